@@ -17,7 +17,7 @@ func must(b *testing.B) func(Update, error) Update {
 	}
 }
 
-// One job's locks, taken and freed, must not cost more because others hold many.
+// The cost of one job's locks must not grow with the locks of other owners.
 func BenchmarkUncontended(b *testing.B) {
 	for _, others := range []int{10, 100_000} {
 		b.Run(fmt.Sprintf("others=%d", others), func(b *testing.B) {
@@ -66,7 +66,7 @@ func BenchmarkConvoy(b *testing.B) {
 	}
 }
 
-// nodesHeld is a State in which each of so many owners holds a node.
+// nodesHeld is a State in which each owner holds one node.
 func nodesHeld(b *testing.B, owners int, mode Mode) *State {
 	s := New(Settings{Hierarchy: Implied})
 	for k := range owners {

@@ -8,8 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whoever blocks a request holds something that is in its way, and nobody else
-// does.
+// An owner holds a lock that conflicts with a request if and only if it blocks the request.
 func TestBlockingLocks(t *testing.T) {
 	onBoth(t, func(t *rapid.T, d domain) {
 		s := d.build(drawHistory(t, d))
@@ -30,7 +29,7 @@ func TestBlockingLocks(t *testing.T) {
 	})
 }
 
-// Another priority is another place, and nothing else.
+// A change of priority changes the position of a request, and nothing else.
 func TestReprioritise(t *testing.T) {
 	onBoth(t, func(t *rapid.T, d domain) {
 		s := d.build(drawHistory(t, d))

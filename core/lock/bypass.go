@@ -21,12 +21,12 @@ import (
 // No timer is needed: becoming overdue changes no grant by itself. It is detected at the next request or release, from
 // the time that is passed in.
 
-// bypass is what the State knows of the age of requests.
+// bypass is the part of the State that depends on the age of requests.
 //
 // Invariant: notOverdue has every pending request that is not overdue, in order of arrival, and may have requests that
-// are not pending any longer. Without a limit it is empty. now never decreases.
+// are no longer pending. Without a limit it is empty. now never decreases.
 type bypass struct {
-	limit       time.Duration // zero: never
+	limit       time.Duration // zero: a request is never overdue
 	now         time.Time
 	notOverdue  []*request
 	behindCount int // how many requests wait behind another
@@ -119,7 +119,7 @@ func (s *State) unreserve(r *request) {
 		s.table.visitOwnerPoints(i, func(at *waitPoint) {
 			switch k := at.reservationsUpTo(r.arrival - 1); {
 			case k == len(at.reservations) || at.reservations[k] != r:
-			case k == 0: // the usual one: the first to come is the first to go
+			case k == 0: // usually the request that arrived first leaves first
 				at.reservations[0] = nil
 				at.reservations = at.reservations[1:]
 			default:
@@ -162,7 +162,7 @@ func (s *State) earliestReservation(r *request, after int) *request {
 	return first
 }
 
-// waitsFor tells whether a pending request waits for an owner, directly or through others.
+// waitsFor reports whether a pending request waits for an owner, directly or through others.
 func (s *State) waitsFor(r *request, target *holder) bool {
 	if len(target.held) == 0 && (target.pending == nil || len(target.pending.followers.heap.items) == 0) {
 		return false // No request waits for an owner that has nothing.
@@ -222,7 +222,7 @@ func (s *State) breakCycles(h *holder) {
 	if s.bypass.behindCount == 0 || h.pending.queue.behind != nil || len(h.held) == 0 {
 		return
 	}
-	remains := map[*request]bool{} // whether requests stay behind it
+	remains := map[*request]bool{} // whether requests stay behind this one
 	s.visitBlockers(h.pending, func(other *holder) bool {
 		r := other.pending
 		if r == nil || r.queue.behind == nil {

@@ -11,7 +11,7 @@ import (
 
 const limit = 30 * time.Second
 
-// As long as nobody waits for too long, the limit makes no difference.
+// The limit changes nothing while no request is overdue.
 func TestALimitThatNobodyReachesChangesNothing(t *testing.T) {
 	onBoth(t, func(t *rapid.T, d domain) {
 		s := New(Settings{Hierarchy: d.hierarchy, BypassAfter: time.Nanosecond})
@@ -19,12 +19,12 @@ func TestALimitThatNobodyReachesChangesNothing(t *testing.T) {
 	})
 }
 
-// clocked is a State under a limit, watched by a slow observer of its own.
+// clocked is a State with a limit, and a slow model that checks it.
 type clocked struct {
 	domain
 	state *State
 	now   time.Time
-	since map[Owner]time.Time // of whoever waits
+	since map[Owner]time.Time // of each waiting owner
 	order map[Owner]int       // of arrival
 	count int
 }
@@ -50,8 +50,8 @@ func (c *clocked) conflicts(a, b []Item) bool {
 	})
 }
 
-// mayWaitFor is everybody whom an owner can be said to wait for in the snapshot: blockers, and overdue requests that
-// came earlier, and so on.
+// mayWaitFor is the owners for which an owner waits in the snapshot, directly or through others: blockers, and owners
+// of earlier overdue requests.
 func (c *clocked) mayWaitFor(snap Snapshot, o Owner) map[Owner]bool {
 	wanted := map[Owner]Request{}
 	for _, p := range snap.Pending {
@@ -81,7 +81,7 @@ func (c *clocked) mayWaitFor(snap Snapshot, o Owner) map[Owner]bool {
 	return met
 }
 
-// do is one call. It checks that nothing it has granted overtakes anybody who may not be overtaken.
+// do makes one call. It checks that no granted request overtakes an overdue one.
 func (c *clocked) do(t *rapid.T, op operation) {
 	before := c.state.Snapshot()
 	_, _ = c.call(op)
@@ -135,7 +135,7 @@ func (c *clocked) checkGrant(t *rapid.T, before, after Snapshot, now Holding) {
 	}
 }
 
-// note remembers since when who waits.
+// note records since when each owner waits.
 func (c *clocked) note(after Snapshot) {
 	since := map[Owner]time.Time{}
 	for _, p := range after.Pending {
@@ -151,8 +151,8 @@ func (c *clocked) tick(t *rapid.T) {
 	c.now = c.now.Add(time.Duration(rapid.IntRange(1, 20).Draw(t, "seconds")) * time.Second)
 }
 
-// Bounded waiting: no request overtakes an overdue one that does not wait for its owner. And no cycle of waiting owners
-// comes from a reservation: inspect sees to that after each call.
+// Bounded waiting: no request overtakes an overdue one that does not wait for its owner. No reservation causes a cycle
+// of waiting owners: inspect checks this after each call.
 func TestNobodyOvertakesWhoWaitsTooLong(t *testing.T) {
 	onBoth(t, func(t *rapid.T, d domain) {
 		c := newClocked(d)
@@ -178,14 +178,14 @@ func TestNobodyOvertakesWhoWaitsTooLong(t *testing.T) {
 	})
 }
 
-// wide has more locks, and fewer conflicts: so it makes longer chains of waiting owners.
+// wide has more locks and fewer conflicts, which gives longer chains of waiting owners.
 var wide = domain{"wide", Implied, []Lock{
 	Member(Instance, "a"), Member(Instance, "b"), Member(Instance, "c"), Member(Node, "a"), Member(Node, "b"), Member(Node, "c"),
 	Member(NodeRes, "a"), Member(NodeRes, "b"), Member(NodeRes, "c"),
 }}
 
-// No deadlock, and progress: whoever has all it asked for ends some time, and then everybody gets what he waits for.
-// Upgrades are left out, for two owners who upgrade wait for each other in Ganeti as well.
+// No deadlock, and progress: if every owner without a pending request ends some time, every request is granted. There
+// are no upgrades, because two owners that upgrade the same lock wait for each other in Ganeti as well.
 func TestEverybodyGetsHisTurn(t *testing.T) {
 	for _, d := range []domain{small, production, wide} {
 		t.Run(d.name, func(t *testing.T) {
@@ -212,7 +212,7 @@ func TestEverybodyGetsHisTurn(t *testing.T) {
 	}
 }
 
-// waitForMore asks for locks behind all that the owner has.
+// waitForMore asks for locks after all locks of the owner.
 func (c *clocked) waitForMore(t *rapid.T, owners, most int) {
 	o := drawOwner(t, owners)
 	req := drawConsistent(t, c.domain, most)
@@ -224,7 +224,7 @@ func (c *clocked) waitForMore(t *rapid.T, owners, most int) {
 	}
 }
 
-// end lets everybody who does not wait release all, again and again. Each round must end somebody for good.
+// end releases all locks of owners that do not wait, round after round. Each round must end at least one owner.
 func (c *clocked) end(t *rapid.T, owners int) {
 	for round := 0; len(c.state.Owners()) > 0; round++ {
 		require.Less(t, round, owners, "still waiting: %v", c.state.Snapshot())
@@ -240,8 +240,8 @@ func (c *clocked) end(t *rapid.T, owners int) {
 	}
 }
 
-// A chain of waiting owners leads from an overdue request to one that it keeps back. Whatever link is made last, nobody
-// waits for ever: design.md 7, "Bounded bypass".
+// A chain of waiting owners leads from an overdue request to a request behind it. No owner waits for ever, whichever
+// link is made last: design.md 7, "Bounded bypass".
 func TestChainsAreNoCycles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newClocked(domain{"chain", Implied, nil})
@@ -268,8 +268,8 @@ func TestChainsAreNoCycles(t *testing.T) {
 	})
 }
 
-// starve lets shared holders of a lock follow each other without a gap, and tells when an exclusive request that came
-// in at second 0 is granted; never is -1.
+// starve makes shared owners of a lock follow each other without a gap. It returns the second at which an exclusive
+// request from second 0 is granted, -1 if it is not.
 func starve(t *testing.T, after time.Duration, seconds int) int {
 	s := New(Settings{Hierarchy: Implied, BypassAfter: after})
 	node, now := Member(Node, "a"), epoch
@@ -302,7 +302,7 @@ func TestALimitEndsStarvation(t *testing.T) {
 	require.Equal(t, 31, starve(t, limit, 10_000))
 }
 
-// What waited in a snapshot starts to age anew; a clock that goes back changes nothing.
+// The age of a restored request starts at 0. A clock that is set back changes nothing.
 func TestAgeOfRequests(t *testing.T) {
 	a, b, c := jobOwner(1), jobOwner(2), jobOwner(3)
 	node := Member(Node, "a")

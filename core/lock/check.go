@@ -2,21 +2,21 @@ package lock
 
 import "slices"
 
-// InconsistentError is about a request that wants one lock in two modes. The text's spelling is Ganeti's.
+// InconsistentError is the error for a request that wants one lock in two modes. The text's spelling is Ganeti's.
 type InconsistentError struct{ Lock Lock }
 
 func (e *InconsistentError) Error() string {
 	return "Inconsitent requests for lock " + e.Lock.ganetiName()
 }
 
-// OrderError is about a request for a lock before the greatest one held.
+// OrderError is the error for a request for a lock that precedes the greatest held lock.
 type OrderError struct{ Lock, Held Lock }
 
 func (e *OrderError) Error() string {
 	return "Order violation: requesting " + e.Lock.ganetiName() + " while holding " + e.Held.ganetiName()
 }
 
-// GroupError is about an exclusive request for a lock whose group the owner shares.
+// GroupError is the error for an exclusive request for a lock whose group the owner holds shared.
 type GroupError struct{ Lock, Group Lock }
 
 func (e *GroupError) Error() string {
@@ -24,8 +24,8 @@ func (e *GroupError) Error() string {
 		e.Group.ganetiName() + " it belongs to."
 }
 
-// check tells what forbids the request, whatever other owners hold (locks.md 1.5, steps 1 to 3). The first step that
-// fails decides.
+// check is the error for a request that is invalid no matter what other owners hold (locks.md 1.5, steps 1 to 3). The
+// first step that fails decides.
 func (t *Table) check(h *holder, req Request) error {
 	if err := consistent(req); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (t *Table) check(h *holder, req Request) error {
 	return nil
 }
 
-// consistent tells whether no lock is wanted in two modes. The error names the first that is.
+// consistent checks that no lock is wanted in two modes. The error names the first such lock.
 func consistent(req Request) error {
 	if len(req) < 2 {
 		return nil
@@ -69,8 +69,8 @@ func consistent(req Request) error {
 	return nil
 }
 
-// covers tells whether the owner has the item already, or more, itself or through a lock that it implies. A release is
-// always covered.
+// covers reports whether the owner already holds the item or a stronger one, itself or through a lock that implies it.
+// A release is always covered.
 func (t *Table) covers(h *holder, i Item) bool {
 	return h.mode(i.Lock) >= i.Mode ||
 		slices.ContainsFunc(t.implied(i.Lock), func(g Lock) bool { return h.mode(g) >= i.Mode })

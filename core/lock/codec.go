@@ -9,9 +9,9 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// DecodeError tells what is wrong in locks.data or in the journal, and where.
+// DecodeError says what is wrong in locks.data or in the journal, and where.
 type DecodeError struct {
-	Path string // as "allocation[3][1][0]" or "line 7: pending[1]"; "" for the whole
+	Path string // as "allocation[3][1][0]" or "line 7: pending[1]"; "" for the file itself
 	Err  error
 }
 
@@ -24,7 +24,7 @@ func (e *DecodeError) Error() string {
 
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-// Encode is the content of locks.data, in Ganeti's form (locks.md 1.8): what is in the snapshot, in its order.
+// Encode is the content of locks.data for a snapshot, in Ganeti's form (locks.md 1.8) and in the order of the snapshot.
 func Encode(snap Snapshot) []byte {
 	dst := []byte("[[")
 	for k, h := range snap.Holdings {
@@ -46,7 +46,7 @@ func Encode(snap Snapshot) []byte {
 	return append(dst, "]]"...)
 }
 
-// Decode reads locks.data. It checks the form; whether the holdings can be together is seen by Restore. The error is a
+// Decode reads locks.data. It checks the form. Restore checks whether the holdings conflict. The error is a
 // *DecodeError.
 func Decode(data []byte) (Snapshot, error) {
 	var snap Snapshot

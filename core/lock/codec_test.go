@@ -94,8 +94,8 @@ func TestReplayNamesTheLine(t *testing.T) {
 	}
 }
 
-// Wherever the journal is cut off, between two lines or within one, what is left can be restored: no two owners have
-// one lock. And a journal that was folded already may be replayed again.
+// A journal that is cut off at any byte can be restored, without conflicting owners. A journal can be replayed on the
+// snapshot that contains it.
 func TestEachBeginningOfTheJournalIsAState(t *testing.T) {
 	onBoth(t, func(t *rapid.T, d domain) {
 		settings := Settings{Hierarchy: d.hierarchy, BypassAfter: 1}
@@ -123,7 +123,7 @@ func TestEachBeginningOfTheJournalIsAState(t *testing.T) {
 	})
 }
 
-// Decode never panics, and what it takes is written as it reads.
+// Decode never panics. Encoding a decoded snapshot and decoding it again gives the same snapshot.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(golden))
 	f.Add([]byte(`[[],[]]`))
@@ -147,7 +147,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// Replay never panics, and what it takes is folded into something that Decode takes.
+// Replay never panics. Decode accepts the encoded result of Replay.
 func FuzzReplay(f *testing.F) {
 	lines := AppendRecord(nil, Record{Owner: jobOwner(1), Locks: []Item{{BGL, Shared}}})
 	lines = AppendRecord(lines, Record{Owner: jobOwner(2), Pending: &Pending{1, jobOwner(2), Request{{BGL, Exclusive}}}})

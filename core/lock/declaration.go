@@ -9,17 +9,16 @@ import (
 // promotion algorithm").
 type DemandKind uint8
 
-// The order is that of the rows and columns of the comparison table. It says
-// two things at once: the kind (some known ones, some, all) and the mode, which
-// is what lies between a kind and its namesake.
+// The order is that of the rows and columns of the comparison table. Each kind exists for both modes, at a distance of
+// kindsPerMode.
 const (
 	Nothing          DemandKind = iota // no locks at this level
-	SharedSet                          // these, shared
-	UnknownShared                      // some, shared
-	AllShared                          // all, shared
-	ExclusiveSet                       // these, exclusively
-	UnknownExclusive                   // some, exclusively
-	AllExclusive                       // all, exclusively
+	SharedSet                          // the named locks, shared
+	UnknownShared                      // some locks, unknown which, shared
+	AllShared                          // all locks of the level, shared
+	ExclusiveSet                       // the named locks, exclusively
+	UnknownExclusive                   // some locks, unknown which, exclusively
+	AllExclusive                       // all locks of the level, exclusively
 )
 
 // kindsPerMode is the distance between a kind and the same kind in the other mode.

@@ -20,7 +20,7 @@ func demands() *rapid.Generator[Demand] {
 	})
 }
 
-// covers: whoever is prepared for more is prepared for less.
+// covers reports whether the demand more includes the demand less.
 func covers(more, less Demand) bool {
 	if less.Kind == Nothing {
 		return true

@@ -52,7 +52,7 @@ func onBoth(t *testing.T, check func(*rapid.T, domain)) {
 
 func jobOwner(id int) Owner { return JobOwner(job.ID(id), fmt.Sprintf("/livelock/%d", id), 100+id) }
 
-// drawOwner is one of the first so many owners.
+// drawOwner is one of a number of owners.
 func drawOwner(t *rapid.T, owners int) Owner {
 	return jobOwner(rapid.IntRange(0, owners-1).Draw(t, "owner"))
 }
@@ -123,7 +123,7 @@ func (op operation) locks() []Lock {
 	return locks
 }
 
-// on does the operation, and returns the answer in words and whose records changed.
+// on does the operation, and returns the answer as text and the owners whose records changed.
 func (op operation) on(s *State) (string, []Owner) {
 	p := Pending{op.priority, op.owner, op.items}
 	var u Update
@@ -152,12 +152,12 @@ func (op operation) on(s *State) (string, []Owner) {
 	return shown(u, err), u.Changed
 }
 
-// drawHistory is the way to the random state of locks.md 8B.
+// drawHistory is the operations that lead to the random state of locks.md 8B.
 func drawHistory(t *rapid.T, d domain) []operation {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) operation { return drawOperation(t, d, 3) }), 0, 8).Draw(t, "history")
 }
 
-// build does a history, as often as a test needs the same state.
+// build makes the state of a history.
 func (d domain) build(history []operation) *State {
 	s := New(Settings{Hierarchy: d.hierarchy})
 	for _, op := range history {
@@ -166,7 +166,7 @@ func (d domain) build(history []operation) *State {
 	return s
 }
 
-// inspect checks all that the types say of themselves, from the outside in.
+// inspect checks the invariants of all types.
 func inspect(t require.TestingT, s *State) {
 	inspectTable(t, s.table)
 	waiting := 0

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// request is a pending request, or one that is being decided on.
+// request is a pending request, or a request under decision.
 //
 // Invariant: while it is pending, holder.pending is the request, it is in the heap of queue, and queue blocks it.
 type request struct {
 	Pending
 	holder    *holder
-	arrival   int       // how many arrived before
+	arrival   int       // the number of requests that arrived before
 	since     time.Time // when it arrived
 	overdue   bool      // may no longer be overtaken; its reservations are in force
 	queue     *queue
@@ -40,7 +40,7 @@ type queue struct {
 	behind *request
 }
 
-// stillBlocks tells whether all requests in the queue are still blocked. At a point with one owner, that owner's own
+// stillBlocks reports whether all requests in the queue are still blocked. At a point with one owner, that owner's own
 // request is not: wakeWaiters handles it.
 func (q *queue) stillBlocks() bool {
 	if q.point != nil {

@@ -16,7 +16,7 @@ import (
 //	{"owner":[12,"/livelock",34],"locks":[["node/a","shared"]],"pending":[0,[["node/b","exclusive"]]]}
 //
 // with pending null if the owner does not wait. The last record of an owner counts. A record with neither locks nor a
-// pending request says that the owner is gone. So a journal may be replayed on a snapshot that has part of it already.
+// pending request removes the owner. So a journal may be replayed on a snapshot that already contains part of it.
 type Record struct {
 	Owner   Owner
 	Locks   []Item   // in lock order
@@ -47,10 +47,10 @@ func AppendRecord(dst []byte, r Record) []byte {
 }
 
 // JournalHeader is the journal's first line. A journal of another boot, and the snapshot that belongs to it, are about
-// processes that are gone.
+// processes that no longer exist.
 func JournalHeader(boot string) []byte { return fmt.Appendf(nil, "{\"boot\":%q}\n", boot) }
 
-// CutJournalHeader removes the first line. A journal without a complete first line has never been relied upon.
+// CutJournalHeader removes the first line. No answer was given on the basis of a journal without a complete first line.
 func CutJournalHeader(journal []byte) (boot string, rest []byte, err error) {
 	line, rest, complete := bytes.Cut(journal, []byte("\n"))
 	if !complete {
@@ -69,8 +69,8 @@ func CutJournalHeader(journal []byte) (boot string, rest []byte, err error) {
 // ReplayResult is a snapshot brought up to date by a journal.
 type ReplayResult struct {
 	Snapshot Snapshot
-	// CompleteBytes is how many bytes of the journal are complete lines. What follows is an unfinished line, which was
-	// never relied upon. It is cut off before the next line is written.
+	// CompleteBytes is how many bytes of the journal are complete lines. An unfinished line follows, on the basis of
+	// which no answer was given. It is cut off before the next line is written.
 	CompleteBytes int
 }
 
@@ -87,7 +87,7 @@ func DecodeRecords(lines []byte) ([]Record, error) {
 	return records, nil
 }
 
-// Replay brings a snapshot up to date. An unfinished last line is left out; anything else that is no record is a
+// Replay brings a snapshot up to date. It ignores an unfinished last line. Any other line that is not a record is a
 // *DecodeError, which names the line.
 func Replay(base Snapshot, journal []byte) (ReplayResult, error) {
 	latest := map[Owner]Record{}

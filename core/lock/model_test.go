@@ -11,12 +11,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// model is locks.md 1.5 and 1.6 written down in the most obvious way, with no thought for cost.
+// model implements locks.md 1.5 and 1.6 in the simplest way, at any cost.
 type model struct {
 	hierarchy Hierarchy
 	held      map[Owner]map[Lock]Mode
 	pending   []Pending
-	// index is used by rounds alone: the smallest blocker at the time a request was last tried.
+	// index is the smallest blocker when a request was last tried. Only rounds uses it.
 	index   map[Owner]Owner
 	revisit func(m *model, changed Owner) []Owner
 }
@@ -111,7 +111,7 @@ func (m *model) enqueue(p Pending, blockers []Owner) {
 	m.index[p.Owner] = blockers[0]
 }
 
-// firstGrantable is what State says of revisiting.
+// firstGrantable is the order in which State tries pending requests again.
 func firstGrantable(m *model, _ Owner) []Owner {
 	var granted []Owner
 	for again := true; again; {
@@ -128,7 +128,7 @@ func firstGrantable(m *model, _ Owner) []Owner {
 	return granted
 }
 
-// rounds is what locks.md 1.6 says of revisiting, index and all.
+// rounds is the order in which locks.md 1.6 tries pending requests again, with the index.
 func rounds(m *model, changed Owner) []Owner {
 	var granted []Owner
 	for todo := []Owner{changed}; len(todo) > 0; {
@@ -254,12 +254,12 @@ func (m *model) snapshot() Snapshot {
 	return snap
 }
 
-// releases tells whether a request, granted, would take something from its owner.
+// releases reports whether a grant of the request would release a lock of its owner.
 func (m *model) releases(op operation) bool {
 	return slices.ContainsFunc(op.items, func(i Item) bool { return i.Mode < m.held[op.owner][i.Lock] })
 }
 
-// compareWithModel lets a State and the model do the same for a while.
+// compareWithModel does the same operations on a State and on the model.
 func compareWithModel(t *rapid.T, s *State, d domain, m *model, owners int, allowed func(operation) bool) {
 	base, journal := Snapshot{}, []byte(nil)
 	t.Repeat(map[string]func(*rapid.T){
@@ -285,14 +285,14 @@ func compareWithModel(t *rapid.T, s *State, d domain, m *model, owners int, allo
 	})
 }
 
-// Whatever is asked: answers, notifications, state and journal are those of the obvious implementation.
+// For any operations, answers, notifications, state and journal are those of the model.
 func TestStateIsLikeTheModel(t *testing.T) {
 	onBoth(t, func(t *rapid.T, d domain) {
 		compareWithModel(t, New(Settings{Hierarchy: d.hierarchy}), d, newModel(d, firstGrantable), 5, func(operation) bool { return true })
 	})
 }
 
-// Where no pending request gives anything back, revisiting is that of locks.md 1.6 to the letter, rounds and index.
+// If no pending request releases a lock, the order of grants is exactly that of locks.md 1.6, with rounds and index.
 func TestRevisitingIsThatOfRounds(t *testing.T) {
 	onBoth(t, func(t *rapid.T, d domain) {
 		m := newModel(d, rounds)
@@ -302,7 +302,7 @@ func TestRevisitingIsThatOfRounds(t *testing.T) {
 	})
 }
 
-// With three owners, as in Ganeti's tests, it is so whatever is asked.
+// With three owners, as in Ganeti's tests, this holds for all operations.
 func TestRevisitingIsThatOfRoundsForThreeOwners(t *testing.T) {
 	onBoth(t, func(t *rapid.T, d domain) {
 		compareWithModel(t, New(Settings{Hierarchy: d.hierarchy}), d, newModel(d, rounds), 3, func(operation) bool { return true })

@@ -11,11 +11,11 @@ import (
 type MonitorRow struct {
 	Lock    Lock
 	Mode    Mode            // None, shown as null, if the lock itself is not held
-	Owners  []Owner         // who holds the lock itself, in owner order; shown by Owner.IdentityJSON
+	Owners  []Owner         // the owners that hold the lock itself, in owner order; shown by Owner.IdentityJSON
 	Pending []MonitorWaiter // in pending order, one for each owner
 }
 
-// MonitorWaiter is an owner that waits for a lock, among others perhaps, and the mode it wants.
+// MonitorWaiter is an owner that waits for a lock, and the mode that it wants. The owner may wait for other locks, too.
 type MonitorWaiter struct {
 	Mode  Mode
 	Owner Owner

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a real cluster answered while job 4966 ran, and 4967 and 4968 waited for its node.
+// A real cluster gave this answer while job 4966 ran, and 4967 and 4968 waited for its node.
 func TestMonitorRowsAreThoseOfTheCapture(t *testing.T) {
 	s := New(Settings{Hierarchy: Implied})
 	node := Member(Node, "0cc05bf1-82ef-4855-817e-293b0390c127")

@@ -27,7 +27,8 @@ const (
 	Node
 	NodeRes
 	Network
-	// Config has one lock, ConfigLock, and no group. Its name begins as those of level Cluster do, but it comes last.
+	// Config has one lock, ConfigLock, and no group. Its name begins like those of level Cluster, but it is the last
+	// lock in the order.
 	Config
 
 	levels = iota
@@ -45,7 +46,7 @@ var ganetiLevelNames = [levels]string{
 
 func (l Level) String() string { return levelNames[l] }
 
-// LevelError is about a text that names no level.
+// LevelError is the error for a text that names no level.
 type LevelError struct{ Name string }
 
 func (e *LevelError) Error() string { return "Unknown lock-level name '" + e.Name + "'" }
@@ -60,9 +61,10 @@ func ParseLevel(name string) (Level, error) {
 	return 0, &LevelError{name}
 }
 
-// Lock is one lock. Locks need not be made: every conceivable name has one (locks.md 1.1).
+// Lock is one lock. Locks are not created: every name has one (locks.md 1.1).
 //
-// Invariant: a group has no member name; level Cluster has but the member BGL, level Config but the member ConfigLock.
+// Invariant: a group has no member name; level Cluster has only the member BGL, level Config only the member
+// ConfigLock.
 type Lock struct {
 	level  Level
 	group  bool
@@ -78,7 +80,7 @@ var ConfigLock = Lock{level: Config, member: "config"}
 // lockset in the place of a member's name means the group.
 const lockset = "[lockset]"
 
-// Group is the lock of all members of a level; holding it is holding each of them. Level Config has none.
+// Group is the lock of all members of a level. Its owner holds each of them. Level Config has no group.
 func Group(level Level) Lock {
 	if level >= Config {
 		panic("no group lock at level " + strconv.Itoa(int(level)))
@@ -98,10 +100,10 @@ func Member(level Level, name string) Lock {
 	return Lock{level: level, member: name}
 }
 
-// Level is where the lock belongs. It cannot be seen from the name's beginning.
+// Level is the level of the lock. The first part of the name does not determine it.
 func (l Lock) Level() Level { return l.level }
 
-// IsGroup tells whether the lock stands for all of its level.
+// IsGroup reports whether the lock is the group of its level.
 func (l Lock) IsGroup() bool { return l.group }
 
 // Compare is the order in which locks must be taken: level, then group before members, then the names' bytes.
@@ -131,13 +133,13 @@ func (l Lock) String() string {
 	}
 }
 
-// NameError is about a text that names no lock.
+// NameError is the error for a text that names no lock.
 type NameError struct{ Name string }
 
 func (e *NameError) Error() string { return "Unknown lock name '" + e.Name + "'" }
 
-// ParseLock finds a lock by name. What follows "instance/", "node/" and so on is taken as it is, the empty text too.
-// The error is a *NameError.
+// ParseLock finds a lock by name. Any text may follow "instance/", "node/" and so on, also the empty one. The error is
+// a *NameError.
 func ParseLock(name string) (Lock, error) {
 	prefix, member, _ := strings.Cut(name, "/")
 	level, err := ParseLevel(prefix)
@@ -169,7 +171,7 @@ func (l *Lock) UnmarshalText(text []byte) error {
 	return err
 }
 
-// UnmarshalJSON is ParseLock. Without it null would pass for a lock, one that there is not.
+// UnmarshalJSON is ParseLock. Without this method null would decode as a lock.
 func (l *Lock) UnmarshalJSON(data []byte) error {
 	parsed, err := parseLockJSON(data)
 	if err == nil {

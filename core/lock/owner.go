@@ -10,10 +10,10 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// Owner is a client identity: what asks for locks, holds them or waits for them (locks.md 2.2). All parts count for
-// equality: a job that is started again is another owner.
+// Owner is the identity of a client that asks for locks, holds them or waits for them (locks.md 2.2). Two owners are
+// equal if all parts are: a job that is started again is a different owner.
 //
-// Invariant: a named owner has no Job, any other no Name. PID is in 0..2^31-1.
+// Invariant: a named owner has no Job, a job has no Name. PID is in 0..2^31-1.
 type Owner struct {
 	Named    bool
 	Name     string
@@ -73,15 +73,15 @@ func appendOwner(dst []byte, o Owner) []byte {
 	return append(dst, ']')
 }
 
-// OwnerError is about a JSON value that is no identity.
+// OwnerError is the error for a JSON value that is not an identity.
 type OwnerError struct{ Reason string }
 
 func (e *OwnerError) Error() string { return "malformed client id: " + e.Reason }
 
-// MarshalJSON writes [who, livelock, pid].
+// MarshalJSON writes [name or job id, livelock, pid].
 func (o Owner) MarshalJSON() ([]byte, error) { return appendOwner(nil, o), nil }
 
-// UnmarshalJSON reads [who, livelock, pid]. The error is an *OwnerError.
+// UnmarshalJSON reads [name or job id, livelock, pid]. The error is an *OwnerError.
 func (o *Owner) UnmarshalJSON(data []byte) error {
 	parts, err := elements(data)
 	if err != nil {
@@ -107,7 +107,7 @@ func (o *Owner) UnmarshalJSON(data []byte) error {
 		return &OwnerError{"the livelock is no string"}
 	}
 	pid, err := strconv.ParseInt(string(parts[2]), 10, 64)
-	// A negative pid would be a whole process group to who sends the signal.
+	// A signal to a negative pid would reach a process group.
 	if err != nil || pid < 0 || pid > math.MaxInt32 {
 		return &OwnerError{"the pid is no number from 0 to 2147483647"}
 	}

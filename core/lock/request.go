@@ -10,13 +10,13 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// Mode is how a lock is held, or asked for. The order of the numbers has a meaning: each mode includes the one before.
+// Mode is how a lock is held or requested. Each mode includes those with smaller numbers.
 type Mode uint8
 
 const (
-	// None is a lock not held; asked for, it is a release.
+	// None: the lock is not held. In a request it is a release.
 	None Mode = iota
-	// Shared goes together with other shared owners.
+	// Shared allows other shared owners.
 	Shared
 	// Exclusive excludes all other owners.
 	Exclusive
@@ -36,7 +36,7 @@ func ParseMode(word string) (Mode, error) {
 	return Mode(m), nil
 }
 
-// Item is one lock and a mode: asked for in a request, or held (never None then).
+// Item is one lock and a mode: requested, or held. A held item is never None.
 type Item struct {
 	Lock Lock
 	Mode Mode
@@ -83,7 +83,7 @@ func parseLockJSON(raw json.RawMessage) (Lock, error) {
 	return ParseLock(name)
 }
 
-// text reads a JSON string; null is none.
+// text reads a JSON string. null is an error.
 func text(raw json.RawMessage) (string, error) {
 	s, err := rawjson.ReadText(raw)
 	if err != nil {
@@ -109,7 +109,7 @@ func appendItems(dst []byte, items []Item) []byte {
 	return append(dst, ']')
 }
 
-// Request is what an owner asks for: all of it is done, or nothing.
+// Request is a list of items that an owner asks for. All of them are granted, or none.
 type Request []Item
 
 // MarshalJSON writes the list of items; an empty one is [], never null.

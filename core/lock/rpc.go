@@ -13,8 +13,8 @@ import (
 type Call struct {
 	Function      string
 	Owner         Owner // the caller; none for the functions that only read
-	ActsForOwner  bool  // there is an Owner, which will hold or want something
-	Opportunistic bool  // it takes those of its locks that are free
+	ActsForOwner  bool  // there is an Owner, which will hold or wait for something
+	Opportunistic bool  // it takes the free ones among its locks
 	do            func(s *State, now time.Time) (CallResult, error)
 }
 
@@ -28,10 +28,10 @@ type CallResult struct {
 // emptyResult is the result of a call that returns nothing; clients insist on the list (locks.md 2.1).
 var emptyResult = []any{}
 
-// ErrNoFunction is the error for a function that is not about locks.
+// ErrNoFunction is the error for a function that does not concern locks.
 var ErrNoFunction = errors.New("no such function")
 
-// ParseCall parses a call. Errors are about the arguments, or ErrNoFunction.
+// ParseCall parses a call. The error is ErrNoFunction, or says which argument is invalid.
 func ParseCall(function string, args []json.RawMessage) (Call, error) {
 	parse, known := functions[function]
 	if !known {
@@ -84,7 +84,7 @@ func Arguments(args []json.RawMessage, into ...any) error {
 // PendingArguments parses [identity, priority, request] and the arguments that follow.
 func PendingArguments(args []json.RawMessage, more ...any) (Pending, error) {
 	var p Pending
-	var priority int32 // what can be read back from the disk (decodePriority)
+	var priority int32 // the range that decodePriority reads from the disk
 	err := Arguments(args, append([]any{&p.Owner, &priority, &p.Request}, more...)...)
 	p.Priority = int(priority)
 	return p, err
@@ -228,7 +228,7 @@ func allPending(s *State) any {
 	return all
 }
 
-// notNull is a list that is never null on the wire.
+// notNull is the list, or an empty list in place of nil, which would be null on the wire.
 func notNull[E any](list []E) []E {
 	if list == nil {
 		return []E{}

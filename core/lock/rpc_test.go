@@ -25,8 +25,7 @@ func parse(t *testing.T, function, args string) (Call, error) {
 	return ParseCall(function, list)
 }
 
-// calls are made one after the other: what comes of each, whose records change
-// and who is told.
+// calls are made one after the other, each with its result, the owners whose records change and the owners to notify.
 var calls = []struct{ function, args, result, changed, notify string }{
 	{"listAllLocks", `[]`, `[]`, "", ""},
 	{"listAllLocksOwners", `[]`, `[]`, "", ""},
@@ -73,7 +72,7 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// Who only looks is not known for it; who changes something is.
+// A call that only reads does not add its owner to the State.
 func TestWhoAsks(t *testing.T) {
 	for _, c := range calls {
 		parsed, err := parse(t, c.function, c.args)
@@ -114,7 +113,7 @@ func TestCallErrors(t *testing.T) {
 	require.Equal(t, "node/b:exclusive", shownItems(s.Allocation().Held(jobOwner(1))))
 }
 
-// What is accepted as a priority can be read again from the disk.
+// Every accepted priority can be read from the disk.
 func TestPrioritiesAreBounded(t *testing.T) {
 	for priority, good := range map[string]bool{"2147483647": true, "-2147483648": true, "2147483648": false, "-2147483649": false, "1e3": false, "true": false} {
 		c, err := parse(t, "updateLocksWaiting", `[OTHER,`+priority+`,[["node/a","shared"]]]`)
@@ -134,7 +133,7 @@ func TestPrioritiesAreBounded(t *testing.T) {
 	}
 }
 
-// A null is no lock, wherever it is.
+// null is not a lock.
 func TestNullIsNoLock(t *testing.T) {
 	var l Lock
 	require.Error(t, json.Unmarshal([]byte("null"), &l))

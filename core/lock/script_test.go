@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// script is one file of testdata on its way. Verbs, with "lock:mode" for each item:
+// script is the state of one file of testdata. The verbs, with "lock:mode" for each item:
 //
 //	new [bypass=30s]                       a state with no owners
 //	at 31s                                 the time since the start
@@ -179,7 +179,7 @@ func scriptPending(t *testing.T, d *datadriven.TestData) Pending {
 	return p
 }
 
-// shown is an answer in words: that of an Update but for its Changed.
+// shown is an Update without Changed as text.
 func shown(u Update, err error) string {
 	if err != nil {
 		return "error: " + err.Error()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Holding is all that one owner holds, in lock order. It is never empty.
+// Holding is the locks that one owner holds, in lock order. It is never empty.
 type Holding struct {
 	Owner Owner
 	Locks []Item
@@ -29,18 +29,18 @@ func (s *State) Snapshot() Snapshot {
 	return snap
 }
 
-// RestoreResult is what happened to a snapshot's pending requests that do not wait again. Neither happens to the
+// RestoreResult is what happened to a snapshot's pending requests that do not wait again. Both lists are empty for the
 // snapshot of a State, unless a journal was cut off before a grant.
 type RestoreResult struct {
 	Granted []Owner // their requests were granted; they have not been notified
-	Dropped []Owner // their requests are an error now
+	Dropped []Owner // their requests are invalid now
 }
 
-// StatusError is about holdings that conflict with each other.
+// StatusError is the error for holdings that conflict with each other.
 type StatusError struct {
 	Owner    Owner
-	Blockers []Owner // who holds what the owner should
-	Err      error   // if no one does: why the owner may not
+	Blockers []Owner // the owners that hold what the owner should hold
+	Err      error   // if there are no blockers: why the owner may not hold its locks
 }
 
 func (e *StatusError) Error() string {
@@ -53,11 +53,11 @@ func (e *StatusError) Error() string {
 
 func (e *StatusError) Unwrap() error { return e.Err }
 
-// errDuplicateOwner is about an owner that a snapshot has twice.
+// errDuplicateOwner is the error for an owner that a snapshot contains twice.
 var errDuplicateOwner = errors.New("more than one entry")
 
-// Restore makes a State of a snapshot (locks.md 1.8, "Restart"): each owner's locks are one request, then the pending
-// requests are made again in pending order; their age begins now. The error is a *StatusError.
+// Restore makes a State of a snapshot (locks.md 1.8, "Restart"). It requests each owner's locks at once, and then
+// repeats the pending requests in pending order. Their age begins now. The error is a *StatusError.
 func Restore(settings Settings, now time.Time, snap Snapshot) (*State, RestoreResult, error) {
 	s := New(settings)
 	var restored RestoreResult

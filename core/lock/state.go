@@ -21,7 +21,7 @@ import (
 type State struct {
 	table        *Table
 	pendingCount int // how many
-	arrivalCount int // how many have arrived
+	arrivalCount int // the number of requests that have arrived
 	bypass       bypass
 	pass         grantPass
 }
@@ -42,31 +42,31 @@ func New(s Settings) *State {
 
 // Update is the result of a request.
 type Update struct {
-	// Granted: every item is in force.
+	// Granted: the owner holds every item in its mode.
 	Granted bool
-	// Blockers is which owners block the request, in owner order. It is empty if and only if the request was granted. If
-	// only an overdue request is ahead of it, Blockers is that request's owner.
+	// Blockers are the owners that block the request, in owner order. It is empty if and only if the request was
+	// granted. If only an overdue request is ahead of it, Blockers is that request's owner.
 	Blockers []Owner
-	// Notify is which other owners' pending requests were granted, in owner order.
+	// Notify are the other owners whose pending requests were granted, in owner order.
 	Notify []Owner
-	// Changed is which owners' Record has changed, in the order of the changes: so no prefix of the records, written
-	// in this order, gives a lock to two owners.
+	// Changed are the owners whose Record has changed, in the order of the changes. If the records are written in this
+	// order, no prefix of them gives a lock to two owners.
 	Changed []Owner
 }
 
 // ErrPending is the error for an owner that asks for locks while it waits for others.
 var ErrPending = errors.New("cannot update locks while having pending requests")
 
-// Allocation is who holds what, for reading. It changes with the State.
+// Allocation is the table of held locks, for reading. It changes with the State.
 func (s *State) Allocation() *Table { return s.table }
 
-// HasPending tells whether the owner has a request that waits.
+// HasPending reports whether the owner has a request that waits.
 func (s *State) HasPending(o Owner) bool {
 	h := s.table.holders[o]
 	return h != nil && h.pending != nil
 }
 
-// HasOwner tells whether the owner holds something or waits.
+// HasOwner reports whether the owner holds something or waits.
 func (s *State) HasOwner(o Owner) bool { return s.table.holders[o] != nil }
 
 // WaitingSince is when the owner's pending request was made; the zero time if it
@@ -78,7 +78,7 @@ func (s *State) WaitingSince(o Owner) time.Time {
 	return time.Time{}
 }
 
-// Owners is every owner that holds something or waits, in owner order: those whose death must be detected.
+// Owners are the owners that hold something or wait, in owner order. The death of their processes must be detected.
 func (s *State) Owners() []Owner { return s.table.ownersWhere(func(*holder) bool { return true }) }
 
 // Pending is all requests that wait, in pending order.
@@ -105,7 +105,7 @@ func (s *State) Blockers(o Owner) []Owner {
 	return []Owner{h.pending.queue.behind.Owner}
 }
 
-// BlockingLocks is what an owner holds that blocks a request, in lock order. For a blocker it may be empty: then the
+// BlockingLocks are the locks of an owner that block a request, in lock order. For a blocker it may be empty: then the
 // request waits behind the blocker's own request.
 func (s *State) BlockingLocks(req Request, o Owner) []Lock {
 	var all []Lock
@@ -120,19 +120,19 @@ func (s *State) BlockingLocks(req Request, o Owner) []Lock {
 	return all
 }
 
-// overlap tells whether the locks are the same, or one implies the other.
+// overlap reports whether the locks are the same, or one implies the other.
 func (s *State) overlap(a, b Lock) bool {
 	return a == b || slices.Contains(s.table.implied(a), b) || slices.Contains(s.table.implied(b), a)
 }
 
-// TryUpdate grants a request at once or not at all (updateLocks of locks.md 1.6). A request that is in force already is
-// granted and changes nothing. Errors are those of Table.Update, and ErrPending.
+// TryUpdate grants a request at once or not at all (updateLocks of locks.md 1.6). A request whose items the owner
+// already holds is granted and changes nothing. Errors are those of Table.Update, and ErrPending.
 func (s *State) TryUpdate(now time.Time, o Owner, req Request) (Update, error) {
 	return s.request(now, Pending{Owner: o, Request: req}, false)
 }
 
-// UpdateWaiting grants a request, or else makes it wait (updateLocksWaiting of locks.md 1.6). A request that is an
-// error does not wait. The State keeps the list of items, which must not be changed.
+// UpdateWaiting grants a request or makes it wait (updateLocksWaiting of locks.md 1.6). An invalid request does not
+// wait. The State keeps the list of items, which must not be changed.
 func (s *State) UpdateWaiting(now time.Time, p Pending) (Update, error) {
 	return s.request(now, p, true)
 }
@@ -199,13 +199,13 @@ func (s *State) RemovePending(now time.Time, o Owner) Update {
 	return s.releaseWith(now, o, func(*holder) Request { return nil })
 }
 
-// Release ends the owner's wait and releases all that it holds (releaseResources of locks.md 1.6).
+// Release ends the owner's wait and releases all its locks (releaseResources of locks.md 1.6).
 func (s *State) Release(now time.Time, o Owner) Update {
 	return s.ReleaseMatching(now, o, func(Lock) bool { return true })
 }
 
-// ReleaseMatching ends the owner's wait, whatever it was for, and releases what it holds of the locks that match
-// (freeLocksPredicate of locks.md 1.6).
+// ReleaseMatching ends the owner's wait, for any lock, and releases its locks that match (freeLocksPredicate of
+// locks.md 1.6).
 func (s *State) ReleaseMatching(now time.Time, o Owner, match func(Lock) bool) Update {
 	return s.releaseWith(now, o, func(h *holder) Request { return h.releases(match) })
 }
@@ -215,8 +215,8 @@ func (s *State) ReleaseLevel(now time.Time, o Owner, level Level) Update {
 	return s.ReleaseMatching(now, o, func(l Lock) bool { return l.level == level })
 }
 
-// DowngradeMatching ends the owner's wait and makes shared what it holds of the locks that match
-// (downGradeLocksPredicate of locks.md 1.6).
+// DowngradeMatching ends the owner's wait and makes its locks that match shared (downGradeLocksPredicate of locks.md
+// 1.6).
 func (s *State) DowngradeMatching(now time.Time, o Owner, match func(Lock) bool) Update {
 	return s.releaseWith(now, o, func(h *holder) Request { return h.requests(match, Shared) })
 }
@@ -226,7 +226,7 @@ func (s *State) DowngradeLevel(now time.Time, o Owner, level Level) Update {
 	return s.DowngradeMatching(now, o, func(l Lock) bool { return l.level == level })
 }
 
-// Intersect ends the owner's wait and releases all that it holds but the listed locks (intersectLocks of locks.md 1.6).
+// Intersect ends the owner's wait and releases all its locks except the listed ones (intersectLocks of locks.md 1.6).
 func (s *State) Intersect(now time.Time, o Owner, keep []Lock) Update {
 	listed := make(map[Lock]bool, len(keep))
 	for _, l := range keep {

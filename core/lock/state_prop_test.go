@@ -13,11 +13,11 @@ type blocked struct {
 	state    *State
 	owner    Owner
 	request  Request
-	waited   []Owner // who waited before
+	waited   []Owner // the owners that waited before
 	blockers []Owner
 }
 
-// drawBlocked makes a blocked situation of a random state, in which somebody holds something.
+// drawBlocked makes a blocked situation from a random state in which at least one lock is held.
 func drawBlocked(t *rapid.T, d domain) blocked {
 	s := d.build(drawHistory(t, d))
 	if len(s.Allocation().Holders()) == 0 {
@@ -110,7 +110,7 @@ func TestPendingRequestsAreValidAndBlocked(t *testing.T) {
 	})
 }
 
-// locks.md 8B.8 and 8B.9: asking twice is asking once.
+// locks.md 8B.8 and 8B.9: a repeated request changes nothing.
 func TestAskingTwiceIsAskingOnce(t *testing.T) {
 	onBoth(t, func(t *rapid.T, d domain) {
 		history := drawHistory(t, d)
@@ -149,7 +149,7 @@ func TestSafeIsWaitingForWhoDoesNotWait(t *testing.T) {
 	})
 }
 
-// locks.md 8B.11 to 8B.14: a state is its allocation and its pending requests, and nothing else.
+// locks.md 8B.11 to 8B.14: a State is determined by its allocation and its pending requests.
 func TestAStateIsWhatItsSnapshotSays(t *testing.T) {
 	onBoth(t, func(t *rapid.T, d domain) {
 		s := d.build(drawHistory(t, d))
@@ -172,7 +172,7 @@ func TestAStateIsWhatItsSnapshotSays(t *testing.T) {
 	})
 }
 
-// withPending makes an absent list of pending requests an empty one, as Snapshot has it.
+// withPending replaces a nil list of pending requests by an empty one, as Snapshot does.
 func withPending(snap Snapshot) Snapshot {
 	if snap.Pending == nil {
 		snap.Pending = []Pending{}

@@ -7,8 +7,8 @@ import (
 
 // Table is the allocation: which owner holds which lock (locks.md 1.4). It changes only when an update succeeds.
 //
-// An update costs what its own items, the logarithm of its owner's number of locks, and the number of blockers that it
-// has to name cost. It does not grow with other owners and their locks.
+// The cost of an update grows with its items, the logarithm of the owner's number of locks, and the number of blockers
+// in the result. It does not grow with other owners and their locks.
 //
 // Invariants: locks has an entry for a lock if and only if one of its points is used. A lock that an owner holds
 // exclusively, itself or through a lock that implies it, is held by no other owner.
@@ -18,7 +18,7 @@ type Table struct {
 	locks   map[Lock]*lockEntry
 }
 
-// holder is what the table knows of an owner.
+// holder is the table's record of an owner.
 //
 // Invariant: it is in Table.holders if it holds something or has a pending request. greatestFirst has exactly the
 // values of held.
@@ -44,8 +44,9 @@ func NewTable(implied Hierarchy) *Table {
 	return &Table{implied: implied, holders: map[Owner]*holder{}, locks: map[Lock]*lockEntry{}}
 }
 
-// Update applies a request completely, or not at all (locks.md 1.5). It returns the blockers, in owner order: none if
-// it was applied. Being blocked is no error. The error is an *InconsistentError, *OrderError or *GroupError.
+// Update applies a request completely or not at all (locks.md 1.5). It returns the blockers in owner order, none if the
+// request was applied. A blocked request is not an error. The error is an *InconsistentError, *OrderError or
+// *GroupError.
 func (t *Table) Update(o Owner, req Request) ([]Owner, error) {
 	h := t.holder(o)
 	defer t.forget(h)
@@ -59,14 +60,14 @@ func (t *Table) Update(o Owner, req Request) ([]Owner, error) {
 	return blockers, nil
 }
 
-// ReleaseAll releases all that the owner holds.
+// ReleaseAll releases all locks of the owner.
 func (t *Table) ReleaseAll(o Owner) {
 	h := t.holder(o)
 	t.apply(h, h.releases(func(Lock) bool { return true }), func(*waitPoint) {})
 	t.forget(h)
 }
 
-// Mode is how the owner holds the lock itself.
+// Mode is the mode in which the owner holds the lock itself.
 func (t *Table) Mode(o Owner, l Lock) Mode {
 	if h := t.holders[o]; h != nil {
 		return h.mode(l)
@@ -74,7 +75,7 @@ func (t *Table) Mode(o Owner, l Lock) Mode {
 	return None
 }
 
-// Held is what the owner holds, in lock order.
+// Held are the locks of the owner, in lock order.
 func (t *Table) Held(o Owner) []Item {
 	if h := t.holders[o]; h != nil {
 		return h.items()
@@ -82,8 +83,8 @@ func (t *Table) Held(o Owner) []Item {
 	return nil
 }
 
-// Locks is every lock that has an owner, directly or through a lock that it implies, in lock order
-// (listAllLocks of locks.md 2.3).
+// Locks are the locks that have an owner, directly or through a lock that it implies, in lock order (listAllLocks of
+// locks.md 2.3).
 func (t *Table) Locks() []Lock {
 	var all []Lock
 	for l, e := range t.locks {
@@ -101,7 +102,7 @@ type OwnerMode struct {
 	Mode  Mode
 }
 
-// Owners is who holds the lock itself, in owner order.
+// Owners are the owners that hold the lock itself, in owner order.
 func (t *Table) Owners(l Lock) []OwnerMode {
 	e := t.locks[l]
 	if e == nil {
@@ -115,7 +116,7 @@ func (t *Table) Owners(l Lock) []OwnerMode {
 	return owners
 }
 
-// Holders is every owner that holds something, in owner order (lockOwners).
+// Holders are the owners that hold something, in owner order (lockOwners).
 func (t *Table) Holders() []Owner {
 	return t.ownersWhere(func(h *holder) bool { return len(h.held) > 0 })
 }
@@ -131,7 +132,7 @@ func (t *Table) ownersWhere(wanted func(*holder) bool) []Owner {
 	return all
 }
 
-// holder finds an owner, or adds it. The caller calls forget afterwards.
+// holder finds or adds an owner. The caller calls forget afterwards.
 func (t *Table) holder(o Owner) *holder {
 	h := t.holders[o]
 	if h == nil {
@@ -141,7 +142,7 @@ func (t *Table) holder(o Owner) *holder {
 	return h
 }
 
-// forget drops an owner that neither holds nor wants anything.
+// forget removes an owner that neither holds nor waits for a lock.
 func (t *Table) forget(h *holder) {
 	if len(h.held) == 0 && h.pending == nil {
 		delete(t.holders, h.owner)
@@ -155,7 +156,7 @@ func (h *holder) mode(l Lock) Mode {
 	return None
 }
 
-// items is what is held, in lock order.
+// items are the held locks, in lock order.
 func (h *holder) items() []Item {
 	items := make([]Item, 0, len(h.held))
 	for _, l := range slices.SortedFunc(maps.Keys(h.held), Lock.Compare) {
@@ -164,10 +165,10 @@ func (h *holder) items() []Item {
 	return items
 }
 
-// releases is the request that releases what is held and matches.
+// releases is the request that releases the held locks that match.
 func (h *holder) releases(match func(Lock) bool) Request { return h.requests(match, None) }
 
-// requests is the request that changes what is held and matches to a mode, in lock order.
+// requests is the request that changes the held locks that match to a mode, in lock order.
 func (h *holder) requests(match func(Lock) bool, mode Mode) Request {
 	var req Request
 	for l := range h.held {
@@ -179,7 +180,7 @@ func (h *holder) requests(match func(Lock) bool, mode Mode) Request {
 	return req
 }
 
-// satisfies tells whether every item is in force in exactly its mode.
+// satisfies reports whether the owner holds every item in exactly its mode.
 func (h *holder) satisfies(req Request) bool {
 	return !slices.ContainsFunc(req, func(i Item) bool { return h.mode(i.Lock) != i.Mode })
 }

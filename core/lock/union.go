@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// UnionResult is what an owner has got of the locks that it asked for.
+// UnionResult are the locks that an owner obtained of those it asked for.
 type UnionResult struct {
 	// Locks is the locks newly obtained, the last one first. A lock that was asked for twice may be here twice.
 	Locks []Lock
@@ -13,14 +13,14 @@ type UnionResult struct {
 	Changed []Owner
 }
 
-// OpportunisticUnion takes, one by one in lock order, what it can get of the items, and skips what it cannot
-// (opportunisticLockUnion of locks.md 1.6). Items that the owner holds in that mode, or more, are left out. An owner
-// whose request waits gets nothing.
+// OpportunisticUnion tries the items one by one in lock order, takes those that are free, and skips the others
+// (opportunisticLockUnion of locks.md 1.6). It ignores items that the owner already holds in that mode or a stronger
+// one. An owner with a pending request gets nothing.
 func (s *State) OpportunisticUnion(now time.Time, o Owner, items []Item) UnionResult {
 	return s.GuardedOpportunisticUnion(now, o, items, 0)
 }
 
-// GuardedOpportunisticUnion is OpportunisticUnion, if at least so many locks are obtained; otherwise the owner gets
+// GuardedOpportunisticUnion is OpportunisticUnion, if at least countMin locks are obtained; otherwise the owner gets
 // nothing (guardedOpportunisticLockUnion of locks.md 1.6).
 func (s *State) GuardedOpportunisticUnion(now time.Time, o Owner, items []Item, countMin int) UnionResult {
 	h := s.table.holder(o)
@@ -52,14 +52,14 @@ func (s *State) GuardedOpportunisticUnion(now time.Time, o Owner, items []Item, 
 	case len(got) >= countMin:
 		return UnionResult{Locks: got, Changed: []Owner{o}}
 	}
-	// No waiter is woken: all of them were blocked before the first step, and the state is the same again.
+	// No request is tried again: all were blocked before the first step, and the state is the same as then.
 	for k := len(before) - 1; k >= 0; k-- {
 		s.table.apply(h, Request{before[k]}, func(*waitPoint) {})
 	}
 	return UnionResult{}
 }
 
-// tryGrant grants a single item, if that is possible at once.
+// tryGrant grants a single item if it is not blocked.
 func (s *State) tryGrant(h *holder, i Item) bool {
 	req := Request{i}
 	if h.satisfies(req) {

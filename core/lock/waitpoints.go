@@ -8,14 +8,14 @@ import "slices"
 // 1.5.
 const (
 	atLock             = iota // owners of the lock itself
-	atLockExclusive           // those of them who hold it exclusively
+	atLockExclusive           // exclusive owners of the lock itself
 	atMembers                 // owners of locks that imply it
-	atMembersExclusive        // those of them who hold such a lock exclusively
+	atMembersExclusive        // exclusive owners of such locks
 
 	pointCount
 )
 
-// lockEntry is all that is known of one lock.
+// lockEntry is the table's record of one lock.
 type lockEntry struct {
 	lock   Lock
 	points [pointCount]waitPoint
@@ -45,7 +45,7 @@ func (t *Table) entry(l Lock) *lockEntry {
 	return e
 }
 
-// dropUnused drops an entry that nothing refers to.
+// dropUnused removes an entry that nothing refers to.
 func (t *Table) dropUnused(e *lockEntry) {
 	for i := range e.points {
 		if s := &e.points[i]; len(s.owners)+len(s.waiters.heap.items)+len(s.reservations) > 0 {
@@ -71,7 +71,8 @@ func (t *Table) visitOwnerPoints(i Item, visit func(*waitPoint)) {
 	}
 }
 
-// visitConflicts visits the points whose owners conflict with an item, until visit returns false. A release has none.
+// visitConflicts visits the points whose owners conflict with an item, until visit returns false. A release conflicts
+// with none.
 func (t *Table) visitConflicts(i Item, visit func(*waitPoint) bool) {
 	own, below := atLock, atMembers
 	switch i.Mode {
@@ -122,7 +123,7 @@ func (t *Table) dropUnusedAll(l Lock) {
 	}
 }
 
-// blocks tells whether any owner but h is at the point.
+// blocks reports whether an owner other than h is at the point.
 func (s *waitPoint) blocks(h *holder) bool {
 	if len(s.owners) == 1 {
 		return s.owners[h] == 0

@@ -6,8 +6,8 @@ import (
 	"lockstep/core/job"
 )
 
-// arrivalTicks gives jobs arrival ticks that never decrease with the id, even if the clock was set back between two
-// jobs. It lowers the ticks of earlier jobs instead of raising those of later ones, so that one job stamped years
+// arrivalTicks assigns arrival ticks to jobs that never decrease with the id, even if the clock was set back between
+// two jobs. It lowers the ticks of earlier jobs instead of raising those of later ones, so that one job stamped years
 // ahead cannot stop all later jobs from ageing.
 //
 // Invariants: ranges increase strictly in all their fields, and first <= last < first of the next range. Every
@@ -20,13 +20,13 @@ type tickRange struct {
 	tick        int64
 }
 
-// rangesMax bounds what is remembered of jobs that have left: more than a day of ticks in each of which a job was
-// received. If a job is put back later than that, and the clock was also set back, the job may count as younger than a
-// later one, and a pick may prefer the later one.
+// rangesMax bounds the ranges, which also cover jobs that have left: more than a day of ticks in each of which a job
+// was received. If a job is put back later than that, and the clock was also set back, the job may count as younger
+// than a later one, and a pick may prefer the later one.
 const rangesMax = 4096
 
-// record stores that a job was received at a tick, and returns the arrival tick that counts for it. If lowered is
-// true, jobs with smaller ids and a later tick now have the returned tick, too.
+// record stores that a job was received at a tick, and returns its arrival tick. If lowered is true, jobs with smaller
+// ids and a later tick now have the returned tick, too.
 func (b *arrivalTicks) record(id job.ID, tick int64) (counts int64, lowered bool) {
 	at, _ := slices.BinarySearchFunc(b.ranges, id, func(m tickRange, id job.ID) int { return int(min(max(m.last-id, -1), 1)) })
 	if at < len(b.ranges) && b.ranges[at].tick <= tick {

@@ -11,8 +11,8 @@ import (
 	"lockstep/core/lock"
 )
 
-// distinct jobs each work on an instance of their own and its two nodes, of 200:
-// no two declare the same. Alike jobs work on one of 20 nodes.
+// distinct jobs each work on a different instance and on two of 200 nodes, so no two declarations are equal. Alike jobs
+// work on one of 20 nodes.
 func distinct(i int) Candidate {
 	var d lock.Declaration
 	nodes := []string{benchNames[i%200], benchNames[i*7%199]}
@@ -29,8 +29,7 @@ func similarCandidate(i int) Candidate {
 	return Candidate{ID: job.ID(i), ReceivedUs: benchTime(i).UnixMicro(), Declared: d, Limits: []Limit{{"rate-limit:90:move", 90}}}
 }
 
-// common jobs each work on an instance of their own, and all on one node: each
-// change of that one touches everybody.
+// common jobs each work on a different instance, and all on one node: each change of that node concerns all jobs.
 func common(i int) Candidate {
 	c := distinct(i)
 	node := lock.Demand{Kind: lock.SharedSet, Names: benchNames[:1]}
@@ -41,7 +40,7 @@ func common(i int) Candidate {
 	return c
 }
 
-// oneName jobs are distinct with as little as can be.
+// oneName jobs differ in a single name.
 func oneName(i int) Candidate {
 	c := distinct(i)
 	c.Declared.Demands[2], c.Declared.Demands[3] = lock.Demand{}, lock.Demand{}
@@ -56,8 +55,7 @@ var benchNames = func() []string {
 	return names
 }()
 
-// benchTime is close to that of others: an old job goes first whatever it wants,
-// which is easy.
+// benchTime is close to the times of other jobs. An old job would go first whatever it demands, which costs little.
 func benchTime(i int) time.Time {
 	return time.Unix(1_700_000_000, 0).Add(time.Duration(i) * time.Millisecond)
 }
@@ -69,7 +67,7 @@ var benchKinds = []struct {
 
 var benchSizes = []int{1_000, 10_000, 100_000}
 
-// full has so many jobs waiting and 100 running, whose real locks are known.
+// full is a State with a number of pending jobs and 100 running ones, whose locks are known.
 func full(pending int, make func(int) Candidate) *State {
 	settings := Defaults()
 	settings.Slots = 100
@@ -97,7 +95,7 @@ func hold(s *State, id job.ID, make func(int) Candidate) {
 	s.SetOwnerLocks(jobOwnerKey(id), held, nil)
 }
 
-// flip makes somebody take the node that all common jobs want, and free it.
+// flip takes and releases the node that all common jobs want.
 func flip(s *State, n int) {
 	mode := []lock.Mode{lock.None, lock.Exclusive}[n%2]
 	s.SetOwnerLocks(lock.NamedOwner("flip", "", 1), []lock.Item{{Lock: lock.Member(lock.Node, benchNames[0]), Mode: mode}}, nil)
@@ -141,7 +139,7 @@ func report(b *testing.B, took []time.Duration) {
 	b.ReportMetric(float64(took[len(took)-1].Nanoseconds()), "max-ns")
 }
 
-// No slot is free: nothing is looked at, however many wait.
+// No slot is free: a pick examines no job, however many are pending.
 func BenchmarkPickWithoutASlot(b *testing.B) {
 	s := full(100_000, distinct)
 	b.ReportAllocs()
@@ -174,7 +172,7 @@ func BenchmarkEnqueue(b *testing.B) {
 	}
 }
 
-// A filter rule changes what everybody carries, to and fro.
+// A filter rule changes the limits of all jobs, to and fro.
 func BenchmarkEnqueueAgain(b *testing.B) {
 	for _, kind := range benchKinds {
 		b.Run("pending=100000/"+kind.name, func(b *testing.B) {
@@ -245,7 +243,7 @@ func BenchmarkWhy(b *testing.B) {
 	}
 }
 
-// What a pending job costs, beyond its own strings.
+// The memory of a pending job, without its own strings.
 func BenchmarkMemory(b *testing.B) {
 	for name, make := range map[string]func(int) Candidate{"oneName": oneName, "alike": similarCandidate, "distinct": distinct} {
 		b.Run(name, func(b *testing.B) {

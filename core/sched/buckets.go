@@ -8,11 +8,11 @@ import (
 	"lockstep/core/lock"
 )
 
-// bucket is groups that differ only in names, and whose names conflicted in the same way with the running jobs when
-// they were last compared.
+// bucket is a set of groups that differ only in names, and whose names conflicted in the same way with the running jobs
+// when they were last compared.
 //
-// Every group of a bucket declares its blockingNames, so each of them that is taken counts for all of its groups. The
-// order of the first group, weighed with its blockingNames only, is therefore a lower bound for the bucket, because
+// Every group of a bucket declares its blockingNames, so each blocking name that is taken counts for all of its groups.
+// The order of the first group, weighed with its blockingNames only, is therefore a lower bound for the bucket, because
 // arrival ticks never decrease with ids. A group starts in the bucket without blockingNames. A pick that finds a group
 // first in its bucket, but behind this bound, moves it to the bucket where the bound is the group's exact weight.
 //

@@ -13,8 +13,7 @@ import (
 	"lockstep/core/lock"
 )
 
-// own is a job with an instance of its own, so that no two are alike, and with
-// what the others may want, too.
+// own is a job with a different instance each, so that no two are alike, and with names that other jobs want, too.
 func own(t *rapid.T, id job.ID, nodes [][]string) Candidate {
 	c := Candidate{ID: id, Priority: rapid.SampledFrom([]int{0, 0, 0, 0, 0, 0, 5}).Draw(t, "priority")}
 	c.ReceivedUs = time.Unix(20, 0).UnixMicro() + int64(id)*20_000
@@ -34,15 +33,15 @@ func own(t *rapid.T, id job.ID, nodes [][]string) Candidate {
 	return c
 }
 
-// genTaken is what somebody may have of a few names.
+// genTaken draws the locks that an owner holds among a few names.
 var genTaken = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) lock.Item {
 	level := rapid.SampledFrom([]lock.Level{lock.Node, lock.Node, lock.NodeRes}).Draw(t, "level")
 	mode := rapid.SampledFrom([]lock.Mode{lock.Shared, lock.Exclusive, lock.Exclusive}).Draw(t, "mode")
 	return lock.Item{Lock: lock.Member(level, rapid.SampledFrom(testNames).Draw(t, "name")), Mode: mode}
 }), 0, 3)
 
-// A backlog of many groups that want a few names, while these are taken and freed:
-// some choices end at once, others move many groups.
+// A backlog of many groups that want a few names, while these are taken and released: some picks end at once, others
+// move many groups.
 func TestDecisionsAboutManyGroupsAreThoseOfTheModel(t *testing.T) {
 	design := readDesign(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -71,7 +70,7 @@ func TestDecisionsAboutManyGroupsAreThoseOfTheModel(t *testing.T) {
 				s := genSettings.Draw(t, "settings")
 				p.SetSettings(s)
 				p.m.setSettings(s)
-			case 2: // one that is known, perhaps, with other demands and received at another time
+			case 2: // perhaps a known job, with other demands and another time of submission
 				c := own(t, job.ID(rapid.IntRange(1, int(next)).Draw(t, "id")), nodes)
 				c.Declared = rapid.OneOf(rapid.Just(c.Declared), genDeclared).Draw(t, "declared")
 				enqueue(t, c)
@@ -88,7 +87,7 @@ func TestDecisionsAboutManyGroupsAreThoseOfTheModel(t *testing.T) {
 	})
 }
 
-// drain picks all that limits and the jobs that run let go.
+// drain picks all jobs that the limits and the running jobs do not block.
 func (p *pair) drain(t *rapid.T) {
 	for {
 		picked := p.Pick(p.now)

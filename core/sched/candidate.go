@@ -19,8 +19,8 @@ type Candidate struct {
 	Limits     []Limit
 }
 
-// Limit says that at most N jobs that carry Key may run at once. Each separate limit needs a separate key: a filter
-// rule uses its UUID, a bucket of the reason trail its number and label.
+// Limit says that at most N jobs that carry Key may run at once. Different limits have different keys: the UUID of a
+// filter rule, or the number and label of a bucket in the reason trail.
 type Limit struct {
 	Key string
 	N   int
@@ -32,11 +32,11 @@ type Settings struct {
 	Slots int
 	// Predictive puts the weight between priority and id.
 	Predictive bool
-	// Base is what a job weighs that meets nothing, before it ages.
+	// Base is the weight of a job without contention, before it ages.
 	Base int
 	// Tick is the unit of ages.
 	Tick time.Duration
-	// K is the age in ticks at which a job weighs nothing.
+	// K is the age in ticks at which the weight of a job is 0.
 	K int
 }
 
@@ -45,7 +45,7 @@ func Defaults() Settings {
 	return Settings{Slots: 20, Predictive: true, Base: 1, Tick: 30 * time.Second, K: 30}
 }
 
-// The limits are far beyond use, and keep weights within 63 bits.
+// The limits exceed all useful values, and keep weights within 63 bits.
 const (
 	baseMax = 1_000_000
 	kMax    = 1_000_000
@@ -53,7 +53,7 @@ const (
 	tickMax = 365 * 24 * time.Hour
 )
 
-// Validate names what is out of range.
+// Validate is the error for the first setting that is out of range.
 func (s Settings) Validate() error {
 	switch {
 	case s.Slots < 1:

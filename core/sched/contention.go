@@ -12,13 +12,13 @@ import (
 type ClaimKind uint8
 
 const (
-	// Holds: the lock manager has granted it.
+	// Holds: the lock manager has granted the lock.
 	Holds ClaimKind = iota
-	// Awaits: the lock manager has a pending request for it.
+	// Awaits: the lock manager has a pending request for the lock.
 	Awaits
-	// Expects: the declaration of the current opcode has it.
+	// Expects: the declaration of the current opcode contains the lock.
 	Expects
-	// Later: the declaration of a later opcode of the job has it.
+	// Later: the declaration of a later opcode of the job contains the lock.
 	Later
 )
 
@@ -47,15 +47,15 @@ type activeOwner struct {
 	current                []claim
 	later                  []claim
 	actual                 []claim
-	reachedNow, reachedMax levelsReached // now by what is real, and at most since the opcode began
+	reachedNow, reachedMax levelsReached // now, from the held and awaited locks; and at most since the opcode began
 }
 
-// levelsReached is how far an opcode has got: it has asked for the locks of all levels below this number.
+// levelsReached is a number of levels: the opcode has asked for the locks of all levels below it.
 type levelsReached uint8
 
 func (r levelsReached) covers(l lock.Level) bool { return l < lock.Level(r) }
 
-// claims are those that count.
+// claims are the claims of an owner that count.
 func (p *activeOwner) claims() iter.Seq[claim] {
 	return func(yield func(claim) bool) {
 		for _, c := range p.actual {
@@ -83,7 +83,7 @@ type contention struct {
 	bigLock int32
 }
 
-// addContention adds the claims of an owner to the contention, or takes them away if by is -1.
+// addContention adds the claims of an owner to the contention, or subtracts them if by is -1.
 func (s *State) addContention(p *activeOwner, by int32) {
 	var claimed [lock.Levels]bool
 	for c := range p.claims() {
@@ -105,7 +105,7 @@ func (s *State) addContention(p *activeOwner, by int32) {
 	}
 }
 
-// updateOwner edits an active owner. It adds the owner if it is new, and drops it if nothing is left of it.
+// updateOwner edits an active owner. It adds the owner if it is new, and removes it when its invariant no longer holds.
 func (s *State) updateOwner(owner lock.Owner, edit func(*activeOwner)) {
 	p := s.owners[owner]
 	if p == nil {
@@ -200,7 +200,7 @@ func (s *State) actualClaims(claims []claim, items []lock.Item, kind ClaimKind) 
 	return claims, reached
 }
 
-// ownerKey identifies a job by its id alone, whichever process it has, and any other owner in full.
+// ownerKey identifies a job by its id only, not by its process, and any other owner by all parts.
 func ownerKey(o lock.Owner) lock.Owner {
 	if o.Named {
 		return o
@@ -210,7 +210,7 @@ func ownerKey(o lock.Owner) lock.Owner {
 
 func jobOwnerKey(id job.ID) lock.Owner { return lock.Owner{Job: id} }
 
-// SetOwnerLocks sets what the lock manager knows of an owner: the locks that it holds, and its pending request. It
+// SetOwnerLocks sets the locks that an owner holds and its pending request, as the lock manager reports them. It
 // replaces what was set before.
 func (s *State) SetOwnerLocks(o lock.Owner, held []lock.Item, pending lock.Request) {
 	s.updateOwner(ownerKey(o), func(p *activeOwner) {
@@ -225,9 +225,9 @@ func (s *State) SetOwnerLocks(o lock.Owner, held []lock.Item, pending lock.Reque
 	})
 }
 
-// SetDeclared sets what the current opcode of a running job is expected to ask for, and what later opcodes are. Until
-// then the declaration with which the job was picked counts as the current opcode's. It does nothing for a job that
-// does not run.
+// SetDeclared sets the declarations of the current opcode of a running job and of its later opcodes. Until then the
+// declaration with which the job was picked counts as the current opcode's. It does nothing for a job that does not
+// run.
 func (s *State) SetDeclared(id job.ID, current, later lock.Declaration) {
 	if _, runs := s.running[id]; !runs {
 		return

@@ -9,24 +9,24 @@ import (
 	"lockstep/core/lock"
 )
 
-// Explanation is why a candidate does not run yet.
+// Explanation says why a candidate does not run yet.
 type Explanation struct {
 	// Running of Slots slots are taken: none is free if Running >= Slots.
 	Running, Slots int
 	// FullLimits are the limits that block the job, by key.
 	FullLimits []FullLimit
-	// Position is the rank among all candidates, including those that limits block, as
-	// things are now: each pick changes the weights. With PositionIsMinimum the rank may be greater.
+	// Position is the rank among all candidates, including those that limits block, with the present weights: each pick
+	// changes them. With PositionIsMinimum the rank may be greater.
 	Position          int
 	PositionIsMinimum bool
 
-	// AgeTicks is what the job's age counts for, which may be more than it is if
-	// the clock was set back. It goes on beyond K.
+	// AgeTicks is the age of the job that its weight is computed from. It may exceed the real age if the clock was set
+	// back, and it may exceed K.
 	AgeTicks int64
 
-	// Predictive tells whether what follows matters; without, it is zero.
+	// Predictive reports whether the order is predictive. If it is not, the following fields are zero.
 	Predictive bool
-	// BGL: the job wants the big lock, and has the greatest weight whatever runs.
+	// BGL: the job wants the big lock, and has the greatest weight regardless of the running jobs.
 	BGL bool
 	// StaticWeight is the weight before ageing, and Weight after.
 	StaticWeight, Weight float64
@@ -42,12 +42,12 @@ type FullLimit struct {
 	Running int
 }
 
-// Cause is what a level adds to the weight, and because of which owners.
+// Cause is the value that a level adds to the weight, and the owners that cause it.
 type Cause struct {
 	Level lock.Level
 	Value float64
-	// Demand is what the job wants at the level. Owner is the first of those that add
-	// the most, and OtherOwners is how many more of these there are.
+	// Demand is the demand of the job at the level. Owner is the first of the owners that add the most, and OtherOwners
+	// is the number of the others.
 	Demand      lock.DemandKind
 	Owner       lock.Owner
 	OtherOwners int
@@ -59,7 +59,7 @@ type Cause struct {
 	Lock      lock.Lock
 }
 
-// Explain returns why a candidate waits; false if the job is no candidate. It examines at most lookMax of the
+// Explain says why a candidate waits; false if the job is not a candidate. It examines at most lookMax of the
 // candidates that may precede it.
 func (s *State) Explain(id job.ID, now time.Time, lookMax int) (Explanation, bool) {
 	at := s.groups.entryOf(id)
@@ -117,7 +117,7 @@ func (s *State) position(of *entry, lookMax int) (position int, isMinimum bool) 
 type positionSearch struct {
 	*State
 	own      order
-	budget   int // how many may still be examined; negative: there may be more
+	budget   int // how many candidates may still be examined; negative: there may be more
 	position int
 }
 
@@ -190,7 +190,7 @@ func (s *State) namesOf(group int32, level lock.Level) []int32 {
 	return names
 }
 
-// addOwners fills in the owners of a cause: those with a claim that matches.
+// addOwners sets the owners of a cause: the owners with a claim that matches.
 func (s *State) addOwners(c *Cause, owners []lock.Owner, matches func(claim) bool) {
 	found := false
 	for _, o := range owners {

@@ -27,7 +27,7 @@ func TestExplain(t *testing.T) {
 			Owner: lock.Owner{Job: 8}, ClaimKind: Holds, Claimed: lock.ExclusiveSet, Lock: lock.Member(lock.Node, "n1"),
 		}},
 	}, w)
-	// Neither is in the way of the other job, but both add to the contention.
+	// Neither conflicts with the other job, but both add to the contention.
 	require.Equal(t, []Cause{{
 		Level: lock.Node, Value: 0.5, Demand: lock.ExclusiveSet, Owner: lock.Owner{Job: 8}, OtherOwners: 1, ClaimKind: Holds,
 		Claimed: lock.ExclusiveSet, Lock: lock.Member(lock.Node, "n1"),
@@ -75,7 +75,8 @@ func TestClaimKindsHaveWords(t *testing.T) {
 	}
 }
 
-// Whoever asks for a place far behind learns that it is far behind, for the price of a bounded look. The first ones are told exactly.
+// The explanation of a job far behind examines a bounded number of candidates, and says that the position is a minimum.
+// Positions near the front are exact.
 func TestAPlaceFarBehind(t *testing.T) {
 	for name, candidate := range map[string]func(job.ID) Candidate{
 		"alike":     func(id job.ID) Candidate { return exclusively(id, "n1") },

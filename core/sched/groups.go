@@ -5,9 +5,9 @@ import (
 	"lockstep/core/lock"
 )
 
-// demandMask is all that a group's weight depends on, except the age of its first candidate: four bits for each level,
-// which are the kind of the demand and whether one of its names conflicts with a running job; and one bit for the big
-// lock.
+// demandMask is the part of a group that its weight depends on, beside the age of its first candidate: four bits for
+// each level, which are the kind of the demand and whether one of its names conflicts with a running job; and one bit
+// for the big lock.
 type demandMask uint32
 
 const bigLock demandMask = 1 << 20
@@ -30,7 +30,7 @@ func (l demandMask) overlaps(k int) bool { return l>>(4*k)&8 != 0 }
 
 func overlapBit(k int) demandMask { return 8 << (4 * k) }
 
-// group is the candidates of one priority, declaration and set of limits.
+// group is the set of the candidates with one priority, declaration and set of limits.
 //
 // Invariants: a group exists as long as it has candidates. It is in one bucket, which has its priority, limits and
 // kinds. id is the id of its root.
@@ -104,7 +104,7 @@ func (g *groups) matches(at, priority, limits int32, mask demandMask) bool {
 	return len(rest) == 0
 }
 
-// addGroup takes over the references in scratch.
+// addGroup makes a group, which owns the references in scratch from then on.
 func (g *groups) addGroup(new group, bucket int32) int32 {
 	at := g.alloc()
 	new.names = g.names.newList(g.scratch)
@@ -114,7 +114,7 @@ func (g *groups) addGroup(new group, bucket int32) int32 {
 	return at
 }
 
-// removeGroup drops a group that has no candidates.
+// removeGroup removes a group that has no candidates.
 func (g *groups) removeGroup(at int32) {
 	g.byHash.remove(at)
 	g.removeFromBucket(at)
@@ -155,7 +155,7 @@ func (g *groups) leaveGroup(entry int32) {
 	}
 }
 
-// remove drops a candidate.
+// remove removes a candidate.
 func (g *groups) remove(entry int32) {
 	g.leaveGroup(entry)
 	g.byID.remove(entry)
@@ -172,8 +172,8 @@ func (g *groups) updateHead(group int32) {
 
 func (g *groups) rootOf(group int32) *entry { return &g.entries.items[g.items[group].root] }
 
-// lowerArrivals makes jobs before the given one count as received no later than a tick. It visits every candidate, but
-// is needed only when the clock was set back.
+// lowerArrivals lowers the arrival ticks of the jobs before the given one to at most a tick. It visits every candidate,
+// but is needed only when the clock was set back.
 func (g *groups) lowerArrivals(id job.ID, tick int64) {
 	for i := range g.entries.items {
 		if e := &g.entries.items[i]; e.group != 0 && e.id < id {

@@ -24,7 +24,7 @@ type counter struct {
 	refs    int
 }
 
-// limitSet is what the jobs of some groups carry, by key.
+// limitSet is the limits that the jobs of some groups carry, by key.
 type limitSet struct {
 	key    string
 	bounds []bound
@@ -130,7 +130,7 @@ func (l *limits) occupy(list []Limit) []*counter {
 	return occupied
 }
 
-// occupySet is occupy for what a set lists.
+// occupySet is occupy for the limits of a set.
 func (l *limits) occupySet(set int32) []*counter {
 	if set == 0 {
 		return nil
@@ -154,7 +154,7 @@ func (l *limits) vacate(occupied []*counter) {
 	}
 }
 
-// updateFull finds out which sets are full. There are few sets; at worst one for each group.
+// updateFull computes which sets are full. There are few sets; at worst one for each group.
 func (l *limits) updateFull() {
 	if !l.stale {
 		return
@@ -168,8 +168,8 @@ func (l *limits) updateFull() {
 
 func (g bound) full() bool { return g.running >= g.n }
 
-// LimitsExceeded tells whether more jobs run that carry one of these limits than it allows. That happens when jobs
-// were found running whose slots had been given to others.
+// LimitsExceeded reports whether more running jobs carry one of these limits than it allows. That happens when jobs are
+// found running after their slots were given to other jobs.
 func (s *State) LimitsExceeded(list []Limit) bool {
 	return slices.ContainsFunc(list, func(l Limit) bool {
 		c := s.groups.limits.counters[l.Key]

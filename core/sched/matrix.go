@@ -10,12 +10,12 @@ type cell struct{ apart, overlap int32 }
 
 // The values of designs.md "Job promotion algorithm", in short.
 var (
-	none = cell{0, 0}   // no contention now, none added
-	some = cell{3, 3}   // none now, later contention likelier
-	more = cell{5, 5}   // none now, later contention much likelier
-	unkn = cell{15, 15} // may get stuck, cannot be told
-	stck = cell{30, 30} // will very likely get stuck
-	somX = cell{3, 30}  // some, or stck for the same name
+	none = cell{0, 0}   // no contention now or later
+	some = cell{3, 3}   // none now; later contention is likelier
+	more = cell{5, 5}   // none now; later contention is much likelier
+	unkn = cell{15, 15} // the job may have to wait
+	stck = cell{30, 30} // the job will very likely have to wait
+	somX = cell{3, 30}  // some; stck if both have the same name
 	morX = cell{5, 30}
 )
 
@@ -36,11 +36,11 @@ var conflicts = [demandKinds][demandKinds]cell{
 // lock counts as this value at each level.
 const valueMax = 30
 
-// hasNames tells whether a demand of this kind has names.
+// hasNames reports whether a demand of this kind has names.
 func hasNames(k lock.DemandKind) bool { return k == lock.SharedSet || k == lock.ExclusiveSet }
 
-// conflictsWith tells whether a demand of kind k for a name conflicts with another job that holds or wants the name in
-// mode m.
+// conflictsWith reports whether a demand of kind k for a name conflicts with another job that holds or wants the name
+// in mode m.
 func conflictsWith(k lock.DemandKind, m lock.Mode) bool {
 	return k == lock.ExclusiveSet && m >= lock.Shared || k == lock.SharedSet && m == lock.Exclusive
 }

@@ -65,7 +65,7 @@ func TestConflictsAreTheDesigns(t *testing.T) {
 	}
 }
 
-// What a look says of a collision is one bit, whatever it collides with.
+// A demandMask has one bit for a common name, whichever claims conflict.
 func TestANameInCommonIsTheWorstCase(t *testing.T) {
 	for r := range conflicts {
 		for c, cell := range conflicts[r] {

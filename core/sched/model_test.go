@@ -11,8 +11,7 @@ import (
 	"lockstep/core/lock"
 )
 
-// model decides as State does, in the obvious way: it keeps what it was told, and
-// works everything out from that each time.
+// model decides as State does, in the simplest way: it keeps all reports, and computes each result from them.
 type model struct {
 	*designed
 	settings   Settings
@@ -132,14 +131,14 @@ func (r *modelReal) highest() int {
 	return highest
 }
 
-// column is what one active owner wants at a level.
+// column is the claim of one active owner at a level.
 type column struct {
 	known lock.DemandKind
 	names []string
 }
 
-// columns are what candidates are compared with at a level, and whether anybody
-// has or will have the big lock.
+// columns are the claims with which candidates are compared at a level, and whether any owner holds or will ask for the
+// big lock.
 func (m *model) columns(level lock.Level) (columns []column, big bool) {
 	parties := map[lock.Owner]bool{}
 	for o := range m.real {
@@ -239,8 +238,8 @@ func (m *model) age(c Candidate, now time.Time) int64 {
 	return max(m.tick(now.UnixMicro())-tick, 0)
 }
 
-// order is everybody, in the order in which they go. Weights are rounded to what
-// the values of designs.md "Job promotion algorithm" can add up to.
+// order is all candidates in the order in which they are picked. Weights are rounded to sums of the values of
+// designs.md "Job promotion algorithm".
 func (m *model) order(now time.Time) []Candidate {
 	weight := map[job.ID]int64{}
 	for id, c := range m.candidates {
@@ -254,7 +253,7 @@ func (m *model) order(now time.Time) []Candidate {
 	})
 }
 
-// full are the limits that keep a candidate.
+// full are the limits that block a candidate.
 func (m *model) full(c Candidate) []FullLimit {
 	var full []FullLimit
 	for _, l := range c.Limits {

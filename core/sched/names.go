@@ -6,8 +6,8 @@ import (
 	"lockstep/core/lock"
 )
 
-// names holds each name once that a candidate declares or that an active owner holds or wants, and the lists of names
-// that groups declare.
+// names stores, once each, the names that candidates declare or that active owners hold or want. It also stores the
+// lists of names that groups declare.
 type names struct {
 	arena[name]
 	byHash hashIndex
@@ -16,8 +16,8 @@ type names struct {
 
 // name is one lock by level and text.
 //
-// Invariant: refs counts the links and buckets that have the name and the claims on it. The name exists as long as
-// there are any.
+// Invariant: refs counts the links and buckets that have the name and the claims on it. The name exists while refs is
+// above 0.
 type name struct {
 	text              string
 	refs              int32
@@ -90,7 +90,7 @@ func (n *names) overlapBit(demand demandMask, at int32) demandMask {
 	return 0
 }
 
-// newList makes a list of names. It takes over their references.
+// newList makes a list of names, which owns their references from then on.
 func (n *names) newList(all []int32) int32 {
 	first := int32(0)
 	for i := len(all) - 1; i >= 0; i-- {

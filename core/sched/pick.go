@@ -7,8 +7,8 @@ import (
 	"lockstep/core/lock"
 )
 
-// Pick gives free slots to the jobs that go first, one after the other, and returns them in that order. Each is
-// compared with those picked before it. If no slot is free, Pick examines nothing.
+// Pick gives the free slots to the first jobs in the order, one after the other, and returns these. Each is compared
+// with those picked before it. If no slot is free, Pick examines nothing.
 func (s *State) Pick(now time.Time) []job.ID {
 	var picked []job.ID
 	for s.stale && len(s.running) < s.settings.Slots {
@@ -35,7 +35,7 @@ func (s *State) pick(group int32) job.ID {
 	return id
 }
 
-// refresh brings up to date what a pick needs.
+// refresh updates the weights and the full limits for a pick.
 func (s *State) refresh(now time.Time) {
 	s.groups.limits.updateFull()
 	s.weights.update(s.settings, &s.contention, now)
@@ -59,7 +59,7 @@ func (s *State) bestGroup() int32 {
 			c.visitBucket(at)
 		}
 		if i < len(buckets.live) && buckets.live[i] == at {
-			i++ // otherwise the bucket was removed, and another one has its index
+			i++ // otherwise the bucket was removed, and a different bucket has its index
 		}
 	}
 	return c.best
@@ -96,17 +96,17 @@ func (c *pickSearch) visitBucket(at int32) {
 		g.removeFromBucket(head.group)
 		g.addToBucket(head.group, to)
 		if len(heap) == 1 {
-			return // it was the last
+			return // it was the last group
 		}
 	}
 }
 
-// sweepBucket considers all groups of a bucket, in any order. Where most are to be moved, this costs far less for
+// sweepBucket considers all groups of a bucket, in any order. If most groups must be moved, this costs far less for
 // each.
 func (c *pickSearch) sweepBucket(at int32, bucketMask demandMask) {
 	g := c.groups
 	all := g.buckets.items[at].heap
-	g.buckets.items[at].heap = all[:0] // they are put back no faster than read
+	g.buckets.items[at].heap = all[:0] // groups are appended no faster than they are read
 	for _, group := range all {
 		mask := g.currentMask(group)
 		c.consider(group, c.orderOf(g.rootOf(group), mask))
@@ -134,7 +134,7 @@ func (s *State) orderOf(e *entry, l demandMask) order {
 	return order{b.priority, s.weights.weight(l, e.arrivalTick), e.id}
 }
 
-// order is what decides which of two jobs goes first.
+// order is the key by which two jobs are compared.
 type order struct {
 	priority int32
 	weight   int64
@@ -151,7 +151,7 @@ func (o order) before(p order) bool {
 	return o.id < p.id
 }
 
-// weights is what masks and arrival ticks weigh at one moment.
+// weights maps masks and arrival ticks to weights at one moment.
 //
 // Weights are integers: ten times those of designs.md "Weight", times K, so that ages need no division. They are
 // compared exactly, and are 0 from age K on.

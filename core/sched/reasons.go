@@ -26,7 +26,7 @@ func ReasonLimits(j *job.Job) []Limit {
 			Reason [][]json.RawMessage `json:"reason"`
 		}
 		if json.Unmarshal(j.Ops[i].Input, &op) != nil {
-			continue // whatever it is, it limits nothing
+			continue // not a limit
 		}
 		for _, entry := range op.Reason {
 			if len(entry) < 2 {
@@ -52,6 +52,6 @@ func reasonLimit(text string) (Limit, bool) {
 	if word != limitPrefix || err != nil || n < 1 {
 		return Limit{}, false
 	}
-	// The number as it is meant, not as it is spelled.
+	// The key has the canonical form of the number.
 	return Limit{Key: fmt.Sprintf("%s:%d:%s", limitPrefix, n, label), N: n}, true
 }

@@ -12,7 +12,7 @@ import (
 	"lockstep/core/job"
 )
 
-// because is a job whose opcodes have these trails, as JSON.
+// because is a job whose opcodes have these reason trails, as JSON.
 func because(trails ...string) *job.Job {
 	inputs := make([]json.RawMessage, len(trails))
 	for i, trail := range trails {
@@ -59,8 +59,8 @@ func TestReasonLimits(t *testing.T) {
 	}
 }
 
-// The limits of a job are each there once and in order, whatever the trails are; two
-// jobs are in the same bucket if the number and the rest are the same.
+// For any trails, each limit of a job occurs once, in order. Two jobs are in the same bucket if number and label are
+// equal.
 func TestReasonLimitsAreASet(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SampledFrom([]string{"rate-limit:1:a", "rate-limit:01:a", "rate-limit:2:a", "rate-limit:1:b", "rate-limit:x", "pink"})

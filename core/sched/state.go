@@ -9,10 +9,10 @@ import (
 	"lockstep/core/lock"
 )
 
-// State is all that the scheduler knows: the candidates, the running jobs, the number of slots, and what active owners
-// hold. After a crash it is rebuilt from what the queue and the lock manager report.
+// State is the state of the scheduler: the candidates, the running jobs, the number of slots, and the locks of active
+// owners. After a crash it is rebuilt from what the queue and the lock manager report.
 //
-// Invariant: no job is two of candidate, running, and yielded without being a candidate. A yielded job that may go on
+// Invariant: a job is at most one of candidate, running, and yielded but not a candidate. A yielded job that may go on
 // is both a candidate and in yielded.
 type State struct {
 	settings   Settings
@@ -23,8 +23,8 @@ type State struct {
 	owners     map[lock.Owner]*activeOwner
 	contention contention
 	weights    weights
-	// stale is false only if limits block every candidate, so that there is none
-	// to pick. Neither time nor what others hold changes that.
+	// stale is false only if limits block every candidate, so that there is none to pick. Neither time nor the locks of
+	// other owners change that.
 	stale bool
 }
 
@@ -53,7 +53,7 @@ func (s *State) SetSettings(settings Settings) {
 	}
 }
 
-// recomputeArrivals computes the arrival ticks of all candidates again. Jobs that have left are forgotten.
+// recomputeArrivals computes the arrival ticks of all candidates again, and forgets the ids of jobs that have left.
 func (s *State) recomputeArrivals() {
 	e := s.groups.entries.items
 	var positions []int32
@@ -74,12 +74,12 @@ func (s *State) recomputeArrivals() {
 	}
 }
 
-// Settings are those in force.
+// Settings are the current settings.
 func (s *State) Settings() Settings { return s.settings }
 
 // Enqueue makes a job a candidate, or changes a candidate. It does nothing for a running job.
 //
-// A yielded job goes on with what it still has to run, and is picked like others.
+// A yielded job is picked like other candidates, and continues with its remaining opcodes.
 func (s *State) Enqueue(c Candidate) {
 	if _, runs := s.running[c.ID]; runs {
 		return
@@ -107,7 +107,8 @@ func (s *State) Enqueue(c Candidate) {
 	s.stale = true
 }
 
-// Withdraw removes a candidate: it waits for a dependency, is paused, or is gone. It does nothing for other jobs.
+// Withdraw removes a candidate that waits for a dependency, is paused, or does not exist any longer. It does nothing
+// for other jobs.
 func (s *State) Withdraw(id job.ID) {
 	if at := s.groups.entryOf(id); at != 0 {
 		s.groups.remove(at)
@@ -142,15 +143,15 @@ func (s *State) SetLimits(id job.ID, list []Limit) {
 	}
 }
 
-// vacate frees what a running job occupied.
+// vacate decreases the counters that a running job occupied.
 func (s *State) vacate(occupied occupiedLimits) {
 	s.groups.limits.vacate(occupied)
 	s.stale = s.stale || len(occupied) > 0
 }
 
 // Yield takes the slot and the limits from a job that waits between two opcodes. Such a job does nothing, and may wait
-// for the very job that its limits would block. To go on it needs both again. Its declaration stops counting, because
-// it asks for no locks before it goes on.
+// for a job that its limits would block. To go on it needs both again. Its declaration stops counting, because it asks
+// for no locks before it goes on.
 func (s *State) Yield(id job.ID) {
 	occupied, runs := s.running[id]
 	if !runs {
@@ -162,7 +163,7 @@ func (s *State) Yield(id job.ID) {
 	s.stop(id)
 }
 
-// stop drops the declarations of a job that ran.
+// stop removes the declarations of a job that ran.
 func (s *State) stop(id job.ID) {
 	s.updateOwner(jobOwnerKey(id), func(p *activeOwner) {
 		p.running = false
@@ -171,7 +172,7 @@ func (s *State) stop(id job.ID) {
 	})
 }
 
-// Remove forgets a job, with its slot, limits and locks.
+// Remove removes a job with its slot, limits and locks.
 func (s *State) Remove(id job.ID) {
 	s.Withdraw(id)
 	s.vacate(s.running[id])
@@ -201,7 +202,7 @@ func (s *State) RunningIDs() []job.ID { return slices.Sorted(maps.Keys(s.running
 // YieldedIDs are the jobs that have a process but no slot, by id, whether or not they are candidates again.
 func (s *State) YieldedIDs() []job.ID { return slices.Sorted(maps.Keys(s.yielded)) }
 
-// Yielded tells whether a job has a process but no slot.
+// Yielded reports whether a job has a process but no slot.
 func (s *State) Yielded(id job.ID) bool {
 	_, yielded := s.yielded[id]
 	return yielded

@@ -18,7 +18,7 @@ var testNames = []string{"a", "b", "c"}
 var (
 	genID       = rapid.Map(rapid.IntRange(1, 14), func(n int) job.ID { return job.ID(n) })
 	genPriority = rapid.SampledFrom([]int{0, 0, 0, -10, 10})
-	// Few levels and names make much ado.
+	// Few levels and names give many conflicts.
 	genLevel    = rapid.SampledFrom([]lock.Level{lock.Instance, lock.Node, lock.Node, lock.Node, lock.Network})
 	genDeclared = rapid.Custom(func(t *rapid.T) lock.Declaration {
 		d := lock.Declaration{BGL: rapid.IntRange(0, 15).Draw(t, "bgl") == 15}
@@ -72,15 +72,15 @@ var (
 	})
 )
 
-// pair is the state and its model, told the same.
+// pair is a State and its model, which receive the same reports.
 type pair struct {
 	*State
 	m     *model
 	now   time.Time
-	eager bool // picks whenever something has happened
+	eager bool // picks after each report
 }
 
-// candidate is a new one, or a known one of which something may have changed.
+// candidate is a new candidate, or a known one that may have changed.
 func (p *pair) candidate(t *rapid.T) Candidate {
 	id := genID.Draw(t, "id")
 	c, known := p.m.candidates[id]
@@ -104,7 +104,7 @@ func (p *pair) candidate(t *rapid.T) Candidate {
 	return c
 }
 
-// job is any, but mostly one whose process lives.
+// job is any job, mostly one with a live process.
 func (p *pair) job(t *rapid.T) job.ID {
 	live := append(p.RunningIDs(), p.YieldedIDs()...)
 	if len(live) == 0 || rapid.IntRange(0, 4).Draw(t, "any") == 0 {
@@ -211,7 +211,7 @@ func (p *pair) check(t *rapid.T) {
 	}
 }
 
-// Each cause is one of the running side's, and they add up.
+// Each cause has an owner that runs, and the causes sum up to the weight.
 func (p *pair) checkCauses(t *rapid.T, c Candidate, w Explanation) {
 	sum := float64(p.m.settings.Base)
 	if w.BGL {
@@ -239,7 +239,7 @@ func (p *pair) checkCauses(t *rapid.T, c Candidate, w Explanation) {
 	require.InDelta(t, w.StaticWeight, sum, 1e-9)
 }
 
-// end lets everybody go, and looks for what stays behind.
+// end removes all jobs and owners, and checks that nothing is left.
 func (p *pair) end(t *rapid.T) {
 	for id := job.ID(1); id <= 14; id++ {
 		p.Remove(id)
@@ -275,7 +275,7 @@ func TestDecisionsAreThoseOfTheModel(t *testing.T) {
 	})
 }
 
-// Past K ticks, a job goes before all that are younger, whatever it wants.
+// After K ticks a job goes before all younger jobs, whatever its demands.
 func TestNobodyStarves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		settings := genSettings.Draw(t, "settings")
@@ -301,8 +301,7 @@ func TestNobodyStarves(t *testing.T) {
 	})
 }
 
-// However the clock jumps, ages fall with ids, and who is seen later makes nobody
-// younger.
+// However the clock jumps, ages never increase with ids, and a later job makes no earlier job younger.
 func TestArrivalTicksRiseWithIDs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b arrivalTicks

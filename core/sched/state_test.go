@@ -21,7 +21,7 @@ func node(name string, m lock.Mode) lock.Item {
 	return lock.Item{Lock: lock.Member(lock.Node, name), Mode: m}
 }
 
-// wants is a declaration of one level.
+// wants is a declaration with a demand at one level.
 func wants(level lock.Level, known lock.DemandKind, names ...string) (d lock.Declaration) {
 	d.Demands[level-lock.Instance] = lock.Demand{Kind: known, Names: names}
 	return d
@@ -129,8 +129,7 @@ func TestMoreMayRunThanThereAreSlots(t *testing.T) {
 	require.Equal(t, slots(2), s.Settings())
 }
 
-// Each pick is compared with those before it: two jobs for one node do not go
-// together while there is another one to do.
+// Each pick is compared with those before it: two jobs for one node do not run together while another job can run.
 func TestPicksAreComparedWithEachOther(t *testing.T) {
 	s := NewState(slots(2))
 	s.Enqueue(exclusively(1, "n1"))
@@ -153,7 +152,7 @@ func TestAgeBeatsConflicts(t *testing.T) {
 	}
 }
 
-// The big lock weighs most, but only until the job is old.
+// The big lock gives the greatest weight, but only until the job is old.
 func TestTheBigLockGoesLastUntilItIsOld(t *testing.T) {
 	big := Candidate{ID: 1, ReceivedUs: noon.UnixMicro(), Declared: lock.Declaration{BGL: true}}
 	for passed, want := range map[time.Duration][]job.ID{0: {2, 1}, 15 * time.Minute: {1, 2}} {
@@ -168,7 +167,7 @@ func TestTheBigLockGoesLastUntilItIsOld(t *testing.T) {
 func TestWhoRunsWeighs(t *testing.T) {
 	s := NewState(slots(5))
 	require.Equal(t, 1.0, static(t, s), "nobody runs")
-	// Instance, and so on: whoever wants nothing at a level is no contention there.
+	// Instance and other levels: an owner that wants nothing at a level causes no contention there.
 	s.AddRunning(exclusively(1, "n2"))
 	require.Equal(t, 1.5, static(t, s), "another node")
 	s.SetOwnerLocks(wconfd, []lock.Item{node("n1", lock.Shared)}, nil)
@@ -182,8 +181,8 @@ func TestWhoRunsWeighs(t *testing.T) {
 	require.Equal(t, 1.0, static(t, s))
 }
 
-// The real state speaks for levels that the opcode has reached, its declaration
-// for those ahead; later opcodes always count.
+// Held and awaited locks count at the levels that the opcode has reached, its declaration at later levels. Later
+// opcodes always count.
 func TestTheRunningSideOfOneJob(t *testing.T) {
 	s := NewState(slots(5))
 	running := jobOwnerKey(1)
@@ -211,7 +210,7 @@ func TestTheRunningSideOfOneJob(t *testing.T) {
 	require.Equal(t, 1.5, static(t, s))
 }
 
-// The lock manager may be first to tell of a job that was found running.
+// The lock manager may report the locks of a running job before the job itself is reported.
 func TestLocksMayBeKnownBeforeTheirJob(t *testing.T) {
 	s := NewState(slots(5))
 	s.SetOwnerLocks(jobOwnerKey(1), []lock.Item{bgl, node("n2", lock.Exclusive)}, nil)
@@ -219,7 +218,7 @@ func TestLocksMayBeKnownBeforeTheirJob(t *testing.T) {
 	require.Equal(t, 1.5, static(t, s))
 }
 
-// What an opcode has reached says nothing of the next one.
+// The levels that an opcode has reached do not count for the next opcode.
 func TestAJobThatGoesOnReachesLevelsAnew(t *testing.T) {
 	s := NewState(slots(5))
 	s.AddRunning(Candidate{ID: 1})
@@ -259,7 +258,7 @@ func TestAFullLimitIsPassedOver(t *testing.T) {
 	require.Equal(t, []FullLimit{{x, 2}, {y, 1}}, explain(t, s, 1).FullLimits)
 	s.Remove(0)
 	require.Equal(t, []job.ID{3}, s.Pick(noon))
-	// What is full already stays so: nobody is stopped, nobody new goes.
+	// A limit that is exceeded stays so: no running job is stopped, and no new job starts.
 	s.SetLimits(4, []Limit{x})
 	s.Remove(2)
 	require.Empty(t, s.Pick(noon))
@@ -269,8 +268,8 @@ func TestAFullLimitIsPassedOver(t *testing.T) {
 	require.Equal(t, []job.ID{1}, s.Pick(noon))
 }
 
-// A held job has no place in its limits, which the job that it waits for may need;
-// to go on it needs one again.
+// A yielded job does not count for its limits, which may block the job that it waits for. To continue it needs room in
+// them again.
 func TestAYieldedJobGivesItsLimitsBack(t *testing.T) {
 	one := []Limit{{"x", 1}}
 	limited := func(id job.ID) Candidate { return Candidate{ID: id, Limits: one} }
@@ -288,7 +287,7 @@ func TestAYieldedJobGivesItsLimitsBack(t *testing.T) {
 	require.Empty(t, s.YieldedIDs())
 }
 
-// A job that is told to go on may be held again before it is picked.
+// A yielded job that becomes a candidate may be withdrawn before it is picked.
 func TestAYieldedJobIsWithdrawn(t *testing.T) {
 	s := NewState(slots(1))
 	s.Enqueue(exclusively(1, "n1"))
@@ -300,7 +299,7 @@ func TestAYieldedJobIsWithdrawn(t *testing.T) {
 	require.Equal(t, []job.ID{1}, s.YieldedIDs())
 }
 
-// A clock that ran ahead does not keep the jobs after it young, nor those before.
+// A clock that was ahead for some time keeps neither later nor earlier jobs young.
 func TestAClockThatWasSetBack(t *testing.T) {
 	s := NewState(slots(1))
 	ahead := exclusively(2, "n1")
@@ -348,7 +347,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// Hashes of groups that are not alike may be equal.
+// Different groups may have equal hashes.
 func TestGroupsAreToldApartByWhatTheyAre(t *testing.T) {
 	g := newGroups()
 	d := wants(lock.Node, lock.ExclusiveSet, "a", "b")
