@@ -14,8 +14,8 @@ import (
 
 const benchJobs = 100_000
 
-// benchInput is an opcode as the daemon stores it, of about 560 bytes. It lies in a buffer of its own, as if read from a
-// job file.
+// benchInput is an opcode as the daemon stores it, of about 560 bytes. It has a separate buffer, as if read from a job
+// file.
 func benchInput(id int) json.RawMessage {
 	kind := [...]string{"OP_INSTANCE_STARTUP", "OP_INSTANCE_REPLACE_DISKS", "OP_INSTANCE_MIGRATE", "OP_CLUSTER_VERIFY"}[id%4]
 	return json.RawMessage(fmt.Sprintf(`{"instance_name": "web%d.example.com", "force": false, "ignore_offline_nodes": false, `+
@@ -34,7 +34,7 @@ func benchSubjects(n int) []*Subject {
 	return subjects
 }
 
-// benchRules apply to next to nobody, so that every job meets all of them.
+// benchRules apply to almost no job, so every job is compared with all of them.
 func benchRules(tb testing.TB) *Set {
 	var rules []Rule
 	for i, predicates := range []string{
@@ -68,7 +68,7 @@ func BenchmarkJudge100k(b *testing.B) {
 	}
 }
 
-// Each rule alone, by its number, tells what kinds of predicates cost.
+// Each rule alone, by its number, shows the cost of kinds of predicates.
 func BenchmarkJudgeOneRule100k(b *testing.B) {
 	subjects, all := benchSubjects(benchJobs), benchRules(b)
 	for i, rule := range all.Rules() {
@@ -92,7 +92,7 @@ func BenchmarkNewSubject(b *testing.B) {
 	}
 }
 
-// A million jobs must fit: what a subject holds beyond the job's own bytes.
+// The memory of a Subject without the job's own bytes must be small, because there may be a million jobs.
 func TestASubjectIsSmall(t *testing.T) {
 	const n = 10_000
 	jobs := make([]*job.Job, n)
@@ -115,7 +115,7 @@ func TestASubjectIsSmall(t *testing.T) {
 	require.Less(t, size, int64(300))
 }
 
-// Patterns aside, whose machines come from a pool of the package regexp.
+// Patterns are excluded, because package regexp takes its machines from a pool.
 func TestEvaluationAllocatesNothing(t *testing.T) {
 	var rules []Rule
 	for _, rule := range benchRules(t).Rules() {

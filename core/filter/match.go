@@ -8,7 +8,7 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// subjectPart is the part of a job that a predicate tests; the cheapest comes first.
+// subjectPart is the part of a job that a predicate tests. The cheapest part comes first.
 type subjectPart uint8
 
 const (
@@ -31,7 +31,7 @@ const (
 	timestampField
 )
 
-// partFields are the fields of jobs and of reasons. An opcode has any fields.
+// partFields are the fields of jobs and of reasons. The fields of an opcode are not fixed.
 var partFields = [...][]knownField{
 	partID:     {{"id", false}},
 	partReason: {sourceField: {"source", true}, reasonField: {"reason", true}, timestampField: {"timestamp", false}},
@@ -48,22 +48,22 @@ type predicate struct {
 	fields []field // of expr.Fields()
 }
 
-// field is where an expression's field is to be found.
+// field is the place of an expression's field.
 type field struct {
-	index int // for jobs and reasons: the index in partFields, -1 if it is not there
+	index int // for jobs and reasons: the index in partFields, -1 if there is no such field
 
 	key     string   // for opcodes: the first key
 	hash    uint8    // of key
 	subkeys []string // further keys, into objects
 }
 
-// testResult is the result of a test.
+// testResult is the result of testing one leaf.
 type testResult uint8
 
 const (
 	failed testResult = iota
 	passed
-	// invalid: the test is not possible. The complete expression is then false, not only this test: its negation must
+	// invalid: the test is not possible. The expression as a whole is then false, not only this test: a negation must
 	// not become true because of a typing mistake.
 	invalid
 )
@@ -75,7 +75,7 @@ func resultOf(holds bool) testResult {
 	return failed
 }
 
-// matches tells whether the predicate, of a rule with the given watermark, is true of the job.
+// matches reports whether the predicate, of a rule with the given watermark, is true for the job.
 func (p *predicate) matches(s *Subject, ruleWatermark job.ID) bool {
 	switch p.part {
 	case partID:
@@ -148,7 +148,7 @@ func (p *predicate) isReason(e *reasonEntry, texts []byte) bool {
 	return at == query.Yes
 }
 
-// testReasonText: every string is less than every number here, unlike in opcodes (queue.md 5.3).
+// testReasonText tests a text of a reason. Unlike in opcodes, every string is less than every number (queue.md 5.3).
 func testReasonText(leaf *query.Leaf, text []byte) testResult {
 	switch {
 	case leaf.Operator == query.Matches:
@@ -171,9 +171,9 @@ func testReasonTime(leaf *query.Leaf, nanos int64) testResult {
 	return resultOf(leaf.Holds(cmp.Compare(nanos, leaf.Value.Number)))
 }
 
-// compareText is by bytes, which for UTF-8 is by code points.
+// compareText compares bytes, which for UTF-8 is the order of code points.
 func compareText(a []byte, b string) int {
-	switch { // spelled so that a is not copied
+	switch { // in this form the compiler does not copy a
 	case string(a) == b:
 		return 0
 	case string(a) < b:
@@ -182,9 +182,8 @@ func compareText(a []byte, b string) int {
 	return 1
 }
 
-// isOpcode tells whether the expression holds of the opcode. One that lacks any of its fields does
-// not match, even if the outcome does not depend on that field; whether it does is asked last, for most opcodes fail
-// at the first test.
+// isOpcode reports whether the expression holds for the opcode. An opcode that lacks one of the fields does not match,
+// even if the result does not depend on that field. This is checked last, because most opcodes fail at the first test.
 func (p *predicate) isOpcode(o *op) bool {
 	at := p.expr.First()
 	for at >= 0 {
@@ -228,7 +227,7 @@ func testValue(leaf *query.Leaf, raw []byte) testResult {
 	return resultOf(leaf.Holds(compareValue(raw, &leaf.Value)))
 }
 
-// testElements is void unless raw is a list of nothing but strings, or of nothing but whole numbers, as the value is.
+// testElements is invalid unless all elements of the list raw have the type of the value: strings or whole numbers.
 func testElements(value *query.Literal, raw []byte) testResult {
 	if rankOf(raw) != rankList {
 		return invalid

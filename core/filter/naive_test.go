@@ -16,18 +16,18 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// naive judges decoded JSON in the plainest way, expression by expression.
+// naive evaluates decoded JSON in the simplest way, expression by expression.
 type naive struct {
-	// field gives a decoded value; false if there is none.
+	// field is a decoded value; false if there is none.
 	field func(name string) (any, bool)
-	// ranks orders the types, which opcodes and reasons do not do alike.
+	// ranks orders the types, differently for opcodes and reasons.
 	ranks map[string]int
 	mark  job.ID
 }
 
 type nonsense struct{}
 
-// holds is false for an expression that makes no sense.
+// holds is false for an invalid expression.
 func (n naive) holds(tree any) (result bool) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -284,7 +284,7 @@ func genOp() *rapid.Generator[map[string]any] {
 	})
 }
 
-// spelled is JSON for the value in one of several spellings.
+// spelled is the value as JSON, in one of several spellings.
 func spelled(t *rapid.T, value any) json.RawMessage {
 	data, err := json.Marshal(value)
 	require.NoError(t, err)
@@ -343,7 +343,7 @@ func TestEvaluateAgreesWithANaiveEvaluator(t *testing.T) {
 	})
 }
 
-// Whatever is in a job file, judging it ends and does not panic.
+// Evaluation of any job file ends and does not panic.
 func FuzzSubject(f *testing.F) {
 	for _, seed := range []string{
 		plainOp, pinkOp, `{"OP_ID": "OP_A", "reason": [["\ud800", "", 5], []]}`, ` {"OP_ID":"\\","a":{"b":[{"c":"}\"]"}]}} `, `{"OP_ID": "a", "reason": {}}`, `{"OP_ID`, `[]`,

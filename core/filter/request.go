@@ -13,11 +13,11 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// predicatesMax bounds the predicates of one rule, in bytes: they are kept in the configuration and evaluated for every
-// job.
+// predicatesMax bounds the predicates of one rule in bytes, because they are stored in the configuration and evaluated
+// for every job.
 const predicatesMax = 1 << 16
 
-// Invalid tells what is wrong in a rule, and where.
+// Invalid says what is wrong in a rule, and where.
 type Invalid struct {
 	Path   string // place in the rule, as "predicates[0][1][2]"; "" for the rule itself
 	Reason string
@@ -30,8 +30,8 @@ func (e *Invalid) Error() string {
 	return e.Path + ": " + e.Reason
 }
 
-// BadUUID is the error for a UUID that is not one in the only form allowed. Clients are told of it in another way than of
-// an Invalid (queue.md 5.2).
+// BadUUID is the error for a UUID that does not have the only valid form. Clients receive another error class for it
+// than for Invalid (queue.md 5.2).
 type BadUUID struct{ UUID string }
 
 func (e *BadUUID) Error() string {
@@ -43,11 +43,11 @@ type ReplaceRequest struct {
 	UUID, Priority, Predicates, Action, Reason json.RawMessage
 }
 
-// Rule is the rule that the client wants, in need of a watermark, of the daemon's own entry in the reason trail, and of a
-// UUID if that is "". The error is an *Invalid or a *BadUUID.
+// Rule is the requested rule. It still lacks a watermark, the daemon's entry in the reason trail, and a UUID if UUID is
+// "". The error is an *Invalid or a *BadUUID.
 //
-// More is refused than a stored rule is denied: a test that no job could ever pass is a mistake of the client's, and a rule
-// that silently never applies is hard to find.
+// It refuses some rules that Decode accepts: a test that no job can pass is a mistake of the client, and a rule that
+// never applies is hard to find.
 func (q *ReplaceRequest) Rule() (Rule, error) {
 	rule := Rule{Predicates: bytes.Clone(bytes.TrimSpace(q.Predicates))}
 	if !isNull(q.UUID) {
@@ -78,7 +78,7 @@ func (q *ReplaceRequest) Rule() (Rule, error) {
 	return rule, nil
 }
 
-// isUUID: 8-4-4-4-12 digits. Upper case would give one rule two names.
+// isUUID checks for 8-4-4-4-12 digits. Upper case is refused, because it would give one rule two names.
 func isUUID(text string) bool {
 	if len(text) != 36 {
 		return false
@@ -143,7 +143,7 @@ func parseTrail(raw json.RawMessage) ([]Reason, error) {
 	return trail, nil
 }
 
-// parsePredicates reads a list of predicates as far as any rule has to obey. Their patterns share the allowance. The error
+// parsePredicates reads a list of predicates, with the checks for every rule. The patterns share the budget. The error
 // is an *Invalid.
 func parsePredicates(raw json.RawMessage, allowance *query.PatternBudget) ([]predicate, error) {
 	list, err := elements("predicates", raw)

@@ -1,7 +1,6 @@
-// Package filter decides which filter rule applies to a job (queue.md 5). Rules come from clients and from
-// config.data. A Set of them is given a Subject, the part of a job that rules see, and returns a Verdict: the first
-// rule that matches, and its action. The package also parses and stores rules, and names what is wrong with them. It
-// is pure.
+// Package filter decides which filter rule applies to a job (queue.md 5). Rules come from clients and from config.data.
+// Set.Evaluate takes a Subject, the part of a job that rules see, and returns a Verdict: the first rule that matches,
+// and its action. The package also parses and encodes rules, and says what is wrong with them. It is pure.
 package filter
 
 import (
@@ -20,7 +19,7 @@ type Rule struct {
 	Priority   int64  // smaller goes first, never negative
 	Predicates json.RawMessage
 	Action     Action
-	// ReasonTrail tells who made the rule and why.
+	// ReasonTrail says who made the rule and why.
 	ReasonTrail []Reason
 }
 
@@ -30,7 +29,7 @@ type Reason struct {
 	Nanos        int64 // since 1970
 }
 
-// MarshalJSON gives the triple that clients know.
+// MarshalJSON writes [source, text, nanoseconds].
 func (r Reason) MarshalJSON() ([]byte, error) { return r.append(nil), nil }
 
 func (r Reason) append(dst []byte) []byte {
@@ -44,7 +43,7 @@ func (r *Rule) Compare(s *Rule) int {
 	return cmp.Or(cmp.Compare(r.Priority, s.Priority), cmp.Compare(r.Watermark, s.Watermark), cmp.Compare(r.UUID, s.UUID))
 }
 
-// Encode writes the rule for config.data (queue.md 5.1). The predicates keep the client's own spelling.
+// Encode writes the rule for config.data (queue.md 5.1). The predicates keep the client's spelling.
 func Encode(r *Rule) []byte {
 	dst := append([]byte(`{"uuid":`), rawjson.Quote(r.UUID)...)
 	dst = strconv.AppendInt(append(dst, `,"watermark":`...), int64(r.Watermark), 10)
@@ -61,9 +60,8 @@ func Encode(r *Rule) []byte {
 	return append(dst, "]}"...)
 }
 
-// Decode reads a rule from config.data. It does not look into the predicates: a rule that another program accepted must
-// not keep the configuration from being read, and NewSet tells which rules it cannot understand. The error is an
-// *Invalid.
+// Decode reads a rule from config.data. It does not parse the predicates: an invalid rule of another program must not
+// make the configuration unreadable. NewSet reports the rules with invalid predicates. The error is an *Invalid.
 func Decode(data []byte) (Rule, error) {
 	var stored struct {
 		UUID        *string         `json:"uuid"`
@@ -92,7 +90,7 @@ func Decode(data []byte) (Rule, error) {
 	return rule, rule.readCommon(stored.Priority, stored.Action, stored.ReasonTrail)
 }
 
-// readCommon fills in what has the same form in config.data and in a request.
+// readCommon sets the fields that have the same form in config.data and in a request.
 func (r *Rule) readCommon(priority, action, reason json.RawMessage) (err error) {
 	if r.Priority, err = natural("priority", priority); err != nil {
 		return err
@@ -114,9 +112,9 @@ const (
 	Pause
 	// Reject cancels the job unless it runs already.
 	Reject
-	// Continue does nothing: the rule only documents itself, it never applies.
+	// Continue does nothing: the rule never applies and only documents its reason.
 	Continue
-	// RateLimit keeps the job in the queue while enough others that the rule applies to are running.
+	// RateLimit keeps the job in the queue while Limit other jobs that the rule applies to are running.
 	RateLimit
 )
 
@@ -125,13 +123,13 @@ var verbNames = [...]string{"ACCEPT", "PAUSE", "REJECT", "CONTINUE", "RATE_LIMIT
 // String is the verb as clients write it.
 func (v Verb) String() string { return verbNames[v] }
 
-// Action is a verb with what belongs to it.
+// Action is a verb and its limit.
 type Action struct {
 	Verb  Verb
 	Limit int64 // of RateLimit: how many jobs may run at once, at least 1; else 0
 }
 
-// MarshalJSON gives the form that clients know: "PAUSE", or ["RATE_LIMIT",10].
+// MarshalJSON writes the form for clients: "PAUSE", or ["RATE_LIMIT",10].
 func (a Action) MarshalJSON() ([]byte, error) { return a.append(nil), nil }
 
 func (a Action) append(dst []byte) []byte {

@@ -14,10 +14,11 @@ import (
 type Set struct {
 	rules        []Rule // in the order of evaluation
 	active       []activeRule
-	instructions map[string]int // uuid -> instructions of the rule's patterns, of rules that are understood
+	instructions map[string]int // instructions of the rule's patterns by UUID, for valid rules
 }
 
-// instructionsMax bounds the programs of all rules' patterns together, about 100 MB: they are compiled at every start.
+// instructionsMax bounds the programs of all rules' patterns together, about 100 MB, because they are compiled at every
+// start.
 const instructionsMax = 1_000_000
 
 func tooManyInstructions() *Invalid {
@@ -30,7 +31,7 @@ type activeRule struct {
 	predicates []predicate
 }
 
-// RuleError tells of a rule in the configuration that cannot be understood.
+// RuleError is the error for a rule in the configuration that is invalid.
 type RuleError struct {
 	UUID string
 	Err  error // an *Invalid
@@ -40,9 +41,9 @@ func (e *RuleError) Error() string { return "filter rule " + e.UUID + ": " + e.E
 
 func (e *RuleError) Unwrap() error { return e.Err }
 
-// NewSet makes a chain of rules, given in any order. The Set is complete and of use even if there is an error: rules that
-// are not understood, which other programs may have written, are part of it but never apply; neither do those whose
-// patterns cost too much, for themselves or with the rules before them. The error joins a *RuleError for each of them.
+// NewSet makes a chain of rules, given in any order. The Set can be used even if there is an error. It contains invalid
+// rules, which other programs may have written, but they never apply. The same holds for rules whose patterns exceed a
+// limit, alone or together with the rules before them. The error joins a *RuleError for each such rule.
 func NewSet(rules []Rule) (*Set, error) {
 	s := &Set{rules: slices.Clone(rules), instructions: make(map[string]int, len(rules))}
 	slices.SortFunc(s.rules, func(a, b Rule) int { return a.Compare(&b) })
@@ -67,14 +68,14 @@ func NewSet(rules []Rule) (*Set, error) {
 		for k := range predicates {
 			predicates[k].resolve()
 		}
-		// All have to match, in whatever order: the cheap ones go first.
+		// All predicates must match, so their order is free: the cheap ones go first.
 		slices.SortStableFunc(predicates, func(a, b predicate) int { return cmp.Compare(a.part, b.part) })
 		s.active = append(s.active, activeRule{i, predicates})
 	}
 	return s, errors.Join(errs...)
 }
 
-// resolve finds out where the fields of the expression are to be found.
+// resolve sets the places of the expression's fields.
 func (p *predicate) resolve() {
 	for _, name := range p.expr.Fields() {
 		if p.part == partOpcode {
@@ -87,8 +88,8 @@ func (p *predicate) resolve() {
 	}
 }
 
-// CheckBudget tells whether the patterns of the rule, with those of all other rules, stay within the limit; a rule
-// with the same UUID is replaced. The error is an *Invalid.
+// CheckBudget checks that the patterns of the rule, together with those of all other rules, stay within the limit. The
+// rule replaces a rule with the same UUID. The error is an *Invalid.
 func (s *Set) CheckBudget(r *Rule) error {
 	allowance := query.NewPatternBudget()
 	if _, err := parsePredicates(r.Predicates, allowance); err != nil {
@@ -106,11 +107,10 @@ func (s *Set) CheckBudget(r *Rule) error {
 	return nil
 }
 
-// Rules are the rules in the order of evaluation, those that never apply included. They are not to be
-// changed.
+// Rules are all rules in the order of evaluation, with those that never apply. They must not be changed.
 func (s *Set) Rules() []Rule { return s.rules }
 
-// Verdict tells which rule applies to a job, and what that means.
+// Verdict says which rule applies to a job, and with which action.
 type Verdict struct {
 	Rule   int    // index in Rules(), -1 if no rule applies
 	UUID   string // of the rule, "" if no rule applies

@@ -43,7 +43,7 @@ const (
 func TestTheExamplesOfTheDesign(t *testing.T) {
 	accept := Verdict{Rule: -1}
 
-	for _, verb := range []Verb{Reject, Pause} { // draining, and its soft form
+	for _, verb := range []Verb{Reject, Pause} { // drain, and its soft form
 		drain := newSet(t, rule("d", 0, Action{Verb: verb}, `[["jobid", [">", "id", "watermark"]]]`))
 		require.Equal(t, accept, drain.Evaluate(subject(100, plainOp)))
 		require.Equal(t, Verdict{0, "d", Action{Verb: verb}}, drain.Evaluate(subject(101, plainOp)))
@@ -78,7 +78,7 @@ func TestTheFirstRuleThatMatchesApplies(t *testing.T) {
 	require.Equal(t, Verdict{Rule: -1}, newSet(t, rule("off", 1, Action{Verb: Continue}, `[]`)).Evaluate(subject(5, plainOp)))
 }
 
-// holds tells whether a rule with the predicate applies.
+// holds reports whether a rule with the predicate applies.
 func holds(t require.TestingT, predicate string, s *Subject) bool {
 	return newSet(t, rule("u", 0, Action{Verb: Pause}, `[`+predicate+`]`)).Evaluate(s).Rule == 0
 }
@@ -90,7 +90,7 @@ func TestJobIDPredicates(t *testing.T) {
 		`["==", "id", 101]`:                            true,
 		`["!=", "id", "watermark"]`:                    true,
 		`["<=", "id", "watermark"]`:                    false,
-		`["!", ["==", "id", "Watermark"]]`:             false, // another string: the whole is false, not only the comparison
+		`["!", ["==", "id", "Watermark"]]`:             false, // another string: the expression is false, not only the comparison
 		`["!=", "id", "101"]`:                          false,
 		`["!", ["==", "job", 5]]`:                      false, // another field
 		`["|", ["==", "id", 101], ["==", "job", 5]]`:   true,  // never reached
@@ -121,7 +121,7 @@ func TestReasonPredicates(t *testing.T) {
 		`["=~", "reason", "^job=7;index=[0-9]+$"]`: true,
 		`["==", "timestamp", 20]`:                  true,
 		`[">", "timestamp", 30]`:                   false,
-		`["&", ["==", "source", "gnt:user"], ["==", "timestamp", 20]]`: false, // no entry alone is both
+		`["&", ["==", "source", "gnt:user"], ["==", "timestamp", 20]]`: false, // no single entry satisfies both
 		`["&", ["==", "source", "gnt:user"], ["==", "timestamp", 10]]`: true,
 		`["!", ["==", "source", "gnt:user"]]`:                          true,  // of another entry
 		`["==", "source", "bad"]`:                                      false, // not an entry
@@ -199,7 +199,7 @@ func TestOpcodePredicates(t *testing.T) {
 	}
 }
 
-// One opcode has to be all that the expression asks for.
+// A single opcode must satisfy the complete expression.
 func TestAnyOneOpcodeIsEnough(t *testing.T) {
 	s := subject(7, `{"OP_ID": "OP_A", "x": 1}`, `{"OP_ID": "OP_B", "x": 2}`)
 	require.True(t, holds(t, `["opcode", ["==", "x", 2]]`, s))
@@ -229,14 +229,14 @@ func TestRulesAskForManyKeys(t *testing.T) {
 	require.Equal(t, -1, set.Evaluate(subject(1, createOp, strings.Replace(op, `: 70`, `: 71`, 1))).Rule)
 }
 
-// Rules of other programs must neither be lost nor stop the others.
+// Invalid rules of other programs are kept, and do not stop the other rules.
 func TestRulesThatAreNotUnderstoodNeverApply(t *testing.T) {
 	set, err := NewSet([]Rule{
 		rule("a", 0, Action{Verb: Reject}, `[["opcode", ["=~", "x", "(?=look)"]]]`),
 		rule("b", 1, Action{Verb: Reject}, `[["user", null]]`),
 		rule("c", 2, Action{Verb: Continue}, `[5]`),
 		rule("d", 3, Action{Verb: Pause}, `[["jobid", ["==", "id", 7]]]`),
-		rule("e", 4, Action{Verb: Reject}, `[["jobid", ["!=", "nix", 7]]]`), // understood: it is false
+		rule("e", 4, Action{Verb: Reject}, `[["jobid", ["!=", "nix", 7]]]`), // valid, and always false
 	})
 	require.ErrorContains(t, err, `filter rule a: predicates[0][1][2]: the pattern "(?=look)" is not in RE2 syntax`)
 	require.ErrorContains(t, err, "\nfilter rule b: predicates[0][0]: want one of")
@@ -274,7 +274,7 @@ func TestJobsOfARealQueue(t *testing.T) {
 	require.Greater(t, paused, len(paths)/2)
 }
 
-// A thousand rules are compiled at every start: together they must not cost more than the machine has.
+// The patterns of all rules together are bounded, because they are compiled at every start.
 func TestPatternsOfAllRulesTogetherAreBounded(t *testing.T) {
 	var rules []Rule
 	for i := range 12 {
@@ -290,7 +290,7 @@ func TestPatternsOfAllRulesTogetherAreBounded(t *testing.T) {
 	require.ErrorContains(t, err, "the patterns of all rules together")
 
 	require.ErrorContains(t, set.CheckBudget(&rules[11]), "predicates: the patterns of all rules together have more than 1000000 instructions")
-	rules[11].UUID = "r03" // in the place of another
+	rules[11].UUID = "r03" // replaces a rule
 	require.NoError(t, set.CheckBudget(&rules[11]))
 	small := rule("small", 0, Action{Verb: Pause}, `[["opcode", ["=~", "x", "^a+$"]]]`)
 	require.NoError(t, set.CheckBudget(&small))

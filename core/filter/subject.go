@@ -10,22 +10,22 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// Subject is what rules see of one job. It refers to the inputs of the job's opcodes, whose bytes are never changed,
-// and holds little more than positions in them: hundreds of thousands of jobs may wait. When an input is replaced, for
-// instance because its reason trail has grown, a new Subject is needed.
+// Subject is the part of one job that rules see. It refers to the inputs of the job's opcodes, whose bytes never
+// change, and contains little more than positions in them, because hundreds of thousands of jobs may be pending. When
+// an input is replaced, for instance because its reason trail has grown, a new Subject is needed.
 type Subject struct {
 	ID  job.ID
 	ops []op
 }
 
-// op is one opcode. The zero op is one that rules do not see: it matches nothing and gives no reasons.
+// op is one opcode. The zero op is an opcode that rules do not see: it matches no rule and has no reasons.
 type op struct {
 	input []byte // a JSON object
-	// keys are where the keys of input begin, in its order, each with a hash of the key in the bits from hashShift on.
-	// Thus a rule that asks for a key need not read the opcode.
+	// keys are the offsets of the keys of input, in its order, each with a hash of the key in the bits from hashShift
+	// on. So the search for a key does not read the opcode.
 	keys  []uint32
 	trail []reasonEntry
-	texts []byte // those of the trail, if any of them is spelled with escapes; nil if they are in the input as they are
+	texts []byte // the texts of the trail if one of them has escapes; nil if they lie in input
 }
 
 // span is the extent of a value within an opcode's input, with its quotes or brackets.
@@ -37,7 +37,7 @@ func (s span) of(raw []byte) []byte { return raw[s.start:s.end] }
 
 const (
 	hashShift = 24
-	inputMax  = 1 << hashShift // no opcode that was submitted comes near
+	inputMax  = 1 << hashShift // far above opcode.SizeMax
 )
 
 // reasonEntry is one entry of a reason trail.
@@ -46,8 +46,8 @@ type reasonEntry struct {
 	nanos          int64
 }
 
-// NewSubject makes the best of any job: opcodes that are no objects with a string OP_ID are not seen at all, as in Ganeti,
-// and entries of reason trails that are not [string, string, integer] are left out.
+// NewSubject accepts any job. Rules do not see opcodes that are not objects with a string OP_ID, as in Ganeti. Entries
+// of reason trails that are not [string, string, integer] are ignored.
 func NewSubject(j *job.Job) *Subject {
 	s := &Subject{ID: j.ID, ops: make([]op, len(j.Ops))}
 	for i := range j.Ops {
@@ -85,8 +85,8 @@ func hashOf(key []byte) uint8 {
 	return uint8(hash ^ hash>>8 ^ hash>>16 ^ hash>>24)
 }
 
-// find is where the value of a key is, zero if there is none. It goes backwards: if a key is repeated the last one counts,
-// as for all readers of the job file, and OP_ID, which most rules ask for, is usually the last of all.
+// find is the extent of the value of a key, zero if there is none. It searches backwards: if a key is repeated, the
+// last one counts, as for all readers of the job file. OP_ID, which most rules need, is usually the last key.
 func (o *op) find(name string, hash uint8) span {
 	for i := len(o.keys) - 1; i >= 0; i-- {
 		if uint8(o.keys[i]>>hashShift) != hash {
@@ -100,7 +100,7 @@ func (o *op) find(name string, hash uint8) span {
 	return span{}
 }
 
-// value is what the opcode has for a field, nil if it has not.
+// value is the opcode's value for a field, nil if there is none.
 func (o *op) value(f *field) []byte {
 	at := o.find(f.key, f.hash)
 	if at.end == 0 {
@@ -115,7 +115,7 @@ func (o *op) value(f *field) []byte {
 	return raw
 }
 
-// readTrail fills in trail and texts.
+// readTrail sets trail and texts.
 func (o *op) readTrail(at span) {
 	list, n := at.of(o.input), 0
 	for w := rawjson.Walk(list); w.More(); w.Value() {
@@ -155,7 +155,7 @@ func (o *op) readEntry(raw []byte, start uint32) {
 	o.trail = append(o.trail, reasonEntry{o.storeText(raw, parts[0], start), o.storeText(raw, parts[1], start), nanos})
 }
 
-// storeText is where the text of the string raw[at] is found later; raw lies at start in the input.
+// storeText is the extent of the text of the string raw[at] within trailTexts. raw lies at start in the input.
 func (o *op) storeText(raw []byte, at span, start uint32) span {
 	if o.texts == nil {
 		return span{start + at.start + 1, start + at.end - 1}
@@ -165,7 +165,7 @@ func (o *op) storeText(raw []byte, at span, start uint32) span {
 	return span{uint32(from), uint32(len(o.texts))}
 }
 
-// trailTexts is what the spans in the trail refer to.
+// trailTexts are the bytes to which the spans in the trail refer.
 func (o *op) trailTexts() []byte {
 	if o.texts == nil {
 		return o.input

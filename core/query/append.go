@@ -9,8 +9,8 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// appendJSON appends a value. Those of which there are many are written without encoding/json, which would take most of
-// the time of a long list.
+// appendJSON appends a value. It writes the frequent types without encoding/json, which would take most of the time of
+// a long list.
 func appendJSON(dst []byte, data any) []byte {
 	switch data := data.(type) {
 	case nil:
@@ -46,7 +46,7 @@ func appendJSON(dst []byte, data any) []byte {
 	}
 	encoded, err := json.Marshal(data)
 	if err != nil {
-		panic(fmt.Errorf("a field's value cannot be encoded: %w", err)) // it has come from JSON
+		panic(fmt.Errorf("a field's value cannot be encoded: %w", err)) // the value came from JSON
 	}
 	return append(dst, encoded...)
 }

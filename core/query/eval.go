@@ -12,13 +12,13 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// ValueStatus tells whether there is a value, or why not; the numbers are those of the wire (queue.md 2.4).
+// ValueStatus says whether a field has a value, or why it has none. The numbers are those on the wire (queue.md 2.4).
 type ValueStatus uint8
 
 const (
 	Normal      ValueStatus = iota
 	Unknown                 // no such field
-	NoData                  // the value could not be had
+	NoData                  // the value could not be determined
 	Unavailable             // this item has no such value
 	Offline                 // the node that knows the value is marked offline
 )
@@ -28,26 +28,26 @@ type CompareMode uint8
 
 const (
 	ComparePlain    CompareMode = iota
-	CompareSeconds              // a moment, of which only the whole seconds are compared
-	CompareHostName             // equal also if the value is the beginning of the name, up to a dot
+	CompareSeconds              // a moment; only the whole seconds are compared
+	CompareHostName             // also equal if the value is the part of the name before a dot
 )
 
-// Value is what a field of one item is. Data counts only if the status is Normal. It is nil, bool, string, int, int32,
-// int64, job.ID, float64, json.Number, job.Timestamp, [2]int64 (seconds and microseconds), []string, []int, []any of
-// these, or json.RawMessage for any of them in JSON. Whatever else it is can be compared with nothing.
+// Value is the value of a field of one item. Data is valid only if the status is Normal. It is nil, bool, string, int,
+// int32, int64, job.ID, float64, json.Number, job.Timestamp, [2]int64 (seconds and microseconds), []string, []int,
+// []any of these, or json.RawMessage for any of them in JSON. Data of another type compares with nothing.
 type Value struct {
 	Status ValueStatus
 	Mode   CompareMode
 	Data   any
 }
 
-// ValueSource gives an item's values.
+// ValueSource returns the values of an item.
 type ValueSource interface {
 	Field(name string) Value
 }
 
-// FieldError tells of a field that does not exist, or that the expression treats as something it is not. It is one of
-// the whole query, not of an item (queue.md 2.2).
+// FieldError is the error for a field that does not exist, or that has another type than the expression needs. It
+// concerns the query as a whole, not an item (queue.md 2.2).
 type FieldError struct {
 	Path   string // of the test, as in ParseError
 	Field  string
@@ -56,8 +56,7 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return "filter" + e.Path + ": " + e.Reason }
 
-// CheckFields makes sure that all fields exist, also those in branches that no evaluation would reach. The error is a
-// *FieldError.
+// CheckFields checks that all fields exist, also in branches that no evaluation reaches. The error is a *FieldError.
 func (e *Expr) CheckFields(known func(name string) bool) error {
 	for i, name := range e.fields {
 		if known(name) {
@@ -75,7 +74,7 @@ func (e *Expr) fieldError(at Step, reason string) error {
 	return &FieldError{Path: e.Path(at), Field: e.fields[e.leaves[at].Field], Reason: reason}
 }
 
-// Match tells whether an item is among those that the query asks for (queue.md 2.2). The error is a *FieldError.
+// Match reports whether an item satisfies the expression (queue.md 2.2). The error is a *FieldError.
 func (e *Expr) Match(item ValueSource) (bool, error) {
 	at := e.first
 	for at >= 0 {
@@ -90,7 +89,7 @@ func (e *Expr) Match(item ValueSource) (bool, error) {
 	return at == Yes, nil
 }
 
-// costOfLeaves is what one evaluation costs at most, in tests of a field. A test of a pattern is counted by its instructions.
+// costOfLeaves is the greatest cost of one evaluation, in tests of a field. A pattern costs by its instructions.
 func (e *Expr) costOfLeaves() int {
 	cost := len(e.leaves)
 	for i := range e.leaves {
@@ -101,8 +100,8 @@ func (e *Expr) costOfLeaves() int {
 	return cost
 }
 
-// evaluate tells whether the leaf holds for a value, or else what is wrong. A leaf holds for every value that is not
-// Normal: it is not known to be false.
+// evaluate reports whether the leaf holds for a value, or what is wrong with it. A leaf holds for every value that is
+// not Normal, because it is not known to be false.
 func (l *Leaf) evaluate(name string, v Value) (holds bool, problem string) {
 	if v.Status == Unknown {
 		return false, unknownField(name)
@@ -160,7 +159,7 @@ func (l *Leaf) compare(data any, mode CompareMode) (holds, ok bool) {
 	return l.Holds(strings.Compare(text, l.Value.Text)), true
 }
 
-// seconds is the part of a moment that is compared, or data itself if it is spelled in another way.
+// seconds is the compared part of a moment, or data itself if it has another form.
 func seconds(data any) any {
 	switch data := data.(type) {
 	case job.Timestamp:
@@ -195,8 +194,8 @@ func compareNumber(data any, n int64) (order int, ok bool) {
 	return 0, false
 }
 
-// isElementOf tells whether the value is an element of data. It is false, false if data is not a list of strings or
-// whole numbers, whichever the value is.
+// isElementOf reports whether the value is an element of data. It is false, false if data is not a list of values of
+// the same type, strings or whole numbers.
 func (v Literal) isElementOf(data any) (found, ok bool) {
 	switch data := data.(type) {
 	case []string:
@@ -216,7 +215,8 @@ func (v Literal) isElementOf(data any) (found, ok bool) {
 	return false, false
 }
 
-// equals compares with an element of a list. It is false, false for one that is of the wrong type or is not whole.
+// equals compares with an element of a list. It is false, false for an element of the wrong type and for a number that
+// is not whole.
 func (v Literal) equals(element any) (same, ok bool) {
 	if v.IsText {
 		text, ok := element.(string)
@@ -233,7 +233,7 @@ func (v Literal) equals(element any) (same, ok bool) {
 	return ok && order == 0, ok
 }
 
-// decoded is a value without its spelling; raw itself if it is not JSON.
+// decoded is the decoded value; raw itself if it is not JSON.
 func decoded(raw json.RawMessage) any {
 	if len(raw) == 0 { // null, as in job.Op
 		return nil

@@ -15,7 +15,7 @@ import (
 	"lockstep/core/job"
 )
 
-// item is a Source from a table.
+// item is a ValueSource from a table.
 type item map[string]Value
 
 func (i item) Field(name string) Value {
@@ -137,7 +137,7 @@ func TestFloatsAreComparedExactly(t *testing.T) {
 	require.False(t, ok)
 }
 
-// naive evaluates decoded JSON in the plainest way.
+// naive evaluates decoded JSON in the simplest way.
 type naive struct{ field func(string) Value }
 
 var errType = errors.New("types differ")
@@ -254,7 +254,7 @@ func TestMatchAgreesWithANaiveEvaluator(t *testing.T) {
 	})
 }
 
-// Where nothing is unknown about an item, negation is what it is in logic.
+// If all values of an item are known, negation is that of logic.
 func TestDeMorgan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, _ := drawExpr(t)

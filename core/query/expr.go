@@ -7,7 +7,7 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// Operator is what a list of an expression begins with (queue.md 2.1).
+// Operator is the first element of a list of an expression (queue.md 2.1).
 type Operator uint8
 
 const (
@@ -21,8 +21,8 @@ const (
 	Greater
 	LessEqual
 	GreaterEqual
-	Matches  // the pattern is found somewhere in the field, which is a string
-	Contains // the field is a list with the value among its elements
+	Matches  // the field is a string in which the pattern is found
+	Contains // the field is a list that contains the value
 )
 
 var operatorNames = [...]string{
@@ -33,7 +33,7 @@ var operatorNames = [...]string{
 // String is the operator as clients write it.
 func (o Operator) String() string { return operatorNames[o] }
 
-// operatorOf is the inverse of String, and knows the old spelling of ==.
+// operatorOf is the inverse of String. It also accepts =, the old spelling of ==.
 func operatorOf(name string) (Operator, bool) {
 	if name == "=" {
 		return Equal, true
@@ -42,21 +42,21 @@ func operatorOf(name string) (Operator, bool) {
 	return Operator(max(i, 0)), i >= 0
 }
 
-// Expr is a parsed expression, a query's filter or the parameter of a filter rule's predicate. It is never changed, so
-// that any number of readers may share it.
+// Expr is a parsed expression, a query's filter or the parameter of a filter rule's predicate. It is immutable, so any
+// number of readers may share it.
 //
-// It is kept in two forms. The tree is the expression as it was written. For evaluation only the leaves matter: each
-// knows which one to try next, once it is known whether it holds. That is the order and the short-circuiting of the tree
-// without the tree, and it leaves what a leaf means to those who evaluate: a query and a rule do not agree on it.
+// It has two forms. The tree is the expression as it was written. An evaluation uses only the leaves: each has the next
+// leaf for both of its results. This gives the order and the short-circuiting of the tree. The caller decides whether a
+// leaf holds, because queries and rules define that differently.
 type Expr struct {
 	tree   node
-	leaves []Leaf   // in the order in which they are written
-	fields []string // each once, in the order of first mention
+	leaves []Leaf   // in the order of the text
+	fields []string // each once, in the order of first use
 	first  Step
 	cost   int // of one evaluation, in tests of a field
 }
 
-// node is one list of the expression: either And, Or or Not with args, or any other operator with a leaf.
+// node is one list of the expression: And, Or or Not with args, or another operator with a leaf.
 type node struct {
 	op   Operator
 	args []node
@@ -65,34 +65,34 @@ type node struct {
 
 // Leaf is a test of one field.
 type Leaf struct {
-	Operator Operator // never And, Or, Not; nor NotEqual, which is Equal with what follows exchanged
+	Operator Operator // never And, Or or Not; NotEqual is Equal with exchanged next steps
 	Field    int      // index in Fields()
 	Value    Literal  // of all operators but True and Matches
 	Pattern  *Pattern // of Matches only
 	yes, no  Step
 }
 
-// Step is where an evaluation goes on: the index of a leaf, or an end.
+// Step is the next step of an evaluation: the index of a leaf, or an end.
 type Step int32
 
 const (
 	Yes Step = -1 // the expression holds
-	No  Step = -2 // it does not
+	No  Step = -2 // the expression does not hold
 )
 
-// First is where an evaluation begins. It is Yes or No at once if no leaf matters, as in ["|", null, …].
+// First is the first step of an evaluation. It is Yes or No if the result depends on no leaf, as in ["|", null, …].
 func (e *Expr) First() Step { return e.first }
 
-// Leaf is the leaf to be tested at s, which is no end.
+// Leaf is the leaf at step s, which must not be an end.
 func (e *Expr) Leaf(s Step) *Leaf { return &e.leaves[s] }
 
-// Leaves are all leaves; the index of each is its Step.
+// Leaves are all leaves, indexed by Step.
 func (e *Expr) Leaves() []Leaf { return e.leaves }
 
-// Fields are the names of the fields that are mentioned, each once, in the order of first mention.
+// Fields are the names of the fields that are mentioned, each once, in the order of first use.
 func (e *Expr) Fields() []string { return e.fields }
 
-// Next is where to go on, given whether the leaf holds.
+// Next is the next step, which depends on whether the leaf holds.
 func (l *Leaf) Next(holds bool) Step {
 	if holds {
 		return l.yes
@@ -100,7 +100,7 @@ func (l *Leaf) Next(holds bool) Step {
 	return l.no
 }
 
-// Holds tells whether a comparison is true of a field that is less than (negative), equal to (0) or greater than
+// Holds reports whether a comparison is true of a field that is less than (negative), equal to (0) or greater than
 // (positive) the value. It is false for operators that do not compare.
 func (l *Leaf) Holds(order int) bool {
 	switch l.Operator {
@@ -118,8 +118,8 @@ func (l *Leaf) Holds(order int) bool {
 	return false
 }
 
-// link tells the leaves below n where to go on, and returns the first of them to be tested. If there is none it is the
-// end itself: And without arguments holds, Or does not.
+// link sets the next steps of the leaves below n, and returns the first step. Without leaves that is an end: And
+// without arguments holds, Or does not.
 func (e *Expr) link(n *node, yes, no Step) Step {
 	switch n.op {
 	case And:
@@ -182,11 +182,10 @@ func appendIndex(dst []byte, i int) []byte {
 	return append(strconv.AppendInt(append(dst, '['), int64(i), 10), ']')
 }
 
-// inner: the operands are expressions.
+// inner reports whether the operands are expressions.
 func (o Operator) inner() bool { return o <= Not }
 
-// String is the expression as JSON, which Parse reads. The old spelling of == has become the new one, and null an And
-// without operands.
+// String is the expression as JSON, which Parse reads. It writes = as ==, and null as an And without operands.
 func (e *Expr) String() string { return string(e.appendNode(nil, &e.tree)) }
 
 func (e *Expr) appendNode(dst []byte, n *node) []byte {
@@ -210,8 +209,8 @@ func (e *Expr) appendNode(dst []byte, n *node) []byte {
 	return append(dst, ']')
 }
 
-// FieldValues is the shortcut of queue.md 2.3: if the expression selects only items whose field name has one of some
-// values, only those need to be examined. They are in the order asked, repetitions included.
+// FieldValues are the values of queue.md 2.3: if the expression selects only items whose field has one of these values,
+// only those items need to be examined. They are in the order of the expression, with repetitions.
 func (e *Expr) FieldValues(field string) (names []Literal, only bool) {
 	if !e.comparesOnly(&e.tree, field) {
 		return nil, false

@@ -234,12 +234,12 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// fixed is an item with the same value for every field.
+// fixed is an item of which all fields have the same value.
 type fixed Value
 
 func (f fixed) Field(string) Value { return Value(f) }
 
-// whereAllHold is the outcome of an expression of which every leaf but != holds.
+// whereAllHold is the result of an expression if every leaf except != holds.
 func whereAllHold(t require.TestingT, text string) bool {
 	var tree any
 	require.NoError(t, json.Unmarshal([]byte(text), &tree))

@@ -10,7 +10,7 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// FieldType tells clients how to show a field (queue.md 2.4).
+// FieldType says how clients show a field (queue.md 2.4).
 type FieldType string
 
 const (
@@ -24,7 +24,7 @@ const (
 	Other       FieldType = "other"
 )
 
-// Definition is what clients are told of a field.
+// Definition describes a field to clients.
 type Definition struct {
 	Name  string    `json:"name"`
 	Title string    `json:"title"`
@@ -32,16 +32,16 @@ type Definition struct {
 	Doc   string    `json:"doc"`
 }
 
-// DataLevel is how much of an item must be loaded for a field to have its value. Each level includes those before it.
+// DataLevel is the part of an item that must be loaded for the value of a field. Each level includes those before it.
 type DataLevel uint8
 
 const (
-	LevelListing DataLevel = iota // it is enough that the item exists
-	LevelInfo                     // what is kept in memory
-	LevelFile                     // what is only on the disk
+	LevelListing DataLevel = iota // nothing; the item must exist
+	LevelInfo                     // the part in memory
+	LevelFile                     // the file on the disk
 )
 
-// Field is one field of a kind of items; T is what an item's values are taken from.
+// Field is one field of a kind of items. T is an item.
 type Field[T any] struct {
 	Definition
 	Mode  CompareMode
@@ -49,7 +49,7 @@ type Field[T any] struct {
 	value func(*T) Value
 }
 
-// Value is the field of an item.
+// Value is the value of the field for an item.
 func (f *Field[T]) Value(item *T) Value {
 	v := f.value(item)
 	v.Mode = f.Mode
@@ -67,7 +67,7 @@ func unavailable() Value { return Value{Status: Unavailable} }
 
 // Table is the fields of one kind of items.
 type Table[T any] struct {
-	// Key is the field that names an item; "" if a filter on it is a filter as any other (queue.md 2.3).
+	// Key is the field whose values select the items to examine (queue.md 2.3); "" for none.
 	Key    string
 	fields []*Field[T] // in natural order
 	byName map[string]*Field[T]
@@ -96,8 +96,8 @@ func (e *UnknownFields) Error() string {
 	return "Unknown output fields selected: " + strings.Join(e.Names, ", ")
 }
 
-// Find finds fields by name, in the order asked. One that does not exist is nil in the result and named in the error, an
-// *UnknownFields.
+// Find finds fields by name, in the order asked. A field that does not exist is nil in the result and named in the
+// error, an *UnknownFields.
 func (t *Table[T]) Find(names []string) ([]*Field[T], error) {
 	fields := make([]*Field[T], len(names))
 	var unknown []string
@@ -112,8 +112,8 @@ func (t *Table[T]) Find(names []string) ([]*Field[T], error) {
 	return fields, nil
 }
 
-// Define is what clients are told of the fields named, in that order, or of all if none is named. One that does not exist
-// is no error but of the type "unknown".
+// Define are the definitions of the named fields, in that order, or of all fields if none is named. A field that does
+// not exist has the type "unknown".
 func (t *Table[T]) Define(names []string) []Definition {
 	definitions := make([]Definition, 0, max(len(names), len(t.fields)))
 	if len(names) == 0 {
@@ -132,16 +132,16 @@ func (t *Table[T]) Define(names []string) []Definition {
 	return definitions
 }
 
-// kinds are all that a client may ask for; each is a Table.
+// kinds are the kinds of items that clients may query. Each is a Table.
 var kinds = map[string]interface{ Define([]string) []Definition }{
 	"job": Jobs, "lock": Locks, "filter": Filters,
 	"node": Nodes.Table, "group": Groups.Table, "instance": Instances.Table, "network": Networks.Table, "export": Exports.Table,
 }
 
-// OpcodeOnly tells of a kind that only an opcode can be asked for (queue.md 2.4).
+// OpcodeOnly reports whether only an opcode can query the kind (queue.md 2.4).
 func OpcodeOnly(kind string) bool { return kind == "cluster" || kind == "os" }
 
-// UnknownKind is about a kind that does not exist.
+// UnknownKind is the error for a kind that does not exist.
 type UnknownKind struct{ Kind string }
 
 func (e *UnknownKind) Error() string {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The fields are those that a real server lists, no more and no less, and in its order.
+// The fields are exactly those that a real server lists, in its order.
 func TestTheFieldsOfEveryKind(t *testing.T) {
 	data, err := os.ReadFile("testdata/query-fields.json")
 	require.NoError(t, err)
@@ -22,7 +22,7 @@ func TestTheFieldsOfEveryKind(t *testing.T) {
 		for _, d := range definitions {
 			got = append(got, [3]string{d.Name, d.Title, string(d.Type)})
 			require.NotEmpty(t, d.Doc, d.Name)
-			require.NotContains(t, d.Title, " ", "clients align columns by words") // and Ganeti has none
+			require.NotContains(t, d.Title, " ", "clients align columns by words") // Ganeti's titles have no spaces
 		}
 		require.Equal(t, want, got, kind)
 	}
@@ -45,7 +45,7 @@ func TestFieldsAsAsked(t *testing.T) {
 	require.False(t, OpcodeOnly("nosuch"))
 }
 
-// What is written without encoding/json is what that would write.
+// appendJSON writes the same as encoding/json.
 func TestValuesAsJSON(t *testing.T) {
 	for _, v := range []any{nil, true, false, "", "plain", "q\"\\\x03\n<é>", 1, int32(-2), int64(3), 2.5, [2]int64{1, 2}, []string{}, []string{"a", "\t"},
 		[]int{1, -2}, []any{}, []any{1, "a", nil, []any{true}}, [][4]any{{1, [2]int64{3, 4}, "message", json.RawMessage(`"x"`)}},

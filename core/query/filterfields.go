@@ -25,7 +25,7 @@ func ruleField(name, title, doc string) Field[config.Object] {
 	})
 }
 
-// CompareRules orders rules as the answer to a query does, which is not the order in which they apply.
+// CompareRules orders rules as the answer to a query does, which is not the order of evaluation.
 func CompareRules(a, b config.Object) int {
 	return natural.Compare(a.Text("uuid"), b.Text("uuid"))
 }

@@ -8,7 +8,7 @@ import (
 	"lockstep/core/natural"
 )
 
-// groupFields are those of node groups, but for single node parameters.
+// groupFields are the fields of node groups, without single node parameters.
 var groupFields = append(commonFields("group", "Group", ComparePlain), []Field[ObjectItem]{
 	field("alloc_policy", "AllocPolicy", Text, "Whether instances may be put there", stored("alloc_policy")),
 	field("custom_diskparams", "CustomDiskParameters", Other, "Disk parameters that are set for this group", storedOr("diskparams", "{}")),
@@ -33,7 +33,7 @@ func groupPolicy(t *ObjectItem) config.Object {
 	return config.Merged(t.Document.Cluster.Object("ipolicy"), t.Object.Object("ipolicy"))
 }
 
-// groupDiskParameters are filled template by template.
+// groupDiskParameters merges the disk parameters of each template.
 func groupDiskParameters(t *ObjectItem) config.Object {
 	cluster, own := t.Document.Cluster.Object("diskparams"), t.Object.Object("diskparams")
 	all := config.Merged(cluster, own)

@@ -7,8 +7,8 @@ import (
 	"lockstep/core/config"
 )
 
-// instanceFields are those of instances, but for single disks, interfaces and parameters. What only the node can tell on
-// which an instance runs is unavailable, and offline where that is.
+// instanceFields are the fields of instances, without single disks, interfaces and parameters. A value that only the
+// primary node knows is unavailable, or offline if that node is marked offline.
 var instanceFields = append(commonFields("instance", "Instance", CompareHostName), []Field[ObjectItem]{
 	field("admin_state", "InstanceState", Text, "Whether it is meant to run", stored("admin_state")),
 	field("admin_state_source", "InstanceStateSource", Text, "Who wants it that way", stored("admin_state_source")),
@@ -71,7 +71,7 @@ func secondaryGroups(t *ObjectItem) []string {
 	return groups
 }
 
-// secondaryGroupUUIDs names each group once.
+// secondaryGroupUUIDs returns each group once.
 func secondaryGroupUUIDs(t *ObjectItem) []string {
 	var groups []string
 	for _, uuid := range t.secondaries() {
@@ -117,7 +117,7 @@ func (t *ObjectItem) diskList() []config.Object {
 	return t.disks
 }
 
-// nicList are the interfaces, each with all parameters in force as values of its own.
+// nicList are the interfaces, each with all effective parameters among its values.
 func (t *ObjectItem) nicList() []config.Object {
 	if t.nics != nil {
 		return t.nics

@@ -6,16 +6,17 @@ import (
 	"lockstep/core/config"
 )
 
-// How many disks and interfaces have fields of their own.
+// The number of disks and of interfaces that have single fields.
 const (
 	disksShown = 16
 	nicsShown  = 8
 )
 
-// indexedField is a field of something that an instance has several of: a field for each, and one for the list of all.
+// indexedField makes the fields for a part that an instance has several of: one field for each part, and one for the
+// list.
 type indexedField struct {
-	name, title string // of the field of one, but for its number
-	list, lists string // name and title of the list; "" if there is none
+	name, title string // of the field of one part, without its number
+	list, lists string // name and title of the field of the list; "" for none
 	kind        FieldType
 	doc         string
 	value       func(*ObjectItem, config.Object) Value
@@ -41,13 +42,13 @@ func (s indexedField) fields(shown int, objects func(*ObjectItem) []config.Objec
 		all := []any{}
 		for _, o := range objects(t) {
 			v := s.value(t, o)
-			all = append(all, v.Data) // nil if there is none
+			all = append(all, v.Data) // nil for no value
 		}
 		return normal(all)
 	}))
 }
 
-// storedMember is a value that is stored.
+// storedMember is a stored value.
 func storedMember(key string) func(*ObjectItem, config.Object) Value {
 	return func(_ *ObjectItem, o config.Object) Value { return member(o, key) }
 }
@@ -105,7 +106,7 @@ func nicFields() []Field[ObjectItem] {
 	return fields
 }
 
-// nicBridge: only where the interface is bridged its link is a bridge.
+// nicBridge is the link of a bridged interface.
 func nicBridge(_ *ObjectItem, nic config.Object) Value {
 	if nic.Text("mode") != "bridged" {
 		return unavailable()
@@ -148,7 +149,7 @@ const (
 		vnc_x509_path`
 )
 
-// hvTitles are those that are not the field's name.
+// hvTitles are the titles that differ from the field's name.
 var hvTitles = map[string]string{
 	"acpi": "ACPI", "boot_order": "Boot_order", "cdrom_image_path": "CDROM_image_path", "cpu_type": "cpu_type",
 	"disk_type": "Disk_type", "initrd_path": "Initrd_path", "kernel_path": "Kernel_path", "nic_type": "NIC_type",

@@ -1,7 +1,7 @@
-// Package query decides what a client's query returns (queue.md 2): the fields of jobs, locks, filter rules and
-// objects of the configuration, and the expressions that select items. It is given the names of fields, a filter and
-// the items. It returns which items match, their rows as JSON, how much of an item must be loaded first, or what is
-// wrong with the query. It is pure.
+// Package query decides what a client's query returns (queue.md 2): the fields of jobs, locks, filter rules and objects
+// of the configuration, and the expressions that select items. It receives the names of fields, a filter and the items.
+// It returns which items match, their rows as JSON, which part of an item must be loaded first, or what is wrong with
+// the query. It is pure.
 package query
 
 import (
@@ -12,7 +12,7 @@ import (
 )
 
 // JobItem is one job to take values from. Info and Job may be nil when only fields are asked for that do not need them;
-// Unknown marks a job that was not found, or cannot be read: it has nothing but its id.
+// Unknown marks a job that was not found or cannot be read, of which only the id is known.
 type JobItem struct {
 	ID       job.ID
 	Unknown  bool
@@ -45,7 +45,7 @@ var Jobs = newTable("id", []JobField{
 	jobField("opend", "OpCode_end", Other, "When each opcode ended", LevelFile, perOp(func(o *job.Op) any { return opStamp(o.End) })),
 })
 
-// jobField is a field of jobs that are there.
+// jobField is a field of jobs that exist.
 func jobField(name, title string, kind FieldType, doc string, level DataLevel, value func(*JobItem) any) JobField {
 	return JobField{Definition: Definition{name, title, kind, doc}, Level: level, value: func(i *JobItem) Value {
 		if i.Unknown {
@@ -78,7 +78,7 @@ func JobIDs(q *Query[JobItem]) (ids []int64, only bool) {
 	seen := make(map[int64]bool, len(literals))
 	for _, l := range literals {
 		if l.IsText || l.Number < 0 {
-			return nil, false // no job has it; the filter reports what is wrong
+			return nil, false // no job has that id; the filter reports what is wrong
 		}
 		if !seen[l.Number] {
 			seen[l.Number] = true
@@ -89,7 +89,7 @@ func JobIDs(q *Query[JobItem]) (ids []int64, only bool) {
 }
 
 // ClientStatus is a job's status for clients. A job that waits for other jobs is shown as waiting, as designs.md
-// "Status while waiting for dependencies" wants it, although no process has written that status (design.md 8).
+// "Status while waiting for dependencies" requires, although no process has written that status (design.md 8).
 func ClientStatus(i *messages.JobInfo) string {
 	if s := StatusOf(i); s != job.Queued || !i.GetDependencyWait() {
 		return s.String()
@@ -97,8 +97,7 @@ func ClientStatus(i *messages.JobInfo) string {
 	return job.Waiting.String()
 }
 
-// LogEntries are log entries as clients see them: [serial, [s, us], type,
-// payload] (queue.md 1.6).
+// LogEntries are log entries in the form for clients: [serial, [s, us], type, payload] (queue.md 1.6).
 func LogEntries(log []job.LogEntry) [][4]any {
 	rows := make([][4]any, len(log))
 	for i := range log {

@@ -10,7 +10,7 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// What a real Ganeti answered for such a job (queue.md 2.5), field by field.
+// A real Ganeti gave these answers for such a job (queue.md 2.5).
 func TestTheFieldsOfAJob(t *testing.T) {
 	j := job.New(7, []json.RawMessage{json.RawMessage(`{"OP_ID": "OP_TEST_DELAY", "duration": 1.0}`), json.RawMessage(`{"OP_ID": "OP_X"}`)},
 		[]int{-10, 0}, job.Timestamp{Sec: 5, Usec: 1}, "")

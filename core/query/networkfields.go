@@ -36,15 +36,15 @@ func networkConnections(t *ObjectItem) Value {
 	return normal(connections)
 }
 
-// addressPool is the addresses of a network. externalMap has a 1 for each that others use, as the configuration has
-// it.
+// addressPool is the addresses of a network. externalMap has a 1 for each address in use outside of the cluster, as the
+// configuration has it.
 type addressPool struct {
 	first       netip.Addr
 	used        string
 	externalMap string
 }
 
-// poolField is a field of a network that has addresses, and says which are taken.
+// poolField is a field about the used and free addresses of a network.
 func poolField(value func(*addressPool) any) func(*ObjectItem) Value {
 	return func(t *ObjectItem) Value {
 		p := &addressPool{externalMap: t.Object.Text("ext_reservations")}

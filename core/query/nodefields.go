@@ -2,8 +2,8 @@ package query
 
 import "lockstep/core/config"
 
-// nodeFields are those of nodes, but for single node parameters. What a node itself would have to be asked is
-// unavailable, and offline where the node is.
+// nodeFields are the fields of nodes, without single node parameters. A value that only the node knows is unavailable,
+// or offline if the node is marked offline.
 var nodeFields = append(commonFields("node", "Node", CompareHostName), []Field[ObjectItem]{
 	field("bootid", "BootID", Text, "Names the node's present boot", liveOnNode),
 	field("cnodes", "CNodes", Number, "Memory nodes of its processors", liveOnNode),
@@ -39,7 +39,7 @@ var nodeFields = append(commonFields("node", "Node", CompareHostName), []Field[O
 	field("sinst_list", "SecInstances", Other, "Which instances have a copy of their disks there", nameList(nodeSecondaries)),
 }...)
 
-// exportFields: whether instances are exported to a node only the node knows.
+// exportFields are the fields of exports. Only a node knows whether instances are exported to it.
 var exportFields = []Field[ObjectItem]{
 	hostNameField(field("node", "Node", Text, "Node with the export", stored("name"))),
 	field("export", "Export", Text, "Name of the export", liveOnNode),

@@ -7,17 +7,17 @@ import (
 	"strconv"
 )
 
-// CompareNumber compares a JSON number as it is spelled with n, exactly: no number of digits and no exponent is too much
-// for it. It is negative if the spelled number is less, 0 if they are equal.
+// CompareNumber compares a JSON number with n exactly, for any number of digits and any exponent. It is negative if the
+// JSON number is less, 0 if they are equal.
 func CompareNumber(spelled []byte, n int64) int {
 	if m, ok := shortInteger(spelled); ok {
 		return cmp.Compare(m, n)
 	}
-	var digits [20]byte // the longest is that of the least int64, with its sign
+	var digits [20]byte // the least int64 is the longest, with its sign
 	return decimalOf(spelled).compare(decimalOf(strconv.AppendInt(digits[:0], n, 10)))
 }
 
-// IsWhole tells whether a JSON number as it is spelled has no fraction: 5, 5.0 and 0.5e1 have none.
+// IsWhole reports whether a JSON number has no fraction: 5, 5.0 and 0.5e1 have none.
 func IsWhole(spelled []byte) bool {
 	if _, ok := shortInteger(spelled); ok {
 		return true
@@ -26,7 +26,7 @@ func IsWhole(spelled []byte) bool {
 	return d.point >= len(d.digits)
 }
 
-// shortInteger reads a number that is nothing but a sign and few enough digits not to overflow.
+// shortInteger reads a number of a sign and so few digits that it cannot overflow.
 func shortInteger(spelled []byte) (n int64, ok bool) {
 	digits := spelled
 	if len(digits) > 0 && digits[0] == '-' {
@@ -47,14 +47,14 @@ func shortInteger(spelled []byte) (n int64, ok bool) {
 	return n, true
 }
 
-// decimal is a number in the one form that it has: ±0.digits·10^point, the first and last digit not 0. Zero has no digits.
+// decimal is a number in its unique form ±0.digits·10^point. The first and last digit are not 0. Zero has no digits.
 type decimal struct {
 	negative bool
 	digits   []byte
 	point    int
 }
 
-// exponentMax is more than any number of digits can outweigh, and far from overflowing.
+// exponentMax exceeds any number of digits, and is far from an overflow.
 const exponentMax = 1 << 40
 
 // decimalOf reads a JSON number.
@@ -117,7 +117,7 @@ func (d decimal) compare(e decimal) int {
 	return d.sign() * cmp.Or(cmp.Compare(d.point, e.point), bytes.Compare(d.digits, e.digits))
 }
 
-// wholeNumber reads a JSON number without a fraction. If it is whole but does not fit there is no number.
+// wholeNumber reads a JSON number without a fraction. If it is whole but exceeds int64, fits is false.
 func wholeNumber(spelled string) (n int64, whole, fits bool) {
 	if n, err := strconv.ParseInt(spelled, 10, 64); err == nil {
 		return n, true, true

@@ -9,13 +9,13 @@ import (
 	"lockstep/core/natural"
 )
 
-// ObjectItem is one object of the configuration, with the document that it is part of. It belongs to one conversation.
+// ObjectItem is one object of the configuration and its document. One query uses it.
 type ObjectItem struct {
 	Document *config.Document
 	UUID     string
 	Object   config.Object
 
-	// Made when a field asks for them: many fields of an instance are parts of them.
+	// Computed on first use: many fields of an instance are parts of these values.
 	parameters map[string]config.Object
 	nics       []config.Object
 	disks      []config.Object
@@ -27,7 +27,7 @@ type Collection struct {
 	kind string // config's word
 }
 
-// The kinds of objects. There is an export for each node, for none is known to be on it, nor that there is none.
+// The kinds of objects. There is one export for each node, because it is unknown whether exports are on the node.
 var (
 	Nodes     = &Collection{newTable("name", nodeFields, ndpFields(nodeParameters)), config.KindNode}
 	Groups    = &Collection{newTable("name", groupFields, ndpFields(groupNodeParameters)), config.KindGroup}
@@ -38,13 +38,13 @@ var (
 
 var collections = map[string]*Collection{"node": Nodes, "group": Groups, "instance": Instances, "network": Networks, "export": Exports}
 
-// CollectionOf is the collection of a kind; false if it is none of the configuration's.
+// CollectionOf is the collection of a kind; false if the kind is not part of the configuration.
 func CollectionOf(kind string) (*Collection, bool) {
 	c, known := collections[kind]
 	return c, known
 }
 
-// ByName are the objects of these names, in the order asked. The error is a *config.NoSuchObject.
+// ByName are the objects of these names, in the order of the names. The error is a *config.NoSuchObject.
 func (c *Collection) ByName(in *config.Document, names []string) ([]*ObjectItem, error) {
 	items := make([]*ObjectItem, len(names))
 	for i, name := range names {
@@ -80,7 +80,7 @@ func (c *Collection) All(in *config.Document) []*ObjectItem {
 	return items
 }
 
-// ForQuery are the objects that a query must examine: those whose names it asks for, or all.
+// ForQuery are the objects that a query must examine: those of the names in its filter, or all.
 func (c *Collection) ForQuery(in *config.Document, q *Query[ObjectItem]) ([]*ObjectItem, error) {
 	literals, only := q.KeyValues()
 	if !only || slices.ContainsFunc(literals, func(l Literal) bool { return !l.IsText }) {
@@ -116,7 +116,7 @@ func member(o config.Object, key string) Value {
 	return normal(o[key])
 }
 
-// textOrUnavailable is a text, unavailable if it is empty.
+// textOrUnavailable is a text; the empty text is unavailable.
 func textOrUnavailable(text string) Value {
 	if text == "" {
 		return unavailable()
@@ -134,7 +134,7 @@ func objectValue(object func(*ObjectItem) config.Object) func(*ObjectItem) Value
 	return func(t *ObjectItem) Value { return normal(object(t)) }
 }
 
-// cached makes parameters that are merged from several objects, once.
+// cached merges the parameters of several objects once.
 func (t *ObjectItem) cached(name string, make func() config.Object) config.Object {
 	if made, there := t.parameters[name]; there {
 		return made
@@ -155,7 +155,7 @@ func nameCount(names func(*ObjectItem) []string) func(*ObjectItem) Value {
 	return func(t *ObjectItem) Value { return normal(len(names(t))) }
 }
 
-// commonFields are the fields that every object has. word is what it is.
+// commonFields are the fields that every object has. word names the kind.
 func commonFields(word, title string, mode CompareMode) []Field[ObjectItem] {
 	name := field("name", title, Text, "Name of the "+word, stored("name"))
 	name.Mode = mode
@@ -169,7 +169,7 @@ func commonFields(word, title string, mode CompareMode) []Field[ObjectItem] {
 	}
 }
 
-// hostNameField makes a field one of host names: a prefix of a name matches, too (queue.md 2.2).
+// hostNameField makes the field compare as a host name: a prefix of a name matches, too (queue.md 2.2).
 func hostNameField(f Field[ObjectItem]) Field[ObjectItem] {
 	f.Mode = CompareHostName
 	return f

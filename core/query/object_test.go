@@ -78,7 +78,7 @@ func TestWhatTheConfigurationSaysOfItsObjects(t *testing.T) {
 	}
 }
 
-// No field of any object fails, whatever the configuration lacks.
+// No field of any object panics, whichever keys the configuration lacks.
 func TestEveryFieldOfEveryObject(t *testing.T) {
 	bare, err := config.DecodeDocument([]byte(`{"nodes": {"n": {}}, "instances": {"i": {"nics": [{}], "disks": ["gone", {"size": 5}, 7], "primary_node": "n"}},
 		"nodegroups": {"g": {"networks": 5}}, "networks": {"w": {"reservations": "1", "ext_reservations": "", "network": "x"}}}`))
@@ -137,19 +137,19 @@ func TestWhichObjects(t *testing.T) {
 		filter string
 		want   []string
 	}{
-		{Nodes, `null`, []string{"node1.example", "node2.example", "node10.example"}}, // as people count
+		{Nodes, `null`, []string{"node1.example", "node2.example", "node10.example"}}, // natural order
 		{Nodes, `["|", ["==", "name", "node10.example"], ["=", "name", "node1.example"]]`, []string{"node10.example", "node1.example"}},
 		{Nodes, `["==", "name", "node2"]`, []string{"node2.example"}},
 		{Nodes, `["&", ["==", "name", "node2"]]`, []string{"node2.example"}},
 		{Nodes, `["&", ["==", "name", "node"]]`, []string{}},
-		{Nodes, `["&", ["==", "name", "nosuch"]]`, []string{}}, // only the shortcut minds
+		{Nodes, `["&", ["==", "name", "nosuch"]]`, []string{}}, // only a lookup by name reports it
 		{Nodes, `["==", "uuid", "nosuch"]`, []string{}},
 		{Nodes, `["==", "group.uuid", "east-uuid"]`, []string{"node1.example", "node2.example"}},
 		{Nodes, `["?", "offline"]`, []string{"node2.example"}},
-		{Nodes, `["==", "bootid", "x"]`, []string{"node1.example", "node2.example", "node10.example"}}, // nobody knows
+		{Nodes, `["==", "bootid", "x"]`, []string{"node1.example", "node2.example", "node10.example"}}, // the value is unknown
 		{Nodes, `["|"]`, []string{}},
 		{Groups, `["=~", "name", "e"]`, []string{"east", "west"}},
-		{Instances, `["==", "pnode", "node1"]`, []string{"", "mail.example"}}, // a planned one has no node yet
+		{Instances, `["==", "pnode", "node1"]`, []string{"", "mail.example"}}, // a planned instance has no node yet
 		{Instances, `["=[]", "snodes", "node10.example"]`, []string{"mail.example"}},
 		{Instances, `[">", "be/memory", 200]`, []string{"mail.example"}},
 		{Exports, `["==", "node", "node2.example"]`, []string{"node2.example"}},

@@ -16,7 +16,7 @@ const (
 	depthMax = 256     // lists that are open around a place
 )
 
-// ParseError tells what is wrong in an expression, and where.
+// ParseError says what is wrong in an expression, and where.
 type ParseError struct {
 	Path   string // indices from the outside inwards, as "[1][2]"; "" for the expression itself
 	Reason string
@@ -24,11 +24,11 @@ type ParseError struct {
 
 func (e *ParseError) Error() string { return "filter" + e.Path + ": " + e.Reason }
 
-// Parse reads an expression (queue.md 2.1). Empty data is the same as null, which everything matches. The error is a
+// Parse reads an expression (queue.md 2.1). Empty data is the same as null, which every item matches. The error is a
 // *ParseError.
 func Parse(data json.RawMessage) (*Expr, error) { return NewPatternBudget().Parse(data) }
 
-// Parse is the function Parse within an allowance.
+// Parse is the function Parse within a budget.
 func (a *PatternBudget) Parse(data json.RawMessage) (*Expr, error) {
 	if len(data) > SizeMax {
 		return nil, &ParseError{"", fmt.Sprintf("%d bytes are too many, at most %d are allowed", len(data), SizeMax)}
@@ -37,7 +37,7 @@ func (a *PatternBudget) Parse(data json.RawMessage) (*Expr, error) {
 		data = json.RawMessage("null")
 	}
 	var raw json.RawMessage
-	if err := json.Unmarshal(data, &raw); err != nil { // unlike a Decoder, it minds what follows the value
+	if err := json.Unmarshal(data, &raw); err != nil { // unlike a Decoder, it refuses text after the value
 		return nil, &ParseError{"", "not valid JSON: " + err.Error()}
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
@@ -61,11 +61,11 @@ type parser struct {
 	expr     *Expr
 	fields   map[string]int      // index in expr.fields
 	patterns map[string]*Pattern // a pattern that is repeated is compiled once
-	budget   *PatternBudget      // for the others
-	path     []int               // of the list being read
+	budget   *PatternBudget      // for the other patterns
+	path     []int               // the place of the list being read
 }
 
-// fail is an error about the list being read, or about what the further indices lead to within it.
+// fail is an error at the list being read, or at an element of it, to which further indices lead.
 func (p *parser) fail(further []int, format string, args ...any) error {
 	var path []byte
 	for _, i := range p.path {

@@ -10,19 +10,19 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// Limits of the patterns of an expression, or of several that are compiled for one purpose. A short text can stand for a
-// large program: a pattern is measured before it is compiled.
+// Limits of the patterns of one or several expressions. A short pattern can have a large program, so the size is
+// computed before the pattern is compiled.
 const (
-	patternsMax     = 100     // different patterns that are more than plain text: each becomes a program
+	patternsMax     = 100     // different patterns that are not plain text: each becomes a program
 	patternMax      = 1 << 15 // bytes of one pattern
-	classesMax      = 100     // Unicode classes of one pattern: to read one takes up to 14 kB
+	classesMax      = 100     // Unicode classes of one pattern: each takes up to 14 kB while it is parsed
 	instructionsMax = 100_000 // of all programs together: about 10 MB, and up to 40 MB while they are in use
 )
 
-// runesPerInstruction is how many limits of character ranges take the memory of one instruction.
+// runesPerInstruction is the number of limits of character ranges that take the memory of one instruction.
 const runesPerInstruction = 10
 
-// PatternBudget is what the patterns of one or several expressions may still cost together.
+// PatternBudget is the remaining cost that the patterns of one or several expressions may have together.
 type PatternBudget struct {
 	patterns, instructions int
 }
@@ -33,16 +33,16 @@ func NewPatternBudget() *PatternBudget { return &PatternBudget{patternsMax, inst
 // Spent is the number of instructions that have been used up.
 func (a *PatternBudget) Spent() int { return instructionsMax - a.instructions }
 
-// Pattern is a regular expression in the dialect RE2. Most patterns in practice contain nothing but plain characters; for
-// those no regular expression is made.
+// Pattern is a regular expression in the dialect RE2. Most patterns are plain text, for which no regular expression is
+// compiled.
 type Pattern struct {
 	text   string
-	plain  []byte         // text, if that is to be found as it is
+	plain  []byte         // the text, for a pattern without operators
 	regexp *regexp.Regexp // nil if plain
 	cost   int            // instructions; 0 if plain
 }
 
-// compile makes a pattern, if the allowance suffices for it. The error is a reason for a ParseError.
+// compile makes a pattern if the budget suffices. The error is the reason of a ParseError.
 func (a *PatternBudget) compile(text string) (*Pattern, error) {
 	if len(text) > patternMax {
 		return nil, fmt.Errorf("a pattern of %d bytes is too long, at most %d are allowed", len(text), patternMax)
@@ -73,8 +73,8 @@ func (a *PatternBudget) compile(text string) (*Pattern, error) {
 	return &Pattern{text: text, regexp: compiled, cost: cost}, nil
 }
 
-// costOf is how many instructions the program of a pattern has, at most, and what its character classes add. It is found
-// without making the program.
+// costOf is an upper bound of the instructions of a pattern's program, with the memory of its character classes. It
+// does not make the program.
 func costOf(tree *syntax.Regexp) int {
 	const ends = 2 // every program fails at its first instruction, and matches at its last one
 	return ends + instructions(tree) + runes(tree)/runesPerInstruction
@@ -118,7 +118,7 @@ func runes(r *syntax.Regexp) int {
 // String is the pattern as the client wrote it.
 func (p *Pattern) String() string { return p.text }
 
-// MatchesIn tells whether the pattern is found anywhere in text.
+// MatchesIn reports whether the pattern is found in text.
 func (p *Pattern) MatchesIn(text string) bool {
 	if p.regexp == nil {
 		return strings.Contains(text, p.text)
@@ -126,7 +126,7 @@ func (p *Pattern) MatchesIn(text string) bool {
 	return p.regexp.MatchString(text)
 }
 
-// MatchesInBytes is MatchesIn for text that is given as bytes.
+// MatchesInBytes is MatchesIn for bytes.
 func (p *Pattern) MatchesInBytes(text []byte) bool {
 	if p.regexp == nil {
 		return bytes.Contains(text, p.plain)

@@ -36,7 +36,7 @@ func TestPatternsThatCostTooMuchAreRefusedByName(t *testing.T) {
 	}
 	for _, c := range []struct {
 		filter json.RawMessage
-		want   string // "": it is taken
+		want   string // "": accepted
 	}{
 		{either(strings.Repeat(`\pL{1000}`, 80)), ""},
 		{either(strings.Repeat(`a{1000}`, 200)), `filter[1][2]: the pattern "` + strings.Repeat(`a{1000}`, 14) + `a{"… is too complex: all patterns together may have 100000 instructions, repetitions written out`},
@@ -55,7 +55,8 @@ func TestPatternsThatCostTooMuchAreRefusedByName(t *testing.T) {
 	}
 }
 
-// genPattern draws a pattern with what makes programs large: repetitions within repetitions, alternatives, classes.
+// genPattern draws a pattern with the operators that make programs large: repetitions within repetitions, alternatives,
+// classes.
 func genPattern(depth int) *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		if depth == 0 {
@@ -93,7 +94,7 @@ func TestAPatternIsNoLargerThanItWasMeasured(t *testing.T) {
 	})
 }
 
-// FuzzWhatAnExpressionCosts: whatever a client sends, an expression takes memory in proportion to its length, and to the bound of its patterns.
+// FuzzWhatAnExpressionCosts: the memory of any expression is bounded by its length and by the limits of its patterns.
 func FuzzWhatAnExpressionCosts(f *testing.F) {
 	for _, p := range []string{`a`, strings.Repeat(`\pL{1000}`, 3000), strings.Repeat(`[^\pL]`, 5000), strings.Repeat(`(?:(?:a?){30}){30}`, 1000), strings.Repeat(`(?i)\pL`, 4000), strings.Repeat(`[\pL\PN]{1000}`, 1000)} {
 		f.Add([]byte(either(p)))
@@ -117,7 +118,7 @@ func TestAFilterThatTakesTooLongIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	item := &JobItem{ID: 1, Info: &messages.JobInfo{}}
 	many := testsMax/q.filter.cost + 1
-	q.testsLeft -= (many - 3) * q.filter.cost // as if so many had been looked at
+	q.testsLeft -= (many - 3) * q.filter.cost // as if these items had been examined
 	for range 3 {
 		_, _, err = q.Match(item, LevelInfo)
 		if err != nil {

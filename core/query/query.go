@@ -6,19 +6,18 @@ import (
 	"slices"
 )
 
-// Query is what a client asks about one kind: these fields of the items that a filter selects. It belongs to one
-// conversation.
+// Query is a client's query of one kind: some fields of the items that a filter selects. One goroutine uses it.
 type Query[T any] struct {
 	names     []string
 	table     *Table[T]
-	fields    []*Field[T] // nil: there is no such field
+	fields    []*Field[T] // nil: the field does not exist
 	filter    *Expr       // nil: everything matches
-	testsLeft int         // of fields, that the filter may still make
+	testsLeft int         // the number of tests of fields that the filter may still make
 	source    partialItem[T]
 }
 
-// testsMax bounds what the filter of one query costs, in tests of a field: those of twenty fields of a million jobs
-// are a fiftieth of it. To make so many takes about a minute.
+// testsMax bounds the cost of the filter of one query, in tests of a field. Twenty fields of a million jobs are a
+// fiftieth of it. This many tests take about a minute.
 const testsMax = 1_000_000_000
 
 // FilterTooExpensive is the error of a query whose filter would take too long.
@@ -28,12 +27,12 @@ func (e *FilterTooExpensive) Error() string {
 	return fmt.Sprintf("the filter takes too long: it costs %d tests for each item, and %d for all items are allowed; patterns are counted by their instructions", e.CostPerItem, testsMax)
 }
 
-// partialItem gives the filter an item's values, as far as they are loaded.
+// partialItem returns the loaded values of an item to the filter.
 type partialItem[T any] struct {
 	table      *Table[T]
 	item       *T
 	level      DataLevel
-	incomplete bool // the filter has asked for a value that is not loaded
+	incomplete bool // the filter needed a value that is not loaded
 }
 
 func (s *partialItem[T]) Field(name string) Value {
@@ -45,10 +44,9 @@ func (s *partialItem[T]) Field(name string) Value {
 	return f.Value(s.item)
 }
 
-// NewQuery makes a query: unknown fields are no error, except in the filter. The error is a *ParseError or a
-// *FieldError.
+// NewQuery makes a query. Unknown fields are an error only in the filter. The error is a *ParseError or a *FieldError.
 func (t *Table[T]) NewQuery(names []string, filter json.RawMessage) (*Query[T], error) {
-	fields, _ := t.Find(names) // unknown ones are said to be that, cell by cell
+	fields, _ := t.Find(names) // each cell of an unknown field has the status Unknown
 	q := &Query[T]{names: names, table: t, fields: fields, source: partialItem[T]{table: t}, testsLeft: testsMax}
 	expr, err := Parse(filter)
 	if err != nil {
@@ -72,7 +70,7 @@ func (t *Table[T]) NewClassicQuery(names []string) (*Query[T], error) {
 	return &Query[T]{names: names, table: t, fields: fields}, nil
 }
 
-// Definitions are those of the fields asked for.
+// Definitions are the definitions of the query's fields.
 func (q *Query[T]) Definitions() []Definition {
 	if len(q.names) == 0 {
 		return []Definition{}
@@ -80,7 +78,7 @@ func (q *Query[T]) Definitions() []Definition {
 	return q.table.Define(q.names)
 }
 
-// Level is how much must be loaded of an item for its row.
+// Level is the part of an item that must be loaded for its row.
 func (q *Query[T]) Level() DataLevel {
 	level := LevelListing
 	for _, f := range q.fields {
@@ -91,11 +89,11 @@ func (q *Query[T]) Level() DataLevel {
 	return level
 }
 
-// HasField tells whether a field is asked for.
+// HasField reports whether the query has the field.
 func (q *Query[T]) HasField(name string) bool { return slices.Contains(q.names, name) }
 
-// KeyValues are the values of the key field if the filter selects only items with one of these (queue.md 2.3): then
-// only these need to be examined. They are in the order asked, repetitions included.
+// KeyValues are the values of the key field if the filter selects only items with one of these values (queue.md 2.3).
+// Then only those items need to be examined. The values are in the order of the filter, with repetitions.
 func (q *Query[T]) KeyValues() (names []Literal, only bool) {
 	if q.filter == nil || q.table.Key == "" {
 		return nil, false
@@ -103,11 +101,11 @@ func (q *Query[T]) KeyValues() (names []Literal, only bool) {
 	return q.filter.FieldValues(q.table.Key)
 }
 
-// DropFilter lets every item match, for callers that examine only the items that the filter names.
+// DropFilter makes every item match, for callers that examine only the items that the filter names.
 func (q *Query[T]) DropFilter() { q.filter = nil }
 
-// Match tells whether an item is selected. level is how much of it is loaded; undecided means that the filter needs
-// more. The error, a *FieldError or *FilterTooExpensive, is about the complete query.
+// Match reports whether the filter selects an item. level is the loaded part of the item; undecided means that the
+// filter needs a further part. The error, a *FieldError or *FilterTooExpensive, is about the complete query.
 func (q *Query[T]) Match(item *T, level DataLevel) (matches, undecided bool, err error) {
 	if q.filter == nil {
 		return true, false, nil
@@ -124,8 +122,8 @@ func (q *Query[T]) Match(item *T, level DataLevel) (matches, undecided bool, err
 	return matches, false, err
 }
 
-// AppendRow appends an item's row of a Query's answer: a list of [status, value]. A row by which dst becomes longer
-// than limit is cut off.
+// AppendRow appends an item's row of a Query's answer: a list of [status, value]. The row is cut off where dst becomes
+// longer than limit.
 func (q *Query[T]) AppendRow(dst []byte, item *T, limit int) []byte {
 	dst = append(dst, '[')
 	for i, f := range q.fields {
@@ -146,7 +144,7 @@ func (q *Query[T]) AppendRow(dst []byte, item *T, limit int) []byte {
 }
 
 // AppendClassicRow appends an item's row of a classic call's answer: a list of values, null for those that are not
-// normal. A row by which dst becomes longer than limit is cut off.
+// normal. The row is cut off where dst becomes longer than limit.
 func (q *Query[T]) AppendClassicRow(dst []byte, item *T, limit int) []byte {
 	dst = append(dst, '[')
 	for i, f := range q.fields {
@@ -168,7 +166,7 @@ func appendData(dst []byte, v Value) []byte {
 	return appendJSON(dst, v.Data)
 }
 
-// ClassicRow is an item's values as a classic call gives them. A field that does not exist is null.
+// ClassicRow is the values of an item in the form of a classic call. A field that does not exist is null.
 func ClassicRow[T any](fields []*Field[T], item *T) []any {
 	row := make([]any, len(fields))
 	for i, f := range fields {

@@ -46,7 +46,7 @@ func TestFiltersOnJobs(t *testing.T) {
 		`["==", "id", 6]`:                         {false, true, false},
 		`["=", "status", "queued"]`:               {false, true, true},
 		`["!", ["=", "status", "queued"]]`:        {true, false, false},
-		`["==", "start_ts", 1700000100]`:          {true, true, true}, // the seconds; who has not started is kept
+		`["==", "start_ts", 1700000100]`:          {true, true, true}, // only seconds count; jobs without a start match
 		`[">", "start_ts", 1700000100]`:           {false, true, true},
 		`["!", [">", "start_ts", 1700000100]]`:    {true, false, false},
 		`["<=", "received_ts", 1700000000]`:       {true, true, true},
@@ -65,7 +65,7 @@ func TestFiltersOnJobs(t *testing.T) {
 	}
 }
 
-// A filter reads no further than it must: what is at hand may be enough.
+// A filter loads no further part of an item than it needs.
 func TestAFilterThatNeedsTheFile(t *testing.T) {
 	item := jobItem(5, job.Running, 1)
 	for filter, undecided := range map[string]bool{
@@ -92,7 +92,7 @@ func TestAFilterThatNeedsTheFile(t *testing.T) {
 func TestWhatIsWrongWithAQuery(t *testing.T) {
 	for filter, want := range map[string]string{
 		`["==", "nosuch", 1]`: `filter: unknown field "nosuch"`,
-		`["|", ["==", "id", 5], ["&", ["|"], ["?", "gone"]]]`: `filter[2][2]: unknown field "gone"`, // never reached
+		`["|", ["==", "id", 5], ["&", ["|"], ["?", "gone"]]]`: `filter[2][2]: unknown field "gone"`, // not evaluated
 		`["=*", "id", 1]`:       `filter[0]: unknown operator "=*", allowed are & | ! ? == != < > <= >= =~ =[] and =`,
 		`["==", "id", 1.5]`:     `filter[2]: 1.5 is not a whole number`,
 		`["=~", "status", "("]`: "filter[2]: the pattern \"(\" is not in RE2 syntax: error parsing regexp: missing closing ): `(`",
