@@ -1,10 +1,10 @@
-// Package opcode is the catalogue of opcodes (queue.md 1.5, 3.3 and 8). It is given a submitted opcode and returns the
-// form that job files hold, with secrets taken out, or what is wrong with it. For a stored opcode it returns the line
-// that describes it, the locks that it is expected to ask for (Declare), the locks that it must hold (RequiredLocks),
-// and the command that an operator's definition makes of it (Expand).
+// Package opcode is the catalogue of opcodes (queue.md 1.5, 3.3 and 8). From a submitted opcode it makes the form that
+// job files contain, without secrets, or says what is wrong with it. For a stored opcode it returns the line that
+// describes it, the locks that it is expected to ask for (Declare), the locks that it must hold (RequiredLocks), and
+// the command of an opcode that an operator has defined (Expand).
 //
-// It is pure. JSON values are kept as the client spelled them, numbers above all; only white space around tokens is
-// dropped. The returned slices are the caller's, input slices are never changed.
+// It is pure. JSON values keep the client's spelling, also of numbers. Only white space around tokens is removed. The
+// caller may change returned slices. Input slices are never changed.
 package opcode
 
 import (
@@ -18,10 +18,10 @@ import (
 	"lockstep/core/lock"
 )
 
-// The facts about opcodes. Both files have the same form: "types" names type expressions (see parseType), "opcodes" maps
-// OP_ID to the parameter that the summary shows, if any, and to the opcode's own parameters in the order in which job
-// files hold them. A parameter is [name, type] if it is required, else [name, type, default]; the default null stands
-// for an optional parameter that stays out of the job file while unset.
+// The facts about opcodes. Both files have the same form. "types" names type expressions (see typeNames.parse).
+// "opcodes" maps OP_ID to the parameter that the summary shows, if any, and to the opcode's own parameters in the order
+// of job files. A parameter is [name, type] if it is required, else [name, type, default]; the default null marks an
+// optional parameter that is not in the job file while unset.
 var (
 	//go:embed ganeti.json
 	ganetiFacts []byte
@@ -33,35 +33,36 @@ var (
 type Param struct {
 	Name    string
 	Type    Type
-	Default json.RawMessage // nil if required; "null" if optional without a value of its own
-	Secret  bool            // real values never reach the disk (queue.md 3.3)
+	Default json.RawMessage // nil if required; "null" if optional without a default
+	Secret  bool            // the value is never written to the disk (queue.md 3.3)
 
-	Doc string // what an operator wrote about it
+	Doc string // the operator's description
 
-	// storedUnset makes an unset optional parameter appear as null in the job file instead of not at all.
+	// storedUnset: an unset optional parameter is null in the job file. Otherwise it is not in the file.
 	storedUnset bool
 }
 
-// Required tells whether a submitted opcode must have the parameter. A required one may be null only if its type says so.
+// Required reports whether a submitted opcode must have the parameter. A required parameter may be null only if its
+// type allows null.
 func (p *Param) Required() bool { return p.Default == nil }
 
 // Opcode is one kind of opcode. It is immutable.
 type Opcode struct {
 	Name   string  // OP_ID
-	Params []Param // in the order of the job file: the opcode's own ones, then the common ones (queue.md 8.1)
-	Doc    string  // what an operator wrote about it
+	Params []Param // in the order of the job file: the opcode's own parameters, then the common ones (queue.md 8.1)
+	Doc    string  // the operator's description
 
 	summary string         // name of the parameter that the summary shows, "" for none
 	index   map[string]int // parameter name to position in Params
 
-	// requiredLocks is the locks of an opcode that names them in its parameters, nil for those of the lock table. Parse
-	// refuses what it refuses, without knowing the cluster.
+	// requiredLocks computes the locks of an opcode that names them in its parameters. It is nil for opcodes of the
+	// lock table. Parse calls it without the resources of the cluster, and returns its errors.
 	requiredLocks func(*opcodeParams) (lock.RequiredLocks, *Invalid)
 
-	compiled *compiledDefinition // what an opcode of an operator's definition runs, nil for other opcodes
+	compiled *compiledDefinition // the command of an opcode that an operator has defined, nil for other opcodes
 }
 
-// Defined tells whether the opcode comes from a Definition, so that Expand says what it runs.
+// Defined reports whether the opcode comes from a Definition. Then Expand returns its command.
 func (op *Opcode) Defined() bool { return op.compiled != nil }
 
 // Catalogue is a set of opcodes. It is immutable, so any number of goroutines may use it.
@@ -91,13 +92,13 @@ func (c *Catalogue) Lookup(name string) (*Opcode, bool) {
 // Names are the OP_IDs of all opcodes, sorted.
 func (c *Catalogue) Names() []string { return slices.Clone(c.names) }
 
-// opcodeFacts is an opcode as the embedded files spell it.
+// opcodeFacts is an opcode in the form of the embedded files.
 type opcodeFacts struct {
 	Summary string              `json:"summary"`
 	Params  [][]json.RawMessage `json:"params"`
 }
 
-// load builds a catalogue from files of facts. Types named in one file are known in that file alone.
+// load builds a catalogue from files of facts. The named types of a file are valid only in that file.
 func load(files ...[]byte) (*Catalogue, error) {
 	c := &Catalogue{opcodes: map[string]*Opcode{}}
 	for _, file := range files {

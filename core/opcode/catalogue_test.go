@@ -56,7 +56,7 @@ func TestSecretParameters(t *testing.T) {
 	}, secret)
 }
 
-// sample is the JSON of some value that belongs to the type.
+// sample is the JSON of one value of the type.
 func sample(t *testing.T, of Type) string {
 	switch of := of.(type) {
 	case oneOf:
@@ -102,14 +102,14 @@ func samplePlain(t *testing.T, of *scalarType) string {
 	return ""
 }
 
-// build is an opcode with a sample for each parameter that is wanted.
+// build is an opcode with a sample for each selected parameter.
 func build(t *testing.T, op *Opcode, wanted func(*Param) bool) json.RawMessage {
 	fields := []string{`"OP_ID":"` + op.Name + `"`}
 	for i := range op.Params {
 		if p := &op.Params[i]; wanted(p) {
 			value := sample(t, p.Type)
 			switch p.Name {
-			case anyOfKey: // not of the level of locks
+			case anyOfKey: // of another level than locks
 				value = `[["instance/a","shared"]]`
 			case countKey:
 				value = "1"
@@ -139,7 +139,7 @@ func TestEveryOpcodeParses(t *testing.T) {
 	}
 }
 
-// requireOrder makes sure that the input has exactly the keys that it should have, in their order.
+// requireOrder checks that the input has exactly the expected keys, in order.
 func requireOrder(t *testing.T, op *Opcode, input json.RawMessage, given func(*Param) bool) {
 	var want, got []string
 	for i := range op.Params {

@@ -8,15 +8,15 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// Keys of an opcode that are treated each in its own way.
+// Keys of an opcode that need special treatment.
 const (
 	idKey       = "OP_ID"
 	priorityKey = "priority"
 	dependsKey  = "depends"
 )
 
-// commonParams are the parameters that every opcode has, in the order of the job file (queue.md 8.1). A missing reason is
-// the empty trail: stricter readers of the same request exist, but nothing is gained by being one.
+// commonParams are the parameters that every opcode has, in the order of the job file (queue.md 8.1). A missing reason
+// is the empty trail, although other readers of the same request refuse it.
 func commonParams() []Param {
 	unset := json.RawMessage("null")
 	return []Param{
@@ -29,7 +29,8 @@ func commonParams() []Param {
 	}
 }
 
-// submitPriority is the priorities a client may submit with; later changes have a wider range (queue.md 1.5 and 4.8).
+// submitPriority is the type of priorities that a client may submit. Later changes of priority have a wider range
+// (queue.md 1.5 and 4.8).
 var submitPriority = &scalarType{
 	description: "-10 (high), 0 (normal) or 10 (low)",
 	accepts: func(v json.RawMessage) bool {
@@ -43,9 +44,9 @@ var submitPriority = &scalarType{
 	},
 }
 
-// Dependency is a job that has to end before another may go on.
+// Dependency is a job that must end before the opcode may begin.
 type Dependency struct {
-	Job      int64    // negative: relative to the id that the job itself receives, -1 is the one before (queue.md 1.5)
+	Job      int64    // negative: relative to the id of the dependent job, -1 is the job before it (queue.md 1.5)
 	Statuses []string // of "canceled", "success", "error", in which the job may have ended; empty: any
 }
 
@@ -70,8 +71,8 @@ func parseDependsOn(v json.RawMessage) (int64, bool) {
 	return parseInteger(v)
 }
 
-// Depends are the dependencies of an opcode from its stored input, a JSON value: none if it names none or if they are
-// null. The error is an *Invalid: the input is no object, or its dependencies are none (queue.md 1.5).
+// Depends are the dependencies of an opcode, from its stored input, which must be a JSON value. The error, an *Invalid,
+// says that the input is not an object or that the dependencies are malformed (queue.md 1.5).
 func Depends(input json.RawMessage) ([]Dependency, error) {
 	if !rawjson.IsObject(input) {
 		return nil, invalidf("an opcode must be an object")
@@ -114,7 +115,7 @@ func decodeDepends(v json.RawMessage) []Dependency {
 	return all
 }
 
-// appendDepends writes dependencies as job files hold them: ids are numbers there, whatever the client sent.
+// appendDepends writes dependencies in the form of job files, in which ids are numbers.
 func appendDepends(dst []byte, all []Dependency) []byte {
 	dst = append(dst, '[')
 	for i, d := range all {
@@ -137,10 +138,9 @@ func appendDepends(dst []byte, all []Dependency) []byte {
 	return append(dst, ']')
 }
 
-// ResolveDepends makes the relative dependencies of an opcode absolute, in its
-// stored input: -1 of a job is the one with the id before its own (queue.md 1.5).
-// The input is returned as it is if it names none. The error is an *Invalid: a
-// dependency that reaches back beyond the first job.
+// ResolveDepends makes the relative dependencies in the stored input of an opcode absolute: -1 is the job with the id
+// before the given one (queue.md 1.5). Without relative dependencies it returns the input. The error is an *Invalid for
+// a dependency on a job before the first job.
 func ResolveDepends(input json.RawMessage, id int64) (json.RawMessage, error) {
 	if !rawjson.IsObject(input) {
 		return input, nil

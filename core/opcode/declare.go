@@ -7,13 +7,13 @@ import (
 	"lockstep/core/lock"
 )
 
-// Declare predicts the locks that an opcode will ask for, from its input and from what is known of the cluster, which
-// may be nil (queue.md 8.3; designs.md "Predictive queue"). Instances are locked by name; nodes, groups and networks
-// by UUID, if the cluster knows them. An unknown object may be created before the job runs, so its name stands for it,
-// and the objects that it refers to are unknown locks.
+// Declare predicts the locks that an opcode will ask for, from its input and the resources of the cluster, which may be
+// nil (queue.md 8.3; designs.md "Predictive queue"). Instances are locked by name; nodes, groups and networks by UUID,
+// if the cluster knows them. An unknown object may be created before the job runs. Its lock has its name, and the
+// objects that it refers to are unknown locks.
 //
-// It never fails. An input that cannot be read, or of an unknown opcode (its definition may be gone), counts as the
-// big lock: the scheduler must expect the worst where it knows nothing (queue.md 8.5).
+// It never fails. Malformed input and unknown opcodes, whose definition may have been deleted, count as the big lock,
+// because the scheduler must expect the worst case (queue.md 8.5).
 //
 // It runs for every job that is submitted, and for all jobs when the daemon starts.
 func (c *Catalogue) Declare(input json.RawMessage, resources *config.Resources) lock.Declaration {
@@ -39,10 +39,10 @@ type tableEntry struct {
 // lockSource finds the locks of an entry. Its result is always a shared demand; the entry has the mode.
 type lockSource func(*opcodeParams) lock.Demand
 
-// condition is what an entry of the lock table depends on.
+// condition decides whether an entry of the lock table applies.
 type condition func(*opcodeParams) bool
 
-// bgl is the row of an opcode that wants the big lock exclusively; other locks do not matter then.
+// bgl is the row of an opcode that wants the big lock exclusively. It needs no other locks.
 var bgl = []tableEntry{{levels: []lock.Level{lock.Cluster}}}
 
 func shared(of lockSource, levels ...lock.Level) tableEntry {
@@ -76,7 +76,7 @@ func (g *opcodeParams) declare(entries []tableEntry) lock.Declaration {
 // allLocks is every lock of the level.
 func allLocks(*opcodeParams) lock.Demand { return lock.Demand{Kind: lock.AllShared} }
 
-// unknownLocks is some locks of the level; which ones is unknown.
+// unknownLocks is an unknown set of locks of the level.
 func unknownLocks(*opcodeParams) lock.Demand { return lock.Demand{Kind: lock.UnknownShared} }
 
 // sortedNames is the demand for names that are shared with others and sorted already.
@@ -123,17 +123,17 @@ func unless(is condition, then lockSource) lockSource { return either(is, none, 
 
 func none(*opcodeParams) lock.Demand { return lock.Demand{} }
 
-// isTrue is about a flag that is false by default.
+// isTrue reports whether a flag, false by default, is set.
 func isTrue(param string) condition {
 	return func(g *opcodeParams) bool { return g.flag(param, false) }
 }
 
-// isNotFalse is about a flag that is true by default.
+// isNotFalse reports whether a flag, true by default, is set.
 func isNotFalse(param string) condition {
 	return func(g *opcodeParams) bool { return g.flag(param, true) }
 }
 
-// isSet: the parameter has a value, and not an empty one.
+// isSet reports whether the parameter has a value that is not empty.
 func isSet(param string) condition {
 	return func(g *opcodeParams) bool {
 		v := string(g.value(param))

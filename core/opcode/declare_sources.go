@@ -6,7 +6,7 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// named is the locks of what the parameters name, each a string or a list of such.
+// named is the locks of the objects in the parameters, each of which is a string or a list of strings.
 func named(nameOfLock func(*config.Resources, string) string, params ...string) lockSource {
 	return func(g *opcodeParams) lock.Demand {
 		var names []string
@@ -25,8 +25,8 @@ func groups(params ...string) lockSource    { return named(groupLock, params...)
 func nodes(params ...string) lockSource     { return named(nodeLock, params...) }
 func networks(params ...string) lockSource  { return named(networkLock, params...) }
 
-// newName is the lock of an object that does not exist yet, so its UUID is unknown. Its name stands for it, and
-// conflicts with no other lock.
+// newName is the lock of an object that does not exist yet and has no UUID. The lock has its name, and conflicts with
+// no other lock.
 func newName(param string) lockSource {
 	return named(func(_ *config.Resources, name string) string { return name }, param)
 }
@@ -166,7 +166,7 @@ func masterNode(g *opcodeParams) lock.Demand {
 	return unknownLocks(g)
 }
 
-// mirroredOnNode is the instances with mirrored disks that have one half on the node.
+// mirroredOnNode is the instances with mirrored disks of which one copy is on the node.
 func mirroredOnNode(g *opcodeParams) lock.Demand {
 	n, known := g.resources.Node(g.text("node_name"))
 	if !known {
@@ -181,7 +181,7 @@ func mirroredOnNode(g *opcodeParams) lock.Demand {
 	return lock.SharedSetOf(append(names, n.Secondaries...)...)
 }
 
-// evacuated is the instances that have to leave the node.
+// evacuated is the instances that must leave the node.
 func evacuated(g *opcodeParams) lock.Demand {
 	n, known := g.resources.Node(g.text("node_name"))
 	if !known {
@@ -205,7 +205,7 @@ func listedNodes(g *opcodeParams) lock.Demand {
 	return want
 }
 
-// someUnplaced: some instance of OP_INSTANCE_MULTI_ALLOC has no node yet.
+// someUnplaced reports whether an instance of OP_INSTANCE_MULTI_ALLOC has no node yet.
 func someUnplaced(g *opcodeParams) bool {
 	for inner := range rawjson.Elements(g.value("instances")) {
 		if readParams(inner, g.resources).text("pnode") == "" {
@@ -215,13 +215,13 @@ func someUnplaced(g *opcodeParams) bool {
 	return false
 }
 
-// externallyMirrored: the instance can move to any node. It is false for an unknown instance.
+// externallyMirrored reports whether the instance can move to any node. It is false for an unknown instance.
 func externallyMirrored(g *opcodeParams) bool {
 	i, known := g.resources.Instance(g.text("instance_name"))
 	return known && config.ExternallyMirrored(i.Template)
 }
 
-// mayDemote: what OP_NODE_SET_PARAMS sets may cost the node its place among the master candidates.
+// mayDemote reports whether the parameters of OP_NODE_SET_PARAMS may remove the node from the master candidates.
 func mayDemote(g *opcodeParams) bool {
 	return !g.flag("master_candidate", true) || !g.flag("master_capable", true) ||
 		g.flag("offline", false) || g.flag("drained", false)

@@ -2,11 +2,11 @@ package opcode
 
 import "lockstep/core/lock"
 
-// lockTable is the table of queue.md 8.3, row by row: what Ganeti's logical units really take. An opcode that does not
-// want the big lock exclusively has it shared; the table leaves that out. An opcode that only submits jobs has a row
-// for its own locks; the submitted jobs have rows of their opcodes.
+// lockTable is the table of queue.md 8.3: the locks that Ganeti's logical units take. An opcode that does not want the
+// big lock exclusively takes it shared, which the table omits. The row of an opcode that only submits jobs has its own
+// locks, not those of the submitted jobs.
 //
-// Opportunistic locks are unknown locks: which ones will be free cannot be predicted.
+// Opportunistic locks are unknown locks, because it cannot be predicted which will be free.
 var lockTable = map[string][]tableEntry{
 	"OP_CLUSTER_POST_INIT":            bgl,
 	"OP_CLUSTER_DESTROY":              bgl,
@@ -194,15 +194,15 @@ var lockTable = map[string][]tableEntry{
 	},
 
 	"OP_TEST_DELAY": {
-		exclusive(unless(isNotFalse("no_locks"), // which has an effect here (design.md 8)
+		exclusive(unless(isNotFalse("no_locks"), // unlike in Ganeti this parameter has an effect (design.md 8)
 			unionOf(nodes("on_nodes"), when(isNotFalse("on_master"), masterNode))), lock.Node),
 	},
 	"OP_TEST_JQUEUE":    {exclusive(masterNode, lock.Node)},
 	"OP_TEST_OS_PARAMS": {},
-	"OP_TEST_DUMMY":     {}, // nothing executes it
+	"OP_TEST_DUMMY":     {}, // never executed
 }
 
-// Entries that several rows have in common, or that need a word of explanation.
+// Entries that several rows share, or that need an explanation.
 var (
 	movingLocks = []tableEntry{
 		exclusive(theInstance, lock.Instance),
@@ -234,15 +234,14 @@ var (
 		when(allOf(is("disk_template", "drbd"), not(isSet("remote_node"))), nodesIn(instanceGroups)))
 )
 
-// queried is the locks for a query of some instances, or about all of them, and none if the configuration alone can
-// answer it.
+// queried is the locks for a query of some or all instances. A query that the configuration can answer needs none.
 func queried(listed lockSource) lockSource {
 	return unless(allOf(isTrue("static"), not(isTrue("use_locking"))), either(isSet("instances"), listed, allLocks))
 }
 
-// creationNodes is the nodes of an instance to be created: those that it is planned for, those from which an allocator
-// chooses (the cluster's own if neither one nor a node is named), or those that are named; and the node with its
-// image.
+// creationNodes is the nodes of an instance to be created: the planned nodes, the nodes from which an allocator chooses
+// (the cluster's default allocator if neither an allocator nor a node is named), or the named nodes; and the node with
+// its image.
 func creationNodes(chosen lockSource) lockSource {
 	return either(isTrue("commit"), instanceNodes,
 		either(anyOf(isSet("iallocator"), not(isSet("pnode"))), chosen,

@@ -13,21 +13,21 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// Definition is an opcode that an operator declares: the parameters it takes, and the command and the locks that come of
-// them (design.md 5). The texts are templates: ${name} stands for the value of a parameter, $${ for these two
-// characters. A string is put in as it is, anything else as its JSON, and no shell is involved. Whatever mentions an
-// optional parameter that is unset is left out: the argument, the variable, the lock.
+// Definition is an opcode that an operator declares: the parameters it takes, and the command and the locks that are
+// computed from them (design.md 5). The texts are templates: ${name} stands for the value of a parameter, $${ for these
+// two characters. A string is inserted unchanged, any other value as its JSON. No shell interprets the result. An
+// argument, a variable or a lock that mentions an unset optional parameter is omitted.
 type Definition struct {
 	Name    string // OP_ and capitals, digits and _
 	Doc     string
 	Params  []ParamDefinition
-	Command []string // templates; an element that is but ${name} becomes, if that is a list, an argument for each element
+	Command []string // templates; an element that consists of ${name}, of a list, becomes one argument for each element
 	Env     map[string]string
 	Cwd     string
 	Stdin   string
 	Timeout string // in seconds, the text of a number
 	Locks   []LockDefinition
-	Summary string // name of the parameter that lists show behind the name of the opcode
+	Summary string // name of the parameter that lists show after the name of the opcode
 }
 
 // ParamDefinition is a parameter of a Definition.
@@ -37,26 +37,26 @@ type ParamDefinition struct {
 	Default  json.RawMessage `json:",omitempty"` // nil if there is none
 	Required bool            // without it, and without Default, the parameter is optional
 	Doc      string
-	Secret   bool // kept out of files and lists; of use in Env only
+	Secret   bool // not in files and lists; may be used only in Env
 }
 
 // LockDefinition is a lock, or one for each element of a list, of a Definition.
 type LockDefinition struct {
-	Lock string // a template; what comes before the / has no parameter in it
+	Lock string // a template; the part before the / has no parameter
 	Mode string // shared or exclusive
 }
 
 // DefinitionError is a mistake in a definition.
 type DefinitionError struct {
 	Definition int    // position in the list that With was given
-	Opcode     string // its name, as it is spelled
+	Opcode     string // the name in the definition
 	Field      string // as params[2].type, counted from 0
 	Text       string
 }
 
 func (f *DefinitionError) Error() string { return f.Opcode + ": " + f.Field + ": " + f.Text }
 
-// DefinitionErrors is all the mistakes in some definitions, in their order.
+// DefinitionErrors are all mistakes in some definitions, in order.
 type DefinitionErrors []*DefinitionError
 
 func (f DefinitionErrors) Error() string {
@@ -67,7 +67,7 @@ func (f DefinitionErrors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// With is the catalogue with more opcodes. All or none are added; the error is DefinitionErrors.
+// With is the catalogue with further opcodes. All or none are added. The error is DefinitionErrors.
 func (c *Catalogue) With(definitions []Definition) (*Catalogue, error) {
 	more := &Catalogue{opcodes: maps.Clone(c.opcodes)}
 	var errs DefinitionErrors
@@ -75,7 +75,7 @@ func (c *Catalogue) With(definitions []Definition) (*Catalogue, error) {
 		d := definitionCompiler{definition: &definitions[i], index: i}
 		op := d.opcode()
 		_, duplicate := more.opcodes[op.Name]
-		if _, inLockTable := lockTable[op.Name]; duplicate || inLockTable { // which knows one of a later Ganeti as well
+		if _, inLockTable := lockTable[op.Name]; duplicate || inLockTable { // the lock table also contains an opcode of a later Ganeti
 			d.fail("name", "there is an opcode "+op.Name+" already")
 		}
 		more.opcodes[op.Name] = op
@@ -88,7 +88,7 @@ func (c *Catalogue) With(definitions []Definition) (*Catalogue, error) {
 	return more, nil
 }
 
-// EncodeDefinitions and DecodeCatalogue carry definitions from the actor that has read them to the others.
+// EncodeDefinitions is the form of definitions in messages between actors. DecodeCatalogue reads it.
 func EncodeDefinitions(definitions []Definition) ([]byte, error) { return json.Marshal(definitions) }
 
 // DecodeCatalogue is the catalogue with these definitions.
@@ -100,7 +100,7 @@ func DecodeCatalogue(encoded []byte) (*Catalogue, error) {
 	return Builtin().With(definitions)
 }
 
-// definitionCompiler makes an opcode of a definition and collects what is wrong with it.
+// definitionCompiler makes an opcode of a definition and collects its mistakes.
 type definitionCompiler struct {
 	definition *Definition
 	index      int
@@ -224,7 +224,7 @@ func (d *definitionCompiler) compile() *compiledDefinition {
 	return p
 }
 
-// argument reads an element of the command. The first must always be there.
+// argument reads an element of the command. The first element must not be omitted.
 func (d *definitionCompiler) argument(i int, text string) template {
 	field := "command[" + strconv.Itoa(i) + "]"
 	t := d.template(field, text, false)
@@ -296,7 +296,7 @@ func (d *definitionCompiler) lock(field string, from LockDefinition) lockTemplat
 			t.listParam = param
 		}
 	}
-	// An example must name a lock, whatever its end will be.
+	// An example of the template must name a lock.
 	example := from.Lock
 	if templated {
 		example = t.name[0].text + "x"
@@ -307,7 +307,7 @@ func (d *definitionCompiler) lock(field string, from LockDefinition) lockTemplat
 	return t
 }
 
-// isListed: values of the type may be lists.
+// isListed reports whether values of the type may be lists.
 func isListed(t Type) bool {
 	switch t := t.(type) {
 	case list, tuple:

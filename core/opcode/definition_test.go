@@ -12,7 +12,7 @@ import (
 	"lockstep/core/lock"
 )
 
-// drain is an example that has about everything.
+// drain is an example with nearly all features.
 func drain() Definition {
 	return Definition{
 		Name: "OP_SITE_DRAIN", Doc: "Moves work away.", Summary: "nodes",
@@ -207,7 +207,7 @@ func TestErrorsOfDefinitions(t *testing.T) {
 	require.EqualError(t, err, "OP_SITE_DRAIN: name: there is an opcode OP_SITE_DRAIN already\nOP_X: command: it is missing: name a program, and its arguments")
 }
 
-// Whatever a value is, it stays one argument, and the text around it stays as it is.
+// Any value stays one argument, and the text around it is unchanged.
 func TestTemplatesNeverSplit(t *testing.T) {
 	isParam := func(name string) bool { return name == "p" || name == "q" }
 	rapid.Check(t, func(t *rapid.T) {
@@ -216,7 +216,7 @@ func TestTemplatesNeverSplit(t *testing.T) {
 		value := rapid.String().Draw(t, "value")
 		escape := strings.NewReplacer("${", "$${")
 		if strings.HasSuffix(before, "$") {
-			before += " " // else it would escape what follows
+			before += " " // otherwise it would escape the next characters
 		}
 		source := escape.Replace(before) + "${p}" + escape.Replace(after)
 		parsed, wrong := parseTemplate(source, isParam)

@@ -10,11 +10,11 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// Command is what an opcode runs. Its JSON is the parameters of OP_RUN_COMMAND.
+// Command is the command of an opcode. Its JSON is the parameters of OP_RUN_COMMAND.
 type Command struct {
 	Argv      []string          `json:"argv"`
 	Env       map[string]string `json:"env,omitempty"`
-	SecretEnv map[string]string `json:"secret_env,omitempty"` // never to be stored or shown
+	SecretEnv map[string]string `json:"secret_env,omitempty"` // must never be stored or shown
 	Cwd       *string           `json:"cwd,omitempty"`
 	Stdin     *string           `json:"stdin,omitempty"`
 	Timeout   *float64          `json:"timeout,omitempty"` // seconds
@@ -25,7 +25,7 @@ type compiledDefinition struct {
 	secrets []string // names of parameters
 	command []template
 	env     []variable // in order of their names
-	cwd     template   // nil, as the two below, if there is none
+	cwd     template   // nil for none; the same holds for the next two
 	stdin   template
 	timeout template
 	locks   []lockTemplate
@@ -34,17 +34,18 @@ type compiledDefinition struct {
 type variable struct {
 	name   string
 	value  template
-	secret bool // a parameter in it is
+	secret bool // contains a secret parameter
 }
 
 type lockTemplate struct {
 	name      template
 	mode      lock.Mode
-	listParam string // the parameter of which each element is a lock of its own, "" if there is none
+	listParam string // the list parameter, each element of which is one lock; "" for none
 }
 
-// Expand is what a defined opcode runs, from its stored input and the secrets that Parse has taken out of it. The error
-// is a *Failure: the definition is gone, the secrets are, or the definition has changed so that the input is of no use.
+// Expand is the command of a defined opcode, from its stored input and the secrets that Parse removed from it. The
+// error is a *Failure: the definition or the secrets are lost, or the input is invalid for a definition that has
+// changed.
 func (c *Catalogue) Expand(input, secrets json.RawMessage) (Command, error) {
 	g := readParams(input, nil)
 	op, known := c.opcodes[g.opcode]
@@ -62,12 +63,11 @@ func (c *Catalogue) Expand(input, secrets json.RawMessage) (Command, error) {
 	return command, nil
 }
 
-// restoreSecrets puts secrets back in the place of what is stored instead of them. It returns the name of the first
-// one that is missing.
+// restoreSecrets replaces redacted values by the secrets. It returns the name of the first missing secret.
 func (g *opcodeParams) restoreSecrets(params []string, secrets json.RawMessage) (missing string) {
 	secret := readParams(secrets, nil)
 	for _, param := range params {
-		if !bytes.Contains(g.value(param), []byte(redactedToken)) { // unset, or there was nothing in it to hide
+		if !bytes.Contains(g.value(param), []byte(redactedToken)) { // unset, or without secret values
 			continue
 		}
 		value := secret.value(param)
@@ -127,7 +127,7 @@ func (p *compiledDefinition) expand(g *opcodeParams) (Command, *Invalid) {
 	return c, p.checkNUL(g)
 }
 
-// valueError is about a value that is not valid in the template.
+// valueError is the error for a value that is not valid in the template.
 func (t template) valueError(text string) *Invalid {
 	for param := range t.params {
 		return paramError(param, text)
@@ -143,8 +143,7 @@ func withEntry(m map[string]string, key, value string) map[string]string {
 	return m
 }
 
-// checkNUL makes sure that what becomes part of a command line, an environment or a path contains no NUL, where it would
-// end there.
+// checkNUL checks that a part of a command line, an environment or a path contains no NUL, which would end it.
 func (p *compiledDefinition) checkNUL(g *opcodeParams) *Invalid {
 	templates := append([]template{p.cwd}, p.command...)
 	for _, v := range p.env {
@@ -178,7 +177,7 @@ func (p *compiledDefinition) requiredLocks(g *opcodeParams) (lock.RequiredLocks,
 	return lock.RequiredLocks{Request: items}, bad
 }
 
-// appendTo adds the locks that come of the template: none if a parameter in it is unset.
+// appendTo adds the locks that come of the template: none if contains a secret parameter unset.
 func (t *lockTemplate) appendTo(wanted []wantedLock, g *opcodeParams) ([]wantedLock, *Invalid) {
 	for param := range t.name.params {
 		if param != t.listParam {
@@ -188,7 +187,7 @@ func (t *lockTemplate) appendTo(wanted []wantedLock, g *opcodeParams) ([]wantedL
 		}
 	}
 	list := g.value(t.listParam)
-	if t.listParam == "" || len(list) > 0 && list[0] != '[' { // a type may allow both a list and a single one
+	if t.listParam == "" || len(list) > 0 && list[0] != '[' { // a type may allow both a list and a single value
 		if name, complete := t.name.expand(g.value); complete {
 			wanted = append(wanted, wantedLock{name, t.mode})
 		}
@@ -211,8 +210,8 @@ func (t *lockTemplate) appendTo(wanted []wantedLock, g *opcodeParams) ([]wantedL
 	return wanted, nil
 }
 
-// checkLockParam refuses a value that would turn one lock into that of a complete level, which only a definition
-// itself may name, or into a lock without a name.
+// checkLockParam refuses a value that would make the lock a group, which only the text of a definition may name, or a
+// lock without a name.
 func checkLockParam(param string, v json.RawMessage) *Invalid {
 	if v == nil {
 		return nil

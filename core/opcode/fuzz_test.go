@@ -9,7 +9,8 @@ import (
 	"lockstep/core/lock"
 )
 
-// checkParse holds for any bytes: nothing panics, refusals are of the one type, and what is accepted is stable.
+// checkParse checks for any bytes that nothing panics, that errors have the documented type, and that a parsed opcode
+// parses to itself.
 func checkParse(t require.TestingT, raw json.RawMessage) {
 	_ = Summary(raw)
 	_, _ = Depends(raw)
@@ -31,7 +32,7 @@ func checkParse(t require.TestingT, raw json.RawMessage) {
 	requireDeclared(t, draft)
 }
 
-// requireDeclared: what is taken is no more than what was declared, and is in order.
+// requireDeclared checks that the required locks are declared, and in lock order.
 func requireDeclared(t require.TestingT, draft Draft) {
 	required, err := Builtin().RequiredLocks(draft.Input, nil)
 	if err != nil {

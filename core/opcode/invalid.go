@@ -9,11 +9,11 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// Invalid tells why a submitted opcode is refused. Where Ganeti's own text is known it begins with that (queue.md 1.5). It
+// Invalid says why a submitted opcode is refused. If Ganeti's text is known, Text begins with it (queue.md 1.5). It
 // never repeats the value of a secret parameter.
 type Invalid struct {
-	Opcode string // OP_ID, "" if the opcode did not say
-	Param  string // the parameter at fault, "" if none or if several are
+	Opcode string // OP_ID, "" if the opcode has none
+	Param  string // the invalid parameter, "" if there is none or several
 	Text   string // a sentence for the client: what is wrong and what is allowed
 }
 
@@ -31,7 +31,7 @@ func typeError(opcode, param string, bad *mismatch) *Invalid {
 	}
 }
 
-// secretTypeError names what is allowed. It says nothing of what was found, not even where: keys may be secret, too.
+// secretTypeError names the allowed type. It reveals neither the value nor the place, because keys may be secret, too.
 func secretTypeError(opcode string, p *Param) *Invalid {
 	return &Invalid{
 		Opcode: opcode, Param: p.Name,
@@ -61,18 +61,18 @@ func unknownParams(op *Opcode, names []string) *Invalid {
 	if len(names) == 1 {
 		e.Param = names[0]
 	}
-	allowed := append([]string{idKey}, slices.Sorted(maps.Keys(op.index))...) // in order: the other names are in lower case
+	allowed := append([]string{idKey}, slices.Sorted(maps.Keys(op.index))...) // in order, because the other names are in lower case
 	e.Text = "Superfluous dictionary keys: " + nameList(names) + ", but only " + nameList(allowed) + " allowed."
 	return e
 }
 
-// Limits of what an error repeats of the keys that a client sent.
+// Limits of the text that an error repeats of a client's keys.
 const (
 	namesMax = 100
 	nameMax  = 100 // bytes
 )
 
-// nameList is names as Ganeti lists them: ["a","b"].
+// nameList is a list of names in Ganeti's form: ["a","b"].
 func nameList(names []string) string {
 	var b strings.Builder
 	b.WriteByte('[')

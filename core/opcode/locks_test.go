@@ -23,11 +23,11 @@ func handmadeResources(t testing.TB) *config.Resources {
 	return r
 }
 
-// Scripts of what opcodes are expected to ask for, and what they take; each line of the input is the parameters of one
-// opcode, each line of the output the answer for it. X is exclusive, S shared.
+// Scripts of the declared and required locks of opcodes. Each line of the input is the parameters of one opcode, each
+// line of the output the result for it. X is exclusive, S shared.
 //
-//	declare OP_X [nowhere]     the prediction; "nowhere": nothing is known of the cluster
-//	locks OP_X [nowhere]       what is taken
+//	declare OP_X [nowhere]     the prediction; "nowhere": without resources of the cluster
+//	locks OP_X [nowhere]       the required locks
 func TestLocks(t *testing.T) {
 	resources := handmadeResources(t)
 	seen := map[string]bool{}
@@ -59,7 +59,7 @@ func TestLocks(t *testing.T) {
 	}
 }
 
-// withID puts the id last, where stored opcodes have it.
+// withID puts the id last, as in stored opcodes.
 func withID(params, opcode string) json.RawMessage {
 	params = strings.TrimSuffix(params, "}")
 	if params != "{" {
@@ -130,7 +130,7 @@ func TestEveryOpcodeHasARowOfLocks(t *testing.T) {
 	}
 }
 
-// What cannot be read is expected to want everything, and takes nothing.
+// Malformed input is declared as the big lock, and requires no lock.
 func TestUnreadableOpcodes(t *testing.T) {
 	for _, input := range []string{``, `{`, `[]`, `null`, `{}`, `{"OP_ID": 1}`, `{"OP_ID": "OP_NO_SUCH"}`, `{"OP_ID": "OP_CLUSTER_QU`} {
 		require.Equal(t, lock.Declaration{BGL: true}, Builtin().Declare(json.RawMessage(input), nil), input)
@@ -140,7 +140,7 @@ func TestUnreadableOpcodes(t *testing.T) {
 	}
 }
 
-// Whatever is taken was declared, in lock order, together with the big lock.
+// Required locks are declared, in lock order, and include the big lock.
 func TestLocksAreInOrderAndDeclared(t *testing.T) {
 	r := handmadeResources(t)
 	for _, raw := range []string{

@@ -7,10 +7,10 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// opcodeParams is a submitted or stored opcode that is read by the names of its parameters, and the resources of the
-// cluster to which they refer.
+// opcodeParams is the parameters of a submitted or stored opcode, by name, and the resources of the cluster to which
+// they refer.
 //
-// Its syntax may be wrong: as for Summary, what cannot be read counts as absent.
+// The syntax may be wrong: as for Summary, a malformed parameter counts as absent.
 type opcodeParams struct {
 	opcode    string // OP_ID, "" if there is none
 	members   []rawMember
@@ -35,7 +35,7 @@ func readParams(input json.RawMessage, resources *config.Resources) *opcodeParam
 	return g
 }
 
-// value is a parameter as it is spelled, nil if it is unset: absent or null.
+// value is the JSON of a parameter, nil if it is absent or null.
 func (g *opcodeParams) value(param string) json.RawMessage {
 	for _, m := range g.members {
 		if len(m.key) == len(param)+2 && string(m.key[1:len(m.key)-1]) == param && !rawjson.IsNull(m.value) {
@@ -45,10 +45,10 @@ func (g *opcodeParams) value(param string) json.RawMessage {
 	return nil
 }
 
-// text is a parameter that is a string, "" if it is unset.
+// text is the value of a string parameter, "" if it is unset.
 func (g *opcodeParams) text(param string) string { return string(rawjson.Unquote(g.value(param))) }
 
-// appendTexts adds the strings of a parameter that is a string or a list of such. Empty ones name nothing.
+// appendTexts adds the strings of a parameter that is a string or a list of strings. It ignores empty strings.
 func (g *opcodeParams) appendTexts(names []string, param string) []string {
 	v := g.value(param)
 	if text := rawjson.Unquote(v); len(text) > 0 {

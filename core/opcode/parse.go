@@ -9,37 +9,37 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// Draft is one opcode as it will be stored: the normalised input and the secrets taken out of it.
+// Draft is one opcode in the form to be stored: the normalised input, and the secrets removed from it.
 type Draft struct {
 	Name string // OP_ID
 
-	// Input is a JSON object without white space. Its keys, in this order: the opcode's own parameters in catalogue order,
-	// of which the optional ones are missing while unset and the defaulted ones are filled in; dry_run and debug_level, if
-	// set; priority, depends (ids as numbers, else null), comment (else null), reason (a list); OP_ID. Each leaf of a secret
-	// parameter is the string Redacted.
+	// Input is a JSON object without white space. Its keys are, in this order: the opcode's own parameters in catalogue
+	// order, without unset optional ones and with defaults; dry_run and debug_level, if set; priority, depends (ids as
+	// numbers, else null), comment (else null), reason (a list); OP_ID. Each leaf of a secret parameter is the string
+	// Redacted.
 	Input json.RawMessage
 
-	// Secrets is nil if there are none, else an object {parameter: value} of the secret parameters with their real values.
-	// A value that was submitted as Redacted is no secret: it comes from an opcode that has lost its own.
+	// Secrets is an object {parameter: value} of the secret parameters, nil if there are none. A value that was
+	// submitted as Redacted is not a secret: it comes from an opcode whose secrets are lost.
 	Secrets json.RawMessage
 
 	Priority int // -10, 0 or 10
 }
 
-// Redacted stands in stored opcodes for each value that is secret (queue.md 3.3).
+// Redacted replaces each secret value in stored opcodes (queue.md 3.3).
 const Redacted = "<redacted>"
 
 const redactedToken = `"` + Redacted + `"`
 
-// member is a key of a submitted opcode with its value as it is spelled.
+// member is a key of a submitted opcode and the JSON of its value.
 type member struct {
 	key   string
 	value json.RawMessage
 }
 
 // Parse validates one submitted opcode and brings it into its stored form (queue.md 1.5, 3.3 and 8.1). A null for an
-// optional or defaulted key counts as absent, and so does a missing reason. To parse Draft.Input again gives the same
-// Input. The error is an *Invalid.
+// optional or defaulted key counts as absent, and so does a missing reason. Parse of Draft.Input gives the same Input.
+// The error is an *Invalid.
 func (c *Catalogue) Parse(raw json.RawMessage) (Draft, error) {
 	if err := checkSyntax(raw); err != nil {
 		return Draft{}, err
@@ -63,7 +63,7 @@ func (c *Catalogue) Parse(raw json.RawMessage) (Draft, error) {
 	return op.draft(values, found)
 }
 
-// readMembers splits raw, whose syntax is known to be good, into its members.
+// readMembers splits raw, whose syntax was checked, into its members.
 func readMembers(raw json.RawMessage) ([]member, error) {
 	if raw = bytes.TrimSpace(raw); raw[0] != '{' {
 		return nil, invalidf("an opcode must be an object, found %s", kindOf(raw))
@@ -108,8 +108,8 @@ func shortened(name string) string {
 	return string(line)
 }
 
-// assign sorts the members by parameter: values[i] belongs to Params[i], nil if the client did not give it. Keys that are
-// no parameters, and keys given twice, are refused.
+// assign orders the members by parameter: values[i] belongs to Params[i] and is nil if the client did not give it.
+// Unknown and repeated keys are errors.
 func (op *Opcode) assign(found []member) (values []json.RawMessage, err error) {
 	values = make([]json.RawMessage, len(op.Params))
 	var unknown []string
@@ -132,7 +132,7 @@ func (op *Opcode) assign(found []member) (values []json.RawMessage, err error) {
 	return values, nil
 }
 
-// draft checks the values and writes them down in their order.
+// draft checks the values and writes them in order.
 func (op *Opcode) draft(values []json.RawMessage, found []member) (Draft, error) {
 	d := Draft{Name: op.Name}
 	input := make([]byte, 0, 512)
@@ -152,7 +152,7 @@ func (op *Opcode) draft(values []json.RawMessage, found []member) (Draft, error)
 		case p.Name == dependsKey && !rawjson.IsNull(value):
 			input = appendDepends(input, decodeDepends(value))
 		case p.Name == priorityKey:
-			d.Priority, _ = strconv.Atoi(string(value)) // its type lets nothing else through
+			d.Priority, _ = strconv.Atoi(string(value)) // the type allows only numbers
 			input = append(input, value...)
 		default:
 			input = rawjson.AppendCompact(input, value)
@@ -162,9 +162,9 @@ func (op *Opcode) draft(values []json.RawMessage, found []member) (Draft, error)
 		d.Secrets = append(d.Secrets, '}')
 	}
 	input = appendKey(input, idKey)
-	input = strconv.AppendQuote(input, op.Name) // plain ASCII, so Go and JSON quote alike
+	input = strconv.AppendQuote(input, op.Name) // plain ASCII, which Go and JSON quote alike
 	d.Input = append(input, '}')
-	if len(d.Input) > SizeMax { // defaults and redaction may have made it longer
+	if len(d.Input) > SizeMax { // defaults and redaction may lengthen the input
 		return Draft{}, tooLarge(op.Name, len(d.Input))
 	}
 	if bad := op.checkTogether(d.Input); bad != nil {
@@ -182,7 +182,7 @@ func (op *Opcode) checkTogether(input json.RawMessage) *Invalid {
 	g := readParams(input, nil)
 	_, bad := op.requiredLocks(g)
 	if bad == nil && op.compiled != nil {
-		_, bad = op.compiled.expand(g) // with secrets redacted, which are as good as any
+		_, bad = op.compiled.expand(g) // redacted secrets have the same effect here
 	}
 	return bad
 }
@@ -214,8 +214,8 @@ func (op *Opcode) storedValue(p *Param, value json.RawMessage, found []member) (
 	return nil, typeError(op.Name, p.Name, bad)
 }
 
-// hasNestedSecret: somewhere in v, as in OP_INSTANCE_MULTI_ALLOC's list of instances, are secret OS parameters that are
-// no parameter of this opcode and would not be taken out.
+// hasNestedSecret reports whether v, as OP_INSTANCE_MULTI_ALLOC's list of instances, contains secret OS parameters.
+// They are not a parameter of this opcode, so they would not be redacted.
 func hasNestedSecret(v json.RawMessage) bool {
 	for key, value := range rawjson.Members(v) {
 		if string(rawjson.Unquote(key)) == nestedSecret && !rawjson.IsNull(value) {
@@ -237,8 +237,8 @@ func hasNestedSecret(v json.RawMessage) bool {
 
 const nestedSecret = "osparams_secret"
 
-// appendSecret writes the secret value to input with its leaves redacted, and keeps the real one in d.Secrets if
-// anything was redacted.
+// appendSecret writes the secret value to input with its leaves redacted. It adds the real value to d.Secrets if a leaf
+// was redacted.
 func (d *Draft) appendSecret(input []byte, p *Param, value json.RawMessage) []byte {
 	input, leaves := appendRedacted(input, value)
 	if leaves > 0 {
@@ -247,8 +247,8 @@ func (d *Draft) appendSecret(input []byte, p *Param, value json.RawMessage) []by
 	return input
 }
 
-// appendRedacted writes v without white space and with Redacted in the place of whatever is neither object nor list. It
-// counts the values that this has taken away.
+// appendRedacted writes v without white space and with Redacted in place of each leaf, a value that is neither object
+// nor list. It returns the number of redacted leaves.
 func appendRedacted(dst []byte, v json.RawMessage) (redacted []byte, leaves int) {
 	var n int
 	switch v[0] {
@@ -285,7 +285,7 @@ func appendKey(dst []byte, key string) []byte {
 	return append(dst, `":`...)
 }
 
-// appendSeparator writes the comma that another member or element needs, unless it is the first one.
+// appendSeparator writes a comma, except before the first member or element.
 func appendSeparator(dst []byte) []byte {
 	if last := dst[len(dst)-1]; last == '{' || last == '[' {
 		return dst

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGanetisTexts holds what a real Ganeti 3.0.2 answered, behind "Failed to parse request: SubmitJob: ". Where no key
-// is named reason is given; without it Ganeti complains of that first.
+// TestGanetisTexts has the answers of a real Ganeti 3.0.2, after "Failed to parse request: SubmitJob: ". All opcodes
+// have a reason, because Ganeti reports a missing reason first.
 func TestGanetisTexts(t *testing.T) {
 	for _, test := range []struct{ raw, text string }{
 		{`{"OP_ID": "OP_NO_SUCH", "reason": []}`, `Unknown opcode OP_NO_SUCH`},
@@ -327,8 +327,8 @@ func TestDepends(t *testing.T) {
 	}
 }
 
-// TestJobFiles takes the opcodes out of job files written by a real Ganeti 3.0.2, by its daemon (compact) and by its job
-// process (with blanks, and with null for what is unset).
+// TestJobFiles parses the opcodes in job files of a real Ganeti 3.0.2, written by its daemon (compact) and by its job
+// process (with spaces, and with null for unset parameters).
 func TestJobFiles(t *testing.T) {
 	paths, err := filepath.Glob("testdata/job-*.json")
 	require.NoError(t, err)
@@ -375,7 +375,7 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// What cannot be taken out is refused: nothing secret may reach the disk.
+// An opcode with a secret that cannot be redacted is refused: no secret may reach the disk.
 func TestSecretsOfANestedOpcodeAreRefused(t *testing.T) {
 	parse := func(secret string) error {
 		_, err := Builtin().Parse(json.RawMessage(`{"OP_ID": "OP_INSTANCE_MULTI_ALLOC", "instances": [{"OP_ID": "OP_INSTANCE_CREATE", "osparams_secret": ` + secret + `}]}`))

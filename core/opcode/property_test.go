@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A secret is recognised by its mark, which nothing else contains.
+// Each secret contains the mark, and no other text does.
 const mark = "s3cr3t"
 
 // cString is any text without NUL.
@@ -122,7 +122,7 @@ func TestParseProperties(t *testing.T) {
 	}
 }
 
-// requireSameValues compares what was submitted with what is stored, and with what was taken out as secret.
+// requireSameValues compares the submitted values with the stored ones and with the secrets.
 func requireSameValues(t require.TestingT, opcode map[string]any, draft Draft) {
 	var stored, secrets map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal(draft.Input, &stored))

@@ -11,7 +11,7 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// The parameters with which an opcode says itself which locks it wants.
+// The parameters that name the locks of an opcode.
 const (
 	locksKey = "locks"
 	anyOfKey = "opportunistic_locks"
@@ -22,8 +22,8 @@ const (
 const lockNameDescription = "the name of a lock: cluster/BGL, or one of instance/, nodegroup/, node/, node-res/ and network/ followed by a name, " +
 	"or by [lockset] for all of its kind"
 
-// parseLockName finds the lock that an opcode may name: not that of the configuration, which is held only during a
-// change, and of level cluster only the big lock.
+// parseLockName finds a lock that an opcode may name. It refuses the lock of the configuration, which is held only
+// during a change, and all locks of level cluster except the big lock.
 func parseLockName(name string) (lock.Lock, bool) {
 	l, err := lock.ParseLock(name)
 	_, member, _ := strings.Cut(name, "/")
@@ -35,13 +35,13 @@ func isLockName(v json.RawMessage) bool {
 	return ok
 }
 
-// wantedLock is a lock that an opcode wants, under the name that it uses.
+// wantedLock is a lock that an opcode wants, with the name in the opcode.
 type wantedLock struct {
 	name string
 	mode lock.Mode
 }
 
-// wantedLocks is the content of a parameter: a list of [name, "shared" or "exclusive"].
+// wantedLocks is the value of a parameter: a list of [name, "shared" or "exclusive"].
 func (g *opcodeParams) wantedLocks(param string) []wantedLock {
 	var all []wantedLock
 	for pair := range rawjson.Elements(g.value(param)) {
@@ -81,7 +81,7 @@ func commandLocks(g *opcodeParams) (lock.RequiredLocks, *Invalid) {
 	return n, checkAnyOf(&n, count)
 }
 
-// checkAnyOf makes sure that the opportunistic locks can be acquired.
+// checkAnyOf checks that the opportunistic locks can be acquired.
 func checkAnyOf(n *lock.RequiredLocks, count int) *Invalid {
 	switch {
 	case len(n.AnyOf) == 0 && count == 1:
@@ -131,8 +131,7 @@ func (g *opcodeParams) paramLocks(param string) ([]lock.Item, *Invalid) {
 	return resolveLocks(param, g.resources, wanted)
 }
 
-// resolveLocks is the wanted locks in lock order. If several names are of one lock, the strongest mode includes the
-// others.
+// resolveLocks is the wanted locks in lock order. If several names mean one lock, the strongest mode counts.
 func resolveLocks(param string, resources *config.Resources, wanted []wantedLock) ([]lock.Item, *Invalid) {
 	if len(wanted) == 0 {
 		return nil, nil

@@ -8,11 +8,11 @@ import (
 	"lockstep/core/lock"
 )
 
-// Failure is why an opcode cannot be executed, as its error result says it (queue.md 3.4 and 1.3).
+// Failure says why an opcode cannot be executed, in the form of its error result (queue.md 3.4 and 1.3).
 type Failure struct {
-	Class string // of the error, as OpPrereqError
+	Class string // the class of the error, as OpPrereqError
 	Text  string
-	Code  string // for programs, as unknown_entity
+	Code  string // a code for programs, as unknown_entity
 }
 
 func (f *Failure) Error() string { return f.Text }
@@ -24,14 +24,13 @@ const (
 	environmentError = "environment_error"
 )
 
-// executedOpcodes is the opcodes of the lock table that lockstep executes itself: they take the locks that are
-// predicted.
+// executedOpcodes is the opcodes of the lock table that lockstep executes. They take the predicted locks.
 var executedOpcodes = map[string]bool{
 	"OP_TEST_DELAY": true, "OP_TEST_JQUEUE": true, "OP_CLUSTER_SET_PARAMS": true, "OP_CLUSTER_REDIST_CONF": true,
 }
 
 // RequiredLocks is the locks that an opcode, given by its stored input, must hold while lockstep executes it. Opcodes
-// that lockstep does not execute need none, they fail at once. An opcode that needs any lock needs the big lock as
+// that lockstep does not execute fail at once and need no locks. An opcode that needs any lock needs the big lock as
 // well, shared unless it asks for more. The error is a *Failure.
 func (c *Catalogue) RequiredLocks(input json.RawMessage, resources *config.Resources) (lock.RequiredLocks, error) {
 	g := readParams(input, resources)
@@ -82,7 +81,7 @@ func (g *opcodeParams) request() (lock.Request, *Failure) {
 	return r, nil
 }
 
-// declarationOf is required locks as a declaration: which of AnyOf it will be is unknown.
+// declarationOf is required locks as a declaration. It is unknown which of AnyOf the opcode will hold.
 func declarationOf(n lock.RequiredLocks) lock.Declaration {
 	d := lock.DeclarationOf(n.Request...)
 	for _, i := range n.AnyOf {

@@ -13,8 +13,8 @@ import (
 type scalarType struct {
 	description string
 	accepts     func(v json.RawMessage) bool
-	ganeti      func(v json.RawMessage) string // Ganeti's own words for a mismatch; nil if none are known
-	showValue   bool                           // its strings are single words, which errors may repeat
+	ganeti      func(v json.RawMessage) string // Ganeti's text for a mismatch; nil if unknown
+	showValue   bool                           // errors may repeat the value, which is a single word
 }
 
 func (t *scalarType) String() string { return t.description }
@@ -60,7 +60,7 @@ var (
 	seconds        = &scalarType{description: "a number of seconds greater than 0 and at most 1000000000", accepts: isSeconds}
 )
 
-// secondsMax is the longest time-out of a command: some 31 years, which still counts as nanoseconds in 64 bits.
+// secondsMax is the longest time-out of a command, about 31 years. In nanoseconds it fits into 64 bits.
 const secondsMax = 1e9
 
 // scalarTypeOf finds a scalar type by the name that type expressions use for it.
@@ -108,7 +108,7 @@ func scalarTypeOf(name string) (t *scalarType, ok bool) {
 	return nil, false
 }
 
-// parseInteger reads an integer that is spelled as one: Ganeti refuses 1.0 where it wants an integer (queue.md 1.4).
+// parseInteger reads an integer without fraction and exponent: Ganeti refuses 1.0 for an integer (queue.md 1.4).
 func parseInteger(v json.RawMessage) (int64, bool) {
 	n, err := strconv.ParseInt(string(v), 10, 64)
 	return n, err == nil
@@ -154,7 +154,7 @@ func isIPv4Address(v json.RawMessage) bool {
 	return err == nil && addr.Is4()
 }
 
-// isIPv6Address leaves out addresses with a zone, which mean nothing on another machine.
+// isIPv6Address refuses addresses with a zone, which are valid only on one machine.
 func isIPv6Address(v json.RawMessage) bool {
 	addr, err := netip.ParseAddr(string(rawjson.Unquote(v)))
 	return err == nil && addr.Is6() && addr.Zone() == ""

@@ -13,14 +13,14 @@ import (
 // summaryRunesMax bounds the command line within a summary.
 const summaryRunesMax = 60
 
-// Summary is one line that describes an opcode from its stored input (queue.md 8.2): OP_ID without OP_, and the value of
-// the opcode's most telling parameter in parentheses if the built-in catalogue names one. It never fails: an input
-// without OP_ID is "INVALID_OP", a value that cannot be shown is left out.
+// Summary is one line that describes an opcode from its stored input (queue.md 8.2): OP_ID without OP_, and the value
+// of the opcode's most telling parameter in parentheses if the built-in catalogue names one. It never fails: an input
+// without OP_ID is "INVALID_OP", and a value that cannot be shown is omitted.
 func Summary(input json.RawMessage) string { return Builtin().Summary(input) }
 
 // Summary is the same for the opcodes of this catalogue.
 func (c *Catalogue) Summary(input json.RawMessage) string {
-	var buffer [48]summaryMember // more than most opcodes have keys, so that they stay on the stack
+	var buffer [48]summaryMember // large enough for most opcodes, whose members then stay on the stack
 	found := buffer[:0]
 	var id json.RawMessage
 	for key, value := range rawjson.Members(input) {
@@ -56,7 +56,7 @@ type summaryMember struct{ key, value []byte }
 
 // appendSummaryValue writes the value of the parameter that describes the opcode, which is nil if unset.
 func appendSummaryValue(dst []byte, op *Opcode, v json.RawMessage) ([]byte, bool) {
-	if op.Defined() && len(v) > 0 && !rawjson.IsNull(v) && v[0] != '{' { // whatever can be read at a glance
+	if op.Defined() && len(v) > 0 && !rawjson.IsNull(v) && v[0] != '{' { // any value except an object
 		if v[0] == '[' {
 			return appendCommandLine(dst, v)
 		}
@@ -79,7 +79,7 @@ func appendSummaryValue(dst []byte, op *Opcode, v json.RawMessage) ([]byte, bool
 	return appendLine(dst, string(rawjson.Unquote(v))), rawjson.IsString(v)
 }
 
-// tagKind is the word in which Ganeti's summary of OP_TAGS_GET names a kind of object, "" for no such kind.
+// tagKind is the word for a kind of object in Ganeti's summary of OP_TAGS_GET, "" for an unknown kind.
 func tagKind(v json.RawMessage) string {
 	switch string(v) {
 	case `"cluster"`:
@@ -96,7 +96,7 @@ func tagKind(v json.RawMessage) string {
 	return ""
 }
 
-// appendHaskellFloat writes f as Ganeti 3.0 shows a duration: with at least one digit behind the point, and with an
+// appendHaskellFloat writes f as Ganeti 3.0 shows a duration: with at least one digit after the point, and with an
 // exponent if 0 < |f| < 0.1 or |f| >= 10^7.
 func appendHaskellFloat(dst []byte, f float64) []byte {
 	size := f
@@ -120,7 +120,7 @@ func appendHaskellFloat(dst []byte, f float64) []byte {
 	return strconv.AppendInt(append(dst, 'e'), int64(power), 10)
 }
 
-// appendCommandLine writes the arguments with blanks between them, cut to summaryRunesMax runes.
+// appendCommandLine writes the arguments with spaces between them, cut to summaryRunesMax runes.
 func appendCommandLine(dst []byte, argv json.RawMessage) ([]byte, bool) {
 	line := truncatedLine{dst: dst, fits: len(dst)}
 	count := 0
@@ -144,7 +144,7 @@ func appendCommandLine(dst []byte, argv json.RawMessage) ([]byte, bool) {
 	return line.dst, count > 0
 }
 
-// truncatedLine is a line that ends in an ellipsis once it has become too long.
+// truncatedLine is a line that is cut and ends in an ellipsis when it is too long.
 //
 // Invariant: dst[:fits] leaves room for the ellipsis and does not end within an escape.
 type truncatedLine struct {
@@ -174,7 +174,7 @@ func (c *truncatedLine) add(r rune) {
 	}
 }
 
-// appendLine writes s with everything escaped that would not stay on a line.
+// appendLine writes s with escapes for all characters that cannot be shown within a line.
 func appendLine(dst []byte, s string) []byte {
 	for _, r := range s {
 		dst = appendVisible(dst, r)
@@ -182,8 +182,8 @@ func appendLine(dst []byte, s string) []byte {
 	return dst
 }
 
-// appendVisible writes r as it is if it is a letter, mark, number, symbol or blank, else as the escape of a string
-// literal.
+// appendVisible writes letters, marks, numbers, symbols and spaces unchanged, and other characters as the escape of a
+// string literal.
 func appendVisible(dst []byte, r rune) []byte {
 	if unicode.IsGraphic(r) {
 		return utf8.AppendRune(dst, r)

@@ -8,13 +8,13 @@ import (
 )
 
 // template is a text with parameters in it: "${name}" stands for the value of the parameter, "$${" for the two
-// characters "${". No shell ever sees the result, so nothing in a value needs quoting.
+// characters "${". No shell interprets the result, so values need no quoting.
 type template []piece
 
 // piece is a literal text or the name of a parameter.
 type piece struct{ text, param string }
 
-// parseTemplate reads a template. wrong is what is wrong with it, "" if nothing is.
+// parseTemplate reads a template. wrong says what is wrong with it, "" if it is valid.
 func parseTemplate(s string, isParam func(string) bool) (t template, problem string) {
 	var text strings.Builder
 	for s != "" {
@@ -48,7 +48,7 @@ func parseTemplate(s string, isParam func(string) bool) (t template, problem str
 	return t, ""
 }
 
-// soleParam is the parameter that is the complete template, "" if there is more in it or less.
+// soleParam is the parameter of which the template consists, "" for any other template.
 func (t template) soleParam() string {
 	if len(t) == 1 {
 		return t[0].param
@@ -65,8 +65,8 @@ func (t template) params(yield func(string) bool) {
 	}
 }
 
-// expand puts values in the place of parameters. If one has no value there is no text at all: what depends on an
-// optional parameter is left out completely.
+// expand replaces parameters by values. If a parameter is unset there is no text: the argument, variable or lock is
+// omitted.
 func (t template) expand(value func(param string) json.RawMessage) (text string, complete bool) {
 	var b strings.Builder
 	for _, p := range t {
@@ -83,7 +83,7 @@ func (t template) expand(value func(param string) json.RawMessage) (text string,
 	return b.String(), true
 }
 
-// textOf is a value as part of a text: a string is its content, all else its JSON.
+// textOf is a value as part of a text: the content of a string, and the JSON of any other value.
 func textOf(v json.RawMessage) string {
 	if rawjson.IsString(v) {
 		return string(rawjson.Unquote(v))

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// typeNames is the names that a type expression may use, beside the scalar types.
+// typeNames is the names that a type expression may use in addition to the scalar types.
 //
 // Invariant: parsed holds only complete types, so it may be shared by every parameter of that type.
 type typeNames struct {
@@ -49,7 +49,7 @@ func (voc *typeNames) parse(expr string) (Type, error) {
 	return t, nil
 }
 
-// resolve gives the type of a name. Names that need each other are an error.
+// resolve gives the type of a name. Names that refer to each other are an error.
 func (voc *typeNames) resolve(name string) (Type, error) {
 	if t, ok := scalarTypeOf(name); ok {
 		return t, nil

@@ -8,17 +8,17 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// Type is a set of JSON values, of which a parameter takes one (queue.md 8; the words are those of Ganeti's own checks).
+// Type is a set of JSON values that a parameter accepts (queue.md 8). The names are those of Ganeti's checks.
 type Type interface {
-	// String says in plain words what belongs to the type, as "null or an integer greater than 0".
+	// String describes the values of the type, as "null or an integer greater than 0".
 	String() string
-	// check is nil if v, a valid JSON value, belongs to the type.
+	// check returns nil if v, a valid JSON value, belongs to the type.
 	check(v json.RawMessage) *mismatch
 }
 
-// mismatch says what was found where something else was wanted.
+// mismatch says which value was found in place of the wanted one.
 type mismatch struct {
-	ganeti string // Ganeti's own words for it, "" if none are known
+	ganeti string // Ganeti's text for the mismatch, "" if unknown
 	place  string // within the value of the parameter, as `[1].mode`; "" for the value itself
 	depth  int    // number of steps in place
 	want   string
@@ -36,7 +36,7 @@ func (m *mismatch) text() string {
 	return text
 }
 
-// in puts the place into its surroundings, on the mismatch's way outwards. It passes nil on.
+// in puts place below a step. It returns nil for nil.
 func (m *mismatch) in(step string) *mismatch {
 	if m == nil {
 		return nil
@@ -64,7 +64,7 @@ func mismatchOf(t Type, v json.RawMessage) *mismatch {
 // shownMax bounds how much of a value an error text repeats, in bytes.
 const shownMax = 60
 
-// kindOf names a value without repeating more of it than a number: strings may hold secrets.
+// kindOf describes a value. It repeats numbers but not strings, which may contain secrets.
 func kindOf(v json.RawMessage) string {
 	switch c := v[0]; {
 	case c == '{':
@@ -80,7 +80,7 @@ func kindOf(v json.RawMessage) string {
 	}
 }
 
-// shown is v as it is spelled, if it is short.
+// shown is the JSON of v if it is short, and a description otherwise.
 func shown(v json.RawMessage) string {
 	switch {
 	case len(v) <= shownMax && v[0] != '{' && v[0] != '[':
@@ -125,7 +125,7 @@ func (t lessThan) check(v json.RawMessage) *mismatch {
 	return nil
 }
 
-// list is every list of elements of one type. Ganeti's sets are lists in JSON, and nothing there forbids repetitions.
+// list is every list of elements of one type. Ganeti's sets are lists in JSON and may contain repetitions.
 type list struct{ element Type }
 
 func (t list) String() string {
@@ -211,7 +211,7 @@ func (t dictionary) check(v json.RawMessage) *mismatch {
 	return nil
 }
 
-// private is the inner type for secret values: not even their spelling gets into an error.
+// private is the inner type for secret values. Its mismatches do not describe the value.
 type private struct{ inner Type }
 
 func (t private) String() string { return t.inner.String() }
@@ -234,8 +234,8 @@ func (t union) String() string {
 	return strings.Join(words, " or ")
 }
 
-// check tells, of the alternatives' mismatches, the one deepest within the value, for that alternative was probably
-// meant. If all of them refuse the value as a whole, none was.
+// check returns the alternatives' mismatch that lies deepest within the value, because that alternative was probably
+// intended. If all alternatives refuse the value itself, the mismatch names all of them.
 func (t union) check(v json.RawMessage) *mismatch {
 	var deepest *mismatch
 	for _, alternative := range t {
