@@ -8,7 +8,7 @@ import (
 	"lockstep/core/opcode"
 )
 
-// State is whether a job's next opcode may begin.
+// State says whether a job's next opcode may begin.
 type State uint8
 
 const (
@@ -16,7 +16,7 @@ const (
 	Ready State = iota
 	// Waiting: a job that it depends on has not ended, or must be looked up.
 	Waiting
-	// Unrunnable: it can never begin.
+	// Unrunnable: the opcode can never begin.
 	Unrunnable
 )
 
@@ -28,16 +28,16 @@ type Decision struct {
 
 	End   job.Status // of an unrunnable job: Error or Canceled
 	Cause Cause      // of an unrunnable job
-	// Lookups are the jobs that the caller must look up for a waiting one, in the order
-	// in which they are declared, except those that an earlier decision has named.
+	// Lookups are the jobs that the caller must look up for a waiting job, in the order of the dependencies. Jobs that
+	// an earlier decision has named are not in it again.
 	Lookups []job.ID
 }
 
-// Lookup is what the caller knows of a job.
+// Lookup is the caller's knowledge about a job.
 type Lookup uint8
 
 const (
-	// Found: its status is known, and Ended will report its end.
+	// Found: the status is known, and Ended will report the end.
 	Found Lookup = iota
 	// Unknown: the job may be archived, or may never have existed. The caller looks it up, and reports Ended or
 	// Missing.
@@ -46,22 +46,22 @@ const (
 	NoSuchJob
 )
 
-// Graph is which job waits for which. The zero value is ready to use.
+// Graph stores which job waits for which. The zero value is ready to use.
 //
 // A job is in the graph while it waits. A decision of Ready or Unrunnable removes it. The caller ends an unrunnable
 // job, and reports its end with Ended like any other end; that makes the jobs that depend on it unrunnable in turn.
 type Graph struct {
 	waiters  map[job.ID]*waiter
-	blockers map[job.ID]*blocker // the jobs for which others wait
+	blockers map[job.ID]*blocker // the jobs for which other jobs wait
 }
 
 // waiter is a job that waits. open is how many of its edges have a blocker: at least one, between calls.
 type waiter struct {
 	id     job.ID
 	op     int
-	edges  []edge // as declared, without those that were met when the job was added
+	edges  []edge // in the order of the dependencies, without those that were met when the job was added
 	open   int
-	failed *edge // the first that cannot be met, during resolve
+	failed *edge // the first edge that cannot be met, during resolve
 }
 
 // edge is one dependency: waiter.edges[index]. blocker.edges[blockerIndex] points to it until the dependency is met;
@@ -80,9 +80,9 @@ type blocker struct {
 	lookupRequested bool    // a decision has asked the caller to look it up
 }
 
-// Add records that opcode op of the job, the next to run, may begin only when deps are met. It replaces what the job
-// waited for before. A single dependency that cannot be met makes the job unrunnable, whatever happens to the others.
-// If there are several, the first counts.
+// Add records that opcode op of the job, the next to run, may begin only when deps are met. It replaces the job's
+// earlier dependencies. One dependency that cannot be met makes the job unrunnable, regardless of the others. If there
+// are several, the first is the cause.
 func (g *Graph) Add(id job.ID, op int, deps []opcode.Dependency, lookup func(job.ID) (job.Status, Lookup)) Decision {
 	g.Forget(id)
 	v := Decision{ID: id, Op: op, State: Ready}
@@ -113,13 +113,13 @@ func (g *Graph) Add(id job.ID, op int, deps []opcode.Dependency, lookup func(job
 	return v
 }
 
-// lookUp finds out about a dependency. If there is no such job for this one, kind is why.
+// lookUp evaluates a dependency. If the job cannot be depended on, kind says why.
 func lookUp(id job.ID, d opcode.Dependency, lookup func(job.ID) (job.Status, Lookup)) (status job.Status, found Lookup, kind CauseKind) {
 	other := job.ID(d.Job)
 	switch {
 	case other == id:
 		return 0, NoSuchJob, SelfDependency
-	case other < 0: // relative, and never resolved
+	case other < 0: // a relative dependency that was not resolved
 		return 0, NoSuchJob, MissingJob
 	}
 	status, found = lookup(other)
@@ -159,7 +159,7 @@ func (g *Graph) addWaiter(id job.ID, op int, open []opcode.Dependency) {
 	g.waiters[id] = w
 }
 
-// newLookups returns, once, the jobs that no earlier decision asked to look up.
+// newLookups returns the jobs that no earlier decision asked to look up.
 func (g *Graph) newLookups(unknown []job.ID) (ids []job.ID) {
 	for _, id := range unknown {
 		if b := g.blockers[id]; !b.lookupRequested {
@@ -172,7 +172,7 @@ func (g *Graph) newLookups(unknown []job.ID) (ids []job.ID) {
 
 // Ended reports that a job has ended, or that a lookup found an ended one. It returns the jobs that become ready or
 // unrunnable, by id. It panics if the status is not final: an archived job without a final status never gets one, and
-// is to be reported as Missing.
+// must be reported as Missing.
 func (g *Graph) Ended(id job.ID, status job.Status) []Decision {
 	if !status.Final() {
 		panic("dependency: job " + id.String() + " has ended with status " + status.String())
@@ -189,7 +189,7 @@ func (g *Graph) Missing(id job.ID) []Decision {
 		func(d opcode.Dependency) Cause { return Cause{Dependency: d, Kind: MissingJob} })
 }
 
-// resolve removes a blocker, and the jobs that need not wait any longer.
+// resolve removes a blocker, and the jobs that no longer wait.
 func (g *Graph) resolve(id job.ID, evaluate func(opcode.Dependency) Outcome, cause func(opcode.Dependency) Cause) []Decision {
 	b := g.blockers[id]
 	if b == nil {
@@ -205,7 +205,7 @@ func (g *Graph) resolve(id job.ID, evaluate func(opcode.Dependency) Outcome, cau
 		if w.open == 0 || unmet && w.failed == nil {
 			resolved = append(resolved, w)
 		}
-		// A job may name another one twice, and only the first dependency may fail.
+		// A job may name the same job twice, and only the first dependency may fail.
 		if unmet && (w.failed == nil || e.index < w.failed.index) {
 			w.failed = e
 		}
@@ -224,8 +224,7 @@ func (g *Graph) resolve(id job.ID, evaluate func(opcode.Dependency) Outcome, cau
 	return decisions
 }
 
-// Forget removes a job that stops waiting for any reason. Jobs that wait for it go on waiting, until its end is
-// reported.
+// Forget removes a job that stops waiting for any reason. Jobs that wait for its end continue to wait.
 func (g *Graph) Forget(id job.ID) {
 	w := g.waiters[id]
 	if w == nil {
@@ -253,7 +252,7 @@ func (g *Graph) removeEdge(e *edge) {
 	e.blocker = nil
 }
 
-// Unmet are the dependencies of a waiting job that are not met yet, as declared.
+// Unmet are the dependencies of a waiting job that are not met yet, in their order.
 func (g *Graph) Unmet(id job.ID) []opcode.Dependency {
 	w := g.waiters[id]
 	if w == nil {
@@ -285,8 +284,8 @@ func (g *Graph) WaitingJobs() []WaitingJob {
 	return all
 }
 
-// OpenLookups are the jobs that decisions have asked to look up, and that were not reported since, by id. The caller
-// uses it to ask again.
+// OpenLookups are the jobs that decisions have asked to look up and that were not reported since, by id. A caller that
+// restarts looks them up again.
 func (g *Graph) OpenLookups() (ids []job.ID) {
 	for id, b := range g.blockers {
 		if b.lookupRequested {

@@ -9,8 +9,7 @@ import (
 	"lockstep/core/opcode"
 )
 
-// lookupResult is what somebody knows; what is not in it is unclear up to last, and
-// absent above.
+// lookupResult is the known statuses. Other ids up to last are Unknown, ids above are NoSuchJob.
 type lookupResult struct {
 	statuses map[job.ID]job.Status
 	last     job.ID

@@ -13,11 +13,11 @@ import (
 	"lockstep/core/opcode"
 )
 
-// jobsMax is few, so that jobs name one another often.
+// jobsMax is small, so that jobs often depend on each other.
 const jobsMax = 8
 
-// blockerID is of a job that others wait for, waiterID of one that waits: small numbers are
-// drawn more often than large ones.
+// blockerID draws a job that others wait for, waiterID a job that waits. Small numbers are drawn more often than large
+// ones.
 func blockerID() *rapid.Generator[job.ID] { return rapid.Map(rapid.IntRange(0, jobsMax), toID) }
 func waiterID() *rapid.Generator[job.ID] {
 	return rapid.Map(rapid.IntRange(0, jobsMax), func(i int) job.ID { return job.ID(jobsMax - i) })
@@ -33,10 +33,10 @@ var dependency = rapid.Custom(func(t *rapid.T) opcode.Dependency {
 		rapid.SampledFrom([]string{"canceled", "success", "error"}), 0, 3, rapid.ID[string]).Draw(t, "statuses")}
 })
 
-// model judges everything anew each time, from all that was ever told.
+// model computes each decision again from all reports.
 type model struct {
 	graph Graph
-	// truth is what is to be known: a status, or that a job is missing.
+	// truth is the real state of a job: a status, or missing.
 	truth map[job.ID]fact
 	held  map[job.ID]*waitingModel
 	asked map[job.ID]bool
@@ -47,7 +47,7 @@ type fact struct {
 	missing bool
 }
 
-// waitingModel is a job that was held, and what was known then and since.
+// waitingModel is a job that waits, and the statuses that were reported since it was added.
 type waitingModel struct {
 	op    int
 	deps  []opcode.Dependency
@@ -130,7 +130,7 @@ func (m *model) hold(t *rapid.T) {
 	require.Equal(t, want, m.graph.Add(id, op, deps, known))
 }
 
-// forgetLookups: nobody is asked about what nobody waits for.
+// forgetLookups removes the lookups of jobs for which no job waits.
 func (m *model) forgetLookups() {
 	for id := range m.asked {
 		wanted := false
@@ -160,7 +160,7 @@ func (m *model) report(t *rapid.T) {
 			delete(m.held, waiter)
 		}
 	}
-	delete(m.truth, id) // it is archived soon
+	delete(m.truth, id) // the job is archived later
 	if rapid.Bool().Draw(t, "stays") {
 		m.truth[id] = f
 	}
@@ -172,7 +172,7 @@ func (m *model) report(t *rapid.T) {
 	}
 }
 
-// Whatever is told in whatever order, the graph says what the model says.
+// For any reports in any order, the graph and the model agree.
 func TestTheGraphSaysWhatIsSo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &model{truth: map[job.ID]fact{}, held: map[job.ID]*waitingModel{}, asked: map[job.ID]bool{}}
@@ -180,7 +180,7 @@ func TestTheGraphSaysWhatIsSo(t *testing.T) {
 			"hold":      m.hold,
 			"hold more": m.hold,
 			"tell":      m.report,
-			"live": func(t *rapid.T) { // it is submitted, or begins
+			"live": func(t *rapid.T) { // the job is submitted, or its next opcode is to begin
 				id := blockerID().Draw(t, "id")
 				m.truth[id] = fact{status: rapid.SampledFrom([]job.Status{job.Queued, job.Waiting, job.Running}).Draw(t, "status")}
 			},

@@ -1,7 +1,7 @@
 // Package dependency decides which jobs wait for the end of other jobs, and what happens when these end (queue.md 4.6;
-// designs.md "Chained jobs"; design.md 8). A Graph is given the dependencies of a job's next opcode and the ends of
-// jobs. It returns for each job whether the opcode may begin, waits, or can never begin, and which jobs the caller
-// must look up.
+// designs.md "Chained jobs"; design.md 8). The caller reports the dependencies of a job's next opcode, and the ends of
+// jobs, to a Graph. The Graph returns for each job whether the opcode may begin, waits, or can never begin, and which
+// jobs the caller must look up.
 //
 // A dependency refers to a job with a smaller id. A job cannot wait for itself or for a later job: such a dependency
 // is refused when it is added. So there are no cycles of jobs, and the package does not search for them.
@@ -15,22 +15,22 @@ import (
 	"lockstep/core/opcode"
 )
 
-// Outcome is how a job's status satisfies a dependency.
+// Outcome says whether a job's status satisfies a dependency.
 type Outcome uint8
 
 const (
 	// Unmet: the job has not ended.
 	Unmet Outcome = iota
-	// Met: it has ended as was required.
+	// Met: the job has ended in a required status.
 	Met
-	// Fails: it has ended in another status, and the dependent job fails.
+	// Fails: the job has ended in another status, and the dependent job fails.
 	Fails
-	// Cancels: it was canceled, and so is the dependent job.
+	// Cancels: the job was canceled, and the dependent job is canceled, too.
 	Cancels
 )
 
-// Evaluate tells how a job's status satisfies a dependency. A dependency without statuses is met by success and error.
-// A canceled job cancels all jobs that depend on it and do not list that status.
+// Evaluate is the outcome of a dependency for a job's status. A dependency without statuses is met by success and
+// error. A canceled job cancels all jobs that depend on it and do not list that status.
 func Evaluate(d opcode.Dependency, status job.Status) Outcome {
 	switch {
 	case !status.Final():
@@ -45,28 +45,28 @@ func Evaluate(d opcode.Dependency, status job.Status) Outcome {
 	return Fails
 }
 
-// CauseKind is what is wrong with a dependency.
+// CauseKind says why a dependency cannot be met.
 type CauseKind uint8
 
 const (
-	// WrongStatus: the job has ended, in a status that was not required.
+	// WrongStatus: the job has ended in a status that was not required.
 	WrongStatus CauseKind = iota
 	// MissingJob: no job has the id.
 	MissingJob
-	// SelfDependency: the id is that of the job that depends on it.
+	// SelfDependency: the job depends on itself.
 	SelfDependency
-	// LaterJob: the job was submitted after the one that depends on it.
+	// LaterJob: the job depends on a job with a larger id.
 	LaterJob
 )
 
-// Cause is why a job can never begin its next opcode.
+// Cause says why a job can never begin its next opcode.
 type Cause struct {
-	Dependency opcode.Dependency // the first one, as declared, that cannot be met
+	Dependency opcode.Dependency // the first dependency that cannot be met
 	Kind       CauseKind
-	Status     job.Status // of the job depended on, if WrongStatus
+	Status     job.Status // status of the other job, if WrongStatus
 }
 
-// String is for people.
+// String is a text for users.
 func (c Cause) String() string {
 	other := "job " + job.ID(c.Dependency.Job).String()
 	switch {

@@ -26,7 +26,7 @@ func TestEvaluate(t *testing.T) {
 		{[]string{"success", "error"}, Met, Met, Cancels},
 		{[]string{"error", "canceled"}, Fails, Met, Met},
 		{[]string{"canceled", "success", "error", "success"}, Met, Met, Met},
-		{[]string{"running"}, Fails, Fails, Cancels}, // no client gets this in
+		{[]string{"running"}, Fails, Fails, Cancels}, // opcode.Parse refuses this
 	} {
 		d := opcode.Dependency{Job: 1, Statuses: c.statuses}
 		require.Equal(t, c.success, Evaluate(d, job.Success), "%q success", c.statuses)

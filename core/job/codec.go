@@ -30,9 +30,9 @@ const (
 // Decode reads a job file (queue.md 3.2 to 3.5). The raw values of the job lie in data, which must not be changed
 // afterwards. An empty list, of opcodes or log entries, becomes nil.
 //
-// It is strict: a key that is unknown or repeated in the job object or a queued-op object, a missing id, ops, input or
-// status, malformed JSON anywhere, and anything but white space behind the object are errors. For every other key null
-// means the same as its absence. Whether log serials increase is not checked. The error is a *rawjson.Error.
+// It is strict. These are errors: an unknown or repeated key in the job object or a queued-op object, a missing id,
+// ops, input or status, malformed JSON, and text after the object. For other keys null means the same as absence. The
+// order of log serials is not checked. The error is a *rawjson.Error.
 func Decode(data []byte) (*Job, error) {
 	s := decoder{rawjson.NewScanner(data)}
 	j, err := s.job()
@@ -76,7 +76,7 @@ func (s *decoder) job() (*Job, *rawjson.Error) {
 	return j, s.missing(start, seen, keyID, "id", keyOps, "ops")
 }
 
-// jobMember reads the value of the given key into j; it returns 0, with pos still on the value, if there is no such key.
+// jobMember reads the value of the given key into j; it returns 0, without reading the value, if the key is unknown.
 func (s *decoder) jobMember(j *Job, key []byte) (field keySet, err *rawjson.Error) {
 	switch string(key) {
 	case "id":
@@ -143,7 +143,7 @@ func (s *decoder) op(op *Op) *rawjson.Error {
 	return s.missing(start, seen, keyInput, "input", keyStatus, "status")
 }
 
-// opMember is to op what jobMember is to a job.
+// opMember is jobMember for an opcode.
 func (s *decoder) opMember(op *Op, key []byte) (field keySet, err *rawjson.Error) {
 	switch string(key) {
 	case "input":
@@ -241,7 +241,7 @@ func (s *decoder) logEntry(entry *LogEntry) *rawjson.Error {
 	return nil
 }
 
-// logType spares the usual types a copy each.
+// logType reads the type of a log entry. It does not allocate for the usual types.
 func (s *decoder) logType() (string, *rawjson.Error) {
 	text, err := s.Text()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// captured gives the job files in testdata, which a real Ganeti wrote, by name.
+// captured are the job files in testdata, which a real Ganeti wrote, by name.
 func captured(t testing.TB) map[string][]byte {
 	t.Helper()
 	names, err := filepath.Glob("testdata/*.json")
@@ -29,7 +29,7 @@ func captured(t testing.TB) map[string][]byte {
 	return files
 }
 
-// generic reads JSON with the standard library, numbers as they are spelled.
+// generic reads JSON with the standard library, and keeps the spelling of numbers.
 func generic(t require.TestingT, data []byte) any {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -39,8 +39,8 @@ func generic(t require.TestingT, data []byte) any {
 	return v
 }
 
-// The Python job process wrote the spaced files: the encoder has to write the same bytes. The Haskell daemon wrote the
-// compact ones: the values have to stay the same, with what it leaves out written as null.
+// Ganeti's job process, in Python, wrote the spaced files: the encoder must write the same bytes. Its daemon, in
+// Haskell, wrote the compact files: the values must stay the same, and missing ones become null.
 func TestCaptured(t *testing.T) {
 	spaced := 0
 	for name, data := range captured(t) {
@@ -124,7 +124,7 @@ func TestDecodeLenient(t *testing.T) {
 	}
 }
 
-// Each error names the place and what is wrong there.
+// Each error names the place and the reason.
 func TestDecodeMalformed(t *testing.T) {
 	op := func(members string) string {
 		return `{"id":7,"ops":[{"input":{},"status":"queued"},{` + members + `}]}`
@@ -202,7 +202,8 @@ func TestDecodeMalformed(t *testing.T) {
 	}
 }
 
-// Every prefix of a file is refused, unless only its last newline is missing: what a torn write leaves is never a job.
+// Every prefix of a file is refused, except the file without its last newline, so an incomplete write is never read as
+// a job.
 func TestDecodeTorn(t *testing.T) {
 	for name, data := range captured(t) {
 		data = bytes.TrimSpace(data)
@@ -213,7 +214,7 @@ func TestDecodeTorn(t *testing.T) {
 	}
 }
 
-// A value may nest as deep in a file as CheckValue allows, so that whatever was accepted can be read back.
+// A value in a file may nest as deep as rawjson.Check allows, so every accepted value can be read.
 func TestDepth(t *testing.T) {
 	deepest := strings.Repeat(`[`, rawjson.DepthMax) + strings.Repeat(`]`, rawjson.DepthMax)
 	require.NoError(t, rawjson.Check([]byte(deepest)))
@@ -225,7 +226,7 @@ func TestDepth(t *testing.T) {
 	require.Equal(t, want, j)
 }
 
-// An append to a raw value must not write into the file's buffer, where the next value stands.
+// An append to a raw value must not overwrite the next value in the file's buffer.
 func TestDecodeAliases(t *testing.T) {
 	data := []byte(`{"id":7,"ops":[{"input":{},"status":"queued"}]}`)
 	j, err := Decode(data)
@@ -274,7 +275,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// However a raw value is spelled, it is written in the one way, and means the same to another reader.
+// Every spelling of a raw value is written in the same form, which other readers decode to the same value.
 func TestRespelling(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := genTree(4).Draw(t, "value")
@@ -286,7 +287,7 @@ func TestRespelling(t *testing.T) {
 	})
 }
 
-// The whole file, spelled in any way, is read as the same job.
+// Every spelling of a file decodes to the same job.
 func TestDecodeSloppy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		encoded := Encode(genJob().Draw(t, "job"))

@@ -10,18 +10,18 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// Encode writes a job file as Ganeti's Python does (queue.md 3.2): ASCII, a space behind every comma and colon outside
-// of strings, keys in a fixed order, a newline at the end. What Decode reads from it equals j, except that raw values
-// come back in that same form: their key order and the spelling of their numbers is kept, white space and string escapes
-// become Python's, invalid UTF-8 becomes U+FFFD.
+// Encode writes a job file as Ganeti's Python does (queue.md 3.2): ASCII, a space after every comma and colon outside
+// of strings, keys in a fixed order, a newline at the end. Decode reads a job from it that equals j, except for the
+// spelling of raw values: white space and string escapes become Python's, and invalid UTF-8 becomes U+FFFD. The order
+// of keys and the spelling of numbers stay.
 //
-// It panics on what Decode would not accept, for such a file must never be written: a negative id or process id, an
-// unknown status, a time out of range, an opcode without input, a raw value that CheckValue refuses.
+// It panics on a job that Decode would refuse, because such a file must never be written: a negative id or process id,
+// an unknown status, a time out of range, an opcode without input, a raw value that rawjson.Check refuses.
 func Encode(j *Job) []byte {
 	return AppendEncoded(make([]byte, 0, encodedSize(j)), j)
 }
 
-// encodedSize is an estimate, exact enough that Encode seldom has to grow its buffer.
+// encodedSize is an estimate with which Encode rarely grows its buffer.
 func encodedSize(j *Job) int {
 	size := 256 + len(j.Livelock)
 	for i := range j.Ops {
@@ -34,7 +34,7 @@ func encodedSize(j *Job) int {
 	return size
 }
 
-// AppendEncoded appends what Encode gives to dst.
+// AppendEncoded appends Encode(j) to dst.
 func AppendEncoded(dst []byte, j *Job) []byte {
 	if err := encodable(j); err != nil {
 		panic(fmt.Sprintf("encode job %d: %v", j.ID, err))
@@ -69,7 +69,7 @@ func AppendEncoded(dst []byte, j *Job) []byte {
 	return append(dst, "}\n"...)
 }
 
-// encodable tells which of the invariants that Encode names j breaks; nil if none.
+// encodable is the error for the first invariant of Encode that j breaks.
 func encodable(j *Job) error {
 	if j.ID < 0 {
 		return errors.New("negative id")

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Decode never panics; what it takes is valid JSON, can be encoded, and then reads as the same again.
+// Decode never panics. A file that it accepts is valid JSON, can be encoded, and decodes to the same job again.
 func FuzzDecode(f *testing.F) {
 	for _, data := range captured(f) {
 		f.Add(data)

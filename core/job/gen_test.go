@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// tree is a JSON value that can be spelled in the one way in which the encoder does, or in any other way.
+// tree is a JSON value that can be spelled as the encoder does or in other ways.
 type tree struct {
 	literal string     // a literal or number, spelled
 	text    []uint16   // a string, where kind is '"'
@@ -57,7 +57,7 @@ func genTree(depth int) *rapid.Generator[tree] {
 	})
 }
 
-// python spells v as the encoder should.
+// python is v in Python's form.
 func (v tree) python() string {
 	switch v.kind {
 	case 'l':
@@ -92,7 +92,7 @@ func pythonString(text []uint16) string {
 	return `"` + b.String() + `"`
 }
 
-// sloppy spells v with arbitrary white space and escapes.
+// sloppy is v with arbitrary white space and escapes.
 func (v tree) sloppy(t *rapid.T) string {
 	space := func() string {
 		return rapid.SampledFrom([]string{"", "", " ", "\n", "\t", "\r\n  "}).Draw(t, "space")
@@ -143,7 +143,7 @@ func sloppyString(t *rapid.T, text []uint16) string {
 	return `"` + b.String() + `"`
 }
 
-// genRaw gives a value as the encoder spells it.
+// genRaw is a value in Python's form.
 func genRaw() *rapid.Generator[json.RawMessage] {
 	return rapid.Map(genTree(3), func(v tree) json.RawMessage { return json.RawMessage(v.python()) })
 }

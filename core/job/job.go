@@ -2,11 +2,11 @@
 // the daemon and the job process make to a job. Every change of an opcode's status goes through the table in
 // transitions.go.
 //
-// It is pure: every function takes its values, the time among them, as arguments. It imports only small packages of
-// the standard library, because the job process links it and must start within milliseconds.
+// It is pure: every function takes its values, also the time, as arguments. It imports only rawjson and small packages
+// of the standard library, because the job process links it and must start within milliseconds.
 //
 // Raw values (Op.Input, Op.Result, LogEntry.Payload) are shared between jobs and their clones, and may lie in the
-// buffer a file was read into. Their bytes are never changed; a change puts another slice in their place.
+// buffer a file was read into. Their bytes are never changed; a change replaces the slice.
 package job
 
 import (
@@ -16,33 +16,33 @@ import (
 	"time"
 )
 
-// ID names a job: a non-negative number that is never given twice (queue.md 1.5).
+// ID names a job: a non-negative number that is never assigned twice (queue.md 1.5).
 type ID int64
 
 // String is the decimal form, as in the file name job-N.
 func (id ID) String() string { return strconv.FormatInt(int64(id), 10) }
 
-// Status is that of an opcode, or the one derived for a job. The order of the numbers is Ganeti's and means something:
-// started is > Queued, final is > Running (queue.md 4.2).
+// Status is the status of an opcode, or the derived status of a job. The numbers are ordered as in Ganeti: started is >
+// Queued, final is > Running (queue.md 4.2).
 type Status uint8
 
 const (
-	// Queued: in by submission. Out to Waiting by the job process, to Canceled by a cancel before the start, to Error by
-	// a failed start.
+	// Queued: in by submission. Out to Waiting by the job process, to Canceled by a cancel before the
+	// start, to Error by a failed start.
 	Queued Status = iota
 	// Waiting: in by the job process, which now acquires the opcode's locks. Out to Running by the same once it has
 	// them, to Canceled by a cancel, to Error by a failure or by the death of the process.
 	Waiting
 	// Canceling: Ganeti's job processes write it on the way from Waiting to Canceled; lockstep's do not.
 	Canceling
-	// Running: in by the job process with all locks held. Out to Success or Error by the same, to Error by the daemon
-	// when that process has died.
+	// Running: in by the job process with all locks held. Out to Success or Error by the job process, to Error by the
+	// daemon when the process has died.
 	Running
 	// Canceled is final: the opcode never ran.
 	Canceled
-	// Success is final, and stays even if the process dies later in the same job.
+	// Success is final. It stays if the process dies in a later opcode of the job.
 	Success
-	// Error is final: the opcode failed, could not start, or followed one that did.
+	// Error is final: the opcode failed, could not start, or an earlier opcode of the job failed.
 	Error
 )
 
@@ -74,18 +74,18 @@ func ParseStatus(name string) (Status, bool) {
 	return 0, false
 }
 
-// Final tells whether nothing may follow s: Canceled, Success, Error.
+// Final reports whether s never changes: Canceled, Success, Error.
 func (s Status) Final() bool { return s > Running }
 
 // secMax keeps Nanos within an int64: 2262-04-11.
 const secMax = 1<<63/1_000_000_000 - 1
 
 // Timestamp is a moment in whole microseconds: Sec seconds after 1970 (0..secMax) and Usec microseconds (0..999999).
-// The zero value is no moment but "unset", null on disk; it sorts before all moments.
+// The zero value means "unset", is null on disk, and sorts before all moments.
 type Timestamp struct{ Sec, Usec int64 }
 
-// TimestampOf cuts t to whole microseconds. The zero time.Time gives an unset Timestamp. A time before 1970 gives one
-// that cannot be encoded.
+// TimestampOf cuts t to whole microseconds. The zero time.Time gives an unset Timestamp. A time before 1970 gives a
+// Timestamp that cannot be encoded.
 func TimestampOf(t time.Time) Timestamp {
 	if t.IsZero() {
 		return Timestamp{}
@@ -93,7 +93,7 @@ func TimestampOf(t time.Time) Timestamp {
 	return Timestamp{Sec: t.Unix(), Usec: int64(t.Nanosecond() / 1000)}
 }
 
-// IsZero tells whether t is unset.
+// IsZero reports whether t is unset.
 func (t Timestamp) IsZero() bool { return t == Timestamp{} }
 
 // Time is t in UTC; the zero time.Time if t is unset.
@@ -118,12 +118,12 @@ func (t Timestamp) Compare(u Timestamp) int {
 	return 1
 }
 
-// Before tells whether t is strictly earlier than u.
+// Before reports whether t is earlier than u.
 func (t Timestamp) Before(u Timestamp) bool {
 	return t.Sec < u.Sec || t.Sec == u.Sec && t.Usec < u.Usec
 }
 
-// valid tells whether t can be written: unset or within the documented ranges.
+// valid reports whether t can be written: unset or within the documented ranges.
 func (t Timestamp) valid() bool {
 	return t.Sec >= 0 && t.Sec <= secMax && t.Usec >= 0 && t.Usec <= 999_999
 }
@@ -132,28 +132,28 @@ func (t Timestamp) valid() bool {
 // derived.
 type Job struct {
 	ID       ID
-	Ops      []Op      // in the order in which they run; may be empty, which counts as success
-	Received Timestamp // submission
-	Start    Timestamp // the first opcode began to wait for locks
-	End      Timestamp // the job became final
+	Ops      []Op      // in the order in which they run; a job without opcodes has succeeded
+	Received Timestamp // when the job was submitted
+	Start    Timestamp // when the first opcode began to wait for locks
+	End      Timestamp // when the job became final
 	Livelock string    // path of the file whose lock proves that the job's process lives, "" if unset
 	// ProcessID is the operating system's id of the job process, 0 if unset.
 	ProcessID int
 }
 
-// Op is one opcode of a job and what became of it (queue.md 3.3).
+// Op is one opcode of a job, with its status, log and result (queue.md 3.3).
 type Op struct {
-	// Input is the opcode, normally an object with OP_ID. Any valid JSON is kept as it is, unknown opcodes, unknown
-	// keys, key order and number spelling included.
+	// Input is the opcode, normally an object with OP_ID. Any valid JSON is kept unchanged, also unknown opcodes,
+	// unknown keys, the order of keys and the spelling of numbers.
 	Input  json.RawMessage
 	Status Status
 	Result json.RawMessage // return value, or [class, args] or a text on error (queue.md 3.4); nil for null
 	Log    []LogEntry
-	// Priority is -20 (most urgent) to 19; it starts as the input's and later changes touch only this. Files with
-	// other numbers exist, so that the range is the business of those who accept a priority, not of the codec.
+	// Priority is -20 (most urgent) to 19; it is first the input's priority, which later changes do not alter. Files
+	// with other numbers exist, so the codec does not check the range.
 	Priority int
-	Start    Timestamp // began to wait for locks
-	Exec     Timestamp // locks held, execution began
+	Start    Timestamp // when it began to wait for locks
+	Exec     Timestamp // when it had its locks and execution began
 	End      Timestamp
 }
 
@@ -161,7 +161,7 @@ type Op struct {
 type LogEntry struct {
 	Serial  int64 // from 1, increasing over the whole job
 	Time    Timestamp
-	Type    string          // says what the payload is: a text, a piece of output, or a structure
+	Type    string          // the kind of the payload: a text, a piece of output, or a structure
 	Payload json.RawMessage // nil for null
 }
 
@@ -198,8 +198,8 @@ func (j *Job) Priority() int {
 	return smallest
 }
 
-// LastSerial is the highest serial in the logs of all opcodes, 0 if there is none. Serials rise within an opcode's log,
-// so only the last entries are read.
+// LastSerial is the highest serial in the logs of all opcodes, 0 if there is none. Serials increase within an opcode's
+// log, so only the last entries are read.
 func (j *Job) LastSerial() int64 {
 	last := int64(0)
 	for i := range j.Ops {
@@ -210,8 +210,7 @@ func (j *Job) LastSerial() int64 {
 	return last
 }
 
-// LogAfter gives the entries with a serial above the given one, those of all opcodes in the order of the file; nil if
-// there is none.
+// LogAfter are the entries of all opcodes with a serial above the given one, in the order of the file.
 func (j *Job) LogAfter(serial int64) []LogEntry {
 	var entries []LogEntry
 	for i := range j.Ops {
@@ -224,7 +223,8 @@ func (j *Job) LogAfter(serial int64) []LogEntry {
 	return entries
 }
 
-// Clone gives a job that can be changed without changing j. Raw values stay shared: they are replaced, never edited.
+// Clone is a job that can be changed without changing j. Raw values are shared, because they are replaced and never
+// edited.
 func (j *Job) Clone() *Job {
 	c := *j
 	c.Ops = slices.Clone(j.Ops)

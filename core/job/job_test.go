@@ -52,15 +52,15 @@ func TestStatus(t *testing.T) {
 		{[]Status{Success}, Success},
 		{[]Status{Error}, Error},
 		{[]Status{Success, Success}, Success},
-		{[]Status{Success, Queued}, Queued}, // between two opcodes
+		{[]Status{Success, Queued}, Queued}, // between two opcodes of a job
 		{[]Status{Success, Waiting, Queued}, Waiting},
 		{[]Status{Success, Running, Queued}, Running},
-		{[]Status{Running, Waiting}, Waiting}, // the last one counts; no process writes this
+		{[]Status{Running, Waiting}, Waiting}, // the last opcode counts; no process writes this
 		{[]Status{Success, Error, Error}, Error},
 		{[]Status{Canceling, Queued}, Canceling},
 		{[]Status{Success, Canceled, Canceled}, Canceled},
 		{[]Status{Queued, Error}, Error},
-		{[]Status{Canceled, Error}, Canceled}, // the first one ends the walk
+		{[]Status{Canceled, Error}, Canceled}, // the first canceled opcode decides
 		{[]Status{Error, Canceled}, Error},
 	} {
 		require.Equal(t, c.want, withStatuses(c.ops...).Status(), "%v", c.ops)
@@ -71,7 +71,7 @@ func TestStatusCaptured(t *testing.T) {
 	files := captured(t)
 	for name, want := range map[string]Status{
 		"job-4944.success.json":                           Success,
-		"job-4946.error-second-of-three.json":             Waiting, // what it was when captured
+		"job-4946.error-second-of-three.json":             Waiting, // the status when it was captured
 		"job-4947.error-prereq.json":                      Error,
 		"job-4949.depends-pending.json":                   Queued,
 		"job-4962.error-bad-priority-death-detected.json": Error,
@@ -138,7 +138,7 @@ func TestTimestamp(t *testing.T) {
 	})
 }
 
-// Whatever is done to a clone, the original stays.
+// Changes of a clone do not change the original.
 func TestClone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		j := genJob().Draw(t, "job")

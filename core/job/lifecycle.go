@@ -10,7 +10,7 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// New is a job as it is submitted: every opcode queued, with the priority of the same index. It panics unless there are
+// New is a newly submitted job: every opcode is queued, with the priority of the same index. It panics unless there are
 // as many priorities as inputs.
 func New(id ID, inputs []json.RawMessage, priorities []int, received Timestamp, livelock string) *Job {
 	if len(inputs) != len(priorities) {
@@ -63,8 +63,8 @@ func (j *Job) Reprioritise(priority int) {
 	}
 }
 
-// AppendLog adds an entry to the log of the opcode with the given index and returns it. Its serial is the next one of
-// the whole job (queue.md 3.5).
+// AppendLog adds an entry to the log of the opcode with the given index and returns it. Its serial is the next of the
+// job (queue.md 3.5).
 func (j *Job) AppendLog(op int, at Timestamp, typ string, payload json.RawMessage) LogEntry {
 	entry := LogEntry{Serial: j.LastSerial() + 1, Time: at, Type: typ, Payload: payload}
 	j.Ops[op].Log = append(j.Ops[op].Log, entry)
@@ -72,8 +72,8 @@ func (j *Job) AppendLog(op int, at Timestamp, typ string, payload json.RawMessag
 }
 
 // AppendReason adds [source, reason, at in nanoseconds] to the reason trail in every opcode's input (queue.md 3.6).
-// source and reason are told the opcode's index. All other bytes of the input stay as they are. A missing or null trail
-// is begun; an input that is not an object, or has a trail that is not a list, is left alone.
+// source and reason receive the opcode's index. All other bytes of the input stay. A missing or null trail becomes a
+// list. An input that is not an object, or whose trail is not a list, is not changed.
 func (j *Job) AppendReason(source, reason func(op int) string, at Timestamp) {
 	for i := range j.Ops {
 		op := &j.Ops[i]
@@ -86,8 +86,8 @@ func (j *Job) AppendReason(source, reason func(op int) string, at Timestamp) {
 	}
 }
 
-// withReason is input with the entry at the end of its reason trail, in a slice of its own; or input itself where that
-// cannot be.
+// withReason is a copy of input with the entry at the end of its reason trail, or input itself if the trail cannot be
+// extended.
 func withReason(input json.RawMessage, entry []byte) json.RawMessage {
 	start, end, isObject := rawjson.MemberRange(input, "reason")
 	trail := input[start:end]
@@ -112,7 +112,7 @@ func appendMember(raw []byte, end int, before string, entry []byte, after string
 	inside = bytes.TrimRight(inside[:len(inside)-1], space)
 	at := len(inside)
 	comma := `, `
-	if last := inside[at-1]; last == '[' || last == '{' { // no value ends like this
+	if last := inside[at-1]; last == '[' || last == '{' { // no value ends with an opening bracket
 		comma = ``
 	}
 	return slices.Concat(raw[:at], []byte(comma), []byte(before), entry, []byte(after), raw[at:])

@@ -26,7 +26,7 @@ func TestNew(t *testing.T) {
 	require.Nil(t, New(12, nil, nil, now, "").Ops)
 }
 
-// Opcodes that are final are not touched; the others get status, result and stamp.
+// Final opcodes do not change. The others get status, result and end time.
 func TestEndUnfinished(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before := genJob().Draw(t, "job")
@@ -68,7 +68,7 @@ func TestEndUnfinished(t *testing.T) {
 	})
 }
 
-// What Ganeti's daemon wrote when it canceled a queued job.
+// Ganeti's daemon wrote this file when it canceled a queued job.
 func TestCancelCaptured(t *testing.T) {
 	want, err := Decode(captured(t)["job-4963.canceled-while-queued.json"])
 	require.NoError(t, err)
@@ -81,7 +81,7 @@ func TestCancelCaptured(t *testing.T) {
 	require.Equal(t, want, j)
 }
 
-// What Ganeti's daemon made of a queued job whose process died.
+// Ganeti's daemon wrote this file for a queued job whose process had died.
 func TestDeathCaptured(t *testing.T) {
 	files := captured(t)
 	j, err := Decode(files["job-4962.queued.json"])
@@ -109,7 +109,7 @@ func TestAppendReason(t *testing.T) {
 		{` { } `, ` {"reason": [` + entry + `] } `},
 		{`{"x":{"reason":[]}}`, `{"x":{"reason":[]}, "reason": [` + entry + `]}`},
 		{`{"reason":[],"reason":[1]}`, `{"reason":[],"reason":[1, ` + entry + `]}`},
-		// Left alone.
+		// Not changed.
 		{`{"reason":"x"}`, `{"reason":"x"}`},
 		{`{"reason":{}}`, `{"reason":{}}`},
 		{`[]`, `[]`},
@@ -126,7 +126,7 @@ func TestAppendReason(t *testing.T) {
 	}
 }
 
-// Source and reason belong to the opcode of the same index, as on submission (queue.md 3.6).
+// Source and reason are those of the opcode's index, as at submission (queue.md 3.6).
 func TestAppendReasonPerOp(t *testing.T) {
 	inputs := []json.RawMessage{json.RawMessage(`{"OP_ID":"OP_TEST_DELAY"}`), json.RawMessage(`{"OP_ID":"OP_TEST_JQUEUE"}`)}
 	j := New(4963, inputs, []int{0, 0}, Timestamp{1795175162, 776863}, "")
@@ -141,7 +141,7 @@ func TestAppendReasonPerOp(t *testing.T) {
 		string(j.Ops[1].Input))
 }
 
-// In any object, however it is spelled, the trail grows by the entry and nothing else changes.
+// In any spelling of an object, the trail grows by the entry and nothing else changes.
 func TestAppendReasonAnyInput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := genTree(3).Filter(func(v tree) bool { return v.kind == '{' }).Draw(t, "input")

@@ -9,15 +9,14 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// Types of log entries. What a command writes is cut into pieces, and each piece
-// is an entry whose type names the stream and the form of the payload, so that the
-// bytes of a stream are exactly the pieces of its entries one after the other.
-// Ganeti's clients print entries of any type.
+// Types of log entries. The output of a command is cut into pieces, one entry each. The type names the stream and the
+// form of the payload. The bytes of a stream are the concatenated pieces of its entries. Ganeti's clients print entries
+// of any type.
 const (
-	// LogMessage: a text, of Ganeti's opcodes. Job files from before the two streams
-	// were told apart have the lines of both as messages.
+	// LogMessage: a text of Ganeti's opcodes. Old job files, in which the streams are not distinguished, have the lines
+	// of both as messages.
 	LogMessage = "message"
-	// LogStdout, LogStderr: one line in UTF-8. The payload leaves its newline out.
+	// LogStdout, LogStderr: one line in UTF-8, without its newline.
 	LogStdout = "stdout"
 	LogStderr = "stderr"
 	// LogMissing: earlier entries of the opcode were dropped here. The payload is a MissingOutput.
@@ -25,7 +24,7 @@ const (
 
 	// unterminatedSuffix: the payload is the complete piece, which does not end with a newline.
 	unterminatedSuffix = "-part"
-	// base64Suffix: the payload is the complete piece in base64, as it is not UTF-8.
+	// base64Suffix: the payload is the complete piece, which is not UTF-8, in base64.
 	base64Suffix = "-base64"
 )
 
@@ -44,13 +43,13 @@ type Output struct {
 
 // MissingOutput is the payload of LogMissing.
 type MissingOutput struct {
-	// Missing is what was dropped at this place, up to and with this entry's serial.
+	// Missing is the output that was dropped here, in serials up to this entry's.
 	Missing Output `json:"missing"`
-	// Written is what all opcodes of the job had written up to this place.
+	// Written is the output of all opcodes of the job up to here.
 	Written Output `json:"written"`
 }
 
-// EncodeOutput is the log entry for a piece of what a command wrote on a stream, LogStdout or LogStderr.
+// EncodeOutput is the log entry for a piece of a command's output on a stream, LogStdout or LogStderr.
 func EncodeOutput(stream string, piece []byte) (typ string, payload json.RawMessage) {
 	line, complete := bytes.CutSuffix(piece, []byte("\n"))
 	switch {
@@ -100,7 +99,7 @@ func outputType(typ string) (stream, form string, ok bool) {
 	return "", "", false
 }
 
-// OutputOf is how much output one log entry has. An entry of LogMissing has none.
+// OutputOf is the amount of output in one log entry. An entry of LogMissing has none.
 func OutputOf(typ string, payload json.RawMessage) Output {
 	stream, form, ok := outputType(typ)
 	if !ok {
@@ -144,14 +143,14 @@ func (w Output) Minus(o Output) Output {
 	}
 }
 
-// OutputAccount is how much output a reader of a log has been given, from its beginning, and how much was dropped
-// before the reader could have it.
+// OutputAccount is the amount of output that a reader of a log has received since its beginning, and the amount that
+// was dropped before the reader could receive it.
 type OutputAccount struct {
 	Delivered Output
 	Missing   Output
 }
 
-// Add accounts for the next entry, and returns what is missing before it.
+// Add counts the next entry, and returns the output that is missing before it.
 func (a *OutputAccount) Add(typ string, payload json.RawMessage) (gap Output) {
 	if typ != LogMissing {
 		a.Delivered = a.Delivered.Plus(OutputOf(typ, payload))

@@ -12,8 +12,8 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// Whatever a command writes, its log entry gives the same bytes back, also after a
-// way through a JSON library, and counts them.
+// DecodeOutput returns the bytes that EncodeOutput received, also after a JSON library has read and written the entry.
+// OutputOf counts them.
 func TestPiecesOfOutputComeBackAsTheyWere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		piece := rapid.OneOf(

@@ -7,8 +7,8 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// ErrorResult gives the result of a failed opcode, ["Class", [args...]] (queue.md 3.4, classes in 1.3). An argument is
-// anything that encoding/json accepts; it panics on what that refuses.
+// ErrorResult is the result of a failed opcode, ["Class", [args...]] (queue.md 3.4, classes in 1.3). It panics on an
+// argument that encoding/json refuses.
 func ErrorResult(class string, args ...any) json.RawMessage {
 	dst := append([]byte(nil), '[')
 	dst = rawjson.AppendQuoted(dst, class)
@@ -23,7 +23,7 @@ func ErrorResult(class string, args ...any) json.RawMessage {
 }
 
 func appendArg(dst []byte, arg any) []byte {
-	if text, ok := arg.(string); ok { // nearly all are
+	if text, ok := arg.(string); ok { // the usual type
 		return rawjson.AppendQuoted(dst, text)
 	}
 	raw, err := json.Marshal(arg)

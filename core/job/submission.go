@@ -10,15 +10,15 @@ import (
 )
 
 // SubmissionSource is the source of the entry in the reason trail of a job's first opcode by which a client names its
-// submission. If a submission is sent twice, because its answer was lost, its jobs are made once. All jobs of a
-// submission have the entry.
+// submission. If a client sends a submission twice because the answer was lost, the jobs are created once. All jobs of
+// a submission have the entry.
 const SubmissionSource = "lockstep:request"
 
 // submissionNameMax bounds the name of a submission, in bytes.
 const submissionNameMax = 200
 
-// SubmissionName is what the client calls the submission that the opcode belongs to, which is the first of its job; ""
-// if it has no valid name.
+// SubmissionName is the client's name for a submission, from the input of the first opcode of a job; "" if there is no
+// valid name.
 func SubmissionName(input json.RawMessage) string {
 	if !bytes.Contains(input, []byte(SubmissionSource)) {
 		return ""
@@ -41,10 +41,9 @@ func SubmissionName(input json.RawMessage) string {
 	return ""
 }
 
-// SameSubmission reports whether a job's opcode may come from what a client submits now. stored is the input in the
-// job file. resent is the input that has come now, with its secrets redacted and its dependencies as absolute ids. All
-// members must be the same except the reason trail: the daemon adds entries to it, and a client that sends again may
-// put another time into it.
+// SameSubmission reports whether a client may have submitted the same opcode twice. stored is the input in the job
+// file. resent is the input received now, with redacted secrets and absolute dependencies. All members must be equal
+// except the reason trail: the daemon adds entries to the stored trail, and the client may write another time.
 func SameSubmission(stored, resent json.RawMessage) bool {
 	a, aTrail, err := inputParts(stored)
 	b, bTrail, err2 := inputParts(resent)
@@ -61,14 +60,14 @@ func inputParts(input json.RawMessage) (values map[string]string, trail []string
 			return
 		}
 		var compact bytes.Buffer
-		_ = json.Compact(&compact, value) // it is well formed
+		_ = json.Compact(&compact, value) // value is well-formed
 		values[string(key)] = compact.String()
 	})
 	return values, trail, err
 }
 
 func sourcesAndTexts(trail []byte) (entries []string) {
-	_ = rawjson.ReadList(trail, func(entry []byte) { // what is no list has no entries
+	_ = rawjson.ReadList(trail, func(entry []byte) { // a value that is not a list has no entries
 		var parts []json.RawMessage
 		_ = json.Unmarshal(entry, &parts)
 		parts = parts[:min(len(parts), 2)]
@@ -78,17 +77,17 @@ func sourcesAndTexts(trail []byte) (entries []string) {
 	return entries
 }
 
-// UserSource is the source of the entry in a reason trail that says who submitted the
-// job, or made the rule. Only the daemon writes it: gateways know who is connected.
+// UserSource is the source of the entry in a reason trail that says who submitted the job, or made the rule. Only the
+// daemon writes it: its gateways know the connected user.
 const UserSource = "lockstep:user"
 
-// WithoutReasons is input without the entries of one source in its reason trail; input
-// itself if there are none.
+// WithoutReasons is input without the entries of one source in its reason trail. It is input itself if there are no
+// such entries.
 func WithoutReasons(input json.RawMessage, source string) json.RawMessage {
 	start, end, isObject := rawjson.MemberRange(input, "reason")
 	trail := input[start:end]
 	if !isObject || !bytes.Contains(trail, []byte(source)) && !bytes.Contains(trail, []byte{'\\'}) {
-		return input // without an escape it is spelled in one way only
+		return input // without escapes the source has only one spelling
 	}
 	var others [][]byte
 	dropped := false

@@ -21,8 +21,7 @@ func TestSubmissionName(t *testing.T) {
 	}
 }
 
-// A repeat is the same submission if its opcodes are, whatever the daemon has added to
-// the reason trail since.
+// A repeated submission has the same opcodes, except for entries that the daemon has added to the reason trail.
 func TestSameSubmission(t *testing.T) {
 	const kept = `{"OP_ID": "X", "a": [1, {"b": "<redacted>"}], "reason": [["c", "d", 1], ["lockstep:request", "n", 1], ["gnt:opcode:x", "job=1;index=0", 2]]}`
 	for again, same := range map[string]bool{
@@ -42,7 +41,7 @@ func TestSameSubmission(t *testing.T) {
 	}
 }
 
-// Entries of a source are found however its name is spelled; the rest stays as it is.
+// Entries of a source are found in any spelling of its name. All other bytes stay.
 func TestWithoutReasons(t *testing.T) {
 	for input, want := range map[string]string{
 		`{"OP_ID": "A"}`: `{"OP_ID": "A"}`,
