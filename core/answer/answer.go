@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Time is a point in time: [seconds, microseconds] on the wire, and null for none.
+// Time is a point in time. On the wire it is [seconds, microseconds], or null for none.
 type Time struct{ time.Time }
 
 // TimeOf is the time of so many microseconds since 1970; 0 is none.
@@ -50,8 +50,7 @@ func (t *Time) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// encode is json.Marshal without escapes for HTML. The encoder of the whole answer decides
-// on these.
+// encode is json.Marshal without escapes for HTML. The encoder of the complete answer decides whether to escape.
 func encode(value any) ([]byte, error) {
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)

@@ -11,8 +11,7 @@ import (
 	"lockstep/core/wire"
 )
 
-// These are the bytes that clients have always had: keys, their order, what is left out
-// and what is null.
+// The bytes for clients must not change: keys, their order, omitted values and null.
 func TestBytesOnTheWire(t *testing.T) {
 	since, known, none := answer.TimeOf(9_000_008), "running", ""
 	for want, value := range map[string]any{
@@ -64,7 +63,7 @@ func TestBytesOnTheWire(t *testing.T) {
 	}
 }
 
-// A reason that was read is written again as it was.
+// A decoded reason encodes to the same bytes.
 func TestReasonsAreReadAndWritten(t *testing.T) {
 	for _, text := range []string{
 		`{"job":1,"job_status":"","kind":"dependency","opcode":0,"statuses":[]}`,

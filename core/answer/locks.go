@@ -12,8 +12,7 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// Locks answers LockstepLocks: who holds what, who waits for whom, and which jobs wait
-// for the end of others.
+// Locks answers LockstepLocks: the locks with their owners, the waits for locks, and the waits for the end of jobs.
 type Locks = LocksOf[[]Lock, []LockWait, []JobWait]
 
 // LocksOf is Locks with parts of any form: the gateway joins parts that the lock manager
@@ -39,9 +38,8 @@ type LockWaiter struct {
 	Owner string `json:"owner"`
 }
 
-// LockWait is an owner that waits: for what, since when and for whom. Locks has what is
-// in the way of each blocker's; an empty list means that the blocker waits, too, and must
-// not be overtaken any longer.
+// LockWait is an owner that waits, with the request, its time and the blockers. Locks has the conflicting locks of each
+// blocker. An empty list means that the blocker has an overdue request, which must not be overtaken.
 type LockWait struct {
 	Owner    LockOwner   `json:"owner"`
 	Priority int         `json:"priority"`
@@ -51,7 +49,7 @@ type LockWait struct {
 	Seconds  float64     `json:"seconds"`
 }
 
-// JobWait is a job that waits for the end of others.
+// JobWait is a job that waits for the end of other jobs.
 type JobWait struct {
 	ID int64        `json:"id"`
 	On []AwaitedJob `json:"on"`
@@ -63,12 +61,12 @@ type AwaitedJob struct {
 	Statuses []string `json:"statuses"`
 }
 
-// Principal is a job, or a client that goes by a name: a holder of locks or a waiter. It
-// is the job's id or the name on the wire.
+// Principal is an owner of locks or a waiter: a job, or a client with a name. On the wire it is the job's id or the
+// name.
 type Principal struct {
 	Job  int64
 	Name string // if named
-	// Named tells a client by a name from a job; a name of digits is no job.
+	// Named marks a client with a name. A name of digits is not a job.
 	Named bool
 }
 
@@ -101,8 +99,8 @@ func (p Principal) Compare(q Principal) int {
 	return cmp.Or(cmp.Compare(p.Job, q.Job), strings.Compare(p.Name, q.Name))
 }
 
-// LockOwner is the whole identity of an owner of locks: [who, livelock, pid] on the wire.
-// A job that is started again is another owner.
+// LockOwner is the complete identity of an owner of locks: [name or job id, livelock, pid] on the wire. A job that is
+// started again is a different owner.
 type LockOwner struct {
 	Who      Principal
 	Livelock string
@@ -133,8 +131,7 @@ func (i *LockItem) UnmarshalJSON(data []byte) error {
 	return readParts(data, "a request for a lock is not [lock, mode]", &i.Lock, &i.Mode)
 }
 
-// readParts decodes a list of as many parts as there are targets; malformed says what it
-// is not, otherwise.
+// readParts decodes a list with one part for each target. malformed names the expected form in the error.
 func readParts(data []byte, malformed string, targets ...any) error {
 	var parts []json.RawMessage
 	if err := json.Unmarshal(data, &parts); err != nil {

@@ -2,16 +2,16 @@ package answer
 
 import "encoding/json"
 
-// GetQueueStatusResult answers LockstepStatus: how the daemon and its queue stand.
+// QueueStatus answers LockstepStatus: the state of the daemon and its queue.
 type QueueStatus struct {
-	// CannotStart is why no job process can be started; empty: they can.
+	// CannotStart says why no job process can be started; empty if job processes can start.
 	CannotStart string           `json:"cannot_start"`
 	Cluster     string           `json:"cluster"`
 	Drained     bool             `json:"drained"`
 	Jobs        map[string]int64 `json:"jobs"` // in the queue, by status
 	LastID      int64            `json:"last_id"`
 	Master      string           `json:"master"`
-	Nodes       *Nodes           `json:"nodes"` // null for a daemon that belongs to no cluster
+	Nodes       *Nodes           `json:"nodes"` // null for a daemon outside of a cluster
 	PID         int              `json:"pid"`
 	Quarantined []string         `json:"quarantined"` // below the data directory
 	// WithSecrets are queued jobs that would fail after a restart: their secrets
@@ -34,8 +34,8 @@ type RunningJob struct {
 
 // FilterReplaced answers LockstepReplaceFilter.
 type FilterReplaced struct {
-	Count int64   `json:"count"` // of unfinished jobs that the rule decides about
-	Jobs  []int64 `json:"jobs"`  // the first of their ids
+	Count int64   `json:"count"` // number of unfinished jobs to which the rule applies
+	Jobs  []int64 `json:"jobs"`  // the smallest of their ids
 	UUID  string  `json:"uuid"`
 }
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Why answers LockstepWhy: why a job does not run, or what it does instead.
+// Why answers LockstepWhy: why a job does not run, or its current state.
 type Why struct {
 	Archived bool     `json:"archived"`
 	ID       int64    `json:"id"`
@@ -22,8 +22,8 @@ const (
 	WhyFilterLimit = "filter-limit" // a filter rule limits how many such jobs run
 	WhyRateLimit   = "rate-limit"   // its reason trail limits how many such jobs run
 	WhySlots       = "slots"        // no run slot is free
-	WhyOrder       = "order"        // others come first
-	WhyLock        = "lock"         // others hold locks that it waits for
+	WhyOrder       = "order"        // other jobs come first
+	WhyLock        = "lock"         // other owners hold locks that it waits for
 	WhyStarting    = "starting"     // its process is being started
 	WhyCannotStart = "cannot-start" // no job process can be started
 	WhyStopping    = "stopping"     // the daemon is stopping
@@ -58,7 +58,7 @@ type Reason struct {
 	Slots   int64  `json:"slots"`
 
 	Position     int64   `json:"position"`
-	AtLeast      bool    `json:"at_least"` // the position may be a later one
+	AtLeast      bool    `json:"at_least"` // the position is a minimum
 	Pending      int64   `json:"pending"`
 	Predictive   bool    `json:"predictive"`
 	Weight       float64 `json:"weight"`
@@ -74,22 +74,22 @@ type Reason struct {
 	Since *Time  `json:"since_ts"` // nil or zero: not known
 	Text  string `json:"text"`
 
-	// Raw is what was read: all that there is of a kind that is not known here.
+	// Raw is the decoded JSON, for kinds that this version does not know.
 	Raw json.RawMessage `json:"-"`
 }
 
-// Cause is an owner of locks because of which a job is put behind others of its priority.
+// Cause is an owner of locks that increases a job's weight, so that other jobs of its priority go first.
 type Cause struct {
 	Job    int64   `json:"job"`
-	Owner  string  `json:"owner"` // a client by its name; empty: the job
-	Lock   string  `json:"lock"`  // empty: it is not about one lock
+	Owner  string  `json:"owner"` // the name of a client; empty for a job
+	Lock   string  `json:"lock"`  // empty if the cause is not a single lock
 	Value  float64 `json:"value"`
 	Level  string  `json:"level"`
 	How    string  `json:"how"`
-	Others int     `json:"others"` // how many more there are like it
+	Others int     `json:"others"` // number of further owners with the same effect
 }
 
-// MarshalJSON writes what applies.
+// MarshalJSON writes the fields that have a value.
 func (c Cause) MarshalJSON() ([]byte, error) {
 	keys := map[string]any{"value": c.Value, "level": c.Level, "how": c.How, "others": c.Others}
 	if c.Owner != "" {
@@ -106,12 +106,12 @@ func (c Cause) MarshalJSON() ([]byte, error) {
 // Blocker is an owner of locks that a job waits for.
 type Blocker struct {
 	Job   int64    `json:"job"`
-	Owner string   `json:"owner"` // a client by its name; empty: the job
+	Owner string   `json:"owner"` // the name of a client; empty for a job
 	Since Time     `json:"since_ts"`
 	Locks []string `json:"locks"`
 }
 
-// MarshalJSON writes what applies.
+// MarshalJSON writes the fields that have a value.
 func (b Blocker) MarshalJSON() ([]byte, error) {
 	keys := map[string]any{"owner": b.Owner, "locks": b.Locks}
 	if b.Owner == "" {
@@ -176,8 +176,7 @@ func (r Reason) addOrder(keys map[string]any) {
 	}
 }
 
-// UnmarshalJSON reads a reason. Of a kind that is not known here only Kind and Raw are
-// set where its fields mean something else.
+// UnmarshalJSON reads a reason. For an unknown kind whose fields do not decode, only Kind and Raw are set.
 func (r *Reason) UnmarshalJSON(data []byte) error {
 	type plain Reason // without this method
 	decoded := plain{}
@@ -195,8 +194,8 @@ func (r *Reason) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// PendingReason is what holds one job back, in a few words: [id, text] on the wire, empty
-// for a job that is not held back. LockstepPending is answered with a list of them.
+// PendingReason is a short text why a job does not run yet: [id, text] on the wire, empty if nothing blocks the job.
+// LockstepPending is answered with a list of them.
 type PendingReason struct {
 	ID   int64
 	Text string

@@ -1,7 +1,7 @@
 // Package config reads and changes the cluster configuration in Ganeti's format, the content of config.data (locks.md
-// 5), and lockstep's own settings. It is given the bytes of a file. It returns the values that the queue needs, the
-// resources of the cluster and their relations, the answers that clients expect, the changed bytes, or what is wrong.
-// It is pure.
+// 5), and lockstep's own settings. From the bytes of a file it computes the values that the queue needs, the resources
+// of the cluster and their relations, the answers for clients, the bytes after a change, or what is wrong with the
+// file. It is pure.
 package config
 
 import (
@@ -22,15 +22,14 @@ const (
 	DefaultMaxTrackedJobs = 25
 )
 
-// clusterDefaults are the cluster parameters of a freshly initialised Ganeti,
-// less what identifies a cluster: stock clients read most of them and fail
-// where one is missing.
+// clusterDefaults are the cluster parameters of a new Ganeti cluster, without its identity. Ganeti's clients read most
+// of them and fail if one is missing.
 //
 //go:embed cluster.json
 var clusterDefaults []byte
 
-// Identity is what makes one single-node cluster differ from another. UUIDs are
-// lower-case 8-4-4-4-12; Now is in seconds since the epoch.
+// Identity is the values that distinguish one single-node cluster from another. UUIDs are lower-case 8-4-4-4-12; Now is
+// in seconds since the epoch.
 type Identity struct {
 	ClusterName string
 	ClusterUUID string
@@ -78,7 +77,7 @@ func New(id Identity) ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// Cluster is what the queue needs of a configuration.
+// Cluster is the part of a configuration that the queue needs.
 type Cluster struct {
 	Name           string
 	MasterName     string
@@ -118,9 +117,8 @@ func Decode(data []byte) (Cluster, error) {
 	return Cluster{Name: name, MasterName: masterName, MaxRunningJobs: slots}, nil
 }
 
-// decodeMembers splits an object of a configuration, in one pass, and decodes those of its members that are asked for;
-// a *json.RawMessage gets a part of data. What is missing, or null, stays as it is. If the object itself is missing,
-// all stay as they are.
+// decodeMembers decodes the given members of an object of a configuration in one pass. A *json.RawMessage gets a part
+// of data. Targets of missing members and of null do not change, nor does any target if the object is missing.
 func decodeMembers(data []byte, into map[string]any) error {
 	if isAbsent(data) {
 		return nil

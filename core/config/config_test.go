@@ -15,8 +15,8 @@ var identity = Identity{
 	GroupUUID: "6e58a036-c375-4075-a1cb-b9b4585f9260", Now: 1795177561.5,
 }
 
-// A stock client reads keys unconditionally: a new cluster must have every key
-// that a real one has, at every level that is not keyed by identity.
+// Ganeti's clients read keys unconditionally: a new cluster must have every key of a real cluster, at every level whose
+// keys are not identities.
 func TestANewClusterHasEveryKeyOfARealOne(t *testing.T) {
 	golden, err := os.ReadFile("testdata/config.data.json")
 	require.NoError(t, err)

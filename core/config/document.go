@@ -7,16 +7,16 @@ import (
 	"slices"
 )
 
-// Object is one object of a configuration: its values as they are stored, by name.
+// Object is one object of a configuration: its stored values, by name.
 type Object map[string]json.RawMessage
 
-// Has tells whether there is a value, and not null.
+// Has reports whether there is a value that is not null.
 func (o Object) Has(key string) bool {
 	raw, there := o[key]
 	return there && !bytes.Equal(bytes.TrimSpace(raw), []byte("null"))
 }
 
-// Text is a value that is a string; "" if it is not.
+// Text is a string value; "" if the value is not a string.
 func (o Object) Text(key string) string {
 	var text string
 	if json.Unmarshal(o[key], &text) != nil {
@@ -25,13 +25,13 @@ func (o Object) Text(key string) string {
 	return text
 }
 
-// Flag is a value that is a boolean; false if it is not.
+// Flag is a boolean value; false if the value is not a boolean.
 func (o Object) Flag(key string) bool {
 	var flag bool
 	return json.Unmarshal(o[key], &flag) == nil && flag
 }
 
-// Object is a value that is an object itself; without values if it is not.
+// Object is a value that is an object; empty if the value is not an object.
 func (o Object) Object(key string) Object {
 	inner, err := decodeObject(o[key])
 	if err != nil {
@@ -40,7 +40,7 @@ func (o Object) Object(key string) Object {
 	return inner
 }
 
-// List is a value that is a list; nil if it is not.
+// List is a list value; nil if the value is not a list.
 func (o Object) List(key string) []json.RawMessage {
 	var list []json.RawMessage
 	if json.Unmarshal(o[key], &list) != nil {
@@ -49,7 +49,7 @@ func (o Object) List(key string) []json.RawMessage {
 	return list
 }
 
-// JSON is the object as it is stored.
+// JSON is the stored form of the object.
 func (o Object) JSON() json.RawMessage {
 	encoded, err := json.Marshal(o)
 	if err != nil {
@@ -101,7 +101,7 @@ func DecodeDocument(data []byte) (*Document, error) {
 	return d, err
 }
 
-// DisksOf are the disks of an instance, in its order. One that is missing has no values.
+// DisksOf are the disks of an instance, in order. A missing disk has no values.
 func (d *Document) DisksOf(instance Object) []Object {
 	disks := []Object{}
 	for _, raw := range instance.List("disks") {
@@ -110,7 +110,7 @@ func (d *Document) DisksOf(instance Object) []Object {
 			disks = append(disks, d.Disks[uuid])
 			continue
 		}
-		disk, err := decodeObject(raw) // in configurations of long ago
+		disk, err := decodeObject(raw) // old configurations contain the disk itself
 		if err != nil {
 			disk = nil
 		}
@@ -143,7 +143,7 @@ func (d *Document) InstancesIn(network string) []string {
 	return names
 }
 
-// Kinds of objects that have names and are asked for by them.
+// Kinds of objects that clients name in requests.
 const (
 	KindNode     = "node"
 	KindGroup    = "group"
@@ -166,12 +166,12 @@ func (d *Document) All(kind string) map[string]Object {
 	return nil
 }
 
-// NoSuchObject is about an object that does not exist. Kind is the word for what it would be.
+// NoSuchObject is the error for an object that does not exist. Kind is the word for its kind.
 type NoSuchObject struct{ Kind, Name string }
 
 func (e *NoSuchObject) Error() string { return fmt.Sprintf("There is no %s %q", e.Kind, e.Name) }
 
-// Find is the UUID of the object of a kind that has a name, or that UUID. The error is a *NoSuchObject.
+// Find is the UUID of the object of a kind with a name or UUID. The error is a *NoSuchObject.
 func (d *Document) Find(kind, name string) (uuid string, err error) {
 	switch kind {
 	case KindNode:
@@ -194,12 +194,12 @@ func (d *Document) Find(kind, name string) (uuid string, err error) {
 	return "", &NoSuchObject{kind, name}
 }
 
-// taggedKinds are the kinds that have tags, as clients call them. The cluster is no kind of objects.
+// taggedKinds are the kinds that have tags, by the clients' words. The cluster is not a kind of objects.
 var taggedKinds = map[string]string{
 	"cluster": "", "instance": KindInstance, "network": KindNetwork, "node": KindNode, "nodegroup": KindGroup,
 }
 
-// IsTagKind tells whether objects of a kind, or the cluster, have tags.
+// IsTagKind reports whether objects of a kind, or the cluster, have tags.
 func IsTagKind(kind string) bool {
 	_, known := taggedKinds[kind]
 	return known

@@ -18,13 +18,13 @@ type ConfigChange struct {
 	Rule     []byte            // its new form; empty: it is deleted
 }
 
-// NoSuchRule is about a filter rule that does not exist.
+// NoSuchRule is the error for a filter rule that does not exist.
 type NoSuchRule struct{ UUID string }
 
 func (e *NoSuchRule) Error() string { return "There is no filter rule " + e.UUID }
 
-// Edit applies a change to a configuration: the whole of it, with serial numbers
-// and times of change brought up to date. now is in seconds since the epoch.
+// Edit is the configuration after a change, with new serial numbers and times of change. now is in seconds since the
+// epoch.
 func Edit(data []byte, now float64, c ConfigChange) ([]byte, error) {
 	doc, err := decodeObject(data)
 	if err != nil {
@@ -47,7 +47,7 @@ func Edit(data []byte, now float64, c ConfigChange) ([]byte, error) {
 	}
 	edited = append(edited, '\n')
 	if string(c.Cluster["master_node"]) == `""` {
-		return edited, nil // a cluster that is given up
+		return edited, nil // a cluster without a master
 	}
 	_, err = Decode(edited)
 	return edited, err
@@ -99,14 +99,13 @@ func editFilters(doc map[string]json.RawMessage, uuid string, rule []byte) error
 func countChange(object map[string]json.RawMessage, now float64) {
 	serial, err := strconv.ParseInt(string(object["serial_no"]), 10, 64)
 	if err != nil {
-		serial = 0 // it was not valid before
+		serial = 0 // the stored number is not valid
 	}
 	object["serial_no"] = strconv.AppendInt(nil, serial+1, 10)
 	object["mtime"] = strconv.AppendFloat(nil, now, 'f', 6, 64)
 }
 
-// decodeObject keeps the values of an object as they are; they lie in data. No
-// object at all, or null, is an empty one.
+// decodeObject splits an object into its values, which lie in data. A missing object and null are empty objects.
 func decodeObject(data []byte) (map[string]json.RawMessage, error) {
 	object := map[string]json.RawMessage{}
 	if isAbsent(data) {
@@ -116,7 +115,7 @@ func decodeObject(data []byte) (map[string]json.RawMessage, error) {
 	return object, err
 }
 
-// isAbsent tells whether there is no object, or null in its place.
+// isAbsent reports whether there is no object, or null.
 func isAbsent(data []byte) bool {
 	trimmed := bytes.TrimSpace(data)
 	return len(trimmed) == 0 || string(trimmed) == "null"

@@ -68,7 +68,7 @@ func TestEditOfFilters(t *testing.T) {
 	require.Equal(t, "There is no filter rule f-1", unknown.Error())
 }
 
-// What Ganeti writes stays as it is, but for what is changed.
+// An edit keeps all other values of a file that Ganeti has written.
 func TestEditOfARealConfiguration(t *testing.T) {
 	golden, err := os.ReadFile("testdata/config.data.json")
 	require.NoError(t, err)
@@ -108,10 +108,10 @@ func TestEditRefuses(t *testing.T) {
 	}
 }
 
-// A cluster that is given up has no master.
+// A destroyed cluster has no master.
 func TestEditGivesAClusterUp(t *testing.T) {
 	data := newConfig(t)
-	for range 2 { // also where it is done already
+	for range 2 { // a repeated edit has the same result
 		var err error
 		data, err = Edit(data, now, ConfigChange{Cluster: map[string][]byte{"master_node": []byte(`""`)}})
 		require.NoError(t, err)
@@ -120,7 +120,7 @@ func TestEditGivesAClusterUp(t *testing.T) {
 	require.ErrorContains(t, err, `master node "" is not among the nodes`)
 }
 
-// Whatever is missing is made.
+// Missing objects are created.
 func TestEditOfALittle(t *testing.T) {
 	good := string(newConfig(t))
 	for _, data := range []string{

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// What clients are told of the software: the Ganeti whose protocols these are.
+// The version of Ganeti that clients are told: the one whose protocols lockstep speaks.
 const (
 	SoftwareVersion = "3.0.2"
 	VCSVersion      = "(ganeti) version 3.0.2-3"
@@ -14,7 +14,7 @@ const (
 	ExportVersion   = 0
 )
 
-// infoParameters are the cluster parameters that clients are told as they are stored (queue.md 1.8).
+// infoParameters are the cluster parameters in the answer to clients, in their stored form (queue.md 1.8).
 var infoParameters = []string{
 	"beparams", "blacklisted_os", "candidate_pool_size", "compression_tools", "ctime", "default_iallocator",
 	"default_iallocator_params", "diskparams", "drbd_usermode_helper", "enabled_disk_templates", "enabled_hypervisors",
@@ -25,8 +25,8 @@ var infoParameters = []string{
 	"use_external_mip_script", "uuid", "volume_group_name", "zeroing_image",
 }
 
-// Info is what clients are told of the cluster (queue.md 1.8). They read every key of it, so that what the configuration
-// does not have is as in a new cluster, or null.
+// Info is the description of the cluster for clients (queue.md 1.8). They read all of its keys, so values that the
+// configuration lacks are those of a new cluster, or null.
 func Info(data []byte) (map[string]any, error) {
 	cluster, err := Decode(data)
 	if err != nil {
@@ -48,7 +48,7 @@ func Info(data []byte) (map[string]any, error) {
 		"default_hypervisor": nil, "primary_ip_version": ipVersion(stored["primary_ip_family"]),
 	}
 	for _, name := range infoParameters {
-		info[name] = stored[name] // an empty one is null
+		info[name] = stored[name] // an empty value is null
 	}
 	if hypervisors := stored.List("enabled_hypervisors"); len(hypervisors) > 0 {
 		info["default_hypervisor"] = hypervisors[0]
@@ -63,7 +63,7 @@ func Info(data []byte) (map[string]any, error) {
 	return info, nil
 }
 
-// withDefaults are a cluster's parameters, with those of a new cluster where it has none.
+// withDefaults are a cluster's parameters. Missing ones are those of a new cluster.
 func withDefaults(cluster Object) (Object, error) {
 	defaults, err := decodeObject(clusterDefaults)
 	if err != nil {
@@ -72,7 +72,7 @@ func withDefaults(cluster Object) (Object, error) {
 	return Merged(defaults, Object{"max_tracked_jobs": json.RawMessage(fmt.Sprint(DefaultMaxTrackedJobs))}, cluster), nil
 }
 
-// ipVersion tells the address family of a socket as people do.
+// ipVersion is the number of the IP version of a socket's address family.
 func ipVersion(family json.RawMessage) int {
 	if string(family) == "10" {
 		return 6

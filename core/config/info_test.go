@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A real server said this of the cluster with that configuration.
+// A real server gave this answer for the cluster with that configuration.
 func TestWhatARealServerSaysOfACluster(t *testing.T) {
 	data, err := os.ReadFile("testdata/config.data.json")
 	require.NoError(t, err)
@@ -21,7 +21,7 @@ func TestWhatARealServerSaysOfACluster(t *testing.T) {
 	require.JSONEq(t, string(want), string(got))
 }
 
-// infoKeys are those that gnt-cluster info reads, come what may (queue.md 1.8).
+// infoKeys are the keys that gnt-cluster info reads unconditionally (queue.md 1.8).
 func infoKeys(t *testing.T) []string {
 	golden, err := os.ReadFile("testdata/query-cluster-info.json")
 	require.NoError(t, err)

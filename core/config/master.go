@@ -8,17 +8,16 @@ import (
 	"slices"
 )
 
-// Master is the node that is to be the master: UUID is used where the configuration
-// does not know its name yet. IP is the address by which others reach it.
+// Master is the new master. UUID is used if the configuration does not have a node with its name. IP is the address at
+// which other nodes reach it.
 type Master struct {
 	Name string
 	UUID string
 	IP   string
 }
 
-// SetMaster makes a node the master, and a candidate; it becomes one of the nodes, in
-// the group of the former master, if it is none. A configuration that says so already
-// is returned as it is.
+// SetMaster makes a node the master, and a candidate. It adds an unknown node, in the group of the former master. It
+// returns the same bytes if the node is already the master.
 func SetMaster(data []byte, now float64, m Master) ([]byte, error) {
 	doc, err := decodeObject(data)
 	if err != nil {
@@ -54,7 +53,7 @@ func SetMaster(data []byte, now float64, m Master) ([]byte, error) {
 	return Edit(edited, now, ConfigChange{Cluster: map[string][]byte{"master_node": quoted}})
 }
 
-// newNode is a node like another one, under its own name and address.
+// newNode is a copy of a node with another name and address.
 func newNode(template Object, now float64, m Master) (Object, error) {
 	node := Object{}
 	values := map[string]any{"name": m.Name, "uuid": m.UUID, "primary_ip": m.IP, "secondary_ip": m.IP,

@@ -9,9 +9,9 @@ import (
 // Node is a machine. The lists are of instance names, sorted.
 type Node struct {
 	Name, UUID  string
-	Group       string   // UUID; "" if the configuration does not say
-	Primaries   []string // instances that run here
-	Secondaries []string // instances that have only a copy of their disks here
+	Group       string   // UUID; "" if the configuration has none
+	Primaries   []string // instances whose primary node this is
+	Secondaries []string // instances with a copy of their disks, but not their primary node, here
 }
 
 // Group is a node group. The lists are sorted.
@@ -26,9 +26,9 @@ type Group struct {
 // Instance is a virtual machine. The lists are of UUIDs, sorted.
 type Instance struct {
 	Name, UUID string
-	Template   string   // of its disks, "diskless" if it has none
-	Primary    string   // UUID of the node it runs on, "" while it has none
-	Nodes      []string // the primary node and the secondary ones
+	Template   string   // the disk template, "diskless" for no disks
+	Primary    string   // UUID of the primary node, "" while there is none
+	Nodes      []string // the primary and the secondary nodes
 	Groups     []string // of Nodes
 	Networks   []string
 }
@@ -36,12 +36,12 @@ type Instance struct {
 // Network is an IP network.
 type Network struct{ Name, UUID string }
 
-// Resources is the resources of a cluster and their relations: what names in opcodes refer to, and the nodes, groups
-// and networks of an instance, a node or a group. It is immutable, so any number of goroutines may use it, and the nil
-// one knows nothing. What a lookup returns must not be changed.
+// Resources is the resources of a cluster and their relations: the objects to which names in opcodes refer, and the
+// nodes, groups and networks of an instance, a node or a group. It is immutable, so any number of goroutines may use
+// it. nil is empty. The caller must not change the results of lookups.
 type Resources struct {
 	master    string
-	nodes     map[string]*Node // this and the others by UUID, by name and, where there are any, by unambiguous short name
+	nodes     map[string]*Node // all four maps are by UUID, by name and by unambiguous short name, if there is one
 	groups    map[string]*Group
 	instances map[string]*Instance
 	networks  map[string]*Network
@@ -55,7 +55,8 @@ func (r *Resources) Master() string {
 	return r.master
 }
 
-// Node finds a node by UUID or name. As for Ganeti, "node1" stands for "node1.example.org" if for no other node as well.
+// Node finds a node by UUID or name. As in Ganeti, "node1" means "node1.example.org" if no other node has that short
+// name.
 func (r *Resources) Node(name string) (*Node, bool) {
 	if r == nil {
 		return nil, false
@@ -91,8 +92,8 @@ func (r *Resources) Network(name string) (*Network, bool) {
 	return n, n != nil
 }
 
-// ExternallyMirrored tells of a disk template that its disks are reached from any node, so that an instance may move to
-// whichever: no disk at all is the simplest such.
+// ExternallyMirrored reports whether any node can reach the disks of a disk template, so that an instance may move to
+// any node. This includes "diskless".
 func ExternallyMirrored(template string) bool {
 	switch template {
 	case "diskless", "sharedfile", "blockdev", "rbd", "ext", "gluster":
@@ -101,14 +102,14 @@ func ExternallyMirrored(template string) bool {
 	return false
 }
 
-// addShortNames adds the prefixes of names that end before a dot. A prefix of several names is left out, and none
+// addShortNames adds the prefixes of names that end before a dot. A prefix of several names is omitted, and no prefix
 // replaces a complete name or a UUID.
 func addShortNames[T any](byName map[string]*T, all map[string]*T) {
 	short := map[string]*T{}
 	for name, object := range byName {
 		for end := strings.LastIndexByte(name, '.'); end > 0; end = strings.LastIndexByte(name[:end], '.') {
 			if _, taken := short[name[:end]]; taken {
-				object = nil // for its own prefixes, too: they are ambiguous as well
+				object = nil // its shorter prefixes are ambiguous, too
 			}
 			short[name[:end]] = object
 		}
@@ -120,7 +121,7 @@ func addShortNames[T any](byName map[string]*T, all map[string]*T) {
 	}
 }
 
-// sortedSet is the sorted names without repetition, without the empty one. It is nil if there are none.
+// sortedSet is the names, sorted, without repetitions and without the empty name; nil if there are none.
 func sortedSet(names ...string) []string {
 	slices.Sort(names)
 	names = slices.Compact(names)
@@ -133,9 +134,9 @@ func sortedSet(names ...string) []string {
 	return slices.Clip(names)
 }
 
-// linkInstances visits all instances once and fills in the lists of nodes and groups.
+// linkInstances visits all instances once and sets the lists of nodes and groups.
 func (r *Resources) linkInstances(instances map[string]*Instance) {
-	for _, name := range slices.Sorted(maps.Keys(instances)) { // sorted, and so are the lists of names that come of it
+	for _, name := range slices.Sorted(maps.Keys(instances)) { // sorted, so that the resulting lists of names are sorted
 		i := instances[name]
 		var groups []string
 		for _, uuid := range i.Nodes {

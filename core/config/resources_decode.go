@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// The parts of a configuration that Resources are made of. Whatever Ganeti may leave out may be missing: instances that
-// are but planned have next to nothing.
+// The parts of a configuration that Resources need. Any value that Ganeti may omit may be missing: planned instances
+// have almost none.
 type (
 	resourcesDocument struct {
 		Nodes map[string]struct {
@@ -27,7 +27,7 @@ type (
 		Name     string            `json:"name"`
 		Primary  string            `json:"primary_node"`
 		Template string            `json:"disk_template"`
-		Disks    []json.RawMessage `json:"disks"` // UUIDs; whole disks in configurations of long ago
+		Disks    []json.RawMessage `json:"disks"` // UUIDs; complete disks in old configurations
 		Nics     []struct {
 			Network string `json:"network"`
 		} `json:"nics"`
@@ -39,7 +39,7 @@ type (
 	}
 )
 
-// DecodeResources reads a configuration. It asks for less than Decode: what is missing is unknown.
+// DecodeResources reads a configuration. It requires less than Decode: missing values are unknown.
 func DecodeResources(data []byte) (*Resources, error) {
 	var doc resourcesDocument
 	var master string
@@ -64,7 +64,7 @@ func DecodeResources(data []byte) (*Resources, error) {
 		n := &Node{Name: entry.Name, UUID: uuid, Group: entry.Group}
 		r.nodes[uuid], nodesByName[n.Name] = n, n
 		if g, known := r.Group(entry.Group); known {
-			g.Nodes = append(g.Nodes, uuid) // what the group itself says of its members is empty on disk
+			g.Nodes = append(g.Nodes, uuid) // the group's own list of members is empty on disk
 		}
 	}
 	for uuid, entry := range doc.Networks {
@@ -126,7 +126,7 @@ func newInstance(uuid string, entry instanceEntry, disks map[string]diskEntry) *
 	return i
 }
 
-// appendNodes adds the nodes between which a disk is mirrored: they lead the logical id of a DRBD one.
+// appendNodes adds the nodes between which a disk is mirrored: the logical id of a DRBD disk begins with them.
 func (d *diskEntry) appendNodes(nodes []string) []string {
 	if d.Type == "drbd" && len(d.ID) >= 2 {
 		for _, raw := range d.ID[:2] {

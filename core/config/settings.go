@@ -8,25 +8,23 @@ import (
 	"time"
 )
 
-// Settings are lockstep's own, which change at run time and are in a file of their
-// own: Ganeti's clients refuse a configuration with keys that they do not know
-// (design.md 6).
+// Settings are lockstep's own settings. They can change at run time. They have a separate file, because Ganeti's
+// clients refuse a configuration with unknown keys (design.md 6).
 type Settings struct {
 	// Predictive puts the jobs that will probably not wait for locks first
 	// (designs.md "Predictive queue").
 	Predictive bool `json:"predictive"`
-	// PredictiveBase is what a job weighs that meets nothing.
+	// PredictiveBase is the weight of a job without contention.
 	PredictiveBase int `json:"predictive_base"`
 	// PredictiveTickSeconds is the unit of a job's age.
 	PredictiveTickSeconds float64 `json:"predictive_tick"`
-	// PredictiveTicks is the age at which a job weighs nothing.
+	// PredictiveTicks is the age in ticks at which the weight of a job is 0.
 	PredictiveTicks int `json:"predictive_ticks"`
-	// LockBypassSeconds is how long a request for locks may be overtaken by later
-	// ones; 0 is without end.
+	// LockBypassSeconds is how long later requests may overtake a request for locks; 0 means for ever.
 	LockBypassSeconds float64 `json:"lock_bypass_after"`
 }
 
-// DefaultSettings are those in force where nothing else is said.
+// DefaultSettings are the settings without a file.
 func DefaultSettings() Settings {
 	return Settings{Predictive: true, PredictiveBase: 1, PredictiveTickSeconds: 30, PredictiveTicks: 30, LockBypassSeconds: 30}
 }
@@ -34,12 +32,12 @@ func DefaultSettings() Settings {
 // PredictiveTick is the unit of a job's age.
 func (s Settings) PredictiveTick() time.Duration { return seconds(s.PredictiveTickSeconds) }
 
-// LockBypass is how long a request for locks may be overtaken.
+// LockBypass is LockBypassSeconds as a duration.
 func (s Settings) LockBypass() time.Duration { return seconds(s.LockBypassSeconds) }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// Validate names the first setting that is out of range.
+// Validate is the error for the first setting that is out of range.
 func (s Settings) Validate() error {
 	const year = 365 * 24 * 3600
 	switch {
@@ -55,7 +53,7 @@ func (s Settings) Validate() error {
 	return nil
 }
 
-// DecodeSettings reads the file; nothing in it is the defaults.
+// DecodeSettings reads the file. Missing settings, and all settings of an empty file, are the defaults.
 func DecodeSettings(data []byte) (Settings, error) {
 	s := DefaultSettings()
 	if len(data) == 0 {
@@ -67,9 +65,8 @@ func DecodeSettings(data []byte) (Settings, error) {
 	return s, s.Validate()
 }
 
-// EditSettings changes settings by name; values are JSON. The file keeps what is
-// not the default, so that a better default is not kept out by a former one. The
-// error names the setting.
+// EditSettings changes settings by name. Values are JSON. The file contains only settings that differ from the
+// defaults, so a new default takes effect. The error names the setting.
 func EditSettings(data []byte, changes map[string][]byte) ([]byte, error) {
 	file, err := decodeObject(data)
 	if err != nil {
@@ -82,7 +79,7 @@ func EditSettings(data []byte, changes map[string][]byte) ([]byte, error) {
 		}
 		file[name] = changes[name]
 		if string(changes[name]) == "null" {
-			delete(file, name) // back to the default
+			delete(file, name) // the default value
 		}
 	}
 	edited, err := json.MarshalIndent(file, "", "  ")
@@ -99,7 +96,7 @@ func EditSettings(data []byte, changes map[string][]byte) ([]byte, error) {
 func (s Settings) Values() map[string]json.RawMessage {
 	encoded, err := json.Marshal(s)
 	if err != nil {
-		panic(fmt.Errorf("settings cannot be encoded: %w", err)) // they are plain values
+		panic(fmt.Errorf("settings cannot be encoded: %w", err)) // numbers and booleans
 	}
 	values, err := decodeObject(encoded)
 	if err != nil {

@@ -68,7 +68,7 @@ func changes(values map[string]string) map[string][]byte {
 	return all
 }
 
-// The file has what was set, and no more: what was not keeps up with the defaults.
+// The file contains only settings that were set. Other settings follow the defaults.
 func TestEditSettings(t *testing.T) {
 	first, err := EditSettings(nil, changes(map[string]string{"predictive": "false", "predictive_ticks": "7"}))
 	require.NoError(t, err)
@@ -104,7 +104,7 @@ func TestSettingsThatAreRefused(t *testing.T) {
 	}
 }
 
-// What is edited can be read, and is what was said.
+// An edited file decodes to the new values.
 func TestEditedSettingsAreInForce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var file []byte
@@ -114,7 +114,7 @@ func TestEditedSettingsAreInForce(t *testing.T) {
 			value := rapid.SampledFrom([]string{"null", "true", "false", "1", "30", "0.5", "0"}).Draw(t, "value")
 			edited, err := EditSettings(file, changes(map[string]string{name: value}))
 			if err != nil {
-				continue // and the file is as it was
+				continue // the file is unchanged
 			}
 			file, want[name] = edited, json.RawMessage(value)
 			if value == "null" {

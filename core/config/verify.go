@@ -7,9 +7,8 @@ import (
 	"slices"
 )
 
-// Verify looks for what is wrong with a configuration; nothing found is an empty
-// list (verifyConfig of locks.md 2.3). It checks what holds the objects together:
-// their names in the file, and the names by which they refer to each other.
+// Verify is the list of errors in a configuration (verifyConfig of locks.md 2.3). It checks the keys of objects and the
+// references between them.
 func Verify(data []byte) []string {
 	if _, err := Decode(data); err != nil {
 		return []string{err.Error()}

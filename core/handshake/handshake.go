@@ -36,7 +36,7 @@ const (
 // other way may have died before that.
 const CleanExit = "exit status 0"
 
-// Phase is how far a start has come.
+// Phase is the phase of a start.
 type Phase uint8
 
 const (

@@ -177,7 +177,7 @@ func (p *compiledDefinition) requiredLocks(g *opcodeParams) (lock.RequiredLocks,
 	return lock.RequiredLocks{Request: items}, bad
 }
 
-// appendTo adds the locks that come of the template: none if contains a secret parameter unset.
+// appendTo adds the locks of the template: none if the template has an unset parameter.
 func (t *lockTemplate) appendTo(wanted []wantedLock, g *opcodeParams) ([]wantedLock, *Invalid) {
 	for param := range t.name.params {
 		if param != t.listParam {

@@ -15,11 +15,9 @@ import (
 // file's name.
 const (
 	ConfigPath = "config.data"
-	// SettingsPath holds lockstep's own settings; where it is missing, they are
-	// the defaults.
+	// SettingsPath holds lockstep's own settings. Without the file they are the defaults.
 	SettingsPath = "settings.json"
-	// LocksPath holds the locks as they were when they were last folded,
-	// LocksJournalPath all changes since.
+	// LocksPath holds the last snapshot of the locks, LocksJournalPath all changes since.
 	LocksPath        = "locks.data"
 	LocksJournalPath = "locks.journal"
 
@@ -31,10 +29,10 @@ const (
 	SerialPath = "queue/serial"
 	// VersionPath holds the layout's version, checked at the daemon's start.
 	VersionPath = "queue/version"
-	// LockPath is locked for a daemon's life, by one only.
+	// LockPath is locked by the daemon while it runs, so that there is one daemon.
 	LockPath = "queue/lock"
-	// MemberPath and LogQueuePath hold the same id on a node of a cluster: by it the
-	// log in raft/ and the queue know that they belong together.
+	// MemberPath and LogQueuePath hold the same id on a node of a cluster: equal ids show that the log in raft/ and the
+	// queue belong together.
 	MemberPath   = "queue/member"
 	LogQueuePath = "raft/queue"
 	// DrainPath is an empty file: while it exists the queue is drained.
@@ -63,12 +61,11 @@ func ArchivePath(id int64) string {
 	return ArchiveDir + "/" + strconv.FormatInt(id/jobsPerArchiveDir, 10) + "/" + jobName(id)
 }
 
-// RecordPath is the path of the file beside a live job's, which need not exist:
-// "queue/lockstep-12". It holds what lockstep must remember about the job (package
-// record).
+// RecordPath is the path of the file beside a live job's, which need not exist: "queue/lockstep-12". It holds
+// lockstep's data about the job (package record).
 func RecordPath(id int64) string { return recordPathOf(JobPath(id)) }
 
-// ArchivedRecordPath is the same of an archived job: "queue/archive/3/lockstep-30012".
+// ArchivedRecordPath is RecordPath for an archived job: "queue/archive/3/lockstep-30012".
 func ArchivedRecordPath(id int64) string { return recordPathOf(ArchivePath(id)) }
 
 // recordPathOf is the path of the record of the job with that file.
@@ -115,9 +112,8 @@ func parseDecimal(s string) (int64, bool) {
 	return value, err == nil
 }
 
-// ParseSerial reads the contents of [SerialPath]: a decimal number >= 0;
-// blanks and newlines behind it are ignored. Anything else is an error, for a
-// serial guessed too low would give an id twice.
+// ParseSerial reads the contents of [SerialPath]: a decimal number >= 0; spaces and newlines after it are ignored.
+// Anything else is an error, because a serial that is too low would assign an id twice.
 func ParseSerial(data []byte) (int64, error) {
 	text := strings.TrimRight(string(data), " \t\r\n")
 	serial, ok := parseDecimal(text)
@@ -140,10 +136,8 @@ const JobLivelockPattern = jobLivelockPrefix + "*"
 // JobLivelockNameStart is the start of the name of a job process's livelock: Ganeti's job_%06d.
 func JobLivelockNameStart(id int64) string { return fmt.Sprintf("%s%06d", jobLivelockPrefix, id) }
 
-// IsJobLivelock is true if the livelock is some job process's, not a daemon's
-// or a tool's. It goes by the name, as Ganeti does. A job file that names no job
-// process was never confirmed: to start that job again is safe (design.md
-// 4, step 4).
+// IsJobLivelock reports whether the name is that of a job process's livelock, not of a daemon's or a tool's, as Ganeti
+// does. A job file without such a name was never confirmed, so the job can be started again (design.md 4, step 4).
 func IsJobLivelock(file string) bool {
 	return strings.HasPrefix(path.Base(file), jobLivelockPrefix)
 }

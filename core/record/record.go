@@ -1,6 +1,6 @@
-// Package record is the file beside a job's file. It has what lockstep must remember about the job and may not write
-// into the job's file, where only Ganeti's keys may be. It is a JSON object with one key for each feature. The package
-// reads and writes it, and keeps keys that this version does not know. It is pure.
+// Package record defines the file beside a job's file. The file contains lockstep's own data about the job, because a
+// job's file may have only Ganeti's keys. It is a JSON object with one key for each feature. The package reads and
+// writes it, and keeps keys that this version does not know. It is pure.
 package record
 
 import (
@@ -19,12 +19,11 @@ const dependenciesKey = "dependencies"
 // Record is the content of one such file. The zero value is that of a job without a file. A record is never changed:
 // WithDependencyEnd and WithoutDependencyEnd return a new one.
 type Record struct {
-	members      map[string]json.RawMessage // but for dependencies
+	members      map[string]json.RawMessage // all members except dependencies
 	dependencies map[string]string
 }
 
-// Decode reads a record. A dependency that this version does not understand is kept,
-// and says nothing.
+// Decode reads a record. A dependency that this version does not understand is kept and ignored.
 func Decode(data []byte) (Record, error) {
 	var r Record
 	if err := json.Unmarshal(data, &r.members); err != nil {
@@ -42,7 +41,7 @@ func Decode(data []byte) (Record, error) {
 	return r, nil
 }
 
-// Encode is the inverse of Decode. It is the same for two that are equal.
+// Encode is the inverse of Decode. Equal records have the same encoding.
 func (r Record) Encode() []byte {
 	members := maps.Clone(r.members)
 	if members == nil {
@@ -62,10 +61,10 @@ func (r Record) Encode() []byte {
 	return append(data, '\n')
 }
 
-// Empty: there is nothing to remember, and no file is needed.
+// Empty reports whether the record has no data and needs no file.
 func (r Record) Empty() bool { return len(r.members) == 0 && len(r.dependencies) == 0 }
 
-// DependencyEnd is the final status of an archived job on which this one depends; false if the record has none.
+// DependencyEnd is the final status of an archived job on which this job depends; false if the record has none.
 func (r Record) DependencyEnd(id int64) (job.Status, bool) {
 	text, there := r.dependencies[strconv.FormatInt(id, 10)]
 	status, known := job.ParseStatus(text)

@@ -29,7 +29,7 @@ func TestARecord(t *testing.T) {
 	require.Panics(t, func() { none.WithDependencyEnd(1, job.Running) })
 }
 
-// What a later version has written survives a rewrite by this one.
+// Keys that a later version has written survive a rewrite by this version.
 func TestUnknownKeysAreKept(t *testing.T) {
 	r, err := record.Decode([]byte(`{"who": {"uid": 7}, "dependencies": {"1": "success", "2": "vanished", "x": "error"}}`))
 	require.NoError(t, err)

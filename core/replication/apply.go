@@ -9,15 +9,15 @@ import (
 	"lockstep/messages"
 )
 
-// Applier is the node that applies entries, and the incarnation of its daemon.
+// Applier identifies the node that applies entries, and the incarnation of its daemon.
 type Applier struct {
 	Node        string
 	Incarnation string
 }
 
-// PathsToRead are the files that must be read before the entries are applied: those of jobs that this node may have
-// started since. When a log is opened it repeats entries that were applied before, and a job's process may have
-// written the file in between.
+// PathsToRead are the files that must be read before the entries are applied: the files of jobs that this node may have
+// started since. A log that is opened repeats entries that were applied before, and a job process may have written the
+// file in between.
 func (s Applier) PathsToRead(entries []*messages.LogEntry) []string {
 	var files []string
 	seen := map[string]bool{}
@@ -37,8 +37,8 @@ func (s Applier) PathsToRead(entries []*messages.LogEntry) []string {
 	return files
 }
 
-// quarantines tells whether an entry that may be repeated moves a job's file to the quarantine. Another job's file may
-// be in its place by now.
+// quarantines reports whether an entry that may be repeated moves a job's file to the quarantine. By now the path may
+// have the file of another job.
 func (s Applier) quarantines(e *messages.LogEntry, m *messages.MoveFile) bool {
 	if m == nil || e.Origin == s.Node && e.Incarnation == s.Incarnation {
 		return false
@@ -47,9 +47,9 @@ func (s Applier) quarantines(e *messages.LogEntry, m *messages.MoveFile) bool {
 	return isJob && path.Dir(m.To) == paths.QuarantineDir
 }
 
-// mayOverwriteLocal tells whether applying u could overwrite something newer. It is false for what this incarnation
-// has proposed. For what another node has proposed, it is true only until the job has a process: after that the
-// process writes the file, or the entry is of a later master.
+// mayOverwriteLocal reports whether u may be older than the file on this disk. It is false for proposals of this
+// incarnation. For proposals of another node, it is true only until the job has a process: later the process writes the
+// file, or the entry comes from a later master.
 func (s Applier) mayOverwriteLocal(e *messages.LogEntry, u *messages.FileUpdate) bool {
 	if _, isJob := JobIDOf(u.Path); !isJob || e.Origin == s.Node && e.Incarnation == s.Incarnation {
 		return false
@@ -62,11 +62,12 @@ func namesProcess(content []byte) bool {
 	return err == nil && paths.IsJobLivelock(j.Livelock)
 }
 
-// Apply is what entries do to this node's files, as requests to the store. Each must be done before the next. local
-// has the content of the PathsToRead; a missing file is nil.
+// Apply is the changes of this node's files by entries, as requests to the store. Each request must be done before the
+// next. local has the content of the PathsToRead; a missing file is nil.
 //
-// An update is left out if a later one of the same file follows. What a job's process has written here is kept
-// (design.md 9): what this incarnation has observed is on this disk already; for a former incarnation, see Supersedes.
+// An update is omitted if a later update of the same file follows. Files that a job process has written on this node
+// are kept (design.md 9): observations of this incarnation are already on this disk; for those of a former incarnation,
+// see Supersedes.
 func (s Applier) Apply(entries []*messages.LogEntry, local map[string][]byte) []*messages.AccessStore {
 	p := storePlan{touchedPaths: map[string]int{}}
 	for _, e := range entries {
@@ -78,7 +79,7 @@ func (s Applier) Apply(entries []*messages.LogEntry, local map[string][]byte) []
 				}
 			case *messages.FileChange_Rename:
 				if s.quarantines(e, what.Rename) && namesProcess(local[what.Rename.From]) {
-					continue // the file of a job with a process is not the one that was quarantined
+					continue // the file of a job with a process is not the quarantined file
 				}
 				p.rename(what.Rename)
 				delete(local, what.Rename.From)
@@ -92,7 +93,7 @@ func (s Applier) Apply(entries []*messages.LogEntry, local map[string][]byte) []
 	return p.steps
 }
 
-// accepts decides about an update, and records its content in local.
+// accepts reports whether an update is applied, and records its content in local.
 func (s Applier) accepts(e *messages.LogEntry, u *messages.FileUpdate, local map[string][]byte) bool {
 	if e.Origin == s.Node && e.Incarnation == s.Incarnation && u.Observed {
 		return false
@@ -106,11 +107,11 @@ func (s Applier) accepts(e *messages.LogEntry, u *messages.FileUpdate, local map
 	return true
 }
 
-// Supersedes decides between a job as it was proposed, by a former incarnation of this node's daemon or before the job
-// had a process, and as it is on this node's disk. From the moment at which the file names the job's process, which
-// happens once in a job's life, the process writes the file first and the log gets the change later. So the file is
-// ahead, except for a final state that the daemon gave the job after the process had ended, and for what a power loss
-// has destroyed.
+// Supersedes reports whether a proposed job replaces the job on this node's disk. The proposal is from a former
+// incarnation of this node's daemon, or from before the job had a process. From the moment at which the file names the
+// job's process, which happens once in a job's life, the process writes the file first and the log gets the change
+// later. So the file is ahead, with two exceptions: a final state that the daemon wrote after the process had ended,
+// and data that a power loss has destroyed.
 func Supersedes(logged, local []byte) bool {
 	inLog, err := job.Decode(logged)
 	if err != nil {
@@ -123,12 +124,12 @@ func Supersedes(logged, local []byte) bool {
 	if onDisk.Livelock != inLog.Livelock {
 		return paths.IsJobLivelock(inLog.Livelock)
 	}
-	// An end that is here already is written once more: it may not be durable.
+	// A final status that is already on this disk is written again, because it may not be durable.
 	return Progress(inLog) > Progress(onDisk) || inLog.Status().Final() && bytes.Equal(logged, local)
 }
 
 // Reconcile compares this node's file of a job that the node has started with the log. It returns the change to
-// propose, nil if there is none, or if the log is ahead of the disk.
+// propose, nil if both are equal or the log is ahead of the disk.
 func (r RunningJobs) Reconcile(id int64, local []byte) *messages.FileChange {
 	j, err := job.Decode(local)
 	if running, known := r[id]; err != nil || !known || Progress(j) < running.Progress {
@@ -137,8 +138,8 @@ func (r RunningJobs) Reconcile(id int64, local []byte) *messages.FileChange {
 	return ObservedChange(paths.JobPath(id), local)
 }
 
-// AbsentFiles are the shared files that a snapshot does not have: among these names in the queue's directory, and the
-// settings, which need not exist.
+// AbsentFiles are the shared files that a snapshot does not contain, of the given names in the queue's directory, and
+// the settings, which need not exist.
 func AbsentFiles(names []string, files map[string]bool) []string {
 	var absent []string
 	for _, name := range names {
@@ -152,7 +153,7 @@ func AbsentFiles(names []string, files map[string]bool) []string {
 	return absent
 }
 
-// Fingerprint is the part of a job whose change is worth an entry of the log: everything but its log lines.
+// Fingerprint is the part of a job whose change needs an entry of the log: everything except its log lines.
 func Fingerprint(j *job.Job) string {
 	fingerprint := make([]byte, 0, 2*len(j.Ops))
 	for i := range j.Ops {

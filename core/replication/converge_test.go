@@ -14,13 +14,12 @@ import (
 	"lockstep/messages"
 )
 
-// history is what happens in a cluster of three nodes, of which one never leads: its
-// files are what the log says.
+// history is the events in a cluster of three nodes. One node never leads, so its files are the content of the log.
 type history struct {
 	*rapid.T
 	log     []*messages.LogEntry
-	runs    []int // of each node's daemon
-	applied []int // by each node
+	runs    []int // the incarnation of each node's daemon
+	applied []int // the index that each node has applied
 	disks   []files
 	running []replication.RunningJobs
 	master  int
@@ -32,10 +31,10 @@ type history struct {
 type task struct {
 	id       int64
 	livelock string
-	acts     bool // its process may write the file
+	acts     bool // the process may write the file
 	on       int
-	unseen   []byte // what it has written since it was proposed last
-	over     bool   // its end is in the log
+	unseen   []byte // the content that the process has written since the last proposal
+	over     bool   // the end of the job is in the log
 	archived bool
 }
 
@@ -53,7 +52,7 @@ func (h *history) self(node int) replication.Applier {
 	return replication.Applier{Node: fmt.Sprintf("u%d", node), Incarnation: fmt.Sprintf("%d.%d", node, h.runs[node])}
 }
 
-// propose has an entry of the master committed.
+// propose commits an entry of the master.
 func (h *history) propose(e *messages.LogEntry) {
 	h.log = append(h.log, e)
 	if rapid.Bool().Draw(h.T, "at once") {
@@ -78,14 +77,14 @@ func (h *history) write(k *task, livelock string, status job.Status) {
 	h.propose(updateChange(h.self(h.master), paths.JobPath(k.id), jobAs(k.id, livelock, status, h.next())))
 }
 
-// step is something that may happen to the job.
+// step is a random event of the job.
 func (h *history) step(k *task) {
 	switch rapid.SampledFrom([]string{"start", "act", "act", "see", "see", "fail", "archive", "serial"}).Draw(h.T, "what") {
 	case "start":
 		if k.livelock == "" {
 			k.livelock, k.on = fmt.Sprintf("/run/livelocks/job_%06d_%d", k.id, h.next()), h.master
 			h.write(k, k.livelock, job.Queued)
-			h.catchUp(h.master) // its process has its permission afterwards
+			h.catchUp(h.master) // afterwards the process has its permission
 			k.acts = rapid.Bool().Draw(h.T, "permitted")
 		}
 	case "act":
@@ -108,7 +107,7 @@ func (h *history) step(k *task) {
 	}
 }
 
-// act has the process write its file.
+// act makes the process write its file.
 func (h *history) act(k *task) {
 	status := rapid.SampledFrom([]job.Status{job.Waiting, job.Running, job.Success}).Draw(h.T, "status")
 	k.unseen = jobAs(k.id, k.livelock, status, h.next())
@@ -121,7 +120,7 @@ func (h *history) hasEnded(k *task) bool {
 	return err == nil && j.Status().Final()
 }
 
-// see has the daemon propose what the process has written.
+// see makes the daemon propose the content that the process has written.
 func (h *history) see(k *task) {
 	if k.unseen == nil || k.on != h.master {
 		return
@@ -133,13 +132,13 @@ func (h *history) see(k *task) {
 	k.unseen = nil
 }
 
-// fail is what the daemon does when the process is gone.
+// fail makes the daemon end a job whose process has ended.
 func (h *history) fail(k *task) {
 	k.acts, k.unseen, k.over = false, nil, true
 	h.write(k, k.livelock, job.Error)
 }
 
-// restart is one of a node's daemon.
+// restart restarts a node's daemon.
 func (h *history) restart(node int) {
 	h.runs[node]++
 	if node == h.master {
@@ -147,7 +146,7 @@ func (h *history) restart(node int) {
 	}
 }
 
-// lead makes the present master one: it tells what its jobs have done.
+// lead makes the current master propose the progress of its jobs.
 func (h *history) lead() {
 	h.catchUp(h.master)
 	self := h.self(h.master)
@@ -163,8 +162,7 @@ func (h *history) lead() {
 	h.catchUp(h.master)
 }
 
-// turn makes another node the master; jobs that were started elsewhere have ended, and
-// are failed.
+// turn makes another node the master. Jobs that were started on other nodes have ended, and fail.
 func (h *history) turn() {
 	h.master = (h.master + 1) % leaders
 	for _, k := range h.all() {
@@ -189,7 +187,7 @@ func (h *history) all() []*task {
 	return all
 }
 
-// drawHistory ends when the log has everything that processes have written.
+// drawHistory ends when the log contains everything that processes have written.
 func drawHistory(t *rapid.T) *history {
 	h := newHistory(t)
 	for id := range int64(3) {
@@ -218,8 +216,7 @@ func drawHistory(t *rapid.T) *history {
 	return h
 }
 
-// design.md 9: the job files of all nodes are identical, and all of them know
-// which jobs run where.
+// design.md 9: the job files of all nodes are identical, and all nodes agree on which jobs run where.
 func TestAllNodesComeToHaveTheSameFiles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := drawHistory(t)
@@ -234,8 +231,7 @@ func TestAllNodesComeToHaveTheSameFiles(t *testing.T) {
 	})
 }
 
-// A log that repeats entries which were applied changes nothing on the nodes where
-// nobody else writes.
+// A log that repeats applied entries changes nothing on nodes without job processes.
 func TestToApplyEntriesAgainIsHarmlessElsewhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := drawHistory(t)
@@ -243,7 +239,7 @@ func TestToApplyEntriesAgainIsHarmlessElsewhere(t *testing.T) {
 	})
 }
 
-// again has the log of a node that starts repeat what was applied.
+// again makes a node start, and its log repeat applied entries.
 func (h *history) again(node int) {
 	before := h.disks[node].clone()
 	h.runs[node]++

@@ -1,5 +1,5 @@
-// Package replication decides which of a node's files the nodes of a cluster share (design.md 9). It returns the
-// changes that a request proposes to the consensus log, what committed entries do to the files of this node, which
-// jobs run on which node, the next change of membership, and how long the master's lease lasts. It is given log
-// entries, requests, the members and the content of files. It is pure; the replicator acts on what it returns.
+// Package replication decides which of a node's files the nodes of a cluster share (design.md 9). From log entries,
+// requests, the members and the content of files it computes the changes that a request proposes to the consensus log,
+// the changes of this node's files by committed entries, which jobs run on which node, the next change of membership,
+// and how long the master's lease lasts. It is pure. The replicator actor carries out the results.
 package replication

@@ -10,8 +10,8 @@ import (
 	"lockstep/messages"
 )
 
-// IsShared reports whether the nodes of a cluster have this file in common: jobs and their records, serial, drain
-// flag, configuration and settings. Locks belong to the master alone, because their owners are its processes.
+// IsShared reports whether all nodes of a cluster have this file: jobs and their records, serial, drain flag,
+// configuration and settings. Only the master has locks, because their owners are its processes.
 func IsShared(file string) bool {
 	switch dir := path.Dir(file); {
 	case file == paths.ConfigPath, file == paths.SettingsPath, file == paths.SerialPath, file == paths.DrainPath:
@@ -25,7 +25,7 @@ func IsShared(file string) bool {
 	}
 }
 
-// ChangedPaths are the files that a change is about.
+// ChangedPaths are the files that a change writes or removes.
 func ChangedPaths(c *messages.FileChange) []string {
 	switch what := c.What.(type) {
 	case *messages.FileChange_Update:
@@ -55,7 +55,7 @@ func WriteChanges(m *messages.WriteFiles) []*messages.FileChange {
 	return changes
 }
 
-// RenameChanges are those of a request to move.
+// RenameChanges are the changes that a request to move makes.
 func RenameChanges(m *messages.MoveFiles) []*messages.FileChange {
 	var changes []*messages.FileChange
 	for _, f := range m.Files {
@@ -67,7 +67,7 @@ func RenameChanges(m *messages.MoveFiles) []*messages.FileChange {
 	return changes
 }
 
-// RemoveChanges are those of a request to remove.
+// RemoveChanges are the changes that a request to remove makes.
 func RemoveChanges(m *messages.RemoveFiles) []*messages.FileChange {
 	var changes []*messages.FileChange
 	for _, p := range m.Paths {
@@ -79,8 +79,8 @@ func RemoveChanges(m *messages.RemoveFiles) []*messages.FileChange {
 	return changes
 }
 
-// ObservedChange is a change that is on the master's disk already: a job's process has made it, or other nodes lack
-// it.
+// ObservedChange is a change that is already on the master's disk: a job process has made it, or other nodes lack the
+// file.
 func ObservedChange(file string, content []byte) *messages.FileChange {
 	return updateChange(file, content, true)
 }
@@ -95,8 +95,8 @@ func mustShareAllOrNone(shared, all int) {
 	}
 }
 
-// SplitChanges splits changes into lists of at most bytesMax bytes of content each, in order. A single larger change
-// is a list by itself. So no entry of the log delays the others for long.
+// SplitChanges splits changes into lists of at most bytesMax bytes of content each, in order. A larger change is a
+// separate list. So no entry of the log delays the others for long.
 func SplitChanges(changes []*messages.FileChange, bytesMax int) [][]*messages.FileChange {
 	var parts [][]*messages.FileChange
 	size := 0

@@ -45,7 +45,7 @@ func move(paths ...string) *messages.MoveFiles {
 	return m
 }
 
-// A request is the cluster's or this node's, never both.
+// A request concerns shared files or files of this node, never both.
 func TestWhatARequestChanges(t *testing.T) {
 	require.Len(t, replication.WriteChanges(write("queue/job-1", "queue/serial")), 2)
 	require.Empty(t, replication.WriteChanges(write("locks.data")))
@@ -127,7 +127,7 @@ func TestPathsToReadAreOwnJobsOfFormerDaemons(t *testing.T) {
 		updateChange(former, "queue/serial", []byte("7")), archived(former, 7), removed(former, "queue/drain"), updateChange(former, "queue/archive/0/job-7", started)}))
 }
 
-// Writes between renames go to the disk side by side, and each file once.
+// Writes between renames go to the disk in parallel, each file once.
 func TestStepsKeepTheOrder(t *testing.T) {
 	by := replication.Applier{Node: "u2"}
 	steps := replication.Applier{Node: "u1"}.Apply([]*messages.LogEntry{

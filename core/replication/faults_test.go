@@ -11,9 +11,9 @@ import (
 	"lockstep/messages"
 )
 
-// A daemon starts anew while its jobs run, or when they have ended meanwhile. Its log
-// repeats all since its last snapshot, from the submission on. What the process has
-// written must be there afterwards: nobody else has the end.
+// A daemon restarts while its jobs run, or after they have ended. Its log repeats all entries since its last snapshot,
+// from the submission on. The content that the process has written must survive, because no other node has the end of
+// the job.
 func TestTheLogOfAFormerDaemonDoesNotUndoWhatAProcessHasWritten(t *testing.T) {
 	former, now := replication.Applier{Node: "u1", Incarnation: "former"}, replication.Applier{Node: "u1", Incarnation: "now"}
 	livelock := "/run/livelocks/job_000007_1"
@@ -40,8 +40,7 @@ func TestTheLogOfAFormerDaemonDoesNotUndoWhatAProcessHasWritten(t *testing.T) {
 	}
 }
 
-// A log that repeats entries which were applied changes nothing in the end, also on
-// the nodes that have started the jobs.
+// A log that repeats applied entries changes nothing, also on the nodes that have started the jobs.
 func TestToApplyEntriesAgainIsHarmless(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := drawHistory(t)
@@ -51,8 +50,7 @@ func TestToApplyEntriesAgainIsHarmless(t *testing.T) {
 	})
 }
 
-// The job was submitted to another master, and started by this node later. Its log
-// repeats that, too.
+// The job was submitted to another master, and started by this node later. The log repeats the submission, too.
 func TestTheLogOfAFormerMasterDoesNotUndoWhatAProcessHasWritten(t *testing.T) {
 	other, former, now := replication.Applier{Node: "u2", Incarnation: "other"}, replication.Applier{Node: "u1", Incarnation: "former"}, replication.Applier{Node: "u1", Incarnation: "now"}
 	livelock := "/run/livelocks/job_000007_1"
@@ -69,7 +67,7 @@ func TestTheLogOfAFormerMasterDoesNotUndoWhatAProcessHasWritten(t *testing.T) {
 			f := files{"queue/job-7": written}
 			f.apply(now, log)
 			require.Equal(t, written, f["queue/job-7"])
-			// What another master has made of it since counts.
+			// A later change by another master counts.
 			failed := jobAs(7, livelock, job.Error, 6)
 			f.apply(now, []*messages.LogEntry{updateChange(other, "queue/job-7", failed)})
 			require.Equal(t, string(failed), f["queue/job-7"])

@@ -13,9 +13,8 @@ import (
 	"lockstep/messages"
 )
 
-// goldenLog are entries as a former version has written them, one a line; goldenFiles is
-// what they make of a node that has none. Neither is ever to be changed: a log of that
-// version may be applied by this one.
+// goldenLog has entries that a former version wrote, one a line. goldenFiles has the files of an empty node after them.
+// Neither may ever change, because this version may apply a log of that version.
 var (
 	//go:embed testdata/log.golden
 	goldenLog []byte

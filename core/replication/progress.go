@@ -2,8 +2,8 @@ package replication
 
 import "lockstep/core/job"
 
-// Progress is how far a job has come, as one number that only rises while its process
-// works on it: statuses only move along their table.
+// Progress is the progress of a job as a number. It never decreases while the job process works, because statuses only
+// move along their table.
 func Progress(j *job.Job) int {
 	total := 0
 	for i := range j.Ops {

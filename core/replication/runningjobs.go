@@ -15,7 +15,7 @@ import (
 // the log.
 type RunningJobs map[int64]RunningJob
 
-// RunningJob is a job that has begun: on which node, and how far it has come, see Progress.
+// RunningJob is a job that has begun: its node, and its progress, see Progress.
 type RunningJob struct {
 	Node     string `json:"on"`
 	Progress int    `json:"progress"`
@@ -71,10 +71,10 @@ func (r RunningJobs) StartedOn(node string) []int64 {
 	return ids
 }
 
-// StartedElsewhere tells whether a node other than this one has started jobs that have not ended.
+// StartedElsewhere reports whether another node has started jobs that have not ended.
 func (r RunningJobs) StartedElsewhere(node string) bool { return len(r.StartedOn(node)) < len(r) }
 
-// Encode is the same for two that are equal.
+// Equal RunningJobs have the same Encode.
 func (r RunningJobs) Encode() []byte {
 	data, err := json.Marshal(map[int64]RunningJob(r))
 	if err != nil {
@@ -83,7 +83,7 @@ func (r RunningJobs) Encode() []byte {
 	return data
 }
 
-// DecodeRunningJobs is the inverse of Encode; empty data is no job.
+// DecodeRunningJobs is the inverse of Encode. Empty data means no jobs.
 func DecodeRunningJobs(data []byte) (RunningJobs, error) {
 	r := RunningJobs{}
 	if len(data) == 0 {

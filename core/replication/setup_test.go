@@ -10,10 +10,10 @@ import (
 	"lockstep/messages"
 )
 
-// files are those of one node.
+// files are the files of one node.
 type files map[string]string
 
-// perform does what the store does at such requests.
+// perform applies requests as the store does.
 func (f files) perform(requests []*messages.AccessStore) {
 	for _, r := range requests {
 		switch what := r.What.(type) {
@@ -36,7 +36,7 @@ func (f files) perform(requests []*messages.AccessStore) {
 	}
 }
 
-// apply does what the replicator does with a batch.
+// apply applies a batch as the replicator does.
 func (f files) apply(by replication.Applier, entries []*messages.LogEntry) {
 	local := map[string][]byte{}
 	for _, file := range by.PathsToRead(entries) {
@@ -52,7 +52,7 @@ func (f files) clone() files { return maps.Clone(f) }
 
 const daemonLock = "/run/livelocks/daemon_1"
 
-// jobAs is a job with one opcode; note tells two states of it apart.
+// jobAs is a job with one opcode. note distinguishes two states of the job.
 func jobAs(id int64, livelock string, status job.Status, note int) []byte {
 	j := job.New(job.ID(id), []json.RawMessage{json.RawMessage(`{"OP_ID": "OP_TEST_DELAY", "duration": 1.0}`)}, []int{0}, job.Timestamp{Sec: 1}, livelock)
 	j.Ops[0].Status = status

@@ -2,11 +2,11 @@ package replication
 
 import "lockstep/messages"
 
-// storePlan gathers changes of one kind and of different files into a step. The changes of a step go to the disk in
+// storePlan collects changes of one kind and of different files into a step. The changes of a step go to the disk in
 // parallel.
 type storePlan struct {
 	steps        []*messages.AccessStore
-	touchedPaths map[string]int // files of the step that is being gathered, with their places
+	touchedPaths map[string]int // the files of the current step, with their indices
 	writes       []*messages.FileWrite
 	moves        []*messages.MoveFile
 	removes      []string
@@ -60,8 +60,8 @@ func (p *storePlan) flush() {
 	clear(p.touchedPaths)
 }
 
-// Remaining is what of a step is still to be done, when the disk has refused these files. A file that was moved cannot
-// be moved again.
+// Remaining is the part of a step to repeat after the disk has refused these files. A file that was moved cannot be
+// moved again.
 func Remaining(step *messages.AccessStore, refused map[string]bool) *messages.AccessStore {
 	move := step.GetMove()
 	if move == nil {

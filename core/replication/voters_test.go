@@ -67,8 +67,8 @@ func TestNextChange(t *testing.T) {
 	}
 }
 
-// The number of votes is even for one step at most while there are nodes that could
-// have one, and no more than one node is left without.
+// While there are nodes that could have a vote, the number of votes is even for at most one step, and at most one of
+// these nodes has no vote.
 func TestVotesComeToBeOdd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := []string{"a", "b", "c", "d", "e", "f"}[:rapid.IntRange(1, 6).Draw(t, "nodes")]
@@ -103,12 +103,12 @@ func TestVotesComeToBeOdd(t *testing.T) {
 			if replication.Voters(members)%2 == 1 {
 				continue
 			}
-			// Another is there that could have a vote, and asks next.
+			// Another node could have a vote, and asks next.
 			next := slices.IndexFunc(asking, func(n string) bool {
 				return !slices.ContainsFunc(members, func(m *messages.Member) bool { return m.Name == n && m.Voter })
 			})
 			require.GreaterOrEqual(t, next, 0, "an even number of votes, and nobody to make it odd")
-			for range 2 { // it may not be a member yet
+			for range 2 { // the node may not be a member yet
 				if change := replication.NextChange(members, ask(asking[next], true), 0, asking); change != nil {
 					perform(change)
 				}
@@ -138,7 +138,7 @@ func TestMayVote(t *testing.T) {
 	require.False(t, replication.JoinRequest{WantsVote: true, NoLog: true}.MayVote(0))
 }
 
-// The times between nodes fit together, see their comment.
+// The times between nodes have the documented order.
 func TestTheOrderOfTimes(t *testing.T) {
 	require.Less(t, replication.Lease, replication.ElectionMin)
 	require.Less(t, jobproc.LeaseProbe+jobproc.LeaseGrace+replication.Lease/2, replication.Fence)

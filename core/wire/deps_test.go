@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The job process links this package and starts once per job: every import costs it
-// time, at run time of initialisers if nowhere else.
+// The job process links this package and starts once per job: every import costs it time, at least for its
+// initialisers.
 func TestImportsStaySmall(t *testing.T) {
 	output, err := exec.Command("go", "list", "-deps", ".").Output()
 	if err != nil {

@@ -1,8 +1,7 @@
 package wire
 
-// AppendResult begins the payload of a successful answer for results that are
-// too long to be put together first: the caller appends the result as JSON, then
-// calls CloseResult.
+// AppendResult begins the payload of a successful answer with a long result. The caller appends the result as JSON,
+// then calls CloseResult.
 func AppendResult(dst []byte) []byte { return append(dst, `{"success":true,"result":`...) }
 
 // CloseResult ends the payload.

@@ -13,8 +13,7 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// Version is what clients send as "version": 3.0 (queue.md 1.2). Servers ignore
-// it.
+// Version is the "version" in requests of clients: 3.0 (queue.md 1.2). Servers ignore it.
 const Version = 3000000
 
 // Request is one call: `{"method": string, "args": array, "version": int}`.
@@ -22,7 +21,7 @@ type Request struct {
 	Method  string
 	Args    []json.RawMessage // positional; not nil
 	Version int               // 0 if absent or no integer
-	User    string            // the user who asks, as another node says; any client can write it
+	User    string            // the user of the request, as another node says; any client can write it
 }
 
 // EncodeRequest returns the payload of a request frame; args nil means none.
@@ -77,8 +76,8 @@ func DecodeRequest(frame []byte) (Request, error) {
 	return request, nil
 }
 
-// WithUser is a request frame that names the user who asks, whatever it has named before: of a key given twice the
-// first counts. What is no request is returned unchanged.
+// WithUser is the request frame with the user of the request. It replaces a user in the frame, because of a repeated
+// key the first counts. A frame that is not a request is returned unchanged.
 func WithUser(frame []byte, user string) []byte {
 	start := bytes.IndexByte(frame, '{')
 	if start < 0 || !bytes.HasPrefix(bytes.TrimLeft(frame[start+1:], " \t\r\n"), []byte{'"'}) {
@@ -96,9 +95,8 @@ func EncodeResult(result any) ([]byte, error) {
 	return payload, nil
 }
 
-// EncodeError returns the payload of a failed answer,
-// `{"success":false,"result":["Class",[args]]}`. An argument that has no JSON form
-// is sent as the text of it: a failure must reach the client whatever it is.
+// EncodeError returns the payload of a failed answer, `{"success":false,"result":["Class",[args]]}`. An argument
+// without a JSON form is sent as text, because every failure must reach the client.
 func EncodeError(class string, args ...any) []byte {
 	encoded := make([]json.RawMessage, len(args))
 	for i, arg := range args {
@@ -111,16 +109,14 @@ func EncodeError(class string, args ...any) []byte {
 	return mustMarshal(response{Result: []any{class, encoded}})
 }
 
-// EncodeParseError returns the payload of the answer to a request that could not
-// be understood: the plain-string form. text is complete, with its leading
-// "Failed to parse request: ". The server closes the connection after it.
+// EncodeParseError returns the payload of the answer to a request that could not be understood: the form of a plain
+// string. text is complete, with its leading "Failed to parse request: ". The server closes the connection after it.
 func EncodeParseError(text string) []byte {
 	return mustMarshal(response{Result: text})
 }
 
-// DecodeResponse reads an answer frame and returns its result. Errors: *Error and
-// *RequestError for the two forms of a failed answer, *MalformedResponse for
-// anything that is no answer.
+// DecodeResponse reads an answer frame and returns its result. Errors: *Error and *RequestError for the two forms of a
+// failed answer, *MalformedResponse for a frame that is not an answer.
 func DecodeResponse(frame []byte) (json.RawMessage, error) {
 	var success, result json.RawMessage
 	if err := rawjson.ReadObject(frame, func(key, value []byte) {
@@ -146,8 +142,8 @@ func DecodeResponse(frame []byte) (json.RawMessage, error) {
 	}
 }
 
-// decodeFailure tells the two forms of a failed result apart. What has neither
-// form is shown as it is, as Ganeti's client does.
+// decodeFailure distinguishes the two forms of a failed result. A result of another form becomes the text, as in
+// Ganeti's client.
 func decodeFailure(result json.RawMessage) error {
 	var text string
 	if json.Unmarshal(result, &text) == nil {
@@ -163,7 +159,7 @@ func decodeFailure(result json.RawMessage) error {
 	return &RequestError{Text: string(result)}
 }
 
-// response is an answer that is sent. Result is never omitted: clients insist on both keys.
+// response is an answer to be sent. Result is never omitted, because clients require both keys.
 type response struct {
 	Success bool `json:"success"`
 	Result  any  `json:"result"`
@@ -189,8 +185,8 @@ func (o object) get(key string) (json.RawMessage, error) {
 	return nil, fmt.Errorf("key '%s' not found, object contains only [%s]", key, strings.Join(shown, ","))
 }
 
-// errNotObject covers everything that does not begin like an object or array; the
-// text is that of the real server's JSON library.
+// errNotObject is the error for text that does not begin like an object or array, in the words of the real server's
+// JSON library.
 var errNotObject = errors.New("Invalid JSON: a JSON text a serialized object or array at the top level.")
 
 func decodeObject(frame []byte) (object, error) {
@@ -210,7 +206,7 @@ func decodeObject(frame []byte) (object, error) {
 	return objectError(document)
 }
 
-// objectError finds the words for what is wrong with an object.
+// objectError is the error text for a malformed object.
 func objectError(document []byte) (object, error) {
 	decoder := json.NewDecoder(bytes.NewReader(document))
 	if _, err := decoder.Token(); err != nil {
@@ -251,8 +247,7 @@ func marshal(value any) ([]byte, error) {
 	return bytes.TrimSuffix(buffer.Bytes(), []byte("\n")), nil
 }
 
-// mustMarshal is for values that consist of strings, booleans and JSON already
-// made: their encoding cannot fail.
+// mustMarshal encodes values of strings, booleans and JSON, which cannot fail.
 func mustMarshal(value any) []byte {
 	payload, err := marshal(value)
 	if err != nil {

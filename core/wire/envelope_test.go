@@ -39,8 +39,7 @@ func TestDecodeRequest(t *testing.T) {
 	}
 }
 
-// The texts are the real server's, as captured; those marked with * follow its JSON
-// library.
+// The texts were captured from a real server. Those marked with * follow its JSON library.
 func TestDecodeRequestErrors(t *testing.T) {
 	const invalid = "parsing top-level JSON message: Invalid JSON: a JSON text a serialized object or array at the top level."
 	tests := []struct{ frame, want string }{

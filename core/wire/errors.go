@@ -10,8 +10,8 @@ type Error struct {
 	Args  []json.RawMessage
 }
 
-// Error gives the first argument, which is the text for nearly every class;
-// JobQueueFull has none, its name must do.
+// Error is the first argument, which is the text for nearly every class, or the class if there is no argument, as for
+// JobQueueFull.
 func (e *Error) Error() string {
 	if len(e.Args) == 0 {
 		return e.Class
@@ -23,16 +23,15 @@ func (e *Error) Error() string {
 	return text
 }
 
-// RequestError is an answer that is a plain string: the server could not make
-// sense of the request. The server closes the connection after it (queue.md 1.3).
+// RequestError is an answer that is a plain string: the server could not parse the request. The server closes the
+// connection after it (queue.md 1.3).
 type RequestError struct {
 	Text string
 }
 
 func (e *RequestError) Error() string { return e.Text }
 
-// MalformedResponse is a frame that is no LUXI answer at all, or one whose result has another form than the caller
-// asked for.
+// MalformedResponse is a frame that is not a LUXI answer, or whose result has another form than the caller expects.
 type MalformedResponse struct {
 	Err error
 }

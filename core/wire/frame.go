@@ -1,8 +1,8 @@
 // Package wire is the LUXI protocol as bytes: frames, requests, answers and errors (queue.md 1.1 to 1.3). It splits a
 // stream into frames, and encodes and decodes the content of a frame. Package luxiclient makes calls with it.
 //
-// It knows no methods and no jobs. It is linked into the job process, which must start in a millisecond, so it imports
-// only small parts of the standard library: no net, no regexp (deps_test.go checks that).
+// It does not depend on methods and jobs. It is linked into the job process, which must start in a millisecond, so it
+// imports only small parts of the standard library: no net, no regexp (deps_test.go checks that).
 package wire
 
 import (
@@ -27,9 +27,8 @@ const firstBuffer = 4 << 10
 // error before the Reader gives up on it.
 const emptyReadsMax = 100
 
-// FrameTooLarge says that the peer sent more than Limit bytes without ending the
-// frame. What follows cannot be told apart from the rest of that frame, so the
-// connection cannot be used any longer.
+// FrameTooLarge says that the peer sent more than Limit bytes without ending the frame. The rest of that frame and
+// later frames cannot be distinguished, so the connection cannot be used any longer.
 type FrameTooLarge struct {
 	Limit int // bytes
 }
@@ -69,16 +68,15 @@ func NewReader(source io.Reader, limit int) *Reader {
 // have. If the function returns an error, ReadFrame returns it, from then on.
 func (r *Reader) SetGrowCheck(ask func(size int) error) { r.growCheck = ask }
 
-// Size is that of the buffer, in bytes.
+// Size is the size of the buffer in bytes.
 func (r *Reader) Size() int { return len(r.buffer) }
 
 // ReadFrame returns the next frame without its terminator. The bytes belong to
 // the caller.
 //
-// Errors: io.EOF when the stream ended between two frames, io.ErrUnexpectedEOF
-// when it ended inside one, *FrameTooLarge; these are final. Any other error is
-// the source's; what was read so far is kept, so a caller whose read deadline
-// passed may call again.
+// Errors: io.EOF when the stream ended between two frames, io.ErrUnexpectedEOF when it ended inside one,
+// *FrameTooLarge; these are final. Any other error is the source's; the bytes that were read are kept, so a caller
+// whose read deadline passed may call again.
 func (r *Reader) ReadFrame() ([]byte, error) {
 	for emptyReads := 0; ; {
 		if r.failed != nil {
@@ -114,8 +112,7 @@ func (r *Reader) ReadFrame() ([]byte, error) {
 	}
 }
 
-// take cuts one frame off the buffer, if a whole one is there. Each byte is
-// searched once, however many reads a frame takes.
+// take removes one frame from the buffer, if it is complete. Each byte is searched once, for any number of reads.
 func (r *Reader) take() ([]byte, bool) {
 	found := bytes.IndexByte(r.buffer[r.searched:r.end], Terminator)
 	if found < 0 {
@@ -135,8 +132,7 @@ func (r *Reader) take() ([]byte, bool) {
 	frame := r.buffer[r.start:at:at]
 	rest := r.buffer[at+1 : r.end]
 	if len(r.buffer) > firstBuffer && len(rest) <= firstBuffer {
-		// The buffer has grown for a large frame, which keeps it rather
-		// than be copied; an idle connection must hold no large buffer.
+		// A large frame keeps the buffer, so that it is not copied. An idle connection must not keep a large buffer.
 		if len(frame) <= len(r.buffer)/2 {
 			frame = bytes.Clone(frame)
 		}
@@ -148,9 +144,9 @@ func (r *Reader) take() ([]byte, bool) {
 	return bytes.Clone(frame), true
 }
 
-// makeRoom ensures that buffer[end:] is not empty: by moving the unread bytes to
-// the front when that frees half of the buffer, otherwise by doubling it.
-// Doubling stops just above the limit, so memory follows what was really received.
+// makeRoom ensures that buffer[end:] is not empty: by moving the unread bytes to the front when that frees half of the
+// buffer, otherwise by doubling it. Doubling stops just above the limit, so memory is proportional to the received
+// bytes.
 func (r *Reader) makeRoom() error {
 	if r.start == r.end {
 		r.start, r.searched, r.end = 0, 0, 0

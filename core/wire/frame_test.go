@@ -99,8 +99,8 @@ func (c *chunks) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Whatever the frames' sizes, and however the stream is cut: what is written is what
-// is read, and a frame stays what it was when later ones are read.
+// For any sizes of frames and any pieces of the stream, the frames that are read are those that were written, and later
+// reads do not change them.
 func TestFramesSurviveAnyCutting(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		payload := rapid.Custom(func(t *rapid.T) []byte {
@@ -151,7 +151,7 @@ func TestReadFrameGoesOnAfterAPassingError(t *testing.T) {
 	}
 }
 
-// once fails one read, then is at its end.
+// once fails one read, then returns io.EOF.
 type once struct{ err error }
 
 func (o *once) Read([]byte) (int, error) {

@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whatever comes: frames are bounded, together they are the input, and nothing else
-// comes out.
+// For any input, frames are bounded, and together they are a prefix of the input.
 func FuzzReadFrame(f *testing.F) {
 	f.Add([]byte("{}\x03[]\x03"))
 	f.Add([]byte("\x03\x03x"))
@@ -34,7 +33,7 @@ func FuzzReadFrame(f *testing.F) {
 	})
 }
 
-// What is taken for a request says the same when it is written again.
+// A decoded request that is encoded decodes to the same request.
 func FuzzDecodeRequest(f *testing.F) {
 	f.Add([]byte(`{"method": "SubmitJob", "args": [[{"OP_ID": "OP_TEST_DELAY"}]], "version": 3000000}`))
 	f.Add([]byte(`{"method": "Query", "args": ["job", ["id"], null]}`))
