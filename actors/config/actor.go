@@ -222,7 +222,7 @@ func (c *configActor) replaceConfig(ctx actor.Context, sender *actor.PID, m *mes
 		ctx.Send(sender, &messages.WriteConfigResult{Request: m.Request, Failure: f})
 	}
 	if _, err := config.Decode(m.Content); err != nil {
-		answer(ctx, &messages.Failure{Class: "ConfigurationError", Text: err.Error()})
+		answer(ctx, messages.ConfigurationFailure(err.Error()))
 		return
 	}
 	c.write(ctx, m.Content, answer)
@@ -257,7 +257,7 @@ func (c *configActor) writeFile(ctx actor.Context, op, path string, content []by
 func (c *configActor) writeSettings(ctx actor.Context, e editRequest) {
 	settings, err := config.EditSettings(c.settings, e.m.Settings)
 	if err != nil {
-		c.finishEdit(ctx, e, &messages.Failure{Class: "OpPrereqError", Text: err.Error(), Code: "wrong_input"})
+		c.finishEdit(ctx, e, messages.PrereqFailure(messages.WrongInput, err.Error()))
 		return
 	}
 	c.writeFile(ctx, "settings", paths.SettingsPath, settings, func(ctx actor.Context, f *messages.Failure) {
@@ -307,7 +307,7 @@ func (c *configActor) editNext(ctx actor.Context) {
 		}
 		f := a.Failure
 		if f == nil {
-			f = &messages.Failure{Class: "GenericError", Text: fmt.Sprintf("The configuration is locked by %v; try again", awaited.Blockers)}
+			f = messages.GenericFailure(fmt.Sprintf("The configuration is locked by %v; try again", awaited.Blockers))
 		}
 		c.finishEdit(ctx, e, f)
 	})
@@ -321,7 +321,7 @@ func (c *configActor) edit(ctx actor.Context, e editRequest) {
 	now := float64(c.config.Env.Clock().Now().UnixMicro()) / 1e6
 	content, err := config.Edit(c.content, now, config.ConfigChange{Cluster: e.m.Cluster, RuleUUID: e.m.Filter, Rule: e.m.Rule})
 	if err != nil {
-		c.finishEdit(ctx, e, &messages.Failure{Class: "GenericError", Text: err.Error()})
+		c.finishEdit(ctx, e, messages.GenericFailure(err.Error()))
 		return
 	}
 	c.write(ctx, content, func(ctx actor.Context, f *messages.Failure) { c.finishEdit(ctx, e, f) })

@@ -21,7 +21,7 @@ func maxJobs(jobs string) config.ConfigChange {
 	return config.ConfigChange{Cluster: map[string][]byte{"max_running_jobs": []byte(jobs)}}
 }
 
-var noLocks = &messages.Failure{Class: "GenericError", Text: "no lock today"}
+var noLocks = messages.GenericFailure("no lock today")
 
 func TestRead(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
@@ -99,7 +99,7 @@ func TestEditOfFilters(t *testing.T) {
 			b.granted()
 			b.freed()
 			f := b.written(request)
-			require.Equal(t, "GenericError", f.GetClass())
+			require.Equal(t, messages.ClassGeneric, f.GetClass())
 			require.Contains(t, f.GetText(), text)
 		}
 		b.others.Quiet()

@@ -34,7 +34,7 @@ func TestSettings(t *testing.T) {
 		b.granted()
 		b.freed()
 		f := b.written(request)
-		require.Equal(t, "OpPrereqError", f.GetClass())
+		require.Equal(t, messages.ClassPrereq, f.GetClass())
 		require.Contains(t, f.GetText(), `there is no setting "colour"`)
 
 		b.Restart(b.cluster)

@@ -138,7 +138,7 @@ func TestARefusedRequest(t *testing.T) {
 				b.ask(m)
 				a := b.answered(8)
 				require.Equal(t, c.malformed, a.Malformed)
-				require.Equal(t, "GenericError", a.Failure.Class)
+				require.Equal(t, messages.ClassGeneric, a.Failure.Class)
 				require.Contains(t, a.Failure.Text, c.text)
 				b.queue.Quiet()
 				b.cluster.Quiet()
@@ -181,7 +181,7 @@ func TestDeleteFilter(t *testing.T) {
 func TestAChangeThatFails(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.ask(deletes(8, uuidA))
-		failure := &messages.Failure{Class: "GenericError", Text: "There is no filter rule " + uuidA}
+		failure := messages.GenericFailure("There is no filter rule " + uuidA)
 		b.cluster.Ask(b.filters, &messages.EditConfigResult{Request: b.edits().Request, Failure: failure})
 		require.EqualExportedValues(t, failure, b.answered(8).Failure)
 		b.queue.Quiet()

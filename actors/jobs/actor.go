@@ -297,7 +297,7 @@ func (j *jobs) forwardOrReturn(ctx actor.Context, order *messages.OrderJob) {
 }
 
 func notRunning(id int64) *messages.Failure {
-	return &messages.Failure{Class: "JobLost", Text: fmt.Sprintf("Job %d is not running here", id)}
+	return messages.JobLostFailure(fmt.Sprintf("Job %d is not running here", id))
 }
 
 func (j *jobs) sendToJobActors(ctx actor.Context, m any) {

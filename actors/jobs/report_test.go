@@ -68,7 +68,7 @@ func TestWhoIsHeard(t *testing.T) {
 				if c.heard {
 					require.Nil(t, failure)
 				} else {
-					require.Equal(t, "JobLost", failure.Class)
+					require.Equal(t, messages.ClassJobLost, failure.Class)
 					require.Equal(t, "Job 1 is not running here", failure.Text)
 				}
 			})
@@ -129,7 +129,7 @@ func TestAnOpcodeOfAJobThatHasEndedDoesNotBegin(t *testing.T) {
 		b.report(running(1))
 		b.client.Ask(b.jobs, &messages.BeginOp{Request: 5, Id: 1, Livelock: lockOf(1), Op: 1})
 		b.readJob(canceled(1))
-		require.Equal(t, "JobLost", kittest.Expect[*messages.BeginOpResult](b.client).Failure.Class)
+		require.Equal(t, messages.ClassJobLost, kittest.Expect[*messages.BeginOpResult](b.client).Failure.Class)
 		b.scheduler.Quiet()
 	})
 }

@@ -240,4 +240,4 @@ func (b *bench) run(id int64) {
 	b.calls()
 }
 
-var noDisk = &messages.Failure{Class: "GenericError", Text: "no space left on device"}
+var noDisk = messages.GenericFailure("no space left on device")

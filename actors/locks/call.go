@@ -35,7 +35,7 @@ func (c *clientCall) answer(ctx actor.Context, value any, f *messages.Failure) {
 }
 
 func genericError(text string) *messages.Failure {
-	return &messages.Failure{Class: "GenericError", Text: text}
+	return messages.GenericFailure(text)
 }
 
 // call answers a call, at once or when what it has changed is written.

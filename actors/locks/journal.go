@@ -121,7 +121,7 @@ func (l *locks) written(ctx actor.Context, done *messages.ChangeFilesResult) {
 
 // cannotWrite is a LockError: job processes ask again, for it will pass.
 func cannotWrite(f *messages.Failure) *messages.Failure {
-	return &messages.Failure{Class: "LockError", Text: "The state of the locks cannot be written, so nothing was changed: " + f.Text}
+	return messages.LockFailure("The state of the locks cannot be written, so nothing was changed: " + f.Text)
 }
 
 // fail refuses all calls until the files have been read and written.

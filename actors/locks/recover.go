@@ -29,7 +29,7 @@ func (l *locks) recover(ctx actor.Context) {
 }
 
 func cannotRead(f *messages.Failure) *messages.Failure {
-	return &messages.Failure{Class: "LockError", Text: "The state of the locks cannot be read: " + f.Text}
+	return messages.LockFailure("The state of the locks cannot be read: " + f.Text)
 }
 
 func (l *locks) restore(ctx actor.Context, data, journal *messages.ReadFileResult) {

@@ -259,9 +259,9 @@ func (c *caller) failure() string {
 // classOf: what passes by itself is told from what is wrong with a call.
 func classOf(text string) string {
 	if strings.HasPrefix(text, "The state of the locks cannot be ") {
-		return "LockError"
+		return messages.ClassLock
 	}
-	return "GenericError"
+	return messages.ClassGeneric
 }
 
 // gets takes locks that are free.

@@ -156,8 +156,8 @@ func (c *connection) timedOut(ctx actor.Context, m *conversationTimeout) {
 	case c.wait != nil:
 		c.endWait(ctx)
 	default:
-		c.fail(ctx, &messages.Failure{Class: "GenericError", Text: "The daemon is too busy to answer " + c.method + "; " +
-			"for a submission, look at the list of jobs before you send it again"})
+		c.fail(ctx, messages.GenericFailure("The daemon is too busy to answer "+c.method+"; "+
+			"for a submission, look at the list of jobs before you send it again"))
 	}
 }
 
@@ -176,8 +176,8 @@ func (c *connection) queueStarted(ctx actor.Context) {
 
 func (c *connection) submissionLost(ctx actor.Context, m *messages.CheckSubmissionResult) {
 	if c.onAnswer != nil && m.Request == c.request {
-		c.fail(ctx, &messages.Failure{Class: "GenericError", Text: "The queue has restarted while it had your " + c.method +
-			" in hand: look at the list of jobs before you send it again"})
+		c.fail(ctx, messages.GenericFailure("The queue has restarted while it had your "+c.method+
+			" in hand: look at the list of jobs before you send it again"))
 	}
 }
 
@@ -218,7 +218,7 @@ func (c *connection) succeed(ctx actor.Context, result any) {
 	frame, err := wire.EncodeResult(result)
 	if err != nil {
 		c.config.Env.Log().WithFields(logrus.Fields{"op": c.method, "err": err}).Error("an answer cannot be encoded")
-		c.fail(ctx, &messages.Failure{Class: "ProgrammerError", Text: "the answer cannot be encoded: " + err.Error()})
+		c.fail(ctx, messages.ProgrammerFailure("the answer cannot be encoded: "+err.Error()))
 		return
 	}
 	c.answer(ctx, frame)

@@ -146,7 +146,7 @@ func TestAFilterThatIsAskedForTwice(t *testing.T) {
 }
 
 func TestFiltersThatAreRefused(t *testing.T) {
-	bad := &messages.Failure{Class: "GenericError", Text: "predicates: want a list"}
+	bad := messages.GenericFailure("predicates: want a list")
 	withCore(t, func(t *testing.T, c *core) {
 		c.call("ReplaceFilter", `["x", 3, [], "PAUSE", []]`)
 		c.tell(&messages.ChangeFilterResult{Request: asked[*messages.ChangeFilter](c.client, c.filters).Request, Failure: bad})
@@ -313,7 +313,7 @@ func TestASettingThatCannotBeWritten(t *testing.T) {
 		m := asked[*messages.EditConfig](c.client, c.cluster)
 		c.coreRestarts()
 		require.EqualExportedValues(t, m, asked[*messages.EditConfig](c.client, c.cluster))
-		c.edited(m, &messages.Failure{Class: "GenericError", Text: "EIO"})
+		c.edited(m, messages.GenericFailure("EIO"))
 		_, text := c.failed()
 		require.Equal(t, "EIO", text)
 		c.cluster.Quiet()
@@ -356,7 +356,7 @@ func TestLocksThatCannotBeTold(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		c.call("LockstepLocks", `[]`)
 		m := asked[*locks.Call](c.client, c.locks)
-		c.tell(&locks.CallResult{Request: m.Request, Failure: &messages.Failure{Class: "GenericError", Text: "EIO"}})
+		c.tell(&locks.CallResult{Request: m.Request, Failure: messages.GenericFailure("EIO")})
 		_, text := c.failed()
 		require.Equal(t, "EIO", text)
 	})
@@ -368,7 +368,7 @@ func TestAnswersToBeginOpcode(t *testing.T) {
 		want   string
 	}{
 		"permitted":              {&messages.BeginOpResult{}, `{"success":true,"result":null}`},
-		"the process is another": {&messages.BeginOpResult{Failure: &messages.Failure{Class: "JobLost", Text: "x"}}, `{"success":false,"result":["JobLost",["x"]]}`},
+		"the process is another": {&messages.BeginOpResult{Failure: messages.JobLostFailure("x")}, `{"success":false,"result":["JobLost",["x"]]}`},
 		"never, and it fails":    {&messages.BeginOpResult{Denied: true, Text: "job 1 failed"}, `{"success":true,"result":{"canceled":false,"text":"job 1 failed"}}`},
 		"never, it is canceled":  {&messages.BeginOpResult{Denied: true, Canceled: true, Text: "job 1 was canceled"}, `{"success":true,"result":{"canceled":true,"text":"job 1 was canceled"}}`},
 	} {

@@ -26,7 +26,7 @@ func TestReportJob(t *testing.T) {
 func TestBeginOpcode(t *testing.T) {
 	for want, failure := range map[string]*messages.Failure{
 		`{"success":true,"result":null}`:                      nil,
-		`{"success":false,"result":["JobLost",["not here"]]}`: {Class: "JobLost", Text: "not here"},
+		`{"success":false,"result":["JobLost",["not here"]]}`: messages.JobLostFailure("not here"),
 	} {
 		onBench(t, func(t *testing.T, b *bench, c *client) {
 			c.call("LockstepBeginOpcode", `[7, "/lock", 1]`)

@@ -60,7 +60,7 @@ var methods = map[string]method{
 }
 
 func (c *connection) pickupJob(ctx actor.Context, _ []json.RawMessage) error {
-	c.fail(ctx, &messages.Failure{Class: "GenericError", Text: "Luxi call 'PickupJob' is for internal use only"})
+	c.fail(ctx, messages.GenericFailure("Luxi call 'PickupJob' is for internal use only"))
 	return nil
 }
 

@@ -41,8 +41,7 @@ func NodesOf(n *messages.GetNodesResult) answer.Nodes {
 // askNodes asks who knows the nodes; a daemon that is alone has nobody to ask.
 func (c *connection) askNodes(ctx actor.Context, question func(request uint64) any, answers func(actor.Context, any)) {
 	if c.config.Nodes == nil {
-		c.fail(ctx, &messages.Failure{Class: "OpPrereqError", Code: "wrong_state",
-			Text: "This daemon belongs to no cluster; see lockstep node --help for how to make one"})
+		c.fail(ctx, messages.PrereqFailure(messages.WrongState, "This daemon belongs to no cluster; see lockstep node --help for how to make one"))
 		return
 	}
 	c.ask(ctx, repeatable, func(ctx actor.Context, request uint64) { ctx.Request(c.config.Nodes, question(request)) }, answers)

@@ -54,7 +54,7 @@ func (c *connection) refuseKind(ctx actor.Context, method, kind string) error {
 	if !query.OpcodeOnly(kind) {
 		return fmt.Errorf("%s: argument 1: %w", method, &query.UnknownKind{Kind: kind})
 	}
-	c.fail(ctx, &messages.Failure{Class: "GenericError", Text: fmt.Sprintf("%s %q: only an opcode can ask for that", method, kind)})
+	c.fail(ctx, messages.GenericFailure(fmt.Sprintf("%s %q: only an opcode can ask for that", method, kind)))
 	return nil
 }
 
@@ -86,11 +86,11 @@ func queryFailure(err error) *messages.Failure {
 	var missing *config.NoSuchObject
 	switch {
 	case errors.As(err, &unknown):
-		return &messages.Failure{Class: "OpPrereqError", Text: err.Error(), Code: "wrong_input"}
+		return messages.PrereqFailure(messages.WrongInput, err.Error())
 	case errors.As(err, &field), errors.As(err, &tooMuch):
-		return &messages.Failure{Class: "ParameterError", Text: err.Error()}
+		return messages.ParameterFailure(err.Error())
 	case errors.As(err, &missing):
-		return &messages.Failure{Class: "OpPrereqError", Text: err.Error(), Code: "unknown_entity"}
+		return messages.PrereqFailure(messages.UnknownEntity, err.Error())
 	}
 	return messages.Generic(err)
 }

@@ -67,7 +67,7 @@ func TestJobsThatCannotBeRead(t *testing.T) {
 		delete(w.files, "queue/job-1")
 		require.JSONEq(t, `[[[0,1],[3,null]],[[0,2],[0,["running"]]],[[0,3],[0,["queued"]]]]`, c.cells(`["job", ["id", "opstatus"], null]`))
 		require.JSONEq(t, `[[[0,4],[3,null]]]`, c.cells(`["job", ["id", "status"], ["==", "id", 4]]`))
-		w.failure = &messages.Failure{Class: "GenericError", Text: "no disk"}
+		w.failure = messages.GenericFailure("no disk")
 		require.JSONEq(t, `[[[0,10005],[3,null]]]`, c.cells(`["job", ["id", "status"], ["==", "id", 10005]]`))
 	})
 }

@@ -278,7 +278,7 @@ func TestTheWatcherIsPaused(t *testing.T) {
 		w.files["watcher.pause"] = "garbage"
 		c.call("QueryConfigValues", `[["watcher_pause"]]`)
 		require.Contains(t, c.answer(), `["GenericError",["watcher.pause: `)
-		w.failure = &messages.Failure{Class: "GenericError", Text: "no disk"}
+		w.failure = messages.GenericFailure("no disk")
 		for _, call := range [][2]string{{"SetWatcherPause", `[5]`}, {"QueryConfigValues", `[["watcher_pause"]]`}, {"SetWatcherPause", `[null]`}} {
 			c.call(call[0], call[1])
 			require.JSONEq(t, `{"success":false,"result":["GenericError",["no disk"]]}`, c.answer())

@@ -18,7 +18,7 @@ func (c *connection) queryClusterInfo(ctx actor.Context, args []json.RawMessage)
 	c.askConfig(ctx, func(ctx actor.Context, content, _ []byte) {
 		info, err := config.Info(content)
 		if err != nil {
-			c.fail(ctx, &messages.Failure{Class: "ConfigurationError", Text: err.Error()})
+			c.fail(ctx, messages.ConfigurationFailure(err.Error()))
 			return
 		}
 		c.succeed(ctx, info)
@@ -64,7 +64,7 @@ func (c *connection) queryConfigValues(ctx actor.Context, args []json.RawMessage
 	c.askConfig(ctx, func(ctx actor.Context, content, _ []byte) {
 		info, err := config.Info(content)
 		if err != nil {
-			c.fail(ctx, &messages.Failure{Class: "ConfigurationError", Text: err.Error()})
+			c.fail(ctx, messages.ConfigurationFailure(err.Error()))
 			return
 		}
 		values["cluster_name"], values["master_node"] = info["name"], info["master"]

@@ -50,7 +50,7 @@ func (c *connection) queryExports(ctx actor.Context, args []json.RawMessage) err
 
 func (c *connection) queryObjects(ctx actor.Context, of *query.Collection, asked, fields []string, lock bool) {
 	if lock {
-		c.fail(ctx, &messages.Failure{Class: "OpPrereqError", Text: "Sync queries are not allowed", Code: "wrong_input"})
+		c.fail(ctx, messages.PrereqFailure(messages.WrongInput, "Sync queries are not allowed"))
 		return
 	}
 	q, err := of.NewClassicQuery(fields)
@@ -82,7 +82,7 @@ func (c *connection) withDocument(ctx actor.Context, answer func(actor.Context, 
 	c.askConfig(ctx, func(ctx actor.Context, content, _ []byte) {
 		d, err := config.DecodeDocument(content)
 		if err != nil {
-			c.fail(ctx, &messages.Failure{Class: "ConfigurationError", Text: err.Error()})
+			c.fail(ctx, messages.ConfigurationFailure(err.Error()))
 			return
 		}
 		answer(ctx, d)

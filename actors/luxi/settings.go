@@ -27,7 +27,7 @@ func (c *connection) withCluster(ctx actor.Context, answer func(actor.Context, c
 	c.askConfig(ctx, func(ctx actor.Context, content, _ []byte) {
 		cluster, err := config.Decode(content)
 		if err != nil {
-			c.fail(ctx, &messages.Failure{Class: "ConfigurationError", Text: err.Error()})
+			c.fail(ctx, messages.ConfigurationFailure(err.Error()))
 			return
 		}
 		answer(ctx, cluster)
@@ -50,7 +50,7 @@ func (c *connection) answerSettings(ctx actor.Context) {
 	c.askConfig(ctx, func(ctx actor.Context, content, settings []byte) {
 		cluster, err := config.Decode(content)
 		if err != nil {
-			c.fail(ctx, &messages.Failure{Class: "ConfigurationError", Text: err.Error()})
+			c.fail(ctx, messages.ConfigurationFailure(err.Error()))
 			return
 		}
 		own, err := config.DecodeSettings(settings)
@@ -85,7 +85,7 @@ func (c *connection) lockstepSetSettings(ctx actor.Context, args []json.RawMessa
 	}
 	c.askConfig(ctx, func(ctx actor.Context, content, settings []byte) {
 		if err := checkSettings(content, settings, own, cluster); err != nil {
-			c.fail(ctx, &messages.Failure{Class: "OpPrereqError", Text: err.Error(), Code: "wrong_input"})
+			c.fail(ctx, messages.PrereqFailure(messages.WrongInput, err.Error()))
 			return
 		}
 		c.edit(ctx, &messages.EditConfig{Settings: own}, func(ctx actor.Context) {

@@ -61,8 +61,7 @@ func TestASubmissionThatIsRefused(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.call("SubmitJob", `[[`+delay+`]]`)
 		m := asked[*messages.SubmitJobs](c, b.queue)
-		c.tell(&messages.SubmitJobsResult{Request: m.Request, Failure: &messages.Failure{
-			Class: "OpPrereqError", Text: "no", Code: "wrong_input"}})
+		c.tell(&messages.SubmitJobsResult{Request: m.Request, Failure: messages.PrereqFailure(messages.WrongInput, "no")})
 		require.JSONEq(t, `{"success":false,"result":["OpPrereqError",["no","wrong_input"]]}`, c.answer())
 		require.False(t, c.closed())
 	})

@@ -131,7 +131,7 @@ func (c *connection) answerNoChange(ctx actor.Context) {
 
 func (c *connection) jobLost(ctx actor.Context) {
 	ctx.Request(c.config.Queue, &messages.UnsubscribeJob{Id: int64(c.wait.id)})
-	c.fail(ctx, &messages.Failure{Class: "JobLost", Text: "Can't load job file"})
+	c.fail(ctx, messages.JobLostFailure("Can't load job file"))
 }
 
 // sameJSON compares values with what a client sent, as JSON: 1 and 1.0 are the

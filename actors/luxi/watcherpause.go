@@ -32,7 +32,7 @@ func (c *connection) setWatcherPause(ctx actor.Context, args []json.RawMessage) 
 		return nil
 	}
 	if math.Abs(seconds) > 1<<53 {
-		c.fail(ctx, &messages.Failure{Class: "ParameterError", Text: "The watcher cannot be paused until " + string(until)})
+		c.fail(ctx, messages.ParameterFailure("The watcher cannot be paused until "+string(until)))
 		return nil
 	}
 	content := append(strconv.AppendInt(nil, int64(seconds), 10), '\n')

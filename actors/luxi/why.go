@@ -52,7 +52,7 @@ func (c *connection) whyArchived(ctx actor.Context, id int64) {
 		}
 		j, err := job.Decode(m.Content)
 		if m.Failure != nil || m.Missing || err != nil {
-			c.fail(ctx, &messages.Failure{Class: "JobLost", Text: fmt.Sprintf("Job %d not found in queue, nor in the archive", id)})
+			c.fail(ctx, messages.JobLostFailure(fmt.Sprintf("Job %d not found in queue, nor in the archive", id)))
 			return
 		}
 		info := query.NewJobInfo(j, summaryOf, nil)

@@ -65,7 +65,7 @@ func TestADependencyThatReachesBeyondTheFirstJob(t *testing.T) {
 		b.filesDone(b.storeAsked())
 		failed := b.submitted(2)
 		require.Empty(t, failed.Ids)
-		require.Equal(t, "OpPrereqError", failed.Failure.Class)
+		require.Equal(t, messages.ClassPrereq, failed.Failure.Class)
 		require.Equal(t, "wrong_input", failed.Failure.Code)
 		require.Contains(t, failed.Failure.Text, "a dependency reaches back beyond the first job: 5 before job 4")
 		require.Equal(t, []int64{6}, b.submitted(3).Ids)
@@ -205,7 +205,7 @@ func TestAnArchivedJobThatCannotBeReadIsReadAgain(t *testing.T) {
 	onReady(t, []*job.Job{newJob(20)}, func(t *testing.T, b *bench) {
 		b.outcome(12)
 		for range 3 {
-			b.fileRead(b.storeAsked(), &messages.ReadFileResult{Failure: &messages.Failure{Class: "GenericError", Text: "EIO"}})
+			b.fileRead(b.storeAsked(), &messages.ReadFileResult{Failure: messages.GenericFailure("EIO")})
 			b.scheduler.Quiet()
 			b.store.Quiet()
 			b.Advance(time.Second)

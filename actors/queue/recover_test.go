@@ -114,7 +114,7 @@ func TestAJobFileThatCannotBeReadIsReadAgain(t *testing.T) {
 }
 
 func TestASetAsideIsReported(t *testing.T) {
-	for _, f := range []*messages.Failure{nil, {Class: "GenericError", Text: "EIO"}} {
+	for _, f := range []*messages.Failure{nil, messages.GenericFailure("EIO")} {
 		onBench(t, func(t *testing.T, b *bench) {
 			b.recover(&messages.ScanQueueResult{Serial: []byte("1\n"), Jobs: []*messages.ScannedJob{{Id: 1}}})
 			b.storeAnswers(b.storeAsked(), &messages.AccessStoreResult{What: &messages.AccessStoreResult_Quarantine{
@@ -202,7 +202,7 @@ func TestTheDiskIsReadAfterTheHandsAreKnown(t *testing.T) {
 
 func TestRecoveryThatCannotGoOnIsTriedAgain(t *testing.T) {
 	for name, scan := range map[string]*messages.ScanQueueResult{
-		"unreadable directory": {Failure: &messages.Failure{Class: "GenericError", Text: "EIO"}},
+		"unreadable directory": {Failure: messages.GenericFailure("EIO")},
 		"missing serial":       {},
 		"strange serial":       {Serial: []byte("seven\n")},
 		"negative serial":      {Serial: []byte("-1\n")},

@@ -189,7 +189,7 @@ func (b *bench) filesDone(r *messages.AccessStore, failed ...string) {
 	done := &messages.ChangeFilesResult{}
 	for _, path := range failed {
 		done.Failures = append(done.Failures, &messages.FileFailure{Path: path,
-			Failure: &messages.Failure{Class: "GenericError", Text: "no " + path}})
+			Failure: messages.GenericFailure("no " + path)})
 	}
 	b.storeAnswers(r, &messages.AccessStoreResult{What: &messages.AccessStoreResult_Files{Files: done}})
 }

@@ -64,13 +64,13 @@ func (q *queue) checkSubmission(ctx actor.Context, sender *actor.PID, m *message
 func (q *queue) refusal(m *messages.SubmitJobs) *messages.Failure {
 	switch {
 	case q.draining != nil:
-		return &messages.Failure{Class: "GenericError", Text: "The daemon is stopping; submit again when it is back"}
+		return messages.GenericFailure("The daemon is stopping; submit again when it is back")
 	case q.drained && !m.IgnoreDrain:
-		return &messages.Failure{Class: "JobQueueDrainError", Text: "Job queue is drained, refusing job"}
+		return messages.DrainedFailure("Job queue is drained, refusing job")
 	}
 	if most := q.config.Limits.Unfinished; most > 0 && q.unfinished+len(m.Jobs) > most {
-		return &messages.Failure{Class: "JobQueueFull", Text: fmt.Sprintf(
-			"The queue holds %d jobs that have not ended, and may hold %d: submit again when some have", q.unfinished, most)}
+		return messages.QueueFullFailure(fmt.Sprintf(
+			"The queue holds %d jobs that have not ended, and may hold %d: submit again when some have", q.unfinished, most))
 	}
 	for i, draft := range m.Jobs {
 		if f := q.refusalOfJob(draft); f != nil {
@@ -101,7 +101,7 @@ func (q *queue) refusalOfJob(draft *messages.JobDraft) *messages.Failure {
 }
 
 func wrongInput(text string) *messages.Failure {
-	return &messages.Failure{Class: "OpPrereqError", Text: text, Code: "wrong_input"}
+	return messages.PrereqFailure(messages.WrongInput, text)
 }
 
 // commitNext commits everything that has come in, together: parallel syncs of

@@ -237,7 +237,7 @@ func TestRefusals(t *testing.T) {
 		m       *messages.SubmitJobs
 		class   string
 	}{
-		"a job without opcodes": {false, empty, "OpPrereqError"},
+		"a job without opcodes": {false, empty, messages.ClassPrereq},
 		"a drained queue":       {true, full, "JobQueueDrainError"},
 	} {
 		t.Run(name, func(t *testing.T) {

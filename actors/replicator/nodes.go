@@ -79,13 +79,13 @@ func (r *replicator) refusal(m *messages.ChangeNodes) *messages.Failure {
 	known := m.What == messages.ChangeNodes_REMOVE || m.What == messages.ChangeNodes_TRANSFER
 	switch {
 	case known && at < 0:
-		return &messages.Failure{Class: "OpPrereqError", Code: "unknown_entity", Text: fmt.Sprintf("There is no node %s", m.Name)}
+		return messages.PrereqFailure(messages.UnknownEntity, fmt.Sprintf("There is no node %s", m.Name))
 	case m.What == messages.ChangeNodes_TRANSFER && !r.members[at].Voter:
-		return &messages.Failure{Class: "OpPrereqError", Code: "wrong_state", Text: fmt.Sprintf("Node %s is a copy without a vote, and cannot be the master", m.Name)}
+		return messages.PrereqFailure(messages.WrongState, fmt.Sprintf("Node %s is a copy without a vote, and cannot be the master", m.Name))
 	case m.What == messages.ChangeNodes_REMOVE && r.members[at].Voter && replication.Voters(r.members) == 1:
-		return &messages.Failure{Class: "OpPrereqError", Code: "wrong_state", Text: fmt.Sprintf("Node %s is the only one with a vote: there would be no cluster without it", m.Name)}
+		return messages.PrereqFailure(messages.WrongState, fmt.Sprintf("Node %s is the only one with a vote: there would be no cluster without it", m.Name))
 	case m.What == messages.ChangeNodes_REMOVE && m.Name == r.config.Name:
-		return &messages.Failure{Class: "OpPrereqError", Code: "wrong_state", Text: fmt.Sprintf("Node %s is the master: promote another one first", m.Name)}
+		return messages.PrereqFailure(messages.WrongState, fmt.Sprintf("Node %s is the master: promote another one first", m.Name))
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func (r *replicator) notMaster() *messages.Failure {
 	if r.leader != "" {
 		text = fmt.Sprintf("Node %s is not the master; %s is", r.config.Name, r.leader)
 	}
-	return &messages.Failure{Class: "NotMaster", Text: text}
+	return messages.NotMasterFailure(text)
 }
 
 func (r *replicator) changed(ctx actor.Context, m *messages.LogChangeResult) {
@@ -122,8 +122,8 @@ func (r *replicator) admit(ctx actor.Context, m *messages.AdmitNode) {
 	next := replication.NextChange(r.members, w, r.applied, r.voteCandidates(w))
 	at := slices.IndexFunc(r.members, func(x *messages.Member) bool { return x.Name == m.Name })
 	if at < 0 && !m.Fresh {
-		answer.Failure = &messages.Failure{Class: "OpPrereqError", Code: "wrong_state", Text: fmt.Sprintf(
-			"Node %s was removed from the cluster. To take it back, stop its daemon, move its raft directory aside, and add it anew", m.Name)}
+		answer.Failure = messages.PrereqFailure(messages.WrongState, fmt.Sprintf(
+			"Node %s was removed from the cluster. To take it back, stop its daemon, move its raft directory aside, and add it anew", m.Name))
 	}
 	if removed := next.GetWhat() == messages.ChangeNodes_REMOVE; at >= 0 && !removed {
 		answer.Member, answer.Voter = true, r.members[at].Voter

@@ -252,7 +252,7 @@ func TestWhatCertainlyFailedIsOfferedAgain(t *testing.T) {
 	})
 }
 
-var noMajority = &messages.Failure{Class: "GenericError", Text: "no majority"}
+var noMajority = messages.GenericFailure("no majority")
 
 func TestOfWhatNobodyKnowsTheOutcomeNothingIsSaid(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {

@@ -214,7 +214,7 @@ func (s *scheduler) jobReleased(ctx actor.Context, m *messages.JobReleased) {
 	}
 	id := job.ID(m.Id)
 	if j := s.jobs[id]; j != nil {
-		s.answerBegin(ctx, j, &messages.BeginOpResult{Failure: &messages.Failure{Class: "JobLost", Text: "The job is over"}})
+		s.answerBegin(ctx, j, &messages.BeginOpResult{Failure: messages.JobLostFailure("The job is over")})
 		delete(s.jobs, id)
 	}
 	s.setPause(ctx, id, false)

@@ -25,7 +25,7 @@ func TestAJobThatIsNotKnownMayNot(t *testing.T) {
 		b.begin(7, 1, 1)
 		a := kittest.Expect[*messages.BeginOpResult](b.process)
 		require.Equal(t, uint64(7), a.Request)
-		require.Equal(t, "JobLost", a.Failure.Class)
+		require.Equal(t, messages.ClassJobLost, a.Failure.Class)
 	})
 }
 
@@ -38,7 +38,7 @@ func TestWhoAsksBeforeThePopulationIsKnownWaits(t *testing.T) {
 		answers := told[*messages.BeginOpResult](b, b.process)
 		require.Len(t, answers, 2)
 		require.Nil(t, answers[0].Failure)
-		require.Equal(t, "JobLost", answers[1].Failure.Class)
+		require.Equal(t, messages.ClassJobLost, answers[1].Failure.Class)
 	})
 }
 
@@ -64,7 +64,7 @@ func TestAJobThatLeavesWhileItWaits(t *testing.T) {
 		b.ended(2, job.Canceled)
 		a := kittest.Expect[*messages.BeginOpResult](b.process)
 		require.Equal(t, uint64(7), a.Request)
-		require.Equal(t, "JobLost", a.Failure.Class)
+		require.Equal(t, messages.ClassJobLost, a.Failure.Class)
 		b.ended(1, job.Success)
 		b.process.Quiet()
 		b.heard()

@@ -214,8 +214,7 @@ func (s *scheduler) beginOp(ctx actor.Context, m *messages.BeginOp, sender *acto
 	}
 	j := s.jobs[job.ID(m.Id)]
 	if j == nil {
-		ctx.Send(sender, &messages.BeginOpResult{Request: m.Request, Failure: &messages.Failure{Class: "JobLost",
-			Text: "The scheduler does not know the job"}})
+		ctx.Send(sender, &messages.BeginOpResult{Request: m.Request, Failure: messages.JobLostFailure("The scheduler does not know the job")})
 		return
 	}
 	moved := j.op != int(m.Op)

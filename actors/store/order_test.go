@@ -101,7 +101,7 @@ func TestRead(t *testing.T) {
 		b.request(3, &messages.ReadFile{Op: "test", Path: "queue/serial"})
 		read := b.answer(3).GetRead()
 		require.False(t, read.Missing)
-		require.Equal(t, "GenericError", read.Failure.Class)
+		require.Equal(t, messages.ClassGeneric, read.Failure.Class)
 		require.Contains(t, read.Failure.Text, "test: read queue/serial")
 	})
 }

@@ -136,7 +136,7 @@ func (c *connection) succeed(ctx actor.Context, result any) {
 	frame, err := wire.EncodeResult(result)
 	if err != nil {
 		c.config.Env.Log().WithField("err", err).Error("an answer cannot be encoded")
-		c.fail(ctx, &messages.Failure{Class: "ProgrammerError", Text: "the answer cannot be encoded: " + err.Error()})
+		c.fail(ctx, messages.ProgrammerFailure("the answer cannot be encoded: "+err.Error()))
 		return
 	}
 	c.answer(ctx, frame)
@@ -154,5 +154,5 @@ func (c *connection) refuse(ctx actor.Context, err error) {
 }
 
 func genericError(text string) *messages.Failure {
-	return &messages.Failure{Class: "GenericError", Text: text}
+	return messages.GenericFailure(text)
 }

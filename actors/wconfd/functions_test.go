@@ -255,7 +255,7 @@ func TestWriteConfigNeedsTheLock(t *testing.T) {
 // is kept.
 func TestWriteConfigAndUnlock(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		for _, failure := range []*messages.Failure{{Class: "ConfigurationError", Text: "no master"}, nil} {
+		for _, failure := range []*messages.Failure{messages.ConfigurationFailure("no master"), nil} {
 			c.call("writeConfigAndUnlock", `[`+me+`, `+fresh(t)+`]`)
 			c.locksAnswer(c.locksAsked("listLocks", `[`+me+`]`), exclusive)
 			m := asked[*messages.WriteConfig](c, b.cluster)

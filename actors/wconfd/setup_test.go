@@ -259,7 +259,7 @@ func (c *client) locksAnswer(request uint64, result string) {
 
 func (c *client) locksFail(request uint64, text string) {
 	c.Helper()
-	c.tell(&locks.CallResult{Request: request, Failure: &messages.Failure{Class: "GenericError", Text: text}})
+	c.tell(&locks.CallResult{Request: request, Failure: messages.GenericFailure(text)})
 }
 
 func (c *client) configAnswer(content string) {

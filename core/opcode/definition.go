@@ -88,18 +88,6 @@ func (c *Catalogue) With(definitions []Definition) (*Catalogue, error) {
 	return more, nil
 }
 
-// EncodeDefinitions is the form of definitions in messages between actors. DecodeCatalogue reads it.
-func EncodeDefinitions(definitions []Definition) ([]byte, error) { return json.Marshal(definitions) }
-
-// DecodeCatalogue is the catalogue with these definitions.
-func DecodeCatalogue(encoded []byte) (*Catalogue, error) {
-	var definitions []Definition
-	if err := json.Unmarshal(encoded, &definitions); err != nil {
-		return nil, err
-	}
-	return Builtin().With(definitions)
-}
-
 // definitionCompiler makes an opcode of a definition and collects its mistakes.
 type definitionCompiler struct {
 	definition *Definition

@@ -185,5 +185,5 @@ func (p *proposals) refuse(number uint64, unknown bool, text string) {
 }
 
 func failure(text string) *messages.Failure {
-	return &messages.Failure{Class: "GenericError", Text: text}
+	return messages.GenericFailure(text)
 }

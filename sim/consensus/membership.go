@@ -78,7 +78,7 @@ func (n *Active) answer(w membershipChange, failure string) {
 }
 
 func logFailure(text string) *messages.Failure {
-	return &messages.Failure{Class: "GenericError", Text: text}
+	return messages.GenericFailure(text)
 }
 
 // changeDone ends the current change.
