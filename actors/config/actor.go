@@ -142,17 +142,17 @@ func (c *configActor) ready(message any, sender *actor.PID) bool {
 func (c *configActor) read(ctx actor.Context) {
 	c.store.Read(ctx, "config", paths.ConfigPath, func(ctx actor.Context, m *messages.ReadFileResult) {
 		if err := readError(m); err != nil {
-			c.retryReadLater(ctx, paths.ConfigPath+" cannot be used", err)
+			c.retryReadLater(ctx, paths.ConfigPath, err)
 			return
 		}
 		c.readSettings(ctx, m.Content)
 	})
 }
 
-func (c *configActor) retryReadLater(ctx actor.Context, what string, err error) {
+func (c *configActor) retryReadLater(ctx actor.Context, path string, err error) {
 	delay := kit.Backoff(c.tries)
 	c.tries++
-	c.config.Env.Log().WithFields(logrus.Fields{"err": err, "again": delay}).Error(what)
+	c.config.Env.Log().WithFields(logrus.Fields{"path": path, "err": err, "delay": delay}).Error("configuration file cannot be used; reading it again")
 	kit.SendAfter(c.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &retryRead{c.incarnation})
 }
 
@@ -162,11 +162,11 @@ func (c *configActor) retryReadLater(ctx actor.Context, what string, err error) 
 func (c *configActor) readSettings(ctx actor.Context, content []byte) {
 	c.store.Read(ctx, "settings", paths.SettingsPath, func(ctx actor.Context, m *messages.ReadFileResult) {
 		if m.Failure != nil {
-			c.retryReadLater(ctx, paths.SettingsPath+" cannot be read", m.Failure)
+			c.retryReadLater(ctx, paths.SettingsPath, m.Failure)
 			return
 		}
 		if _, err := config.DecodeSettings(m.Content); err != nil {
-			c.config.Env.Log().WithField("err", err).Error(paths.SettingsPath + " cannot be used; the defaults are in force")
+			c.config.Env.Log().WithFields(logrus.Fields{"path": paths.SettingsPath, "err": err}).Error("settings cannot be used; the defaults are in force")
 		} else {
 			c.settings = m.Content
 		}
@@ -181,12 +181,16 @@ func (c *configActor) readSettings(ctx actor.Context, content []byte) {
 func (c *configActor) rereadConfig(ctx actor.Context, done func(actor.Context)) {
 	c.store.Read(ctx, "config", paths.ConfigPath, func(ctx actor.Context, m *messages.ReadFileResult) {
 		if err := readError(m); err != nil {
-			c.config.Env.Log().WithField("err", err).Error("what a failed write has left of " + paths.ConfigPath + " is not known")
+			c.logUnknownContent(paths.ConfigPath, err)
 		} else {
 			c.publish(ctx, m.Content)
 		}
 		done(ctx)
 	})
+}
+
+func (c *configActor) logUnknownContent(path string, err error) {
+	c.config.Env.Log().WithFields(logrus.Fields{"path": path, "err": err}).Error("file cannot be read after a failed write; the former content stays in force")
 }
 
 func readError(m *messages.ReadFileResult) error {
@@ -282,7 +286,7 @@ func (c *configActor) rereadSettings(ctx actor.Context, done func(actor.Context)
 			c.publish(ctx, c.content)
 		}
 		if err != nil {
-			c.config.Env.Log().WithField("err", err).Error("what a failed write has left of " + paths.SettingsPath + " is not known")
+			c.logUnknownContent(paths.SettingsPath, err)
 		}
 		done(ctx)
 	})

@@ -208,7 +208,7 @@ func TestAFileThatCannotBeUsed(t *testing.T) {
 		b.granted()
 		b.freed()
 		require.Nil(t, b.written(request))
-		require.Len(t, b.Logged(paths.ConfigPath+" cannot be used"), 3)
+		require.Len(t, b.Logged("configuration file cannot be used; reading it again"), 3)
 	})
 }
 

@@ -67,7 +67,7 @@ func TestAFailedWriteOfSettings(t *testing.T) {
 			b.freed()
 			require.Contains(t, b.written(request).GetText(), "the disk says no")
 			b.others.Quiet()
-			require.Len(t, b.Logged("what a failed write has left of "+paths.SettingsPath+" is not known"), 1)
+			require.Len(t, b.Logged("file cannot be read after a failed write; the former content stays in force"), 1)
 		})
 	}
 }
@@ -95,7 +95,7 @@ func TestSettingsThatCannotBeUsed(t *testing.T) {
 		kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 			b := newBench(t, e, map[string]string{paths.ConfigPath: fresh(t), paths.SettingsPath: content})
 			require.Empty(t, kittest.Expect[*messages.ConfigPublished](b.others).Settings)
-			require.Len(t, b.Logged(paths.SettingsPath+" cannot be used; the defaults are in force"), 1)
+			require.Len(t, b.Logged("settings cannot be used; the defaults are in force"), 1)
 			b.freed()
 			request := b.set("predictive", "false")
 			b.granted()

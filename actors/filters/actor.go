@@ -125,7 +125,7 @@ func (f *filters) configChanged(ctx actor.Context, m *messages.ConfigPublished) 
 	}
 	raw, err := config.FilterRules(m.Content)
 	if err != nil {
-		f.config.Env.Log().WithFields(logrus.Fields{"err": err}).Error("the filter rules cannot be read; the former ones are in force")
+		f.config.Env.Log().WithFields(logrus.Fields{"err": err}).Error("filter rules cannot be read; keeping the former ones")
 		return
 	}
 	f.configContent = m.Content
@@ -162,7 +162,7 @@ func (f *filters) compile(raw map[string]json.RawMessage) *filter.Set {
 }
 
 func (f *filters) logUnusableRule(uuid string, err error) {
-	f.config.Env.Log().WithFields(logrus.Fields{"rule": uuid, "err": err}).Error("a filter rule is not understood, and applies to no job")
+	f.config.Env.Log().WithFields(logrus.Fields{"rule": uuid, "err": err}).Error("filter rule cannot be compiled; it applies to no job")
 }
 
 // evaluate answers for new jobs at once. All jobs of a new queue are judged in passing.

@@ -121,7 +121,7 @@ func TestRulesThatAreNotUnderstood(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			onReady(t, map[string]string{uuidA: bad, uuidB: rule(uuidB, 1, `[]`, `"PAUSE"`)}, func(t *testing.T, b *bench) {
-				require.Len(t, b.Logged("a filter rule is not understood, and applies to no job"), 1)
+				require.Len(t, b.Logged("filter rule cannot be compiled; it applies to no job"), 1)
 				b.judge(1, 1)
 				b.judged(1, verdict(1, uuidB, filter.Pause, 0))
 			})
@@ -136,7 +136,7 @@ func TestAConfigurationWhoseRulesCannotBeRead(t *testing.T) {
 		}
 		b.judge(1, 1)
 		b.judged(1, verdict(1, uuidB, filter.Pause, 0))
-		require.Len(t, b.Logged("the filter rules cannot be read; the former ones are in force"), 2)
+		require.Len(t, b.Logged("filter rules cannot be read; keeping the former ones"), 2)
 	})
 }
 

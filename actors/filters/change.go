@@ -99,7 +99,7 @@ func (f *filters) written(ctx actor.Context, m *messages.EditConfigResult) {
 	if c := f.changes[m.Request]; c != nil {
 		delete(f.changes, m.Request)
 		if c.by != "" && m.Failure == nil {
-			f.config.Env.Log().WithFields(logrus.Fields{"rule": c.uuid, "deleted": c.rule.UUID == "", "by": c.by}).Info("a filter rule has changed")
+			f.config.Env.Log().WithFields(logrus.Fields{"rule": c.uuid, "deleted": c.rule.UUID == "", "by": c.by}).Info("filter rule changed")
 		}
 		answer := &messages.ChangeFilterResult{Request: c.request, Uuid: c.uuid, Failure: m.Failure}
 		if m.Failure == nil {

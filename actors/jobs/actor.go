@@ -1,13 +1,16 @@
-// Package jobs holds the actors of jobs that are active (have a process): the
-// jobs actor, and one job actor for each.
+// Package jobs has two kinds of actors: the jobs actor, and one job actor for each active
+// job.
 //
-// The jobs actor owns the list of active jobs and how many starts are in
-// flight. It may be asked to start and to adopt jobs; it tells the queue of each
-// job, once, that it has ended or must be queued again. A job actor owns one
-// process: its start handshake, its end, and the job file while no process may
-// write it. A job actor's crash touches that job alone: it is adopted anew, from
-// its file. A crash of the jobs actor touches no process that may act: the queue
-// is asked which jobs were active, and everything is adopted.
+// The jobs actor owns the list of active jobs and the number of starts in flight. It starts
+// jobs (StartJob), adopts jobs (AdoptJob) and passes client orders on (OrderJob). For each
+// job it sends the queue exactly one of JobEnded and JobReturned.
+//
+// A job actor owns one job process: its handshake, its end, and the job file while no
+// process may write that file.
+//
+// If a job actor crashes, only its job is affected: the jobs actor adopts the job from its
+// file. If the jobs actor crashes, confirmed processes go on: the queue sends AdoptJob for
+// each active job.
 package jobs
 
 import (
@@ -23,13 +26,13 @@ import (
 	"lockstep/messages"
 )
 
-// Config is what the jobs actors need. MaxStarts bounds the handshakes in
+// Config is what the jobs actors need. MaxStarts is the maximum number of handshakes in
 // flight.
 //
-// In a cluster (design.md 9) Leads says whether this node is the master for
-// certain, Replicator is told of what processes write, and nothing is started, nor
-// taken for dead, before Fence is over: jobs of a former master may not have ended.
-// Alone, all three are zero.
+// In a cluster (design.md 9), Leads reports whether this node is certainly the master, and
+// Replicator receives what processes write. Until Fence has passed, the actors start no
+// process and take none for dead, because jobs of a former master may still run. Without a
+// cluster all three are zero.
 type Config struct {
 	Env        *kit.Env
 	Store      *actor.PID
@@ -44,11 +47,12 @@ type Config struct {
 	Fence      time.Duration
 }
 
-// mayPermit: no process gets its permission from a node that may not be the master.
+// mayPermit reports whether this node may give processes their permission: only a node that
+// is certainly the master may.
 func (c Config) mayPermit() bool { return c.Leads == nil || c.Leads() }
 
-// Props makes the jobs actor. A crashed job actor is stopped, not restarted:
-// the jobs actor makes a new one, which starts from the disk.
+// Props makes the jobs actor. A job actor that crashes is stopped, not restarted: the jobs
+// actor spawns a new one, which reads the job's file.
 func Props(c Config) *actor.Props {
 	if c.RetryLimit == (RetryLimit{}) {
 		c.RetryLimit = DefaultRetryLimit()
@@ -62,71 +66,71 @@ func Props(c Config) *actor.Props {
 
 type jobs struct {
 	config              Config
-	attempt             uint64 // last number used; its upper half is the incarnation
-	lastOrder           uint64 // last number of an order; so is its upper half
+	attempt             uint64 // last number used; the upper 32 bits are the incarnation
+	lastOrder           uint64 // last number of an order; the upper 32 bits are the incarnation
 	active              map[int64]*activeJob
-	waiting             []*messages.StartJob // for a handshake to end
+	waiting             []*messages.StartJob // jobs without a process; the first one starts when a handshake ends
 	starting            int
-	startsPaused        bool         // processes cannot be started, for a while
-	lastStartError      string       // why the last start failed; "": it did not
-	failedStarts        failedStarts // jobs whose starts have failed
-	fenced              bool         // jobs of a former master may not have ended
-	adoptAfterFence     []int64      // to adopt when they have
-	consecutiveFailures int          // to start one, in a row
-	draining            *actor.PID   // who asked; nothing new is started any more
-	drainedSent         bool         // that nothing is in flight
+	startsPaused        bool         // no process is started before retryStarts
+	lastStartError      string       // why the last start failed; "" if it succeeded
+	failedStarts        failedStarts // jobs whose last start failed
+	fenced              bool         // jobs of a former master may still run
+	adoptAfterFence     []int64      // jobs to adopt after the fence
+	consecutiveFailures int          // starts that failed in a row
+	draining            *actor.PID   // sender of Drain; nil: not draining. No process is started while draining
+	drainedSent         bool         // DrainResult was sent
 	stopping            bool
 }
 
-// activeJob is one job of the list. pid is nil while it waits for its start; encoded is
-// the job as it was handed over.
+// activeJob is one entry of the list. pid is nil while the job waits for its start. encoded
+// is the job as the queue sent it.
 type activeJob struct {
 	pid      *actor.PID
 	encoded  []byte
 	attempt  uint64
 	starting bool
 	crashes  int
-	orders   map[uint64]*clientOrder // of clients, that the job's actor has and has not answered
+	orders   map[uint64]*clientOrder // open client orders, by number
 }
 
-// Between a job actor and its parent.
+// Messages from a job actor to the jobs actor.
 type (
-	// handshakeEnded: the start is no longer in flight. started: its process may act.
+	// handshakeEnded ends a start in flight. started: the process has its permission.
 	handshakeEnded struct {
 		id      int64
 		started bool
 	}
-	// startFailed: the start is no longer in flight, and no process could act.
+	// startFailed ends a start in flight that gave no process its permission.
 	startFailed struct {
 		id   int64
 		text string
 	}
-	// jobReleased: the job is not active any longer; event is for the queue, and answers for
-	// clients behind it: who hears that a job was ended must find it ended.
+	// jobReleased ends an active job. event goes to the queue, followed by the answers to
+	// clients, so that a client that has its answer finds the job ended.
 	jobReleased struct {
 		id      int64
 		event   any
 		answers []*messages.OrderJobResult
 	}
-	// startUndone follows startBroken when the job's file is as it was before. A
-	// client may have been told meanwhile that it takes another priority.
+	// startUndone follows startFailed when the job's file has its former content again. Its
+	// priority may differ, because a client may have set another one meanwhile.
 	startUndone struct {
 		id       int64
 		text     string
 		priority *int
 	}
-	// failJob is the answer where the job is to be failed instead; text
+	// failJob answers startUndone if the job fails instead of going back to the queue. text
 	// completes the reason.
 	failJob struct{ text string }
-	// retryStarts is due some time after startBroken.
+	// retryStarts is a timer after startFailed.
 	retryStarts struct{}
-	// fenceExpired is due when jobs of a former master have ended.
+	// fenceExpired is a timer: jobs of a former master have ended.
 	fenceExpired struct{}
-	// childStopped follows Terminated through the mailbox, behind what the child
-	// has said.
+	// childStopped is sent by the jobs actor to itself on Terminated, so that it follows
+	// the messages of that child.
 	childStopped struct{ who *actor.PID }
-	// retryAdopt is due some time after a job actor has crashed, that of the
-	// attempt start: it may come to a later incarnation, which knows better.
+	// retryAdopt is a timer after the crash of the job actor with number attempt. A later
+	// incarnation ignores it.
 	retryAdopt struct {
 		id      int64
 		attempt uint64
@@ -214,16 +218,16 @@ func (j *jobs) activeIDs() []int64 {
 
 func (j *jobs) startJob(ctx actor.Context, m *messages.StartJob) {
 	if j.active[m.Id] != nil {
-		return // said twice
+		return // the job is active already
 	}
 	j.active[m.Id] = &activeJob{encoded: m.Encoded}
 	j.waiting = append(j.waiting, m)
 	j.startNext(ctx)
 }
 
-// startNext bounds the starts in flight: more only make each other slow. After a
-// start that has failed there is one at a time until one succeeds: several together
-// may take more memory or processes than there are left, and fail again together.
+// startNext keeps the starts in flight at or below MaxStarts, because more starts slow one
+// another down. After a failed start only one start is in flight until one succeeds,
+// because several together may exceed the memory or processes that are left.
 func (j *jobs) startNext(ctx actor.Context) {
 	most := j.config.MaxStarts
 	if j.consecutiveFailures > 0 {
@@ -257,7 +261,7 @@ func (j *jobs) spawn(ctx actor.Context, id int64, start *messages.StartJob) {
 	pid, err := ctx.SpawnNamed(props, fmt.Sprintf("job-%d.%d", id, attempt))
 	switch {
 	case errors.Is(err, kit.ErrStopping):
-		return // the next incarnation asks the queue which jobs were active
+		return // the queue sends AdoptJob for each active job to the next incarnation
 	case err != nil:
 		panic(fmt.Errorf("spawn the actor of job %d: %w", id, err))
 	}
@@ -274,9 +278,9 @@ func (j *jobs) forward(ctx actor.Context, id int64) {
 	}
 }
 
-// forwardOrReturn passes a client's order to the job's actor. A job that still
-// waits for its start goes back to the queue, and the order behind it; so does an
-// order that has crossed with the news of the job's end.
+// forwardOrReturn passes a client order to the job's actor. A job that waits for its start
+// goes back to the queue, followed by the order. The queue also gets back an order for a
+// job that is no longer active.
 func (j *jobs) forwardOrReturn(ctx actor.Context, order *messages.OrderJob) {
 	id := order.Id
 	h := j.active[id]
@@ -330,12 +334,11 @@ func (j *jobs) jobReleased(ctx actor.Context, m *jobReleased) {
 	j.returnOrders(ctx, h)
 }
 
-// childStopped adopts anew what a crashed job actor had. A job whose actor
-// crashes again and again is tried ever more rarely: the fault is ours, and its
-// process must not be left unwatched.
+// childStopped adopts the job of a crashed job actor again. The delay grows with each
+// crash, without a limit of tries, because the process must stay watched.
 func (j *jobs) childStopped(ctx actor.Context, who *actor.PID) {
 	if j.stopping {
-		return // they go with us; their processes stay
+		return // the children stop with this actor; their processes go on
 	}
 	for id, h := range j.active {
 		if h.pid == nil || !h.pid.Equal(who) {
@@ -346,7 +349,7 @@ func (j *jobs) childStopped(ctx actor.Context, who *actor.PID) {
 		j.refuseOrders(ctx, h, adoptingText(id))
 		delay := min(time.Second<<min(h.crashes, 6), time.Minute)
 		h.crashes++
-		j.config.Env.Log().WithFields(logrus.Fields{"job": id, "again": delay}).Error("a job's actor has crashed; the job is adopted again")
+		j.config.Env.Log().WithFields(logrus.Fields{"job": id, "delay": delay}).Error("job actor crashed; adopting its job again")
 		kit.SendAfter(j.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &retryAdopt{id, h.attempt})
 		return
 	}

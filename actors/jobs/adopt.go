@@ -9,15 +9,15 @@ import (
 	"lockstep/messages"
 )
 
-// adopt takes over a job from its file: the daemon, or this actor's
-// predecessor, has died meanwhile.
+// adopt takes over a job from its file after the daemon, or the former actor of the job,
+// has died.
 func (a *jobActor) adopt(ctx actor.Context) {
 	a.store.Read(ctx, "adopt-job", paths.JobPath(a.id), func(ctx actor.Context, m *messages.ReadFileResult) {
 		if m.Failure != nil {
 			a.retryLater(ctx, m.Failure, a.adopt)
 			return
 		}
-		if a.reportMissed { // the file may have been read before what was reported was written
+		if a.reportMissed { // the file may have been read before the process wrote what it reported
 			a.reportMissed = false
 			a.adopt(ctx)
 			return
@@ -27,23 +27,23 @@ func (a *jobActor) adopt(ctx actor.Context) {
 		if usable {
 			a.job = j
 		} else {
-			j = a.job // as it was handed over: its process may live
+			j = a.job // the content that the queue sent; the process may be alive
 		}
 		switch {
 		case !usable && !paths.IsJobLivelock(j.Livelock):
 			a.repair(ctx, m.Missing)
 		case paths.IsJobLivelock(j.Livelock):
-			// Also where the file is final: its process may not be done with it.
+			// This is also right for a final file: its process may still be alive.
 			a.handshake = handshake.Adopted()
 			if usable && !j.Status().Final() {
-				a.progress(ctx, m.Content) // reports of before had nobody to go to
+				a.progress(ctx, m.Content) // earlier reports had no receiver
 			}
 			a.config.Processes.Adopt(a.attempt, a.id, int64(j.ProcessID), j.Livelock, ctx.Self())
 			a.sendDeferredOrders()
 		case j.Status().Final():
 			a.ended(ctx, j, m.Content)
 		case j.Status() == job.Queued:
-			// No process was ever permitted to act on it.
+			// No process ever had the permission to act on the job.
 			ctx.Send(ctx.Parent(), &jobReleased{id: a.id, event: &messages.JobReturned{Id: a.id}})
 		default:
 			a.handshake = handshake.Adopted()

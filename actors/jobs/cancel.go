@@ -12,26 +12,24 @@ import (
 	"lockstep/messages"
 )
 
-// cancelWaitMax is how long the answer to a cancel may wait for the process to have
-// taken it (queue.md 4.7).
+// cancelWaitMax is how long a cancel waits for the process to accept it before it is
+// answered (queue.md 4.7).
 const cancelWaitMax = 44 * time.Second
 
-// reportWaitMax is how long the answer to a cancel of a job that executes an opcode may
-// wait: the process says within milliseconds that it does, and a process that says
-// nothing is taken to execute still.
+// reportWaitMax is how long a cancel waits if the job executes an opcode. The process
+// reports within milliseconds; without a report it is taken to be still executing.
 const reportWaitMax = time.Second
 
-// clientOrders are what clients want of an active job.
+// clientOrders are the client orders of one active job.
 type clientOrders struct {
-	// startCanceled: the start was stopped for a client; the job is canceled, not
-	// failed.
+	// startCanceled: a client canceled the start, so that the job ends as canceled and not
+	// as failed.
 	startCanceled bool
-	cancels       []*cancelOrder // not answered yet
-	deferred      []Order        // for a process that is not confirmed yet
+	cancels       []*cancelOrder // unanswered
+	deferred      []Order        // orders to send when the process is confirmed
 }
 
-// priority is the last one that the process has not been told; nil if there is
-// none.
+// priority is the last priority that the process has not been sent yet, or nil.
 func (w *clientOrders) priority() *int {
 	for i := len(w.deferred) - 1; i >= 0; i-- {
 		if w.deferred[i].Kind == TakePriority {
@@ -41,17 +39,17 @@ func (w *clientOrders) priority() *int {
 	return nil
 }
 
-// cancelOrder is one client that waits to hear what has become of its cancel.
+// cancelOrder is an unanswered cancel.
 type cancelOrder struct {
-	request uint64 // number of the jobs actor's
+	request uint64 // number of the order
 	kill    bool
-	stop    func() bool // its timer
+	stop    func() bool // stops the timer
 }
 
-// cancelTimeout answers a cancel that takes long.
+// cancelTimeout is a timer: the cancel is answered with what is known.
 type cancelTimeout struct{ order *cancelOrder }
 
-// ordered takes a client order.
+// ordered handles a client order.
 func (a *jobActor) ordered(ctx actor.Context, m *messages.OrderJob) {
 	if m.Kind == messages.OrderJob_SET_PRIORITY {
 		a.changePriority(ctx, m)
@@ -60,9 +58,9 @@ func (a *jobActor) ordered(ctx actor.Context, m *messages.OrderJob) {
 	a.cancel(ctx, m.Request, m.Kind == messages.OrderJob_KILL)
 }
 
-// cancel calls off a start, or tells the process, whatever the daemon believes of
-// the job: the last report may be older than what the process does. The answer says
-// what has happened, and comes when it has.
+// cancel abandons a start, or sends the order to the process in any status, because the
+// process may be further than its last report. The answer says what has happened, and
+// leaves afterwards.
 func (a *jobActor) cancel(ctx actor.Context, request uint64, kill bool) {
 	limit := cancelWaitMax
 	if !kill && a.status() == job.Running {
@@ -84,7 +82,7 @@ func (a *jobActor) cancel(ctx actor.Context, request uint64, kill bool) {
 
 const tooLate = "Job no longer waiting, can't cancel"
 
-// status is the job's as last heard of.
+// status is the last known status of the job.
 func (a *jobActor) status() job.Status {
 	if a.report != nil {
 		if j, err := job.Decode(a.report); err == nil {
@@ -94,8 +92,8 @@ func (a *jobActor) status() job.Status {
 	return a.job.Status()
 }
 
-// answerIfTooLate: a cancel that came while the job began its opcode is refused
-// like one that came a moment later.
+// answerIfTooLate answers cancels once the process reports that it executes an opcode: they
+// are refused like cancels that come later.
 func (a *jobActor) answerIfTooLate(ctx actor.Context) {
 	if len(a.orders.cancels) == 0 || a.status() != job.Running {
 		return
@@ -115,7 +113,7 @@ func (a *jobActor) cancelTimeout(ctx actor.Context, m *cancelTimeout) {
 	}))
 }
 
-// cancelAnswersAtEnd are those for all who wanted the job canceled: how it has ended.
+// cancelAnswersAtEnd answers all cancels with the job's final status.
 func (a *jobActor) cancelAnswersAtEnd(status job.Status) []*messages.OrderJobResult {
 	return a.answerCancels(func(w *cancelOrder) (bool, string, bool) {
 		switch {
@@ -131,8 +129,8 @@ func (a *jobActor) cancelAnswersAtEnd(status job.Status) []*messages.OrderJobRes
 	})
 }
 
-// answerCancels makes the answers to those whom say is for now, and keeps the
-// others.
+// answerCancels returns the answers to those cancels for which answerTo returns now, and
+// keeps the others.
 func (a *jobActor) answerCancels(answerTo func(*cancelOrder) (done bool, text string, now bool)) []*messages.OrderJobResult {
 	var replies []*messages.OrderJobResult
 	var kept []*cancelOrder
@@ -149,7 +147,7 @@ func (a *jobActor) answerCancels(answerTo func(*cancelOrder) (done bool, text st
 	return replies
 }
 
-// sendAnswers answers clients, by way of the jobs actor.
+// sendAnswers sends answers to clients through the jobs actor.
 func (a *jobActor) sendAnswers(ctx actor.Context, answers []*messages.OrderJobResult) {
 	if len(answers) > 0 {
 		ctx.Send(ctx.Parent(), &ordersAnswered{a.id, answers})
@@ -162,8 +160,8 @@ func (a *jobActor) changePriority(ctx actor.Context, m *messages.OrderJob) {
 		Text: fmt.Sprintf("Job %d has been told to take priority %d", a.id, m.Priority)}})
 }
 
-// sendOrder passes an order on, or keeps it until the process has its permission:
-// before that a signal would end it.
+// sendOrder sends an order to the process, or keeps it until the process is confirmed,
+// because an earlier signal would end the process.
 func (a *jobActor) sendOrder(order Order) {
 	if a.handshake.Phase() == handshake.Running {
 		a.config.Processes.Tell(a.attempt, order)

@@ -94,7 +94,7 @@ func TestAWishThatCrossesWithTheEndGoesToTheQueue(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.adopt(succeeded(1))
 		b.readJob(succeeded(1))
-		held := &wait{"the file of a running job is missing or not a job; its end is written from what the daemon knows", make(chan struct{})}
+		held := &wait{"job file of a running job is missing or invalid; writing its end from memory", make(chan struct{})}
 		b.Env.Log().AddHook(held)
 		b.gone(1, "exit status 0")
 		b.read(1, &messages.ReadFileResult{Missing: true})

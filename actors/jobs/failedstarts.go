@@ -11,44 +11,45 @@ import (
 	"lockstep/messages"
 )
 
-// RetryLimit is with a job whose starts fail again and again while those of others
-// succeed in between: the job is at fault then, and is failed. Where starts fail by
-// chance, because the machine is at a limit, a job is started long before it has
-// failed so often for so long. The zero value stands for DefaultPatience.
+// RetryLimit says when a job fails because it cannot be started: after Tries failed starts
+// over at least Time, if other jobs were started in between. Where starts fail at random,
+// because the machine is at a limit, a job is started long before it reaches this limit.
+// The zero value stands for DefaultRetryLimit.
 type RetryLimit struct {
-	Tries int           // that fail
-	Time  time.Duration // from the first of them to the last
+	Tries int           // failed starts
+	Time  time.Duration // between the first and the last of them
 }
 
-// DefaultRetryLimit is with jobs that cannot be started.
+// DefaultRetryLimit is the limit if Config has none.
 func DefaultRetryLimit() RetryLimit { return RetryLimit{Tries: 5, Time: 10 * time.Second} }
 
-// failedStartsMax bounds the jobs that are remembered. Beyond it all are forgotten, and
-// counted from the beginning.
+// failedStartsMax bounds the number of jobs in failedStarts. Above it all counts are
+// dropped.
 const failedStartsMax = 1000
 
-// failedStarts are the jobs whose last start has failed.
+// failedStarts are the jobs whose last start failed.
 type failedStarts struct {
 	limit     RetryLimit
-	successes uint64 // of all jobs, so far
+	successes uint64 // started jobs so far, of all ids
 	jobs      map[int64]failedStart
 }
 
-// failedStart is one of them. Invariant: between any two of tries another job was started.
+// failedStart counts the failed starts of one job. Invariant: between any two counted
+// failures another job was started.
 type failedStart struct {
 	tries     int
-	since     time.Time // the first of them
-	successes uint64    // when the last of them failed
+	since     time.Time // time of the first failure
+	successes uint64    // failedStarts.successes at the last failure
 }
 
-// started: the process of a job may act.
+// started drops the count of a job whose process has its permission.
 func (s *failedStarts) started(id int64) {
 	s.successes++
 	delete(s.jobs, id)
 }
 
-// failed notes that a start has failed, and returns how many have if the job is at
-// fault; else 0.
+// failed counts a failed start. It returns the number of failures if they exceed the limit,
+// else 0.
 func (s *failedStarts) failed(id int64, now time.Time) int {
 	job, known := s.jobs[id]
 	if !known {
@@ -69,17 +70,16 @@ func (s *failedStarts) failed(id int64, now time.Time) int {
 	return 0
 }
 
-// startFailed: no process could act on the job. Most often no other job would fare
-// better (there is no program, no memory, no descriptor, no room on the disk), so
-// that all starts wait, longer each time.
+// startFailed pauses all starts after one has failed, longer after each failure, because
+// the cause (no program, memory, descriptor or disk space) mostly affects all jobs.
 func (j *jobs) startFailed(ctx actor.Context, m *startFailed) {
 	j.lastStartError = m.text
 	if !j.startsPaused {
 		j.startsPaused = true
 		delay := kit.Backoff(j.consecutiveFailures)
 		j.consecutiveFailures++
-		j.config.Env.Log().WithFields(logrus.Fields{"job": m.id, "err": m.text, "again": delay}).Error(
-			"job processes cannot be started; jobs wait until they can")
+		j.config.Env.Log().WithFields(logrus.Fields{"job": m.id, "err": m.text, "delay": delay}).Error(
+			"job process cannot be started; all starts wait")
 		kit.SendAfter(j.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &retryStarts{})
 	}
 	j.handshakeEnded(ctx, m.id)
@@ -88,13 +88,12 @@ func (j *jobs) startFailed(ctx actor.Context, m *startFailed) {
 func (j *jobs) retryStarts(ctx actor.Context) {
 	j.startsPaused = false
 	if len(j.waiting) == 0 {
-		j.lastStartError = "" // nothing waits for it any more
+		j.lastStartError = "" // no job waits for a start
 	}
 	j.startNext(ctx)
 }
 
-// startUndone gives the job back, unless it is the job itself that cannot be
-// started.
+// startUndone returns the job to the queue, or fails it if its failures exceed the limit.
 func (j *jobs) startUndone(ctx actor.Context, m *startUndone) {
 	h := j.active[m.id]
 	if h == nil {

@@ -14,41 +14,41 @@ import (
 	"lockstep/messages"
 )
 
-// jobActor answers for one job that is active.
+// jobActor owns one active job.
 type jobActor struct {
 	config          Config
 	id              int64
-	attempt         uint64             // of this attempt
-	initial         []byte             // the job as it was handed over
-	start           *messages.StartJob // nil: adopt
-	handshakeError  string             // how the handshake broke, as the port has told it
-	processRecorded bool               // that the file names the process was asked of the store
-	gaveUpText      string             // why a start that has failed is not tried again
+	attempt         uint64             // number of this start
+	initial         []byte             // the job as the queue sent it
+	start           *messages.StartJob // nil: adopted
+	handshakeError  string             // why the handshake failed
+	processRecorded bool               // the store was asked to write the process into the job's file
+	gaveUpText      string             // why a failed start is not tried again
 	store           *store.Client
 	handshake       handshake.Attempt
-	job             *job.Job // as last known; the file is the truth
-	exitText        string   // the process ended
-	// unsynced: the job's end was written, but may not be durable.
+	job             *job.Job // as last known; the file is authoritative
+	exitText        string   // how the process ended
+	// unsynced: the final file was written, but may not be durable.
 	unsynced bool
-	report   []byte // the last thing that the process said of its file
-	// afterReplication is what follows when the other nodes have the end that the process
-	// has written; nil: that is not waited for.
+	report   []byte // last content that the process reported
+	// afterReplication runs when a majority has the end that the process wrote; nil: not
+	// waiting for that.
 	afterReplication func(actor.Context)
-	replication      uint64             // number of the last question for that
-	permission       *permissionRequest // of the process, until the scheduler has it; nil: none
-	version          uint64             // counts what was heard of the file; an older look at it is dropped
-	reportMissed     bool               // a report came before the job was adopted
+	replication      uint64             // number of the last ReplicateJobFile
+	permission       *permissionRequest // open BeginOp of the process, until the scheduler has it; nil: none
+	version          uint64             // counts reports and reads of the file; the result of a read with a lower number is dropped
+	reportMissed     bool               // a report came before the adoption was complete
 	orders           clientOrders
-	tries            int // of what the disk has refused so far
+	tries            int // failed disk requests in a row
 	retry            func(actor.Context)
 }
 
-// retryDisk is due some time after the disk has refused something.
+// retryDisk is a timer after a failed disk request.
 type retryDisk struct{}
 
 func newJobActor(c Config, id int64, attempt uint64, initial []byte, start *messages.StartJob) *jobActor {
-	// The number is unique in the daemon's life, so is its lower half among
-	// the attempts that can have requests open at the same time.
+	// The number is unique in the daemon's life. Its lower half is unique among the actors
+	// that can have open requests at the same time.
 	return &jobActor{config: c, id: id, attempt: attempt, initial: initial, start: start, store: store.NewClient(c.Store, uint32(attempt))}
 }
 
@@ -106,16 +106,16 @@ func (a *jobActor) started(ctx actor.Context) {
 	a.config.Processes.Start(a.attempt, a.id, ctx.Self())
 }
 
-// abandonStart calls off a start that is not confirmed: nobody is left who could give
-// the process its permission, and it would wait for that.
+// abandonStart ends a process that has no permission yet. Without this actor nothing would
+// give it one, and it would wait.
 func (a *jobActor) abandonStart() {
 	if a.start != nil && a.handshake.Phase() <= handshake.Confirming {
 		a.config.Processes.Abandon(a.attempt)
 	}
 }
 
-// processNamed makes the livelock's name durable before the process may act: whoever
-// reads the file from then on can tell whether the job is alive.
+// processNamed makes the livelock's name and the pid durable before the process may act.
+// From then on a reader of the file can find out whether the process is alive.
 func (a *jobActor) processNamed(ctx actor.Context, m *messages.ProcessNamed) {
 	if m.Attempt != a.attempt || a.handshake.LivelockNamed() != handshake.Save {
 		return
@@ -181,11 +181,11 @@ func (a *jobActor) processGone(ctx actor.Context, m *messages.ProcessGone) {
 	a.finalize(ctx)
 }
 
-// undoStart returns a job on which no process has acted to the queue. Its file must
-// not name the process any more then: a later daemon would take the job for one
-// that has died. In a cluster the name stays once it is in the log, and the job
-// fails: a log that is repeated could not tell the file of the next start from that
-// of this one (replication.Supersedes).
+// undoStart removes the process from the file of a job on which no process has acted, and
+// returns the job to the queue. A file that still named the process would make a later
+// daemon take the job for a dead one. In a cluster the name stays once it is in the log,
+// and the job fails: a replay of the log could not tell this file from that of the next
+// start (replication.Supersedes).
 func (a *jobActor) undoStart(ctx actor.Context) {
 	if !a.processRecorded {
 		a.returnToQueue(ctx)
@@ -198,7 +198,7 @@ func (a *jobActor) undoStart(ctx actor.Context) {
 		}
 		switch j, err := job.Decode(m.Content); {
 		case m.Missing || err != nil || j.Status() != job.Queued:
-			a.finalize(ctx) // somebody meddled with the file
+			a.finalize(ctx) // the file was changed by another program
 		case !paths.IsJobLivelock(j.Livelock):
 			a.returnToQueue(ctx)
 		case a.config.Replicator != nil:
@@ -215,8 +215,8 @@ func (a *jobActor) undoStart(ctx actor.Context) {
 	})
 }
 
-// returnToQueue: a client that wants the job canceled has its order, for nothing of
-// the job will act.
+// returnToQueue returns the job. An open cancel is answered, because no process will act on
+// the job.
 func (a *jobActor) returnToQueue(ctx actor.Context) {
 	if len(a.orders.cancels) > 0 {
 		a.orders.startCanceled = true
@@ -226,8 +226,8 @@ func (a *jobActor) returnToQueue(ctx actor.Context) {
 	ctx.Send(ctx.Parent(), &startUndone{a.id, a.handshake.StartFailure(), a.orders.priority()})
 }
 
-// finalize makes sure that a job whose process is gone has a final file: read it,
-// and write the end if the process did not (design.md 4, "Death").
+// finalize makes sure that the file of a job without a process is final: it reads the file,
+// and writes the end if the process did not (design.md 4, "Death").
 func (a *jobActor) finalize(ctx actor.Context) {
 	a.store.Read(ctx, "end-job", paths.JobPath(a.id), func(ctx actor.Context, m *messages.ReadFileResult) {
 		if m.Failure != nil {
@@ -237,8 +237,8 @@ func (a *jobActor) finalize(ctx actor.Context) {
 		encoded := m.Content
 		j, err := job.Decode(encoded)
 		if m.Missing || err != nil || j.ID != job.ID(a.id) {
-			// Somebody meddled with the file. What is known is written again;
-			// an unreadable one is kept for people to look at.
+			// Another program has changed the file. The known content is written again; an
+			// unreadable file goes to the quarantine.
 			a.repair(ctx, m.Missing)
 			return
 		}
@@ -246,14 +246,14 @@ func (a *jobActor) finalize(ctx actor.Context) {
 		case a.end(j):
 			a.writeEnd(ctx, j, job.Encode(j))
 		case a.unsynced || a.exitText != handshake.CleanExit:
-			a.writeEnd(ctx, j, encoded) // it says so, but power loss might take that away
+			a.writeEnd(ctx, j, encoded) // the file is final, but may not be durable
 		default:
 			a.replicateEnd(ctx, encoded, func(ctx actor.Context) { a.ended(ctx, j, encoded) })
 		}
 	})
 }
 
-// end makes a job final that its process did not, and reports whether it had to.
+// end makes the job final if its process did not, and reports whether it changed the job.
 func (a *jobActor) end(j *job.Job) bool {
 	if a.orders.startCanceled && !j.Status().Final() {
 		j.CancelUnstarted(nil, a.now())
@@ -277,19 +277,19 @@ func (a *jobActor) writeEnd(ctx actor.Context, j *job.Job, encoded []byte) {
 	})
 }
 
-// retryLater tries again later, without end: a job has not ended before its end is
-// on the disk, and one that cannot be read may be running.
+// retryLater repeats a disk request without limit: a job has ended only when its end is on
+// the disk, and a job whose file cannot be read may be running.
 func (a *jobActor) retryLater(ctx actor.Context, f *messages.Failure, retry func(actor.Context)) {
 	delay := kit.Backoff(a.tries)
 	a.tries++
 	a.retry = retry
-	a.log().WithFields(logrus.Fields{"err": f.Text, "again": delay}).Error("a job's file cannot be read or written")
+	a.log().WithFields(logrus.Fields{"err": f.Text, "delay": delay}).Error("job file cannot be read or written")
 	kit.SendAfter(a.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &retryDisk{})
 }
 
 func (a *jobActor) repair(ctx actor.Context, missing bool) {
 	finish := func(ctx actor.Context) {
-		a.log().Error("the file of a running job is missing or not a job; its end is written from what the daemon knows")
+		a.log().Error("job file of a running job is missing or invalid; writing its end from memory")
 		j := a.job.Clone()
 		if !a.end(j) {
 			a.ended(ctx, j, job.Encode(j))
@@ -304,8 +304,8 @@ func (a *jobActor) repair(ctx actor.Context, missing bool) {
 	a.store.Quarantine(ctx, paths.JobPath(a.id), func(ctx actor.Context, _ *messages.QuarantineFileResult) { finish(ctx) })
 }
 
-// unlessArchived: the order to adopt a job can cross with its end, and then the job
-// may have been archived since.
+// unlessArchived calls finish unless the job is archived: the order to adopt a job can
+// cross with its end, and the job may have been archived since.
 func (a *jobActor) unlessArchived(ctx actor.Context, finish func(actor.Context)) {
 	a.store.Read(ctx, "end-job", paths.ArchivePath(a.id), func(ctx actor.Context, m *messages.ReadFileResult) {
 		if m.Failure != nil {

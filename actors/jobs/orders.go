@@ -10,22 +10,21 @@ import (
 	"lockstep/messages"
 )
 
-// clientOrder is what a client wants of a job, from when it was passed to the job's actor
-// until that has answered. The jobs actor keeps it: an order may cross with the news
-// that the job is not active any longer, or with a crash of the job's actor, which does not
-// answer it then.
+// clientOrder is an order that the job's actor has not answered yet. The jobs actor keeps
+// it, because the job can end, or its actor crash, before the answer.
 type clientOrder struct {
 	message *messages.OrderJob
-	client  *actor.PID // nil: wants no answer
+	client  *actor.PID // nil: no answer is wanted
 }
 
-// ordersAnswered has answers to orders; the requests are numbers of the jobs actor.
+// ordersAnswered has answers to orders. Their request is the number that the jobs actor
+// gave the order.
 type ordersAnswered struct {
 	id      int64
 	answers []*messages.OrderJobResult
 }
 
-// passOrder passes an order that has come to the job's actor, under a number.
+// passOrder sends an order to the job's actor under a new number.
 func (j *jobs) passOrder(ctx actor.Context, h *activeJob, m *messages.OrderJob) {
 	j.lastOrder++
 	if h.orders == nil {
@@ -35,8 +34,8 @@ func (j *jobs) passOrder(ctx actor.Context, h *activeJob, m *messages.OrderJob) 
 	ctx.Send(h.pid, &messages.OrderJob{Request: j.lastOrder, Id: m.Id, Kind: m.Kind, Priority: m.Priority})
 }
 
-// answerOrders passes answers on to the clients. One to an order that was answered or given
-// back before is dropped.
+// answerOrders sends answers to the clients. It drops the answer to an order that was
+// answered or returned before.
 func (j *jobs) answerOrders(ctx actor.Context, h *activeJob, answers []*messages.OrderJobResult) {
 	if h == nil {
 		return
@@ -51,8 +50,7 @@ func (j *jobs) answerOrders(ctx actor.Context, h *activeJob, answers []*messages
 	}
 }
 
-// returnOrders passes the orders that the job's actor has not answered to the
-// queue, behind the news that the job is not active any longer.
+// returnOrders sends the unanswered orders to the queue, after JobEnded or JobReturned.
 func (j *jobs) returnOrders(ctx actor.Context, h *activeJob) {
 	for _, number := range slices.Sorted(maps.Keys(h.orders)) {
 		ctx.RequestWithCustomSender(j.config.Queue, h.orders[number].message, h.orders[number].client)
@@ -60,7 +58,7 @@ func (j *jobs) returnOrders(ctx actor.Context, h *activeJob) {
 	h.orders = nil
 }
 
-// refuseOrders: the job's actor has crashed, and these with it.
+// refuseOrders answers the orders that were lost in a crash of the job's actor.
 func (j *jobs) refuseOrders(ctx actor.Context, h *activeJob, text string) {
 	for _, number := range slices.Sorted(maps.Keys(h.orders)) {
 		h.orders[number].answerClient(ctx, false, text)

@@ -7,16 +7,15 @@ import (
 	"lockstep/messages"
 )
 
-// permissionRequest is that of a process whether its next opcode may begin.
+// permissionRequest is the request of a process to begin its next opcode.
 type permissionRequest struct {
 	*messages.BeginOp
 	requester *actor.PID
 }
 
-// beginOp passes the question whether an opcode may begin to the scheduler, when
-// all know that the former opcode has ended: the queue, and in a cluster the other
-// nodes, so that no failover can undo what the next opcode builds on. The process
-// has reported it; a report that was lost is made good by a look at the file.
+// beginOp passes BeginOp to the scheduler once the end of the former opcode is known to the
+// queue and, in a cluster, to a majority of nodes. So no failover undoes a result on which
+// the next opcode builds. If the process's report was lost, the file is read.
 func (a *jobActor) beginOp(ctx actor.Context, m *messages.BeginOp) {
 	if m.Livelock != a.job.Livelock || !a.handshake.MayAct() {
 		ctx.Respond(&messages.BeginOpResult{Request: m.Request, Failure: notRunning(a.id)})
@@ -33,11 +32,11 @@ func (a *jobActor) confirmProgress(ctx actor.Context) {
 		return
 	}
 	a.readJobFile(ctx, func(ctx actor.Context, result readResult, f *messages.Failure) {
-		if result == readFinal { // it was canceled after it had asked, and no opcode begins any more
+		if result == readFinal { // the job was canceled after the request; no opcode begins
 			f = notRunning(a.id)
 		}
 		switch {
-		case a.permission != permission: // it was asked again
+		case a.permission != permission: // a later request replaced this one
 		case result == readSuperseded:
 			a.confirmProgress(ctx)
 		case f != nil:
@@ -49,13 +48,13 @@ func (a *jobActor) confirmProgress(ctx actor.Context) {
 	})
 }
 
-// hasReached: the process was heard to say that it has come to an opcode.
+// hasReached reports whether the last known content of the file has come to opcode op.
 func (a *jobActor) hasReached(op int) bool {
 	j, err := job.Decode(a.report)
 	return err == nil && op < len(j.Ops) && j.Ops[op].Status != job.Queued
 }
 
-// replicateBeforeBegin: this node knows how far the process has come.
+// replicateBeforeBegin continues beginOp once this node knows the end of the former opcode.
 func (a *jobActor) replicateBeforeBegin(ctx actor.Context) {
 	if a.config.Replicator == nil || a.report == nil {
 		a.forwardPermission(ctx)
@@ -71,9 +70,9 @@ func (a *jobActor) forwardPermission(ctx actor.Context) {
 	}
 }
 
-// replicateEnd has the other nodes of a cluster told of an end that the process has
-// written itself, before anybody else is: what a client was told must not be undone
-// by a failover. Alone, it goes on at once.
+// replicateEnd waits until a majority has the end that the process wrote, and then calls
+// then, so that no failover undoes an end that a client knows. Without a cluster it calls
+// then at once.
 func (a *jobActor) replicateEnd(ctx actor.Context, encoded []byte, then func(actor.Context)) {
 	if a.config.Replicator == nil {
 		then(ctx)
@@ -83,7 +82,7 @@ func (a *jobActor) replicateEnd(ctx actor.Context, encoded []byte, then func(act
 	a.replicate(ctx, then)
 }
 
-// replicate goes on when the other nodes have what the process has written.
+// replicate calls then when a majority has what the process wrote.
 func (a *jobActor) replicate(ctx actor.Context, then func(actor.Context)) {
 	a.afterReplication = then
 	a.replication++
@@ -94,7 +93,8 @@ func (a *jobActor) requestReplication(ctx actor.Context) {
 	ctx.Request(a.config.Replicator, &messages.ReplicateJobFile{Request: a.replication, Id: a.id, Encoded: a.report})
 }
 
-// repeatReplication: the replicator has started anew, and has forgotten who waits.
+// repeatReplication sends ReplicateJobFile again to a restarted replicator, which has lost
+// its open requests.
 func (a *jobActor) repeatReplication(ctx actor.Context) {
 	if _, started := ctx.Message().(*messages.StoreStarted); started && a.afterReplication != nil {
 		a.requestReplication(ctx)

@@ -11,10 +11,10 @@ import (
 	"lockstep/messages"
 )
 
-// processReported passes on what the process says its file holds now.
+// processReported passes the reported content of the file on to the queue.
 func (a *jobActor) processReported(ctx actor.Context, m *messages.ProcessReported) {
 	if m.Livelock != a.job.Livelock || !a.handshake.MayAct() {
-		a.reportMissed = a.start == nil // else it is not the process of this attempt
+		a.reportMissed = a.start == nil // else the report is not of this attempt's process
 		return
 	}
 	if len(m.Encoded) > 0 {
@@ -24,12 +24,11 @@ func (a *jobActor) processReported(ctx actor.Context, m *messages.ProcessReporte
 	a.readReport(ctx)
 }
 
-// retryRead is due some time after the file could not be read; look is the number of
-// that attempt.
+// retryRead is a timer after a failed read of the file. version is that of the read.
 type retryRead struct{ version uint64 }
 
-// readReport reads what the process did not put into its report, until that has
-// succeeded or something newer is heard.
+// readReport reads the file if the report was too long to contain it. It retries until the
+// read succeeds or a newer report comes.
 func (a *jobActor) readReport(ctx actor.Context) {
 	a.readJobFile(ctx, func(ctx actor.Context, result readResult, f *messages.Failure) {
 		if f != nil && result != readSuperseded {
@@ -44,29 +43,29 @@ func (a *jobActor) retryRead(ctx actor.Context, m *retryRead) {
 	}
 }
 
-// readResult is what has come of a look at the job's file.
+// readResult is the result of readJobFile.
 type readResult int
 
 const (
-	readForwarded  readResult = iota // the queue knows what the file holds, if it could be read
-	readSuperseded                   // something newer was heard meanwhile, or is being looked at
-	readFinal                        // the process has written the job's end, and is about to exit
+	readForwarded  readResult = iota // the queue has the content, if it could be read
+	readSuperseded                   // a newer report came, or a newer read is under way
+	readFinal                        // the process has written the end, and will exit
 )
 
-// readJobFile reads what the job's file holds, and passes that on.
+// readJobFile reads the job's file and passes the content on to the queue.
 func (a *jobActor) readJobFile(ctx actor.Context, done func(ctx actor.Context, result readResult, f *messages.Failure)) {
 	a.version++
 	version := a.version
 	a.store.Read(ctx, "report-job", paths.JobPath(a.id), func(ctx actor.Context, m *messages.ReadFileResult) {
 		if !a.handshake.MayAct() {
-			return // its process is gone meanwhile, and its end is being settled
+			return // the process is gone; finalize is under way
 		}
 		result := readForwarded
 		switch j, err := job.Decode(m.Content); {
 		case version != a.version:
 			result = readSuperseded
 		case err != nil:
-		case j.Status().Final(): // an end that is not told by the process's exit may not be durable yet
+		case j.Status().Final(): // the end may not be durable before the process exits
 			result = readFinal
 		default:
 			a.progress(ctx, m.Content)
@@ -75,7 +74,7 @@ func (a *jobActor) readJobFile(ctx actor.Context, done func(ctx actor.Context, r
 	})
 }
 
-// progress passes on what the job's file holds.
+// progress sends the content of the job's file to the queue.
 func (a *jobActor) progress(ctx actor.Context, encoded []byte) {
 	a.version++
 	a.report = encoded

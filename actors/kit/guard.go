@@ -48,7 +48,7 @@ func (g *guarded) Receive(c actor.Context) {
 func (g *guarded) receiveStopping(c actor.Context) {
 	defer func() {
 		if reason := recover(); reason != nil {
-			g.env.logPanic(c.Self(), g.kind, c.Message(), reason, "actor panicked while leaving")
+			g.env.logPanic(c.Self(), g.kind, c.Message(), reason, "actor panicked while stopping")
 		}
 	}()
 	g.inner.Receive(c)

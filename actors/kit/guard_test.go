@@ -45,7 +45,7 @@ func TestPanicWhileStopping(t *testing.T) {
 				}, r.of("a"))
 				require.Equal(t, []string{"daemon#1 started", "daemon#1 terminated daemon/a"}, r.of("daemon"))
 				require.False(t, exists(r, "daemon/a"))
-				require.Equal(t, []string{"daemon/a *actor." + name + " oops"}, r.panics("actor panicked while leaving"))
+				require.Equal(t, []string{"daemon/a *actor." + name + " oops"}, r.panics("actor panicked while stopping"))
 				require.Contains(t, r.logs.LastEntry().Data["stack"], "panicOn")
 			})
 		})

@@ -47,7 +47,7 @@ func Run(t *testing.T, f func(*testing.T, *Env)) {
 		f(t, e)
 		e.Settle()
 		require.Empty(t, e.Logged("unexpected message"))
-		require.Empty(t, e.Logged("actor panicked while leaving"))
+		require.Empty(t, e.Logged("actor panicked while stopping"))
 	})
 }
 

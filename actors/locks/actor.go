@@ -1,12 +1,14 @@
-// Package locks is the lock manager: the actor that gives locks to jobs and to
-// anybody else who asks (locks.md 1; design.md 7).
+// Package locks is the lock manager: the actor that grants locks to jobs and to Ganeti's
+// programs (locks.md 1; design.md 7).
 //
-// It owns who holds what and who waits for what, and the files that say so:
-// locks.data and the journal of the changes since. It may be called as WConfD is
-// (Call), and is told by the queue which jobs are over, and by the
-// port which owners are dead. It tells those who wait what they have got, and
-// never before that is written. After a crash it reads its files again; calls
-// that were not answered come again.
+// It owns the holders and the waiting requests of all locks, and the files with them:
+// locks.data, and a journal of the changes since. Its operations are those of Call. The
+// queue tells it when a job is cleaned up (JobCleanedUp), the port Owners when an owner is
+// dead.
+//
+// It answers a call, tells a waiting owner of its grant, and sends subscribers Published,
+// only after the change is on the disk. After a crash it reads its files, and clients
+// repeat the calls that were not answered.
 package locks
 
 import (
@@ -21,34 +23,33 @@ import (
 	"lockstep/messages"
 )
 
-// Owners is the port to the processes that own locks or want some, known by
-// livelock and pid.
+// Owners is the port to the processes that hold locks or wait for them. A process is known
+// by livelock and pid.
 type Owners interface {
-	// Watch has the actor told, once, with messages.OwnerDied, when nobody
-	// holds the livelock any more; at once where that is so already. To watch
-	// what is watched changes nothing, but another pid is remembered.
+	// Watch sends the actor messages.OwnerDied, once, when the livelock is free, at once if
+	// it is free already. A second Watch of a livelock only updates the pid.
 	Watch(livelock string, pid int)
 	// Forget ends a watch.
 	Forget(livelock string)
-	// Wake sends SIGHUP to the very process that was there when Watch was first
-	// called for the two, if its livelock is held.
+	// Wake sends SIGHUP to the process that had this pid when Watch was first called with
+	// the two, if the livelock is held.
 	Wake(livelock string, pid int)
-	// Probe looks at livelocks now, and tells which are dead.
+	// Probe tries livelocks now, and calls answer with those that are free.
 	Probe(livelocks []string, answer func(dead []string))
-	// Remove makes away with the livelock of somebody found dead.
+	// Remove removes the livelock of a dead owner.
 	Remove(livelock string)
 }
 
-// Config is what the lock manager needs. Boot names the machine's present boot:
-// locks of a former one are nobody's. Self is the daemon's own identity. Clients
-// are told of each new incarnation. Fence is how long a new master of a cluster grants
-// nothing; 0 where no jobs of another one can be at work.
+// Config is what the lock manager needs. Boot identifies the boot of the machine: locks of
+// an earlier boot have no owner. Self is the daemon as a lock owner. Clients are sent each
+// new incarnation. Fence is how long a new master of a cluster grants nothing; 0 if no jobs
+// of a former master can be running.
 type Config struct {
 	Env         *kit.Env
 	Store       *actor.PID
 	Queue       *actor.PID
 	Clients     []*actor.PID
-	Subscribers []*actor.PID // are told of each change of locks, once there are any
+	Subscribers []*actor.PID // are sent each change of locks once the files are read
 	Scheduler   *actor.PID
 	Owners      Owners
 	Settings    lock.Settings
@@ -73,20 +74,20 @@ type locks struct {
 	incarnation uint32
 	store       *store.Client
 	fence       lock.Fence
-	fenced      bool // and it is not over yet
+	fenced      bool // the fence has not passed yet
 
-	state       *lock.State       // nil until the files have been read
-	deferred    []deferredMessage // what was asked before
-	unavailable *messages.Failure // why there is none for longer
-	tries       int               // to read and write the files, in a row
+	state       *lock.State       // nil until the files are read
+	deferred    []deferredMessage // messages to handle once there is a state
+	unavailable *messages.Failure // why the files could not be read or written; nil: they can
+	tries       int               // failed reads and writes of the files in a row
 
 	journal       journal
 	owners        owners
 	waiters       map[lock.Owner]*waiter
-	paused        map[int64]bool  // jobs that may not be given locks
-	pausesKnown   bool            // all of them are known
-	deferredCalls []*deferredCall // what jobs have asked for before
-	number        uint64          // of the last waiter
+	paused        map[int64]bool  // jobs that are granted no locks
+	pausesKnown   bool            // paused is complete
+	deferredCalls []*deferredCall // calls of jobs that wait for pausesKnown
+	number        uint64          // number of the last waiter
 	quarantined   []string
 	draining      *actor.PID
 }
@@ -96,7 +97,7 @@ type deferredMessage struct {
 	sender  *actor.PID
 }
 
-// retryRecover is due some time after the files could not be read or written.
+// retryRecover is a timer after a failed read or write of the files.
 type retryRecover struct{ incarnation uint32 }
 
 func (l *locks) Receive(ctx actor.Context) {
@@ -151,8 +152,8 @@ func (l *locks) handle(ctx actor.Context, message any, sender *actor.PID) {
 	l.flush(ctx)
 }
 
-// ready reports whether the lock manager may act on a message; it keeps one for
-// later that it may not act on yet.
+// ready reports whether the lock manager can handle a message now; otherwise it defers the
+// message.
 func (l *locks) ready(message any, sender *actor.PID) bool {
 	if l.state == nil && l.unavailable == nil {
 		l.deferred = append(l.deferred, deferredMessage{message, sender})
@@ -165,18 +166,18 @@ func (l *locks) sendDrained(ctx actor.Context) {
 		return
 	}
 	if l.unavailable == nil && l.journal.length > 0 {
-		l.fold(ctx, lock.Encode(l.state.Snapshot())) // what is left behind is Ganeti's file, and whole
+		l.fold(ctx, lock.Encode(l.state.Snapshot())) // folded, so that the last file is complete and in Ganeti's format
 		return
 	}
 	ctx.Request(l.draining, &messages.DrainResult{})
 	l.draining = nil
 }
 
-// configChanged takes the limit of bypass that is set now.
+// configChanged takes the bypass limit of the new settings.
 func (l *locks) configChanged(ctx actor.Context, m *messages.ConfigPublished) {
 	settings, err := config.DecodeSettings(m.Settings)
 	if err != nil {
-		return // the scheduler complains
+		return // the scheduler logs the error
 	}
 	l.config.Settings.BypassAfter = settings.LockBypass()
 	if l.state == nil || l.state.BypassAfter() == settings.LockBypass() {

@@ -11,19 +11,19 @@ import (
 	"lockstep/messages"
 )
 
-// awaitMax bounds one call that waits: who wants to wait longer asks again, and
+// awaitMax is the maximum time of one call. A client that waits longer calls again and
 // keeps its place.
 const awaitMax = 10 * time.Minute
 
-// AwaitResult is the answer to Await. Neither granted nor withdrawn means that
-// the time is up; the blockers are who was in the way when the call came.
+// AwaitResult answers Await. Neither granted nor withdrawn: the time is up. Blockers are
+// the owners that were in the way when the call came.
 type AwaitResult struct {
 	Granted   bool         `json:"granted"`
 	Withdrawn bool         `json:"withdrawn"`
 	Blockers  []lock.Owner `json:"blockers"`
 }
 
-// waiter is a call that waits for its owner's request to be granted.
+// waiter is an unanswered Await.
 type waiter struct {
 	call     *clientCall
 	blockers []lock.Owner
@@ -31,7 +31,7 @@ type waiter struct {
 	stop     func() bool
 }
 
-// waitExpired: the time of a waiter is up.
+// waitExpired is a timer: the time of a waiter is up.
 type waitExpired struct {
 	owner  lock.Owner
 	number uint64
@@ -44,7 +44,7 @@ func (l *locks) await(ctx actor.Context, op Await, q *clientCall) {
 		return
 	}
 	if l.isPaused(p.Owner) {
-		l.release(ctx, p.Owner) // it may have got some since the lock manager started
+		l.release(ctx, p.Owner) // it may have got some locks since the lock manager started
 		l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, AwaitResult{Withdrawn: true}, f) })
 		return
 	}
@@ -58,7 +58,7 @@ func (l *locks) await(ctx actor.Context, op Await, q *clientCall) {
 		l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, AwaitResult{Granted: true}, f) })
 		return
 	}
-	// To ask again with another priority is how a client changes it.
+	// A client changes the priority of a request by asking again.
 	l.changed(ctx, lock.CallResult{Changed: l.state.Reprioritise(p.Owner, p.Priority).Changed})
 	l.replaceWaiter(ctx, p.Owner, q)
 	l.number++
@@ -67,9 +67,9 @@ func (l *locks) await(ctx actor.Context, op Await, q *clientCall) {
 	l.waiters[p.Owner] = w
 }
 
-// replaceWaiter ends the former call of an owner that asks again: it has lost the
-// connection on which it waited. If it has not, the call has only been sent twice
-// (LocksStarted), and has one answer.
+// replaceWaiter ends the former Await of an owner that asks again, because the owner has
+// lost the connection of the former one. If both calls have the same number, the client has
+// repeated its call (LocksStarted), and one answer is enough.
 func (l *locks) replaceWaiter(ctx actor.Context, o lock.Owner, q *clientCall) {
 	w := l.takeWaiter(o)
 	if w == nil || w.call.Request == q.Request && w.call.sender.Equal(q.sender) {
@@ -85,7 +85,7 @@ func (l *locks) waitExpired(ctx actor.Context, m *waitExpired) {
 	}
 }
 
-// takeWaiter is the call that waits, if there is one; it must be answered.
+// takeWaiter removes and returns the waiter of an owner, or nil. The caller must answer it.
 func (l *locks) takeWaiter(o lock.Owner) *waiter {
 	w := l.waiters[o]
 	if w != nil {
@@ -95,8 +95,8 @@ func (l *locks) takeWaiter(o lock.Owner) *waiter {
 	return w
 }
 
-// notifyGranted tells an owner that it has got what it waited for: on its connection, if
-// it waits there, or else by a signal (locks.md 2.4).
+// notifyGranted tells an owner of its grant: by the answer to its Await, or, without one,
+// by a signal (locks.md 2.4).
 func (l *locks) notifyGranted(ctx actor.Context, o lock.Owner) {
 	w := l.takeWaiter(o)
 	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) {
@@ -109,7 +109,7 @@ func (l *locks) notifyGranted(ctx actor.Context, o lock.Owner) {
 	})
 }
 
-// notifyWithdrawn tells an owner that its request does not wait any more.
+// notifyWithdrawn tells an owner that its request no longer waits.
 func (l *locks) notifyWithdrawn(ctx actor.Context, o lock.Owner) {
 	w := l.takeWaiter(o)
 	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { w.call.answer(ctx, AwaitResult{Withdrawn: true}, f) })

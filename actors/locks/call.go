@@ -12,15 +12,15 @@ import (
 	"lockstep/messages"
 )
 
-// ManagerStatus is how the lock manager stands.
+// ManagerStatus is the state of the lock manager.
 type ManagerStatus struct {
 	Owners      int      `json:"owners"`
 	Waiting     int      `json:"waiting"`
 	Quarantined []string `json:"quarantined"`
-	Failure     string   `json:"failure,omitempty"` // why no lock is given
+	Failure     string   `json:"failure,omitempty"` // why no lock is granted
 }
 
-// clientCall is a call and who wants the answer.
+// clientCall is a call with the actor to answer.
 type clientCall struct {
 	*Call
 	sender *actor.PID
@@ -38,7 +38,7 @@ func genericError(text string) *messages.Failure {
 	return messages.GenericFailure(text)
 }
 
-// call answers a call, at once or when what it has changed is written.
+// call carries out a call. The answer leaves at once, or when the change is on the disk.
 func (l *locks) call(ctx actor.Context, m *Call, sender *actor.PID) {
 	c := &clientCall{m, sender}
 	_, status := m.Operation.(GetStatus)
@@ -73,7 +73,7 @@ func (l *locks) call(ctx actor.Context, m *Call, sender *actor.PID) {
 }
 
 func (l *locks) do(ctx actor.Context, c lock.Call, q *clientCall) {
-	if c.Opportunistic && l.isPaused(c.Owner) { // nothing of a choice is free; when it waits, it hears that it is paused
+	if c.Opportunistic && l.isPaused(c.Owner) { // no lock of the choice is free; if the owner then waits, it is told that it is paused
 		l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, []lock.Lock{}, f) })
 		return
 	}
@@ -86,14 +86,14 @@ func (l *locks) do(ctx actor.Context, c lock.Call, q *clientCall) {
 	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, a.Result, f) })
 }
 
-// deny answers with an error, which is about how things stand, too.
+// deny answers with an error about the arguments or the state of the locks.
 func (l *locks) deny(ctx actor.Context, q *clientCall, err error) {
 	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) {
 		q.answer(ctx, nil, cmp.Or(f, genericError(err.Error())))
 	})
 }
 
-// refuse answers what was held back for a state that there will not be soon.
+// refuse answers a deferred call while there is no state.
 func (l *locks) refuse(ctx actor.Context, h deferredMessage, f *messages.Failure) {
 	switch m := h.message.(type) {
 	case *Call:
@@ -116,7 +116,7 @@ func (l *locks) passBGL(ctx actor.Context, from lock.Owner, q *clientCall) {
 		return
 	}
 	now := l.config.Env.Clock().Now()
-	const beforeAll = -21 // more urgent than any job can be
+	const beforeAll = -21 // more urgent than any job
 	u, err := l.state.SafeUpdateWaiting(now, lock.Pending{Priority: beforeAll, Owner: l.config.Self,
 		Request: lock.Request{{Lock: lock.BGL, Mode: lock.Exclusive}}})
 	if err != nil {
@@ -129,7 +129,7 @@ func (l *locks) passBGL(ctx actor.Context, from lock.Owner, q *clientCall) {
 	l.notifyWhenWritten(ctx, done)
 }
 
-// monitorRows is the lock monitor in the order of the query's answer (queue.md 2.6).
+// monitorRows answers ListRows, ordered as in the answer of Query (queue.md 2.6).
 func (l *locks) monitorRows(ctx actor.Context, q *clientCall) {
 	state := l.state.MonitorRows()
 	lock.SortMonitorRows(state)
@@ -150,7 +150,7 @@ func (l *locks) monitorRows(ctx actor.Context, q *clientCall) {
 	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, rows, f) })
 }
 
-// managerStatus is answered at once, and also when nothing else is.
+// managerStatus is answered at once, even without a state.
 func (l *locks) managerStatus(ctx actor.Context, q *clientCall) {
 	s := ManagerStatus{Owners: l.owners.len(), Waiting: len(l.deferredCalls), Quarantined: append([]string{}, l.quarantined...)}
 	if l.state != nil {

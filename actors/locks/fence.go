@@ -6,12 +6,12 @@ import (
 	"lockstep/actors/kit"
 )
 
-// fenceExpired is due when the jobs of a former master have ended.
+// fenceExpired is a timer: jobs of a former master have ended.
 type fenceExpired struct{ incarnation uint32 }
 
-// startAfterFence reads the files when the fence is over, and keeps what it is asked until then. So
-// it grants nothing before, not even to an owner that waits according to the files: a job of
-// the former master may work with the same lock.
+// startAfterFence reads the files once the fence has passed, and defers calls until then.
+// Nothing is granted before, not even to an owner that waits according to the files,
+// because a job of the former master may use the same lock.
 func (l *locks) startAfterFence(ctx actor.Context) {
 	remaining := l.fence.Remaining(l.config.Env.Clock().Now())
 	l.fenced = remaining > 0

@@ -13,29 +13,29 @@ import (
 	"lockstep/messages"
 )
 
-// foldAt is how long the journal may become before it is folded, in bytes;
-// beyond that it may be twice as long as what it was last folded into, so that
-// folding adds a constant to the cost of a change.
+// foldAt is the length in bytes from which the journal is folded. A journal may also be
+// twice as long as the locks.data that it was last folded into, so that folding adds a
+// constant cost to a change.
 const foldAt = 1 << 20
 
-// journal is what is on its way to the disk.
+// journal is what must still be written to the disk.
 //
-// Invariant: what is told to anybody is behind the write of all that had
-// happened when it was decided.
+// Invariant: a notification leaves after the write of all changes that came before it.
 type journal struct {
 	records  []byte         // changes that no write has taken yet
-	queued   []notification // due when these are written
+	queued   []notification // due when records are written
 	writing  bool
-	inFlight []notification // due when what is being written is
-	length   int            // of the file since it was folded
-	folded   int            // length of locks.data
+	inFlight []notification // due when the write under way is done
+	length   int            // bytes in the file since it was folded
+	folded   int            // bytes of locks.data
 }
 
-// notification tells somebody something; with a failure, that it has not happened.
+// notification is something to tell after a write. A failure means that the change has not
+// happened.
 type notification func(ctx actor.Context, f *messages.Failure)
 
-// changed records a change of the state, and wakes those who have got something
-// by it.
+// changed records a change of the state, and tells owners of their grants once it is
+// written.
 func (l *locks) changed(ctx actor.Context, a lock.CallResult) {
 	for _, o := range a.Changed {
 		l.journal.records = lock.AppendRecord(l.journal.records, l.state.Record(o))
@@ -56,7 +56,7 @@ func (l *locks) changed(ctx actor.Context, a lock.CallResult) {
 	}
 }
 
-// notifyWhenWritten tells as soon as what has been changed so far is written.
+// notifyWhenWritten sends d when all changes so far are written.
 func (l *locks) notifyWhenWritten(ctx actor.Context, d notification) {
 	switch {
 	case len(l.journal.records) > 0:
@@ -68,7 +68,7 @@ func (l *locks) notifyWhenWritten(ctx actor.Context, d notification) {
 	}
 }
 
-// flush writes the changes that have come together while the last were written.
+// flush writes the changes that have collected since the last write began.
 func (l *locks) flush(ctx actor.Context) {
 	j := &l.journal
 	if j.writing || len(j.records) == 0 {
@@ -78,7 +78,7 @@ func (l *locks) flush(ctx actor.Context) {
 	j.length += len(content)
 	j.inFlight, j.queued = j.queued, nil
 	j.records, j.writing = nil, true
-	var snapshot []byte // of what the journal will say then, if that becomes long
+	var snapshot []byte // of the state that the journal then describes, if the journal becomes too long
 	if j.length > foldAt && j.length > 2*j.folded {
 		snapshot = lock.Encode(l.state.Snapshot())
 	}
@@ -92,9 +92,9 @@ func (l *locks) flush(ctx actor.Context) {
 		})
 }
 
-// written delivers what waited for a write. After one that has failed nobody
-// knows what is on the disk, and memory may not run ahead of it: the files are
-// read again, and all that was to be told has not happened.
+// written sends the notifications of a write. After a failed write the content of the disk
+// is unknown, and memory must not be ahead of it: the files are read again, and all unsent
+// notifications get the failure.
 func (l *locks) written(ctx actor.Context, done *messages.ChangeFilesResult) {
 	j := &l.journal
 	j.writing = false
@@ -119,18 +119,18 @@ func (l *locks) written(ctx actor.Context, done *messages.ChangeFilesResult) {
 	}
 }
 
-// cannotWrite is a LockError: job processes ask again, for it will pass.
+// cannotWrite is a LockError, after which job processes ask again.
 func cannotWrite(f *messages.Failure) *messages.Failure {
 	return messages.LockFailure("The state of the locks cannot be written, so nothing was changed: " + f.Text)
 }
 
-// fail refuses all calls until the files have been read and written.
+// fail refuses all calls until the files can be read and written.
 func (l *locks) fail(ctx actor.Context, f *messages.Failure) {
 	l.unavailable = f
 	delay := kit.Backoff(l.tries)
 	l.tries++
-	l.config.Env.Log().WithFields(logrus.Fields{"err": f.Text, "again": delay}).Error(
-		"the files of the locks cannot be used; no lock is given until they can")
+	l.config.Env.Log().WithFields(logrus.Fields{"err": f.Text, "delay": delay}).Error(
+		"lock files cannot be read or written; granting no locks until they can")
 	kit.SendAfter(l.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &retryRecover{l.incarnation})
 	for _, h := range l.deferred {
 		l.refuse(ctx, h, f)
@@ -143,9 +143,9 @@ func (l *locks) fail(ctx actor.Context, f *messages.Failure) {
 	l.deferredCalls = nil
 }
 
-// fold writes locks.data anew and empties the journal, in this order: a journal
-// that has been folded already may be replayed. The snapshot says just what the
-// files say together; later changes wait, however many they are.
+// fold writes locks.data and then empties the journal. A crash in between is harmless,
+// because the journal may be replayed over the folded file. The snapshot is exactly what
+// the files say together; later changes wait.
 func (l *locks) fold(ctx actor.Context, snapshot []byte) {
 	l.journal.writing = true
 	data := &messages.FileWrite{Op: "locks", Path: paths.LocksPath, Content: snapshot}
@@ -163,8 +163,8 @@ func (l *locks) fold(ctx actor.Context, snapshot []byte) {
 	})
 }
 
-// publishLocks tells what owners hold and want now, and subscribers too; all says
-// that these are all.
+// publishLocks sends the records of owners to the scheduler and the subscribers. all: there
+// are no other owners.
 func (l *locks) publishLocks(ctx actor.Context, owners []lock.Owner, all bool) {
 	records := make([]lock.Record, len(owners))
 	for i, o := range owners {
@@ -173,7 +173,7 @@ func (l *locks) publishLocks(ctx actor.Context, owners []lock.Owner, all bool) {
 	changed := &Published{Records: records, Complete: all, Incarnation: uint64(l.incarnation)}
 	ctx.Send(l.config.Scheduler, changed)
 	if all {
-		return // subscribers have been told all changes, or that there is another lock manager
+		return // subscribers get all changes, or LocksStarted
 	}
 	for _, pid := range l.config.Subscribers {
 		ctx.Send(pid, changed)

@@ -12,12 +12,12 @@ import (
 	"lockstep/messages"
 )
 
-// owners is who holds something or waits, by livelock and by job.
+// owners are the owners that hold or want locks, by livelock and by job.
 type owners struct {
 	byLivelock      map[string]map[lock.Owner]struct{}
 	byJob           map[int64]map[lock.Owner]struct{}
 	count           int
-	awaitingCleanup map[int64]bool // the queue was asked to say when the job is over
+	awaitingCleanup map[int64]bool // AwaitJobCleanup was sent to the queue
 }
 
 func newOwners() owners {
@@ -26,15 +26,15 @@ func newOwners() owners {
 	return w
 }
 
-// reset forgets who is known, for another state.
+// reset forgets all owners, for another state.
 func (w *owners) reset() {
 	w.byLivelock, w.byJob, w.count = map[string]map[lock.Owner]struct{}{}, map[int64]map[lock.Owner]struct{}{}, 0
 }
 
 func (w *owners) len() int { return w.count }
 
-// update keeps up with an owner's record. A livelock is watched from the first
-// time that it matters until it is dead: its process may soon want more.
+// update follows the record of an owner. A livelock is watched from the owner's first
+// record until it is free, because its process may ask again soon.
 func (w *owners) update(o lock.Owner, known bool, port Owners) {
 	set := w.byLivelock[o.Livelock]
 	_, was := set[o]
@@ -73,20 +73,19 @@ func sortedOwners(set map[lock.Owner]struct{}) []lock.Owner {
 	return slices.SortedFunc(maps.Keys(set), lock.Owner.Compare)
 }
 
-// ownerDead frees what somebody dead holds or waits for. For a job the queue is
-// asked first: what is left of its process may still be at work, and its end
-// must be on the disk before another job gets its locks (design.md 4,
-// "Death").
+// ownerDead frees what a dead owner holds and wants. A job's locks are freed only after
+// JobCleanedUp: orphans of its process may still be working, and its end must be on the
+// disk before another job gets its locks (design.md 4, "Death").
 func (l *locks) ownerDead(ctx actor.Context, livelock string) {
 	if l.state == nil {
-		return // it is looked for again
+		return // resume probes all owners
 	}
 	l.config.Owners.Forget(livelock)
 	named := false
 	for _, o := range sortedOwners(l.owners.byLivelock[livelock]) {
 		if o.Named {
 			named = true
-			l.config.Env.Log().WithFields(logrus.Fields{"owner": o.String()}).Info("an owner of locks is dead; what it had is free")
+			l.config.Env.Log().WithFields(logrus.Fields{"owner": o.String()}).Info("lock owner died; its locks are freed")
 			l.release(ctx, o)
 			continue
 		}
@@ -102,8 +101,7 @@ func (l *locks) ownerDead(ctx actor.Context, livelock string) {
 	}
 }
 
-// repeatCleanupRequests repeats questions that a former incarnation of the queue may have
-// died over.
+// repeatCleanupRequests sends AwaitJobCleanup again to a restarted queue.
 func (l *locks) repeatCleanupRequests(ctx actor.Context) {
 	for _, id := range slices.SortedFunc(maps.Keys(l.owners.awaitingCleanup), cmp.Compare[int64]) {
 		ctx.Request(l.config.Queue, &messages.AwaitJobCleanup{Id: id})
@@ -114,7 +112,7 @@ func (l *locks) jobCleanedUp(ctx actor.Context, m *messages.JobCleanedUp) {
 	delete(l.owners.awaitingCleanup, m.Id)
 	delete(l.paused, m.Id)
 	if l.state == nil {
-		return // its livelock is dead: that is found when there is a state again
+		return // resume finds the free livelock
 	}
 	for _, o := range sortedOwners(l.owners.byJob[m.Id]) {
 		l.config.Owners.Forget(o.Livelock)
@@ -127,7 +125,8 @@ func (l *locks) release(ctx actor.Context, o lock.Owner) {
 	l.changed(ctx, lock.CallResult{Changed: u.Changed, Notify: u.Notify})
 }
 
-// probe looks at all owners now; request is the call that is answered then, or 0.
+// probe tries the livelocks of all owners now. It answers the call with number request, if
+// that is not 0.
 func (l *locks) probe(ctx actor.Context, request uint64, sender *actor.PID) {
 	livelocks := slices.Sorted(maps.Keys(l.owners.byLivelock))
 	root, self := ctx.ActorSystem().Root, ctx.Self()

@@ -8,17 +8,17 @@ import (
 	"lockstep/messages"
 )
 
-// The messages of this file are plain Go: core/lock has the types of what they carry. Nothing changes a message, or
-// what it points to, once it is sent.
+// These messages are plain Go, because core/lock has the types of their content. A message,
+// and what it points to, never changes once sent.
 
-// Call asks the lock manager for one operation. It may come twice (locks.md 2.1).
+// Call asks the lock manager for one operation. A client may send it twice (locks.md 2.1).
 type Call struct {
 	Request   uint64
 	Operation Operation
 }
 
-// CallResult is the answer. It leaves only after all that it says is written. Value is what the operation says of it,
-// nil where there is a failure.
+// CallResult answers a Call. It leaves after everything it says is on the disk. Value is
+// the result of the operation, nil with a failure.
 type CallResult struct {
 	Request uint64
 	Value   any
@@ -29,25 +29,25 @@ type CallResult struct {
 type Operation interface{ operation() }
 
 type (
-	// Apply is a function of Ganeti's protocol that the state of locks answers. Value: the call's result.
+	// Apply is one of Ganeti's functions on the state of locks. Value: the call's result.
 	Apply struct{ Call lock.Call }
-	// Cleanup finds dead owners now. Value: an empty list.
+	// Cleanup looks for dead owners now. Value: an empty list.
 	Cleanup struct{}
-	// Await is updateLocksWaiting for clients that wait on their connection. Value: an AwaitResult. It comes when the
-	// request is granted, withdrawn by somebody else, or after so many seconds. The request goes on waiting then,
-	// until it is repeated or freed.
+	// Await is updateLocksWaiting for a client that waits on its connection. The answer
+	// comes when the request is granted, withdrawn, or its seconds have passed. After that
+	// the request still waits, until it is repeated or freed. Value: an AwaitResult.
 	Await struct {
 		Pending lock.Pending
 		Seconds float64
 	}
-	// PassBGL passes the big lock from an owner to the daemon, for good (prepareClusterDestruction of locks.md 2.3).
-	// Value: an empty list.
+	// PassBGL passes the big lock from an owner to the daemon, until the daemon ends
+	// (prepareClusterDestruction of locks.md 2.3). Value: an empty list.
 	PassBGL struct{ From lock.Owner }
 	// ListRows asks for the lock monitor. Value: []answer.Lock.
 	ListRows struct{}
-	// ListWaits asks who waits for whom. Value: []answer.LockWait.
+	// ListWaits asks which owner waits for which other. Value: []answer.LockWait.
 	ListWaits struct{}
-	// GetStatus is answered at once, whatever the state. Value: a ManagerStatus.
+	// GetStatus is answered at once in every state. Value: a ManagerStatus.
 	GetStatus struct{}
 )
 
@@ -59,11 +59,12 @@ func (ListRows) operation()  {}
 func (ListWaits) operation() {}
 func (GetStatus) operation() {}
 
-// AwaitFunction is the name of Await on the wire: [identity, priority, request, seconds].
+// AwaitFunction is the name of Await on the wire. Its arguments are [identity, priority,
+// request, seconds].
 const AwaitFunction = "lockstepAwaitLocks"
 
-// Parse is the operation that a client calls by a function's name. Errors are about the arguments, or
-// lock.ErrNoFunction.
+// Parse returns the operation of a function's name and arguments. Its errors concern the
+// arguments, or are lock.ErrNoFunction.
 func Parse(function string, args []json.RawMessage) (Operation, error) {
 	switch function {
 	case "cleanupLocks":
@@ -78,15 +79,15 @@ func Parse(function string, args []json.RawMessage) (Operation, error) {
 	return Apply{c}, err
 }
 
-// Published has the records of owners whose locks or requests are different now. Complete: there are no other owners.
-// Incarnation is that of messages.LocksStarted.
+// Published has the records of owners whose locks or requests have changed. Complete: there
+// are no other owners. Incarnation is that of messages.LocksStarted.
 type Published struct {
 	Records     []lock.Record
 	Complete    bool
 	Incarnation uint64
 }
 
-// Encode is a value as clients are sent it. It escapes the characters <, > and &.
+// Encode returns a value as JSON for clients, with <, > and & escaped.
 func Encode(value any) json.RawMessage {
 	encoded, err := json.Marshal(value)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"lockstep/messages"
 )
 
-// setPause takes back the request of a paused job that waits for locks, and what
-// it has got of them; it may ask again when it is not paused any more (design.md
-// 8). A job that does not wait is in the middle of an opcode, and goes on.
+// setPause withdraws the waiting request of a paused job and frees what the job has got of
+// it. The job may ask again when it is no longer paused (design.md 8). A job that does not
+// wait executes an opcode and keeps its locks.
 func (l *locks) setPause(ctx actor.Context, m *messages.SetLockPause) {
 	if !m.Paused {
 		delete(l.paused, m.Id)
@@ -21,7 +21,7 @@ func (l *locks) setPause(ctx actor.Context, m *messages.SetLockPause) {
 	}
 	l.paused[m.Id] = true
 	if l.state == nil {
-		return // the scheduler says it again when there is one
+		return // the scheduler sends SetLockPauses to the next state
 	}
 	for _, o := range sortedOwners(l.owners.byJob[m.Id]) {
 		if l.state.HasPending(o) {
@@ -30,10 +30,10 @@ func (l *locks) setPause(ctx actor.Context, m *messages.SetLockPause) {
 	}
 }
 
-// pausesListed: who is paused is known now. What jobs have asked for is done.
+// pausesListed takes all paused jobs and carries out the deferred calls.
 func (l *locks) pausesListed(ctx actor.Context, m *messages.SetLockPauses) {
 	if m.Incarnation != uint64(l.incarnation) {
-		return // meant for the former one
+		return // it is for a former incarnation
 	}
 	l.pausesKnown = true
 	clear(l.paused)
@@ -48,23 +48,24 @@ func (l *locks) pausesListed(ctx actor.Context, m *messages.SetLockPauses) {
 	}
 }
 
-// isPaused: an owner is not to be given locks, or nobody knows yet whether it may.
+// isPaused reports whether an owner must get no locks, because its job is paused or because
+// the paused jobs are not known yet.
 func (l *locks) isPaused(o lock.Owner) bool {
 	return !o.Named && (!l.pausesKnown || l.paused[int64(o.Job)])
 }
 
-// deferredCall is a call that waits until it is known who is paused: a rule that was
-// acknowledged holds over a restart, too.
+// deferredCall is a call that waits for SetLockPauses, so that an acknowledged PAUSE rule
+// also holds over a restart.
 type deferredCall struct {
 	call *clientCall
 	stop func() bool
 }
 
-// deferredCallExpired: the time of a call that was put off is up.
+// deferredCallExpired is a timer: the time of a deferred call is up.
 type deferredCallExpired struct{ call *deferredCall }
 
-// deferUntilPausesKnown keeps a call of a job while nobody knows whether that is paused, for as
-// long as it would wait.
+// deferUntilPausesKnown defers the call of a job until the paused jobs are known, at most
+// for the call's own timeout.
 func (l *locks) deferUntilPausesKnown(ctx actor.Context, o lock.Owner, q *clientCall, wait time.Duration) bool {
 	if l.pausesKnown || o.Named {
 		return false

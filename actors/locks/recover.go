@@ -11,7 +11,7 @@ import (
 	"lockstep/messages"
 )
 
-// recover reads the files, folds them, and goes on from there.
+// recover reads the files, folds them, and takes calls again.
 func (l *locks) recover(ctx actor.Context) {
 	l.store.Read(ctx, "locks", paths.LocksPath, func(ctx actor.Context, data *messages.ReadFileResult) {
 		if data.Failure != nil {
@@ -47,7 +47,7 @@ func (l *locks) restore(ctx actor.Context, data, journal *messages.ReadFileResul
 	l.resume(ctx, state, restored)
 }
 
-// decode is what the two files say together.
+// decode returns the state of both files together.
 func (l *locks) decode(data, journal *messages.ReadFileResult) (lock.Snapshot, error) {
 	var snapshot lock.Snapshot
 	boot, changes, err := lock.CutJournalHeader(journal.Content)
@@ -55,7 +55,7 @@ func (l *locks) decode(data, journal *messages.ReadFileResult) (lock.Snapshot, e
 		return snapshot, fmt.Errorf("%s: %w", paths.LocksJournalPath, err)
 	}
 	if boot != "" && boot != l.config.Boot {
-		l.config.Env.Log().Info("the machine has been started anew; nobody holds a lock")
+		l.config.Env.Log().Info("machine has rebooted; dropping all locks")
 		return snapshot, nil
 	}
 	if !data.Missing {
@@ -70,11 +70,11 @@ func (l *locks) decode(data, journal *messages.ReadFileResult) (lock.Snapshot, e
 	return replayed.Snapshot, nil
 }
 
-// quarantineFiles moves files that make no sense out of the way and goes on without
-// them: who held a lock does not know that it is lost, so it must be said.
+// quarantineFiles moves unreadable files away and continues without them. This is logged,
+// because owners do not know that they have lost their locks.
 //
-// locks.data goes first: a journal alone tells too little, but locks.data alone
-// what has not been so for long.
+// locks.data goes first: the journal alone is incomplete, and locks.data alone would
+// restore an old state.
 func (l *locks) quarantineFiles(ctx actor.Context, reason error, data, journal *messages.ReadFileResult) {
 	var files []string
 	if !data.Missing {
@@ -86,8 +86,8 @@ func (l *locks) quarantineFiles(ctx actor.Context, reason error, data, journal *
 	l.quarantineNext(ctx, reason, files)
 }
 
-// quarantineNext moves files one after the other. One that cannot be moved would be
-// written over: everything is tried again instead.
+// quarantineNext moves the next file. If a file cannot be moved, recovery starts again,
+// because the next write would replace the file.
 func (l *locks) quarantineNext(ctx actor.Context, reason error, paths []string) {
 	if len(paths) == 0 {
 		l.resume(ctx, lock.New(l.config.Settings), lock.RestoreResult{})
@@ -99,16 +99,16 @@ func (l *locks) quarantineNext(ctx actor.Context, reason error, paths []string) 
 			return
 		}
 		l.quarantined = append(l.quarantined, m.Path)
-		l.config.Env.Log().WithFields(logrus.Fields{"why": reason.Error(), "path": m.Path}).Error(
-			"a file of the locks was moved to the quarantine; no lock is held now, whatever running jobs believe")
+		l.config.Env.Log().WithFields(logrus.Fields{"err": reason.Error(), "path": m.Path}).Error(
+			"unreadable lock file moved to the quarantine; all locks are lost, also those of running jobs")
 		l.quarantineNext(ctx, reason, paths[1:])
 	})
 }
 
-// resume takes calls again, once the files hold nothing but what is in force.
+// resume takes calls again, once the files hold exactly the state in force.
 func (l *locks) resume(ctx actor.Context, state *lock.State, restored lock.RestoreResult) {
 	l.state = state
-	l.owners.reset() // a former state may have had others
+	l.owners.reset() // the former state may have had other owners
 	for _, o := range l.state.Owners() {
 		l.owners.update(o, true, l.config.Owners)
 	}
@@ -127,14 +127,14 @@ func (l *locks) resumed(ctx actor.Context, restored lock.RestoreResult) {
 		l.notifyGranted(ctx, o)
 	}
 	for _, o := range restored.Dropped {
-		l.config.Env.Log().WithField("owner", o.String()).Error("what an owner waited for cannot be had any more; it waits in vain")
+		l.config.Env.Log().WithField("owner", o.String()).Error("pending lock request can no longer be granted; dropping it")
 	}
 	l.config.Env.Log().WithFields(logrus.Fields{"owners": l.owners.len()}).Info("lock manager is ready")
 	for _, pid := range l.config.Clients {
 		ctx.Send(pid, &messages.LocksStarted{Incarnation: uint64(l.incarnation)})
 	}
 	l.publishLocks(ctx, l.state.Owners(), true)
-	// Whoever died while nobody could note it is found now.
+	// Owners that died while there was no state are found now.
 	l.probe(ctx, 0, nil)
 	waiting := l.deferred
 	l.deferred = nil

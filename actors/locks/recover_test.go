@@ -77,7 +77,7 @@ func TestAGrantThatWasCutOff(t *testing.T) {
 func TestARequestThatCannotBeHad(t *testing.T) {
 	data := `[[[` + job(1) + `,[["node/b","shared"]]]],[[0,` + job(1) + `,[["node/a","exclusive"]]]]]`
 	onBench(t, files(data), func(t *testing.T, b *bench) {
-		require.Len(t, b.Logged("what an owner waited for cannot be had any more; it waits in vain"), 1)
+		require.Len(t, b.Logged("pending lock request can no longer be granted; dropping it"), 1)
 		require.Equal(t, b.status(), b.onDisk())
 	})
 }
@@ -118,7 +118,7 @@ func TestUnreadableFiles(t *testing.T) {
 		}
 		require.Equal(t, moved, b.managerStatus().Quarantined)
 		require.Empty(t, b.managerStatus().Failure)
-		require.Len(t, b.Logged("a file of the locks was moved to the quarantine; no lock is held now, whatever running jobs believe"), len(moved))
+		require.Len(t, b.Logged("unreadable lock file moved to the quarantine; all locks are lost, also those of running jobs"), len(moved))
 		c := b.caller(job(2))
 		c.gets("node/a:exclusive")
 		require.Equal(t, b.status(), b.onDisk())

@@ -187,7 +187,7 @@ func (r *replicator) committedFiles(ctx actor.Context) {
 // whose disk fails is of no use meanwhile, and lets another one be it.
 func (r *replicator) retryDisk(ctx actor.Context, b *batch, why *messages.Failure, again func(actor.Context, *batch)) {
 	delay := kit.Backoff(b.tries)
-	r.config.Env.Log().WithFields(logrus.Fields{"err": why.Text, "again": delay}).Error("what the other nodes have cannot be written here")
+	r.config.Env.Log().WithFields(logrus.Fields{"err": why.Text, "delay": delay}).Error("what the other nodes have cannot be written here")
 	r.failure = why
 	b.tries++
 	if r.leads {

@@ -144,7 +144,7 @@ func (s *scheduler) configChanged(ctx actor.Context, m *messages.ConfigPublished
 	resources, unusable := config.DecodeResources(m.Content)
 	for _, err := range []error{err, bad, unusable} {
 		if err != nil {
-			s.config.Env.Log().WithFields(logrus.Fields{"err": err}).Error("the configuration cannot be used; the scheduler goes by the former one")
+			s.config.Env.Log().WithFields(logrus.Fields{"err": err}).Error("configuration cannot be used; the scheduler keeps the former one")
 			return
 		}
 	}

@@ -134,7 +134,7 @@ func TestTheSchedulerWaitsForTheConfiguration(t *testing.T) {
 		b.heard()
 		b.cluster.Ask(b.scheduler, &messages.ConfigPublished{Content: []byte("{")})
 		b.heard()
-		require.Len(t, b.Logged("the configuration cannot be used; the scheduler goes by the former one"), 1)
+		require.Len(t, b.Logged("configuration cannot be used; the scheduler keeps the former one"), 1)
 		b.reconfigure(2, "")
 		b.populate(nil, plain(1, 2, 3))
 		require.Equal(t, []int64{1, 2}, b.picked())

@@ -38,7 +38,7 @@ type scheduledJob struct {
 func (s *scheduler) add(w *messages.UnfinishedJob) *scheduledJob {
 	j, err := job.Decode(w.Encoded)
 	if err != nil {
-		s.config.Env.Log().WithField("err", err).Error("the queue told of something that is no job")
+		s.config.Env.Log().WithField("err", err).Error("invalid job received from the queue")
 		return nil
 	}
 	known := &scheduledJob{id: j.ID, priority: j.Priority(), receivedUs: j.Received.Sec*1e6 + j.Received.Usec,

@@ -38,7 +38,7 @@ func TestAConfigurationThatCannotBeUsed(t *testing.T) {
 				change(broken)
 				b.cluster.Ask(b.scheduler, broken)
 				require.Empty(t, b.picked())
-				require.Len(t, b.Logged("the configuration cannot be used; the scheduler goes by the former one"), 1)
+				require.Len(t, b.Logged("configuration cannot be used; the scheduler keeps the former one"), 1)
 			})
 		})
 	}

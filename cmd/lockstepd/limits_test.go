@@ -70,7 +70,7 @@ func TestARuleWithGreedyPatternsDoesNotKeepTheDaemonDown(t *testing.T) {
 	d.start()
 	c := d.dial()
 	require.Equal(t, "success", c.await(c.submit(command("true"))).Status)
-	require.Contains(t, d.logged(), "a filter rule is not understood, and applies to no job")
+	require.Contains(t, d.logged(), "filter rule cannot be compiled; it applies to no job")
 	require.Contains(t, d.logged(), uuid)
 	var rules struct{ Data []any }
 	c.call("Query", &rules, "filter", []string{"uuid"}, nil)
