@@ -1,39 +1,43 @@
-// Package actors holds the actors of lockstep, one thin one per folder. Package core
-// takes their decisions.
+// Package actors has the actors of lockstep, one thin actor in each folder. The packages
+// below core make their decisions.
 //
-//	who        owns                                    is asked by            tells
-//	store      the files below the data directory      queue, job actors,     nobody but who asked
+//	actor      owns                                    takes requests from      sends
+//	store      all files below the data directory      queue, job actors,       answers only
+//	                                                   configuration, locks,
 //	                                                   connections
-//	locks      who holds and wants which lock, and     wconf, connections,    who waits: what it has got;
-//	           the files that say so                   cluster                scheduler: who has what
-//	cluster    config.data and settings.json           wconf, connections,    locks, filters, scheduler,
-//	                                                   filters                queue: what has changed
-//	filters    the verdict of the rules on every job   queue, connections     queue: changed verdicts
-//	scheduler  who may run, the run slots, who waits   queue, job actors,     queue: whom it picks, who is
-//	           for whose end                           connections            doomed; locks: who is paused
-//	jobs       which jobs are with a process           queue, connections     queue: ended, returned
-//	job-<id>   one process, and its job's file when    jobs, its process      queue: progress
-//	           no process may write it
-//	queue      the serial, the index of all live jobs  connections,           scheduler, filters, jobs,
-//	                                                   scheduler, jobs        locks, subscribers
-//	luxi       the connections, one actor each         clients                its client
-//	wconf      the connections, one actor each         job processes,         its client
+//	locks      holders and waiting requests of locks,  WConfD and LUXI          waiting owners: their grants;
+//	           their files                             connections,             scheduler, events: records
+//	                                                   configuration            of owners
+//	config     config.data and settings.json           connections, filters,    locks, filters, scheduler,
+//	                                                   scheduler, events        queue, events: each change
+//	filters    the verdict on each unfinished job      queue, connections       queue: changed verdicts
+//	scheduler  order of eligible jobs, run slots,      queue, job actors,       queue: picked and unrunnable
+//	           dependencies                            connections              jobs; locks: paused jobs
+//	jobs       the list of active jobs, the number of  queue, connections       queue: ended and returned jobs
+//	           starts in flight
+//	job-<id>   one job process, and the job's file     jobs, its job process    queue: progress
+//	           while no process may write it
+//	queue      the serial, the index of live jobs      connections, scheduler,  scheduler, filters, jobs,
+//	                                                   jobs                     locks, subscribers
+//	luxi       one actor per connection                clients                  its client
+//	wconfd     one actor per connection                job processes,           its client
 //	                                                   Ganeti's programs
-//	events     what it was told last of rules, and     nobody                 the feed: what has changed
-//	           since when who waits for locks                                 of jobs, rules and locks
+//	events     the last known filter rules; since      none                     the feed: changes of jobs,
+//	           when owners wait for locks                                       rules and locks
 //
-// On a node of a cluster, below them and all the time:
+// A node of a cluster has these actors in addition. They live below the actors above, and
+// as long as the daemon:
 //
-//	store      as above                                replicator             the replicator
-//	replicator the way to the consensus log, what was  all of the above, as   master: when to start them
-//	           committed and is not on the disk yet    their store; other     and when to stop
-//	                                                   nodes
-//	reception  the connections, while another node is  clients                its client
-//	           the master
+//	store       as above                               replicator               answers only
+//	replicator  the way to the consensus log, and      all of the above, for    master: its start and stop
+//	            committed entries that are not on      which it is the store;
+//	            this node's disk yet                   other nodes
+//	standby     the connections while another node is  clients                  its client
+//	            the master
 //
-// rapi is no actor but an edge: an HTTP server that is a client of luxi, and the
-// feed of events.
+// In the tree of actors, config is named cluster, wconfd wconf, and standby reception. rapi
+// is not an actor but an edge: an HTTP server that is a client of luxi and of the feed.
 //
-// Import arrow: messages <- core <- actors <- supervisor <- {cmd, sim}. kit is
-// the only package that touches protoactor's spawning.
+// Imports go from messages over core, actors and supervisor to cmd and sim. Package kit is
+// the only one that uses protoactor's spawning.
 package actors

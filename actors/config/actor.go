@@ -1,12 +1,13 @@
-// Package config is the actor of the cluster configuration, config.data
-// (locks.md 5).
+// Package config is the actor of the cluster configuration (locks.md 5).
 //
-// It owns that file, and is its only writer. It may be asked for the
-// configuration, to replace all of it, and to edit a part; an edit waits for the
-// configuration lock, as everybody's does, so that a client that reads, changes
-// and writes under that lock loses nothing. It tells subscribers of each change,
-// when the disk has it. After a crash it reads the file again; edits in hand are
-// lost, and their senders told so by nobody: they ask again (ConfigPublished).
+// It owns config.data and settings.json, and is their only writer. It publishes both
+// (PublishConfig), replaces the whole configuration (WriteConfig) and edits parts
+// (EditConfig). An edit takes the configuration lock, so that a client that reads, changes
+// and writes under that lock loses no change. Once a change is on the disk, all subscribers
+// get ConfigPublished.
+//
+// After a crash the actor reads both files again. Edits under way are lost without an
+// answer: their senders get ConfigPublished and repeat them.
 package config
 
 import (
@@ -24,8 +25,7 @@ import (
 	"lockstep/messages"
 )
 
-// Config is what the actor needs. Self is the daemon's own identity, for the
-// configuration lock.
+// Config is what the actor needs. Self is the daemon as an owner of the configuration lock.
 type Config struct {
 	Env         *kit.Env
 	Store       *actor.PID
@@ -49,16 +49,16 @@ type configActor struct {
 	store       *store.Client
 	incarnation uint32
 
-	content  []byte            // nil until the files have been read
-	settings []byte            // lockstep's own; empty: the defaults
-	deferred []deferredMessage // what was asked before
+	content  []byte            // nil until the files are read
+	settings []byte            // of settings.json; empty: the defaults
+	deferred []deferredMessage // messages to handle once the files are read
 	tries    int
 
-	request       uint64 // number of the last call to the lock manager
+	request       uint64 // number of the last locks.Call
 	lockCall      *locks.Call
-	edits         []editRequest // wait for the lock, or for the one before
+	edits         []editRequest // each waits for the one before and for the configuration lock
 	editing       bool
-	unlockPending bool // the lock could not be given back
+	unlockPending bool // freeing the configuration lock has failed
 	onLockAnswer  func(actor.Context, *locks.CallResult)
 }
 
@@ -67,13 +67,13 @@ type deferredMessage struct {
 	sender  *actor.PID
 }
 
-// editRequest is a change and who wants to hear of it.
+// editRequest is an edit with the actor to answer.
 type editRequest struct {
 	sender *actor.PID
 	m      *messages.EditConfig
 }
 
-// retryRead is due some time after the file could not be read.
+// retryRead is a timer after a failed read.
 type retryRead struct{ incarnation uint32 }
 
 func (c *configActor) Receive(ctx actor.Context) {
@@ -88,7 +88,7 @@ func (c *configActor) handle(ctx actor.Context, message any, sender *actor.PID) 
 	case *actor.Started:
 		c.store.Connect(ctx)
 		c.read(ctx)
-		c.unlock(ctx, func(actor.Context) {}) // a former incarnation may have crashed with the lock
+		c.unlock(ctx, func(actor.Context) {}) // a former incarnation may have crashed while it held the lock
 	case *retryRead:
 		if m.incarnation == c.incarnation {
 			c.read(ctx)
@@ -118,7 +118,7 @@ func (c *configActor) handle(ctx actor.Context, message any, sender *actor.PID) 
 	}
 }
 
-// locksStarted: the lock manager has begun anew, or can write again.
+// locksStarted repeats the open call, or frees the lock if that has failed before.
 func (c *configActor) locksStarted(ctx actor.Context) {
 	switch {
 	case c.lockCall != nil:
@@ -128,7 +128,7 @@ func (c *configActor) locksStarted(ctx actor.Context) {
 	}
 }
 
-// ready reports whether there is a configuration; what comes before is kept.
+// ready reports whether the files are read; otherwise it defers the message.
 func (c *configActor) ready(message any, sender *actor.PID) bool {
 	if c.content == nil {
 		c.deferred = append(c.deferred, deferredMessage{message, sender})
@@ -136,9 +136,8 @@ func (c *configActor) ready(message any, sender *actor.PID) bool {
 	return c.content != nil
 }
 
-// read takes the file for the truth. There is one that can be used before the
-// actors are started; if somebody has spoiled it since, it is read until it is
-// mended.
+// read reads both files. The daemon starts with a usable config.data; if another program
+// has damaged the file since, read repeats until the file is usable.
 func (c *configActor) read(ctx actor.Context) {
 	c.store.Read(ctx, "config", paths.ConfigPath, func(ctx actor.Context, m *messages.ReadFileResult) {
 		if err := readError(m); err != nil {
@@ -156,9 +155,8 @@ func (c *configActor) retryReadLater(ctx actor.Context, path string, err error) 
 	kit.SendAfter(c.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &retryRead{c.incarnation})
 }
 
-// readSettings reads the other file. What makes no sense is not worth waiting for:
-// without it the defaults are in force, and that is said. A disk that cannot be read
-// is: what an operator has set must not be lost over it.
+// readSettings reads settings.json. With invalid content the defaults are in force. A
+// failed read is repeated, because the defaults must not replace what an operator has set.
 func (c *configActor) readSettings(ctx actor.Context, content []byte) {
 	c.store.Read(ctx, "settings", paths.SettingsPath, func(ctx actor.Context, m *messages.ReadFileResult) {
 		if m.Failure != nil {
@@ -175,9 +173,9 @@ func (c *configActor) readSettings(ctx actor.Context, content []byte) {
 	})
 }
 
-// rereadConfig finds out what a failed write has left: it may be the one or the
-// other, and everybody must hear which before anything is built on it. If that
-// cannot be read either, it stays as it was.
+// rereadConfig reads config.data after a failed write, which may have left the old or the
+// new content, and publishes the content. If the file cannot be read, the old content stays
+// in force.
 func (c *configActor) rereadConfig(ctx actor.Context, done func(actor.Context)) {
 	c.store.Read(ctx, "config", paths.ConfigPath, func(ctx actor.Context, m *messages.ReadFileResult) {
 		if err := readError(m); err != nil {
@@ -204,7 +202,7 @@ func readError(m *messages.ReadFileResult) error {
 	return err
 }
 
-// publish makes content, which the disk has, what everybody knows.
+// publish puts content, which is on the disk, in force and sends it to the subscribers.
 func (c *configActor) publish(ctx actor.Context, content []byte) {
 	first := c.content == nil
 	c.content = content
@@ -220,7 +218,8 @@ func (c *configActor) publish(ctx actor.Context, content []byte) {
 	}
 }
 
-// replaceConfig writes the whole configuration, for somebody who holds the lock.
+// replaceConfig writes the whole configuration for a client that holds the configuration
+// lock.
 func (c *configActor) replaceConfig(ctx actor.Context, sender *actor.PID, m *messages.WriteConfig) {
 	answer := func(ctx actor.Context, f *messages.Failure) {
 		ctx.Send(sender, &messages.WriteConfigResult{Request: m.Request, Failure: f})
@@ -232,7 +231,7 @@ func (c *configActor) replaceConfig(ctx actor.Context, sender *actor.PID, m *mes
 	c.write(ctx, m.Content, answer)
 }
 
-// write puts content on the disk.
+// write writes content to config.data and publishes it.
 func (c *configActor) write(ctx actor.Context, content []byte, done func(actor.Context, *messages.Failure)) {
 	c.writeFile(ctx, "config", paths.ConfigPath, content, func(ctx actor.Context, f *messages.Failure) {
 		if f != nil {
@@ -256,8 +255,8 @@ func (c *configActor) writeFile(ctx actor.Context, op, path string, content []by
 		})
 }
 
-// writeSettings changes lockstep's own settings. What a write has left that failed
-// is in force, as with the configuration: the next start would go by it, too.
+// writeSettings changes settings.json. After a failed write the content of the file is put
+// in force, because the next start would read it.
 func (c *configActor) writeSettings(ctx actor.Context, e editRequest) {
 	settings, err := config.EditSettings(c.settings, e.m.Settings)
 	if err != nil {
@@ -275,7 +274,7 @@ func (c *configActor) writeSettings(ctx actor.Context, e editRequest) {
 	})
 }
 
-// rereadSettings is readBack for the other file.
+// rereadSettings is rereadConfig for settings.json.
 func (c *configActor) rereadSettings(ctx actor.Context, done func(actor.Context)) {
 	c.store.Read(ctx, "settings", paths.SettingsPath, func(ctx actor.Context, m *messages.ReadFileResult) {
 		var err error
@@ -292,7 +291,7 @@ func (c *configActor) rereadSettings(ctx actor.Context, done func(actor.Context)
 	})
 }
 
-// editNext makes the next edit: lock, write, unlock, answer.
+// editNext carries out the next edit: lock, write, unlock, answer.
 func (c *configActor) editNext(ctx actor.Context) {
 	if c.editing || len(c.edits) == 0 {
 		return
@@ -300,7 +299,7 @@ func (c *configActor) editNext(ctx actor.Context) {
 	c.editing = true
 	e := c.edits[0]
 	c.edits = c.edits[1:]
-	const priority, seconds = -21, 60 // it takes no time, and everybody waits for it
+	const priority, seconds = -21, 60 // the edit is short, and others wait for it
 	want := lock.Request{{Lock: lock.ConfigLock, Mode: lock.Exclusive}}
 	await := locks.Await{Pending: lock.Pending{Owner: c.config.Self, Priority: priority, Request: want}, Seconds: seconds}
 	c.callLocks(ctx, await, func(ctx actor.Context, a *locks.CallResult) {
@@ -331,8 +330,8 @@ func (c *configActor) edit(ctx actor.Context, e editRequest) {
 	c.write(ctx, content, func(ctx actor.Context, f *messages.Failure) { c.finishEdit(ctx, e, f) })
 }
 
-// finishEdit gives the lock back. It is of no interest to the client whether that
-// could be written; if not, it is given back when the lock manager can write.
+// finishEdit frees the lock and answers the client, even if freeing fails; LocksStarted
+// then repeats the attempt.
 func (c *configActor) finishEdit(ctx actor.Context, e editRequest, f *messages.Failure) {
 	c.unlock(ctx, func(ctx actor.Context) {
 		ctx.Send(e.sender, &messages.EditConfigResult{Request: e.m.Request, Failure: f})
@@ -348,7 +347,8 @@ func (c *configActor) unlock(ctx actor.Context, done func(actor.Context)) {
 	})
 }
 
-// callLocks calls the lock manager, one call at a time, again if that restarts.
+// callLocks sends the lock manager one call. Only one call is open at a time; LocksStarted
+// repeats it.
 func (c *configActor) callLocks(ctx actor.Context, op locks.Operation, onAnswer func(actor.Context, *locks.CallResult)) {
 	c.request++
 	c.lockCall, c.onLockAnswer = &locks.Call{Request: c.request, Operation: op}, onAnswer

@@ -85,7 +85,7 @@ func TestSettingsThatCannotBeRead(t *testing.T) {
 		b.freed()
 		b.Advance(time.Second)
 		require.JSONEq(t, `{"predictive":false}`, string(kittest.Expect[*messages.ConfigPublished](b.others).Settings))
-		require.Len(t, b.Logged(paths.SettingsPath+" cannot be read"), 1)
+		require.Len(t, b.Logged("configuration file cannot be used; reading it again"), 1)
 	})
 }
 

@@ -1,12 +1,13 @@
-// Package events is the actor that knows what has changed: of jobs, filter rules
-// and locks.
+// Package events is the actor that turns messages about jobs, filter rules and locks into
+// events.
 //
-// It owns what it was told last, to tell changes from repetitions, and since when
-// owners wait for locks. It is told by the queue, by the configuration's actor and
-// by the lock manager, and may be asked nothing; it tells the feed, a port, which
-// is for whoever listens and counts. It holds nobody up. Nothing survives its
-// crash, nor that of those who tell it: who listens is told that he may have
-// missed something.
+// It owns the last filter rules that it received, to tell a changed rule from a repeated
+// one, and for each waiting lock owner the time since which it waits. The queue, the
+// configuration actor and the lock manager send it changes. It takes no requests. It passes
+// events and measurements to the port Feed, which must not block.
+//
+// Nothing survives its crash. After its crash, or that of a sender, the feed is told that
+// events may be missing.
 package events
 
 import (
@@ -25,7 +26,7 @@ import (
 	"lockstep/messages"
 )
 
-// Kind is what an event is about.
+// Kind says what an event is about.
 type Kind string
 
 // Kinds of events.
@@ -35,22 +36,21 @@ const (
 	Locks   Kind = "lock"
 )
 
-// Feed takes what has changed. Its methods do not block.
+// Feed receives events and measurements. Its methods do not block.
 type Feed interface {
-	// Publish is one event, as JSON, nobody's to change.
+	// Publish takes one event as JSON, which never changes afterwards.
 	Publish(kind Kind, data []byte)
-	// Missed: there may have been events of which nobody was told.
+	// Missed says that events may have been lost.
 	Missed(why string)
-	// Ended is told once of each end of a job.
+	// Ended is called once for each end of a job.
 	Ended(End)
-	// Waited is how long an owner has waited for locks that it got, or does not
-	// want any more.
+	// Waited takes how long an owner has waited for locks that it got or no longer wants.
 	Waited(d time.Duration)
-	// Waiting is how many owners wait for locks now.
+	// Waiting takes the number of owners that wait for locks now.
 	Waiting(owners int)
 }
 
-// End is how a job has ended. A job that was never started has run for no time.
+// End is the end of a job. Ran is 0 for a job that was never started.
 type End struct {
 	Status  string
 	Started bool
@@ -75,8 +75,8 @@ func Props(c Config) *actor.Props {
 
 type events struct {
 	config  Config
-	rules   map[string]json.RawMessage // nil: not known yet
-	waiting map[lock.Owner]time.Time   // for locks, since when
+	rules   map[string]json.RawMessage // by uuid; nil: not known yet
+	waiting map[lock.Owner]time.Time   // since when these owners wait for locks
 }
 
 func (e *events) Receive(ctx actor.Context) {
@@ -103,8 +103,8 @@ func (e *events) Receive(ctx actor.Context) {
 	}
 }
 
-// configChanged finds out which rules have changed. One who cannot read them does
-// not complain: others do.
+// configChanged publishes the rules that have changed. It ignores unreadable rules, which
+// the filter engine logs.
 func (e *events) configChanged(m *messages.ConfigPublished) {
 	rules, err := config.FilterRules(m.Content)
 	if err != nil {
@@ -135,7 +135,7 @@ func (e *events) configChanged(m *messages.ConfigPublished) {
 type ruleEvent struct {
 	UUID   string          `json:"uuid"`
 	Change string          `json:"change"`
-	Rule   json.RawMessage `json:"rule"` // null when it is deleted
+	Rule   json.RawMessage `json:"rule"` // null if the rule is deleted
 }
 
 func (e *events) publish(kind Kind, event any) {

@@ -7,18 +7,18 @@ import (
 	"lockstep/messages"
 )
 
-// summaryMax is how many opcodes' summaries an event has: an event is news, not
-// the job.
+// summaryMax is the maximum number of opcode summaries in an event, which keeps events
+// short.
 const summaryMax = 8
 
-// jobEvent is an event about a job: what is shown of it now. Times are there twice,
-// the second time as RFC 3339.
+// jobEvent is an event about a job, with its state now. Each time is there twice: in
+// microseconds and in RFC 3339.
 type jobEvent struct {
 	ID           int64     `json:"id"`
 	Status       string    `json:"status"`
 	Priority     int32     `json:"priority"`
-	Summary      []string  `json:"summary"` // of the first opcodes
-	Opcodes      int       `json:"opcodes"` // how many there are
+	Summary      []string  `json:"summary"` // of the first summaryMax opcodes
+	Opcodes      int       `json:"opcodes"` // number of opcodes
 	Received     *[2]int64 `json:"received_ts"`
 	ReceivedTime *string   `json:"received"`
 	Start        *[2]int64 `json:"start_ts"`
@@ -27,7 +27,7 @@ type jobEvent struct {
 	EndTime      *string   `json:"end"`
 }
 
-// archivedEvent is an event about a job that is not in the queue any more.
+// archivedEvent is an event about a job that was archived.
 type archivedEvent struct {
 	ID       int64 `json:"id"`
 	Archived bool  `json:"archived"`
@@ -50,7 +50,8 @@ func (e *events) jobStatesChanged(m *messages.JobStatesChanged) {
 	}
 }
 
-// end is how a job has ended. Clocks are set now and then: no time is negative.
+// end is the end of a job. Durations are never negative, although the clock may have been
+// set back.
 func end(info *messages.JobInfo) End {
 	e := End{Status: query.StatusOf(info).String(), Started: info.StartUs != 0}
 	if e.Started {

@@ -5,19 +5,19 @@ import (
 	"lockstep/core/lock"
 )
 
-// locksMax is how many locks of an owner an event names: an event is news, not
-// the lock monitor.
+// locksMax is the maximum number of locks of one kind in an event, which keeps events
+// short.
 const locksMax = 32
 
-// lockEvent is an event about an owner of locks: what it has and wants now, as
-// pairs of a lock and a mode. An owner with neither is gone.
+// lockEvent is an event about a lock owner: what it holds and wants now, as pairs of a lock
+// and a mode. An owner with neither is gone.
 type lockEvent struct {
 	Owner   string      `json:"owner"`
 	Job     *int64      `json:"job"` // null for an owner that is no job
 	Locks   [][2]string `json:"locks"`
-	Held    int         `json:"held"` // how many there are
+	Held    int         `json:"held"` // number of all held locks
 	Pending [][2]string `json:"pending"`
-	Wanted  int         `json:"wanted"` // how many there are
+	Wanted  int         `json:"wanted"` // number of all wanted locks
 }
 
 func (e *events) locksPublished(m *locks.Published) {
@@ -41,7 +41,7 @@ func (e *events) locksPublished(m *locks.Published) {
 	}
 }
 
-// trackWait measures waits by what is told of them.
+// trackWait measures how long an owner waits, from its records.
 func (e *events) trackWait(r lock.Record) {
 	since, waits := e.waiting[r.Owner]
 	now := e.config.Env.Clock().Now()

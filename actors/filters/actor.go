@@ -1,12 +1,14 @@
-// Package filters is the filter engine: the actor that knows what the filter
-// rules make of each job (designs.md "Job filters"; queue.md 5).
+// Package filters is the filter engine: the actor that evaluates the filter rules for each
+// job (designs.md "Job filters"; queue.md 5).
 //
-// It owns the compiled rules and the verdict on every job that has not ended. The
-// rules themselves are in the configuration, whose actor it asks to change them.
-// It may be asked to judge jobs, and to change and show rules; it tells the queue
-// of every verdict that a change of the rules has changed, before it tells the
-// client that the change was made. Nothing survives its crash: it asks the queue
-// for all jobs, and the configuration's actor for the rules.
+// It owns the compiled rules and the verdict on every unfinished job. The rules themselves
+// are in the configuration, and the configuration actor changes them on its request. It
+// evaluates jobs (EvaluateFilters), changes rules (ChangeFilter) and lists them
+// (ListFilters). When a change of the rules changes verdicts, it sends the queue
+// VerdictsChanged before it answers the client.
+//
+// Nothing survives its crash: it asks the queue for all unfinished jobs, and the
+// configuration actor for the rules.
 package filters
 
 import (
@@ -48,14 +50,14 @@ type filters struct {
 
 	rules         *filter.Set // nil until the rules are known
 	rawRules      map[string]json.RawMessage
-	configContent []byte            // the configuration that they are of
-	deferred      []deferredMessage // what was asked before
+	configContent []byte            // the configuration from which rules were compiled
+	deferred      []deferredMessage // messages to handle once the rules are known
 
 	jobs map[int64]*evaluatedJob
-	pass *pass // over the jobs of a new queue; nil: none is under way
+	pass *pass // evaluation of all jobs of a restarted queue; nil: none is under way
 
-	request uint64             // number of the last question
-	changes map[uint64]*change // under way, by the question at hand
+	request uint64             // number of the last request to another actor
+	changes map[uint64]*change // open changes, by the number of their open request
 }
 
 type deferredMessage struct {
@@ -63,7 +65,7 @@ type deferredMessage struct {
 	sender  *actor.PID
 }
 
-// evaluatedJob is a job and what the rules make of it.
+// evaluatedJob is an unfinished job with its verdict.
 type evaluatedJob struct {
 	subject *filter.Subject
 	verdict *messages.Verdict // nil: accepted
@@ -77,7 +79,7 @@ func (f *filters) handle(ctx actor.Context, message any, sender *actor.PID) {
 		ctx.Request(f.config.ClusterConfig, &messages.PublishConfig{})
 		ctx.Request(f.config.Queue, &messages.FiltersStarted{Incarnation: f.incarnation})
 	case *messages.QueueStarted:
-		f.pass = nil // it was over the jobs of a former incarnation, which will not ask again
+		f.pass = nil // it was for a former incarnation of this actor or the queue, which gets a new one
 		ctx.Request(f.config.Queue, &messages.FiltersStarted{Incarnation: f.incarnation})
 		f.requestSerials(ctx)
 	case *messages.ConfigPublished:
@@ -110,7 +112,7 @@ func (f *filters) handle(ctx actor.Context, message any, sender *actor.PID) {
 	}
 }
 
-// ready reports whether the rules are known; what comes before is kept.
+// ready reports whether the rules are known; otherwise it defers the message.
 func (f *filters) ready(message any, sender *actor.PID) bool {
 	if f.rules == nil {
 		f.deferred = append(f.deferred, deferredMessage{message, sender})
@@ -118,7 +120,8 @@ func (f *filters) ready(message any, sender *actor.PID) bool {
 	return f.rules != nil
 }
 
-// configChanged takes the rules. Nothing is judged anew where they are as before.
+// configChanged takes the rules of a configuration. If they are as before, no job is
+// evaluated again.
 func (f *filters) configChanged(ctx actor.Context, m *messages.ConfigPublished) {
 	if f.rules != nil && bytes.Equal(m.Content, f.configContent) {
 		return
@@ -142,8 +145,8 @@ func (f *filters) configChanged(ctx actor.Context, m *messages.ConfigPublished) 
 	}
 }
 
-// compile makes rules of the configuration's text. One that is not understood
-// does not apply to any job, which has to be said: it may be somebody's lock-out.
+// compile compiles the rules of a configuration. A rule that cannot be compiled applies to
+// no job. This is logged, because the rule may protect the cluster.
 func (f *filters) compile(raw map[string]json.RawMessage) *filter.Set {
 	var rules []filter.Rule
 	for _, uuid := range slices.Sorted(maps.Keys(raw)) {
@@ -165,7 +168,8 @@ func (f *filters) logUnusableRule(uuid string, err error) {
 	f.config.Env.Log().WithFields(logrus.Fields{"rule": uuid, "err": err}).Error("filter rule cannot be compiled; it applies to no job")
 }
 
-// evaluate answers for new jobs at once. All jobs of a new queue are judged in passing.
+// evaluate answers at once for new jobs, and step by step for all jobs of a restarted
+// queue.
 func (f *filters) evaluate(ctx actor.Context, sender *actor.PID, m *messages.EvaluateFilters) {
 	if m.Request == 0 {
 		f.evaluateAll(ctx, sender, m.Jobs)
@@ -180,11 +184,12 @@ func (f *filters) evaluate(ctx actor.Context, sender *actor.PID, m *messages.Eva
 	ctx.Send(sender, answer)
 }
 
-// evaluateJob judges one job, and keeps what is needed to do so again; nil if it is none.
+// evaluateJob evaluates one job and keeps its subject for later evaluations. It returns nil
+// for an invalid job.
 func (f *filters) evaluateJob(w *messages.UnfinishedJob) *evaluatedJob {
 	j, err := job.Decode(w.Encoded)
 	if err != nil {
-		return nil // the queue has decoded it, and complained
+		return nil // the queue has decoded the job and logged the error
 	}
 	evaluated := &evaluatedJob{subject: filter.NewSubject(j)}
 	evaluated.verdict = f.verdict(w.Id, evaluated.subject)
@@ -192,7 +197,7 @@ func (f *filters) evaluateJob(w *messages.UnfinishedJob) *evaluatedJob {
 	return evaluated
 }
 
-// verdict is what the rules make of a job, nil if they accept it.
+// verdict is the verdict of the rules on a job, nil for ACCEPT.
 func (f *filters) verdict(id int64, s *filter.Subject) *messages.Verdict {
 	v := f.rules.Evaluate(s)
 	if v.Rule < 0 || v.Action.Verb == filter.Accept {
@@ -204,11 +209,11 @@ func (f *filters) verdict(id int64, s *filter.Subject) *messages.Verdict {
 	return verdict
 }
 
-// userSource is where the entries of people come from (queue.md 3.6).
+// userSource is the source of what people write into a reason trail (queue.md 3.6).
 const userSource = "gnt:user"
 
-// ruleReason is why a rule is there, for people: what a person has said last, or
-// else the last that anybody but the daemon has.
+// ruleReason is why a rule exists, for people: the last reason that a person gave, or else
+// the last one that is not from the daemon.
 func ruleReason(trail []filter.Reason) string {
 	text, said := "", false
 	for _, r := range trail {
@@ -221,7 +226,7 @@ func ruleReason(trail []filter.Reason) string {
 	return text
 }
 
-// ruleAuthor is who made a rule, "" if that is not known.
+// ruleAuthor is the author of a rule, "" if unknown.
 func ruleAuthor(trail []filter.Reason) string {
 	by := ""
 	for _, r := range trail {
@@ -232,8 +237,8 @@ func ruleAuthor(trail []filter.Reason) string {
 	return by
 }
 
-// reevaluate has the rules, which have changed, judge everybody, and tells of the
-// verdicts that are others now.
+// reevaluate evaluates all jobs after a change of the rules, and sends the queue the
+// verdicts that have changed.
 func (f *filters) reevaluate(ctx actor.Context) {
 	var changed []*messages.Verdict
 	for id, evaluated := range f.jobs {
@@ -260,7 +265,7 @@ func sameVerdict(a, b *messages.Verdict) bool {
 	return a.Rule == b.Rule && a.Action == b.Action && a.Limit == b.Limit && a.Reason == b.Reason && a.By == b.By
 }
 
-// list is the rules in the order in which they are applied.
+// list answers with the rules in the order in which they apply.
 func (f *filters) list(ctx actor.Context, sender *actor.PID, m *messages.ListFilters) {
 	answer := &messages.ListFiltersResult{Request: m.Request}
 	for _, r := range f.rules.Rules() {
@@ -269,8 +274,8 @@ func (f *filters) list(ctx actor.Context, sender *actor.PID, m *messages.ListFil
 	ctx.Send(sender, answer)
 }
 
-// malformed tells errors that make a request no request from those that clients
-// are told of as Ganeti's (queue.md 5.2).
+// malformed reports whether an error means that the request is invalid; other errors are
+// Ganeti's and go to the client (queue.md 5.2).
 func malformed(err error) bool {
 	var bad *filter.BadUUID
 	return !errors.As(err, &bad)

@@ -13,22 +13,23 @@ import (
 	"lockstep/messages"
 )
 
-// ownSource is where the entry comes from that the daemon appends to the reason
-// trail of a rule (queue.md 5.2).
+// ownSource is the source of the reason that the daemon appends to a rule's trail (queue.md
+// 5.2).
 const ownSource = "luxid"
 
-// errNoUUID: gateways name new rules, so that to ask twice makes one.
+// errNoUUID refuses a rule without a uuid. Gateways choose the uuid of a new rule, so that
+// a repeated request makes one rule.
 var errNoUUID = errors.New("a filter rule needs a uuid")
 
-// change is a change of the rules that a client waits for: first the watermark is
-// asked for, then the configuration is changed.
+// change is an open ChangeFilter: first the queue is asked for the serial, which becomes
+// the rule's watermark, then the configuration is edited.
 type change struct {
 	sender       *actor.PID
-	request      uint64 // the client's
+	request      uint64 // number of the client's request
 	uuid         string
-	by           string // who asks, "" if that is not known
+	by           string // "" if unknown
 	rule         filter.Rule
-	awaitsSerial bool // the watermark is asked for
+	awaitsSerial bool // GetSerial is open
 }
 
 func (f *filters) change(ctx actor.Context, sender *actor.PID, m *messages.ChangeFilter) {
@@ -60,7 +61,7 @@ func (f *filters) replace(ctx actor.Context, sender *actor.PID, m *messages.Chan
 	ctx.Request(f.config.Queue, &messages.GetSerial{Request: f.request})
 }
 
-// requestSerials asks again what a queue that has restarted may not have answered.
+// requestSerials sends GetSerial again to a restarted queue.
 func (f *filters) requestSerials(ctx actor.Context) {
 	for _, request := range slices.Sorted(maps.Keys(f.changes)) {
 		if f.changes[request].awaitsSerial {
@@ -69,7 +70,8 @@ func (f *filters) requestSerials(ctx actor.Context) {
 	}
 }
 
-// serialKnown: jobs that exist now are at or below the watermark.
+// serialKnown sets the watermark of the rule: all jobs that exist now have ids at or below
+// it.
 func (f *filters) serialKnown(ctx actor.Context, m *messages.GetSerialResult) {
 	c := f.changes[m.Request]
 	if c == nil || !c.awaitsSerial {
@@ -86,15 +88,14 @@ func (f *filters) serialKnown(ctx actor.Context, m *messages.GetSerialResult) {
 	f.edit(ctx, c, filter.Encode(&c.rule))
 }
 
-// edit has the configuration changed; without a rule the one of that name is
-// deleted.
+// edit sends EditConfig; without a rule it deletes the rule with the change's uuid.
 func (f *filters) edit(ctx actor.Context, c *change, rule []byte) {
 	f.request++
 	f.changes[f.request] = c
 	ctx.Request(f.config.ClusterConfig, &messages.EditConfig{Request: f.request, Filter: c.uuid, Rule: rule})
 }
 
-// written: the rules are in force, for ConfigPublished has come before.
+// written answers the client. The rules are in force, because ConfigPublished came before.
 func (f *filters) written(ctx actor.Context, m *messages.EditConfigResult) {
 	if c := f.changes[m.Request]; c != nil {
 		delete(f.changes, m.Request)
@@ -109,10 +110,10 @@ func (f *filters) written(ctx actor.Context, m *messages.EditConfigResult) {
 	}
 }
 
-// matchesShown is how many jobs that a rule decides about are named.
+// matchesShown is the maximum number of jobs that an answer names.
 const matchesShown = 20
 
-// matches counts the jobs that a rule decides about, and returns the lowest of their ids.
+// matches counts the jobs on which a rule decides, and returns the lowest of their ids.
 func (f *filters) matches(rule string) (count int64, lowest []int64) {
 	for id, evaluated := range f.jobs {
 		if evaluated.verdict != nil && evaluated.verdict.Rule == rule {

@@ -8,19 +8,19 @@ import (
 	"lockstep/messages"
 )
 
-// jobsPerStep is how many jobs are judged between two messages: about 5 ms.
+// jobsPerStep is how many jobs are evaluated between two messages, which takes about 5 ms.
 const jobsPerStep = 500
 
-// pass judges all jobs of a queue that has started, a few at a time: who submits a job meanwhile must not wait until all
-// others are judged.
+// pass evaluates all jobs of a restarted queue, a few at a time, so that submissions need
+// not wait for the end of the pass.
 type pass struct {
 	number uint64
 	sender *actor.PID
-	jobs   []*messages.UnfinishedJob // that are not judged yet
-	ended  map[int64]bool            // of these, perhaps: what has ended since
+	jobs   []*messages.UnfinishedJob // not evaluated yet
+	ended  map[int64]bool            // jobs that have ended since the pass began
 }
 
-// continuePass goes on with a pass. It is a message to the actor itself.
+// continuePass is sent by the actor to itself for the next step of a pass.
 type continuePass struct{ pass uint64 }
 
 func (f *filters) evaluateAll(ctx actor.Context, sender *actor.PID, jobs []*messages.UnfinishedJob) {
@@ -30,8 +30,8 @@ func (f *filters) evaluateAll(ctx actor.Context, sender *actor.PID, jobs []*mess
 	f.evaluateNext(ctx)
 }
 
-// evaluateNext goes on with the pass. Its answer has the verdicts on all jobs that are known at its end: also on those that were
-// submitted meanwhile, and by the rules that are in force then.
+// evaluateNext evaluates the next jobs of a pass. The answer at its end has the verdicts on
+// all jobs known by then, also on those submitted meanwhile, by the rules in force then.
 func (f *filters) evaluateNext(ctx actor.Context) {
 	p := f.pass
 	next := p.jobs[:min(len(p.jobs), jobsPerStep)]

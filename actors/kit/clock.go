@@ -10,9 +10,9 @@ import (
 type Clock interface {
 	Now() time.Time
 
-	// AfterFunc runs f once after d, on any goroutine, unless stopped first;
-	// stop reports whether it prevented the run. A d of zero or less means as
-	// soon as possible, not within the call.
+	// AfterFunc calls f once after d, on any goroutine, unless stop is called before. stop
+	// reports whether it prevented the call. If d is zero or less, f is called soon, but
+	// never within AfterFunc.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 }
 
@@ -27,17 +27,16 @@ func (realClock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	return time.AfterFunc(d, f).Stop
 }
 
-// SendAfter sends msg to the actor `to` after d, unless stopped first; stop
-// reports whether it prevented that. The message goes to whoever bears the name
-// by then, which may be a later incarnation: an actor that minds puts a number
-// into msg and drops what is stale. A message on its way is not taken back by
-// stop.
+// SendAfter sends msg to the actor after d, unless stop is called before. stop reports
+// whether it prevented that; a message that was sent cannot be taken back. If the actor was
+// restarted meanwhile, the later incarnation gets msg: where that matters, msg has the
+// number of the incarnation.
 func SendAfter(c Clock, sys *actor.ActorSystem, d time.Duration, to *actor.PID, msg any) (stop func() bool) {
 	return c.AfterFunc(d, func() { sys.Root.Send(to, msg) })
 }
 
-// Backoff is the pause before something that has failed so many times in a row
-// is tried again: from 100 ms on, doubling, at most 30 s.
+// Backoff is the delay before the next try after so many failures in a row: 100 ms, doubled
+// with each failure, at most 30 s.
 func Backoff(failures int) time.Duration {
 	return min(100*time.Millisecond<<min(failures, 9), 30*time.Second)
 }

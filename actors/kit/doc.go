@@ -1,35 +1,32 @@
-// Package kit is the only way from lockstep to protoactor: it makes actor
-// systems, spawns actors, supervises them, and gives them time.
+// Package kit is the only user of protoactor in lockstep: it makes actor systems, spawns
+// actors, supervises them, and gives them timers.
 //
-// One [Env] stands for one actor system, that is, one node. [Env.Props] is the
-// only maker of props, [Env.SpawnRoot] starts the top of the tree, children are
-// started with ctx.SpawnNamed and props made here. What an actor gets that way:
+// One [Env] is one actor system, that is, one node. [Env.Props] makes all props,
+// [Env.SpawnRoot] spawns the top of the tree, and ctx.SpawnNamed spawns children from
+// these props. An actor spawned this way can rely on the following:
 //
-//   - It may be addressed by name ([Env.PID]) at any time, also while it is being
-//     spawned: its mailbox holds messages back until the actor is wired up, and
-//     Started is the first message it handles.
-//   - A panic in a user message, in Started, in Terminated or in a continuation
-//     is logged with its stack and handed to the supervisor. Once an instance has
-//     been told Stopping or Restarting its panics are logged and swallowed, so
-//     that stopping always ends and nobody waits for a Terminated that never comes.
-//   - A Restart that arrives after a Stop is dropped: what was stopped stays so.
-//   - What an actor had not handled when it stopped becomes dead letters; whoever
-//     asked hears actor.ErrDeadLetter at once instead of running into a timeout.
-//   - Supervision is a [Policy]. An actor whose props name none stops a child
-//     that fails.
-//   - A name is taken until its actor has stopped, and an actor that is leaving
-//     spawns nothing; in both cases the producer is not run.
+//   - It can be addressed by name ([Env.PID]) at any time, also during its spawn: its
+//     mailbox keeps messages until the actor is ready, and Started is the first message.
+//   - A panic in a user message, in Started, in Terminated or in a continuation is logged
+//     with its stack and passed to the supervisor. After Stopping or Restarting, panics
+//     are logged and swallowed, so that the actor always stops and its watchers always
+//     get Terminated.
+//   - A Restart after a Stop is dropped: a stopped actor stays stopped.
+//   - Messages that the actor has not handled when it stops become dead letters. A sender
+//     that waits for an answer gets actor.ErrDeadLetter at once, without a timeout.
+//   - Supervision is a [Policy]. A supervisor without one stops a failed child.
+//   - A spawn under a name in use, or by a stopping actor, fails without running the
+//     producer.
 //
-// What the package cannot do for an actor:
+// An actor must itself take care of the following:
 //
-//   - System messages overtake user messages: Terminated may come before a result
-//     that the child sent earlier. An actor that cares sends itself a message on
-//     Terminated and acts on that one.
-//   - A name may be given to a new child once Terminated of the old one has been
-//     received, not before: a child spawned between the old one's end and that
-//     message is forgotten by its parent.
-//   - After Stopping, user messages still arrive while children stop.
-//   - A panic loses the message in hand; its sender is not told.
-//   - SetReceiveTimeout, Stash and ReenterAfter are not to be used; [SendAfter],
-//     a slice of messages, and plain messages with numbers take their place.
+//   - System messages overtake user messages: Terminated may come before a result that
+//     the child sent earlier. Where that matters, the actor sends itself a message on
+//     Terminated and acts on that message.
+//   - A name may be given to a new child only after Terminated of the old one: a child
+//     spawned between the old one's end and that message is lost to its parent.
+//   - After Stopping, user messages still arrive while the children stop.
+//   - A panic loses the message being handled, without a notice to its sender.
+//   - SetReceiveTimeout, Stash and ReenterAfter are forbidden. Use [SendAfter], a slice
+//     of messages, and messages with request numbers instead.
 package kit

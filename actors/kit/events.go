@@ -7,18 +7,18 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// ChildFailed is published on the EventStream when a supervisor has decided
-// about a child that panicked.
+// ChildFailed is published on the EventStream after a supervisor has decided about a child
+// that panicked.
 type ChildFailed struct {
 	Child     *actor.PID
-	Reason    any // the value of the panic
+	Reason    any // the panic value
 	Directive Directive
-	Attempt   int           // failures within the policy's window, this one included
-	Delay     time.Duration // until the restart
+	Attempt   int           // failures within the policy's window, including this one
+	Delay     time.Duration // before the restart
 }
 
-// observe is the one subscriber that answers and logs; it runs on the goroutine
-// of whoever publishes.
+// observe answers and logs dead letters and logs failures. It is the only subscriber of
+// this package, and runs on the publisher's goroutine.
 func (e *Env) observe(event any) {
 	switch event := event.(type) {
 	case *actor.DeadLetterEvent:
@@ -29,9 +29,9 @@ func (e *Env) observe(event any) {
 	}
 }
 
-// answerDeadLetter tells those who wait that there is nobody: one who asked gets
-// actor.DeadLetterResponse (a future turns it into actor.ErrDeadLetter), one who
-// watches gets Terminated.
+// answerDeadLetter tells the sender of a dead letter that the target is gone: a requester
+// gets actor.DeadLetterResponse (a future turns it into actor.ErrDeadLetter), a watcher
+// gets Terminated.
 func (e *Env) answerDeadLetter(letter *actor.DeadLetterEvent) {
 	if letter.Sender != nil {
 		e.sys.Root.Send(letter.Sender, &actor.DeadLetterResponse{Target: letter.PID})
@@ -44,7 +44,7 @@ func (e *Env) answerDeadLetter(letter *actor.DeadLetterEvent) {
 func (e *Env) logDeadLetter(letter *actor.DeadLetterEvent) {
 	switch letter.Message.(type) {
 	case actor.SystemMessage, actor.MailboxMessage, actor.AutoReceiveMessage, *actor.DeadLetterResponse:
-		return // the ends of actors cross one another; nobody's work is lost
+		return // normal when actors stop at the same time; no work is lost
 	}
 	e.deadLetters.Add(1)
 	if e.log.IsLevelEnabled(logrus.DebugLevel) {
@@ -68,7 +68,7 @@ func (e *Env) logChildFailed(failed *ChildFailed) {
 	}).WithTime(e.clock.Now()).Log(level, "child failed")
 }
 
-// sendSystem posts a system message to pid's actor, if there is one.
+// sendSystem posts a system message to the actor of pid, if it exists.
 func (e *Env) sendSystem(pid *actor.PID, msg any) {
 	if process, ok := e.sys.ProcessRegistry.Get(pid); ok {
 		process.SendSystemMessage(pid, msg)

@@ -8,22 +8,22 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// guarded is one instance of an actor, as the library sees it. It is used on the
-// actor's goroutine only.
+// guarded is one instance of an actor, as the library sees it. It is used on the actor's
+// goroutine only.
 //
-// It wraps the actor instead of being receiver middleware, for middleware costs
-// an envelope per message and does not know the instance.
+// It wraps the actor. Receiver middleware would cost an envelope per message and does not
+// know the instance.
 type guarded struct {
 	inner actor.Actor
 	env   *Env
 	kind  string
 
-	// stopping: the instance was told Stopping or Restarting. Its children have
-	// been told to stop then; one spawned later would be waited for in vain.
+	// stopping: the instance has got Stopping or Restarting, and its children were told to
+	// stop. The library would wait for ever for a child spawned later.
 	stopping bool
 
-	// failing holds what this instance, as a supervisor, knows of children that
-	// failed. It ends with the instance, whose children end then too.
+	// failing has the failures of this instance's children. Children end with the instance,
+	// and so does failing.
 	failing map[*actor.PID]*failures
 }
 
@@ -41,10 +41,9 @@ func (g *guarded) Receive(c actor.Context) {
 	g.inner.Receive(c)
 }
 
-// receiveStopping swallows panics. One that came through would keep the library
-// from going on: in Stopping it would have the actor restarted, in Stopped keep
-// its parent and watchers from being told, in Terminated lose the moment in which
-// the last child has gone. And there is nothing left to supervise.
+// receiveStopping swallows panics, which would confuse the library: a panic in Stopping
+// restarts the actor, a panic in Stopped keeps parent and watchers from getting Terminated,
+// a panic in Terminated loses the end of the last child.
 func (g *guarded) receiveStopping(c actor.Context) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -54,8 +53,8 @@ func (g *guarded) receiveStopping(c actor.Context) {
 	g.inner.Receive(c)
 }
 
-// forget drops what is known of a child that has gone, and of the group of all
-// children when the last one has.
+// forget drops the failures of a stopped child, and those of the group when its last child
+// has stopped.
 func (g *guarded) forget(child *actor.PID, remaining []*actor.PID) {
 	delete(g.failing, child)
 	if len(remaining) == 0 {
@@ -63,20 +62,20 @@ func (g *guarded) forget(child *actor.PID, remaining []*actor.PID) {
 	}
 }
 
-// gate stands between a mailbox and its actor, whatever instance that has; the
-// mailbox calls it from one goroutine at a time.
+// gate stands between a mailbox and its actor, over all instances. The mailbox calls it
+// from one goroutine at a time.
 type gate struct {
 	actor.MessageInvoker
 	ctx     actor.Context
 	mailbox *trackedMailbox
 
-	stopping bool // a Stop has been handed to the actor
-	stopped  bool // and it has come to its end
+	stopping bool // the actor was handed Stop
+	stopped  bool // the actor has stopped
 }
 
 func (g *gate) InvokeUserMessage(msg any) {
 	if g.stopped {
-		// The library would discard it in silence.
+		// The library would drop the message silently.
 		g.mailbox.env.sys.DeadLetter.SendUserMessage(g.ctx.Self(), msg)
 		return
 	}
@@ -89,13 +88,13 @@ func (g *gate) InvokeSystemMessage(msg any) {
 		g.stopping = true
 	case *actor.Restart:
 		if g.stopping {
-			// The library would bring the actor back: as itself while its children
-			// stop, as a ghost without a name when it has stopped.
+			// The library would restart the stopped actor: under its name while its
+			// children stop, later without a name.
 			return
 		}
 	}
 	g.MessageInvoker.InvokeSystemMessage(msg)
-	// An actor told to stop has done so as soon as it has no children left.
+	// A stopping actor has stopped once it has no children.
 	if g.stopping && !g.stopped && len(g.ctx.Children()) == 0 {
 		g.finish()
 	}
@@ -104,19 +103,18 @@ func (g *gate) InvokeSystemMessage(msg any) {
 func (g *gate) finish() {
 	g.stopped = true
 	g.mailbox.env.mailboxes.Delete(g.ctx.Self())
-	// An actor that stopped because it failed is suspended: let its queue drain.
+	// A failed actor is suspended. Resuming lets its queue drain into dead letters.
 	g.mailbox.Mailbox.PostSystemMessage(&actor.ResumeMailbox{})
 }
 
-// EscalateFailure is called by the mailbox while the panic unwinds, so the stack
-// still shows where it came from.
+// EscalateFailure is called by the mailbox during the panic, so that the stack shows its
+// origin.
 func (g *gate) EscalateFailure(reason, msg any) {
 	g.mailbox.env.logPanic(g.ctx.Self(), g.mailbox.kind, msg, reason, "actor panicked")
 	g.MessageInvoker.EscalateFailure(reason, msg)
 }
 
-// logPanic names the message's type, never its content: opcodes may hold
-// passwords.
+// logPanic logs the type of the message, never its content: opcodes may have passwords.
 func (e *Env) logPanic(self *actor.PID, kind string, msg, reason any, text string) {
 	e.log.WithFields(logrus.Fields{
 		"actor": self.GetId(),
@@ -130,9 +128,8 @@ func (e *Env) logPanic(self *actor.PID, kind string, msg, reason any, text strin
 // typeName is the type of a message, without the envelope it may be in.
 func typeName(msg any) string { return fmt.Sprintf("%T", actor.UnwrapEnvelopeMessage(msg)) }
 
-// reasonText is what a panic value says about itself if it is an error or a
-// string; of others, which may be messages, it is only the type. It must not
-// panic: it runs where nothing recovers any more.
+// reasonText is the text of a panic value that is an error or a string, and the type of any
+// other value, which may be a message. It must not panic, because no caller recovers.
 func reasonText(reason any) (text string) {
 	defer func() {
 		if recover() != nil {

@@ -7,23 +7,23 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// SafeMailbox makes mailboxes of p's kind that may be sent to before the actor
-// behind them is ready.
+// SafeMailbox makes mailboxes like p's that accept messages before their actor is ready.
 //
-// The library publishes an actor's name before its mailbox knows the actor and
-// its dispatcher; without this, a message sent by name in between panics in the
-// sender and leaves the target deaf for good.
+// The library publishes an actor's name before its mailbox knows the actor and its
+// dispatcher. Without this, a message sent by name in between panics in the sender, and the
+// target handles no message ever.
 //
-// p's mailboxes must only queue and schedule in Post and Start, never run the
-// actor there.
+// p's mailboxes must only queue and schedule in Post and Start, and never run the actor
+// there.
 func SafeMailbox(p actor.MailboxProducer) actor.MailboxProducer {
 	return func() actor.Mailbox { return &safeMailbox{Mailbox: p()} }
 }
 
-// safeMailbox keeps what comes before Start, in order, Started first.
+// safeMailbox keeps the messages that come before Start, Started first, the others in
+// order.
 //
-// Invariant: open is set, under mu, once early has been delivered, and never
-// cleared; so the messages of one sender stay in order.
+// Invariant: open is set under mu after early was delivered, and never cleared. So the
+// messages of one sender stay in order.
 type safeMailbox struct {
 	actor.Mailbox
 	started  atomic.Bool
@@ -48,7 +48,7 @@ func (m *safeMailbox) PostSystemMessage(msg any) {
 	}
 }
 
-// buffer reports whether it kept the message for Start to deliver.
+// buffer keeps a message for Start, or reports false if Start was called before.
 func (m *safeMailbox) buffer(msg any, deliver func(any)) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -76,8 +76,8 @@ func (m *safeMailbox) Start() {
 	m.started.Store(true)
 }
 
-// trackedMailbox is the mailbox of an actor spawned through Props: a safe one that tells
-// its Env about itself and has a gate before the actor.
+// trackedMailbox is the mailbox of an actor spawned through Props: a safe mailbox that
+// registers with its Env and has a gate.
 type trackedMailbox struct {
 	safeMailbox
 	env  *Env
@@ -85,7 +85,7 @@ type trackedMailbox struct {
 }
 
 func (b *trackedMailbox) RegisterHandlers(invoker actor.MessageInvoker, dispatcher actor.Dispatcher) {
-	// Only the library's actor context registers itself, and it is a Context.
+	// The library registers only its actor context, which is a Context.
 	ctx := invoker.(actor.Context)
 	b.env.mailboxes.Store(ctx.Self(), b)
 	if mine, is := b.Mailbox.(NamedMailbox); is {
@@ -94,13 +94,12 @@ func (b *trackedMailbox) RegisterHandlers(invoker actor.MessageInvoker, dispatch
 	b.Mailbox.RegisterHandlers(&gate{MessageInvoker: invoker, ctx: ctx, mailbox: b}, dispatcher)
 }
 
-// NamedMailbox is a mailbox that wants to know whose it is. It is told before it gets its
-// handlers.
+// NamedMailbox is a mailbox that gets the name of its actor, before its handlers.
 type NamedMailbox interface{ Belongs(actor string) }
 
 // MailboxStat is the length of one actor's queue.
 type MailboxStat struct {
-	Actor  string // the actor's name, "daemon/core/store"
+	Actor  string // name, "daemon/core/store"
 	Kind   string // as given to Props
-	Queued int    // user messages that wait; the one in hand is not counted
+	Queued int    // waiting user messages, without the one being handled
 }

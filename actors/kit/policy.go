@@ -5,35 +5,33 @@ import (
 	"time"
 )
 
-// Policy is data: how a failing child is treated.
+// Policy says how failed children are treated.
 type Policy struct {
 	Scope Scope
 
-	// Backoff is the delay of the restart after the first failure; it doubles with
-	// each further failure within Window, up to BackoffMax (or stays as it is, if
-	// BackoffMax is not above it). The real delay is random between half of that
-	// and all of it.
+	// Backoff is the delay of the restart after the first failure. It doubles with each
+	// further failure within Window, up to BackoffMax; it does not grow if BackoffMax is
+	// not above Backoff. The actual delay is random between one half of that and all of it.
 	Backoff    time.Duration
 	BackoffMax time.Duration
 
-	// Limit is the number of failures tolerated within Window, OnGiveUp what is
-	// done about one more. With Limit 0 that is the first one: there is never a
-	// restart.
+	// Limit is the number of failures within Window that lead to a restart; OnGiveUp
+	// follows the next one. With Limit 0 there is never a restart.
 	Limit    int
 	Window   time.Duration // zero: failures are never forgotten
 	OnGiveUp Directive     // Stop or Escalate
 }
 
-// Scope is who shares the fate of a child that failed, and its count of failures.
+// Scope says which children are treated together.
 type Scope int
 
 const (
-	// OneForOne concerns the child alone; failures are counted for each child.
+	// OneForOne treats the failed child alone, and counts the failures of each child.
 	OneForOne Scope = iota
 
-	// AllForOne concerns all children of the supervisor; their failures are
-	// counted together. From the first failure until they are all restarted the
-	// children handle no user message, beyond the one in hand.
+	// AllForOne treats all children of the supervisor, and counts their failures together.
+	// From the first failure until all are restarted, the children handle no user message,
+	// except one that is being handled.
 	AllForOne
 )
 
@@ -48,22 +46,22 @@ func (s Scope) String() string {
 	}
 }
 
-// Directive is what is done about a failure.
+// Directive is what happens after a failure.
 type Directive int
 
 const (
-	// Stop stops the child, or all children; the supervisor gets Terminated of each.
+	// Stop stops the child, or all children. The supervisor gets Terminated of each.
 	Stop Directive = iota
 
-	// Escalate has the supervisor itself fail, with the child's reason: it handles
-	// no more user messages, and its own supervisor decides. The root is stopped.
+	// Escalate makes the supervisor fail with the child's reason: it handles no more user
+	// messages, and its own supervisor decides. The root is stopped.
 	Escalate
 
 	// Restart replaces the child, or all children, after the delay.
 	Restart
 
-	// Ignore does nothing: the child is restarted or stopped already because of an
-	// earlier failure, or its supervisor is leaving.
+	// Ignore does nothing: the child is being restarted or stopped already after an earlier
+	// failure, or its supervisor is stopping.
 	Ignore
 )
 
@@ -82,7 +80,7 @@ func (d Directive) String() string {
 	}
 }
 
-// Validate names the first field that makes no sense.
+// Validate names the first invalid field.
 func (p Policy) Validate() error {
 	switch {
 	case p.Scope != OneForOne && p.Scope != AllForOne:
@@ -101,7 +99,7 @@ func (p Policy) Validate() error {
 	return nil
 }
 
-// delay is that of the nth restart in a row, before it is spread; n counts from 1.
+// delay is the delay of the nth restart in a row without jitter. n starts at 1.
 func (p Policy) delay(n int) time.Duration {
 	limit := max(p.Backoff, p.BackoffMax)
 	d := p.Backoff
@@ -120,34 +118,33 @@ func jitter(d time.Duration, random uint64) time.Duration {
 	return low + time.Duration(random%uint64(d-low+1))
 }
 
-// failures is what a supervisor knows of one child, or of all of them, and
-// decides by.
+// failures counts the failures of one child, or of a group.
 //
-// Invariant: times are those within the window, oldest first, at most Limit+1.
+// Invariant: times are within the window, oldest first, at most Limit+1.
 type failures struct {
 	policy Policy
 	times  []time.Time
 	phase  phase
 }
 
-// phase is where a child stands with its supervisor.
+// phase is the state of a child in the view of its supervisor.
 type phase int
 
 const (
-	running    phase = iota // as far as is known
-	restarting              // its restart is due later
-	givenUp                 // given up
+	running    phase = iota // no restart is due and the child was not given up
+	restarting              // the restart is due after the delay
+	givenUp                 // the policy's limit was exceeded
 )
 
-// step is what to do about one failure.
+// step is the decision about one failure.
 type step struct {
 	directive Directive
-	attempt   int           // failures within the window, this one included if it counts
-	delay     time.Duration // of a restart, before it is spread
+	attempt   int           // failures within the window, including this one if it counts
+	delay     time.Duration // of a restart, without jitter
 }
 
-// next decides about a failure at now. One that comes while an earlier one is
-// being dealt with does not count: it has most likely the same cause.
+// next decides about a failure at now. A failure between another one and its restart does
+// not count, because it most likely has the same cause.
 func (f *failures) next(now time.Time) step {
 	if f.phase != running {
 		return step{directive: Ignore, attempt: len(f.times)}
@@ -162,7 +159,7 @@ func (f *failures) next(now time.Time) step {
 	return step{directive: Restart, attempt: n, delay: f.policy.delay(n)}
 }
 
-// restarted notes that the restart decided by next has been ordered.
+// restarted records that the restart of next was ordered.
 func (f *failures) restarted() { f.phase = running }
 
 func (f *failures) recent(now time.Time) []time.Time {

@@ -10,11 +10,10 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// slogHandler writes what the library logs by way of logrus. Groups become
-// prefixes, "group.key".
+// slogHandler passes the library's log to logrus. Groups become prefixes, "group.key".
 type slogHandler struct {
 	log    *logrus.Logger
-	fields logrus.Fields // never changed once set
+	fields logrus.Fields // immutable
 	prefix string        // "" or ending in a dot
 }
 
@@ -76,8 +75,8 @@ func addAttr(fields logrus.Fields, prefix string, a slog.Attr) {
 	fields[prefix+a.Key] = fieldValue(v)
 }
 
-// fieldValue reduces what it does not know to its type: it may be a message, and
-// those are not for the log.
+// fieldValue reduces values of other types to the name of the type, because a message must
+// not be logged.
 func fieldValue(v slog.Value) any {
 	if v.Kind() != slog.KindAny {
 		return v.Any()

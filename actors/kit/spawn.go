@@ -8,26 +8,25 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// ErrStopping is returned by a spawn from an actor that has been told Stopping or
-// Restarting.
+// ErrStopping is the error of a spawn by an actor that has got Stopping or Restarting.
 var ErrStopping = errors.New("spawn: parent is stopping or restarting")
 
 // Option changes the props of an actor kind.
 type Option struct{ props actor.PropsOption }
 
-// Supervise has s decide about the actor's children that fail; without it they
-// are stopped at once. See [Env.Strategy].
+// Supervise sets the strategy for the actor's children. Without it failed children are
+// stopped. See [Env.Strategy].
 func Supervise(s actor.SupervisorStrategy) Option {
 	return Option{props: actor.WithSupervisor(s)}
 }
 
-// Props are the props of a kind of actor; kind appears in logs and metrics. Make
-// them once per kind and spawn children from them with ctx.SpawnNamed, which
-// returns actor.ErrNameExists for a name in use and [ErrLeaving], with a nil PID.
+// Props are the props of a kind of actor. kind appears in logs and metrics. Make them once
+// per kind, and spawn children from them with ctx.SpawnNamed. That returns a nil PID and an
+// error for a name in use (actor.ErrNameExists) and for a stopping parent ([ErrStopping]).
 //
-// producer makes one instance, for the spawn and for each restart. It runs on the
-// parent's goroutine or the actor's and must have no effects beyond that: those
-// belong into the handling of Started.
+// producer makes one instance, for the spawn and for each restart. It runs on the goroutine
+// of the parent or of the actor, and must have no side effects: those belong into the
+// handling of Started.
 func (e *Env) Props(kind string, producer func() actor.Actor, opts ...Option) *actor.Props {
 	props := []actor.PropsOption{
 		actor.WithMailbox(func() actor.Mailbox {
@@ -44,8 +43,8 @@ func (e *Env) Props(kind string, producer func() actor.Actor, opts ...Option) *a
 	}, props...)
 }
 
-// spawn checks the name before the library does, which would run the producer
-// first and then return the PID of the actor that has the name.
+// spawn checks the name first. The library would run the producer and then return the PID
+// of the actor that has the name.
 func (e *Env) spawn(sys *actor.ActorSystem, id string, props *actor.Props, parent actor.SpawnerContext) (*actor.PID, error) {
 	if host, ok := parent.Actor().(*guarded); ok && host.stopping {
 		return nil, fmt.Errorf("%w: %s", ErrStopping, id)
@@ -54,7 +53,7 @@ func (e *Env) spawn(sys *actor.ActorSystem, id string, props *actor.Props, paren
 		return nil, fmt.Errorf("%w: %s", actor.ErrNameExists, id)
 	}
 	if parent.Self() == nil {
-		// Without a guardian the library would restart a root on real time.
+		// Without a guardian the library would restart a root in real time.
 		parent = e.root
 	}
 	pid, err := actor.DefaultSpawner(sys, id, props, parent)
@@ -64,14 +63,14 @@ func (e *Env) spawn(sys *actor.ActorSystem, id string, props *actor.Props, paren
 	return pid, nil
 }
 
-// SpawnRoot starts the actor at the top of the tree. If it panics it is stopped,
-// never restarted. done is closed when it and all below it have stopped, for
-// whatever reason; its name is free again by then.
+// SpawnRoot spawns the actor at the top of the tree. If it panics, it is stopped and never
+// restarted. done is closed when it and all actors below it have stopped; its name is free
+// by then.
 func (e *Env) SpawnRoot(props *actor.Props, name string) (pid *actor.PID, done <-chan struct{}, err error) {
 	notice := &deathWatch{env: e, done: make(chan struct{})}
 	watcher, _ := e.sys.ProcessRegistry.Add(notice, "obituary"+e.sys.ProcessRegistry.NextId())
-	// Watched from before it starts: a watch that arrived while the actor stops
-	// would be answered before it has.
+	// Watched before it starts: the library answers a watch that comes while the actor
+	// stops before the actor has stopped.
 	watched := props.Clone(actor.WithOnInit(func(ctx actor.Context) {
 		e.sendSystem(ctx.Self(), &actor.Watch{Watcher: watcher})
 	}))
@@ -83,7 +82,7 @@ func (e *Env) SpawnRoot(props *actor.Props, name string) (pid *actor.PID, done <
 	return pid, notice.done, nil
 }
 
-// deathWatch is a process, in the library's sense, that waits for one Terminated.
+// deathWatch is a process of the library that waits for one Terminated.
 type deathWatch struct {
 	env  *Env
 	once sync.Once

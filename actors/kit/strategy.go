@@ -4,12 +4,12 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// Strategy performs the policy p for the children of any number of supervisors.
-// It panics if p is not valid.
+// Strategy carries out p for the children of any number of supervisors. It panics if p is
+// invalid.
 //
-// Delays are those of the Env's clock. When one is over, nothing is done from the
-// clock's goroutine: the supervisor is sent a message and acts on it, in its own
-// turn, if it is still the same instance and still has the child that failed.
+// Delays are those of the Env's clock. After a delay the supervisor gets a message and
+// restarts the child in its own turn, if it is still the same instance and still has that
+// child.
 func (e *Env) Strategy(p Policy) actor.SupervisorStrategy {
 	if err := p.Validate(); err != nil {
 		panic(err)
@@ -17,34 +17,34 @@ func (e *Env) Strategy(p Policy) actor.SupervisorStrategy {
 	return &strategy{env: e, policy: p}
 }
 
-// strategy keeps no state of its own: that is with the supervisor's instance.
+// strategy has no state: the failures are in the supervisor's instance.
 type strategy struct {
 	env    *Env
 	policy Policy
 }
 
-// supervisor is an actor that supervises; the guardian is none.
+// supervisor is a supervising actor. The guardian is not one.
 type supervisor interface {
 	actor.Supervisor
 	Self() *actor.PID
 	Actor() actor.Actor
 }
 
-// group stands for all children of a supervisor in guarded.failing.
+// group is the key for all children of a supervisor in guarded.failing.
 var group *actor.PID
 
-// restartDue takes the place of a reason in the message that reminds a supervisor
-// of a restart.
+// restartDue stands in the reason field of the message that tells a supervisor of a due
+// restart.
 type restartDue struct{ failures *failures }
 
-// HandleFailure is called on the supervisor's goroutine; on that of the child, if
-// the supervisor is the guardian.
+// HandleFailure runs on the supervisor's goroutine, or on the child's if the supervisor is
+// the guardian.
 func (s *strategy) HandleFailure(
 	_ *actor.ActorSystem, by actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, message any,
 ) {
 	sup, host := hostOf(by)
 	if host == nil {
-		// There is nobody to remind of a restart.
+		// The guardian cannot get a message about a due restart.
 		s.publish(child, reason, step{directive: Stop, attempt: 1})
 		by.StopChildren(child)
 		return
@@ -55,7 +55,7 @@ func (s *strategy) HandleFailure(
 	}
 	if host.stopping {
 		s.publish(child, reason, step{directive: Ignore})
-		return // all children have been told to stop
+		return // all children were told to stop
 	}
 	known := host.failuresOf(s.key(child), s.policy)
 	next := known.next(s.env.clock.Now())
@@ -69,13 +69,13 @@ func (s *strategy) HandleFailure(
 	case Stop:
 		sup.StopChildren(s.affected(sup, child)...)
 	case Escalate:
-		s.suspend(s.affected(sup, child)) // they end with the supervisor's instance
+		s.suspend(s.affected(sup, child)) // they stop with the supervisor's instance
 		sup.EscalateFailure(reason, message)
 	case Ignore:
 	}
 }
 
-// hostOf is the supervisor as an actor with its instance, or nils.
+// hostOf is the supervisor as an actor, and its instance; nil for both if it is not one.
 func hostOf(by actor.Supervisor) (supervisor, *guarded) {
 	sup, ok := by.(supervisor)
 	if !ok {
@@ -100,8 +100,8 @@ func (g *guarded) failuresOf(key *actor.PID, p Policy) *failures {
 	return known
 }
 
-// key is by which failures of child are counted. A child's own PID, the pointer,
-// is that of one incarnation: another child of the same name has another one.
+// key is the key of a child's failures. The pointer is that of one incarnation: a later
+// child of the same name has another PID pointer.
 func (s *strategy) key(child *actor.PID) *actor.PID {
 	if s.policy.Scope == AllForOne {
 		return group
@@ -124,21 +124,21 @@ func (s *strategy) schedule(sup supervisor, child *actor.PID, known *failures, n
 	})
 }
 
-// restart does what schedule announced, unless the children have gone since or
-// the supervisor is another instance, which does not know these failures.
+// restart restarts the children, unless they have stopped or the supervisor is another
+// instance, which has not seen these failures.
 func (s *strategy) restart(sup supervisor, host *guarded, child *actor.PID, due *restartDue) {
 	if host.failing[s.key(child)] != due.failures {
 		return
 	}
 	due.failures.restarted()
 	children := s.affected(sup, child)
-	s.suspend(children) // those that were spawned since the failure
+	s.suspend(children) // also children spawned after the failure
 	sup.RestartChildren(children...)
 }
 
-// suspend suspends the children's user messages; their restart resumes them. So no
-// message is handled by an instance that is to be replaced, and what the others
-// of a group send to one another while they restart is handled by the new ones.
+// suspend stops the children's user messages until their restart. So an instance that will
+// be replaced handles no further message, and messages within a group are handled by the
+// new instances.
 func (s *strategy) suspend(children []*actor.PID) {
 	for _, child := range children {
 		s.env.sendSystem(child, &actor.SuspendMailbox{})

@@ -6,13 +6,12 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// Unexpected ends the type switch of every Receive: the framework's own
-// messages are ignored, anything else is logged, by type alone: a message may
-// hold secrets.
+// Unexpected ends the type switch of every Receive. It ignores the framework's messages and
+// logs the type of any other message, not its content, which may be secret.
 func Unexpected(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case actor.SystemMessage, actor.AutoReceiveMessage, *actor.DeadLetterResponse:
-		// A dead letter is noted where dead letters are.
+		// Dead letters are logged by observe.
 	default:
 		ctx.Logger().Warn("unexpected message", "actor", ctx.Self().GetId(), "op", fmt.Sprintf("%T", m))
 	}

@@ -20,20 +20,19 @@ type timer struct {
 	f   func()
 }
 
-// NewClock starts at a fixed moment.
+// NewClock starts at a fixed time.
 func NewClock() *Clock {
 	return &Clock{now: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)}
 }
 
-// Now is the time of the clock.
+// Now is the current time of the clock.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
-// AfterFunc runs f when the clock has been advanced by d, on the goroutine of
-// whoever advances it.
+// AfterFunc calls f when the clock was advanced by d, on the goroutine that advances it.
 func (c *Clock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,7 +48,7 @@ func (c *Clock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	}
 }
 
-// Next is how long it takes until the next timer is due; false: there is none.
+// Next is the time until the next timer; false: there is none.
 func (c *Clock) Next() (time.Duration, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,7 +59,7 @@ func (c *Clock) Next() (time.Duration, bool) {
 	return max(first.at.Sub(c.now), 0), true
 }
 
-// Advance runs, in order, what is due within d.
+// Advance advances the clock by d and runs the timers that are due, in order.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +80,7 @@ func (c *Clock) Advance(d time.Duration) {
 	c.now = end
 }
 
-// first is the timer that is due first, or nil. c.mu is held.
+// first is the next timer, or nil. c.mu is held.
 func (c *Clock) first() *timer {
 	if len(c.timers) == 0 {
 		return nil

@@ -11,12 +11,12 @@ import (
 	"sync"
 )
 
-// ErrDisk is what a failing Disk says.
+// ErrDisk is the error of a failing Disk.
 var ErrDisk = errors.New("the disk says no")
 
-// Disk is a disk in memory, as store.Files. A call is known by what it does, its
-// op and its path: "replace submit-job queue/job-1"; tests let calls fail or
-// wait by the beginning of that.
+// Disk is a disk in memory that implements store.Files. A call is written as its action, op
+// and path: "replace submit-job queue/job-1". A test makes calls fail or block by a prefix
+// of that.
 type Disk struct {
 	mu      sync.Mutex
 	files   map[string][]byte
@@ -32,7 +32,7 @@ type fault struct {
 	remaining int
 }
 
-// Block is a call that does not return before it is released.
+// Block is a call that does not return until it is released.
 type Block struct {
 	prefix  string
 	entered chan struct{}
@@ -40,13 +40,13 @@ type Block struct {
 	once    sync.Once
 }
 
-// Entered waits until the call is there.
+// Entered waits for the call.
 func (b *Block) Entered() { <-b.entered }
 
-// Release lets the call go on.
+// Release lets the call return.
 func (b *Block) Release() { b.once.Do(func() { close(b.release) }) }
 
-// NewDisk is a disk with an empty queue directory and these files.
+// NewDisk makes a disk with these files and an empty queue directory.
 func NewDisk(files map[string]string) *Disk {
 	d := &Disk{files: map[string][]byte{}, dirs: map[string]bool{".": true, "queue": true}}
 	for name, content := range files {
@@ -56,14 +56,14 @@ func NewDisk(files map[string]string) *Disk {
 	return d
 }
 
-// Fail lets the next n calls that begin with prefix fail.
+// Fail makes the next n calls with prefix fail.
 func (d *Disk) Fail(prefix string, n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.fails = append(d.fails, &fault{prefix, n})
 }
 
-// Block stops the next call that begins with prefix until it is released.
+// Block blocks the next call with prefix.
 func (d *Disk) Block(prefix string) *Block {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -72,15 +72,14 @@ func (d *Disk) Block(prefix string) *Block {
 	return b
 }
 
-// Observe has f told of each call once it has been done, on the caller's goroutine.
+// Observe calls f after each call, on the caller's goroutine.
 func (d *Disk) Observe(f func(call string)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.observe = f
 }
 
-// Calls are the calls so far that begin with prefix, in the order in which they
-// were done.
+// Calls are the finished calls with prefix, in order.
 func (d *Disk) Calls(prefix string) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -93,14 +92,14 @@ func (d *Disk) Calls(prefix string) []string {
 	return found
 }
 
-// Content is what a file holds, "" if there is none.
+// Content is the content of a file, "" if it is absent.
 func (d *Disk) Content(name string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return string(d.files[name])
 }
 
-// Names are the files, sorted.
+// Names are the paths of all files, sorted.
 func (d *Disk) Names() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -112,7 +111,7 @@ func (d *Disk) Names() []string {
 	return names
 }
 
-// call waits and fails as the test has said, then does the work.
+// call blocks or fails as the test has arranged, and otherwise does the work.
 func (d *Disk) call(kind, op, name string, work func() error) error {
 	mustBePath(op, name)
 	call := kind + " " + op + " " + name
@@ -174,7 +173,7 @@ func (d *Disk) makeDirs(dir string) {
 	}
 }
 
-// Replace puts data in the place of a file.
+// Replace replaces the content of a file.
 func (d *Disk) Replace(op, name string, data []byte) error {
 	return d.call("replace", op, name, func() error {
 		if !d.dirs[path.Dir(name)] {
@@ -185,8 +184,8 @@ func (d *Disk) Replace(op, name string, data []byte) error {
 	})
 }
 
-// Append adds to a file, and makes it if it is absent. One that fails leaves the
-// file as it was.
+// Append adds to the end of a file, or creates it. A failed Append leaves the file
+// unchanged.
 func (d *Disk) Append(op, name string, content []byte) error {
 	return d.call("append", op, name, func() error {
 		if !d.dirs[path.Dir(name)] {
@@ -197,7 +196,7 @@ func (d *Disk) Append(op, name string, content []byte) error {
 	})
 }
 
-// SyncDir does nothing: everything is durable here.
+// SyncDir does nothing, because the whole disk is durable.
 func (d *Disk) SyncDir(op, dir string) error {
 	return d.call("sync", op, dir, func() error {
 		if !d.dirs[dir] {
@@ -207,7 +206,7 @@ func (d *Disk) SyncDir(op, dir string) error {
 	})
 }
 
-// Read returns what a file holds.
+// Read returns the content of a file.
 func (d *Disk) Read(op, name string) (data []byte, err error) {
 	err = d.call("read", op, name, func() error {
 		content, there := d.files[name]
@@ -220,7 +219,7 @@ func (d *Disk) Read(op, name string) (data []byte, err error) {
 	return data, err
 }
 
-// Rename moves a file, and makes the directory it goes to.
+// Rename moves a file and creates the target directory.
 func (d *Disk) Rename(op, from, to string) error {
 	mustBePath(op, to)
 	return d.call("rename", op, from, func() error {
@@ -235,7 +234,7 @@ func (d *Disk) Rename(op, from, to string) error {
 	})
 }
 
-// Remove removes a file, if it is there.
+// Remove removes a file if it exists.
 func (d *Disk) Remove(op, name string) error {
 	return d.call("remove", op, name, func() error {
 		delete(d.files, name)

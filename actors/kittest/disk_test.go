@@ -7,7 +7,7 @@ import (
 	"lockstep/persistence/persistencetest"
 )
 
-// The disk in memory keeps the contract of the real one.
+// The disk in memory fulfils the contract of the real one.
 func TestDisk(t *testing.T) {
 	persistencetest.TestFiles(t, func(*testing.T) persistencetest.Files { return kittest.NewDisk(nil) })
 }

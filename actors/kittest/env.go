@@ -15,8 +15,8 @@ import (
 	"lockstep/actors/kit"
 )
 
-// The library's maps have 32 shards each, and an actor system has 1024 of them:
-// most of the cost of a test.
+// The library's maps have 32 shards each, and an actor system has 1024 maps, which would be
+// most of a test's cost.
 var _ = oneShard()
 
 func oneShard() int {
@@ -24,7 +24,7 @@ func oneShard() int {
 	return cmap.SHARD_COUNT
 }
 
-// Backoff is the delay of the restarts by [Env.Start].
+// Backoff is the restart delay of actors started with [Env.Start].
 const Backoff = time.Second
 
 // Env is an actor system for a test.
@@ -37,9 +37,9 @@ type Env struct {
 	log    *logrus.Logger
 }
 
-// Run runs a test in a bubble: there, [Env.Settle] means that no actor has
-// anything left to do, and whoever waits in vain is found out at once. Messages
-// that their receiver does not know fail the test.
+// Run runs a test in a bubble: [Env.Settle] waits until no actor has anything left to do,
+// and a test that waits for ever fails at once. A message that its receiver does not know,
+// and a panic of a stopping actor, fail the test.
 func Run(t *testing.T, f func(*testing.T, *Env)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -51,7 +51,7 @@ func Run(t *testing.T, f func(*testing.T, *Env)) {
 	})
 }
 
-// New makes an actor system whose log is captured and whose clock stands still.
+// New makes an actor system with a captured log and a clock that stands still.
 func New(t testing.TB) *Env {
 	log, hook := logrustest.NewNullLogger()
 	log.SetOutput(io.Discard)
@@ -61,8 +61,8 @@ func New(t testing.TB) *Env {
 	return e
 }
 
-// Reboot makes another actor system, with the same clock, log and injector, when
-// nothing lives in the former one any more.
+// Reboot makes another actor system with the same clock, log and injector. All actors of
+// the former one must have stopped.
 func (e *Env) Reboot() *Env {
 	next := *e
 	next.boot()
@@ -73,18 +73,18 @@ func (e *Env) boot() {
 	e.Env = kit.New(kit.Options{Log: e.log, Clock: e.Clock, Mailbox: e.Panics.mailbox})
 }
 
-// Settle returns when no actor has anything left to do before the clock is
-// advanced, or a blocked disk released.
+// Settle waits until no actor has anything left to do before the clock is advanced or a
+// blocked disk call released.
 func (e *Env) Settle() { synctest.Wait() }
 
-// Advance lets time pass, and everything that follows from it happen.
+// Advance advances the clock by d and waits for all consequences.
 func (e *Env) Advance(d time.Duration) {
 	e.Settle()
 	e.Clock.Advance(d)
 	e.Settle()
 }
 
-// Logged are the entries with this text.
+// Logged returns the fields of the log entries with this message.
 func (e *Env) Logged(text string) []logrus.Fields {
 	var found []logrus.Fields
 	for _, entry := range e.Logs.AllEntries() {
@@ -95,11 +95,10 @@ func (e *Env) Logged(text string) []logrus.Fields {
 	return found
 }
 
-// Send sends a message that comes from nobody.
+// Send sends a message without a sender.
 func (e *Env) Send(to *actor.PID, msg any) { e.System().Root.Send(to, msg) }
 
-// Start starts an actor below one that restarts it after Backoff, as often as it
-// likes.
+// Start spawns an actor below a parent that restarts it after Backoff, without limit.
 func (e *Env) Start(name string, props *actor.Props) *actor.PID {
 	e.t.Helper()
 	parent := e.Props("parent", func() actor.Actor { return &parent{name: name, props: props} },
@@ -123,14 +122,14 @@ func (p *parent) Receive(ctx actor.Context) {
 	}
 }
 
-// Crash makes an actor panic, after what it has in its mailbox. What becomes of
-// it is up to its supervisor.
+// Crash makes an actor panic after the messages in its mailbox. Its supervisor decides what
+// follows.
 func (e *Env) Crash(pid *actor.PID) {
 	e.Send(pid, InjectedPanic{})
 	e.Settle()
 }
 
-// Restart makes an actor that was started by Start panic, and start again.
+// Restart makes an actor of Start panic and waits for its restart.
 func (e *Env) Restart(pid *actor.PID) {
 	e.Crash(pid)
 	e.Advance(Backoff)

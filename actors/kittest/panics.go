@@ -8,30 +8,29 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// InjectedPanic makes whoever gets it panic.
+// InjectedPanic makes its receiver panic.
 type InjectedPanic struct{}
 
-// When is the moment of a panic.
+// When is the time of a panic within a delivery.
 type When string
 
 const (
-	// Before the message is looked at: it is lost, and nothing has come of it.
+	// Before the message is handled: the message is lost without effect.
 	Before When = "before"
-	// After it was handled: all that it led to has been sent.
+	// After the message was handled: all that it leads to was sent.
 	After When = "after"
 )
 
-// DeliveryKind is a kind of delivery: to whom, and of what.
+// DeliveryKind is a kind of delivery.
 type DeliveryKind struct {
-	Actor   string // its name, without the numbers of jobs, connections and incarnations
-	Message string // type
+	Actor   string // name without the numbers of jobs, connections and incarnations
+	Message string // Go type
 }
 
 func (p DeliveryKind) String() string { return p.Actor + " " + p.Message }
 
-// PanicInjector stand between the mailboxes of an Env and its actors. They count what
-// is delivered, tell a test of it, and let one delivery of the test's choice end
-// in a panic.
+// PanicInjector stands between the mailboxes of an Env and its actors. It counts
+// deliveries, reports them to Watch, and makes one chosen delivery panic.
 type PanicInjector struct {
 	mu        sync.Mutex
 	counts    map[DeliveryKind]int
@@ -46,7 +45,7 @@ type scheduledPanic struct {
 	fired bool
 }
 
-// Arm lets the nth delivery from now on at that place panic, once.
+// Arm makes the nth delivery of that kind from now on panic, once.
 func (b *PanicInjector) Arm(at DeliveryKind, nth int, when When) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -54,14 +53,14 @@ func (b *PanicInjector) Arm(at DeliveryKind, nth int, when When) {
 	b.scheduled = &scheduledPanic{at: at, nth: nth, when: when}
 }
 
-// Fired reports whether what was armed has happened.
+// Fired reports whether the armed panic has happened.
 func (b *PanicInjector) Fired() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.scheduled != nil && b.scheduled.fired
 }
 
-// Delivered is how often anything was delivered where.
+// Delivered is the number of deliveries of each kind.
 func (b *PanicInjector) Delivered() map[DeliveryKind]int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -72,8 +71,8 @@ func (b *PanicInjector) Delivered() map[DeliveryKind]int {
 	return counts
 }
 
-// Watch has f told of every delivery of whatever kind, with the full name of the
-// actor, before it is handled, on the actor's goroutine.
+// Watch calls f before each delivery, with the full name of the actor, on the actor's
+// goroutine.
 func (b *PanicInjector) Watch(f func(actor string, message any)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -82,8 +81,8 @@ func (b *PanicInjector) Watch(f func(actor string, message any)) {
 
 var numbers = regexp.MustCompile(`-[0-9]+(\.[0-9]+)?`)
 
-// delivered counts a delivery and says when it is to panic, "" for never. kind is
-// name without its numbers.
+// delivered counts a delivery and returns when it must panic, "" for never. kind is name
+// without its numbers.
 func (b *PanicInjector) delivered(name, kind string, msg any) When {
 	msg = actor.UnwrapEnvelopeMessage(msg)
 	b.mu.Lock()
@@ -121,7 +120,7 @@ type mailbox struct {
 	owner  string
 }
 
-// Belongs is part of kit.NamedMailbox.
+// Belongs implements kit.NamedMailbox.
 func (m *mailbox) Belongs(actor string) { m.owner = actor }
 
 func (m *mailbox) RegisterHandlers(invoker actor.MessageInvoker, dispatcher actor.Dispatcher) {
@@ -129,13 +128,13 @@ func (m *mailbox) RegisterHandlers(invoker actor.MessageInvoker, dispatcher acto
 		kind: numbers.ReplaceAllString(m.owner, "")}, dispatcher)
 }
 
-// panicInvoker is used by its mailbox alone, one delivery at a time.
+// panicInvoker is used by its mailbox only, one delivery at a time.
 type panicInvoker struct {
 	actor.MessageInvoker
 	panics   *PanicInjector
 	name     string
 	kind     string
-	stopping bool // what comes now is not handled as usual, nor counted
+	stopping bool // Stop was delivered; later deliveries are not counted and do not panic
 }
 
 func (d *panicInvoker) InvokeUserMessage(msg any) {
@@ -155,10 +154,10 @@ func (d *panicInvoker) deliver(msg any, invoke func(any)) {
 		d.stopping = true
 	}
 	if when == Before {
-		panic("a bomb went off before the message was handled")
+		panic("injected panic before the message was handled")
 	}
 	invoke(msg)
 	if when == After {
-		panic("a bomb went off after the message was handled")
+		panic("injected panic after the message was handled")
 	}
 }

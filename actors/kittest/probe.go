@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ExpectTimeout is how long Expect waits for a message. It is real time outside of a
-// bubble, and none inside of one.
+// ExpectTimeout is how long Expect waits for a message: real time outside of a bubble,
+// virtual time inside.
 const ExpectTimeout = 10 * time.Second
 
-// Probe is an actor that keeps what it gets until the test asks for it.
+// Probe is an actor that keeps its messages until the test takes them.
 type Probe struct {
 	PID *actor.PID
 
@@ -23,7 +23,7 @@ type Probe struct {
 	mu      sync.Mutex
 	answer  func(any) any
 	unread  []Envelope
-	arrived chan struct{} // holds one if unread has grown
+	arrived chan struct{} // one element if unread has grown
 }
 
 // Envelope is a message with its sender, which may be nil.
@@ -32,7 +32,7 @@ type Envelope struct {
 	Sender  *actor.PID
 }
 
-// Probe starts a probe of that name.
+// Probe spawns a probe with that name.
 func (e *Env) Probe(name string) *Probe {
 	e.t.Helper()
 	p := &Probe{env: e, arrived: make(chan struct{}, 1)}
@@ -42,7 +42,7 @@ func (e *Env) Probe(name string) *Probe {
 	return p
 }
 
-// Receive writes down everything but the framework's own messages.
+// Receive keeps all messages except the framework's own.
 func (p *Probe) Receive(ctx actor.Context) {
 	switch ctx.Message().(type) {
 	case *actor.Terminated:
@@ -64,26 +64,25 @@ func (p *Probe) Receive(ctx actor.Context) {
 	}
 }
 
-// Answer has f answer messages at once; those that it answers with nil are kept
-// as usual.
+// Answer makes the probe answer messages with f. Messages for which f returns nil are kept.
 func (p *Probe) Answer(f func(any) any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.answer = f
 }
 
-// Ask sends a message that comes from the probe.
+// Ask sends a message with the probe as its sender.
 func (p *Probe) Ask(to *actor.PID, msg any) {
 	p.env.System().Root.RequestWithCustomSender(to, msg, p.PID)
 }
 
-// Stop ends the probe.
+// Stop stops the probe.
 func (p *Probe) Stop() {
 	p.env.System().Root.Stop(p.PID)
 	p.env.Settle()
 }
 
-// Unread returns everything that nobody has asked for yet, and forgets it.
+// Unread removes and returns all messages that the test has not taken.
 func (p *Probe) Unread() []any {
 	p.env.Settle()
 	p.mu.Lock()
@@ -96,21 +95,21 @@ func (p *Probe) Unread() []any {
 	return all
 }
 
-// Quiet fails the test if there is anything that nobody has asked for.
+// Quiet fails the test if there is an unread message.
 func (p *Probe) Quiet() {
 	p.env.t.Helper()
 	require.Empty(p.env.t, p.Unread())
 }
 
-// Expect returns the first message of type M that nobody has asked for yet, and
-// waits for one if there is none. Others stay.
+// Expect removes and returns the first unread message of type M, and waits for one if there
+// is none. Messages of other types stay.
 func Expect[M any](p *Probe) M {
 	p.env.t.Helper()
 	m, _ := ExpectFrom[M](p)
 	return m
 }
 
-// ExpectFrom is Expect, and tells who sent the message.
+// ExpectFrom is Expect with the sender of the message.
 func ExpectFrom[M any](p *Probe) (M, *actor.PID) {
 	p.env.t.Helper()
 	timeout := time.After(ExpectTimeout)
@@ -148,7 +147,7 @@ func typesOf(p *Probe) []string {
 	return types
 }
 
-// Each starts a subtest for each entry of a table, each with an Env of its own.
+// Each runs a subtest for each entry of a table, each with its own Env.
 func Each[T any](t *testing.T, table map[string]T, f func(*testing.T, *Env, T)) {
 	names := make([]string, 0, len(table))
 	for name := range table {

@@ -1,8 +1,8 @@
-// Package opcodes has the message by which the queue, the scheduler and the LUXI gateway learn which opcodes there are.
-// It is plain Go, for core has the type.
+// Package opcodes has the message that carries the catalogue to the queue, the scheduler and the LUXI gateway. It is plain
+// Go, because core/opcode has the type. The package has no actor and no state.
 package opcodes
 
 import "lockstep/core/opcode"
 
-// Changed: operators have declared other opcodes. The catalogue has all opcodes, and nothing changes it.
+// Changed replaces the catalogue after operators have declared other opcodes. Catalogue has all opcodes, and never changes.
 type Changed struct{ Catalogue *opcode.Catalogue }

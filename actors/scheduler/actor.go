@@ -1,12 +1,15 @@
-// Package scheduler is the actor that says which job may run next, and what holds
-// back those that may not.
+// Package scheduler is the actor that decides which job runs next, and explains what holds
+// the others back.
 //
-// It owns the order of the jobs that may run, the run slots, who waits for whose
-// end, and the permission to begin the next opcode of a job. It is told by the
-// queue who waits and who has left, by the lock manager who holds what, by the
-// configuration's actor how it is to decide; it tells the queue whom it picks and
-// who can never run, and the lock manager who may not be given locks. Nothing
-// survives its crash, nor the queue's: it asks for everything again.
+// It owns the order of the eligible jobs, the run slots, the dependencies, and the
+// permission of a job to begin its next opcode. The queue sends it pending, active and
+// released jobs, the lock manager the held and wanted locks, and the configuration actor
+// the settings. It answers ExplainJobs, ListDependencies and BeginOp. It sends the queue
+// PickJob, DependencyWaitChanged and EndUnrunnableJob, and the lock manager the paused
+// jobs.
+//
+// Nothing survives its crash, and a crash of the queue drops all it knows of jobs: it asks
+// for everything again.
 package scheduler
 
 import (
@@ -37,7 +40,7 @@ type Config struct {
 	Locks         *actor.PID
 	ClusterConfig *actor.PID
 	Catalogue     *opcode.Catalogue
-	// Decided is told how long a look for the next jobs has taken; nil: nobody.
+	// Decided is called with the duration of each search for jobs to start. It may be nil.
 	Decided func(took time.Duration)
 }
 
@@ -52,28 +55,28 @@ func Props(c Config) *actor.Props {
 
 type scheduler struct {
 	config Config
-	// request numbers the questions for the population, over all incarnations:
-	// an answer to an earlier one is stale.
+	// request numbers ListUnfinishedJobs over all incarnations, so that an answer to an
+	// earlier request is recognised.
 	request   *uint64
-	catalogue **opcode.Catalogue // for the next incarnation
+	catalogue **opcode.Catalogue // kept for the next incarnation
 
 	configured bool
-	lastConfig *messages.ConfigPublished // the last one that could be used
+	lastConfig *messages.ConfigPublished // the last usable one
 	settings   sched.Settings
 	resources  *config.Resources
 
-	state    *sched.State // nil until the population is known
+	state    *sched.State // nil until the queue has sent the unfinished jobs
 	graph    dependency.Graph
 	jobs     map[job.ID]*scheduledJob
-	deferred []deferredBegin // questions from before
-	// unknownOutcomes are the jobs of which this node does not know how they have ended, for
-	// people to see.
+	deferred []deferredBegin // requests from before that
+	// unknownOutcomes are the jobs whose outcome this node does not know. They are shown to
+	// people.
 	unknownOutcomes map[job.ID]bool
 
-	paused map[job.ID]bool // those of whom the lock manager was told last that they are
+	paused map[job.ID]bool // as last sent to the lock manager
 }
 
-// deferredBegin is a question that came before the population was known.
+// deferredBegin is a BeginOp that came before the unfinished jobs were known.
 type deferredBegin struct {
 	m      *messages.BeginOp
 	sender *actor.PID
@@ -116,8 +119,8 @@ func (s *scheduler) Receive(ctx actor.Context) {
 	s.pick(ctx)
 }
 
-// requestJobs begins anew, once it is known how to decide: what is told after the
-// population must find it in force. Who waits for an answer does so still.
+// requestJobs drops everything known of jobs and asks for all unfinished ones, once the
+// settings are known. Open BeginOps stay open.
 func (s *scheduler) requestJobs(ctx actor.Context) {
 	for _, id := range slices.Sorted(maps.Keys(s.jobs)) {
 		if j := s.jobs[id]; j.openBegin != nil {
@@ -126,18 +129,17 @@ func (s *scheduler) requestJobs(ctx actor.Context) {
 	}
 	s.state, s.graph, s.jobs = nil, dependency.Graph{}, nil
 	clear(s.unknownOutcomes)
-	*s.request++ // also that of what a former incarnation has asked for
+	*s.request++ // this also makes answers to a former incarnation stale
 	if !s.configured {
 		return
 	}
 	ctx.Request(s.config.Queue, &messages.ListUnfinishedJobs{Request: *s.request})
 }
 
-// configChanged takes the parameters; what jobs are expected to lock is worked
-// out anew for those that come from now on.
+// configChanged takes the settings. The demand of known jobs is not computed again.
 func (s *scheduler) configChanged(ctx actor.Context, m *messages.ConfigPublished) {
 	if s.configured && bytes.Equal(m.Content, s.lastConfig.Content) && bytes.Equal(m.Settings, s.lastConfig.Settings) {
-		return // it comes as news and as an answer, and may be long
+		return // it comes as an event and as an answer, and decoding it may take long
 	}
 	cluster, err := config.Decode(m.Content)
 	settings, bad := config.DecodeSettings(m.Settings)
@@ -193,7 +195,7 @@ func (s *scheduler) loadJobs(ctx actor.Context, m *messages.ListUnfinishedJobsRe
 	}
 }
 
-// What comes before the population is in the population.
+// A job that is enqueued before ListUnfinishedJobsResult comes is in that result.
 func (s *scheduler) enqueue(ctx actor.Context, m *messages.EnqueueJobs) {
 	if s.state == nil {
 		return
@@ -206,8 +208,8 @@ func (s *scheduler) enqueue(ctx actor.Context, m *messages.EnqueueJobs) {
 	}
 }
 
-// jobReleased: a job has ended, has a process no more, or is being changed by the queue,
-// which enqueues it again.
+// jobReleased drops a job that has ended or has lost its process, or that the queue will
+// enqueue again after a change.
 func (s *scheduler) jobReleased(ctx actor.Context, m *messages.JobReleased) {
 	if s.state == nil {
 		return
@@ -225,11 +227,11 @@ func (s *scheduler) jobReleased(ctx actor.Context, m *messages.JobReleased) {
 	}
 }
 
-// jobOutcome is what has become of a job that others depend on and that was not known.
+// jobOutcome takes the outcome of an unknown job on which others depend.
 func (s *scheduler) jobOutcome(ctx actor.Context, m *messages.GetJobOutcomeResult) {
 	switch id := job.ID(m.Id); {
 	case s.state == nil:
-	case m.Unknown: // who depends on it waits
+	case m.Unknown: // the jobs that depend on it wait
 		s.unknownOutcomes[id] = true
 	case m.Missing:
 		s.dependenciesResolved(ctx, s.graph.Missing(id))
@@ -238,7 +240,7 @@ func (s *scheduler) jobOutcome(ctx actor.Context, m *messages.GetJobOutcomeResul
 	}
 }
 
-// locksPublished takes what the lock manager knows of owners.
+// locksPublished takes the records of lock owners.
 func (s *scheduler) locksPublished(ctx actor.Context, m *locks.Published) {
 	if s.state == nil {
 		return
@@ -256,7 +258,7 @@ func (s *scheduler) locksPublished(ctx actor.Context, m *locks.Published) {
 	}
 }
 
-// opcodesChanged takes what operators have declared, for jobs that come from now on.
+// opcodesChanged takes a new catalogue, which is used for jobs that come from now on.
 func (s *scheduler) opcodesChanged(m *opcodes.Changed) {
 	s.config.Catalogue, *s.catalogue = m.Catalogue, m.Catalogue
 }

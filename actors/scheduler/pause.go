@@ -10,7 +10,7 @@ import (
 	"lockstep/messages"
 )
 
-// setPause has a job with a process not given locks any more, or again.
+// setPause tells the lock manager that an active job is paused, or no longer paused.
 func (s *scheduler) setPause(ctx actor.Context, id job.ID, pause bool) {
 	if s.paused[id] == pause {
 		return
@@ -21,8 +21,8 @@ func (s *scheduler) setPause(ctx actor.Context, id job.ID, pause bool) {
 	ctx.Send(s.config.Locks, &messages.SetLockPause{Id: int64(id), Paused: pause})
 }
 
-// syncPauses does so for everybody: verdicts may have changed while nothing
-// was known.
+// syncPauses does this for all jobs after a restart, during which verdicts may have
+// changed.
 func (s *scheduler) syncPauses(ctx actor.Context) {
 	for _, id := range slices.Sorted(maps.Keys(s.paused)) {
 		if j := s.jobs[id]; j == nil || !j.running {
@@ -34,7 +34,7 @@ func (s *scheduler) syncPauses(ctx actor.Context) {
 	}
 }
 
-// sendPauses tells a lock manager that knows of nobody who is paused.
+// sendPauses sends all paused jobs to a restarted lock manager.
 func (s *scheduler) sendPauses(ctx actor.Context, incarnation uint64) {
 	pauses := &messages.SetLockPauses{Incarnation: incarnation}
 	for _, id := range slices.Sorted(maps.Keys(s.paused)) {

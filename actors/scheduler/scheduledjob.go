@@ -12,8 +12,8 @@ import (
 	"lockstep/messages"
 )
 
-// scheduledJob is a job that has not ended. op is the next opcode to run, or the one
-// that runs.
+// scheduledJob is an unfinished job. op is the index of the running opcode, or of the next
+// one.
 type scheduledJob struct {
 	id         job.ID
 	priority   int
@@ -21,20 +21,20 @@ type scheduledJob struct {
 	encoded    []byte
 	op         int
 	depends    map[int][]opcode.Dependency // by opcode; nil for most jobs
-	limits     []sched.Limit               // those of its reason trails
+	limits     []sched.Limit               // of its reason trails
 	verdict    *messages.Verdict           // nil: accepted
 
-	decoded       *job.Job          // decoded, while it is being taken in
-	expected      *lock.Declaration // what all its opcodes lock, while it has no process: rules may change often
-	waitPublished bool              // the queue knows that it is held by dependencies
+	decoded       *job.Job          // only while the job is being added
+	expected      *lock.Declaration // demand of all opcodes of a job without a process; kept because rules may change often
+	waitPublished bool              // the queue was sent that the job waits for dependencies
 
-	running   bool              // it has a process, or is about to
-	adopted   bool              // it had one when the population was told, and perhaps no slot
-	openBegin *messages.BeginOp // the question of its process that has no answer yet
+	running   bool              // it has a process or is being started
+	adopted   bool              // it was active in ListUnfinishedJobsResult, and may have no slot
+	openBegin *messages.BeginOp // the unanswered BeginOp of its process
 	requester *actor.PID
 }
 
-// add takes a job in, in the place of what was known of it.
+// add adds a job, or replaces what is known of it.
 func (s *scheduler) add(w *messages.UnfinishedJob) *scheduledJob {
 	j, err := job.Decode(w.Encoded)
 	if err != nil {
@@ -46,7 +46,7 @@ func (s *scheduler) add(w *messages.UnfinishedJob) *scheduledJob {
 	for i := range j.Ops {
 		deps, err := opcode.Depends(j.Ops[i].Input)
 		if err != nil || len(deps) == 0 {
-			continue // an opcode that is none will fail by itself
+			continue // an invalid opcode fails in the job process
 		}
 		if known.depends == nil {
 			known.depends = map[int][]opcode.Dependency{}
@@ -57,7 +57,7 @@ func (s *scheduler) add(w *messages.UnfinishedJob) *scheduledJob {
 	return known
 }
 
-// nextOp is the first opcode that has not ended.
+// nextOp is the index of the first opcode without a final status.
 func nextOp(j *job.Job) int {
 	for i := range j.Ops {
 		if !j.Ops[i].Status.Final() {
@@ -67,13 +67,13 @@ func nextOp(j *job.Job) int {
 	return len(j.Ops) - 1
 }
 
-// declarations is what the opcode at hand is expected to lock, and those after it.
+// declarations is the demand of the next opcode, and that of the opcodes after it.
 func (j *scheduledJob) declarations(s *scheduler) (current, later lock.Declaration) {
 	decoded := j.decoded
 	if decoded == nil {
 		var err error
 		if decoded, err = job.Decode(j.encoded); err != nil {
-			return current, later // it was decoded before
+			return current, later // computed before
 		}
 	}
 	for i := j.op; i < len(decoded.Ops); i++ {
@@ -87,7 +87,7 @@ func (j *scheduledJob) declarations(s *scheduler) (current, later lock.Declarati
 	return current, later
 }
 
-// candidate is the job as one that may be picked.
+// candidate is the job as sched sees it.
 func (j *scheduledJob) candidate(s *scheduler) sched.Candidate {
 	declared := j.expected
 	if declared == nil {
@@ -100,7 +100,7 @@ func (j *scheduledJob) candidate(s *scheduler) sched.Candidate {
 	return sched.Candidate{ID: j.id, Priority: j.priority, ReceivedUs: j.receivedUs, Declared: *declared, Limits: j.allLimits()}
 }
 
-// allLimits are those of the job itself and that of the rule that applies.
+// allLimits are the limits of the job's reason trails and of the rule that applies.
 func (j *scheduledJob) allLimits() []sched.Limit {
 	if filter.VerbOf(j.verdict) != filter.RateLimit {
 		return j.limits
@@ -108,7 +108,7 @@ func (j *scheduledJob) allLimits() []sched.Limit {
 	return append(j.limits[:len(j.limits):len(j.limits)], sched.Limit{Key: j.verdict.Rule, N: int(j.verdict.Limit)})
 }
 
-// declare tells what a running job is expected to lock, opcode by opcode.
+// declare computes the demand of an active job for each opcode.
 func (s *scheduler) declare(j *scheduledJob) {
 	current, later := j.declarations(s)
 	s.state.SetDeclared(j.id, current, later)
@@ -116,8 +116,8 @@ func (s *scheduler) declare(j *scheduledJob) {
 
 func (j *scheduledJob) paused() bool { return filter.VerbOf(j.verdict) == filter.Pause }
 
-// consider decides whether the next opcode of a job may run, as soon as there is
-// a slot: that of a job that waits for its start, or for permission to go on.
+// consider decides whether the next opcode of a job may run once there is a slot. The job
+// waits for its start, or for the permission to go on.
 func (s *scheduler) consider(ctx actor.Context, j *scheduledJob) {
 	eligible := s.eligible(ctx, j)
 	s.publishDependencyWait(ctx, j)
@@ -127,7 +127,7 @@ func (s *scheduler) consider(ctx actor.Context, j *scheduledJob) {
 		return
 	}
 	if j.adopted && j.openBegin != nil && (s.state.SlotsInUse() > s.state.Settings().Slots || s.state.LimitsExceeded(j.allLimits())) {
-		s.state.Yield(j.id) // some that were found had given their slots, or their places in limits, away
+		s.state.Yield(j.id) // a job adopted without a slot may exceed the slots or a limit
 	}
 	switch {
 	case !j.running, s.state.Yielded(j.id):
@@ -138,7 +138,8 @@ func (s *scheduler) consider(ctx actor.Context, j *scheduledJob) {
 	}
 }
 
-// publishDependencyWait has a job that is held by dependencies shown so.
+// publishDependencyWait tells the queue that dependencies hold the job back, or no longer
+// do.
 func (s *scheduler) publishDependencyWait(ctx actor.Context, j *scheduledJob) {
 	if waits := !j.running && len(s.graph.Unmet(j.id)) > 0; waits != j.waitPublished {
 		j.waitPublished = waits
@@ -161,13 +162,13 @@ func (s *scheduler) eligible(ctx actor.Context, j *scheduledJob) bool {
 	case len(s.graph.Unmet(j.id)) > 0, j.paused():
 		return false
 	case filter.VerbOf(j.verdict) == filter.Reject:
-		return j.running // the queue cancels those that wait; the others go on
+		return j.running // the queue cancels rejected jobs that are pending; active ones go on
 	default:
 		return true
 	}
 }
 
-// knownStatus: a job that is here has not ended.
+// knownStatus looks up a job: an unfinished job has no outcome yet.
 func (s *scheduler) knownStatus(id job.ID) (job.Status, dependency.Lookup) {
 	if s.jobs[id] != nil {
 		return job.Queued, dependency.Found
@@ -175,7 +176,7 @@ func (s *scheduler) knownStatus(id job.ID) (job.Status, dependency.Lookup) {
 	return job.Queued, dependency.Unknown
 }
 
-// dependenciesResolved acts on what the end of a job has decided about others.
+// dependenciesResolved acts on the dependencies that the end of a job has decided.
 func (s *scheduler) dependenciesResolved(ctx actor.Context, verdicts []dependency.Decision) {
 	for _, v := range verdicts {
 		j := s.jobs[v.ID]
@@ -190,11 +191,11 @@ func (s *scheduler) dependenciesResolved(ctx actor.Context, verdicts []dependenc
 	}
 }
 
-// dependenciesMet: the dependencies of an opcode need not be looked at again.
+// dependenciesMet drops the dependencies of an opcode.
 func (j *scheduledJob) dependenciesMet(op int) { delete(j.depends, op) }
 
-// endUnrunnable: a job that has not begun is ended by the queue; the process of one that
-// has is told to end it.
+// endUnrunnable ends a job whose dependency cannot be met: through the queue if it is
+// pending, else by denying its process the permission.
 func (s *scheduler) endUnrunnable(ctx actor.Context, j *scheduledJob, v dependency.Decision) {
 	canceled := v.End == job.Canceled
 	if !j.running {
@@ -205,8 +206,7 @@ func (s *scheduler) endUnrunnable(ctx actor.Context, j *scheduledJob, v dependen
 	s.answerBegin(ctx, j, &messages.BeginOpResult{Denied: true, Canceled: canceled, Text: v.Cause.String()})
 }
 
-// beginOp: the process of a job asks for permission to begin an opcode, perhaps
-// not for the first time.
+// beginOp handles the request of a job process to begin an opcode, which may be repeated.
 func (s *scheduler) beginOp(ctx actor.Context, m *messages.BeginOp, sender *actor.PID) {
 	if s.state == nil {
 		s.deferred = append(s.deferred, deferredBegin{m, sender})
@@ -226,7 +226,7 @@ func (s *scheduler) beginOp(ctx actor.Context, m *messages.BeginOp, sender *acto
 	s.consider(ctx, j)
 }
 
-// answerBegin answers the question of a job's process, if there is one.
+// answerBegin answers the open BeginOp of a job, if there is one.
 func (s *scheduler) answerBegin(ctx actor.Context, j *scheduledJob, a *messages.BeginOpResult) {
 	if j.openBegin == nil {
 		return
@@ -236,11 +236,10 @@ func (s *scheduler) answerBegin(ctx actor.Context, j *scheduledJob, a *messages.
 	j.openBegin, j.requester = nil, nil
 }
 
-// priorityChanged: a job that has a process waits for a slot at this priority, now
-// if it waits already.
+// priorityChanged sets the priority at which an active job competes for its next slot.
 func (s *scheduler) priorityChanged(ctx actor.Context, m *messages.PriorityChanged) {
 	if s.state == nil {
-		return // the population says so
+		return // ListUnfinishedJobsResult will have the priority
 	}
 	j := s.jobs[job.ID(m.Id)]
 	if j == nil {
@@ -252,7 +251,7 @@ func (s *scheduler) priorityChanged(ctx actor.Context, m *messages.PriorityChang
 	}
 }
 
-// verdictsChanged: the rules are others now, for these jobs.
+// verdictsChanged takes the new verdicts on these jobs.
 func (s *scheduler) verdictsChanged(ctx actor.Context, m *messages.VerdictsChanged) {
 	if s.state == nil {
 		return

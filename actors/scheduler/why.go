@@ -10,14 +10,14 @@ import (
 	"lockstep/messages"
 )
 
-// To tell a job's position the scheduler looks at those before it: at looksMax for one job, and at looksMost for all jobs of one
-// question, which takes a few ms.
+// A job's position is found by looking at the jobs before it: at most searchMax for one
+// job, and at most searchTotal for all jobs of one request, which takes a few ms.
 const (
 	searchMax   = 5_000
 	searchTotal = 50_000
 )
 
-// explainJobs tells what holds jobs back; nothing of one that the scheduler does not know.
+// explainJobs answers what holds jobs back. An unknown job has no reasons.
 func (s *scheduler) explainJobs(ctx actor.Context, m *messages.ExplainJobs) {
 	result := &messages.ExplainJobsResult{Request: m.Request}
 	search := min(searchMax, searchTotal/max(len(m.Ids), 1))
@@ -56,7 +56,7 @@ func (s *scheduler) blockReasons(j *scheduledJob, search int) []*messages.Reason
 	return append(all, &messages.Reason{Kind: &messages.Reason_Order{Order: s.orderReason(w)}})
 }
 
-// limitReason tells a rule's limit from one of the reason trail by its key.
+// limitReason tells a filter rule's limit from a rate limit of the reason trail by its key.
 func limitReason(j *scheduledJob, full sched.FullLimit) *messages.Reason {
 	limit, running := int64(full.N), int64(full.Running)
 	if j.verdict != nil && full.Key == j.verdict.Rule {
@@ -79,7 +79,7 @@ func (s *scheduler) orderReason(w sched.Explanation) *messages.OrderReason {
 	return r
 }
 
-// dependencies is who waits for whose end.
+// dependencies answers which jobs wait for which others.
 func (s *scheduler) dependencies(ctx actor.Context, m *messages.ListDependencies) {
 	answer := &messages.ListDependenciesResult{Request: m.Request}
 	for _, w := range s.graph.WaitingJobs() {

@@ -1,11 +1,12 @@
 // Package store is the actor in front of the disk.
 //
-// It owns every file below the data directory that the daemon writes, and the
-// writer actors that do the blocking calls. It may be asked to write, read,
-// remove and quarantine files and to scan the queue (messages.AccessStore).
-// It tells nobody anything but the answers, which leave only when the disk has
-// what they say. Nothing survives its crash: a new incarnation drops what was
-// asked of the former one, and those who asked send again (see Client).
+// It owns every file below the data directory that the daemon writes, and the writer
+// actors, which make the blocking calls. It writes, appends, reads, moves, removes and
+// quarantines files, lists directories and scans the queue (messages.AccessStore). It sends
+// answers only, each after the disk has what the answer says.
+//
+// Nothing survives its crash: a new incarnation drops requests to the former one, and
+// Client repeats them.
 package store
 
 import (
@@ -17,26 +18,26 @@ import (
 	"lockstep/messages"
 )
 
-// Files is the disk. Paths are relative to the data directory; op labels the
-// caller's step, in errors and for whoever injects faults. persistence.OSFiles
-// is the real one; persistencetest holds its contract.
+// Files is the disk. Paths are relative to the data directory. op labels the caller's step,
+// for errors and injected faults. persistence.OSFiles is the implementation;
+// persistencetest tests the contract.
 type Files interface {
-	// Replace puts data in the place of path: temporary file, write,
-	// fdatasync, rename. Only SyncDir makes the name survive power loss.
+	// Replace replaces the content of path: temporary file, write, fdatasync, rename. The
+	// name survives power loss only after SyncDir.
 	Replace(op, path string, data []byte) error
 	SyncDir(op, dir string) error
-	// Append adds to the end of a file, and makes it where it is missing. What
-	// it adds need not survive power loss. A failure may leave a part of it.
+	// Append adds data to the end of a file, or creates the file. The data may be lost with
+	// the power. A failed Append may leave a part of the data.
 	Append(op, path string, data []byte) error
 	Read(op, path string) ([]byte, error)
-	// Rename creates the directory of to where it is missing.
+	// Rename creates the directory of to if it is missing.
 	Rename(op, from, to string) error
 	Remove(op, path string) error
 	List(op, dir string) ([]string, error)
 }
 
-// Config is what the store needs. Writers bounds the syncs in flight; Clients
-// are told of each new incarnation.
+// Config is what the store needs. Writers is the maximum number of disk calls at the same
+// time. Clients are sent each new incarnation.
 type Config struct {
 	Env     *kit.Env
 	Files   Files
@@ -58,9 +59,9 @@ type store struct {
 	incarnation   uint64
 	queues        pathQueues
 	syncs         dirSyncs
-	batches       map[*batch]struct{} // unanswered
-	reservedNames []string            // names chosen in the quarantine
-	scans         []*queueScan        // behind unanswered batches
+	batches       map[*batch]struct{} // not answered yet
+	reservedNames []string            // names chosen in the quarantine directory
+	scans         []*queueScan        // scans that wait for batches
 	draining      *actor.PID
 }
 
@@ -125,7 +126,7 @@ func (s *store) request(ctx actor.Context, m *messages.AccessStore) {
 	}
 }
 
-// do hands a step to a writer, after those for the same file.
+// do hands a step to a writer, after earlier steps for the same path.
 func (s *store) do(ctx actor.Context, path string, task *messages.RunDiskTask, done func(actor.Context, *messages.RunDiskTaskResult)) {
 	s.queues.add(path, task, done)
 	s.dispatch(ctx)
@@ -143,7 +144,7 @@ func (s *store) dispatch(ctx actor.Context) {
 
 func (s *store) writerDone(ctx actor.Context, m *messages.RunDiskTaskResult) {
 	if m.Incarnation != s.incarnation {
-		return // a writer of a former incarnation: nobody waits for it here
+		return // from a writer of a former incarnation
 	}
 	finished := s.queues.done(m.Task)
 	finished.done(ctx, m)
@@ -152,7 +153,7 @@ func (s *store) writerDone(ctx actor.Context, m *messages.RunDiskTaskResult) {
 	s.sendDrained(ctx)
 }
 
-// syncDir makes a directory's renames durable, once for all who ask meanwhile.
+// syncDir makes a directory's renames durable. Requests that come meanwhile share one sync.
 func (s *store) syncDir(ctx actor.Context, dir string, done func(actor.Context, *messages.Failure)) {
 	if s.syncs.join(dir, done) {
 		s.runSync(ctx, dir)

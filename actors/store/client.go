@@ -8,34 +8,34 @@ import (
 	"lockstep/messages"
 )
 
-// Client is an actor's way to the store. It keeps what has not been answered
-// and sends it again, in order, to a new incarnation of the store.
+// Client sends an actor's requests to the store. It keeps unanswered requests and repeats
+// them, in order, to a new incarnation of the store.
 //
-// A Client belongs to one incarnation of its actor; the actor passes each
-// message to Handle first.
+// A Client belongs to one incarnation of its actor. The actor passes each message to Handle
+// first.
 type Client struct {
 	store       *actor.PID
-	incarnation uint64 // of the store, 0 = not known yet
+	incarnation uint64 // of the store; 0: not known yet
 	last        uint64
 	open        map[uint64]*call
-	opened      []uint64 // request numbers in the order they were made; answered ones are skipped
+	opened      []uint64 // request numbers in the order of the requests; answered ones are skipped
 }
 
 type call struct {
 	request *messages.AccessStore
 	done    func(actor.Context, *messages.AccessStoreResult)
-	// covers are earlier writes that were not sent again, for this one replaces the
-	// same files.
+	// covers are earlier writes that were not repeated, because this one replaces the same
+	// files.
 	covers []*call
 }
 
-// NewClient makes a client. incarnation, unique among those of its actor's PID,
-// keeps answers meant for a former one from being taken for its own.
+// NewClient makes a client. incarnation is that of its actor: it numbers the requests, so
+// that an answer to a former incarnation is recognised.
 func NewClient(store *actor.PID, incarnation uint32) *Client {
 	return &Client{store: store, last: uint64(incarnation) << 32, open: map[uint64]*call{}}
 }
 
-// Connect asks the store to say who it is; requests are held until it does.
+// Connect asks the store for its incarnation. Requests are kept until the answer comes.
 func (c *Client) Connect(ctx actor.Context) { ctx.Request(c.store, &messages.AnnounceStore{}) }
 
 // Write replaces files.
@@ -44,7 +44,7 @@ func (c *Client) Write(ctx actor.Context, m *messages.WriteFiles, done func(acto
 		func(ctx actor.Context, a *messages.AccessStoreResult) { done(ctx, a.GetFiles()) })
 }
 
-// Append adds to the end of a file. After a restart of the store it may be there
+// Append adds to the end of a file. After a restart of the store the content may be there
 // twice.
 func (c *Client) Append(ctx actor.Context, m *messages.AppendFile, done func(actor.Context, *messages.ChangeFilesResult)) {
 	c.ask(ctx, &messages.AccessStore{What: &messages.AccessStore_Append{Append: m}},
@@ -63,7 +63,7 @@ func (c *Client) Read(ctx actor.Context, op, path string, done func(actor.Contex
 		func(ctx actor.Context, a *messages.AccessStoreResult) { done(ctx, a.GetRead()) })
 }
 
-// Quarantine moves a file out of the way.
+// Quarantine moves a file to the quarantine.
 func (c *Client) Quarantine(ctx actor.Context, path string, done func(actor.Context, *messages.QuarantineFileResult)) {
 	c.ask(ctx, &messages.AccessStore{What: &messages.AccessStore_Quarantine{Quarantine: &messages.QuarantineFile{Path: path}}},
 		func(ctx actor.Context, a *messages.AccessStoreResult) { done(ctx, a.GetQuarantine()) })
@@ -75,26 +75,27 @@ func (c *Client) Move(ctx actor.Context, m *messages.MoveFiles, done func(actor.
 		func(ctx actor.Context, a *messages.AccessStoreResult) { done(ctx, a.GetFiles()) })
 }
 
-// List lists a directory; an absent one is empty.
+// List lists a directory. An absent directory is empty.
 func (c *Client) List(ctx actor.Context, op, dir string, done func(actor.Context, *messages.ListDirResult)) {
 	c.ask(ctx, &messages.AccessStore{What: &messages.AccessStore_List{List: &messages.ListDir{Op: op, Dir: dir}}},
 		func(ctx actor.Context, a *messages.AccessStoreResult) { done(ctx, a.GetList()) })
 }
 
-// Scan reads the whole queue.
+// Scan reads all live jobs.
 func (c *Client) Scan(ctx actor.Context, done func(actor.Context, *messages.ScanQueueResult)) {
 	c.ask(ctx, &messages.AccessStore{What: &messages.AccessStore_Scan{Scan: &messages.ScanQueue{}}},
 		func(ctx actor.Context, a *messages.AccessStoreResult) { done(ctx, a.GetScan()) })
 }
 
-// StoreIncarnation is that of the store's incarnation. What is asked in one epoch and answered in
-// another was sent twice: the store may have done it before it crashed, too.
+// StoreIncarnation is the incarnation of the store that answers now. If it differs between
+// a request and its answer, the request was sent twice, and the store may have carried it
+// out twice.
 func (c *Client) StoreIncarnation() uint64 { return c.incarnation }
 
-// Idle reports whether nothing is waiting for an answer.
+// Idle reports whether no request is open.
 func (c *Client) Idle() bool { return len(c.open) == 0 }
 
-// Handle takes the store's messages; false means that it was none of them.
+// Handle handles the store's messages. It returns false for any other message.
 func (c *Client) Handle(ctx actor.Context) bool {
 	switch m := ctx.Message().(type) {
 	case *messages.StoreStarted:
@@ -146,9 +147,9 @@ func (c *Client) storeStarted(ctx actor.Context, incarnation uint64) {
 	}
 }
 
-// coveredBy is the last of later calls that replaces all files that this one does,
-// no less durably; nil if there is none. Both may have been done: to do the earlier
-// one again would take the files back, and a crash could leave them so.
+// coveredBy is the last of the later calls that replaces all files of this one, at least as
+// durably, or nil. Repeating the earlier one would take the files back, because the later
+// one may be done already.
 func (c *call) coveredBy(later []*call) *call {
 	mine := c.request.GetWrite()
 	if mine == nil || len(mine.Files) == 0 || mine.CommitRecord != nil {
@@ -166,7 +167,7 @@ func (c *call) coveredBy(later []*call) *call {
 	return nil
 }
 
-// part is of an answer to a write what concerns the files of this one.
+// part is the part of an answer to a write that concerns the files of this call.
 func (c *call) part(m *messages.AccessStoreResult) *messages.AccessStoreResult {
 	done := &messages.ChangeFilesResult{}
 	for _, f := range m.GetFiles().GetFailures() {
@@ -177,7 +178,7 @@ func (c *call) part(m *messages.AccessStoreResult) *messages.AccessStoreResult {
 	return &messages.AccessStoreResult{Request: c.request.Request, What: &messages.AccessStoreResult_Files{Files: done}}
 }
 
-// send copies the request's envelope: one that was sent is never changed.
+// send sends a copy of the envelope, because a sent message never changes.
 func (c *Client) send(ctx actor.Context, r *messages.AccessStore) {
 	if c.incarnation != 0 {
 		ctx.Request(c.store, &messages.AccessStore{Incarnation: c.incarnation, Request: r.Request, What: r.What})

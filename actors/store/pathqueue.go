@@ -6,20 +6,20 @@ import (
 	"lockstep/messages"
 )
 
-// continuation is what the store does when a writer has finished a step.
+// continuation handles the result of a step.
 type continuation func(actor.Context, *messages.RunDiskTaskResult)
 
-// pathQueues give steps to idle writers: those for one path in the order they came,
-// those for different paths side by side.
+// pathQueues hand steps to idle writers: steps for one path in their order, steps for
+// different paths in parallel.
 //
-// Invariant: of each path at most one step is with a writer, and it is the
-// first of its queue. It stays that until its continuation has run.
+// Invariant: of each path at most one step is with a writer, and it is the first of its
+// queue. It stays the first until its continuation has run.
 type pathQueues struct {
 	incarnation uint64
 	counter     uint64
-	writers     []*actor.PID          // idle
-	ready       []*step               // firsts of their queue, waiting for a writer
-	steps       map[string][]*step    // by path, in order; the first may be out
+	writers     []*actor.PID          // idle ones
+	ready       []*step               // firsts of their queues that wait for a writer
+	steps       map[string][]*step    // by path, in order; the first may be with a writer
 	inProgress  map[uint64]assignment // by task number
 }
 
@@ -50,7 +50,7 @@ func (l *pathQueues) add(path string, task *messages.RunDiskTask, done continuat
 	}
 }
 
-// next is a writer and the step for it, or nil when nothing can be handed out.
+// next returns a writer and its step, or nil if there is no idle writer or no ready step.
 func (l *pathQueues) next() (*actor.PID, *messages.RunDiskTask) {
 	if len(l.ready) == 0 || len(l.writers) == 0 {
 		return nil, nil
@@ -64,8 +64,8 @@ func (l *pathQueues) next() (*actor.PID, *messages.RunDiskTask) {
 	return writer, s.task
 }
 
-// replaceHead puts a further step in the place of one that is being continued, before
-// whatever waits in its queue.
+// replaceHead puts a further step in the place of the one whose continuation runs, before
+// the rest of its queue.
 func (l *pathQueues) replaceHead(path string, task *messages.RunDiskTask, done continuation) {
 	s := l.newStep(path, task, done)
 	l.steps[path][0] = s
@@ -78,7 +78,8 @@ func (l *pathQueues) newStep(path string, task *messages.RunDiskTask, done conti
 	return &step{path: path, task: task, done: done}
 }
 
-// done frees the writer of a finished step. The step keeps its queue until finish.
+// done frees the writer of a finished step. The step stays the first of its queue until
+// finish.
 func (l *pathQueues) done(task uint64) *step {
 	o, known := l.inProgress[task]
 	if !known {
@@ -89,7 +90,7 @@ func (l *pathQueues) done(task uint64) *step {
 	return o.step
 }
 
-// finish takes a step off its queue, unless another one follows in its place.
+// finish removes a step from its queue, unless replaceHead has replaced it.
 func (l *pathQueues) finish(s *step) {
 	lane := l.steps[s.path]
 	switch {
@@ -104,9 +105,9 @@ func (l *pathQueues) finish(s *step) {
 
 func (l *pathQueues) idle() bool { return len(l.steps) == 0 }
 
-// dirSyncs shares one sync of a directory among all who asked before it began.
-// Who asks while one is running gets the next: their rename may have come too
-// late for the one that runs.
+// dirSyncs shares one sync of a directory among all requests that came before it began. A
+// request that comes during a sync waits for the next one, because its rename may be too
+// late for the running one.
 type dirSyncs struct {
 	dirs map[string]*dirSync
 }
@@ -118,7 +119,7 @@ type dirSync struct {
 
 func (d *dirSyncs) init() { d.dirs = map[string]*dirSync{} }
 
-// join reports whether the caller must start a sync.
+// join adds a request, and reports whether the caller must start a sync.
 func (d *dirSyncs) join(dir string, done func(actor.Context, *messages.Failure)) bool {
 	s := d.dirs[dir]
 	if s == nil {
@@ -129,7 +130,8 @@ func (d *dirSyncs) join(dir string, done func(actor.Context, *messages.Failure))
 	return false
 }
 
-// finished returns those served, and whether another sync must be started.
+// finished returns the requests that the sync has served, and whether another sync must be
+// started.
 func (d *dirSyncs) finished(dir string) (served []func(actor.Context, *messages.Failure), again bool) {
 	s := d.dirs[dir]
 	served = s.running

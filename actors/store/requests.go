@@ -12,8 +12,8 @@ import (
 	"lockstep/messages"
 )
 
-// write replaces files side by side; when all are in place and the writer wants
-// them durable, their directories are synced before the answer.
+// write replaces files in parallel. If the request is durable, the directories are synced
+// before the answer.
 func (s *store) write(ctx actor.Context, request uint64, m *messages.WriteFiles) {
 	b := s.newBatch(ctx, request, len(m.Files), m.Durable)
 	b.then = m.CommitRecord
@@ -39,8 +39,8 @@ func (s *store) remove(ctx actor.Context, request uint64, m *messages.RemoveFile
 	b.finishIfEmpty(ctx)
 }
 
-// move renames files; both directories are synced before the answer. Steps for
-// the old and the new name share the old one's queue: nobody writes the new one.
+// move renames files and syncs both directories before the answer. The steps for both names
+// are in the queue of the old path; the new path has no other writer.
 func (s *store) move(ctx actor.Context, request uint64, m *messages.MoveFiles) {
 	b := s.newBatch(ctx, request, len(m.Files), true)
 	for _, f := range m.Files {
@@ -64,20 +64,20 @@ func (s *store) list(ctx actor.Context, request uint64, m *messages.ListDir) {
 	})
 }
 
-// batch gathers the steps of one request.
+// batch collects the steps of one request.
 type batch struct {
 	store     *store
 	sender    *actor.PID
 	request   uint64
 	remaining int
 	durable   bool
-	then      *messages.FileWrite // when all the others are done; nil: nothing
-	done      []string            // paths that need their directory synced
-	extraDirs map[string][]string // by path: other directories that must be synced with it
+	then      *messages.FileWrite // written after all others; nil: none
+	done      []string            // paths whose directory must be synced
+	extraDirs map[string][]string // by path: further directories to sync with it
 	failures  []*messages.FileFailure
 }
 
-// syncWith has the directory of to synced too, on behalf of from.
+// syncWith adds the directory of to to the syncs for from.
 func (b *batch) syncWith(from, to string) {
 	if b.extraDirs == nil {
 		b.extraDirs = map[string][]string{}
@@ -168,9 +168,8 @@ func (s *store) read(ctx actor.Context, request uint64, m *messages.ReadFile) {
 	})
 }
 
-// quarantine moves a file beside others of its kind, never over an earlier one
-// of the same name. All of it is one step in the order of that path, so that
-// what is written under the name afterwards is not taken for the file.
+// quarantine moves a file to the quarantine under a free name. The move is one step in the
+// queue of the path, so that a file that is written there later is not moved.
 func (s *store) quarantine(ctx actor.Context, request uint64, m *messages.QuarantineFile) {
 	sender := ctx.Sender()
 	answer := func(ctx actor.Context, to string, f *messages.Failure) {
@@ -184,7 +183,7 @@ func (s *store) quarantine(ctx actor.Context, request uint64, m *messages.Quaran
 			answer(ctx, "", d.Failure)
 			return
 		}
-		// Another file's move may have come after this listing.
+		// reservedNames has names that were chosen after this listing.
 		name := FreeName(path.Base(m.Path), slices.Concat(d.Names, s.reservedNames))
 		s.reservedNames = append(s.reservedNames, name)
 		to := paths.QuarantineDir + "/" + name
@@ -195,7 +194,7 @@ func (s *store) quarantine(ctx actor.Context, request uint64, m *messages.Quaran
 				answer(ctx, "", d.Failure)
 				return
 			}
-			// Where it is now, before where it is not any more.
+			// The new directory is synced before the old one.
 			s.syncDir(ctx, paths.QuarantineDir, func(ctx actor.Context, f *messages.Failure) {
 				if f != nil {
 					answer(ctx, "", f)
@@ -207,7 +206,7 @@ func (s *store) quarantine(ctx actor.Context, request uint64, m *messages.Quaran
 	})
 }
 
-// FreeName is base, or base with a number, so that it is not among those taken.
+// FreeName returns base, or base with a number, so that the name is not in taken.
 func FreeName(base string, taken []string) string {
 	name := base
 	for n := 1; slices.Contains(taken, name); n++ {

@@ -10,23 +10,22 @@ import (
 	"lockstep/messages"
 )
 
-// jobsPerRead is how many job files one writer reads in one step of a scan:
-// enough to make messages cheap, few enough to keep all writers busy.
+// jobsPerRead is the number of job files in one step of a scan: large enough to make few
+// messages, small enough to keep all writers busy.
 const jobsPerRead = 256
 
-// queueScan gathers one scan of the queue directory.
+// queueScan is one scan of the queue directory.
 type queueScan struct {
 	store      *store
 	sender     *actor.PID
 	request    uint64
-	waitingFor map[*batch]struct{} // what the same sender wrote before it asked
+	waitingFor map[*batch]struct{} // writes of the same sender from before the scan
 	remaining  int
 	result     *messages.ScanQueueResult
 }
 
-// scan waits for what its sender, or a former incarnation of it, has asked to
-// write: a scan that ran beside it could see the serial but not the jobs, or
-// the jobs but not the serial.
+// scan waits for the earlier writes of its sender and of the sender's former incarnations.
+// A scan in parallel could see the serial without the jobs, or the jobs without the serial.
 func (s *store) scan(ctx actor.Context, request uint64) {
 	sc := &queueScan{store: s, sender: ctx.Sender(), request: request,
 		waitingFor: map[*batch]struct{}{}, result: &messages.ScanQueueResult{}}
@@ -39,7 +38,7 @@ func (s *store) scan(ctx actor.Context, request uint64) {
 	s.beginReadyScans(ctx, nil)
 }
 
-// beginReadyScans begins the scans that wait for nothing any more.
+// beginReadyScans begins the scans whose batches are all answered.
 func (s *store) beginReadyScans(ctx actor.Context, answered *batch) {
 	waiting := s.scans
 	s.scans = nil
@@ -96,7 +95,7 @@ func (sc *queueScan) listed(ctx actor.Context, d *messages.RunDiskTaskResult) {
 	}
 }
 
-// upTo are the first of ascending ids, up to last.
+// upTo returns the ids up to last; ids are ascending.
 func upTo(ids []int64, last int64) []int64 {
 	n, found := slices.BinarySearch(ids, last)
 	if found {
@@ -122,8 +121,8 @@ func (sc *queueScan) stepDone(ctx actor.Context) {
 	sc.remaining--
 	if sc.remaining == 0 {
 		slices.SortFunc(sc.result.Jobs, func(a, b *messages.ScannedJob) int { return cmp.Compare(a.Id, b.Id) })
-		// What was read may be told; a process that wrote it may not have come
-		// to the sync of its directory.
+		// The content goes into answers; the process that wrote a file may not have synced
+		// its directory.
 		sc.store.syncDir(ctx, paths.QueueDir, func(ctx actor.Context, f *messages.Failure) {
 			if sc.result.Failure == nil {
 				sc.result.Failure = f

@@ -11,10 +11,9 @@ import (
 	"lockstep/messages"
 )
 
-// writer does one blocking step at a time. It is the only actor that may block:
-// it has a goroutine of its own while it does, and the store never waits for
-// it. A restart of the store waits until its writers are gone, so that a late
-// write of a former incarnation cannot overtake one of the new.
+// writer makes one blocking disk call at a time. Writers are the only actors that block.
+// The store never waits for them, except that a restarted store waits until the former
+// writers have ended, so that a late write cannot overtake a new one.
 type writer struct {
 	files Files
 }
@@ -41,7 +40,7 @@ func (w *writer) do(m *messages.RunDiskTask) *messages.RunDiskTaskResult {
 	case *messages.RunDiskTask_SyncDir:
 		err = w.files.SyncDir(what.SyncDir.Op, what.SyncDir.Dir)
 		if errors.Is(err, fs.ErrNotExist) {
-			err = nil // it has no names to lose: a file was removed that was never there
+			err = nil // the directory of a file that never existed has nothing to sync
 		}
 	case *messages.RunDiskTask_Remove:
 		err = w.files.Remove(what.Remove.Op, what.Remove.Path)
@@ -64,8 +63,8 @@ func (w *writer) do(m *messages.RunDiskTask) *messages.RunDiskTaskResult {
 	return done
 }
 
-// move succeeds also where it was done before: a request that an incarnation of
-// the store has carried out but not answered comes again.
+// move also succeeds if it was done before, because a restarted store may get a request
+// again that it has carried out but not answered.
 func (w *writer) move(m *messages.MoveFile) error {
 	err := w.files.Rename(m.Op, m.From, m.To)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -90,7 +89,7 @@ func (w *writer) readJobs(m *messages.ReadJobs) []*messages.ScannedJob {
 		}
 		content, err := w.files.Read("scan-job", paths.JobPath(id))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // archived since the directory was listed
+			continue // the job was archived after the listing
 		}
 		jobs = append(jobs, &messages.ScannedJob{Id: id, Content: content, Record: record, Failure: messages.Generic(errors.Join(err, unread))})
 	}
