@@ -1,7 +1,6 @@
 package filters_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -12,7 +11,7 @@ import (
 	"lockstep/actors/kittest"
 	"lockstep/core/config"
 	"lockstep/core/filter"
-	"lockstep/core/job"
+	"lockstep/core/job/jobtest"
 	"lockstep/messages"
 )
 
@@ -78,11 +77,9 @@ func rule(uuid string, priority int, predicates, action string) string {
 // idIs is a predicate that some jobs match.
 func idIs(op string, value any) string { return fmt.Sprintf(`[["jobid", [%q, "id", %#v]]]`, op, value) }
 
-// waiting is a job of one opcode.
+// waiting is a job with a reason trail.
 func waiting(id int64) *messages.UnfinishedJob {
-	input := json.RawMessage(`{"OP_ID": "OP_TEST_DELAY", "duration": 1.0, "reason": [["gnt:user", "because", 1]]}`)
-	j := job.New(job.ID(id), []json.RawMessage{input}, []int{0}, job.Timestamp{Sec: 1}, "")
-	return &messages.UnfinishedJob{Id: id, Encoded: job.Encode(j)}
+	return kittest.Unfinished(jobtest.Queued(id, jobtest.Delay(`"reason": [["gnt:user", "because", 1]]`)))
 }
 
 func (b *bench) judge(request uint64, ids ...int64) {

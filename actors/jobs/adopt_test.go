@@ -8,6 +8,7 @@ import (
 
 	"lockstep/actors/kittest"
 	"lockstep/core/job"
+	"lockstep/core/job/jobtest"
 	"lockstep/core/paths"
 	"lockstep/messages"
 )
@@ -18,15 +19,15 @@ func (b *bench) adopt(known *job.Job) {
 
 func TestAdoptARunningJob(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		b.adopt(running(1))
+		b.adopt(jobtest.Running(1))
 		require.Empty(t, b.calls())
-		b.readJob(running(1))
-		require.Equal(t, []string{"adopt 1 pid 100 " + lockOf(1)}, b.calls())
+		b.readJob(jobtest.Running(1))
+		require.Equal(t, []string{"adopt 1 pid 100 " + jobtest.Livelock(1)}, b.calls())
 		require.Equal(t, []int64{1}, b.inHand())
 		require.Equal(t, int64(1), kittest.Expect[*messages.JobProgressed](b.queue).Id, "the queue hears what the file holds now")
 		b.queue.Quiet()
 		b.gone(1, "its process has ended")
-		b.readJob(running(1))
+		b.readJob(jobtest.Running(1))
 		require.Contains(t, string(b.write(1, nil).Ops[0].Result), "detected death of job 1: its process has ended")
 		require.Equal(t, job.Error, b.ended(1).Status())
 	})
@@ -34,10 +35,10 @@ func TestAdoptARunningJob(t *testing.T) {
 
 func TestAdoptAJobThatEndsMeanwhile(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		b.adopt(running(1))
-		b.readJob(running(1))
+		b.adopt(jobtest.Running(1))
+		b.readJob(jobtest.Running(1))
 		b.gone(1, "its process has ended")
-		b.readJob(succeeded(1))
+		b.readJob(jobtest.Succeeded(1))
 		b.write(1, nil) // it may not be durable
 		require.Equal(t, job.Success, b.ended(1).Status())
 	})
@@ -46,12 +47,12 @@ func TestAdoptAJobThatEndsMeanwhile(t *testing.T) {
 // It has ended, but its process may still have to sync its directory.
 func TestAdoptAJobThatHasEnded(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		b.adopt(running(1))
-		b.readJob(succeeded(1))
-		require.Equal(t, []string{"adopt 1 pid 100 " + lockOf(1)}, b.calls())
+		b.adopt(jobtest.Running(1))
+		b.readJob(jobtest.Succeeded(1))
+		require.Equal(t, []string{"adopt 1 pid 100 " + jobtest.Livelock(1)}, b.calls())
 		b.queue.Quiet()
 		b.gone(1, "its process has ended")
-		b.readJob(succeeded(1))
+		b.readJob(jobtest.Succeeded(1))
 		b.write(1, nil)
 		require.Equal(t, job.Success, b.ended(1).Status())
 		require.Empty(t, b.inHand())
@@ -61,8 +62,8 @@ func TestAdoptAJobThatHasEnded(t *testing.T) {
 // A job whose file names no job process was never confirmed.
 func TestAdoptAJobThatWasNeverConfirmed(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		b.adopt(newJob(1))
-		b.readJob(newJob(1))
+		b.adopt(jobtest.Queued(1))
+		b.readJob(jobtest.Queued(1))
 		require.Equal(t, int64(1), kittest.Expect[*messages.JobReturned](b.queue).Id)
 		require.Empty(t, b.calls())
 		require.Empty(t, b.inHand())
@@ -73,17 +74,17 @@ func TestAdoptAJobThatWasNeverConfirmed(t *testing.T) {
 // is watched like one that had.
 func TestAdoptAJobInTheMiddleOfItsStart(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		j := newJob(1)
-		j.Livelock, j.ProcessID = lockOf(1), 100
-		b.adopt(newJob(1))
+		j := jobtest.Queued(1)
+		j.Livelock, j.ProcessID = jobtest.Livelock(1), 100
+		b.adopt(jobtest.Queued(1))
 		b.readJob(j)
-		require.Equal(t, []string{"adopt 1 pid 100 " + lockOf(1)}, b.calls())
+		require.Equal(t, []string{"adopt 1 pid 100 " + jobtest.Livelock(1)}, b.calls())
 	})
 }
 
 func TestAdoptAJobThatHasBegunButNamesNoProcess(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		j := newJob(1)
+		j := jobtest.Queued(1)
 		j.Ops[0].Status = job.Running
 		b.adopt(j)
 		b.readJob(j)
@@ -98,16 +99,15 @@ func TestAdoptAJobThatHasBegunButNamesNoProcess(t *testing.T) {
 // not before the process that was known is gone.
 func TestAdoptAJobWhoseFileIsNotAJob(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		b.adopt(running(1))
+		b.adopt(jobtest.Running(1))
 		b.read(1, &messages.ReadFileResult{Content: []byte("nonsense")})
-		require.Equal(t, []string{"adopt 1 pid 100 " + lockOf(1)}, b.calls())
+		require.Equal(t, []string{"adopt 1 pid 100 " + jobtest.Livelock(1)}, b.calls())
 		b.store.Quiet()
 		b.gone(1, "ended by SIGKILL")
 		b.read(1, &messages.ReadFileResult{Content: []byte("nonsense")})
 		r, from := b.asked()
 		require.Equal(t, "queue/job-1", r.GetQuarantine().GetPath())
-		b.store.Ask(from, &messages.AccessStoreResult{Request: r.Request,
-			What: &messages.AccessStoreResult_Quarantine{Quarantine: &messages.QuarantineFileResult{}}})
+		b.store.Ask(from, kittest.StoreResult(r, &messages.QuarantineFileResult{}))
 		require.Equal(t, job.Error, b.write(1, nil).Status())
 		b.ended(1)
 	})
@@ -115,7 +115,7 @@ func TestAdoptAJobWhoseFileIsNotAJob(t *testing.T) {
 
 func TestAdoptAJobWhoseFileIsGone(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		b.adopt(running(1))
+		b.adopt(jobtest.Running(1))
 		b.read(1, &messages.ReadFileResult{Missing: true})
 		b.store.Quiet()
 		b.gone(1, "ended by SIGKILL")
@@ -132,11 +132,11 @@ func TestAdoptAJobWhoseFileIsGone(t *testing.T) {
 // An order to adopt that has crossed with the job's end comes when it is archived.
 func TestAdoptAJobThatIsInTheArchive(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		b.adopt(running(1))
+		b.adopt(jobtest.Running(1))
 		b.read(1, &messages.ReadFileResult{Missing: true})
 		b.gone(1, "ended by SIGKILL")
 		b.read(1, &messages.ReadFileResult{Missing: true})
-		b.readAt(paths.ArchivePath(1), &messages.ReadFileResult{Content: job.Encode(succeeded(1))})
+		b.readAt(paths.ArchivePath(1), &messages.ReadFileResult{Content: job.Encode(jobtest.Succeeded(1))})
 		require.Equal(t, job.Success, b.ended(1).Status())
 		b.store.Quiet()
 	})
@@ -145,20 +145,20 @@ func TestAdoptAJobThatIsInTheArchive(t *testing.T) {
 // A file that cannot be read now may be that of a running job.
 func TestAdoptAJobThatCannotBeReadYet(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		b.adopt(running(1))
+		b.adopt(jobtest.Running(1))
 		b.read(1, &messages.ReadFileResult{Failure: noDisk})
 		b.store.Quiet()
 		b.queue.Quiet()
 		b.Advance(100 * time.Millisecond)
-		b.readJob(running(1))
-		require.Equal(t, []string{"adopt 1 pid 100 " + lockOf(1)}, b.calls())
+		b.readJob(jobtest.Running(1))
+		require.Equal(t, []string{"adopt 1 pid 100 " + jobtest.Livelock(1)}, b.calls())
 	})
 }
 
 func TestAdoptAJobThatIsInHand(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
-		b.adopt(running(1))
+		b.adopt(jobtest.Running(1))
 		b.start(1)
 		require.Empty(t, b.calls())
 		b.store.Quiet()
@@ -169,11 +169,10 @@ func TestSomebodyElsesFileInTheJobsPlace(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
 		b.gone(1, "")
-		b.read(1, &messages.ReadFileResult{Content: job.Encode(succeeded(2))})
+		b.read(1, &messages.ReadFileResult{Content: job.Encode(jobtest.Succeeded(2))})
 		r, from := b.asked()
 		require.NotNil(t, r.GetQuarantine())
-		b.store.Ask(from, &messages.AccessStoreResult{Request: r.Request,
-			What: &messages.AccessStoreResult_Quarantine{Quarantine: &messages.QuarantineFileResult{Failure: noDisk}}})
+		b.store.Ask(from, kittest.StoreResult(r, &messages.QuarantineFileResult{Failure: noDisk}))
 		require.Equal(t, job.ID(1), b.write(1, nil).ID)
 		require.Equal(t, job.Error, b.ended(1).Status())
 	})
@@ -185,7 +184,7 @@ func TestADiskThatRefusesTheEnd(t *testing.T) {
 		b.run(1)
 		b.gone(1, "exit status 3")
 		for _, delay := range []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond} {
-			b.readJob(running(1))
+			b.readJob(jobtest.Running(1))
 			b.write(1, noDisk)
 			b.queue.Quiet()
 			b.Advance(delay - 1)
@@ -197,7 +196,7 @@ func TestADiskThatRefusesTheEnd(t *testing.T) {
 			b.Advance(30 * time.Second)
 		}
 		require.Equal(t, []int64{1}, b.inHand())
-		b.readJob(running(1))
+		b.readJob(jobtest.Running(1))
 		b.write(1, nil)
 		require.Equal(t, job.Error, b.ended(1).Status())
 		require.Empty(t, b.inHand())

@@ -9,6 +9,7 @@ import (
 
 	"lockstep/actors/kittest"
 	"lockstep/core/job"
+	"lockstep/core/job/jobtest"
 	"lockstep/core/paths"
 	"lockstep/messages"
 )
@@ -32,7 +33,7 @@ func (b *bench) report(j *job.Job) {
 }
 
 func canceled(id int64) *job.Job {
-	j := running(id)
+	j := jobtest.Running(id)
 	j.Ops[0].Status, j.End = job.Canceled, job.Timestamp{Sec: 9}
 	return j
 }
@@ -41,7 +42,7 @@ func canceled(id int64) *job.Job {
 func TestACancelReachesAJobThatIsBelievedToRun(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
-		b.report(running(1))
+		b.report(jobtest.Running(1))
 		b.order(&messages.OrderJob{Request: 5, Id: 1})
 		require.Equal(t, []string{"tell 1 0"}, b.calls())
 		b.client.Quiet()
@@ -55,13 +56,13 @@ func TestACancelReachesAJobThatIsBelievedToRun(t *testing.T) {
 
 func TestACancelOfAJobThatExecutes(t *testing.T) {
 	for name, hears := range map[string]func(b *bench){
-		"its process says so":      func(b *bench) { b.report(running(1)) },
+		"its process says so":      func(b *bench) { b.report(jobtest.Running(1)) },
 		"its process says nothing": func(b *bench) { b.Advance(time.Second) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBench(t, func(t *testing.T, b *bench) {
 				b.run(1)
-				b.report(running(1))
+				b.report(jobtest.Running(1))
 				b.order(&messages.OrderJob{Request: 5, Id: 1})
 				b.client.Quiet()
 				hears(b)
@@ -92,8 +93,8 @@ func (w *wait) Fire(e *logrus.Entry) error {
 // do not reach it any more.
 func TestAWishThatCrossesWithTheEndGoesToTheQueue(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		b.adopt(succeeded(1))
-		b.readJob(succeeded(1))
+		b.adopt(jobtest.Succeeded(1))
+		b.readJob(jobtest.Succeeded(1))
 		held := &wait{"job file of a running job is missing or invalid; writing its end from memory", make(chan struct{})}
 		b.Env.Log().AddHook(held)
 		b.gone(1, "exit status 0")

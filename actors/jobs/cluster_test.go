@@ -11,6 +11,7 @@ import (
 	"lockstep/actors/jobs"
 	"lockstep/actors/kittest"
 	"lockstep/core/job"
+	"lockstep/core/job/jobtest"
 	"lockstep/messages"
 )
 
@@ -62,22 +63,22 @@ func TestBehindTheFenceNothingIsStarted(t *testing.T) {
 // for it would be taken for dead.
 func TestBehindTheFenceNothingIsAdopted(t *testing.T) {
 	onNode(t, fence, func(t *testing.T, n *node) {
-		n.adopt(running(1))
-		n.adopt(running(1))
+		n.adopt(jobtest.Running(1))
+		n.adopt(jobtest.Running(1))
 		require.Equal(t, []int64{1}, n.inHand())
 		n.store.Quiet()
 		n.client.Ask(n.jobs, &messages.OrderJob{Request: 5, Id: 1})
 		require.Contains(t, kittest.Expect[*messages.OrderJobResult](n.client).Text, "just being adopted")
 		n.Advance(fence)
-		n.readJob(running(1))
-		require.Equal(t, []string{"adopt 1 pid 100 " + lockOf(1)}, n.calls())
+		n.readJob(jobtest.Running(1))
+		require.Equal(t, []string{"adopt 1 pid 100 " + jobtest.Livelock(1)}, n.calls())
 		n.gone(1, "its process has ended")
-		n.readJob(running(1))
+		n.readJob(jobtest.Running(1))
 		n.write(1, nil)
 		require.Equal(t, job.Error, n.ended(1).Status())
 		n.store.Quiet()
-		n.adopt(running(2))
-		n.readJob(running(2))
+		n.adopt(jobtest.Running(2))
+		n.readJob(jobtest.Running(2))
 	})
 }
 
@@ -124,8 +125,8 @@ func TestNoProcessGetsItsPermissionFromOneThatIsNotTheMaster(t *testing.T) {
 		require.Equal(t, []string{"start 1", "abandon 1"}, n.calls())
 		n.failed(1, "called off")
 		n.neverActed(1)
-		n.readJob(begun(1)) // it is in the log that the job has a process
-		n.readJob(begun(1))
+		n.readJob(jobtest.Named(1)) // it is in the log that the job has a process
+		n.readJob(jobtest.Named(1))
 		require.Contains(t, string(n.write(1, nil).Ops[0].Result), "this node is not the master any more")
 		require.Equal(t, job.Error, n.ended(1).Status())
 	})
@@ -135,8 +136,8 @@ func TestTheOthersHearOfWhatAProcessWrites(t *testing.T) {
 	onNode(t, 0, func(t *testing.T, n *node) {
 		n.run(1)
 		n.replicator.Quiet()
-		encoded := job.Encode(running(1))
-		n.tell(&messages.ProcessReported{Id: 1, Livelock: lockOf(1), Encoded: encoded})
+		encoded := job.Encode(jobtest.Running(1))
+		n.tell(&messages.ProcessReported{Id: 1, Livelock: jobtest.Livelock(1), Encoded: encoded})
 		m := kittest.Expect[*messages.ReplicateJobFile](n.replicator)
 		require.Equal(t, int64(1), m.Id)
 		require.Zero(t, m.Request, "nobody waits for it")
@@ -144,8 +145,8 @@ func TestTheOthersHearOfWhatAProcessWrites(t *testing.T) {
 		require.Equal(t, encoded, kittest.Expect[*messages.JobProgressed](n.queue).Encoded)
 		n.tell(&messages.ProcessReported{Id: 1, Livelock: "another", Encoded: encoded})
 		n.replicator.Quiet()
-		n.tell(&messages.ProcessReported{Id: 1, Livelock: lockOf(1)})
-		n.readJob(running(1))
+		n.tell(&messages.ProcessReported{Id: 1, Livelock: jobtest.Livelock(1)})
+		n.readJob(jobtest.Running(1))
 		require.Equal(t, encoded, kittest.Expect[*messages.ReplicateJobFile](n.replicator).Encoded)
 	})
 }
@@ -156,11 +157,11 @@ func TestAnEndIsToldWhenTheOthersHaveIt(t *testing.T) {
 		n.run(1)
 		n.queue.Unread()
 		n.gone(1, "exit status 0")
-		n.readJob(succeeded(1))
+		n.readJob(jobtest.Succeeded(1))
 		n.store.Quiet() // its process has made it durable
 		m, from := kittest.ExpectFrom[*messages.ReplicateJobFile](n.replicator)
 		require.NotZero(t, m.Request)
-		require.Equal(t, job.Encode(succeeded(1)), m.Encoded)
+		require.Equal(t, job.Encode(jobtest.Succeeded(1)), m.Encoded)
 		n.replicator.Ask(from, &messages.ReplicateJobFileResult{Request: m.Request + 1})
 		n.queue.Quiet()
 		n.replicator.Ask(from, &messages.ReplicateJobFileResult{Request: m.Request})
@@ -175,7 +176,7 @@ func TestAnEndIsObservedAgainByANewReplicator(t *testing.T) {
 	onNode(t, 0, func(t *testing.T, n *node) {
 		n.run(1)
 		n.gone(1, "exit status 0")
-		n.readJob(succeeded(1))
+		n.readJob(jobtest.Succeeded(1))
 		first := kittest.Expect[*messages.ReplicateJobFile](n.replicator)
 		n.tell(&messages.StoreStarted{Incarnation: 2})
 		again, from := kittest.ExpectFrom[*messages.ReplicateJobFile](n.replicator)
@@ -196,7 +197,7 @@ func TestAnEndThatTheDaemonWritesIsNotObserved(t *testing.T) {
 	onNode(t, 0, func(t *testing.T, n *node) {
 		n.run(1)
 		n.gone(1, "ended by SIGKILL")
-		n.readJob(running(1))
+		n.readJob(jobtest.Running(1))
 		n.write(1, nil)
 		require.Equal(t, job.Error, n.ended(1).Status())
 		n.replicator.Quiet()
@@ -210,7 +211,7 @@ func TestTheNextOpcodeBeginsWhenTheOthersHaveTheEndOfTheFormer(t *testing.T) {
 		n.report(waitsFor(1))
 		require.Zero(t, kittest.Expect[*messages.ReplicateJobFile](n.replicator).Request)
 		ask := func(request uint64) (*messages.ReplicateJobFile, *actor.PID) {
-			n.client.Ask(n.jobs, &messages.BeginOp{Request: request, Id: 1, Livelock: lockOf(1), Op: 1})
+			n.client.Ask(n.jobs, &messages.BeginOp{Request: request, Id: 1, Livelock: jobtest.Livelock(1), Op: 1})
 			return kittest.ExpectFrom[*messages.ReplicateJobFile](n.replicator)
 		}
 		_, _ = ask(5)

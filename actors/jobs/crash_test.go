@@ -9,6 +9,7 @@ import (
 	"lockstep/actors/kittest"
 	"lockstep/core/handshake"
 	"lockstep/core/job"
+	"lockstep/core/job/jobtest"
 	"lockstep/messages"
 )
 
@@ -26,13 +27,13 @@ func TestAJobActorCrashes(t *testing.T) {
 		b.Advance(time.Second - 1)
 		b.store.Quiet()
 		b.Advance(1)
-		b.readJob(running(1))
-		require.Equal(t, []string{"adopt 1 pid 100 " + lockOf(1)}, b.calls())
+		b.readJob(jobtest.Running(1))
+		require.Equal(t, []string{"adopt 1 pid 100 " + jobtest.Livelock(1)}, b.calls())
 		b.gone(1, handshake.CleanExit)
-		b.readJob(succeeded(1))
+		b.readJob(jobtest.Succeeded(1))
 		require.Equal(t, job.Success, b.ended(1).Status())
 		b.gone(2, handshake.CleanExit)
-		b.readJob(succeeded(2))
+		b.readJob(jobtest.Succeeded(2))
 		b.ended(2)
 	})
 }
@@ -46,7 +47,7 @@ func TestAJobActorCrashesAgain(t *testing.T) {
 			b.Advance(delay*time.Second - 1)
 			b.store.Quiet()
 			b.Advance(1)
-			b.readJob(running(1))
+			b.readJob(jobtest.Running(1))
 		}
 		require.Equal(t, []int64{1}, b.inHand())
 	})
@@ -61,7 +62,7 @@ func TestAJobActorCrashesDuringTheHandshake(t *testing.T) {
 		require.Contains(t, b.calls(), "abandon 1")
 		b.store.Unread() // the write may or may not have been done
 		b.Advance(time.Second)
-		b.readJob(newJob(1))
+		b.readJob(jobtest.Queued(1))
 		require.Equal(t, int64(1), kittest.Expect[*messages.JobReturned](b.queue).Id)
 		require.NotContains(t, b.calls(), "confirm 1 with [null]")
 	})
@@ -75,12 +76,12 @@ func TestTheJobsActorCrashes(t *testing.T) {
 		require.Empty(t, b.inHand())
 		require.Empty(t, b.calls()) // the process that may act is left alone
 		former := b.port.last[1]
-		b.adopt(running(1))
-		b.readJob(running(1))
+		b.adopt(jobtest.Running(1))
+		b.readJob(jobtest.Running(1))
 		require.Greater(t, b.port.last[1].number, former.number)
-		require.Equal(t, []string{"adopt 1 pid 100 " + lockOf(1)}, b.calls())
+		require.Equal(t, []string{"adopt 1 pid 100 " + jobtest.Livelock(1)}, b.calls())
 		b.gone(1, handshake.CleanExit)
-		b.readJob(succeeded(1))
+		b.readJob(jobtest.Succeeded(1))
 		b.ended(1)
 	})
 }
@@ -110,7 +111,7 @@ func TestTheJobsActorCrashesAfterAJobActor(t *testing.T) {
 		b.run(1)
 		b.Crash(b.port.last[1].to)
 		b.Advance(time.Second)
-		b.readJob(running(1))
+		b.readJob(jobtest.Running(1))
 		b.Crash(b.port.last[1].to) // to be adopted again after two seconds
 		b.Restart(b.jobs)          // after one
 		b.calls()

@@ -9,6 +9,7 @@ import (
 	"lockstep/actors/kittest"
 	"lockstep/core/handshake"
 	"lockstep/core/job"
+	"lockstep/core/job/jobtest"
 	"lockstep/core/rawjson"
 	"lockstep/messages"
 )
@@ -24,7 +25,7 @@ func TestAJobRuns(t *testing.T) {
 		b.named(1)
 		require.Empty(t, b.calls(), "nobody may act before the name is durable")
 		j := b.write(1, nil)
-		require.Equal(t, lockOf(1), j.Livelock)
+		require.Equal(t, jobtest.Livelock(1), j.Livelock)
 		require.Equal(t, 100, j.ProcessID)
 		require.Equal(t, job.Queued, j.Status())
 		require.Equal(t, []string{"confirm 1 with [null]"}, b.calls())
@@ -32,7 +33,7 @@ func TestAJobRuns(t *testing.T) {
 		b.confirmed(1)
 		b.queue.Quiet()
 		b.gone(1, "exit status 0")
-		b.readJob(succeeded(1))
+		b.readJob(jobtest.Succeeded(1))
 		require.Equal(t, job.Success, b.ended(1).Status())
 		require.Empty(t, b.inHand())
 		require.Empty(t, b.calls())
@@ -51,9 +52,9 @@ func TestTheProcessGoes(t *testing.T) {
 	}{
 		"before it has taken its permission": {
 			func(b *bench) { b.start(1); b.named(1); b.write(1, nil) },
-			running(1), `detected death of job 1: exit status 3`},
+			jobtest.Running(1), `detected death of job 1: exit status 3`},
 		"while it runs": {
-			func(b *bench) { b.run(1) }, running(1), `detected death of job 1: exit status 3`},
+			func(b *bench) { b.run(1) }, jobtest.Running(1), `detected death of job 1: exit status 3`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBench(t, func(t *testing.T, b *bench) {
@@ -79,10 +80,10 @@ func TestTheFileIsTheTruth(t *testing.T) {
 		onBench(t, func(t *testing.T, b *bench) {
 			b.run(1)
 			b.gone(1, how)
-			b.readJob(succeeded(1))
+			b.readJob(jobtest.Succeeded(1))
 			if !inOrder {
 				b.queue.Quiet()
-				require.Equal(t, succeeded(1), b.write(1, nil))
+				require.Equal(t, jobtest.Succeeded(1), b.write(1, nil))
 			}
 			require.Equal(t, job.Success, b.ended(1).Status())
 		})
@@ -94,7 +95,7 @@ func TestAnEndThatCouldNotBeWritten(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
 		b.gone(1, handshake.CleanExit)
-		b.readJob(running(1))
+		b.readJob(jobtest.Running(1))
 		end := b.write(1, noDisk)
 		b.queue.Quiet()
 		b.Advance(100 * time.Millisecond)
@@ -107,7 +108,7 @@ func TestAnEndThatCouldNotBeWritten(t *testing.T) {
 
 func TestOpcodesThatHaveSucceededStaySo(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		j := running(1)
+		j := jobtest.Running(1)
 		j.Ops = append(j.Ops, j.Ops[0], j.Ops[0])
 		j.Ops[0].Status, j.Ops[0].Result = job.Success, []byte(`"done"`)
 		j.Ops[2].Status = job.Queued
@@ -160,7 +161,7 @@ func TestAFailureAfterThePermissionIsNotTheEnd(t *testing.T) {
 		b.failed(1, "it did not answer")
 		require.Empty(t, b.calls())
 		b.gone(1, handshake.CleanExit)
-		b.readJob(succeeded(1))
+		b.readJob(jobtest.Succeeded(1))
 		require.Equal(t, job.Success, b.ended(1).Status())
 	})
 }
@@ -178,7 +179,7 @@ func TestNewsOfAnotherAttempt(t *testing.T) {
 		require.Equal(t, []string{"start 1"}, b.calls())
 		b.store.Quiet()
 		b.named(1)
-		require.Equal(t, lockOf(1), b.write(1, nil).Livelock)
+		require.Equal(t, jobtest.Livelock(1), b.write(1, nil).Livelock)
 	})
 }
 
@@ -194,7 +195,7 @@ func TestNewsThatComesTwice(t *testing.T) {
 		require.Equal(t, []string{"start 1", "confirm 1 with [null]"}, b.calls())
 		b.gone(1, handshake.CleanExit)
 		b.gone(1, handshake.CleanExit)
-		b.readJob(succeeded(1))
+		b.readJob(jobtest.Succeeded(1))
 		b.ended(1)
 		b.store.Quiet()
 		b.queue.Quiet()
@@ -220,7 +221,7 @@ func TestStartsInFlightAreLimited(t *testing.T) {
 		b.calls()
 		b.gone(1, "exit status 3") // as good as a confirmation
 		require.Equal(t, []string{"start 4"}, b.calls())
-		b.readJob(running(1))
+		b.readJob(jobtest.Running(1))
 		b.write(1, nil)
 		b.ended(1)
 		require.Empty(t, b.calls())
@@ -236,8 +237,8 @@ func TestAdoptionsAreNotLimited(t *testing.T) {
 		b.start(2)
 		b.calls()
 		for id := int64(3); id <= 6; id++ {
-			b.tell(&messages.AdoptJob{Id: id, Encoded: job.Encode(running(id))})
-			b.readJob(running(id))
+			b.tell(&messages.AdoptJob{Id: id, Encoded: job.Encode(jobtest.Running(id))})
+			b.readJob(jobtest.Running(id))
 		}
 		require.Len(t, b.calls(), 4)
 	})
@@ -255,8 +256,7 @@ func TestTheStoreRestartsDuringAHandshake(t *testing.T) {
 		require.Equal(t, first.Request, second.Request)
 		require.Equal(t, uint64(2), second.Incarnation)
 		for range 2 {
-			b.store.Ask(from, &messages.AccessStoreResult{Request: second.Request,
-				What: &messages.AccessStoreResult_Files{Files: &messages.ChangeFilesResult{}}})
+			b.store.Ask(from, kittest.StoreResult(second, &messages.ChangeFilesResult{}))
 		}
 		require.Equal(t, []string{"start 1", "confirm 1 with [null]"}, b.calls())
 		b.quiet()

@@ -8,6 +8,7 @@ import (
 
 	"lockstep/actors/kittest"
 	"lockstep/core/job"
+	"lockstep/core/job/jobtest"
 	"lockstep/messages"
 )
 
@@ -31,7 +32,7 @@ func (b *bench) begin(id int64, livelock string) *messages.Failure {
 
 func (b *bench) reports(id int64, livelock string) bool {
 	b.Helper()
-	encoded := job.Encode(running(id))
+	encoded := job.Encode(jobtest.Running(id))
 	b.client.Ask(b.jobs, &messages.ProcessReported{Id: id, Livelock: livelock, Encoded: encoded})
 	for _, m := range b.queue.Unread() {
 		require.EqualExportedValues(b, &messages.JobProgressed{Id: id, Encoded: encoded}, m)
@@ -47,18 +48,18 @@ func TestWhoIsHeard(t *testing.T) {
 		livelock string
 		heard    bool
 	}{
-		"a process that runs":          {func(b *bench) { b.run(1) }, lockOf(1), true},
-		"with its permission":          {func(b *bench) { b.start(1); b.named(1); b.write(1, nil) }, lockOf(1), true},
-		"before its permission":        {func(b *bench) { b.start(1); b.named(1) }, lockOf(1), false},
+		"a process that runs":          {func(b *bench) { b.run(1) }, jobtest.Livelock(1), true},
+		"with its permission":          {func(b *bench) { b.start(1); b.named(1); b.write(1, nil) }, jobtest.Livelock(1), true},
+		"before its permission":        {func(b *bench) { b.start(1); b.named(1) }, jobtest.Livelock(1), false},
 		"before it has a name":         {func(b *bench) { b.start(1) }, "", false},
-		"another process":              {func(b *bench) { b.run(1) }, lockOf(2), false},
-		"the daemon":                   {func(b *bench) { b.run(1) }, newJob(1).Livelock, false},
+		"another process":              {func(b *bench) { b.run(1) }, jobtest.Livelock(2), false},
+		"the daemon":                   {func(b *bench) { b.run(1) }, jobtest.Queued(1).Livelock, false},
 		"a nameless process":           {func(b *bench) { b.run(1) }, "", false},
-		"of an unknown job":            {func(b *bench) {}, lockOf(1), false},
-		"of a job that waits to start": {func(b *bench) { b.start(2); b.start(3); b.start(1) }, lockOf(1), false},
-		"of an adopted job":            {func(b *bench) { b.adopt(running(1)); b.readJob(running(1)) }, lockOf(1), true},
-		"of a job not adopted yet":     {func(b *bench) { b.adopt(running(1)) }, lockOf(1), false},
-		"of a process that is gone":    {func(b *bench) { b.run(1); b.gone(1, "") }, lockOf(1), false},
+		"of an unknown job":            {func(b *bench) {}, jobtest.Livelock(1), false},
+		"of a job that waits to start": {func(b *bench) { b.start(2); b.start(3); b.start(1) }, jobtest.Livelock(1), false},
+		"of an adopted job":            {func(b *bench) { b.adopt(jobtest.Running(1)); b.readJob(jobtest.Running(1)) }, jobtest.Livelock(1), true},
+		"of a job not adopted yet":     {func(b *bench) { b.adopt(jobtest.Running(1)) }, jobtest.Livelock(1), false},
+		"of a process that is gone":    {func(b *bench) { b.run(1); b.gone(1, "") }, jobtest.Livelock(1), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBench(t, func(t *testing.T, b *bench) {
@@ -78,7 +79,7 @@ func TestWhoIsHeard(t *testing.T) {
 
 // waitsFor is a job whose first opcode has ended, and whose second has not begun.
 func waitsFor(id int64) *job.Job {
-	j := running(id)
+	j := jobtest.Running(id)
 	j.Ops = append(j.Ops, j.Ops[0])
 	j.Ops[0].Status, j.Ops[1].Status = job.Success, job.Waiting
 	return j
@@ -89,7 +90,7 @@ func waitsFor(id int64) *job.Job {
 func TestALostReportIsMadeGoodByTheQuestion(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
-		b.client.Ask(b.jobs, &messages.BeginOp{Request: 5, Id: 1, Livelock: lockOf(1), Op: 1})
+		b.client.Ask(b.jobs, &messages.BeginOp{Request: 5, Id: 1, Livelock: jobtest.Livelock(1), Op: 1})
 		b.Settle()
 		b.scheduler.Quiet()
 		b.readJob(waitsFor(1))
@@ -104,18 +105,16 @@ func TestALostReportIsMadeGoodByTheQuestion(t *testing.T) {
 func TestAQuestionWaitsForTheLatestLook(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
-		b.report(running(1))
-		b.client.Ask(b.jobs, &messages.BeginOp{Request: 5, Id: 1, Livelock: lockOf(1), Op: 1})
+		b.report(jobtest.Running(1))
+		b.client.Ask(b.jobs, &messages.BeginOp{Request: 5, Id: 1, Livelock: jobtest.Livelock(1), Op: 1})
 		first, from := b.asked()
-		b.tell(&messages.ProcessReported{Id: 1, Livelock: lockOf(1)})
+		b.tell(&messages.ProcessReported{Id: 1, Livelock: jobtest.Livelock(1)})
 		second, _ := b.asked()
-		b.store.Ask(from, &messages.AccessStoreResult{Request: first.Request, What: &messages.AccessStoreResult_Read{
-			Read: &messages.ReadFileResult{Content: job.Encode(waitsFor(1))}}})
+		b.store.Ask(from, kittest.StoreResult(first, &messages.ReadFileResult{Content: job.Encode(waitsFor(1))}))
 		third, _ := b.asked()
 		b.scheduler.Quiet()
 		for _, r := range []*messages.AccessStore{second, third} {
-			b.store.Ask(from, &messages.AccessStoreResult{Request: r.Request, What: &messages.AccessStoreResult_Read{
-				Read: &messages.ReadFileResult{Content: job.Encode(waitsFor(1))}}})
+			b.store.Ask(from, kittest.StoreResult(r, &messages.ReadFileResult{Content: job.Encode(waitsFor(1))}))
 		}
 		require.Equal(t, uint64(5), kittest.Expect[*messages.BeginOp](b.scheduler).Request)
 		require.Len(t, b.queue.Unread(), 2)
@@ -126,8 +125,8 @@ func TestAQuestionWaitsForTheLatestLook(t *testing.T) {
 func TestAnOpcodeOfAJobThatHasEndedDoesNotBegin(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
-		b.report(running(1))
-		b.client.Ask(b.jobs, &messages.BeginOp{Request: 5, Id: 1, Livelock: lockOf(1), Op: 1})
+		b.report(jobtest.Running(1))
+		b.client.Ask(b.jobs, &messages.BeginOp{Request: 5, Id: 1, Livelock: jobtest.Livelock(1), Op: 1})
 		b.readJob(canceled(1))
 		require.Equal(t, messages.ClassJobLost, kittest.Expect[*messages.BeginOpResult](b.client).Failure.Class)
 		b.scheduler.Quiet()
@@ -137,7 +136,7 @@ func TestAnOpcodeOfAJobThatHasEndedDoesNotBegin(t *testing.T) {
 func TestAFileThatCannotBeReadPermitsNothing(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
-		b.client.Ask(b.jobs, &messages.BeginOp{Request: 5, Id: 1, Livelock: lockOf(1), Op: 1})
+		b.client.Ask(b.jobs, &messages.BeginOp{Request: 5, Id: 1, Livelock: jobtest.Livelock(1), Op: 1})
 		b.read(1, &messages.ReadFileResult{Failure: noDisk})
 		require.Equal(t, noDisk.Text, kittest.Expect[*messages.BeginOpResult](b.client).Failure.Text)
 		b.scheduler.Quiet()
@@ -147,11 +146,10 @@ func TestAFileThatCannotBeReadPermitsNothing(t *testing.T) {
 // The file is read again: what was reported may have been written after it was read.
 func TestAReportThatCrossesWithTheAdoption(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		b.adopt(running(1))
+		b.adopt(jobtest.Running(1))
 		read, from := b.asked()
-		require.False(t, b.reports(1, lockOf(1)))
-		b.store.Ask(from, &messages.AccessStoreResult{Request: read.Request, What: &messages.AccessStoreResult_Read{
-			Read: &messages.ReadFileResult{Content: job.Encode(running(1))}}})
+		require.False(t, b.reports(1, jobtest.Livelock(1)))
+		b.store.Ask(from, kittest.StoreResult(read, &messages.ReadFileResult{Content: job.Encode(jobtest.Running(1))}))
 		b.readJob(waitsFor(1))
 		require.Equal(t, job.Encode(waitsFor(1)), kittest.Expect[*messages.JobProgressed](b.queue).Encoded)
 	})
@@ -160,7 +158,7 @@ func TestAReportThatCrossesWithTheAdoption(t *testing.T) {
 func TestALongFileThatCannotBeReadIsReadAgain(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
-		b.tell(&messages.ProcessReported{Id: 1, Livelock: lockOf(1)})
+		b.tell(&messages.ProcessReported{Id: 1, Livelock: jobtest.Livelock(1)})
 		b.read(1, &messages.ReadFileResult{Failure: noDisk})
 		b.queue.Quiet()
 		b.Advance(time.Second)
@@ -175,15 +173,14 @@ func TestALongFileThatCannotBeReadIsReadAgain(t *testing.T) {
 func TestAQuestionOfAProcessThatIsGone(t *testing.T) {
 	onNode(t, 0, func(t *testing.T, n *node) {
 		n.run(1)
-		n.report(running(1))
+		n.report(jobtest.Running(1))
 		n.replicator.Unread()
-		n.client.Ask(n.jobs, &messages.BeginOp{Request: 5, Id: 1, Livelock: lockOf(1), Op: 1})
+		n.client.Ask(n.jobs, &messages.BeginOp{Request: 5, Id: 1, Livelock: jobtest.Livelock(1), Op: 1})
 		look, from := n.asked()
 		n.gone(1, "exit status 0")
-		n.readJob(succeeded(1))
+		n.readJob(jobtest.Succeeded(1))
 		end, asker := kittest.ExpectFrom[*messages.ReplicateJobFile](n.replicator)
-		n.store.Ask(from, &messages.AccessStoreResult{Request: look.Request, What: &messages.AccessStoreResult_Read{
-			Read: &messages.ReadFileResult{Content: job.Encode(waitsFor(1))}}})
+		n.store.Ask(from, kittest.StoreResult(look, &messages.ReadFileResult{Content: job.Encode(waitsFor(1))}))
 		n.replicator.Quiet()
 		n.replicator.Ask(asker, &messages.ReplicateJobFileResult{Request: end.Request})
 		n.queue.Unread()
@@ -196,12 +193,11 @@ func TestAQuestionOfAProcessThatIsGone(t *testing.T) {
 func TestAnOldLookIsDropped(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
-		b.tell(&messages.ProcessReported{Id: 1, Livelock: lockOf(1)})
+		b.tell(&messages.ProcessReported{Id: 1, Livelock: jobtest.Livelock(1)})
 		first, from := b.asked()
-		b.tell(&messages.ProcessReported{Id: 1, Livelock: lockOf(1)})
+		b.tell(&messages.ProcessReported{Id: 1, Livelock: jobtest.Livelock(1)})
 		b.readJob(waitsFor(1))
-		b.store.Ask(from, &messages.AccessStoreResult{Request: first.Request, What: &messages.AccessStoreResult_Read{
-			Read: &messages.ReadFileResult{Content: job.Encode(running(1))}}})
+		b.store.Ask(from, kittest.StoreResult(first, &messages.ReadFileResult{Content: job.Encode(jobtest.Running(1))}))
 		require.Equal(t, job.Encode(waitsFor(1)), kittest.Expect[*messages.JobProgressed](b.queue).Encoded)
 		b.queue.Quiet()
 	})

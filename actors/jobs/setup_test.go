@@ -1,7 +1,6 @@
 package jobs_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"sync"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"lockstep/actors/jobs"
 	"lockstep/actors/kittest"
 	"lockstep/core/job"
+	"lockstep/core/job/jobtest"
 	"lockstep/core/paths"
 	"lockstep/messages"
 )
@@ -128,7 +128,9 @@ func (b *bench) news(id int64, make func(number uint64) any) {
 }
 
 func (b *bench) named(id int64) {
-	b.news(id, func(n uint64) any { return &messages.ProcessNamed{Attempt: n, Pid: 100, Livelock: lockOf(id)} })
+	b.news(id, func(n uint64) any {
+		return &messages.ProcessNamed{Attempt: n, Pid: 100, Livelock: jobtest.Livelock(id)}
+	})
 }
 
 func (b *bench) confirmed(id int64) {
@@ -142,8 +144,6 @@ func (b *bench) failed(id int64, text string) {
 func (b *bench) gone(id int64, text string) {
 	b.news(id, func(n uint64) any { return &messages.ProcessGone{Attempt: n, Text: text} })
 }
-
-func lockOf(id int64) string { return "/run/livelocks/" + paths.JobLivelockNameStart(id) + "_100" }
 
 // asked is what a job actor wants of the store, and who it is.
 func (b *bench) asked() (*messages.AccessStore, *actor.PID) {
@@ -163,7 +163,7 @@ func (b *bench) write(id int64, failure *messages.Failure) *job.Job {
 	if failure != nil {
 		done.Failures = []*messages.FileFailure{{Path: file.Path, Failure: failure}}
 	}
-	b.store.Ask(from, &messages.AccessStoreResult{Request: r.Request, What: &messages.AccessStoreResult_Files{Files: done}})
+	b.store.Ask(from, kittest.StoreResult(r, done))
 	b.Settle()
 	j, err := job.Decode(file.Content)
 	require.NoError(b, err)
@@ -180,7 +180,7 @@ func (b *bench) readAt(path string, m *messages.ReadFileResult) {
 	b.Helper()
 	r, from := b.asked()
 	require.Equal(b, path, r.GetRead().GetPath())
-	b.store.Ask(from, &messages.AccessStoreResult{Request: r.Request, What: &messages.AccessStoreResult_Read{Read: m}})
+	b.store.Ask(from, kittest.StoreResult(r, m))
 	b.Settle()
 }
 
@@ -208,26 +208,8 @@ func (b *bench) inHand() []int64 {
 	return m.Ids
 }
 
-func newJob(id int64) *job.Job {
-	input := json.RawMessage(`{"OP_ID": "OP_TEST_DELAY", "duration": 1.0, "reason": []}`)
-	return job.New(job.ID(id), []json.RawMessage{input}, []int{0}, job.Timestamp{Sec: 1}, "/run/livelocks/daemon_1")
-}
-
-func running(id int64) *job.Job {
-	j := newJob(id)
-	j.Livelock, j.ProcessID = lockOf(id), 100
-	j.Ops[0].Status = job.Running
-	return j
-}
-
-func succeeded(id int64) *job.Job {
-	j := running(id)
-	j.Ops[0].Status, j.End = job.Success, job.Timestamp{Sec: 9}
-	return j
-}
-
 func (b *bench) start(id int64) {
-	b.tell(&messages.StartJob{Id: id, Encoded: job.Encode(newJob(id)), Launch: []byte("[null]")})
+	b.tell(&messages.StartJob{Id: id, Encoded: job.Encode(jobtest.Queued(id)), Launch: []byte("[null]")})
 }
 
 // run brings a job to where its process may act.

@@ -9,6 +9,7 @@ import (
 
 	"lockstep/actors/kittest"
 	"lockstep/core/job"
+	"lockstep/core/job/jobtest"
 	"lockstep/core/rawjson"
 	"lockstep/messages"
 )
@@ -42,21 +43,14 @@ func (b *bench) trouble() string {
 	return m.Text
 }
 
-// begun is a job whose file names its process, and nothing more.
-func begun(id int64) *job.Job {
-	j := running(id)
-	j.Ops[0].Status = job.Queued
-	return j
-}
-
 // No process could act on the job: it goes back as it was, and all starts wait for a
 // better time.
 func TestAStartThatComesToNothing(t *testing.T) {
-	notRecorded := func(b *bench) { b.readJob(newJob(1)) }
+	notRecorded := func(b *bench) { b.readJob(jobtest.Queued(1)) }
 	recorded := func(b *bench) {
-		b.readJob(begun(1))
+		b.readJob(jobtest.Named(1))
 		b.queue.Quiet() // a later daemon would fail the job
-		require.Equal(b, newJob(1), b.write(1, nil))
+		require.Equal(b, jobtest.Queued(1), b.write(1, nil))
 	}
 	for name, c := range map[string]struct {
 		breaks func(*bench)
@@ -169,13 +163,13 @@ func TestAJobIsGivenBackWhenItsFileIsAsBefore(t *testing.T) {
 		b.neverActed(1)
 		b.read(1, &messages.ReadFileResult{Failure: noDisk})
 		b.Advance(100 * time.Millisecond)
-		b.readJob(begun(1))
+		b.readJob(jobtest.Named(1))
 		b.write(1, noDisk)
 		b.queue.Quiet()
 		b.start(2)
 		require.Contains(t, b.calls(), "start 2", "others are started meanwhile")
 		b.Advance(200 * time.Millisecond)
-		b.readJob(newJob(1))
+		b.readJob(jobtest.Queued(1))
 		require.Equal(t, int64(1), kittest.Expect[*messages.JobReturned](b.queue).Id)
 	})
 }
@@ -191,8 +185,8 @@ func TestACancelDuringAStartThatFails(t *testing.T) {
 				b.write(1, noDisk)
 				b.client.Ask(b.jobs, &messages.OrderJob{Request: 5, Id: 1, Kind: kind})
 				b.neverActed(1)
-				b.readJob(newJob(1))
-				b.readJob(newJob(1))
+				b.readJob(jobtest.Queued(1))
+				b.readJob(jobtest.Queued(1))
 				require.Equal(t, job.Canceled, b.write(1, nil).Status())
 				b.ended(1)
 				m := kittest.Expect[*messages.OrderJobResult](b.client)
@@ -225,13 +219,13 @@ func TestAJobThatAloneCannotBeStarted(t *testing.T) {
 			b.Advance(3 * time.Second)
 			b.run(10 + try)
 			b.gone(10+try, "exit status 0")
-			b.readJob(succeeded(10 + try))
+			b.readJob(jobtest.Succeeded(10 + try))
 			b.ended(10 + try)
 		}
 		b.start(1)
 		b.failed(1, "EOF")
 		b.neverActed(1)
-		b.readJob(newJob(1))
+		b.readJob(jobtest.Queued(1))
 		end := b.write(1, nil)
 		require.Equal(t, string(rawjson.Quote("job 1 failed to start: EOF (5 times, while other jobs were started)")), string(end.Ops[0].Result))
 		b.ended(1)
@@ -257,7 +251,7 @@ func TestAJobThatCannotBeStartedLikeOthers(t *testing.T) {
 					if c.others {
 						b.run(10 + try)
 						b.gone(10+try, "exit status 0")
-						b.readJob(succeeded(10 + try))
+						b.readJob(jobtest.Succeeded(10 + try))
 						b.ended(10 + try)
 					}
 				}

@@ -12,6 +12,7 @@ import (
 	"lockstep/actors/kittest"
 	"lockstep/actors/luxi"
 	"lockstep/core/job"
+	"lockstep/core/job/jobtest"
 	"lockstep/core/opcode"
 	"lockstep/core/paths"
 	"lockstep/core/query"
@@ -137,14 +138,13 @@ func (c *client) storeGives(path, content string) {
 	c.Helper()
 	r := asked[*messages.AccessStore](c, c.store)
 	require.Equal(c, path, r.GetRead().GetPath())
-	c.tell(&messages.AccessStoreResult{Request: r.Request, What: &messages.AccessStoreResult_Read{
-		Read: &messages.ReadFileResult{Content: []byte(content), Missing: content == ""}}})
+	c.tell(kittest.StoreResult(r, &messages.ReadFileResult{Content: []byte(content), Missing: content == ""}))
 }
 
 // someJob is a job with an entry in its log.
 func someJob(id int64, status job.Status) *job.Job {
-	input := json.RawMessage(`{"OP_ID":"OP_TEST_DELAY","duration":1.0,"reason":[]}`)
-	j := job.New(job.ID(id), []json.RawMessage{input}, []int{0}, job.Timestamp{Sec: 1, Usec: 2}, "")
+	j := jobtest.Named(id)
+	j.Received.Usec = 2
 	j.Ops[0].Status = status
 	j.AppendLog(0, job.Timestamp{Sec: 3, Usec: 4}, "message", json.RawMessage(`"hello"`))
 	j.Livelock = "/run/livelocks/" + paths.JobLivelockNameStart(id)

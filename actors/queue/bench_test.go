@@ -54,8 +54,8 @@ func storeSays(m any, scan *messages.ScanQueueResult) any {
 	case !asked:
 		return &messages.StoreStarted{Incarnation: 1}
 	case r.GetScan() != nil:
-		return &messages.AccessStoreResult{Request: r.Request, What: &messages.AccessStoreResult_Scan{Scan: scan}}
+		return kittest.StoreResult(r, scan)
 	default:
-		return &messages.AccessStoreResult{Request: r.Request, What: &messages.AccessStoreResult_Files{Files: &messages.ChangeFilesResult{}}}
+		return kittest.StoreResult(r, &messages.ChangeFilesResult{})
 	}
 }

@@ -1,7 +1,6 @@
 package queue_test
 
 import (
-	"encoding/json"
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -11,6 +10,7 @@ import (
 	"lockstep/actors/queue"
 	"lockstep/core/config"
 	"lockstep/core/job"
+	"lockstep/core/job/jobtest"
 	"lockstep/core/opcode"
 	"lockstep/core/paths"
 	"lockstep/messages"
@@ -164,7 +164,7 @@ func (b *bench) tellScan(scan *messages.ScanQueueResult) {
 	b.Helper()
 	r := b.storeAsked()
 	require.NotNil(b, r.GetScan())
-	b.storeAnswers(r, &messages.AccessStoreResult{What: &messages.AccessStoreResult_Scan{Scan: scan}})
+	b.storeAnswers(r, kittest.StoreResult(r, scan))
 }
 
 func (b *bench) storeAsked() *messages.AccessStore {
@@ -181,7 +181,7 @@ func (b *bench) storeAnswers(r *messages.AccessStore, a *messages.AccessStoreRes
 func (b *bench) fileRead(r *messages.AccessStore, read *messages.ReadFileResult) {
 	b.Helper()
 	require.NotNil(b, r.GetRead())
-	b.storeAnswers(r, &messages.AccessStoreResult{What: &messages.AccessStoreResult_Read{Read: read}})
+	b.storeAnswers(r, kittest.StoreResult(r, read))
 }
 
 // filesDone answers a write or a removal; the paths named have failed.
@@ -191,7 +191,7 @@ func (b *bench) filesDone(r *messages.AccessStore, failed ...string) {
 		done.Failures = append(done.Failures, &messages.FileFailure{Path: path,
 			Failure: messages.GenericFailure("no " + path)})
 	}
-	b.storeAnswers(r, &messages.AccessStoreResult{What: &messages.AccessStoreResult_Files{Files: done}})
+	b.storeAnswers(r, kittest.StoreResult(r, done))
 }
 
 // scanOf is a queue directory with these jobs and no others.
@@ -204,26 +204,12 @@ func scanOf(jobs ...*job.Job) *messages.ScanQueueResult {
 	return scan
 }
 
-// newJob is a job as it is on the disk after its submission.
-func newJob(id int64) *job.Job {
-	input := json.RawMessage(`{"OP_ID": "OP_TEST_DELAY", "duration": 1.0, "reason": []}`)
-	return job.New(job.ID(id), []json.RawMessage{input}, []int{0}, job.Timestamp{Sec: 1}, livelock)
-}
-
-// running is a job that its process has begun.
-func running(id int64) *job.Job {
-	j := newJob(id)
-	j.Livelock, j.ProcessID = "/run/livelocks/"+paths.JobLivelockNameStart(id)+"_1", 100
-	j.Ops[0].Status = job.Running
-	return j
-}
-
-// ended is a job that has succeeded.
-func ended(id int64) *job.Job {
-	j := running(id)
-	j.Ops[0].Status, j.End = job.Success, job.Timestamp{Sec: 9}
-	return j
-}
+// Builders of jobs.
+var (
+	newJob  = jobtest.Queued
+	running = jobtest.Running
+	ended   = jobtest.Succeeded
+)
 
 // draft is a job to submit, with one opcode.
 func draft(secrets string) *messages.JobDraft {

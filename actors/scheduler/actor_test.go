@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/kittest"
+	"lockstep/core/job/jobtest"
 	"lockstep/messages"
 )
 
@@ -38,7 +39,7 @@ func TestMoreMayRunThanThereAreSlots(t *testing.T) {
 
 func TestOrder(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
-		jobs := []*messages.UnfinishedJob{urgent(10, 1, delay()), urgent(0, 2, delay()), urgent(-10, 3, delay()), urgent(0, 4, delay())}
+		jobs := []*messages.UnfinishedJob{urgent(10, 1, jobtest.Delay()), urgent(0, 2, jobtest.Delay()), urgent(-10, 3, jobtest.Delay()), urgent(0, 4, jobtest.Delay())}
 		b.tell(&messages.ListUnfinishedJobsResult{Request: b.asked(), Pending: jobs})
 		var order []int64
 		for range jobs {

@@ -7,12 +7,13 @@ import (
 
 	"lockstep/actors/kittest"
 	"lockstep/core/job"
+	"lockstep/core/job/jobtest"
 	"lockstep/messages"
 )
 
 func TestTheNextOpcodeMayBegin(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
-		b.populate(nil, all(waiting(1, delay(), delay())))
+		b.populate(nil, all(waiting(1, jobtest.Delay(), jobtest.Delay())))
 		b.heard(picks(1))
 		b.begin(7, 1, 1)
 		require.Equal(t, []uint64{7}, b.begun())
@@ -34,7 +35,7 @@ func TestWhoAsksBeforeThePopulationIsKnownWaits(t *testing.T) {
 		b.begin(7, 1, 1)
 		b.begin(8, 2, 1)
 		require.Empty(t, b.begun())
-		b.populate(all(waiting(1, delay(), delay())), nil)
+		b.populate(all(waiting(1, jobtest.Delay(), jobtest.Delay())), nil)
 		answers := told[*messages.BeginOpResult](b, b.process)
 		require.Len(t, answers, 2)
 		require.Nil(t, answers[0].Failure)
@@ -80,9 +81,9 @@ func TestWhoWaitsWhenTheQueueRestartsIsNotForgotten(t *testing.T) {
 		b.tell(&messages.QueueStarted{Incarnation: 2})
 		b.tell(&messages.QueueStarted{Incarnation: 3})
 		b.asked()
-		job2 := newJob(2, delay(), delay(on(1, "success")))
+		job2 := newJob(2, jobtest.Delay(), jobtest.Delay(on(1, "success")))
 		job2.Ops[0].Status, job2.Ops[1].Status = job.Success, job.Waiting
-		b.populate(append(plain(1), encoded(job2)), nil)
+		b.populate(append(plain(1), kittest.Unfinished(job2)), nil)
 		require.Empty(t, b.begun())
 		b.heard()
 		b.ended(1, job.Success)
@@ -98,9 +99,9 @@ func TestAJobThatWaitedWhenTheSchedulerRestarted(t *testing.T) {
 		b.chain()
 		b.heard(picks(1))
 		b.Restart(b.scheduler)
-		job2 := newJob(2, delay(), delay(on(1, "success")))
+		job2 := newJob(2, jobtest.Delay(), jobtest.Delay(on(1, "success")))
 		job2.Ops[0].Status, job2.Ops[1].Status = job.Success, job.Waiting
-		b.populate(append(plain(1), encoded(job2)), plain(3))
+		b.populate(append(plain(1), kittest.Unfinished(job2)), plain(3))
 		b.ended(1, job.Success)
 		b.heard()
 		b.begin(8, 2, 1)
@@ -145,7 +146,7 @@ func TestTheSchedulerWaitsForTheConfiguration(t *testing.T) {
 // between two opcodes. It waits until the other has ended.
 func TestAFoundJobYieldsItsPlaceInAFullLimit(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
-		limited := delay(because("rate-limit:1:b"))
+		limited := jobtest.Delay(because("rate-limit:1:b"))
 		b.populate(all(waiting(1, limited, limited), waiting(2, limited, limited)), nil)
 		b.begin(7, 1, 1)
 		require.Empty(t, b.begun())
@@ -162,13 +163,13 @@ func TestAJobThatGoesOnWaitsAtItsNewPriority(t *testing.T) {
 	for name, early := range map[string]bool{"before it stands in line": true, "in line": false} {
 		t.Run(name, func(t *testing.T) {
 			onBench(t, 1, func(t *testing.T, b *bench) {
-				b.populate(all(waiting(1, delay(), delay())), plain(2))
+				b.populate(all(waiting(1, jobtest.Delay(), jobtest.Delay())), plain(2))
 				b.heard()
 				b.change(pausing(1))
 				b.begin(7, 1, 1)
 				require.Empty(t, b.begun())
 				require.Equal(t, []int64{2}, b.picked())
-				b.add(urgent(-10, 3, delay()))
+				b.add(urgent(-10, 3, jobtest.Delay()))
 				changed := &messages.PriorityChanged{Id: 1, Priority: -20}
 				if early {
 					b.tell(changed)

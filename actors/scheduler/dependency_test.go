@@ -11,6 +11,7 @@ import (
 	"lockstep/actors/kittest"
 	"lockstep/core/filter"
 	"lockstep/core/job"
+	"lockstep/core/job/jobtest"
 	"lockstep/messages"
 )
 
@@ -41,9 +42,9 @@ func all(ws ...*messages.UnfinishedJob) []*messages.UnfinishedJob { return ws }
 
 func TestAJobThatWaitsForAnother(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
-		b.populate(plain(1), all(waiting(2, delay(on(1)))))
+		b.populate(plain(1), all(waiting(2, jobtest.Delay(on(1)))))
 		b.heard(held(2))
-		b.add(waiting(3, delay(on(1, "error"), because("x"))), waiting(4, delay(on(2))))
+		b.add(waiting(3, jobtest.Delay(on(1, "error"), because("x"))), waiting(4, jobtest.Delay(on(2))))
 		b.heard(held(3), held(4))
 		b.ended(1, job.Error)
 		b.heard(notHeld(2), notHeld(3), picks(2), picks(3))
@@ -55,9 +56,9 @@ func TestAJobThatWaitsForAnother(t *testing.T) {
 // Who came before a job it waits for in the same message is not lost.
 func TestTheOrderWithinAMessageDoesNotMatter(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
-		b.populate(nil, all(waiting(2, delay(on(1))), plain(1)[0]))
+		b.populate(nil, all(waiting(2, jobtest.Delay(on(1))), plain(1)[0]))
 		b.heard(held(2), picks(1))
-		b.add(waiting(4, delay(on(3))), plain(3)[0])
+		b.add(waiting(4, jobtest.Delay(on(3))), plain(3)[0])
 		b.heard(looksUp(3), held(4), picks(3)) // which the queue does not answer
 		b.ended(3, job.Success)
 		b.heard(notHeld(4), picks(4))
@@ -81,7 +82,7 @@ func TestDoomedJobs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBench(t, 5, func(t *testing.T, b *bench) {
-				b.populate(plain(1), all(waiting(2, delay(c.depends))))
+				b.populate(plain(1), all(waiting(2, jobtest.Delay(c.depends))))
 				b.heard(held(2))
 				b.ended(1, c.end)
 				if _, goes := c.want.(*messages.PickJob); goes {
@@ -100,7 +101,7 @@ func TestDoomedJobs(t *testing.T) {
 
 func TestDoomSpreads(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
-		b.populate(plain(1), all(waiting(2, delay(on(1))), waiting(3, delay(on(2)))))
+		b.populate(plain(1), all(waiting(2, jobtest.Delay(on(1))), waiting(3, jobtest.Delay(on(2)))))
 		b.heard(held(2), held(3))
 		b.ended(1, job.Canceled)
 		b.heard(cancels(2, "job 1 was canceled"))
@@ -113,7 +114,7 @@ func TestDoomSpreads(t *testing.T) {
 
 func TestDependenciesThatCannotBe(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
-		b.populate(nil, all(waiting(2, delay(on(2))), waiting(3, delay(on(9)))))
+		b.populate(nil, all(waiting(2, jobtest.Delay(on(2))), waiting(3, jobtest.Delay(on(9)))))
 		b.heard(fails(2, "a job cannot wait for itself"), fails(3, "job 9 was submitted later: a job can wait only for earlier ones"))
 		// It is ended by the queue; a rule that changes meanwhile does not help.
 		b.tell(&messages.VerdictsChanged{Verdicts: []*messages.Verdict{{Id: 3, Rule: "r", Action: int32(filter.RateLimit), Limit: 7}}})
@@ -123,7 +124,7 @@ func TestDependenciesThatCannotBe(t *testing.T) {
 
 func TestJobsThatAreNotKnownAreLookedUp(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
-		b.populate(nil, all(waiting(7, delay(on(1))), waiting(8, delay(on(1), because("x"))), waiting(9, delay(on(2)))))
+		b.populate(nil, all(waiting(7, jobtest.Delay(on(1))), waiting(8, jobtest.Delay(on(1), because("x"))), waiting(9, jobtest.Delay(on(2)))))
 		b.heard(looksUp(1), held(7), held(8), looksUp(2), held(9))
 		b.tell(&messages.GetJobOutcomeResult{Id: 1, Status: int32(job.Success)})
 		b.heard(notHeld(7), notHeld(8), picks(7), picks(8))
@@ -131,7 +132,7 @@ func TestJobsThatAreNotKnownAreLookedUp(t *testing.T) {
 		b.heard(fails(9, "job 2 does not exist"))
 		b.tell(&messages.GetJobOutcomeResult{Id: 2, Missing: true}) // twice
 		b.heard()
-		b.add(waiting(10, delay(on(1, "error"))))
+		b.add(waiting(10, jobtest.Delay(on(1, "error"))))
 		b.heard(looksUp(1), held(10))
 		b.tell(&messages.GetJobOutcomeResult{Id: 1, Status: int32(job.Success)})
 		b.heard(fails(10, "job 1 ended with status success, error was required"))
@@ -141,13 +142,13 @@ func TestJobsThatAreNotKnownAreLookedUp(t *testing.T) {
 // A job that the queue changes is out of sight for a moment, and has not ended.
 func TestJobsThatAreChangedMeanwhile(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
-		b.populate(plain(1), all(plain(2)[0], waiting(3, delay(on(2)))))
+		b.populate(plain(1), all(plain(2)[0], waiting(3, jobtest.Delay(on(2)))))
 		b.heard(held(3))
 		b.left(2)
 		b.left(3)
 		b.enqueue(2)
 		b.heard()
-		b.add(waiting(3, delay(on(2))))
+		b.add(waiting(3, jobtest.Delay(on(2))))
 		b.heard(held(3))
 		b.left(2)
 		b.heard()
@@ -158,7 +159,7 @@ func TestJobsThatAreChangedMeanwhile(t *testing.T) {
 
 func TestAHeldJobThatLeavesIsNotPicked(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
-		b.populate(plain(1), all(waiting(2, delay(on(1)))))
+		b.populate(plain(1), all(waiting(2, jobtest.Delay(on(1)))))
 		b.heard(held(2))
 		b.ended(2, job.Canceled)
 		b.ended(1, job.Success)
@@ -170,7 +171,7 @@ func TestAHeldJobThatLeavesIsNotPicked(t *testing.T) {
 // after it.
 func (b *bench) chain() {
 	b.Helper()
-	b.populate(nil, all(urgent(10, 1, delay()), urgent(-10, 2, delay(), delay(on(1, "success")))))
+	b.populate(nil, all(urgent(10, 1, jobtest.Delay()), urgent(-10, 2, jobtest.Delay(), jobtest.Delay(on(1, "success")))))
 	b.heard(picks(2))
 	b.begin(7, 2, 1)
 	require.Empty(b, b.begun())
@@ -182,7 +183,7 @@ func TestAJobThatWaitsBetweenOpcodesGivesItsSlotBack(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
 		b.chain()
 		b.heard(picks(1))
-		b.add(urgent(-20, 3, delay()))
+		b.add(urgent(-20, 3, jobtest.Delay()))
 		b.ended(1, job.Success)
 		require.Empty(t, b.begun(), "it takes a slot like everybody, in turn")
 		b.heard(picks(3))
@@ -224,7 +225,7 @@ func TestAJobThatIsDoomedBetweenOpcodes(t *testing.T) {
 
 func TestADependencyThatCannotBeOfALaterOpcode(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
-		b.populate(nil, all(waiting(2, delay(), delay(on(9)))))
+		b.populate(nil, all(waiting(2, jobtest.Delay(), jobtest.Delay(on(9)))))
 		b.heard(picks(2)) // the opcodes before it run
 		b.begin(7, 2, 1)
 		a := kittest.Expect[*messages.BeginOpResult](b.process)
@@ -266,7 +267,7 @@ func TestAskDependencies(t *testing.T) {
 	}
 	onBench(t, 1, func(t *testing.T, b *bench) {
 		require.JSONEq(t, `[]`, ask(b), "before the population is known")
-		b.populate(plain(1), all(waiting(3, delay(on(1), because("x"))), waiting(2, delay(`"depends": [[1, ["success"]], [1, []]]`)), plain(4)[0]))
+		b.populate(plain(1), all(waiting(3, jobtest.Delay(on(1), because("x"))), waiting(2, jobtest.Delay(`"depends": [[1, ["success"]], [1, []]]`)), plain(4)[0]))
 		require.JSONEq(t, `[{"id": 2, "on": [{"id": 1, "statuses": ["success"]}, {"id": 1, "statuses": []}]},
 			{"id": 3, "on": [{"id": 1, "statuses": []}]}]`, ask(b))
 		b.ended(1, job.Success)

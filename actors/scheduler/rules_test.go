@@ -9,6 +9,7 @@ import (
 	"lockstep/actors/locks"
 	"lockstep/core/filter"
 	"lockstep/core/job"
+	"lockstep/core/job/jobtest"
 	"lockstep/messages"
 )
 
@@ -67,7 +68,7 @@ func TestAPausedJobIsNotPicked(t *testing.T) {
 
 func TestAPausedJobThatRunsDoesNotBeginItsNextOpcode(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
-		b.populate(all(waiting(1, delay(), delay())), plain(2, 3))
+		b.populate(all(waiting(1, jobtest.Delay(), jobtest.Delay())), plain(2, 3))
 		b.askedLocks()
 		b.change(pausing(1))
 		require.Equal(t, map[int64]bool{1: true}, b.withholds())
@@ -93,7 +94,7 @@ func TestAPausedJobThatRunsDoesNotBeginItsNextOpcode(t *testing.T) {
 // A pause in the middle of an opcode that is lifted before its end is not noticed.
 func TestAPauseThatIsShort(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
-		b.populate(all(waiting(1, delay(), delay())), plain(2))
+		b.populate(all(waiting(1, jobtest.Delay(), jobtest.Delay())), plain(2))
 		b.change(pausing(1))
 		b.change(accepting(1))
 		b.begin(7, 1, 1)
@@ -120,7 +121,7 @@ func TestAPausedJobThatLeaves(t *testing.T) {
 
 func TestTheLockManagerIsToldWhoIsPaused(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
-		b.populate(all(under(waiting(3, delay(), delay()), pausing(3)), plain(4)[0], under(plain(5)[0], pausing(5))),
+		b.populate(all(under(waiting(3, jobtest.Delay(), jobtest.Delay()), pausing(3)), plain(4)[0], under(plain(5)[0], pausing(5))),
 			all(under(plain(6)[0], pausing(6))))
 		told := b.locks.Unread()
 		require.Len(t, told, 3)
@@ -162,7 +163,7 @@ func TestWhoIsNotPausedAnyMoreInANewPopulation(t *testing.T) {
 // The queue cancels those that wait. Those that run go on.
 func TestRejectedJobs(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
-		b.populate(all(under(waiting(1, delay(), delay()), rejecting(1))), all(under(plain(2)[0], rejecting(2))))
+		b.populate(all(under(waiting(1, jobtest.Delay(), jobtest.Delay()), rejecting(1))), all(under(plain(2)[0], rejecting(2))))
 		b.begin(7, 1, 1)
 		require.Equal(t, []uint64{7}, b.begun())
 		b.change(accepting(1), rejecting(1))
@@ -192,8 +193,12 @@ func TestARuleThatLimits(t *testing.T) {
 
 func TestLimitsInReasonTrails(t *testing.T) {
 	onBench(t, 10, func(t *testing.T, b *bench) {
-		limited := func(id int64) *messages.UnfinishedJob { return waiting(id, delay(because("rate-limit:2:bunny"))) }
-		other := func(id int64) *messages.UnfinishedJob { return waiting(id, delay(because("rate-limit:1:bunny"))) }
+		limited := func(id int64) *messages.UnfinishedJob {
+			return waiting(id, jobtest.Delay(because("rate-limit:2:bunny")))
+		}
+		other := func(id int64) *messages.UnfinishedJob {
+			return waiting(id, jobtest.Delay(because("rate-limit:1:bunny")))
+		}
 		b.populate(all(limited(1)), all(limited(2), limited(3), other(4), other(5), plain(6)[0]))
 		require.Equal(t, []int64{2, 4, 6}, b.picked())
 		b.left(1, 4)
@@ -206,7 +211,7 @@ func TestLimitsInReasonTrails(t *testing.T) {
 func TestAHeldJobGivesItsLimitsBack(t *testing.T) {
 	onBench(t, 10, func(t *testing.T, b *bench) {
 		slow := because("rate-limit:1:x")
-		b.populate(nil, all(waiting(1, delay(slow), delay(slow)), waiting(2, delay(slow))))
+		b.populate(nil, all(waiting(1, jobtest.Delay(slow), jobtest.Delay(slow)), waiting(2, jobtest.Delay(slow))))
 		require.Equal(t, []int64{1}, b.picked())
 		b.change(pausing(1))
 		b.begin(7, 1, 1)
@@ -221,7 +226,7 @@ func TestAHeldJobGivesItsLimitsBack(t *testing.T) {
 // Both must let a job go: its dependencies and the rules.
 func TestAPausedJobThatWaitsForAnother(t *testing.T) {
 	onBench(t, 10, func(t *testing.T, b *bench) {
-		b.populate(plain(1), all(under(waiting(2, delay(on(1))), pausing(2)), under(waiting(3, delay(on(1))), pausing(3))))
+		b.populate(plain(1), all(under(waiting(2, jobtest.Delay(on(1))), pausing(2)), under(waiting(3, jobtest.Delay(on(1))), pausing(3))))
 		b.heard(held(2), held(3))
 		b.change(accepting(3))
 		b.heard()

@@ -14,6 +14,7 @@ import (
 	"lockstep/actors/scheduler"
 	"lockstep/core/config"
 	"lockstep/core/job"
+	"lockstep/core/job/jobtest"
 	"lockstep/core/opcode"
 	"lockstep/messages"
 )
@@ -94,18 +95,9 @@ func (b *bench) add(jobs ...*messages.UnfinishedJob) { b.tell(&messages.EnqueueJ
 func plain(ids ...int64) []*messages.UnfinishedJob {
 	var jobs []*messages.UnfinishedJob
 	for _, id := range ids {
-		jobs = append(jobs, waiting(id, delay()))
+		jobs = append(jobs, waiting(id, jobtest.Delay()))
 	}
 	return jobs
-}
-
-// delay is an opcode with these further parameters, as JSON.
-func delay(params ...string) string {
-	op := `{"OP_ID": "OP_TEST_DELAY", "duration": 1.0`
-	for _, p := range params {
-		op += ", " + p
-	}
-	return op + "}"
 }
 
 // on is a parameter: the opcode depends on a job that ends in one of statuses.
@@ -125,18 +117,15 @@ func locking(node string) string {
 	return `{"OP_ID": "OP_RUN_COMMAND", "argv": ["true"], "locks": [["node/` + node + `", "exclusive"]]}`
 }
 
+// newJob is a job received at the start of the test's clock.
 func newJob(id int64, ops ...string) *job.Job {
-	inputs := make([]json.RawMessage, len(ops))
-	for i, op := range ops {
-		inputs[i] = json.RawMessage(op)
-	}
-	return job.New(job.ID(id), inputs, make([]int, len(ops)), job.Timestamp{Sec: 1_704_067_200}, "")
+	j := jobtest.Queued(id, ops...)
+	j.Received = job.Timestamp{Sec: 1_704_067_200}
+	return j
 }
 
-func waiting(id int64, ops ...string) *messages.UnfinishedJob { return encoded(newJob(id, ops...)) }
-
-func encoded(j *job.Job) *messages.UnfinishedJob {
-	return &messages.UnfinishedJob{Id: int64(j.ID), Encoded: job.Encode(j)}
+func waiting(id int64, ops ...string) *messages.UnfinishedJob {
+	return kittest.Unfinished(newJob(id, ops...))
 }
 
 // under is the job with a verdict.
@@ -151,7 +140,7 @@ func urgent(priority int, id int64, ops ...string) *messages.UnfinishedJob {
 	for i := range j.Ops {
 		j.Ops[i].Priority = priority
 	}
-	return encoded(j)
+	return kittest.Unfinished(j)
 }
 
 // picked are the jobs picked since the last call, in that order; nothing else was

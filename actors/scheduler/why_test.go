@@ -9,6 +9,7 @@ import (
 	"lockstep/actors/kittest"
 	"lockstep/core/filter"
 	"lockstep/core/job"
+	"lockstep/core/job/jobtest"
 	"lockstep/core/lock"
 	"lockstep/messages"
 )
@@ -22,28 +23,28 @@ func TestWhy(t *testing.T) {
 		pending *messages.UnfinishedJob
 		want    string
 	}{
-		"there is no slot": {1, first(delay()), `[{"kind": "slots", "slots": 1, "running": 1}, ` + order + `]`},
-		"a dependency":     {5, first(delay(on(1, "success"))), `[{"kind": "dependency", "opcode": 0, "job": 1, "statuses": ["success"]}]`},
-		"dependencies": {5, first(delay(`"depends": [[1, ["error", "canceled"]], [1, []]]`)),
+		"there is no slot": {1, first(jobtest.Delay()), `[{"kind": "slots", "slots": 1, "running": 1}, ` + order + `]`},
+		"a dependency":     {5, first(jobtest.Delay(on(1, "success"))), `[{"kind": "dependency", "opcode": 0, "job": 1, "statuses": ["success"]}]`},
+		"dependencies": {5, first(jobtest.Delay(`"depends": [[1, ["error", "canceled"]], [1, []]]`)),
 			`[{"kind": "dependency", "opcode": 0, "job": 1, "statuses": ["error", "canceled"]}, {"kind": "dependency", "opcode": 0, "job": 1, "statuses": []}]`},
-		"a pause":     {5, under(first(delay()), pausing(2)), `[{"kind": "filter", "uuid": "r1", "action": "PAUSE", "reason": "pink bunny"}]`},
-		"a rejection": {5, under(first(delay()), rejecting(2)), `[{"kind": "filter", "uuid": "r2", "action": "REJECT", "reason": ""}]`},
-		"somebody's pause": {5, under(first(delay()), &messages.Verdict{Id: 2, Rule: "r1", Action: int32(filter.Pause), By: "uid=1000(ada)"}),
+		"a pause":     {5, under(first(jobtest.Delay()), pausing(2)), `[{"kind": "filter", "uuid": "r1", "action": "PAUSE", "reason": "pink bunny"}]`},
+		"a rejection": {5, under(first(jobtest.Delay()), rejecting(2)), `[{"kind": "filter", "uuid": "r2", "action": "REJECT", "reason": ""}]`},
+		"somebody's pause": {5, under(first(jobtest.Delay()), &messages.Verdict{Id: 2, Rule: "r1", Action: int32(filter.Pause), By: "uid=1000(ada)"}),
 			`[{"kind": "filter", "uuid": "r1", "action": "PAUSE", "reason": "", "by": "uid=1000(ada)"}]`},
-		"a dependency and a pause": {5, under(first(delay(on(1))), pausing(2)),
+		"a dependency and a pause": {5, under(first(jobtest.Delay(on(1))), pausing(2)),
 			`[{"kind": "dependency", "opcode": 0, "job": 1, "statuses": []}, {"kind": "filter", "uuid": "r1", "action": "PAUSE", "reason": "pink bunny"}]`},
-		"a rule's limit": {5, under(first(delay()), limiting(2, 1)),
+		"a rule's limit": {5, under(first(jobtest.Delay()), limiting(2, 1)),
 			`[{"kind": "filter-limit", "uuid": "r3", "limit": 1, "running": 1, "reason": "slowly"}, ` + order + `]`},
-		"a limit of the trail": {5, first(delay(because("rate-limit:1:bunny"))),
+		"a limit of the trail": {5, first(jobtest.Delay(because("rate-limit:1:bunny"))),
 			`[{"kind": "rate-limit", "label": "rate-limit:1:bunny", "limit": 1, "running": 1}, ` + order + `]`},
-		"everything at once": {1, under(first(delay(because("rate-limit:1:bunny"))), limiting(2, 1)),
+		"everything at once": {1, under(first(jobtest.Delay(because("rate-limit:1:bunny"))), limiting(2, 1)),
 			`[{"kind": "filter-limit", "uuid": "r3", "limit": 1, "running": 1, "reason": "slowly"},
 			  {"kind": "rate-limit", "label": "rate-limit:1:bunny", "limit": 1, "running": 1},
 			  {"kind": "slots", "slots": 1, "running": 1}, ` + order + `]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBench(t, c.slots, func(t *testing.T, b *bench) {
-				running := under(waiting(1, delay(because("rate-limit:1:bunny"))), limiting(1, 1))
+				running := under(waiting(1, jobtest.Delay(because("rate-limit:1:bunny"))), limiting(1, 1))
 				b.populate(all(running), all(c.pending))
 				require.JSONEq(t, c.want, b.why(2))
 			})
@@ -70,7 +71,7 @@ func TestWhyInPredictiveOrder(t *testing.T) {
 // waits, and the reason says so.
 func TestWhyOfAJobWhoseDependencyIsNotKnown(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
-		b.populate(nil, all(waiting(2, delay(on(1, "success")))))
+		b.populate(nil, all(waiting(2, jobtest.Delay(on(1, "success")))))
 		b.heard(looksUp(1), held(2))
 		b.tell(&messages.GetJobOutcomeResult{Id: 1, Unknown: true})
 		b.heard()
