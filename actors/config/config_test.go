@@ -25,7 +25,7 @@ var noLocks = messages.GenericFailure("no lock today")
 
 func TestRead(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		require.Equal(t, fresh(t), b.read())
+		require.Equal(t, fresh(t), b.readPublished())
 	})
 }
 
@@ -37,11 +37,11 @@ func TestWriteAll(t *testing.T) {
 		write.Entered()
 		b.others.Quiet() // nobody hears of what is not durable
 		b.client.Quiet()
-		require.Equal(t, fresh(t), b.read())
+		require.Equal(t, fresh(t), b.readPublished())
 		write.Release()
-		require.Nil(t, b.written(1))
-		require.Equal(t, other, b.told())
-		require.Equal(t, other, b.read())
+		require.Nil(t, b.expectResult(1))
+		require.Equal(t, other, b.expectPublished())
+		require.Equal(t, other, b.readPublished())
 		require.Equal(t, other, b.disk.Content(paths.ConfigPath))
 		b.locks.Quiet() // whoever writes all of it has the lock
 	})
@@ -55,11 +55,11 @@ func TestWriteOfWhatCannotBeUsed(t *testing.T) {
 			"is not among the nodes":      strings.Replace(fresh(t), `"master_node":"n"`, `"master_node":""`, 1),
 		} {
 			b.write(content)
-			f := b.written(b.number)
+			f := b.expectResult(b.number)
 			require.Equal(t, "ConfigurationError", f.GetClass())
 			require.Contains(t, f.GetText(), text)
 		}
-		require.Equal(t, fresh(t), b.read())
+		require.Equal(t, fresh(t), b.readPublished())
 		b.others.Quiet()
 		require.Empty(t, b.disk.Calls("replace"))
 	})
@@ -69,17 +69,17 @@ func TestWriteOfWhatCannotBeUsed(t *testing.T) {
 func TestEdit(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		request := b.edit("7", "", "")
-		call := b.asked(locks.AwaitFunction)
+		call := b.expectLockCall(locks.AwaitFunction)
 		b.Advance(30 * time.Second)
 		require.Empty(t, b.disk.Calls("replace"))
-		require.Equal(t, fresh(t), b.read())
-		b.answer(call, locks.AwaitResult{Granted: true}, nil)
+		require.Equal(t, fresh(t), b.readPublished())
+		b.answerLockCall(call, locks.AwaitResult{Granted: true}, nil)
 		want := with(t, fresh(t), maxJobs("7"), epoch+30)
 		require.Equal(t, want, b.disk.Content(paths.ConfigPath))
-		require.Equal(t, want, b.told())
+		require.Equal(t, want, b.expectPublished())
 		b.client.Quiet()
-		b.freed()
-		require.Nil(t, b.written(request))
+		b.freeLock()
+		require.Nil(t, b.expectResult(request))
 		require.Contains(t, want, `"serial_no":2`)
 		require.Contains(t, want, `"mtime":1704067230.000000`)
 	})
@@ -89,16 +89,16 @@ func TestEditOfFilters(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		for _, rule := range []string{`{"uuid":"f"}`, `{"uuid":"f","priority":2}`, ""} {
 			request := b.edit("", "f", rule)
-			b.granted()
-			b.freed()
-			require.Nil(t, b.written(request))
-			require.Equal(t, rule != "", strings.Contains(b.told(), `"filters":{"f"`))
+			b.grantLock()
+			b.freeLock()
+			require.Nil(t, b.expectResult(request))
+			require.Equal(t, rule != "", strings.Contains(b.expectPublished(), `"filters":{"f"`))
 		}
 		for rule, text := range map[string]string{"": "There is no filter rule f", "nonsense": "invalid character"} {
 			request := b.edit("", "f", rule)
-			b.granted()
-			b.freed()
-			f := b.written(request)
+			b.grantLock()
+			b.freeLock()
+			f := b.expectResult(request)
 			require.Equal(t, messages.ClassGeneric, f.GetClass())
 			require.Contains(t, f.GetText(), text)
 		}
@@ -110,17 +110,17 @@ func TestEditOfFilters(t *testing.T) {
 func TestEditsQueue(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		one, two, three := b.edit("7", "", ""), b.edit("", "f", `{"uuid":"f"}`), b.edit("", "g", "")
-		b.granted()
-		b.freed()
-		require.Nil(t, b.written(one))
-		b.granted()
-		b.freed()
-		require.Nil(t, b.written(two))
-		b.granted()
-		b.freed()
-		require.Contains(t, b.written(three).GetText(), "no filter rule g")
+		b.grantLock()
+		b.freeLock()
+		require.Nil(t, b.expectResult(one))
+		b.grantLock()
+		b.freeLock()
+		require.Nil(t, b.expectResult(two))
+		b.grantLock()
+		b.freeLock()
+		require.Contains(t, b.expectResult(three).GetText(), "no filter rule g")
 		want := with(t, with(t, fresh(t), maxJobs("7"), epoch), config.ConfigChange{RuleUUID: "f", Rule: []byte(`{"uuid":"f"}`)}, epoch)
-		require.Equal(t, want, b.read())
+		require.Equal(t, want, b.readPublished())
 		require.Equal(t, want, b.disk.Content(paths.ConfigPath))
 		b.locks.Quiet()
 	})
@@ -138,10 +138,10 @@ func TestEditThatDoesNotGetTheLock(t *testing.T) {
 	} {
 		onBench(t, func(t *testing.T, b *bench) {
 			request := b.edit("7", "", "")
-			b.answer(b.asked(locks.AwaitFunction), answer.awaited, answer.failure)
-			b.freed() // it waits no more
-			require.Equal(t, text, b.written(request).GetText())
-			require.Equal(t, fresh(t), b.read())
+			b.answerLockCall(b.expectLockCall(locks.AwaitFunction), answer.awaited, answer.failure)
+			b.freeLock() // it waits no more
+			require.Equal(t, text, b.expectResult(request).GetText())
+			require.Equal(t, fresh(t), b.readPublished())
 			require.Empty(t, b.disk.Calls("replace"))
 		})
 	}
@@ -156,18 +156,18 @@ func TestAWriteErrorIsReadBack(t *testing.T) {
 			b.disk.Fail(failing, 1)
 			reading := b.disk.Block("read config")
 			one, two := b.edit("7", "", ""), b.edit("", "f", `{"uuid":"f"}`)
-			b.granted()
+			b.grantLock()
 			reading.Entered()
 			b.client.Quiet()
 			b.locks.Quiet()
 			reading.Release()
-			require.Equal(t, left, b.told())
-			b.freed()
-			require.Contains(t, b.written(one).GetText(), "the disk says no")
-			b.granted()
-			require.Equal(t, with(t, left, config.ConfigChange{RuleUUID: "f", Rule: []byte(`{"uuid":"f"}`)}, epoch), b.told())
-			b.freed()
-			require.Nil(t, b.written(two))
+			require.Equal(t, left, b.expectPublished())
+			b.freeLock()
+			require.Contains(t, b.expectResult(one).GetText(), "the disk says no")
+			b.grantLock()
+			require.Equal(t, with(t, left, config.ConfigChange{RuleUUID: "f", Rule: []byte(`{"uuid":"f"}`)}, epoch), b.expectPublished())
+			b.freeLock()
+			require.Nil(t, b.expectResult(two))
 		})
 	}
 }
@@ -178,11 +178,11 @@ func TestAWriteErrorThatCannotBeReadBack(t *testing.T) {
 		b.disk.Fail("replace config", 1)
 		b.disk.Fail("read config", 1)
 		b.write(with(t, fresh(t), maxJobs("7"), 1))
-		require.Contains(t, b.written(1).GetText(), "the disk says no")
-		require.Equal(t, fresh(t), b.read())
+		require.Contains(t, b.expectResult(1).GetText(), "the disk says no")
+		require.Equal(t, fresh(t), b.readPublished())
 		b.others.Quiet()
 		b.write(with(t, fresh(t), maxJobs("8"), 1))
-		require.Nil(t, b.written(3))
+		require.Nil(t, b.expectResult(3))
 	})
 }
 
@@ -191,7 +191,7 @@ func TestAWriteErrorThatCannotBeReadBack(t *testing.T) {
 func TestAFileThatCannotBeUsed(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := newBench(t, e, nil)
-		b.freed()
+		b.freeLock()
 		b.client.Ask(b.cluster, &messages.PublishConfig{Request: 99})
 		request := b.edit("7", "", "")
 		b.client.Quiet()
@@ -203,11 +203,11 @@ func TestAFileThatCannotBeUsed(t *testing.T) {
 		b.locks.Quiet()
 		require.NoError(t, b.disk.Replace("mend", paths.ConfigPath, []byte(fresh(t))))
 		b.Advance(400 * time.Millisecond)
-		require.Equal(t, fresh(t), b.told())
+		require.Equal(t, fresh(t), b.expectPublished())
 		require.Equal(t, uint64(99), kittest.Expect[*messages.ConfigPublished](b.client).Request)
-		b.granted()
-		b.freed()
-		require.Nil(t, b.written(request))
+		b.grantLock()
+		b.freeLock()
+		require.Nil(t, b.expectResult(request))
 		require.Len(t, b.Logged("configuration file cannot be used; reading it again"), 3)
 	})
 }
@@ -218,18 +218,18 @@ func TestTheLockManagerRestarts(t *testing.T) {
 		b.Send(b.cluster, &messages.LocksStarted{Incarnation: 2})
 		b.locks.Quiet() // nothing is open
 		request := b.edit("7", "", "")
-		lost := b.asked(locks.AwaitFunction)
+		lost := b.expectLockCall(locks.AwaitFunction)
 		b.Send(b.cluster, &messages.LocksStarted{Incarnation: 3})
-		again := b.asked(locks.AwaitFunction)
+		again := b.expectLockCall(locks.AwaitFunction)
 		require.Equal(t, lost.Request, again.Request)
-		b.answer(again, locks.AwaitResult{Granted: true}, nil)
-		lost = b.asked("freeLocks")
+		b.answerLockCall(again, locks.AwaitResult{Granted: true}, nil)
+		lost = b.expectLockCall("freeLocks")
 		b.Send(b.cluster, &messages.LocksStarted{Incarnation: 4})
-		again = b.asked("freeLocks")
-		b.answer(again, []any{}, nil)
-		require.Nil(t, b.written(request))
-		b.answer(lost, []any{}, nil) // a second answer
-		b.answer(&locks.Call{Request: 12345}, []any{}, nil)
+		again = b.expectLockCall("freeLocks")
+		b.answerLockCall(again, []any{}, nil)
+		require.Nil(t, b.expectResult(request))
+		b.answerLockCall(lost, []any{}, nil) // a second answer
+		b.answerLockCall(&locks.Call{Request: 12345}, []any{}, nil)
 		require.Len(t, b.disk.Calls("replace"), 1)
 		b.client.Quiet()
 		b.locks.Quiet()
@@ -241,12 +241,12 @@ func TestTheLockManagerRestarts(t *testing.T) {
 func TestALockThatCannotBeGivenBack(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		request := b.edit("7", "", "")
-		b.granted()
-		b.answer(b.asked("freeLocks"), nil, noLocks)
-		require.Nil(t, b.written(request)) // that is none of the client's business
+		b.grantLock()
+		b.answerLockCall(b.expectLockCall("freeLocks"), nil, noLocks)
+		require.Nil(t, b.expectResult(request)) // that is none of the client's business
 		b.locks.Quiet()
 		b.Send(b.cluster, &messages.LocksStarted{Incarnation: 1})
-		b.freed()
+		b.freeLock()
 		b.Send(b.cluster, &messages.LocksStarted{Incarnation: 1})
 		b.locks.Quiet()
 	})
@@ -256,12 +256,12 @@ func TestALockThatCannotBeGivenBack(t *testing.T) {
 func TestAnEditAfterALockThatCannotBeGivenBack(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		one, two := b.edit("7", "", ""), b.edit("8", "", "")
-		b.granted()
-		b.answer(b.asked("freeLocks"), nil, noLocks)
-		require.Nil(t, b.written(one))
-		b.granted()
-		b.freed()
-		require.Nil(t, b.written(two))
+		b.grantLock()
+		b.answerLockCall(b.expectLockCall("freeLocks"), nil, noLocks)
+		require.Nil(t, b.expectResult(one))
+		b.grantLock()
+		b.freeLock()
+		require.Nil(t, b.expectResult(two))
 		b.Send(b.cluster, &messages.LocksStarted{Incarnation: 1})
 		b.locks.Quiet()
 	})
@@ -272,20 +272,20 @@ func TestAnEditAfterALockThatCannotBeGivenBack(t *testing.T) {
 func TestARestart(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.edit("7", "", "")
-		former := b.asked(locks.AwaitFunction)
+		former := b.expectLockCall(locks.AwaitFunction)
 		b.edit("8", "", "")
 		b.Restart(b.cluster)
-		require.Equal(t, fresh(t), b.told())
-		free := b.asked("freeLocks")
-		b.answer(former, locks.AwaitResult{Granted: true}, nil) // meant for the former
+		require.Equal(t, fresh(t), b.expectPublished())
+		free := b.expectLockCall("freeLocks")
+		b.answerLockCall(former, locks.AwaitResult{Granted: true}, nil) // meant for the former
 		require.Empty(t, b.disk.Calls("replace"))
 		request := b.edit("9", "", "")
 		b.locks.Quiet() // not before the lock is free
-		b.answer(free, []any{}, nil)
-		b.granted()
-		b.freed()
-		require.Nil(t, b.written(request))
-		require.Equal(t, with(t, fresh(t), maxJobs("9"), epoch+1), b.read())
+		b.answerLockCall(free, []any{}, nil)
+		b.grantLock()
+		b.freeLock()
+		require.Nil(t, b.expectResult(request))
+		require.Equal(t, with(t, fresh(t), maxJobs("9"), epoch+1), b.readPublished())
 		b.client.Quiet()
 	})
 }
@@ -310,9 +310,9 @@ func TestACrashInTheMiddleOfAnEdit(t *testing.T) {
 					b.Advance(kittest.Backoff)
 					b.Panics.Arm(kittest.DeliveryKind{}, 1, when) // no more
 					b.client.Unread()
-					require.Equal(t, b.disk.Content(paths.ConfigPath), b.read())
+					require.Equal(t, b.disk.Content(paths.ConfigPath), b.readPublished())
 					request := b.edit("8", "", "")
-					require.Nil(t, b.written(request))
+					require.Nil(t, b.expectResult(request))
 					require.Contains(t, b.disk.Content(paths.ConfigPath), `"max_running_jobs":8`)
 					b.others.Unread()
 				})

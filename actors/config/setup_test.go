@@ -43,8 +43,8 @@ func onBench(t *testing.T, f func(*testing.T, *bench)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := newBench(t, e, map[string]string{paths.ConfigPath: fresh(t)})
-		require.Equal(t, fresh(t), b.told())
-		b.freed()
+		require.Equal(t, fresh(t), b.expectPublished())
+		b.freeLock()
 		f(t, b)
 	})
 }
@@ -58,16 +58,16 @@ func newBench(t *testing.T, e *kittest.Env, files map[string]string) *bench {
 	return b
 }
 
-// told is the configuration that the others have been told of.
-func (b *bench) told() string {
+// expectPublished is the configuration that the others have been told of.
+func (b *bench) expectPublished() string {
 	b.Helper()
 	m := kittest.Expect[*messages.ConfigPublished](b.others)
 	require.Zero(b, m.Request)
 	return string(m.Content)
 }
 
-// read is the configuration as it is said to be.
-func (b *bench) read() string {
+// readPublished is the configuration as it is said to be.
+func (b *bench) readPublished() string {
 	b.Helper()
 	b.number++
 	b.client.Ask(b.cluster, &messages.PublishConfig{Request: b.number})
@@ -92,8 +92,8 @@ func (b *bench) edit(jobs, filter, rule string) uint64 {
 	return b.number
 }
 
-// written is the answer to a WriteConfig or an EditConfig.
-func (b *bench) written(request uint64) *messages.Failure {
+// expectResult is the answer to a WriteConfig or an EditConfig.
+func (b *bench) expectResult(request uint64) *messages.Failure {
 	b.Helper()
 	m := kittest.Expect[interface {
 		GetRequest() uint64
@@ -103,8 +103,8 @@ func (b *bench) written(request uint64) *messages.Failure {
 	return m.GetFailure()
 }
 
-// asked is the next call to the lock manager.
-func (b *bench) asked(function string) *locks.Call {
+// expectLockCall is the next call to the lock manager.
+func (b *bench) expectLockCall(function string) *locks.Call {
 	b.Helper()
 	m, from := kittest.ExpectFrom[*locks.Call](b.locks)
 	require.True(b, from.Equal(b.cluster))
@@ -119,7 +119,7 @@ func (b *bench) asked(function string) *locks.Call {
 	return m
 }
 
-func (b *bench) answer(m *locks.Call, value any, f *messages.Failure) {
+func (b *bench) answerLockCall(m *locks.Call, value any, f *messages.Failure) {
 	a := &locks.CallResult{Request: m.Request, Failure: f}
 	if f == nil {
 		a.Value = value
@@ -128,16 +128,16 @@ func (b *bench) answer(m *locks.Call, value any, f *messages.Failure) {
 	b.Settle()
 }
 
-// granted gives the actor the lock for which it asks.
-func (b *bench) granted() {
+// grantLock gives the actor the lock for which it asks.
+func (b *bench) grantLock() {
 	b.Helper()
-	b.answer(b.asked(locks.AwaitFunction), locks.AwaitResult{Granted: true}, nil)
+	b.answerLockCall(b.expectLockCall(locks.AwaitFunction), locks.AwaitResult{Granted: true}, nil)
 }
 
-// freed takes it back.
-func (b *bench) freed() {
+// freeLock takes it back.
+func (b *bench) freeLock() {
 	b.Helper()
-	b.answer(b.asked("freeLocks"), []any{}, nil)
+	b.answerLockCall(b.expectLockCall("freeLocks"), []any{}, nil)
 }
 
 func with(t require.TestingT, content string, c coreconfig.ConfigChange, now float64) string {

@@ -34,8 +34,8 @@ func (f *feed) Ended(e events.End)     { f.ends = append(f.ends, e) }
 func (f *feed) Waited(d time.Duration) { f.waits = append(f.waits, d) }
 func (f *feed) Waiting(owners int)     { f.waiting = owners }
 
-// take is what has been published since.
-func (f *feed) take() []string {
+// takeEvents is what has been published since.
+func (f *feed) takeEvents() []string {
 	defer func() { f.published = nil }()
 	return f.published
 }
@@ -55,7 +55,7 @@ func onBench(t *testing.T, f func(*testing.T, *bench)) {
 	})
 }
 
-func (b *bench) tell(m any) {
+func (b *bench) send(m any) {
 	b.Send(b.events, m)
 	b.Settle()
 }
@@ -64,7 +64,7 @@ func TestItAsksForNewsWheneverSomebodyHasStarted(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		kittest.Expect[*messages.SubscribeAllJobs](b.queue)
 		kittest.Expect[*messages.PublishConfig](b.cluster)
-		b.tell(&messages.QueueStarted{Incarnation: 2})
+		b.send(&messages.QueueStarted{Incarnation: 2})
 		kittest.Expect[*messages.SubscribeAllJobs](b.queue)
 		b.Restart(b.events)
 		kittest.Expect[*messages.SubscribeAllJobs](b.queue)
@@ -74,12 +74,12 @@ func TestItAsksForNewsWheneverSomebodyHasStarted(t *testing.T) {
 
 func TestJobs(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		b.tell(&messages.JobStatesChanged{Jobs: []*messages.JobInfo{
+		b.send(&messages.JobStatesChanged{Jobs: []*messages.JobInfo{
 			{Id: 1, Status: int32(job.Queued), DependencyWait: true, Summary: []string{"TEST_DELAY(1.0)"}, ReceivedUs: 1_000_002},
 			{Id: 2, Status: int32(job.Success), Priority: -10, Summary: make([]string, 20), ReceivedUs: 1_000_000, StartUs: 3_000_000, EndUs: 10_000_000},
 			{Id: 3, Status: int32(job.Canceled), ReceivedUs: 1_000_000, EndUs: 10_000_000},
 		}, Archived: []int64{7}})
-		told := b.feed.take()
+		told := b.feed.takeEvents()
 		require.Len(t, told, 4)
 		require.Equal(t, `job {"id":1,"status":"waiting","priority":0,"summary":["TEST_DELAY(1.0)"],"opcodes":1,"received_ts":[1,2],"received":"1970-01-01T00:00:01.000002Z","start_ts":null,"start":null,"end_ts":null,"end":null}`, told[0])
 		require.Contains(t, told[1], `"summary":["","","","","","","",""],"opcodes":20`)
@@ -101,18 +101,18 @@ func TestFilters(t *testing.T) {
 			}
 			content, err = config.Edit(content, 0, config.ConfigChange{RuleUUID: uuid, Rule: encoded})
 			require.NoError(t, err)
-			b.tell(&messages.ConfigPublished{Content: content})
+			b.send(&messages.ConfigPublished{Content: content})
 		}
 		const u = "11111111-2222-4333-8444-555555555555"
 		rule := func(action string) string {
 			return `{"uuid":"` + u + `","watermark":1,"priority":0,"predicates":[],"action":"` + action + `","reason_trail":[]}`
 		}
-		b.tell(&messages.ConfigPublished{Content: content})
-		b.tell(&messages.ConfigPublished{Content: []byte("nonsense")})
-		require.Empty(t, b.feed.take(), "what there was is no news")
+		b.send(&messages.ConfigPublished{Content: content})
+		b.send(&messages.ConfigPublished{Content: []byte("nonsense")})
+		require.Empty(t, b.feed.takeEvents(), "what there was is no news")
 		for _, step := range []struct{ rule, change string }{{rule("PAUSE"), "added"}, {rule("ACCEPT"), "replaced"}, {rule("ACCEPT"), ""}, {"", "deleted"}} {
 			change(u, step.rule)
-			told := b.feed.take()
+			told := b.feed.takeEvents()
 			if step.change == "" {
 				require.Empty(t, told)
 				continue
@@ -131,7 +131,7 @@ func TestLocks(t *testing.T) {
 		owner := lock.JobOwner(12, "/livelock", 34)
 		item := lock.Item{Lock: lock.Member(lock.Node, "a"), Mode: lock.Exclusive}
 		tell := func(r lock.Record) {
-			b.tell(&locks.Published{Records: []lock.Record{r}})
+			b.send(&locks.Published{Records: []lock.Record{r}})
 		}
 		tell(lock.Record{Owner: owner, Pending: &lock.Pending{Owner: owner, Request: lock.Request{item}}})
 		require.Equal(t, 1, b.feed.waiting)
@@ -141,14 +141,14 @@ func TestLocks(t *testing.T) {
 		tell(lock.Record{Owner: owner})
 		require.Equal(t, []time.Duration{3 * time.Second}, b.feed.waits)
 		require.Zero(t, b.feed.waiting)
-		told := b.feed.take()
+		told := b.feed.takeEvents()
 		require.Len(t, told, 4)
 		require.JSONEq(t, `{"owner":"12","job":12,"locks":[],"held":0,"pending":[["node/a","exclusive"]],"wanted":1}`, told[0][len("lock "):])
 		require.JSONEq(t, `{"owner":"12","job":12,"locks":[["node/a","exclusive"]],"held":1,"pending":[],"wanted":0}`, told[2][len("lock "):])
 		require.JSONEq(t, `{"owner":"12","job":12,"locks":[],"held":0,"pending":[],"wanted":0}`, told[3][len("lock "):])
 
 		tell(lock.Record{Owner: owner, Pending: &lock.Pending{Owner: owner, Request: lock.Request{item}}})
-		b.tell(&messages.LocksStarted{Incarnation: 2})
+		b.send(&messages.LocksStarted{Incarnation: 2})
 		require.Zero(t, b.feed.waiting)
 	})
 }

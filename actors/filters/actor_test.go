@@ -16,8 +16,8 @@ func TestJobsAreJudged(t *testing.T) {
 		uuidB: rule(uuidB, 2, idIs("<=", "watermark"), `["RATE_LIMIT", 7]`),
 		uuidC: rule(uuidC, 0, `[["reason", ["=~", "reason", "^because$"]], ["jobid", ["=", "id", 6]]]`, `"REJECT"`),
 	}, func(t *testing.T, b *bench) {
-		b.judge(3, 1, 5, 6, 7)
-		b.judged(3, verdict(1, uuidA, filter.Pause, 0), verdict(5, uuidB, filter.RateLimit, 7), verdict(6, uuidC, filter.Reject, 0))
+		b.sendEvaluate(3, 1, 5, 6, 7)
+		b.expectVerdicts(3, verdict(1, uuidA, filter.Pause, 0), verdict(5, uuidB, filter.RateLimit, 7), verdict(6, uuidC, filter.Reject, 0))
 	})
 }
 
@@ -27,31 +27,31 @@ func TestAcceptedAndContinued(t *testing.T) {
 		uuidB: rule(uuidB, 0, `[]`, `"CONTINUE"`),
 		uuidC: rule(uuidC, 2, `[]`, `"REJECT"`),
 	}, func(t *testing.T, b *bench) {
-		b.judge(3, 1, 2)
-		b.judged(3, verdict(2, uuidC, filter.Reject, 0))
+		b.sendEvaluate(3, 1, 2)
+		b.expectVerdicts(3, verdict(2, uuidC, filter.Reject, 0))
 	})
 }
 
 // What cannot be read is not a job; the queue has complained.
 func TestSomethingThatIsNoJobIsNotJudged(t *testing.T) {
 	onReady(t, map[string]string{uuidC: rule(uuidC, 2, `[]`, `"REJECT"`)}, func(t *testing.T, b *bench) {
-		b.queue.Ask(b.filters, &messages.EvaluateFilters{Request: 3, Jobs: []*messages.UnfinishedJob{{Id: 1, Encoded: []byte("{")}, waiting(2)}})
-		b.judged(3, verdict(2, uuidC, filter.Reject, 0))
+		b.queue.Ask(b.filters, &messages.EvaluateFilters{Request: 3, Jobs: []*messages.UnfinishedJob{{Id: 1, Encoded: []byte("{")}, unfinished(2)}})
+		b.expectVerdicts(3, verdict(2, uuidC, filter.Reject, 0))
 	})
 }
 
 // Nobody is judged by rules that are not known.
 func TestQuestionsWaitForTheRules(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		b.judge(0, 1)
-		b.judge(1, 2)
+		b.sendEvaluate(0, 1)
+		b.sendEvaluate(1, 2)
 		b.client.Ask(b.filters, &messages.ListFilters{Request: 4})
 		kittest.Expect[*messages.FiltersStarted](b.queue)
 		b.queue.Quiet()
 		b.client.Quiet()
 		b.configure(map[string]string{uuidA: rule(uuidA, 1, `[]`, `"PAUSE"`)})
-		b.judged(0, verdict(1, uuidA, filter.Pause, 0))
-		b.judged(1, verdict(2, uuidA, filter.Pause, 0))
+		b.expectVerdicts(0, verdict(1, uuidA, filter.Pause, 0))
+		b.expectVerdicts(1, verdict(2, uuidA, filter.Pause, 0))
 		require.Len(t, kittest.Expect[*messages.ListFiltersResult](b.client).Rules, 1)
 	})
 }
@@ -59,14 +59,14 @@ func TestQuestionsWaitForTheRules(t *testing.T) {
 func TestARuleThatChangesTellsOnlyWhoIsConcerned(t *testing.T) {
 	one := map[string]string{uuidA: rule(uuidA, 1, idIs("<", 3), `"PAUSE"`)}
 	onReady(t, one, func(t *testing.T, b *bench) {
-		b.judge(0, 4, 3, 2, 1)
-		b.judged(0, verdict(1, uuidA, filter.Pause, 0), verdict(2, uuidA, filter.Pause, 0))
+		b.sendEvaluate(0, 4, 3, 2, 1)
+		b.expectVerdicts(0, verdict(1, uuidA, filter.Pause, 0), verdict(2, uuidA, filter.Pause, 0))
 		b.configure(map[string]string{uuidA: rule(uuidA, 1, idIs(">", 1), `"PAUSE"`)})
-		b.changed(&messages.Verdict{Id: 1}, verdict(3, uuidA, filter.Pause, 0), verdict(4, uuidA, filter.Pause, 0))
+		b.expectChanged(&messages.Verdict{Id: 1}, verdict(3, uuidA, filter.Pause, 0), verdict(4, uuidA, filter.Pause, 0))
 		b.configure(map[string]string{uuidA: rule(uuidA, 1, idIs(">", 1), `"PAUSE"`), uuidB: rule(uuidB, 0, idIs("=", 2), `"REJECT"`)})
-		b.changed(verdict(2, uuidB, filter.Reject, 0))
+		b.expectChanged(verdict(2, uuidB, filter.Reject, 0))
 		b.configure(nil)
-		b.changed(&messages.Verdict{Id: 2}, &messages.Verdict{Id: 3}, &messages.Verdict{Id: 4})
+		b.expectChanged(&messages.Verdict{Id: 2}, &messages.Verdict{Id: 3}, &messages.Verdict{Id: 4})
 		b.configure(map[string]string{uuidC: rule(uuidC, 1, `[]`, `"CONTINUE"`)})
 		b.queue.Quiet()
 	})
@@ -75,38 +75,38 @@ func TestARuleThatChangesTellsOnlyWhoIsConcerned(t *testing.T) {
 // The same rule with another limit or reason is another verdict.
 func TestALimitThatChanges(t *testing.T) {
 	onReady(t, map[string]string{uuidA: rule(uuidA, 1, `[]`, `["RATE_LIMIT", 1]`)}, func(t *testing.T, b *bench) {
-		b.judge(0, 1)
-		b.judged(0, verdict(1, uuidA, filter.RateLimit, 1))
+		b.sendEvaluate(0, 1)
+		b.expectVerdicts(0, verdict(1, uuidA, filter.RateLimit, 1))
 		b.configure(map[string]string{uuidA: rule(uuidA, 1, `[]`, `["RATE_LIMIT", 2]`)})
-		b.changed(verdict(1, uuidA, filter.RateLimit, 2))
+		b.expectChanged(verdict(1, uuidA, filter.RateLimit, 2))
 		b.configure(map[string]string{uuidA: `{"uuid": "` + uuidA + `", "watermark": 5, "priority": 1, "predicates": [],
 			"action": ["RATE_LIMIT", 2], "reason_trail": []}`})
-		b.changed(&messages.Verdict{Id: 1, Rule: uuidA, Action: int32(filter.RateLimit), Limit: 2})
+		b.expectChanged(&messages.Verdict{Id: 1, Rule: uuidA, Action: int32(filter.RateLimit), Limit: 2})
 	})
 }
 
 func TestWhoIsForgottenIsNotJudgedAgain(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
-		b.judge(1, 1, 2)
-		b.judged(1)
+		b.sendEvaluate(1, 1, 2)
+		b.expectVerdicts(1)
 		b.queue.Ask(b.filters, &messages.ForgetJob{Id: 1})
 		b.queue.Ask(b.filters, &messages.ForgetJob{Id: 9})
 		b.configure(map[string]string{uuidA: rule(uuidA, 1, `[]`, `"PAUSE"`)})
-		b.changed(verdict(2, uuidA, filter.Pause, 0))
+		b.expectChanged(verdict(2, uuidA, filter.Pause, 0))
 	})
 }
 
 // The jobs of a new queue are all there are.
 func TestTheJobsOfAFormerQueueAreForgotten(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
-		b.judge(1, 1, 2)
-		b.judged(1)
+		b.sendEvaluate(1, 1, 2)
+		b.expectVerdicts(1)
 		b.queue.Ask(b.filters, &messages.QueueStarted{Incarnation: 2})
 		kittest.Expect[*messages.FiltersStarted](b.queue)
-		b.judge(0, 2, 3)
-		b.judged(0)
+		b.sendEvaluate(0, 2, 3)
+		b.expectVerdicts(0)
 		b.configure(map[string]string{uuidA: rule(uuidA, 1, `[]`, `"PAUSE"`)})
-		b.changed(verdict(2, uuidA, filter.Pause, 0), verdict(3, uuidA, filter.Pause, 0))
+		b.expectChanged(verdict(2, uuidA, filter.Pause, 0), verdict(3, uuidA, filter.Pause, 0))
 	})
 }
 
@@ -122,8 +122,8 @@ func TestRulesThatAreNotUnderstood(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onReady(t, map[string]string{uuidA: bad, uuidB: rule(uuidB, 1, `[]`, `"PAUSE"`)}, func(t *testing.T, b *bench) {
 				require.Len(t, b.Logged("filter rule cannot be compiled; it applies to no job"), 1)
-				b.judge(1, 1)
-				b.judged(1, verdict(1, uuidB, filter.Pause, 0))
+				b.sendEvaluate(1, 1)
+				b.expectVerdicts(1, verdict(1, uuidB, filter.Pause, 0))
 			})
 		})
 	}
@@ -134,8 +134,8 @@ func TestAConfigurationWhoseRulesCannotBeRead(t *testing.T) {
 		for _, content := range []string{"{", `{"filters": 7}`} {
 			b.cluster.Ask(b.filters, &messages.ConfigPublished{Content: []byte(content)})
 		}
-		b.judge(1, 1)
-		b.judged(1, verdict(1, uuidB, filter.Pause, 0))
+		b.sendEvaluate(1, 1)
+		b.expectVerdicts(1, verdict(1, uuidB, filter.Pause, 0))
 		require.Len(t, b.Logged("filter rules cannot be read; keeping the former ones"), 2)
 	})
 }
@@ -158,20 +158,20 @@ func TestRulesAreShownInTheirOrder(t *testing.T) {
 func TestRestart(t *testing.T) {
 	rules := map[string]string{uuidA: rule(uuidA, 1, `[]`, `"PAUSE"`)}
 	onReady(t, rules, func(t *testing.T, b *bench) {
-		b.judge(1, 1)
-		b.judged(1, verdict(1, uuidA, filter.Pause, 0))
+		b.sendEvaluate(1, 1)
+		b.expectVerdicts(1, verdict(1, uuidA, filter.Pause, 0))
 		b.Crash(b.filters)
-		b.judge(2, 2) // is in the mailbox
+		b.sendEvaluate(2, 2) // is in the mailbox
 		b.Advance(kittest.Backoff)
 		kittest.Expect[*messages.PublishConfig](b.cluster)
 		require.Equal(t, uint64(2), kittest.Expect[*messages.FiltersStarted](b.queue).Incarnation)
 		b.queue.Quiet()
 		b.configure(rules)
-		b.judged(2, verdict(2, uuidA, filter.Pause, 0))
-		b.judge(0, 1, 2)
-		b.judged(0, verdict(1, uuidA, filter.Pause, 0), verdict(2, uuidA, filter.Pause, 0))
+		b.expectVerdicts(2, verdict(2, uuidA, filter.Pause, 0))
+		b.sendEvaluate(0, 1, 2)
+		b.expectVerdicts(0, verdict(1, uuidA, filter.Pause, 0), verdict(2, uuidA, filter.Pause, 0))
 		b.configure(nil)
-		b.changed(&messages.Verdict{Id: 1}, &messages.Verdict{Id: 2})
+		b.expectChanged(&messages.Verdict{Id: 1}, &messages.Verdict{Id: 2})
 	})
 }
 
@@ -182,13 +182,13 @@ func TestASubmissionDoesNotWaitUntilAllJobsAreJudged(t *testing.T) {
 	onReady(t, rules, func(t *testing.T, b *bench) {
 		m := &messages.EvaluateFilters{}
 		for id := range int64(all) {
-			m.Jobs = append(m.Jobs, waiting(id+1))
+			m.Jobs = append(m.Jobs, unfinished(id+1))
 		}
 		b.queue.Ask(b.filters, m)
-		b.queue.Ask(b.filters, &messages.EvaluateFilters{Request: 1, Jobs: []*messages.UnfinishedJob{waiting(all + 1)}})
+		b.queue.Ask(b.filters, &messages.EvaluateFilters{Request: 1, Jobs: []*messages.UnfinishedJob{unfinished(all + 1)}})
 		b.queue.Ask(b.filters, &messages.ForgetJob{Id: all})
 		b.Settle()
-		b.judged(1, verdict(all+1, uuidA, filter.Pause, 0))
+		b.expectVerdicts(1, verdict(all+1, uuidA, filter.Pause, 0))
 		last := kittest.Expect[*messages.EvaluateFiltersResult](b.queue)
 		require.Zero(t, last.Request)
 		require.Len(t, last.Verdicts, all-5, "the new job is among them, one that has ended is not")
@@ -204,7 +204,7 @@ func TestARuleThatChangesInTheMiddle(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		m := &messages.EvaluateFilters{}
 		for id := range int64(all) {
-			m.Jobs = append(m.Jobs, waiting(id+1))
+			m.Jobs = append(m.Jobs, unfinished(id+1))
 		}
 		b.queue.Ask(b.filters, m)
 		b.configure(map[string]string{uuidA: rule(uuidA, 1, idIs("<=", all), `"PAUSE"`)})

@@ -25,7 +25,7 @@ func BenchmarkRuleChange(b *testing.B) {
 			e.Send(pid, &messages.ConfigPublished{Content: tenRules(b, "<", 0)})
 			all := &messages.EvaluateFilters{Request: 1}
 			for id := range int64(jobs) {
-				all.Jobs = append(all.Jobs, waiting(id+1))
+				all.Jobs = append(all.Jobs, unfinished(id+1))
 			}
 			e.queue.Ask(pid, all)
 			kittest.Expect[*messages.EvaluateFiltersResult](e.queue)

@@ -24,30 +24,30 @@ func deletes(request uint64, uuid string) *messages.ChangeFilter {
 	return &messages.ChangeFilter{Request: request, Change: &messages.ChangeFilter_Delete{Delete: uuid}}
 }
 
-func (b *bench) ask(m any) { b.client.Ask(b.filters, m); b.Settle() }
+func (b *bench) request(m any) { b.client.Ask(b.filters, m); b.Settle() }
 
-func (b *bench) answered(request uint64) *messages.ChangeFilterResult {
+func (b *bench) expectFilterResult(request uint64) *messages.ChangeFilterResult {
 	b.Helper()
 	a := kittest.Expect[*messages.ChangeFilterResult](b.client)
 	require.Equal(b, request, a.Request)
 	return a
 }
 
-// tellSerial answers the question for the highest job id.
-func (b *bench) tellSerial(serial int64) {
+// answerSerial answers the question for the highest job id.
+func (b *bench) answerSerial(serial int64) {
 	b.Helper()
 	question := kittest.Expect[*messages.GetSerial](b.queue)
 	b.queue.Ask(b.filters, &messages.GetSerialResult{Request: question.Request, Serial: serial})
 	b.Settle()
 }
 
-func (b *bench) edits() *messages.EditConfig {
+func (b *bench) expectEdit() *messages.EditConfig {
 	b.Helper()
 	return kittest.Expect[*messages.EditConfig](b.cluster)
 }
 
-// written: the edit is on the disk, and in force before that is said.
-func (b *bench) written(m *messages.EditConfig) {
+// answerEdit: the edit is on the disk, and in force before that is said.
+func (b *bench) answerEdit(m *messages.EditConfig) {
 	b.Helper()
 	content, err := config.Edit(b.content, 2, config.ConfigChange{RuleUUID: m.Filter, Rule: m.Rule})
 	require.NoError(b, err)
@@ -60,12 +60,12 @@ func (b *bench) written(m *messages.EditConfig) {
 // the queue is concerned, before the client hears of it.
 func TestReplaceFilter(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
-		b.judge(1, 41, 42, 43)
-		b.judged(1)
-		b.ask(replaces(8, `"`+uuidA+`"`))
+		b.sendEvaluate(1, 41, 42, 43)
+		b.expectVerdicts(1)
+		b.request(replaces(8, `"`+uuidA+`"`))
 		b.cluster.Quiet()
-		b.tellSerial(42)
-		edit := b.edits()
+		b.answerSerial(42)
+		edit := b.expectEdit()
 		require.Equal(t, uuidA, edit.Filter)
 		require.JSONEq(t, `{"uuid": "`+uuidA+`", "watermark": 42, "priority": 3, "predicates": [["jobid", [">", "id", "watermark"]]],
 			"action": "REJECT", "reason_trail": [["gnt:user", "drain", 5], ["luxid", "", 1704067200000000000]]}`, string(edit.Rule))
@@ -73,9 +73,9 @@ func TestReplaceFilter(t *testing.T) {
 
 		b.cluster.Ask(b.filters, &messages.EditConfigResult{Request: edit.Request + 1}) // somebody else's
 		b.client.Quiet()
-		b.written(edit)
-		b.changed(&messages.Verdict{Id: 43, Rule: uuidA, Action: int32(filter.Reject), Reason: "drain"})
-		require.EqualExportedValues(t, &messages.ChangeFilterResult{Request: 8, Uuid: uuidA, Matches: 1, LowestJobs: []int64{43}}, b.answered(8))
+		b.answerEdit(edit)
+		b.expectChanged(&messages.Verdict{Id: 43, Rule: uuidA, Action: int32(filter.Reject), Reason: "drain"})
+		require.EqualExportedValues(t, &messages.ChangeFilterResult{Request: 8, Uuid: uuidA, Matches: 1, LowestJobs: []int64{43}}, b.expectFilterResult(8))
 		b.cluster.Ask(b.filters, &messages.EditConfigResult{Request: edit.Request}) // twice
 		b.client.Quiet()
 	})
@@ -85,13 +85,13 @@ func TestReplaceFilter(t *testing.T) {
 // them.
 func TestTheQueueHearsBeforeTheClient(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
-		b.judge(1, 43)
-		b.judged(1)
+		b.sendEvaluate(1, 43)
+		b.expectVerdicts(1)
 		b.client = b.queue // one mailbox for both
-		b.ask(replaces(8, `"`+uuidA+`"`))
-		b.tellSerial(42)
-		edit := b.edits()
-		b.written(edit)
+		b.request(replaces(8, `"`+uuidA+`"`))
+		b.answerSerial(42)
+		edit := b.expectEdit()
+		b.answerEdit(edit)
 		news := b.queue.Unread()
 		require.Len(t, news, 2)
 		require.IsType(t, &messages.VerdictsChanged{}, news[0])
@@ -101,17 +101,17 @@ func TestTheQueueHearsBeforeTheClient(t *testing.T) {
 
 func TestSeveralChangesAtOnce(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
-		b.ask(replaces(8, `"`+uuidA+`"`))
-		b.ask(replaces(9, `"`+uuidB+`"`))
-		b.tellSerial(1)
-		b.tellSerial(2)
-		first, second := b.edits(), b.edits()
+		b.request(replaces(8, `"`+uuidA+`"`))
+		b.request(replaces(9, `"`+uuidB+`"`))
+		b.answerSerial(1)
+		b.answerSerial(2)
+		first, second := b.expectEdit(), b.expectEdit()
 		require.Contains(t, string(first.Rule), `"watermark":1`)
 		require.Contains(t, string(second.Rule), `"watermark":2`)
-		b.written(second)
-		require.Equal(t, uuidB, b.answered(9).Uuid)
-		b.written(first)
-		require.Equal(t, uuidA, b.answered(8).Uuid)
+		b.answerEdit(second)
+		require.Equal(t, uuidB, b.expectFilterResult(9).Uuid)
+		b.answerEdit(first)
+		require.Equal(t, uuidA, b.expectFilterResult(8).Uuid)
 	})
 }
 
@@ -135,8 +135,8 @@ func TestARefusedRequest(t *testing.T) {
 			onReady(t, nil, func(t *testing.T, b *bench) {
 				m := replaces(8, quoted)
 				c.change(m.GetReplace())
-				b.ask(m)
-				a := b.answered(8)
+				b.request(m)
+				a := b.expectFilterResult(8)
 				require.Equal(t, c.malformed, a.Malformed)
 				require.Equal(t, messages.ClassGeneric, a.Failure.Class)
 				require.Contains(t, a.Failure.Text, c.text)
@@ -151,39 +151,39 @@ func TestARefusedRequest(t *testing.T) {
 // and in the verdicts that it causes.
 func TestWhoHasMadeARule(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
-		b.judge(1, 43)
-		b.judged(1)
+		b.sendEvaluate(1, 43)
+		b.expectVerdicts(1)
 		m := replaces(8, `"`+uuidA+`"`)
 		m.By, m.GetReplace().Reason = "uid=1000(ada), pid=7", []byte(`[["lockstep:user", "uid=0(root)", 1], ["gnt:user", "drain", 5]]`)
-		b.ask(m)
-		b.tellSerial(42)
-		edit := b.edits()
+		b.request(m)
+		b.answerSerial(42)
+		edit := b.expectEdit()
 		require.Contains(t, string(edit.Rule), `"reason_trail":[["gnt:user","drain",5],["lockstep:user","uid=1000(ada), pid=7",1704067200000000000],["luxid","",`)
-		b.written(edit)
-		b.changed(&messages.Verdict{Id: 43, Rule: uuidA, Action: int32(filter.Reject), Reason: "drain", By: "uid=1000(ada), pid=7"})
+		b.answerEdit(edit)
+		b.expectChanged(&messages.Verdict{Id: 43, Rule: uuidA, Action: int32(filter.Reject), Reason: "drain", By: "uid=1000(ada), pid=7"})
 	})
 }
 
 func TestDeleteFilter(t *testing.T) {
 	onReady(t, map[string]string{uuidA: rule(uuidA, 1, `[]`, `"PAUSE"`)}, func(t *testing.T, b *bench) {
-		b.judge(1, 1)
-		b.judged(1, verdict(1, uuidA, filter.Pause, 0))
-		b.ask(deletes(8, uuidA))
-		edit := b.edits()
+		b.sendEvaluate(1, 1)
+		b.expectVerdicts(1, verdict(1, uuidA, filter.Pause, 0))
+		b.request(deletes(8, uuidA))
+		edit := b.expectEdit()
 		require.Equal(t, uuidA, edit.Filter)
 		require.Empty(t, edit.Rule)
-		b.written(edit)
-		b.changed(&messages.Verdict{Id: 1})
-		require.Nil(t, b.answered(8).Failure)
+		b.answerEdit(edit)
+		b.expectChanged(&messages.Verdict{Id: 1})
+		require.Nil(t, b.expectFilterResult(8).Failure)
 	})
 }
 
 func TestAChangeThatFails(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
-		b.ask(deletes(8, uuidA))
+		b.request(deletes(8, uuidA))
 		failure := messages.GenericFailure("There is no filter rule " + uuidA)
-		b.cluster.Ask(b.filters, &messages.EditConfigResult{Request: b.edits().Request, Failure: failure})
-		require.EqualExportedValues(t, failure, b.answered(8).Failure)
+		b.cluster.Ask(b.filters, &messages.EditConfigResult{Request: b.expectEdit().Request, Failure: failure})
+		require.EqualExportedValues(t, failure, b.expectFilterResult(8).Failure)
 		b.queue.Quiet()
 	})
 }
@@ -191,10 +191,10 @@ func TestAChangeThatFails(t *testing.T) {
 // A queue that has restarted is asked again for the highest id.
 func TestTheQueueRestartsDuringAChange(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
-		b.ask(replaces(8, `"`+uuidA+`"`))
-		b.ask(replaces(9, `"`+uuidB+`"`))
+		b.request(replaces(8, `"`+uuidA+`"`))
+		b.request(replaces(9, `"`+uuidB+`"`))
 		first := kittest.Expect[*messages.GetSerial](b.queue)
-		b.tellSerial(5)
+		b.answerSerial(5)
 		b.queue.Ask(b.filters, &messages.QueueStarted{Incarnation: 2})
 		require.Equal(t, first.Request, kittest.Expect[*messages.GetSerial](b.queue).Request)
 		kittest.Expect[*messages.FiltersStarted](b.queue)
@@ -202,8 +202,8 @@ func TestTheQueueRestartsDuringAChange(t *testing.T) {
 		for range 2 { // it had both questions
 			b.queue.Ask(b.filters, &messages.GetSerialResult{Request: first.Request, Serial: 6})
 		}
-		require.Equal(t, uuidB, b.edits().Filter)
-		require.Equal(t, uuidA, b.edits().Filter)
+		require.Equal(t, uuidB, b.expectEdit().Filter)
+		require.Equal(t, uuidA, b.expectEdit().Filter)
 		b.cluster.Unread()
 		b.cluster.Quiet()
 	})
@@ -212,16 +212,16 @@ func TestTheQueueRestartsDuringAChange(t *testing.T) {
 // Changes in hand are lost; late answers are not taken for those to others.
 func TestAChangeThatIsCutOff(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
-		b.ask(replaces(8, `"`+uuidA+`"`))
+		b.request(replaces(8, `"`+uuidA+`"`))
 		former := kittest.Expect[*messages.GetSerial](b.queue)
 		b.Restart(b.filters)
 		b.configure(nil)
 		b.queue.Ask(b.filters, &messages.GetSerialResult{Request: former.Request, Serial: 7})
-		b.ask(replaces(9, `"`+uuidB+`"`))
+		b.request(replaces(9, `"`+uuidB+`"`))
 		b.queue.Ask(b.filters, &messages.GetSerialResult{Request: former.Request, Serial: 7})
 		b.Settle()
-		b.tellSerial(8)
-		require.Equal(t, uuidB, b.edits().Filter)
+		b.answerSerial(8)
+		require.Equal(t, uuidB, b.expectEdit().Filter)
 	})
 }
 
@@ -236,14 +236,14 @@ func TestARuleForWhichThereIsNoRoom(t *testing.T) {
 	onReady(t, rules, func(t *testing.T, b *bench) {
 		m := replaces(8, `"`+uuidB+`"`)
 		m.GetReplace().Predicates = []byte(expensive)
-		b.ask(m)
-		b.tellSerial(1)
-		a := b.answered(8)
+		b.request(m)
+		b.answerSerial(1)
+		a := b.expectFilterResult(8)
 		require.True(t, a.Malformed)
 		require.Contains(t, a.Failure.Text, "the patterns of all rules together")
 		b.cluster.Quiet()
-		b.ask(replaces(9, `"`+uuidB+`"`))
-		b.tellSerial(1)
-		require.Equal(t, uuidB, b.edits().Filter)
+		b.request(replaces(9, `"`+uuidB+`"`))
+		b.answerSerial(1)
+		require.Equal(t, uuidB, b.expectEdit().Filter)
 	})
 }

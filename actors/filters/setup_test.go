@@ -46,7 +46,7 @@ func onReady(t *testing.T, rules map[string]string, f func(*testing.T, *bench)) 
 	t.Helper()
 	onBench(t, func(t *testing.T, b *bench) {
 		b.configure(rules)
-		b.judge(0)
+		b.sendEvaluate(0)
 		kittest.Expect[*messages.PublishConfig](b.cluster)
 		kittest.Expect[*messages.FiltersStarted](b.queue)
 		b.queue.Unread()
@@ -77,28 +77,28 @@ func rule(uuid string, priority int, predicates, action string) string {
 // idIs is a predicate that some jobs match.
 func idIs(op string, value any) string { return fmt.Sprintf(`[["jobid", [%q, "id", %#v]]]`, op, value) }
 
-// waiting is a job with a reason trail.
-func waiting(id int64) *messages.UnfinishedJob {
+// unfinished is a job with a reason trail.
+func unfinished(id int64) *messages.UnfinishedJob {
 	return kittest.Unfinished(jobtest.Queued(id, jobtest.Delay(`"reason": [["gnt:user", "because", 1]]`)))
 }
 
-func (b *bench) judge(request uint64, ids ...int64) {
+func (b *bench) sendEvaluate(request uint64, ids ...int64) {
 	m := &messages.EvaluateFilters{Request: request}
 	for _, id := range ids {
-		m.Jobs = append(m.Jobs, waiting(id))
+		m.Jobs = append(m.Jobs, unfinished(id))
 	}
 	b.queue.Ask(b.filters, m)
 	b.Settle()
 }
 
-func (b *bench) judged(request uint64, verdicts ...*messages.Verdict) {
+func (b *bench) expectVerdicts(request uint64, verdicts ...*messages.Verdict) {
 	b.Helper()
 	want := &messages.EvaluateFiltersResult{Request: request, Verdicts: verdicts}
 	require.EqualExportedValues(b, want, kittest.Expect[*messages.EvaluateFiltersResult](b.queue))
 }
 
-// changed is what the queue is told of verdicts that are others now.
-func (b *bench) changed(verdicts ...*messages.Verdict) {
+// expectChanged is what the queue is told of verdicts that are others now.
+func (b *bench) expectChanged(verdicts ...*messages.Verdict) {
 	b.Helper()
 	want := &messages.VerdictsChanged{Verdicts: verdicts}
 	require.EqualExportedValues(b, want, kittest.Expect[*messages.VerdictsChanged](b.queue))

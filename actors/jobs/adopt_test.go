@@ -14,33 +14,33 @@ import (
 )
 
 func (b *bench) adopt(known *job.Job) {
-	b.tell(&messages.AdoptJob{Id: int64(known.ID), Encoded: job.Encode(known)})
+	b.send(&messages.AdoptJob{Id: int64(known.ID), Encoded: job.Encode(known)})
 }
 
 func TestAdoptARunningJob(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.adopt(jobtest.Running(1))
-		require.Empty(t, b.calls())
-		b.readJob(jobtest.Running(1))
-		require.Equal(t, []string{"adopt 1 pid 100 " + jobtest.Livelock(1)}, b.calls())
-		require.Equal(t, []int64{1}, b.inHand())
+		require.Empty(t, b.takeCalls())
+		b.answerReadJob(jobtest.Running(1))
+		require.Equal(t, []string{"adopt 1 pid 100 " + jobtest.Livelock(1)}, b.takeCalls())
+		require.Equal(t, []int64{1}, b.listActive())
 		require.Equal(t, int64(1), kittest.Expect[*messages.JobProgressed](b.queue).Id, "the queue hears what the file holds now")
 		b.queue.Quiet()
-		b.gone(1, "its process has ended")
-		b.readJob(jobtest.Running(1))
-		require.Contains(t, string(b.write(1, nil).Ops[0].Result), "detected death of job 1: its process has ended")
-		require.Equal(t, job.Error, b.ended(1).Status())
+		b.sendGone(1, "its process has ended")
+		b.answerReadJob(jobtest.Running(1))
+		require.Contains(t, string(b.answerWrite(1, nil).Ops[0].Result), "detected death of job 1: its process has ended")
+		require.Equal(t, job.Error, b.expectEnded(1).Status())
 	})
 }
 
 func TestAdoptAJobThatEndsMeanwhile(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.adopt(jobtest.Running(1))
-		b.readJob(jobtest.Running(1))
-		b.gone(1, "its process has ended")
-		b.readJob(jobtest.Succeeded(1))
-		b.write(1, nil) // it may not be durable
-		require.Equal(t, job.Success, b.ended(1).Status())
+		b.answerReadJob(jobtest.Running(1))
+		b.sendGone(1, "its process has ended")
+		b.answerReadJob(jobtest.Succeeded(1))
+		b.answerWrite(1, nil) // it may not be durable
+		require.Equal(t, job.Success, b.expectEnded(1).Status())
 	})
 }
 
@@ -48,14 +48,14 @@ func TestAdoptAJobThatEndsMeanwhile(t *testing.T) {
 func TestAdoptAJobThatHasEnded(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.adopt(jobtest.Running(1))
-		b.readJob(jobtest.Succeeded(1))
-		require.Equal(t, []string{"adopt 1 pid 100 " + jobtest.Livelock(1)}, b.calls())
+		b.answerReadJob(jobtest.Succeeded(1))
+		require.Equal(t, []string{"adopt 1 pid 100 " + jobtest.Livelock(1)}, b.takeCalls())
 		b.queue.Quiet()
-		b.gone(1, "its process has ended")
-		b.readJob(jobtest.Succeeded(1))
-		b.write(1, nil)
-		require.Equal(t, job.Success, b.ended(1).Status())
-		require.Empty(t, b.inHand())
+		b.sendGone(1, "its process has ended")
+		b.answerReadJob(jobtest.Succeeded(1))
+		b.answerWrite(1, nil)
+		require.Equal(t, job.Success, b.expectEnded(1).Status())
+		require.Empty(t, b.listActive())
 	})
 }
 
@@ -63,10 +63,10 @@ func TestAdoptAJobThatHasEnded(t *testing.T) {
 func TestAdoptAJobThatWasNeverConfirmed(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.adopt(jobtest.Queued(1))
-		b.readJob(jobtest.Queued(1))
+		b.answerReadJob(jobtest.Queued(1))
 		require.Equal(t, int64(1), kittest.Expect[*messages.JobReturned](b.queue).Id)
-		require.Empty(t, b.calls())
-		require.Empty(t, b.inHand())
+		require.Empty(t, b.takeCalls())
+		require.Empty(t, b.listActive())
 	})
 }
 
@@ -77,8 +77,8 @@ func TestAdoptAJobInTheMiddleOfItsStart(t *testing.T) {
 		j := jobtest.Queued(1)
 		j.Livelock, j.ProcessID = jobtest.Livelock(1), 100
 		b.adopt(jobtest.Queued(1))
-		b.readJob(j)
-		require.Equal(t, []string{"adopt 1 pid 100 " + jobtest.Livelock(1)}, b.calls())
+		b.answerReadJob(j)
+		require.Equal(t, []string{"adopt 1 pid 100 " + jobtest.Livelock(1)}, b.takeCalls())
 	})
 }
 
@@ -87,11 +87,11 @@ func TestAdoptAJobThatHasBegunButNamesNoProcess(t *testing.T) {
 		j := jobtest.Queued(1)
 		j.Ops[0].Status = job.Running
 		b.adopt(j)
-		b.readJob(j)
-		b.readJob(j)
-		require.Contains(t, string(b.write(1, nil).Ops[0].Result), "it has begun, but names no process")
-		require.Equal(t, job.Error, b.ended(1).Status())
-		require.Empty(t, b.calls())
+		b.answerReadJob(j)
+		b.answerReadJob(j)
+		require.Contains(t, string(b.answerWrite(1, nil).Ops[0].Result), "it has begun, but names no process")
+		require.Equal(t, job.Error, b.expectEnded(1).Status())
+		require.Empty(t, b.takeCalls())
 	})
 }
 
@@ -100,32 +100,32 @@ func TestAdoptAJobThatHasBegunButNamesNoProcess(t *testing.T) {
 func TestAdoptAJobWhoseFileIsNotAJob(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.adopt(jobtest.Running(1))
-		b.read(1, &messages.ReadFileResult{Content: []byte("nonsense")})
-		require.Equal(t, []string{"adopt 1 pid 100 " + jobtest.Livelock(1)}, b.calls())
+		b.answerRead(1, &messages.ReadFileResult{Content: []byte("nonsense")})
+		require.Equal(t, []string{"adopt 1 pid 100 " + jobtest.Livelock(1)}, b.takeCalls())
 		b.store.Quiet()
-		b.gone(1, "ended by SIGKILL")
-		b.read(1, &messages.ReadFileResult{Content: []byte("nonsense")})
-		r, from := b.asked()
+		b.sendGone(1, "ended by SIGKILL")
+		b.answerRead(1, &messages.ReadFileResult{Content: []byte("nonsense")})
+		r, from := b.expectStoreRequest()
 		require.Equal(t, "queue/job-1", r.GetQuarantine().GetPath())
 		b.store.Ask(from, kittest.StoreResult(r, &messages.QuarantineFileResult{}))
-		require.Equal(t, job.Error, b.write(1, nil).Status())
-		b.ended(1)
+		require.Equal(t, job.Error, b.answerWrite(1, nil).Status())
+		b.expectEnded(1)
 	})
 }
 
 func TestAdoptAJobWhoseFileIsGone(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.adopt(jobtest.Running(1))
-		b.read(1, &messages.ReadFileResult{Missing: true})
+		b.answerRead(1, &messages.ReadFileResult{Missing: true})
 		b.store.Quiet()
-		b.gone(1, "ended by SIGKILL")
-		b.read(1, &messages.ReadFileResult{Missing: true})
-		b.readAt(paths.ArchivePath(1), &messages.ReadFileResult{Failure: noDisk})
+		b.sendGone(1, "ended by SIGKILL")
+		b.answerRead(1, &messages.ReadFileResult{Missing: true})
+		b.answerReadAt(paths.ArchivePath(1), &messages.ReadFileResult{Failure: noDisk})
 		b.Advance(100 * time.Millisecond)
-		b.read(1, &messages.ReadFileResult{Missing: true})
-		b.readAt(paths.ArchivePath(1), &messages.ReadFileResult{Missing: true})
-		require.Equal(t, job.Error, b.write(1, nil).Status())
-		b.ended(1)
+		b.answerRead(1, &messages.ReadFileResult{Missing: true})
+		b.answerReadAt(paths.ArchivePath(1), &messages.ReadFileResult{Missing: true})
+		require.Equal(t, job.Error, b.answerWrite(1, nil).Status())
+		b.expectEnded(1)
 	})
 }
 
@@ -133,11 +133,11 @@ func TestAdoptAJobWhoseFileIsGone(t *testing.T) {
 func TestAdoptAJobThatIsInTheArchive(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.adopt(jobtest.Running(1))
-		b.read(1, &messages.ReadFileResult{Missing: true})
-		b.gone(1, "ended by SIGKILL")
-		b.read(1, &messages.ReadFileResult{Missing: true})
-		b.readAt(paths.ArchivePath(1), &messages.ReadFileResult{Content: job.Encode(jobtest.Succeeded(1))})
-		require.Equal(t, job.Success, b.ended(1).Status())
+		b.answerRead(1, &messages.ReadFileResult{Missing: true})
+		b.sendGone(1, "ended by SIGKILL")
+		b.answerRead(1, &messages.ReadFileResult{Missing: true})
+		b.answerReadAt(paths.ArchivePath(1), &messages.ReadFileResult{Content: job.Encode(jobtest.Succeeded(1))})
+		require.Equal(t, job.Success, b.expectEnded(1).Status())
 		b.store.Quiet()
 	})
 }
@@ -146,12 +146,12 @@ func TestAdoptAJobThatIsInTheArchive(t *testing.T) {
 func TestAdoptAJobThatCannotBeReadYet(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.adopt(jobtest.Running(1))
-		b.read(1, &messages.ReadFileResult{Failure: noDisk})
+		b.answerRead(1, &messages.ReadFileResult{Failure: noDisk})
 		b.store.Quiet()
 		b.queue.Quiet()
 		b.Advance(100 * time.Millisecond)
-		b.readJob(jobtest.Running(1))
-		require.Equal(t, []string{"adopt 1 pid 100 " + jobtest.Livelock(1)}, b.calls())
+		b.answerReadJob(jobtest.Running(1))
+		require.Equal(t, []string{"adopt 1 pid 100 " + jobtest.Livelock(1)}, b.takeCalls())
 	})
 }
 
@@ -160,7 +160,7 @@ func TestAdoptAJobThatIsInHand(t *testing.T) {
 		b.run(1)
 		b.adopt(jobtest.Running(1))
 		b.start(1)
-		require.Empty(t, b.calls())
+		require.Empty(t, b.takeCalls())
 		b.store.Quiet()
 	})
 }
@@ -168,13 +168,13 @@ func TestAdoptAJobThatIsInHand(t *testing.T) {
 func TestSomebodyElsesFileInTheJobsPlace(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
-		b.gone(1, "")
-		b.read(1, &messages.ReadFileResult{Content: job.Encode(jobtest.Succeeded(2))})
-		r, from := b.asked()
+		b.sendGone(1, "")
+		b.answerRead(1, &messages.ReadFileResult{Content: job.Encode(jobtest.Succeeded(2))})
+		r, from := b.expectStoreRequest()
 		require.NotNil(t, r.GetQuarantine())
 		b.store.Ask(from, kittest.StoreResult(r, &messages.QuarantineFileResult{Failure: noDisk}))
-		require.Equal(t, job.ID(1), b.write(1, nil).ID)
-		require.Equal(t, job.Error, b.ended(1).Status())
+		require.Equal(t, job.ID(1), b.answerWrite(1, nil).ID)
+		require.Equal(t, job.Error, b.expectEnded(1).Status())
 	})
 }
 
@@ -182,23 +182,23 @@ func TestSomebodyElsesFileInTheJobsPlace(t *testing.T) {
 func TestADiskThatRefusesTheEnd(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
-		b.gone(1, "exit status 3")
+		b.sendGone(1, "exit status 3")
 		for _, delay := range []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond} {
-			b.readJob(jobtest.Running(1))
-			b.write(1, noDisk)
+			b.answerReadJob(jobtest.Running(1))
+			b.answerWrite(1, noDisk)
 			b.queue.Quiet()
 			b.Advance(delay - 1)
 			b.store.Quiet()
 			b.Advance(1)
 		}
 		for range 20 { // never more than half a minute
-			b.read(1, &messages.ReadFileResult{Failure: noDisk})
+			b.answerRead(1, &messages.ReadFileResult{Failure: noDisk})
 			b.Advance(30 * time.Second)
 		}
-		require.Equal(t, []int64{1}, b.inHand())
-		b.readJob(jobtest.Running(1))
-		b.write(1, nil)
-		require.Equal(t, job.Error, b.ended(1).Status())
-		require.Empty(t, b.inHand())
+		require.Equal(t, []int64{1}, b.listActive())
+		b.answerReadJob(jobtest.Running(1))
+		b.answerWrite(1, nil)
+		require.Equal(t, job.Error, b.expectEnded(1).Status())
+		require.Empty(t, b.listActive())
 	})
 }

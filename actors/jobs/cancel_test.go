@@ -19,8 +19,8 @@ func (b *bench) order(m any) {
 	b.Settle()
 }
 
-// answer expects that the client is answered.
-func (b *bench) answer(request uint64) (done bool, text string) {
+// expectOrderResult expects that the client is answered.
+func (b *bench) expectOrderResult(request uint64) (done bool, text string) {
 	b.Helper()
 	a := kittest.Expect[*messages.OrderJobResult](b.client)
 	require.Equal(b, request, a.Request)
@@ -29,7 +29,7 @@ func (b *bench) answer(request uint64) (done bool, text string) {
 }
 
 func (b *bench) report(j *job.Job) {
-	b.tell(&messages.ProcessReported{Id: int64(j.ID), Livelock: j.Livelock, Encoded: job.Encode(j)})
+	b.send(&messages.ProcessReported{Id: int64(j.ID), Livelock: j.Livelock, Encoded: job.Encode(j)})
 }
 
 func canceled(id int64) *job.Job {
@@ -44,11 +44,11 @@ func TestACancelReachesAJobThatIsBelievedToRun(t *testing.T) {
 		b.run(1)
 		b.report(jobtest.Running(1))
 		b.order(&messages.OrderJob{Request: 5, Id: 1})
-		require.Equal(t, []string{"tell 1 0"}, b.calls())
+		require.Equal(t, []string{"tell 1 0"}, b.takeCalls())
 		b.client.Quiet()
-		b.gone(1, "exit status 0")
-		b.readJob(canceled(1))
-		done, text := b.answer(5)
+		b.sendGone(1, "exit status 0")
+		b.answerReadJob(canceled(1))
+		done, text := b.expectOrderResult(5)
 		require.True(t, done)
 		require.Equal(t, "Job successfully cancelled", text)
 	})
@@ -66,7 +66,7 @@ func TestACancelOfAJobThatExecutes(t *testing.T) {
 				b.order(&messages.OrderJob{Request: 5, Id: 1})
 				b.client.Quiet()
 				hears(b)
-				done, text := b.answer(5)
+				done, text := b.expectOrderResult(5)
 				require.False(t, done)
 				require.Equal(t, "Job no longer waiting, can't cancel", text)
 			})
@@ -94,17 +94,17 @@ func (w *wait) Fire(e *logrus.Entry) error {
 func TestAWishThatCrossesWithTheEndGoesToTheQueue(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.adopt(jobtest.Succeeded(1))
-		b.readJob(jobtest.Succeeded(1))
+		b.answerReadJob(jobtest.Succeeded(1))
 		held := &wait{"job file of a running job is missing or invalid; writing its end from memory", make(chan struct{})}
 		b.Env.Log().AddHook(held)
-		b.gone(1, "exit status 0")
-		b.read(1, &messages.ReadFileResult{Missing: true})
-		b.readAt(paths.ArchivePath(1), &messages.ReadFileResult{Missing: true})
+		b.sendGone(1, "exit status 0")
+		b.answerRead(1, &messages.ReadFileResult{Missing: true})
+		b.answerReadAt(paths.ArchivePath(1), &messages.ReadFileResult{Missing: true})
 		b.order(&messages.OrderJob{Request: 5, Id: 1, Kind: messages.OrderJob_KILL})
 		b.order(&messages.OrderJob{Request: 6, Id: 1, Kind: messages.OrderJob_SET_PRIORITY, Priority: 4})
 		b.queue.Quiet()
 		close(held.gate)
-		b.ended(1)
+		b.expectEnded(1)
 		cancel, client := kittest.ExpectFrom[*messages.OrderJob](b.queue)
 		require.EqualExportedValues(t, &messages.OrderJob{Request: 5, Id: 1, Kind: messages.OrderJob_KILL}, cancel)
 		require.True(t, client.Equal(b.client.PID))
@@ -120,11 +120,11 @@ func TestAWishThatCrossesWithTheEndGoesToTheQueue(t *testing.T) {
 func TestAPriorityBeforeAJobIsGivenBackGoesToTheQueue(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.start(1)
-		b.failed(1, "no such file")
+		b.sendHandshakeFailed(1, "no such file")
 		b.order(&messages.OrderJob{Request: 6, Id: 1, Kind: messages.OrderJob_SET_PRIORITY, Priority: 4})
-		b.answer(6)
+		b.expectOrderResult(6)
 		b.queue.Quiet()
-		b.news(1, func(n uint64) any { return &messages.ProcessGone{Attempt: n, Text: "no such file", NeverSpawned: true} })
+		b.sendFromProcess(1, func(n uint64) any { return &messages.ProcessGone{Attempt: n, Text: "no such file", NeverSpawned: true} })
 		require.Equal(t, int64(1), kittest.Expect[*messages.JobReturned](b.queue).Id)
 		require.Equal(t, int32(4), kittest.Expect[*messages.OrderJob](b.queue).Priority)
 		b.client.Quiet()
@@ -137,7 +137,7 @@ func TestAWishOfWhichAJobActorHasCrashed(t *testing.T) {
 		b.run(1)
 		b.order(&messages.OrderJob{Request: 5, Id: 1})
 		b.Crash(b.port.last[1].to)
-		done, text := b.answer(5)
+		done, text := b.expectOrderResult(5)
 		require.False(t, done)
 		require.Equal(t, "Job 1 is just being adopted; try again", text)
 	})

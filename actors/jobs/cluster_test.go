@@ -50,12 +50,12 @@ func TestBehindTheFenceNothingIsStarted(t *testing.T) {
 		n.start(2)
 		n.start(3)
 		n.Advance(fence - time.Millisecond)
-		require.Empty(t, n.calls())
-		require.Equal(t, []int64{1, 2, 3}, n.inHand())
+		require.Empty(t, n.takeCalls())
+		require.Equal(t, []int64{1, 2, 3}, n.listActive())
 		n.Advance(time.Millisecond)
-		require.ElementsMatch(t, []string{"start 1", "start 2"}, n.calls(), "no more than at other times")
+		require.ElementsMatch(t, []string{"start 1", "start 2"}, n.takeCalls(), "no more than at other times")
 		n.start(4)
-		require.Empty(t, n.calls())
+		require.Empty(t, n.takeCalls())
 	})
 }
 
@@ -65,20 +65,20 @@ func TestBehindTheFenceNothingIsAdopted(t *testing.T) {
 	onNode(t, fence, func(t *testing.T, n *node) {
 		n.adopt(jobtest.Running(1))
 		n.adopt(jobtest.Running(1))
-		require.Equal(t, []int64{1}, n.inHand())
+		require.Equal(t, []int64{1}, n.listActive())
 		n.store.Quiet()
 		n.client.Ask(n.jobs, &messages.OrderJob{Request: 5, Id: 1})
 		require.Contains(t, kittest.Expect[*messages.OrderJobResult](n.client).Text, "just being adopted")
 		n.Advance(fence)
-		n.readJob(jobtest.Running(1))
-		require.Equal(t, []string{"adopt 1 pid 100 " + jobtest.Livelock(1)}, n.calls())
-		n.gone(1, "its process has ended")
-		n.readJob(jobtest.Running(1))
-		n.write(1, nil)
-		require.Equal(t, job.Error, n.ended(1).Status())
+		n.answerReadJob(jobtest.Running(1))
+		require.Equal(t, []string{"adopt 1 pid 100 " + jobtest.Livelock(1)}, n.takeCalls())
+		n.sendGone(1, "its process has ended")
+		n.answerReadJob(jobtest.Running(1))
+		n.answerWrite(1, nil)
+		require.Equal(t, job.Error, n.expectEnded(1).Status())
 		n.store.Quiet()
 		n.adopt(jobtest.Running(2))
-		n.readJob(jobtest.Running(2))
+		n.answerReadJob(jobtest.Running(2))
 	})
 }
 
@@ -89,7 +89,7 @@ func TestAWaitingJobIsGivenBackBehindTheFence(t *testing.T) {
 		require.Equal(t, int64(1), kittest.Expect[*messages.JobReturned](n.queue).Id)
 		require.Equal(t, int64(1), kittest.Expect[*messages.OrderJob](n.queue).Id)
 		n.Advance(fence)
-		require.Empty(t, n.calls())
+		require.Empty(t, n.takeCalls())
 	})
 }
 
@@ -100,9 +100,9 @@ func TestTheFenceStandsAfterACrash(t *testing.T) {
 		n.Restart(n.jobs)
 		kittest.Expect[*messages.JobsActorStarted](n.queue)
 		n.start(1)
-		require.Empty(t, n.calls())
+		require.Empty(t, n.takeCalls())
 		n.Advance(fence)
-		require.Equal(t, []string{"start 1"}, n.calls())
+		require.Equal(t, []string{"start 1"}, n.takeCalls())
 	})
 }
 
@@ -112,23 +112,23 @@ func TestDrainingBehindTheFence(t *testing.T) {
 		n.client.Ask(n.jobs, &messages.Drain{})
 		kittest.Expect[*messages.DrainResult](n.client)
 		n.Advance(fence)
-		require.Empty(t, n.calls())
+		require.Empty(t, n.takeCalls())
 	})
 }
 
 func TestNoProcessGetsItsPermissionFromOneThatIsNotTheMaster(t *testing.T) {
 	onNode(t, 0, func(t *testing.T, n *node) {
 		n.start(1)
-		n.named(1)
+		n.sendNamed(1)
 		n.leads.Store(false)
-		n.write(1, nil)
-		require.Equal(t, []string{"start 1", "abandon 1"}, n.calls())
-		n.failed(1, "called off")
-		n.neverActed(1)
-		n.readJob(jobtest.Named(1)) // it is in the log that the job has a process
-		n.readJob(jobtest.Named(1))
-		require.Contains(t, string(n.write(1, nil).Ops[0].Result), "this node is not the master any more")
-		require.Equal(t, job.Error, n.ended(1).Status())
+		n.answerWrite(1, nil)
+		require.Equal(t, []string{"start 1", "abandon 1"}, n.takeCalls())
+		n.sendHandshakeFailed(1, "called off")
+		n.sendNeverActed(1)
+		n.answerReadJob(jobtest.Named(1)) // it is in the log that the job has a process
+		n.answerReadJob(jobtest.Named(1))
+		require.Contains(t, string(n.answerWrite(1, nil).Ops[0].Result), "this node is not the master any more")
+		require.Equal(t, job.Error, n.expectEnded(1).Status())
 	})
 }
 
@@ -137,16 +137,16 @@ func TestTheOthersHearOfWhatAProcessWrites(t *testing.T) {
 		n.run(1)
 		n.replicator.Quiet()
 		encoded := job.Encode(jobtest.Running(1))
-		n.tell(&messages.ProcessReported{Id: 1, Livelock: jobtest.Livelock(1), Encoded: encoded})
+		n.send(&messages.ProcessReported{Id: 1, Livelock: jobtest.Livelock(1), Encoded: encoded})
 		m := kittest.Expect[*messages.ReplicateJobFile](n.replicator)
 		require.Equal(t, int64(1), m.Id)
 		require.Zero(t, m.Request, "nobody waits for it")
 		require.Equal(t, encoded, m.Encoded)
 		require.Equal(t, encoded, kittest.Expect[*messages.JobProgressed](n.queue).Encoded)
-		n.tell(&messages.ProcessReported{Id: 1, Livelock: "another", Encoded: encoded})
+		n.send(&messages.ProcessReported{Id: 1, Livelock: "another", Encoded: encoded})
 		n.replicator.Quiet()
-		n.tell(&messages.ProcessReported{Id: 1, Livelock: jobtest.Livelock(1)})
-		n.readJob(jobtest.Running(1))
+		n.send(&messages.ProcessReported{Id: 1, Livelock: jobtest.Livelock(1)})
+		n.answerReadJob(jobtest.Running(1))
 		require.Equal(t, encoded, kittest.Expect[*messages.ReplicateJobFile](n.replicator).Encoded)
 	})
 }
@@ -156,8 +156,8 @@ func TestAnEndIsToldWhenTheOthersHaveIt(t *testing.T) {
 	onNode(t, 0, func(t *testing.T, n *node) {
 		n.run(1)
 		n.queue.Unread()
-		n.gone(1, "exit status 0")
-		n.readJob(jobtest.Succeeded(1))
+		n.sendGone(1, "exit status 0")
+		n.answerReadJob(jobtest.Succeeded(1))
 		n.store.Quiet() // its process has made it durable
 		m, from := kittest.ExpectFrom[*messages.ReplicateJobFile](n.replicator)
 		require.NotZero(t, m.Request)
@@ -165,9 +165,9 @@ func TestAnEndIsToldWhenTheOthersHaveIt(t *testing.T) {
 		n.replicator.Ask(from, &messages.ReplicateJobFileResult{Request: m.Request + 1})
 		n.queue.Quiet()
 		n.replicator.Ask(from, &messages.ReplicateJobFileResult{Request: m.Request})
-		require.Equal(t, job.Success, n.ended(1).Status())
+		require.Equal(t, job.Success, n.expectEnded(1).Status())
 		n.queue.Quiet()
-		require.Empty(t, n.inHand())
+		require.Empty(t, n.listActive())
 	})
 }
 
@@ -175,19 +175,19 @@ func TestAnEndIsToldWhenTheOthersHaveIt(t *testing.T) {
 func TestAnEndIsObservedAgainByANewReplicator(t *testing.T) {
 	onNode(t, 0, func(t *testing.T, n *node) {
 		n.run(1)
-		n.gone(1, "exit status 0")
-		n.readJob(jobtest.Succeeded(1))
+		n.sendGone(1, "exit status 0")
+		n.answerReadJob(jobtest.Succeeded(1))
 		first := kittest.Expect[*messages.ReplicateJobFile](n.replicator)
-		n.tell(&messages.StoreStarted{Incarnation: 2})
+		n.send(&messages.StoreStarted{Incarnation: 2})
 		again, from := kittest.ExpectFrom[*messages.ReplicateJobFile](n.replicator)
 		require.Equal(t, first.Request, again.Request)
 		require.Equal(t, first.Encoded, again.Encoded)
 		n.replicator.Ask(from, &messages.ReplicateJobFileResult{Request: again.Request})
 		n.replicator.Ask(from, &messages.ReplicateJobFileResult{Request: again.Request})
-		n.ended(1)
+		n.expectEnded(1)
 		n.Settle()
 		n.queue.Quiet()
-		n.tell(&messages.StoreStarted{Incarnation: 3})
+		n.send(&messages.StoreStarted{Incarnation: 3})
 		n.replicator.Quiet()
 	})
 }
@@ -196,10 +196,10 @@ func TestAnEndIsObservedAgainByANewReplicator(t *testing.T) {
 func TestAnEndThatTheDaemonWritesIsNotObserved(t *testing.T) {
 	onNode(t, 0, func(t *testing.T, n *node) {
 		n.run(1)
-		n.gone(1, "ended by SIGKILL")
-		n.readJob(jobtest.Running(1))
-		n.write(1, nil)
-		require.Equal(t, job.Error, n.ended(1).Status())
+		n.sendGone(1, "ended by SIGKILL")
+		n.answerReadJob(jobtest.Running(1))
+		n.answerWrite(1, nil)
+		require.Equal(t, job.Error, n.expectEnded(1).Status())
 		n.replicator.Quiet()
 	})
 }
@@ -208,7 +208,7 @@ func TestAnEndThatTheDaemonWritesIsNotObserved(t *testing.T) {
 func TestTheNextOpcodeBeginsWhenTheOthersHaveTheEndOfTheFormer(t *testing.T) {
 	onNode(t, 0, func(t *testing.T, n *node) {
 		n.run(1)
-		n.report(waitsFor(1))
+		n.report(betweenOpcodes(1))
 		require.Zero(t, kittest.Expect[*messages.ReplicateJobFile](n.replicator).Request)
 		ask := func(request uint64) (*messages.ReplicateJobFile, *actor.PID) {
 			n.client.Ask(n.jobs, &messages.BeginOp{Request: request, Id: 1, Livelock: jobtest.Livelock(1), Op: 1})
@@ -216,7 +216,7 @@ func TestTheNextOpcodeBeginsWhenTheOthersHaveTheEndOfTheFormer(t *testing.T) {
 		}
 		_, _ = ask(5)
 		m, from := ask(6) // its connection was lost
-		require.Equal(t, job.Encode(waitsFor(1)), m.Encoded)
+		require.Equal(t, job.Encode(betweenOpcodes(1)), m.Encoded)
 		n.scheduler.Quiet()
 		n.replicator.Ask(from, &messages.ReplicateJobFileResult{Request: m.Request})
 		require.Equal(t, uint64(6), kittest.Expect[*messages.BeginOp](n.scheduler).Request)

@@ -21,20 +21,20 @@ func TestAJobActorCrashes(t *testing.T) {
 		b.run(2)
 		b.Crash(b.port.last[1].to)
 		// The port leaves a process alone that has its permission.
-		require.NotContains(t, b.calls(), "abandon 2")
-		require.Equal(t, []int64{1, 2}, b.inHand())
+		require.NotContains(t, b.takeCalls(), "abandon 2")
+		require.Equal(t, []int64{1, 2}, b.listActive())
 		b.queue.Quiet()
 		b.Advance(time.Second - 1)
 		b.store.Quiet()
 		b.Advance(1)
-		b.readJob(jobtest.Running(1))
-		require.Equal(t, []string{"adopt 1 pid 100 " + jobtest.Livelock(1)}, b.calls())
-		b.gone(1, handshake.CleanExit)
-		b.readJob(jobtest.Succeeded(1))
-		require.Equal(t, job.Success, b.ended(1).Status())
-		b.gone(2, handshake.CleanExit)
-		b.readJob(jobtest.Succeeded(2))
-		b.ended(2)
+		b.answerReadJob(jobtest.Running(1))
+		require.Equal(t, []string{"adopt 1 pid 100 " + jobtest.Livelock(1)}, b.takeCalls())
+		b.sendGone(1, handshake.CleanExit)
+		b.answerReadJob(jobtest.Succeeded(1))
+		require.Equal(t, job.Success, b.expectEnded(1).Status())
+		b.sendGone(2, handshake.CleanExit)
+		b.answerReadJob(jobtest.Succeeded(2))
+		b.expectEnded(2)
 	})
 }
 
@@ -47,9 +47,9 @@ func TestAJobActorCrashesAgain(t *testing.T) {
 			b.Advance(delay*time.Second - 1)
 			b.store.Quiet()
 			b.Advance(1)
-			b.readJob(jobtest.Running(1))
+			b.answerReadJob(jobtest.Running(1))
 		}
-		require.Equal(t, []int64{1}, b.inHand())
+		require.Equal(t, []int64{1}, b.listActive())
 	})
 }
 
@@ -57,14 +57,14 @@ func TestAJobActorCrashesAgain(t *testing.T) {
 func TestAJobActorCrashesDuringTheHandshake(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.start(1)
-		b.named(1)
+		b.sendNamed(1)
 		b.Crash(b.port.last[1].to)
-		require.Contains(t, b.calls(), "abandon 1")
+		require.Contains(t, b.takeCalls(), "abandon 1")
 		b.store.Unread() // the write may or may not have been done
 		b.Advance(time.Second)
-		b.readJob(jobtest.Queued(1))
+		b.answerReadJob(jobtest.Queued(1))
 		require.Equal(t, int64(1), kittest.Expect[*messages.JobReturned](b.queue).Id)
-		require.NotContains(t, b.calls(), "confirm 1 with [null]")
+		require.NotContains(t, b.takeCalls(), "confirm 1 with [null]")
 	})
 }
 
@@ -73,16 +73,16 @@ func TestTheJobsActorCrashes(t *testing.T) {
 		b.run(1)
 		b.Restart(b.jobs)
 		require.Equal(t, uint64(2), kittest.Expect[*messages.JobsActorStarted](b.queue).Incarnation)
-		require.Empty(t, b.inHand())
-		require.Empty(t, b.calls()) // the process that may act is left alone
+		require.Empty(t, b.listActive())
+		require.Empty(t, b.takeCalls()) // the process that may act is left alone
 		former := b.port.last[1]
 		b.adopt(jobtest.Running(1))
-		b.readJob(jobtest.Running(1))
+		b.answerReadJob(jobtest.Running(1))
 		require.Greater(t, b.port.last[1].number, former.number)
-		require.Equal(t, []string{"adopt 1 pid 100 " + jobtest.Livelock(1)}, b.calls())
-		b.gone(1, handshake.CleanExit)
-		b.readJob(jobtest.Succeeded(1))
-		b.ended(1)
+		require.Equal(t, []string{"adopt 1 pid 100 " + jobtest.Livelock(1)}, b.takeCalls())
+		b.sendGone(1, handshake.CleanExit)
+		b.answerReadJob(jobtest.Succeeded(1))
+		b.expectEnded(1)
 	})
 }
 
@@ -91,14 +91,14 @@ func TestTheJobsActorCrashes(t *testing.T) {
 func TestTheJobsActorCrashesDuringAHandshake(t *testing.T) {
 	for name, before := range map[string]func(*bench){
 		"spawning": func(b *bench) { b.start(1) },
-		"saving":   func(b *bench) { b.start(1); b.named(1) },
+		"saving":   func(b *bench) { b.start(1); b.sendNamed(1) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBench(t, func(t *testing.T, b *bench) {
 				before(b)
-				b.calls()
+				b.takeCalls()
 				b.Restart(b.jobs)
-				require.Equal(t, []string{"abandon 1"}, b.calls())
+				require.Equal(t, []string{"abandon 1"}, b.takeCalls())
 			})
 		})
 	}
@@ -111,18 +111,18 @@ func TestTheJobsActorCrashesAfterAJobActor(t *testing.T) {
 		b.run(1)
 		b.Crash(b.port.last[1].to)
 		b.Advance(time.Second)
-		b.readJob(jobtest.Running(1))
+		b.answerReadJob(jobtest.Running(1))
 		b.Crash(b.port.last[1].to) // to be adopted again after two seconds
 		b.Restart(b.jobs)          // after one
-		b.calls()
+		b.takeCalls()
 		b.start(2)
 		b.start(3)
 		b.start(1) // waits for the others' handshakes
 		b.Advance(time.Minute)
-		require.Equal(t, []string{"start 2", "start 3"}, b.calls())
+		require.Equal(t, []string{"start 2", "start 3"}, b.takeCalls())
 		b.store.Quiet()
-		b.gone(2, "")
-		require.Equal(t, []string{"start 1"}, b.calls())
+		b.sendGone(2, "")
+		require.Equal(t, []string{"start 1"}, b.takeCalls())
 	})
 }
 
@@ -132,7 +132,7 @@ func TestDrainOfIdleJobs(t *testing.T) {
 		b.client.Ask(b.jobs, &messages.Drain{})
 		kittest.Expect[*messages.DrainResult](b.client)
 		b.start(2)
-		require.Empty(t, b.calls())
+		require.Empty(t, b.takeCalls())
 		b.client.Ask(b.jobs, &messages.Drain{}) // whoever is in doubt may ask again
 		kittest.Expect[*messages.DrainResult](b.client)
 	})
@@ -143,19 +143,19 @@ func TestDrainWaitsForHandshakes(t *testing.T) {
 		for id := int64(1); id <= 3; id++ {
 			b.start(id)
 		}
-		b.calls()
+		b.takeCalls()
 		b.client.Ask(b.jobs, &messages.Drain{})
 		b.client.Quiet()
-		b.named(1)
-		b.write(1, nil)
+		b.sendNamed(1)
+		b.answerWrite(1, nil)
 		b.client.Quiet()
-		b.confirmed(1)
+		b.sendConfirmed(1)
 		b.client.Quiet()
-		b.failed(2, "it said nonsense")
+		b.sendHandshakeFailed(2, "it said nonsense")
 		b.client.Quiet()
-		b.gone(2, "exit status 1")
+		b.sendGone(2, "exit status 1")
 		kittest.Expect[*messages.DrainResult](b.client)
-		require.Equal(t, []string{"confirm 1 with [null]", "abandon 2"}, b.calls())
+		require.Equal(t, []string{"confirm 1 with [null]", "abandon 2"}, b.takeCalls())
 		b.client.Quiet()
 	})
 }

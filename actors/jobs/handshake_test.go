@@ -18,25 +18,25 @@ import (
 func TestAJobRuns(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.start(1)
-		require.Equal(t, []string{"start 1"}, b.calls())
-		require.Equal(t, []int64{1}, b.inHand())
+		require.Equal(t, []string{"start 1"}, b.takeCalls())
+		require.Equal(t, []int64{1}, b.listActive())
 		b.store.Quiet()
 
-		b.named(1)
-		require.Empty(t, b.calls(), "nobody may act before the name is durable")
-		j := b.write(1, nil)
+		b.sendNamed(1)
+		require.Empty(t, b.takeCalls(), "nobody may act before the name is durable")
+		j := b.answerWrite(1, nil)
 		require.Equal(t, jobtest.Livelock(1), j.Livelock)
 		require.Equal(t, 100, j.ProcessID)
 		require.Equal(t, job.Queued, j.Status())
-		require.Equal(t, []string{"confirm 1 with [null]"}, b.calls())
+		require.Equal(t, []string{"confirm 1 with [null]"}, b.takeCalls())
 
-		b.confirmed(1)
+		b.sendConfirmed(1)
 		b.queue.Quiet()
-		b.gone(1, "exit status 0")
-		b.readJob(jobtest.Succeeded(1))
-		require.Equal(t, job.Success, b.ended(1).Status())
-		require.Empty(t, b.inHand())
-		require.Empty(t, b.calls())
+		b.sendGone(1, "exit status 0")
+		b.answerReadJob(jobtest.Succeeded(1))
+		require.Equal(t, job.Success, b.expectEnded(1).Status())
+		require.Empty(t, b.listActive())
+		require.Empty(t, b.takeCalls())
 		b.store.Quiet()
 		b.queue.Quiet()
 	})
@@ -51,7 +51,7 @@ func TestTheProcessGoes(t *testing.T) {
 		how    string
 	}{
 		"before it has taken its permission": {
-			func(b *bench) { b.start(1); b.named(1); b.write(1, nil) },
+			func(b *bench) { b.start(1); b.sendNamed(1); b.answerWrite(1, nil) },
 			jobtest.Running(1), `detected death of job 1: exit status 3`},
 		"while it runs": {
 			func(b *bench) { b.run(1) }, jobtest.Running(1), `detected death of job 1: exit status 3`},
@@ -59,14 +59,14 @@ func TestTheProcessGoes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onBench(t, func(t *testing.T, b *bench) {
 				c.before(b)
-				b.gone(1, "exit status 3")
-				b.readJob(c.file)
-				written := b.write(1, nil)
+				b.sendGone(1, "exit status 3")
+				b.answerReadJob(c.file)
+				written := b.answerWrite(1, nil)
 				require.Equal(t, job.Error, written.Status())
 				require.Equal(t, string(rawjson.Quote(c.how)), string(written.Ops[0].Result))
 				require.Equal(t, job.TimestampOf(b.Clock.Now()), written.End)
-				require.Equal(t, written, b.ended(1))
-				require.Empty(t, b.inHand())
+				require.Equal(t, written, b.expectEnded(1))
+				require.Empty(t, b.listActive())
 				b.queue.Quiet()
 			})
 		})
@@ -79,13 +79,13 @@ func TestTheFileIsTheTruth(t *testing.T) {
 	for how, inOrder := range map[string]bool{handshake.CleanExit: true, "ended by SIGKILL": false} {
 		onBench(t, func(t *testing.T, b *bench) {
 			b.run(1)
-			b.gone(1, how)
-			b.readJob(jobtest.Succeeded(1))
+			b.sendGone(1, how)
+			b.answerReadJob(jobtest.Succeeded(1))
 			if !inOrder {
 				b.queue.Quiet()
-				require.Equal(t, jobtest.Succeeded(1), b.write(1, nil))
+				require.Equal(t, jobtest.Succeeded(1), b.answerWrite(1, nil))
 			}
-			require.Equal(t, job.Success, b.ended(1).Status())
+			require.Equal(t, job.Success, b.expectEnded(1).Status())
 		})
 	}
 }
@@ -94,15 +94,15 @@ func TestTheFileIsTheTruth(t *testing.T) {
 func TestAnEndThatCouldNotBeWritten(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
-		b.gone(1, handshake.CleanExit)
-		b.readJob(jobtest.Running(1))
-		end := b.write(1, noDisk)
+		b.sendGone(1, handshake.CleanExit)
+		b.answerReadJob(jobtest.Running(1))
+		end := b.answerWrite(1, noDisk)
 		b.queue.Quiet()
 		b.Advance(100 * time.Millisecond)
-		b.readJob(end)
+		b.answerReadJob(end)
 		b.queue.Quiet()
-		require.Equal(t, end, b.write(1, nil))
-		b.ended(1)
+		require.Equal(t, end, b.answerWrite(1, nil))
+		b.expectEnded(1)
 	})
 }
 
@@ -113,10 +113,10 @@ func TestOpcodesThatHaveSucceededStaySo(t *testing.T) {
 		j.Ops[0].Status, j.Ops[0].Result = job.Success, []byte(`"done"`)
 		j.Ops[2].Status = job.Queued
 		b.run(1)
-		b.gone(1, "")
-		b.readJob(j)
-		b.write(1, nil)
-		end := b.ended(1)
+		b.sendGone(1, "")
+		b.answerReadJob(j)
+		b.answerWrite(1, nil)
+		end := b.expectEnded(1)
 		require.Equal(t, []job.Status{job.Success, job.Error, job.Error},
 			[]job.Status{end.Ops[0].Status, end.Ops[1].Status, end.Ops[2].Status})
 		require.Equal(t, `"done"`, string(end.Ops[0].Result))
@@ -126,26 +126,26 @@ func TestOpcodesThatHaveSucceededStaySo(t *testing.T) {
 func TestWhatCannotBeWrittenIsAbandoned(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.start(1)
-		b.named(1)
-		b.write(1, noDisk)
-		require.Equal(t, []string{"start 1", "abandon 1"}, b.calls())
+		b.sendNamed(1)
+		b.answerWrite(1, noDisk)
+		require.Equal(t, []string{"start 1", "abandon 1"}, b.takeCalls())
 		b.queue.Quiet() // the process is still there
-		require.Equal(t, []int64{1}, b.inHand())
+		require.Equal(t, []int64{1}, b.listActive())
 	})
 }
 
 func TestABrokenHandshakeIsAbandoned(t *testing.T) {
 	for name, before := range map[string]func(*bench){
 		"spawning": func(b *bench) { b.start(1) },
-		"saving":   func(b *bench) { b.start(1); b.named(1) },
+		"saving":   func(b *bench) { b.start(1); b.sendNamed(1) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBench(t, func(t *testing.T, b *bench) {
 				before(b)
-				b.failed(1, "it said nonsense")
-				require.Equal(t, []string{"start 1", "abandon 1"}, b.calls())
-				b.failed(1, "again")
-				require.Empty(t, b.calls())
+				b.sendHandshakeFailed(1, "it said nonsense")
+				require.Equal(t, []string{"start 1", "abandon 1"}, b.takeCalls())
+				b.sendHandshakeFailed(1, "again")
+				require.Empty(t, b.takeCalls())
 			})
 		})
 	}
@@ -155,14 +155,14 @@ func TestABrokenHandshakeIsAbandoned(t *testing.T) {
 func TestAFailureAfterThePermissionIsNotTheEnd(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.start(1)
-		b.named(1)
-		b.write(1, nil)
-		b.calls()
-		b.failed(1, "it did not answer")
-		require.Empty(t, b.calls())
-		b.gone(1, handshake.CleanExit)
-		b.readJob(jobtest.Succeeded(1))
-		require.Equal(t, job.Success, b.ended(1).Status())
+		b.sendNamed(1)
+		b.answerWrite(1, nil)
+		b.takeCalls()
+		b.sendHandshakeFailed(1, "it did not answer")
+		require.Empty(t, b.takeCalls())
+		b.sendGone(1, handshake.CleanExit)
+		b.answerReadJob(jobtest.Succeeded(1))
+		require.Equal(t, job.Success, b.expectEnded(1).Status())
 	})
 }
 
@@ -174,12 +174,12 @@ func TestNewsOfAnotherAttempt(t *testing.T) {
 			&messages.ProcessNamed{Attempt: 7, Livelock: "other"}, &messages.ProcessConfirmed{Attempt: 7},
 			&messages.HandshakeFailed{Attempt: 7}, &messages.ProcessGone{Attempt: 7},
 		} {
-			b.news(1, func(uint64) any { return m })
+			b.sendFromProcess(1, func(uint64) any { return m })
 		}
-		require.Equal(t, []string{"start 1"}, b.calls())
+		require.Equal(t, []string{"start 1"}, b.takeCalls())
 		b.store.Quiet()
-		b.named(1)
-		require.Equal(t, jobtest.Livelock(1), b.write(1, nil).Livelock)
+		b.sendNamed(1)
+		require.Equal(t, jobtest.Livelock(1), b.answerWrite(1, nil).Livelock)
 	})
 }
 
@@ -187,16 +187,16 @@ func TestNewsThatComesTwice(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.start(1)
 		b.start(1)
-		b.named(1)
-		b.named(1)
-		b.write(1, nil)
-		b.confirmed(1)
-		b.confirmed(1)
-		require.Equal(t, []string{"start 1", "confirm 1 with [null]"}, b.calls())
-		b.gone(1, handshake.CleanExit)
-		b.gone(1, handshake.CleanExit)
-		b.readJob(jobtest.Succeeded(1))
-		b.ended(1)
+		b.sendNamed(1)
+		b.sendNamed(1)
+		b.answerWrite(1, nil)
+		b.sendConfirmed(1)
+		b.sendConfirmed(1)
+		require.Equal(t, []string{"start 1", "confirm 1 with [null]"}, b.takeCalls())
+		b.sendGone(1, handshake.CleanExit)
+		b.sendGone(1, handshake.CleanExit)
+		b.answerReadJob(jobtest.Succeeded(1))
+		b.expectEnded(1)
 		b.store.Quiet()
 		b.queue.Quiet()
 	})
@@ -207,27 +207,27 @@ func TestStartsInFlightAreLimited(t *testing.T) {
 		for id := int64(1); id <= 5; id++ {
 			b.start(id)
 		}
-		require.Equal(t, []string{"start 1", "start 2"}, b.calls())
-		require.Equal(t, []int64{1, 2, 3, 4, 5}, b.inHand())
+		require.Equal(t, []string{"start 1", "start 2"}, b.takeCalls())
+		require.Equal(t, []int64{1, 2, 3, 4, 5}, b.listActive())
 
-		b.named(2)
-		b.write(2, nil)
-		require.Equal(t, []string{"confirm 2 with [null]"}, b.calls())
-		b.confirmed(2)
-		require.Equal(t, []string{"start 3"}, b.calls())
+		b.sendNamed(2)
+		b.answerWrite(2, nil)
+		require.Equal(t, []string{"confirm 2 with [null]"}, b.takeCalls())
+		b.sendConfirmed(2)
+		require.Equal(t, []string{"start 3"}, b.takeCalls())
 
-		b.named(1)
-		b.write(1, nil)
-		b.calls()
-		b.gone(1, "exit status 3") // as good as a confirmation
-		require.Equal(t, []string{"start 4"}, b.calls())
-		b.readJob(jobtest.Running(1))
-		b.write(1, nil)
-		b.ended(1)
-		require.Empty(t, b.calls())
+		b.sendNamed(1)
+		b.answerWrite(1, nil)
+		b.takeCalls()
+		b.sendGone(1, "exit status 3") // as good as a confirmation
+		require.Equal(t, []string{"start 4"}, b.takeCalls())
+		b.answerReadJob(jobtest.Running(1))
+		b.answerWrite(1, nil)
+		b.expectEnded(1)
+		require.Empty(t, b.takeCalls())
 
 		b.Crash(b.port.last[3].to)
-		require.Equal(t, []string{"abandon 3", "start 5"}, b.calls())
+		require.Equal(t, []string{"abandon 3", "start 5"}, b.takeCalls())
 	})
 }
 
@@ -235,12 +235,12 @@ func TestAdoptionsAreNotLimited(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.start(1)
 		b.start(2)
-		b.calls()
+		b.takeCalls()
 		for id := int64(3); id <= 6; id++ {
-			b.tell(&messages.AdoptJob{Id: id, Encoded: job.Encode(jobtest.Running(id))})
-			b.readJob(jobtest.Running(id))
+			b.send(&messages.AdoptJob{Id: id, Encoded: job.Encode(jobtest.Running(id))})
+			b.answerReadJob(jobtest.Running(id))
 		}
-		require.Len(t, b.calls(), 4)
+		require.Len(t, b.takeCalls(), 4)
 	})
 }
 
@@ -249,22 +249,22 @@ func TestAdoptionsAreNotLimited(t *testing.T) {
 func TestTheStoreRestartsDuringAHandshake(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.start(1)
-		b.named(1)
-		first, _ := b.asked()
-		b.tell(&messages.StoreStarted{Incarnation: 2})
-		second, from := b.asked()
+		b.sendNamed(1)
+		first, _ := b.expectStoreRequest()
+		b.send(&messages.StoreStarted{Incarnation: 2})
+		second, from := b.expectStoreRequest()
 		require.Equal(t, first.Request, second.Request)
 		require.Equal(t, uint64(2), second.Incarnation)
 		for range 2 {
 			b.store.Ask(from, kittest.StoreResult(second, &messages.ChangeFilesResult{}))
 		}
-		require.Equal(t, []string{"start 1", "confirm 1 with [null]"}, b.calls())
-		b.quiet()
+		require.Equal(t, []string{"start 1", "confirm 1 with [null]"}, b.takeCalls())
+		b.expectQuiet()
 	})
 }
 
-// quiet: nobody is told anything more.
-func (b *bench) quiet() {
+// expectQuiet: nobody is told anything more.
+func (b *bench) expectQuiet() {
 	b.Helper()
 	for _, p := range []*kittest.Probe{b.store, b.queue, b.client} {
 		p.Quiet()

@@ -12,9 +12,9 @@ import (
 	"lockstep/messages"
 )
 
-// begin asks for permission to begin: nil if the question goes to the scheduler,
+// sendBeginOp asks for permission to begin: nil if the question goes to the scheduler,
 // which is to answer the one who asked.
-func (b *bench) begin(id int64, livelock string) *messages.Failure {
+func (b *bench) sendBeginOp(id int64, livelock string) *messages.Failure {
 	b.Helper()
 	question := &messages.BeginOp{Request: 5, Id: id, Livelock: livelock, Op: 0}
 	b.client.Ask(b.jobs, question)
@@ -30,7 +30,7 @@ func (b *bench) begin(id int64, livelock string) *messages.Failure {
 	return nil
 }
 
-func (b *bench) reports(id int64, livelock string) bool {
+func (b *bench) sendReport(id int64, livelock string) bool {
 	b.Helper()
 	encoded := job.Encode(jobtest.Running(id))
 	b.client.Ask(b.jobs, &messages.ProcessReported{Id: id, Livelock: livelock, Encoded: encoded})
@@ -49,23 +49,23 @@ func TestWhoIsHeard(t *testing.T) {
 		heard    bool
 	}{
 		"a process that runs":          {func(b *bench) { b.run(1) }, jobtest.Livelock(1), true},
-		"with its permission":          {func(b *bench) { b.start(1); b.named(1); b.write(1, nil) }, jobtest.Livelock(1), true},
-		"before its permission":        {func(b *bench) { b.start(1); b.named(1) }, jobtest.Livelock(1), false},
+		"with its permission":          {func(b *bench) { b.start(1); b.sendNamed(1); b.answerWrite(1, nil) }, jobtest.Livelock(1), true},
+		"before its permission":        {func(b *bench) { b.start(1); b.sendNamed(1) }, jobtest.Livelock(1), false},
 		"before it has a name":         {func(b *bench) { b.start(1) }, "", false},
 		"another process":              {func(b *bench) { b.run(1) }, jobtest.Livelock(2), false},
 		"the daemon":                   {func(b *bench) { b.run(1) }, jobtest.Queued(1).Livelock, false},
 		"a nameless process":           {func(b *bench) { b.run(1) }, "", false},
 		"of an unknown job":            {func(b *bench) {}, jobtest.Livelock(1), false},
 		"of a job that waits to start": {func(b *bench) { b.start(2); b.start(3); b.start(1) }, jobtest.Livelock(1), false},
-		"of an adopted job":            {func(b *bench) { b.adopt(jobtest.Running(1)); b.readJob(jobtest.Running(1)) }, jobtest.Livelock(1), true},
+		"of an adopted job":            {func(b *bench) { b.adopt(jobtest.Running(1)); b.answerReadJob(jobtest.Running(1)) }, jobtest.Livelock(1), true},
 		"of a job not adopted yet":     {func(b *bench) { b.adopt(jobtest.Running(1)) }, jobtest.Livelock(1), false},
-		"of a process that is gone":    {func(b *bench) { b.run(1); b.gone(1, "") }, jobtest.Livelock(1), false},
+		"of a process that is gone":    {func(b *bench) { b.run(1); b.sendGone(1, "") }, jobtest.Livelock(1), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBench(t, func(t *testing.T, b *bench) {
 				c.before(b)
-				require.Equal(t, c.heard, b.reports(1, c.livelock))
-				failure := b.begin(1, c.livelock)
+				require.Equal(t, c.heard, b.sendReport(1, c.livelock))
+				failure := b.sendBeginOp(1, c.livelock)
 				if c.heard {
 					require.Nil(t, failure)
 				} else {
@@ -77,8 +77,8 @@ func TestWhoIsHeard(t *testing.T) {
 	}
 }
 
-// waitsFor is a job whose first opcode has ended, and whose second has not begun.
-func waitsFor(id int64) *job.Job {
+// betweenOpcodes is a job whose first opcode has ended, and whose second has not begun.
+func betweenOpcodes(id int64) *job.Job {
 	j := jobtest.Running(id)
 	j.Ops = append(j.Ops, j.Ops[0])
 	j.Ops[0].Status, j.Ops[1].Status = job.Success, job.Waiting
@@ -93,8 +93,8 @@ func TestALostReportIsMadeGoodByTheQuestion(t *testing.T) {
 		b.client.Ask(b.jobs, &messages.BeginOp{Request: 5, Id: 1, Livelock: jobtest.Livelock(1), Op: 1})
 		b.Settle()
 		b.scheduler.Quiet()
-		b.readJob(waitsFor(1))
-		require.Equal(t, job.Encode(waitsFor(1)), kittest.Expect[*messages.JobProgressed](b.queue).Encoded)
+		b.answerReadJob(betweenOpcodes(1))
+		require.Equal(t, job.Encode(betweenOpcodes(1)), kittest.Expect[*messages.JobProgressed](b.queue).Encoded)
 		m, from := kittest.ExpectFrom[*messages.BeginOp](b.scheduler)
 		require.Equal(t, uint64(5), m.Request)
 		require.True(t, from.Equal(b.client.PID))
@@ -107,14 +107,14 @@ func TestAQuestionWaitsForTheLatestLook(t *testing.T) {
 		b.run(1)
 		b.report(jobtest.Running(1))
 		b.client.Ask(b.jobs, &messages.BeginOp{Request: 5, Id: 1, Livelock: jobtest.Livelock(1), Op: 1})
-		first, from := b.asked()
-		b.tell(&messages.ProcessReported{Id: 1, Livelock: jobtest.Livelock(1)})
-		second, _ := b.asked()
-		b.store.Ask(from, kittest.StoreResult(first, &messages.ReadFileResult{Content: job.Encode(waitsFor(1))}))
-		third, _ := b.asked()
+		first, from := b.expectStoreRequest()
+		b.send(&messages.ProcessReported{Id: 1, Livelock: jobtest.Livelock(1)})
+		second, _ := b.expectStoreRequest()
+		b.store.Ask(from, kittest.StoreResult(first, &messages.ReadFileResult{Content: job.Encode(betweenOpcodes(1))}))
+		third, _ := b.expectStoreRequest()
 		b.scheduler.Quiet()
 		for _, r := range []*messages.AccessStore{second, third} {
-			b.store.Ask(from, kittest.StoreResult(r, &messages.ReadFileResult{Content: job.Encode(waitsFor(1))}))
+			b.store.Ask(from, kittest.StoreResult(r, &messages.ReadFileResult{Content: job.Encode(betweenOpcodes(1))}))
 		}
 		require.Equal(t, uint64(5), kittest.Expect[*messages.BeginOp](b.scheduler).Request)
 		require.Len(t, b.queue.Unread(), 2)
@@ -127,7 +127,7 @@ func TestAnOpcodeOfAJobThatHasEndedDoesNotBegin(t *testing.T) {
 		b.run(1)
 		b.report(jobtest.Running(1))
 		b.client.Ask(b.jobs, &messages.BeginOp{Request: 5, Id: 1, Livelock: jobtest.Livelock(1), Op: 1})
-		b.readJob(canceled(1))
+		b.answerReadJob(canceled(1))
 		require.Equal(t, messages.ClassJobLost, kittest.Expect[*messages.BeginOpResult](b.client).Failure.Class)
 		b.scheduler.Quiet()
 	})
@@ -137,7 +137,7 @@ func TestAFileThatCannotBeReadPermitsNothing(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
 		b.client.Ask(b.jobs, &messages.BeginOp{Request: 5, Id: 1, Livelock: jobtest.Livelock(1), Op: 1})
-		b.read(1, &messages.ReadFileResult{Failure: noDisk})
+		b.answerRead(1, &messages.ReadFileResult{Failure: noDisk})
 		require.Equal(t, noDisk.Text, kittest.Expect[*messages.BeginOpResult](b.client).Failure.Text)
 		b.scheduler.Quiet()
 	})
@@ -147,23 +147,23 @@ func TestAFileThatCannotBeReadPermitsNothing(t *testing.T) {
 func TestAReportThatCrossesWithTheAdoption(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.adopt(jobtest.Running(1))
-		read, from := b.asked()
-		require.False(t, b.reports(1, jobtest.Livelock(1)))
+		read, from := b.expectStoreRequest()
+		require.False(t, b.sendReport(1, jobtest.Livelock(1)))
 		b.store.Ask(from, kittest.StoreResult(read, &messages.ReadFileResult{Content: job.Encode(jobtest.Running(1))}))
-		b.readJob(waitsFor(1))
-		require.Equal(t, job.Encode(waitsFor(1)), kittest.Expect[*messages.JobProgressed](b.queue).Encoded)
+		b.answerReadJob(betweenOpcodes(1))
+		require.Equal(t, job.Encode(betweenOpcodes(1)), kittest.Expect[*messages.JobProgressed](b.queue).Encoded)
 	})
 }
 
 func TestALongFileThatCannotBeReadIsReadAgain(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
-		b.tell(&messages.ProcessReported{Id: 1, Livelock: jobtest.Livelock(1)})
-		b.read(1, &messages.ReadFileResult{Failure: noDisk})
+		b.send(&messages.ProcessReported{Id: 1, Livelock: jobtest.Livelock(1)})
+		b.answerRead(1, &messages.ReadFileResult{Failure: noDisk})
 		b.queue.Quiet()
 		b.Advance(time.Second)
-		b.readJob(waitsFor(1))
-		require.Equal(t, job.Encode(waitsFor(1)), kittest.Expect[*messages.JobProgressed](b.queue).Encoded)
+		b.answerReadJob(betweenOpcodes(1))
+		require.Equal(t, job.Encode(betweenOpcodes(1)), kittest.Expect[*messages.JobProgressed](b.queue).Encoded)
 		b.Advance(time.Minute)
 		b.store.Quiet()
 	})
@@ -176,15 +176,15 @@ func TestAQuestionOfAProcessThatIsGone(t *testing.T) {
 		n.report(jobtest.Running(1))
 		n.replicator.Unread()
 		n.client.Ask(n.jobs, &messages.BeginOp{Request: 5, Id: 1, Livelock: jobtest.Livelock(1), Op: 1})
-		look, from := n.asked()
-		n.gone(1, "exit status 0")
-		n.readJob(jobtest.Succeeded(1))
+		look, from := n.expectStoreRequest()
+		n.sendGone(1, "exit status 0")
+		n.answerReadJob(jobtest.Succeeded(1))
 		end, asker := kittest.ExpectFrom[*messages.ReplicateJobFile](n.replicator)
-		n.store.Ask(from, kittest.StoreResult(look, &messages.ReadFileResult{Content: job.Encode(waitsFor(1))}))
+		n.store.Ask(from, kittest.StoreResult(look, &messages.ReadFileResult{Content: job.Encode(betweenOpcodes(1))}))
 		n.replicator.Quiet()
 		n.replicator.Ask(asker, &messages.ReplicateJobFileResult{Request: end.Request})
 		n.queue.Unread()
-		require.Empty(t, n.inHand())
+		require.Empty(t, n.listActive())
 		n.scheduler.Quiet()
 	})
 }
@@ -193,12 +193,12 @@ func TestAQuestionOfAProcessThatIsGone(t *testing.T) {
 func TestAnOldLookIsDropped(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
-		b.tell(&messages.ProcessReported{Id: 1, Livelock: jobtest.Livelock(1)})
-		first, from := b.asked()
-		b.tell(&messages.ProcessReported{Id: 1, Livelock: jobtest.Livelock(1)})
-		b.readJob(waitsFor(1))
+		b.send(&messages.ProcessReported{Id: 1, Livelock: jobtest.Livelock(1)})
+		first, from := b.expectStoreRequest()
+		b.send(&messages.ProcessReported{Id: 1, Livelock: jobtest.Livelock(1)})
+		b.answerReadJob(betweenOpcodes(1))
 		b.store.Ask(from, kittest.StoreResult(first, &messages.ReadFileResult{Content: job.Encode(jobtest.Running(1))}))
-		require.Equal(t, job.Encode(waitsFor(1)), kittest.Expect[*messages.JobProgressed](b.queue).Encoded)
+		require.Equal(t, job.Encode(betweenOpcodes(1)), kittest.Expect[*messages.JobProgressed](b.queue).Encoded)
 		b.queue.Quiet()
 	})
 }

@@ -101,8 +101,8 @@ func onBench(t *testing.T, f func(*testing.T, *bench)) {
 	})
 }
 
-// calls are the calls of the port since the last time.
-func (b *bench) calls() []string {
+// takeCalls are the calls of the port since the last time.
+func (b *bench) takeCalls() []string {
 	b.Settle()
 	b.port.mu.Lock()
 	defer b.port.mu.Unlock()
@@ -111,13 +111,13 @@ func (b *bench) calls() []string {
 	return calls
 }
 
-func (b *bench) tell(m any) {
+func (b *bench) send(m any) {
 	b.queue.Ask(b.jobs, m)
 	b.Settle()
 }
 
-// news comes from the port, about the latest attempt at a job.
-func (b *bench) news(id int64, make func(number uint64) any) {
+// sendFromProcess comes from the port, about the latest attempt at a job.
+func (b *bench) sendFromProcess(id int64, make func(number uint64) any) {
 	b.Helper()
 	b.port.mu.Lock()
 	a := b.port.last[id]
@@ -127,34 +127,34 @@ func (b *bench) news(id int64, make func(number uint64) any) {
 	b.Settle()
 }
 
-func (b *bench) named(id int64) {
-	b.news(id, func(n uint64) any {
+func (b *bench) sendNamed(id int64) {
+	b.sendFromProcess(id, func(n uint64) any {
 		return &messages.ProcessNamed{Attempt: n, Pid: 100, Livelock: jobtest.Livelock(id)}
 	})
 }
 
-func (b *bench) confirmed(id int64) {
-	b.news(id, func(n uint64) any { return &messages.ProcessConfirmed{Attempt: n} })
+func (b *bench) sendConfirmed(id int64) {
+	b.sendFromProcess(id, func(n uint64) any { return &messages.ProcessConfirmed{Attempt: n} })
 }
 
-func (b *bench) failed(id int64, text string) {
-	b.news(id, func(n uint64) any { return &messages.HandshakeFailed{Attempt: n, Text: text} })
+func (b *bench) sendHandshakeFailed(id int64, text string) {
+	b.sendFromProcess(id, func(n uint64) any { return &messages.HandshakeFailed{Attempt: n, Text: text} })
 }
 
-func (b *bench) gone(id int64, text string) {
-	b.news(id, func(n uint64) any { return &messages.ProcessGone{Attempt: n, Text: text} })
+func (b *bench) sendGone(id int64, text string) {
+	b.sendFromProcess(id, func(n uint64) any { return &messages.ProcessGone{Attempt: n, Text: text} })
 }
 
-// asked is what a job actor wants of the store, and who it is.
-func (b *bench) asked() (*messages.AccessStore, *actor.PID) {
+// expectStoreRequest is what a job actor wants of the store, and who it is.
+func (b *bench) expectStoreRequest() (*messages.AccessStore, *actor.PID) {
 	b.Helper()
 	return kittest.ExpectFrom[*messages.AccessStore](b.store)
 }
 
-// write expects the write of one job file, durably, and answers it.
-func (b *bench) write(id int64, failure *messages.Failure) *job.Job {
+// answerWrite expects the write of one job file, durably, and answers it.
+func (b *bench) answerWrite(id int64, failure *messages.Failure) *job.Job {
 	b.Helper()
-	r, from := b.asked()
+	r, from := b.expectStoreRequest()
 	require.NotNil(b, r.GetWrite(), "not a write: %v", r)
 	require.True(b, r.GetWrite().Durable)
 	file := r.GetWrite().Files[0]
@@ -170,27 +170,27 @@ func (b *bench) write(id int64, failure *messages.Failure) *job.Job {
 	return j
 }
 
-// read expects the reading of a job file, and answers it.
-func (b *bench) read(id int64, m *messages.ReadFileResult) {
+// answerRead expects the reading of a job file, and answers it.
+func (b *bench) answerRead(id int64, m *messages.ReadFileResult) {
 	b.Helper()
-	b.readAt(paths.JobPath(id), m)
+	b.answerReadAt(paths.JobPath(id), m)
 }
 
-func (b *bench) readAt(path string, m *messages.ReadFileResult) {
+func (b *bench) answerReadAt(path string, m *messages.ReadFileResult) {
 	b.Helper()
-	r, from := b.asked()
+	r, from := b.expectStoreRequest()
 	require.Equal(b, path, r.GetRead().GetPath())
 	b.store.Ask(from, kittest.StoreResult(r, m))
 	b.Settle()
 }
 
-func (b *bench) readJob(j *job.Job) {
+func (b *bench) answerReadJob(j *job.Job) {
 	b.Helper()
-	b.read(int64(j.ID), &messages.ReadFileResult{Content: job.Encode(j)})
+	b.answerRead(int64(j.ID), &messages.ReadFileResult{Content: job.Encode(j)})
 }
 
-// ended expects the news of a job's end, and returns the job.
-func (b *bench) ended(id int64) *job.Job {
+// expectEnded expects the news of a job's end, and returns the job.
+func (b *bench) expectEnded(id int64) *job.Job {
 	b.Helper()
 	m := kittest.Expect[*messages.JobEnded](b.queue)
 	require.Equal(b, id, m.Id)
@@ -200,7 +200,7 @@ func (b *bench) ended(id int64) *job.Job {
 	return j
 }
 
-func (b *bench) inHand() []int64 {
+func (b *bench) listActive() []int64 {
 	b.Helper()
 	b.client.Ask(b.jobs, &messages.ListActiveJobs{Request: 3})
 	m := kittest.Expect[*messages.ListActiveJobsResult](b.client)
@@ -209,17 +209,17 @@ func (b *bench) inHand() []int64 {
 }
 
 func (b *bench) start(id int64) {
-	b.tell(&messages.StartJob{Id: id, Encoded: job.Encode(jobtest.Queued(id)), Launch: []byte("[null]")})
+	b.send(&messages.StartJob{Id: id, Encoded: job.Encode(jobtest.Queued(id)), Launch: []byte("[null]")})
 }
 
 // run brings a job to where its process may act.
 func (b *bench) run(id int64) {
 	b.Helper()
 	b.start(id)
-	b.named(id)
-	b.write(id, nil)
-	b.confirmed(id)
-	b.calls()
+	b.sendNamed(id)
+	b.answerWrite(id, nil)
+	b.sendConfirmed(id)
+	b.takeCalls()
 }
 
 var noDisk = messages.GenericFailure("no space left on device")

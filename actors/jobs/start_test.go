@@ -14,28 +14,28 @@ import (
 	"lockstep/messages"
 )
 
-// neverActed ends a process that did not have all that it needs to act.
-func (b *bench) neverActed(id int64) {
+// sendNeverActed ends a process that did not have all that it needs to act.
+func (b *bench) sendNeverActed(id int64) {
 	b.Helper()
-	b.news(id, func(n uint64) any { return &messages.ProcessGone{Attempt: n, Text: "exit status 3", NeverActed: true} })
+	b.sendFromProcess(id, func(n uint64) any { return &messages.ProcessGone{Attempt: n, Text: "exit status 3", NeverActed: true} })
 }
 
-// notSpawned: there was never a process.
-func (b *bench) notSpawned(id int64) {
+// sendNotSpawned: there was never a process.
+func (b *bench) sendNotSpawned(id int64) {
 	b.Helper()
-	b.failed(id, "no such file")
-	b.news(id, func(n uint64) any { return &messages.ProcessGone{Attempt: n, Text: "no such file", NeverSpawned: true} })
+	b.sendHandshakeFailed(id, "no such file")
+	b.sendFromProcess(id, func(n uint64) any { return &messages.ProcessGone{Attempt: n, Text: "no such file", NeverSpawned: true} })
 }
 
-func (b *bench) returned(id int64) {
+func (b *bench) expectReturned(id int64) {
 	b.Helper()
 	require.Equal(b, id, kittest.Expect[*messages.JobReturned](b.queue).Id)
-	require.Empty(b, b.inHand())
-	b.quiet()
+	require.Empty(b, b.listActive())
+	b.expectQuiet()
 }
 
-// trouble is why processes cannot be started.
-func (b *bench) trouble() string {
+// startError is why processes cannot be started.
+func (b *bench) startError() string {
 	b.Helper()
 	b.client.Ask(b.jobs, &messages.GetStartError{Request: 7})
 	m := kittest.Expect[*messages.GetStartErrorResult](b.client)
@@ -46,63 +46,63 @@ func (b *bench) trouble() string {
 // No process could act on the job: it goes back as it was, and all starts wait for a
 // better time.
 func TestAStartThatComesToNothing(t *testing.T) {
-	notRecorded := func(b *bench) { b.readJob(jobtest.Queued(1)) }
+	notRecorded := func(b *bench) { b.answerReadJob(jobtest.Queued(1)) }
 	recorded := func(b *bench) {
-		b.readJob(jobtest.Named(1))
+		b.answerReadJob(jobtest.Named(1))
 		b.queue.Quiet() // a later daemon would fail the job
-		require.Equal(b, jobtest.Queued(1), b.write(1, nil))
+		require.Equal(b, jobtest.Queued(1), b.answerWrite(1, nil))
 	}
 	for name, c := range map[string]struct {
 		breaks func(*bench)
 		mends  func(*bench) // the job's file
 		why    string
 	}{
-		"there is no program": {func(b *bench) { b.notSpawned(1) }, func(*bench) {}, "no such file"},
-		"the process ends before it has a name": {func(b *bench) { b.failed(1, "EOF"); b.neverActed(1) },
+		"there is no program": {func(b *bench) { b.sendNotSpawned(1) }, func(*bench) {}, "no such file"},
+		"the process ends before it has a name": {func(b *bench) { b.sendHandshakeFailed(1, "EOF"); b.sendNeverActed(1) },
 			func(*bench) {}, "EOF"},
 		"its name cannot be written": {func(b *bench) {
-			b.named(1)
-			b.write(1, noDisk)
-			b.failed(1, "the start was called off")
-			b.neverActed(1)
+			b.sendNamed(1)
+			b.answerWrite(1, noDisk)
+			b.sendHandshakeFailed(1, "the start was called off")
+			b.sendNeverActed(1)
 		}, notRecorded, noDisk.Text},
-		"its name cannot be made durable": {func(b *bench) { b.named(1); b.write(1, noDisk); b.neverActed(1) }, recorded, noDisk.Text},
+		"its name cannot be made durable": {func(b *bench) { b.sendNamed(1); b.answerWrite(1, noDisk); b.sendNeverActed(1) }, recorded, noDisk.Text},
 		"it ends while its name is written": {func(b *bench) {
-			b.named(1)
-			b.neverActed(1)
-			b.write(1, nil)
+			b.sendNamed(1)
+			b.sendNeverActed(1)
+			b.answerWrite(1, nil)
 		}, recorded, "exit status 3"},
 		"it says nonsense": {func(b *bench) {
-			b.named(1)
-			b.failed(1, "it said nonsense")
-			b.write(1, nil)
-			b.neverActed(1)
+			b.sendNamed(1)
+			b.sendHandshakeFailed(1, "it said nonsense")
+			b.answerWrite(1, nil)
+			b.sendNeverActed(1)
 		}, recorded, "it said nonsense"},
 		"it ends when its permission is on the way": {func(b *bench) {
-			b.named(1)
-			b.write(1, nil)
-			b.failed(1, "EOF")
-			b.neverActed(1)
+			b.sendNamed(1)
+			b.answerWrite(1, nil)
+			b.sendHandshakeFailed(1, "EOF")
+			b.sendNeverActed(1)
 		}, recorded, "EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBench(t, func(t *testing.T, b *bench) {
 				b.start(1)
 				c.breaks(b)
-				require.Equal(t, c.why, b.trouble())
+				require.Equal(t, c.why, b.startError())
 				c.mends(b)
-				b.returned(1)
-				b.calls()
+				b.expectReturned(1)
+				b.takeCalls()
 
 				b.start(2)
-				require.Empty(t, b.calls(), "starts wait")
+				require.Empty(t, b.takeCalls(), "starts wait")
 				b.Advance(100 * time.Millisecond)
-				require.Equal(t, []string{"start 2"}, b.calls())
-				require.Equal(t, c.why, b.trouble())
-				b.named(2)
-				b.write(2, nil)
-				b.confirmed(2)
-				require.Empty(t, b.trouble())
+				require.Equal(t, []string{"start 2"}, b.takeCalls())
+				require.Equal(t, c.why, b.startError())
+				b.sendNamed(2)
+				b.answerWrite(2, nil)
+				b.sendConfirmed(2)
+				require.Empty(t, b.startError())
 			})
 		})
 	}
@@ -114,30 +114,30 @@ func TestStartsThatFailAreTriedOneByOne(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.start(1)
 		b.start(2)
-		require.Equal(t, []string{"start 1", "start 2"}, b.calls())
-		b.notSpawned(1)
-		b.notSpawned(2)
+		require.Equal(t, []string{"start 1", "start 2"}, b.takeCalls())
+		b.sendNotSpawned(1)
+		b.sendNotSpawned(2)
 		b.start(3)
 		b.start(4)
-		b.calls()
+		b.takeCalls()
 		for i, pause := range []time.Duration{100, 200, 400, 800} {
 			b.Advance(pause*time.Millisecond - 1)
-			require.Empty(t, b.calls())
+			require.Empty(t, b.takeCalls())
 			b.Advance(1)
 			id := int64(3 + i)
-			require.Equal(t, []string{fmt.Sprintf("start %d", id)}, b.calls())
+			require.Equal(t, []string{fmt.Sprintf("start %d", id)}, b.takeCalls())
 			b.start(id + 2)
-			require.Empty(t, b.calls())
-			b.notSpawned(id)
-			b.calls()
+			require.Empty(t, b.takeCalls())
+			b.sendNotSpawned(id)
+			b.takeCalls()
 		}
 		b.Advance(1600 * time.Millisecond)
-		require.Equal(t, []string{"start 7"}, b.calls())
+		require.Equal(t, []string{"start 7"}, b.takeCalls())
 		b.start(9)
-		b.named(7)
-		b.write(7, nil)
-		b.confirmed(7)
-		require.ElementsMatch(t, []string{"confirm 7 with [null]", "start 8", "start 9"}, b.calls())
+		b.sendNamed(7)
+		b.answerWrite(7, nil)
+		b.sendConfirmed(7)
+		require.ElementsMatch(t, []string{"confirm 7 with [null]", "start 8", "start 9"}, b.takeCalls())
 	})
 }
 
@@ -145,11 +145,11 @@ func TestStartsThatFailAreTriedOneByOne(t *testing.T) {
 func TestTroubleIsForgottenWithTheLastJob(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.start(1)
-		b.notSpawned(1)
-		b.returned(1)
-		require.NotEmpty(t, b.trouble())
+		b.sendNotSpawned(1)
+		b.expectReturned(1)
+		require.NotEmpty(t, b.startError())
 		b.Advance(time.Second)
-		require.Empty(t, b.trouble())
+		require.Empty(t, b.startError())
 	})
 }
 
@@ -158,18 +158,18 @@ func TestTroubleIsForgottenWithTheLastJob(t *testing.T) {
 func TestAJobIsGivenBackWhenItsFileIsAsBefore(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.start(1)
-		b.named(1)
-		b.write(1, noDisk)
-		b.neverActed(1)
-		b.read(1, &messages.ReadFileResult{Failure: noDisk})
+		b.sendNamed(1)
+		b.answerWrite(1, noDisk)
+		b.sendNeverActed(1)
+		b.answerRead(1, &messages.ReadFileResult{Failure: noDisk})
 		b.Advance(100 * time.Millisecond)
-		b.readJob(jobtest.Named(1))
-		b.write(1, noDisk)
+		b.answerReadJob(jobtest.Named(1))
+		b.answerWrite(1, noDisk)
 		b.queue.Quiet()
 		b.start(2)
-		require.Contains(t, b.calls(), "start 2", "others are started meanwhile")
+		require.Contains(t, b.takeCalls(), "start 2", "others are started meanwhile")
 		b.Advance(200 * time.Millisecond)
-		b.readJob(jobtest.Queued(1))
+		b.answerReadJob(jobtest.Queued(1))
 		require.Equal(t, int64(1), kittest.Expect[*messages.JobReturned](b.queue).Id)
 	})
 }
@@ -181,14 +181,14 @@ func TestACancelDuringAStartThatFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			onBench(t, func(t *testing.T, b *bench) {
 				b.start(1)
-				b.named(1)
-				b.write(1, noDisk)
+				b.sendNamed(1)
+				b.answerWrite(1, noDisk)
 				b.client.Ask(b.jobs, &messages.OrderJob{Request: 5, Id: 1, Kind: kind})
-				b.neverActed(1)
-				b.readJob(jobtest.Queued(1))
-				b.readJob(jobtest.Queued(1))
-				require.Equal(t, job.Canceled, b.write(1, nil).Status())
-				b.ended(1)
+				b.sendNeverActed(1)
+				b.answerReadJob(jobtest.Queued(1))
+				b.answerReadJob(jobtest.Queued(1))
+				require.Equal(t, job.Canceled, b.answerWrite(1, nil).Status())
+				b.expectEnded(1)
 				m := kittest.Expect[*messages.OrderJobResult](b.client)
 				require.True(t, m.Done)
 				require.Equal(t, "Dequeued job 1", m.Text)
@@ -201,8 +201,8 @@ func TestACancelDuringAStartThatFails(t *testing.T) {
 func TestAPriorityOutlivesAStartThatCannotBeMade(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.start(1)
-		b.tell(&messages.OrderJob{Id: 1, Kind: messages.OrderJob_SET_PRIORITY, Priority: -7})
-		b.notSpawned(1)
+		b.send(&messages.OrderJob{Id: 1, Kind: messages.OrderJob_SET_PRIORITY, Priority: -7})
+		b.sendNotSpawned(1)
 		kittest.Expect[*messages.JobReturned](b.queue)
 		require.Equal(t, int32(-7), kittest.Expect[*messages.OrderJob](b.queue).Priority)
 	})
@@ -213,23 +213,23 @@ func TestAJobThatAloneCannotBeStarted(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		for try := range int64(4) {
 			b.start(1)
-			b.failed(1, "EOF")
-			b.neverActed(1)
-			b.returned(1)
+			b.sendHandshakeFailed(1, "EOF")
+			b.sendNeverActed(1)
+			b.expectReturned(1)
 			b.Advance(3 * time.Second)
 			b.run(10 + try)
-			b.gone(10+try, "exit status 0")
-			b.readJob(jobtest.Succeeded(10 + try))
-			b.ended(10 + try)
+			b.sendGone(10+try, "exit status 0")
+			b.answerReadJob(jobtest.Succeeded(10 + try))
+			b.expectEnded(10 + try)
 		}
 		b.start(1)
-		b.failed(1, "EOF")
-		b.neverActed(1)
-		b.readJob(jobtest.Queued(1))
-		end := b.write(1, nil)
+		b.sendHandshakeFailed(1, "EOF")
+		b.sendNeverActed(1)
+		b.answerReadJob(jobtest.Queued(1))
+		end := b.answerWrite(1, nil)
 		require.Equal(t, string(rawjson.Quote("job 1 failed to start: EOF (5 times, while other jobs were started)")), string(end.Ops[0].Result))
-		b.ended(1)
-		require.Empty(t, b.inHand())
+		b.expectEnded(1)
+		require.Empty(t, b.listActive())
 	})
 }
 
@@ -244,15 +244,15 @@ func TestAJobThatCannotBeStartedLikeOthers(t *testing.T) {
 			onBench(t, func(t *testing.T, b *bench) {
 				for try := range int64(20) {
 					b.start(1)
-					b.failed(1, "EOF")
-					b.neverActed(1)
-					b.returned(1)
+					b.sendHandshakeFailed(1, "EOF")
+					b.sendNeverActed(1)
+					b.expectReturned(1)
 					b.Advance(c.pause)
 					if c.others {
 						b.run(10 + try)
-						b.gone(10+try, "exit status 0")
-						b.readJob(jobtest.Succeeded(10 + try))
-						b.ended(10 + try)
+						b.sendGone(10+try, "exit status 0")
+						b.answerReadJob(jobtest.Succeeded(10 + try))
+						b.expectEnded(10 + try)
 					}
 				}
 			})

@@ -25,9 +25,9 @@ func TestAwaitIsGrantedAtOnce(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		c := b.caller(job(1))
 		c.await("node/a:exclusive", 60)
-		require.True(t, c.awaited().Granted)
+		require.True(t, c.expectAwaitResult().Granted)
 		c.await("node/a:exclusive", 60)
-		require.True(t, c.awaited().Granted) // asked again
+		require.True(t, c.expectAwaitResult().Granted) // asked again
 		_, more := b.Clock.Next()
 		require.False(t, more)
 	})
@@ -36,7 +36,7 @@ func TestAwaitIsGrantedAtOnce(t *testing.T) {
 func TestAwaitIsGrantedLater(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, waiter := b.caller(job(1)), b.caller(job(2))
-		holder.gets("node/a:exclusive")
+		holder.takeLocks("node/a:exclusive")
 		waiter.await("node/a:exclusive", 60)
 		b.Advance(59 * time.Second)
 		waiter.Quiet()
@@ -46,25 +46,25 @@ func TestAwaitIsGrantedLater(t *testing.T) {
 		b.Advance(time.Minute) // the time is not up for who has got it
 		waiter.Quiet()
 		write.Release()
-		require.Equal(t, locks.AwaitResult{Granted: true}, waiter.awaited())
-		require.Empty(t, b.port.since("wake"))
+		require.Equal(t, locks.AwaitResult{Granted: true}, waiter.expectAwaitResult())
+		require.Empty(t, b.port.takeCalls("wake"))
 	})
 }
 
 func TestAwaitTimesOut(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, waiter := b.caller(job(1)), b.caller(job(2))
-		holder.gets("node/a:exclusive")
+		holder.takeLocks("node/a:exclusive")
 		waiter.await("node/a:exclusive", 1.5)
 		b.Advance(1500*time.Millisecond - 1)
 		waiter.Quiet()
 		b.Advance(1)
-		require.Equal(t, locks.AwaitResult{Blockers: []lock.Owner{jobOne}}, waiter.awaited())
+		require.Equal(t, locks.AwaitResult{Blockers: []lock.Owner{jobOne}}, waiter.expectAwaitResult())
 		waiter.call("hasPendingRequest", "["+job(2)+"]")
-		require.Equal(t, "true", waiter.result()) // it goes on waiting
+		require.Equal(t, "true", waiter.expectValue()) // it goes on waiting
 		holder.free()
-		holder.result()
-		require.Equal(t, []string{"wake /live/job_000002_x 102"}, b.port.since("wake"))
+		holder.expectValue()
+		require.Equal(t, []string{"wake /live/job_000002_x 102"}, b.port.takeCalls("wake"))
 	})
 }
 
@@ -73,13 +73,13 @@ func TestAwaitIsBounded(t *testing.T) {
 	for wait, seconds := range map[time.Duration]float64{0: -5, 10 * time.Minute: 1e300} {
 		onBench(t, nil, func(t *testing.T, b *bench) {
 			holder, waiter := b.caller(job(1)), b.caller(job(2))
-			holder.gets("node/a:exclusive")
+			holder.takeLocks("node/a:exclusive")
 			waiter.await("node/a:exclusive", seconds)
 			b.Settle()
 			next, _ := b.Clock.Next()
 			require.Equal(t, wait, next)
 			b.Advance(wait)
-			require.False(t, waiter.awaited().Granted)
+			require.False(t, waiter.expectAwaitResult().Granted)
 		})
 	}
 }
@@ -88,7 +88,7 @@ func TestAwaitIsBounded(t *testing.T) {
 func TestAwaitTimesOutAfterTheWrite(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, waiter := b.caller(job(1)), b.caller(job(2))
-		holder.gets("node/a:exclusive")
+		holder.takeLocks("node/a:exclusive")
 		write := b.disk.Block("append locks")
 		waiter.await("node/a:exclusive", 0)
 		write.Entered()
@@ -96,7 +96,7 @@ func TestAwaitTimesOutAfterTheWrite(t *testing.T) {
 		waiter.Quiet()
 		b.disk.Fail("append locks", 1)
 		write.Release()
-		require.Contains(t, waiter.failure(), "cannot be written")
+		require.Contains(t, waiter.expectFailure(), "cannot be written")
 	})
 }
 
@@ -104,7 +104,7 @@ func TestAwaitIsWithdrawn(t *testing.T) {
 	for _, function := range []string{"freeLocks", "freeLocksLevel"} {
 		onBench(t, nil, func(t *testing.T, b *bench) {
 			holder, waiter, other := b.caller(job(1)), b.caller(job(2)), b.caller(job(2))
-			holder.gets("node/a:exclusive")
+			holder.takeLocks("node/a:exclusive")
 			waiter.await("node/a:exclusive", 60)
 			args := "[" + job(2) + "]"
 			if function == "freeLocksLevel" {
@@ -116,8 +116,8 @@ func TestAwaitIsWithdrawn(t *testing.T) {
 			write.Entered()
 			write.Release()
 			b.Settle()
-			other.result()
-			require.Equal(t, locks.AwaitResult{Withdrawn: true}, waiter.awaited())
+			other.expectValue()
+			require.Equal(t, locks.AwaitResult{Withdrawn: true}, waiter.expectAwaitResult())
 			_, more := b.Clock.Next()
 			require.False(t, more)
 		})
@@ -128,17 +128,17 @@ func TestAwaitIsWithdrawn(t *testing.T) {
 func TestAwaitAgainOnAnotherConnection(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, former, next, late := b.caller(job(1)), b.caller(job(5)), b.caller(job(5)), b.caller(job(6))
-		holder.gets("node/a:exclusive")
+		holder.takeLocks("node/a:exclusive")
 		former.await("node/a:exclusive", 60)
 		late.await("node/a:exclusive", 60)
 		b.Advance(30 * time.Second)
 		next.await("node/a:exclusive", 60)
-		require.Equal(t, locks.AwaitResult{Blockers: []lock.Owner{jobOne}}, former.awaited())
+		require.Equal(t, locks.AwaitResult{Blockers: []lock.Owner{jobOne}}, former.expectAwaitResult())
 		b.Advance(40 * time.Second) // the former one's time is no longer counted
-		require.False(t, late.awaited().Granted)
+		require.False(t, late.expectAwaitResult().Granted)
 		next.Quiet()
 		holder.free()
-		require.True(t, next.awaited().Granted)
+		require.True(t, next.expectAwaitResult().Granted)
 		former.Quiet()
 		late.Quiet()
 	})
@@ -149,13 +149,13 @@ func TestAwaitAgainOnAnotherConnection(t *testing.T) {
 func TestAwaitSentTwice(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, waiter := b.caller(job(1)), b.caller(job(2))
-		holder.gets("node/a:exclusive")
+		holder.takeLocks("node/a:exclusive")
 		waiter.await("node/a:exclusive", 60)
 		b.number--
 		waiter.await("node/a:exclusive", 60)
 		waiter.Quiet()
 		holder.free()
-		require.True(t, waiter.awaited().Granted)
+		require.True(t, waiter.expectAwaitResult().Granted)
 		waiter.Quiet()
 	})
 }
@@ -163,14 +163,14 @@ func TestAwaitSentTwice(t *testing.T) {
 func TestAwaitAnotherRequestWhilePending(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, waiter, other := b.caller(job(1)), b.caller(job(2)), b.caller(job(2))
-		holder.gets("node/a:exclusive")
+		holder.takeLocks("node/a:exclusive")
 		waiter.await("node/a:exclusive", 60)
 		before := b.status()
 		other.await("node/b:exclusive", 60)
-		require.Equal(t, "cannot update locks while having pending requests", other.failure())
+		require.Equal(t, "cannot update locks while having pending requests", other.expectFailure())
 		require.Equal(t, before, b.status())
 		holder.free()
-		require.True(t, waiter.awaited().Granted)
+		require.True(t, waiter.expectAwaitResult().Granted)
 	})
 }
 
@@ -178,7 +178,7 @@ func TestAwaitAnotherRequestWhilePending(t *testing.T) {
 func TestAwaitThroughARestart(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, waiter := b.caller(job(1)), b.caller(job(2))
-		holder.gets("node/a:exclusive")
+		holder.takeLocks("node/a:exclusive")
 		waiter.await("node/a:exclusive", 60)
 		b.Settle()
 		before := b.status()
@@ -189,7 +189,7 @@ func TestAwaitThroughARestart(t *testing.T) {
 		b.Advance(59 * time.Second) // a timer of the former incarnation has gone off
 		waiter.Quiet()
 		holder.free()
-		require.True(t, waiter.awaited().Granted)
+		require.True(t, waiter.expectAwaitResult().Granted)
 	})
 }
 
@@ -206,7 +206,7 @@ func TestCallsBeforeTheFilesAreRead(t *testing.T) {
 		c.Quiet()
 		b.told.Quiet()
 		reading.Release()
-		require.JSONEq(t, "["+job(1)+"]", c.result())
+		require.JSONEq(t, "["+job(1)+"]", c.expectValue())
 		kittest.Expect[*messages.LocksStarted](b.told)
 	})
 }

@@ -27,7 +27,7 @@ func (c *caller) persist(function, args string) string {
 				return string(locks.Encode(a.Value))
 			}
 		}
-		c.wait()
+		c.awaitRestart()
 		if len(c.told.Unread()) > 0 {
 			c.number = c.asked - 1
 			c.call(function, args)
@@ -37,12 +37,12 @@ func (c *caller) persist(function, args string) string {
 	return ""
 }
 
-// wait lets whatever has crashed start again.
-func (b *bench) wait() { b.Advance(kittest.Backoff) }
+// awaitRestart lets whatever has crashed start again.
+func (b *bench) awaitRestart() { b.Advance(kittest.Backoff) }
 
-// aLife is one of everything that happens to a lock manager. What comes of it
+// exercise is one of everything that happens to a lock manager. What comes of it
 // does not depend on crashes.
-func aLife(b *bench) {
+func exercise(b *bench) {
 	b.queue.Answer(func(m any) any {
 		if m, asked := m.(*messages.AwaitJobCleanup); asked {
 			return &messages.JobCleanedUp{Id: m.Id}
@@ -60,23 +60,23 @@ func aLife(b *bench) {
 	args := `[` + job(3) + `,0,` + request("node/b:exclusive") + `,60]`
 	three.call(locks.AwaitFunction, args)
 	b.Settle()
-	b.wait()
+	b.awaitRestart()
 	b.port.dead["/live/tool"] = true
 	b.Send(b.locks, &messages.OwnerDied{Livelock: "/live/tool"})
 	b.Settle()
-	b.wait() // if the news was lost, the next incarnation finds out
+	b.awaitRestart() // if the news was lost, the next incarnation finds out
 	if b.told.Unread(); len(three.Unread()) == 0 {
 		require.Contains(b, three.persist(locks.AwaitFunction, args), `"granted":true`)
 	}
 	b.port.dead[livelock(1)] = true
 	b.Send(b.locks, &messages.OwnerDied{Livelock: livelock(1)})
 	b.Settle()
-	b.wait()
+	b.awaitRestart()
 	b.Send(b.locks, &messages.QueueStarted{}) // as the queue would, for the answer that has not come
 	b.Settle()
-	b.wait()
+	b.awaitRestart()
 	looker.persist("cleanupLocks", "[]")
-	b.wait()
+	b.awaitRestart()
 }
 
 const afterALife = `[[["node/[lockset]",[]],["node/a",[[` + jobTwo + `,"shared"]]],["node/b",[[` + jobThree + `,"exclusive"]]]],[]]`
@@ -85,16 +85,16 @@ const (
 	jobThree = `[3,"/live/job_000003_x",103]`
 )
 
-// live runs it, with one panic.
-func live(t *testing.T, at kittest.DeliveryKind, nth int, when kittest.When) (delivered map[kittest.DeliveryKind]int, fired bool) {
+// runExercise runs it, with one panic.
+func runExercise(t *testing.T, at kittest.DeliveryKind, nth int, when kittest.When) (delivered map[kittest.DeliveryKind]int, fired bool) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		e := kittest.New(t)
 		b := newBench(t, e, kittest.NewDisk(nil))
 		e.Panics.Arm(at, nth, when)
 		b.start()
-		b.wait()
-		aLife(b)
+		b.awaitRestart()
+		exercise(b)
 		delivered, fired = e.Panics.Delivered(), e.Panics.Fired()
 		e.Panics.Arm(kittest.DeliveryKind{}, 1, kittest.Before)
 		require.Equal(t, afterALife, b.status())
@@ -108,7 +108,7 @@ func live(t *testing.T, at kittest.DeliveryKind, nth int, when kittest.When) (de
 // A crash at any message, of the lock manager or the store before it, loses
 // nothing that was answered, and leaves what the disk has.
 func TestACrashAtEveryMessage(t *testing.T) {
-	delivered, _ := live(t, kittest.DeliveryKind{}, 1, kittest.Before)
+	delivered, _ := runExercise(t, kittest.DeliveryKind{}, 1, kittest.Before)
 	var places []kittest.DeliveryKind
 	for at := range delivered {
 		own := strings.HasPrefix(at.Message, "*messages.") || strings.HasPrefix(at.Message, "*locks.") || at.Message == "*actor.Started"
@@ -123,7 +123,7 @@ func TestACrashAtEveryMessage(t *testing.T) {
 		for nth := 1; nth <= delivered[at]; nth++ {
 			for _, when := range []kittest.When{kittest.Before, kittest.After} {
 				ok := t.Run(fmt.Sprintf("%v %s nth=%d", at, when, nth), func(t *testing.T) {
-					if _, hit := live(t, at, nth, when); hit {
+					if _, hit := runExercise(t, at, nth, when); hit {
 						fired++
 					}
 				})
@@ -141,7 +141,7 @@ func TestACrashAtEveryMessage(t *testing.T) {
 func TestACrashBetweenTheWriteAndTheNews(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, waiter := b.caller(job(1)), b.caller(job(2))
-		holder.gets("node/a:exclusive")
+		holder.takeLocks("node/a:exclusive")
 		waiter.await("node/a:exclusive", 60)
 		b.Settle()
 		b.Panics.Arm(kittest.DeliveryKind{Actor: "above-locks/locks", Message: "*messages.AccessStoreResult"}, 1, kittest.Before)
@@ -151,8 +151,8 @@ func TestACrashBetweenTheWriteAndTheNews(t *testing.T) {
 		b.Advance(time.Second)
 		kittest.Expect[*messages.LocksStarted](b.told)
 		waiter.await("node/a:exclusive", 60)
-		require.True(t, waiter.awaited().Granted)
+		require.True(t, waiter.expectAwaitResult().Granted)
 		holder.Quiet()
-		require.Equal(t, "[]", holder.list())
+		require.Equal(t, "[]", holder.listOwn())
 	})
 }

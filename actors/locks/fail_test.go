@@ -19,7 +19,7 @@ const cannotWrite = "The state of the locks cannot be written, so nothing was ch
 func TestAWriteError(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, c, waiter := b.caller(job(1)), b.caller(job(2)), b.caller(job(3))
-		holder.gets("node/a:exclusive")
+		holder.takeLocks("node/a:exclusive")
 		before := b.status()
 		b.disk.Fail("append locks", 1)
 		b.disk.Fail("replace locks", 2)
@@ -30,18 +30,18 @@ func TestAWriteError(t *testing.T) {
 		holder.call("listAllLocks", "[]")
 		b.Settle()
 		write.Release()
-		require.Equal(t, cannotWrite, c.failure())
-		require.Equal(t, cannotWrite, waiter.failure())
-		require.Equal(t, cannotWrite, holder.failure()) // it would have seen what has not happened
+		require.Equal(t, cannotWrite, c.expectFailure())
+		require.Equal(t, cannotWrite, waiter.expectFailure())
+		require.Equal(t, cannotWrite, holder.expectFailure()) // it would have seen what has not happened
 		c.update("node/c:exclusive")
-		require.Equal(t, cannotWrite, c.failure())
+		require.Equal(t, cannotWrite, c.expectFailure())
 		require.Equal(t, cannotWrite, b.managerStatus().Failure)
 		require.Equal(t, before, b.onDisk())
 		b.told.Quiet()
 
 		b.Advance(100 * time.Millisecond) // the first fold fails
 		c.update("node/c:exclusive")
-		require.Contains(t, c.failure(), "cannot be written")
+		require.Contains(t, c.expectFailure(), "cannot be written")
 		b.Advance(200 * time.Millisecond) // the second, too
 		require.NotEmpty(t, b.managerStatus().Failure)
 		b.told.Quiet()
@@ -49,7 +49,7 @@ func TestAWriteError(t *testing.T) {
 		kittest.Expect[*messages.LocksStarted](b.told)
 		require.Equal(t, before, b.status())
 		require.JSONEq(t, `{"owners":1,"waiting":0,"quarantined":[]}`, toJSON(t, b.managerStatus()))
-		c.gets("node/b:exclusive")
+		c.takeLocks("node/b:exclusive")
 		require.Equal(t, b.status(), b.onDisk())
 	})
 }
@@ -64,8 +64,8 @@ func TestAWriteErrorBehindAnError(t *testing.T) {
 		again.update("node/a:exclusive")
 		again.Quiet()
 		write.Release()
-		require.Equal(t, "[]", c.result())
-		require.Contains(t, again.failure(), "Order violation: ")
+		require.Equal(t, "[]", c.expectValue())
+		require.Contains(t, again.expectFailure(), "Order violation: ")
 
 		write = b.disk.Block("append locks")
 		b.disk.Fail("append locks", 1)
@@ -74,8 +74,8 @@ func TestAWriteErrorBehindAnError(t *testing.T) {
 		again.update("node/a:exclusive")
 		b.Settle()
 		write.Release()
-		require.Equal(t, cannotWrite, c.failure())
-		require.Equal(t, cannotWrite, again.failure())
+		require.Equal(t, cannotWrite, c.expectFailure())
+		require.Equal(t, cannotWrite, again.expectFailure())
 	})
 }
 
@@ -86,11 +86,11 @@ func TestTheNextErrorIsAFirstOne(t *testing.T) {
 		for range 3 {
 			b.disk.Fail("append locks", 1)
 			c.update("node/a:exclusive")
-			c.failure()
+			c.expectFailure()
 			b.Advance(100 * time.Millisecond)
 			kittest.Expect[*messages.LocksStarted](b.told)
 		}
-		c.gets("node/a:exclusive")
+		c.takeLocks("node/a:exclusive")
 	})
 }
 
@@ -99,25 +99,25 @@ func TestTheNextErrorIsAFirstOne(t *testing.T) {
 func TestAWriteErrorOfAGrant(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, stock, ours := b.caller(job(1)), b.caller(job(2)), b.caller(job(3))
-		holder.gets("node/a:exclusive")
+		holder.takeLocks("node/a:exclusive")
 		stock.update("node/a:shared")
-		stock.result()
+		stock.expectValue()
 		ours.await("node/a:shared", 60)
 		b.Settle()
 		before := b.status()
-		b.port.since()
+		b.port.takeCalls()
 		b.disk.Fail("append locks", 1)
 		holder.free()
-		require.Equal(t, cannotWrite, holder.failure())
-		require.Equal(t, cannotWrite, ours.failure())
-		require.Empty(t, b.port.since("wake"))
+		require.Equal(t, cannotWrite, holder.expectFailure())
+		require.Equal(t, cannotWrite, ours.expectFailure())
+		require.Empty(t, b.port.takeCalls("wake"))
 		b.Advance(100 * time.Millisecond)
 		require.Equal(t, before, b.status())
 		ours.await("node/a:shared", 60)
 		holder.free()
-		require.Equal(t, "[]", holder.result())
-		require.True(t, ours.awaited().Granted)
-		require.Equal(t, []string{"wake /live/job_000002_x 102"}, b.port.since("wake"))
+		require.Equal(t, "[]", holder.expectValue())
+		require.True(t, ours.expectAwaitResult().Granted)
+		require.Equal(t, []string{"wake /live/job_000002_x 102"}, b.port.takeCalls("wake"))
 	})
 }
 
@@ -125,7 +125,7 @@ func TestAWriteErrorOfAGrant(t *testing.T) {
 func TestAWriteErrorThatLeavesSomething(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		c, d := b.caller(job(1)), b.caller(job(2))
-		c.gets("node/a:exclusive")
+		c.takeLocks("node/a:exclusive")
 		write := b.disk.Block("append locks")
 		d.update("node/b:exclusive")
 		write.Entered()
@@ -133,12 +133,12 @@ func TestAWriteErrorThatLeavesSomething(t *testing.T) {
 		require.NoError(t, b.disk.Append("a part of it", paths.LocksJournalPath, []byte(torn)))
 		b.disk.Fail("append locks", 1)
 		write.Release()
-		require.Equal(t, cannotWrite, d.failure())
+		require.Equal(t, cannotWrite, d.expectFailure())
 		b.Advance(100 * time.Millisecond)
 		kittest.Expect[*messages.LocksStarted](b.told)
-		require.Equal(t, `[["node/b","exclusive"]]`, d.list())
-		require.Contains(t, b.port.since("watch"), "watch /live/job_000002_x 102")
-		c.gets("node/c:exclusive") // the torn line is gone
+		require.Equal(t, `[["node/b","exclusive"]]`, d.listOwn())
+		require.Contains(t, b.port.takeCalls("watch"), "watch /live/job_000002_x 102")
+		c.takeLocks("node/c:exclusive") // the torn line is gone
 		require.Equal(t, b.status(), b.onDisk())
 	})
 }
@@ -156,15 +156,15 @@ func TestAReadError(t *testing.T) {
 			c.update("node/b:exclusive")
 			c.Quiet()
 			reading.Release()
-			require.Contains(t, c.failure(), "The state of the locks cannot be read: ")
+			require.Contains(t, c.expectFailure(), "The state of the locks cannot be read: ")
 			c.call("listAllLocks", "[]")
-			require.Contains(t, c.failure(), "The state of the locks cannot be read: ")
+			require.Contains(t, c.expectFailure(), "The state of the locks cannot be read: ")
 			b.Advance(100 * time.Millisecond)
 			b.told.Quiet()
 			b.Advance(200 * time.Millisecond)
 			kittest.Expect[*messages.LocksStarted](b.told)
 			c.call("listAllLocks", "[]")
-			require.JSONEq(t, `["node/[lockset]","node/a"]`, c.result())
+			require.JSONEq(t, `["node/[lockset]","node/a"]`, c.expectValue())
 		})
 	}
 }
@@ -174,7 +174,7 @@ func TestAFoldThatFails(t *testing.T) {
 	for _, failing := range []string{paths.LocksPath, paths.LocksJournalPath} {
 		onBench(t, nil, func(t *testing.T, b *bench) {
 			holder, busy := b.caller(job(1)), b.caller(job(2))
-			holder.gets("node/a:exclusive")
+			holder.takeLocks("node/a:exclusive")
 			b.disk.Fail("replace locks "+failing, 1)
 			write := b.disk.Block("append locks")
 			busy.toggle(15_001)
@@ -205,9 +205,9 @@ func TestCleanupWithoutAState(t *testing.T) {
 		other.Quiet()
 		b.disk.Fail("append locks", 1)
 		c.update("node/a:exclusive")
-		c.failure()
+		c.expectFailure()
 		b.port.held[0]()
-		require.Equal(t, cannotWrite, other.failure())
+		require.Equal(t, cannotWrite, other.expectFailure())
 	})
 }
 
@@ -215,10 +215,10 @@ func TestCleanupWithoutAState(t *testing.T) {
 func TestDeathWithoutAState(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		c, tool := b.caller(job(1)), b.caller(named("tool"))
-		tool.gets("node/a:exclusive")
+		tool.takeLocks("node/a:exclusive")
 		b.disk.Fail("append locks", 1)
 		c.update("node/b:exclusive")
-		c.failure()
+		c.expectFailure()
 		b.port.mu.Lock()
 		b.port.dead["/live/tool"] = true
 		b.port.mu.Unlock()
@@ -228,6 +228,6 @@ func TestDeathWithoutAState(t *testing.T) {
 		b.Advance(100 * time.Millisecond)
 		require.Equal(t, "[[],[]]", b.status())
 		require.Equal(t, "[[],[]]", b.onDisk())
-		require.Equal(t, []string{"remove /live/tool"}, b.port.since("remove"))
+		require.Equal(t, []string{"remove /live/tool"}, b.port.takeCalls("remove"))
 	})
 }

@@ -42,8 +42,8 @@ func TestBehindTheFenceNothingIsGranted(t *testing.T) {
 				b.told.Quiet()
 				require.Zero(t, b.managerStatus().Owners, "how it stands is told at once")
 				b.Advance(time.Millisecond)
-				tool.result()
-				require.Equal(t, `[["node/a","exclusive"]]`, tool.list())
+				tool.expectValue()
+				require.Equal(t, `[["node/a","exclusive"]]`, tool.listOwn())
 			})
 		})
 	}
@@ -54,9 +54,9 @@ func TestBehindTheFenceNobodyIsWoken(t *testing.T) {
 	const waits = `{"owner":["tool","/live/tool",7],"locks":[],"pending":[0,[["node/a","exclusive"]]]}` + "\n"
 	behindFence(t, files("", waits), func(t *testing.T, b *bench) {
 		b.Advance(fence - time.Millisecond)
-		require.Empty(t, b.port.since("wake", "watch"))
+		require.Empty(t, b.port.takeCalls("wake", "watch"))
 		b.Advance(time.Millisecond)
-		require.Equal(t, []string{"wake /live/tool 7"}, b.port.since("wake"))
+		require.Equal(t, []string{"wake /live/tool 7"}, b.port.takeCalls("wake"))
 	})
 }
 
@@ -71,7 +71,7 @@ func TestTheFenceStandsAfterACrash(t *testing.T) {
 		b.Advance(over.Sub(b.Clock.Now()) - time.Millisecond)
 		tool.Quiet()
 		b.Advance(time.Millisecond)
-		require.True(t, tool.awaited().Granted)
+		require.True(t, tool.expectAwaitResult().Granted)
 		require.EqualValues(t, 2, kittest.Expect[*messages.LocksStarted](b.told).Incarnation)
 		b.told.Quiet()
 		b.crash() // and there is none any more

@@ -25,7 +25,7 @@ func (c *caller) toggle(times int) {
 func TestALongJournalIsFolded(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, busy, last := b.caller(job(1)), b.caller(job(2)), b.caller(job(3))
-		holder.gets("node/a:exclusive")
+		holder.takeLocks("node/a:exclusive")
 		write := b.disk.Block("append locks")
 		busy.update("node/c:exclusive")
 		write.Entered()
@@ -43,10 +43,10 @@ func TestALongJournalIsFolded(t *testing.T) {
 		last.Quiet() // its change waits for the fold
 		folding.Release()
 		b.Settle()
-		require.Equal(t, "[]", last.result())
+		require.Equal(t, "[]", last.expectValue())
 		require.Equal(t, []string{"append locks locks.journal", "replace locks locks.data", "replace locks locks.journal",
 			"append locks locks.journal"}, b.disk.Calls("")[before:])
-		require.Equal(t, 2, lines(b.disk.Content(paths.LocksJournalPath)))
+		require.Equal(t, 2, countLines(b.disk.Content(paths.LocksJournalPath)))
 		require.Contains(t, b.disk.Content(paths.LocksPath), job(1))
 		require.NotContains(t, b.disk.Content(paths.LocksPath), job(3))
 		require.Equal(t, b.status(), b.onDisk())
@@ -59,7 +59,7 @@ func TestACrashInTheMiddleOfAFold(t *testing.T) {
 	for _, failing := range []string{paths.LocksPath, paths.LocksJournalPath} {
 		onBench(t, nil, func(t *testing.T, b *bench) {
 			holder, busy := b.caller(job(1)), b.caller(job(2))
-			holder.gets("node/a:exclusive")
+			holder.takeLocks("node/a:exclusive")
 			write := b.disk.Block("append locks")
 			busy.toggle(15_001)
 			write.Entered()

@@ -15,13 +15,13 @@ import (
 func TestGrantAndFree(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		c := b.caller(job(1))
-		c.gets("cluster/BGL:shared node/a:exclusive")
-		require.JSONEq(t, `[["cluster/BGL","shared"],["node/a","exclusive"]]`, c.list())
+		c.takeLocks("cluster/BGL:shared node/a:exclusive")
+		require.JSONEq(t, `[["cluster/BGL","shared"],["node/a","exclusive"]]`, c.listOwn())
 		require.Equal(t, b.status(), b.onDisk())
-		require.Equal(t, []string{"watch /live/job_000001_x 101"}, b.port.since("watch", "forget", "wake"))
+		require.Equal(t, []string{"watch /live/job_000001_x 101"}, b.port.takeCalls("watch", "forget", "wake"))
 		c.free()
-		require.Equal(t, "[]", c.result())
-		require.Equal(t, "[]", c.list())
+		require.Equal(t, "[]", c.expectValue())
+		require.Equal(t, "[]", c.listOwn())
 		require.Equal(t, "[[],[]]", b.onDisk())
 	})
 }
@@ -38,25 +38,25 @@ func TestNobodyHearsBeforeItIsWritten(t *testing.T) {
 		looker.call("listAllLocks", "[]")
 		looker.Quiet()
 		write.Release()
-		require.Equal(t, "[]", holder.result())
-		require.JSONEq(t, `["node/[lockset]","node/a"]`, looker.result())
+		require.Equal(t, "[]", holder.expectValue())
+		require.JSONEq(t, `["node/[lockset]","node/a"]`, looker.expectValue())
 
 		waiter.update("node/a:exclusive")
-		require.JSONEq(t, "["+job(1)+"]", waiter.result())
-		b.port.since()
+		require.JSONEq(t, "["+job(1)+"]", waiter.expectValue())
+		b.port.takeCalls()
 		write = b.disk.Block("append locks")
 		holder.free()
 		write.Entered()
 		b.Settle()
-		require.Empty(t, b.port.since("wake"))
+		require.Empty(t, b.port.takeCalls("wake"))
 		holder.Quiet()
 		waiter.call("hasPendingRequest", "["+job(2)+"]")
 		waiter.Quiet()
 		write.Release()
-		require.Equal(t, "[]", holder.result())
-		require.Equal(t, "false", waiter.result())
-		require.Equal(t, []string{"wake /live/job_000002_x 102"}, b.port.since("wake"))
-		require.Equal(t, `[["node/a","exclusive"]]`, waiter.list())
+		require.Equal(t, "[]", holder.expectValue())
+		require.Equal(t, "false", waiter.expectValue())
+		require.Equal(t, []string{"wake /live/job_000002_x 102"}, b.port.takeCalls("wake"))
+		require.Equal(t, `[["node/a","exclusive"]]`, waiter.listOwn())
 	})
 }
 
@@ -77,16 +77,16 @@ func TestChangesTravelTogether(t *testing.T) {
 		second := b.disk.Block("append locks")
 		write.Release()
 		second.Entered()
-		require.Equal(t, "[]", first.result())
+		require.Equal(t, "[]", first.expectValue())
 		for _, c := range others {
 			c.Quiet()
 		}
 		second.Release()
 		for _, c := range others {
-			require.Equal(t, "[]", c.result())
+			require.Equal(t, "[]", c.expectValue())
 		}
 		require.Len(t, b.disk.Calls("append locks"), 2)
-		require.Equal(t, 12, lines(b.disk.Content(paths.LocksJournalPath)))
+		require.Equal(t, 12, countLines(b.disk.Content(paths.LocksJournalPath)))
 		require.Equal(t, b.status(), b.onDisk())
 	})
 }
@@ -95,20 +95,20 @@ func TestChangesTravelTogether(t *testing.T) {
 func TestWhoIsWoken(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, stock, ours, last := b.caller(job(1)), b.caller(job(2)), b.caller(job(3)), b.caller(job(4))
-		holder.gets("node/a:exclusive node/b:exclusive")
+		holder.takeLocks("node/a:exclusive node/b:exclusive")
 		stock.update("node/a:shared")
-		stock.result()
+		stock.expectValue()
 		ours.await("node/b:shared", 60)
 		last.update("node/a:exclusive")
-		last.result()
-		b.port.since()
+		last.expectValue()
+		b.port.takeCalls()
 		holder.free()
-		require.Equal(t, "[]", holder.result())
-		require.True(t, ours.awaited().Granted)
-		require.Equal(t, []string{"wake /live/job_000002_x 102"}, b.port.since("wake"))
+		require.Equal(t, "[]", holder.expectValue())
+		require.True(t, ours.expectAwaitResult().Granted)
+		require.Equal(t, []string{"wake /live/job_000002_x 102"}, b.port.takeCalls("wake"))
 		stock.free()
-		stock.result()
-		require.Equal(t, []string{"wake /live/job_000004_x 104"}, b.port.since("wake"))
+		stock.expectValue()
+		require.Equal(t, []string{"wake /live/job_000004_x 104"}, b.port.takeCalls("wake"))
 	})
 }
 
@@ -116,13 +116,13 @@ func TestWhoIsWoken(t *testing.T) {
 func TestUnions(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, c := b.caller(job(1)), b.caller(job(2))
-		holder.gets("node/b:exclusive")
+		holder.takeLocks("node/b:exclusive")
 		c.call("guardedOpportunisticLockUnion", fmt.Sprintf(`[3,%s,%s]`, c.owner, request("node/a:shared node/b:shared node/c:shared")))
-		require.Equal(t, "[]", c.result())
+		require.Equal(t, "[]", c.expectValue())
 		c.call("guardedOpportunisticLockUnion", fmt.Sprintf(`[2,%s,%s]`, c.owner, request("node/a:shared node/b:shared node/c:shared")))
-		require.JSONEq(t, `["node/c","node/a"]`, c.result())
+		require.JSONEq(t, `["node/c","node/a"]`, c.expectValue())
 		c.call("opportunisticLockUnion", fmt.Sprintf(`[%s,%s]`, c.owner, request("node/d:shared")))
-		require.JSONEq(t, `["node/d"]`, c.result())
+		require.JSONEq(t, `["node/d"]`, c.expectValue())
 		require.Equal(t, b.status(), b.onDisk())
 	})
 }
@@ -131,14 +131,14 @@ func TestUnions(t *testing.T) {
 func TestWhatChangesNothingIsNotWritten(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		c := b.caller(job(1))
-		c.gets("node/a:exclusive")
-		c.gets("node/a:exclusive")
+		c.takeLocks("node/a:exclusive")
+		c.takeLocks("node/a:exclusive")
 		c.call("intersectLocks", fmt.Sprintf(`[%s,["node/a"]]`, c.owner))
-		require.Equal(t, "[]", c.result())
+		require.Equal(t, "[]", c.expectValue())
 		c.free()
-		c.result()
+		c.expectValue()
 		c.free()
-		c.result()
+		c.expectValue()
 		require.Len(t, b.disk.Calls("append locks"), 2)
 	})
 }
@@ -149,18 +149,18 @@ func TestPassBGL(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		destroyer, other := b.caller(job(1)), b.caller(job(2))
 		destroyer.call(passBGL, "["+job(1)+"]")
-		require.Equal(t, "Cluster destruction requested without owning BGL exclusively", destroyer.failure())
-		destroyer.gets("cluster/BGL:shared")
+		require.Equal(t, "Cluster destruction requested without owning BGL exclusively", destroyer.expectFailure())
+		destroyer.takeLocks("cluster/BGL:shared")
 		destroyer.call(passBGL, "["+job(1)+"]")
-		require.Equal(t, "Cluster destruction requested without owning BGL exclusively", destroyer.failure())
-		destroyer.gets("cluster/BGL:exclusive")
-		destroyer.gets("node/a:exclusive")
+		require.Equal(t, "Cluster destruction requested without owning BGL exclusively", destroyer.expectFailure())
+		destroyer.takeLocks("cluster/BGL:exclusive")
+		destroyer.takeLocks("node/a:exclusive")
 		other.update("cluster/BGL:shared")
-		other.result()
+		other.expectValue()
 		for range 2 {
 			destroyer.call(passBGL, "["+job(1)+"]")
-			require.Equal(t, "[]", destroyer.result())
-			require.Equal(t, `[["node/a","exclusive"]]`, destroyer.list())
+			require.Equal(t, "[]", destroyer.expectValue())
+			require.Equal(t, `[["node/a","exclusive"]]`, destroyer.listOwn())
 			require.JSONEq(t, `[[["cluster/[lockset]",[]],["cluster/BGL",[[`+self.String()+`,"exclusive"]]],["node/[lockset]",[]],["node/a",[[`+job(1)+`,"exclusive"]]]],
 				[[0,`+job(2)+`,[["cluster/BGL","shared"]]]]]`, b.status())
 			require.Equal(t, b.status(), b.onDisk())
@@ -171,17 +171,17 @@ func TestPassBGL(t *testing.T) {
 func TestTheLockMonitor(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, waiter, looker := b.caller(job(1)), b.caller(named("tool")), b.caller(named("looker"))
-		holder.gets("node/n10:exclusive node/n9:shared")
+		holder.takeLocks("node/n10:exclusive node/n9:shared")
 		waiter.update("node/n10:shared")
-		waiter.result()
+		waiter.expectValue()
 		b.Advance(2 * time.Second)
 		looker.call(listRows, "[]")
 		require.JSONEq(t, `[{"name":"node/[lockset]","owners":[],"pending":[]},
 			{"name":"node/n9","mode":"shared","owners":["1"],"pending":[]},
-			{"name":"node/n10","mode":"exclusive","owners":["1"],"pending":[{"mode":"shared","owner":"\"tool\""}]}]`, looker.result())
+			{"name":"node/n10","mode":"exclusive","owners":["1"],"pending":[{"mode":"shared","owner":"\"tool\""}]}]`, looker.expectValue())
 		looker.call(listWaits, "[]")
 		require.JSONEq(t, `[{"owner":`+named("tool")+`,"priority":0,"request":[["node/n10","shared"]],"blockers":[`+job(1)+`],
-			"locks":[["node/n10"]],"seconds":2}]`, looker.result())
+			"locks":[["node/n10"]],"seconds":2}]`, looker.expectValue())
 		require.JSONEq(t, `{"owners":2,"waiting":1,"quarantined":[]}`, toJSON(t, b.managerStatus()))
 	})
 }
@@ -199,11 +199,11 @@ func TestDrainWaitsForTheDisk(t *testing.T) {
 		write.Release()
 		fold.Entered()
 		supervisor.Quiet()
-		require.Equal(t, "[]", c.result())
+		require.Equal(t, "[]", c.expectValue())
 		fold.Release()
 		kittest.Expect[*messages.DrainResult](supervisor)
 		require.Equal(t, `[[[`+job(1)+`,[["node/a","exclusive"]]]],[]]`, b.disk.Content(paths.LocksPath))
-		require.Equal(t, 1, lines(b.disk.Content(paths.LocksJournalPath)))
+		require.Equal(t, 1, countLines(b.disk.Content(paths.LocksJournalPath)))
 		supervisor.Ask(b.locks, &messages.Drain{}) // whoever is in doubt may ask again
 		kittest.Expect[*messages.DrainResult](supervisor)
 		supervisor.Quiet()
@@ -213,7 +213,7 @@ func TestDrainWaitsForTheDisk(t *testing.T) {
 func TestDrainOnABrokenDisk(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		c, supervisor := b.caller(job(1)), b.Probe("supervisor")
-		c.gets("node/a:exclusive")
+		c.takeLocks("node/a:exclusive")
 		b.disk.Fail("replace locks", 1_000)
 		supervisor.Ask(b.locks, &messages.Drain{})
 		kittest.Expect[*messages.DrainResult](supervisor)

@@ -80,27 +80,27 @@ var bad = map[string][][2]string{
 func TestBadInput(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		me, holder, waiting := b.caller(job(1)), b.caller(job(2)), b.caller(job(3))
-		me.gets("node/[lockset]:shared node/b:shared")
-		holder.gets("network/n:exclusive")
+		me.takeLocks("node/[lockset]:shared node/b:shared")
+		holder.takeLocks("network/n:exclusive")
 		waiting.update("network/n:shared")
-		waiting.result()
+		waiting.expectValue()
 		before, written := b.status(), len(b.disk.Calls("append"))
 		names := strings.NewReplacer("ME", job(1), "WAITING", job(3))
 		for function, table := range bad {
 			for _, row := range table {
-				text := me.refused(function, names.Replace(row[0]))
+				text := me.refusal(function, names.Replace(row[0]))
 				require.True(t, strings.HasPrefix(text, row[1]), "%s%s: %s", function, row[0], text)
 				require.Equal(t, before, b.status(), "%s%s", function, row[0])
 			}
 		}
 		require.Len(t, b.disk.Calls("append"), written)
-		require.Empty(t, b.port.since("wake"))
+		require.Empty(t, b.port.takeCalls("wake"))
 		require.Equal(t, before, b.onDisk())
 	})
 }
 
-// refused is why a call is refused: when it is parsed, as the gateway says it, or by the lock manager.
-func (c *caller) refused(function, args string) string {
+// refusal is why a call is refused: when it is parsed, as the gateway says it, or by the lock manager.
+func (c *caller) refusal(function, args string) string {
 	c.Helper()
 	_, err := operation(function, args)
 	switch {
@@ -110,5 +110,5 @@ func (c *caller) refused(function, args string) string {
 		return "RPC input: " + err.Error()
 	}
 	c.call(function, args)
-	return c.failure()
+	return c.expectFailure()
 }

@@ -9,7 +9,7 @@ import (
 	"lockstep/messages"
 )
 
-func (b *bench) dies(livelock string) {
+func (b *bench) sendOwnerDied(livelock string) {
 	b.Send(b.locks, &messages.OwnerDied{Livelock: livelock})
 	b.Settle()
 }
@@ -19,18 +19,18 @@ func (b *bench) dies(livelock string) {
 func TestADeadNamedOwner(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		tool, waiter := b.caller(named("tool")), b.caller(job(2))
-		tool.gets("node/a:exclusive")
+		tool.takeLocks("node/a:exclusive")
 		waiter.await("node/a:exclusive", 60)
 		b.Settle()
-		b.port.since()
+		b.port.takeCalls()
 		write := b.disk.Block("append locks")
-		b.dies("/live/tool")
+		b.sendOwnerDied("/live/tool")
 		write.Entered()
-		require.Equal(t, []string{"forget /live/tool"}, b.port.since("forget", "remove"))
+		require.Equal(t, []string{"forget /live/tool"}, b.port.takeCalls("forget", "remove"))
 		waiter.Quiet()
 		write.Release()
-		require.True(t, waiter.awaited().Granted)
-		require.Equal(t, []string{"remove /live/tool"}, b.port.since("forget", "remove"))
+		require.True(t, waiter.expectAwaitResult().Granted)
+		require.Equal(t, []string{"remove /live/tool"}, b.port.takeCalls("forget", "remove"))
 		require.Equal(t, b.status(), b.onDisk())
 		b.queue.Quiet()
 	})
@@ -40,10 +40,10 @@ func TestADeadNamedOwner(t *testing.T) {
 func TestADeadOwnerAndAWriteError(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		tool := b.caller(named("tool"))
-		tool.gets("node/a:exclusive")
+		tool.takeLocks("node/a:exclusive")
 		b.disk.Fail("append locks", 1)
-		b.dies("/live/tool")
-		require.Empty(t, b.port.since("remove"))
+		b.sendOwnerDied("/live/tool")
+		require.Empty(t, b.port.takeCalls("remove"))
 		require.Contains(t, b.onDisk(), "tool")
 	})
 }
@@ -52,18 +52,18 @@ func TestADeadOwnerAndAWriteError(t *testing.T) {
 func TestADeadOwnerThatWaits(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder := b.caller(job(1))
-		holder.gets("node/a:exclusive")
+		holder.takeLocks("node/a:exclusive")
 		for _, name := range []string{`["one","/live/x",7]`, `["two","/live/x",7]`} {
 			c := b.caller(name)
 			c.update("node/a:exclusive")
-			c.result()
+			c.expectValue()
 		}
-		b.dies("/live/x")
+		b.sendOwnerDied("/live/x")
 		require.JSONEq(t, `[[["node/[lockset]",[]],["node/a",[[`+job(1)+`,"exclusive"]]]],[]]`, b.status())
-		require.Equal(t, []string{"remove /live/x"}, b.port.since("remove"))
-		b.dies("/live/x") // and nothing more
-		b.dies("/live/unknown")
-		require.Empty(t, b.port.since("remove"))
+		require.Equal(t, []string{"remove /live/x"}, b.port.takeCalls("remove"))
+		b.sendOwnerDied("/live/x") // and nothing more
+		b.sendOwnerDied("/live/unknown")
+		require.Empty(t, b.port.takeCalls("remove"))
 	})
 }
 
@@ -72,11 +72,11 @@ func TestADeadOwnerThatWaits(t *testing.T) {
 func TestADeadJob(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, waiter := b.caller(job(1)), b.caller(job(2))
-		holder.gets("node/a:exclusive")
+		holder.takeLocks("node/a:exclusive")
 		waiter.await("node/a:exclusive", 60)
 		b.Settle()
 		before := b.status()
-		b.dies(livelock(1))
+		b.sendOwnerDied(livelock(1))
 		require.Equal(t, int64(1), kittest.Expect[*messages.AwaitJobCleanup](b.queue).Id)
 		require.Equal(t, before, b.status())
 		waiter.Quiet()
@@ -86,9 +86,9 @@ func TestADeadJob(t *testing.T) {
 		b.Send(b.locks, &messages.JobCleanedUp{Id: 3}) // another's
 		waiter.Quiet()
 		b.Send(b.locks, &messages.JobCleanedUp{Id: 1})
-		require.True(t, waiter.awaited().Granted)
+		require.True(t, waiter.expectAwaitResult().Granted)
 		require.Equal(t, b.status(), b.onDisk())
-		require.Empty(t, b.port.since("remove")) // that is the business of whoever minds the job
+		require.Empty(t, b.port.takeCalls("remove")) // that is the business of whoever minds the job
 		b.Send(b.locks, &messages.QueueStarted{})
 		b.queue.Quiet()
 	})
@@ -98,14 +98,14 @@ func TestADeadJob(t *testing.T) {
 func TestAJobIsOver(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, waiter := b.caller(job(1)), b.caller(job(2))
-		holder.gets("node/a:exclusive")
+		holder.takeLocks("node/a:exclusive")
 		waiter.await("node/a:exclusive", 60)
 		b.Settle()
 		b.Send(b.locks, &messages.JobCleanedUp{Id: 2})
-		require.True(t, waiter.awaited().Withdrawn)
+		require.True(t, waiter.expectAwaitResult().Withdrawn)
 		b.Send(b.locks, &messages.JobCleanedUp{Id: 1})
 		require.Equal(t, "[[],[]]", b.status())
-		b.dies(livelock(1))
+		b.sendOwnerDied(livelock(1))
 		b.queue.Quiet()
 	})
 }
@@ -119,7 +119,7 @@ func TestDeadAtTheStart(t *testing.T) {
 		b.start()
 		require.Equal(t, int64(1), kittest.Expect[*messages.AwaitJobCleanup](b.queue).Id)
 		require.JSONEq(t, `[[["node/[lockset]",[]],["node/b",[[`+job(1)+`,"exclusive"]]],["node/c",[[`+job(2)+`,"exclusive"]]]],[]]`, b.status())
-		require.Equal(t, []string{"remove /live/tool", "remove /live/waiter"}, b.port.since("remove"))
+		require.Equal(t, []string{"remove /live/tool", "remove /live/waiter"}, b.port.takeCalls("remove"))
 	})
 }
 
@@ -127,9 +127,9 @@ func TestDeadAtTheStart(t *testing.T) {
 func TestADeadJobAndARestart(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder := b.caller(job(1))
-		holder.gets("node/a:exclusive")
+		holder.takeLocks("node/a:exclusive")
 		b.port.dead[livelock(1)] = true
-		b.dies(livelock(1))
+		b.sendOwnerDied(livelock(1))
 		kittest.Expect[*messages.AwaitJobCleanup](b.queue)
 		b.crash()
 		kittest.Expect[*messages.AwaitJobCleanup](b.queue)
@@ -143,9 +143,9 @@ func TestADeadJobAndARestart(t *testing.T) {
 func TestCleanupLocks(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		tool, watcher := b.caller(named("tool")), b.caller(named("watcher"))
-		tool.gets("node/a:exclusive")
+		tool.takeLocks("node/a:exclusive")
 		watcher.call("cleanupLocks", "[]")
-		require.Equal(t, "[]", watcher.result())
+		require.Equal(t, "[]", watcher.expectValue())
 		require.Contains(t, b.status(), "tool")
 		b.port.dead["/live/tool"], b.port.hold = true, true
 		watcher.call("cleanupLocks", "[]")
@@ -155,7 +155,7 @@ func TestCleanupLocks(t *testing.T) {
 		write.Entered()
 		watcher.Quiet()
 		write.Release()
-		require.Equal(t, "[]", watcher.result())
+		require.Equal(t, "[]", watcher.expectValue())
 		require.Equal(t, "[[],[]]", b.onDisk())
 	})
 }
@@ -165,13 +165,13 @@ func TestCleanupLocks(t *testing.T) {
 func TestWhoIsWatched(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		one, two := b.caller(`["one","/live/x",7]`), b.caller(`["two","/live/x",8]`)
-		one.gets("node/a:shared")
-		two.gets("node/a:shared")
+		one.takeLocks("node/a:shared")
+		two.takeLocks("node/a:shared")
 		one.free()
-		one.result()
-		require.Equal(t, []string{"watch /live/x 7", "watch /live/x 8"}, b.port.since("watch", "forget"))
+		one.expectValue()
+		require.Equal(t, []string{"watch /live/x 7", "watch /live/x 8"}, b.port.takeCalls("watch", "forget"))
 		require.Equal(t, 1, b.managerStatus().Owners)
-		b.dies("/live/x")
+		b.sendOwnerDied("/live/x")
 		require.Equal(t, 0, b.managerStatus().Owners)
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"lockstep/messages"
 )
 
-func (b *bench) withhold(id int64, withhold bool) {
+func (b *bench) sendLockPause(id int64, withhold bool) {
 	b.Send(b.locks, &messages.SetLockPause{Id: id, Paused: withhold})
 	b.Settle()
 }
@@ -22,24 +22,24 @@ func (b *bench) withhold(id int64, withhold bool) {
 func TestAPausedJobThatWaits(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, waiter, other := b.caller(job(1)), b.caller(job(2)), b.caller(job(3))
-		holder.gets("node/b:exclusive")
-		waiter.gets("node/a:exclusive")
+		holder.takeLocks("node/b:exclusive")
+		waiter.takeLocks("node/a:exclusive")
 		waiter.await("node/b:exclusive", 60)
 		other.await("node/a:exclusive", 60)
 		b.Settle()
-		b.withhold(2, true)
-		require.Equal(t, locks.AwaitResult{Withdrawn: true}, waiter.awaited())
-		require.True(t, other.awaited().Granted)
+		b.sendLockPause(2, true)
+		require.Equal(t, locks.AwaitResult{Withdrawn: true}, waiter.expectAwaitResult())
+		require.True(t, other.expectAwaitResult().Granted)
 		require.Equal(t, b.status(), b.onDisk())
 		waiter.await("node/c:exclusive", 60)
-		require.Equal(t, locks.AwaitResult{Withdrawn: true}, waiter.awaited())
+		require.Equal(t, locks.AwaitResult{Withdrawn: true}, waiter.expectAwaitResult())
 		require.NotContains(t, b.status(), livelock(2))
 		tool := b.caller(`["2","/live/two",7]`) // no job, whatever it is called
 		tool.await("node/c:exclusive", 60)
-		require.True(t, tool.awaited().Granted)
-		b.withhold(2, false)
+		require.True(t, tool.expectAwaitResult().Granted)
+		b.sendLockPause(2, false)
 		waiter.await("node/d:exclusive", 60)
-		require.True(t, waiter.awaited().Granted)
+		require.True(t, waiter.expectAwaitResult().Granted)
 	})
 }
 
@@ -47,13 +47,13 @@ func TestAPausedJobThatWaits(t *testing.T) {
 func TestAPausedJobThatDoesNotWait(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		c := b.caller(job(1))
-		c.gets("node/a:exclusive")
-		b.withhold(1, true)
-		require.Equal(t, `[["node/a","exclusive"]]`, c.list())
+		c.takeLocks("node/a:exclusive")
+		b.sendLockPause(1, true)
+		require.Equal(t, `[["node/a","exclusive"]]`, c.listOwn())
 		b.Send(b.locks, &messages.JobCleanedUp{Id: 1}) // and is withheld nothing any more
 		b.Settle()
 		c.await("node/b:exclusive", 60)
-		require.True(t, c.awaited().Granted)
+		require.True(t, c.expectAwaitResult().Granted)
 	})
 }
 
@@ -61,16 +61,16 @@ func TestAPausedJobThatDoesNotWait(t *testing.T) {
 func TestAPausedJobThatChooses(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		c, tool := b.caller(job(1)), b.caller(`["1","/live/one",7]`)
-		b.withhold(1, true)
+		b.sendLockPause(1, true)
 		for function, count := range map[string]string{"opportunisticLockUnion": "", "guardedOpportunisticLockUnion": "1,"} {
 			c.call(function, "["+count+job(1)+`,[["node/a","exclusive"]]]`)
-			require.Equal(t, "[]", c.result())
+			require.Equal(t, "[]", c.expectValue())
 		}
 		tool.call("guardedOpportunisticLockUnion", `[1,["1","/live/one",7],[["node/a","exclusive"]]]`)
-		require.Equal(t, `["node/a"]`, tool.result())
-		b.withhold(1, false)
+		require.Equal(t, `["node/a"]`, tool.expectValue())
+		b.sendLockPause(1, false)
 		c.call("guardedOpportunisticLockUnion", "[1,"+job(1)+`,[["node/b","exclusive"]]]`)
-		require.Equal(t, `["node/b"]`, c.result())
+		require.Equal(t, `["node/b"]`, c.expectValue())
 	})
 }
 
@@ -78,18 +78,18 @@ func TestAPausedJobThatChooses(t *testing.T) {
 func TestAPausedJobWithoutAState(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, waiter := b.caller(job(1)), b.caller(job(2))
-		holder.gets("node/a:exclusive")
+		holder.takeLocks("node/a:exclusive")
 		waiter.update("node/a:exclusive")
-		waiter.result()
+		waiter.expectValue()
 		b.disk.Fail("append locks", 1)
 		b.caller(job(3)).update("node/b:exclusive")
 		b.Settle()
 		b.sched.Unread()
-		b.withhold(2, true)
+		b.sendLockPause(2, true)
 		b.Advance(100 * time.Millisecond)
 		require.True(t, kittest.Expect[*locks.Published](b.sched).Complete)
 		require.Contains(t, b.status(), livelock(2))
-		b.withhold(2, true)
+		b.sendLockPause(2, true)
 		require.NotContains(t, b.status(), livelock(2))
 	})
 }
@@ -108,12 +108,12 @@ func TestTheSchedulerIsTold(t *testing.T) {
 		first, all := told()
 		require.True(t, all && first == "")
 		one, two := b.caller(job(1)), b.caller(job(2))
-		one.gets("node/a:exclusive")
+		one.takeLocks("node/a:exclusive")
 		holds := `{"owner":` + job(1) + `,"locks":[["node/a","exclusive"]],"pending":null}` + "\n"
 		text, all := told()
 		require.True(t, !all && text == holds)
 		two.update("node/a:shared")
-		two.result()
+		two.expectValue()
 		waits := `{"owner":` + job(2) + `,"locks":[],"pending":[0,[["node/a","shared"]]]}` + "\n"
 		text, _ = told()
 		require.Equal(t, waits, text)
@@ -134,7 +134,7 @@ func TestTheSchedulerIsTold(t *testing.T) {
 func TestAwaitWithAnotherPriority(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, one, two := b.caller(job(1)), b.caller(job(2)), b.caller(job(3))
-		holder.gets("node/a:exclusive")
+		holder.takeLocks("node/a:exclusive")
 		one.await("node/a:exclusive", 60)
 		two.call(locks.AwaitFunction, `[`+job(3)+`,5,`+request("node/a:exclusive")+`,60]`)
 		b.Settle()
@@ -143,7 +143,7 @@ func TestAwaitWithAnotherPriority(t *testing.T) {
 		kittest.Expect[*locks.CallResult](two.Probe) // the former call
 		require.Equal(t, b.status(), b.onDisk())
 		holder.free()
-		require.True(t, two.awaited().Granted)
+		require.True(t, two.expectAwaitResult().Granted)
 		one.Quiet()
 	})
 }
@@ -157,26 +157,26 @@ func TestTheLimitOfBypassChanges(t *testing.T) {
 			b.Settle()
 		}
 		limit("0")
-		reader.gets("node/a:shared")
+		reader.takeLocks("node/a:shared")
 		writer.await("node/a:exclusive", 600)
 		b.Advance(time.Minute)
-		late.gets("node/a:shared") // overtakes
+		late.takeLocks("node/a:shared") // overtakes
 		late.free()
-		late.result()
+		late.expectValue()
 		limit("30")
 		limit("30")
 		limit("-1") // is none
 		late.await("node/a:shared", 600)
 		late.Quiet()
 		limit("3600")
-		require.True(t, late.awaited().Granted)
+		require.True(t, late.expectAwaitResult().Granted)
 		b.crash()
-		late.gets("node/a:shared")
+		late.takeLocks("node/a:shared")
 	})
 }
 
-// untold is a lock manager that has just started, and has not been told who is paused.
-func untold(t *testing.T, files map[string]string, f func(b *bench)) {
+// beforePauses is a lock manager that has just started, and has not been told who is paused.
+func beforePauses(t *testing.T, files map[string]string, f func(b *bench)) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := newBench(t, e, kittest.NewDisk(files))
 		b.knows = func(uint64) {}
@@ -188,38 +188,38 @@ func untold(t *testing.T, files map[string]string, f func(b *bench)) {
 
 // What jobs ask for waits until it is known who is paused.
 func TestNobodyIsGivenLocksBeforeItIsKnownWhoIsPaused(t *testing.T) {
-	untold(t, nil, func(b *bench) {
+	beforePauses(t, nil, func(b *bench) {
 		paused, free, choice := b.caller(job(1)), b.caller(job(2)), b.caller(job(3))
 		paused.await("node/a:exclusive", 60)
 		free.await("node/a:exclusive", 60)
 		choice.call("guardedOpportunisticLockUnion", `[1,`+choice.owner+`,`+request("node/b:exclusive")+`]`)
-		require.Equal(t, `[]`, choice.result())
+		require.Equal(t, `[]`, choice.expectValue())
 		tool := b.caller(named("tool"))
 		tool.await("node/z:exclusive", 60)
-		require.True(t, tool.awaited().Granted)
+		require.True(t, tool.expectAwaitResult().Granted)
 		tool.call(getStatus, `[]`)
-		require.Contains(t, tool.result(), `"waiting":2`)
-		b.withhold(3, true) // by a scheduler of before
+		require.Contains(t, tool.expectValue(), `"waiting":2`)
+		b.sendLockPause(3, true) // by a scheduler of before
 		b.Send(b.locks, &messages.SetLockPauses{Incarnation: 7})
 		paused.Quiet()
 		free.Quiet()
 
 		b.Send(b.locks, &messages.SetLockPauses{Incarnation: 1, Ids: []int64{1}})
-		require.Equal(t, locks.AwaitResult{Withdrawn: true}, paused.awaited())
-		require.True(t, free.awaited().Granted)
+		require.Equal(t, locks.AwaitResult{Withdrawn: true}, paused.expectAwaitResult())
+		require.True(t, free.expectAwaitResult().Granted)
 		choice.await("node/b:exclusive", 60)
-		require.True(t, choice.awaited().Granted)
+		require.True(t, choice.expectAwaitResult().Granted)
 		require.Equal(t, b.status(), b.onDisk())
 	})
 }
 
 // Who waits for that does not wait for longer than it would for locks.
 func TestWhoIsPutOffHearsInTime(t *testing.T) {
-	untold(t, nil, func(b *bench) {
+	beforePauses(t, nil, func(b *bench) {
 		c := b.caller(job(1))
 		c.await("node/a:exclusive", 5)
 		b.Advance(6 * time.Second)
-		require.Equal(t, locks.AwaitResult{}, c.awaited())
+		require.Equal(t, locks.AwaitResult{}, c.expectAwaitResult())
 		b.Send(b.locks, &messages.SetLockPauses{Incarnation: 1})
 		b.Settle()
 		c.Quiet()
@@ -229,13 +229,13 @@ func TestWhoIsPutOffHearsInTime(t *testing.T) {
 
 // A lock manager whose files cannot be written refuses what it has put off.
 func TestWhoIsPutOffIsRefused(t *testing.T) {
-	untold(t, nil, func(b *bench) {
+	beforePauses(t, nil, func(b *bench) {
 		c, tool := b.caller(job(1)), b.caller(named("tool"))
 		c.await("node/a:exclusive", 60)
 		b.disk.Fail("append locks", 1)
 		tool.update("node/z:exclusive")
-		require.Contains(t, tool.failure(), "The state of the locks cannot be written")
-		require.Contains(t, c.failure(), "The state of the locks cannot be written")
+		require.Contains(t, tool.expectFailure(), "The state of the locks cannot be written")
+		require.Contains(t, c.expectFailure(), "The state of the locks cannot be written")
 		b.Send(b.locks, &messages.SetLockPauses{Incarnation: 1})
 		b.Settle()
 		c.Quiet()
@@ -245,13 +245,13 @@ func TestWhoIsPutOffIsRefused(t *testing.T) {
 // A paused job that waited when the lock manager ended, and got its locks before that
 // was told again: it hears that it is paused, and has none.
 func TestAPausedJobThatGotItsLocksMeanwhile(t *testing.T) {
-	untold(t, files(`[[[["tool","/live/tool",7],[["node/a","exclusive"]]]],[[0,`+job(1)+`,[["node/a","exclusive"]]]]]`, ""), func(b *bench) {
+	beforePauses(t, files(`[[[["tool","/live/tool",7],[["node/a","exclusive"]]]],[[0,`+job(1)+`,[["node/a","exclusive"]]]]]`, ""), func(b *bench) {
 		c, tool := b.caller(job(1)), b.caller(named("tool"))
 		tool.free()
-		require.Equal(t, `[]`, tool.result())
+		require.Equal(t, `[]`, tool.expectValue())
 		c.await("node/a:exclusive", 60)
 		b.Send(b.locks, &messages.SetLockPauses{Incarnation: 1, Ids: []int64{1}})
-		require.Equal(t, locks.AwaitResult{Withdrawn: true}, c.awaited())
+		require.Equal(t, locks.AwaitResult{Withdrawn: true}, c.expectAwaitResult())
 		require.NotContains(t, b.status(), livelock(1))
 		require.Equal(t, b.status(), b.onDisk())
 	})

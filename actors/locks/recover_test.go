@@ -25,20 +25,20 @@ func TestMissingFiles(t *testing.T) {
 func TestARestart(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, waiter, tool := b.caller(job(1)), b.caller(job(2)), b.caller(named("tool"))
-		holder.gets("node/a:exclusive node/b:shared")
+		holder.takeLocks("node/a:exclusive node/b:shared")
 		waiter.update("node/a:exclusive")
-		waiter.result()
-		tool.gets("instance/i:shared")
+		waiter.expectValue()
+		tool.takeLocks("instance/i:shared")
 		before := b.status()
-		b.port.since()
+		b.port.takeCalls()
 		b.Restart(b.locks)
 		require.Equal(t, uint64(2), kittest.Expect[*messages.LocksStarted](b.told).Incarnation)
 		require.Equal(t, before, b.status())
 		require.Equal(t, before, b.onDisk())
-		require.Equal(t, []string{"watch /live/tool 7", "watch /live/job_000001_x 101", "watch /live/job_000002_x 102"}, b.port.since("watch", "wake"))
+		require.Equal(t, []string{"watch /live/tool 7", "watch /live/job_000001_x 101", "watch /live/job_000002_x 102"}, b.port.takeCalls("watch", "wake"))
 		holder.free()
-		holder.result()
-		require.Equal(t, []string{"wake /live/job_000002_x 102"}, b.port.since("wake"))
+		holder.expectValue()
+		require.Equal(t, []string{"wake /live/job_000002_x 102"}, b.port.takeCalls("wake"))
 	})
 }
 
@@ -56,9 +56,9 @@ func TestTheFilesOfBefore(t *testing.T) {
 	onBench(t, files(data, change, `{"owner":[4,"torn`), func(t *testing.T, b *bench) {
 		require.Contains(t, b.status(), `["node/b",[[`+job(3)+`,"shared"]]]`)
 		require.NotContains(t, b.status(), "torn")
-		require.Equal(t, 1, lines(b.disk.Content(paths.LocksJournalPath))) // it is folded
+		require.Equal(t, 1, countLines(b.disk.Content(paths.LocksJournalPath))) // it is folded
 		c := b.caller(job(5))
-		c.gets("node/c:shared")
+		c.takeLocks("node/c:shared")
 		require.Equal(t, b.status(), b.onDisk())
 	})
 }
@@ -67,7 +67,7 @@ func TestTheFilesOfBefore(t *testing.T) {
 func TestAGrantThatWasCutOff(t *testing.T) {
 	data := `[[[` + job(1) + `,[["node/a","exclusive"]]]],[[0,` + job(2) + `,[["node/a","exclusive"]]]]]`
 	onBench(t, files(data, `{"owner":`+job(1)+`,"locks":[],"pending":null}`, ""), func(t *testing.T, b *bench) {
-		require.Equal(t, []string{"wake /live/job_000002_x 102"}, b.port.since("wake"))
+		require.Equal(t, []string{"wake /live/job_000002_x 102"}, b.port.takeCalls("wake"))
 		require.JSONEq(t, `[[["node/[lockset]",[]],["node/a",[[`+job(2)+`,"exclusive"]]]],[]]`, b.status())
 		require.Equal(t, b.status(), b.onDisk())
 	})
@@ -120,7 +120,7 @@ func TestUnreadableFiles(t *testing.T) {
 		require.Empty(t, b.managerStatus().Failure)
 		require.Len(t, b.Logged("unreadable lock file moved to the quarantine; all locks are lost, also those of running jobs"), len(moved))
 		c := b.caller(job(2))
-		c.gets("node/a:exclusive")
+		c.takeLocks("node/a:exclusive")
 		require.Equal(t, b.status(), b.onDisk())
 	})
 }
@@ -145,10 +145,10 @@ func TestStrangeNamesSurviveARestart(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		c := b.caller(`["a\n\u0000\u2028\ud800\"\\é",` + `"/live/\t\u007f",0]`)
 		c.call("updateLocksWaiting", `[`+c.owner+`,-2147483648,[["instance/","shared"],["instance/a/b\n\"","exclusive"],["node/[lockset]","shared"],["node/\ud800","shared"]]]`)
-		require.Equal(t, "[]", c.result())
+		require.Equal(t, "[]", c.expectValue())
 		waiter := b.caller(`[9223372036854775807,"",2147483647]`)
 		waiter.call("updateLocksWaiting", `[`+waiter.owner+`,2147483647,[["instance/","exclusive"],["instance/x","release"],["instance/","exclusive"]]]`)
-		waiter.result()
+		waiter.expectValue()
 		before := b.status()
 		b.crash()
 		require.Equal(t, before, b.status())

@@ -63,8 +63,8 @@ func (p *port) Probe(livelocks []string, answer func(dead []string)) {
 	found()
 }
 
-// since are the calls of some kinds since the last time; all are forgotten.
-func (p *port) since(kinds ...string) []string {
+// takeCalls are the calls of some kinds since the last time; all are forgotten.
+func (p *port) takeCalls(kinds ...string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var found []string
@@ -230,26 +230,26 @@ func (c *caller) await(items string, seconds float64) {
 
 func (c *caller) free() { c.call("freeLocks", "["+c.owner+"]") }
 
-// answer is the one to the last call.
-func (c *caller) answer() *locks.CallResult {
+// expectResult is the one to the last call.
+func (c *caller) expectResult() *locks.CallResult {
 	c.Helper()
 	a := kittest.Expect[*locks.CallResult](c.Probe)
 	require.Equal(c.bench, c.asked, a.Request)
 	return a
 }
 
-// result is the answer, which is no error.
-func (c *caller) result() string {
+// expectValue is the answer, which is no error.
+func (c *caller) expectValue() string {
 	c.Helper()
-	a := c.answer()
+	a := c.expectResult()
 	require.Nil(c.bench, a.Failure, "%v", a.Failure)
 	return string(locks.Encode(a.Value))
 }
 
-// failure is the text of the answer, which is an error.
-func (c *caller) failure() string {
+// expectFailure is the text of the answer, which is an error.
+func (c *caller) expectFailure() string {
 	c.Helper()
-	a := c.answer()
+	a := c.expectResult()
 	require.NotNil(c.bench, a.Failure, "%s", a.Value)
 	require.Equal(c.bench, classOf(a.Failure.Text), a.Failure.Class)
 	require.Nil(c.bench, a.Value)
@@ -264,25 +264,25 @@ func classOf(text string) string {
 	return messages.ClassGeneric
 }
 
-// gets takes locks that are free.
-func (c *caller) gets(items string) {
+// takeLocks takes locks that are free.
+func (c *caller) takeLocks(items string) {
 	c.Helper()
 	c.update(items)
-	require.Equal(c.bench, "[]", c.result())
+	require.Equal(c.bench, "[]", c.expectValue())
 }
 
-// awaited is the answer to a call that waited.
-func (c *caller) awaited() locks.AwaitResult {
+// expectAwaitResult is the answer to a call that waited.
+func (c *caller) expectAwaitResult() locks.AwaitResult {
 	c.Helper()
 	var a locks.AwaitResult
-	require.NoError(c.bench, json.Unmarshal([]byte(c.result()), &a))
+	require.NoError(c.bench, json.Unmarshal([]byte(c.expectValue()), &a))
 	return a
 }
 
-func (c *caller) list() string {
+func (c *caller) listOwn() string {
 	c.Helper()
 	c.call("listLocks", "["+c.owner+"]")
-	return c.result()
+	return c.expectValue()
 }
 
 // status is who holds and wants what, as the lock manager says.
@@ -290,7 +290,7 @@ func (b *bench) status() string {
 	b.Helper()
 	c := b.caller(named("looker"))
 	c.call("listLocksWaitingStatus", "[]")
-	return c.result()
+	return c.expectValue()
 }
 
 func (b *bench) managerStatus() locks.ManagerStatus {
@@ -298,7 +298,7 @@ func (b *bench) managerStatus() locks.ManagerStatus {
 	c := b.caller(named("looker"))
 	c.call(getStatus, "[]")
 	var s locks.ManagerStatus
-	require.NoError(b, json.Unmarshal([]byte(c.result()), &s))
+	require.NoError(b, json.Unmarshal([]byte(c.expectValue()), &s))
 	return s
 }
 
@@ -347,4 +347,4 @@ func (b *bench) crash() {
 	kittest.Expect[*messages.LocksStarted](b.told)
 }
 
-func lines(text string) int { return strings.Count(text, "\n") }
+func countLines(text string) int { return strings.Count(text, "\n") }

@@ -12,40 +12,40 @@ import (
 
 func TestSlotsAreRespected(t *testing.T) {
 	onBench(t, 3, func(t *testing.T, b *bench) {
-		b.tell(&messages.ListUnfinishedJobsResult{Request: b.asked(), Pending: plain(4, 5, 6, 7), Active: plain(1)})
-		require.Equal(t, []int64{4, 5}, b.picked())
+		b.send(&messages.ListUnfinishedJobsResult{Request: b.expectJobsRequest(), Pending: plainJobs(4, 5, 6, 7), Active: plainJobs(1)})
+		require.Equal(t, []int64{4, 5}, b.takePicked())
 		b.enqueue(8)
-		require.Empty(t, b.picked())
-		b.left(4)
-		require.Equal(t, []int64{6}, b.picked())
-		b.left(1, 5)
-		require.Equal(t, []int64{7, 8}, b.picked())
-		b.left(6, 7, 8)
-		require.Empty(t, b.picked())
+		require.Empty(t, b.takePicked())
+		b.sendReleased(4)
+		require.Equal(t, []int64{6}, b.takePicked())
+		b.sendReleased(1, 5)
+		require.Equal(t, []int64{7, 8}, b.takePicked())
+		b.sendReleased(6, 7, 8)
+		require.Empty(t, b.takePicked())
 		b.enqueue(9)
-		require.Equal(t, []int64{9}, b.picked())
+		require.Equal(t, []int64{9}, b.takePicked())
 	})
 }
 
 func TestMoreMayRunThanThereAreSlots(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
-		b.tell(&messages.ListUnfinishedJobsResult{Request: b.asked(), Pending: plain(4), Active: plain(1, 2, 3)})
-		b.left(1, 2)
-		require.Empty(t, b.picked())
-		b.left(3)
-		require.Equal(t, []int64{4}, b.picked())
+		b.send(&messages.ListUnfinishedJobsResult{Request: b.expectJobsRequest(), Pending: plainJobs(4), Active: plainJobs(1, 2, 3)})
+		b.sendReleased(1, 2)
+		require.Empty(t, b.takePicked())
+		b.sendReleased(3)
+		require.Equal(t, []int64{4}, b.takePicked())
 	})
 }
 
 func TestOrder(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
-		jobs := []*messages.UnfinishedJob{urgent(10, 1, jobtest.Delay()), urgent(0, 2, jobtest.Delay()), urgent(-10, 3, jobtest.Delay()), urgent(0, 4, jobtest.Delay())}
-		b.tell(&messages.ListUnfinishedJobsResult{Request: b.asked(), Pending: jobs})
+		jobs := []*messages.UnfinishedJob{withPriority(10, 1, jobtest.Delay()), withPriority(0, 2, jobtest.Delay()), withPriority(-10, 3, jobtest.Delay()), withPriority(0, 4, jobtest.Delay())}
+		b.send(&messages.ListUnfinishedJobsResult{Request: b.expectJobsRequest(), Pending: jobs})
 		var order []int64
 		for range jobs {
-			next := b.picked()
+			next := b.takePicked()
 			order = append(order, next...)
-			b.left(next...)
+			b.sendReleased(next...)
 		}
 		require.Equal(t, []int64{3, 2, 4, 1}, order)
 	})
@@ -53,34 +53,34 @@ func TestOrder(t *testing.T) {
 
 func TestAPendingJobThatLeavesIsNotPicked(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
-		b.tell(&messages.ListUnfinishedJobsResult{Request: b.asked(), Pending: plain(2, 3), Active: plain(1)})
-		b.left(2, 9, 1)
-		require.Equal(t, []int64{3}, b.picked())
+		b.send(&messages.ListUnfinishedJobsResult{Request: b.expectJobsRequest(), Pending: plainJobs(2, 3), Active: plainJobs(1)})
+		b.sendReleased(2, 9, 1)
+		require.Equal(t, []int64{3}, b.takePicked())
 	})
 }
 
 // A job that comes back gives its slot up and waits in line.
 func TestAJobThatComesBack(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
-		b.tell(&messages.ListUnfinishedJobsResult{Request: b.asked(), Pending: plain(1, 2)})
-		require.Equal(t, []int64{1}, b.picked())
-		b.left(1)
+		b.send(&messages.ListUnfinishedJobsResult{Request: b.expectJobsRequest(), Pending: plainJobs(1, 2)})
+		require.Equal(t, []int64{1}, b.takePicked())
+		b.sendReleased(1)
 		b.enqueue(1)
-		require.Equal(t, []int64{2}, b.picked())
-		b.left(2)
-		require.Equal(t, []int64{1}, b.picked())
+		require.Equal(t, []int64{2}, b.takePicked())
+		b.sendReleased(2)
+		require.Equal(t, []int64{1}, b.takePicked())
 	})
 }
 
 // Whatever comes before the population is in the population.
 func TestNothingIsPickedBeforeThePopulationIsKnown(t *testing.T) {
 	onBench(t, 2, func(t *testing.T, b *bench) {
-		epoch := b.asked()
+		epoch := b.expectJobsRequest()
 		b.enqueue(1, 2)
-		b.left(1)
-		require.Empty(t, b.picked())
-		b.tell(&messages.ListUnfinishedJobsResult{Request: epoch, Pending: plain(2)})
-		require.Equal(t, []int64{2}, b.picked())
+		b.sendReleased(1)
+		require.Empty(t, b.takePicked())
+		b.send(&messages.ListUnfinishedJobsResult{Request: epoch, Pending: plainJobs(2)})
+		require.Equal(t, []int64{2}, b.takePicked())
 	})
 }
 
@@ -88,48 +88,48 @@ func TestNothingIsPickedBeforeThePopulationIsKnown(t *testing.T) {
 // changed in between would be missed.
 func TestAPopulationOfAnotherEpochIsIgnored(t *testing.T) {
 	onBench(t, 2, func(t *testing.T, b *bench) {
-		first := b.asked()
-		b.tell(&messages.QueueStarted{Incarnation: 2})
-		second := b.asked()
+		first := b.expectJobsRequest()
+		b.send(&messages.QueueStarted{Incarnation: 2})
+		second := b.expectJobsRequest()
 		require.Greater(t, second, first)
-		b.tell(&messages.ListUnfinishedJobsResult{Request: first, Pending: plain(1)})
-		require.Empty(t, b.picked())
-		b.tell(&messages.ListUnfinishedJobsResult{Request: second, Pending: plain(2)})
-		require.Equal(t, []int64{2}, b.picked())
-		b.tell(&messages.ListUnfinishedJobsResult{Request: first, Pending: plain(3)})
-		require.Empty(t, b.picked())
+		b.send(&messages.ListUnfinishedJobsResult{Request: first, Pending: plainJobs(1)})
+		require.Empty(t, b.takePicked())
+		b.send(&messages.ListUnfinishedJobsResult{Request: second, Pending: plainJobs(2)})
+		require.Equal(t, []int64{2}, b.takePicked())
+		b.send(&messages.ListUnfinishedJobsResult{Request: first, Pending: plainJobs(3)})
+		require.Empty(t, b.takePicked())
 	})
 }
 
 // A queue that has restarted is asked again, and what was known is forgotten.
 func TestQueueStarted(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
-		b.tell(&messages.ListUnfinishedJobsResult{Request: b.asked(), Pending: plain(1, 2)})
-		require.Equal(t, []int64{1}, b.picked())
-		b.tell(&messages.QueueStarted{Incarnation: 2})
-		epoch := b.asked()
-		b.left(1)
-		require.Empty(t, b.picked())
-		b.tell(&messages.ListUnfinishedJobsResult{Request: epoch, Active: plain(1), Pending: plain(2)})
-		require.Empty(t, b.picked())
-		b.left(1)
-		require.Equal(t, []int64{2}, b.picked())
+		b.send(&messages.ListUnfinishedJobsResult{Request: b.expectJobsRequest(), Pending: plainJobs(1, 2)})
+		require.Equal(t, []int64{1}, b.takePicked())
+		b.send(&messages.QueueStarted{Incarnation: 2})
+		epoch := b.expectJobsRequest()
+		b.sendReleased(1)
+		require.Empty(t, b.takePicked())
+		b.send(&messages.ListUnfinishedJobsResult{Request: epoch, Active: plainJobs(1), Pending: plainJobs(2)})
+		require.Empty(t, b.takePicked())
+		b.sendReleased(1)
+		require.Equal(t, []int64{2}, b.takePicked())
 	})
 }
 
 func TestANewIncarnationAsksAgain(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
-		former := b.asked()
-		b.tell(&messages.ListUnfinishedJobsResult{Request: former, Pending: plain(1, 2)})
-		require.Equal(t, []int64{1}, b.picked())
+		former := b.expectJobsRequest()
+		b.send(&messages.ListUnfinishedJobsResult{Request: former, Pending: plainJobs(1, 2)})
+		require.Equal(t, []int64{1}, b.takePicked())
 		b.Crash(b.scheduler)
-		b.left(1) // waits in the mailbox, and is in the population
+		b.sendReleased(1) // waits in the mailbox, and is in the population
 		b.Advance(kittest.Backoff)
-		epoch := b.asked()
+		epoch := b.expectJobsRequest()
 		require.Greater(t, epoch, former)
-		b.tell(&messages.ListUnfinishedJobsResult{Request: former, Pending: plain(7)})
-		require.Empty(t, b.picked())
-		b.tell(&messages.ListUnfinishedJobsResult{Request: epoch, Pending: plain(2)})
-		require.Equal(t, []int64{2}, b.picked())
+		b.send(&messages.ListUnfinishedJobsResult{Request: former, Pending: plainJobs(7)})
+		require.Empty(t, b.takePicked())
+		b.send(&messages.ListUnfinishedJobsResult{Request: epoch, Pending: plainJobs(2)})
+		require.Equal(t, []int64{2}, b.takePicked())
 	})
 }

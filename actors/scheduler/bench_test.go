@@ -36,11 +36,11 @@ func newWorld(b *testing.B, pending int, signatures int) *world {
 	w.scheduler = pid
 	p := &messages.ListUnfinishedJobsResult{Request: kittest.Expect[*messages.ListUnfinishedJobs](w.queue).Request}
 	for id := int64(1); id <= 20; id++ {
-		p.Active = append(p.Active, waiting(id, locking(fmt.Sprintf("n%d", id))))
+		p.Active = append(p.Active, unfinished(id, lockingNode(fmt.Sprintf("n%d", id))))
 		w.running = append(w.running, id)
 	}
 	for i := range pending {
-		p.Pending = append(p.Pending, waiting(int64(21+i), locking(fmt.Sprintf("n%d", i%signatures))))
+		p.Pending = append(p.Pending, unfinished(int64(21+i), lockingNode(fmt.Sprintf("n%d", i%signatures))))
 	}
 	w.queue.Ask(pid, p)
 	kittest.Expect[*messages.PublishLocks](w.locks)
@@ -66,7 +66,7 @@ func BenchmarkNextJob(b *testing.B) {
 					w.queue.Ask(w.scheduler, &messages.JobReleased{Id: over, Ended: true, Status: int32(job.Success)})
 					w.running = append(w.running[1:], kittest.Expect[*messages.PickJob](w.queue).Id)
 					b.StopTimer() // as many wait as before
-					w.queue.Ask(w.scheduler, &messages.EnqueueJobs{Jobs: all(waiting(next, locking(fmt.Sprintf("n%d", int(next)%signatures))))})
+					w.queue.Ask(w.scheduler, &messages.EnqueueJobs{Jobs: all(unfinished(next, lockingNode(fmt.Sprintf("n%d", int(next)%signatures))))})
 					next++
 					w.settled(b)
 					b.StartTimer()
@@ -90,7 +90,7 @@ func BenchmarkEnqueue(b *testing.B) {
 			w.settled(b)
 			id := int64(1_000_000)
 			for b.Loop() {
-				w.queue.Ask(w.scheduler, &messages.EnqueueJobs{Jobs: all(waiting(id, locking("n7")))})
+				w.queue.Ask(w.scheduler, &messages.EnqueueJobs{Jobs: all(unfinished(id, lockingNode("n7")))})
 				w.settled(b)
 				id++
 			}
@@ -124,9 +124,9 @@ func BenchmarkPopulation(b *testing.B) {
 	w := newWorld(b, 0, 1)
 	p := &messages.ListUnfinishedJobsResult{}
 	for i := range int64(100_000) {
-		p.Pending = append(p.Pending, waiting(21+i, locking(fmt.Sprintf("n%d", i%1000))))
+		p.Pending = append(p.Pending, unfinished(21+i, lockingNode(fmt.Sprintf("n%d", i%1000))))
 	}
-	p.Active = plain(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20)
+	p.Active = plainJobs(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20)
 	for b.Loop() {
 		w.queue.Ask(w.scheduler, &messages.QueueStarted{})
 		next := &messages.ListUnfinishedJobsResult{Request: kittest.Expect[*messages.ListUnfinishedJobs](w.queue).Request, Pending: p.Pending, Active: p.Active}

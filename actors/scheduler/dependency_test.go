@@ -15,8 +15,8 @@ import (
 	"lockstep/messages"
 )
 
-// heard is what the queue has been told since the last call.
-func (b *bench) heard(want ...any) {
+// expectQueueGets is what the queue has been told since the last call.
+func (b *bench) expectQueueGets(want ...any) {
 	b.Helper()
 	got := b.queue.Unread()
 	require.Len(b, got, len(want))
@@ -26,10 +26,10 @@ func (b *bench) heard(want ...any) {
 	}
 }
 
-func held(id int64) *messages.DependencyWaitChanged {
+func waitsForDependencies(id int64) *messages.DependencyWaitChanged {
 	return &messages.DependencyWaitChanged{Id: id, Waiting: true}
 }
-func notHeld(id int64) *messages.DependencyWaitChanged {
+func waitsNoLonger(id int64) *messages.DependencyWaitChanged {
 	return &messages.DependencyWaitChanged{Id: id}
 }
 func picks(id int64) *messages.PickJob         { return &messages.PickJob{Id: id} }
@@ -42,26 +42,26 @@ func all(ws ...*messages.UnfinishedJob) []*messages.UnfinishedJob { return ws }
 
 func TestAJobThatWaitsForAnother(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
-		b.populate(plain(1), all(waiting(2, jobtest.Delay(on(1)))))
-		b.heard(held(2))
-		b.add(waiting(3, jobtest.Delay(on(1, "error"), because("x"))), waiting(4, jobtest.Delay(on(2))))
-		b.heard(held(3), held(4))
-		b.ended(1, job.Error)
-		b.heard(notHeld(2), notHeld(3), picks(2), picks(3))
-		b.ended(2, job.Success)
-		b.heard(notHeld(4), picks(4))
+		b.answerJobsRequest(plainJobs(1), all(unfinished(2, jobtest.Delay(dependsOn(1)))))
+		b.expectQueueGets(waitsForDependencies(2))
+		b.add(unfinished(3, jobtest.Delay(dependsOn(1, "error"), withReason("x"))), unfinished(4, jobtest.Delay(dependsOn(2))))
+		b.expectQueueGets(waitsForDependencies(3), waitsForDependencies(4))
+		b.sendEnded(1, job.Error)
+		b.expectQueueGets(waitsNoLonger(2), waitsNoLonger(3), picks(2), picks(3))
+		b.sendEnded(2, job.Success)
+		b.expectQueueGets(waitsNoLonger(4), picks(4))
 	})
 }
 
 // Who came before a job it waits for in the same message is not lost.
 func TestTheOrderWithinAMessageDoesNotMatter(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
-		b.populate(nil, all(waiting(2, jobtest.Delay(on(1))), plain(1)[0]))
-		b.heard(held(2), picks(1))
-		b.add(waiting(4, jobtest.Delay(on(3))), plain(3)[0])
-		b.heard(looksUp(3), held(4), picks(3)) // which the queue does not answer
-		b.ended(3, job.Success)
-		b.heard(notHeld(4), picks(4))
+		b.answerJobsRequest(nil, all(unfinished(2, jobtest.Delay(dependsOn(1))), plainJobs(1)[0]))
+		b.expectQueueGets(waitsForDependencies(2), picks(1))
+		b.add(unfinished(4, jobtest.Delay(dependsOn(3))), plainJobs(3)[0])
+		b.expectQueueGets(looksUp(3), waitsForDependencies(4), picks(3)) // which the queue does not answer
+		b.sendEnded(3, job.Success)
+		b.expectQueueGets(waitsNoLonger(4), picks(4))
 	})
 }
 
@@ -72,28 +72,28 @@ func TestDoomedJobs(t *testing.T) {
 		end     job.Status
 		want    any
 	}{
-		"fails":                  {on(1, "success"), job.Error, fails(2, "job 1 ended with status error, success was required")},
-		"fails, the other way":   {on(1, "error"), job.Success, fails(2, required)},
-		"is canceled":            {on(1), job.Canceled, cancels(2, "job 1 was canceled")},
-		"is canceled, too":       {on(1, "success", "error"), job.Canceled, cancels(2, "job 1 was canceled")},
-		"wants it canceled":      {on(1, "canceled"), job.Canceled, picks(2)},
-		"wants it just to end":   {on(1), job.Error, picks(2)},
-		"wants it to have ended": {on(1, "success", "canceled"), job.Success, picks(2)},
+		"fails":                  {dependsOn(1, "success"), job.Error, fails(2, "job 1 ended with status error, success was required")},
+		"fails, the other way":   {dependsOn(1, "error"), job.Success, fails(2, required)},
+		"is canceled":            {dependsOn(1), job.Canceled, cancels(2, "job 1 was canceled")},
+		"is canceled, too":       {dependsOn(1, "success", "error"), job.Canceled, cancels(2, "job 1 was canceled")},
+		"wants it canceled":      {dependsOn(1, "canceled"), job.Canceled, picks(2)},
+		"wants it just to end":   {dependsOn(1), job.Error, picks(2)},
+		"wants it to have ended": {dependsOn(1, "success", "canceled"), job.Success, picks(2)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBench(t, 5, func(t *testing.T, b *bench) {
-				b.populate(plain(1), all(waiting(2, jobtest.Delay(c.depends))))
-				b.heard(held(2))
-				b.ended(1, c.end)
+				b.answerJobsRequest(plainJobs(1), all(unfinished(2, jobtest.Delay(c.depends))))
+				b.expectQueueGets(waitsForDependencies(2))
+				b.sendEnded(1, c.end)
 				if _, goes := c.want.(*messages.PickJob); goes {
-					b.heard(notHeld(2), c.want)
+					b.expectQueueGets(waitsNoLonger(2), c.want)
 					return
 				}
-				b.heard(c.want)
+				b.expectQueueGets(c.want)
 				// The queue takes it out of sight, then ends it.
-				b.left(2)
-				b.ended(2, job.Error)
-				b.heard()
+				b.sendReleased(2)
+				b.sendEnded(2, job.Error)
+				b.expectQueueGets()
 			})
 		})
 	}
@@ -101,98 +101,98 @@ func TestDoomedJobs(t *testing.T) {
 
 func TestDoomSpreads(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
-		b.populate(plain(1), all(waiting(2, jobtest.Delay(on(1))), waiting(3, jobtest.Delay(on(2)))))
-		b.heard(held(2), held(3))
-		b.ended(1, job.Canceled)
-		b.heard(cancels(2, "job 1 was canceled"))
-		b.left(2)
-		b.heard()
-		b.ended(2, job.Canceled)
-		b.heard(cancels(3, "job 2 was canceled"))
+		b.answerJobsRequest(plainJobs(1), all(unfinished(2, jobtest.Delay(dependsOn(1))), unfinished(3, jobtest.Delay(dependsOn(2)))))
+		b.expectQueueGets(waitsForDependencies(2), waitsForDependencies(3))
+		b.sendEnded(1, job.Canceled)
+		b.expectQueueGets(cancels(2, "job 1 was canceled"))
+		b.sendReleased(2)
+		b.expectQueueGets()
+		b.sendEnded(2, job.Canceled)
+		b.expectQueueGets(cancels(3, "job 2 was canceled"))
 	})
 }
 
 func TestDependenciesThatCannotBe(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
-		b.populate(nil, all(waiting(2, jobtest.Delay(on(2))), waiting(3, jobtest.Delay(on(9)))))
-		b.heard(fails(2, "a job cannot wait for itself"), fails(3, "job 9 was submitted later: a job can wait only for earlier ones"))
+		b.answerJobsRequest(nil, all(unfinished(2, jobtest.Delay(dependsOn(2))), unfinished(3, jobtest.Delay(dependsOn(9)))))
+		b.expectQueueGets(fails(2, "a job cannot wait for itself"), fails(3, "job 9 was submitted later: a job can wait only for earlier ones"))
 		// It is ended by the queue; a rule that changes meanwhile does not help.
-		b.tell(&messages.VerdictsChanged{Verdicts: []*messages.Verdict{{Id: 3, Rule: "r", Action: int32(filter.RateLimit), Limit: 7}}})
-		b.heard(fails(3, "job 9 was submitted later: a job can wait only for earlier ones"))
+		b.send(&messages.VerdictsChanged{Verdicts: []*messages.Verdict{{Id: 3, Rule: "r", Action: int32(filter.RateLimit), Limit: 7}}})
+		b.expectQueueGets(fails(3, "job 9 was submitted later: a job can wait only for earlier ones"))
 	})
 }
 
 func TestJobsThatAreNotKnownAreLookedUp(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
-		b.populate(nil, all(waiting(7, jobtest.Delay(on(1))), waiting(8, jobtest.Delay(on(1), because("x"))), waiting(9, jobtest.Delay(on(2)))))
-		b.heard(looksUp(1), held(7), held(8), looksUp(2), held(9))
-		b.tell(&messages.GetJobOutcomeResult{Id: 1, Status: int32(job.Success)})
-		b.heard(notHeld(7), notHeld(8), picks(7), picks(8))
-		b.tell(&messages.GetJobOutcomeResult{Id: 2, Missing: true})
-		b.heard(fails(9, "job 2 does not exist"))
-		b.tell(&messages.GetJobOutcomeResult{Id: 2, Missing: true}) // twice
-		b.heard()
-		b.add(waiting(10, jobtest.Delay(on(1, "error"))))
-		b.heard(looksUp(1), held(10))
-		b.tell(&messages.GetJobOutcomeResult{Id: 1, Status: int32(job.Success)})
-		b.heard(fails(10, "job 1 ended with status success, error was required"))
+		b.answerJobsRequest(nil, all(unfinished(7, jobtest.Delay(dependsOn(1))), unfinished(8, jobtest.Delay(dependsOn(1), withReason("x"))), unfinished(9, jobtest.Delay(dependsOn(2)))))
+		b.expectQueueGets(looksUp(1), waitsForDependencies(7), waitsForDependencies(8), looksUp(2), waitsForDependencies(9))
+		b.send(&messages.GetJobOutcomeResult{Id: 1, Status: int32(job.Success)})
+		b.expectQueueGets(waitsNoLonger(7), waitsNoLonger(8), picks(7), picks(8))
+		b.send(&messages.GetJobOutcomeResult{Id: 2, Missing: true})
+		b.expectQueueGets(fails(9, "job 2 does not exist"))
+		b.send(&messages.GetJobOutcomeResult{Id: 2, Missing: true}) // twice
+		b.expectQueueGets()
+		b.add(unfinished(10, jobtest.Delay(dependsOn(1, "error"))))
+		b.expectQueueGets(looksUp(1), waitsForDependencies(10))
+		b.send(&messages.GetJobOutcomeResult{Id: 1, Status: int32(job.Success)})
+		b.expectQueueGets(fails(10, "job 1 ended with status success, error was required"))
 	})
 }
 
 // A job that the queue changes is out of sight for a moment, and has not ended.
 func TestJobsThatAreChangedMeanwhile(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
-		b.populate(plain(1), all(plain(2)[0], waiting(3, jobtest.Delay(on(2)))))
-		b.heard(held(3))
-		b.left(2)
-		b.left(3)
+		b.answerJobsRequest(plainJobs(1), all(plainJobs(2)[0], unfinished(3, jobtest.Delay(dependsOn(2)))))
+		b.expectQueueGets(waitsForDependencies(3))
+		b.sendReleased(2)
+		b.sendReleased(3)
 		b.enqueue(2)
-		b.heard()
-		b.add(waiting(3, jobtest.Delay(on(2))))
-		b.heard(held(3))
-		b.left(2)
-		b.heard()
-		b.ended(2, job.Canceled)
-		b.heard(cancels(3, "job 2 was canceled"))
+		b.expectQueueGets()
+		b.add(unfinished(3, jobtest.Delay(dependsOn(2))))
+		b.expectQueueGets(waitsForDependencies(3))
+		b.sendReleased(2)
+		b.expectQueueGets()
+		b.sendEnded(2, job.Canceled)
+		b.expectQueueGets(cancels(3, "job 2 was canceled"))
 	})
 }
 
 func TestAHeldJobThatLeavesIsNotPicked(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
-		b.populate(plain(1), all(waiting(2, jobtest.Delay(on(1)))))
-		b.heard(held(2))
-		b.ended(2, job.Canceled)
-		b.ended(1, job.Success)
-		b.heard()
+		b.answerJobsRequest(plainJobs(1), all(unfinished(2, jobtest.Delay(dependsOn(1)))))
+		b.expectQueueGets(waitsForDependencies(2))
+		b.sendEnded(2, job.Canceled)
+		b.sendEnded(1, job.Success)
+		b.expectQueueGets()
 	})
 }
 
-// chain is job 2, whose second opcode waits for job 1, which came before but goes
+// addChain is job 2, whose second opcode waits for job 1, which came before but goes
 // after it.
-func (b *bench) chain() {
+func (b *bench) addChain() {
 	b.Helper()
-	b.populate(nil, all(urgent(10, 1, jobtest.Delay()), urgent(-10, 2, jobtest.Delay(), jobtest.Delay(on(1, "success")))))
-	b.heard(picks(2))
-	b.begin(7, 2, 1)
-	require.Empty(b, b.begun())
+	b.answerJobsRequest(nil, all(withPriority(10, 1, jobtest.Delay()), withPriority(-10, 2, jobtest.Delay(), jobtest.Delay(dependsOn(1, "success")))))
+	b.expectQueueGets(picks(2))
+	b.sendBeginOp(7, 2, 1)
+	require.Empty(b, b.takePermitted())
 }
 
 // With a single slot, a job that waits between two opcodes must not keep the one
 // that it waits for from running.
 func TestAJobThatWaitsBetweenOpcodesGivesItsSlotBack(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
-		b.chain()
-		b.heard(picks(1))
-		b.add(urgent(-20, 3, jobtest.Delay()))
-		b.ended(1, job.Success)
-		require.Empty(t, b.begun(), "it takes a slot like everybody, in turn")
-		b.heard(picks(3))
-		b.left(3)
-		require.Equal(t, []uint64{7}, b.begun())
+		b.addChain()
+		b.expectQueueGets(picks(1))
+		b.add(withPriority(-20, 3, jobtest.Delay()))
+		b.sendEnded(1, job.Success)
+		require.Empty(t, b.takePermitted(), "it takes a slot like everybody, in turn")
+		b.expectQueueGets(picks(3))
+		b.sendReleased(3)
+		require.Equal(t, []uint64{7}, b.takePermitted())
 		b.enqueue(4)
-		b.heard() // its slot is in use again
-		b.ended(2, job.Success)
-		b.heard(picks(4))
+		b.expectQueueGets() // its slot is in use again
+		b.sendEnded(2, job.Success)
+		b.expectQueueGets(picks(4))
 	})
 }
 
@@ -200,24 +200,24 @@ func TestAJobThatIsDoomedBetweenOpcodes(t *testing.T) {
 	for end, canceled := range map[job.Status]bool{job.Error: false, job.Canceled: true} {
 		t.Run(end.String(), func(t *testing.T) {
 			onBench(t, 1, func(t *testing.T, b *bench) {
-				b.chain()
-				b.heard(picks(1))
-				b.ended(1, end)
+				b.addChain()
+				b.expectQueueGets(picks(1))
+				b.sendEnded(1, end)
 				a := kittest.Expect[*messages.BeginOpResult](b.process)
 				require.Equal(t, uint64(7), a.Request)
 				require.True(t, a.Denied)
 				require.Equal(t, canceled, a.Canceled)
 				require.Contains(t, a.Text, "job 1 ")
-				b.heard() // it is the process that ends the job
+				b.expectQueueGets() // it is the process that ends the job
 				// An answer that was lost: the outcome is looked up now.
-				b.begin(8, 2, 1)
-				b.heard(looksUp(1))
-				b.tell(&messages.GetJobOutcomeResult{Id: 1, Status: int32(end)})
+				b.sendBeginOp(8, 2, 1)
+				b.expectQueueGets(looksUp(1))
+				b.send(&messages.GetJobOutcomeResult{Id: 1, Status: int32(end)})
 				a = kittest.Expect[*messages.BeginOpResult](b.process)
 				require.True(t, a.Denied)
 				require.Equal(t, uint64(8), a.Request)
 				b.enqueue(3)
-				b.heard(picks(3))
+				b.expectQueueGets(picks(3))
 			})
 		})
 	}
@@ -225,9 +225,9 @@ func TestAJobThatIsDoomedBetweenOpcodes(t *testing.T) {
 
 func TestADependencyThatCannotBeOfALaterOpcode(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
-		b.populate(nil, all(waiting(2, jobtest.Delay(), jobtest.Delay(on(9)))))
-		b.heard(picks(2)) // the opcodes before it run
-		b.begin(7, 2, 1)
+		b.answerJobsRequest(nil, all(unfinished(2, jobtest.Delay(), jobtest.Delay(dependsOn(9)))))
+		b.expectQueueGets(picks(2)) // the opcodes before it run
+		b.sendBeginOp(7, 2, 1)
 		a := kittest.Expect[*messages.BeginOpResult](b.process)
 		require.True(t, a.Denied)
 		require.False(t, a.Canceled)
@@ -238,13 +238,13 @@ func TestADependencyThatCannotBeOfALaterOpcode(t *testing.T) {
 // A dependency that was met is not looked at again: the job may be gone by then.
 func TestWhatWasMetIsMet(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
-		b.chain()
-		b.heard(picks(1))
-		b.ended(1, job.Success)
-		require.Equal(t, []uint64{7}, b.begun())
-		b.begin(8, 2, 1) // its locks were withdrawn, say
-		require.Equal(t, []uint64{8}, b.begun())
-		b.heard()
+		b.addChain()
+		b.expectQueueGets(picks(1))
+		b.sendEnded(1, job.Success)
+		require.Equal(t, []uint64{7}, b.takePermitted())
+		b.sendBeginOp(8, 2, 1) // its locks were withdrawn, say
+		require.Equal(t, []uint64{8}, b.takePermitted())
+		b.expectQueueGets()
 	})
 }
 
@@ -267,10 +267,10 @@ func TestAskDependencies(t *testing.T) {
 	}
 	onBench(t, 1, func(t *testing.T, b *bench) {
 		require.JSONEq(t, `[]`, ask(b), "before the population is known")
-		b.populate(plain(1), all(waiting(3, jobtest.Delay(on(1), because("x"))), waiting(2, jobtest.Delay(`"depends": [[1, ["success"]], [1, []]]`)), plain(4)[0]))
+		b.answerJobsRequest(plainJobs(1), all(unfinished(3, jobtest.Delay(dependsOn(1), withReason("x"))), unfinished(2, jobtest.Delay(`"depends": [[1, ["success"]], [1, []]]`)), plainJobs(4)[0]))
 		require.JSONEq(t, `[{"id": 2, "on": [{"id": 1, "statuses": ["success"]}, {"id": 1, "statuses": []}]},
 			{"id": 3, "on": [{"id": 1, "statuses": []}]}]`, ask(b))
-		b.ended(1, job.Success)
+		b.sendEnded(1, job.Success)
 		require.JSONEq(t, `[]`, ask(b))
 	})
 }

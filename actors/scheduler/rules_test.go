@@ -27,108 +27,108 @@ func limiting(id, limit int64) *messages.Verdict {
 
 func accepting(id int64) *messages.Verdict { return &messages.Verdict{Id: id} }
 
-func (b *bench) change(verdicts ...*messages.Verdict) {
-	b.tell(&messages.VerdictsChanged{Verdicts: verdicts})
+func (b *bench) sendVerdicts(verdicts ...*messages.Verdict) {
+	b.send(&messages.VerdictsChanged{Verdicts: verdicts})
 	b.Settle()
 }
 
-// withholds is what the lock manager has been told since the last call.
-func (b *bench) withholds() map[int64]bool {
+// takeLockPauses is what the lock manager has been told since the last call.
+func (b *bench) takeLockPauses() map[int64]bool {
 	b.Helper()
 	all := map[int64]bool{}
-	for _, m := range told[*messages.SetLockPause](b, b.locks) {
+	for _, m := range takeAll[*messages.SetLockPause](b, b.locks) {
 		all[m.Id] = m.Paused
 	}
 	return all
 }
 
-func (b *bench) askedLocks() {
+func (b *bench) expectPublishLocks() {
 	b.Helper()
 	kittest.Expect[*messages.PublishLocks](b.locks)
 }
 
 func TestAPausedJobIsNotPicked(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
-		b.populate(nil, all(under(plain(1)[0], pausing(1)), plain(2)[0], plain(3)[0]))
-		require.Equal(t, []int64{2}, b.picked())
-		b.change(accepting(1), pausing(3), pausing(99))
-		b.left(2)
-		require.Equal(t, []int64{1}, b.picked())
-		b.left(1)
-		require.Empty(t, b.picked())
-		b.change(accepting(3))
-		require.Equal(t, []int64{3}, b.picked())
-		b.add(under(plain(4)[0], pausing(4)))
-		b.left(3)
-		require.Empty(t, b.picked())
-		b.askedLocks()
-		require.Empty(t, b.withholds(), "none of them had a process")
+		b.answerJobsRequest(nil, all(withVerdict(plainJobs(1)[0], pausing(1)), plainJobs(2)[0], plainJobs(3)[0]))
+		require.Equal(t, []int64{2}, b.takePicked())
+		b.sendVerdicts(accepting(1), pausing(3), pausing(99))
+		b.sendReleased(2)
+		require.Equal(t, []int64{1}, b.takePicked())
+		b.sendReleased(1)
+		require.Empty(t, b.takePicked())
+		b.sendVerdicts(accepting(3))
+		require.Equal(t, []int64{3}, b.takePicked())
+		b.add(withVerdict(plainJobs(4)[0], pausing(4)))
+		b.sendReleased(3)
+		require.Empty(t, b.takePicked())
+		b.expectPublishLocks()
+		require.Empty(t, b.takeLockPauses(), "none of them had a process")
 	})
 }
 
 func TestAPausedJobThatRunsDoesNotBeginItsNextOpcode(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
-		b.populate(all(waiting(1, jobtest.Delay(), jobtest.Delay())), plain(2, 3))
-		b.askedLocks()
-		b.change(pausing(1))
-		require.Equal(t, map[int64]bool{1: true}, b.withholds())
-		require.Empty(t, b.picked(), "its opcode goes on, and keeps its slot")
-		b.change(&messages.Verdict{Id: 1, Rule: "another", Action: int32(filter.Pause)})
-		require.Empty(t, b.withholds())
-		b.begin(7, 1, 1)
-		require.Empty(t, b.begun())
-		require.Equal(t, []int64{2}, b.picked(), "the slot is free")
+		b.answerJobsRequest(all(unfinished(1, jobtest.Delay(), jobtest.Delay())), plainJobs(2, 3))
+		b.expectPublishLocks()
+		b.sendVerdicts(pausing(1))
+		require.Equal(t, map[int64]bool{1: true}, b.takeLockPauses())
+		require.Empty(t, b.takePicked(), "its opcode goes on, and keeps its slot")
+		b.sendVerdicts(&messages.Verdict{Id: 1, Rule: "another", Action: int32(filter.Pause)})
+		require.Empty(t, b.takeLockPauses())
+		b.sendBeginOp(7, 1, 1)
+		require.Empty(t, b.takePermitted())
+		require.Equal(t, []int64{2}, b.takePicked(), "the slot is free")
 
-		b.change(accepting(1))
-		require.Equal(t, map[int64]bool{1: false}, b.withholds())
-		require.Empty(t, b.begun(), "there is no slot")
-		b.left(2)
-		require.Equal(t, []uint64{7}, b.begun())
-		require.Empty(t, b.picked(), "it goes before those that came after it")
-		b.ended(1, job.Success)
-		require.Equal(t, []int64{3}, b.picked())
-		require.Empty(t, b.withholds())
+		b.sendVerdicts(accepting(1))
+		require.Equal(t, map[int64]bool{1: false}, b.takeLockPauses())
+		require.Empty(t, b.takePermitted(), "there is no slot")
+		b.sendReleased(2)
+		require.Equal(t, []uint64{7}, b.takePermitted())
+		require.Empty(t, b.takePicked(), "it goes before those that came after it")
+		b.sendEnded(1, job.Success)
+		require.Equal(t, []int64{3}, b.takePicked())
+		require.Empty(t, b.takeLockPauses())
 	})
 }
 
 // A pause in the middle of an opcode that is lifted before its end is not noticed.
 func TestAPauseThatIsShort(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
-		b.populate(all(waiting(1, jobtest.Delay(), jobtest.Delay())), plain(2))
-		b.change(pausing(1))
-		b.change(accepting(1))
-		b.begin(7, 1, 1)
-		require.Equal(t, []uint64{7}, b.begun())
-		require.Empty(t, b.picked())
+		b.answerJobsRequest(all(unfinished(1, jobtest.Delay(), jobtest.Delay())), plainJobs(2))
+		b.sendVerdicts(pausing(1))
+		b.sendVerdicts(accepting(1))
+		b.sendBeginOp(7, 1, 1)
+		require.Equal(t, []uint64{7}, b.takePermitted())
+		require.Empty(t, b.takePicked())
 	})
 }
 
 // Whose locks were withheld must be able to take some when he comes back.
 func TestAPausedJobThatLeaves(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
-		b.populate(plain(1), nil)
-		b.askedLocks()
-		b.change(pausing(1))
-		require.Equal(t, map[int64]bool{1: true}, b.withholds())
-		b.left(1)
-		require.Equal(t, map[int64]bool{1: false}, b.withholds())
-		b.add(under(plain(1)[0], pausing(1)))
-		b.change(accepting(1))
-		require.Equal(t, []int64{1}, b.picked())
-		require.Empty(t, b.withholds())
+		b.answerJobsRequest(plainJobs(1), nil)
+		b.expectPublishLocks()
+		b.sendVerdicts(pausing(1))
+		require.Equal(t, map[int64]bool{1: true}, b.takeLockPauses())
+		b.sendReleased(1)
+		require.Equal(t, map[int64]bool{1: false}, b.takeLockPauses())
+		b.add(withVerdict(plainJobs(1)[0], pausing(1)))
+		b.sendVerdicts(accepting(1))
+		require.Equal(t, []int64{1}, b.takePicked())
+		require.Empty(t, b.takeLockPauses())
 	})
 }
 
 func TestTheLockManagerIsToldWhoIsPaused(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
-		b.populate(all(under(waiting(3, jobtest.Delay(), jobtest.Delay()), pausing(3)), plain(4)[0], under(plain(5)[0], pausing(5))),
-			all(under(plain(6)[0], pausing(6))))
+		b.answerJobsRequest(all(withVerdict(unfinished(3, jobtest.Delay(), jobtest.Delay()), pausing(3)), plainJobs(4)[0], withVerdict(plainJobs(5)[0], pausing(5))),
+			all(withVerdict(plainJobs(6)[0], pausing(6))))
 		told := b.locks.Unread()
 		require.Len(t, told, 3)
 		require.EqualExportedValues(t, &messages.SetLockPause{Id: 3, Paused: true}, told[0])
 		require.EqualExportedValues(t, &messages.SetLockPause{Id: 5, Paused: true}, told[1])
 		require.IsType(t, &messages.PublishLocks{}, told[2])
-		b.begin(7, 3, 1) // held without a slot
+		b.sendBeginOp(7, 3, 1) // held without a slot
 		b.locks.Ask(b.scheduler, &locks.Published{Complete: true, Incarnation: 2})
 		told = b.locks.Unread()
 		require.Len(t, told, 1)
@@ -147,62 +147,62 @@ func TestTheLockManagerIsNotToldTooEarly(t *testing.T) {
 // The queue restarts, and meanwhile the rules change.
 func TestWhoIsNotPausedAnyMoreInANewPopulation(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
-		b.populate(plain(1, 2, 3), nil)
-		b.askedLocks()
-		b.change(pausing(1), pausing(2), pausing(3))
-		require.Len(t, b.withholds(), 3)
-		b.tell(&messages.QueueStarted{Incarnation: 2})
-		b.change(accepting(1)) // which is in the population
+		b.answerJobsRequest(plainJobs(1, 2, 3), nil)
+		b.expectPublishLocks()
+		b.sendVerdicts(pausing(1), pausing(2), pausing(3))
+		require.Len(t, b.takeLockPauses(), 3)
+		b.send(&messages.QueueStarted{Incarnation: 2})
+		b.sendVerdicts(accepting(1)) // which is in the population
 		b.locks.Quiet()
-		b.populate(all(plain(1)[0], under(plain(2)[0], pausing(2)), under(plain(4)[0], pausing(4))), nil)
-		b.askedLocks()
-		require.Equal(t, map[int64]bool{1: false, 3: false, 4: true}, b.withholds())
+		b.answerJobsRequest(all(plainJobs(1)[0], withVerdict(plainJobs(2)[0], pausing(2)), withVerdict(plainJobs(4)[0], pausing(4))), nil)
+		b.expectPublishLocks()
+		require.Equal(t, map[int64]bool{1: false, 3: false, 4: true}, b.takeLockPauses())
 	})
 }
 
 // The queue cancels those that wait. Those that run go on.
 func TestRejectedJobs(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
-		b.populate(all(under(waiting(1, jobtest.Delay(), jobtest.Delay()), rejecting(1))), all(under(plain(2)[0], rejecting(2))))
-		b.begin(7, 1, 1)
-		require.Equal(t, []uint64{7}, b.begun())
-		b.change(accepting(1), rejecting(1))
-		b.begin(8, 1, 1)
-		require.Equal(t, []uint64{8}, b.begun())
-		require.Empty(t, b.picked())
-		b.change(accepting(2))
-		require.Equal(t, []int64{2}, b.picked())
+		b.answerJobsRequest(all(withVerdict(unfinished(1, jobtest.Delay(), jobtest.Delay()), rejecting(1))), all(withVerdict(plainJobs(2)[0], rejecting(2))))
+		b.sendBeginOp(7, 1, 1)
+		require.Equal(t, []uint64{7}, b.takePermitted())
+		b.sendVerdicts(accepting(1), rejecting(1))
+		b.sendBeginOp(8, 1, 1)
+		require.Equal(t, []uint64{8}, b.takePermitted())
+		require.Empty(t, b.takePicked())
+		b.sendVerdicts(accepting(2))
+		require.Equal(t, []int64{2}, b.takePicked())
 	})
 }
 
 func TestARuleThatLimits(t *testing.T) {
 	onBench(t, 10, func(t *testing.T, b *bench) {
-		b.populate(all(under(plain(1)[0], limiting(1, 2))), all(under(plain(2)[0], limiting(2, 2)), under(plain(3)[0], limiting(3, 2)),
-			plain(4)[0], under(plain(5)[0], limiting(5, 2))))
-		require.Equal(t, []int64{2, 4}, b.picked())
-		b.left(1)
-		require.Equal(t, []int64{3}, b.picked())
-		b.change(limiting(2, 3), limiting(3, 3), limiting(5, 3))
-		require.Equal(t, []int64{5}, b.picked())
-		b.add(under(plain(6)[0], limiting(6, 3)))
-		require.Empty(t, b.picked())
-		b.change(accepting(2)) // the rule does not apply to one that runs any more
-		require.Equal(t, []int64{6}, b.picked())
+		b.answerJobsRequest(all(withVerdict(plainJobs(1)[0], limiting(1, 2))), all(withVerdict(plainJobs(2)[0], limiting(2, 2)), withVerdict(plainJobs(3)[0], limiting(3, 2)),
+			plainJobs(4)[0], withVerdict(plainJobs(5)[0], limiting(5, 2))))
+		require.Equal(t, []int64{2, 4}, b.takePicked())
+		b.sendReleased(1)
+		require.Equal(t, []int64{3}, b.takePicked())
+		b.sendVerdicts(limiting(2, 3), limiting(3, 3), limiting(5, 3))
+		require.Equal(t, []int64{5}, b.takePicked())
+		b.add(withVerdict(plainJobs(6)[0], limiting(6, 3)))
+		require.Empty(t, b.takePicked())
+		b.sendVerdicts(accepting(2)) // the rule does not apply to one that runs any more
+		require.Equal(t, []int64{6}, b.takePicked())
 	})
 }
 
 func TestLimitsInReasonTrails(t *testing.T) {
 	onBench(t, 10, func(t *testing.T, b *bench) {
 		limited := func(id int64) *messages.UnfinishedJob {
-			return waiting(id, jobtest.Delay(because("rate-limit:2:bunny")))
+			return unfinished(id, jobtest.Delay(withReason("rate-limit:2:bunny")))
 		}
 		other := func(id int64) *messages.UnfinishedJob {
-			return waiting(id, jobtest.Delay(because("rate-limit:1:bunny")))
+			return unfinished(id, jobtest.Delay(withReason("rate-limit:1:bunny")))
 		}
-		b.populate(all(limited(1)), all(limited(2), limited(3), other(4), other(5), plain(6)[0]))
-		require.Equal(t, []int64{2, 4, 6}, b.picked())
-		b.left(1, 4)
-		require.Equal(t, []int64{3, 5}, b.picked())
+		b.answerJobsRequest(all(limited(1)), all(limited(2), limited(3), other(4), other(5), plainJobs(6)[0]))
+		require.Equal(t, []int64{2, 4, 6}, b.takePicked())
+		b.sendReleased(1, 4)
+		require.Equal(t, []int64{3, 5}, b.takePicked())
 	})
 }
 
@@ -210,29 +210,29 @@ func TestLimitsInReasonTrails(t *testing.T) {
 // need the place. To go on it takes one again.
 func TestAHeldJobGivesItsLimitsBack(t *testing.T) {
 	onBench(t, 10, func(t *testing.T, b *bench) {
-		slow := because("rate-limit:1:x")
-		b.populate(nil, all(waiting(1, jobtest.Delay(slow), jobtest.Delay(slow)), waiting(2, jobtest.Delay(slow))))
-		require.Equal(t, []int64{1}, b.picked())
-		b.change(pausing(1))
-		b.begin(7, 1, 1)
-		require.Equal(t, []int64{2}, b.picked())
-		b.change(accepting(1))
-		require.Empty(t, b.begun())
-		b.left(2)
-		require.Equal(t, []uint64{7}, b.begun())
+		slow := withReason("rate-limit:1:x")
+		b.answerJobsRequest(nil, all(unfinished(1, jobtest.Delay(slow), jobtest.Delay(slow)), unfinished(2, jobtest.Delay(slow))))
+		require.Equal(t, []int64{1}, b.takePicked())
+		b.sendVerdicts(pausing(1))
+		b.sendBeginOp(7, 1, 1)
+		require.Equal(t, []int64{2}, b.takePicked())
+		b.sendVerdicts(accepting(1))
+		require.Empty(t, b.takePermitted())
+		b.sendReleased(2)
+		require.Equal(t, []uint64{7}, b.takePermitted())
 	})
 }
 
 // Both must let a job go: its dependencies and the rules.
 func TestAPausedJobThatWaitsForAnother(t *testing.T) {
 	onBench(t, 10, func(t *testing.T, b *bench) {
-		b.populate(plain(1), all(under(waiting(2, jobtest.Delay(on(1))), pausing(2)), under(waiting(3, jobtest.Delay(on(1))), pausing(3))))
-		b.heard(held(2), held(3))
-		b.change(accepting(3))
-		b.heard()
-		b.ended(1, job.Success)
-		b.heard(notHeld(2), notHeld(3), picks(3))
-		b.change(accepting(2))
-		b.heard(picks(2))
+		b.answerJobsRequest(plainJobs(1), all(withVerdict(unfinished(2, jobtest.Delay(dependsOn(1))), pausing(2)), withVerdict(unfinished(3, jobtest.Delay(dependsOn(1))), pausing(3))))
+		b.expectQueueGets(waitsForDependencies(2), waitsForDependencies(3))
+		b.sendVerdicts(accepting(3))
+		b.expectQueueGets()
+		b.sendEnded(1, job.Success)
+		b.expectQueueGets(waitsNoLonger(2), waitsNoLonger(3), picks(3))
+		b.sendVerdicts(accepting(2))
+		b.expectQueueGets(picks(2))
 	})
 }

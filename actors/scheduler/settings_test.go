@@ -13,15 +13,15 @@ import (
 
 func TestMoreAndFewerSlots(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
-		b.populate(nil, plain(1, 2, 3, 4))
-		require.Equal(t, []int64{1}, b.picked())
+		b.answerJobsRequest(nil, plainJobs(1, 2, 3, 4))
+		require.Equal(t, []int64{1}, b.takePicked())
 		b.reconfigure(3, `{"predictive": false}`)
-		require.Equal(t, []int64{2, 3}, b.picked())
+		require.Equal(t, []int64{2, 3}, b.takePicked())
 		b.reconfigure(1, `{"predictive": false}`)
-		b.left(1, 2)
-		require.Empty(t, b.picked())
-		b.left(3)
-		require.Equal(t, []int64{4}, b.picked())
+		b.sendReleased(1, 2)
+		require.Empty(t, b.takePicked())
+		b.sendReleased(3)
+		require.Equal(t, []int64{4}, b.takePicked())
 	})
 }
 
@@ -32,20 +32,20 @@ func TestAConfigurationThatCannotBeUsed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBench(t, 1, func(t *testing.T, b *bench) {
-				b.populate(nil, plain(1, 2))
-				require.Equal(t, []int64{1}, b.picked())
+				b.answerJobsRequest(nil, plainJobs(1, 2))
+				require.Equal(t, []int64{1}, b.takePicked())
 				broken := configOf(5, "")
 				change(broken)
 				b.cluster.Ask(b.scheduler, broken)
-				require.Empty(t, b.picked())
+				require.Empty(t, b.takePicked())
 				require.Len(t, b.Logged("configuration cannot be used; the scheduler keeps the former one"), 1)
 			})
 		})
 	}
 }
 
-// locksOf tells what an owner holds, and what it waits for.
-func (b *bench) locksOf(all bool, records ...lock.Record) {
+// sendLocks tells what an owner holds, and what it waits for.
+func (b *bench) sendLocks(all bool, records ...lock.Record) {
 	b.locks.Ask(b.scheduler, &locks.Published{Records: records, Complete: all})
 	b.Settle()
 }
@@ -59,33 +59,33 @@ func TestThePredictiveOrder(t *testing.T) {
 	owner, admin := lock.JobOwner(1, "/l/job_1", 77), lock.NamedOwner("admin", "/l/admin", 78)
 	setup := func(b *bench) {
 		b.reconfigure(1, ``)
-		b.populate(plain(1), all(waiting(2, locking("u1")), waiting(3, locking("n3"))))
-		require.Empty(b, b.picked())
+		b.answerJobsRequest(plainJobs(1), all(unfinished(2, lockingNode("u1")), unfinished(3, lockingNode("n3"))))
+		require.Empty(b, b.takePicked())
 	}
 	for name, c := range map[string]struct {
 		told func(*bench)
 		want []int64
 	}{
 		"nothing is held": {func(*bench) {}, []int64{2, 3}},
-		"a job holds it":  {func(b *bench) { b.locksOf(true, lock.Record{Owner: owner, Locks: node("u1")}) }, []int64{3, 2}},
+		"a job holds it":  {func(b *bench) { b.sendLocks(true, lock.Record{Owner: owner, Locks: node("u1")}) }, []int64{3, 2}},
 		"a job wants it": {func(b *bench) {
-			b.locksOf(false, lock.Record{Owner: owner, Pending: &lock.Pending{Owner: owner, Request: node("u1")}})
+			b.sendLocks(false, lock.Record{Owner: owner, Pending: &lock.Pending{Owner: owner, Request: node("u1")}})
 		}, []int64{3, 2}},
-		"somebody else holds it": {func(b *bench) { b.locksOf(false, lock.Record{Owner: admin, Locks: node("u1")}) }, []int64{3, 2}},
+		"somebody else holds it": {func(b *bench) { b.sendLocks(false, lock.Record{Owner: admin, Locks: node("u1")}) }, []int64{3, 2}},
 		"it was given back": {func(b *bench) {
-			b.locksOf(true, lock.Record{Owner: owner, Locks: node("u1")})
-			b.locksOf(false, lock.Record{Owner: owner})
+			b.sendLocks(true, lock.Record{Owner: owner, Locks: node("u1")})
+			b.sendLocks(false, lock.Record{Owner: owner})
 		}, []int64{2, 3}},
 		"all others are gone": {func(b *bench) {
-			b.locksOf(false, lock.Record{Owner: admin, Locks: node("u1")})
-			b.locksOf(true, lock.Record{Owner: owner, Locks: node("n3")})
+			b.sendLocks(false, lock.Record{Owner: admin, Locks: node("u1")})
+			b.sendLocks(true, lock.Record{Owner: owner, Locks: node("n3")})
 		}, []int64{2, 3}},
 		"it is held, but the order is plain": {func(b *bench) {
-			b.locksOf(true, lock.Record{Owner: owner, Locks: node("u1")})
+			b.sendLocks(true, lock.Record{Owner: owner, Locks: node("u1")})
 			b.reconfigure(1, `{"predictive": false}`)
 		}, []int64{2, 3}},
 		"it is held, but all are old": {func(b *bench) {
-			b.locksOf(true, lock.Record{Owner: owner, Locks: node("u1")})
+			b.sendLocks(true, lock.Record{Owner: owner, Locks: node("u1")})
 			b.reconfigure(1, `{"predictive_tick": 1, "predictive_ticks": 2}`)
 			b.Advance(time.Minute)
 		}, []int64{2, 3}},
@@ -95,13 +95,13 @@ func TestThePredictiveOrder(t *testing.T) {
 				setup(b)
 				c.told(b)
 				// One slot more; its job tells nothing of its locks.
-				b.tell(&messages.EnqueueJobs{})
+				b.send(&messages.EnqueueJobs{})
 				slots := 2
 				settings := string(b.config.Settings)
 				b.reconfigure(slots, settings)
-				require.Equal(t, c.want[:1], b.picked())
-				b.left(c.want[0])
-				require.Equal(t, c.want[1:], b.picked())
+				require.Equal(t, c.want[:1], b.takePicked())
+				b.sendReleased(c.want[0])
+				require.Equal(t, c.want[1:], b.takePicked())
 			})
 		})
 	}
@@ -112,8 +112,8 @@ func TestThePredictiveOrder(t *testing.T) {
 func TestWhatAPickedJobDeclares(t *testing.T) {
 	onBench(t, 2, func(t *testing.T, b *bench) {
 		b.reconfigure(2, ``)
-		b.populate(nil, all(waiting(1, locking("u1")), waiting(2, locking("u1")), waiting(3, locking("n3"))))
-		require.Equal(t, []int64{1, 3}, b.picked())
+		b.answerJobsRequest(nil, all(unfinished(1, lockingNode("u1")), unfinished(2, lockingNode("u1")), unfinished(3, lockingNode("n3"))))
+		require.Equal(t, []int64{1, 3}, b.takePicked())
 	})
 }
 
@@ -121,10 +121,10 @@ func TestWhatAPickedJobDeclares(t *testing.T) {
 func TestWhatIsBehindAJobCountsNoMore(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
 		b.reconfigure(1, ``)
-		b.populate(all(waiting(1, locking("u1"), locking("n3"))), all(waiting(3, locking("n3")), waiting(4, locking("u1"))))
-		b.begin(7, 1, 1)
-		require.Equal(t, []uint64{7}, b.begun())
+		b.answerJobsRequest(all(unfinished(1, lockingNode("u1"), lockingNode("n3"))), all(unfinished(3, lockingNode("n3")), unfinished(4, lockingNode("u1"))))
+		b.sendBeginOp(7, 1, 1)
+		require.Equal(t, []uint64{7}, b.takePermitted())
 		b.reconfigure(2, ``)
-		require.Equal(t, []int64{4}, b.picked())
+		require.Equal(t, []int64{4}, b.takePicked())
 	})
 }

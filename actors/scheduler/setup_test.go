@@ -61,47 +61,47 @@ func (b *bench) reconfigure(slots int, settings string) {
 	b.Settle()
 }
 
-// asked is the epoch of the scheduler's question for the population.
-func (b *bench) asked() uint64 {
+// expectJobsRequest is the epoch of the scheduler's question for the population.
+func (b *bench) expectJobsRequest() uint64 {
 	b.Helper()
 	return kittest.Expect[*messages.ListUnfinishedJobs](b.queue).Request
 }
 
-// populate answers the question for the population.
-func (b *bench) populate(running, pending []*messages.UnfinishedJob) {
+// answerJobsRequest answers the question for the population.
+func (b *bench) answerJobsRequest(running, pending []*messages.UnfinishedJob) {
 	b.Helper()
-	b.tell(&messages.ListUnfinishedJobsResult{Request: b.asked(), Active: running, Pending: pending})
+	b.send(&messages.ListUnfinishedJobsResult{Request: b.expectJobsRequest(), Active: running, Pending: pending})
 	b.Settle()
 }
 
-func (b *bench) tell(msg any) { b.queue.Ask(b.scheduler, msg) }
+func (b *bench) send(msg any) { b.queue.Ask(b.scheduler, msg) }
 
-func (b *bench) left(ids ...int64) {
+func (b *bench) sendReleased(ids ...int64) {
 	for _, id := range ids {
-		b.tell(&messages.JobReleased{Id: id})
+		b.send(&messages.JobReleased{Id: id})
 	}
 }
 
-func (b *bench) ended(id int64, status job.Status) {
-	b.tell(&messages.JobReleased{Id: id, Ended: true, Status: int32(status)})
+func (b *bench) sendEnded(id int64, status job.Status) {
+	b.send(&messages.JobReleased{Id: id, Ended: true, Status: int32(status)})
 }
 
 // enqueue adds plain jobs of priority 0.
-func (b *bench) enqueue(ids ...int64) { b.tell(&messages.EnqueueJobs{Jobs: plain(ids...)}) }
+func (b *bench) enqueue(ids ...int64) { b.send(&messages.EnqueueJobs{Jobs: plainJobs(ids...)}) }
 
-func (b *bench) add(jobs ...*messages.UnfinishedJob) { b.tell(&messages.EnqueueJobs{Jobs: jobs}) }
+func (b *bench) add(jobs ...*messages.UnfinishedJob) { b.send(&messages.EnqueueJobs{Jobs: jobs}) }
 
-// plain are jobs of one opcode that wants nothing.
-func plain(ids ...int64) []*messages.UnfinishedJob {
+// plainJobs are jobs of one opcode that wants nothing.
+func plainJobs(ids ...int64) []*messages.UnfinishedJob {
 	var jobs []*messages.UnfinishedJob
 	for _, id := range ids {
-		jobs = append(jobs, waiting(id, jobtest.Delay()))
+		jobs = append(jobs, unfinished(id, jobtest.Delay()))
 	}
 	return jobs
 }
 
-// on is a parameter: the opcode depends on a job that ends in one of statuses.
-func on(id int64, statuses ...string) string {
+// dependsOn is a parameter: the opcode depends on a job that ends in one of statuses.
+func dependsOn(id int64, statuses ...string) string {
 	list, err := json.Marshal(append([]string{}, statuses...))
 	if err != nil {
 		panic(err)
@@ -109,11 +109,11 @@ func on(id int64, statuses ...string) string {
 	return fmt.Sprintf(`"depends": [[%d, %s]]`, id, list)
 }
 
-// because is a parameter: a reason trail of one entry.
-func because(text string) string { return `"reason": [["gnt:user", "` + text + `", 1]]` }
+// withReason is a parameter: a reason trail of one entry.
+func withReason(text string) string { return `"reason": [["gnt:user", "` + text + `", 1]]` }
 
-// locking is a parameter of OP_RUN_COMMAND's: the node is locked exclusively.
-func locking(node string) string {
+// lockingNode is a parameter of OP_RUN_COMMAND's: the node is locked exclusively.
+func lockingNode(node string) string {
 	return `{"OP_ID": "OP_RUN_COMMAND", "argv": ["true"], "locks": [["node/` + node + `", "exclusive"]]}`
 }
 
@@ -124,18 +124,18 @@ func newJob(id int64, ops ...string) *job.Job {
 	return j
 }
 
-func waiting(id int64, ops ...string) *messages.UnfinishedJob {
+func unfinished(id int64, ops ...string) *messages.UnfinishedJob {
 	return kittest.Unfinished(newJob(id, ops...))
 }
 
-// under is the job with a verdict.
-func under(w *messages.UnfinishedJob, v *messages.Verdict) *messages.UnfinishedJob {
+// withVerdict is the job with a verdict.
+func withVerdict(w *messages.UnfinishedJob, v *messages.Verdict) *messages.UnfinishedJob {
 	v.Id, w.Verdict = w.Id, v
 	return w
 }
 
-// urgent is the job with a priority.
-func urgent(priority int, id int64, ops ...string) *messages.UnfinishedJob {
+// withPriority is the job with a priority.
+func withPriority(priority int, id int64, ops ...string) *messages.UnfinishedJob {
 	j := newJob(id, ops...)
 	for i := range j.Ops {
 		j.Ops[i].Priority = priority
@@ -143,9 +143,9 @@ func urgent(priority int, id int64, ops ...string) *messages.UnfinishedJob {
 	return kittest.Unfinished(j)
 }
 
-// picked are the jobs picked since the last call, in that order; nothing else was
+// takePicked are the jobs picked since the last call, in that order; nothing else was
 // told to the queue.
-func (b *bench) picked() []int64 {
+func (b *bench) takePicked() []int64 {
 	b.Helper()
 	var ids []int64
 	for _, m := range b.queue.Unread() {
@@ -155,15 +155,15 @@ func (b *bench) picked() []int64 {
 	return ids
 }
 
-// begin is the question of a job's process; answers come with its number.
-func (b *bench) begin(request uint64, id int64, op int32) {
+// sendBeginOp is the question of a job's process; answers come with its number.
+func (b *bench) sendBeginOp(request uint64, id int64, op int32) {
 	b.process.Ask(b.scheduler, &messages.BeginOp{Request: request, Id: id, Livelock: "l", Op: op})
 	b.Settle()
 }
 
-// begun are the numbers of the questions that were answered with a permission
+// takePermitted are the numbers of the questions that were answered with a permission
 // since the last call, and with nothing else.
-func (b *bench) begun() []uint64 {
+func (b *bench) takePermitted() []uint64 {
 	b.Helper()
 	var requests []uint64
 	for _, m := range b.process.Unread() {
@@ -175,8 +175,8 @@ func (b *bench) begun() []uint64 {
 	return requests
 }
 
-// told are messages to a probe since the last call, of one type alone.
-func told[M any](b *bench, p *kittest.Probe) []M {
+// takeAll are messages to a probe since the last call, of one type alone.
+func takeAll[M any](b *bench, p *kittest.Probe) []M {
 	b.Helper()
 	var all []M
 	for _, m := range p.Unread() {
@@ -186,8 +186,8 @@ func told[M any](b *bench, p *kittest.Probe) []M {
 	return all
 }
 
-// why is what the scheduler says of a job.
-func (b *bench) why(id int64) string {
+// explain is what the scheduler says of a job.
+func (b *bench) explain(id int64) string {
 	b.Helper()
 	b.process.Ask(b.scheduler, &messages.ExplainJobs{Request: 9, Ids: []int64{id}})
 	a := kittest.Expect[*messages.ExplainJobsResult](b.process)

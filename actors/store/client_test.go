@@ -13,15 +13,15 @@ import (
 	"lockstep/messages"
 )
 
-// customer is an actor with a Client, which runs what it is sent.
-type customer struct {
+// clientActor is an actor with a Client, which runs what it is sent.
+type clientActor struct {
 	client *store.Client
 	other  func(any)
 }
 
 type do func(actor.Context, *store.Client)
 
-func (c *customer) Receive(ctx actor.Context) {
+func (c *clientActor) Receive(ctx actor.Context) {
 	if c.client.Handle(ctx) {
 		return
 	}
@@ -34,8 +34,8 @@ func (c *customer) Receive(ctx actor.Context) {
 	}
 }
 
-// shop is a customer with a probe in place of the store.
-type shop struct {
+// clientBench is a customer with a probe in place of the store.
+type clientBench struct {
 	*kittest.Env
 	store    *kittest.Probe
 	customer *actor.PID
@@ -43,21 +43,21 @@ type shop struct {
 	others   []any
 }
 
-func newShop(e *kittest.Env, incarnation uint32) *shop {
-	s := &shop{Env: e, store: e.Probe("store")}
+func newClientBench(e *kittest.Env, incarnation uint32) *clientBench {
+	s := &clientBench{Env: e, store: e.Probe("store")}
 	props := e.Props("customer", func() actor.Actor {
-		return &customer{client: store.NewClient(s.store.PID, incarnation), other: func(m any) { s.others = append(s.others, m) }}
+		return &clientActor{client: store.NewClient(s.store.PID, incarnation), other: func(m any) { s.others = append(s.others, m) }}
 	})
 	s.customer = e.Start("customer", props)
 	return s
 }
 
-func (s *shop) do(f do) {
+func (s *clientBench) do(f do) {
 	s.Send(s.customer, f)
 	s.Settle()
 }
 
-func (s *shop) read(path string) {
+func (s *clientBench) read(path string) {
 	s.do(func(ctx actor.Context, c *store.Client) {
 		c.Read(ctx, "test", path, func(_ actor.Context, m *messages.ReadFileResult) {
 			s.answers = append(s.answers, path+"="+string(m.Content))
@@ -65,14 +65,14 @@ func (s *shop) read(path string) {
 	})
 }
 
-func (s *shop) started(epoch uint64) {
+func (s *clientBench) started(epoch uint64) {
 	s.Send(s.customer, &messages.StoreStarted{Incarnation: epoch})
 	s.Settle()
 }
 
-// asked are the paths that the store was asked to read since the last call, with
+// expectReads are the paths that the store was asked to read since the last call, with
 // the numbers of the requests, all of that epoch.
-func (s *shop) asked(t *testing.T, epoch uint64) (paths []string, numbers []uint64) {
+func (s *clientBench) expectReads(t *testing.T, epoch uint64) (paths []string, numbers []uint64) {
 	for _, m := range s.store.Unread() {
 		r := m.(*messages.AccessStore)
 		require.Equal(t, epoch, r.Incarnation)
@@ -82,20 +82,20 @@ func (s *shop) asked(t *testing.T, epoch uint64) (paths []string, numbers []uint
 	return paths, numbers
 }
 
-func (s *shop) answer(number uint64, content string) {
+func (s *clientBench) answerRead(number uint64, content string) {
 	s.Send(s.customer, &messages.AccessStoreResult{Request: number,
 		What: &messages.AccessStoreResult_Read{Read: &messages.ReadFileResult{Content: []byte(content)}}})
 	s.Settle()
 }
 
-func (s *shop) idle() (idle bool) {
+func (s *clientBench) idle() (idle bool) {
 	s.do(func(_ actor.Context, c *store.Client) { idle = c.Idle() })
 	return idle
 }
 
 func TestClientHoldsRequestsUntilTheStoreIsKnown(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
-		s := newShop(e, 1)
+		s := newClientBench(e, 1)
 		s.do(func(ctx actor.Context, c *store.Client) { c.Connect(ctx) })
 		kittest.Expect[*messages.AnnounceStore](s.store)
 		s.read("a")
@@ -103,43 +103,43 @@ func TestClientHoldsRequestsUntilTheStoreIsKnown(t *testing.T) {
 		s.store.Quiet()
 		require.False(t, s.idle())
 		s.started(3)
-		paths, _ := s.asked(t, 3)
+		paths, _ := s.expectReads(t, 3)
 		require.Equal(t, []string{"a", "b"}, paths)
 	})
 }
 
 func TestClientSendsAgainInOrder(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
-		s := newShop(e, 1)
+		s := newClientBench(e, 1)
 		s.started(1)
 		for _, path := range []string{"a", "b", "c", "d"} {
 			s.read(path)
 		}
-		_, numbers := s.asked(t, 1)
-		s.answer(numbers[1], "1")
+		_, numbers := s.expectReads(t, 1)
+		s.answerRead(numbers[1], "1")
 		s.started(1) // said twice
 		s.store.Quiet()
 		s.started(2)
-		paths, again := s.asked(t, 2)
+		paths, again := s.expectReads(t, 2)
 		require.Equal(t, []string{"a", "c", "d"}, paths)
 		require.Equal(t, []uint64{numbers[0], numbers[2], numbers[3]}, again)
 
 		s.started(1) // a late word of the former one
 		s.store.Quiet()
 		for _, n := range again {
-			s.answer(n, "2")
-			s.answer(n, "3") // the former store had answered too
+			s.answerRead(n, "2")
+			s.answerRead(n, "3") // the former store had answered too
 		}
 		require.Equal(t, []string{"b=1", "a=2", "c=2", "d=2"}, s.answers)
 		require.True(t, s.idle())
 		s.read("e")
-		paths, _ = s.asked(t, 2)
+		paths, _ = s.expectReads(t, 2)
 		require.Equal(t, []string{"e"}, paths)
 		require.Empty(t, s.others)
 	})
 }
 
-func (s *shop) write(durable bool, paths ...string) {
+func (s *clientBench) write(durable bool, paths ...string) {
 	m := &messages.WriteFiles{Durable: durable}
 	for _, path := range paths {
 		m.Files = append(m.Files, &messages.FileWrite{Path: path})
@@ -159,7 +159,7 @@ func (s *shop) write(durable bool, paths ...string) {
 // done, and a crash could leave the earlier one in its place.
 func TestClientDoesNotTakeFilesBack(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
-		s := newShop(e, 1)
+		s := newClientBench(e, 1)
 		s.started(1)
 		s.write(true, "a")
 		s.write(true, "b", "c")
@@ -191,19 +191,19 @@ func TestClientDoesNotTakeFilesBack(t *testing.T) {
 // Many requests that are answered leave nothing behind that is sent again.
 func TestClientForgetsWhatWasAnswered(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
-		s := newShop(e, 1)
+		s := newClientBench(e, 1)
 		s.started(1)
 		s.read("first")
-		_, first := s.asked(t, 1)
+		_, first := s.expectReads(t, 1)
 		for range 200 {
 			s.read("x")
-			_, numbers := s.asked(t, 1)
-			s.answer(numbers[0], "")
+			_, numbers := s.expectReads(t, 1)
+			s.answerRead(numbers[0], "")
 		}
 		s.read("last")
-		s.asked(t, 1)
+		s.expectReads(t, 1)
 		s.started(2)
-		paths, numbers := s.asked(t, 2)
+		paths, numbers := s.expectReads(t, 2)
 		require.Equal(t, []string{"first", "last"}, paths)
 		require.Equal(t, first[0], numbers[0])
 	})
@@ -212,22 +212,22 @@ func TestClientForgetsWhatWasAnswered(t *testing.T) {
 // Answers for a former incarnation of the actor are nobody's.
 func TestClientIgnoresAnswersForAFormerIncarnation(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
-		s := newShop(e, 2)
+		s := newClientBench(e, 2)
 		s.started(1)
 		s.read("a")
-		_, numbers := s.asked(t, 1)
+		_, numbers := s.expectReads(t, 1)
 		former := uint64(1)<<32 | numbers[0]&0xffffffff
 		require.NotEqual(t, former, numbers[0])
-		s.answer(former, "former")
+		s.answerRead(former, "former")
 		require.Empty(t, s.answers)
-		s.answer(numbers[0], "mine")
+		s.answerRead(numbers[0], "mine")
 		require.Equal(t, []string{"a=mine"}, s.answers)
 	})
 }
 
 func TestClientLeavesOtherMessagesAlone(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
-		s := newShop(e, 1)
+		s := newClientBench(e, 1)
 		s.Send(s.customer, &messages.Drain{})
 		s.Settle()
 		require.Len(t, s.others, 1)

@@ -14,9 +14,9 @@ func TestDurableIsToldAfterTheDirectorySync(t *testing.T) {
 		b.request(1, write(true, "queue/job-1", "a"))
 		sync.Entered()
 		require.Equal(t, "a", b.disk.Content("queue/job-1"))
-		b.quiet()
+		b.expectQuiet()
 		sync.Release()
-		require.Empty(t, failed(b.answer(1)))
+		require.Empty(t, failed(b.expectResult(1)))
 		require.Equal(t, []string{"replace test queue/job-1", "sync sync-dir queue"}, b.disk.Calls(""))
 	})
 }
@@ -24,7 +24,7 @@ func TestDurableIsToldAfterTheDirectorySync(t *testing.T) {
 func TestWhatNeedNotBeDurableIsNotSynced(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		b.request(1, write(false, "queue/job-1", "a"))
-		require.Empty(t, failed(b.answer(1)))
+		require.Empty(t, failed(b.expectResult(1)))
 		require.Empty(t, b.disk.Calls("sync"))
 	})
 }
@@ -34,9 +34,9 @@ func TestRemovalIsDurable(t *testing.T) {
 		sync := b.disk.Block("sync")
 		b.request(1, &messages.RemoveFiles{Op: "test", Paths: []string{"queue/job-1", "queue/job-2"}})
 		sync.Entered()
-		b.quiet()
+		b.expectQuiet()
 		sync.Release()
-		require.Empty(t, failed(b.answer(1)))
+		require.Empty(t, failed(b.expectResult(1)))
 		require.Empty(t, b.disk.Names())
 	})
 }
@@ -44,7 +44,7 @@ func TestRemovalIsDurable(t *testing.T) {
 func TestEachDirectoryIsSynced(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		b.request(1, write(true, "queue/job-1", "a", "config.data", "b"))
-		require.Empty(t, failed(b.answer(1)))
+		require.Empty(t, failed(b.expectResult(1)))
 		require.ElementsMatch(t, []string{"sync sync-dir queue", "sync sync-dir ."}, b.disk.Calls("sync"))
 	})
 }
@@ -59,17 +59,17 @@ func TestSyncsAreShared(t *testing.T) {
 		for n := uint64(2); n <= 5; n++ {
 			b.request(n, write(true, "queue/job-2", "b"))
 		}
-		b.quiet()
+		b.expectQuiet()
 
 		next := b.disk.Block("sync")
 		running.Release()
 		next.Entered()
-		require.Empty(t, failed(b.answer(1)))
-		b.quiet()
+		require.Empty(t, failed(b.expectResult(1)))
+		b.expectQuiet()
 
 		next.Release()
 		for n := uint64(2); n <= 5; n++ {
-			require.Empty(t, failed(b.answer(n)))
+			require.Empty(t, failed(b.expectResult(n)))
 		}
 		require.Len(t, b.disk.Calls("sync"), 2)
 	})
@@ -80,7 +80,7 @@ func TestFailuresAreNamedByPath(t *testing.T) {
 		b.disk.Fail("replace test queue/job-2", 1)
 		b.disk.Fail("replace test queue/job-4", 1)
 		b.request(1, write(true, "queue/job-4", "d", "queue/job-1", "a", "queue/job-2", "b", "queue/job-3", "c"))
-		a := b.answer(1)
+		a := b.expectResult(1)
 		require.Equal(t, []string{"queue/job-2", "queue/job-4"}, failed(a))
 		require.Contains(t, a.GetFiles().Failures[0].Failure.Text, "test: replace queue/job-2")
 		require.Equal(t, []string{"queue/job-1", "queue/job-3"}, b.disk.Names())
@@ -93,7 +93,7 @@ func TestAFailedSyncFailsItsFiles(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		b.disk.Fail("sync sync-dir queue", 1)
 		b.request(1, write(true, "queue/job-2", "b", "config.data", "c", "queue/job-1", "a"))
-		require.Equal(t, []string{"queue/job-1", "queue/job-2"}, failed(b.answer(1)))
+		require.Equal(t, []string{"queue/job-1", "queue/job-2"}, failed(b.expectResult(1)))
 		require.Len(t, b.disk.Calls("sync sync-dir queue"), 1)
 	})
 }
@@ -102,7 +102,7 @@ func TestNothingIsSyncedForFailures(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		b.disk.Fail("replace", 1)
 		b.request(1, write(true, "queue/job-1", "a"))
-		require.Equal(t, []string{"queue/job-1"}, failed(b.answer(1)))
+		require.Equal(t, []string{"queue/job-1"}, failed(b.expectResult(1)))
 		require.Empty(t, b.disk.Calls("sync"))
 	})
 }
@@ -122,17 +122,17 @@ func TestTheCommitRecordComesLast(t *testing.T) {
 		b.Settle()
 		require.Equal(t, "0\n", b.disk.Content("queue/serial"))
 		sync.Release()
-		require.Empty(t, failed(b.answer(1)))
+		require.Empty(t, failed(b.expectResult(1)))
 		require.Equal(t, "2\n", b.disk.Content("queue/serial"))
 		require.Len(t, b.disk.Calls("sync"), 2)
 	})
 	onBench(t, map[string]string{"queue/serial": "0\n"}, func(t *testing.T, b *bench) {
 		b.disk.Fail("replace test queue/job-2", 1)
 		b.request(1, record())
-		require.Equal(t, []string{"queue/job-2"}, failed(b.answer(1)))
+		require.Equal(t, []string{"queue/job-2"}, failed(b.expectResult(1)))
 		require.Equal(t, "0\n", b.disk.Content("queue/serial"))
 		b.disk.Fail("replace serial queue/serial", 1)
 		b.request(2, record())
-		require.Equal(t, []string{"queue/serial"}, failed(b.answer(2)))
+		require.Equal(t, []string{"queue/serial"}, failed(b.expectResult(2)))
 	})
 }

@@ -20,9 +20,9 @@ func TestMoveIsDurable(t *testing.T) {
 		there.Entered()
 		gone.Entered()
 		there.Release()
-		b.quiet()
+		b.expectQuiet()
 		gone.Release()
-		require.Empty(t, failed(b.answer(1)))
+		require.Empty(t, failed(b.expectResult(1)))
 		require.Equal(t, []string{"queue/archive/0/job-1"}, b.disk.Names())
 	})
 }
@@ -31,9 +31,9 @@ func TestAMoveThatFailsNamesTheOldPath(t *testing.T) {
 	onBench(t, map[string]string{"queue/job-1": "a"}, func(t *testing.T, b *bench) {
 		b.disk.Fail("rename", 1)
 		b.request(1, move("job-1"))
-		require.Equal(t, []string{"queue/job-1"}, failed(b.answer(1)))
+		require.Equal(t, []string{"queue/job-1"}, failed(b.expectResult(1)))
 		b.request(2, move("job-2"))
-		require.Equal(t, []string{"queue/job-2"}, failed(b.answer(2)))
+		require.Equal(t, []string{"queue/job-2"}, failed(b.expectResult(2)))
 	})
 }
 
@@ -45,10 +45,10 @@ func TestMoveTwice(t *testing.T) {
 		b.request(1, move("job-1"))
 		b.Advance(kittest.Backoff)
 		b.epoch = kittest.Expect[*messages.StoreStarted](b.asker).Incarnation
-		b.quiet()
+		b.expectQuiet()
 		require.Equal(t, "a", b.disk.Content("queue/archive/0/job-1"))
 		b.request(1, move("job-1"))
-		require.Empty(t, failed(b.answer(1)))
+		require.Empty(t, failed(b.expectResult(1)))
 		require.Equal(t, "a", b.disk.Content("queue/archive/0/job-1"))
 	})
 }
@@ -57,7 +57,7 @@ func TestList(t *testing.T) {
 	onBench(t, map[string]string{"queue/archive/3/job-1": "a"}, func(t *testing.T, b *bench) {
 		for dir, want := range map[string][]string{"queue/archive": {"3"}, "queue/archive/3": {"job-1"}, "queue/absent": nil} {
 			b.request(1, &messages.ListDir{Op: "test", Dir: dir})
-			require.Equal(t, want, b.answer(1).GetList().Names)
+			require.Equal(t, want, b.expectResult(1).GetList().Names)
 		}
 	})
 }

@@ -18,16 +18,16 @@ func TestRequestsForOnePathAreDoneInOrder(t *testing.T) {
 		b.request(3, &messages.ReadFile{Op: "test", Path: "queue/job-1"})
 		b.request(4, &messages.RemoveFiles{Op: "test", Paths: []string{"queue/job-1"}})
 		b.request(5, &messages.ReadFile{Op: "test", Path: "queue/job-1"})
-		b.quiet()
+		b.expectQuiet()
 		first.Release()
 
-		require.Empty(t, failed(b.answer(1)))
-		require.Empty(t, failed(b.answer(2)))
-		require.Equal(t, "b", string(b.answer(3).GetRead().Content))
-		read := b.answer(5).GetRead()
+		require.Empty(t, failed(b.expectResult(1)))
+		require.Empty(t, failed(b.expectResult(2)))
+		require.Equal(t, "b", string(b.expectResult(3).GetRead().Content))
+		read := b.expectResult(5).GetRead()
 		require.True(t, read.Missing)
 		require.Nil(t, read.Failure)
-		require.Empty(t, failed(b.answer(4)))
+		require.Empty(t, failed(b.expectResult(4)))
 	})
 }
 
@@ -38,11 +38,11 @@ func TestABlockedWriteHoldsUpItsPathOnly(t *testing.T) {
 		stuck.Entered()
 		for n := uint64(2); n < 10; n++ {
 			b.request(n, write(true, fmt.Sprintf("queue/job-%d", n), "x"))
-			require.Empty(t, failed(b.answer(n)))
+			require.Empty(t, failed(b.expectResult(n)))
 		}
-		b.quiet()
+		b.expectQuiet()
 		stuck.Release()
-		require.Empty(t, failed(b.answer(1)))
+		require.Empty(t, failed(b.expectResult(1)))
 	})
 }
 
@@ -53,9 +53,9 @@ func TestOneRequestWritesSideBySide(t *testing.T) {
 		one.Entered()
 		two.Entered()
 		two.Release()
-		b.quiet()
+		b.expectQuiet()
 		one.Release()
-		require.Empty(t, failed(b.answer(1)))
+		require.Empty(t, failed(b.expectResult(1)))
 	})
 }
 
@@ -67,7 +67,7 @@ func TestWritersAreShared(t *testing.T) {
 			all = append(all, fmt.Sprintf("queue/job-%d", i), "x")
 		}
 		b.request(1, write(true, all...))
-		require.Empty(t, failed(b.answer(1)))
+		require.Empty(t, failed(b.expectResult(1)))
 		require.Len(t, b.disk.Names(), 10*writers)
 		require.Len(t, b.disk.Calls("sync"), 1)
 	})
@@ -76,7 +76,7 @@ func TestWritersAreShared(t *testing.T) {
 func TestOneFileTwiceInOneRequest(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		b.request(1, write(true, "queue/job-1", "a", "queue/job-1", "b"))
-		require.Empty(t, failed(b.answer(1)))
+		require.Empty(t, failed(b.expectResult(1)))
 		require.Equal(t, "b", b.disk.Content("queue/job-1"))
 	})
 }
@@ -84,9 +84,9 @@ func TestOneFileTwiceInOneRequest(t *testing.T) {
 func TestNothingToDoIsAnswered(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		b.request(1, write(true))
-		require.Empty(t, failed(b.answer(1)))
+		require.Empty(t, failed(b.expectResult(1)))
 		b.request(2, &messages.RemoveFiles{Op: "test"})
-		require.Empty(t, failed(b.answer(2)))
+		require.Empty(t, failed(b.expectResult(2)))
 		require.Empty(t, b.disk.Calls(""))
 	})
 }
@@ -94,12 +94,12 @@ func TestNothingToDoIsAnswered(t *testing.T) {
 func TestRead(t *testing.T) {
 	onBench(t, map[string]string{"queue/serial": "7\n"}, func(t *testing.T, b *bench) {
 		b.request(1, &messages.ReadFile{Op: "test", Path: "queue/serial"})
-		require.Equal(t, "7\n", string(b.answer(1).GetRead().Content))
+		require.Equal(t, "7\n", string(b.expectResult(1).GetRead().Content))
 		b.request(2, &messages.ReadFile{Op: "test", Path: "queue/job-1"})
-		require.True(t, b.answer(2).GetRead().Missing)
+		require.True(t, b.expectResult(2).GetRead().Missing)
 		b.disk.Fail("read test", 1)
 		b.request(3, &messages.ReadFile{Op: "test", Path: "queue/serial"})
-		read := b.answer(3).GetRead()
+		read := b.expectResult(3).GetRead()
 		require.False(t, read.Missing)
 		require.Equal(t, messages.ClassGeneric, read.Failure.Class)
 		require.Contains(t, read.Failure.Text, "test: read queue/serial")

@@ -13,9 +13,9 @@ func TestQuarantine(t *testing.T) {
 		sync := b.disk.Block("sync")
 		b.request(1, &messages.QuarantineFile{Path: "queue/job-1"})
 		sync.Entered()
-		b.quiet()
+		b.expectQuiet()
 		sync.Release()
-		require.Equal(t, "queue/quarantine/job-1", b.answer(1).GetQuarantine().Path)
+		require.Equal(t, "queue/quarantine/job-1", b.expectResult(1).GetQuarantine().Path)
 		require.Equal(t, []string{"queue/quarantine/job-1"}, b.disk.Names())
 		require.Equal(t, []string{"sync sync-dir queue/quarantine", "sync sync-dir queue"}, b.disk.Calls("sync"))
 	})
@@ -27,7 +27,7 @@ func TestQuarantineNeverOverwrites(t *testing.T) {
 	}
 	onBench(t, files, func(t *testing.T, b *bench) {
 		b.request(1, &messages.QuarantineFile{Path: "queue/job-1"})
-		require.Equal(t, "queue/quarantine/job-1.2", b.answer(1).GetQuarantine().Path)
+		require.Equal(t, "queue/quarantine/job-1.2", b.expectResult(1).GetQuarantine().Path)
 		require.Equal(t, "first", b.disk.Content("queue/quarantine/job-1"))
 		require.Equal(t, "second", b.disk.Content("queue/quarantine/job-1.1"))
 		require.Equal(t, "new", b.disk.Content("queue/quarantine/job-1.2"))
@@ -76,13 +76,13 @@ func TestQuarantineFailures(t *testing.T) {
 		onBench(t, map[string]string{"queue/job-1": "bad"}, func(t *testing.T, b *bench) {
 			b.disk.Fail(call, 1)
 			b.request(1, &messages.QuarantineFile{Path: "queue/job-1"})
-			require.Contains(t, b.answer(1).GetQuarantine().Failure.GetText(), "the disk says no")
+			require.Contains(t, b.expectResult(1).GetQuarantine().Failure.GetText(), "the disk says no")
 			b.request(2, write(true, "queue/job-1", "good")) // the path is not stuck
-			require.Empty(t, failed(b.answer(2)))
+			require.Empty(t, failed(b.expectResult(2)))
 		})
 	}
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		b.request(1, &messages.QuarantineFile{Path: "queue/job-1"})
-		require.NotNil(t, b.answer(1).GetQuarantine().Failure)
+		require.NotNil(t, b.expectResult(1).GetQuarantine().Failure)
 	})
 }

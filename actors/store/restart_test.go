@@ -25,7 +25,7 @@ func TestRequestsOfAnotherEpochAreDropped(t *testing.T) {
 		for _, epoch := range []uint64{0, b.epoch - 1, b.epoch + 1} {
 			b.asker.Ask(b.store, newRequest(epoch, 1, write(true, "queue/job-1", "a")))
 		}
-		b.quiet()
+		b.expectQuiet()
 		require.Empty(t, b.disk.Calls(""))
 	})
 }
@@ -36,7 +36,7 @@ func TestARequestInTheMailboxOfACrashedStoreIsDropped(t *testing.T) {
 		b.request(1, write(true, "queue/job-1", "a"))
 		b.Advance(kittest.Backoff)
 		require.Equal(t, b.epoch+1, kittest.Expect[*messages.StoreStarted](b.asker).Incarnation)
-		b.quiet()
+		b.expectQuiet()
 		require.Empty(t, b.disk.Calls(""))
 	})
 }
@@ -50,14 +50,14 @@ func TestAnswersOfFormerWritersAreIgnored(t *testing.T) {
 		b.request(1, write(true, "queue/job-1", "former"))
 		stuck.Entered()
 		b.Restart(b.store)
-		b.quiet() // still waiting for the writer
+		b.expectQuiet() // still waiting for the writer
 
 		stuck.Release()
 		b.epoch = kittest.Expect[*messages.StoreStarted](b.asker).Incarnation
-		b.quiet() // nobody answers the former request
+		b.expectQuiet() // nobody answers the former request
 		require.Equal(t, "former", b.disk.Content("queue/job-1"))
 		b.request(1, write(true, "queue/job-1", "new"))
-		require.Empty(t, failed(b.answer(1)))
+		require.Empty(t, failed(b.expectResult(1)))
 		require.Equal(t, "new", b.disk.Content("queue/job-1"))
 	})
 }
@@ -74,9 +74,9 @@ func TestStaleWriterDone(t *testing.T) {
 		for task := range uint64(4) {
 			b.Send(b.store, &messages.RunDiskTaskResult{Incarnation: b.epoch - 1, Task: task})
 		}
-		b.quiet()
+		b.expectQuiet()
 		stuck.Release()
-		require.Empty(t, failed(b.answer(1)))
+		require.Empty(t, failed(b.expectResult(1)))
 	})
 }
 
@@ -91,7 +91,7 @@ func TestAWritersPanicIsTheStores(t *testing.T) {
 			require.Equal(t, b.epoch+1, kittest.Expect[*messages.StoreStarted](b.asker).Incarnation)
 			b.epoch++
 			b.request(1, write(true, "queue/job-1", "b"))
-			require.Empty(t, failed(b.answer(1)))
+			require.Empty(t, failed(b.expectResult(1)))
 			require.Equal(t, "b", b.disk.Content("queue/job-1"))
 		})
 	}
@@ -106,10 +106,10 @@ func TestDrain(t *testing.T) {
 		b.request(1, write(true, "queue/job-1", "a"))
 		sync.Entered()
 		b.asker.Ask(b.store, &messages.Drain{})
-		b.quiet()
+		b.expectQuiet()
 		sync.Release()
-		require.Empty(t, failed(b.answer(1)))
+		require.Empty(t, failed(b.expectResult(1)))
 		kittest.Expect[*messages.DrainResult](b.asker)
-		b.quiet()
+		b.expectQuiet()
 	})
 }

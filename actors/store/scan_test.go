@@ -16,7 +16,7 @@ func TestScan(t *testing.T) {
 	}
 	onBench(t, files, func(t *testing.T, b *bench) {
 		b.request(1, &messages.ScanQueue{})
-		s := b.answer(1).GetScan()
+		s := b.expectResult(1).GetScan()
 		require.Nil(t, s.Failure)
 		require.Equal(t, "12\n", string(s.Serial))
 		require.False(t, s.Drained)
@@ -29,7 +29,7 @@ func TestScan(t *testing.T) {
 func TestScanSeesTheDrainFile(t *testing.T) {
 	onBench(t, map[string]string{"queue/serial": "0\n", "queue/drain": ""}, func(t *testing.T, b *bench) {
 		b.request(1, &messages.ScanQueue{})
-		require.True(t, b.answer(1).GetScan().Drained)
+		require.True(t, b.expectResult(1).GetScan().Drained)
 	})
 }
 
@@ -41,7 +41,7 @@ func TestScanOfManyJobs(t *testing.T) {
 	}
 	onBench(t, files, func(t *testing.T, b *bench) {
 		b.request(1, &messages.ScanQueue{})
-		jobs := b.answer(1).GetScan().Jobs
+		jobs := b.expectResult(1).GetScan().Jobs
 		require.Len(t, jobs, 1000)
 		for i, j := range jobs {
 			require.Equal(t, int64(i+1), j.Id)
@@ -55,14 +55,14 @@ func TestScanFailures(t *testing.T) {
 		onBench(t, files, func(t *testing.T, b *bench) {
 			b.disk.Fail(call, 1)
 			b.request(1, &messages.ScanQueue{})
-			require.Contains(t, b.answer(1).GetScan().Failure.GetText(), "the disk says no")
+			require.Contains(t, b.expectResult(1).GetScan().Failure.GetText(), "the disk says no")
 		})
 	}
 	// One job that cannot be read is that job's matter.
 	onBench(t, files, func(t *testing.T, b *bench) {
 		b.disk.Fail("read scan-job queue/job-1", 1)
 		b.request(1, &messages.ScanQueue{})
-		s := b.answer(1).GetScan()
+		s := b.expectResult(1).GetScan()
 		require.Nil(t, s.Failure)
 		require.Contains(t, s.Jobs[0].Failure.Text, "queue/job-1")
 		require.Nil(t, s.Jobs[1].Failure)
@@ -78,7 +78,7 @@ func TestScanOfAJobThatGoes(t *testing.T) {
 		reading.Entered()
 		require.NoError(t, b.disk.Remove("test", "queue/job-1"))
 		reading.Release()
-		jobs := b.answer(1).GetScan().Jobs
+		jobs := b.expectResult(1).GetScan().Jobs
 		require.Len(t, jobs, 1)
 		require.Equal(t, int64(2), jobs[0].Id)
 	})
@@ -96,17 +96,17 @@ func TestScanWaitsForWritesOfTheSameSender(t *testing.T) {
 		removal.Entered()
 		b.request(3, &messages.ScanQueue{})
 		b.request(4, write(true, "queue/serial", "2\n")) // later, so the scan need not wait for it
-		require.Empty(t, failed(b.answer(4)))
+		require.Empty(t, failed(b.expectResult(4)))
 		b.requestFrom(other, 1, &messages.ScanQueue{}) // has asked for nothing
 		b.Settle()
 		require.Len(t, other.Unread(), 1)
 
 		jobs.Release()
-		require.Empty(t, failed(b.answer(1)))
-		b.quiet()
+		require.Empty(t, failed(b.expectResult(1)))
+		b.expectQuiet()
 		removal.Release()
-		require.Empty(t, failed(b.answer(2)))
-		s := b.answer(3).GetScan()
+		require.Empty(t, failed(b.expectResult(2)))
+		s := b.expectResult(3).GetScan()
 		require.Len(t, s.Jobs, 1)
 		require.Equal(t, "two", string(s.Jobs[0].Content))
 	})
@@ -122,7 +122,7 @@ func TestScanReadsRecords(t *testing.T) {
 	onBench(t, files, func(t *testing.T, b *bench) {
 		b.disk.Fail("read scan-record queue/lockstep-1", 1)
 		b.request(1, &messages.ScanQueue{})
-		s := b.answer(1).GetScan()
+		s := b.expectResult(1).GetScan()
 		require.Equal(t, []int64{2000}, s.Orphans)
 		for _, j := range s.Jobs {
 			want := map[int64]string{300: "r300", 512: "r512"}[j.Id]

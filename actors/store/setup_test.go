@@ -77,8 +77,8 @@ func write(durable bool, pathsAndContents ...string) *messages.WriteFiles {
 	return m
 }
 
-// answer waits for the answer to a request; answers to others stay.
-func (b *bench) answer(number uint64) *messages.AccessStoreResult {
+// expectResult waits for the answer to a request; answers to others stay.
+func (b *bench) expectResult(number uint64) *messages.AccessStoreResult {
 	b.Helper()
 	for b.answers[number] == nil {
 		a := kittest.Expect[*messages.AccessStoreResult](b.asker)
@@ -99,8 +99,8 @@ func failed(a *messages.AccessStoreResult) []string {
 	return paths
 }
 
-// quiet: no answer has come, and none is on its way.
-func (b *bench) quiet() {
+// expectQuiet: no answer has come, and none is on its way.
+func (b *bench) expectQuiet() {
 	b.Helper()
 	require.Empty(b, b.answers)
 	b.asker.Quiet()
