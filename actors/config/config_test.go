@@ -35,7 +35,7 @@ func TestWriteAll(t *testing.T) {
 		write := b.disk.Block("sync")
 		b.write(other)
 		write.Entered()
-		b.others.Quiet() // nobody hears of what is not durable
+		b.others.Quiet() // nothing is published before it is durable
 		b.client.Quiet()
 		require.Equal(t, fresh(t), b.readPublished())
 		write.Release()
@@ -43,7 +43,7 @@ func TestWriteAll(t *testing.T) {
 		require.Equal(t, other, b.expectPublished())
 		require.Equal(t, other, b.readPublished())
 		require.Equal(t, other, b.disk.Content(paths.ConfigPath))
-		b.locks.Quiet() // whoever writes all of it has the lock
+		b.locks.Quiet() // the client holds the lock
 	})
 }
 
@@ -65,7 +65,7 @@ func TestWriteOfWhatCannotBeUsed(t *testing.T) {
 	})
 }
 
-// An edit waits for the lock, is written under it, and answered when it is free.
+// An edit waits for the lock, is written under it, and is answered when the lock is free.
 func TestEdit(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		request := b.edit("7", "", "")
@@ -106,7 +106,7 @@ func TestEditOfFilters(t *testing.T) {
 	})
 }
 
-// Each edit builds upon the one before, and has the lock for itself.
+// Each edit changes the result of the one before, and takes the lock for itself.
 func TestEditsQueue(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		one, two, three := b.edit("7", "", ""), b.edit("", "f", `{"uuid":"f"}`), b.edit("", "g", "")
@@ -139,7 +139,7 @@ func TestEditThatDoesNotGetTheLock(t *testing.T) {
 		onBench(t, func(t *testing.T, b *bench) {
 			request := b.edit("7", "", "")
 			b.answerLockCall(b.expectLockCall(locks.AwaitFunction), answer.awaited, answer.failure)
-			b.freeLock() // it waits no more
+			b.freeLock() // the request no longer waits
 			require.Equal(t, text, b.expectResult(request).GetText())
 			require.Equal(t, fresh(t), b.readPublished())
 			require.Empty(t, b.disk.Calls("replace"))
@@ -147,8 +147,7 @@ func TestEditThatDoesNotGetTheLock(t *testing.T) {
 	}
 }
 
-// What a failed write has left is read back, and everybody hears of it: nothing
-// else is built on anything else.
+// After a failed write the file is read and published, before another edit changes it.
 func TestAWriteErrorIsReadBack(t *testing.T) {
 	want := with(t, fresh(t), maxJobs("7"), epoch)
 	for failing, left := range map[string]string{"replace config": fresh(t), "sync": want} {
@@ -172,7 +171,8 @@ func TestAWriteErrorIsReadBack(t *testing.T) {
 	}
 }
 
-// The same for a whole one; if it cannot be read either, it is what it was.
+// The same holds for a whole configuration. If the file cannot be read either, the former
+// content stays in force.
 func TestAWriteErrorThatCannotBeReadBack(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.disk.Fail("replace config", 1)
@@ -186,8 +186,7 @@ func TestAWriteErrorThatCannotBeReadBack(t *testing.T) {
 	})
 }
 
-// A file that cannot be used at the start is read until it is mended; what comes
-// meanwhile waits.
+// A file that is unusable at the start is read until it is usable. Requests wait meanwhile.
 func TestAFileThatCannotBeUsed(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := newBench(t, e, nil)
@@ -212,11 +211,11 @@ func TestAFileThatCannotBeUsed(t *testing.T) {
 	})
 }
 
-// A call that the lock manager has lost is made again, with the same number.
+// A call that the lock manager has lost is repeated with the same number.
 func TestTheLockManagerRestarts(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.Send(b.cluster, &messages.LocksStarted{Incarnation: 2})
-		b.locks.Quiet() // nothing is open
+		b.locks.Quiet() // no call is open
 		request := b.edit("7", "", "")
 		lost := b.expectLockCall(locks.AwaitFunction)
 		b.Send(b.cluster, &messages.LocksStarted{Incarnation: 3})
@@ -228,7 +227,7 @@ func TestTheLockManagerRestarts(t *testing.T) {
 		again = b.expectLockCall("freeLocks")
 		b.answerLockCall(again, []any{}, nil)
 		require.Nil(t, b.expectResult(request))
-		b.answerLockCall(lost, []any{}, nil) // a second answer
+		b.answerLockCall(lost, []any{}, nil) // a repeated answer
 		b.answerLockCall(&locks.Call{Request: 12345}, []any{}, nil)
 		require.Len(t, b.disk.Calls("replace"), 1)
 		b.client.Quiet()
@@ -236,14 +235,14 @@ func TestTheLockManagerRestarts(t *testing.T) {
 	})
 }
 
-// A lock that could not be given back is given back when the lock manager can
-// write again: others wait for it.
+// If freeing the lock fails, it is repeated after LocksStarted, because others wait for the
+// lock.
 func TestALockThatCannotBeGivenBack(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		request := b.edit("7", "", "")
 		b.grantLock()
 		b.answerLockCall(b.expectLockCall("freeLocks"), nil, noLocks)
-		require.Nil(t, b.expectResult(request)) // that is none of the client's business
+		require.Nil(t, b.expectResult(request)) // the client has its answer all the same
 		b.locks.Quiet()
 		b.Send(b.cluster, &messages.LocksStarted{Incarnation: 1})
 		b.freeLock()
@@ -252,7 +251,7 @@ func TestALockThatCannotBeGivenBack(t *testing.T) {
 	})
 }
 
-// The next edit asks for what is held already.
+// The next edit takes the lock that is still held.
 func TestAnEditAfterALockThatCannotBeGivenBack(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		one, two := b.edit("7", "", ""), b.edit("8", "", "")
@@ -267,8 +266,8 @@ func TestAnEditAfterALockThatCannotBeGivenBack(t *testing.T) {
 	})
 }
 
-// A new incarnation knows nothing of edits, reads the file, and gives back the
-// lock that a former one may have had; then it takes edits.
+// A new incarnation has no edits. It reads the file, frees the lock that a former
+// incarnation may hold, and then takes edits.
 func TestARestart(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.edit("7", "", "")
@@ -277,10 +276,10 @@ func TestARestart(t *testing.T) {
 		b.Restart(b.cluster)
 		require.Equal(t, fresh(t), b.expectPublished())
 		free := b.expectLockCall("freeLocks")
-		b.answerLockCall(former, locks.AwaitResult{Granted: true}, nil) // meant for the former
+		b.answerLockCall(former, locks.AwaitResult{Granted: true}, nil) // for the former incarnation
 		require.Empty(t, b.disk.Calls("replace"))
 		request := b.edit("9", "", "")
-		b.locks.Quiet() // not before the lock is free
+		b.locks.Quiet() // before the lock is free
 		b.answerLockCall(free, []any{}, nil)
 		b.grantLock()
 		b.freeLock()
@@ -290,8 +289,8 @@ func TestARestart(t *testing.T) {
 	})
 }
 
-// A crash at any message of an edit leaves the file as it was or as it shall be,
-// and the lock free.
+// After a crash at any message of an edit, the file has the former or the new content, and
+// the lock is free.
 func TestACrashInTheMiddleOfAnEdit(t *testing.T) {
 	for _, message := range []string{"*messages.EditConfig", "*locks.CallResult", "*messages.AccessStoreResult"} {
 		for nth := 1; nth <= 2; nth++ {
@@ -308,7 +307,7 @@ func TestACrashInTheMiddleOfAnEdit(t *testing.T) {
 					b.edit("7", "", "")
 					b.Settle()
 					b.Advance(kittest.Backoff)
-					b.Panics.Arm(kittest.DeliveryKind{}, 1, when) // no more
+					b.Panics.Arm(kittest.DeliveryKind{}, 1, when) // disarmed
 					b.client.Unread()
 					require.Equal(t, b.disk.Content(paths.ConfigPath), b.readPublished())
 					request := b.edit("8", "", "")

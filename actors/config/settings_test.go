@@ -17,8 +17,8 @@ func (b *bench) set(name, value string) uint64 {
 	return b.number
 }
 
-// Settings are edited as the configuration is, in a file of their own, and told
-// together with it.
+// Settings are edited like the configuration, are in a separate file, and are published
+// with the configuration.
 func TestSettings(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		request := b.set("predictive", "false")
@@ -43,8 +43,8 @@ func TestSettings(t *testing.T) {
 	})
 }
 
-// What a failed write has left is read back, and in force: the next start would go
-// by it, too.
+// After a failed write the content of the file is in force, because the next start would
+// read it.
 func TestAFailedWriteOfSettings(t *testing.T) {
 	for failing, left := range map[string]string{"replace settings": "", "sync": `{"predictive":false}`} {
 		onBench(t, func(t *testing.T, b *bench) {
@@ -72,7 +72,7 @@ func TestAFailedWriteOfSettings(t *testing.T) {
 	}
 }
 
-// A disk that cannot be read for a moment does not bring the defaults back.
+// A failed read of the settings does not put the defaults in force.
 func TestSettingsThatCannotBeRead(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		request := b.set("predictive", "false")
@@ -89,7 +89,7 @@ func TestSettingsThatCannotBeRead(t *testing.T) {
 	})
 }
 
-// Without the file, or with one that makes no sense, the defaults are in force.
+// Without the file, or with invalid content, the defaults are in force.
 func TestSettingsThatCannotBeUsed(t *testing.T) {
 	for _, content := range []string{"{", `{"predictive":3}`} {
 		kittest.Run(t, func(t *testing.T, e *kittest.Env) {

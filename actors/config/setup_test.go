@@ -18,14 +18,14 @@ import (
 
 var self = lock.NamedOwner("lockstepd-config", "/live/daemon", 1)
 
-// bench is the actor of the configuration before a store with a disk in memory;
-// the lock manager is a probe.
+// bench is the configuration actor with a store on a disk in memory, and a probe for the
+// lock manager.
 type bench struct {
 	testing.TB
 	*kittest.Env
 	disk           *kittest.Disk
 	locks          *kittest.Probe
-	client, others *kittest.Probe // who asks, and who is told of each change
+	client, others *kittest.Probe // client sends requests; others is a subscriber
 	cluster        *actor.PID
 	number         uint64
 }
@@ -37,8 +37,8 @@ func fresh(t require.TestingT) string {
 	return string(data)
 }
 
-// onBench runs a test with an actor that has read a fresh configuration, and has
-// given back the lock that it may have had.
+// onBench runs a test with an actor that has read a fresh configuration and has freed the
+// lock of a former incarnation.
 func onBench(t *testing.T, f func(*testing.T, *bench)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
@@ -58,7 +58,7 @@ func newBench(t *testing.T, e *kittest.Env, files map[string]string) *bench {
 	return b
 }
 
-// expectPublished is the configuration that the others have been told of.
+// expectPublished expects ConfigPublished at the subscriber, and returns the configuration.
 func (b *bench) expectPublished() string {
 	b.Helper()
 	m := kittest.Expect[*messages.ConfigPublished](b.others)
@@ -66,7 +66,7 @@ func (b *bench) expectPublished() string {
 	return string(m.Content)
 }
 
-// readPublished is the configuration as it is said to be.
+// readPublished is the answer to PublishConfig.
 func (b *bench) readPublished() string {
 	b.Helper()
 	b.number++
@@ -81,7 +81,7 @@ func (b *bench) write(content string) {
 	b.client.Ask(b.cluster, &messages.WriteConfig{Request: b.number, Content: []byte(content)})
 }
 
-// edit asks for a number of running jobs, or about a filter rule.
+// edit sends an edit of max_running_jobs, or of a filter rule, and returns its number.
 func (b *bench) edit(jobs, filter, rule string) uint64 {
 	b.number++
 	m := &messages.EditConfig{Request: b.number, Filter: filter, Rule: []byte(rule)}
@@ -92,7 +92,7 @@ func (b *bench) edit(jobs, filter, rule string) uint64 {
 	return b.number
 }
 
-// expectResult is the answer to a WriteConfig or an EditConfig.
+// expectResult expects the answer to a WriteConfig or an EditConfig.
 func (b *bench) expectResult(request uint64) *messages.Failure {
 	b.Helper()
 	m := kittest.Expect[interface {
@@ -103,7 +103,7 @@ func (b *bench) expectResult(request uint64) *messages.Failure {
 	return m.GetFailure()
 }
 
-// expectLockCall is the next call to the lock manager.
+// expectLockCall expects the next call to the lock manager.
 func (b *bench) expectLockCall(function string) *locks.Call {
 	b.Helper()
 	m, from := kittest.ExpectFrom[*locks.Call](b.locks)
@@ -128,13 +128,13 @@ func (b *bench) answerLockCall(m *locks.Call, value any, f *messages.Failure) {
 	b.Settle()
 }
 
-// grantLock gives the actor the lock for which it asks.
+// grantLock expects the request for the lock and grants it.
 func (b *bench) grantLock() {
 	b.Helper()
 	b.answerLockCall(b.expectLockCall(locks.AwaitFunction), locks.AwaitResult{Granted: true}, nil)
 }
 
-// freeLock takes it back.
+// freeLock expects the release of the lock and confirms it.
 func (b *bench) freeLock() {
 	b.Helper()
 	b.answerLockCall(b.expectLockCall("freeLocks"), []any{}, nil)

@@ -17,7 +17,7 @@ import (
 	"lockstep/messages"
 )
 
-// feed remembers what it was told.
+// feed records its calls.
 type feed struct {
 	published []string
 	missed    []string
@@ -34,7 +34,7 @@ func (f *feed) Ended(e events.End)     { f.ends = append(f.ends, e) }
 func (f *feed) Waited(d time.Duration) { f.waits = append(f.waits, d) }
 func (f *feed) Waiting(owners int)     { f.waiting = owners }
 
-// takeEvents is what has been published since.
+// takeEvents returns the events published since the last call.
 func (f *feed) takeEvents() []string {
 	defer func() { f.published = nil }()
 	return f.published

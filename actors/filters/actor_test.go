@@ -32,7 +32,7 @@ func TestAcceptedAndContinued(t *testing.T) {
 	})
 }
 
-// What cannot be read is not a job; the queue has complained.
+// An invalid job has no verdict. The queue has logged the error.
 func TestSomethingThatIsNoJobIsNotJudged(t *testing.T) {
 	onReady(t, map[string]string{uuidC: rule(uuidC, 2, `[]`, `"REJECT"`)}, func(t *testing.T, b *bench) {
 		b.queue.Ask(b.filters, &messages.EvaluateFilters{Request: 3, Jobs: []*messages.UnfinishedJob{{Id: 1, Encoded: []byte("{")}, unfinished(2)}})
@@ -40,7 +40,7 @@ func TestSomethingThatIsNoJobIsNotJudged(t *testing.T) {
 	})
 }
 
-// Nobody is judged by rules that are not known.
+// Jobs are not evaluated before the rules are known.
 func TestQuestionsWaitForTheRules(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.sendEvaluate(0, 1)
@@ -72,7 +72,7 @@ func TestARuleThatChangesTellsOnlyWhoIsConcerned(t *testing.T) {
 	})
 }
 
-// The same rule with another limit or reason is another verdict.
+// If a rule's limit or reason changes, so does the verdict.
 func TestALimitThatChanges(t *testing.T) {
 	onReady(t, map[string]string{uuidA: rule(uuidA, 1, `[]`, `["RATE_LIMIT", 1]`)}, func(t *testing.T, b *bench) {
 		b.sendEvaluate(0, 1)
@@ -96,7 +96,7 @@ func TestWhoIsForgottenIsNotJudgedAgain(t *testing.T) {
 	})
 }
 
-// The jobs of a new queue are all there are.
+// The jobs of a restarted queue replace all known jobs.
 func TestTheJobsOfAFormerQueueAreForgotten(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.sendEvaluate(1, 1, 2)
@@ -110,8 +110,8 @@ func TestTheJobsOfAFormerQueueAreForgotten(t *testing.T) {
 	})
 }
 
-// A rule that another program has written, and nobody here understands, applies to
-// nobody, and that is said. The others are in force.
+// A rule that cannot be compiled applies to no job and is logged. The other rules are in
+// force.
 func TestRulesThatAreNotUnderstood(t *testing.T) {
 	for name, bad := range map[string]string{
 		"no rule":            `{"uuid": "` + uuidA + `"}`,
@@ -154,14 +154,14 @@ func TestRulesAreShownInTheirOrder(t *testing.T) {
 	})
 }
 
-// Nothing survives a crash: everybody is asked again.
+// After a crash jobs and rules are requested again.
 func TestRestart(t *testing.T) {
 	rules := map[string]string{uuidA: rule(uuidA, 1, `[]`, `"PAUSE"`)}
 	onReady(t, rules, func(t *testing.T, b *bench) {
 		b.sendEvaluate(1, 1)
 		b.expectVerdicts(1, verdict(1, uuidA, filter.Pause, 0))
 		b.Crash(b.filters)
-		b.sendEvaluate(2, 2) // is in the mailbox
+		b.sendEvaluate(2, 2) // waits in the mailbox
 		b.Advance(kittest.Backoff)
 		kittest.Expect[*messages.PublishConfig](b.cluster)
 		require.Equal(t, uint64(2), kittest.Expect[*messages.FiltersStarted](b.queue).Incarnation)
@@ -175,7 +175,7 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// A job that is submitted while all others are judged waits for a few of them.
+// A submission during a pass waits for one step of the pass only.
 func TestASubmissionDoesNotWaitUntilAllJobsAreJudged(t *testing.T) {
 	const all = 20_000
 	rules := map[string]string{uuidA: rule(uuidA, 1, idIs(">", 5), `"PAUSE"`)}
@@ -198,7 +198,7 @@ func TestASubmissionDoesNotWaitUntilAllJobsAreJudged(t *testing.T) {
 	})
 }
 
-// A rule that changes in the middle of a pass judges all jobs.
+// If a rule changes during a pass, all jobs are evaluated by the new rules.
 func TestARuleThatChangesInTheMiddle(t *testing.T) {
 	const all = 20_000
 	onReady(t, nil, func(t *testing.T, b *bench) {

@@ -12,8 +12,8 @@ import (
 	"lockstep/messages"
 )
 
-// BenchmarkRuleChange is from a change of ten rules until the queue knows what
-// they make of 100,000 jobs: of all, or of none another than before.
+// BenchmarkRuleChange measures the time from a change of ten rules to the new verdicts on
+// 100,000 jobs: all verdicts change, or none.
 func BenchmarkRuleChange(b *testing.B) {
 	const jobs = 100_000
 	for name, op := range map[string]string{"all": ">=", "none": "<"} {
@@ -33,7 +33,7 @@ func BenchmarkRuleChange(b *testing.B) {
 			for b.Loop() {
 				n++
 				e.Send(pid, &messages.ConfigPublished{Content: tenRules(b, op, n)})
-				e.queue.Ask(pid, &messages.EvaluateFilters{Request: 2}) // is answered afterwards
+				e.queue.Ask(pid, &messages.EvaluateFilters{Request: 2}) // answered after the change
 				kittest.Expect[*messages.EvaluateFiltersResult](e.queue)
 				if op == ">=" {
 					require.Len(b, kittest.Expect[*messages.VerdictsChanged](e.queue).Verdicts, jobs)
@@ -43,8 +43,8 @@ func BenchmarkRuleChange(b *testing.B) {
 	}
 }
 
-// tenRules differ from one another, and with n; the last one applies to all jobs
-// or none.
+// tenRules are ten different rules, which depend on n. The last one applies to all jobs or
+// to none.
 func tenRules(b *testing.B, op string, n int) []byte {
 	content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n1", NodeUUID: "u1", GroupUUID: "g1"})
 	require.NoError(b, err)

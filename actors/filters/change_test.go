@@ -13,7 +13,7 @@ import (
 	"lockstep/messages"
 )
 
-// replaces is a request to put a rule in the place of another.
+// replaces is a request to replace a rule.
 func replaces(request uint64, uuid string) *messages.ChangeFilter {
 	return &messages.ChangeFilter{Request: request, Change: &messages.ChangeFilter_Replace{Replace: &messages.FilterParts{
 		Uuid: []byte(uuid), Priority: []byte(`3`), Predicates: []byte(`[["jobid", [">", "id", "watermark"]]]`), Action: []byte(`"REJECT"`),
@@ -33,7 +33,7 @@ func (b *bench) expectFilterResult(request uint64) *messages.ChangeFilterResult 
 	return a
 }
 
-// answerSerial answers the question for the highest job id.
+// answerSerial answers GetSerial.
 func (b *bench) answerSerial(serial int64) {
 	b.Helper()
 	question := kittest.Expect[*messages.GetSerial](b.queue)
@@ -46,7 +46,7 @@ func (b *bench) expectEdit() *messages.EditConfig {
 	return kittest.Expect[*messages.EditConfig](b.cluster)
 }
 
-// answerEdit: the edit is on the disk, and in force before that is said.
+// answerEdit publishes the edited configuration and then answers the edit.
 func (b *bench) answerEdit(m *messages.EditConfig) {
 	b.Helper()
 	content, err := config.Edit(b.content, 2, config.ConfigChange{RuleUUID: m.Filter, Rule: m.Rule})
@@ -56,8 +56,8 @@ func (b *bench) answerEdit(m *messages.EditConfig) {
 	b.Settle()
 }
 
-// The watermark is the highest id ever used, and the rule is in force, as far as
-// the queue is concerned, before the client hears of it.
+// The watermark is the serial, and the queue has the new verdicts before the client has its
+// answer.
 func TestReplaceFilter(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.sendEvaluate(1, 41, 42, 43)
@@ -71,18 +71,17 @@ func TestReplaceFilter(t *testing.T) {
 			"action": "REJECT", "reason_trail": [["gnt:user", "drain", 5], ["luxid", "", 1704067200000000000]]}`, string(edit.Rule))
 		b.client.Quiet()
 
-		b.cluster.Ask(b.filters, &messages.EditConfigResult{Request: edit.Request + 1}) // somebody else's
+		b.cluster.Ask(b.filters, &messages.EditConfigResult{Request: edit.Request + 1}) // another edit
 		b.client.Quiet()
 		b.answerEdit(edit)
 		b.expectChanged(&messages.Verdict{Id: 43, Rule: uuidA, Action: int32(filter.Reject), Reason: "drain"})
 		require.EqualExportedValues(t, &messages.ChangeFilterResult{Request: 8, Uuid: uuidA, Matches: 1, LowestJobs: []int64{43}}, b.expectFilterResult(8))
-		b.cluster.Ask(b.filters, &messages.EditConfigResult{Request: edit.Request}) // twice
+		b.cluster.Ask(b.filters, &messages.EditConfigResult{Request: edit.Request}) // repeated
 		b.client.Quiet()
 	})
 }
 
-// Both messages leave in the order in which the client's next request must find
-// them.
+// The verdicts leave before the answer, so that the client's next request finds them.
 func TestTheQueueHearsBeforeTheClient(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.sendEvaluate(1, 43)
@@ -147,8 +146,8 @@ func TestARefusedRequest(t *testing.T) {
 	}
 }
 
-// Who has made a rule is in its reason trail, whatever the client has written there,
-// and in the verdicts that it causes.
+// The author of a rule is in its reason trail, whatever the client wrote there, and in the
+// verdicts of the rule.
 func TestWhoHasMadeARule(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.sendEvaluate(1, 43)
@@ -188,7 +187,7 @@ func TestAChangeThatFails(t *testing.T) {
 	})
 }
 
-// A queue that has restarted is asked again for the highest id.
+// A restarted queue is asked for the serial again.
 func TestTheQueueRestartsDuringAChange(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.request(replaces(8, `"`+uuidA+`"`))
@@ -199,7 +198,7 @@ func TestTheQueueRestartsDuringAChange(t *testing.T) {
 		require.Equal(t, first.Request, kittest.Expect[*messages.GetSerial](b.queue).Request)
 		kittest.Expect[*messages.FiltersStarted](b.queue)
 		b.queue.Quiet()
-		for range 2 { // it had both questions
+		for range 2 { // it got both requests
 			b.queue.Ask(b.filters, &messages.GetSerialResult{Request: first.Request, Serial: 6})
 		}
 		require.Equal(t, uuidB, b.expectEdit().Filter)
@@ -209,7 +208,7 @@ func TestTheQueueRestartsDuringAChange(t *testing.T) {
 	})
 }
 
-// Changes in hand are lost; late answers are not taken for those to others.
+// Open changes are lost in a crash, and late answers to them are ignored.
 func TestAChangeThatIsCutOff(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.request(replaces(8, `"`+uuidA+`"`))
@@ -225,7 +224,7 @@ func TestAChangeThatIsCutOff(t *testing.T) {
 	})
 }
 
-// What all rules together may cost is looked at before a rule is made, not when it is too late to say so.
+// The limit on all rules together is checked before a rule is made.
 func TestARuleForWhichThereIsNoRoom(t *testing.T) {
 	expensive := `[["opcode", ["=~", "x", "` + strings.Repeat("a{1000}", 99) + `"]]]`
 	rules := map[string]string{}

@@ -22,7 +22,7 @@ const (
 	uuidC = "cccccccc-0000-4000-8000-000000000000"
 )
 
-// bench is a filter engine alone; probes are its neighbours.
+// bench is a filter engine with a probe for each neighbour.
 type bench struct {
 	*testing.T
 	*kittest.Env
@@ -31,7 +31,7 @@ type bench struct {
 	content                []byte // of config.data
 }
 
-// onBench runs a test with a filter engine that has not got any answer yet.
+// onBench runs a test with a filter engine that has no answer yet.
 func onBench(t *testing.T, f func(*testing.T, *bench)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
@@ -41,7 +41,7 @@ func onBench(t *testing.T, f func(*testing.T, *bench)) {
 	})
 }
 
-// onReady runs a test with a filter engine that knows these rules, and no jobs.
+// onReady runs a test with a filter engine that knows these rules and no jobs.
 func onReady(t *testing.T, rules map[string]string, f func(*testing.T, *bench)) {
 	t.Helper()
 	onBench(t, func(t *testing.T, b *bench) {
@@ -54,7 +54,7 @@ func onReady(t *testing.T, rules map[string]string, f func(*testing.T, *bench)) 
 	})
 }
 
-// configure makes these the rules.
+// configure sends a configuration with these rules.
 func (b *bench) configure(rules map[string]string) {
 	b.Helper()
 	content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n1", NodeUUID: "u1", GroupUUID: "g1"})
@@ -68,13 +68,13 @@ func (b *bench) configure(rules map[string]string) {
 	b.Settle()
 }
 
-// rule is one of the configuration.
+// rule is a rule in the configuration.
 func rule(uuid string, priority int, predicates, action string) string {
 	return fmt.Sprintf(`{"uuid": %q, "watermark": 5, "priority": %d, "predicates": %s, "action": %s,
 		"reason_trail": [["gnt:user", "pink bunny", 1], ["luxid", "", 2]]}`, uuid, priority, predicates, action)
 }
 
-// idIs is a predicate that some jobs match.
+// idIs is a predicate on the job id.
 func idIs(op string, value any) string { return fmt.Sprintf(`[["jobid", [%q, "id", %#v]]]`, op, value) }
 
 // unfinished is a job with a reason trail.
@@ -97,7 +97,8 @@ func (b *bench) expectVerdicts(request uint64, verdicts ...*messages.Verdict) {
 	require.EqualExportedValues(b, want, kittest.Expect[*messages.EvaluateFiltersResult](b.queue))
 }
 
-// expectChanged is what the queue is told of verdicts that are others now.
+// expectChanged expects VerdictsChanged with these verdicts, and no further message to the
+// queue.
 func (b *bench) expectChanged(verdicts ...*messages.Verdict) {
 	b.Helper()
 	want := &messages.VerdictsChanged{Verdicts: verdicts}

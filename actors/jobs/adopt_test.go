@@ -39,12 +39,12 @@ func TestAdoptAJobThatEndsMeanwhile(t *testing.T) {
 		b.answerReadJob(jobtest.Running(1))
 		b.sendGone(1, "its process has ended")
 		b.answerReadJob(jobtest.Succeeded(1))
-		b.answerWrite(1, nil) // it may not be durable
+		b.answerWrite(1, nil) // the end that the process wrote may not be durable
 		require.Equal(t, job.Success, b.expectEnded(1).Status())
 	})
 }
 
-// It has ended, but its process may still have to sync its directory.
+// The job has ended, but its process may still have to sync its directory.
 func TestAdoptAJobThatHasEnded(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.adopt(jobtest.Running(1))
@@ -70,8 +70,8 @@ func TestAdoptAJobThatWasNeverConfirmed(t *testing.T) {
 	})
 }
 
-// The name is on the disk but the process may never have had its permission: it
-// is watched like one that had.
+// The livelock's name is on the disk, but the process may not have its permission: it is
+// watched like a confirmed one.
 func TestAdoptAJobInTheMiddleOfItsStart(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		j := jobtest.Queued(1)
@@ -95,8 +95,8 @@ func TestAdoptAJobThatHasBegunButNamesNoProcess(t *testing.T) {
 	})
 }
 
-// A file that is not a job is kept, and the end written from what is known; but
-// not before the process that was known is gone.
+// An invalid file goes to the quarantine, and the end is written from memory, but not
+// before the known process is gone.
 func TestAdoptAJobWhoseFileIsNotAJob(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.adopt(jobtest.Running(1))
@@ -129,7 +129,7 @@ func TestAdoptAJobWhoseFileIsGone(t *testing.T) {
 	})
 }
 
-// An order to adopt that has crossed with the job's end comes when it is archived.
+// An order to adopt that crosses with the job's end may come after the job was archived.
 func TestAdoptAJobThatIsInTheArchive(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.adopt(jobtest.Running(1))
@@ -178,7 +178,7 @@ func TestSomebodyElsesFileInTheJobsPlace(t *testing.T) {
 	})
 }
 
-// A job has not ended before its end is on the disk, however long that takes.
+// A job has ended only when its end is on the disk, however long that takes.
 func TestADiskThatRefusesTheEnd(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
@@ -191,7 +191,7 @@ func TestADiskThatRefusesTheEnd(t *testing.T) {
 			b.store.Quiet()
 			b.Advance(1)
 		}
-		for range 20 { // never more than half a minute
+		for range 20 { // the delay is at most 30 s
 			b.answerRead(1, &messages.ReadFileResult{Failure: noDisk})
 			b.Advance(30 * time.Second)
 		}

@@ -19,7 +19,7 @@ func (b *bench) order(m any) {
 	b.Settle()
 }
 
-// expectOrderResult expects that the client is answered.
+// expectOrderResult expects the answer to an order.
 func (b *bench) expectOrderResult(request uint64) (done bool, text string) {
 	b.Helper()
 	a := kittest.Expect[*messages.OrderJobResult](b.client)
@@ -38,7 +38,7 @@ func canceled(id int64) *job.Job {
 	return j
 }
 
-// The last report may be older than what the process does: the process decides.
+// The last report may be older than what the process does, so the process decides.
 func TestACancelReachesAJobThatIsBelievedToRun(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
@@ -74,7 +74,7 @@ func TestACancelOfAJobThatExecutes(t *testing.T) {
 	}
 }
 
-// wait holds up who logs a text, until it is let go.
+// wait blocks the actor that logs text until gate is closed.
 type wait struct {
 	text string
 	gate chan struct{}
@@ -89,8 +89,8 @@ func (w *wait) Fire(e *logrus.Entry) error {
 	return nil
 }
 
-// The wishes reach the job's actor when it has said that the job is out of hand, or
-// do not reach it any more.
+// Orders that reach the job's actor after the end of the job, or not at all, go to the
+// queue.
 func TestAWishThatCrossesWithTheEndGoesToTheQueue(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.adopt(jobtest.Succeeded(1))
@@ -115,8 +115,8 @@ func TestAWishThatCrossesWithTheEndGoesToTheQueue(t *testing.T) {
 	})
 }
 
-// The start has failed, and it is not known yet that there was no process. The priority is
-// answered, and goes with the job that is given back.
+// The start has failed, and it is not known yet that there was no process. The order is
+// answered, and the priority goes back with the job.
 func TestAPriorityBeforeAJobIsGivenBackGoesToTheQueue(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.start(1)
@@ -131,7 +131,7 @@ func TestAPriorityBeforeAJobIsGivenBackGoesToTheQueue(t *testing.T) {
 	})
 }
 
-// Who waits for an answer gets one at once when the job's actor crashes.
+// A client gets its answer at once when the job's actor crashes.
 func TestAWishOfWhichAJobActorHasCrashed(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)

@@ -15,7 +15,7 @@ import (
 	"lockstep/messages"
 )
 
-// node is a bench on a node of a cluster.
+// node is a bench whose jobs actor is on a node of a cluster.
 type node struct {
 	*bench
 	replicator *kittest.Probe
@@ -59,8 +59,8 @@ func TestBehindTheFenceNothingIsStarted(t *testing.T) {
 	})
 }
 
-// A job of a former master may be at work until the fence is over: it is not looked at,
-// for it would be taken for dead.
+// Until the fence has passed, a job of a former master may be running. Its file is not
+// read, because the job would be taken for dead.
 func TestBehindTheFenceNothingIsAdopted(t *testing.T) {
 	onNode(t, fence, func(t *testing.T, n *node) {
 		n.adopt(jobtest.Running(1))
@@ -93,7 +93,7 @@ func TestAWaitingJobIsGivenBackBehindTheFence(t *testing.T) {
 	})
 }
 
-// A crash does not make the jobs of a former master end sooner.
+// The fence is not shortened by a crash.
 func TestTheFenceStandsAfterACrash(t *testing.T) {
 	onNode(t, fence, func(t *testing.T, n *node) {
 		n.start(1)
@@ -125,7 +125,7 @@ func TestNoProcessGetsItsPermissionFromOneThatIsNotTheMaster(t *testing.T) {
 		require.Equal(t, []string{"start 1", "abandon 1"}, n.takeCalls())
 		n.sendHandshakeFailed(1, "called off")
 		n.sendNeverActed(1)
-		n.answerReadJob(jobtest.Named(1)) // it is in the log that the job has a process
+		n.answerReadJob(jobtest.Named(1)) // the log has the process in the job's file
 		n.answerReadJob(jobtest.Named(1))
 		require.Contains(t, string(n.answerWrite(1, nil).Ops[0].Result), "this node is not the master any more")
 		require.Equal(t, job.Error, n.expectEnded(1).Status())
@@ -151,14 +151,14 @@ func TestTheOthersHearOfWhatAProcessWrites(t *testing.T) {
 	})
 }
 
-// What a client is told must not be undone by a failover.
+// No failover may undo an end that a client was told.
 func TestAnEndIsToldWhenTheOthersHaveIt(t *testing.T) {
 	onNode(t, 0, func(t *testing.T, n *node) {
 		n.run(1)
 		n.queue.Unread()
 		n.sendGone(1, "exit status 0")
 		n.answerReadJob(jobtest.Succeeded(1))
-		n.store.Quiet() // its process has made it durable
+		n.store.Quiet() // its process has made the end durable
 		m, from := kittest.ExpectFrom[*messages.ReplicateJobFile](n.replicator)
 		require.NotZero(t, m.Request)
 		require.Equal(t, job.Encode(jobtest.Succeeded(1)), m.Encoded)
@@ -171,7 +171,7 @@ func TestAnEndIsToldWhenTheOthersHaveIt(t *testing.T) {
 	})
 }
 
-// The replicator has started anew, and has forgotten who waits.
+// A restarted replicator has lost its open requests.
 func TestAnEndIsObservedAgainByANewReplicator(t *testing.T) {
 	onNode(t, 0, func(t *testing.T, n *node) {
 		n.run(1)
@@ -192,7 +192,7 @@ func TestAnEndIsObservedAgainByANewReplicator(t *testing.T) {
 	})
 }
 
-// An end that the daemon writes goes to the others as every write does.
+// An end that the daemon writes reaches the other nodes like every write.
 func TestAnEndThatTheDaemonWritesIsNotObserved(t *testing.T) {
 	onNode(t, 0, func(t *testing.T, n *node) {
 		n.run(1)
@@ -204,7 +204,7 @@ func TestAnEndThatTheDaemonWritesIsNotObserved(t *testing.T) {
 	})
 }
 
-// No failover may undo what the next opcode builds on.
+// No failover may undo a result on which the next opcode builds.
 func TestTheNextOpcodeBeginsWhenTheOthersHaveTheEndOfTheFormer(t *testing.T) {
 	onNode(t, 0, func(t *testing.T, n *node) {
 		n.run(1)

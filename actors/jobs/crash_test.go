@@ -13,14 +13,14 @@ import (
 	"lockstep/messages"
 )
 
-// A job actor's crash touches that job alone, and not its process: that is
-// adopted anew.
+// The crash of a job actor affects only its job, and not the process, which is adopted
+// again.
 func TestAJobActorCrashes(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
 		b.run(2)
 		b.Crash(b.port.last[1].to)
-		// The port leaves a process alone that has its permission.
+		// The port does not end a confirmed process.
 		require.NotContains(t, b.takeCalls(), "abandon 2")
 		require.Equal(t, []int64{1, 2}, b.listActive())
 		b.queue.Quiet()
@@ -38,7 +38,7 @@ func TestAJobActorCrashes(t *testing.T) {
 	})
 }
 
-// A job whose actor crashes again and again is tried ever more rarely.
+// The delay grows with each crash of a job's actor.
 func TestAJobActorCrashesAgain(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
@@ -53,14 +53,14 @@ func TestAJobActorCrashesAgain(t *testing.T) {
 	})
 }
 
-// Before the permission the process is made away with, and the job begins anew.
+// A process without permission is ended, and the job is started again.
 func TestAJobActorCrashesDuringTheHandshake(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.start(1)
 		b.sendNamed(1)
 		b.Crash(b.port.last[1].to)
 		require.Contains(t, b.takeCalls(), "abandon 1")
-		b.store.Unread() // the write may or may not have been done
+		b.store.Unread() // the write may or may not be done
 		b.Advance(time.Second)
 		b.answerReadJob(jobtest.Queued(1))
 		require.Equal(t, int64(1), kittest.Expect[*messages.JobReturned](b.queue).Id)
@@ -74,7 +74,7 @@ func TestTheJobsActorCrashes(t *testing.T) {
 		b.Restart(b.jobs)
 		require.Equal(t, uint64(2), kittest.Expect[*messages.JobsActorStarted](b.queue).Incarnation)
 		require.Empty(t, b.listActive())
-		require.Empty(t, b.takeCalls()) // the process that may act is left alone
+		require.Empty(t, b.takeCalls()) // the confirmed process is left alone
 		former := b.port.last[1]
 		b.adopt(jobtest.Running(1))
 		b.answerReadJob(jobtest.Running(1))
@@ -86,8 +86,7 @@ func TestTheJobsActorCrashes(t *testing.T) {
 	})
 }
 
-// Nobody is left who could give a process its permission: it is called off, or it
-// would wait for good.
+// Without the jobs actor a process would never get its permission: it is ended.
 func TestTheJobsActorCrashesDuringAHandshake(t *testing.T) {
 	for name, before := range map[string]func(*bench){
 		"spawning": func(b *bench) { b.start(1) },
@@ -104,20 +103,19 @@ func TestTheJobsActorCrashesDuringAHandshake(t *testing.T) {
 	}
 }
 
-// What a former incarnation wanted to do about a job is not for the next: that
-// has heard of the job from the queue.
+// A later incarnation has the job from the queue, and ignores a timer of a former one.
 func TestTheJobsActorCrashesAfterAJobActor(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
 		b.Crash(b.port.last[1].to)
 		b.Advance(time.Second)
 		b.answerReadJob(jobtest.Running(1))
-		b.Crash(b.port.last[1].to) // to be adopted again after two seconds
-		b.Restart(b.jobs)          // after one
+		b.Crash(b.port.last[1].to) // it is adopted again after two seconds
+		b.Restart(b.jobs)          // after one second
 		b.takeCalls()
 		b.start(2)
 		b.start(3)
-		b.start(1) // waits for the others' handshakes
+		b.start(1) // it waits for a free handshake
 		b.Advance(time.Minute)
 		require.Equal(t, []string{"start 2", "start 3"}, b.takeCalls())
 		b.store.Quiet()
@@ -128,12 +126,12 @@ func TestTheJobsActorCrashesAfterAJobActor(t *testing.T) {
 
 func TestDrainOfIdleJobs(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		b.run(1) // goes on
+		b.run(1) // the job goes on
 		b.client.Ask(b.jobs, &messages.Drain{})
 		kittest.Expect[*messages.DrainResult](b.client)
 		b.start(2)
 		require.Empty(t, b.takeCalls())
-		b.client.Ask(b.jobs, &messages.Drain{}) // whoever is in doubt may ask again
+		b.client.Ask(b.jobs, &messages.Drain{}) // Drain may be repeated
 		kittest.Expect[*messages.DrainResult](b.client)
 	})
 }

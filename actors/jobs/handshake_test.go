@@ -14,7 +14,7 @@ import (
 	"lockstep/messages"
 )
 
-// The whole life of a job, step by step.
+// The life of a job, step by step.
 func TestAJobRuns(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.start(1)
@@ -42,8 +42,7 @@ func TestAJobRuns(t *testing.T) {
 	})
 }
 
-// Where a process ends, the job ends, whatever it had come to. how is what the
-// file says of it.
+// The end of the process ends the job in any status. how is the reason in the file.
 func TestTheProcessGoes(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(*bench)
@@ -73,8 +72,8 @@ func TestTheProcessGoes(t *testing.T) {
 	}
 }
 
-// The end that the process has written itself stands, however it exited; but it is
-// made durable before anybody hears of it, where the process may not have.
+// The end that the process wrote stands, whatever its exit status. It is made durable
+// before it is reported, because the process may not have done so.
 func TestTheFileIsTheTruth(t *testing.T) {
 	for how, inOrder := range map[string]bool{handshake.CleanExit: true, "ended by SIGKILL": false} {
 		onBench(t, func(t *testing.T, b *bench) {
@@ -90,7 +89,7 @@ func TestTheFileIsTheTruth(t *testing.T) {
 	}
 }
 
-// An end whose write has failed may be on the disk all the same, and not durable.
+// A failed write of an end may have succeeded, and may not be durable.
 func TestAnEndThatCouldNotBeWritten(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
@@ -129,7 +128,7 @@ func TestWhatCannotBeWrittenIsAbandoned(t *testing.T) {
 		b.sendNamed(1)
 		b.answerWrite(1, noDisk)
 		require.Equal(t, []string{"start 1", "abandon 1"}, b.takeCalls())
-		b.queue.Quiet() // the process is still there
+		b.queue.Quiet() // the process is alive
 		require.Equal(t, []int64{1}, b.listActive())
 	})
 }
@@ -151,7 +150,7 @@ func TestABrokenHandshakeIsAbandoned(t *testing.T) {
 	}
 }
 
-// Once permission was given the process may act: only its end ends the job.
+// After the permission only the end of the process ends the job.
 func TestAFailureAfterThePermissionIsNotTheEnd(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.start(1)
@@ -166,7 +165,7 @@ func TestAFailureAfterThePermissionIsNotTheEnd(t *testing.T) {
 	})
 }
 
-// News of another attempt is not for this one.
+// Messages of another attempt are ignored.
 func TestNewsOfAnotherAttempt(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.start(1)
@@ -219,7 +218,7 @@ func TestStartsInFlightAreLimited(t *testing.T) {
 		b.sendNamed(1)
 		b.answerWrite(1, nil)
 		b.takeCalls()
-		b.sendGone(1, "exit status 3") // as good as a confirmation
+		b.sendGone(1, "exit status 3") // this also shows that the process was confirmed
 		require.Equal(t, []string{"start 4"}, b.takeCalls())
 		b.answerReadJob(jobtest.Running(1))
 		b.answerWrite(1, nil)
@@ -244,8 +243,7 @@ func TestAdoptionsAreNotLimited(t *testing.T) {
 	})
 }
 
-// A restart of the store is no matter of the handshake: what was asked for is
-// asked for again.
+// A restart of the store does not affect the handshake: requests are repeated.
 func TestTheStoreRestartsDuringAHandshake(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.start(1)
@@ -263,7 +261,7 @@ func TestTheStoreRestartsDuringAHandshake(t *testing.T) {
 	})
 }
 
-// expectQuiet: nobody is told anything more.
+// expectQuiet expects no further message to any probe.
 func (b *bench) expectQuiet() {
 	b.Helper()
 	for _, p := range []*kittest.Probe{b.store, b.queue, b.client} {

@@ -12,8 +12,8 @@ import (
 	"lockstep/messages"
 )
 
-// sendBeginOp asks for permission to begin: nil if the question goes to the scheduler,
-// which is to answer the one who asked.
+// sendBeginOp sends a BeginOp. It returns the failure of the answer, or nil if the request
+// went to the scheduler with the client as its sender.
 func (b *bench) sendBeginOp(id int64, livelock string) *messages.Failure {
 	b.Helper()
 	question := &messages.BeginOp{Request: 5, Id: id, Livelock: livelock, Op: 0}
@@ -41,7 +41,8 @@ func (b *bench) sendReport(id int64, livelock string) bool {
 	return false
 }
 
-// Only the process of this attempt is heard, and only with its permission.
+// Reports are accepted only from the process of this attempt, and only after its name is on
+// the disk.
 func TestWhoIsHeard(t *testing.T) {
 	for name, c := range map[string]struct {
 		before   func(*bench)
@@ -85,8 +86,8 @@ func betweenOpcodes(id int64) *job.Job {
 	return j
 }
 
-// A report was lost: the file is read before the next opcode may begin, so that
-// clients see that the former one has ended.
+// After a lost report the file is read before the next opcode may begin, so that clients
+// see the end of the former one.
 func TestALostReportIsMadeGoodByTheQuestion(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
@@ -101,7 +102,7 @@ func TestALostReportIsMadeGoodByTheQuestion(t *testing.T) {
 	})
 }
 
-// A look that something newer has superseded says nothing about the question.
+// The result of a read that a newer report has superseded does not answer the request.
 func TestAQuestionWaitsForTheLatestLook(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
@@ -121,7 +122,7 @@ func TestAQuestionWaitsForTheLatestLook(t *testing.T) {
 	})
 }
 
-// The process was canceled after it had asked: its file has the job's end already.
+// The job was canceled after the request: its file is final already.
 func TestAnOpcodeOfAJobThatHasEndedDoesNotBegin(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)
@@ -143,7 +144,8 @@ func TestAFileThatCannotBeReadPermitsNothing(t *testing.T) {
 	})
 }
 
-// The file is read again: what was reported may have been written after it was read.
+// The file is read again, because the process may have written what it reported after the
+// first read.
 func TestAReportThatCrossesWithTheAdoption(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.adopt(jobtest.Running(1))
@@ -169,7 +171,7 @@ func TestALongFileThatCannotBeReadIsReadAgain(t *testing.T) {
 	})
 }
 
-// The end of a process is not held up by what it had asked before.
+// An open request does not delay the end of a process.
 func TestAQuestionOfAProcessThatIsGone(t *testing.T) {
 	onNode(t, 0, func(t *testing.T, n *node) {
 		n.run(1)
@@ -189,7 +191,7 @@ func TestAQuestionOfAProcessThatIsGone(t *testing.T) {
 	})
 }
 
-// Of two looks at a long file the later one is passed on last.
+// Of two reads of a long file the later one is the last to be passed on.
 func TestAnOldLookIsDropped(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)

@@ -16,12 +16,12 @@ import (
 	"lockstep/messages"
 )
 
-// port writes down what it is asked for, for a test to act on.
+// port records its calls, so that a test can answer them.
 type port struct {
 	mu    sync.Mutex
 	calls []string
-	last  map[int64]attempt // by job: the latest
-	jobs  map[uint64]int64  // by number of the attempt
+	last  map[int64]attempt // by job; the last attempt
+	jobs  map[uint64]int64  // by attempt
 
 	abandoned map[uint64]bool
 }
@@ -71,7 +71,7 @@ func (p *port) Adopt(number uint64, id int64, pid int64, livelock string, to *ac
 	p.note("adopt %d pid %d %s", id, pid, livelock)
 }
 
-// bench is a jobs actor with its job actors; probes are its neighbours.
+// bench is a jobs actor with its job actors, and a probe for each neighbour.
 type bench struct {
 	*testing.T
 	*kittest.Env
@@ -101,7 +101,7 @@ func onBench(t *testing.T, f func(*testing.T, *bench)) {
 	})
 }
 
-// takeCalls are the calls of the port since the last time.
+// takeCalls returns the calls of the port since the last time.
 func (b *bench) takeCalls() []string {
 	b.Settle()
 	b.port.mu.Lock()
@@ -116,7 +116,7 @@ func (b *bench) send(m any) {
 	b.Settle()
 }
 
-// sendFromProcess comes from the port, about the latest attempt at a job.
+// sendFromProcess sends a message of the port about the last attempt of a job.
 func (b *bench) sendFromProcess(id int64, make func(number uint64) any) {
 	b.Helper()
 	b.port.mu.Lock()
@@ -145,13 +145,13 @@ func (b *bench) sendGone(id int64, text string) {
 	b.sendFromProcess(id, func(n uint64) any { return &messages.ProcessGone{Attempt: n, Text: text} })
 }
 
-// expectStoreRequest is what a job actor wants of the store, and who it is.
+// expectStoreRequest expects a request of a job actor to the store.
 func (b *bench) expectStoreRequest() (*messages.AccessStore, *actor.PID) {
 	b.Helper()
 	return kittest.ExpectFrom[*messages.AccessStore](b.store)
 }
 
-// answerWrite expects the write of one job file, durably, and answers it.
+// answerWrite expects the durable write of one job file, and answers it.
 func (b *bench) answerWrite(id int64, failure *messages.Failure) *job.Job {
 	b.Helper()
 	r, from := b.expectStoreRequest()
@@ -170,7 +170,7 @@ func (b *bench) answerWrite(id int64, failure *messages.Failure) *job.Job {
 	return j
 }
 
-// answerRead expects the reading of a job file, and answers it.
+// answerRead expects the read of a job file, and answers it.
 func (b *bench) answerRead(id int64, m *messages.ReadFileResult) {
 	b.Helper()
 	b.answerReadAt(paths.JobPath(id), m)
@@ -189,7 +189,7 @@ func (b *bench) answerReadJob(j *job.Job) {
 	b.answerRead(int64(j.ID), &messages.ReadFileResult{Content: job.Encode(j)})
 }
 
-// expectEnded expects the news of a job's end, and returns the job.
+// expectEnded expects JobEnded, and returns the job.
 func (b *bench) expectEnded(id int64) *job.Job {
 	b.Helper()
 	m := kittest.Expect[*messages.JobEnded](b.queue)
@@ -212,7 +212,7 @@ func (b *bench) start(id int64) {
 	b.send(&messages.StartJob{Id: id, Encoded: job.Encode(jobtest.Queued(id)), Launch: []byte("[null]")})
 }
 
-// run brings a job to where its process may act.
+// run starts a job up to its confirmation.
 func (b *bench) run(id int64) {
 	b.Helper()
 	b.start(id)

@@ -20,7 +20,7 @@ func (b *bench) sendNeverActed(id int64) {
 	b.sendFromProcess(id, func(n uint64) any { return &messages.ProcessGone{Attempt: n, Text: "exit status 3", NeverActed: true} })
 }
 
-// sendNotSpawned: there was never a process.
+// sendNotSpawned reports that the process could not be spawned.
 func (b *bench) sendNotSpawned(id int64) {
 	b.Helper()
 	b.sendHandshakeFailed(id, "no such file")
@@ -34,7 +34,7 @@ func (b *bench) expectReturned(id int64) {
 	b.expectQuiet()
 }
 
-// startError is why processes cannot be started.
+// startError is the text of GetStartErrorResult.
 func (b *bench) startError() string {
 	b.Helper()
 	b.client.Ask(b.jobs, &messages.GetStartError{Request: 7})
@@ -43,18 +43,18 @@ func (b *bench) startError() string {
 	return m.Text
 }
 
-// No process could act on the job: it goes back as it was, and all starts wait for a
-// better time.
+// If no process could act on the job, its file gets its former content, the job goes back
+// to the queue, and all starts wait.
 func TestAStartThatComesToNothing(t *testing.T) {
 	notRecorded := func(b *bench) { b.answerReadJob(jobtest.Queued(1)) }
 	recorded := func(b *bench) {
 		b.answerReadJob(jobtest.Named(1))
-		b.queue.Quiet() // a later daemon would fail the job
+		b.queue.Quiet() // otherwise a later daemon would fail the job
 		require.Equal(b, jobtest.Queued(1), b.answerWrite(1, nil))
 	}
 	for name, c := range map[string]struct {
 		breaks func(*bench)
-		mends  func(*bench) // the job's file
+		mends  func(*bench) // restores the job's file
 		why    string
 	}{
 		"there is no program": {func(b *bench) { b.sendNotSpawned(1) }, func(*bench) {}, "no such file"},
@@ -108,8 +108,8 @@ func TestAStartThatComesToNothing(t *testing.T) {
 	}
 }
 
-// After a failure one job at a time is started, until that succeeds; the pause doubles
-// with each failure, but not with those that come together.
+// After a failure only one start is in flight until one succeeds. The delay doubles with
+// each failure, but not with failures during the delay.
 func TestStartsThatFailAreTriedOneByOne(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.start(1)
@@ -141,7 +141,7 @@ func TestStartsThatFailAreTriedOneByOne(t *testing.T) {
 	})
 }
 
-// Nothing is started, and so nobody needs to know why.
+// Without waiting jobs there is no start error.
 func TestTroubleIsForgottenWithTheLastJob(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.start(1)
@@ -153,8 +153,7 @@ func TestTroubleIsForgottenWithTheLastJob(t *testing.T) {
 	})
 }
 
-// A file that cannot be put back says that the job has a process: it is not given
-// back before.
+// While the file names a process, the job is not returned to the queue.
 func TestAJobIsGivenBackWhenItsFileIsAsBefore(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.start(1)
@@ -174,8 +173,7 @@ func TestAJobIsGivenBackWhenItsFileIsAsBefore(t *testing.T) {
 	})
 }
 
-// A cancel that comes when the start is failing already is a cancel of a job that no
-// process has acted on.
+// A cancel during a failing start cancels a job on which no process has acted.
 func TestACancelDuringAStartThatFails(t *testing.T) {
 	for name, kind := range map[string]messages.OrderJob_Kind{"cancel": messages.OrderJob_CANCEL, "kill": messages.OrderJob_KILL} {
 		t.Run(name, func(t *testing.T) {
@@ -197,7 +195,7 @@ func TestACancelDuringAStartThatFails(t *testing.T) {
 	}
 }
 
-// What a client was told of its priority holds, though the start came to nothing.
+// An acknowledged priority outlives a failed start.
 func TestAPriorityOutlivesAStartThatCannotBeMade(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.start(1)
@@ -208,7 +206,7 @@ func TestAPriorityOutlivesAStartThatCannotBeMade(t *testing.T) {
 	})
 }
 
-// One job that cannot be started does not hold up the others for ever.
+// A job that cannot be started does not block the others for ever.
 func TestAJobThatAloneCannotBeStarted(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		for try := range int64(4) {
@@ -233,8 +231,8 @@ func TestAJobThatAloneCannotBeStarted(t *testing.T) {
 	})
 }
 
-// As long as no other job is started either, none is at fault; nor is one that fails
-// often within a short time.
+// A job is not at fault while no other job is started, or after many failures in a short
+// time.
 func TestAJobThatCannotBeStartedLikeOthers(t *testing.T) {
 	for name, c := range map[string]struct {
 		pause  time.Duration

@@ -44,7 +44,7 @@ func BenchmarkTell(b *testing.B) {
 	})
 }
 
-// BenchmarkTellBare is the same without any of this package.
+// BenchmarkTellBare does the same without this package.
 func BenchmarkTellBare(b *testing.B) {
 	benchmarkTell(b, func(sys *actor.ActorSystem, _ *Env, producer func() actor.Actor) *actor.PID {
 		return sys.Root.Spawn(actor.PropsFromProducer(producer))

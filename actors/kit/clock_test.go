@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSendAfter is pitfall P9: timers are messages, and none but the clock's.
+// TestSendAfter: timers are messages of the Env's clock (pitfall P9).
 func TestSendAfter(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		pid, _ := r.root(spec{name: "daemon"})

@@ -19,8 +19,8 @@ func panicOn[M any](what string) func(actor.Context) {
 	}
 }
 
-// TestPanicWhileStopping is pitfall P8: the library would resurrect the actor, or
-// never tell its parent and watchers.
+// TestPanicWhileStopping is pitfall P8: the library would restart the actor, or never send
+// Terminated to its parent and watchers.
 func TestPanicWhileStopping(t *testing.T) {
 	for name, react := range map[string]func(actor.Context){
 		"Stopping":   panicOn[*actor.Stopping]("oops"),
@@ -67,7 +67,7 @@ func TestPanicInRestarting(t *testing.T) {
 	})
 }
 
-// TestTerminatedPanicIsSupervised: only instances that leave are let off.
+// TestTerminatedPanicIsSupervised: only panics of stopping instances are swallowed.
 func TestTerminatedPanicIsSupervised(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.root(spec{name: "daemon", children: []spec{
@@ -81,8 +81,8 @@ func TestTerminatedPanicIsSupervised(t *testing.T) {
 	})
 }
 
-// TestRestartAfterStop: what was told to stop is not brought back, whether it is
-// still waiting for its children or has ended.
+// TestRestartAfterStop: a stopped actor is not restarted, whether it still waits for its
+// children or has stopped.
 func TestRestartAfterStop(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		release := make(chan struct{})
@@ -103,7 +103,7 @@ func TestRestartAfterStop(t *testing.T) {
 	})
 }
 
-// TestPanicIsLoggedWithoutTheMessage: stack and type, but no content.
+// TestPanicIsLoggedWithoutTheMessage: the log has the stack and the type, not the content.
 func TestPanicIsLoggedWithoutTheMessage(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.root(spec{name: "daemon", children: []spec{{name: "a", react: func(c actor.Context) {
@@ -129,7 +129,7 @@ func TestPanicIsLoggedWithoutTheMessage(t *testing.T) {
 	})
 }
 
-// TestContinuationPanicIsLogged: those do not pass through Receive.
+// TestContinuationPanicIsLogged: continuations do not pass through Receive.
 func TestContinuationPanicIsLogged(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.root(spec{name: "daemon", children: []spec{{name: "a"}}})
@@ -145,8 +145,8 @@ func TestContinuationPanicIsLogged(t *testing.T) {
 	})
 }
 
-// TestQueueOfStoppedActor is pitfall P4: the library discards the queue of an actor
-// that stops in silence; one that failed keeps it for ever.
+// TestQueueOfStoppedActor is pitfall P4: the library silently drops the queue of a stopping
+// actor, and keeps that of a failed one for ever.
 func TestQueueOfStoppedActor(t *testing.T) {
 	for name, last := range map[string]any{
 		"stopped": do(func(c actor.Context) { c.Stop(c.Self()) }),

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// listMailbox writes down what is posted.
+// listMailbox records what is posted.
 type listMailbox struct {
 	posted []any
 }
@@ -38,8 +38,8 @@ func TestSafeMailboxKeepsEarlyMessages(t *testing.T) {
 	require.Equal(t, []any{started, "a", stop, "b", "c"}, inner.posted)
 }
 
-// TestSendWhileSpawning is pitfall P2: senders that know only the name hit every
-// moment of a spawn. Without SafeMailbox some panic and some actors stay deaf.
+// TestSendWhileSpawning is pitfall P2: messages by name arrive at every moment of a spawn.
+// Without SafeMailbox some senders panic and some actors never handle a message.
 func TestSendWhileSpawning(t *testing.T) {
 	const spawns, senders = 1500, 3
 	env := New(Options{})
@@ -81,8 +81,8 @@ func TestSendWhileSpawning(t *testing.T) {
 	require.EqualValues(t, spawns, startedFirst.Load(), "Started comes first")
 }
 
-// TestSendInTheMiddleOfASpawn hits the worst moment each time: the name is known,
-// the mailbox does not know its actor.
+// TestSendInTheMiddleOfASpawn sends at the worst moment: the name is known, and the mailbox
+// does not know its actor.
 func TestSendInTheMiddleOfASpawn(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		props := r.props(spec{name: "daemon"}).Clone(actor.WithOnInit(func(actor.Context) {

@@ -14,7 +14,7 @@ const second = time.Second
 func TestFailuresNext(t *testing.T) {
 	type event struct {
 		at      time.Duration
-		restart bool // the restart has been ordered before this failure
+		restart bool // the restart was ordered before this failure
 		want    Directive
 		attempt int
 		delay   time.Duration

@@ -55,14 +55,14 @@ func (c *fakeClock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	}
 }
 
-// waiting is the number of timers that have not fired.
+// waiting is the number of pending timers.
 func (c *fakeClock) waiting() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.timers)
 }
 
-// advance fires, in order, what is due within d.
+// advance runs the timers that are due within d, in order.
 func (c *fakeClock) advance(d time.Duration) {
 	c.mu.Lock()
 	end := c.now.Add(d)
@@ -86,7 +86,7 @@ func (c *fakeClock) advance(d time.Duration) {
 	c.mu.Unlock()
 }
 
-// rig is an Env whose actors write down what they get.
+// rig is an Env whose actors record their messages.
 type rig struct {
 	t     testing.TB
 	env   *Env
@@ -111,7 +111,7 @@ func newRig(t testing.TB, change ...func(*Options)) *rig {
 	return r
 }
 
-// inBubble runs a test where settle means that no actor has anything left to do.
+// inBubble runs a test in which settle waits until no actor has anything left to do.
 func inBubble(t *testing.T, f func(*testing.T, *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { f(t, newRig(t)) })
@@ -119,15 +119,15 @@ func inBubble(t *testing.T, f func(*testing.T, *rig)) {
 
 func settle() { synctest.Wait() }
 
-// spec is an actor of a test.
+// spec describes an actor of a test.
 type spec struct {
 	name     string
 	policy   *Policy
 	children []spec
-	react    func(actor.Context) // called with every message, after it is written down
+	react    func(actor.Context) // called with every message, after it was recorded
 }
 
-// do is a message that the actor runs.
+// do is a message whose function the actor runs.
 type do func(actor.Context)
 
 // probe is an instance of a spec.
@@ -190,8 +190,8 @@ func (r *rig) note(format string, args ...any) {
 	r.trace = append(r.trace, fmt.Sprintf(format, args...))
 }
 
-// of is what was written down by the instances of the actors named, without names
-// all, in order.
+// of returns what the instances of these actors have recorded, in order; without names,
+// what all have recorded.
 func (r *rig) of(names ...string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -228,7 +228,7 @@ func (r *rig) send(path string, msgs ...any) {
 	}
 }
 
-// failures are the decisions logged so far, "actor directive attempt delay".
+// failures are the logged decisions, "actor directive attempt delay".
 func (r *rig) failures() []string {
 	var lines []string
 	for _, entry := range r.logs.AllEntries() {
@@ -240,7 +240,7 @@ func (r *rig) failures() []string {
 	return lines
 }
 
-// panics are the entries about panics, "actor op err".
+// panics are the logged panics, "actor op err".
 func (r *rig) panics(text string) []string {
 	var lines []string
 	for _, entry := range r.logs.AllEntries() {

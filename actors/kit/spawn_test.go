@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNameExists is pitfall P10: the producer has not run, and no PID of somebody
-// else is handed out.
+// TestNameExists is pitfall P10: the producer has not run, and the PID of the other actor
+// is not returned.
 func TestNameExists(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.root(spec{name: "daemon", children: []spec{{name: "a"}}})
@@ -27,7 +27,7 @@ func TestNameExists(t *testing.T) {
 	})
 }
 
-// TestRespawnOnTerminated: a name is free again once the parent has been told.
+// TestRespawnOnTerminated: a name is free once the parent has got Terminated.
 func TestRespawnOnTerminated(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.root(spec{name: "daemon", children: []spec{{name: "a"}}, react: func(c actor.Context) {
@@ -49,8 +49,8 @@ func TestRespawnOnTerminated(t *testing.T) {
 	})
 }
 
-// TestSpawnWhileLeaving: the library would wait for ever for a child spawned after
-// the children were told to stop.
+// TestSpawnWhileLeaving: the library would wait for ever for a child spawned after the
+// children were told to stop.
 func TestSpawnWhileLeaving(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		_, done := r.root(spec{name: "daemon", children: []spec{{name: "a"}}, react: func(c actor.Context) {
@@ -69,8 +69,8 @@ func TestSpawnWhileLeaving(t *testing.T) {
 	})
 }
 
-// TestRootIsStoppedWhenItPanics is pitfall P7: no restart, no escalation, no death
-// of the process; and the owner is told once everything has ended.
+// TestRootIsStoppedWhenItPanics is pitfall P7: the root is not restarted, nothing is
+// escalated, the process lives, and done is closed once everything has stopped.
 func TestRootIsStoppedWhenItPanics(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		var done <-chan struct{}
@@ -108,7 +108,7 @@ func TestRootPanicsInStarted(t *testing.T) {
 	})
 }
 
-// TestBareRootHasGuardian: also a root that was not spawned by SpawnRoot.
+// TestBareRootHasGuardian: this also holds for a root that was not spawned by SpawnRoot.
 func TestBareRootHasGuardian(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		_, err := r.env.System().Root.SpawnNamed(r.props(spec{name: "daemon"}), "daemon")

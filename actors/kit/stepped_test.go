@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stepped delivers the messages of all its mailboxes one by one, in an order that
-// the seed chooses, on the caller's goroutine.
+// stepped delivers the messages of all its mailboxes one by one, in an order chosen by the
+// seed, on the caller's goroutine.
 type stepped struct {
 	rng   *rand.Rand
 	ready []*steppedMailbox
@@ -79,8 +79,8 @@ func (b *steppedMailbox) deliver() {
 	}
 }
 
-// TestStepped: with a mailbox that steps, everything here is a function of the
-// seed, and needs no goroutine.
+// TestStepped: with a stepped mailbox everything is a function of the seed and needs no
+// goroutine.
 func TestStepped(t *testing.T) {
 	run := func(seed int64) []string {
 		s := &stepped{rng: rand.New(rand.NewSource(seed))}

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRestartKeepsMailbox is pitfall P1: PID and queue outlive the instance, the
-// message in hand does not.
+// TestRestartKeepsMailbox is pitfall P1: PID and queue outlive the instance, the message
+// being handled does not.
 func TestRestartKeepsMailbox(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.root(spec{name: "daemon", policy: &Policy{Backoff: second, Limit: 3, Window: time.Minute}, children: []spec{{name: "a"}}})
@@ -39,9 +39,8 @@ func TestRestartKeepsMailbox(t *testing.T) {
 	})
 }
 
-// TestRestartEndsChildrenFirst: whatever the failed instance had spawned has
-// stopped, and its names are free, when the new one gets Started; messages wait
-// for the new one.
+// TestRestartEndsChildrenFirst: all children of the failed instance have stopped, and their
+// names are free, when the new instance gets Started. Messages wait for the new one.
 func TestRestartEndsChildrenFirst(t *testing.T) {
 	for _, scope := range []Scope{OneForOne, AllForOne} {
 		t.Run(scope.String(), func(t *testing.T) {
@@ -72,8 +71,8 @@ func TestRestartEndsChildrenFirst(t *testing.T) {
 	}
 }
 
-// TestPanicInStarted is pitfall P6: delays that double, an end, and a parent that
-// is told and goes on.
+// TestPanicInStarted is pitfall P6: the delays double and the restarts end; the parent gets
+// Terminated and goes on.
 func TestPanicInStarted(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		policy := &Policy{Backoff: second, BackoffMax: 3 * second, Limit: 4, Window: time.Hour}
@@ -112,7 +111,7 @@ func TestJitterIsUsed(t *testing.T) {
 	})
 }
 
-// TestAllForOne: the group is replaced in place, once, and stands still meanwhile.
+// TestAllForOne: the group is restarted once, and handles no message meanwhile.
 func TestAllForOne(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		policy := &Policy{Scope: AllForOne, Backoff: second, Limit: 2, Window: time.Minute}
@@ -144,7 +143,7 @@ func TestAllForOne(t *testing.T) {
 	})
 }
 
-// TestAllForOneCountsTogether: three failures of three children are three.
+// TestAllForOneCountsTogether: one failure of each of three children counts as three.
 func TestAllForOneCountsTogether(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		policy := &Policy{Scope: AllForOne, Backoff: second, Limit: 2, Window: time.Minute}
@@ -159,7 +158,7 @@ func TestAllForOneCountsTogether(t *testing.T) {
 		require.Equal(t, []string{"core/a restart 1 1s", "core/b restart 2 1s", "core/c stop 3 0s"}, r.failures())
 		require.ElementsMatch(t, []string{"core#1 terminated core/a", "core#1 terminated core/b", "core#1 terminated core/c"}, r.of("core")[1:])
 
-		// Children spawned after that have a clean sheet.
+		// Children spawned later start with no failures.
 		r.send("core", do(func(c actor.Context) { c.SpawnNamed(r.props(spec{name: "a"}), "a") }))
 		settle()
 		r.send("core/a", "boom")
@@ -185,7 +184,7 @@ func TestOneForOneCountsApart(t *testing.T) {
 	})
 }
 
-// TestEscalate: the supervisor fails in its turn and is restarted with all below.
+// TestEscalate: the supervisor fails and is restarted with all actors below it.
 func TestEscalate(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.root(spec{name: "daemon", policy: &Policy{Limit: 1}, children: []spec{
@@ -211,7 +210,7 @@ func TestEscalate(t *testing.T) {
 	})
 }
 
-// TestEscalateToTheTop stops the root and tells the owner.
+// TestEscalateToTheTop stops the root and closes done.
 func TestEscalateToTheTop(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		_, done := r.root(spec{name: "daemon", policy: &Policy{OnGiveUp: Escalate}, children: []spec{{name: "a"}}})
@@ -223,7 +222,8 @@ func TestEscalateToTheTop(t *testing.T) {
 	})
 }
 
-// TestChildStoppedWhileRestartIsDue: neither it nor a namesake is restarted.
+// TestChildStoppedWhileRestartIsDue: neither the stopped child nor a later child of its
+// name is restarted.
 func TestChildStoppedWhileRestartIsDue(t *testing.T) {
 	for _, scope := range []Scope{OneForOne, AllForOne} {
 		t.Run(scope.String(), func(t *testing.T) {
@@ -251,8 +251,8 @@ func TestChildStoppedWhileRestartIsDue(t *testing.T) {
 	}
 }
 
-// TestSupervisorGoneWhileRestartIsDue: its end, or its restart with children of
-// the same names, is the end of the plan.
+// TestSupervisorGoneWhileRestartIsDue: a due restart is dropped when the supervisor stops,
+// or restarts with children of the same names.
 func TestSupervisorGoneWhileRestartIsDue(t *testing.T) {
 	for _, scope := range []Scope{OneForOne, AllForOne} {
 		tree := spec{name: "daemon", policy: &Policy{Limit: 1}, children: []spec{
@@ -295,7 +295,7 @@ func TestSupervisorGoneWhileRestartIsDue(t *testing.T) {
 	}
 }
 
-// TestChildStoppingWhileGroupRestarts: it ends, the others start anew.
+// TestChildStoppingWhileGroupRestarts: the stopping child stops, the others restart.
 func TestChildStoppingWhileGroupRestarts(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		policy := &Policy{Scope: AllForOne, Backoff: second, Limit: 5}
@@ -317,8 +317,8 @@ func TestChildStoppingWhileGroupRestarts(t *testing.T) {
 	})
 }
 
-// TestLateSpawnJoinsGroupRestart: a child spawned between failure and restart is
-// of the old state, too.
+// TestLateSpawnJoinsGroupRestart: a child spawned between failure and restart is restarted
+// too.
 func TestLateSpawnJoinsGroupRestart(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.root(spec{name: "core", policy: &Policy{Scope: AllForOne, Backoff: second, Limit: 5}, children: []spec{{name: "a"}}})
@@ -342,8 +342,8 @@ func TestLateSpawnJoinsGroupRestart(t *testing.T) {
 	})
 }
 
-// TestFailureBelowLeavingSupervisor concerns nobody any more; were it escalated,
-// it would restart the innocent.
+// TestFailureBelowLeavingSupervisor: the failure is ignored; escalation would restart
+// actors without a fault.
 func TestFailureBelowLeavingSupervisor(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		everything := &Policy{Scope: AllForOne, Limit: 5}
@@ -367,7 +367,7 @@ func TestFailureBelowLeavingSupervisor(t *testing.T) {
 	})
 }
 
-// TestChildFailedIsPublished for metrics.
+// TestChildFailedIsPublished: metrics subscribe to ChildFailed.
 func TestChildFailedIsPublished(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		var events []*ChildFailed
@@ -387,7 +387,7 @@ func TestChildFailedIsPublished(t *testing.T) {
 	})
 }
 
-// eagerClock does not wait.
+// eagerClock runs timers at once.
 type eagerClock struct{ *fakeClock }
 
 func (eagerClock) AfterFunc(_ time.Duration, f func()) (stop func() bool) {
@@ -395,8 +395,8 @@ func (eagerClock) AfterFunc(_ time.Duration, f func()) (stop func() bool) {
 	return func() bool { return false }
 }
 
-// TestGroupUnderFire: many failures at the same time as traffic; afterwards nobody
-// is suspended, lost or doubled, and each message was handled or lost with a panic.
+// TestGroupUnderFire: after many failures during traffic no actor is suspended, lost or
+// doubled, and each message was handled or lost in a panic.
 func TestGroupUnderFire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, func(o *Options) { o.Clock = eagerClock{newFakeClock()} })

@@ -27,7 +27,7 @@ func TestAwaitIsGrantedAtOnce(t *testing.T) {
 		c.await("node/a:exclusive", 60)
 		require.True(t, c.expectAwaitResult().Granted)
 		c.await("node/a:exclusive", 60)
-		require.True(t, c.expectAwaitResult().Granted) // asked again
+		require.True(t, c.expectAwaitResult().Granted) // the call was repeated
 		_, more := b.Clock.Next()
 		require.False(t, more)
 	})
@@ -43,7 +43,7 @@ func TestAwaitIsGrantedLater(t *testing.T) {
 		write := b.disk.Block("append locks")
 		holder.free()
 		write.Entered()
-		b.Advance(time.Minute) // the time is not up for who has got it
+		b.Advance(time.Minute) // the timer of a granted call has no effect
 		waiter.Quiet()
 		write.Release()
 		require.Equal(t, locks.AwaitResult{Granted: true}, waiter.expectAwaitResult())
@@ -61,14 +61,15 @@ func TestAwaitTimesOut(t *testing.T) {
 		b.Advance(1)
 		require.Equal(t, locks.AwaitResult{Blockers: []lock.Owner{jobOne}}, waiter.expectAwaitResult())
 		waiter.call("hasPendingRequest", "["+job(2)+"]")
-		require.Equal(t, "true", waiter.expectValue()) // it goes on waiting
+		require.Equal(t, "true", waiter.expectValue()) // it still waits
 		holder.free()
 		holder.expectValue()
 		require.Equal(t, []string{"wake /live/job_000002_x 102"}, b.port.takeCalls("wake"))
 	})
 }
 
-// However long a client wants to wait: it comes back, and keeps its place.
+// A client that wants to wait longer than the maximum is answered, repeats its call and
+// keeps its place.
 func TestAwaitIsBounded(t *testing.T) {
 	for wait, seconds := range map[time.Duration]float64{0: -5, 10 * time.Minute: 1e300} {
 		onBench(t, nil, func(t *testing.T, b *bench) {
@@ -84,7 +85,8 @@ func TestAwaitIsBounded(t *testing.T) {
 	}
 }
 
-// That the time is up says that the request waits: the disk must have it by then.
+// The answer after the time is up says that the request waits, so the disk must have the
+// request by then.
 func TestAwaitTimesOutAfterTheWrite(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, waiter := b.caller(job(1)), b.caller(job(2))
@@ -124,7 +126,8 @@ func TestAwaitIsWithdrawn(t *testing.T) {
 	}
 }
 
-// Who asks again on another connection keeps its place; the former is let go.
+// A client that repeats its call on another connection keeps its place; the former call is
+// answered.
 func TestAwaitAgainOnAnotherConnection(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, former, next, late := b.caller(job(1)), b.caller(job(5)), b.caller(job(5)), b.caller(job(6))
@@ -134,7 +137,7 @@ func TestAwaitAgainOnAnotherConnection(t *testing.T) {
 		b.Advance(30 * time.Second)
 		next.await("node/a:exclusive", 60)
 		require.Equal(t, locks.AwaitResult{Blockers: []lock.Owner{jobOne}}, former.expectAwaitResult())
-		b.Advance(40 * time.Second) // the former one's time is no longer counted
+		b.Advance(40 * time.Second) // the timer of the former call has no effect
 		require.False(t, late.expectAwaitResult().Granted)
 		next.Quiet()
 		holder.free()
@@ -144,8 +147,7 @@ func TestAwaitAgainOnAnotherConnection(t *testing.T) {
 	})
 }
 
-// A call that is sent twice, because the lock manager has said that it has begun
-// anew, has one answer.
+// A call that is repeated with its number after LocksStarted has one answer.
 func TestAwaitSentTwice(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, waiter := b.caller(job(1)), b.caller(job(2))
@@ -174,7 +176,7 @@ func TestAwaitAnotherRequestWhilePending(t *testing.T) {
 	})
 }
 
-// Whoever waits through a restart asks again, and keeps its place.
+// A client that waits through a restart repeats its call and keeps its place.
 func TestAwaitThroughARestart(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, waiter := b.caller(job(1)), b.caller(job(2))
@@ -186,14 +188,14 @@ func TestAwaitThroughARestart(t *testing.T) {
 		waiter.Quiet()
 		waiter.await("node/a:exclusive", 60)
 		require.Equal(t, before, b.status())
-		b.Advance(59 * time.Second) // a timer of the former incarnation has gone off
+		b.Advance(59 * time.Second) // a timer of the former incarnation has expired
 		waiter.Quiet()
 		holder.free()
 		require.True(t, waiter.expectAwaitResult().Granted)
 	})
 }
 
-// What is asked of an incarnation that reads its files is answered later.
+// Calls that come while the files are read are answered later.
 func TestCallsBeforeTheFilesAreRead(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := newBench(t, e, kittest.NewDisk(files(`[[[`+job(1)+`,[["node/a","exclusive"]]]],[]]`)))

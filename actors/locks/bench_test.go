@@ -13,7 +13,7 @@ import (
 	"lockstep/messages"
 )
 
-// noDisk is a store that has written everything at once, and kept nothing.
+// noDisk is a store that answers at once and keeps nothing.
 type noDisk struct{ data []byte }
 
 func (d *noDisk) Receive(ctx actor.Context) {
@@ -30,8 +30,8 @@ func (d *noDisk) Receive(ctx actor.Context) {
 	}
 }
 
-// deferredMessage are the locks of so many nodes, ten to an owner.
-func deferredMessage(others int) []byte {
+// ownedNodes is a locks.data with locks of so many nodes, ten per owner.
+func ownedNodes(others int) []byte {
 	var snapshot lock.Snapshot
 	for n := range others {
 		if n%10 == 0 {
@@ -43,13 +43,13 @@ func deferredMessage(others int) []byte {
 	return lock.Encode(snapshot)
 }
 
-// What a job takes and gives back must not cost more because others hold many
-// locks: the journal's part in folding included.
+// The cost of taking and freeing locks must not grow with the locks of other owners; that
+// includes the job's share of folding.
 func BenchmarkTakeAndFree(b *testing.B) {
 	for _, others := range []int{10, 100_000} {
 		b.Run(fmt.Sprintf("others=%d", others), func(b *testing.B) {
 			e := kittest.New(b)
-			data := deferredMessage(others)
+			data := ownedNodes(others)
 			disk, _, err := e.SpawnRoot(e.Props("disk", func() actor.Actor { return &noDisk{data} }), "disk")
 			if err != nil {
 				b.Fatal(err)
@@ -89,7 +89,7 @@ func BenchmarkTakeAndFree(b *testing.B) {
 	}
 }
 
-// nobodyDies is a port on which nothing happens.
+// nobodyDies is a port that does nothing.
 type nobodyDies struct{}
 
 func (nobodyDies) Watch(string, int)              {}

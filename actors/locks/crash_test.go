@@ -15,8 +15,7 @@ import (
 	"lockstep/messages"
 )
 
-// persist makes a call until it is answered: again after each LocksStarted, as
-// the gateway does.
+// persist repeats a call after each LocksStarted until it is answered, as the gateway does.
 func (c *caller) persist(function, args string) string {
 	c.Helper()
 	c.call(function, args)
@@ -37,11 +36,11 @@ func (c *caller) persist(function, args string) string {
 	return ""
 }
 
-// awaitRestart lets whatever has crashed start again.
+// awaitRestart waits until crashed actors have restarted.
 func (b *bench) awaitRestart() { b.Advance(kittest.Backoff) }
 
-// exercise is one of everything that happens to a lock manager. What comes of it
-// does not depend on crashes.
+// exercise uses everything that a lock manager does. Its outcome does not depend on
+// crashes.
 func exercise(b *bench) {
 	b.queue.Answer(func(m any) any {
 		if m, asked := m.(*messages.AwaitJobCleanup); asked {
@@ -64,7 +63,7 @@ func exercise(b *bench) {
 	b.port.dead["/live/tool"] = true
 	b.Send(b.locks, &messages.OwnerDied{Livelock: "/live/tool"})
 	b.Settle()
-	b.awaitRestart() // if the news was lost, the next incarnation finds out
+	b.awaitRestart() // if the message was lost, the next incarnation finds the dead owner
 	if b.told.Unread(); len(three.Unread()) == 0 {
 		require.Contains(b, three.persist(locks.AwaitFunction, args), `"granted":true`)
 	}
@@ -72,7 +71,7 @@ func exercise(b *bench) {
 	b.Send(b.locks, &messages.OwnerDied{Livelock: livelock(1)})
 	b.Settle()
 	b.awaitRestart()
-	b.Send(b.locks, &messages.QueueStarted{}) // as the queue would, for the answer that has not come
+	b.Send(b.locks, &messages.QueueStarted{}) // the queue sends it when it has lost the answer
 	b.Settle()
 	b.awaitRestart()
 	looker.persist("cleanupLocks", "[]")
@@ -85,7 +84,7 @@ const (
 	jobThree = `[3,"/live/job_000003_x",103]`
 )
 
-// runExercise runs it, with one panic.
+// runExercise runs exercise with one panic.
 func runExercise(t *testing.T, at kittest.DeliveryKind, nth int, when kittest.When) (delivered map[kittest.DeliveryKind]int, fired bool) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -105,8 +104,8 @@ func runExercise(t *testing.T, at kittest.DeliveryKind, nth int, when kittest.Wh
 	return delivered, fired
 }
 
-// A crash at any message, of the lock manager or the store before it, loses
-// nothing that was answered, and leaves what the disk has.
+// A crash at any message of the lock manager or the store loses nothing that was answered,
+// and memory agrees with the disk.
 func TestACrashAtEveryMessage(t *testing.T) {
 	delivered, _ := runExercise(t, kittest.DeliveryKind{}, 1, kittest.Before)
 	var places []kittest.DeliveryKind
@@ -136,8 +135,8 @@ func TestACrashAtEveryMessage(t *testing.T) {
 	require.Greater(t, fired, runs*9/10)
 }
 
-// A grant that was written when the lock manager crashed is there for whoever
-// asks; nobody else has it.
+// A grant that was written before a crash is in force after it; no other owner has the
+// lock.
 func TestACrashBetweenTheWriteAndTheNews(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, waiter := b.caller(job(1)), b.caller(job(2))

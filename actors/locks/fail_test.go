@@ -14,8 +14,8 @@ import (
 
 const cannotWrite = "The state of the locks cannot be written, so nothing was changed: locks: append locks.journal: the disk says no"
 
-// A write error is the caller's, memory goes back to what the disk has, and no
-// lock is given until the files can be written again.
+// After a failed write the caller gets an error, memory goes back to what is on the disk,
+// and no lock is granted until the files can be written.
 func TestAWriteError(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, c, waiter := b.caller(job(1)), b.caller(job(2)), b.caller(job(3))
@@ -26,13 +26,13 @@ func TestAWriteError(t *testing.T) {
 		write := b.disk.Block("append locks")
 		c.update("node/b:exclusive")
 		write.Entered()
-		waiter.await("node/a:exclusive", 60) // comes too late for the write
+		waiter.await("node/a:exclusive", 60) // too late for the write
 		holder.call("listAllLocks", "[]")
 		b.Settle()
 		write.Release()
 		require.Equal(t, cannotWrite, c.expectFailure())
 		require.Equal(t, cannotWrite, waiter.expectFailure())
-		require.Equal(t, cannotWrite, holder.expectFailure()) // it would have seen what has not happened
+		require.Equal(t, cannotWrite, holder.expectFailure()) // the answer would tell of a change that has not happened
 		c.update("node/c:exclusive")
 		require.Equal(t, cannotWrite, c.expectFailure())
 		require.Equal(t, cannotWrite, b.managerStatus().Failure)
@@ -42,7 +42,7 @@ func TestAWriteError(t *testing.T) {
 		b.Advance(100 * time.Millisecond) // the first fold fails
 		c.update("node/c:exclusive")
 		require.Contains(t, c.expectFailure(), "cannot be written")
-		b.Advance(200 * time.Millisecond) // the second, too
+		b.Advance(200 * time.Millisecond) // the second fold fails
 		require.NotEmpty(t, b.managerStatus().Failure)
 		b.told.Quiet()
 		b.Advance(400 * time.Millisecond)
@@ -54,7 +54,7 @@ func TestAWriteError(t *testing.T) {
 	})
 }
 
-// An error says how things stand, too: it is not told before the disk agrees.
+// An error also tells of the state of the locks, so it waits for the disk.
 func TestAWriteErrorBehindAnError(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		c, again := b.caller(job(1)), b.caller(job(1))
@@ -79,7 +79,7 @@ func TestAWriteErrorBehindAnError(t *testing.T) {
 	})
 }
 
-// The pause is the shortest again after a success.
+// The delay starts at its minimum after a success.
 func TestTheNextErrorIsAFirstOne(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		c := b.caller(job(1))
@@ -94,8 +94,8 @@ func TestTheNextErrorIsAFirstOne(t *testing.T) {
 	})
 }
 
-// Who is granted something by a write that fails does not hear of it, and has
-// its place when the files are read again.
+// An owner is not told of a grant whose write has failed, and has its place when the files
+// are read again.
 func TestAWriteErrorOfAGrant(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, stock, ours := b.caller(job(1)), b.caller(job(2)), b.caller(job(3))
@@ -121,7 +121,7 @@ func TestAWriteErrorOfAGrant(t *testing.T) {
 	})
 }
 
-// A write that has failed may have left something: what can be read of it counts.
+// A failed write may have left a part of itself. The readable records count.
 func TestAWriteErrorThatLeavesSomething(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		c, d := b.caller(job(1)), b.caller(job(2))
@@ -143,7 +143,7 @@ func TestAWriteErrorThatLeavesSomething(t *testing.T) {
 	})
 }
 
-// Files that cannot be read are read again, and what came meanwhile is refused.
+// Unreadable files are read again; calls that come meanwhile are refused.
 func TestAReadError(t *testing.T) {
 	for _, failing := range []string{"read locks locks.data", "read locks locks.journal"} {
 		kittest.Run(t, func(t *testing.T, e *kittest.Env) {
@@ -169,7 +169,7 @@ func TestAReadError(t *testing.T) {
 	}
 }
 
-// A fold that fails loses nothing.
+// A failed fold loses nothing.
 func TestAFoldThatFails(t *testing.T) {
 	for _, failing := range []string{paths.LocksPath, paths.LocksJournalPath} {
 		onBench(t, nil, func(t *testing.T, b *bench) {
@@ -179,7 +179,7 @@ func TestAFoldThatFails(t *testing.T) {
 			write := b.disk.Block("append locks")
 			busy.toggle(15_001)
 			write.Entered()
-			b.Settle() // no call comes later than the fold
+			b.Settle() // so that the fold is the last write
 			write.Release()
 			answers := busy.Unread()
 			require.Len(t, answers, 15_001)
@@ -196,7 +196,7 @@ func TestAFoldThatFails(t *testing.T) {
 	}
 }
 
-// A call for the dead to be looked for is refused like all others.
+// Cleanup is refused like all calls.
 func TestCleanupWithoutAState(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		c, other := b.caller(job(1)), b.caller(named("watcher"))
@@ -211,7 +211,7 @@ func TestCleanupWithoutAState(t *testing.T) {
 	})
 }
 
-// An owner that dies while there is no state is found when there is one again.
+// The death of an owner while there is no state is found later.
 func TestDeathWithoutAState(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		c, tool := b.caller(job(1)), b.caller(named("tool"))

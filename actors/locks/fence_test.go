@@ -12,8 +12,8 @@ import (
 
 const fence = 2 * time.Second
 
-// behindFence runs a test with the lock manager of a new master, which has been one for no
-// time yet.
+// behindFence runs a test with the lock manager of a new master, at the beginning of the
+// fence.
 func behindFence(t *testing.T, files map[string]string, f func(*testing.T, *bench)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
@@ -24,7 +24,7 @@ func behindFence(t *testing.T, files map[string]string, f func(*testing.T, *benc
 	})
 }
 
-// A job of the former master may work with any lock, so nobody is granted one.
+// A job of the former master may use any lock, so no lock is granted.
 func TestBehindTheFenceNothingIsGranted(t *testing.T) {
 	for name, take := range map[string]func(*caller){
 		"tryUpdateLocks": func(c *caller) { c.call("tryUpdateLocks", "["+c.owner+`,[["node/a","exclusive"]]]`) },
@@ -49,7 +49,7 @@ func TestBehindTheFenceNothingIsGranted(t *testing.T) {
 	}
 }
 
-// Who waited when this node was the master before is granted nothing either.
+// A request that waits according to the files is not granted either.
 func TestBehindTheFenceNobodyIsWoken(t *testing.T) {
 	const waits = `{"owner":["tool","/live/tool",7],"locks":[],"pending":[0,[["node/a","exclusive"]]]}` + "\n"
 	behindFence(t, files("", waits), func(t *testing.T, b *bench) {
@@ -60,12 +60,12 @@ func TestBehindTheFenceNobodyIsWoken(t *testing.T) {
 	})
 }
 
-// A crash moves the end of the fence neither way.
+// A crash does not move the end of the fence.
 func TestTheFenceStandsAfterACrash(t *testing.T) {
 	behindFence(t, nil, func(t *testing.T, b *bench) {
 		tool := b.caller(named("tool"))
 		over := b.Clock.Now().Add(fence)
-		b.Restart(b.locks) // which takes a moment
+		b.Restart(b.locks) // which takes some time
 		tool.await("node/a:exclusive", 60)
 		b.Settle()
 		b.Advance(over.Sub(b.Clock.Now()) - time.Millisecond)
@@ -74,7 +74,7 @@ func TestTheFenceStandsAfterACrash(t *testing.T) {
 		require.True(t, tool.expectAwaitResult().Granted)
 		require.EqualValues(t, 2, kittest.Expect[*messages.LocksStarted](b.told).Incarnation)
 		b.told.Quiet()
-		b.crash() // and there is none any more
+		b.crash() // the fence has passed
 		require.Contains(t, b.status(), "/live/tool")
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"lockstep/core/paths"
 )
 
-// toggle has an owner change what it holds so often.
+// toggle makes an owner change its locks so many times.
 func (c *caller) toggle(times int) {
 	for n := range times {
 		if n%2 == 0 {
@@ -21,7 +21,7 @@ func (c *caller) toggle(times int) {
 	}
 }
 
-// A long journal is folded into locks.data, also if there is always more to write.
+// A long journal is folded into locks.data, even if there are always changes to write.
 func TestALongJournalIsFolded(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, busy, last := b.caller(job(1)), b.caller(job(2)), b.caller(job(3))
@@ -53,8 +53,7 @@ func TestALongJournalIsFolded(t *testing.T) {
 	})
 }
 
-// A crash between the two writes of a fold finds a journal that says what
-// locks.data says already.
+// After a crash between the two writes of a fold, the journal repeats what locks.data has.
 func TestACrashInTheMiddleOfAFold(t *testing.T) {
 	for _, failing := range []string{paths.LocksPath, paths.LocksJournalPath} {
 		onBench(t, nil, func(t *testing.T, b *bench) {
@@ -76,7 +75,7 @@ func TestACrashInTheMiddleOfAFold(t *testing.T) {
 	}
 }
 
-// The journal may be twice as long as what it is folded into.
+// The journal may be twice as long as locks.data.
 func TestTheJournalOfManyLocksIsNotFoldedSoon(t *testing.T) {
 	var all []string
 	for n := range 30_000 {
@@ -89,7 +88,7 @@ func TestTheJournalOfManyLocksIsNotFoldedSoon(t *testing.T) {
 			c.toggle(toggles)
 			b.Settle()
 			require.Len(t, c.Unread(), toggles)
-			return len(b.disk.Calls("replace locks "+paths.LocksPath)) - 1 // but for that at the start
+			return len(b.disk.Calls("replace locks "+paths.LocksPath)) - 1 // without the one at the start
 		}
 		require.Equal(t, 0, folds(15_000))
 		require.Equal(t, 1, folds(40_000))

@@ -26,8 +26,8 @@ func TestGrantAndFree(t *testing.T) {
 	})
 }
 
-// Who has to wait is told of whom, and hears nothing of a grant before the disk
-// has it; no more do others hear that they have freed something, or look at it.
+// An owner that waits gets the blockers. No owner is told of a grant, a release or the
+// state of the locks before the disk has it.
 func TestNobodyHearsBeforeItIsWritten(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, waiter, looker := b.caller(job(1)), b.caller(job(2)), b.caller(named("looker"))
@@ -60,7 +60,7 @@ func TestNobodyHearsBeforeItIsWritten(t *testing.T) {
 	})
 }
 
-// What comes while a write is under way goes into the next, all of it.
+// All changes that come during a write go into the next one.
 func TestChangesTravelTogether(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		first := b.caller(job(1))
@@ -91,7 +91,7 @@ func TestChangesTravelTogether(t *testing.T) {
 	})
 }
 
-// A stock client is woken by a signal, one that waits on its connection is not.
+// Ganeti's client is woken by a signal, a client that waits on its connection is not.
 func TestWhoIsWoken(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, stock, ours, last := b.caller(job(1)), b.caller(job(2)), b.caller(job(3)), b.caller(job(4))
@@ -112,7 +112,7 @@ func TestWhoIsWoken(t *testing.T) {
 	})
 }
 
-// A union does not wait, and says what it has got.
+// A union does not wait, and its answer has the granted locks.
 func TestUnions(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, c := b.caller(job(1)), b.caller(job(2))
@@ -127,7 +127,7 @@ func TestUnions(t *testing.T) {
 	})
 }
 
-// What is there no more cannot be freed, and that costs no write.
+// Freeing what is not held writes nothing.
 func TestWhatChangesNothingIsNotWritten(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		c := b.caller(job(1))
@@ -143,8 +143,8 @@ func TestWhatChangesNothingIsNotWritten(t *testing.T) {
 	})
 }
 
-// lockstepPassBGL makes the daemon the holder of the big lock, before all others;
-// called again it has been done.
+// PassBGL makes the daemon the holder of the big lock before all others. A repeated call
+// succeeds.
 func TestPassBGL(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		destroyer, other := b.caller(job(1)), b.caller(job(2))
@@ -186,7 +186,7 @@ func TestTheLockMonitor(t *testing.T) {
 	})
 }
 
-// Functions that nobody has, and those that end at once.
+// Drain is answered when all changes are on the disk.
 func TestDrainWaitsForTheDisk(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		c, supervisor := b.caller(job(1)), b.Probe("supervisor")
@@ -204,7 +204,7 @@ func TestDrainWaitsForTheDisk(t *testing.T) {
 		kittest.Expect[*messages.DrainResult](supervisor)
 		require.Equal(t, `[[[`+job(1)+`,[["node/a","exclusive"]]]],[]]`, b.disk.Content(paths.LocksPath))
 		require.Equal(t, 1, countLines(b.disk.Content(paths.LocksJournalPath)))
-		supervisor.Ask(b.locks, &messages.Drain{}) // whoever is in doubt may ask again
+		supervisor.Ask(b.locks, &messages.Drain{}) // Drain may be repeated
 		kittest.Expect[*messages.DrainResult](supervisor)
 		supervisor.Quiet()
 	})

@@ -76,7 +76,7 @@ var bad = map[string][][2]string{
 	"":                              {{`[]`, "No such method: "}},
 }
 
-// A call that is refused says why, and changes nothing.
+// A refused call gives its reason and changes nothing.
 func TestBadInput(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		me, holder, waiting := b.caller(job(1)), b.caller(job(2)), b.caller(job(3))
@@ -99,7 +99,8 @@ func TestBadInput(t *testing.T) {
 	})
 }
 
-// refusal is why a call is refused: when it is parsed, as the gateway says it, or by the lock manager.
+// refusal is the error of a call, from the parser, as the gateway sends it, or from the
+// lock manager.
 func (c *caller) refusal(function, args string) string {
 	c.Helper()
 	_, err := operation(function, args)

@@ -14,8 +14,7 @@ func (b *bench) sendOwnerDied(livelock string) {
 	b.Settle()
 }
 
-// What a dead owner has held is free, and its livelock is removed when that is
-// written.
+// The locks of a dead owner are freed, and then its livelock is removed.
 func TestADeadNamedOwner(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		tool, waiter := b.caller(named("tool")), b.caller(job(2))
@@ -36,7 +35,7 @@ func TestADeadNamedOwner(t *testing.T) {
 	})
 }
 
-// A livelock of somebody whose end could not be written stays.
+// The livelock stays if the release could not be written.
 func TestADeadOwnerAndAWriteError(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		tool := b.caller(named("tool"))
@@ -48,7 +47,8 @@ func TestADeadOwnerAndAWriteError(t *testing.T) {
 	})
 }
 
-// Who only waits is as dead as who holds something; several may share a livelock.
+// An owner that only waits is treated like one that holds locks. Several owners may share a
+// livelock.
 func TestADeadOwnerThatWaits(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder := b.caller(job(1))
@@ -61,14 +61,13 @@ func TestADeadOwnerThatWaits(t *testing.T) {
 		b.sendOwnerDied("/live/x")
 		require.JSONEq(t, `[[["node/[lockset]",[]],["node/a",[[`+job(1)+`,"exclusive"]]]],[]]`, b.status())
 		require.Equal(t, []string{"remove /live/x"}, b.port.takeCalls("remove"))
-		b.sendOwnerDied("/live/x") // and nothing more
+		b.sendOwnerDied("/live/x") // and nothing else happens
 		b.sendOwnerDied("/live/unknown")
 		require.Empty(t, b.port.takeCalls("remove"))
 	})
 }
 
-// What a dead job's process has held is free when nothing is left of it, and the
-// job's end is on the disk: the queue says so.
+// The locks of a dead job process are freed after the queue's JobCleanedUp.
 func TestADeadJob(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, waiter := b.caller(job(1)), b.caller(job(2))
@@ -83,18 +82,18 @@ func TestADeadJob(t *testing.T) {
 
 		b.Send(b.locks, &messages.QueueStarted{})
 		require.Equal(t, int64(1), kittest.Expect[*messages.AwaitJobCleanup](b.queue).Id)
-		b.Send(b.locks, &messages.JobCleanedUp{Id: 3}) // another's
+		b.Send(b.locks, &messages.JobCleanedUp{Id: 3}) // another job
 		waiter.Quiet()
 		b.Send(b.locks, &messages.JobCleanedUp{Id: 1})
 		require.True(t, waiter.expectAwaitResult().Granted)
 		require.Equal(t, b.status(), b.onDisk())
-		require.Empty(t, b.port.takeCalls("remove")) // that is the business of whoever minds the job
+		require.Empty(t, b.port.takeCalls("remove")) // the jobs actor removes the livelock
 		b.Send(b.locks, &messages.QueueStarted{})
 		b.queue.Quiet()
 	})
 }
 
-// A job may be over before its death is noted, and a waiting one be withdrawn.
+// A job may be cleaned up before its death is known, and a waiting job may be withdrawn.
 func TestAJobIsOver(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, waiter := b.caller(job(1)), b.caller(job(2))
@@ -110,7 +109,7 @@ func TestAJobIsOver(t *testing.T) {
 	})
 }
 
-// Who was dead before the start is found by the first look.
+// An owner that died before the start is found by the first probe.
 func TestDeadAtTheStart(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := newBench(t, e, kittest.NewDisk(files(`[[[`+named("tool")+`,[["node/a","exclusive"]]],[`+job(1)+`,[["node/b","exclusive"]]],[`+
@@ -123,7 +122,7 @@ func TestDeadAtTheStart(t *testing.T) {
 	})
 }
 
-// What the queue was asked is asked again by the next incarnation.
+// The next incarnation repeats AwaitJobCleanup.
 func TestADeadJobAndARestart(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder := b.caller(job(1))
@@ -138,8 +137,7 @@ func TestADeadJobAndARestart(t *testing.T) {
 	})
 }
 
-// cleanupLocks is answered when the dead have been looked for and what they held
-// is written to be free.
+// cleanupLocks is answered when the owners were probed and the release is on the disk.
 func TestCleanupLocks(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		tool, watcher := b.caller(named("tool")), b.caller(named("watcher"))
@@ -160,8 +158,8 @@ func TestCleanupLocks(t *testing.T) {
 	})
 }
 
-// Who comes and goes is watched all along, and a second process of the same
-// livelock is noted.
+// An owner that comes and goes stays watched, and the pid of a second process of the same
+// livelock is used.
 func TestWhoIsWatched(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		one, two := b.caller(`["one","/live/x",7]`), b.caller(`["two","/live/x",8]`)

@@ -17,8 +17,8 @@ func (b *bench) sendLockPause(id int64, withhold bool) {
 	b.Settle()
 }
 
-// A paused job that waits is told so, what it has got of its locks is free, and
-// it does not wait again before it may.
+// A paused job that waits is told so, loses what it has got of its request, and cannot wait
+// again while it is paused.
 func TestAPausedJobThatWaits(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, waiter, other := b.caller(job(1)), b.caller(job(2)), b.caller(job(3))
@@ -43,21 +43,21 @@ func TestAPausedJobThatWaits(t *testing.T) {
 	})
 }
 
-// One that has what it wants is in the middle of an opcode, and goes on.
+// A paused job that does not wait executes an opcode, and keeps its locks.
 func TestAPausedJobThatDoesNotWait(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		c := b.caller(job(1))
 		c.takeLocks("node/a:exclusive")
 		b.sendLockPause(1, true)
 		require.Equal(t, `[["node/a","exclusive"]]`, c.listOwn())
-		b.Send(b.locks, &messages.JobCleanedUp{Id: 1}) // and is withheld nothing any more
+		b.Send(b.locks, &messages.JobCleanedUp{Id: 1}) // the job is no longer paused
 		b.Settle()
 		c.await("node/b:exclusive", 60)
 		require.True(t, c.expectAwaitResult().Granted)
 	})
 }
 
-// To one that takes what is free nothing is.
+// A paused job gets no locks by an opportunistic request.
 func TestAPausedJobThatChooses(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		c, tool := b.caller(job(1)), b.caller(`["1","/live/one",7]`)
@@ -74,7 +74,7 @@ func TestAPausedJobThatChooses(t *testing.T) {
 	})
 }
 
-// What the scheduler has said when there was no state it says again.
+// The scheduler sends the paused jobs again if there was no state.
 func TestAPausedJobWithoutAState(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, waiter := b.caller(job(1)), b.caller(job(2))
@@ -94,7 +94,8 @@ func TestAPausedJobWithoutAState(t *testing.T) {
 	})
 }
 
-// The scheduler hears of each change at once, and of everybody when it asks.
+// The scheduler gets the records of changed owners at once, and those of all owners on
+// request.
 func TestTheSchedulerIsTold(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		told := func() (lines string, all bool) {
@@ -130,7 +131,7 @@ func TestTheSchedulerIsTold(t *testing.T) {
 	})
 }
 
-// To ask again with another priority is to have another place.
+// A repeated request with another priority changes the place of the request.
 func TestAwaitWithAnotherPriority(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, one, two := b.caller(job(1)), b.caller(job(2)), b.caller(job(3))
@@ -148,7 +149,7 @@ func TestAwaitWithAnotherPriority(t *testing.T) {
 	})
 }
 
-// The limit of bypass can be changed, for requests that wait, too.
+// The bypass limit can be changed, also for requests that wait.
 func TestTheLimitOfBypassChanges(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		reader, writer, late := b.caller(job(1)), b.caller(job(2)), b.caller(job(3))
@@ -160,12 +161,12 @@ func TestTheLimitOfBypassChanges(t *testing.T) {
 		reader.takeLocks("node/a:shared")
 		writer.await("node/a:exclusive", 600)
 		b.Advance(time.Minute)
-		late.takeLocks("node/a:shared") // overtakes
+		late.takeLocks("node/a:shared") // it overtakes
 		late.free()
 		late.expectValue()
 		limit("30")
 		limit("30")
-		limit("-1") // is none
+		limit("-1") // invalid
 		late.await("node/a:shared", 600)
 		late.Quiet()
 		limit("3600")
@@ -175,7 +176,7 @@ func TestTheLimitOfBypassChanges(t *testing.T) {
 	})
 }
 
-// beforePauses is a lock manager that has just started, and has not been told who is paused.
+// beforePauses runs a test with a lock manager that has not got SetLockPauses yet.
 func beforePauses(t *testing.T, files map[string]string, f func(b *bench)) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := newBench(t, e, kittest.NewDisk(files))
@@ -186,7 +187,7 @@ func beforePauses(t *testing.T, files map[string]string, f func(b *bench)) {
 	})
 }
 
-// What jobs ask for waits until it is known who is paused.
+// Requests of jobs wait for SetLockPauses.
 func TestNobodyIsGivenLocksBeforeItIsKnownWhoIsPaused(t *testing.T) {
 	beforePauses(t, nil, func(b *bench) {
 		paused, free, choice := b.caller(job(1)), b.caller(job(2)), b.caller(job(3))
@@ -199,7 +200,7 @@ func TestNobodyIsGivenLocksBeforeItIsKnownWhoIsPaused(t *testing.T) {
 		require.True(t, tool.expectAwaitResult().Granted)
 		tool.call(getStatus, `[]`)
 		require.Contains(t, tool.expectValue(), `"waiting":2`)
-		b.sendLockPause(3, true) // by a scheduler of before
+		b.sendLockPause(3, true) // from a former scheduler
 		b.Send(b.locks, &messages.SetLockPauses{Incarnation: 7})
 		paused.Quiet()
 		free.Quiet()
@@ -213,7 +214,7 @@ func TestNobodyIsGivenLocksBeforeItIsKnownWhoIsPaused(t *testing.T) {
 	})
 }
 
-// Who waits for that does not wait for longer than it would for locks.
+// Such a request waits at most as long as its own timeout.
 func TestWhoIsPutOffHearsInTime(t *testing.T) {
 	beforePauses(t, nil, func(b *bench) {
 		c := b.caller(job(1))
@@ -227,7 +228,7 @@ func TestWhoIsPutOffHearsInTime(t *testing.T) {
 	})
 }
 
-// A lock manager whose files cannot be written refuses what it has put off.
+// A lock manager whose files cannot be written refuses deferred calls.
 func TestWhoIsPutOffIsRefused(t *testing.T) {
 	beforePauses(t, nil, func(b *bench) {
 		c, tool := b.caller(job(1)), b.caller(named("tool"))
@@ -242,8 +243,8 @@ func TestWhoIsPutOffIsRefused(t *testing.T) {
 	})
 }
 
-// A paused job that waited when the lock manager ended, and got its locks before that
-// was told again: it hears that it is paused, and has none.
+// A paused job waited when the lock manager stopped, and got its locks before
+// SetLockPauses: it is told that it is paused, and its locks are freed.
 func TestAPausedJobThatGotItsLocksMeanwhile(t *testing.T) {
 	beforePauses(t, files(`[[[["tool","/live/tool",7],[["node/a","exclusive"]]]],[[0,`+job(1)+`,[["node/a","exclusive"]]]]]`, ""), func(b *bench) {
 		c, tool := b.caller(job(1)), b.caller(named("tool"))

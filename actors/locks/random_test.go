@@ -22,7 +22,7 @@ import (
 	"lockstep/messages"
 )
 
-// tearing is a disk of which an append that fails may leave a part.
+// tearing is a disk on which a failed append may leave a part.
 type tearing struct {
 	*kittest.Disk
 	torn atomic.Int64
@@ -37,14 +37,14 @@ func (d *tearing) Append(op, path string, data []byte) error {
 	return err
 }
 
-// user is a caller in a random run, and what it may rely upon.
+// user is a caller of a random run, with the locks that it may rely on.
 type user struct {
 	*caller
 	id       lock.Owner
-	has      map[lock.Lock]lock.Mode // was told, and has not given back since
-	want     lock.Request            // of the call that was not answered, or that waits
-	waits    bool                    // was told that it waits for want
-	function string                  // call that was not answered, "" if there is none
+	has      map[lock.Lock]lock.Mode // granted and not freed since
+	want     lock.Request            // of the unanswered call, or of the waiting request
+	waits    bool                    // it was told that want waits
+	function string                  // of the unanswered call, "" if there is none
 	args     string
 	dead     bool
 }
@@ -53,7 +53,7 @@ type user struct {
 type run struct {
 	*bench
 	rng   *rand.Rand
-	calm  int // the greater the fewer faults
+	calm  int // faults are rarer the larger it is
 	users []*user
 	stats map[string]int
 }
@@ -80,7 +80,7 @@ func newRun(t *testing.T, seed int64, stats map[string]int) *run {
 
 var someLocks = []string{"cluster/BGL", "instance/i", "node/[lockset]", "node/a", "node/b", "node/c", "node-res/a", "cluster/config"}
 
-// someItems are in the order in which locks are taken.
+// someItems are random items in the order in which locks are taken.
 func (r *run) someItems() lock.Request {
 	var req lock.Request
 	for _, name := range someLocks {
@@ -92,7 +92,7 @@ func (r *run) someItems() lock.Request {
 	return req
 }
 
-// step has one thing happen.
+// step makes one random event happen.
 func (r *run) step() {
 	switch n := r.rng.Intn(100 * r.calm); {
 	case n < 5:
@@ -120,7 +120,7 @@ func (r *run) step() {
 	}
 }
 
-// ask has a user make one of the calls.
+// ask makes a user send a random call.
 func (r *run) ask(u *user) {
 	owner := u.owner
 	if u.waits && r.rng.Intn(3) > 0 {
@@ -155,7 +155,7 @@ func modeUnless(given bool, mode lock.Mode) lock.Mode {
 	return lock.Exclusive
 }
 
-// giveBack: from now on it has no more than this, and does not wait.
+// giveBack limits what the user relies on to most, and drops its request.
 func (u *user) giveBack(most func(lock.Lock) lock.Mode) {
 	u.waits, u.want = false, nil
 	for l, mode := range u.has {
@@ -165,7 +165,7 @@ func (u *user) giveBack(most func(lock.Lock) lock.Mode) {
 	}
 }
 
-// request: what is asked for in a weaker mode is given back by it.
+// request sends a request. A lock that is asked for in a weaker mode is given back by that.
 func (u *user) request(req lock.Request, function, args string) {
 	if u.waits {
 		return
@@ -194,7 +194,7 @@ func (r *run) dies(u *user) {
 	r.Send(r.locks, &messages.OwnerDied{Livelock: u.id.Livelock})
 }
 
-// news is what has been answered, and what must be asked again.
+// news handles the answers, and repeats the calls that need it.
 func (r *run) news() {
 	again := slices.ContainsFunc(r.told.Unread(), func(m any) bool { _, started := m.(*messages.LocksStarted); return started })
 	for _, u := range r.users {
@@ -242,8 +242,8 @@ func (r *run) answered(u *user, a *locks.CallResult) {
 	}
 }
 
-// check: nobody relies on what another relies on having for itself, and the disk
-// knows of all of it.
+// check fails if two users rely on conflicting locks, or the disk lacks a lock on which a
+// user relies.
 func (r *run) check() {
 	table, disk := lock.NewTable(lock.Implied), restore(r, read(r, r.disk))
 	for _, u := range r.users {
@@ -261,7 +261,7 @@ func (r *run) check() {
 	}
 }
 
-// end: after the last fault everything is as the disk has it, and the dead have
+// end checks that after the last fault memory agrees with the disk and dead owners have
 // nothing.
 func (r *run) end() {
 	for n := 0; n < 12 || r.managerStatus().Failure != "" && n < 100; n++ { // as often as the disk was told to fail
@@ -282,9 +282,9 @@ func (r *run) end() {
 	}
 }
 
-// Several owners make random calls while the disk fails and the lock manager
-// and the store crash: what was told and not given back is on the disk, and
-// nobody is ever told that he has what another has.
+// Owners make random calls while the disk fails and the lock manager and the store crash.
+// All that was granted and not freed is on the disk, and no two owners are ever granted
+// conflicting locks.
 func TestRandomCallsAndFaults(t *testing.T) {
 	stats := map[string]int{}
 	runs := int64(150)

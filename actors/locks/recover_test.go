@@ -21,7 +21,7 @@ func TestMissingFiles(t *testing.T) {
 	})
 }
 
-// A restart restores holders and those who wait, and says that it has begun anew.
+// A restart restores holders and waiting requests, and sends LocksStarted.
 func TestARestart(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, waiter, tool := b.caller(job(1)), b.caller(job(2)), b.caller(named("tool"))
@@ -42,7 +42,7 @@ func TestARestart(t *testing.T) {
 	})
 }
 
-// The files of before: Ganeti's locks.data with no journal, and both.
+// Existing files: Ganeti's locks.data without a journal, and both files.
 func TestTheFilesOfBefore(t *testing.T) {
 	data := `[[[` + job(1) + `,[["node/a","exclusive"]]]],[[0,` + job(2) + `,[["node/a","shared"]]]]]`
 	status := `[[["node/[lockset]",[]],["node/a",[[` + job(1) + `,"exclusive"]]]],[[0,` + job(2) + `,[["node/a","shared"]]]]]`
@@ -63,7 +63,7 @@ func TestTheFilesOfBefore(t *testing.T) {
 	})
 }
 
-// A journal that was cut off before a grant: it is made now, and told.
+// A journal that ends before a grant: the grant is made and told now.
 func TestAGrantThatWasCutOff(t *testing.T) {
 	data := `[[[` + job(1) + `,[["node/a","exclusive"]]]],[[0,` + job(2) + `,[["node/a","exclusive"]]]]]`
 	onBench(t, files(data, `{"owner":`+job(1)+`,"locks":[],"pending":null}`, ""), func(t *testing.T, b *bench) {
@@ -73,7 +73,7 @@ func TestAGrantThatWasCutOff(t *testing.T) {
 	})
 }
 
-// A request that cannot be had any more is not kept.
+// A request that can no longer be granted is dropped.
 func TestARequestThatCannotBeHad(t *testing.T) {
 	data := `[[[` + job(1) + `,[["node/b","shared"]]]],[[0,` + job(1) + `,[["node/a","exclusive"]]]]]`
 	onBench(t, files(data), func(t *testing.T, b *bench) {
@@ -82,7 +82,7 @@ func TestARequestThatCannotBeHad(t *testing.T) {
 	})
 }
 
-// Locks of processes of another boot are nobody's.
+// Locks of another boot have no owner.
 func TestAJournalOfAnotherBoot(t *testing.T) {
 	all := files(`[[[` + job(1) + `,[["node/a","exclusive"]]]],[]]`)
 	all[paths.LocksJournalPath] = string(lock.JournalHeader("boot-1")) + `{"owner":` + job(2) + `,"locks":[["node/b","shared"]],"pending":null}` + "\n"
@@ -94,7 +94,7 @@ func TestAJournalOfAnotherBoot(t *testing.T) {
 	})
 }
 
-// Files that make no sense are kept in the quarantine, and the daemon goes on.
+// Unreadable files go to the quarantine, and the lock manager goes on.
 func TestUnreadableFiles(t *testing.T) {
 	good := `[[[` + job(1) + `,[["node/a","exclusive"]]]],[]]`
 	twice := `[[[` + job(1) + `,[["node/a","exclusive"]]],[` + job(2) + `,[["node/a","exclusive"]]]],[]]`
@@ -125,7 +125,7 @@ func TestUnreadableFiles(t *testing.T) {
 	})
 }
 
-// A file that cannot be moved is not written over: it is tried again.
+// A file that cannot be moved is not overwritten: recovery is repeated.
 func TestAQuarantineThatFails(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := newBench(t, e, kittest.NewDisk(files("[[]", "also bad", "")))
@@ -140,7 +140,7 @@ func TestAQuarantineThatFails(t *testing.T) {
 	})
 }
 
-// Whatever the lock manager accepts it can read again.
+// The lock manager can read whatever it has accepted.
 func TestStrangeNamesSurviveARestart(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		c := b.caller(`["a\n\u0000\u2028\ud800\"\\é",` + `"/live/\t\u007f",0]`)

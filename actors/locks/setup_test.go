@@ -20,15 +20,15 @@ import (
 	"lockstep/messages"
 )
 
-// port writes down what it is asked for. Who is dead is up to the test; so is
-// when it says so, unless there is a tell.
+// port records its calls. The test decides which owners are dead and when Probe is
+// answered. tell, if set, is called for a dead owner that is watched.
 type port struct {
 	mu    sync.Mutex
 	calls []string
 	dead  map[string]bool
-	held  []func() // answers to Probe, if the test wants them later
+	held  []func() // delayed answers to Probe
 	hold  bool
-	tell  func(livelock string) // of who is dead when it comes to be watched
+	tell  func(livelock string) // is called with the livelock of a dead owner
 }
 
 func (p *port) note(format string, args ...any) {
@@ -63,7 +63,7 @@ func (p *port) Probe(livelocks []string, answer func(dead []string)) {
 	found()
 }
 
-// takeCalls are the calls of some kinds since the last time; all are forgotten.
+// takeCalls returns the calls of these kinds since the last time, and drops all others.
 func (p *port) takeCalls(kinds ...string) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,14 +81,14 @@ const boot = "boot-2"
 
 var self = lock.NamedOwner("lockstepd-destruction", "/live/daemon", 1)
 
-// bench is a lock manager before a store with a disk in memory.
+// bench is a lock manager with a store on a disk in memory.
 type bench struct {
 	testing.TB
 	*kittest.Env
 	disk   *kittest.Disk
 	port   *port
 	queue  *kittest.Probe
-	told   *kittest.Probe // the lock manager's clients
+	told   *kittest.Probe // stands for the lock manager's clients
 	sched  *kittest.Probe
 	locks  *actor.PID
 	knows  func(epoch uint64)
@@ -96,8 +96,8 @@ type bench struct {
 	fence  time.Duration
 }
 
-// files are those of a disk: locks.data and the journal's lines, but for the
-// first; "" is none.
+// files are the files of a disk: locks.data and the journal's lines without the header; ""
+// means no file.
 func files(data string, journal ...string) map[string]string {
 	all := map[string]string{}
 	if data != "" {
@@ -133,7 +133,7 @@ func (b *bench) start() {
 		Clients: []*actor.PID{b.told.PID, b.scheduler()}, Scheduler: b.sched.PID, Owners: b.port, Settings: lock.Settings{Hierarchy: lock.Implied}, Boot: boot, Self: self, Fence: b.fence}))
 }
 
-// scheduler tells each lock manager who is paused: nobody, unless knows says otherwise.
+// scheduler answers each lock manager with the paused jobs: none, unless knows is set.
 func (b *bench) scheduler() *actor.PID {
 	return b.Start("withholding", b.Props("scheduler", func() actor.Actor {
 		return actor.ReceiveFunc(func(ctx actor.Context) {
@@ -149,11 +149,11 @@ func (b *bench) scheduler() *actor.PID {
 	}))
 }
 
-// caller is somebody who wants locks, on a connection of its own.
+// caller is a client of the lock manager with its own connection.
 type caller struct {
 	*bench
 	*kittest.Probe
-	owner string // its identity, as JSON
+	owner string // identity, as JSON
 	asked uint64 // number of the last call
 }
 
@@ -165,7 +165,7 @@ func (b *bench) caller(owner string) *caller {
 
 func livelock(id int) string { return "/live/" + paths.JobLivelockNameStart(int64(id)) + "_x" }
 
-// job is the identity of a job's process.
+// job is the identity of a job process.
 func job(id int) string { return fmt.Sprintf(`[%d,%q,%d]`, id, livelock(id), 100+id) }
 
 func named(name string) string { return fmt.Sprintf(`[%q,%q,7]`, name, "/live/"+name) }
@@ -181,7 +181,7 @@ func request(items string) string {
 	return string(encoded)
 }
 
-// Names for the operations that are no functions on the wire.
+// Names for operations that have no function on the wire.
 const (
 	passBGL   = "PassBGL"
 	listRows  = "ListRows"
@@ -189,7 +189,7 @@ const (
 	getStatus = "GetStatus"
 )
 
-// operation is a call whose args are JSON.
+// operation parses a call. args are JSON.
 func operation(function, args string) (locks.Operation, error) {
 	var list []json.RawMessage
 	if err := json.Unmarshal([]byte(args), &list); err != nil {
@@ -210,7 +210,7 @@ func operation(function, args string) (locks.Operation, error) {
 	return locks.Parse(function, list)
 }
 
-// call makes a call, whose args are JSON.
+// call sends a call. args are JSON.
 func (c *caller) call(function, args string) {
 	c.Helper()
 	c.number++
@@ -230,7 +230,7 @@ func (c *caller) await(items string, seconds float64) {
 
 func (c *caller) free() { c.call("freeLocks", "["+c.owner+"]") }
 
-// expectResult is the one to the last call.
+// expectResult expects the answer to the last call.
 func (c *caller) expectResult() *locks.CallResult {
 	c.Helper()
 	a := kittest.Expect[*locks.CallResult](c.Probe)
@@ -238,7 +238,7 @@ func (c *caller) expectResult() *locks.CallResult {
 	return a
 }
 
-// expectValue is the answer, which is no error.
+// expectValue expects an answer without a failure, and returns its value.
 func (c *caller) expectValue() string {
 	c.Helper()
 	a := c.expectResult()
@@ -246,7 +246,7 @@ func (c *caller) expectValue() string {
 	return string(locks.Encode(a.Value))
 }
 
-// expectFailure is the text of the answer, which is an error.
+// expectFailure expects an answer with a failure, and returns its text.
 func (c *caller) expectFailure() string {
 	c.Helper()
 	a := c.expectResult()
@@ -256,7 +256,7 @@ func (c *caller) expectFailure() string {
 	return a.Failure.Text
 }
 
-// classOf: what passes by itself is told from what is wrong with a call.
+// classOf is the class of a failure: LockError if a later try may succeed.
 func classOf(text string) string {
 	if strings.HasPrefix(text, "The state of the locks cannot be ") {
 		return messages.ClassLock
@@ -271,7 +271,7 @@ func (c *caller) takeLocks(items string) {
 	require.Equal(c.bench, "[]", c.expectValue())
 }
 
-// expectAwaitResult is the answer to a call that waited.
+// expectAwaitResult expects the answer to an Await.
 func (c *caller) expectAwaitResult() locks.AwaitResult {
 	c.Helper()
 	var a locks.AwaitResult
@@ -285,7 +285,7 @@ func (c *caller) listOwn() string {
 	return c.expectValue()
 }
 
-// status is who holds and wants what, as the lock manager says.
+// status is what the lock manager says of holders and requests.
 func (b *bench) status() string {
 	b.Helper()
 	c := b.caller(named("looker"))
@@ -302,7 +302,7 @@ func (b *bench) managerStatus() locks.ManagerStatus {
 	return s
 }
 
-// onDisk is who holds and wants what, as the disk says.
+// onDisk is what the disk says of holders and requests.
 func (b *bench) onDisk() string {
 	b.Helper()
 	snapshot := read(b, b.disk)
@@ -320,7 +320,7 @@ func (b *bench) onDisk() string {
 	return string(text)
 }
 
-// read is what locks.data and the journal say together.
+// read is the state of locks.data and the journal together.
 func read(t require.TestingT, disk *kittest.Disk) lock.Snapshot {
 	var snapshot lock.Snapshot
 	found, changes, err := lock.CutJournalHeader([]byte(disk.Content(paths.LocksJournalPath)))
@@ -340,7 +340,7 @@ func restore(t require.TestingT, snapshot lock.Snapshot) *lock.State {
 	return state
 }
 
-// crash makes the lock manager start again.
+// crash restarts the lock manager.
 func (b *bench) crash() {
 	b.Helper()
 	b.Restart(b.locks)

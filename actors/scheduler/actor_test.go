@@ -59,7 +59,7 @@ func TestAPendingJobThatLeavesIsNotPicked(t *testing.T) {
 	})
 }
 
-// A job that comes back gives its slot up and waits in line.
+// A job that is enqueued again loses its slot and its place.
 func TestAJobThatComesBack(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
 		b.send(&messages.ListUnfinishedJobsResult{Request: b.expectJobsRequest(), Pending: plainJobs(1, 2)})
@@ -72,7 +72,7 @@ func TestAJobThatComesBack(t *testing.T) {
 	})
 }
 
-// Whatever comes before the population is in the population.
+// Changes that come before ListUnfinishedJobsResult are in that result.
 func TestNothingIsPickedBeforeThePopulationIsKnown(t *testing.T) {
 	onBench(t, 2, func(t *testing.T, b *bench) {
 		epoch := b.expectJobsRequest()
@@ -84,8 +84,7 @@ func TestNothingIsPickedBeforeThePopulationIsKnown(t *testing.T) {
 	})
 }
 
-// The answer to an earlier question is not taken for that to a later one: what
-// changed in between would be missed.
+// An answer to an earlier request is ignored, because it may lack changes.
 func TestAPopulationOfAnotherEpochIsIgnored(t *testing.T) {
 	onBench(t, 2, func(t *testing.T, b *bench) {
 		first := b.expectJobsRequest()
@@ -101,7 +100,7 @@ func TestAPopulationOfAnotherEpochIsIgnored(t *testing.T) {
 	})
 }
 
-// A queue that has restarted is asked again, and what was known is forgotten.
+// A restarted queue is asked again, and everything known of jobs is dropped.
 func TestQueueStarted(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
 		b.send(&messages.ListUnfinishedJobsResult{Request: b.expectJobsRequest(), Pending: plainJobs(1, 2)})
@@ -123,7 +122,7 @@ func TestANewIncarnationAsksAgain(t *testing.T) {
 		b.send(&messages.ListUnfinishedJobsResult{Request: former, Pending: plainJobs(1, 2)})
 		require.Equal(t, []int64{1}, b.takePicked())
 		b.Crash(b.scheduler)
-		b.sendReleased(1) // waits in the mailbox, and is in the population
+		b.sendReleased(1) // waits in the mailbox, and is in the result
 		b.Advance(kittest.Backoff)
 		epoch := b.expectJobsRequest()
 		require.Greater(t, epoch, former)

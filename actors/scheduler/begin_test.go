@@ -43,7 +43,7 @@ func TestWhoAsksBeforeThePopulationIsKnownWaits(t *testing.T) {
 	})
 }
 
-// Of two questions only the last has somebody who waits for the answer.
+// If a job sends BeginOp twice, only the last one is answered.
 func TestWhoAsksTwiceIsAnsweredOnce(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
 		b.addChain()
@@ -72,8 +72,8 @@ func TestAJobThatLeavesWhileItWaits(t *testing.T) {
 	})
 }
 
-// The queue restarts: who waits for permission does not ask again, or does so
-// before the new population is known.
+// After a restart of the queue, open BeginOps are answered, although their processes may
+// not repeat them.
 func TestWhoWaitsWhenTheQueueRestartsIsNotForgotten(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
 		b.addChain()
@@ -92,8 +92,7 @@ func TestWhoWaitsWhenTheQueueRestartsIsNotForgotten(t *testing.T) {
 	})
 }
 
-// What runs keeps its slot in the eyes of a new scheduler until its process asks
-// whether it may go on.
+// After a restart of the scheduler an active job keeps its slot until its next BeginOp.
 func TestAJobThatWaitedWhenTheSchedulerRestarted(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
 		b.addChain()
@@ -125,7 +124,7 @@ func TestANewIncarnationAsksEverybody(t *testing.T) {
 	})
 }
 
-// Without a configuration nobody knows how many may run.
+// Without a configuration the number of slots is unknown.
 func TestTheSchedulerWaitsForTheConfiguration(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
 		b.expectJobsRequest()
@@ -142,8 +141,8 @@ func TestTheSchedulerWaitsForTheConfiguration(t *testing.T) {
 	})
 }
 
-// Two that were found running have the same place in a limit: one had given it away
-// between two opcodes. It waits until the other has ended.
+// Two adopted jobs share one place in a limit, because one had given it up between two
+// opcodes. That one waits until the other has ended.
 func TestAFoundJobYieldsItsPlaceInAFullLimit(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
 		limited := jobtest.Delay(withReason("rate-limit:1:b"))
@@ -157,8 +156,8 @@ func TestAFoundJobYieldsItsPlaceInAFullLimit(t *testing.T) {
 	})
 }
 
-// A job that had given its slot back waits for one at the priority that it has now,
-// whether that has come before it stands in line or while it does.
+// A job between two opcodes competes for a slot at its current priority, whether the
+// priority changes before or after its BeginOp.
 func TestAJobThatGoesOnWaitsAtItsNewPriority(t *testing.T) {
 	for name, early := range map[string]bool{"before it stands in line": true, "in line": false} {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"lockstep/messages"
 )
 
-// world is a scheduler with 20 jobs that run and hold locks, and many that wait.
+// world is a scheduler with 20 active jobs that hold locks, and many pending ones.
 type world struct {
 	*kittest.Env
 	queue, locks *kittest.Probe
@@ -52,8 +52,8 @@ func newWorld(b *testing.B, pending int, signatures int) *world {
 	return w
 }
 
-// BenchmarkNextJob is from the end of a job until the queue knows the next one, and
-// the other messages that come with a job's life: the lock manager's news.
+// BenchmarkNextJob measures the time from the end of a job to the next PickJob, including
+// the records of locks that come with a job.
 func BenchmarkNextJob(b *testing.B) {
 	for _, signatures := range []int{50, 100_000} {
 		for _, pending := range []int{1_000, 100_000} {
@@ -65,7 +65,7 @@ func BenchmarkNextJob(b *testing.B) {
 					w.locks.Ask(w.scheduler, &locks.Published{Records: []lock.Record{{Owner: lock.JobOwner(job.ID(over), "/l", 7)}}})
 					w.queue.Ask(w.scheduler, &messages.JobReleased{Id: over, Ended: true, Status: int32(job.Success)})
 					w.running = append(w.running[1:], kittest.Expect[*messages.PickJob](w.queue).Id)
-					b.StopTimer() // as many wait as before
+					b.StopTimer() // keeps the number of pending jobs
 					w.queue.Ask(w.scheduler, &messages.EnqueueJobs{Jobs: all(unfinished(next, lockingNode(fmt.Sprintf("n%d", int(next)%signatures))))})
 					next++
 					w.settled(b)
@@ -76,13 +76,13 @@ func BenchmarkNextJob(b *testing.B) {
 	}
 }
 
-// settled: everything that was sent has been dealt with.
+// settled waits until all messages are handled.
 func (w *world) settled(b *testing.B) {
 	w.locks.Ask(w.scheduler, &messages.ExplainJobs{Request: 1})
 	kittest.Expect[*messages.ExplainJobsResult](w.locks)
 }
 
-// BenchmarkEnqueue is a job that comes while all slots are taken.
+// BenchmarkEnqueue enqueues a job while all slots are in use.
 func BenchmarkEnqueue(b *testing.B) {
 	for _, pending := range []int{1_000, 100_000} {
 		b.Run(fmt.Sprintf("pending=%d", pending), func(b *testing.B) {
@@ -98,7 +98,7 @@ func BenchmarkEnqueue(b *testing.B) {
 	}
 }
 
-// BenchmarkRules is a rule that comes, and goes, for 100,000 jobs that wait.
+// BenchmarkRules adds and removes a rule for 100,000 pending jobs.
 func BenchmarkRules(b *testing.B) {
 	const pending = 100_000
 	for _, action := range []filter.Verb{filter.Pause, filter.RateLimit} {
@@ -119,7 +119,7 @@ func BenchmarkRules(b *testing.B) {
 	}
 }
 
-// BenchmarkPopulation is a scheduler that starts with 100,000 jobs that wait.
+// BenchmarkPopulation starts a scheduler with 100,000 pending jobs.
 func BenchmarkPopulation(b *testing.B) {
 	w := newWorld(b, 0, 1)
 	p := &messages.ListUnfinishedJobsResult{}

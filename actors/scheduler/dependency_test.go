@@ -15,7 +15,7 @@ import (
 	"lockstep/messages"
 )
 
-// expectQueueGets is what the queue has been told since the last call.
+// expectQueueGets expects exactly these messages to the queue since the last call.
 func (b *bench) expectQueueGets(want ...any) {
 	b.Helper()
 	got := b.queue.Unread()
@@ -53,13 +53,13 @@ func TestAJobThatWaitsForAnother(t *testing.T) {
 	})
 }
 
-// Who came before a job it waits for in the same message is not lost.
+// A job may come before its dependency in the same message.
 func TestTheOrderWithinAMessageDoesNotMatter(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
 		b.answerJobsRequest(nil, all(unfinished(2, jobtest.Delay(dependsOn(1))), plainJobs(1)[0]))
 		b.expectQueueGets(waitsForDependencies(2), picks(1))
 		b.add(unfinished(4, jobtest.Delay(dependsOn(3))), plainJobs(3)[0])
-		b.expectQueueGets(looksUp(3), waitsForDependencies(4), picks(3)) // which the queue does not answer
+		b.expectQueueGets(looksUp(3), waitsForDependencies(4), picks(3)) // the queue does not answer GetJobOutcome
 		b.sendEnded(3, job.Success)
 		b.expectQueueGets(waitsNoLonger(4), picks(4))
 	})
@@ -90,7 +90,7 @@ func TestDoomedJobs(t *testing.T) {
 					return
 				}
 				b.expectQueueGets(c.want)
-				// The queue takes it out of sight, then ends it.
+				// The queue releases the job and then ends it.
 				b.sendReleased(2)
 				b.sendEnded(2, job.Error)
 				b.expectQueueGets()
@@ -116,7 +116,7 @@ func TestDependenciesThatCannotBe(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
 		b.answerJobsRequest(nil, all(unfinished(2, jobtest.Delay(dependsOn(2))), unfinished(3, jobtest.Delay(dependsOn(9)))))
 		b.expectQueueGets(fails(2, "a job cannot wait for itself"), fails(3, "job 9 was submitted later: a job can wait only for earlier ones"))
-		// It is ended by the queue; a rule that changes meanwhile does not help.
+		// The queue ends the job, also if a rule changes meanwhile.
 		b.send(&messages.VerdictsChanged{Verdicts: []*messages.Verdict{{Id: 3, Rule: "r", Action: int32(filter.RateLimit), Limit: 7}}})
 		b.expectQueueGets(fails(3, "job 9 was submitted later: a job can wait only for earlier ones"))
 	})
@@ -130,7 +130,7 @@ func TestJobsThatAreNotKnownAreLookedUp(t *testing.T) {
 		b.expectQueueGets(waitsNoLonger(7), waitsNoLonger(8), picks(7), picks(8))
 		b.send(&messages.GetJobOutcomeResult{Id: 2, Missing: true})
 		b.expectQueueGets(fails(9, "job 2 does not exist"))
-		b.send(&messages.GetJobOutcomeResult{Id: 2, Missing: true}) // twice
+		b.send(&messages.GetJobOutcomeResult{Id: 2, Missing: true}) // repeated
 		b.expectQueueGets()
 		b.add(unfinished(10, jobtest.Delay(dependsOn(1, "error"))))
 		b.expectQueueGets(looksUp(1), waitsForDependencies(10))
@@ -139,7 +139,7 @@ func TestJobsThatAreNotKnownAreLookedUp(t *testing.T) {
 	})
 }
 
-// A job that the queue changes is out of sight for a moment, and has not ended.
+// A job that the queue changes is released for a moment, and has not ended.
 func TestJobsThatAreChangedMeanwhile(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
 		b.answerJobsRequest(plainJobs(1), all(plainJobs(2)[0], unfinished(3, jobtest.Delay(dependsOn(2)))))
@@ -167,8 +167,8 @@ func TestAHeldJobThatLeavesIsNotPicked(t *testing.T) {
 	})
 }
 
-// addChain is job 2, whose second opcode waits for job 1, which came before but goes
-// after it.
+// addChain adds job 2, whose second opcode depends on job 1. Job 1 has the lower id and is
+// picked later.
 func (b *bench) addChain() {
 	b.Helper()
 	b.answerJobsRequest(nil, all(withPriority(10, 1, jobtest.Delay()), withPriority(-10, 2, jobtest.Delay(), jobtest.Delay(dependsOn(1, "success")))))
@@ -177,8 +177,8 @@ func (b *bench) addChain() {
 	require.Empty(b, b.takePermitted())
 }
 
-// With a single slot, a job that waits between two opcodes must not keep the one
-// that it waits for from running.
+// With one slot, a job that waits between two opcodes must not keep its dependency from
+// running.
 func TestAJobThatWaitsBetweenOpcodesGivesItsSlotBack(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
 		b.addChain()
@@ -208,8 +208,8 @@ func TestAJobThatIsDoomedBetweenOpcodes(t *testing.T) {
 				require.True(t, a.Denied)
 				require.Equal(t, canceled, a.Canceled)
 				require.Contains(t, a.Text, "job 1 ")
-				b.expectQueueGets() // it is the process that ends the job
-				// An answer that was lost: the outcome is looked up now.
+				b.expectQueueGets() // the process ends the job
+				// The answer was lost; the outcome is looked up again.
 				b.sendBeginOp(8, 2, 1)
 				b.expectQueueGets(looksUp(1))
 				b.send(&messages.GetJobOutcomeResult{Id: 1, Status: int32(end)})
@@ -235,14 +235,14 @@ func TestADependencyThatCannotBeOfALaterOpcode(t *testing.T) {
 	})
 }
 
-// A dependency that was met is not looked at again: the job may be gone by then.
+// A dependency that was met is not checked again, because the job may have been archived.
 func TestWhatWasMetIsMet(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
 		b.addChain()
 		b.expectQueueGets(picks(1))
 		b.sendEnded(1, job.Success)
 		require.Equal(t, []uint64{7}, b.takePermitted())
-		b.sendBeginOp(8, 2, 1) // its locks were withdrawn, say
+		b.sendBeginOp(8, 2, 1) // the process repeats it after it has lost its locks
 		require.Equal(t, []uint64{8}, b.takePermitted())
 		b.expectQueueGets()
 	})

@@ -32,7 +32,7 @@ func (b *bench) sendVerdicts(verdicts ...*messages.Verdict) {
 	b.Settle()
 }
 
-// takeLockPauses is what the lock manager has been told since the last call.
+// takeLockPauses returns the SetLockPause messages since the last call.
 func (b *bench) takeLockPauses() map[int64]bool {
 	b.Helper()
 	all := map[int64]bool{}
@@ -91,7 +91,7 @@ func TestAPausedJobThatRunsDoesNotBeginItsNextOpcode(t *testing.T) {
 	})
 }
 
-// A pause in the middle of an opcode that is lifted before its end is not noticed.
+// A pause that is lifted within an opcode has no effect on the job.
 func TestAPauseThatIsShort(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
 		b.answerJobsRequest(all(unfinished(1, jobtest.Delay(), jobtest.Delay())), plainJobs(2))
@@ -103,7 +103,7 @@ func TestAPauseThatIsShort(t *testing.T) {
 	})
 }
 
-// Whose locks were withheld must be able to take some when he comes back.
+// A job whose locks were withheld gets them again when it is enqueued again.
 func TestAPausedJobThatLeaves(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
 		b.answerJobsRequest(plainJobs(1), nil)
@@ -128,7 +128,7 @@ func TestTheLockManagerIsToldWhoIsPaused(t *testing.T) {
 		require.EqualExportedValues(t, &messages.SetLockPause{Id: 3, Paused: true}, told[0])
 		require.EqualExportedValues(t, &messages.SetLockPause{Id: 5, Paused: true}, told[1])
 		require.IsType(t, &messages.PublishLocks{}, told[2])
-		b.sendBeginOp(7, 3, 1) // held without a slot
+		b.sendBeginOp(7, 3, 1) // it waits without a slot
 		b.locks.Ask(b.scheduler, &locks.Published{Complete: true, Incarnation: 2})
 		told = b.locks.Unread()
 		require.Len(t, told, 1)
@@ -136,7 +136,7 @@ func TestTheLockManagerIsToldWhoIsPaused(t *testing.T) {
 	})
 }
 
-// Who does not know who is paused does not say that it has told all.
+// A scheduler that does not know the paused jobs does not send SetLockPauses.
 func TestTheLockManagerIsNotToldTooEarly(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
 		b.locks.Ask(b.scheduler, &locks.Published{Complete: true, Incarnation: 1})
@@ -144,7 +144,7 @@ func TestTheLockManagerIsNotToldTooEarly(t *testing.T) {
 	})
 }
 
-// The queue restarts, and meanwhile the rules change.
+// Rules change while the queue restarts.
 func TestWhoIsNotPausedAnyMoreInANewPopulation(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
 		b.answerJobsRequest(plainJobs(1, 2, 3), nil)
@@ -152,7 +152,7 @@ func TestWhoIsNotPausedAnyMoreInANewPopulation(t *testing.T) {
 		b.sendVerdicts(pausing(1), pausing(2), pausing(3))
 		require.Len(t, b.takeLockPauses(), 3)
 		b.send(&messages.QueueStarted{Incarnation: 2})
-		b.sendVerdicts(accepting(1)) // which is in the population
+		b.sendVerdicts(accepting(1)) // which is in the result
 		b.locks.Quiet()
 		b.answerJobsRequest(all(plainJobs(1)[0], withVerdict(plainJobs(2)[0], pausing(2)), withVerdict(plainJobs(4)[0], pausing(4))), nil)
 		b.expectPublishLocks()
@@ -160,7 +160,7 @@ func TestWhoIsNotPausedAnyMoreInANewPopulation(t *testing.T) {
 	})
 }
 
-// The queue cancels those that wait. Those that run go on.
+// The queue cancels rejected pending jobs. Active ones go on.
 func TestRejectedJobs(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
 		b.answerJobsRequest(all(withVerdict(unfinished(1, jobtest.Delay(), jobtest.Delay()), rejecting(1))), all(withVerdict(plainJobs(2)[0], rejecting(2))))
@@ -186,7 +186,7 @@ func TestARuleThatLimits(t *testing.T) {
 		require.Equal(t, []int64{5}, b.takePicked())
 		b.add(withVerdict(plainJobs(6)[0], limiting(6, 3)))
 		require.Empty(t, b.takePicked())
-		b.sendVerdicts(accepting(2)) // the rule does not apply to one that runs any more
+		b.sendVerdicts(accepting(2)) // the rule no longer applies to an active job
 		require.Equal(t, []int64{6}, b.takePicked())
 	})
 }
@@ -206,8 +206,8 @@ func TestLimitsInReasonTrails(t *testing.T) {
 	})
 }
 
-// A job that is held between opcodes does not count: the one that it waits for may
-// need the place. To go on it takes one again.
+// A job that waits for dependencies between two opcodes does not count in its limits,
+// because its dependency may need the place. It takes a place again to go on.
 func TestAHeldJobGivesItsLimitsBack(t *testing.T) {
 	onBench(t, 10, func(t *testing.T, b *bench) {
 		slow := withReason("rate-limit:1:x")
@@ -223,7 +223,7 @@ func TestAHeldJobGivesItsLimitsBack(t *testing.T) {
 	})
 }
 
-// Both must let a job go: its dependencies and the rules.
+// A job needs both its dependencies and the rules.
 func TestAPausedJobThatWaitsForAnother(t *testing.T) {
 	onBench(t, 10, func(t *testing.T, b *bench) {
 		b.answerJobsRequest(plainJobs(1), all(withVerdict(unfinished(2, jobtest.Delay(dependsOn(1))), pausing(2)), withVerdict(unfinished(3, jobtest.Delay(dependsOn(1))), pausing(3))))

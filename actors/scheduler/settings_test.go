@@ -44,7 +44,7 @@ func TestAConfigurationThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// sendLocks tells what an owner holds, and what it waits for.
+// sendLocks sends the records of lock owners.
 func (b *bench) sendLocks(all bool, records ...lock.Record) {
 	b.locks.Ask(b.scheduler, &locks.Published{Records: records, Complete: all})
 	b.Settle()
@@ -54,7 +54,7 @@ func node(name string) []lock.Item {
 	return []lock.Item{{Lock: lock.BGL, Mode: lock.Shared}, {Lock: lock.Member(lock.Node, name), Mode: lock.Exclusive}}
 }
 
-// Who probably need not wait for locks goes first, by what the lock manager says.
+// Jobs that probably need not wait for locks are picked first.
 func TestThePredictiveOrder(t *testing.T) {
 	owner, admin := lock.JobOwner(1, "/l/job_1", 77), lock.NamedOwner("admin", "/l/admin", 78)
 	setup := func(b *bench) {
@@ -94,7 +94,7 @@ func TestThePredictiveOrder(t *testing.T) {
 			onBench(t, 1, func(t *testing.T, b *bench) {
 				setup(b)
 				c.told(b)
-				// One slot more; its job tells nothing of its locks.
+				// There is one more slot. Its job has not asked for locks yet.
 				b.send(&messages.EnqueueJobs{})
 				slots := 2
 				settings := string(b.config.Settings)
@@ -107,8 +107,7 @@ func TestThePredictiveOrder(t *testing.T) {
 	}
 }
 
-// A job that has been picked is expected to lock what it declares, until the lock
-// manager says more.
+// A picked job counts with its demand until the lock manager sends its record.
 func TestWhatAPickedJobDeclares(t *testing.T) {
 	onBench(t, 2, func(t *testing.T, b *bench) {
 		b.reconfigure(2, ``)
@@ -117,7 +116,7 @@ func TestWhatAPickedJobDeclares(t *testing.T) {
 	})
 }
 
-// Of a job that goes on to its last opcode the earlier ones do not count any more.
+// The opcodes that a job has finished no longer count in its demand.
 func TestWhatIsBehindAJobCountsNoMore(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
 		b.reconfigure(1, ``)

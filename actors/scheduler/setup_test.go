@@ -19,7 +19,7 @@ import (
 	"lockstep/messages"
 )
 
-// bench is a scheduler alone; probes are its neighbours.
+// bench is a scheduler with a probe for each neighbour.
 type bench struct {
 	*testing.T
 	*kittest.Env
@@ -28,8 +28,8 @@ type bench struct {
 	config                         *messages.ConfigPublished // in force
 }
 
-// onBench runs a test with a scheduler in plain order, whose questions for the
-// population nobody has answered yet.
+// onBench runs a test with a scheduler without predictive order, which has sent
+// ListUnfinishedJobs and has no answer.
 func onBench(t *testing.T, slots int, f func(*testing.T, *bench)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
@@ -42,7 +42,7 @@ func onBench(t *testing.T, slots int, f func(*testing.T, *bench)) {
 	})
 }
 
-// configOf is a configuration with these slots, and these settings beside it.
+// configOf is a configuration with so many slots, and these settings.
 func configOf(slots int, settings string) *messages.ConfigPublished {
 	content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n1", NodeUUID: "u1", GroupUUID: "g1"})
 	if err == nil {
@@ -54,20 +54,20 @@ func configOf(slots int, settings string) *messages.ConfigPublished {
 	return &messages.ConfigPublished{Content: content, Settings: []byte(settings)}
 }
 
-// reconfigure changes the configuration while everything runs.
+// reconfigure sends a changed configuration.
 func (b *bench) reconfigure(slots int, settings string) {
 	b.config = configOf(slots, settings)
 	b.cluster.Ask(b.scheduler, b.config)
 	b.Settle()
 }
 
-// expectJobsRequest is the epoch of the scheduler's question for the population.
+// expectJobsRequest expects ListUnfinishedJobs and returns its number.
 func (b *bench) expectJobsRequest() uint64 {
 	b.Helper()
 	return kittest.Expect[*messages.ListUnfinishedJobs](b.queue).Request
 }
 
-// answerJobsRequest answers the question for the population.
+// answerJobsRequest answers ListUnfinishedJobs.
 func (b *bench) answerJobsRequest(running, pending []*messages.UnfinishedJob) {
 	b.Helper()
 	b.send(&messages.ListUnfinishedJobsResult{Request: b.expectJobsRequest(), Active: running, Pending: pending})
@@ -86,12 +86,12 @@ func (b *bench) sendEnded(id int64, status job.Status) {
 	b.send(&messages.JobReleased{Id: id, Ended: true, Status: int32(status)})
 }
 
-// enqueue adds plain jobs of priority 0.
+// enqueue enqueues jobs of priority 0 without locks.
 func (b *bench) enqueue(ids ...int64) { b.send(&messages.EnqueueJobs{Jobs: plainJobs(ids...)}) }
 
 func (b *bench) add(jobs ...*messages.UnfinishedJob) { b.send(&messages.EnqueueJobs{Jobs: jobs}) }
 
-// plainJobs are jobs of one opcode that wants nothing.
+// plainJobs are jobs of one opcode without locks.
 func plainJobs(ids ...int64) []*messages.UnfinishedJob {
 	var jobs []*messages.UnfinishedJob
 	for _, id := range ids {
@@ -100,7 +100,8 @@ func plainJobs(ids ...int64) []*messages.UnfinishedJob {
 	return jobs
 }
 
-// dependsOn is a parameter: the opcode depends on a job that ends in one of statuses.
+// dependsOn is a parameter of an opcode: it depends on the end of job id in one of the
+// statuses.
 func dependsOn(id int64, statuses ...string) string {
 	list, err := json.Marshal(append([]string{}, statuses...))
 	if err != nil {
@@ -109,10 +110,10 @@ func dependsOn(id int64, statuses ...string) string {
 	return fmt.Sprintf(`"depends": [[%d, %s]]`, id, list)
 }
 
-// withReason is a parameter: a reason trail of one entry.
+// withReason is a parameter of an opcode: a reason trail of one entry.
 func withReason(text string) string { return `"reason": [["gnt:user", "` + text + `", 1]]` }
 
-// lockingNode is a parameter of OP_RUN_COMMAND's: the node is locked exclusively.
+// lockingNode is an OP_RUN_COMMAND that locks the node exclusively.
 func lockingNode(node string) string {
 	return `{"OP_ID": "OP_RUN_COMMAND", "argv": ["true"], "locks": [["node/` + node + `", "exclusive"]]}`
 }
@@ -128,13 +129,13 @@ func unfinished(id int64, ops ...string) *messages.UnfinishedJob {
 	return kittest.Unfinished(newJob(id, ops...))
 }
 
-// withVerdict is the job with a verdict.
+// withVerdict gives a job a verdict.
 func withVerdict(w *messages.UnfinishedJob, v *messages.Verdict) *messages.UnfinishedJob {
 	v.Id, w.Verdict = w.Id, v
 	return w
 }
 
-// withPriority is the job with a priority.
+// withPriority is a job with that priority.
 func withPriority(priority int, id int64, ops ...string) *messages.UnfinishedJob {
 	j := newJob(id, ops...)
 	for i := range j.Ops {
@@ -143,8 +144,8 @@ func withPriority(priority int, id int64, ops ...string) *messages.UnfinishedJob
 	return kittest.Unfinished(j)
 }
 
-// takePicked are the jobs picked since the last call, in that order; nothing else was
-// told to the queue.
+// takePicked returns the jobs picked since the last call, in order. Any other message to
+// the queue fails the test.
 func (b *bench) takePicked() []int64 {
 	b.Helper()
 	var ids []int64
@@ -155,14 +156,14 @@ func (b *bench) takePicked() []int64 {
 	return ids
 }
 
-// sendBeginOp is the question of a job's process; answers come with its number.
+// sendBeginOp sends the request of a job's process to begin an opcode.
 func (b *bench) sendBeginOp(request uint64, id int64, op int32) {
 	b.process.Ask(b.scheduler, &messages.BeginOp{Request: request, Id: id, Livelock: "l", Op: op})
 	b.Settle()
 }
 
-// takePermitted are the numbers of the questions that were answered with a permission
-// since the last call, and with nothing else.
+// takePermitted returns the numbers of the BeginOps permitted since the last call. Any
+// other answer fails the test.
 func (b *bench) takePermitted() []uint64 {
 	b.Helper()
 	var requests []uint64
@@ -175,7 +176,8 @@ func (b *bench) takePermitted() []uint64 {
 	return requests
 }
 
-// takeAll are messages to a probe since the last call, of one type alone.
+// takeAll returns the messages to a probe since the last call. A message of another type
+// fails the test.
 func takeAll[M any](b *bench, p *kittest.Probe) []M {
 	b.Helper()
 	var all []M
@@ -186,7 +188,7 @@ func takeAll[M any](b *bench, p *kittest.Probe) []M {
 	return all
 }
 
-// explain is what the scheduler says of a job.
+// explain is the answer to ExplainJobs for one job.
 func (b *bench) explain(id int64) string {
 	b.Helper()
 	b.process.Ask(b.scheduler, &messages.ExplainJobs{Request: 9, Ids: []int64{id}})

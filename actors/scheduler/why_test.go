@@ -67,8 +67,8 @@ func TestWhyInPredictiveOrder(t *testing.T) {
 	})
 }
 
-// A job that this node does not know may have ended as was required: who depends on it
-// waits, and the reason says so.
+// An unknown job may have ended as required. The jobs that depend on it wait, and the
+// reason says so.
 func TestWhyOfAJobWhoseDependencyIsNotKnown(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
 		b.answerJobsRequest(nil, all(unfinished(2, jobtest.Delay(dependsOn(1, "success")))))
@@ -81,7 +81,7 @@ func TestWhyOfAJobWhoseDependencyIsNotKnown(t *testing.T) {
 	})
 }
 
-// A job that waits between opcodes, with neither slot nor lock.
+// A job that waits between two opcodes, without a slot or a lock.
 func TestWhyOfAJobThatHasBegun(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
 		b.addChain()

@@ -13,7 +13,7 @@ import (
 	"lockstep/messages"
 )
 
-// clientActor is an actor with a Client, which runs what it is sent.
+// clientActor is an actor with a Client. It runs the functions that it is sent.
 type clientActor struct {
 	client *store.Client
 	other  func(any)
@@ -34,7 +34,7 @@ func (c *clientActor) Receive(ctx actor.Context) {
 	}
 }
 
-// clientBench is a customer with a probe in place of the store.
+// clientBench is a clientActor with a probe for the store.
 type clientBench struct {
 	*kittest.Env
 	store    *kittest.Probe
@@ -70,8 +70,8 @@ func (s *clientBench) started(epoch uint64) {
 	s.Settle()
 }
 
-// expectReads are the paths that the store was asked to read since the last call, with
-// the numbers of the requests, all of that epoch.
+// expectReads returns the paths and numbers of the reads since the last call. All must be
+// for that incarnation of the store.
 func (s *clientBench) expectReads(t *testing.T, epoch uint64) (paths []string, numbers []uint64) {
 	for _, m := range s.store.Unread() {
 		r := m.(*messages.AccessStore)
@@ -117,14 +117,14 @@ func TestClientSendsAgainInOrder(t *testing.T) {
 		}
 		_, numbers := s.expectReads(t, 1)
 		s.answerRead(numbers[1], "1")
-		s.started(1) // said twice
+		s.started(1) // repeated
 		s.store.Quiet()
 		s.started(2)
 		paths, again := s.expectReads(t, 2)
 		require.Equal(t, []string{"a", "c", "d"}, paths)
 		require.Equal(t, []uint64{numbers[0], numbers[2], numbers[3]}, again)
 
-		s.started(1) // a late word of the former one
+		s.started(1) // from the former store
 		s.store.Quiet()
 		for _, n := range again {
 			s.answerRead(n, "2")
@@ -155,8 +155,8 @@ func (s *clientBench) write(durable bool, paths ...string) {
 	})
 }
 
-// A write that a later one replaces is not sent again: the later one may have been
-// done, and a crash could leave the earlier one in its place.
+// A write is not repeated if a later write replaces its files: the later one may be done,
+// and a crash could leave the earlier content.
 func TestClientDoesNotTakeFilesBack(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		s := newClientBench(e, 1)
@@ -188,7 +188,7 @@ func TestClientDoesNotTakeFilesBack(t *testing.T) {
 	})
 }
 
-// Many requests that are answered leave nothing behind that is sent again.
+// Answered requests are not repeated, also after many of them.
 func TestClientForgetsWhatWasAnswered(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		s := newClientBench(e, 1)
@@ -209,7 +209,7 @@ func TestClientForgetsWhatWasAnswered(t *testing.T) {
 	})
 }
 
-// Answers for a former incarnation of the actor are nobody's.
+// Answers to a former incarnation of the actor are ignored.
 func TestClientIgnoresAnswersForAFormerIncarnation(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		s := newClientBench(e, 2)

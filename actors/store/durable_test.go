@@ -49,8 +49,8 @@ func TestEachDirectoryIsSynced(t *testing.T) {
 	})
 }
 
-// All who ask before a sync begins share it. A rename that came after it began
-// is not told of before the next one has ended.
+// Requests that come before a sync begins share it. A rename after its beginning waits for
+// the next sync.
 func TestSyncsAreShared(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		running := b.disk.Block("sync")
@@ -87,8 +87,8 @@ func TestFailuresAreNamedByPath(t *testing.T) {
 	})
 }
 
-// A failed sync fails every file it was for, in that directory, and is not
-// repeated: whoever asked must read back what became of it.
+// A failed sync fails every file in its directory and is not repeated. The sender must read
+// the files to know their content.
 func TestAFailedSyncFailsItsFiles(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		b.disk.Fail("sync sync-dir queue", 1)
@@ -107,8 +107,8 @@ func TestNothingIsSyncedForFailures(t *testing.T) {
 	})
 }
 
-// What is written then comes when the others are durable, and is so itself; not at all
-// when one of them is not.
+// The commit record is written when all other files are durable, and is durable itself. If
+// one of them fails, it is not written.
 func TestTheCommitRecordComesLast(t *testing.T) {
 	record := func() *messages.WriteFiles {
 		m := write(true, "queue/job-1", "one", "queue/job-2", "two")

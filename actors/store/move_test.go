@@ -37,8 +37,7 @@ func TestAMoveThatFailsNamesTheOldPath(t *testing.T) {
 	})
 }
 
-// Who got no answer from a store that crashed asks again, although the file has
-// been moved.
+// A client repeats a move after a crash of the store, although the file was moved.
 func TestMoveTwice(t *testing.T) {
 	onBench(t, map[string]string{"queue/job-1": "a"}, func(t *testing.T, b *bench) {
 		b.Panics.Arm(kittest.DeliveryKind{Actor: "above-store/store", Message: "*messages.RunDiskTaskResult"}, 1, kittest.Before)

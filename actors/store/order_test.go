@@ -59,7 +59,7 @@ func TestOneRequestWritesSideBySide(t *testing.T) {
 	})
 }
 
-// More files than writers: all are written, by the writers there are.
+// With more files than writers, all files are written.
 func TestWritersAreShared(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		var all []string

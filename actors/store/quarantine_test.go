@@ -34,7 +34,7 @@ func TestQuarantineNeverOverwrites(t *testing.T) {
 	})
 }
 
-// Two files of one name, asked for at once, must not choose the same place.
+// Two files of one base name get different names in the quarantine.
 func TestQuarantineOfTwoFilesOfOneName(t *testing.T) {
 	files := map[string]string{"queue/job-1": "live", "queue/archive/0/job-1": "archived"}
 	onBench(t, files, func(t *testing.T, b *bench) {
@@ -54,8 +54,7 @@ func TestQuarantineOfTwoFilesOfOneName(t *testing.T) {
 	})
 }
 
-// What is written under the name of a file that is on its way to the quarantine
-// is another file, and stays.
+// A file that is written during a quarantine of its path is not moved.
 func TestQuarantineKeepsItsPlaceInTheOrder(t *testing.T) {
 	onBench(t, map[string]string{"queue/job-1": "bad"}, func(t *testing.T, b *bench) {
 		listing := b.disk.Block("list quarantine")
@@ -77,7 +76,7 @@ func TestQuarantineFailures(t *testing.T) {
 			b.disk.Fail(call, 1)
 			b.request(1, &messages.QuarantineFile{Path: "queue/job-1"})
 			require.Contains(t, b.expectResult(1).GetQuarantine().Failure.GetText(), "the disk says no")
-			b.request(2, write(true, "queue/job-1", "good")) // the path is not stuck
+			b.request(2, write(true, "queue/job-1", "good")) // the path's queue goes on
 			require.Empty(t, failed(b.expectResult(2)))
 		})
 	}

@@ -16,7 +16,7 @@ func TestWhoAsksIsToldTheEpoch(t *testing.T) {
 		require.Equal(t, b.epoch, kittest.Expect[*messages.StoreStarted](other).Incarnation)
 		b.Restart(b.store)
 		require.Equal(t, b.epoch+1, kittest.Expect[*messages.StoreStarted](b.asker).Incarnation)
-		other.Quiet() // only clients are told unasked
+		other.Quiet() // only clients get StoreStarted without a request
 	})
 }
 
@@ -41,20 +41,19 @@ func TestARequestInTheMailboxOfACrashedStoreIsDropped(t *testing.T) {
 	})
 }
 
-// A restart waits for writers that are in the middle of something: a late write
-// of theirs cannot overtake one of the new incarnation. Their answers change
-// nothing there.
+// A restarted store waits for the calls of former writers, so that a late write cannot
+// overtake a new one. Their results are ignored.
 func TestAnswersOfFormerWritersAreIgnored(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		stuck := b.disk.Block("replace test queue/job-1")
 		b.request(1, write(true, "queue/job-1", "former"))
 		stuck.Entered()
 		b.Restart(b.store)
-		b.expectQuiet() // still waiting for the writer
+		b.expectQuiet() // the writer has not returned yet
 
 		stuck.Release()
 		b.epoch = kittest.Expect[*messages.StoreStarted](b.asker).Incarnation
-		b.expectQuiet() // nobody answers the former request
+		b.expectQuiet() // the former request is not answered
 		require.Equal(t, "former", b.disk.Content("queue/job-1"))
 		b.request(1, write(true, "queue/job-1", "new"))
 		require.Empty(t, failed(b.expectResult(1)))
@@ -62,8 +61,7 @@ func TestAnswersOfFormerWritersAreIgnored(t *testing.T) {
 	})
 }
 
-// A RunDiskTaskResult of an old epoch with the number of a step that is out now must
-// not be taken for it.
+// A late RunDiskTaskResult with the number of a current task is ignored.
 func TestStaleWriterDone(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		b.Restart(b.store)
@@ -80,7 +78,7 @@ func TestStaleWriterDone(t *testing.T) {
 	})
 }
 
-// A writer that fails takes the store with it: nobody knows what is on the disk.
+// A panic of a writer restarts the store, because the content of the disk is unknown.
 func TestAWritersPanicIsTheStores(t *testing.T) {
 	for _, when := range []kittest.When{kittest.Before, kittest.After} {
 		onBench(t, nil, func(t *testing.T, b *bench) {
@@ -100,7 +98,7 @@ func TestAWritersPanicIsTheStores(t *testing.T) {
 func TestDrain(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		b.asker.Ask(b.store, &messages.Drain{})
-		kittest.Expect[*messages.DrainResult](b.asker) // nothing to finish
+		kittest.Expect[*messages.DrainResult](b.asker) // no request is open
 
 		sync := b.disk.Block("sync")
 		b.request(1, write(true, "queue/job-1", "a"))

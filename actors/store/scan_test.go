@@ -33,7 +33,7 @@ func TestScanSeesTheDrainFile(t *testing.T) {
 	})
 }
 
-// Jobs come sorted by id however many there are.
+// Jobs are sorted by id, also if there are many.
 func TestScanOfManyJobs(t *testing.T) {
 	files := map[string]string{"queue/serial": "1000\n"}
 	for id := range 1000 {
@@ -58,7 +58,7 @@ func TestScanFailures(t *testing.T) {
 			require.Contains(t, b.expectResult(1).GetScan().Failure.GetText(), "the disk says no")
 		})
 	}
-	// One job that cannot be read is that job's matter.
+	// One unreadable job does not fail the scan.
 	onBench(t, files, func(t *testing.T, b *bench) {
 		b.disk.Fail("read scan-job queue/job-1", 1)
 		b.request(1, &messages.ScanQueue{})
@@ -69,7 +69,7 @@ func TestScanFailures(t *testing.T) {
 	})
 }
 
-// A job that is archived between the listing and the reading has left.
+// A job that is archived between the listing and the read is not in the result.
 func TestScanOfAJobThatGoes(t *testing.T) {
 	files := map[string]string{"queue/serial": "2\n", "queue/job-1": "one", "queue/job-2": "two"}
 	onBench(t, files, func(t *testing.T, b *bench) {
@@ -84,8 +84,8 @@ func TestScanOfAJobThatGoes(t *testing.T) {
 	})
 }
 
-// A scan comes after everything that its sender has asked to write or remove:
-// another incarnation of it may have.
+// A scan waits for all earlier writes and removals of its sender, because a former
+// incarnation of it may have sent them.
 func TestScanWaitsForWritesOfTheSameSender(t *testing.T) {
 	onBench(t, map[string]string{"queue/serial": "1\n", "queue/job-1": "one"}, func(t *testing.T, b *bench) {
 		jobs, removal := b.disk.Block("replace test queue/job-2"), b.disk.Block("remove test queue/job-1")
@@ -95,9 +95,9 @@ func TestScanWaitsForWritesOfTheSameSender(t *testing.T) {
 		jobs.Entered()
 		removal.Entered()
 		b.request(3, &messages.ScanQueue{})
-		b.request(4, write(true, "queue/serial", "2\n")) // later, so the scan need not wait for it
+		b.request(4, write(true, "queue/serial", "2\n")) // sent later, so the scan does not wait for it
 		require.Empty(t, failed(b.expectResult(4)))
-		b.requestFrom(other, 1, &messages.ScanQueue{}) // has asked for nothing
+		b.requestFrom(other, 1, &messages.ScanQueue{}) // has no open request
 		b.Settle()
 		require.Len(t, other.Unread(), 1)
 
@@ -112,7 +112,7 @@ func TestScanWaitsForWritesOfTheSameSender(t *testing.T) {
 	})
 }
 
-// Records come with their jobs; those without one are named.
+// Records come with their jobs. Records without a job are listed.
 func TestScanReadsRecords(t *testing.T) {
 	files := map[string]string{"queue/serial": "1000\n", "queue/lockstep-300": "r300", "queue/lockstep-512": "r512", "queue/lockstep-1": "r1",
 		"queue/lockstep-2000": "orphan", "queue/lockstep-07": "no record's name"}

@@ -11,7 +11,7 @@ import (
 	"lockstep/messages"
 )
 
-// bench is a store alone, with a disk in memory and one who asks.
+// bench is a store with a disk in memory, and a probe that sends requests.
 type bench struct {
 	*testing.T
 	*kittest.Env
@@ -20,7 +20,7 @@ type bench struct {
 	store *actor.PID
 	epoch uint64
 
-	answers map[uint64]*messages.AccessStoreResult // that came before they were asked for
+	answers map[uint64]*messages.AccessStoreResult // answers that came before the test expected them
 }
 
 const writers = 4
@@ -38,7 +38,7 @@ func onBench(t *testing.T, files map[string]string, f func(*testing.T, *bench)) 
 	})
 }
 
-// request sends a request of the present epoch, as the asker.
+// request sends a request from the asker to the current incarnation.
 func (b *bench) request(number uint64, what any) { b.requestFrom(b.asker, number, what) }
 
 func (b *bench) requestFrom(p *kittest.Probe, number uint64, what any) {
@@ -68,7 +68,7 @@ func newRequest(epoch, number uint64, what any) *messages.AccessStore {
 	return r
 }
 
-// write is a request to write these files: path, content, path, content.
+// write is a request to write files, given as path, content, path, content.
 func write(durable bool, pathsAndContents ...string) *messages.WriteFiles {
 	m := &messages.WriteFiles{Durable: durable}
 	for i := 0; i < len(pathsAndContents); i += 2 {
@@ -77,7 +77,7 @@ func write(durable bool, pathsAndContents ...string) *messages.WriteFiles {
 	return m
 }
 
-// expectResult waits for the answer to a request; answers to others stay.
+// expectResult waits for the answer to a request. Other answers stay.
 func (b *bench) expectResult(number uint64) *messages.AccessStoreResult {
 	b.Helper()
 	for b.answers[number] == nil {
@@ -90,7 +90,7 @@ func (b *bench) expectResult(number uint64) *messages.AccessStoreResult {
 	return a
 }
 
-// failed are the paths that an answer names.
+// failed are the paths of an answer's failures.
 func failed(a *messages.AccessStoreResult) []string {
 	var paths []string
 	for _, f := range a.GetFiles().GetFailures() {
@@ -99,7 +99,7 @@ func failed(a *messages.AccessStoreResult) []string {
 	return paths
 }
 
-// expectQuiet: no answer has come, and none is on its way.
+// expectQuiet expects no answer.
 func (b *bench) expectQuiet() {
 	b.Helper()
 	require.Empty(b, b.answers)
