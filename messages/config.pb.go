@@ -23,10 +23,10 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ConfigPublished is the whole configuration in force and lockstep's own settings,
-// both as JSON files. Subscribers get it at each start of its actor and after each
-// change that is on the disk. A sender of PublishConfig gets it with the number of its
-// request.
+// ConfigPublished has the whole configuration in force (`content`, config.data) and
+// lockstep's settings (`settings`, settings.json). Subscribers get it when the
+// configuration actor has started and after each change that is on the disk. The sender of
+// PublishConfig gets it with the number of its request.
 type ConfigPublished struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -186,9 +186,9 @@ func (x *WriteConfig) GetContent() []byte {
 	return nil
 }
 
-// EditConfig changes parts of the configuration; its actor takes the configuration
-// lock for that. Values are JSON. A filter without a rule is deleted. `settings` are
-// lockstep's own, in a file beside the configuration.
+// EditConfig changes parts of the configuration. The configuration actor takes the
+// configuration lock for that. Values are JSON. A `filter` without a `rule` is deleted.
+// `settings` are lockstep's.
 type EditConfig struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -369,11 +369,11 @@ func (x *EditConfigResult) GetFailure() *Failure {
 	return nil
 }
 
-// ChangeFilter replaces or adds a filter rule, or deletes the one with a uuid.
+// ChangeFilter adds or replaces a filter rule, or deletes the rule with a uuid.
 type ChangeFilter struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Request uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
-	By      string                 `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"` // who asks, as the gateway knows it; empty: not known
+	By      string                 `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"` // user, as the gateway knows it; empty: unknown
 	// Types that are valid to be assigned to Change:
 	//
 	//	*ChangeFilter_Replace
@@ -545,10 +545,9 @@ func (x *FilterParts) GetReason() []byte {
 	return nil
 }
 
-// ChangeFilterResult: the change is on the disk and in force. `malformed`: the request
-// is refused as no valid request. `matches` is the number of unfinished jobs to which
-// the new rule applies with an action other than ACCEPT; `lowest_jobs` are the lowest
-// ids of these, at most 20.
+// ChangeFilterResult: the change is on the disk and in force. `malformed`: the request is
+// invalid. `matches` is the number of unfinished jobs to which the new rule applies with an
+// action other than ACCEPT; `lowest_jobs` has the lowest ids of these, at most 20.
 type ChangeFilterResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -732,7 +731,7 @@ func (x *ListFiltersResult) GetRules() [][]byte {
 	return nil
 }
 
-// GetSerial asks for the highest job id ever used.
+// GetSerial asks for the serial.
 type GetSerial struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`

@@ -23,9 +23,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// QueueStarted: an incarnation of the queue has read the disk and takes requests.
-// Actors with an open request repeat it, or ask with CheckSubmission what became of
-// it.
+// QueueStarted: an incarnation of the queue has read the disk and takes requests. Actors
+// with an open request repeat the request, or send CheckSubmission for an open submission.
 type QueueStarted struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Incarnation   uint64                 `protobuf:"varint,1,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
@@ -70,7 +69,7 @@ func (x *QueueStarted) GetIncarnation() uint64 {
 	return 0
 }
 
-// AnnounceQueue asks for QueueStarted. It comes as soon as the queue takes requests.
+// AnnounceQueue asks for QueueStarted, which comes when the queue takes requests.
 type AnnounceQueue struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -107,7 +106,7 @@ func (*AnnounceQueue) Descriptor() ([]byte, []int) {
 	return file_control_proto_rawDescGZIP(), []int{1}
 }
 
-// Drain asks an actor to take nothing new and to finish what it has begun.
+// Drain asks an actor to refuse new work and to finish its work under way.
 type Drain struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -144,7 +143,7 @@ func (*Drain) Descriptor() ([]byte, []int) {
 	return file_control_proto_rawDescGZIP(), []int{2}
 }
 
-// DrainResult: the actor has finished.
+// DrainResult: the actor has finished its work.
 type DrainResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields

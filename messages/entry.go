@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Marshal is the entry as the consensus log holds it.
+// Marshal encodes the entry for the consensus log.
 func (x *LogEntry) Marshal() []byte {
 	data, err := proto.Marshal(x)
 	if err != nil {

@@ -23,10 +23,10 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// StartJob passes a picked job on: from now on the jobs actor answers for it until
-// JobEnded or JobReturned. `launch` is what the process reads from its start pipe: a
-// JSON list with a jobproc.Hand for each opcode. It stays bytes: no actor on the way
-// reads it. It has secrets and must not be logged.
+// StartJob passes a picked job to the jobs actor, which owns it until JobEnded or
+// JobReturned. `launch` is the launch spec of each opcode, a JSON list that the process
+// reads from its start pipe. No actor on the way reads it. It has secrets and must not be
+// logged.
 type StartJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -87,8 +87,8 @@ func (x *StartJob) GetLaunch() []byte {
 	return nil
 }
 
-// AdoptJob passes on a job whose process another incarnation or daemon has started.
-// `encoded` is the last known content of the job's file; the file has the truth.
+// AdoptJob passes on a job whose process was started by another incarnation or daemon.
+// `encoded` is the last known content of the job's file; the file is authoritative.
 type AdoptJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -141,8 +141,7 @@ func (x *AdoptJob) GetEncoded() []byte {
 	return nil
 }
 
-// JobProgressed has the new content of an active job's file, as its process reported
-// it.
+// JobProgressed has the content of an active job's file that its process has reported.
 type JobProgressed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -195,7 +194,7 @@ func (x *JobProgressed) GetEncoded() []byte {
 	return nil
 }
 
-// JobEnded: the process is gone and the file has a final status.
+// JobEnded: the process is gone and the job's file has a final status.
 type JobEnded struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -248,7 +247,7 @@ func (x *JobEnded) GetEncoded() []byte {
 	return nil
 }
 
-// JobReturned: no process could act on the job, which is pending again, unchanged.
+// JobReturned: no process could act on the job. It is pending again, unchanged.
 type JobReturned struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -293,7 +292,7 @@ func (x *JobReturned) GetId() int64 {
 	return 0
 }
 
-// ListActiveJobs asks for the jobs that the jobs actor answers for.
+// ListActiveJobs asks for the active jobs.
 type ListActiveJobs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -390,8 +389,8 @@ func (x *ListActiveJobsResult) GetIds() []int64 {
 	return nil
 }
 
-// JobsActorStarted: an incarnation of the jobs actor has no jobs. The queue sends
-// AdoptJob for each active one.
+// JobsActorStarted: an incarnation of the jobs actor has no jobs. The queue sends AdoptJob
+// for each active job.
 type JobsActorStarted struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Incarnation   uint64                 `protobuf:"varint,1,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
@@ -436,8 +435,8 @@ func (x *JobsActorStarted) GetIncarnation() uint64 {
 	return 0
 }
 
-// ProcessNamed comes from the process port: the process has named its livelock. In the
-// messages of that port `attempt` numbers the start, so that a job actor drops
+// ProcessNamed comes from the port to processes: the process has named its livelock. In the
+// messages of that port `attempt` is the number of the start, so that a job actor drops
 // messages of earlier processes.
 type ProcessNamed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -544,7 +543,7 @@ func (x *ProcessConfirmed) GetAttempt() uint64 {
 	return 0
 }
 
-// HandshakeFailed: the handshake has failed. The process may still live.
+// HandshakeFailed: the handshake has failed. The process may still be alive.
 type HandshakeFailed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Attempt       uint64                 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
@@ -597,9 +596,9 @@ func (x *HandshakeFailed) GetText() string {
 	return ""
 }
 
-// ProcessGone: nothing of the process is left. `text` says for people how it ended.
-// `never_spawned`: it could not be spawned. `never_acted`: it ended before it had all
-// that it needs to act on its job.
+// ProcessGone: no process of the job is left. `text` says how it ended, for people.
+// `never_spawned`: it could not be spawned. `never_acted`: it ended before it had all that
+// it needs to act on the job.
 type ProcessGone struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Attempt       uint64                 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
@@ -897,9 +896,9 @@ func (x *BeginOp) GetOp() int32 {
 	return 0
 }
 
-// BeginOpResult is the permission. With a failure the process must not go on.
-// `denied`: the opcode never gets the permission, and the job ends, canceled or with
-// an error of that text.
+// BeginOpResult is the permission. After a failure the process must not go on. `denied`:
+// the opcode never gets the permission, and the job ends, as canceled or with an error of
+// `text`.
 type BeginOpResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`

@@ -79,7 +79,7 @@ const (
 	ChangeNodes_ADD_NONVOTER ChangeNodes_What = 0
 	ChangeNodes_ADD_VOTER    ChangeNodes_What = 1
 	ChangeNodes_REMOVE       ChangeNodes_What = 2
-	ChangeNodes_TRANSFER     ChangeNodes_What = 3 // the mastership; no name: to whom it suits best
+	ChangeNodes_TRANSFER     ChangeNodes_What = 3 // the mastership; without a name, to the most suitable node
 )
 
 // Enum value maps for ChangeNodes_What.
@@ -125,10 +125,10 @@ func (ChangeNodes_What) EnumDescriptor() ([]byte, []int) {
 	return file_replicate_proto_rawDescGZIP(), []int{26, 0}
 }
 
-// LogEntry is what the consensus log stores: changes of files below the data
-// directory. It has whole files, so applying one twice is harmless (design.md 9). Node
-// `origin` has proposed it, in that incarnation of its daemon, which recognises its
-// own proposals by `number`.
+// LogEntry is an entry of the consensus log: changes of files below the data directory. It
+// has whole files, so applying it twice is harmless (design.md 9). It was proposed by node
+// `origin` in incarnation `incarnation` of its daemon, which recognises its own proposals
+// by `number`.
 type LogEntry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Origin        string                 `protobuf:"bytes,1,opt,name=origin,proto3" json:"origin,omitempty"`
@@ -295,8 +295,8 @@ func (*FileChange_Rename) isFileChange_What() {}
 
 func (*FileChange_Remove) isFileChange_What() {}
 
-// FileUpdate replaces a file. `observed`: a job process has written it already, on the
-// node that has proposed the entry.
+// FileUpdate replaces a file. `observed`: a job process on node `origin` has already
+// written the file.
 type FileUpdate struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
@@ -357,13 +357,13 @@ func (x *FileUpdate) GetObserved() bool {
 	return false
 }
 
-// LogAttached is the first message to an attached actor: the last applied entry, and
-// the state that Log.Applied was given with it.
+// LogAttached is the first message to an attached actor. `applied` is the last applied
+// entry, and `state` is what Log.Applied was given with that entry.
 type LogAttached struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Applied       uint64                 `protobuf:"varint,1,opt,name=applied,proto3" json:"applied,omitempty"`
 	State         []byte                 `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
-	Incarnation   uint32                 `protobuf:"varint,3,opt,name=incarnation,proto3" json:"incarnation,omitempty"` // that Log.Attach was given
+	Incarnation   uint32                 `protobuf:"varint,3,opt,name=incarnation,proto3" json:"incarnation,omitempty"` // as given to Log.Attach
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -419,8 +419,8 @@ func (x *LogAttached) GetIncarnation() uint32 {
 	return 0
 }
 
-// LogCommitted has committed entries, in the order of the log, each once to an actor.
-// The next ones come when these are applied (Log.Applied).
+// LogCommitted has committed entries, in the order of the log, each once per attached
+// actor. The next ones come after Log.Applied for these.
 type LogCommitted struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Entries       []*CommittedEntry      `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
@@ -517,9 +517,9 @@ func (x *CommittedEntry) GetEntry() []byte {
 	return nil
 }
 
-// LogSnapshotReceived has a part of a snapshot, which replaces everything that was
-// applied. The next part comes when this one is on the disk (Log.Restored). Parts
-// count from 1; after an interruption the snapshot begins again.
+// LogSnapshotReceived has a part of a snapshot, which replaces everything that was applied.
+// The next part comes after Log.Restored for this one. Parts count from 1; after an
+// interruption the snapshot begins again.
 type LogSnapshotReceived struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Part          uint64                 `protobuf:"varint,1,opt,name=part,proto3" json:"part,omitempty"`
@@ -597,7 +597,7 @@ func (x *LogSnapshotReceived) GetIndex() uint64 {
 }
 
 // LogRefused: a proposal has failed. If `unknown`, the entry may already be, or later
-// become, committed; otherwise it never will. LogCommitted tells of success.
+// become, committed; otherwise it never will. A successful proposal comes in LogCommitted.
 type LogRefused struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
@@ -704,7 +704,7 @@ func (x *LogLeadershipGained) GetTerm() uint64 {
 	return 0
 }
 
-// LogLeaderChanged: this node does not lead. `leader` is empty while none is known.
+// LogLeaderChanged: this node does not lead. `leader` is empty while no leader is known.
 type LogLeaderChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Leader        string                 `protobuf:"bytes,1,opt,name=leader,proto3" json:"leader,omitempty"`
@@ -915,8 +915,8 @@ func (x *LogChangeResult) GetFailure() *Failure {
 	return nil
 }
 
-// ReplicateJobFile: a job process has written its job's file. A sender with a request
-// number gets ReplicateJobFileResult when a majority has that content.
+// ReplicateJobFile: a job process has written its job's file. If `request` is not 0,
+// ReplicateJobFileResult comes when a majority has that content.
 type ReplicateJobFile struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"` // 0: no answer is wanted
@@ -1021,9 +1021,8 @@ func (x *ReplicateJobFileResult) GetRequest() uint64 {
 	return 0
 }
 
-// BecomeMaster: this node leads; the master part of the tree is started. No job is
-// started for `fence_ms` milliseconds: those of a former master may not have ended
-// before.
+// BecomeMaster: this node leads, and the master part of the tree is started. For `fence_ms`
+// milliseconds no job is started, because jobs of a former master may still run.
 type BecomeMaster struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Term          uint64                 `protobuf:"varint,1,opt,name=term,proto3" json:"term,omitempty"`
@@ -1113,8 +1112,8 @@ func (*ResignMaster) Descriptor() ([]byte, []int) {
 	return file_replicate_proto_rawDescGZIP(), []int{16}
 }
 
-// GetNodes asks the replicator for the nodes. `with_states`: each node is asked for
-// its state, which takes a moment if one does not answer.
+// GetNodes asks the replicator for the nodes. `with_states`: each node is asked for its
+// state, which takes a timeout if a node does not answer.
 type GetNodes struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -1167,7 +1166,8 @@ func (x *GetNodes) GetWithStates() bool {
 	return false
 }
 
-// GetNodesResult is the cluster as this node sees it. `master` is empty while none is known.
+// GetNodesResult is the cluster as this node sees it. `master` is empty while no master is
+// known.
 type GetNodesResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -1177,7 +1177,7 @@ type GetNodesResult struct {
 	Members       []*Member              `protobuf:"bytes,5,rep,name=members,proto3" json:"members,omitempty"`
 	Applied       uint64                 `protobuf:"varint,6,opt,name=applied,proto3" json:"applied,omitempty"`                   // index of the last entry that is on this node's disk
 	IsMaster      bool                   `protobuf:"varint,7,opt,name=is_master,json=isMaster,proto3" json:"is_master,omitempty"` // this node is the master, and its tree is started
-	Failure       *Failure               `protobuf:"bytes,8,opt,name=failure,proto3" json:"failure,omitempty"`                    // the disk refuses what is to be applied
+	Failure       *Failure               `protobuf:"bytes,8,opt,name=failure,proto3" json:"failure,omitempty"`                    // the disk refuses committed entries
 	States        []*NodeState           `protobuf:"bytes,9,rep,name=states,proto3" json:"states,omitempty"`                      // in the order of members, if all were asked
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1276,14 +1276,14 @@ func (x *GetNodesResult) GetStates() []*NodeState {
 	return nil
 }
 
-// NodeState is what a node says of itself.
+// NodeState is the state that a node reports.
 type NodeState struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Answers       bool                   `protobuf:"varint,2,opt,name=answers,proto3" json:"answers,omitempty"`
-	Error         string                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"` // why not, or what is wrong with it
+	Error         string                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"` // why it does not answer, or what is wrong with it
 	Applied       uint64                 `protobuf:"varint,4,opt,name=applied,proto3" json:"applied,omitempty"`
-	Voting        bool                   `protobuf:"varint,5,opt,name=voting,proto3" json:"voting,omitempty"` // it is to have a vote
+	Voting        bool                   `protobuf:"varint,5,opt,name=voting,proto3" json:"voting,omitempty"` // it gets a vote
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1406,8 +1406,8 @@ func (x *NodeStatesCollected) GetStates() []*NodeState {
 	return nil
 }
 
-// CheckNodes asks the replicator of the master whether all nodes have the same files.
-// `repair`: files that differ are replaced by the master's.
+// CheckNodes asks the master's replicator whether all nodes have the same files. `repair`:
+// the master's files replace those that differ.
 type CheckNodes struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -1726,7 +1726,7 @@ func (x *NodesCompared) GetFailure() *Failure {
 	return nil
 }
 
-// ChangeNodes asks the replicator of the master to change the membership.
+// ChangeNodes asks the master's replicator to change the membership.
 type ChangeNodes struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -1932,7 +1932,8 @@ func (x *AdmitNode) GetApplied() uint64 {
 	return 0
 }
 
-// AdmitNodeResult says how far it has come. The node asks again until it is a member.
+// AdmitNodeResult has the progress of the admission. The node repeats AdmitNode until it is
+// a member.
 type AdmitNodeResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -2017,8 +2018,8 @@ func (x *AdmitNodeResult) GetFailure() *Failure {
 	return nil
 }
 
-// GetCommittedFiles asks the replicator for the committed files of the jobs that run
-// on this node. Their files on its disk may be newer.
+// GetCommittedFiles asks the replicator for the committed files of the jobs that run on
+// this node. The files on its disk may be newer.
 type GetCommittedFiles struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -2058,7 +2059,7 @@ func (*GetCommittedFiles) Descriptor() ([]byte, []int) {
 type GetCommittedFilesResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Files         []*FileWrite           `protobuf:"bytes,1,rep,name=files,proto3" json:"files,omitempty"`
-	Failure       *Failure               `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"` // it is not known, until the node is the master
+	Failure       *Failure               `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"` // the files are unknown until the node is the master
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

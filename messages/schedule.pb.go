@@ -23,16 +23,16 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Verdict is the rule that applies to a job, and its action. No rule means that the
-// job is accepted.
+// Verdict is the rule that applies to a job, with its action. Without a rule the job is
+// accepted.
 type Verdict struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`         // of the job
 	Rule          string                 `protobuf:"bytes,2,opt,name=rule,proto3" json:"rule,omitempty"`      // its uuid
 	Action        int32                  `protobuf:"varint,3,opt,name=action,proto3" json:"action,omitempty"` // a filter.Verb
 	Limit         int64                  `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`   // for RATE_LIMIT
-	Reason        string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`  // why the rule is there, for people
-	By            string                 `protobuf:"bytes,6,opt,name=by,proto3" json:"by,omitempty"`          // who made it; empty: not known
+	Reason        string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`  // why the rule exists, for people
+	By            string                 `protobuf:"bytes,6,opt,name=by,proto3" json:"by,omitempty"`          // author of the rule; empty: unknown
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -170,7 +170,7 @@ func (x *UnfinishedJob) GetVerdict() *Verdict {
 	return nil
 }
 
-// FiltersStarted: an incarnation of the filter engine knows no jobs. The queue sends
+// FiltersStarted: an incarnation of the filter engine has no jobs. The queue sends
 // EvaluateFilters with all unfinished jobs.
 type FiltersStarted struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -216,9 +216,8 @@ func (x *FiltersStarted) GetIncarnation() uint64 {
 	return 0
 }
 
-// EvaluateFilters asks for the verdicts on jobs. Until ForgetJob the filter engine
-// reports changes of these verdicts with VerdictsChanged. `request` is 0 in the answer
-// to FiltersStarted.
+// EvaluateFilters asks for the verdicts on jobs. Until ForgetJob, VerdictsChanged reports
+// their changes. `request` is 0 if it follows FiltersStarted.
 type EvaluateFilters struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -324,8 +323,8 @@ func (x *EvaluateFiltersResult) GetVerdicts() []*Verdict {
 	return nil
 }
 
-// VerdictsChanged: the rules have changed, and with them the verdicts on these jobs. A
-// verdict without a rule means that the job is accepted.
+// VerdictsChanged: the verdicts on these jobs have changed with the rules. Without a rule
+// the job is accepted.
 type VerdictsChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Verdicts      []*Verdict             `protobuf:"bytes,1,rep,name=verdicts,proto3" json:"verdicts,omitempty"`
@@ -460,8 +459,8 @@ func (x *EnqueueJobs) GetJobs() []*UnfinishedJob {
 	return nil
 }
 
-// JobReleased: a job is no longer pending or active, so its place or slot is free. If
-// it has ended, `status` is its final job.Status.
+// JobReleased: a job is no longer pending or active, so its place or slot is free. `ended`:
+// `status` is its final job.Status.
 type JobReleased struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -567,7 +566,7 @@ func (x *ListUnfinishedJobs) GetRequest() uint64 {
 	return 0
 }
 
-// ListUnfinishedJobsResult has them. A scheduler drops one with the number of an
+// ListUnfinishedJobsResult answers ListUnfinishedJobs. The scheduler drops an answer to an
 // earlier request.
 type ListUnfinishedJobsResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -674,8 +673,7 @@ func (x *PickJob) GetId() int64 {
 	return 0
 }
 
-// PriorityChanged: the process of a job has given its remaining opcodes another
-// priority.
+// PriorityChanged: the process of a job has changed the priority of the remaining opcodes.
 type PriorityChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -728,7 +726,7 @@ func (x *PriorityChanged) GetPriority() int32 {
 	return 0
 }
 
-// GetJobOutcome asks how a job has ended that others depend on.
+// GetJobOutcome asks how a job has ended on which others depend.
 type GetJobOutcome struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -773,9 +771,8 @@ func (x *GetJobOutcome) GetId() int64 {
 	return 0
 }
 
-// GetJobOutcomeResult has the final job.Status. `missing`: there is no such job.
-// `unknown`: this node does not know whether there was one; jobs that depend on it
-// wait.
+// GetJobOutcomeResult has the final job.Status. `missing`: there is no such job. `unknown`:
+// this node does not know whether the job existed; jobs that depend on it wait.
 type GetJobOutcomeResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -844,8 +841,8 @@ func (x *GetJobOutcomeResult) GetUnknown() bool {
 	return false
 }
 
-// DependencyWaitChanged: a job without a process waits for the end of others, or no
-// longer does.
+// DependencyWaitChanged: a job without a process waits for the end of other jobs, or no
+// longer waits.
 type DependencyWaitChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -898,9 +895,8 @@ func (x *DependencyWaitChanged) GetWaiting() bool {
 	return false
 }
 
-// EndUnrunnableJob ends a pending job that can never run, because a job that it
-// depends on has ended otherwise than required. `canceled`: the job is canceled; else
-// it fails.
+// EndUnrunnableJob ends a pending job whose dependency has ended with another status than
+// required. `canceled`: the job is canceled; else it fails with `text`.
 type EndUnrunnableJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1119,8 +1115,8 @@ func (x *JobExplanation) GetReasons() []*Reason {
 	return nil
 }
 
-// Reason is one thing that holds a job back. `filter` is a rule that pauses or
-// rejects the job.
+// Reason is one thing that holds a job back. `filter` is a rule that pauses or rejects the
+// job.
 type Reason struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Kind:
@@ -1267,8 +1263,8 @@ func (*Reason_Slots) isReason_Kind() {}
 
 func (*Reason_Order) isReason_Kind() {}
 
-// DependencyReason: opcode `opcode` waits for the end of a job, with one of these
-// statuses; none means any but canceled. `unknown`: this node does not have the job.
+// DependencyReason: opcode `opcode` waits for the end of a job with one of `statuses`.
+// Without statuses it needs any but canceled. `unknown`: this node does not have the job.
 type DependencyReason struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Opcode        int32                  `protobuf:"varint,1,opt,name=opcode,proto3" json:"opcode,omitempty"`
@@ -1337,7 +1333,7 @@ func (x *DependencyReason) GetUnknown() bool {
 	return false
 }
 
-// FilterLimitReason: as many jobs run as the rule allows.
+// FilterLimitReason: the number of running jobs has reached the limit of the rule.
 type FilterLimitReason struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Verdict       *Verdict               `protobuf:"bytes,1,opt,name=verdict,proto3" json:"verdict,omitempty"`
@@ -1398,7 +1394,8 @@ func (x *FilterLimitReason) GetRunning() int64 {
 	return 0
 }
 
-// RateLimitReason: as many jobs run as a label in the reason trail allows.
+// RateLimitReason: the number of running jobs has reached the limit of a label in the
+// reason trail.
 type RateLimitReason struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Label         string                 `protobuf:"bytes,1,opt,name=label,proto3" json:"label,omitempty"`
@@ -1511,8 +1508,8 @@ func (x *SlotsReason) GetRunning() int64 {
 	return 0
 }
 
-// OrderReason is the job's position among `pending` eligible jobs, or the least that
-// it can be (`at_least`). What follows `predictive` has a meaning only with it.
+// OrderReason is the job's position among `pending` eligible jobs, or a lower bound of it
+// (`at_least`). The fields after `predictive` are set only with it.
 type OrderReason struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Position      int64                  `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
@@ -1621,7 +1618,8 @@ func (x *OrderReason) GetCauses() []*WeightCause {
 	return nil
 }
 
-// WeightCause is what a level of locks adds to the weight, and because of which owner.
+// WeightCause is the weight that a level of locks adds, and the owner because of which it
+// does.
 type WeightCause struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Value         float64                `protobuf:"fixed64,1,opt,name=value,proto3" json:"value,omitempty"`
@@ -1722,7 +1720,7 @@ func (x *WeightCause) GetLock() string {
 	return ""
 }
 
-// ListDependencies asks which jobs wait for the end of which others.
+// ListDependencies asks which jobs wait for which others.
 type ListDependencies struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`

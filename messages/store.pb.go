@@ -60,9 +60,9 @@ func (*AnnounceStore) Descriptor() ([]byte, []int) {
 	return file_store_proto_rawDescGZIP(), []int{0}
 }
 
-// StoreStarted: an incarnation of the store takes requests. It drops requests to a
-// former one; actors with open requests send these again. Requests replace whole
-// files, so carrying one out twice is harmless.
+// StoreStarted: an incarnation of the store takes requests. It drops requests to a former
+// one; actors repeat their open requests. Requests replace whole files, so carrying one out
+// twice is harmless.
 type StoreStarted struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Incarnation   uint64                 `protobuf:"varint,1,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
@@ -107,7 +107,7 @@ func (x *StoreStarted) GetIncarnation() uint64 {
 	return 0
 }
 
-// AccessStore is one request to that incarnation of the store.
+// AccessStore is one request to incarnation `incarnation` of the store.
 type AccessStore struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Incarnation uint64                 `protobuf:"varint,1,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
@@ -501,12 +501,11 @@ func (x *FileWrite) GetContent() []byte {
 	return nil
 }
 
-// WriteFiles replaces files, different ones in parallel, the same one in order.
-// `durable`: they survive power loss before the answer; else they survive the end of
-// any process. `logged`: in a cluster the answer may come as soon as a majority has
-// them in its log; they reach this node's disk before anything that is asked for
-// later. `commit_record` is written, as durably, when all of them are written, and not
-// at all if one has failed.
+// WriteFiles replaces files, different ones in parallel, the same one in order. `durable`:
+// they survive a loss of power before the answer; else they survive the end of any process.
+// `logged`: in a cluster the answer may come when a majority has them in its log; they
+// reach this node's disk before the files of any later request. `commit_record` is written,
+// as durably, after all other files, and not at all if one of them has failed.
 type WriteFiles struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Files         []*FileWrite           `protobuf:"bytes,1,rep,name=files,proto3" json:"files,omitempty"`
@@ -575,7 +574,7 @@ func (x *WriteFiles) GetCommitRecord() *FileWrite {
 	return nil
 }
 
-// RemoveFiles removes files, durably. One that is absent is no failure.
+// RemoveFiles removes files, durably. An absent file is not a failure.
 type RemoveFiles struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Op            string                 `protobuf:"bytes,1,opt,name=op,proto3" json:"op,omitempty"`
@@ -628,7 +627,7 @@ func (x *RemoveFiles) GetPaths() []string {
 	return nil
 }
 
-// MoveFiles renames files, durably; failures name the old path.
+// MoveFiles renames files, durably. Failures have the old path.
 type MoveFiles struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Files         []*MoveFile            `protobuf:"bytes,1,rep,name=files,proto3" json:"files,omitempty"`
@@ -673,9 +672,8 @@ func (x *MoveFiles) GetFiles() []*MoveFile {
 	return nil
 }
 
-// AppendFile adds to the end of a file, which is made where it is missing. It
-// survives the end of any process, not power loss. One that has failed may have
-// left a part of itself.
+// AppendFile adds to the end of a file, or creates the file. The content survives the end
+// of any process, but not a loss of power. A failed AppendFile may have written a part.
 type AppendFile struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Op            string                 `protobuf:"bytes,1,opt,name=op,proto3" json:"op,omitempty"`
@@ -1146,7 +1144,7 @@ type ScanQueueResult struct {
 	Jobs          []*ScannedJob          `protobuf:"bytes,2,rep,name=jobs,proto3" json:"jobs,omitempty"` // by id
 	Drained       bool                   `protobuf:"varint,3,opt,name=drained,proto3" json:"drained,omitempty"`
 	Failure       *Failure               `protobuf:"bytes,4,opt,name=failure,proto3" json:"failure,omitempty"`
-	Orphans       []int64                `protobuf:"varint,5,rep,packed,name=orphans,proto3" json:"orphans,omitempty"` // ids of which there is a record, and no job
+	Orphans       []int64                `protobuf:"varint,5,rep,packed,name=orphans,proto3" json:"orphans,omitempty"` // ids of records without a job
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1216,8 +1214,7 @@ func (x *ScanQueueResult) GetOrphans() []int64 {
 	return nil
 }
 
-// ScannedJob is a job's file, and the record beside it; `record` is empty if there is
-// none.
+// ScannedJob is a job's file with its record; `record` is empty if there is none.
 type ScannedJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1286,7 +1283,7 @@ func (x *ScannedJob) GetRecord() []byte {
 	return nil
 }
 
-// RunDiskTask is one blocking step for one writer. `incarnation` is the store's: it
+// RunDiskTask is one blocking step for one writer. `incarnation` is the store's, which
 // drops results for a former one.
 type RunDiskTask struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
@@ -1698,8 +1695,8 @@ func (x *ListDir) GetDir() string {
 	return ""
 }
 
-// ReadJobs reads many live job files in one go, and the records of some of them, in the
-// same order.
+// ReadJobs reads many live job files in one step, and the records of the jobs in
+// `with_record`, in the same order.
 type ReadJobs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ids           []int64                `protobuf:"varint,1,rep,packed,name=ids,proto3" json:"ids,omitempty"`
