@@ -51,7 +51,7 @@ func (p *port) Confirm(number uint64, hand []byte) {
 func (p *port) Abandon(number uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// Whoever asks twice is not heard.
+	// A second Abandon of an attempt has no effect.
 	if id, known := p.jobs[number]; known && !p.abandoned[number] {
 		p.abandoned[number] = true
 		p.note("abandon %d", id)

@@ -21,12 +21,11 @@ func (d *noDisk) Receive(ctx actor.Context) {
 	case *messages.AnnounceStore:
 		ctx.Respond(&messages.StoreStarted{Incarnation: 1})
 	case *messages.AccessStore:
-		a := &messages.AccessStoreResult{Request: m.Request, What: &messages.AccessStoreResult_Files{Files: &messages.ChangeFilesResult{}}}
 		if read := m.GetRead(); read != nil {
-			content := &messages.ReadFileResult{Content: d.data, Missing: read.Path != paths.LocksPath}
-			a.What = &messages.AccessStoreResult_Read{Read: content}
+			ctx.Respond(kittest.StoreResult(m, &messages.ReadFileResult{Content: d.data, Missing: read.Path != paths.LocksPath}))
+			return
 		}
-		ctx.Respond(a)
+		ctx.Respond(kittest.StoreResult(m, &messages.ChangeFilesResult{}))
 	}
 }
 
