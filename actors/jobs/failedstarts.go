@@ -48,7 +48,7 @@ func (s *failedStarts) started(id int64) {
 	delete(s.jobs, id)
 }
 
-// failed counts a failed start. It returns the number of failures if they exceed the limit,
+// failed counts a failed start. It returns the number of failures if they reach the limit,
 // else 0.
 func (s *failedStarts) failed(id int64, now time.Time) int {
 	job, known := s.jobs[id]
@@ -93,7 +93,7 @@ func (j *jobs) retryStarts(ctx actor.Context) {
 	j.startNext(ctx)
 }
 
-// startUndone returns the job to the queue, or fails it if its failures exceed the limit.
+// startUndone returns the job to the queue, or fails it if its failures reach the limit.
 func (j *jobs) startUndone(ctx actor.Context, m *startUndone) {
 	h := j.active[m.id]
 	if h == nil {

@@ -6,9 +6,9 @@
 // queue tells it when a job is cleaned up (JobCleanedUp), the port Owners when an owner is
 // dead.
 //
-// It answers a call, tells a waiting owner of its grant, and sends subscribers Published,
-// only after the change is on the disk. After a crash it reads its files, and clients
-// repeat the calls that were not answered.
+// It answers a call, and tells a waiting owner of its grant, only after the change is on the
+// disk. It sends the scheduler and the subscribers Published at once. After a crash it reads
+// its files, and clients repeat the calls that were not answered.
 package locks
 
 import (

@@ -163,8 +163,8 @@ func (l *locks) fold(ctx actor.Context, snapshot []byte) {
 	})
 }
 
-// publishLocks sends the records of owners to the scheduler and the subscribers. all: there
-// are no other owners.
+// publishLocks sends the records of owners to the scheduler and the subscribers, before the
+// change is written. all: there are no other owners.
 func (l *locks) publishLocks(ctx actor.Context, owners []lock.Owner, all bool) {
 	records := make([]lock.Record, len(owners))
 	for i, o := range owners {
