@@ -59,8 +59,7 @@ func (a *jobActor) ordered(ctx actor.Context, m *messages.OrderJob) {
 }
 
 // cancel abandons a start, or sends the order to the process in any status, because the
-// process may be further than its last report. The answer says what has happened, and
-// leaves afterwards.
+// process may be further than its last report. The answer leaves when the outcome is known.
 func (a *jobActor) cancel(ctx actor.Context, request uint64, kill bool) {
 	limit := cancelWaitMax
 	if !kill && a.status() == job.Running {
