@@ -1,37 +1,42 @@
-// Package conn is a client's connection as actors see it: what the gateways on unix
-// sockets share. The listener behind it is edge/socket, and a model in the simulator.
+// Package conn is what the gateways share: the port through which a client's connection reaches the actors, and the
+// parts that each gateway has. edge/socket and edge/rapi implement the port, and so does the simulator.
 //
-// Frames are those of package wire, in both protocols: LUXI and WConfD
-// (queue.md 1.1, locks.md 2.1).
+//   - [Gateway] accepts connections, spawns an actor for each, and refuses connections while the daemon drains.
+//   - [Session] serves one connection: it decodes a request, answers it, and closes the connection.
+//   - [Conversation] asks other actors about the current request, and asks again after a restart.
+//
+// Frames are those of package wire, for both protocols: LUXI and WConfD (queue.md 1.1, locks.md 2.1). Nothing survives
+// a crash of the actor that owns these parts: the connection is closed.
 package conn
 
 import "github.com/asynkron/protoactor-go/actor"
 
-// Conn is one client connection. Frames arrive at the actor given to Serve as
-// *Received, one at a time: the next is read after the answer to the last. Its
-// end arrives as *Closed. Methods do not block.
+// Conn is one client connection. Methods do not block.
 type Conn interface {
+	// Serve names the actor that gets the connection's messages. Frames arrive as *Received, one at a time: the next
+	// one is read after the answer to the last one. The end of the connection arrives as *Closed.
 	Serve(to *actor.PID)
 	// Answer sends a frame and lets the next request be read.
 	Answer(frame []byte)
-	// Close ends the connection when what was answered has been sent.
+	// Close ends the connection when all answers have been sent.
 	Close()
 }
 
-// What connections tell actors.
+// Messages from the owner of a connection to actors.
 type (
-	// Opened is told to the gateway.
+	// Opened offers a new connection to the gateway.
 	Opened struct{ Conn Conn }
-	// Received is one request's frame, without its terminator.
-	// By is who sent it, "" if that is not known. With Forwarded, another node passes
-	// it on for a client of its own, and says in the request who that is.
+	// Received is the frame of one request, without its terminator.
+	// By names the user and process that sent it; "" means unknown. Forwarded means that another node passes the
+	// frame on for a client of that node, and that the request itself names the client.
 	Received struct {
 		Frame     []byte
 		By        string
 		Forwarded bool
 	}
-	// Refused is a frame that cannot be read: the answer closes the connection.
+	// Refused reports a frame that cannot be read, for example because of its size. The connection closes after the
+	// answer.
 	Refused struct{ Err error }
-	// Closed: the client is gone.
+	// Closed reports that the client has left.
 	Closed struct{}
 )

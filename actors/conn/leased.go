@@ -1,8 +1,8 @@
 package conn
 
-// Leased is a connection of a master that may cease to be one without having heard
-// of it (design.md 9): when leads says no, what would have been answered is not,
-// and the client has to ask whoever is the master now. A nil leads changes nothing.
+// Leased guards the answers of a master, whose lease can end before it hears of another master (design.md 9). leads
+// reports whether the lease holds. Without the lease, Answer closes the connection instead, and the client asks the
+// present master. A nil leads means that there is no lease.
 func Leased(c Conn, leads func() bool) Conn {
 	if leads == nil {
 		return c

@@ -25,6 +25,12 @@ type CallResult struct {
 	Failure *messages.Failure
 }
 
+// GetRequest is the number of the call.
+func (r *CallResult) GetRequest() uint64 { return r.Request }
+
+// GetFailure is the error of the call, nil if it succeeded.
+func (r *CallResult) GetFailure() *messages.Failure { return r.Failure }
+
 // Operation is what a Call asks for: Apply, Cleanup, Await, PassBGL, ListRows, ListWaits or GetStatus.
 type Operation interface{ operation() }
 

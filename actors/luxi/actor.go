@@ -1,16 +1,16 @@
-// Package luxi is the gateway for Ganeti's clients and for job processes: the
-// LUXI protocol (queue.md 1), plus two calls for job processes.
+// Package luxi is the gateway for Ganeti's clients, for lockstep's own client and for job processes: the LUXI protocol
+// (queue.md 1), with lockstep's own methods beside Ganeti's.
 //
-// The luxi actor owns the connections; each has an actor of its own, which owns
-// the request being served and its answer. They ask the queue, the jobs actor and the
-// store, and tell only their client. Nothing survives the crash of a connection
-// actor: its connection is closed. A restart of the queue is survived by asking
-// again; a submission in hand is answered with an error that says what is not
-// known.
+// The luxi actor accepts connections. Each connection has an actor, which reads requests, dispatches them by method and
+// sends the answers; a call owns the state of one request. A connection's actor asks the queue, the scheduler, the
+// locks, the filters, the configuration, the jobs, the nodes and the store, and tells only its client.
+//
+// Nothing survives a crash of a connection's actor: its connection is closed. After a restart of an actor that was
+// asked, the open question is sent again. A submission is not: the client gets an error that says that its outcome is
+// unknown.
 package luxi
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -22,11 +22,11 @@ import (
 	"lockstep/messages"
 )
 
-// What the listener of this gateway is given.
+// Options of the listener of this gateway.
 const (
-	// Idle is how long a client may say nothing (queue.md 1.1).
+	// Idle is how long a connection may carry nothing (queue.md 1.1).
 	Idle = 180 * time.Second
-	// SocketMode lets the daemon's group in.
+	// SocketMode admits the daemon's group.
 	SocketMode = 0o660
 )
 
@@ -40,12 +40,12 @@ type Config struct {
 	Scheduler     *actor.PID
 	Filters       *actor.PID
 	ClusterConfig *actor.PID
-	Catalogue     *opcode.Catalogue
-	NewUUID       func() string // names filter rules
+	Catalogue     *opcode.Catalogue // until opcodes.Changed brings another one
+	NewUUID       func() string     // for filter rules
 	About         About
 
 	Leads func() bool // see conn.Leased
-	Nodes *actor.PID  // who knows the nodes of the cluster; nil: there is none
+	Nodes *actor.PID  // the replicator; nil: the daemon belongs to no cluster of several nodes
 }
 
 // About is what a client can learn of the daemon itself.
@@ -55,62 +55,28 @@ type About struct {
 	Started time.Time
 }
 
-// Props makes the luxi actor. A connection whose actor crashes is closed; it
-// has no state worth a restart.
+// Props makes the luxi actor. Its incarnations share the catalogue.
 func Props(c Config) *actor.Props {
-	incarnation, catalogue := uint64(0), c.Catalogue
-	return c.Env.Props("luxi", func() actor.Actor {
-		incarnation++
-		c.Catalogue = catalogue
-		return &gateway{config: c, incarnation: incarnation, catalogue: &catalogue}
-	}, kit.Supervise(c.Env.Strategy(kit.Policy{OnGiveUp: kit.Stop})))
+	return conn.Props(c.Env, "luxi", c.Leads, func(g *conn.Gateway) actor.Actor { return &gateway{g, &c} })
 }
 
 type gateway struct {
-	config      Config
-	incarnation uint64
-	catalogue   **opcode.Catalogue // for the next incarnation
-	counter     uint32
-	draining    bool
+	*conn.Gateway
+	config *Config // of all incarnations
 }
 
 func (g *gateway) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *conn.Opened:
-		g.opened(ctx, m.Conn)
+		g.Accept(ctx, m.Conn, func(c conn.Conn, number uint32) actor.Actor { return newConnection(*g.config, c, number) })
 	case *messages.QueueStarted, *messages.StoreStarted, *messages.LocksStarted:
-		g.broadcast(ctx, m)
+		g.Broadcast(ctx, m)
 	case *opcodes.Changed:
-		g.opcodesChanged(ctx, m)
+		g.config.Catalogue = m.Catalogue
+		g.Broadcast(ctx, m)
 	case *messages.Drain:
-		g.draining = true
-		g.broadcast(ctx, m)
-		ctx.Request(ctx.Sender(), &messages.DrainResult{})
+		g.Drain(ctx, m)
 	default:
 		kit.Unexpected(ctx)
-	}
-}
-
-func (g *gateway) opened(ctx actor.Context, c conn.Conn) {
-	if g.draining {
-		c.Close()
-		return
-	}
-	g.counter++
-	config, number := g.config, g.counter
-	c = conn.Leased(c, config.Leads)
-	conn.Spawn(ctx, config.Env, c, fmt.Sprintf("conn-%d.%d", number, g.incarnation),
-		func() actor.Actor { return newConnection(config, c, number) })
-}
-
-// opcodesChanged takes what operators have declared, for all connections.
-func (g *gateway) opcodesChanged(ctx actor.Context, m *opcodes.Changed) {
-	g.config.Catalogue, *g.catalogue = m.Catalogue, m.Catalogue
-	g.broadcast(ctx, m)
-}
-
-func (g *gateway) broadcast(ctx actor.Context, m any) {
-	for _, pid := range ctx.Children() {
-		ctx.Send(pid, m)
 	}
 }

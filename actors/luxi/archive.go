@@ -10,46 +10,54 @@ import (
 	"lockstep/messages"
 )
 
-// addArchive adds a row for each archived job, then reads: who asks whether jobs
-// are archived asks for those too (queue.md 2.5). It is as slow as the archive is
-// large, and for nobody but who asks.
-func (l *listing) addArchive(ctx actor.Context) {
-	l.rows = slices.Clone(l.rows) // the queue's message is not ours to change
+// archiveListing adds a row for each archived job to the rows of the queue. A query for the field "archived" needs them
+// (queue.md 2.5). It lists every directory of the archive; other queries list none.
+type archiveListing struct {
+	*call
+	rows      []*messages.JobRow // a copy: the queue's message does not change
+	remaining int                // directories without an answer
+	then      func(ctx actor.Context, rows []*messages.JobRow)
+}
+
+// withArchive hands the rows, with those of the archive, to then, in the order of ids.
+func withArchive(c *call, ctx actor.Context, rows []*messages.JobRow, then func(actor.Context, []*messages.JobRow)) {
+	l := &archiveListing{call: c, rows: slices.Clone(rows), then: then}
 	l.list(ctx, paths.ArchiveDir, func(ctx actor.Context, dirs []string) {
-		remaining := len(dirs)
-		if remaining == 0 {
-			l.read(ctx)
+		l.remaining = len(dirs)
+		if l.remaining == 0 {
+			then(ctx, l.rows)
 			return
 		}
 		for _, dir := range dirs {
-			l.list(ctx, paths.ArchiveDir+"/"+dir, func(ctx actor.Context, names []string) {
-				for _, name := range names {
-					if id, ok := paths.ParseJobName(name); ok {
-						l.rows = append(l.rows, &messages.JobRow{Id: id})
-					}
-				}
-				if remaining--; remaining == 0 {
-					l.sortRows()
-					l.read(ctx)
-				}
-			})
+			l.list(ctx, paths.ArchiveDir+"/"+dir, l.add)
 		}
 	})
 }
 
-// list lists a directory for this listing, unless it has been answered or given
-// up meanwhile. A directory that cannot be listed has nothing to show.
-func (l *listing) list(ctx actor.Context, dir string, done func(actor.Context, []string)) {
-	l.c.store.List(ctx, "query-archive", dir, func(ctx actor.Context, m *messages.ListDirResult) {
-		if l.number == l.c.request {
-			done(ctx, m.Names)
+// list lists a directory, unless the call ends first. A directory that cannot be listed counts as empty.
+func (l *archiveListing) list(ctx actor.Context, dir string, then func(actor.Context, []string)) {
+	l.store.List(ctx, "query-archive", dir, func(ctx actor.Context, m *messages.ListDirResult) {
+		if !l.ended {
+			then(ctx, m.Names)
 		}
 	})
 }
 
-// sortRows puts rows in the order of ids. A job that was archived between the
-// two looks is there twice; the row that the queue gave comes first and stays.
-func (l *listing) sortRows() {
-	slices.SortStableFunc(l.rows, func(a, b *messages.JobRow) int { return cmp.Compare(a.Id, b.Id) })
-	l.rows = slices.CompactFunc(l.rows, func(a, b *messages.JobRow) bool { return a.Id == b.Id })
+// add takes the names of one directory.
+func (l *archiveListing) add(ctx actor.Context, names []string) {
+	for _, name := range names {
+		if id, ok := paths.ParseJobName(name); ok {
+			l.rows = append(l.rows, &messages.JobRow{Id: id})
+		}
+	}
+	if l.remaining--; l.remaining == 0 {
+		l.then(ctx, uniqueRows(l.rows))
+	}
+}
+
+// uniqueRows sorts rows by id and keeps the first row of each. A job that was archived after the queue had answered is
+// in both sources; the queue's row comes first.
+func uniqueRows(rows []*messages.JobRow) []*messages.JobRow {
+	slices.SortStableFunc(rows, func(a, b *messages.JobRow) int { return cmp.Compare(a.Id, b.Id) })
+	return slices.CompactFunc(rows, func(a, b *messages.JobRow) bool { return a.Id == b.Id })
 }

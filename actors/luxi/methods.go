@@ -12,59 +12,59 @@ import (
 	"lockstep/messages"
 )
 
-// method serves one request. An error means that the request is not a valid
-// one; everything else is answered by the method itself, now or later.
-type method func(c *connection, ctx actor.Context, args []json.RawMessage) error
+// method serves one request. An error means that the request is invalid: the connection answers with it and closes.
+// Otherwise the method answers, at once or after it has asked other actors.
+type method func(c *call, ctx actor.Context, args []json.RawMessage) error
 
 var methods = map[string]method{
-	"SubmitJob":               (*connection).submitJob,
-	"SubmitJobToDrainedQueue": (*connection).submitJobToDrainedQueue,
-	"SubmitManyJobs":          (*connection).submitManyJobs,
-	"QueryJobs":               (*connection).queryJobs,
-	"WaitForJobChange":        (*connection).waitForJobChange,
-	"CancelJob":               (*connection).cancelJob,
-	"ChangeJobPriority":       (*connection).changeJobPriority,
-	"ArchiveJob":              (*connection).archiveJob,
-	"AutoArchiveJobs":         (*connection).autoArchiveJobs,
-	"SetDrainFlag":            (*connection).setDrainFlag,
-	"SetWatcherPause":         (*connection).setWatcherPause,
-	"Query":                   (*connection).query,
-	"QueryFields":             (*connection).queryFields,
-	"QueryFilters":            (*connection).queryFilters,
+	"SubmitJob":               submitJob,
+	"SubmitJobToDrainedQueue": submitJobToDrainedQueue,
+	"SubmitManyJobs":          submitManyJobs,
+	"QueryJobs":               queryJobs,
+	"WaitForJobChange":        waitForJobChange,
+	"CancelJob":               cancelJob,
+	"ChangeJobPriority":       changeJobPriority,
+	"ArchiveJob":              archiveJob,
+	"AutoArchiveJobs":         autoArchiveJobs,
+	"SetDrainFlag":            setDrainFlag,
+	"SetWatcherPause":         setWatcherPause,
+	"Query":                   queryItems,
+	"QueryFields":             queryFields,
+	"QueryFilters":            queryFilters,
 	"QueryNodes":              classicQuery("QueryNodes", query.Nodes),
 	"QueryInstances":          classicQuery("QueryInstances", query.Instances),
 	"QueryGroups":             classicQuery("QueryGroups", query.Groups),
 	"QueryNetworks":           classicQuery("QueryNetworks", query.Networks),
-	"QueryExports":            (*connection).queryExports,
-	"QueryTags":               (*connection).queryTags,
-	"QueryClusterInfo":        (*connection).queryClusterInfo,
-	"QueryConfigValues":       (*connection).queryConfigValues,
-	"PickupJob":               (*connection).pickupJob,
-	// Ours: for people, and for job processes.
-	"LockstepStatus":        (*connection).lockstepStatus,
-	"ReplaceFilter":         (*connection).replaceFilter,
-	"LockstepReplaceFilter": (*connection).lockstepReplaceFilter,
-	"DeleteFilter":          (*connection).deleteFilter,
-	"LockstepWhy":           (*connection).lockstepWhy,
-	"LockstepPending":       (*connection).lockstepPending,
-	"LockstepGetSettings":   (*connection).lockstepGetSettings,
-	"LockstepSetSettings":   (*connection).lockstepSetSettings,
-	"LockstepOpcodes":       (*connection).lockstepOpcodes,
-	"LockstepLocks":         (*connection).lockstepLocks,
-	NodesMethod:             (*connection).lockstepNodes,
-	"LockstepNodeRemove":    (*connection).lockstepNodeRemove,
-	"LockstepNodePromote":   (*connection).lockstepNodePromote,
-	"LockstepNodeCheck":     (*connection).lockstepNodeCheck,
-	"LockstepReportJob":     (*connection).reportJob,
-	"LockstepBeginOpcode":   (*connection).beginOpcode,
+	"QueryExports":            queryExports,
+	"QueryTags":               queryTags,
+	"QueryClusterInfo":        queryClusterInfo,
+	"QueryConfigValues":       queryConfigValues,
+	"PickupJob":               pickupJob,
+	// Lockstep's own methods, for its client and for job processes; all are part of docs/protocol.md.
+	"LockstepStatus":        lockstepStatus,
+	"ReplaceFilter":         replaceFilter,
+	"LockstepReplaceFilter": lockstepReplaceFilter,
+	"DeleteFilter":          deleteFilter,
+	"LockstepWhy":           lockstepWhy,
+	"LockstepPending":       lockstepPending,
+	"LockstepGetSettings":   lockstepGetSettings,
+	"LockstepSetSettings":   lockstepSetSettings,
+	"LockstepOpcodes":       lockstepOpcodes,
+	"LockstepLocks":         lockstepLocks,
+	NodesMethod:             lockstepNodes,
+	"LockstepNodeRemove":    lockstepNodeRemove,
+	"LockstepNodePromote":   lockstepNodePromote,
+	"LockstepNodeCheck":     lockstepNodeCheck,
+	"LockstepReportJob":     reportJob,
+	"LockstepBeginOpcode":   beginOpcode,
 }
 
-func (c *connection) pickupJob(ctx actor.Context, _ []json.RawMessage) error {
+func pickupJob(c *call, ctx actor.Context, _ []json.RawMessage) error {
 	c.fail(ctx, messages.GenericFailure("Luxi call 'PickupJob' is for internal use only"))
 	return nil
 }
 
-// arguments decodes positional arguments strictly (queue.md 1.4).
+// arguments decodes positional arguments. Their number and types must be those of into (queue.md 1.4).
 func arguments(args []json.RawMessage, into ...any) error { return wire.Arguments(args, into...) }
 
 // jobID is a job id on the wire: an integer, or its decimal text.

@@ -11,10 +11,11 @@ import (
 	"lockstep/messages"
 )
 
-// NodesMethod lists the nodes of the cluster; every node answers it.
+// NodesMethod lists the nodes of the cluster. Each node answers it, also one that is not the master.
 const NodesMethod = "LockstepNodes"
 
-// NodesOf is what a client is told of a cluster.
+// NodesOf is the answer to a client from the replicator's view of the cluster. A node that knows no members yet is
+// joining.
 func NodesOf(n *messages.GetNodesResult) answer.Nodes {
 	most := n.Applied
 	for _, s := range n.States {
@@ -38,93 +39,68 @@ func NodesOf(n *messages.GetNodesResult) answer.Nodes {
 	return nodes
 }
 
-// askNodes asks who knows the nodes; a daemon that is alone has nobody to ask.
-func (c *connection) askNodes(ctx actor.Context, question func(request uint64) any, answers func(actor.Context, any)) {
-	if c.config.Nodes == nil {
-		c.fail(ctx, messages.PrereqFailure(messages.WrongState, "This daemon belongs to no cluster; see lockstep node --help for how to make one"))
-		return
-	}
-	c.ask(ctx, repeatable, func(ctx actor.Context, request uint64) { ctx.Request(c.config.Nodes, question(request)) }, answers)
-}
-
-// withNodes goes on with how the nodes are; nil for a daemon that is alone.
-func (c *connection) withNodes(ctx actor.Context, done func(actor.Context, *answer.Nodes)) {
-	if c.config.Nodes == nil {
-		done(ctx, nil)
-		return
-	}
-	c.askNodes(ctx,
-		func(request uint64) any { return &messages.GetNodes{Request: request, WithStates: true} },
-		func(ctx actor.Context, m any) {
-			if n, ok := m.(*messages.GetNodesResult); ok && n.Request == c.request {
-				nodes := NodesOf(n)
-				done(ctx, &nodes)
-			}
-		})
-}
-
-func (c *connection) lockstepNodes(ctx actor.Context, _ []json.RawMessage) error {
-	if c.config.Nodes == nil {
-		c.succeed(ctx, answer.Nodes{Nodes: []answer.Node{}})
-		return nil
-	}
-	c.withNodes(ctx, func(ctx actor.Context, nodes *answer.Nodes) { c.succeed(ctx, nodes) })
+// lockstepNodes takes []. The answer is an answer.Nodes, without nodes if the daemon belongs to no cluster.
+func lockstepNodes(c *call, ctx actor.Context, _ []json.RawMessage) error {
+	c.askNodes(ctx, func(ctx actor.Context, nodes *answer.Nodes) {
+		if nodes == nil {
+			nodes = &answer.Nodes{Nodes: []answer.Node{}}
+		}
+		c.succeed(ctx, nodes)
+	})
 	return nil
 }
 
-// lockstepNodeRemove takes a node out of the cluster: [name].
-func (c *connection) lockstepNodeRemove(ctx actor.Context, args []json.RawMessage) error {
-	return c.changeNode(ctx, messages.ChangeNodes_REMOVE, args)
+// lockstepNodeRemove takes [name] and removes that node from the cluster.
+func lockstepNodeRemove(c *call, ctx actor.Context, args []json.RawMessage) error {
+	return changeNode(c, ctx, messages.ChangeNodes_REMOVE, args)
 }
 
-// lockstepNodePromote hands the mastership over: [name].
-func (c *connection) lockstepNodePromote(ctx actor.Context, args []json.RawMessage) error {
-	return c.changeNode(ctx, messages.ChangeNodes_TRANSFER, args)
+// lockstepNodePromote takes [name] and makes that node the master.
+func lockstepNodePromote(c *call, ctx actor.Context, args []json.RawMessage) error {
+	return changeNode(c, ctx, messages.ChangeNodes_TRANSFER, args)
 }
 
-func (c *connection) changeNode(ctx actor.Context, what messages.ChangeNodes_What, args []json.RawMessage) error {
+// changeNode asks the replicator for a change of the cluster. The question is sent once, because a change that was made
+// must not be made again.
+func changeNode(c *call, ctx actor.Context, what messages.ChangeNodes_What, args []json.RawMessage) error {
 	var name string
 	if err := arguments(args, &name); err != nil {
 		return fmt.Errorf("%s: %w", c.method, err)
 	}
-	c.askNodes(ctx,
-		func(request uint64) any { return &messages.ChangeNodes{Request: request, What: what, Name: name} },
-		func(ctx actor.Context, m any) {
-			a, ok := m.(*messages.ChangeNodesResult)
-			switch {
-			case !ok || a.Request != c.request:
-			case a.Failure != nil:
-				c.fail(ctx, a.Failure)
-			default:
-				c.succeed(ctx, nil)
-			}
-		})
-	c.resend = nil // it may have been done
+	if !inCluster(c, ctx) {
+		return nil
+	}
+	q := c.toNodes(func(number uint64) any { return &messages.ChangeNodes{Request: number, What: what, Name: name} })
+	q.Once = true
+	askFallible(c, ctx, q, func(ctx actor.Context, _ *messages.ChangeNodesResult) { c.succeed(ctx, nil) })
 	return nil
 }
 
-// lockstepNodeCheck compares the files of all nodes: [repair].
-func (c *connection) lockstepNodeCheck(ctx actor.Context, args []json.RawMessage) error {
+// inCluster reports whether the daemon belongs to a cluster, and fails the call otherwise.
+func inCluster(c *call, ctx actor.Context) bool {
+	if c.config.Nodes == nil {
+		c.fail(ctx, messages.PrereqFailure(messages.WrongState,
+			"This daemon belongs to no cluster; see lockstep node --help for how to make one"))
+		return false
+	}
+	return true
+}
+
+// lockstepNodeCheck takes [repair] and compares the files of all nodes. The answer is an answer.NodesCheck.
+func lockstepNodeCheck(c *call, ctx actor.Context, args []json.RawMessage) error {
 	var repair bool
 	if err := arguments(args, &repair); err != nil {
 		return fmt.Errorf("%s: %w", c.method, err)
 	}
-	c.askNodes(ctx,
-		func(request uint64) any { return &messages.CheckNodes{Request: request, Repair: repair} },
-		func(ctx actor.Context, m any) {
-			a, ok := m.(*messages.CheckNodesResult)
-			switch {
-			case !ok || a.Request != c.request:
-			case a.Failure != nil:
-				c.fail(ctx, a.Failure)
-			default:
-				c.succeed(ctx, checkedOf(a))
-			}
-		})
+	if !inCluster(c, ctx) {
+		return nil
+	}
+	askFallible(c, ctx, c.toNodes(func(number uint64) any { return &messages.CheckNodes{Request: number, Repair: repair} }),
+		func(ctx actor.Context, a *messages.CheckNodesResult) { c.succeed(ctx, nodesCheck(a)) })
 	return nil
 }
 
-func checkedOf(a *messages.CheckNodesResult) answer.NodesCheck {
+func nodesCheck(a *messages.CheckNodesResult) answer.NodesCheck {
 	nodes := []answer.NodeCheck{}
 	for _, n := range a.Nodes {
 		node := answer.NodeCheck{Name: n.Name, Answers: n.Answers, Error: n.Error, Differs: []answer.FileDifference{}, Repaired: n.Repaired}

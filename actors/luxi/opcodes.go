@@ -9,9 +9,8 @@ import (
 	"lockstep/core/answer"
 )
 
-// lockstepOpcodes is the catalogue, for `lockstep opcode`: [] for all of it, or
-// [name].
-func (c *connection) lockstepOpcodes(ctx actor.Context, args []json.RawMessage) error {
+// lockstepOpcodes takes [] or [name] and answers with the catalogue or that part of it: a list of answer.Opcode.
+func lockstepOpcodes(c *call, ctx actor.Context, args []json.RawMessage) error {
 	names := c.config.Catalogue.Names()
 	if len(args) > 0 {
 		var name string

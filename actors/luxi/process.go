@@ -6,15 +6,16 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/conn"
 	"lockstep/core/jobproc"
 	"lockstep/messages"
 )
 
-// reportJob is what a job process tells of its file: [id, livelock, job], or null
-// in place of a long job. The livelock's name says that it is the process of
-// this attempt, not that it is honest: whoever may open the socket may do worse.
-// The answer is null, at once: reports are hints.
-func (c *connection) reportJob(ctx actor.Context, args []json.RawMessage) error {
+// reportJob takes [id, livelock, job] from a job process that has written its file; a null job means that the job is
+// long and the file must be read. The livelock's name identifies the attempt. It does not authenticate the sender:
+// each client that may open the socket can do more harm in other ways. The answer is null, at once, because a report is
+// a hint.
+func reportJob(c *call, ctx actor.Context, args []json.RawMessage) error {
 	var id jobID
 	var livelock string
 	var encoded json.RawMessage
@@ -22,40 +23,34 @@ func (c *connection) reportJob(ctx actor.Context, args []json.RawMessage) error 
 		return fmt.Errorf("LockstepReportJob: %w", err)
 	}
 	if string(encoded) == "null" {
-		encoded = nil // it is long: look at the file
+		encoded = nil
 	}
 	ctx.Send(c.config.Jobs, &messages.ProcessReported{Id: int64(id), Livelock: livelock, Encoded: encoded})
 	c.succeed(ctx, nil)
 	return nil
 }
 
-// beginOpcode asks for permission to begin opcode op: [id, livelock, op]. The
-// answer is null when it may, however long that takes; a jobproc.Denial when it
-// never may; JobLost when the job is
-// not, or not any more, in the hands of that process.
-func (c *connection) beginOpcode(ctx actor.Context, args []json.RawMessage) error {
+// beginOpcode takes [id, livelock, opcode] from a job process that asks for the permission to begin that opcode. The
+// answer is null when the opcode may begin, which can take any time; a jobproc.Denial if it never may; JobLost if the
+// daemon does not take the process for that of the job.
+func beginOpcode(c *call, ctx actor.Context, args []json.RawMessage) error {
 	var id jobID
 	var livelock string
 	var op int32
 	if err := arguments(args, &id, &livelock, &op); err != nil {
 		return fmt.Errorf("LockstepBeginOpcode: %w", err)
 	}
-	c.ask(ctx, repeatable,
-		func(ctx actor.Context, request uint64) {
-			ctx.Request(c.config.Jobs, &messages.BeginOp{Request: request, Id: int64(id), Livelock: livelock, Op: op})
-		},
-		func(ctx actor.Context, answer any) {
-			a, ok := answer.(*messages.BeginOpResult)
-			switch {
-			case !ok || a.Request != c.request:
-			case a.Failure != nil:
-				c.fail(ctx, a.Failure)
-			case a.Denied:
-				c.succeed(ctx, jobproc.Denial{Canceled: a.Canceled, Text: a.Text})
-			default:
-				c.succeed(ctx, nil)
-			}
-		})
-	c.lostByRestart |= coreRestart // the scheduler, which gives the permission
+	// The jobs actor passes the question on to the scheduler, which restarts with the locks.
+	q := conn.Question{To: c.config.Jobs, LostBy: conn.QueueRestart | conn.CoreRestart,
+		Message: func(number uint64) any {
+			return &messages.BeginOp{Request: number, Id: int64(id), Livelock: livelock, Op: op}
+		}}
+	askFallible(c, ctx, q, func(ctx actor.Context, a *messages.BeginOpResult) {
+		if a.Denied {
+			c.succeed(ctx, jobproc.Denial{Canceled: a.Canceled, Text: a.Text})
+			return
+		}
+		c.succeed(ctx, nil)
+	})
 	return nil
 }

@@ -12,8 +12,8 @@ import (
 	"lockstep/messages"
 )
 
-// query takes [kind, [field, ...], filter or null] (queue.md 1.4 and section 2).
-func (c *connection) query(ctx actor.Context, args []json.RawMessage) error {
+// queryItems takes [kind, [field, ...], filter or null] (queue.md 1.4 and section 2).
+func queryItems(c *call, ctx actor.Context, args []json.RawMessage) error {
 	var kind text
 	var fields texts
 	var filter json.RawMessage
@@ -22,7 +22,7 @@ func (c *connection) query(ctx actor.Context, args []json.RawMessage) error {
 	}
 	serve, known := queries[string(kind)]
 	if !known {
-		return c.refuseKind(ctx, "Query", string(kind))
+		return refuseKind(c, ctx, "Query", string(kind))
 	}
 	err := serve(c, ctx, fields, filter)
 	var malformed *query.ParseError
@@ -35,12 +35,12 @@ func (c *connection) query(ctx actor.Context, args []json.RawMessage) error {
 	return nil
 }
 
-// queries answer the question for one kind, now or later; an error is about the
-// question.
-var queries = map[string]func(c *connection, ctx actor.Context, fields []string, filter json.RawMessage) error{
-	"job":      (*connection).queryJobItems,
-	"lock":     (*connection).queryLocks,
-	"filter":   (*connection).queryRules,
+// queries has a function for each kind of items. An error means that the fields or the filter are invalid; otherwise
+// the function answers, at once or after it has asked other actors.
+var queries = map[string]func(c *call, ctx actor.Context, fields []string, filter json.RawMessage) error{
+	"job":      queryJobItems,
+	"lock":     queryLocks,
+	"filter":   queryRules,
 	"node":     objectQuery(query.Nodes),
 	"group":    objectQuery(query.Groups),
 	"instance": objectQuery(query.Instances),
@@ -48,9 +48,9 @@ var queries = map[string]func(c *connection, ctx actor.Context, fields []string,
 	"export":   objectQuery(query.Exports),
 }
 
-// refuseKind refuses a kind of things that there is not; there are some that only
-// opcodes can ask for.
-func (c *connection) refuseKind(ctx actor.Context, method, kind string) error {
+// refuseKind refuses a kind of items that no client can query. Opcodes can query some of these kinds: then the request
+// is valid and fails.
+func refuseKind(c *call, ctx actor.Context, method, kind string) error {
 	if !query.OpcodeOnly(kind) {
 		return fmt.Errorf("%s: argument 1: %w", method, &query.UnknownKind{Kind: kind})
 	}
@@ -58,8 +58,8 @@ func (c *connection) refuseKind(ctx actor.Context, method, kind string) error {
 	return nil
 }
 
-// queryFields takes [kind, [field, ...] or null].
-func (c *connection) queryFields(ctx actor.Context, args []json.RawMessage) error {
+// queryFields takes [kind, [field, ...] or null]. The answer has the definitions of these fields, or of all.
+func queryFields(c *call, ctx actor.Context, args []json.RawMessage) error {
 	var kind text
 	var fields *texts
 	if err := arguments(args, &kind, &fields); err != nil {
@@ -71,14 +71,13 @@ func (c *connection) queryFields(ctx actor.Context, args []json.RawMessage) erro
 	}
 	definitions, err := query.Definitions(string(kind), names)
 	if err != nil {
-		return c.refuseKind(ctx, "QueryFields", string(kind))
+		return refuseKind(c, ctx, "QueryFields", string(kind))
 	}
 	c.succeed(ctx, map[string]any{"fields": definitions})
 	return nil
 }
 
-// queryFailure is how a client is told what is wrong with a question (queue.md
-// 1.3).
+// queryFailure is Ganeti's error for an invalid query (queue.md 1.3).
 func queryFailure(err error) *messages.Failure {
 	var unknown *query.UnknownFields
 	var field *query.FieldError
@@ -95,7 +94,7 @@ func queryFailure(err error) *messages.Failure {
 	return messages.Generic(err)
 }
 
-// text is a string on the wire, and nothing else.
+// text is a string on the wire; null is an error.
 type text string
 
 func (t *text) UnmarshalJSON(data []byte) error {
@@ -110,7 +109,7 @@ func (t *text) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// texts is a list of strings on the wire, and nothing else.
+// texts is a list of strings on the wire; null is an error.
 type texts []string
 
 func (t *texts) UnmarshalJSON(data []byte) error {

@@ -15,10 +15,9 @@ import (
 	"lockstep/messages"
 )
 
-// queryLocks is the lock monitor (queue.md 2.6). Jobs for whose end others wait
-// are in it as if they were locks (designs.md "Status while waiting for
-// dependencies").
-func (c *connection) queryLocks(ctx actor.Context, fields []string, filter json.RawMessage) error {
+// queryLocks answers a Query for the lock monitor (queue.md 2.6). A job for whose end other jobs wait has a row like a
+// lock (designs.md "Status while waiting for dependencies").
+func queryLocks(c *call, ctx actor.Context, fields []string, filter json.RawMessage) error {
 	q, err := query.Locks.NewQuery(fields, filter)
 	if err != nil {
 		return err
@@ -44,8 +43,8 @@ func lockItems(rows []answer.Lock, jobs []*messages.JobDependencies) []*query.Lo
 	return items
 }
 
-// dependencyRows are the jobs for whose end others wait, which name the ways to end
-// that they hope for: none means any but cancellation.
+// dependencyRows are the rows of jobs for whose end other jobs wait. The mode of a wait is the list of final statuses
+// that satisfy the dependency; an empty list means success and error.
 func dependencyRows(jobs []*messages.JobDependencies) []*query.LockItem {
 	awaited := map[int64]*query.LockItem{}
 	var items []*query.LockItem
@@ -72,5 +71,5 @@ func dependencyRows(jobs []*messages.JobDependencies) []*query.LockItem {
 	return items
 }
 
-// jobRowName is a job in the lock monitor.
+// jobRowName is the name of a job in the lock monitor.
 func jobRowName(id int64) string { return "job/" + job.ID(id).String() }

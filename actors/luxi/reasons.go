@@ -10,7 +10,7 @@ import (
 	"lockstep/messages"
 )
 
-// Reasons are what the scheduler says of a job, as clients see it.
+// Reasons are the scheduler's reasons for a job in the shape of the answer to a client.
 func Reasons(list []*messages.Reason) []answer.Reason {
 	reasons := make([]answer.Reason, len(list))
 	for i, r := range list {
@@ -52,7 +52,7 @@ func orderReason(o *messages.OrderReason) answer.Reason {
 		Weight: o.Weight, StaticWeight: o.StaticWeight, AgeTicks: o.AgeTicks, BigLock: o.BigLock, Causes: causes}
 }
 
-// positionText is a job's place in the order; of one that is far behind only the least that it can be is known.
+// positionText describes a job's place in the order. For a job far behind, the scheduler knows only a lower bound.
 func positionText(o *messages.OrderReason) string {
 	if o.AtLeast {
 		return fmt.Sprintf("number %d or later in order", o.Position)
@@ -60,7 +60,7 @@ func positionText(o *messages.OrderReason) string {
 	return fmt.Sprintf("number %d in order", o.Position)
 }
 
-// briefReason is the first reason in a few words.
+// briefReason describes the first reason in a few words. "" means that there is no reason.
 func briefReason(list []*messages.Reason) string {
 	if len(list) == 0 {
 		return ""
@@ -94,7 +94,7 @@ func briefReason(list []*messages.Reason) string {
 	}
 }
 
-// jobWaits is who waits for whom, as clients see it.
+// jobWaits are the dependencies of jobs in the shape of the answer to a client.
 func jobWaits(jobs []*messages.JobDependencies) []answer.JobWait {
 	all := make([]answer.JobWait, len(jobs))
 	for i, j := range jobs {

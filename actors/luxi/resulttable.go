@@ -11,106 +11,128 @@ import (
 	"lockstep/messages"
 )
 
-// answerMax bounds an answer in bytes: all about 300,000 queued jobs of usual size. What is repeated in a question, as a
-// field, is repeated in the answer.
+// answerMax bounds an answer in bytes. It has room for about 300,000 queued jobs of usual size. A field that the query
+// names twice is in the answer twice.
 const answerMax = 256 << 20
 
 var errTooLarge = fmt.Errorf("The answer would be larger than %d bytes: ask for fewer things, or for fewer fields", answerMax)
 
-// resultTable is the answer to a query in the making: the frame as far as it goes.
-// Rows are encoded as they come, so that nothing else of an item has to be kept.
+// resultTable builds the frame that answers a query. Items are added in any order, each under its index; rows are in
+// the order of indexes. An item is encoded when it is added, so that the table keeps nothing else of the item.
 type resultTable[T any] struct {
 	question *query.Query[T]
-	plain    bool // a classic call's: values without their status
-	frame    []byte
-	rows     int
-	kept     int // bytes of rows that are encoded, and not in the frame yet
+	classic  bool   // rows have values without their statuses, and the answer has no definitions of fields
+	frame    []byte // the answer up to the row before index next
+	rows     int    // in frame
+	next     int    // the lowest index that was neither added nor skipped
+	// early are the rows of indexes above next; nil means that the item was skipped. Invariant: next is not in early.
+	early      map[int][]byte
+	earlyBytes int // of all rows in early
 }
 
-// newResultTable begins an answer. A plain one is a list of rows, any other tells of
-// its fields, too.
-func newResultTable[T any](q *query.Query[T], plain bool) *resultTable[T] {
-	s := &resultTable[T]{question: q, plain: plain, frame: wire.AppendResult(nil)}
-	if !plain {
+// newResultTable begins an answer. A classic answer is a list of rows; any other one is an object with the definitions
+// of the fields, too.
+func newResultTable[T any](q *query.Query[T], classic bool) *resultTable[T] {
+	t := &resultTable[T]{question: q, classic: classic, frame: wire.AppendResult(nil), early: map[int][]byte{}}
+	if !classic {
 		fields, err := json.Marshal(q.Definitions())
 		if err != nil {
 			panic(fmt.Errorf("the definitions of fields cannot be encoded: %w", err)) // they are strings
 		}
-		s.frame = append(append(append(s.frame, `{"fields":`...), fields...), `,"data":`...)
+		t.frame = append(append(append(t.frame, `{"fields":`...), fields...), `,"data":`...)
 	}
-	s.frame = append(s.frame, '[')
-	return s
+	t.frame = append(t.frame, '[')
+	return t
+}
+
+// add adds the item with index i.
+func (t *resultTable[T]) add(i int, item *T) {
+	if i > t.next {
+		row := t.encode(nil, item)
+		t.early[i] = row
+		t.earlyBytes += len(row)
+		return
+	}
+	t.separate()
+	t.frame = t.encode(t.frame, item)
+	t.advance()
+}
+
+// skip leaves the item with index i out of the answer.
+func (t *resultTable[T]) skip(i int) {
+	if i > t.next {
+		t.early[i] = nil
+		return
+	}
+	t.advance()
+}
+
+// advance completes index next, and appends the early rows that follow it without a gap.
+func (t *resultTable[T]) advance() {
+	for t.next++; len(t.early) > 0; t.next++ {
+		row, done := t.early[t.next]
+		if !done {
+			return
+		}
+		delete(t.early, t.next)
+		if row != nil {
+			t.earlyBytes -= len(row)
+			t.separate()
+			t.frame = append(t.frame, row...)
+		}
+	}
 }
 
 // encode appends an item's row to dst.
-func (s *resultTable[T]) encode(dst []byte, item *T) []byte {
+func (t *resultTable[T]) encode(dst []byte, item *T) []byte {
 	limit := answerMax
 	if dst == nil {
-		limit -= len(s.frame) + s.kept
+		limit -= len(t.frame) + t.earlyBytes
 	}
-	if s.plain {
-		return s.question.AppendClassicRow(dst, item, limit)
+	if t.classic {
+		return t.question.AppendClassicRow(dst, item, limit)
 	}
-	return s.question.AppendRow(dst, item, limit)
+	return t.question.AppendRow(dst, item, limit)
 }
 
-// full: there is more than an answer may have.
-func (s *resultTable[T]) full() bool { return len(s.frame)+s.kept > answerMax }
-
-// keep is the row of an item that comes later in the frame.
-func (s *resultTable[T]) keep(item *T) []byte {
-	row := s.encode(nil, item)
-	s.kept += len(row)
-	return row
-}
-
-// separate is for a row that is appended next.
-func (s *resultTable[T]) separate() {
-	if s.rows > 0 {
-		s.frame = append(s.frame, ',')
+// separate prepares the frame for the next row.
+func (t *resultTable[T]) separate() {
+	if t.rows > 0 {
+		t.frame = append(t.frame, ',')
 	}
-	s.rows++
+	t.rows++
 }
 
-// add adds an item's row.
-func (s *resultTable[T]) add(item *T) {
-	s.separate()
-	s.frame = s.encode(s.frame, item)
-}
+// full reports whether the answer exceeds answerMax.
+func (t *resultTable[T]) full() bool { return len(t.frame)+t.earlyBytes > answerMax }
 
-// addKept adds a row that was kept.
-func (s *resultTable[T]) addKept(row []byte) {
-	s.kept -= len(row)
-	s.separate()
-	s.frame = append(s.frame, row...)
-}
-
-// close ends the frame.
-func (s *resultTable[T]) close() []byte {
-	s.frame = append(s.frame, ']')
-	if !s.plain {
-		s.frame = append(s.frame, '}')
+// close ends the frame and returns it.
+func (t *resultTable[T]) close() []byte {
+	t.frame = append(t.frame, ']')
+	if !t.classic {
+		t.frame = append(t.frame, '}')
 	}
-	return wire.CloseResult(s.frame)
+	return wire.CloseResult(t.frame)
 }
 
-// answerItems answers with those of the items that are asked for, all of which
-// are at hand.
-func answerItems[T any](c *connection, ctx actor.Context, q *query.Query[T], plain bool, items []*T) {
-	s := newResultTable(q, plain)
-	for _, item := range items {
+// answerItems answers a query about items that are all in memory.
+func answerItems[T any](c *call, ctx actor.Context, q *query.Query[T], classic bool, items []*T) {
+	t := newResultTable(q, classic)
+	for i, item := range items {
 		matches, _, err := q.Match(item, query.LevelFile)
 		if err != nil {
 			c.fail(ctx, queryFailure(err))
 			return
 		}
 		if matches {
-			s.add(item)
+			t.add(i, item)
+		} else {
+			t.skip(i)
 		}
-		if s.full() {
+		if t.full() {
 			c.fail(ctx, messages.Generic(errTooLarge))
 			return
 		}
 	}
-	c.answer(ctx, s.close())
+	c.answer(ctx, t.close())
 }

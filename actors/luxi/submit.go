@@ -6,50 +6,46 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/core/opcode"
 	"lockstep/messages"
 )
 
-func (c *connection) submitJob(ctx actor.Context, args []json.RawMessage) error {
-	return c.submitOne(ctx, args, false)
+// submitJob takes [[opcode, ...]]. The answer is the job's id.
+func submitJob(c *call, ctx actor.Context, args []json.RawMessage) error {
+	return submitOne(c, ctx, args, false)
 }
 
-func (c *connection) submitJobToDrainedQueue(ctx actor.Context, args []json.RawMessage) error {
-	return c.submitOne(ctx, args, true)
+// submitJobToDrainedQueue is submitJob for a queue that may refuse other submissions.
+func submitJobToDrainedQueue(c *call, ctx actor.Context, args []json.RawMessage) error {
+	return submitOne(c, ctx, args, true)
 }
 
-func (c *connection) submitOne(ctx actor.Context, args []json.RawMessage, ignoreDrain bool) error {
+func submitOne(c *call, ctx actor.Context, args []json.RawMessage, ignoreDrain bool) error {
 	var ops []json.RawMessage
 	if err := arguments(args, &ops); err != nil {
 		return fmt.Errorf("%s: %w", c.method, err)
 	}
-	draft, err := c.draft(ops)
+	draft, err := draftJob(c.config.Catalogue, ops)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.method, err)
 	}
-	c.submit(ctx, &messages.SubmitJobs{Jobs: []*messages.JobDraft{draft}, IgnoreDrain: ignoreDrain, By: c.by},
+	submit(c, ctx, &messages.SubmitJobs{Jobs: []*messages.JobDraft{draft}, IgnoreDrain: ignoreDrain, By: c.by},
 		func(ctx actor.Context, ids []int64) { c.succeed(ctx, ids[0]) })
 	return nil
 }
 
-// submitManyJobs submits nothing if one opcode of one job is invalid (queue.md
-// 1.4), and otherwise records all jobs or none.
-func (c *connection) submitManyJobs(ctx actor.Context, args []json.RawMessage) error {
+// submitManyJobs takes [[[opcode, ...], ...]]. One invalid opcode refuses all jobs (queue.md 1.4); otherwise the queue
+// records all jobs or none.
+func submitManyJobs(c *call, ctx actor.Context, args []json.RawMessage) error {
 	var jobs [][]json.RawMessage
 	if err := arguments(args, &jobs); err != nil {
 		return fmt.Errorf("SubmitManyJobs: %w", err)
 	}
-	m := &messages.SubmitJobs{Jobs: make([]*messages.JobDraft, len(jobs)), By: c.by}
-	for i, ops := range jobs {
-		draft, err := c.draft(ops)
-		if err != nil && len(jobs) > 1 {
-			err = fmt.Errorf("%w, in job %d of %d", err, i+1, len(jobs))
-		}
-		if err != nil {
-			return fmt.Errorf("SubmitManyJobs: %w", err)
-		}
-		m.Jobs[i] = draft
+	drafts, err := draftJobs(c.config.Catalogue, jobs)
+	if err != nil {
+		return fmt.Errorf("SubmitManyJobs: %w", err)
 	}
-	c.submit(ctx, m, func(ctx actor.Context, ids []int64) {
+	submit(c, ctx, &messages.SubmitJobs{Jobs: drafts, By: c.by}, func(ctx actor.Context, ids []int64) {
 		result := make([][2]any, len(ids))
 		for i, id := range ids {
 			result[i] = [2]any{true, id}
@@ -59,12 +55,28 @@ func (c *connection) submitManyJobs(ctx actor.Context, args []json.RawMessage) e
 	return nil
 }
 
-// draft parses the opcodes of one job. An error names the opcode, behind Ganeti's text, if
-// there are several.
-func (c *connection) draft(ops []json.RawMessage) (*messages.JobDraft, error) {
+// draftJobs parses the opcodes of several jobs. An error names the job if there are several.
+func draftJobs(catalogue *opcode.Catalogue, jobs [][]json.RawMessage) ([]*messages.JobDraft, error) {
+	drafts := make([]*messages.JobDraft, len(jobs))
+	for i, ops := range jobs {
+		draft, err := draftJob(catalogue, ops)
+		if err != nil && len(jobs) > 1 {
+			err = fmt.Errorf("%w, in job %d of %d", err, i+1, len(jobs))
+		}
+		if err != nil {
+			return nil, err
+		}
+		drafts[i] = draft
+	}
+	return drafts, nil
+}
+
+// draftJob parses the opcodes of one job. An error is Ganeti's text, followed by the opcode's place if there are
+// several.
+func draftJob(catalogue *opcode.Catalogue, ops []json.RawMessage) (*messages.JobDraft, error) {
 	draft := &messages.JobDraft{Ops: make([]*messages.OpDraft, len(ops))}
 	for i, raw := range ops {
-		op, err := c.config.Catalogue.Parse(raw)
+		op, err := catalogue.Parse(raw)
 		if err != nil && len(ops) > 1 {
 			err = fmt.Errorf("%w, in opcode %d of %d", err, i+1, len(ops))
 		}
@@ -76,21 +88,12 @@ func (c *connection) draft(ops []json.RawMessage) (*messages.JobDraft, error) {
 	return draft, nil
 }
 
-func (c *connection) submit(ctx actor.Context, m *messages.SubmitJobs, done func(actor.Context, []int64)) {
-	c.ask(ctx, once,
-		func(ctx actor.Context, request uint64) {
-			m.Request = request
-			ctx.Request(c.config.Queue, m)
-		},
-		func(ctx actor.Context, answer any) {
-			a, ok := answer.(*messages.SubmitJobsResult)
-			if !ok || a.Request != c.request {
-				return
-			}
-			if a.Failure != nil {
-				c.fail(ctx, a.Failure)
-				return
-			}
-			done(ctx, a.Ids)
-		})
+// submit hands jobs to the queue. The question is sent once: a second one would submit the jobs twice.
+func submit(c *call, ctx actor.Context, m *messages.SubmitJobs, then func(ctx actor.Context, ids []int64)) {
+	q := c.toQueue(func(number uint64) any {
+		m.Request = number
+		return m
+	})
+	q.Once = true
+	askFallible(c, ctx, q, func(ctx actor.Context, a *messages.SubmitJobsResult) { then(ctx, a.Ids) })
 }

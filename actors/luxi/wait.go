@@ -3,6 +3,7 @@ package luxi
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -16,25 +17,58 @@ import (
 	"lockstep/messages"
 )
 
-// waitMax is the server's bound on WaitForJobChange (queue.md 1.6).
+// waitMax bounds the duration of a WaitForJobChange (queue.md 1.6).
 const waitMax = 89 * time.Second
 
 var summaryOf = opcode.Summary
 
-// jobWait is one WaitForJobChange.
+// jobWait decides when one WaitForJobChange ends, and with which answer.
 type jobWait struct {
 	id       job.ID
 	fields   []*query.JobField
 	previous any   // the field values that the client has, as generic JSON
-	serial   int64 // the last log entry that the client has
-	current  []any // [values, log entries], to answer with at the end
-	expired  bool  // the end has come: whatever is seen first is the answer
+	serial   int64 // the last log entry that the client has, 0 = none
+	// current is [values, log entries after serial], as of the last state that was seen. nil: no state was seen.
+	current []any
+	// expired: the time is up. Until then current may stay; afterwards the first state that is seen ends the wait.
+	expired bool
 }
 
-// waitForJobChange answers at once when the job is final or differs from what
-// the client has, and otherwise when it changes or the time is up (queue.md
-// 1.6). The queue pushes changes: a wait costs no thread and reads no file.
-func (c *connection) waitForJobChange(ctx actor.Context, args []json.RawMessage) error {
+// errJobUnreadable means that the content of a job file is not a job.
+var errJobUnreadable = errors.New("the job file cannot be decoded")
+
+// see takes a state of the job. ends reports that current is the answer.
+func (w *jobWait) see(info *messages.JobInfo, encoded []byte) (ends bool, err error) {
+	j, err := job.Decode(encoded)
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", errJobUnreadable, err)
+	}
+	if len(encoded)*len(w.fields) > answerMax { // the answer repeats a field that the client names twice
+		return false, errTooLarge
+	}
+	values := query.ClassicRow(w.fields, &query.JobItem{ID: w.id, Info: info, Job: j})
+	log := query.LogEntries(j.LogAfter(w.serial))
+	w.current = []any{values, log}
+	return w.expired || j.Status().Final() || len(log) > 0 || !sameJSON(values, w.previous), nil
+}
+
+// sameJSON compares values with those of a client as JSON: 1 equals 1.0, and the order of keys has no meaning.
+func sameJSON(values []any, previous any) bool {
+	data, err := json.Marshal(values)
+	if err != nil {
+		return false
+	}
+	var generic any
+	if err := json.NewDecoder(bytes.NewReader(data)).Decode(&generic); err != nil {
+		return false
+	}
+	return reflect.DeepEqual(generic, previous)
+}
+
+// waitForJobChange takes [id, [field, ...], previous values or null, previous serial or null, seconds]. It answers at
+// once if the job is final or differs from the state that the client has; otherwise when the job changes or the time is
+// up (queue.md 1.6). The queue sends each change, so that a wait needs no thread and no file.
+func waitForJobChange(c *call, ctx actor.Context, args []json.RawMessage) error {
 	var id jobID
 	var names []string
 	var previous any
@@ -43,108 +77,92 @@ func (c *connection) waitForJobChange(ctx actor.Context, args []json.RawMessage)
 	if err := arguments(args, &id, &names, &previous, &serial, &seconds); err != nil {
 		return fmt.Errorf("WaitForJobChange: %w", err)
 	}
-	fields, _ := query.JobFields(names) // unknown ones are null here (queue.md 1.6, point 8)
-	w := &jobWait{id: job.ID(id), fields: fields, previous: previous}
+	fields, _ := query.JobFields(names) // the value of an unknown field is null (queue.md 1.6, point 8)
+	w := &waitCall{call: c, jobWait: jobWait{id: job.ID(id), fields: fields, previous: previous}}
 	if serial != nil {
 		w.serial = *serial
 	}
 	c.wait = w
-	c.ask(ctx, repeatable,
-		func(ctx actor.Context, request uint64) {
-			ctx.Request(c.config.Queue, &messages.SubscribeJob{Request: request, Id: int64(id)})
-		},
-		func(ctx actor.Context, answer any) {
-			if a, ok := answer.(*messages.SubscribeJobResult); ok && a.Request == c.request {
-				c.watched(ctx, a.Row)
-			}
-		})
+	ask(c, ctx, c.toQueue(func(number uint64) any { return &messages.SubscribeJob{Request: number, Id: int64(id)} }),
+		func(ctx actor.Context, a *messages.SubscribeJobResult) { w.subscribed(ctx, a.Row) })
 	c.setTimer(ctx, time.Duration(max(0, min(seconds, int64(waitMax/time.Second))))*time.Second)
 	return nil
 }
 
-func (c *connection) watched(ctx actor.Context, row *messages.JobRow) {
+// waitCall is the call of a WaitForJobChange. It subscribes to the job at the queue, and unsubscribes when it answers.
+type waitCall struct {
+	*call
+	jobWait
+}
+
+// subscribed takes the state of the job at the time of the subscription. The file has it if the queue does not.
+func (w *waitCall) subscribed(ctx actor.Context, row *messages.JobRow) {
 	switch {
 	case row.Unknown:
-		c.jobLost(ctx)
+		w.failLost(ctx)
 	case len(row.Info.Encoded) > 0:
-		c.jobSeen(ctx, row.Info, row.Info.Encoded)
+		w.observe(ctx, row.Info, row.Info.Encoded)
 	default:
-		number := c.request
-		c.store.Read(ctx, "wait-job", paths.JobPath(row.Id), func(ctx actor.Context, m *messages.ReadFileResult) {
-			switch {
-			case number != c.request:
-			case m.Missing || m.Failure != nil:
-				c.jobLost(ctx)
-			default:
-				c.jobSeen(ctx, row.Info, m.Content)
+		w.read(ctx, "wait-job", paths.JobPath(row.Id), func(ctx actor.Context, m *messages.ReadFileResult) {
+			if m.Missing || m.Failure != nil {
+				w.failLost(ctx)
+			} else {
+				w.observe(ctx, row.Info, m.Content)
 			}
 		})
 	}
 }
 
-func (c *connection) jobChanged(ctx actor.Context, m *messages.JobChanged) {
-	if c.wait != nil && int64(c.wait.id) == m.Info.Id {
-		c.jobSeen(ctx, m.Info, m.Encoded)
+func (w *waitCall) changed(ctx actor.Context, m *messages.JobChanged) {
+	if int64(w.id) == m.Info.Id {
+		w.observe(ctx, m.Info, m.Encoded)
 	}
 }
 
-func (c *connection) jobSeen(ctx actor.Context, info *messages.JobInfo, encoded []byte) {
-	j, err := job.Decode(encoded)
-	if err != nil {
-		c.jobLost(ctx)
+func (w *waitCall) observe(ctx actor.Context, info *messages.JobInfo, encoded []byte) {
+	switch ends, err := w.see(info, encoded); {
+	case errors.Is(err, errTooLarge):
+		w.unsubscribe(ctx)
+		w.fail(ctx, messages.Generic(errTooLarge))
+	case err != nil:
+		w.failLost(ctx)
+	case ends:
+		w.answerCurrent(ctx)
+	}
+}
+
+// expire ends the wait with the last state that was seen. Without one, the first state that is seen ends the wait, if
+// it is seen within answerTimeout.
+func (w *waitCall) expire(ctx actor.Context) {
+	switch {
+	case w.current != nil:
+		w.answerCurrent(ctx)
+	case !w.expired:
+		w.expired = true
+		w.setTimer(ctx, answerTimeout)
+	}
+}
+
+// timedOut answers "nochange" if the time was up before, and the queue has said nothing of the job since.
+func (w *waitCall) timedOut(ctx actor.Context) {
+	if !w.expired {
+		w.expire(ctx)
 		return
 	}
-	w := c.wait
-	if len(encoded)*len(w.fields) > answerMax { // a field asked for twice is there twice
-		ctx.Request(c.config.Queue, &messages.UnsubscribeJob{Id: int64(w.id)})
-		c.fail(ctx, messages.Generic(errTooLarge))
-		return
-	}
-	values := query.ClassicRow(w.fields, &query.JobItem{ID: w.id, Info: info, Job: j})
-	log := query.LogEntries(j.LogAfter(w.serial))
-	w.current = []any{values, log}
-	if w.expired || j.Status().Final() || len(log) > 0 || !sameJSON(values, w.previous) {
-		c.endWait(ctx)
-	}
+	w.unsubscribe(ctx)
+	w.succeed(ctx, "nochange")
 }
 
-// endWait answers with how things stand, as soon as that is known.
-func (c *connection) endWait(ctx actor.Context) {
-	current := c.wait.current
-	if current == nil {
-		if !c.wait.expired {
-			c.wait.expired = true
-			c.setTimer(ctx, answerTimeout)
-		}
-		return
-	}
-	ctx.Request(c.config.Queue, &messages.UnsubscribeJob{Id: int64(c.wait.id)})
-	c.succeed(ctx, current)
+func (w *waitCall) answerCurrent(ctx actor.Context) {
+	w.unsubscribe(ctx)
+	w.succeed(ctx, w.current)
 }
 
-// answerNoChange gives up on a queue that has not said anything of the job: there is
-// nothing to answer with but that.
-func (c *connection) answerNoChange(ctx actor.Context) {
-	ctx.Request(c.config.Queue, &messages.UnsubscribeJob{Id: int64(c.wait.id)})
-	c.succeed(ctx, "nochange")
+func (w *waitCall) failLost(ctx actor.Context) {
+	w.unsubscribe(ctx)
+	w.fail(ctx, messages.JobLostFailure("Can't load job file"))
 }
 
-func (c *connection) jobLost(ctx actor.Context) {
-	ctx.Request(c.config.Queue, &messages.UnsubscribeJob{Id: int64(c.wait.id)})
-	c.fail(ctx, messages.JobLostFailure("Can't load job file"))
-}
-
-// sameJSON compares values with what a client sent, as JSON: 1 and 1.0 are the
-// same number, keys have no order.
-func sameJSON(values []any, previous any) bool {
-	data, err := json.Marshal(values)
-	if err != nil {
-		return false
-	}
-	var ok any
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	if err := decoder.Decode(&ok); err != nil {
-		return false
-	}
-	return reflect.DeepEqual(ok, previous)
+func (w *waitCall) unsubscribe(ctx actor.Context) {
+	ctx.Request(w.config.Queue, &messages.UnsubscribeJob{Id: int64(w.id)})
 }

@@ -13,22 +13,21 @@ import (
 	"lockstep/messages"
 )
 
-// pausePath is the file that keeps ganeti-watcher from doing anything: a whole
-// number of seconds since 1970, and a newline (queue.md 1.7).
+// pausePath is the file that pauses ganeti-watcher: the end of the pause in whole seconds since 1970, and a newline
+// (queue.md 1.7).
 const pausePath = "watcher.pause"
 
-// setWatcherPause takes [time], until which the watcher sleeps; what is no
-// number wakes it up. The answer is the time, or null.
-func (c *connection) setWatcherPause(ctx actor.Context, args []json.RawMessage) error {
+// setWatcherPause takes [time], the end of the pause in seconds since 1970. Any other value ends the pause now. The
+// answer is the time, or null.
+func setWatcherPause(c *call, ctx actor.Context, args []json.RawMessage) error {
 	var until json.RawMessage
 	if err := arguments(args, &until); err != nil {
 		return fmt.Errorf("SetWatcherPause: %w", err)
 	}
 	seconds, isNumber := number(until)
 	if !isNumber {
-		c.withStore(ctx, func(ctx actor.Context, isCurrent func() bool) {
-			c.store.Remove(ctx, &messages.RemoveFiles{Op: "watcher-pause", Paths: []string{pausePath}}, c.answerPause(isCurrent, nil))
-		})
+		c.beginStoreAccess(ctx)
+		c.store.Remove(ctx, &messages.RemoveFiles{Op: "watcher-pause", Paths: []string{pausePath}}, pauseWritten(c, nil))
 		return nil
 	}
 	if math.Abs(seconds) > 1<<53 {
@@ -36,10 +35,9 @@ func (c *connection) setWatcherPause(ctx actor.Context, args []json.RawMessage) 
 		return nil
 	}
 	content := append(strconv.AppendInt(nil, int64(seconds), 10), '\n')
-	c.withStore(ctx, func(ctx actor.Context, isCurrent func() bool) {
-		c.store.Write(ctx, &messages.WriteFiles{Durable: true, Files: []*messages.FileWrite{
-			{Op: "watcher-pause", Path: pausePath, Content: content}}}, c.answerPause(isCurrent, seconds))
-	})
+	c.beginStoreAccess(ctx)
+	c.store.Write(ctx, &messages.WriteFiles{Durable: true, Files: []*messages.FileWrite{
+		{Op: "watcher-pause", Path: pausePath, Content: content}}}, pauseWritten(c, seconds))
 	return nil
 }
 
@@ -51,11 +49,10 @@ func number(raw json.RawMessage) (n float64, isNumber bool) {
 	return *pointer, true
 }
 
-// answerPause answers when the file is as it is to be. That there was none to be
-// removed is no failure.
-func (c *connection) answerPause(isCurrent func() bool, result any) func(actor.Context, *messages.ChangeFilesResult) {
+// pauseWritten answers with result when the file is changed. To remove a file that does not exist is no failure.
+func pauseWritten(c *call, result any) func(actor.Context, *messages.ChangeFilesResult) {
 	return func(ctx actor.Context, m *messages.ChangeFilesResult) {
-		if !isCurrent() {
+		if c.ended {
 			return
 		}
 		for _, f := range m.Failures {
@@ -68,34 +65,24 @@ func (c *connection) answerPause(isCurrent func() bool, result any) func(actor.C
 	}
 }
 
-// watcherPause is until when the watcher sleeps, nil if it does not.
-func (c *connection) watcherPause(ctx actor.Context, answer func(actor.Context, any)) {
-	c.withStore(ctx, func(ctx actor.Context, isCurrent func() bool) {
-		c.store.Read(ctx, "watcher-pause", pausePath, func(ctx actor.Context, m *messages.ReadFileResult) {
-			switch {
-			case !isCurrent():
-			case m.Missing:
-				answer(ctx, nil)
-			case m.Failure != nil:
-				c.fail(ctx, m.Failure)
-			default:
-				until, err := strconv.ParseInt(strings.TrimSpace(string(m.Content)), 10, 64)
-				if err != nil {
-					c.fail(ctx, messages.Generic(errors.New(pausePath+": "+err.Error())))
-				} else if until > c.config.Env.Clock().Now().Unix() {
-					answer(ctx, until)
-				} else {
-					answer(ctx, nil)
-				}
+// readWatcherPause reads the end of the pause in seconds since 1970. nil means that the watcher is not paused.
+func readWatcherPause(c *call, ctx actor.Context, then func(ctx actor.Context, until any)) {
+	c.beginStoreAccess(ctx)
+	c.read(ctx, "watcher-pause", pausePath, func(ctx actor.Context, m *messages.ReadFileResult) {
+		switch {
+		case m.Missing:
+			then(ctx, nil)
+		case m.Failure != nil:
+			c.fail(ctx, m.Failure)
+		default:
+			until, err := strconv.ParseInt(strings.TrimSpace(string(m.Content)), 10, 64)
+			if err != nil {
+				c.fail(ctx, messages.Generic(errors.New(pausePath+": "+err.Error())))
+			} else if until > c.config.Env.Clock().Now().Unix() {
+				then(ctx, until)
+			} else {
+				then(ctx, nil)
 			}
-		})
+		}
 	})
-}
-
-// withStore begins a conversation with the store, which repeats its part of it by
-// itself. isCurrent tells whether it is still the current conversation.
-func (c *connection) withStore(ctx actor.Context, question func(ctx actor.Context, isCurrent func() bool)) {
-	c.ask(ctx, repeatable, func(actor.Context, uint64) {}, func(actor.Context, any) {})
-	number := c.request
-	question(ctx, func() bool { return number == c.request })
 }

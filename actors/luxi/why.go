@@ -7,7 +7,6 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/locks"
 	"lockstep/core/answer"
 	"lockstep/core/job"
 	"lockstep/core/paths"
@@ -15,108 +14,72 @@ import (
 	"lockstep/messages"
 )
 
-// lockstepWhy tells why a job is not running, for `lockstep why`: [id]. The
-// answer is an answer.Why.
-func (c *connection) lockstepWhy(ctx actor.Context, args []json.RawMessage) error {
+// lockstepWhy takes [id]. The answer is an answer.Why: the reasons why the job is not running, or its end or progress.
+func lockstepWhy(c *call, ctx actor.Context, args []json.RawMessage) error {
 	var id jobID
 	if err := arguments(args, &id); err != nil {
 		return fmt.Errorf("LockstepWhy: %w", err)
 	}
 	c.askRows(ctx, []int64{int64(id)}, func(ctx actor.Context, rows []*messages.JobRow) {
 		if row := rows[0]; row.Unknown {
-			c.whyArchived(ctx, int64(id))
+			explainArchived(c, ctx, int64(id))
 		} else {
-			c.whyUnfinished(ctx, row.Info)
+			(&explanation{call: c, info: row.Info}).explain(ctx)
 		}
 	})
 	return nil
 }
 
-// askRows asks the queue for jobs.
-func (c *connection) askRows(ctx actor.Context, ids []int64, then func(actor.Context, []*messages.JobRow)) {
-	c.askQueue(ctx, func(request uint64) any { return &messages.ListJobs{Request: request, Ids: ids} },
-		func(ctx actor.Context, m any) {
-			if a, ok := m.(*messages.ListJobsResult); ok && a.Request == c.request {
-				then(ctx, a.Rows)
-			}
-		})
-}
-
-// whyArchived looks for a job in the archive.
-func (c *connection) whyArchived(ctx actor.Context, id int64) {
-	c.resend = func(actor.Context) {} // the rest is between us and the store
-	number := c.request
-	c.store.Read(ctx, "query-job", paths.ArchivePath(id), func(ctx actor.Context, m *messages.ReadFileResult) {
-		if number != c.request {
-			return
-		}
+// explainArchived answers for a job that the queue does not know.
+func explainArchived(c *call, ctx actor.Context, id int64) {
+	c.session.StopResending() // all that follows is between this actor and the store
+	c.read(ctx, "query-job", paths.ArchivePath(id), func(ctx actor.Context, m *messages.ReadFileResult) {
 		j, err := job.Decode(m.Content)
 		if m.Failure != nil || m.Missing || err != nil {
 			c.fail(ctx, messages.JobLostFailure(fmt.Sprintf("Job %d not found in queue, nor in the archive", id)))
 			return
 		}
-		info := query.NewJobInfo(j, summaryOf, nil)
-		c.answerWhy(ctx, info, true, []answer.Reason{endedReason(info)})
+		w := &explanation{call: c, info: query.NewJobInfo(j, summaryOf, nil), archived: true}
+		w.conclude(ctx, endedReason(w.info))
 	})
 }
 
-func (c *connection) answerWhy(ctx actor.Context, info *messages.JobInfo, archived bool, reasons []answer.Reason) {
-	c.succeed(ctx, answer.Why{ID: info.Id, Status: query.ClientStatus(info), Summary: info.Summary, Archived: archived, Reasons: reasons})
+// explanation finds the reasons for one job. It asks the scheduler first, then the actor that knows more of the
+// reason: the jobs, the queue or the lock manager.
+type explanation struct {
+	*call
+	info     *messages.JobInfo // as of the first answer of the queue
+	archived bool
+}
+
+// conclude answers with the reasons, the first of which is the most important.
+func (w *explanation) conclude(ctx actor.Context, reasons ...answer.Reason) {
+	w.succeed(ctx, answer.Why{ID: w.info.Id, Status: query.ClientStatus(w.info), Summary: w.info.Summary, Archived: w.archived, Reasons: reasons})
+}
+
+func (w *explanation) explain(ctx actor.Context) {
+	if query.StatusOf(w.info).Final() {
+		w.conclude(ctx, endedReason(w.info))
+		return
+	}
+	w.askExplanations(ctx, []int64{w.info.Id}, func(ctx actor.Context, jobs []*messages.JobExplanation) {
+		reasons := jobs[0].Reasons
+		switch j, err := job.Decode(w.info.Encoded); {
+		case err == nil && j.Status() == job.Queued && isNextInOrder(reasons):
+			w.explainStart(ctx, Reasons(reasons))
+		case len(reasons) > 0 || err != nil:
+			w.explainDependencies(ctx, reasons)
+		case j.Status() == job.Running:
+			w.conclude(ctx, runningReason(j))
+		default:
+			w.explainLocks(ctx)
+		}
+	})
 }
 
 func endedReason(info *messages.JobInfo) answer.Reason {
 	since := answer.TimeOf(info.EndUs)
 	return answer.Reason{Kind: answer.WhyEnded, Since: &since}
-}
-
-func (c *connection) whyUnfinished(ctx actor.Context, info *messages.JobInfo) {
-	if query.StatusOf(info).Final() {
-		c.answerWhy(ctx, info, false, []answer.Reason{endedReason(info)})
-		return
-	}
-	c.askWhy(ctx, []int64{info.Id}, func(ctx actor.Context, jobs []*messages.JobExplanation) {
-		reasons := jobs[0].Reasons
-		switch j, err := job.Decode(info.Encoded); {
-		case err == nil && j.Status() == job.Queued && isNextInOrder(reasons):
-			c.whyNotStarted(ctx, info, reasons)
-		case len(reasons) > 0 || err != nil:
-			c.addDependencyStatuses(ctx, info, reasons)
-		case j.Status() == job.Running:
-			c.answerWhy(ctx, info, false, []answer.Reason{runningReason(j)})
-		default:
-			c.whyLocks(ctx, info)
-		}
-	})
-}
-
-// isNextInOrder: nothing holds the job back but that others come first.
-func isNextInOrder(reasons []*messages.Reason) bool {
-	return !slices.ContainsFunc(reasons, func(r *messages.Reason) bool { return r.GetSlots() == nil && r.GetOrder() == nil })
-}
-
-// whyNotStarted tells of a job that is being started, or is to be in its turn. That
-// no process can be started comes before all else.
-func (c *connection) whyNotStarted(ctx actor.Context, info *messages.JobInfo, list []*messages.Reason) {
-	reasons := Reasons(list)
-	c.withStartError(ctx, func(ctx actor.Context, startError string) {
-		switch {
-		case startError != "":
-			reasons = slices.Insert(reasons, 0, answer.Reason{Kind: answer.WhyCannotStart, Text: startError})
-		case len(reasons) == 0:
-			reasons = []answer.Reason{{Kind: answer.WhyStarting}}
-		}
-		c.answerWhy(ctx, info, false, reasons)
-	})
-}
-
-func (c *connection) askWhy(ctx actor.Context, ids []int64, then func(actor.Context, []*messages.JobExplanation)) {
-	c.askCore(ctx, c.config.Scheduler,
-		func(request uint64) any { return &messages.ExplainJobs{Request: request, Ids: ids} },
-		func(ctx actor.Context, m any) {
-			if a, ok := m.(*messages.ExplainJobsResult); ok && a.Request == c.request {
-				then(ctx, a.Jobs)
-			}
-		})
 }
 
 func runningReason(j *job.Job) answer.Reason {
@@ -129,8 +92,27 @@ func runningReason(j *job.Job) answer.Reason {
 	return answer.Reason{Kind: answer.WhyRunning, Opcodes: len(j.Ops)}
 }
 
-// addDependencyStatuses adds to dependencies how the jobs stand that are waited for.
-func (c *connection) addDependencyStatuses(ctx actor.Context, info *messages.JobInfo, list []*messages.Reason) {
+// isNextInOrder reports whether the job waits for a run slot or for its place in the order, and for nothing else.
+func isNextInOrder(reasons []*messages.Reason) bool {
+	return !slices.ContainsFunc(reasons, func(r *messages.Reason) bool { return r.GetSlots() == nil && r.GetOrder() == nil })
+}
+
+// explainStart answers for a job that starts when it is its turn. That no job process can be started is the first
+// reason.
+func (w *explanation) explainStart(ctx actor.Context, reasons []answer.Reason) {
+	w.askStartError(ctx, func(ctx actor.Context, startError string) {
+		switch {
+		case startError != "":
+			reasons = slices.Insert(reasons, 0, answer.Reason{Kind: answer.WhyCannotStart, Text: startError})
+		case len(reasons) == 0:
+			reasons = []answer.Reason{{Kind: answer.WhyStarting}}
+		}
+		w.conclude(ctx, reasons...)
+	})
+}
+
+// explainDependencies adds to each dependency the status of the job that it waits for.
+func (w *explanation) explainDependencies(ctx actor.Context, list []*messages.Reason) {
 	reasons := Reasons(list)
 	var ids []int64
 	for _, r := range list {
@@ -139,10 +121,10 @@ func (c *connection) addDependencyStatuses(ctx actor.Context, info *messages.Job
 		}
 	}
 	if ids == nil {
-		c.answerWhy(ctx, info, false, reasons)
+		w.conclude(ctx, reasons...)
 		return
 	}
-	c.askRows(ctx, ids, func(ctx actor.Context, rows []*messages.JobRow) {
+	w.askRows(ctx, ids, func(ctx actor.Context, rows []*messages.JobRow) {
 		status := map[int64]string{}
 		for _, row := range rows {
 			if !row.Unknown {
@@ -155,44 +137,36 @@ func (c *connection) addDependencyStatuses(ctx actor.Context, info *messages.Job
 				reasons[i].JobStatus = &known
 			}
 		}
-		c.answerWhy(ctx, info, false, reasons)
+		w.conclude(ctx, reasons...)
 	})
 }
 
-// whyLocks tells what a job waits for that has begun: for locks, most likely.
-func (c *connection) whyLocks(ctx actor.Context, info *messages.JobInfo) {
-	c.askWaits(ctx, func(ctx actor.Context, waits []answer.LockWait) {
-		for _, w := range waits {
-			if !w.Owner.Who.Named && w.Owner.Who.Job == info.Id {
-				c.addBlockerStartTimes(ctx, info, w)
+// explainLocks answers for a job whose process has begun without a running opcode: it waits for locks, or is starting.
+func (w *explanation) explainLocks(ctx actor.Context) {
+	w.askLockWaits(ctx, func(ctx actor.Context, waits []answer.LockWait) {
+		for _, wait := range waits {
+			if !wait.Owner.Who.Named && wait.Owner.Who.Job == w.info.Id {
+				w.explainBlockers(ctx, wait)
 				return
 			}
 		}
-		c.answerWhy(ctx, info, false, []answer.Reason{{Kind: answer.WhyStarting}})
+		w.conclude(ctx, answer.Reason{Kind: answer.WhyStarting})
 	})
 }
 
-// addBlockerStartTimes looks up since when each blocking job has been running, and tells
-// what the job waits for.
-func (c *connection) addBlockerStartTimes(ctx actor.Context, info *messages.JobInfo, w answer.LockWait) {
+// explainBlockers adds to each blocker that is a job the time since when the job has been running.
+func (w *explanation) explainBlockers(ctx actor.Context, wait answer.LockWait) {
 	var ids []int64
-	for _, b := range w.Blockers {
+	for _, b := range wait.Blockers {
 		if !b.Who.Named {
 			ids = append(ids, b.Who.Job)
 		}
 	}
-	done := func(ctx actor.Context, since map[int64]answer.Time) {
-		blockers := []answer.Blocker{}
-		for i, b := range w.Blockers {
-			blockers = append(blockers, answer.Blocker{Job: b.Who.Job, Owner: b.Who.Name, Since: since[b.Who.Job], Locks: w.Locks[i]})
-		}
-		c.answerWhy(ctx, info, false, []answer.Reason{{Kind: answer.WhyLock, Locks: w.Request, Seconds: w.Seconds, Blockers: blockers}})
-	}
 	if ids == nil {
-		done(ctx, nil)
+		w.conclude(ctx, lockReason(wait, nil))
 		return
 	}
-	c.askRows(ctx, ids, func(ctx actor.Context, rows []*messages.JobRow) {
+	w.askRows(ctx, ids, func(ctx actor.Context, rows []*messages.JobRow) {
 		since := map[int64]answer.Time{}
 		for _, row := range rows {
 			if j, err := job.Decode(row.Info.GetEncoded()); err == nil && j.Status() == job.Running {
@@ -201,16 +175,25 @@ func (c *connection) addBlockerStartTimes(ctx actor.Context, info *messages.JobI
 				}
 			}
 		}
-		done(ctx, since)
+		w.conclude(ctx, lockReason(wait, since))
 	})
+}
+
+// lockReason is the reason of a wait for locks. since has the start of each running job among the blockers.
+func lockReason(wait answer.LockWait, since map[int64]answer.Time) answer.Reason {
+	blockers := []answer.Blocker{}
+	for i, b := range wait.Blockers {
+		blockers = append(blockers, answer.Blocker{Job: b.Who.Job, Owner: b.Who.Name, Since: since[b.Who.Job], Locks: wait.Locks[i]})
+	}
+	return answer.Reason{Kind: answer.WhyLock, Locks: wait.Request, Seconds: wait.Seconds, Blockers: blockers}
 }
 
 // pendingMax bounds the jobs of one LockstepPending.
 const pendingMax = 1000
 
-// lockstepPending tells in a few words what holds jobs back: [[id, ...]]. The
-// answer is a list of answer.PendingReason.
-func (c *connection) lockstepPending(ctx actor.Context, args []json.RawMessage) error {
+// lockstepPending takes [[id, ...]]. The answer is a list of answer.PendingReason: for each job, in a few words, what
+// holds it back.
+func lockstepPending(c *call, ctx actor.Context, args []json.RawMessage) error {
 	var asked []jobID
 	if err := arguments(args, &asked); err != nil {
 		return fmt.Errorf("LockstepPending: %w", err)
@@ -222,29 +205,32 @@ func (c *connection) lockstepPending(ctx actor.Context, args []json.RawMessage) 
 	for i, id := range asked {
 		ids[i] = int64(id)
 	}
-	c.askWhy(ctx, ids, func(ctx actor.Context, jobs []*messages.JobExplanation) {
-		c.askWaits(ctx, func(ctx actor.Context, waits []answer.LockWait) {
-			lockWaits := make(map[int64]string, len(waits))
-			for _, w := range waits {
-				if !w.Owner.Who.Named {
-					lockWaits[w.Owner.Who.Job] = briefWait(w)
-				}
-			}
-			pending := make([]answer.PendingReason, len(jobs))
-			for i, j := range jobs {
-				text := briefReason(j.Reasons)
-				if text == "" {
-					text = lockWaits[j.Id]
-				}
-				pending[i] = answer.PendingReason{ID: j.Id, Text: text}
-			}
-			c.succeed(ctx, pending)
-		})
+	c.askExplanations(ctx, ids, func(ctx actor.Context, jobs []*messages.JobExplanation) {
+		c.askLockWaits(ctx, func(ctx actor.Context, waits []answer.LockWait) { c.succeed(ctx, pendingReasons(jobs, waits)) })
 	})
 	return nil
 }
 
-// briefWait is a wait for locks in a few words.
+// pendingReasons prefers the scheduler's reason for a job to its wait for locks.
+func pendingReasons(jobs []*messages.JobExplanation, waits []answer.LockWait) []answer.PendingReason {
+	lockWaits := make(map[int64]string, len(waits))
+	for _, w := range waits {
+		if !w.Owner.Who.Named {
+			lockWaits[w.Owner.Who.Job] = briefWait(w)
+		}
+	}
+	pending := make([]answer.PendingReason, len(jobs))
+	for i, j := range jobs {
+		text := briefReason(j.Reasons)
+		if text == "" {
+			text = lockWaits[j.Id]
+		}
+		pending[i] = answer.PendingReason{ID: j.Id, Text: text}
+	}
+	return pending
+}
+
+// briefWait describes a wait for locks in a few words.
 func briefWait(w answer.LockWait) string {
 	for i, b := range w.Blockers {
 		if len(w.Locks[i]) > 0 {
@@ -259,8 +245,4 @@ func shownPrincipal(p answer.Principal) string {
 		return p.Name
 	}
 	return fmt.Sprintf("job %d", p.Job)
-}
-
-func (c *connection) askWaits(ctx actor.Context, then func(actor.Context, []answer.LockWait)) {
-	askLocks(c, ctx, locks.ListWaits{}, then)
 }

@@ -1,16 +1,14 @@
-// Package standby is the gateway of a node that is not the master: it answers on
-// the same sockets, and says who is (design.md 9).
+// Package standby is the gateway of a node that is not the master. It answers on the same sockets as the master's
+// gateways, and names the master (design.md 9).
 //
-// The gateway owns the connections; each has an actor of its own. They ask the
-// replicator who the nodes are, and tell only their client. A client that asks for it
-// is carried on to the master: its requests go through a tunnel, which belongs to its
-// connection. Nothing survives the crash of a connection's actor: its connection is
+// The reception actor accepts connections. Each connection has an actor, which asks the replicator about the nodes of
+// the cluster and tells only its client. A client may ask to be forwarded: its connection's actor then owns a tunnel,
+// through which the client's requests reach the master. All connections end when this node becomes the master, and a
+// forwarded one ends when the leader changes. Nothing survives a crash of a connection's actor: the connection is
 // closed.
 package standby
 
 import (
-	"fmt"
-
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/conn"
@@ -19,24 +17,24 @@ import (
 	"lockstep/messages"
 )
 
-// Tunnels carry requests to the master.
+// Tunnels is the port to the master.
 type Tunnels interface {
-	// Open leads to the node at that address. What comes back is told to an actor, as
-	// Carried, and that the other end is gone, as Collapsed. It does not block.
+	// Open makes a tunnel to the node at that address, and does not block. The actor gets each answer as
+	// *TunnelAnswer and the end of the tunnel as *TunnelClosed.
 	Open(address string, to *actor.PID) Tunnel
 }
 
-// What a tunnel tells.
+// Messages from a tunnel to the actor of its connection.
 type (
-	// TunnelAnswer is the answer to a request.
+	// TunnelAnswer is the frame that answers a request.
 	TunnelAnswer struct{ Frame []byte }
-	// TunnelClosed: there will be no answer any more.
+	// TunnelClosed reports that no answer will follow.
 	TunnelClosed struct{}
 )
 
 // Tunnel is one connection to the master. Methods do not block.
 type Tunnel interface {
-	// Send passes a request on. The next is not sent before it is answered.
+	// Send passes a request on. The caller sends the next one after the answer.
 	Send(frame []byte)
 	Close()
 }
@@ -45,43 +43,36 @@ type Tunnel interface {
 type Config struct {
 	Env     *kit.Env
 	Nodes   *actor.PID // the replicator
-	Tunnels Tunnels
-	Name    string // of this node
+	Tunnels Tunnels    // nil: clients are not forwarded
+	Name    string     // of this node
 	About   luxi.About
 }
 
-// Props makes the gateway.
+// Props makes the reception actor.
 func Props(c Config) *actor.Props {
-	incarnation := uint64(0)
-	return c.Env.Props("reception", func() actor.Actor {
-		incarnation++
-		return &gateway{config: c, incarnation: incarnation}
-	}, kit.Supervise(c.Env.Strategy(kit.Policy{OnGiveUp: kit.Stop})))
+	return conn.Props(c.Env, "reception", nil, func(g *conn.Gateway) actor.Actor { return &gateway{g, c} })
 }
 
 type gateway struct {
-	config      Config
-	incarnation uint64
-	counter     uint32
+	*conn.Gateway
+	config Config
 }
 
-func (r *gateway) Receive(ctx actor.Context) {
+func (g *gateway) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *conn.Opened:
-		r.counter++
-		config := r.config
-		conn.Spawn(ctx, config.Env, m.Conn, fmt.Sprintf("conn-%d.%d", r.counter, r.incarnation),
-			func() actor.Actor { return &connection{config: config, conn: m.Conn} })
+		g.Accept(ctx, m.Conn, func(c conn.Conn, _ uint32) actor.Actor {
+			return &connection{config: g.config, session: conn.NewSession(c, g.config.Env.Log())}
+		})
 	case *messages.LogLeaderChanged:
-		for _, pid := range ctx.Children() {
-			ctx.Send(pid, m)
-		}
+		g.Broadcast(ctx, m)
 	case *messages.BecomeMaster:
-		// Who is here asks again, and finds the master.
+		// The clients connect again and find the gateways of the master.
 		for _, pid := range ctx.Children() {
 			ctx.Stop(pid)
 		}
 	case *messages.Drain:
+		// No connection is told to end: the stop of this actor, which follows, closes them.
 		ctx.Request(ctx.Sender(), &messages.DrainResult{})
 	default:
 		kit.Unexpected(ctx)

@@ -12,52 +12,45 @@ import (
 	"lockstep/messages"
 )
 
-// ForwardMethod is the call by which a client asks to be carried on to the master:
-// what it sends from then on, the master answers.
+// ForwardMethod is the call by which a client asks to be forwarded to the master. The answer is null; the master
+// answers all further requests of the connection.
 const ForwardMethod = "LockstepForward"
 
 // connection serves one client, one request at a time.
 type connection struct {
-	config   Config
-	conn     conn.Conn
-	tunnel   Tunnel // nil: it is served here
-	master   string // to which the tunnel leads
-	self     string // the node that it leads from
-	request  uint64
-	onAnswer func(actor.Context, *messages.GetNodesResult) // nil: no request at hand
+	config  Config
+	session *conn.Session
+	tunnel  Tunnel // to the master; nil: requests are answered here
+	master  string // node at the other end of the tunnel
+	self    string // this node, as the replicator names it
 }
 
 func (c *connection) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
-		c.conn.Serve(ctx.Self())
+		c.session.Serve(ctx)
 	case *conn.Received:
 		c.received(ctx, m)
 	case *conn.Refused:
-		c.conn.Answer(wire.EncodeParseError("Failed to parse request: " + m.Err.Error()))
-		ctx.Stop(ctx.Self())
+		c.session.Refuse(ctx, m.Err)
 	case *conn.Closed:
 		ctx.Stop(ctx.Self())
 	case *actor.Stopping:
-		c.conn.Close()
+		c.session.Close()
 		if c.tunnel != nil {
 			c.tunnel.Close()
 		}
 	case *TunnelAnswer:
-		c.conn.Answer(m.Frame)
+		c.session.Answer(ctx, m.Frame)
 	case *TunnelClosed:
 		ctx.Stop(ctx.Self())
 	case *messages.LogLeaderChanged:
-		// A master that was cut off does not say so: its client must not wait for it.
+		// A former master that is cut off does not close the tunnel. The client must not wait for it.
 		if c.tunnel != nil && m.Leader != c.master {
 			ctx.Stop(ctx.Self())
 		}
 	case *messages.GetNodesResult:
-		if c.onAnswer != nil && m.Request == c.request {
-			answers := c.onAnswer
-			c.onAnswer = nil
-			answers(ctx, m)
-		}
+		c.session.Answered(ctx, m)
 	default:
 		kit.Unexpected(ctx)
 	}
@@ -65,50 +58,49 @@ func (c *connection) Receive(ctx actor.Context) {
 
 func (c *connection) received(ctx actor.Context, m *conn.Received) {
 	if c.tunnel != nil {
-		by := ""
-		if m.By != "" {
-			by = m.By + ", node=" + c.self
-		}
-		c.tunnel.Send(wire.WithUser(m.Frame, by))
+		c.passOn(m)
 		return
 	}
-	call, err := wire.DecodeRequest(m.Frame)
-	if err != nil {
-		c.conn.Answer(wire.EncodeParseError("Failed to parse request: " + err.Error()))
-		ctx.Stop(ctx.Self())
-		return
-	}
-	switch call.Method {
-	case luxi.NodesMethod:
+	call, ok := c.session.Decode(ctx, m)
+	switch {
+	case !ok:
+	case call.Method == luxi.NodesMethod:
 		c.ask(ctx, true, c.list)
-	case ForwardMethod:
+	case call.Method == ForwardMethod:
 		c.ask(ctx, false, c.forward)
 	default:
 		c.ask(ctx, false, c.answerNotMaster)
 	}
 }
 
-func (c *connection) ask(ctx actor.Context, all bool, answers func(actor.Context, *messages.GetNodesResult)) {
-	c.request++
-	c.onAnswer = answers
-	ctx.Request(c.config.Nodes, &messages.GetNodes{Request: c.request, WithStates: all})
-}
-
-func (c *connection) list(_ actor.Context, n *messages.GetNodesResult) {
-	frame, err := wire.EncodeResult(luxi.NodesOf(n))
-	if err != nil {
-		frame = wire.EncodeError("ProgrammerError", err.Error())
+// passOn sends a request through the tunnel, with this node's knowledge of the client in place of the request's own
+// claim.
+func (c *connection) passOn(m *conn.Received) {
+	by := ""
+	if m.By != "" {
+		by = m.By + ", node=" + c.self
 	}
-	c.conn.Answer(frame)
+	c.tunnel.Send(wire.WithUser(m.Frame, by))
 }
 
-// answerNotMaster says who is the master: class NotMaster, with a text, its name and address.
-func (c *connection) answerNotMaster(_ actor.Context, n *messages.GetNodesResult) {
+// ask asks the replicator about the nodes. The question is sent once: if the replicator restarts, the client's own
+// timeout ends its wait.
+func (c *connection) ask(ctx actor.Context, withStates bool, then func(actor.Context, *messages.GetNodesResult)) {
+	conn.Ask(ctx, &c.session.Conversation, conn.Question{To: c.config.Nodes,
+		Message: func(number uint64) any { return &messages.GetNodes{Request: number, WithStates: withStates} }}, then)
+}
+
+func (c *connection) list(ctx actor.Context, n *messages.GetNodesResult) {
+	c.session.Succeed(ctx, luxi.NodesOf(n))
+}
+
+// answerNotMaster names the master: an error of class NotMaster with a text, the master's name and its address.
+func (c *connection) answerNotMaster(ctx actor.Context, n *messages.GetNodesResult) {
 	text := fmt.Sprintf("This node, %s, is not the master of the cluster, and has found no other: a majority of the nodes that vote must reach each other. See lockstep node list", n.Self)
 	if masterKnown(n) {
 		text = fmt.Sprintf("This node, %s, is not the master of the cluster; %s at %s is", n.Self, n.Master, n.MasterAddress)
 	}
-	c.conn.Answer(wire.EncodeError("NotMaster", text, n.Master, n.MasterAddress))
+	c.session.Answer(ctx, wire.EncodeError("NotMaster", text, n.Master, n.MasterAddress))
 }
 
 func (c *connection) forward(ctx actor.Context, n *messages.GetNodesResult) {
@@ -117,13 +109,9 @@ func (c *connection) forward(ctx actor.Context, n *messages.GetNodesResult) {
 		return
 	}
 	c.tunnel, c.master, c.self = c.config.Tunnels.Open(n.MasterAddress, ctx.Self()), n.Master, n.Self
-	frame, err := wire.EncodeResult(nil)
-	if err != nil {
-		frame = wire.EncodeError("ProgrammerError", err.Error())
-	}
-	c.conn.Answer(frame)
+	c.session.Succeed(ctx, nil)
 }
 
-// masterKnown: another node is the master. That this one is to be it, and is not yet, is no
-// answer.
+// masterKnown reports whether another node is the master. While this node is becoming the master there is none to
+// name.
 func masterKnown(n *messages.GetNodesResult) bool { return n.Master != "" && n.Master != n.Self }

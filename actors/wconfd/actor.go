@@ -1,15 +1,13 @@
-// Package wconfd is the gateway of Ganeti's WConfD protocol: locks and the whole
-// configuration (locks.md 2).
+// Package wconfd is the gateway of Ganeti's WConfD protocol: locks and the whole configuration (locks.md 2).
 //
-// The wconf actor owns the connections; each has an actor of its own, which owns
-// the call at hand. They ask the lock manager and the actor of the configuration,
-// and tell only their client. Nothing survives the crash of a connection's actor:
-// its connection is closed, and the client sends its call again, as the protocol
-// wants it to.
+// The wconf actor accepts connections. Each connection has an actor, which owns the call that it is serving. That actor
+// asks the lock manager and the configuration's actor, and tells only its client. Nothing survives its crash: the
+// connection is closed, and the client sends its call on a new connection, as the protocol demands. After a restart of
+// the lock manager or the configuration's actor the open question is sent again, because each call may come twice
+// (locks.md 2.1).
 package wconfd
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -19,11 +17,11 @@ import (
 	"lockstep/messages"
 )
 
-// What the listener of this gateway is given.
+// Options of the listener of this gateway.
 const (
-	// Idle is how long a client may say nothing (locks.md 2.1).
+	// Idle is how long a connection may carry nothing (locks.md 2.1).
 	Idle = 60 * time.Second
-	// SocketMode: who may change the configuration may do everything.
+	// SocketMode admits the daemon's user alone: a client that may change the configuration may do everything.
 	SocketMode = 0o600
 )
 
@@ -35,51 +33,27 @@ type Config struct {
 	Leads         func() bool // see conn.Leased
 }
 
-// Props makes the wconf actor. A connection whose actor crashes is closed.
+// Props makes the wconf actor.
 func Props(c Config) *actor.Props {
-	incarnation := uint64(0)
-	return c.Env.Props("wconf", func() actor.Actor {
-		incarnation++
-		return &gateway{config: c, incarnation: incarnation}
-	}, kit.Supervise(c.Env.Strategy(kit.Policy{OnGiveUp: kit.Stop})))
+	return conn.Props(c.Env, "wconf", c.Leads, func(g *conn.Gateway) actor.Actor { return &gateway{g, c} })
 }
 
 type gateway struct {
-	config      Config
-	incarnation uint64
-	counter     uint32
-	draining    bool
+	*conn.Gateway
+	config Config
 }
 
 func (g *gateway) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *conn.Opened:
-		g.opened(ctx, m.Conn)
+		g.Accept(ctx, m.Conn, func(c conn.Conn, _ uint32) actor.Actor {
+			return &connection{config: g.config, session: conn.NewSession(c, g.config.Env.Log())}
+		})
 	case *messages.LocksStarted:
-		g.broadcast(ctx, m)
+		g.Broadcast(ctx, m)
 	case *messages.Drain:
-		g.draining = true
-		g.broadcast(ctx, m)
-		ctx.Request(ctx.Sender(), &messages.DrainResult{})
+		g.Drain(ctx, m)
 	default:
 		kit.Unexpected(ctx)
-	}
-}
-
-func (g *gateway) opened(ctx actor.Context, c conn.Conn) {
-	if g.draining {
-		c.Close()
-		return
-	}
-	g.counter++
-	config := g.config
-	c = conn.Leased(c, config.Leads)
-	conn.Spawn(ctx, config.Env, c, fmt.Sprintf("conn-%d.%d", g.counter, g.incarnation),
-		func() actor.Actor { return &connection{config: config, conn: c} })
-}
-
-func (g *gateway) broadcast(ctx actor.Context, m any) {
-	for _, pid := range ctx.Children() {
-		ctx.Send(pid, m)
 	}
 }

@@ -6,66 +6,47 @@ import (
 	"lockstep/actors/conn"
 	"lockstep/actors/kit"
 	"lockstep/actors/locks"
-	"lockstep/core/wire"
 	"lockstep/messages"
 )
 
-// connection serves one client, one call at a time. A call is a conversation of
-// one or more questions, of which one is open at a time.
+// connection serves one client, one call at a time.
 type connection struct {
-	config Config
-	conn   conn.Conn
-
-	request  uint64 // number of the last question
-	resend   func(actor.Context)
-	onAnswer func(actor.Context, any) // nil: no call at hand
-	closing  bool                     // after the answer at hand
+	config  Config
+	session *conn.Session
 }
 
 func (c *connection) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
-		c.conn.Serve(ctx.Self())
+		c.session.Serve(ctx)
 	case *conn.Received:
-		c.received(ctx, m.Frame)
+		c.received(ctx, m)
 	case *conn.Refused:
-		c.refuse(ctx, m.Err)
+		c.session.Refuse(ctx, m.Err)
 	case *conn.Closed:
 		ctx.Stop(ctx.Self())
 	case *actor.Stopping:
-		c.conn.Close()
+		c.session.Close()
 	case *messages.LocksStarted:
-		if c.onAnswer != nil {
-			c.resend(ctx) // every call may come twice (locks.md 2.1)
-		}
+		c.session.Restarted(ctx, conn.CoreRestart)
 	case *messages.ConfigPublished:
-		c.answered(ctx, m.Request, m)
+		c.session.Answered(ctx, m)
 	case *locks.CallResult:
-		c.answered(ctx, m.Request, m)
+		c.session.Answered(ctx, m)
 	case *messages.WriteConfigResult:
-		c.answered(ctx, m.Request, m)
+		c.session.Answered(ctx, m)
 	case *messages.EditConfigResult:
-		c.answered(ctx, m.Request, m)
+		c.session.Answered(ctx, m)
 	case *messages.Drain:
-		c.closing = true
-		if c.onAnswer == nil {
-			ctx.Stop(ctx.Self())
-		}
+		c.session.Drain(ctx)
 	default:
 		kit.Unexpected(ctx)
 	}
 }
 
-func (c *connection) answered(ctx actor.Context, request uint64, m any) {
-	if c.onAnswer != nil && request == c.request {
-		c.onAnswer(ctx, m)
-	}
-}
-
-func (c *connection) received(ctx actor.Context, frame []byte) {
-	call, err := wire.DecodeRequest(frame)
-	if err != nil {
-		c.refuse(ctx, err)
+func (c *connection) received(ctx actor.Context, m *conn.Received) {
+	call, ok := c.session.Decode(ctx, m)
+	if !ok {
 		return
 	}
 	serve, own := functions[call.Method]
@@ -77,80 +58,51 @@ func (c *connection) received(ctx actor.Context, frame []byte) {
 	}
 }
 
-// ask sends a question, and sends it again to whoever may have lost it.
-func (c *connection) ask(ctx actor.Context, question func(ctx actor.Context, request uint64), onAnswer func(actor.Context, any)) {
-	c.request++
-	number := c.request
-	c.resend = func(ctx actor.Context) { question(ctx, number) }
-	c.onAnswer = onAnswer
-	c.resend(ctx)
+// failing is an answer that may say that the question failed.
+type failing interface {
+	conn.Answer
+	GetFailure() *messages.Failure
+}
+
+// ask sends a question. A failure is the answer to the client; any other answer goes to then.
+func ask[A failing](c *connection, ctx actor.Context, to *actor.PID, question func(number uint64) any, then func(actor.Context, A)) {
+	conn.Ask(ctx, &c.session.Conversation, conn.Question{To: to, Message: question, LostBy: conn.CoreRestart}, func(ctx actor.Context, a A) {
+		if f := a.GetFailure(); f != nil {
+			c.fail(ctx, f)
+			return
+		}
+		then(ctx, a)
+	})
 }
 
 // askLocks makes a call to the lock manager.
-func (c *connection) askLocks(ctx actor.Context, op locks.Operation, answer func(ctx actor.Context, value any)) {
-	c.ask(ctx,
-		func(ctx actor.Context, request uint64) {
-			ctx.Request(c.config.Locks, &locks.Call{Request: request, Operation: op})
-		},
-		func(ctx actor.Context, m any) {
-			a := m.(*locks.CallResult)
-			if a.Failure != nil {
-				c.fail(ctx, a.Failure)
-				return
-			}
-			answer(ctx, a.Value)
-		})
+func (c *connection) askLocks(ctx actor.Context, op locks.Operation, then func(ctx actor.Context, value any)) {
+	ask(c, ctx, c.config.Locks, func(number uint64) any { return &locks.Call{Request: number, Operation: op} },
+		func(ctx actor.Context, a *locks.CallResult) { then(ctx, a.Value) })
 }
 
-func (c *connection) askConfig(ctx actor.Context, answer func(actor.Context, []byte)) {
-	c.ask(ctx,
-		func(ctx actor.Context, request uint64) {
-			ctx.Request(c.config.ClusterConfig, &messages.PublishConfig{Request: request})
-		},
-		func(ctx actor.Context, m any) { answer(ctx, m.(*messages.ConfigPublished).Content) })
+// askConfig asks for the configuration.
+func (c *connection) askConfig(ctx actor.Context, then func(ctx actor.Context, content []byte)) {
+	conn.Ask(ctx, &c.session.Conversation, conn.Question{To: c.config.ClusterConfig, LostBy: conn.CoreRestart,
+		Message: func(number uint64) any { return &messages.PublishConfig{Request: number} }},
+		func(ctx actor.Context, a *messages.ConfigPublished) { then(ctx, a.Content) })
 }
 
-// write has the configuration written, by a question that carries the new one.
-func (c *connection) write(ctx actor.Context, question func(request uint64) any, done func(actor.Context)) {
-	c.ask(ctx,
-		func(ctx actor.Context, request uint64) { ctx.Request(c.config.ClusterConfig, question(request)) },
-		func(ctx actor.Context, m any) {
-			if f := m.(interface{ GetFailure() *messages.Failure }).GetFailure(); f != nil {
-				c.fail(ctx, f)
-				return
-			}
-			done(ctx)
-		})
+// writeConfig replaces the configuration.
+func (c *connection) writeConfig(ctx actor.Context, content []byte, then func(actor.Context)) {
+	ask(c, ctx, c.config.ClusterConfig, func(number uint64) any { return &messages.WriteConfig{Request: number, Content: content} },
+		func(ctx actor.Context, _ *messages.WriteConfigResult) { then(ctx) })
 }
 
-func (c *connection) answer(ctx actor.Context, frame []byte) {
-	c.request++
-	c.resend, c.onAnswer = nil, nil
-	c.conn.Answer(frame)
-	if c.closing {
-		ctx.Stop(ctx.Self())
-	}
+// editCluster changes fields of the configuration's cluster object, JSON values by name.
+func (c *connection) editCluster(ctx actor.Context, fields map[string][]byte, then func(actor.Context)) {
+	ask(c, ctx, c.config.ClusterConfig, func(number uint64) any { return &messages.EditConfig{Request: number, Cluster: fields} },
+		func(ctx actor.Context, _ *messages.EditConfigResult) { then(ctx) })
 }
 
-func (c *connection) succeed(ctx actor.Context, result any) {
-	frame, err := wire.EncodeResult(result)
-	if err != nil {
-		c.config.Env.Log().WithField("err", err).Error("an answer cannot be encoded")
-		c.fail(ctx, messages.ProgrammerFailure("the answer cannot be encoded: "+err.Error()))
-		return
-	}
-	c.answer(ctx, frame)
-}
-
-// fail answers with a Ganeti error; the connection stays.
+// fail answers with a Ganeti error. WConfD errors have a class and a text, without a code.
 func (c *connection) fail(ctx actor.Context, f *messages.Failure) {
-	c.answer(ctx, wire.EncodeError(f.Class, f.Text))
-}
-
-// refuse answers a request that is not one, and closes the connection.
-func (c *connection) refuse(ctx actor.Context, err error) {
-	c.closing = true
-	c.answer(ctx, wire.EncodeParseError("Failed to parse request: "+err.Error()))
+	c.session.Fail(ctx, &messages.Failure{Class: f.Class, Text: f.Text})
 }
 
 func genericError(text string) *messages.Failure {

@@ -10,15 +10,14 @@ import (
 	"lockstep/core/config"
 	"lockstep/core/lock"
 	"lockstep/core/wire"
-	"lockstep/messages"
 )
 
-// function serves one call. An error means that its arguments are not what it
-// takes; everything else is answered by the function itself, now or later.
+// function serves one call. An error means that the arguments are invalid, and becomes the answer. Otherwise the
+// function answers, at once or after it has asked other actors.
 type function func(c *connection, ctx actor.Context, call wire.Request) error
 
-// functions are those of locks.md 2.3 that the gateway serves itself; the lock manager has the others (locks.Parse).
-// Clients insist on the empty list where there is no result.
+// functions are the functions of locks.md 2.3 that the gateway serves. The lock manager serves the others (locks.Parse).
+// A function without a result answers with the empty list, which Ganeti's clients require.
 var functions = map[string]function{
 	"echo":                      echo,
 	"prepareClusterDestruction": prepareClusterDestruction,
@@ -32,7 +31,7 @@ var functions = map[string]function{
 	"flushConfig":          flushConfig,
 	"flushConfigGroup":     flushConfigGroup,
 
-	// Reservations, and configuration objects one by one.
+	// Reservations, and changes of single configuration objects.
 	"computeDRBDMap":           unsupported,
 	"allocateDRBDMinor":        unsupported,
 	"releaseDRBDMinors":        unsupported,
@@ -78,7 +77,7 @@ func forwardToLocks(c *connection, ctx actor.Context, call wire.Request) error {
 		return nil
 	}
 	if err == nil {
-		c.askLocks(ctx, op, func(ctx actor.Context, value any) { c.succeed(ctx, locks.Encode(value)) })
+		c.askLocks(ctx, op, func(ctx actor.Context, value any) { c.session.Succeed(ctx, locks.Encode(value)) })
 	}
 	return err
 }
@@ -87,7 +86,7 @@ func echo(c *connection, ctx actor.Context, call wire.Request) error {
 	var text string
 	err := lock.Arguments(call.Args, &text)
 	if err == nil {
-		c.succeed(ctx, text)
+		c.session.Succeed(ctx, text)
 	}
 	return err
 }
@@ -96,7 +95,7 @@ func dropAllReservations(c *connection, ctx actor.Context, call wire.Request) er
 	var owner lock.Owner
 	err := lock.Arguments(call.Args, &owner)
 	if err == nil {
-		c.succeed(ctx, emptyResult)
+		c.session.Succeed(ctx, emptyResult)
 	}
 	return err
 }
@@ -105,7 +104,7 @@ func readConfig(c *connection, ctx actor.Context, call wire.Request) error {
 	if err := lock.Arguments(call.Args); err != nil {
 		return err
 	}
-	c.askConfig(ctx, func(ctx actor.Context, content []byte) { c.succeed(ctx, json.RawMessage(content)) })
+	c.askConfig(ctx, func(ctx actor.Context, content []byte) { c.session.Succeed(ctx, json.RawMessage(content)) })
 	return nil
 }
 
@@ -115,20 +114,20 @@ func verifyConfig(c *connection, ctx actor.Context, call wire.Request) error {
 	}
 	c.askConfig(ctx, func(ctx actor.Context, content []byte) {
 		if faults := config.Verify(content); len(faults) > 0 {
-			c.answer(ctx, wire.EncodeError("ConfigVerifyError", "Validation failed", faults))
+			c.session.Answer(ctx, wire.EncodeError("ConfigVerifyError", "Validation failed", faults))
 			return
 		}
-		c.succeed(ctx, emptyResult)
+		c.session.Succeed(ctx, emptyResult)
 	})
 	return nil
 }
 
-// flushConfig: what anybody has been told of is on the disk, and there is nobody
-// else to tell.
+// flushConfig has nothing to do: each write of the configuration is durable before its answer, and no other node needs
+// a copy from here.
 func flushConfig(c *connection, ctx actor.Context, call wire.Request) error {
 	err := lock.Arguments(call.Args)
 	if err == nil {
-		c.succeed(ctx, emptyResult)
+		c.session.Succeed(ctx, emptyResult)
 	}
 	return err
 }
@@ -137,13 +136,13 @@ func flushConfigGroup(c *connection, ctx actor.Context, call wire.Request) error
 	var group string
 	err := lock.Arguments(call.Args, &group)
 	if err == nil {
-		c.succeed(ctx, emptyResult)
+		c.session.Succeed(ctx, emptyResult)
 	}
 	return err
 }
 
-// lockConfig never waits. Who has the lock already has asked before, and lost
-// the answer.
+// lockConfig takes the configuration lock and answers with the configuration, or with null if another owner holds the
+// lock. It never waits. An owner that already holds the lock has made the call before and lost the answer.
 func lockConfig(c *connection, ctx actor.Context, call wire.Request) error {
 	var owner lock.Owner
 	var shared bool
@@ -155,7 +154,7 @@ func lockConfig(c *connection, ctx actor.Context, call wire.Request) error {
 		mode = lock.Shared
 	}
 	answerConfig := func(ctx actor.Context) {
-		c.askConfig(ctx, func(ctx actor.Context, content []byte) { c.succeed(ctx, json.RawMessage(content)) })
+		c.askConfig(ctx, func(ctx actor.Context, content []byte) { c.session.Succeed(ctx, json.RawMessage(content)) })
 	}
 	c.configLockMode(ctx, owner, func(ctx actor.Context, has lock.Mode) {
 		if has >= mode {
@@ -165,7 +164,7 @@ func lockConfig(c *connection, ctx actor.Context, call wire.Request) error {
 		want := lock.Request{{Lock: lock.ConfigLock, Mode: mode}}
 		c.askLocks(ctx, locks.Apply{Call: lock.TryUpdateLocks(owner, want)}, func(ctx actor.Context, value any) {
 			if blockers := value.([]lock.Owner); len(blockers) > 0 {
-				c.succeed(ctx, nil)
+				c.session.Succeed(ctx, nil)
 				return
 			}
 			answerConfig(ctx)
@@ -174,7 +173,7 @@ func lockConfig(c *connection, ctx actor.Context, call wire.Request) error {
 	return nil
 }
 
-// configLockMode asks how an owner holds the configuration lock.
+// configLockMode asks in which mode an owner holds the configuration lock.
 func (c *connection) configLockMode(ctx actor.Context, owner lock.Owner, answer func(actor.Context, lock.Mode)) {
 	c.askLocks(ctx, locks.Apply{Call: lock.ListLocks(owner)}, func(ctx actor.Context, value any) {
 		has := lock.None
@@ -187,7 +186,8 @@ func (c *connection) configLockMode(ctx actor.Context, owner lock.Owner, answer 
 	})
 }
 
-// configArgs takes the arguments of a call that brings a configuration.
+// configArgs decodes the arguments of a call that replaces the configuration. content ends with a newline, as the file
+// does.
 func configArgs(call wire.Request) (owner lock.Owner, content []byte, err error) {
 	var raw json.RawMessage
 	if err := lock.Arguments(call.Args, &owner, &raw); err != nil {
@@ -209,15 +209,13 @@ func writeConfig(c *connection, ctx actor.Context, call wire.Request) error {
 			c.fail(ctx, genericError("Requested lock OwnExclusive on the configuration missing"))
 			return
 		}
-		c.write(ctx, func(request uint64) any { return &messages.WriteConfig{Request: request, Content: content} },
-			func(ctx actor.Context) { c.succeed(ctx, emptyResult) })
+		c.writeConfig(ctx, content, func(ctx actor.Context) { c.session.Succeed(ctx, emptyResult) })
 	})
 	return nil
 }
 
-// writeConfigAndUnlock writes first, then frees (locks.md 9.1): a lock
-// that is free says that the write has been done. So who does not hold it has
-// been here before.
+// writeConfigAndUnlock writes first, then frees the lock (locks.md 9.1), so that a free lock proves the write. An owner
+// without the lock has made the call before: the answer is false, and nothing is written.
 func writeConfigAndUnlock(c *connection, ctx actor.Context, call wire.Request) error {
 	owner, content, err := configArgs(call)
 	if err != nil {
@@ -225,19 +223,18 @@ func writeConfigAndUnlock(c *connection, ctx actor.Context, call wire.Request) e
 	}
 	c.configLockMode(ctx, owner, func(ctx actor.Context, has lock.Mode) {
 		if has != lock.Exclusive {
-			c.succeed(ctx, false)
+			c.session.Succeed(ctx, false)
 			return
 		}
-		c.write(ctx, func(request uint64) any { return &messages.WriteConfig{Request: request, Content: content} },
-			func(ctx actor.Context) {
-				c.askLocks(ctx, locks.Apply{Call: lock.UnlockConfig(owner)}, func(ctx actor.Context, _ any) { c.succeed(ctx, true) })
-			})
+		c.writeConfig(ctx, content, func(ctx actor.Context) {
+			c.askLocks(ctx, locks.Apply{Call: lock.UnlockConfig(owner)}, func(ctx actor.Context, _ any) { c.session.Succeed(ctx, true) })
+		})
 	})
 	return nil
 }
 
-// prepareClusterDestruction gives the big lock to the daemon, for good, and takes
-// the master's name out of the configuration: no daemon starts with it again.
+// prepareClusterDestruction passes the big lock to the daemon for the rest of its life, and empties the master's name
+// in the configuration. No daemon starts with that configuration.
 func prepareClusterDestruction(c *connection, ctx actor.Context, call wire.Request) error {
 	var owner lock.Owner
 	if err := lock.Arguments(call.Args, &owner); err != nil {
@@ -245,8 +242,7 @@ func prepareClusterDestruction(c *connection, ctx actor.Context, call wire.Reque
 	}
 	c.askLocks(ctx, locks.PassBGL{From: owner}, func(ctx actor.Context, _ any) {
 		noMaster := map[string][]byte{"master_node": []byte(`""`)}
-		c.write(ctx, func(request uint64) any { return &messages.EditConfig{Request: request, Cluster: noMaster} },
-			func(ctx actor.Context) { c.succeed(ctx, emptyResult) })
+		c.editCluster(ctx, noMaster, func(ctx actor.Context) { c.session.Succeed(ctx, emptyResult) })
 	})
 	return nil
 }

@@ -1,0 +1,130 @@
+package luxi
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/conn"
+	"lockstep/actors/locks"
+	"lockstep/core/answer"
+	"lockstep/core/config"
+	"lockstep/core/query"
+	"lockstep/messages"
+)
+
+// The questions of calls to other actors, one function each. then gets the answer; a failure becomes the answer to the
+// client. Each question may be sent twice, but where its function says otherwise.
+
+func (c *call) toQueue(message func(number uint64) any) conn.Question {
+	return conn.Question{To: c.config.Queue, Message: message, LostBy: conn.QueueRestart}
+}
+
+// toCore is a question to one of the actors that restart together: locks, scheduler, filters, configuration.
+func toCore(to *actor.PID, message func(number uint64) any) conn.Question {
+	return conn.Question{To: to, Message: message, LostBy: conn.CoreRestart}
+}
+
+// toNodes is a question to the replicator.
+func (c *call) toNodes(message func(number uint64) any) conn.Question {
+	return conn.Question{To: c.config.Nodes, Message: message, LostBy: conn.QueueRestart}
+}
+
+// askRows asks the queue for the jobs with these ids.
+func (c *call) askRows(ctx actor.Context, ids []int64, then func(actor.Context, []*messages.JobRow)) {
+	ask(c, ctx, c.toQueue(func(number uint64) any { return &messages.ListJobs{Request: number, Ids: ids} }),
+		func(ctx actor.Context, a *messages.ListJobsResult) { then(ctx, a.Rows) })
+}
+
+// askStatus asks for the state of the queue as a whole.
+func (c *call) askStatus(ctx actor.Context, then func(actor.Context, *messages.GetQueueStatusResult)) {
+	ask(c, ctx, c.toQueue(func(number uint64) any { return &messages.GetQueueStatus{Request: number} }), then)
+}
+
+// askStartError asks why job processes cannot be started. "" means that they can.
+func (c *call) askStartError(ctx actor.Context, then func(ctx actor.Context, startError string)) {
+	q := conn.Question{To: c.config.Jobs, LostBy: conn.QueueRestart,
+		Message: func(number uint64) any { return &messages.GetStartError{Request: number} }}
+	ask(c, ctx, q, func(ctx actor.Context, a *messages.GetStartErrorResult) { then(ctx, a.Text) })
+}
+
+// askExplanations asks the scheduler what holds these jobs back, in the order of ids.
+func (c *call) askExplanations(ctx actor.Context, ids []int64, then func(actor.Context, []*messages.JobExplanation)) {
+	ask(c, ctx, toCore(c.config.Scheduler, func(number uint64) any { return &messages.ExplainJobs{Request: number, Ids: ids} }),
+		func(ctx actor.Context, a *messages.ExplainJobsResult) { then(ctx, a.Jobs) })
+}
+
+// askDependencies asks which jobs wait for the end of other jobs.
+func (c *call) askDependencies(ctx actor.Context, then func(actor.Context, []*messages.JobDependencies)) {
+	ask(c, ctx, toCore(c.config.Scheduler, func(number uint64) any { return &messages.ListDependencies{Request: number} }),
+		func(ctx actor.Context, a *messages.ListDependenciesResult) { then(ctx, a.Jobs) })
+}
+
+// askLocks makes a call to the lock manager, whose value is a V.
+func askLocks[V any](c *call, ctx actor.Context, op locks.Operation, then func(actor.Context, V)) {
+	askFallible(c, ctx, toCore(c.config.Locks, func(number uint64) any { return &locks.Call{Request: number, Operation: op} }),
+		func(ctx actor.Context, a *locks.CallResult) { then(ctx, a.Value.(V)) })
+}
+
+// askLockWaits asks which lock owners wait, and for which others.
+func (c *call) askLockWaits(ctx actor.Context, then func(actor.Context, []answer.LockWait)) {
+	askLocks(c, ctx, locks.ListWaits{}, then)
+}
+
+// askConfig asks for the configuration and for lockstep's settings, both as JSON.
+func (c *call) askConfig(ctx actor.Context, then func(ctx actor.Context, content, settings []byte)) {
+	ask(c, ctx, toCore(c.config.ClusterConfig, func(number uint64) any { return &messages.PublishConfig{Request: number} }),
+		func(ctx actor.Context, a *messages.ConfigPublished) { then(ctx, a.Content, a.Settings) })
+}
+
+// askParsedConfig asks for the configuration and parses it. An error of parse is a ConfigurationError.
+func askParsedConfig[T any](c *call, ctx actor.Context, parse func(content []byte) (T, error), then func(actor.Context, T)) {
+	c.askConfig(ctx, func(ctx actor.Context, content, _ []byte) {
+		parsed, err := parse(content)
+		if err != nil {
+			c.fail(ctx, configFailure(err))
+			return
+		}
+		then(ctx, parsed)
+	})
+}
+
+func configFailure(err error) *messages.Failure {
+	return messages.ConfigurationFailure(err.Error())
+}
+
+// askDocument asks for the objects of the configuration.
+func (c *call) askDocument(ctx actor.Context, then func(actor.Context, *config.Document)) {
+	askParsedConfig(c, ctx, config.DecodeDocument, then)
+}
+
+// askRules asks for the filter rules, in the order of answers.
+func (c *call) askRules(ctx actor.Context, then func(actor.Context, []*config.Object)) {
+	q := toCore(c.config.Filters, func(number uint64) any { return &messages.ListFilters{Request: number} })
+	ask(c, ctx, q, func(ctx actor.Context, a *messages.ListFiltersResult) {
+		rules := make([]*config.Object, len(a.Rules))
+		for i, data := range a.Rules {
+			if err := json.Unmarshal(data, &rules[i]); err != nil {
+				c.fail(ctx, messages.Generic(fmt.Errorf("a filter rule: %w", err)))
+				return
+			}
+		}
+		slices.SortFunc(rules, func(a, b *config.Object) int { return query.CompareRules(*a, *b) })
+		then(ctx, rules)
+	})
+}
+
+// askNodes asks for the nodes of the cluster and their states. nil means that the daemon belongs to no cluster.
+func (c *call) askNodes(ctx actor.Context, then func(actor.Context, *answer.Nodes)) {
+	if c.config.Nodes == nil {
+		then(ctx, nil)
+		return
+	}
+	ask(c, ctx, c.toNodes(func(number uint64) any { return &messages.GetNodes{Request: number, WithStates: true} }),
+		func(ctx actor.Context, a *messages.GetNodesResult) {
+			nodes := NodesOf(a)
+			then(ctx, &nodes)
+		})
+}
