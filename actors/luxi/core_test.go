@@ -81,7 +81,7 @@ func (c *core) outcome() (success bool, result string) {
 		Success bool
 		Result  json.RawMessage
 	}
-	require.NoError(c, json.Unmarshal([]byte(c.answer()), &answer))
+	require.NoError(c, json.Unmarshal([]byte(c.Answer()), &answer))
 	return answer.Success, string(answer.Result)
 }
 
@@ -98,20 +98,20 @@ func (c *core) queueRestarts() {
 
 func TestReplaceFilter(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
-		c.call("ReplaceFilter", `[null, 3, [["jobid", [">", "id", "watermark"]]], "PAUSE", [["a", "b", 1]]]`)
+		c.Call("ReplaceFilter", `[null, 3, [["jobid", [">", "id", "watermark"]]], "PAUSE", [["a", "b", 1]]]`)
 		m := asked[*messages.ChangeFilter](c.client, c.filters)
 		require.EqualExportedValues(t, &messages.FilterParts{Uuid: []byte(`"` + madeUUID + `"`), Priority: []byte("3"),
 			Predicates: []byte(`[["jobid", [">", "id", "watermark"]]]`), Action: []byte(`"PAUSE"`), Reason: []byte(`[["a", "b", 1]]`)}, m.GetReplace())
-		c.tell(&messages.ChangeFilterResult{Request: m.Request + 1, Uuid: "another's"})
-		c.silent()
-		c.tell(&messages.ChangeFilterResult{Request: m.Request, Uuid: madeUUID})
+		c.Tell(&messages.ChangeFilterResult{Request: m.Request + 1, Uuid: "another's"})
+		c.Silent()
+		c.Tell(&messages.ChangeFilterResult{Request: m.Request, Uuid: madeUUID})
 		require.Equal(t, `"`+madeUUID+`"`, c.succeeded())
 	})
 }
 
 func TestReplaceFilterOfThatName(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
-		c.call("ReplaceFilter", `["x", 3, [], "PAUSE", []]`)
+		c.Call("ReplaceFilter", `["x", 3, [], "PAUSE", []]`)
 		require.Equal(t, `"x"`, string(asked[*messages.ChangeFilter](c.client, c.filters).GetReplace().Uuid))
 	})
 }
@@ -119,12 +119,12 @@ func TestReplaceFilterOfThatName(t *testing.T) {
 // The form for people also says which jobs the rule decides about.
 func TestLockstepReplaceFilter(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
-		c.call("LockstepReplaceFilter", `["x", 3, [], "PAUSE", []]`)
+		c.Call("LockstepReplaceFilter", `["x", 3, [], "PAUSE", []]`)
 		m := asked[*messages.ChangeFilter](c.client, c.filters)
-		c.tell(&messages.ChangeFilterResult{Request: m.Request, Uuid: "x", Matches: 3, LowestJobs: []int64{17, 18, 22}})
+		c.Tell(&messages.ChangeFilterResult{Request: m.Request, Uuid: "x", Matches: 3, LowestJobs: []int64{17, 18, 22}})
 		require.JSONEq(t, `{"uuid": "x", "count": 3, "jobs": [17, 18, 22]}`, c.succeeded())
-		c.call("LockstepReplaceFilter", `["x", 3, [], "PAUSE", []]`)
-		c.tell(&messages.ChangeFilterResult{Request: asked[*messages.ChangeFilter](c.client, c.filters).Request, Uuid: "x"})
+		c.Call("LockstepReplaceFilter", `["x", 3, [], "PAUSE", []]`)
+		c.Tell(&messages.ChangeFilterResult{Request: asked[*messages.ChangeFilter](c.client, c.filters).Request, Uuid: "x"})
 		require.JSONEq(t, `{"uuid": "x", "count": 0, "jobs": []}`, c.succeeded())
 	})
 }
@@ -132,13 +132,13 @@ func TestLockstepReplaceFilter(t *testing.T) {
 // A request that has to be asked twice makes one rule.
 func TestAFilterThatIsAskedForTwice(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
-		c.call("ReplaceFilter", `[null, 3, [], "PAUSE", []]`)
+		c.Call("ReplaceFilter", `[null, 3, [], "PAUSE", []]`)
 		first := asked[*messages.ChangeFilter](c.client, c.filters)
 		c.queueRestarts()
 		c.filters.Quiet()
 		c.coreRestarts()
 		require.EqualExportedValues(t, first, asked[*messages.ChangeFilter](c.client, c.filters))
-		c.tell(&messages.ChangeFilterResult{Request: first.Request, Uuid: madeUUID})
+		c.Tell(&messages.ChangeFilterResult{Request: first.Request, Uuid: madeUUID})
 		require.Equal(t, `"`+madeUUID+`"`, c.succeeded())
 		c.coreRestarts()
 		c.filters.Quiet()
@@ -148,33 +148,33 @@ func TestAFilterThatIsAskedForTwice(t *testing.T) {
 func TestFiltersThatAreRefused(t *testing.T) {
 	bad := messages.GenericFailure("predicates: want a list")
 	withCore(t, func(t *testing.T, c *core) {
-		c.call("ReplaceFilter", `["x", 3, [], "PAUSE", []]`)
-		c.tell(&messages.ChangeFilterResult{Request: asked[*messages.ChangeFilter](c.client, c.filters).Request, Failure: bad})
+		c.Call("ReplaceFilter", `["x", 3, [], "PAUSE", []]`)
+		c.Tell(&messages.ChangeFilterResult{Request: asked[*messages.ChangeFilter](c.client, c.filters).Request, Failure: bad})
 		class, text := c.failed()
 		require.Equal(t, "GenericError", class)
 		require.Equal(t, "predicates: want a list", text)
-		require.False(t, c.closed())
+		require.False(t, c.Closed())
 
-		c.call("DeleteFilter", `["x"]`)
-		c.tell(&messages.ChangeFilterResult{Request: asked[*messages.ChangeFilter](c.client, c.filters).Request, Failure: bad})
+		c.Call("DeleteFilter", `["x"]`)
+		c.Tell(&messages.ChangeFilterResult{Request: asked[*messages.ChangeFilter](c.client, c.filters).Request, Failure: bad})
 		class, _ = c.failed()
 		require.Equal(t, "GenericError", class)
 
-		c.call("ReplaceFilter", `[null, "x", [], "PAUSE", []]`)
-		c.tell(&messages.ChangeFilterResult{Request: asked[*messages.ChangeFilter](c.client, c.filters).Request, Failure: bad, Malformed: true})
+		c.Call("ReplaceFilter", `[null, "x", [], "PAUSE", []]`)
+		c.Tell(&messages.ChangeFilterResult{Request: asked[*messages.ChangeFilter](c.client, c.filters).Request, Failure: bad, Malformed: true})
 		class, text = c.failed()
 		require.Empty(t, class)
 		require.Equal(t, "Failed to parse request: ReplaceFilter: predicates: want a list", text)
-		require.True(t, c.closed())
+		require.True(t, c.Closed())
 	})
 }
 
 func TestDeleteFilter(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
-		c.call("DeleteFilter", `["`+madeUUID+`"]`)
+		c.Call("DeleteFilter", `["`+madeUUID+`"]`)
 		m := asked[*messages.ChangeFilter](c.client, c.filters)
 		require.Equal(t, madeUUID, m.GetDelete())
-		c.tell(&messages.ChangeFilterResult{Request: m.Request, Uuid: madeUUID})
+		c.Tell(&messages.ChangeFilterResult{Request: m.Request, Uuid: madeUUID})
 		require.Equal(t, `null`, c.succeeded())
 	})
 }
@@ -186,11 +186,11 @@ func TestArgumentsThatAreNone(t *testing.T) {
 	} {
 		t.Run(method, func(t *testing.T) {
 			withCore(t, func(t *testing.T, c *core) {
-				c.call(method, args)
+				c.Call(method, args)
 				class, text := c.failed()
 				require.Empty(t, class)
 				require.Contains(t, text, "Failed to parse request: "+method+": ")
-				require.True(t, c.closed())
+				require.True(t, c.Closed())
 			})
 		})
 	}
@@ -219,7 +219,7 @@ func TestGetSettings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			withCore(t, func(t *testing.T, core *core) {
 				core.configured(7, c.file)
-				core.call("LockstepGetSettings", `[]`)
+				core.Call("LockstepGetSettings", `[]`)
 				require.JSONEq(t, c.want, core.succeeded())
 			})
 		})
@@ -228,21 +228,21 @@ func TestGetSettings(t *testing.T) {
 
 func TestSettingsOfAConfigurationThatCannotBeRead(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
-		c.call("LockstepGetSettings", `[]`)
-		c.tell(&messages.ConfigPublished{Request: asked[*messages.PublishConfig](c.client, c.cluster).Request, Content: []byte("{")})
+		c.Call("LockstepGetSettings", `[]`)
+		c.Tell(&messages.ConfigPublished{Request: asked[*messages.PublishConfig](c.client, c.cluster).Request, Content: []byte("{")})
 		class, _ := c.failed()
 		require.Equal(t, "ConfigurationError", class)
 	})
 }
 
 func (c *core) edited(m *messages.EditConfig, f *messages.Failure) {
-	c.tell(&messages.EditConfigResult{Request: m.Request, Failure: f})
+	c.Tell(&messages.EditConfigResult{Request: m.Request, Failure: f})
 }
 
 func TestSetSettings(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		c.configured(7, "")
-		c.call("LockstepSetSettings", `[{"predictive": false, "max_running_jobs": 9, "predictive_tick": null}]`)
+		c.Call("LockstepSetSettings", `[{"predictive": false, "max_running_jobs": 9, "predictive_tick": null}]`)
 		own := asked[*messages.EditConfig](c.client, c.cluster)
 		require.EqualExportedValues(t, &messages.EditConfig{Request: own.Request,
 			Settings: map[string][]byte{"predictive": []byte("false"), "predictive_tick": []byte("null")}}, own)
@@ -269,7 +269,7 @@ func TestSetOneSetting(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			withCore(t, func(t *testing.T, core *core) {
 				core.configured(7, "")
-				core.call("LockstepSetSettings", c.args)
+				core.Call("LockstepSetSettings", c.args)
 				if c.want != nil {
 					m := asked[*messages.EditConfig](core.client, core.cluster)
 					c.want.Request = m.Request
@@ -296,7 +296,7 @@ func TestSettingsThatAreRefused(t *testing.T) {
 		t.Run(args, func(t *testing.T) {
 			withCore(t, func(t *testing.T, c *core) {
 				c.configured(7, "")
-				c.call("LockstepSetSettings", args)
+				c.Call("LockstepSetSettings", args)
 				class, text := c.failed()
 				require.Equal(t, "OpPrereqError", class)
 				require.Contains(t, text, want)
@@ -309,7 +309,7 @@ func TestSettingsThatAreRefused(t *testing.T) {
 func TestASettingThatCannotBeWritten(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		c.configured(7, "")
-		c.call("LockstepSetSettings", `[{"predictive": false, "max_running_jobs": 9}]`)
+		c.Call("LockstepSetSettings", `[{"predictive": false, "max_running_jobs": 9}]`)
 		m := asked[*messages.EditConfig](c.client, c.cluster)
 		c.coreRestarts()
 		require.EqualExportedValues(t, m, asked[*messages.EditConfig](c.client, c.cluster))
@@ -331,7 +331,7 @@ func (c *core) locksSay(op locks.Operation, result string) {
 	} else {
 		a.Value = decodedAs[[]answer.LockWait](c, result)
 	}
-	c.tell(a)
+	c.Tell(a)
 }
 
 func decodedAs[T any](t require.TestingT, encoded string) (value T) {
@@ -341,22 +341,22 @@ func decodedAs[T any](t require.TestingT, encoded string) (value T) {
 
 func TestLocks(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
-		c.call("LockstepLocks", `[]`)
+		c.Call("LockstepLocks", `[]`)
 		c.locksSay(locks.ListRows{}, `[{"name": "cluster/BGL"}]`)
 		c.coreRestarts()
 		c.locksSay(locks.ListWaits{}, `[`+waitOfSeven+`]`) // the question before the restart
 		c.locks.Unread()                                   // and the repeated one
 		m := asked[*messages.ListDependencies](c.client, c.scheduler)
-		c.tell(&messages.ListDependenciesResult{Request: m.Request, Jobs: []*messages.JobDependencies{{Id: 2}}})
+		c.Tell(&messages.ListDependenciesResult{Request: m.Request, Jobs: []*messages.JobDependencies{{Id: 2}}})
 		require.JSONEq(t, `{"locks": [{"name": "cluster/BGL", "owners": null, "pending": null}], "waits": [`+waitOfSeven+`], "jobs": [{"id": 2, "on": []}]}`, c.succeeded())
 	})
 }
 
 func TestLocksThatCannotBeTold(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
-		c.call("LockstepLocks", `[]`)
+		c.Call("LockstepLocks", `[]`)
 		m := asked[*locks.Call](c.client, c.locks)
-		c.tell(&locks.CallResult{Request: m.Request, Failure: messages.GenericFailure("EIO")})
+		c.Tell(&locks.CallResult{Request: m.Request, Failure: &messages.Failure{Class: "GenericError", Text: "EIO"}})
 		_, text := c.failed()
 		require.Equal(t, "EIO", text)
 	})
@@ -374,13 +374,13 @@ func TestAnswersToBeginOpcode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			withCore(t, func(t *testing.T, core *core) {
-				core.call("LockstepBeginOpcode", `[7, "lock", 2]`)
+				core.Call("LockstepBeginOpcode", `[7, "lock", 2]`)
 				m := asked[*messages.BeginOp](core.client, core.jobs)
 				require.EqualExportedValues(t, &messages.BeginOp{Request: m.Request, Id: 7, Livelock: "lock", Op: 2}, m)
-				core.silent()
+				core.Silent()
 				c.answer.Request = m.Request
-				core.tell(c.answer)
-				require.JSONEq(t, c.want, core.answer())
+				core.Tell(c.answer)
+				require.JSONEq(t, c.want, core.Answer())
 			})
 		})
 	}
@@ -390,14 +390,14 @@ func TestAnswersToBeginOpcode(t *testing.T) {
 // the question may be lost.
 func TestBeginOpcodeIsAskedAgain(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
-		c.call("LockstepBeginOpcode", `[7, "lock", 2]`)
+		c.Call("LockstepBeginOpcode", `[7, "lock", 2]`)
 		m := asked[*messages.BeginOp](c.client, c.jobs)
 		for _, restarts := range []func(){c.coreRestarts, c.queueRestarts} {
 			restarts()
 			require.EqualExportedValues(t, m, asked[*messages.BeginOp](c.client, c.jobs))
 			c.jobs.Quiet()
 		}
-		c.tell(&messages.BeginOpResult{Request: m.Request})
+		c.Tell(&messages.BeginOpResult{Request: m.Request})
 		require.Equal(t, `null`, c.succeeded())
 		c.coreRestarts()
 		c.jobs.Quiet()

@@ -40,12 +40,12 @@ func TestWhatIsNotARequest(t *testing.T) {
 		`{"method": "LockstepBeginOpcode", "args": [1, "l", "0"]}`:                                                              `LockstepBeginOpcode: argument 3: a string is not what belongs here`,
 	} {
 		onBench(t, func(t *testing.T, b *bench, c *client) {
-			c.tell(&conn.Received{Frame: []byte(frame)})
-			answer := c.answer()
+			c.Tell(&conn.Received{Frame: []byte(frame)})
+			answer := c.Answer()
 			want, err := jsonOf(map[string]any{"success": false, "result": "Failed to parse request: " + text})
 			require.NoError(t, err)
 			require.JSONEq(t, want, answer, "%s", frame)
-			require.True(t, c.closed())
+			require.True(t, c.Closed())
 			b.queue.Quiet()
 			b.jobs.Quiet()
 		})
@@ -54,27 +54,27 @@ func TestWhatIsNotARequest(t *testing.T) {
 
 func TestAFrameThatIsTooLarge(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.tell(&conn.Refused{Err: errors.New("frame is larger than 10 bytes")})
-		require.JSONEq(t, `{"success":false,"result":"Failed to parse request: frame is larger than 10 bytes"}`, c.answer())
-		require.True(t, c.closed())
+		c.Tell(&conn.Refused{Err: errors.New("frame is larger than 10 bytes")})
+		require.JSONEq(t, `{"success":false,"result":"Failed to parse request: frame is larger than 10 bytes"}`, c.Answer())
+		require.True(t, c.Closed())
 	})
 }
 
 func TestAnErrorKeepsTheConnection(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		for range 2 {
-			c.call("PickupJob", `[1]`)
-			require.JSONEq(t, `{"success":false,"result":["GenericError",["Luxi call 'PickupJob' is for internal use only"]]}`, c.answer())
+			c.Call("PickupJob", `[1]`)
+			require.JSONEq(t, `{"success":false,"result":["GenericError",["Luxi call 'PickupJob' is for internal use only"]]}`, c.Answer())
 		}
-		require.False(t, c.closed())
+		require.False(t, c.Closed())
 	})
 }
 
 func TestUnknownFields(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.call("QueryJobs", `[[4962], ["id", "nosuch", "nor this"]]`)
-		require.JSONEq(t, `{"success":false,"result":["OpPrereqError",["Unknown output fields selected: nosuch, nor this","wrong_input"]]}`, c.answer())
-		require.False(t, c.closed())
+		c.Call("QueryJobs", `[[4962], ["id", "nosuch", "nor this"]]`)
+		require.JSONEq(t, `{"success":false,"result":["OpPrereqError",["Unknown output fields selected: nosuch, nor this","wrong_input"]]}`, c.Answer())
+		require.False(t, c.Closed())
 		b.queue.Quiet()
 	})
 }
@@ -82,24 +82,24 @@ func TestUnknownFields(t *testing.T) {
 func TestConnectionsAreIndependent(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		other := b.connect()
-		c.call("Nope", `[]`)
-		require.True(t, c.closed())
-		other.call("PickupJob", `[1]`)
-		other.answer()
-		require.False(t, other.closed())
+		c.Call("Nope", `[]`)
+		require.True(t, c.Closed())
+		other.Call("PickupJob", `[1]`)
+		other.Answer()
+		require.False(t, other.Closed())
 	})
 }
 
 func TestAClientThatIsGone(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.call("SubmitJob", `[[`+delay+`]]`)
+		c.Call("SubmitJob", `[[`+delay+`]]`)
 		m := asked[*messages.SubmitJobs](c, b.queue)
-		c.tell(&conn.Closed{})
-		require.True(t, c.closed())
+		c.Tell(&conn.Closed{})
+		require.True(t, c.Closed())
 		dead := b.DeadLetters()
-		b.queue.Ask(c.conn.to, &messages.SubmitJobsResult{Request: m.Request, Ids: []int64{1}})
+		b.queue.Ask(c.Conn.Server(), &messages.SubmitJobsResult{Request: m.Request, Ids: []int64{1}})
 		b.Settle()
 		require.Equal(t, dead+1, b.DeadLetters())
-		require.Empty(t, c.conn.answers)
+		require.Empty(t, c.Conn.Answers())
 	})
 }

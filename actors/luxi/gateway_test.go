@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/conn"
+	"lockstep/actors/conn/conntest"
 	"lockstep/actors/kittest"
 	"lockstep/core/job"
 	"lockstep/messages"
@@ -16,8 +17,8 @@ var closedByPeer = &conn.Closed{}
 
 func TestReportJob(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.call("LockstepReportJob", `[7, "/lock", {"id": 7}]`)
-		require.JSONEq(t, `{"success":true,"result":null}`, c.answer())
+		c.Call("LockstepReportJob", `[7, "/lock", {"id": 7}]`)
+		require.JSONEq(t, `{"success":true,"result":null}`, c.Answer())
 		m := kittest.Expect[*messages.ProcessReported](b.jobs)
 		require.EqualExportedValues(t, &messages.ProcessReported{Id: 7, Livelock: "/lock", Encoded: []byte(`{"id": 7}`)}, m)
 	})
@@ -29,15 +30,15 @@ func TestBeginOpcode(t *testing.T) {
 		`{"success":false,"result":["JobLost",["not here"]]}`: messages.JobLostFailure("not here"),
 	} {
 		onBench(t, func(t *testing.T, b *bench, c *client) {
-			c.call("LockstepBeginOpcode", `[7, "/lock", 1]`)
+			c.Call("LockstepBeginOpcode", `[7, "/lock", 1]`)
 			m := asked[*messages.BeginOp](c, b.jobs)
 			require.EqualExportedValues(t, &messages.BeginOp{Request: m.Request, Id: 7, Livelock: "/lock", Op: 1}, m)
-			c.silent()
-			c.tell(&messages.BeginOpResult{Request: m.Request + 1})
-			c.silent()
-			c.tell(&messages.BeginOpResult{Request: m.Request, Failure: failure})
-			require.JSONEq(t, want, c.answer())
-			require.False(t, c.closed())
+			c.Silent()
+			c.Tell(&messages.BeginOpResult{Request: m.Request + 1})
+			c.Silent()
+			c.Tell(&messages.BeginOpResult{Request: m.Request, Failure: failure})
+			require.JSONEq(t, want, c.Answer())
+			require.False(t, c.Closed())
 		})
 	}
 }
@@ -46,21 +47,21 @@ func TestBeginOpcode(t *testing.T) {
 func TestAConnectionCrashes(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		other := b.connect()
-		b.Crash(c.conn.to)
-		require.True(t, c.closed())
-		other.call("PickupJob", `[1]`)
-		other.answer()
+		b.Crash(c.Conn.Server())
+		require.True(t, c.Closed())
+		other.Call("PickupJob", `[1]`)
+		other.Answer()
 	})
 }
 
 func TestTheGatewayCrashes(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		b.Restart(b.luxi)
-		require.True(t, c.closed())
+		require.True(t, c.Closed())
 		next := b.connect()
-		next.call("PickupJob", `[1]`)
-		next.answer()
-		require.NotEqual(t, c.conn.to.Id, next.conn.to.Id)
+		next.Call("PickupJob", `[1]`)
+		next.Answer()
+		require.NotEqual(t, c.Conn.Server().Id, next.Conn.Server().Id)
 	})
 }
 
@@ -75,23 +76,23 @@ func drain(b *bench) {
 func TestDrainClosesIdleConnections(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		drain(b)
-		require.True(t, c.closed())
-		late := &fakeConn{}
+		require.True(t, c.Closed())
+		late := &conntest.Conn{}
 		b.Send(b.luxi, &conn.Opened{Conn: late})
 		b.Settle()
-		require.True(t, late.closed)
+		require.Equal(t, 1, late.Closes())
 	})
 }
 
 func TestDrainLetsTheRequestAtHandBeAnswered(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.call("SubmitJob", `[[`+delay+`]]`)
+		c.Call("SubmitJob", `[[`+delay+`]]`)
 		m := asked[*messages.SubmitJobs](c, b.queue)
 		drain(b)
-		c.silent()
+		c.Silent()
 		c.submitted(m, 3)
-		require.JSONEq(t, `{"success":true,"result":3}`, c.answer())
-		require.True(t, c.closed())
+		require.JSONEq(t, `{"success":true,"result":3}`, c.Answer())
+		require.True(t, c.Closed())
 	})
 }
 
@@ -100,19 +101,19 @@ func TestDrainEndsWaits(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.wait(`[1, ["status"], ["running"], 1, 60]`, someJob(1, job.Running))
 		drain(b)
-		require.JSONEq(t, `{"success":true,"result":[["running"],[]]}`, c.answer())
-		require.True(t, c.closed())
+		require.JSONEq(t, `{"success":true,"result":[["running"],[]]}`, c.Answer())
+		require.True(t, c.Closed())
 	})
 }
 
 func TestDrainEndsAWaitThatHasJustBegun(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.call("WaitForJobChange", `[1, ["status"], ["running"], 1, 60]`)
+		c.Call("WaitForJobChange", `[1, ["status"], ["running"], 1, 60]`)
 		m := asked[*messages.SubscribeJob](c, b.queue)
 		drain(b)
-		c.tell(&messages.SubscribeJobResult{Request: m.Request, Row: rowOf(someJob(1, job.Running))})
-		require.JSONEq(t, `{"success":true,"result":[["running"],[]]}`, c.answer())
-		require.True(t, c.closed())
+		c.Tell(&messages.SubscribeJobResult{Request: m.Request, Row: rowOf(someJob(1, job.Running))})
+		require.JSONEq(t, `{"success":true,"result":[["running"],[]]}`, c.Answer())
+		require.True(t, c.Closed())
 	})
 }
 
@@ -120,11 +121,11 @@ func TestDrainEndsAWaitThatHasJustBegun(t *testing.T) {
 func TestTimersEndWithTheirRequest(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		for range 5 {
-			c.call("SubmitJob", `[[`+delay+`]]`)
+			c.Call("SubmitJob", `[[`+delay+`]]`)
 			m := asked[*messages.SubmitJobs](c, b.queue)
 			b.Advance(40 * time.Second)
 			c.submitted(m, 3)
-			require.JSONEq(t, `{"success":true,"result":3}`, c.answer())
+			require.JSONEq(t, `{"success":true,"result":3}`, c.Answer())
 		}
 		_, more := b.Clock.Next()
 		require.False(t, more)

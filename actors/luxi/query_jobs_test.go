@@ -76,21 +76,21 @@ func TestJobsThatCannotBeRead(t *testing.T) {
 // whole question, and files that are still being read do not matter any more.
 func TestAFilterThatFailsLate(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.call("Query", `["job", ["id"], ["?", "opresult"]]`)
+		c.Call("Query", `["job", ["id"], ["?", "opresult"]]`)
 		c.listed(rowOf(someJob(1, job.Success)), rowOf(someJob(2, job.Success)))
 		c.storeGives("queue/job-1", string(job.Encode(someJob(1, job.Success))))
-		require.JSONEq(t, `{"success":false,"result":["ParameterError",["filter: the field \"opresult\" is not boolean"]]}`, c.answer())
+		require.JSONEq(t, `{"success":false,"result":["ParameterError",["filter: the field \"opresult\" is not boolean"]]}`, c.Answer())
 		c.storeGives("queue/job-2", string(job.Encode(someJob(2, job.Success))))
-		c.silent()
-		c.call("PickupJob", `[1]`)
-		c.answer()
+		c.Silent()
+		c.Call("PickupJob", `[1]`)
+		c.Answer()
 	})
 }
 
 // Files come in any order; rows are in that of the jobs.
 func TestRowsAreInOrder(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.call("Query", `["job", ["id", "opstatus"], ["!=", "id", 4]]`)
+		c.Call("Query", `["job", ["id", "opstatus"], ["!=", "id", 4]]`)
 		var rows []*messages.JobRow
 		for id := int64(1); id <= 7; id++ {
 			rows = append(rows, rowOf(someJob(id, []job.Status{job.Success, job.Running}[id%2])))
@@ -102,14 +102,14 @@ func TestRowsAreInOrder(t *testing.T) {
 		}
 		require.Len(t, requests, 2)
 		for i := len(requests) - 1; i >= 0; i-- {
-			c.silent()
+			c.Silent()
 			var id int64
 			_, err := fmt.Sscanf(requests[i].GetRead().Path, "queue/job-%d", &id)
 			require.NoError(t, err)
-			c.tell(&messages.AccessStoreResult{Request: requests[i].Request, What: &messages.AccessStoreResult_Read{
+			c.Tell(&messages.AccessStoreResult{Request: requests[i].Request, What: &messages.AccessStoreResult_Read{
 				Read: &messages.ReadFileResult{Content: job.Encode(someJob(id, job.Success))}}})
 		}
-		require.Contains(t, c.answer(), `"data":[[[0,1],[0,["running"]]],[[0,2],[0,["success"]]],[[0,3],[0,["running"]]],[[0,5],[0,["running"]]],[[0,6],[0,["success"]]],[[0,7],[0,["running"]]]]`)
+		require.Contains(t, c.Answer(), `"data":[[[0,1],[0,["running"]]],[[0,2],[0,["success"]]],[[0,3],[0,["running"]]],[[0,5],[0,["running"]]],[[0,6],[0,["success"]]],[[0,7],[0,["running"]]]]`)
 	})
 }
 

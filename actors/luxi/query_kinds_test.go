@@ -71,11 +71,11 @@ func TestQueriesThatAreNoRequests(t *testing.T) {
 			var method string
 			_, err := fmt.Sscan(call, &method)
 			require.NoError(t, err)
-			c.call(method, call[len(method)+1:])
+			c.Call(method, call[len(method)+1:])
 			want, err := jsonOf(map[string]any{"success": false, "result": "Failed to parse request: " + text})
 			require.NoError(t, err)
-			require.JSONEq(t, want, c.answer(), call)
-			require.True(t, c.closed(), call)
+			require.JSONEq(t, want, c.Answer(), call)
+			require.True(t, c.Closed(), call)
 			require.Empty(t, w.writes)
 		})
 	}
@@ -116,9 +116,9 @@ func TestQueriesThatFail(t *testing.T) {
 			var method string
 			_, err := fmt.Sscan(call, &method)
 			require.NoError(t, err)
-			c.call(method, call[len(method)+1:])
-			require.JSONEq(t, `{"success":false,"result":`+want+`}`, c.answer(), call)
-			require.False(t, c.closed(), call)
+			c.Call(method, call[len(method)+1:])
+			require.JSONEq(t, `{"success":false,"result":`+want+`}`, c.Answer(), call)
+			require.False(t, c.Closed(), call)
 		})
 	}
 }
@@ -129,8 +129,8 @@ func TestNoConfiguration(t *testing.T) {
 		w.config = `[]`
 		for _, call := range [][2]string{{"Query", `["node", ["name"], null]`}, {"QueryGroups", `[[], ["name"], false]`}, {"QueryClusterInfo", `[]`},
 			{"QueryConfigValues", `[["drain_flag"]]`}, {"QueryTags", `["cluster", ""]`}} {
-			c.call(call[0], call[1])
-			require.Contains(t, c.answer(), `["ConfigurationError",["not a cluster configuration: `)
+			c.Call(call[0], call[1])
+			require.Contains(t, c.Answer(), `["ConfigurationError",["not a cluster configuration: `)
 		}
 	})
 }
@@ -276,12 +276,12 @@ func TestTheWatcherIsPaused(t *testing.T) {
 		require.Equal(t, []string{fmt.Sprintf(`watcher.pause "%d\n" durable=true`, until), "watcher.pause removed", "watcher.pause removed",
 			fmt.Sprintf(`watcher.pause "%d\n" durable=true`, until)}, w.writes)
 		w.files["watcher.pause"] = "garbage"
-		c.call("QueryConfigValues", `[["watcher_pause"]]`)
-		require.Contains(t, c.answer(), `["GenericError",["watcher.pause: `)
-		w.failure = messages.GenericFailure("no disk")
+		c.Call("QueryConfigValues", `[["watcher_pause"]]`)
+		require.Contains(t, c.Answer(), `["GenericError",["watcher.pause: `)
+		w.failure = &messages.Failure{Class: "GenericError", Text: "no disk"}
 		for _, call := range [][2]string{{"SetWatcherPause", `[5]`}, {"QueryConfigValues", `[["watcher_pause"]]`}, {"SetWatcherPause", `[null]`}} {
-			c.call(call[0], call[1])
-			require.JSONEq(t, `{"success":false,"result":["GenericError",["no disk"]]}`, c.answer())
+			c.Call(call[0], call[1])
+			require.JSONEq(t, `{"success":false,"result":["GenericError",["no disk"]]}`, c.Answer())
 		}
 	})
 }

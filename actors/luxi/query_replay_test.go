@@ -84,9 +84,9 @@ func (w *world) addAnswered(t *testing.T, e exchange) {
 
 // replayed is the answer of this server to the question.
 func (c *client) replayed(e exchange) map[string]any {
-	c.tell(&conn.Received{Frame: []byte(e.question)})
+	c.Tell(&conn.Received{Frame: []byte(e.question)})
 	var answer map[string]any
-	require.NoError(c, json.Unmarshal([]byte(c.answer()), &answer))
+	require.NoError(c, json.Unmarshal([]byte(c.Answer()), &answer))
 	return answer
 }
 
@@ -144,7 +144,7 @@ func TestTheAnswersOfARealServer(t *testing.T) {
 				e, there := all[title]
 				require.True(t, there, title)
 				require.Equal(t, undocumented(e.answer), undocumented(c.replayed(e)), title)
-				require.False(t, c.closed())
+				require.False(t, c.Closed())
 			}
 		})
 	}
@@ -172,6 +172,6 @@ func TestAKindThatIsNotThere(t *testing.T) {
 		require.Equal(t, e.answer["success"], answer["success"])
 		require.IsType(t, e.answer["result"], answer["result"])
 		require.True(t, strings.HasPrefix(answer["result"].(string), "Failed to parse request: "), answer["result"])
-		require.True(t, c.closed())
+		require.True(t, c.Closed())
 	})
 }

@@ -14,54 +14,54 @@ import (
 func (c *client) listed(rows ...*messages.JobRow) *messages.ListJobs {
 	c.Helper()
 	m := asked[*messages.ListJobs](c, c.queue)
-	c.tell(&messages.ListJobsResult{Request: m.Request, Rows: rows})
+	c.Tell(&messages.ListJobsResult{Request: m.Request, Rows: rows})
 	return m
 }
 
 func TestQueryJobs(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.call("QueryJobs", `[[4962, "7"], ["id", "status", "priority", "summary", "received_ts", "start_ts"]]`)
+		c.Call("QueryJobs", `[[4962, "7"], ["id", "status", "priority", "summary", "received_ts", "start_ts"]]`)
 		m := c.listed(rowOf(someJob(4962, job.Queued)), rowOf(someJob(7, job.Success)))
 		require.Equal(t, []int64{4962, 7}, m.Ids)
 		require.False(t, m.All)
-		require.JSONEq(t, `{"success":true,"result":[[4962,"queued",0,["TEST_DELAY(1.0)"],[1,2],null],[7,"success",0,["TEST_DELAY(1.0)"],[1,2],null]]}`, c.answer())
+		require.JSONEq(t, `{"success":true,"result":[[4962,"queued",0,["TEST_DELAY(1.0)"],[1,2],null],[7,"success",0,["TEST_DELAY(1.0)"],[1,2],null]]}`, c.Answer())
 		b.store.Quiet()
 	})
 }
 
 func TestQueryAllJobs(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.call("QueryJobs", `[null, ["id"]]`)
+		c.Call("QueryJobs", `[null, ["id"]]`)
 		require.True(t, c.listed(rowOf(someJob(1, job.Queued))).All)
-		require.JSONEq(t, `{"success":true,"result":[[1]]}`, c.answer())
-		c.call("QueryJobs", `[[], ["id"]]`)
+		require.JSONEq(t, `{"success":true,"result":[[1]]}`, c.Answer())
+		c.Call("QueryJobs", `[[], ["id"]]`)
 		require.False(t, c.listed().All)
-		require.JSONEq(t, `{"success":true,"result":[]}`, c.answer())
+		require.JSONEq(t, `{"success":true,"result":[]}`, c.Answer())
 	})
 }
 
 // Fields that only the file has are read from it, for jobs that have ended.
 func TestQueryJobsFromTheFile(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.call("QueryJobs", `[[1, 2], ["id", "opstatus", "oplog", "ops"]]`)
+		c.Call("QueryJobs", `[[1, 2], ["id", "opstatus", "oplog", "ops"]]`)
 		ended := someJob(2, job.Success)
 		c.listed(rowOf(someJob(1, job.Running)), rowOf(ended))
-		c.silent()
+		c.Silent()
 		c.storeGives("queue/job-2", string(job.Encode(ended)))
 		require.JSONEq(t, `{"success":true,"result":[
 			[1,["running"],[[[1,[3,4],"message","hello"]]],[{"OP_ID":"OP_TEST_DELAY","duration":1.0,"reason":[]}]],
-			[2,["success"],[[[1,[3,4],"message","hello"]]],[{"OP_ID":"OP_TEST_DELAY","duration":1.0,"reason":[]}]]]}`, c.answer())
+			[2,["success"],[[[1,[3,4],"message","hello"]]],[{"OP_ID":"OP_TEST_DELAY","duration":1.0,"reason":[]}]]]}`, c.Answer())
 	})
 }
 
 func TestQueryJobsThatAreNotInTheQueue(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.call("QueryJobs", `[[5, 30000, 6], ["id", "status", "archived"]]`)
+		c.Call("QueryJobs", `[[5, 30000, 6], ["id", "status", "archived"]]`)
 		c.listed(&messages.JobRow{Id: 5, Unknown: true}, &messages.JobRow{Id: 30000, Unknown: true}, &messages.JobRow{Id: 6, Unknown: true})
 		c.storeGives("queue/archive/0/job-5", string(job.Encode(someJob(5, job.Error))))
 		c.storeGives("queue/archive/3/job-30000", "")
 		c.storeGives("queue/archive/0/job-6", "not a job")
-		require.JSONEq(t, `{"success":true,"result":[[5,"error",true],[30000,null,null],[6,null,null]]}`, c.answer())
+		require.JSONEq(t, `{"success":true,"result":[[5,"error",true],[30000,null,null],[6,null,null]]}`, c.Answer())
 	})
 }
 
@@ -69,7 +69,7 @@ func TestQueryJobsThatAreNotInTheQueue(t *testing.T) {
 // the order of the question.
 func TestQueryOfManyFiles(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.call("QueryJobs", `[null, ["opstatus"]]`)
+		c.Call("QueryJobs", `[null, ["opstatus"]]`)
 		var rows []*messages.JobRow
 		for id := int64(1); id <= 200; id++ {
 			rows = append(rows, rowOf(someJob(id, job.Success)))
@@ -82,49 +82,49 @@ func TestQueryOfManyFiles(t *testing.T) {
 			var id int64
 			_, err := fmt.Sscanf(r.GetRead().Path, "queue/job-%d", &id)
 			require.NoError(t, err)
-			c.tell(&messages.AccessStoreResult{Request: r.Request, What: &messages.AccessStoreResult_Read{
+			c.Tell(&messages.AccessStoreResult{Request: r.Request, What: &messages.AccessStoreResult_Read{
 				Read: &messages.ReadFileResult{Content: job.Encode(someJob(id, job.Success))}}})
 			requests = append(requests, b.store.Unread()...)
 		}
 		require.Len(t, requests, 200)
-		require.Contains(t, c.answer(), `{"success":true,"result":[[["success"]],[["success"]],`)
+		require.Contains(t, c.Answer(), `{"success":true,"result":[[["success"]],[["success"]],`)
 	})
 }
 
 func TestTheQueueRestartsWithAQueryInHand(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.call("QueryJobs", `[[1], ["id"]]`)
+		c.Call("QueryJobs", `[[1], ["id"]]`)
 		first := asked[*messages.ListJobs](c, b.queue)
 		b.Send(b.luxi, &messages.QueueStarted{Incarnation: 2})
 		again := asked[*messages.ListJobs](c, b.queue)
 		require.EqualExportedValues(t, first, again)
 		for range 2 { // both were answered after all
-			c.tell(&messages.ListJobsResult{Request: first.Request, Rows: []*messages.JobRow{rowOf(someJob(1, job.Queued))}})
+			c.Tell(&messages.ListJobsResult{Request: first.Request, Rows: []*messages.JobRow{rowOf(someJob(1, job.Queued))}})
 		}
-		require.JSONEq(t, `{"success":true,"result":[[1]]}`, c.answer())
+		require.JSONEq(t, `{"success":true,"result":[[1]]}`, c.Answer())
 	})
 }
 
 // The queue has answered by then; a restart of it is no matter of the listing.
 func TestTheQueueRestartsWhileFilesAreRead(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.call("QueryJobs", `[[1], ["opstatus"]]`)
+		c.Call("QueryJobs", `[[1], ["opstatus"]]`)
 		c.listed(rowOf(someJob(1, job.Success)))
 		b.Send(b.luxi, &messages.QueueStarted{Incarnation: 2})
 		b.queue.Quiet()
-		c.silent()
+		c.Silent()
 		c.storeGives("queue/job-1", string(job.Encode(someJob(1, job.Success))))
-		require.JSONEq(t, `{"success":true,"result":[[["success"]]]}`, c.answer())
+		require.JSONEq(t, `{"success":true,"result":[[["success"]]]}`, c.Answer())
 	})
 }
 
 func TestTheStoreRestartsWhileFilesAreRead(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.call("QueryJobs", `[[1], ["opstatus"]]`)
+		c.Call("QueryJobs", `[[1], ["opstatus"]]`)
 		c.listed(rowOf(someJob(1, job.Success)))
 		asked[*messages.AccessStore](c, b.store) // lost
 		b.Send(b.luxi, &messages.StoreStarted{Incarnation: 2})
 		c.storeGives("queue/job-1", string(job.Encode(someJob(1, job.Success))))
-		require.JSONEq(t, `{"success":true,"result":[[["success"]]]}`, c.answer())
+		require.JSONEq(t, `{"success":true,"result":[[["success"]]]}`, c.Answer())
 	})
 }

@@ -217,8 +217,8 @@ func (w *world) clusterSays(m any) any {
 // asks calls a method and gives the answer's result.
 func (c *client) asks(method, args string) any {
 	c.Helper()
-	c.call(method, args)
-	answer := c.answer()
+	c.Call(method, args)
+	answer := c.Answer()
 	var a struct {
 		Success bool
 		Result  any

@@ -2,13 +2,12 @@ package luxi_test
 
 import (
 	"encoding/json"
-	"sync"
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/conn"
+	"lockstep/actors/conn/conntest"
 	"lockstep/actors/kittest"
 	"lockstep/actors/luxi"
 	"lockstep/core/job"
@@ -18,32 +17,6 @@ import (
 	"lockstep/core/query"
 	"lockstep/messages"
 )
-
-// fakeConn is a client's connection; the test is the client.
-type fakeConn struct {
-	mu      sync.Mutex
-	to      *actor.PID
-	answers []string
-	closed  bool
-}
-
-func (c *fakeConn) Serve(to *actor.PID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.to = to
-}
-
-func (c *fakeConn) Answer(frame []byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.answers = append(c.answers, string(frame))
-}
-
-func (c *fakeConn) Close() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.closed = true
-}
 
 // bench is a gateway; probes are its neighbours.
 type bench struct {
@@ -72,65 +45,17 @@ func onBench(t *testing.T, f func(*testing.T, *bench, *client)) {
 // client is one connection with its actor.
 type client struct {
 	*bench
-	conn *fakeConn
+	*conntest.Client
 }
 
 func (b *bench) connect() *client {
-	b.Helper()
-	c := &client{b, &fakeConn{}}
-	b.Send(b.luxi, &conn.Opened{Conn: c.conn})
-	b.Settle()
-	return c
-}
-
-func (c *client) tell(m any) {
-	c.Helper()
-	require.NotNil(c, c.conn.to, "nobody serves the connection")
-	c.Send(c.conn.to, m)
-	c.Settle()
-}
-
-// call sends a request, whose args are JSON.
-func (c *client) call(method, args string) {
-	c.Helper()
-	c.tell(&conn.Received{Frame: []byte(`{"method": "` + method + `", "args": ` + args + `, "version": 3000000}`)})
-}
-
-// answer is the one answer since the last call.
-func (c *client) answer() string {
-	c.Helper()
-	c.Settle()
-	c.conn.mu.Lock()
-	defer c.conn.mu.Unlock()
-	require.Len(c, c.conn.answers, 1)
-	a := c.conn.answers[0]
-	c.conn.answers = nil
-	return a
-}
-
-// silent: there is no answer yet.
-func (c *client) silent() {
-	c.Helper()
-	c.Settle()
-	c.conn.mu.Lock()
-	defer c.conn.mu.Unlock()
-	require.Empty(c, c.conn.answers)
-	require.False(c, c.conn.closed)
-}
-
-func (c *client) closed() bool {
-	c.Settle()
-	c.conn.mu.Lock()
-	defer c.conn.mu.Unlock()
-	return c.conn.closed
+	return &client{b, conntest.Connect(b.T, b.Env, b.luxi)}
 }
 
 // asked is a question of the connection's actor to a neighbour.
 func asked[M any](c *client, p *kittest.Probe) M {
 	c.Helper()
-	m, from := kittest.ExpectFrom[M](p)
-	require.True(c, from.Equal(c.conn.to))
-	return m
+	return conntest.Asked[M](c.Client, p)
 }
 
 // storeGives answers the reading of a file; "" stands for none.
@@ -138,7 +63,8 @@ func (c *client) storeGives(path, content string) {
 	c.Helper()
 	r := asked[*messages.AccessStore](c, c.store)
 	require.Equal(c, path, r.GetRead().GetPath())
-	c.tell(kittest.StoreResult(r, &messages.ReadFileResult{Content: []byte(content), Missing: content == ""}))
+	c.Tell(&messages.AccessStoreResult{Request: r.Request, What: &messages.AccessStoreResult_Read{
+		Read: &messages.ReadFileResult{Content: []byte(content), Missing: content == ""}}})
 }
 
 // someJob is a job with an entry in its log.

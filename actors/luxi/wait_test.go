@@ -13,14 +13,14 @@ import (
 // wait asks for a change of job 1, and has the queue answer.
 func (c *client) wait(args string, j *job.Job) {
 	c.Helper()
-	c.call("WaitForJobChange", args)
+	c.Call("WaitForJobChange", args)
 	m := asked[*messages.SubscribeJob](c, c.queue)
 	require.Equal(c, int64(1), m.Id)
-	c.tell(&messages.SubscribeJobResult{Request: m.Request, Row: rowOf(j)})
+	c.Tell(&messages.SubscribeJobResult{Request: m.Request, Row: rowOf(j)})
 }
 
 func (c *client) changed(j *job.Job) {
-	c.tell(&messages.JobChanged{Info: rowOf(j).Info, Encoded: job.Encode(j)})
+	c.Tell(&messages.JobChanged{Info: rowOf(j).Info, Encoded: job.Encode(j)})
 }
 
 const oneEntry = `[[1,[3,4],"message","hello"]]`
@@ -49,18 +49,18 @@ func TestWaitForJobChange(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBench(t, func(t *testing.T, b *bench, cl *client) {
-				cl.call("WaitForJobChange", c.args)
+				cl.Call("WaitForJobChange", c.args)
 				m := asked[*messages.SubscribeJob](cl, b.queue)
 				j := someJob(1, c.status)
-				cl.tell(&messages.SubscribeJobResult{Request: m.Request, Row: rowOf(j)})
+				cl.Tell(&messages.SubscribeJobResult{Request: m.Request, Row: rowOf(j)})
 				if c.status.Final() {
 					cl.storeGives("queue/job-1", string(job.Encode(j)))
 				}
 				if c.want == "" {
-					cl.silent()
+					cl.Silent()
 					return
 				}
-				require.JSONEq(t, `{"success":true,"result":`+c.want+`}`, cl.answer())
+				require.JSONEq(t, `{"success":true,"result":`+c.want+`}`, cl.Answer())
 				require.Equal(t, int64(1), asked[*messages.UnsubscribeJob](cl, b.queue).Id)
 			})
 		})
@@ -70,20 +70,20 @@ func TestWaitForJobChange(t *testing.T) {
 func TestWaitUntilSomethingChanges(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.wait(`[1, ["status"], ["running"], 1, 60]`, someJob(1, job.Running))
-		c.silent()
+		c.Silent()
 		c.changed(someJob(1, job.Running)) // nothing that the client asks for
 		c.changed(someJob(2, job.Success))
-		c.silent()
+		c.Silent()
 		logged := someJob(1, job.Running)
 		logged.AppendLog(0, job.Timestamp{Sec: 5}, "message", []byte(`"more"`))
 		c.changed(logged)
-		require.JSONEq(t, `{"success":true,"result":[["running"],[[2,[5,0],"message","more"]]]}`, c.answer())
+		require.JSONEq(t, `{"success":true,"result":[["running"],[[2,[5,0],"message","more"]]]}`, c.Answer())
 
 		c.wait(`[1, ["status"], ["running"], 2, 60]`, logged)
 		c.changed(someJob(1, job.Success))
-		require.JSONEq(t, `{"success":true,"result":[["success"],[]]}`, c.answer())
+		require.JSONEq(t, `{"success":true,"result":[["success"],[]]}`, c.Answer())
 		c.changed(someJob(1, job.Success)) // late
-		c.silent()
+		c.Silent()
 	})
 }
 
@@ -97,11 +97,11 @@ func TestWaitUntilTheTimeIsUp(t *testing.T) {
 		onBench(t, func(t *testing.T, b *bench, c *client) {
 			c.wait(`[1, ["status"], ["running"], 1, `+w.asked+`]`, someJob(1, job.Running))
 			b.Advance(w.takes - 1)
-			c.silent()
+			c.Silent()
 			b.Advance(1)
-			require.JSONEq(t, `{"success":true,"result":[["running"],[]]}`, c.answer())
+			require.JSONEq(t, `{"success":true,"result":[["running"],[]]}`, c.Answer())
 			b.Advance(time.Hour)
-			c.silent()
+			c.Silent()
 		})
 	}
 }
@@ -111,12 +111,12 @@ func TestWaitForNoTime(t *testing.T) {
 	for _, seconds := range []string{"0", "-5"} {
 		for previous, want := range map[string]string{`["running"]`: `[["running"],[]]`, `null`: `[["running"],[]]`, `["queued"]`: `[["running"],[]]`} {
 			onBench(t, func(t *testing.T, b *bench, c *client) {
-				c.call("WaitForJobChange", `[1, ["status"], `+previous+`, 1, `+seconds+`]`)
+				c.Call("WaitForJobChange", `[1, ["status"], `+previous+`, 1, `+seconds+`]`)
 				m := asked[*messages.SubscribeJob](c, b.queue)
 				b.Advance(0) // before the queue has answered
-				c.silent()
-				c.tell(&messages.SubscribeJobResult{Request: m.Request, Row: rowOf(someJob(1, job.Running))})
-				require.JSONEq(t, `{"success":true,"result":`+want+`}`, c.answer())
+				c.Silent()
+				c.Tell(&messages.SubscribeJobResult{Request: m.Request, Row: rowOf(someJob(1, job.Running))})
+				require.JSONEq(t, `{"success":true,"result":`+want+`}`, c.Answer())
 			})
 		}
 	}
@@ -126,25 +126,25 @@ func TestWaitForNoTime(t *testing.T) {
 // reading its disk, there is nothing to tell.
 func TestWaitForAQueueThatDoesNotAnswer(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.call("WaitForJobChange", `[1, ["status"], null, null, 89]`)
+		c.Call("WaitForJobChange", `[1, ["status"], null, null, 89]`)
 		b.Advance(89 * time.Second)
 		b.Advance(60 * time.Second)
-		require.JSONEq(t, `{"success":true,"result":"nochange"}`, c.answer())
+		require.JSONEq(t, `{"success":true,"result":"nochange"}`, c.Answer())
 	})
 }
 
 func TestWaitForALostJob(t *testing.T) {
 	const lost = `{"success":false,"result":["JobLost",["Can't load job file"]]}`
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.call("WaitForJobChange", `[9, ["status"], null, null, 60]`)
+		c.Call("WaitForJobChange", `[9, ["status"], null, null, 60]`)
 		m := asked[*messages.SubscribeJob](c, b.queue)
-		c.tell(&messages.SubscribeJobResult{Request: m.Request, Row: &messages.JobRow{Id: 9, Unknown: true}})
-		require.JSONEq(t, lost, c.answer())
+		c.Tell(&messages.SubscribeJobResult{Request: m.Request, Row: &messages.JobRow{Id: 9, Unknown: true}})
+		require.JSONEq(t, lost, c.Answer())
 
 		c.wait(`[1, ["status"], null, null, 60]`, someJob(1, job.Success))
 		c.storeGives("queue/job-1", "")
-		require.JSONEq(t, lost, c.answer())
-		require.False(t, c.closed())
+		require.JSONEq(t, lost, c.Answer())
+		require.False(t, c.Closed())
 	})
 }
 
@@ -153,11 +153,11 @@ func TestTheQueueRestartsWithAWaitInHand(t *testing.T) {
 		c.wait(`[1, ["status"], ["running"], 1, 60]`, someJob(1, job.Running))
 		b.Send(b.luxi, &messages.QueueStarted{Incarnation: 2})
 		m := asked[*messages.SubscribeJob](c, b.queue)
-		c.silent()
-		c.tell(&messages.SubscribeJobResult{Request: m.Request, Row: rowOf(someJob(1, job.Running))})
-		c.silent()
+		c.Silent()
+		c.Tell(&messages.SubscribeJobResult{Request: m.Request, Row: rowOf(someJob(1, job.Running))})
+		c.Silent()
 		c.changed(someJob(1, job.Success))
-		require.JSONEq(t, `{"success":true,"result":[["success"],[]]}`, c.answer())
+		require.JSONEq(t, `{"success":true,"result":[["success"],[]]}`, c.Answer())
 	})
 }
 
@@ -168,16 +168,16 @@ func TestAWaitThatIsUpWhileTheQueueRestarts(t *testing.T) {
 		b.Advance(59 * time.Second)
 		b.Send(b.luxi, &messages.QueueStarted{Incarnation: 2})
 		b.Advance(time.Second)
-		require.JSONEq(t, `{"success":true,"result":[["running"],[]]}`, c.answer())
+		require.JSONEq(t, `{"success":true,"result":[["running"],[]]}`, c.Answer())
 	})
 }
 
 func TestAClientThatGoesWhileItWaits(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.wait(`[1, ["status"], ["running"], 1, 60]`, someJob(1, job.Running))
-		b.Send(c.conn.to, closedByPeer)
+		b.Send(c.Conn.Server(), closedByPeer)
 		b.Settle()
 		b.Advance(time.Hour)
-		require.Empty(t, c.conn.answers)
+		require.Empty(t, c.Conn.Answers())
 	})
 }

@@ -21,7 +21,7 @@ func (c *core) whyRow(rows ...*messages.JobRow) {
 	for i, row := range rows {
 		require.Equal(c, m.Ids[i], row.Id)
 	}
-	c.tell(&messages.ListJobsResult{Request: m.Request, Rows: rows})
+	c.Tell(&messages.ListJobsResult{Request: m.Request, Rows: rows})
 }
 
 // answerReasons answers the question what holds jobs back, each by these reasons.
@@ -33,7 +33,7 @@ func (c *core) answerReasons(reasons ...string) {
 	for i, id := range m.Ids {
 		answer.Jobs = append(answer.Jobs, &messages.JobExplanation{Id: id, Reasons: reasonsFrom(c, reasons[i])})
 	}
-	c.tell(answer)
+	c.Tell(answer)
 }
 
 // reasonsFrom reads reasons as clients see them.
@@ -78,7 +78,7 @@ func endedJob(id int64) *job.Job {
 
 func TestWhyOfAJobThatHasEnded(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
-		c.call("LockstepWhy", `["7"]`)
+		c.Call("LockstepWhy", `["7"]`)
 		c.whyRow(rowOf(endedJob(7)))
 		require.JSONEq(t, because("success", `[{"kind": "ended", "since_ts": [9, 8]}]`), c.succeeded())
 		c.scheduler.Quiet()
@@ -87,7 +87,7 @@ func TestWhyOfAJobThatHasEnded(t *testing.T) {
 
 func TestWhyOfAJobInTheArchive(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
-		c.call("LockstepWhy", `[7]`)
+		c.Call("LockstepWhy", `[7]`)
 		c.whyRow(&messages.JobRow{Id: 7, Unknown: true})
 		c.queueRestarts() // it has said what it had to say
 		c.storeGives("queue/archive/0/job-7", string(job.Encode(endedJob(7))))
@@ -100,7 +100,7 @@ func TestWhyOfNoJob(t *testing.T) {
 	for name, content := range map[string]string{"nowhere": "", "spoiled": "{"} {
 		t.Run(name, func(t *testing.T) {
 			withCore(t, func(t *testing.T, c *core) {
-				c.call("LockstepWhy", `[7]`)
+				c.Call("LockstepWhy", `[7]`)
 				c.whyRow(&messages.JobRow{Id: 7, Unknown: true})
 				c.storeGives("queue/archive/0/job-7", content)
 				class, text := c.failed()
@@ -121,7 +121,7 @@ func TestWhyOfAQueuedJob(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			withCore(t, func(t *testing.T, core *core) {
-				core.call("LockstepWhy", `[7]`)
+				core.Call("LockstepWhy", `[7]`)
 				core.whyRow(queued)
 				core.answerReasons(c.told)
 				require.JSONEq(t, because("queued", c.want), core.succeeded())
@@ -142,7 +142,7 @@ func TestWhyNothingIsStarted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			withCore(t, func(t *testing.T, core *core) {
 				core.trouble = "no such file"
-				core.call("LockstepWhy", `[7]`)
+				core.Call("LockstepWhy", `[7]`)
 				core.whyRow(rowOf(someJob(7, job.Queued)))
 				core.answerReasons(c.told)
 				require.JSONEq(t, because("queued", c.want), core.succeeded())
@@ -157,7 +157,7 @@ func TestWhyOfAJobThatWaitsForOthers(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		row := rowOf(someJob(7, job.Queued))
 		row.Info.DependencyWait = true
-		c.call("LockstepWhy", `[7]`)
+		c.Call("LockstepWhy", `[7]`)
 		c.whyRow(row)
 		c.answerReasons(`[{"kind": "dependency", "opcode": 0, "job": 5, "statuses": []}, {"kind": "filter", "uuid": "u", "action": "REJECT", "reason": ""}, {"kind": "dependency", "opcode": 0, "job": 6, "statuses": ["error"]}]`)
 		c.whyRow(rowOf(someJob(5, job.Running)), &messages.JobRow{Id: 6, Unknown: true})
@@ -170,7 +170,7 @@ func TestWhyOfAJobThatRuns(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		j := someJob(7, job.Running)
 		j.Ops[0].Exec = job.Timestamp{Sec: 3, Usec: 4}
-		c.call("LockstepWhy", `[7]`)
+		c.Call("LockstepWhy", `[7]`)
 		c.whyRow(rowOf(j))
 		c.answerReasons(`[]`)
 		require.JSONEq(t, because("running", `[{"kind": "running", "opcode": 0, "opcodes": 1, "since_ts": [3, 4]}]`), c.succeeded())
@@ -184,7 +184,7 @@ func TestWhyOfAJobThatWaitsForLocks(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		blocker := someJob(8, job.Running)
 		blocker.Ops[0].Exec = job.Timestamp{Sec: 3, Usec: 4}
-		c.call("LockstepWhy", `[7]`)
+		c.Call("LockstepWhy", `[7]`)
 		c.whyRow(rowOf(someJob(7, job.Waiting)))
 		c.answerReasons(`[]`)
 		c.locksSay(locks.ListWaits{}, `[{"owner": [6, "/l/6", 76], "priority": 0, "request": [], "seconds": 1, "blockers": [], "locks": []}, `+waitOfSeven+`]`)
@@ -198,7 +198,7 @@ func TestWhyOfAJobThatWaitsForLocks(t *testing.T) {
 
 func TestWhyOfAJobThatWaitsForSomebodyWhoIsNoJob(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
-		c.call("LockstepWhy", `[7]`)
+		c.Call("LockstepWhy", `[7]`)
 		c.whyRow(rowOf(someJob(7, job.Waiting)))
 		c.answerReasons(`[]`)
 		c.locksSay(locks.ListWaits{}, `[{"owner": [7, "/l/7", 77], "priority": 0, "request": [["node/a", "shared"]], "seconds": 0,
@@ -209,7 +209,7 @@ func TestWhyOfAJobThatWaitsForSomebodyWhoIsNoJob(t *testing.T) {
 
 func TestWhyOfAJobBetweenTheSteps(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
-		c.call("LockstepWhy", `[7]`)
+		c.Call("LockstepWhy", `[7]`)
 		c.whyRow(rowOf(someJob(7, job.Waiting)))
 		c.answerReasons(`[]`)
 		c.coreRestarts()
@@ -221,7 +221,7 @@ func TestWhyOfAJobBetweenTheSteps(t *testing.T) {
 // Each question is asked again when somebody has restarted who may have had it.
 func TestWhyIsAskedAgain(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
-		c.call("LockstepWhy", `[7]`)
+		c.Call("LockstepWhy", `[7]`)
 		asked[*messages.ListJobs](c.client, c.queue)
 		c.coreRestarts()
 		c.queue.Quiet()
@@ -258,7 +258,7 @@ func TestPending(t *testing.T) {
 			want = append(want, fmt.Sprintf(`[%d, %q]`, id, text))
 		}
 		ids, reasons, want = append(ids, `"7"`), append(reasons, `[]`), append(want, `[7, "waits for node/a, which job 8 has"]`)
-		c.call("LockstepPending", `[[`+strings.Join(ids, ",")+`]]`)
+		c.Call("LockstepPending", `[[`+strings.Join(ids, ",")+`]]`)
 		c.answerReasons(reasons...)
 		c.locksSay(locks.ListWaits{}, `[`+waitOfSeven+`]`)
 		require.JSONEq(t, `[`+strings.Join(want, ",")+`]`, c.succeeded())
@@ -271,7 +271,7 @@ func TestPendingForLocks(t *testing.T) {
 		"waits for locks":                   `"blockers": [[8, "/l/8", 78]], "locks": [[]]`,
 	} {
 		withCore(t, func(t *testing.T, c *core) {
-			c.call("LockstepPending", `[[7]]`)
+			c.Call("LockstepPending", `[[7]]`)
 			c.answerReasons(`[]`)
 			c.locksSay(locks.ListWaits{}, `[{"owner": [7, "/l/7", 77], "priority": 0, "request": [["node/a", "shared"]], "seconds": 0, `+wait+`}]`)
 			require.JSONEq(t, `[[7, "`+text+`"]]`, c.succeeded())
@@ -281,7 +281,7 @@ func TestPendingForLocks(t *testing.T) {
 
 func TestPendingOfNone(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
-		c.call("LockstepPending", `[[]]`)
+		c.Call("LockstepPending", `[[]]`)
 		c.answerReasons()
 		c.locksSay(locks.ListWaits{}, `[]`)
 		require.JSONEq(t, `[]`, c.succeeded())
@@ -290,7 +290,7 @@ func TestPendingOfNone(t *testing.T) {
 
 func TestPendingOfTooMany(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
-		c.call("LockstepPending", `[[`+strings.Repeat("1,", 1000)+`1]]`)
+		c.Call("LockstepPending", `[[`+strings.Repeat("1,", 1000)+`1]]`)
 		_, text := c.failed()
 		require.Equal(t, "Failed to parse request: LockstepPending: 1001 jobs in one call, at most 1000", text)
 	})

@@ -10,38 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/conn"
+	"lockstep/actors/conn/conntest"
 	"lockstep/actors/kittest"
 	"lockstep/actors/luxi"
 	"lockstep/actors/standby"
 	"lockstep/core/wire"
 	"lockstep/messages"
 )
-
-// fakeConn is a client's connection; the test is the client.
-type fakeConn struct {
-	mu      sync.Mutex
-	to      *actor.PID
-	answers []string
-	closed  int
-}
-
-func (c *fakeConn) Serve(to *actor.PID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.to = to
-}
-
-func (c *fakeConn) Answer(frame []byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.answers = append(c.answers, string(frame))
-}
-
-func (c *fakeConn) Close() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.closed++
-}
 
 // tunnels lead nowhere: the test answers.
 type tunnels struct {
@@ -90,19 +65,9 @@ func onBench(t *testing.T, f func(*testing.T, *bench)) {
 	})
 }
 
-func (b *bench) connect() *fakeConn {
-	b.Helper()
-	c := &fakeConn{}
-	b.Send(b.reception, &conn.Opened{Conn: c})
-	b.Settle()
-	require.NotNil(b, c.to)
-	return c
-}
+func (b *bench) connect() *conntest.Client { return conntest.Connect(b.T, b.Env, b.reception) }
 
-func (b *bench) request(c *fakeConn, frame string) {
-	b.Send(c.to, &conn.Received{Frame: []byte(frame)})
-	b.Settle()
-}
+func request(c *conntest.Client, frame string) { c.Tell(&conn.Received{Frame: []byte(frame)}) }
 
 func call(method string) string { return `{"method": "` + method + `", "args": []}` }
 
@@ -116,12 +81,6 @@ func (b *bench) tell(n *messages.GetNodesResult) *messages.GetNodes {
 	return m
 }
 
-func (c *fakeConn) last(t *testing.T) string {
-	t.Helper()
-	require.NotEmpty(t, c.answers)
-	return c.answers[len(c.answers)-1]
-}
-
 func cluster(master string) *messages.GetNodesResult {
 	n := &messages.GetNodesResult{Self: "n1", Master: master, Members: []*messages.Member{{Name: "n1", Address: "10.0.0.1:1"}, {Name: "n2", Address: "10.0.0.2:1", Voter: true}}}
 	if master != "" {
@@ -133,30 +92,30 @@ func cluster(master string) *messages.GetNodesResult {
 func TestAClientIsToldWhoTheMasterIs(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		c := b.connect()
-		b.request(c, call("QueryJobs"))
+		request(c, call("QueryJobs"))
 		require.False(t, b.tell(cluster("n2")).WithStates)
-		require.JSONEq(t, `{"success": false, "result": ["NotMaster", ["This node, n1, is not the master of the cluster; n2 at 10.0.0.2:1 is", "n2", "10.0.0.2:1"]]}`, c.last(t))
-		b.request(c, call("SubmitJob"))
+		require.JSONEq(t, `{"success": false, "result": ["NotMaster", ["This node, n1, is not the master of the cluster; n2 at 10.0.0.2:1 is", "n2", "10.0.0.2:1"]]}`, c.Last())
+		request(c, call("SubmitJob"))
 		b.tell(cluster(""))
-		require.Contains(t, c.last(t), "has found no other")
-		require.Contains(t, c.last(t), `"NotMaster"`)
-		b.request(c, call("SubmitJob"))
+		require.Contains(t, c.Last(), "has found no other")
+		require.Contains(t, c.Last(), `"NotMaster"`)
+		request(c, call("SubmitJob"))
 		b.tell(cluster("n1"))
-		require.Contains(t, c.last(t), "has found no other", "it is to be the master, and is not yet")
-		require.Zero(t, c.closed)
+		require.Contains(t, c.Last(), "has found no other", "it is to be the master, and is not yet")
+		require.False(t, c.Closed())
 	})
 }
 
 func TestTheNodesAreListedOnEveryNode(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		c := b.connect()
-		b.request(c, call(luxi.NodesMethod))
+		request(c, call(luxi.NodesMethod))
 		n := cluster("n2")
 		n.States = []*messages.NodeState{{Name: "n1", Answers: true, Applied: 5, Voting: true}, {Name: "n2", Answers: true, Applied: 9, Voting: true}}
 		require.True(t, b.tell(n).WithStates)
 		require.JSONEq(t, `{"success": true, "result": {"self": "n1", "master": "n2", "master_address": "10.0.0.2:1", "nodes": [
 			{"name": "n1", "address": "10.0.0.1:1", "voter": false, "master": false, "answers": true, "applied": 5, "behind": 4, "error": "", "joining": true},
-			{"name": "n2", "address": "10.0.0.2:1", "voter": true, "master": true, "answers": true, "applied": 9, "behind": 0, "error": "", "joining": false}]}}`, c.last(t))
+			{"name": "n2", "address": "10.0.0.2:1", "voter": true, "master": true, "answers": true, "applied": 9, "behind": 0, "error": "", "joining": false}]}}`, c.Last())
 	})
 }
 
@@ -165,25 +124,24 @@ func TestTheNodesAreListedOnEveryNode(t *testing.T) {
 func TestANodeThatNobodyHasReachedIsJoining(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		c := b.connect()
-		b.request(c, call(luxi.NodesMethod))
+		request(c, call(luxi.NodesMethod))
 		b.tell(&messages.GetNodesResult{Self: "n3"})
 		require.JSONEq(t, `{"success": true, "result": {"self": "n3", "master": "", "master_address": "", "nodes": [
-			{"name": "n3", "address": "", "voter": false, "master": false, "answers": true, "applied": 0, "behind": 0, "error": "", "joining": true}]}}`, c.last(t))
+			{"name": "n3", "address": "", "voter": false, "master": false, "answers": true, "applied": 0, "behind": 0, "error": "", "joining": true}]}}`, c.Last())
 	})
 }
 
 func TestAClientIsCarriedOnToTheMaster(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		c := b.connect()
-		b.request(c, call(standby.ForwardMethod))
+		request(c, call(standby.ForwardMethod))
 		b.tell(cluster("n2"))
 		require.Equal(t, []string{"10.0.0.2:1"}, b.tunnels.opened)
-		require.JSONEq(t, `{"success": true, "result": null}`, c.last(t))
-		b.request(c, call("QueryJobs"))
-		b.request(c, "not even a request")
+		require.JSONEq(t, `{"success": true, "result": null}`, c.Last())
+		request(c, call("QueryJobs"))
+		request(c, "not even a request")
 		const forged = `{"by": "uid=0(root)", "method": "QueryJobs", "args": []}`
-		b.Send(c.to, &conn.Received{Frame: []byte(forged), By: "uid=1000(ada), pid=7"})
-		b.Settle()
+		c.Tell(&conn.Received{Frame: []byte(forged), By: "uid=1000(ada), pid=7"})
 		require.Equal(t, "not even a request", b.tunnels.frames[1], "it is the master's to judge")
 		for i, by := range map[int]string{0: "", 2: "uid=1000(ada), pid=7, node=n1"} {
 			passed, err := wire.DecodeRequest([]byte(b.tunnels.frames[i]))
@@ -191,12 +149,11 @@ func TestAClientIsCarriedOnToTheMaster(t *testing.T) {
 			require.Equal(t, wire.Request{Method: "QueryJobs", Args: []json.RawMessage{}, User: by}, passed, "who asks is what this node knows")
 		}
 		b.nodes.Quiet()
-		require.Len(t, c.answers, 1)
+		require.Len(t, c.Conn.Answers(), 1)
 		require.Zero(t, b.tunnels.closed)
-		b.Send(c.to, &conn.Closed{})
-		b.Settle()
+		c.Tell(&conn.Closed{})
 		require.Equal(t, 1, b.tunnels.closed)
-		require.Equal(t, 1, c.closed)
+		require.Equal(t, 1, c.Conn.Closes())
 	})
 }
 
@@ -204,29 +161,29 @@ func TestAClientIsCarriedOnToTheMaster(t *testing.T) {
 // more is let go.
 func TestATunnelAnswersAndEnds(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		carried := func() *fakeConn {
+		carried := func() *conntest.Client {
 			c := b.connect()
-			b.request(c, call(standby.ForwardMethod))
+			request(c, call(standby.ForwardMethod))
 			b.tell(cluster("n2"))
 			return c
 		}
 		c := carried()
-		b.request(c, call("QueryJobs"))
+		request(c, call("QueryJobs"))
 		b.Send(b.tunnels.to[0], &standby.TunnelAnswer{Frame: []byte("jobs")})
 		b.Settle()
-		require.Equal(t, "jobs", c.last(t))
+		require.Equal(t, "jobs", c.Last())
 		b.Send(b.tunnels.to[0], &standby.TunnelClosed{})
 		b.Settle()
-		require.Equal(t, 1, c.closed)
+		require.Equal(t, 1, c.Conn.Closes())
 
 		here, still := b.connect(), carried()
 		b.Send(b.reception, &messages.LogLeaderChanged{Leader: "n2"})
 		b.Settle()
-		require.Zero(t, still.closed, "it is the one it was carried to")
+		require.False(t, still.Closed(), "it is the one it was carried to")
 		b.Send(b.reception, &messages.LogLeaderChanged{})
 		b.Settle()
-		require.Equal(t, 1, still.closed)
-		require.Zero(t, here.closed)
+		require.Equal(t, 1, still.Conn.Closes())
+		require.False(t, here.Closed())
 		require.Equal(t, 2, b.tunnels.closed)
 	})
 }
@@ -235,12 +192,12 @@ func TestThereMayBeNobodyToBeCarriedTo(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		for _, master := range []string{"", "n1"} {
 			c := b.connect()
-			b.request(c, call(standby.ForwardMethod))
+			request(c, call(standby.ForwardMethod))
 			b.tell(cluster(master))
-			require.Contains(t, c.last(t), `"NotMaster"`)
-			b.request(c, call("QueryJobs"))
+			require.Contains(t, c.Last(), `"NotMaster"`)
+			request(c, call("QueryJobs"))
 			b.tell(cluster("n2"))
-			require.Len(t, c.answers, 2, "it is served here still")
+			require.Len(t, c.Conn.Answers(), 2, "it is served here still")
 		}
 		require.Empty(t, b.tunnels.opened)
 	})
@@ -250,30 +207,29 @@ func TestThereMayBeNobodyToBeCarriedTo(t *testing.T) {
 func TestANewMasterClosesTheConnections(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		here, carried := b.connect(), b.connect()
-		b.request(carried, call(standby.ForwardMethod))
+		request(carried, call(standby.ForwardMethod))
 		b.tell(cluster("n2"))
-		b.request(here, call("QueryJobs"))
+		request(here, call("QueryJobs"))
 		b.Send(b.reception, &messages.BecomeMaster{Term: 1})
 		b.Settle()
-		require.Equal(t, 1, here.closed)
-		require.Equal(t, 1, carried.closed)
+		require.Equal(t, 1, here.Conn.Closes())
+		require.Equal(t, 1, carried.Conn.Closes())
 		require.Equal(t, 1, b.tunnels.closed)
 		later := b.connect()
-		require.Zero(t, later.closed)
+		require.False(t, later.Closed())
 	})
 }
 
 func TestWhatIsNoRequestEndsTheConnection(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		c := b.connect()
-		b.request(c, "garbage")
-		require.Contains(t, c.last(t), "Failed to parse request")
-		require.Equal(t, 1, c.closed)
+		request(c, "garbage")
+		require.Contains(t, c.Last(), "Failed to parse request")
+		require.Equal(t, 1, c.Conn.Closes())
 		c = b.connect()
-		b.Send(c.to, &conn.Refused{Err: errors.New("too large")})
-		b.Settle()
-		require.Contains(t, c.last(t), "too large")
-		require.Equal(t, 1, c.closed)
+		c.Tell(&conn.Refused{Err: errors.New("too large")})
+		require.Contains(t, c.Last(), "too large")
+		require.Equal(t, 1, c.Conn.Closes())
 	})
 }
 
@@ -281,14 +237,14 @@ func TestWhatIsNoRequestEndsTheConnection(t *testing.T) {
 func TestAnAnswerThatIsNotAskedFor(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		c := b.connect()
-		b.Send(c.to, cluster("n2"))
-		b.request(c, call("QueryJobs"))
+		c.Tell(cluster("n2"))
+		request(c, call("QueryJobs"))
 		_, from := kittest.ExpectFrom[*messages.GetNodes](b.nodes)
 		other := cluster("n2")
 		other.Request = 9
 		b.nodes.Ask(from, other)
 		b.Settle()
-		require.Empty(t, c.answers)
+		require.Empty(t, c.Conn.Answers())
 	})
 }
 
@@ -296,12 +252,12 @@ func TestAnAnswerThatIsNotAskedFor(t *testing.T) {
 func TestAConnectionThatCrashesIsClosed(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		c, other := b.connect(), b.connect()
-		b.Crash(c.to)
-		require.Equal(t, 1, c.closed)
-		require.Zero(t, other.closed)
-		b.request(other, call("QueryJobs"))
+		b.Crash(c.Conn.Server())
+		require.Equal(t, 1, c.Conn.Closes())
+		require.False(t, other.Closed())
+		request(other, call("QueryJobs"))
 		b.tell(cluster("n2"))
-		require.Len(t, other.answers, 1)
+		require.Len(t, other.Conn.Answers(), 1)
 		client := b.Probe("client")
 		client.Ask(b.reception, &messages.Drain{})
 		kittest.Expect[*messages.DrainResult](client)

@@ -113,7 +113,7 @@ func TestEveryFunction(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		b.content()
 		for method, row := range functions {
-			c.call(method, strings.Replace(row[0], "CONFIG", fresh(t), 1))
+			c.Call(method, strings.Replace(row[0], "CONFIG", fresh(t), 1))
 			want := `{"success":true,"result":` + strings.Replace(row[1], "CONFIG", fresh(t), 1) + `}`
 			switch row[1] {
 			case forLocks:
@@ -125,8 +125,8 @@ func TestEveryFunction(t *testing.T) {
 				want = `{"success":false,"result":["GenericError",["` + method +
 					` is not supported by lockstep: it keeps no reservations, and changes the configuration only as a whole"]]}`
 			}
-			require.JSONEq(t, want, c.answer(), method)
-			require.False(t, c.closed(), method)
+			require.JSONEq(t, want, c.Answer(), method)
+			require.False(t, c.Closed(), method)
 		}
 	})
 }
@@ -155,10 +155,10 @@ func TestBadArguments(t *testing.T) {
 			`lockstepPassBGL [` + me + `]`:        "No such method: lockstepPassBGL",
 		} {
 			method, args, _ := strings.Cut(call, " ")
-			c.call(method, args)
-			answer := c.answer()
+			c.Call(method, args)
+			answer := c.Answer()
 			require.True(t, strings.HasPrefix(answer, `{"success":false,"result":["GenericError",["`+text), "%s: %s", call, answer)
-			require.False(t, c.closed())
+			require.False(t, c.Closed())
 		}
 		b.locks.Quiet()
 		b.cluster.Quiet()
@@ -169,20 +169,20 @@ func TestBadArguments(t *testing.T) {
 // refused at once.
 func TestCallsAboutLocks(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.call("updateLocksWaiting", `[`+me+`, 1, [["node/a", "what"]]]`)
-		require.JSONEq(t, `{"success":false,"result":["GenericError",["RPC input: argument 3: unknown lock mode \"what\", want shared, exclusive or release"]]}`, c.answer())
-		c.call("updateLocksWaiting", `[`+me+`, 1, [["node/\ud83d", "shared"]]]`)
+		c.Call("updateLocksWaiting", `[`+me+`, 1, [["node/a", "what"]]]`)
+		require.JSONEq(t, `{"success":false,"result":["GenericError",["RPC input: argument 3: unknown lock mode \"what\", want shared, exclusive or release"]]}`, c.Answer())
+		c.Call("updateLocksWaiting", `[`+me+`, 1, [["node/\ud83d", "shared"]]]`)
 		request := c.locksAsked("updateLocksWaiting", `[`+me+`,1,[["node/\ud83d","shared"]]]`)
-		c.silent()
+		c.Silent()
 		c.locksAnswer(request+1, `"another's"`)
-		c.silent()
+		c.Silent()
 		c.locksFail(request, "no such mode")
-		require.JSONEq(t, `{"success":false,"result":["GenericError",["no such mode"]]}`, c.answer())
-		c.call("lockstepAwaitLocks", `[`+me+`,0,[],60]`)
+		require.JSONEq(t, `{"success":false,"result":["GenericError",["no such mode"]]}`, c.Answer())
+		c.Call("lockstepAwaitLocks", `[`+me+`,0,[],60]`)
 		c.locksAnswer(c.locksAsked("lockstepAwaitLocks", `[`+me+`,0,[],60]`), `{"granted":true,"withdrawn":false,"blockers":null}`)
-		require.JSONEq(t, `{"success":true,"result":{"granted":true,"withdrawn":false,"blockers":null}}`, c.answer())
+		require.JSONEq(t, `{"success":true,"result":{"granted":true,"withdrawn":false,"blockers":null}}`, c.Answer())
 		c.locksAnswer(request, `"late"`)
-		c.silent()
+		c.Silent()
 	})
 }
 
@@ -194,12 +194,12 @@ func TestLockConfig(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBench(t, func(t *testing.T, b *bench, c *client) {
-				c.call("lockConfig", `[`+me+`,`+row.shared+`]`)
+				c.Call("lockConfig", `[`+me+`,`+row.shared+`]`)
 				c.locksAnswer(c.locksAsked("listLocks", `[`+me+`]`), row.has)
 				c.locksAnswer(c.locksAsked("tryUpdateLocks", `[`+me+`,`+row.wants+`]`), `[]`)
-				c.silent()
+				c.Silent()
 				c.configAnswer(fresh(t))
-				require.JSONEq(t, `{"success":true,"result":`+fresh(t)+`}`, c.answer())
+				require.JSONEq(t, `{"success":true,"result":`+fresh(t)+`}`, c.Answer())
 			})
 		})
 	}
@@ -209,10 +209,10 @@ func TestLockConfig(t *testing.T) {
 func TestLockConfigThatIsHeld(t *testing.T) {
 	for want, has := range map[string]string{"false": exclusive, "true": exclusive, "true ": shared} {
 		onBench(t, func(t *testing.T, b *bench, c *client) {
-			c.call("lockConfig", `[`+me+`,`+want+`]`)
+			c.Call("lockConfig", `[`+me+`,`+want+`]`)
 			c.locksAnswer(c.locksAsked("listLocks", `[`+me+`]`), has)
 			c.configAnswer(fresh(t))
-			require.JSONEq(t, `{"success":true,"result":`+fresh(t)+`}`, c.answer())
+			require.JSONEq(t, `{"success":true,"result":`+fresh(t)+`}`, c.Answer())
 			b.locks.Quiet()
 		})
 	}
@@ -220,17 +220,17 @@ func TestLockConfigThatIsHeld(t *testing.T) {
 
 func TestLockConfigThatIsBusy(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.call("lockConfig", `[`+me+`,false]`)
+		c.Call("lockConfig", `[`+me+`,false]`)
 		c.locksAnswer(c.locksAsked("listLocks", `[`+me+`]`), `[]`)
 		c.locksAnswer(c.locksAsked("tryUpdateLocks", `[`+me+`,`+exclusive+`]`), `[[7,"/live/7",7]]`)
-		require.Equal(t, `{"success":true,"result":null}`, c.answer())
-		c.call("lockConfig", `[`+me+`,false]`)
+		require.Equal(t, `{"success":true,"result":null}`, c.Answer())
+		c.Call("lockConfig", `[`+me+`,false]`)
 		c.locksFail(c.locksAsked("listLocks", `[`+me+`]`), "the disk is full")
-		require.JSONEq(t, `{"success":false,"result":["GenericError",["the disk is full"]]}`, c.answer())
-		c.call("lockConfig", `[`+me+`,false]`)
+		require.JSONEq(t, `{"success":false,"result":["GenericError",["the disk is full"]]}`, c.Answer())
+		c.Call("lockConfig", `[`+me+`,false]`)
 		c.locksAnswer(c.locksAsked("listLocks", `[`+me+`]`), `[]`)
 		c.locksFail(c.locksAsked("tryUpdateLocks", `[`+me+`,`+exclusive+`]`), "it waits for something")
-		require.JSONEq(t, `{"success":false,"result":["GenericError",["it waits for something"]]}`, c.answer())
+		require.JSONEq(t, `{"success":false,"result":["GenericError",["it waits for something"]]}`, c.Answer())
 		b.cluster.Quiet()
 	})
 }
@@ -242,9 +242,9 @@ func TestWriteConfigNeedsTheLock(t *testing.T) {
 	} {
 		onBench(t, func(t *testing.T, b *bench, c *client) {
 			for _, has := range []string{`[]`, shared, `[["cluster/BGL","exclusive"]]`} {
-				c.call(method, `[`+me+`,`+fresh(t)+`]`)
+				c.Call(method, `[`+me+`,`+fresh(t)+`]`)
 				c.locksAnswer(c.locksAsked("listLocks", `[`+me+`]`), has)
-				require.JSONEq(t, want, c.answer())
+				require.JSONEq(t, want, c.Answer())
 			}
 			b.cluster.Quiet()
 		})
@@ -255,57 +255,57 @@ func TestWriteConfigNeedsTheLock(t *testing.T) {
 // is kept.
 func TestWriteConfigAndUnlock(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		for _, failure := range []*messages.Failure{messages.ConfigurationFailure("no master"), nil} {
-			c.call("writeConfigAndUnlock", `[`+me+`, `+fresh(t)+`]`)
+		for _, failure := range []*messages.Failure{{Class: "ConfigurationError", Text: "no master"}, nil} {
+			c.Call("writeConfigAndUnlock", `[`+me+`, `+fresh(t)+`]`)
 			c.locksAnswer(c.locksAsked("listLocks", `[`+me+`]`), exclusive)
 			m := asked[*messages.WriteConfig](c, b.cluster)
 			require.JSONEq(t, fresh(t), string(m.Content))
 			require.True(t, json.Valid(m.Content) && strings.HasSuffix(string(m.Content), "}\n"))
 			b.locks.Quiet()
-			c.tell(&messages.WriteConfigResult{Request: m.Request, Failure: failure})
+			c.Tell(&messages.WriteConfigResult{Request: m.Request, Failure: failure})
 			if failure != nil {
-				require.JSONEq(t, `{"success":false,"result":["ConfigurationError",["no master"]]}`, c.answer())
+				require.JSONEq(t, `{"success":false,"result":["ConfigurationError",["no master"]]}`, c.Answer())
 				b.locks.Quiet()
 			}
 		}
 		c.locksAnswer(c.locksAsked("unlockConfig", `[`+me+`]`), `[]`)
-		require.Equal(t, `{"success":true,"result":true}`, c.answer())
+		require.Equal(t, `{"success":true,"result":true}`, c.Answer())
 	})
 }
 
 func TestWriteConfig(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.call("writeConfig", `[`+me+`,`+fresh(t)+`]`)
+		c.Call("writeConfig", `[`+me+`,`+fresh(t)+`]`)
 		c.locksAnswer(c.locksAsked("listLocks", `[`+me+`]`), exclusive)
 		m := asked[*messages.WriteConfig](c, b.cluster)
-		c.silent()
-		c.tell(&messages.WriteConfigResult{Request: m.Request})
-		require.Equal(t, `{"success":true,"result":[]}`, c.answer())
+		c.Silent()
+		c.Tell(&messages.WriteConfigResult{Request: m.Request})
+		require.Equal(t, `{"success":true,"result":[]}`, c.Answer())
 		b.locks.Quiet()
 	})
 }
 
 func TestVerifyConfigNamesFaults(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.call("verifyConfig", `[]`)
+		c.Call("verifyConfig", `[]`)
 		c.configAnswer(strings.Replace(fresh(t), `"filters":{}`, `"filters":{"f":{"uuid":"g"}}`, 1))
-		require.JSONEq(t, `{"success":false,"result":["ConfigVerifyError",["Validation failed",["filters: f is called g inside"]]]}`, c.answer())
+		require.JSONEq(t, `{"success":false,"result":["ConfigVerifyError",["Validation failed",["filters: f is called g inside"]]]}`, c.Answer())
 	})
 }
 
 func TestPrepareClusterDestruction(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.call("prepareClusterDestruction", `[`+me+`]`)
+		c.Call("prepareClusterDestruction", `[`+me+`]`)
 		c.locksFail(c.locksAsked(passBGL, `[`+me+`]`), "Cluster destruction requested without owning BGL exclusively")
-		require.JSONEq(t, `{"success":false,"result":["GenericError",["Cluster destruction requested without owning BGL exclusively"]]}`, c.answer())
+		require.JSONEq(t, `{"success":false,"result":["GenericError",["Cluster destruction requested without owning BGL exclusively"]]}`, c.Answer())
 		b.cluster.Quiet()
-		c.call("prepareClusterDestruction", `[`+me+`]`)
+		c.Call("prepareClusterDestruction", `[`+me+`]`)
 		c.locksAnswer(c.locksAsked(passBGL, `[`+me+`]`), `[]`)
 		m := asked[*messages.EditConfig](c, b.cluster)
 		require.Equal(t, map[string][]byte{"master_node": []byte(`""`)}, m.Cluster)
 		require.Empty(t, m.Filter)
-		c.silent()
-		c.tell(&messages.EditConfigResult{Request: m.Request})
-		require.Equal(t, `{"success":true,"result":[]}`, c.answer())
+		c.Silent()
+		c.Tell(&messages.EditConfigResult{Request: m.Request})
+		require.Equal(t, `{"success":true,"result":[]}`, c.Answer())
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/conn"
+	"lockstep/actors/conn/conntest"
 	"lockstep/actors/kittest"
 	"lockstep/messages"
 )
@@ -15,15 +16,15 @@ import (
 func TestParseErrorsClose(t *testing.T) {
 	for _, frame := range []string{"", "nonsense", "[]", `{"method":"echo"}`, `{"args":[]}`, `{"method":3,"args":[]}`, `{"method":"echo","args":{}}`} {
 		onBench(t, func(t *testing.T, b *bench, c *client) {
-			c.tell(&conn.Received{Frame: []byte(frame)})
-			require.Contains(t, c.answer(), `{"success":false,"result":"Failed to parse request: `)
-			require.True(t, c.closed())
+			c.Tell(&conn.Received{Frame: []byte(frame)})
+			require.Contains(t, c.Answer(), `{"success":false,"result":"Failed to parse request: `)
+			require.True(t, c.Closed())
 		})
 	}
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.tell(&conn.Refused{Err: errors.New("too large")})
-		require.Equal(t, `{"success":false,"result":"Failed to parse request: too large"}`, c.answer())
-		require.True(t, c.closed())
+		c.Tell(&conn.Refused{Err: errors.New("too large")})
+		require.Equal(t, `{"success":false,"result":"Failed to parse request: too large"}`, c.Answer())
+		require.True(t, c.Closed())
 	})
 }
 
@@ -36,7 +37,7 @@ func TestCallsAreMadeAgain(t *testing.T) {
 			b.Send(b.wconf, &messages.LocksStarted{Incarnation: 2})
 			b.Settle()
 		}
-		c.call("lockConfig", `[`+me+`,false]`)
+		c.Call("lockConfig", `[`+me+`,false]`)
 		first := c.locksAsked("listLocks", `[`+me+`]`)
 		started()
 		require.Equal(t, first, c.locksAsked("listLocks", `[`+me+`]`))
@@ -50,42 +51,42 @@ func TestCallsAreMadeAgain(t *testing.T) {
 		lost := asked[*messages.PublishConfig](c, b.cluster)
 		started()
 		c.configAnswer(fresh(t))
-		require.JSONEq(t, `{"success":true,"result":`+fresh(t)+`}`, c.answer())
-		c.tell(&messages.ConfigPublished{Request: lost.Request, Content: []byte("{}")})
-		c.silent()
+		require.JSONEq(t, `{"success":true,"result":`+fresh(t)+`}`, c.Answer())
+		c.Tell(&messages.ConfigPublished{Request: lost.Request, Content: []byte("{}")})
+		c.Silent()
 		started()
 		b.locks.Quiet()
 		b.cluster.Quiet()
 
-		c.call("writeConfig", `[`+me+`,`+fresh(t)+`]`)
+		c.Call("writeConfig", `[`+me+`,`+fresh(t)+`]`)
 		c.locksAnswer(c.locksAsked("listLocks", `[`+me+`]`), exclusive)
 		one := asked[*messages.WriteConfig](c, b.cluster)
 		started()
 		two := asked[*messages.WriteConfig](c, b.cluster)
 		require.EqualExportedValues(t, one, two)
-		c.tell(&messages.WriteConfigResult{Request: two.Request})
-		require.Equal(t, `{"success":true,"result":[]}`, c.answer())
-		idle.silent()
+		c.Tell(&messages.WriteConfigResult{Request: two.Request})
+		require.Equal(t, `{"success":true,"result":[]}`, c.Answer())
+		idle.Silent()
 	})
 }
 
 // What the configuration's actor tells everybody is no answer.
 func TestNewsIsNoAnswer(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.call("readConfig", `[]`)
+		c.Call("readConfig", `[]`)
 		m := asked[*messages.PublishConfig](c, b.cluster)
-		c.tell(&messages.ConfigPublished{Content: []byte(`{}`)})
-		c.silent()
-		c.tell(&messages.ConfigPublished{Request: m.Request, Content: []byte(fresh(t))})
-		require.JSONEq(t, `{"success":true,"result":`+fresh(t)+`}`, c.answer())
+		c.Tell(&messages.ConfigPublished{Content: []byte(`{}`)})
+		c.Silent()
+		c.Tell(&messages.ConfigPublished{Request: m.Request, Content: []byte(fresh(t))})
+		require.JSONEq(t, `{"success":true,"result":`+fresh(t)+`}`, c.Answer())
 	})
 }
 
 func TestTheClientLeaves(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.call("readConfig", `[]`)
-		c.tell(&conn.Closed{})
-		require.True(t, c.closed())
+		c.Call("readConfig", `[]`)
+		c.Tell(&conn.Closed{})
+		require.True(t, c.Closed())
 		require.Equal(t, `"x"`, b.connect().result("echo", `["x"]`))
 	})
 }
@@ -93,8 +94,8 @@ func TestTheClientLeaves(t *testing.T) {
 func TestAConnectionCrashes(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		other := b.connect()
-		b.Crash(c.conn.to)
-		require.True(t, c.closed())
+		b.Crash(c.Conn.Server())
+		require.True(t, c.Closed())
 		require.Equal(t, `"x"`, other.result("echo", `["x"]`))
 	})
 }
@@ -102,10 +103,10 @@ func TestAConnectionCrashes(t *testing.T) {
 func TestTheGatewayCrashes(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		b.Restart(b.wconf)
-		require.True(t, c.closed())
+		require.True(t, c.Closed())
 		next := b.connect()
 		require.Equal(t, `"x"`, next.result("echo", `["x"]`))
-		require.NotEqual(t, c.conn.to.Id, next.conn.to.Id)
+		require.NotEqual(t, c.Conn.Server().Id, next.Conn.Server().Id)
 	})
 }
 
@@ -114,20 +115,20 @@ func TestTheGatewayCrashes(t *testing.T) {
 func TestDrain(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		idle, supervisor := b.connect(), b.Probe("supervisor")
-		c.call("listAllLocks", `[]`)
+		c.Call("listAllLocks", `[]`)
 		request := c.locksAsked("listAllLocks", `[]`)
 		for range 2 {
 			supervisor.Ask(b.wconf, &messages.Drain{})
 			kittest.Expect[*messages.DrainResult](supervisor)
 		}
-		require.True(t, idle.closed())
-		c.silent()
+		require.True(t, idle.Closed())
+		c.Silent()
 		c.locksAnswer(request, `[]`)
-		require.Equal(t, `{"success":true,"result":[]}`, c.answer())
-		require.True(t, c.closed())
-		late := &fakeConn{}
+		require.Equal(t, `{"success":true,"result":[]}`, c.Answer())
+		require.True(t, c.Closed())
+		late := &conntest.Conn{}
 		b.Send(b.wconf, &conn.Opened{Conn: late})
 		b.Settle()
-		require.True(t, late.closed)
+		require.Equal(t, 1, late.Closes())
 	})
 }

@@ -3,7 +3,6 @@ package wconfd_test
 import (
 	"encoding/json"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -11,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/config"
-	"lockstep/actors/conn"
+	"lockstep/actors/conn/conntest"
 	"lockstep/actors/kittest"
 	"lockstep/actors/locks"
 	"lockstep/actors/store"
@@ -21,32 +20,6 @@ import (
 	"lockstep/core/paths"
 	"lockstep/messages"
 )
-
-// fakeConn is a client's connection; the test is the client.
-type fakeConn struct {
-	mu      sync.Mutex
-	to      *actor.PID
-	answers []string
-	closed  bool
-}
-
-func (c *fakeConn) Serve(to *actor.PID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.to = to
-}
-
-func (c *fakeConn) Answer(frame []byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.answers = append(c.answers, string(frame))
-}
-
-func (c *fakeConn) Close() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.closed = true
-}
 
 // bench is a gateway; probes are its neighbours, unless it is whole.
 type bench struct {
@@ -117,80 +90,32 @@ func changed(t require.TestingT, content, jobs string) string {
 // client is one connection with its actor.
 type client struct {
 	*bench
-	conn  *fakeConn
+	*conntest.Client
 	asked map[uint64]string // the functions of calls to the lock manager, by request
 }
 
 func (b *bench) connect() *client {
-	b.Helper()
-	c := &client{bench: b, conn: &fakeConn{}, asked: map[uint64]string{}}
-	b.Send(b.wconf, &conn.Opened{Conn: c.conn})
-	b.Settle()
-	return c
-}
-
-func (c *client) tell(m any) {
-	c.Helper()
-	require.NotNil(c, c.conn.to, "nobody serves the connection")
-	c.Send(c.conn.to, m)
-	c.Settle()
-}
-
-// call sends a request, whose args are JSON.
-func (c *client) call(method, args string) {
-	c.Helper()
-	c.tell(&conn.Received{Frame: []byte(`{"method": "` + method + `", "args": ` + args + `}` + "\n")})
-}
-
-// answer is the one answer since the last call.
-func (c *client) answer() string {
-	c.Helper()
-	c.Settle()
-	c.conn.mu.Lock()
-	defer c.conn.mu.Unlock()
-	require.Len(c, c.conn.answers, 1)
-	a := c.conn.answers[0]
-	c.conn.answers = nil
-	return a
+	return &client{bench: b, Client: conntest.Connect(b.T, b.Env, b.wconf), asked: map[uint64]string{}}
 }
 
 // result is what a call is answered with, which is no error.
 func (c *client) result(method, args string) string {
 	c.Helper()
-	c.call(method, args)
+	c.Call(method, args)
 	var a struct {
 		Success bool
 		Result  json.RawMessage
 	}
-	text := c.answer()
+	text := c.Answer()
 	require.NoError(c, json.Unmarshal([]byte(text), &a))
 	require.True(c, a.Success, text)
 	return string(a.Result)
 }
 
-// silent: there is no answer yet.
-func (c *client) silent() {
-	c.Helper()
-	c.Settle()
-	c.conn.mu.Lock()
-	defer c.conn.mu.Unlock()
-	require.Empty(c, c.conn.answers)
-	require.False(c, c.conn.closed)
-}
-
-func (c *client) closed() bool {
-	c.Settle()
-	c.conn.mu.Lock()
-	defer c.conn.mu.Unlock()
-	return c.conn.closed
-}
-
 // asked is a question of the connection's actor to a neighbour.
 func asked[M any](c *client, p *kittest.Probe) M {
 	c.Helper()
-	m, from := kittest.ExpectFrom[M](p)
-	require.True(c, from.Equal(c.conn.to))
-	return m
+	return conntest.Asked[M](c.Client, p)
 }
 
 // locksAsked is a question to the lock manager.
@@ -254,15 +179,15 @@ const passBGL = "PassBGL"
 // locksAnswer answers a call with a result that is given as JSON.
 func (c *client) locksAnswer(request uint64, result string) {
 	c.Helper()
-	c.tell(&locks.CallResult{Request: request, Value: valueOf(c, c.asked[request], result)})
+	c.Tell(&locks.CallResult{Request: request, Value: valueOf(c, c.asked[request], result)})
 }
 
 func (c *client) locksFail(request uint64, text string) {
 	c.Helper()
-	c.tell(&locks.CallResult{Request: request, Failure: messages.GenericFailure(text)})
+	c.Tell(&locks.CallResult{Request: request, Failure: &messages.Failure{Class: "GenericError", Text: text}})
 }
 
 func (c *client) configAnswer(content string) {
 	c.Helper()
-	c.tell(&messages.ConfigPublished{Request: asked[*messages.PublishConfig](c, c.cluster).Request, Content: []byte(content)})
+	c.Tell(&messages.ConfigPublished{Request: asked[*messages.PublishConfig](c, c.cluster).Request, Content: []byte(content)})
 }
