@@ -16,7 +16,7 @@ import (
 	"lockstep/messages"
 )
 
-// core is a client, and probes in place of the actors that are rebuilt together.
+// core is a client, with probes in place of the actors that restart together.
 type core struct {
 	*client
 	locks, scheduler, filters, cluster *kittest.Probe
@@ -58,8 +58,7 @@ func (c *core) succeeded() string {
 	return result
 }
 
-// failed is the class and the first argument of an error, or of a request that is
-// none.
+// failed is the class and the first argument of an error. An invalid request has a text and no class.
 func (c *core) failed() (class, text string) {
 	c.Helper()
 	success, result := c.outcome()
@@ -85,7 +84,7 @@ func (c *core) outcome() (success bool, result string) {
 	return answer.Success, string(answer.Result)
 }
 
-// coreRestarts: the actors that are rebuilt together have been.
+// coreRestarts reports a restart of the actors that restart together.
 func (c *core) coreRestarts() {
 	c.Send(c.luxi, &messages.LocksStarted{Incarnation: 2})
 	c.Settle()
@@ -116,7 +115,7 @@ func TestReplaceFilterOfThatName(t *testing.T) {
 	})
 }
 
-// The form for people also says which jobs the rule decides about.
+// Lockstep's own form also says which jobs the rule decides about.
 func TestLockstepReplaceFilter(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		c.Call("LockstepReplaceFilter", `["x", 3, [], "PAUSE", []]`)
@@ -129,7 +128,7 @@ func TestLockstepReplaceFilter(t *testing.T) {
 	})
 }
 
-// A request that has to be asked twice makes one rule.
+// A question that is sent twice makes one rule.
 func TestAFilterThatIsAskedForTwice(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		c.Call("ReplaceFilter", `[null, 3, [], "PAUSE", []]`)
@@ -283,7 +282,7 @@ func TestSetOneSetting(t *testing.T) {
 	}
 }
 
-// Nothing is changed if a part cannot be.
+// If one setting is invalid, no setting changes.
 func TestSettingsThatAreRefused(t *testing.T) {
 	for args, want := range map[string]string{
 		`[{"predictive": false, "max_running_jobs": 0}]`:   "max_running_jobs: 0 is not a positive number",
@@ -386,8 +385,7 @@ func TestAnswersToBeginOpcode(t *testing.T) {
 	}
 }
 
-// The permission is the scheduler's, who learns of jobs from the queue: with either
-// the question may be lost.
+// The scheduler gives the permission and learns of jobs from the queue. A restart of either can lose the question.
 func TestBeginOpcodeIsAskedAgain(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		c.Call("LockstepBeginOpcode", `[7, "lock", 2]`)

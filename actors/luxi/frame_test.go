@@ -10,8 +10,8 @@ import (
 	"lockstep/messages"
 )
 
-// The texts are those of a real server, but for the opcodes' "reason", which need
-// not be there, for arguments of the wrong form, and where more can be said.
+// The texts are those of a real server, with three exceptions: the opcodes' "reason" is optional, the texts about
+// arguments of the wrong form differ, and some texts say more.
 func TestWhatIsNotARequest(t *testing.T) {
 	for frame, text := range map[string]string{
 		`hello`:                 `parsing top-level JSON message: Invalid JSON: a JSON text a serialized object or array at the top level.`,

@@ -43,7 +43,7 @@ func TestBeginOpcode(t *testing.T) {
 	}
 }
 
-// A connection's actor that crashes closes its connection, and no other.
+// A crash of a connection's actor closes that connection alone.
 func TestAConnectionCrashes(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		other := b.connect()
@@ -84,7 +84,7 @@ func TestDrainClosesIdleConnections(t *testing.T) {
 	})
 }
 
-func TestDrainLetsTheRequestAtHandBeAnswered(t *testing.T) {
+func TestDrainAnswersTheCurrentRequest(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.Call("SubmitJob", `[[`+delay+`]]`)
 		m := asked[*messages.SubmitJobs](c, b.queue)
@@ -96,7 +96,7 @@ func TestDrainLetsTheRequestAtHandBeAnswered(t *testing.T) {
 	})
 }
 
-// Who waits is told how things stand, and comes back to the next daemon.
+// A client that waits for a job gets the job's present state.
 func TestDrainEndsWaits(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.wait(`[1, ["status"], ["running"], 1, 60]`, someJob(1, job.Running))
@@ -117,7 +117,7 @@ func TestDrainEndsAWaitThatHasJustBegun(t *testing.T) {
 	})
 }
 
-// A timer that was for an earlier request does not end a later one.
+// The timer of a request does not end a later request.
 func TestTimersEndWithTheirRequest(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		for range 5 {

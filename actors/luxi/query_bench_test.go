@@ -25,8 +25,8 @@ func (c *benchConn) Serve(to *actor.PID) { c.to <- to }
 func (c *benchConn) Answer(frame []byte) { c.answers <- frame }
 func (c *benchConn) Close()              {}
 
-// A list of what is in memory: through the connection's actor, from the request's
-// frame to the answer's, with a queue that answers at once.
+// It measures a list of jobs in memory, from the frame of the request to the frame of the answer, with a queue that
+// answers at once.
 func BenchmarkListJobs(b *testing.B) {
 	for _, n := range []int{10_000, 100_000} {
 		byID := []byte(`["|"`)

@@ -30,16 +30,16 @@ func TestQueriesForJobs(t *testing.T) {
 		`["job", ["id", "opstatus"], ["==", "id", 1]]`:                                        {`[[[0,1],[0,["success"]]]]`, []string{"queue/job-1"}},
 		`["job", ["id"], ["=[]", "opstatus", "success"]]`:                                     {`[[[0,1]]]`, []string{"queue/job-1"}},
 		`["job", ["id"], ["&", ["==", "status", "running"], ["=[]", "opstatus", "running"]]]`: {`[[[0,2]]]`, nil},
-		// A filter on what is at hand spares the files of the others.
+		// A filter on fields in memory avoids reading the files of jobs that do not match.
 		`["job", ["id", "oplog"], ["!=", "status", "success"]]`: {`[[[0,2],[0,[[[1,[3,4],"message","hello"]]]]],[[0,3],[0,[[[1,[3,4],"message","hello"]]]]]]`, nil},
-		// The archive is looked at for those who ask for archived, not for a filter on it.
+		// The field "archived" includes the archive; a filter on it does not.
 		`["job", ["id"], ["?", "archived"]]`:             {`[]`, nil},
 		`["job", ["id", "archived"], null]`:              {`[[[0,1],[0,false]],[[0,2],[0,false]],[[0,3],[0,false]],[[0,4],[0,true]],[[0,10005],[0,true]]]`, nil},
 		`["job", ["id", "archived"], ["?", "archived"]]`: {`[[[0,4],[0,true]],[[0,10005],[0,true]]]`, nil},
 		`["job", ["archived", "id", "status"], [">", "id", 3]]`: {`[[[0,true],[0,4],[0,"error"]],[[0,true],[0,10005],[0,"success"]]]`,
 			[]string{"queue/archive/0/job-4", "queue/archive/1/job-10005"}},
 		`["job", ["id", "archived"], ["==", "status", "error"]]`: {`[[[0,4],[0,true]]]`, []string{"queue/archive/0/job-4", "queue/archive/1/job-10005"}},
-		// Ids are looked for everywhere, in the order asked, each once; one that is nowhere has a row.
+		// Ids are found in the queue and in the archive, in the order of the query, each once. An unknown id has a row.
 		`["job", ["id", "status", "archived"], ["|", ["=", "id", 4], ["=", "id", 1], ["=", "id", 99], ["=", "id", 4]]]`: {
 			`[[[0,4],[0,"error"],[0,true]],[[0,1],[0,"success"],[0,false]],[[0,99],[3,null],[3,null]]]`, []string{"queue/archive/0/job-4", "queue/archive/0/job-99"}},
 		`["job", ["id", "nosuch", "opstatus"], ["=", "id", 99]]`: {`[[[0,99],[1,null],[3,null]]]`, []string{"queue/archive/0/job-99"}},
@@ -59,7 +59,7 @@ func TestQueriesForJobs(t *testing.T) {
 	}
 }
 
-// A job that is archived while it is looked for, or whose file is no job.
+// A job is archived during the query, or its file is not a job.
 func TestJobsThatCannotBeRead(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, c *client) {
 		w.threeJobs()
@@ -72,8 +72,7 @@ func TestJobsThatCannotBeRead(t *testing.T) {
 	})
 }
 
-// An error of the filter that shows only when a file has been read is one of the
-// whole question, and files that are still being read do not matter any more.
+// A filter can fail only when a file was read. The query fails as a whole, and the answers of later reads are dropped.
 func TestAFilterThatFailsLate(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.Call("Query", `["job", ["id"], ["?", "opresult"]]`)
@@ -87,7 +86,7 @@ func TestAFilterThatFailsLate(t *testing.T) {
 	})
 }
 
-// Files come in any order; rows are in that of the jobs.
+// Files arrive in any order; rows are in the order of jobs.
 func TestRowsAreInOrder(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.Call("Query", `["job", ["id", "opstatus"], ["!=", "id", 4]]`)

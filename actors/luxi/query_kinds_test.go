@@ -14,7 +14,7 @@ import (
 
 const cluster = "../../core/query/testdata/cluster.json"
 
-// inCluster is inWorld with a cluster that has a bit of everything.
+// inCluster is inWorld with a cluster that has objects of each kind.
 func inCluster(t *testing.T, f func(*testing.T, *world, *client)) {
 	t.Helper()
 	inWorld(t, func(t *testing.T, w *world, c *client) {
@@ -25,7 +25,7 @@ func inCluster(t *testing.T, f func(*testing.T, *world, *client)) {
 	})
 }
 
-// What is no request: it is refused with a text, and the connection closed.
+// An invalid request is refused with a text, and the connection is closed.
 func TestQueriesThatAreNoRequests(t *testing.T) {
 	for call, text := range map[string]string{
 		`Query ["job", ["id"]]`:                                 `Query: 2 arguments, expected 3`,
@@ -81,7 +81,7 @@ func TestQueriesThatAreNoRequests(t *testing.T) {
 	}
 }
 
-// What is a request, but cannot be answered: the connection stays.
+// A valid request that fails leaves the connection open.
 func TestQueriesThatFail(t *testing.T) {
 	for call, want := range map[string]string{
 		`Query ["cluster", ["name"], null]`:                           `["GenericError",["Query \"cluster\": only an opcode can ask for that"]]`,
@@ -123,7 +123,7 @@ func TestQueriesThatFail(t *testing.T) {
 	}
 }
 
-// A configuration that cannot be read is said to be that.
+// A configuration that cannot be decoded is a ConfigurationError.
 func TestNoConfiguration(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, c *client) {
 		w.config = `[]`
@@ -198,7 +198,7 @@ func TestFieldsOfAQuery(t *testing.T) {
 	})
 }
 
-// Jobs that others wait for are in the lock monitor (designs.md "Status while waiting for dependencies").
+// The lock monitor has the jobs for whose end other jobs wait (designs.md "Status while waiting for dependencies").
 func TestJobsInTheLockMonitor(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, c *client) {
 		w.locks = `[{"name":"node/x","mode":"shared","owners":["\"luxid\""],"pending":[{"mode":"exclusive","owner":"4"}]},{"name":"cluster/BGL","owners":[],"pending":[]}]`

@@ -13,7 +13,7 @@ import (
 	"lockstep/core/job"
 )
 
-// exchange is one question to a real server, and what it answered.
+// exchange is one call to a real server, with its answer.
 type exchange struct {
 	title    string
 	question string
@@ -36,8 +36,7 @@ func exchanges(t *testing.T) map[string]exchange {
 // list is a list within an answer.
 func list(v any) []any { return v.([]any) }
 
-// jobOf builds a job of a row of the answer to a query, so that the same question
-// must have the same answer.
+// jobOf builds a job from a row of an answer, so that the same query has the same answer here.
 func jobOf(t *testing.T, fields []string, row []any) *job.Job {
 	values := map[string]any{}
 	for i, name := range fields {
@@ -90,7 +89,7 @@ func (c *client) replayed(e exchange) map[string]any {
 	return answer
 }
 
-// undocumented takes the descriptions out of an answer: they are free text.
+// undocumented removes the descriptions from an answer, because they are free text.
 func undocumented(answer map[string]any) map[string]any {
 	if result, ok := answer["result"].(map[string]any); ok {
 		for _, f := range list(result["fields"]) {
@@ -100,8 +99,7 @@ func undocumented(answer map[string]any) map[string]any {
 	return answer
 }
 
-// What a real server answered to these questions is what this one answers when it
-// knows the same.
+// With the same jobs, this gateway answers these calls as a real server did.
 func TestTheAnswersOfARealServer(t *testing.T) {
 	all := exchanges(t)
 	rule := list(list(all["QueryFilters all"].answer["result"])[0])
@@ -150,8 +148,8 @@ func TestTheAnswersOfARealServer(t *testing.T) {
 	}
 }
 
-// Every field of a job, of a real one: but for its summary, whose number is
-// written in another way, and the priority, which no job can have here.
+// It compares each field of a real job, except the summary, whose number has another format, and the priority, which is
+// out of range here.
 func TestEveryFieldOfARealJob(t *testing.T) {
 	e := exchanges(t)["QueryJobs by ids, with unknown and non-numeric"]
 	inWorld(t, func(t *testing.T, w *world, c *client) {
@@ -164,7 +162,7 @@ func TestEveryFieldOfARealJob(t *testing.T) {
 	})
 }
 
-// A kind that does not exist is refused like a request that cannot be read.
+// A query for an unknown kind is an invalid request.
 func TestAKindThatIsNotThere(t *testing.T) {
 	e := exchanges(t)["Query unknown resource"]
 	inWorld(t, func(t *testing.T, w *world, c *client) {

@@ -10,7 +10,7 @@ import (
 	"lockstep/messages"
 )
 
-// listed answers the listing at hand.
+// listed is the queue's answer to the current listing.
 func (c *client) listed(rows ...*messages.JobRow) *messages.ListJobs {
 	c.Helper()
 	m := asked[*messages.ListJobs](c, c.queue)
@@ -40,7 +40,7 @@ func TestQueryAllJobs(t *testing.T) {
 	})
 }
 
-// Fields that only the file has are read from it, for jobs that have ended.
+// The file of a final job is read for fields that only the file has.
 func TestQueryJobsFromTheFile(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.Call("QueryJobs", `[[1, 2], ["id", "opstatus", "oplog", "ops"]]`)
@@ -65,8 +65,7 @@ func TestQueryJobsThatAreNotInTheQueue(t *testing.T) {
 	})
 }
 
-// However many files there are, they are read a few at a time, and answered in
-// the order of the question.
+// A listing reads at most 64 files at the same time, and its rows are in the order of the query.
 func TestQueryOfManyFiles(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.Call("QueryJobs", `[null, ["opstatus"]]`)
@@ -91,7 +90,7 @@ func TestQueryOfManyFiles(t *testing.T) {
 	})
 }
 
-func TestTheQueueRestartsWithAQueryInHand(t *testing.T) {
+func TestTheQueueRestartsDuringAQuery(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.Call("QueryJobs", `[[1], ["id"]]`)
 		first := asked[*messages.ListJobs](c, b.queue)
@@ -105,7 +104,7 @@ func TestTheQueueRestartsWithAQueryInHand(t *testing.T) {
 	})
 }
 
-// The queue has answered by then; a restart of it is no matter of the listing.
+// A restart of the queue after its answer does not affect the listing.
 func TestTheQueueRestartsWhileFilesAreRead(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.Call("QueryJobs", `[[1], ["opstatus"]]`)

@@ -21,7 +21,7 @@ import (
 	"lockstep/messages"
 )
 
-// world is what a query may be about; neighbours of the gateway answer from it.
+// world has all items of queries. The gateway's neighbours answer from it.
 type world struct {
 	jobs         map[int64]*job.Job // live
 	forgotten    bool               // the queue keeps no file's content

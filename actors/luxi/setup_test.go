@@ -18,7 +18,7 @@ import (
 	"lockstep/messages"
 )
 
-// bench is a gateway; probes are its neighbours.
+// bench is a gateway with probes as its neighbours.
 type bench struct {
 	*testing.T
 	*kittest.Env
@@ -52,13 +52,13 @@ func (b *bench) connect() *client {
 	return &client{b, conntest.Connect(b.T, b.Env, b.luxi)}
 }
 
-// asked is a question of the connection's actor to a neighbour.
+// asked is a message of the connection's actor to a neighbour.
 func asked[M any](c *client, p *kittest.Probe) M {
 	c.Helper()
 	return conntest.Asked[M](c.Client, p)
 }
 
-// storeGives answers the reading of a file; "" stands for none.
+// storeGives answers the read of a file. "" means that there is no file.
 func (c *client) storeGives(path, content string) {
 	c.Helper()
 	r := asked[*messages.AccessStore](c, c.store)

@@ -18,7 +18,7 @@ func jsonOf(v any) (string, error) {
 	return string(data), err
 }
 
-// submitted answers the submission at hand.
+// submitted is the queue's answer to a submission.
 func (c *client) submitted(m *messages.SubmitJobs, ids ...int64) {
 	c.Tell(&messages.SubmitJobsResult{Request: m.Request, Ids: ids})
 }
@@ -75,7 +75,7 @@ func TestPriorityTravelsWithTheOpcode(t *testing.T) {
 	})
 }
 
-// A secret goes to the queue beside the opcode, and nowhere else.
+// A secret reaches the queue, apart from the opcode, and no log or answer.
 func TestSecrets(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.Call("SubmitJob", `[[{"OP_ID": "OP_RUN_COMMAND", "argv": ["x"], "secret_env": {"TOKEN": "hunter2"}}]]`)
@@ -93,7 +93,7 @@ func TestSecrets(t *testing.T) {
 	})
 }
 
-// Nor does a refusal tell it.
+// The answer to an invalid submission does not contain its secrets.
 func TestSecretsOfARefusedSubmission(t *testing.T) {
 	for _, op := range []string{
 		`{"OP_ID": "OP_RUN_COMMAND", "argv": ["x"], "secret_env": {"TOKEN": "hunter2"}, "nosuch": 1}`,
@@ -109,7 +109,7 @@ func TestSecretsOfARefusedSubmission(t *testing.T) {
 	}
 }
 
-func TestTheQueueRestartsWithASubmissionInHand(t *testing.T) {
+func TestTheQueueRestartsDuringASubmission(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.Call("SubmitJob", `[[`+delay+`]]`)
 		m := asked[*messages.SubmitJobs](c, b.queue)
@@ -132,7 +132,7 @@ func TestTheQueueRestartsWithASubmissionInHand(t *testing.T) {
 	})
 }
 
-// A queue that starts has in its mailbox what came before it was ready.
+// A queue that is starting keeps earlier messages in its mailbox.
 func TestTheQueueStartsWithASubmissionInItsMailbox(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.Call("SubmitJob", `[[`+delay+`]]`)

@@ -62,7 +62,7 @@ func (s *server) dial() net.Conn {
 	return c
 }
 
-// Frames that come together are served one after the other.
+// Frames that arrive together are served one after the other.
 func TestPipelinedFramesAreAnsweredInOrder(t *testing.T) {
 	s := listen(t)
 	c := s.dial()
@@ -92,8 +92,7 @@ func TestPipelinedFramesAreAnsweredInOrder(t *testing.T) {
 	}
 }
 
-// The kernel says who is connected. What a request says of it counts only from another
-// node.
+// The kernel names the client. The name in a request counts only if another node forwards the request.
 func TestWhoAsksOverASocket(t *testing.T) {
 	me := fmt.Sprintf("uid=%d", os.Getuid())
 	if u, err := user.Current(); err == nil {
@@ -125,8 +124,7 @@ func TestAParseErrorClosesTheSocket(t *testing.T) {
 	}
 }
 
-// A connection that comes while the daemon stops is closed, although nobody ever
-// serves it: its client must not wait in vain.
+// A connection that arrives while the daemon stops is closed, although no actor serves it: its client must not wait.
 func TestAConnectionThatComesTooLateIsClosed(t *testing.T) {
 	s := listen(t)
 	drainer := s.env.Probe("drainer")
@@ -150,8 +148,8 @@ func TestAStaleSocketIsReplaced(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// Those who say nothing, or half of something, harm nobody: of one too many, the one
-// that has been idle for longest makes room.
+// Idle clients and clients that send half a request harm no other client. Above the limit, the connection that has been
+// idle for longest is closed.
 func TestThousandsOfConnections(t *testing.T) {
 	options := listening
 	options.MaxConns = 2000
@@ -188,7 +186,7 @@ func TestThousandsOfConnections(t *testing.T) {
 	require.NoError(t, ask(good))
 }
 
-func TestAConnectionWithARequestInHandIsNotEnded(t *testing.T) {
+func TestAConnectionWithARequestIsNotEnded(t *testing.T) {
 	options := listening
 	options.MaxConns = 10
 	s := listenWith(t, options)
@@ -204,8 +202,8 @@ func TestAConnectionWithARequestInHandIsNotEnded(t *testing.T) {
 	require.Error(t, err, "there is no room")
 }
 
-// Large requests that never end take only so much memory: those that are longest
-// about it make room, with an error, and others are served, large ones as well.
+// The memory for unfinished large requests is bounded. The oldest of them are refused with an error, and other requests
+// are served, also large ones.
 func TestHalfSentLargeRequestsMakeRoom(t *testing.T) {
 	const frame = 256 << 10
 	options := listening

@@ -10,7 +10,7 @@ import (
 	"lockstep/messages"
 )
 
-// wait asks for a change of job 1, and has the queue answer.
+// wait calls WaitForJobChange for job 1 and sends the queue's answer.
 func (c *client) wait(args string, j *job.Job) {
 	c.Helper()
 	c.Call("WaitForJobChange", args)
@@ -25,7 +25,7 @@ func (c *client) changed(j *job.Job) {
 
 const oneEntry = `[[1,[3,4],"message","hello"]]`
 
-// The table of queue.md 1.6: what is answered at once, and what waits.
+// It is the table of queue.md 1.6: which calls are answered at once, and which wait.
 func TestWaitForJobChange(t *testing.T) {
 	for name, c := range map[string]struct {
 		args   string
@@ -87,8 +87,7 @@ func TestWaitUntilSomethingChanges(t *testing.T) {
 	})
 }
 
-// When the time is up things are told as they are, and no wait is longer than 89
-// seconds.
+// When the time is up, the answer is the job's present state. No wait is longer than 89 seconds.
 func TestWaitUntilTheTimeIsUp(t *testing.T) {
 	for _, w := range []struct {
 		asked string
@@ -106,7 +105,7 @@ func TestWaitUntilTheTimeIsUp(t *testing.T) {
 	}
 }
 
-// A time-out of nothing asks how things are.
+// A timeout of 0 or less asks for the present state.
 func TestWaitForNoTime(t *testing.T) {
 	for _, seconds := range []string{"0", "-5"} {
 		for previous, want := range map[string]string{`["running"]`: `[["running"],[]]`, `null`: `[["running"],[]]`, `["queued"]`: `[["running"],[]]`} {
@@ -122,8 +121,7 @@ func TestWaitForNoTime(t *testing.T) {
 	}
 }
 
-// Only where nothing at all is known of the job, because the daemon is still
-// reading its disk, there is nothing to tell.
+// The answer is "nochange" only if the queue never answered, as while the daemon reads its disk.
 func TestWaitForAQueueThatDoesNotAnswer(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.Call("WaitForJobChange", `[1, ["status"], null, null, 89]`)
@@ -148,7 +146,7 @@ func TestWaitForALostJob(t *testing.T) {
 	})
 }
 
-func TestTheQueueRestartsWithAWaitInHand(t *testing.T) {
+func TestTheQueueRestartsDuringAWait(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.wait(`[1, ["status"], ["running"], 1, 60]`, someJob(1, job.Running))
 		b.Send(b.luxi, &messages.QueueStarted{Incarnation: 2})
@@ -161,7 +159,7 @@ func TestTheQueueRestartsWithAWaitInHand(t *testing.T) {
 	})
 }
 
-// The time goes on while the queue restarts.
+// A restart of the queue does not extend the wait.
 func TestAWaitThatIsUpWhileTheQueueRestarts(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.wait(`[1, ["status"], ["running"], 1, 60]`, someJob(1, job.Running))

@@ -13,7 +13,7 @@ import (
 	"lockstep/messages"
 )
 
-// whyRow answers the question for jobs.
+// whyRow is the queue's answer about a job.
 func (c *core) whyRow(rows ...*messages.JobRow) {
 	c.Helper()
 	m := asked[*messages.ListJobs](c.client, c.queue)
@@ -24,7 +24,7 @@ func (c *core) whyRow(rows ...*messages.JobRow) {
 	c.Tell(&messages.ListJobsResult{Request: m.Request, Rows: rows})
 }
 
-// answerReasons answers the question what holds jobs back, each by these reasons.
+// answerReasons is the scheduler's answer: these reasons hold each job back.
 func (c *core) answerReasons(reasons ...string) {
 	c.Helper()
 	m := asked[*messages.ExplainJobs](c.client, c.scheduler)
@@ -36,7 +36,7 @@ func (c *core) answerReasons(reasons ...string) {
 	c.Tell(answer)
 }
 
-// reasonsFrom reads reasons as clients see them.
+// reasonsFrom builds the scheduler's reasons from those of an answer to a client.
 func reasonsFrom(t require.TestingT, encoded string) []*messages.Reason {
 	var list []*messages.Reason
 	for _, r := range decodedAs[[]struct {
@@ -65,7 +65,7 @@ func reasonsFrom(t require.TestingT, encoded string) []*messages.Reason {
 
 const summary = `"summary": ["TEST_DELAY(1.0)"]`
 
-// because is the answer for a job that has not ended.
+// because is the answer for a job that is not final.
 func because(status, reasons string) string {
 	return `{"id": 7, "status": "` + status + `", ` + summary + `, "archived": false, "reasons": ` + reasons + `}`
 }
@@ -130,8 +130,7 @@ func TestWhyOfAQueuedJob(t *testing.T) {
 	}
 }
 
-// Where no process can be started, that is why a job does not run that nothing else
-// holds back.
+// If no job process can be started, that is the first reason of a job that would start now.
 func TestWhyNothingIsStarted(t *testing.T) {
 	for name, c := range map[string]struct{ told, want string }{
 		"next": {`[]`, `[{"kind": "cannot-start", "text": "no such file"}]`},
@@ -151,8 +150,7 @@ func TestWhyNothingIsStarted(t *testing.T) {
 	}
 }
 
-// Of the jobs that are waited for it is told how they stand; one in the archive is
-// being looked up, and not known yet.
+// A dependency has the status of the other job. The status of an archived job is unknown while it is looked up.
 func TestWhyOfAJobThatWaitsForOthers(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		row := rowOf(someJob(7, job.Queued))
@@ -218,7 +216,7 @@ func TestWhyOfAJobBetweenTheSteps(t *testing.T) {
 	})
 }
 
-// Each question is asked again when somebody has restarted who may have had it.
+// Each question is sent again after a restart that can have lost it.
 func TestWhyIsAskedAgain(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		c.Call("LockstepWhy", `[7]`)

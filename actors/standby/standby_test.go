@@ -18,7 +18,7 @@ import (
 	"lockstep/messages"
 )
 
-// tunnels lead nowhere: the test answers.
+// tunnels are tunnels whose master is the test.
 type tunnels struct {
 	mu     sync.Mutex
 	opened []string
@@ -71,7 +71,7 @@ func request(c *conntest.Client, frame string) { c.Tell(&conn.Received{Frame: []
 
 func call(method string) string { return `{"method": "` + method + `", "args": []}` }
 
-// tell answers what the replicator is asked, and returns what it was.
+// tell answers the question to the replicator and returns that question.
 func (b *bench) tell(n *messages.GetNodesResult) *messages.GetNodes {
 	b.Helper()
 	m, from := kittest.ExpectFrom[*messages.GetNodes](b.nodes)
@@ -89,7 +89,7 @@ func cluster(master string) *messages.GetNodesResult {
 	return n
 }
 
-func TestAClientIsToldWhoTheMasterIs(t *testing.T) {
+func TestAClientLearnsTheMaster(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		c := b.connect()
 		request(c, call("QueryJobs"))
@@ -119,9 +119,8 @@ func TestTheNodesAreListedOnEveryNode(t *testing.T) {
 	})
 }
 
-// It knows from its disk that it belongs to a cluster, before any node has told it who
-// the members are.
-func TestANodeThatNobodyHasReachedIsJoining(t *testing.T) {
+// A node knows from its disk that it belongs to a cluster before it knows the members.
+func TestANodeWithoutMembersIsJoining(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		c := b.connect()
 		request(c, call(luxi.NodesMethod))
@@ -131,7 +130,7 @@ func TestANodeThatNobodyHasReachedIsJoining(t *testing.T) {
 	})
 }
 
-func TestAClientIsCarriedOnToTheMaster(t *testing.T) {
+func TestAClientIsForwardedToTheMaster(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		c := b.connect()
 		request(c, call(standby.ForwardMethod))
@@ -157,8 +156,7 @@ func TestAClientIsCarriedOnToTheMaster(t *testing.T) {
 	})
 }
 
-// What comes back through a tunnel is answered; who waits for a master that is one no
-// more is let go.
+// An answer from the tunnel reaches the client. The connection ends with the tunnel, or when another node leads.
 func TestATunnelAnswersAndEnds(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		carried := func() *conntest.Client {
@@ -188,7 +186,7 @@ func TestATunnelAnswersAndEnds(t *testing.T) {
 	})
 }
 
-func TestThereMayBeNobodyToBeCarriedTo(t *testing.T) {
+func TestWithoutAMasterNoClientIsForwarded(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		for _, master := range []string{"", "n1"} {
 			c := b.connect()
@@ -203,7 +201,7 @@ func TestThereMayBeNobodyToBeCarriedTo(t *testing.T) {
 	})
 }
 
-// Who is here finds the master where it was.
+// When this node becomes the master, its clients must connect again.
 func TestANewMasterClosesTheConnections(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		here, carried := b.connect(), b.connect()
@@ -220,7 +218,7 @@ func TestANewMasterClosesTheConnections(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoRequestEndsTheConnection(t *testing.T) {
+func TestAnInvalidFrameEndsTheConnection(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		c := b.connect()
 		request(c, "garbage")
@@ -233,8 +231,8 @@ func TestWhatIsNoRequestEndsTheConnection(t *testing.T) {
 	})
 }
 
-// An answer to a question that was not the last is nobody's.
-func TestAnAnswerThatIsNotAskedFor(t *testing.T) {
+// An answer with another number than the open question's is dropped.
+func TestOnlyTheOpenQuestionIsAnswered(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		c := b.connect()
 		c.Tell(cluster("n2"))
@@ -248,7 +246,7 @@ func TestAnAnswerThatIsNotAskedFor(t *testing.T) {
 	})
 }
 
-// A crash touches that connection alone.
+// A crash closes one connection.
 func TestAConnectionThatCrashesIsClosed(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		c, other := b.connect(), b.connect()

@@ -11,14 +11,14 @@ import (
 
 const you = `["tool","/live/tool",7]`
 
-// state is who holds and wants what, and the configuration.
+// state is the state of the locks and the configuration.
 func (w *configArgs) state() string {
 	w.Helper()
 	c := w.connect()
 	return c.result("listLocksWaitingStatus", `[]`) + c.result("readConfig", `[]`)
 }
 
-// The life of a change: lock, write, unlock.
+// A change of the configuration locks, writes and unlocks.
 func TestALifeOfTheConfiguration(t *testing.T) {
 	onWhole(t, func(t *testing.T, w *configArgs, c *client) {
 		other := w.connect()
@@ -43,7 +43,7 @@ func TestALifeOfTheConfiguration(t *testing.T) {
 	})
 }
 
-// Readers share the lock, and keep a writer out.
+// Readers share the lock, and block a writer.
 func TestReadersOfTheConfiguration(t *testing.T) {
 	onWhole(t, func(t *testing.T, w *configArgs, c *client) {
 		other := w.connect()
@@ -55,7 +55,7 @@ func TestReadersOfTheConfiguration(t *testing.T) {
 	})
 }
 
-// A write that fails is the client's error; it has its lock still, and tries again.
+// After a failed write the client gets an error and still holds the lock, so that it can try again.
 func TestAWriteThatFails(t *testing.T) {
 	onWhole(t, func(t *testing.T, w *configArgs, c *client) {
 		c.result("lockConfig", `[`+me+`,false]`)
@@ -70,9 +70,8 @@ func TestAWriteThatFails(t *testing.T) {
 	})
 }
 
-// The clients of Ganeti send a call again whose answer they have lost: it is
-// answered as before, and changes nothing more. The second answer of
-// writeConfigAndUnlock says so by its form.
+// Ganeti's clients repeat a call when they lose the answer. The repetition has the same answer and no second effect.
+// The exception is writeConfigAndUnlock, which answers false.
 func TestEveryCallMayComeTwice(t *testing.T) {
 	onWhole(t, func(t *testing.T, w *configArgs, c *client) {
 		holder := w.connect()
@@ -113,7 +112,7 @@ func TestEveryCallMayComeTwice(t *testing.T) {
 	})
 }
 
-// What is at hand when the lock manager starts again is answered all the same.
+// A call is answered although the lock manager restarts meanwhile.
 func TestTheLockManagerRestartsInACall(t *testing.T) {
 	onWhole(t, func(t *testing.T, w *configArgs, c *client) {
 		other := w.connect()
@@ -128,7 +127,7 @@ func TestTheLockManagerRestartsInACall(t *testing.T) {
 	})
 }
 
-// The end of a cluster: the daemon has the big lock, and there is no master.
+// After prepareClusterDestruction the daemon holds the big lock, and the configuration has no master.
 func TestTheEndOfACluster(t *testing.T) {
 	onWhole(t, func(t *testing.T, w *configArgs, c *client) {
 		c.result("tryUpdateLocks", `[`+me+`,[["cluster/BGL","exclusive"]]]`)

@@ -20,8 +20,7 @@ const (
 	unsupported = "not supported"
 )
 
-// functions are those of locks.md 2.3, each with arguments and the answer that
-// it has from neighbours who are content.
+// functions are those of locks.md 2.3, each with arguments and its answer if all neighbours succeed.
 var functions = map[string][2]string{
 	"echo":                      {`["hello \"\u2028<&"]`, `"hello \"\u2028<&"`},
 	"cleanupLocks":              {`[]`, forLocks},
@@ -83,8 +82,7 @@ var functions = map[string][2]string{
 	"updateDisk":             {`[{}]`, unsupported},
 }
 
-// content is when neighbours do what they are asked for, and everybody holds the
-// configuration lock.
+// content makes all neighbours succeed, with each owner a holder of the configuration lock.
 func (b *bench) content() {
 	b.locks.Answer(func(m any) any {
 		c := m.(*locks.Call)
@@ -106,8 +104,7 @@ func (b *bench) content() {
 	})
 }
 
-// Every function of Ganeti's is served, or refused with a clear text; never does
-// a connection end of it.
+// Each function of Ganeti's is served, or refused with a clear text. None of them ends the connection.
 func TestEveryFunction(t *testing.T) {
 	require.Len(t, functions, 54)
 	onBench(t, func(t *testing.T, b *bench, c *client) {
@@ -131,7 +128,7 @@ func TestEveryFunction(t *testing.T) {
 	})
 }
 
-// What the gateway itself takes apart it takes apart strictly.
+// The gateway checks the number and types of arguments.
 func TestBadArguments(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		for call, text := range map[string]string{
@@ -165,8 +162,8 @@ func TestBadArguments(t *testing.T) {
 	})
 }
 
-// A call about locks goes to the lock manager, and its error comes back as it is. One whose arguments are wrong is
-// refused at once.
+// A call about locks goes to the lock manager, and the manager's error is the answer. Invalid arguments are refused at
+// once.
 func TestCallsAboutLocks(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.Call("updateLocksWaiting", `[`+me+`, 1, [["node/a", "what"]]]`)
@@ -205,7 +202,7 @@ func TestLockConfig(t *testing.T) {
 	}
 }
 
-// Who has it has asked before; a stronger mode includes a weaker one.
+// An owner that already holds the lock gets the configuration. A stronger mode includes a weaker one.
 func TestLockConfigThatIsHeld(t *testing.T) {
 	for want, has := range map[string]string{"false": exclusive, "true": exclusive, "true ": shared} {
 		onBench(t, func(t *testing.T, b *bench, c *client) {
@@ -251,8 +248,7 @@ func TestWriteConfigNeedsTheLock(t *testing.T) {
 	}
 }
 
-// The lock is given back after the write, and not before; after a failed one it
-// is kept.
+// The lock is freed after the write. After a failed write the owner keeps it.
 func TestWriteConfigAndUnlock(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		for _, failure := range []*messages.Failure{{Class: "ConfigurationError", Text: "no master"}, nil} {

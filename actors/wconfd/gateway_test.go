@@ -12,7 +12,7 @@ import (
 	"lockstep/messages"
 )
 
-// What is no request is answered with a text, and ends the connection.
+// An invalid frame is answered with a text and ends the connection.
 func TestParseErrorsClose(t *testing.T) {
 	for _, frame := range []string{"", "nonsense", "[]", `{"method":"echo"}`, `{"args":[]}`, `{"method":3,"args":[]}`, `{"method":"echo","args":{}}`} {
 		onBench(t, func(t *testing.T, b *bench, c *client) {
@@ -28,8 +28,7 @@ func TestParseErrorsClose(t *testing.T) {
 	})
 }
 
-// A call whose answer may have been lost is made again, with the same number,
-// and has one answer.
+// A question that a restart can have lost is sent again with its number. The client gets one answer.
 func TestCallsAreMadeAgain(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		idle := b.connect()
@@ -70,7 +69,7 @@ func TestCallsAreMadeAgain(t *testing.T) {
 	})
 }
 
-// What the configuration's actor tells everybody is no answer.
+// A publication to all subscribers does not answer a question.
 func TestNewsIsNoAnswer(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.Call("readConfig", `[]`)
@@ -110,8 +109,7 @@ func TestTheGatewayCrashes(t *testing.T) {
 	})
 }
 
-// Idle connections are closed, the call at hand is answered, and nobody new is
-// served.
+// A drain closes idle connections and new ones, after the answer to the current call.
 func TestDrain(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		idle, supervisor := b.connect(), b.Probe("supervisor")

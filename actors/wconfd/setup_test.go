@@ -21,7 +21,7 @@ import (
 	"lockstep/messages"
 )
 
-// bench is a gateway; probes are its neighbours, unless it is whole.
+// bench is a gateway. Its neighbours are probes, or the real actors in onWhole.
 type bench struct {
 	*testing.T
 	*kittest.Env
@@ -57,7 +57,7 @@ func onWhole(t *testing.T, f func(*testing.T, *configArgs, *client)) {
 		}
 		pid := e.Start("store", store.Props(store.Config{Env: e.Env, Files: w.disk, Writers: 2, Clients: []*actor.PID{names["locks"], names["cluster"]}}))
 		e.Start("locks", locks.Props(locks.Config{Env: e.Env, Store: pid, Queue: queue.PID, Scheduler: queue.PID, Clients: []*actor.PID{names["cluster"], names["wconf"]},
-			Owners: nobodyDies{}, Settings: lock.Settings{Hierarchy: lock.Implied}, Boot: boot, Self: lock.NamedOwner("lockstepd-destruction", "/live/daemon", 1)}))
+			Owners: immortalOwners{}, Settings: lock.Settings{Hierarchy: lock.Implied}, Boot: boot, Self: lock.NamedOwner("lockstepd-destruction", "/live/daemon", 1)}))
 		e.Start("cluster", config.Props(config.Config{Env: e.Env, Store: pid, Locks: names["locks"], Self: lock.NamedOwner("lockstepd-config", "/live/daemon", 1)}))
 		e.Send(names["locks"], &messages.SetLockPauses{Incarnation: 1}) // as the scheduler does when it knows who is paused
 		w.wconf = e.Start("wconf", wconfd.Props(wconfd.Config{Env: e.Env, Locks: names["locks"], ClusterConfig: names["cluster"]}))
@@ -65,13 +65,13 @@ func onWhole(t *testing.T, f func(*testing.T, *configArgs, *client)) {
 	})
 }
 
-type nobodyDies struct{}
+type immortalOwners struct{}
 
-func (nobodyDies) Watch(string, int)                            {}
-func (nobodyDies) Forget(string)                                {}
-func (nobodyDies) Wake(string, int)                             {}
-func (nobodyDies) Remove(string)                                {}
-func (nobodyDies) Probe(_ []string, answer func(dead []string)) { answer(nil) }
+func (immortalOwners) Watch(string, int)                            {}
+func (immortalOwners) Forget(string)                                {}
+func (immortalOwners) Wake(string, int)                             {}
+func (immortalOwners) Remove(string)                                {}
+func (immortalOwners) Probe(_ []string, answer func(dead []string)) { answer(nil) }
 
 // fresh is the configuration of a new cluster.
 func fresh(t require.TestingT) string {
@@ -80,7 +80,7 @@ func fresh(t require.TestingT) string {
 	return string(data)
 }
 
-// changed is a configuration with another number of running jobs.
+// changed is content with another max_running_jobs.
 func changed(t require.TestingT, content, jobs string) string {
 	data, err := coreconfig.Edit([]byte(content), 5, coreconfig.ConfigChange{Cluster: map[string][]byte{"max_running_jobs": []byte(jobs)}})
 	require.NoError(t, err)
@@ -98,7 +98,7 @@ func (b *bench) connect() *client {
 	return &client{bench: b, Client: conntest.Connect(b.T, b.Env, b.wconf), asked: map[uint64]string{}}
 }
 
-// result is what a call is answered with, which is no error.
+// result makes a call and returns its result. An error fails the test.
 func (c *client) result(method, args string) string {
 	c.Helper()
 	c.Call(method, args)
@@ -112,13 +112,13 @@ func (c *client) result(method, args string) string {
 	return string(a.Result)
 }
 
-// asked is a question of the connection's actor to a neighbour.
+// asked is a message of the connection's actor to a neighbour.
 func asked[M any](c *client, p *kittest.Probe) M {
 	c.Helper()
 	return conntest.Asked[M](c.Client, p)
 }
 
-// locksAsked is a question to the lock manager.
+// locksAsked expects a call to the lock manager and returns its number.
 func (c *client) locksAsked(function, args string) uint64 {
 	c.Helper()
 	m := asked[*locks.Call](c, c.locks)
@@ -127,7 +127,7 @@ func (c *client) locksAsked(function, args string) uint64 {
 	return m.Request
 }
 
-// calledAs is what a call comes to, as described.
+// calledAs describes the operation that a call becomes.
 func calledAs(t require.TestingT, function, args string) string {
 	var list []json.RawMessage
 	require.NoError(t, json.Unmarshal([]byte(args), &list))
@@ -141,7 +141,7 @@ func calledAs(t require.TestingT, function, args string) string {
 	return described(t, op)
 }
 
-// described is an operation, with what a call does to a state in which nobody and one in which somebody holds a lock.
+// described is an operation with its effects on two states: without a lock owner, and with one that holds a lock.
 func described(t require.TestingT, op locks.Operation) string {
 	apply, is := op.(locks.Apply)
 	if !is {
@@ -173,10 +173,10 @@ func valueOf(t require.TestingT, function, result string) any {
 	return json.RawMessage(result)
 }
 
-// passBGL names the operation that is no function on the wire.
+// passBGL names an operation that has no function on the wire.
 const passBGL = "PassBGL"
 
-// locksAnswer answers a call with a result that is given as JSON.
+// locksAnswer answers a call with a result in JSON.
 func (c *client) locksAnswer(request uint64, result string) {
 	c.Helper()
 	c.Tell(&locks.CallResult{Request: request, Value: valueOf(c, c.asked[request], result)})
