@@ -61,7 +61,8 @@ func lockstepNodePromote(c *call, ctx actor.Context, args []json.RawMessage) err
 }
 
 // changeNode asks the replicator for a change of the cluster. The question is sent once, because a change that was made
-// must not be made again.
+// must not be made again. A restart of the queue ends the call as it ends a submission: with an error that leaves the
+// outcome open.
 func changeNode(c *call, ctx actor.Context, what messages.ChangeNodes_What, args []json.RawMessage) error {
 	var name string
 	if err := arguments(args, &name); err != nil {

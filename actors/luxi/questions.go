@@ -27,7 +27,8 @@ func toCore(to *actor.PID, message func(number uint64) any) conn.Question {
 	return conn.Question{To: to, Message: message, LostBy: conn.CoreRestart}
 }
 
-// toNodes is a question to the replicator.
+// toNodes is a question to the replicator. It is sent again after a restart of the queue; a question that a restart of
+// the replicator loses runs into answerTimeout.
 func (c *call) toNodes(message func(number uint64) any) conn.Question {
 	return conn.Question{To: c.config.Nodes, Message: message, LostBy: conn.QueueRestart}
 }
