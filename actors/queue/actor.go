@@ -1,15 +1,19 @@
-// Package queue is the actor that admits jobs, gives them their ids, and knows
-// where each of them is.
+// Package queue is the actor that accepts jobs, gives them their ids, and knows the
+// stage of each job.
 //
-// It owns the serial, the index of all live jobs, the records beside their files
-// (package record) and the step from queued to picked: cancel, pick and priority of a queued job meet here and nowhere else.
-// It may be asked to submit, list, watch, cancel, reprioritise and archive jobs. It tells the scheduler who
-// waits and who has left, the jobs actor what to start or adopt, the lock manager
-// which jobs are over, subscribers what has changed, gateways that it has started. After a crash it reads everything
-// again from the disk and from the jobs actor; what a client was told is on the
-// disk by then, open requests are lost and their senders told so
-// (messages.QueueStarted). Secrets survive its crash (type Secrets), but not the
-// daemon's: they are never on a disk.
+// It owns the serial, the index of all jobs that are not archived, the job records
+// (package record), and the files of pending jobs: a job is canceled, picked and given
+// another priority in one place, so that these cannot contradict each other. It may be
+// asked to submit, list, watch, cancel, reprioritise and archive jobs.
+//
+// It tells the scheduler which jobs are pending and which are not pending any longer,
+// the jobs actor which jobs to start or adopt, the lock manager which jobs have ended,
+// subscribers which jobs have changed, and gateways that it has started.
+//
+// A client is answered when the result is durable. After a crash the queue reads the
+// disk and asks the jobs actor for the active jobs. Requests that were not answered are
+// lost; messages.QueueStarted tells their senders. Secrets and the catalogue survive a
+// crash of the queue, not of the daemon.
 package queue
 
 import (
@@ -18,15 +22,13 @@ import (
 	"lockstep/actors/kit"
 	"lockstep/actors/opcodes"
 	"lockstep/actors/store"
-	"lockstep/core/config"
 	"lockstep/core/job"
 	"lockstep/core/opcode"
 	"lockstep/core/query"
-	"lockstep/core/record"
 	"lockstep/messages"
 )
 
-// Config is what the queue needs. Livelock is the path of the daemon's own.
+// Config is what the queue needs.
 type Config struct {
 	Env           *kit.Env
 	Store         *actor.PID
@@ -37,99 +39,54 @@ type Config struct {
 	Filters       *actor.PID
 	Gateways      []*actor.PID
 	Catalogue     *opcode.Catalogue
-	Livelock      string
+	Livelock      string // path of the daemon's livelock
 	Limits        Limits
-	// Shared: other nodes have this queue, too, and may have archived jobs that this
-	// one lacks.
+	// Shared is true in a cluster of several nodes. Then another node may have archived
+	// jobs that this node lacks.
 	Shared bool
-}
-
-// Limits are what the queue takes; 0 means any number.
-type Limits struct {
-	Unfinished int // jobs that have not ended
-	Ops        int // opcodes of one job
-	JobBytes   int // of one job's file
 }
 
 // Props makes the queue. Its incarnations are numbered from 1.
 func Props(c Config) *actor.Props {
 	incarnation := uint32(0)
-	vault, catalogue := Secrets{}, c.Catalogue
+	kept := &retained{secrets: Secrets{}, catalogue: c.Catalogue}
 	return c.Env.Props("queue", func() actor.Actor {
 		incarnation++
-		c.Catalogue = catalogue
 		return &queue{
-			config: c, secrets: vault, incarnation: incarnation, catalogue: &catalogue,
-			store:         store.NewClient(c.Store, incarnation),
-			entries:       map[int64]*entry{},
-			subscriptions: map[string]int64{},
-			submissions:   newNamedSubmissions(),
-			tally:         newTally(),
-			verdicts:      map[int64]*messages.Verdict{}, dependents: dependents{},
-			evaluation: uint64(incarnation) << 32, // answers to a former incarnation are not for this one
+			config: c, incarnation: incarnation, retained: kept,
+			store:       store.NewClient(c.Store, incarnation),
+			admission:   admission{limits: c.Limits},
+			index:       newIndex(kept.secrets),
+			records:     newRecords(),
+			submissions: newSubmissions(c.Livelock),
+			verdicts:    newVerdicts(incarnation),
+			subscribers: newSubscribers(),
+			launcher:    launcher{retained: kept},
 		}
 	})
 }
 
+// queue decodes messages, asks the parts below, performs what they decide, and sends
+// the answers. Each part owns its state.
 type queue struct {
 	config      Config
-	secrets     Secrets
 	incarnation uint32
-	catalogue   **opcode.Catalogue // for the next incarnation
+	retained    *retained
 	store       *store.Client
+	// recovery is nil when the disk has been read.
+	recovery *recovery
 
-	recovery       *recovery // not nil until the disk has been read
-	resources      *config.Resources
-	configContent  []byte // the configuration that they are of
-	serial         int64  // last id given away
-	recorded       int64  // the serial on the disk
-	drained        bool
-	entries        map[int64]*entry
-	order          []int64          // ids of entries, ascending, and of some that were archived
-	subscriptions  map[string]int64 // subscriber's pid id -> its job
-	allSubscribers []*actor.PID     // watch all jobs
-	submissions    namedSubmissions
-	tally          tally
+	admission   admission
+	index       *index
+	records     *records
+	submissions *submissions
+	verdicts    *verdicts
+	subscribers *subscribers
+	launcher    launcher
 
-	dependents  dependents
-	afterCommit []func(actor.Context) // waits for the commit that is running
-
-	evaluation       uint64                      // number of the last question to the filter engine
-	openEvaluation   *messages.EvaluateFilters   // that question, if it has no answer yet
-	allRequested     bool                        // the filter engine, about all jobs
-	verdictsKnown    bool                        // the filter engine knows all jobs, and we its verdicts
-	verdicts         map[int64]*messages.Verdict // on jobs that are not simply accepted
-	schedulerRequest uint64                      // epoch of a scheduler that waits for the population
-
-	unfinished  int           // jobs that have not ended, those being committed too
-	incoming    []*submission // wait for the commit that is running
-	group       []*submission // the commit that is running
-	quarantined []string      // files set aside since the daemon's start
-	draining    *actor.PID    // who asked; nothing new is taken any more
-	drainedSent bool
+	// quarantined are the paths of the files that were quarantined in this incarnation.
+	quarantined []string
 }
-
-// entry is one live job. info is replaced, never changed.
-type entry struct {
-	info         *messages.JobInfo
-	stage        stage
-	subscribers  []*actor.PID
-	notified     *notifiedState // what subscribers of all jobs know of it; nil: nothing
-	dependencies []int64        // on which it depends, see dependents; until it has ended
-	record       record.Record
-	recorded     bool // there may be a file for it
-	tallied      tallied
-}
-
-// stage is where a job is, as the queue sees it.
-type stage uint8
-
-const (
-	pending  stage = iota // with the scheduler
-	changing              // its file is being rewritten for a client
-	active                // with the jobs actor
-	final                 // nowhere: only a file
-)
 
 func (q *queue) Receive(ctx actor.Context) {
 	if q.store.Handle(ctx) {
@@ -142,8 +99,8 @@ func (q *queue) Receive(ctx actor.Context) {
 	q.handle(ctx, ctx.Message(), ctx.Sender())
 }
 
-// handle takes a message and its sender apart from ctx, which belongs to a
-// later message when this one was held during recovery.
+// handle handles a message. ctx belongs to a later message, with another sender, if
+// this message was deferred during the recovery.
 func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 	switch m := message.(type) {
 	case *actor.Started:
@@ -160,7 +117,7 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 		q.ordered(ctx, sender, m)
 	case *retryRestore:
 		q.retryRestore(ctx, m)
-	case *rereadDue: // by a former incarnation
+	case *rereadDue: // of a former incarnation
 	case *messages.ArchiveJobs:
 		q.archive(ctx, sender, m)
 	case *messages.SetDrain:
@@ -170,12 +127,11 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 	case *messages.SubscribeJob:
 		q.subscribe(ctx, sender, m)
 	case *messages.UnsubscribeJob:
-		q.unsubscribe(sender)
+		q.subscribers.unsubscribe(sender)
 	case *messages.SubscribeAllJobs:
 		q.subscribeAll(ctx, sender)
 	case *actor.Terminated:
-		q.unsubscribe(m.Who)
-		q.unsubscribeAll(m.Who)
+		q.subscribers.terminated(m.Who)
 	case *messages.PickJob:
 		q.pick(ctx, m.Id)
 	case *messages.JobProgressed:
@@ -197,7 +153,7 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 	case *opcodes.Changed:
 		q.opcodesChanged(m)
 	case *messages.GetSerial:
-		ctx.Send(sender, &messages.GetSerialResult{Request: m.Request, Serial: q.serial})
+		ctx.Send(sender, &messages.GetSerialResult{Request: m.Request, Serial: q.submissions.serial})
 	case *messages.AwaitJobCleanup:
 		q.awaitCleanup(ctx, sender, m)
 	case *messages.JobReturned:
@@ -219,33 +175,6 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 
 func (q *queue) now() job.Timestamp { return job.TimestampOf(q.config.Env.Clock().Now()) }
 
-// putEntry makes info what the queue knows of a job.
-func (q *queue) putEntry(info *messages.JobInfo, stage stage) *entry {
-	e := q.entries[info.Id]
-	if e == nil {
-		e = &entry{}
-		q.entries[info.Id] = e
-		q.order = append(q.order, info.Id) // ids only ever rise
-	}
-	e.info, e.stage = info, stage
-	q.updateTally(info.Id, e)
-	return e
-}
-
 func (q *queue) newInfo(j *job.Job, encoded []byte) *messages.JobInfo {
-	return query.NewJobInfo(j, q.config.Catalogue.Summary, encoded)
-}
-
-// drain finishes the commits that have begun; what comes later is refused. Who
-// asks again is told again.
-func (q *queue) drain(ctx actor.Context, sender *actor.PID) {
-	q.draining, q.drainedSent = sender, false
-	q.sendDrained(ctx)
-}
-
-func (q *queue) sendDrained(ctx actor.Context) {
-	if q.draining != nil && !q.drainedSent && q.group == nil && len(q.incoming) == 0 && q.store.Idle() {
-		ctx.Request(q.draining, &messages.DrainResult{})
-		q.drainedSent = true
-	}
+	return query.NewJobInfo(j, q.retained.catalogue.Summary, encoded)
 }

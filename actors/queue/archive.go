@@ -12,46 +12,45 @@ import (
 	"lockstep/messages"
 )
 
-// archiveBatch is how many files move together, with one sync of their
-// directories.
+// archiveBatch is how many files are moved together, with one sync of their directories.
 const archiveBatch = 100
 
-// archiveMax is how long one request may archive, whatever time the client
-// grants: it waits for an answer, and asks again for the rest.
+// archiveMax bounds the time that one request takes, whatever the client permits. The
+// client waits for the answer, and may ask again for the remaining jobs.
 const archiveMax = 50 * time.Second
 
-// archiving is one request to move finished jobs to the archive.
+// archiving is one request to archive final jobs.
 type archiving struct {
 	request   uint64
 	sender    *actor.PID
-	deadline  time.Time
-	remaining []int64
-	done      int64
-	failure   *messages.Failure // the first
+	deadline  time.Time         // no batch begins after it
+	remaining []int64           // jobs that no batch has contained yet
+	done      int64             // number of archived jobs
+	failure   *messages.Failure // the first failure
 }
 
-// secondsMax bounds what a client may send as a number of seconds: two and a half
-// centuries do not overflow, and are for ever.
+// secondsMax bounds a client's number of seconds, so that it does not overflow a
+// duration: about 285 years.
 const secondsMax = 9_000_000_000
 
 func seconds(n int64) time.Duration { return time.Duration(max(0, min(n, secondsMax))) * time.Second }
 
-// archive moves jobs whose file nobody writes any more: a final job's process
-// is gone (queue.md 4.9).
+// archive moves the files of final jobs to the archive. The process of a final job is
+// gone, so that no process writes the file (queue.md 4.9).
 func (q *queue) archive(ctx actor.Context, sender *actor.PID, m *messages.ArchiveJobs) {
 	now := q.config.Env.Clock().Now()
 	a := &archiving{request: m.Request, sender: sender, deadline: now.Add(min(seconds(m.TimeoutS), archiveMax))}
 	if m.Id != 0 {
-		a.deadline = now.Add(time.Hour) // one is no matter of time
-		if e := q.entries[m.Id]; e != nil && e.stage == final {
+		a.deadline = now.Add(time.Hour) // a single job is always archived
+		if e := q.index.get(m.Id); e != nil && e.stage == final {
 			a.remaining = []int64{m.Id}
 		}
 		q.archiveNext(ctx, a)
 		return
 	}
 	before := now.Add(-seconds(m.AgeS)).UnixMicro()
-	for _, id := range slices.Sorted(maps.Keys(q.tally.finals)) {
-		e := q.entries[id]
+	for _, id := range slices.Sorted(maps.Keys(q.index.finals)) {
+		e := q.index.get(id)
 		if !e.status().Final() {
 			continue
 		}
@@ -70,22 +69,39 @@ func (q *queue) archiveNext(ctx actor.Context, a *archiving) {
 	q.archiveBatch(ctx, a, q.takeArchiveBatch(a))
 }
 
-// archiveBatch first records how these jobs have ended, beside those that depend on
-// them. A job of the commit that is running may be one of these.
+// takeArchiveBatch takes jobs from the list and makes them changing, so that no other
+// request archives them. It skips jobs that another request archives or has archived.
+func (q *queue) takeArchiveBatch(a *archiving) (batch []int64) {
+	for len(a.remaining) > 0 && len(batch) < archiveBatch {
+		id := a.remaining[0]
+		a.remaining = a.remaining[1:]
+		e := q.index.get(id)
+		if e == nil || e.stage != final {
+			continue
+		}
+		q.index.setStage(e, changing)
+		batch = append(batch, id)
+	}
+	return batch
+}
+
+// archiveBatch records how the jobs have ended in the records of the jobs that depend
+// on them, then moves the files. If a job that is being committed depends on one of
+// them, the batch waits for the end of the commit.
 func (q *queue) archiveBatch(ctx actor.Context, a *archiving, batch []int64) {
-	if q.group != nil && slices.ContainsFunc(batch, q.hasUncommitted) {
-		q.afterCommit = append(q.afterCommit, func(ctx actor.Context) { q.archiveBatch(ctx, a, batch) })
+	if q.submissions.group != nil && slices.ContainsFunc(batch, q.records.hasUncommitted) {
+		q.submissions.afterCommit = append(q.submissions.afterCommit, func(ctx actor.Context) { q.archiveBatch(ctx, a, batch) })
 		return
 	}
 	ends := make([]end, len(batch))
 	for i, id := range batch {
-		ends[i] = end{id, q.entries[id].status()}
+		ends[i] = end{id, q.index.get(id).status()}
 	}
 	q.recordEnds(ctx, ends, func(ctx actor.Context, failed map[int64]*messages.Failure) {
 		recorded := batch[:0:0]
 		for _, id := range batch {
 			if f := failed[id]; f != nil {
-				q.archiveDone(a, id, &messages.FileFailure{Failure: f})
+				q.notArchived(a, id, f)
 			} else {
 				recorded = append(recorded, id)
 			}
@@ -94,18 +110,9 @@ func (q *queue) archiveBatch(ctx actor.Context, a *archiving, batch []int64) {
 	})
 }
 
-// hasUncommitted: a job that is being committed depends on this one.
-func (q *queue) hasUncommitted(id int64) bool {
-	for waiter := range q.dependents[id] {
-		if q.entries[waiter] == nil {
-			return true
-		}
-	}
-	return false
-}
-
-// moveToArchive moves job files, and then their records: after a crash in between the
-// next start finds records without jobs, and moves them.
+// moveToArchive moves the job files, then the job records. After a crash in between
+// the next start finds records without jobs, and moves them. A job whose file does not
+// exist leaves the index; a job whose file cannot be moved stays final.
 func (q *queue) moveToArchive(ctx actor.Context, a *archiving, batch []int64) {
 	m := &messages.MoveFiles{}
 	for _, id := range batch {
@@ -118,13 +125,17 @@ func (q *queue) moveToArchive(ctx actor.Context, a *archiving, batch []int64) {
 		}
 		changes, records := &messages.JobStatesChanged{}, &messages.MoveFiles{}
 		for _, id := range batch {
-			e := q.entries[id]
-			q.archiveDone(a, id, failed[paths.JobPath(id)])
-			if q.entries[id] != nil {
+			switch f := failed[paths.JobPath(id)]; {
+			case f == nil:
+				a.done++
+			case f.Missing:
+				q.config.Env.Log().WithField("job", id).Error("the file of a final job is missing; the job is forgotten")
+			default:
+				q.notArchived(a, id, f.Failure)
 				continue
 			}
 			changes.Archived = append(changes.Archived, id)
-			if e.recorded {
+			if q.removeJob(id) {
 				records.Files = append(records.Files, moveRecord(id))
 			}
 		}
@@ -133,6 +144,25 @@ func (q *queue) moveToArchive(ctx actor.Context, a *archiving, batch []int64) {
 	})
 }
 
+// notArchived makes a job final again that could not be archived.
+func (q *queue) notArchived(a *archiving, id int64, f *messages.Failure) {
+	q.index.setStage(q.index.get(id), final)
+	if a.failure == nil {
+		a.failure = f
+	}
+}
+
+// removeJob drops an archived job from memory. It reports whether the job may have a
+// record file.
+func (q *queue) removeJob(id int64) (hasRecord bool) {
+	q.index.remove(id)
+	q.submissions.named.drop(id)
+	q.subscribers.forget(id)
+	return q.records.remove(id)
+}
+
+// moveRecords moves records to the archive. A record that is missing was never
+// written, because its directory could not be written.
 func (q *queue) moveRecords(ctx actor.Context, m *messages.MoveFiles, done func(actor.Context)) {
 	if len(m.Files) == 0 {
 		done(ctx)
@@ -140,66 +170,11 @@ func (q *queue) moveRecords(ctx actor.Context, m *messages.MoveFiles, done func(
 	}
 	q.store.Move(ctx, m, func(ctx actor.Context, moved *messages.ChangeFilesResult) {
 		for _, f := range moved.Failures {
-			if !f.Missing { // it was never written, for its directory could not be
-				q.config.Env.Log().WithFields(logrus.Fields{"file": f.Path, "err": f.Failure.Text}).
-					Error("the record of an archived job is moved at the next start")
+			if !f.Missing {
+				q.config.Env.Log().WithFields(logrus.Fields{"path": f.Path, "err": f.Failure.Text}).
+					Error("the record of an archived job cannot be archived before the next start")
 			}
 		}
 		done(ctx)
 	})
-}
-
-// archiveDone notes what has become of one job. A file that somebody has taken away
-// is no job any more; one that cannot be moved stays, and does not keep the
-// others.
-func (q *queue) archiveDone(a *archiving, id int64, f *messages.FileFailure) {
-	switch {
-	case f == nil:
-		q.removeEntry(id)
-		a.done++
-	case f.Missing:
-		q.config.Env.Log().WithField("job", id).Error("a finished job's file is gone; the job is forgotten")
-		q.removeEntry(id)
-	default:
-		q.entries[id].stage = final
-		q.updateTally(id, q.entries[id])
-		if a.failure == nil {
-			a.failure = f.Failure
-		}
-	}
-}
-
-// takeArchiveBatch takes some jobs off the list, but for those that somebody else is
-// archiving or has archived; they are nobody else's until they are moved.
-func (q *queue) takeArchiveBatch(a *archiving) (batch []int64) {
-	for len(a.remaining) > 0 && len(batch) < archiveBatch {
-		id := a.remaining[0]
-		a.remaining = a.remaining[1:]
-		e := q.entries[id]
-		if e == nil || e.stage != final {
-			continue
-		}
-		e.stage = changing
-		q.updateTally(id, e)
-		batch = append(batch, id)
-	}
-	return batch
-}
-
-// removeEntry drops a job from the index. Its place in the order goes when half of
-// the order is such places: the cost of one does not grow with the queue.
-func (q *queue) removeEntry(id int64) {
-	q.tally.remove(id, q.entries[id])
-	delete(q.entries, id)
-	q.submissions.drop(id)
-	if len(q.order) < 2*len(q.entries)+64 {
-		return
-	}
-	kept := make([]int64, 0, len(q.entries))
-	for _, id := range q.order {
-		if q.entries[id] != nil {
-			kept = append(kept, id)
-		}
-	}
-	q.order = kept
 }

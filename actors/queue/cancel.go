@@ -12,7 +12,7 @@ import (
 	"lockstep/messages"
 )
 
-// ordered takes a client order.
+// ordered handles a client order.
 func (q *queue) ordered(ctx actor.Context, sender *actor.PID, m *messages.OrderJob) {
 	if m.Kind == messages.OrderJob_SET_PRIORITY {
 		q.changePriority(ctx, sender, m)
@@ -21,10 +21,10 @@ func (q *queue) ordered(ctx actor.Context, sender *actor.PID, m *messages.OrderJ
 	q.cancel(ctx, sender, m)
 }
 
-// cancel answers itself for a job that is not active; what a process may
-// act on is asked of the jobs actor.
+// cancel cancels a pending job. An order about an active job goes to the jobs actor,
+// for the job process may have to be told.
 func (q *queue) cancel(ctx actor.Context, sender *actor.PID, m *messages.OrderJob) {
-	e := q.entries[m.Id]
+	e := q.index.get(m.Id)
 	switch {
 	case e == nil || e.stage == final:
 		answerClient(ctx, sender, m.Request, false, notFoundText(m.Id))
@@ -44,10 +44,10 @@ func (q *queue) cancel(ctx actor.Context, sender *actor.PID, m *messages.OrderJo
 	}
 }
 
-// changePriority touches opcodes that have not started, of any job that has not
-// ended.
+// changePriority sets the priority of the opcodes that have not started, of a job that
+// is not final.
 func (q *queue) changePriority(ctx actor.Context, sender *actor.PID, m *messages.OrderJob) {
-	e := q.entries[m.Id]
+	e := q.index.get(m.Id)
 	switch {
 	case e == nil || e.stage == final:
 		answerClient(ctx, sender, m.Request, false, notFoundText(m.Id))
@@ -68,7 +68,8 @@ func (q *queue) changePriority(ctx actor.Context, sender *actor.PID, m *messages
 	}
 }
 
-// answerClient is for a client; the jobs actor, which passes a promise on, wants none.
+// answerClient answers a client order. to is nil for an order that the jobs actor
+// passes on: the client has its answer already.
 func answerClient(ctx actor.Context, to *actor.PID, request uint64, done bool, text string) {
 	if to == nil {
 		return
@@ -82,18 +83,18 @@ func busyText(id int64) string {
 	return fmt.Sprintf("Job %d is just being changed for somebody else; try again", id)
 }
 
-// rewrite changes a pending job's file, durably. Meanwhile the job is out of the
-// scheduler's sight, so that it is not picked with the content of before.
+// rewrite changes the file of a pending job durably. The job is changing until the
+// write is over, and the scheduler does not know it: it must not start with the former
+// content. If the write fails, done receives the failure and the file is restored.
 func (q *queue) rewrite(ctx actor.Context, e *entry, op string, change func(*job.Job), done func(actor.Context, *messages.Failure)) {
 	id := e.info.Id
 	j, err := job.Decode(e.info.Encoded)
 	if err != nil {
-		panic(fmt.Errorf("job %d in memory is not a job: %w", id, err)) // it was decoded when it came in
+		panic(fmt.Errorf("job %d in memory is not a job: %w", id, err)) // it was decoded when it was added
 	}
 	change(j)
 	encoded := job.Encode(j)
-	e.stage = changing
-	q.updateTally(id, e)
+	q.index.setStage(e, changing)
 	ctx.Send(q.config.Scheduler, &messages.JobReleased{Id: id})
 	file := &messages.FileWrite{Op: op, Path: paths.JobPath(id), Content: encoded}
 	q.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{file}, Durable: true},
@@ -103,26 +104,27 @@ func (q *queue) rewrite(ctx actor.Context, e *entry, op string, change func(*job
 				done(ctx, written.Failures[0].Failure)
 				return
 			}
-			e.info = q.newInfo(j, encoded)
+			q.index.setInfo(e, q.newInfo(j, encoded))
 			if j.Status().Final() {
 				q.finish(ctx, e, encoded)
 			} else {
 				q.enqueue(ctx, e)
-				q.notifySubscribers(ctx, e, encoded)
+				q.notifySubscribers(ctx, e.info, encoded)
 			}
 			done(ctx, nil)
 		})
 }
 
-// retryRestore is due some time after a file could not be restored.
+// retryRestore is the timer message after a restore that has failed.
 type retryRestore struct {
-	incarnation uint32
+	incarnation uint32 // of the queue; the message of an earlier one is ignored
 	id          int64
-	tries       int
+	tries       int // restores that have failed
 }
 
-// restore puts a job's file back as it was, for nobody knows what a write that
-// has failed has left of it. The job does not start before that has succeeded.
+// restore writes the former content of a job's file again: a failed write may have left
+// any content. The job becomes pending when that has succeeded; restore is repeated
+// until then.
 func (q *queue) restore(ctx actor.Context, e *entry, tries int) {
 	id := e.info.Id
 	file := &messages.FileWrite{Op: "restore-job", Path: paths.JobPath(id), Content: e.info.Encoded}
@@ -133,42 +135,14 @@ func (q *queue) restore(ctx actor.Context, e *entry, tries int) {
 				return
 			}
 			delay := kit.Backoff(tries)
-			q.config.Env.Log().WithFields(logrus.Fields{"job": id, "err": written.Failures[0].Failure.Text, "delay": delay}).
-				Error("the file of a queued job cannot be restored")
+			q.config.Env.Log().WithFields(logrus.Fields{"job": id, "err": written.Failures[0].Failure.Text, "again": delay}).
+				Error("the file of a pending job cannot be restored; the job does not start before it is")
 			kit.SendAfter(q.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &retryRestore{q.incarnation, id, tries + 1})
 		})
 }
 
 func (q *queue) retryRestore(ctx actor.Context, m *retryRestore) {
-	if e := q.entries[m.id]; e != nil && m.incarnation == q.incarnation {
+	if e := q.index.get(m.id); e != nil && m.incarnation == q.incarnation {
 		q.restore(ctx, e, m.tries)
 	}
-}
-
-// enqueue gives a job to the scheduler.
-func (q *queue) enqueue(ctx actor.Context, e *entry) {
-	e.stage = pending
-	q.updateTally(e.info.Id, e)
-	if w := q.unfinishedJob(ctx, e); w != nil {
-		ctx.Send(q.config.Scheduler, &messages.EnqueueJobs{Jobs: []*messages.UnfinishedJob{w}})
-	}
-}
-
-// finish notes that a job has ended and tells everybody concerned.
-func (q *queue) finish(ctx actor.Context, e *entry, encoded []byte) {
-	if e.stage == active {
-		ctx.Send(q.config.Locks, &messages.JobCleanedUp{Id: e.info.Id})
-	}
-	e.stage = final
-	q.dropDependencies(e)
-	q.unfinished--
-	delete(q.secrets, e.info.Id)
-	q.updateTally(e.info.Id, e)
-	q.notifySubscribers(ctx, e, encoded)
-	for _, watcher := range e.subscribers {
-		delete(q.subscriptions, watcher.Id)
-	}
-	e.subscribers = nil
-	q.forgetVerdict(ctx, e.info.Id)
-	ctx.Send(q.config.Scheduler, &messages.JobReleased{Id: e.info.Id, Ended: true, Status: e.info.Status})
 }

@@ -117,7 +117,7 @@ func TestADoomThatCannotBeWritten(t *testing.T) {
 	onReady(t, []*job.Job{newJob(8)}, func(t *testing.T, b *bench) {
 		b.scheduler.Ask(b.queue, &messages.EndUnrunnableJob{Id: 8, Text: "x"})
 		b.filesDone(b.storeAsked(), "queue/job-8")
-		require.Len(t, b.Logged("the end of a queued job cannot be written"), 1)
+		require.Len(t, b.Logged("the end of a pending job cannot be written; the job stays pending"), 1)
 		b.filesDone(b.storeAsked())
 		requireMessages(t, []any{&messages.JobReleased{Id: 8}, &messages.EnqueueJobs{Jobs: []*messages.UnfinishedJob{waiting(newJob(8))}}}, b.scheduler.Unread())
 		require.Equal(t, job.Error, b.doomed(&messages.EndUnrunnableJob{Id: 8, Text: "x"}).Status())
@@ -210,7 +210,7 @@ func TestAnArchivedJobThatCannotBeReadIsReadAgain(t *testing.T) {
 			b.store.Quiet()
 			b.Advance(time.Second)
 		}
-		require.Len(t, b.Logged("an archived job, for which others wait, cannot be read: EIO"), 3)
+		require.Len(t, b.Logged("an archived job that others depend on cannot be read; it is read again"), 3)
 		b.fileRead(b.storeAsked(), &messages.ReadFileResult{Content: job.Encode(ended(12))})
 		requireMessages(t, []any{&messages.GetJobOutcomeResult{Id: 12, Status: int32(job.Success)}}, b.scheduler.Unread())
 	})

@@ -13,19 +13,23 @@ import (
 	"lockstep/messages"
 )
 
-// namedSubmissions is which jobs came of the submissions that clients have named (see
-// job.SubmissionSource), as long as one of these is in the queue. The names are in the
-// job files: it survives the daemon, but for jobs that were archived before.
+// namedSubmissions knows which jobs belong to the submissions that clients have named
+// (see job.SubmissionSource). The names are in the job files, so that they survive the
+// daemon, except for jobs that were archived before its start.
 type namedSubmissions struct {
-	jobs      map[string][]int64
-	remaining map[string]int // of those, how many are in the queue
-	names     map[int64]string
+	// jobs are the ids of a submission by its name, in the order of its drafts.
+	jobs map[string][]int64
+	// remaining is how many of these jobs are in the index. It is positive.
+	remaining map[string]int
+	// names is the name of the submission of a job of the index.
+	names map[int64]string
 }
 
 func newNamedSubmissions() namedSubmissions {
 	return namedSubmissions{map[string][]int64{}, map[string]int{}, map[int64]string{}}
 }
 
+// add adds a job to a submission; name may be "".
 func (r *namedSubmissions) add(name string, id int64) {
 	if name != "" {
 		r.jobs[name] = append(r.jobs[name], id)
@@ -34,8 +38,9 @@ func (r *namedSubmissions) add(name string, id int64) {
 	}
 }
 
-// drop takes note that a job has left the queue. Its submission is forgotten with the
-// last one: who sends it again after a part was archived would make all jobs again.
+// drop notes that a job has left the index. The submission is forgotten with its last
+// job, and not before: otherwise a repeated request would create all jobs again after
+// some of them were archived.
 func (r *namedSubmissions) drop(id int64) {
 	name, named := r.names[id]
 	if !named {
@@ -55,64 +60,100 @@ func submissionName(jobs []*messages.JobDraft) string {
 	return job.SubmissionName(json.RawMessage(jobs[0].Ops[0].Input))
 }
 
-// answerRepeated answers a submission that has come before, now or when that is
-// committed; false: it has not.
+// repeatedSubmission is a request that names an earlier submission. Its drafts are
+// compared with the jobs of that submission.
+type repeatedSubmission struct {
+	from      requester
+	name      string
+	drafts    []*messages.JobDraft
+	ids       []int64           // jobs of the earlier submission
+	remaining int               // jobs that are not compared yet
+	differs   bool              // a job differs from its draft
+	failure   *messages.Failure // the last failure to read a job file
+}
+
+// compare compares job i with its draft. content is the file of the job; nil if it is
+// archived, and then nothing is compared. It returns true for the last job.
+func (r *repeatedSubmission) compare(i int, content []byte) bool {
+	if content != nil {
+		j, err := job.Decode(content)
+		r.differs = r.differs || err != nil || !sameJob(j, r.drafts[i])
+	}
+	r.remaining--
+	return r.remaining == 0
+}
+
+// result is the answer after all comparisons.
+func (r *repeatedSubmission) result() *messages.SubmitJobsResult {
+	switch {
+	case r.differs:
+		return differentContent(r.name, r.from.request)
+	case r.failure != nil:
+		return &messages.SubmitJobsResult{Request: r.from.request, Failure: &messages.Failure{Class: r.failure.Class, Text: fmt.Sprintf(
+			"%s; a submission named %q came before, so look at the list of jobs before you send it again", r.failure.Text, r.name)}}
+	}
+	return &messages.SubmitJobsResult{Request: r.from.request, Ids: r.ids}
+}
+
+func differentContent(name string, request uint64) *messages.SubmitJobsResult {
+	return &messages.SubmitJobsResult{Request: request, Failure: wrongInput(fmt.Sprintf(
+		"A submission named %q came before, with other jobs or opcodes: look at the list of jobs, and use a new name for each submission", name))}
+}
+
+// sameJob reports whether a job was made from a draft.
+func sameJob(j *job.Job, draft *messages.JobDraft) bool {
+	return slices.EqualFunc(j.Ops, draft.Ops, func(op job.Op, d *messages.OpDraft) bool {
+		input, err := opcode.ResolveDepends(d.Input, int64(j.ID))
+		return err == nil && job.SameSubmission(op.Input, input)
+	})
+}
+
+func sameDrafts(a, b []*messages.JobDraft) bool {
+	return slices.EqualFunc(a, b, func(a, b *messages.JobDraft) bool {
+		return slices.EqualFunc(a.Ops, b.Ops, func(a, b *messages.OpDraft) bool { return job.SameSubmission(a.Input, b.Input) })
+	})
+}
+
+// answerRepeated answers a request that names an earlier submission: at once if that
+// is committed, otherwise together with it. It returns false if there is no submission
+// of that name.
 func (q *queue) answerRepeated(ctx actor.Context, sender *actor.PID, name string, m *messages.SubmitJobs) bool {
 	if name == "" {
 		return false
 	}
-	for _, list := range [][]*submission{q.incoming, q.group} {
-		for _, s := range list {
-			switch {
-			case s.name != name:
-			case !sameDrafts(s.drafts, m.Jobs):
-				refuseDifferentContent(ctx, sender, name, m)
-				return true
-			default:
-				s.repeats = append(s.repeats, requester{sender, m.Request})
-				return true
-			}
+	from := requester{sender, m.Request}
+	if s := q.submissions.findOpen(name); s != nil {
+		if sameDrafts(s.drafts, m.Jobs) {
+			s.repeats = append(s.repeats, from)
+		} else {
+			ctx.Send(sender, differentContent(name, m.Request))
 		}
+		return true
 	}
-	ids, known := q.submissions.jobs[name]
+	ids, known := q.submissions.named.jobs[name]
 	if !known {
 		return false
 	}
-	r := &repeatedSubmission{sender: sender, name: name, m: m, ids: slices.Clone(ids), remaining: len(ids)}
-	if r.differs = len(ids) != len(m.Jobs); r.differs {
-		q.answerRepeatedSubmission(ctx, r)
+	if len(ids) != len(m.Jobs) {
+		ctx.Send(sender, differentContent(name, m.Request))
 		return true
 	}
+	r := &repeatedSubmission{from: from, name: name, drafts: m.Jobs, ids: slices.Clone(ids), remaining: len(ids)}
 	for i, id := range r.ids {
 		q.compareJob(ctx, r, i, id)
 	}
 	return true
 }
 
-// repeatedSubmission is a submission that is held against the jobs of an earlier one.
-type repeatedSubmission struct {
-	sender    *actor.PID
-	name      string
-	m         *messages.SubmitJobs
-	ids       []int64
-	remaining int // jobs that are still to be compared
-	differs   bool
-	failure   *messages.Failure // of the disk
-}
-
-// compareJob holds one job against its draft. Of a job that has ended only the file has
-// the opcodes; one that was archived is not looked at.
+// compareJob compares one job with its draft. The opcodes of a final job are only in
+// its file.
 func (q *queue) compareJob(ctx actor.Context, r *repeatedSubmission, i int, id int64) {
 	compared := func(ctx actor.Context, content []byte) {
-		if content != nil {
-			j, err := job.Decode(content)
-			r.differs = r.differs || err != nil || !sameJob(j, r.m.Jobs[i])
-		}
-		if r.remaining--; r.remaining == 0 {
-			q.answerRepeatedSubmission(ctx, r)
+		if r.compare(i, content) {
+			q.answerCompared(ctx, r)
 		}
 	}
-	switch e := q.entries[id]; {
+	switch e := q.index.get(id); {
 	case e == nil:
 		compared(ctx, nil)
 	case len(e.info.Encoded) > 0:
@@ -127,56 +168,17 @@ func (q *queue) compareJob(ctx actor.Context, r *repeatedSubmission, i int, id i
 	}
 }
 
-// answerRepeatedSubmission tells the ids of the jobs that there are, or refuses what is another
-// submission under the same name. Only who has sent the same may bring the secrets
-// again that a daemon has lost.
-func (q *queue) answerRepeatedSubmission(ctx actor.Context, r *repeatedSubmission) {
-	switch {
-	case r.differs:
-		refuseDifferentContent(ctx, r.sender, r.name, r.m)
-		return
-	case r.failure != nil:
-		ctx.Send(r.sender, &messages.SubmitJobsResult{Request: r.m.Request, Failure: &messages.Failure{Class: r.failure.Class, Text: fmt.Sprintf(
-			"%s; a submission named %q came before, so look at the list of jobs before you send it again", r.failure.Text, r.name)}})
-		return
-	}
-	for i, id := range r.ids {
-		if e := q.entries[id]; e != nil && e.stage == pending && q.secrets[id] == nil {
-			q.secrets.keep(id, r.m.Jobs[i].Ops) // a daemon that has restarted has lost its secrets
-			q.updateTally(id, e)
+// answerCompared answers a repeated request. If its content is the same, pending jobs
+// whose secrets were lost in a restart of the daemon get the secrets of the request.
+func (q *queue) answerCompared(ctx actor.Context, r *repeatedSubmission) {
+	answer := r.result()
+	if answer.Failure == nil {
+		for i, id := range r.ids {
+			if e := q.index.get(id); e != nil && e.stage == pending && q.retained.secrets[id] == nil {
+				q.retained.secrets.keep(id, r.drafts[i].Ops)
+				q.index.recount(e)
+			}
 		}
 	}
-	ctx.Send(r.sender, &messages.SubmitJobsResult{Request: r.m.Request, Ids: r.ids})
-}
-
-func refuseDifferentContent(ctx actor.Context, sender *actor.PID, name string, m *messages.SubmitJobs) {
-	ctx.Send(sender, &messages.SubmitJobsResult{Request: m.Request, Failure: wrongInput(fmt.Sprintf(
-		"A submission named %q came before, with other jobs or opcodes: look at the list of jobs, and use a new name for each submission", name))})
-}
-
-// sameJob reports whether a job came of a draft.
-func sameJob(j *job.Job, draft *messages.JobDraft) bool {
-	return slices.EqualFunc(j.Ops, draft.Ops, func(op job.Op, d *messages.OpDraft) bool {
-		input, err := opcode.ResolveDepends(d.Input, int64(j.ID))
-		return err == nil && job.SameSubmission(op.Input, input)
-	})
-}
-
-func sameDrafts(a, b []*messages.JobDraft) bool {
-	return slices.EqualFunc(a, b, func(a, b *messages.JobDraft) bool {
-		return slices.EqualFunc(a.Ops, b.Ops, func(a, b *messages.OpDraft) bool { return job.SameSubmission(a.Input, b.Input) })
-	})
-}
-
-// requester is somebody who waits for a submission that was sent before.
-type requester struct {
-	pid     *actor.PID
-	request uint64
-}
-
-// answer answers everybody who waits for a submission.
-func (s *submission) answer(ctx actor.Context, ids []int64) {
-	for _, a := range append([]requester{{s.sender, s.request}}, s.repeats...) {
-		ctx.Send(a.pid, &messages.SubmitJobsResult{Request: a.request, Ids: ids, Failure: s.failure})
-	}
+	ctx.Send(r.from.pid, answer)
 }

@@ -1,47 +1,78 @@
 package queue
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/actors/opcodes"
+	"lockstep/core/config"
 	"lockstep/core/job"
 	"lockstep/core/jobproc"
 	"lockstep/core/opcode"
+	"lockstep/messages"
 )
 
-// launchSpecs is what the process of a job is handed through the start pipe (queue.md
-// 4.5, step 5; design.md 1): what is not in the job's file, because it must
-// not be or because only the daemon can work it out.
-func (q *queue) launchSpecs(id int64, encoded []byte) []byte {
+// launcher makes launch specs from the catalogue and the configuration.
+type launcher struct {
+	// retained holds the catalogue.
+	retained *retained
+	// resources is what the configuration says of locks; nil until the first
+	// configuration that can be decoded.
+	resources *config.Resources
+	content   []byte // the configuration that resources was decoded from
+}
+
+// setConfig takes a configuration. If it cannot be decoded, the one before stays in use.
+func (l *launcher) setConfig(content []byte) error {
+	if l.resources != nil && bytes.Equal(content, l.content) {
+		return nil
+	}
+	resources, err := config.DecodeResources(content)
+	if err != nil {
+		return err
+	}
+	l.resources, l.content = resources, content
+	return nil
+}
+
+// specs encodes the launch specs of a job for the start pipe of its process (queue.md
+// 4.5, step 5; design.md 1): a JSON list with an element per opcode, null where there
+// is nothing to say. secrets has an element per opcode, or fewer.
+func (l *launcher) specs(id int64, encoded []byte, secrets []json.RawMessage) []byte {
 	j, err := job.Decode(encoded)
 	if err != nil {
-		panic(fmt.Errorf("job %d in memory is not a job: %w", id, err)) // it was decoded when it came in
+		panic(fmt.Errorf("job %d in memory is not a job: %w", id, err)) // it was decoded when it was added
 	}
 	specs := make([]*jobproc.LaunchSpec, len(j.Ops))
 	for i := range j.Ops {
-		var secrets json.RawMessage
-		if secretsOfOps := q.secrets[id]; i < len(secretsOfOps) {
-			secrets = secretsOfOps[i]
+		var secretsOfOp json.RawMessage
+		if i < len(secrets) {
+			secretsOfOp = secrets[i]
 		}
-		if spec := q.launchSpec(j.Ops[i].Input, secrets); spec.Secrets != nil || spec.Command != nil || spec.FailureResult != nil || spec.RequiredLocks.NotEmpty() {
+		if spec := l.spec(j.Ops[i].Input, secretsOfOp); spec.Secrets != nil || spec.Command != nil || spec.FailureResult != nil || spec.RequiredLocks.NotEmpty() {
 			specs[i] = &spec
 		}
 	}
 	data, err := json.Marshal(specs)
 	if err != nil {
-		panic(fmt.Errorf("what job %d is to be handed cannot be encoded: %w", id, err))
+		panic(fmt.Errorf("the launch specs of job %d cannot be encoded: %w", id, err))
 	}
 	return data
 }
 
-func (q *queue) launchSpec(input, secrets json.RawMessage) jobproc.LaunchSpec {
-	needs, err := q.config.Catalogue.RequiredLocks(input, q.resources)
+func (l *launcher) spec(input, secrets json.RawMessage) jobproc.LaunchSpec {
+	catalogue := l.retained.catalogue
+	needs, err := catalogue.RequiredLocks(input, l.resources)
 	spec := jobproc.LaunchSpec{Secrets: secrets, RequiredLocks: needs}
-	if op, known := q.config.Catalogue.Lookup(job.OpID(input)); err == nil && known && op.Defined() {
+	if op, known := catalogue.Lookup(job.OpID(input)); err == nil && known && op.Defined() {
 		spec.Secrets = nil // they are in the command
 		var command opcode.Command
-		if command, err = q.config.Catalogue.Expand(input, secrets); err == nil {
+		if command, err = catalogue.Expand(input, secrets); err == nil {
 			spec.Command, err = json.Marshal(command)
 		}
 	}
@@ -62,3 +93,19 @@ func errorResult(err error) json.RawMessage {
 		return job.ErrorResult(f.Class, f.Text)
 	}
 }
+
+// configChanged takes a configuration, and continues a recovery that waits for the first one.
+func (q *queue) configChanged(ctx actor.Context, m *messages.ConfigPublished) {
+	if err := q.launcher.setConfig(m.Content); err != nil {
+		q.config.Env.Log().WithFields(logrus.Fields{"err": err}).Error("the configuration cannot be decoded; the configuration before stays in use")
+		return
+	}
+	if q.recovery == nil || q.recovery.onConfig == nil {
+		return
+	}
+	onConfig := q.recovery.onConfig
+	q.recovery.onConfig = nil
+	onConfig(ctx)
+}
+
+func (q *queue) opcodesChanged(m *opcodes.Changed) { q.retained.catalogue = m.Catalogue }

@@ -107,7 +107,7 @@ func TestTheQueueWaitsForTheConfiguration(t *testing.T) {
 		b.gateway.Quiet()
 		b.cluster.Ask(b.queue, &messages.ConfigPublished{Content: []byte("{")})
 		b.gateway.Quiet()
-		require.Len(t, b.Logged("the configuration cannot be used; the former one is"), 1)
+		require.Len(t, b.Logged("the configuration cannot be decoded; the configuration before stays in use"), 1)
 		b.cluster.Ask(b.queue, &messages.ConfigPublished{Content: configuration})
 		kittest.Expect[*messages.QueueStarted](b.gateway)
 		b.cluster.Ask(b.queue, &messages.ConfigPublished{Content: []byte("{")})

@@ -2,84 +2,88 @@ package queue
 
 import (
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
 
 	"lockstep/core/filter"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
 
-// pick hands a job that the scheduler has chosen to the jobs actor. One that
-// does not wait any more gives its slot back.
+// pick gives a job that the scheduler has chosen to the jobs actor. If the job is not
+// pending any longer, its run slot is released. While the daemon is stopping no job is
+// started.
 func (q *queue) pick(ctx actor.Context, id int64) {
-	if q.draining != nil {
-		return // nothing is started any more
+	if q.admission.stopping != nil {
+		return
 	}
-	e := q.entries[id]
+	e := q.index.get(id)
 	if e != nil && e.stage == active {
-		return // picked twice, by way of a rewrite: the slot is in use
+		return // picked before and after a rewrite: the run slot is in use
 	}
 	if e == nil || e.stage != pending {
 		ctx.Send(q.config.Scheduler, &messages.JobReleased{Id: id})
 		return
 	}
-	if filter.VerbOf(q.verdicts[id]) == filter.Pause {
-		// The rule has come after the choice, but its maker may have been told
-		// already that it is in force.
+	if q.verdicts.verb(id) == filter.Pause {
+		// The scheduler chose the job before it received the rule, but the author of the
+		// rule may know already that the rule is in force.
 		ctx.Send(q.config.Scheduler, &messages.JobReleased{Id: id})
 		q.enqueue(ctx, e)
 		return
 	}
-	e.stage = active
-	q.updateTally(id, e)
-	ctx.Send(q.config.Jobs, &messages.StartJob{Id: id, Encoded: e.info.Encoded, Launch: q.launchSpecs(id, e.info.Encoded)})
+	q.index.setStage(e, active)
+	ctx.Send(q.config.Jobs, &messages.StartJob{Id: id, Encoded: e.info.Encoded,
+		Launch: q.launcher.specs(id, e.info.Encoded, q.retained.secrets[id])})
 }
 
-// progress takes a job file's new content.
+// progress takes the content of the file of an active job. A report about a job that
+// has ended is ignored. The content stays in memory even if the job is final, for the
+// jobs actor may have to adopt the job.
 func (q *queue) progress(ctx actor.Context, id int64, encoded []byte) {
-	e := q.entries[id]
+	e := q.index.get(id)
 	if e == nil || e.stage != active {
-		return // a late report of a job that has ended
+		return
 	}
 	j, err := job.Decode(encoded)
 	if err != nil {
-		// Reports are hints; the file is the truth, and it is read at the end.
-		q.config.Env.Log().WithFields(map[string]any{"job": id, "err": err}).Warn("a job process reported something that is not a job")
+		// The file is read at the end of the job, so that the report may be dropped.
+		q.config.Env.Log().WithFields(logrus.Fields{"job": id, "err": err}).Warn("a report of a job process is not a job; the report is dropped")
 		return
 	}
 	former := e.info.Priority
-	e.info = q.newInfo(j, encoded)
-	q.updateTally(id, e)
-	e.info.Encoded = encoded // final or not: whoever adopts the job needs it
-	if e.info.Priority != former {
-		ctx.Send(q.config.Scheduler, &messages.PriorityChanged{Id: id, Priority: e.info.Priority})
+	info := q.newInfo(j, encoded)
+	info.Encoded = encoded
+	q.index.setInfo(e, info)
+	if info.Priority != former {
+		ctx.Send(q.config.Scheduler, &messages.PriorityChanged{Id: id, Priority: info.Priority})
 	}
-	q.notifySubscribers(ctx, e, encoded)
+	q.notifySubscribers(ctx, info, encoded)
 }
 
 func (q *queue) ended(ctx actor.Context, m *messages.JobEnded) {
-	e := q.entries[m.Id]
+	e := q.index.get(m.Id)
 	if e == nil || e.stage != active {
 		return
 	}
 	j, err := job.Decode(m.Encoded)
 	if err != nil || !j.Status().Final() {
-		panic("the jobs actor ended a job that is not final") // it wrote or read that file itself
+		panic("the jobs actor ended a job that is not final") // it has written or read that file
 	}
-	e.info = q.newInfo(j, m.Encoded)
+	q.index.setInfo(e, q.newInfo(j, m.Encoded))
 	q.finish(ctx, e, m.Encoded)
 }
 
-// awaitCleanup answers at once for a job that no process can be at work for; for
-// any other the lock manager hears of its end anyway.
+// awaitCleanup answers at once for a job that is not active: it has no process. For an
+// active job the lock manager receives JobCleanedUp at its end.
 func (q *queue) awaitCleanup(ctx actor.Context, sender *actor.PID, m *messages.AwaitJobCleanup) {
-	if e := q.entries[m.Id]; e == nil || e.stage != active {
+	if e := q.index.get(m.Id); e == nil || e.stage != active {
 		ctx.Send(sender, &messages.JobCleanedUp{Id: m.Id})
 	}
 }
 
-// returned takes back a job whose process never got permission to act.
+// returned makes an active job pending whose process has ended before its confirmation.
 func (q *queue) returned(ctx actor.Context, id int64) {
-	e := q.entries[id]
+	e := q.index.get(id)
 	if e == nil || e.stage != active {
 		return
 	}
@@ -87,22 +91,20 @@ func (q *queue) returned(ctx actor.Context, id int64) {
 	q.enqueue(ctx, e)
 }
 
-// sendUnfinishedJobs tells a new scheduler of everybody, once the verdicts are known.
+// sendUnfinishedJobs sends all pending and active jobs to a scheduler that has started,
+// when the verdicts on all jobs are known.
 func (q *queue) sendUnfinishedJobs(ctx actor.Context, request uint64) {
-	if !q.verdictsKnown {
-		q.schedulerRequest = request
+	if !q.verdicts.complete {
+		q.verdicts.scheduler = request
 		return
 	}
 	p := &messages.ListUnfinishedJobsResult{Request: request}
-	for _, id := range q.order {
-		e := q.entries[id]
-		if e == nil {
-			continue
-		}
-		w := &messages.UnfinishedJob{Id: id, Encoded: e.info.Encoded, Verdict: q.verdicts[id]}
+	for id, e := range q.index.all() {
+		w := &messages.UnfinishedJob{Id: id, Encoded: e.info.Encoded, Verdict: q.verdicts.of[id]}
 		switch e.stage {
 		case pending:
-			q.dependencyWaitChanged(ctx, &messages.DependencyWaitChanged{Id: id}) // the scheduler says so again
+			// The new scheduler reports again which jobs wait for dependencies.
+			q.dependencyWaitChanged(ctx, &messages.DependencyWaitChanged{Id: id})
 			p.Pending = append(p.Pending, w)
 		case active:
 			p.Active = append(p.Active, w)
@@ -111,9 +113,34 @@ func (q *queue) sendUnfinishedJobs(ctx actor.Context, request uint64) {
 	ctx.Send(q.config.Scheduler, p)
 }
 
-// adoptAll hands a new jobs actor what the former one had.
+// adoptAll gives all active jobs to a jobs actor that has started.
 func (q *queue) adoptAll(ctx actor.Context) {
-	for _, info := range q.tally.activeJobs() {
+	for _, info := range q.index.activeJobs() {
 		ctx.Send(q.config.Jobs, &messages.AdoptJob{Id: info.Id, Encoded: info.Encoded})
 	}
+}
+
+// enqueue makes a job pending and gives it to the scheduler.
+func (q *queue) enqueue(ctx actor.Context, e *entry) {
+	q.index.setStage(e, pending)
+	if w := q.unfinishedJob(ctx, e); w != nil {
+		ctx.Send(q.config.Scheduler, &messages.EnqueueJobs{Jobs: []*messages.UnfinishedJob{w}})
+	}
+}
+
+// finish makes a job final, drops what only unfinished jobs have, and tells its
+// subscribers, the lock manager, the filter engine and the scheduler.
+func (q *queue) finish(ctx actor.Context, e *entry, encoded []byte) {
+	id := e.info.Id
+	if e.stage == active {
+		ctx.Send(q.config.Locks, &messages.JobCleanedUp{Id: id})
+	}
+	q.records.ended(id)
+	q.admission.unfinished--
+	delete(q.retained.secrets, id)
+	q.index.setStage(e, final)
+	q.notifySubscribers(ctx, e.info, encoded)
+	q.subscribers.ended(id)
+	q.forgetVerdict(ctx, id)
+	ctx.Send(q.config.Scheduler, &messages.JobReleased{Id: id, Ended: true, Status: e.info.Status})
 }

@@ -13,15 +13,20 @@ import (
 	"lockstep/messages"
 )
 
-// recovery is the state of an incarnation that has not read the disk yet. It
-// holds what others ask meanwhile.
+// recovery is the state of an incarnation that is reading the disk. Other messages are
+// deferred until it is over.
 type recovery struct {
-	active  *messages.ListActiveJobsResult // nil: not known yet
+	// active is the answer of the jobs actor; nil until it arrives. The disk is read after it.
+	active *messages.ListActiveJobsResult
+	// drained is whether the drain flag was on the disk.
 	drained bool
-	retry   func(actor.Context) // after a pause, see readAgain
-	// onConfig goes on when the configuration is known; nil: it is not waited for.
+	// retry reads again the job files that could not be read. It is set while a rereadDue
+	// of this incarnation is on its way.
+	retry func(actor.Context)
+	// onConfig continues when the first configuration has arrived; nil unless that is the
+	// only thing that is missing.
 	onConfig func(actor.Context)
-	deferred []deferredMessage
+	deferred []deferredMessage // in order of arrival
 }
 
 type deferredMessage struct {
@@ -29,8 +34,8 @@ type deferredMessage struct {
 	sender  *actor.PID
 }
 
-// deferMessage keeps a message for later; those that recovery itself waits for, and the
-// framework's, pass.
+// deferMessage keeps a message until the end of the recovery. It returns false for
+// messages that the recovery waits for and for those of the framework.
 func (q *queue) deferMessage(ctx actor.Context) bool {
 	switch m := ctx.Message().(type) {
 	case actor.SystemMessage, actor.AutoReceiveMessage, *actor.DeadLetterResponse, *messages.ListActiveJobsResult, *messages.ConfigPublished:
@@ -40,11 +45,11 @@ func (q *queue) deferMessage(ctx actor.Context) bool {
 			q.recovery.retry(ctx)
 		}
 	case *messages.EvaluateFiltersResult, *messages.VerdictsChanged:
-		// About the jobs of a former incarnation. The filter engine asks for all
-		// of them again when it hears that there is another.
+		// These are about the jobs of a former incarnation. The filter engine sends
+		// FiltersStarted when it receives QueueStarted, and is asked about all jobs again.
 	case *messages.JobsActorStarted:
 		if q.recovery.active == nil {
-			q.requestActiveJobs(ctx) // the question may have died with the former incarnation
+			q.requestActiveJobs(ctx) // the former jobs actor may not have answered
 		}
 		q.recovery.deferred = append(q.recovery.deferred, deferredMessage{m, ctx.Sender()})
 	default:
@@ -53,10 +58,11 @@ func (q *queue) deferMessage(ctx actor.Context) bool {
 	return true
 }
 
-// recover asks the jobs actor for the active jobs, for one in the middle
-// of its start is queued on the disk; then the disk for all jobs. The other way
-// round, a job that starts or ends in between would be seen as it was before,
-// and run twice; whatever is not active when the disk is read stays as it is.
+// recover asks the jobs actor for the active jobs, since a job that is being started is
+// queued on the disk; after the answer it reads the disk. In the other order, a job
+// that starts or ends between the two answers would be seen in its former status, and
+// would run twice. A job that is not active when the disk is read does not change
+// before the queue changes it.
 func (q *queue) recover(ctx actor.Context) {
 	q.recovery = &recovery{}
 	q.store.Connect(ctx)
@@ -86,13 +92,16 @@ func (q *queue) activeJobsListed(ctx actor.Context, m *messages.ListActiveJobsRe
 	})
 }
 
+// recovered builds the index from the files up to the serial, tells the other actors
+// that the queue has started, and handles the deferred messages. It waits for the
+// first configuration.
 func (q *queue) recovered(ctx actor.Context, serial int64, jobs []*messages.ScannedJob) {
 	r := q.recovery
-	if q.resources == nil {
+	if q.launcher.resources == nil {
 		r.onConfig = func(ctx actor.Context) { q.recovered(ctx, serial, jobs) }
 		return
 	}
-	q.serial, q.recorded, q.drained, q.recovery = serial, serial, r.drained, nil
+	q.submissions.serial, q.submissions.recorded, q.admission.drained, q.recovery = serial, serial, r.drained, nil
 	activeJobs := make(map[int64]bool, len(r.active.Ids))
 	for _, id := range r.active.Ids {
 		activeJobs[id] = true
@@ -100,12 +109,10 @@ func (q *queue) recovered(ctx actor.Context, serial int64, jobs []*messages.Scan
 	for _, s := range jobs {
 		q.recoverJob(ctx, s, activeJobs[s.Id])
 	}
-	q.config.Env.Log().WithFields(logrus.Fields{"jobs": len(q.order), "serial": serial}).Info("queue is ready")
-	for _, pid := range q.config.Gateways {
+	q.config.Env.Log().WithFields(logrus.Fields{"jobs": len(q.index.jobs), "serial": serial}).Info("queue is ready")
+	for _, pid := range append(slices.Clone(q.config.Gateways), q.config.Filters, q.config.Locks) {
 		ctx.Send(pid, &messages.QueueStarted{Incarnation: uint64(q.incarnation)})
 	}
-	ctx.Send(q.config.Filters, &messages.QueueStarted{Incarnation: uint64(q.incarnation)})
-	ctx.Send(q.config.Locks, &messages.QueueStarted{Incarnation: uint64(q.incarnation)})
 	ctx.Request(q.config.Scheduler, &messages.QueueStarted{Incarnation: uint64(q.incarnation)})
 	q.recordArchived(ctx)
 	for _, h := range r.deferred {
@@ -113,9 +120,10 @@ func (q *queue) recovered(ctx actor.Context, serial int64, jobs []*messages.Scan
 	}
 }
 
+// recoverJob adds a job to the index, or quarantines its file if that is not the job.
 func (q *queue) recoverJob(ctx actor.Context, s *messages.ScannedJob, isActive bool) {
 	if s.Failure != nil {
-		q.config.Env.Log().WithFields(logrus.Fields{"job": s.Id, "err": s.Failure.Text}).Error("a job file cannot be read; the job is not known until the daemon is started again and can")
+		q.config.Env.Log().WithFields(logrus.Fields{"job": s.Id, "err": s.Failure.Text}).Error("a job file cannot be read; the queue goes on without the job until the next start of the daemon")
 		return
 	}
 	j, err := job.Decode(s.Content)
@@ -131,31 +139,30 @@ func (q *queue) recoverJob(ctx actor.Context, s *messages.ScannedJob, isActive b
 	}
 	info := q.newInfo(j, s.Content)
 	if len(j.Ops) > 0 {
-		q.submissions.add(job.SubmissionName(j.Ops[0].Input), s.Id)
+		q.submissions.named.add(job.SubmissionName(j.Ops[0].Input), s.Id)
 	}
 	if isActive || !j.Status().Final() {
-		q.unfinished++
+		q.admission.unfinished++
 	}
-	var e *entry
 	switch {
 	case isActive:
-		// Also one that is final: its process may not be gone, and until the
-		// jobs actor says so its file must stay where it is.
+		// A job with a final status may be active: its process may not be gone. The file
+		// stays in the queue directory until the jobs actor reports the end.
 		info.Encoded = s.Content
-		e = q.putEntry(info, active)
+		q.index.put(info, active)
 	case j.Status().Final():
-		e = q.putEntry(info, final)
+		q.index.put(info, final)
 	case j.Status() == job.Queued && !paths.IsJobLivelock(j.Livelock):
-		e = q.putEntry(info, pending)
+		q.index.put(info, pending)
 	default:
-		e = q.putEntry(info, active)
+		q.index.put(info, active)
 		ctx.Send(q.config.Jobs, &messages.AdoptJob{Id: s.Id, Encoded: s.Content})
 	}
-	q.recoverRecord(ctx, e, j, s.Record)
+	q.recoverRecord(ctx, q.index.get(s.Id), j, s.Record)
 }
 
-// recoverRecord takes what lies beside a job's file. What is no record is set aside:
-// the job goes on without it.
+// recoverRecord takes the job record. A file that is no record is quarantined, and the
+// job continues without one.
 func (q *queue) recoverRecord(ctx actor.Context, e *entry, j *job.Job, content []byte) {
 	var r record.Record
 	if content != nil {
@@ -164,15 +171,16 @@ func (q *queue) recoverRecord(ctx actor.Context, e *entry, j *job.Job, content [
 			q.quarantineFile(ctx, e.info.Id, paths.RecordPath(e.info.Id), err.Error(), func(actor.Context, *messages.Failure) {})
 		}
 	}
-	q.putRecord(e, dependenciesOf(j), r)
-	e.recorded = content != nil
+	q.records.put(e.info.Id, dependenciesOf(j), r)
+	if content != nil {
+		q.records.foundFile(e.info.Id)
+	}
 	if e.stage == final {
-		q.dropDependencies(e)
+		q.records.ended(e.info.Id)
 	}
 }
 
-// quarantineJob moves a job file that cannot be used to the quarantine, and says so; with
-// it what lies beside it.
+// quarantineJob quarantines a job file and the job record, if there is one.
 func (q *queue) quarantineJob(ctx actor.Context, s *messages.ScannedJob, reason string, done func(actor.Context, *messages.Failure)) {
 	q.quarantineFile(ctx, s.Id, paths.JobPath(s.Id), reason, func(ctx actor.Context, f *messages.Failure) {
 		if f != nil || s.Record == nil {
@@ -184,13 +192,13 @@ func (q *queue) quarantineJob(ctx actor.Context, s *messages.ScannedJob, reason 
 }
 
 func (q *queue) quarantineFile(ctx actor.Context, id int64, file, reason string, done func(actor.Context, *messages.Failure)) {
-	log := q.config.Env.Log().WithFields(logrus.Fields{"job": id, "why": reason})
+	log := q.config.Env.Log().WithFields(logrus.Fields{"job": id, "reason": reason})
 	q.store.Quarantine(ctx, file, func(ctx actor.Context, m *messages.QuarantineFileResult) {
 		if m.Failure != nil {
-			log.WithField("err", m.Failure.Text).Error("a job file cannot be used, nor moved to the quarantine")
+			log.WithField("err", m.Failure.Text).Error("a file of a job cannot be used, and cannot be quarantined")
 		} else {
 			q.quarantined = append(q.quarantined, m.Path)
-			log.WithField("path", m.Path).Error("a job file was moved to the quarantine")
+			log.WithField("path", m.Path).Error("a file of a job was quarantined")
 		}
 		done(ctx, m.Failure)
 	})

@@ -102,7 +102,7 @@ func TestAJobFileThatCannotBeReadIsReadAgain(t *testing.T) {
 		kittest.Expect[*messages.QueueStarted](b.gateway)
 		b.store.Quiet()
 		require.True(t, b.rowOf(1).Unknown)
-		require.Len(t, b.Logged("a job file cannot be read; the job is not known until the daemon is started again and can"), 1)
+		require.Len(t, b.Logged("a job file cannot be read; the queue goes on without the job until the next start of the daemon"), 1)
 	})
 	onBench(t, func(t *testing.T, b *bench) {
 		b.recover(failed)
@@ -120,9 +120,9 @@ func TestASetAsideIsReported(t *testing.T) {
 			b.storeAnswers(b.storeAsked(), &messages.AccessStoreResult{What: &messages.AccessStoreResult_Quarantine{
 				Quarantine: &messages.QuarantineFileResult{Path: "queue/quarantine/job-1", Failure: f}}})
 			if f == nil {
-				require.Len(t, b.Logged("a job file was moved to the quarantine"), 1)
+				require.Len(t, b.Logged("a file of a job was quarantined"), 1)
 			} else {
-				require.Len(t, b.Logged("a job file cannot be used, nor moved to the quarantine"), 1)
+				require.Len(t, b.Logged("a file of a job cannot be used, and cannot be quarantined"), 1)
 			}
 		})
 	}

@@ -12,19 +12,21 @@ import (
 	"lockstep/messages"
 )
 
-// rereadLimit is how often a job file that cannot be read is read again before the
-// queue goes on without it; the pauses double from readPause, 13 s together.
+// rereadLimit is how often a job file that cannot be read is read again, before the
+// queue continues without it. The pauses double from rereadPause; their sum is 13 s.
 const (
 	rereadLimit = 8
 	rereadPause = 50 * time.Millisecond
 )
 
-// rereadDue is due some time after job files could not be read.
+// rereadDue is the timer message after job files could not be read. The message of
+// an earlier incarnation is ignored.
 type rereadDue struct{ incarnation uint32 }
 
-// rereadFailed makes what was read fit to go on with. Files that could not be read are
-// read again: the job of one that is left out may be running, without anybody
-// who watches it, and without its slot being counted.
+// rereadFailed continues the recovery with the files that were read, after a pause in
+// which files that could not be read may become readable. tries counts the pauses. A
+// job that is left out may have a process, which would then run unwatched and without
+// a run slot.
 func (q *queue) rereadFailed(ctx actor.Context, serial int64, jobs []*messages.ScannedJob, tries int) {
 	unread := func(s *messages.ScannedJob) bool { return s.Failure != nil }
 	if tries == rereadLimit || !slices.ContainsFunc(jobs, unread) {
@@ -35,6 +37,7 @@ func (q *queue) rereadFailed(ctx actor.Context, serial int64, jobs []*messages.S
 	kit.SendAfter(q.config.Env.Clock(), ctx.ActorSystem(), rereadPause<<tries, ctx.Self(), &rereadDue{q.incarnation})
 }
 
+// rereadOnce reads again, in parallel, the files that could not be read.
 func (q *queue) rereadOnce(ctx actor.Context, serial int64, jobs []*messages.ScannedJob, tries int) {
 	remaining := 0
 	for i, s := range jobs {
@@ -53,8 +56,8 @@ func (q *queue) rereadOnce(ctx actor.Context, serial int64, jobs []*messages.Sca
 	}
 }
 
-// readJob reads a job's file and what lies beside it; nil: somebody has removed it
-// meanwhile.
+// readJob reads a job's file and record. done receives nil if the job file does not
+// exist any longer.
 func (q *queue) readJob(ctx actor.Context, id int64, done func(actor.Context, *messages.ScannedJob)) {
 	q.store.Read(ctx, "scan-job", paths.JobPath(id), func(ctx actor.Context, m *messages.ReadFileResult) {
 		s := &messages.ScannedJob{Id: id, Content: m.Content, Failure: m.Failure}
@@ -72,8 +75,9 @@ func (q *queue) readJob(ctx actor.Context, id int64, done func(actor.Context, *m
 	})
 }
 
-// quarantineUncommitted moves what belongs to submissions that nobody was told of out
-// of the way, before anything else: the next serial would make jobs of it.
+// quarantineUncommitted quarantines the job files above the serial: no client has
+// received their ids, and the next serial would turn them into jobs. Then it continues
+// the recovery.
 func (q *queue) quarantineUncommitted(ctx actor.Context, serial int64, jobs []*messages.ScannedJob) {
 	recorded, remaining := []*messages.ScannedJob{}, 0
 	for _, s := range jobs {
@@ -82,10 +86,10 @@ func (q *queue) quarantineUncommitted(ctx actor.Context, serial int64, jobs []*m
 			continue
 		}
 		remaining++
-		q.quarantineJob(ctx, s, "it belongs to a submission that was cut off before anyone was told of it",
+		q.quarantineJob(ctx, s, "the file belongs to a submission without a commit record",
 			func(ctx actor.Context, f *messages.Failure) {
 				if f != nil {
-					panic(fmt.Errorf("set a cut-off submission aside: %w", f))
+					panic(fmt.Errorf("quarantine a submission without a commit record: %w", f))
 				}
 				remaining--
 				if remaining == 0 {

@@ -3,24 +3,31 @@ package queue
 import (
 	"encoding/json"
 
+	"lockstep/core/opcode"
 	"lockstep/messages"
 )
 
-// Secrets holds the secrets of jobs that have not been started, by job id: a JSON
-// value per opcode, null where it has none. It lives as long as the daemon, and
-// only in memory.
+// retained is what survives a crash of the queue, but not of the daemon.
+type retained struct {
+	secrets   Secrets
+	catalogue *opcode.Catalogue
+}
+
+// Secrets holds the secrets of the jobs that are not final, by job id: a JSON value
+// per opcode, nil for an opcode without secrets. Jobs without any secrets are not in
+// it. It is in memory only.
 type Secrets map[int64][]json.RawMessage
 
-// keep stores a new job's secrets, if it has any.
-func (v Secrets) keep(id int64, ops []*messages.OpDraft) {
+// keep stores the secrets of a new job, if it has any.
+func (s Secrets) keep(id int64, ops []*messages.OpDraft) {
 	secrets := make([]json.RawMessage, len(ops))
-	any := false
+	found := false
 	for i, op := range ops {
 		if len(op.Secrets) > 0 {
-			secrets[i], any = op.Secrets, true
+			secrets[i], found = op.Secrets, true
 		}
 	}
-	if any {
-		v[id] = secrets
+	if found {
+		s[id] = secrets
 	}
 }

@@ -8,100 +8,87 @@ import (
 	"lockstep/messages"
 )
 
-func (q *queue) list(ctx actor.Context, sender *actor.PID, m *messages.ListJobs) {
-	ids := m.Ids
-	if m.All {
-		ids = q.order
-	}
-	rows := make([]*messages.JobRow, 0, len(ids))
-	for _, id := range ids {
-		if row := q.row(id); !row.Unknown || !m.All {
-			rows = append(rows, row)
-		}
-	}
-	ctx.Send(sender, &messages.ListJobsResult{Request: m.Request, Rows: rows})
+// subscribers knows which actors are sent the changes of which jobs.
+type subscribers struct {
+	// byJob has the subscribers of one job, in order of subscription. Only jobs of the
+	// index that are not final are in it.
+	byJob map[int64][]*actor.PID
+	// jobOf is the job of a subscriber, by its id as an actor. Each has at most one.
+	jobOf map[string]int64
+	// all are the subscribers of all jobs, in order of subscription, each once.
+	all []*actor.PID
+	// notified is the last state of a job that was sent to the subscribers of all jobs.
+	// A job that is not in it has not been sent.
+	notified map[int64]notifiedState
 }
 
-func (q *queue) row(id int64) *messages.JobRow {
-	if e := q.entries[id]; e != nil {
-		return &messages.JobRow{Id: id, Info: e.info}
-	}
-	return &messages.JobRow{Id: id, Unknown: true}
-}
-
-// subscribe subscribes the sender to a job, in place of what it watched before. A
-// job that is final does not change: there is nothing to subscribe to.
-func (q *queue) subscribe(ctx actor.Context, subscriber *actor.PID, m *messages.SubscribeJob) {
-	q.unsubscribe(subscriber)
-	ctx.Send(subscriber, &messages.SubscribeJobResult{Request: m.Request, Row: q.row(m.Id)})
-	e := q.entries[m.Id]
-	if e == nil || e.stage == final {
-		return
-	}
-	e.subscribers = append(e.subscribers, subscriber)
-	q.subscriptions[subscriber.Id] = m.Id
-	ctx.Watch(subscriber)
-}
-
-func (q *queue) unsubscribe(subscriber *actor.PID) {
-	id, known := q.subscriptions[subscriber.Id]
-	if !known {
-		return
-	}
-	delete(q.subscriptions, subscriber.Id)
-	if e := q.entries[id]; e != nil {
-		e.subscribers = slices.DeleteFunc(e.subscribers, func(p *actor.PID) bool { return p.Equal(subscriber) })
-	}
-}
-
-func (q *queue) notifySubscribers(ctx actor.Context, e *entry, encoded []byte) {
-	q.notifyAllSubscribers(ctx, e)
-	changed := &messages.JobChanged{Info: e.info, Encoded: encoded}
-	for _, subscriber := range e.subscribers {
-		ctx.Send(subscriber, changed)
-	}
-}
-
-// subscribeAll subscribes the sender to all jobs; to be asked twice changes nothing.
-func (q *queue) subscribeAll(ctx actor.Context, subscriber *actor.PID) {
-	if !slices.ContainsFunc(q.allSubscribers, subscriber.Equal) {
-		q.allSubscribers = append(q.allSubscribers, subscriber)
-		ctx.Watch(subscriber)
-	}
-}
-
-func (q *queue) unsubscribeAll(subscriber *actor.PID) {
-	q.allSubscribers = slices.DeleteFunc(q.allSubscribers, subscriber.Equal)
-}
-
-// notifiedState is what subscribers of all jobs are told of a job, and jobs do not have for ever.
+// notifiedState is the part of a job whose change is sent to subscribers of all jobs.
 type notifiedState struct {
 	status, priority int32
 	dependencyWait   bool
 }
 
-// notifyAllSubscribers tells of jobs that are new, or of which something else is shown
-// now than was told last: a job that only talks is no news.
-func (q *queue) notifyAllSubscribers(ctx actor.Context, entries ...*entry) {
-	if len(q.allSubscribers) == 0 {
-		return
-	}
-	changes := &messages.JobStatesChanged{}
-	for _, e := range entries {
-		now := &notifiedState{status: e.info.Status, priority: e.info.Priority, dependencyWait: e.info.DependencyWait}
-		if e.notified == nil || *e.notified != *now {
-			e.notified = now
-			changes.Jobs = append(changes.Jobs, e.info)
-		}
-	}
-	q.publishChanges(ctx, changes)
+func newSubscribers() *subscribers {
+	return &subscribers{byJob: map[int64][]*actor.PID{}, jobOf: map[string]int64{}, notified: map[int64]notifiedState{}}
 }
 
-func (q *queue) publishChanges(ctx actor.Context, changes *messages.JobStatesChanged) {
-	if len(changes.Jobs)+len(changes.Archived) == 0 {
+// subscribe subscribes an actor to a job. The actor must not be subscribed to one.
+func (s *subscribers) subscribe(subscriber *actor.PID, id int64) {
+	s.byJob[id] = append(s.byJob[id], subscriber)
+	s.jobOf[subscriber.Id] = id
+}
+
+// unsubscribe ends the subscription of an actor to one job, if there is one.
+func (s *subscribers) unsubscribe(subscriber *actor.PID) {
+	id, known := s.jobOf[subscriber.Id]
+	if !known {
 		return
 	}
-	for _, subscriber := range q.allSubscribers {
-		ctx.Send(subscriber, changes)
+	delete(s.jobOf, subscriber.Id)
+	if s.byJob[id] = slices.DeleteFunc(s.byJob[id], subscriber.Equal); len(s.byJob[id]) == 0 {
+		delete(s.byJob, id)
 	}
+}
+
+// subscribeAll subscribes an actor to all jobs. It returns false if it is subscribed already.
+func (s *subscribers) subscribeAll(subscriber *actor.PID) bool {
+	if slices.ContainsFunc(s.all, subscriber.Equal) {
+		return false
+	}
+	s.all = append(s.all, subscriber)
+	return true
+}
+
+// terminated ends all subscriptions of an actor.
+func (s *subscribers) terminated(subscriber *actor.PID) {
+	s.unsubscribe(subscriber)
+	s.all = slices.DeleteFunc(s.all, subscriber.Equal)
+}
+
+// ended ends all subscriptions to a job that has ended.
+func (s *subscribers) ended(id int64) {
+	for _, subscriber := range s.byJob[id] {
+		delete(s.jobOf, subscriber.Id)
+	}
+	delete(s.byJob, id)
+}
+
+// forget drops a job that leaves the index.
+func (s *subscribers) forget(id int64) { delete(s.notified, id) }
+
+// news returns the jobs of which the subscribers of all jobs must be sent a new state.
+// New log lines of a job are no such state.
+func (s *subscribers) news(infos ...*messages.JobInfo) []*messages.JobInfo {
+	if len(s.all) == 0 {
+		return nil
+	}
+	var news []*messages.JobInfo
+	for _, info := range infos {
+		now := notifiedState{status: info.Status, priority: info.Priority, dependencyWait: info.DependencyWait}
+		if last, known := s.notified[info.Id]; !known || last != now {
+			s.notified[info.Id] = now
+			news = append(news, info)
+		}
+	}
+	return news
 }

@@ -227,7 +227,7 @@ func TestARejectionThatCannotBeWritten(t *testing.T) {
 			onReady(t, []*job.Job{newJob(1)}, func(t *testing.T, b *bench) {
 				b.changeVerdicts(verdict(1, filter.Reject))
 				b.filesDone(b.storeAsked(), "queue/job-1")
-				require.Len(t, b.Logged("the end of a queued job cannot be written"), 1)
+				require.Len(t, b.Logged("the end of a pending job cannot be written; the job stays pending"), 1)
 				back := b.storeAsked()
 				require.Equal(t, job.Encode(newJob(1)), back.GetWrite().Files[0].Content)
 				if lifted {

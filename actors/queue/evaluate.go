@@ -1,0 +1,117 @@
+package queue
+
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/core/filter"
+	"lockstep/core/job"
+	"lockstep/messages"
+)
+
+// rejectSource is the source of the reason trail entry that names the rule which has
+// rejected a job (queue.md 3.6).
+const rejectSource = "gnt:daemon:luxid:filter"
+
+// evaluateGroup asks the filter engine about the jobs that are being committed.
+func (q *queue) evaluateGroup(ctx actor.Context) {
+	var jobs []*messages.UnfinishedJob
+	for _, s := range q.submissions.committing() {
+		for i, j := range s.jobs {
+			jobs = append(jobs, &messages.UnfinishedJob{Id: int64(j.ID), Encoded: s.encoded[i]})
+		}
+	}
+	ctx.Request(q.config.Filters, q.verdicts.ask(jobs))
+}
+
+// requestAllVerdicts asks a filter engine that has started about all jobs that are not
+// final, with those that are being committed. It repeats the question about the group,
+// which the former filter engine may not have answered.
+func (q *queue) requestAllVerdicts(ctx actor.Context) {
+	q.verdicts.allRequested = true
+	m := &messages.EvaluateFilters{Jobs: q.index.unfinished()}
+	for _, s := range q.submissions.committing() {
+		for i, j := range s.jobs {
+			if !j.Status().Final() {
+				m.Jobs = append(m.Jobs, &messages.UnfinishedJob{Id: int64(j.ID), Encoded: s.encoded[i]})
+			}
+		}
+	}
+	ctx.Request(q.config.Filters, m)
+	if q.verdicts.open != nil {
+		ctx.Request(q.config.Filters, q.verdicts.open)
+	}
+}
+
+func (q *queue) verdictsReceived(ctx actor.Context, m *messages.EvaluateFiltersResult) {
+	switch {
+	case q.verdicts.answersAll(m):
+		q.verdictsChanged(ctx, q.verdicts.completed(m.Verdicts))
+		if request := q.verdicts.takeScheduler(); request != 0 {
+			q.sendUnfinishedJobs(ctx, request)
+		}
+	case q.verdicts.answersGroup(m):
+		q.rejectInGroup()
+		q.perform(ctx, q.submissions.group.start())
+	}
+}
+
+// rejectInGroup cancels the jobs of the group that the rules reject. They are written
+// as canceled, before the client receives their ids (design.md 8).
+func (q *queue) rejectInGroup() {
+	for _, s := range q.submissions.committing() {
+		for i, j := range s.jobs {
+			if v := q.verdicts.of[int64(j.ID)]; filter.VerbOf(v) == filter.Reject {
+				q.cancelRejectedJob(j, v)
+				s.encoded[i] = job.Encode(j)
+			}
+		}
+	}
+}
+
+// cancelRejectedJob cancels a job that has not started, and names the rule in its reason trail.
+func (q *queue) cancelRejectedJob(j *job.Job, v *messages.Verdict) {
+	text := "rejected by filter rule " + v.Rule
+	if v.Reason != "" {
+		text += ": " + v.Reason
+	}
+	q.appendReason(j, rejectSource, text)
+	j.CancelUnstarted(nil, q.now())
+}
+
+func (q *queue) appendReason(j *job.Job, source, text string) {
+	j.AppendReason(func(int) string { return source }, func(int) string { return text }, q.now())
+}
+
+// verdictsChanged passes new verdicts to the scheduler, and cancels pending jobs that
+// are rejected now.
+func (q *queue) verdictsChanged(ctx actor.Context, m *messages.VerdictsChanged) {
+	q.verdicts.change(m.Verdicts)
+	ctx.Send(q.config.Scheduler, m)
+	for _, v := range m.Verdicts {
+		if e := q.index.get(v.Id); filter.VerbOf(v) == filter.Reject && e != nil && e.stage == pending {
+			q.rejectPending(ctx, e, v)
+		}
+	}
+}
+
+func (q *queue) rejectPending(ctx actor.Context, e *entry, v *messages.Verdict) {
+	q.rewrite(ctx, e, "reject-job", func(j *job.Job) { q.cancelRejectedJob(j, v) }, q.logEndNotWritten(v.Id))
+}
+
+// unfinishedJob returns a pending job for the scheduler; nil if a rule rejects it, and
+// then its cancellation has begun.
+func (q *queue) unfinishedJob(ctx actor.Context, e *entry) *messages.UnfinishedJob {
+	v := q.verdicts.of[e.info.Id]
+	if filter.VerbOf(v) == filter.Reject {
+		q.rejectPending(ctx, e, v)
+		return nil
+	}
+	return &messages.UnfinishedJob{Id: e.info.Id, Encoded: e.info.Encoded, Verdict: v}
+}
+
+// forgetVerdict drops the verdict on a job that has ended or was not recorded, here and
+// in the filter engine.
+func (q *queue) forgetVerdict(ctx actor.Context, id int64) {
+	q.verdicts.forget(id)
+	ctx.Send(q.config.Filters, &messages.ForgetJob{Id: id})
+}

@@ -1,0 +1,203 @@
+package queue
+
+import (
+	"iter"
+	"slices"
+
+	"lockstep/core/job"
+	"lockstep/core/query"
+	"lockstep/messages"
+)
+
+// entry is one job of the index.
+type entry struct {
+	// info is what clients are shown of the job. It is replaced, never changed: messages
+	// that were sent refer to it.
+	info  *messages.JobInfo
+	stage stage
+
+	counted counted
+}
+
+func (e *entry) status() job.Status { return query.StatusOf(e.info) }
+
+// stage says which actor may change a job's file.
+type stage uint8
+
+const (
+	// pending: the scheduler may pick the job; the queue may change the file.
+	pending stage = iota
+	// changing: a change of the file is on its way to the disk. The scheduler does not
+	// know the job; further changes are refused.
+	changing
+	// active: the jobs actor and the job's process own the file.
+	active
+	// final: the job has ended; the file changes no more and may be archived.
+	final
+)
+
+// counted is what the counters of the index contain of one job. The zero value means
+// that the job is not counted.
+type counted struct {
+	present     bool
+	status      int32
+	stage       stage
+	withSecrets bool
+}
+
+// index holds every job that is not archived. Its counters are updated with each
+// change, so that a status request costs the same for any number of jobs.
+type index struct {
+	jobs map[int64]*entry
+	// order has the ids of jobs in ascending order, and ids of removed jobs.
+	// Invariant: len(order) < 2*len(jobs) + 64 after each removal.
+	order []int64
+	// secrets is read only, to count the pending jobs that have some.
+	secrets Secrets
+
+	byStatus    map[int32]int64 // number of jobs by job.Status; no entry is 0
+	withSecrets int64           // number of pending jobs with secrets
+	active      map[int64]*entry
+	finals      map[int64]*entry
+}
+
+func newIndex(secrets Secrets) *index {
+	return &index{jobs: map[int64]*entry{}, secrets: secrets,
+		byStatus: map[int32]int64{}, active: map[int64]*entry{}, finals: map[int64]*entry{}}
+}
+
+// get returns nil if the job is not in the index.
+func (x *index) get(id int64) *entry { return x.jobs[id] }
+
+// put adds a job, or replaces info and stage of a known one. The id of a new job must
+// be higher than all ids before.
+func (x *index) put(info *messages.JobInfo, stage stage) *entry {
+	e := x.jobs[info.Id]
+	if e == nil {
+		e = &entry{}
+		x.jobs[info.Id] = e
+		x.order = append(x.order, info.Id)
+	}
+	e.info, e.stage = info, stage
+	x.recount(e)
+	return e
+}
+
+func (x *index) setStage(e *entry, stage stage) {
+	e.stage = stage
+	x.recount(e)
+}
+
+func (x *index) setInfo(e *entry, info *messages.JobInfo) {
+	e.info = info
+	x.recount(e)
+}
+
+// recount updates the counters for one job. It is also called when the secrets of the
+// job have changed.
+func (x *index) recount(e *entry) {
+	x.uncount(e)
+	id := e.info.Id
+	e.counted = counted{present: true, status: e.info.Status, stage: e.stage, withSecrets: e.stage == pending && x.secrets[id] != nil}
+	x.byStatus[e.counted.status]++
+	if e.counted.withSecrets {
+		x.withSecrets++
+	}
+	switch e.stage {
+	case active:
+		x.active[id] = e
+	case final:
+		x.finals[id] = e
+	}
+}
+
+func (x *index) uncount(e *entry) {
+	was := e.counted
+	if !was.present {
+		return
+	}
+	e.counted = counted{}
+	if x.byStatus[was.status]--; x.byStatus[was.status] == 0 {
+		delete(x.byStatus, was.status)
+	}
+	if was.withSecrets {
+		x.withSecrets--
+	}
+	switch was.stage {
+	case active:
+		delete(x.active, e.info.Id)
+	case final:
+		delete(x.finals, e.info.Id)
+	}
+}
+
+// remove drops a job. Its id stays in order until half of order are such ids, so that
+// the cost of one removal does not grow with the queue.
+func (x *index) remove(id int64) {
+	x.uncount(x.jobs[id])
+	delete(x.jobs, id)
+	if len(x.order) < 2*len(x.jobs)+64 {
+		return
+	}
+	kept := make([]int64, 0, len(x.jobs))
+	for _, id := range x.order {
+		if x.jobs[id] != nil {
+			kept = append(kept, id)
+		}
+	}
+	x.order = kept
+}
+
+// all yields the jobs by ascending id.
+func (x *index) all() iter.Seq2[int64, *entry] {
+	return func(yield func(int64, *entry) bool) {
+		for _, id := range x.order {
+			if e := x.jobs[id]; e != nil && !yield(id, e) {
+				return
+			}
+		}
+	}
+}
+
+// row is a job as a client is shown it.
+func (x *index) row(id int64) *messages.JobRow {
+	if e := x.jobs[id]; e != nil {
+		return &messages.JobRow{Id: id, Info: e.info}
+	}
+	return &messages.JobRow{Id: id, Unknown: true}
+}
+
+// rows returns the rows of all jobs by ascending id.
+func (x *index) rows() []*messages.JobRow {
+	rows := make([]*messages.JobRow, 0, len(x.jobs))
+	for id := range x.all() {
+		rows = append(rows, x.row(id))
+	}
+	return rows
+}
+
+// unfinished returns all jobs that are not final, by ascending id. It allocates them
+// at once: a client that submits a job now waits for the answer to this list.
+func (x *index) unfinished() []*messages.UnfinishedJob {
+	jobs := make([]*messages.UnfinishedJob, 0, len(x.jobs))
+	allocated := make([]messages.UnfinishedJob, len(x.jobs))
+	for id, e := range x.all() {
+		if e.stage != final {
+			w := &allocated[len(jobs)]
+			w.Id, w.Encoded = id, e.info.Encoded
+			jobs = append(jobs, w)
+		}
+	}
+	return jobs
+}
+
+// activeJobs returns the active jobs by ascending id. They are at most as many as
+// there are run slots.
+func (x *index) activeJobs() []*messages.JobInfo {
+	var infos []*messages.JobInfo
+	for _, e := range x.active {
+		infos = append(infos, e.info)
+	}
+	slices.SortFunc(infos, func(a, b *messages.JobInfo) int { return int(a.Id - b.Id) })
+	return infos
+}

@@ -1,0 +1,63 @@
+package queue
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/core/job"
+	"lockstep/messages"
+)
+
+func infoOf(id int64, status job.Status) *messages.JobInfo {
+	return &messages.JobInfo{Id: id, Status: int32(status), Encoded: []byte("x")}
+}
+
+func TestTheIndexCountsItsJobs(t *testing.T) {
+	x := newIndex(Secrets{2: {json.RawMessage("1")}})
+	for id := range int64(4) {
+		x.put(infoOf(id+1, job.Queued), pending)
+	}
+	require.Equal(t, map[int32]int64{int32(job.Queued): 4}, x.byStatus)
+	require.EqualValues(t, 1, x.withSecrets)
+
+	x.setStage(x.get(2), active)
+	require.Zero(t, x.withSecrets, "only pending jobs count")
+	x.setInfo(x.get(2), infoOf(2, job.Running))
+	x.setStage(x.get(1), active)
+	require.Equal(t, map[int32]int64{int32(job.Queued): 3, int32(job.Running): 1}, x.byStatus)
+	require.Equal(t, []*messages.JobInfo{x.get(1).info, x.get(2).info}, x.activeJobs())
+
+	x.setInfo(x.get(2), infoOf(2, job.Success))
+	x.setStage(x.get(2), final)
+	require.Len(t, x.finals, 1)
+	require.Len(t, x.unfinished(), 3)
+	x.remove(2)
+	require.Empty(t, x.finals)
+	require.Equal(t, map[int32]int64{int32(job.Queued): 3}, x.byStatus)
+	require.True(t, x.row(2).Unknown)
+	require.Len(t, x.rows(), 3)
+}
+
+// Removed ids do not stay in the order for ever, and the order stays ascending.
+func TestTheOrderIsCompacted(t *testing.T) {
+	x := newIndex(nil)
+	const n = 1000
+	for id := range int64(n) {
+		x.put(infoOf(id, job.Success), final)
+	}
+	for id := range int64(n) {
+		if id%10 != 0 {
+			x.remove(id)
+			require.Less(t, len(x.order), 2*len(x.jobs)+64+1)
+		}
+	}
+	last := int64(-1)
+	for id := range x.all() {
+		require.Greater(t, id, last)
+		require.Zero(t, id%10)
+		last = id
+	}
+	require.EqualValues(t, 990, last)
+}

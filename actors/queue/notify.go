@@ -1,0 +1,61 @@
+package queue
+
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/messages"
+)
+
+func (q *queue) list(ctx actor.Context, sender *actor.PID, m *messages.ListJobs) {
+	answer := &messages.ListJobsResult{Request: m.Request}
+	if m.All {
+		answer.Rows = q.index.rows()
+	} else {
+		answer.Rows = make([]*messages.JobRow, len(m.Ids))
+		for i, id := range m.Ids {
+			answer.Rows[i] = q.index.row(id)
+		}
+	}
+	ctx.Send(sender, answer)
+}
+
+// subscribe subscribes the sender to one job, and ends its subscription to another. It
+// answers with the job's current state. A final job has no subscribers.
+func (q *queue) subscribe(ctx actor.Context, subscriber *actor.PID, m *messages.SubscribeJob) {
+	q.subscribers.unsubscribe(subscriber)
+	ctx.Send(subscriber, &messages.SubscribeJobResult{Request: m.Request, Row: q.index.row(m.Id)})
+	e := q.index.get(m.Id)
+	if e == nil || e.stage == final {
+		return
+	}
+	q.subscribers.subscribe(subscriber, m.Id)
+	ctx.Watch(subscriber)
+}
+
+func (q *queue) subscribeAll(ctx actor.Context, subscriber *actor.PID) {
+	if q.subscribers.subscribeAll(subscriber) {
+		ctx.Watch(subscriber)
+	}
+}
+
+// notifySubscribers sends a changed job to the subscribers of all jobs, then to its own.
+func (q *queue) notifySubscribers(ctx actor.Context, info *messages.JobInfo, encoded []byte) {
+	q.notifyAllSubscribers(ctx, info)
+	changed := &messages.JobChanged{Info: info, Encoded: encoded}
+	for _, subscriber := range q.subscribers.byJob[info.Id] {
+		ctx.Send(subscriber, changed)
+	}
+}
+
+func (q *queue) notifyAllSubscribers(ctx actor.Context, infos ...*messages.JobInfo) {
+	q.publishChanges(ctx, &messages.JobStatesChanged{Jobs: q.subscribers.news(infos...)})
+}
+
+func (q *queue) publishChanges(ctx actor.Context, changes *messages.JobStatesChanged) {
+	if len(changes.Jobs)+len(changes.Archived) == 0 {
+		return
+	}
+	for _, subscriber := range q.subscribers.all {
+		ctx.Send(subscriber, changes)
+	}
+}

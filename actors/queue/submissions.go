@@ -1,0 +1,174 @@
+package queue
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/core/job"
+	"lockstep/core/opcode"
+	"lockstep/core/paths"
+	"lockstep/core/record"
+	"lockstep/messages"
+)
+
+// submission is one SubmitJobs request between its acceptance and its answer.
+type submission struct {
+	from   requester
+	drafts []*messages.JobDraft
+	by     string // name of the submitter; "" if it is not known
+	name   string // idempotency name that the client has given; "" if none
+	// repeats are further requests with the same name and content. They get the same answer.
+	repeats []requester
+
+	// The slices below have one element per draft, after build.
+
+	jobs    []*job.Job
+	encoded [][]byte // jobs as they are written to the disk
+	// dependencies are the ids of the earlier jobs that each job depends on, ascending.
+	dependencies [][]int64
+	records      []record.Record
+
+	// failure is why the submission is not recorded; nil while no step has failed.
+	failure *messages.Failure
+}
+
+// requester is an actor that waits for the answer to its request.
+type requester struct {
+	pid     *actor.PID
+	request uint64
+}
+
+func (s *submission) firstID() int64 { return int64(s.jobs[0].ID) }
+
+func (s *submission) lastID() int64 { return int64(s.jobs[len(s.jobs)-1].ID) }
+
+// paths are all files of the submission.
+func (s *submission) paths() []string {
+	files := make([]string, len(s.jobs))
+	for i, j := range s.jobs {
+		files[i] = paths.JobPath(int64(j.ID))
+		if !s.records[i].Empty() {
+			files = append(files, paths.RecordPath(int64(j.ID)))
+		}
+	}
+	return files
+}
+
+// submissions gives jobs their ids and groups submissions into commits. One commit
+// runs at a time; the submissions that arrive meanwhile make the next one.
+type submissions struct {
+	// serial is the highest job id given in this incarnation or before. The ids of a
+	// submission that fails are not given again. Invariant: recorded <= serial.
+	serial int64
+	// recorded is the serial on the disk.
+	recorded int64
+	// livelock is the path of the daemon's livelock, which new job files name.
+	livelock string
+
+	incoming []*submission // in order of arrival, for the next commit
+	group    *groupCommit  // the commit that is running; nil if none is
+	// afterCommit is called, in order, when the running commit is over.
+	afterCommit []func(actor.Context)
+
+	named namedSubmissions
+}
+
+func newSubmissions(livelock string) *submissions {
+	return &submissions{livelock: livelock, named: newNamedSubmissions()}
+}
+
+// idle reports that no submission waits for an answer.
+func (s *submissions) idle() bool { return s.group == nil && len(s.incoming) == 0 }
+
+// committing are the submissions of the running commit.
+func (s *submissions) committing() []*submission {
+	if s.group == nil {
+		return nil
+	}
+	return s.group.submissions
+}
+
+// awaits reports whether a request will get an answer from this incarnation.
+func (s *submissions) awaits(from requester) bool {
+	for _, open := range slices.Concat(s.incoming, s.committing()) {
+		for _, r := range append(open.repeats, open.from) {
+			if r.request == from.request && r.pid.Equal(from.pid) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// findOpen returns the submission with that name that has no answer yet; nil if there is none.
+func (s *submissions) findOpen(name string) *submission {
+	for _, open := range slices.Concat(s.incoming, s.committing()) {
+		if open.name == name {
+			return open
+		}
+	}
+	return nil
+}
+
+// begin starts a commit of all incoming submissions and gives their jobs ids. It
+// returns false if a commit is running or no submission has arrived.
+func (s *submissions) begin(now job.Timestamp) bool {
+	if s.group != nil || len(s.incoming) == 0 {
+		return false
+	}
+	s.group = &groupCommit{submissions: s.incoming, recorded: s.recorded}
+	s.incoming = nil
+	for _, open := range s.group.submissions {
+		s.build(open, now)
+	}
+	return true
+}
+
+// end ends the running commit and returns its submissions.
+func (s *submissions) end() []*submission {
+	group := s.group.submissions
+	s.recorded, s.group = s.group.recorded, nil
+	return group
+}
+
+// takeAfterCommit returns the functions that wait for the end of the commit, and forgets them.
+func (s *submissions) takeAfterCommit() []func(actor.Context) {
+	waiting := s.afterCommit
+	s.afterCommit = nil
+	return waiting
+}
+
+// build makes the jobs of a submission.
+func (s *submissions) build(open *submission, now job.Timestamp) {
+	for _, draft := range open.drafts {
+		s.serial++
+		inputs := make([]json.RawMessage, len(draft.Ops))
+		priorities := make([]int, len(draft.Ops))
+		for i, op := range draft.Ops {
+			priorities[i] = int(op.Priority)
+			input, err := opcode.ResolveDepends(op.Input, s.serial)
+			if err != nil && open.failure == nil {
+				open.failure = wrongInput(err.Error())
+			}
+			inputs[i] = input
+			if open.by != "" {
+				inputs[i] = job.WithoutReasons(input, job.UserSource)
+			}
+		}
+		j := job.New(job.ID(s.serial), inputs, priorities, now, s.livelock)
+		if open.by != "" {
+			j.AppendReason(func(int) string { return job.UserSource }, func(int) string { return open.by }, now)
+		}
+		j.AppendReason(
+			func(op int) string {
+				return "gnt:opcode:" + strings.ToLower(strings.TrimPrefix(job.OpID(inputs[op]), "OP_"))
+			},
+			func(op int) string { return fmt.Sprintf("job=%d;index=%d", j.ID, op) }, now)
+		open.jobs, open.dependencies = append(open.jobs, j), append(open.dependencies, dependenciesOf(j))
+		open.encoded, open.records = append(open.encoded, job.Encode(j)), append(open.records, record.Record{})
+	}
+}

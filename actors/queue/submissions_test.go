@@ -1,0 +1,108 @@
+package queue
+
+import (
+	"testing"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"lockstep/core/job"
+	"lockstep/messages"
+)
+
+func TestSubmissionsArriveWhileACommitRuns(t *testing.T) {
+	s := newSubmissions("/livelock")
+	require.True(t, s.idle())
+	require.False(t, s.begin(job.Timestamp{}), "no submission")
+	first := &submission{from: requester{actor.NewPID("", "c"), 1}, drafts: []*messages.JobDraft{draftOf(delayInput), draftOf(delayInput)}, name: "n1"}
+	s.incoming = append(s.incoming, first)
+	require.True(t, s.begin(job.Timestamp{}))
+	require.EqualValues(t, 2, s.serial)
+	require.EqualValues(t, 1, first.firstID())
+	require.EqualValues(t, 2, first.lastID())
+
+	second := &submission{from: requester{actor.NewPID("", "c"), 2}, drafts: []*messages.JobDraft{draftOf(delayInput)}, name: "n2"}
+	s.incoming = append(s.incoming, second)
+	require.False(t, s.begin(job.Timestamp{}), "a commit is running")
+	require.Same(t, first, s.findOpen("n1"))
+	require.Same(t, second, s.findOpen("n2"))
+	require.Nil(t, s.findOpen("n3"))
+	require.True(t, s.awaits(requester{actor.NewPID("", "c"), 2}))
+	require.False(t, s.awaits(requester{actor.NewPID("", "d"), 2}))
+	first.repeats = []requester{{actor.NewPID("", "d"), 9}}
+	require.True(t, s.awaits(requester{actor.NewPID("", "d"), 9}))
+
+	s.group.start()
+	s.group.next(nil, false)
+	require.Equal(t, []*submission{first}, s.end())
+	require.EqualValues(t, 2, s.recorded)
+	require.False(t, s.idle())
+	require.True(t, s.begin(job.Timestamp{}))
+	require.EqualValues(t, 3, second.firstID())
+}
+
+// The ids of a submission that cannot be built are not given again.
+func TestADependencyThatCannotBeResolvedFailsItsSubmission(t *testing.T) {
+	s := newSubmissions("/livelock")
+	bad := &submission{drafts: []*messages.JobDraft{draftOf(`{"OP_ID": "OP_TEST_DELAY", "depends": [[-5, []]]}`)}}
+	good := &submission{drafts: []*messages.JobDraft{draftOf(`{"OP_ID": "OP_TEST_DELAY", "depends": [[-1, []]]}`)}}
+	s.incoming = append(s.incoming, bad, good)
+	s.begin(job.Timestamp{})
+	require.Equal(t, "OpPrereqError", bad.failure.Class)
+	require.Nil(t, good.failure)
+	require.EqualValues(t, 2, good.firstID())
+	require.Equal(t, []int64{1}, good.dependencies[0])
+}
+
+func TestTheSubmitterIsInTheReasonTrail(t *testing.T) {
+	s := newSubmissions("/livelock")
+	s.incoming = append(s.incoming, &submission{by: "ann", drafts: []*messages.JobDraft{
+		draftOf(`{"OP_ID": "OP_TEST_DELAY", "reason": [["` + job.UserSource + `", "bob", 1]]}`)}})
+	s.begin(job.Timestamp{Sec: 1})
+	encoded := string(s.group.submissions[0].encoded[0])
+	require.Contains(t, encoded, "ann")
+	require.NotContains(t, encoded, "bob")
+}
+
+func TestANamedSubmissionIsKnownUntilItsLastJobIsArchived(t *testing.T) {
+	n := newNamedSubmissions()
+	n.add("a", 1)
+	n.add("a", 2)
+	n.add("", 3)
+	n.drop(1)
+	n.drop(3)
+	require.Equal(t, []int64{1, 2}, n.jobs["a"])
+	n.drop(2)
+	require.Empty(t, n.jobs)
+	require.Empty(t, n.remaining)
+	require.Empty(t, n.names)
+}
+
+func TestARepeatedSubmissionIsComparedWithItsJobs(t *testing.T) {
+	same := func() *repeatedSubmission {
+		return &repeatedSubmission{from: requester{request: 7}, name: "n", ids: []int64{1, 2}, remaining: 2,
+			drafts: []*messages.JobDraft{draftOf(delayInput), draftOf(delayInput)}}
+	}
+	made := newSubmissions("/l")
+	made.incoming = []*submission{{drafts: []*messages.JobDraft{draftOf(delayInput), draftOf(`{"OP_ID": "OP_TEST_DELAY", "duration": 2.0}`)}}}
+	made.begin(job.Timestamp{})
+	jobs := made.group.submissions[0].encoded
+	r := same()
+	require.False(t, r.compare(0, nil), "an archived job is not compared")
+	require.True(t, r.compare(1, nil))
+	require.Equal(t, &messages.SubmitJobsResult{Request: 7, Ids: []int64{1, 2}}, r.result())
+
+	r = same()
+	r.compare(0, jobs[0])
+	require.Nil(t, r.result().Failure)
+	r.compare(1, jobs[1])
+	require.Contains(t, r.result().Failure.Text, "with other jobs or opcodes")
+
+	r = same()
+	r.compare(0, []byte("no job"))
+	require.Equal(t, "OpPrereqError", r.result().Failure.Class)
+
+	r = same()
+	r.failure = &messages.Failure{Class: "GenericError", Text: "EIO"}
+	require.Contains(t, r.result().Failure.Text, "EIO; a submission named \"n\" came before")
+}
