@@ -12,49 +12,102 @@ import (
 	"lockstep/messages"
 )
 
-// batch are entries on their way to this node's disk. There is one at a time: the log
-// brings the next when it is there.
+// applying is what is on its way from the log to this node's disk: a batch of entries, a
+// part of a snapshot, or nothing.
+type applying struct {
+	batch    *batch // nil if none
+	snapshot snapshot
+	// failure is why the disk refuses it; nil while the disk does not.
+	failure *messages.Failure
+}
+
+// batch is a number of entries on their way to the disk. The log sends the next batch
+// when this one is there.
 type batch struct {
-	entries  []*messages.LogEntry
-	index    uint64                  // of the last
-	steps    []*messages.AccessStore // that are still to be done; nil: it is not known yet
+	entries []*messages.LogEntry
+	index   uint64 // of the last entry
+	// steps are the requests to the store that are not done, in order: they may be about
+	// the same files. nil until the files have been read that the entries may not overwrite.
+	steps []*messages.AccessStore
+	// failures are the files that were missing, by path.
 	failures map[string]*messages.FileFailure
-	tries    int
+	tries    int // refusals by the disk
 }
 
-// attach takes what a former incarnation, or a former daemon, knew.
-func (r *replicator) attach(m *messages.LogAttached) {
-	if m.Incarnation != r.incarnation {
-		return
-	}
-	running, err := replication.DecodeRunningJobs(m.State)
-	if err != nil {
-		panic(err)
-	}
-	r.attached, r.running, r.applied = true, running, m.Applied
+// snapshot is a snapshot of which parts arrive in order from 1.
+type snapshot struct {
+	part    *messages.LogSnapshotReceived // on its way to the disk; nil if none
+	running replication.RunningJobs       // the running jobs of the snapshot
+	files   map[string]bool               // paths in the parts so far
 }
 
-// committed applies entries, in their order. It does not end before they are all on
-// the disk: a node that left one out would not be a copy any more.
-func (r *replicator) committed(ctx actor.Context, m *messages.LogCommitted) {
+// newBatch decodes entries. An entry that cannot be decoded panics: without it this node
+// would differ from the others.
+func newBatch(m *messages.LogCommitted) *batch {
 	b := &batch{failures: map[string]*messages.FileFailure{}}
 	for _, c := range m.Entries {
 		entry, err := messages.UnmarshalLogEntry(c.Entry)
 		if err != nil {
-			panic(fmt.Errorf("index %d: %w", c.Index, err)) // to go on without it would make this node differ
+			panic(fmt.Errorf("index %d: %w", c.Index, err))
 		}
 		b.entries, b.index = append(b.entries, entry), c.Index
 	}
-	r.applying = b
+	return b
+}
+
+// numbersOf returns the numbers of the proposals of self among the entries.
+func (b *batch) numbersOf(self replication.Applier) []uint64 {
+	var numbers []uint64
 	for _, e := range b.entries {
-		if e.Origin == r.config.Self.Node && e.Incarnation == r.config.Self.Incarnation {
-			r.logged(ctx, e.Number)
+		if e.Origin == self.Node && e.Incarnation == self.Incarnation {
+			numbers = append(numbers, e.Number)
 		}
+	}
+	return numbers
+}
+
+// stepDone takes the failures of the first step. If the disk has refused files, it
+// returns why, and the step is reduced to these files. A file that is missing is not
+// tried again: the requester is told.
+func (b *batch) stepDone(failures []*messages.FileFailure) *messages.Failure {
+	refused := map[string]bool{}
+	var why *messages.Failure
+	for _, f := range failures {
+		if f.Missing {
+			b.failures[f.Path] = f
+		} else {
+			refused[f.Path], why = true, f.Failure
+		}
+	}
+	if why != nil {
+		b.steps[0] = replication.Remaining(b.steps[0], refused)
+	} else {
+		b.steps = b.steps[1:]
+	}
+	return why
+}
+
+// attach takes what the log remembers of an earlier incarnation or daemon.
+func (r *replicator) attach(m *messages.LogAttached) {
+	if m.Incarnation != r.incarnation {
+		return
+	}
+	r.replica.attach(m.Applied, m.State)
+	r.attached = true
+}
+
+// committed applies entries in their order. It repeats what the disk refuses until all
+// are on the disk: this node must have every entry.
+func (r *replicator) committed(ctx actor.Context, m *messages.LogCommitted) {
+	b := newBatch(m)
+	r.applying.batch = b
+	for _, number := range b.numbersOf(r.config.Self) {
+		r.proposals.logged(ctx, number)
 	}
 	r.readLocal(ctx, b)
 }
 
-// readLocal reads what the entries may not overwrite, and then applies them.
+// readLocal reads the files that the entries may not overwrite, then applies the entries.
 func (r *replicator) readLocal(ctx actor.Context, b *batch) {
 	local := map[string][]byte{}
 	toRead := r.config.Self.PathsToRead(b.entries)
@@ -83,15 +136,19 @@ func (r *replicator) readLocal(ctx actor.Context, b *batch) {
 	}
 }
 
-// applyNext does one step after the other: they may be about the same files.
 func (r *replicator) applyNext(ctx actor.Context, b *batch) {
 	if len(b.steps) == 0 {
 		r.batchWritten(ctx, b)
 		return
 	}
-	step := b.steps[0]
-	done := func(ctx actor.Context, m *messages.ChangeFilesResult) { r.stepDone(ctx, b, m) }
-	switch what := step.What.(type) {
+	done := func(ctx actor.Context, m *messages.ChangeFilesResult) {
+		if why := b.stepDone(m.Failures); why != nil {
+			r.retryDisk(ctx, b, why, r.applyNext)
+			return
+		}
+		r.applyNext(ctx, b)
+	}
+	switch what := b.steps[0].What.(type) {
 	case *messages.AccessStore_Write:
 		r.store.Write(ctx, what.Write, done)
 	case *messages.AccessStore_Move:
@@ -101,123 +158,55 @@ func (r *replicator) applyNext(ctx actor.Context, b *batch) {
 	}
 }
 
-// stepDone goes on, or tries what the disk has refused again. A file that is not
-// there to be moved is no reason to stop: who asked for it is told.
-func (r *replicator) stepDone(ctx actor.Context, b *batch, m *messages.ChangeFilesResult) {
-	failed := map[string]bool{}
-	var why *messages.Failure
-	for _, f := range m.Failures {
-		if f.Missing {
-			b.failures[f.Path] = f
-			continue
-		}
-		failed[f.Path], why = true, f.Failure
-	}
-	if why != nil {
-		b.steps[0] = replication.Remaining(b.steps[0], failed)
-		r.retryDisk(ctx, b, why, r.applyNext)
-		return
-	}
-	b.steps = b.steps[1:]
-	r.applyNext(ctx, b)
-}
-
-// batchWritten: all of the batch is.
+// batchWritten takes a batch that is on the disk, and answers the requests of this node.
 func (r *replicator) batchWritten(ctx actor.Context, b *batch) {
-	if r.failure != nil {
-		r.config.Env.Log().Info("the disk takes again what the other nodes have")
-		r.failure = nil
+	if r.applying.failure != nil {
+		r.config.Env.Log().Info("replication resumed after disk error")
+		r.applying.failure = nil
 	}
-	r.applying, r.applied = nil, b.index
-	for _, e := range b.entries {
-		r.running.Apply(e)
-		r.updateContents(e)
+	r.applying.batch = nil
+	r.replica.apply(b.index, b.entries)
+	r.config.Log.Applied(b.index, r.replica.running.Encode())
+	for _, number := range b.numbersOf(r.config.Self) {
+		r.proposals.finish(ctx, number, b.failures)
 	}
-	r.config.Log.Applied(b.index, r.running.Encode())
-	for _, e := range b.entries {
-		if e.Origin == r.config.Self.Node && e.Incarnation == r.config.Self.Incarnation {
-			r.finishProposal(ctx, e.Number, b.failures)
-		}
-	}
-	r.forgetEndedJobs()
+	r.observations.forgetEnded(r.replica.running)
 	r.retryDeferredReads(ctx)
 }
 
-// forgetEndedJobs drops what was observed of jobs that have ended without their processes.
-func (r *replicator) forgetEndedJobs() {
-	if len(r.jobFiles) <= len(r.running)+16 {
-		return
-	}
-	for id, o := range r.jobFiles {
-		if !r.isRunning(id) && !o.inFlight && len(o.waiting) == 0 {
-			delete(r.jobFiles, id)
-		}
-	}
-}
-
-// updateContents keeps what the log has of jobs that run here. Their files on this disk are
-// not what others may be sent: they are ahead of it, and a failover would undo that.
-func (r *replicator) updateContents(e *messages.LogEntry) {
-	for _, c := range e.Changes {
-		for _, file := range replication.ChangedPaths(c) {
-			if id, isJob := replication.JobIDOf(file); isJob {
-				delete(r.contents, id)
-				if r.running[id].Node == r.config.Self.Node {
-					r.contents[id] = c.GetUpdate().GetContent()
-				}
-			}
-		}
-	}
-}
-
-func (r *replicator) committedFiles(ctx actor.Context) {
-	answer := &messages.GetCommittedFilesResult{}
-	for _, id := range r.running.StartedOn(r.config.Self.Node) {
-		content, known := r.contents[id]
-		if !known {
-			answer.Failure = messages.Generic(fmt.Errorf("job %d runs here, and it is not known what the others have of it", id))
-			break
-		}
-		answer.Files = append(answer.Files, &messages.FileWrite{Op: "freeze", Path: paths.JobPath(id), Content: content})
-	}
-	ctx.Respond(answer)
-}
-
-// retryDisk tries without end: what a majority has must come to be here. A master
-// whose disk fails is of no use meanwhile, and lets another one be it.
+// retryDisk tries again until the disk accepts the batch. A leader hands the leadership
+// over meanwhile, because its actors would wait for the disk.
 func (r *replicator) retryDisk(ctx actor.Context, b *batch, why *messages.Failure, again func(actor.Context, *batch)) {
 	delay := kit.Backoff(b.tries)
-	r.config.Env.Log().WithFields(logrus.Fields{"err": why.Text, "delay": delay}).Error("what the other nodes have cannot be written here")
-	r.failure = why
+	r.config.Env.Log().WithFields(logrus.Fields{"err": why.Text, "again": delay}).Error("committed entries cannot be written to this node's disk; the write is repeated")
+	r.applying.failure = why
 	b.tries++
-	if r.leads {
+	if r.mastership.leads {
 		r.config.Log.Change(0, Change{What: messages.ChangeNodes_TRANSFER})
 	}
 	r.retryAfter(ctx, delay, func(ctx actor.Context) {
-		if r.applying == b {
+		if r.applying.batch == b {
 			again(ctx, b)
 		}
 	})
 }
 
-// restore puts a part of a snapshot on the disk. What the snapshot does not have is
-// removed with the last part: this node was away when it was.
+// restore writes a part of a snapshot to the disk. With the last part, files are removed
+// that the snapshot lacks: they were removed while this node was away.
 func (r *replicator) restore(ctx actor.Context, m *messages.LogSnapshotReceived) {
-	r.applying, r.restoring = nil, m
+	r.applying.batch = nil
+	s := &r.applying.snapshot
+	s.part = m
 	if m.Part == 1 {
-		running, err := replication.DecodeRunningJobs(m.State)
-		if err != nil {
-			panic(err)
-		}
-		r.restored, r.files = running, map[string]bool{}
-		r.config.Env.Log().Info("this node is new, or was away for long: it takes a copy of all that the others have")
+		s.running, s.files = decodeRunning(m.State), map[string]bool{}
+		r.config.Env.Log().Info("this node lacks entries that the log does not have any longer; it copies a snapshot from another node")
 	}
 	for _, f := range m.Files {
-		r.files[f.Path] = true
+		s.files[f.Path] = true
 	}
 	r.store.Write(ctx, &messages.WriteFiles{Files: m.Files, Durable: true}, func(ctx actor.Context, done *messages.ChangeFilesResult) {
 		switch {
-		case r.restoring != m: // it has begun again
+		case s.part != m: // a new snapshot has begun
 		case len(done.Failures) > 0:
 			r.retryRestore(ctx, m, done.Failures[0].Failure)
 		case m.Last:
@@ -229,38 +218,39 @@ func (r *replicator) restore(ctx actor.Context, m *messages.LogSnapshotReceived)
 }
 
 func (r *replicator) retryRestore(ctx actor.Context, m *messages.LogSnapshotReceived, f *messages.Failure) {
-	r.failure = f
-	r.config.Env.Log().WithField("err", f.Text).Error("what the other nodes have cannot be written here")
+	r.applying.failure = f
+	r.config.Env.Log().WithField("err", f.Text).Error("a snapshot cannot be written to this node's disk; the write is repeated")
 	r.retryAfter(ctx, kit.Backoff(10), func(ctx actor.Context) {
-		if r.restoring == m {
+		if r.applying.snapshot.part == m {
 			r.restore(ctx, m)
 		}
 	})
 }
 
-// removeExtraFiles removes what the snapshot does not have of live jobs and settings.
-// Archived jobs are in no snapshot, and stay.
+// removeExtraFiles removes the live jobs and settings that the snapshot lacks. Archived
+// jobs are in no snapshot, and stay.
 func (r *replicator) removeExtraFiles(ctx actor.Context, m *messages.LogSnapshotReceived) {
+	s := &r.applying.snapshot
 	r.store.List(ctx, "restore", paths.QueueDir, func(ctx actor.Context, d *messages.ListDirResult) {
-		if r.restoring != m {
+		if s.part != m {
 			return
 		}
 		if d.Failure != nil {
 			r.retryRestore(ctx, m, d.Failure)
 			return
 		}
-		paths := replication.AbsentFiles(d.Names, r.files)
-		r.store.Remove(ctx, &messages.RemoveFiles{Op: "restore", Paths: paths}, func(ctx actor.Context, done *messages.ChangeFilesResult) {
-			if r.restoring != m {
+		extra := replication.AbsentFiles(d.Names, s.files)
+		r.store.Remove(ctx, &messages.RemoveFiles{Op: "restore", Paths: extra}, func(ctx actor.Context, done *messages.ChangeFilesResult) {
+			if s.part != m {
 				return
 			}
 			if len(done.Failures) > 0 {
 				r.retryRestore(ctx, m, done.Failures[0].Failure)
 				return
 			}
-			clear(r.contents)
-			r.running, r.applied, r.restored, r.files, r.restoring, r.failure = r.restored, m.Index, nil, nil, nil, nil
-			r.config.Env.Log().Info("this node has all that the others have")
+			r.replica.restore(m.Index, s.running)
+			r.applying = applying{}
+			r.config.Env.Log().Info("the snapshot is on this node's disk")
 			r.config.Log.Restored(m.Part)
 		})
 	})

@@ -10,30 +10,29 @@ import (
 	"lockstep/messages"
 )
 
-// check compares the files of all nodes with the master's. Those of running jobs are
-// left out: their processes write them here first.
+// check compares the shared files of all nodes with the master's. The files of running
+// jobs are left out: the job processes write them on one node first.
 func (r *replicator) check(ctx actor.Context, m *messages.CheckNodes) {
-	if !r.master || r.config.Peers == nil {
-		ctx.Respond(&messages.CheckNodesResult{Request: m.Request, Failure: r.notMaster()})
+	if !r.mastership.master || r.config.Peers == nil {
+		ctx.Respond(&messages.CheckNodesResult{Request: m.Request, Failure: r.mastership.notMaster()})
 		return
 	}
 	var leaveOut []string
-	for id := range r.running {
+	for id := range r.replica.running {
 		leaveOut = append(leaveOut, paths.JobPath(id))
 	}
 	slices.Sort(leaveOut)
-	others := slices.DeleteFunc(slices.Clone(r.members), func(x *messages.Member) bool { return x.Name == r.config.Name })
-	r.last++
-	r.peerQueries[r.last] = peerQuery{requester{ctx.Sender(), m.Request}, m.Repair}
-	r.config.Peers.Compare(r.last, others, leaveOut, ctx.Self())
+	number := r.numbers.next()
+	r.peerQueries[number] = peerQuery{requester{ctx.Sender(), m.Request}, m.Repair}
+	r.config.Peers.Compare(number, r.membership.others(), leaveOut, ctx.Self())
 }
 
+// filesCompared answers with the differences, after their repair if that is wanted.
 func (r *replicator) filesCompared(ctx actor.Context, m *messages.NodesCompared) {
-	q, known := r.peerQueries[m.Number]
+	q, known := r.takeQuery(m.Number)
 	if !known {
 		return
 	}
-	delete(r.peerQueries, m.Number)
 	answer := &messages.CheckNodesResult{Request: q.request, Files: m.Files, Nodes: m.Nodes, Failure: m.Failure}
 	var files []string
 	for _, n := range m.Nodes {
@@ -41,7 +40,7 @@ func (r *replicator) filesCompared(ctx actor.Context, m *messages.NodesCompared)
 			files = append(files, f.Path)
 		}
 	}
-	if !q.repair || len(files) == 0 || !r.master {
+	if !q.repair || len(files) == 0 || !r.mastership.master {
 		ctx.Send(q.pid, answer)
 		return
 	}
@@ -55,9 +54,9 @@ func (r *replicator) filesCompared(ctx actor.Context, m *messages.NodesCompared)
 	})
 }
 
-// repair has the master's files proposed anew, which puts them in place on all nodes;
-// what the master does not have is removed. Each is proposed as soon as it is read, so
-// that a change of it comes later in the log.
+// repair proposes the master's files, which replaces the differing ones on all nodes; a
+// file that the master lacks is removed. Each file is proposed as soon as it is read,
+// so that a later change of it comes later in the log.
 func (r *replicator) repair(ctx actor.Context, files []string, done func(actor.Context)) {
 	remaining := len(files)
 	repaired := func(ctx actor.Context) {
@@ -69,29 +68,23 @@ func (r *replicator) repair(ctx actor.Context, files []string, done func(actor.C
 		r.store.Read(ctx, "repair", file, func(ctx actor.Context, f *messages.ReadFileResult) {
 			var changes []*messages.FileChange
 			switch {
-			case r.isBusy(file) || f.Failure != nil: // it is on its way to all nodes, or the disk refuses
+			case r.isBusy(file) || f.Failure != nil:
 			case f.Missing:
 				changes = replication.RemoveChanges(&messages.RemoveFiles{Op: "repair", Paths: []string{file}})
 			default:
 				changes = []*messages.FileChange{replication.ObservedChange(file, f.Content)}
 			}
-			if changes == nil || !r.master {
+			if changes == nil || !r.mastership.master {
 				repaired(ctx)
 				return
 			}
-			r.proposeTo(changes, func(ctx actor.Context, _ *messages.ChangeFilesResult) { repaired(ctx) })
+			r.propose(changes, func(ctx actor.Context, _ *messages.ChangeFilesResult) { repaired(ctx) })
 		})
 	}
 }
 
-// isBusy: a change of the file is on its way, or its job's process writes it.
+// isBusy reports whether a change of the file is on its way, or its job is running.
 func (r *replicator) isBusy(file string) bool {
 	id, isJob := replication.JobIDOf(file)
-	return r.touched[file] > 0 || isJob && r.isRunning(id)
-}
-
-// isRunning: a process is at work on the job, or its end is not known yet.
-func (r *replicator) isRunning(id int64) bool {
-	_, begun := r.running[id]
-	return begun
+	return r.proposals.touches(file) || isJob && r.replica.isRunning(id)
 }
