@@ -10,7 +10,7 @@ import (
 	"lockstep/messages"
 )
 
-// archive asks for one job, or with id 0 for all.
+// archive asks to archive one job, or all if id is 0.
 func (b *bench) archive(request uint64, id int64) {
 	b.client.Ask(b.queue, &messages.ArchiveJobs{Request: request, Id: id, AgeS: -1, TimeoutS: 60})
 	b.Settle()
@@ -53,7 +53,7 @@ func TestArchive(t *testing.T) {
 	})
 }
 
-// Two who want the same do not fight over the file.
+// Two requests to archive the same job do not disturb each other.
 func TestArchiveTwiceAtOnce(t *testing.T) {
 	onReady(t, []*job.Job{ended(1), ended(2)}, func(t *testing.T, b *bench) {
 		b.archive(1, 1)

@@ -12,8 +12,8 @@ import (
 	"lockstep/messages"
 )
 
-// BenchmarkSubmit is a job from its submission to the answer, with neighbours that
-// answer at once, while others wait.
+// BenchmarkSubmit measures one job from its submission to the answer, in a queue with
+// other pending jobs. The neighbours answer at once.
 func BenchmarkSubmit(b *testing.B) {
 	for _, waiting := range []int64{1_000, 100_000} {
 		b.Run(fmt.Sprintf("queued=%d", waiting), func(b *testing.B) {
@@ -47,7 +47,7 @@ func BenchmarkSubmit(b *testing.B) {
 
 func encodedJob(id int64) []byte { return waiting(newJob(id)).Encoded }
 
-// storeSays is a disk that takes no time.
+// storeSays answers for a store whose disk takes no time.
 func storeSays(m any, scan *messages.ScanQueueResult) any {
 	r, asked := m.(*messages.AccessStore)
 	switch {

@@ -135,7 +135,7 @@ func (q *queue) restore(ctx actor.Context, e *entry, tries int) {
 				return
 			}
 			delay := kit.Backoff(tries)
-			q.config.Env.Log().WithFields(logrus.Fields{"job": id, "err": written.Failures[0].Failure.Text, "again": delay}).
+			q.config.Env.Log().WithFields(logrus.Fields{"job": id, "err": written.Failures[0].Failure.Text, "delay": delay}).
 				Error("the file of a pending job cannot be restored; the job does not start before it is")
 			kit.SendAfter(q.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &retryRestore{q.incarnation, id, tries + 1})
 		})

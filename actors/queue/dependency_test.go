@@ -72,7 +72,7 @@ func TestADependencyThatReachesBeyondTheFirstJob(t *testing.T) {
 	})
 }
 
-// doomed is a job as it is written when it can never run.
+// doomed is an unrunnable job as it is written.
 func (b *bench) doomed(m *messages.EndUnrunnableJob) *job.Job {
 	b.Helper()
 	b.scheduler.Ask(b.queue, m)
@@ -111,8 +111,8 @@ func TestADoomedJob(t *testing.T) {
 	}
 }
 
-// The end of a doomed job cannot be written: it goes back to the scheduler, who
-// finds out again that it is doomed.
+// If the end of an unrunnable job cannot be written, the job returns to the scheduler,
+// which finds out again that it is unrunnable.
 func TestADoomThatCannotBeWritten(t *testing.T) {
 	onReady(t, []*job.Job{newJob(8)}, func(t *testing.T, b *bench) {
 		b.scheduler.Ask(b.queue, &messages.EndUnrunnableJob{Id: 8, Text: "x"})
@@ -124,8 +124,8 @@ func TestADoomThatCannotBeWritten(t *testing.T) {
 	})
 }
 
-// Only a job that waits is doomed; whoever is elsewhere comes back to the scheduler,
-// or has ended.
+// Only a pending job is ended as unrunnable. A job in another stage returns to the
+// scheduler or has ended.
 func TestOnlyPendingJobsAreDoomed(t *testing.T) {
 	onReady(t, []*job.Job{running(1), ended(2), newJob(3)}, func(t *testing.T, b *bench) {
 		b.client.Ask(b.queue, &messages.OrderJob{Request: 1, Id: 3, Kind: messages.OrderJob_SET_PRIORITY, Priority: 5})
@@ -162,7 +162,7 @@ func TestOutcomesThatAreKnown(t *testing.T) {
 	})
 }
 
-// A job that is just on its way to the archive has ended: nobody will say so again.
+// A job that is being archived has ended; its end is not reported again.
 func TestTheOutcomeOfAJobThatIsBeingArchived(t *testing.T) {
 	onReady(t, []*job.Job{ended(1)}, func(t *testing.T, b *bench) {
 		b.archive(1, 1)
@@ -235,7 +235,7 @@ func (b *bench) hold(id int64, held bool) {
 	b.Settle()
 }
 
-// A job that waits for others is shown as waiting; on the disk it is queued.
+// A job that waits for dependencies is shown as waiting; on the disk it is queued.
 func TestAHeldJobIsShownSo(t *testing.T) {
 	onReady(t, []*job.Job{newJob(1)}, func(t *testing.T, b *bench) {
 		b.watch(b.client, 1, 1)
@@ -263,7 +263,7 @@ func TestOnlyPendingJobsAreHeld(t *testing.T) {
 	})
 }
 
-// A new scheduler tells who is held; who is not it does not mention.
+// A new scheduler reports the jobs that wait for dependencies, and no others.
 func TestANewSchedulerSaysWhoIsHeld(t *testing.T) {
 	onReady(t, []*job.Job{newJob(1), newJob(2)}, func(t *testing.T, b *bench) {
 		b.hold(1, true)

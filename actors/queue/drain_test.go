@@ -23,14 +23,14 @@ func TestDrainOfAnIdleQueue(t *testing.T) {
 		kittest.Expect[*messages.DrainResult](supervisor)
 		b.submit(1, 1)
 		require.Equal(t, "The daemon is stopping; submit again when it is back", b.submitted(1).Failure.Text)
-		b.scheduler.Ask(b.queue, &messages.PickJob{Id: 1}) // nothing is started any more
+		b.scheduler.Ask(b.queue, &messages.PickJob{Id: 1}) // no job is started
 		b.jobs.Quiet()
 		require.False(t, b.rowOf(1).Unknown) // but questions are answered
 		supervisor.Quiet()
 	})
 }
 
-// Whoever is in doubt may ask again.
+// Drain may be asked twice; each request is answered.
 func TestDrainTwice(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		supervisor := b.drain()

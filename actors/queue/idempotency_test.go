@@ -11,7 +11,7 @@ import (
 	"lockstep/messages"
 )
 
-// named is a submission of n jobs that its client calls by a name.
+// named is a submission of n jobs with an idempotency name.
 func named(request uint64, name string, n int) *messages.SubmitJobs {
 	m := &messages.SubmitJobs{Request: request}
 	for range n {
@@ -21,8 +21,8 @@ func named(request uint64, name string, n int) *messages.SubmitJobs {
 	return m
 }
 
-// One that comes twice makes its jobs once: while it is being committed, when it
-// has been, and after a restart.
+// A submission that is sent twice makes its jobs once: during its commit, after it, and
+// after a restart.
 func TestANamedSubmissionThatComesTwice(t *testing.T) {
 	var recorded []*job.Job
 	onReady(t, nil, func(t *testing.T, b *bench) {
@@ -54,7 +54,7 @@ func TestANamedSubmissionThatComesTwice(t *testing.T) {
 	})
 }
 
-// What was not recorded is tried again.
+// A submission that was not recorded may be sent again under its name.
 func TestANamedSubmissionThatHasFailed(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.client.Ask(b.queue, named(1, "abc", 1))
@@ -67,8 +67,8 @@ func TestANamedSubmissionThatHasFailed(t *testing.T) {
 	})
 }
 
-// namedOps is a submission of one job with an opcode for each of these secrets; "":
-// the opcode has none.
+// namedOps is a submission of one job with an opcode for each element of secrets; an
+// empty element is an opcode without secrets.
 func namedOps(request uint64, name string, secrets ...string) *messages.SubmitJobs {
 	d := &messages.JobDraft{}
 	for i, s := range secrets {
@@ -82,7 +82,7 @@ func namedOps(request uint64, name string, secrets ...string) *messages.SubmitJo
 	return &messages.SubmitJobs{Request: request, Jobs: []*messages.JobDraft{d}}
 }
 
-// recordedBy are the jobs of a submission as a daemon that starts finds them.
+// recordedBy are the jobs of a submission as a daemon reads them at its start.
 func recordedBy(t *testing.T, m *messages.SubmitJobs) (jobs []*job.Job) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.client.Ask(b.queue, m)
@@ -93,8 +93,8 @@ func recordedBy(t *testing.T, m *messages.SubmitJobs) (jobs []*job.Job) {
 	return jobs
 }
 
-// A name that comes again with fewer opcodes is refused, and the queue goes on. Its
-// secrets go to no job.
+// A submission under a known name with fewer opcodes is refused. Its secrets are given
+// to no job.
 func TestARepeatWithOtherOpcodesIsRefused(t *testing.T) {
 	recorded := recordedBy(t, namedOps(1, "abc", "s", "", ""))
 	onReady(t, recorded, func(t *testing.T, b *bench) {
@@ -108,7 +108,7 @@ func TestARepeatWithOtherOpcodesIsRefused(t *testing.T) {
 	})
 }
 
-// Who sends the same brings the secrets again that a daemon has lost.
+// A repeated submission brings back the secrets that were lost with a daemon.
 func TestARepeatBringsLostSecrets(t *testing.T) {
 	again := namedOps(1, "abc", "s", "", "")
 	onReady(t, recordedBy(t, again), func(t *testing.T, b *bench) {
@@ -118,7 +118,7 @@ func TestARepeatBringsLostSecrets(t *testing.T) {
 	})
 }
 
-// While the first is on its way to the disk, another one under its name is refused.
+// During the commit of a submission, another one under its name is refused.
 func TestARepeatWithOtherOpcodesWhileTheFirstIsCommitted(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.client.Ask(b.queue, namedOps(1, "abc", "s"))
@@ -131,7 +131,7 @@ func TestARepeatWithOtherOpcodesWhileTheFirstIsCommitted(t *testing.T) {
 	})
 }
 
-// Of a job that has ended the opcodes are in its file only.
+// The opcodes of a final job are only in its file.
 func TestARepeatOfWhatHasEnded(t *testing.T) {
 	over := recordedBy(t, named(1, "abc", 1))[0]
 	over.Ops[0].Status, over.Livelock = job.Success, "/run/livelocks/job_000001_1"
@@ -168,8 +168,8 @@ func TestANameOutlivesAPartOfItsJobs(t *testing.T) {
 	})
 }
 
-// Whatever comes under the name of a job that waits, before and after restarts of the
-// queue: the job is handed its own secrets or none, and the queue does not crash.
+// A pending job gets its own secrets or none, whatever is submitted under its name
+// before and after restarts of the queue.
 func TestHostileRepeats(t *testing.T) {
 	drawn := func(t *rapid.T, request uint64, who string) *messages.SubmitJobs {
 		secrets := rapid.SliceOfN(rapid.SampledFrom([]string{"", who}), 1, 4).Draw(t, "opcodes")

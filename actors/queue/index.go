@@ -32,7 +32,7 @@ const (
 	changing
 	// active: the jobs actor and the job's process own the file.
 	active
-	// final: the job has ended; the file changes no more and may be archived.
+	// final: the job has ended; the file does not change any longer and may be archived.
 	final
 )
 

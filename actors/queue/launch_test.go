@@ -13,7 +13,7 @@ import (
 	"lockstep/messages"
 )
 
-// site is an opcode of an operator's.
+// site is an opcode that an operator has declared.
 var site = opcode.Definition{
 	Name: "OP_SITE_PING", Doc: "Pings.",
 	Params: []opcode.ParamDefinition{
@@ -24,7 +24,7 @@ var site = opcode.Definition{
 	Locks: []opcode.LockDefinition{{Lock: "node/${node}", Mode: "shared"}},
 }
 
-// withSite tells the queue of the operator's opcodes.
+// withSite gives the queue a catalogue with the opcode of the operator.
 func (b *bench) withSite(definitions ...opcode.Definition) {
 	b.Helper()
 	catalogue, err := opcode.Builtin().With(definitions)
@@ -33,7 +33,7 @@ func (b *bench) withSite(definitions ...opcode.Definition) {
 	b.Settle()
 }
 
-// launchOf is what the process of a job of one opcode is handed, beside secrets.
+// launchOf is the launch spec of a job of one opcode, without secrets.
 func (b *bench) launchOf(input, secrets string) string {
 	b.Helper()
 	d := draftOf(input)
@@ -75,8 +75,7 @@ func TestLaunchSpecs(t *testing.T) {
 	}
 }
 
-// What is handed over is worked out when the job is picked, not when it is
-// submitted.
+// Launch specs are made when the job is picked, not when it is submitted.
 func TestHandsAreOfTheMoment(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.withSite(site)
@@ -98,7 +97,7 @@ func job1(t *testing.T, input string) *job.Job {
 	return job.New(1, []json.RawMessage{json.RawMessage(input)}, []int{0}, job.Timestamp{Sec: 1}, livelock)
 }
 
-// Without a configuration that can be used nobody knows what to hand over.
+// Launch specs need a configuration that can be decoded.
 func TestTheQueueWaitsForTheConfiguration(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := newBench(t, e)

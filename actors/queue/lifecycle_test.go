@@ -10,8 +10,8 @@ import (
 	"lockstep/messages"
 )
 
-// steps are messages of the queue's neighbours, in order; left is what the
-// scheduler and the jobs actor get for the last one.
+// steps are messages of the queue's neighbours, in order; left is what the scheduler and
+// the jobs actor receive after the last one.
 type step struct {
 	jobs []*job.Job
 	told []any
@@ -74,7 +74,7 @@ func TestProgressIsShown(t *testing.T) {
 	})
 }
 
-// The scheduler hears of another priority, and of that alone.
+// A report with another priority is passed to the scheduler; other reports are not.
 func TestAPriorityThatAProcessHasTakenIsToldToTheScheduler(t *testing.T) {
 	onReady(t, []*job.Job{newJob(1)}, func(t *testing.T, b *bench) {
 		b.jobs.Ask(b.queue, &messages.PickJob{Id: 1})
@@ -130,12 +130,12 @@ func TestPopulation(t *testing.T) {
 	})
 }
 
-// waiting is a job as the scheduler and the filter engine are told of it.
+// waiting is a pending job in the messages to the scheduler and the filter engine.
 func waiting(j *job.Job) *messages.UnfinishedJob {
 	return &messages.UnfinishedJob{Id: int64(j.ID), Encoded: job.Encode(j)}
 }
 
-// A new jobs actor gets everything that the former one had in hand.
+// A new jobs actor receives all jobs that were active.
 func TestANewJobsActorAdopts(t *testing.T) {
 	onReady(t, []*job.Job{newJob(1), running(2), ended(3), newJob(4)}, func(t *testing.T, b *bench) {
 		b.picked(4)
@@ -147,8 +147,8 @@ func TestANewJobsActorAdopts(t *testing.T) {
 	})
 }
 
-// A process tells that its job has ended before it is gone. Until then the job
-// is in hand, and can be handed over like any other.
+// A process reports the end of its job before it exits. Until then the job is active,
+// and can be adopted like any other.
 func TestAJobThatHasSaidThatItEndedIsAdoptedToo(t *testing.T) {
 	onReady(t, []*job.Job{running(1)}, func(t *testing.T, b *bench) {
 		b.jobs.Ask(b.queue, &messages.JobProgressed{Id: 1, Encoded: job.Encode(ended(1))})

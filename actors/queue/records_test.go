@@ -24,7 +24,7 @@ func dependent(id int64, on ...int64) *job.Job {
 	return j
 }
 
-// withRecords is a queue directory in which these records lie beside jobs.
+// withRecords is a queue directory with these job records.
 func withRecords(scan *messages.ScanQueueResult, records map[int64]string) *messages.ScanQueueResult {
 	for _, s := range scan.Jobs {
 		if content := records[s.Id]; content != "" {
@@ -34,7 +34,7 @@ func withRecords(scan *messages.ScanQueueResult, records map[int64]string) *mess
 	return scan
 }
 
-// onShared is a queue that other nodes have, too.
+// onShared runs a test with a queue in a cluster of several nodes.
 func onShared(t *testing.T, f func(*testing.T, *bench)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
@@ -57,7 +57,7 @@ func writtenRecords(r *messages.AccessStore) map[string]string {
 
 const tenEnded = `{"dependencies":{"10":"success"}}` + "\n"
 
-// The ends of jobs on which others depend are recorded, durably, before they are archived.
+// The end of a job is recorded durably beside its dependents before the job is archived.
 func TestEndsAreRecordedBeforeJobsAreArchived(t *testing.T) {
 	started := dependent(13, 10)
 	started.Livelock = "/run/livelocks/job_000013_1"
@@ -88,7 +88,7 @@ func TestEndsAreRecordedBeforeJobsAreArchived(t *testing.T) {
 	})
 }
 
-// What cannot be recorded stays where it is, and does not keep the others.
+// A job whose end cannot be recorded is not archived; the other jobs of the batch are.
 func TestAnEndThatCannotBeRecorded(t *testing.T) {
 	onReady(t, []*job.Job{ended(10), ended(11), dependent(12, 10)}, func(t *testing.T, b *bench) {
 		b.archive(1, 0)
@@ -108,7 +108,7 @@ func TestAnEndThatCannotBeRecorded(t *testing.T) {
 	})
 }
 
-// A job that has ended depends on nothing any more.
+// A job that has ended has no dependencies any longer.
 func TestNothingIsRecordedForThoseThatHaveEnded(t *testing.T) {
 	over := dependent(12, 10)
 	over.CancelUnstarted(nil, job.Timestamp{Sec: 5})
@@ -120,7 +120,7 @@ func TestNothingIsRecordedForThoseThatHaveEnded(t *testing.T) {
 	})
 }
 
-// The record goes to the archive behind its job.
+// The record is archived after its job.
 func TestARecordIsArchivedWithItsJob(t *testing.T) {
 	over := dependent(12, 10)
 	over.CancelUnstarted(nil, job.Timestamp{Sec: 5})
@@ -148,7 +148,7 @@ func TestARecordIsAddedTo(t *testing.T) {
 	})
 }
 
-// A job that is submitted when one is archived, or on its way there.
+// A job is submitted while its dependency is archived or being archived.
 func TestASubmissionThatDependsOnAnArchivedJob(t *testing.T) {
 	depends := &messages.SubmitJobs{Request: 2, Jobs: []*messages.JobDraft{draftOf(depending(`[[10, ["success"]]]`))}}
 	t.Run("archived", func(t *testing.T) {
@@ -200,8 +200,8 @@ func TestASubmissionThatDependsOnAnArchivedJob(t *testing.T) {
 	})
 }
 
-// What a former version has archived is recorded when the queue starts, of later
-// opcodes, too.
+// At its start the queue records the ends of jobs that an earlier version has archived,
+// also for dependencies of later opcodes.
 func TestOldEndsAreRecordedAtTheStart(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.recover(withRecords(scanOf(dependent(12, 8, 9, 10), dependent(13, 10)), map[int64]string{12: tenEnded}))
@@ -215,7 +215,8 @@ func TestOldEndsAreRecordedAtTheStart(t *testing.T) {
 	})
 }
 
-// In a cluster this node may lack what another has archived: who depends on it waits.
+// In a cluster this node may lack a job that another node has archived: dependents of
+// that job wait.
 func TestAnOutcomeThatThisNodeDoesNotKnow(t *testing.T) {
 	onShared(t, func(t *testing.T, b *bench) {
 		b.recover(scanOf(newJob(20)))
@@ -235,8 +236,8 @@ func TestAnOutcomeThatThisNodeDoesNotKnow(t *testing.T) {
 	})
 }
 
-// Records without jobs: that of an archived job follows it, any other is removed,
-// before the queue takes requests.
+// The record of an archived job is moved to the archive and every other record without a
+// job is removed, before the queue accepts requests.
 func TestOrphans(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		scan := scanOf(newJob(20))
@@ -258,7 +259,8 @@ func TestOrphans(t *testing.T) {
 	})
 }
 
-// The record of a cut-off submission is set aside with it, and so is one that is none.
+// The record of a submission without a commit record is quarantined with its job, and so
+// is a file that is no record.
 func TestRecordsThatAreSetAside(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		scan := withRecords(scanOf(newJob(20), newJob(21)), map[int64]string{20: "{", 21: tenEnded})

@@ -11,8 +11,7 @@ import (
 	"lockstep/messages"
 )
 
-// recovered starts a queue with one job on the disk, and says what becomes of it:
-// the message for its place, or none.
+// Each row is one job on the disk, and what becomes of it when a queue starts.
 func TestRecoveryOfOneJob(t *testing.T) {
 	begun := newJob(1)
 	begun.Ops[0].Status = job.Running
@@ -20,36 +19,36 @@ func TestRecoveryOfOneJob(t *testing.T) {
 	hasProcess.Livelock = "/run/livelocks/job_000001_1"
 	cut := append(job.Encode(newJob(1)), "{"...)
 	for name, r := range map[string]struct {
-		content []byte
-		serial  string
-		inHand  []int64
-		place   string
+		content   []byte
+		serial    string
+		activeIDs []int64
+		place     string
 	}{
 		"queued":                       {job.Encode(newJob(1)), "1", nil, "pending"},
 		"running":                      {job.Encode(running(1)), "1", nil, "adopted"},
 		"final":                        {job.Encode(ended(1)), "1", nil, "final"},
-		"final and in hand":            {job.Encode(ended(1)), "1", []int64{1}, "out"},
-		"queued and in hand":           {job.Encode(newJob(1)), "1", []int64{1}, "out"},
-		"running and in hand":          {job.Encode(running(1)), "1", []int64{1}, "out"},
+		"final and active":             {job.Encode(ended(1)), "1", []int64{1}, "active"},
+		"queued and active":            {job.Encode(newJob(1)), "1", []int64{1}, "active"},
+		"running and active":           {job.Encode(running(1)), "1", []int64{1}, "active"},
 		"queued, but it has a process": {job.Encode(hasProcess), "1", nil, "adopted"},
 		"begun without a process":      {job.Encode(begun), "1", nil, "adopted"},
-		"above the serial":             {job.Encode(newJob(1)), "0", nil, "set aside"},
-		"cut off":                      {cut, "1", nil, "set aside"},
-		"empty":                        {nil, "1", nil, "set aside"},
-		"another job's":                {job.Encode(newJob(2)), "1", nil, "set aside"},
-		"without opcodes, and started": {job.Encode(&job.Job{ID: 1, Livelock: livelock}), "1", nil, "set aside"},
+		"above the serial":             {job.Encode(newJob(1)), "0", nil, "quarantined"},
+		"cut off":                      {cut, "1", nil, "quarantined"},
+		"empty":                        {nil, "1", nil, "quarantined"},
+		"another job's":                {job.Encode(newJob(2)), "1", nil, "quarantined"},
+		"without opcodes, and started": {job.Encode(&job.Job{ID: 1, Livelock: livelock}), "1", nil, "quarantined"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBench(t, func(t *testing.T, b *bench) {
 				b.recover(&messages.ScanQueueResult{Serial: []byte(r.serial),
-					Jobs: []*messages.ScannedJob{{Id: 1, Content: r.content}}}, r.inHand...)
+					Jobs: []*messages.ScannedJob{{Id: 1, Content: r.content}}}, r.activeIDs...)
 				require.Equal(t, r.place, b.placeOf(1))
 			})
 		})
 	}
 }
 
-// placeOf says where a job is, by what the queue tells its neighbours.
+// placeOf says where a job is, according to the messages to the queue's neighbours.
 func (b *bench) placeOf(id int64) string {
 	b.Helper()
 	b.Settle()
@@ -58,7 +57,7 @@ func (b *bench) placeOf(id int64) string {
 		b.storeAnswers(m.(*messages.AccessStore), &messages.AccessStoreResult{What: &messages.AccessStoreResult_Quarantine{
 			Quarantine: &messages.QuarantineFileResult{Path: "queue/quarantine/job-1"}}})
 		require.True(b, b.rowOf(id).Unknown)
-		return "set aside"
+		return "quarantined"
 	}
 	adopted := len(b.jobs.Unread()) > 0
 	b.filtersStart()
@@ -71,14 +70,14 @@ func (b *bench) placeOf(id int64) string {
 	case len(p.Active) == 1 && adopted:
 		return "adopted"
 	case len(p.Active) == 1:
-		return "out"
+		return "active"
 	case !b.rowOf(id).Unknown && !adopted:
 		return "final"
 	}
 	return "nowhere"
 }
 
-// A file that cannot be read is read again before the queue takes requests: its
+// A job file that cannot be read is read again before the queue accepts requests: its
 // job may be running.
 func TestAJobFileThatCannotBeReadIsReadAgain(t *testing.T) {
 	failed := &messages.ScanQueueResult{Serial: []byte("1\n"),
@@ -113,7 +112,7 @@ func TestAJobFileThatCannotBeReadIsReadAgain(t *testing.T) {
 	})
 }
 
-func TestASetAsideIsReported(t *testing.T) {
+func TestAQuarantineIsReported(t *testing.T) {
 	for _, f := range []*messages.Failure{nil, messages.GenericFailure("EIO")} {
 		onBench(t, func(t *testing.T, b *bench) {
 			b.recover(&messages.ScanQueueResult{Serial: []byte("1\n"), Jobs: []*messages.ScannedJob{{Id: 1}}})
@@ -136,8 +135,8 @@ func TestWhoIsToldOfTheRecovery(t *testing.T) {
 	})
 }
 
-// What is asked during recovery is served afterwards, in order.
-func TestMessagesDuringRecoveryAreHeld(t *testing.T) {
+// Requests during the recovery are handled after it, in order.
+func TestMessagesDuringRecoveryAreDeferred(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.submit(1, 1)
 		b.client.Ask(b.queue, &messages.ListJobs{Request: 2, Ids: []int64{1, 2}})
@@ -160,14 +159,14 @@ func TestMessagesDuringRecoveryAreHeld(t *testing.T) {
 	})
 }
 
-// The question what is in hand may die with a jobs actor; the next one makes
-// itself known, and is asked again. Afterwards it gets what it does not have.
+// A jobs actor may crash before it has listed the active jobs. The next one announces
+// itself and is asked again. After the recovery it is given the jobs that it lacks.
 func TestAJobsActorThatRestartsDuringRecovery(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.storeStarts(1)
 		kittest.Expect[*messages.ListActiveJobs](b.jobs) // lost
 		b.jobs.Ask(b.queue, &messages.JobsActorStarted{Incarnation: 2})
-		b.tellHands()
+		b.listActive()
 		b.tellScan(scanOf(running(1)))
 		for range 2 { // by the recovery, and by JobsActorStarted
 			require.Equal(t, int64(1), kittest.Expect[*messages.AdoptJob](b.jobs).Id)
@@ -180,7 +179,7 @@ func TestHandsOfAnotherQuestionAreIgnored(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.storeStarts(1)
 		b.jobs.Ask(b.queue, &messages.ListActiveJobsResult{Request: 77, Ids: []int64{1}})
-		b.tellHands()
+		b.listActive()
 		b.tellScan(scanOf(newJob(1)))
 		require.Equal(t, "pending", b.placeOf(1))
 		b.jobs.Ask(b.queue, &messages.ListActiveJobsResult{Request: 1, Ids: []int64{1}}) // twice, and late
@@ -188,14 +187,14 @@ func TestHandsOfAnotherQuestionAreIgnored(t *testing.T) {
 	})
 }
 
-// The disk is read after the jobs actor has said what it has in hand, never
-// before: a job that it starts and finishes in between would be seen as it was
-// before its start, and be started again.
-func TestTheDiskIsReadAfterTheHandsAreKnown(t *testing.T) {
+// The disk is read after the jobs actor has listed the active jobs. In the other order a
+// job that starts and ends in between would be read in its former status, and started
+// again.
+func TestTheDiskIsReadAfterTheActiveJobsAreListed(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.storeStarts(1)
 		b.store.Quiet()
-		b.tellHands()
+		b.listActive()
 		require.NotNil(t, b.storeAsked().GetScan())
 	})
 }

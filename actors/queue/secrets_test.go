@@ -49,8 +49,8 @@ func TestAJobWithoutSecretsGetsNone(t *testing.T) {
 	})
 }
 
-// A job whose start has failed before anything could happen is started again,
-// with the same secrets.
+// A job whose start has failed before the confirmation is started again, with the same
+// secrets.
 func TestSecretsAreKeptUntilTheJobEnds(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.submitSecret()
@@ -69,8 +69,8 @@ func TestSecretsSurviveTheQueuesCrash(t *testing.T) {
 	})
 }
 
-// Ids of what was never recorded may be given again after a crash: secrets of
-// the one must not become those of the other.
+// Ids of jobs that were never recorded may be given again after a crash: the new job
+// must not get the secrets of the old one.
 func TestSecretsOfAFailedSubmissionAreNotKept(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.client.Ask(b.queue, &messages.SubmitJobs{Request: 1, Jobs: []*messages.JobDraft{draft(secret)}})
@@ -93,7 +93,7 @@ func TestSecretsAreForgottenAtTheEnd(t *testing.T) {
 		b.picked(1)
 		b.jobs.Ask(b.queue, &messages.JobEnded{Id: 1, Encoded: job.Encode(ended(1))})
 		b.Settle()
-		// After a restart with a disk that knows nothing of the job, its id is given again.
+		// After a restart with a disk that lacks the job, its id is given again.
 		b.Restart(b.queue)
 		b.recover(scanOf())
 		b.submit(2, 1)
@@ -102,7 +102,8 @@ func TestSecretsAreForgottenAtTheEnd(t *testing.T) {
 	})
 }
 
-// What is kept may be of fewer opcodes than the job has: somebody has changed the file.
+// The job file may have been edited: secrets of fewer opcodes than the job has are
+// accepted.
 func TestSecretsOfFewerOpcodes(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.submitSecret()

@@ -38,8 +38,8 @@ type bench struct {
 	queue                                          *actor.PID
 }
 
-// onBench runs a test with a queue that has not got any answer yet. Its rules
-// accept everything.
+// onBench runs a test with a queue that has received no answer yet. Its filter engine
+// accepts all jobs.
 func onBench(t *testing.T, f func(*testing.T, *bench)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
@@ -47,12 +47,12 @@ func onBench(t *testing.T, f func(*testing.T, *bench)) {
 		b.cluster.Answer(func(any) any { return &messages.ConfigPublished{Content: configuration} })
 		b.start(noLimits)
 		f(t, b)
-		b.tallyIsTrue()
+		b.checkCounters()
 	})
 }
 
-// tallyIsTrue: after whatever a test has done, the queue counts what it lists.
-func (b *bench) tallyIsTrue() {
+// checkCounters checks that the counters of the queue match its list of jobs.
+func (b *bench) checkCounters() {
 	b.Helper()
 	if b.Failed() {
 		return
@@ -99,7 +99,7 @@ func (b *bench) configOf(limits queue.Limits) queue.Config {
 		Gateways: []*actor.PID{b.gateway.PID}, Livelock: livelock, Limits: limits}
 }
 
-// judge has the rules make that of jobs, from now on.
+// judge makes the filter engine answer with these verdicts from now on.
 func (b *bench) judge(verdicts ...*messages.Verdict) {
 	b.filters.Answer(func(m any) any {
 		question, asks := m.(*messages.EvaluateFilters)
@@ -118,8 +118,8 @@ func (b *bench) judge(verdicts ...*messages.Verdict) {
 	})
 }
 
-// onReady runs a test with a queue that has recovered with these jobs, which
-// nobody has in hand; the serial is the highest id.
+// onReady runs a test with a queue that has recovered with these jobs, none of them
+// active; the serial is the highest id.
 func onReady(t *testing.T, jobs []*job.Job, f func(*testing.T, *bench)) {
 	t.Helper()
 	onBench(t, func(t *testing.T, b *bench) {
@@ -131,17 +131,17 @@ func onReady(t *testing.T, jobs []*job.Job, f func(*testing.T, *bench)) {
 	})
 }
 
-// recover answers everything that the queue asks before it is ready.
-func (b *bench) recover(scan *messages.ScanQueueResult, inHand ...int64) {
+// recover answers all questions of the queue until it is ready.
+func (b *bench) recover(scan *messages.ScanQueueResult, activeIDs ...int64) {
 	b.Helper()
 	b.storeStarts(1)
-	b.tellHands(inHand...)
+	b.listActive(activeIDs...)
 	b.tellScan(scan)
 	b.filtersStart()
 }
 
-// filtersStart: the filter engine asks for all jobs, as it does when it hears that
-// the queue is ready.
+// filtersStart makes the filter engine announce itself, as it does when it receives
+// QueueStarted.
 func (b *bench) filtersStart() {
 	b.filters.Ask(b.queue, &messages.FiltersStarted{Incarnation: 1})
 	b.Settle()
@@ -153,7 +153,7 @@ func (b *bench) storeStarts(epoch uint64) {
 	b.store.Ask(b.queue, &messages.StoreStarted{Incarnation: epoch})
 }
 
-func (b *bench) tellHands(ids ...int64) {
+func (b *bench) listActive(ids ...int64) {
 	b.Helper()
 	question := kittest.Expect[*messages.ListActiveJobs](b.jobs)
 	b.jobs.Ask(b.queue, &messages.ListActiveJobsResult{Request: question.Request, Ids: ids})
@@ -184,7 +184,7 @@ func (b *bench) fileRead(r *messages.AccessStore, read *messages.ReadFileResult)
 	b.storeAnswers(r, kittest.StoreResult(r, read))
 }
 
-// filesDone answers a write or a removal; the paths named have failed.
+// filesDone answers a write or a removal, with a failure for each of these paths.
 func (b *bench) filesDone(r *messages.AccessStore, failed ...string) {
 	done := &messages.ChangeFilesResult{}
 	for _, path := range failed {
@@ -237,7 +237,7 @@ func (b *bench) submitted(request uint64) *messages.SubmitJobsResult {
 	return m
 }
 
-// commit lets a commit succeed, and returns the ids of its jobs.
+// commit makes the commit on its way succeed.
 func (b *bench) commit() {
 	b.Helper()
 	jobs := b.storeAsked()
@@ -254,7 +254,7 @@ func filePaths(r *messages.AccessStore) []string {
 	return all
 }
 
-// statusOf is what the queue says of a job.
+// rowOf is the row that the queue shows of a job.
 func (b *bench) rowOf(id int64) *messages.JobRow {
 	b.Helper()
 	b.client.Ask(b.queue, &messages.ListJobs{Request: 99, Ids: []int64{id}})

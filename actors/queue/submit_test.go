@@ -44,7 +44,8 @@ func TestAJobAsItIsRecorded(t *testing.T) {
 	})
 }
 
-// Who has submitted a job is in its reason trail; clients cannot write that themselves.
+// The submitter is in the reason trail of the job; clients cannot write that entry
+// themselves.
 func TestWhoHasSubmittedAJob(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		const forged = `{"OP_ID": "OP_TEST_DELAY", "duration": 1, "reason": [["gnt:user", "why", 1], ["lockstep:us\u0065r", "uid=0(root)", 2]]}`
@@ -67,7 +68,7 @@ func TestWhoHasSubmittedAJob(t *testing.T) {
 	})
 }
 
-// What comes in during a commit makes the next one, all of it together.
+// All submissions that arrive during a commit make the next one.
 func TestSubmissionsAreCommittedInGroups(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.submit(1, 1)
@@ -91,7 +92,7 @@ func TestSubmissionsAreCommittedInGroups(t *testing.T) {
 	})
 }
 
-// group brings submissions of 1, 2 and 1 jobs into one commit: ids 2, 3 and 4, 5.
+// group makes submissions of 1, 2 and 1 jobs one commit, with the ids 2, 3 and 4, 5.
 func (b *bench) group() (jobs *messages.AccessStore) {
 	b.Helper()
 	b.submit(1, 1)
@@ -126,7 +127,7 @@ func TestOneThatCannotBeWrittenDoesNotHarmTheOthers(t *testing.T) {
 	})
 }
 
-// The serial is that of the last job that is there, but no id is given twice.
+// The serial is the id of the last recorded job, but no id is given twice.
 func TestIdsOfFailedSubmissionsAreBurnt(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.filesDone(b.group(), "queue/job-5")
@@ -155,8 +156,8 @@ func TestWithoutAGoodJobThereIsNoSerial(t *testing.T) {
 	})
 }
 
-// Nothing may be committed while a file is there that must not be: with the
-// next serial it would become a job.
+// No serial may be written while a file of a failed submission is on the disk: it would
+// become a job.
 func TestAFailedTakeBackAbortsTheGroup(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.filesDone(b.group(), "queue/job-3")
@@ -189,8 +190,8 @@ func TestAFailedSerialAbortsTheGroup(t *testing.T) {
 	})
 }
 
-// A store that has crashed may have written the serial before: it goes first, so that what
-// cannot be removed is no job.
+// A store that has crashed may have written the serial. It is rolled back first, so that
+// a file that cannot be removed is no job.
 func TestTheSerialOfAWriteThatWasSentTwiceIsTakenBackFirst(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.submit(1, 1)
@@ -221,7 +222,7 @@ func TestWhatCannotBeTakenBackIsTold(t *testing.T) {
 				b.filesDone(b.storeAsked(), "queue/serial")
 				take(b)
 				require.Equal(t, text, b.submitted(1).Failure.Text)
-				// What is there now only the disk knows.
+				// The disk must be read to know which files are there.
 				b.Advance(time.Second)
 				b.storeStarts(1)
 			})
@@ -270,8 +271,8 @@ func TestSubmissionOfNothing(t *testing.T) {
 	})
 }
 
-// A crash in the middle of a commit: its submissions are lost, as their senders
-// are told by QueueStarted; a late answer of the store is not for the new one.
+// Submissions are lost in a crash during their commit; QueueStarted tells their senders.
+// A late answer of the store is not for the new incarnation.
 func TestACrashDuringACommit(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.submit(1, 1)
@@ -279,7 +280,7 @@ func TestACrashDuringACommit(t *testing.T) {
 		b.Restart(b.queue)
 		b.storeStarts(1)
 		b.filesDone(jobs)
-		b.tellHands()
+		b.listActive()
 		scan := scanOf()
 		scan.Jobs = append(scan.Jobs, &messages.ScannedJob{Id: 1, Content: jobs.GetWrite().Files[0].Content})
 		b.tellScan(scan)

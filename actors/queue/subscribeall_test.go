@@ -10,7 +10,7 @@ import (
 	"lockstep/messages"
 )
 
-// follow has a probe told of all jobs.
+// follow subscribes a probe to all jobs.
 func (b *bench) follow() *kittest.Probe {
 	b.Helper()
 	p := b.Probe("follower")
@@ -20,7 +20,7 @@ func (b *bench) follow() *kittest.Probe {
 	return p
 }
 
-// news is what a follower is told of jobs: ids and statuses.
+// news are the jobs in the messages to a subscriber of all jobs: ids and statuses.
 func news(p *kittest.Probe) map[int64]job.Status {
 	m := kittest.Expect[*messages.JobStatesChanged](p)
 	told := map[int64]job.Status{}
@@ -73,7 +73,8 @@ func TestADeadFollowerIsForgotten(t *testing.T) {
 	})
 }
 
-// A queue that has restarted has to be asked again: it says that it has.
+// A queue that has restarted has no subscribers. It announces itself, so that they
+// subscribe again.
 func TestARestartedQueueTellsFollowersNothingUnasked(t *testing.T) {
 	onReady(t, []*job.Job{running(1)}, func(t *testing.T, b *bench) {
 		p := b.follow()

@@ -92,8 +92,8 @@ func TestWatchOfWhatDoesNotChange(t *testing.T) {
 	})
 }
 
-// A watcher is told of the job's return to the queue by nothing: it looks as it
-// looked before. It goes on watching.
+// A job that returns to the queue looks as before its start, so that its subscriber
+// receives no message. The subscription continues.
 func TestAWatchSurvivesTheJobsReturn(t *testing.T) {
 	onReady(t, []*job.Job{newJob(1)}, func(t *testing.T, b *bench) {
 		b.watch(b.client, 1, 1)

@@ -35,7 +35,7 @@ func lastReason(t *testing.T, op job.Op) (source, text string) {
 	return last[0].(string), last[1].(string)
 }
 
-// The rules are asked by the test itself from now on.
+// From now on the test answers for the filter engine.
 func (b *bench) judgeByHand() { b.filters.Answer(func(any) any { return nil }) }
 
 func (b *bench) judged(request uint64, verdicts ...*messages.Verdict) {
@@ -86,7 +86,7 @@ func TestARejectedJobIsCanceledBeforeItsIdIsTold(t *testing.T) {
 	})
 }
 
-// A job that is rejected does not count as one that has not ended.
+// A rejected job does not count as unfinished.
 func TestRejectedJobsLeaveRoom(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := newBench(t, e)
@@ -120,13 +120,13 @@ func TestNothingIsWrittenBeforeItIsJudged(t *testing.T) {
 	})
 }
 
-// What was recorded stays so, whatever becomes of the rules meanwhile; what the
-// scheduler is told is what they are now.
+// A recorded job stays as it is when the rules change during its commit; the scheduler
+// receives the verdict of the new rules.
 func TestRulesThatChangeWhileAGroupIsWritten(t *testing.T) {
 	none := &messages.Verdict{Id: 1}
 	for name, c := range map[string]struct{ before, after, told *messages.Verdict }{
 		"paused meanwhile":      {none, verdict(1, filter.Pause), verdict(1, filter.Pause)},
-		"not paused any more":   {verdict(1, filter.Pause), none, nil},
+		"not paused any longer": {verdict(1, filter.Pause), none, nil},
 		"paused all the time":   {verdict(1, filter.Pause), verdict(2, filter.Pause), verdict(1, filter.Pause)},
 		"limited meanwhile":     {none, verdict(1, filter.RateLimit), verdict(1, filter.RateLimit)},
 		"accepted all the time": {none, none, nil},
@@ -219,8 +219,8 @@ func TestQueuedJobsAreRejected(t *testing.T) {
 	})
 }
 
-// The end of a rejected job cannot be written: the file is put back. If the rule is
-// there still, that is tried again, else the job waits as before.
+// If the cancellation of a rejected job cannot be written, its file is restored. It is
+// canceled again if the rule is still in force; otherwise it is pending as before.
 func TestARejectionThatCannotBeWritten(t *testing.T) {
 	for name, lifted := range map[string]bool{"the rule stays": false, "the rule goes": true} {
 		t.Run(name, func(t *testing.T) {
@@ -259,8 +259,8 @@ func TestAJobIsPausedJustAfterItsChoice(t *testing.T) {
 	})
 }
 
-// A filter engine that has started is told of all jobs that have not ended, those
-// too that are just being recorded, and asked again what its predecessor owes.
+// A filter engine that has started is asked about all unfinished jobs, with those that
+// are being committed, and the open question is repeated.
 func TestFiltersStarted(t *testing.T) {
 	onReady(t, []*job.Job{newJob(1), running(2), ended(3), newJob(4)}, func(t *testing.T, b *bench) {
 		b.judgeByHand()
@@ -283,8 +283,8 @@ func TestFiltersStarted(t *testing.T) {
 	})
 }
 
-// The rules may have changed between two filter engines. What only the former has
-// said is not so any more.
+// The rules may have changed between two filter engines. Verdicts that only the former
+// one has sent are dropped.
 func TestVerdictsOfAFormerFilterEngineAreForgotten(t *testing.T) {
 	onReady(t, []*job.Job{newJob(1), newJob(2)}, func(t *testing.T, b *bench) {
 		b.changeVerdicts(verdict(1, filter.Pause), verdict(2, filter.Pause))
@@ -299,7 +299,7 @@ func TestVerdictsOfAFormerFilterEngineAreForgotten(t *testing.T) {
 	})
 }
 
-// A scheduler that did not know the verdicts would start paused jobs.
+// A scheduler without the verdicts would start paused jobs.
 func TestThePopulationWaitsForTheVerdicts(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.judgeByHand()
@@ -320,7 +320,7 @@ func TestThePopulationWaitsForTheVerdicts(t *testing.T) {
 	})
 }
 
-// An answer to a former incarnation is about other jobs.
+// An answer to a former incarnation is about other jobs, and is ignored.
 func TestVerdictsDuringRecoveryAreNotTaken(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.judgeByHand()

@@ -178,7 +178,7 @@ func (r *replicator) batchWritten(ctx actor.Context, b *batch) {
 // over meanwhile, because its actors would wait for the disk.
 func (r *replicator) retryDisk(ctx actor.Context, b *batch, why *messages.Failure, again func(actor.Context, *batch)) {
 	delay := kit.Backoff(b.tries)
-	r.config.Env.Log().WithFields(logrus.Fields{"err": why.Text, "again": delay}).Error("committed entries cannot be written to this node's disk; the write is repeated")
+	r.config.Env.Log().WithFields(logrus.Fields{"err": why.Text, "delay": delay}).Error("committed entries cannot be written to this node's disk; the write is repeated")
 	r.applying.failure = why
 	b.tries++
 	if r.mastership.leads {

@@ -28,7 +28,7 @@ func TestOneWhoFollowsAppliesWhatOthersPropose(t *testing.T) {
 	})
 }
 
-// The log holds the next ones back until Applied: they must not be asked for early.
+// The log sends the next entries after Applied, and not before.
 func TestEntriesAreAppliedWhenTheyAreOnTheDisk(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		block := b.disk.Block("replace apply queue/job-7")
@@ -45,8 +45,8 @@ func TestEntriesAreAppliedWhenTheyAreOnTheDisk(t *testing.T) {
 	})
 }
 
-// What a majority has comes to be here, however often the disk refuses it; a master
-// whose disk does lets another be it.
+// Committed entries are written until the disk accepts them. A master whose disk refuses
+// them hands the leadership over.
 func TestABatchThatTheDiskRefusesIsRetriedWhole(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
 		b.disk.Fail("replace apply queue/job-2", 2)
@@ -61,7 +61,7 @@ func TestABatchThatTheDiskRefusesIsRetriedWhole(t *testing.T) {
 		require.Len(t, changes, 1)
 		require.Equal(t, messages.ChangeNodes_TRANSFER, changes[0].What)
 		require.Empty(t, changes[0].Name)
-		b.Send(b.replicator, &messages.LogChangeResult{Failure: noMajority}) // nobody wants it
+		b.Send(b.replicator, &messages.LogChangeResult{Failure: noMajority}) // no request waits for it
 
 		applied := b.log.applied
 		three := b.write("queue/job-1", "three")
@@ -89,7 +89,7 @@ func TestOneWhoFollowsAsksForNoTransferWhenItsDiskFails(t *testing.T) {
 	})
 }
 
-// A crash repeats what was not said to be applied, and nothing else.
+// After a crash exactly the entries that are not applied are repeated.
 func TestACrashRepeatsWhatWasNotApplied(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		b.log.commit(entry(elsewhere, "queue/job-6", jobIn(6, job.Running)))
@@ -109,7 +109,7 @@ func TestACrashRepeatsWhatWasNotApplied(t *testing.T) {
 	})
 }
 
-// What the process of a job has written here is newer than what the log has of it.
+// The file that a job process has written here is newer than the one in the log.
 func TestObservedEntriesLeaveTheFileAlone(t *testing.T) {
 	onBench(t, map[string]string{"queue/job-7": jobIn(7, job.Success)}, func(t *testing.T, b *bench) {
 		observed := &messages.LogEntry{Origin: self.Node, Incarnation: self.Incarnation, Number: 1,
@@ -121,7 +121,7 @@ func TestObservedEntriesLeaveTheFileAlone(t *testing.T) {
 	})
 }
 
-// What a former daemon of this node has proposed of a job is compared with the file.
+// A proposal of a former daemon of this node about a job is compared with the file.
 func TestEntriesOfAFormerDaemonAreComparedWithTheFile(t *testing.T) {
 	former := replication.Applier{Node: self.Node, Incarnation: "former"}
 	kittest.Each(t, map[string]struct{ local, logged, want job.Status }{
@@ -139,7 +139,7 @@ func TestEntriesOfAFormerDaemonAreComparedWithTheFile(t *testing.T) {
 	})
 }
 
-// The file cannot be looked at: nothing is guessed.
+// A file that cannot be read is read again; it is not overwritten meanwhile.
 func TestADoubtfulFileThatCannotBeReadIsReadAgain(t *testing.T) {
 	onBench(t, map[string]string{"queue/job-7": jobIn(7, job.Success)}, func(t *testing.T, b *bench) {
 		b.disk.Fail("read apply queue/job-7", 1)
@@ -184,7 +184,7 @@ func TestASnapshotTakesThePlaceOfEverything(t *testing.T) {
 		b.client.Ask(b.replicator, &messages.GetNodes{Request: 1})
 		require.Equal(t, uint64(40), kittest.Expect[*messages.GetNodesResult](b.client).Applied)
 
-		// The running jobs are the snapshot's: another node has started job 8.
+		// The running jobs are those of the snapshot: another node has started job 8.
 		require.Equal(t, replication.Fence.Milliseconds(), b.become().FenceMs)
 	})
 }
@@ -225,8 +225,8 @@ func TestACrashInTheMiddleOfASnapshotBeginsItAgain(t *testing.T) {
 	})
 }
 
-// A batch of which a part was on the disk when another part was refused: who asked for
-// the first part is not told that it has failed.
+// If the disk refuses a part of a batch, the requester of another part that is on the
+// disk receives no failure.
 func TestARenameThatWasDoneIsNotMissingWhenItsBatchIsRetried(t *testing.T) {
 	onMaster(t, map[string]string{"queue/job-7": "v1"}, func(t *testing.T, b *bench) {
 		b.disk.Fail("replace apply queue/job-8", 1)

@@ -12,7 +12,7 @@ import (
 	"lockstep/messages"
 )
 
-// The lock manager sets its own files aside, of which the others know nothing.
+// The lock manager quarantines its own files, which other nodes do not have.
 func TestAFileThatIsNotSharedIsQuarantinedHere(t *testing.T) {
 	onMaster(t, map[string]string{paths.LocksPath: "bad"}, func(t *testing.T, b *bench) {
 		request := b.ask(&messages.AccessStore{What: &messages.AccessStore_Quarantine{Quarantine: &messages.QuarantineFile{Path: paths.LocksPath}}})
@@ -23,8 +23,8 @@ func TestAFileThatIsNotSharedIsQuarantinedHere(t *testing.T) {
 	})
 }
 
-// An observation that had to wait is older than what the daemon has written since:
-// proposed after it, it would undo a job's end on all nodes but this one.
+// An observation that had to wait is older than a later write of the daemon: proposed
+// after that write, it would undo the end of a job on the other nodes.
 func TestAnObservationIsNotProposedAfterALaterWrite(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
 		b.begin()
@@ -43,7 +43,8 @@ func TestAnObservationIsNotProposedAfterALaterWrite(t *testing.T) {
 	})
 }
 
-// A job that was started after the comparison has begun is its process's to write.
+// The file of a job that was started after the comparison is not repaired: its process
+// writes it.
 func TestTheFileOfAJobThatHasBegunSinceIsNotRepaired(t *testing.T) {
 	onMaster(t, map[string]string{"queue/job-7": jobIn(7, job.Queued)}, func(t *testing.T, b *bench) {
 		b.client.Ask(b.replicator, &messages.CheckNodes{Request: 9, Repair: true})
@@ -58,7 +59,8 @@ func TestTheFileOfAJobThatHasBegunSinceIsNotRepaired(t *testing.T) {
 	})
 }
 
-// Entries of one batch take effect in their order, whatever the disk takes its time for.
+// The entries of a batch take effect in their order, however long the disk takes for
+// each.
 func TestABatchKeepsItsOrderOverRenames(t *testing.T) {
 	onBench(t, map[string]string{"queue/job-7": "v1", "queue/archive/0/job-1": "v1"}, func(t *testing.T, b *bench) {
 		block := b.disk.Block("rename test queue/job-7")
@@ -72,7 +74,7 @@ func TestABatchKeepsItsOrderOverRenames(t *testing.T) {
 	})
 }
 
-// Two files of the same name, set aside at the same time.
+// Two files of the same name are quarantined at the same time.
 func TestFilesOfTheSameNameAreQuarantinedUnderDifferentOnes(t *testing.T) {
 	onMaster(t, map[string]string{"queue/job-7": "live", "queue/archive/0/job-7": "archived"}, func(t *testing.T, b *bench) {
 		for _, file := range []string{"queue/job-7", "queue/archive/0/job-7"} {
@@ -86,7 +88,7 @@ func TestFilesOfTheSameNameAreQuarantinedUnderDifferentOnes(t *testing.T) {
 	})
 }
 
-// The part of a snapshot that was refused is not the one that is taken now.
+// After a new snapshot has begun, a refused part of the former one is not written again.
 func TestASnapshotThatBeginsAgainForgetsTheFormerOne(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		b.disk.Fail("replace restore queue/job-8", 1)
@@ -102,7 +104,7 @@ func TestASnapshotThatBeginsAgainForgetsTheFormerOne(t *testing.T) {
 	})
 }
 
-// To apply entries twice is harmless, also where a name was set free and used again.
+// Entries may be applied twice, also if a name was freed and used again.
 func TestABrokenFileIsNotReplacedByItsSuccessorWhenABatchIsRepeated(t *testing.T) {
 	onBench(t, map[string]string{"queue/job-7": "bad"}, func(t *testing.T, b *bench) {
 		b.disk.Fail("replace apply queue/job-8", 1)
@@ -114,7 +116,7 @@ func TestABrokenFileIsNotReplacedByItsSuccessorWhenABatchIsRepeated(t *testing.T
 	})
 }
 
-// Archived jobs are in no snapshot, and their directories neither.
+// Archived jobs and their directories are in no snapshot.
 func TestAnArchiveDirectoryThatIsNotHereHoldsNothingUp(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		b.log.commit(removing(elsewhere, "queue/archive/3/job-30012"))
@@ -123,8 +125,8 @@ func TestAnArchiveDirectoryThatIsNotHereHoldsNothingUp(t *testing.T) {
 	})
 }
 
-// A listing waits for what was asked for before it, not for all that comes after: on a
-// busy master something is always on its way.
+// A listing waits for the proposals before it, and not for later ones: on a busy master
+// there are always some.
 func TestAListingIsNotHeldUpByLaterWrites(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
 		b.write("queue/job-1", "v1")

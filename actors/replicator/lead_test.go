@@ -28,8 +28,8 @@ func TestAMasterWithNothingToTellBeginsAtOnce(t *testing.T) {
 	})
 }
 
-// The end of a job is proposed while the files of others are read: what its own said
-// before is not proposed any more.
+// If the end of a job is proposed while the files of running jobs are read, its file is
+// not proposed.
 func TestWhatAFileSaidIsNotProposedAfterTheEnd(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		former := replication.Applier{Node: self.Node, Incarnation: "former"}
@@ -51,8 +51,8 @@ func TestWhatAFileSaidIsNotProposedAfterTheEnd(t *testing.T) {
 	})
 }
 
-// Jobs ran while the daemon was down: the others hear how far they have come before
-// the queue does, and it hears of no more.
+// Jobs have run while the daemon was down. Their files are proposed before the queue
+// reads them, and the queue reads what was proposed.
 func TestTheOthersHearFirstWhatThisNodesJobsHaveDone(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		former := replication.Applier{Node: self.Node, Incarnation: "former"}
@@ -79,7 +79,7 @@ func TestTheOthersHearFirstWhatThisNodesJobsHaveDone(t *testing.T) {
 	})
 }
 
-// A file that is none, and one that a power loss has set back, tell the others nothing.
+// A file that is no job, or that a power loss has set back, is not proposed.
 func TestAFileThatIsBehindTheLogIsNotTold(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		former := replication.Applier{Node: self.Node, Incarnation: "former"}
@@ -94,7 +94,8 @@ func TestAFileThatIsBehindTheLogIsNotTold(t *testing.T) {
 	})
 }
 
-// Jobs of a former master may not have ended: nothing is started for a while.
+// Job processes of a former master may still run: no job is started before the fence is
+// over.
 func TestAMasterFencesJobsThatWereStartedElsewhere(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		b.log.commit(entry(elsewhere, "queue/job-7", jobIn(7, job.Running)))
@@ -112,7 +113,7 @@ func TestAMasterFencesJobsThatWereStartedElsewhere(t *testing.T) {
 	})
 }
 
-// The configuration names the master, before anybody acts as it.
+// The configuration names the master before the master part starts.
 func TestTheConfigurationNamesTheMaster(t *testing.T) {
 	content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n2", NodeUUID: "u2", GroupUUID: "g1"})
 	require.NoError(t, err)
@@ -134,7 +135,7 @@ func TestTheConfigurationNamesTheMaster(t *testing.T) {
 	})
 }
 
-// One that cannot be read is a matter for who reads it next, not for the mastership.
+// A configuration that cannot be decoded does not prevent the mastership.
 func TestAConfigurationThatCannotBeReadDoesNotHoldUpTheMaster(t *testing.T) {
 	onBench(t, map[string]string{paths.ConfigPath: "garbage"}, func(t *testing.T, b *bench) {
 		b.log.lead("n1")
@@ -145,7 +146,7 @@ func TestAConfigurationThatCannotBeReadDoesNotHoldUpTheMaster(t *testing.T) {
 	})
 }
 
-// A mastership that is over before it has begun: what it waited for comes too late.
+// A mastership ends before it has begun: the answers that it waited for are ignored.
 func TestAMastershipThatIsLostBeforeItBegins(t *testing.T) {
 	content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n2", NodeUUID: "u2", GroupUUID: "g1"})
 	require.NoError(t, err)
@@ -158,7 +159,7 @@ func TestAMastershipThatIsLostBeforeItBegins(t *testing.T) {
 		block.Entered()
 		b.log.lead("n2")
 		block.Release()
-		require.Empty(t, b.log.take(), "it is not the one to propose any more")
+		require.Empty(t, b.log.take(), "it does not lead any longer")
 		b.log.lead("n1")
 		late := b.log.take()[0]
 		b.log.lead("n2")
@@ -170,7 +171,7 @@ func TestAMastershipThatIsLostBeforeItBegins(t *testing.T) {
 	})
 }
 
-// Two terms in a row, without another leader in between.
+// This node leads in two terms in a row, without another leader between them.
 func TestANewTermBeginsANewMastership(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
 		b.write("queue/job-7", "v1")

@@ -81,7 +81,7 @@ func TestChangesOfTheMembership(t *testing.T) {
 		"remove the last voter":     {[]string{"n1"}, &messages.ChangeNodes{What: messages.ChangeNodes_REMOVE, Name: "n1"}, "the only one with a vote"},
 		"remove the master":         {[]string{"n1", "n2", "n3"}, &messages.ChangeNodes{What: messages.ChangeNodes_REMOVE, Name: "n1"}, "promote another one first"},
 		"add":                       {[]string{"n1"}, &messages.ChangeNodes{What: messages.ChangeNodes_ADD_VOTER, Name: "n2", Address: "10.0.0.2:1"}, ""},
-		"transfer to whoever":       {[]string{"n1", "n2"}, &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER}, ""},
+		"transfer to any node":      {[]string{"n1", "n2"}, &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER}, ""},
 		"transfer to one":           {[]string{"n1", "n2"}, &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER, Name: "n2"}, ""},
 		"transfer to an unknown":    {[]string{"n1", "n2"}, &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER, Name: "n4"}, "There is no node n4"},
 		"transfer to one unvoting":  {[]string{"n1"}, &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER, Name: "n9"}, "a copy without a vote"},
@@ -152,7 +152,7 @@ func TestANodeIsAdmittedStepByStep(t *testing.T) {
 	})
 }
 
-// A node that has a log and is no member was removed; it stays out, and is told.
+// A node that has a log and is no member was removed: it is refused.
 func TestARemovedNodeStaysOut(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
 		a := b.admit(&messages.AdmitNode{Name: "n9", Address: addressOf("n9"), Voting: true})
@@ -162,7 +162,7 @@ func TestARemovedNodeStaysOut(t *testing.T) {
 	})
 }
 
-// It has lost its log, and may not count among those that have one.
+// The node has lost its log, and may not count as a voter.
 func TestAVoterWithoutItsLogIsRemovedFirst(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
 		a := b.admit(&messages.AdmitNode{Name: "n3", Address: addressOf("n3"), Voting: true, Fresh: true})
@@ -173,7 +173,7 @@ func TestAVoterWithoutItsLogIsRemovedFirst(t *testing.T) {
 	})
 }
 
-// Two nodes are given a vote together; a wish that is old does not count.
+// Two nodes are given a vote together; an expired join request does not count.
 func TestVotesAreHandedOutInPairs(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
 		b.Send(b.replicator, &messages.LogMembersChanged{Members: append(members("n1"),

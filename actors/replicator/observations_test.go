@@ -9,6 +9,7 @@ import (
 
 	"lockstep/core/job"
 	"lockstep/core/paths"
+	"lockstep/core/rawjson"
 	"lockstep/core/replication"
 	"lockstep/messages"
 )
@@ -22,7 +23,7 @@ func contentOf(id int64, begun int, log string) []byte {
 		j.Ops[i].Status, j.Ops[i].Start = job.Running, job.Timestamp{Sec: 2}
 	}
 	if log != "" {
-		j.Ops[0].Log = append(j.Ops[0].Log, job.LogEntry{Serial: 1, Payload: job.Quote(log)})
+		j.Ops[0].Log = append(j.Ops[0].Log, job.LogEntry{Serial: 1, Payload: rawjson.Quote(log)})
 	}
 	return job.Encode(j)
 }

@@ -16,14 +16,14 @@ func (b *bench) observe(request uint64, encoded string) {
 	b.Settle()
 }
 
-// begin has job 7 started on this node.
+// begin starts job 7 on this node.
 func (b *bench) begin() {
 	b.Helper()
 	b.log.commit(entry(self, "queue/job-7", jobIn(7, job.Queued)))
 	b.Settle()
 }
 
-// withLine is a running job that has logged something.
+// withLine is a running job with a log line.
 func withLine(t *testing.T, encoded string) string {
 	j, err := job.Decode([]byte(encoded))
 	require.NoError(t, err)
@@ -51,7 +51,7 @@ func TestWhatAProcessHasWrittenIsProposed(t *testing.T) {
 	})
 }
 
-// While an entry is on its way the latest content waits, the rest is left out.
+// While an entry is on its way, only the latest content waits.
 func TestObservationsOfAJobCoalesce(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
 		b.begin()
@@ -85,7 +85,8 @@ func TestLogLinesAloneAreNotWorthAnEntry(t *testing.T) {
 	})
 }
 
-// Who waits for a job's end is told when the others have it, whatever was on its way.
+// A request with the end of a job is answered when the end is committed, whatever was on
+// its way before.
 func TestTheEndIsWaitedFor(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
 		b.begin()
@@ -102,7 +103,8 @@ func TestTheEndIsWaitedFor(t *testing.T) {
 	})
 }
 
-// Who waits for what is on its way is told when that has come, and no other entry is made.
+// A request with the content of the entry on its way is answered with that entry; no
+// other entry is made.
 func TestAnEndThatIsOnItsWayIsWaitedFor(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
 		b.begin()
@@ -117,8 +119,7 @@ func TestAnEndThatIsOnItsWayIsWaitedFor(t *testing.T) {
 	})
 }
 
-// The shape that was seen last is no reason not to tell the others the rest, where who
-// asks waits for that.
+// A request is proposed even if the content has the fingerprint of the last one.
 func TestLogLinesAreWaitedForToo(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
 		b.begin()
@@ -154,7 +155,7 @@ func TestOneThatIsNotTheMasterObservesNothing(t *testing.T) {
 	})
 }
 
-// What is said of a job that has ended is late.
+// An observation of a job that has ended is ignored.
 func TestAnEndIsTheLastThatIsObserved(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
 		b.begin()

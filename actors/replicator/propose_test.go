@@ -22,7 +22,7 @@ func TestAWriteIsAnsweredWhenAMajorityHasItAndTheDisk(t *testing.T) {
 		require.Equal(t, []string{"queue/job-7"}, filePaths(offers[0].entry))
 		require.Equal(t, self.Node, offers[0].entry.Origin)
 		require.Equal(t, self.Incarnation, offers[0].entry.Incarnation)
-		require.Empty(t, b.content("queue/job-7"), "nobody else has it")
+		require.Empty(t, b.content("queue/job-7"), "no other node has it")
 		b.client.Quiet()
 
 		block := b.disk.Block("replace apply queue/job-7")
@@ -75,8 +75,8 @@ func TestALargeRequestIsSplitAndAnsweredWhole(t *testing.T) {
 	})
 }
 
-// submitLarge is a submission of three jobs that is three parts of a request: the last one
-// has the serial, the record that all of them are there.
+// submitLarge is a submission of three jobs that becomes three parts of a request. The
+// last part has the serial, which is the commit record.
 func (b *bench) submitLarge() (request uint64) {
 	large := bytes.Repeat([]byte("x"), 600<<10)
 	write := &messages.WriteFiles{Durable: true, Logged: true, CommitRecord: &messages.FileWrite{Op: "serial", Path: paths.SerialPath, Content: []byte("12\n")}}
@@ -86,13 +86,14 @@ func (b *bench) submitLarge() (request uint64) {
 	return b.ask(&messages.AccessStore{What: &messages.AccessStore_Write{Write: write}})
 }
 
-// Whatever part the log refuses, and however often: the last part, with the serial, comes
-// behind all others.
+// Whichever part the log refuses, and however often, the last part, with the serial, is
+// committed last.
 func TestTheLastPartOfARequestComesLastThoughTheLogRefusesOne(t *testing.T) {
 	for refused := range 3 {
 		onMaster(t, nil, func(t *testing.T, b *bench) {
 			var order []string
-			// commit has a majority take a part, after some refusals of the one that is to be refused.
+			// commit gives a majority one part, after some refusals of the part that is to be
+			// refused.
 			commit := func(part int, offers ...offer) {
 				for tries := 0; part == refused && tries < 3; tries++ {
 					b.Send(b.replicator, &messages.LogRefused{Number: offers[0].number, Failure: noMajority})
@@ -125,7 +126,8 @@ func TestTheLastPartOfARequestComesLastThoughTheLogRefusesOne(t *testing.T) {
 	}
 }
 
-// A part that the log never takes fails the last part of its request, which is not offered.
+// A part that the log never accepts fails the last part of its request, which is not
+// offered.
 func TestARequestOfWhichAPartIsNeverTakenFails(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
 		request := b.submitLarge()
@@ -153,7 +155,7 @@ func TestARequestOfWhichAPartIsNeverTakenFails(t *testing.T) {
 	})
 }
 
-// agreeOn shows that nothing holds up what comes.
+// agreeOn checks that later requests are committed.
 func (b *bench) agreeOn(file string) {
 	b.Helper()
 	request := b.write(file, "v1")
@@ -161,8 +163,8 @@ func (b *bench) agreeOn(file string) {
 	b.written(request)
 }
 
-// What a process has reported is older than what the daemon writes then: it must not be
-// committed after it because the log has refused it once.
+// A report of a job process is older than a later write of the daemon. It must not be
+// committed after that write when the log has refused it once.
 func TestAnObservationThatWasRefusedStaysBeforeALaterWrite(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
 		b.begin()
@@ -217,7 +219,7 @@ func TestReadsWaitForWhatTheyMustSee(t *testing.T) {
 	})
 }
 
-// A read waits behind every change of its file, and for both names of a renamed one.
+// A read waits for every change of its file, and for both names of a renamed file.
 func TestReadsWaitForRenames(t *testing.T) {
 	onMaster(t, map[string]string{"queue/job-7": "v1"}, func(t *testing.T, b *bench) {
 		move := b.move("queue/job-7", "queue/archive/0/job-7")
@@ -315,7 +317,7 @@ func TestAQuarantinedFileIsRenamedEverywhere(t *testing.T) {
 	})
 }
 
-// What is missing on the disk is no fault of the disk: the asker is told.
+// A missing file is reported to the requester and is no failure of the disk.
 func TestAMissingFileIsToldToWhoAsked(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
 		request := b.move("queue/job-7", "queue/archive/0/job-7")
@@ -344,7 +346,7 @@ func TestACrashForgetsWhatWasAskedAndItIsAskedAgain(t *testing.T) {
 		b.epoch = kittest.Expect[*messages.StoreStarted](b.client).Incarnation
 		require.Greater(t, b.epoch, former)
 
-		b.log.commit(lost.entry) // of the former incarnation: nobody is told
+		b.log.commit(lost.entry) // of the former incarnation: it is not answered
 		b.client.Quiet()
 		request := b.write("queue/job-7", "v1")
 		offer := b.log.take()[0]
@@ -369,8 +371,8 @@ func TestAStoreThatCrashesIsAskedAgain(t *testing.T) {
 	})
 }
 
-// A submission is acknowledged when a majority has it, whatever this node's disk does;
-// who reads the file waits for the disk.
+// A submission is answered when a majority has it, whatever the disk of this node does.
+// A read of its files waits for the disk.
 func TestWhatNeedsOnlyBeLoggedIsAnsweredBeforeItIsOnTheDisk(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
 		block := b.disk.Block("replace apply queue/job-7")

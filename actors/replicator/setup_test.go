@@ -19,13 +19,13 @@ import (
 	"lockstep/messages"
 )
 
-// self is the node under test, elsewhere another one.
+// self is the node under test, elsewhere a different node.
 var (
 	self      = replication.Applier{Node: "u1", Incarnation: "run"}
 	elsewhere = replication.Applier{Node: "u2", Incarnation: "other"}
 )
 
-// consensus is a log in memory, in which the test decides what is committed.
+// consensus is a log in memory. The test decides which entries are committed.
 type consensus struct {
 	env *kittest.Env
 
@@ -102,7 +102,7 @@ func (c *consensus) Applied(index uint64, state []byte) {
 	c.deliver()
 }
 
-// deliver brings what was committed and is not on the disk. c.mu is held.
+// deliver sends the committed entries that are not on the disk. c.mu is held.
 func (c *consensus) deliver() {
 	at := slices.IndexFunc(c.entries, func(e *messages.CommittedEntry) bool { return e.Index > c.applied })
 	if c.busy || at < 0 || c.to == nil {
@@ -130,7 +130,7 @@ func (c *consensus) Leads() bool {
 	return c.leader == "n1"
 }
 
-// commit commits entries of whoever, in one batch.
+// commit commits entries of any node, in one batch.
 func (c *consensus) commit(entries ...*messages.LogEntry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,7 +141,7 @@ func (c *consensus) commit(entries ...*messages.LogEntry) {
 	c.deliver()
 }
 
-// take returns what was proposed since the last time.
+// take returns the proposals since the last call.
 func (c *consensus) take() []offer {
 	c.env.Settle()
 	c.mu.Lock()
@@ -151,7 +151,7 @@ func (c *consensus) take() []offer {
 	return proposed
 }
 
-// agree commits everything that is proposed, until nothing more comes.
+// agree commits all proposals until there are none.
 func (c *consensus) agree() {
 	for offers := c.take(); len(offers) > 0; offers = c.take() {
 		for _, o := range offers {
@@ -161,7 +161,7 @@ func (c *consensus) agree() {
 	}
 }
 
-// last is what the log has of a file.
+// last is the content of a file according to the log.
 func (c *consensus) last(file string) (content string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,7 +188,7 @@ func (c *consensus) taken() []change {
 	return changes
 }
 
-// lead makes the node under test the leader, another one if name says so, or nobody.
+// lead makes a node the leader: the node under test is n1; an empty name is no leader.
 func (c *consensus) lead(name string) {
 	c.mu.Lock()
 	c.leader = name
@@ -228,7 +228,7 @@ type bench struct {
 	epoch          uint64 // of the replicator as a store
 }
 
-// peers writes down what it is asked.
+// peers records the questions to other nodes.
 type peers struct {
 	mu       sync.Mutex
 	asked    []uint64
@@ -254,7 +254,7 @@ func (p *peers) question() uint64 {
 	return p.asked[len(p.asked)-1]
 }
 
-// onBench starts a replicator that follows nobody, on a disk with these files.
+// onBench starts a replicator without a leader, on a disk with these files.
 func onBench(t *testing.T, files map[string]string, f func(*testing.T, *bench)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) { f(t, newBench(t, e, files)) })
@@ -286,7 +286,7 @@ func onMaster(t *testing.T, files map[string]string, f func(*testing.T, *bench))
 	})
 }
 
-// become has the node lead, and lets that be agreed upon.
+// become makes the node the leader, and commits what it proposes then.
 func (b *bench) become() *messages.BecomeMaster {
 	b.Helper()
 	b.log.lead("n1")
@@ -347,7 +347,7 @@ func (b *bench) written(request uint64) {
 	require.Empty(b, b.answer(request).GetFiles().GetFailures())
 }
 
-// filePaths names what the changes of an entry are about.
+// filePaths are the paths that the changes of an entry are about.
 func filePaths(e *messages.LogEntry) []string {
 	var all []string
 	for _, c := range e.Changes {
@@ -367,7 +367,7 @@ func filePaths(e *messages.LogEntry) []string {
 	return all
 }
 
-// entry is one of a node that changes a file.
+// entry is an entry of a node that changes one file.
 func entry(by replication.Applier, file, content string) *messages.LogEntry {
 	return &messages.LogEntry{Origin: by.Node, Incarnation: by.Incarnation, Number: 1, Changes: replication.WriteChanges(&messages.WriteFiles{
 		Files: []*messages.FileWrite{{Path: file, Content: []byte(content)}}})}
@@ -386,7 +386,7 @@ func removing(by replication.Applier, file string) *messages.LogEntry {
 // lockOf is a job process's livelock.
 func lockOf(id int64) string { return "/run/livelocks/" + paths.JobLivelockNameStart(id) + "_100" }
 
-// jobIn is a job that a process has, with its only opcode in that status.
+// jobIn is a job with a process, whose only opcode has that status.
 func jobIn(id int64, status job.Status) string {
 	j := job.New(job.ID(id), []json.RawMessage{json.RawMessage(`{"OP_ID": "OP_TEST_DELAY", "duration": 1.0}`)}, []int{0}, job.Timestamp{Sec: 1}, lockOf(id))
 	j.Ops[0].Status = status

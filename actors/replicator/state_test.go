@@ -66,7 +66,9 @@ func TestAStepIsReducedToTheRefusedFiles(t *testing.T) {
 }
 
 func TestAnEntryThatCannotBeDecodedPanics(t *testing.T) {
-	require.Panics(t, func() { newBatch(&messages.LogCommitted{Entries: []*messages.CommittedEntry{{Index: 4, Entry: []byte{0xff}}}}) })
+	require.Panics(t, func() {
+		newBatch(&messages.LogCommitted{Entries: []*messages.CommittedEntry{{Index: 4, Entry: []byte{0xff}}}})
+	})
 }
 
 func TestMastership(t *testing.T) {
