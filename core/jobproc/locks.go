@@ -92,7 +92,7 @@ func (l *locks) answered(now time.Time, out *Actions, result json.RawMessage, er
 	if l.releasing {
 		if err != nil {
 			l.callAgain(now)
-			return locksPending, nil
+			return locksPending, nil //nolint:nilerr // the call is repeated
 		}
 		l.mayHold = false
 		l.endRelease()

@@ -13,7 +13,7 @@ type ArgumentError struct {
 }
 
 func (e *ArgumentError) Error() string {
-	if e.Err == errNull {
+	if errors.Is(e.Err, errNull) {
 		return fmt.Sprintf("argument %d is null", e.Number)
 	}
 	return fmt.Sprintf("argument %d: %v", e.Number, e.Err)
