@@ -184,7 +184,7 @@ func (w *world) verify() {
 			require.Equal(w.t, end, file, "job %d", id)
 		}
 	}
-	for _, what := range []string{"unexpected message", "actor panicked while stopping"} {
+	for _, what := range []string{"actor received a message that it does not handle; the message is dropped", "actor panicked while stopping"} {
 		require.Empty(w.t, w.env.Logged(what))
 	}
 }

@@ -1,10 +1,12 @@
-// Package supervisor is the actor tree as data: the parent of each actor, what happens to
-// which actors when one fails, and the order of their start and stop. Tree is the only wiring
-// of the actors; the daemon and the simulator pass different ports.
+// Package supervisor defines the actor tree as a table: the parent of each actor, which actors
+// are restarted when one fails, and the order of their start and stop. The daemon and the
+// simulator start the same tree; they differ in the files, processes and sockets that they pass
+// to it.
 //
-// It owns the supervisors of the groups. Its callers may start a tree (Tree, Node), ask its
-// root for AnnounceQueue and Drain, and stop the root. A group that fails too often stops, and
-// Running.Done or RunningNode.Done is closed. Supervisors keep nothing on the disk.
+// It owns the supervisors of the groups. Its callers start a tree (Tree, Node), ask its root
+// whether the queue has started (AnnounceQueue), have it refuse new work and answer what it has
+// (Drain), and stop it. A group that fails too often stops, and Running.Done or RunningNode.Done
+// is closed: the daemon then ends with an error. Supervisors keep nothing on the disk.
 package supervisor
 
 import (

@@ -49,7 +49,7 @@ func (e *Env) logDeadLetter(letter *actor.DeadLetterEvent) {
 	e.deadLetters.Add(1)
 	if e.log.IsLevelEnabled(logrus.DebugLevel) {
 		e.log.WithFields(logrus.Fields{"actor": letter.PID.GetId(), "op": typeName(letter.Message)}).
-			WithTime(e.clock.Now()).Debug("dead letter")
+			WithTime(e.clock.Now()).Debug("message to a stopped actor was dropped")
 	}
 }
 

@@ -46,7 +46,7 @@ func Run(t *testing.T, f func(*testing.T, *Env)) {
 		e := New(t)
 		f(t, e)
 		e.Settle()
-		require.Empty(t, e.Logged("unexpected message"))
+		require.Empty(t, e.Logged("actor received a message that it does not handle; the message is dropped"))
 		require.Empty(t, e.Logged("actor panicked while stopping"))
 	})
 }

@@ -250,7 +250,7 @@ func (r *replicator) removeExtraFiles(ctx actor.Context, m *messages.LogSnapshot
 			}
 			r.replica.restore(m.Index, s.running)
 			r.applying = applying{}
-			r.config.Env.Log().Info("the snapshot is on this node's disk")
+			r.config.Env.Log().Info("snapshot received from the master is written to this node's disk")
 			r.config.Log.Restored(m.Part)
 		})
 	})

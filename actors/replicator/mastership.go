@@ -73,7 +73,7 @@ func (r *replicator) becomeLeader(ctx actor.Context, term uint64) {
 			config.Master{Name: r.config.Name, UUID: r.config.Self.Node, IP: r.membership.ip()})
 		switch {
 		case err != nil:
-			r.config.Env.Log().WithField("err", err).Error("the configuration cannot name this node as the master; the node becomes the master without that")
+			r.config.Env.Log().WithField("err", err).Error("writing this node as the master into the configuration failed; the node becomes the master, and the configuration still names another")
 			r.becomeMaster(ctx, term)
 		case bytes.Equal(content, f.Content):
 			r.becomeMaster(ctx, term)

@@ -1,11 +1,11 @@
 // Package standby is the gateway of a node that is not the master. It answers on the same sockets as the master's
 // gateways, and names the master (design.md 9).
 //
-// The reception actor accepts connections. Each connection has an actor, which asks the replicator about the nodes of
-// the cluster and tells only its client. A client may ask to be forwarded: its connection's actor then owns a tunnel,
-// through which the client's requests reach the master. All connections end when this node becomes the master, and a
-// forwarded one ends when the leader changes. Nothing survives a crash of a connection's actor: the connection is
-// closed.
+// The reception actor accepts connections and starts an actor for each. That actor asks the replicator which nodes the
+// cluster has and which is the master, and sends the answer to its client. A client may ask to be forwarded: its
+// connection's actor then owns a tunnel, which carries the client's requests to the master. All connections end when
+// this node becomes the master. A forwarded connection ends when another node becomes the master. After a crash of a
+// connection's actor that connection is closed, and nothing of it is kept.
 package standby
 
 import (

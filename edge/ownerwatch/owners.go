@@ -1,10 +1,10 @@
-// Package ownerwatch watches the processes that own locks. It implements the port
-// locks.Owners: it reports the death of an owner, by pidfd and livelock, and wakes an owner
-// by SIGHUP.
+// Package ownerwatch watches the processes that own locks. It implements the interface
+// locks.Owners. It detects the death of an owner by its pidfd and its livelock, a file that the
+// owner keeps locked while it lives, and reports it. It wakes an owner by SIGHUP.
 //
-// It owns the watches and the pidfds behind them. The lock manager may ask it to watch,
-// forget, wake, probe or remove a livelock. Nothing survives a crash: the lock manager
-// asks for every watch again after a restart.
+// It owns the watches and their pidfds. The lock manager may ask it to watch, forget, wake or
+// probe an owner, and to remove the livelock of a dead one. Nothing survives a crash: after a
+// restart the lock manager asks for every watch again.
 package ownerwatch
 
 import (

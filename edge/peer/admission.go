@@ -48,7 +48,7 @@ func (s *server) join(w http.ResponseWriter, r *http.Request) {
 	answer, err := s.listener.credentials.admit(request, now)
 	if err != nil {
 		log.WithField("err", err).Warn("join request refused")
-		writeError(w, http.StatusBadRequest, fmt.Errorf("request for a certificate: %w", err))
+		writeError(w, http.StatusBadRequest, fmt.Errorf("reading the certificate request of a joining node: %w", err))
 		return
 	}
 	log.Info("certificate issued to a joining node")

@@ -238,7 +238,7 @@ func (l *Log) shutdown() error {
 	select {
 	case <-answered:
 	case <-time.After(2 * l.config.Timing.Heartbeat):
-		l.config.Log.Warn("consensus log: raft stopped with unanswered requests")
+		l.config.Log.Warn("consensus log: raft stopped without an answer to some requests; their entries may or may not be committed")
 	}
 	l.observing.Wait()
 	l.bridge.drain()

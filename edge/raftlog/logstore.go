@@ -37,7 +37,7 @@ func (s *logStore) close() error {
 func openLogStore(c *Config) (*logStore, error) {
 	name := filepath.Join(c.Dir, "wal")
 	if err := os.MkdirAll(name, 0o700); err != nil {
-		return nil, fmt.Errorf("opening the log: %w", err)
+		return nil, fmt.Errorf("opening the consensus log: %w", err)
 	}
 	lock, err := lockDir(c.Dir)
 	if err != nil {
@@ -48,7 +48,7 @@ func openLogStore(c *Config) (*logStore, error) {
 		return nil, errors.Join(err, lock.Close())
 	}
 	if d.wal, err = wal.Open(name, wal.WithLogger(newLogger(c.Log)), wal.WithMetaStore(d.meta)); err != nil {
-		return nil, errors.Join(fmt.Errorf("opening the log %s: %w", name, err), d.meta.Close(), lock.Close())
+		return nil, errors.Join(fmt.Errorf("opening the consensus log %s: %w", name, err), d.meta.Close(), lock.Close())
 	}
 	return d, nil
 }
@@ -57,11 +57,11 @@ func openLogStore(c *Config) (*logStore, error) {
 func lockDir(dir string) (*os.File, error) {
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("opening the log: %w", err)
+		return nil, fmt.Errorf("opening the consensus log: %w", err)
 	}
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		lock.Close()
-		return nil, fmt.Errorf("opening the log %s: another process has it open; stop the daemon first: %w", dir, err)
+		return nil, fmt.Errorf("opening the consensus log %s: another process has it open; stop the daemon first: %w", dir, err)
 	}
 	return lock, nil
 }
@@ -74,7 +74,7 @@ func lockDir(dir string) (*os.File, error) {
 func (s *logStore) bootstrap(c *Config) (bootstrapped bool, err error) {
 	last, err := s.wal.LastIndex()
 	if err != nil {
-		return false, fmt.Errorf("opening the log: %w", err)
+		return false, fmt.Errorf("opening the consensus log: %w", err)
 	}
 	if _, any := s.snapshots.newest(); any || last > 0 || !c.Founder {
 		return false, nil
@@ -110,7 +110,7 @@ func (s *logStore) repair() error {
 		err = s.wal.SetUint64([]byte(termKey), n.Term)
 	}
 	if err != nil {
-		return fmt.Errorf("opening the log: %w", err)
+		return fmt.Errorf("opening the consensus log: %w", err)
 	}
 	first, last, err := s.indexRange()
 	if err != nil || last == 0 {
@@ -140,7 +140,7 @@ func (s *logStore) indexRange() (first, last uint64, err error) {
 		last, err = s.wal.LastIndex()
 	}
 	if err != nil {
-		return 0, 0, fmt.Errorf("opening the log: %w", err)
+		return 0, 0, fmt.Errorf("opening the consensus log: %w", err)
 	}
 	return first, last, nil
 }
@@ -170,7 +170,7 @@ func (s *logStore) members() ([]*messages.Member, error) {
 	for index := last; index > n.Index && index >= first; index-- {
 		var entry raft.Log
 		if err := s.wal.GetLog(index, &entry); err != nil {
-			return nil, fmt.Errorf("opening the log: %w", err)
+			return nil, fmt.Errorf("opening the consensus log: %w", err)
 		}
 		if entry.Type == raft.LogConfiguration {
 			return membersOf(raft.DecodeConfiguration(entry.Data)), nil

@@ -141,7 +141,7 @@ func (c *membershipChanges) transfer(r *raft.Raft, id raft.ServerID) error {
 
 func (c *membershipChanges) checkTransfer(r *raft.Raft, id raft.ServerID) error {
 	if id == raft.ServerID(c.log.config.Name) {
-		return fmt.Errorf("handing the leadership over: node %s has it", id)
+		return fmt.Errorf("handing the leadership over: node %s is the leader already", id)
 	}
 	if id != "" {
 		if server, found := findServer(r, id); !found || server.Suffrage != raft.Voter {

@@ -1,10 +1,12 @@
-// Package reaper finds and kills the orphans of a job: processes that its commands have
-// started and that run on in another process group or session.
+// Package reaper finds and kills the orphans of a job: processes that the job's commands have
+// started in another process group or session, and that still run. The daemon calls it after
+// a job process has died and before it frees the job's locks; the job process calls it after
+// it has ended a command by force.
 //
-// It owns nothing. It finds orphans by the session of the job's process, and by a variable
-// that each command of the job has in its environment. The pid and start time of the job's
-// process are in the job's livelock (Leader), so that orphans are found after a crash of the
-// daemon. The daemon and the job process link this package, so it has few dependencies.
+// It owns nothing. It finds orphans by the session of the job process, and by a variable
+// in the environment of each command of the job. The job's livelock file contains the pid and
+// start time of the job process, so that a new daemon finds orphans after a crash. The daemon
+// and the job process link this package, so it has few dependencies.
 package reaper
 
 import (

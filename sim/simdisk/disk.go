@@ -1,9 +1,10 @@
-// Package simdisk is a disk in memory, as store.Files. A directory's changes are volatile until
-// it is synced. Power loss keeps a prefix of them that the caller's dice choose. Any call can
-// fail, by the label of its step. It passes the conformance suite of the real disk,
-// persistence/persistencetest.
+// Package simdisk is a disk in memory. It implements store.Files. Changes of a directory are lost
+// by a power loss until the directory is synced; a random prefix of them survives, which the
+// caller's source of randomness determines. Each call has a label, such as "submit-job", and the
+// caller can make calls with a label fail. The package passes the conformance suite of the real
+// disk, persistence/persistencetest.
 //
-// It does not know what files mean. Changes and failures are reported to callbacks.
+// It does not interpret the content of files. Changes and failures are reported to callbacks.
 package simdisk
 
 import (

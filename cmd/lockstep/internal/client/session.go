@@ -1,7 +1,8 @@
-// Package client talks to the daemon over its LUXI socket. It chooses the socket, makes the
-// connection, and reconnects after a loss: it repeats a query, and a submission under its name,
-// but no other request. It offers sessions, rows of jobs, the trails of a submission, and
-// explanations of errors.
+// Package client talks to the daemon over the daemon's LUXI socket. It chooses the socket and
+// connects. After the connection is lost it connects again and repeats the request if that is
+// safe: a query, or a submission with a unique name, by which the daemon recognises the repeat.
+// It repeats no other request. It also has the fields of jobs as lists show them, the reason
+// trail that a submission adds to its jobs, and explanations of errors.
 package client
 
 import (
