@@ -201,7 +201,7 @@ func TestDeadLetters(t *testing.T) {
 			text, err := entry.String()
 			require.NoError(t, err)
 			require.NotContains(t, text, "hunter2")
-			if strings.Contains(strings.ToLower(entry.Message), "dead") {
+			if strings.Contains(entry.Message, "stopped actor") {
 				letters = append(letters, entry)
 			}
 		}
