@@ -163,7 +163,7 @@ func TestCreateLivelockFails(t *testing.T) {
 	}
 }
 
-// Nobody may see a livelock under its final name and find it unlocked.
+// A livelock file is locked from the moment that its final name exists.
 func TestLivelockIsNeverSeenUnlocked(t *testing.T) {
 	dir := t.TempDir()
 	done := make(chan struct{})

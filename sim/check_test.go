@@ -10,8 +10,8 @@ import (
 	"lockstep/sim/longtest"
 )
 
-// Each checker is shown the fault that it guards against, alone, in random work:
-// it must bite within so many seeds.
+// Each checker finds the fault that it guards against, planted alone in random work, within
+// the given number of seeds.
 func TestCheckersBite(t *testing.T) {
 	longtest.Skip(t)
 	bites := map[string]bool{}
@@ -160,7 +160,8 @@ func TestCheckersBite(t *testing.T) {
 	}
 }
 
-// Whoever holds a lock may take only those that come behind it.
+// An owner that holds a lock may request only locks that follow it in the lock order. The
+// checker finds a violation.
 func TestTheOrderOfLocksIsSeen(t *testing.T) {
 	items := func(names ...string) (all []lock.Item) {
 		for _, name := range names {

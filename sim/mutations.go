@@ -37,7 +37,7 @@ var AllMutations = []Mutation{
 	{"nameless", "a submission that comes twice is not known again", Mutations{Alter: hidesRequestNames}},
 	{"unsynced-ends", "the last write of a job is not synced", Mutations{UnsyncedEnds: true}},
 	{"blind-adoption", "the process of a former daemon is taken for dead", Mutations{BlindAdoption: true}},
-	{"silent-ends", "nobody is told of the end of a process", Mutations{SilentEnds: true}},
+	{"silent-ends", "the end of a process is not reported", Mutations{SilentEnds: true}},
 	{"more-slots", "the daemon counts a run slot too many", Mutations{MoreSlots: 1}},
 	{"early-release", "the locks of a process are free when it dies, whatever it has left", Mutations{Alter: releasesEarly}},
 	{"survivors", "a forced end leaves what has left the command's group", Mutations{Survivors: true}},
@@ -46,7 +46,7 @@ var AllMutations = []Mutation{
 	{"unwritten-release", "it is not written when locks are given back", Mutations{Alter: dropsReleases}},
 	{"no-lock-bound", "requests for locks are overtaken without end", Mutations{Alter: disablesBypassLimit}},
 	{"unrecorded-ends", "how an archived job has ended is not recorded beside those that depend on it, and one that the master lacks never was", Mutations{Alter: recordsNoEnds}},
-	{"all-succeed", "every end of a job is told as a success", Mutations{Alter: allSucceed}},
+	{"all-succeed", "every end of a job is reported as a success", Mutations{Alter: allSucceed}},
 	{"burnt-starts", "a job is failed by the first start that comes to nothing", Mutations{Patience: jobs.RetryLimit{Tries: 1}}},
 	{"no-verdicts", "the scheduler hears of no change of the rules", Mutations{Alter: drops("daemon/core/scheduler", &messages.VerdictsChanged{})}},
 	{"unjudged", "new jobs are not judged by the rules", Mutations{Alter: skipsVerdicts}},
@@ -63,7 +63,7 @@ var AllMutations = []Mutation{
 	{"forgotten-jobs", "a node forgets which jobs run", Mutations{Alter: dropsRunning}},
 	{"no-fence", "a new master does not wait for the jobs of the old one", Mutations{Alter: noFence}},
 	{"lets-in", "a node that has lost its queue, and not its log, starts as if nothing were missing", Mutations{AdmitLostQueue: true}},
-	{"no-master", "nobody is told to be the master", Mutations{Alter: drops("node/master", &messages.BecomeMaster{})}},
+	{"no-master", "no node learns that it is the master", Mutations{Alter: drops("node/master", &messages.BecomeMaster{})}},
 }
 
 // clusterMutations are the mutations that need several nodes.

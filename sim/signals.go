@@ -7,7 +7,7 @@ import (
 	"lockstep/core/jobproc"
 )
 
-// endGrace is how long a process that is told to end now may take, as in edge/jobprocess.
+// endGrace is how long a process may take to end after the order to end now, as in edge/jobprocess.
 const endGrace = 20 * time.Second
 
 // Tell signals a process. A priority travels beside its signal in a file, of which the latest content counts.

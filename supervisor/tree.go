@@ -108,12 +108,12 @@ var tree = group{
 	},
 	children: []child{
 		{name: "core", why: "what decides and what is on the disk must agree: rebuilt together", group: &core},
-		{name: "jobs", why: "before the queue, which asks at once what is in hand; its crash touches no process",
+		{name: "jobs", why: "before the queue, which asks it for the running jobs at once; its crash ends no job process",
 			drains: true, props: jobsProps},
 		{name: "queue", why: "reads the disk again and survives a restart of core", drains: true, reportsReady: true, props: queueProps},
 		{name: "luxi", why: "last to start and first to stop: clients find a daemon that works", drains: true, props: luxiProps},
 		{name: "wconf", why: "as luxi", drains: true, props: wconfdProps},
-		{name: "events", why: "nobody waits for it, and it asks for what it needs", props: eventsProps, enabled: hasFeed},
+		{name: "events", why: "no actor waits for it, and after a restart it asks the senders for their state", props: eventsProps, enabled: hasFeed},
 	},
 }
 
@@ -128,7 +128,7 @@ var core = group{
 		{name: "locks", why: "its memory and its journal must agree", drains: true, props: locksProps},
 		{name: "cluster", why: "it asks for locks", props: configProps},
 		{name: "filters", why: "its rules are the configuration's", props: filtersProps},
-		{name: "scheduler", why: "its state is made anew from the queue's", props: schedulerProps},
+		{name: "scheduler", why: "it rebuilds its state from the queue's", props: schedulerProps},
 	},
 }
 

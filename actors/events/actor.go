@@ -6,8 +6,8 @@
 // configuration actor and the lock manager send it changes. It takes no requests. It passes
 // events and measurements to the port Feed, which must not block.
 //
-// Nothing survives its crash. After its crash, or that of a sender, the feed is told that
-// events may be missing.
+// Its state is lost in a crash. After its crash, or the crash of a sender, it tells the feed
+// that events may be missing.
 package events
 
 import (

@@ -73,7 +73,7 @@ func (l *locks) call(ctx actor.Context, m *Call, sender *actor.PID) {
 }
 
 func (l *locks) do(ctx actor.Context, c lock.Call, q *clientCall) {
-	if c.Opportunistic && l.isPaused(c.Owner) { // no lock of the choice is free; if the owner then waits, it is told that it is paused
+	if c.Opportunistic && l.isPaused(c.Owner) { // no lock of the choice is free; an owner that then waits gets the pause as its answer
 		l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, []lock.Lock{}, f) })
 		return
 	}

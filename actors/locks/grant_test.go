@@ -26,8 +26,8 @@ func TestGrantAndFree(t *testing.T) {
 	})
 }
 
-// An owner that waits gets the blockers. No owner is told of a grant, a release or the
-// state of the locks before the disk has it.
+// A waiting owner receives its blockers. The lock manager reports a grant, a release or the
+// state of the locks only after the disk has it.
 func TestNobodyHearsBeforeItIsWritten(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, waiter, looker := b.caller(job(1)), b.caller(job(2)), b.caller(named("looker"))

@@ -17,8 +17,8 @@ func (b *bench) sendLockPause(id int64, withhold bool) {
 	b.Settle()
 }
 
-// A paused job that waits is told so, loses what it has got of its request, and cannot wait
-// again while it is paused.
+// A waiting job that is paused receives the pause as its answer, loses the locks that its
+// request already had, and cannot wait again while it is paused.
 func TestAPausedJobThatWaits(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, waiter, other := b.caller(job(1)), b.caller(job(2)), b.caller(job(3))
@@ -243,8 +243,8 @@ func TestWhoIsPutOffIsRefused(t *testing.T) {
 	})
 }
 
-// A paused job waited when the lock manager stopped, and got its locks before
-// SetLockPauses: it is told that it is paused, and its locks are freed.
+// A paused job waited when the lock manager stopped, and got its locks before SetLockPauses
+// arrived. SetLockPauses tells the job that it is paused, and frees its locks.
 func TestAPausedJobThatGotItsLocksMeanwhile(t *testing.T) {
 	beforePauses(t, files(`[[[["tool","/live/tool",7],[["node/a","exclusive"]]]],[[0,`+job(1)+`,[["node/a","exclusive"]]]]]`, ""), func(b *bench) {
 		c, tool := b.caller(job(1)), b.caller(named("tool"))

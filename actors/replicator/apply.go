@@ -66,9 +66,9 @@ func (b *batch) numbersOf(self replication.Applier) []uint64 {
 	return numbers
 }
 
-// stepDone takes the failures of the first step. If the disk has refused files, it
-// returns why, and the step is reduced to these files. A file that is missing is not
-// tried again: the requester is told.
+// stepDone takes the failures of the first step. If the disk has refused files, stepDone
+// returns why, and the step is reduced to these files. A missing file is not tried again: the
+// requester gets the failure.
 func (b *batch) stepDone(failures []*messages.FileFailure) *messages.Failure {
 	refused := map[string]bool{}
 	var why *messages.Failure

@@ -153,8 +153,8 @@ func (r *replicator) scan(ctx actor.Context, done func(actor.Context, *messages.
 	}
 }
 
-// catchUp proposes the files of this node's running jobs that are newer than the log.
-// It skips a file of which another change is on its way: that one is newer.
+// catchUp proposes the files of this node's running jobs that are newer than the log. It skips
+// a file that another pending change touches: the pending change is newer.
 func (r *replicator) catchUp(ctx actor.Context, ownJobs []int64, files map[int64][]byte, done func(actor.Context)) {
 	var changes []*messages.FileChange
 	for _, id := range ownJobs {

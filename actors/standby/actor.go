@@ -72,7 +72,7 @@ func (g *gateway) Receive(ctx actor.Context) {
 			ctx.Stop(pid)
 		}
 	case *messages.Drain:
-		// No connection is told to end: the stop of this actor, which follows, closes them.
+		// Drain closes no connection: the stop of this actor, which follows, closes all of them.
 		ctx.Request(ctx.Sender(), &messages.DrainResult{})
 	default:
 		kit.Unexpected(ctx)

@@ -38,7 +38,7 @@ func TestOpcodesThatAskTheDaemon(t *testing.T) {
 	require.Equal(t, "error", refused.Status)
 }
 
-// Somebody who connects ends an interruptible delay.
+// A client that connects ends an interruptible delay.
 func TestADelayIsInterrupted(t *testing.T) {
 	d := newDaemon(t)
 	d.start()

@@ -32,7 +32,8 @@ func (c *client) submitAll(n int) []int64 {
 	return c.submitMany(slices.Repeat([][]op{{command("true")}}, n))
 }
 
-// Somebody has cleaned the run directory up: what job processes need is made again.
+// The run directory is emptied while the daemon runs. The daemon makes the directories that
+// job processes need again.
 func TestTheDirectoriesOfJobProcessesAreMadeAgain(t *testing.T) {
 	d := newDaemon(t)
 	d.start()

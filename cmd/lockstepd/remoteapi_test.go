@@ -219,8 +219,8 @@ func TestGuestsOfARealDaemon(t *testing.T) {
 	require.Greater(t, refused, 280)
 }
 
-// Archiving a job makes an event. A client that reconnects after a restart of the daemon is told
-// of the gap.
+// Archiving a job makes an event. A client that reconnects after a restart of the daemon
+// receives a notice of the gap.
 func TestEventsOverARestartOfTheDaemon(t *testing.T) {
 	d := newDaemon(t)
 	r := d.startRemote()

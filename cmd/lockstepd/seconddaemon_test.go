@@ -34,8 +34,8 @@ func (d *daemon) requireServing() {
 	require.NoError(d.t, c.Close())
 }
 
-// Whoever starts a second daemon with a run directory that is in use, whatever data
-// directory it has, takes neither the sockets nor the lease.
+// A second daemon that is started with a run directory in use takes neither the sockets nor
+// the lease, whatever its data directory is.
 func TestASecondDaemonOnTheRunDirectory(t *testing.T) {
 	d := newDaemon(t)
 	d.start()

@@ -17,8 +17,8 @@ import (
 // The lease is shorter than that time. Raft's VerifyLeader is not enough: it also counts an
 // answer to a request that was sent long before.
 //
-// The one exception is a transfer of leadership, for which nodes vote at once. The lease is
-// revoked just before another node is told to start an election.
+// The one exception is a transfer of leadership, for which nodes vote at once. The leader
+// revokes its lease just before it asks another node to start an election.
 type lease struct {
 	duration        time.Duration
 	rpcTimeout      time.Duration // of the request that a node start an election
@@ -121,8 +121,8 @@ func (l *lease) heardRecently(id raft.ServerID) bool {
 	return l.term != 0 && last.term == l.term && bootTime()-last.sent < l.electionTimeout
 }
 
-// beginTransfer revokes the lease before another node is told to start an election at once.
-// That node may win it even if the transfer is reported as failed.
+// beginTransfer revokes the lease before Raft asks another node to start an election at once.
+// That node may win the election even if the transfer is reported as failed.
 func (l *lease) beginTransfer() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -142,7 +142,7 @@ func TestWhoMakesACall(t *testing.T) {
 	require.EqualValues(t, 1, g.opened.Load())
 }
 
-// When a client goes away, the actor that serves it is told.
+// When a client disconnects, the actor that serves it gets a message.
 func TestACallThatIsGivenUp(t *testing.T) {
 	g := newFakeGateway(t, echo)
 	p := g.pool()
@@ -184,7 +184,7 @@ func TestCallsAreBounded(t *testing.T) {
 	calls.Wait()
 }
 
-// Nobody may be there to serve a connection, for a while or for good.
+// The actor that serves connections may be absent, for a while or for good.
 func TestNotServed(t *testing.T) {
 	env := kit.New(kit.Options{})
 	p := rapi.NewPool(rapi.Gateway{System: env.System(), PID: func() *actor.PID { return env.PID("nobody") }})

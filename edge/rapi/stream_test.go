@@ -99,7 +99,7 @@ func TestEvents(t *testing.T) {
 	require.Contains(t, b.failure(400, b.do("GET", "/3/events?kinds=dogs", "reader:secret", "")), "dogs")
 }
 
-// A client is told of a gap, and gets the events after it.
+// A client receives a notice of a gap, and then the events after the gap.
 func TestEventsThatAreNotKnownAnyMore(t *testing.T) {
 	b := newTestServer(t)
 	s := b.listen("/3/events", "")

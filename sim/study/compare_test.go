@@ -63,8 +63,8 @@ func TestComparisonsAreDeterministic(t *testing.T) {
 	require.Equal(t, compareMix(t, "operator", 3, nil), compareMix(t, "operator", 3, nil))
 }
 
-// Whoever expects jobs to age faster than they do must see some starve: the
-// checker bites. In the plain order no job is passed over, however short that is.
+// The checker finds starvation when it expects jobs to age faster than they do. In the plain
+// order no job is passed over, however short the expected time is.
 func TestCheckStarvingBites(t *testing.T) {
 	m, err := FindMix("evacuation")
 	require.NoError(t, err)
@@ -82,9 +82,8 @@ func TestCheckStarvingBites(t *testing.T) {
 	}
 }
 
-// Nobody starves with the default of 30 ticks, in work that is too much: most
-// jobs get older than that. Nor with ticks so short that all do, or so long that
-// none does.
+// No job starves under overload with the default tick of 30, which most jobs outlive, nor with
+// ticks so short that all jobs outlive them, nor with ticks so long that no job does.
 func TestNobodyStarves(t *testing.T) {
 	longtest.Skip(t)
 	aged := 0
