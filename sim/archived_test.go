@@ -13,7 +13,7 @@ import (
 	"lockstep/supervisor"
 )
 
-// until steps until something is so, in an hour of virtual time.
+// until steps the world until so returns true, for at most an hour of virtual time.
 func (w *World) until(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for end := w.clock.Now().Add(time.Hour); !so(); {
@@ -21,9 +21,9 @@ func (w *World) until(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// archivedDependency has job 3 wait for a slot, after job 1, which has ended and is archived.
-// Then a node is wiped, comes back with all that a snapshot has, which is no archive, and
-// becomes the master.
+// archivedDependency has job 3 wait for a run slot. Job 3 depends on job 1, which has ended
+// and is archived. Then a node is wiped, is restored from a snapshot, which does not contain
+// the archive, and becomes the master.
 func archivedDependency(t *testing.T, seed uint64, checker Checker, mutations Mutations) *World {
 	w := New(Options{Seed: seed, Nodes: 3, Slots: 1, Checkers: []Checker{checker}, Mutations: mutations})
 	w.restartAfter = restartDelay
@@ -65,7 +65,7 @@ func archivedDependency(t *testing.T, seed uint64, checker Checker, mutations Mu
 	return w
 }
 
-// A dependency that was met stays so, on a master that has never seen the job.
+// A dependency that was met stays met on a master that does not have the archived job.
 func TestADependencyOutlivesTheArchiveOfItsJob(t *testing.T) {
 	mutations, err := FindMutation("unrecorded-ends")
 	require.NoError(t, err)

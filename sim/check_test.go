@@ -179,8 +179,8 @@ func TestTheOrderOfLocksIsSeen(t *testing.T) {
 	require.ErrorContains(t, c.change(w, lock.Record{Owner: owner, Locks: items("instance/i", "node/b", "node-res/a")}), "comes later")
 }
 
-// contended has jobs meet at a lock: the second waits for it when after comes, a
-// second later; the third comes a second after that.
+// contended submits a first job that holds node/a. One second later it submits the second job,
+// one second after that it calls after, and after another second it submits the third job.
 func contended(seed uint64, checker Checker, mutations Mutations, after func(*client), second, third string) error {
 	w := New(Options{Seed: seed, Slots: 4, Starts: 3, Checkers: []Checker{checker}, Mutations: mutations})
 	w.restartAfter = restartDelay
@@ -198,8 +198,8 @@ func contended(seed uint64, checker Checker, mutations Mutations, after func(*cl
 	return w.Err()
 }
 
-// A command that hides is ended before the next job has its locks, whatever has ended its
-// job.
+// A process of a command that has left its session or dropped its environment is ended before
+// the next job gets its locks, whether a forced end or a crash has ended the job.
 func TestWhatHidesIsEnded(t *testing.T) {
 	killedTogether := func(w *World, _ *client) {
 		w.Crash()
@@ -244,7 +244,8 @@ func TestWhatHidesIsEnded(t *testing.T) {
 	}
 }
 
-// What takes a meeting of jobs is shown by one, not by chance.
+// Faults that show only when jobs contend for a lock are shown by constructed contention, not
+// by random work.
 func TestCheckersBiteWhereJobsMeet(t *testing.T) {
 	nothing := func(*client) {}
 	pause := func(o *client) {

@@ -11,7 +11,7 @@ import (
 	"lockstep/sim/longtest"
 )
 
-// What watches several nodes is shown the fault that it guards against, too.
+// Each checker of a cluster finds the fault that it guards against.
 func TestClusterCheckersBite(t *testing.T) {
 	longtest.Skip(t)
 	bites := map[string]bool{}
@@ -137,7 +137,7 @@ func stopsMaster(seed uint64, checker Checker, mutations Mutations, when string)
 	return w
 }
 
-// The checkers find what a former master does.
+// The checkers find the actions of a former master.
 func TestAStaleMasterIsSeen(t *testing.T) {
 	for name, c := range map[string]struct {
 		checker   func() Checker

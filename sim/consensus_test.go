@@ -23,7 +23,7 @@ func TestTheLogKeepsTheContract(t *testing.T) {
 	logconformance.Run(t, func(t *testing.T) logconformance.Cluster { return newLogCluster(t) })
 }
 
-// logCluster is nodes that have a log, and nothing else.
+// logCluster is a set of nodes that have only a log.
 type logCluster struct {
 	*testing.T
 	steps  *kernel.Kernel
@@ -99,7 +99,7 @@ func (c *logCluster) Until(what string, done func() bool) {
 	}
 }
 
-// A leader that is cut off ends its lease before another is elected, always.
+// The lease of a leader that is cut off always ends before another leader is elected.
 func TestOneLeaseAtATime(t *testing.T) {
 	for seed := range uint64(20) {
 		w := New(Options{Seed: seed, Nodes: 3, Checkers: []Checker{}})

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// withdrawnLocks submits a job that has some locks and waits for more when a rule pauses it: the daemon withdraws its
-// request, and the job gives all locks back. The rule goes again.
+// withdrawnLocks submits a job that has some locks and waits for more when a rule pauses the
+// job. The daemon withdraws the job's request, and the job gives all its locks back. Then the
+// rule is deleted.
 func withdrawnLocks(w *World) (done func() bool) {
 	c, o := w.newClient(), w.newClient()
 	var sent *submission
@@ -41,7 +42,7 @@ func withdrawnLocks(w *World) (done func() bool) {
 	return func() bool { return removed && sent != nil && sent.answered }
 }
 
-// The answer by which a process hears of the withdrawal may be lost with the daemon.
+// A crash of the daemon may lose the answer that tells the process of the withdrawal.
 func TestTheDaemonCrashesAtEveryStepOfAWithdrawal(t *testing.T) {
 	everyStepOf(t, 7, 1, withdrawnLocks, func(w *World) bool { w.Crash(); return true })
 }

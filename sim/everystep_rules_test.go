@@ -8,8 +8,9 @@ import (
 	"lockstep/sim/simdisk"
 )
 
-// ruledJobs lock the same node, depend on each other and are limited; a rule that
-// pauses all of them comes before they do, or while they run, and goes again.
+// ruledJobs submits jobs that lock the same node, depend on each other and are limited. A rule
+// that pauses all of them is added before the jobs are submitted, or while they run, and is
+// deleted later.
 func ruledJobs(before bool) func(w *World) func() bool {
 	return func(w *World) func() bool {
 		c, o := w.newClient(), w.newClient()
@@ -54,7 +55,8 @@ func ruledJobs(before bool) func(w *World) func() bool {
 	}
 }
 
-// A fault at every step of a rule's existence also hits every job that waits for it.
+// A fault at every step between the addition and the deletion of a rule also hits every job
+// that waits for the rule.
 func TestEveryStepOfARule(t *testing.T) {
 	for _, before := range []bool{true, false} {
 		for name, fault := range map[string]func(w *World) bool{

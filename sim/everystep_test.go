@@ -10,13 +10,13 @@ import (
 	"lockstep/sim/simdisk"
 )
 
-// everyStep runs two jobs of two opcodes once for each step that this takes, and calls fault
-// before that step.
+// everyStep runs two jobs of two opcodes once for each step that the run takes, and calls
+// fault before that step.
 func everyStep(t *testing.T, seed uint64, fault func(w *World) bool) {
 	everyStepOf(t, seed, 1, twoJobs, fault)
 }
 
-// twoJobs are submitted as soon as there is a daemon.
+// twoJobs submits two jobs as soon as the daemon takes connections.
 func twoJobs(w *World) (done func() bool) {
 	c := w.newClient()
 	var sent *submission
@@ -26,9 +26,9 @@ func twoJobs(w *World) (done func() bool) {
 	return func() bool { return sent != nil && sent.answered }
 }
 
-// everyStepOf does some work once for each step that this takes, or some of them, and calls
-// fault before that step. All checkers watch, and everything must end. fault returns false
-// when it finds nothing to hit.
+// everyStepOf runs the work once for each step that the work takes, or for each stride-th
+// step, and calls fault before that step. All checkers watch, and all jobs must end. fault
+// returns false when it finds nothing to hit.
 func everyStepOf(t *testing.T, seed, stride uint64, work func(*World) func() bool, fault func(w *World) bool) {
 	t.Parallel()
 	if testing.Short() {
@@ -84,7 +84,8 @@ func TestAJobProcessDiesAtEveryStep(t *testing.T) {
 	})
 }
 
-// A panic over every single message, before it is handled and after.
+// At each step the actor that handles the next message panics, before or after it handles the
+// message.
 func TestAnActorPanicsOverEveryMessage(t *testing.T) {
 	for _, when := range []panicWhen{panicBefore, panicAfter} {
 		t.Run(fmt.Sprint(when), func(t *testing.T) {
@@ -96,7 +97,7 @@ func TestAnActorPanicsOverEveryMessage(t *testing.T) {
 	}
 }
 
-// The disk is full, or breaks, at every call.
+// At each step the next calls to the disk fail.
 func TestTheDiskFailsAtEveryStep(t *testing.T) {
 	for _, times := range []int{1, 3} {
 		t.Run(fmt.Sprint(times), func(t *testing.T) {
@@ -108,7 +109,7 @@ func TestTheDiskFailsAtEveryStep(t *testing.T) {
 	}
 }
 
-// whenReady waits for a daemon that takes connections.
+// whenReady calls f when a daemon takes connections.
 func (c *client) whenReady(f func()) {
 	if d := c.world.daemon; d != nil && d.ready {
 		f()

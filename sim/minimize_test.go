@@ -15,7 +15,8 @@ import (
 	"lockstep/sim/longtest"
 )
 
-// What a seed draws can be written down: the same run comes of it.
+// The random choices of a seed can be recorded, and a run from the record equals the run from
+// the seed.
 func TestARecipeIsTheRun(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
@@ -36,7 +37,7 @@ func TestARecipeIsTheRun(t *testing.T) {
 	}
 }
 
-// A run that fails is made small, and still fails in the same way.
+// A failing run is reduced, and still fails in the same way.
 func TestMinimize(t *testing.T) {
 	longtest.Skip(t)
 	for _, p := range []Repro{
@@ -60,7 +61,8 @@ func TestMinimize(t *testing.T) {
 	}
 }
 
-// firstBroken finds a seed whose run fails, with several faults, from that of the Repro on.
+// firstBroken finds the first seed, from the seed of c on, whose run fails and has several
+// faults.
 func firstBroken(t *testing.T, c *Repro) Result {
 	for c.Seed = max(c.Seed, 1); c.Seed < 200; c.Seed++ {
 		r, err := c.Run(nil)

@@ -10,7 +10,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// operator is the client that does not submit: the second, if none is named.
+// operator is the client that a directive names; without a name, it is the second client,
+// which submits no jobs.
 func (s *scenario) operator(t *testing.T, d *datadriven.TestData) *client {
 	if !d.HasArg("client") {
 		d.CmdArgs = append(d.CmdArgs, datadriven.CmdArg{Key: "client", Vals: []string{"2"}})
@@ -18,8 +19,8 @@ func (s *scenario) operator(t *testing.T, d *datadriven.TestData) *client {
 	return s.client(t, d)
 }
 
-// filter adds, replaces or deletes a rule, which scenarios know by a name; its
-// predicates are the text, see parsePredicates.
+// filter adds, replaces or deletes a rule. Scenarios refer to a rule by a name. The text of
+// the directive has the predicates, see parsePredicates.
 func (s *scenario) filter(t *testing.T, d *datadriven.TestData) error {
 	var name string
 	d.ScanArgs(t, "name", &name)
@@ -51,7 +52,7 @@ func (s *scenario) filter(t *testing.T, d *datadriven.TestData) error {
 	return nil
 }
 
-// set changes settings: numbers, true and false.
+// set changes settings whose values are numbers or booleans.
 func (s *scenario) set(t *testing.T, d *datadriven.TestData) error {
 	values := map[string]any{}
 	for _, arg := range d.CmdArgs {
@@ -67,7 +68,7 @@ func (s *scenario) set(t *testing.T, d *datadriven.TestData) error {
 	return nil
 }
 
-// why prints what holds a job back.
+// why prints the reasons for which a job waits.
 func (s *scenario) why(t *testing.T, d *datadriven.TestData) error {
 	c, id := s.operator(t, d), job64(t, d)
 	c.why(id, func(status string, reasons json.RawMessage, err error) {
@@ -86,7 +87,7 @@ func (s *scenario) why(t *testing.T, d *datadriven.TestData) error {
 	return nil
 }
 
-// reasonText is a reason with its kind first, the rest in order.
+// reasonText formats a reason: its kind first, then the other fields sorted.
 func reasonText(r map[string]json.RawMessage) string {
 	var kind string
 	mustDecode(r["kind"], &kind)
@@ -102,7 +103,7 @@ func reasonText(r map[string]json.RawMessage) string {
 	return kind + " " + b.String()
 }
 
-// priority changes that of a job.
+// priority changes the priority of a job.
 func (s *scenario) priority(t *testing.T, d *datadriven.TestData) error {
 	var text string
 	d.ScanArgs(t, "to", &text)
@@ -121,7 +122,7 @@ func (s *scenario) archive(t *testing.T, d *datadriven.TestData) error {
 	return nil
 }
 
-// locks prints what the files of the locks say.
+// locks prints the content of the lock files.
 func (s *scenario) locks(*testing.T, *datadriven.TestData) error {
 	snapshot, err := s.world.lockState()
 	if err != nil {

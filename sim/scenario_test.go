@@ -64,7 +64,7 @@ func TestScenarios(t *testing.T) {
 	})
 }
 
-// scenario is one file on its way.
+// scenario is the state of one scenario file while it runs.
 type scenario struct {
 	world *World
 	show  map[Topic]bool
@@ -139,7 +139,7 @@ func (s *scenario) line(l Line) {
 	}
 }
 
-// client is the one that a directive names.
+// client is the client that a directive names.
 func (s *scenario) client(t *testing.T, d *datadriven.TestData) *client {
 	n := 1
 	d.MaybeScanArgs(t, "client", &n)

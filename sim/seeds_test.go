@@ -37,17 +37,17 @@ func requireGood(t *testing.T, nodes int, kinds string, r Result) {
 	}
 }
 
-// TestSeeds runs random work, without faults and with all of them.
+// TestSeeds runs random work, without faults and with faults of all kinds.
 func TestSeeds(t *testing.T) {
 	sweepSeeds(t, 1, *seedsFlag, 5)
 }
 
-// TestClusterSeeds is the same with three nodes.
+// TestClusterSeeds runs random work in a cluster of three nodes.
 func TestClusterSeeds(t *testing.T) {
 	sweepSeeds(t, 3, *clusterSeedsFlag, 10)
 }
 
-// sweepSeeds runs so many seeds, every nth of them without faults, on two processors.
+// sweepSeeds runs count seeds, every nth of them without faults, on two processors.
 func sweepSeeds(t *testing.T, nodes, count, nth int) {
 	seeds := uint64(longtest.Times(count))
 	const parts = 2
@@ -65,13 +65,14 @@ func sweepSeeds(t *testing.T, nodes, count, nth int) {
 	}
 }
 
-// TestKeptSeeds runs what has failed once: "SEED FAULTS # why" a line.
+// TestKeptSeeds runs the seeds that have failed before. A line of the file is "SEED FAULTS #
+// why".
 func TestKeptSeeds(t *testing.T) { keptSeeds(t, 1, "testdata/seeds.txt") }
 
-// TestKeptClusterSeeds is the same with three nodes.
+// TestKeptClusterSeeds runs the kept seeds of three nodes.
 func TestKeptClusterSeeds(t *testing.T) { keptSeeds(t, 3, "testdata/cluster-seeds.txt") }
 
-// TestKeptLargeClusterSeeds is the same with five.
+// TestKeptLargeClusterSeeds runs the kept seeds of five nodes.
 func TestKeptLargeClusterSeeds(t *testing.T) { keptSeeds(t, 5, "testdata/cluster5-seeds.txt") }
 
 func keptSeeds(t *testing.T, nodes int, path string) {
@@ -97,8 +98,8 @@ func keptSeeds(t *testing.T, nodes int, path string) {
 	require.NoError(t, lines.Err())
 }
 
-// TestASeedIsARun: the same seed gives the same trace, whatever the number of
-// processors; other seeds give others.
+// TestASeedIsARun checks that the same seed gives the same trace, whatever the number of
+// processors, and that other seeds give other traces.
 func TestASeedIsARun(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	sums := map[uint64]uint64{}

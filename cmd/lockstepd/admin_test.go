@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// get asks the admin socket.
+// get requests a path from the admin socket.
 func (d *daemon) get(path string) (code int, body string) {
 	d.t.Helper()
 	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -17,9 +17,9 @@ import (
 
 func after(id int64) op { return command("true").with("depends", [][]any{{id, []string{"success"}}}) }
 
-// The history of a single node is in no snapshot. What its jobs depend on is known on
-// all nodes all the same: recorded when it was archived, or, of a queue of a former
-// version, when the first node of the cluster starts.
+// A snapshot does not contain the archive of a single node. All nodes still know how the
+// archived dependencies of its jobs have ended: the daemon records it when a job is archived,
+// or, for the queue of a former version, when the first node of the cluster starts.
 func TestClusterOfAQueueWithArchivedDependencies(t *testing.T) {
 	t.Parallel()
 	addresses := loopback(t, 3)
@@ -72,16 +72,16 @@ func TestClusterOfAQueueWithArchivedDependencies(t *testing.T) {
 	c.awaitEqual()
 }
 
-// reason is an error if the job does not wait for these reasons.
+// reason returns an error if the job does not wait for these reasons.
 func (u *user) reason(id int64, want string) error {
 	var why struct{ Reasons json.RawMessage }
 	u.must("LockstepWhy", &why, id)
 	return sameJSON(want, string(why.Reasons))
 }
 
-// What --archive-days removes are old archived jobs, and their records. Those that depend on
-// them run all the same, after a restart too. The daemon removes them after an hour at the
-// earliest; the test does so in its place.
+// The option --archive-days removes old archived jobs and their records. Jobs that depend on a
+// removed job run, also after a restart. The daemon removes old jobs after an hour at the
+// earliest; the test removes them in its place.
 func TestOldArchivedJobsAreRemovedWithTheirRecords(t *testing.T) {
 	d := newDaemon(t)
 	d.start()

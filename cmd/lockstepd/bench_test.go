@@ -10,8 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkLine is from a command's line of output until a waiting client has
-// it; the command writes a line when the last one was seen.
+// BenchmarkLine measures the time from the moment that a command writes a line of output until
+// a waiting client has the line. The command writes a line when the client has seen the
+// previous one.
 func BenchmarkLine(b *testing.B) {
 	d := newDaemon(b)
 	d.start()

@@ -57,7 +57,8 @@ type callCosts struct {
 	uuid   string // of a rule
 }
 
-// newCallCosts has n jobs waiting for a slot, which two endless jobs occupy.
+// newCallCosts starts a daemon whose two run slots are taken by endless jobs, with n jobs that
+// wait for a slot.
 func newCallCosts(t *testing.T, n int) *callCosts {
 	d := newDaemon(t)
 	d.start()
@@ -104,7 +105,7 @@ func (d *daemon) copyJob(id int64, n int) {
 	require.NoError(d.t, os.WriteFile(filepath.Join(queue, "serial"), []byte(strconv.Itoa(int(id)+n)+"\n"), 0o600))
 }
 
-// median is of a few runs.
+// median returns the median time of a few runs of do.
 func (f *callCosts) median(do func()) time.Duration {
 	times := make([]time.Duration, 15)
 	for i := range times {
@@ -116,10 +117,10 @@ func (f *callCosts) median(do func()) time.Duration {
 	return times[len(times)/2]
 }
 
-// submitted is a new job, that no slot is free for.
+// submitted submits a job, which finds no free slot, and returns its id.
 func (f *callCosts) submitted() int64 { return f.submit(command("true")) }
 
-// calls are what is measured, by the name of a method, a function or a route.
+// calls are the measured calls, by the name of a method, a function or a route.
 func (f *callCosts) calls() map[string]func() {
 	filter := []any{"|", []any{"==", "id", f.someID}, []any{"==", "id", f.someID + 1}}
 	thousand := make([]int64, 1000)
@@ -172,7 +173,7 @@ func (f *callCosts) calls() map[string]func() {
 	return calls
 }
 
-// lockCalls are those of the other socket that have to do with locks or the configuration.
+// lockCalls are the calls of the WConfD socket that concern locks or the configuration.
 func (f *callCosts) lockCalls() map[string]func() {
 	owner := []any{"test", f.remote.path("run", "livelocks", "test"), os.Getpid()}
 	_ = os.WriteFile(owner[1].(string), nil, 0o600)
@@ -206,7 +207,7 @@ func (f *callCosts) routes(names []string) map[string]func() {
 	return calls
 }
 
-// declaredNames are what a source file declares, by the pattern of a declaration.
+// declaredNames are the names that a source file declares and the pattern matches.
 func declaredNames(t *testing.T, file, pattern string) []string {
 	source, err := os.ReadFile(filepath.Join("..", "..", file))
 	require.NoError(t, err)
@@ -218,7 +219,8 @@ func declaredNames(t *testing.T, file, pattern string) []string {
 	return found
 }
 
-// Nothing that answers a client grows with the queue, except lists. Each method and route has to be here, or to have a reason.
+// The cost of an answer does not grow with the length of the queue, except for lists. The test
+// fails for a method or route that is neither measured nor excepted with a reason.
 func TestNoCallGrowsWithTheQueue(t *testing.T) {
 	longtest.Skip(t) // it fills two queues
 	long := manyQueued

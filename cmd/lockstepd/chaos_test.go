@@ -23,10 +23,10 @@ var (
 	chaosSeed = flag.Uint64("chaos.seed", 0, "seed of the chaos test; 0: a new one")
 )
 
-// Daemon and job processes are killed all the time, by chance, and second daemons are
-// started beside the one that runs. Whatever happens,
-// every accepted job ends in one final status, its command has run at most once,
-// and never beside another one with the same lock, and nothing is left over.
+// The test kills the daemon and job processes at random, and starts second daemons beside the
+// running daemon. Every accepted job must end in one final status, its command must run at
+// most once and never beside another command with the same lock, and no process or file may be
+// left over.
 func TestChaos(t *testing.T) {
 	seed := *chaosSeed
 	if seed == 0 {
@@ -118,9 +118,9 @@ func (c *chaos) work(k int, tenths string) string {
 	return fmt.Sprintf("echo ran >> %s/ran-$LOCKSTEP_JOB_ID-%d; sleep 0.%s%d", c.root, k, tenths, c.random.IntN(10))
 }
 
-// locked is a command with a lock. The kernel says whether the lock manager has given the
-// lock to two. Some commands leave their group, and their session or their environment, and
-// some of these are not given the time that they need.
+// locked is a command with a lock. A kernel lock shows whether the lock manager has granted
+// the lock twice. Some commands leave their process group, and their session or their
+// environment, and some of these time out before they end.
 func (c *chaos) locked(k int) op {
 	node := fmt.Sprintf("node/n%d", c.random.IntN(3))
 	argv := []string{"flock", "--nonblock", "--conflict-exit-code", "99", filepath.Join(c.root, filepath.Base(node)), "sh", "-c"}
@@ -141,7 +141,7 @@ func (c *chaos) locked(k int) op {
 	return locked.with("locks", [][2]string{{node, "exclusive"}})
 }
 
-// forceEnd has a job that lives ended. The answer is not waited for.
+// forceEnd requests the forced end of a living job, and does not wait for the answer.
 func (c *chaos) forceEnd() {
 	id, _, ok := c.livingJob()
 	if !ok {
@@ -153,7 +153,7 @@ func (c *chaos) forceEnd() {
 	go func() { _ = client.Call(context.Background(), "CancelJob", []any{id, true}, nil) }()
 }
 
-// killAJob kills one of the job processes that live.
+// killAJob kills one living job process.
 func (c *chaos) killAJob() {
 	_, pid, ok := c.livingJob()
 	if !ok {
@@ -165,7 +165,7 @@ func (c *chaos) killAJob() {
 	}
 }
 
-// livingJob is some job that has a process, as far as the lock files say.
+// livingJob is some job that has a process according to the lock files.
 func (c *chaos) livingJob() (id, pid int, ok bool) {
 	locks, err := filepath.Glob(c.path("run", "livelocks", "job_*"))
 	require.NoError(c.t, err)
@@ -196,7 +196,7 @@ func (c *chaos) startASecond() {
 	}
 }
 
-// awaitEnds waits until everything has ended.
+// awaitEnds waits until all jobs have ended.
 func (c *chaos) awaitEnds() {
 	client := c.dial()
 	for _, id := range c.ids() {
@@ -253,7 +253,7 @@ func (c *chaos) check() {
 	require.Empty(c.t, c.running(), "left running")
 }
 
-// running lists what still runs of the test's jobs.
+// running lists the processes of the test's jobs that still run.
 func (c *chaos) running() []string {
 	var left []string
 	processes, err := filepath.Glob("/proc/[0-9]*/cmdline")

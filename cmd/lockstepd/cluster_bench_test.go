@@ -26,8 +26,8 @@ func benchName(size int) string {
 	return fmt.Sprintf("nodes=%d", size)
 }
 
-// benchSocket starts so many nodes, and returns the master's socket. Unless jobs run,
-// what is submitted stays queued.
+// benchSocket starts a cluster of size nodes, and returns the master's socket. Unless run is
+// true, submitted jobs stay queued.
 func benchSocket(b *testing.B, size int, run bool) string {
 	b.Helper()
 	const unfinished = "2000000"
@@ -54,7 +54,7 @@ func benchClient(b *testing.B, socket string) *luxiclient.Client {
 	return client
 }
 
-// BenchmarkClusterSubmit is one acknowledged submission by one client.
+// BenchmarkClusterSubmit measures one acknowledged submission by one client.
 func BenchmarkClusterSubmit(b *testing.B) {
 	for _, size := range benchSizes {
 		b.Run(benchName(size), func(b *testing.B) {
@@ -66,7 +66,7 @@ func BenchmarkClusterSubmit(b *testing.B) {
 	}
 }
 
-// BenchmarkClusterSubmitters is one of many acknowledged submissions, by 64 clients.
+// BenchmarkClusterSubmitters measures one of many acknowledged submissions, by 64 clients.
 func BenchmarkClusterSubmitters(b *testing.B) {
 	const clients = 64
 	for _, size := range benchSizes {
@@ -100,8 +100,8 @@ func BenchmarkClusterSubmitters(b *testing.B) {
 	}
 }
 
-// BenchmarkClusterJobs is one of many jobs that do nothing, from the submission of all
-// to the end of the last.
+// BenchmarkClusterJobs measures one of many jobs that do nothing, from the submission of all
+// jobs to the end of the last job.
 func BenchmarkClusterJobs(b *testing.B) {
 	for _, size := range []int{0, 3} {
 		b.Run(benchName(size), func(b *testing.B) {
@@ -125,8 +125,8 @@ func BenchmarkClusterJobs(b *testing.B) {
 	}
 }
 
-// BenchmarkClusterFailover is from the kill of the master to the first submission that
-// another one acknowledges.
+// BenchmarkClusterFailover measures the time from the kill of the master to the first
+// submission that another node acknowledges.
 func BenchmarkClusterFailover(b *testing.B) {
 	c := newCluster(b, 3)
 	l := c.startLoad(2, 1)
@@ -145,8 +145,8 @@ func BenchmarkClusterFailover(b *testing.B) {
 	b.ReportMetric(total.Seconds()/float64(b.N), "s/failover")
 }
 
-// BenchmarkClusterNewNode is how a node that has nothing comes to have all jobs, from
-// the start of its daemon until it has caught up.
+// BenchmarkClusterNewNode measures the time in which an empty node receives all jobs, from the
+// start of its daemon until it has caught up.
 func BenchmarkClusterNewNode(b *testing.B) {
 	c := newCluster(b, 3, "--max-unfinished", "2000000")
 	c.user(0).pause()

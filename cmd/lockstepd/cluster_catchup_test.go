@@ -24,14 +24,14 @@ var (
 	clusterEntries = flag.Int("cluster.entries", 0, "submissions of one job each, besides; more than 10240 make a snapshot needed")
 )
 
-// pause keeps new jobs from being run, until the filter is removed.
+// pause adds a filter that keeps new jobs from running until it is removed.
 func (u *user) pause() (filter string) {
 	u.c.t.Helper()
 	u.must("ReplaceFilter", &filter, nil, 0, [][]any{{"jobid", []any{">", "id", 0}}}, "PAUSE", []any{})
 	return filter
 }
 
-// submitInBatches submits jobs that do nothing, lots at a time by several users.
+// submitInBatches submits jobs that do nothing, in batches of lot jobs, by several users.
 func (c *cluster) submitInBatches(jobs, lot int) {
 	c.t.Helper()
 	const users = 8
@@ -68,7 +68,8 @@ func (c *cluster) submitInBatches(jobs, lot int) {
 	}
 }
 
-// wipe has a node forget all, as when its disk was replaced, and come as a new one.
+// wipe removes all data of a node, as if its disk was replaced, and joins it to the cluster as
+// a new node.
 func (c *cluster) wipe(m *member) {
 	c.t.Helper()
 	m.end()
@@ -79,8 +80,8 @@ func (c *cluster) wipe(m *member) {
 	m.join(master, c.token, "--discard-queue")
 }
 
-// A node that was away for long catches up, as does one that has lost everything, and
-// each can be the master then.
+// A node that was down for long catches up, and so does a node that has lost all its data.
+// Each of the two can then be the master.
 func TestClusterCatchesUp(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -123,7 +124,7 @@ func (c *cluster) promote(m *member) {
 	})
 }
 
-// awaitJobs looks whether the master has all jobs.
+// awaitJobs waits until the master has all jobs.
 func (m *member) awaitJobs(jobs int) {
 	m.t.Helper()
 	var rows [][]any
@@ -131,7 +132,8 @@ func (m *member) awaitJobs(jobs int) {
 	require.Len(m.t, rows, jobs)
 }
 
-// A client that watches a job through a candidate sees its end, although the master has changed.
+// A client that watches a job through a candidate sees the end of the job, although the master
+// has changed.
 func TestClusterWatchSurvivesFailover(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -177,7 +179,7 @@ func TestClusterWatchSurvivesFailover(t *testing.T) {
 	require.Equal(t, "success", <-told)
 }
 
-// waitForEnd waits as clients do, through one node.
+// waitForEnd waits through one node for the end of a job, as clients do.
 func (c *cluster) waitForEnd(at int, id int64) string {
 	u := c.user(at)
 	defer u.close()
@@ -200,8 +202,8 @@ func (c *cluster) waitForEnd(at int, id int64) string {
 	return ""
 }
 
-// A node that was away is led by one that has joined since, of which its own log knows
-// nothing.
+// A node that was down follows a leader that joined the cluster meanwhile and is missing from
+// the log of that node.
 func TestClusterIsLedByANewNode(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -226,7 +228,7 @@ func TestClusterIsLedByANewNode(t *testing.T) {
 	c.awaitEqual()
 }
 
-// A queue becomes a cluster's when none of its jobs runs.
+// A queue can be made the queue of a cluster only when none of its jobs runs.
 func TestClusterOfAQueueWithARunningJob(t *testing.T) {
 	t.Parallel()
 	c := &cluster{t: t, shared: t.TempDir()}
@@ -248,8 +250,8 @@ func TestClusterOfAQueueWithARunningJob(t *testing.T) {
 	u.awaitStatus(id, "success")
 }
 
-// When most nodes are lost for ever the last one goes on alone, as it was told to, and
-// new ones join it.
+// When most nodes are lost for ever, the operator has the last node continue alone, and new
+// nodes join it.
 func TestClusterRecovers(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// smallDisk gives a node a data directory of 192 MiB of its own. It needs root;
-// without that the test is skipped.
+// smallDisk mounts a separate data directory of 192 MiB for a node. Without root the test is
+// skipped.
 func (m *member) smallDisk() {
 	m.t.Helper()
 	out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=192m,mode=0700", "tmpfs", m.path("lib")).CombinedOutput()
@@ -29,7 +29,7 @@ func (m *member) smallDisk() {
 	})
 }
 
-// fill leaves no space on the node's disk.
+// fill fills the node's disk.
 func (m *member) fill() {
 	m.t.Helper()
 	file, err := os.Create(m.path("lib", "ballast"))
@@ -43,7 +43,8 @@ func (m *member) fill() {
 	}
 }
 
-// free takes the ballast away, and starts the daemon as systemd would if it has ended.
+// free removes the file that fills the disk, and restarts the daemon, as systemd does, if it
+// has ended.
 func (m *member) free() {
 	m.t.Helper()
 	require.NoError(m.t, os.Remove(m.path("lib", "ballast")))
@@ -103,7 +104,7 @@ func TestClusterFullDisk(t *testing.T) {
 	c.awaitEqual()
 }
 
-// listedState is how another node shows this one.
+// listedState is the state of this node in the list of another node.
 func (m *member) listedState(at *member) string {
 	for line := range strings.Lines(at.cli("node", "list")) {
 		if strings.HasPrefix(line, m.name) {

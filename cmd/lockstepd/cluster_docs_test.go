@@ -29,7 +29,7 @@ func documented(t *testing.T, document, section string) string {
 	return commands
 }
 
-// What docs/cluster.md says makes a cluster on one machine, but for the addresses.
+// The commands in docs/cluster.md, with other addresses, make a cluster on one machine.
 func TestClusterOnOneMachineAsDocumented(t *testing.T) {
 	t.Parallel()
 	d := newDaemon(t) // its directory, and what ends all processes of it

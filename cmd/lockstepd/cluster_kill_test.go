@@ -23,8 +23,8 @@ func seed(t testing.TB) uint64 {
 	return seed
 }
 
-// The master is killed again and again, while users submit through all nodes. Whatever
-// was acknowledged exists on all nodes, has ended once, and has run at most once.
+// The test kills the master repeatedly while users submit through all nodes. Every
+// acknowledged job exists on all nodes, has ended once, and has run at most once.
 func TestClusterSurvivesKillsOfTheMaster(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -45,7 +45,7 @@ func TestClusterSurvivesKillsOfTheMaster(t *testing.T) {
 	t.Logf("from the kill to the next acknowledged submission: %s", spread(gaps))
 }
 
-// A master that is stopped in order hands over.
+// A master that is stopped in order hands the mastership over.
 func TestClusterHandsOver(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)

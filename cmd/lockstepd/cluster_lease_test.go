@@ -64,8 +64,8 @@ func isProcessAlive(pid int) bool {
 	return err == nil && !strings.HasPrefix(state, "Z")
 }
 
-// A master that stands still for longer than its lease and comes back has lost its
-// mastership and its jobs, and does nothing that only a master may.
+// A master that is stopped for longer than its lease and continues has lost its mastership and
+// its jobs, and does nothing that only a master may do.
 func TestClusterFrozenMaster(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -123,7 +123,7 @@ func TestClusterFrozenMaster(t *testing.T) {
 	c.awaitEqual()
 }
 
-// A node that does not answer is not promoted, and what runs goes on.
+// A node that does not answer is not promoted, and running jobs continue.
 func TestClusterPromoteOfDeadNode(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -154,8 +154,8 @@ func indexOf(c *cluster, m *member) int {
 	return -1
 }
 
-// Without a majority nothing is taken and nothing runs, unless running jobs are to be
-// left alone. With it everything is there again.
+// Without a majority no job is accepted and no job runs, unless the settings say that running
+// jobs continue. When the majority is back, the cluster serves all requests again.
 func TestClusterWithoutMajority(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -192,7 +192,7 @@ func TestClusterWithoutMajority(t *testing.T) {
 	c.awaitEqual()
 }
 
-// loseMajority kills all but the master, where a job runs.
+// loseMajority kills all nodes but the master, on which a job runs.
 func (c *cluster) loseMajority(u *user, name string) (last *member, id int64) {
 	id = u.submit(c.workerOp(name))
 	c.awaitWorker(name)
@@ -203,7 +203,7 @@ func (c *cluster) loseMajority(u *user, name string) (last *member, id int64) {
 	return last, id
 }
 
-// refuses: what is submitted fails within a moment, and says why.
+// refuses requires that a submission fails within a moment, with the reason.
 func (c *cluster) refuses(m *member) {
 	c.t.Helper()
 	lost := time.Now()
@@ -235,7 +235,7 @@ func (c *cluster) startAll() {
 	}
 }
 
-// restoreMajority starts one of those that were killed: full service comes back with it.
+// restoreMajority starts one of the killed nodes, and requires full service.
 func (c *cluster) restoreMajority(u *user) {
 	c.t.Helper()
 	for _, m := range c.nodes {
@@ -251,8 +251,8 @@ func (c *cluster) restoreMajority(u *user) {
 	require.Less(c.t, time.Since(began), 10*time.Second)
 }
 
-// Removing the lease file leaves no job running beside the next master, neither one that runs
-// then nor one that starts later.
+// After the lease file is removed, no job of the old master runs beside the next master,
+// neither a job that ran at the removal nor a job that starts later.
 func TestClusterLeaseFileIsRemoved(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)

@@ -82,8 +82,8 @@ func TestCheckStarvingBites(t *testing.T) {
 	}
 }
 
-// No job starves under overload with the default tick of 30, which most jobs outlive, nor with
-// ticks so short that all jobs outlive them, nor with ticks so long that no job does.
+// No job starves under overload with the default of 30 ticks, an age that most jobs exceed,
+// nor with 1 tick, which all jobs exceed, nor with 2880 ticks, which no job reaches.
 func TestNobodyStarves(t *testing.T) {
 	longtest.Skip(t)
 	aged := 0
