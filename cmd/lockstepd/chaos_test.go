@@ -133,7 +133,7 @@ func (c *chaos) locked(k int) op {
 	default:
 		return command(append(argv, c.work(k, "0"))...).with("locks", [][2]string{{node, "exclusive"}})
 	}
-	// The output of such a command ends only when the command ends.
+	// A reader that waits for the output of such a command waits until the command ends.
 	locked := command(append(append([]string{"bash", "-mc", hide, "bash"}, argv...), c.work(k, "6"))...)
 	if c.random.IntN(3) == 0 {
 		locked["timeout"] = 0.1

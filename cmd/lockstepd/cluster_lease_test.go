@@ -16,8 +16,8 @@ import (
 	"lockstep/edge/luxiclient"
 )
 
-// workerOp is a command that says who it is, does not mind SIGTERM, and goes on until
-// the test lets it end, by a file of the name "open".
+// workerOp is a command that writes its name, ignores SIGTERM, and runs until the test creates
+// the file "open".
 func (c *cluster) workerOp(name string) op {
 	return command("sh", "-c", fmt.Sprintf(`trap "" TERM
 echo $$ >> %[1]s/pid-%[2]s; tr "\0" " " < /proc/$PPID/cmdline >> %[1]s/by-%[2]s
@@ -34,7 +34,7 @@ func (c *cluster) open() {
 	require.NoError(c.t, os.WriteFile(filepath.Join(c.shared, "open"), nil, 0o600))
 }
 
-// awaitWorker waits until it has begun, and returns its process.
+// awaitWorker waits until the worker runs, and returns its pid.
 func (c *cluster) awaitWorker(name string) (pid int) {
 	c.t.Helper()
 	c.eventually("worker "+name+" does not begin", func() error {
@@ -44,7 +44,7 @@ func (c *cluster) awaitWorker(name string) (pid int) {
 	return pid
 }
 
-// awaitDeath waits for the end of a process, and returns how long that has taken.
+// awaitDeath waits for the end of a process, and returns how long it waited.
 func (c *cluster) awaitDeath(pid int) time.Duration {
 	c.t.Helper()
 	began := time.Now()
@@ -154,7 +154,7 @@ func indexOf(c *cluster, m *member) int {
 	return -1
 }
 
-// Without a majority no job is accepted and no job runs, unless the settings say that running
+// Without a majority no job is accepted and no job runs. With the flag --leave-jobs running
 // jobs continue. When the majority is back, the cluster serves all requests again.
 func TestClusterWithoutMajority(t *testing.T) {
 	t.Parallel()

@@ -32,7 +32,7 @@ type ack struct {
 	ended time.Time
 }
 
-// startLoad begins; seeds make users differ.
+// startLoad starts the users. Users with different seeds behave differently.
 func (c *cluster) startLoad(users int, seed uint64) *load {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &load{c: c, stop: cancel, accepted: map[int64]string{}}
@@ -50,7 +50,7 @@ func (c *cluster) startLoad(users int, seed uint64) *load {
 	return l
 }
 
-// end returns when the last user has gone.
+// end returns when the last user has ended.
 func (l *load) end() {
 	l.stop()
 	l.users.Wait()
@@ -111,8 +111,8 @@ func (l *load) attempt(u *user, jobs [][]op) ([]int64, error) {
 	return ids, nil
 }
 
-// jobs are as those of the chaos test: each opcode leaves a trace, and the kernel says
-// whether one lock was given to two.
+// jobs are like the jobs of the chaos test: each opcode leaves a trace, and a kernel lock
+// shows whether the lock manager has granted one lock twice.
 func (l *load) jobs(random *rand.Rand) [][]op {
 	var list [][]op
 	for range 1 + random.IntN(3) {
@@ -145,7 +145,8 @@ func (l *load) accept(ids []int64, a ack) {
 	}
 }
 
-// observe notes what became of jobs: what has ended stays so, and what exists too.
+// observe records the status of jobs. A job that has ended must keep its status, and a job
+// that exists must stay.
 func (l *load) observe(ids []int64, statuses []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -161,15 +162,15 @@ func (l *load) observe(ids []int64, statuses []string) {
 	}
 }
 
-// violation notes what must not be.
+// violation records a broken invariant.
 func (l *load) violation(text string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.violations = append(l.violations, fmt.Sprintf(text, args...))
 }
 
-// nextAck waits for the first submission that was begun after a moment to be
-// acknowledged, and returns how long after that moment it was.
+// nextAck waits until a submission that was begun later than after is acknowledged, and
+// returns the time from after to the acknowledgment.
 func (l *load) nextAck(after time.Time) time.Duration {
 	l.c.t.Helper()
 	var took time.Duration
@@ -189,7 +190,7 @@ func (l *load) nextAck(after time.Time) time.Duration {
 	return took
 }
 
-// awaitAcks waits for so many more submissions to be acknowledged.
+// awaitAcks waits until this number of further submissions is acknowledged.
 func (l *load) awaitAcks(submissions int) {
 	l.c.t.Helper()
 	count := func() int {
@@ -217,7 +218,7 @@ func (l *load) ids() []int64 {
 	return ids
 }
 
-// awaitEnds waits until every job has ended, and every node knows.
+// awaitEnds waits until every job has ended and every node has its end.
 func (l *load) awaitEnds() {
 	l.c.t.Helper()
 	l.end()
@@ -242,7 +243,7 @@ func (l *load) awaitEnds() {
 	l.c.awaitEqual()
 }
 
-// check says what must hold in the end, on the disks of all nodes.
+// check checks the final state on the disks of all nodes.
 func (l *load) check() {
 	t := l.c.t
 	t.Helper()
@@ -281,7 +282,7 @@ func (l *load) check() {
 	}
 }
 
-// checkSucceeded: what has succeeded has run.
+// checkSucceeded checks that every job that has succeeded has run.
 func (c *cluster) checkSucceeded(accepted map[int64]string, traces int) {
 	c.t.Helper()
 	for id, status := range accepted {
@@ -292,7 +293,7 @@ func (c *cluster) checkSucceeded(accepted map[int64]string, traces int) {
 	}
 }
 
-// spread describes durations.
+// spread formats the distribution of durations.
 func spread(all []time.Duration) string {
 	sorted := slices.Sorted(slices.Values(all))
 	texts := make([]string, len(sorted))

@@ -12,14 +12,14 @@ import (
 	"lockstep/core/paths"
 )
 
-// removeFile takes the queue from a node whose daemon does not run, as a disk that is not
-// mounted does.
+// removeFile removes the queue of a node whose daemon is stopped, as if the disk was not
+// mounted.
 func (d *daemon) removeFile(name string) {
 	d.t.Helper()
 	require.NoError(d.t, os.Rename(d.path("lib", name), d.path("lost."+filepath.Base(name))))
 }
 
-// refusesToStart returns what the daemon says when it ends by itself.
+// refusesToStart requires that the daemon ends by itself, and returns its error text.
 func (m *member) refusesToStart() string {
 	m.t.Helper()
 	m.up = false
@@ -28,7 +28,7 @@ func (m *member) refusesToStart() string {
 	return err.Error()
 }
 
-// rejoin does what a daemon without its queue says.
+// rejoin follows the instructions in the error text of a daemon without its queue.
 func (m *member) rejoin(said string) {
 	m.t.Helper()
 	commands := regexp.MustCompile(`(mkdir .* && mv .*) && start lockstepd`).FindStringSubmatch(said)
@@ -38,9 +38,9 @@ func (m *member) rejoin(said string) {
 	m.start()
 }
 
-// A candidate whose queue is gone, though its log is there, is not let in: it would lack
-// what is behind the last snapshot's note, and give out ids twice. It says how to come
-// back, and does so with everything.
+// A candidate that has its log but has lost its queue does not start: it would lack the files
+// older than the last snapshot, and give out ids twice. Its error text says how to rejoin.
+// After that it has all jobs.
 func TestClusterNodeWithoutItsQueue(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -89,8 +89,8 @@ func TestClusterNodeWithoutItsQueue(t *testing.T) {
 	c.awaitEqual()
 }
 
-// The first node of a cluster that has lost its log makes no second cluster: it comes back
-// as a new one of the cluster that it has made.
+// The first node of a cluster does not make a second cluster when it has lost its log: it
+// joins the cluster that it made as a new node.
 func TestClusterFounderWithoutItsLog(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -109,7 +109,8 @@ func TestClusterFounderWithoutItsLog(t *testing.T) {
 	c.awaitEqual()
 }
 
-// A member of an older version has no mark; it gets one if it has a queue.
+// A member of an older version has no file queue/member. Its daemon writes the file if the
+// node has a queue.
 func TestClusterMemberOfAnOlderVersion(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1)
@@ -128,8 +129,8 @@ func TestClusterMemberOfAnOlderVersion(t *testing.T) {
 	require.Contains(t, m.refusesToStart(), "queue/serial is missing, though this node has a log")
 }
 
-// A node without a cluster that has lost its queue does not start with an empty one without the
-// operator's consent.
+// A standalone node that has lost its queue does not start with an empty queue unless the
+// operator permits it.
 func TestANodeWithoutItsQueue(t *testing.T) {
 	d := newDaemon(t)
 	d.start()

@@ -23,8 +23,8 @@ type network struct {
 	nodes int
 }
 
-// newNetwork needs root, and a kernel with bridges and namespaces; without these the
-// test is skipped.
+// newNetwork needs root and a kernel with bridges and namespaces. Without these the test is
+// skipped.
 func newNetwork(t testing.TB, nodes int) *network {
 	t.Helper()
 	n := &network{t: t, name: fmt.Sprintf("ls%d", os.Getpid()%1000000), nodes: nodes}
@@ -61,7 +61,7 @@ func (n *network) space(i int) string { return fmt.Sprintf("%sn%d", n.name, i) }
 func (n *network) cable(i int) string { return fmt.Sprintf("%sc%d", n.name, i) }
 func (n *network) host(i int) string  { return fmt.Sprintf("10.213.77.%d", i+1) }
 
-// disconnect pulls a node's cable, plug puts it back.
+// disconnect takes a node's network link down, plug takes it up.
 func (n *network) disconnect(i int) { n.set(i, "down") }
 func (n *network) reconnect(i int)  { n.set(i, "up") }
 
@@ -82,8 +82,9 @@ func newSplitCluster(t testing.TB, size int) (*cluster, *network) {
 	return newClusterAt(t, addresses, func(i int, m *member) { m.prefix = []string{"ip", "netns", "exec", n.space(i)} }), n
 }
 
-// A node is cut off. The master then ends its work and reports that, while the others continue;
-// without a candidate they continue as well. When the partition has ended, all nodes agree.
+// One node loses its network. If it is the master, it ends its work and reports that, and the
+// other nodes continue; if it is a candidate, the cluster continues without it. After the
+// partition all nodes agree.
 func TestClusterPartition(t *testing.T) {
 	t.Parallel()
 	c, network := newSplitCluster(t, 3)
@@ -137,7 +138,7 @@ func TestClusterPartition(t *testing.T) {
 	require.True(t, master.serves(), "the master has changed because of a candidate that came back")
 }
 
-// tunnelled are clients at the other nodes, on their way to the master.
+// tunnelled are clients whose requests the other nodes forward to the master.
 func (c *cluster) tunnelled(master *member) (clients []*luxiclient.Client) {
 	c.t.Helper()
 	for _, m := range c.others(master) {
@@ -156,7 +157,7 @@ type latency struct{ median, most time.Duration }
 
 func (l latency) String() string { return fmt.Sprintf("median %s, max %s", l.median, l.most) }
 
-// latencies submits one job after the other.
+// latencies submits jobs one after the other and returns the latency of the submissions.
 func (u *user) latencies(submissions int) latency {
 	u.c.t.Helper()
 	all := make([]time.Duration, submissions)

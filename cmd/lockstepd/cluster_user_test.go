@@ -43,7 +43,7 @@ func isNotMaster(err error) bool {
 	return errors.As(err, &failed) && failed.Class == "NotMaster"
 }
 
-// once makes a call at the node of its choice, or by way of it at the master.
+// once makes one call to the user's current node, which may forward it to the master.
 func (u *user) once(method string, result any, args ...any) error {
 	ctx := context.Background()
 	if u.client == nil {
@@ -73,14 +73,14 @@ func (u *user) close() {
 	}
 }
 
-// isTransient tells an error that another node, or another moment, may mend.
+// isTransient reports whether the call may succeed at another node or at another time.
 func isTransient(err error) bool {
 	var lost *luxiclient.ConnectionLostError
 	var none *luxiclient.NoDaemonError
 	return errors.As(err, &lost) || errors.As(err, &none) || isNotMaster(err)
 }
 
-// call goes from node to node until one answers, or ctx ends.
+// call tries one node after the other until a node answers or ctx ends.
 func (u *user) call(ctx context.Context, method string, result any, args ...any) error {
 	for {
 		err := u.once(method, result, args...)
@@ -96,7 +96,7 @@ func (u *user) call(ctx context.Context, method string, result any, args ...any)
 	}
 }
 
-// must is call for what has to come to pass in a test's time.
+// must is call for a request that has to succeed within the time of a test.
 func (u *user) must(method string, result any, args ...any) {
 	u.c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
@@ -104,7 +104,7 @@ func (u *user) must(method string, result any, args ...any) {
 	require.NoError(u.c.t, u.call(ctx, method, result, args...), method)
 }
 
-// withNames gives a submission the name by which it is known when it is sent again.
+// withNames gives a submission the request name by which the daemon recognizes a repetition.
 func withNames(jobs [][]op) [][]op {
 	name := uuid.NewString()
 	for _, ops := range jobs {
@@ -113,7 +113,7 @@ func withNames(jobs [][]op) [][]op {
 	return jobs
 }
 
-// submitMany submits until it is acknowledged, the same again and again.
+// submitMany repeats the same submission until it is acknowledged.
 func (u *user) submitMany(ctx context.Context, jobs [][]op) ([]int64, error) {
 	var answers [][2]json.RawMessage
 	if err := u.call(ctx, "SubmitManyJobs", &answers, withNames(jobs)); err != nil {
@@ -141,7 +141,7 @@ func (u *user) submit(ops ...op) int64 {
 	return ids[0]
 }
 
-// statuses are those of jobs; "" is one that does not exist.
+// statuses are the statuses of jobs. The status of a job that does not exist is "".
 func (u *user) statuses(ctx context.Context, ids []int64) ([]string, error) {
 	var rows [][]string
 	if err := u.call(ctx, "QueryJobs", &rows, ids, []string{"status"}); err != nil {
@@ -169,7 +169,7 @@ func isFinal(status string) bool {
 	return slices.Contains([]string{"success", "error", "canceled"}, status)
 }
 
-// awaitStatus waits for one of these.
+// awaitStatus waits until the job has one of these statuses.
 func (u *user) awaitStatus(id int64, wanted ...string) {
 	u.c.t.Helper()
 	u.c.eventually(fmt.Sprintf("job %d", id), func() error {
@@ -180,13 +180,13 @@ func (u *user) awaitStatus(id int64, wanted ...string) {
 	})
 }
 
-// list asks a node, whatever it is, for all.
+// list asks a node, whatever its role is, for all nodes.
 func (m *member) list() (answer.Nodes, error) {
 	var nodes answer.Nodes
 	return nodes, m.direct(luxi.NodesMethod, &nodes)
 }
 
-// direct asks this node alone.
+// direct sends the request to this node only.
 func (m *member) direct(method string, result any, args ...any) error {
 	client, err := luxiclient.Dial(context.Background(), m.socket(), luxiclient.Options{ConnectTimeout: answerMax, AnswerTimeout: answerMax})
 	if err != nil {
@@ -210,21 +210,20 @@ func (c *cluster) findMaster() (*member, error) {
 	return nil, errors.New("no node is the master")
 }
 
-// master waits for one.
+// master waits until the cluster has a master, and returns it.
 func (c *cluster) master() (master *member) {
 	c.t.Helper()
 	c.eventually("no master", func() (err error) { master, err = c.findMaster(); return err })
 	return master
 }
 
-// awaitUp waits until a node answers, and has what the master has but for the last
-// moments.
+// awaitUp waits until a node answers and has the master's entries but for the latest.
 func (c *cluster) awaitUp(m *member) {
 	c.t.Helper()
 	c.awaitBehind(m, 100)
 }
 
-// awaitBehind waits until a node is not more entries than that behind.
+// awaitBehind waits until a node is at most this number of entries behind.
 func (c *cluster) awaitBehind(m *member, most uint64) {
 	c.t.Helper()
 	c.eventually("node "+m.name+" does not come up", func() error {
@@ -245,7 +244,8 @@ func (c *cluster) awaitBehind(m *member, most uint64) {
 	})
 }
 
-// check is what LockstepNodeCheck finds: nil if all nodes have what the master has.
+// check returns the result of LockstepNodeCheck: nil if all nodes have the files of the
+// master.
 func (c *cluster) check() error {
 	var checked answer.NodesCheck
 	master, err := c.findMaster()
@@ -273,7 +273,7 @@ func (c *cluster) awaitEqual() {
 	c.eventually("the nodes do not come to agree", c.check)
 }
 
-// files are the jobs on a node's disk, by id, without asking its daemon.
+// files are the job files on a node's disk, by id, read without the daemon.
 func (m *member) files() map[int64]string {
 	m.t.Helper()
 	entries, err := os.ReadDir(m.path("lib", paths.QueueDir))

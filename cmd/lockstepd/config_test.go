@@ -58,7 +58,7 @@ func TestHelpTellsEverySetting(t *testing.T) {
 	}
 }
 
-// The first start shows where opcodes and users belong, and leaves alone what is there.
+// The first start writes examples of opcodes and users, and keeps existing files.
 func TestExamplesOfTheFirstStart(t *testing.T) {
 	data := t.TempDir()
 	c := Config{DataDir: data, OpcodesDir: filepath.Join(data, "opcodes.d"), Rapi: RapiConfig{Users: filepath.Join(data, "rapi", "users")}}

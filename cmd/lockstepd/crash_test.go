@@ -12,8 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An acknowledged job is there after a crash of the daemon, whenever that
-// comes, and runs once.
+// An acknowledged job survives a crash of the daemon at any time, and runs once.
 func TestAJobOutlivesACrashRightAfterItsSubmission(t *testing.T) {
 	d := newDaemon(t)
 	trace := d.path("trace")
@@ -77,8 +76,8 @@ func (d *daemon) jobFile(id int64) string {
 	return string(content)
 }
 
-// What a dead job has left is killed, whatever session it has moved to, and
-// opcodes that had succeeded keep their success.
+// When a job process dies, all processes of its job are killed, whatever session they have
+// moved to. Opcodes that have succeeded stay successful.
 func TestTheDeathOfAJobProcess(t *testing.T) {
 	for name, down := range map[string]bool{"daemon up": false, "daemon down": true} {
 		t.Run(name, func(t *testing.T) {

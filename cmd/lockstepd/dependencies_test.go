@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// When the first job of a long chain fails, so do all others, at once: not one of
-// them is started, and each says why.
+// When the first job of a long chain fails, all other jobs fail at once. None of them is
+// started, and each has the reason in its result.
 func TestAChainFailsWithItsFirstJob(t *testing.T) {
 	const length = 2000
 	d := newDaemon(t)
@@ -29,7 +29,7 @@ func TestAChainFailsWithItsFirstJob(t *testing.T) {
 	}
 }
 
-// A job may wait for thousands, and runs when the last of them has ended.
+// A job may depend on thousands of jobs, and runs when the last of them has ended.
 func TestAJobDependsOnThousands(t *testing.T) {
 	const first = 2000
 	d := newDaemon(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// No opcode with dry_run does anything but be checked and take its locks.
+// An opcode with dry_run is only checked and takes its locks; it executes nothing.
 func TestADryRunExecutesNothing(t *testing.T) {
 	d := newDaemon(t)
 	require.NoError(t, os.MkdirAll(d.path("lib", "opcodes.d"), 0o750))
@@ -68,7 +68,7 @@ func TestADryRunExecutesNothing(t *testing.T) {
 	require.FileExists(t, touched)
 }
 
-// The locks are taken: who waits for them waits.
+// An opcode with dry_run takes its locks, and waits while they are held.
 func TestADryRunWaitsForItsLocks(t *testing.T) {
 	d := newDaemon(t)
 	d.start()

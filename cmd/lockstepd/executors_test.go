@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is asked of the daemon by an opcode of a job.
+// Opcodes that the daemon executes for a job.
 func TestOpcodesThatAskTheDaemon(t *testing.T) {
 	d := newDaemon(t)
 	d.start()
@@ -64,7 +64,7 @@ func TestADelayIsInterrupted(t *testing.T) {
 	require.NoFileExists(t, socket)
 }
 
-// A cancel ends a wait for locks at once, and what the job wanted is free.
+// A cancel ends a wait for locks at once, and frees the locks that the job requested.
 func TestACancelEndsTheWaitForLocks(t *testing.T) {
 	d := newDaemon(t)
 	d.start()

@@ -156,8 +156,8 @@ func TestAJobProcessOfAnOlderVersionWorks(t *testing.T) {
 	require.Equal(t, 1, d.runCount())
 }
 
-// The child dies at each step. Before it can act the job waits for a process that does
-// not die; from then on it fails, unless it had ended.
+// The child dies at each step. Until it has the permission to run, the job waits for another
+// process; from then on the job fails, unless it had ended.
 func TestTheChildDiesAtEachStep(t *testing.T) {
 	for _, step := range steps {
 		t.Run(step, func(t *testing.T) {

@@ -39,7 +39,7 @@ func (c *client) awaitStatus(id int64, status string) {
 	require.Eventually(c.t, func() bool { return c.query(id).Status == status }, patience, 5*time.Millisecond)
 }
 
-// fillSlots fills all run slots, so that what comes after stays queued.
+// fillSlots fills all run slots, so that later jobs stay queued.
 func (d *daemon) fillSlots(c *client) (open func()) {
 	slot, open := d.gate("slots")
 	for range 20 {
@@ -100,8 +100,8 @@ func TestKillEndsWhatRuns(t *testing.T) {
 	}
 }
 
-// With no daemon there a job waits before its second opcode; the cancel reaches
-// it there.
+// While the daemon is down, a job waits before its second opcode. The cancel reaches the job
+// there.
 func TestAWaitingJobIsCanceledAtOnce(t *testing.T) {
 	d := newDaemon(t)
 	d.start()
@@ -280,7 +280,7 @@ func TestStatus(t *testing.T) {
 	open()
 }
 
-// Two thousand clients wait for one job; none costs the daemon a thread.
+// Two thousand clients wait for one job. No waiting client takes a thread of the daemon.
 func TestManyWait(t *testing.T) {
 	d := newDaemon(t)
 	d.start()

@@ -46,8 +46,8 @@ func TestTheDirectoriesOfJobProcessesAreMadeAgain(t *testing.T) {
 	require.DirExists(t, d.path("run", "luxidmessages"))
 }
 
-// Processes are spawned, and end before they have named their lock files: no job is
-// failed for that, clients can see why nothing runs, and all run when they can.
+// Processes are spawned, and end before they have named their lock files. No job fails for
+// that, clients can read why no job runs, and all jobs run when processes can start.
 func TestJobsWaitForProcessesThatCanStart(t *testing.T) {
 	d := newDaemon(t)
 	d.start()
@@ -74,7 +74,8 @@ func TestJobsWaitForProcessesThatCanStart(t *testing.T) {
 	require.Empty(t, status.CannotStart)
 }
 
-// A start that cannot be recorded is none: the job waits, and runs when it can be.
+// A job whose start cannot be recorded is not started. It waits, and runs when its start can
+// be recorded.
 func TestJobsWaitUntilTheirStartsCanBeRecorded(t *testing.T) {
 	d := newDaemon(t)
 	require.NoError(t, os.MkdirAll(d.path("lib", "queue"), 0o750))

@@ -17,8 +17,8 @@ const leakStep = "leak"
 // leaked is how many it keeps at a time.
 const leaked = 100
 
-// leak opens connections and says nothing over them. One that the daemon has ended is
-// opened again.
+// leak opens connections and sends nothing over them. It opens a connection again when the
+// daemon has closed it.
 func leak(path string) {
 	connections := make(chan struct{}, leaked)
 	fmt.Println("leaking")
@@ -38,8 +38,8 @@ func leak(path string) {
 	}
 }
 
-// A local program that leaks connections to both sockets, more than there may be, keeps
-// neither job processes nor clients out.
+// A local program that leaks connections to both sockets, more than the limit, blocks neither
+// job processes nor clients.
 func TestALeakingProgram(t *testing.T) {
 	d := newDaemon(t)
 	d.start("--max-connections", "30")

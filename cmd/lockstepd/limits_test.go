@@ -47,7 +47,8 @@ func TestPatternsDoNotTakeTheMemory(t *testing.T) {
 	require.Equal(t, "success", c.await(c.submit(command("true"))).Status)
 }
 
-// A rule that another program, or a former version, has put into the configuration.
+// A rule with greedy patterns, put into the configuration by another program or a former
+// version, does not prevent the start of the daemon.
 func TestARuleWithGreedyPatternsDoesNotKeepTheDaemonDown(t *testing.T) {
 	d := newDaemon(t)
 	d.start()

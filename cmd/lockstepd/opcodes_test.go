@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is declared is read again on SIGHUP; a mistake in it changes nothing.
+// The daemon reads the declared opcodes again on SIGHUP. A mistake in a declaration changes
+// nothing.
 func TestDeclaredOpcodesAreReadAgain(t *testing.T) {
 	d := newDaemon(t)
 	d.start()
@@ -37,7 +38,7 @@ func TestDeclaredOpcodesAreReadAgain(t *testing.T) {
 	require.Equal(t, []string{"good bye world"}, c.await(c.submit(greet)).lines())
 }
 
-// A SIGHUP that comes while the daemon starts does not end it, and is not forgotten.
+// A SIGHUP during the start does not end the daemon, and takes effect after the start.
 func TestOpcodesAreReadAgainAfterTheStart(t *testing.T) {
 	d := newDaemon(t)
 	ready := d.launch()

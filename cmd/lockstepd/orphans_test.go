@@ -14,8 +14,9 @@ import (
 	"lockstep/edge/reaper"
 )
 
-// A command that drops its environment is known by its session, also to a daemon that
-// has not seen its job die. The lock on a file says whether it works beside the next job.
+// The daemon finds a command that drops its environment by its session, even if the daemon was
+// down when the job died. The lock on a file shows whether the command works beside the next
+// job.
 func TestADeadJobLeavesNothingThatHidesItself(t *testing.T) {
 	for name, down := range map[string]bool{"daemon up": false, "daemon killed with it": true} {
 		t.Run(name, func(t *testing.T) {
@@ -42,8 +43,8 @@ func TestADeadJobLeavesNothingThatHidesItself(t *testing.T) {
 	}
 }
 
-// rivals are two commands with the same lock. The first works, started by means of a
-// prefix, until it is killed; the second fails if it finds the first at work.
+// rivals are two commands with the same lock. The first, started by means of a prefix, works
+// until it is killed. The second fails if the first still works.
 func (d *daemon) rivals(prefix string) (worker, next op) {
 	locks := [][2]string{{"node/x", "exclusive"}}
 	work := fmt.Sprintf(`%[1]s flock %[2]s sh -c "echo \$\$ > %[3]s.new; mv %[3]s.new %[3]s; sleep 300" & wait`,
@@ -89,8 +90,8 @@ func TestAForcedEndLeavesNothing(t *testing.T) {
 	}
 }
 
-// A daemon that a job's command has started, in a session of its own, is no part of that
-// job, nor are its jobs.
+// A daemon that a job's command has started in another session does not belong to the job, nor
+// do the jobs of that daemon.
 func TestADaemonThatAJobHasStartedOutlivesIt(t *testing.T) {
 	livelock := filepath.Join(t.TempDir(), "job_7_1_2_3")
 	t.Setenv(reaper.EnvName, reaper.EnvValue(livelock))
@@ -128,7 +129,7 @@ func TestAJobThatHasLostItsLockFileIsNotGivenUp(t *testing.T) {
 	require.Equal(t, "success", c.await(id).Status)
 }
 
-// Jobs wait while no process can be started; none is failed for it.
+// Jobs wait while no process can be started, and no job fails for that.
 func TestAProgramThatIsMissingForAWhileFailsNoJob(t *testing.T) {
 	d := newDaemon(t)
 	program := d.path("lockstep-job")
@@ -158,7 +159,7 @@ func TestTheEnvironmentOfOneOpcodeIsItsOwn(t *testing.T) {
 	require.Equal(t, []string{"/elsewhere", os.Getenv("PATH")}, c.await(id).lines())
 }
 
-// A file that is too long for a report is looked at on the disk.
+// The daemon reads a job file that is too long for a report from the disk.
 func TestALongLogIsSeenWhileTheCommandRuns(t *testing.T) {
 	d := newDaemon(t)
 	d.start()
@@ -172,7 +173,8 @@ func TestALongLogIsSeenWhileTheCommandRuns(t *testing.T) {
 	require.Equal(t, "success", c.await(id).Status)
 }
 
-// What has left the command's group and holds its input does not hold the job.
+// A process that has left the command's group and holds the command's input does not keep the
+// job running.
 func TestACommandIsOverWhenItHasEnded(t *testing.T) {
 	d := newDaemon(t)
 	d.start()

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// As process 1 of a container the daemon leaves no zombies, knows how its jobs have
-// ended, and is stopped and told to read again as anywhere else.
+// As process 1 of a container the daemon leaves no zombies, learns how its jobs have ended,
+// and handles the signals to stop and to read its files again.
 func TestTheDaemonAsProcessOne(t *testing.T) {
 	d := newDaemon(t)
 	args := append([]string{"--pid", "--fork", "--mount-proc", filepath.Join(programs, "lockstepd")}, d.args()...)
@@ -58,7 +58,7 @@ func TestTheDaemonAsProcessOne(t *testing.T) {
 	d.cmd = nil
 }
 
-// childrenOf are the processes whose parent a process is, zombies too.
+// childrenOf are the child processes of a process, including zombies.
 func childrenOf(pid int) (pids []int) {
 	eachChild(pid, func(child int, _ string) { pids = append(pids, child) })
 	return pids

@@ -97,7 +97,7 @@ func (r *remote) do(method, path, body string, result any) int {
 	return response.StatusCode
 }
 
-// A job's life, as a client of the remote API sees it, in a real daemon.
+// A client of the remote API of a real daemon follows a job from its submission to its end.
 func TestARealDaemonsRemoteAPI(t *testing.T) {
 	d := newDaemon(t)
 	r := d.startRemote("--rapi-tls", "on", "--rapi-allow-commands")
@@ -157,8 +157,8 @@ func TestARealDaemonsRemoteAPI(t *testing.T) {
 	require.Less(t, time.Since(begin), 5*time.Second)
 }
 
-// Without flags about logins, a client without a login learns nothing of the jobs, nor does a
-// page of another site. Guessed passwords are refused.
+// Without flags about logins, neither a client without a login nor a page of another site can
+// read the jobs. Guessed passwords are refused.
 func TestGuestsOfARealDaemon(t *testing.T) {
 	d := newDaemon(t)
 	r := d.startRemote("--rapi-allow-commands", "--node-name", "Node1.example.com")
@@ -278,7 +278,7 @@ func TestAnAddressThatIsTaken(t *testing.T) {
 // package python3-ganeti-rapi was extracted.
 const packages = "GANETI_PACKAGES"
 
-// Ganeti's own client, as Debian has packed it, against a real daemon. It needs
+// Ganeti's own client, as Debian packages it, works against a real daemon. The test needs
 // Python with pycurl and simplejson.
 func TestConformanceOfGanetisRapiClient(t *testing.T) {
 	extracted := os.Getenv(packages)

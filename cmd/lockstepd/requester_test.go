@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The daemon records which process has submitted a job or made a rule, as the socket names it and
-// not as the client does.
+// The daemon records which process has submitted a job or made a rule. It takes the process
+// from the socket, not from the request.
 func TestWhoAskedIsRecorded(t *testing.T) {
 	d := newDaemon(t)
 	d.start()

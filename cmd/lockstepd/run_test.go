@@ -65,7 +65,7 @@ func TestWhatACommandIsGiven(t *testing.T) {
 	require.Equal(t, []string{"typed", "hello sesame-4711 1 ", "/usr"}, c.await(id).lines())
 }
 
-// The value may be in the output of a command that prints it, and nowhere else.
+// A secret value may appear only in the output of a command that prints it.
 func TestSecretsAreOnNoDisk(t *testing.T) {
 	d := newDaemon(t)
 	d.start("--log-level", "debug")
@@ -112,7 +112,7 @@ func TestWhatACommandLeavesInItsGroupIsEnded(t *testing.T) {
 	require.Eventually(t, func() bool { return isGone(j.lines()[0]) }, patience, 10*time.Millisecond)
 }
 
-// isGone: no such process, or only its entry is left.
+// isGone reports whether a process does not exist or is a zombie.
 func isGone(pid string) bool {
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
 	return err != nil || strings.Contains(string(stat), ") Z ")

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// refusesSecond starts another daemon with these flags beside this one, which must end
-// by itself, and returns what it says.
+// refusesSecond starts another daemon with these flags beside this daemon, requires that the
+// other daemon ends by itself, and returns its error text.
 func (d *daemon) refusesSecond(flags ...string) string {
 	d.t.Helper()
 	second := &daemon{t: d.t, root: d.root}
@@ -26,7 +26,8 @@ func (d *daemon) refusesSecond(flags ...string) string {
 	return second.logged()
 }
 
-// requireServing: clients and job processes reach the daemon, and its sockets are there.
+// requireServing requires that clients and job processes reach the daemon and that its sockets
+// exist.
 func (d *daemon) requireServing() {
 	d.t.Helper()
 	c := d.dial()
@@ -54,8 +55,8 @@ func TestASecondDaemonOnTheRunDirectory(t *testing.T) {
 	require.Zero(t, other.stop(), "it is free again")
 }
 
-// After queue/lock was removed no second daemon can start, and the first one stops in order:
-// running jobs continue, and are adopted.
+// After queue/lock was removed no second daemon can start. The first daemon stops in order;
+// running jobs continue, and the next daemon adopts them.
 func TestARemovedQueueLock(t *testing.T) {
 	d := newDaemon(t)
 	d.start()

@@ -28,7 +28,7 @@ type view struct {
 	Priorities []int
 }
 
-// onDisk is what the job's file says.
+// onDisk is the content of the job's file.
 func (d *daemon) onDisk(id int64) (v view, err error) {
 	content, err := os.ReadFile(d.path("lib", "queue", fmt.Sprintf("job-%d", id)))
 	if err != nil {
@@ -54,7 +54,7 @@ func viewOf(fields []json.RawMessage) (v view, err error) {
 	return v, err
 }
 
-// queried is what QueryJobs says; `lockstep list` and the remote API show the same.
+// queried is the answer to QueryJobs; `lockstep list` and the remote API show the same.
 func (c *client) queried(id int64) (view, error) {
 	var rows [][]json.RawMessage
 	if err := c.Call(context.Background(), "QueryJobs", []any{[]int64{id}, viewFields}, &rows); err != nil {
@@ -69,7 +69,7 @@ type pushedView struct {
 	last view
 }
 
-// subscribe watches a job until the test ends, over a connection of its own.
+// subscribe watches a job over a separate connection until the test ends.
 func (d *daemon) subscribe(id int64) *pushedView {
 	p := &pushedView{}
 	ctx, stop := context.WithCancel(context.Background())
@@ -114,8 +114,8 @@ func (p *pushedView) view() view {
 	return p.last
 }
 
-// requireAgreement waits until a job's file, the answers to questions, and what was pushed to a
-// watching client agree about its opcodes.
+// requireAgreement waits until a job's file, the answers to queries and the updates pushed to
+// a watching client agree about the job's opcodes.
 func (d *daemon) requireAgreement(id int64, p *pushedView, statuses ...string) {
 	d.t.Helper()
 	eventuallyWithin(d.t, agreeTimeout, "the views of a job that rests do not agree", func() error {
@@ -144,7 +144,7 @@ type viewCase struct {
 
 func nothing(*daemon, *client, int64) {}
 
-// addPauseRule has a rule hold one job.
+// addPauseRule adds a rule that pauses one job.
 func (c *client) addPauseRule(id int64) (rule string) {
 	c.t.Helper()
 	c.call("ReplaceFilter", &rule, nil, 0, [][]any{{"jobid", []any{"=", "id", id}}}, "PAUSE", []any{})
@@ -153,8 +153,8 @@ func (c *client) addPauseRule(id int64) (rule string) {
 
 func pauseByRule(_ *daemon, c *client, id int64) { c.addPauseRule(id) }
 
-// blockedByLock has another job take what this one has yielded, while a rule holds it; then the
-// rule goes.
+// blockedByLock has another job take the locks that a job has given back while a rule pauses
+// it, and then deletes the rule.
 func blockedByLock(by func(c *client, work op) int64) func(*daemon, *client, int64) {
 	return func(d *daemon, c *client, id int64) {
 		work, _ := d.gate("taken")
@@ -169,8 +169,8 @@ func blockedByLock(by func(c *client, work op) int64) func(*daemon, *client, int
 	}
 }
 
-// Wherever a job rests, its file, the daemon's view and what clients are pushed agree;
-// it can be canceled there, and takes another priority, which is shown.
+// In each state in which a job waits, its file, the daemon's answers and the pushed updates
+// agree. The job can be canceled there, and a new priority takes effect and is shown.
 func TestViewsAgreeWhereverAJobRests(t *testing.T) {
 	limited := [][]any{{"gnt:user", "rate-limit:1:b", 1}}
 	for name, r := range map[string]viewCase{
@@ -242,8 +242,8 @@ func (d *daemon) runViewCase(r viewCase, kill bool) {
 	d.requireAgreement(id, p, "success", "canceled")
 }
 
-// A job that had given its slot back goes on at the priority that it was given while it
-// was held, before jobs that are less urgent.
+// A paused job that has given its run slot back and then gets a new priority continues at the
+// new priority, before less urgent jobs.
 func TestAnInterruptedJobGoesOnAtItsNewPriority(t *testing.T) {
 	d := newDaemon(t)
 	d.start()
@@ -276,8 +276,8 @@ func TestAnInterruptedJobGoesOnAtItsNewPriority(t *testing.T) {
 	require.Equal(t, "held\nurgent\n", string(ran))
 }
 
-// Clients who want a job canceled, or another priority for it, when it is just about to
-// end are answered at once, each of them.
+// Clients that cancel a job or change its priority just before its end are all answered at
+// once.
 func TestClientOrdersThatCrossWithTheEnd(t *testing.T) {
 	const clients, rounds = 8, 60
 	d := newDaemon(t)
@@ -296,7 +296,7 @@ func TestClientOrdersThatCrossWithTheEnd(t *testing.T) {
 	require.NoError(t, errors.Join(failed...))
 }
 
-// crossPriorities submits a job and wants something of it a little later.
+// crossPriorities submits a job and sends an order for it a little later.
 func (c *client) crossPriorities(round int, pause time.Duration) error {
 	var id int64
 	if err := c.Call(context.Background(), "SubmitJob", []any{[]op{command("true")}}, &id); err != nil {
@@ -322,7 +322,8 @@ func (c *client) crossPriorities(round int, pause time.Duration) error {
 	return nil
 }
 
-// With one vote jobs outlive their daemon. Those that wait for a lock do so too.
+// In a cluster of one node jobs survive a restart of the daemon, including jobs that wait for
+// a lock.
 func TestClusterOfOneKeepsLockWaitersOverARestart(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 1)
@@ -355,8 +356,8 @@ func TestClusterOfOneKeepsLockWaitersOverARestart(t *testing.T) {
 	}
 }
 
-// What an opcode has done before its job was held is with the other nodes while the job
-// rests, and a failover leaves it as it is.
+// The other nodes have the results of a job's finished opcodes while the job is paused, and a
+// failover keeps the results.
 func TestClusterKeepsTheSuccessOfAHeldJob(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
