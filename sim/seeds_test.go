@@ -65,8 +65,7 @@ func sweepSeeds(t *testing.T, nodes, count, nth int) {
 	}
 }
 
-// TestKeptSeeds runs the seeds that have failed before. A line of the file is "SEED FAULTS #
-// why".
+// TestKeptSeeds runs the seeds that have failed before. Format of a line: "SEED FAULTS # why".
 func TestKeptSeeds(t *testing.T) { keptSeeds(t, 1, "testdata/seeds.txt") }
 
 // TestKeptClusterSeeds runs the kept seeds of three nodes.

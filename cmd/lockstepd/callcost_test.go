@@ -91,8 +91,8 @@ func dialWconf(d *daemon) *client {
 	return &client{d.t, c}
 }
 
-// copyJob queues n copies of a job behind it, as if they had been submitted, each with its own
-// lock.
+// copyJob queues n copies of a job after the job, as if a client had submitted them. Each copy
+// has a different lock.
 func (d *daemon) copyJob(id int64, n int) {
 	queue := d.path("lib", "queue")
 	content, err := os.ReadFile(filepath.Join(queue, "job-"+itoa(id)))

@@ -49,15 +49,15 @@ type member struct {
 	up      bool     // its daemon was started, and not ended by the test
 }
 
-// newCluster makes a cluster and starts it: when it returns, all nodes have a vote and
-// one is the master.
+// newCluster makes a cluster and starts it. When it returns, all nodes have a vote and one
+// node is the master.
 func newCluster(t testing.TB, size int, flags ...string) *cluster {
 	t.Helper()
 	return newClusterAt(t, loopback(t, size), func(_ int, m *member) { m.flags = flags })
 }
 
-// newClusterAt makes a cluster of nodes with these addresses. prepare may change each before
-// it is made.
+// newClusterAt makes a cluster of nodes with these addresses. prepare may change each node
+// before it is created.
 func newClusterAt(t testing.TB, addresses []string, prepare func(i int, m *member)) *cluster {
 	t.Helper()
 	longtest.Skip(t)
@@ -85,7 +85,8 @@ func newClusterAt(t testing.TB, addresses []string, prepare func(i int, m *membe
 	return c
 }
 
-// remove ends all nodes and removes what they have, side by side: it takes a while.
+// remove ends all nodes and removes their files, all nodes in parallel, because each takes a
+// while.
 func (c *cluster) remove() {
 	var removing sync.WaitGroup
 	for _, m := range c.nodes {
@@ -112,7 +113,7 @@ func (c *cluster) newToken(at *member) {
 	require.NoError(c.t, os.WriteFile(c.token, []byte(token), 0o600))
 }
 
-// join makes the node one more of the cluster; its daemon is not started.
+// join adds the node to the cluster, and does not start its daemon.
 func (m *member) join(at *member, token string, more ...string) {
 	m.t.Helper()
 	args := append([]string{"node", "add", "--address", m.address, "--name", m.name, "--data-dir", m.path("lib"),
@@ -120,9 +121,9 @@ func (m *member) join(at *member, token string, more ...string) {
 	m.cli(args...)
 }
 
-// loopback finds addresses that nothing listens at, and keeps them for this test. They
-// are not of the range from which connections are made, so that no port is taken while
-// a daemon is down.
+// loopback finds addresses without a listener, and reserves them for this test. Their ports
+// are outside the range of outgoing connections, so that no connection takes a port while a
+// daemon is down.
 func loopback(t testing.TB, size int) []string {
 	t.Helper()
 	for net3 := 1; net3 < 250; net3++ {
@@ -141,7 +142,7 @@ func loopback(t testing.TB, size int) []string {
 	return nil
 }
 
-// command is a program as it is started on this node.
+// command is a command that runs a program on this node.
 func (m *member) command(program string, args ...string) *exec.Cmd {
 	line := append(append([]string{}, m.prefix...), program)
 	line = append(line, args...)
@@ -161,7 +162,7 @@ func (m *member) tryCLI(args ...string) (out, errorText string, code int) {
 	return stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()
 }
 
-// cli is tryCLI for what must succeed.
+// cli is tryCLI for a command that must succeed.
 func (m *member) cli(args ...string) string {
 	m.t.Helper()
 	out, stderr, code := m.tryCLI(args...)
@@ -213,7 +214,7 @@ func (m *member) tryStart() error {
 	}
 }
 
-// crash ends the daemon as kill -9 does.
+// crash ends the daemon with SIGKILL.
 func (m *member) crash() {
 	m.up = false
 	m.kill()
@@ -241,7 +242,7 @@ func (m *member) ended() bool {
 	}
 }
 
-// awaitVotes waits until so many nodes have a vote, and one is the master.
+// awaitVotes waits until this number of nodes has a vote, and one node is the master.
 func (c *cluster) awaitVotes(want int) {
 	c.t.Helper()
 	c.eventually("not all nodes get a vote", func() error {
@@ -270,7 +271,7 @@ func voters(nodes answer.Nodes) int {
 	return votes
 }
 
-// eventually is require.Eventually, with the reason why it does not come true.
+// eventually is require.Eventually; when the time is over, it reports the last error of tried.
 func (c *cluster) eventually(what string, tried func() error) {
 	c.t.Helper()
 	eventuallyWithin(c.t, 2*patience, what, tried)
@@ -291,7 +292,7 @@ func eventuallyWithin(t testing.TB, limit time.Duration, what string, tried func
 	}
 }
 
-// others are all nodes but this one.
+// others are all nodes but than.
 func (c *cluster) others(than *member) []*member {
 	var others []*member
 	for _, m := range c.nodes {

@@ -78,7 +78,7 @@ func TestClusterFrozenMaster(t *testing.T) {
 	queued := u.submit(c.workerOp("queued").with("depends", [][]any{{running, []string{"success", "error"}}}))
 	u.close()
 
-	// It is in the socket of the one who is frozen, to be read when it is not.
+	// The late submission waits in the socket of the stopped master, which reads it after SIGCONT.
 	late := make(chan error, 1)
 	var lateID int64
 	client, err := luxiclient.Dial(context.Background(), master.socket(), luxiclient.Options{AnswerTimeout: patience})

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// load is many users who submit small jobs all the time, and what they were told.
+// load is a set of users who submit small jobs all the time, and the answers that they got.
 type load struct {
 	c     *cluster
 	stop  context.CancelFunc

@@ -39,8 +39,8 @@ func (m *member) rejoin(said string) {
 }
 
 // A candidate that has its log but has lost its queue does not start: it would lack the files
-// older than the last snapshot, and give out ids twice. Its error text says how to rejoin.
-// After that it has all jobs.
+// whose log entries the last snapshot has replaced, and give out ids twice. Its error text
+// says how to rejoin. A node that has rejoined has all jobs.
 func TestClusterNodeWithoutItsQueue(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)

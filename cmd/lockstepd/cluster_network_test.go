@@ -152,7 +152,7 @@ func (c *cluster) tunnelled(master *member) (clients []*luxiclient.Client) {
 	return clients
 }
 
-// latency is that of some submissions.
+// latency is the latency of a number of submissions.
 type latency struct{ median, most time.Duration }
 
 func (l latency) String() string { return fmt.Sprintf("median %s, max %s", l.median, l.most) }

@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Opcodes that the daemon executes for a job.
+// Opcodes of a job send queries and changes of settings to the daemon. The daemon refuses a
+// setting that it does not have.
 func TestOpcodesThatAskTheDaemon(t *testing.T) {
 	d := newDaemon(t)
 	d.start()

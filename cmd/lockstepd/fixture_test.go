@@ -92,13 +92,13 @@ func (d *daemon) start(more ...string) {
 	d.awaitReady(d.launch(more...))
 }
 
-// launch starts the daemon, which is ready when it takes jobs.
+// launch starts the daemon. ready is closed when the daemon takes jobs.
 func (d *daemon) launch(more ...string) (ready <-chan struct{}) {
 	d.t.Helper()
 	return d.launchProgram(filepath.Join(programs, "lockstepd"), d.args(more...)...)
 }
 
-// launchProgram starts one that starts the daemon, or is it.
+// launchProgram starts the daemon, or a program that starts the daemon.
 func (d *daemon) launchProgram(name string, args ...string) (ready <-chan struct{}) {
 	d.t.Helper()
 	d.cmd = exec.Command(name, args...)
@@ -150,7 +150,7 @@ func (d *daemon) kill() {
 	}
 }
 
-// stop ends it in order and returns its exit status.
+// stop ends the daemon in order and returns its exit status.
 func (d *daemon) stop() int {
 	require.NoError(d.t, d.cmd.Process.Signal(syscall.SIGTERM))
 	select {
@@ -163,8 +163,8 @@ func (d *daemon) stop() int {
 	return code
 }
 
-// endJobs ends what a failed test has left: job processes and their commands
-// outlive the daemon.
+// endJobs ends the job processes and commands that a failed test has left: they outlive the
+// daemon.
 func (d *daemon) endJobs() {
 	processes, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range processes {
@@ -243,7 +243,7 @@ func (c *client) await(id int64) queriedJob {
 
 func (j queriedJob) lines() []string { return j.linesOf("") }
 
-// linesOf are the texts of the entries of a type; "" are all.
+// linesOf are the texts of the log entries of a type; "" stands for all types.
 func (j queriedJob) linesOf(want string) []string {
 	var lines []string
 	for _, log := range j.Log {

@@ -139,7 +139,7 @@ func (d *daemon) awaitStep(file string) {
 	require.Eventually(d.t, func() bool { _, err := os.Stat(file); return err == nil }, patience, 2*time.Millisecond)
 }
 
-// runCount is how often the job's work was done.
+// runCount is the number of times that the job's command has run.
 func (d *daemon) runCount() int {
 	content, err := os.ReadFile(d.path("ran"))
 	if err != nil {
@@ -156,8 +156,9 @@ func TestAJobProcessOfAnOlderVersionWorks(t *testing.T) {
 	require.Equal(t, 1, d.runCount())
 }
 
-// The child dies at each step. Until it has the permission to run, the job waits for another
-// process; from then on the job fails, unless it had ended.
+// The child dies at each step. A child that dies before it may act is replaced: the job waits
+// until a child survives. From then on the death of the child fails the job, unless the job
+// had ended.
 func TestTheChildDiesAtEachStep(t *testing.T) {
 	for _, step := range steps {
 		t.Run(step, func(t *testing.T) {
@@ -191,8 +192,8 @@ func TestTheChildDiesAtEachStep(t *testing.T) {
 	}
 }
 
-// The daemon dies while the child is at each step. The job runs once, or fails
-// because it may have run; it is never started twice.
+// The daemon dies while the child is at each step. The job runs once, or fails because it may
+// have run. The daemon never starts it twice.
 func TestTheDaemonDiesAtEachStep(t *testing.T) {
 	for _, step := range steps {
 		t.Run(step, func(t *testing.T) {

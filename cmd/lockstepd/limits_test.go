@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// memoryMax is what a daemon with a few jobs takes at most, whatever it is asked.
+// memoryMax is the most memory that a daemon with a few jobs may take, in bytes, for any
+// request.
 const memoryMax = 700 << 20
 
 // highWater is the most memory that the daemon has taken so far, in bytes.

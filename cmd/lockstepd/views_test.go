@@ -21,7 +21,7 @@ import (
 // agreeTimeout is how long all views of a job may take to agree.
 const agreeTimeout = 5 * time.Second
 
-// view is what is shown of a job.
+// view is the part of a job that clients are shown.
 type view struct {
 	Status     string
 	Statuses   []string
@@ -63,7 +63,7 @@ func (c *client) queried(id int64) (view, error) {
 	return viewOf(rows[0])
 }
 
-// pushedView is what WaitForJobChange has said last, over all daemons.
+// pushedView is the last answer to WaitForJobChange, over all daemons.
 type pushedView struct {
 	mu   sync.Mutex
 	last view

@@ -73,8 +73,8 @@ func TestMixesDependOnTheSeedAlone(t *testing.T) {
 	}
 }
 
-// The predictive order is only as good as what it knows: of every job of a mix,
-// what is declared must be what it will ask for.
+// The predictive order depends on declared locks: every job of a mix must declare the locks
+// that it will request.
 func TestJobsOfMixesDeclareTheirLocks(t *testing.T) {
 	catalogue := opcode.Builtin()
 	for _, m := range Mixes {

@@ -50,7 +50,7 @@ func written(t *testing.T, r Report) string {
 	return b.String()
 }
 
-// element is an element of a page, with what is in it.
+// element is an element of a page with its content.
 type element struct {
 	name  string
 	attrs map[string]string
