@@ -45,7 +45,8 @@ func committedText(j *job.Job) string {
 	return jobText(j, nil)
 }
 
-// checkMasters: an opcode executes on the node that the log says has started its job.
+// checkMasters: an opcode executes only on the node that the log names as the job's, and only
+// before the log has the job's end.
 type checkMasters struct{}
 
 func (checkMasters) Name() string { return "who starts a job runs it" }

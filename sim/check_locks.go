@@ -6,7 +6,7 @@ import (
 	"lockstep/core/lock"
 )
 
-// checkLocks: no two jobs work with locks that exclude each other. Commands that have outlived
+// checkLocks: no two jobs, on any nodes, work with locks that exclude each other. Commands that have outlived
 // their process count. In the end no owner holds or wants a lock.
 type checkLocks struct{}
 

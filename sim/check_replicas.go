@@ -10,9 +10,9 @@ import (
 	"lockstep/sim/simdisk"
 )
 
-// checkReplicas: the shared files of a node are those that its applied entries make. Files of
-// jobs that its own processes write are excepted. In the end the shared files of all nodes are
-// the same.
+// checkReplicas: after each batch of entries, the shared files of a node and its list of running
+// jobs are those that its applied entries make. Files of jobs that its own processes write are
+// excepted. In the end the shared files of all nodes are the same.
 type checkReplicas struct{}
 
 func (checkReplicas) Name() string { return "replicas agree" }
