@@ -147,7 +147,8 @@ func TestARepeatOfWhatHasEnded(t *testing.T) {
 	})
 }
 
-// A name is known as long as one of its jobs is in the queue.
+// A name is known as long as one of its jobs is in the queue. The test fails if a name is
+// forgotten with the first of its jobs.
 func TestANameOutlivesAPartOfItsJobs(t *testing.T) {
 	recorded := recordedBy(t, named(1, "abc", 2))
 	for _, j := range recorded {
@@ -168,8 +169,8 @@ func TestANameOutlivesAPartOfItsJobs(t *testing.T) {
 	})
 }
 
-// A pending job gets its own secrets or none, whatever is submitted under its name
-// before and after restarts of the queue.
+// A pending job gets its own secrets or none, whatever is submitted under its name before and
+// after restarts of the queue. The test fails if answerRepeated accepts a repeat that differs.
 func TestHostileRepeats(t *testing.T) {
 	drawn := func(t *rapid.T, request uint64, who string) *messages.SubmitJobs {
 		secrets := rapid.SliceOfN(rapid.SampledFrom([]string{"", who}), 1, 4).Draw(t, "opcodes")

@@ -66,6 +66,8 @@ func requireMessages(t *testing.T, want, got []any) {
 	}
 }
 
+// A reported change of a job is listed and counted. The test fails without recount in
+// index.setInfo.
 func TestProgressIsShown(t *testing.T) {
 	onReady(t, []*job.Job{newJob(1)}, func(t *testing.T, b *bench) {
 		b.picked(1)

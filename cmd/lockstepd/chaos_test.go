@@ -26,7 +26,8 @@ var (
 // The test kills the daemon and job processes at random, and starts second daemons beside the
 // running daemon. Every accepted job must end in one final status, its command must run at
 // most once and never beside another command with the same lock, and no process or file may be
-// left over.
+// left over. The test fails if lockDir in persistence locks nothing, without LockRun, and, in
+// most runs, without killOrphans or readLeader: see docs/simulation.md.
 func TestChaos(t *testing.T) {
 	seed := *chaosSeed
 	if seed == 0 {

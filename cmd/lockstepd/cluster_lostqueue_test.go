@@ -90,7 +90,8 @@ func TestClusterNodeWithoutItsQueue(t *testing.T) {
 }
 
 // The first node of a cluster does not make a second cluster when it has lost its log: it
-// joins the cluster that it made as a new node.
+// joins the cluster that it made as a new node. The test fails if isFounder looks at Founder
+// alone.
 func TestClusterFounderWithoutItsLog(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -130,7 +131,7 @@ func TestClusterMemberOfAnOlderVersion(t *testing.T) {
 }
 
 // A standalone node that has lost its queue does not start with an empty queue unless the
-// operator permits it.
+// operator permits it. The test fails if checkQueue returns nil.
 func TestANodeWithoutItsQueue(t *testing.T) {
 	d := newDaemon(t)
 	d.start()

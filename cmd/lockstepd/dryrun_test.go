@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An opcode with dry_run is only checked and takes its locks; it executes nothing.
+// An opcode with dry_run is only checked and takes its locks; it executes nothing. The test
+// fails without the check in execution.run.
 func TestADryRunExecutesNothing(t *testing.T) {
 	d := newDaemon(t)
 	require.NoError(t, os.MkdirAll(d.path("lib", "opcodes.d"), 0o750))

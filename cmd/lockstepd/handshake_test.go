@@ -158,7 +158,8 @@ func TestAJobProcessOfAnOlderVersionWorks(t *testing.T) {
 
 // The child dies at each step. A child that dies before it may act is replaced: the job waits
 // until a child survives. From then on the death of the child fails the job, unless the job
-// had ended.
+// had ended. The test fails if jobActor.processGone gives back only jobs whose process could
+// not be spawned.
 func TestTheChildDiesAtEachStep(t *testing.T) {
 	for _, step := range steps {
 		t.Run(step, func(t *testing.T) {

@@ -22,6 +22,7 @@ func TestArchivedJobsAreNotRemovedByAClockThatIsSet(t *testing.T) {
 	require.True(t, w.isDue(start.Add(51*time.Hour), 51*time.Hour))
 }
 
+// The start of a daemon removes no archived job, whatever the clock says.
 func TestTheStartRemovesNoArchivedJobs(t *testing.T) {
 	d := newDaemon(t)
 	d.start()

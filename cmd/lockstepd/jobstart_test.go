@@ -47,7 +47,8 @@ func TestTheDirectoriesOfJobProcessesAreMadeAgain(t *testing.T) {
 }
 
 // Processes are spawned, and end before they have named their lock files. No job fails for
-// that, clients can read why no job runs, and all jobs run when processes can start.
+// that, clients can read why no job runs, and all jobs run when processes can start. The test
+// fails if jobActor.processGone gives back only jobs whose process could not be spawned.
 func TestJobsWaitForProcessesThatCanStart(t *testing.T) {
 	d := newDaemon(t)
 	d.start()
@@ -75,7 +76,8 @@ func TestJobsWaitForProcessesThatCanStart(t *testing.T) {
 }
 
 // A job whose start cannot be recorded is not started. It waits, and runs when its start can
-// be recorded.
+// be recorded. The test fails if jobActor.processGone gives back only jobs whose process could
+// not be spawned.
 func TestJobsWaitUntilTheirStartsCanBeRecorded(t *testing.T) {
 	d := newDaemon(t)
 	require.NoError(t, os.MkdirAll(d.path("lib", "queue"), 0o750))
