@@ -18,58 +18,59 @@ import (
 	"lockstep/sim/simdisk"
 )
 
-// Mutation is a named set of Mutations: a bug built in on purpose, to show that a checker finds
-// it and what a failing run looks like.
+// Mutation is a named set of Mutations: a bug that is built in on purpose. It shows that a checker
+// finds the bug, and what a failing run looks like. About states the wrong behaviour.
 type Mutation struct {
 	Name, About string
 	Mutations   Mutations
 }
 
-// AllMutations are the named ones. Kept seeds and the flag --plant use the names.
+// AllMutations are all named mutations. Kept seeds and the flag --plant use the names.
 var AllMutations = []Mutation{
-	{"lying-sync", "the sync of a directory does nothing", Mutations{Disk: simdisk.Mutations{LyingSync: true}}},
-	{"late-data-sync", "a file is renamed over another before its data is synced", Mutations{Disk: simdisk.Mutations{SkipDataSync: true}}},
-	{"kept-files", "a file that is removed stays", Mutations{Disk: simdisk.Mutations{KeepsRemoved: true}}},
-	{"torn-appends", "every third append leaves its last byte out", Mutations{Disk: simdisk.Mutations{TornAppends: true}}},
-	{"late-writes", "a job's writes change places, two by two", Mutations{Disk: simdisk.Mutations{LateWrites: true}}},
-	{"lost-serial", "the last id is not written", Mutations{Disk: simdisk.Mutations{Loses: "serial"}}},
-	{"started-twice", "nothing of a job's start is written, and its process does not look", Mutations{Disk: simdisk.Mutations{Loses: "start-job,run-job"}, AnyLivelock: true}},
-	{"nameless", "a submission that comes twice is not known again", Mutations{Alter: hidesRequestNames}},
-	{"unsynced-ends", "the last write of a job is not synced", Mutations{UnsyncedEnds: true}},
-	{"blind-adoption", "the process of a former daemon is taken for dead", Mutations{BlindAdoption: true}},
-	{"silent-ends", "the end of a process is not reported", Mutations{SilentEnds: true}},
-	{"more-slots", "the daemon counts a run slot too many", Mutations{MoreSlots: 1}},
-	{"early-release", "the locks of a process are free when it dies, whatever it has left", Mutations{Alter: releasesEarly}},
-	{"survivors", "a forced end leaves what has left the command's group", Mutations{Survivors: true}},
-	{"marker-only", "what has no marker is not found where the daemon did not see the process end", Mutations{MarkerOnly: true}},
-	{"no-deaths", "the lock manager hears of no death", Mutations{Alter: drops("daemon/core/locks", &messages.OwnerDied{}, &messages.OwnersProbed{}, &messages.JobCleanedUp{})}},
-	{"unwritten-release", "it is not written when locks are given back", Mutations{Alter: dropsReleases}},
-	{"no-lock-bound", "requests for locks are overtaken without end", Mutations{Alter: disablesBypassLimit}},
-	{"unrecorded-ends", "how an archived job has ended is not recorded beside those that depend on it, and one that the master lacks never was", Mutations{Alter: recordsNoEnds}},
-	{"all-succeed", "every end of a job is reported as a success", Mutations{Alter: allSucceed}},
-	{"burnt-starts", "a job is failed by the first start that comes to nothing", Mutations{Patience: jobs.RetryLimit{Tries: 1}}},
-	{"no-verdicts", "the scheduler hears of no change of the rules", Mutations{Alter: drops("daemon/core/scheduler", &messages.VerdictsChanged{})}},
-	{"unjudged", "new jobs are not judged by the rules", Mutations{Alter: skipsVerdicts}},
-	{"paused-get-locks", "the lock manager is not told of who is paused", Mutations{Alter: drops("daemon/core/locks", &messages.SetLockPause{})}},
-	{"greater-limits", "a rule's number is greater than it says", Mutations{Alter: raisesLimits}},
-	{"no-reason-limits", "the limits in reason trails are not seen", Mutations{Alter: hidesRateLimits}},
-	{"no-ageing", "waiting jobs do not age", Mutations{Alter: neverAges}},
-	{"held-reports", "a job process that asks for permission reports nothing until it has it", Mutations{DelayReports: true}},
-	{"unheard-progress", "the queue does not hear how far a job's process has come", Mutations{Alter: drops("daemon/queue", &messages.JobProgressed{})}},
-	{"lost-wishes", "who wants something of a job that has just ended is not answered", Mutations{Alter: dropsLateAnswers}},
-	{"untold-progress", "the other nodes do not hear how far a job's process has come before it asks to go on", Mutations{Alter: dropsProgress}},
-	{"hasty-log", "an entry counts as committed before a majority has it", Mutations{Log: consensus.Mutations{Hasty: true}}},
-	{"skipped-entry", "the second node leaves an entry of the log out", Mutations{Log: consensus.Mutations{Skips: "n2"}}},
-	{"forgotten-jobs", "a node forgets which jobs run", Mutations{Alter: dropsRunning}},
-	{"no-fence", "a new master does not wait for the jobs of the old one", Mutations{Alter: noFence}},
-	{"lets-in", "a node that has lost its queue, and not its log, starts as if nothing were missing", Mutations{AdmitLostQueue: true}},
+	{"lying-sync", "a sync of a directory does nothing", Mutations{Disk: simdisk.Mutations{LyingSync: true}}},
+	{"late-data-sync", "a file replaces another before its data is synced", Mutations{Disk: simdisk.Mutations{SkipDataSync: true}}},
+	{"kept-files", "a removed file stays on the disk", Mutations{Disk: simdisk.Mutations{KeepsRemoved: true}}},
+	{"torn-appends", "every third append to a file omits its last byte", Mutations{Disk: simdisk.Mutations{TornAppends: true}}},
+	{"late-writes", "two successive writes of a job file reach the disk in reverse order", Mutations{Disk: simdisk.Mutations{LateWrites: true}}},
+	{"lost-serial", "the serial is not written", Mutations{Disk: simdisk.Mutations{Loses: "serial"}}},
+	{"started-twice", "no write of a job's start reaches the disk, and the job process begins whatever livelock the file names", Mutations{Disk: simdisk.Mutations{Loses: "start-job,run-job"}, AnyLivelock: true}},
+	{"nameless", "the daemon does not recognise a repeated submission", Mutations{Alter: hidesRequestNames}},
+	{"unsynced-ends", "the job process does not sync the write of the job's end", Mutations{UnsyncedEnds: true}},
+	{"blind-adoption", "the daemon takes a living process of an earlier daemon for dead", Mutations{BlindAdoption: true}},
+	{"silent-ends", "the daemon does not learn that a process has ended", Mutations{SilentEnds: true}},
+	{"more-slots", "the daemon uses one run slot more than configured", Mutations{MoreSlots: 1}},
+	{"early-release", "the locks of a job are freed when its process dies, even if orphans still work", Mutations{Alter: releasesEarly}},
+	{"survivors", "a forced end kills only the process group of the command, not processes that have left it", Mutations{Survivors: true}},
+	{"marker-only", "orphans of a process whose end the daemon did not see are found by their marker only, not by their session", Mutations{MarkerOnly: true}},
+	{"no-deaths", "the lock manager does not learn that an owner has died", Mutations{Alter: drops("daemon/core/locks", &messages.OwnerDied{}, &messages.OwnersProbed{}, &messages.JobCleanedUp{})}},
+	{"unwritten-release", "a release of all locks is not written to the journal", Mutations{Alter: dropsReleases}},
+	{"no-lock-bound", "a waiting lock request may be overtaken without bound", Mutations{Alter: disablesBypassLimit}},
+	{"unrecorded-ends", "the end of an archived job is not recorded beside its dependents, and a job that the master does not have counts as missing", Mutations{Alter: recordsNoEnds}},
+	{"all-succeed", "every end of a job is reported to the scheduler as a success", Mutations{Alter: allSucceed}},
+	{"burnt-starts", "the first failed start fails the job", Mutations{Patience: jobs.RetryLimit{Tries: 1}}},
+	{"no-verdicts", "the scheduler does not learn of changed filter rules", Mutations{Alter: drops("daemon/core/scheduler", &messages.VerdictsChanged{})}},
+	{"unjudged", "new jobs get no verdict of the filter rules", Mutations{Alter: skipsVerdicts}},
+	{"paused-get-locks", "the lock manager does not learn which jobs are paused", Mutations{Alter: drops("daemon/core/locks", &messages.SetLockPause{})}},
+	{"greater-limits", "the limit of a RATE_LIMIT rule is three higher than the rule says", Mutations{Alter: raisesLimits}},
+	{"no-reason-limits", "rate limits in reason trails have no effect", Mutations{Alter: hidesRateLimits}},
+	{"no-ageing", "the weight of waiting jobs does not fall with their age", Mutations{Alter: neverAges}},
+	{"held-reports", "a job process that has asked for permission reports no progress until it has it", Mutations{DelayReports: true}},
+	{"unheard-progress", "the queue does not receive the progress of job processes", Mutations{Alter: drops("daemon/queue", &messages.JobProgressed{})}},
+	{"lost-wishes", "a client order that reaches the queue after the job's end gets no answer", Mutations{Alter: dropsLateAnswers}},
+	{"untold-progress", "the progress of a job is not replicated before its process asks to begin the next opcode", Mutations{Alter: dropsProgress}},
+	{"hasty-log", "an entry of the log counts as committed before a majority has it", Mutations{Log: consensus.Mutations{Hasty: true}}},
+	{"skipped-entry", "the second node does not apply every seventh entry of the log", Mutations{Log: consensus.Mutations{Skips: "n2"}}},
+	{"forgotten-jobs", "a replicator that starts does not know which jobs run on which node", Mutations{Alter: dropsRunning}},
+	{"no-fence", "a new master does not wait until the jobs of the former master have ended", Mutations{Alter: noFence}},
+	{"lets-in", "a node that has lost its queue, but not its log, starts with an empty queue", Mutations{AdmitLostQueue: true}},
 	{"no-master", "no node learns that it is the master", Mutations{Alter: drops("node/master", &messages.BecomeMaster{})}},
 }
 
-// clusterMutations are the mutations that need several nodes.
+// clusterMutations are the names of the mutations that need several nodes.
 var clusterMutations = []string{"hasty-log", "skipped-entry", "forgotten-jobs", "no-fence", "lets-in", "no-master", "untold-progress"}
 
-// FindMutation finds a mutation by its name; "" is none.
+// FindMutation returns the mutations of a name, and none for "". An unknown name is an error that
+// lists the names.
 func FindMutation(name string) (Mutations, error) {
 	names := make([]string, len(AllMutations))
 	for i, p := range AllMutations {
@@ -84,7 +85,7 @@ func FindMutation(name string) (Mutations, error) {
 	return Mutations{}, fmt.Errorf("unknown plant %q: there are %s", name, strings.Join(names, ", "))
 }
 
-// drops drops messages of some types to an actor.
+// drops drops all messages of these types to this actor.
 func drops(actor string, types ...any) func(string, any) any {
 	return func(to string, m any) any {
 		for _, t := range types {
@@ -96,7 +97,7 @@ func drops(actor string, types ...any) func(string, any) any {
 	}
 }
 
-// releasesEarly makes the lock manager take the death of a process for the end of its job.
+// releasesEarly tells the lock manager that a job is cleaned up when its process dies.
 func releasesEarly(to string, m any) any {
 	dead, is := m.(*messages.OwnerDied)
 	var id int64
@@ -108,8 +109,8 @@ func releasesEarly(to string, m any) any {
 	return m
 }
 
-// recordsNoEnds removes the records of ends from what is written, and makes an unknown outcome a
-// missing job.
+// recordsNoEnds removes records of ends from writes, and reports a job with an unknown outcome as
+// missing.
 func recordsNoEnds(_ string, m any) any {
 	switch m := m.(type) {
 	case *messages.GetJobOutcomeResult:
@@ -129,6 +130,7 @@ func recordsNoEnds(_ string, m any) any {
 	return m
 }
 
+// allSucceed reports every end of a job to the scheduler as a success.
 func allSucceed(to string, m any) any {
 	if left, is := m.(*messages.JobReleased); is && left.Ended && strings.HasSuffix(to, "/scheduler") {
 		return &messages.JobReleased{Id: left.Id, Ended: true, Status: int32(job.Success)}
@@ -136,6 +138,7 @@ func allSucceed(to string, m any) any {
 	return m
 }
 
+// skipsVerdicts removes the verdicts from answers of the filter engine.
 func skipsVerdicts(_ string, m any) any {
 	if judged, is := m.(*messages.EvaluateFiltersResult); is && judged.Request != 0 {
 		return &messages.EvaluateFiltersResult{Request: judged.Request}
@@ -143,6 +146,7 @@ func skipsVerdicts(_ string, m any) any {
 	return m
 }
 
+// raisesLimits adds 3 to the limits in the verdicts that the queue receives.
 func raisesLimits(to string, m any) any {
 	var verdicts []*messages.Verdict
 	switch m := m.(type) {
@@ -161,6 +165,7 @@ func raisesLimits(to string, m any) any {
 	return m
 }
 
+// hidesRateLimits renames the rate limits in the reason trails that the scheduler receives.
 func hidesRateLimits(_ string, m any) any {
 	enqueue, is := m.(*messages.EnqueueJobs)
 	if !is {
@@ -173,6 +178,7 @@ func hidesRateLimits(_ string, m any) any {
 	return enqueue
 }
 
+// neverAges gives the scheduler settings with which a weight takes a million ticks to fall to zero.
 func neverAges(to string, m any) any {
 	if c, is := m.(*messages.ConfigPublished); is && strings.HasSuffix(to, "/scheduler") {
 		return &messages.ConfigPublished{Request: c.Request, Content: c.Content, Settings: []byte(`{"predictive_ticks": 1000000}`)}
@@ -180,7 +186,7 @@ func neverAges(to string, m any) any {
 	return m
 }
 
-// dropsReleases removes from the journal of the locks that an owner has released everything.
+// dropsReleases removes the lines from the journal that say that an owner has released all locks.
 func dropsReleases(_ string, m any) any {
 	request, is := m.(*messages.AccessStore)
 	if !is || request.GetAppend().GetPath() != paths.LocksJournalPath {
@@ -212,6 +218,7 @@ func hidesRequestNames(_ string, m any) any {
 	return submit
 }
 
+// disablesBypassLimit gives the lock manager the setting without a bound on bypass.
 func disablesBypassLimit(to string, m any) any {
 	if c, is := m.(*messages.ConfigPublished); is && to == "daemon/core/locks" {
 		return &messages.ConfigPublished{Request: c.Request, Content: c.Content, Settings: []byte(`{"lock_bypass_after": 0}`)}
@@ -228,7 +235,7 @@ func dropsLateAnswers(_ string, m any) any {
 	return m
 }
 
-// dropsProgress drops reports for which no request waits.
+// dropsProgress drops replications of a job file for which no request waits.
 func dropsProgress(_ string, m any) any {
 	if observe, is := m.(*messages.ReplicateJobFile); is && observe.Request == 0 {
 		return nil
@@ -236,7 +243,7 @@ func dropsProgress(_ string, m any) any {
 	return m
 }
 
-// noFence makes a new master start jobs at once.
+// noFence removes the wait of a new master before it starts jobs.
 func noFence(_ string, m any) any {
 	if order, is := m.(*messages.BecomeMaster); is && order.FenceMs > 0 {
 		return &messages.BecomeMaster{Term: order.Term}
@@ -244,7 +251,7 @@ func noFence(_ string, m any) any {
 	return m
 }
 
-// dropsRunning makes nodes forget at their start which jobs run on which node.
+// dropsRunning removes the running jobs from the first message of the log to a replicator.
 func dropsRunning(_ string, m any) any {
 	if attached, is := m.(*messages.LogAttached); is {
 		return &messages.LogAttached{Applied: attached.Applied, Incarnation: attached.Incarnation}

@@ -19,10 +19,10 @@ type stage string
 const (
 	stageSpawned   stage = "spawned"
 	stageLocked    stage = "has its lock file"
-	stageNamed     stage = "has named it"
+	stageNamed     stage = "has named its lock file"
 	stagePermitted stage = "has its permission"
-	stageAnswered  stage = "has said so"
-	stageConfirmed stage = "has what it is handed"
+	stageAnswered  stage = "has acknowledged its permission"
+	stageConfirmed stage = "has its launch spec"
 	stageExecuting stage = "executes"
 	stageExecuted  stage = "has executed"
 	stageEnding    stage = "has written its end"
