@@ -16,19 +16,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// wing is a part of the repository and what it may import of the others. Paths are from
-// the root; a wing is all that lies below its path, but for what has a longer one.
+// wing is a part of the repository with the parts that it may import. Paths start at the root. A wing contains all
+// packages below its path, except those of a wing with a longer path.
 type wing struct {
 	path string
-	may  []string // wings, besides itself
+	may  []string // paths of other wings that it may import
 }
 
-// wings are the rooms of the house. What the job process links knows no
-// messages: protobuf would double its time to start. Edges satisfy the ports that actors
-// declare, so that they know the actors, and not the other way.
+// wings are all parts of the repository. The packages that the job process links do not import messages: protobuf
+// would double its time to start. Edges implement the ports that actors declare, so edges import actors, and actors
+// do not import edges.
 var wings = []wing{
 	{"messages", nil},
-	{"sim/longtest", nil}, // for tests alone
+	{"sim/longtest", nil}, // used by tests only
 	{"core/rawjson", nil},
 	{"core/job", []string{"core/rawjson"}},
 	{"core/natural", nil},
@@ -53,7 +53,7 @@ var wings = []wing{
 	{"cmd", []string{"sim/study", "sim", "supervisor", "edge", "actors/kit", "actors", "persistence", "core", "messages"}},
 }
 
-// wingOf is the wing of a package, the one with the longest path.
+// wingOf returns the wing of a package: the one with the longest path that matches.
 func wingOf(pkg string) wing {
 	var found wing
 	for _, w := range wings {
@@ -64,7 +64,7 @@ func wingOf(pkg string) wing {
 	return found
 }
 
-// mayImport: a wing that may import core may import each package of it.
+// mayImport reports whether w may import a wing. Permission for core includes every package of core.
 func (w wing) mayImport(other wing) bool {
 	return other.path == w.path || slices.ContainsFunc(w.may, func(path string) bool {
 		return other.path == path || path == "core" && strings.HasPrefix(other.path, "core/")
@@ -103,11 +103,11 @@ func (s source) imports() []string {
 	return paths
 }
 
-// lines is how long a file is.
+// lines returns the number of lines.
 func (s source) lines() int { return s.set.File(s.file.Pos()).LineCount() }
 
-// TestRooms holds every import to the table, and prints the rooms and the arrows between
-// them with -v (`make rooms`).
+// TestRooms checks every import against the table. With -v it prints the wings and the imports between them (`make
+// rooms`).
 func TestRooms(t *testing.T) {
 	lines := map[string]int{}
 	arrows := map[[2]string]int{}
@@ -145,15 +145,15 @@ func TestRooms(t *testing.T) {
 	}
 }
 
-// pure is what core may import of the standard library: nothing that reads a
-// clock, a disk, a network, the environment or randomness. Direct imports only:
-// fmt itself links os. Of io the types of readers and writers are pure.
+// pure are the packages of the standard library that core may import. None of them reads a clock, a disk, a network,
+// the environment or randomness. Only direct imports count: fmt itself links os. Of io only the types of readers and
+// writers are used.
 var pure = []string{
 	"bytes", "cmp", "embed", "encoding/base64", "encoding/json", "errors", "fmt", "io", "iter", "maps", "math", "math/bits", "net/netip", "path",
 	"regexp", "regexp/syntax", "slices", "sort", "strconv", "strings", "sync", "time", "unicode", "unicode/utf16", "unicode/utf8",
 }
 
-// impure are calls of otherwise pure packages.
+// impure are forbidden calls of packages that are otherwise pure.
 var impure = []string{"time.Now", "time.Since", "time.Until", "time.Sleep", "time.After", "time.AfterFunc", "time.NewTimer", "time.NewTicker", "time.Tick"}
 
 func TestCoreIsPure(t *testing.T) {
@@ -175,7 +175,7 @@ func TestCoreIsPure(t *testing.T) {
 	}
 }
 
-// waiting are calls that actors must not make, with what to use in their place.
+// waiting are calls that actors must not make, each with its replacement.
 var waiting = map[string]string{
 	"SetReceiveTimeout": "act.SendAfter",
 	"Stash":             "a slice of what is held",
@@ -183,13 +183,13 @@ var waiting = map[string]string{
 	"RequestFuture":     "ctx.Request; only edges wait",
 }
 
-// outside are packages with which an actor could wait, or would escape the simulator.
+// outside are packages that would let an actor wait or escape the simulator.
 var outside = []string{"math/rand", "math/rand/v2", "os", "net", "sync", "github.com/asynkron/protoactor-go/scheduler",
 	"github.com/asynkron/protoactor-go/router", "github.com/asynkron/protoactor-go/remote"}
 
-// Actors take their time from kit.Clock, start no goroutine, and never wait: all of it
-// would escape the simulator, and some is broken in the framework. Exceptions are actors/kit, which wraps the framework
-// and the clock, and the packages for tests, actors/kittest and actors/conn/conntest.
+// Actors take the time from kit.Clock, start no goroutine and never wait, because the simulator controls none of
+// this, and some of it is broken in the framework. Exceptions are actors/kit, which wraps the framework and the
+// clock, and the packages for tests, actors/kittest and actors/conn/conntest.
 func TestActorsDoNotWait(t *testing.T) {
 	for _, s := range sources(t, "actors") {
 		if strings.HasPrefix(s.path, "actors/kit") || strings.HasPrefix(s.path, "actors/conn/conntest/") {

@@ -1,4 +1,4 @@
-// Package docs_test checks that what code and documents cite exists.
+// Package docs_test checks that the targets of all citations in code and documents exist.
 package docs_test
 
 import (
@@ -23,7 +23,7 @@ type section struct {
 	title  string
 	items  []string // numbers of the list directly below the heading
 	inside []string // titles of the headings below it
-	full   bool     // something but headings is below it
+	full   bool     // the section has text besides headings
 }
 
 // document is the sections of one file, in its order.
@@ -70,8 +70,8 @@ func (d document) find(is func(*section) bool) *section {
 	return nil
 }
 
-// numbered is the section of a number, or the section whose list has an item of
-// that number: 8A.1 is item 1 of 8A.
+// numbered returns the section of a number, or the section whose list has an item of that
+// number: 8A.1 is item 1 of 8A.
 func (d document) numbered(number string) (found *section, item bool) {
 	if s := d.find(func(s *section) bool { return s.number == number }); s != nil {
 		return s, false
@@ -87,7 +87,7 @@ func (d document) numbered(number string) (found *section, item bool) {
 	return s, true
 }
 
-// What citations consist of. A gap may be a new line of a comment.
+// The parts of a citation. A gap may contain a line break of a comment.
 const (
 	gap    = `(?:[ \t]+|[ \t]*\n[ \t]*(?:(?://+|#+)[ \t]*)?)`
 	number = `[0-9]+[A-Z]?(?:\.[0-9]+)*`
@@ -103,10 +103,10 @@ var (
 	inFile   = regexp.MustCompile(`\bsections?` + gap + `(` + number + `)`)
 	digits   = regexp.MustCompile(`[0-9]+`)
 	breaks   = regexp.MustCompile(gap)
-	mention  = regexp.MustCompile(`\.md|(?i:design)|STYLE|shared`) // cheap: most files have none
+	mention  = regexp.MustCompile(`\.md|(?i:design)|STYLE|shared`) // a cheap first check: most files have no citation
 )
 
-// unknown are forms of citations that are not to be, and what to write instead.
+// unknown are forbidden forms of citations, each with its replacement.
 var unknown = []struct {
 	form    *regexp.Regexp
 	instead string
@@ -126,7 +126,7 @@ type problem struct {
 	what string
 }
 
-// checkText tells what is wrong with the citations of a text.
+// checkText returns the invalid citations of a text.
 func checkText(text string, documents map[string]document) []problem {
 	var all []problem
 	for _, u := range unknown {
@@ -151,10 +151,10 @@ func checkText(text string, documents map[string]document) []problem {
 	return all
 }
 
-// checkRefs resolves what is behind the name of a document.
+// checkRefs resolves the references that follow the name of a document.
 func checkRefs(refs string, d document) []string {
 	var wrong []string
-	var before string // the number before, if it is that of an item
+	var before string // the previous number if it is that of an item
 	for _, m := range oneRef.FindAllStringSubmatch(refs, -1) {
 		joint, number, items, inside, title := m[1], m[2], m[3], m[4], m[5]
 		if title != "" {
@@ -187,7 +187,7 @@ func checkRefs(refs string, d document) []string {
 	return wrong
 }
 
-// between checks the items inside of a range of them.
+// between checks the items within a range.
 func between(d document, from, to string) []string {
 	dot := strings.LastIndexByte(to, '.')
 	if from == "" || !strings.HasPrefix(from, to[:dot+1]) {
@@ -213,7 +213,7 @@ func missing(s *section, name string) []string {
 	return nil
 }
 
-// unquote is a heading without its quotes and line breaks.
+// unquote removes quotes and line breaks from a heading.
 func unquote(s string) string { return breaks.ReplaceAllString(strings.Trim(s, `"`), " ") }
 
 func readSpec(t *testing.T) map[string]document {
@@ -232,7 +232,7 @@ func readSpec(t *testing.T) map[string]document {
 	return documents
 }
 
-// cites tells whether a file may have citations.
+// cites reports whether a file may contain citations.
 func cites(path string) bool {
 	kinds := []string{".go", ".proto", ".md", ".txt", ".yml", ".yaml", ".sh", ".py", ".html"}
 	return slices.Contains(kinds, filepath.Ext(path)) || filepath.Base(path) == "Makefile"
@@ -273,7 +273,7 @@ func TestCitations(t *testing.T) {
 	require.Empty(t, all, "%s\nthe forms of citations: docs/spec/README.md", strings.Join(all, "\n"))
 }
 
-// The specification refers to its own sections, and has none without content.
+// References within docs/spec resolve, and no section is empty.
 func TestSpecIsClosed(t *testing.T) {
 	documents := readSpec(t)
 	for name, d := range documents {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Clients compare classes and codes, so they are written out here.
+// Clients compare classes and codes, so the test spells them out.
 func TestFailures(t *testing.T) {
 	for _, c := range []struct {
 		f           *Failure

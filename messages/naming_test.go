@@ -12,10 +12,10 @@ import (
 	_ "lockstep/messages"
 )
 
-// shared are the answers to several requests, which they name in their comments.
+// shared are the answers that several requests have; their comments name the requests.
 var shared = []string{"ChangeFilesResult", "LogChangeResult"}
 
-// Each answer is named after its request: the verb and Result.
+// The name of an answer is the name of its request with Result.
 func TestAnAnswerIsNamedAfterItsRequest(t *testing.T) {
 	names := map[string]bool{}
 	protoregistry.GlobalFiles.RangeFiles(func(file protoreflect.FileDescriptor) bool {

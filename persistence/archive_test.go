@@ -22,7 +22,7 @@ func TestRemoveArchived(t *testing.T) {
 	gone := []string{
 		write(paths.ArchivePath(7), 48*time.Hour),
 		write(paths.ArchivedRecordPath(7), time.Hour),
-		write(paths.ArchivedRecordPath(5), time.Hour), // a crash has left it
+		write(paths.ArchivedRecordPath(5), time.Hour), // left by a crash
 	}
 	kept := []string{
 		write(paths.ArchivedRecordPath(8), 48*time.Hour),

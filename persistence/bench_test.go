@@ -26,7 +26,7 @@ func BenchmarkReplaceAndSyncDir(b *testing.B) {
 	}
 }
 
-// BenchmarkReplaceParallel tells what overlapping syncs of different jobs gain.
+// BenchmarkReplaceParallel measures the gain from overlapping syncs of different jobs.
 func BenchmarkReplaceParallel(b *testing.B) {
 	for _, writers := range []int{4, 16} {
 		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {

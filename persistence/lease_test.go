@@ -39,8 +39,8 @@ func TestLease(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-// Removing the file ends the lease neither of processes that have it open nor of those that start
-// later.
+// The removal of the lease file ends the lease neither for processes that have it open nor
+// for those that start later.
 func TestALeaseThatWasRemovedIsMadeAgain(t *testing.T) {
 	dir := t.TempDir()
 	daemon, err := CreateLease(dir)
@@ -63,7 +63,7 @@ func TestALeaseThatWasRemovedIsMadeAgain(t *testing.T) {
 	}
 }
 
-// A lease that has been over for long is not made to end again.
+// A lease that ended long ago keeps its end.
 func TestTheEndOfALease(t *testing.T) {
 	dir := t.TempDir()
 	l, err := CreateLease(dir)

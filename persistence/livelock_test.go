@@ -102,7 +102,8 @@ func TestLivelockOfAKilledProcess(t *testing.T) {
 	wantAlive(t, path, false)
 }
 
-// What a job runs must not keep the dead job alive.
+// A child of a job process does not inherit the livelock, which would make a dead job look
+// alive.
 func TestChildDoesNotInheritTheLivelock(t *testing.T) {
 	job := startRole(t, "livelock-and-child", t.TempDir(), paths.JobLivelockNameStart(7))
 	path := job.line()
@@ -153,7 +154,7 @@ func TestProbeDoubtIsAlive(t *testing.T) {
 	}
 	pipe := filepath.Join(dir, "pipe")
 	noError(t, unix.Mkfifo(pipe, 0o640))
-	_, _ = ProbeLivelock(pipe) // must return at all
+	_, _ = ProbeLivelock(pipe) // must not block
 }
 
 func TestCreateLivelockFails(t *testing.T) {

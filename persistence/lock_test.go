@@ -84,8 +84,8 @@ func TestQueueLockExcludesGanetisDaemon(t *testing.T) {
 	}
 }
 
-// Removing queue/lock under a daemon lets no second daemon start: the directory is locked too.
-// The first daemon notices.
+// After queue/lock was removed under a running daemon, no second daemon can start, because
+// the directory is locked too. The first daemon detects the removal.
 func TestARemovedLockFileLetsNobodyIn(t *testing.T) {
 	for name, dir := range map[string]bool{"on disk": false, "by a symbolic link": true} {
 		t.Run(name, func(t *testing.T) {
@@ -114,8 +114,9 @@ func TestARemovedLockFileLetsNobodyIn(t *testing.T) {
 	}
 }
 
-// A daemon that waits with the old file open must not take it for the queue's lock
-// after it was unlinked; and an old lock must not remove a new one's file.
+// A daemon that waits with the old file open must not take it for the lock of the queue
+// after the file was unlinked. The release of an old lock must not remove the file of a new
+// one.
 func TestUnlinkedLockFileIsNotTaken(t *testing.T) {
 	dataDir := queueDir(t)
 	lock, err := LockQueue(dataDir)
@@ -124,7 +125,7 @@ func TestUnlinkedLockFileIsNotTaken(t *testing.T) {
 	if lock.namesLockedFile() {
 		t.Error("a lock on an unlinked file counts as the queue's")
 	}
-	noError(t, lock.dir.release()) // as on a file system without it
+	noError(t, lock.dir.release()) // as on a file system without locks of directories
 	lock.dir = dirLock{}
 	next, err := LockQueue(dataDir)
 	noError(t, err)
@@ -158,8 +159,8 @@ func TestRunDirectoryHasOneDaemon(t *testing.T) {
 	noError(t, lock.Release())
 }
 
-// Holders lock and release as fast as they can. A process that has opened the file before its
-// holder unlinked it, and locks it afterwards, must notice.
+// Holders lock and release as fast as they can. A process that has opened the file before
+// its holder unlinked it, and locks it afterwards, must detect this.
 func TestQueueLockHasOneHolder(t *testing.T) {
 	dataDir := queueDir(t)
 	var holders, acquired atomic.Int64
@@ -202,8 +203,8 @@ func TestLockQueueWithoutQueue(t *testing.T) {
 	}
 }
 
-// A daemon that was killed in the middle of a spawn leaves its lock for a moment
-// with a process that is about to become another program.
+// A daemon that is killed while it spawns leaves its lock with the child until the child
+// has executed another program. The next daemon waits for this.
 func TestALockOfADeadDaemonIsWaitedFor(t *testing.T) {
 	dataDir := queueDir(t)
 	dead := startRole(t, "queue-lock", queueDir(t))

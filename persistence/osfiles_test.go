@@ -60,7 +60,8 @@ func TestReplaceModeIgnoresUmask(t *testing.T) {
 	}
 }
 
-// A failed Replace leaves the old file, no temporary one, and says what failed.
+// A failed Replace leaves the old file and no temporary file. Its error names the failed
+// step.
 func TestFailedReplace(t *testing.T) {
 	t.Run("write stops half way", func(t *testing.T) {
 		files, root := newOSFiles(t)
@@ -113,7 +114,7 @@ func TestListOfAFileFails(t *testing.T) {
 	}
 }
 
-// A file in the way must not be mistaken for a missing parent.
+// Rename fails if a file is at the place of a parent directory. It does not replace that file.
 func TestRenameBelowAFileFails(t *testing.T) {
 	files, _ := newOSFiles(t)
 	noError(t, files.Replace("save", "queue/job-1", []byte("1")))

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The tests of locks need other processes: the test binary starts itself with
-// the role to play in this variable. A role writes lines to its standard output
-// and takes a line, or the end of its standard input, as the sign to go on.
+// The tests of locks need other processes: the test binary starts itself with a role in
+// this variable. A role writes lines to its standard output, and continues when it reads a
+// line or the end of its standard input.
 const roleVariable = "PERSISTENCE_TEST_ROLE"
 
 func TestMain(m *testing.M) {
@@ -144,7 +144,8 @@ func roleCommand(role string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// startRole's process ends at the latest with the test, by the end of its input.
+// startRole starts a process with a role. It ends with the test at the latest, because its
+// input ends.
 func startRole(t *testing.T, role string, args ...string) *process {
 	t.Helper()
 	cmd := roleCommand(role, args...)
@@ -181,7 +182,7 @@ func (p *process) resume() {
 	noError(p.t, err)
 }
 
-// kill returns once the kernel has freed all that the process had.
+// kill kills the process and returns when the kernel has freed all its resources.
 func (p *process) kill() {
 	p.t.Helper()
 	noError(p.t, p.cmd.Process.Kill())

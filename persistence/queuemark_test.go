@@ -11,7 +11,7 @@ import (
 	"lockstep/core/paths"
 )
 
-// newMember is a data directory with a queue and a log that know each other.
+// newMember is a data directory whose queue and log hold the same id.
 func newMember(t *testing.T) (dataDir string, files *OSFiles) {
 	t.Helper()
 	dir := t.TempDir()
@@ -31,7 +31,7 @@ func TestAMemberKnowsItsQueue(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(t *testing.T, dataDir string)
 		marked bool
-		lost   string // "": it is let in
+		lost   string // "": the node may start
 	}{
 		"as it was": {change: func(*testing.T, string) {}, marked: true},
 		"emptied, or its disk not mounted": {change: func(t *testing.T, dataDir string) {

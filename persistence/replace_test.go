@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A secret is never readable for others, a file that cannot be replaced stays as it was,
-// and no temporary file is left.
+// A secret file is never readable for other users. A file that cannot be replaced stays as
+// it was. No temporary file remains.
 func TestReplaceFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "node.key")

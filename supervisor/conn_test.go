@@ -27,7 +27,7 @@ type fakeConn struct {
 	mu     sync.Mutex
 	to     *actor.PID
 	early  []byte // a request that came before Serve
-	closed bool   // nothing is sent any longer: actors of another daemon may have the name of to
+	closed bool   // nothing is sent after this: actors of the next daemon may have the same names
 }
 
 func (c *fakeConn) Serve(to *actor.PID) {
@@ -84,14 +84,14 @@ func (c *fakeConn) closeUnserved() {
 	}
 }
 
-// client makes calls, and a new connection where the last one has ended.
+// client makes calls. It opens a new connection when the last one has ended.
 type client struct {
 	w    *world
 	conn *fakeConn
 }
 
-// errGone: the connection has ended, or nothing came of it in time; what has
-// become of the request is not known.
+// errGone: the connection has ended, or no answer came in time. The outcome of the request
+// is unknown.
 var errGone = errors.New("the connection has ended")
 
 // clientMax is how long a client waits for an answer (queue.md 1.1).
@@ -139,8 +139,9 @@ func (c *client) callUntilAnswered(method string, args ...any) (json.RawMessage,
 	}
 }
 
-// Actors of the next daemon have the names of those before. A connection to the former daemon
-// must not reach them: its request would be answered over a connection of another client.
+// Actors of the next daemon have the same names as those of the former one. A connection to
+// the former daemon must not reach them: its request would be answered over a connection of
+// another client.
 func TestAConnectionEndsWithItsDaemon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, kittest.New(t), map[string]string{paths.SerialPath: "0\n"}, time.Second)

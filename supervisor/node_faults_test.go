@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The node's actors restart while the master part of a former mastership stops: its end was
-// ordered, and is no failure.
+// The node's actors restart while the master part of a former mastership stops. The end of
+// that part was ordered and does not count as a failure.
 func TestACrashWhileTheMasterPartStopsIsNotTheNodesEnd(t *testing.T) {
 	withNode(t, func(t *testing.T, m *member) {
 		m.lead(true)
@@ -34,7 +34,7 @@ func TestACrashWhileTheMasterPartStopsIsNotTheNodesEnd(t *testing.T) {
 	})
 }
 
-// The listeners are told once that a mastership has ended.
+// The listeners are notified once that a mastership has ended.
 func TestTheEndOfAMastershipIsReportedOnce(t *testing.T) {
 	withNode(t, func(t *testing.T, m *member) {
 		m.lead(true)

@@ -24,7 +24,8 @@ import (
 	"lockstep/supervisor"
 )
 
-// fakeLog is a log of which this node has the only vote: what it proposes is committed.
+// fakeLog is a log in which this node has the only vote: its proposals are committed at
+// once.
 type fakeLog struct {
 	env *kittest.Env
 
@@ -91,7 +92,7 @@ func (l *fakeLog) Leads() bool {
 	return l.leads
 }
 
-// lead begins or ends a leadership; what follows from it has not happened yet.
+// lead begins or ends a leadership. It does not wait for the consequences.
 func (l *fakeLog) lead(leads bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,7 +101,7 @@ func (l *fakeLog) lead(leads bool) {
 	l.deliverRole()
 }
 
-// failingProcesses are processes of which nothing is heard.
+// failingProcesses are processes that send no message.
 type failingProcesses struct{ started atomic.Int64 }
 
 func (s *failingProcesses) Start(uint64, int64, *actor.PID)              { s.started.Add(1) }
@@ -119,7 +120,7 @@ type member struct {
 	node      *supervisor.RunningNode
 
 	mu          sync.Mutex
-	masterships []*supervisor.Running // as they were told; nil where a mastership has ended
+	masterships []*supervisor.Running // in the order of the notifications; nil: a mastership has ended
 }
 
 func withNode(t *testing.T, f func(*testing.T, *member)) {
@@ -152,14 +153,14 @@ func (m *member) onMastership(r *supervisor.Running) {
 	m.masterships = append(m.masterships, r)
 }
 
-// lead has the node lead, or not, and that come about.
+// lead begins or ends a leadership and waits for the consequences.
 func (m *member) lead(leads bool) {
 	m.log.lead(leads)
 	m.Settle()
 }
 
-// master is the tree that runs, nil if there is none. Masterships begin and end in
-// turn.
+// master is the running tree, or nil. A mastership begins only after the former one has
+// ended.
 func (m *member) master() *supervisor.Running {
 	m.Helper()
 	m.Settle()
@@ -174,7 +175,7 @@ func (m *member) master() *supervisor.Running {
 	return m.masterships[len(m.masterships)-1]
 }
 
-// expectWorking: clients are served.
+// expectWorking fails the test unless clients are served.
 func (m *member) expectWorking(r *supervisor.Running) {
 	m.Helper()
 	require.NotNil(m, r)
@@ -236,7 +237,8 @@ func TestTheLeadershipChangesQuickly(t *testing.T) {
 	})
 }
 
-// A tree takes its time to stop: the next one waits for it, or is no longer wanted.
+// A new tree starts when the former one has stopped, or not at all if the mastership has
+// ended meanwhile.
 func TestTheNextMasterPartWaitsForTheFormerOne(t *testing.T) {
 	for name, leads := range map[string]bool{"wanted again": true, "not wanted any more": false} {
 		t.Run(name, func(t *testing.T) {
@@ -264,14 +266,14 @@ func TestTheNextMasterPartWaitsForTheFormerOne(t *testing.T) {
 	}
 }
 
-// slowConn is a connection that takes its time to close.
+// slowConn is a connection whose Close blocks until the test permits it.
 type slowConn struct{ closed chan struct{} }
 
 func (slowConn) Serve(*actor.PID) {}
 func (slowConn) Answer([]byte)    {}
 func (s slowConn) Close()         { <-s.closed }
 
-// holdOpen keeps a tree from stopping until the function that it returns is called.
+// holdOpen prevents the stop of a tree until the returned function is called.
 func (m *member) holdOpen(r *supervisor.Running) func() {
 	c := slowConn{make(chan struct{})}
 	m.Send(r.Luxi, &conn.Opened{Conn: c})
@@ -285,7 +287,7 @@ func TestAMasterPartThatFailsTooOftenEndsTheNode(t *testing.T) {
 		r := m.master()
 		for range 12 {
 			m.crash("daemon/queue")
-			m.Advance(3 * time.Second) // they wait longer each time
+			m.Advance(3 * time.Second) // the delay of a restart grows
 		}
 		require.True(t, ended(r.Done))
 		require.True(t, ended(m.node.Done), "for whoever watches it to start it anew")
@@ -334,7 +336,8 @@ func TestACrashOfOneWhoFollows(t *testing.T) {
 	})
 }
 
-// The node's store is the master's, too: what it was asked is asked again.
+// The master part uses the node's store, so it repeats its unanswered requests after a
+// crash of the store.
 func TestACrashInTheMasterPartLeavesTheNodeAlone(t *testing.T) {
 	withNode(t, func(t *testing.T, m *member) {
 		m.lead(true)
@@ -360,8 +363,8 @@ func TestConnectionsOfTheReceptionEndWhenThisNodeIsTheMaster(t *testing.T) {
 	})
 }
 
-// Jobs that another node has started may not have ended: nothing is started, and no lock
-// granted, before the fence is over.
+// Jobs that another node has started may still run: no job starts and no lock is granted
+// before the fence is over.
 func TestANewMasterStartsNothingBeforeTheFence(t *testing.T) {
 	for name, c := range map[string]struct {
 		running replication.RunningJobs
@@ -374,7 +377,7 @@ func TestANewMasterStartsNothingBeforeTheFence(t *testing.T) {
 			withNode(t, func(t *testing.T, m *member) {
 				m.Crash(m.PID("node/replicator"))
 				m.log.mu.Lock()
-				m.log.state = c.running.Encode() // which the next one takes up
+				m.log.state = c.running.Encode() // the next node reads this state
 				m.log.mu.Unlock()
 				m.Advance(time.Second)
 				m.lead(true)

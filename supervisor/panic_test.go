@@ -15,9 +15,8 @@ import (
 	"lockstep/sim/longtest"
 )
 
-// standardRun is the life of a daemon under the standard traffic, from a disk
-// with a past to the orderly stop; then of the next one, which must find
-// everything.
+// standardRun runs a daemon under the standard traffic, from a disk with existing jobs to
+// the orderly stop. Then it starts the next daemon, which must find all jobs.
 func standardRun(t *testing.T, e *kittest.Env) *world {
 	t.Helper()
 	w := newWorld(t, e, firstDisk(), time.Second)
@@ -38,11 +37,11 @@ func standardRun(t *testing.T, e *kittest.Env) *world {
 	return w
 }
 
-// frameworks are messages that are handled by the library, not by actors.
+// frameworks are messages that the library handles, not the actors.
 var frameworks = []string{"*actor.Stop", "*actor.Restart", "*actor.Failure", "*actor.Watch", "*actor.Unwatch", "*actor.DeadLetterResponse"}
 
-// panicPlaces are the kinds of delivery of a standard run without faults, and how
-// often they are made.
+// panicPlaces are the kinds of deliveries in a standard run without faults, with their
+// numbers.
 func panicPlaces(t *testing.T) map[kittest.DeliveryKind]int {
 	t.Helper()
 	found := map[kittest.DeliveryKind]int{}
@@ -61,9 +60,9 @@ func panicPlaces(t *testing.T) map[kittest.DeliveryKind]int {
 	return found
 }
 
-// TestPanics lets each actor panic at each kind of message, before and after it has handled it,
-// once in a standard run. Nothing that was acknowledged is lost, every job ends once, and no
-// client waits for ever.
+// TestPanics makes each actor panic once at each kind of message, before and after it has
+// handled the message, in a separate standard run. No acknowledged change is lost, every
+// job ends once, and every client gets an answer.
 func TestPanics(t *testing.T) {
 	found := panicPlaces(t)
 	names := make([]kittest.DeliveryKind, 0, len(found))
@@ -72,7 +71,7 @@ func TestPanics(t *testing.T) {
 	}
 	slices.SortFunc(names, func(a, b kittest.DeliveryKind) int { return strings.Compare(a.String(), b.String()) })
 	var fired, runs atomic.Int64
-	number := 0 // of the panic; in short mode every tenth is tried
+	number := 0 // of the panic; in short mode every tenth panic is tried
 	t.Run("each", func(t *testing.T) {
 		for _, place := range names {
 			for _, nth := range nths(found[place]) {
@@ -95,8 +94,8 @@ func TestPanics(t *testing.T) {
 	require.Greater(t, fired.Load(), runs.Load()*2/3)
 }
 
-// panicOnce reports whether the delivery was made at all: goroutines run as they
-// like, so that the number of some varies.
+// panicOnce makes one delivery panic. It reports whether that delivery happened: the number
+// of some deliveries varies with the scheduling of goroutines.
 func panicOnce(t *testing.T, place kittest.DeliveryKind, nth int, when kittest.When) (fired bool) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -108,16 +107,15 @@ func panicOnce(t *testing.T, place kittest.DeliveryKind, nth int, when kittest.W
 	return fired
 }
 
-// nths are the deliveries of about n to try: the first, one in the middle, one
-// near the end.
+// nths selects deliveries out of n: the first, a middle one, and one near the end.
 func nths(n int) []int {
 	all := []int{1, (n + 1) / 2, max(1, n*9/10)}
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// whens: the library must have handled a Terminated, or the parent waits for the
-// child for good.
+// whens returns when to panic. Terminated is only followed by a panic: the library must
+// have handled it, or the parent waits for the child for ever.
 func whens(place kittest.DeliveryKind) []kittest.When {
 	if place.Message == "*actor.Terminated" {
 		return []kittest.When{kittest.After}

@@ -14,7 +14,7 @@ import (
 	"lockstep/messages"
 )
 
-// processes are the job processes of a machine, each a goroutine that does what
+// processes are the job processes of a machine. Each is a goroutine that acts as
 // lockstep-job does, in the time of the test's clock.
 type processes struct {
 	w    *world
@@ -91,7 +91,7 @@ func (p *processes) Abandon(start uint64) {
 	}
 }
 
-// Tell is not heard: what becomes of a cancel is not what is tested here.
+// Tell does nothing: these tests do not check cancels.
 func (p *processes) Tell(uint64, jobs.Order) {}
 
 func (p *processes) Adopt(start uint64, _ int64, _ int64, livelock string, to *actor.PID) {
@@ -105,7 +105,7 @@ func (p *processes) Adopt(start uint64, _ int64, _ int64, livelock string, to *a
 	child.watchers = append(child.watchers, watcher{start, to})
 }
 
-// daemonDied: no daemon is left to permit a process or to get its messages.
+// daemonDied records that no daemon gives permissions or receives messages.
 func (p *processes) daemonDied() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,7 +116,7 @@ func (p *processes) daemonDied() {
 	}
 }
 
-// acts reports whether a process may be at work on a job.
+// acts reports whether a process has permission to act on a job.
 func (p *processes) acts(id int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -170,7 +170,7 @@ func (p *processes) permit(c *process) {
 	}
 }
 
-// act does the job, like lockstep-job.
+// act executes the job as lockstep-job does.
 func (c *process) act() {
 	w, cl := c.fleet.w, &client{w: c.fleet.w}
 	j, err := job.Decode([]byte(w.disk.Content(paths.JobPath(c.id))))
@@ -202,7 +202,7 @@ func (c *process) act() {
 	c.exit("exit status 0")
 }
 
-// begin asks for permission until it comes.
+// begin repeats the request for permission until it is granted.
 func (c *process) begin(cl *client, op int) {
 	for {
 		if _, err := cl.call("LockstepBeginOpcode", c.id, c.livelock, op); err == nil {

@@ -64,7 +64,7 @@ func duration(t *testing.T, text string) time.Duration {
 // restartScript is a daemon under observation.
 type restartScript struct {
 	w    *world
-	logs int // entries that were told
+	logs int // number of log entries already reported
 
 	mu     sync.Mutex
 	events map[string]bool
@@ -90,8 +90,8 @@ func (s *restartScript) close() {
 	s.advance(2 * time.Hour) // the job's process ends
 }
 
-// advance lets time go by, in steps: what happens at one moment leads to something
-// at the next.
+// advance advances the clock in steps, because an event at one moment may cause another
+// event at the next.
 func (s *restartScript) advance(d time.Duration) {
 	end := s.w.clock.Now().Add(d)
 	for {
@@ -123,7 +123,7 @@ func (s *restartScript) record(name string, msg any) {
 	s.events[verb+" "+withoutAttempt(name)] = true
 }
 
-// attempts are the numbers that say nothing: of an attempt, of a writer.
+// attempts matches the numbers of attempts and writers, which are not printed.
 var attempts = regexp.MustCompile(`\.[0-9]+|(writer)-[0-9]+`)
 
 func withoutAttempt(name string) string { return attempts.ReplaceAllString(name, "$1") }
@@ -145,7 +145,7 @@ func (s *restartScript) fail(t *testing.T, d *datadriven.TestData) {
 	}
 }
 
-// find is the actor of that name; the number of its attempt need not be given.
+// find returns the actor of that name; the number of its attempt may be omitted.
 func (s *restartScript) find(name string) *actor.PID {
 	for _, m := range s.w.env.Mailboxes() {
 		if m.Actor == name || withoutAttempt(m.Actor) == name {
@@ -155,7 +155,7 @@ func (s *restartScript) find(name string) *actor.PID {
 	return nil
 }
 
-// news is what has happened since the last time.
+// news returns the events since the last call.
 func (s *restartScript) news() string {
 	var b strings.Builder
 	decisions := s.w.env.Logged("child failed")

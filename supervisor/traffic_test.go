@@ -16,7 +16,7 @@ import (
 // op is an opcode of the standard traffic.
 var op = map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 1, "reason": []any{}}
 
-// firstDisk is what the first daemon finds: a job of each kind.
+// firstDisk is the disk of the first daemon: a job in each state.
 func firstDisk() map[string]string {
 	files := map[string]string{paths.SerialPath: "6\n", paths.ArchivePath(0): "nobody looks here"}
 	put := func(id int64, change func(*job.Job)) {
@@ -30,7 +30,7 @@ func firstDisk() map[string]string {
 	put(2, func(*job.Job) {})
 	put(3, func(j *job.Job) { j.Livelock = deadLock(3) })
 	put(4, func(j *job.Job) { j.Livelock, j.Ops[0].Status = deadLock(4), job.Running })
-	put(7, func(*job.Job) {}) // of a submission that was cut off
+	put(7, func(*job.Job) {}) // of an interrupted submission
 	files[paths.JobPath(5)] = "nonsense"
 	return files
 }
@@ -38,8 +38,8 @@ func firstDisk() map[string]string {
 // deadLock is the livelock of a process that has ended.
 func deadLock(id int64) string { return "/run/livelocks/" + paths.JobLivelockNameStart(id) + "_dead" }
 
-// traffic is what the clients of a standard run do: every method, and every way
-// of a job.
+// traffic is the requests of the clients in a standard run: every method, and every kind of
+// end of a job.
 func traffic(w *world) {
 	w.accepted = []int64{1, 2, 3, 4}
 	for range 2 {
@@ -65,7 +65,7 @@ func ops(n int) []any {
 	return all
 }
 
-// accept notes jobs that a client was told of.
+// accept records acknowledged jobs.
 func (w *world) accept(ids ...int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -86,7 +86,8 @@ func (c *client) submit(n int) int64 {
 	}
 }
 
-// mustBeOperating: an error that a client can live with, by its class.
+// mustBeOperating fails the test unless the class of the error permits a client to
+// continue.
 func (c *client) mustBeOperating(err error) {
 	var failed *wire.Error
 	switch {
@@ -141,7 +142,7 @@ func (c *client) await(id int64) {
 	}
 }
 
-// checkJob asks for everything that can be looked at.
+// checkJob sends all queries about a job.
 func (c *client) checkJob() {
 	c.mustAnswer("QueryJobs", nil, []string{"id", "status", "summary"})
 	c.mustAnswer("QueryJobs", []int64{1, 2, 99}, []string{"id", "opstatus", "oplog"})
@@ -155,7 +156,7 @@ func (c *client) mustAnswer(method string, args ...any) {
 	}
 }
 
-// manage does to jobs what can be done to them.
+// manage sends all requests that change jobs.
 func (c *client) manage() {
 	id := c.submit(2)
 	c.mustAnswer("ChangeJobPriority", id, 19)
@@ -167,8 +168,8 @@ func (c *client) manage() {
 	c.mustAnswer("AutoArchiveJobs", 3600, 10)
 }
 
-// verify: everything that was accepted is there and has ended, as its process
-// has said if it could.
+// verify checks that every acknowledged job exists and has ended, with the end that its
+// process has reported, if any.
 func (w *world) verify() {
 	w.t.Helper()
 	require.Empty(w.t, w.violations)

@@ -23,8 +23,8 @@ import (
 	"lockstep/supervisor"
 )
 
-// world is a daemon with everything around it. When the daemon ends without an order, another one
-// is started, as by systemd.
+// world is a daemon with its disk, processes and clients. A daemon that ends without an
+// order is followed by another one, as under systemd.
 type world struct {
 	t         *testing.T
 	clock     *kittest.Clock
@@ -37,7 +37,7 @@ type world struct {
 	daemons    int
 	ready      chan struct{} // closed when the daemon takes connections
 	conns      []*fakeConn
-	working    int // clients that are not done
+	working    int // number of clients that have not finished
 	accepted   []int64
 	violations []string
 }
@@ -47,8 +47,7 @@ const serveTimeout = 10 * time.Second
 
 const daemonLock = "/run/livelocks/daemon_1"
 
-// newWorld starts a daemon on a disk with these files, whose jobs' opcodes take so
-// long.
+// newWorld starts a daemon on a disk with these files. work is the duration of an opcode.
 func newWorld(t *testing.T, e *kittest.Env, files map[string]string, work time.Duration) *world {
 	w := &world{t: t, clock: e.Clock, env: e}
 	files = maps.Clone(files)
@@ -110,7 +109,7 @@ func (e *readyWatcher) Receive(ctx actor.Context) {
 	}
 }
 
-// askReady asks until there is an answer, or another daemon.
+// askReady repeats its question until an answer comes or the daemon is replaced.
 func (w *world) askReady(e *readyWatcher, env *kittest.Env, pid *actor.PID) {
 	env.System().Root.RequestWithCustomSender(w.daemon.Root, &messages.AnnounceQueue{}, pid)
 	w.clock.AfterFunc(time.Second, func() {
@@ -125,7 +124,7 @@ func (w *world) askReady(e *readyWatcher, env *kittest.Env, pid *actor.PID) {
 	})
 }
 
-// reboot starts the next daemon, if this one has ended.
+// reboot starts the next daemon if this one has ended.
 func (w *world) reboot() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -192,14 +191,14 @@ func (w *world) pause(d time.Duration) {
 	<-due
 }
 
-// violation notes something that must never be.
+// violation records a broken invariant.
 func (w *world) violation(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.violations = append(w.violations, fmt.Sprintf(format, args...))
 }
 
-// slow notes a client that has waited in vain for as long as clients do.
+// slow records a client that got no answer within the time that clients wait.
 func (w *world) slow(method string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -218,8 +217,8 @@ func (w *world) start(client func()) {
 	}()
 }
 
-// drive lets time pass until it is over: as little as possible, and not for
-// long, for nothing here takes long.
+// drive advances the clock in the smallest steps until over returns true. It fails after a
+// short time, because nothing in these tests takes long.
 func (w *world) drive(over func() bool) {
 	w.t.Helper()
 	const longest = 30 * time.Minute
@@ -255,7 +254,7 @@ func (w *world) stop() {
 			_, ok := m.(*messages.DrainResult)
 			drained = drained || ok
 		}
-		if asked != w.daemon { // it ended before it could say so
+		if asked != w.daemon { // it ended before its answer
 			asked = w.daemon
 			edge = w.env.Probe(fmt.Sprintf("edge-%d", w.daemons))
 			edge.Ask(asked.Root, &messages.Drain{})
@@ -271,7 +270,7 @@ func (w *world) stop() {
 	}
 }
 
-// disk watches what becomes of job files.
+// disk checks each change of a job file.
 type disk struct {
 	*kittest.Disk
 	w *world
