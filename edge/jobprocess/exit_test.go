@@ -13,7 +13,8 @@ import (
 	"lockstep/messages"
 )
 
-// A process that only has to record the end of its job, and whose queue is gone, ends by SIGTERM.
+// A process that only has to record the end of its job, and whose queue is missing, ends on
+// SIGTERM.
 func TestAJobProcessWithoutAQueueEndsWhenItIsTold(t *testing.T) {
 	r := newFixture(t, jobProgram)
 	door := filepath.Join(r.dir, "door")
@@ -26,8 +27,8 @@ func TestAJobProcessWithoutAQueueEndsWhenItIsTold(t *testing.T) {
 		info, err := os.Stat(stderr)
 		return err == nil && info.Size() > 0
 	}, patience, 5*time.Millisecond)
-	// While the command runs SIGTERM is a cancel; so it is sent until nothing is left
-	// but to record.
+	// SIGTERM is a cancel while the command runs, so it is sent until the process only has
+	// to record the end.
 	require.Eventually(t, func() bool {
 		_ = syscall.Kill(pidOf(livelock), syscall.SIGTERM)
 		select {

@@ -26,7 +26,7 @@ import (
 
 func (r *fixture) runDir() string { return filepath.Join(r.dir, "run") }
 
-// lease is the node's, which runs out in an hour.
+// lease is the lease of the node, which ends in an hour.
 func (r *fixture) lease() *persistence.Lease {
 	r.t.Helper()
 	l, err := persistence.CreateLease(r.runDir())
@@ -36,8 +36,8 @@ func (r *fixture) lease() *persistence.Lease {
 	return l
 }
 
-// command starts job 7, which runs a script that says its pid first, and returns that
-// and the job's livelock.
+// command starts job 7 with a script that first prints its pid. It returns the pid and the
+// livelock of the job.
 func (r *fixture) command(script string) (pid int, livelock string) {
 	r.t.Helper()
 	output := filepath.Join(r.dir, "pid")
@@ -70,7 +70,7 @@ func (r *fixture) status() job.Status {
 	return j.Status()
 }
 
-// processStat is what the kernel says of a process behind its name: state, parent, group.
+// processStat returns the fields of /proc/PID/stat after the name: state, parent, group.
 func processStat(pid int) (fields []string, lives bool) {
 	content, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
@@ -80,7 +80,7 @@ func processStat(pid int) (fields []string, lives bool) {
 	return fields, fields[0] != "Z" // a zombie has ended
 }
 
-// group are the processes of a group that live.
+// group returns the living processes of a process group.
 func group(t *testing.T, id int) (pids []int) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -97,7 +97,8 @@ func group(t *testing.T, id int) (pids []int) {
 	return pids
 }
 
-// The job belongs to the next master then: its process writes nothing more about it.
+// The job belongs to the next master when the lease has ended, so its process no longer
+// writes the job file.
 func TestAJobEndsItselfWithTheLease(t *testing.T) {
 	for name, script := range map[string]string{
 		"its command ends when it is told": "sleep 300",
@@ -117,7 +118,8 @@ func TestAJobEndsItselfWithTheLease(t *testing.T) {
 	}
 }
 
-// The machine stood still: the fence of the next master is over, and its jobs may work.
+// The machine was suspended: the fence of the next master is over, and the next jobs may
+// already run.
 func TestAJobWhoseLeaseIsOverForLongIsNotWarned(t *testing.T) {
 	for name, c := range map[string]struct {
 		over   time.Duration
@@ -141,7 +143,7 @@ func TestAJobWhoseLeaseIsOverForLongIsNotWarned(t *testing.T) {
 	}
 }
 
-// A lease that is renewed in time ends nothing.
+// A job continues while its lease is renewed in time.
 func TestAJobGoesOnWhileTheLeaseIsRenewed(t *testing.T) {
 	r := newFixture(t, jobProgram)
 	lease := r.lease()
@@ -156,7 +158,7 @@ func TestAJobGoesOnWhileTheLeaseIsRenewed(t *testing.T) {
 	require.Equal(t, job.Success, r.status())
 }
 
-// It got its permission too late: it does not even begin.
+// The process gets its permission after the end of the lease, and does not begin.
 func TestAJobWithoutALeaseDoesNotBegin(t *testing.T) {
 	r := newFixture(t, jobProgram)
 	require.NoError(t, r.lease().Renew(0))
@@ -170,8 +172,8 @@ func TestAJobWithoutALeaseDoesNotBegin(t *testing.T) {
 	require.NoFileExists(t, named.Livelock)
 }
 
-// What the daemon says counts, not whether there is a file. A process that needs the
-// lease and finds none does not take its permission.
+// The daemon decides whether a process needs the lease, not the existence of the file. A
+// process that needs the lease and finds no file does not accept its permission.
 func TestTheDaemonSaysWhetherAJobNeedsTheLease(t *testing.T) {
 	for _, c := range []struct {
 		permission     string
@@ -207,7 +209,7 @@ func TestTheDaemonSaysWhetherAJobNeedsTheLease(t *testing.T) {
 	}
 }
 
-// A lease of former times ends no job of a node that is alone.
+// An old lease file ends no job of a single node.
 func TestAJobOfANodeThatIsAloneNeedsNoLease(t *testing.T) {
 	r := newFixture(t, jobProgram)
 	require.NoError(t, r.lease().Renew(0))
@@ -235,10 +237,11 @@ func TestKillAllEndsJobsAndWhatTheyRun(t *testing.T) {
 	require.Empty(t, group(t, command))
 	require.Equal(t, "ended by SIGKILL", expect[*messages.ProcessGone](r).Text)
 	require.False(t, r.status().Final())
-	r.restarted().KillAll() // there is nothing left
+	r.restarted().KillAll() // no process is left
 }
 
-// What has no marker is known by the session of the process that the lock file names.
+// A process without the marker is found by the session of the process that the lock file
+// names.
 func TestKillAllKillsWhatHasDroppedItsEnvironment(t *testing.T) {
 	r := newFixture(t, jobProgram)
 	leader := exec.Command("sh", "-c", "env -i sleep 300 & echo $!; exec >&-; wait")
@@ -286,8 +289,8 @@ func TestKillAllKillsOrphansOfADeadJob(t *testing.T) {
 	require.NoFileExists(t, livelock)
 }
 
-// A process that is not how we start one is left alone, whatever the name says; other
-// lock files are not job processes' at all.
+// A process that is not started as a job process is not killed, whatever its lock file is
+// named. Other lock files do not belong to job processes.
 func TestKillAllSparesOtherProcesses(t *testing.T) {
 	r := newFixture(t, jobProgram)
 	dir := persistence.LivelockDir(r.runDir())

@@ -21,7 +21,7 @@ func TestAPriorityForAProcessThatHasEnded(t *testing.T) {
 	require.NoFileExists(t, persistence.PriorityPath(r.runDir(), 7))
 }
 
-// The message to a process that ends while there is no daemon is removed by the next.
+// A message to a process that ends while no daemon runs is removed by the next daemon.
 func TestAPriorityThatNobodyHasRead(t *testing.T) {
 	r := newFixture(t, jobProgram)
 	path := persistence.PriorityPath(r.runDir(), 7)
@@ -31,7 +31,7 @@ func TestAPriorityThatNobodyHasRead(t *testing.T) {
 	require.NoFileExists(t, path)
 }
 
-// A priority can be sent when the directory of messages is gone.
+// A priority can be sent although the directory of messages is missing.
 func TestAPriorityAfterTheRunDirectoryWasCleanedUp(t *testing.T) {
 	r := newFixture(t, jobProgram)
 	path := persistence.PriorityPath(r.runDir(), 7)

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// fixture is the port with a probe in the place of the job actor.
+// fixture is the port with a probe in place of the job actor.
 type fixture struct {
 	t        testing.TB
 	dir      string
@@ -92,7 +92,7 @@ func expect[T any](r *fixture) T {
 	}
 }
 
-// file writes a job's file that names a livelock.
+// file writes the file of a job, which names a livelock.
 func (r *fixture) file(id int64, livelock string, pid int64) {
 	r.t.Helper()
 	j := job.New(job.ID(id), []json.RawMessage{json.RawMessage(`{"OP_ID": "OP_TEST_DELAY", "duration": 0.0001}`)}, []int{0}, job.Timestamp{Sec: 1}, livelock)
@@ -164,8 +164,8 @@ func TestAStartThatFails(t *testing.T) {
 	require.Equal(t, "ended by SIGKILL", expect[*messages.ProcessGone](r).Text)
 }
 
-// The pid in the file has come to be a stranger's: the livelock is what counts,
-// and the stranger is not signalled.
+// The pid in the file now belongs to a different process. The livelock decides that the job
+// process is dead, and the different process gets no signal.
 func TestAnotherProcessIsNotTakenForTheJob(t *testing.T) {
 	r := newFixture(t, jobProgram)
 	other := exec.Command("sleep", "300")
@@ -184,7 +184,7 @@ func TestAnAdoptedProcessIsSeenToEnd(t *testing.T) {
 	for name, known := range map[string]bool{"by its pid": true, "by its livelock alone": false} {
 		t.Run(name, func(t *testing.T) {
 			r := newFixture(t, jobProgram)
-			// It waits for a permission that does not come while it is watched.
+			// The process waits for its permission, which does not come during the test.
 			r.port.Start(1, 7, r.receiver)
 			named := expect[*messages.ProcessNamed](r)
 			pid := int64(0)
@@ -199,7 +199,7 @@ func TestAnAdoptedProcessIsSeenToEnd(t *testing.T) {
 	}
 }
 
-// BenchmarkStart is one start, from the spawn to the confirmation taken.
+// BenchmarkStart measures a start from the spawn to the acknowledged confirmation.
 func BenchmarkStart(b *testing.B) {
 	r := newFixture(b, jobProgram)
 	start := uint64(0)
@@ -218,8 +218,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// BenchmarkBareSpawn is what the machine takes to start and reap the same
-// program when it does nothing.
+// BenchmarkBareSpawn measures the spawn and the reaping of the same program without work.
 func BenchmarkBareSpawn(b *testing.B) {
 	for b.Loop() {
 		cmd := exec.Command(jobProgram)
@@ -227,7 +226,7 @@ func BenchmarkBareSpawn(b *testing.B) {
 	}
 }
 
-// A job process gets by with one processor, whatever the daemon was told.
+// A job process gets GOMAXPROCS=1, whatever the environment of the daemon has.
 func TestEnvironment(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "7")
 	t.Setenv("LANG", "C")

@@ -15,7 +15,7 @@ import (
 	"lockstep/core/wire"
 )
 
-// socketPath returns a path short enough for a socket, in a directory of its own.
+// socketPath returns a path that is short enough for a socket, in a new directory.
 func socketPath(t *testing.T) string {
 	t.Helper()
 	directory, err := os.MkdirTemp("", "wire")
@@ -136,7 +136,7 @@ func TestCallIsCanceledWhileWaiting(t *testing.T) {
 	ended := make(chan struct{})
 	defer close(ended)
 	serve(t, path, func(wire.Request) []byte {
-		cancel(io.ErrClosedPipe) // any recognisable cause
+		cancel(io.ErrClosedPipe) // an error that the test recognises
 		<-ended
 		return nil
 	})
@@ -160,7 +160,7 @@ func TestCallTimesOut(t *testing.T) {
 	expectLost(t, client.Call(context.Background(), "A", nil, nil), true, ErrNoAnswer)
 }
 
-// A call whose context ends just as the answer comes must not spoil the next one.
+// A call whose context ends at the moment of its answer must not affect the next call.
 func TestCancelAfterTheAnswerLeavesNoDeadline(t *testing.T) {
 	path := socketPath(t)
 	serve(t, path, func(wire.Request) []byte { return wire.EncodeError("A") })

@@ -20,13 +20,13 @@ import (
 
 const (
 	patience = 30 * time.Second
-	// never is for tests in which nothing may be found by looking again.
+	// never turns off periodic probes: only the watches report deaths.
 	never = time.Hour
-	// often is for tests of looking again.
+	// often makes periodic probes frequent.
 	often = time.Millisecond
 )
 
-// fixture is the port, and what it has told.
+// fixture is the port with the deaths that it has reported.
 type fixture struct {
 	t      testing.TB
 	dir    string
@@ -59,7 +59,8 @@ func (r *fixture) expect(livelock string) {
 	require.Equal(r.t, livelock, receiveWithin(r.t, r.deaths))
 }
 
-// probe returns when everything before it may have been seen: it looks, too.
+// probe probes livelocks and returns the dead ones. All deaths before it may have been
+// reported when it returns.
 func (r *fixture) probe(livelocks ...string) []string {
 	r.t.Helper()
 	answer := make(chan []string, 1)
@@ -99,8 +100,8 @@ func TestAnEndInOrderIsADeathToo(t *testing.T) {
 	r.expect(o.livelocks[0])
 }
 
-// What is in the directory is all that counts: not where a client's path leads,
-// nor what else may be there.
+// Only regular livelocks directly in the directory can be alive. A path that a client names
+// counts as dead if it leads elsewhere or to another kind of file.
 func TestWhatIsDeadFromTheBeginning(t *testing.T) {
 	r := newFixture(t, never)
 	elsewhere := startOwnerProcess(t, t.TempDir(), "job_000001")
@@ -208,7 +209,7 @@ func TestWakeReachesEachProcessAndNoOther(t *testing.T) {
 	o, other := startOwnerProcess(t, r.dir, "job_000001"), startOwnerProcess(t, r.dir, "job_000002")
 	r.port.Watch(o.livelocks[0], o.pid())
 	r.port.Watch(other.livelocks[0], other.pid())
-	r.port.Wake(other.livelocks[0], o.pid()) // was not given for that livelock
+	r.port.Wake(other.livelocks[0], o.pid()) // no owner of this livelock has given this pid
 	for range 3 {
 		r.port.Wake(other.livelocks[0], other.pid())
 		require.Equal(t, "woken", other.line())
@@ -222,7 +223,7 @@ func TestWakeReachesEachProcessAndNoOther(t *testing.T) {
 	require.Empty(t, other.readRest())
 }
 
-// sleeper is a process that any SIGHUP ends before it can do anything more.
+// sleeper is a process that ends on SIGHUP.
 func sleeper(t *testing.T) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command("sleep", "300")
@@ -231,8 +232,8 @@ func sleeper(t *testing.T) *exec.Cmd {
 	return cmd
 }
 
-// The livelock is held on, so that nothing but the process's own end tells that
-// its number may be a stranger's by now. Watching again does not make it known.
+// The livelock stays locked, so only the end of the process shows that its pid may belong
+// to a different process. A second Watch of the pid does not add the different process.
 func TestTheNextProcessWithThePidIsNotWoken(t *testing.T) {
 	r := newFixture(t, never)
 	o := startOwnerProcess(t, r.dir, "job_000001")
@@ -248,7 +249,7 @@ func TestTheNextProcessWithThePidIsNotWoken(t *testing.T) {
 	r.port.mu.Lock()
 	processes := r.port.watches[o.livelocks[0]].processes
 	require.Contains(t, processes, pid)
-	// As if the stranger had come to have the number.
+	// A different process gets the pid.
 	delete(processes, pid)
 	processes[other.Process.Pid] = nil
 	r.port.mu.Unlock()
@@ -281,8 +282,8 @@ func TestTheDaemonsOwnLivelockLives(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, alive, "to probe it has released it")
 
-	// Whatever a client claims to be, this process is not told to end. A SIGHUP
-	// would end the test.
+	// This process gets no signal, although a client claims its pid. A SIGHUP would end
+	// the test.
 	client := startOwnerProcess(t, r.dir, "job_000001")
 	r.port.Watch(client.livelocks[0], os.Getpid())
 	r.port.Wake(client.livelocks[0], os.Getpid())
@@ -314,7 +315,7 @@ func TestRemove(t *testing.T) {
 	require.FileExists(t, o.livelocks[1])
 }
 
-// A thousand owners cost no threads, and nothing is left of them.
+// A thousand owners take no threads, and after their end no resources.
 func TestManyOwners(t *testing.T) {
 	const count = 1000
 	var names []string
@@ -388,7 +389,7 @@ func BenchmarkWatchAndForget(b *testing.B) {
 	}
 }
 
-// BenchmarkDeath is from the kill to the word of it.
+// BenchmarkDeath measures the time from the kill to the report.
 func BenchmarkDeath(b *testing.B) {
 	r := newFixture(b, never)
 	for b.Loop() {

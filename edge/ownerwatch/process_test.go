@@ -59,7 +59,7 @@ func beOwner(dir string, names []string) {
 	}
 }
 
-// ownerProcess is such a process.
+// ownerProcess is a process that runs beOwner.
 type ownerProcess struct {
 	t         testing.TB
 	cmd       *exec.Cmd
@@ -95,7 +95,7 @@ func (o *ownerProcess) line() string {
 	return strings.TrimSuffix(line, "\n")
 }
 
-// release has it give up its livelocks and live on.
+// release makes the process release its livelocks and continue.
 func (o *ownerProcess) release() {
 	o.t.Helper()
 	_, err := o.stdin.Write([]byte("release\n"))
@@ -103,13 +103,13 @@ func (o *ownerProcess) release() {
 	require.Equal(o.t, "released", o.line())
 }
 
-// kill returns when the process is reaped: its number may be given again.
+// kill kills the process and reaps it, so its pid may be reused.
 func (o *ownerProcess) kill() {
 	_ = o.cmd.Process.Kill()
 	_, _ = o.cmd.Process.Wait()
 }
 
-// readRest ends the process in order, and is what it has said meanwhile.
+// readRest ends the process in order and returns the rest of its output.
 func (o *ownerProcess) readRest() string {
 	o.t.Helper()
 	require.NoError(o.t, o.stdin.Close())

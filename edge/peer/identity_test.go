@@ -138,13 +138,13 @@ func TestNewTokens(t *testing.T) {
 	require.ErrorIs(t, checkSecret(dir, made.secret[:], now.Add(time.Hour)), errTokenExpired)
 	require.ErrorIs(t, checkSecret(dir, nil, now), errTokenUnknown)
 
-	// What has expired is forgotten.
+	// Expired tokens are removed.
 	_, err = NewToken(dir, time.Hour, now.Add(2*time.Hour))
 	require.NoError(t, err)
 	require.ErrorIs(t, checkSecret(dir, made.secret[:], now), errTokenUnknown)
 	tokens, err := readTokens(dir)
 	require.NoError(t, err)
-	require.Len(t, tokens, 2) // the one of Init is good for a day
+	require.Len(t, tokens, 2) // the token of Init is valid for a day
 }
 
 func TestTextsThatAreNoTokens(t *testing.T) {

@@ -30,7 +30,7 @@ func TestJoin(t *testing.T) {
 		require.EqualValues(t, 0o600, modeOf(t, pathOf(dir, secret)), secret)
 	}
 
-	// Every node admits others, with tokens of its own.
+	// Every node can admit others, with tokens that it has made.
 	n2 := openNode(t, dir)
 	n2.token, err = NewToken(dir, time.Hour, time.Now())
 	require.NoError(t, err)
@@ -91,7 +91,7 @@ func TestJoinIsRefused(t *testing.T) {
 	require.Equal(t, n1.address(), wrong.Address)
 }
 
-// The other side checks for itself; a client may be any program.
+// The admitting node checks every request, because the client may be any program.
 func TestAdmissionChecksWhatItIsSent(t *testing.T) {
 	n1 := newFounder(t)
 	key, err := tlsserver.NewKey()
@@ -123,15 +123,15 @@ func TestAdmissionChecksWhatItIsSent(t *testing.T) {
 	require.NotEmpty(t, answer.CAKey)
 }
 
-// Whatever file was the last one written before a crash, the node belongs to no
-// cluster, and can join.
+// Whichever file was written last before a crash, the node belongs to no cluster and can
+// join.
 func TestJoinThatIsCutOff(t *testing.T) {
 	n1 := newFounder(t)
 	for _, name := range []string{caName, caKeyName, certificateName, certificateKeyName, tokensName} {
 		dir := t.TempDir()
 		putFile(t, pathOf(dir, formerPrefix+"123"), "half")
 		putFile(t, pathOf(dir, name+"-1-0123456789abcdef.tmp"), "half")
-		require.NoError(t, os.Mkdir(pathOf(dir, name), 0o700)) // so that the file cannot get its name
+		require.NoError(t, os.Mkdir(pathOf(dir, name), 0o700)) // the file cannot get its name
 		require.Error(t, Join(t.Context(), dir, n1.options("n2")), name)
 		_, err := LoadIdentity(dir)
 		require.ErrorIs(t, err, fs.ErrNotExist, name)

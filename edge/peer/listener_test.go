@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// rawJoin sends a request for joining as any program could.
+// rawJoin sends a join request as any program could.
 func rawJoin(t *testing.T, n *node, r joinRequest) (*joinAnswer, error) {
 	t.Helper()
 	parsed, err := parseToken(n.token)
@@ -28,7 +28,7 @@ func rawJoin(t *testing.T, n *node, r joinRequest) (*joinAnswer, error) {
 	return answer, err
 }
 
-// requireEnded tells that the other side has closed or refused a connection.
+// requireEnded checks that the other side has closed or refused a connection.
 func requireEnded(t *testing.T, c net.Conn) {
 	t.Helper()
 	require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
@@ -120,7 +120,8 @@ func TestOnlyNodesOfTheClusterAreHeard(t *testing.T) {
 	_, err = tls.Dial("tcp", n1.address(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{string(ProtocolRaft)}, MaxVersion: tls.VersionTLS12})
 	require.Error(t, err)
 
-	// Without a certificate there is nothing but joining, and with one no joining.
+	// Without a certificate only joining is possible; with a certificate joining is not
+	// possible.
 	client := newHTTPClient(func(context.Context, string) (net.Conn, error) { return anybody(ProtocolJoin), nil })
 	_, err = exchange(t.Context(), client, http.MethodGet, n1.address(), aboutPath, nil, &About{})
 	require.ErrorContains(t, err, "this connection is not for that")
@@ -130,7 +131,8 @@ func TestOnlyNodesOfTheClusterAreHeard(t *testing.T) {
 
 func noNode(string) bool { return false }
 
-// A node that this one does not know may lead it, but not speak for clients.
+// An unknown node with a certificate may lead this node, but may not make calls for
+// clients.
 func TestAFormerMemberWithACertificate(t *testing.T) {
 	n1 := newFounder(t)
 	n2 := n1.joined(t, "n2")
@@ -170,7 +172,7 @@ func TestARemovedNodeIsRefused(t *testing.T) {
 	require.Contains(t, refused.Reason, "n2 is no member")
 	require.ErrorAs(t, client.Files(t.Context(), n1.address(), nil), &refused)
 
-	// It may ask to be one again.
+	// The former member may request membership again.
 	_, err = client.RequestMembership(t.Context(), n1.address(), newMembershipRequest("n2"))
 	require.NoError(t, err)
 }
@@ -241,7 +243,7 @@ func TestHalfOpenConnectionsAreBounded(t *testing.T) {
 		defer c.Close()
 		silent = append(silent, c)
 	}
-	// The oldest have made room, and so does another one for a node.
+	// The oldest silent connections are closed, so that a node can connect.
 	for _, c := range silent[:10] {
 		requireEnded(t, c)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// node is a member of a cluster under test, with its port open.
+// node is a member of a cluster with an open port.
 type node struct {
 	dir         string
 	token       string
@@ -25,7 +25,7 @@ type node struct {
 
 func (n *node) address() string { return n.listener.Addr().String() }
 
-// backend answers what a test wants.
+// backend gives the answers that a test has set.
 type backend struct {
 	mutex     sync.Mutex
 	requests  []MembershipRequest
@@ -93,7 +93,7 @@ func (n *node) options(name string) JoinOptions {
 	return JoinOptions{Name: name, Address: fmt.Sprintf("127.0.0.1:75%02d", name[1]-'0'), Voting: true, From: n.address(), Token: n.token, Now: time.Now()}
 }
 
-// joined makes another node of a cluster, with its certificates but no port.
+// joined makes a node of the cluster with certificates and without an open port.
 func (n *node) joined(t *testing.T, name string) *Credentials {
 	t.Helper()
 	dir := t.TempDir()

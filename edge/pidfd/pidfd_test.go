@@ -12,8 +12,7 @@ import (
 
 const patience = 30 * time.Second
 
-// started is a process that lives until it is killed, not reaped before the end
-// of the test.
+// started is a process that lives until it is killed and is reaped at the end of the test.
 func started(t *testing.T) (*exec.Cmd, *Process) {
 	t.Helper()
 	cmd := exec.Command("sleep", "300")

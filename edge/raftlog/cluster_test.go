@@ -26,7 +26,7 @@ import (
 
 const trailing = 24
 
-// cluster is real nodes, over connections of this machine that can be cut.
+// cluster is a set of real nodes, whose connections on this machine can be cut.
 type cluster struct {
 	testing.TB
 	dir    string
@@ -44,7 +44,7 @@ type node struct {
 	log     *raftlog.Log
 	env     *kit.Env
 	cluster *cluster
-	open    map[net.Conn]string // to whom
+	open    map[net.Conn]string // the node at the other end
 }
 
 func newCluster(t testing.TB) *cluster {

@@ -6,10 +6,10 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// TakeSnapshot takes one now, and drops entries before it.
+// TakeSnapshot takes a snapshot and drops the entries before it.
 func (l *Log) TakeSnapshot() error { return l.raft.Load().Snapshot().Error() }
 
-// CommandTerms are the terms of the proposals in a log. The node must not run.
+// CommandTerms are the terms of the proposals in the log of a stopped node.
 func CommandTerms(config Config) (terms []uint64, err error) {
 	d, err := openLogStore(&config)
 	if err != nil {

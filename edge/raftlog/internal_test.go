@@ -17,8 +17,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// newTestLease is the lease of node a, among these voters, and the ends of the lease that it has
-// reported.
+// newTestLease makes the lease of node a among these voters. It also returns the reported
+// ends of the lease.
 func newTestLease(voters ...raft.ServerID) (*lease, *[]time.Duration) {
 	var renewals []time.Duration
 	c := &Config{Name: "a", LeaseRenewed: func(until time.Duration) { renewals = append(renewals, until) }}
@@ -105,7 +105,7 @@ func TestLeaseHeardRecently(t *testing.T) {
 	require.False(t, l.heardRecently("b"))
 }
 
-// TestStream checks that a stream is as long as was said, and arrives.
+// TestStream checks that a stream arrives completely and has the announced length.
 func TestStream(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		files := inMemoryFiles(rapid.MapOfN(rapid.StringN(1, 20, 20), rapid.SliceOf(rapid.Byte()), 0, 9).Draw(t, "files"))

@@ -87,7 +87,7 @@ func lastOf[M any](w *recorder) (last M, ok bool) {
 
 func noFiles() map[string]string { return map[string]string{} }
 
-// startSole is a cluster of one, which leads.
+// startSole starts a cluster of one node, which leads.
 func (c *cluster) startSole(t testing.TB) *recorder {
 	w := c.startRecorder("n1", logconformance.Options{Founder: true, Files: noFiles})
 	c.Until("it leads", w.log.Leads)
@@ -119,7 +119,7 @@ func TestRefusals(t *testing.T) {
 	w.mu.Lock()
 	w.withholding = true
 	w.mu.Unlock()
-	for i := range uint64(6) { // four fit, and nothing is acknowledged
+	for i := range uint64(6) { // four proposals fit, and no entry is acknowledged
 		w.log.Propose(10+i, make([]byte, raftlog.MaxEntry))
 	}
 	r := refused(15)
@@ -217,8 +217,8 @@ func TestOnlyOneProcess(t *testing.T) {
 	require.True(t, w.log.Leads())
 }
 
-// A leader that hears of a later term accepts no further proposal, and never in the later term:
-// there would be two entries of the same index and term.
+// A leader that learns of a later term accepts no further proposal in either term:
+// otherwise two entries would have the same index and term.
 func TestNothingIsTakenInInTheTermOfAnother(t *testing.T) {
 	c := newCluster(t)
 	w := c.startSole(t)
@@ -246,7 +246,7 @@ func TestNothingIsTakenInInTheTermOfAnother(t *testing.T) {
 	}
 }
 
-// namesIn are the names of the members that a log ends with.
+// namesIn are the names of the last members in a log.
 func namesIn(t *testing.T, config raftlog.Config) (names []string) {
 	members, err := raftlog.Members(config)
 	require.NoError(t, err)

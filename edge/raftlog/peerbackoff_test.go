@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// timeAttempt is one to send entries to a node; it returns for how long it was held.
+// timeAttempt makes an attempt to send entries to a node, and returns how long it was
+// delayed.
 func timeAttempt(a *peerBackoff, to raft.ServerID, reached bool) time.Duration {
 	start := time.Now()
 	a.wait(to)

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// unreadPipeline is a pipeline that takes the next request only when the answer to the one
-// before has been taken, as raft's does.
+// unreadPipeline is a pipeline that accepts the next request only after the answer to the
+// previous one was read, as raft's does.
 type unreadPipeline struct{ answers chan raft.AppendFuture }
 
 func (u unreadPipeline) AppendEntries(*raft.AppendEntriesRequest, *raft.AppendEntriesResponse) (raft.AppendFuture, error) {

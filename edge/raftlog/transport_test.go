@@ -23,7 +23,7 @@ func listenTCP(t *testing.T) tcpLayer {
 	return tcpLayer{l}
 }
 
-// serve handles requests on a goroutine that ends with the test: transports do not close their
+// serve handles requests on a goroutine until the test ends. Transports do not close their
 // channels.
 func serve(t *testing.T, requests <-chan raft.RPC, handle func(raft.RPC)) {
 	stop, ended := make(chan struct{}), make(chan struct{})
@@ -94,7 +94,7 @@ func TestEntriesForWhoIsBackComeBehindAHeartbeat(t *testing.T) {
 		request := &raft.AppendEntriesRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte("a"), Addr: []byte("a:1")}, Term: 1, PrevLogEntry: prev}
 		return tr.AppendEntries("b", raft.ServerAddress(there.Addr().String()), request, &raft.AppendEntriesResponse{})
 	}
-	for range 50 { // without the hold either may be the first
+	for range 50 { // without the delay either may be first
 		for range undelayedFailures {
 			tr.backoff.report("b", false)
 		}

@@ -47,7 +47,7 @@ func TestBodies(t *testing.T) {
 	require.Equal(t, 200, b.do("GET", "/2/jobs", "", "[]").code)
 }
 
-// raw sends text by hand, and reads the status code of one answer.
+// raw sends text over a connection and returns the status code of the answer.
 func (b *testServer) raw(text string) (int, error) {
 	c, err := net.Dial("tcp", strings.TrimPrefix(b.url, "http://"))
 	require.NoError(b, err)
@@ -106,8 +106,7 @@ func TestSlowSenders(t *testing.T) {
 	require.Less(t, time.Since(begin), 5*time.Second)
 }
 
-// A thousand connections that say nothing make room for one that does, and cost
-// little.
+// A thousand idle connections make room for an active one, and take little memory.
 func TestIdleConnections(t *testing.T) {
 	const most = 300
 	b := newTestServer(t, func(c *rapi.Config) { c.Connections = most })
@@ -120,7 +119,7 @@ func TestIdleConnections(t *testing.T) {
 		c, err := net.Dial("tcp", address)
 		require.NoError(t, err)
 		defer c.Close()
-		if i%2 == 1 { // has been used, and is kept
+		if i%2 == 1 { // it has made a request and stays open
 			_, err = io.WriteString(c, "GET /version HTTP/1.1\r\nHost: a\r\n\r\n")
 			require.NoError(t, err)
 			_, _ = readCode(t, c)
@@ -133,7 +132,7 @@ func TestIdleConnections(t *testing.T) {
 	t.Logf("%d kB in use for %d connections", (int64(after.HeapInuse+after.StackInuse)-int64(before.HeapInuse+before.StackInuse))>>10, len(idle))
 	text := b.do("GET", "/metrics", "", "").body
 	require.Contains(t, text, fmt.Sprintf("lockstep_rapi_connections %d\n", most))
-	// Those that came first have gone.
+	// The oldest connections are closed.
 	require.NoError(t, idle[0].SetReadDeadline(time.Now().Add(10*time.Second)))
 	_, err := idle[0].Read(make([]byte, 1))
 	require.ErrorIs(t, err, io.EOF)
@@ -169,7 +168,7 @@ func (l *fakeLuxi) calledMethods() []string {
 	return l.asked
 }
 
-// A handler that crashes takes one request with it.
+// A crash of a handler affects only its request.
 func TestACrash(t *testing.T) {
 	b := newTestServer(t)
 	b.luxi.answers["CancelJob"] = func([]any) (string, error) { panic("oops") }
@@ -177,8 +176,8 @@ func TestACrash(t *testing.T) {
 	require.Equal(t, 200, b.do("GET", "/2/jobs", "", "").code)
 }
 
-// An orderly stop answers what is being worked on, ends what only waits, and takes
-// nothing more.
+// An orderly stop answers the requests in progress, ends waiting ones, and accepts no
+// further request.
 func TestStop(t *testing.T) {
 	b := newTestServer(t)
 	release := make(chan struct{})

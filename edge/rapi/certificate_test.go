@@ -61,7 +61,7 @@ func TestTLS(t *testing.T) {
 	require.NoError(t, err)
 	response.Body.Close()
 	require.Equal(t, 2, response.ProtoMajor)
-	// Connections that never begin to speak make room here, too.
+	// Connections without a TLS handshake make room here, too.
 	for range 10 {
 		c, err := net.Dial("tcp", b.url[len("https://"):])
 		require.NoError(t, err)

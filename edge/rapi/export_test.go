@@ -20,10 +20,10 @@ func Resources() []string {
 	return all
 }
 
-// ParseObject and the like are for fuzzing.
+// ParseObject and the following functions are for fuzzing.
 func ParseObject(body []byte) (map[string]raw, error) { return parseObject(body) }
 
-// UsersFile is the users file, looked at whenever it is asked for.
+// UsersFile is the users file, which is checked for changes at each use.
 type UsersFile struct{ file *usersFile }
 
 func NewUsersFile(path string, log *logrus.Logger) UsersFile {
@@ -36,7 +36,7 @@ func (u UsersFile) Knows(name, password string) bool {
 	return ok
 }
 
-// FailOnce has the next read fail.
+// FailOnce makes the next read fail.
 func (u UsersFile) FailOnce(err error) {
 	u.file.readFile = func(string) ([]byte, fs.FileMode, error) {
 		u.file.readFile = readLimited
@@ -44,10 +44,10 @@ func (u UsersFile) FailOnce(err error) {
 	}
 }
 
-// Throttle is what decides which logins are checked.
+// Throttle decides which logins are checked.
 type Throttle struct{ *throttle }
 
-// Bounds of what failed logins cost.
+// Bounds of the cost of failed logins.
 const (
 	FreeFailures     = freeFailures
 	FreeNameFailures = freeNameFailures
@@ -60,7 +60,7 @@ const (
 
 func NewThrottle(limit int) Throttle { return Throttle{newThrottle(limit)} }
 
-// Login is a login at a time: 0 and whether it was let in, or how long logins like it
+// Login attempts a login. It returns 0 if the login was checked, or how long such logins
 // are refused.
 func (t Throttle) Login(address, name string, right bool, now time.Time) (wait time.Duration) {
 	a := newLoginAttempt(address, name)
@@ -75,5 +75,5 @@ func (t Throttle) Login(address, name string, right bool, now time.Time) (wait t
 	return 0
 }
 
-// Size is how much is remembered.
+// Size is the number of entries that the throttle remembers.
 func (t Throttle) Size() int { return max(len(t.counters), t.byLastUse.Len()) }

@@ -14,18 +14,17 @@ import (
 	"lockstep/edge/rapi"
 )
 
-// marker stands for everything that belongs to a job: each answer of the daemon to
-// each call has it.
+// marker stands for all data of jobs: the daemon answers each call with it.
 const marker = "belongs-to-a-job"
 
 type raw = json.RawMessage
 
-// forGuests is all that guests may have, with no login required and with one.
+// forGuests are the resources that guests may read, without and with a required login.
 var forGuests = []string{"GET /healthz", "GET /metrics", "GET /readyz", "GET /version"}
 
 var allMethods = []string{"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND"}
 
-// paths are those of a pattern, with each kind of thing that can be asked for.
+// paths are the paths of a pattern, with each kind of element.
 func paths(pattern string) []string {
 	all := []string{strings.NewReplacer("{id}", "7", "{uuid}", uuid1, "{kind}", "job").Replace(pattern)}
 	if strings.Contains(pattern, "{kind}") {
@@ -86,8 +85,8 @@ func TestGuestsLearnNothingOfJobs(t *testing.T) {
 	require.Empty(t, open, "is open to everybody")
 }
 
-// Where the operator opens the remote API to guests, they see which jobs there are;
-// what a command is given and what it says is for those who log in.
+// If the operator opens the remote API to guests, they see which jobs exist. The arguments
+// and the output of commands are visible only after a login.
 func TestWhatGuestsSeeOfCommands(t *testing.T) {
 	b := newTestServer(t)
 	b.luxi.answers["QueryJobs"] = func(args []any) (string, error) {
@@ -117,7 +116,8 @@ func TestWhatGuestsSeeOfCommands(t *testing.T) {
 	require.Equal(t, 3, strings.Count(b.do("GET", "/2/jobs?bulk=1", "ro:secret", "").body, marker))
 }
 
-// A page whose name leads to this machine is refused, and so is one of another site.
+// A request from a page of another site is refused, also if the name of the site resolves
+// to this machine.
 func TestForeignPages(t *testing.T) {
 	b := newTestServer(t, func(c *rapi.Config) { c.Hosts = []string{"node1.example.com", "localhost", "127.0.0.1", "::1"} })
 	code := func(host string, headers ...string) int {
@@ -150,8 +150,8 @@ func TestForeignPages(t *testing.T) {
 	require.Equal(t, 403, open.do("GET", "/2/jobs", "", "", "Origin: http://evil.example").code, "of any server")
 }
 
-// HEAD is there for every GET, without a body; other methods are said to be missing,
-// along with those that there are.
+// Every GET has a HEAD without a body. Other methods get an error that lists the existing
+// methods.
 func TestMethods(t *testing.T) {
 	b := newTestServer(t)
 	b.luxi.jobs[7] = "queued"
@@ -184,7 +184,7 @@ func TestMethods(t *testing.T) {
 	require.Equal(t, 200, b.do("HEAD", "/3/events", "peer:secret", "").code, "and does not wait for events")
 }
 
-// Times below /3 are there as RFC 3339 too.
+// Times below /3 are also given as RFC 3339.
 func TestTimesBelow3(t *testing.T) {
 	b := newTestServer(t)
 	b.luxi.answers["LockstepStatus"] = func([]any) (string, error) {

@@ -22,8 +22,7 @@ func openAPI(t *testing.T, b *testServer) *openapi3.T {
 	return document
 }
 
-// Every path and method of the document is there, and everything that is there is
-// in the document.
+// The document has every path and method of the server, and no others.
 func TestTheDocumentAndTheResourcesAreTheSame(t *testing.T) {
 	var described []string
 	for path, item := range openAPI(t, newTestServer(t)).Paths.Map() {
@@ -35,14 +34,14 @@ func TestTheDocumentAndTheResourcesAreTheSame(t *testing.T) {
 	require.Equal(t, rapi.Resources(), described)
 }
 
-// What is answered has the form that the document says, for each operation.
+// For each operation the answer has the form that the document states.
 func TestAnswersHaveTheFormOfTheDocument(t *testing.T) {
 	b := newTestServer(t)
 	document := openAPI(t, b)
 	b.luxi.jobs = map[int64]string{7: "queued", 8: "success"}
 	b.luxi.filters[uuid1] = map[string]any{"uuid": uuid1, "watermark": 1, "priority": 1, "predicates": []any{}, "action": []any{"RATE_LIMIT", 3}, "reason_trail": []any{}}
 	filter := "/2/filters/" + uuid1
-	seen := map[string]bool{"GET /3/events": true, "GET /metrics": true} // are no JSON
+	seen := map[string]bool{"GET /3/events": true, "GET /metrics": true} // not JSON
 	for _, request := range []struct{ method, pattern, path, body string }{
 		{"GET", "/", "/", ""}, {"GET", "/version", "/version", ""}, {"GET", "/2", "/2", ""}, {"GET", "/2/info", "/2/info", ""},
 		{"GET", "/2/features", "/2/features", ""}, {"PUT", "/2/redistribute-config", "/2/redistribute-config", ""}, {"PUT", "/2/modify", "/2/modify", "{}"},

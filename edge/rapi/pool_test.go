@@ -18,13 +18,13 @@ import (
 	"lockstep/edge/rapi"
 )
 
-// fakeGateway serves connections as the real one does: an actor to each.
+// fakeGateway serves connections as the real gateway does, with an actor for each.
 type fakeGateway struct {
 	env    *kit.Env
 	pid    *actor.PID
 	opened atomic.Int32
 	closed atomic.Int32
-	caller atomic.Value // who has made the last request
+	caller atomic.Value // the user of the last request
 	serve  func(ctx actor.Context, conn conn.Conn, request wire.Request)
 }
 
@@ -73,7 +73,7 @@ func (g *fakeGateway) pool() *rapi.Pool {
 	return rapi.NewPool(rapi.Gateway{System: g.env.System(), PID: func() *actor.PID { return g.pid }})
 }
 
-// echo answers with the method, or as its name says.
+// echo answers with the method, or as the name of the method says.
 func echo(ctx actor.Context, conn conn.Conn, request wire.Request) {
 	switch request.Method {
 	case "Fail":
@@ -156,7 +156,7 @@ func TestACallThatIsGivenUp(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Long calls, however many, leave room for short ones; and there is a bound.
+// Any number of long calls leaves room for short calls, and the number of calls is bounded.
 func TestCallsAreBounded(t *testing.T) {
 	g := newFakeGateway(t, echo)
 	p := g.pool()

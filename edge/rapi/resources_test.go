@@ -208,7 +208,7 @@ func TestMetrics(t *testing.T) {
 	require.NotContains(t, text, "lockstep_jobs{")
 }
 
-// A hundred thousand jobs are a normal day.
+// A list of a hundred thousand jobs works.
 func TestAVeryLongList(t *testing.T) {
 	b := newTestServer(t)
 	var rows strings.Builder

@@ -28,8 +28,8 @@ import (
 
 const uuid1 = "76e6367a-d954-4e33-91fe-c9ce6d10fbfd"
 
-// fakeLuxi is a fake of what the gateway does: jobs and rules that tests set, and what
-// was asked of it.
+// fakeLuxi imitates the gateway: it has the jobs and rules that tests set, and records the
+// calls.
 type fakeLuxi struct {
 	mu      sync.Mutex
 	jobs    map[int64]string // status
@@ -38,7 +38,7 @@ type fakeLuxi struct {
 	err     error                                       // of all calls, if not nil
 	wait    func(ctx context.Context) (string, error)   // of WaitForJobChange
 	asked   []string                                    // method and arguments
-	answers map[string]func(args []any) (string, error) // in place of the usual ones
+	answers map[string]func(args []any) (string, error) // replace the usual answers
 }
 
 func newFakeLuxi() *fakeLuxi {
@@ -84,7 +84,7 @@ func failed(class string, args ...string) error {
 	return e
 }
 
-// calls of a method since the last look.
+// calls returns the calls of a method since the last time.
 func (l *fakeLuxi) calls(method string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,7 +127,7 @@ func (l *fakeLuxi) defaultAnswer(method string) func(args []any) (string, error)
 	}[method]
 }
 
-// values are what jobs have.
+// values are the fields of a job.
 func values(id int64, status string, fields []any) []any {
 	op := map[string]any{"OP_ID": "OP_TEST_DELAY", "duration": 1, "reason": []any{}}
 	ended := any([]int64{3, 4})
@@ -280,7 +280,7 @@ func marshal(v any) string {
 
 const usersFile = "# who may do what\npeer secret write\nro secret\nreader secret read\nhashed {HA1}" // the hash follows
 
-// testServer is a server with a fake behind it.
+// testServer is a server with a fakeLuxi.
 type testServer struct {
 	testing.TB
 	luxi   *fakeLuxi
@@ -293,7 +293,7 @@ type testServer struct {
 	done   chan error
 }
 
-// newTestServer starts a server whose configuration is changed first.
+// newTestServer starts a server. change may change its configuration before.
 func newTestServer(t testing.TB, change ...func(*rapi.Config)) *testServer {
 	t.Helper()
 	b := &testServer{TB: t, luxi: newFakeLuxi(), feed: rapi.NewFeed(time.Unix(1, 0)), done: make(chan error, 1)}
@@ -341,7 +341,7 @@ func (b *testServer) stop() {
 
 func authenticate(c *rapi.Config) { c.RequireAuthentication = true }
 
-// answer is what came back.
+// answer is an answer of the server.
 type answer struct {
 	code   int
 	header http.Header
@@ -380,7 +380,7 @@ func (b *testServer) do(method, path, user, body string, headers ...string) answ
 	return answer{response.StatusCode, response.Header, string(data)}
 }
 
-// failure is the message of an error, whose form is Ganeti's.
+// failure returns the message of an error in Ganeti's form.
 func (b *testServer) failure(code int, a answer) string {
 	b.Helper()
 	require.Equal(b, code, a.code, a.body)

@@ -15,7 +15,7 @@ import (
 	"lockstep/edge/rapi"
 )
 
-// stream is what a client gets of /3/events.
+// stream is a client's connection to /3/events.
 type stream struct {
 	*testServer
 	lines *bufio.Scanner
@@ -41,7 +41,7 @@ func (b *testServer) listen(path, last string) *stream {
 	return s
 }
 
-// receivedEvent is an event as a client knows it.
+// receivedEvent is an event as a client receives it.
 type receivedEvent struct{ id, kind, data string }
 
 func (s *stream) next() receivedEvent {
@@ -119,7 +119,7 @@ func TestEventsThatAreNotKnownAnyMore(t *testing.T) {
 	require.Equal(t, "reset", s.next().kind)
 }
 
-// Memory is bounded by the size of events, too.
+// Kept events are bounded by their total size, too.
 func TestLargeEvents(t *testing.T) {
 	b := newTestServer(t)
 	s := b.listen("/3/events", "")
@@ -141,7 +141,7 @@ func TestAListenerEndsWithTheServer(t *testing.T) {
 	require.False(t, s.lines.Scan())
 }
 
-// Each of many listeners gets everything, in order, however fast it comes.
+// Each of many listeners gets all events in order, at any rate.
 func TestManyListeners(t *testing.T) {
 	b := newTestServer(t)
 	const listeners, number = 50, 5000

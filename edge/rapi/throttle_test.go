@@ -13,15 +13,14 @@ import (
 	"lockstep/edge/rapi"
 )
 
-// login is one that was checked.
+// login is a checked login.
 type login struct {
 	address, name string
 	right         bool
 	at            time.Time
 }
 
-// refusedFor is how long a login is refused, found by going through all that were
-// checked before.
+// refusedFor computes how long a login is refused, from all earlier checked logins.
 func refusedFor(past []login, address, name string, now time.Time) time.Duration {
 	known := func(until int, l login) bool {
 		var last time.Time
@@ -68,7 +67,7 @@ func refusedFor(past []login, address, name string, now time.Time) time.Duration
 	return max(here, everywhere)
 }
 
-// The throttle decides as its description says, and guesses from one address are few
+// The throttle decides as its description says. Few guesses from one address are checked,
 // whatever names they are for.
 func TestTheThrottleDecidesAsDescribed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -90,8 +89,8 @@ func TestTheThrottleDecidesAsDescribed(t *testing.T) {
 	})
 }
 
-// However fast an address guesses, and for however many names, few guesses are
-// checked. A name at that address that has logged in before is let in meanwhile.
+// At any rate of guesses from an address, for any number of names, few guesses are checked.
+// A name that has logged in from that address before can log in meanwhile.
 func TestGuessesFromOneAddressAreFew(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		throttle := rapi.NewThrottle(1000)
@@ -111,8 +110,8 @@ func TestGuessesFromOneAddressAreFew(t *testing.T) {
 	})
 }
 
-// Failures of one address for a name do not lock out the user of that name at
-// another address: to wait as long as was said is enough.
+// Failures of one address for a name do not lock out the user of that name at another
+// address: the user can log in after the announced wait.
 func TestAUserIsNotLockedOutByGuessesElsewhere(t *testing.T) {
 	throttle := rapi.NewThrottle(1000)
 	now := time.Unix(1, 0)
@@ -130,7 +129,7 @@ func TestAUserIsNotLockedOutByGuessesElsewhere(t *testing.T) {
 	}
 }
 
-// Guesses from many addresses are slow for a name, and need no more memory than the bound.
+// Guesses from many addresses for a name are slow, and take no more memory than the bound.
 func TestGuessesFromManyAddresses(t *testing.T) {
 	throttle := rapi.NewThrottle(100)
 	now := time.Unix(1, 0)
@@ -146,8 +145,8 @@ func TestGuessesFromManyAddresses(t *testing.T) {
 	require.Less(t, checked, 120, "about ten a second")
 }
 
-// A client that hangs up learns nothing sooner: guesses that come at once are refused
-// before their check, the right one among them.
+// A client that hangs up gets no information earlier: of simultaneous guesses those above
+// the bound are refused before their check, also the correct one.
 func TestGuessesAreRefusedBeforeTheCheck(t *testing.T) {
 	t.Parallel()
 	b := newTestServer(t, authenticate)

@@ -13,14 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// exchange is a request and what Ganeti 3.0.2 answered to it.
+// exchange is a request with the answer of Ganeti 3.0.2.
 type exchange struct {
 	title, method, path, user, body string
 	code                            int
-	answer                          string // cut off if it was long
+	answer                          string // truncated if long
 }
 
-// deviations are the answers that are others here, and why.
+// deviations are the answers that differ here, with the reasons.
 var deviations = map[string]struct {
 	code int
 	why  string
@@ -68,8 +68,8 @@ func readTranscript(t *testing.T) []exchange {
 	return all
 }
 
-// What Ganeti answered to these requests is what is answered here: the same codes,
-// the same errors, and results of the same form.
+// The answers equal those of Ganeti: the same codes, the same errors, and results of the
+// same form.
 func TestTheTranscriptOfGanetisServer(t *testing.T) {
 	b := newTestServer(t, authenticate)
 	b.luxi.jobs = map[int64]string{14757: "success", 14758: "running", 14759: "queued"}
@@ -115,8 +115,8 @@ func parsed(t *testing.T, text string) any {
 	return value
 }
 
-// requireForm: values are of the same type and objects have the same keys. Of
-// lists the first elements are compared. Opcodes and null have any form.
+// requireForm checks that values have the same type and objects the same keys. Of lists it
+// compares the first elements. Opcodes and null may have any form.
 func requireForm(t *testing.T, want, got any, at string) {
 	t.Helper()
 	if want == nil || got == nil || strings.Contains(at, ".ops[") {

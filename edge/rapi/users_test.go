@@ -82,7 +82,7 @@ func TestWhereEverybodyMustLogIn(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, b.do("GET", "/2", "", "", "Authorization: Basic !!!").code)
 }
 
-// The daemon notices changes of the file by itself.
+// The daemon detects changes of the file.
 func TestTheUsersFileIsReadAgain(t *testing.T) {
 	t.Parallel()
 	b := newTestServer(t)
@@ -106,8 +106,8 @@ func TestTheUsersFileIsReadAgain(t *testing.T) {
 	require.Eventually(t, func() bool { return status("new:sesame") == 401 }, 10*time.Second, 200*time.Millisecond)
 }
 
-// A file that could not be read for once, as when there is no descriptor left, is read
-// at the next look: who was removed stays in no longer than that.
+// A file whose read fails once, for example for lack of descriptors, is read again at the
+// next check. Only until then a removed user can still log in.
 func TestAUsersFileThatCannotBeReadForOnce(t *testing.T) {
 	log, _ := logrustest.NewNullLogger()
 	path := filepath.Join(t.TempDir(), "users")

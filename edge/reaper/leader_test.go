@@ -28,7 +28,7 @@ func TestLeaderOnDisk(t *testing.T) {
 	}
 }
 
-// session is a process that leads one, and another that belongs to it.
+// session is a session leader with one other process of its session.
 type session struct {
 	leader Leader
 	cmd    *exec.Cmd
@@ -60,7 +60,7 @@ func newSession(t *testing.T) *session {
 	return s
 }
 
-// end kills the leader, and lets its number be given away as far as that is up to us.
+// end kills and reaps the leader, so that its pid may be reused.
 func (s *session) end() {
 	_ = s.cmd.Process.Kill()
 	_ = s.cmd.Wait()
@@ -80,14 +80,14 @@ func TestWhatIsLeftOfALeaderThatNobodySawEnd(t *testing.T) {
 	require.Empty(t, s.kill(t))
 }
 
-// It may be a zombie whose parent does not wait for it.
+// The leader may be a zombie whose parent does not reap it.
 func TestWhatIsLeftOfALeaderThatHasNotBeenReaped(t *testing.T) {
 	s := newSession(t)
 	require.NoError(t, s.cmd.Process.Kill())
 	require.Equal(t, []int{s.member}, s.kill(t))
 }
 
-// A session with the number of a dead leader may be a stranger's.
+// A session with the number of a dead leader may belong to a different process.
 func TestOtherProcessesAreNotKilled(t *testing.T) {
 	for name, alter := range map[string]func(*session){
 		"another boot":                       func(s *session) { s.leader.Boot = "another"; s.end() },

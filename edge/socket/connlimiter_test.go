@@ -14,8 +14,9 @@ func connectionOf(pid int) *streamConn {
 	return &streamConn{conn: near, peer: peer{known: true, pid: pid}, onEnd: func() {}}
 }
 
-// There are never more than there may be; who makes room is idle, and is of the process
-// that has the most of those that have an idle one.
+// The number of connections never exceeds the limit. The connection that is closed to make
+// room is idle, and belongs to the process with the most connections among those with an
+// idle one.
 func TestTheConnLimiter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(1, 6).Draw(t, "most")
@@ -80,7 +81,7 @@ func TestTheConnLimiter(t *testing.T) {
 	})
 }
 
-// A program that leaks connections ends its own, however many it opens.
+// A program that leaks connections loses its own connections, however many it opens.
 func TestAProgramThatLeaksConnections(t *testing.T) {
 	r := newConnLimiter(100)
 	process, client := connectionOf(1), connectionOf(2)

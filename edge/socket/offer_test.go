@@ -14,8 +14,8 @@ import (
 	"lockstep/core/wire"
 )
 
-// A connection of which the former gateway was told, and did not serve it, is served by the
-// gateway that has taken its place.
+// A connection that was offered to the former gateway, and not served, is served by the
+// next gateway.
 func TestAConnectionIsOfferedToTheNextGateway(t *testing.T) {
 	sys := actor.NewActorSystem()
 	t.Cleanup(sys.Shutdown)

@@ -121,8 +121,8 @@ func (s *suite) leader(among ...*application) *application {
 	return leads
 }
 
-// threeVoters makes a cluster of three voters. Each gets its vote only when it has the log:
-// before, the others would need its vote, and it would not know them.
+// threeVoters makes a cluster of three voters. A node gets its vote only when it has the
+// log: earlier, the cluster would need its vote before the node knows the members.
 func (s *suite) threeVoters() (leader *application, others []*application) {
 	s.Helper()
 	s.add("n1", true, nil)
