@@ -21,9 +21,9 @@ func (w *World) until(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// archivedDependency has job 3 wait for a run slot. Job 3 depends on job 1, which has ended
-// and is archived. Then a node is wiped, is restored from a snapshot, which does not contain
-// the archive, and becomes the master.
+// archivedDependency makes job 3 wait for a run slot. Job 3 depends on job 1, which has
+// ended and is archived. Then a node is wiped, is restored from a snapshot, which does not
+// contain the archive, and becomes the master.
 func archivedDependency(t *testing.T, seed uint64, checker Checker, mutations Mutations) *World {
 	w := New(Options{Seed: seed, Nodes: 3, Slots: 1, Checkers: []Checker{checker}, Mutations: mutations})
 	w.restartAfter = restartDelay
@@ -32,7 +32,7 @@ func archivedDependency(t *testing.T, seed uint64, checker Checker, mutations Mu
 	}
 	c, archived, left := w.newClient(), false, 40
 	var fill func(error)
-	fill = func(error) { // the log gets so long that no node is sent its beginning
+	fill = func(error) { // makes the log so long that a new node gets a snapshot instead of its beginning
 		if left--; left > 0 {
 			c.set(map[string]any{"predictive_ticks": left}, fill)
 		}

@@ -10,8 +10,8 @@ import (
 	"lockstep/sim/longtest"
 )
 
-// Each checker finds the fault that it guards against, planted alone in random work, within
-// the given number of seeds.
+// Each checker finds the mutation that it guards against, in random work and within the
+// given number of seeds.
 func TestCheckersBite(t *testing.T) {
 	longtest.Skip(t)
 	bites := map[string]bool{}
@@ -179,8 +179,9 @@ func TestTheOrderOfLocksIsSeen(t *testing.T) {
 	require.ErrorContains(t, c.change(w, lock.Record{Owner: owner, Locks: items("instance/i", "node/b", "node-res/a")}), "comes later")
 }
 
-// contended submits a first job that holds node/a. One second later it submits the second job,
-// one second after that it calls after, and after another second it submits the third job.
+// contended submits a first job that holds node/a. After one second it submits the second
+// job, after another second it calls after, and after another second it submits the third
+// job.
 func contended(seed uint64, checker Checker, mutations Mutations, after func(*client), second, third string) error {
 	w := New(Options{Seed: seed, Slots: 4, Starts: 3, Checkers: []Checker{checker}, Mutations: mutations})
 	w.restartAfter = restartDelay
@@ -244,8 +245,8 @@ func TestWhatHidesIsEnded(t *testing.T) {
 	}
 }
 
-// Faults that show only when jobs contend for a lock are shown by constructed contention, not
-// by random work.
+// Some mutations have an effect only when jobs contend for a lock. Their work is
+// constructed, not random.
 func TestCheckersBiteWhereJobsMeet(t *testing.T) {
 	nothing := func(*client) {}
 	pause := func(o *client) {

@@ -11,7 +11,7 @@ import (
 	"lockstep/sim/longtest"
 )
 
-// Each checker of a cluster finds the fault that it guards against.
+// Each checker of a cluster finds the mutation that it guards against.
 func TestClusterCheckersBite(t *testing.T) {
 	longtest.Skip(t)
 	bites := map[string]bool{}
@@ -114,8 +114,8 @@ func TestClusterCheckersBite(t *testing.T) {
 	}
 }
 
-// stopsMaster has two jobs wait for the same lock, one after the other, and stops the daemon of the master
-// short when a line of the trace has that text; the daemon continues when another node is master.
+// stopsMaster makes two jobs wait for the same lock, one after the other. It suspends the daemon of the master when a
+// line of the trace contains the text. The daemon continues when another node is master.
 func stopsMaster(seed uint64, checker Checker, mutations Mutations, when string) *World {
 	seen := false
 	w := New(Options{Seed: seed, Nodes: 3, Checkers: []Checker{checker}, Mutations: mutations, Sink: func(l Line) {

@@ -31,7 +31,7 @@ type logCluster struct {
 	log    *consensus.Log
 	lives  map[string]*kernel.Lifetime
 	groups map[string]int
-	// isolated counts the groups; 0 is that of the nodes that are connected.
+	// isolated is the number of isolated groups; group 0 has the connected nodes.
 	isolated int
 }
 

@@ -21,7 +21,7 @@ var (
 	firstFlag        = flag.Uint64("first-seed", 1, "the first seed that TestSeeds runs")
 )
 
-// stepsOfSeed is how many steps of a run have faults.
+// stepsOfSeed is the number of steps with faults in a run.
 const stepsOfSeed = 20_000
 
 func runSeed(t *testing.T, nodes int, seed uint64, kinds string) Result {

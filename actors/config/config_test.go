@@ -242,7 +242,7 @@ func TestALockThatCannotBeGivenBack(t *testing.T) {
 		request := b.edit("7", "", "")
 		b.grantLock()
 		b.answerLockCall(b.expectLockCall("freeLocks"), nil, noLocks)
-		require.Nil(t, b.expectResult(request)) // the client has its answer all the same
+		require.Nil(t, b.expectResult(request)) // the client has its answer nevertheless
 		b.locks.Quiet()
 		b.Send(b.cluster, &messages.LocksStarted{Incarnation: 1})
 		b.freeLock()

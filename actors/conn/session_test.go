@@ -131,7 +131,7 @@ func TestADrainAnswersTheCurrentRequests(t *testing.T) {
 	})
 }
 
-// Without its lease the node may not be the master, so that its answer can be false.
+// A node without its lease may no longer be the master, so its answer may be wrong.
 func TestAnAnswerWithoutTheLeaseClosesTheConnection(t *testing.T) {
 	onGateway(t, func(t *testing.T, g *gateway) {
 		c := g.connect()

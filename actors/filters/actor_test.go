@@ -175,7 +175,7 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// A submission during a pass waits for one step of the pass only.
+// A submission that arrives during an evaluation of all jobs waits for one step of it only.
 func TestASubmissionDoesNotWaitUntilAllJobsAreJudged(t *testing.T) {
 	const all = 20_000
 	rules := map[string]string{uuidA: rule(uuidA, 1, idIs(">", 5), `"PAUSE"`)}
@@ -198,7 +198,8 @@ func TestASubmissionDoesNotWaitUntilAllJobsAreJudged(t *testing.T) {
 	})
 }
 
-// If a rule changes during a pass, all jobs are evaluated by the new rules.
+// If a rule changes during an evaluation of all jobs, all jobs are evaluated by the new
+// rules.
 func TestARuleThatChangesInTheMiddle(t *testing.T) {
 	const all = 20_000
 	onReady(t, nil, func(t *testing.T, b *bench) {

@@ -81,12 +81,13 @@ func TestReplaceFilter(t *testing.T) {
 	})
 }
 
-// The verdicts leave before the answer, so that the client's next request finds them.
+// The verdicts are sent before the answer, so that they are effective for the client's next
+// request.
 func TestTheQueueHearsBeforeTheClient(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.sendEvaluate(1, 43)
 		b.expectVerdicts(1)
-		b.client = b.queue // one mailbox for both
+		b.client = b.queue // the same mailbox for both messages
 		b.request(replaces(8, `"`+uuidA+`"`))
 		b.answerSerial(42)
 		edit := b.expectEdit()
@@ -198,7 +199,7 @@ func TestTheQueueRestartsDuringAChange(t *testing.T) {
 		require.Equal(t, first.Request, kittest.Expect[*messages.GetSerial](b.queue).Request)
 		kittest.Expect[*messages.FiltersStarted](b.queue)
 		b.queue.Quiet()
-		for range 2 { // it got both requests
+		for range 2 { // it has received both requests
 			b.queue.Ask(b.filters, &messages.GetSerialResult{Request: first.Request, Serial: 6})
 		}
 		require.Equal(t, uuidB, b.expectEdit().Filter)

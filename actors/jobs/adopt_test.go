@@ -129,7 +129,7 @@ func TestAdoptAJobWhoseFileIsGone(t *testing.T) {
 	})
 }
 
-// An order to adopt that crosses with the job's end may come after the job was archived.
+// An order to adopt a job may arrive after the job has ended and was archived.
 func TestAdoptAJobThatIsInTheArchive(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.adopt(jobtest.Running(1))
@@ -142,7 +142,7 @@ func TestAdoptAJobThatIsInTheArchive(t *testing.T) {
 	})
 }
 
-// A file that cannot be read now may be that of a running job.
+// A file that cannot be read may belong to a running job.
 func TestAdoptAJobThatCannotBeReadYet(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.adopt(jobtest.Running(1))

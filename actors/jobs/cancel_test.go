@@ -115,8 +115,8 @@ func TestAWishThatCrossesWithTheEndGoesToTheQueue(t *testing.T) {
 	})
 }
 
-// The start has failed, and it is not known yet that there was no process. The order is
-// answered, and the priority goes back with the job.
+// The start has failed, but the job actor does not know yet that no process exists. The
+// order is answered, and the job returns to the queue with the new priority.
 func TestAPriorityBeforeAJobIsGivenBackGoesToTheQueue(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.start(1)

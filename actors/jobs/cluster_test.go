@@ -151,7 +151,7 @@ func TestTheOthersHearOfWhatAProcessWrites(t *testing.T) {
 	})
 }
 
-// No failover may undo an end that a client was told.
+// No failover may undo an end that a client has received.
 func TestAnEndIsToldWhenTheOthersHaveIt(t *testing.T) {
 	onNode(t, 0, func(t *testing.T, n *node) {
 		n.run(1)

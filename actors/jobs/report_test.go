@@ -191,7 +191,7 @@ func TestAQuestionOfAProcessThatIsGone(t *testing.T) {
 	})
 }
 
-// Of two reads of a long file the later one is the last to be passed on.
+// Of two reads of a long file the later one is passed on last.
 func TestAnOldLookIsDropped(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.run(1)

@@ -16,7 +16,7 @@ import (
 	"lockstep/messages"
 )
 
-// port records its calls, so that a test can answer them.
+// port records its calls, and the test answers them.
 type port struct {
 	mu    sync.Mutex
 	calls []string

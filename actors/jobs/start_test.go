@@ -14,7 +14,7 @@ import (
 	"lockstep/messages"
 )
 
-// sendNeverActed ends a process that did not have all that it needs to act.
+// sendNeverActed ends a process that has not received its launch spec.
 func (b *bench) sendNeverActed(id int64) {
 	b.Helper()
 	b.sendFromProcess(id, func(n uint64) any { return &messages.ProcessGone{Attempt: n, Text: "exit status 3", NeverActed: true} })
@@ -231,7 +231,7 @@ func TestAJobThatAloneCannotBeStarted(t *testing.T) {
 	})
 }
 
-// A job is not at fault while no other job is started, or after many failures in a short
+// A job does not fail while no other job is started, or after many failures in a short
 // time.
 func TestAJobThatCannotBeStartedLikeOthers(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -85,8 +85,8 @@ func TestAwaitIsBounded(t *testing.T) {
 	}
 }
 
-// The answer after the time is up says that the request waits, so the disk must have the
-// request by then.
+// The answer after the timeout says that the request waits, so the request must be on the
+// disk by then.
 func TestAwaitTimesOutAfterTheWrite(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, waiter := b.caller(job(1)), b.caller(job(2))

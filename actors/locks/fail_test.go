@@ -14,8 +14,8 @@ import (
 
 const cannotWrite = "The state of the locks cannot be written, so nothing was changed: locks: append locks.journal: the disk says no"
 
-// After a failed write the caller gets an error, memory goes back to what is on the disk,
-// and no lock is granted until the files can be written.
+// After a failed write the caller gets an error, memory is restored from the disk, and no
+// lock is granted until the files can be written.
 func TestAWriteError(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, c, waiter := b.caller(job(1)), b.caller(job(2)), b.caller(job(3))
@@ -32,7 +32,7 @@ func TestAWriteError(t *testing.T) {
 		write.Release()
 		require.Equal(t, cannotWrite, c.expectFailure())
 		require.Equal(t, cannotWrite, waiter.expectFailure())
-		require.Equal(t, cannotWrite, holder.expectFailure()) // the answer would tell of a change that has not happened
+		require.Equal(t, cannotWrite, holder.expectFailure()) // the answer would report a change that has not happened
 		c.update("node/c:exclusive")
 		require.Equal(t, cannotWrite, c.expectFailure())
 		require.Equal(t, cannotWrite, b.managerStatus().Failure)
@@ -54,7 +54,7 @@ func TestAWriteError(t *testing.T) {
 	})
 }
 
-// An error also tells of the state of the locks, so it waits for the disk.
+// An error also reports the state of the locks, so it waits for the disk.
 func TestAWriteErrorBehindAnError(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		c, again := b.caller(job(1)), b.caller(job(1))
@@ -79,7 +79,7 @@ func TestAWriteErrorBehindAnError(t *testing.T) {
 	})
 }
 
-// The delay starts at its minimum after a success.
+// After a success the delay starts at its minimum.
 func TestTheNextErrorIsAFirstOne(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		c := b.caller(job(1))
@@ -94,8 +94,8 @@ func TestTheNextErrorIsAFirstOne(t *testing.T) {
 	})
 }
 
-// An owner is not told of a grant whose write has failed, and has its place when the files
-// are read again.
+// An owner does not receive a grant whose write has failed, and keeps its place when the
+// files are read again.
 func TestAWriteErrorOfAGrant(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, stock, ours := b.caller(job(1)), b.caller(job(2)), b.caller(job(3))
@@ -121,7 +121,7 @@ func TestAWriteErrorOfAGrant(t *testing.T) {
 	})
 }
 
-// A failed write may have left a part of itself. The readable records count.
+// A failed write may have left a part of its records. The readable records count.
 func TestAWriteErrorThatLeavesSomething(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		c, d := b.caller(job(1)), b.caller(job(2))

@@ -158,8 +158,8 @@ func TestCleanupLocks(t *testing.T) {
 	})
 }
 
-// An owner that comes and goes stays watched, and the pid of a second process of the same
-// livelock is used.
+// An owner that releases its locks and returns stays watched, and the pid of a second
+// process with the same livelock is used.
 func TestWhoIsWatched(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		one, two := b.caller(`["one","/live/x",7]`), b.caller(`["two","/live/x",8]`)

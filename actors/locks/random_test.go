@@ -43,7 +43,7 @@ type user struct {
 	id       lock.Owner
 	has      map[lock.Lock]lock.Mode // granted and not freed since
 	want     lock.Request            // of the unanswered call, or of the waiting request
-	waits    bool                    // it was told that want waits
+	waits    bool                    // it has received that want waits
 	function string                  // of the unanswered call, "" if there is none
 	args     string
 	dead     bool
@@ -155,7 +155,7 @@ func modeUnless(given bool, mode lock.Mode) lock.Mode {
 	return lock.Exclusive
 }
 
-// giveBack limits what the user relies on to most, and drops its request.
+// giveBack restricts what the user relies on, and drops its request.
 func (u *user) giveBack(most func(lock.Lock) lock.Mode) {
 	u.waits, u.want = false, nil
 	for l, mode := range u.has {
@@ -165,7 +165,8 @@ func (u *user) giveBack(most func(lock.Lock) lock.Mode) {
 	}
 }
 
-// request sends a request. A lock that is asked for in a weaker mode is given back by that.
+// request sends a request. A request for a lock in a weaker mode releases the stronger
+// mode.
 func (u *user) request(req lock.Request, function, args string) {
 	if u.waits {
 		return
@@ -264,7 +265,7 @@ func (r *run) check() {
 // end checks that after the last fault memory agrees with the disk and dead owners have
 // nothing.
 func (r *run) end() {
-	for n := 0; n < 12 || r.managerStatus().Failure != "" && n < 100; n++ { // as often as the disk was told to fail
+	for n := 0; n < 12 || r.managerStatus().Failure != "" && n < 100; n++ { // as often as the disk is ordered to fail
 		r.Advance(time.Minute)
 		r.news()
 		r.Settle()

@@ -63,7 +63,7 @@ func TestTheFilesOfBefore(t *testing.T) {
 	})
 }
 
-// A journal that ends before a grant: the grant is made and told now.
+// The journal ends before a grant: the grant is made and sent now.
 func TestAGrantThatWasCutOff(t *testing.T) {
 	data := `[[[` + job(1) + `,[["node/a","exclusive"]]]],[[0,` + job(2) + `,[["node/a","exclusive"]]]]]`
 	onBench(t, files(data, `{"owner":`+job(1)+`,"locks":[],"pending":null}`, ""), func(t *testing.T, b *bench) {
@@ -94,7 +94,7 @@ func TestAJournalOfAnotherBoot(t *testing.T) {
 	})
 }
 
-// Unreadable files go to the quarantine, and the lock manager goes on.
+// Unreadable files go to the quarantine, and the lock manager continues.
 func TestUnreadableFiles(t *testing.T) {
 	good := `[[[` + job(1) + `,[["node/a","exclusive"]]]],[]]`
 	twice := `[[[` + job(1) + `,[["node/a","exclusive"]]],[` + job(2) + `,[["node/a","exclusive"]]]],[]]`

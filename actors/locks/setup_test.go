@@ -285,7 +285,7 @@ func (c *caller) listOwn() string {
 	return c.expectValue()
 }
 
-// status is what the lock manager says of holders and requests.
+// status returns holders and requests as the lock manager answers them.
 func (b *bench) status() string {
 	b.Helper()
 	c := b.caller(named("looker"))
@@ -302,7 +302,7 @@ func (b *bench) managerStatus() locks.ManagerStatus {
 	return s
 }
 
-// onDisk is what the disk says of holders and requests.
+// onDisk returns holders and requests in the files.
 func (b *bench) onDisk() string {
 	b.Helper()
 	snapshot := read(b, b.disk)

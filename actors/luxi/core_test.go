@@ -115,7 +115,7 @@ func TestReplaceFilterOfThatName(t *testing.T) {
 	})
 }
 
-// Lockstep's own form also says which jobs the rule decides about.
+// Lockstep's own call also returns the jobs that the rule applies to.
 func TestLockstepReplaceFilter(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		c.Call("LockstepReplaceFilter", `["x", 3, [], "PAUSE", []]`)
@@ -385,7 +385,7 @@ func TestAnswersToBeginOpcode(t *testing.T) {
 	}
 }
 
-// The scheduler gives the permission and learns of jobs from the queue. A restart of either can lose the question.
+// The scheduler gives the permission, and receives jobs from the queue. A restart of either can lose the question.
 func TestBeginOpcodeIsAskedAgain(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		c.Call("LockstepBeginOpcode", `[7, "lock", 2]`)

@@ -47,7 +47,7 @@ func TestQueriesForJobs(t *testing.T) {
 		`["job", ["id"], ["==", "id", -1]]`:                      {`[]`, nil},
 		`["job", [], ["<", "id", 3]]`:                            {`[[],[]]`, nil},
 		`["job", ["nosuch"], null]`:                              {`[[[1,null]],[[1,null]],[[1,null]]]`, nil},
-		// What gnt-job list and ganeti-watcher ask for.
+		// The fields that gnt-job list and ganeti-watcher query.
 		`["job", ["id", "status", "summary"], null]`:                                                 {`[[[0,1],[0,"success"],[0,["TEST_DELAY(1.0)"]]],[[0,2],[0,"running"],[0,["TEST_DELAY(1.0)"]]],[[0,3],[0,"queued"],[0,["TEST_DELAY(1.0)"]]]]`, nil},
 		`["job", ["id", "summary"], ["|", ["==", "status", "queued"], ["==", "status", "waiting"]]]`: {`[[[0,3],[0,["TEST_DELAY(1.0)"]]]]`, nil},
 	} {

@@ -145,7 +145,7 @@ func TestQueriesForObjects(t *testing.T) {
 			`["group", ["name", "node_cnt"], ["==", "uuid", "west-uuid"]]`:                       `[[[0,"west"],[0,1]]]`,
 			`["network", ["name", "free_count"], null]`:                                          `[[[0,"lan"],[0,4]],[[0,"void"],[3,null]]]`,
 			`["export", ["node", "export"], ["==", "node", "node1.example"]]`:                    `[[[0,"node1.example"],[3,null]]]`,
-			// What ganeti-watcher asks for (queue.md 1.9).
+			// The fields that ganeti-watcher queries (queue.md 1.9).
 			`["instance", ["name", "status", "admin_state", "admin_state_source", "disks_active", "snodes", "pnode.group.uuid", "snodes.group.uuid", "disk_template"],
 				["&", ["==", "pnode.group.uuid", "east-uuid"], ["!", ["?", "forthcoming"]], ["==", "admin_state", "up"]]]`: `[[[0,"mail.example"],[3,null],[0,"up"],[0,"admin"],[0,true],
 				[0,["node10.example"]],[0,"east-uuid"],[0,["west-uuid"]],[0,"drbd"]]]`,

@@ -97,7 +97,7 @@ func TestTheQueueRestartsDuringAQuery(t *testing.T) {
 		b.Send(b.luxi, &messages.QueueStarted{Incarnation: 2})
 		again := asked[*messages.ListJobs](c, b.queue)
 		require.EqualExportedValues(t, first, again)
-		for range 2 { // both were answered after all
+		for range 2 { // both are answered
 			c.Tell(&messages.ListJobsResult{Request: first.Request, Rows: []*messages.JobRow{rowOf(someJob(1, job.Queued))}})
 		}
 		require.JSONEq(t, `{"success":true,"result":[[1]]}`, c.Answer())

@@ -27,7 +27,7 @@ type world struct {
 	forgotten    bool               // the queue keeps no file's content
 	drained      bool
 	files        map[string]string
-	failure      *messages.Failure // of the store, for whatever it is asked
+	failure      *messages.Failure // of the store, for every request
 	reads        []string
 	writes       []string
 	config       string
@@ -214,7 +214,7 @@ func (w *world) clusterSays(m any) any {
 	return &messages.ConfigPublished{Request: ask.Request, Content: []byte(w.config)}
 }
 
-// asks calls a method and gives the answer's result.
+// asks calls a method and returns the result.
 func (c *client) asks(method, args string) any {
 	c.Helper()
 	c.Call(method, args)

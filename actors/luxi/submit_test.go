@@ -138,7 +138,7 @@ func TestTheQueueStartsWithASubmissionInItsMailbox(t *testing.T) {
 		c.Call("SubmitJob", `[[`+delay+`]]`)
 		m := asked[*messages.SubmitJobs](c, b.queue)
 		b.Send(b.luxi, &messages.QueueStarted{Incarnation: 1})
-		asked[*messages.CheckSubmission](c, b.queue) // has it: says nothing
+		asked[*messages.CheckSubmission](c, b.queue) // has the submission: does not answer
 		c.Silent()
 		c.submitted(m, 5)
 		require.JSONEq(t, `{"success":true,"result":5}`, c.Answer())

@@ -89,7 +89,7 @@ func TestWhyOfAJobInTheArchive(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		c.Call("LockstepWhy", `[7]`)
 		c.whyRow(&messages.JobRow{Id: 7, Unknown: true})
-		c.queueRestarts() // it has said what it had to say
+		c.queueRestarts() // the queue has already answered
 		c.storeGives("queue/archive/0/job-7", string(job.Encode(endedJob(7))))
 		require.JSONEq(t, strings.Replace(because("success", `[{"kind": "ended", "since_ts": [9, 8]}]`), "false", "true", 1), c.succeeded())
 		c.queue.Quiet()

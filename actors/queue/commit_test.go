@@ -29,7 +29,7 @@ func begunGroup(n int) *groupCommit {
 	return s.group
 }
 
-// String says what a step does, for comparisons.
+// String describes a step, for comparisons.
 func (s commitStep) String() string {
 	var what []string
 	switch {

@@ -31,7 +31,7 @@ func TestRelativeDependenciesAreRecordedAsAbsolute(t *testing.T) {
 			draftOf(depending(`null`), depending(`[[-1, []], [-2, ["error"]], [3, []]]`)),
 			draftOf(depending(`[[-9, []]]`)), // 0 is accepted (queue.md 1.5)
 		}})
-		b.fileRead(b.storeAsked(), &messages.ReadFileResult{Missing: true}) // job 3 is neither here nor archived
+		b.fileRead(b.storeAsked(), &messages.ReadFileResult{Missing: true}) // job 3 is neither in the queue nor archived
 		write := b.storeAsked()
 		var stored []*job.Job
 		for _, f := range write.GetWrite().Files {
@@ -145,7 +145,7 @@ func (b *bench) outcome(id int64) {
 func TestOutcomesThatAreKnown(t *testing.T) {
 	onReady(t, []*job.Job{newJob(1), running(2), ended(3)}, func(t *testing.T, b *bench) {
 		for id, want := range map[int64]any{
-			1: nil, 2: nil, // their ends will be told
+			1: nil, 2: nil, // their ends will be reported
 			3:  &messages.GetJobOutcomeResult{Id: 3, Status: int32(job.Success)},
 			4:  &messages.GetJobOutcomeResult{Id: 4, Missing: true},
 			0:  &messages.GetJobOutcomeResult{Id: 0, Missing: true},

@@ -86,7 +86,7 @@ func TestHandsAreOfTheMoment(t *testing.T) {
 		b.withSite(changed)
 		require.Contains(t, string(b.picked(1).Launch), `"fping"`)
 		b.jobs.Ask(b.queue, &messages.JobReturned{Id: 1})
-		b.Restart(b.queue) // the catalogue of the moment survives
+		b.Restart(b.queue) // the catalogue stays over a restart
 		b.recover(scanOf(job1(t, `{"OP_ID": "OP_SITE_PING", "node": "n1"}`)))
 		require.Contains(t, string(b.picked(1).Launch), `"fping"`)
 	})

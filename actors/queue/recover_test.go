@@ -211,7 +211,7 @@ func TestRecoveryThatCannotGoOnIsTriedAgain(t *testing.T) {
 				b.submit(1, 1)
 				b.recover(scan)
 				require.Len(t, b.Logged("actor panicked"), 1)
-				b.client.Quiet() // the question dies with the incarnation that held it
+				b.client.Quiet() // a restart loses the question
 				b.gateway.Quiet()
 				b.Advance(kittest.Backoff)
 				b.recover(scanOf())

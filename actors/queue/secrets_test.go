@@ -75,7 +75,7 @@ func TestSecretsOfAFailedSubmissionAreNotKept(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.client.Ask(b.queue, &messages.SubmitJobs{Request: 1, Jobs: []*messages.JobDraft{draft(secret)}})
 		b.filesDone(b.storeAsked(), "queue/serial")
-		b.filesDone(b.storeAsked()) // the serial is put back
+		b.filesDone(b.storeAsked()) // the serial is restored
 		b.filesDone(b.storeAsked())
 		require.NotNil(t, b.submitted(1).Failure)
 		b.Restart(b.queue)

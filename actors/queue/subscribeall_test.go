@@ -15,7 +15,7 @@ func (b *bench) follow() *kittest.Probe {
 	b.Helper()
 	p := b.Probe("follower")
 	p.Ask(b.queue, &messages.SubscribeAllJobs{})
-	p.Ask(b.queue, &messages.SubscribeAllJobs{}) // twice is once
+	p.Ask(b.queue, &messages.SubscribeAllJobs{}) // a second subscription has no effect
 	b.Settle()
 	return p
 }

@@ -23,8 +23,8 @@ func TestAFileThatIsNotSharedIsQuarantinedHere(t *testing.T) {
 	})
 }
 
-// An observation that had to wait is older than a later write of the daemon: proposed
-// after that write, it would undo the end of a job on the other nodes.
+// An observation that has waited is older than a later write of the daemon. If it were
+// proposed after that write, it would undo the end of the job on the other nodes.
 func TestAnObservationIsNotProposedAfterALaterWrite(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
 		b.begin()

@@ -152,7 +152,7 @@ func TestANodeIsAdmittedStepByStep(t *testing.T) {
 	})
 }
 
-// A node that has a log and is no member was removed: it is refused.
+// A node with a log that is not a member was removed. Its request is refused.
 func TestARemovedNodeStaysOut(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
 		a := b.admit(&messages.AdmitNode{Name: "n9", Address: addressOf("n9"), Voting: true})
@@ -162,7 +162,7 @@ func TestARemovedNodeStaysOut(t *testing.T) {
 	})
 }
 
-// The node has lost its log, and may not count as a voter.
+// The node has lost its log, so it must not count as a voter.
 func TestAVoterWithoutItsLogIsRemovedFirst(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
 		a := b.admit(&messages.AdmitNode{Name: "n3", Address: addressOf("n3"), Voting: true, Fresh: true})

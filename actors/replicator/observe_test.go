@@ -85,8 +85,8 @@ func TestLogLinesAloneAreNotWorthAnEntry(t *testing.T) {
 	})
 }
 
-// A request with the end of a job is answered when the end is committed, whatever was on
-// its way before.
+// A request with the end of a job is answered when the end is committed, whatever entries
+// were on their way before.
 func TestTheEndIsWaitedFor(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
 		b.begin()

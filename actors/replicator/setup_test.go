@@ -39,7 +39,7 @@ type consensus struct {
 	applied  uint64
 	state    []byte
 	busy     bool // entries are on their way to the disk
-	waiting  bool // to be told that the node leads, until they are there
+	waiting  bool // LogLeadershipGained waits until these entries are applied
 	term     uint64
 	leader   string // "n1": the node under test
 	members  []*messages.Member
@@ -151,7 +151,7 @@ func (c *consensus) take() []offer {
 	return proposed
 }
 
-// agree commits all proposals until there are none.
+// agree commits all proposals until no proposal is left.
 func (c *consensus) agree() {
 	for offers := c.take(); len(offers) > 0; offers = c.take() {
 		for _, o := range offers {
@@ -286,7 +286,7 @@ func onMaster(t *testing.T, files map[string]string, f func(*testing.T, *bench))
 	})
 }
 
-// become makes the node the leader, and commits what it proposes then.
+// become makes the node the leader, and commits the proposals that it makes then.
 func (b *bench) become() *messages.BecomeMaster {
 	b.Helper()
 	b.log.lead("n1")
@@ -341,13 +341,13 @@ func (b *bench) answer(request uint64) *messages.AccessStoreResult {
 	return a
 }
 
-// written expects the answer to a request that changed files, without failures.
+// written expects an answer without failures to a request that changed files.
 func (b *bench) written(request uint64) {
 	b.Helper()
 	require.Empty(b, b.answer(request).GetFiles().GetFailures())
 }
 
-// filePaths are the paths that the changes of an entry are about.
+// filePaths are the paths that an entry changes.
 func filePaths(e *messages.LogEntry) []string {
 	var all []string
 	for _, c := range e.Changes {

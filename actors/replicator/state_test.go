@@ -117,7 +117,7 @@ func TestChangesOfTheMembershipThatAreRefused(t *testing.T) {
 	require.Equal(t, "127.0.0.1", newMembership("n1").ip())
 }
 
-// A node that was removed keeps its log; it must not come back with it.
+// A removed node keeps its log, and must not become a member again with that log.
 func TestANodeThatWasRemovedIsNotAdmittedWithItsLog(t *testing.T) {
 	s := newMembership("n1")
 	s.members = []*messages.Member{{Name: "n1", Voter: true}}

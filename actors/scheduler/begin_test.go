@@ -141,8 +141,8 @@ func TestTheSchedulerWaitsForTheConfiguration(t *testing.T) {
 	})
 }
 
-// Two adopted jobs share one place in a limit, because one job had given its place up between
-// two opcodes. The job that had given its place up waits until the other job ends.
+// Two adopted jobs share one place in a limit, because one of them had returned its place
+// between two opcodes. This job waits until the other job ends.
 func TestAFoundJobYieldsItsPlaceInAFullLimit(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
 		limited := jobtest.Delay(withReason("rate-limit:1:b"))

@@ -139,7 +139,8 @@ func TestJobsThatAreNotKnownAreLookedUp(t *testing.T) {
 	})
 }
 
-// A job that the queue changes is released for a moment, and has not ended.
+// The queue removes a job that it changes, and enqueues it again. In between the job has
+// not ended.
 func TestJobsThatAreChangedMeanwhile(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
 		b.answerJobsRequest(plainJobs(1), all(plainJobs(2)[0], unfinished(3, jobtest.Delay(dependsOn(2)))))

@@ -160,7 +160,7 @@ func TestWhoIsNotPausedAnyMoreInANewPopulation(t *testing.T) {
 	})
 }
 
-// The queue cancels rejected pending jobs. Active ones go on.
+// The queue cancels rejected pending jobs. Active jobs continue.
 func TestRejectedJobs(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
 		b.answerJobsRequest(all(withVerdict(unfinished(1, jobtest.Delay(), jobtest.Delay()), rejecting(1))), all(withVerdict(plainJobs(2)[0], rejecting(2))))
@@ -207,7 +207,7 @@ func TestLimitsInReasonTrails(t *testing.T) {
 }
 
 // A job that waits for dependencies between two opcodes does not count in its limits,
-// because its dependency may need the place. It takes a place again to go on.
+// because its dependency may need the place. To continue it needs a place again.
 func TestAHeldJobGivesItsLimitsBack(t *testing.T) {
 	onBench(t, 10, func(t *testing.T, b *bench) {
 		slow := withReason("rate-limit:1:x")

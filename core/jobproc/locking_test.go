@@ -105,7 +105,7 @@ func TestAnyOfThatIsNeverFree(t *testing.T) {
 		function, _, _ := l.NextCall()
 		require.Equal(t, "guardedOpportunisticLockUnion", function)
 		requireResult(t, l, `[]`, false)
-		requireResult(t, l, `[]`, false) // to the question what is held
+		requireResult(t, l, `[]`, false) // the answer to the question which locks are held
 	}
 	requireCall(t, l, "lockstepAwaitLocks", `[`+mine+`, 0, [["node/a", "exclusive"], ["node/b", "exclusive"]], 60]`, 0)
 	l.CallLost()
@@ -165,11 +165,11 @@ func TestAWithdrawalWhoseAnswerIsLost(t *testing.T) {
 		requireResult(t, l, `{"granted": true}`, false)
 		return l
 	}
-	l := begun() // while it chose
+	l := begun() // during a request for some locks of a list
 	l.CallLost()
 	requireResult(t, l, `[]`, true)
 
-	l = begun() // while it waited for the last ones
+	l = begun() // during the wait for the last locks
 	requireResult(t, l, `["node/c", "node/a"]`, false)
 	l.CallLost()
 	requireResult(t, l, `{"granted": true}`, false)
@@ -178,7 +178,7 @@ func TestAWithdrawalWhoseAnswerIsLost(t *testing.T) {
 	requireCall(t, l, "listLocks", `[`+mine+`]`, 0)
 	requireResult(t, l, `[["node-res/a", "exclusive"]]`, true)
 
-	l = begun() // a part of what was got is held by less than it was
+	l = begun() // one of the granted locks is held in a weaker mode
 	requireResult(t, l, `["node/c", "node/a"]`, false)
 	requireResult(t, l, `{"granted": true}`, false)
 	requireResult(t, l, `[["cluster/BGL", "shared"], ["node/a", "exclusive"], ["node/c", "shared"], ["node-res/a", "exclusive"]]`, true)

@@ -16,12 +16,12 @@ import (
 	"lockstep/core/wire"
 )
 
-// rig drives a Process by hand. Its disk and its daemon do what the test says.
+// rig drives a Process step by step. The test decides what its disk and its daemon do.
 type rig struct {
 	t   require.TestingT
 	p   *Process
 	now time.Time
-	// what the shell would have under way
+	// the calls and writes that the shell would have under way
 	calls     map[Line]Call
 	write     *FileWrite
 	preparing bool
@@ -293,7 +293,7 @@ func TestAKillEndsTheOpcodeAndTheJob(t *testing.T) {
 	require.True(t, a.EndOpcode)
 	r.do(a)
 	r.disk(nil)
-	r.executed(Outcome{}) // by itself, before the request reached it
+	r.executed(Outcome{}) // the opcode ends before the request reaches it
 	r.disk(nil)
 	require.True(t, r.write.Durable)
 	r.disk(nil)

@@ -135,7 +135,7 @@ func (c *clocked) checkGrant(t *rapid.T, before, after Snapshot, now Holding) {
 	}
 }
 
-// note records since when each owner waits.
+// note records for each owner since when it waits.
 func (c *clocked) note(after Snapshot) {
 	since := map[Owner]time.Time{}
 	for _, p := range after.Pending {

@@ -133,7 +133,7 @@ func TestPrioritiesAreBounded(t *testing.T) {
 	}
 }
 
-// null is not a lock.
+// null does not name a lock.
 func TestNullIsNoLock(t *testing.T) {
 	var l Lock
 	require.Error(t, json.Unmarshal([]byte("null"), &l))

@@ -14,7 +14,7 @@ var seeds = []string{
 	`{"a":1 "b":2}`, `[1 2]`, `[,]`, `}`, ` [ "\\" , {"\"]}" : [ ] } ] `, `{"id": 7, "ops": [{"input": "\ud800\/é", "log": [[1,null,"\u00e4",[ ]]]}]}`,
 }
 
-// Check agrees with encoding/json about what is valid, but for DepthMax.
+// Check accepts the same texts as encoding/json, except those deeper than DepthMax.
 func FuzzCheck(f *testing.F) {
 	for _, seed := range seeds {
 		f.Add([]byte(seed))
@@ -32,7 +32,7 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// requirePython: Python's form is ASCII, means the same, and does not change when it is written again.
+// requirePython checks that Python's form is ASCII, has the same value, and does not change when it is written again.
 func requirePython(t *testing.T, valid []byte) {
 	python := AppendPython(nil, valid)
 	require.True(t, json.Valid(python))

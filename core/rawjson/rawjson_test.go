@@ -55,7 +55,7 @@ func TestIntegers(t *testing.T) {
 	}
 }
 
-// A string that is quoted reads as the same again.
+// A quoted string reads as the original.
 func TestQuote(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := rapid.String().Draw(t, "s")

@@ -172,7 +172,7 @@ func BenchmarkEnqueue(b *testing.B) {
 	}
 }
 
-// A filter rule changes the limits of all jobs, to and fro.
+// A filter rule changes the limits of all jobs and changes them back.
 func BenchmarkEnqueueAgain(b *testing.B) {
 	for _, kind := range benchKinds {
 		b.Run("pending=100000/"+kind.name, func(b *testing.B) {

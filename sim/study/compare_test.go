@@ -20,7 +20,7 @@ func compareMix(t *testing.T, mix string, seed uint64, settings map[string][]byt
 	return c
 }
 
-// Not so with every mix: docs/predictive.md.
+// The predictive order is not better for every mix: see docs/predictive.md.
 func TestPredictiveOrderHoldsFewerSlotsInVain(t *testing.T) {
 	longtest.Skip(t)
 	for _, mix := range []string{"operator", "evacuation"} {
@@ -35,7 +35,7 @@ func TestPredictiveOrderHoldsFewerSlotsInVain(t *testing.T) {
 	}
 }
 
-// What is measured must add up, in either order.
+// The measurements of a comparison add up, in either order.
 func TestComparisonsAddUp(t *testing.T) {
 	for _, m := range Mixes[:longtest.Times(len(Mixes))] {
 		c := compareMix(t, m.Name, 1, nil)
@@ -54,7 +54,7 @@ func TestComparisonsAddUp(t *testing.T) {
 			require.LessOrEqual(t, o.P95, o.Longest)
 		}
 		require.Zero(t, c.Plain.Starvation.Overtook, "the plain order is by id")
-		// The work itself is the same.
+		// The work without the waits is the same in both orders.
 		require.InDelta(t, c.Plain.SlotSeconds-c.Plain.LockWaitSeconds, c.Predictive.SlotSeconds-c.Predictive.LockWaitSeconds, 5)
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the golden file")
 
-// specText is the opcodes of a job as text.
+// specText formats the opcodes of a job.
 func specText(ops []sim.OpSpec) string {
 	words := make([]string, len(ops))
 	for i, op := range ops {
@@ -27,7 +27,7 @@ func specText(ops []sim.OpSpec) string {
 	return "[" + strings.Join(words, "; ") + "]"
 }
 
-// planText is a plan as text.
+// planText formats a plan.
 func planText(batches []batch) string {
 	var b strings.Builder
 	for _, x := range batches {
@@ -38,8 +38,8 @@ func planText(batches []batch) string {
 	return b.String()
 }
 
-// What a seed stands for must not change: published figures are computed
-// from it. -rewrite if it has to.
+// The work of a seed must not change, because published figures are computed from it. If it
+// has to change, use -rewrite.
 func TestMixesAreWhatTheyWere(t *testing.T) {
 	var b strings.Builder
 	for _, m := range Mixes {
@@ -98,7 +98,7 @@ func TestJobsOfMixesDeclareTheirLocks(t *testing.T) {
 	}
 }
 
-// A plan is the same jobs as batches, one after the other.
+// A plan has the same jobs as its batches, in the same order.
 func TestPlansAreTheBatches(t *testing.T) {
 	o := MixOptions{Seed: 1, Jobs: 300, Slots: 20, Nodes: 10, Load: 0.5}
 	for _, m := range Mixes {

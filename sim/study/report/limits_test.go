@@ -11,7 +11,7 @@ import (
 	"lockstep/sim/study"
 )
 
-// steady is that many jobs one after the other in each of the slots.
+// steady makes so many jobs in each slot, one after the other.
 func steady(jobs, slots int) []study.JobTiming {
 	all := make([]study.JobTiming, jobs)
 	for i := range all {
@@ -69,8 +69,8 @@ func TestSpans(t *testing.T) {
 	require.Equal(t, []level{{minutes(1, 2), 1}, {minutes(2, 3), 2}, {minutes(3, 4), 1}}, levels(all[1:3]))
 }
 
-// A wait counts for the locks that another job has then, in the same mode or one
-// that excludes; a level's group has all of its members.
+// A wait counts for the locks that another job holds at that time, if one of the two modes
+// is exclusive. The group lock of a level counts with all its members.
 func TestWaitsForLocks(t *testing.T) {
 	n1, n2, nodes := lock.Member(lock.Node, "n1"), lock.Member(lock.Node, "n2"), lock.Group(lock.Node)
 	op := func(permitted, began, ended int, mode lock.Mode, locks ...lock.Lock) study.JobTiming {
@@ -82,10 +82,10 @@ func TestWaitsForLocks(t *testing.T) {
 	}
 	usages := usagesOf(order{jobs: []study.JobTiming{
 		op(0, 0, 10, lock.Exclusive, n1),
-		op(2, 10, 12, lock.Exclusive, n1, n2), // n2 is free all the time
-		op(5, 12, 20, lock.Shared, nodes),     // n1, then n1 and n2, are in its way
-		op(13, 13, 15, lock.Shared, n1),       // goes with it
-		op(14, 20, 21, lock.Exclusive, n2),    // does not
+		op(2, 10, 12, lock.Exclusive, n1, n2), // n2 is always free
+		op(5, 12, 20, lock.Shared, nodes),     // n1, later n1 and n2, exclude it
+		op(13, 13, 15, lock.Shared, n1),       // does not exclude it
+		op(14, 20, 21, lock.Exclusive, n2),    // excludes it
 	}}, minutes(0, 30))
 	require.Equal(t, 8*time.Minute, total(usages[n1].blocked))
 	require.Equal(t, 6*time.Minute, total(usages[n2].blocked))

@@ -18,10 +18,11 @@ import (
 	"lockstep/sim/study"
 )
 
-// comparisons has the reports that compared has made.
+// comparisons are the reports that compared has made.
 var comparisons sync.Map
 
-// compared is compare, once for the same arguments. The comparison must not be changed.
+// compared is compare, computed once for the same arguments. Callers must not change the
+// result.
 func compared(t *testing.T, mix string, jobs int) Report {
 	key := fmt.Sprint(mix, jobs)
 	if r, known := comparisons.Load(key); known {
@@ -54,7 +55,7 @@ func written(t *testing.T, r Report) string {
 type element struct {
 	name  string
 	attrs map[string]string
-	text  string // its own
+	text  string // without that of its children
 	inner []*element
 }
 
@@ -75,7 +76,7 @@ func (e *element) number(t *testing.T, attr string) float64 {
 	return n
 }
 
-// parsed fails where tags do not match.
+// parsed parses a page. It fails the test if the tags do not match.
 func parsed(t *testing.T, page string) *element {
 	d := xml.NewDecoder(strings.NewReader(page))
 	d.Strict, d.AutoClose, d.Entity = false, []string{"meta"}, xml.HTMLEntity
@@ -148,7 +149,7 @@ func TestBarsOfARowDoNotOverlap(t *testing.T) {
 	}
 }
 
-// A page must be readable where there is no network, and run nothing.
+// A page needs no network and contains no script.
 func TestThePageNeedsNothingElse(t *testing.T) {
 	page := written(t, compared(t, "operator", 150))
 	for _, word := range []string{"http://", "https://", "<script", "<link", "<img", "<iframe", "url(", "@import", "href="} {

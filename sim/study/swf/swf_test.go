@@ -69,7 +69,7 @@ func TestAReaderThatFails(t *testing.T) {
 	require.EqualError(t, err, "after line 1: the disk is gone")
 }
 
-// What is read from any text is in range, and the error names a line of it.
+// Any text gives jobs with values in range, or an error that names the line.
 func requireBounded(t require.TestingT, text string) {
 	_, jobs, err := readAll(text)
 	lines := strings.Count(text, "\n") + 1

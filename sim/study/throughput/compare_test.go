@@ -9,7 +9,7 @@ import (
 	"lockstep/sim/study"
 )
 
-// both has work done by the daemon's actors and here, in both orders.
+// both runs the same work with the daemon's actors and without them, in both orders.
 func both(t *testing.T, mix string, o study.MixOptions) (actors, here [2]study.Outcome) {
 	m, err := study.FindMix(mix)
 	require.NoError(t, err)
@@ -24,8 +24,8 @@ func both(t *testing.T, mix string, o study.MixOptions) (actors, here [2]study.O
 	return actors, here
 }
 
-// With a single slot no two jobs ask for locks at one moment, and everything is
-// what it is in the daemon.
+// With a single slot no two jobs request locks at the same time, and all results equal
+// those of the daemon.
 func TestOneSlotIsAsInTheDaemon(t *testing.T) {
 	longtest.Skip(t)
 	for _, m := range study.Mixes {
@@ -39,9 +39,8 @@ func TestOneSlotIsAsInTheDaemon(t *testing.T) {
 	}
 }
 
-// With several, jobs that are chosen at one moment ask for locks in the order in
-// which they were chosen, and in the daemon in any. Over some seeds that makes
-// little difference.
+// With several slots, jobs that are chosen at the same moment request locks in the order of
+// choice here, and in any order in the daemon. Over several seeds the difference is small.
 func TestSeveralSlotsAreNearlyAsInTheDaemon(t *testing.T) {
 	longtest.Skip(t)
 	var makespan, mean, slots [2]float64

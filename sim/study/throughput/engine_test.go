@@ -29,13 +29,13 @@ func done(t require.TestingT, work Work, o Options) Result {
 	return r
 }
 
-// judge sees by itself, from names and modes, that no two jobs work with locks that
-// exclude each other, and that at most as many jobs work as there are slots.
+// judge checks, from names and modes alone, that no two jobs work with locks that exclude
+// each other, and that at most as many jobs work as there are slots.
 type judge struct {
 	t     require.TestingT
 	slots int
 	works map[job.ID]lock.Request
-	began int // opcodes
+	began int // number of opcodes that have begun
 }
 
 func (j *judge) watch(e event) {
@@ -98,7 +98,7 @@ func TestTheSameWorkHasTheSameOutcome(t *testing.T) {
 	require.Equal(t, first.Outcome.Events, first.Cost.Arrivals.N+first.Cost.Ends.N)
 }
 
-// listedWork is work that a test spells out.
+// listedWork is a list of jobs that a test gives.
 type listedWork struct {
 	at  []time.Duration
 	ops [][]study.Opcode
@@ -113,7 +113,8 @@ func (b *listedWork) add(at, takes int, locks string) {
 	b.ops = append(b.ops, []study.Opcode{{Input: json.RawMessage(input), Duration: time.Duration(takes) * time.Second}})
 }
 
-// Two want one node, and the third goes first if the order is predictive.
+// Two jobs want the same node. In the predictive order the third job goes before the
+// second.
 func TestWhoIsInNobodysWayGoesFirst(t *testing.T) {
 	for _, predictive := range []bool{true, false} {
 		var work listedWork

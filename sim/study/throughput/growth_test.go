@@ -16,8 +16,8 @@ func TestSizes(t *testing.T) {
 	require.Equal(t, []int{1000, 10_000, 100_000, 1_000_000}, Sizes(1_000_000))
 }
 
-// The backlog is put in line once, keeps its length, and needs memory for what it
-// has to remember.
+// The backlog is enqueued once and keeps its length. Its memory is that of the scheduler's
+// state.
 func TestGrowth(t *testing.T) {
 	o := study.MixOptions{Seed: 1, Jobs: 3000, Slots: 20, Nodes: 40, Load: 0.1}
 	work, told := study.NewPlan(study.Mixes[0], o), 0

@@ -20,7 +20,7 @@ func small(t *testing.T, o TraceOptions) *Trace {
 	return trace
 }
 
-// locked is how many nodes each job locks, by itself.
+// locked counts the nodes that each job locks.
 func locked(t require.TestingT, trace *Trace) []int {
 	var counts []int
 	for i := range trace.Len() {
@@ -49,8 +49,8 @@ func TestATraceBecomesWork(t *testing.T) {
 
 func TestATraceIsReplayed(t *testing.T) {
 	r := judged(t, small(t, TraceOptions{Seed: 1}), Options{Slots: 4, Settings: settings(t, true)})
-	// Job 1 has all nodes until 10. Job 4 comes 100 seconds after the end of job 2,
-	// which ends at 15 if it was first on its nodes.
+	// Job 1 holds all nodes until second 10. Job 4 comes 100 seconds after the end of job
+	// 2, which ends at second 15 if it is the first on its nodes.
 	require.GreaterOrEqual(t, r.Outcome.Makespan, 120.0)
 	require.LessOrEqual(t, r.Outcome.Makespan, 140.0)
 }
@@ -83,8 +83,8 @@ func TestTracesThatCannotBeUsed(t *testing.T) {
 	require.Equal(t, NodesMax, trace.Nodes)
 }
 
-// Whatever a trace says, a job locks at least a node and at most all of them, each
-// once, and all jobs end.
+// For any trace, a job locks at least one node and at most all, each once, and all jobs
+// end.
 func TestAnyTraceCanBeReplayed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b strings.Builder
