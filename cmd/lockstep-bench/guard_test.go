@@ -37,7 +37,8 @@ func TestTheGuard(t *testing.T) {
 	}
 }
 
-// A floor without row, or for a value of the machine, would guard nothing.
+// Each floor belongs to a row that is a ratio. A floor without a row, or for a value of the
+// machine, would check nothing.
 func TestFloorsAreRatiosOfRows(t *testing.T) {
 	require.NotEmpty(t, floors)
 	for _, f := range floors {

@@ -38,7 +38,7 @@ broken
 `
 	for path, want := range map[string]mount{
 		"/home/x":      {point: "/", kind: "ext4", source: "/dev/vda", options: "rw,relatime,rw,discard", device: "254:0"},
-		"/srv/lib":     {point: "/srv", kind: "xfs", source: "/dev/vdb", options: "rw,noatime,rw", device: "254:1"}, // the later one hides the other
+		"/srv/lib":     {point: "/srv", kind: "xfs", source: "/dev/vdb", options: "rw,noatime,rw", device: "254:1"}, // the later mount hides the earlier one
 		"/srvx":        {point: "/", kind: "ext4", source: "/dev/vda", options: "rw,relatime,rw,discard", device: "254:0"},
 		"/my disk/var": {point: "/my disk", kind: "ext4", source: "/dev/vdc", options: "rw,rw", device: "254:2"},
 	} {

@@ -26,7 +26,7 @@ func TestTheTable(t *testing.T) {
 		"IdleWakeups":         samplesOf(0.5),
 	})
 	lines := strings.Split(renderTable(rows), "\n")
-	require.Len(t, lines, 1+3+2) // a head, and the end-to-end jobs twice more, against other loops
+	require.Len(t, lines, 1+3+2) // a header, and two more rows for the end-to-end jobs, with other loops
 	require.Regexp(t, `^one no-op.* 5\.00 ms +\(4\.00 ms\.\.30\.0 ms\) +4\.00 ms +\(4\.00 ms\.\.10\.0 ms\) +1\.25 +≤ 10\.0 ms +yes$`, lines[1])
 	// The ratio is the median of the rounds' ratios 0.8 and 0.7, not the ratio of the medians.
 	require.Regexp(t, `20 workers +205/s .* 0\.75 +≥ 300/s, ≥ ratio 0\.65 +no, yes$`, lines[2])

@@ -16,7 +16,7 @@ import (
 	"lockstep/core/wire"
 )
 
-// serve is a daemon whose answers the test gives; nil is no answer.
+// serve is a daemon that gives the answers of the test; nil is no answer.
 func serve(t *testing.T, answer func(method string, args []json.RawMessage) []byte) (socket string) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "s")
@@ -79,7 +79,7 @@ func newTestShell(t *testing.T, socket string) *shell {
 	return s
 }
 
-// An executing opcode asks a node again that is not the master, and one whose error has an unknown class.
+// An executing opcode repeats its call if the node is not the master or if the class of the error is unknown.
 func TestAnOpcodeAsksAgainUntilADaemonHasDecided(t *testing.T) {
 	for _, class := range []string{"NotMaster", "JobQueueDrainError", "SomethingNew"} {
 		var got int
@@ -90,8 +90,8 @@ func TestAnOpcodeAsksAgainUntilADaemonHasDecided(t *testing.T) {
 	require.ErrorContains(t, newTestShell(t, serve(t, refuses)).queue.ask("QueryClusterInfo", nil, nil), "a text")
 }
 
-// A call replaces the call under way on its line, and is made when the connection of that call is closed. Calls of
-// other lines go on.
+// A call replaces the call under way on its line. It is made when the connection of that call is closed. Calls on
+// other lines continue.
 func TestACallReplacesTheOneBeforeOnItsLine(t *testing.T) {
 	arrived := make(chan string, 8)
 	s := newTestShell(t, serve(t, func(method string, _ []json.RawMessage) []byte {

@@ -18,7 +18,7 @@ func TestOutputThatIsStillInThePipeIsKept(t *testing.T) {
 	var out *output
 	var got strings.Builder
 	out, err := newOutput(func(entries []jobproc.LogEntry) {
-		if got.Len() == 0 { // it has taken so long that the time is over
+		if got.Len() == 0 { // the first write took so long that the timeout has passed
 			_, err := out.stdout().WriteString(strings.TrimPrefix(text, "first\n"))
 			require.NoError(t, err)
 			require.NoError(t, out.streams[0].reader.SetReadDeadline(time.Now()))

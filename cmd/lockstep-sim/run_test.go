@@ -37,7 +37,7 @@ func TestTheSameSeedPrintsTheSameTrace(t *testing.T) {
 		command.SetOut(&traces[i])
 		require.NoError(t, command.Execute())
 	}
-	lines := func(b []byte) []byte { return b[:bytes.LastIndex(b[:len(b)-1], []byte("\n"))] } // the last one has the time that it took
+	lines := func(b []byte) []byte { return b[:bytes.LastIndex(b[:len(b)-1], []byte("\n"))] } // the last line has the duration
 	require.Greater(t, bytes.Count(traces[0].Bytes(), []byte("\n")), 100)
 	require.Equal(t, string(lines(traces[0].Bytes())), string(lines(traces[1].Bytes())))
 }

@@ -28,7 +28,7 @@ func TestAnInterruptedDemonstrationLeavesNothing(t *testing.T) {
 	}
 }
 
-// As by `lockstep demo | head -3`.
+// The reader closes the pipe, as in `lockstep demo | head -3`.
 func TestADemonstrationThatIsNotReadLeavesNothing(t *testing.T) {
 	d := startDemonstration(t)
 	d.until("Submitting")

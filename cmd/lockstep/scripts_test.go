@@ -173,7 +173,7 @@ func (s *stage) perform() string {
 	go func() { complaint <- s.follow(ended) }()
 	code := command.Run(context.Background(), s.args, s.streams)
 	close(ended)
-	s.out.changed.L.Lock() // a script that reads ended waits now
+	s.out.changed.L.Lock() // the script waits at this point, and reads ended
 	s.out.changed.Broadcast()
 	s.out.changed.L.Unlock()
 	complaints := <-complaint
@@ -321,7 +321,7 @@ func (s *stage) paused(text string, ended <-chan struct{}) (pause, error) {
 
 // screen is a stream of the program that a script can watch.
 type screen struct {
-	changed *sync.Cond // one for both screens, so that see can watch both
+	changed *sync.Cond // one condition for both screens, so that see can watch both
 	text    bytes.Buffer
 }
 

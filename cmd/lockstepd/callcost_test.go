@@ -20,20 +20,21 @@ import (
 	"lockstep/sim/longtest"
 )
 
-// Lengths of the queue that are compared. LOCKSTEP_FLAT=200000 compares with a longer one, and has all figures shown with -v.
+// Lengths of the queue that are compared. With LOCKSTEP_FLAT=200000 the longer queue has that length, and -v prints
+// all figures.
 const (
 	fewQueued  = 2_000
 	manyQueued = 50_000
 )
 
-// A call may take so many times what it takes with few jobs, and so much more: noise, not growth. What looks at each job
-// takes 25 times as long, and at least 2 ms with 50,000 of them.
+// A call may take this many times the duration with few jobs, plus this duration for noise. A call that looks at each
+// job takes 25 times as long, and at least 2 ms with 50,000 jobs.
 const (
 	costRatioMax = 4
 	costNoise    = 1500 * time.Microsecond
 )
 
-// listing are the calls that answer with a list of jobs, or are about many, and may take as long as that has elements.
+// listing are the calls that answer with a list or concern many jobs. Their duration may grow with that number.
 var listing = map[string]string{
 	"/2/jobs":             "all jobs",
 	"/3/events":           "a stream",
@@ -76,7 +77,7 @@ func newCallCosts(t *testing.T, n int) *callCosts {
 	f := &callCosts{T: t, client: c, remote: remote, someID: pattern + int64(n)/2}
 	f.wconf = dialWconf(d)
 	c.call("ReplaceFilter", &f.uuid, nil, 9, []any{[]any{"jobid", []any{"==", "id", 1}}}, "ACCEPT", []any{})
-	require.Eventually(t, func() bool { // the scheduler has them all
+	require.Eventually(t, func() bool { // the scheduler has all jobs
 		var why struct{ Reasons []struct{ Kind string } }
 		f.call("LockstepWhy", &why, f.someID)
 		return slices.ContainsFunc(why.Reasons, func(r struct{ Kind string }) bool { return r.Kind == "order" })

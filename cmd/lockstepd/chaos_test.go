@@ -67,7 +67,7 @@ func TestChaos(t *testing.T) {
 type chaos struct {
 	*daemon
 	random   *rand.Rand
-	accepted map[int64]bool // that a client was told of
+	accepted map[int64]bool // acknowledged to a client
 }
 
 // submitSome submits a few jobs; the daemon may be killed before it answers.
@@ -211,8 +211,8 @@ func (c *chaos) awaitEnds() {
 			return !slices.Contains([]string{"success", "error", "canceled"}, row[0])
 		})
 	}, patience, 20*time.Millisecond)
-	// Once more: what a process that was killed between two daemons has left is
-	// removed by the next.
+	// A job process may have been killed while no daemon ran. The next start kills its orphans
+	// and removes its files.
 	require.Equal(c.t, 0, c.stop())
 	c.start()
 	require.Equal(c.t, 0, c.stop())

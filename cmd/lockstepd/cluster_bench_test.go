@@ -141,7 +141,7 @@ func BenchmarkClusterFailover(b *testing.B) {
 		c.awaitUp(master)
 	}
 	l.end()
-	b.ReportMetric(0, "ns/op") // which has the restarts in it
+	b.ReportMetric(0, "ns/op") // the time of an iteration includes the restarts
 	b.ReportMetric(total.Seconds()/float64(b.N), "s/failover")
 }
 

@@ -24,7 +24,7 @@ var (
 	clusterEntries = flag.Int("cluster.entries", 0, "submissions of one job each, besides; more than 10240 make a snapshot needed")
 )
 
-// pause adds a filter that keeps new jobs from running until it is removed.
+// pause adds a filter rule that pauses new jobs until the rule is removed.
 func (u *user) pause() (filter string) {
 	u.c.t.Helper()
 	u.must("ReplaceFilter", &filter, nil, 0, [][]any{{"jobid", []any{">", "id", 0}}}, "PAUSE", []any{})
@@ -286,7 +286,7 @@ func TestClusterRecovers(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"n1", "n3"}, identity.Lost, "who is kept out")
 
-	last.end() // what was told was for one start only
+	last.end() // the instructions were for one start only
 	last.start()
 	c.newToken(last)
 	for i, address := range loopback(t, 2) {

@@ -32,7 +32,7 @@ func documented(t *testing.T, document, section string) string {
 // The commands in docs/cluster.md, with other addresses, make a cluster on one machine.
 func TestClusterOnOneMachineAsDocumented(t *testing.T) {
 	t.Parallel()
-	d := newDaemon(t) // its directory, and what ends all processes of it
+	d := newDaemon(t) // for its directory, and for the end of all its processes
 	_, err := lockstepProgram()
 	require.NoError(t, err)
 	require.NoError(t, os.Symlink(programs, d.path("bin")))

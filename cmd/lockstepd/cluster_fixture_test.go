@@ -21,7 +21,7 @@ import (
 	"lockstep/sim/longtest"
 )
 
-// lockstepProgram is the command line program, which only these tests need.
+// lockstepProgram builds the command line program, which only these tests need.
 var lockstepProgram = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(programs, "lockstep")
 	out, err := exec.Command("go", "build", "-o", path, "lockstep/cmd/lockstep").CombinedOutput()
@@ -31,21 +31,22 @@ var lockstepProgram = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// cluster is some real daemons that share a queue, made as a user makes them.
+// cluster is a set of real daemons that share a queue, created by the commands of the
+// documentation.
 type cluster struct {
 	t      testing.TB
 	shared string // directory that the commands of jobs write to, wherever they run
-	token  string // file with a join token that is good at the first node
+	token  string // file with a join token of the first node
 	nodes  []*member
 }
 
-// member is one node, with directories of its own.
+// member is one node with its own directories.
 type member struct {
 	*daemon
 	name    string
 	address string
 	flags   []string // of its daemon
-	prefix  []string // command before every other: where it is in the network
+	prefix  []string // prefix of every command: it selects the network namespace
 	up      bool     // its daemon was started, and not ended by the test
 }
 
@@ -85,8 +86,8 @@ func newClusterAt(t testing.TB, addresses []string, prepare func(i int, m *membe
 	return c
 }
 
-// remove ends all nodes and removes their files, all nodes in parallel, because each takes a
-// while.
+// remove ends all nodes and removes their files, in parallel, because each node takes some
+// time.
 func (c *cluster) remove() {
 	var removing sync.WaitGroup
 	for _, m := range c.nodes {
@@ -121,9 +122,8 @@ func (m *member) join(at *member, token string, more ...string) {
 	m.cli(args...)
 }
 
-// loopback finds addresses without a listener, and reserves them for this test. Their ports
-// are outside the range of outgoing connections, so that no connection takes a port while a
-// daemon is down.
+// loopback reserves addresses without a listener for this test. Their ports are outside the
+// range of outgoing connections, so no connection takes a port while a daemon is down.
 func loopback(t testing.TB, size int) []string {
 	t.Helper()
 	for net3 := 1; net3 < 250; net3++ {
@@ -292,7 +292,7 @@ func eventuallyWithin(t testing.TB, limit time.Duration, what string, tried func
 	}
 }
 
-// others are all nodes but than.
+// others are all nodes except than.
 func (c *cluster) others(than *member) []*member {
 	var others []*member
 	for _, m := range c.nodes {

@@ -45,7 +45,7 @@ func TestClusterSurvivesKillsOfTheMaster(t *testing.T) {
 	t.Logf("from the kill to the next acknowledged submission: %s", spread(gaps))
 }
 
-// A master that is stopped in order hands the mastership over.
+// A master that is stopped in order transfers the mastership.
 func TestClusterHandsOver(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)

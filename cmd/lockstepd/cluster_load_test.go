@@ -22,13 +22,13 @@ type load struct {
 
 	mu         sync.Mutex
 	accepted   map[int64]string // by id, the last status that a user has seen
-	violations []string         // what must not be, in words
+	violations []string         // broken invariants as text
 	acks       []ack
 }
 
 // ack is one acknowledged submission.
 type ack struct {
-	begun time.Time // its last attempt
+	begun time.Time // the last attempt
 	ended time.Time
 }
 
@@ -79,7 +79,7 @@ func (l *load) round(ctx context.Context, u *user, random *rand.Rand) {
 		}
 	}
 	if random.IntN(4) == 0 {
-		u.close() // through another node the next time
+		u.close() // the next call uses another node
 		u.at = random.IntN(len(u.c.nodes))
 	}
 	for end := time.Now().Add(time.Second); time.Now().Before(end) && ctx.Err() == nil; {

@@ -49,7 +49,7 @@ func TestClusterNodeWithoutItsQueue(t *testing.T) {
 	const jobs = 5
 	c.submitInBatches(jobs, 1)
 	lost := c.others(c.master())[0]
-	lost.end() // which takes note of how far its files are
+	lost.end() // the end records how far its files are
 	lost.start()
 	c.awaitUp(lost)
 	c.awaitBehind(lost, 0)

@@ -16,10 +16,10 @@ import (
 	"lockstep/edge/luxiclient"
 )
 
-// network is a bridge with one network namespace for each node, on it by a cable.
+// network is a bridge with a network namespace for each node, connected by a virtual cable.
 type network struct {
 	t     testing.TB
-	name  string // of the bridge, and how those of the rest begin
+	name  string // of the bridge, and prefix of the other names
 	nodes int
 }
 
@@ -105,7 +105,7 @@ func TestClusterPartition(t *testing.T) {
 	c.refuses(master)
 	require.Less(t, time.Since(cut), 5*time.Second)
 	t.Logf("the command of the running job was gone %s after that", c.awaitDeath(pid))
-	master.up = false // it is no use to ask
+	master.up = false // queries must not use it
 	u = c.user(indexOf(c, c.others(master)[0]))
 	u.at = indexOf(c, c.master())
 	id := u.submit(command("true"))

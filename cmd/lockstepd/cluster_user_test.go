@@ -22,12 +22,12 @@ import (
 	"lockstep/edge/luxiclient"
 )
 
-// answerMax bounds one answer, shorter than an operator's patience: a node that is
-// frozen does not hold up a test.
+// answerMax bounds the wait for one answer. It is short, so that a frozen node does not
+// delay a test.
 const answerMax = 10 * time.Second
 
-// user is a client that goes on where a node is gone or not the master, as the command
-// line program does. It is used by one goroutine at a time.
+// user is a client that uses another node if a node is gone or is not the master, as the
+// command line program does. One goroutine uses it at a time.
 type user struct {
 	c      *cluster
 	at     int // the node that it is connected to

@@ -77,7 +77,7 @@ func TestExamplesOfTheFirstStart(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "mine", string(text))
 
-	// The example, without its comment signs, is an opcode.
+	// The example without its comment signs is a valid opcode.
 	example, err := examples.ReadFile("examples/drain.yaml.example")
 	require.NoError(t, err)
 	_, body, _ := strings.Cut(string(example), "#\n")

@@ -23,7 +23,7 @@ import (
 	"lockstep/sim/longtest"
 )
 
-// patience bounds every wait of these tests; none is expected to come near.
+// patience bounds every wait of these tests. It is much longer than any expected wait.
 const patience = 30 * time.Second
 
 var programs string // directory of the built programs
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 		childMain(spec)
 	}
 	if flag.Parse(); testing.Short() {
-		os.Exit(m.Run()) // without programs: longtest leaves out the tests of real daemons
+		os.Exit(m.Run()) // without programs, because longtest skips the tests of real daemons
 	}
 	dir, err := os.MkdirTemp("", "lockstep-programs")
 	if err != nil {
@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// daemon is a real lockstepd with directories of its own.
+// daemon is a real lockstepd with its own directories.
 type daemon struct {
 	t    testing.TB
 	root string
@@ -63,7 +63,7 @@ type daemon struct {
 
 func newDaemon(t testing.TB) *daemon {
 	longtest.Skip(t)
-	// A socket's path is short; so must be its directory's.
+	// The path of a socket must be short, and so must the path of its directory.
 	root, err := os.MkdirTemp("", "ls")
 	require.NoError(t, err)
 	d := &daemon{t: t, root: root}
@@ -208,7 +208,7 @@ func (c *client) submit(ops ...op) int64 {
 	return id
 }
 
-// queriedJob is what a client sees of one.
+// queriedJob is the data of a job in an answer to a client.
 type queriedJob struct {
 	Status   string
 	Results  []json.RawMessage

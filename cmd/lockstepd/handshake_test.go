@@ -19,23 +19,23 @@ import (
 
 // The steps of a start, from the child's side.
 const (
-	atSpawn       = "spawn"      // nothing done yet
-	atLivelock    = "livelock"   // made, not named
-	atName        = "name"       // named
-	atPermission  = "permission" // got it
-	atRequest     = "request"    // asked for what it is to be handed
-	atLaunchSpecs = "hand"       // got it: it may act
-	atWaiting     = "waiting"    // has written that it has begun
-	atEnd         = "end"        // has written its end, and not exited
+	atSpawn       = "spawn"      // nothing is done yet
+	atLivelock    = "livelock"   // the livelock exists, its name is not sent
+	atName        = "name"       // the name is sent
+	atPermission  = "permission" // the permission has arrived
+	atRequest     = "request"    // the launch spec is requested
+	atLaunchSpecs = "hand"       // the launch spec has arrived: the child may act
+	atWaiting     = "waiting"    // the child has written that it has begun
+	atEnd         = "end"        // the child has written its end and has not exited
 )
 
 var steps = []string{atSpawn, atLivelock, atName, atPermission, atRequest, atLaunchSpecs, atWaiting, atEnd}
 
 const childEnv = "LOCKSTEPD_TEST_CHILD"
 
-// child is a job process that speaks the protocol as it was when it was first
-// released, written out by hand: an upgrade of the daemon must not break it. At
-// one step it dies, or says that it is there and waits.
+// child is a job process with the protocol of the first release, written out by hand: an
+// upgrade of the daemon must stay compatible with it. At one step the child dies, or
+// reports the step and waits.
 type child struct {
 	id              int64
 	dataDir, runDir string
@@ -74,9 +74,9 @@ func (c *child) reach(step string) {
 	}
 	c.must(os.WriteFile(c.reached, nil, 0o600))
 	if c.dies {
-		os.Exit(9) // the lock file stays: as after a kill
+		os.Exit(9) // the lock file stays, as after a kill
 	}
-	// Until the daemon is gone: its end of the pipe closes.
+	// The child waits until the daemon is gone and its end of the pipe closes.
 	_, _ = wire.NewReader(os.Stdin, 1).ReadFrame()
 }
 

@@ -33,7 +33,7 @@ func TestTheStartRemovesNoArchivedJobs(t *testing.T) {
 	path := d.path("lib", "queue", "archive", "0", "job-"+itoa(id))
 	require.FileExists(t, path)
 	require.Equal(t, 0, d.stop())
-	old := time.Now().Add(-3 * day) // as a clock sees it that is ahead by three days
+	old := time.Now().Add(-3 * day) // for a clock that is ahead by three days
 	require.NoError(t, os.Chtimes(path, old, old))
 	d.start("--archive-days", "1")
 	c = d.dial()

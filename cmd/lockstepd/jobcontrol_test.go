@@ -226,7 +226,7 @@ func TestDrainAndLimits(t *testing.T) {
 		require.Equal(t, class, failed.Class, failed)
 	}
 	var ok bool
-	for range 2 { // to set what is set is no error
+	for range 2 { // a repeated change is no error
 		c.call("SetDrainFlag", &ok, true)
 		require.True(t, ok)
 	}
@@ -301,7 +301,7 @@ func TestManyWait(t *testing.T) {
 			results <- err
 		}()
 	}
-	// Asked behind them all, on a connection of its own.
+	// A query behind all waiting clients, on a separate connection, is answered.
 	require.Eventually(t, func() bool { return d.threads() > 0 && c.query(id).Status == "running" }, patience, 5*time.Millisecond)
 	require.Less(t, d.threads(), 200)
 	open()

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// whyNotStarted waits until the daemon says that no job process can be started, and
-// returns why.
+// whyNotStarted waits until the daemon reports that no job process can be started, and
+// returns the reason.
 func (c *client) whyNotStarted(id int64) (text string) {
 	c.t.Helper()
 	require.Eventually(c.t, func() bool {
@@ -27,7 +27,7 @@ func (c *client) whyNotStarted(id int64) (text string) {
 	return text
 }
 
-// submitAll submits so many jobs of one command that does nothing.
+// submitAll submits n jobs whose command does nothing.
 func (c *client) submitAll(n int) []int64 {
 	return c.submitMany(slices.Repeat([][]op{{command("true")}}, n))
 }
@@ -55,7 +55,7 @@ func TestJobsWaitForProcessesThatCanStart(t *testing.T) {
 	c := d.dial()
 	livelocks := d.path("run", "livelocks")
 	require.NoError(t, os.RemoveAll(livelocks))
-	require.NoError(t, os.WriteFile(livelocks, nil, 0o600)) // so that it cannot be made
+	require.NoError(t, os.WriteFile(livelocks, nil, 0o600)) // so that the directory cannot be made
 	ids := c.submitAll(50)
 	require.Contains(t, c.whyNotStarted(ids[0]), "the process did not name its lock file")
 	require.Contains(t, c.whyNotStarted(ids[49]), "the process did not name its lock file")

@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// leakStep has the test's program leak connections to a socket until it is killed.
+// leakStep makes the program of the test leak connections to a socket until it is killed.
 const leakStep = "leak"
 
-// leaked is how many it keeps at a time.
+// leaked is the number of connections that it keeps open.
 const leaked = 100
 
 // leak opens connections and sends nothing over them. It opens a connection again when the

@@ -29,7 +29,7 @@ func TestTheDaemonAsProcessOne(t *testing.T) {
 	children := childrenOf(unshare)
 	require.Len(t, children, 1)
 	one := children[0]
-	t.Cleanup(func() { _ = syscall.Kill(one, syscall.SIGKILL) }) // and with it all of the namespace
+	t.Cleanup(func() { _ = syscall.Kill(one, syscall.SIGKILL) }) // this also ends all processes of the namespace
 
 	c := d.dial()
 	orphans := d.path("orphans")
@@ -45,7 +45,7 @@ func TestTheDaemonAsProcessOne(t *testing.T) {
 		return err == nil && len(ended) == jobs && len(zombiesOf(one)) == 0
 	}, patience, 10*time.Millisecond, "zombies are left")
 
-	require.NoError(t, syscall.Kill(one, syscall.SIGHUP)) // it goes on
+	require.NoError(t, syscall.Kill(one, syscall.SIGHUP)) // the daemon continues
 	require.Equal(t, "success", c.await(c.submit(command("true"))).Status)
 	require.NoError(t, syscall.Kill(one, syscall.SIGTERM))
 	select {
@@ -70,7 +70,7 @@ func zombiesOf(pid int) (pids []int) {
 			pids = append(pids, child)
 		}
 	})
-	// The daemon is the only child that it starts itself.
+	// The first process starts no other child than the daemon.
 	for _, child := range childrenOf(pid) {
 		eachChild(child, func(grandchild int, state string) {
 			if state == "Z" {

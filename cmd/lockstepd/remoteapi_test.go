@@ -234,7 +234,8 @@ func TestEventsOverARestartOfTheDaemon(t *testing.T) {
 	r.events(id)("the daemon is another one")
 }
 
-// events listens; the result is called for the id of the event with some text.
+// events listens to events. The returned function returns the id of the first event that
+// contains a text.
 func (r *remote) events(last string) func(want string) string {
 	request, err := http.NewRequest(http.MethodGet, r.url+"/3/events", nil)
 	require.NoError(r.t, err)

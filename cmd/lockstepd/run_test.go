@@ -142,8 +142,7 @@ func TestBadInputHarmsNobody(t *testing.T) {
 	require.Equal(t, "success", good.await(good.submit(command("true"))).Status)
 }
 
-// raw sends one frame by hand and returns all that comes back until the server
-// closes the connection.
+// raw sends one frame and returns all bytes until the server closes the connection.
 func (d *daemon) raw(request string) string {
 	conn, err := net.Dial("unix", d.path("run", "socket", "ganeti-query"))
 	require.NoError(d.t, err)

@@ -40,7 +40,7 @@ func (d *daemon) requireServing() {
 func TestASecondDaemonOnTheRunDirectory(t *testing.T) {
 	d := newDaemon(t)
 	d.start()
-	require.NoError(t, os.WriteFile(d.path("run", "lease"), nil, 0o600)) // as of a node of a cluster
+	require.NoError(t, os.WriteFile(d.path("run", "lease"), nil, 0o600)) // like the file of a node of a cluster
 	said := d.refusesSecond("--data-dir", d.path("other"))
 	require.Contains(t, said, "run directory "+d.path("run")+" is in use by process")
 	require.FileExists(t, d.path("run", "lease"))

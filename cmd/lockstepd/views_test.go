@@ -21,7 +21,7 @@ import (
 // agreeTimeout is how long all views of a job may take to agree.
 const agreeTimeout = 5 * time.Second
 
-// view is the part of a job that clients are shown.
+// view is the data of a job that clients receive.
 type view struct {
 	Status     string
 	Statuses   []string
@@ -134,8 +134,8 @@ func (d *daemon) requireAgreement(id int64, p *pushedView, statuses ...string) {
 	})
 }
 
-// rests tests one way of resting between two opcodes. before is done while the first
-// opcode of the job runs; second is the other opcode.
+// viewCase is one way in which a job rests between two opcodes. before runs during the
+// first opcode; second is the other opcode.
 type viewCase struct {
 	before func(d *daemon, c *client, id int64)
 	second op
@@ -153,8 +153,8 @@ func (c *client) addPauseRule(id int64) (rule string) {
 
 func pauseByRule(_ *daemon, c *client, id int64) { c.addPauseRule(id) }
 
-// blockedByLock has another job take the locks that a job has given back while a rule pauses
-// it, and then deletes the rule.
+// blockedByLock makes another job take the locks that a job has released because of a rule
+// that pauses it, and then deletes the rule.
 func blockedByLock(by func(c *client, work op) int64) func(*daemon, *client, int64) {
 	return func(d *daemon, c *client, id int64) {
 		work, _ := d.gate("taken")
@@ -178,7 +178,7 @@ func TestViewsAgreeWhereverAJobRests(t *testing.T) {
 		"a rate limit": {pauseByRule, command("true").with("reason", limited),
 			blockedByLock(func(c *client, work op) int64 { return c.submit(work.with("reason", limited)) })},
 		"a slot": {func(d *daemon, c *client, id int64) {
-			c.call("LockstepSetSettings", nil, map[string]any{"max_running_jobs": 2}) // and another is taken
+			c.call("LockstepSetSettings", nil, map[string]any{"max_running_jobs": 2}) // the other slot is in use
 			c.addPauseRule(id)
 		}, command("true"), blockedByLock(func(c *client, work op) int64 { return c.submit(work) })},
 		"a dependency":    {nothing, command("true").with("depends", [][]any{{1, []string{"success"}}}), nothing},

@@ -61,7 +61,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// site is one virtual cluster.
+// site is a cluster with its directories.
 type site struct {
 	t        *testing.T
 	programs string
@@ -74,8 +74,8 @@ type site struct {
 
 const node = "node1.example.com"
 
-// make makes a cluster at the paths of Ganeti's programs. The root is short, because the paths of
-// sockets are limited.
+// make makes a cluster at the paths that Ganeti's programs use. The root is short, because
+// the length of socket paths is limited.
 func (s *site) make(flags string) {
 	dir, err := os.MkdirTemp("/tmp", "gnt")
 	require.NoError(s.t, err)
