@@ -42,7 +42,7 @@ func withdrawnLocks(w *World) (done func() bool) {
 	return func() bool { return removed && sent != nil && sent.answered }
 }
 
-// A crash of the daemon may lose the answer that tells the process of the withdrawal.
+// A crash of the daemon may lose the answer that informs the process of the withdrawal.
 func TestTheDaemonCrashesAtEveryStepOfAWithdrawal(t *testing.T) {
 	everyStepOf(t, 7, 1, withdrawnLocks, func(w *World) bool { w.Crash(); return true })
 }

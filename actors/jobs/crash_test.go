@@ -126,7 +126,7 @@ func TestTheJobsActorCrashesAfterAJobActor(t *testing.T) {
 
 func TestDrainOfIdleJobs(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		b.run(1) // the job goes on
+		b.run(1) // the job continues
 		b.client.Ask(b.jobs, &messages.Drain{})
 		kittest.Expect[*messages.DrainResult](b.client)
 		b.start(2)

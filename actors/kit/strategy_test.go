@@ -72,7 +72,7 @@ func TestRestartEndsChildrenFirst(t *testing.T) {
 }
 
 // TestPanicInStarted is pitfall P6: the delays double and the restarts end; the parent gets
-// Terminated and goes on.
+// Terminated and continues.
 func TestPanicInStarted(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		policy := &Policy{Backoff: second, BackoffMax: 3 * second, Limit: 4, Window: time.Hour}

@@ -71,7 +71,7 @@ func TestWaitUntilSomethingChanges(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.wait(`[1, ["status"], ["running"], 1, 60]`, someJob(1, job.Running))
 		c.Silent()
-		c.changed(someJob(1, job.Running)) // nothing that the client asks for
+		c.changed(someJob(1, job.Running)) // no change that the client asks for
 		c.changed(someJob(2, job.Success))
 		c.Silent()
 		logged := someJob(1, job.Running)

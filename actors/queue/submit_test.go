@@ -271,8 +271,8 @@ func TestSubmissionOfNothing(t *testing.T) {
 	})
 }
 
-// Submissions are lost in a crash during their commit; QueueStarted tells their senders.
-// A late answer of the store is not for the new incarnation.
+// Submissions are lost in a crash during their commit; QueueStarted informs their senders.
+// The new incarnation drops a late answer of the store.
 func TestACrashDuringACommit(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.submit(1, 1)

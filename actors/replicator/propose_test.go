@@ -371,8 +371,8 @@ func TestAStoreThatCrashesIsAskedAgain(t *testing.T) {
 	})
 }
 
-// A submission is answered when a majority has it, whatever the disk of this node does.
-// A read of its files waits for the disk.
+// A submission is answered when a majority has it, before it is on the disk of this node. A
+// read of its files waits for the disk.
 func TestWhatNeedsOnlyBeLoggedIsAnsweredBeforeItIsOnTheDisk(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
 		block := b.disk.Block("replace apply queue/job-7")

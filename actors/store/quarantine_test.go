@@ -76,7 +76,7 @@ func TestQuarantineFailures(t *testing.T) {
 			b.disk.Fail(call, 1)
 			b.request(1, &messages.QuarantineFile{Path: "queue/job-1"})
 			require.Contains(t, b.expectResult(1).GetQuarantine().Failure.GetText(), "the disk says no")
-			b.request(2, write(true, "queue/job-1", "good")) // the path's queue goes on
+			b.request(2, write(true, "queue/job-1", "good")) // the lane of the path continues
 			require.Empty(t, failed(b.expectResult(2)))
 		})
 	}

@@ -15,7 +15,7 @@ const (
 	me        = `[12,"/live/job_000012_1",112]`
 	exclusive = `[["cluster/config","exclusive"]]`
 	shared    = `[["cluster/config","shared"]]`
-	// forLocks: the answer is the lock manager's, whatever that is.
+	// forLocks stands for an answer of the lock manager.
 	forLocks    = "the lock manager's"
 	unsupported = "not supported"
 )

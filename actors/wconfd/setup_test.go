@@ -59,7 +59,7 @@ func onWhole(t *testing.T, f func(*testing.T, *configArgs, *client)) {
 		e.Start("locks", locks.Props(locks.Config{Env: e.Env, Store: pid, Queue: queue.PID, Scheduler: queue.PID, Clients: []*actor.PID{names["cluster"], names["wconf"]},
 			Owners: immortalOwners{}, Settings: lock.Settings{Hierarchy: lock.Implied}, Boot: boot, Self: lock.NamedOwner("lockstepd-destruction", "/live/daemon", 1)}))
 		e.Start("cluster", config.Props(config.Config{Env: e.Env, Store: pid, Locks: names["locks"], Self: lock.NamedOwner("lockstepd-config", "/live/daemon", 1)}))
-		e.Send(names["locks"], &messages.SetLockPauses{Incarnation: 1}) // as the scheduler does when it knows who is paused
+		e.Send(names["locks"], &messages.SetLockPauses{Incarnation: 1}) // as the scheduler does when it knows the paused jobs
 		w.wconf = e.Start("wconf", wconfd.Props(wconfd.Config{Env: e.Env, Locks: names["locks"], ClusterConfig: names["cluster"]}))
 		f(t, w, w.connect())
 	})

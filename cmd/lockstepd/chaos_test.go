@@ -203,7 +203,7 @@ func (c *chaos) awaitEnds() {
 	for _, id := range c.ids() {
 		client.await(id)
 	}
-	// Jobs whose submitter was not told may exist as well; they end too.
+	// Jobs may exist whose submitter got no answer; they end too.
 	require.Eventually(c.t, func() bool {
 		var rows [][]string
 		client.call("QueryJobs", &rows, nil, []string{"status"})

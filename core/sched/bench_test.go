@@ -101,7 +101,7 @@ func flip(s *State, n int) {
 	s.SetOwnerLocks(lock.NamedOwner("flip", "", 1), []lock.Item{{Lock: lock.Member(lock.Node, benchNames[0]), Mode: mode}}, nil)
 }
 
-// One job ends, another is picked and takes its locks, and a new one comes.
+// One job ends, the next is picked and takes its locks, and a new one arrives.
 func BenchmarkDecision(b *testing.B) {
 	for _, kind := range benchKinds {
 		for _, pending := range benchSizes {

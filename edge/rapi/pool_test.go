@@ -184,7 +184,7 @@ func TestCallsAreBounded(t *testing.T) {
 	calls.Wait()
 }
 
-// The actor that serves connections may be absent, for a while or for good.
+// The actor that serves connections may be absent, temporarily or permanently.
 func TestNotServed(t *testing.T) {
 	env := kit.New(kit.Options{})
 	p := rapi.NewPool(rapi.Gateway{System: env.System(), PID: func() *actor.PID { return env.PID("nobody") }})
