@@ -18,8 +18,8 @@
 //   - Time and the choice of steps (package kernel): a heap of timers, ties by age.
 //   - The disk (package simdisk), as store.Files: a directory's changes are volatile until it is
 //     synced, power loss keeps a prefix of them that the seed chooses, any call can
-//     fail by the label of its step, it is full for a while, and a process that
-//     ends leaves a temporary file now and then. It passes persistencetest.
+//     fail by the label of its step, it is full for a while, for all steps or one, and a
+//     process that ends during a write leaves a temporary file now and then. It passes persistencetest.
 //   - Job processes, as jobs.Processes: both sides of the start handshake frame by frame, the livelock, the marker by which
 //     orphans are found, and commands by script. All else is decided by core/jobproc, as in lockstep-job: what is written
 //     to the job file and when, the calls to the daemon, what is repeated, and the end of commands and of leases. Job
