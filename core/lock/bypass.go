@@ -57,7 +57,7 @@ func (s *State) SetBypassAfter(now time.Time, after time.Duration) Update {
 		if r.overdue {
 			s.unreserve(r)
 			r.overdue = false
-			r.queue.heap.fix(r)
+			r.queue.heap.Fix(r.index)
 		}
 		if r.queue.behind != nil {
 			behind = append(behind, r)
@@ -66,7 +66,7 @@ func (s *State) SetBypassAfter(now time.Time, after time.Duration) Update {
 	}
 	s.markOverdue(now)
 	for _, r := range behind {
-		s.pass.ready.push(&grantCandidate{first: r})
+		s.pass.ready.Push(grantCandidate{first: r})
 	}
 	return s.finishPass(&holder{}, false)
 }
@@ -94,7 +94,7 @@ func (s *State) markOverdue(now time.Time) {
 // the conflicts of others find them. Requests become overdue in order of arrival, so the lists stay sorted.
 func (s *State) reserve(r *request) {
 	r.overdue = true
-	r.queue.heap.fix(r)
+	r.queue.heap.Fix(r.index)
 	for _, i := range r.Request {
 		if i.Mode == None {
 			continue
@@ -164,7 +164,7 @@ func (s *State) earliestReservation(r *request, after int) *request {
 
 // waitsFor reports whether a pending request waits for an owner, directly or through others.
 func (s *State) waitsFor(r *request, target *holder) bool {
-	if len(target.held) == 0 && (target.pending == nil || len(target.pending.followers.heap.items) == 0) {
+	if len(target.held) == 0 && (target.pending == nil || target.pending.followers.heap.Len() == 0) {
 		return false // No request waits for an owner that has nothing.
 	}
 	found := false
@@ -235,7 +235,7 @@ func (s *State) breakCycles(h *holder) {
 			remains[p] = stillBehind
 		}
 		if !stillBehind {
-			s.pass.ready.push(&grantCandidate{first: r})
+			s.pass.ready.Push(grantCandidate{first: r})
 		}
 		return true
 	})

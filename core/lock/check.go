@@ -33,7 +33,7 @@ func (t *Table) check(h *holder, req Request) error {
 	if len(h.held) == 0 {
 		return nil
 	}
-	greatest := h.greatestFirst.items[0].lock
+	greatest := h.greatestFirst.First().lock
 	for _, i := range req {
 		if i.Lock.Compare(greatest) < 0 && !t.covers(h, i) {
 			return &OrderError{i.Lock, greatest}

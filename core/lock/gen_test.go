@@ -178,14 +178,14 @@ func inspect(t require.TestingT, s *State) {
 		}
 	}
 	require.Equal(t, s.pendingCount, waiting)
-	require.Empty(t, s.pass.ready.items)
+	require.Zero(t, s.pass.ready.Len())
 }
 
 func inspectRequest(t require.TestingT, s *State, h *holder, r *request) {
 	require.Same(t, h, r.holder)
 	require.NotNil(t, r.queue)
-	require.Same(t, r, r.queue.heap.items[r.index])
-	require.True(t, r.index == 0 || !r.before(r.queue.heap.items[(r.index-1)/2]), "heap order")
+	require.Same(t, r, r.queue.heap.Items()[r.index])
+	require.True(t, r.index == 0 || !r.before(r.queue.heap.Items()[(r.index-1)/2]), "heap order")
 	require.NoError(t, s.table.check(h, r.Request))
 	if r.queue.point != nil {
 		require.True(t, r.queue.point.blocks(h), "%v waits where nobody is in its way", h.owner)
@@ -210,9 +210,9 @@ func inspectTable(t require.TestingT, table *Table) {
 		want[at{l, spot}][o]++
 	}
 	for o, h := range table.holders {
-		require.Len(t, h.greatestFirst.items, len(h.held))
+		require.Equal(t, len(h.held), h.greatestFirst.Len())
 		for l, held := range h.held {
-			require.False(t, l.Compare(h.greatestFirst.items[0].lock) > 0)
+			require.False(t, l.Compare(h.greatestFirst.First().lock) > 0)
 			put(l, atLock, o)
 			if held.mode == Exclusive {
 				put(l, atLockExclusive, o)
@@ -230,7 +230,7 @@ func inspectTable(t require.TestingT, table *Table) {
 		used := false
 		for k := range e.points {
 			sp := &e.points[k]
-			used = used || len(sp.owners)+len(sp.reservations)+len(sp.waiters.heap.items) > 0
+			used = used || len(sp.owners)+len(sp.reservations)+sp.waiters.heap.Len() > 0
 			for n, r := range sp.reservations {
 				require.True(t, r.overdue && r.holder.pending == r, "a claim of %v", r.Owner)
 				require.True(t, n == 0 || sp.reservations[n-1].arrival < r.arrival, "claims in order of arrival")

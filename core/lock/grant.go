@@ -3,6 +3,8 @@ package lock
 import (
 	"slices"
 	"time"
+
+	"lockstep/core/heap"
 )
 
 // request is a pending request, or a request under decision.
@@ -15,11 +17,9 @@ type request struct {
 	since     time.Time // when it arrived
 	overdue   bool      // may no longer be overtaken; its reservations are in force
 	queue     *queue
-	index     int
+	index     int   // in the heap of queue
 	followers queue // requests that wait because they must not overtake this one
 }
-
-func (r *request) heapIndex() *int { return &r.index }
 
 func (r *request) before(q *request) bool {
 	switch {
@@ -32,10 +32,16 @@ func (r *request) before(q *request) bool {
 	}
 }
 
+// requestOrder is the order in which the requests of a queue are tried.
+type requestOrder struct{}
+
+func (requestOrder) Before(a, b *request) bool   { return a.before(b) }
+func (requestOrder) Moved(r *request, index int) { r.index = index }
+
 // queue is the requests that wait for one thing: that no other owner is at a point, or that a request which they must
 // not overtake is no longer pending. Exactly one of point and behind is set.
 type queue struct {
-	heap   heap[*request]
+	heap   heap.Heap[*request, requestOrder]
 	point  *waitPoint
 	behind *request
 }
@@ -51,7 +57,7 @@ func (q *queue) stillBlocks() bool {
 
 // grantPass is the state of one call, from its change to its result.
 type grantPass struct {
-	ready   heap[*grantCandidate]
+	ready   heap.Heap[grantCandidate, candidateOrder]
 	granted []Owner
 }
 
@@ -60,11 +66,13 @@ type grantPass struct {
 type grantCandidate struct {
 	first *request
 	queue *queue
-	index int
 }
 
-func (c *grantCandidate) before(d *grantCandidate) bool { return c.first.before(d.first) }
-func (c *grantCandidate) heapIndex() *int               { return &c.index }
+// candidateOrder is the order of the first requests.
+type candidateOrder struct{}
+
+func (candidateOrder) Before(a, b grantCandidate) bool { return a.first.before(b.first) }
+func (candidateOrder) Moved(grantCandidate, int)       {}
 
 // beginPass starts a pass.
 func (s *State) beginPass(now time.Time) {
@@ -75,10 +83,8 @@ func (s *State) beginPass(now time.Time) {
 // finishPass grants what the changes of the pass have made possible, and returns what happened. caller is the owner of
 // the call.
 func (s *State) finishPass(caller *holder, changed bool) Update {
-	for len(s.pass.ready.items) > 0 {
-		c := s.pass.ready.items[0]
-		s.pass.ready.remove(c)
-		s.tryCandidate(c)
+	for s.pass.ready.Len() > 0 {
+		s.tryCandidate(s.pass.ready.Pop())
 	}
 	u := Update{Granted: true}
 	if changed && !slices.Contains(s.pass.granted, caller.owner) {
@@ -96,7 +102,7 @@ func (s *State) finishPass(caller *holder, changed bool) Update {
 }
 
 // tryCandidate tries the first request of a candidate, and makes the rest of its queue a candidate again.
-func (s *State) tryCandidate(c *grantCandidate) {
+func (s *State) tryCandidate(c grantCandidate) {
 	q := c.queue
 	if q == nil {
 		if c.first.holder.pending == c.first {
@@ -104,10 +110,10 @@ func (s *State) tryCandidate(c *grantCandidate) {
 		}
 		return
 	}
-	if len(q.heap.items) == 0 || q.stillBlocks() {
+	if q.heap.Len() == 0 || q.stillBlocks() {
 		return
 	}
-	if first := q.heap.items[0]; first == c.first {
+	if first := q.heap.First(); first == c.first {
 		s.retry(first)
 	}
 	s.wakeAll(q)
@@ -149,15 +155,15 @@ func (s *State) wakeWaiters(at *waitPoint) {
 	case 1:
 		for last := range at.owners {
 			if r := last.pending; r != nil && r.queue == &at.waiters {
-				s.pass.ready.push(&grantCandidate{first: r})
+				s.pass.ready.Push(grantCandidate{first: r})
 			}
 		}
 	}
 }
 
 func (s *State) wakeAll(q *queue) {
-	if len(q.heap.items) > 0 {
-		s.pass.ready.push(&grantCandidate{first: q.heap.items[0], queue: q})
+	if q.heap.Len() > 0 {
+		s.pass.ready.Push(grantCandidate{first: q.heap.First(), queue: q})
 	}
 }
 
@@ -188,7 +194,7 @@ func (s *State) unregister(r *request) {
 
 func (s *State) attach(r *request, at *queue) {
 	r.queue = at
-	at.heap.push(r)
+	at.heap.Push(r)
 	if at.behind != nil {
 		s.bypass.behindCount++
 	}
@@ -197,7 +203,7 @@ func (s *State) attach(r *request, at *queue) {
 func (s *State) detach(r *request) {
 	at := r.queue
 	r.queue = nil
-	at.heap.remove(r)
+	at.heap.Remove(r.index)
 	if at.behind != nil {
 		s.bypass.behindCount--
 	} else {

@@ -154,7 +154,7 @@ func (s *State) Reprioritise(o Owner, priority int) Update {
 		return Update{}
 	}
 	h.pending.Priority = priority
-	h.pending.queue.heap.fix(h.pending)
+	h.pending.queue.heap.Fix(h.pending.index)
 	return Update{Changed: []Owner{o}}
 }
 

@@ -3,6 +3,8 @@ package lock
 import (
 	"maps"
 	"slices"
+
+	"lockstep/core/heap"
 )
 
 // Table is the allocation: which owner holds which lock (locks.md 1.4). It changes only when an update succeeds.
@@ -25,7 +27,7 @@ type Table struct {
 type holder struct {
 	owner         Owner
 	held          map[Lock]*heldLock
-	greatestFirst heap[*heldLock] // the greatest lock first
+	greatestFirst heap.Heap[*heldLock, greatestFirst]
 	pending       *request
 }
 
@@ -36,8 +38,11 @@ type heldLock struct {
 	index int
 }
 
-func (h *heldLock) before(k *heldLock) bool { return h.lock.Compare(k.lock) > 0 }
-func (h *heldLock) heapIndex() *int         { return &h.index }
+// greatestFirst is the order in which the greatest lock is first.
+type greatestFirst struct{}
+
+func (greatestFirst) Before(a, b *heldLock) bool   { return a.lock.Compare(b.lock) > 0 }
+func (greatestFirst) Moved(h *heldLock, index int) { h.index = index }
 
 // NewTable is an allocation without owners.
 func NewTable(implied Hierarchy) *Table {
@@ -195,11 +200,11 @@ func (t *Table) apply(h *holder, req Request, onLeave func(*waitPoint)) {
 			continue
 		case i.Mode == None:
 			delete(h.held, i.Lock)
-			h.greatestFirst.remove(held)
+			h.greatestFirst.Remove(held.index)
 		case was == None:
 			held = &heldLock{lock: i.Lock, mode: i.Mode}
 			h.held[i.Lock] = held
-			h.greatestFirst.push(held)
+			h.greatestFirst.Push(held)
 		default:
 			held.mode = i.Mode
 		}

@@ -48,7 +48,7 @@ func (t *Table) entry(l Lock) *lockEntry {
 // dropUnused removes an entry that nothing refers to.
 func (t *Table) dropUnused(e *lockEntry) {
 	for i := range e.points {
-		if s := &e.points[i]; len(s.owners)+len(s.waiters.heap.items)+len(s.reservations) > 0 {
+		if s := &e.points[i]; len(s.owners)+s.waiters.heap.Len()+len(s.reservations) > 0 {
 			return
 		}
 	}

@@ -2,8 +2,8 @@ package sched
 
 import (
 	"math"
-	"slices"
 
+	"lockstep/core/heap"
 	"lockstep/core/job"
 	"lockstep/core/lock"
 )
@@ -16,11 +16,11 @@ import (
 // arrival ticks never decrease with ids. A group starts in the bucket without blockingNames. A pick that finds a group
 // first in its bucket, but behind this bound, moves it to the bucket where the bound is the group's exact weight.
 //
-// Invariants: a bucket exists as long as it has groups, and each of them declares the blockingNames. heap is a binary
-// heap of the groups by id; each group knows its index in it.
+// Invariants: a bucket exists as long as it has groups, and each of them declares the blockingNames. byID is the groups
+// with the smallest id first; each group knows its index in it.
 type bucket struct {
 	bucketKey
-	heap      []int32
+	byID      heap.Heap[int32, *groups]
 	liveIndex int32 // in buckets.live
 }
 
@@ -48,7 +48,7 @@ func (g *groups) bucketFor(key bucketKey) int32 {
 		return at
 	}
 	at := g.buckets.alloc()
-	g.buckets.items[at] = bucket{bucketKey: key, liveIndex: int32(len(g.buckets.live))}
+	g.buckets.items[at] = bucket{bucketKey: key, byID: heap.Heap[int32, *groups]{Order: g}, liveIndex: int32(len(g.buckets.live))}
 	g.buckets.live = append(g.buckets.live, at)
 	g.buckets.byKey[key] = at
 	for _, name := range key.blockingNames {
@@ -79,72 +79,30 @@ func (g *groups) removeBucket(at int32) {
 
 // addToBucket puts a group into a bucket.
 func (g *groups) addToBucket(group, bucket int32) {
-	b := &g.buckets.items[bucket]
-	g.items[group].bucket, g.items[group].heapIndex = bucket, int32(len(b.heap))
-	b.heap = append(b.heap, group)
-	g.siftUp(b.heap, len(b.heap)-1)
+	g.items[group].bucket = bucket
+	g.buckets.items[bucket].byID.Push(group)
 }
 
 // removeFromBucket takes a group out of its bucket, and drops the bucket if that was its last group.
 func (g *groups) removeFromBucket(group int32) {
-	at, i := g.items[group].bucket, g.items[group].heapIndex
+	at := g.items[group].bucket
 	b := &g.buckets.items[at]
-	last := b.heap[len(b.heap)-1]
-	b.heap = b.heap[:len(b.heap)-1]
-	switch {
-	case len(b.heap) == 0:
+	b.byID.Remove(int(g.items[group].heapIndex))
+	if b.byID.Len() == 0 {
 		g.removeBucket(at)
-		return
-	case last != group:
-		b.heap[i], g.items[last].heapIndex = last, i
-		g.reorder(last)
-	}
-	if cap(b.heap) > 64 && len(b.heap) < cap(b.heap)/4 {
-		b.heap = slices.Clone(b.heap) // a long backlog is over
 	}
 }
 
-// reorder restores the heap order after the id of a group has changed.
+// reorder restores the order of a bucket after the id of one of its groups has changed.
 func (g *groups) reorder(group int32) {
-	heap := g.buckets.items[g.items[group].bucket].heap
-	if i := int(g.items[group].heapIndex); !g.siftUp(heap, i) {
-		g.siftDown(heap, i)
-	}
+	g.buckets.items[g.items[group].bucket].byID.Fix(int(g.items[group].heapIndex))
 }
 
-func (g *groups) siftUp(heap []int32, i int) (risen bool) {
-	for i > 0 {
-		parent := (i - 1) / 2
-		if g.items[heap[parent]].id <= g.items[heap[i]].id {
-			break
-		}
-		g.swap(heap, i, parent)
-		i, risen = parent, true
-	}
-	return risen
-}
+// Before is the order of the groups of a bucket.
+func (g *groups) Before(a, b int32) bool { return g.items[a].id < g.items[b].id }
 
-func (g *groups) siftDown(heap []int32, i int) {
-	for {
-		least := 2*i + 1
-		if least >= len(heap) {
-			return
-		}
-		if right := least + 1; right < len(heap) && g.items[heap[right]].id < g.items[heap[least]].id {
-			least = right
-		}
-		if g.items[heap[i]].id <= g.items[heap[least]].id {
-			return
-		}
-		g.swap(heap, i, least)
-		i = least
-	}
-}
-
-func (g *groups) swap(heap []int32, i, j int) {
-	heap[i], heap[j] = heap[j], heap[i]
-	g.items[heap[i]].heapIndex, g.items[heap[j]].heapIndex = int32(i), int32(j)
-}
+// Moved records the index of a group in its bucket.
+func (g *groups) Moved(group int32, index int) { g.items[group].heapIndex = int32(index) }
 
 // bucketMask is a bucket's mask with the conflicts that its blockingNames have now.
 func (g *groups) bucketMask(b *bucket) demandMask {

@@ -108,19 +108,19 @@ func checkBuckets(t *rapid.T, s *State) {
 	for i, at := range g.buckets.live {
 		l := &g.buckets.items[at]
 		require.EqualValues(t, i, l.liveIndex)
-		require.NotEmpty(t, l.heap)
-		first := s.orderOf(g.rootOf(l.heap[0]), g.bucketMask(l))
-		for place, group := range l.heap {
+		require.NotZero(t, l.byID.Len())
+		first := s.orderOf(g.rootOf(l.byID.First()), g.bucketMask(l))
+		for place, group := range l.byID.Items() {
 			require.Equal(t, at, g.items[group].bucket)
 			require.EqualValues(t, place, g.items[group].heapIndex)
-			require.LessOrEqual(t, g.items[l.heap[max(0, place-1)/2]].id, g.items[group].id)
+			require.LessOrEqual(t, g.items[l.byID.Items()[max(0, place-1)/2]].id, g.items[group].id)
 			require.False(t, s.orderOf(g.rootOf(group), g.currentMask(group)).before(first))
 			names := slices.Collect(g.names.listed(g.items[group].names))
 			for _, name := range l.blockingNames {
 				require.True(t, name == 0 || slices.Contains(names, name))
 			}
 		}
-		groups += len(l.heap)
+		groups += l.byID.Len()
 	}
 	require.Equal(t, g.byHash.used, groups)
 }

@@ -123,15 +123,15 @@ type positionSearch struct {
 
 // countBucket counts in the groups of a bucket with the given mask.
 func (a *positionSearch) countBucket(b *bucket, mask demandMask) {
-	stack := []int{0}
+	stack, groups := []int{0}, b.byID.Items()
 	for len(stack) > 0 && a.budget >= 0 {
 		i := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		if i >= len(b.heap) || !a.orderOf(a.groups.rootOf(b.heap[i]), mask).before(a.own) {
+		if i >= len(groups) || !a.orderOf(a.groups.rootOf(groups[i]), mask).before(a.own) {
 			continue
 		}
 		a.budget--
-		a.countGroup(b.heap[i])
+		a.countGroup(groups[i])
 		stack = append(stack, 2*i+1, 2*i+2)
 	}
 }

@@ -77,12 +77,13 @@ func (c *pickSearch) visitBucket(at int32) {
 	}
 	mask := g.bucketMask(&g.buckets.items[at])
 	for moved := 0; ; moved++ {
-		heap := g.buckets.items[at].heap
-		if moved >= sweepThreshold && moved > len(heap)/8 {
+		b := &g.buckets.items[at]
+		pending := b.byID.Len()
+		if moved >= sweepThreshold && moved > pending/8 {
 			c.sweepBucket(at, mask)
 			return
 		}
-		head := g.rootOf(heap[0])
+		head := g.rootOf(b.byID.First())
 		bound := c.orderOf(head, mask)
 		if c.best != 0 && !bound.before(c.bestOrder) {
 			return
@@ -95,7 +96,7 @@ func (c *pickSearch) visitBucket(at int32) {
 		to := g.currentBucket(head.group)
 		g.removeFromBucket(head.group)
 		g.addToBucket(head.group, to)
-		if len(heap) == 1 {
+		if pending == 1 {
 			return // it was the last group
 		}
 	}
@@ -105,18 +106,18 @@ func (c *pickSearch) visitBucket(at int32) {
 // each.
 func (c *pickSearch) sweepBucket(at int32, bucketMask demandMask) {
 	g := c.groups
-	all := g.buckets.items[at].heap
-	g.buckets.items[at].heap = all[:0] // groups are appended no faster than they are read
-	for _, group := range all {
+	kept := g.buckets.items[at].byID // buckets move in memory when one is added
+	kept.Filter(func(group int32) bool {
 		mask := g.currentMask(group)
 		c.consider(group, c.orderOf(g.rootOf(group), mask))
-		to := at
 		if mask != bucketMask {
-			to = g.currentBucket(group)
+			g.addToBucket(group, g.currentBucket(group))
+			return false
 		}
-		g.addToBucket(group, to)
-	}
-	if len(g.buckets.items[at].heap) == 0 {
+		return true
+	})
+	g.buckets.items[at].byID = kept
+	if kept.Len() == 0 {
 		g.removeBucket(at)
 	}
 }
