@@ -62,15 +62,23 @@ func newOp(input []byte) op {
 	}
 	var buffer [64]uint32
 	keys := buffer[:0]
-	for w := rawjson.Walk(input); w.More(); w.Value() {
+	var id, reason span // if a key is repeated, the last one counts
+	for w := rawjson.Walk(input); w.More(); {
 		start := uint32(w.Pos())
-		keys = append(keys, start|uint32(hashOf(rawjson.Unquote(w.Key())))<<hashShift)
+		key := rawjson.Unquote(w.Key())
+		keys = append(keys, start|uint32(hashOf(key))<<hashShift)
+		switch value := spanOf(w.Value()); string(key) {
+		case "OP_ID":
+			id = value
+		case "reason":
+			reason = value
+		}
 	}
-	o := op{input: input, keys: slices.Clone(keys)}
-	if id := o.find("OP_ID", hashOf([]byte("OP_ID"))); id.end == 0 || input[id.start] != '"' {
+	if id.end == 0 || input[id.start] != '"' {
 		return op{}
 	}
-	if reason := o.find("reason", hashOf([]byte("reason"))); reason.end > 0 && input[reason.start] == '[' {
+	o := op{input: input, keys: slices.Clone(keys)}
+	if reason.end > 0 && input[reason.start] == '[' {
 		o.readTrail(reason)
 	}
 	return o
@@ -117,27 +125,26 @@ func (o *op) value(f *field) []byte {
 
 // readTrail sets trail and texts.
 func (o *op) readTrail(at span) {
-	list, n := at.of(o.input), 0
-	for w := rawjson.Walk(list); w.More(); w.Value() {
-		n++
-	}
-	if n == 0 {
-		return
-	}
-	o.trail = make([]reasonEntry, 0, n)
+	list := at.of(o.input)
 	if bytes.IndexByte(list, '\\') >= 0 || !utf8.Valid(list) {
 		o.texts = make([]byte, 0, len(list))
 	}
+	var buffer [16]reasonEntry
+	trail := buffer[:0]
 	for w := rawjson.Walk(list); w.More(); {
 		value := spanOf(w.Value())
-		if raw := value.of(list); raw[0] == '[' {
-			o.readEntry(raw, at.start+value.start)
+		if entry, ok := o.readEntry(value.of(list), at.start+value.start); ok {
+			trail = append(trail, entry)
 		}
 	}
+	o.trail = append(o.trail, trail...) // not slices.Clone: the buffer must stay on the stack
 }
 
-// readEntry appends the entry raw, which lies at start in the input, if it is well-formed.
-func (o *op) readEntry(raw []byte, start uint32) {
+// readEntry reads the entry raw, which lies at start in the input, if it is well-formed.
+func (o *op) readEntry(raw []byte, start uint32) (entry reasonEntry, ok bool) {
+	if raw[0] != '[' {
+		return reasonEntry{}, false
+	}
 	var parts [3]span
 	n := 0
 	for w := rawjson.Walk(raw); w.More(); n++ {
@@ -146,13 +153,13 @@ func (o *op) readEntry(raw []byte, start uint32) {
 		}
 	}
 	if n != len(parts) || raw[parts[0].start] != '"' || raw[parts[1].start] != '"' {
-		return
+		return reasonEntry{}, false
 	}
 	nanos, err := strconv.ParseInt(string(parts[2].of(raw)), 10, 64)
 	if err != nil {
-		return
+		return reasonEntry{}, false
 	}
-	o.trail = append(o.trail, reasonEntry{o.storeText(raw, parts[0], start), o.storeText(raw, parts[1], start), nanos})
+	return reasonEntry{o.storeText(raw, parts[0], start), o.storeText(raw, parts[1], start), nanos}, true
 }
 
 // storeText is the extent of the text of the string raw[at] within trailTexts. raw lies at start in the input.
