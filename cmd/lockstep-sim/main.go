@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -25,16 +24,6 @@ const (
 
 // errBroken means that a checker has failed; the failure is printed already.
 var errBroken = errors.New("a checker has failed")
-
-// collectRarely delays garbage collection until much memory is used: there are thousands of small
-// worlds, and each is garbage when the next begins.
-func collectRarely() {
-	const bytes = 256 << 20
-	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetGCPercent(-1)
-		debug.SetMemoryLimit(bytes)
-	}
-}
 
 func main() {
 	root := &cobra.Command{

@@ -82,7 +82,7 @@ func (o *minimizeOptions) run(out, stderr io.Writer) error {
 	if o.runs < 2 {
 		return fmt.Errorf("--runs %d: want 2 or more", o.runs)
 	}
-	collectRarely()
+	sim.CollectRarely()
 	bar := term.StartSteps(stderr, int64(o.runs))
 	m, err := sim.Minimize(o.repro, o.runs, func(run, faults, requests int) {
 		bar.SetLabel(fmt.Sprintf("run %d: %d faults, %d requests", run, faults, requests))

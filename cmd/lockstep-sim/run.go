@@ -84,7 +84,7 @@ func (o *runOptions) run(out, stderr io.Writer) error {
 	if o.trace {
 		sink = func(l sim.Line) { fmt.Fprintln(out, l) }
 	}
-	collectRarely()
+	sim.CollectRarely()
 	bar := term.StartSteps(stderr, int64(last-first)+1)
 	defer bar.Stop()
 	began, sum := time.Now(), sweep{}
