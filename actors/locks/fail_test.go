@@ -177,12 +177,12 @@ func TestAFoldThatFails(t *testing.T) {
 			holder.takeLocks("node/a:exclusive")
 			b.disk.Fail("replace locks "+failing, 1)
 			write := b.disk.Block("append locks")
-			busy.toggle(15_001)
+			busy.toggle(2001)
 			write.Entered()
 			b.Settle() // so that the fold is the last write
 			write.Release()
 			answers := busy.Unread()
-			require.Len(t, answers, 15_001)
+			require.Len(t, answers, 2001)
 			for _, m := range answers {
 				require.Nil(t, m.(*locks.CallResult).Failure)
 			}
