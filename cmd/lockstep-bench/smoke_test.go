@@ -21,7 +21,7 @@ func build(t *testing.T) (dir string) {
 	dir, err := os.MkdirTemp("", "lb")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	out, err := exec.Command("go", "build", "-o", dir, "lockstep/cmd/lockstepd", "lockstep/cmd/lockstep-job", "lockstep/cmd/lockstep-bench").CombinedOutput()
+	out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir, "lockstep/cmd/lockstepd", "lockstep/cmd/lockstep-job", "lockstep/cmd/lockstep-bench").CombinedOutput()
 	require.NoError(t, err, string(out))
 	return dir
 }

@@ -48,7 +48,7 @@ func program(t *testing.T, name string) string {
 		if built.dir, built.err = os.MkdirTemp("", "lockstep-programs"); built.err != nil {
 			return
 		}
-		out, err := exec.Command("go", "build", "-o", built.dir,
+		out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", built.dir,
 			"lockstep/cmd/lockstep", "lockstep/cmd/lockstepd", "lockstep/cmd/lockstep-job").CombinedOutput()
 		if err != nil {
 			built.err = errors.New(string(out) + err.Error())

@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	clusterChanges = flag.Int("cluster.changes", 10000, "jobs that are submitted while a node is away")
+	clusterChanges = flag.Int("cluster.changes", 3000, "jobs that are submitted while a node is away")
 	clusterEntries = flag.Int("cluster.entries", 0, "submissions of one job each, besides; more than 10240 make a snapshot needed")
 )
 
@@ -90,7 +90,7 @@ func TestClusterCatchesUp(t *testing.T) {
 	stopped := c.others(c.master())[0]
 	stopped.end()
 	began := time.Now()
-	c.submitInBatches(*clusterChanges, 100)
+	c.submitInBatches(*clusterChanges, 30) // more entries than one message to the node carries
 	c.submitInBatches(*clusterEntries, 1)
 	t.Logf("%d jobs submitted in %s", *clusterChanges+*clusterEntries, time.Since(began))
 	began = time.Now()

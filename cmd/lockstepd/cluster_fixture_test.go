@@ -24,7 +24,7 @@ import (
 // lockstepProgram builds the command line program, which only these tests need.
 var lockstepProgram = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(programs, "lockstep")
-	out, err := exec.Command("go", "build", "-o", path, "lockstep/cmd/lockstep").CombinedOutput()
+	out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "lockstep/cmd/lockstep").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build lockstep: %w\n%s", err, out)
 	}

@@ -49,7 +49,7 @@ func TestTheSocketsGroup(t *testing.T) {
 	require.NoError(t, os.Chmod(d.root, 0o755))
 	d.start("--socket-group", strconv.Itoa(group))
 	client := filepath.Join(d.root, "lockstep")
-	out, err := exec.Command("go", "build", "-o", client, "lockstep/cmd/lockstep").CombinedOutput()
+	out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", client, "lockstep/cmd/lockstep").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	list := func(gid uint32) (string, error) {
 		cmd := exec.Command(client, "list", "--socket", d.path("run", "socket", "ganeti-query"))
