@@ -36,6 +36,7 @@ var wings = []wing{
 	{"core/haskell", nil},
 	{"core/wire", []string{"core/rawjson", "core/job", "core/haskell"}},
 	{"core/paths", nil},
+	{"core/ownership", []string{"core/paths"}},
 	{"core/lock", []string{"core/heap", "core/rawjson", "core/job", "core/natural", "core/haskell", "core/wire"}},
 	{"core/config", []string{"core/rawjson", "core/job"}},
 	{"core/config/reserve", []string{"core/config", "core/rawjson", "core/job", "core/lock"}}, // owners of locks own reservations
@@ -43,8 +44,8 @@ var wings = []wing{
 	{"core/jobproc", []string{"core/rawjson", "core/job", "core/lock", "core/wire"}},
 	{"core/opcode", []string{"core/rawjson", "core/job", "core/lock", "core/config"}},
 	{"core/answer", []string{"core/rawjson", "core/job"}},
-	{"core", []string{"messages", "core/heap", "core/rawjson", "core/natural", "core/haskell", "core/wire", "core/job", "core/paths", "core/lock", "core/config", "core/jobproc", "core/opcode"}},
-	{"persistence", []string{"core/paths"}},
+	{"core", []string{"messages", "core/heap", "core/rawjson", "core/natural", "core/haskell", "core/wire", "core/job", "core/paths", "core/ownership", "core/lock", "core/config", "core/jobproc", "core/opcode"}},
+	{"persistence", []string{"core/paths", "core/ownership"}},
 	{"actors/kit", nil},
 	{"actors", []string{"actors/kit", "core", "messages"}},
 	{"edge", []string{"persistence", "actors/kit", "actors", "core", "messages"}},

@@ -20,6 +20,11 @@ const (
 	// LocksPath holds the last snapshot of the locks, LocksJournalPath all changes since.
 	LocksPath        = "locks.data"
 	LocksJournalPath = "locks.journal"
+	// SsconfPrefix begins the names of the ssconf files, ssconf_<key> (config.md 9).
+	SsconfPrefix = "ssconf_"
+	// GanetiCertificatePath is the certificate of Ganeti's node daemons. Every node of a Ganeti cluster has it, and
+	// lockstep never makes it: it marks Ganeti's data directory.
+	GanetiCertificatePath = "server.pem"
 
 	QueueDir      = "queue"
 	ArchiveDir    = "queue/archive"
