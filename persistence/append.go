@@ -6,10 +6,12 @@ import (
 	"io"
 
 	"golang.org/x/sys/unix"
+
+	"lockstep/core/ownership"
 )
 
-// Append adds content to the end of path, which is created if it is absent; its directory must
-// exist. It is for the journal of the locks, and syncs nothing: the content survives the end of
+// Append adds content to the end of path, which is created if it is absent, with the user, group
+// and mode of the rules; its directory must exist. It is for the journal of the locks, and syncs nothing: the content survives the end of
 // the process, but no power loss. After a power loss all owners of locks are dead, so no lock is
 // valid (design.md 7).
 //
@@ -17,19 +19,19 @@ import (
 // all. After an error a part of the content may be in the file, and stays there, because another
 // process may have appended since. The caller must then replace the whole file with Replace.
 func (f *OSFiles) Append(op, path string, content []byte) error {
-	if step, err := appendTo(f.abs(path), content); err != nil {
+	if step, err := appendTo(f.abs(path), content, f.owners.DataFile(path)); err != nil {
 		return fileError(op, step, path, err)
 	}
 	return nil
 }
 
-func appendTo(name string, content []byte) (step string, err error) {
+func appendTo(name string, content []byte, a ownership.Attributes) (step string, err error) {
 	// O_NONBLOCK: opening a pipe with this name must not hang.
-	fd, err := openFile(name, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT|unix.O_NONBLOCK, fileMode)
+	fd, stat, step, err := openOrCreate(name, unix.O_WRONLY|unix.O_APPEND|unix.O_NONBLOCK, a)
 	if err != nil {
-		return "open", err
+		return step, err
 	}
-	step, err = appendOnce(fd, content)
+	step, err = appendOnce(fd, stat, content)
 	if closeErr := unix.Close(fd); err == nil && closeErr != nil {
 		// Network file systems report a lost write here.
 		step, err = "close", closeErr
@@ -37,19 +39,9 @@ func appendTo(name string, content []byte) (step string, err error) {
 	return step, err
 }
 
-func appendOnce(fd int, content []byte) (step string, err error) {
-	var stat unix.Stat_t
-	if err := unix.Fstat(fd, &stat); err != nil {
-		return "examine", err
-	}
+func appendOnce(fd int, stat unix.Stat_t, content []byte) (step string, err error) {
 	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
 		return "append to", errors.New("not a regular file")
-	}
-	if stat.Size == 0 && stat.Mode&0o777 != fileMode {
-		// The file is new, and the umask has restricted its mode.
-		if err := unix.Fchmod(fd, fileMode); err != nil {
-			return "chmod", err
-		}
 	}
 	if len(content) == 0 {
 		return "", nil

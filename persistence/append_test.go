@@ -18,8 +18,8 @@ func TestAppendModeIgnoresUmask(t *testing.T) {
 	noError(t, err)
 	info, err := os.Stat(filepath.Join(root, "locks.journal"))
 	noError(t, err)
-	if info.Mode().Perm() != fileMode {
-		t.Errorf("mode is %o, want %o", info.Mode().Perm(), fileMode)
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("mode is %o, want %o", info.Mode().Perm(), 0o600)
 	}
 }
 

@@ -4,21 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"lockstep/core/ownership"
 )
 
-// fileMode is the mode of every written file, whatever the umask: Ganeti's tools read the queue
-// as members of its group.
-const fileMode = 0o640
-
-// Replace replaces the content of path atomically. It writes a temporary file beside it, syncs
-// that and renames it. The sync comes before the rename, so that unwritten data never replaces
+// Replace replaces the content of path atomically. It writes a temporary file beside it, gives it
+// the user, group and mode of the rules, syncs and renames it. The sync comes before the rename, so that unwritten data never replaces
 // good data. The new name survives a power loss only after [OSFiles.SyncDir] (design.md 4,
 // "Durable or not").
 //
@@ -28,7 +25,7 @@ const fileMode = 0o640
 func (f *OSFiles) Replace(op, path string, data []byte) error {
 	target := f.abs(path)
 	temp := tempName(target)
-	if step, err := writeNew(temp, data, fileMode, true); err != nil {
+	if step, err := writeNew(temp, data, f.owners.DataFile(path), true); err != nil {
 		return fileError(op, step, path, err)
 	}
 	if err := unix.Rename(temp, target); err != nil {
@@ -40,12 +37,12 @@ func (f *OSFiles) Replace(op, path string, data []byte) error {
 
 // writeNew creates name with the data; with sync it is on the disk afterwards. On an error it
 // returns the failed step and removes the file.
-func writeNew(name string, data []byte, mode fs.FileMode, sync bool) (step string, err error) {
-	fd, err := openFile(name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, uint32(mode))
+func writeNew(name string, data []byte, a ownership.Attributes, sync bool) (step string, err error) {
+	fd, err := openFile(name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, a.Mode&privateBits)
 	if err != nil {
 		return "create", err
 	}
-	step, err = writeAndSync(fd, data, mode, sync)
+	step, err = writeAndSync(fd, data, a, sync)
 	if closeErr := unix.Close(fd); err == nil && closeErr != nil {
 		// Network file systems report a lost write at close.
 		step, err = "close", closeErr
@@ -56,9 +53,9 @@ func writeNew(name string, data []byte, mode fs.FileMode, sync bool) (step strin
 	return step, err
 }
 
-func writeAndSync(fd int, data []byte, mode fs.FileMode, sync bool) (step string, err error) {
-	if err := unix.Fchmod(fd, uint32(mode)); err != nil {
-		return "chmod", err
+func writeAndSync(fd int, data []byte, a ownership.Attributes, sync bool) (step string, err error) {
+	if step, err := setAttributes(fd, a); err != nil {
+		return step, err
 	}
 	if err := writeFull(fd, data); err != nil {
 		return "write", err

@@ -102,13 +102,13 @@ func BenchmarkLivelock(b *testing.B) {
 	dir := b.TempDir()
 	b.Run("create and release", func(b *testing.B) {
 		for b.Loop() {
-			lock, err := CreateLivelock(dir, paths.JobLivelockNameStart(1))
+			lock, err := CreateLivelock(dir, paths.JobLivelockNameStart(1), own)
 			noError(b, err)
 			noError(b, lock.Release())
 		}
 	})
 	b.Run("probe", func(b *testing.B) {
-		lock, err := CreateLivelock(dir, paths.JobLivelockNameStart(1))
+		lock, err := CreateLivelock(dir, paths.JobLivelockNameStart(1), own)
 		noError(b, err)
 		defer lock.Release()
 		for b.Loop() {

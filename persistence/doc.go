@@ -4,6 +4,7 @@
 //	atomic.go      replacing a file so that a reader sees the old bytes or the new ones
 //	append.go      adding to a file, for the locks' journal
 //	osfiles.go     the other file operations of the stores, relative to the data directory
+//	owners.go      user, group and mode of new files
 //	replace.go     atomic replacement of files that no actor owns
 //	sweep.go       removal of temporary files that dead writers left
 //	freeze.go      copies of the shared files, for snapshots
@@ -27,6 +28,6 @@
 // could otherwise set it back under each other.
 //
 // The job process links this package, and its start must stay quick: the package imports the
-// standard library, golang.org/x/sys/unix and the names of core/paths only. The rules on
-// what is synced when are in design.md 4, "Durable or not".
+// standard library, golang.org/x/sys/unix, core/paths and core/ownership only. The rules on what
+// is synced when are in design.md 4, "Durable or not".
 package persistence

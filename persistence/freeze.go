@@ -112,7 +112,7 @@ func (f *Frozen) override(contents map[string][]byte) error {
 			continue
 		}
 		name := filepath.Join(f.dir, file.Path)
-		if err := errors.Join(os.Remove(name), os.WriteFile(name, content, fileMode)); err != nil {
+		if err := errors.Join(os.Remove(name), os.WriteFile(name, content, 0o600)); err != nil {
 			return err
 		}
 		file.Size = int64(len(content))
@@ -122,7 +122,7 @@ func (f *Frozen) override(contents map[string][]byte) error {
 
 func (f *Frozen) link(dataDir, name string, number int) error {
 	if number == 0 {
-		if err := os.Mkdir(filepath.Join(f.dir, paths.QueueDir), dirMode); err != nil {
+		if err := os.Mkdir(filepath.Join(f.dir, paths.QueueDir), 0o700); err != nil {
 			return err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 func TestFreezeKeepsWhatIsReplacedAndArchived(t *testing.T) {
 	data := t.TempDir()
-	files, err := OpenFiles(data)
+	files, err := OpenFiles(data, own)
 	require.NoError(t, err)
 	defer files.Close()
 	require.NoError(t, os.MkdirAll(filepath.Join(data, "queue"), 0o750))

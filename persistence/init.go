@@ -9,31 +9,33 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"lockstep/core/ownership"
 	"lockstep/core/paths"
 )
-
-// dirMode permits users outside the daemon's group nothing.
-const dirMode = 0o750
 
 // queueVersion is the only supported layout.
 const queueVersion = "1"
 
-// MakeDirs creates the missing directories of the data, run and log trees, with mode 0750 (less
-// under a stricter umask). It does not change the modes of existing directories. New directories
+// newDir is a directory to create if it is missing.
+type newDir struct {
+	path  string
+	class ownership.Class
+}
+
+// MakeDirs creates the missing directories of the data, run and log trees, with user, group and
+// mode by the rules, whatever the umask. It does not change existing directories. New directories
 // in the data tree are durable when it returns.
-func MakeDirs(dataDir, runDir, logDir string) error {
-	dirs := []string{
-		filepath.Join(dataDir, paths.ArchiveDir),
-		filepath.Join(dataDir, paths.QuarantineDir),
-		socketDir(runDir),
-		LivelockDir(runDir),
-		messageDir(runDir),
-		logDir,
-	}
-	for _, dir := range dirs {
-		if err := makeDir(dir); err != nil {
-			return fmt.Errorf("make directory %s: %w", dir, err)
-		}
+func MakeDirs(dataDir, runDir, logDir string, rules ownership.Rules) error {
+	err := makeDirs(rules, newDir{dataDir, ownership.DataDir},
+		newDir{filepath.Join(dataDir, paths.ArchiveDir), ownership.QueueDir},
+		newDir{filepath.Join(dataDir, paths.QuarantineDir), ownership.QueueDir},
+		newDir{runDir, ownership.RunDir},
+		newDir{socketDir(runDir), ownership.SocketDir},
+		newDir{LivelockDir(runDir), ownership.LivelockDir},
+		newDir{messageDir(runDir), ownership.LivelockDir},
+		newDir{logDir, ownership.LogDir})
+	if err != nil {
+		return err
 	}
 	// An earlier daemon may have created directories and files in them, and crashed before its
 	// sync. CheckQueue relies on the order: queue/version is durable before the configuration is.
@@ -46,24 +48,30 @@ func MakeDirs(dataDir, runDir, logDir string) error {
 }
 
 // MakeRunDirs creates the missing directories of the run tree that job processes use.
-func MakeRunDirs(runDir string) error {
-	for _, dir := range []string{LivelockDir(runDir), messageDir(runDir)} {
-		if err := makeDir(dir); err != nil {
-			return fmt.Errorf("make directory %s: %w", dir, err)
+func MakeRunDirs(runDir string, rules ownership.Rules) error {
+	return makeDirs(rules, newDir{runDir, ownership.RunDir},
+		newDir{LivelockDir(runDir), ownership.LivelockDir}, newDir{messageDir(runDir), ownership.LivelockDir})
+}
+
+func makeDirs(rules ownership.Rules, dirs ...newDir) error {
+	for _, dir := range dirs {
+		if err := makeDir(dir.path, rules.Of(dir.class)); err != nil {
+			return fmt.Errorf("make directory %s: %w", dir.path, err)
 		}
 	}
 	return nil
 }
 
-// makeDir creates dir and its missing parents, and syncs the parent of each new one. If such a
-// sync fails, it removes the directory again: the next call would take it for durable.
-func makeDir(dir string) error {
-	err := unix.Mkdir(dir, dirMode)
+// makeDir creates dir and its missing parents, and syncs the parent of each new one. If a step
+// after the creation fails, it removes the directory again: the next call would take it for
+// complete.
+func makeDir(dir string, a ownership.Attributes) error {
+	err := unix.Mkdir(dir, a.Mode)
 	if err == unix.ENOENT && filepath.Dir(dir) != dir {
-		if err := makeDir(filepath.Dir(dir)); err != nil {
+		if err := makeDir(filepath.Dir(dir), a); err != nil {
 			return err
 		}
-		err = unix.Mkdir(dir, dirMode)
+		err = unix.Mkdir(dir, a.Mode)
 	}
 	if err == unix.EEXIST {
 		return requireDir(dir)
@@ -71,7 +79,16 @@ func makeDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := syncPath(filepath.Dir(dir)); err != nil {
+	if a.UID >= 0 || a.GID >= 0 {
+		err = unix.Chown(dir, a.UID, a.GID)
+	}
+	if err == nil {
+		err = unix.Chmod(dir, a.Mode)
+	}
+	if err == nil {
+		err = syncPath(filepath.Dir(dir))
+	}
+	if err != nil {
 		return errors.Join(err, unix.Rmdir(dir))
 	}
 	return nil

@@ -13,19 +13,19 @@ import (
 func TestMakeDirs(t *testing.T) {
 	base := t.TempDir()
 	data, run, log := filepath.Join(base, "var/lib"), filepath.Join(base, "var/run"), filepath.Join(base, "var/log")
-	noError(t, MakeDirs(data, run, log))
+	noError(t, MakeDirs(data, run, log, own))
 	for _, dir := range []string{
 		data, data + "/queue", data + "/queue/archive", data + "/queue/quarantine",
 		run, run + "/socket", run + "/livelocks", log,
 	} {
 		info, err := os.Stat(dir)
 		noError(t, err)
-		if !info.IsDir() || info.Mode().Perm() != dirMode {
-			t.Errorf("%s has mode %v, want a directory with %o", dir, info.Mode(), dirMode)
+		if !info.IsDir() || info.Mode().Perm() != 0o750 {
+			t.Errorf("%s has mode %v, want a directory with %o", dir, info.Mode(), 0o750)
 		}
 	}
 	noError(t, os.Chmod(data+"/queue", 0o700))
-	noError(t, MakeDirs(data, run, log))
+	noError(t, MakeDirs(data, run, log, own))
 	info, err := os.Stat(data + "/queue")
 	noError(t, err)
 	if info.Mode().Perm() != 0o700 {
@@ -36,7 +36,7 @@ func TestMakeDirs(t *testing.T) {
 func TestMakeDirsNamesWhatIsInTheWay(t *testing.T) {
 	base := t.TempDir()
 	noError(t, os.WriteFile(filepath.Join(base, "queue"), nil, 0o640))
-	err := MakeDirs(base, base, base)
+	err := MakeDirs(base, base, base, own)
 	if err == nil || !strings.Contains(err.Error(), filepath.Join(base, "queue")) {
 		t.Errorf("got %v, want an error that names the file", err)
 	}
@@ -86,13 +86,13 @@ func TestInitQueue(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			root := t.TempDir()
-			noError(t, MakeDirs(root, root, root))
+			noError(t, MakeDirs(root, root, root, own))
 			for name, content := range test.files {
 				path := filepath.Join(root, "queue", name)
 				noError(t, os.MkdirAll(filepath.Dir(path), 0o750))
 				noError(t, os.WriteFile(path, []byte(content), 0o640))
 			}
-			files, err := OpenFiles(root)
+			files, err := OpenFiles(root, own)
 			noError(t, err)
 			defer files.Close()
 			start, err := InitQueue(files)

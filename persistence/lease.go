@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"lockstep/core/ownership"
 )
 
 // Lease is the file in which job processes read, without a system call, until when their node is
@@ -32,13 +34,16 @@ const replacedFDsMax = 16
 
 func leasePath(runDir string) string { return filepath.Join(runDir, "lease") }
 
+// leaseAttributes are those of lockstep's own mode: in Ganeti mode there is no lease.
+var leaseAttributes = ownership.Rules{}.Of(ownership.RunFile)
+
 // Forever is a lease that does not expire, for a node that no other node can replace as master.
 const Forever = time.Duration(math.MaxInt64)
 
 // CreateLease creates the file with an expired lease. It leaves the content of an existing file
 // as it is.
 func CreateLease(runDir string) (*Lease, error) {
-	fd, err := openFile(leasePath(runDir), unix.O_RDWR|unix.O_CREAT, fileMode)
+	fd, _, _, err := openOrCreate(leasePath(runDir), unix.O_RDWR, leaseAttributes)
 	if err != nil {
 		return nil, fmt.Errorf("create the lease: %w", err)
 	}
@@ -94,7 +99,7 @@ func (l *Lease) namesOpenFile() bool {
 }
 
 func (l *Lease) recreate() error {
-	fd, err := openFile(l.path, unix.O_RDWR|unix.O_CREAT, fileMode)
+	fd, _, _, err := openOrCreate(l.path, unix.O_RDWR, leaseAttributes)
 	if err != nil {
 		return fmt.Errorf("make the lease again: %w", err)
 	}

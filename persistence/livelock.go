@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"lockstep/core/ownership"
 )
 
 // DaemonLivelock is the name of the daemon's livelock, as in Ganeti.
@@ -27,7 +29,7 @@ type Livelock struct {
 // unique, even among processes started within a second. The file gets its name after it is
 // locked, so that no other process takes this one for dead. The path is absolute, because other
 // processes read it.
-func CreateLivelock(dir, name string) (*Livelock, error) {
+func CreateLivelock(dir, name string, rules ownership.Rules) (*Livelock, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("create livelock %s: %w", name, err)
@@ -35,11 +37,12 @@ func CreateLivelock(dir, name string) (*Livelock, error) {
 	base := fmt.Sprintf("%s_%d_%d_%0*x", name, time.Now().Unix(), os.Getpid(), livelockRandomLen, rand.Uint32())
 	path := filepath.Join(dir, base)
 	temp := tempName(path)
-	fd, err := openFile(temp, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL, fileMode)
+	attributes := rules.Of(ownership.RunFile)
+	fd, err := openFile(temp, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL, attributes.Mode&privateBits)
 	if err != nil {
 		return nil, fmt.Errorf("create livelock %s: %w", path, err)
 	}
-	err = unix.Fchmod(fd, fileMode)
+	_, err = setAttributes(fd, attributes)
 	if err == nil {
 		err = setLock(fd, unix.F_WRLCK)
 	}

@@ -29,7 +29,7 @@ func wantAlive(t *testing.T, path string, want bool) {
 
 func TestLivelock(t *testing.T) {
 	dir := t.TempDir()
-	lock, err := CreateLivelock(dir, paths.JobLivelockNameStart(12))
+	lock, err := CreateLivelock(dir, paths.JobLivelockNameStart(12), own)
 	noError(t, err)
 	if pattern := regexp.MustCompile(`/job_000012_\d{10,}_` + strconv.Itoa(os.Getpid()) + `_[0-9a-f]{8}$`); !pattern.MatchString(lock.Path()) {
 		t.Errorf("path is %s, want it to match %s", lock.Path(), pattern)
@@ -37,7 +37,7 @@ func TestLivelock(t *testing.T) {
 	wantNames(t, dir, filepath.Base(lock.Path()))
 	info, err := os.Stat(lock.Path())
 	noError(t, err)
-	if info.Mode() != fileMode || info.Size() != 0 {
+	if info.Mode() != 0o640 || info.Size() != 0 {
 		t.Errorf("mode is %v, size %d", info.Mode(), info.Size())
 	}
 	// Probing closes a descriptor of the file, which would end a classic lock.
@@ -45,7 +45,7 @@ func TestLivelock(t *testing.T) {
 		runtime.GC()
 		wantAlive(t, lock.Path(), true)
 	}
-	other, err := CreateLivelock(dir, paths.JobLivelockNameStart(12))
+	other, err := CreateLivelock(dir, paths.JobLivelockNameStart(12), own)
 	noError(t, err)
 	if other.Path() == lock.Path() {
 		t.Error("two livelocks have one name")
@@ -59,7 +59,7 @@ func TestLivelock(t *testing.T) {
 
 func TestNoteInALivelock(t *testing.T) {
 	dir := t.TempDir()
-	lock, err := CreateLivelock(dir, paths.JobLivelockNameStart(12))
+	lock, err := CreateLivelock(dir, paths.JobLivelockNameStart(12), own)
 	noError(t, err)
 	content, err := ReadOwnerInfo(lock.Path())
 	noError(t, err)
@@ -82,7 +82,7 @@ func TestNoteInALivelock(t *testing.T) {
 func TestLivelockPathIsAbsolute(t *testing.T) {
 	t.Chdir(t.TempDir())
 	noError(t, os.Mkdir("livelocks", 0o750))
-	lock, err := CreateLivelock("livelocks", DaemonLivelock)
+	lock, err := CreateLivelock("livelocks", DaemonLivelock, own)
 	noError(t, err)
 	defer lock.Release()
 	if !filepath.IsAbs(lock.Path()) {
@@ -121,7 +121,7 @@ func TestChildDoesNotInheritTheLivelock(t *testing.T) {
 
 func TestLivelocksAgreeWithClassicRecordLocks(t *testing.T) {
 	dir := t.TempDir()
-	lock, err := CreateLivelock(dir, paths.JobLivelockNameStart(7))
+	lock, err := CreateLivelock(dir, paths.JobLivelockNameStart(7), own)
 	noError(t, err)
 	defer lock.Release()
 	if line := startRole(t, "classic-probe", lock.Path()).line(); line != "conflict" {
@@ -159,7 +159,7 @@ func TestProbeDoubtIsAlive(t *testing.T) {
 
 func TestCreateLivelockFails(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := CreateLivelock(filepath.Join(dir, "absent"), DaemonLivelock); err == nil {
+	if _, err := CreateLivelock(filepath.Join(dir, "absent"), DaemonLivelock, own); err == nil {
 		t.Error("no error in an absent directory")
 	}
 }
@@ -193,7 +193,7 @@ func TestLivelockIsNeverSeenUnlocked(t *testing.T) {
 	})
 	var locks []*Livelock
 	for i := range 200 {
-		lock, err := CreateLivelock(dir, paths.JobLivelockNameStart(int64(i)))
+		lock, err := CreateLivelock(dir, paths.JobLivelockNameStart(int64(i)), own)
 		noError(t, err)
 		locks = append(locks, lock)
 	}
@@ -206,7 +206,7 @@ func TestLivelockIsNeverSeenUnlocked(t *testing.T) {
 
 func TestSweepLivelocks(t *testing.T) {
 	dir := t.TempDir()
-	living, err := CreateLivelock(dir, DaemonLivelock)
+	living, err := CreateLivelock(dir, DaemonLivelock, own)
 	noError(t, err)
 	defer living.Release()
 	var dead []string

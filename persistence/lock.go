@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"lockstep/core/ownership"
 	"lockstep/core/paths"
 )
 
@@ -55,23 +56,23 @@ const (
 
 // LockQueue takes the lock. If another living process holds it, LockQueue does not wait, and the
 // error wraps a [*QueueLockedError]. queue/ must exist: see [MakeDirs].
-func LockQueue(dataDir string) (*QueueLock, error) {
-	return lockQueue(dataDir, func() { time.Sleep(lockRetryInterval) })
+func LockQueue(dataDir string, rules ownership.Rules) (*QueueLock, error) {
+	return lockQueue(dataDir, rules, func() { time.Sleep(lockRetryInterval) })
 }
 
 // lockQueue calls pause between two attempts while the holder is dead.
-func lockQueue(dataDir string, pause func()) (*QueueLock, error) {
+func lockQueue(dataDir string, rules ownership.Rules, pause func()) (*QueueLock, error) {
 	path, err := filepath.Abs(filepath.Join(dataDir, paths.LockPath))
 	if err != nil {
 		return nil, fmt.Errorf("lock queue: %w", err)
 	}
 	deadline := time.Now().Add(deadHolderWaitMax)
 	for range lockAttemptsMax {
-		lock, err := tryLockQueue(path)
+		lock, err := tryLockQueue(path, rules)
 		var locked *QueueLockedError
 		for errors.As(err, &locked) && isProcessDead(locked.PID) && time.Now().Before(deadline) {
 			pause()
-			lock, err = tryLockQueue(path)
+			lock, err = tryLockQueue(path, rules)
 		}
 		if lock != nil || err != nil {
 			return lock, err
@@ -94,10 +95,10 @@ func isProcessDead(pid int) bool {
 
 // tryLockQueue returns nil, nil if the locked file is no longer the one called path: its holder
 // has unlinked it, and a third daemon may have locked a new one.
-func tryLockQueue(path string) (*QueueLock, error) {
-	fd, err := openFile(path, unix.O_RDWR|unix.O_CREAT, fileMode)
+func tryLockQueue(path string, rules ownership.Rules) (*QueueLock, error) {
+	fd, _, step, err := openOrCreate(path, unix.O_RDWR, rules.DataFile(paths.LockPath))
 	if err != nil {
-		return nil, fmt.Errorf("lock queue: open %s: %w", path, err)
+		return nil, fmt.Errorf("lock queue: %s %s: %w", step, path, err)
 	}
 	lock := &QueueLock{path: path, fd: fd}
 	if err := setLock(fd, unix.F_WRLCK); isLockConflict(err) {

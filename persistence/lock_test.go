@@ -30,13 +30,13 @@ func wantLockedBy(t *testing.T, err error, pid int) {
 
 func TestSecondDaemonIsRefused(t *testing.T) {
 	dataDir := queueDir(t)
-	lock, err := LockQueue(dataDir)
+	lock, err := LockQueue(dataDir, own)
 	noError(t, err)
 	second := startRole(t, "queue-lock", dataDir)
 	if line, want := second.line(), fmt.Sprintf("locked by process %d", os.Getpid()); !strings.Contains(line, want) {
 		t.Errorf("the second daemon says %q, want %q in it", line, want)
 	}
-	_, err = LockQueue(dataDir) // within one process, too
+	_, err = LockQueue(dataDir, own) // within one process, too
 	wantLockedBy(t, err, os.Getpid())
 
 	noError(t, lock.Release())
@@ -45,7 +45,7 @@ func TestSecondDaemonIsRefused(t *testing.T) {
 	if line := third.line(); line != "locked" {
 		t.Errorf("after the release a daemon says %q", line)
 	}
-	_, err = LockQueue(dataDir)
+	_, err = LockQueue(dataDir, own)
 	wantLockedBy(t, err, third.pid())
 	third.resume()
 	if line := third.line(); line != "released <nil>" {
@@ -58,9 +58,9 @@ func TestQueueLockGoesWithItsProcess(t *testing.T) {
 	daemon := startRole(t, "queue-lock", dataDir)
 	daemon.line()
 	daemon.kill()
-	lock, err := LockQueue(dataDir)
+	lock, err := LockQueue(dataDir, own)
 	noError(t, err)
-	_, err = LockQueue(dataDir)
+	_, err = LockQueue(dataDir, own)
 	wantLockedBy(t, err, os.Getpid())
 	noError(t, lock.Release())
 }
@@ -72,11 +72,11 @@ func TestQueueLockExcludesGanetisDaemon(t *testing.T) {
 	if line := ganeti.line(); line != "locked" {
 		t.Fatal(line)
 	}
-	_, err := LockQueue(dataDir)
+	_, err := LockQueue(dataDir, own)
 	wantLockedBy(t, err, ganeti.pid())
 	ganeti.kill()
 
-	lock, err := LockQueue(dataDir)
+	lock, err := LockQueue(dataDir, own)
 	noError(t, err)
 	defer lock.Release()
 	if line := startRole(t, "classic-lock", path).line(); line != "conflict" {
@@ -95,7 +95,7 @@ func TestARemovedLockFileLetsNobodyIn(t *testing.T) {
 				noError(t, os.Rename(filepath.Join(dataDir, "queue"), elsewhere))
 				noError(t, os.Symlink(elsewhere, filepath.Join(dataDir, "queue")))
 			}
-			lock, err := LockQueue(dataDir)
+			lock, err := LockQueue(dataDir, own)
 			noError(t, err)
 			noError(t, lock.CheckHeld())
 			noError(t, os.Remove(lock.path))
@@ -107,7 +107,7 @@ func TestARemovedLockFileLetsNobodyIn(t *testing.T) {
 				t.Errorf("the first daemon does not notice: %v", lock.CheckHeld())
 			}
 			noError(t, lock.Release())
-			next, err := LockQueue(dataDir)
+			next, err := LockQueue(dataDir, own)
 			noError(t, err)
 			noError(t, next.Release())
 		})
@@ -119,7 +119,7 @@ func TestARemovedLockFileLetsNobodyIn(t *testing.T) {
 // one.
 func TestUnlinkedLockFileIsNotTaken(t *testing.T) {
 	dataDir := queueDir(t)
-	lock, err := LockQueue(dataDir)
+	lock, err := LockQueue(dataDir, own)
 	noError(t, err)
 	noError(t, os.Remove(lock.path))
 	if lock.namesLockedFile() {
@@ -127,7 +127,7 @@ func TestUnlinkedLockFileIsNotTaken(t *testing.T) {
 	}
 	noError(t, lock.dir.release()) // as on a file system without locks of directories
 	lock.dir = dirLock{}
-	next, err := LockQueue(dataDir)
+	next, err := LockQueue(dataDir, own)
 	noError(t, err)
 	if !next.namesLockedFile() || lock.namesLockedFile() {
 		t.Error("the new file is not told from the old one")
@@ -168,7 +168,7 @@ func TestQueueLockHasOneHolder(t *testing.T) {
 	for range 8 {
 		group.Go(func() {
 			for range 300 {
-				lock, err := LockQueue(dataDir)
+				lock, err := LockQueue(dataDir, own)
 				if err != nil {
 					if _, ok := errors.AsType[*QueueLockedError](err); !ok {
 						t.Error(err)
@@ -197,7 +197,7 @@ func TestQueueLockHasOneHolder(t *testing.T) {
 
 func TestLockQueueWithoutQueue(t *testing.T) {
 	dataDir := t.TempDir()
-	_, err := LockQueue(dataDir)
+	_, err := LockQueue(dataDir, own)
 	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), filepath.Join(dataDir, paths.LockPath)) {
 		t.Errorf("got %v", err)
 	}
@@ -210,11 +210,11 @@ func TestALockOfADeadDaemonIsWaitedFor(t *testing.T) {
 	dead := startRole(t, "queue-lock", queueDir(t))
 	dead.line()
 	dead.kill()
-	held, err := LockQueue(dataDir)
+	held, err := LockQueue(dataDir, own)
 	noError(t, err)
 	noError(t, os.WriteFile(filepath.Join(dataDir, paths.LockPath), fmt.Appendf(nil, "%d\n", dead.pid()), 0o640))
 	pauses := 0
-	lock, err := lockQueue(dataDir, func() {
+	lock, err := lockQueue(dataDir, own, func() {
 		if pauses++; pauses == 3 {
 			noError(t, held.Release())
 		}

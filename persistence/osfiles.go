@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"lockstep/core/ownership"
 )
 
 // OSFiles are the files below one data directory, on a real disk. Paths are slash-separated and
@@ -24,7 +26,8 @@ import (
 // The methods make system calls directly instead of through os.File or os.Root: a scan of 100,000
 // files takes two thirds or half of the time.
 type OSFiles struct {
-	root string // absolute
+	root   string          // absolute
+	owners ownership.Rules // of new files and directories
 
 	// parentsMu is held shared by a rename, and exclusively while a missing parent is created and
 	// synced: no file is renamed into a directory that is not durable.
@@ -45,8 +48,9 @@ type dirHandle struct {
 // archive directories in use.
 const dirHandlesMax = 64
 
-// OpenFiles opens the data directory root, which must exist and be writable.
-func OpenFiles(root string) (*OSFiles, error) {
+// OpenFiles opens the data directory root, which must exist and be writable. New files and
+// directories get user, group and mode by the rules.
+func OpenFiles(root string, owners ownership.Rules) (*OSFiles, error) {
 	absolute, err := filepath.Abs(root)
 	if err != nil {
 		return nil, fmt.Errorf("data directory %s: %w", root, err)
@@ -61,7 +65,7 @@ func OpenFiles(root string) (*OSFiles, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data directory %s: %w", absolute, systemError(err))
 	}
-	return &OSFiles{root: absolute, dirHandles: make(map[string]dirHandle)}, nil
+	return &OSFiles{root: absolute, owners: owners, dirHandles: make(map[string]dirHandle)}, nil
 }
 
 // Close closes the directories that SyncDir has opened. No method may run or be called
@@ -171,8 +175,8 @@ func readAll(fd int) ([]byte, error) {
 	return data[:filled], nil
 }
 
-// Rename renames from to to, and replaces a file there. It creates missing parents of to (mode
-// 0750), durably. The rename is durable after SyncDir on the directories of both. If from is
+// Rename renames from to to, and replaces a file there. It creates missing parents of to,
+// durably. The file keeps user, group and mode. The rename is durable after SyncDir on the directories of both. If from is
 // absent, the error wraps fs.ErrNotExist.
 func (f *OSFiles) Rename(op, from, to string) error {
 	source, target := f.abs(from), f.abs(to)
@@ -197,7 +201,7 @@ func (f *OSFiles) renameMakingParents(source, target string) error {
 	if err := unix.Lstat(source, &stat); err != nil {
 		return err
 	}
-	if err := makeDir(filepath.Dir(target)); err != nil {
+	if err := makeDir(filepath.Dir(target), f.owners.Of(ownership.QueueDir)); err != nil {
 		return err
 	}
 	return unix.Rename(source, target)

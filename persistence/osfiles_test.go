@@ -19,7 +19,7 @@ func newOSFiles(t testing.TB) (files *OSFiles, root string) {
 	t.Helper()
 	root = t.TempDir()
 	noError(t, os.Mkdir(filepath.Join(root, "queue"), 0o750))
-	files, err := OpenFiles(root)
+	files, err := OpenFiles(root, own)
 	noError(t, err)
 	t.Cleanup(func() { noError(t, files.Close()) })
 	return files, root
@@ -40,7 +40,7 @@ func TestOpenFilesNamesTheDirectory(t *testing.T) {
 		filepath.Join(root, "absent"): fs.ErrNotExist,
 		file:                          unix.ENOTDIR,
 	} {
-		_, err := OpenFiles(path)
+		_, err := OpenFiles(path, own)
 		if !errors.Is(err, want) || !strings.Contains(fmt.Sprint(err), path) || strings.Contains(fmt.Sprint(err), "\n") {
 			t.Errorf("OpenFiles(%s): %v, want one line that names it and wraps %v", path, err, want)
 		}
@@ -55,8 +55,8 @@ func TestReplaceModeIgnoresUmask(t *testing.T) {
 	noError(t, err)
 	info, err := os.Stat(filepath.Join(root, "queue/job-1"))
 	noError(t, err)
-	if info.Mode().Perm() != fileMode {
-		t.Errorf("mode is %o, want %o", info.Mode().Perm(), fileMode)
+	if info.Mode().Perm() != 0o640 {
+		t.Errorf("mode is %o, want %o", info.Mode().Perm(), 0o640)
 	}
 }
 

@@ -11,12 +11,17 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"lockstep/core/ownership"
 )
 
 // The tests of locks need other processes: the test binary starts itself with a role in
 // this variable. A role writes lines to its standard output, and continues when it reads a
 // line or the end of its standard input.
 const roleVariable = "PERSISTENCE_TEST_ROLE"
+
+// own are the rules of lockstep's own mode.
+var own ownership.Rules
 
 func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVariable); role != "" {
@@ -29,7 +34,7 @@ func TestMain(m *testing.M) {
 func playRole(role string, args []string) {
 	switch role {
 	case "queue-lock":
-		lock, err := LockQueue(args[0])
+		lock, err := LockQueue(args[0], own)
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -46,7 +51,7 @@ func playRole(role string, args []string) {
 		fmt.Println("locked")
 		awaitLine()
 	case "livelock":
-		lock, err := CreateLivelock(args[0], args[1])
+		lock, err := CreateLivelock(args[0], args[1], own)
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -54,7 +59,7 @@ func playRole(role string, args []string) {
 		fmt.Println(lock.Path())
 		awaitLine()
 	case "livelock-and-child":
-		lock, err := CreateLivelock(args[0], args[1])
+		lock, err := CreateLivelock(args[0], args[1], own)
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -72,6 +77,12 @@ func playRole(role string, args []string) {
 		awaitLine()
 	case "classic-probe": // as they probe
 		fmt.Println(classicLock(args[0], unix.F_RDLCK))
+	case "owned-files":
+		fmt.Println(playOwned(args))
+	case "foreign-group":
+		if err := playForeignGroup(args[0]); err != nil {
+			fmt.Println(err)
+		}
 	case "small-file-limit":
 		fmt.Println(replaceBeyondLimit(args[0]))
 	case "small-append-limit":
@@ -120,7 +131,7 @@ func replaceBeyondLimit(root string) error {
 // limitedFiles cannot grow beyond 4096 bytes.
 func limitedFiles(root string) (*OSFiles, error) {
 	signal.Ignore(unix.SIGXFSZ)
-	files, err := OpenFiles(root)
+	files, err := OpenFiles(root, own)
 	if err != nil {
 		return nil, err
 	}

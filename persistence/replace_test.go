@@ -18,7 +18,7 @@ func TestReplaceFile(t *testing.T) {
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v", info.Mode())
 	}
-	noError(t, ReplaceMessage(filepath.Join(dir, "7.prio"), []byte("-5\n")))
+	noError(t, ReplaceMessage(filepath.Join(dir, "7.prio"), []byte("-5\n"), own))
 	noError(t, os.Mkdir(filepath.Join(dir, "taken"), 0o700))
 	if err := ReplaceFile(filepath.Join(dir, "taken"), []byte("x"), 0o600); err == nil {
 		t.Error("a directory was replaced")

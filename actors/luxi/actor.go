@@ -22,13 +22,8 @@ import (
 	"lockstep/messages"
 )
 
-// Options of the listener of this gateway.
-const (
-	// Idle is how long a connection may carry nothing (queue.md 1.1).
-	Idle = 180 * time.Second
-	// SocketMode admits the daemon's group.
-	SocketMode = 0o660
-)
+// Idle is how long a connection may carry nothing (queue.md 1.1).
+const Idle = 180 * time.Second
 
 // Config is what the gateway needs.
 type Config struct {

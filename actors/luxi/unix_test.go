@@ -17,6 +17,7 @@ import (
 	"lockstep/actors/kittest"
 	"lockstep/actors/luxi"
 	"lockstep/core/opcode"
+	"lockstep/core/ownership"
 	"lockstep/core/wire"
 	"lockstep/edge/socket"
 	"lockstep/messages"
@@ -31,7 +32,7 @@ type server struct {
 	path     string
 }
 
-var listening = socket.Options{MaxFrame: 1000, Idle: time.Minute, Mode: 0o660}
+var listening = socket.Options{MaxFrame: 1000, Idle: time.Minute, Owner: ownership.Rules{}.Of(ownership.LuxiSocket)}
 
 func listen(t *testing.T) *server { return listenWith(t, listening) }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"lockstep/core/job"
+	"lockstep/core/ownership"
 	"lockstep/core/paths"
 	"lockstep/core/wire"
 	"lockstep/edge/jobprocess"
@@ -43,11 +44,11 @@ const bareSerial = paths.SerialPath + "-bare"
 
 func (b *bench) newBareLoop(d *daemon) (*bareLoop, error) {
 	l := &bareLoop{bench: b, dataDir: d.dataDir(), runDir: d.bareRunDir(), next: firstBareID}
-	err := persistence.MakeDirs(l.dataDir, l.runDir, filepath.Join(d.root, "log"))
+	err := persistence.MakeDirs(l.dataDir, l.runDir, filepath.Join(d.root, "log"), ownership.Rules{})
 	if err != nil {
 		return nil, err
 	}
-	if l.files, err = persistence.OpenFiles(l.dataDir); err != nil {
+	if l.files, err = persistence.OpenFiles(l.dataDir, ownership.Rules{}); err != nil {
 		return nil, err
 	}
 	l.stderr, err = os.OpenFile(filepath.Join(d.root, "bare.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)

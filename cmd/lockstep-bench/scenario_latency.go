@@ -11,6 +11,7 @@ import (
 
 	"lockstep/core/job"
 	"lockstep/core/lock"
+	"lockstep/core/ownership"
 	"lockstep/core/paths"
 	"lockstep/persistence"
 )
@@ -32,7 +33,7 @@ func scenarioLocks(b *bench) error {
 		return err
 	}
 	defer e.stop()
-	livelock, err := persistence.CreateLivelock(persistence.LivelockDir(d.runDir()), "bench")
+	livelock, err := persistence.CreateLivelock(persistence.LivelockDir(d.runDir()), "bench", ownership.Rules{})
 	if err != nil {
 		return err
 	}

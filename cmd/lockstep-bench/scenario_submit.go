@@ -3,6 +3,7 @@ package main
 import (
 	"time"
 
+	"lockstep/core/ownership"
 	"lockstep/core/paths"
 	"lockstep/persistence"
 )
@@ -25,7 +26,7 @@ func scenarioSubmit(b *bench) error {
 		defer one.close()
 		submitters <- one
 	}
-	files, err := persistence.OpenFiles(d.dataDir())
+	files, err := persistence.OpenFiles(d.dataDir(), ownership.Rules{})
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 
+	"lockstep/core/ownership"
 	"lockstep/core/paths"
 	"lockstep/persistence"
 )
@@ -93,5 +94,5 @@ func (b *bench) newQueueDir() (*persistence.OSFiles, error) {
 	if err := os.MkdirAll(dir+"/"+paths.QueueDir, 0o750); err != nil {
 		return nil, err
 	}
-	return persistence.OpenFiles(dir)
+	return persistence.OpenFiles(dir, ownership.Rules{})
 }

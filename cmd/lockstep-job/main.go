@@ -24,6 +24,7 @@ import (
 	"lockstep/cmd/internal/buildinfo"
 	"lockstep/core/job"
 	"lockstep/core/jobproc"
+	"lockstep/core/ownership"
 	"lockstep/core/paths"
 	"lockstep/core/wire"
 	"lockstep/edge/reaper"
@@ -57,7 +58,7 @@ func runJob(idText, dataDir, runDir string) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGHUP)
 	reserveThreads()
-	livelock, err := persistence.CreateLivelock(persistence.LivelockDir(runDir), paths.JobLivelockNameStart(id))
+	livelock, err := persistence.CreateLivelock(persistence.LivelockDir(runDir), paths.JobLivelockNameStart(id), ownership.Rules{})
 	if err != nil {
 		return err
 	}
@@ -107,7 +108,7 @@ func runPermitted(id int64, dataDir, runDir, livelock string, signals <-chan os.
 	if err != nil {
 		return fmt.Errorf("no permission to start: %w", err)
 	}
-	files, err := persistence.OpenFiles(dataDir)
+	files, err := persistence.OpenFiles(dataDir, ownership.Rules{})
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/command"
+	"lockstep/core/ownership"
 	"lockstep/edge/peer"
 	"lockstep/persistence"
 )
@@ -110,7 +111,7 @@ func TestNodesAreMade(t *testing.T) {
 func TestNodesAreMadeWhileNoDaemonRuns(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "queue"), 0o750))
-	lock, err := persistence.LockQueue(dir)
+	lock, err := persistence.LockQueue(dir, ownership.Rules{})
 	require.NoError(t, err)
 	for _, line := range []string{
 		"node init --name n1 --address 127.0.0.1:7400",

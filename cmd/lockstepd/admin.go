@@ -11,17 +11,16 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"lockstep/core/ownership"
 	"lockstep/edge/socket"
 	"lockstep/persistence"
 )
 
-// adminMode permits only the daemon's own user: a profile shows memory, with secrets in it.
-const adminMode = 0o600
-
 // adminHeaderMax is how long a client may take to send the header of a request.
 const adminHeaderMax = 10 * time.Second
 
-// admin serves the profiles of net/http/pprof on a unix socket. Between requests it costs
+// admin serves the profiles of net/http/pprof on a unix socket, to the daemon's own user: a profile
+// shows memory, with secrets in it. Between requests it costs
 // nothing.
 type admin struct {
 	server *http.Server
@@ -30,8 +29,8 @@ type admin struct {
 
 // openAdmin opens the socket. The caller owns the run directory, so that an existing socket is a
 // left-over.
-func openAdmin(runDir string, log *logrus.Logger) (*admin, error) {
-	listener, err := socket.ListenUnix(persistence.SocketPath(runDir, persistence.AdminSocket), adminMode)
+func openAdmin(runDir string, owner ownership.Attributes, log *logrus.Logger) (*admin, error) {
+	listener, err := socket.ListenUnix(persistence.SocketPath(runDir, persistence.AdminSocket), owner)
 	if err != nil {
 		return nil, fmt.Errorf("admin socket: %w", err)
 	}

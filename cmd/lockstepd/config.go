@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	accounts "os/user"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/sirupsen/logrus"
@@ -19,6 +17,7 @@ import (
 
 	"lockstep/actors/queue"
 	"lockstep/cmd/internal/buildinfo"
+	"lockstep/core/ownership"
 	"lockstep/persistence"
 	"lockstep/supervisor"
 )
@@ -44,6 +43,9 @@ type Config struct {
 	NodeListen  string // of a node of a cluster; "": where it is reached
 	LeaveJobs   bool   // running jobs continue when this node is no longer the master
 	Rapi        RapiConfig
+	Ganeti      GanetiConfig
+
+	owners ownership.Rules // of files and sockets
 }
 
 const usageText = `lockstepd runs a job queue: it accepts jobs over its socket, stores them as files, and
@@ -55,6 +57,7 @@ Usage: lockstepd [flags]
 Examples:
   lockstepd --data-dir ./var/lib --run-dir ./var/run --log-dir ./var/log
   lockstepd --config /etc/lockstep/lockstepd.yaml
+  lockstepd --ganeti
 
 The configuration file is YAML, with the names of the flags as keys:
   data-dir: /srv/lockstep
@@ -96,6 +99,7 @@ func parseConfig(args []string, output io.Writer) (Config, error) {
 	flags.IntVar(&c.Limits.Ops, "max-job-ops", limits.Ops, "`number` of opcodes that a job may have")
 	flags.IntVar(&c.Limits.JobBytes, "max-job-bytes", limits.JobBytes, "`bytes` that a job may have when it is submitted")
 	c.Rapi.flags(flags)
+	c.Ganeti.flags(flags)
 	flags.StringVar(&c.NodeListen, "node-listen", "", "`address` at which this node listens for other nodes of the cluster (default: the node's own, see lockstep node)")
 	flags.BoolVar(&c.LeaveJobs, "leave-jobs", false, "in a cluster: let running jobs continue when this node is no longer the master")
 	flags.IntVar(&c.ArchiveDays, "archive-days", 0, "`days` after which archived jobs are removed; 0: never")
@@ -117,7 +121,12 @@ func parseConfig(args []string, output io.Writer) (Config, error) {
 			return c, err
 		}
 	}
-	flags.Visit(func(f *flag.Flag) { c.Rapi.addressGiven = c.Rapi.addressGiven || f.Name == rapiAddressFlag })
+	given := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	c.Rapi.addressGiven = given[rapiAddressFlag]
+	if err := c.applyGaneti(given); err != nil {
+		return c, err
+	}
 	return c, c.normalize()
 }
 
@@ -228,6 +237,9 @@ func (c *Config) Validate() error {
 	if _, err := c.socketGroup(); err != nil {
 		return fmt.Errorf("socket-group: %w", err)
 	}
+	if err := c.resolveOwners(); err != nil {
+		return err
+	}
 	return c.Rapi.validate()
 }
 
@@ -236,16 +248,11 @@ func (c *Config) socketGroup() (*int, error) {
 	if c.SocketGroup == "" {
 		return nil, nil
 	}
-	digits := c.SocketGroup
-	if found, err := accounts.LookupGroup(c.SocketGroup); err == nil {
-		digits = found.Gid
-	}
-	group, err := strconv.ParseUint(digits, 10, 31)
+	group, err := groupNumber(c.SocketGroup)
 	if err != nil {
-		return nil, fmt.Errorf("there is no group %q; groupadd makes one", c.SocketGroup)
+		return nil, fmt.Errorf("%w; groupadd makes one", err)
 	}
-	number := int(group)
-	return &number, nil
+	return &group, nil
 }
 
 func (c *Config) longestSocket() string {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/core/job"
+	"lockstep/core/ownership"
 	"lockstep/core/paths"
 	"lockstep/core/wire"
 	"lockstep/persistence"
@@ -83,7 +84,7 @@ func (c *child) reach(step string) {
 func (c *child) runJob() {
 	c.reach(atSpawn)
 	var err error
-	c.livelock, err = persistence.CreateLivelock(filepath.Join(c.runDir, "livelocks"), paths.JobLivelockNameStart(c.id))
+	c.livelock, err = persistence.CreateLivelock(filepath.Join(c.runDir, "livelocks"), paths.JobLivelockNameStart(c.id), ownership.Rules{})
 	c.must(err)
 	c.reach(atLivelock)
 	in := wire.NewReader(os.Stdin, 1<<20)

@@ -10,6 +10,7 @@ import (
 	"lockstep/actors/kit"
 	"lockstep/actors/luxi"
 	"lockstep/actors/wconfd"
+	"lockstep/core/ownership"
 	"lockstep/edge/socket"
 	"lockstep/persistence"
 )
@@ -47,13 +48,17 @@ func openListeners(c Config, env *kit.Env, gateways gateways, api *remoteAPI) (*
 	for _, spec := range []struct {
 		name    string
 		gateway func() *actor.PID
+		class   ownership.Class
 		options socket.Options
 	}{
-		{persistence.WconfSocket, gateways.wconfd, socket.Options{Idle: wconfd.Idle, Mode: wconfd.SocketMode}},
-		{persistence.LuxiSocket, gateways.luxi, socket.Options{Idle: luxi.Idle, Mode: luxi.SocketMode}},
+		{persistence.WconfSocket, gateways.wconfd, ownership.WconfSocket, socket.Options{Idle: wconfd.Idle}},
+		{persistence.LuxiSocket, gateways.luxi, ownership.LuxiSocket, socket.Options{Idle: luxi.Idle}},
 	} {
 		spec.options.MaxFrame, spec.options.MaxConns, spec.options.MaxBuffered = c.MaxFrame, c.MaxConns, bufferedFrames*c.MaxFrame
-		spec.options.Group = group
+		spec.options.Owner = c.owners.Of(spec.class)
+		if group != nil {
+			spec.options.Owner.GID = *group
+		}
 		listener, err := socket.Listen(persistence.SocketPath(c.RunDir, spec.name), spec.options)
 		if err != nil {
 			return nil, errors.Join(err, d.close())
@@ -61,7 +66,7 @@ func openListeners(c Config, env *kit.Env, gateways gateways, api *remoteAPI) (*
 		d.sockets = append(d.sockets, listener)
 		go func() { d.serveErrors <- listener.Serve(env.System(), spec.gateway) }()
 	}
-	if d.admin, err = openAdmin(c.RunDir, env.Log()); err != nil {
+	if d.admin, err = openAdmin(c.RunDir, c.owners.Of(ownership.AdminSocket), env.Log()); err != nil {
 		return nil, errors.Join(err, d.close())
 	}
 	if err := api.open(env, gateways.luxi); err != nil {

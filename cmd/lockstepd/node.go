@@ -100,7 +100,7 @@ func (n *node) open() (err error) {
 	if n.credentials, err = peer.LoadCredentials(n.config.DataDir); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(n.config.DataDir, memberMark), []byte(n.identity.Name+"\n"), 0o640); err != nil {
+	if err := persistence.ReplaceFile(filepath.Join(n.config.DataDir, memberMark), []byte(n.identity.Name+"\n"), 0o640); err != nil {
 		return fmt.Errorf("mark the queue as a cluster's: %w", err)
 	}
 	n.client = peer.NewClient(n.credentials)

@@ -60,12 +60,15 @@ func run(c Config) error {
 	if err := dropJobMarker(); err != nil {
 		return err
 	}
-	stop, reload := signals()
-	log := newLog(c)
-	if err := persistence.MakeDirs(c.DataDir, c.RunDir, c.LogDir); err != nil {
+	if err := checkSetUp(c); err != nil {
 		return err
 	}
-	queue, err := persistence.LockQueue(c.DataDir)
+	stop, reload := signals()
+	log := newLog(c)
+	if err := persistence.MakeDirs(c.DataDir, c.RunDir, c.LogDir, c.owners); err != nil {
+		return err
+	}
+	queue, err := persistence.LockQueue(c.DataDir, c.owners)
 	if err != nil {
 		return err
 	}
@@ -101,6 +104,10 @@ func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan
 	if info, err := os.Stat(c.JobProgram); err != nil || info.IsDir() || info.Mode()&0o111 == 0 {
 		return fmt.Errorf("job-program: %s is not a program that can be started", c.JobProgram)
 	}
+	// Again, because lockstep node init may have run before this process got the lock.
+	if err := checkSetUp(c); err != nil {
+		return err
+	}
 	identity, err := loadIdentity(c.DataDir)
 	if err != nil {
 		return err
@@ -108,7 +115,7 @@ func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan
 	if identity != nil {
 		c.NodeName = identity.Name
 	}
-	files, err := persistence.OpenFiles(c.DataDir)
+	files, err := persistence.OpenFiles(c.DataDir, c.owners)
 	if err != nil {
 		return err
 	}
@@ -119,20 +126,20 @@ func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan
 	if err := prepare(c, files, log); err != nil {
 		return err
 	}
-	livelock, err := persistence.CreateLivelock(persistence.LivelockDir(c.RunDir), persistence.DaemonLivelock)
+	livelock, err := persistence.CreateLivelock(persistence.LivelockDir(c.RunDir), persistence.DaemonLivelock, c.owners)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = livelock.Release() }() // left behind, a free lock also means a dead process
 	sweepLivelocks(c, log, files)
-	jobStderr, err := os.OpenFile(filepath.Join(c.LogDir, "jobs.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o640)
+	jobStderr, err := persistence.OpenLog(filepath.Join(c.LogDir, "jobs.log"), c.owners)
 	if err != nil {
 		return err
 	}
 	defer jobStderr.Close()
 	d := &service{config: c, log: log, files: files, reload: reload, remoteAPI: newRemoteAPI(c), env: kit.New(kit.Options{Log: log, Clock: kit.RealClock(), Rand: randomUint64})}
 	d.processes = jobprocess.New(jobprocess.Config{System: d.env.System(), Log: log, Program: c.JobProgram,
-		DataDir: c.DataDir, RunDir: c.RunDir, Stderr: jobStderr, Permission: permission(identity)})
+		DataDir: c.DataDir, RunDir: c.RunDir, Stderr: jobStderr, Permission: permission(identity), Owners: c.owners})
 	owners := ownerwatch.New(persistence.LivelockDir(c.RunDir), livelock.Path(), func(livelock string) {
 		d.env.System().Root.Send(supervisor.Locks(d.env), &messages.OwnerDied{Livelock: livelock})
 	})
@@ -144,7 +151,15 @@ func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan
 	if identity != nil {
 		return d.runNode(identity, stop)
 	}
-	if err := persistence.RemoveLease(c.RunDir); err != nil {
+	if c.Ganeti.Enabled {
+		return d.runGaneti(stop)
+	}
+	return d.runAlone(stop)
+}
+
+// runAlone runs the daemon of a queue that belongs to no cluster of lockstep.
+func (d *service) runAlone(stop context.Context) error {
+	if err := persistence.RemoveLease(d.config.RunDir); err != nil {
 		return err
 	}
 	tree, err := supervisor.Tree(d.ports, d.settings)

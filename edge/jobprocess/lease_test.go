@@ -18,6 +18,7 @@ import (
 
 	"lockstep/core/job"
 	"lockstep/core/jobproc"
+	"lockstep/core/ownership"
 	"lockstep/core/paths"
 	"lockstep/edge/reaper"
 	"lockstep/messages"
@@ -294,10 +295,10 @@ func TestKillAllKillsOrphansOfADeadJob(t *testing.T) {
 func TestKillAllSparesOtherProcesses(t *testing.T) {
 	r := newFixture(t, jobProgram)
 	dir := persistence.LivelockDir(r.runDir())
-	held, err := persistence.CreateLivelock(dir, paths.JobLivelockNameStart(9)) // by this process
+	held, err := persistence.CreateLivelock(dir, paths.JobLivelockNameStart(9), ownership.Rules{}) // by this process
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = held.Release() })
-	daemon, err := persistence.CreateLivelock(dir, "daemon")
+	daemon, err := persistence.CreateLivelock(dir, "daemon", ownership.Rules{})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = daemon.Release() })
 	odd := filepath.Join(dir, "job_x_1_2_3")

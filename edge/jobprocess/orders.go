@@ -11,6 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/jobs"
+	"lockstep/core/ownership"
 	"lockstep/edge/pidfd"
 	"lockstep/persistence"
 )
@@ -66,7 +67,7 @@ func (p *Processes) deliver(l *liveProcess, order jobs.Order) {
 	case jobs.StopBeforeNext:
 		l.signal(syscall.SIGTERM)
 	case jobs.TakePriority:
-		if err := writePriority(p.config.RunDir, l.id, order.Priority); err != nil {
+		if err := writePriority(p.config.RunDir, p.config.Owners, l.id, order.Priority); err != nil {
 			p.config.Log.WithFields(logrus.Fields{"job": l.id, "err": err}).Error("delivery of a priority to a job process failed")
 			return
 		}
@@ -102,12 +103,12 @@ func (l *liveProcess) signal(s syscall.Signal) {
 
 // writePriority replaces the priority file atomically, so that the process never reads a part
 // of it. The file need not survive a power loss, because the process does not.
-func writePriority(runDir string, id int64, priority int) error {
+func writePriority(runDir string, owners ownership.Rules, id int64, priority int) error {
 	path := persistence.PriorityPath(runDir, id)
 	content := []byte(strconv.Itoa(priority) + "\n")
-	err := persistence.ReplaceMessage(path, content)
-	if errors.Is(err, fs.ErrNotExist) && persistence.MakeRunDirs(runDir) == nil {
-		err = persistence.ReplaceMessage(path, content)
+	err := persistence.ReplaceMessage(path, content, owners)
+	if errors.Is(err, fs.ErrNotExist) && persistence.MakeRunDirs(runDir, owners) == nil {
+		err = persistence.ReplaceMessage(path, content, owners)
 	}
 	return err
 }

@@ -29,6 +29,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lockstep/core/handshake"
+	"lockstep/core/ownership"
 	"lockstep/core/wire"
 	"lockstep/edge/pidfd"
 	"lockstep/messages"
@@ -61,6 +62,7 @@ type Config struct {
 	// Permission is sent to processes as their permission to start: jobproc.LeaseRequired or
 	// jobproc.LeaseNotRequired.
 	Permission string
+	Owners     ownership.Rules // of messages to job processes and their directories
 }
 
 // Processes starts and watches job processes. Its methods do not block. Each attempt has one
@@ -164,7 +166,7 @@ func (p *Processes) runAttempt(a *pendingStart, attempt uint64, id int64, jobAct
 // makeRunDirs creates the directories that job processes need, in case the run directory was
 // cleaned up.
 func (p *Processes) makeRunDirs() {
-	if err := persistence.MakeRunDirs(p.config.RunDir); err != nil {
+	if err := persistence.MakeRunDirs(p.config.RunDir, p.config.Owners); err != nil {
 		p.config.Log.WithField("err", err).Error("creation of the directories of job processes failed")
 	}
 }

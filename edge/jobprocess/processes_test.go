@@ -17,6 +17,7 @@ import (
 
 	"lockstep/actors/kit"
 	"lockstep/core/job"
+	"lockstep/core/ownership"
 	"lockstep/core/paths"
 	"lockstep/messages"
 	"lockstep/persistence"
@@ -54,8 +55,8 @@ type fixture struct {
 func newFixture(t testing.TB, program string) *fixture {
 	t.Helper()
 	dir := t.TempDir()
-	require.NoError(t, persistence.MakeDirs(filepath.Join(dir, "lib"), filepath.Join(dir, "run"), filepath.Join(dir, "log")))
-	files, err := persistence.OpenFiles(filepath.Join(dir, "lib"))
+	require.NoError(t, persistence.MakeDirs(filepath.Join(dir, "lib"), filepath.Join(dir, "run"), filepath.Join(dir, "log"), ownership.Rules{}))
+	files, err := persistence.OpenFiles(filepath.Join(dir, "lib"), ownership.Rules{})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = files.Close() })
 	log := logrus.New()

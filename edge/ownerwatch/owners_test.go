@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"lockstep/core/ownership"
 	"lockstep/persistence"
 )
 
@@ -168,7 +169,7 @@ func TestALivelockIsGivenUpByOneThatLives(t *testing.T) {
 // A child may hold a dead process's livelock for a moment, between fork and exec.
 func TestALivelockThatOutlivesItsProcess(t *testing.T) {
 	r := newFixture(t, never)
-	livelock, err := persistence.CreateLivelock(r.dir, "job_000001")
+	livelock, err := persistence.CreateLivelock(r.dir, "job_000001", ownership.Rules{})
 	require.NoError(t, err)
 	other := startOwnerProcess(t, r.dir)
 	r.port.Watch(livelock.Path(), other.pid())
@@ -265,7 +266,7 @@ func TestTheNextProcessWithThePidIsNotWoken(t *testing.T) {
 
 func TestTheDaemonsOwnLivelockLives(t *testing.T) {
 	r := newFixture(t, often)
-	held, err := persistence.CreateLivelock(r.dir, persistence.DaemonLivelock)
+	held, err := persistence.CreateLivelock(r.dir, persistence.DaemonLivelock, ownership.Rules{})
 	require.NoError(t, err)
 	r.port = New(r.dir, held.Path(), r.port.onDeath)
 	r.port.interval = often

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/core/ownership"
 	"lockstep/persistence"
 )
 
@@ -35,7 +36,7 @@ func beOwner(dir string, names []string) {
 	signal.Notify(hangUps, syscall.SIGHUP)
 	var held []*persistence.Livelock
 	for _, name := range names {
-		livelock, err := persistence.CreateLivelock(dir, name)
+		livelock, err := persistence.CreateLivelock(dir, name, ownership.Rules{})
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/google/uuid"
 	"golang.org/x/sys/unix"
+
+	"lockstep/core/paths"
 )
 
 // Identity is the identity of a node, the content of node.json.
@@ -106,9 +109,35 @@ func requireNoIdentity(dataDir string) error {
 	return &AlreadyMemberError{Name: identity.Name, Directory: pathOf(dataDir, "")}
 }
 
+// GanetiDirectoryError says that a data directory belongs to a node of a Ganeti cluster. Ganeti's
+// way to distribute files and choose a master, and lockstep's log, exclude each other.
+type GanetiDirectoryError struct{ Path string }
+
+func (e *GanetiDirectoryError) Error() string {
+	return fmt.Sprintf("%s is the data directory of a Ganeti node, because it has %s: a node is in a cluster of lockstep or of Ganeti, never in both; choose another data directory",
+		e.Path, paths.GanetiCertificatePath)
+}
+
+// IsGanetiDirectory reports whether a data directory belongs to a node of a Ganeti cluster.
+func IsGanetiDirectory(dataDir string) (bool, error) {
+	_, err := os.Lstat(filepath.Join(dataDir, paths.GanetiCertificatePath))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // CheckDataDir returns an error unless the directory exists and belongs to the user of this
-// process. The daemon could not read files of another user.
+// process. The daemon could not read files of another user. The error is a *GanetiDirectoryError
+// if the directory is Ganeti's.
 func CheckDataDir(dataDir string) error {
+	ganeti, err := IsGanetiDirectory(dataDir)
+	if err != nil {
+		return fmt.Errorf("data directory %s: %w", dataDir, err)
+	}
+	if ganeti {
+		return &GanetiDirectoryError{Path: dataDir}
+	}
 	var status unix.Stat_t
 	if err := unix.Stat(dataDir, &status); err != nil {
 		return fmt.Errorf("data directory %s: %w; create it as the user that lockstepd runs as, or choose another directory", dataDir, err)

@@ -8,6 +8,7 @@
 package socket
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -21,6 +22,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/conn"
+	"lockstep/core/ownership"
 	"lockstep/core/wire"
 )
 
@@ -36,13 +38,12 @@ const (
 
 // Options are the options of a listener.
 type Options struct {
-	MaxFrame    int           // bounds a request, in bytes
-	MaxConns    int           // bounds the connections that are open at a time, see connLimiter; 0: any number
-	MaxBuffered int           // bounds the large requests of all connections together, in bytes; 0: any number
-	Idle        time.Duration // how long a client may send nothing, or take to send one request
-	Mode        fs.FileMode   // of the socket: who may connect
-	Group       *int          // of the socket; nil: the daemon's own
-	Forwards    bool          // clients are other nodes, which pass requests on
+	MaxFrame    int                  // bounds a request, in bytes
+	MaxConns    int                  // bounds the connections that are open at a time, see connLimiter; 0: any number
+	MaxBuffered int                  // bounds the large requests of all connections together, in bytes; 0: any number
+	Idle        time.Duration        // how long a client may send nothing, or take to send one request
+	Owner       ownership.Attributes // of the socket: who may connect
+	Forwards    bool                 // clients are other nodes, which pass requests on
 }
 
 // Listener accepts connections and serves them.
@@ -58,39 +59,44 @@ type Listener struct {
 // Listen listens on the unix socket at path, and removes a stale file there. The queue's lock
 // excludes another daemon that uses it.
 func Listen(path string, options Options) (*Listener, error) {
-	mode := options.Mode
-	if options.Group != nil {
-		mode &^= 0o070 // until the file belongs to the right group
-	}
-	l, err := ListenUnix(path, mode)
+	l, err := ListenUnix(path, options.Owner)
 	if err != nil {
 		return nil, err
-	}
-	if options.Group != nil {
-		if err := errors.Join(os.Chown(path, -1, *options.Group), os.Chmod(path, options.Mode)); err != nil {
-			return nil, errors.Join(fmt.Errorf("listen: %w", err), l.Close())
-		}
 	}
 	return NewListener(l, options), nil
 }
 
 // ListenUnix listens at a path. The caller owns the directory, so an existing socket there is
-// stale.
-func ListenUnix(path string, mode fs.FileMode) (net.Listener, error) {
+// stale. The socket has its user, group and mode, whatever the umask; before that only the user of
+// this process can connect.
+func ListenUnix(path string, owner ownership.Attributes) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("remove the stale socket: %w", err)
 	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	config := net.ListenConfig{Control: restrict}
+	l, err := config.Listen(context.Background(), "unix", path)
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	if err := os.Chmod(path, mode); err != nil {
+	if owner.UID >= 0 || owner.GID >= 0 {
+		err = os.Chown(path, owner.UID, owner.GID)
+	}
+	if err == nil {
+		err = os.Chmod(path, fs.FileMode(owner.Mode))
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("listen: %w", err), l.Close())
 	}
 	return l, nil
 }
 
-// NewListener serves the connections of another listener. It ignores Options.Mode.
+// restrict is called before bind: the file of a unix socket gets the mode of its descriptor, less the umask.
+func restrict(_, _ string, raw syscall.RawConn) (err error) {
+	controlErr := raw.Control(func(fd uintptr) { err = syscall.Fchmod(int(fd), 0o600) })
+	return errors.Join(controlErr, err)
+}
+
+// NewListener serves the connections of another listener. It ignores Options.Owner.
 func NewListener(l net.Listener, options Options) *Listener {
 	return &Listener{listener: l, options: options, budget: newBudget(options.MaxBuffered), connLimiter: newConnLimiter(options.MaxConns)}
 }

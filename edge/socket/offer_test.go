@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/conn"
+	"lockstep/core/ownership"
 	"lockstep/core/wire"
 )
 
@@ -40,7 +41,7 @@ func TestAConnectionIsOfferedToTheNextGateway(t *testing.T) {
 	var gateway atomic.Pointer[actor.PID]
 	gateway.Store(former)
 	path := filepath.Join(t.TempDir(), "s")
-	listener, err := Listen(path, Options{MaxFrame: 1 << 10, Idle: time.Minute, Mode: 0o600})
+	listener, err := Listen(path, Options{MaxFrame: 1 << 10, Idle: time.Minute, Owner: ownership.Rules{}.Of(ownership.AdminSocket)})
 	require.NoError(t, err)
 	served := make(chan error, 1)
 	go func() { served <- listener.Serve(sys, gateway.Load) }()

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/core/ownership"
 	"lockstep/core/paths"
 	"lockstep/edge/peer"
 	"lockstep/persistence"
@@ -96,7 +97,7 @@ func whileStopped(dataDir string, do func() error) (err error) {
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	lock, err := persistence.LockQueue(dataDir)
+	lock, err := persistence.LockQueue(dataDir, ownership.Rules{})
 	var locked *persistence.QueueLockedError
 	if errors.As(err, &locked) {
 		return fmt.Errorf("stop the daemon first: %w", locked)

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	accounts "os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"lockstep/core/ownership"
+	"lockstep/core/paths"
+	"lockstep/edge/peer"
+)
+
+// The directories of Ganeti, which take the place of the defaults in Ganeti mode.
+const (
+	ganetiDataDir = "/var/lib/ganeti"
+	ganetiRunDir  = "/run/ganeti"
+	ganetiLogDir  = "/var/log/ganeti"
+)
+
+const ganetiFlag = "ganeti"
+
+// GanetiConfig are the settings of Ganeti mode, in which lockstepd takes the place of Ganeti's daemons for queue, locks
+// and configuration. The node has no log, and the node daemons of Ganeti distribute the files.
+type GanetiConfig struct {
+	Enabled  bool
+	Accounts ownership.Accounts
+}
+
+func (g *GanetiConfig) flags(flags *flag.FlagSet) {
+	flags.BoolVar(&g.Enabled, ganetiFlag, false, "take the place of Ganeti's daemons on a node of a Ganeti cluster: the directories default to "+
+		ganetiDataDir+", "+ganetiRunDir+" and "+ganetiLogDir+", files belong to Ganeti's user and groups, and there is no cluster of lockstep")
+	flags.StringVar(&g.Accounts.Daemon, "ganeti-user", "gnt-masterd", "with --ganeti: `user` of the daemons and of their files, by name or number")
+	flags.StringVar(&g.Accounts.ConfdGroup, "ganeti-confd-group", "gnt-confd", "with --ganeti: `group` of config.data, by name or number")
+	flags.StringVar(&g.Accounts.DaemonsGroup, "ganeti-daemons-group", "gnt-daemons", "with --ganeti: `group` of the queue and the sockets, by name or number")
+}
+
+// excludedByGaneti are settings that have no meaning in Ganeti mode.
+var excludedByGaneti = map[string]string{
+	"cluster-name": "the cluster is Ganeti's, and has a name",
+	"node-name":    "the nodes are Ganeti's, and have names",
+	"node-listen":  "there is no cluster of lockstep",
+	"leave-jobs":   "there is no cluster of lockstep",
+	"socket-group": "the sockets belong to the group of ganeti-daemons-group",
+}
+
+// applyGaneti sets the defaults of Ganeti mode. given are the names of the settings that the operator has chosen.
+func (c *Config) applyGaneti(given map[string]bool) error {
+	if !c.Ganeti.Enabled {
+		for _, name := range []string{"ganeti-user", "ganeti-confd-group", "ganeti-daemons-group"} {
+			if given[name] {
+				return fmt.Errorf("%s: it has no meaning without %s", name, ganetiFlag)
+			}
+		}
+		return nil
+	}
+	for name, why := range excludedByGaneti {
+		if given[name] {
+			return fmt.Errorf("%s: it cannot be set with %s: %s", name, ganetiFlag, why)
+		}
+	}
+	for name, dir := range map[string]struct {
+		field *string
+		value string
+	}{"data-dir": {&c.DataDir, ganetiDataDir}, "run-dir": {&c.RunDir, ganetiRunDir}, "log-dir": {&c.LogDir, ganetiLogDir}} {
+		if !given[name] {
+			*dir.field = dir.value
+		}
+	}
+	if !given[rapiAddressFlag] {
+		c.Rapi.Address = "" // the port and the users file are those of ganeti-rapi
+	}
+	return nil
+}
+
+// resolveOwners sets who owns the files. Its error names a missing user or group.
+func (c *Config) resolveOwners() (err error) {
+	c.owners = ownership.Rules{}
+	if c.Ganeti.Enabled {
+		c.owners, err = ownership.Ganeti(c.Ganeti.Accounts).Resolve(userNumber, groupNumber)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w; Ganeti's packages make them, and ganeti-user, ganeti-confd-group and ganeti-daemons-group set other names", ganetiFlag, err)
+	}
+	return nil
+}
+
+// userNumber and groupNumber look up an account by its name or number.
+func userNumber(name string) (int, error) {
+	digits := name
+	if found, err := accounts.Lookup(name); err == nil {
+		digits = found.Uid
+	}
+	return accountNumber("user", name, digits)
+}
+
+func groupNumber(name string) (int, error) {
+	digits := name
+	if found, err := accounts.LookupGroup(name); err == nil {
+		digits = found.Gid
+	}
+	return accountNumber("group", name, digits)
+}
+
+func accountNumber(kind, name, digits string) (int, error) {
+	number, err := strconv.ParseUint(digits, 10, 31)
+	if err != nil {
+		return 0, fmt.Errorf("there is no %s %q", kind, name)
+	}
+	return int(number), nil
+}
+
+// checkAccounts returns an error if this process cannot give files to the owners of the rules: only root can give a
+// file to another user, or to a group that it is no member of.
+func checkAccounts(owners ownership.Rules, uid int, groups []int) error {
+	if uid == 0 {
+		return nil
+	}
+	for _, owner := range owners.UIDs() {
+		if owner != uid {
+			return fmt.Errorf("%s: lockstepd runs as user %d, and its files must belong to user %d: start it as that user, or set ganeti-user", ganetiFlag, uid, owner)
+		}
+	}
+	for _, group := range owners.GIDs() {
+		if !slices.Contains(groups, group) {
+			return fmt.Errorf("%s: lockstepd runs as user %d, which is no member of group %d, to which files must belong: "+
+				"add the user to that group, and start lockstepd again", ganetiFlag, uid, group)
+		}
+	}
+	return nil
+}
+
+// checkSetUp returns an error unless the data directory belongs to the mode of the daemon: Ganeti's to Ganeti mode, any
+// other to lockstep's own mode. It changes nothing.
+func checkSetUp(c Config) error {
+	ganeti, err := peer.IsGanetiDirectory(c.DataDir)
+	switch {
+	case err != nil:
+		return err
+	case !c.Ganeti.Enabled && ganeti:
+		return fmt.Errorf("data-dir: %s is the data directory of a Ganeti node, because it has %s: start lockstepd with --%s, or with another data-dir",
+			c.DataDir, paths.GanetiCertificatePath, ganetiFlag)
+	case !c.Ganeti.Enabled:
+		return nil
+	}
+	groups, err := os.Getgroups()
+	if err != nil {
+		return fmt.Errorf("%s: groups of this process: %w", ganetiFlag, err)
+	}
+	if err := checkAccounts(c.owners, os.Geteuid(), append(groups, os.Getegid())); err != nil {
+		return err
+	}
+	for _, left := range []string{raftDirName, memberMark} {
+		path := filepath.Join(c.DataDir, left)
+		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s: %s belongs to a cluster of lockstep, because it has %s; a node is in a cluster of lockstep or of Ganeti, never in both. "+
+				"Set data-dir to Ganeti's, or run lockstep node remove on another node of that cluster and move %s aside", ganetiFlag, c.DataDir, left, path)
+		}
+	}
+	for _, name := range []string{paths.GanetiCertificatePath, paths.ConfigPath} {
+		path := filepath.Join(c.DataDir, name)
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("%s: %w; every master candidate of Ganeti has this file: gnt-cluster init or gnt-node add makes it. Check data-dir", ganetiFlag, err)
+		}
+	}
+	return nil
+}
+
+// runGaneti runs the daemon of a node of a Ganeti cluster. What this mode has in addition to a queue without a cluster
+// is attached to d.ports and d.settings here, before the tree starts: the distribution by the node daemons. The actor
+// that writes ssconf files is left out here: the node daemons write them.
+func (d *service) runGaneti(stop context.Context) error {
+	return d.runAlone(stop)
+}
