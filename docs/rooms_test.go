@@ -38,7 +38,7 @@ var wings = []wing{
 	{"core/paths", nil},
 	{"core/ownership", []string{"core/paths"}},
 	{"core/lock", []string{"core/heap", "core/rawjson", "core/job", "core/natural", "core/haskell", "core/wire"}},
-	{"core/config", []string{"core/rawjson", "core/job"}},
+	{"core/config", []string{"core/rawjson", "core/job", "core/paths"}},
 	{"core/config/reserve", []string{"core/config", "core/rawjson", "core/job", "core/lock"}}, // owners of locks own reservations
 	{"core/config/calls", []string{"core/config", "core/config/reserve", "core/rawjson", "core/job", "core/lock"}},
 	{"core/jobproc", []string{"core/rawjson", "core/job", "core/lock", "core/wire"}},

@@ -3,12 +3,14 @@ package ssconf
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"lockstep/core/config/model"
+	"lockstep/core/paths"
 )
 
 // Values maps keys to lines.
@@ -43,6 +45,24 @@ func Of(c *model.Config, release string) Values {
 	groups := nicely(c.Groups, func(g *model.NodeGroup) string { return g.Name })
 	v["nodegroups"] = lines(groups, func(g *model.NodeGroup) string { return g.UUID + " " + g.Name })
 	return v
+}
+
+// Unchanged reports whether two configurations certainly have the same values for the same release. It computes no
+// values: it compares the identity of objects, and the names of instances. Its cost is that of a look-up per instance.
+func Unchanged(a, b *model.Config) bool {
+	if a.Cluster != b.Cluster || a.Nodes != b.Nodes || a.Groups != b.Groups || a.Networks != b.Networks || a.Instances.Len() != b.Instances.Len() {
+		return false
+	}
+	if a.Instances == b.Instances {
+		return true
+	}
+	for uuid, now := range b.Instances.All() {
+		old, found := a.Instances.Get(uuid)
+		if !found || old != now && old.Value.Name != now.Value.Name {
+			return false
+		}
+	}
+	return true
 }
 
 func (v Values) add(key, line string) { v[key] = append(v[key], line) }
@@ -186,18 +206,21 @@ type File struct {
 // contentMax is the maximum length of a file; readers reject longer ones.
 const contentMax = 131072
 
-// Files returns the files of all keys. The error names the first value that is too long.
+// Files returns the files of all keys whose values are not too long. The error names the values that are; their files
+// keep their content.
 func (v Values) Files() ([]File, error) {
 	var files []File
+	var errs []error
 	for _, key := range Keys() {
 		content := strings.Join(v[key], "\n")
 		if content != "" && !strings.HasSuffix(content, "\n") {
 			content += "\n"
 		}
 		if len(content) > contentMax {
-			return nil, fmt.Errorf("ssconf value %s is %d bytes long, %d are allowed", key, len(content), contentMax)
+			errs = append(errs, fmt.Errorf("ssconf value %s is %d bytes long, %d are allowed", key, len(content), contentMax))
+			continue
 		}
-		files = append(files, File{"ssconf_" + key, content})
+		files = append(files, File{paths.SsconfPrefix + key, content})
 	}
-	return files, nil
+	return files, errors.Join(errs...)
 }

@@ -99,8 +99,12 @@ func TestFiles(t *testing.T) {
 
 	long := Of(base(t), release)
 	long["cluster_tags"] = []string{strings.Repeat("x", contentMax)}
-	_, err = long.Files()
+	files, err = long.Files()
 	require.EqualError(t, err, "ssconf value cluster_tags is 131073 bytes long, 131072 are allowed")
+	require.Len(t, files, 33)
+	for _, f := range files {
+		require.Equal(t, contents[f.Name], f.Content, f.Name)
+	}
 }
 
 func TestMasterOfNoNode(t *testing.T) {
@@ -138,4 +142,55 @@ func TestAllKeysAlways(t *testing.T) {
 	for key, lines := range v {
 		require.NotNil(t, lines, key)
 	}
+}
+
+// A change that Unchanged ignores changes no value, and it ignores the frequent changes of instances and disks.
+func TestUnchanged(t *testing.T) {
+	c := base(t)
+	require.True(t, Unchanged(c, c))
+	instances, disks := slices.Collect(maps.Keys(maps.Collect(c.Instances.All()))), slices.Collect(maps.Keys(maps.Collect(c.Disks.All())))
+	nodes := slices.Collect(maps.Keys(maps.Collect(c.Nodes.All())))
+	slices.Sort(instances)
+	slices.Sort(disks)
+	slices.Sort(nodes)
+	name := rapid.SampledFrom([]string{"", "a.example", "b.example"})
+	rapid.Check(t, func(t *rapid.T) {
+		old := c
+		for range rapid.IntRange(1, 4).Draw(t, "changes") {
+			e := old.Edit()
+			ignored := rapid.Bool().Draw(t, "ignored")
+			switch {
+			case ignored && rapid.Bool().Draw(t, "disk"):
+				model.Disks.Delete(e, rapid.SampledFrom(disks).Draw(t, "uuid"))
+			case ignored:
+				if i, found := old.Instances.Get(rapid.SampledFrom(instances).Draw(t, "uuid")); found {
+					v := i.Value
+					v.Serial++
+					model.Instances.Put(e, v.UUID, v)
+				}
+			case rapid.Bool().Draw(t, "node"):
+				if n, found := old.Nodes.Get(rapid.SampledFrom(nodes).Draw(t, "uuid")); found {
+					v := n.Value
+					v.Offline = !v.Offline
+					model.Nodes.Put(e, v.UUID, v)
+				}
+			case rapid.Bool().Draw(t, "remove"):
+				model.Instances.Delete(e, rapid.SampledFrom(instances).Draw(t, "uuid"))
+			default:
+				if i, found := old.Instances.Get(rapid.SampledFrom(instances).Draw(t, "uuid")); found {
+					v := i.Value
+					v.Name = model.Some(name.Draw(t, "name"))
+					model.Instances.Put(e, v.UUID, v)
+				}
+			}
+			next := e.Config()
+			if ignored {
+				require.True(t, Unchanged(old, next))
+			}
+			if Unchanged(old, next) {
+				require.Equal(t, Of(old, release), Of(next, release))
+			}
+			old = next
+		}
+	})
 }
