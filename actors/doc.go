@@ -10,6 +10,8 @@
 //	                                                   configuration            of owners
 //	config     config.data and settings.json           connections, filters,    locks, filters, scheduler,
 //	                                                   scheduler, events        queue, events: each change
+//	ssconf     the ssconf files of its node            none                     answers only; to config the
+//	                                                                            question for its state
 //	filters    the verdict on each unfinished job      queue, connections       queue: changed verdicts
 //	scheduler  order of eligible jobs, run slots,      queue, job actors,       queue: picked and unrunnable
 //	           dependencies                            connections              jobs; locks: paused jobs

@@ -1,0 +1,151 @@
+// Package ssconf is the actor that writes the ssconf files of its node in lockstep's own mode (config.md 9). In Ganeti
+// mode the node daemons write them, and the actor is not in the tree.
+//
+// It owns the files ssconf_* of the data directory, and is their only writer. It is told of each durable configuration
+// (Published), computes the values, and writes the files whose content differs from what it wrote last. It writes all
+// files once after each start. It answers no requests.
+//
+// Configurations that are published within Interval are computed once, the latest one. Files are replaced atomically and
+// not synced durably: after a power loss the start of the daemon writes them. After a failed write the actor tries again,
+// with growing pauses. After a crash it asks for the configuration again, and writes all files.
+package ssconf
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/actors/kit"
+	"lockstep/actors/store"
+	"lockstep/core/config/model"
+	"lockstep/core/config/ssconf"
+	"lockstep/messages"
+)
+
+// Interval is the pause between two computations.
+const Interval = 100 * time.Millisecond
+
+// Messages between this actor and the one that publishes configurations.
+type (
+	// Published carries a configuration that is durable on this node. It is sent after each change, and as the answer to
+	// Publish.
+	Published struct{ Config *model.Config }
+	// Publish asks for Published.
+	Publish struct{}
+)
+
+// Config is what the actor needs.
+type Config struct {
+	Env       *kit.Env
+	Store     *actor.PID // of this node: the files are not replicated
+	Publisher *actor.PID // is sent Publish at each start; nil: Published comes without it
+	Release   string     // version of Ganeti that the nodes' tools expect: "3.0.2"
+}
+
+// Props makes the actor. Its incarnations are numbered from 1.
+func Props(c Config) *actor.Props {
+	incarnation := uint32(0)
+	return c.Env.Props("ssconf", func() actor.Actor {
+		incarnation++
+		return &writer{config: c, incarnation: incarnation, store: store.NewClient(c.Store, incarnation), written: map[string]string{}}
+	})
+}
+
+// writer is the actor. It is idle, writing, or in the pause after that.
+type writer struct {
+	config      Config
+	store       *store.Client
+	incarnation uint32
+
+	latest   *model.Config     // as published last; nil: none yet
+	computed *model.Config     // to which files belongs; nil: none yet
+	files    []ssconf.File     // of computed
+	written  map[string]string // content by path that is on the disk; no entry: unknown
+	busy     bool              // writing or in a pause
+	failures int               // failed writes in a row
+	refused  int               // number of values that were too long at the last computation
+}
+
+// pauseEnded is the timer of a pause.
+type pauseEnded struct{ incarnation uint32 }
+
+func (w *writer) Receive(ctx actor.Context) {
+	if w.store.Handle(ctx) {
+		return
+	}
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		w.store.Connect(ctx)
+		if w.config.Publisher != nil {
+			ctx.Request(w.config.Publisher, &Publish{})
+		}
+	case *Published:
+		w.latest = m.Config
+		w.update(ctx)
+	case *pauseEnded:
+		if m.incarnation == w.incarnation {
+			w.busy = false
+			w.update(ctx)
+		}
+	default:
+		kit.Unexpected(ctx)
+	}
+}
+
+// update brings the files up to the latest configuration, unless the actor is busy.
+func (w *writer) update(ctx actor.Context) {
+	if w.busy || w.latest == nil || w.latest == w.computed && w.failures == 0 {
+		return
+	}
+	w.busy = true
+	if w.computed == nil || !ssconf.Unchanged(w.computed, w.latest) {
+		w.compute()
+	}
+	w.computed = w.latest
+	write := &messages.WriteFiles{}
+	for _, f := range w.files {
+		if content, known := w.written[f.Name]; !known || content != f.Content {
+			write.Files = append(write.Files, &messages.FileWrite{Op: "ssconf", Path: f.Name, Content: []byte(f.Content)})
+		}
+	}
+	if len(write.Files) == 0 {
+		w.failures = 0
+		w.pause(ctx, Interval)
+		return
+	}
+	w.store.Write(ctx, write, func(ctx actor.Context, m *messages.ChangeFilesResult) { w.wrote(ctx, write, m.Failures) })
+}
+
+func (w *writer) compute() {
+	files, err := ssconf.Of(w.latest, w.config.Release).Files()
+	refused := len(ssconf.Keys()) - len(files)
+	if refused > w.refused {
+		w.config.Env.Log().WithField("err", err).Error("ssconf values are too long; their files keep their content")
+	}
+	w.files, w.refused = files, refused
+}
+
+// wrote records what is on the disk. A failed write leaves the old content or the new one.
+func (w *writer) wrote(ctx actor.Context, write *messages.WriteFiles, failures []*messages.FileFailure) {
+	for _, f := range write.Files {
+		w.written[f.Path] = string(f.Content)
+	}
+	if len(failures) == 0 {
+		w.failures = 0
+		w.pause(ctx, Interval)
+		return
+	}
+	for _, f := range failures {
+		delete(w.written, f.Path)
+	}
+	delay := kit.Backoff(w.failures)
+	w.failures++
+	w.config.Env.Log().WithFields(logrus.Fields{"path": failures[0].Path, "err": failures[0].Failure, "files": len(failures), "delay": delay}).
+		Error("write of ssconf files failed; they are written again after a pause")
+	w.pause(ctx, delay)
+}
+
+func (w *writer) pause(ctx actor.Context, d time.Duration) {
+	kit.SendAfter(w.config.Env.Clock(), ctx.ActorSystem(), d, ctx.Self(), &pauseEnded{w.incarnation})
+}
