@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -46,6 +47,34 @@ func openOrCreate(name string, flags int, a ownership.Attributes) (fd int, stat 
 
 func hasAttributes(stat unix.Stat_t, a ownership.Attributes) bool {
 	return stat.Mode&0o777 == a.Mode && (a.UID < 0 || int(stat.Uid) == a.UID) && (a.GID < 0 || int(stat.Gid) == a.GID)
+}
+
+// CorrectOwners gives existing files the user, group and mode of the rules: another version or mode
+// of the daemon may have made them. Absent files are no error. It continues after an error.
+func (f *OSFiles) CorrectOwners(op string, names ...string) error {
+	var errs []error
+	for _, name := range names {
+		if step, err := correctOwner(f.abs(name), f.owners.DataFile(name)); err != nil && !errors.Is(err, unix.ENOENT) {
+			errs = append(errs, fileError(op, step, name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func correctOwner(name string, a ownership.Attributes) (step string, err error) {
+	// O_NONBLOCK: opening a pipe with this name must not hang.
+	fd, err := openFile(name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return "open", err
+	}
+	var stat unix.Stat_t
+	if err = unix.Fstat(fd, &stat); err != nil {
+		step = "examine"
+	} else if stat.Mode&unix.S_IFMT == unix.S_IFREG && !hasAttributes(stat, a) {
+		step, err = setAttributes(fd, a)
+	}
+	_ = unix.Close(fd) // the descriptor was not written
+	return step, err
 }
 
 // OpenLog opens a log for appending, and creates it if it is absent.

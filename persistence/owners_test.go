@@ -207,3 +207,35 @@ func playForeignGroup(root string) error {
 	fmt.Println(files.Append("journal", "locks.journal", []byte("new")))
 	return nil
 }
+
+// Files of an earlier daemon get the owners of this one. Other files stay as they are.
+func TestCorrectOwners(t *testing.T) {
+	files, root := newOSFiles(t)
+	for _, name := range []string{"config.data", "locks.data", "settings.json"} {
+		noError(t, os.WriteFile(filepath.Join(root, name), []byte("x"), 0o600))
+		noError(t, os.Chmod(filepath.Join(root, name), 0o666))
+	}
+	noError(t, os.Mkdir(filepath.Join(root, "config.d"), 0o755))
+	noError(t, files.CorrectOwners("start", "config.data", "locks.data", "absent", "config.d"))
+	for name, mode := range map[string]os.FileMode{"config.data": 0o640, "locks.data": 0o600, "settings.json": 0o666, "config.d": 0o755} {
+		info, err := os.Stat(filepath.Join(root, name))
+		noError(t, err)
+		if info.Mode().Perm() != mode {
+			t.Errorf("%s has mode %o, want %o", name, info.Mode().Perm(), mode)
+		}
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("NOT RUN: files of another user need root")
+	}
+	rules, err := testTable("4711", "4712").Resolve(strconv.Atoi, strconv.Atoi)
+	noError(t, err)
+	foreign, err := OpenFiles(root, rules)
+	noError(t, err)
+	defer foreign.Close()
+	noError(t, foreign.CorrectOwners("start", "config.data"))
+	var stat unix.Stat_t
+	noError(t, unix.Stat(filepath.Join(root, "config.data"), &stat))
+	if !hasAttributes(stat, rules.Of(ownership.Configuration)) {
+		t.Errorf("config.data is %o %d:%d", stat.Mode, stat.Uid, stat.Gid)
+	}
+}

@@ -108,6 +108,22 @@ func TestNodesAreMade(t *testing.T) {
 	require.True(t, wanted)
 }
 
+// The commands change nothing in the data directory of a Ganeti node.
+func TestGanetiNodeIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "server.pem"), nil, 0o600))
+	for _, line := range []string{
+		"node init --name n1 --address 127.0.0.1:7400",
+		"node add --name n1 --address 127.0.0.1:7400 --join 127.0.0.1:1",
+		"node recover --yes-i-know",
+	} {
+		require.Contains(t, offline(t, line+" --data-dir "+dir, 1, "LOCKSTEP_JOIN_TOKEN=x"), "is the data directory of a Ganeti node")
+	}
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+}
+
 func TestNodesAreMadeWhileNoDaemonRuns(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "queue"), 0o750))

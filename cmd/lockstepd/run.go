@@ -201,6 +201,9 @@ func prepare(c Config, files *persistence.OSFiles, log *logrus.Logger) error {
 			log.WithField("err", err).Warn("removal of left-over temporary files failed")
 		}
 	}
+	if err := files.CorrectOwners("start", paths.ConfigPath, paths.LocksPath, paths.LocksJournalPath); err != nil {
+		log.WithField("err", err).Warn("user, group or mode of files of the data directory are wrong and could not be corrected")
+	}
 	data, err := files.Read("config", paths.ConfigPath)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := writeExamples(c); err != nil {

@@ -3,11 +3,14 @@ package peer
 import (
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"lockstep/core/paths"
 )
 
 func TestNames(t *testing.T) {
@@ -76,6 +79,26 @@ func TestInitRefusesAFormerClustersDirectory(t *testing.T) {
 	var leftover *LeftoverError
 	require.ErrorAs(t, err, &leftover)
 	require.Equal(t, pathOf(dir, "log"), leftover.Path)
+}
+
+// A node of a Ganeti cluster does not become a node of a cluster of lockstep, and nothing is changed.
+func TestGanetiDirectoryIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	is, err := IsGanetiDirectory(dir)
+	require.NoError(t, err)
+	require.False(t, is)
+	putFile(t, filepath.Join(dir, paths.GanetiCertificatePath), "x")
+	is, err = IsGanetiDirectory(dir)
+	require.NoError(t, err)
+	require.True(t, is)
+	var refused *GanetiDirectoryError
+	_, err = Init(dir, InitOptions{Name: "n1", Address: "127.0.0.1:7400", Now: time.Now()})
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, dir, refused.Path)
+	require.ErrorContains(t, err, "is the data directory of a Ganeti node, because it has server.pem")
+	o := newFounder(t).options("n2")
+	require.ErrorAs(t, Join(t.Context(), dir, o), &refused)
+	require.NoDirExists(t, pathOf(dir, ""))
 }
 
 func TestABrokenIdentityIsNotNone(t *testing.T) {

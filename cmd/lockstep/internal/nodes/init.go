@@ -55,7 +55,8 @@ only, for 24 hours; "lockstep node token" makes another.
 A missing data directory is created. lockstepd must not run during the command; start
 it afterwards, when no earlier job runs. Run this as the user of lockstepd.
 
-Exit code: 0; 1 if this node belongs to a cluster already, or a daemon runs.
+Exit code: 0; 1 if this node belongs to a cluster already, of lockstep or of Ganeti,
+or a daemon runs.
 With --json: {"name", "address", "data_dir", "token": string}`,
 		Example: `  lockstep node init --address 10.0.0.1:7400
   lockstep node init --address n1.example.com:7400 --name n1 --data-dir ./var/lib`,
