@@ -53,7 +53,7 @@ func TestHelpTellsEverySetting(t *testing.T) {
 	_, err := parseConfig([]string{"--help"}, &help)
 	require.ErrorIs(t, err, flag.ErrHelp)
 	for _, name := range []string{"--config", "--data-dir", "--run-dir", "--log-dir", "--cluster-name", "--node-name",
-		"--job-program", "--log-level", "--max-frame", "--max-starts", "--writers", "Examples:"} {
+		"--job-program", "--log-level", "--max-frame", "--max-starts", "--writers", "--ganeti", "--ganeti-user", "Examples:"} {
 		require.Contains(t, help.String(), name)
 	}
 }

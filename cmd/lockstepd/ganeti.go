@@ -42,12 +42,12 @@ func (g *GanetiConfig) flags(flags *flag.FlagSet) {
 }
 
 // excludedByGaneti are settings that have no meaning in Ganeti mode.
-var excludedByGaneti = map[string]string{
-	"cluster-name": "the cluster is Ganeti's, and has a name",
-	"node-name":    "the nodes are Ganeti's, and have names",
-	"node-listen":  "there is no cluster of lockstep",
-	"leave-jobs":   "there is no cluster of lockstep",
-	"socket-group": "the sockets belong to the group of ganeti-daemons-group",
+var excludedByGaneti = []struct{ name, why string }{
+	{"cluster-name", "the cluster is Ganeti's, and has a name"},
+	{"node-name", "the nodes are Ganeti's, and have names"},
+	{"node-listen", "there is no cluster of lockstep"},
+	{"leave-jobs", "there is no cluster of lockstep"},
+	{"socket-group", "the sockets belong to the group that ganeti-daemons-group names"},
 }
 
 // applyGaneti sets the defaults of Ganeti mode. given are the names of the settings that the operator has chosen.
@@ -60,16 +60,17 @@ func (c *Config) applyGaneti(given map[string]bool) error {
 		}
 		return nil
 	}
-	for name, why := range excludedByGaneti {
-		if given[name] {
-			return fmt.Errorf("%s: it cannot be set with %s: %s", name, ganetiFlag, why)
+	for _, excluded := range excludedByGaneti {
+		if given[excluded.name] {
+			return fmt.Errorf("%s: it cannot be set with %s: %s", excluded.name, ganetiFlag, excluded.why)
 		}
 	}
-	for name, dir := range map[string]struct {
+	for _, dir := range []struct {
+		name  string
 		field *string
 		value string
-	}{"data-dir": {&c.DataDir, ganetiDataDir}, "run-dir": {&c.RunDir, ganetiRunDir}, "log-dir": {&c.LogDir, ganetiLogDir}} {
-		if !given[name] {
+	}{{"data-dir", &c.DataDir, ganetiDataDir}, {"run-dir", &c.RunDir, ganetiRunDir}, {"log-dir", &c.LogDir, ganetiLogDir}} {
+		if !given[dir.name] {
 			*dir.field = dir.value
 		}
 	}
