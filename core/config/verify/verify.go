@@ -1,5 +1,5 @@
-// Package verify checks the consistency of a configuration (config.md 6.1). After a change it checks only the touched objects.
-// Pure.
+// Package verify checks the consistency of a configuration. Findings are the errors that WConfD knows (config.md 6.1); after a
+// change only the touched objects are checked. Warnings are what Ganeti's Python adds (config.md 6.2). Pure.
 package verify
 
 import (
