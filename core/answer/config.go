@@ -1,0 +1,37 @@
+package answer
+
+import (
+	"encoding/json"
+
+	"lockstep/core/config/history"
+)
+
+// ConfigPart answers LockstepConfigShow: a part of the configuration, with its secrets redacted. It has a table or a value.
+type ConfigPart struct {
+	Serial int64           `json:"serial_no"` // of the configuration
+	Time   float64         `json:"mtime"`     // of the configuration
+	Path   string          `json:"path"`      // with the complete names of objects; "" is the whole configuration
+	Table  *ConfigTable    `json:"table,omitempty"`
+	Value  json.RawMessage `json:"value,omitempty"`
+}
+
+// ConfigTable is a container of objects for people. Each row has a text for each column.
+type ConfigTable struct {
+	Columns []string   `json:"columns"`
+	Rows    [][]string `json:"rows"`
+}
+
+// ConfigHistory answers LockstepConfigHistory: the selected changes, the newest last.
+type ConfigHistory struct {
+	Entries []history.Entry `json:"entries"`
+	Oldest  int64           `json:"oldest"`  // serial number of the oldest change in the files; 0 if they have none
+	Damaged int             `json:"damaged"` // number of unreadable lines in the files
+}
+
+// ConfigCheck answers LockstepConfigCheck: what is wrong with the configuration. Errors are those of verifyConfig (config.md 6.1),
+// warnings those of Ganeti's Python (config.md 6.2).
+type ConfigCheck struct {
+	Serial   int64    `json:"serial_no"`
+	Errors   []string `json:"errors"`
+	Warnings []string `json:"warnings"`
+}
