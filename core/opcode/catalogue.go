@@ -92,6 +92,20 @@ func (c *Catalogue) Lookup(name string) (*Opcode, bool) {
 // Names are the OP_IDs of all opcodes, sorted.
 func (c *Catalogue) Names() []string { return slices.Clone(c.names) }
 
+// SecretNames returns the names of all parameters that are secret in some opcode, sorted.
+func (c *Catalogue) SecretNames() []string {
+	var names []string
+	for _, op := range c.opcodes {
+		for i := range op.Params {
+			if op.Params[i].Secret {
+				names = append(names, op.Params[i].Name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
 // opcodeFacts is an opcode in the form of the embedded files.
 type opcodeFacts struct {
 	Summary string              `json:"summary"`

@@ -54,6 +54,7 @@ func TestSecretParameters(t *testing.T) {
 		"OP_RUN_COMMAND secret_env",
 		"OP_TEST_OS_PARAMS osparams_secret",
 	}, secret)
+	require.Equal(t, []string{"osparams_secret", "secret_env"}, Builtin().SecretNames())
 }
 
 // sample is the JSON of one value of the type.

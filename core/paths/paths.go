@@ -17,6 +17,10 @@ const (
 	ConfigPath = "config.data"
 	// SettingsPath holds lockstep's own settings. Without the file they are the defaults.
 	SettingsPath = "settings.json"
+	// ConfigHistoryPath holds the newest changes of the configuration for people, one a line; ConfigHistoryOlderPath the ones
+	// before (package history).
+	ConfigHistoryPath      = "config.history"
+	ConfigHistoryOlderPath = "config.history.older"
 	// LocksPath holds the last snapshot of the locks, LocksJournalPath all changes since.
 	LocksPath        = "locks.data"
 	LocksJournalPath = "locks.journal"

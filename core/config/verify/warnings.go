@@ -280,7 +280,12 @@ func (w *warnings) groups() {
 	}
 }
 
-func (w *warnings) address(ip, user string) { w.addresses[ip] = append(w.addresses[ip], user) }
+// address records a user of an address. Nodes of a cluster of lockstep can lack addresses.
+func (w *warnings) address(ip, user string) {
+	if ip != "" {
+		w.addresses[ip] = append(w.addresses[ip], user)
+	}
+}
 
 // checkAddresses also adds the addresses of the cluster and the nodes, which precede those of NICs in the texts.
 func (w *warnings) checkAddresses() {

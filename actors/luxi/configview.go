@@ -1,0 +1,88 @@
+package luxi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/core/config/history"
+	"lockstep/core/config/model"
+	"lockstep/core/config/redact"
+	"lockstep/core/config/view"
+	"lockstep/core/paths"
+	"lockstep/messages"
+)
+
+// lockstepConfigShow takes [path, tables]. The answer is an answer.ConfigPart: the part of the configuration at the path. With
+// tables a container is a table.
+func lockstepConfigShow(c *call, ctx actor.Context, args []json.RawMessage) error {
+	var path text
+	var tables bool
+	if err := arguments(args, &path, &tables); err != nil {
+		return fmt.Errorf("LockstepConfigShow: %w", err)
+	}
+	form := view.AsJSON
+	if tables {
+		form = view.AsTable
+	}
+	c.askModel(ctx, func(ctx actor.Context, m *model.Config) {
+		part, err := view.Show(m, string(path), form, c.secrets())
+		var missing *view.NotFoundError
+		switch {
+		case errors.As(err, &missing):
+			c.fail(ctx, messages.PrereqFailure(messages.UnknownEntity, err.Error()))
+		case err != nil:
+			c.fail(ctx, messages.Generic(err))
+		default:
+			c.succeed(ctx, part)
+		}
+	})
+	return nil
+}
+
+// lockstepConfigCheck takes []. The answer is an answer.ConfigCheck.
+func lockstepConfigCheck(c *call, ctx actor.Context, args []json.RawMessage) error {
+	if err := arguments(args); err != nil {
+		return fmt.Errorf("LockstepConfigCheck: %w", err)
+	}
+	c.askModel(ctx, func(ctx actor.Context, m *model.Config) { c.succeed(ctx, view.Check(m)) })
+	return nil
+}
+
+// lockstepConfigHistory takes [query], an object with the members of history.Query. The answer is an answer.ConfigHistory. The
+// files are redacted already.
+func lockstepConfigHistory(c *call, ctx actor.Context, args []json.RawMessage) error {
+	var q history.Query
+	if err := arguments(args, &q); err != nil {
+		return fmt.Errorf("LockstepConfigHistory: %w", err)
+	}
+	// The current file is read first. A rotation between the reads makes it the older file: then both reads return the same
+	// entries, which count once. In the other order they would be missing.
+	readHistory(c, ctx, paths.ConfigHistoryPath, func(ctx actor.Context, current []byte) {
+		readHistory(c, ctx, paths.ConfigHistoryOlderPath, func(ctx actor.Context, older []byte) {
+			c.succeed(ctx, view.History(older, current, q))
+		})
+	})
+	return nil
+}
+
+func readHistory(c *call, ctx actor.Context, path string, then func(ctx actor.Context, content []byte)) {
+	c.beginStoreAccess(ctx)
+	c.read(ctx, "config-history", path, func(ctx actor.Context, m *messages.ReadFileResult) {
+		if m.Failure != nil {
+			c.fail(ctx, m.Failure)
+			return
+		}
+		then(ctx, m.Content) // empty if there is no such file
+	})
+}
+
+// askModel asks for the configuration as typed values.
+func (c *call) askModel(ctx actor.Context, then func(actor.Context, *model.Config)) {
+	askParsedConfig(c, ctx, model.Decode, then)
+}
+
+// secrets returns the rules of redaction, with the parameters that the catalogue declares as secret.
+func (c *call) secrets() redact.Rules { return redact.New(c.config.Catalogue.SecretNames()...) }
