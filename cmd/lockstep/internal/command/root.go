@@ -14,6 +14,7 @@ import (
 
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/configuration"
 	"lockstep/cmd/lockstep/internal/demo"
 	"lockstep/cmd/lockstep/internal/filters"
 	"lockstep/cmd/lockstep/internal/jobs"
@@ -109,7 +110,7 @@ status of its command.`,
 		submit.NewRunCommand(globals),
 		submit.NewSubmitCommand(globals),
 		opcodes.NewCommand(globals),
-		queue.NewConfigCommand(globals),
+		queue.NewConfigCommand(globals, configuration.Commands(globals)),
 		jobs.NewListCommand(globals),
 		locks.NewCommand(globals),
 		nodes.NewCommand(globals),
