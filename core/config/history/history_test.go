@@ -302,3 +302,85 @@ func TestSelect(t *testing.T) {
 		require.Equal(t, test.want, serials(history.Select(entries, test.q)), "%+v", test.q)
 	}
 }
+
+// Property: no secret of either version occurs in an entry.
+func TestNoSecretInAnEntry(t *testing.T) {
+	start := configtest.Config()
+	rapid.Check(t, func(t *rapid.T) {
+		old := withSecrets(t, start, "old-secret")
+		new := withSecrets(t, old, "new-secret")
+		for _, e := range []history.Entry{
+			history.NewEntry(start, old, history.Touched(start, old), byJob, redact.New("password")),
+			history.NewEntry(old, new, history.Touched(old, new), byJob, redact.New("password")),
+			history.NewEntry(new, start, history.Touched(new, start), byJob, redact.New("password")),
+		} {
+			require.NotContains(t, string(e.Line()), "secret-")
+			for _, secret := range configtest.Secrets {
+				require.NotContains(t, string(e.Line()), secret)
+			}
+		}
+	})
+}
+
+func withSecrets(t *rapid.T, c *model.Config, prefix string) *model.Config {
+	secret := func() string { return fmt.Sprintf("%s-%d", prefix, rapid.IntRange(0, 1000).Draw(t, "secret")) }
+	some := func() bool { return rapid.Bool().Draw(t, "some") }
+	private := func() (d model.Dict[string]) {
+		if some() {
+			d = append(d, model.DictEntry[string]{Key: "a", Value: secret()})
+		}
+		if some() {
+			d = append(d, model.DictEntry[string]{Key: "b", Value: secret() + strings.Repeat("x", 400)})
+		}
+		return d
+	}
+	disk := func(d *model.Disk) {
+		d.LogicalID = model.Some(model.LogicalID{Type: "plain", A: "vg", B: "lv"})
+		if some() {
+			d.LogicalID = model.Some(model.LogicalID{Type: "drbd", A: strings.Repeat("n", 400), Secret: secret()})
+		}
+		d.Params = model.Opt[model.Params]{}
+		if some() {
+			d.Params = model.Some(model.Params{{Key: "password", Value: model.AppendText(nil, secret())}})
+		}
+	}
+	next, _ := configtest.Change(c, 5, func(e *model.Edit) {
+		configtest.Put(e, model.Instances, configtest.Inst1, func(i *model.Instance) { i.OSParamsPrivate = private() })
+		configtest.Cluster(e, func(c *model.Cluster) {
+			if c.OSParamsPrivate = nil; some() {
+				c.OSParamsPrivate = model.Dict[model.Dict[string]]{{Key: "os", Value: private()}}
+			}
+		})
+		configtest.Put(e, model.Disks, configtest.DRBDDisk, func(d *model.Disk) {
+			disk(d)
+			d.Children = make([]model.Disk, rapid.IntRange(0, 2).Draw(t, "children"))
+			for i := range d.Children {
+				disk(&d.Children[i])
+				d.Children[i].Mode = "rw"
+			}
+		})
+	})
+	return next
+}
+
+// The cost of an entry depends on the size of the changed object, not on the number of objects.
+func BenchmarkNewEntry(b *testing.B) {
+	for _, instances := range []int{10, 10000} {
+		e := configtest.Config().Edit()
+		for i := range instances {
+			model.Instances.Put(e, fmt.Sprint(i), model.Instance{Name: model.Some(fmt.Sprint("i", i))})
+		}
+		old, _ := e.Commit(1)
+		next, touched := configtest.Change(old, 2, func(e *model.Edit) {
+			configtest.Put(e, model.Instances, configtest.Inst1, func(i *model.Instance) { i.Tags = []string{"x"} })
+		})
+		rules, l := redact.New(), history.Open(nil, nil)
+		b.Run(fmt.Sprintf("instances=%d", instances), func(b *testing.B) {
+			for i := range b.N {
+				entry := history.NewEntry(old, next, touched, byJob, rules)
+				entry.Serial += int64(i)
+				l.Append(entry)
+			}
+		})
+	}
+}

@@ -118,12 +118,11 @@ func (r Rules) redact(kind string, at []rest, raw []byte) []byte {
 	}
 	dst, changed := []byte{raw[0]}, false
 	value := func(element string, old []byte) {
-		now := old
-		if below := r.step(kind, at, element); isSecret(below) {
-			now, changed = marker, true
-		} else if now = r.redact(kind, below, old); len(now) > 0 && &now[0] != &old[0] {
-			changed = true
+		now := marker
+		if below := r.step(kind, at, element); !isSecret(below) {
+			now = r.redact(kind, below, old)
 		}
+		changed = changed || &now[0] != &old[0] // values have at least one byte
 		dst = append(append(dst, now...), ',')
 	}
 	if raw[0] == '{' {
