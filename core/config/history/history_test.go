@@ -67,7 +67,7 @@ func TestEntry(t *testing.T) {
 
 // An entry of any change is bounded. What is left out is counted.
 func TestBounds(t *testing.T) {
-	long := strings.Repeat("ä\"", 5000)
+	long := strings.Repeat("ä\"", 500)
 	c := configtest.Config()
 	_, e := entryOf(c, 5, func(e *model.Edit) {
 		configtest.Put(e, model.Instances, configtest.Inst1, func(i *model.Instance) {
@@ -80,13 +80,13 @@ func TestBounds(t *testing.T) {
 			}
 			g.DiskParams = model.Dict[model.Params]{{Key: "ext", Value: params}, {Key: "plain", Value: params}}
 		})
-		for i := range 5000 {
+		for i := range 1000 {
 			model.Instances.Put(e, fmt.Sprintf("%s%d", long, i), model.Instance{Name: model.Some(long)})
 		}
 	})
 	require.Less(t, len(e.Line()), 512<<10)
 	require.Len(t, e.Objects, 200)
-	require.Equal(t, 4802, e.MoreObjects)
+	require.Equal(t, 802, e.MoreObjects)
 	require.Zero(t, e.MorePaths, "two containers are new: two paths")
 
 	value := e.Objects[0].Paths[0]
@@ -214,8 +214,9 @@ func serials(entries []history.Entry) []int64 {
 func TestRotation(t *testing.T) {
 	d := &disk{}
 	l := history.Open(nil, nil)
-	const size = 100 << 10
-	for i := range 1000 {
+	const size = 400 << 10
+	const count = 100
+	for i := range count {
 		d.write(l, numbered(i, size))
 		require.LessOrEqual(t, len(d.older)+len(d.current), history.MaxSize)
 	}
@@ -223,8 +224,17 @@ func TestRotation(t *testing.T) {
 	require.Zero(t, damaged)
 	require.Greater(t, len(entries), history.MaxSize/2/(size+1000))
 	for i, e := range entries {
-		require.Equal(t, int64(1000-len(entries)+i), e.Serial)
+		require.Equal(t, int64(count-len(entries)+i), e.Serial)
 	}
+}
+
+// A rotation that fails is tried again with the next entry.
+func TestFailedRotation(t *testing.T) {
+	l := history.Open(nil, make([]byte, history.MaxSize/2))
+	require.True(t, l.Append(numbered(1, 1)).Rotate)
+	l.NotRotated()
+	require.True(t, l.Append(numbered(2, 1)).Rotate)
+	require.False(t, l.Append(numbered(3, 1)).Rotate)
 }
 
 // Property: with crashes that tear the last line and repeat changes, each entry is in the history once.

@@ -70,6 +70,9 @@ func (l *Log) Failed(e Entry) {
 	delete(l.seen, e.key())
 }
 
+// NotRotated reports that the rename of an Append has failed. The Line can be written nevertheless; the next Append rotates again.
+func (l *Log) NotRotated() { l.size += MaxSize / 2 }
+
 // Read decodes the files of the history, the older one first. It returns each entry once, and the number of damaged lines.
 func Read(files ...[]byte) (entries []Entry, damaged int) {
 	seen := map[key]bool{}

@@ -291,7 +291,9 @@ func (w *warnings) address(ip, user string) {
 func (w *warnings) checkAddresses() {
 	nics := w.addresses
 	w.addresses = map[string][]string{}
-	w.address(w.c.Cluster.Value.MasterIP, "cluster_ip")
+	if !w.isOwnCluster() {
+		w.address(w.c.Cluster.Value.MasterIP, "cluster_ip")
+	}
 	for _, o := range w.c.Nodes.All() {
 		n := &o.Value
 		w.address(n.PrimaryIP, fmt.Sprintf("node:%s/primary", n.Name))
@@ -306,4 +308,11 @@ func (w *warnings) checkAddresses() {
 			}
 		}
 	}
+}
+
+// isOwnCluster reports whether the configuration is one that lockstep has made: then the cluster has no address but the master's.
+func (w *warnings) isOwnCluster() bool {
+	cluster := &w.c.Cluster.Value
+	master, found := w.c.Nodes.Get(cluster.MasterNode)
+	return found && cluster.MasterNetdev == "lo" && cluster.MasterIP == master.Value.PrimaryIP
 }

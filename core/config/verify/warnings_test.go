@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/core/config"
 	"lockstep/core/config/configtest"
 	"lockstep/core/config/model"
 	"lockstep/core/config/verify"
@@ -69,7 +70,7 @@ var broken = []struct {
 	{group(func(g *model.NodeGroup) { g.Name = "alpha" }), "duplicate node group name 'alpha'"},
 	{node(func(n *model.Node) { n.SecondaryIP = "127.0.0.3" }),
 		"IP address 127.0.0.3 is used by multiple owners: node:node1.gold.example/secondary, node:node2.gold.example/primary"},
-	{cluster(func(c *model.Cluster) { c.MasterIP = "127.0.0.2" }),
+	{cluster(func(c *model.Cluster) { c.MasterIP, c.MasterNetdev = "127.0.0.2", "eth0" }),
 		"IP address 127.0.0.2 is used by multiple owners: cluster_ip, node:node1.gold.example/primary"},
 	{nic(func(n *model.NIC) {
 		n.IP, n.Network = model.Some("10.0.0.2"), model.Some("e0000000-0000-4000-8000-000000000001")
@@ -121,6 +122,18 @@ func TestWarnings(t *testing.T) {
 		require.NotEmpty(t, touched, b.want)
 		require.Contains(t, verify.Warnings(c), b.want)
 		require.Empty(t, verify.Of(c).Texts(), b.want)
+	}
+}
+
+// A cluster of lockstep has no address of its own, and its nodes can lack addresses.
+func TestOwnCluster(t *testing.T) {
+	for _, ip := range []string{"", "127.0.0.1"} {
+		content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n1", NodeIP: ip, NodeUUID: "u1", GroupUUID: "g1", ClusterUUID: "c1"})
+		require.NoError(t, err)
+		c, err := model.Decode(content)
+		require.NoError(t, err)
+		require.Empty(t, verify.Of(c).Texts())
+		require.Empty(t, verify.Warnings(c))
 	}
 }
 
