@@ -1,0 +1,124 @@
+package nodedtest
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"lockstep/core/config/ssconf"
+	"lockstep/core/noded"
+)
+
+// dataDir is the data directory of a stock node.
+const dataDir = "/var/lib/ganeti/"
+
+// ConfigPath is the path of the configuration.
+const ConfigPath = dataDir + "config.data"
+
+// SsconfPath returns the path of the file of a key.
+func SsconfPath(key string) string { return ssconfPath(key) }
+
+func ssconfPath(key string) string { return dataDir + "ssconf_" + key }
+
+// isAllowed reports whether upload_file_single accepts a path. The real daemon accepts more paths (noded.md 5).
+func isAllowed(path string) bool {
+	return slices.Contains([]string{ConfigPath, dataDir + "hmac.key", dataDir + "rapi/users"}, path)
+}
+
+// isUser and isGroup report whether the daemon knows a name (noded.md 4).
+func isUser(name string) bool {
+	return slices.Contains([]string{"gnt-masterd", "gnt-confd", "gnt-rapi", "root"}, name)
+}
+
+func isGroup(name string) bool {
+	return isUser(name) || slices.Contains([]string{"gnt-luxid", "gnt-daemons", "gnt-admin"}, name)
+}
+
+// dispatch executes a procedure. d.mu is held.
+func (d *Daemon) dispatch(p noded.Procedure, body []byte) (any, error) {
+	switch p {
+	case noded.UploadFile:
+		return nil, d.upload(body)
+	case noded.WriteSsconf:
+		return nil, d.writeSsconf(body)
+	case noded.NodeVerify:
+		return d.nodeVerify(body)
+	case noded.MasterNodeName:
+		return strings.TrimSpace(d.files[ssconfPath("master_node")]), nil
+	}
+	abort() // the real daemon closes the connection
+	return nil, nil
+}
+
+func executing(err error) error { return fmt.Errorf("Error while executing backend function: %w", err) }
+
+func (d *Daemon) upload(body []byte) error {
+	f, err := noded.DecodeFile(body)
+	switch {
+	case err != nil:
+		return executing(err)
+	case !isAllowed(f.Path):
+		return fmt.Errorf("Filename passed to UploadFile not in allowed upload targets: '%s'", f.Path)
+	case !isUser(f.User) || !isGroup(f.Group):
+		return executing(fmt.Errorf("Unknown Ganeti user/group %s/%s", f.User, f.Group))
+	}
+	d.files[f.Path] = string(f.Content)
+	return nil
+}
+
+// writeSsconf stops at the first bad value. The real daemon also writes the keys before it.
+func (d *Daemon) writeSsconf(body []byte) error {
+	values, err := noded.DecodeSsconf(body)
+	if err != nil {
+		return executing(err)
+	}
+	for _, key := range ssconf.Keys() {
+		lines, sent := values[key]
+		if !sent {
+			continue
+		}
+		content := strings.Join(lines, "\n")
+		if content != "" && !strings.HasSuffix(content, "\n") {
+			content += "\n"
+		}
+		if len(content) > noded.SsconfMax {
+			return executing(fmt.Errorf("value of %s is too long", key))
+		}
+		d.files[ssconfPath(key)] = content
+		delete(values, key)
+	}
+	for key := range values {
+		return executing(fmt.Errorf("invalid ssconf key %s", key))
+	}
+	return nil
+}
+
+func (d *Daemon) nodeVerify(body []byte) (any, error) {
+	v, err := noded.DecodeVerify(body)
+	if err != nil {
+		return nil, executing(err)
+	}
+	found := map[string]any{}
+	if v.Files != nil {
+		digests := map[string]string{}
+		for _, path := range v.Files {
+			if content, exists := d.files[path]; exists {
+				sum := sha1.Sum([]byte(content))
+				digests[path] = hex.EncodeToString(sum[:])
+			}
+		}
+		found["filelist"] = digests
+	}
+	if v.Version {
+		found["version"] = []any{3000000, "3.0.2"}
+	}
+	if v.Time {
+		found["time"] = []int{1795327759, 500000}
+	}
+	if v.ClientCert {
+		found["client-cert"] = []any{nil, d.server.Digest()}
+	}
+	return found, nil
+}
