@@ -43,6 +43,7 @@ var wings = []wing{
 	{"core/config/history", []string{"core/config", "core/config/reserve", "core/rawjson", "core/job", "core/lock"}}, // owners of locks change the configuration
 	{"core/config/calls", []string{"core/config", "core/config/reserve", "core/rawjson", "core/job", "core/lock"}},
 	{"core/noded", []string{"core/rawjson"}},
+	{"core/distribution", []string{"core/config", "core/noded"}},
 	{"core/jobproc", []string{"core/rawjson", "core/job", "core/lock", "core/wire"}},
 	{"core/opcode", []string{"core/rawjson", "core/job", "core/lock", "core/config"}},
 	{"core/config/view", []string{"core/answer", "core/config", "core/config/history", "core/rawjson", "core/job"}},
