@@ -12,6 +12,8 @@
 //	                                                   scheduler, events        queue, events: each change
 //	ssconf     the ssconf files of its node            none                     answers only; to config the
 //	                                                                            question for its state
+//	distributor what each node has acknowledged of     configuration, LUXI      node daemons
+//	           the configuration                       connections
 //	filters    the verdict on each unfinished job      queue, connections       queue: changed verdicts
 //	scheduler  order of eligible jobs, run slots,      queue, job actors,       queue: picked and unrunnable
 //	           dependencies                            connections              jobs; locks: paused jobs

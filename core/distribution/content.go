@@ -19,6 +19,11 @@ const (
 
 func (k Kind) String() string { return [kinds]string{"config.data", "ssconf"}[k] }
 
+// Procedure returns the procedure that sends a kind.
+func (k Kind) Procedure() noded.Procedure {
+	return [kinds]noded.Procedure{noded.UploadFile, noded.WriteSsconf}[k]
+}
+
 // Content is what nodes get of one configuration. It is immutable.
 type Content struct {
 	Kind     Kind
