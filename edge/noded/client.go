@@ -79,7 +79,13 @@ func NewClient(c Config) *Client {
 // Call makes a call and returns the result of the procedure. An error is a *CallError. After an error other than ErrOffline and
 // *noded.RefusedError the node daemon may have executed the procedure.
 func (c *Client) Call(ctx context.Context, node noded.Node, r noded.Request) (json.RawMessage, error) {
-	result, err := c.call(ctx, node, r)
+	return c.callInTurn(ctx, c.turns.take(turnKey{node.Address, r.Procedure}), node, r)
+}
+
+// callInTurn makes a call in its turn, and ends the turn.
+func (c *Client) callInTurn(ctx context.Context, t turn, node noded.Node, r noded.Request) (json.RawMessage, error) {
+	defer t.end()
+	result, err := c.call(ctx, t, node, r)
 	if err != nil {
 		return nil, &CallError{node.Name, r.Procedure, err}
 	}
@@ -125,16 +131,14 @@ func decoded[T any](c *Client, ctx context.Context, node noded.Node, r noded.Req
 	return result, nil
 }
 
-// call waits for its turn at the node and for a slot, and then makes the call. The time limit begins after that.
-func (c *Client) call(ctx context.Context, node noded.Node, r noded.Request) (json.RawMessage, error) {
+// call waits for its turn and for a slot, and then makes the call. The time limit begins after that.
+func (c *Client) call(ctx context.Context, t turn, node noded.Node, r noded.Request) (json.RawMessage, error) {
 	if node.Offline {
 		return nil, ErrOffline
 	}
-	end, err := c.turns.begin(ctx, turnKey{node.Address, r.Procedure})
-	if err != nil {
+	if err := t.wait(ctx); err != nil {
 		return nil, err
 	}
-	defer end()
 	select {
 	case c.slots <- struct{}{}:
 	case <-ctx.Done():

@@ -13,51 +13,65 @@ type turnKey struct {
 	procedure noded.Procedure
 }
 
-// turns makes calls with the same key wait for each other, in order.
+// turns makes calls with the same key wait for each other, in the order of take.
 type turns struct {
-	mu    sync.Mutex
-	queue map[turnKey]*turn
+	mu   sync.Mutex
+	last map[turnKey]chan struct{} // of the newest turn of a key; closed at its end; absent if no turn is open
 }
 
-// turn is the queue of one key.
+// turn is the place of a call in the order of its key.
 type turn struct {
-	busy  chan struct{} // has an element while a call is in progress
-	users int           // calls in progress and waiting; the turn is deleted with the last one
+	of   *turns
+	key  turnKey
+	prev chan struct{} // closed when all earlier turns have ended
+	own  chan struct{} // closed at the end of this turn
 }
 
-// begin waits for all earlier calls of the key. The caller must call end.
-func (t *turns) begin(ctx context.Context, key turnKey) (end func(), err error) {
-	of := t.join(key)
+// take returns the next turn of a key. The caller must call end.
+func (t *turns) take(key turnKey) turn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.last == nil {
+		t.last = map[turnKey]chan struct{}{}
+	}
+	prev, open := t.last[key]
+	if !open {
+		prev = make(chan struct{})
+		close(prev)
+	}
+	u := turn{t, key, prev, make(chan struct{})}
+	t.last[key] = u.own
+	return u
+}
+
+// wait waits until all earlier turns have ended.
+func (u turn) wait(ctx context.Context) error {
 	select {
-	case of.busy <- struct{}{}:
-		return func() {
-			<-of.busy
-			t.leave(key)
-		}, nil
+	case <-u.prev:
+		return nil
 	case <-ctx.Done():
-		t.leave(key)
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
 }
 
-func (t *turns) join(key turnKey) *turn {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.queue == nil {
-		t.queue = map[turnKey]*turn{}
+// end ends the turn. The next turn begins when all earlier ones have ended as well.
+func (u turn) end() {
+	select {
+	case <-u.prev:
+		u.finish()
+	default:
+		go func() {
+			<-u.prev
+			u.finish()
+		}()
 	}
-	if t.queue[key] == nil {
-		t.queue[key] = &turn{busy: make(chan struct{}, 1)}
-	}
-	t.queue[key].users++
-	return t.queue[key]
 }
 
-func (t *turns) leave(key turnKey) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	of := t.queue[key]
-	if of.users--; of.users == 0 {
-		delete(t.queue, key)
+func (u turn) finish() {
+	u.of.mu.Lock()
+	defer u.of.mu.Unlock()
+	close(u.own)
+	if u.of.last[u.key] == u.own {
+		delete(u.of.last, u.key)
 	}
 }
