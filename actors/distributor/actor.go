@@ -1,8 +1,9 @@
 // Package distributor is the actor that sends the configuration to the node daemons of other nodes (config.md 8).
 //
 // It owns what each node has acknowledged, and the calls in progress. The configuration's actor tells it of each durable
-// configuration (Distribute), asks it when an answer may leave (Await), and anyone asks it who is behind and why (GetNodes).
-// core/distribution decides; the port Daemons makes the calls. The distributor tells its clients of each start (Started).
+// configuration (Distribute) and asks it when an answer may leave (Await). Other actors ask it which nodes are behind and why
+// (GetNodes). core/distribution decides; the port Daemons makes the calls. The distributor tells its clients of each start
+// (Started).
 //
 // Nothing survives a crash. The next incarnation waits for Distribute, and then sends everything to all nodes once. Its clients
 // send the newest configuration and their open questions again; Client does this for an actor.

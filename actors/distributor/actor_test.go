@@ -25,6 +25,8 @@ func TestAChangeIsSentAndAwaited(t *testing.T) {
 		b.end("n2", nil)
 		b.requireAnswered(number)
 		b.requireAnswered(b.await())
+		b.number--
+		b.requireAnswered(b.await()) // the number is free after the answer
 
 		m := b.nodes()
 		require.Equal(t, b.config.Serial, m.Serial)
@@ -230,6 +232,28 @@ func TestClient(t *testing.T) {
 		b.end("", nil)
 		require.ElementsMatch(t, []string{"first", "second"}, []string{<-done, <-done})
 		b.Advance(time.Minute)
+		require.Empty(t, done)
+	})
+}
+
+// A Client sends nothing twice to one incarnation, which may have announced itself twice.
+func TestClientSendsOnce(t *testing.T) {
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
+		b := &bench{TB: t, Env: e, config: twoNodes(t)}
+		fake := e.Probe("fake")
+		customer, done := b.customer(fake.PID)
+		b.Send(customer, &distributor.Distribute{Config: b.config})
+		b.Send(customer, ask{"", "first"})
+		require.Equal(t, []any{&distributor.Announce{}}, fake.Unread())
+		b.Send(customer, &distributor.Started{Incarnation: 1})
+		b.Send(customer, &distributor.Started{Incarnation: 1})
+		number := uint64(1)<<32 + 1
+		require.Equal(t, []any{&distributor.Distribute{Config: b.config}, &distributor.Await{Request: number}}, fake.Unread())
+		b.Send(customer, &distributor.AwaitResult{Request: number})
+		b.Send(customer, &distributor.AwaitResult{Request: number})
+		require.Equal(t, "first", <-done)
+		b.Send(customer, &distributor.Started{Incarnation: 2})
+		require.Equal(t, []any{&distributor.Distribute{Config: b.config}}, fake.Unread())
 		require.Empty(t, done)
 	})
 }

@@ -16,8 +16,8 @@ type Started struct{ Incarnation uint64 } // 1 and more
 // earlier messages, whatever its serial number is. The configuration is not encoded by the sender.
 type Distribute struct{ Config *model.Config }
 
-// Await asks for AwaitResult when the newest configuration so far is distributed, or when there is no point in waiting longer,
-// at the latest after distribution.AwaitMax. A repeated Await has the same number and sender.
+// Await asks for AwaitResult when the required nodes have acknowledged the newest configuration so far, or were given up
+// (distribution.Tracker.Await), at the latest after distribution.AwaitMax. A repeated Await has the same number and sender.
 type Await struct {
 	Request uint64 // unique per sender
 	Group   string // uuid of a node group whose nodes are required; "": all nodes
