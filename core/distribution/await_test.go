@@ -19,7 +19,7 @@ func current(t require.TestingT, nodes ...model.Node) *world {
 }
 
 func TestAwaitNeedsAllNodes(t *testing.T) {
-	w := current(t, candidate(2), node(3))
+	w := current(t, candidate(2), regular(3))
 	w.await(1, "", false)
 	require.Equal(t, []uint64{1}, w.released, "all nodes are current")
 	w.released = nil
@@ -49,7 +49,7 @@ func TestAwaitOfASkippedState(t *testing.T) {
 
 // A refusal and a node that is known to fail do not hold up an answer.
 func TestAwaitGivesUp(t *testing.T) {
-	w := current(t, node(2))
+	w := current(t, regular(2))
 	w.change(true)
 	w.await(1, "", false)
 	w.done(Result{Err: errRefused})
@@ -161,11 +161,11 @@ func TestFlushOfAGroupIgnoresOthers(t *testing.T) {
 
 // A node that goes away is not waited for.
 func TestAwaitOfALeavingNode(t *testing.T) {
-	w := current(t, node(2))
+	w := current(t, regular(2))
 	w.change(true)
 	w.await(1, "", false)
 	w.done(Result{})
 	require.Empty(t, w.released)
-	w.put(offline(node(2)))
+	w.put(offline(regular(2)))
 	require.Equal(t, []uint64{1}, w.released)
 }

@@ -168,7 +168,7 @@ func (m *machine) end(t *rapid.T, executed bool, r Result) {
 
 func (m *machine) putRandom(t *rapid.T) {
 	i := rapid.IntRange(2, nodeMax).Draw(t, "node")
-	n := node(i)
+	n := regular(i)
 	n.MasterCandidate = rapid.Bool().Draw(t, "candidate")
 	n.Offline = rapid.Bool().Draw(t, "offline")
 	n.Group = rapid.SampledFrom([]string{oneGroup, otherGroup}).Draw(t, "group")
@@ -183,7 +183,7 @@ func (m *machine) putRandom(t *rapid.T) {
 // Whatever the order of changes, results and failures, a node that is shown as current is current, and in the end every node is.
 func TestEveryNodeGetsTheNewest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &machine{world: newWorld(t, candidate(2), node(3)), has: map[target]string{}, failed: map[target]bool{}, sentRev: map[target]uint64{}, awaiting: map[uint64]*waiting{}}
+		m := &machine{world: newWorld(t, candidate(2), regular(3)), has: map[target]string{}, failed: map[target]bool{}, sentRev: map[target]uint64{}, awaiting: map[uint64]*waiting{}}
 		m.tracker.Distribute(m.config)
 		m.check(t)
 		told := func() {

@@ -42,13 +42,13 @@ func baseConfig(t require.TestingT) *model.Config {
 	cluster := c.Cluster.Value
 	cluster.MasterNode = "n1"
 	e.SetCluster(cluster)
-	model.Nodes.Put(e, "n1", node(1))
+	model.Nodes.Put(e, "n1", regular(1))
 	c, _ = e.Commit(1)
 	return c
 }
 
-// node is a regular node, "n1" the master candidate.
-func node(i int) model.Node {
+// regular is a regular node, "n1" the master candidate.
+func regular(i int) model.Node {
 	id := fmt.Sprintf("n%d", i)
 	n := model.Node{Name: id + ".example", PrimaryIP: fmt.Sprintf("192.0.2.%d", i), Group: oneGroup, MasterCandidate: i == 1, MasterCapable: true}
 	n.UUID = id
@@ -56,7 +56,7 @@ func node(i int) model.Node {
 }
 
 func candidate(i int) model.Node {
-	n := node(i)
+	n := regular(i)
 	n.MasterCandidate = true
 	return n
 }

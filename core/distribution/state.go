@@ -44,16 +44,15 @@ func (t *Tracker) State() (nodes []NodeState, serial int64) {
 		return nil, 0
 	}
 	for _, n := range t.nodes {
-		uuid := n.Value.UUID
-		nodes = append(nodes, NodeState{uuid, n.Value.Name, n.Value.PrimaryIP, roleOf(&n.Value, t.config),
-			t.fileState(target{uuid, ConfigFile}), t.fileState(target{uuid, Ssconf})})
+		nodes = append(nodes, NodeState{n.uuid, n.Name, n.PrimaryIP, roleOf(n, t.config),
+			t.fileState(target{n.uuid, ConfigFile}), t.fileState(target{n.uuid, Ssconf})})
 	}
 	return nodes, t.config.Serial
 }
 
-func roleOf(n *model.Node, c *model.Config) Role {
+func roleOf(n node, c *model.Config) Role {
 	switch {
-	case n.UUID == c.Cluster.Value.MasterNode:
+	case n.uuid == c.Cluster.Value.MasterNode:
 		return Master
 	case n.Offline:
 		return Offline

@@ -52,11 +52,17 @@ type Tracker struct {
 	revision [kinds]uint64 // of the newest content
 	pace     [kinds]time.Time
 
-	nodes    []*model.Object[model.Node] // of config, by uuid
+	nodes    []node // of config, by uuid
 	records  map[target]*record
 	calls    map[uint64]target // in progress
 	lastCall uint64
 	awaits   []*await
+}
+
+// node is a node of the newest configuration. uuid is its key, which can differ from Node.UUID in an inconsistent configuration.
+type node struct {
+	uuid string
+	*model.Node
 }
 
 // record is what is known about a target.
@@ -103,7 +109,7 @@ func (t *Tracker) updateTargets() {
 	t.nodes = nil
 	master := t.config.Cluster.Value.MasterNode
 	for uuid, n := range t.config.Nodes.All() {
-		t.nodes = append(t.nodes, n)
+		t.nodes = append(t.nodes, node{uuid, &n.Value})
 		if n.Value.Offline {
 			continue
 		}
@@ -239,7 +245,7 @@ func (t *Tracker) isReady(kind Kind, now time.Time) bool {
 func (t *Tracker) send(now time.Time, d *Decision) {
 	for _, n := range t.nodes {
 		for kind := range Kind(kinds) {
-			at := target{n.Value.UUID, kind}
+			at := target{n.uuid, kind}
 			r, content := t.records[at], t.contents[kind]
 			if r == nil || !r.wanted || r.call != 0 || content == nil || r.acked == content.Revision {
 				continue
@@ -251,7 +257,7 @@ func (t *Tracker) send(now time.Time, d *Decision) {
 			t.lastCall++
 			r.call, r.sending, r.discard = t.lastCall, content, false
 			t.calls[r.call] = at
-			d.Sends = append(d.Sends, Send{r.call, noded.Node{Name: n.Value.Name, Address: n.Value.PrimaryIP}, content})
+			d.Sends = append(d.Sends, Send{r.call, noded.Node{Name: n.Name, Address: n.PrimaryIP}, content})
 		}
 	}
 }
@@ -326,8 +332,8 @@ func later(a, b time.Time) time.Time {
 func (t *Tracker) sortedTargets(group string) (all []target) {
 	for _, n := range t.nodes {
 		for kind := range Kind(kinds) {
-			at := target{n.Value.UUID, kind}
-			if r := t.records[at]; r != nil && r.wanted && (group == "" || n.Value.Group == group) {
+			at := target{n.uuid, kind}
+			if r := t.records[at]; r != nil && r.wanted && (group == "" || n.Group == group) {
 				all = append(all, at)
 			}
 		}

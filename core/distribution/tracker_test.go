@@ -25,7 +25,7 @@ func (w *world) as(format string) string {
 
 // Everything is sent once after the start: config.data to the other candidates, ssconf to all nodes that are not offline.
 func TestFirstDistribution(t *testing.T) {
-	w := newWorld(t, candidate(2), node(3), offline(candidate(4)))
+	w := newWorld(t, candidate(2), regular(3), offline(candidate(4)))
 	w.distribute()
 	w.requireSent(w.as("n1 ssconf S"), w.as("n2 config.data S"), w.as("n2 ssconf S"), w.as("n3 ssconf S"))
 
@@ -111,7 +111,7 @@ func TestRetries(t *testing.T) {
 
 // A node that fails does not hold up the others, and a change does not shorten its pause.
 func TestAFailingNodeIsAlone(t *testing.T) {
-	w := newWorld(t, node(2))
+	w := newWorld(t, regular(2))
 	w.distribute()
 	for range 8 {
 		w.done(Result{Err: errLost}) // n1
@@ -150,7 +150,7 @@ func TestReturningNodes(t *testing.T) {
 		w.succeed()
 		w.advance(time.Minute)
 	}
-	w.put(node(2))
+	w.put(regular(2))
 	w.succeed()
 	w.advance(time.Minute)
 	w.put(candidate(2))
@@ -185,6 +185,18 @@ func TestALateResult(t *testing.T) {
 	w.done(Result{})
 	require.Equal(t, Effect{Obsolete: true}, w.done(Result{Err: errLost}))
 	require.Equal(t, Effect{Obsolete: true}, w.tracker.Done(w.now, 999, Result{}))
+}
+
+// A node whose uuid differs from its key gets everything like others.
+func TestAnInconsistentConfiguration(t *testing.T) {
+	w := newWorld(t)
+	w.edit(func(e *model.Edit) { model.Nodes.Put(e, "key", candidate(2)) })
+	w.distribute()
+	w.requireSent(w.as("n2 config.data S"), w.as("n2 ssconf S"), w.as("n1 ssconf S"))
+	w.await(1, "", false)
+	w.succeed()
+	require.Equal(t, []uint64{1}, w.released)
+	require.Equal(t, FileState{Wanted: true, Serial: w.config.Serial}, w.state("key").ConfigFile)
 }
 
 // While the cluster is being destroyed no node has its config.data replaced, this one least of all.
