@@ -51,7 +51,7 @@ verify: ## fail if generated files are stale, or sources are not formatted
 	  cp $$tmp/$$(basename $$f) $$f; \
 	  cmp -s $$tmp/old $$tmp/new || { echo "$$f is stale: run make proto" >&2; rm -r $$tmp; exit 1; }; \
 	done && rm -r $$tmp
-	@unformatted=$$(gofmt -l actors cmd core docs edge internal messages persistence sim supervisor); \
+	@unformatted=$$(gofmt -l actors cmd core docs edge messages persistence sim supervisor); \
 	  test -z "$$unformatted" || { echo "not formatted: $$unformatted" >&2; exit 1; }
 	@echo "generated files are up to date"
 

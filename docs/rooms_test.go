@@ -39,7 +39,7 @@ var wings = []wing{
 	{"core/ownership", []string{"core/paths"}},
 	{"core/lock", []string{"core/heap", "core/rawjson", "core/job", "core/natural", "core/haskell", "core/wire"}},
 	{"core/config", []string{"core/rawjson", "core/job", "core/paths"}},
-	{"core/config/reserve", []string{"core/config", "core/rawjson", "core/job", "core/lock"}}, // owners of locks own reservations
+	{"core/config/reserve", []string{"core/config", "core/rawjson", "core/job", "core/lock"}},                        // owners of locks own reservations
 	{"core/config/history", []string{"core/config", "core/config/reserve", "core/rawjson", "core/job", "core/lock"}}, // owners of locks change the configuration
 	{"core/config/calls", []string{"core/config", "core/config/reserve", "core/rawjson", "core/job", "core/lock"}},
 	{"core/noded", []string{"core/rawjson"}},

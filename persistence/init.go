@@ -67,13 +67,13 @@ func makeDirs(rules ownership.Rules, dirs ...newDir) error {
 // complete.
 func makeDir(dir string, a ownership.Attributes) error {
 	err := unix.Mkdir(dir, a.Mode)
-	if err == unix.ENOENT && filepath.Dir(dir) != dir {
+	if errors.Is(err, unix.ENOENT) && filepath.Dir(dir) != dir {
 		if err := makeDir(filepath.Dir(dir), a); err != nil {
 			return err
 		}
 		err = unix.Mkdir(dir, a.Mode)
 	}
-	if err == unix.EEXIST {
+	if errors.Is(err, unix.EEXIST) {
 		return requireDir(dir)
 	}
 	if err != nil {
