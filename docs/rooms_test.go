@@ -44,6 +44,7 @@ var wings = []wing{
 	{"core/config/calls", []string{"core/config", "core/config/reserve", "core/rawjson", "core/job", "core/lock"}},
 	{"core/noded", []string{"core/rawjson"}},
 	{"core/distribution", []string{"core/config", "core/noded"}},
+	{"core/config/journal", []string{"core/config", "core/config/reserve", "core/rawjson", "core/job", "core/lock"}},
 	{"core/jobproc", []string{"core/rawjson", "core/job", "core/lock", "core/wire"}},
 	{"core/opcode", []string{"core/rawjson", "core/job", "core/lock", "core/config"}},
 	{"core/config/view", []string{"core/answer", "core/config", "core/config/history", "core/rawjson", "core/job"}},
@@ -155,7 +156,7 @@ func TestRooms(t *testing.T) {
 // the environment or randomness. Only direct imports count: fmt itself links os. Of io only the types of readers and
 // writers are used.
 var pure = []string{
-	"bytes", "cmp", "compress/zlib", "embed", "encoding/base64", "encoding/json", "errors", "fmt", "io", "iter", "maps", "math", "math/bits", "net/netip", "path",
+	"bytes", "cmp", "compress/zlib", "crypto/sha256", "embed", "encoding/base64", "encoding/binary", "encoding/hex", "encoding/json", "errors", "fmt", "hash/crc32", "io", "iter", "maps", "math", "math/bits", "net/netip", "path",
 	"regexp", "regexp/syntax", "slices", "sort", "strconv", "strings", "sync", "time", "unicode", "unicode/utf16", "unicode/utf8",
 }
 

@@ -24,6 +24,7 @@ type Config struct {
 	Disks     Container[Disk]
 	Filters   Container[FilterRule]
 	index     index
+	objects   hashSum // of the cluster and all objects, see Hash
 }
 
 // head has the top-level scalar fields.
@@ -75,6 +76,7 @@ func Decode(raw []byte) (*Config, error) {
 	if c.Cluster, err = Clusters.Decode(f.cluster); err != nil {
 		return nil, fmt.Errorf("Can't parse value for 'cluster': %w", err)
 	}
+	Clusters.replace(&c.objects, "", nil, c.Cluster)
 	readers := [6]func(*Config, []byte) ([]string, error){
 		Nodes.read, Groups.read, Instances.read, Networks.read, Disks.read, Filters.read}
 	var entries []string
@@ -104,6 +106,7 @@ func (k *Kind[T]) read(c *Config, raw []byte) (entries []string, err error) {
 	sorted := make([]tree.Entry[*Object[T]], len(d))
 	for i, e := range d {
 		sorted[i] = tree.Entry[*Object[T]]{Key: e.Key, Value: e.Value}
+		k.replace(&c.objects, e.Key, nil, e.Value)
 		for _, r := range k.refsOf(e.Key, e.Value) {
 			entries = append(entries, indexKey(r.space, r.name, e.Key))
 		}

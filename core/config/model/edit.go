@@ -46,6 +46,7 @@ func (e *Edit) touch(t Touched, differs func() bool) {
 func (e *Edit) SetCluster(v Cluster) { e.putCluster(Clusters.NewObject(v)) }
 
 func (e *Edit) putCluster(o *Object[Cluster]) {
+	Clusters.replace(&e.now.objects, "", e.now.Cluster, o)
 	e.now.Cluster = o
 	e.touch(Touched{Kind: Clusters.Name}, func() bool { return !bytes.Equal(e.base.Cluster.encoding, e.now.Cluster.encoding) })
 }
@@ -57,6 +58,7 @@ func (k *Kind[T]) putObject(e *Edit, key string, o *Object[T]) {
 	at := k.at(e.now)
 	old, _ := at.Get(key)
 	*at = at.Put(key, o)
+	k.replace(&e.now.objects, key, old, o)
 	e.now.index = reindex(e.now.index, key, k.refsOf(key, old), k.refsOf(key, o))
 	k.touch(e, key)
 }
@@ -69,6 +71,7 @@ func (k *Kind[T]) Delete(e *Edit, key string) {
 		return
 	}
 	*at = at.Delete(key)
+	k.replace(&e.now.objects, key, old, nil)
 	e.now.index = reindex(e.now.index, key, k.refsOf(key, old), nil)
 	k.touch(e, key)
 }

@@ -10,26 +10,20 @@ import (
 // extra is the part of the state that tempres.data has no fields for (config.md 12.5 and 12.6).
 type extra struct {
 	Minors    []extraMinor `json:"minors"`
-	Committed []extraIP    `json:"committed"`
+	Committed []IP         `json:"committed"`
 	Freed     []extraFreed `json:"freed"`
 }
 
 type extraMinor struct {
-	Node   string      `json:"node"`
-	Minor  int64       `json:"minor"`
-	Disk   string      `json:"disk"`
-	Caller extraCaller `json:"caller"`
-}
-
-type extraIP struct {
-	Release bool   `json:"release"`
-	Network string `json:"network"`
-	Address uint32 `json:"address"`
+	Node   string `json:"node"`
+	Minor  int64  `json:"minor"`
+	Disk   string `json:"disk"`
+	Caller Caller `json:"caller"`
 }
 
 type extraFreed struct {
-	Key    []byte      `json:"key"` // not UTF-8
-	Caller extraCaller `json:"caller"`
+	Key    []byte `json:"key"` // not UTF-8
+	Caller Caller `json:"caller"`
 }
 
 type extraCaller struct {
@@ -39,36 +33,42 @@ type extraCaller struct {
 	Program string      `json:"program,omitempty"`
 }
 
-func (c Caller) extra() extraCaller {
+// MarshalJSON writes {"owner":…} for a known client, else {"pid":…,"uid":…,"program":…} without zero values.
+func (c Caller) MarshalJSON() ([]byte, error) {
 	if c.Known {
-		return extraCaller{Owner: &c.Owner}
+		return json.Marshal(extraCaller{Owner: &c.Owner})
 	}
-	return extraCaller{PID: c.PID, UID: c.UID, Program: c.Program}
+	return json.Marshal(extraCaller{PID: c.PID, UID: c.UID, Program: c.Program})
 }
 
-func (o extraCaller) caller() Caller {
-	if o.Owner != nil {
-		return Caller{Known: true, Owner: *o.Owner}
+// UnmarshalJSON reads what MarshalJSON writes.
+func (c *Caller) UnmarshalJSON(raw []byte) error {
+	var o extraCaller
+	if err := json.Unmarshal(raw, &o); err != nil {
+		return err
 	}
-	return Caller{PID: o.PID, UID: o.UID, Program: o.Program}
+	if *c = (Caller{PID: o.PID, UID: o.UID, Program: o.Program}); o.Owner != nil {
+		*c = Caller{Known: true, Owner: *o.Owner}
+	}
+	return nil
 }
 
 // EncodeExtra returns the part of the state that Encode omits: callers of DRBD minors, and committed actions.
 func (s State) EncodeExtra() []byte {
-	o := extra{Minors: []extraMinor{}, Committed: []extraIP{}, Freed: []extraFreed{}}
+	o := extra{Minors: []extraMinor{}, Committed: []IP{}, Freed: []extraFreed{}}
 	for key, held := range s.minors.All() {
 		if held.Caller != (Caller{}) {
 			node, minor := splitMinor(key)
-			o.Minors = append(o.Minors, extraMinor{node, minor, held.Disk, held.Caller.extra()})
+			o.Minors = append(o.Minors, extraMinor{node, minor, held.Disk, held.Caller})
 		}
 	}
 	for key, held := range s.ips.All() {
 		if held.Committed {
-			o.Committed = append(o.Committed, extraIP(ipOf(key)))
+			o.Committed = append(o.Committed, ipOf(key))
 		}
 	}
 	for key, by := range s.freed.All() {
-		o.Freed = append(o.Freed, extraFreed{[]byte(key), by.extra()})
+		o.Freed = append(o.Freed, extraFreed{[]byte(key), by})
 	}
 	raw, err := json.Marshal(o)
 	if err != nil {
@@ -87,14 +87,14 @@ func (s State) WithExtra(raw []byte) (State, error) {
 	for _, m := range o.Minors {
 		key := minorKey(m.Node, m.Minor)
 		if held, found := s.minors.Get(key); found && held.Disk == m.Disk {
-			s.minors = s.minors.Put(key, minorReservation{m.Disk, m.Caller.caller()})
+			s.minors = s.minors.Put(key, minorReservation{m.Disk, m.Caller})
 		}
 	}
 	for _, ip := range o.Committed {
-		s = s.Committed(IP(ip))
+		s = s.Committed(ip)
 	}
 	for _, f := range o.Freed {
-		s.freed = s.freed.Put(string(f.Key), f.Caller.caller())
+		s.freed = s.freed.Put(string(f.Key), f.Caller)
 	}
 	return s, nil
 }

@@ -26,9 +26,9 @@ const (
 
 // IP is an action on the address pool of a network.
 type IP struct {
-	Release bool // free the address; else take it
-	Network string
-	Address uint32
+	Release bool   `json:"release"` // free the address; else take it
+	Network string `json:"network"`
+	Address uint32 `json:"address"`
 }
 
 // ipReservation is a reserved action. Committed actions have been applied to the pool.

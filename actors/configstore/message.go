@@ -1,0 +1,77 @@
+package configstore
+
+import (
+	"lockstep/core/config/journal"
+	"lockstep/messages"
+)
+
+// These messages are plain Go, because core/config has the types of their content. A message, and what it points to, never
+// changes once sent. The answer to a repeated request is the same, so that a client repeats its open requests, in their order,
+// when it gets Started with a higher incarnation. messages.Drain folds and answers messages.DrainResult: an orderly stop leaves
+// no journal.
+
+// Announce asks for Started. A client sends it when it starts.
+type Announce struct{}
+
+// Started: an incarnation takes requests. It is also sent to Config.Clients when the actor starts.
+type Started struct{ Incarnation uint64 }
+
+// Load asks for the state on the disk, with the records of all requests before.
+type Load struct{ Request uint64 }
+
+// Loaded answers Load. Number is that of the last record. State has no configuration if there is a Failure, or if there is no
+// config.data (Missing).
+type Loaded struct {
+	Request uint64
+	State   journal.State
+	Number  uint64
+	Missing bool
+	Failure *messages.Failure
+}
+
+// Append adds records, in ascending order without gaps. The first has Number+1 of the last record, and its From is the point of
+// the present configuration. Records that were applied before are skipped.
+type Append struct {
+	Request uint64
+	Records []*journal.Record
+}
+
+// Appended answers Append after the records are durable, all or none of them. Refused: they do not fit the present state, which
+// has not changed; the sender loads again. Failure: they could not be written, and no restart brings them back.
+type Appended struct {
+	Request uint64
+	Refused bool
+	Failure *messages.Failure
+}
+
+// Flush asks for a fold now, even if nothing has changed.
+type Flush struct{ Request uint64 }
+
+// Flushed answers Flush after config.data, tempres.data and config.extra have the state with the records of all requests before.
+type Flushed struct {
+	Request uint64
+	Failure *messages.Failure
+}
+
+// Check asks whether another program has changed config.data.
+type Check struct{ Request uint64 }
+
+// Checked answers Check. If another program has changed the content of config.data, Append and Flush fail until Adopt or Discard.
+type Checked struct {
+	Request uint64
+	Foreign bool
+	Failure *messages.Failure // config.data could not be read
+}
+
+// Adopt makes the foreign content of config.data the state. The records that were not folded are set aside. The sender loads
+// again. Without foreign content it has no effect.
+type Adopt struct{ Request uint64 }
+
+// Discard replaces the foreign content of config.data by the state. Without foreign content it is Flush.
+type Discard struct{ Request uint64 }
+
+// ForeignResolved answers Adopt and Discard.
+type ForeignResolved struct {
+	Request uint64
+	Failure *messages.Failure
+}
