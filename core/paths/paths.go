@@ -15,6 +15,12 @@ import (
 // file's name.
 const (
 	ConfigPath = "config.data"
+	// TempResPath holds the temporary reservations, ConfigExtraPath what neither it nor config.data has fields for,
+	// ConfigJournalPath all changes since these three were written, ConfigHistoryPath who changed what.
+	TempResPath       = "tempres.data"
+	ConfigExtraPath   = "config.extra"
+	ConfigJournalPath = "config.journal"
+	ConfigHistoryPath = "config.history"
 	// SettingsPath holds lockstep's own settings. Without the file they are the defaults.
 	SettingsPath = "settings.json"
 	// ConfigHistoryPath holds the newest changes of the configuration for people, one a line; ConfigHistoryOlderPath the ones
