@@ -44,7 +44,6 @@ var wings = []wing{
 	{"core/config/calls", []string{"core/config", "core/config/reserve", "core/rawjson", "core/job", "core/lock"}},
 	{"core/noded", []string{"core/rawjson"}},
 	{"core/distribution", []string{"core/config", "core/noded"}},
-	{"core/config/journal", []string{"core/config", "core/config/reserve", "core/rawjson", "core/job", "core/lock"}},
 	{"core/config/journal", []string{"core/paths", "core/config", "core/config/reserve", "core/rawjson", "core/job", "core/lock"}},
 	{"core/jobproc", []string{"core/rawjson", "core/job", "core/lock", "core/wire"}},
 	{"core/opcode", []string{"core/rawjson", "core/job", "core/lock", "core/config"}},

@@ -122,6 +122,7 @@ type AccessStore struct {
 	//	*AccessStore_Move
 	//	*AccessStore_List
 	//	*AccessStore_Append
+	//	*AccessStore_Identify
 	What          isAccessStore_What `protobuf_oneof:"what"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -250,6 +251,15 @@ func (x *AccessStore) GetAppend() *AppendFile {
 	return nil
 }
 
+func (x *AccessStore) GetIdentify() *IdentifyFile {
+	if x != nil {
+		if x, ok := x.What.(*AccessStore_Identify); ok {
+			return x.Identify
+		}
+	}
+	return nil
+}
+
 type isAccessStore_What interface {
 	isAccessStore_What()
 }
@@ -286,6 +296,10 @@ type AccessStore_Append struct {
 	Append *AppendFile `protobuf:"bytes,10,opt,name=append,proto3,oneof"`
 }
 
+type AccessStore_Identify struct {
+	Identify *IdentifyFile `protobuf:"bytes,11,opt,name=identify,proto3,oneof"`
+}
+
 func (*AccessStore_Write) isAccessStore_What() {}
 
 func (*AccessStore_Remove) isAccessStore_What() {}
@@ -302,6 +316,8 @@ func (*AccessStore_List) isAccessStore_What() {}
 
 func (*AccessStore_Append) isAccessStore_What() {}
 
+func (*AccessStore_Identify) isAccessStore_What() {}
+
 type AccessStoreResult struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Request uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -312,6 +328,7 @@ type AccessStoreResult struct {
 	//	*AccessStoreResult_Quarantine
 	//	*AccessStoreResult_Scan
 	//	*AccessStoreResult_List
+	//	*AccessStoreResult_Identify
 	What          isAccessStoreResult_What `protobuf_oneof:"what"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -406,6 +423,15 @@ func (x *AccessStoreResult) GetList() *ListDirResult {
 	return nil
 }
 
+func (x *AccessStoreResult) GetIdentify() *IdentifyFileResult {
+	if x != nil {
+		if x, ok := x.What.(*AccessStoreResult_Identify); ok {
+			return x.Identify
+		}
+	}
+	return nil
+}
+
 type isAccessStoreResult_What interface {
 	isAccessStoreResult_What()
 }
@@ -430,6 +456,10 @@ type AccessStoreResult_List struct {
 	List *ListDirResult `protobuf:"bytes,6,opt,name=list,proto3,oneof"`
 }
 
+type AccessStoreResult_Identify struct {
+	Identify *IdentifyFileResult `protobuf:"bytes,7,opt,name=identify,proto3,oneof"`
+}
+
 func (*AccessStoreResult_Files) isAccessStoreResult_What() {}
 
 func (*AccessStoreResult_Read) isAccessStoreResult_What() {}
@@ -439,6 +469,8 @@ func (*AccessStoreResult_Quarantine) isAccessStoreResult_What() {}
 func (*AccessStoreResult_Scan) isAccessStoreResult_What() {}
 
 func (*AccessStoreResult_List) isAccessStoreResult_What() {}
+
+func (*AccessStoreResult_Identify) isAccessStoreResult_What() {}
 
 // FileWrite replaces one file. `op` labels the step in errors and tests.
 type FileWrite struct {
@@ -673,12 +705,14 @@ func (x *MoveFiles) GetFiles() []*MoveFile {
 }
 
 // AppendFile adds to the end of a file, or creates the file. The content survives the end
-// of any process, but not a loss of power. A failed AppendFile may have written a part.
+// of any process, and a loss of power if it is `durable`. A failed AppendFile may have written
+// a part.
 type AppendFile struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Op            string                 `protobuf:"bytes,1,opt,name=op,proto3" json:"op,omitempty"`
 	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
 	Content       []byte                 `protobuf:"bytes,3,opt,name=content,proto3" json:"content,omitempty"`
+	Durable       bool                   `protobuf:"varint,4,opt,name=durable,proto3" json:"durable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -734,6 +768,128 @@ func (x *AppendFile) GetContent() []byte {
 	return nil
 }
 
+func (x *AppendFile) GetDurable() bool {
+	if x != nil {
+		return x.Durable
+	}
+	return false
+}
+
+// IdentifyFile asks whether a file is still the one that it was, without reading it.
+type IdentifyFile struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Op            string                 `protobuf:"bytes,1,opt,name=op,proto3" json:"op,omitempty"`
+	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IdentifyFile) Reset() {
+	*x = IdentifyFile{}
+	mi := &file_store_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IdentifyFile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IdentifyFile) ProtoMessage() {}
+
+func (x *IdentifyFile) ProtoReflect() protoreflect.Message {
+	mi := &file_store_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IdentifyFile.ProtoReflect.Descriptor instead.
+func (*IdentifyFile) Descriptor() ([]byte, []int) {
+	return file_store_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *IdentifyFile) GetOp() string {
+	if x != nil {
+		return x.Op
+	}
+	return ""
+}
+
+func (x *IdentifyFile) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+// IdentifyFileResult: `identity` differs from an earlier one if the file has been written or
+// replaced since. Other operations may also change it.
+type IdentifyFileResult struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Identity      string                 `protobuf:"bytes,1,opt,name=identity,proto3" json:"identity,omitempty"`
+	Missing       bool                   `protobuf:"varint,2,opt,name=missing,proto3" json:"missing,omitempty"`
+	Failure       *Failure               `protobuf:"bytes,3,opt,name=failure,proto3" json:"failure,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IdentifyFileResult) Reset() {
+	*x = IdentifyFileResult{}
+	mi := &file_store_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IdentifyFileResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IdentifyFileResult) ProtoMessage() {}
+
+func (x *IdentifyFileResult) ProtoReflect() protoreflect.Message {
+	mi := &file_store_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IdentifyFileResult.ProtoReflect.Descriptor instead.
+func (*IdentifyFileResult) Descriptor() ([]byte, []int) {
+	return file_store_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *IdentifyFileResult) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
+}
+
+func (x *IdentifyFileResult) GetMissing() bool {
+	if x != nil {
+		return x.Missing
+	}
+	return false
+}
+
+func (x *IdentifyFileResult) GetFailure() *Failure {
+	if x != nil {
+		return x.Failure
+	}
+	return nil
+}
+
 type ListDirResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Names         []string               `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
@@ -744,7 +900,7 @@ type ListDirResult struct {
 
 func (x *ListDirResult) Reset() {
 	*x = ListDirResult{}
-	mi := &file_store_proto_msgTypes[9]
+	mi := &file_store_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -756,7 +912,7 @@ func (x *ListDirResult) String() string {
 func (*ListDirResult) ProtoMessage() {}
 
 func (x *ListDirResult) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[9]
+	mi := &file_store_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -769,7 +925,7 @@ func (x *ListDirResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDirResult.ProtoReflect.Descriptor instead.
 func (*ListDirResult) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{9}
+	return file_store_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListDirResult) GetNames() []string {
@@ -797,7 +953,7 @@ type ChangeFilesResult struct {
 
 func (x *ChangeFilesResult) Reset() {
 	*x = ChangeFilesResult{}
-	mi := &file_store_proto_msgTypes[10]
+	mi := &file_store_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -809,7 +965,7 @@ func (x *ChangeFilesResult) String() string {
 func (*ChangeFilesResult) ProtoMessage() {}
 
 func (x *ChangeFilesResult) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[10]
+	mi := &file_store_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -822,7 +978,7 @@ func (x *ChangeFilesResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeFilesResult.ProtoReflect.Descriptor instead.
 func (*ChangeFilesResult) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{10}
+	return file_store_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ChangeFilesResult) GetFailures() []*FileFailure {
@@ -843,7 +999,7 @@ type FileFailure struct {
 
 func (x *FileFailure) Reset() {
 	*x = FileFailure{}
-	mi := &file_store_proto_msgTypes[11]
+	mi := &file_store_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -855,7 +1011,7 @@ func (x *FileFailure) String() string {
 func (*FileFailure) ProtoMessage() {}
 
 func (x *FileFailure) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[11]
+	mi := &file_store_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -868,7 +1024,7 @@ func (x *FileFailure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileFailure.ProtoReflect.Descriptor instead.
 func (*FileFailure) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{11}
+	return file_store_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *FileFailure) GetPath() string {
@@ -902,7 +1058,7 @@ type ReadFile struct {
 
 func (x *ReadFile) Reset() {
 	*x = ReadFile{}
-	mi := &file_store_proto_msgTypes[12]
+	mi := &file_store_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -914,7 +1070,7 @@ func (x *ReadFile) String() string {
 func (*ReadFile) ProtoMessage() {}
 
 func (x *ReadFile) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[12]
+	mi := &file_store_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -927,7 +1083,7 @@ func (x *ReadFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadFile.ProtoReflect.Descriptor instead.
 func (*ReadFile) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{12}
+	return file_store_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ReadFile) GetOp() string {
@@ -955,7 +1111,7 @@ type ReadFileResult struct {
 
 func (x *ReadFileResult) Reset() {
 	*x = ReadFileResult{}
-	mi := &file_store_proto_msgTypes[13]
+	mi := &file_store_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -967,7 +1123,7 @@ func (x *ReadFileResult) String() string {
 func (*ReadFileResult) ProtoMessage() {}
 
 func (x *ReadFileResult) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[13]
+	mi := &file_store_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -980,7 +1136,7 @@ func (x *ReadFileResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadFileResult.ProtoReflect.Descriptor instead.
 func (*ReadFileResult) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{13}
+	return file_store_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ReadFileResult) GetContent() []byte {
@@ -1014,7 +1170,7 @@ type QuarantineFile struct {
 
 func (x *QuarantineFile) Reset() {
 	*x = QuarantineFile{}
-	mi := &file_store_proto_msgTypes[14]
+	mi := &file_store_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1026,7 +1182,7 @@ func (x *QuarantineFile) String() string {
 func (*QuarantineFile) ProtoMessage() {}
 
 func (x *QuarantineFile) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[14]
+	mi := &file_store_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1039,7 +1195,7 @@ func (x *QuarantineFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuarantineFile.ProtoReflect.Descriptor instead.
 func (*QuarantineFile) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{14}
+	return file_store_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *QuarantineFile) GetPath() string {
@@ -1059,7 +1215,7 @@ type QuarantineFileResult struct {
 
 func (x *QuarantineFileResult) Reset() {
 	*x = QuarantineFileResult{}
-	mi := &file_store_proto_msgTypes[15]
+	mi := &file_store_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1071,7 +1227,7 @@ func (x *QuarantineFileResult) String() string {
 func (*QuarantineFileResult) ProtoMessage() {}
 
 func (x *QuarantineFileResult) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[15]
+	mi := &file_store_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1084,7 +1240,7 @@ func (x *QuarantineFileResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuarantineFileResult.ProtoReflect.Descriptor instead.
 func (*QuarantineFileResult) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{15}
+	return file_store_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *QuarantineFileResult) GetPath() string {
@@ -1110,7 +1266,7 @@ type ScanQueue struct {
 
 func (x *ScanQueue) Reset() {
 	*x = ScanQueue{}
-	mi := &file_store_proto_msgTypes[16]
+	mi := &file_store_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1122,7 +1278,7 @@ func (x *ScanQueue) String() string {
 func (*ScanQueue) ProtoMessage() {}
 
 func (x *ScanQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[16]
+	mi := &file_store_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1135,7 +1291,7 @@ func (x *ScanQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScanQueue.ProtoReflect.Descriptor instead.
 func (*ScanQueue) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{16}
+	return file_store_proto_rawDescGZIP(), []int{18}
 }
 
 type ScanQueueResult struct {
@@ -1151,7 +1307,7 @@ type ScanQueueResult struct {
 
 func (x *ScanQueueResult) Reset() {
 	*x = ScanQueueResult{}
-	mi := &file_store_proto_msgTypes[17]
+	mi := &file_store_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1163,7 +1319,7 @@ func (x *ScanQueueResult) String() string {
 func (*ScanQueueResult) ProtoMessage() {}
 
 func (x *ScanQueueResult) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[17]
+	mi := &file_store_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1176,7 +1332,7 @@ func (x *ScanQueueResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScanQueueResult.ProtoReflect.Descriptor instead.
 func (*ScanQueueResult) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{17}
+	return file_store_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ScanQueueResult) GetSerial() []byte {
@@ -1227,7 +1383,7 @@ type ScannedJob struct {
 
 func (x *ScannedJob) Reset() {
 	*x = ScannedJob{}
-	mi := &file_store_proto_msgTypes[18]
+	mi := &file_store_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1239,7 +1395,7 @@ func (x *ScannedJob) String() string {
 func (*ScannedJob) ProtoMessage() {}
 
 func (x *ScannedJob) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[18]
+	mi := &file_store_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1252,7 +1408,7 @@ func (x *ScannedJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScannedJob.ProtoReflect.Descriptor instead.
 func (*ScannedJob) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{18}
+	return file_store_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ScannedJob) GetId() int64 {
@@ -1299,6 +1455,7 @@ type RunDiskTask struct {
 	//	*RunDiskTask_List
 	//	*RunDiskTask_ReadJobs
 	//	*RunDiskTask_Append
+	//	*RunDiskTask_Identify
 	What          isRunDiskTask_What `protobuf_oneof:"what"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1306,7 +1463,7 @@ type RunDiskTask struct {
 
 func (x *RunDiskTask) Reset() {
 	*x = RunDiskTask{}
-	mi := &file_store_proto_msgTypes[19]
+	mi := &file_store_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1318,7 +1475,7 @@ func (x *RunDiskTask) String() string {
 func (*RunDiskTask) ProtoMessage() {}
 
 func (x *RunDiskTask) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[19]
+	mi := &file_store_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1331,7 +1488,7 @@ func (x *RunDiskTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunDiskTask.ProtoReflect.Descriptor instead.
 func (*RunDiskTask) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{19}
+	return file_store_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *RunDiskTask) GetIncarnation() uint64 {
@@ -1427,6 +1584,15 @@ func (x *RunDiskTask) GetAppend() *AppendFile {
 	return nil
 }
 
+func (x *RunDiskTask) GetIdentify() *IdentifyFile {
+	if x != nil {
+		if x, ok := x.What.(*RunDiskTask_Identify); ok {
+			return x.Identify
+		}
+	}
+	return nil
+}
+
 type isRunDiskTask_What interface {
 	isRunDiskTask_What()
 }
@@ -1463,6 +1629,10 @@ type RunDiskTask_Append struct {
 	Append *AppendFile `protobuf:"bytes,10,opt,name=append,proto3,oneof"`
 }
 
+type RunDiskTask_Identify struct {
+	Identify *IdentifyFile `protobuf:"bytes,11,opt,name=identify,proto3,oneof"`
+}
+
 func (*RunDiskTask_Replace) isRunDiskTask_What() {}
 
 func (*RunDiskTask_SyncDir) isRunDiskTask_What() {}
@@ -1479,6 +1649,8 @@ func (*RunDiskTask_ReadJobs) isRunDiskTask_What() {}
 
 func (*RunDiskTask_Append) isRunDiskTask_What() {}
 
+func (*RunDiskTask_Identify) isRunDiskTask_What() {}
+
 type SyncDir struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Op            string                 `protobuf:"bytes,1,opt,name=op,proto3" json:"op,omitempty"`
@@ -1489,7 +1661,7 @@ type SyncDir struct {
 
 func (x *SyncDir) Reset() {
 	*x = SyncDir{}
-	mi := &file_store_proto_msgTypes[20]
+	mi := &file_store_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1501,7 +1673,7 @@ func (x *SyncDir) String() string {
 func (*SyncDir) ProtoMessage() {}
 
 func (x *SyncDir) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[20]
+	mi := &file_store_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1514,7 +1686,7 @@ func (x *SyncDir) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncDir.ProtoReflect.Descriptor instead.
 func (*SyncDir) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{20}
+	return file_store_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SyncDir) GetOp() string {
@@ -1541,7 +1713,7 @@ type RemoveFile struct {
 
 func (x *RemoveFile) Reset() {
 	*x = RemoveFile{}
-	mi := &file_store_proto_msgTypes[21]
+	mi := &file_store_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1553,7 +1725,7 @@ func (x *RemoveFile) String() string {
 func (*RemoveFile) ProtoMessage() {}
 
 func (x *RemoveFile) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[21]
+	mi := &file_store_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1566,7 +1738,7 @@ func (x *RemoveFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveFile.ProtoReflect.Descriptor instead.
 func (*RemoveFile) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{21}
+	return file_store_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RemoveFile) GetOp() string {
@@ -1594,7 +1766,7 @@ type MoveFile struct {
 
 func (x *MoveFile) Reset() {
 	*x = MoveFile{}
-	mi := &file_store_proto_msgTypes[22]
+	mi := &file_store_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1606,7 +1778,7 @@ func (x *MoveFile) String() string {
 func (*MoveFile) ProtoMessage() {}
 
 func (x *MoveFile) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[22]
+	mi := &file_store_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1619,7 +1791,7 @@ func (x *MoveFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveFile.ProtoReflect.Descriptor instead.
 func (*MoveFile) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{22}
+	return file_store_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *MoveFile) GetOp() string {
@@ -1653,7 +1825,7 @@ type ListDir struct {
 
 func (x *ListDir) Reset() {
 	*x = ListDir{}
-	mi := &file_store_proto_msgTypes[23]
+	mi := &file_store_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1665,7 +1837,7 @@ func (x *ListDir) String() string {
 func (*ListDir) ProtoMessage() {}
 
 func (x *ListDir) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[23]
+	mi := &file_store_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1678,7 +1850,7 @@ func (x *ListDir) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDir.ProtoReflect.Descriptor instead.
 func (*ListDir) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{23}
+	return file_store_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListDir) GetOp() string {
@@ -1707,7 +1879,7 @@ type ReadJobs struct {
 
 func (x *ReadJobs) Reset() {
 	*x = ReadJobs{}
-	mi := &file_store_proto_msgTypes[24]
+	mi := &file_store_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1719,7 +1891,7 @@ func (x *ReadJobs) String() string {
 func (*ReadJobs) ProtoMessage() {}
 
 func (x *ReadJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[24]
+	mi := &file_store_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1732,7 +1904,7 @@ func (x *ReadJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadJobs.ProtoReflect.Descriptor instead.
 func (*ReadJobs) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{24}
+	return file_store_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ReadJobs) GetIds() []int64 {
@@ -1758,13 +1930,14 @@ type RunDiskTaskResult struct {
 	Content       []byte                 `protobuf:"bytes,5,opt,name=content,proto3" json:"content,omitempty"`
 	Names         []string               `protobuf:"bytes,6,rep,name=names,proto3" json:"names,omitempty"`
 	Jobs          []*ScannedJob          `protobuf:"bytes,7,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	Identity      string                 `protobuf:"bytes,8,opt,name=identity,proto3" json:"identity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RunDiskTaskResult) Reset() {
 	*x = RunDiskTaskResult{}
-	mi := &file_store_proto_msgTypes[25]
+	mi := &file_store_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1776,7 +1949,7 @@ func (x *RunDiskTaskResult) String() string {
 func (*RunDiskTaskResult) ProtoMessage() {}
 
 func (x *RunDiskTaskResult) ProtoReflect() protoreflect.Message {
-	mi := &file_store_proto_msgTypes[25]
+	mi := &file_store_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1789,7 +1962,7 @@ func (x *RunDiskTaskResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunDiskTaskResult.ProtoReflect.Descriptor instead.
 func (*RunDiskTaskResult) Descriptor() ([]byte, []int) {
-	return file_store_proto_rawDescGZIP(), []int{25}
+	return file_store_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RunDiskTaskResult) GetIncarnation() uint64 {
@@ -1841,6 +2014,13 @@ func (x *RunDiskTaskResult) GetJobs() []*ScannedJob {
 	return nil
 }
 
+func (x *RunDiskTaskResult) GetIdentity() string {
+	if x != nil {
+		return x.Identity
+	}
+	return ""
+}
+
 var File_store_proto protoreflect.FileDescriptor
 
 const file_store_proto_rawDesc = "" +
@@ -1848,7 +2028,7 @@ const file_store_proto_rawDesc = "" +
 	"\vstore.proto\x12\x11lockstep.messages\x1a\rfailure.proto\"\x0f\n" +
 	"\rAnnounceStore\"0\n" +
 	"\fStoreStarted\x12 \n" +
-	"\vincarnation\x18\x01 \x01(\x04R\vincarnation\"\x8d\x04\n" +
+	"\vincarnation\x18\x01 \x01(\x04R\vincarnation\"\xcc\x04\n" +
 	"\vAccessStore\x12 \n" +
 	"\vincarnation\x18\x01 \x01(\x04R\vincarnation\x12\x18\n" +
 	"\arequest\x18\x02 \x01(\x04R\arequest\x125\n" +
@@ -1862,8 +2042,9 @@ const file_store_proto_rawDesc = "" +
 	"\x04move\x18\b \x01(\v2\x1c.lockstep.messages.MoveFilesH\x00R\x04move\x120\n" +
 	"\x04list\x18\t \x01(\v2\x1a.lockstep.messages.ListDirH\x00R\x04list\x127\n" +
 	"\x06append\x18\n" +
-	" \x01(\v2\x1d.lockstep.messages.AppendFileH\x00R\x06appendB\x06\n" +
-	"\x04what\"\xe9\x02\n" +
+	" \x01(\v2\x1d.lockstep.messages.AppendFileH\x00R\x06append\x12=\n" +
+	"\bidentify\x18\v \x01(\v2\x1f.lockstep.messages.IdentifyFileH\x00R\bidentifyB\x06\n" +
+	"\x04what\"\xae\x03\n" +
 	"\x11AccessStoreResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12<\n" +
 	"\x05files\x18\x02 \x01(\v2$.lockstep.messages.ChangeFilesResultH\x00R\x05files\x127\n" +
@@ -1872,7 +2053,8 @@ const file_store_proto_rawDesc = "" +
 	"quarantine\x18\x04 \x01(\v2'.lockstep.messages.QuarantineFileResultH\x00R\n" +
 	"quarantine\x128\n" +
 	"\x04scan\x18\x05 \x01(\v2\".lockstep.messages.ScanQueueResultH\x00R\x04scan\x126\n" +
-	"\x04list\x18\x06 \x01(\v2 .lockstep.messages.ListDirResultH\x00R\x04listB\x06\n" +
+	"\x04list\x18\x06 \x01(\v2 .lockstep.messages.ListDirResultH\x00R\x04list\x12C\n" +
+	"\bidentify\x18\a \x01(\v2%.lockstep.messages.IdentifyFileResultH\x00R\bidentifyB\x06\n" +
 	"\x04what\"I\n" +
 	"\tFileWrite\x12\x0e\n" +
 	"\x02op\x18\x01 \x01(\tR\x02op\x12\x12\n" +
@@ -1888,12 +2070,20 @@ const file_store_proto_rawDesc = "" +
 	"\x02op\x18\x01 \x01(\tR\x02op\x12\x14\n" +
 	"\x05paths\x18\x02 \x03(\tR\x05paths\">\n" +
 	"\tMoveFiles\x121\n" +
-	"\x05files\x18\x01 \x03(\v2\x1b.lockstep.messages.MoveFileR\x05files\"J\n" +
+	"\x05files\x18\x01 \x03(\v2\x1b.lockstep.messages.MoveFileR\x05files\"d\n" +
 	"\n" +
 	"AppendFile\x12\x0e\n" +
 	"\x02op\x18\x01 \x01(\tR\x02op\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
-	"\acontent\x18\x03 \x01(\fR\acontent\"[\n" +
+	"\acontent\x18\x03 \x01(\fR\acontent\x12\x18\n" +
+	"\adurable\x18\x04 \x01(\bR\adurable\"2\n" +
+	"\fIdentifyFile\x12\x0e\n" +
+	"\x02op\x18\x01 \x01(\tR\x02op\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\"\x80\x01\n" +
+	"\x12IdentifyFileResult\x12\x1a\n" +
+	"\bidentity\x18\x01 \x01(\tR\bidentity\x12\x18\n" +
+	"\amissing\x18\x02 \x01(\bR\amissing\x124\n" +
+	"\afailure\x18\x03 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"[\n" +
 	"\rListDirResult\x12\x14\n" +
 	"\x05names\x18\x01 \x03(\tR\x05names\x124\n" +
 	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"O\n" +
@@ -1927,7 +2117,7 @@ const file_store_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\fR\acontent\x124\n" +
 	"\afailure\x18\x03 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\x12\x16\n" +
-	"\x06record\x18\x04 \x01(\fR\x06record\"\x84\x04\n" +
+	"\x06record\x18\x04 \x01(\fR\x06record\"\xc3\x04\n" +
 	"\vRunDiskTask\x12 \n" +
 	"\vincarnation\x18\x01 \x01(\x04R\vincarnation\x12\x12\n" +
 	"\x04task\x18\x02 \x01(\x04R\x04task\x128\n" +
@@ -1939,7 +2129,8 @@ const file_store_proto_rawDesc = "" +
 	"\x04list\x18\b \x01(\v2\x1a.lockstep.messages.ListDirH\x00R\x04list\x12:\n" +
 	"\tread_jobs\x18\t \x01(\v2\x1b.lockstep.messages.ReadJobsH\x00R\breadJobs\x127\n" +
 	"\x06append\x18\n" +
-	" \x01(\v2\x1d.lockstep.messages.AppendFileH\x00R\x06appendB\x06\n" +
+	" \x01(\v2\x1d.lockstep.messages.AppendFileH\x00R\x06append\x12=\n" +
+	"\bidentify\x18\v \x01(\v2\x1f.lockstep.messages.IdentifyFileH\x00R\bidentifyB\x06\n" +
 	"\x04what\"+\n" +
 	"\aSyncDir\x12\x0e\n" +
 	"\x02op\x18\x01 \x01(\tR\x02op\x12\x10\n" +
@@ -1958,7 +2149,7 @@ const file_store_proto_rawDesc = "" +
 	"\bReadJobs\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\x03R\x03ids\x12\x1f\n" +
 	"\vwith_record\x18\x02 \x03(\x03R\n" +
-	"withRecord\"\xfc\x01\n" +
+	"withRecord\"\x98\x02\n" +
 	"\x11RunDiskTaskResult\x12 \n" +
 	"\vincarnation\x18\x01 \x01(\x04R\vincarnation\x12\x12\n" +
 	"\x04task\x18\x02 \x01(\x04R\x04task\x124\n" +
@@ -1966,7 +2157,8 @@ const file_store_proto_rawDesc = "" +
 	"\amissing\x18\x04 \x01(\bR\amissing\x12\x18\n" +
 	"\acontent\x18\x05 \x01(\fR\acontent\x12\x14\n" +
 	"\x05names\x18\x06 \x03(\tR\x05names\x121\n" +
-	"\x04jobs\x18\a \x03(\v2\x1d.lockstep.messages.ScannedJobR\x04jobsB\x13Z\x11lockstep/messagesb\x06proto3"
+	"\x04jobs\x18\a \x03(\v2\x1d.lockstep.messages.ScannedJobR\x04jobs\x12\x1a\n" +
+	"\bidentity\x18\b \x01(\tR\bidentityB\x13Z\x11lockstep/messagesb\x06proto3"
 
 var (
 	file_store_proto_rawDescOnce sync.Once
@@ -1980,7 +2172,7 @@ func file_store_proto_rawDescGZIP() []byte {
 	return file_store_proto_rawDescData
 }
 
-var file_store_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_store_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_store_proto_goTypes = []any{
 	(*AnnounceStore)(nil),        // 0: lockstep.messages.AnnounceStore
 	(*StoreStarted)(nil),         // 1: lockstep.messages.StoreStarted
@@ -1991,65 +2183,71 @@ var file_store_proto_goTypes = []any{
 	(*RemoveFiles)(nil),          // 6: lockstep.messages.RemoveFiles
 	(*MoveFiles)(nil),            // 7: lockstep.messages.MoveFiles
 	(*AppendFile)(nil),           // 8: lockstep.messages.AppendFile
-	(*ListDirResult)(nil),        // 9: lockstep.messages.ListDirResult
-	(*ChangeFilesResult)(nil),    // 10: lockstep.messages.ChangeFilesResult
-	(*FileFailure)(nil),          // 11: lockstep.messages.FileFailure
-	(*ReadFile)(nil),             // 12: lockstep.messages.ReadFile
-	(*ReadFileResult)(nil),       // 13: lockstep.messages.ReadFileResult
-	(*QuarantineFile)(nil),       // 14: lockstep.messages.QuarantineFile
-	(*QuarantineFileResult)(nil), // 15: lockstep.messages.QuarantineFileResult
-	(*ScanQueue)(nil),            // 16: lockstep.messages.ScanQueue
-	(*ScanQueueResult)(nil),      // 17: lockstep.messages.ScanQueueResult
-	(*ScannedJob)(nil),           // 18: lockstep.messages.ScannedJob
-	(*RunDiskTask)(nil),          // 19: lockstep.messages.RunDiskTask
-	(*SyncDir)(nil),              // 20: lockstep.messages.SyncDir
-	(*RemoveFile)(nil),           // 21: lockstep.messages.RemoveFile
-	(*MoveFile)(nil),             // 22: lockstep.messages.MoveFile
-	(*ListDir)(nil),              // 23: lockstep.messages.ListDir
-	(*ReadJobs)(nil),             // 24: lockstep.messages.ReadJobs
-	(*RunDiskTaskResult)(nil),    // 25: lockstep.messages.RunDiskTaskResult
-	(*Failure)(nil),              // 26: lockstep.messages.Failure
+	(*IdentifyFile)(nil),         // 9: lockstep.messages.IdentifyFile
+	(*IdentifyFileResult)(nil),   // 10: lockstep.messages.IdentifyFileResult
+	(*ListDirResult)(nil),        // 11: lockstep.messages.ListDirResult
+	(*ChangeFilesResult)(nil),    // 12: lockstep.messages.ChangeFilesResult
+	(*FileFailure)(nil),          // 13: lockstep.messages.FileFailure
+	(*ReadFile)(nil),             // 14: lockstep.messages.ReadFile
+	(*ReadFileResult)(nil),       // 15: lockstep.messages.ReadFileResult
+	(*QuarantineFile)(nil),       // 16: lockstep.messages.QuarantineFile
+	(*QuarantineFileResult)(nil), // 17: lockstep.messages.QuarantineFileResult
+	(*ScanQueue)(nil),            // 18: lockstep.messages.ScanQueue
+	(*ScanQueueResult)(nil),      // 19: lockstep.messages.ScanQueueResult
+	(*ScannedJob)(nil),           // 20: lockstep.messages.ScannedJob
+	(*RunDiskTask)(nil),          // 21: lockstep.messages.RunDiskTask
+	(*SyncDir)(nil),              // 22: lockstep.messages.SyncDir
+	(*RemoveFile)(nil),           // 23: lockstep.messages.RemoveFile
+	(*MoveFile)(nil),             // 24: lockstep.messages.MoveFile
+	(*ListDir)(nil),              // 25: lockstep.messages.ListDir
+	(*ReadJobs)(nil),             // 26: lockstep.messages.ReadJobs
+	(*RunDiskTaskResult)(nil),    // 27: lockstep.messages.RunDiskTaskResult
+	(*Failure)(nil),              // 28: lockstep.messages.Failure
 }
 var file_store_proto_depIdxs = []int32{
 	5,  // 0: lockstep.messages.AccessStore.write:type_name -> lockstep.messages.WriteFiles
 	6,  // 1: lockstep.messages.AccessStore.remove:type_name -> lockstep.messages.RemoveFiles
-	12, // 2: lockstep.messages.AccessStore.read:type_name -> lockstep.messages.ReadFile
-	14, // 3: lockstep.messages.AccessStore.quarantine:type_name -> lockstep.messages.QuarantineFile
-	16, // 4: lockstep.messages.AccessStore.scan:type_name -> lockstep.messages.ScanQueue
+	14, // 2: lockstep.messages.AccessStore.read:type_name -> lockstep.messages.ReadFile
+	16, // 3: lockstep.messages.AccessStore.quarantine:type_name -> lockstep.messages.QuarantineFile
+	18, // 4: lockstep.messages.AccessStore.scan:type_name -> lockstep.messages.ScanQueue
 	7,  // 5: lockstep.messages.AccessStore.move:type_name -> lockstep.messages.MoveFiles
-	23, // 6: lockstep.messages.AccessStore.list:type_name -> lockstep.messages.ListDir
+	25, // 6: lockstep.messages.AccessStore.list:type_name -> lockstep.messages.ListDir
 	8,  // 7: lockstep.messages.AccessStore.append:type_name -> lockstep.messages.AppendFile
-	10, // 8: lockstep.messages.AccessStoreResult.files:type_name -> lockstep.messages.ChangeFilesResult
-	13, // 9: lockstep.messages.AccessStoreResult.read:type_name -> lockstep.messages.ReadFileResult
-	15, // 10: lockstep.messages.AccessStoreResult.quarantine:type_name -> lockstep.messages.QuarantineFileResult
-	17, // 11: lockstep.messages.AccessStoreResult.scan:type_name -> lockstep.messages.ScanQueueResult
-	9,  // 12: lockstep.messages.AccessStoreResult.list:type_name -> lockstep.messages.ListDirResult
-	4,  // 13: lockstep.messages.WriteFiles.files:type_name -> lockstep.messages.FileWrite
-	4,  // 14: lockstep.messages.WriteFiles.commit_record:type_name -> lockstep.messages.FileWrite
-	22, // 15: lockstep.messages.MoveFiles.files:type_name -> lockstep.messages.MoveFile
-	26, // 16: lockstep.messages.ListDirResult.failure:type_name -> lockstep.messages.Failure
-	11, // 17: lockstep.messages.ChangeFilesResult.failures:type_name -> lockstep.messages.FileFailure
-	26, // 18: lockstep.messages.FileFailure.failure:type_name -> lockstep.messages.Failure
-	26, // 19: lockstep.messages.ReadFileResult.failure:type_name -> lockstep.messages.Failure
-	26, // 20: lockstep.messages.QuarantineFileResult.failure:type_name -> lockstep.messages.Failure
-	18, // 21: lockstep.messages.ScanQueueResult.jobs:type_name -> lockstep.messages.ScannedJob
-	26, // 22: lockstep.messages.ScanQueueResult.failure:type_name -> lockstep.messages.Failure
-	26, // 23: lockstep.messages.ScannedJob.failure:type_name -> lockstep.messages.Failure
-	4,  // 24: lockstep.messages.RunDiskTask.replace:type_name -> lockstep.messages.FileWrite
-	20, // 25: lockstep.messages.RunDiskTask.sync_dir:type_name -> lockstep.messages.SyncDir
-	12, // 26: lockstep.messages.RunDiskTask.read:type_name -> lockstep.messages.ReadFile
-	21, // 27: lockstep.messages.RunDiskTask.remove:type_name -> lockstep.messages.RemoveFile
-	22, // 28: lockstep.messages.RunDiskTask.move:type_name -> lockstep.messages.MoveFile
-	23, // 29: lockstep.messages.RunDiskTask.list:type_name -> lockstep.messages.ListDir
-	24, // 30: lockstep.messages.RunDiskTask.read_jobs:type_name -> lockstep.messages.ReadJobs
-	8,  // 31: lockstep.messages.RunDiskTask.append:type_name -> lockstep.messages.AppendFile
-	26, // 32: lockstep.messages.RunDiskTaskResult.failure:type_name -> lockstep.messages.Failure
-	18, // 33: lockstep.messages.RunDiskTaskResult.jobs:type_name -> lockstep.messages.ScannedJob
-	34, // [34:34] is the sub-list for method output_type
-	34, // [34:34] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	9,  // 8: lockstep.messages.AccessStore.identify:type_name -> lockstep.messages.IdentifyFile
+	12, // 9: lockstep.messages.AccessStoreResult.files:type_name -> lockstep.messages.ChangeFilesResult
+	15, // 10: lockstep.messages.AccessStoreResult.read:type_name -> lockstep.messages.ReadFileResult
+	17, // 11: lockstep.messages.AccessStoreResult.quarantine:type_name -> lockstep.messages.QuarantineFileResult
+	19, // 12: lockstep.messages.AccessStoreResult.scan:type_name -> lockstep.messages.ScanQueueResult
+	11, // 13: lockstep.messages.AccessStoreResult.list:type_name -> lockstep.messages.ListDirResult
+	10, // 14: lockstep.messages.AccessStoreResult.identify:type_name -> lockstep.messages.IdentifyFileResult
+	4,  // 15: lockstep.messages.WriteFiles.files:type_name -> lockstep.messages.FileWrite
+	4,  // 16: lockstep.messages.WriteFiles.commit_record:type_name -> lockstep.messages.FileWrite
+	24, // 17: lockstep.messages.MoveFiles.files:type_name -> lockstep.messages.MoveFile
+	28, // 18: lockstep.messages.IdentifyFileResult.failure:type_name -> lockstep.messages.Failure
+	28, // 19: lockstep.messages.ListDirResult.failure:type_name -> lockstep.messages.Failure
+	13, // 20: lockstep.messages.ChangeFilesResult.failures:type_name -> lockstep.messages.FileFailure
+	28, // 21: lockstep.messages.FileFailure.failure:type_name -> lockstep.messages.Failure
+	28, // 22: lockstep.messages.ReadFileResult.failure:type_name -> lockstep.messages.Failure
+	28, // 23: lockstep.messages.QuarantineFileResult.failure:type_name -> lockstep.messages.Failure
+	20, // 24: lockstep.messages.ScanQueueResult.jobs:type_name -> lockstep.messages.ScannedJob
+	28, // 25: lockstep.messages.ScanQueueResult.failure:type_name -> lockstep.messages.Failure
+	28, // 26: lockstep.messages.ScannedJob.failure:type_name -> lockstep.messages.Failure
+	4,  // 27: lockstep.messages.RunDiskTask.replace:type_name -> lockstep.messages.FileWrite
+	22, // 28: lockstep.messages.RunDiskTask.sync_dir:type_name -> lockstep.messages.SyncDir
+	14, // 29: lockstep.messages.RunDiskTask.read:type_name -> lockstep.messages.ReadFile
+	23, // 30: lockstep.messages.RunDiskTask.remove:type_name -> lockstep.messages.RemoveFile
+	24, // 31: lockstep.messages.RunDiskTask.move:type_name -> lockstep.messages.MoveFile
+	25, // 32: lockstep.messages.RunDiskTask.list:type_name -> lockstep.messages.ListDir
+	26, // 33: lockstep.messages.RunDiskTask.read_jobs:type_name -> lockstep.messages.ReadJobs
+	8,  // 34: lockstep.messages.RunDiskTask.append:type_name -> lockstep.messages.AppendFile
+	9,  // 35: lockstep.messages.RunDiskTask.identify:type_name -> lockstep.messages.IdentifyFile
+	28, // 36: lockstep.messages.RunDiskTaskResult.failure:type_name -> lockstep.messages.Failure
+	20, // 37: lockstep.messages.RunDiskTaskResult.jobs:type_name -> lockstep.messages.ScannedJob
+	38, // [38:38] is the sub-list for method output_type
+	38, // [38:38] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_store_proto_init() }
@@ -2067,6 +2265,7 @@ func file_store_proto_init() {
 		(*AccessStore_Move)(nil),
 		(*AccessStore_List)(nil),
 		(*AccessStore_Append)(nil),
+		(*AccessStore_Identify)(nil),
 	}
 	file_store_proto_msgTypes[3].OneofWrappers = []any{
 		(*AccessStoreResult_Files)(nil),
@@ -2074,8 +2273,9 @@ func file_store_proto_init() {
 		(*AccessStoreResult_Quarantine)(nil),
 		(*AccessStoreResult_Scan)(nil),
 		(*AccessStoreResult_List)(nil),
+		(*AccessStoreResult_Identify)(nil),
 	}
-	file_store_proto_msgTypes[19].OneofWrappers = []any{
+	file_store_proto_msgTypes[21].OneofWrappers = []any{
 		(*RunDiskTask_Replace)(nil),
 		(*RunDiskTask_SyncDir)(nil),
 		(*RunDiskTask_Read)(nil),
@@ -2084,6 +2284,7 @@ func file_store_proto_init() {
 		(*RunDiskTask_List)(nil),
 		(*RunDiskTask_ReadJobs)(nil),
 		(*RunDiskTask_Append)(nil),
+		(*RunDiskTask_Identify)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2091,7 +2292,7 @@ func file_store_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_store_proto_rawDesc), len(file_store_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   26,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

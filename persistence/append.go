@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	gopath "path"
 
 	"golang.org/x/sys/unix"
 
@@ -11,27 +12,56 @@ import (
 )
 
 // Append adds content to the end of path, which is created if it is absent, with the user, group
-// and mode of the rules; its directory must exist. It is for the journal of the locks, and syncs nothing: the content survives the end of
-// the process, but no power loss. After a power loss all owners of locks are dead, so no lock is
-// valid (design.md 7).
+// and mode of the rules; its directory must exist. It is for the journal of the locks, and syncs
+// nothing: the content survives the end of the process, but no power loss. After a power loss all
+// owners of locks are dead, so no lock is valid (design.md 7).
 //
 // Append makes one write(2) at the end of the file: a reader sees the content whole or not at
 // all. After an error a part of the content may be in the file, and stays there, because another
 // process may have appended since. The caller must then replace the whole file with Replace.
 func (f *OSFiles) Append(op, path string, content []byte) error {
-	if step, err := appendTo(f.abs(path), content, f.owners.DataFile(path)); err != nil {
+	if step, err := appendTo(f.abs(path), content, f.owners.DataFile(path), func(int) error { return nil }); err != nil {
 		return fileError(op, step, path, err)
 	}
 	return nil
 }
 
-func appendTo(name string, content []byte, a ownership.Attributes) (step string, err error) {
+// AppendDurable is Append for what must survive a power loss: it syncs the content, and the
+// directory if the file was absent or empty. It is for the journal of the configuration.
+//
+// After a failed sync the content of the file is unknown: the caller must replace the whole file.
+func (f *OSFiles) AppendDurable(op, path string, content []byte) error {
+	isNew, step, err := appendSynced(f.abs(path), content, f.owners.DataFile(path))
+	if err != nil {
+		return fileError(op, step, path, err)
+	}
+	if isNew {
+		return f.SyncDir(op, gopath.Dir(path))
+	}
+	return nil
+}
+
+func appendSynced(name string, content []byte, a ownership.Attributes) (isNew bool, step string, err error) {
+	var stat unix.Stat_t
+	err = unix.Stat(name, &stat)
+	isNew = err != nil || stat.Size == 0 // an error that persists is that of the append
+	step, err = appendTo(name, content, a, func(fd int) error {
+		return retryInterrupted(func() error { return unix.Fdatasync(fd) })
+	})
+	return isNew, step, err
+}
+
+// appendTo opens a file, appends, and calls sync.
+func appendTo(name string, content []byte, a ownership.Attributes, sync func(fd int) error) (step string, err error) {
 	// O_NONBLOCK: opening a pipe with this name must not hang.
 	fd, stat, step, err := openOrCreate(name, unix.O_WRONLY|unix.O_APPEND|unix.O_NONBLOCK, a)
 	if err != nil {
 		return step, err
 	}
 	step, err = appendOnce(fd, stat, content)
+	if err == nil {
+		step, err = "sync", sync(fd)
+	}
 	if closeErr := unix.Close(fd); err == nil && closeErr != nil {
 		// Network file systems report a lost write here.
 		step, err = "close", closeErr

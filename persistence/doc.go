@@ -2,7 +2,7 @@
 // durability; the contents of every file are opaque bytes to it.
 //
 //	atomic.go      replacing a file so that a reader sees the old bytes or the new ones
-//	append.go      adding to a file, for the locks' journal
+//	append.go      adding to a file, for the journals of the locks and of the configuration
 //	osfiles.go     the other file operations of the stores, relative to the data directory
 //	owners.go      user, group and mode of new files
 //	replace.go     atomic replacement of files that no actor owns

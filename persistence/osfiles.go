@@ -175,6 +175,16 @@ func readAll(fd int) ([]byte, error) {
 	return data[:filled], nil
 }
 
+// Identify returns inode, size and time of the last write in nanoseconds. Chmod and chown do not
+// change them, a touch does. An absent file is an error that wraps fs.ErrNotExist.
+func (f *OSFiles) Identify(op, path string) (string, error) {
+	var stat unix.Stat_t
+	if err := retryInterrupted(func() error { return unix.Stat(f.abs(path), &stat) }); err != nil {
+		return "", fileError(op, "examine", path, err)
+	}
+	return fmt.Sprintf("%d %d %d.%09d", stat.Ino, stat.Size, stat.Mtim.Sec, stat.Mtim.Nsec), nil
+}
+
 // Rename renames from to to, and replaces a file there. It creates missing parents of to,
 // durably. The file keeps user, group and mode. The rename is durable after SyncDir on the directories of both. If from is
 // absent, the error wraps fs.ErrNotExist.

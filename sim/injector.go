@@ -145,7 +145,7 @@ func (c *injector) disk(n *node, op string, call simdisk.Call) (simdisk.FaultWhe
 	if call == simdisk.CallSync && c.draw(2) == 0 {
 		return simdisk.AfterEffect, err
 	}
-	if call == simdisk.CallAppend && c.draw(2) == 0 {
+	if (call == simdisk.CallAppend || call == simdisk.CallAppendDurable) && c.draw(2) == 0 {
 		return simdisk.PartEffect, err
 	}
 	return simdisk.BeforeEffect, err
@@ -161,7 +161,8 @@ type diskFull struct {
 // directory of the queue; nil: the disk takes the write.
 func (n *node) refusesWrite(op string, call simdisk.Call) error {
 	switch {
-	case !n.world.clock.Now().Before(n.diskFull.until) || call != simdisk.CallReplace && call != simdisk.CallAppend:
+	case !n.world.clock.Now().Before(n.diskFull.until) ||
+		call != simdisk.CallReplace && call != simdisk.CallAppend && call != simdisk.CallAppendDurable:
 	case n.diskFull.op == queueMissing && op == "run-job":
 		return fs.ErrNotExist
 	case n.diskFull.op == "" || n.diskFull.op == op:

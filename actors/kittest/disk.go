@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -20,6 +21,7 @@ var ErrDisk = errors.New("the disk says no")
 type Disk struct {
 	mu      sync.Mutex
 	files   map[string][]byte
+	changes map[string]int // by path: number of writes
 	dirs    map[string]bool
 	calls   []string
 	fails   []*fault
@@ -48,7 +50,7 @@ func (b *Block) Release() { b.once.Do(func() { close(b.release) }) }
 
 // NewDisk makes a disk with these files and an empty queue directory.
 func NewDisk(files map[string]string) *Disk {
-	d := &Disk{files: map[string][]byte{}, dirs: map[string]bool{".": true, "queue": true}}
+	d := &Disk{files: map[string][]byte{}, changes: map[string]int{}, dirs: map[string]bool{".": true, "queue": true}}
 	for name, content := range files {
 		d.makeDirs(path.Dir(name))
 		d.files[name] = []byte(content)
@@ -180,6 +182,7 @@ func (d *Disk) Replace(op, name string, data []byte) error {
 			return fs.ErrNotExist
 		}
 		d.files[name] = bytes.Clone(data)
+		d.changes[name]++
 		return nil
 	})
 }
@@ -192,8 +195,33 @@ func (d *Disk) Append(op, name string, content []byte) error {
 			return fs.ErrNotExist
 		}
 		d.files[name] = slices.Concat(d.files[name], content)
+		d.changes[name]++
 		return nil
 	})
+}
+
+// AppendDurable is Append under the action "append-durable".
+func (d *Disk) AppendDurable(op, name string, content []byte) error {
+	return d.call("append-durable", op, name, func() error {
+		if !d.dirs[path.Dir(name)] {
+			return fs.ErrNotExist
+		}
+		d.files[name] = slices.Concat(d.files[name], content)
+		d.changes[name]++
+		return nil
+	})
+}
+
+// Identify returns a number that grows with each write of the file.
+func (d *Disk) Identify(op, name string) (identity string, err error) {
+	err = d.call("identify", op, name, func() error {
+		if _, there := d.files[name]; !there {
+			return fs.ErrNotExist
+		}
+		identity = strconv.Itoa(d.changes[name])
+		return nil
+	})
+	return identity, err
 }
 
 // SyncDir does nothing, because the whole disk is durable.
@@ -229,6 +257,7 @@ func (d *Disk) Rename(op, from, to string) error {
 		}
 		d.makeDirs(path.Dir(to))
 		d.files[to] = content
+		d.changes[to]++
 		delete(d.files, from)
 		return nil
 	})

@@ -121,6 +121,10 @@ func (r *replicator) read(ctx actor.Context, h deferredRead) {
 		r.store.Read(ctx, what.Read.Op, what.Read.Path, func(ctx actor.Context, f *messages.ReadFileResult) {
 			answer(ctx, &messages.AccessStoreResult{What: &messages.AccessStoreResult_Read{Read: f}})
 		})
+	case *messages.AccessStore_Identify:
+		r.store.Identify(ctx, what.Identify.Op, what.Identify.Path, func(ctx actor.Context, f *messages.IdentifyFileResult) {
+			answer(ctx, &messages.AccessStoreResult{What: &messages.AccessStoreResult_Identify{Identify: f}})
+		})
 	case *messages.AccessStore_List:
 		r.store.List(ctx, what.List.Op, what.List.Dir, func(ctx actor.Context, d *messages.ListDirResult) {
 			answer(ctx, &messages.AccessStoreResult{What: &messages.AccessStoreResult_List{List: d}})

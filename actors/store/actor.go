@@ -1,7 +1,7 @@
 // Package store is the actor in front of the disk.
 //
 // It owns every file below the data directory that the daemon writes, and the writer
-// actors, which make the blocking calls. It writes, appends, reads, moves, removes and
+// actors, which make the blocking calls. It writes, appends, reads, identifies, moves, removes and
 // quarantines files, lists directories and scans the queue (messages.AccessStore). It sends
 // answers only, each after the disk has what the answer says.
 //
@@ -29,6 +29,12 @@ type Files interface {
 	// Append adds data to the end of a file, or creates the file. The data may be lost with
 	// the power. A failed Append may leave a part of the data.
 	Append(op, path string, data []byte) error
+	// AppendDurable is Append, and a sync of the file. If it creates the file, it also syncs the
+	// directory.
+	AppendDurable(op, path string, data []byte) error
+	// Identify returns a text that differs from an earlier one if the file has been written or
+	// replaced since, by any program.
+	Identify(op, path string) (string, error)
 	Read(op, path string) ([]byte, error)
 	// Rename creates the directory of to if it is missing.
 	Rename(op, from, to string) error
@@ -121,6 +127,8 @@ func (s *store) request(ctx actor.Context, m *messages.AccessStore) {
 		s.list(ctx, m.Request, what.List)
 	case *messages.AccessStore_Append:
 		s.append(ctx, m.Request, what.Append)
+	case *messages.AccessStore_Identify:
+		s.identify(ctx, m.Request, what.Identify)
 	default:
 		panic(fmt.Sprintf("store request without a content from %v", ctx.Sender()))
 	}

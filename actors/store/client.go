@@ -63,6 +63,12 @@ func (c *Client) Read(ctx actor.Context, op, path string, done func(actor.Contex
 		func(ctx actor.Context, a *messages.AccessStoreResult) { done(ctx, a.GetRead()) })
 }
 
+// Identify asks for the identity of a file.
+func (c *Client) Identify(ctx actor.Context, op, path string, done func(actor.Context, *messages.IdentifyFileResult)) {
+	c.ask(ctx, &messages.AccessStore{What: &messages.AccessStore_Identify{Identify: &messages.IdentifyFile{Op: op, Path: path}}},
+		func(ctx actor.Context, a *messages.AccessStoreResult) { done(ctx, a.GetIdentify()) })
+}
+
 // Quarantine moves a file to the quarantine.
 func (c *Client) Quarantine(ctx actor.Context, path string, done func(actor.Context, *messages.QuarantineFileResult)) {
 	c.ask(ctx, &messages.AccessStore{What: &messages.AccessStore_Quarantine{Quarantine: &messages.QuarantineFile{Path: path}}},

@@ -30,6 +30,15 @@ func (s *store) append(ctx actor.Context, request uint64, m *messages.AppendFile
 	s.do(ctx, m.Path, task, func(ctx actor.Context, d *messages.RunDiskTaskResult) { b.stepDone(ctx, m.Path, d) })
 }
 
+func (s *store) identify(ctx actor.Context, request uint64, m *messages.IdentifyFile) {
+	sender := ctx.Sender()
+	task := &messages.RunDiskTask{What: &messages.RunDiskTask_Identify{Identify: m}}
+	s.do(ctx, m.Path, task, func(ctx actor.Context, d *messages.RunDiskTaskResult) {
+		ctx.Send(sender, &messages.AccessStoreResult{Request: request, What: &messages.AccessStoreResult_Identify{
+			Identify: &messages.IdentifyFileResult{Identity: d.Identity, Missing: d.Missing, Failure: d.Failure}}})
+	})
+}
+
 func (s *store) remove(ctx actor.Context, request uint64, m *messages.RemoveFiles) {
 	b := s.newBatch(ctx, request, len(m.Paths), true)
 	for _, p := range m.Paths {

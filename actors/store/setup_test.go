@@ -58,6 +58,10 @@ func newRequest(epoch, number uint64, what any) *messages.AccessStore {
 		r.What = &messages.AccessStore_Quarantine{Quarantine: what}
 	case *messages.MoveFiles:
 		r.What = &messages.AccessStore_Move{Move: what}
+	case *messages.AppendFile:
+		r.What = &messages.AccessStore_Append{Append: what}
+	case *messages.IdentifyFile:
+		r.What = &messages.AccessStore_Identify{Identify: what}
 	case *messages.ListDir:
 		r.What = &messages.AccessStore_List{List: what}
 	case *messages.ScanQueue:

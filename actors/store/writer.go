@@ -36,7 +36,11 @@ func (w *writer) do(m *messages.RunDiskTask) *messages.RunDiskTaskResult {
 	case *messages.RunDiskTask_Replace:
 		err = w.files.Replace(what.Replace.Op, what.Replace.Path, what.Replace.Content)
 	case *messages.RunDiskTask_Append:
-		err = w.files.Append(what.Append.Op, what.Append.Path, what.Append.Content)
+		appendTo := w.files.Append
+		if what.Append.Durable {
+			appendTo = w.files.AppendDurable
+		}
+		err = appendTo(what.Append.Op, what.Append.Path, what.Append.Content)
 	case *messages.RunDiskTask_SyncDir:
 		err = w.files.SyncDir(what.SyncDir.Op, what.SyncDir.Dir)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -51,6 +55,11 @@ func (w *writer) do(m *messages.RunDiskTask) *messages.RunDiskTaskResult {
 		done.Names, err = w.files.List(what.List.Op, what.List.Dir)
 	case *messages.RunDiskTask_Read:
 		done.Content, err = w.files.Read(what.Read.Op, what.Read.Path)
+		if errors.Is(err, fs.ErrNotExist) {
+			done.Missing, err = true, nil
+		}
+	case *messages.RunDiskTask_Identify:
+		done.Identity, err = w.files.Identify(what.Identify.Op, what.Identify.Path)
 		if errors.Is(err, fs.ErrNotExist) {
 			done.Missing, err = true, nil
 		}

@@ -192,6 +192,11 @@ func (f *timedFiles) Append(op, path string, data []byte) (err error) {
 	return f.Files.Append(op, path, data)
 }
 
+func (f *timedFiles) AppendDurable(op, path string, data []byte) (err error) {
+	defer func(begin time.Time) { f.observe("append-durable", begin, err) }(time.Now())
+	return f.Files.AppendDurable(op, path, data)
+}
+
 func (f *timedFiles) Read(op, path string) (data []byte, err error) {
 	defer func(begin time.Time) { f.observe("read", begin, err) }(time.Now())
 	return f.Files.Read(op, path)

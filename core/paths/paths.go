@@ -16,11 +16,10 @@ import (
 const (
 	ConfigPath = "config.data"
 	// TempResPath holds the temporary reservations, ConfigExtraPath what neither it nor config.data has fields for,
-	// ConfigJournalPath all changes since these three were written, ConfigHistoryPath who changed what.
+	// ConfigJournalPath all changes since these three were written.
 	TempResPath       = "tempres.data"
 	ConfigExtraPath   = "config.extra"
 	ConfigJournalPath = "config.journal"
-	ConfigHistoryPath = "config.history"
 	// SettingsPath holds lockstep's own settings. Without the file they are the defaults.
 	SettingsPath = "settings.json"
 	// ConfigHistoryPath holds the newest changes of the configuration for people, one a line; ConfigHistoryOlderPath the ones

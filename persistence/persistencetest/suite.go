@@ -21,6 +21,11 @@ type Files interface {
 	// Append adds to the end of a file, and creates it if it is absent. Its directory must exist.
 	// Nothing is synced.
 	Append(op, path string, content []byte) error
+	// AppendDurable is Append with a sync of the file and, for a new file, of its directory.
+	AppendDurable(op, path string, content []byte) error
+	// Identify returns a text that changes when the file is written or replaced. If the file is
+	// absent, the error wraps fs.ErrNotExist.
+	Identify(op, path string) (string, error)
 	// SyncDir makes renames, creations and removals in dir durable.
 	SyncDir(op, dir string) error
 	// Read returns the content. If the file is absent, the error wraps fs.ErrNotExist.
@@ -45,6 +50,8 @@ func TestFiles(t *testing.T, newFiles func(t *testing.T) Files) {
 		{"buffers are not shared", testBuffers},
 		{"replace in an absent directory", testReplaceAbsentDir},
 		{"append", testAppend},
+		{"durable append", testAppendDurable},
+		{"identity", testIdentity},
 		{"append and replace in turn", testAppendAndReplace},
 		{"append in an absent directory", testAppendAbsentDir},
 		{"absent file", testAbsent},
@@ -126,6 +133,45 @@ func testAppend(t *testing.T, files Files) {
 	wantList(t, files, "queue", "empty")
 }
 
+func testAppendDurable(t *testing.T, files Files) {
+	want := ""
+	for _, content := range []string{"first\n", "", "second\n", strings.Repeat("0123456789abcdef", 1<<16)} {
+		noError(t, files.AppendDurable(op, "config.journal", []byte(content)))
+		want += content
+		wantContent(t, files, "config.journal", want)
+	}
+	replace(t, files, "config.journal", "replaced\n")
+	noError(t, files.AppendDurable(op, "config.journal", []byte("more")))
+	wantContent(t, files, "config.journal", "replaced\nmore")
+	noError(t, files.AppendDurable(op, "queue/new", []byte("x")))
+	wantList(t, files, "queue", "new")
+}
+
+func testIdentity(t *testing.T, files Files) {
+	_, err := files.Identify(op, "config.data")
+	wantNotExist(t, err)
+	replace(t, files, "config.data", "1")
+	seen := map[string]bool{}
+	for _, change := range []func() error{
+		func() error { return nil },
+		func() error { return files.Replace(op, "config.data", []byte("2")) },
+		func() error { return files.Append(op, "config.data", []byte("3")) },
+		func() error { return files.AppendDurable(op, "config.data", []byte("4")) },
+	} {
+		noError(t, change())
+		for range 2 {
+			_, err := files.Read(op, "config.data")
+			noError(t, err)
+			identity, err := files.Identify(op, "config.data")
+			noError(t, err)
+			seen[identity] = true
+		}
+	}
+	if len(seen) != 4 {
+		t.Errorf("4 contents have %d identities: %v", len(seen), seen)
+	}
+}
+
 func testAppendAndReplace(t *testing.T, files Files) {
 	replace(t, files, "queue/job-1", "whole ")
 	noError(t, files.Append(op, "queue/job-1", []byte("and more")))
@@ -145,6 +191,7 @@ func testAppendAndReplace(t *testing.T, files Files) {
 
 func testAppendAbsentDir(t *testing.T, files Files) {
 	wantNotExist(t, files.Append(op, "absent/job-1", []byte("x")))
+	wantNotExist(t, files.AppendDurable(op, "absent/job-1", []byte("x")))
 	wantList(t, files, ".", "queue")
 }
 
@@ -241,14 +288,16 @@ func testPathsOutside(t *testing.T, files Files) {
 	replace(t, files, "queue/job-1", "1")
 	for _, path := range []string{"", "/queue/job-1", "..", "../job-1", "queue/../job-1", "queue/..", "./queue", "queue//job-1", "queue/"} {
 		calls := map[string]func(){
-			"Replace":     func() { _ = files.Replace(op, path, nil) },
-			"Append":      func() { _ = files.Append(op, path, nil) },
-			"SyncDir":     func() { _ = files.SyncDir(op, path) },
-			"Read":        func() { _, _ = files.Read(op, path) },
-			"Rename from": func() { _ = files.Rename(op, path, "queue/job-2") },
-			"Rename to":   func() { _ = files.Rename(op, "queue/job-1", path) },
-			"Remove":      func() { _ = files.Remove(op, path) },
-			"List":        func() { _, _ = files.List(op, path) },
+			"Replace":       func() { _ = files.Replace(op, path, nil) },
+			"Append":        func() { _ = files.Append(op, path, nil) },
+			"AppendDurable": func() { _ = files.AppendDurable(op, path, nil) },
+			"Identify":      func() { _, _ = files.Identify(op, path) },
+			"SyncDir":       func() { _ = files.SyncDir(op, path) },
+			"Read":          func() { _, _ = files.Read(op, path) },
+			"Rename from":   func() { _ = files.Rename(op, path, "queue/job-2") },
+			"Rename to":     func() { _ = files.Rename(op, "queue/job-1", path) },
+			"Remove":        func() { _ = files.Remove(op, path) },
+			"List":          func() { _, _ = files.List(op, path) },
 		}
 		for name, call := range calls {
 			if !panics(call) {

@@ -43,6 +43,7 @@ type Disk struct {
 	faults  []*Fault
 	delayed map[string]*File // see Mutations.LateWrites
 	appends int              // number of appends so far
+	files   uint64           // number of files that Identify has numbered
 	// replacing is the file that was replaced last, see LeaveTemp.
 	replacing string
 }
@@ -54,13 +55,15 @@ type Call string
 
 // The kinds of calls.
 const (
-	CallReplace Call = "replace"
-	CallAppend  Call = "append to"
-	CallSync    Call = "sync directory"
-	CallRead    Call = "read"
-	CallRename  Call = "rename"
-	CallRemove  Call = "remove"
-	CallList    Call = "list"
+	CallReplace       Call = "replace"
+	CallAppend        Call = "append to"
+	CallAppendDurable Call = "append durably to"
+	CallIdentify      Call = "identify"
+	CallSync          Call = "sync directory"
+	CallRead          Call = "read"
+	CallRename        Call = "rename"
+	CallRemove        Call = "remove"
+	CallList          Call = "list"
 )
 
 // directory maps names to files. It does not contain subdirectories, which are created durably,
@@ -75,8 +78,10 @@ type directory struct {
 // never change, so that callbacks may keep them.
 type File struct {
 	Data       []byte
-	synced     bool // its data survives a power loss, except
-	unsynced   int  // the last bytes, which were appended and not synced
+	id         uint64 // from 1, once Identify has numbered it
+	touches    int    // see Touch
+	synced     bool   // its data survives a power loss, except
+	unsynced   int    // the last bytes, which were appended and not synced
 	memo       any
 	memoLength int
 }
@@ -157,12 +162,58 @@ func (d *Disk) Replace(op, name string, data []byte) error {
 func (d *Disk) Append(op, name string, content []byte) error {
 	return d.callInParts(CallAppend, op, name,
 		func() error { return d.append(op, name, content) },
-		func() {
-			if n := len(content); n > 0 {
-				// A missing directory is not the injected failure.
-				_ = d.append(op, name, content[:d.partialLength(n)])
+		func() { d.appendPart(op, name, content) })
+}
+
+// AppendDurable is Append with a sync of the file, and of the directory if it creates the file.
+func (d *Disk) AppendDurable(op, name string, content []byte) error {
+	return d.callInParts(CallAppendDurable, op, name,
+		func() error {
+			isNew := d.Find(name) == nil
+			if err := d.append(op, name, content); err != nil {
+				return err
 			}
-		})
+			if f := d.Find(name); f != nil && !d.Mutations.SkipAppendSync {
+				f.synced, f.unsynced = true, 0
+			}
+			if dir := d.dirs[path.Dir(name)]; isNew && !d.Mutations.LyingSync {
+				dir.commit(len(dir.pending))
+			}
+			return nil
+		},
+		func() { d.appendPart(op, name, content) })
+}
+
+// appendPart is what a failing append has written.
+func (d *Disk) appendPart(op, name string, content []byte) {
+	if n := len(content); n > 0 {
+		// A missing directory is not the injected failure.
+		_ = d.append(op, name, content[:d.partialLength(n)])
+	}
+}
+
+// Identify returns a text that changes with each write of the file.
+func (d *Disk) Identify(op, name string) (identity string, err error) {
+	err = d.call(CallIdentify, op, name, func() error {
+		f := d.Find(name)
+		if f == nil {
+			return fs.ErrNotExist
+		}
+		if f.id == 0 {
+			d.files++
+			f.id = d.files
+		}
+		identity = fmt.Sprintf("%d %d %d", f.id, len(f.Data), f.touches)
+		return nil
+	})
+	return identity, err
+}
+
+// Touch changes the identity of a file, as touch(1) does, and not its content.
+func (d *Disk) Touch(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.Find(name).touches++
 }
 
 func (d *Disk) append(op, name string, content []byte) error {
@@ -362,5 +413,8 @@ func (d *Disk) Overwrite(name string, content []byte) {
 func (d *Disk) TakeDirs(from *Disk, dirs ...string) {
 	for _, dir := range dirs {
 		d.dirs[dir] = from.dirs[dir]
+		for _, f := range d.dirs[dir].visible {
+			f.id = 0 // the other disk has numbered it
+		}
 	}
 }

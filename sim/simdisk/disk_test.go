@@ -123,3 +123,42 @@ func TestAnAppendMayFailHalfWay(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "first\nsec", string(data))
 }
+
+// A durable append survives a power loss, unless the disk does not sync it.
+func TestADurableAppendSurvivesPowerLoss(t *testing.T) {
+	left := func(seed uint64, m Mutations) string {
+		d := New("queue")
+		d.Mutations = m
+		require.NoError(t, d.AppendDurable("a", "journal", []byte("1")))
+		require.NoError(t, d.AppendDurable("a", "journal", []byte("2")))
+		content, _ := d.Surviving("journal")
+		d.LosePower(rand.New(rand.NewPCG(seed, 0)))
+		data, err := d.Read("a", "journal")
+		if m == (Mutations{}) {
+			require.NoError(t, err)
+			require.Equal(t, "12", string(content))
+		}
+		return string(data)
+	}
+	lost := false
+	for seed := range uint64(20) {
+		require.Equal(t, "12", left(seed, Mutations{}))
+		lost = lost || left(seed, Mutations{SkipAppendSync: true}) != "12"
+	}
+	require.True(t, lost)
+}
+
+func TestATouchedFileHasAnotherIdentity(t *testing.T) {
+	d := New("queue")
+	d.Overwrite("config.data", []byte("1"))
+	first, err := d.Identify("a", "config.data")
+	require.NoError(t, err)
+	d.Touch("config.data")
+	touched, err := d.Identify("a", "config.data")
+	require.NoError(t, err)
+	require.NotEqual(t, first, touched)
+	d.Overwrite("config.data", []byte("1"))
+	replaced, err := d.Identify("a", "config.data")
+	require.NoError(t, err)
+	require.NotContains(t, []string{first, touched}, replaced)
+}

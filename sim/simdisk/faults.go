@@ -68,6 +68,8 @@ type Mutations struct {
 	Loses string
 	// KeepsRemoved: a removed file stays.
 	KeepsRemoved bool
+	// SkipAppendSync: a durable append does not sync the file.
+	SkipAppendSync bool
 	// TornAppends: every third append loses its last byte.
 	TornAppends bool
 	// LateWrites: a job process's writes are exchanged, two by two.
