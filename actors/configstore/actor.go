@@ -1,19 +1,224 @@
-// Package configstore keeps the configuration on the disk.
+// Package configstore keeps the configuration on the disk (config.md 7; package journal decides what the files say).
+//
+// It owns config.data, tempres.data, config.extra, config.journal and config.history of this node. Append adds records to the
+// journal; Load, Flush, Check, Adopt and Discard are its other requests. It sends answers only, each after the disk has what the
+// answer says.
+//
+// Appends that arrive while one is being written form the next one, so that they share one sync. After a failed append the
+// journal is replaced by the records before it, and only then the failure is answered. A fold writes the state to the other
+// files, off the actor's own thread as far as the whole configuration is concerned, and removes its records from the journal.
+//
+// After a crash it reads its files: every answered record is there, and no record that was refused or has failed. Clients repeat
+// their open requests.
 package configstore
 
 import (
+	"fmt"
+	"time"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/kit"
+	"lockstep/actors/store"
 	"lockstep/core/config/journal"
 	"lockstep/core/config/model"
+	"lockstep/messages"
 )
 
-// Config is what the actor needs. Clients are sent each new incarnation.
+// Config is what the actor needs. Store is the store of this node, also in a cluster. Clients are sent each new incarnation.
 type Config struct {
 	Env     *kit.Env
 	Store   *actor.PID
 	Clients []*actor.PID
-	// History returns the lines that a record adds to config.history at the fold. nil: there is no history.
+	// History returns the lines that a record adds to config.history. It is called at the fold, on the thread of the codec, and
+	// again for a record whose fold has failed: readers skip lines with a number that they have seen. nil: there is no history.
 	History func(before, after *model.Config, r *journal.Record) []byte
 }
+
+// Props makes the actor. Its incarnations are numbered from 1.
+func Props(c Config) *actor.Props {
+	incarnation := uint32(0)
+	return c.Env.Props("configstore", func() actor.Actor {
+		incarnation++
+		return &keeper{config: c, incarnation: incarnation, store: store.NewClient(c.Store, incarnation)}
+	}, kit.Supervise(c.Env.Strategy(kit.Policy{OnGiveUp: kit.Escalate})))
+}
+
+// keeper is the actor.
+type keeper struct {
+	config      Config
+	incarnation uint32
+	store       *store.Client
+	codec       codecClient
+
+	ready    bool              // the files are read and agree with the fields below
+	failure  *messages.Failure // why the files cannot be used; nil: they can, or are being read
+	tries    int               // failed reads in a row
+	requests []request         // not handled yet, in order
+
+	at      journal.Position // the durable state
+	isEmpty bool             // there is no config.data
+	file    file
+	journal journalFile
+	folds   folds
+
+	draining *actor.PID
+}
+
+// request is a request with its sender.
+type request struct {
+	message any
+	sender  *actor.PID
+}
+
+// retryLoad is a timer after a failed read of the files.
+type retryLoad struct{ incarnation uint32 }
+
+func (k *keeper) Receive(ctx actor.Context) {
+	if k.store.Handle(ctx) {
+		k.proceed(ctx)
+		return
+	}
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		k.start(ctx)
+	case *Announce:
+		ctx.Respond(&Started{uint64(k.incarnation)})
+	case *Load, *Append, *Flush, *Check, *Adopt, *Discard, *Reload:
+		k.requests = append(k.requests, request{m, ctx.Sender()})
+	case *encoded, *parsed, *recovered:
+		k.codec.answered(ctx, m)
+	case *retryLoad:
+		if m.incarnation == k.incarnation {
+			k.load(ctx)
+		}
+	case *retryRewrite:
+		if m.incarnation == k.incarnation {
+			k.rewrite(ctx)
+		}
+	case *foldDue:
+		k.foldDue(ctx, m)
+	case *messages.Drain:
+		k.draining, k.folds.failure = ctx.Sender(), nil
+	default:
+		kit.Unexpected(ctx)
+	}
+	k.proceed(ctx)
+}
+
+func (k *keeper) start(ctx actor.Context) {
+	props := k.config.Env.Props("codec", func() actor.Actor { return &codec{history: k.config.History} })
+	pid, err := ctx.SpawnNamed(props, fmt.Sprintf("codec.%d", k.incarnation))
+	if err != nil {
+		panic(fmt.Errorf("spawn codec: %w", err))
+	}
+	k.codec = codecClient{pid: pid, last: uint64(k.incarnation) << 32}
+	for _, client := range k.config.Clients {
+		ctx.Send(client, &Started{uint64(k.incarnation)})
+	}
+	k.store.Connect(ctx)
+	k.load(ctx)
+}
+
+// proceed does what is possible now: it handles requests, begins folds, and ends the drain.
+func (k *keeper) proceed(ctx actor.Context) {
+	if k.failure != nil {
+		k.refuseAll(ctx)
+	}
+	if k.ready && !k.journal.writing {
+		if k.journal.isUnsure {
+			k.rewrite(ctx)
+		} else {
+			k.serve(ctx)
+		}
+	}
+	k.schedule(ctx)
+	k.sendDrained(ctx)
+}
+
+// serve handles requests until one has to wait.
+func (k *keeper) serve(ctx actor.Context) {
+	for len(k.requests) > 0 && k.ready && !k.journal.writing && !k.file.isAdopting {
+		r := k.requests[0]
+		switch m := r.message.(type) {
+		case *Append:
+			if !k.appendAll(ctx) {
+				return
+			}
+			continue // it has taken its requests
+		case *Load:
+			ctx.Send(r.sender, k.loaded(m.Request))
+		case *Reload:
+			if k.file.busy || k.folds.wanted {
+				return
+			}
+			k.ready = false
+			k.requests[0].message = &Load{m.Request}
+			k.load(ctx)
+			return
+		case *Flush:
+			k.folds.want(func(ctx actor.Context, f *messages.Failure) { ctx.Send(r.sender, &Flushed{m.Request, f}) }, false)
+		case *Discard:
+			k.folds.want(func(ctx actor.Context, f *messages.Failure) { ctx.Send(r.sender, &ForeignResolved{m.Request, f}) }, true)
+		case *Check:
+			if k.file.busy {
+				return
+			}
+			k.check(ctx, func(ctx actor.Context, f *messages.Failure) {
+				ctx.Send(r.sender, &Checked{m.Request, k.file.foreign != nil, f})
+			})
+		case *Adopt:
+			if k.file.busy {
+				return
+			}
+			k.adopt(ctx, func(ctx actor.Context, f *messages.Failure) { ctx.Send(r.sender, &ForeignResolved{m.Request, f}) })
+		}
+		k.requests = k.requests[1:]
+	}
+}
+
+func (k *keeper) loaded(request uint64) *Loaded {
+	return &Loaded{Request: request, State: k.at.State, Number: k.at.Number, Missing: k.isEmpty}
+}
+
+// refuseAll answers all requests while the files cannot be used.
+func (k *keeper) refuseAll(ctx actor.Context) {
+	for _, r := range k.requests {
+		ctx.Send(r.sender, failed(r.message, k.failure))
+	}
+	k.requests = nil
+}
+
+// failed returns the answer to a request that has failed.
+func failed(request any, f *messages.Failure) any {
+	switch m := request.(type) {
+	case *Load:
+		return &Loaded{Request: m.Request, Failure: f}
+	case *Reload:
+		return &Loaded{Request: m.Request, Failure: f}
+	case *Append:
+		return &Appended{Request: m.Request, Failure: f}
+	case *Flush:
+		return &Flushed{m.Request, f}
+	case *Check:
+		return &Checked{Request: m.Request, Failure: f}
+	case *Adopt:
+		return &ForeignResolved{m.Request, f}
+	case *Discard:
+		return &ForeignResolved{m.Request, f}
+	default:
+		panic(fmt.Sprintf("configstore: no request: %T", request))
+	}
+}
+
+// sendDrained ends the drain when the journal is empty, or cannot be folded.
+func (k *keeper) sendDrained(ctx actor.Context) {
+	isIdle := len(k.requests) == 0 && !k.journal.writing && !k.journal.isUnsure && !k.file.busy
+	if k.draining == nil || k.failure == nil && (!k.ready || !isIdle || len(k.journal.open) > 0 && !k.folds.hasFailed()) {
+		return
+	}
+	ctx.Request(k.draining, &messages.DrainResult{})
+	k.draining = nil
+}
+
+func (k *keeper) now() time.Time { return k.config.Env.Clock().Now() }

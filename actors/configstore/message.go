@@ -75,3 +75,7 @@ type ForeignResolved struct {
 	Request uint64
 	Failure *messages.Failure
 }
+
+// Reload reads the files again, after something else than this actor has replaced them on purpose: a snapshot of the consensus
+// log. It is answered by Loaded.
+type Reload struct{ Request uint64 }

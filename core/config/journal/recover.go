@@ -22,7 +22,8 @@ type Recovered struct {
 	// File is the position of config.data: Remaining lead from it to Position.
 	File      Position
 	Remaining []*Record
-	Lines     []Line // of Remaining
+	Lines     []Line          // of Remaining
+	Configs   []*model.Config // after each of Remaining
 	// Folded is the number of records in the journal that config.data has already.
 	Folded int
 	Torn   int // bytes of an incomplete append at the end of the journal
@@ -99,6 +100,7 @@ func (r *Recovered) replay(reading Reading, first int) error {
 		r.Position = next
 		r.Remaining = append(r.Remaining, record)
 		r.Lines = append(r.Lines, reading.Lines[first+i])
+		r.Configs = append(r.Configs, next.Config)
 	}
 	if reading.Damage != nil {
 		return &DamageError{r.concerns, r.Number, reading.Damage}

@@ -1,0 +1,213 @@
+package configstore
+
+import (
+	"errors"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/actors/kit"
+	"lockstep/core/config/journal"
+	"lockstep/core/config/model"
+	"lockstep/core/paths"
+	"lockstep/messages"
+)
+
+const (
+	// batchMax is the length of an append in bytes from which further requests wait for the next one.
+	batchMax = 32 << 20
+	// openMax is the length of the journal in bytes from which appends wait for a fold.
+	openMax = 256 << 20
+)
+
+// entry is a record in the journal that is not folded. before and after are the configurations around it.
+type entry struct {
+	record        *journal.Record
+	line          journal.Line
+	before, after *model.Config
+}
+
+// journalFile is config.journal.
+//
+// Invariant: unless writing or isUnsure, the file has exactly the lines of open, durably.
+type journalFile struct {
+	open     []entry
+	length   int  // of open in bytes
+	writing  bool // a write of the file is under way, or is repeated after a pause
+	isUnsure bool // the content of the file is unknown, or has folded records: it must be replaced before the next append
+	tries    int  // failed replacements in a row
+	answers  []func(actor.Context)
+}
+
+// retryRewrite is a timer after a failed replacement of the journal.
+type retryRewrite struct{ incarnation uint32 }
+
+func (j *journalFile) add(e entry) {
+	j.open = append(j.open, e)
+	j.length += len(e.line.Bytes)
+}
+
+// drop removes the first records, which are folded.
+func (j *journalFile) drop(count int) {
+	for _, e := range j.open[:count] {
+		j.length -= len(e.line.Bytes)
+	}
+	j.open = append([]entry(nil), j.open[count:]...)
+	j.isUnsure = j.isUnsure || count > 0
+}
+
+// batch is the appends of one write.
+type batch struct {
+	at      journal.Position // after all its records
+	entries []entry
+	content []byte
+	answers []reply
+}
+
+// reply is an answer to a request.
+type reply struct {
+	to     *actor.PID
+	answer *Appended
+}
+
+// appendAll writes the records of the requests at the head of the queue. It reports false if they wait for a fold, or are being
+// written.
+func (k *keeper) appendAll(ctx actor.Context) bool {
+	if f := k.cannotAppend(); f != nil {
+		r := k.requests[0]
+		k.requests = k.requests[1:]
+		ctx.Send(r.sender, failed(r.message, f))
+		return true
+	}
+	if k.file.isFilled || k.journal.length > openMax {
+		k.folds.want(nil, false)
+		return false
+	}
+	b := &batch{at: k.at}
+	for len(k.requests) > 0 && len(b.content) < batchMax {
+		r := k.requests[0]
+		m, is := r.message.(*Append)
+		if !is {
+			break
+		}
+		k.requests = k.requests[1:]
+		b.answers = append(b.answers, reply{r.sender, b.add(m)})
+	}
+	if len(b.entries) == 0 {
+		b.answer(ctx, nil)
+		return true
+	}
+	k.write(ctx, b)
+	return false
+}
+
+// cannotAppend returns why no append is possible now.
+func (k *keeper) cannotAppend() *messages.Failure {
+	switch {
+	case k.file.foreign != nil:
+		return k.file.foreign
+	case (k.file.isFilled || k.journal.length > openMax) && k.folds.hasFailed() && k.now().Before(k.folds.notBefore):
+		return k.folds.failure
+	}
+	return nil
+}
+
+// add adds the records of a request, all or none of them.
+func (b *batch) add(m *Append) *Appended {
+	at, entries, content := b.at, b.entries, b.content
+	for _, r := range m.Records {
+		line, err := journal.Encode(r, len(content) == 0)
+		if err != nil {
+			return &Appended{Request: m.Request, Failure: messages.ConfigurationFailure(err.Error())}
+		}
+		was, err := at.Applied(r, line.Digest)
+		if was {
+			continue
+		}
+		next := at
+		if err == nil {
+			next, err = at.Apply(r, line.Digest)
+		}
+		if errors.As(err, new(*journal.UnfitError)) {
+			return &Appended{Request: m.Request, Refused: true}
+		}
+		if err != nil {
+			return &Appended{Request: m.Request, Failure: messages.ConfigurationFailure(err.Error())}
+		}
+		entries = append(entries, entry{r, line, at.Config, next.Config})
+		content = append(content, line.Bytes...)
+		at = next
+	}
+	b.at, b.entries, b.content = at, entries, content
+	return &Appended{Request: m.Request}
+}
+
+// answer sends the answers. f is the failure of the write.
+func (b *batch) answer(ctx actor.Context, f *messages.Failure) {
+	for _, r := range b.answers {
+		if f != nil && !r.answer.Refused && r.answer.Failure == nil {
+			r.answer.Failure = f
+		}
+		ctx.Send(r.to, r.answer)
+	}
+}
+
+// write appends a batch to the journal. A restart of the store in between may have written the batch twice.
+func (k *keeper) write(ctx actor.Context, b *batch) {
+	k.journal.writing = true
+	incarnation := k.store.StoreIncarnation()
+	k.store.Append(ctx, &messages.AppendFile{Op: "config-journal", Path: paths.ConfigJournalPath, Content: b.content, Durable: true},
+		func(ctx actor.Context, done *messages.ChangeFilesResult) {
+			k.journal.writing = false
+			var f *messages.Failure
+			if len(done.GetFailures()) > 0 {
+				f = messages.ConfigurationFailure("The change cannot be written, so nothing was changed: " + done.Failures[0].Failure.Text)
+				k.config.Env.Log().WithFields(logrus.Fields{"err": done.Failures[0].Failure.Text, "serial": k.at.Point().Serial}).Error(
+					"journal of the configuration cannot be written; the changes fail")
+			} else {
+				k.at = b.at
+				for _, e := range b.entries {
+					k.journal.add(e)
+				}
+			}
+			if f == nil && incarnation == k.store.StoreIncarnation() {
+				b.answer(ctx, nil)
+				return
+			}
+			k.journal.isUnsure = true
+			k.journal.answers = append(k.journal.answers, func(ctx actor.Context) { b.answer(ctx, f) })
+		})
+}
+
+// rewrite replaces the journal by the records that are not folded. It is repeated until it succeeds.
+func (k *keeper) rewrite(ctx actor.Context) {
+	k.journal.writing = true
+	count := len(k.journal.open)
+	done := func(ctx actor.Context, done *messages.ChangeFilesResult) {
+		if len(done.GetFailures()) > 0 {
+			delay := kit.Backoff(k.journal.tries)
+			k.journal.tries++
+			k.config.Env.Log().WithFields(logrus.Fields{"err": done.Failures[0].Failure.Text, "delay": delay}).Error(
+				"journal of the configuration cannot be replaced; changes wait until it can")
+			kit.SendAfter(k.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &retryRewrite{k.incarnation})
+			return
+		}
+		k.journal.writing, k.journal.tries = false, 0
+		k.journal.isUnsure = count != len(k.journal.open) // a fold has ended meanwhile
+		answers := k.journal.answers
+		k.journal.answers = nil
+		for _, answer := range answers {
+			answer(ctx)
+		}
+	}
+	if count == 0 {
+		k.store.Remove(ctx, &messages.RemoveFiles{Op: "config-journal", Paths: []string{paths.ConfigJournalPath}}, done)
+		return
+	}
+	content := make([]byte, 0, k.journal.length)
+	for _, e := range k.journal.open {
+		content = append(content, e.line.Bytes...)
+	}
+	data := &messages.FileWrite{Op: "config-journal", Path: paths.ConfigJournalPath, Content: content}
+	k.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{data}, Durable: true}, done)
+}

@@ -1,0 +1,120 @@
+package configstore
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/kit"
+	"lockstep/core/config/journal"
+	"lockstep/core/config/model"
+	"lockstep/core/paths"
+)
+
+// codec encodes and decodes whole configurations on its own thread, so that the keeper is not busy for the time that 20 MB take.
+type codec struct {
+	history func(before, after *model.Config, r *journal.Record) []byte
+}
+
+// encode asks for the content of config.data and the lines of config.history. parse asks for a decoded config.data. recoverFiles
+// asks for the state of all files.
+type (
+	encode struct {
+		request uint64
+		config  *model.Config
+		entries []entry
+	}
+	encoded struct {
+		request         uint64
+		config, history []byte
+	}
+	parse struct {
+		request uint64
+		content []byte
+	}
+	parsed struct {
+		request uint64
+		config  *model.Config
+		err     error
+	}
+	recoverFiles struct {
+		request uint64
+		config  []byte // nil if there is none
+		files   journal.Files
+	}
+	recovered struct {
+		request  uint64
+		result   journal.Recovered
+		isFilled bool
+		err      error
+	}
+)
+
+func (c *codec) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *encode:
+		ctx.Respond(c.encode(m))
+	case *parse:
+		config, _, err := journal.DecodeConfig(m.content)
+		ctx.Respond(&parsed{m.request, config, err})
+	case *recoverFiles:
+		ctx.Respond(recoverFrom(m))
+	default:
+		kit.Unexpected(ctx)
+	}
+}
+
+func (c *codec) encode(m *encode) *encoded {
+	var lines [][]byte
+	for _, e := range m.entries {
+		if c.history != nil {
+			lines = append(lines, c.history(e.before, e.after, e.record))
+		}
+	}
+	return &encoded{m.request, m.config.JSON(), bytes.Join(lines, nil)}
+}
+
+func recoverFrom(m *recoverFiles) *recovered {
+	r := &recovered{request: m.request}
+	if m.config != nil {
+		if m.files.Config, r.isFilled, r.err = journal.DecodeConfig(m.config); r.err != nil {
+			r.err = fmt.Errorf("parsing configuration: %s: %w", paths.ConfigPath, r.err)
+			return r
+		}
+	}
+	r.result, r.err = journal.Recover(m.files, false)
+	return r
+}
+
+// codecClient sends requests to the codec, one at a time.
+type codecClient struct {
+	pid  *actor.PID
+	last uint64 // number of the last request
+	then func(ctx actor.Context, answer any)
+}
+
+// ask sends the request that make returns for a number.
+func (c *codecClient) ask(ctx actor.Context, make func(request uint64) any, then func(ctx actor.Context, answer any)) {
+	c.last++
+	c.then = then
+	ctx.Request(c.pid, make(c.last))
+}
+
+// answered calls the continuation of the last request. It drops answers to a former incarnation.
+func (c *codecClient) answered(ctx actor.Context, answer any) {
+	var number uint64
+	switch m := answer.(type) {
+	case *encoded:
+		number = m.request
+	case *parsed:
+		number = m.request
+	case *recovered:
+		number = m.request
+	}
+	if number == c.last && c.then != nil {
+		then := c.then
+		c.then = nil
+		then(ctx, answer)
+	}
+}

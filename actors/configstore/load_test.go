@@ -1,0 +1,211 @@
+package configstore_test
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/configstore"
+	"lockstep/actors/kittest"
+	"lockstep/core/paths"
+	"lockstep/sim/simdisk"
+)
+
+func TestNoConfiguration(t *testing.T) {
+	onDisk(t, simdisk.New("queue"), func(b *bench) {
+		m := b.load()
+		require.True(t, m.Missing)
+		require.Nil(t, m.State.Config)
+		require.Nil(t, b.flush())
+		require.False(t, b.check().Foreign)
+		b.drain()
+		require.Empty(t, b.disk.Files("."))
+
+		b.disk.Overwrite(paths.ConfigPath, initial(t))
+		b.ask(func(n uint64) any { return &configstore.Reload{Request: n} })
+		require.EqualValues(t, 43, kittest.Expect[*configstore.Loaded](b.client).State.Config.Serial)
+		b.load()
+		b.change()
+		b.agree()
+	})
+}
+
+// The journal of another boot is replayed; a record that was not written completely is cut with a line in the log.
+func TestATornRecordIsCut(t *testing.T) {
+	onBench(t, func(b *bench) {
+		b.change()
+		b.change()
+		b.reboot(func() {
+			content := b.content(paths.ConfigJournalPath)
+			b.disk.Overwrite(paths.ConfigJournalPath, []byte(content+content[:len(content)/3]))
+		})
+		b.agree()
+		require.Len(t, b.Logged("journal of the configuration ends in an incomplete record; it was never answered, and is cut"), 1)
+		b.change()
+		b.reboot(nil)
+		b.agree()
+	})
+}
+
+// A damaged journal is left as it is. All requests fail with what the operator can do.
+func TestADamagedJournal(t *testing.T) {
+	onBench(t, func(b *bench) {
+		b.change()
+		b.change()
+		b.change()
+		damaged := []byte(b.content(paths.ConfigJournalPath))
+		damaged[len(damaged)/2] ^= 1
+		b.reboot(func() { b.disk.Overwrite(paths.ConfigJournalPath, damaged) })
+		m := b.load()
+		require.EqualError(t, m.Failure, "The configuration cannot be used: config.journal is damaged after serial number 44: line 2: "+
+			"the line is damaged. Nothing was started. To go on without the changes after that: lockstep config fold --discard-rest")
+		require.Equal(t, m.Failure, b.flush())
+		b.send(b.record())
+		require.Equal(t, m.Failure, kittest.Expect[*configstore.Appended](b.client).Failure)
+		require.Equal(t, m.Failure, b.check().Failure)
+		require.Equal(t, m.Failure, b.adopt().Failure)
+		b.drain()
+		require.Equal(t, string(damaged), b.content(paths.ConfigJournalPath))
+	})
+}
+
+func TestFilesThatCannotBeRead(t *testing.T) {
+	onDisk(t, newDisk(t), func(b *bench) {
+		b.load()
+		b.change()
+		b.disk.Fail(simdisk.Fault{Op: "config", Nth: 2, Times: 1, Err: syscall.EIO})
+		b.Restart(b.pid)
+		m := b.load()
+		if m.Failure != nil {
+			require.ErrorContains(t, m.Failure, "The configuration cannot be read: ")
+		}
+		b.Advance(time.Second)
+		b.agree()
+	})
+	for path, content := range map[string]string{paths.ConfigPath: "{}", paths.TempResPath: "{}", paths.ConfigExtraPath: "x"} {
+		d := newDisk(t)
+		d.Overwrite(path, []byte(content))
+		onDisk(t, d, func(b *bench) {
+			require.ErrorContains(t, b.load().Failure, path)
+			require.Equal(t, content, b.content(path))
+		})
+	}
+}
+
+// A configuration of an earlier lockstep is stored in its complete form by the first change, and not before.
+func TestAnIncompleteConfigurationIsFilledAtTheFirstWrite(t *testing.T) {
+	files, err := filepath.Glob("../../core/config/testdata/released/*.json")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, name := range files {
+		raw, err := os.ReadFile(name)
+		require.NoError(t, err)
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			d := newDisk(t)
+			d.Overwrite(paths.ConfigPath, raw)
+			onDisk(t, d, func(b *bench) {
+				b.load()
+				filled := b.state
+				require.Equal(t, string(raw), b.content(paths.ConfigPath))
+				if filepath.Base(name)[0] == 'l' {
+					b.disk.Fail(simdisk.Fault{Op: "config-extra", Nth: 1, Times: 1, Err: syscall.EIO})
+					b.send(b.record())
+					require.ErrorContains(t, kittest.Expect[*configstore.Appended](b.client).Failure, "config.data cannot be written")
+					b.load()
+					b.Advance(time.Second)
+					b.change()
+					require.Equal(t, string(filled.Config.JSON()), b.content(paths.ConfigPath))
+				} else {
+					b.change()
+				}
+				b.agree()
+				b.reboot(nil)
+				b.agree()
+				require.Nil(t, b.flush())
+				b.agree()
+			})
+		})
+	}
+}
+
+// workload makes changes in every state of the journal. It returns the numbers of answered requests and those of the records that
+// failed or were refused. After power is gone nothing is answered any more.
+func (b *bench) workload() (answered uint64, rejected map[uint64]bool) {
+	rejected = map[uint64]bool{}
+	collect := func(sent map[uint64]uint64) (isGone bool) {
+		for _, m := range b.client.Unread() {
+			if a, is := m.(*configstore.Appended); is {
+				if a.Failure != nil || a.Refused {
+					rejected[sent[a.Request]] = true
+				} else {
+					answered = max(answered, sent[a.Request])
+				}
+				delete(sent, a.Request)
+			}
+		}
+		return len(sent) > 0
+	}
+	for _, step := range []func() map[uint64]uint64{
+		func() map[uint64]uint64 { return map[uint64]uint64{b.send(b.record()): b.records} },
+		func() map[uint64]uint64 {
+			sent := map[uint64]uint64{}
+			for range 3 {
+				sent[b.send(b.record(), b.record())] = b.records
+			}
+			return sent
+		},
+		func() map[uint64]uint64 { b.Advance(100 * time.Millisecond); return nil },
+		func() map[uint64]uint64 {
+			sent := map[uint64]uint64{b.send(b.record()): b.records}
+			b.ask(func(n uint64) any { return &configstore.Flush{Request: n} })
+			sent[b.send(b.record())] = b.records
+			return sent
+		},
+		func() map[uint64]uint64 { b.Advance(time.Minute); return nil },
+		func() map[uint64]uint64 { return map[uint64]uint64{b.send(b.record()): b.records} },
+	} {
+		sent := step()
+		b.Settle()
+		if collect(sent) {
+			b.Advance(time.Minute) // a replacement of the journal may be repeated
+			if collect(sent) {
+				return answered, rejected
+			}
+		}
+		b.ask(func(n uint64) any { return &configstore.Load{Request: n} })
+		b.Settle()
+		for _, m := range b.client.Unread() {
+			if l, is := m.(*configstore.Loaded); is && l.Failure == nil {
+				b.state, b.records = l.State, l.Number
+			}
+		}
+	}
+	return answered, rejected
+}
+
+// requireDurable requires that a state has all answered records and none that failed.
+func (b *bench) requireDurable(answered uint64, rejected map[uint64]bool, names map[string]uint64) {
+	b.Helper()
+	m := b.load()
+	require.Nil(b, m.Failure)
+	require.GreaterOrEqual(b, m.Number, answered)
+	if m.Number > 0 {
+		number, known := names[b.name()]
+		require.True(b, known, "%s", b.name())
+		require.Equal(b, m.Number, number)
+	}
+	b.agree()
+}
+
+func namesOf(b *bench) map[string]uint64 {
+	names := map[string]uint64{}
+	for number, name := range b.names {
+		names[name] = number
+	}
+	return names
+}
+
