@@ -33,8 +33,8 @@ type bench struct {
 
 	number  uint64 // of the last request
 	state   journal.State
-	records uint64 // number of the last record sent
-	names   map[uint64]string
+	records uint64            // number of the last record sent
+	parents map[string]string // by name of the cluster: the name before
 }
 
 // gate counts the calls to a disk. From the call with number stopAt on none has an effect: the power is gone.
@@ -168,7 +168,7 @@ func onBench(t *testing.T, f func(b *bench)) {
 func onDisk(t *testing.T, d *simdisk.Disk, f func(b *bench)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
-		b := &bench{TB: t, Env: e, disk: d, gate: &gate{Disk: d}, names: map[uint64]string{}}
+		b := &bench{TB: t, Env: e, disk: d, gate: &gate{Disk: d}, parents: map[string]string{}}
 		b.boot()
 		f(b)
 	})
@@ -230,7 +230,9 @@ func (b *bench) record() *journal.Record {
 	next := b.state
 	e := b.state.Config.Edit()
 	c := b.state.Config.Cluster.Value
+	parent := c.Name
 	c.Name = fmt.Sprintf("cluster-%d-%d", b.records, b.number)
+	b.parents[c.Name] = parent
 	e.SetCluster(c)
 	var touched []model.Touched
 	next.Config, touched = e.Commit(model.Time(b.records))
@@ -242,7 +244,6 @@ func (b *bench) record() *journal.Record {
 	}
 	r := journal.NewRecord(b.records, b.state, next, touched, 5, journal.Author{Method: "updateCluster", Job: 7})
 	b.state = next
-	b.names[b.records] = c.Name
 	return r
 }
 
