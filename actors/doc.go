@@ -8,6 +8,8 @@
 //	locks      holders and waiting requests of locks,  WConfD and LUXI          waiting owners: their grants;
 //	           their files                             connections,             scheduler, events: records
 //	                                                   configuration            of owners
+//	configstore config.data, tempres.data and their     configuration            clients: its start
+//	           journal, on each node
 //	config     config.data and settings.json           connections, filters,    locks, filters, scheduler,
 //	                                                   scheduler, events        queue, events: each change
 //	ssconf     the ssconf files of its node            none                     answers only; to config the

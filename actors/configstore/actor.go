@@ -1,4 +1,4 @@
-// Package configstore keeps the configuration on the disk (config.md 7; package journal decides what the files say).
+// Package configstore keeps the configuration on the disk; package journal decides what its files say (config.md 12.2, 12.16).
 //
 // It owns config.data, tempres.data, config.extra, config.journal and config.history of this node. Append adds records to the
 // journal; Load, Flush, Check, Adopt and Discard are its other requests. It sends answers only, each after the disk has what the

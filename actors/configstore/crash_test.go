@@ -176,6 +176,29 @@ func TestALostSyncIsFound(t *testing.T) {
 	require.True(t, lost)
 }
 
+// After a fold the journal is another file. A change that is appended to it survives a power loss, and so does what Flush has written.
+func TestPowerLossAfterAFold(t *testing.T) {
+	for seed := range uint64(20) {
+		onBench(t, func(b *bench) {
+			release := b.gate.hold("replace config.data")
+			b.change()
+			b.Advance(100 * time.Millisecond)
+			b.change()
+			release()
+			b.Settle()
+			b.change()
+			b.reboot(func() { b.disk.LosePower(rand.New(rand.NewPCG(seed, 1))) })
+			b.agree()
+			b.gate.hold("remove config.journal")
+			require.Nil(t, b.flush())
+			content, durable := b.disk.Surviving("config.data")
+			require.True(t, durable)
+			require.Equal(t, string(b.state.Config.JSON()), string(content))
+			b.gate.free <- struct{}{}
+		})
+	}
+}
+
 // The disk refuses each call once, three times, or for a while, with and without effect. Every answer is true, and memory, journal
 // and file agree afterwards.
 func TestTheDiskRefusesEachCall(t *testing.T) {

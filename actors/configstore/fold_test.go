@@ -163,3 +163,21 @@ func TestHistory(t *testing.T) {
 		b.agree()
 	})
 }
+
+// While the configuration is encoded, the actor handles requests.
+func TestEncodingHoldsUpNothing(t *testing.T) {
+	onDisk(t, newDisk(t), func(b *bench) {
+		b.encode = make(chan struct{})
+		b.reboot(nil)
+		b.load()
+		b.change()
+		b.Advance(100 * time.Millisecond)
+		b.change()
+		require.EqualValues(t, 2, b.load().Number)
+		require.Zero(t, b.gate.count(foldWrite))
+		close(b.encode)
+		b.Settle()
+		require.Equal(t, 1, b.gate.count(foldWrite))
+		b.agree()
+	})
+}

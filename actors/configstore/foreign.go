@@ -71,7 +71,7 @@ func (k *keeper) compare(ctx actor.Context, identity string, then notify) {
 }
 
 func (k *keeper) isKnown(p journal.Point) bool {
-	if p == k.file.at || p == k.at.Point() {
+	if p == k.file.at {
 		return true
 	}
 	for _, e := range k.journal.open {

@@ -128,5 +128,5 @@ func Explain(err error, dataDir string) string {
 	if dataDir != "" {
 		command += " --data-dir " + dataDir
 	}
-	return fmt.Sprintf("%v. Nothing was started. To go on without the changes after that: %s", err, command)
+	return fmt.Sprintf("%v. To go on without the changes after that: %s", err, command)
 }

@@ -62,7 +62,7 @@ func TestADamagedJournal(t *testing.T) {
 		b.reboot(func() { b.disk.Overwrite(paths.ConfigJournalPath, damaged) })
 		m := b.load()
 		require.EqualError(t, m.Failure, "The configuration cannot be used: config.journal is damaged after serial number 44: line 2: "+
-			"the line is damaged. Nothing was started. To go on without the changes after that: lockstep config fold --discard-rest")
+			"the line is damaged. To go on without the changes after that: lockstep config fold --discard-rest")
 		require.Equal(t, m.Failure, b.flush())
 		b.send(b.record())
 		require.Equal(t, m.Failure, kittest.Expect[*configstore.Appended](b.client).Failure)

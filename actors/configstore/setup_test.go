@@ -30,6 +30,7 @@ type bench struct {
 	client  *kittest.Probe
 	pid     *actor.PID
 	history bool
+	encode  chan struct{} // if not nil, each fold waits for it, on the thread of the codec
 
 	number  uint64 // of the last request
 	state   journal.State
@@ -179,6 +180,9 @@ func (b *bench) boot() {
 	pid := b.Start("store", store.Props(store.Config{Env: b.Env.Env, Files: b.gate, Writers: 4,
 		Clients: []*actor.PID{b.PID("above-configstore/configstore")}}))
 	config := configstore.Config{Env: b.Env.Env, Store: pid, Clients: []*actor.PID{b.client.PID}}
+	if b.encode != nil {
+		config.History = func(_, _ *model.Config, _ *journal.Record) []byte { <-b.encode; return nil }
+	}
 	if b.history {
 		config.History = func(before, after *model.Config, r *journal.Record) []byte {
 			return fmt.Appendf(nil, "%d %s %d-%d\n", r.Number, r.Method, before.Serial, after.Serial)

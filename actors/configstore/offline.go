@@ -1,0 +1,109 @@
+package configstore
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"lockstep/actors/store"
+	"lockstep/core/config/journal"
+	"lockstep/core/config/model"
+	"lockstep/core/paths"
+)
+
+// Offline folds without the actor, while the caller holds the locks of a stopped daemon. Its calls block.
+type Offline struct {
+	Files   store.Files
+	History func(before, after *model.Config, r *journal.Record) []byte // as in Config
+}
+
+// Result is the result of a fold without a daemon.
+type Result struct {
+	Serial  int64  // of config.data now
+	Records int    // of the journal that config.data did not have
+	Aside   string // new path of a journal that has unused records; "": there is none
+}
+
+// Check reports why a daemon could not start with the files: for an operator, see Explain.
+func (o Offline) Check() error {
+	_, _, err := o.recover(false)
+	return err
+}
+
+// recover reads the files. config is the content of config.data, nil if there is none.
+func (o Offline) recover(discardRest bool) (r journal.Recovered, isFilled bool, err error) {
+	contents := map[string][]byte{}
+	for _, path := range []string{paths.ConfigPath, paths.ConfigExtraPath, paths.TempResPath, paths.ConfigJournalPath} {
+		content, err := o.Files.Read("config-fold", path)
+		switch {
+		case err == nil:
+			contents[path] = append([]byte{}, content...)
+		case !errors.Is(err, fs.ErrNotExist):
+			return r, false, err
+		}
+	}
+	files := journal.Files{Extra: contents[paths.ConfigExtraPath], TempRes: contents[paths.TempResPath], Journal: contents[paths.ConfigJournalPath]}
+	if config := contents[paths.ConfigPath]; config != nil {
+		if files.Config, isFilled, err = journal.DecodeConfig(config); err != nil {
+			return r, false, fmt.Errorf("parsing configuration: %s: %w", paths.ConfigPath, err)
+		}
+	}
+	r, err = journal.Recover(files, discardRest)
+	return r, isFilled, err
+}
+
+// Fold writes the state to config.data, tempres.data and config.extra, and leaves no journal. discardRest goes on without the
+// records after damage; the damaged journal is set aside. A fold that is interrupted can be repeated.
+func (o Offline) Fold(discardRest bool) (Result, error) {
+	_, _, damage := o.recover(false)
+	r, isFilled, err := o.recover(discardRest)
+	if err != nil || r.Config == nil {
+		return Result{}, err
+	}
+	result := Result{Serial: r.Config.Serial, Records: len(r.Remaining)}
+	if len(r.Remaining) > 0 || isFilled {
+		if err := o.write(r); err != nil {
+			return Result{}, err
+		}
+	}
+	if r.Unused || damage != nil {
+		names, err := o.Files.List("config-fold", ".")
+		if err != nil {
+			return Result{}, err
+		}
+		result.Aside = store.FreeName(fmt.Sprintf("%s.unused-%d", paths.ConfigJournalPath, r.Number), names)
+		if err := o.Files.Rename("config-fold", paths.ConfigJournalPath, result.Aside); err != nil {
+			return Result{}, err
+		}
+	} else if err := o.Files.Remove("config-fold", paths.ConfigJournalPath); err != nil {
+		return Result{}, err
+	}
+	return result, o.Files.SyncDir("config-fold", ".")
+}
+
+func (o Offline) write(r journal.Recovered) error {
+	if o.History != nil {
+		var lines [][]byte
+		before := r.File.Config
+		for i, record := range r.Remaining {
+			lines = append(lines, o.History(before, r.Configs[i], record))
+			before = r.Configs[i]
+		}
+		if err := o.Files.AppendDurable("config-fold", paths.ConfigHistoryPath, bytes.Join(lines, nil)); err != nil {
+			return err
+		}
+	}
+	for _, f := range besides(r.Position) {
+		if err := o.Files.Replace(f.Op, f.Path, f.Content); err != nil {
+			return err
+		}
+	}
+	if err := o.Files.SyncDir("config-fold", "."); err != nil {
+		return err
+	}
+	if err := o.Files.Replace("config", paths.ConfigPath, r.Config.JSON()); err != nil {
+		return err
+	}
+	return o.Files.SyncDir("config-fold", ".")
+}
