@@ -21,7 +21,7 @@ func TestAChangeIsDurableBeforeItsAnswer(t *testing.T) {
 		b.client.Quiet()
 		release()
 		b.expectAppended()
-		content, durable := b.disk.Surviving(paths.ConfigJournalPath)
+		content, durable := b.surviving(paths.ConfigJournalPath)
 		require.True(t, durable)
 		require.Len(t, journal.Read(content).Records, 1)
 		b.agree()

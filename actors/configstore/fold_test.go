@@ -27,9 +27,9 @@ func TestAChangeIsFoldedAfter100Milliseconds(t *testing.T) {
 		b.Advance(time.Millisecond)
 		require.Equal(t, string(b.state.Config.JSON()), b.content(paths.ConfigPath))
 		require.Equal(t, string(b.state.Reserved.Encode()), b.content(paths.TempResPath))
-		require.Nil(t, b.disk.Find(paths.ConfigJournalPath))
+		require.Nil(t, b.find(paths.ConfigJournalPath))
 		for _, path := range []string{paths.ConfigPath, paths.TempResPath, paths.ConfigExtraPath} {
-			_, durable := b.disk.Surviving(path)
+			_, durable := b.surviving(path)
 			require.True(t, durable, path)
 		}
 		b.Advance(time.Minute)
@@ -114,7 +114,7 @@ func TestADrainLeavesNoJournal(t *testing.T) {
 		b.client.Ask(b.pid, &messages.Drain{})
 		b.expectAppended()
 		kittest.Expect[*messages.DrainResult](b.client)
-		require.Nil(t, b.disk.Find(paths.ConfigJournalPath))
+		require.Nil(t, b.find(paths.ConfigJournalPath))
 		require.Equal(t, string(b.state.Config.JSON()), b.content(paths.ConfigPath))
 	})
 }

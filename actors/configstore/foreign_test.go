@@ -54,7 +54,7 @@ func TestATouchIsNoForeignChange(t *testing.T) {
 		b.change()
 		b.disk.Touch(paths.ConfigPath)
 		require.Nil(t, b.flush())
-		b.disk.Overwrite(paths.ConfigPath, append([]byte(" "), b.state.Config.JSON()...))
+		b.overwrite(paths.ConfigPath, append([]byte(" "), b.state.Config.JSON()...))
 		require.False(t, b.check().Foreign, "the content is the same")
 		b.change()
 		require.Nil(t, b.flush())
@@ -68,7 +68,7 @@ func TestAForeignChangeIsAdopted(t *testing.T) {
 		require.Nil(t, b.flush())
 		b.Advance(time.Minute)
 		b.change()
-		b.disk.Overwrite(paths.ConfigPath, foreign(t))
+		b.overwrite(paths.ConfigPath, foreign(t))
 		b.Advance(time.Minute)
 		require.Equal(t, string(foreign(t)), b.content(paths.ConfigPath), "the fold does not replace it")
 		b.requireRefused()
@@ -77,7 +77,7 @@ func TestAForeignChangeIsAdopted(t *testing.T) {
 		require.Len(t, b.Logged("config.data was changed by another program; no change is written until lockstep config adopt or discard"), 1)
 
 		require.Nil(t, b.adopt().Failure)
-		require.Contains(t, b.disk.Names("."), "config.journal.unused-2")
+		require.Contains(t, b.namesIn("."), "config.journal.unused-2")
 		m := b.load()
 		require.EqualValues(t, 9, m.State.Config.Serial)
 		require.EqualValues(t, 2, m.Number)
@@ -91,7 +91,7 @@ func TestAForeignChangeIsAdopted(t *testing.T) {
 
 func TestAForeignChangeIsDiscarded(t *testing.T) {
 	onBench(t, func(b *bench) {
-		b.disk.Overwrite(paths.ConfigPath, foreign(t))
+		b.overwrite(paths.ConfigPath, foreign(t))
 		require.True(t, b.check().Foreign)
 		b.requireRefused()
 		require.Nil(t, b.discard().Failure)
@@ -107,7 +107,7 @@ func TestAForeignChangeIsDiscarded(t *testing.T) {
 func TestAForeignChangeThatCannotBeUsed(t *testing.T) {
 	for name, change := range map[string]func(b *bench){
 		"removed":   func(b *bench) { require.NoError(b, b.disk.Remove("test", paths.ConfigPath)) },
-		"no config": func(b *bench) { b.disk.Overwrite(paths.ConfigPath, []byte("{}")) },
+		"no config": func(b *bench) { b.overwrite(paths.ConfigPath, []byte("{}")) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBench(t, func(b *bench) {
@@ -127,9 +127,9 @@ func TestAForeignChangeThatCannotBeUsed(t *testing.T) {
 func TestAForeignChangeIsTakenBack(t *testing.T) {
 	onBench(t, func(b *bench) {
 		before := []byte(b.content(paths.ConfigPath))
-		b.disk.Overwrite(paths.ConfigPath, foreign(t))
+		b.overwrite(paths.ConfigPath, foreign(t))
 		require.True(t, b.check().Foreign)
-		b.disk.Overwrite(paths.ConfigPath, before)
+		b.overwrite(paths.ConfigPath, before)
 		require.False(t, b.check().Foreign)
 		b.change()
 		require.Nil(t, b.flush())
@@ -142,12 +142,12 @@ func TestAForeignFileAtTheStart(t *testing.T) {
 	onBench(t, func(b *bench) {
 		b.change()
 		b.change()
-		b.reboot(func() { b.disk.Overwrite(paths.ConfigPath, foreign(t)) })
+		b.reboot(func() { b.overwrite(paths.ConfigPath, foreign(t)) })
 		m := b.load()
 		require.EqualValues(t, 9, m.State.Config.Serial)
 		require.EqualValues(t, 2, m.Number)
-		require.Contains(t, b.disk.Names("."), "config.journal.unused-2")
-		require.NotContains(t, b.disk.Names("."), "config.journal")
+		require.Contains(t, b.namesIn("."), "config.journal.unused-2")
+		require.NotContains(t, b.namesIn("."), "config.journal")
 		require.Len(t, b.Logged("config.data was written by another program; its content counts, and the journal of the configuration is set aside"), 1)
 		b.change()
 		b.reboot(nil)

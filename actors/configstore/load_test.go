@@ -23,9 +23,9 @@ func TestNoConfiguration(t *testing.T) {
 		require.Nil(t, b.flush())
 		require.False(t, b.check().Foreign)
 		b.drain()
-		require.Empty(t, b.disk.Files("."))
+		require.Equal(t, []string{"queue"}, b.namesIn("."))
 
-		b.disk.Overwrite(paths.ConfigPath, initial(t))
+		b.overwrite(paths.ConfigPath, initial(t))
 		b.ask(func(n uint64) any { return &configstore.Reload{Request: n} })
 		require.EqualValues(t, 43, kittest.Expect[*configstore.Loaded](b.client).State.Config.Serial)
 		b.load()
@@ -41,7 +41,7 @@ func TestATornRecordIsCut(t *testing.T) {
 		b.change()
 		b.reboot(func() {
 			content := b.content(paths.ConfigJournalPath)
-			b.disk.Overwrite(paths.ConfigJournalPath, []byte(content+content[:len(content)/3]))
+			b.overwrite(paths.ConfigJournalPath, []byte(content+content[:len(content)/3]))
 		})
 		b.agree()
 		require.Len(t, b.Logged("journal of the configuration ends in an incomplete record; it was never answered, and is cut"), 1)
@@ -59,7 +59,7 @@ func TestADamagedJournal(t *testing.T) {
 		b.change()
 		damaged := []byte(b.content(paths.ConfigJournalPath))
 		damaged[len(damaged)/2] ^= 1
-		b.reboot(func() { b.disk.Overwrite(paths.ConfigJournalPath, damaged) })
+		b.reboot(func() { b.overwrite(paths.ConfigJournalPath, damaged) })
 		m := b.load()
 		require.EqualError(t, m.Failure, "The configuration cannot be used: config.journal is damaged after serial number 44: line 2: "+
 			"the line is damaged. To go on without the changes after that: lockstep config fold --discard-rest")

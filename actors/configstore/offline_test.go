@@ -25,7 +25,7 @@ func TestOfflineFold(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, configstore.Result{Serial: 45, Records: 2}, result)
 		require.Equal(t, string(b.state.Config.JSON()), b.content(paths.ConfigPath))
-		require.Nil(t, b.disk.Find(paths.ConfigJournalPath))
+		require.Nil(t, b.find(paths.ConfigJournalPath))
 		result, err = o.Fold(false)
 		require.NoError(t, err)
 		require.Equal(t, configstore.Result{Serial: 45}, result)
@@ -65,7 +65,7 @@ func TestOfflineFoldOfADamagedJournal(t *testing.T) {
 		b.change()
 		damaged := []byte(b.content(paths.ConfigJournalPath))
 		damaged[len(damaged)/2] ^= 1
-		b.disk.Overwrite(paths.ConfigJournalPath, damaged)
+		b.overwrite(paths.ConfigJournalPath, damaged)
 		o := configstore.Offline{Files: b.disk}
 		require.ErrorContains(t, o.Check(), "config.journal is damaged after serial number 44")
 		_, err := o.Fold(false)
@@ -83,7 +83,7 @@ func TestOfflineFoldOfADamagedJournal(t *testing.T) {
 func TestOfflineFoldOfAForeignFile(t *testing.T) {
 	onBench(t, func(b *bench) {
 		b.change()
-		b.disk.Overwrite(paths.ConfigPath, foreign(t))
+		b.overwrite(paths.ConfigPath, foreign(t))
 		result, err := configstore.Offline{Files: b.disk}.Fold(false)
 		require.NoError(t, err)
 		require.Equal(t, configstore.Result{Serial: 9, Aside: "config.journal.unused-1"}, result)

@@ -282,7 +282,7 @@ func (b *bench) drain() {
 // content returns a file, "" if it is absent.
 func (b *bench) content(path string) string {
 	b.Settle()
-	if f := b.disk.Find(path); f != nil {
+	if f := b.find(path); f != nil {
 		return string(f.Data)
 	}
 	return ""
@@ -296,7 +296,7 @@ func (b *bench) onDiskNow() journal.Recovered {
 	require.NoError(b, err)
 	files.Config = config
 	for path, into := range map[string]*[]byte{paths.ConfigExtraPath: &files.Extra, paths.TempResPath: &files.TempRes, paths.ConfigJournalPath: &files.Journal} {
-		if f := b.disk.Find(path); f != nil {
+		if f := b.find(path); f != nil {
 			*into = f.Data
 		}
 	}
@@ -319,4 +319,26 @@ func (b *bench) agree() {
 	}
 	require.Equal(b, m.Number, disk.Number)
 	require.Zero(b, disk.Torn)
+}
+
+// These are the functions of the disk, called when no actor uses it.
+
+func (b *bench) overwrite(path string, content []byte) {
+	b.Settle()
+	b.disk.Overwrite(path, content)
+}
+
+func (b *bench) surviving(path string) ([]byte, bool) {
+	b.Settle()
+	return b.disk.Surviving(path)
+}
+
+func (b *bench) find(path string) *simdisk.File {
+	b.Settle()
+	return b.disk.Find(path)
+}
+
+func (b *bench) namesIn(dir string) []string {
+	b.Settle()
+	return b.disk.Names(dir)
 }
