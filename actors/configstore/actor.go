@@ -97,7 +97,7 @@ func (k *keeper) Receive(ctx actor.Context) {
 			k.rewrite(ctx)
 		}
 	case *foldDue:
-		k.foldDue(ctx, m)
+		k.foldDue(m)
 	case *messages.Drain:
 		k.draining, k.folds.failure = ctx.Sender(), nil
 	default:

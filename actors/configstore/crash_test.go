@@ -14,6 +14,7 @@ import (
 	"lockstep/actors/configstore"
 	"lockstep/actors/kittest"
 	"lockstep/core/config/journal"
+	"lockstep/sim/longtest"
 	"lockstep/sim/simdisk"
 )
 
@@ -21,6 +22,7 @@ import (
 type outcome struct {
 	sent               map[uint64][]string // by request: not answered yet
 	answered, rejected map[string]bool
+	loaded             uint64 // the last Load that has succeeded
 }
 
 // sendChange sends a request of so many records.
@@ -49,7 +51,7 @@ func (o *outcome) collect(b *bench) {
 			delete(o.sent, m.Request)
 		case *configstore.Loaded:
 			if m.Failure == nil {
-				b.state, b.records = m.State, m.Number
+				b.state, b.records, o.loaded = m.State, m.Number, m.Request
 			}
 		}
 	}
@@ -136,7 +138,7 @@ func TestPowerLossAtEachStep(t *testing.T) {
 	count := len(calls(t))
 	for step := 1; step <= count; step++ {
 		t.Run(fmt.Sprint(step), func(t *testing.T) {
-			for seed := range uint64(3) {
+			for seed := range longtest.Times(uint64(3)) {
 				onDisk(t, newDisk(t), func(b *bench) {
 					b.gate.stopAt = step
 					if m := b.load(); m.Failure != nil {
@@ -206,7 +208,7 @@ func TestTheDiskRefusesEachCall(t *testing.T) {
 	for _, op := range slices.Sorted(maps.Keys(counts)) {
 		for nth := 1; nth <= counts[op]; nth++ {
 			t.Run(fmt.Sprintf("%s-%d", op, nth), func(t *testing.T) {
-				for _, when := range []simdisk.FaultWhen{simdisk.BeforeEffect, simdisk.PartEffect, simdisk.AfterEffect} {
+				for _, when := range []simdisk.FaultWhen{simdisk.AfterEffect, simdisk.PartEffect, simdisk.BeforeEffect}[:longtest.Times(3)] {
 					for _, times := range []int{1, 3} {
 						refuse(t, simdisk.Fault{Op: op, Nth: nth, Times: times, Err: syscall.EIO, When: when})
 					}

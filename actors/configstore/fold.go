@@ -65,7 +65,7 @@ func (k *keeper) schedule(ctx actor.Context) {
 	}
 }
 
-func (k *keeper) foldDue(ctx actor.Context, m *foldDue) {
+func (k *keeper) foldDue(m *foldDue) {
 	if m.incarnation != k.incarnation || !k.folds.isDue {
 		return
 	}

@@ -202,7 +202,7 @@ func (b *bench) reboot(lose func()) {
 	if lose != nil {
 		lose()
 	}
-	b.Env = b.Env.Reboot()
+	b.Env = b.Reboot()
 	b.gate = &gate{Disk: b.disk}
 	b.boot()
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // digestsMax is the number of digests that a Position keeps, to recognise repeated records.
-const digestsMax = 256
+const digestsMax = 1024
 
 // Position is a state with what identifies the records that led to it. It is immutable.
 type Position struct {
