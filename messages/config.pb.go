@@ -23,71 +23,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ConfigPublished has the whole configuration in force (`content`, config.data) and
-// lockstep's settings (`settings`, settings.json). Subscribers get it when the
-// configuration actor has started and after each change that is on the disk. The sender of
-// PublishConfig gets it with the number of its request.
-type ConfigPublished struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
-	Content       []byte                 `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
-	Settings      []byte                 `protobuf:"bytes,3,opt,name=settings,proto3" json:"settings,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ConfigPublished) Reset() {
-	*x = ConfigPublished{}
-	mi := &file_config_proto_msgTypes[0]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ConfigPublished) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ConfigPublished) ProtoMessage() {}
-
-func (x *ConfigPublished) ProtoReflect() protoreflect.Message {
-	mi := &file_config_proto_msgTypes[0]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ConfigPublished.ProtoReflect.Descriptor instead.
-func (*ConfigPublished) Descriptor() ([]byte, []int) {
-	return file_config_proto_rawDescGZIP(), []int{0}
-}
-
-func (x *ConfigPublished) GetRequest() uint64 {
-	if x != nil {
-		return x.Request
-	}
-	return 0
-}
-
-func (x *ConfigPublished) GetContent() []byte {
-	if x != nil {
-		return x.Content
-	}
-	return nil
-}
-
-func (x *ConfigPublished) GetSettings() []byte {
-	if x != nil {
-		return x.Settings
-	}
-	return nil
-}
-
-// PublishConfig asks for ConfigPublished.
+// PublishConfig asks the configuration's actor for config.Published.
 type PublishConfig struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -97,7 +33,7 @@ type PublishConfig struct {
 
 func (x *PublishConfig) Reset() {
 	*x = PublishConfig{}
-	mi := &file_config_proto_msgTypes[1]
+	mi := &file_config_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -109,7 +45,7 @@ func (x *PublishConfig) String() string {
 func (*PublishConfig) ProtoMessage() {}
 
 func (x *PublishConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_config_proto_msgTypes[1]
+	mi := &file_config_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -122,7 +58,7 @@ func (x *PublishConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishConfig.ProtoReflect.Descriptor instead.
 func (*PublishConfig) Descriptor() ([]byte, []int) {
-	return file_config_proto_rawDescGZIP(), []int{1}
+	return file_config_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *PublishConfig) GetRequest() uint64 {
@@ -132,63 +68,9 @@ func (x *PublishConfig) GetRequest() uint64 {
 	return 0
 }
 
-// WriteConfig replaces the whole configuration. The client holds the configuration
-// lock. Unusable content is refused.
-type WriteConfig struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
-	Content       []byte                 `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *WriteConfig) Reset() {
-	*x = WriteConfig{}
-	mi := &file_config_proto_msgTypes[2]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *WriteConfig) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*WriteConfig) ProtoMessage() {}
-
-func (x *WriteConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_config_proto_msgTypes[2]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use WriteConfig.ProtoReflect.Descriptor instead.
-func (*WriteConfig) Descriptor() ([]byte, []int) {
-	return file_config_proto_rawDescGZIP(), []int{2}
-}
-
-func (x *WriteConfig) GetRequest() uint64 {
-	if x != nil {
-		return x.Request
-	}
-	return 0
-}
-
-func (x *WriteConfig) GetContent() []byte {
-	if x != nil {
-		return x.Content
-	}
-	return nil
-}
-
-// EditConfig changes parts of the configuration. The configuration actor takes the
-// configuration lock for that. Values are JSON. A `filter` without a `rule` is deleted.
-// `settings` are lockstep's.
+// EditConfig changes parts of the configuration. A change waits for a client that holds the
+// configuration lock. Values are JSON. A `filter` without a `rule` is deleted. `settings`
+// are lockstep's.
 type EditConfig struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -202,7 +84,7 @@ type EditConfig struct {
 
 func (x *EditConfig) Reset() {
 	*x = EditConfig{}
-	mi := &file_config_proto_msgTypes[3]
+	mi := &file_config_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -214,7 +96,7 @@ func (x *EditConfig) String() string {
 func (*EditConfig) ProtoMessage() {}
 
 func (x *EditConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_config_proto_msgTypes[3]
+	mi := &file_config_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -227,7 +109,7 @@ func (x *EditConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditConfig.ProtoReflect.Descriptor instead.
 func (*EditConfig) Descriptor() ([]byte, []int) {
-	return file_config_proto_rawDescGZIP(), []int{3}
+	return file_config_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *EditConfig) GetRequest() uint64 {
@@ -265,58 +147,6 @@ func (x *EditConfig) GetSettings() map[string][]byte {
 	return nil
 }
 
-type WriteConfigResult struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
-	Failure       *Failure               `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *WriteConfigResult) Reset() {
-	*x = WriteConfigResult{}
-	mi := &file_config_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *WriteConfigResult) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*WriteConfigResult) ProtoMessage() {}
-
-func (x *WriteConfigResult) ProtoReflect() protoreflect.Message {
-	mi := &file_config_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use WriteConfigResult.ProtoReflect.Descriptor instead.
-func (*WriteConfigResult) Descriptor() ([]byte, []int) {
-	return file_config_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *WriteConfigResult) GetRequest() uint64 {
-	if x != nil {
-		return x.Request
-	}
-	return 0
-}
-
-func (x *WriteConfigResult) GetFailure() *Failure {
-	if x != nil {
-		return x.Failure
-	}
-	return nil
-}
-
 type EditConfigResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -327,7 +157,7 @@ type EditConfigResult struct {
 
 func (x *EditConfigResult) Reset() {
 	*x = EditConfigResult{}
-	mi := &file_config_proto_msgTypes[5]
+	mi := &file_config_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -339,7 +169,7 @@ func (x *EditConfigResult) String() string {
 func (*EditConfigResult) ProtoMessage() {}
 
 func (x *EditConfigResult) ProtoReflect() protoreflect.Message {
-	mi := &file_config_proto_msgTypes[5]
+	mi := &file_config_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -352,7 +182,7 @@ func (x *EditConfigResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditConfigResult.ProtoReflect.Descriptor instead.
 func (*EditConfigResult) Descriptor() ([]byte, []int) {
-	return file_config_proto_rawDescGZIP(), []int{5}
+	return file_config_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *EditConfigResult) GetRequest() uint64 {
@@ -385,7 +215,7 @@ type ChangeFilter struct {
 
 func (x *ChangeFilter) Reset() {
 	*x = ChangeFilter{}
-	mi := &file_config_proto_msgTypes[6]
+	mi := &file_config_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -397,7 +227,7 @@ func (x *ChangeFilter) String() string {
 func (*ChangeFilter) ProtoMessage() {}
 
 func (x *ChangeFilter) ProtoReflect() protoreflect.Message {
-	mi := &file_config_proto_msgTypes[6]
+	mi := &file_config_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -410,7 +240,7 @@ func (x *ChangeFilter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeFilter.ProtoReflect.Descriptor instead.
 func (*ChangeFilter) Descriptor() ([]byte, []int) {
-	return file_config_proto_rawDescGZIP(), []int{6}
+	return file_config_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ChangeFilter) GetRequest() uint64 {
@@ -482,7 +312,7 @@ type FilterParts struct {
 
 func (x *FilterParts) Reset() {
 	*x = FilterParts{}
-	mi := &file_config_proto_msgTypes[7]
+	mi := &file_config_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -494,7 +324,7 @@ func (x *FilterParts) String() string {
 func (*FilterParts) ProtoMessage() {}
 
 func (x *FilterParts) ProtoReflect() protoreflect.Message {
-	mi := &file_config_proto_msgTypes[7]
+	mi := &file_config_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -507,7 +337,7 @@ func (x *FilterParts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilterParts.ProtoReflect.Descriptor instead.
 func (*FilterParts) Descriptor() ([]byte, []int) {
-	return file_config_proto_rawDescGZIP(), []int{7}
+	return file_config_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *FilterParts) GetUuid() []byte {
@@ -562,7 +392,7 @@ type ChangeFilterResult struct {
 
 func (x *ChangeFilterResult) Reset() {
 	*x = ChangeFilterResult{}
-	mi := &file_config_proto_msgTypes[8]
+	mi := &file_config_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -574,7 +404,7 @@ func (x *ChangeFilterResult) String() string {
 func (*ChangeFilterResult) ProtoMessage() {}
 
 func (x *ChangeFilterResult) ProtoReflect() protoreflect.Message {
-	mi := &file_config_proto_msgTypes[8]
+	mi := &file_config_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -587,7 +417,7 @@ func (x *ChangeFilterResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeFilterResult.ProtoReflect.Descriptor instead.
 func (*ChangeFilterResult) Descriptor() ([]byte, []int) {
-	return file_config_proto_rawDescGZIP(), []int{8}
+	return file_config_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ChangeFilterResult) GetRequest() uint64 {
@@ -642,7 +472,7 @@ type ListFilters struct {
 
 func (x *ListFilters) Reset() {
 	*x = ListFilters{}
-	mi := &file_config_proto_msgTypes[9]
+	mi := &file_config_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -654,7 +484,7 @@ func (x *ListFilters) String() string {
 func (*ListFilters) ProtoMessage() {}
 
 func (x *ListFilters) ProtoReflect() protoreflect.Message {
-	mi := &file_config_proto_msgTypes[9]
+	mi := &file_config_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -667,7 +497,7 @@ func (x *ListFilters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFilters.ProtoReflect.Descriptor instead.
 func (*ListFilters) Descriptor() ([]byte, []int) {
-	return file_config_proto_rawDescGZIP(), []int{9}
+	return file_config_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListFilters) GetRequest() uint64 {
@@ -689,7 +519,7 @@ type ListFiltersResult struct {
 
 func (x *ListFiltersResult) Reset() {
 	*x = ListFiltersResult{}
-	mi := &file_config_proto_msgTypes[10]
+	mi := &file_config_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -701,7 +531,7 @@ func (x *ListFiltersResult) String() string {
 func (*ListFiltersResult) ProtoMessage() {}
 
 func (x *ListFiltersResult) ProtoReflect() protoreflect.Message {
-	mi := &file_config_proto_msgTypes[10]
+	mi := &file_config_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -714,7 +544,7 @@ func (x *ListFiltersResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFiltersResult.ProtoReflect.Descriptor instead.
 func (*ListFiltersResult) Descriptor() ([]byte, []int) {
-	return file_config_proto_rawDescGZIP(), []int{10}
+	return file_config_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListFiltersResult) GetRequest() uint64 {
@@ -741,7 +571,7 @@ type GetSerial struct {
 
 func (x *GetSerial) Reset() {
 	*x = GetSerial{}
-	mi := &file_config_proto_msgTypes[11]
+	mi := &file_config_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -753,7 +583,7 @@ func (x *GetSerial) String() string {
 func (*GetSerial) ProtoMessage() {}
 
 func (x *GetSerial) ProtoReflect() protoreflect.Message {
-	mi := &file_config_proto_msgTypes[11]
+	mi := &file_config_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -766,7 +596,7 @@ func (x *GetSerial) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSerial.ProtoReflect.Descriptor instead.
 func (*GetSerial) Descriptor() ([]byte, []int) {
-	return file_config_proto_rawDescGZIP(), []int{11}
+	return file_config_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GetSerial) GetRequest() uint64 {
@@ -786,7 +616,7 @@ type GetSerialResult struct {
 
 func (x *GetSerialResult) Reset() {
 	*x = GetSerialResult{}
-	mi := &file_config_proto_msgTypes[12]
+	mi := &file_config_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -798,7 +628,7 @@ func (x *GetSerialResult) String() string {
 func (*GetSerialResult) ProtoMessage() {}
 
 func (x *GetSerialResult) ProtoReflect() protoreflect.Message {
-	mi := &file_config_proto_msgTypes[12]
+	mi := &file_config_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -811,7 +641,7 @@ func (x *GetSerialResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetSerialResult.ProtoReflect.Descriptor instead.
 func (*GetSerialResult) Descriptor() ([]byte, []int) {
-	return file_config_proto_rawDescGZIP(), []int{12}
+	return file_config_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetSerialResult) GetRequest() uint64 {
@@ -832,16 +662,9 @@ var File_config_proto protoreflect.FileDescriptor
 
 const file_config_proto_rawDesc = "" +
 	"\n" +
-	"\fconfig.proto\x12\x11lockstep.messages\x1a\rfailure.proto\"a\n" +
-	"\x0fConfigPublished\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x18\n" +
-	"\acontent\x18\x02 \x01(\fR\acontent\x12\x1a\n" +
-	"\bsettings\x18\x03 \x01(\fR\bsettings\")\n" +
+	"\fconfig.proto\x12\x11lockstep.messages\x1a\rfailure.proto\")\n" +
 	"\rPublishConfig\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"A\n" +
-	"\vWriteConfig\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x18\n" +
-	"\acontent\x18\x02 \x01(\fR\acontent\"\xda\x02\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"\xda\x02\n" +
 	"\n" +
 	"EditConfig\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12D\n" +
@@ -854,10 +677,7 @@ const file_config_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\x1a;\n" +
 	"\rSettingsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"c\n" +
-	"\x11WriteConfigResult\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\x124\n" +
-	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"b\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"b\n" +
 	"\x10EditConfigResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x124\n" +
 	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"\x98\x01\n" +
@@ -906,37 +726,33 @@ func file_config_proto_rawDescGZIP() []byte {
 	return file_config_proto_rawDescData
 }
 
-var file_config_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_config_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_config_proto_goTypes = []any{
-	(*ConfigPublished)(nil),    // 0: lockstep.messages.ConfigPublished
-	(*PublishConfig)(nil),      // 1: lockstep.messages.PublishConfig
-	(*WriteConfig)(nil),        // 2: lockstep.messages.WriteConfig
-	(*EditConfig)(nil),         // 3: lockstep.messages.EditConfig
-	(*WriteConfigResult)(nil),  // 4: lockstep.messages.WriteConfigResult
-	(*EditConfigResult)(nil),   // 5: lockstep.messages.EditConfigResult
-	(*ChangeFilter)(nil),       // 6: lockstep.messages.ChangeFilter
-	(*FilterParts)(nil),        // 7: lockstep.messages.FilterParts
-	(*ChangeFilterResult)(nil), // 8: lockstep.messages.ChangeFilterResult
-	(*ListFilters)(nil),        // 9: lockstep.messages.ListFilters
-	(*ListFiltersResult)(nil),  // 10: lockstep.messages.ListFiltersResult
-	(*GetSerial)(nil),          // 11: lockstep.messages.GetSerial
-	(*GetSerialResult)(nil),    // 12: lockstep.messages.GetSerialResult
-	nil,                        // 13: lockstep.messages.EditConfig.ClusterEntry
-	nil,                        // 14: lockstep.messages.EditConfig.SettingsEntry
-	(*Failure)(nil),            // 15: lockstep.messages.Failure
+	(*PublishConfig)(nil),      // 0: lockstep.messages.PublishConfig
+	(*EditConfig)(nil),         // 1: lockstep.messages.EditConfig
+	(*EditConfigResult)(nil),   // 2: lockstep.messages.EditConfigResult
+	(*ChangeFilter)(nil),       // 3: lockstep.messages.ChangeFilter
+	(*FilterParts)(nil),        // 4: lockstep.messages.FilterParts
+	(*ChangeFilterResult)(nil), // 5: lockstep.messages.ChangeFilterResult
+	(*ListFilters)(nil),        // 6: lockstep.messages.ListFilters
+	(*ListFiltersResult)(nil),  // 7: lockstep.messages.ListFiltersResult
+	(*GetSerial)(nil),          // 8: lockstep.messages.GetSerial
+	(*GetSerialResult)(nil),    // 9: lockstep.messages.GetSerialResult
+	nil,                        // 10: lockstep.messages.EditConfig.ClusterEntry
+	nil,                        // 11: lockstep.messages.EditConfig.SettingsEntry
+	(*Failure)(nil),            // 12: lockstep.messages.Failure
 }
 var file_config_proto_depIdxs = []int32{
-	13, // 0: lockstep.messages.EditConfig.cluster:type_name -> lockstep.messages.EditConfig.ClusterEntry
-	14, // 1: lockstep.messages.EditConfig.settings:type_name -> lockstep.messages.EditConfig.SettingsEntry
-	15, // 2: lockstep.messages.WriteConfigResult.failure:type_name -> lockstep.messages.Failure
-	15, // 3: lockstep.messages.EditConfigResult.failure:type_name -> lockstep.messages.Failure
-	7,  // 4: lockstep.messages.ChangeFilter.replace:type_name -> lockstep.messages.FilterParts
-	15, // 5: lockstep.messages.ChangeFilterResult.failure:type_name -> lockstep.messages.Failure
-	6,  // [6:6] is the sub-list for method output_type
-	6,  // [6:6] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	10, // 0: lockstep.messages.EditConfig.cluster:type_name -> lockstep.messages.EditConfig.ClusterEntry
+	11, // 1: lockstep.messages.EditConfig.settings:type_name -> lockstep.messages.EditConfig.SettingsEntry
+	12, // 2: lockstep.messages.EditConfigResult.failure:type_name -> lockstep.messages.Failure
+	4,  // 3: lockstep.messages.ChangeFilter.replace:type_name -> lockstep.messages.FilterParts
+	12, // 4: lockstep.messages.ChangeFilterResult.failure:type_name -> lockstep.messages.Failure
+	5,  // [5:5] is the sub-list for method output_type
+	5,  // [5:5] is the sub-list for method input_type
+	5,  // [5:5] is the sub-list for extension type_name
+	5,  // [5:5] is the sub-list for extension extendee
+	0,  // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_config_proto_init() }
@@ -945,7 +761,7 @@ func file_config_proto_init() {
 		return
 	}
 	file_failure_proto_init()
-	file_config_proto_msgTypes[6].OneofWrappers = []any{
+	file_config_proto_msgTypes[3].OneofWrappers = []any{
 		(*ChangeFilter_Replace)(nil),
 		(*ChangeFilter_Delete)(nil),
 	}
@@ -955,7 +771,7 @@ func file_config_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_config_proto_rawDesc), len(file_config_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   15,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

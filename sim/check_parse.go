@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"lockstep/core/config"
+	"lockstep/core/config/model"
 	"lockstep/core/paths"
 	"lockstep/core/record"
 	"lockstep/sim/simdisk"
@@ -85,7 +86,7 @@ func parse(name string, data []byte) (err error) {
 	case paths.SerialPath:
 		_, err = paths.ParseSerial(data)
 	case paths.ConfigPath:
-		_, err = config.Decode(data)
+		_, err = model.Decode(data)
 	case paths.SettingsPath:
 		_, err = config.DecodeSettings(data)
 	case paths.VersionPath, paths.LocksPath, paths.LocksJournalPath, paths.DrainPath:

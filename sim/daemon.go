@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"sync"
@@ -13,6 +12,7 @@ import (
 	"lockstep/actors/kit"
 	"lockstep/actors/luxi"
 	"lockstep/core/config"
+	"lockstep/core/config/model"
 	"lockstep/core/lock"
 	"lockstep/core/opcode"
 	"lockstep/core/paths"
@@ -63,9 +63,9 @@ func newDaemon(n *node) *daemon {
 	d.env = kit.New(kit.Options{Log: traceLog(w.trace, n.prefix()), Clock: actorClock{w.clock, d.life}, Mailbox: boxes.produce, Rand: w.rng.Uint64})
 	n.machine.lastPid++
 	livelock := n.machine.newLivelock(persistence.DaemonLivelock, n.machine.lastPid, nil)
-	d.ports = supervisor.Ports{Env: d.env, Files: n.disk, Processes: newSpawner(d), Owners: newOwnerWatch(d, livelock)}
+	d.ports = supervisor.Ports{Env: d.env, Files: n.disk, Processes: newSpawner(d), Owners: newOwnerWatch(d, livelock), Callers: newCallerWatch(d)}
 	d.settings = supervisor.Settings{Livelock: livelock, BootID: n.machine.boot(), Locks: lock.Settings{Hierarchy: lock.Implied, BypassAfter: bypassAfter},
-		About: luxi.About{PID: n.machine.lastPid}, NewUUID: w.newUUID, MaxStarts: w.options.Starts,
+		About: luxi.About{PID: n.machine.lastPid}, NewUUID: w.newUUID, Random: w.randomOctets, MaxStarts: w.options.Starts,
 		Writers: w.options.Writers, Catalogue: opcode.Builtin(), Limits: supervisor.DefaultLimits(), Patience: w.mutations.Patience}
 	return d
 }
@@ -111,43 +111,35 @@ func (n *node) firstConfig() error {
 	return n.disk.SyncDir("config", ".")
 }
 
-// plainConfig is the configuration of a new cluster.
-var plainConfig = sync.OnceValue(func() []byte {
-	content, err := config.New(config.Identity{ClusterName: "sim", NodeName: "n1", NodeUUID: "n1-uuid", GroupUUID: "group-uuid"})
+// plainConfig is the configuration of a new cluster, without what the daemon passes on to Ganeti's programs: that is most of the
+// content, and every start and change would parse it.
+var plainConfig = sync.OnceValue(func() *model.Config {
+	c, err := config.New(config.Identity{ClusterName: "sim", NodeName: "n1", NodeUUID: "n1-uuid", GroupUUID: "group-uuid"})
 	if err != nil {
 		panic(fmt.Errorf("sim: %w", err))
 	}
-	return withoutParameters(content)
+	e := c.Edit()
+	cluster := c.Cluster.Value
+	cluster.HVParams, cluster.DiskParams, cluster.DataCollectors, cluster.HVState = nil, nil, nil, nil
+	e.SetCluster(cluster)
+	plain, _ := e.Commit(0)
+	return plain
 })
 
-// withoutParameters removes from a configuration what the daemon passes on to Ganeti's programs.
-// It is most of the content, and every start and change would parse it.
-func withoutParameters(content []byte) []byte {
-	var doc map[string]json.RawMessage
-	var cluster map[string]json.RawMessage
-	mustDecode(content, &doc)
-	mustDecode(doc["cluster"], &cluster)
-	for name, value := range cluster {
-		if len(value) > 100 {
-			delete(cluster, name)
-		}
-	}
-	var err error
-	if doc["cluster"], err = json.Marshal(cluster); err == nil {
-		content, err = json.Marshal(doc)
-	}
+func configOf(slots int) []byte {
+	c, err := config.Edit(plainConfig(), 0, config.ConfigChange{Cluster: map[string][]byte{"max_running_jobs": []byte(strconv.Itoa(slots))}})
 	if err != nil {
 		panic(fmt.Errorf("sim: %w", err))
 	}
-	return append(content, '\n')
+	return c.JSON()
 }
 
-func configOf(slots int) []byte {
-	content, err := config.Edit(plainConfig(), 0, config.ConfigChange{Cluster: map[string][]byte{"max_running_jobs": []byte(strconv.Itoa(slots))}})
-	if err != nil {
-		panic(fmt.Errorf("sim: %w", err))
+func (w *World) randomOctets(count int) []byte {
+	octets := make([]byte, count)
+	for i := range octets {
+		octets[i] = byte(w.rng.Uint32())
 	}
-	return content
+	return octets
 }
 
 func (w *World) newUUID() string {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"lockstep/core/config"
+	"lockstep/core/config/model"
 	"lockstep/core/filter"
 	"lockstep/core/job"
 	"lockstep/core/paths"
@@ -66,8 +67,8 @@ func (f *effectiveConfig) invalidate() { f.known, f.certain = false, false }
 func (f *effectiveConfig) diskChanged(path string, content []byte) {
 	switch path {
 	case paths.ConfigPath:
-		if cluster, err := config.Decode(content); err == nil {
-			f.slotsMax = max(f.slotsMax, f.slotsOf(cluster))
+		if c, err := model.Decode(content); err == nil {
+			f.slotsMax = max(f.slotsMax, f.slotsOf(c))
 		}
 	case paths.SettingsPath:
 	default:
@@ -78,8 +79,8 @@ func (f *effectiveConfig) diskChanged(path string, content []byte) {
 	}
 }
 
-func (f *effectiveConfig) slotsOf(c config.Cluster) int {
-	return c.MaxRunningJobs - f.world.mutations.MoreSlots
+func (f *effectiveConfig) slotsOf(c *model.Config) int {
+	return int(c.Cluster.Value.MaxRunningJobs) - f.world.mutations.MoreSlots
 }
 
 // quiescent is called when every message has arrived and only time can pass.
@@ -98,15 +99,12 @@ func (f *effectiveConfig) quiescent() {
 func (f *effectiveConfig) load(configFile, ownFile *simdisk.File) {
 	f.generation++
 	if configFile != f.configFile || f.rules == nil {
-		cluster, err := config.Decode(configFile.Data)
+		c, err := model.Decode(configFile.Data)
 		if err != nil {
 			return
 		}
-		raw, err := config.FilterRules(configFile.Data)
-		if err != nil {
-			return
-		}
-		f.ruleTexts, f.slots, f.configFile = raw, f.slotsOf(cluster), configFile
+		raw := config.FilterRules(c)
+		f.ruleTexts, f.slots, f.configFile = raw, f.slotsOf(c), configFile
 		f.rules, f.verdicts = compileRules(raw), map[*job.Job]verdict{}
 	}
 	if ownFile != f.settingsFile && ownFile != nil {

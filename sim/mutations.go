@@ -10,7 +10,9 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	clusterconfig "lockstep/actors/config"
 	"lockstep/actors/jobs"
+	"lockstep/actors/locks"
 	"lockstep/core/job"
 	"lockstep/core/paths"
 	"lockstep/messages"
@@ -180,8 +182,8 @@ func hidesRateLimits(_ string, m any) any {
 
 // neverAges gives the scheduler settings with which a weight takes a million ticks to fall to zero.
 func neverAges(to string, m any) any {
-	if c, is := m.(*messages.ConfigPublished); is && strings.HasSuffix(to, "/scheduler") {
-		return &messages.ConfigPublished{Request: c.Request, Content: c.Content, Settings: []byte(`{"predictive_ticks": 1000000}`)}
+	if c, is := m.(*clusterconfig.Published); is && strings.HasSuffix(to, "/scheduler") {
+		return &clusterconfig.Published{Request: c.Request, Config: c.Config, Settings: []byte(`{"predictive_ticks": 1000000}`)}
 	}
 	return m
 }
@@ -220,8 +222,8 @@ func hidesRequestNames(_ string, m any) any {
 
 // disablesBypassLimit gives the lock manager the setting without a bound on bypass.
 func disablesBypassLimit(to string, m any) any {
-	if c, is := m.(*messages.ConfigPublished); is && to == "daemon/core/locks" {
-		return &messages.ConfigPublished{Request: c.Request, Content: c.Content, Settings: []byte(`{"lock_bypass_after": 0}`)}
+	if _, is := m.(*locks.SetBypassLimit); is && to == "daemon/core/locks" {
+		return &locks.SetBypassLimit{}
 	}
 	return m
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockstep/core/config"
+	"lockstep/core/config/model"
 	"lockstep/core/paths"
 	"lockstep/core/record"
 )
@@ -229,9 +230,9 @@ func (w *World) ruleUUIDs() []string {
 	if f == nil {
 		return nil
 	}
-	raw, err := config.FilterRules(f.Data)
+	c, err := model.Decode(f.Data)
 	if err != nil {
 		panic(fmt.Errorf("sim: the configuration on the disk: %w", err))
 	}
-	return slices.Sorted(maps.Keys(raw))
+	return slices.Sorted(maps.Keys(config.FilterRules(c)))
 }

@@ -38,6 +38,7 @@ type Ports struct {
 	Files      store.Files
 	Processes  jobs.Processes
 	Owners     locks.Owners
+	Callers    config.Owners
 	OnDecision func(took time.Duration) // called with the duration of each decision of the scheduler; nil: not measured
 	Events     events.Feed              // nil: no events are published
 	Cluster    *Cluster                 // nil: this node is not part of a cluster
@@ -53,9 +54,11 @@ type Settings struct {
 	Catalogue *opcode.Catalogue
 	About     luxi.About
 	NewUUID   func() string // makes the ids of filter rules
-	Limits    queue.Limits
-	Fence     time.Duration   // of a new master, see jobs.Config and locks.Config
-	Patience  jobs.RetryLimit // before a job that cannot be started fails
+	// Random returns unpredictable octets: MAC addresses and DRBD secrets are made of them.
+	Random   func(count int) []byte
+	Limits   queue.Limits
+	Fence    time.Duration   // of a new master, see jobs.Config and locks.Config
+	Patience jobs.RetryLimit // before a job that cannot be started fails
 }
 
 // DefaultLimits are limits far above the load of a large site.
@@ -179,14 +182,14 @@ func locksProps(p Ports, s Settings) *actor.Props {
 	return locks.Props(locks.Config{Env: p.Env, Store: storeOf(p), Queue: p.Env.PID(queueName),
 		Scheduler:   p.Env.PID(schedName),
 		Clients:     subscribers(p, configName, wconfdName, luxiName),
-		Subscribers: subscribers(p),
-		Owners:      p.Owners, Settings: s.Locks, Boot: s.BootID, Self: daemonOwner(s, "destruction"), Fence: s.Fence})
+		Subscribers: subscribers(p), ClusterConfig: p.Env.PID(configName),
+		Owners: p.Owners, Settings: s.Locks, Boot: s.BootID, Self: daemonOwner(s, "destruction"), Fence: s.Fence})
 }
 
 func configProps(p Ports, s Settings) *actor.Props {
 	return config.Props(config.Config{Env: p.Env, Store: storeOf(p), Locks: p.Env.PID(locksName),
-		Subscribers: subscribers(p, locksName, filtersName, schedName, queueName),
-		Self:        daemonOwner(s, "config")})
+		Subscribers: subscribers(p, filtersName, schedName, queueName),
+		Owners:      p.Callers, Random: s.Random, Destruction: daemonOwner(s, "destruction")})
 }
 
 func filtersProps(p Ports, _ Settings) *actor.Props {
@@ -241,6 +244,10 @@ func eventsProps(p Ports, _ Settings) *actor.Props {
 // Locks returns the PID of the lock manager, for the port that reports dead owners
 // (messages.OwnerDied).
 func Locks(env *kit.Env) *actor.PID { return env.PID(locksName) }
+
+// ClusterConfig returns the PID of the configuration's actor, for the port that reports dead owners of reservations
+// (config.CallerDied).
+func ClusterConfig(env *kit.Env) *actor.PID { return env.PID(configName) }
 
 // SetOpcodes tells everybody concerned what operators have declared, see
 // opcodes.Changed.

@@ -15,6 +15,8 @@ import (
 	"lockstep/actors/conn"
 	"lockstep/actors/kittest"
 	"lockstep/core/config"
+	"lockstep/core/config/configtest"
+	"lockstep/core/config/reserve"
 	"lockstep/core/job"
 	"lockstep/core/lock"
 	"lockstep/core/opcode"
@@ -68,9 +70,7 @@ func newWorld(t *testing.T, e *kittest.Env, files map[string]string, work time.D
 func configuration(t *testing.T) string {
 	content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n1", NodeUUID: "u1", GroupUUID: "g1"})
 	require.NoError(t, err)
-	content, err = config.Edit(content, 0, config.ConfigChange{Cluster: map[string][]byte{"max_running_jobs": []byte("3")}})
-	require.NoError(t, err)
-	return string(content)
+	return string(configtest.Edit(t, content, configtest.Slots(3)).JSON())
 }
 
 // owners is a port to processes that are all alive.
@@ -82,9 +82,14 @@ func (owners) Wake(string, int)                   {}
 func (owners) Remove(string)                      {}
 func (owners) Probe(_ []string, a func([]string)) { go a(nil) }
 
+// callers is the same port for owners of reservations.
+type callers struct{}
+
+func (callers) Watch(reserve.Caller) {}
+
 func (w *world) boot() {
 	tree, err := supervisor.Tree(
-		supervisor.Ports{Env: w.env.Env, Files: w.disk, Processes: w.processes, Owners: owners{}},
+		supervisor.Ports{Env: w.env.Env, Files: w.disk, Processes: w.processes, Owners: owners{}, Callers: callers{}},
 		supervisor.Settings{Livelock: daemonLock, BootID: "boot", Locks: lock.Settings{Hierarchy: lock.Implied}, MaxStarts: 2, NewUUID: func() string { return "00000000-0000-4000-8000-000000000001" }, Writers: 4,
 			Catalogue: opcode.Builtin(), Limits: supervisor.DefaultLimits()})
 	require.NoError(w.t, err)

@@ -1,147 +1,214 @@
 package config_test
 
 import (
+	"encoding/json"
+	"errors"
+	"sync"
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/config"
+	"lockstep/actors/configstore/configstoretest"
 	"lockstep/actors/kittest"
 	"lockstep/actors/locks"
 	"lockstep/actors/store"
-	coreconfig "lockstep/core/config"
+	"lockstep/core/config/calls"
+	"lockstep/core/config/configtest"
+	"lockstep/core/config/model"
+	"lockstep/core/config/reserve"
 	"lockstep/core/lock"
 	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
-var self = lock.NamedOwner("lockstepd-config", "/live/daemon", 1)
+var (
+	daemon = lock.NamedOwner("lockstepd-destruction", "/live/daemon", 1)
+	job12  = lock.JobOwner(12, "/live/job_12", 112)
+	tool   = lock.NamedOwner("tool", "/live/tool", 7)
+)
 
-// bench is the configuration actor with a store on a disk in memory, and a probe for the
-// lock manager.
+// callers is a port that records its watches.
+type callers struct {
+	mu      sync.Mutex
+	watched []reserve.Caller
+}
+
+func (c *callers) Watch(by reserve.Caller) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watched = append(c.watched, by)
+}
+
+func (c *callers) take() []reserve.Caller {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	watched := c.watched
+	c.watched = nil
+	return watched
+}
+
+// bench is the configuration's actor with a store on a disk in memory, a storage in memory, and a probe for the lock manager.
 type bench struct {
 	testing.TB
 	*kittest.Env
 	disk           *kittest.Disk
+	storage        *configstoretest.Storage // nil: config.data is written whole
 	locks          *kittest.Probe
 	client, others *kittest.Probe // client sends requests; others is a subscriber
+	callers        *callers
 	cluster        *actor.PID
 	number         uint64
+	pid            int // of the client's process
 }
 
-// fresh is the configuration of a new cluster.
-func fresh(t require.TestingT) string {
-	data, err := coreconfig.New(coreconfig.Identity{ClusterName: "demo", ClusterUUID: "c", NodeName: "node1", NodeUUID: "n", NodeIP: "127.0.0.1", GroupUUID: "g", Now: 1})
-	require.NoError(t, err)
-	return string(data)
+// fresh is a configuration with an instance i, two disks, a network and a node.
+func fresh(t require.TestingT) *model.Config {
+	return configtest.Complete(t, []byte(`{"cluster": {"master_node": "n", "uuid": "c"}, "nodes": {"n": {"name": "node1", "group": "g"}}, "nodegroups": {"g": {"name": "default"}},
+		"instances": {"i": {"name": "mail", "primary_node": "n", "disks": ["d"], "nics": [{"mac": "aa:00:00:00:00:01"}]}},
+		"disks": {"d": {"dev_type": "plain", "logical_id": ["vg", "one"], "iv_name": "disk/0"}, "e": {"dev_type": "plain", "logical_id": ["vg", "two"]}},
+		"networks": {"w": {"name": "lan", "network": "192.0.2.0/28", "reservations": "1000000000000000", "ext_reservations": "0000000000000001"}}}`))
 }
 
-// onBench runs a test with an actor that has read a fresh configuration and has freed the
-// lock of a former incarnation.
+// onBench runs a test with an actor that has loaded a configuration, with free locks.
 func onBench(t *testing.T, f func(*testing.T, *bench)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
-		b := newBench(t, e, map[string]string{paths.ConfigPath: fresh(t)})
-		require.Equal(t, fresh(t), b.expectPublished())
-		b.freeLock()
+		b := newBench(t, e, nil)
+		b.storage = startStorage(t, e)
+		b.start()
+		b.locked(nil)
 		f(t, b)
 	})
 }
 
-func newBench(t *testing.T, e *kittest.Env, files map[string]string) *bench {
-	b := &bench{TB: t, Env: e, disk: kittest.NewDisk(files), locks: e.Probe("locks"), client: e.Probe("client"), others: e.Probe("others")}
-	pid := e.Start("store", store.Props(store.Config{Env: e.Env, Files: b.disk, Writers: 2,
-		Clients: []*actor.PID{e.PID("above-cluster/cluster")}}))
-	b.cluster = e.Start("cluster", config.Props(config.Config{Env: e.Env, Store: pid, Locks: b.locks.PID,
-		Subscribers: []*actor.PID{b.others.PID}, Self: self}))
-	return b
+func newBench(t testing.TB, e *kittest.Env, files map[string]string) *bench {
+	return &bench{TB: t, Env: e, disk: kittest.NewDisk(files), locks: e.Probe("locks"), client: e.Probe("client"), others: e.Probe("others"),
+		callers: &callers{}, pid: 4711}
 }
 
-// expectPublished expects ConfigPublished at the subscriber, and returns the configuration.
-func (b *bench) expectPublished() string {
+// start starts the actor and waits until it has a configuration.
+func (b *bench) start() {
 	b.Helper()
-	m := kittest.Expect[*messages.ConfigPublished](b.others)
+	b.startUnusable()
+	b.expectPublished()
+	kittest.Expect[*locks.PublishConfigLocks](b.locks)
+	kittest.Expect[*locks.SetBypassLimit](b.locks)
+}
+
+func (b *bench) startUnusable() {
+	b.Helper()
+	pid := b.Start("store", store.Props(store.Config{Env: b.Env.Env, Files: b.disk, Writers: 2, Clients: []*actor.PID{b.PID("above-cluster/cluster")}}))
+	c := config.Config{Env: b.Env.Env, Store: pid, Locks: b.locks.PID, Subscribers: []*actor.PID{b.others.PID}, Owners: b.callers,
+		Random: func(count int) []byte { return make([]byte, count) }, Destruction: daemon}
+	if b.storage != nil {
+		c.Storage = b.storage.PID
+	}
+	b.cluster = b.Start("cluster", config.Props(c))
+}
+
+// expectPublished expects Published at the subscriber.
+func (b *bench) expectPublished() *model.Config {
+	b.Helper()
+	m := kittest.Expect[*config.Published](b.others)
 	require.Zero(b, m.Request)
-	return string(m.Content)
+	return m.Config
 }
 
-// readPublished is the answer to PublishConfig.
-func (b *bench) readPublished() string {
-	b.Helper()
-	b.number++
-	b.client.Ask(b.cluster, &messages.PublishConfig{Request: b.number})
-	m := kittest.Expect[*messages.ConfigPublished](b.client)
-	require.Equal(b, b.number, m.Request)
-	return string(m.Content)
-}
+// locked tells the holders of the configuration lock.
+func (b *bench) locked(holders map[lock.Owner]lock.Mode) { b.holds(holders, lock.Owner{}) }
 
-func (b *bench) write(content string) {
-	b.number++
-	b.client.Ask(b.cluster, &messages.WriteConfig{Request: b.number, Content: []byte(content)})
-}
-
-// edit sends an edit of max_running_jobs, or of a filter rule, and returns its number.
-func (b *bench) edit(jobs, filter, rule string) uint64 {
-	b.number++
-	m := &messages.EditConfig{Request: b.number, Filter: filter, Rule: []byte(rule)}
-	if jobs != "" {
-		m.Cluster = map[string][]byte{"max_running_jobs": []byte(jobs)}
+func (b *bench) holds(holders map[lock.Owner]lock.Mode, bgl lock.Owner) {
+	if holders == nil {
+		holders = map[lock.Owner]lock.Mode{}
 	}
-	b.client.Ask(b.cluster, m)
-	return b.number
-}
-
-// expectResult expects the answer to a WriteConfig or an EditConfig.
-func (b *bench) expectResult(request uint64) *messages.Failure {
-	b.Helper()
-	m := kittest.Expect[interface {
-		GetRequest() uint64
-		GetFailure() *messages.Failure
-	}](b.client)
-	require.Equal(b, request, m.GetRequest())
-	return m.GetFailure()
-}
-
-// expectLockCall expects the next call to the lock manager.
-func (b *bench) expectLockCall(function string) *locks.Call {
-	b.Helper()
-	m, from := kittest.ExpectFrom[*locks.Call](b.locks)
-	require.True(b, from.Equal(b.cluster))
-	if function == locks.AwaitFunction {
-		require.Equal(b, locks.Await{Seconds: 60, Pending: lock.Pending{Priority: -21, Owner: self,
-			Request: lock.Request{{Lock: lock.ConfigLock, Mode: lock.Exclusive}}}}, m.Operation)
-	} else {
-		call := m.Operation.(locks.Apply).Call
-		require.Equal(b, function, call.Function)
-		require.Equal(b, self, call.Owner)
-	}
-	return m
-}
-
-func (b *bench) answerLockCall(m *locks.Call, value any, f *messages.Failure) {
-	a := &locks.CallResult{Request: m.Request, Failure: f}
-	if f == nil {
-		a.Value = value
-	}
-	b.locks.Ask(b.cluster, a)
+	b.Send(b.cluster, &locks.ConfigLocks{Config: holders, BGL: bgl})
 	b.Settle()
 }
 
-// grantLock expects the request for the lock and grants it.
-func (b *bench) grantLock() {
+// send sends a call and returns its number. args are JSON.
+func (b *bench) send(method, args string) uint64 {
 	b.Helper()
-	b.answerLockCall(b.expectLockCall(locks.AwaitFunction), locks.AwaitResult{Granted: true}, nil)
+	var list []json.RawMessage
+	require.NoError(b, json.Unmarshal([]byte(args), &list))
+	call, err := calls.Parse(method, list)
+	require.NoError(b, err, "%s %s", method, args)
+	b.number++
+	b.client.Ask(b.cluster, &config.Call{Request: b.number, Call: call, Caller: reserve.Caller{PID: b.pid, UID: 1000, Program: "python3"}})
+	b.Settle()
+	return b.number
 }
 
-// freeLock expects the release of the lock and confirms it.
-func (b *bench) freeLock() {
+// expect expects the answer to a call, as result or as the text of an error.
+func (b *bench) expect(number uint64) (string, error) {
 	b.Helper()
-	b.answerLockCall(b.expectLockCall("freeLocks"), []any{}, nil)
+	m := kittest.Expect[*config.CallResult](b.client)
+	require.Equal(b, number, m.Request)
+	switch {
+	case m.Error != nil:
+		return "", errors.New(m.Error.Error())
+	case m.Snapshot != nil:
+		return string(m.Snapshot.Config.JSON()), nil
+	}
+	return string(m.Result), nil
 }
 
-func with(t require.TestingT, content string, c coreconfig.ConfigChange, now float64) string {
-	edited, err := coreconfig.Edit([]byte(content), now, c)
-	require.NoError(t, err)
-	return string(edited)
+// call makes a call that succeeds, and returns its result.
+func (b *bench) call(method, args string) string {
+	b.Helper()
+	result, err := b.expect(b.send(method, args))
+	require.NoError(b, err, "%s %s", method, args)
+	return result
+}
+
+// fails makes a call that fails, and returns the text of its error.
+func (b *bench) fails(method, args string) string {
+	b.Helper()
+	_, err := b.expect(b.send(method, args))
+	require.Error(b, err, "%s %s", method, args)
+	return err.Error()
+}
+
+// current is the configuration that readers get.
+func (b *bench) current() *model.Config {
+	b.Helper()
+	return configtest.Decode(b, []byte(b.call("readConfig", `[]`)))
+}
+
+// startStorage starts a storage with the fresh configuration.
+func startStorage(t testing.TB, e *kittest.Env) *configstoretest.Storage {
+	return configstoretest.Start(t, e, fresh(t))
+}
+
+// noLockCall checks that the lock manager was not called.
+func (b *bench) noLockCall() {
+	b.Helper()
+	for _, m := range b.locks.Unread() {
+		require.IsType(b, &locks.SetBypassLimit{}, m)
+	}
+}
+
+// lockCall expects a call to the lock manager and answers it.
+func (b *bench) lockCall(f *messages.Failure) locks.Operation {
+	b.Helper()
+	m := kittest.Expect[*locks.Call](b.locks)
+	b.locks.Ask(b.cluster, &locks.CallResult{Request: m.Request, Value: []any{}, Failure: f})
+	b.Settle()
+	return m.Operation
+}
+
+// instance is the stored instance i, with another name.
+func (b *bench) instance(c *model.Config, name string) string {
+	o, found := c.Instances.Get("i")
+	require.True(b, found)
+	i := o.Value
+	i.Name = model.Some(name)
+	return string(model.Instances.NewObject(i).JSON())
+}
+
+// onFile is the content of config.data.
+func (b *bench) onFile() *model.Config {
+	b.Settle()
+	return configtest.Decode(b, []byte(b.disk.Content(paths.ConfigPath)))
 }

@@ -22,10 +22,21 @@ type Conn interface {
 	Close()
 }
 
+// Peer is the process at the other end of a connection when it connected. The zero Peer is unknown, as the client of another
+// node is.
+type Peer struct {
+	PID     int // 0: unknown, or in another pid namespace
+	UID     int
+	Program string // name of the process, "" if it has ended
+}
+
 // Messages from the owner of a connection to actors.
 type (
 	// Opened offers a new connection to the gateway.
-	Opened struct{ Conn Conn }
+	Opened struct {
+		Conn Conn
+		Peer Peer
+	}
 	// Received is the frame of one request, without its terminator.
 	// By names the user and process that sent it; "" means unknown. Forwarded means that another node passes the
 	// frame on for a client of that node, and that the request itself names the client.

@@ -19,9 +19,11 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	clusterconfig "lockstep/actors/config"
 	"lockstep/actors/kit"
 	"lockstep/actors/locks"
 	"lockstep/core/config"
+	"lockstep/core/config/model"
 	"lockstep/core/lock"
 	"lockstep/messages"
 )
@@ -75,8 +77,9 @@ func Props(c Config) *actor.Props {
 
 type events struct {
 	config  Config
-	rules   map[string]json.RawMessage // by uuid; nil: not known yet
-	waiting map[lock.Owner]time.Time   // since when these owners wait for locks
+	rules   map[string]json.RawMessage        // by uuid; nil: not known yet
+	stored  model.Container[model.FilterRule] // the origin of rules
+	waiting map[lock.Owner]time.Time          // since when these owners wait for locks
 }
 
 func (e *events) Receive(ctx actor.Context) {
@@ -94,7 +97,7 @@ func (e *events) Receive(ctx actor.Context) {
 		e.config.Feed.Missed("the lock manager has started anew")
 	case *messages.JobStatesChanged:
 		e.jobStatesChanged(m)
-	case *messages.ConfigPublished:
+	case *clusterconfig.Published:
 		e.configChanged(m)
 	case *locks.Published:
 		e.locksPublished(m)
@@ -103,13 +106,13 @@ func (e *events) Receive(ctx actor.Context) {
 	}
 }
 
-// configChanged publishes the rules that have changed. It ignores unreadable rules, which
-// the filter engine logs.
-func (e *events) configChanged(m *messages.ConfigPublished) {
-	rules, err := config.FilterRules(m.Content)
-	if err != nil {
+// configChanged publishes the rules that have changed.
+func (e *events) configChanged(m *clusterconfig.Published) {
+	if e.rules != nil && m.Config.Filters == e.stored {
 		return
 	}
+	rules := config.FilterRules(m.Config)
+	e.stored = m.Config.Filters
 	former := e.rules
 	e.rules = rules
 	if former == nil {

@@ -8,10 +8,12 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
+	clusterconfig "lockstep/actors/config"
 	"lockstep/actors/events"
 	"lockstep/actors/kittest"
 	"lockstep/actors/locks"
 	"lockstep/core/config"
+	"lockstep/core/config/configtest"
 	"lockstep/core/job"
 	"lockstep/core/lock"
 	"lockstep/messages"
@@ -91,24 +93,22 @@ func TestJobs(t *testing.T) {
 
 func TestFilters(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n1", NodeUUID: "u1", GroupUUID: "g1"})
-		require.NoError(t, err)
+		current := configtest.New(t)
 		change := func(uuid, rule string) {
 			t.Helper()
 			var encoded []byte
 			if rule != "" {
 				encoded = []byte(rule)
 			}
-			content, err = config.Edit(content, 0, config.ConfigChange{RuleUUID: uuid, Rule: encoded})
-			require.NoError(t, err)
-			b.send(&messages.ConfigPublished{Content: content})
+			current = configtest.Edit(t, current, config.ConfigChange{RuleUUID: uuid, Rule: encoded})
+			b.send(&clusterconfig.Published{Config: current})
 		}
 		const u = "11111111-2222-4333-8444-555555555555"
 		rule := func(action string) string {
 			return `{"uuid":"` + u + `","watermark":1,"priority":0,"predicates":[],"action":"` + action + `","reason_trail":[]}`
 		}
-		b.send(&messages.ConfigPublished{Content: content})
-		b.send(&messages.ConfigPublished{Content: []byte("nonsense")})
+		b.send(&clusterconfig.Published{Config: current})
+		b.send(&clusterconfig.Published{Config: configtest.Edit(t, current, configtest.Slots(3))})
 		require.Empty(t, b.feed.takeEvents(), "what there was is no news")
 		for _, step := range []struct{ rule, change string }{{rule("PAUSE"), "added"}, {rule("ACCEPT"), "replaced"}, {rule("ACCEPT"), ""}, {"", "deleted"}} {
 			change(u, step.rule)

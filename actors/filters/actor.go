@@ -12,7 +12,6 @@
 package filters
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -21,8 +20,10 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
+	clusterconfig "lockstep/actors/config"
 	"lockstep/actors/kit"
 	"lockstep/core/config"
+	"lockstep/core/config/model"
 	"lockstep/core/filter"
 	"lockstep/core/job"
 	"lockstep/messages"
@@ -48,10 +49,10 @@ type filters struct {
 	config      Config
 	incarnation uint64
 
-	rules         *filter.Set // nil until the rules are known
-	rawRules      map[string]json.RawMessage
-	configContent []byte            // the configuration from which rules were compiled
-	deferred      []deferredMessage // messages to handle once the rules are known
+	rules    *filter.Set // nil until the rules are known
+	rawRules map[string]json.RawMessage
+	stored   model.Container[model.FilterRule] // the origin of rules
+	deferred []deferredMessage                 // messages to handle once the rules are known
 
 	jobs map[int64]*evaluatedJob
 	pass *pass // evaluation of all jobs of a restarted queue; nil: none is under way
@@ -82,7 +83,7 @@ func (f *filters) handle(ctx actor.Context, message any, sender *actor.PID) {
 		f.pass = nil // it was for a former incarnation of this actor or the queue, which gets a new one
 		ctx.Request(f.config.Queue, &messages.FiltersStarted{Incarnation: f.incarnation})
 		f.requestSerials(ctx)
-	case *messages.ConfigPublished:
+	case *clusterconfig.Published:
 		f.configChanged(ctx, m)
 	case *messages.EvaluateFilters:
 		if f.ready(message, sender) {
@@ -122,16 +123,12 @@ func (f *filters) ready(message any, sender *actor.PID) bool {
 
 // configChanged takes the rules of a configuration. If they are as before, no job is
 // evaluated again.
-func (f *filters) configChanged(ctx actor.Context, m *messages.ConfigPublished) {
-	if f.rules != nil && bytes.Equal(m.Content, f.configContent) {
+func (f *filters) configChanged(ctx actor.Context, m *clusterconfig.Published) {
+	if f.rules != nil && m.Config.Filters == f.stored {
 		return
 	}
-	raw, err := config.FilterRules(m.Content)
-	if err != nil {
-		f.config.Env.Log().WithFields(logrus.Fields{"err": err}).Error("filter rules cannot be read; keeping the former ones")
-		return
-	}
-	f.configContent = m.Content
+	raw := config.FilterRules(m.Config)
+	f.stored = m.Config.Filters
 	same := func(a, b json.RawMessage) bool { return string(a) == string(b) }
 	if f.rules != nil && maps.EqualFunc(raw, f.rawRules, same) {
 		return

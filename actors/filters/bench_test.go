@@ -6,9 +6,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	clusterconfig "lockstep/actors/config"
 	"lockstep/actors/filters"
 	"lockstep/actors/kittest"
 	"lockstep/core/config"
+	"lockstep/core/config/configtest"
+	"lockstep/core/config/model"
 	"lockstep/messages"
 )
 
@@ -22,7 +25,7 @@ func BenchmarkRuleChange(b *testing.B) {
 			e.queue, e.cluster = e.Probe("queue"), e.Probe("cluster")
 			pid, _, err := e.SpawnRoot(filters.Props(filters.Config{Env: e.Env.Env, Queue: e.queue.PID, ClusterConfig: e.cluster.PID}), "filters")
 			require.NoError(b, err)
-			e.Send(pid, &messages.ConfigPublished{Content: tenRules(b, "<", 0)})
+			e.Send(pid, &clusterconfig.Published{Config: tenRules(b, "<", 0)})
 			all := &messages.EvaluateFilters{Request: 1}
 			for id := range int64(jobs) {
 				all.Jobs = append(all.Jobs, unfinished(id+1))
@@ -32,7 +35,7 @@ func BenchmarkRuleChange(b *testing.B) {
 			n := 0
 			for b.Loop() {
 				n++
-				e.Send(pid, &messages.ConfigPublished{Content: tenRules(b, op, n)})
+				e.Send(pid, &clusterconfig.Published{Config: tenRules(b, op, n)})
 				e.queue.Ask(pid, &messages.EvaluateFilters{Request: 2}) // answered after the change
 				kittest.Expect[*messages.EvaluateFiltersResult](e.queue)
 				if op == ">=" {
@@ -45,17 +48,15 @@ func BenchmarkRuleChange(b *testing.B) {
 
 // tenRules are ten different rules, which depend on n. The last one applies to all jobs or
 // to none.
-func tenRules(b *testing.B, op string, n int) []byte {
-	content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n1", NodeUUID: "u1", GroupUUID: "g1"})
-	require.NoError(b, err)
+func tenRules(b *testing.B, op string, n int) *model.Config {
+	current := configtest.New(b)
 	for i := range 10 {
 		uuid := fmt.Sprintf("%08x-0000-4000-8000-%012x", i, n)
 		predicates := fmt.Sprintf(`[["opcode", ["&", ["=", "OP_ID", "OP_TEST_DELAY"], ["=", "duration", %d]]], ["reason", ["=~", "reason", "bunny %d"]]]`, i, n)
 		if i == 9 {
 			predicates = fmt.Sprintf(`[["jobid", [%q, "id", 1]]]`, op)
 		}
-		content, err = config.Edit(content, 1, config.ConfigChange{RuleUUID: uuid, Rule: []byte(rule(uuid, i, predicates, `"PAUSE"`))})
-		require.NoError(b, err)
+		current = configtest.Edit(b, current, config.ConfigChange{RuleUUID: uuid, Rule: []byte(rule(uuid, i, predicates, `"PAUSE"`))})
 	}
-	return content
+	return current
 }

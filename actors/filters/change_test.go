@@ -7,8 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	clusterconfig "lockstep/actors/config"
 	"lockstep/actors/kittest"
 	"lockstep/core/config"
+	"lockstep/core/config/configtest"
 	"lockstep/core/filter"
 	"lockstep/messages"
 )
@@ -49,9 +51,8 @@ func (b *bench) expectEdit() *messages.EditConfig {
 // answerEdit publishes the edited configuration and then answers the edit.
 func (b *bench) answerEdit(m *messages.EditConfig) {
 	b.Helper()
-	content, err := config.Edit(b.content, 2, config.ConfigChange{RuleUUID: m.Filter, Rule: m.Rule})
-	require.NoError(b, err)
-	b.cluster.Ask(b.filters, &messages.ConfigPublished{Content: content})
+	edited := configtest.Edit(b, b.stored, config.ConfigChange{RuleUUID: m.Filter, Rule: m.Rule})
+	b.cluster.Ask(b.filters, &clusterconfig.Published{Config: edited})
 	b.cluster.Ask(b.filters, &messages.EditConfigResult{Request: m.Request})
 	b.Settle()
 }

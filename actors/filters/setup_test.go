@@ -7,9 +7,12 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
+	clusterconfig "lockstep/actors/config"
 	"lockstep/actors/filters"
 	"lockstep/actors/kittest"
 	"lockstep/core/config"
+	"lockstep/core/config/configtest"
+	"lockstep/core/config/model"
 	"lockstep/core/filter"
 	"lockstep/core/job/jobtest"
 	"lockstep/messages"
@@ -28,7 +31,7 @@ type bench struct {
 	*kittest.Env
 	queue, cluster, client *kittest.Probe
 	filters                *actor.PID
-	content                []byte // of config.data
+	stored                 *model.Config
 }
 
 // onBench runs a test with a filter engine that has no answer yet.
@@ -57,14 +60,11 @@ func onReady(t *testing.T, rules map[string]string, f func(*testing.T, *bench)) 
 // configure sends a configuration with these rules.
 func (b *bench) configure(rules map[string]string) {
 	b.Helper()
-	content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n1", NodeUUID: "u1", GroupUUID: "g1"})
-	require.NoError(b, err)
+	b.stored = configtest.New(b)
 	for uuid, rule := range rules {
-		content, err = config.Edit(content, 1, config.ConfigChange{RuleUUID: uuid, Rule: []byte(rule)})
-		require.NoError(b, err)
+		b.stored = configtest.Edit(b, b.stored, config.ConfigChange{RuleUUID: uuid, Rule: []byte(rule)})
 	}
-	b.content = content
-	b.cluster.Ask(b.filters, &messages.ConfigPublished{Content: content})
+	b.cluster.Ask(b.filters, &clusterconfig.Published{Config: b.stored})
 	b.Settle()
 }
 

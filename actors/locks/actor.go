@@ -18,7 +18,6 @@ import (
 
 	"lockstep/actors/kit"
 	"lockstep/actors/store"
-	"lockstep/core/config"
 	"lockstep/core/lock"
 	"lockstep/messages"
 )
@@ -45,17 +44,19 @@ type Owners interface {
 // new incarnation. Fence is how long a new master of a cluster grants nothing; 0 if no jobs
 // of a former master can be running.
 type Config struct {
-	Env         *kit.Env
-	Store       *actor.PID
-	Queue       *actor.PID
-	Clients     []*actor.PID
-	Subscribers []*actor.PID // are sent each change of locks once the files are read
-	Scheduler   *actor.PID
-	Owners      Owners
-	Settings    lock.Settings
-	Boot        string
-	Self        lock.Owner
-	Fence       time.Duration
+	Env     *kit.Env
+	Store   *actor.PID
+	Queue   *actor.PID
+	Clients []*actor.PID
+	// ClusterConfig is sent ConfigLocks.
+	ClusterConfig *actor.PID
+	Subscribers   []*actor.PID // are sent each change of locks once the files are read
+	Scheduler     *actor.PID
+	Owners        Owners
+	Settings      lock.Settings
+	Boot          string
+	Self          lock.Owner
+	Fence         time.Duration
 }
 
 // Props makes the lock manager. Its incarnations are numbered from 1.
@@ -65,7 +66,7 @@ func Props(c Config) *actor.Props {
 	return c.Env.Props("locks", func() actor.Actor {
 		incarnation++
 		return &locks{config: c, incarnation: incarnation, fence: fence, store: store.NewClient(c.Store, incarnation),
-			number: uint64(incarnation) << 32, owners: newOwners(), waiters: map[lock.Owner]*waiter{}, paused: map[int64]bool{}}
+			number: uint64(incarnation) << 32, owners: newOwners(), configLocks: configLocks{to: c.ClusterConfig}, waiters: map[lock.Owner]*waiter{}, paused: map[int64]bool{}}
 	})
 }
 
@@ -83,6 +84,7 @@ type locks struct {
 
 	journal       journal
 	owners        owners
+	configLocks   configLocks
 	waiters       map[lock.Owner]*waiter
 	paused        map[int64]bool  // jobs that are granted no locks
 	pausesKnown   bool            // paused is complete
@@ -141,8 +143,12 @@ func (l *locks) handle(ctx actor.Context, message any, sender *actor.PID) {
 		if l.ready(message, sender) {
 			l.publishLocks(ctx, l.state.Owners(), true)
 		}
-	case *messages.ConfigPublished:
-		l.configChanged(ctx, m)
+	case *PublishConfigLocks:
+		if l.ready(message, sender) {
+			l.configLocks.publish(ctx)
+		}
+	case *SetBypassLimit:
+		l.setBypassLimit(ctx, m.Limit)
 	case *messages.Drain:
 		l.draining = sender
 		l.sendDrained(ctx)
@@ -173,16 +179,11 @@ func (l *locks) sendDrained(ctx actor.Context) {
 	l.draining = nil
 }
 
-// configChanged takes the bypass limit of the new settings.
-func (l *locks) configChanged(ctx actor.Context, m *messages.ConfigPublished) {
-	settings, err := config.DecodeSettings(m.Settings)
-	if err != nil {
-		return // the scheduler logs the error
-	}
-	l.config.Settings.BypassAfter = settings.LockBypass()
-	if l.state == nil || l.state.BypassAfter() == settings.LockBypass() {
+func (l *locks) setBypassLimit(ctx actor.Context, limit time.Duration) {
+	l.config.Settings.BypassAfter = limit
+	if l.state == nil || l.state.BypassAfter() == limit {
 		return
 	}
-	u := l.state.SetBypassAfter(l.config.Env.Clock().Now(), settings.LockBypass())
+	u := l.state.SetBypassAfter(l.config.Env.Clock().Now(), limit)
 	l.changed(ctx, lock.CallResult{Changed: u.Changed, Notify: u.Notify})
 }

@@ -58,7 +58,7 @@ func BenchmarkTakeAndFree(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			pid, _, err := e.SpawnRoot(locks.Props(locks.Config{Env: e.Env, Store: disk, Queue: told.PID, Scheduler: sched, Clients: []*actor.PID{told.PID},
+			pid, _, err := e.SpawnRoot(locks.Props(locks.Config{Env: e.Env, Store: disk, Queue: told.PID, Scheduler: sched, ClusterConfig: sched, Clients: []*actor.PID{told.PID},
 				Owners: nobodyDies{}, Settings: lock.Settings{Hierarchy: lock.Implied}, Boot: boot, Self: self}), "locks")
 			if err != nil {
 				b.Fatal(err)

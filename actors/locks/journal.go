@@ -41,6 +41,7 @@ func (l *locks) changed(ctx actor.Context, a lock.CallResult) {
 		l.journal.records = lock.AppendRecord(l.journal.records, l.state.Record(o))
 		l.owners.update(o, l.state.HasOwner(o), l.config.Owners)
 	}
+	l.configLocks.update(ctx, l.state.Allocation(), a.Changed)
 	if len(a.Changed) > 0 {
 		l.publishLocks(ctx, a.Changed, false)
 	}

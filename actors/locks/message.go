@@ -3,6 +3,7 @@ package locks
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"lockstep/core/lock"
 	"lockstep/messages"
@@ -92,6 +93,21 @@ type Published struct {
 	Complete    bool
 	Incarnation uint64
 }
+
+// PublishConfigLocks asks for ConfigLocks.
+type PublishConfigLocks struct{}
+
+// ConfigLocks has the holders of the locks that the configuration's actor must know: the configuration lock, and the big lock
+// if an owner holds it exclusively. That actor gets it when the lock manager has read its files, after PublishConfigLocks, and at
+// each change of the holders, before the client whose call made the change gets its answer. A change that cannot be written is
+// taken back by another ConfigLocks.
+type ConfigLocks struct {
+	Config map[lock.Owner]lock.Mode
+	BGL    lock.Owner // zero: no owner holds the big lock exclusively
+}
+
+// SetBypassLimit sets how long later requests may overtake a request for locks; 0 means for ever.
+type SetBypassLimit struct{ Limit time.Duration }
 
 // Encode returns a value as JSON for clients, with <, > and & escaped.
 func Encode(value any) json.RawMessage {

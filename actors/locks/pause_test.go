@@ -153,23 +153,22 @@ func TestAwaitWithAnotherPriority(t *testing.T) {
 func TestTheLimitOfBypassChanges(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		reader, writer, late := b.caller(job(1)), b.caller(job(2)), b.caller(job(3))
-		limit := func(seconds string) {
-			b.Send(b.locks, &messages.ConfigPublished{Settings: []byte(`{"lock_bypass_after":` + seconds + `}`)})
+		limit := func(seconds time.Duration) {
+			b.Send(b.locks, &locks.SetBypassLimit{Limit: seconds * time.Second})
 			b.Settle()
 		}
-		limit("0")
+		limit(0)
 		reader.takeLocks("node/a:shared")
 		writer.await("node/a:exclusive", 600)
 		b.Advance(time.Minute)
 		late.takeLocks("node/a:shared") // it overtakes
 		late.free()
 		late.expectValue()
-		limit("30")
-		limit("30")
-		limit("-1") // invalid
+		limit(30)
+		limit(30)
 		late.await("node/a:shared", 600)
 		late.Quiet()
-		limit("3600")
+		limit(3600)
 		require.True(t, late.expectAwaitResult().Granted)
 		b.crash()
 		late.takeLocks("node/a:shared")

@@ -63,7 +63,7 @@ func newRun(t *testing.T, seed int64, stats map[string]int) *run {
 	disk := &tearing{Disk: kittest.NewDisk(nil)}
 	r := &run{bench: newBench(t, e, disk.Disk), rng: rand.New(rand.NewSource(seed)), calm: 1 << (seed % 4), stats: stats}
 	pid := e.Start("store", store.Props(store.Config{Env: e.Env, Files: disk, Writers: 2, Clients: []*actor.PID{e.PID("above-locks/locks")}}))
-	r.locks = e.Start("locks", locks.Props(locks.Config{Env: e.Env, Store: pid, Queue: r.queue.PID, Clients: []*actor.PID{r.told.PID, r.scheduler()}, Scheduler: r.sched.PID,
+	r.locks = e.Start("locks", locks.Props(locks.Config{Env: e.Env, Store: pid, Queue: r.queue.PID, Clients: []*actor.PID{r.told.PID, r.scheduler()}, ClusterConfig: r.config.PID, Scheduler: r.sched.PID,
 		Owners: r.port, Settings: lock.Settings{Hierarchy: lock.Implied, BypassAfter: 30 * time.Second}, Boot: boot, Self: self}))
 	r.port.tell = func(livelock string) { r.Send(r.locks, &messages.OwnerDied{Livelock: livelock}) }
 	for n := range 5 {
@@ -275,12 +275,30 @@ func (r *run) end() {
 	require.Empty(r, r.managerStatus().Failure)
 	require.Empty(r, r.managerStatus().Quarantined)
 	require.Equal(r, r.status(), r.onDisk())
+	r.requireHoldersTold()
 	for _, u := range r.users {
 		require.Empty(r, u.function, "%s has no answer to %s%s", u.owner, u.function, u.args)
 		if u.dead {
 			require.NotContains(r, r.status(), u.id.Livelock)
 		}
 	}
+}
+
+// requireHoldersTold checks that the last ConfigLocks has the holders.
+func (r *run) requireHoldersTold() {
+	told := r.config.Unread()
+	require.NotEmpty(r, told)
+	want := locks.ConfigLocks{Config: map[lock.Owner]lock.Mode{}}
+	disk := restore(r, read(r, r.disk))
+	for _, o := range disk.Owners() {
+		if mode := disk.Allocation().Mode(o, lock.ConfigLock); mode != lock.None {
+			want.Config[o] = mode
+		}
+		if disk.Allocation().Mode(o, lock.BGL) == lock.Exclusive {
+			want.BGL = o
+		}
+	}
+	require.Equal(r, &want, told[len(told)-1])
 }
 
 // Owners make random calls while the disk fails and the lock manager and the store crash.

@@ -112,6 +112,7 @@ func (l *locks) resume(ctx actor.Context, state *lock.State, restored lock.Resto
 	for _, o := range l.state.Owners() {
 		l.owners.update(o, true, l.config.Owners)
 	}
+	l.configLocks.forget()
 	l.journal = journal{}
 	l.journal.inFlight = []notification{func(ctx actor.Context, f *messages.Failure) {
 		if f == nil {
@@ -133,6 +134,7 @@ func (l *locks) resumed(ctx actor.Context, restored lock.RestoreResult) {
 	for _, pid := range l.config.Clients {
 		ctx.Send(pid, &messages.LocksStarted{Incarnation: uint64(l.incarnation)})
 	}
+	l.configLocks.reset(ctx, l.state)
 	l.publishLocks(ctx, l.state.Owners(), true)
 	// Owners that died while there was no state are found now.
 	l.probe(ctx, 0, nil)

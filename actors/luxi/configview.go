@@ -81,7 +81,7 @@ func readHistory(c *call, ctx actor.Context, path string, then func(ctx actor.Co
 
 // askModel asks for the configuration as typed values.
 func (c *call) askModel(ctx actor.Context, then func(actor.Context, *model.Config)) {
-	askParsedConfig(c, ctx, model.Decode, then)
+	c.askConfig(ctx, func(ctx actor.Context, current *model.Config, _ []byte) { then(ctx, current) })
 }
 
 // secrets returns the rules of redaction, with the parameters that the catalogue declares as secret.

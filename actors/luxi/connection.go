@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	clusterconfig "lockstep/actors/config"
 	"lockstep/actors/conn"
 	"lockstep/actors/kit"
 	"lockstep/actors/locks"
@@ -49,7 +50,7 @@ func (c *connection) Receive(ctx actor.Context) {
 		c.session.Restarted(ctx, conn.CoreRestart)
 	case *messages.SubmitJobsResult, *messages.ListJobsResult, *messages.SubscribeJobResult, *messages.BeginOpResult,
 		*messages.OrderJobResult, *messages.ArchiveJobsResult, *messages.SetDrainResult, *messages.GetQueueStatusResult, *locks.CallResult,
-		*messages.ConfigPublished, *messages.EditConfigResult, *messages.ChangeFilterResult, *messages.ListFiltersResult, *messages.ExplainJobsResult,
+		*clusterconfig.Published, *messages.EditConfigResult, *messages.ChangeFilterResult, *messages.ListFiltersResult, *messages.ExplainJobsResult,
 		*messages.ListDependenciesResult, *messages.GetNodesResult, *messages.ChangeNodesResult, *messages.CheckNodesResult, *messages.GetStartErrorResult:
 		c.session.Answered(ctx, m.(conn.Answer))
 	case *messages.CheckSubmissionResult:

@@ -2,16 +2,16 @@ package luxi_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	clusterconfig "lockstep/actors/config"
 	"lockstep/actors/kittest"
 	"lockstep/actors/locks"
 	"lockstep/actors/luxi"
 	"lockstep/core/answer"
-	"lockstep/core/config"
+	"lockstep/core/config/configtest"
 	"lockstep/core/opcode"
 	"lockstep/messages"
 )
@@ -197,13 +197,10 @@ func TestArgumentsThatAreNone(t *testing.T) {
 
 // configured answers the questions for the configuration.
 func (c *core) configured(slots int, settings string) {
-	content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n1", NodeUUID: "u1", GroupUUID: "g1"})
-	require.NoError(c, err)
-	content, err = config.Edit(content, 1, config.ConfigChange{Cluster: map[string][]byte{"max_running_jobs": fmt.Append(nil, slots)}})
-	require.NoError(c, err)
+	current := configtest.New(c, configtest.Slots(slots))
 	c.cluster.Answer(func(m any) any {
 		if question, ok := m.(*messages.PublishConfig); ok {
-			return &messages.ConfigPublished{Request: question.Request, Content: content, Settings: []byte(settings)}
+			return &clusterconfig.Published{Request: question.Request, Config: current, Settings: []byte(settings)}
 		}
 		return nil
 	})
@@ -225,10 +222,15 @@ func TestGetSettings(t *testing.T) {
 	}
 }
 
-func TestSettingsOfAConfigurationThatCannotBeRead(t *testing.T) {
+func TestSettingsOfAClusterWithoutMaster(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		c.Call("LockstepGetSettings", `[]`)
-		c.Tell(&messages.ConfigPublished{Request: asked[*messages.PublishConfig](c.client, c.cluster).Request, Content: []byte("{")})
+		e := configtest.New(t).Edit()
+		cluster := e.Config().Cluster.Value
+		cluster.MasterNode = ""
+		e.SetCluster(cluster)
+		destroyed, _ := e.Commit(1)
+		c.Tell(&clusterconfig.Published{Request: asked[*messages.PublishConfig](c.client, c.cluster).Request, Config: destroyed})
 		class, _ := c.failed()
 		require.Equal(t, "ConfigurationError", class)
 	})

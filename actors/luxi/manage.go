@@ -122,7 +122,7 @@ func lockstepStatus(c *call, ctx actor.Context, args []json.RawMessage) error {
 		return fmt.Errorf("LockstepStatus: %w", err)
 	}
 	c.askStatus(ctx, func(ctx actor.Context, s *messages.GetQueueStatusResult) {
-		askParsedConfig(c, ctx, config.Decode, func(ctx actor.Context, cluster config.Cluster) {
+		askOfConfig(c, ctx, config.ClusterOf, func(ctx actor.Context, cluster config.Cluster) {
 			c.askNodes(ctx, func(ctx actor.Context, nodes *answer.Nodes) {
 				c.askStartError(ctx, func(ctx actor.Context, startError string) {
 					c.succeed(ctx, queueStatus(c.config.About, s, cluster, nodes, startError))

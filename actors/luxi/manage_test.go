@@ -109,7 +109,7 @@ func TestStatus(t *testing.T) {
 		}
 		text := c.succeeded()
 		require.NoError(t, json.Unmarshal([]byte(text), &got))
-		require.Equal(t, "c", got.Cluster)
+		require.Equal(t, "demo", got.Cluster)
 		require.Equal(t, int64(12), got.LastID)
 		require.True(t, got.Drained)
 		require.Equal(t, map[string]int64{"running": 1}, got.Jobs)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/core/config/configtest"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
@@ -20,7 +21,7 @@ func inCluster(t *testing.T, f func(*testing.T, *world, *client)) {
 	inWorld(t, func(t *testing.T, w *world, c *client) {
 		data, err := os.ReadFile(cluster)
 		require.NoError(t, err)
-		w.config = string(data)
+		w.config = configtest.Complete(t, data)
 		f(t, w, c)
 	})
 }
@@ -123,14 +124,13 @@ func TestQueriesThatFail(t *testing.T) {
 	}
 }
 
-// A configuration that cannot be decoded is a ConfigurationError.
-func TestNoConfiguration(t *testing.T) {
+// Without a master the cluster has no description.
+func TestNoMaster(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world, c *client) {
-		w.config = `[]`
-		for _, call := range [][2]string{{"Query", `["node", ["name"], null]`}, {"QueryGroups", `[[], ["name"], false]`}, {"QueryClusterInfo", `[]`},
-			{"QueryConfigValues", `[["drain_flag"]]`}, {"QueryTags", `["cluster", ""]`}} {
+		w.config = configtest.Complete(t, []byte(`{"cluster": {"master_node": ""}}`))
+		for _, call := range [][2]string{{"QueryClusterInfo", `[]`}, {"QueryConfigValues", `[["drain_flag"]]`}} {
 			c.Call(call[0], call[1])
-			require.Contains(t, c.Answer(), `["ConfigurationError",["not a cluster configuration: `)
+			require.Contains(t, c.Answer(), `["ConfigurationError",["master node \"\" is not among the nodes`)
 		}
 	})
 }

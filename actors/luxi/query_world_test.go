@@ -11,10 +11,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	clusterconfig "lockstep/actors/config"
 	"lockstep/actors/kittest"
 	"lockstep/actors/locks"
 	"lockstep/actors/luxi"
 	"lockstep/core/answer"
+	"lockstep/core/config/configtest"
+	"lockstep/core/config/model"
 	"lockstep/core/job"
 	"lockstep/core/opcode"
 	"lockstep/core/paths"
@@ -30,16 +33,16 @@ type world struct {
 	failure      *messages.Failure // of the store, for every request
 	reads        []string
 	writes       []string
-	config       string
+	config       *model.Config
 	rules        []string
 	locks        string
 	dependencies string
 }
 
 func newWorld(t *testing.T) *world {
-	config, err := os.ReadFile("../../core/config/testdata/config.data.json")
+	content, err := os.ReadFile("../../core/config/testdata/config.data.json")
 	require.NoError(t, err)
-	return &world{jobs: map[int64]*job.Job{}, files: map[string]string{}, config: string(config), locks: `[]`, dependencies: `[]`}
+	return &world{jobs: map[int64]*job.Job{}, files: map[string]string{}, config: configtest.Decode(t, content), locks: `[]`, dependencies: `[]`}
 }
 
 // add adds a live job.
@@ -211,7 +214,7 @@ func (w *world) clusterSays(m any) any {
 	if !ok {
 		return nil
 	}
-	return &messages.ConfigPublished{Request: ask.Request, Content: []byte(w.config)}
+	return &clusterconfig.Published{Request: ask.Request, Config: w.config}
 }
 
 // asks calls a method and returns the result.

@@ -16,7 +16,7 @@ func queryClusterInfo(c *call, ctx actor.Context, args []json.RawMessage) error 
 	if err := arguments(args); err != nil {
 		return fmt.Errorf("QueryClusterInfo: %w", err)
 	}
-	askParsedConfig(c, ctx, config.Info, func(ctx actor.Context, info map[string]any) { c.succeed(ctx, info) })
+	askOfConfig(c, ctx, config.Info, func(ctx actor.Context, info map[string]any) { c.succeed(ctx, info) })
 	return nil
 }
 
@@ -28,7 +28,7 @@ func queryConfigValues(c *call, ctx actor.Context, args []json.RawMessage) error
 		return fmt.Errorf("QueryConfigValues: %w", err)
 	}
 	v := &configValues{call: c, names: names, values: map[string]any{}}
-	askParsedConfig(c, ctx, config.Info, v.addInfo)
+	askOfConfig(c, ctx, config.Info, v.addInfo)
 	return nil
 }
 

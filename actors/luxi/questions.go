@@ -7,10 +7,12 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	clusterconfig "lockstep/actors/config"
 	"lockstep/actors/conn"
 	"lockstep/actors/locks"
 	"lockstep/core/answer"
 	"lockstep/core/config"
+	"lockstep/core/config/model"
 	"lockstep/core/query"
 	"lockstep/messages"
 )
@@ -74,21 +76,21 @@ func (c *call) askLockWaits(ctx actor.Context, then func(actor.Context, []answer
 	askLocks(c, ctx, locks.ListWaits{}, then)
 }
 
-// askConfig asks for the configuration and for lockstep's settings, both as JSON.
-func (c *call) askConfig(ctx actor.Context, then func(ctx actor.Context, content, settings []byte)) {
+// askConfig asks for the configuration and for lockstep's settings, the content of settings.json.
+func (c *call) askConfig(ctx actor.Context, then func(ctx actor.Context, config *model.Config, settings []byte)) {
 	ask(c, ctx, toCore(c.config.ClusterConfig, func(number uint64) any { return &messages.PublishConfig{Request: number} }),
-		func(ctx actor.Context, a *messages.ConfigPublished) { then(ctx, a.Content, a.Settings) })
+		func(ctx actor.Context, a *clusterconfig.Published) { then(ctx, a.Config, a.Settings) })
 }
 
-// askParsedConfig asks for the configuration and parses it. An error of parse is a ConfigurationError.
-func askParsedConfig[T any](c *call, ctx actor.Context, parse func(content []byte) (T, error), then func(actor.Context, T)) {
-	c.askConfig(ctx, func(ctx actor.Context, content, _ []byte) {
-		parsed, err := parse(content)
+// askOfConfig asks for the configuration and computes a part of it. An error of part is a ConfigurationError.
+func askOfConfig[T any](c *call, ctx actor.Context, part func(*model.Config) (T, error), then func(actor.Context, T)) {
+	c.askConfig(ctx, func(ctx actor.Context, config *model.Config, _ []byte) {
+		value, err := part(config)
 		if err != nil {
 			c.fail(ctx, configFailure(err))
 			return
 		}
-		then(ctx, parsed)
+		then(ctx, value)
 	})
 }
 
@@ -98,7 +100,7 @@ func configFailure(err error) *messages.Failure {
 
 // askDocument asks for the objects of the configuration.
 func (c *call) askDocument(ctx actor.Context, then func(actor.Context, *config.Document)) {
-	askParsedConfig(c, ctx, config.DecodeDocument, then)
+	c.askConfig(ctx, func(ctx actor.Context, current *model.Config, _ []byte) { then(ctx, config.DocumentOf(current)) })
 }
 
 // askRules asks for the filter rules, in the order of answers.

@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/core/config"
+	"lockstep/core/config/model"
 	"lockstep/messages"
 )
 
@@ -24,8 +25,8 @@ func lockstepGetSettings(c *call, ctx actor.Context, args []json.RawMessage) err
 }
 
 func answerSettings(c *call, ctx actor.Context) {
-	c.askConfig(ctx, func(ctx actor.Context, content, settings []byte) {
-		cluster, err := config.Decode(content)
+	c.askConfig(ctx, func(ctx actor.Context, current *model.Config, settings []byte) {
+		cluster, err := config.ClusterOf(current)
 		if err != nil {
 			c.fail(ctx, configFailure(err))
 			return
@@ -60,8 +61,8 @@ func lockstepSetSettings(c *call, ctx actor.Context, args []json.RawMessage) err
 			cluster[name] = value
 		}
 	}
-	c.askConfig(ctx, func(ctx actor.Context, content, settings []byte) {
-		if err := checkSettings(content, settings, own, cluster); err != nil {
+	c.askConfig(ctx, func(ctx actor.Context, current *model.Config, settings []byte) {
+		if err := checkSettings(current, settings, own, cluster); err != nil {
 			c.fail(ctx, messages.PrereqFailure(messages.WrongInput, err.Error()))
 			return
 		}
@@ -74,7 +75,7 @@ func lockstepSetSettings(c *call, ctx actor.Context, args []json.RawMessage) err
 
 // checkSettings reports an error that a change would meet, before the first of the two changes: neither must be made
 // without the other.
-func checkSettings(content, settings []byte, own, cluster map[string][]byte) error {
+func checkSettings(current *model.Config, settings []byte, own, cluster map[string][]byte) error {
 	if _, err := config.EditSettings(settings, own); err != nil {
 		return err
 	}
@@ -83,7 +84,7 @@ func checkSettings(content, settings []byte, own, cluster map[string][]byte) err
 			return fmt.Errorf("%s: %s is not a positive number", slotsSetting, value)
 		}
 	}
-	_, err := config.Edit(content, 0, config.ConfigChange{Cluster: cluster})
+	_, err := config.Edit(current, 0, config.ConfigChange{Cluster: cluster})
 	return err
 }
 

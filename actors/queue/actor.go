@@ -19,6 +19,7 @@ package queue
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
+	clusterconfig "lockstep/actors/config"
 	"lockstep/actors/kit"
 	"lockstep/actors/opcodes"
 	"lockstep/actors/store"
@@ -164,7 +165,7 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 		q.adoptAll(ctx)
 	case *messages.ListActiveJobsResult:
 		q.activeJobsListed(ctx, m)
-	case *messages.ConfigPublished:
+	case *clusterconfig.Published:
 		q.configChanged(ctx, m)
 	case *messages.Drain:
 		q.drain(ctx, sender)

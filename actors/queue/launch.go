@@ -1,43 +1,26 @@
 package queue
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/sirupsen/logrus"
 
+	clusterconfig "lockstep/actors/config"
 	"lockstep/actors/opcodes"
 	"lockstep/core/config"
 	"lockstep/core/job"
 	"lockstep/core/jobproc"
 	"lockstep/core/opcode"
-	"lockstep/messages"
 )
 
 // launcher makes launch specs from the catalogue and the configuration.
 type launcher struct {
 	// retained holds the catalogue.
 	retained *retained
-	// resources is what the configuration says of locks; nil until the first
-	// configuration that can be decoded.
+	// resources is what the configuration says of locks; nil until the first configuration.
 	resources *config.Resources
-	content   []byte // the configuration that resources was decoded from
-}
-
-// setConfig takes a configuration. If it cannot be decoded, the one before stays in use.
-func (l *launcher) setConfig(content []byte) error {
-	if l.resources != nil && bytes.Equal(content, l.content) {
-		return nil
-	}
-	resources, err := config.DecodeResources(content)
-	if err != nil {
-		return err
-	}
-	l.resources, l.content = resources, content
-	return nil
 }
 
 // specs encodes the launch specs of a job for the start pipe of its process (queue.md
@@ -95,11 +78,8 @@ func errorResult(err error) json.RawMessage {
 }
 
 // configChanged takes a configuration, and continues a recovery that waits for the first one.
-func (q *queue) configChanged(ctx actor.Context, m *messages.ConfigPublished) {
-	if err := q.launcher.setConfig(m.Content); err != nil {
-		q.config.Env.Log().WithFields(logrus.Fields{"err": err}).Error("the configuration cannot be decoded; the configuration before stays in use")
-		return
-	}
+func (q *queue) configChanged(ctx actor.Context, m *clusterconfig.Published) {
+	q.launcher.resources = config.ResourcesOf(m.Config)
 	if q.recovery == nil || q.recovery.onConfig == nil {
 		return
 	}

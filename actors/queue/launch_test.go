@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	clusterconfig "lockstep/actors/config"
 	"lockstep/actors/kittest"
 	"lockstep/actors/opcodes"
 	"lockstep/core/job"
@@ -97,19 +98,15 @@ func job1(t *testing.T, input string) *job.Job {
 	return job.New(1, []json.RawMessage{json.RawMessage(input)}, []int{0}, job.Timestamp{Sec: 1}, livelock)
 }
 
-// Launch specs need a configuration that can be decoded.
+// Launch specs need a configuration.
 func TestTheQueueWaitsForTheConfiguration(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := newBench(t, e)
 		b.start(noLimits)
 		b.recover(scanOf(newJob(1)))
 		b.gateway.Quiet()
-		b.cluster.Ask(b.queue, &messages.ConfigPublished{Content: []byte("{")})
-		b.gateway.Quiet()
-		require.Len(t, b.Logged("the configuration cannot be decoded; the configuration before stays in use"), 1)
-		b.cluster.Ask(b.queue, &messages.ConfigPublished{Content: configuration})
+		b.cluster.Ask(b.queue, &clusterconfig.Published{Config: configuration})
 		kittest.Expect[*messages.QueueStarted](b.gateway)
-		b.cluster.Ask(b.queue, &messages.ConfigPublished{Content: []byte("{")})
 		require.JSONEq(t, `[null]`, string(b.picked(1).Launch))
 	})
 }

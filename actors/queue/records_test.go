@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	clusterconfig "lockstep/actors/config"
 	"lockstep/actors/kittest"
 	"lockstep/actors/queue"
 	"lockstep/core/job"
@@ -39,7 +40,7 @@ func onShared(t *testing.T, f func(*testing.T, *bench)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := newBench(t, e)
-		b.cluster.Answer(func(any) any { return &messages.ConfigPublished{Content: configuration} })
+		b.cluster.Answer(func(any) any { return &clusterconfig.Published{Config: configuration} })
 		c := b.configOf(noLimits)
 		c.Shared = true
 		b.queue = b.Start("queue", queue.Props(c))

@@ -7,6 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
+	clusterconfig "lockstep/actors/config"
 	"lockstep/core/job"
 	"lockstep/core/paths"
 	"lockstep/core/record"
@@ -38,7 +39,7 @@ type deferredMessage struct {
 // messages that the recovery waits for and for those of the framework.
 func (q *queue) deferMessage(ctx actor.Context) bool {
 	switch m := ctx.Message().(type) {
-	case actor.SystemMessage, actor.AutoReceiveMessage, *actor.DeadLetterResponse, *messages.ListActiveJobsResult, *messages.ConfigPublished:
+	case actor.SystemMessage, actor.AutoReceiveMessage, *actor.DeadLetterResponse, *messages.ListActiveJobsResult, *clusterconfig.Published:
 		return false
 	case *rereadDue:
 		if m.incarnation == q.incarnation {

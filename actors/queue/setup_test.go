@@ -6,9 +6,10 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
+	clusterconfig "lockstep/actors/config"
 	"lockstep/actors/kittest"
 	"lockstep/actors/queue"
-	"lockstep/core/config"
+	"lockstep/core/config/configtest"
 	"lockstep/core/job"
 	"lockstep/core/job/jobtest"
 	"lockstep/core/opcode"
@@ -19,13 +20,8 @@ import (
 const livelock = "/run/livelocks/daemon_1"
 
 // configuration is that of a cluster of one node.
-var configuration = func() []byte {
-	content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n1", NodeUUID: "u1", GroupUUID: "g1"})
-	if err != nil {
-		panic(err)
-	}
-	return content
-}()
+var configuration = configtest.Complete(configtest.Must{}, []byte(`{"cluster": {"master_node": "u1"},
+	"nodes": {"u1": {"name": "n1", "group": "g1"}}, "nodegroups": {"g1": {"name": "default"}}}`))
 
 var noLimits = queue.Limits{}
 
@@ -44,7 +40,7 @@ func onBench(t *testing.T, f func(*testing.T, *bench)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := newBench(t, e)
-		b.cluster.Answer(func(any) any { return &messages.ConfigPublished{Content: configuration} })
+		b.cluster.Answer(func(any) any { return &clusterconfig.Published{Config: configuration} })
 		b.start(noLimits)
 		f(t, b)
 		b.checkCounters()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	clusterconfig "lockstep/actors/config"
 	"lockstep/actors/kittest"
 	"lockstep/actors/queue"
 	"lockstep/core/filter"
@@ -90,7 +91,7 @@ func TestARejectedJobIsCanceledBeforeItsIdIsTold(t *testing.T) {
 func TestRejectedJobsLeaveRoom(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := newBench(t, e)
-		b.cluster.Answer(func(any) any { return &messages.ConfigPublished{Content: configuration} })
+		b.cluster.Answer(func(any) any { return &clusterconfig.Published{Config: configuration} })
 		b.start(queue.Limits{Unfinished: 1})
 		b.recover(scanOf())
 		b.judge(verdict(1, filter.Reject))

@@ -8,6 +8,7 @@ import (
 
 	"lockstep/actors/kittest"
 	"lockstep/core/config"
+	"lockstep/core/config/configtest"
 	"lockstep/core/job"
 	"lockstep/core/paths"
 	"lockstep/core/replication"
@@ -117,7 +118,7 @@ func TestAMasterFencesJobsThatWereStartedElsewhere(t *testing.T) {
 func TestTheConfigurationNamesTheMaster(t *testing.T) {
 	content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n2", NodeUUID: "u2", GroupUUID: "g1"})
 	require.NoError(t, err)
-	onBench(t, map[string]string{paths.ConfigPath: string(content)}, func(t *testing.T, b *bench) {
+	onBench(t, map[string]string{paths.ConfigPath: string(content.JSON())}, func(t *testing.T, b *bench) {
 		b.log.lead("n1")
 		b.master.Quiet()
 		offers := b.log.take()
@@ -125,11 +126,9 @@ func TestTheConfigurationNamesTheMaster(t *testing.T) {
 		require.Equal(t, []string{paths.ConfigPath}, filePaths(offers[0].entry))
 		b.log.commit(offers[0].entry)
 		kittest.Expect[*messages.BecomeMaster](b.master)
-		doc, err := config.DecodeDocument([]byte(b.content(paths.ConfigPath)))
-		require.NoError(t, err)
-		uuid, err := doc.Find("node", "n1")
-		require.NoError(t, err)
-		require.Equal(t, self.Node, uuid)
+		node, found := config.ResourcesOf(configtest.Decode(t, []byte(b.content(paths.ConfigPath)))).Node("n1")
+		require.True(t, found)
+		require.Equal(t, self.Node, node.UUID)
 		require.Contains(t, b.content(paths.ConfigPath), `"master_node":"u1"`)
 		require.Contains(t, b.content(paths.ConfigPath), "10.0.0.1")
 	})
@@ -150,7 +149,7 @@ func TestAConfigurationThatCannotBeReadDoesNotHoldUpTheMaster(t *testing.T) {
 func TestAMastershipThatIsLostBeforeItBegins(t *testing.T) {
 	content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n2", NodeUUID: "u2", GroupUUID: "g1"})
 	require.NoError(t, err)
-	onBench(t, map[string]string{paths.ConfigPath: string(content)}, func(t *testing.T, b *bench) {
+	onBench(t, map[string]string{paths.ConfigPath: string(content.JSON())}, func(t *testing.T, b *bench) {
 		block := b.disk.Block("read master " + paths.ConfigPath)
 		b.log.mu.Lock()
 		b.log.leader, b.log.term = "n1", 1

@@ -1,7 +1,6 @@
 package replicator
 
 import (
-	"bytes"
 	"fmt"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/core/config"
+	"lockstep/core/config/model"
 	"lockstep/core/paths"
 	"lockstep/core/replication"
 	"lockstep/messages"
@@ -68,19 +68,20 @@ func (r *replicator) becomeLeader(ctx actor.Context, term uint64) {
 		if !r.mastership.isTerm(term) {
 			return
 		}
-		now := r.config.Env.Clock().Now()
-		content, err := config.SetMaster(f.Content, float64(now.UnixMicro())/1e6,
-			config.Master{Name: r.config.Name, UUID: r.config.Self.Node, IP: r.membership.ip()})
-		switch {
-		case err != nil:
+		before, err := model.Decode(f.Content)
+		if err != nil {
 			r.config.Env.Log().WithField("err", err).Error("writing this node as the master into the configuration failed; the node becomes the master, and the configuration still names another")
 			r.becomeMaster(ctx, term)
-		case bytes.Equal(content, f.Content):
-			r.becomeMaster(ctx, term)
-		default:
-			write := &messages.WriteFiles{Files: []*messages.FileWrite{{Path: paths.ConfigPath, Content: content}}}
-			r.propose(replication.WriteChanges(write), func(ctx actor.Context, _ *messages.ChangeFilesResult) { r.becomeMaster(ctx, term) })
+			return
 		}
+		now := model.Time(float64(r.config.Env.Clock().Now().UnixMicro()) / 1e6)
+		after := config.SetMaster(before, now, config.Master{Name: r.config.Name, UUID: r.config.Self.Node, IP: r.membership.ip()})
+		if after == before {
+			r.becomeMaster(ctx, term)
+			return
+		}
+		write := &messages.WriteFiles{Files: []*messages.FileWrite{{Path: paths.ConfigPath, Content: after.JSON()}}}
+		r.propose(replication.WriteChanges(write), func(ctx actor.Context, _ *messages.ChangeFilesResult) { r.becomeMaster(ctx, term) })
 	})
 }
 

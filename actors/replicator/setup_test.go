@@ -299,7 +299,7 @@ func (b *bench) become() *messages.BecomeMaster {
 func configuration(t *testing.T) string {
 	content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n1", NodeUUID: "u1", GroupUUID: "g1"})
 	require.NoError(t, err)
-	return string(content)
+	return string(content.JSON())
 }
 
 // ask sends a request to the replicator as a store, and returns its number.

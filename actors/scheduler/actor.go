@@ -14,6 +14,7 @@ package scheduler
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -21,10 +22,12 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
+	clusterconfig "lockstep/actors/config"
 	"lockstep/actors/kit"
 	"lockstep/actors/locks"
 	"lockstep/actors/opcodes"
 	"lockstep/core/config"
+	"lockstep/core/config/model"
 	"lockstep/core/dependency"
 	"lockstep/core/job"
 	"lockstep/core/lock"
@@ -60,10 +63,11 @@ type scheduler struct {
 	request   *uint64
 	catalogue **opcode.Catalogue // kept for the next incarnation
 
-	configured bool
-	lastConfig *messages.ConfigPublished // the last usable one
-	settings   sched.Settings
-	resources  *config.Resources
+	configured  bool
+	cluster     *model.Object[model.Cluster] // the origin of settings
+	ownSettings []byte                       // lockstep's, as well
+	settings    sched.Settings
+	resources   *config.Resources
 
 	state    *sched.State // nil until the queue has sent the unfinished jobs
 	graph    dependency.Graph
@@ -89,7 +93,7 @@ func (s *scheduler) Receive(ctx actor.Context) {
 		s.requestJobs(ctx)
 	case *messages.QueueStarted:
 		s.requestJobs(ctx)
-	case *messages.ConfigPublished:
+	case *clusterconfig.Published:
 		s.configChanged(ctx, m)
 	case *messages.ListUnfinishedJobsResult:
 		s.loadJobs(ctx, m)
@@ -136,24 +140,25 @@ func (s *scheduler) requestJobs(ctx actor.Context) {
 	ctx.Request(s.config.Queue, &messages.ListUnfinishedJobs{Request: *s.request})
 }
 
-// configChanged takes the settings. The demand of known jobs is not computed again.
-func (s *scheduler) configChanged(ctx actor.Context, m *messages.ConfigPublished) {
-	if s.configured && bytes.Equal(m.Content, s.lastConfig.Content) && bytes.Equal(m.Settings, s.lastConfig.Settings) {
-		return // it comes as an event and as an answer, and decoding it may take long
+// configChanged takes the settings and the resources. The demand of known jobs is not computed again.
+func (s *scheduler) configChanged(ctx actor.Context, m *clusterconfig.Published) {
+	s.resources = config.ResourcesOf(m.Config)
+	if s.configured && m.Config.Cluster == s.cluster && bytes.Equal(m.Settings, s.ownSettings) {
+		return
 	}
-	cluster, err := config.Decode(m.Content)
-	settings, bad := config.DecodeSettings(m.Settings)
-	resources, unusable := config.DecodeResources(m.Content)
-	for _, err := range []error{err, bad, unusable} {
-		if err != nil {
-			s.config.Env.Log().WithFields(logrus.Fields{"err": err}).Error("configuration cannot be used; the scheduler keeps the former one")
-			return
-		}
+	settings, err := config.DecodeSettings(m.Settings)
+	slots := int(m.Config.Cluster.Value.MaxRunningJobs)
+	if err == nil && slots < 1 {
+		err = fmt.Errorf("max_running_jobs is %d, must be at least 1", slots)
 	}
-	s.settings = sched.Settings{Slots: cluster.MaxRunningJobs, Predictive: settings.Predictive,
-		Base: settings.PredictiveBase, Tick: settings.PredictiveTick(), K: settings.PredictiveTicks}
+	if err != nil {
+		s.config.Env.Log().WithFields(logrus.Fields{"err": err}).Error("settings cannot be used; the scheduler keeps the former ones")
+		return
+	}
 	first := !s.configured
-	s.resources, s.configured, s.lastConfig = resources, true, m
+	s.configured, s.cluster, s.ownSettings = true, m.Config.Cluster, m.Settings
+	s.settings = sched.Settings{Slots: slots, Predictive: settings.Predictive,
+		Base: settings.PredictiveBase, Tick: settings.PredictiveTick(), K: settings.PredictiveTicks}
 	if s.state != nil {
 		s.state.SetSettings(s.settings)
 	}

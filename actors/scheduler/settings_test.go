@@ -1,12 +1,16 @@
 package scheduler_test
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	clusterconfig "lockstep/actors/config"
 	"lockstep/actors/locks"
+	"lockstep/core/config/configtest"
+	"lockstep/core/config/model"
 	"lockstep/core/lock"
 	"lockstep/messages"
 )
@@ -26,9 +30,9 @@ func TestMoreAndFewerSlots(t *testing.T) {
 }
 
 func TestAConfigurationThatCannotBeUsed(t *testing.T) {
-	for name, change := range map[string]func(*messages.ConfigPublished){
-		"content":  func(c *messages.ConfigPublished) { c.Content = []byte("{") },
-		"settings": func(c *messages.ConfigPublished) { c.Settings = []byte(`{"predictive_ticks": 0}`) },
+	for name, change := range map[string]func(*clusterconfig.Published){
+		"slots":    func(c *clusterconfig.Published) { c.Config = withoutSlots(t, c.Config) },
+		"settings": func(c *clusterconfig.Published) { c.Settings = []byte(`{"predictive_ticks": 0}`) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBench(t, 1, func(t *testing.T, b *bench) {
@@ -38,10 +42,15 @@ func TestAConfigurationThatCannotBeUsed(t *testing.T) {
 				change(broken)
 				b.cluster.Ask(b.scheduler, broken)
 				require.Empty(t, b.takePicked())
-				require.Len(t, b.Logged("configuration cannot be used; the scheduler keeps the former one"), 1)
+				require.Len(t, b.Logged("settings cannot be used; the scheduler keeps the former ones"), 1)
 			})
 		})
 	}
+}
+
+// withoutSlots is a configuration that a client has written with no slot.
+func withoutSlots(t *testing.T, c *model.Config) *model.Config {
+	return configtest.Decode(t, bytes.Replace(c.JSON(), []byte(`"max_running_jobs":5`), []byte(`"max_running_jobs":0`), 1))
 }
 
 // sendLocks sends the records of lock owners.

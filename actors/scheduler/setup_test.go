@@ -3,16 +3,16 @@ package scheduler_test
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
+	clusterconfig "lockstep/actors/config"
 	"lockstep/actors/kittest"
 	"lockstep/actors/luxi"
 	"lockstep/actors/scheduler"
-	"lockstep/core/config"
+	"lockstep/core/config/configtest"
 	"lockstep/core/job"
 	"lockstep/core/job/jobtest"
 	"lockstep/core/opcode"
@@ -25,7 +25,7 @@ type bench struct {
 	*kittest.Env
 	queue, locks, cluster, process *kittest.Probe
 	scheduler                      *actor.PID
-	config                         *messages.ConfigPublished // in force
+	config                         *clusterconfig.Published // in force
 }
 
 // onBench runs a test with a scheduler without predictive order, which has sent
@@ -43,15 +43,8 @@ func onBench(t *testing.T, slots int, f func(*testing.T, *bench)) {
 }
 
 // configOf is a configuration with so many slots, and these settings.
-func configOf(slots int, settings string) *messages.ConfigPublished {
-	content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n1", NodeUUID: "u1", GroupUUID: "g1"})
-	if err == nil {
-		content, err = config.Edit(content, 1, config.ConfigChange{Cluster: map[string][]byte{"max_running_jobs": []byte(strconv.Itoa(slots))}})
-	}
-	if err != nil {
-		panic(err)
-	}
-	return &messages.ConfigPublished{Content: content, Settings: []byte(settings)}
+func configOf(slots int, settings string) *clusterconfig.Published {
+	return &clusterconfig.Published{Config: configtest.New(configtest.Must{}, configtest.Slots(slots)), Settings: []byte(settings)}
 }
 
 // reconfigure sends a changed configuration.

@@ -32,9 +32,7 @@ type bench struct {
 
 // fresh is the configuration of a new cluster.
 func fresh(t testing.TB) *model.Config {
-	data, err := config.New(config.Identity{ClusterName: "demo", ClusterUUID: "c", NodeName: "node1", NodeUUID: "n", NodeIP: "192.0.2.1", GroupUUID: "g", Now: 1})
-	require.NoError(t, err)
-	c, err := model.Decode(data)
+	c, err := config.New(config.Identity{ClusterName: "demo", ClusterUUID: "c", NodeName: "node1", NodeUUID: "n", NodeIP: "192.0.2.1", GroupUUID: "g", Now: 1})
 	require.NoError(t, err)
 	return c
 }

@@ -1,4 +1,4 @@
-// Package wconfd is the gateway of Ganeti's WConfD protocol: locks and the whole configuration (locks.md 2).
+// Package wconfd is the gateway of Ganeti's WConfD protocol: locks, the configuration and the reservations (locks.md 2, config.md 4).
 //
 // The wconf actor accepts connections. Each connection has an actor, which owns the call that it is serving. That actor
 // asks the lock manager and the configuration's actor, and tells only its client. Nothing survives its crash: the
@@ -47,7 +47,7 @@ func (g *gateway) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *conn.Opened:
 		g.Accept(ctx, m.Conn, func(c conn.Conn, _ uint32) actor.Actor {
-			return &connection{config: g.config, session: conn.NewSession(c, g.config.Env.Log())}
+			return &connection{config: g.config, peer: m.Peer, session: conn.NewSession(c, g.config.Env.Log())}
 		})
 	case *messages.LocksStarted:
 		g.Broadcast(ctx, m)

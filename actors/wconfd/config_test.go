@@ -5,14 +5,12 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"lockstep/core/paths"
 )
 
 const you = `["tool","/live/tool",7]`
 
 // state is the state of the locks and the configuration.
-func (w *configArgs) state() string {
+func (w *whole) state() string {
 	w.Helper()
 	c := w.connect()
 	return c.result("listLocksWaitingStatus", `[]`) + c.result("readConfig", `[]`)
@@ -20,22 +18,22 @@ func (w *configArgs) state() string {
 
 // A change of the configuration locks, writes and unlocks.
 func TestALifeOfTheConfiguration(t *testing.T) {
-	onWhole(t, func(t *testing.T, w *configArgs, c *client) {
+	onWhole(t, func(t *testing.T, w *whole, c *client) {
 		other := w.connect()
-		require.JSONEq(t, fresh(t), c.result("readConfig", `[]`))
-		require.JSONEq(t, fresh(t), c.result("lockConfig", `[`+me+`,false]`))
+		requireConfig(t, freshText(t), c.result("readConfig", `[]`))
+		requireConfig(t, freshText(t), c.result("lockConfig", `[`+me+`,false]`))
 		require.Equal(t, `null`, other.result("lockConfig", `[`+you+`,false]`))
 		require.Equal(t, `null`, other.result("lockConfig", `[`+you+`,true]`))
-		one := changed(t, fresh(t), "5")
+		one := changed(freshText(t), "5")
 		require.Equal(t, `false`, other.result("writeConfigAndUnlock", `[`+you+`,`+one+`]`))
 		require.Equal(t, `[]`, c.result("writeConfig", `[`+me+`,`+one+`]`))
-		require.JSONEq(t, one, w.disk.Content(paths.ConfigPath))
-		require.JSONEq(t, one, other.result("readConfig", `[]`))
+		requireConfig(t, one, w.stored())
+		requireConfig(t, one, other.result("readConfig", `[]`))
 		require.Equal(t, `[]`, c.result("unlockConfig", `[`+me+`]`))
-		require.JSONEq(t, one, other.result("lockConfig", `[`+you+`,false]`))
-		two := changed(t, one, "6")
+		requireConfig(t, one, other.result("lockConfig", `[`+you+`,false]`))
+		two := changed(one, "6")
 		require.Equal(t, `true`, other.result("writeConfigAndUnlock", `[`+you+`,`+two+`]`))
-		require.JSONEq(t, two, w.disk.Content(paths.ConfigPath))
+		requireConfig(t, two, w.stored())
 		require.Equal(t, `[[],[]]`, other.result("listLocksWaitingStatus", `[]`))
 		c.Call("writeConfig", `[`+me+`,`+one+`]`)
 		require.Contains(t, c.Answer(), "Requested lock OwnExclusive on the configuration missing")
@@ -45,38 +43,38 @@ func TestALifeOfTheConfiguration(t *testing.T) {
 
 // Readers share the lock, and block a writer.
 func TestReadersOfTheConfiguration(t *testing.T) {
-	onWhole(t, func(t *testing.T, w *configArgs, c *client) {
+	onWhole(t, func(t *testing.T, w *whole, c *client) {
 		other := w.connect()
-		require.JSONEq(t, fresh(t), c.result("lockConfig", `[`+me+`,true]`))
-		require.JSONEq(t, fresh(t), other.result("lockConfig", `[`+you+`,true]`))
+		requireConfig(t, freshText(t), c.result("lockConfig", `[`+me+`,true]`))
+		requireConfig(t, freshText(t), other.result("lockConfig", `[`+you+`,true]`))
 		require.Equal(t, `null`, c.result("lockConfig", `[`+me+`,false]`))
 		require.Equal(t, `[]`, other.result("unlockConfig", `[`+you+`]`))
-		require.JSONEq(t, fresh(t), c.result("lockConfig", `[`+me+`,false]`))
+		requireConfig(t, freshText(t), c.result("lockConfig", `[`+me+`,false]`))
 	})
 }
 
 // After a failed write the client gets an error and still holds the lock, so that it can try again.
 func TestAWriteThatFails(t *testing.T) {
-	onWhole(t, func(t *testing.T, w *configArgs, c *client) {
+	onWhole(t, func(t *testing.T, w *whole, c *client) {
 		c.result("lockConfig", `[`+me+`,false]`)
-		one := changed(t, fresh(t), "5")
-		w.disk.Fail("replace config", 1)
+		one := changed(freshText(t), "5")
+		w.storage.Fail("the disk says no")
 		c.Call("writeConfigAndUnlock", `[`+me+`,`+one+`]`)
 		require.Contains(t, c.Answer(), "the disk says no")
-		require.JSONEq(t, fresh(t), c.result("readConfig", `[]`))
+		requireConfig(t, freshText(t), c.result("readConfig", `[]`))
 		require.Equal(t, exclusive, c.result("listLocks", `[`+me+`]`))
 		require.Equal(t, `true`, c.result("writeConfigAndUnlock", `[`+me+`,`+one+`]`))
-		require.JSONEq(t, one, w.disk.Content(paths.ConfigPath))
+		requireConfig(t, one, w.stored())
 	})
 }
 
 // Ganeti's clients repeat a call when they lose the answer. The repetition has the same answer and no second effect.
 // The exception is writeConfigAndUnlock, which answers false.
 func TestEveryCallMayComeTwice(t *testing.T) {
-	onWhole(t, func(t *testing.T, w *configArgs, c *client) {
+	onWhole(t, func(t *testing.T, w *whole, c *client) {
 		holder := w.connect()
 		holder.result("updateLocksWaiting", `[`+you+`,0,[["instance/i","shared"],["node/z","exclusive"]]]`)
-		one := changed(t, fresh(t), "5")
+		one := changed(freshText(t), "5")
 		for _, call := range []string{
 			`echo ["x"]`, `readConfig []`, `verifyConfig []`, `flushConfig []`, `flushConfigGroup ["g"]`, `cleanupLocks []`,
 			`dropAllReservations [` + me + `]`,
@@ -105,16 +103,16 @@ func TestEveryCallMayComeTwice(t *testing.T) {
 			require.Equal(t, after, w.state(), method)
 		}
 		c.result("lockConfig", `[`+me+`,false]`)
-		require.Equal(t, `true`, c.result("writeConfigAndUnlock", `[`+me+`,`+fresh(t)+`]`))
+		require.Equal(t, `true`, c.result("writeConfigAndUnlock", `[`+me+`,`+freshText(t)+`]`))
 		after := w.state()
-		require.Equal(t, `false`, c.result("writeConfigAndUnlock", `[`+me+`,`+fresh(t)+`]`))
+		require.Equal(t, `false`, c.result("writeConfigAndUnlock", `[`+me+`,`+freshText(t)+`]`))
 		require.Equal(t, after, w.state())
 	})
 }
 
 // A call is answered although the lock manager restarts meanwhile.
 func TestTheLockManagerRestartsInACall(t *testing.T) {
-	onWhole(t, func(t *testing.T, w *configArgs, c *client) {
+	onWhole(t, func(t *testing.T, w *whole, c *client) {
 		other := w.connect()
 		c.result("updateLocksWaiting", `[`+me+`,0,[["node/a","exclusive"]]]`)
 		other.Call("lockstepAwaitLocks", `[`+you+`,0,[["node/a","exclusive"]],600]`)
@@ -129,11 +127,11 @@ func TestTheLockManagerRestartsInACall(t *testing.T) {
 
 // After prepareClusterDestruction the daemon holds the big lock, and the configuration has no master.
 func TestTheEndOfACluster(t *testing.T) {
-	onWhole(t, func(t *testing.T, w *configArgs, c *client) {
+	onWhole(t, func(t *testing.T, w *whole, c *client) {
 		c.result("tryUpdateLocks", `[`+me+`,[["cluster/BGL","exclusive"]]]`)
 		for range 2 {
 			require.Equal(t, `[]`, c.result("prepareClusterDestruction", `[`+me+`]`))
-			require.Contains(t, w.disk.Content(paths.ConfigPath), `"master_node":""`)
+			require.Contains(t, w.stored(), `"master_node":""`)
 			require.Equal(t, `[]`, c.result("listLocks", `[`+me+`]`))
 			require.JSONEq(t, `[["lockstepd-destruction","/live/daemon",1]]`,
 				c.result("tryUpdateLocks", `[`+me+`,[["cluster/BGL","shared"]]]`))

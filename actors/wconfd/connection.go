@@ -3,16 +3,21 @@ package wconfd
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/config"
 	"lockstep/actors/conn"
 	"lockstep/actors/kit"
 	"lockstep/actors/locks"
+	"lockstep/core/config/calls"
+	"lockstep/core/config/reserve"
 	"lockstep/messages"
 )
 
 // connection serves one client, one call at a time.
 type connection struct {
-	config  Config
-	session *conn.Session
+	config     Config
+	peer       conn.Peer
+	session    *conn.Session
+	identified bool // the configuration's actor knows the peer
 }
 
 func (c *connection) Receive(ctx actor.Context) {
@@ -29,13 +34,9 @@ func (c *connection) Receive(ctx actor.Context) {
 		c.session.Close()
 	case *messages.LocksStarted:
 		c.session.Restarted(ctx, conn.CoreRestart)
-	case *messages.ConfigPublished:
+	case *config.CallResult:
 		c.session.Answered(ctx, m)
 	case *locks.CallResult:
-		c.session.Answered(ctx, m)
-	case *messages.WriteConfigResult:
-		c.session.Answered(ctx, m)
-	case *messages.EditConfigResult:
 		c.session.Answered(ctx, m)
 	case *messages.Drain:
 		c.session.Drain(ctx)
@@ -45,59 +46,34 @@ func (c *connection) Receive(ctx actor.Context) {
 }
 
 func (c *connection) received(ctx actor.Context, m *conn.Received) {
-	call, ok := c.session.Decode(ctx, m)
-	if !ok {
-		return
-	}
-	serve, own := functions[call.Method]
-	if !own {
-		serve = forwardToLocks
-	}
-	if err := serve(c, ctx, call); err != nil {
-		c.fail(ctx, genericError("RPC input: "+err.Error()))
+	if request, ok := c.session.Decode(ctx, m); ok {
+		c.serve(ctx, request)
 	}
 }
 
-// failing is an answer that may say that the question failed.
-type failing interface {
-	conn.Answer
-	GetFailure() *messages.Failure
+// refuseArguments answers a call with invalid arguments.
+func (c *connection) refuseArguments(ctx actor.Context, err error) {
+	c.fail(ctx, genericError("RPC input: "+err.Error()))
 }
 
-// ask sends a question. A failure is the answer to the client; any other answer goes to then.
-func ask[A failing](c *connection, ctx actor.Context, to *actor.PID, question func(number uint64) any, then func(actor.Context, A)) {
-	conn.Ask(ctx, &c.session.Conversation, conn.Question{To: to, Message: question, LostBy: conn.CoreRestart}, func(ctx actor.Context, a A) {
-		if f := a.GetFailure(); f != nil {
-			c.fail(ctx, f)
-			return
-		}
-		then(ctx, a)
-	})
-}
-
-// askLocks makes a call to the lock manager.
+// askLocks makes a call to the lock manager. A failure is the answer to the client; any other answer goes to then.
 func (c *connection) askLocks(ctx actor.Context, op locks.Operation, then func(ctx actor.Context, value any)) {
-	ask(c, ctx, c.config.Locks, func(number uint64) any { return &locks.Call{Request: number, Operation: op} },
-		func(ctx actor.Context, a *locks.CallResult) { then(ctx, a.Value) })
+	conn.Ask(ctx, &c.session.Conversation, conn.Question{To: c.config.Locks, LostBy: conn.CoreRestart,
+		Message: func(number uint64) any { return &locks.Call{Request: number, Operation: op} }},
+		func(ctx actor.Context, a *locks.CallResult) {
+			if a.Failure != nil {
+				c.fail(ctx, a.Failure)
+				return
+			}
+			then(ctx, a.Value)
+		})
 }
 
-// askConfig asks for the configuration.
-func (c *connection) askConfig(ctx actor.Context, then func(ctx actor.Context, content []byte)) {
+// askConfig makes a call to the configuration's actor.
+func (c *connection) askConfig(ctx actor.Context, call calls.Call, then func(actor.Context, *config.CallResult)) {
+	caller := reserve.Caller{PID: c.peer.PID, UID: c.peer.UID, Program: c.peer.Program}
 	conn.Ask(ctx, &c.session.Conversation, conn.Question{To: c.config.ClusterConfig, LostBy: conn.CoreRestart,
-		Message: func(number uint64) any { return &messages.PublishConfig{Request: number} }},
-		func(ctx actor.Context, a *messages.ConfigPublished) { then(ctx, a.Content) })
-}
-
-// writeConfig replaces the configuration.
-func (c *connection) writeConfig(ctx actor.Context, content []byte, then func(actor.Context)) {
-	ask(c, ctx, c.config.ClusterConfig, func(number uint64) any { return &messages.WriteConfig{Request: number, Content: content} },
-		func(ctx actor.Context, _ *messages.WriteConfigResult) { then(ctx) })
-}
-
-// editCluster changes fields of the configuration's cluster object, JSON values by name.
-func (c *connection) editCluster(ctx actor.Context, fields map[string][]byte, then func(actor.Context)) {
-	ask(c, ctx, c.config.ClusterConfig, func(number uint64) any { return &messages.EditConfig{Request: number, Cluster: fields} },
-		func(ctx actor.Context, _ *messages.EditConfigResult) { then(ctx) })
+		Message: func(number uint64) any { return &config.Call{Request: number, Call: call, Caller: caller} }}, then)
 }
 
 // fail answers with a Ganeti error. WConfD errors have a class and a text, without a code.

@@ -1,164 +1,108 @@
 package wconfd
 
 import (
-	"encoding/json"
 	"errors"
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/config"
 	"lockstep/actors/locks"
-	"lockstep/core/config"
+	"lockstep/core/config/calls"
 	"lockstep/core/lock"
 	"lockstep/core/wire"
 )
 
-// function serves one call. An error means that the arguments are invalid, and becomes the answer. Otherwise the
-// function answers, at once or after it has asked other actors.
-type function func(c *connection, ctx actor.Context, call wire.Request) error
-
-// functions are the functions of locks.md 2.3 that the gateway serves. The lock manager serves the others (locks.Parse).
-// A function without a result answers with the empty list, which Ganeti's clients require.
-var functions = map[string]function{
-	"echo":                      echo,
-	"prepareClusterDestruction": prepareClusterDestruction,
-	"dropAllReservations":       dropAllReservations,
-
-	"readConfig":           readConfig,
-	"writeConfig":          writeConfig,
-	"verifyConfig":         verifyConfig,
-	"lockConfig":           lockConfig,
-	"writeConfigAndUnlock": writeConfigAndUnlock,
-	"flushConfig":          flushConfig,
-	"flushConfigGroup":     flushConfigGroup,
-
-	// Reservations, and changes of single configuration objects.
-	"computeDRBDMap":           unsupported,
-	"allocateDRBDMinor":        unsupported,
-	"releaseDRBDMinors":        unsupported,
-	"generateMAC":              unsupported,
-	"reserveMAC":               unsupported,
-	"generateDRBDSecret":       unsupported,
-	"reserveLV":                unsupported,
-	"reserveIp":                unsupported,
-	"releaseIp":                unsupported,
-	"generateIp":               unsupported,
-	"commitTemporaryIps":       unsupported,
-	"commitReleaseTemporaryIp": unsupported,
-	"listReservedIps":          unsupported,
-	"addInstance":              unsupported,
-	"addInstanceDisk":          unsupported,
-	"attachInstanceDisk":       unsupported,
-	"detachInstanceDisk":       unsupported,
-	"removeInstanceDisk":       unsupported,
-	"removeInstance":           unsupported,
-	"setInstancePrimaryNode":   unsupported,
-	"setInstanceStatus":        unsupported,
-	"allocatePort":             unsupported,
-	"addTcpUdpPort":            unsupported,
-	"updateCluster":            unsupported,
-	"updateNode":               unsupported,
-	"updateInstance":           unsupported,
-	"updateNodeGroup":          unsupported,
-	"updateNetwork":            unsupported,
-	"updateDisk":               unsupported,
-}
-
-func unsupported(c *connection, ctx actor.Context, call wire.Request) error {
-	c.fail(ctx, genericError(call.Method+" is not supported by lockstep: it keeps no reservations, and changes the configuration only as a whole"))
-	return nil
-}
-
-var emptyResult = []any{}
-
-func forwardToLocks(c *connection, ctx actor.Context, call wire.Request) error {
-	op, err := locks.Parse(call.Method, call.Args)
-	if errors.Is(err, lock.ErrNoFunction) {
-		c.fail(ctx, genericError("No such method: "+call.Method))
-		return nil
+// serve serves a call: echo at once, a call about the configuration or the reservations by the configuration's actor, any other
+// call by the lock manager. A call without a result answers with the empty list, which Ganeti's clients require.
+func (c *connection) serve(ctx actor.Context, request wire.Request) {
+	if request.Method == "echo" {
+		c.echo(ctx, request)
+		return
 	}
-	if err == nil {
+	call, err := calls.Parse(request.Method, request.Args)
+	var bad *calls.Error
+	switch {
+	case errors.As(err, &bad):
+		c.answerError(ctx, bad)
+	case err != nil: // calls.ErrNoCall
+		c.callLocks(ctx, request)
+	case request.Method == "lockConfig":
+		c.lockConfig(ctx, request, call)
+	default:
+		c.callConfig(ctx, call)
+	}
+}
+
+func (c *connection) echo(ctx actor.Context, request wire.Request) {
+	var text string
+	if err := lock.Arguments(request.Args, &text); err != nil {
+		c.refuseArguments(ctx, err)
+		return
+	}
+	c.session.Succeed(ctx, text)
+}
+
+func (c *connection) callLocks(ctx actor.Context, request wire.Request) {
+	op, err := locks.Parse(request.Method, request.Args)
+	switch {
+	case errors.Is(err, lock.ErrNoFunction):
+		c.fail(ctx, genericError("No such method: "+request.Method))
+	case err != nil:
+		c.refuseArguments(ctx, err)
+	default:
+		c.identify(ctx, op)
 		c.askLocks(ctx, op, func(ctx actor.Context, value any) { c.session.Succeed(ctx, locks.Encode(value)) })
 	}
-	return err
 }
 
-func echo(c *connection, ctx actor.Context, call wire.Request) error {
-	var text string
-	err := lock.Arguments(call.Args, &text)
-	if err == nil {
-		c.session.Succeed(ctx, text)
+// identify tells the configuration's actor, once, that the peer has named itself.
+func (c *connection) identify(ctx actor.Context, op locks.Operation) {
+	var o lock.Owner // named only by calls that act for an owner
+	switch op := op.(type) {
+	case locks.Apply:
+		o = op.Call.Owner
+	case locks.Await:
+		o = op.Pending.Owner
 	}
-	return err
+	if !c.identified && o.PID == c.peer.PID && o.PID != 0 {
+		c.identified = true
+		ctx.Send(c.config.ClusterConfig, &config.Identified{PID: o.PID, Owner: o})
+	}
 }
 
-func dropAllReservations(c *connection, ctx actor.Context, call wire.Request) error {
-	var owner lock.Owner
-	err := lock.Arguments(call.Args, &owner)
-	if err == nil {
-		c.session.Succeed(ctx, emptyResult)
-	}
-	return err
-}
-
-func readConfig(c *connection, ctx actor.Context, call wire.Request) error {
-	if err := lock.Arguments(call.Args); err != nil {
-		return err
-	}
-	c.askConfig(ctx, func(ctx actor.Context, content []byte) { c.session.Succeed(ctx, json.RawMessage(content)) })
-	return nil
-}
-
-func verifyConfig(c *connection, ctx actor.Context, call wire.Request) error {
-	if err := lock.Arguments(call.Args); err != nil {
-		return err
-	}
-	c.askConfig(ctx, func(ctx actor.Context, content []byte) {
-		if faults := config.Verify(content); len(faults) > 0 {
-			c.session.Answer(ctx, wire.EncodeError("ConfigVerifyError", "Validation failed", faults))
-			return
+func (c *connection) callConfig(ctx actor.Context, call calls.Call) {
+	c.askConfig(ctx, call, func(ctx actor.Context, r *config.CallResult) {
+		switch {
+		case r.Error != nil:
+			c.answerError(ctx, r.Error)
+		case r.Snapshot != nil:
+			c.session.Answer(ctx, r.Snapshot.Frame())
+		default:
+			c.session.Answer(ctx, wire.EncodeRawResult(r.Result))
 		}
-		c.session.Succeed(ctx, emptyResult)
 	})
-	return nil
 }
 
-// flushConfig has nothing to do: each write of the configuration is durable before its answer, and no other node needs
-// a copy from here.
-func flushConfig(c *connection, ctx actor.Context, call wire.Request) error {
-	err := lock.Arguments(call.Args)
-	if err == nil {
-		c.session.Succeed(ctx, emptyResult)
-	}
-	return err
-}
-
-func flushConfigGroup(c *connection, ctx actor.Context, call wire.Request) error {
-	var group string
-	err := lock.Arguments(call.Args, &group)
-	if err == nil {
-		c.session.Succeed(ctx, emptyResult)
-	}
-	return err
+func (c *connection) answerError(ctx actor.Context, e *calls.Error) {
+	c.session.Answer(ctx, wire.EncodeError(e.Class, e.Args()...))
 }
 
 // lockConfig takes the configuration lock and answers with the configuration, or with null if another owner holds the
-// lock. It never waits. An owner that already holds the lock has made the call before and lost the answer.
-func lockConfig(c *connection, ctx actor.Context, call wire.Request) error {
+// lock. It never waits for the lock. An owner that already holds the lock has made the call before and lost the answer.
+func (c *connection) lockConfig(ctx actor.Context, request wire.Request, call calls.Call) {
 	var owner lock.Owner
 	var shared bool
-	if err := lock.Arguments(call.Args, &owner, &shared); err != nil {
-		return err
+	if err := lock.Arguments(request.Args, &owner, &shared); err != nil {
+		c.refuseArguments(ctx, err)
+		return
 	}
 	mode := lock.Exclusive
 	if shared {
 		mode = lock.Shared
 	}
-	answerConfig := func(ctx actor.Context) {
-		c.askConfig(ctx, func(ctx actor.Context, content []byte) { c.session.Succeed(ctx, json.RawMessage(content)) })
-	}
 	c.configLockMode(ctx, owner, func(ctx actor.Context, has lock.Mode) {
 		if has >= mode {
-			answerConfig(ctx)
+			c.callConfig(ctx, call)
 			return
 		}
 		want := lock.Request{{Lock: lock.ConfigLock, Mode: mode}}
@@ -167,10 +111,9 @@ func lockConfig(c *connection, ctx actor.Context, call wire.Request) error {
 				c.session.Succeed(ctx, nil)
 				return
 			}
-			answerConfig(ctx)
+			c.callConfig(ctx, call)
 		})
 	})
-	return nil
 }
 
 // configLockMode asks in which mode an owner holds the configuration lock.
@@ -184,65 +127,4 @@ func (c *connection) configLockMode(ctx actor.Context, owner lock.Owner, answer 
 		}
 		answer(ctx, has)
 	})
-}
-
-// configArgs decodes the arguments of a call that replaces the configuration. content ends with a newline, as the file
-// does.
-func configArgs(call wire.Request) (owner lock.Owner, content []byte, err error) {
-	var raw json.RawMessage
-	if err := lock.Arguments(call.Args, &owner, &raw); err != nil {
-		return owner, nil, err
-	}
-	if len(raw) == 0 || raw[0] != '{' {
-		return owner, nil, errors.New("argument 2 is not a configuration")
-	}
-	return owner, append(raw, '\n'), nil
-}
-
-func writeConfig(c *connection, ctx actor.Context, call wire.Request) error {
-	owner, content, err := configArgs(call)
-	if err != nil {
-		return err
-	}
-	c.configLockMode(ctx, owner, func(ctx actor.Context, has lock.Mode) {
-		if has != lock.Exclusive {
-			c.fail(ctx, genericError("Requested lock OwnExclusive on the configuration missing"))
-			return
-		}
-		c.writeConfig(ctx, content, func(ctx actor.Context) { c.session.Succeed(ctx, emptyResult) })
-	})
-	return nil
-}
-
-// writeConfigAndUnlock writes first, then frees the lock (locks.md 9.1), so that a free lock proves the write. An owner
-// without the lock has made the call before: the answer is false, and nothing is written.
-func writeConfigAndUnlock(c *connection, ctx actor.Context, call wire.Request) error {
-	owner, content, err := configArgs(call)
-	if err != nil {
-		return err
-	}
-	c.configLockMode(ctx, owner, func(ctx actor.Context, has lock.Mode) {
-		if has != lock.Exclusive {
-			c.session.Succeed(ctx, false)
-			return
-		}
-		c.writeConfig(ctx, content, func(ctx actor.Context) {
-			c.askLocks(ctx, locks.Apply{Call: lock.UnlockConfig(owner)}, func(ctx actor.Context, _ any) { c.session.Succeed(ctx, true) })
-		})
-	})
-	return nil
-}
-
-// prepareClusterDestruction passes the big lock to the daemon for the rest of its life, and empties the master's name
-// in the configuration. No daemon starts with that configuration.
-func prepareClusterDestruction(c *connection, ctx actor.Context, call wire.Request) error {
-	var owner lock.Owner
-	if err := lock.Arguments(call.Args, &owner); err != nil {
-		return err
-	}
-	c.askLocks(ctx, locks.PassBGL{From: owner}, func(ctx actor.Context, _ any) {
-		noMaster := map[string][]byte{"master_node": []byte(`""`)}
-		c.editCluster(ctx, noMaster, func(ctx actor.Context) { c.session.Succeed(ctx, emptyResult) })
-	})
-	return nil
 }

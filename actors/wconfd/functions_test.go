@@ -1,131 +1,152 @@
 package wconfd_test
 
 import (
-	"encoding/json"
+	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/actors/config"
+	"lockstep/actors/conn"
+	"lockstep/actors/conn/conntest"
+	"lockstep/actors/kittest"
 	"lockstep/actors/locks"
-	"lockstep/messages"
+	"lockstep/core/config/calls"
+	"lockstep/core/config/configtest"
+	"lockstep/core/config/reserve"
+	"lockstep/core/lock"
 )
 
 const (
 	me        = `[12,"/live/job_000012_1",112]`
 	exclusive = `[["cluster/config","exclusive"]]`
 	shared    = `[["cluster/config","shared"]]`
-	// forLocks stands for an answer of the lock manager.
-	forLocks    = "the lock manager's"
-	unsupported = "not supported"
+	// aConfig: the answer is a configuration.
+	aConfig = "a configuration"
 )
 
-// functions are those of locks.md 2.3, each with arguments and its answer if all neighbours succeed.
+// functions are those of locks.md 2.3, each with arguments and its answer. CONFIG, INSTANCE and so on are objects of the
+// configuration.
 var functions = map[string][2]string{
 	"echo":                      {`["hello \"\u2028<&"]`, `"hello \"\u2028<&"`},
-	"cleanupLocks":              {`[]`, forLocks},
+	"cleanupLocks":              {`[]`, `[]`},
 	"prepareClusterDestruction": {`[` + me + `]`, `[]`},
 
-	"readConfig":           {`[]`, "CONFIG"},
+	"readConfig":           {`[]`, aConfig},
 	"writeConfig":          {`[` + me + `,CONFIG]`, `[]`},
 	"verifyConfig":         {`[]`, `[]`},
-	"lockConfig":           {`[` + me + `,false]`, "CONFIG"},
-	"unlockConfig":         {`[` + me + `]`, forLocks},
+	"lockConfig":           {`[` + me + `,false]`, aConfig},
+	"unlockConfig":         {`[` + me + `]`, `[]`},
 	"writeConfigAndUnlock": {`[` + me + `,CONFIG]`, `true`},
 	"flushConfig":          {`[]`, `[]`},
 	"flushConfigGroup":     {`["g"]`, `[]`},
 
 	"dropAllReservations":      {`[` + me + `]`, `[]`},
-	"computeDRBDMap":           {`[]`, unsupported},
-	"allocateDRBDMinor":        {`["d",["n"]]`, unsupported},
-	"releaseDRBDMinors":        {`["d"]`, unsupported},
-	"generateMAC":              {`[` + me + `,null]`, unsupported},
-	"reserveMAC":               {`[` + me + `,"aa:00:00:00:00:01"]`, unsupported},
-	"generateDRBDSecret":       {`[` + me + `]`, unsupported},
-	"reserveLV":                {`[` + me + `,"vg/lv"]`, unsupported},
-	"reserveIp":                {`[` + me + `,"net","192.0.2.1",true]`, unsupported},
-	"releaseIp":                {`[` + me + `,"net","192.0.2.1"]`, unsupported},
-	"generateIp":               {`[` + me + `,"net"]`, unsupported},
-	"commitTemporaryIps":       {`[` + me + `]`, unsupported},
-	"commitReleaseTemporaryIp": {`["net","192.0.2.1"]`, unsupported},
-	"listReservedIps":          {`[` + me + `]`, unsupported},
+	"computeDRBDMap":           {`[]`, `[["n",[]]]`},
+	"allocateDRBDMinor":        {`["d",["n"]]`, `[0]`},
+	"releaseDRBDMinors":        {`["d"]`, `[]`},
+	"generateMAC":              {`[` + me + `,null]`, `"aa:00:00:00:00:00"`},
+	"reserveMAC":               {`[` + me + `,"aa:00:00:00:00:02"]`, `[]`},
+	"generateDRBDSecret":       {`[` + me + `]`, `"0000000000000000000000000000000000000000"`},
+	"reserveLV":                {`[` + me + `,"vg/lv"]`, `[]`},
+	"reserveIp":                {`[` + me + `,"w","192.0.2.5",true]`, `[]`},
+	"releaseIp":                {`[` + me + `,"w","192.0.2.0"]`, `[]`},
+	"generateIp":               {`[` + me + `,"w"]`, `"192.0.2.1"`},
+	"commitTemporaryIps":       {`[` + me + `]`, `[]`},
+	"commitReleaseTemporaryIp": {`["w","192.0.2.0"]`, `[]`},
+	"listReservedIps":          {`[` + me + `]`, `[]`},
 
-	"tryUpdateLocks":                {`[` + me + `,[["node/a","shared"]]]`, forLocks},
-	"updateLocksWaiting":            {`[` + me + `,0,[["node/a","shared"]]]`, forLocks},
-	"hasPendingRequest":             {`[` + me + `]`, forLocks},
-	"freeLocks":                     {`[` + me + `]`, forLocks},
-	"freeLocksLevel":                {`[` + me + `,"node"]`, forLocks},
-	"downGradeLocksLevel":           {`[` + me + `,"node"]`, forLocks},
-	"intersectLocks":                {`[` + me + `,["node/a"]]`, forLocks},
-	"opportunisticLockUnion":        {`[` + me + `,[["node/a","shared"]]]`, forLocks},
-	"guardedOpportunisticLockUnion": {`[1,` + me + `,[["node/a","shared"]]]`, forLocks},
-	"listLocks":                     {`[` + me + `]`, forLocks},
-	"listAllLocks":                  {`[]`, forLocks},
-	"listAllLocksOwners":            {`[]`, forLocks},
-	"listLocksWaitingStatus":        {`[]`, forLocks},
+	"tryUpdateLocks":                {`[` + me + `,[["node/a","shared"]]]`, `[]`},
+	"updateLocksWaiting":            {`[` + me + `,0,[["node/a","shared"]]]`, `[]`},
+	"hasPendingRequest":             {`[` + me + `]`, `false`},
+	"freeLocks":                     {`[` + me + `]`, `[]`},
+	"freeLocksLevel":                {`[` + me + `,"node"]`, `[]`},
+	"downGradeLocksLevel":           {`[` + me + `,"node"]`, `[]`},
+	"intersectLocks":                {`[` + me + `,["node/a"]]`, `[]`},
+	"opportunisticLockUnion":        {`[` + me + `,[["node/a","shared"]]]`, `[]`},
+	"guardedOpportunisticLockUnion": {`[1,` + me + `,[["node/a","shared"]]]`, `[]`},
+	"listLocks":                     {`[` + me + `]`, `[]`},
+	"listAllLocks":                  {`[]`, `[]`},
+	"listAllLocksOwners":            {`[]`, `[]`},
+	"listLocksWaitingStatus":        {`[]`, `[]`},
 
-	"addInstance":            {`[{},` + me + `,false]`, unsupported},
-	"addInstanceDisk":        {`["i",{},null,false]`, unsupported},
-	"attachInstanceDisk":     {`["i","d",null]`, unsupported},
-	"detachInstanceDisk":     {`["i","d"]`, unsupported},
-	"removeInstanceDisk":     {`["i","d"]`, unsupported},
-	"removeInstance":         {`["i"]`, unsupported},
-	"setInstancePrimaryNode": {`["i","n"]`, unsupported},
-	"setInstanceStatus":      {`["i",null,null,null]`, unsupported},
-	"allocatePort":           {`[]`, unsupported},
-	"addTcpUdpPort":          {`[1]`, unsupported},
-	"updateCluster":          {`[{}]`, unsupported},
-	"updateNode":             {`[{}]`, unsupported},
-	"updateInstance":         {`[{}]`, unsupported},
-	"updateNodeGroup":        {`[{}]`, unsupported},
-	"updateNetwork":          {`[{}]`, unsupported},
-	"updateDisk":             {`[{}]`, unsupported},
+	"addInstance":            {`[NEW,` + me + `,false]`, `true`},
+	"addInstanceDisk":        {`["i",EMPTY,null,false]`, `true`},
+	"attachInstanceDisk":     {`["i","e",null]`, `true`},
+	"detachInstanceDisk":     {`["i","d"]`, `true`},
+	"removeInstanceDisk":     {`["i","d"]`, `true`},
+	"removeInstance":         {`["i"]`, `true`},
+	"setInstancePrimaryNode": {`["i","n"]`, `true`},
+	"setInstanceStatus":      {`["i",null,null,null]`, `INSTANCE`},
+	"allocatePort":           {`[]`, `11000`},
+	"addTcpUdpPort":          {`[11001]`, `true`},
+	"updateCluster":          {`[CLUSTER]`, `[2,TIME]`},
+	"updateNode":             {`[NODE]`, `[2,TIME]`},
+	"updateInstance":         {`[INSTANCE]`, `[2,TIME]`},
+	"updateNodeGroup":        {`[GROUP]`, `[2,TIME]`},
+	"updateNetwork":          {`[NETWORK]`, `[2,TIME]`},
+	"updateDisk":             {`[DISK]`, `[2,TIME]`},
 }
 
-// content makes all neighbours succeed, with each owner a holder of the configuration lock.
-func (b *bench) content() {
-	b.locks.Answer(func(m any) any {
-		c := m.(*locks.Call)
-		if op, is := c.Operation.(locks.Apply); is && op.Call.Function == "listLocks" {
-			return &locks.CallResult{Request: c.Request, Value: valueOf(b, op.Call.Function, exclusive)}
-		}
-		return &locks.CallResult{Request: c.Request, Value: forLocks}
-	})
-	b.cluster.Answer(func(m any) any {
-		switch m := m.(type) {
-		case *messages.PublishConfig:
-			return &messages.ConfigPublished{Request: m.Request, Content: []byte(fresh(b))}
-		case *messages.WriteConfig:
-			return &messages.WriteConfigResult{Request: m.Request}
-		case *messages.EditConfig:
-			return &messages.EditConfigResult{Request: m.Request}
-		}
-		return nil
-	})
+// withObjects replaces the names of objects in arguments and answers.
+func withObjects(t require.TestingT, text string) string {
+	c := fresh(t)
+	added := configtest.Complete(t, []byte(`{"instances": {"j": {"name": "web", "primary_node": "n"}}, "disks": {"f": {"dev_type": "plain", "logical_id": ["vg", "four"]}}}`))
+	object := func(k interface{ JSON() []byte }, found bool) string {
+		require.True(t, found)
+		return string(k.JSON())
+	}
+	get := map[string]string{"CONFIG": string(c.JSON()), "CLUSTER": string(c.Cluster.JSON())}
+	node, found := c.Nodes.Get("n")
+	get["NODE"] = object(node, found)
+	group, found := c.Groups.Get("g")
+	get["GROUP"] = object(group, found)
+	instance, found := c.Instances.Get("i")
+	get["INSTANCE"] = object(instance, found)
+	network, found := c.Networks.Get("w")
+	get["NETWORK"] = object(network, found)
+	disk, found := c.Disks.Get("d")
+	get["DISK"] = object(disk, found)
+	instance, found = added.Instances.Get("j")
+	get["NEW"] = object(instance, found)
+	disk, found = added.Disks.Get("f")
+	get["EMPTY"] = object(disk, found)
+	for name, value := range get {
+		text = regexp.MustCompile(`\b`+name+`\b`).ReplaceAllLiteralString(text, value)
+	}
+	return text
 }
 
-// Each function of Ganeti's is served, or refused with a clear text. None of them ends the connection.
+// Each function of Ganeti's is served by the real actors. None of them ends the connection.
 func TestEveryFunction(t *testing.T) {
 	require.Len(t, functions, 54)
-	onBench(t, func(t *testing.T, b *bench, c *client) {
-		b.content()
-		for method, row := range functions {
-			c.Call(method, strings.Replace(row[0], "CONFIG", fresh(t), 1))
-			want := `{"success":true,"result":` + strings.Replace(row[1], "CONFIG", fresh(t), 1) + `}`
-			switch row[1] {
-			case forLocks:
-				want = `{"success":true,"result":"` + forLocks + `"}`
-				if method == "listLocks" {
-					want = `{"success":true,"result":` + exclusive + `}`
+	for method, row := range functions {
+		t.Run(method, func(t *testing.T) {
+			onWhole(t, func(t *testing.T, w *whole, c *client) {
+				switch method {
+				case "writeConfig", "writeConfigAndUnlock":
+					c.result("lockConfig", `[`+me+`,false]`)
+				case "prepareClusterDestruction":
+					c.result("tryUpdateLocks", `[`+me+`,[["cluster/BGL","exclusive"]]]`)
 				}
-			case unsupported:
-				want = `{"success":false,"result":["GenericError",["` + method +
-					` is not supported by lockstep: it keeps no reservations, and changes the configuration only as a whole"]]}`
-			}
-			require.JSONEq(t, want, c.Answer(), method)
-			require.False(t, c.Closed(), method)
-		}
-	})
+				want := strings.Replace(withObjects(t, row[1]), "TIME", fmt.Sprint(w.Clock.Now().Unix()), 1)
+				got := c.result(method, withObjects(t, row[0]))
+				if row[1] == aConfig {
+					want = freshText(t)
+				}
+				if method == "listLocksWaitingStatus" {
+					want = `[[],[]]`
+				}
+				if strings.HasSuffix(method, "LockUnion") {
+					want = `["node/a"]`
+				}
+				require.JSONEq(t, want, got)
+				require.False(t, c.Closed())
+			})
+		})
+	}
 }
 
 // The gateway checks the number and types of arguments.
@@ -135,19 +156,21 @@ func TestBadArguments(t *testing.T) {
 			`echo []`:                             "RPC input: 0 arguments, expected 1",
 			`echo [1]`:                            "RPC input: argument 1: ",
 			`echo [null]`:                         "RPC input: argument 1 is null",
-			`readConfig [1]`:                      "RPC input: 1 arguments, expected 0",
-			`verifyConfig [null]`:                 "RPC input: 1 arguments, expected 0",
-			`flushConfig [1]`:                     "RPC input: 1 arguments, expected 0",
-			`flushConfigGroup []`:                 "RPC input: 0 arguments, expected 1",
+			`readConfig [1]`:                      "RPC input: Unable to read ()",
+			`verifyConfig [null]`:                 "RPC input: Unable to read ()",
+			`flushConfig [1]`:                     "RPC input: Unable to read ()",
+			`flushConfigGroup []`:                 "RPC input: Unable to read 1 tuple",
 			`dropAllReservations [[12]]`:          "RPC input: malformed client id: ",
-			`lockConfig [` + me + `]`:             "RPC input: 1 arguments, expected 2",
-			`lockConfig [` + me + `,0]`:           "RPC input: argument 2: ",
+			`lockConfig [` + me + `]`:             "RPC input: Unable to read Pair",
+			`lockConfig [` + me + `,0]`:           "RPC input: Unable to read Bool",
 			`lockConfig [["x","/l",-1],false]`:    "RPC input: malformed client id: ",
-			`writeConfig [` + me + `]`:            "RPC input: 1 arguments, expected 2",
-			`writeConfig [` + me + `,[]]`:         "RPC input: argument 2 is not a configuration",
-			`writeConfig [` + me + `,null]`:       "RPC input: argument 2 is null",
-			`writeConfigAndUnlock [` + me + `,3]`: "RPC input: argument 2 is not a configuration",
-			`prepareClusterDestruction []`:        "RPC input: 0 arguments, expected 1",
+			`writeConfig [` + me + `]`:            "RPC input: Unable to read Pair",
+			`writeConfig [` + me + `,[]]`:         "RPC input: ",
+			`writeConfig [` + me + `,null]`:       "RPC input: ",
+			`writeConfigAndUnlock [` + me + `,3]`: "RPC input: ",
+			`updateInstance [{}]`:                 "RPC input: key ",
+			`addTcpUdpPort [1.5]`:                 "RPC input: ",
+			`prepareClusterDestruction []`:        "RPC input: Unable to read 1 tuple",
 			`ReadConfig []`:                       "No such method: ReadConfig",
 			`lockstepPassBGL [` + me + `]`:        "No such method: lockstepPassBGL",
 		} {
@@ -195,8 +218,8 @@ func TestLockConfig(t *testing.T) {
 				c.locksAnswer(c.locksAsked("listLocks", `[`+me+`]`), row.has)
 				c.locksAnswer(c.locksAsked("tryUpdateLocks", `[`+me+`,`+row.wants+`]`), `[]`)
 				c.Silent()
-				c.configAnswer(fresh(t))
-				require.JSONEq(t, `{"success":true,"result":`+fresh(t)+`}`, c.Answer())
+				c.configAnswer("lockConfig", fresh(t))
+				require.JSONEq(t, `{"success":true,"result":`+freshText(t)+`}`, c.Answer())
 			})
 		})
 	}
@@ -208,8 +231,8 @@ func TestLockConfigThatIsHeld(t *testing.T) {
 		onBench(t, func(t *testing.T, b *bench, c *client) {
 			c.Call("lockConfig", `[`+me+`,`+want+`]`)
 			c.locksAnswer(c.locksAsked("listLocks", `[`+me+`]`), has)
-			c.configAnswer(fresh(t))
-			require.JSONEq(t, `{"success":true,"result":`+fresh(t)+`}`, c.Answer())
+			c.configAnswer("lockConfig", fresh(t))
+			require.JSONEq(t, `{"success":true,"result":`+freshText(t)+`}`, c.Answer())
 			b.locks.Quiet()
 		})
 	}
@@ -232,76 +255,43 @@ func TestLockConfigThatIsBusy(t *testing.T) {
 	})
 }
 
-func TestWriteConfigNeedsTheLock(t *testing.T) {
-	for method, want := range map[string]string{
-		"writeConfig":          `{"success":false,"result":["GenericError",["Requested lock OwnExclusive on the configuration missing"]]}`,
-		"writeConfigAndUnlock": `{"success":true,"result":false}`,
-	} {
-		onBench(t, func(t *testing.T, b *bench, c *client) {
-			for _, has := range []string{`[]`, shared, `[["cluster/BGL","exclusive"]]`} {
-				c.Call(method, `[`+me+`,`+fresh(t)+`]`)
-				c.locksAnswer(c.locksAsked("listLocks", `[`+me+`]`), has)
-				require.JSONEq(t, want, c.Answer())
-			}
-			b.cluster.Quiet()
-		})
-	}
-}
-
-// The lock is freed after the write. After a failed write the owner keeps it.
-func TestWriteConfigAndUnlock(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench, c *client) {
-		for _, failure := range []*messages.Failure{{Class: "ConfigurationError", Text: "no master"}, nil} {
-			c.Call("writeConfigAndUnlock", `[`+me+`, `+fresh(t)+`]`)
-			c.locksAnswer(c.locksAsked("listLocks", `[`+me+`]`), exclusive)
-			m := asked[*messages.WriteConfig](c, b.cluster)
-			require.JSONEq(t, fresh(t), string(m.Content))
-			require.True(t, json.Valid(m.Content) && strings.HasSuffix(string(m.Content), "}\n"))
-			b.locks.Quiet()
-			c.Tell(&messages.WriteConfigResult{Request: m.Request, Failure: failure})
-			if failure != nil {
-				require.JSONEq(t, `{"success":false,"result":["ConfigurationError",["no master"]]}`, c.Answer())
-				b.locks.Quiet()
-			}
+// The caller of a call is the peer of the connection. A peer that names itself to the lock manager is known to the
+// configuration's actor.
+func TestTheCaller(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, _ *client) {
+		peer := &conntest.Conn{}
+		b.Send(b.wconf, &conn.Opened{Conn: peer, Peer: conn.Peer{PID: 112, UID: 1000, Program: "python3"}})
+		b.Settle()
+		ask := func(text string) {
+			b.Send(peer.Server(), &conn.Received{Frame: []byte(text)})
+			b.Settle()
 		}
-		c.locksAnswer(c.locksAsked("unlockConfig", `[`+me+`]`), `[]`)
-		require.Equal(t, `{"success":true,"result":true}`, c.Answer())
+		ask(`{"method": "allocatePort", "args": []}`)
+		m := kittest.Expect[*config.Call](b.cluster)
+		require.Equal(t, reserve.Caller{PID: 112, UID: 1000, Program: "python3"}, m.Caller)
+		b.Send(peer.Server(), &config.CallResult{Request: m.Request, Result: []byte("11000")})
+		b.Settle()
+		require.Equal(t, []string{`{"success":true,"result":11000}`}, peer.Answers())
+		for range 2 {
+			ask(`{"method": "freeLocks", "args": [` + me + `]}`)
+			q := kittest.Expect[*locks.Call](b.locks)
+			b.Send(peer.Server(), &locks.CallResult{Request: q.Request, Value: []any{}})
+			b.Settle()
+		}
+		require.Equal(t, lock.JobOwner(12, "/live/job_000012_1", 112), kittest.Expect[*config.Identified](b.cluster).Owner)
+		b.cluster.Quiet()
 	})
 }
 
-func TestWriteConfig(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.Call("writeConfig", `[`+me+`,`+fresh(t)+`]`)
-		c.locksAnswer(c.locksAsked("listLocks", `[`+me+`]`), exclusive)
-		m := asked[*messages.WriteConfig](c, b.cluster)
-		c.Silent()
-		c.Tell(&messages.WriteConfigResult{Request: m.Request})
-		require.Equal(t, `{"success":true,"result":[]}`, c.Answer())
-		b.locks.Quiet()
-	})
-}
-
-func TestVerifyConfigNamesFaults(t *testing.T) {
+// An error of the configuration's actor is the answer, with its class and its details.
+func TestErrorsOfTheConfiguration(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.Call("verifyConfig", `[]`)
-		c.configAnswer(strings.Replace(fresh(t), `"filters":{}`, `"filters":{"f":{"uuid":"g"}}`, 1))
-		require.JSONEq(t, `{"success":false,"result":["ConfigVerifyError",["Validation failed",["filters: f is called g inside"]]]}`, c.Answer())
-	})
-}
-
-func TestPrepareClusterDestruction(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.Call("prepareClusterDestruction", `[`+me+`]`)
-		c.locksFail(c.locksAsked(passBGL, `[`+me+`]`), "Cluster destruction requested without owning BGL exclusively")
-		require.JSONEq(t, `{"success":false,"result":["GenericError",["Cluster destruction requested without owning BGL exclusively"]]}`, c.Answer())
-		b.cluster.Quiet()
-		c.Call("prepareClusterDestruction", `[`+me+`]`)
-		c.locksAnswer(c.locksAsked(passBGL, `[`+me+`]`), `[]`)
-		m := asked[*messages.EditConfig](c, b.cluster)
-		require.Equal(t, map[string][]byte{"master_node": []byte(`""`)}, m.Cluster)
-		require.Empty(t, m.Filter)
-		c.Silent()
-		c.Tell(&messages.EditConfigResult{Request: m.Request})
-		require.Equal(t, `{"success":true,"result":[]}`, c.Answer())
+		c.Tell(&config.CallResult{Request: c.configAsked("verifyConfig").Request,
+			Error: &calls.Error{Class: "ConfigVerifyError", Text: "Validation failed", Details: []string{"a", "b"}}})
+		require.JSONEq(t, `{"success":false,"result":["ConfigVerifyError",["Validation failed",["a","b"]]]}`, c.Answer())
+		c.Call("allocatePort", `[]`)
+		c.Tell(&config.CallResult{Request: c.configAsked("allocatePort").Request, Error: &calls.Error{Class: "ConfigurationError", Text: "no port"}})
+		require.JSONEq(t, `{"success":false,"result":["ConfigurationError",["no port"]]}`, c.Answer())
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/actors/config"
 	"lockstep/actors/conn"
 	"lockstep/actors/conn/conntest"
 	"lockstep/actors/kittest"
@@ -47,37 +48,16 @@ func TestCallsAreMadeAgain(t *testing.T) {
 		started()
 		require.Equal(t, second, c.locksAsked("tryUpdateLocks", `[`+me+`,`+exclusive+`]`))
 		c.locksAnswer(second, `[]`)
-		lost := asked[*messages.PublishConfig](c, b.cluster)
+		lost := c.configAsked("lockConfig")
 		started()
-		c.configAnswer(fresh(t))
-		require.JSONEq(t, `{"success":true,"result":`+fresh(t)+`}`, c.Answer())
-		c.Tell(&messages.ConfigPublished{Request: lost.Request, Content: []byte("{}")})
+		c.configAnswer("lockConfig", fresh(t))
+		require.JSONEq(t, `{"success":true,"result":`+freshText(t)+`}`, c.Answer())
+		c.Tell(&config.CallResult{Request: lost.Request, Result: []byte("{}")})
 		c.Silent()
 		started()
 		b.locks.Quiet()
 		b.cluster.Quiet()
-
-		c.Call("writeConfig", `[`+me+`,`+fresh(t)+`]`)
-		c.locksAnswer(c.locksAsked("listLocks", `[`+me+`]`), exclusive)
-		one := asked[*messages.WriteConfig](c, b.cluster)
-		started()
-		two := asked[*messages.WriteConfig](c, b.cluster)
-		require.EqualExportedValues(t, one, two)
-		c.Tell(&messages.WriteConfigResult{Request: two.Request})
-		require.Equal(t, `{"success":true,"result":[]}`, c.Answer())
 		idle.Silent()
-	})
-}
-
-// A publication to all subscribers does not answer a question.
-func TestNewsIsNoAnswer(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench, c *client) {
-		c.Call("readConfig", `[]`)
-		m := asked[*messages.PublishConfig](c, b.cluster)
-		c.Tell(&messages.ConfigPublished{Content: []byte(`{}`)})
-		c.Silent()
-		c.Tell(&messages.ConfigPublished{Request: m.Request, Content: []byte(fresh(t))})
-		require.JSONEq(t, `{"success":true,"result":`+fresh(t)+`}`, c.Answer())
 	})
 }
 

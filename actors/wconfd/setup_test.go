@@ -3,6 +3,7 @@ package wconfd_test
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"testing"
 	"time"
 
@@ -10,14 +11,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/config"
+	"lockstep/actors/configstore/configstoretest"
 	"lockstep/actors/conn/conntest"
 	"lockstep/actors/kittest"
 	"lockstep/actors/locks"
 	"lockstep/actors/store"
 	"lockstep/actors/wconfd"
-	coreconfig "lockstep/core/config"
+	"lockstep/core/config/calls"
+	"lockstep/core/config/configtest"
+	"lockstep/core/config/model"
+	"lockstep/core/config/reserve"
 	"lockstep/core/lock"
-	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
@@ -38,32 +42,43 @@ func onBench(t *testing.T, f func(*testing.T, *bench, *client)) {
 	})
 }
 
-// configArgs is a gateway with the real actors behind it, and a disk in memory.
-type configArgs struct {
+// whole is a gateway with the real actors behind it, and a disk and a storage in memory.
+type whole struct {
 	*bench
-	disk *kittest.Disk
+	disk    *kittest.Disk
+	storage *configstoretest.Storage
+	cluster *actor.PID
 }
 
 const boot = "boot-1"
 
-func onWhole(t *testing.T, f func(*testing.T, *configArgs, *client)) {
+func onWhole(t *testing.T, f func(*testing.T, *whole, *client)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
-		w := &configArgs{bench: &bench{T: t, Env: e}, disk: kittest.NewDisk(map[string]string{paths.ConfigPath: fresh(t)})}
+		w := &whole{bench: &bench{T: t, Env: e}, disk: kittest.NewDisk(nil), storage: configstoretest.Start(t, e, fresh(t))}
 		queue := e.Probe("queue")
 		names := map[string]*actor.PID{}
 		for _, name := range []string{"locks", "cluster", "wconf"} {
 			names[name] = e.PID("above-" + name + "/" + name)
 		}
 		pid := e.Start("store", store.Props(store.Config{Env: e.Env, Files: w.disk, Writers: 2, Clients: []*actor.PID{names["locks"], names["cluster"]}}))
+		destruction := lock.NamedOwner("lockstepd-destruction", "/live/daemon", 1)
 		e.Start("locks", locks.Props(locks.Config{Env: e.Env, Store: pid, Queue: queue.PID, Scheduler: queue.PID, Clients: []*actor.PID{names["cluster"], names["wconf"]},
-			Owners: immortalOwners{}, Settings: lock.Settings{Hierarchy: lock.Implied}, Boot: boot, Self: lock.NamedOwner("lockstepd-destruction", "/live/daemon", 1)}))
-		e.Start("cluster", config.Props(config.Config{Env: e.Env, Store: pid, Locks: names["locks"], Self: lock.NamedOwner("lockstepd-config", "/live/daemon", 1)}))
-		e.Send(names["locks"], &messages.SetLockPauses{Incarnation: 1}) // as the scheduler does when it knows the paused jobs
+			ClusterConfig: names["cluster"], Owners: immortalOwners{}, Settings: lock.Settings{Hierarchy: lock.Implied}, Boot: boot, Self: destruction}))
+		w.cluster = e.Start("cluster", config.Props(config.Config{Env: e.Env, Store: pid, Storage: w.storage.PID, Locks: names["locks"], Owners: immortalCallers{},
+			Random: func(count int) []byte { return make([]byte, count) }, Destruction: destruction}))
+		e.Send(names["locks"], &messages.SetLockPauses{Incarnation: 1}) // as the scheduler does when it knows who is paused
 		w.wconf = e.Start("wconf", wconfd.Props(wconfd.Config{Env: e.Env, Locks: names["locks"], ClusterConfig: names["cluster"]}))
 		f(t, w, w.connect())
 	})
 }
+
+// stored is the configuration that the storage has, as JSON.
+func (w *whole) stored() string { return string(w.storage.State().Config.JSON()) }
+
+type immortalCallers struct{}
+
+func (immortalCallers) Watch(reserve.Caller) {}
 
 type immortalOwners struct{}
 
@@ -73,18 +88,26 @@ func (immortalOwners) Wake(string, int)                             {}
 func (immortalOwners) Remove(string)                                {}
 func (immortalOwners) Probe(_ []string, answer func(dead []string)) { answer(nil) }
 
-// fresh is the configuration of a new cluster.
-func fresh(t require.TestingT) string {
-	data, err := coreconfig.New(coreconfig.Identity{ClusterName: "demo", ClusterUUID: "c", NodeName: "node1", NodeUUID: "n", NodeIP: "127.0.0.1", GroupUUID: "g", Now: 1})
-	require.NoError(t, err)
-	return string(data)
+// fresh is a configuration with an object of each kind.
+func fresh(t require.TestingT) *model.Config {
+	return configtest.Complete(t, []byte(`{"cluster": {"master_node": "n", "uuid": "c"}, "nodes": {"n": {"name": "node1", "group": "g"}}, "nodegroups": {"g": {"name": "default"}},
+		"instances": {"i": {"name": "mail", "primary_node": "n", "disks": ["d"], "nics": [{"mac": "aa:00:00:00:00:01"}]}},
+		"disks": {"d": {"dev_type": "plain", "logical_id": ["vg", "one"], "iv_name": "disk/0"}, "e": {"dev_type": "plain", "logical_id": ["vg", "two"]}},
+		"networks": {"w": {"name": "lan", "network": "192.0.2.0/28", "reservations": "1000000000000000", "ext_reservations": "0000000000000001"}}}`))
 }
 
-// changed is content with another max_running_jobs.
-func changed(t require.TestingT, content, jobs string) string {
-	data, err := coreconfig.Edit([]byte(content), 5, coreconfig.ConfigChange{Cluster: map[string][]byte{"max_running_jobs": []byte(jobs)}})
-	require.NoError(t, err)
-	return string(data)
+// freshText is the same as JSON.
+func freshText(t require.TestingT) string { return string(fresh(t).JSON()) }
+
+// changed is a configuration with another max_running_jobs.
+func changed(content, jobs string) string {
+	return regexp.MustCompile(`"max_running_jobs":[0-9]+`).ReplaceAllString(content, `"max_running_jobs":`+jobs)
+}
+
+// requireConfig checks a configuration, without the top-level serial number and time of change.
+func requireConfig(t require.TestingT, want, got string) {
+	counters := regexp.MustCompile(`,"mtime":[0-9.e]+,"serial_no":[0-9]+}$`)
+	require.JSONEq(t, counters.ReplaceAllString(want, "}"), counters.ReplaceAllString(got, "}"))
 }
 
 // client is one connection with its actor.
@@ -131,11 +154,6 @@ func (c *client) locksAsked(function, args string) uint64 {
 func calledAs(t require.TestingT, function, args string) string {
 	var list []json.RawMessage
 	require.NoError(t, json.Unmarshal([]byte(args), &list))
-	if function == passBGL {
-		var from lock.Owner
-		require.NoError(t, lock.Arguments(list, &from))
-		return described(t, locks.PassBGL{From: from})
-	}
 	op, err := locks.Parse(function, list)
 	require.NoError(t, err)
 	return described(t, op)
@@ -173,9 +191,6 @@ func valueOf(t require.TestingT, function, result string) any {
 	return json.RawMessage(result)
 }
 
-// passBGL names an operation that has no function on the wire.
-const passBGL = "PassBGL"
-
 // locksAnswer answers a call with a result in JSON.
 func (c *client) locksAnswer(request uint64, result string) {
 	c.Helper()
@@ -187,7 +202,16 @@ func (c *client) locksFail(request uint64, text string) {
 	c.Tell(&locks.CallResult{Request: request, Failure: &messages.Failure{Class: "GenericError", Text: text}})
 }
 
-func (c *client) configAnswer(content string) {
+// configAsked expects a call to the configuration's actor.
+func (c *client) configAsked(method string) *config.Call {
 	c.Helper()
-	c.Tell(&messages.ConfigPublished{Request: asked[*messages.PublishConfig](c, c.cluster).Request, Content: []byte(content)})
+	m := asked[*config.Call](c, c.cluster)
+	require.Equal(c, method, m.Call.Method)
+	return m
+}
+
+// configAnswer answers a call to the configuration's actor with a configuration.
+func (c *client) configAnswer(method string, content *model.Config) {
+	c.Helper()
+	c.Tell(&config.CallResult{Request: c.configAsked(method).Request, Snapshot: calls.NewSnapshot(content)})
 }

@@ -73,9 +73,9 @@ func TestCheckAccounts(t *testing.T) {
 func ganetiData(t testing.TB, dir string) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "queue"), 0o750))
-	data, err := config.New(config.Identity{ClusterName: "demo", ClusterUUID: "c", NodeName: "node1", NodeUUID: "n", NodeIP: "127.0.0.1", GroupUUID: "g", Now: 1})
+	first, err := config.New(config.Identity{ClusterName: "demo", ClusterUUID: "c", NodeName: "node1", NodeUUID: "n", NodeIP: "127.0.0.1", GroupUUID: "g", Now: 1})
 	require.NoError(t, err)
-	for name, content := range map[string]string{paths.ConfigPath: string(data), paths.GanetiCertificatePath: "", paths.VersionPath: "1\n", paths.SerialPath: "0\n"} {
+	for name, content := range map[string]string{paths.ConfigPath: string(first.JSON()), paths.GanetiCertificatePath: "", paths.VersionPath: "1\n", paths.SerialPath: "0\n"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o640))
 	}
 }

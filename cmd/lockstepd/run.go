@@ -18,10 +18,13 @@ import (
 	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
 
+	clusterconfig "lockstep/actors/config"
 	"lockstep/actors/kit"
 	"lockstep/actors/luxi"
 	"lockstep/cmd/internal/buildinfo"
 	"lockstep/core/config"
+	"lockstep/core/config/model"
+	"lockstep/core/config/reserve"
 	"lockstep/core/lock"
 	"lockstep/core/opcode"
 	"lockstep/core/paths"
@@ -144,7 +147,11 @@ func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan
 		d.env.System().Root.Send(supervisor.Locks(d.env), &messages.OwnerDied{Livelock: livelock})
 	})
 	defer owners.Close()
-	d.ports = supervisor.Ports{Env: d.env, Files: d.remoteAPI.withTimes(files), Processes: d.processes, Owners: owners, Events: d.remoteAPI.events(), OnDecision: d.remoteAPI.onDecision()}
+	callers := ownerwatch.NewCallers(persistence.LivelockDir(c.RunDir), livelock.Path(), func(by reserve.Caller) {
+		d.env.System().Root.Send(supervisor.ClusterConfig(d.env), &clusterconfig.CallerDied{Caller: by})
+	})
+	defer callers.Close()
+	d.ports = supervisor.Ports{Env: d.env, Files: d.remoteAPI.withTimes(files), Processes: d.processes, Owners: owners, Callers: callers, Events: d.remoteAPI.events(), OnDecision: d.remoteAPI.onDecision()}
 	if err := d.loadSettings(livelock.Path()); err != nil {
 		return err
 	}
@@ -180,7 +187,7 @@ func (d *service) loadSettings(livelock string) error {
 	if err != nil {
 		return err
 	}
-	d.settings = supervisor.Settings{Livelock: livelock, BootID: boot, NewUUID: uuid.NewString,
+	d.settings = supervisor.Settings{Livelock: livelock, BootID: boot, NewUUID: uuid.NewString, Random: randomOctets,
 		Locks:     lock.Settings{Hierarchy: lock.Implied},
 		MaxStarts: c.MaxStarts, Writers: c.Writers, Catalogue: catalogue, Limits: c.Limits,
 		About: luxi.About{Version: buildinfo.Read().Short(), PID: os.Getpid(), Started: time.Now()}}
@@ -214,20 +221,25 @@ func prepare(c Config, files *persistence.OSFiles, log *logrus.Logger) error {
 	if err != nil {
 		return err
 	}
-	if _, err := config.Decode(data); err != nil {
-		return fmt.Errorf("%s: %w", filepath.Join(c.DataDir, paths.ConfigPath), err)
+	current, err := model.Decode(data)
+	if err == nil {
+		_, err = config.ClusterOf(current)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: parsing configuration: %w", filepath.Join(c.DataDir, paths.ConfigPath), err)
 	}
 	return nil
 }
 
 func firstConfig(c Config, files *persistence.OSFiles) ([]byte, error) {
-	data, err := config.New(config.Identity{
+	first, err := config.New(config.Identity{
 		ClusterName: c.ClusterName, ClusterUUID: uuid.NewString(), NodeName: c.NodeName, NodeUUID: uuid.NewString(),
 		NodeIP: "127.0.0.1", GroupUUID: uuid.NewString(), Now: float64(time.Now().UnixMicro()) / 1e6,
 	})
 	if err != nil {
 		return nil, err
 	}
+	data := first.JSON()
 	if err := files.Replace("config", paths.ConfigPath, data); err != nil {
 		return nil, err
 	}
@@ -309,6 +321,12 @@ func newLog(c Config) *logrus.Logger {
 }
 
 // randomUint64 makes the seed of retry pauses; it is not for secrets.
+func randomOctets(count int) []byte {
+	b := make([]byte, count)
+	_, _ = rand.Read(b) // never fails
+	return b
+}
+
 func randomUint64() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails

@@ -1,16 +1,14 @@
-// Package config reads and changes the cluster configuration in Ganeti's format, the content of config.data (locks.md
-// 5), and lockstep's own settings. From the bytes of a file it computes the values that the queue needs, the resources
-// of the cluster and their relations, the answers for clients, the bytes after a change, or what is wrong with the
-// file. It is pure.
+// Package config answers the questions of lockstep's actors about the cluster configuration (package model), and makes
+// lockstep's own changes of it: cluster parameters, filter rules, the master. It also reads and changes lockstep's own settings.
+// It is pure.
 package config
 
 import (
-	"cmp"
 	_ "embed"
 	"encoding/json"
 	"fmt"
 
-	"lockstep/core/rawjson"
+	"lockstep/core/config/model"
 )
 
 // Version is the configuration format written and understood: Ganeti 3.0.
@@ -41,7 +39,7 @@ type Identity struct {
 }
 
 // New is the configuration of a new cluster of one node.
-func New(id Identity) ([]byte, error) {
+func New(id Identity) (*model.Config, error) {
 	var cluster map[string]any
 	if err := json.Unmarshal(clusterDefaults, &cluster); err != nil {
 		return nil, fmt.Errorf("built-in cluster parameters: %w", err)
@@ -74,7 +72,10 @@ func New(id Identity) ([]byte, error) {
 		"instances":  none, "networks": none, "disks": none, "filters": none,
 		"ctime": id.Now, "mtime": id.Now, "serial_no": 1,
 	})
-	return append(data, '\n'), err
+	if err != nil {
+		return nil, err
+	}
+	return model.Decode(data)
 }
 
 // Cluster is the part of a configuration that the queue needs.
@@ -84,58 +85,17 @@ type Cluster struct {
 	MaxRunningJobs int
 }
 
-// Decode reads a configuration. Errors name what is wrong with it.
-func Decode(data []byte) (Cluster, error) {
-	var version, slots int
-	var name, masterUUID, masterName string
-	var cluster, nodes json.RawMessage
-	if err := decodeMembers(data, map[string]any{"version": &version, "cluster": &cluster, "nodes": &nodes}); err != nil {
-		return Cluster{}, err
+// ClusterOf is the part of a configuration that the queue needs. Its errors name what is wrong with the configuration.
+func ClusterOf(c *model.Config) (Cluster, error) {
+	cluster := &c.Cluster.Value
+	master, found := c.Nodes.Get(cluster.MasterNode)
+	switch {
+	case c.Version/10000 != Version/10000:
+		return Cluster{}, fmt.Errorf("configuration format %d, this program understands %d", c.Version, Version)
+	case !found:
+		return Cluster{}, fmt.Errorf("master node %q is not among the nodes", cluster.MasterNode)
+	case cluster.MaxRunningJobs < 1:
+		return Cluster{}, fmt.Errorf("max_running_jobs is %d, must be at least 1", cluster.MaxRunningJobs)
 	}
-	if len(cluster) == 0 || string(cluster) == "null" {
-		return Cluster{}, fmt.Errorf("not a cluster configuration: no \"cluster\" in it")
-	}
-	if version/10000 != Version/10000 {
-		return Cluster{}, fmt.Errorf("configuration format %d, this program understands %d", version, Version)
-	}
-	if err := decodeMembers(cluster, map[string]any{"cluster_name": &name, "master_node": &masterUUID, "max_running_jobs": &slots}); err != nil {
-		return Cluster{}, err
-	}
-	var master json.RawMessage
-	if err := decodeMembers(nodes, map[string]any{masterUUID: &master}); err != nil {
-		return Cluster{}, err
-	}
-	if master == nil {
-		return Cluster{}, fmt.Errorf("master node %q is not among the nodes", masterUUID)
-	}
-	if err := decodeMembers(master, map[string]any{"name": &masterName}); err != nil {
-		return Cluster{}, err
-	}
-	if slots < 1 {
-		return Cluster{}, fmt.Errorf("max_running_jobs is %d, must be at least 1", slots)
-	}
-	return Cluster{Name: name, MasterName: masterName, MaxRunningJobs: slots}, nil
-}
-
-// decodeMembers decodes the given members of an object of a configuration in one pass. A *json.RawMessage gets a part
-// of data. Targets of missing members and of null do not change, nor does any target if the object is missing.
-func decodeMembers(data []byte, into map[string]any) error {
-	if isAbsent(data) {
-		return nil
-	}
-	var bad error
-	err := rawjson.ReadObject(data, func(key, value []byte) {
-		target := into[string(key)]
-		if raw, is := target.(*json.RawMessage); is {
-			*raw = value
-		} else if target != nil && bad == nil {
-			if err := json.Unmarshal(value, target); err != nil {
-				bad = fmt.Errorf("%s: %w", key, err)
-			}
-		}
-	})
-	if err = cmp.Or(err, bad); err != nil {
-		return fmt.Errorf("not a cluster configuration: %w", err)
-	}
-	return nil
+	return Cluster{Name: cluster.Name, MasterName: master.Value.Name, MaxRunningJobs: int(cluster.MaxRunningJobs)}, nil
 }

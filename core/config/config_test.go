@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"lockstep/core/config/model"
 )
 
 var identity = Identity{
@@ -20,11 +22,11 @@ var identity = Identity{
 func TestANewClusterHasEveryKeyOfARealOne(t *testing.T) {
 	golden, err := os.ReadFile("testdata/config.data.json")
 	require.NoError(t, err)
-	data, err := New(identity)
+	c, err := New(identity)
 	require.NoError(t, err)
 	var real, mine map[string]any
 	require.NoError(t, json.Unmarshal(golden, &real))
-	require.NoError(t, json.Unmarshal(data, &mine))
+	require.NoError(t, json.Unmarshal(c.JSON(), &mine))
 
 	require.ElementsMatch(t, keys(real), keys(mine))
 	require.ElementsMatch(t, keys(real["cluster"].(map[string]any)), keys(mine["cluster"].(map[string]any)))
@@ -49,31 +51,38 @@ func keys(m map[string]any) []string {
 	return names
 }
 
-func TestDecodeReadsWhatNewWritesAndWhatGanetiWrites(t *testing.T) {
-	data, err := New(identity)
+func newConfig(t *testing.T) *model.Config {
+	c, err := New(identity)
 	require.NoError(t, err)
-	got, err := Decode(data)
+	return c
+}
+
+func golden(t *testing.T) *model.Config {
+	data, err := os.ReadFile("testdata/config.data.json")
+	require.NoError(t, err)
+	c, err := model.Decode(data)
+	require.NoError(t, err)
+	return c
+}
+
+func TestClusterOfWhatNewMakesAndWhatGanetiWrites(t *testing.T) {
+	got, err := ClusterOf(newConfig(t))
 	require.NoError(t, err)
 	require.Equal(t, Cluster{Name: "demo", MasterName: "node1.example", MaxRunningJobs: 20}, got)
-
-	golden, err := os.ReadFile("testdata/config.data.json")
-	require.NoError(t, err)
-	got, err = Decode(golden)
+	got, err = ClusterOf(golden(t))
 	require.NoError(t, err)
 	require.Equal(t, Cluster{Name: "cluster.gnt.example", MasterName: "node1.gnt.example", MaxRunningJobs: 20}, got)
 }
 
-func TestDecodeNamesWhatIsWrong(t *testing.T) {
-	data, err := New(identity)
-	require.NoError(t, err)
+func TestClusterOfNamesWhatIsWrong(t *testing.T) {
 	for wanted, damage := range map[string]func(string) string{
-		"not a cluster configuration": func(string) string { return "{" },
-		`no "cluster"`:                func(string) string { return "{}" },
-		"format 2150000":              func(s string) string { return strings.Replace(s, `"version":3000000`, `"version":2150000`, 1) },
-		"is not among the nodes":      func(s string) string { return strings.Replace(s, `"nodes":{"e62`, `"nodes":{"f62`, 1) },
-		"max_running_jobs is 0":       func(s string) string { return strings.Replace(s, `"max_running_jobs":20`, `"max_running_jobs":0`, 1) },
+		"format 2150000":         func(s string) string { return strings.Replace(s, `"version":3000000`, `"version":2150000`, 1) },
+		"is not among the nodes": func(s string) string { return strings.Replace(s, `"nodes":{"e62`, `"nodes":{"f62`, 1) },
+		"max_running_jobs is 0":  func(s string) string { return strings.Replace(s, `"max_running_jobs":20`, `"max_running_jobs":0`, 1) },
 	} {
-		_, err := Decode([]byte(damage(string(data))))
+		c, err := model.Decode([]byte(damage(string(newConfig(t).JSON()))))
+		require.NoError(t, err)
+		_, err = ClusterOf(c)
 		require.ErrorContains(t, err, wanted)
 	}
 }

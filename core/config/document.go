@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"lockstep/core/config/model"
+	"lockstep/core/rawjson"
 )
 
 // Object is one object of a configuration: its stored values, by name.
@@ -69,52 +72,59 @@ func Merged(objects ...Object) Object {
 	return all
 }
 
-// Document is a complete configuration for reading: the objects by UUID, and their relations.
+// Document is a configuration for queries of stored values by name. It decodes an object at its first use. It belongs to one
+// goroutine.
 type Document struct {
 	Cluster   Object
-	Nodes     map[string]Object
-	Groups    map[string]Object
-	Instances map[string]Object
-	Networks  map[string]Object
-	Disks     map[string]Object
 	Resources *Resources
+	config    *model.Config
+	decoded   map[string]Object // by kind and uuid
 }
 
-// DecodeDocument reads a configuration. Errors name what is wrong with it.
-func DecodeDocument(data []byte) (*Document, error) {
-	doc, err := decodeObject(data)
-	if err != nil {
-		return nil, fmt.Errorf("not a cluster configuration: %w", err)
-	}
-	d := &Document{Cluster: Object(doc).Object("cluster")}
-	for _, part := range []struct {
-		name string
-		into *map[string]Object
-	}{{"nodes", &d.Nodes}, {"nodegroups", &d.Groups}, {"instances", &d.Instances}, {"networks", &d.Networks}, {"disks", &d.Disks}} {
-		if raw := doc[part.name]; raw != nil {
-			if err := json.Unmarshal(raw, part.into); err != nil {
-				return nil, fmt.Errorf("%s: %w", part.name, err)
-			}
-		}
-	}
-	d.Resources, err = DecodeResources(data)
-	return d, err
+// DocumentOf returns the document of a configuration.
+func DocumentOf(c *model.Config) *Document {
+	return &Document{Cluster: decoded(c.Cluster.JSON()), Resources: ResourcesOf(c), config: c, decoded: map[string]Object{}}
 }
+
+// decoded splits the stored form of an object.
+func decoded(encoding []byte) Object {
+	object, err := decodeObject(encoding)
+	if err != nil {
+		panic(fmt.Errorf("an object of the configuration is no object: %w", err)) // the model has encoded it
+	}
+	return object
+}
+
+// object is an object by its uuid; empty if there is none.
+func object[T any](d *Document, k *model.Kind[T], uuid string) Object {
+	o, found := k.Get(d.config, uuid)
+	if !found {
+		return nil
+	}
+	place := k.Name + "/" + uuid
+	if _, known := d.decoded[place]; !known {
+		d.decoded[place] = decoded(o.JSON())
+	}
+	return d.decoded[place]
+}
+
+// Node is a node by its UUID; without values if there is none. The same applies to Group, Network and Disk.
+func (d *Document) Node(uuid string) Object { return object(d, model.Nodes, uuid) }
+
+// Group is a node group by its UUID.
+func (d *Document) Group(uuid string) Object { return object(d, model.Groups, uuid) }
+
+// Network is a network by its UUID.
+func (d *Document) Network(uuid string) Object { return object(d, model.Networks, uuid) }
+
+// Disk is a disk by its UUID.
+func (d *Document) Disk(uuid string) Object { return object(d, model.Disks, uuid) }
 
 // DisksOf are the disks of an instance, in order. A missing disk has no values.
 func (d *Document) DisksOf(instance Object) []Object {
 	disks := []Object{}
 	for _, raw := range instance.List("disks") {
-		var uuid string
-		if json.Unmarshal(raw, &uuid) == nil {
-			disks = append(disks, d.Disks[uuid])
-			continue
-		}
-		disk, err := decodeObject(raw) // old configurations contain the disk itself
-		if err != nil {
-			disk = nil
-		}
-		disks = append(disks, disk)
+		disks = append(disks, d.Disk(string(rawjson.Unquote(raw))))
 	}
 	return disks
 }
@@ -122,21 +132,21 @@ func (d *Document) DisksOf(instance Object) []Object {
 // ConnectedGroups are the UUIDs of the groups that a network is connected to, sorted.
 func (d *Document) ConnectedGroups(network string) []string {
 	var groups []string
-	for uuid, group := range d.Groups {
-		if group.Object("networks").Has(network) {
+	for uuid, group := range d.config.Groups.All() {
+		if _, connected := group.Value.Networks.Get(network); connected {
 			groups = append(groups, uuid)
 		}
 	}
-	slices.Sort(groups)
 	return groups
 }
 
 // InstancesIn are the names of the instances with an interface in a network, sorted.
 func (d *Document) InstancesIn(network string) []string {
 	names := []string{}
-	for uuid := range d.Instances {
-		if i, known := d.Resources.Instance(uuid); known && i.Name != "" && slices.Contains(i.Networks, network) {
-			names = append(names, i.Name)
+	for _, i := range d.config.Instances.All() {
+		uses := func(nic model.NIC) bool { return nic.Network.Set && nic.Network.Value == network }
+		if i.Value.Name.Set && slices.ContainsFunc(i.Value.NICs, uses) {
+			names = append(names, i.Value.Name.Value)
 		}
 	}
 	slices.Sort(names)
@@ -155,13 +165,36 @@ const (
 func (d *Document) All(kind string) map[string]Object {
 	switch kind {
 	case KindNode:
-		return d.Nodes
+		return objects(d, model.Nodes)
 	case KindGroup:
-		return d.Groups
+		return objects(d, model.Groups)
 	case KindInstance:
-		return d.Instances
+		return objects(d, model.Instances)
 	case KindNetwork:
-		return d.Networks
+		return objects(d, model.Networks)
+	}
+	return nil
+}
+
+func objects[T any](d *Document, k *model.Kind[T]) map[string]Object {
+	all := make(map[string]Object, k.All(d.config).Len())
+	for uuid := range k.All(d.config).All() {
+		all[uuid] = object(d, k, uuid)
+	}
+	return all
+}
+
+// Get is the object of a kind with a UUID; without values if there is none.
+func (d *Document) Get(kind, uuid string) Object {
+	switch kind {
+	case KindNode:
+		return d.Node(uuid)
+	case KindGroup:
+		return d.Group(uuid)
+	case KindInstance:
+		return object(d, model.Instances, uuid)
+	case KindNetwork:
+		return d.Network(uuid)
 	}
 	return nil
 }
@@ -213,10 +246,7 @@ func (d *Document) Tags(kind, name string) (json.RawMessage, error) {
 		if err != nil {
 			return nil, err
 		}
-		object = d.All(of)[uuid]
-	}
-	if !object.Has("tags") {
-		return json.RawMessage("[]"), nil
+		object = d.Get(of, uuid)
 	}
 	return object["tags"], nil
 }

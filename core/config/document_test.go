@@ -1,15 +1,17 @@
-package config
+package config_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	. "lockstep/core/config"
+	"lockstep/core/config/configtest"
 )
 
 func TestTags(t *testing.T) {
-	d, err := DecodeDocument([]byte(`{"cluster": {"tags": ["c"]}, "nodes": {"n": {"name": "node1.example", "tags": ["n"]}},
-		"nodegroups": {"g": {"name": "default", "tags": ["g"]}}, "instances": {"i": {"name": "mail", "tags": null}}, "networks": {"w": {"name": "lan", "tags": []}}}`))
-	require.NoError(t, err)
+	d := DocumentOf(configtest.Complete(t, []byte(`{"cluster": {"tags": ["c"]}, "nodes": {"n": {"name": "node1.example", "group": "g", "tags": ["n"]}},
+		"nodegroups": {"g": {"name": "default", "tags": ["g"]}}, "instances": {"i": {"name": "mail", "tags": null}}, "networks": {"w": {"name": "lan", "tags": []}}}`)))
 	for _, c := range [][3]string{
 		{"cluster", "", `["c"]`}, {"cluster", "whatever", `["c"]`}, {"node", "node1.example", `["n"]`}, {"node", "node1", `["n"]`}, {"node", "n", `["n"]`},
 		{"nodegroup", "default", `["g"]`}, {"instance", "mail", `[]`}, {"network", "lan", `[]`},
@@ -19,7 +21,7 @@ func TestTags(t *testing.T) {
 		require.NoError(t, err)
 		require.JSONEq(t, c[2], string(tags))
 	}
-	_, err = d.Tags("nodegroup", "node1.example")
+	_, err := d.Tags("nodegroup", "node1.example")
 	require.Equal(t, &NoSuchObject{KindGroup, "node1.example"}, err)
 	require.EqualError(t, err, `There is no group "node1.example"`)
 	require.False(t, IsTagKind("group"))
@@ -44,9 +46,24 @@ func TestObjectsAreContentWithAnything(t *testing.T) {
 	require.Empty(t, none.Text("a"))
 	require.Empty(t, none.Object("a"))
 	require.Equal(t, `{"a":1}`, string(Merged(none, o.Object("inner")).JSON()))
+}
 
-	for _, data := range []string{`[]`, `{"nodes": []}`, `{"cluster": {}, "instances": {"i": 5}}`} {
-		_, err := DecodeDocument([]byte(data))
-		require.Error(t, err, data)
+func TestObjectsOfADocument(t *testing.T) {
+	d := DocumentOf(configtest.Complete(t, []byte(`{"nodes": {"n": {"name": "node1", "group": "g"}}, "networks": {"w": {"name": "lan"}}, "nodegroups": {"g": {"name": "east"}},
+		"instances": {"i": {"name": "mail", "disks": ["d", "gone"], "nics": [{"network": "w"}]}}, "disks": {"d": {"dev_type": "plain", "logical_id": ["vg", "lv"]}}}`)))
+	for kind, name := range map[string]string{KindNode: "node1", KindGroup: "east", KindInstance: "mail", KindNetwork: "lan"} {
+		uuid, err := d.Find(kind, name)
+		require.NoError(t, err)
+		require.Equal(t, name, d.Get(kind, uuid).Text("name"))
+		require.Equal(t, map[string]Object{uuid: d.Get(kind, uuid)}, d.All(kind))
+		require.Empty(t, d.Get(kind, "gone"))
 	}
+	disks := d.DisksOf(d.Get(KindInstance, "i"))
+	require.Len(t, disks, 2)
+	require.Equal(t, "d", disks[0].Text("uuid"))
+	require.Empty(t, disks[1])
+	require.Equal(t, []string{"mail"}, d.InstancesIn("w"))
+	require.Empty(t, d.ConnectedGroups("w"))
+	require.Nil(t, d.All("lock"))
+	require.Nil(t, d.Get("lock", "n"))
 }

@@ -2,7 +2,8 @@ package config
 
 import (
 	"encoding/json"
-	"fmt"
+
+	"lockstep/core/config/model"
 )
 
 // The version of Ganeti that clients are told: the one whose protocols lockstep speaks.
@@ -26,20 +27,13 @@ var infoParameters = []string{
 }
 
 // Info is the description of the cluster for clients (queue.md 1.8). They read all of its keys, so values that the
-// configuration lacks are those of a new cluster, or null.
-func Info(data []byte) (map[string]any, error) {
-	cluster, err := Decode(data)
+// configuration lacks are null.
+func Info(c *model.Config) (map[string]any, error) {
+	cluster, err := ClusterOf(c)
 	if err != nil {
 		return nil, err
 	}
-	doc, err := decodeObject(data)
-	if err != nil {
-		return nil, fmt.Errorf("not a cluster configuration: %w", err)
-	}
-	stored, err := withDefaults(Object(doc).Object("cluster"))
-	if err != nil {
-		return nil, err
-	}
+	stored := decoded(c.Cluster.JSON())
 	info := map[string]any{
 		"software_version": SoftwareVersion, "vcs_version": VCSVersion, "protocol_version": ProtocolVersion,
 		"config_version": Version, "os_api_version": OSAPIVersion, "export_version": ExportVersion,
@@ -61,15 +55,6 @@ func Info(data []byte) (map[string]any, error) {
 	}
 	info["enabled_data_collectors"], info["data_collector_interval"] = enabled, interval
 	return info, nil
-}
-
-// withDefaults are a cluster's parameters. Missing ones are those of a new cluster.
-func withDefaults(cluster Object) (Object, error) {
-	defaults, err := decodeObject(clusterDefaults)
-	if err != nil {
-		return nil, fmt.Errorf("built-in cluster parameters: %w", err)
-	}
-	return Merged(defaults, Object{"max_tracked_jobs": json.RawMessage(fmt.Sprint(DefaultMaxTrackedJobs))}, cluster), nil
 }
 
 // ipVersion is the number of the IP version of a socket's address family.

@@ -6,15 +6,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"lockstep/core/config/model"
 )
 
 // A real server gave this answer for the cluster with that configuration.
 func TestWhatARealServerSaysOfACluster(t *testing.T) {
-	data, err := os.ReadFile("testdata/config.data.json")
-	require.NoError(t, err)
 	want, err := os.ReadFile("testdata/query-cluster-info.json")
 	require.NoError(t, err)
-	info, err := Info(data)
+	info, err := Info(golden(t))
 	require.NoError(t, err)
 	got, err := json.Marshal(info)
 	require.NoError(t, err)
@@ -30,29 +30,31 @@ func infoKeys(t *testing.T) []string {
 	return keys(info)
 }
 
-func TestANewAndABareClusterHaveAllThatClientsRead(t *testing.T) {
-	mine, err := New(identity)
+func TestANewClusterHasAllThatClientsRead(t *testing.T) {
+	info, err := Info(newConfig(t))
 	require.NoError(t, err)
-	for _, data := range [][]byte{mine, []byte(`{"version": 3000000, "nodes": {"n": {"name": "node1"}},
-		"cluster": {"cluster_name": "c", "master_node": "n", "max_running_jobs": 1, "primary_ip_family": 10, "enabled_hypervisors": []}}`)} {
-		info, err := Info(data)
-		require.NoError(t, err)
-		encoded, err := json.Marshal(info)
-		require.NoError(t, err)
-		var got map[string]any
-		require.NoError(t, json.Unmarshal(encoded, &got))
-		require.ElementsMatch(t, infoKeys(t), keys(got))
-		require.NotNil(t, got["hvparams"])
-	}
-	info, err := Info([]byte(`{"version": 3000000, "nodes": {"n": {"name": "node1"}}, "cluster": {"cluster_name": "c",
-		"master_node": "n", "max_running_jobs": 7, "primary_ip_family": 10, "enabled_hypervisors": [], "volume_group_name": "xenvg"}}`))
+	encoded, err := json.Marshal(info)
+	require.NoError(t, err)
+	var got map[string]any
+	require.NoError(t, json.Unmarshal(encoded, &got))
+	require.ElementsMatch(t, infoKeys(t), keys(got))
+	require.NotNil(t, got["hvparams"])
+	require.Nil(t, got["volume_group_name"], "the configuration lacks it")
+
+	e := newConfig(t).Edit()
+	cluster := e.Config().Cluster.Value
+	cluster.IPFamily, cluster.EnabledHypervisors, cluster.VolumeGroup = 10, nil, model.Some("xenvg")
+	e.SetCluster(cluster)
+	changed, _ := e.Commit(1)
+	info, err = Info(changed)
 	require.NoError(t, err)
 	require.Equal(t, 6, info["primary_ip_version"])
 	require.Nil(t, info["default_hypervisor"])
-	require.Equal(t, "node1", info["master"])
 	require.JSONEq(t, `"xenvg"`, string(info["volume_group_name"].(json.RawMessage)))
-	require.JSONEq(t, `7`, string(info["max_running_jobs"].(json.RawMessage)))
 
-	_, err = Info([]byte(`{}`))
-	require.ErrorContains(t, err, "not a cluster configuration")
+	cluster.MasterNode = ""
+	e.SetCluster(cluster)
+	changed, _ = e.Commit(1)
+	_, err = Info(changed)
+	require.ErrorContains(t, err, "not among the nodes")
 }

@@ -1,12 +1,6 @@
 package config
 
-import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"maps"
-	"slices"
-)
+import "lockstep/core/config/model"
 
 // Master is the new master. UUID is used if the configuration does not have a node with its name. IP is the address at
 // which other nodes reach it.
@@ -17,55 +11,37 @@ type Master struct {
 }
 
 // SetMaster makes a node the master, and a candidate. It adds an unknown node, in the group of the former master. It
-// returns the same bytes if the node is already the master.
-func SetMaster(data []byte, now float64, m Master) ([]byte, error) {
-	doc, err := decodeObject(data)
-	if err != nil {
-		return nil, fmt.Errorf("not a cluster configuration: %w", err)
+// returns the same configuration if the node is already the master.
+func SetMaster(c *model.Config, now model.Time, m Master) *model.Config {
+	former := c.Cluster.Value.MasterNode
+	e := c.Edit()
+	uuid, known := model.Nodes.ByName(c, m.Name)
+	switch stored, _ := c.Nodes.Get(uuid); {
+	case known && uuid == former:
+		return c
+	case known && !stored.Value.MasterCandidate:
+		node := stored.Value
+		node.MasterCandidate = true
+		model.Nodes.Put(e, uuid, node)
+	case !known:
+		uuid = m.UUID
+		model.Nodes.Put(e, uuid, newNode(c, now, m))
 	}
-	var nodes map[string]Object
-	if err := json.Unmarshal(doc["nodes"], &nodes); err != nil {
-		return nil, fmt.Errorf("nodes: %w", err)
-	}
-	old := Object(doc).Object("cluster").Text("master_node")
-	uuid := m.UUID
-	known := slices.IndexFunc(slices.Sorted(maps.Keys(nodes)), func(id string) bool { return nodes[id].Text("name") == m.Name })
-	if known >= 0 {
-		uuid = slices.Sorted(maps.Keys(nodes))[known]
-	} else if nodes[uuid], err = newNode(nodes[old], now, m); err != nil {
-		return nil, err
-	}
-	if known >= 0 && uuid == old {
-		return data, nil
-	}
-	nodes[uuid]["master_candidate"] = json.RawMessage("true")
-	if doc["nodes"], err = json.Marshal(nodes); err != nil {
-		return nil, err
-	}
-	quoted, err := json.Marshal(uuid)
-	if err != nil {
-		return nil, err
-	}
-	edited, err := json.Marshal(doc)
-	if err != nil {
-		return nil, err
-	}
-	return Edit(edited, now, ConfigChange{Cluster: map[string][]byte{"master_node": quoted}})
+	cluster := c.Cluster.Value
+	cluster.MasterNode = uuid
+	cluster.Serial++
+	cluster.MTime = now
+	e.SetCluster(cluster)
+	edited, _ := e.Commit(now)
+	return edited
 }
 
-// newNode is a copy of a node with another name and address.
-func newNode(template Object, now float64, m Master) (Object, error) {
-	node := Object{}
-	values := map[string]any{"name": m.Name, "uuid": m.UUID, "primary_ip": m.IP, "secondary_ip": m.IP,
-		"master_candidate": true, "master_capable": true, "vm_capable": true, "offline": false, "drained": false, "powered": true,
-		"ndparams": map[string]any{}, "ctime": now, "mtime": now, "serial_no": 1, "tags": []string{}}
-	for key, value := range values {
-		encoded, err := json.Marshal(value)
-		if err != nil {
-			return nil, err
-		}
-		node[key] = encoded
+// newNode is a node in the group of the present master.
+func newNode(c *model.Config, now model.Time, m Master) model.Node {
+	node := model.Node{Name: m.Name, PrimaryIP: m.IP, SecondaryIP: m.IP, MasterCandidate: true, MasterCapable: true, VMCapable: true,
+		Powered: true, Stamp: model.Stamp{CTime: now, MTime: now, UUID: m.UUID, Serial: 1}}
+	if former, found := c.Nodes.Get(c.Cluster.Value.MasterNode); found {
+		node.Group = former.Value.Group
 	}
-	node["group"] = bytes.Clone(template["group"])
-	return node, nil
+	return node
 }

@@ -1,39 +1,32 @@
-package config
+package config_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	. "lockstep/core/config"
+	"lockstep/core/config/configtest"
 )
 
 func TestSetMaster(t *testing.T) {
-	data, err := New(Identity{ClusterName: "c", NodeName: "n1", NodeUUID: "u1", NodeIP: "10.0.0.1", GroupUUID: "g", Now: 1})
-	require.NoError(t, err)
-	same, err := SetMaster(data, 2, Master{Name: "n1", UUID: "other", IP: "10.0.0.1"})
-	require.NoError(t, err)
-	require.Equal(t, string(data), string(same), "it is the master already, under the uuid that it has")
+	c := configtest.New(t)
+	require.Same(t, c, SetMaster(c, 2, Master{Name: "node1", UUID: "other", IP: "10.0.0.1"}), "it is the master already, under the uuid that it has")
 
-	second, err := SetMaster(data, 2, Master{Name: "n2", UUID: "u2", IP: "10.0.0.2"})
-	require.NoError(t, err)
-	cluster, err := Decode(second)
+	second := SetMaster(c, 2, Master{Name: "n2", UUID: "u2", IP: "10.0.0.2"})
+	cluster, err := ClusterOf(second)
 	require.NoError(t, err)
 	require.Equal(t, "n2", cluster.MasterName)
-	doc, err := DecodeDocument(second)
-	require.NoError(t, err)
-	require.Len(t, doc.Nodes, 2)
-	require.Equal(t, "g", doc.Nodes["u2"].Text("group"))
-	require.Equal(t, "10.0.0.2", doc.Nodes["u2"].Text("primary_ip"))
-	require.True(t, doc.Nodes["u2"].Flag("master_candidate"))
+	require.Equal(t, 2, second.Nodes.Len())
+	require.Equal(t, c.Serial+1, second.Serial)
+	node, found := second.Nodes.Get("u2")
+	require.True(t, found)
+	require.Equal(t, "g", node.Value.Group)
+	require.Equal(t, "10.0.0.2", node.Value.PrimaryIP)
+	require.True(t, node.Value.MasterCandidate)
+	require.Equal(t, second.JSON(), configtest.Decode(t, second.JSON()).JSON(), "the new node has all values")
 
-	back, err := SetMaster(second, 3, Master{Name: "n1", UUID: "other", IP: "10.0.0.1"})
-	require.NoError(t, err)
-	doc, err = DecodeDocument(back)
-	require.NoError(t, err)
-	require.Len(t, doc.Nodes, 2)
-	require.Equal(t, "u1", doc.Cluster.Text("master_node"))
-
-	for _, bad := range []string{"", "[]", `{"nodes": 3}`} {
-		_, err := SetMaster([]byte(bad), 1, Master{Name: "n1"})
-		require.Error(t, err)
-	}
+	back := SetMaster(second, 3, Master{Name: "node1", UUID: "other", IP: "10.0.0.1"})
+	require.Equal(t, 2, back.Nodes.Len())
+	require.Equal(t, "n", back.Cluster.Value.MasterNode)
 }

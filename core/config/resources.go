@@ -1,32 +1,36 @@
 package config
 
 import (
-	"maps"
 	"slices"
-	"strings"
+
+	"lockstep/core/config/model"
 )
 
-// Node is a machine. The lists are of instance names, sorted.
+// Resources answers which objects of a configuration the names in opcodes mean, and the relations of nodes, groups, networks
+// and instances. It is immutable, so any number of goroutines may use it. nil is empty. A lookup costs O(log n); a list of a
+// node or a group costs O(log n) for each of its instances.
+type Resources struct{ config *model.Config }
+
+// ResourcesOf returns the resources of a configuration. It computes nothing: the configuration answers each lookup.
+func ResourcesOf(c *model.Config) *Resources { return &Resources{c} }
+
+// Node is a machine.
 type Node struct {
-	Name, UUID  string
-	Group       string   // UUID; "" if the configuration has none
-	Primaries   []string // instances whose primary node this is
-	Secondaries []string // instances with a copy of their disks, but not their primary node, here
+	Name, UUID string
+	Group      string // UUID
+	config     *model.Config
 }
 
-// Group is a node group. The lists are sorted.
+// Group is a node group.
 type Group struct {
-	Name, UUID     string
-	Nodes          []string // UUIDs of its members
-	Instances      []string // names of the instances whose primary node is a member
-	InstanceNodes  []string // UUIDs of the nodes of those instances, whatever their group
-	InstanceGroups []string // UUIDs of the groups of these nodes
+	Name, UUID string
+	config     *model.Config
 }
 
 // Instance is a virtual machine. The lists are of UUIDs, sorted.
 type Instance struct {
 	Name, UUID string
-	Template   string   // the disk template, "diskless" for no disks
+	Template   string   // the type of the first disk, "diskless" without one
 	Primary    string   // UUID of the primary node, "" while there is none
 	Nodes      []string // the primary and the secondary nodes
 	Groups     []string // of Nodes
@@ -36,60 +40,157 @@ type Instance struct {
 // Network is an IP network.
 type Network struct{ Name, UUID string }
 
-// Resources is the resources of a cluster and their relations: the objects to which names in opcodes refer, and the
-// nodes, groups and networks of an instance, a node or a group. It is immutable, so any number of goroutines may use
-// it. nil is empty. The caller must not change the results of lookups.
-type Resources struct {
-	master    string
-	nodes     map[string]*Node // all four maps are by UUID, by name and by unambiguous short name, if there is one
-	groups    map[string]*Group
-	instances map[string]*Instance
-	networks  map[string]*Network
-}
-
 // Master is the UUID of the master node, "" if it is unknown.
 func (r *Resources) Master() string {
 	if r == nil {
 		return ""
 	}
-	return r.master
+	return r.config.Cluster.Value.MasterNode
 }
 
-// Node finds a node by UUID or name. As in Ganeti, "node1" means "node1.example.org" if no other node has that short
-// name.
-func (r *Resources) Node(name string) (*Node, bool) {
+// find returns an object with its uuid, given its uuid or name; nil if there is none. With short, a short name is enough:
+// "node1" means "node1.example.org" if no other node has that short name, as in Ganeti.
+func find[T any](r *Resources, k *model.Kind[T], name string, short bool) (uuid string, value *T) {
 	if r == nil {
+		return "", nil
+	}
+	uuid, found := name, k.All(r.config).Has(name)
+	if !found {
+		uuid, found = k.ByName(r.config, name)
+	}
+	if !found && short {
+		uuid, found = k.ByShortName(r.config, name)
+	}
+	if !found {
+		return "", nil
+	}
+	o, _ := k.Get(r.config, uuid)
+	return uuid, &o.Value
+}
+
+// Node finds a node by UUID, name or short name.
+func (r *Resources) Node(name string) (*Node, bool) {
+	uuid, n := find(r, model.Nodes, name, true)
+	if n == nil {
 		return nil, false
 	}
-	n := r.nodes[name]
-	return n, n != nil
+	return &Node{Name: n.Name, UUID: uuid, Group: n.Group, config: r.config}, true
 }
 
 // Group finds a node group by UUID or name.
 func (r *Resources) Group(name string) (*Group, bool) {
-	if r == nil {
+	uuid, g := find(r, model.Groups, name, false)
+	if g == nil {
 		return nil, false
 	}
-	g := r.groups[name]
-	return g, g != nil
+	return &Group{Name: g.Name, UUID: uuid, config: r.config}, true
 }
 
-// Instance finds an instance by UUID, or by name as Node does.
+// Instance finds an instance by UUID, name or short name.
 func (r *Resources) Instance(name string) (*Instance, bool) {
-	if r == nil {
+	uuid, i := find(r, model.Instances, name, true)
+	if i == nil {
 		return nil, false
 	}
-	i := r.instances[name]
-	return i, i != nil
+	return newInstance(r.config, uuid, i), true
 }
 
 // Network finds a network by UUID or name.
 func (r *Resources) Network(name string) (*Network, bool) {
-	if r == nil {
+	uuid, n := find(r, model.Networks, name, false)
+	if n == nil {
 		return nil, false
 	}
-	n := r.networks[name]
-	return n, n != nil
+	return &Network{Name: n.Name, UUID: uuid}, true
+}
+
+func newInstance(c *model.Config, uuid string, from *model.Instance) *Instance {
+	i := &Instance{Name: from.Name.Value, UUID: uuid, Primary: from.PrimaryNode.Value}
+	nodes := []string{i.Primary}
+	for _, disk := range from.Disks {
+		o, found := c.Disks.Get(disk)
+		if !found {
+			continue
+		}
+		if i.Template == "" {
+			i.Template = o.Value.LogicalID.Value.Type
+		}
+		o.Value.Each(func(d *model.Disk) {
+			if drbd, is := d.DRBD(); is {
+				nodes = append(nodes, drbd.A, drbd.B)
+			}
+		})
+	}
+	if i.Template == "" {
+		i.Template = "diskless"
+	}
+	i.Nodes = sortedSet(nodes...)
+	var groups, networks []string
+	for _, node := range i.Nodes {
+		if o, found := c.Nodes.Get(node); found {
+			groups = append(groups, o.Value.Group)
+		}
+	}
+	for _, nic := range from.NICs {
+		networks = append(networks, nic.Network.Value)
+	}
+	i.Groups, i.Networks = sortedSet(groups...), sortedSet(networks...)
+	return i
+}
+
+// Primaries are the names of the instances whose primary node this is, sorted.
+func (n *Node) Primaries() []string {
+	var names []string
+	for uuid := range n.config.Primaries(n.UUID) {
+		if o, found := n.config.Instances.Get(uuid); found {
+			names = append(names, o.Value.Name.Value)
+		}
+	}
+	return sortedSet(names...)
+}
+
+// Secondaries are the names of the instances with a copy of their disks, but not their primary node, here, sorted.
+func (n *Node) Secondaries() []string {
+	var names []string
+	for disk := range n.config.DRBDDisks(n.UUID) {
+		for uuid := range n.config.DiskUsers(disk) {
+			if o, found := n.config.Instances.Get(uuid); found && o.Value.PrimaryNode.Value != n.UUID {
+				names = append(names, o.Value.Name.Value)
+			}
+		}
+	}
+	return sortedSet(names...)
+}
+
+// Nodes are the UUIDs of the members of the group, sorted.
+func (g *Group) Nodes() []string { return slices.Collect(g.config.Members(g.UUID)) }
+
+// Instances are the names of the instances whose primary node is a member, sorted.
+func (g *Group) Instances() []string {
+	return g.collect(func(i *Instance) []string { return []string{i.Name} })
+}
+
+// InstanceNodes are the UUIDs of the nodes of those instances, of any group, sorted.
+func (g *Group) InstanceNodes() []string {
+	return g.collect(func(i *Instance) []string { return i.Nodes })
+}
+
+// InstanceGroups are the UUIDs of the groups of these nodes, sorted.
+func (g *Group) InstanceGroups() []string {
+	return g.collect(func(i *Instance) []string { return i.Groups })
+}
+
+// collect joins values of the instances whose primary node is a member.
+func (g *Group) collect(values func(*Instance) []string) []string {
+	var all []string
+	for node := range g.config.Members(g.UUID) {
+		for uuid := range g.config.Primaries(node) {
+			if o, found := g.config.Instances.Get(uuid); found && o.Value.Name.Set {
+				all = append(all, values(newInstance(g.config, uuid, &o.Value))...)
+			}
+		}
+	}
+	return sortedSet(all...)
 }
 
 // ExternallyMirrored reports whether any node can reach the disks of a disk template, so that an instance may move to
@@ -100,25 +201,6 @@ func ExternallyMirrored(template string) bool {
 		return true
 	}
 	return false
-}
-
-// addShortNames adds the prefixes of names that end before a dot. A prefix of several names is omitted, and no prefix
-// replaces a complete name or a UUID.
-func addShortNames[T any](byName map[string]*T, all map[string]*T) {
-	short := map[string]*T{}
-	for name, object := range byName {
-		for end := strings.LastIndexByte(name, '.'); end > 0; end = strings.LastIndexByte(name[:end], '.') {
-			if _, taken := short[name[:end]]; taken {
-				object = nil // its shorter prefixes are ambiguous, too
-			}
-			short[name[:end]] = object
-		}
-	}
-	for name, object := range short {
-		if _, known := all[name]; !known && object != nil {
-			all[name] = object
-		}
-	}
 }
 
 // sortedSet is the names, sorted, without repetitions and without the empty name; nil if there are none.
@@ -132,37 +214,4 @@ func sortedSet(names ...string) []string {
 		return nil
 	}
 	return slices.Clip(names)
-}
-
-// linkInstances visits all instances once and sets the lists of nodes and groups.
-func (r *Resources) linkInstances(instances map[string]*Instance) {
-	for _, name := range slices.Sorted(maps.Keys(instances)) { // sorted, so that the resulting lists of names are sorted
-		i := instances[name]
-		var groups []string
-		for _, uuid := range i.Nodes {
-			n, known := r.Node(uuid)
-			if !known {
-				continue
-			}
-			groups = append(groups, n.Group)
-			if uuid == i.Primary {
-				n.Primaries = append(n.Primaries, i.Name)
-			} else {
-				n.Secondaries = append(n.Secondaries, i.Name)
-			}
-		}
-		i.Groups = sortedSet(groups...)
-		primary, known := r.Node(i.Primary)
-		if !known {
-			continue
-		}
-		if g, known := r.Group(primary.Group); known {
-			g.Instances = append(g.Instances, i.Name)
-			g.InstanceNodes = append(g.InstanceNodes, i.Nodes...)
-			g.InstanceGroups = append(g.InstanceGroups, i.Groups...)
-		}
-	}
-	for _, g := range r.groups {
-		g.InstanceNodes, g.InstanceGroups = sortedSet(g.InstanceNodes...), sortedSet(g.InstanceGroups...)
-	}
 }

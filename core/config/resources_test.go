@@ -1,18 +1,20 @@
-package config
+package config_test
 
 import (
 	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	. "lockstep/core/config"
+	"lockstep/core/config/configtest"
+	"lockstep/core/config/model"
 )
 
 func handmadeResources(t *testing.T) *Resources {
 	data, err := os.ReadFile("testdata/resources.json")
 	require.NoError(t, err)
-	r, err := DecodeResources(data)
-	require.NoError(t, err)
-	return r
+	return ResourcesOf(configtest.Complete(t, data))
 }
 
 func TestWhatLiesBehindAnInstance(t *testing.T) {
@@ -41,17 +43,20 @@ func TestWhatLiesBehindANodeAndAGroup(t *testing.T) {
 	for _, name := range []string{"n3.example", "n3", "n3-uuid"} {
 		got, known := r.Node(name)
 		require.True(t, known, name)
-		require.Equal(t, Node{Name: "n3.example", UUID: "n3-uuid", Group: "east-uuid",
-			Primaries: []string{"build.example", "db.example"}}, *got)
+		require.Equal(t, []string{"n3.example", "n3-uuid", "east-uuid"}, []string{got.Name, got.UUID, got.Group})
+		require.Equal(t, []string{"build.example", "db.example"}, got.Primaries())
+		require.Empty(t, got.Secondaries())
 	}
 	n4, _ := r.Node("n4")
-	require.Equal(t, []string{"db.example"}, n4.Secondaries)
+	require.Equal(t, []string{"db.example"}, n4.Secondaries())
 	for _, name := range []string{"east", "east-uuid"} {
 		got, known := r.Group(name)
 		require.True(t, known, name)
-		require.Equal(t, Group{Name: "east", UUID: "east-uuid", Nodes: []string{"n1-uuid", "n2-uuid", "n3-uuid"},
-			Instances:     []string{"build.example", "db.example", "mail.example"},
-			InstanceNodes: []string{"n1-uuid", "n2-uuid", "n3-uuid", "n4-uuid"}, InstanceGroups: []string{"east-uuid", "west-uuid"}}, *got)
+		require.Equal(t, []string{"east", "east-uuid"}, []string{got.Name, got.UUID})
+		require.Equal(t, []string{"n1-uuid", "n2-uuid", "n3-uuid"}, got.Nodes())
+		require.Equal(t, []string{"build.example", "db.example", "mail.example"}, got.Instances())
+		require.Equal(t, []string{"n1-uuid", "n2-uuid", "n3-uuid", "n4-uuid"}, got.InstanceNodes())
+		require.Equal(t, []string{"east-uuid", "west-uuid"}, got.InstanceGroups())
 	}
 	lan, known := r.Network("lan")
 	require.True(t, known)
@@ -59,9 +64,8 @@ func TestWhatLiesBehindANodeAndAGroup(t *testing.T) {
 }
 
 func TestShortNames(t *testing.T) {
-	r, err := DecodeResources([]byte(`{"nodes": {
-		"1": {"name": "a.x.example"}, "2": {"name": "a.y.example"}, "3": {"name": "a.x.test"}, "4": {"name": "b.x.example"}, "5": {"name": "b"}}}`))
-	require.NoError(t, err)
+	r := ResourcesOf(configtest.Complete(t, []byte(`{"nodes": {"1": {"name": "a.x.example", "group": "g"}, "2": {"name": "a.y.example", "group": "g"},
+		"3": {"name": "a.x.test", "group": "g"}, "4": {"name": "b.x.example", "group": "g"}, "5": {"name": "b", "group": "g"}}}`)))
 	for name, uuid := range map[string]string{
 		"a": "", "a.x": "", "a.y": "2", "a.x.example": "1", "a.y.exam": "", "b": "5", "b.x": "4", "": "", ".": "",
 	} {
@@ -76,30 +80,18 @@ func TestShortNames(t *testing.T) {
 func TestResourcesOfARealAndOfANewCluster(t *testing.T) {
 	golden, err := os.ReadFile("testdata/config.data.json")
 	require.NoError(t, err)
-	mine, err := New(identity)
-	require.NoError(t, err)
-	for name, data := range map[string][]byte{"node1.gnt": golden, "node1": mine} {
-		r, err := DecodeResources(data)
-		require.NoError(t, err)
+	for name, c := range map[string]*model.Config{"node1.gnt": configtest.Decode(t, golden), "node1": configtest.New(t)} {
+		r := ResourcesOf(c)
 		n, known := r.Node(name)
 		require.True(t, known, name)
 		require.Equal(t, r.Master(), n.UUID)
 		g, known := r.Group("default")
 		require.True(t, known)
-		require.Equal(t, []string{n.UUID}, g.Nodes)
+		require.Equal(t, []string{n.UUID}, g.Nodes())
 	}
 }
 
-func TestResourcesAreContentWithLittle(t *testing.T) {
-	for _, data := range []string{`{}`, `{"cluster": null, "nodes": null, "instances": {"i": {}}, "disks": {}}`,
-		`{"instances": {"i": {"name": "i", "disks": ["d", 1, {"dev_type": "drbd", "logical_id": ["n"]}]}}, "disks": {"d": {"dev_type": "drbd", "logical_id": [1, null, 3]}}}`} {
-		r, err := DecodeResources([]byte(data))
-		require.NoError(t, err)
-		require.Empty(t, r.Master())
-	}
-	_, err := DecodeResources([]byte(`[]`))
-	require.ErrorContains(t, err, "not a cluster configuration")
-
+func TestNoResources(t *testing.T) {
 	var none *Resources
 	require.Empty(t, none.Master())
 	_, node := none.Node("n")

@@ -137,7 +137,7 @@ func groupsOf(of lockSource) lockSource {
 
 // nodesIn is the members of groups.
 func nodesIn(of lockSource) lockSource {
-	return related(of, ofGroup(func(g *config.Group) []string { return g.Nodes }))
+	return related(of, ofGroup(func(g *config.Group) []string { return g.Nodes() }))
 }
 
 // The objects that opcodes name in their usual parameters, and those to which these refer.
@@ -152,10 +152,10 @@ var (
 
 	theGroup       = groups("group_name")
 	groupMembers   = nodesIn(theGroup)
-	groupInstances = related(theGroup, ofGroup(func(g *config.Group) []string { return g.Instances }))
+	groupInstances = related(theGroup, ofGroup(func(g *config.Group) []string { return g.Instances() }))
 	// The nodes of those instances, and the groups of these nodes: mirrors may be in other groups.
-	groupInstanceNodes  = related(theGroup, ofGroup(func(g *config.Group) []string { return g.InstanceNodes }))
-	groupInstanceGroups = related(theGroup, ofGroup(func(g *config.Group) []string { return g.InstanceGroups }))
+	groupInstanceNodes  = related(theGroup, ofGroup(func(g *config.Group) []string { return g.InstanceNodes() }))
+	groupInstanceGroups = related(theGroup, ofGroup(func(g *config.Group) []string { return g.InstanceGroups() }))
 )
 
 // masterNode is where the cluster's master runs.
@@ -173,12 +173,12 @@ func mirroredOnNode(g *opcodeParams) lock.Demand {
 		return unknownLocks(g)
 	}
 	var names []string
-	for _, name := range n.Primaries {
+	for _, name := range n.Primaries() {
 		if i, known := g.resources.Instance(name); known && len(i.Nodes) > 1 {
 			names = append(names, name)
 		}
 	}
-	return lock.SharedSetOf(append(names, n.Secondaries...)...)
+	return lock.SharedSetOf(append(names, n.Secondaries()...)...)
 }
 
 // evacuated is the instances that must leave the node.
@@ -189,11 +189,11 @@ func evacuated(g *opcodeParams) lock.Demand {
 	}
 	switch g.text("mode") {
 	case "primary-only":
-		return sortedNames(n.Primaries)
+		return sortedNames(n.Primaries())
 	case "secondary-only":
-		return sortedNames(n.Secondaries)
+		return sortedNames(n.Secondaries())
 	}
-	return sortedNames(n.Primaries).Join(sortedNames(n.Secondaries))
+	return sortedNames(n.Primaries()).Join(sortedNames(n.Secondaries()))
 }
 
 // listedNodes is the nodes that the opcodes within OP_INSTANCE_MULTI_ALLOC name.

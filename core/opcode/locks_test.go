@@ -12,15 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/core/config"
+	"lockstep/core/config/configtest"
 	"lockstep/core/lock"
 )
 
 func handmadeResources(t testing.TB) *config.Resources {
 	data, err := os.ReadFile("../config/testdata/resources.json")
 	require.NoError(t, err)
-	r, err := config.DecodeResources(data)
-	require.NoError(t, err)
-	return r
+	return config.ResourcesOf(configtest.Complete(t, data))
 }
 
 // Scripts of the declared and required locks of opcodes. Each line of the input is the parameters of one opcode, each

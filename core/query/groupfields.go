@@ -48,7 +48,7 @@ func groupNodes(t *ObjectItem) []string {
 	if !known {
 		return nil
 	}
-	return t.nodeNames(g.Nodes)
+	return t.nodeNames(g.Nodes())
 }
 
 func groupInstances(t *ObjectItem) []string {
@@ -56,14 +56,14 @@ func groupInstances(t *ObjectItem) []string {
 	if !known {
 		return nil
 	}
-	return slices.SortedFunc(slices.Values(g.Instances), natural.Compare)
+	return slices.SortedFunc(slices.Values(g.Instances()), natural.Compare)
 }
 
 // nodeNames are the names of nodes, in natural order.
 func (t *ObjectItem) nodeNames(uuids []string) []string {
 	names := make([]string, len(uuids))
 	for i, uuid := range uuids {
-		names[i] = t.Document.Nodes[uuid].Text("name")
+		names[i] = t.Document.Node(uuid).Text("name")
 	}
 	slices.SortFunc(names, natural.Compare)
 	return names

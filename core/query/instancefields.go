@@ -48,7 +48,7 @@ func liveOnPrimary(t *ObjectItem) Value {
 	return unavailable()
 }
 
-func (t *ObjectItem) primary() config.Object { return t.Document.Nodes[t.Object.Text("primary_node")] }
+func (t *ObjectItem) primary() config.Object { return t.Document.Node(t.Object.Text("primary_node")) }
 
 func primaryMember(key string) func(*ObjectItem) Value {
 	return func(t *ObjectItem) Value { return member(t.primary(), key) }
@@ -75,7 +75,7 @@ func secondaryGroups(t *ObjectItem) []string {
 func secondaryGroupUUIDs(t *ObjectItem) []string {
 	var groups []string
 	for _, uuid := range t.secondaries() {
-		if group := t.Document.Nodes[uuid].Text("group"); !slices.Contains(groups, group) {
+		if group := t.Document.Node(uuid).Text("group"); !slices.Contains(groups, group) {
 			groups = append(groups, group)
 		}
 	}

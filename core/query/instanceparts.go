@@ -115,7 +115,7 @@ func nicBridge(_ *ObjectItem, nic config.Object) Value {
 }
 
 func nicNetworkName(t *ObjectItem, nic config.Object) Value {
-	return textOrUnavailable(t.Document.Networks[nic.Text("network")].Text("name"))
+	return textOrUnavailable(t.Document.Network(nic.Text("network")).Text("name"))
 }
 
 func backendFields() []Field[ObjectItem] {

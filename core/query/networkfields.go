@@ -29,7 +29,7 @@ func networkInstances(t *ObjectItem) []string { return t.Document.InstancesIn(t.
 func networkConnections(t *ObjectItem) Value {
 	connections := []any{}
 	for _, uuid := range networkGroups(t) {
-		group := t.Document.Groups[uuid]
+		group := t.Document.Group(uuid)
 		link := group.Object("networks").Object(t.UUID)
 		connections = append(connections, []string{group.Text("name"), link.Text("mode"), link.Text("link"), link.Text("vlan")})
 	}

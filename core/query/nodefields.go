@@ -55,7 +55,7 @@ func liveOnNode(t *ObjectItem) Value {
 
 func (t *ObjectItem) isMaster() bool { return t.UUID == t.Document.Resources.Master() }
 
-func (t *ObjectItem) groupName(uuid string) string { return t.Document.Groups[uuid].Text("name") }
+func (t *ObjectItem) groupName(uuid string) string { return t.Document.Group(uuid).Text("name") }
 
 // nodePowered is known only of nodes whose power can be switched.
 func nodePowered(t *ObjectItem) Value {
@@ -82,7 +82,7 @@ func nodeRole(t *ObjectItem) Value {
 
 func nodeParameters(t *ObjectItem) config.Object {
 	return t.cached("ndparams", func() config.Object {
-		group := t.Document.Groups[t.Object.Text("group")]
+		group := t.Document.Group(t.Object.Text("group"))
 		return config.Merged(t.Document.Cluster.Object("ndparams"), group.Object("ndparams"), t.Object.Object("ndparams"))
 	})
 }
@@ -92,7 +92,7 @@ func nodePrimaries(t *ObjectItem) []string {
 	if !known {
 		return nil
 	}
-	return n.Primaries
+	return n.Primaries()
 }
 
 func nodeSecondaries(t *ObjectItem) []string {
@@ -100,7 +100,7 @@ func nodeSecondaries(t *ObjectItem) []string {
 	if !known {
 		return nil
 	}
-	return n.Secondaries
+	return n.Secondaries()
 }
 
 // ndpFields are the single node parameters, of nodes and groups.

@@ -52,7 +52,7 @@ func (c *Collection) ByName(in *config.Document, names []string) ([]*ObjectItem,
 		if err != nil {
 			return nil, err
 		}
-		items[i] = &ObjectItem{Document: in, UUID: uuid, Object: in.All(c.kind)[uuid]}
+		items[i] = &ObjectItem{Document: in, UUID: uuid, Object: in.Get(c.kind, uuid)}
 	}
 	return items, nil
 }

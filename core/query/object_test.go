@@ -9,14 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/core/config"
+	"lockstep/core/config/configtest"
 )
 
 func cluster(t *testing.T) *config.Document {
 	data, err := os.ReadFile("testdata/cluster.json")
 	require.NoError(t, err)
-	d, err := config.DecodeDocument(data)
-	require.NoError(t, err)
-	return d
+	return config.DocumentOf(configtest.Complete(t, data))
 }
 
 func TestWhatTheConfigurationSaysOfItsObjects(t *testing.T) {
@@ -29,18 +28,19 @@ func TestWhatTheConfigurationSaysOfItsObjects(t *testing.T) {
 		{Nodes, "node1", map[string]string{
 			"name": `"node1.example"`, "uuid": `"n1-uuid"`, "group": `"east"`, "group.uuid": `"east-uuid"`, "pip": `"192.0.2.1"`, "sip": `"198.51.100.1"`,
 			"master": `true`, "role": `"M"`, "master_candidate": `true`, "powered": `true`, "offline": `false`, "tags": `["fast","new"]`, "serial_no": `3`, "ctime": `1`,
-			"ndp/ssh_port": `2222`, "ndp/oob_program": `"/bin/oob"`, "ndp/spindle_count": `1`, "ndp/ovs": `3`, "custom_ndparams": `{"oob_program":"/bin/oob"}`,
-			"ndparams":  `{"cpu_speed":1,"exclusive_storage":false,"oob_program":"/bin/oob","spindle_count":1,"ssh_port":2222}`,
+			"ndp/ssh_port": `2222`, "ndp/oob_program": `"/bin/oob"`, "ndp/spindle_count": `1`, "ndp/ovs": `false`, "custom_ndparams": `{"oob_program":"/bin/oob"}`,
+			"ndparams":  `{"cpu_speed":1,"exclusive_storage":false,"oob_program":"/bin/oob","ovs":false,"ovs_link":"","ovs_name":"switch1","spindle_count":1,"ssh_port":2222}`,
 			"pinst_cnt": `1`, "pinst_list": `["mail.example"]`, "sinst_cnt": `0`, "sinst_list": `[]`, "bootid": `3`, "mfree": `3`, "hv_state": `3`,
 		}},
-		{Nodes, "node2", map[string]string{"role": `"O"`, "offline": `true`, "bootid": `4`, "powered": `3`, "sip": `3`, "tags": `[]`, "custom_ndparams": `{}`, "vm_capable": `true`}},
+		{Nodes, "node2", map[string]string{"role": `"O"`, "offline": `true`, "bootid": `4`, "powered": `3`, "sip": `"192.0.2.1"`, "tags": `[]`, "custom_ndparams": `{}`, "vm_capable": `true`}},
 		{Nodes, "node10", map[string]string{"role": `"D"`, "sinst_list": `["mail.example"]`, "hv_state": `{"kvm": {"cpu_node": 1}}`, "disk_state": `3`}},
 		{Groups, "east", map[string]string{
 			"name": `"east"`, "alloc_policy": `"preferred"`, "node_cnt": `2`, "node_list": `["node1.example","node2.example"]`, "pinst_cnt": `2`,
-			"pinst_list": `["mail.example","web.example"]`, "ipolicy": `{"spindle-ratio":32,"vcpu-ratio":2}`, "custom_ipolicy": `{"vcpu-ratio": 2}`,
+			"pinst_list": `["mail.example","web.example"]`, "custom_ipolicy": `{"vcpu-ratio": 2}`,
+			"ipolicy":    `{"disk-templates": ["diskless", "file"], "minmax": [{"max": {"cpu-count": 8, "disk-count": 16, "disk-size": 1048576, "memory-size": 32768, "nic-count": 8, "spindle-use": 12}, "min": {"cpu-count": 1, "disk-count": 1, "disk-size": 1024, "memory-size": 128, "nic-count": 1, "spindle-use": 1}}], "spindle-ratio": 32, "std": {"cpu-count": 1, "disk-count": 1, "disk-size": 1024, "memory-size": 128, "nic-count": 1, "spindle-use": 1}, "vcpu-ratio": 2}`,
 			"diskparams": `{"drbd":{"metavg":"xenvg","protocol":"B"},"plain":{"stripes":1}}`, "ndp/ssh_port": `2222`, "ctime": `1.5`, "tags": `["g"]`,
 		}},
-		{Groups, "west", map[string]string{"node_list": `["node10.example"]`, "pinst_list": `[]`, "custom_diskparams": `{}`, "ndp/ssh_port": `22`, "mtime": `3`}},
+		{Groups, "west", map[string]string{"node_list": `["node10.example"]`, "pinst_list": `[]`, "custom_diskparams": `{}`, "ndp/ssh_port": `22`, "mtime": `0`}},
 		{Networks, "lan", map[string]string{
 			"network": `"192.0.2.0/29"`, "gateway": `"192.0.2.1"`, "gateway6": `3`, "map": `"XX.X...X"`, "free_count": `4`, "reserved_count": `4`,
 			"external_reservations": `"192.0.2.0, 192.0.2.3, 192.0.2.7"`, "group_cnt": `1`, "group_list": `[["east","bridged","br1","7"]]`,
@@ -50,7 +50,7 @@ func TestWhatTheConfigurationSaysOfItsObjects(t *testing.T) {
 		{Instances, "mail", map[string]string{
 			"name": `"mail.example"`, "admin_state": `"up"`, "admin_up": `true`, "pnode": `"node1.example"`, "pnode.group": `"east"`, "pnode.group.uuid": `"east-uuid"`,
 			"snodes": `["node10.example"]`, "snodes.group": `["west"]`, "snodes.group.uuid": `["west-uuid"]`, "disk_template": `"drbd"`, "disks_active": `true`,
-			"be/memory": `512`, "be/maxmem": `512`, "be/vcpus": `1`, "vcpus": `1`, "beparams": `{"auto_balance":true,"maxmem":512,"minmem":128,"vcpus":1}`,
+			"be/memory": `512`, "be/maxmem": `512`, "be/vcpus": `1`, "vcpus": `1`, "beparams": `{"always_failover":false,"auto_balance":true,"maxmem":512,"minmem":128,"spindle_use":1,"vcpus":1}`,
 			"hv/acpi": `false`, "hv/boot_order": `"network"`, "hv/kernel_path": `""`, "hv/pae": `3`, "custom_hvparams": `{"acpi": false}`,
 			"osparams": `{"mirror":"m","suite":"stable"}`, "disk.count": `2`, "disk.size/0": `1024`, "disk.size/1": `2048`, "disk.size/2": `3`, "disk.sizes": `[1024,2048]`,
 			"sda_size": `1024`, "sdb_size": `2048`, "disk.name/0": `"root"`, "disk.name/1": `3`, "disk.names": `["root",null]`, "disk.spindles": `[null,2]`, "disk.uuids": `["d1","d2"]`,
@@ -59,7 +59,7 @@ func TestWhatTheConfigurationSaysOfItsObjects(t *testing.T) {
 			"nic.network.name/0": `"lan"`, "nic.networks.names": `["lan",null]`, "nic.mac/7": `3`, "custom_nicparams": `[{"link":"br1"},{"mode":"routed"}]`,
 			"oper_state": `3`, "status": `3`, "console": `3`, "forthcoming": `false`, "network_port": `3`,
 		}},
-		{Instances, "web", map[string]string{"status": `4`, "oper_ram": `4`, "admin_up": `false`, "snodes": `[]`, "nic.ips": `[]`, "disk.count": `0`, "ip": `3`, "admin_state_source": `3`}},
+		{Instances, "web", map[string]string{"status": `4`, "oper_ram": `4`, "admin_up": `false`, "snodes": `[]`, "nic.ips": `[]`, "disk.count": `0`, "ip": `3`, "admin_state_source": `"admin"`}},
 		{Instances, "idea-uuid", map[string]string{"name": `3`, "forthcoming": `true`, "pnode": `3`, "pnode.group": `3`, "disk_template": `"diskless"`, "hvparams": `{}`}},
 		{Exports, "node1", map[string]string{"node": `"node1.example"`, "export": `3`}},
 	} {
@@ -80,9 +80,8 @@ func TestWhatTheConfigurationSaysOfItsObjects(t *testing.T) {
 
 // No field of any object panics, whichever keys the configuration lacks.
 func TestEveryFieldOfEveryObject(t *testing.T) {
-	bare, err := config.DecodeDocument([]byte(`{"nodes": {"n": {}}, "instances": {"i": {"nics": [{}], "disks": ["gone", {"size": 5}, 7], "primary_node": "n"}},
-		"nodegroups": {"g": {"networks": 5}}, "networks": {"w": {"reservations": "1", "ext_reservations": "", "network": "x"}}}`))
-	require.NoError(t, err)
+	bare := config.DocumentOf(configtest.Complete(t, []byte(`{"nodes": {"n": {"name": "n", "group": "g"}}, "instances": {"i": {"nics": [{}], "disks": ["gone"], "primary_node": "n"}},
+		"nodegroups": {"g": {"name": "g"}}, "networks": {"w": {"name": "w", "reservations": "1", "ext_reservations": ""}}}`)))
 	for _, d := range []*config.Document{cluster(t), bare} {
 		for kind := range kinds {
 			of, is := CollectionOf(kind)

@@ -186,9 +186,17 @@ func WriteFrame(w io.Writer, payload []byte) error {
 	if bytes.IndexByte(payload, Terminator) >= 0 {
 		return ErrTerminatorInside
 	}
+	if len(payload) > copyMax {
+		if _, err := w.Write(payload); err != nil {
+			return err
+		}
+		payload = nil
+	}
 	frame := make([]byte, 0, len(payload)+1)
-	frame = append(frame, payload...)
-	frame = append(frame, Terminator)
+	frame = append(append(frame, payload...), Terminator)
 	_, err := w.Write(frame)
 	return err
 }
+
+// copyMax is the length of a payload up to which it is copied, to be written with its terminator in one system call.
+const copyMax = 64 << 10

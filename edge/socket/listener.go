@@ -153,7 +153,7 @@ func (l *Listener) Serve(sys *actor.ActorSystem, gateway func() *actor.PID) erro
 // closeUnserved.
 func offer(sys *actor.ActorSystem, gateway func() *actor.PID, c *streamConn, interval time.Duration) {
 	to := gateway()
-	sys.Root.Send(to, &conn.Opened{Conn: c})
+	sys.Root.Send(to, &conn.Opened{Conn: c, Peer: c.peer.forActors()})
 	var offerAgain func()
 	offerAgain = func() {
 		switch {

@@ -3,11 +3,15 @@ package socket
 import (
 	"fmt"
 	"net"
+	"os"
 	"os/user"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"lockstep/actors/conn"
 )
 
 // peer is the process at the other end of a unix socket when it connected. The zero peer is
@@ -35,6 +39,26 @@ func peerOf(c net.Conn) peer {
 		return peer{}
 	}
 	return peer{known: true, uid: int(found.Uid), pid: int(found.Pid)}
+}
+
+// forActors returns what actors may know of the peer.
+func (p peer) forActors() conn.Peer {
+	if !p.known {
+		return conn.Peer{}
+	}
+	return conn.Peer{PID: p.pid, UID: p.uid, Program: programOf(p.pid)}
+}
+
+// programOf returns the name of a process, "" if there is none.
+func programOf(pid int) string {
+	if pid <= 0 {
+		return ""
+	}
+	name, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(string(name), "\n")
 }
 
 // describe returns the text that is recorded for the peer, such as uid=1000(alice), pid=4711.

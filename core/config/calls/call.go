@@ -140,6 +140,29 @@ func Parse(method string, args []json.RawMessage) (Call, error) {
 // TakesLock reports whether the call takes the configuration lock while it executes.
 func (c Call) TakesLock() bool { return c.spec.busy != "" }
 
+// reads are the calls that change nothing in any state.
+var reads = map[string]bool{"readConfig": true, "verifyConfig": true, "computeDRBDMap": true, "listReservedIps": true}
+
+// OnlyReads reports whether the call changes nothing and depends on no lock.
+func (c Call) OnlyReads() bool { return reads[c.Method] }
+
+// Own returns a change of lockstep's own as a call that takes the configuration lock. method names it in the history. An error
+// of change is a GenericError.
+func Own(method string, change func(e *model.Edit, now model.Time) error) Call {
+	return Call{Method: method, spec: spec{busy: busyFalse}, do: func(t *tx) ([]byte, error) {
+		return yes, change(t.edit, t.env.Now)
+	}}
+}
+
+// DropDead returns the release of the reservations of dead callers as a call. DRBD minors of disks in the configuration stay
+// (config.md 12.6).
+func DropDead(isDead func(reserve.Caller) bool) Call {
+	return Call{Method: "lockstepDropReservations", do: func(t *tx) ([]byte, error) {
+		t.Reserved = t.Reserved.DropDead(isDead, t.config().Disks.Has)
+		return void, nil
+	}}
+}
+
 // tx is a call in execution.
 type tx struct {
 	State

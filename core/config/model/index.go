@@ -21,6 +21,13 @@ const (
 	spaceLV     = 'l'
 	spaceMinor  = 'd' // of drbd: see minorName
 	spaceSecret = 's' // of drbd
+
+	spaceNodeName     = 'n'
+	spaceGroupName    = 'g'
+	spaceInstanceName = 'i'
+	spaceNetworkName  = 'w'
+	spaceMember       = 'b' // groups of nodes
+	spacePrimary      = 'p' // primary nodes of instances
 )
 
 // The name spaces of uuids that are not the key of their object. uuidsOfInstances includes the uuids of NICs.
@@ -51,8 +58,30 @@ func uuidRef(space byte, key, uuid string, add func(byte, string)) {
 	}
 }
 
+func nodeRefs(key string, n *Node, add func(byte, string)) {
+	uuidRef(uuidsOfNodes, key, n.UUID, add)
+	add(spaceNodeName, n.Name)
+	add(spaceMember, n.Group)
+}
+
+func groupRefs(key string, g *NodeGroup, add func(byte, string)) {
+	uuidRef(uuidsOfGroups, key, g.UUID, add)
+	add(spaceGroupName, g.Name)
+}
+
+func networkRefs(key string, n *Network, add func(byte, string)) {
+	uuidRef(uuidsOfNetworks, key, n.UUID, add)
+	add(spaceNetworkName, n.Name)
+}
+
 func instanceRefs(key string, i *Instance, add func(byte, string)) {
 	uuidRef(uuidsOfInstances, key, i.UUID, add)
+	if i.Name.Set {
+		add(spaceInstanceName, i.Name.Value)
+	}
+	if i.PrimaryNode.Set {
+		add(spacePrimary, i.PrimaryNode.Value)
+	}
 	for _, nic := range i.NICs {
 		add(spaceMAC, nic.MAC)
 		add(uuidsOfInstances, nic.UUID)

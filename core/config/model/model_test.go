@@ -13,8 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
-
-	"lockstep/core/config"
 )
 
 // recorded returns a member of a record.
@@ -51,15 +49,6 @@ func TestEncodingIsGanetis(t *testing.T) {
 	c, err = Decode(spaced)
 	require.NoError(t, err)
 	require.Equal(t, written, string(c.JSON()), "the same configuration with line breaks")
-}
-
-// A new configuration of lockstep decodes strictly.
-func TestOwnConfiguration(t *testing.T) {
-	raw, err := config.New(config.Identity{ClusterName: "c", ClusterUUID: "cu", NodeName: "n", NodeUUID: "nu", NodeIP: "192.0.2.1", GroupUUID: "gu", Now: 1.5})
-	require.NoError(t, err)
-	c, err := Decode(raw)
-	require.NoError(t, err)
-	require.JSONEq(t, string(raw), string(c.JSON()))
 }
 
 // shuffled returns a value with shuffled members, white space and nulls for absent fields.

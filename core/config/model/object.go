@@ -20,21 +20,19 @@ type Kind[T any] struct {
 	table *table[T]
 	at    func(*Config) *Container[T]
 	refs  func(key string, v *T, add func(space byte, name string))
+	names byte // the name space of their names; 0: they have none
 }
 
 // The kinds of objects. The cluster is not in a container.
 var (
-	Clusters = &Kind[Cluster]{Name: "cluster", table: clusterTable}
-	Nodes    = &Kind[Node]{"nodes", nodeTable, func(c *Config) *Container[Node] { return &c.Nodes },
-		func(key string, n *Node, add func(byte, string)) { uuidRef(uuidsOfNodes, key, n.UUID, add) }}
-	Groups = &Kind[NodeGroup]{"nodegroups", groupTable, func(c *Config) *Container[NodeGroup] { return &c.Groups },
-		func(key string, g *NodeGroup, add func(byte, string)) { uuidRef(uuidsOfGroups, key, g.UUID, add) }}
-	Instances = &Kind[Instance]{"instances", instanceTable, func(c *Config) *Container[Instance] { return &c.Instances }, instanceRefs}
-	Networks  = &Kind[Network]{"networks", networkTable, func(c *Config) *Container[Network] { return &c.Networks },
-		func(key string, n *Network, add func(byte, string)) { uuidRef(uuidsOfNetworks, key, n.UUID, add) }}
-	Disks   = &Kind[Disk]{"disks", diskTable, func(c *Config) *Container[Disk] { return &c.Disks }, diskRefs}
-	Filters = &Kind[FilterRule]{"filters", filterTable, func(c *Config) *Container[FilterRule] { return &c.Filters },
-		func(string, *FilterRule, func(byte, string)) {}}
+	Clusters  = &Kind[Cluster]{Name: "cluster", table: clusterTable}
+	Nodes     = &Kind[Node]{"nodes", nodeTable, func(c *Config) *Container[Node] { return &c.Nodes }, nodeRefs, spaceNodeName}
+	Groups    = &Kind[NodeGroup]{"nodegroups", groupTable, func(c *Config) *Container[NodeGroup] { return &c.Groups }, groupRefs, spaceGroupName}
+	Instances = &Kind[Instance]{"instances", instanceTable, func(c *Config) *Container[Instance] { return &c.Instances }, instanceRefs, spaceInstanceName}
+	Networks  = &Kind[Network]{"networks", networkTable, func(c *Config) *Container[Network] { return &c.Networks }, networkRefs, spaceNetworkName}
+	Disks     = &Kind[Disk]{"disks", diskTable, func(c *Config) *Container[Disk] { return &c.Disks }, diskRefs, 0}
+	Filters   = &Kind[FilterRule]{"filters", filterTable, func(c *Config) *Container[FilterRule] { return &c.Filters },
+		func(string, *FilterRule, func(byte, string)) {}, 0}
 )
 
 // Decode decodes an object strictly (config.md 1.1).

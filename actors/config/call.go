@@ -1,0 +1,172 @@
+package config
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/actors/locks"
+	"lockstep/core/config/calls"
+	"lockstep/core/config/journal"
+	"lockstep/core/config/model"
+	"lockstep/core/config/reserve"
+	"lockstep/core/lock"
+	"lockstep/messages"
+)
+
+// request is a call with the way to its answer.
+type request struct {
+	call     calls.Call
+	caller   reserve.Caller
+	origin   deferredMessage
+	patience time.Duration
+	// answer is called once. config is the result if the Outcome says so.
+	answer func(ctx actor.Context, out calls.Outcome, config *model.Config)
+
+	number uint64 // while it waits
+	stop   func() bool
+}
+
+// call serves a call of a client.
+func (c *configActor) call(ctx actor.Context, m *Call, sender *actor.PID) {
+	c.callers.identify(m.Caller.PID, m.Call.Owner)
+	r := &request{call: m.Call, caller: c.callers.named(m.Caller), origin: deferredMessage{m, sender}, patience: callPatience}
+	r.answer = func(ctx actor.Context, out calls.Outcome, config *model.Config) {
+		answer := &CallResult{Request: m.Request, Result: out.Result, Error: out.Err}
+		if out.Err == nil && out.IsConfig {
+			answer.Snapshot = c.snapshotOf(config)
+		}
+		ctx.Send(sender, answer)
+	}
+	switch {
+	case m.Call.OnlyReads():
+		_, out := m.Call.Apply(c.commits.durable, calls.Env{})
+		r.answer(ctx, out, c.commits.durable.Config)
+	case c.mustWait(r):
+		c.wait(ctx, r)
+	default:
+		c.apply(ctx, r)
+	}
+}
+
+func (c *configActor) snapshotOf(config *model.Config) *calls.Snapshot {
+	if c.snapshot != nil && c.snapshot.Config == config {
+		return c.snapshot
+	}
+	return calls.NewSnapshot(config)
+}
+
+// apply executes a call in memory and sends its record to the storage. The answer waits for it, also that of a call that failed or
+// changed nothing: it tells of the changes before.
+func (c *configActor) apply(ctx actor.Context, r *request) {
+	before := c.commits.state
+	now := model.Time(float64(c.config.Env.Clock().Now().UnixMicro()) / 1e6)
+	after, out := r.call.Apply(before, calls.Env{Now: now, Caller: r.caller, Random: c.config.Random, Locks: c.locks.forClient(r.call.Owner)})
+	if out.ReservedChanged {
+		c.callers.watch(r.author().Caller)
+	}
+	c.commits.add(&change{origin: r.origin, after: after,
+		record: journal.NewRecord(c.commits.made+1, stateOf(before), stateOf(after), out.Touched, now, r.author()),
+		done: func(ctx actor.Context, f *messages.Failure) {
+			if f != nil {
+				r.answer(ctx, calls.Outcome{Err: errorOf(f)}, nil)
+				return
+			}
+			c.distribute(ctx, r, out, after.Config)
+		}})
+	if out.Changed {
+		c.dropAgain(ctx, out.Touched)
+	}
+	c.write(ctx)
+}
+
+// author is who makes the change: the client that the call names, or else the process at the other end.
+func (r *request) author() journal.Author {
+	a := journal.Author{Caller: r.caller, Method: r.call.Method}
+	if r.call.Owner != (lock.Owner{}) {
+		a.Caller = reserve.Caller{Known: true, Owner: r.call.Owner}
+	}
+	if o := a.Caller.Owner; a.Caller.Known && !o.Named {
+		a.Job = int64(o.Job)
+	}
+	return a
+}
+
+// distribute continues with a durable call: it writes config.data if the call asks for it, then frees locks, then answers.
+// A change that cannot be written to config.data is in the journal, so only a call for the write itself fails.
+func (c *configActor) distribute(ctx actor.Context, r *request, out calls.Outcome, config *model.Config) {
+	if !out.Flush && !out.Await {
+		c.freeLocks(ctx, r, out, config)
+		return
+	}
+	c.keeper.flush(ctx, func(ctx actor.Context, f *messages.Failure) {
+		if f != nil {
+			c.config.Env.Log().WithFields(logrus.Fields{"err": f.Text}).Error("config.data cannot be written; the journal has the changes")
+			if out.Flush {
+				out = calls.Outcome{Err: errorOf(messages.ConfigurationFailure("The configuration cannot be written: " + f.Text))}
+			}
+		}
+		c.freeLocks(ctx, r, out, config)
+	})
+}
+
+func (c *configActor) freeLocks(ctx actor.Context, r *request, out calls.Outcome, config *model.Config) {
+	var op locks.Operation
+	switch {
+	case out.PassBGL != nil:
+		op = locks.PassBGL{From: *out.PassBGL}
+	case out.Unlock != nil:
+		op = locks.Apply{Call: lock.UnlockConfig(*out.Unlock)}
+	default:
+		r.answer(ctx, out, config)
+		return
+	}
+	c.lockCalls.ask(ctx, op, func(ctx actor.Context, f *messages.Failure) {
+		if f != nil {
+			out = calls.Outcome{Err: errorOf(f)}
+		}
+		r.answer(ctx, out, config)
+	})
+}
+
+func errorOf(f *messages.Failure) *calls.Error { return &calls.Error{Class: f.Class, Text: f.Text} }
+
+// lockCalls are the open calls to the lock manager. LocksStarted repeats them.
+type lockCalls struct {
+	to   *actor.PID
+	last uint64 // number of the last call
+	open []*lockCall
+}
+
+type lockCall struct {
+	message  *locks.Call
+	answered func(ctx actor.Context, f *messages.Failure)
+}
+
+func newLockCalls(to *actor.PID, incarnation uint32) lockCalls {
+	return lockCalls{to: to, last: uint64(incarnation) << 32}
+}
+
+func (l *lockCalls) ask(ctx actor.Context, op locks.Operation, answered func(actor.Context, *messages.Failure)) {
+	l.last++
+	call := &lockCall{&locks.Call{Request: l.last, Operation: op}, answered}
+	l.open = append(l.open, call)
+	ctx.Request(l.to, call.message)
+}
+
+func (l *lockCalls) repeat(ctx actor.Context) {
+	for _, call := range l.open {
+		ctx.Request(l.to, call.message)
+	}
+}
+
+func (l *lockCalls) answered(ctx actor.Context, m *locks.CallResult) {
+	for i, call := range l.open {
+		if call.message.Request == m.Request {
+			l.open = append(l.open[:i:i], l.open[i+1:]...)
+			call.answered(ctx, m.Failure)
+			return
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package config
+
+import (
+	"lockstep/core/config/calls"
+	"lockstep/core/config/model"
+	"lockstep/core/config/reserve"
+	"lockstep/core/lock"
+)
+
+// These messages are plain Go, because core/config has the types of their content. A message, and what it points to, never
+// changes once sent.
+
+// Published has the configuration in force and lockstep's settings, the content of settings.json. Subscribers get it when the
+// actor has started and after each change that is on the disk. The sender of messages.PublishConfig gets it with the number of
+// its request.
+type Published struct {
+	Request  uint64
+	Config   *model.Config
+	Settings []byte
+}
+
+// GetRequest is the number of the request, 0 for subscribers.
+func (p *Published) GetRequest() uint64 { return p.Request }
+
+// Call asks for a call of WConfD about the configuration or the reservations. Caller is the process at the other end of the
+// socket. A client may send a call twice (config.md 4.7).
+type Call struct {
+	Request uint64
+	Call    calls.Call
+	Caller  reserve.Caller
+}
+
+// CallResult answers a Call after all that it says is on the disk. It has either an error, or a configuration, or another
+// result as JSON.
+type CallResult struct {
+	Request  uint64
+	Result   []byte
+	Snapshot *calls.Snapshot
+	Error    *calls.Error
+}
+
+// GetRequest is the number of the call.
+func (r *CallResult) GetRequest() uint64 { return r.Request }
+
+// Identified tells which owner of locks a process is. It is sent for calls to the lock manager, whose senders may make calls
+// without identity.
+type Identified struct {
+	PID   int
+	Owner lock.Owner
+}
+
+// CallerDied reports that a process that the actor has watched has ended.
+type CallerDied struct{ Caller reserve.Caller }
