@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"lockstep/core/config"
+	"lockstep/core/config/journal"
 	"lockstep/core/config/model"
+	"lockstep/core/config/reserve"
 	"lockstep/core/paths"
 	"lockstep/core/record"
 	"lockstep/sim/simdisk"
@@ -89,7 +91,11 @@ func parse(name string, data []byte) (err error) {
 		_, err = model.Decode(data)
 	case paths.SettingsPath:
 		_, err = config.DecodeSettings(data)
-	case paths.VersionPath, paths.LocksPath, paths.LocksJournalPath, paths.DrainPath:
+	case paths.TempResPath:
+		_, err = reserve.Decode(data)
+	case paths.ConfigJournalPath:
+		err = journal.Read(data).Damage
+	case paths.ConfigExtraPath, paths.ConfigHistoryPath, paths.VersionPath, paths.LocksPath, paths.LocksJournalPath, paths.DrainPath:
 	default:
 		err = fmt.Errorf("nobody knows this file")
 	}

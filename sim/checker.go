@@ -168,7 +168,7 @@ func (w *World) diskChanged(call simdisk.Call, op, path string, content []byte) 
 	if !isJob || call == simdisk.CallSync {
 		w.trace.addf(TopicDisk, "disk: %s %s (%s)", call, path, op)
 		if call != simdisk.CallSync {
-			w.effective.diskChanged(path, content)
+			w.effective.diskChanged(path)
 			w.notify(otherFileChanged{disk: w.disk, call: call, path: path})
 		}
 		return

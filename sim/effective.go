@@ -27,7 +27,9 @@ type effectiveConfig struct {
 
 	generation   int // counts the known states
 	quiescentAt  uint64
-	configFile   *simdisk.File
+	stored       storedConfig
+	seen         model.Hash // of the configuration on the disk after the last change of its files
+	config       *model.Config
 	settingsFile *simdisk.File
 
 	rules     *filter.Set
@@ -55,7 +57,7 @@ func (f *effectiveConfig) observe(event any) {
 		// A daemon without a cluster has no change in transit from before its start.
 		f.known, f.certain = false, f.world.oracle == nil || f.unanswered == 0
 	case diskFailed:
-		if e.node == f.world.decider && (e.path == paths.ConfigPath || e.path == paths.SettingsPath) {
+		if e.node == f.world.decider && (e.path == paths.ConfigPath || e.path == paths.ConfigJournalPath || e.path == paths.SettingsPath) {
 			f.invalidate()
 		}
 	}
@@ -64,12 +66,18 @@ func (f *effectiveConfig) observe(event any) {
 func (f *effectiveConfig) invalidate() { f.known, f.certain = false, false }
 
 // diskChanged records a change on the disk whose client has stopped waiting.
-func (f *effectiveConfig) diskChanged(path string, content []byte) {
+func (f *effectiveConfig) diskChanged(path string) {
 	switch path {
-	case paths.ConfigPath:
-		if c, err := model.Decode(content); err == nil {
-			f.slotsMax = max(f.slotsMax, f.slotsOf(c))
+	case paths.ConfigPath, paths.ConfigJournalPath:
+		c := f.stored.read(f.world.disk)
+		if c == nil {
+			break
 		}
+		f.slotsMax = max(f.slotsMax, f.slotsOf(c))
+		if f.seen == c.Hash() {
+			return // a fold
+		}
+		f.seen = c.Hash()
 	case paths.SettingsPath:
 	default:
 		return
@@ -93,18 +101,16 @@ func (f *effectiveConfig) quiescent() {
 	if f.known || !f.certain || f.unanswered > 0 {
 		return
 	}
-	f.load(f.world.disk.Find(paths.ConfigPath), f.world.disk.Find(paths.SettingsPath))
+	if c := f.stored.read(f.world.disk); c != nil {
+		f.load(c, f.world.disk.Find(paths.SettingsPath))
+	}
 }
 
-func (f *effectiveConfig) load(configFile, ownFile *simdisk.File) {
+func (f *effectiveConfig) load(c *model.Config, ownFile *simdisk.File) {
 	f.generation++
-	if configFile != f.configFile || f.rules == nil {
-		c, err := model.Decode(configFile.Data)
-		if err != nil {
-			return
-		}
+	if c != f.config || f.rules == nil {
 		raw := config.FilterRules(c)
-		f.ruleTexts, f.slots, f.configFile = raw, f.slotsOf(c), configFile
+		f.ruleTexts, f.slots, f.config, f.seen = raw, f.slotsOf(c), c, c.Hash()
 		f.rules, f.verdicts = compileRules(raw), map[*job.Job]verdict{}
 	}
 	if ownFile != f.settingsFile && ownFile != nil {

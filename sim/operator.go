@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"lockstep/core/config"
-	"lockstep/core/config/model"
 	"lockstep/core/paths"
 	"lockstep/core/record"
 )
@@ -226,13 +225,10 @@ func (w *World) hasRecord(id, on int64) bool {
 }
 
 func (w *World) ruleUUIDs() []string {
-	f := w.disk.Find(paths.ConfigPath)
-	if f == nil {
+	var stored storedConfig
+	c := stored.read(w.disk)
+	if c == nil {
 		return nil
-	}
-	c, err := model.Decode(f.Data)
-	if err != nil {
-		panic(fmt.Errorf("sim: the configuration on the disk: %w", err))
 	}
 	return slices.Sorted(maps.Keys(config.FilterRules(c)))
 }

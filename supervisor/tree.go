@@ -16,6 +16,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/config"
+	"lockstep/actors/configstore"
 	"lockstep/actors/events"
 	"lockstep/actors/filters"
 	"lockstep/actors/jobs"
@@ -73,6 +74,7 @@ const (
 	schedName   = rootName + "/core/scheduler"
 	locksName   = rootName + "/core/locks"
 	configName  = rootName + "/core/cluster"
+	keeperName  = rootName + "/core/configstore"
 	filtersName = rootName + "/core/filters"
 	jobsName    = rootName + "/jobs"
 	queueName   = rootName + "/queue"
@@ -128,6 +130,8 @@ var core = group{
 	},
 	children: []child{
 		{name: "store", why: "everybody needs the disk; in a cluster the replicator is the store", drains: true, props: storeProps, enabled: isStandalone},
+		{name: "configstore", why: "it is the storage of the configuration; a cluster's configuration is a file of the replicator",
+			drains: true, props: configstoreProps, enabled: isStandalone},
 		{name: "locks", why: "its memory and its journal must agree", drains: true, props: locksProps},
 		{name: "cluster", why: "it asks for locks", props: configProps},
 		{name: "filters", why: "its rules are the configuration's", props: filtersProps},
@@ -141,7 +145,7 @@ func storeProps(p Ports, s Settings) *actor.Props {
 
 // storeClients are the actors that the store answers.
 func storeClients(p Ports) []*actor.PID {
-	return []*actor.PID{p.Env.PID(locksName), p.Env.PID(configName), p.Env.PID(queueName), p.Env.PID(jobsName), p.Env.PID(luxiName)}
+	return []*actor.PID{p.Env.PID(keeperName), p.Env.PID(locksName), p.Env.PID(configName), p.Env.PID(queueName), p.Env.PID(jobsName), p.Env.PID(luxiName)}
 }
 
 // isStandalone reports whether this node belongs to no cluster.
@@ -186,8 +190,20 @@ func locksProps(p Ports, s Settings) *actor.Props {
 		Owners: p.Owners, Settings: s.Locks, Boot: s.BootID, Self: daemonOwner(s, "destruction"), Fence: s.Fence})
 }
 
+func configstoreProps(p Ports, _ Settings) *actor.Props {
+	return configstore.Props(configstore.Config{Env: p.Env, Store: p.Env.PID(storeName), Clients: []*actor.PID{p.Env.PID(configName)}})
+}
+
+// keeperOf returns the storage of the configuration; nil on a node of a cluster.
+func keeperOf(p Ports) *actor.PID {
+	if isStandalone(p) {
+		return p.Env.PID(keeperName)
+	}
+	return nil
+}
+
 func configProps(p Ports, s Settings) *actor.Props {
-	return config.Props(config.Config{Env: p.Env, Store: storeOf(p), Locks: p.Env.PID(locksName),
+	return config.Props(config.Config{Env: p.Env, Store: storeOf(p), Storage: keeperOf(p), Locks: p.Env.PID(locksName),
 		Subscribers: subscribers(p, filtersName, schedName, queueName),
 		Owners:      p.Callers, Random: s.Random, Destruction: daemonOwner(s, "destruction")})
 }

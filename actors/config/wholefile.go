@@ -7,7 +7,6 @@ import (
 	"lockstep/actors/store"
 	"lockstep/core/config/calls"
 	"lockstep/core/config/journal"
-	"lockstep/core/config/model"
 	"lockstep/core/paths"
 	"lockstep/messages"
 )
@@ -28,7 +27,7 @@ func (w *wholeFile) load(ctx actor.Context, done func(actor.Context, *configstor
 		loaded := &configstore.Loaded{State: w.kept, Number: w.number, Missing: m.Missing, Failure: m.Failure}
 		if m.Failure == nil && !m.Missing {
 			var err error
-			if loaded.State.Config, err = model.Decode(m.Content); err != nil {
+			if loaded.State.Config, _, err = journal.DecodeConfig(m.Content); err != nil {
 				loaded.Failure = messages.ConfigurationFailure("parsing configuration: " + err.Error())
 			}
 		}

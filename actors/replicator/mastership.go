@@ -8,6 +8,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/core/config"
+	"lockstep/core/config/journal"
 	"lockstep/core/config/model"
 	"lockstep/core/paths"
 	"lockstep/core/replication"
@@ -68,7 +69,7 @@ func (r *replicator) becomeLeader(ctx actor.Context, term uint64) {
 		if !r.mastership.isTerm(term) {
 			return
 		}
-		before, err := model.Decode(f.Content)
+		before, _, err := journal.DecodeConfig(f.Content)
 		if err != nil {
 			r.config.Env.Log().WithField("err", err).Error("writing this node as the master into the configuration failed; the node becomes the master, and the configuration still names another")
 			r.becomeMaster(ctx, term)

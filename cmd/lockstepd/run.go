@@ -19,11 +19,12 @@ import (
 	"github.com/sirupsen/logrus"
 
 	clusterconfig "lockstep/actors/config"
+	"lockstep/actors/configstore"
 	"lockstep/actors/kit"
 	"lockstep/actors/luxi"
 	"lockstep/cmd/internal/buildinfo"
 	"lockstep/core/config"
-	"lockstep/core/config/model"
+	"lockstep/core/config/journal"
 	"lockstep/core/config/reserve"
 	"lockstep/core/lock"
 	"lockstep/core/opcode"
@@ -126,7 +127,7 @@ func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan
 	if err := checkQueue(c, files, identity); err != nil {
 		return err
 	}
-	if err := prepare(c, files, log); err != nil {
+	if err := prepare(c, files, log, identity != nil); err != nil {
 		return err
 	}
 	livelock, err := persistence.CreateLivelock(persistence.LivelockDir(c.RunDir), persistence.DaemonLivelock, c.owners)
@@ -195,7 +196,7 @@ func (d *service) loadSettings(livelock string) error {
 }
 
 // prepare creates the files that are missing at the first start, and checks the configuration.
-func prepare(c Config, files *persistence.OSFiles, log *logrus.Logger) error {
+func prepare(c Config, files *persistence.OSFiles, log *logrus.Logger, isNode bool) error {
 	start, err := persistence.InitQueue(files)
 	if err != nil {
 		return err
@@ -221,12 +222,25 @@ func prepare(c Config, files *persistence.OSFiles, log *logrus.Logger) error {
 	if err != nil {
 		return err
 	}
-	current, err := model.Decode(data)
+	return checkConfig(c, files, data, isNode)
+}
+
+// checkConfig checks that the daemon can start with the configuration, the content of config.data. A node of a cluster keeps it in
+// the log of the cluster: the changes in a journal of this machine are written to config.data first.
+func checkConfig(c Config, files *persistence.OSFiles, data []byte, isNode bool) error {
+	current, _, err := journal.DecodeConfig(data)
 	if err == nil {
 		_, err = config.ClusterOf(current)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: parsing configuration: %w", filepath.Join(c.DataDir, paths.ConfigPath), err)
+	}
+	storage := configstore.Offline{Files: files}
+	if err = storage.Check(); err == nil && isNode {
+		_, err = storage.Fold(false)
+	}
+	if err != nil {
+		return errors.New(configstore.Explain(err, c.DataDir))
 	}
 	return nil
 }
