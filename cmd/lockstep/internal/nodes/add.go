@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/cmd/lockstep/internal/datadir"
 	"lockstep/edge/peer"
 )
 
@@ -77,7 +78,7 @@ func runAdd(ctx context.Context, globals *cli.Globals, opts addOptions) error {
 	if err := makeDataDir(opts.DataDir); err != nil {
 		return err
 	}
-	err = whileStopped(opts.DataDir, func() error {
+	err = datadir.WhileStopped(opts.DataDir, func() error {
 		return peer.Join(ctx, opts.DataDir, peer.JoinOptions{
 			Name: opts.Name, Address: opts.Address, Voting: !opts.NonVoting, From: opts.Join, Token: token,
 			DiscardQueue: opts.DiscardQueue, Now: globals.Streams.Now(),

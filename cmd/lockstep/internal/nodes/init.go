@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/cmd/lockstep/internal/datadir"
 	"lockstep/edge/peer"
 )
 
@@ -23,7 +24,7 @@ func (o *initOptions) register(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringVar(&o.Address, "address", "", "`HOST:PORT` at which other nodes reach this node")
 	flags.StringVar(&o.Name, "name", "", "`NAME` of this node (default its host name)")
-	flags.StringVar(&o.DataDir, "data-dir", "", dataDirHelp)
+	flags.StringVar(&o.DataDir, "data-dir", "", datadir.Help)
 }
 
 // complete sets missing options and validates all.
@@ -38,7 +39,7 @@ func (o *initOptions) complete() error {
 	if err := checkName(o.Name); err != nil {
 		return err
 	}
-	o.DataDir = dataDirectory(o.DataDir)
+	o.DataDir = datadir.Choose(o.DataDir)
 	return checkAddress("--address", o.Address)
 }
 
@@ -83,7 +84,7 @@ func runInit(globals *cli.Globals, opts initOptions) error {
 	if err := makeDataDir(opts.DataDir); err != nil {
 		return err
 	}
-	err := whileStopped(opts.DataDir, func() (err error) {
+	err := datadir.WhileStopped(opts.DataDir, func() (err error) {
 		token, err = peer.Init(opts.DataDir, peer.InitOptions{Name: opts.Name, Address: opts.Address, Now: globals.Streams.Now()})
 		return err
 	})
@@ -124,7 +125,7 @@ With --json: {"token": string, "expires_ts": time}, the time as RFC 3339`,
 		Args: cli.WantArgs(0, 0, "node token takes no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			now := globals.Streams.Now()
-			token, err := peer.NewToken(dataDirectory(dataDir), lifetime, now)
+			token, err := peer.NewToken(datadir.Choose(dataDir), lifetime, now)
 			if err != nil {
 				return err
 			}
@@ -138,7 +139,7 @@ With --json: {"token": string, "expires_ts": time}, the time as RFC 3339`,
 			return nil
 		},
 	}
-	command.Flags().StringVar(&dataDir, "data-dir", "", dataDirHelp)
+	command.Flags().StringVar(&dataDir, "data-dir", "", datadir.Help)
 	command.Flags().Var(cli.DurationFlag{Value: &lifetime}, "lifetime", "`DURATION` for which the token is valid, 1m to 720h")
 	return command
 }

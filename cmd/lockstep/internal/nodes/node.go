@@ -4,19 +4,13 @@
 package nodes
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"lockstep/cmd/lockstep/internal/cli"
-	"lockstep/core/ownership"
-	"lockstep/core/paths"
 	"lockstep/edge/peer"
-	"lockstep/persistence"
 )
 
 // NewCommand is the command node.
@@ -57,27 +51,6 @@ data directory, while no lockstepd uses it.`,
 	return command
 }
 
-const (
-	// localDataDir is the data directory of a daemon started by `make run` in the source tree,
-	// systemDataDir that of an installed daemon.
-	localDataDir  = "./var/lib"
-	systemDataDir = "/var/lib/lockstep"
-)
-
-const dataDirHelp = "data `DIRECTORY` of this node's lockstepd (default " + systemDataDir + ", or " + localDataDir + " if that holds a queue)"
-
-// dataDirectory chooses the data directory: the flag, that of a daemon in the current directory,
-// the system's.
-func dataDirectory(flag string) string {
-	if flag != "" {
-		return flag
-	}
-	if info, err := os.Stat(filepath.Join(localDataDir, paths.QueueDir)); err == nil && info.IsDir() {
-		return localDataDir
-	}
-	return systemDataDir
-}
-
 // makeDataDir creates the data directory of a new node, as its daemon would.
 func makeDataDir(dataDir string) error {
 	const directoryMode = 0o750
@@ -85,28 +58,6 @@ func makeDataDir(dataDir string) error {
 		return fmt.Errorf("make the data directory: %w", err)
 	}
 	return nil
-}
-
-// whileStopped calls do while it prevents a daemon from running on the data directory.
-func whileStopped(dataDir string, do func() error) (err error) {
-	if err := peer.CheckDataDir(dataDir); err != nil {
-		return err
-	}
-	const directoryMode = 0o750 // the mode that the daemon uses
-	err = os.Mkdir(filepath.Join(dataDir, paths.QueueDir), directoryMode)
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	lock, err := persistence.LockQueue(dataDir, ownership.Rules{})
-	var locked *persistence.QueueLockedError
-	if errors.As(err, &locked) {
-		return fmt.Errorf("stop the daemon first: %w", locked)
-	}
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, lock.Release()) }()
-	return do()
 }
 
 // outcome is the JSON output of an order about one node.

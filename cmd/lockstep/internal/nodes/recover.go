@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/cmd/lockstep/internal/datadir"
 	"lockstep/edge/peer"
 )
 
@@ -38,10 +39,10 @@ Exit code: 0; 1 if this node belongs to no cluster, or a daemon runs; 2 without
 		Example: `  lockstep node recover --yes-i-know`,
 		Args:    cli.WantArgs(0, 0, "node recover takes no arguments: it is about this node"),
 		RunE: func(*cobra.Command, []string) error {
-			return runRecover(globals, dataDirectory(dataDir), sure)
+			return runRecover(globals, datadir.Choose(dataDir), sure)
 		},
 	}
-	command.Flags().StringVar(&dataDir, "data-dir", "", dataDirHelp)
+	command.Flags().StringVar(&dataDir, "data-dir", "", datadir.Help)
 	command.Flags().BoolVar(&sure, "yes-i-know", false, "confirm the recovery")
 	return command
 }
@@ -51,7 +52,7 @@ func runRecover(globals *cli.Globals, dataDir string, sure bool) error {
 		return &cli.ExitError{Code: cli.ExitUsage, Err: fmt.Errorf("nothing was done.\n%s\nAdd --yes-i-know to proceed", recoverText)}
 	}
 	name := ""
-	err := whileStopped(dataDir, func() error {
+	err := datadir.WhileStopped(dataDir, func() error {
 		identity, err := peer.LoadIdentity(dataDir)
 		if err != nil {
 			return err

@@ -1,0 +1,60 @@
+// Package datadir is for the commands that work on the data directory of a node while its daemon is stopped. It chooses the
+// directory and takes the lock that a daemon takes. It owns nothing; the lock ends with the process.
+package datadir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"lockstep/core/ownership"
+	"lockstep/core/paths"
+	"lockstep/edge/peer"
+	"lockstep/persistence"
+)
+
+const (
+	// localDataDir is the data directory of a daemon started by `make run` in the source tree,
+	// systemDataDir that of an installed daemon.
+	localDataDir  = "./var/lib"
+	systemDataDir = "/var/lib/lockstep"
+)
+
+// Help is the help of the flag --data-dir.
+const Help = "data `DIRECTORY` of this node's lockstepd (default " + systemDataDir + ", or " + localDataDir + " if that holds a queue)"
+
+// Choose chooses the data directory: the flag, that of a daemon in the current directory,
+// the system's.
+func Choose(flag string) string {
+	if flag != "" {
+		return flag
+	}
+	if info, err := os.Stat(filepath.Join(localDataDir, paths.QueueDir)); err == nil && info.IsDir() {
+		return localDataDir
+	}
+	return systemDataDir
+}
+
+// WhileStopped calls do while it prevents a daemon from running on the data directory.
+func WhileStopped(dataDir string, do func() error) (err error) {
+	if err := peer.CheckDataDir(dataDir); err != nil {
+		return err
+	}
+	const directoryMode = 0o750 // the mode that the daemon uses
+	err = os.Mkdir(filepath.Join(dataDir, paths.QueueDir), directoryMode)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	lock, err := persistence.LockQueue(dataDir, ownership.Rules{})
+	var locked *persistence.QueueLockedError
+	if errors.As(err, &locked) {
+		return fmt.Errorf("stop the daemon first: %w", locked)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Release()) }()
+	return do()
+}
