@@ -19,11 +19,9 @@ import (
 func crashed(t *testing.T, changes int) (dataDir string) {
 	dataDir = t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dataDir, "queue"), 0o750))
-	raw, err := config.New(config.Identity{ClusterName: "c0", ClusterUUID: "cu", NodeName: "n", NodeUUID: "nu", NodeIP: "192.0.2.1", GroupUUID: "gu", Now: 1.5})
+	c, err := config.New(config.Identity{ClusterName: "c0", ClusterUUID: "cu", NodeName: "n", NodeUUID: "nu", NodeIP: "192.0.2.1", GroupUUID: "gu", Now: 1.5})
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(dataDir, "config.data"), raw, 0o640))
-	c, err := model.Decode(raw)
-	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dataDir, "config.data"), c.JSON(), 0o640))
 	state := journal.State{Config: c}
 	var lines []byte
 	for i := range changes {
@@ -45,9 +43,9 @@ func crashed(t *testing.T, changes int) (dataDir string) {
 func clusterName(t *testing.T, dataDir string) string {
 	raw, err := os.ReadFile(filepath.Join(dataDir, "config.data"))
 	require.NoError(t, err)
-	c, err := config.Decode(raw)
+	c, err := model.Decode(raw)
 	require.NoError(t, err)
-	return c.Name
+	return c.Cluster.Value.Name
 }
 
 func TestConfigFold(t *testing.T) {
