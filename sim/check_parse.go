@@ -97,6 +97,9 @@ func parse(name string, data []byte) (err error) {
 		err = journal.Read(data).Damage
 	case paths.ConfigExtraPath, paths.ConfigHistoryPath, paths.VersionPath, paths.LocksPath, paths.LocksJournalPath, paths.DrainPath:
 	default:
+		if strings.HasPrefix(name, paths.SsconfPrefix) {
+			return nil
+		}
 		err = fmt.Errorf("nobody knows this file")
 	}
 	return err

@@ -17,6 +17,7 @@ import (
 
 	"lockstep/actors/config"
 	"lockstep/actors/configstore"
+	"lockstep/actors/distributor"
 	"lockstep/actors/events"
 	"lockstep/actors/filters"
 	"lockstep/actors/jobs"
@@ -26,8 +27,10 @@ import (
 	"lockstep/actors/opcodes"
 	"lockstep/actors/queue"
 	"lockstep/actors/scheduler"
+	"lockstep/actors/ssconf"
 	"lockstep/actors/store"
 	"lockstep/actors/wconfd"
+	coreconfig "lockstep/core/config"
 	"lockstep/core/lock"
 	"lockstep/core/opcode"
 )
@@ -43,6 +46,8 @@ type Ports struct {
 	OnDecision func(took time.Duration) // called with the duration of each decision of the scheduler; nil: not measured
 	Events     events.Feed              // nil: no events are published
 	Cluster    *Cluster                 // nil: this node is not part of a cluster
+	// Daemons are the node daemons of a Ganeti cluster, which get the configuration. nil: there are none.
+	Daemons distributor.Daemons
 }
 
 // Settings are the operator's choices and the identity of this daemon.
@@ -69,18 +74,20 @@ func DefaultLimits() queue.Limits {
 
 // Names of actors that other actors send to.
 const (
-	rootName    = "daemon"
-	storeName   = rootName + "/core/store"
-	schedName   = rootName + "/core/scheduler"
-	locksName   = rootName + "/core/locks"
-	configName  = rootName + "/core/cluster"
-	keeperName  = rootName + "/core/configstore"
-	filtersName = rootName + "/core/filters"
-	jobsName    = rootName + "/jobs"
-	queueName   = rootName + "/queue"
-	luxiName    = rootName + "/luxi"
-	wconfdName  = rootName + "/wconf"
-	eventsName  = rootName + "/events"
+	rootName        = "daemon"
+	storeName       = rootName + "/core/store"
+	schedName       = rootName + "/core/scheduler"
+	locksName       = rootName + "/core/locks"
+	configName      = rootName + "/core/cluster"
+	keeperName      = rootName + "/core/configstore"
+	filtersName     = rootName + "/core/filters"
+	jobsName        = rootName + "/jobs"
+	queueName       = rootName + "/queue"
+	luxiName        = rootName + "/luxi"
+	wconfdName      = rootName + "/wconf"
+	eventsName      = rootName + "/events"
+	ssconfName      = rootName + "/ssconf"
+	distributorName = rootName + "/distributor"
 )
 
 // group is a supervisor: the policy for its children, and the children in the order of their
@@ -118,6 +125,8 @@ var tree = group{
 		{name: "queue", why: "reads the disk again and survives a restart of core", drains: true, reportsReady: true, props: queueProps},
 		{name: "luxi", why: "last to start and first to stop: clients find a daemon that works", drains: true, props: luxiProps},
 		{name: "wconf", why: "as luxi", drains: true, props: wconfdProps},
+		{name: "ssconf", why: "no actor waits for it; it asks for the configuration", props: ssconfProps, enabled: writesSsconf},
+		{name: "distributor", why: "it survives a restart of core, which tells it the configuration again", props: distributorProps, enabled: hasDaemons},
 		{name: "events", why: "no actor waits for it, and after a restart it asks the senders for their state", props: eventsProps, enabled: hasFeed},
 	},
 }
@@ -145,7 +154,13 @@ func storeProps(p Ports, s Settings) *actor.Props {
 
 // storeClients are the actors that the store answers.
 func storeClients(p Ports) []*actor.PID {
-	return []*actor.PID{p.Env.PID(keeperName), p.Env.PID(locksName), p.Env.PID(configName), p.Env.PID(queueName), p.Env.PID(jobsName), p.Env.PID(luxiName)}
+	clients := []*actor.PID{p.Env.PID(locksName), p.Env.PID(configName), p.Env.PID(queueName), p.Env.PID(jobsName), p.Env.PID(luxiName)}
+	for _, pid := range []*actor.PID{keeperOf(p), ssconfOf(p)} {
+		if pid != nil {
+			clients = append(clients, pid)
+		}
+	}
+	return clients
 }
 
 // isStandalone reports whether this node belongs to no cluster.
@@ -202,8 +217,38 @@ func keeperOf(p Ports) *actor.PID {
 	return nil
 }
 
+func ssconfProps(p Ports, _ Settings) *actor.Props {
+	return ssconf.Props(ssconf.Config{Env: p.Env, Store: p.Env.PID(storeName), Publisher: p.Env.PID(configName), Release: coreconfig.SoftwareVersion})
+}
+
+func distributorProps(p Ports, _ Settings) *actor.Props {
+	return distributor.Props(distributor.Config{Env: p.Env, Daemons: p.Daemons, Clients: []*actor.PID{p.Env.PID(configName)}, Software: coreconfig.SoftwareVersion})
+}
+
+// hasDaemons reports whether node daemons get the configuration.
+func hasDaemons(p Ports) bool { return p.Daemons != nil }
+
+// distributorOf returns the distributor, if there is one.
+func distributorOf(p Ports) *actor.PID {
+	if hasDaemons(p) {
+		return p.Env.PID(distributorName)
+	}
+	return nil
+}
+
+// writesSsconf reports whether the actors of this tree write the ssconf files of this node.
+func writesSsconf(p Ports) bool { return isStandalone(p) && !hasDaemons(p) }
+
+// ssconfOf returns the actor that writes the ssconf files, if there is one.
+func ssconfOf(p Ports) *actor.PID {
+	if writesSsconf(p) {
+		return p.Env.PID(ssconfName)
+	}
+	return nil
+}
+
 func configProps(p Ports, s Settings) *actor.Props {
-	return config.Props(config.Config{Env: p.Env, Store: storeOf(p), Storage: keeperOf(p), Locks: p.Env.PID(locksName),
+	return config.Props(config.Config{Env: p.Env, Store: storeOf(p), Storage: keeperOf(p), Ssconf: ssconfOf(p), Distributor: distributorOf(p), Locks: p.Env.PID(locksName),
 		Subscribers: subscribers(p, filtersName, schedName, queueName),
 		Owners:      p.Callers, Random: s.Random, Destruction: daemonOwner(s, "destruction")})
 }

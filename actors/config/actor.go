@@ -17,8 +17,10 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/configstore"
+	"lockstep/actors/distributor"
 	"lockstep/actors/kit"
 	"lockstep/actors/locks"
+	"lockstep/actors/ssconf"
 	"lockstep/actors/store"
 	"lockstep/core/config"
 	"lockstep/core/config/calls"
@@ -43,6 +45,9 @@ type Config struct {
 	Storage     *actor.PID
 	Locks       *actor.PID
 	Subscribers []*actor.PID // of Published
+	// Distributor sends the configuration to node daemons. nil: no node has one.
+	Distributor *actor.PID
+	Ssconf      *actor.PID // writes the ssconf files of this node; nil: node daemons write them
 	Owners      Owners
 	Random      func(count int) []byte // unpredictable octets
 	// Destruction is the daemon as the owner of the big lock after prepareClusterDestruction.
@@ -55,7 +60,8 @@ func Props(c Config) *actor.Props {
 	return c.Env.Props("cluster", func() actor.Actor {
 		incarnation++
 		files := store.NewClient(c.Store, incarnation)
-		a := &configActor{config: c, incarnation: incarnation, store: files, callers: callers{port: c.Owners}, lockCalls: newLockCalls(c.Locks, incarnation)}
+		a := &configActor{config: c, incarnation: incarnation, store: files, callers: callers{port: c.Owners}, lockCalls: newLockCalls(c.Locks, incarnation),
+			distributor: distributor.NewClient(c.Distributor, incarnation)}
 		a.locks.daemon = c.Destruction
 		if a.keeper = (&wholeFile{store: files}); c.Storage != nil {
 			a.keeper = newStorage(c.Storage, incarnation)
@@ -79,6 +85,8 @@ type configActor struct {
 	callers   callers
 	lockCalls lockCalls
 
+	distributor *distributor.Client
+
 	deferred []deferredMessage // messages to handle once the state is loaded
 	tries    int
 }
@@ -92,7 +100,7 @@ type deferredMessage struct {
 type retryLoad struct{ incarnation uint32 }
 
 func (c *configActor) Receive(ctx actor.Context) {
-	if c.keeper.handle(ctx) || c.store.Handle(ctx) {
+	if c.keeper.handle(ctx) || c.store.Handle(ctx) || c.distributor.Handle(ctx) {
 		return
 	}
 	c.handle(ctx, ctx.Message(), ctx.Sender())
@@ -103,6 +111,7 @@ func (c *configActor) handle(ctx actor.Context, message any, sender *actor.PID) 
 	case *actor.Started:
 		c.store.Connect(ctx)
 		c.keeper.connect(ctx)
+		c.distributor.Connect(ctx)
 		ctx.Send(c.config.Locks, &locks.PublishConfigLocks{})
 		c.load(ctx)
 	case *retryLoad:
@@ -113,6 +122,10 @@ func (c *configActor) handle(ctx actor.Context, message any, sender *actor.PID) 
 		if c.ready(m, sender) {
 			ctx.Send(sender, &Published{Request: m.Request, Config: c.commits.durable.Config, Settings: c.settings.content})
 		}
+	case *ssconf.Publish:
+		if c.ready(m, sender) {
+			ctx.Send(sender, &ssconf.Published{Config: c.commits.durable.Config})
+		}
 	case *Call:
 		if c.ready(m, sender) {
 			c.call(ctx, m, sender)
@@ -121,6 +134,12 @@ func (c *configActor) handle(ctx actor.Context, message any, sender *actor.PID) 
 		if c.ready(m, sender) {
 			c.edit(ctx, m, sender)
 		}
+	case *ResolveForeign:
+		if c.ready(m, sender) {
+			c.resolveForeign(ctx, m, sender)
+		}
+	case *foreignResolved:
+		ctx.Send(sender, &ResolveForeignResult{m.request, nil})
 	case *locks.ConfigLocks:
 		c.locks.holders, c.locks.known = *m, true
 		c.serveWaiting(ctx)
@@ -201,10 +220,29 @@ func (c *configActor) reload(ctx actor.Context, again []deferredMessage) {
 	c.load(ctx)
 }
 
-// publish puts the durable configuration in force for readers and sends it to the subscribers.
+// resolveForeign has the storage adopt or replace the foreign content of config.data, and loads the state that is then in force.
+// Calls that were applied before the answer fail or are applied again, as after each refusal of the storage.
+func (c *configActor) resolveForeign(ctx actor.Context, m *ResolveForeign, sender *actor.PID) {
+	c.keeper.resolve(ctx, m.Adopt, func(ctx actor.Context, f *messages.Failure) {
+		if f == nil && c.snapshot != nil && c.commits.idle() {
+			c.reload(ctx, []deferredMessage{{&foreignResolved{m.Request}, sender}})
+			return
+		}
+		ctx.Send(sender, &ResolveForeignResult{m.Request, f})
+	})
+}
+
+// foreignResolved is handled when the state is loaded.
+type foreignResolved struct{ request uint64 }
+
+// publish puts the durable configuration in force for readers, and sends it to the subscribers and to what distributes it.
 func (c *configActor) publish(ctx actor.Context) {
 	if c.snapshot == nil || c.snapshot.Config != c.commits.durable.Config {
 		c.snapshot = calls.NewSnapshot(c.commits.durable.Config)
+		c.distributor.Distribute(ctx, c.snapshot.Config)
+		if c.config.Ssconf != nil {
+			ctx.Send(c.config.Ssconf, &ssconf.Published{Config: c.snapshot.Config})
+		}
 	}
 	for _, pid := range c.config.Subscribers {
 		ctx.Send(pid, &Published{Config: c.snapshot.Config, Settings: c.settings.content})

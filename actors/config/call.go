@@ -93,8 +93,9 @@ func (r *request) author() journal.Author {
 	return a
 }
 
-// distribute continues with a durable call: it writes config.data if the call asks for it, then frees locks, then answers.
-// A change that cannot be written to config.data is in the journal, so only a call for the write itself fails.
+// distribute continues with a durable call: if the call waits for distribution, config.data is written and the nodes have it or
+// were given up (config.md 8.2); then locks are freed, then the call is answered. A change that cannot be written to config.data is
+// in the journal, so only a call for the write itself fails.
 func (c *configActor) distribute(ctx actor.Context, r *request, out calls.Outcome, config *model.Config) {
 	if !out.Flush && !out.Await {
 		c.freeLocks(ctx, r, out, config)
@@ -103,11 +104,13 @@ func (c *configActor) distribute(ctx actor.Context, r *request, out calls.Outcom
 	c.keeper.flush(ctx, func(ctx actor.Context, f *messages.Failure) {
 		if f != nil {
 			c.config.Env.Log().WithFields(logrus.Fields{"err": f.Text}).Error("config.data cannot be written; the journal has the changes")
-			if out.Flush {
-				out = calls.Outcome{Err: errorOf(messages.ConfigurationFailure("The configuration cannot be written: " + f.Text))}
-			}
 		}
-		c.freeLocks(ctx, r, out, config)
+		if f != nil && out.Flush {
+			out.Err = errorOf(messages.ConfigurationFailure("The configuration cannot be written: " + f.Text))
+			c.freeLocks(ctx, r, out, config)
+			return
+		}
+		c.distributor.Await(ctx, out.FlushGroup, out.Flush, func(ctx actor.Context) { c.freeLocks(ctx, r, out, config) })
 	})
 }
 

@@ -94,6 +94,22 @@ func TestARefusedRecordIsDecidedAgain(t *testing.T) {
 	})
 }
 
+// While another program has changed config.data, changes fail, until an operator adopts or discards its content.
+func TestForeignContent(t *testing.T) {
+	for adopt, slots := range map[bool]int64{true: 7, false: 20} {
+		onBench(t, func(t *testing.T, b *bench) {
+			b.storage.Overwrite(configtest.Edit(t, fresh(t), configtest.Slots(7)))
+			require.Contains(t, b.fails("allocatePort", "[]"), "another program has changed config.data")
+			require.Equal(t, int64(20), b.current().Cluster.Value.MaxRunningJobs)
+			b.client.Ask(b.cluster, &config.ResolveForeign{Request: 77, Adopt: adopt})
+			require.Equal(t, &config.ResolveForeignResult{Request: 77}, kittest.Expect[*config.ResolveForeignResult](b.client))
+			require.Equal(t, slots, b.current().Cluster.Value.MaxRunningJobs)
+			require.Equal(t, "11000", b.call("allocatePort", "[]"))
+			require.Equal(t, string(b.storage.State().Config.JSON()), string(b.current().JSON()))
+		})
+	}
+}
+
 // A restarted storage gets the open requests again.
 func TestTheStorageRestarts(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {

@@ -51,6 +51,9 @@ func (c *commits) add(ch *change) {
 	c.next = append(c.next, ch)
 }
 
+// idle reports whether no change is on its way to the disk.
+func (c *commits) idle() bool { return len(c.writing)+len(c.next) == 0 }
+
 // undo returns to the durable state and returns the changes that are not durable.
 func (c *commits) undo() []*change {
 	undone := append(c.writing, c.next...)

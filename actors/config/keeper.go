@@ -19,6 +19,8 @@ type keeper interface {
 	append(ctx actor.Context, records []*journal.Record, after calls.State, done func(actor.Context, *configstore.Appended))
 	// flush writes config.data with all records before.
 	flush(ctx actor.Context, done func(actor.Context, *messages.Failure))
+	// resolve adopts the content that another program has written to config.data, or replaces it. The state must be loaded again.
+	resolve(ctx actor.Context, adopt bool, done func(actor.Context, *messages.Failure))
 }
 
 // storage is the keeper that uses the actor of package configstore. It keeps unanswered requests and repeats them, in order, to a
@@ -56,6 +58,8 @@ func (s *storage) handle(ctx actor.Context) bool {
 	case *configstore.Appended:
 		s.answered(ctx, m.Request, m)
 	case *configstore.Flushed:
+		s.answered(ctx, m.Request, m)
+	case *configstore.ForeignResolved:
 		s.answered(ctx, m.Request, m)
 	default:
 		return false
@@ -96,4 +100,13 @@ func (s *storage) append(ctx actor.Context, records []*journal.Record, _ calls.S
 func (s *storage) flush(ctx actor.Context, done func(actor.Context, *messages.Failure)) {
 	s.ask(ctx, func(number uint64) any { return &configstore.Flush{Request: number} },
 		func(ctx actor.Context, answer any) { done(ctx, answer.(*configstore.Flushed).Failure) })
+}
+
+func (s *storage) resolve(ctx actor.Context, adopt bool, done func(actor.Context, *messages.Failure)) {
+	s.ask(ctx, func(number uint64) any {
+		if adopt {
+			return &configstore.Adopt{Request: number}
+		}
+		return &configstore.Discard{Request: number}
+	}, func(ctx actor.Context, answer any) { done(ctx, answer.(*configstore.ForeignResolved).Failure) })
 }

@@ -5,6 +5,7 @@ import (
 	"lockstep/core/config/model"
 	"lockstep/core/config/reserve"
 	"lockstep/core/lock"
+	"lockstep/messages"
 )
 
 // These messages are plain Go, because core/config has the types of their content. A message, and what it points to, never
@@ -41,6 +42,25 @@ type CallResult struct {
 
 // GetRequest is the number of the call.
 func (r *CallResult) GetRequest() uint64 { return r.Request }
+
+// ResolveForeign ends the state in which another program has changed config.data and all changes fail: the content of that program
+// becomes the configuration, or is replaced by the configuration in force.
+type ResolveForeign struct {
+	Request uint64
+	Adopt   bool
+}
+
+// ResolveForeignResult answers ResolveForeign when the configuration is in force.
+type ResolveForeignResult struct {
+	Request uint64
+	Failure *messages.Failure
+}
+
+// GetRequest is the number of the request.
+func (r *ResolveForeignResult) GetRequest() uint64 { return r.Request }
+
+// GetFailure is the error, nil if there is none.
+func (r *ResolveForeignResult) GetFailure() *messages.Failure { return r.Failure }
 
 // Identified tells which owner of locks a process is. It is sent for calls to the lock manager, whose senders may make calls
 // without identity.

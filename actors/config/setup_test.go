@@ -57,6 +57,7 @@ type bench struct {
 	storage        *configstoretest.Storage // nil: config.data is written whole
 	locks          *kittest.Probe
 	client, others *kittest.Probe // client sends requests; others is a subscriber
+	nodes, ssconf  *kittest.Probe // stand for the distributor and the writer of ssconf files; nil: there are none
 	callers        *callers
 	cluster        *actor.PID
 	number         uint64
@@ -104,6 +105,9 @@ func (b *bench) startUnusable() {
 		Random: func(count int) []byte { return make([]byte, count) }, Destruction: daemon}
 	if b.storage != nil {
 		c.Storage = b.storage.PID
+	}
+	if b.nodes != nil {
+		c.Distributor, c.Ssconf = b.nodes.PID, b.ssconf.PID
 	}
 	b.cluster = b.Start("cluster", config.Props(c))
 }

@@ -65,3 +65,8 @@ func (w *wholeFile) append(ctx actor.Context, records []*journal.Record, after c
 func (w *wholeFile) flush(ctx actor.Context, done func(actor.Context, *messages.Failure)) {
 	done(ctx, nil)
 }
+
+// resolve has nothing to do: foreign content of config.data is replaced by the next change, and is read by the next load.
+func (w *wholeFile) resolve(ctx actor.Context, _ bool, done func(actor.Context, *messages.Failure)) {
+	done(ctx, messages.PrereqFailure(messages.WrongState, "The nodes of this cluster keep the configuration in their log"))
+}

@@ -1,10 +1,14 @@
 package wconfd_test
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/conn"
 )
 
 const you = `["tool","/live/tool",7]`
@@ -109,6 +113,59 @@ func TestEveryCallMayComeTwice(t *testing.T) {
 		require.Equal(t, after, w.state())
 	})
 }
+
+// The connection is cut between the change and the answer, and the client repeats the call on a new one. The repetition has the
+// answer of a call that was not cut, and no second effect (config.md 4.7). Calls that allocate a value allocate another one.
+func TestACutConnection(t *testing.T) {
+	allocates := []string{"allocatePort", "allocateDRBDMinor", "generateMAC", "generateDRBDSecret", "generateIp"}
+	for method, row := range functions {
+		if row[1] == aConfig || !slices.Contains(changing, method) {
+			continue
+		}
+		t.Run(method, func(t *testing.T) {
+			onWhole(t, func(t *testing.T, w *whole, c *client) {
+				switch method {
+				case "writeConfig", "writeConfigAndUnlock":
+					c.result("lockConfig", `[`+me+`,false]`)
+				case "commitTemporaryIps":
+					c.result("reserveIp", `[`+me+`,"w","192.0.2.5",false]`)
+				case "prepareClusterDestruction":
+					c.result("tryUpdateLocks", `[`+me+`,[["cluster/BGL","exclusive"]]]`)
+				}
+				w.storage.Hold()
+				args := withObjects(t, row[0])
+				if strings.HasPrefix(method, "writeConfig") {
+					args = changed(args, "5")
+				}
+				c.Call(method, args)
+				if !slices.Contains([]string{"releaseDRBDMinors", "dropAllReservations", "setInstanceStatus", "setInstancePrimaryNode"}, method) { // they change nothing here
+					c.Silent()
+				}
+				c.Tell(&conn.Closed{})
+				w.storage.Release(w.Env)
+				after := w.storage.State()
+				again := w.connect()
+				result := again.result(method, args)
+				if slices.Contains(allocates, method) {
+					return
+				}
+				want := strings.Replace(withObjects(t, row[1]), "TIME", fmt.Sprint(w.Clock.Now().Unix()), 1)
+				if method == "writeConfigAndUnlock" {
+					want = `false`
+				}
+				require.JSONEq(t, want, result)
+				requireConfig(t, string(after.Config.JSON()), w.stored())
+				require.True(t, after.Reserved.Equal(w.storage.State().Reserved))
+			})
+		})
+	}
+}
+
+// changing are the calls of config.md 4 that change something.
+var changing = []string{"writeConfig", "writeConfigAndUnlock", "prepareClusterDestruction", "dropAllReservations", "allocateDRBDMinor", "releaseDRBDMinors",
+	"generateMAC", "reserveMAC", "generateDRBDSecret", "reserveLV", "reserveIp", "releaseIp", "generateIp", "commitTemporaryIps", "commitReleaseTemporaryIp",
+	"addInstance", "addInstanceDisk", "attachInstanceDisk", "detachInstanceDisk", "removeInstanceDisk", "removeInstance", "setInstancePrimaryNode",
+	"setInstanceStatus", "allocatePort", "addTcpUdpPort", "updateCluster", "updateNode", "updateInstance", "updateNodeGroup", "updateNetwork", "updateDisk"}
 
 // A call is answered although the lock manager restarts meanwhile.
 func TestTheLockManagerRestartsInACall(t *testing.T) {

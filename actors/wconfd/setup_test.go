@@ -1,6 +1,7 @@
 package wconfd_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -48,6 +49,7 @@ type whole struct {
 	disk    *kittest.Disk
 	storage *configstoretest.Storage
 	cluster *actor.PID
+	random  byte // the next octets
 }
 
 const boot = "boot-1"
@@ -66,7 +68,7 @@ func onWhole(t *testing.T, f func(*testing.T, *whole, *client)) {
 		e.Start("locks", locks.Props(locks.Config{Env: e.Env, Store: pid, Queue: queue.PID, Scheduler: queue.PID, Clients: []*actor.PID{names["cluster"], names["wconf"]},
 			ClusterConfig: names["cluster"], Owners: immortalOwners{}, Settings: lock.Settings{Hierarchy: lock.Implied}, Boot: boot, Self: destruction}))
 		w.cluster = e.Start("cluster", config.Props(config.Config{Env: e.Env, Store: pid, Storage: w.storage.PID, Locks: names["locks"], Owners: immortalCallers{},
-			Random: func(count int) []byte { return make([]byte, count) }, Destruction: destruction}))
+			Random: func(count int) []byte { w.random++; return bytes.Repeat([]byte{w.random - 1}, count) }, Destruction: destruction}))
 		e.Send(names["locks"], &messages.SetLockPauses{Incarnation: 1}) // as the scheduler does when it knows who is paused
 		w.wconf = e.Start("wconf", wconfd.Props(wconfd.Config{Env: e.Env, Locks: names["locks"], ClusterConfig: names["cluster"]}))
 		f(t, w, w.connect())

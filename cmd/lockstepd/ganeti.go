@@ -14,6 +14,7 @@ import (
 
 	"lockstep/core/ownership"
 	"lockstep/core/paths"
+	"lockstep/edge/noded"
 	"lockstep/edge/peer"
 )
 
@@ -173,9 +174,13 @@ func checkSetUp(c Config) error {
 	return nil
 }
 
-// runGaneti runs the daemon of a node of a Ganeti cluster. What this mode has in addition to a queue without a cluster
-// is attached to d.ports and d.settings here, before the tree starts: the distribution by the node daemons. The actor
-// that writes ssconf files is left out here: the node daemons write them.
+// runGaneti runs the daemon of a node of a Ganeti cluster. The node daemons of Ganeti get the configuration, and write the ssconf
+// files.
 func (d *service) runGaneti(stop context.Context) error {
+	daemons := noded.NewDaemons(noded.NewClient(noded.Config{Port: noded.Port(),
+		ServerPEM: filepath.Join(d.config.DataDir, paths.GanetiCertificatePath),
+		ClientPEM: filepath.Join(d.config.DataDir, paths.GanetiClientCertificatePath)}))
+	defer daemons.Close()
+	d.ports.Daemons = daemons
 	return d.runAlone(stop)
 }

@@ -34,6 +34,8 @@ const (
 	// GanetiCertificatePath is the certificate of Ganeti's node daemons. Every node of a Ganeti cluster has it, and
 	// lockstep never makes it: it marks Ganeti's data directory.
 	GanetiCertificatePath = "server.pem"
+	// GanetiClientCertificatePath is the certificate that a node shows to node daemons.
+	GanetiClientCertificatePath = "client.pem"
 
 	QueueDir      = "queue"
 	ArchiveDir    = "queue/archive"

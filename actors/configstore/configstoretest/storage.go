@@ -31,7 +31,8 @@ type Storage struct {
 	applied     map[uint64]*journal.Record
 	batches     []int // number of records of each append
 	flushes     int
-	failures    []string // of the next appends
+	failures    []string      // of the next appends
+	foreign     *model.Config // what another program has written; nil: nothing
 	holding     bool
 	held        []held
 }
@@ -63,6 +64,13 @@ func (s *Storage) Replace(c *model.Config) {
 	defer s.mu.Unlock()
 	s.state.Config = c
 	s.number++
+}
+
+// Overwrite makes another program write config.data.
+func (s *Storage) Overwrite(c *model.Config) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.foreign = c
 }
 
 // Batches are the numbers of records of all appends so far, and Flushes is the number of folds that were asked for.
@@ -131,6 +139,15 @@ func (s *Storage) Receive(ctx actor.Context) {
 		if !s.keep(ctx) {
 			ctx.Respond(s.append(m))
 		}
+	case *configstore.Adopt:
+		if s.foreign != nil {
+			s.state.Config, s.foreign = s.foreign, nil
+			s.number++
+		}
+		ctx.Respond(&configstore.ForeignResolved{Request: m.Request, Failure: s.failure()})
+	case *configstore.Discard:
+		s.foreign = nil
+		ctx.Respond(&configstore.ForeignResolved{Request: m.Request, Failure: s.failure()})
 	case *configstore.Flush:
 		if !s.keep(ctx) {
 			s.flushes++
@@ -157,6 +174,9 @@ func (s *Storage) failure() *messages.Failure {
 
 func (s *Storage) append(m *configstore.Append) *configstore.Appended {
 	answer := &configstore.Appended{Request: m.Request, Failure: s.failure()}
+	if s.foreign != nil {
+		answer.Failure = messages.ConfigurationFailure("another program has changed config.data")
+	}
 	if answer.Failure != nil {
 		return answer
 	}
