@@ -10,8 +10,9 @@
 //	                                                   configuration            of owners
 //	configstore config.data, tempres.data and their     configuration            clients: its start
 //	           journal, on each node
-//	config     config.data and settings.json           connections, filters,    locks, filters, scheduler,
-//	                                                   scheduler, events        queue, events: each change
+//	config     the configuration in force, the          connections, filters,    configstore: records; locks: calls;
+//	           reservations, and settings.json         scheduler, events        filters, scheduler, queue, events,
+//	                                                                            ssconf, distributor: each change
 //	ssconf     the ssconf files of its node            none                     answers only; to config the
 //	                                                                            question for its state
 //	distributor what each node has acknowledged of     configuration, LUXI      node daemons
