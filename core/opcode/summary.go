@@ -160,11 +160,7 @@ func (c *truncatedLine) add(r rune) {
 	}
 	before := len(c.dst)
 	c.dst = appendVisible(c.dst, r)
-	if unicode.IsGraphic(r) {
-		c.runes++
-	} else {
-		c.runes += len(c.dst) - before // escapes are ASCII
-	}
+	c.runes += utf8.RuneCount(c.dst[before:])
 	switch {
 	case c.runes > summaryRunesMax:
 		c.dst = append(c.dst[:c.fits], "…"...)
