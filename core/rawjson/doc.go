@@ -44,7 +44,7 @@ func Quoted(text string) string {
 	return strconv.Quote(text)
 }
 
-func isSpace(c byte) bool { return c <= ' ' && (c == ' ' || c == '\n' || c == '\t' || c == '\r') }
+func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 

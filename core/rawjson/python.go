@@ -64,13 +64,12 @@ func (r *rewriter) replace(n int) {
 
 func (r *rewriter) rewriteString() {
 	for r.pos++; ; {
-		switch c := r.src[r.pos]; {
-		case isPlain(c):
-			r.pos++
-		case c == '"':
+		r.pos = plainEnd(r.src, r.pos)
+		switch r.src[r.pos] {
+		case '"':
 			r.pos++
 			return
-		case c == '\\':
+		case '\\':
 			r.rewriteEscape()
 		default:
 			char, n := utf8.DecodeRune(r.src[r.pos:]) // U+FFFD, 1 if invalid
@@ -78,6 +77,14 @@ func (r *rewriter) rewriteString() {
 			r.dst = appendRune(r.dst, char)
 		}
 	}
+}
+
+// plainEnd is the position of the first byte at or after pos that is not plain. One such byte must follow.
+func plainEnd(src []byte, pos int) int {
+	for isPlain(src[pos]) {
+		pos++
+	}
+	return pos
 }
 
 // rewriteEscape spells the escape at pos as Python does. The halves of a surrogate pair are two escapes, so a pair stays

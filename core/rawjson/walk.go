@@ -84,7 +84,7 @@ func Elements(raw []byte) iter.Seq[json.RawMessage] {
 		if pos >= len(raw) || raw[pos] != '[' {
 			return
 		}
-		for pos = skipSpace(raw, pos+1); ; {
+		for pos = skipSpace(raw, pos+1); pos < len(raw) && raw[pos] != ']'; {
 			end := valueEnd(raw, pos)
 			if end <= pos || !yield(raw[pos:end]) {
 				return
@@ -175,7 +175,7 @@ func bracketEnd(raw []byte, pos int) int {
 // are keys and short: a plain loop finds their end faster than bytes.IndexByte.
 func stringEnd(raw []byte, pos int) int {
 	at := pos + 1
-	for short := min(at+16, len(raw)); at < short; at++ {
+	for short := min(at+32, len(raw)); at < short; at++ {
 		if c := raw[at]; c == '"' {
 			return at + 1
 		} else if c == '\\' {
