@@ -70,7 +70,7 @@ func (x FileDifference_What) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FileDifference_What.Descriptor instead.
 func (FileDifference_What) EnumDescriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{24, 0}
+	return file_replicate_proto_rawDescGZIP(), []int{26, 0}
 }
 
 type ChangeNodes_What int32
@@ -122,11 +122,12 @@ func (x ChangeNodes_What) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ChangeNodes_What.Descriptor instead.
 func (ChangeNodes_What) EnumDescriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{26, 0}
+	return file_replicate_proto_rawDescGZIP(), []int{28, 0}
 }
 
 // LogEntry is an entry of the consensus log: changes of files below the data directory. It
-// has whole files, so applying it twice is harmless (design.md 9). It was proposed by node
+// has whole files and numbered records of the configuration, so applying it twice is harmless
+// (design.md 9). It was proposed by node
 // `origin` in incarnation `incarnation` of its daemon, which recognises its own proposals
 // by `number`.
 type LogEntry struct {
@@ -204,6 +205,7 @@ type FileChange struct {
 	//	*FileChange_Update
 	//	*FileChange_Rename
 	//	*FileChange_Remove
+	//	*FileChange_Config
 	What          isFileChange_What `protobuf_oneof:"what"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -273,6 +275,15 @@ func (x *FileChange) GetRemove() *RemoveFile {
 	return nil
 }
 
+func (x *FileChange) GetConfig() *ConfigChange {
+	if x != nil {
+		if x, ok := x.What.(*FileChange_Config); ok {
+			return x.Config
+		}
+	}
+	return nil
+}
+
 type isFileChange_What interface {
 	isFileChange_What()
 }
@@ -289,11 +300,163 @@ type FileChange_Remove struct {
 	Remove *RemoveFile `protobuf:"bytes,3,opt,name=remove,proto3,oneof"`
 }
 
+type FileChange_Config struct {
+	Config *ConfigChange `protobuf:"bytes,4,opt,name=config,proto3,oneof"`
+}
+
 func (*FileChange_Update) isFileChange_What() {}
 
 func (*FileChange_Rename) isFileChange_What() {}
 
 func (*FileChange_Remove) isFileChange_What() {}
+
+func (*FileChange_Config) isFileChange_What() {}
+
+// ConfigChange is a change of the configuration. `record` is a line of config.journal (package
+// journal). Consecutive records of an entry are applied together or refused together. `state`
+// replaces the configuration of every node: it repairs nodes that differ.
+type ConfigChange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to What:
+	//
+	//	*ConfigChange_Record
+	//	*ConfigChange_State
+	What          isConfigChange_What `protobuf_oneof:"what"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfigChange) Reset() {
+	*x = ConfigChange{}
+	mi := &file_replicate_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfigChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfigChange) ProtoMessage() {}
+
+func (x *ConfigChange) ProtoReflect() protoreflect.Message {
+	mi := &file_replicate_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfigChange.ProtoReflect.Descriptor instead.
+func (*ConfigChange) Descriptor() ([]byte, []int) {
+	return file_replicate_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ConfigChange) GetWhat() isConfigChange_What {
+	if x != nil {
+		return x.What
+	}
+	return nil
+}
+
+func (x *ConfigChange) GetRecord() []byte {
+	if x != nil {
+		if x, ok := x.What.(*ConfigChange_Record); ok {
+			return x.Record
+		}
+	}
+	return nil
+}
+
+func (x *ConfigChange) GetState() *ConfigState {
+	if x != nil {
+		if x, ok := x.What.(*ConfigChange_State); ok {
+			return x.State
+		}
+	}
+	return nil
+}
+
+type isConfigChange_What interface {
+	isConfigChange_What()
+}
+
+type ConfigChange_Record struct {
+	Record []byte `protobuf:"bytes,1,opt,name=record,proto3,oneof"`
+}
+
+type ConfigChange_State struct {
+	State *ConfigState `protobuf:"bytes,2,opt,name=state,proto3,oneof"`
+}
+
+func (*ConfigChange_Record) isConfigChange_What() {}
+
+func (*ConfigChange_State) isConfigChange_What() {}
+
+// ConfigState is the configuration with everything that belongs to it, as contents of files.
+type ConfigState struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Config        []byte                 `protobuf:"bytes,1,opt,name=config,proto3" json:"config,omitempty"`   // config.data
+	Tempres       []byte                 `protobuf:"bytes,2,opt,name=tempres,proto3" json:"tempres,omitempty"` // tempres.data
+	Extra         []byte                 `protobuf:"bytes,3,opt,name=extra,proto3" json:"extra,omitempty"`     // config.extra
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfigState) Reset() {
+	*x = ConfigState{}
+	mi := &file_replicate_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfigState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfigState) ProtoMessage() {}
+
+func (x *ConfigState) ProtoReflect() protoreflect.Message {
+	mi := &file_replicate_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfigState.ProtoReflect.Descriptor instead.
+func (*ConfigState) Descriptor() ([]byte, []int) {
+	return file_replicate_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *ConfigState) GetConfig() []byte {
+	if x != nil {
+		return x.Config
+	}
+	return nil
+}
+
+func (x *ConfigState) GetTempres() []byte {
+	if x != nil {
+		return x.Tempres
+	}
+	return nil
+}
+
+func (x *ConfigState) GetExtra() []byte {
+	if x != nil {
+		return x.Extra
+	}
+	return nil
+}
 
 // FileUpdate replaces a file. `observed`: a job process on node `origin` has already
 // written the file.
@@ -308,7 +471,7 @@ type FileUpdate struct {
 
 func (x *FileUpdate) Reset() {
 	*x = FileUpdate{}
-	mi := &file_replicate_proto_msgTypes[2]
+	mi := &file_replicate_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -320,7 +483,7 @@ func (x *FileUpdate) String() string {
 func (*FileUpdate) ProtoMessage() {}
 
 func (x *FileUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[2]
+	mi := &file_replicate_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -333,7 +496,7 @@ func (x *FileUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileUpdate.ProtoReflect.Descriptor instead.
 func (*FileUpdate) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{2}
+	return file_replicate_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *FileUpdate) GetPath() string {
@@ -370,7 +533,7 @@ type LogAttached struct {
 
 func (x *LogAttached) Reset() {
 	*x = LogAttached{}
-	mi := &file_replicate_proto_msgTypes[3]
+	mi := &file_replicate_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -382,7 +545,7 @@ func (x *LogAttached) String() string {
 func (*LogAttached) ProtoMessage() {}
 
 func (x *LogAttached) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[3]
+	mi := &file_replicate_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -395,7 +558,7 @@ func (x *LogAttached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogAttached.ProtoReflect.Descriptor instead.
 func (*LogAttached) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{3}
+	return file_replicate_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *LogAttached) GetApplied() uint64 {
@@ -430,7 +593,7 @@ type LogCommitted struct {
 
 func (x *LogCommitted) Reset() {
 	*x = LogCommitted{}
-	mi := &file_replicate_proto_msgTypes[4]
+	mi := &file_replicate_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -442,7 +605,7 @@ func (x *LogCommitted) String() string {
 func (*LogCommitted) ProtoMessage() {}
 
 func (x *LogCommitted) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[4]
+	mi := &file_replicate_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -455,7 +618,7 @@ func (x *LogCommitted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogCommitted.ProtoReflect.Descriptor instead.
 func (*LogCommitted) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{4}
+	return file_replicate_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *LogCommitted) GetEntries() []*CommittedEntry {
@@ -475,7 +638,7 @@ type CommittedEntry struct {
 
 func (x *CommittedEntry) Reset() {
 	*x = CommittedEntry{}
-	mi := &file_replicate_proto_msgTypes[5]
+	mi := &file_replicate_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -487,7 +650,7 @@ func (x *CommittedEntry) String() string {
 func (*CommittedEntry) ProtoMessage() {}
 
 func (x *CommittedEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[5]
+	mi := &file_replicate_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -500,7 +663,7 @@ func (x *CommittedEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommittedEntry.ProtoReflect.Descriptor instead.
 func (*CommittedEntry) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{5}
+	return file_replicate_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *CommittedEntry) GetIndex() uint64 {
@@ -533,7 +696,7 @@ type LogSnapshotReceived struct {
 
 func (x *LogSnapshotReceived) Reset() {
 	*x = LogSnapshotReceived{}
-	mi := &file_replicate_proto_msgTypes[6]
+	mi := &file_replicate_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -545,7 +708,7 @@ func (x *LogSnapshotReceived) String() string {
 func (*LogSnapshotReceived) ProtoMessage() {}
 
 func (x *LogSnapshotReceived) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[6]
+	mi := &file_replicate_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -558,7 +721,7 @@ func (x *LogSnapshotReceived) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogSnapshotReceived.ProtoReflect.Descriptor instead.
 func (*LogSnapshotReceived) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{6}
+	return file_replicate_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *LogSnapshotReceived) GetPart() uint64 {
@@ -609,7 +772,7 @@ type LogRefused struct {
 
 func (x *LogRefused) Reset() {
 	*x = LogRefused{}
-	mi := &file_replicate_proto_msgTypes[7]
+	mi := &file_replicate_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -621,7 +784,7 @@ func (x *LogRefused) String() string {
 func (*LogRefused) ProtoMessage() {}
 
 func (x *LogRefused) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[7]
+	mi := &file_replicate_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -634,7 +797,7 @@ func (x *LogRefused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogRefused.ProtoReflect.Descriptor instead.
 func (*LogRefused) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{7}
+	return file_replicate_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *LogRefused) GetNumber() uint64 {
@@ -669,7 +832,7 @@ type LogLeadershipGained struct {
 
 func (x *LogLeadershipGained) Reset() {
 	*x = LogLeadershipGained{}
-	mi := &file_replicate_proto_msgTypes[8]
+	mi := &file_replicate_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -681,7 +844,7 @@ func (x *LogLeadershipGained) String() string {
 func (*LogLeadershipGained) ProtoMessage() {}
 
 func (x *LogLeadershipGained) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[8]
+	mi := &file_replicate_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -694,7 +857,7 @@ func (x *LogLeadershipGained) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogLeadershipGained.ProtoReflect.Descriptor instead.
 func (*LogLeadershipGained) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{8}
+	return file_replicate_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *LogLeadershipGained) GetTerm() uint64 {
@@ -715,7 +878,7 @@ type LogLeaderChanged struct {
 
 func (x *LogLeaderChanged) Reset() {
 	*x = LogLeaderChanged{}
-	mi := &file_replicate_proto_msgTypes[9]
+	mi := &file_replicate_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -727,7 +890,7 @@ func (x *LogLeaderChanged) String() string {
 func (*LogLeaderChanged) ProtoMessage() {}
 
 func (x *LogLeaderChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[9]
+	mi := &file_replicate_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -740,7 +903,7 @@ func (x *LogLeaderChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogLeaderChanged.ProtoReflect.Descriptor instead.
 func (*LogLeaderChanged) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{9}
+	return file_replicate_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *LogLeaderChanged) GetLeader() string {
@@ -767,7 +930,7 @@ type LogMembersChanged struct {
 
 func (x *LogMembersChanged) Reset() {
 	*x = LogMembersChanged{}
-	mi := &file_replicate_proto_msgTypes[10]
+	mi := &file_replicate_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -779,7 +942,7 @@ func (x *LogMembersChanged) String() string {
 func (*LogMembersChanged) ProtoMessage() {}
 
 func (x *LogMembersChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[10]
+	mi := &file_replicate_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -792,7 +955,7 @@ func (x *LogMembersChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogMembersChanged.ProtoReflect.Descriptor instead.
 func (*LogMembersChanged) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{10}
+	return file_replicate_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *LogMembersChanged) GetMembers() []*Member {
@@ -813,7 +976,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_replicate_proto_msgTypes[11]
+	mi := &file_replicate_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -825,7 +988,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[11]
+	mi := &file_replicate_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -838,7 +1001,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{11}
+	return file_replicate_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Member) GetName() string {
@@ -873,7 +1036,7 @@ type LogChangeResult struct {
 
 func (x *LogChangeResult) Reset() {
 	*x = LogChangeResult{}
-	mi := &file_replicate_proto_msgTypes[12]
+	mi := &file_replicate_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -885,7 +1048,7 @@ func (x *LogChangeResult) String() string {
 func (*LogChangeResult) ProtoMessage() {}
 
 func (x *LogChangeResult) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[12]
+	mi := &file_replicate_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -898,7 +1061,7 @@ func (x *LogChangeResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogChangeResult.ProtoReflect.Descriptor instead.
 func (*LogChangeResult) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{12}
+	return file_replicate_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *LogChangeResult) GetNumber() uint64 {
@@ -928,7 +1091,7 @@ type ReplicateJobFile struct {
 
 func (x *ReplicateJobFile) Reset() {
 	*x = ReplicateJobFile{}
-	mi := &file_replicate_proto_msgTypes[13]
+	mi := &file_replicate_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -940,7 +1103,7 @@ func (x *ReplicateJobFile) String() string {
 func (*ReplicateJobFile) ProtoMessage() {}
 
 func (x *ReplicateJobFile) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[13]
+	mi := &file_replicate_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -953,7 +1116,7 @@ func (x *ReplicateJobFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicateJobFile.ProtoReflect.Descriptor instead.
 func (*ReplicateJobFile) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{13}
+	return file_replicate_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ReplicateJobFile) GetRequest() uint64 {
@@ -986,7 +1149,7 @@ type ReplicateJobFileResult struct {
 
 func (x *ReplicateJobFileResult) Reset() {
 	*x = ReplicateJobFileResult{}
-	mi := &file_replicate_proto_msgTypes[14]
+	mi := &file_replicate_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -998,7 +1161,7 @@ func (x *ReplicateJobFileResult) String() string {
 func (*ReplicateJobFileResult) ProtoMessage() {}
 
 func (x *ReplicateJobFileResult) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[14]
+	mi := &file_replicate_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1011,7 +1174,7 @@ func (x *ReplicateJobFileResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicateJobFileResult.ProtoReflect.Descriptor instead.
 func (*ReplicateJobFileResult) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{14}
+	return file_replicate_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ReplicateJobFileResult) GetRequest() uint64 {
@@ -1033,7 +1196,7 @@ type BecomeMaster struct {
 
 func (x *BecomeMaster) Reset() {
 	*x = BecomeMaster{}
-	mi := &file_replicate_proto_msgTypes[15]
+	mi := &file_replicate_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1045,7 +1208,7 @@ func (x *BecomeMaster) String() string {
 func (*BecomeMaster) ProtoMessage() {}
 
 func (x *BecomeMaster) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[15]
+	mi := &file_replicate_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1058,7 +1221,7 @@ func (x *BecomeMaster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BecomeMaster.ProtoReflect.Descriptor instead.
 func (*BecomeMaster) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{15}
+	return file_replicate_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *BecomeMaster) GetTerm() uint64 {
@@ -1084,7 +1247,7 @@ type ResignMaster struct {
 
 func (x *ResignMaster) Reset() {
 	*x = ResignMaster{}
-	mi := &file_replicate_proto_msgTypes[16]
+	mi := &file_replicate_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1096,7 +1259,7 @@ func (x *ResignMaster) String() string {
 func (*ResignMaster) ProtoMessage() {}
 
 func (x *ResignMaster) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[16]
+	mi := &file_replicate_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1109,7 +1272,7 @@ func (x *ResignMaster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResignMaster.ProtoReflect.Descriptor instead.
 func (*ResignMaster) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{16}
+	return file_replicate_proto_rawDescGZIP(), []int{18}
 }
 
 // GetNodes asks the replicator for the nodes. `with_states`: each node is asked for its
@@ -1124,7 +1287,7 @@ type GetNodes struct {
 
 func (x *GetNodes) Reset() {
 	*x = GetNodes{}
-	mi := &file_replicate_proto_msgTypes[17]
+	mi := &file_replicate_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1136,7 +1299,7 @@ func (x *GetNodes) String() string {
 func (*GetNodes) ProtoMessage() {}
 
 func (x *GetNodes) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[17]
+	mi := &file_replicate_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1149,7 +1312,7 @@ func (x *GetNodes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNodes.ProtoReflect.Descriptor instead.
 func (*GetNodes) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{17}
+	return file_replicate_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetNodes) GetRequest() uint64 {
@@ -1185,7 +1348,7 @@ type GetNodesResult struct {
 
 func (x *GetNodesResult) Reset() {
 	*x = GetNodesResult{}
-	mi := &file_replicate_proto_msgTypes[18]
+	mi := &file_replicate_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1197,7 +1360,7 @@ func (x *GetNodesResult) String() string {
 func (*GetNodesResult) ProtoMessage() {}
 
 func (x *GetNodesResult) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[18]
+	mi := &file_replicate_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1210,7 +1373,7 @@ func (x *GetNodesResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNodesResult.ProtoReflect.Descriptor instead.
 func (*GetNodesResult) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{18}
+	return file_replicate_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetNodesResult) GetRequest() uint64 {
@@ -1290,7 +1453,7 @@ type NodeState struct {
 
 func (x *NodeState) Reset() {
 	*x = NodeState{}
-	mi := &file_replicate_proto_msgTypes[19]
+	mi := &file_replicate_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1302,7 +1465,7 @@ func (x *NodeState) String() string {
 func (*NodeState) ProtoMessage() {}
 
 func (x *NodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[19]
+	mi := &file_replicate_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1315,7 +1478,7 @@ func (x *NodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeState.ProtoReflect.Descriptor instead.
 func (*NodeState) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{19}
+	return file_replicate_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *NodeState) GetName() string {
@@ -1364,7 +1527,7 @@ type NodeStatesCollected struct {
 
 func (x *NodeStatesCollected) Reset() {
 	*x = NodeStatesCollected{}
-	mi := &file_replicate_proto_msgTypes[20]
+	mi := &file_replicate_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1376,7 +1539,7 @@ func (x *NodeStatesCollected) String() string {
 func (*NodeStatesCollected) ProtoMessage() {}
 
 func (x *NodeStatesCollected) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[20]
+	mi := &file_replicate_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1389,7 +1552,7 @@ func (x *NodeStatesCollected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatesCollected.ProtoReflect.Descriptor instead.
 func (*NodeStatesCollected) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{20}
+	return file_replicate_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *NodeStatesCollected) GetNumber() uint64 {
@@ -1418,7 +1581,7 @@ type CheckNodes struct {
 
 func (x *CheckNodes) Reset() {
 	*x = CheckNodes{}
-	mi := &file_replicate_proto_msgTypes[21]
+	mi := &file_replicate_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1430,7 +1593,7 @@ func (x *CheckNodes) String() string {
 func (*CheckNodes) ProtoMessage() {}
 
 func (x *CheckNodes) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[21]
+	mi := &file_replicate_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1443,7 +1606,7 @@ func (x *CheckNodes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckNodes.ProtoReflect.Descriptor instead.
 func (*CheckNodes) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{21}
+	return file_replicate_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CheckNodes) GetRequest() uint64 {
@@ -1472,7 +1635,7 @@ type CheckNodesResult struct {
 
 func (x *CheckNodesResult) Reset() {
 	*x = CheckNodesResult{}
-	mi := &file_replicate_proto_msgTypes[22]
+	mi := &file_replicate_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1484,7 +1647,7 @@ func (x *CheckNodesResult) String() string {
 func (*CheckNodesResult) ProtoMessage() {}
 
 func (x *CheckNodesResult) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[22]
+	mi := &file_replicate_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1497,7 +1660,7 @@ func (x *CheckNodesResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckNodesResult.ProtoReflect.Descriptor instead.
 func (*CheckNodesResult) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{22}
+	return file_replicate_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CheckNodesResult) GetRequest() uint64 {
@@ -1542,7 +1705,7 @@ type NodeDifferences struct {
 
 func (x *NodeDifferences) Reset() {
 	*x = NodeDifferences{}
-	mi := &file_replicate_proto_msgTypes[23]
+	mi := &file_replicate_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1554,7 +1717,7 @@ func (x *NodeDifferences) String() string {
 func (*NodeDifferences) ProtoMessage() {}
 
 func (x *NodeDifferences) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[23]
+	mi := &file_replicate_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1567,7 +1730,7 @@ func (x *NodeDifferences) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeDifferences.ProtoReflect.Descriptor instead.
 func (*NodeDifferences) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{23}
+	return file_replicate_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *NodeDifferences) GetName() string {
@@ -1615,7 +1778,7 @@ type FileDifference struct {
 
 func (x *FileDifference) Reset() {
 	*x = FileDifference{}
-	mi := &file_replicate_proto_msgTypes[24]
+	mi := &file_replicate_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1627,7 +1790,7 @@ func (x *FileDifference) String() string {
 func (*FileDifference) ProtoMessage() {}
 
 func (x *FileDifference) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[24]
+	mi := &file_replicate_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1640,7 +1803,7 @@ func (x *FileDifference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileDifference.ProtoReflect.Descriptor instead.
 func (*FileDifference) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{24}
+	return file_replicate_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *FileDifference) GetPath() string {
@@ -1670,7 +1833,7 @@ type NodesCompared struct {
 
 func (x *NodesCompared) Reset() {
 	*x = NodesCompared{}
-	mi := &file_replicate_proto_msgTypes[25]
+	mi := &file_replicate_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1682,7 +1845,7 @@ func (x *NodesCompared) String() string {
 func (*NodesCompared) ProtoMessage() {}
 
 func (x *NodesCompared) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[25]
+	mi := &file_replicate_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1695,7 +1858,7 @@ func (x *NodesCompared) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodesCompared.ProtoReflect.Descriptor instead.
 func (*NodesCompared) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{25}
+	return file_replicate_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *NodesCompared) GetNumber() uint64 {
@@ -1739,7 +1902,7 @@ type ChangeNodes struct {
 
 func (x *ChangeNodes) Reset() {
 	*x = ChangeNodes{}
-	mi := &file_replicate_proto_msgTypes[26]
+	mi := &file_replicate_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1751,7 +1914,7 @@ func (x *ChangeNodes) String() string {
 func (*ChangeNodes) ProtoMessage() {}
 
 func (x *ChangeNodes) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[26]
+	mi := &file_replicate_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1764,7 +1927,7 @@ func (x *ChangeNodes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeNodes.ProtoReflect.Descriptor instead.
 func (*ChangeNodes) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{26}
+	return file_replicate_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ChangeNodes) GetRequest() uint64 {
@@ -1805,7 +1968,7 @@ type ChangeNodesResult struct {
 
 func (x *ChangeNodesResult) Reset() {
 	*x = ChangeNodesResult{}
-	mi := &file_replicate_proto_msgTypes[27]
+	mi := &file_replicate_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1817,7 +1980,7 @@ func (x *ChangeNodesResult) String() string {
 func (*ChangeNodesResult) ProtoMessage() {}
 
 func (x *ChangeNodesResult) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[27]
+	mi := &file_replicate_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1830,7 +1993,7 @@ func (x *ChangeNodesResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeNodesResult.ProtoReflect.Descriptor instead.
 func (*ChangeNodesResult) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{27}
+	return file_replicate_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ChangeNodesResult) GetRequest() uint64 {
@@ -1862,7 +2025,7 @@ type AdmitNode struct {
 
 func (x *AdmitNode) Reset() {
 	*x = AdmitNode{}
-	mi := &file_replicate_proto_msgTypes[28]
+	mi := &file_replicate_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1874,7 +2037,7 @@ func (x *AdmitNode) String() string {
 func (*AdmitNode) ProtoMessage() {}
 
 func (x *AdmitNode) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[28]
+	mi := &file_replicate_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1887,7 +2050,7 @@ func (x *AdmitNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmitNode.ProtoReflect.Descriptor instead.
 func (*AdmitNode) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{28}
+	return file_replicate_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *AdmitNode) GetRequest() uint64 {
@@ -1948,7 +2111,7 @@ type AdmitNodeResult struct {
 
 func (x *AdmitNodeResult) Reset() {
 	*x = AdmitNodeResult{}
-	mi := &file_replicate_proto_msgTypes[29]
+	mi := &file_replicate_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1960,7 +2123,7 @@ func (x *AdmitNodeResult) String() string {
 func (*AdmitNodeResult) ProtoMessage() {}
 
 func (x *AdmitNodeResult) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[29]
+	mi := &file_replicate_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1973,7 +2136,7 @@ func (x *AdmitNodeResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmitNodeResult.ProtoReflect.Descriptor instead.
 func (*AdmitNodeResult) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{29}
+	return file_replicate_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *AdmitNodeResult) GetRequest() uint64 {
@@ -2019,7 +2182,7 @@ func (x *AdmitNodeResult) GetFailure() *Failure {
 }
 
 // GetCommittedFiles asks the replicator for the committed files of the jobs that run on
-// this node. The files on its disk may be newer.
+// this node, and for those of the configuration. The files on its disk may be newer or older.
 type GetCommittedFiles struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -2028,7 +2191,7 @@ type GetCommittedFiles struct {
 
 func (x *GetCommittedFiles) Reset() {
 	*x = GetCommittedFiles{}
-	mi := &file_replicate_proto_msgTypes[30]
+	mi := &file_replicate_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2040,7 +2203,7 @@ func (x *GetCommittedFiles) String() string {
 func (*GetCommittedFiles) ProtoMessage() {}
 
 func (x *GetCommittedFiles) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[30]
+	mi := &file_replicate_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2053,7 +2216,7 @@ func (x *GetCommittedFiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCommittedFiles.ProtoReflect.Descriptor instead.
 func (*GetCommittedFiles) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{30}
+	return file_replicate_proto_rawDescGZIP(), []int{32}
 }
 
 type GetCommittedFilesResult struct {
@@ -2066,7 +2229,7 @@ type GetCommittedFilesResult struct {
 
 func (x *GetCommittedFilesResult) Reset() {
 	*x = GetCommittedFilesResult{}
-	mi := &file_replicate_proto_msgTypes[31]
+	mi := &file_replicate_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2078,7 +2241,7 @@ func (x *GetCommittedFilesResult) String() string {
 func (*GetCommittedFilesResult) ProtoMessage() {}
 
 func (x *GetCommittedFilesResult) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[31]
+	mi := &file_replicate_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2091,7 +2254,7 @@ func (x *GetCommittedFilesResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCommittedFilesResult.ProtoReflect.Descriptor instead.
 func (*GetCommittedFilesResult) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{31}
+	return file_replicate_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *GetCommittedFilesResult) GetFiles() []*FileWrite {
@@ -2117,13 +2280,22 @@ const file_replicate_proto_rawDesc = "" +
 	"\x06origin\x18\x01 \x01(\tR\x06origin\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x16\n" +
 	"\x06number\x18\x03 \x01(\x04R\x06number\x127\n" +
-	"\achanges\x18\x04 \x03(\v2\x1d.lockstep.messages.FileChangeR\achanges\"\xbd\x01\n" +
+	"\achanges\x18\x04 \x03(\v2\x1d.lockstep.messages.FileChangeR\achanges\"\xf8\x01\n" +
 	"\n" +
 	"FileChange\x127\n" +
 	"\x06update\x18\x01 \x01(\v2\x1d.lockstep.messages.FileUpdateH\x00R\x06update\x125\n" +
 	"\x06rename\x18\x02 \x01(\v2\x1b.lockstep.messages.MoveFileH\x00R\x06rename\x127\n" +
-	"\x06remove\x18\x03 \x01(\v2\x1d.lockstep.messages.RemoveFileH\x00R\x06removeB\x06\n" +
-	"\x04what\"V\n" +
+	"\x06remove\x18\x03 \x01(\v2\x1d.lockstep.messages.RemoveFileH\x00R\x06remove\x129\n" +
+	"\x06config\x18\x04 \x01(\v2\x1f.lockstep.messages.ConfigChangeH\x00R\x06configB\x06\n" +
+	"\x04what\"h\n" +
+	"\fConfigChange\x12\x18\n" +
+	"\x06record\x18\x01 \x01(\fH\x00R\x06record\x126\n" +
+	"\x05state\x18\x02 \x01(\v2\x1e.lockstep.messages.ConfigStateH\x00R\x05stateB\x06\n" +
+	"\x04what\"U\n" +
+	"\vConfigState\x12\x16\n" +
+	"\x06config\x18\x01 \x01(\fR\x06config\x12\x18\n" +
+	"\atempres\x18\x02 \x01(\fR\atempres\x12\x14\n" +
+	"\x05extra\x18\x03 \x01(\fR\x05extra\"V\n" +
 	"\n" +
 	"FileUpdate\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
@@ -2269,77 +2441,81 @@ func file_replicate_proto_rawDescGZIP() []byte {
 }
 
 var file_replicate_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_replicate_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_replicate_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_replicate_proto_goTypes = []any{
 	(FileDifference_What)(0),        // 0: lockstep.messages.FileDifference.What
 	(ChangeNodes_What)(0),           // 1: lockstep.messages.ChangeNodes.What
 	(*LogEntry)(nil),                // 2: lockstep.messages.LogEntry
 	(*FileChange)(nil),              // 3: lockstep.messages.FileChange
-	(*FileUpdate)(nil),              // 4: lockstep.messages.FileUpdate
-	(*LogAttached)(nil),             // 5: lockstep.messages.LogAttached
-	(*LogCommitted)(nil),            // 6: lockstep.messages.LogCommitted
-	(*CommittedEntry)(nil),          // 7: lockstep.messages.CommittedEntry
-	(*LogSnapshotReceived)(nil),     // 8: lockstep.messages.LogSnapshotReceived
-	(*LogRefused)(nil),              // 9: lockstep.messages.LogRefused
-	(*LogLeadershipGained)(nil),     // 10: lockstep.messages.LogLeadershipGained
-	(*LogLeaderChanged)(nil),        // 11: lockstep.messages.LogLeaderChanged
-	(*LogMembersChanged)(nil),       // 12: lockstep.messages.LogMembersChanged
-	(*Member)(nil),                  // 13: lockstep.messages.Member
-	(*LogChangeResult)(nil),         // 14: lockstep.messages.LogChangeResult
-	(*ReplicateJobFile)(nil),        // 15: lockstep.messages.ReplicateJobFile
-	(*ReplicateJobFileResult)(nil),  // 16: lockstep.messages.ReplicateJobFileResult
-	(*BecomeMaster)(nil),            // 17: lockstep.messages.BecomeMaster
-	(*ResignMaster)(nil),            // 18: lockstep.messages.ResignMaster
-	(*GetNodes)(nil),                // 19: lockstep.messages.GetNodes
-	(*GetNodesResult)(nil),          // 20: lockstep.messages.GetNodesResult
-	(*NodeState)(nil),               // 21: lockstep.messages.NodeState
-	(*NodeStatesCollected)(nil),     // 22: lockstep.messages.NodeStatesCollected
-	(*CheckNodes)(nil),              // 23: lockstep.messages.CheckNodes
-	(*CheckNodesResult)(nil),        // 24: lockstep.messages.CheckNodesResult
-	(*NodeDifferences)(nil),         // 25: lockstep.messages.NodeDifferences
-	(*FileDifference)(nil),          // 26: lockstep.messages.FileDifference
-	(*NodesCompared)(nil),           // 27: lockstep.messages.NodesCompared
-	(*ChangeNodes)(nil),             // 28: lockstep.messages.ChangeNodes
-	(*ChangeNodesResult)(nil),       // 29: lockstep.messages.ChangeNodesResult
-	(*AdmitNode)(nil),               // 30: lockstep.messages.AdmitNode
-	(*AdmitNodeResult)(nil),         // 31: lockstep.messages.AdmitNodeResult
-	(*GetCommittedFiles)(nil),       // 32: lockstep.messages.GetCommittedFiles
-	(*GetCommittedFilesResult)(nil), // 33: lockstep.messages.GetCommittedFilesResult
-	(*MoveFile)(nil),                // 34: lockstep.messages.MoveFile
-	(*RemoveFile)(nil),              // 35: lockstep.messages.RemoveFile
-	(*FileWrite)(nil),               // 36: lockstep.messages.FileWrite
-	(*Failure)(nil),                 // 37: lockstep.messages.Failure
+	(*ConfigChange)(nil),            // 4: lockstep.messages.ConfigChange
+	(*ConfigState)(nil),             // 5: lockstep.messages.ConfigState
+	(*FileUpdate)(nil),              // 6: lockstep.messages.FileUpdate
+	(*LogAttached)(nil),             // 7: lockstep.messages.LogAttached
+	(*LogCommitted)(nil),            // 8: lockstep.messages.LogCommitted
+	(*CommittedEntry)(nil),          // 9: lockstep.messages.CommittedEntry
+	(*LogSnapshotReceived)(nil),     // 10: lockstep.messages.LogSnapshotReceived
+	(*LogRefused)(nil),              // 11: lockstep.messages.LogRefused
+	(*LogLeadershipGained)(nil),     // 12: lockstep.messages.LogLeadershipGained
+	(*LogLeaderChanged)(nil),        // 13: lockstep.messages.LogLeaderChanged
+	(*LogMembersChanged)(nil),       // 14: lockstep.messages.LogMembersChanged
+	(*Member)(nil),                  // 15: lockstep.messages.Member
+	(*LogChangeResult)(nil),         // 16: lockstep.messages.LogChangeResult
+	(*ReplicateJobFile)(nil),        // 17: lockstep.messages.ReplicateJobFile
+	(*ReplicateJobFileResult)(nil),  // 18: lockstep.messages.ReplicateJobFileResult
+	(*BecomeMaster)(nil),            // 19: lockstep.messages.BecomeMaster
+	(*ResignMaster)(nil),            // 20: lockstep.messages.ResignMaster
+	(*GetNodes)(nil),                // 21: lockstep.messages.GetNodes
+	(*GetNodesResult)(nil),          // 22: lockstep.messages.GetNodesResult
+	(*NodeState)(nil),               // 23: lockstep.messages.NodeState
+	(*NodeStatesCollected)(nil),     // 24: lockstep.messages.NodeStatesCollected
+	(*CheckNodes)(nil),              // 25: lockstep.messages.CheckNodes
+	(*CheckNodesResult)(nil),        // 26: lockstep.messages.CheckNodesResult
+	(*NodeDifferences)(nil),         // 27: lockstep.messages.NodeDifferences
+	(*FileDifference)(nil),          // 28: lockstep.messages.FileDifference
+	(*NodesCompared)(nil),           // 29: lockstep.messages.NodesCompared
+	(*ChangeNodes)(nil),             // 30: lockstep.messages.ChangeNodes
+	(*ChangeNodesResult)(nil),       // 31: lockstep.messages.ChangeNodesResult
+	(*AdmitNode)(nil),               // 32: lockstep.messages.AdmitNode
+	(*AdmitNodeResult)(nil),         // 33: lockstep.messages.AdmitNodeResult
+	(*GetCommittedFiles)(nil),       // 34: lockstep.messages.GetCommittedFiles
+	(*GetCommittedFilesResult)(nil), // 35: lockstep.messages.GetCommittedFilesResult
+	(*MoveFile)(nil),                // 36: lockstep.messages.MoveFile
+	(*RemoveFile)(nil),              // 37: lockstep.messages.RemoveFile
+	(*FileWrite)(nil),               // 38: lockstep.messages.FileWrite
+	(*Failure)(nil),                 // 39: lockstep.messages.Failure
 }
 var file_replicate_proto_depIdxs = []int32{
 	3,  // 0: lockstep.messages.LogEntry.changes:type_name -> lockstep.messages.FileChange
-	4,  // 1: lockstep.messages.FileChange.update:type_name -> lockstep.messages.FileUpdate
-	34, // 2: lockstep.messages.FileChange.rename:type_name -> lockstep.messages.MoveFile
-	35, // 3: lockstep.messages.FileChange.remove:type_name -> lockstep.messages.RemoveFile
-	7,  // 4: lockstep.messages.LogCommitted.entries:type_name -> lockstep.messages.CommittedEntry
-	36, // 5: lockstep.messages.LogSnapshotReceived.files:type_name -> lockstep.messages.FileWrite
-	37, // 6: lockstep.messages.LogRefused.failure:type_name -> lockstep.messages.Failure
-	13, // 7: lockstep.messages.LogMembersChanged.members:type_name -> lockstep.messages.Member
-	37, // 8: lockstep.messages.LogChangeResult.failure:type_name -> lockstep.messages.Failure
-	13, // 9: lockstep.messages.GetNodesResult.members:type_name -> lockstep.messages.Member
-	37, // 10: lockstep.messages.GetNodesResult.failure:type_name -> lockstep.messages.Failure
-	21, // 11: lockstep.messages.GetNodesResult.states:type_name -> lockstep.messages.NodeState
-	21, // 12: lockstep.messages.NodeStatesCollected.states:type_name -> lockstep.messages.NodeState
-	25, // 13: lockstep.messages.CheckNodesResult.nodes:type_name -> lockstep.messages.NodeDifferences
-	37, // 14: lockstep.messages.CheckNodesResult.failure:type_name -> lockstep.messages.Failure
-	26, // 15: lockstep.messages.NodeDifferences.files:type_name -> lockstep.messages.FileDifference
-	0,  // 16: lockstep.messages.FileDifference.what:type_name -> lockstep.messages.FileDifference.What
-	25, // 17: lockstep.messages.NodesCompared.nodes:type_name -> lockstep.messages.NodeDifferences
-	37, // 18: lockstep.messages.NodesCompared.failure:type_name -> lockstep.messages.Failure
-	1,  // 19: lockstep.messages.ChangeNodes.what:type_name -> lockstep.messages.ChangeNodes.What
-	37, // 20: lockstep.messages.ChangeNodesResult.failure:type_name -> lockstep.messages.Failure
-	37, // 21: lockstep.messages.AdmitNodeResult.failure:type_name -> lockstep.messages.Failure
-	36, // 22: lockstep.messages.GetCommittedFilesResult.files:type_name -> lockstep.messages.FileWrite
-	37, // 23: lockstep.messages.GetCommittedFilesResult.failure:type_name -> lockstep.messages.Failure
-	24, // [24:24] is the sub-list for method output_type
-	24, // [24:24] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	6,  // 1: lockstep.messages.FileChange.update:type_name -> lockstep.messages.FileUpdate
+	36, // 2: lockstep.messages.FileChange.rename:type_name -> lockstep.messages.MoveFile
+	37, // 3: lockstep.messages.FileChange.remove:type_name -> lockstep.messages.RemoveFile
+	4,  // 4: lockstep.messages.FileChange.config:type_name -> lockstep.messages.ConfigChange
+	5,  // 5: lockstep.messages.ConfigChange.state:type_name -> lockstep.messages.ConfigState
+	9,  // 6: lockstep.messages.LogCommitted.entries:type_name -> lockstep.messages.CommittedEntry
+	38, // 7: lockstep.messages.LogSnapshotReceived.files:type_name -> lockstep.messages.FileWrite
+	39, // 8: lockstep.messages.LogRefused.failure:type_name -> lockstep.messages.Failure
+	15, // 9: lockstep.messages.LogMembersChanged.members:type_name -> lockstep.messages.Member
+	39, // 10: lockstep.messages.LogChangeResult.failure:type_name -> lockstep.messages.Failure
+	15, // 11: lockstep.messages.GetNodesResult.members:type_name -> lockstep.messages.Member
+	39, // 12: lockstep.messages.GetNodesResult.failure:type_name -> lockstep.messages.Failure
+	23, // 13: lockstep.messages.GetNodesResult.states:type_name -> lockstep.messages.NodeState
+	23, // 14: lockstep.messages.NodeStatesCollected.states:type_name -> lockstep.messages.NodeState
+	27, // 15: lockstep.messages.CheckNodesResult.nodes:type_name -> lockstep.messages.NodeDifferences
+	39, // 16: lockstep.messages.CheckNodesResult.failure:type_name -> lockstep.messages.Failure
+	28, // 17: lockstep.messages.NodeDifferences.files:type_name -> lockstep.messages.FileDifference
+	0,  // 18: lockstep.messages.FileDifference.what:type_name -> lockstep.messages.FileDifference.What
+	27, // 19: lockstep.messages.NodesCompared.nodes:type_name -> lockstep.messages.NodeDifferences
+	39, // 20: lockstep.messages.NodesCompared.failure:type_name -> lockstep.messages.Failure
+	1,  // 21: lockstep.messages.ChangeNodes.what:type_name -> lockstep.messages.ChangeNodes.What
+	39, // 22: lockstep.messages.ChangeNodesResult.failure:type_name -> lockstep.messages.Failure
+	39, // 23: lockstep.messages.AdmitNodeResult.failure:type_name -> lockstep.messages.Failure
+	38, // 24: lockstep.messages.GetCommittedFilesResult.files:type_name -> lockstep.messages.FileWrite
+	39, // 25: lockstep.messages.GetCommittedFilesResult.failure:type_name -> lockstep.messages.Failure
+	26, // [26:26] is the sub-list for method output_type
+	26, // [26:26] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_replicate_proto_init() }
@@ -2353,6 +2529,11 @@ func file_replicate_proto_init() {
 		(*FileChange_Update)(nil),
 		(*FileChange_Rename)(nil),
 		(*FileChange_Remove)(nil),
+		(*FileChange_Config)(nil),
+	}
+	file_replicate_proto_msgTypes[2].OneofWrappers = []any{
+		(*ConfigChange_Record)(nil),
+		(*ConfigChange_State)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2360,7 +2541,7 @@ func file_replicate_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_replicate_proto_rawDesc), len(file_replicate_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   32,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -84,12 +84,12 @@ func (k *keeper) Receive(ctx actor.Context) {
 		k.start(ctx)
 	case *Announce:
 		ctx.Respond(&Started{uint64(k.incarnation)})
-	case *Load, *Append, *Flush, *Check, *Adopt, *Discard, *Reload:
+	case *Load, *Append, *Commit, *Flush, *Check, *Export, *Adopt, *Discard, *Reload:
 		k.requests = append(k.requests, request{m, ctx.Sender()})
-	case *encoded, *parsed, *recovered:
+	case *encoded, *parsed, *recovered, *installed:
 		k.codec.answered(ctx, m)
 	case *retryLoad:
-		if m.incarnation == k.incarnation {
+		if m.incarnation == k.incarnation && k.failure != nil && !k.file.isAdopting {
 			k.load(ctx)
 		}
 	case *retryRewrite:
@@ -146,6 +146,10 @@ func (k *keeper) serve(ctx actor.Context) {
 				return
 			}
 			continue // it has taken its requests
+		case *Commit:
+			if !k.commit(ctx, r.sender, m) {
+				return
+			}
 		case *Load:
 			ctx.Send(r.sender, k.loaded(m.Request))
 		case *Reload:
@@ -167,6 +171,11 @@ func (k *keeper) serve(ctx actor.Context) {
 			k.check(ctx, func(ctx actor.Context, f *messages.Failure) {
 				ctx.Send(r.sender, &Checked{m.Request, k.file.foreign != nil, f})
 			})
+		case *Export:
+			if k.file.busy {
+				return
+			}
+			k.export(ctx, m, func(ctx actor.Context, answer *Exported) { ctx.Send(r.sender, answer) })
 		case *Adopt:
 			if k.file.busy {
 				return
@@ -181,12 +190,17 @@ func (k *keeper) loaded(request uint64) *Loaded {
 	return &Loaded{Request: request, State: k.at.State, Number: k.at.Number, Missing: k.isEmpty}
 }
 
-// refuseAll answers all requests while the files cannot be used.
+// refuseAll answers all requests while the files cannot be used. A whole state replaces the files.
 func (k *keeper) refuseAll(ctx actor.Context) {
-	for _, r := range k.requests {
-		ctx.Send(r.sender, failed(r.message, k.failure))
+	for len(k.requests) > 0 && !k.file.isAdopting {
+		r := k.requests[0]
+		k.requests = k.requests[1:]
+		if m, is := r.message.(*Commit); is && m.hasWhole() {
+			k.install(ctx, r.sender, m)
+		} else {
+			ctx.Send(r.sender, failed(r.message, k.failure))
+		}
 	}
-	k.requests = nil
 }
 
 // failed returns the answer to a request that has failed.
@@ -198,6 +212,10 @@ func failed(request any, f *messages.Failure) any {
 		return &Loaded{Request: m.Request, Failure: f}
 	case *Append:
 		return &Appended{Request: m.Request, Failure: f}
+	case *Commit:
+		return &Committed{Request: m.Request, Failure: f}
+	case *Export:
+		return &Exported{Request: m.Request, Failure: f}
 	case *Flush:
 		return &Flushed{m.Request, f}
 	case *Check:

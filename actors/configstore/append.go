@@ -64,10 +64,16 @@ type batch struct {
 	answers []reply
 }
 
-// reply is an answer to a request.
-type reply struct {
-	to     *actor.PID
-	answer *Appended
+// reply answers a request after the write. f is the failure of the write.
+type reply func(ctx actor.Context, f *messages.Failure)
+
+func (m *Appended) replyTo(to *actor.PID) reply {
+	return func(ctx actor.Context, f *messages.Failure) {
+		if f != nil && !m.Refused && m.Failure == nil {
+			m.Failure = f
+		}
+		ctx.Send(to, m)
+	}
 }
 
 // appendAll writes the records of the requests at the head of the queue. It reports false if they wait for a fold, or are being
@@ -91,7 +97,7 @@ func (k *keeper) appendAll(ctx actor.Context) bool {
 			break
 		}
 		k.requests = k.requests[1:]
-		b.answers = append(b.answers, reply{r.sender, b.add(m)})
+		b.answers = append(b.answers, b.add(m).replyTo(r.sender))
 	}
 	if len(b.entries) == 0 {
 		b.answer(ctx, nil)
@@ -114,41 +120,30 @@ func (k *keeper) cannotAppend() *messages.Failure {
 
 // add adds the records of a request, all or none of them.
 func (b *batch) add(m *Append) *Appended {
-	at, entries, content := b.at, b.entries, b.content
-	for _, r := range m.Records {
-		line, err := journal.Encode(r, len(content) == 0)
-		if err != nil {
-			return &Appended{Request: m.Request, Failure: messages.ConfigurationFailure(err.Error())}
-		}
-		was, err := at.Applied(r, line.Digest)
-		if was {
-			continue
-		}
-		next := at
-		if err == nil {
-			next, err = at.Apply(r, line.Digest)
-		}
-		if errors.As(err, new(*journal.UnfitError)) {
-			return &Appended{Request: m.Request, Refused: true}
-		}
-		if err != nil {
-			return &Appended{Request: m.Request, Failure: messages.ConfigurationFailure(err.Error())}
-		}
-		entries = append(entries, entry{r, line, at.Config, next.Config})
-		content = append(content, line.Bytes...)
-		at = next
+	at, steps, err := b.at.ApplyAll(m.Records, len(b.content) == 0)
+	switch {
+	case errors.As(err, new(*journal.UnfitError)):
+		return &Appended{Request: m.Request, Refused: true}
+	case err != nil:
+		return &Appended{Request: m.Request, Failure: messages.ConfigurationFailure(err.Error())}
 	}
-	b.at, b.entries, b.content = at, entries, content
+	b.take(at, steps)
 	return &Appended{Request: m.Request}
+}
+
+// take adds records that lead to a position.
+func (b *batch) take(at journal.Position, steps []journal.Step) {
+	b.at = at
+	for _, s := range steps {
+		b.entries = append(b.entries, entry{s.Record, s.Line, s.Before.Config, s.After.Config})
+		b.content = append(b.content, s.Line.Bytes...)
+	}
 }
 
 // answer sends the answers. f is the failure of the write.
 func (b *batch) answer(ctx actor.Context, f *messages.Failure) {
-	for _, r := range b.answers {
-		if f != nil && !r.answer.Refused && r.answer.Failure == nil {
-			r.answer.Failure = f
-		}
-		ctx.Send(r.to, r.answer)
+	for _, reply := range b.answers {
+		reply(ctx, f)
 	}
 }
 

@@ -60,19 +60,27 @@ func (c *codec) Receive(ctx actor.Context) {
 		ctx.Respond(&parsed{m.request, config, err})
 	case *recoverFiles:
 		ctx.Respond(recoverFrom(m))
+	case *installWhole:
+		ctx.Respond(c.install(m))
 	default:
 		kit.Unexpected(ctx)
 	}
 }
 
 func (c *codec) encode(m *encode) *encoded {
-	var lines [][]byte
-	for _, e := range m.entries {
-		if c.history != nil {
-			lines = append(lines, c.history(e.before, e.after, e.record))
-		}
+	return &encoded{m.request, m.config.JSON(), c.lines(m.entries)}
+}
+
+// lines returns what records add to config.history.
+func (c *codec) lines(entries []entry) []byte {
+	if c.history == nil {
+		return nil
 	}
-	return &encoded{m.request, m.config.JSON(), bytes.Join(lines, nil)}
+	var lines [][]byte
+	for _, e := range entries {
+		lines = append(lines, c.history(e.before, e.after, e.record))
+	}
+	return bytes.Join(lines, nil)
 }
 
 func recoverFrom(m *recoverFiles) *recovered {
@@ -110,6 +118,8 @@ func (c *codecClient) answered(ctx actor.Context, answer any) {
 	case *parsed:
 		number = m.request
 	case *recovered:
+		number = m.request
+	case *installed:
 		number = m.request
 	}
 	if number == c.last && c.then != nil {

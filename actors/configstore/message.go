@@ -79,3 +79,34 @@ type ForeignResolved struct {
 // Reload reads the files again, after something else than this actor has replaced them on purpose: a snapshot of the consensus
 // log. It is answered by Loaded.
 type Reload struct{ Request uint64 }
+
+// Commit takes what the log of the cluster says about the configuration, in its order. Repeated changes have no effect, unless a
+// whole state is among them.
+type Commit struct {
+	Request uint64
+	Changes []journal.Change
+}
+
+// Committed answers Commit after the changes are durable. With a Failure nothing can be said: the sender repeats the request.
+type Committed struct {
+	Request uint64
+	// Refused says of each change whether it did not fit. It is the same on all nodes.
+	Refused []bool
+	// Foreign is why config.data is not written: another program has changed it. The changes are in the journal.
+	Foreign *messages.Failure
+	Failure *messages.Failure
+}
+
+// Export asks for the state with the records of all requests before, as the contents of files. Adopting: the state that Adopt
+// would lead to.
+type Export struct {
+	Request  uint64
+	Adopting bool
+}
+
+// Exported answers Export. Contents is empty if there is no config.data, or nothing to adopt.
+type Exported struct {
+	Request  uint64
+	Contents journal.Contents
+	Failure  *messages.Failure
+}

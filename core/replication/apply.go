@@ -65,7 +65,7 @@ func namesProcess(content []byte) bool {
 // Apply is the changes of this node's files by entries, as requests to the store. Each request must be done before the
 // next. local has the content of the PathsToRead; a missing file is nil.
 //
-// An update is omitted if a later update of the same file follows. Files that a job process has written on this node
+// Changes of the configuration are left out, see ConfigChanges. An update is omitted if a later update of the same file follows. Files that a job process has written on this node
 // are kept (design.md 9): observations of this incarnation are already on this disk; for those of a former incarnation,
 // see Supersedes.
 func (s Applier) Apply(entries []*messages.LogEntry, local map[string][]byte) []*messages.AccessStore {
@@ -74,7 +74,7 @@ func (s Applier) Apply(entries []*messages.LogEntry, local map[string][]byte) []
 		for _, c := range e.Changes {
 			switch what := c.What.(type) {
 			case *messages.FileChange_Update:
-				if s.accepts(e, what.Update, local) {
+				if !IsConfig(what.Update.Path) && s.accepts(e, what.Update, local) {
 					p.write(what.Update)
 				}
 			case *messages.FileChange_Rename:
@@ -84,6 +84,9 @@ func (s Applier) Apply(entries []*messages.LogEntry, local map[string][]byte) []
 				p.rename(what.Rename)
 				delete(local, what.Rename.From)
 			case *messages.FileChange_Remove:
+				if IsConfig(what.Remove.Path) {
+					continue // a cluster has a configuration
+				}
 				p.remove(what.Remove)
 				delete(local, what.Remove.Path)
 			}

@@ -11,7 +11,8 @@ import (
 )
 
 // IsShared reports whether all nodes of a cluster have this file: jobs and their records, serial, drain flag,
-// configuration and settings. Only the master has locks, because their owners are its processes.
+// configuration and settings. Only the master has locks, because their owners are its processes. A node's journal and history
+// of the configuration are its own.
 func IsShared(file string) bool {
 	switch dir := path.Dir(file); {
 	case file == paths.ConfigPath, file == paths.SettingsPath, file == paths.SerialPath, file == paths.DrainPath:
@@ -34,6 +35,8 @@ func ChangedPaths(c *messages.FileChange) []string {
 		return []string{what.Rename.From, what.Rename.To}
 	case *messages.FileChange_Remove:
 		return []string{what.Remove.Path}
+	case *messages.FileChange_Config:
+		return []string{paths.ConfigPath}
 	}
 	return nil
 }

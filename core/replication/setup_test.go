@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 
+	"lockstep/core/config/journal"
 	"lockstep/core/job"
 	"lockstep/core/paths"
 	"lockstep/core/replication"
@@ -36,8 +37,17 @@ func (f files) perform(requests []*messages.AccessStore) {
 	}
 }
 
-// apply applies a batch as the replicator does.
+// apply applies a batch as the replicator does. A whole configuration is a file.
 func (f files) apply(by replication.Applier, entries []*messages.LogEntry) {
+	changes, err := replication.ConfigChanges(entries, noneDecoded)
+	if err != nil {
+		panic(err)
+	}
+	for _, c := range changes {
+		if c.Whole != nil {
+			f[paths.ConfigPath] = string(c.Whole.Config)
+		}
+	}
 	local := map[string][]byte{}
 	for _, file := range by.PathsToRead(entries) {
 		local[file] = nil
@@ -47,6 +57,8 @@ func (f files) apply(by replication.Applier, entries []*messages.LogEntry) {
 	}
 	f.perform(by.Apply(entries, local))
 }
+
+func noneDecoded(*messages.LogEntry) []*journal.Record { return nil }
 
 func (f files) clone() files { return maps.Clone(f) }
 
