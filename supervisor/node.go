@@ -6,6 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/configstore"
 	"lockstep/actors/kit"
 	"lockstep/actors/replicator"
 	"lockstep/actors/standby"
@@ -31,11 +32,12 @@ type Cluster struct {
 }
 
 const (
-	nodeRoot       = "node"
-	nodeStoreName  = nodeRoot + "/store"
-	replicatorName = nodeRoot + "/replicator"
-	masterName     = nodeRoot + "/master"
-	standbyName    = nodeRoot + "/reception"
+	nodeRoot        = "node"
+	nodeStoreName   = nodeRoot + "/store"
+	nodeConfigsName = nodeRoot + "/configstore"
+	replicatorName  = nodeRoot + "/replicator"
+	masterName      = nodeRoot + "/master"
+	standbyName     = nodeRoot + "/reception"
 )
 
 // node is the tree of every node of a cluster. The master part is not below it, so that its
@@ -49,6 +51,7 @@ var node = group{
 	},
 	children: []child{
 		{name: "store", why: "what was asked of it is lost with it, and asked again", drains: true, props: nodeStoreProps},
+		{name: "configstore", why: "keeps this node's copy of the configuration, also while another node is the master", drains: true, props: nodeConfigsProps},
 		{name: "master", why: "before the replicator, which tells it what to do", props: masterProps},
 		{name: "replicator", why: "attaches to the log as soon as it starts", props: replicatorProps},
 		{name: "reception", why: "answers where this node is not the master", props: standbyProps},
@@ -56,12 +59,16 @@ var node = group{
 }
 
 func nodeStoreProps(p Ports, s Settings) *actor.Props {
-	return store.Props(store.Config{Env: p.Env, Files: p.Files, Writers: s.Writers, Clients: []*actor.PID{p.Env.PID(replicatorName)}})
+	return store.Props(store.Config{Env: p.Env, Files: p.Files, Writers: s.Writers, Clients: []*actor.PID{p.Env.PID(replicatorName), p.Env.PID(nodeConfigsName)}})
+}
+
+func nodeConfigsProps(p Ports, _ Settings) *actor.Props {
+	return configstore.Props(configstore.Config{Env: p.Env, Store: p.Env.PID(nodeStoreName), Clients: []*actor.PID{p.Env.PID(replicatorName)}})
 }
 
 func replicatorProps(p Ports, _ Settings) *actor.Props {
 	c := p.Cluster
-	return replicator.Props(replicator.Config{Env: p.Env, Log: c.Log, Peers: c.Peers, Store: p.Env.PID(nodeStoreName), Master: p.Env.PID(masterName), Standby: p.Env.PID(standbyName),
+	return replicator.Props(replicator.Config{Env: p.Env, Log: c.Log, Peers: c.Peers, Store: p.Env.PID(nodeStoreName), Configs: p.Env.PID(nodeConfigsName), Master: p.Env.PID(masterName), Standby: p.Env.PID(standbyName),
 		Clients: storeClients(p), Members: c.OnMembers, Name: c.Name, Self: c.Applier})
 }
 
@@ -169,6 +176,9 @@ func Node(p Ports, s Settings) (*RunningNode, error) {
 	}
 	return &RunningNode{Root: pid, Standby: p.Env.PID(standbyName), Done: done}, nil
 }
+
+// ConfigStore is the address of the storage of a node's copy of the configuration, for programs that write config.data on demand.
+func ConfigStore(env *kit.Env) *actor.PID { return env.PID(nodeConfigsName) }
 
 // Replicator is the address of a node's replicator, for ports that ask it.
 func Replicator(env *kit.Env) *actor.PID { return env.PID(replicatorName) }

@@ -4,8 +4,10 @@
 // It owns the way of a change of shared files into the log and to the disks of a
 // majority, and the order in which this node applies committed entries. To the actors
 // of the master it is the store: requests about files that are not shared go to the
-// node's own store. It may also be asked to replicate the file of a running job, to
-// list, compare and repair nodes, and to change the membership. It tells the master
+// node's own store. It is also the storage of the configuration to them (package configstore):
+// it proposes their records, and gives committed records to this node's configstore. It may
+// also be asked to replicate the file of a running job, to list, compare and repair nodes, and
+// to change the membership. It tells the master
 // part of the node's tree when to start and when to stop.
 //
 // It writes no files of its own. After a crash it attaches to the log again, which
@@ -18,6 +20,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/configstore"
 	"lockstep/actors/kit"
 	"lockstep/actors/store"
 	"lockstep/core/replication"
@@ -29,16 +32,20 @@ type Config struct {
 	Env   *kit.Env
 	Log   Log
 	Store *actor.PID
+	// Configs is the configstore of this node.
+	Configs *actor.PID
 	// Master receives BecomeMaster and ResignMaster.
 	Master *actor.PID
 	// Standby receives LogLeaderChanged when another node is the master.
 	Standby *actor.PID
 	// Clients receive StoreStarted when this node becomes the master.
 	Clients []*actor.PID
-	Peers   Peers                    // nil if other nodes cannot be asked
-	Members func([]*messages.Member) // is called with each new membership; may be nil
-	Name    string                   // of this node
-	Self    replication.Applier
+	// ConfigClients receive configstore.Started when this node becomes the master.
+	ConfigClients []*actor.PID
+	Peers         Peers                    // nil if other nodes cannot be asked
+	Members       func([]*messages.Member) // is called with each new membership; may be nil
+	Name          string                   // of this node
+	Self          replication.Applier
 }
 
 // Props makes the replicator. Its incarnations are numbered from 1.
@@ -50,6 +57,7 @@ func Props(c Config) *actor.Props {
 		return &replicator{
 			config: c, incarnation: incarnation, storeIncarnation: &storeIncarnation,
 			store:        store.NewClient(c.Store, incarnation),
+			configs:      configstore.NewClient(c.Configs, incarnation),
 			numbers:      numbers,
 			proposals:    newProposals(c.Self, c.Log.Propose, numbers),
 			replica:      newReplica(c.Self.Node),
@@ -68,6 +76,7 @@ type replicator struct {
 	config      Config
 	incarnation uint32
 	store       *store.Client
+	configs     *configstore.Client
 	// storeIncarnation is the incarnation of this actor as a store. It rises with each
 	// incarnation of the actor and with each mastership.
 	storeIncarnation *uint64
@@ -76,15 +85,16 @@ type replicator struct {
 	attached bool
 	numbers  *sequence
 
-	replica      *replica
-	applying     applying
-	proposals    *proposals
-	observations observations
-	mastership   mastership
-	membership   *membership
+	replica       *replica
+	applying      applying
+	proposals     *proposals
+	observations  observations
+	configuration configuration
+	mastership    mastership
+	membership    *membership
 
-	// deferredReads wait for proposals, in order of arrival.
-	deferredReads []deferredRead
+	// deferred are requests that wait for proposals, in order of arrival.
+	deferred []deferred
 	// quarantining are the names in the quarantine of files that are being renamed to them.
 	quarantining map[string]bool
 	// peerQueries are the questions to other nodes without an answer, by number.
@@ -115,7 +125,7 @@ type retry struct {
 }
 
 func (r *replicator) Receive(ctx actor.Context) {
-	if r.store.Handle(ctx) {
+	if r.store.Handle(ctx) || r.configs.Handle(ctx) {
 		return
 	}
 	if !r.attached && fromLog(ctx.Message()) {
@@ -146,10 +156,16 @@ func (r *replicator) Receive(ctx actor.Context) {
 		}
 	case *messages.AccessStore:
 		r.request(ctx, m)
+	case *configstore.Announce:
+		if r.mastership.master {
+			ctx.Respond(&configstore.Started{Incarnation: *r.storeIncarnation})
+		}
+	case *configstore.Append, *configstore.Load, *configstore.Flush, *configstore.Check, *configstore.Adopt, *configstore.Discard:
+		r.configRequest(ctx, m)
 	case *messages.ReplicateJobFile:
 		r.replicateJobFile(ctx, m)
 	case *messages.GetCommittedFiles:
-		ctx.Respond(r.replica.committedFiles())
+		r.answerCommitted(ctx)
 	case *messages.GetNodes:
 		r.answerNodes(ctx, m)
 	case *messages.NodeStatesCollected:
@@ -179,6 +195,7 @@ func (r *replicator) started(ctx actor.Context) {
 	*r.storeIncarnation++
 	ctx.Send(r.config.Master, &messages.ResignMaster{})
 	r.store.Connect(ctx)
+	r.configs.Connect(ctx)
 	r.config.Log.Attach(ctx.Self(), r.incarnation)
 }
 

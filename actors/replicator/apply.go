@@ -7,6 +7,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/kit"
+	"lockstep/core/config/journal"
 	"lockstep/core/paths"
 	"lockstep/core/replication"
 	"lockstep/messages"
@@ -39,6 +40,7 @@ type snapshot struct {
 	part    *messages.LogSnapshotReceived // on its way to the disk; nil if none
 	running replication.RunningJobs       // the running jobs of the snapshot
 	files   map[string]bool               // paths in the parts so far
+	config  journal.Contents              // from the parts so far
 }
 
 // newBatch decodes entries. An entry that cannot be decoded panics: without it this node
@@ -104,7 +106,7 @@ func (r *replicator) committed(ctx actor.Context, m *messages.LogCommitted) {
 	for _, number := range b.numbersOf(r.config.Self) {
 		r.proposals.logged(ctx, number)
 	}
-	r.readLocal(ctx, b)
+	r.commitConfig(ctx, b)
 }
 
 // readLocal reads the files that the entries may not overwrite, then applies the entries.
@@ -171,7 +173,7 @@ func (r *replicator) batchWritten(ctx actor.Context, b *batch) {
 		r.proposals.finish(ctx, number, b.failures)
 	}
 	r.observations.forgetEnded(r.replica.running)
-	r.retryDeferredReads(ctx)
+	r.performDeferred(ctx)
 }
 
 // retryDisk tries again until the disk accepts the batch. A leader hands the leadership
@@ -198,13 +200,19 @@ func (r *replicator) restore(ctx actor.Context, m *messages.LogSnapshotReceived)
 	s := &r.applying.snapshot
 	s.part = m
 	if m.Part == 1 {
-		s.running, s.files = decodeRunning(m.State), map[string]bool{}
+		s.running, s.files, s.config = decodeRunning(m.State), map[string]bool{}, journal.Contents{}
 		r.config.Env.Log().Info("this node lacks entries that the log does not have any longer; it copies a snapshot from another node")
 	}
+	var files []*messages.FileWrite
 	for _, f := range m.Files {
 		s.files[f.Path] = true
+		if replication.IsConfig(f.Path) {
+			replication.TakeConfigFile(&s.config, f) // configstore writes it, after the last part
+		} else {
+			files = append(files, f)
+		}
 	}
-	r.store.Write(ctx, &messages.WriteFiles{Files: m.Files, Durable: true}, func(ctx actor.Context, done *messages.ChangeFilesResult) {
+	r.store.Write(ctx, &messages.WriteFiles{Files: files, Durable: true}, func(ctx actor.Context, done *messages.ChangeFilesResult) {
 		switch {
 		case s.part != m: // a new snapshot has begun
 		case len(done.Failures) > 0:
@@ -248,10 +256,12 @@ func (r *replicator) removeExtraFiles(ctx actor.Context, m *messages.LogSnapshot
 				r.retryRestore(ctx, m, done.Failures[0].Failure)
 				return
 			}
-			r.replica.restore(m.Index, s.running)
-			r.applying = applying{}
-			r.config.Env.Log().Info("snapshot received from the master is written to this node's disk")
-			r.config.Log.Restored(m.Part)
+			r.restoreConfig(ctx, m, func(ctx actor.Context) {
+				r.replica.restore(m.Index, s.running)
+				r.applying = applying{}
+				r.config.Env.Log().Info("snapshot received from the master is written to this node's disk")
+				r.config.Log.Restored(m.Part)
+			})
 		})
 	})
 }

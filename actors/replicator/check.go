@@ -56,13 +56,22 @@ func (r *replicator) filesCompared(ctx actor.Context, m *messages.NodesCompared)
 
 // repair proposes the master's files, which replaces the differing ones on all nodes; a
 // file that the master lacks is removed. Each file is proposed as soon as it is read,
-// so that a later change of it comes later in the log.
+// so that a later change of it comes later in the log. The files of the configuration are one
+// change.
 func (r *replicator) repair(ctx actor.Context, files []string, done func(actor.Context)) {
+	ofConfig := slices.ContainsFunc(files, replication.IsConfig)
+	files = slices.DeleteFunc(files, replication.IsConfig)
 	remaining := len(files)
+	if ofConfig {
+		remaining++
+	}
 	repaired := func(ctx actor.Context) {
 		if remaining--; remaining == 0 {
 			done(ctx)
 		}
+	}
+	if ofConfig {
+		r.proposeState(ctx, false, func(ctx actor.Context, _ *messages.Failure) { repaired(ctx) })
 	}
 	for _, file := range files {
 		r.store.Read(ctx, "repair", file, func(ctx actor.Context, f *messages.ReadFileResult) {

@@ -123,9 +123,10 @@ func TestTheConfigurationNamesTheMaster(t *testing.T) {
 		b.master.Quiet()
 		offers := b.log.take()
 		require.Len(t, offers, 1)
-		require.Equal(t, []string{paths.ConfigPath}, filePaths(offers[0].entry))
+		require.Equal(t, []string{"record 1 becomeMaster"}, filePaths(offers[0].entry))
 		b.log.commit(offers[0].entry)
 		kittest.Expect[*messages.BecomeMaster](b.master)
+		b.Advance(time.Second)
 		node, found := config.ResourcesOf(configtest.Decode(t, []byte(b.content(paths.ConfigPath)))).Node("n1")
 		require.True(t, found)
 		require.Equal(t, self.Node, node.UUID)
@@ -150,7 +151,8 @@ func TestAMastershipThatIsLostBeforeItBegins(t *testing.T) {
 	content, err := config.New(config.Identity{ClusterName: "c", NodeName: "n2", NodeUUID: "u2", GroupUUID: "g1"})
 	require.NoError(t, err)
 	onBench(t, map[string]string{paths.ConfigPath: string(content.JSON())}, func(t *testing.T, b *bench) {
-		block := b.disk.Block("read master " + paths.ConfigPath)
+		block := b.disk.Block("append-durable config-journal " + paths.ConfigJournalPath)
+		b.log.commit(b.recordEntry(elsewhere, b.state(), "while it is written, the configuration cannot be loaded"))
 		b.log.mu.Lock()
 		b.log.leader, b.log.term = "n1", 1
 		b.log.tellLeader()
@@ -158,6 +160,7 @@ func TestAMastershipThatIsLostBeforeItBegins(t *testing.T) {
 		block.Entered()
 		b.log.lead("n2")
 		block.Release()
+		b.Settle()
 		require.Empty(t, b.log.take(), "it does not lead any longer")
 		b.log.lead("n1")
 		late := b.log.take()[0]

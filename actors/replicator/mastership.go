@@ -7,9 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/core/config"
-	"lockstep/core/config/journal"
-	"lockstep/core/config/model"
+	"lockstep/actors/configstore"
 	"lockstep/core/paths"
 	"lockstep/core/replication"
 	"lockstep/messages"
@@ -65,25 +63,7 @@ func (r *replicator) becomeLeader(ctx actor.Context, term uint64) {
 		return
 	}
 	r.dropProposals()
-	r.store.Read(ctx, "master", paths.ConfigPath, func(ctx actor.Context, f *messages.ReadFileResult) {
-		if !r.mastership.isTerm(term) {
-			return
-		}
-		before, _, err := journal.DecodeConfig(f.Content)
-		if err != nil {
-			r.config.Env.Log().WithField("err", err).Error("writing this node as the master into the configuration failed; the node becomes the master, and the configuration still names another")
-			r.becomeMaster(ctx, term)
-			return
-		}
-		now := model.Time(float64(r.config.Env.Clock().Now().UnixMicro()) / 1e6)
-		after := config.SetMaster(before, now, config.Master{Name: r.config.Name, UUID: r.config.Self.Node, IP: r.membership.ip()})
-		if after == before {
-			r.becomeMaster(ctx, term)
-			return
-		}
-		write := &messages.WriteFiles{Files: []*messages.FileWrite{{Path: paths.ConfigPath, Content: after.JSON()}}}
-		r.propose(replication.WriteChanges(write), func(ctx actor.Context, _ *messages.ChangeFilesResult) { r.becomeMaster(ctx, term) })
-	})
+	r.nameMaster(ctx, term)
 }
 
 // becomeMaster accepts requests from now on and starts the master part of the tree. If
@@ -101,6 +81,9 @@ func (r *replicator) becomeMaster(ctx actor.Context, term uint64) {
 	r.config.Env.Log().WithFields(logrus.Fields{"term": term, "fence": fence}).Info("this node is the master")
 	for _, pid := range r.config.Clients {
 		ctx.Send(pid, &messages.StoreStarted{Incarnation: *r.storeIncarnation})
+	}
+	for _, pid := range r.config.ConfigClients {
+		ctx.Send(pid, &configstore.Started{Incarnation: *r.storeIncarnation})
 	}
 	ctx.Send(r.config.Master, &messages.BecomeMaster{Term: term, FenceMs: fence.Milliseconds()})
 }

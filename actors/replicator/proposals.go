@@ -3,6 +3,7 @@ package replicator
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/core/config/journal"
 	"lockstep/core/replication"
 	"lockstep/messages"
 )
@@ -41,7 +42,10 @@ type changeRequest struct {
 	// only when they are on this node's disk. See messages.WriteFiles.
 	answerWhenLogged bool
 	failures         []*messages.FileFailure
-	done             func(actor.Context, *messages.ChangeFilesResult)
+	// records are those of a change of the configuration, which has one part. refused: they did not fit.
+	records []*journal.Record
+	refused bool
+	done    func(actor.Context, *messages.ChangeFilesResult)
 }
 
 // proposals are the entries that this node has proposed since it leads, and that are not
@@ -171,6 +175,21 @@ func (s *proposals) finish(ctx actor.Context, number uint64, failures map[string
 	if p.request.remaining--; p.request.remaining == 0 {
 		p.request.done(ctx, &messages.ChangeFilesResult{Failures: p.request.failures})
 	}
+}
+
+// refuse notes that the records of a proposal have changed nothing. It ignores unknown numbers.
+func (s *proposals) refuse(number uint64) {
+	if p := s.byNumber[number]; p != nil {
+		p.request.refused = true
+	}
+}
+
+// records returns the records of a proposal; nil if it has none or is not known.
+func (s *proposals) records(number uint64) []*journal.Record {
+	if p := s.byNumber[number]; p != nil {
+		return p.request.records
+	}
+	return nil
 }
 
 // refused counts a refusal by the log. It returns the proposal; nil if it is unknown.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/configstore"
 	"lockstep/actors/store"
 	"lockstep/core/paths"
 	"lockstep/core/replication"
@@ -47,7 +48,7 @@ func (r *replicator) request(ctx actor.Context, m *messages.AccessStore) {
 	case *messages.AccessStore_Append:
 		r.store.Append(ctx, what.Append, filesTo(from))
 	default:
-		r.read(ctx, deferredRead{from, m, r.numbers.last})
+		r.read(ctx, from, m)
 	}
 }
 
@@ -90,44 +91,62 @@ func (r *replicator) dropProposals() {
 	r.proposals.clear()
 	clear(r.observations)
 	clear(r.quarantining)
-	r.deferredReads = nil
+	r.deferred = nil
+	r.configuration.holds = 0
 }
 
-// deferredRead is a read that waits until the changes before it are on the disk.
-type deferredRead struct {
-	from requester
-	what *messages.AccessStore
-	// after is the number of the last proposal that was made before the read.
-	after uint64
+// deferred is a request that waits until changes before it are on the disk.
+type deferred struct {
+	waits   func() bool
+	perform func(actor.Context)
+}
+
+// perform carries out a request, as soon as it need not wait.
+func (r *replicator) perform(ctx actor.Context, d deferred) {
+	if d.waits() {
+		r.deferred = append(r.deferred, d)
+		return
+	}
+	d.perform(ctx)
+}
+
+// performDeferred carries out the requests that need not wait any longer. Requests about one file keep their order;
+// those about different files may not.
+func (r *replicator) performDeferred(ctx actor.Context) {
+	all := r.deferred
+	r.deferred = nil
+	for _, d := range all {
+		r.perform(ctx, d)
+	}
 }
 
 // read reads from the disk: a file, when no change of it is on its way; anything else,
 // when all earlier proposals are on the disk.
-func (r *replicator) read(ctx actor.Context, h deferredRead) {
-	from, m := h.from, h.what
-	waits := r.proposals.isOpen(h.after)
+func (r *replicator) read(ctx actor.Context, from requester, m *messages.AccessStore) {
+	after := r.numbers.last
+	waits := func() bool { return r.proposals.isOpen(after) }
 	if file := m.GetRead(); file != nil {
-		waits = r.proposals.touches(file.Path)
+		waits = func() bool { return r.proposals.touches(file.Path) }
 	}
-	if waits {
-		r.deferredReads = append(r.deferredReads, h)
-		return
-	}
+	r.perform(ctx, deferred{waits: waits, perform: func(ctx actor.Context) { r.readNow(ctx, from, m) }})
+}
+
+func (r *replicator) readNow(ctx actor.Context, from requester, m *messages.AccessStore) {
 	answer := func(ctx actor.Context, a *messages.AccessStoreResult) {
 		ctx.Send(from.pid, &messages.AccessStoreResult{Request: from.request, What: a.What})
 	}
 	switch what := m.What.(type) {
 	case *messages.AccessStore_Read:
-		r.store.Read(ctx, what.Read.Op, what.Read.Path, func(ctx actor.Context, f *messages.ReadFileResult) {
+		r.readFile(ctx, what.Read, func(ctx actor.Context, f *messages.ReadFileResult) {
 			answer(ctx, &messages.AccessStoreResult{What: &messages.AccessStoreResult_Read{Read: f}})
-		})
-	case *messages.AccessStore_Identify:
-		r.store.Identify(ctx, what.Identify.Op, what.Identify.Path, func(ctx actor.Context, f *messages.IdentifyFileResult) {
-			answer(ctx, &messages.AccessStoreResult{What: &messages.AccessStoreResult_Identify{Identify: f}})
 		})
 	case *messages.AccessStore_List:
 		r.store.List(ctx, what.List.Op, what.List.Dir, func(ctx actor.Context, d *messages.ListDirResult) {
 			answer(ctx, &messages.AccessStoreResult{What: &messages.AccessStoreResult_List{List: d}})
+		})
+	case *messages.AccessStore_Identify:
+		r.store.Identify(ctx, what.Identify.Op, what.Identify.Path, func(ctx actor.Context, id *messages.IdentifyFileResult) {
+			answer(ctx, &messages.AccessStoreResult{What: &messages.AccessStoreResult_Identify{Identify: id}})
 		})
 	case *messages.AccessStore_Scan:
 		r.scan(ctx, func(ctx actor.Context, q *messages.ScanQueueResult) {
@@ -138,14 +157,19 @@ func (r *replicator) read(ctx actor.Context, h deferredRead) {
 	}
 }
 
-// retryDeferredReads performs the reads that need not wait any longer. Reads of one
-// file keep their order; reads of different files may not.
-func (r *replicator) retryDeferredReads(ctx actor.Context) {
-	reads := r.deferredReads
-	r.deferredReads = nil
-	for _, h := range reads {
-		r.read(ctx, h)
+// readFile reads a file. config.data is written first, because it may be older than the log.
+func (r *replicator) readFile(ctx actor.Context, m *messages.ReadFile, done func(actor.Context, *messages.ReadFileResult)) {
+	if m.Path != paths.ConfigPath {
+		r.store.Read(ctx, m.Op, m.Path, done)
+		return
 	}
+	r.configs.Flush(ctx, func(ctx actor.Context, f *configstore.Flushed) {
+		if f.Failure != nil {
+			done(ctx, &messages.ReadFileResult{Failure: f.Failure})
+			return
+		}
+		r.store.Read(ctx, m.Op, m.Path, done)
+	})
 }
 
 // quarantine chooses a name that is free on this node and has the file renamed on all

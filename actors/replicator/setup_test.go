@@ -9,6 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
+	"lockstep/actors/configstore"
 	"lockstep/actors/kittest"
 	"lockstep/actors/replicator"
 	"lockstep/actors/store"
@@ -221,7 +222,7 @@ type bench struct {
 	peers          *peers
 	disk           *kittest.Disk
 	master, client *kittest.Probe
-	store          *actor.PID
+	store, configs *actor.PID
 	replicator     *actor.PID
 	told           [][]*messages.Member
 	request        uint64
@@ -268,8 +269,10 @@ func newBench(t *testing.T, e *kittest.Env, files map[string]string) *bench {
 	b := &bench{T: t, Env: e, log: &consensus{env: e, members: members("n1", "n2", "n3")}, peers: &peers{},
 		disk: kittest.NewDisk(all), master: e.Probe("master"), client: e.Probe("client")}
 	b.store = e.Start("store", store.Props(store.Config{Env: e.Env, Files: b.disk, Writers: 4,
+		Clients: []*actor.PID{e.PID("above-replicator/replicator"), e.PID("above-configstore/configstore")}}))
+	b.configs = e.Start("configstore", configstore.Props(configstore.Config{Env: e.Env, Store: b.store,
 		Clients: []*actor.PID{e.PID("above-replicator/replicator")}}))
-	b.replicator = e.Start("replicator", replicator.Props(replicator.Config{Env: e.Env, Log: b.log, Store: b.store, Master: b.master.PID,
+	b.replicator = e.Start("replicator", replicator.Props(replicator.Config{Env: e.Env, Log: b.log, Store: b.store, Configs: b.configs, Master: b.master.PID,
 		Standby: e.Probe("reception").PID, Clients: []*actor.PID{b.client.PID}, Peers: b.peers, Members: func(m []*messages.Member) { b.told = append(b.told, m) },
 		Name: "n1", Self: self}))
 	kittest.Expect[*messages.ResignMaster](b.master)
@@ -362,6 +365,8 @@ func filePaths(e *messages.LogEntry) []string {
 			all = append(all, what.Rename.From+" to "+what.Rename.To)
 		case *messages.FileChange_Remove:
 			all = append(all, "remove "+what.Remove.Path)
+		case *messages.FileChange_Config:
+			all = append(all, configText(what.Config))
 		}
 	}
 	return all

@@ -11,14 +11,14 @@ type Master struct {
 }
 
 // SetMaster makes a node the master, and a candidate. It adds an unknown node, in the group of the former master. It
-// returns the same configuration if the node is already the master.
-func SetMaster(c *model.Config, now model.Time, m Master) *model.Config {
+// returns the same configuration if the node is already the master, else also the objects that have changed.
+func SetMaster(c *model.Config, now model.Time, m Master) (*model.Config, []model.Touched) {
 	former := c.Cluster.Value.MasterNode
 	e := c.Edit()
 	uuid, known := model.Nodes.ByName(c, m.Name)
 	switch stored, _ := c.Nodes.Get(uuid); {
 	case known && uuid == former:
-		return c
+		return c, nil
 	case known && !stored.Value.MasterCandidate:
 		node := stored.Value
 		node.MasterCandidate = true
@@ -32,8 +32,7 @@ func SetMaster(c *model.Config, now model.Time, m Master) *model.Config {
 	cluster.Serial++
 	cluster.MTime = now
 	e.SetCluster(cluster)
-	edited, _ := e.Commit(now)
-	return edited
+	return e.Commit(now)
 }
 
 // newNode is a node in the group of the present master.

@@ -7,13 +7,17 @@ import (
 
 	. "lockstep/core/config"
 	"lockstep/core/config/configtest"
+	"lockstep/core/config/model"
 )
 
 func TestSetMaster(t *testing.T) {
 	c := configtest.New(t)
-	require.Same(t, c, SetMaster(c, 2, Master{Name: "node1", UUID: "other", IP: "10.0.0.1"}), "it is the master already, under the uuid that it has")
+	same, touched := SetMaster(c, 2, Master{Name: "node1", UUID: "other", IP: "10.0.0.1"})
+	require.Same(t, c, same, "it is the master already, under the uuid that it has")
+	require.Empty(t, touched)
 
-	second := SetMaster(c, 2, Master{Name: "n2", UUID: "u2", IP: "10.0.0.2"})
+	second, touched := SetMaster(c, 2, Master{Name: "n2", UUID: "u2", IP: "10.0.0.2"})
+	require.Equal(t, []model.Touched{{Kind: "nodes", UUID: "u2"}, {Kind: "cluster"}}, touched)
 	cluster, err := ClusterOf(second)
 	require.NoError(t, err)
 	require.Equal(t, "n2", cluster.MasterName)
@@ -26,7 +30,8 @@ func TestSetMaster(t *testing.T) {
 	require.True(t, node.Value.MasterCandidate)
 	require.Equal(t, second.JSON(), configtest.Decode(t, second.JSON()).JSON(), "the new node has all values")
 
-	back := SetMaster(second, 3, Master{Name: "node1", UUID: "other", IP: "10.0.0.1"})
+	back, touched := SetMaster(second, 3, Master{Name: "node1", UUID: "other", IP: "10.0.0.1"})
 	require.Equal(t, 2, back.Nodes.Len())
 	require.Equal(t, "n", back.Cluster.Value.MasterNode)
+	require.Equal(t, []model.Touched{{Kind: "cluster"}}, touched)
 }
