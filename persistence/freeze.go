@@ -22,7 +22,9 @@ type SharedFile struct {
 }
 
 // SharedFiles lists the files of a snapshot: live jobs and their records, serial, drain flag,
-// configuration and settings, in this order. Archived jobs are not part of a snapshot.
+// configuration, the files that belong to it, and settings, sorted. Archived jobs are not part of a
+// snapshot. The journal of the configuration is not either: it is appended to in place, and each
+// node folds its own at other times.
 func SharedFiles(dataDir string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(dataDir, paths.QueueDir))
 	if err != nil {
@@ -37,7 +39,7 @@ func SharedFiles(dataDir string) ([]string, error) {
 			files = append(files, name)
 		}
 	}
-	for _, name := range []string{paths.ConfigPath, paths.SettingsPath} {
+	for _, name := range []string{paths.ConfigPath, paths.ConfigExtraPath, paths.TempResPath, paths.SettingsPath} {
 		if _, err := os.Stat(filepath.Join(dataDir, name)); err == nil {
 			files = append(files, name)
 		}
@@ -72,7 +74,8 @@ type Frozen struct {
 const frozenPrefix = "frozen-"
 
 // Freeze makes a copy below dir, which must be on the same file system. It calls overrides after
-// the copy is made; the returned contents, by path, replace those of the disk.
+// the copy is made; the returned contents, by path, replace those of the disk. Of the files of the
+// configuration, a path without a file is added.
 func Freeze(dataDir, dir string, overrides func() (map[string][]byte, error)) (*Frozen, error) {
 	names, err := SharedFiles(dataDir)
 	if err != nil {
@@ -105,6 +108,12 @@ func Freeze(dataDir, dir string, overrides func() (map[string][]byte, error)) (*
 // override replaces contents in the copy. It creates new files, because the others are hard links
 // to files in use.
 func (f *Frozen) override(contents map[string][]byte) error {
+	for _, name := range []string{paths.ConfigPath, paths.ConfigExtraPath, paths.TempResPath} {
+		isNew := !slices.ContainsFunc(f.Files, func(file SharedFile) bool { return file.Path == name })
+		if _, wanted := contents[name]; wanted && isNew {
+			f.Files = append(f.Files, SharedFile{Path: name})
+		}
+	}
 	for i := range f.Files {
 		file := &f.Files[i]
 		content, other := contents[file.Path]
@@ -112,7 +121,10 @@ func (f *Frozen) override(contents map[string][]byte) error {
 			continue
 		}
 		name := filepath.Join(f.dir, file.Path)
-		if err := errors.Join(os.Remove(name), os.WriteFile(name, content, 0o600)); err != nil {
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := os.WriteFile(name, content, 0o600); err != nil {
 			return err
 		}
 		file.Size = int64(len(content))

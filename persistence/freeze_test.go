@@ -18,11 +18,13 @@ func TestFreezeKeepsWhatIsReplacedAndArchived(t *testing.T) {
 	require.NoError(t, os.MkdirAll(filepath.Join(data, "queue"), 0o750))
 	scratch := filepath.Join(data, "raft")
 	require.NoError(t, os.Mkdir(scratch, 0o700))
-	for name, content := range map[string]string{"queue/job-1": "one", "queue/job-2": "two", "config.data": "c", "queue/serial": "2\n", "queue/lockstep-1": "record", "locks.data": "not shared"} {
+	for name, content := range map[string]string{"queue/job-1": "one", "queue/job-2": "two", "config.data": "c", "queue/serial": "2\n", "queue/lockstep-1": "record", "locks.data": "not shared",
+		"config.journal": "of this node", "config.extra": "old"} {
 		require.NoError(t, files.Replace("test", name, []byte(content)))
 	}
 	instead := func() (map[string][]byte, error) {
-		return map[string][]byte{"queue/job-3": []byte("as it was"), "queue/job-9": []byte("none")}, nil
+		return map[string][]byte{"queue/job-3": []byte("as it was"), "queue/job-9": []byte("none"), "config.data": []byte("as logged"),
+			"config.extra": []byte("e"), "tempres.data": []byte("t")}, nil
 	}
 	require.NoError(t, files.Replace("test", "queue/job-3", []byte("ahead of the log")))
 	frozen, err := Freeze(data, scratch, instead)
@@ -40,7 +42,11 @@ func TestFreezeKeepsWhatIsReplacedAndArchived(t *testing.T) {
 		require.EqualValues(t, len(content), f.Size)
 		got[f.Path] = string(content)
 	}
-	require.Equal(t, map[string]string{"queue/job-1": "one", "queue/job-2": "two", "queue/job-3": "as it was", "config.data": "c", "queue/serial": "2\n", "queue/lockstep-1": "record"}, got)
+	require.Equal(t, map[string]string{"queue/job-1": "one", "queue/job-2": "two", "queue/job-3": "as it was", "config.data": "as logged",
+		"config.extra": "e", "tempres.data": "t", "queue/serial": "2\n", "queue/lockstep-1": "record"}, got)
+	names, err := SharedFiles(data)
+	require.NoError(t, err)
+	require.Equal(t, []string{"config.data", "config.extra", "queue/job-1", "queue/job-3", "queue/lockstep-1", "queue/serial"}, names)
 	content, err := files.Read("test", "queue/job-3")
 	require.NoError(t, err)
 	require.Equal(t, "ahead of the log", string(content))

@@ -42,6 +42,12 @@ func (checkReplicas) See(w *World, event any) error {
 			if id, is := jobOfPath(name); is && e.running[id].Node == e.node.uuid() {
 				continue
 			}
+			if replication.IsConfig(name) {
+				if err := e.node.compareConfig(e.node.cluster.expected.config); err != nil {
+					return fmt.Errorf("having applied %d: %w", e.node.cluster.replica.Active.AppliedIndex(), err)
+				}
+				continue
+			}
 			want, wanted := e.node.cluster.expected.files[name]
 			if err := e.node.compareFile(name, want, wanted); err != nil {
 				return fmt.Errorf("having applied %d: %w", e.node.cluster.replica.Active.AppliedIndex(), err)
@@ -62,9 +68,12 @@ func (checkReplicas) See(w *World, event any) error {
 
 // compare compares all files that the nodes share.
 func (t *oracle) compare(n *node) error {
+	if err := n.compareConfig(t.config); err != nil {
+		return err
+	}
 	have := n.sharedFiles()
 	for _, name := range sortedKeys(t.files) {
-		if !inArchive(name) {
+		if !inArchive(name) && !replication.IsConfig(name) {
 			if err := n.compareFile(name, t.files[name], true); err != nil {
 				return err
 			}

@@ -61,6 +61,7 @@ func (w *World) foundCluster() {
 		w.oracle.apply(&messages.FileChange{What: &messages.FileChange_Update{Update: &messages.FileUpdate{Path: name, Content: first[name]}}})
 	}
 	w.oracle.initial = first
+	w.oracle.configure(firstPosition(first))
 	w.disk.Changed = w.diskChanged
 	for _, n := range w.nodes {
 		n.cluster.expected = w.oracle.newExpected(first)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"lockstep/core/config/journal"
 	"lockstep/core/paths"
 	"lockstep/core/replication"
 	"lockstep/messages"
@@ -22,6 +23,7 @@ type oracle struct {
 	initial map[string][]byte // files from before the first entry
 	entries []committedEntry  // in order
 	files   map[string][]byte
+	config  journal.Position // the configuration; its file is in files too
 	running replication.RunningJobs
 }
 
@@ -45,10 +47,26 @@ func (t *oracle) committed(index uint64, data []byte) {
 		t.world.trace.addf(TopicDisk, "log: %d: %s", index, changeText(c))
 		t.apply(c)
 	}
+	if at := withEntry(t.config, decoded); at.Config != t.config.Config {
+		t.configure(at)
+	} else {
+		t.config = at
+	}
 }
 
-// apply applies a change, durably.
+// configure takes a new configuration. Its file has it at once.
+func (t *oracle) configure(at journal.Position) {
+	t.config = at
+	t.files[paths.ConfigPath] = at.Config.JSON()
+	t.must(t.world.disk.Replace("committed", paths.ConfigPath, t.files[paths.ConfigPath]))
+	t.must(t.world.disk.SyncDir("committed", path.Dir(paths.ConfigPath)))
+}
+
+// apply applies a change, durably, unless it is one of the configuration.
 func (t *oracle) apply(c *messages.FileChange) {
+	if replication.IsConfig(replication.ChangedPaths(c)[0]) {
+		return
+	}
 	d := t.world.disk
 	applyChange(t.files, c)
 	switch what := c.What.(type) {
@@ -83,13 +101,18 @@ func changeText(c *messages.FileChange) string {
 		return what.Update.Path + observed
 	case *messages.FileChange_Rename:
 		return what.Rename.From + " becomes " + what.Rename.To
+	case *messages.FileChange_Config:
+		return "a change of the configuration"
 	default:
 		return replication.ChangedPaths(c)[0] + " is removed"
 	}
 }
 
-// applyChange makes a change in a map of files.
+// applyChange makes a change in a map of files, unless it is one of the configuration.
 func applyChange(files map[string][]byte, c *messages.FileChange) {
+	if replication.IsConfig(replication.ChangedPaths(c)[0]) {
+		return
+	}
 	switch what := c.What.(type) {
 	case *messages.FileChange_Update:
 		files[what.Update.Path] = what.Update.Content
@@ -107,6 +130,8 @@ func applyChange(files map[string][]byte, c *messages.FileChange) {
 type expectedFiles struct {
 	next  int // index in oracle.entries
 	files map[string][]byte
+	// config is the configuration that the node must have in its files.
+	config journal.Position
 	// running are the jobs that the node must know to be running.
 	running replication.RunningJobs
 	// reachedIndex is the index that the node's files may have reached already: after a restart
@@ -122,6 +147,7 @@ func (m *expectedFiles) applyThrough(t *oracle, index uint64) (touched []string)
 			touched = append(touched, replication.ChangedPaths(c)...)
 		}
 		m.running.Apply(t.entries[m.next].entry)
+		m.config = withEntry(m.config, t.entries[m.next].entry)
 		m.next++
 	}
 	slices.Sort(touched)
@@ -130,7 +156,7 @@ func (m *expectedFiles) applyThrough(t *oracle, index uint64) (touched []string)
 
 // newExpected starts with the files from before the first entry.
 func (t *oracle) newExpected(first map[string][]byte) *expectedFiles {
-	return &expectedFiles{files: maps.Clone(first), running: replication.RunningJobs{}}
+	return &expectedFiles{files: maps.Clone(first), running: replication.RunningJobs{}, config: firstPosition(first)}
 }
 
 // sharedFiles are those that a snapshot contains.
@@ -155,9 +181,15 @@ func (n *node) snapshotFiles() []*messages.FileWrite {
 	}
 	var writes []*messages.FileWrite
 	for _, name := range sortedKeys(files) {
-		writes = append(writes, &messages.FileWrite{Op: "restore", Path: name, Content: files[name]})
+		if !replication.IsConfig(name) {
+			writes = append(writes, &messages.FileWrite{Op: "restore", Path: name, Content: files[name]})
+		}
 	}
-	return writes
+	at, err := n.configPosition()
+	if err != nil {
+		panic(fmt.Errorf("sim: the configuration of %s: %w", n.name, err))
+	}
+	return append(writes, replication.ConfigFiles(at.Contents())...)
 }
 
 // compareFile compares a file of a node with the expected one.

@@ -128,7 +128,7 @@ func (n *node) openLog(stop context.Context) error {
 		System: n.env.System(), Log: n.log,
 		Sync: func() error { return n.files.SyncDir("note", paths.QueueDir) }, LeaseRenewed: n.onLeaseRenewed, StartFailed: n.reportRaftFailure,
 		Freeze: func() (raftlog.Frozen, error) {
-			f, err := persistence.Freeze(n.config.DataDir, dir, n.committedJobFiles)
+			f, err := persistence.Freeze(n.config.DataDir, dir, n.committedFiles)
 			return frozen{f}, err
 		},
 		Timing: raftlog.Timing{Heartbeat: replication.ElectionMin, Election: replication.ElectionMin, Lease: replication.Lease}}
@@ -161,8 +161,8 @@ func (n *node) reportRaftFailure(err error) {
 	}
 }
 
-// committedJobFiles returns the files of jobs that run on this node, as they are in the log.
-func (n *node) committedJobFiles() (map[string][]byte, error) {
+// committedFiles returns the files of jobs that run on this node, and of the configuration, as they are in the log.
+func (n *node) committedFiles() (map[string][]byte, error) {
 	answer, err := n.env.System().Root.RequestFuture(supervisor.Replicator(n.env), &messages.GetCommittedFiles{}, requestTimeout).Result()
 	if err != nil {
 		return nil, err
@@ -222,6 +222,7 @@ func (n *node) serveNode(stop context.Context) error {
 	notifySystemd(n.log, systemd.SdNotifyStopping)
 	err = errors.Join(listeners.close(), tunnelled.Close())
 	n.resign()
+	n.drain(n.tree.Root)
 	n.env.System().Root.Stop(n.tree.Root)
 	<-n.tree.Done
 	listeners.wait(answersTimeout)

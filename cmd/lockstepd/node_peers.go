@@ -11,6 +11,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/configstore"
 	"lockstep/edge/peer"
 	"lockstep/messages"
 	"lockstep/persistence"
@@ -82,8 +83,17 @@ func (b *backend) Files(ctx context.Context, each func(peer.FileDigest) error) e
 	return b.node.digests(ctx, each)
 }
 
-// digests calls each for every shared file of this node.
+// digests calls each for every shared file of this node. The files of the configuration are written
+// first, because each node writes its own at other times. If that fails, they differ from those of
+// the other nodes.
 func (n *node) digests(ctx context.Context, each func(peer.FileDigest) error) error {
+	answer, err := n.env.System().Root.RequestFuture(supervisor.ConfigStore(n.env), &configstore.Flush{}, requestTimeout).Result()
+	if m, is := answer.(*configstore.Flushed); is && m.Failure != nil {
+		err = m.Failure
+	}
+	if err != nil {
+		n.log.WithField("err", err).Warn("configuration cannot be written before its comparison with that of other nodes")
+	}
 	names, err := persistence.SharedFiles(n.config.DataDir)
 	if err != nil {
 		return err
