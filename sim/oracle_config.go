@@ -36,14 +36,8 @@ func firstPosition(files map[string][]byte) journal.Position {
 
 // configPosition returns the configuration that the files of a node have together.
 func (n *node) configPosition() (journal.Position, error) {
-	content := func(name string) []byte {
-		if f := n.disk.Find(name); f != nil {
-			return append([]byte{}, f.Data...)
-		}
-		return nil
-	}
-	files := journal.Files{TempRes: content(paths.TempResPath), Extra: content(paths.ConfigExtraPath), Journal: content(paths.ConfigJournalPath)}
-	if raw := content(paths.ConfigPath); raw != nil {
+	files := journal.Files{TempRes: dataOf(n.disk, paths.TempResPath), Extra: dataOf(n.disk, paths.ConfigExtraPath), Journal: dataOf(n.disk, paths.ConfigJournalPath)}
+	if raw := dataOf(n.disk, paths.ConfigPath); raw != nil {
 		var err error
 		if files.Config, _, err = journal.DecodeConfig(raw); err != nil {
 			return journal.Position{}, err

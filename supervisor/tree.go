@@ -139,7 +139,7 @@ var core = group{
 	},
 	children: []child{
 		{name: "store", why: "everybody needs the disk; in a cluster the replicator is the store", drains: true, props: storeProps, enabled: isStandalone},
-		{name: "configstore", why: "it is the storage of the configuration; a cluster's configuration is a file of the replicator",
+		{name: "configstore", why: "it is the storage of the configuration; in a cluster the replicator is, before each node's own",
 			drains: true, props: configstoreProps, enabled: isStandalone},
 		{name: "locks", why: "its memory and its journal must agree", drains: true, props: locksProps},
 		{name: "cluster", why: "it asks for locks", props: configProps},
@@ -155,10 +155,11 @@ func storeProps(p Ports, s Settings) *actor.Props {
 // storeClients are the actors that the store answers.
 func storeClients(p Ports) []*actor.PID {
 	clients := []*actor.PID{p.Env.PID(locksName), p.Env.PID(configName), p.Env.PID(queueName), p.Env.PID(jobsName), p.Env.PID(luxiName)}
-	for _, pid := range []*actor.PID{keeperOf(p), ssconfOf(p)} {
-		if pid != nil {
-			clients = append(clients, pid)
-		}
+	if isStandalone(p) {
+		clients = append(clients, p.Env.PID(keeperName))
+	}
+	if pid := ssconfOf(p); pid != nil {
+		clients = append(clients, pid)
 	}
 	return clients
 }
@@ -209,12 +210,12 @@ func configstoreProps(p Ports, _ Settings) *actor.Props {
 	return configstore.Props(configstore.Config{Env: p.Env, Store: p.Env.PID(storeName), Clients: []*actor.PID{p.Env.PID(configName)}})
 }
 
-// keeperOf returns the storage of the configuration; nil on a node of a cluster.
+// keeperOf returns the storage of the configuration: configstore, or the replicator of a cluster.
 func keeperOf(p Ports) *actor.PID {
 	if isStandalone(p) {
 		return p.Env.PID(keeperName)
 	}
-	return nil
+	return replicatorOf(p)
 }
 
 func ssconfProps(p Ports, _ Settings) *actor.Props {

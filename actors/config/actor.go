@@ -40,8 +40,7 @@ type Owners interface {
 type Config struct {
 	Env   *kit.Env
 	Store *actor.PID // has settings.json
-	// Storage keeps the configuration and the reservations: the actor of package configstore. nil: config.data is written whole
-	// through Store, and the reservations are only in memory.
+	// Storage keeps the configuration and the reservations: the actor of package configstore, or in a cluster the replicator.
 	Storage     *actor.PID
 	Locks       *actor.PID
 	Subscribers []*actor.PID // of Published
@@ -59,14 +58,10 @@ func Props(c Config) *actor.Props {
 	incarnation := uint32(0)
 	return c.Env.Props("cluster", func() actor.Actor {
 		incarnation++
-		files := store.NewClient(c.Store, incarnation)
-		a := &configActor{config: c, incarnation: incarnation, store: files, callers: callers{port: c.Owners}, lockCalls: newLockCalls(c.Locks, incarnation),
+		a := &configActor{config: c, incarnation: incarnation, store: store.NewClient(c.Store, incarnation),
+			storage: configstore.NewClient(c.Storage, incarnation), callers: callers{port: c.Owners}, lockCalls: newLockCalls(c.Locks, incarnation),
 			distributor: distributor.NewClient(c.Distributor, incarnation)}
 		a.locks.daemon = c.Destruction
-		if a.keeper = (&wholeFile{store: files}); c.Storage != nil {
-			a.keeper = newStorage(c.Storage, incarnation)
-		}
-		a.commits.keeper = a.keeper
 		return a
 	})
 }
@@ -75,7 +70,7 @@ type configActor struct {
 	config      Config
 	incarnation uint32
 	store       *store.Client
-	keeper      keeper
+	storage     *configstore.Client
 
 	settings  settings
 	commits   commits
@@ -100,7 +95,7 @@ type deferredMessage struct {
 type retryLoad struct{ incarnation uint32 }
 
 func (c *configActor) Receive(ctx actor.Context) {
-	if c.keeper.handle(ctx) || c.store.Handle(ctx) || c.distributor.Handle(ctx) {
+	if c.storage.Handle(ctx) || c.store.Handle(ctx) || c.distributor.Handle(ctx) {
 		return
 	}
 	c.handle(ctx, ctx.Message(), ctx.Sender())
@@ -110,7 +105,7 @@ func (c *configActor) handle(ctx actor.Context, message any, sender *actor.PID) 
 	switch m := message.(type) {
 	case *actor.Started:
 		c.store.Connect(ctx)
-		c.keeper.connect(ctx)
+		c.storage.Connect(ctx)
 		c.distributor.Connect(ctx)
 		ctx.Send(c.config.Locks, &locks.PublishConfigLocks{})
 		c.load(ctx)
@@ -174,7 +169,7 @@ func (c *configActor) load(ctx actor.Context) {
 		c.readSettings(ctx)
 		return
 	}
-	c.keeper.load(ctx, func(ctx actor.Context, m *configstore.Loaded) {
+	c.storage.Load(ctx, func(ctx actor.Context, m *configstore.Loaded) {
 		f := m.Failure
 		if f == nil && m.Missing {
 			f = messages.ConfigurationFailure("there is no configuration")
@@ -223,12 +218,12 @@ func (c *configActor) reload(ctx actor.Context, again []deferredMessage) {
 // resolveForeign has the storage adopt or replace the foreign content of config.data, and loads the state that is then in force.
 // Calls that were applied before the answer fail or are applied again, as after each refusal of the storage.
 func (c *configActor) resolveForeign(ctx actor.Context, m *ResolveForeign, sender *actor.PID) {
-	c.keeper.resolve(ctx, m.Adopt, func(ctx actor.Context, f *messages.Failure) {
-		if f == nil && c.snapshot != nil && c.commits.idle() {
+	c.storage.Resolve(ctx, m.Adopt, func(ctx actor.Context, a *configstore.ForeignResolved) {
+		if a.Failure == nil && c.snapshot != nil && c.commits.idle() {
 			c.reload(ctx, []deferredMessage{{&foreignResolved{m.Request}, sender}})
 			return
 		}
-		ctx.Send(sender, &ResolveForeignResult{m.Request, f})
+		ctx.Send(sender, &ResolveForeignResult{m.Request, a.Failure})
 	})
 }
 

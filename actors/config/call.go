@@ -6,6 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
+	"lockstep/actors/configstore"
 	"lockstep/actors/locks"
 	"lockstep/core/config/calls"
 	"lockstep/core/config/journal"
@@ -101,7 +102,8 @@ func (c *configActor) distribute(ctx actor.Context, r *request, out calls.Outcom
 		c.freeLocks(ctx, r, out, config)
 		return
 	}
-	c.keeper.flush(ctx, func(ctx actor.Context, f *messages.Failure) {
+	c.storage.Flush(ctx, func(ctx actor.Context, a *configstore.Flushed) {
+		f := a.Failure
 		if f != nil {
 			c.config.Env.Log().WithFields(logrus.Fields{"err": f.Text}).Error("config.data cannot be written; the journal has the changes")
 		}

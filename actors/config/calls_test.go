@@ -9,9 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/config"
+	"lockstep/actors/configstore/configstoretest"
 	"lockstep/actors/kittest"
 	"lockstep/actors/locks"
 	"lockstep/core/config/configtest"
+	"lockstep/core/config/model"
 	"lockstep/core/config/reserve"
 	"lockstep/core/lock"
 	"lockstep/messages"
@@ -430,4 +432,25 @@ func TestOwnEdits(t *testing.T) {
 		b.Advance(time.Second)
 		require.Equal(t, "The configuration is locked by "+tool.String()+"; try again", kittest.Expect[*messages.EditConfigResult](b.client).Failure.Text)
 	})
+}
+
+// The actor waits until the storage has a configuration that can be used.
+func TestAConfigurationThatCannotBeUsed(t *testing.T) {
+	for reason, c := range map[string]*model.Config{
+		"master node":               configtest.Complete(t, []byte(`{"cluster": {"master_node": "gone"}}`)),
+		"there is no configuration": nil,
+	} {
+		kittest.Run(t, func(t *testing.T, e *kittest.Env) {
+			b := newBench(t, e, nil)
+			b.storage = configstoretest.Start(t, e, c)
+			b.startUnusable()
+			b.number++
+			b.client.Ask(b.cluster, &messages.PublishConfig{Request: b.number})
+			b.client.Quiet()
+			require.Contains(t, b.Logged("configuration cannot be loaded; loading it again")[0]["err"], reason)
+			b.storage.Replace(fresh(t))
+			b.Advance(time.Second)
+			b.expectPublished()
+		})
+	}
 }

@@ -23,7 +23,6 @@ type change struct {
 //
 // Invariant: state is durable with the changes of writing and of next applied in order.
 type commits struct {
-	keeper  keeper
 	durable calls.State // on the disk
 	state   calls.State
 	number  uint64 // of the last durable record
@@ -76,7 +75,7 @@ func (c *configActor) write(ctx actor.Context) {
 			c.written(ctx, &configstore.Appended{})
 			continue
 		}
-		w.keeper.append(ctx, records, w.writing[len(w.writing)-1].after, c.written)
+		c.storage.Append(ctx, records, c.written)
 		return
 	}
 }
@@ -88,11 +87,7 @@ func (c *configActor) written(ctx actor.Context, m *configstore.Appended) {
 	case m.Failure != nil:
 		f := messages.ConfigurationFailure("The configuration cannot be written, so nothing was changed: " + m.Failure.Text)
 		c.config.Env.Log().WithField("err", m.Failure.Text).Error("configuration cannot be written; the changes are undone and their calls fail")
-		undone := w.undo()
-		if m.Refused {
-			c.reload(ctx, nil)
-		}
-		for _, ch := range undone {
+		for _, ch := range w.undo() {
 			ch.done(ctx, f)
 		}
 		return

@@ -54,7 +54,7 @@ type bench struct {
 	testing.TB
 	*kittest.Env
 	disk           *kittest.Disk
-	storage        *configstoretest.Storage // nil: config.data is written whole
+	storage        *configstoretest.Storage
 	locks          *kittest.Probe
 	client, others *kittest.Probe // client sends requests; others is a subscriber
 	nodes, ssconf  *kittest.Probe // stand for the distributor and the writer of ssconf files; nil: there are none
@@ -101,11 +101,8 @@ func (b *bench) start() {
 func (b *bench) startUnusable() {
 	b.Helper()
 	pid := b.Start("store", store.Props(store.Config{Env: b.Env.Env, Files: b.disk, Writers: 2, Clients: []*actor.PID{b.PID("above-cluster/cluster")}}))
-	c := config.Config{Env: b.Env.Env, Store: pid, Locks: b.locks.PID, Subscribers: []*actor.PID{b.others.PID}, Owners: b.callers,
+	c := config.Config{Env: b.Env.Env, Store: pid, Storage: b.storage.PID, Locks: b.locks.PID, Subscribers: []*actor.PID{b.others.PID}, Owners: b.callers,
 		Random: func(count int) []byte { return make([]byte, count) }, Destruction: daemon}
-	if b.storage != nil {
-		c.Storage = b.storage.PID
-	}
 	if b.nodes != nil {
 		c.Distributor, c.Ssconf = b.nodes.PID, b.ssconf.PID
 	}

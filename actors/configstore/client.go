@@ -114,7 +114,12 @@ func (c *Client) Export(ctx actor.Context, adopting bool, done func(actor.Contex
 	c.ask(ctx, func(n uint64) any { return &Export{n, adopting} }, func(ctx actor.Context, a any) { done(ctx, a.(*Exported)) })
 }
 
-// Discard is the request Discard.
-func (c *Client) Discard(ctx actor.Context, done func(actor.Context, *ForeignResolved)) {
-	c.ask(ctx, func(n uint64) any { return &Discard{n} }, func(ctx actor.Context, a any) { done(ctx, a.(*ForeignResolved)) })
+// Resolve is the request Adopt or Discard.
+func (c *Client) Resolve(ctx actor.Context, adopt bool, done func(actor.Context, *ForeignResolved)) {
+	c.ask(ctx, func(n uint64) any {
+		if adopt {
+			return &Adopt{n}
+		}
+		return &Discard{n}
+	}, func(ctx actor.Context, a any) { done(ctx, a.(*ForeignResolved)) })
 }

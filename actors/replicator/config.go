@@ -60,7 +60,7 @@ func (r *replicator) forwardConfig(ctx actor.Context, from *actor.PID, message a
 			ctx.Send(from, &configstore.Checked{Request: m.Request, Foreign: a.Foreign, Failure: a.Failure})
 		})
 	case *configstore.Discard:
-		r.configs.Discard(ctx, func(ctx actor.Context, a *configstore.ForeignResolved) {
+		r.configs.Resolve(ctx, false, func(ctx actor.Context, a *configstore.ForeignResolved) {
 			ctx.Send(from, &configstore.ForeignResolved{Request: m.Request, Failure: a.Failure})
 		})
 	case *configstore.Adopt:
@@ -110,7 +110,7 @@ func (r *replicator) proposeRecords(ctx actor.Context, records []*journal.Record
 	w.done = func(ctx actor.Context, m *messages.ChangeFilesResult) {
 		var f *messages.Failure
 		if len(m.Failures) > 0 {
-			f = messages.ConfigurationFailure("The change cannot be replicated, so nothing was changed: " + m.Failures[0].Failure.Text)
+			f = messages.ConfigurationFailure("the log of the cluster does not take it: " + m.Failures[0].Failure.Text)
 		}
 		done(ctx, w.refused, f)
 	}
@@ -140,7 +140,7 @@ func (r *replicator) exported(ctx actor.Context, e *configstore.Exported, done f
 	} else {
 		r.propose([]*messages.FileChange{replication.StateChange(e.Contents)}, func(ctx actor.Context, m *messages.ChangeFilesResult) {
 			if len(m.Failures) > 0 {
-				done(ctx, messages.ConfigurationFailure("The configuration cannot be replicated: "+m.Failures[0].Failure.Text))
+				done(ctx, messages.ConfigurationFailure("The configuration cannot be replicated: the log of the cluster does not take it: "+m.Failures[0].Failure.Text))
 				return
 			}
 			done(ctx, nil)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/configstore"
 	"lockstep/actors/store"
 	"lockstep/core/paths"
 	"lockstep/core/replication"
@@ -137,7 +136,7 @@ func (r *replicator) readNow(ctx actor.Context, from requester, m *messages.Acce
 	}
 	switch what := m.What.(type) {
 	case *messages.AccessStore_Read:
-		r.readFile(ctx, what.Read, func(ctx actor.Context, f *messages.ReadFileResult) {
+		r.store.Read(ctx, what.Read.Op, what.Read.Path, func(ctx actor.Context, f *messages.ReadFileResult) {
 			answer(ctx, &messages.AccessStoreResult{What: &messages.AccessStoreResult_Read{Read: f}})
 		})
 	case *messages.AccessStore_List:
@@ -155,21 +154,6 @@ func (r *replicator) readNow(ctx actor.Context, from requester, m *messages.Acce
 	default:
 		panic(fmt.Sprintf("store request without a content from %v", from.pid))
 	}
-}
-
-// readFile reads a file. config.data is written first, because it may be older than the log.
-func (r *replicator) readFile(ctx actor.Context, m *messages.ReadFile, done func(actor.Context, *messages.ReadFileResult)) {
-	if m.Path != paths.ConfigPath {
-		r.store.Read(ctx, m.Op, m.Path, done)
-		return
-	}
-	r.configs.Flush(ctx, func(ctx actor.Context, f *configstore.Flushed) {
-		if f.Failure != nil {
-			done(ctx, &messages.ReadFileResult{Failure: f.Failure})
-			return
-		}
-		r.store.Read(ctx, m.Op, m.Path, done)
-	})
 }
 
 // quarantine chooses a name that is free on this node and has the file renamed on all

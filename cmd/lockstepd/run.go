@@ -127,7 +127,7 @@ func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan
 	if err := checkQueue(c, files, identity); err != nil {
 		return err
 	}
-	if err := prepare(c, files, log, identity != nil); err != nil {
+	if err := prepare(c, files, log); err != nil {
 		return err
 	}
 	livelock, err := persistence.CreateLivelock(persistence.LivelockDir(c.RunDir), persistence.DaemonLivelock, c.owners)
@@ -196,7 +196,7 @@ func (d *service) loadSettings(livelock string) error {
 }
 
 // prepare creates the files that are missing at the first start, and checks the configuration.
-func prepare(c Config, files *persistence.OSFiles, log *logrus.Logger, isNode bool) error {
+func prepare(c Config, files *persistence.OSFiles, log *logrus.Logger) error {
 	start, err := persistence.InitQueue(files)
 	if err != nil {
 		return err
@@ -222,12 +222,11 @@ func prepare(c Config, files *persistence.OSFiles, log *logrus.Logger, isNode bo
 	if err != nil {
 		return err
 	}
-	return checkConfig(c, files, data, isNode)
+	return checkConfig(c, files, data)
 }
 
-// checkConfig checks that the daemon can start with the configuration, the content of config.data. A node of a cluster keeps it in
-// the log of the cluster: the changes in a journal of this machine are written to config.data first.
-func checkConfig(c Config, files *persistence.OSFiles, data []byte, isNode bool) error {
+// checkConfig checks that the daemon can start with the configuration: data is the content of config.data.
+func checkConfig(c Config, files *persistence.OSFiles, data []byte) error {
 	current, _, err := journal.DecodeConfig(data)
 	if err == nil {
 		_, err = config.ClusterOf(current)
@@ -235,11 +234,7 @@ func checkConfig(c Config, files *persistence.OSFiles, data []byte, isNode bool)
 	if err != nil {
 		return fmt.Errorf("%s: parsing configuration: %w", filepath.Join(c.DataDir, paths.ConfigPath), err)
 	}
-	storage := configstore.Offline{Files: files}
-	if err = storage.Check(); err == nil && isNode {
-		_, err = storage.Fold(false)
-	}
-	if err != nil {
+	if err := (configstore.Offline{Files: files}).Check(); err != nil {
 		return errors.New(configstore.Explain(err, c.DataDir))
 	}
 	return nil

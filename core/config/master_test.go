@@ -35,12 +35,3 @@ func TestSetMaster(t *testing.T) {
 	require.Equal(t, "n", back.Cluster.Value.MasterNode)
 	require.Equal(t, []model.Touched{{Kind: "cluster"}}, touched)
 }
-
-// A new configuration of lockstep decodes strictly.
-func TestOwnConfiguration(t *testing.T) {
-	raw, err := New(Identity{ClusterName: "c", ClusterUUID: "cu", NodeName: "n", NodeUUID: "nu", NodeIP: "192.0.2.1", GroupUUID: "gu", Now: 1.5})
-	require.NoError(t, err)
-	c, err := model.Decode(raw)
-	require.NoError(t, err)
-	require.JSONEq(t, string(raw), string(c.JSON()))
-}

@@ -42,7 +42,7 @@ type held struct {
 	sender  *actor.PID
 }
 
-// Start starts a storage with a configuration and no reservations.
+// Start starts a storage with a configuration and no reservations. nil: there is no configuration.
 func Start(t testing.TB, e *kittest.Env, c *model.Config) *Storage {
 	s := &Storage{t: t, incarnation: 1, applied: map[uint64]*journal.Record{}, state: journal.State{Config: c}}
 	pid, _, err := e.SpawnRoot(e.Props("storage", func() actor.Actor { return s }), "storage")
@@ -133,7 +133,7 @@ func (s *Storage) Receive(ctx actor.Context) {
 		ctx.Respond(&configstore.Started{Incarnation: s.incarnation})
 	case *configstore.Load:
 		if !s.keep(ctx) {
-			ctx.Respond(&configstore.Loaded{Request: m.Request, State: s.state, Number: s.number})
+			ctx.Respond(&configstore.Loaded{Request: m.Request, State: s.state, Number: s.number, Missing: s.state.Config == nil})
 		}
 	case *configstore.Append:
 		if !s.keep(ctx) {
