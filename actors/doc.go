@@ -8,8 +8,8 @@
 //	locks      holders and waiting requests of locks,  WConfD and LUXI          waiting owners: their grants;
 //	           their files                             connections,             scheduler, events: records
 //	                                                   configuration            of owners
-//	configstore config.data, tempres.data and their     configuration            clients: its start
-//	           journal, on each node
+//	configstore config.data, tempres.data and their     configuration, or in a   clients: its start
+//	           journal, on each node                   cluster the replicator
 //	config     the configuration in force, the          connections, filters,    configstore: records; locks: calls;
 //	           reservations, and settings.json         scheduler, events        filters, scheduler, queue, events,
 //	                                                                            ssconf, distributor: each change
@@ -35,10 +35,12 @@
 // A node of a cluster has these actors in addition. They live below the actors above, and
 // as long as the daemon:
 //
-//	store       as above                               replicator               answers only
-//	replicator  the way to the consensus log, and      all of the above, for    master: its start and stop
-//	            committed entries that are not on      which it is the store;
-//	            this node's disk yet                   other nodes
+//	store       as above                               replicator, configstore  answers only
+//	configstore as above                               replicator               answers only
+//	replicator  the way to the consensus log, and      all of the above, for    configstore: committed records;
+//	            committed entries that are not on      which it is the store    master: its start and stop
+//	            this node's disk yet                   and configstore; other
+//	                                                   nodes
 //	standby     the connections while another node is  clients                  its client
 //	            the master
 //

@@ -43,9 +43,17 @@ func TestClusterCheckersBite(t *testing.T) {
 			checker:  func() Checker { return checkReplicas{} },
 			mutation: "lets-in", cluster: ClusterFaultRates{LoseQueue: 300}, within: 20,
 		},
+		"replicas: a node loses records of the configuration": {
+			checker:  func() Checker { return checkReplicas{} },
+			mutation: "lost-records", within: 20,
+		},
+		"replicas: a snapshot lacks the number of the configuration": {
+			checker:  func() Checker { return checkReplicas{} },
+			mutation: "unnumbered-snapshots", cluster: ClusterFaultRates{Wipe: 300}, within: 50,
+		},
 		"locks: a new master does not wait for the jobs of the old one": {
 			checker:  func() Checker { return &checkLocks{} },
-			mutation: "no-fence", cluster: ClusterFaultRates{Transfer: 200}, from: 40, within: 60,
+			mutation: "no-fence", cluster: ClusterFaultRates{Transfer: 200}, from: 0, within: 60,
 		},
 		"slots: the master counts more than there are": {
 			checker:  func() Checker { return &checkSlots{} },

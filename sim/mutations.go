@@ -11,8 +11,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	clusterconfig "lockstep/actors/config"
+	"lockstep/actors/configstore"
 	"lockstep/actors/jobs"
 	"lockstep/actors/locks"
+	"lockstep/core/config/journal"
 	"lockstep/core/job"
 	"lockstep/core/paths"
 	"lockstep/messages"
@@ -65,11 +67,13 @@ var AllMutations = []Mutation{
 	{"forgotten-jobs", "a replicator that starts does not know which jobs run on which node", Mutations{Alter: dropsRunning}},
 	{"no-fence", "a new master does not wait until the jobs of the former master have ended", Mutations{Alter: noFence}},
 	{"lets-in", "a node that has lost its queue, but not its log, starts with an empty queue", Mutations{AdmitLostQueue: true}},
+	{"lost-records", "the storage of a node's configuration does not receive every second record of the log", Mutations{Alter: losesRecords}},
+	{"unnumbered-snapshots", "a snapshot has the configuration without the number of its last record", Mutations{Alter: removesNumbers}},
 	{"no-master", "no node learns that it is the master", Mutations{Alter: drops("node/master", &messages.BecomeMaster{})}},
 }
 
 // clusterMutations are the names of the mutations that need several nodes.
-var clusterMutations = []string{"hasty-log", "skipped-entry", "forgotten-jobs", "no-fence", "lets-in", "no-master", "untold-progress"}
+var clusterMutations = []string{"hasty-log", "skipped-entry", "forgotten-jobs", "no-fence", "lets-in", "no-master", "untold-progress", "lost-records", "unnumbered-snapshots"}
 
 // FindMutation returns the mutations of a name, and none for "". An unknown name is an error that
 // lists the names.
@@ -243,6 +247,31 @@ func dropsProgress(_ string, m any) any {
 		return nil
 	}
 	return m
+}
+
+// losesRecords removes records with an even number from the changes that are committed.
+func losesRecords(_ string, m any) any {
+	commit, is := m.(*configstore.Commit)
+	if !is {
+		return m
+	}
+	altered := &configstore.Commit{Request: commit.Request}
+	for _, c := range commit.Changes {
+		c.Records = slices.DeleteFunc(slices.Clone(c.Records), func(r *journal.Record) bool { return r.Number%2 == 0 })
+		altered.Changes = append(altered.Changes, c)
+	}
+	return altered
+}
+
+// removesNumbers removes config.extra from snapshots.
+func removesNumbers(_ string, m any) any {
+	part, is := m.(*messages.LogSnapshotReceived)
+	if !is {
+		return m
+	}
+	part = proto.CloneOf(part)
+	part.Files = slices.DeleteFunc(part.Files, func(f *messages.FileWrite) bool { return f.Path == paths.ConfigExtraPath })
+	return part
 }
 
 // noFence removes the wait of a new master before it starts jobs.
