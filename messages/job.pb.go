@@ -135,9 +135,12 @@ func (x *OpDraft) GetPriority() int32 {
 	return 0
 }
 
+// JobDraft is one job of a submission. `name` is the user's name for it (record.CheckName),
+// or empty.
 type JobDraft struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Ops           []*OpDraft             `protobuf:"bytes,1,rep,name=ops,proto3" json:"ops,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -177,6 +180,13 @@ func (x *JobDraft) GetOps() []*OpDraft {
 		return x.Ops
 	}
 	return nil
+}
+
+func (x *JobDraft) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
 }
 
 // SubmitJobs asks the queue to record jobs, all or none.
@@ -416,9 +426,14 @@ type JobInfo struct {
 	// other fields.
 	Encoded []byte `protobuf:"bytes,8,opt,name=encoded,proto3" json:"encoded,omitempty"`
 	// A queued job waits for dependencies. Clients see its status as waiting.
-	DependencyWait bool `protobuf:"varint,9,opt,name=dependency_wait,json=dependencyWait,proto3" json:"dependency_wait,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	DependencyWait bool   `protobuf:"varint,9,opt,name=dependency_wait,json=dependencyWait,proto3" json:"dependency_wait,omitempty"`
+	Name           string `protobuf:"bytes,10,opt,name=name,proto3" json:"name,omitempty"` // that the submitter gave; empty: none
+	User           string `protobuf:"bytes,11,opt,name=user,proto3" json:"user,omitempty"` // submitter, as "uid=1000(alice)" or "user=deploy"; empty: unknown
+	// Texts of clients in the reason trail of the first opcode.
+	Reasons       []string `protobuf:"bytes,12,rep,name=reasons,proto3" json:"reasons,omitempty"`
+	Result        string   `protobuf:"bytes,13,opt,name=result,proto3" json:"result,omitempty"` // end of the job in words (record.Record.Result); empty: none
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobInfo) Reset() {
@@ -512,6 +527,34 @@ func (x *JobInfo) GetDependencyWait() bool {
 		return x.DependencyWait
 	}
 	return false
+}
+
+func (x *JobInfo) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *JobInfo) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *JobInfo) GetReasons() []string {
+	if x != nil {
+		return x.Reasons
+	}
+	return nil
+}
+
+func (x *JobInfo) GetResult() string {
+	if x != nil {
+		return x.Result
+	}
+	return ""
 }
 
 // ListJobs asks for the jobs in `ids`, in that order, or for all jobs, ordered by id.
@@ -994,6 +1037,7 @@ type OrderJob struct {
 	Id            int64                  `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
 	Kind          OrderJob_Kind          `protobuf:"varint,3,opt,name=kind,proto3,enum=lockstep.messages.OrderJob_Kind" json:"kind,omitempty"`
 	Priority      int32                  `protobuf:"varint,4,opt,name=priority,proto3" json:"priority,omitempty"`
+	By            string                 `protobuf:"bytes,5,opt,name=by,proto3" json:"by,omitempty"` // user, as the gateway knows it; empty: unknown
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1054,6 +1098,13 @@ func (x *OrderJob) GetPriority() int32 {
 		return x.Priority
 	}
 	return 0
+}
+
+func (x *OrderJob) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
 }
 
 // OrderJobResult comes from the queue, or from the jobs actor for an active job.
@@ -1506,9 +1557,10 @@ const file_job_proto_rawDesc = "" +
 	"\aOpDraft\x12\x14\n" +
 	"\x05input\x18\x01 \x01(\fR\x05input\x12\x18\n" +
 	"\asecrets\x18\x02 \x01(\fR\asecrets\x12\x1a\n" +
-	"\bpriority\x18\x03 \x01(\x05R\bpriority\"8\n" +
+	"\bpriority\x18\x03 \x01(\x05R\bpriority\"L\n" +
 	"\bJobDraft\x12,\n" +
-	"\x03ops\x18\x01 \x03(\v2\x1a.lockstep.messages.OpDraftR\x03ops\"\x8a\x01\n" +
+	"\x03ops\x18\x01 \x03(\v2\x1a.lockstep.messages.OpDraftR\x03ops\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\x8a\x01\n" +
 	"\n" +
 	"SubmitJobs\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12/\n" +
@@ -1522,7 +1574,7 @@ const file_job_proto_rawDesc = "" +
 	"\x0fCheckSubmission\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\"1\n" +
 	"\x15CheckSubmissionResult\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"\xfd\x01\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"\xd7\x02\n" +
 	"\aJobInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\x05R\x06status\x12\x1a\n" +
@@ -1533,7 +1585,12 @@ const file_job_proto_rawDesc = "" +
 	"\bstart_us\x18\x06 \x01(\x03R\astartUs\x12\x15\n" +
 	"\x06end_us\x18\a \x01(\x03R\x05endUs\x12\x18\n" +
 	"\aencoded\x18\b \x01(\fR\aencoded\x12'\n" +
-	"\x0fdependency_wait\x18\t \x01(\bR\x0edependencyWait\"H\n" +
+	"\x0fdependency_wait\x18\t \x01(\bR\x0edependencyWait\x12\x12\n" +
+	"\x04name\x18\n" +
+	" \x01(\tR\x04name\x12\x12\n" +
+	"\x04user\x18\v \x01(\tR\x04user\x12\x18\n" +
+	"\areasons\x18\f \x03(\tR\areasons\x12\x16\n" +
+	"\x06result\x18\r \x01(\tR\x06result\"H\n" +
 	"\bListJobs\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x10\n" +
 	"\x03ids\x18\x02 \x03(\x03R\x03ids\x12\x10\n" +
@@ -1560,12 +1617,13 @@ const file_job_proto_rawDesc = "" +
 	"\x10SubscribeAllJobs\"^\n" +
 	"\x10JobStatesChanged\x12.\n" +
 	"\x04jobs\x18\x01 \x03(\v2\x1a.lockstep.messages.JobInfoR\x04jobs\x12\x1a\n" +
-	"\barchived\x18\x02 \x03(\x03R\barchived\"\xb6\x01\n" +
+	"\barchived\x18\x02 \x03(\x03R\barchived\"\xc6\x01\n" +
 	"\bOrderJob\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x03R\x02id\x124\n" +
 	"\x04kind\x18\x03 \x01(\x0e2 .lockstep.messages.OrderJob.KindR\x04kind\x12\x1a\n" +
-	"\bpriority\x18\x04 \x01(\x05R\bpriority\".\n" +
+	"\bpriority\x18\x04 \x01(\x05R\bpriority\x12\x0e\n" +
+	"\x02by\x18\x05 \x01(\tR\x02by\".\n" +
 	"\x04Kind\x12\n" +
 	"\n" +
 	"\x06CANCEL\x10\x00\x12\b\n" +

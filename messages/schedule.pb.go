@@ -896,12 +896,15 @@ func (x *DependencyWaitChanged) GetWaiting() bool {
 }
 
 // EndUnrunnableJob ends a pending job whose dependency has ended with another status than
-// required. `canceled`: the job is canceled; else it fails with `text`.
+// required. `canceled`: the job is canceled; else it fails with `text`. `cause` is the other
+// job, and `status` a job.Status: how it has ended. `cause` is 0 if that job does not exist.
 type EndUnrunnableJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Canceled      bool                   `protobuf:"varint,2,opt,name=canceled,proto3" json:"canceled,omitempty"`
 	Text          string                 `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	Cause         int64                  `protobuf:"varint,4,opt,name=cause,proto3" json:"cause,omitempty"`
+	Status        int32                  `protobuf:"varint,5,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -955,6 +958,20 @@ func (x *EndUnrunnableJob) GetText() string {
 		return x.Text
 	}
 	return ""
+}
+
+func (x *EndUnrunnableJob) GetCause() int64 {
+	if x != nil {
+		return x.Cause
+	}
+	return 0
+}
+
+func (x *EndUnrunnableJob) GetStatus() int32 {
+	if x != nil {
+		return x.Status
+	}
+	return 0
 }
 
 // ExplainJobs asks what holds jobs back. A job that the scheduler does not know has
@@ -1975,11 +1992,13 @@ const file_schedule_proto_rawDesc = "" +
 	"\aunknown\x18\x04 \x01(\bR\aunknown\"A\n" +
 	"\x15DependencyWaitChanged\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
-	"\awaiting\x18\x02 \x01(\bR\awaiting\"R\n" +
+	"\awaiting\x18\x02 \x01(\bR\awaiting\"\x80\x01\n" +
 	"\x10EndUnrunnableJob\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x1a\n" +
 	"\bcanceled\x18\x02 \x01(\bR\bcanceled\x12\x12\n" +
-	"\x04text\x18\x03 \x01(\tR\x04text\"9\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\x12\x14\n" +
+	"\x05cause\x18\x04 \x01(\x03R\x05cause\x12\x16\n" +
+	"\x06status\x18\x05 \x01(\x05R\x06status\"9\n" +
 	"\vExplainJobs\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x10\n" +
 	"\x03ids\x18\x02 \x03(\x03R\x03ids\"d\n" +

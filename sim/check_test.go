@@ -134,6 +134,10 @@ func TestCheckersBite(t *testing.T) {
 			checker:  func() Checker { return &checkStarts{} },
 			mutation: "burnt-starts", faults: FaultRates{Starve: 500}, within: 20,
 		},
+		"names: they are not written": {
+			checker:  func() Checker { return &checkNames{} },
+			mutation: "lost-names", within: 1,
+		},
 		"live: nobody is told of the end of a process": {
 			checker:  func() Checker { return checkLive{} },
 			mutation: "silent-ends", within: 5,

@@ -79,7 +79,18 @@ func (w *World) newClient() *client {
 // again.
 func (c *client) namesSubmissions() bool { return c.number%2 == 0 }
 
-// submit sends jobs, one with SubmitJob, several with SubmitManyJobs.
+// namesJobs reports whether the jobs of the submission have names.
+func (s *submission) namesJobs() bool { return (s.client.number+s.number)%2 == 0 }
+
+// name is the name of the submission's nth job; "" for none. Jobs of several submissions share names.
+func (s *submission) name(n int) string {
+	if !s.namesJobs() || n == 2 {
+		return ""
+	}
+	return fmt.Sprintf("client-%d.%d", s.client.number, n)
+}
+
+// submit sends jobs: one with SubmitJob, several with SubmitManyJobs, and jobs with names with LockstepSubmitJobs.
 func (c *client) submit(jobs [][]OpSpec, done func(*submission)) *submission {
 	c.sent++
 	s := &submission{client: c, number: c.sent, jobs: jobs}
@@ -110,6 +121,13 @@ func (s *submission) rpcCall() (method string, args []any) {
 			encoded[i] = append(encoded[i], op.Encode(s.tag(i)))
 		}
 	}
+	if s.namesJobs() {
+		named := make([]map[string]any, len(encoded))
+		for i, ops := range encoded {
+			named[i] = map[string]any{"ops": ops, "name": s.name(i)}
+		}
+		return "LockstepSubmitJobs", []any{named}
+	}
 	if len(s.jobs) == 1 {
 		return "SubmitJob", []any{encoded[0]}
 	}
@@ -120,7 +138,7 @@ func (c *client) send(s *submission, method string, args []any, done func(*submi
 	c.rpc.call(method, args, answerMax, func(result json.RawMessage, err error) {
 		s.answered, s.err = true, err
 		if err == nil {
-			s.ids = submittedIDs(result, len(s.jobs))
+			s.ids = s.submittedIDs(result)
 		}
 		c.tracefResult(s.ids, err)
 		c.world.notify(submissionAnswered{s})
@@ -130,8 +148,13 @@ func (c *client) send(s *submission, method string, args []any, done func(*submi
 	})
 }
 
-func submittedIDs(result json.RawMessage, jobs int) []int64 {
-	if jobs == 1 {
+func (s *submission) submittedIDs(result json.RawMessage) []int64 {
+	if s.namesJobs() {
+		var ids []int64
+		mustDecode(result, &ids)
+		return ids
+	}
+	if len(s.jobs) == 1 {
 		var id int64
 		mustDecode(result, &id)
 		return []int64{id}

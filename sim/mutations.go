@@ -50,6 +50,7 @@ var AllMutations = []Mutation{
 	{"unwritten-release", "a release of all locks is not written to the journal", Mutations{Alter: dropsReleases}},
 	{"no-lock-bound", "a waiting lock request may be overtaken without bound", Mutations{Alter: disablesBypassLimit}},
 	{"unrecorded-ends", "the end of an archived job is not recorded beside its dependents, and a job that the master does not have counts as missing", Mutations{Alter: recordsNoEnds}},
+	{"lost-names", "the names of new jobs are not written", Mutations{Alter: losesNames}},
 	{"all-succeed", "every end of a job is reported to the scheduler as a success", Mutations{Alter: allSucceed}},
 	{"burnt-starts", "the first failed start fails the job", Mutations{Patience: jobs.RetryLimit{Tries: 1}}},
 	{"no-verdicts", "the scheduler does not learn of changed filter rules", Mutations{Alter: drops("daemon/core/scheduler", &messages.VerdictsChanged{})}},
@@ -134,6 +135,18 @@ func recordsNoEnds(_ string, m any) any {
 		return m
 	}
 	return m
+}
+
+// losesNames removes the records of new jobs from the commits of submissions.
+func losesNames(_ string, m any) any {
+	request, is := m.(*messages.AccessStore)
+	isName := func(f *messages.FileWrite) bool { return f.Op == "submit-record" }
+	if !is || !slices.ContainsFunc(request.GetWrite().GetFiles(), isName) {
+		return m
+	}
+	request = proto.CloneOf(request)
+	request.GetWrite().Files = slices.DeleteFunc(request.GetWrite().Files, isName)
+	return request
 }
 
 // allSucceed reports every end of a job to the scheduler as a success.

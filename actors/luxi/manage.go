@@ -35,7 +35,7 @@ func cancelJob(c *call, ctx actor.Context, args []json.RawMessage) error {
 		kind = messages.OrderJob_KILL
 	}
 	orderJob(c, ctx, func(number uint64) any {
-		return &messages.OrderJob{Request: number, Id: int64(id), Kind: kind}
+		return &messages.OrderJob{Request: number, Id: int64(id), Kind: kind, By: c.by}
 	})
 	return nil
 }

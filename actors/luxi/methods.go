@@ -41,6 +41,7 @@ var methods = map[string]method{
 	"QueryConfigValues":       queryConfigValues,
 	"PickupJob":               pickupJob,
 	// Lockstep's own methods, for its client and for job processes; all are part of docs/protocol.md.
+	"LockstepSubmitJobs":    lockstepSubmitJobs,
 	"LockstepStatus":        lockstepStatus,
 	"ReplaceFilter":         replaceFilter,
 	"LockstepReplaceFilter": lockstepReplaceFilter,

@@ -1,12 +1,14 @@
 package luxi
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/core/opcode"
+	"lockstep/core/record"
 	"lockstep/messages"
 )
 
@@ -52,6 +54,45 @@ func submitManyJobs(c *call, ctx actor.Context, args []json.RawMessage) error {
 		}
 		c.succeed(ctx, result)
 	})
+	return nil
+}
+
+// namedJob is one job of LockstepSubmitJobs. What Ganeti's format of a job has no place for is beside the opcodes.
+type namedJob struct {
+	Ops  []json.RawMessage `json:"ops"`
+	Name string            `json:"name"` // empty: none
+}
+
+// lockstepSubmitJobs takes [[{"ops": [opcode, ...], "name": text}, ...]]. The answer is the list of ids. As with
+// SubmitManyJobs all jobs are recorded, or none.
+func lockstepSubmitJobs(c *call, ctx actor.Context, args []json.RawMessage) error {
+	var jobs []json.RawMessage
+	if err := arguments(args, &jobs); err != nil {
+		return fmt.Errorf("LockstepSubmitJobs: %w", err)
+	}
+	ops, names := make([][]json.RawMessage, len(jobs)), make([]string, len(jobs))
+	for i, data := range jobs {
+		var named namedJob
+		decoder := json.NewDecoder(bytes.NewReader(data))
+		decoder.DisallowUnknownFields() // a key of a later version would have no effect
+		if err := decoder.Decode(&named); err != nil {
+			return fmt.Errorf("LockstepSubmitJobs: job %d of %d: %w", i+1, len(jobs), err)
+		}
+		if named.Name != "" {
+			if err := record.CheckName(named.Name); err != nil {
+				return fmt.Errorf("LockstepSubmitJobs: job %d of %d: %w", i+1, len(jobs), err)
+			}
+		}
+		ops[i], names[i] = named.Ops, named.Name
+	}
+	drafts, err := draftJobs(c.config.Catalogue, ops)
+	if err != nil {
+		return fmt.Errorf("LockstepSubmitJobs: %w", err)
+	}
+	for i, draft := range drafts {
+		draft.Name = names[i]
+	}
+	submit(c, ctx, &messages.SubmitJobs{Jobs: drafts, By: c.by}, func(ctx actor.Context, ids []int64) { c.succeed(ctx, append([]int64{}, ids...)) })
 	return nil
 }
 

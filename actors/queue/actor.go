@@ -26,6 +26,7 @@ import (
 	"lockstep/core/job"
 	"lockstep/core/opcode"
 	"lockstep/core/query"
+	"lockstep/core/record"
 	"lockstep/messages"
 )
 
@@ -176,6 +177,18 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 
 func (q *queue) now() job.Timestamp { return job.TimestampOf(q.config.Env.Clock().Now()) }
 
-func (q *queue) newInfo(j *job.Job, encoded []byte) *messages.JobInfo {
-	return query.NewJobInfo(j, q.retained.catalogue.Summary, encoded)
+// newInfo is the part of a new job that the queue keeps in memory.
+func (q *queue) newInfo(j *job.Job, encoded []byte, r record.Record) *messages.JobInfo {
+	info := query.NewJobInfo(j, q.retained.catalogue.Summary, encoded)
+	query.AddOrigin(info, j)
+	query.AddRecord(info, j, r)
+	return info
+}
+
+// nextInfo is the info of a job whose file has changed.
+func (q *queue) nextInfo(e *entry, j *job.Job, encoded []byte) *messages.JobInfo {
+	info := query.NewJobInfo(j, q.retained.catalogue.Summary, encoded)
+	info.User, info.Reasons = e.info.User, e.info.Reasons
+	query.AddRecord(info, j, q.records.get(e.info.Id))
+	return info
 }

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -9,6 +10,7 @@ import (
 	"lockstep/actors/kit"
 	"lockstep/core/job"
 	"lockstep/core/paths"
+	"lockstep/core/record"
 	"lockstep/messages"
 )
 
@@ -22,18 +24,25 @@ func (q *queue) ordered(ctx actor.Context, sender *actor.PID, m *messages.OrderJ
 }
 
 // cancel cancels a pending job. An order about an active job goes to the jobs actor,
-// for the job process may have to be told.
+// for the job process may have to be told. The author is recorded before the order has
+// an effect.
 func (q *queue) cancel(ctx actor.Context, sender *actor.PID, m *messages.OrderJob) {
 	e := q.index.get(m.Id)
 	switch {
 	case e == nil || e.stage == final:
 		answerClient(ctx, sender, m.Request, false, notFoundText(m.Id))
+	case e.stage == active && m.By != "" && (m.Kind == messages.OrderJob_KILL || e.status() != job.Running):
+		q.recordCanceledBy(ctx, sender, m)
 	case e.stage == active:
 		ctx.RequestWithCustomSender(q.config.Jobs, m, sender)
 	case e.stage == changing:
 		answerClient(ctx, sender, m.Request, false, busyText(m.Id))
 	default:
-		q.rewrite(ctx, e, "cancel-job", func(j *job.Job) { j.CancelUnstarted(nil, q.now()) },
+		recorded := q.records.get(m.Id)
+		if m.By != "" {
+			recorded = recorded.WithCanceledBy(m.By)
+		}
+		q.rewrite(ctx, e, "cancel-job", recorded, func(j *job.Job) { j.CancelUnstarted(nil, q.now()) },
 			func(ctx actor.Context, f *messages.Failure) {
 				if f != nil {
 					answerClient(ctx, sender, m.Request, false, f.Text)
@@ -42,6 +51,23 @@ func (q *queue) cancel(ctx actor.Context, sender *actor.PID, m *messages.OrderJo
 				answerClient(ctx, sender, m.Request, true, fmt.Sprintf("Dequeued job %d", m.Id))
 			})
 	}
+}
+
+// recordCanceledBy records the author of an order about an active job, then goes on with
+// the order. If the record cannot be written the order takes effect nevertheless: it may
+// be what frees a full disk.
+func (q *queue) recordCanceledBy(ctx actor.Context, sender *actor.PID, m *messages.OrderJob) {
+	recorded := q.records.get(m.Id).WithCanceledBy(m.By)
+	q.records.set(m.Id, recorded)
+	file := recordFile("cancel-record", m.Id, recorded)
+	q.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{file}, Durable: true},
+		func(ctx actor.Context, written *messages.ChangeFilesResult) {
+			if len(written.Failures) > 0 {
+				q.config.Env.Log().WithFields(logrus.Fields{"job": m.Id, "err": written.Failures[0].Failure.Text}).
+					Error("the author of a cancel cannot be recorded; the job is canceled nevertheless")
+			}
+			q.cancel(ctx, sender, &messages.OrderJob{Request: m.Request, Id: m.Id, Kind: m.Kind})
+		})
 }
 
 // changePriority sets the priority of the opcodes that have not started, of a job that
@@ -56,7 +82,7 @@ func (q *queue) changePriority(ctx actor.Context, sender *actor.PID, m *messages
 	case e.stage == changing:
 		answerClient(ctx, sender, m.Request, false, busyText(m.Id))
 	default:
-		q.rewrite(ctx, e, "priority-job", func(j *job.Job) { j.Reprioritise(int(m.Priority)) },
+		q.rewrite(ctx, e, "priority-job", q.records.get(m.Id), func(j *job.Job) { j.Reprioritise(int(m.Priority)) },
 			func(ctx actor.Context, f *messages.Failure) {
 				if f != nil {
 					answerClient(ctx, sender, m.Request, false, f.Text)
@@ -83,10 +109,11 @@ func busyText(id int64) string {
 	return fmt.Sprintf("Job %d is just being changed for somebody else; try again", id)
 }
 
-// rewrite changes the file of a pending job durably. The job is changing until the
-// write is over, and the scheduler does not know it: it must not start with the former
-// content. If the write fails, done receives the failure and the file is restored.
-func (q *queue) rewrite(ctx actor.Context, e *entry, op string, change func(*job.Job), done func(actor.Context, *messages.Failure)) {
+// rewrite changes the file of a pending job durably, and its record if recorded differs
+// from it. The job is changing until the write is over, and the scheduler does not know
+// it: it must not start with the former content. If the write fails, done receives the
+// failure and the file is restored; the record stays.
+func (q *queue) rewrite(ctx actor.Context, e *entry, op string, recorded record.Record, change func(*job.Job), done func(actor.Context, *messages.Failure)) {
 	id := e.info.Id
 	j, err := job.Decode(e.info.Encoded)
 	if err != nil {
@@ -96,15 +123,19 @@ func (q *queue) rewrite(ctx actor.Context, e *entry, op string, change func(*job
 	encoded := job.Encode(j)
 	q.index.setStage(e, changing)
 	ctx.Send(q.config.Scheduler, &messages.JobReleased{Id: id})
-	file := &messages.FileWrite{Op: op, Path: paths.JobPath(id), Content: encoded}
-	q.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{file}, Durable: true},
+	files := []*messages.FileWrite{{Op: op, Path: paths.JobPath(id), Content: encoded}}
+	if !bytes.Equal(recorded.Encode(), q.records.get(id).Encode()) {
+		q.records.set(id, recorded)
+		files = append(files, recordFile(op+"-record", id, recorded))
+	}
+	q.store.Write(ctx, &messages.WriteFiles{Files: files, Durable: true},
 		func(ctx actor.Context, written *messages.ChangeFilesResult) {
 			if len(written.Failures) > 0 {
 				q.restore(ctx, e, 0)
 				done(ctx, written.Failures[0].Failure)
 				return
 			}
-			q.index.setInfo(e, q.newInfo(j, encoded))
+			q.index.setInfo(e, q.nextInfo(e, j, encoded))
 			if j.Status().Final() {
 				q.finish(ctx, e, encoded)
 			} else {

@@ -5,12 +5,9 @@ import (
 
 	"lockstep/core/filter"
 	"lockstep/core/job"
+	"lockstep/core/record"
 	"lockstep/messages"
 )
-
-// rejectSource is the source of the reason trail entry that names the rule which has
-// rejected a job (queue.md 3.6).
-const rejectSource = "gnt:daemon:luxid:filter"
 
 // evaluateGroup asks the filter engine about the jobs that are being committed.
 func (q *queue) evaluateGroup(ctx actor.Context) {
@@ -74,7 +71,7 @@ func (q *queue) cancelRejectedJob(j *job.Job, v *messages.Verdict) {
 	if v.Reason != "" {
 		text += ": " + v.Reason
 	}
-	q.appendReason(j, rejectSource, text)
+	q.appendReason(j, record.RejectSource, text)
 	j.CancelUnstarted(nil, q.now())
 }
 
@@ -95,7 +92,7 @@ func (q *queue) verdictsChanged(ctx actor.Context, m *messages.VerdictsChanged) 
 }
 
 func (q *queue) rejectPending(ctx actor.Context, e *entry, v *messages.Verdict) {
-	q.rewrite(ctx, e, "reject-job", func(j *job.Job) { q.cancelRejectedJob(j, v) }, q.logEndNotWritten(v.Id))
+	q.rewrite(ctx, e, "reject-job", q.records.get(v.Id), func(j *job.Job) { q.cancelRejectedJob(j, v) }, q.logEndNotWritten(v.Id))
 }
 
 // unfinishedJob returns a pending job for the scheduler; nil if a rule rejects it, and

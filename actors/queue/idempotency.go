@@ -110,7 +110,7 @@ func sameJob(j *job.Job, draft *messages.JobDraft) bool {
 
 func sameDrafts(a, b []*messages.JobDraft) bool {
 	return slices.EqualFunc(a, b, func(a, b *messages.JobDraft) bool {
-		return slices.EqualFunc(a.Ops, b.Ops, func(a, b *messages.OpDraft) bool { return job.SameSubmission(a.Input, b.Input) })
+		return a.Name == b.Name && slices.EqualFunc(a.Ops, b.Ops, func(a, b *messages.OpDraft) bool { return job.SameSubmission(a.Input, b.Input) })
 	})
 }
 
@@ -153,7 +153,9 @@ func (q *queue) compareJob(ctx actor.Context, r *repeatedSubmission, i int, id i
 			q.answerCompared(ctx, r)
 		}
 	}
-	switch e := q.index.get(id); {
+	e := q.index.get(id)
+	r.differs = r.differs || e != nil && q.records.get(id).Name() != r.drafts[i].Name
+	switch {
 	case e == nil:
 		compared(ctx, nil)
 	case len(e.info.Encoded) > 0:

@@ -51,7 +51,7 @@ func (q *queue) progress(ctx actor.Context, id int64, encoded []byte) {
 		return
 	}
 	former := e.info.Priority
-	info := q.newInfo(j, encoded)
+	info := q.nextInfo(e, j, encoded)
 	info.Encoded = encoded
 	q.index.setInfo(e, info)
 	if info.Priority != former {
@@ -69,7 +69,7 @@ func (q *queue) ended(ctx actor.Context, m *messages.JobEnded) {
 	if err != nil || !j.Status().Final() {
 		panic("the jobs actor ended a job that is not final") // it has written or read that file
 	}
-	q.index.setInfo(e, q.newInfo(j, m.Encoded))
+	q.index.setInfo(e, q.nextInfo(e, j, m.Encoded))
 	q.finish(ctx, e, m.Encoded)
 }
 

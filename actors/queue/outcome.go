@@ -40,7 +40,11 @@ func (q *queue) endUnrunnable(ctx actor.Context, m *messages.EndUnrunnableJob) {
 	if e == nil || e.stage != pending {
 		return
 	}
-	q.rewrite(ctx, e, "doom-job", func(j *job.Job) {
+	recorded := q.records.get(m.Id)
+	if m.Cause != 0 {
+		recorded = recorded.WithCause(m.Cause, job.Status(m.Status))
+	}
+	q.rewrite(ctx, e, "doom-job", recorded, func(j *job.Job) {
 		q.appendReason(j, dependencySource, m.Text)
 		if m.Canceled {
 			j.CancelUnstarted(rawjson.Quote("Job canceled: "+m.Text), q.now())

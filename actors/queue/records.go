@@ -97,6 +97,22 @@ func (r *records) put(id int64, dependencies []int64, content record.Record) {
 	r.depend(id, dependencies)
 }
 
+// get returns the record of a job; the zero value if the job has none.
+func (r *records) get(id int64) record.Record {
+	if x := r.byJob[id]; x != nil {
+		return x.record
+	}
+	return record.Record{}
+}
+
+// set replaces the record of a job of the index, which is written to the disk now.
+func (r *records) set(id int64, content record.Record) {
+	if r.byJob[id] == nil {
+		r.byJob[id] = &jobRecord{}
+	}
+	r.byJob[id].record, r.byJob[id].onDisk = content, true
+}
+
 // foundFile notes that a job has a record file, whatever its content.
 func (r *records) foundFile(id int64) {
 	if r.byJob[id] == nil {

@@ -138,7 +138,8 @@ func (q *queue) recoverJob(ctx actor.Context, s *messages.ScannedJob, isActive b
 		q.quarantineJob(ctx, s, err.Error(), func(actor.Context, *messages.Failure) {})
 		return
 	}
-	info := q.newInfo(j, s.Content)
+	r := q.recoverRecord(ctx, s)
+	info := q.newInfo(j, s.Content, r)
 	if len(j.Ops) > 0 {
 		q.submissions.named.add(job.SubmissionName(j.Ops[0].Input), s.Id)
 	}
@@ -159,26 +160,26 @@ func (q *queue) recoverJob(ctx actor.Context, s *messages.ScannedJob, isActive b
 		q.index.put(info, active)
 		ctx.Send(q.config.Jobs, &messages.AdoptJob{Id: s.Id, Encoded: s.Content})
 	}
-	q.recoverRecord(ctx, q.index.get(s.Id), j, s.Record)
+	q.records.put(s.Id, dependenciesOf(j), r)
+	if s.Record != nil {
+		q.records.foundFile(s.Id)
+	}
+	if q.index.get(s.Id).stage == final {
+		q.records.ended(s.Id)
+	}
 }
 
-// recoverRecord takes the job record. A file that is no record is quarantined, and the
-// job continues without one.
-func (q *queue) recoverRecord(ctx actor.Context, e *entry, j *job.Job, content []byte) {
-	var r record.Record
-	if content != nil {
-		var err error
-		if r, err = record.Decode(content); err != nil {
-			q.quarantineFile(ctx, e.info.Id, paths.RecordPath(e.info.Id), err.Error(), func(actor.Context, *messages.Failure) {})
-		}
+// recoverRecord decodes the record of a job. A file that is no record is quarantined,
+// and the job continues without one.
+func (q *queue) recoverRecord(ctx actor.Context, s *messages.ScannedJob) record.Record {
+	if s.Record == nil {
+		return record.Record{}
 	}
-	q.records.put(e.info.Id, dependenciesOf(j), r)
-	if content != nil {
-		q.records.foundFile(e.info.Id)
+	r, err := record.Decode(s.Record)
+	if err != nil {
+		q.quarantineFile(ctx, s.Id, paths.RecordPath(s.Id), err.Error(), func(actor.Context, *messages.Failure) {})
 	}
-	if e.stage == final {
-		q.records.ended(e.info.Id)
-	}
+	return r
 }
 
 // quarantineJob quarantines a job file and the job record, if there is one.

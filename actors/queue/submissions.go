@@ -169,6 +169,10 @@ func (s *submissions) build(open *submission, now job.Timestamp) {
 			},
 			func(op int) string { return fmt.Sprintf("job=%d;index=%d", j.ID, op) }, now)
 		open.jobs, open.dependencies = append(open.jobs, j), append(open.dependencies, dependenciesOf(j))
-		open.encoded, open.records = append(open.encoded, job.Encode(j)), append(open.records, record.Record{})
+		r := record.Record{}
+		if draft.Name != "" {
+			r = r.WithName(draft.Name)
+		}
+		open.encoded, open.records = append(open.encoded, job.Encode(j)), append(open.records, r)
 	}
 }

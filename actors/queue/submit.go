@@ -110,7 +110,7 @@ func (q *queue) committed(ctx actor.Context) {
 // scheduler; nil if a filter rule rejects it.
 func (q *queue) recordedJob(ctx actor.Context, s *submission, i int) *messages.UnfinishedJob {
 	j := s.jobs[i]
-	info := q.newInfo(j, s.encoded[i])
+	info := q.newInfo(j, s.encoded[i], s.records[i])
 	q.submissions.named.add(s.name, info.Id)
 	if j.Status().Final() { // rejected
 		q.index.put(info, final)

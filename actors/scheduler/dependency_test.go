@@ -34,10 +34,25 @@ func waitsNoLonger(id int64) *messages.DependencyWaitChanged {
 }
 func picks(id int64) *messages.PickJob         { return &messages.PickJob{Id: id} }
 func looksUp(id int64) *messages.GetJobOutcome { return &messages.GetJobOutcome{Id: id} }
-func fails(id int64, t string) any             { return &messages.EndUnrunnableJob{Id: id, Text: t} }
-func cancels(id int64, t string) any {
-	return &messages.EndUnrunnableJob{Id: id, Canceled: true, Text: t}
+func fails(id int64, t string) any             { return unrunnable(id, false, t) }
+func cancels(id int64, t string) any           { return unrunnable(id, true, t) }
+
+// unrunnable has the cause that its text names.
+func unrunnable(id int64, canceled bool, t string) *messages.EndUnrunnableJob {
+	m := &messages.EndUnrunnableJob{Id: id, Canceled: canceled, Text: t}
+	var status string
+	switch n, _ := fmt.Sscanf(t, "job %d ended with status %s", &m.Cause, &status); {
+	case n == 2:
+		ended, _ := job.ParseStatus(strings.TrimSuffix(status, ","))
+		m.Status = int32(ended)
+	case strings.HasSuffix(t, " was canceled"):
+		m.Status = int32(job.Canceled)
+	default:
+		m.Cause = 0
+	}
+	return m
 }
+
 func all(ws ...*messages.UnfinishedJob) []*messages.UnfinishedJob { return ws }
 
 func TestAJobThatWaitsForAnother(t *testing.T) {

@@ -200,7 +200,11 @@ func (s *scheduler) endUnrunnable(ctx actor.Context, j *scheduledJob, v dependen
 	canceled := v.End == job.Canceled
 	if !j.running {
 		s.state.Withdraw(j.id)
-		ctx.Send(s.config.Queue, &messages.EndUnrunnableJob{Id: int64(j.id), Canceled: canceled, Text: v.Cause.String()})
+		end := &messages.EndUnrunnableJob{Id: int64(j.id), Canceled: canceled, Text: v.Cause.String()}
+		if v.Cause.Kind == dependency.WrongStatus {
+			end.Cause, end.Status = v.Cause.Dependency.Job, int32(v.Cause.Status)
+		}
+		ctx.Send(s.config.Queue, end)
 		return
 	}
 	s.answerBegin(ctx, j, &messages.BeginOpResult{Denied: true, Canceled: canceled, Text: v.Cause.String()})

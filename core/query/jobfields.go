@@ -6,8 +6,12 @@ package query
 
 import (
 	"encoding/json"
+	"strings"
+	"unique"
 
 	"lockstep/core/job"
+	"lockstep/core/rawjson"
+	"lockstep/core/record"
 	"lockstep/messages"
 )
 
@@ -142,3 +146,34 @@ func NewJobInfo(j *job.Job, summary func(json.RawMessage) string, encoded []byte
 }
 
 func micros(t job.Timestamp) int64 { return t.Sec*1e6 + t.Usec }
+
+// AddRecord sets the fields of a job's info that come from the record.
+func AddRecord(info *messages.JobInfo, j *job.Job, r record.Record) {
+	info.Name, info.Result = r.Name(), interned(r.Result(j))
+}
+
+// AddOrigin sets the fields of a job's info that come from the reason trail of the first opcode: the submitter, and the
+// texts of clients.
+func AddOrigin(info *messages.JobInfo, j *job.Job) {
+	if len(j.Ops) == 0 {
+		return
+	}
+	start, end, _ := rawjson.MemberRange(j.Ops[0].Input, "reason")
+	_ = rawjson.ReadList(j.Ops[0].Input[start:end], func(entry []byte) { // a value that is not a list has no entries
+		var source, text string
+		if json.Unmarshal(entry, &[]any{&source, &text}) != nil {
+			return
+		}
+		switch {
+		case source == job.UserSource:
+			by, _, _ := strings.Cut(text, ", ")
+			info.User = interned(by)
+		case source == job.SubmissionSource, text == "", strings.HasPrefix(source, "gnt:opcode:"), strings.HasPrefix(source, "gnt:client:"):
+		default:
+			info.Reasons = append(info.Reasons, interned(text))
+		}
+	})
+}
+
+// interned is the text with shared memory: many jobs have the same user, reasons and result.
+func interned(text string) string { return unique.Make(text).Value() }

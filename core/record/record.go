@@ -17,9 +17,9 @@ import (
 const dependenciesKey = "dependencies"
 
 // Record is the content of one such file. The zero value is that of a job without a file. A record is never changed:
-// WithDependencyEnd and WithoutDependencyEnd return a new one.
+// the methods With and Without return a new one.
 type Record struct {
-	members      map[string]json.RawMessage // all members except dependencies
+	members      map[string]json.RawMessage // all members except dependencies; the values are valid JSON
 	dependencies map[string]string
 }
 
@@ -89,4 +89,28 @@ func (r Record) WithoutDependencyEnd(id int64) Record {
 	r.dependencies = maps.Clone(r.dependencies)
 	delete(r.dependencies, strconv.FormatInt(id, 10))
 	return r
+}
+
+// with returns a record with another value of a member other than dependencies.
+func (r Record) with(key string, value any) Record {
+	data, err := json.Marshal(value)
+	if err != nil {
+		panic(fmt.Errorf("record: %w", err)) // strings and numbers
+	}
+	r.members = maps.Clone(r.members)
+	if r.members == nil {
+		r.members = map[string]json.RawMessage{}
+	}
+	r.members[key] = data
+	return r
+}
+
+// member reads a member. A value that this version does not understand counts as absent.
+func member[T any](r Record, key string) (value T, known bool) {
+	data, there := r.members[key]
+	if !there || json.Unmarshal(data, &value) != nil {
+		var none T
+		return none, false
+	}
+	return value, true
 }

@@ -1,0 +1,169 @@
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"lockstep/core/job"
+	"lockstep/core/jobproc"
+)
+
+// canceledByKey holds the user and process whose cancel the daemon accepted last: "uid=0(root), pid=4711".
+const canceledByKey = "canceled_by"
+
+// causeKey holds the job because of which the job was not run: {"job": 15, "status": "error"}.
+const causeKey = "not_run"
+
+// cause is the value of causeKey.
+type cause struct {
+	Job    int64  `json:"job"`
+	Status string `json:"status"` // with which that job has ended
+}
+
+// CanceledBy is the user and process that sent the last cancel, as a gateway describes them; "" if that is unknown.
+func (r Record) CanceledBy() string {
+	by, _ := member[string](r, canceledByKey)
+	return by
+}
+
+// WithCanceledBy sets the author of a cancel.
+func (r Record) WithCanceledBy(by string) Record { return r.with(canceledByKey, by) }
+
+// WithCause sets the job because of which the job was not run, and the status with which that job has ended.
+func (r Record) WithCause(id int64, status job.Status) Record {
+	return r.with(causeKey, cause{id, status.String()})
+}
+
+// User is the name of a user in the description of a gateway: alice for "uid=1000(alice), pid=4711", 1000 for
+// "uid=1000, pid=4711", deploy for "user=deploy, from=10.0.0.5".
+func User(by string) string {
+	first, _, _ := strings.Cut(by, ", ")
+	if name, is := strings.CutPrefix(first, "user="); is {
+		return name
+	}
+	uid, is := strings.CutPrefix(first, "uid=")
+	if !is {
+		return first
+	}
+	if number, name, named := strings.Cut(uid, "("); named {
+		if name = strings.TrimSuffix(name, ")"); name == "" {
+			return number
+		}
+		return name
+	}
+	return uid
+}
+
+// resultMax bounds the text of an error in Result, in characters.
+const resultMax = 80
+
+// Result describes the end of a job in a few words: "exit 3", "timed out", "killed by root", "not run: job 15 failed",
+// or the beginning of the error's text. It is "" for a job that has succeeded or has not ended, and for a canceled job
+// of which nothing more is known.
+func (r Record) Result(j *job.Job) string {
+	if status := j.Status(); status != job.Error && status != job.Canceled {
+		return ""
+	}
+	if c, known := member[cause](r, causeKey); known && !begun(j) {
+		return "not run: " + c.String()
+	}
+	by := ""
+	if author := r.CanceledBy(); author != "" {
+		by = " by " + User(author)
+	}
+	if j.Status() == job.Canceled {
+		return canceledWords(j, by)
+	}
+	for i := range j.Ops {
+		if j.Ops[i].Status == job.Error {
+			return failureWords(j.Ops[i].Result, by)
+		}
+	}
+	return ""
+}
+
+func (c cause) String() string {
+	switch c.Status {
+	case job.Error.String():
+		return fmt.Sprintf("job %d failed", c.Job)
+	case job.Canceled.String():
+		return fmt.Sprintf("job %d was canceled", c.Job)
+	}
+	return fmt.Sprintf("job %d ended with %s", c.Job, c.Status)
+}
+
+// begun reports whether an opcode of the job has executed.
+func begun(j *job.Job) bool {
+	for i := range j.Ops {
+		if !j.Ops[i].Exec.IsZero() {
+			return true
+		}
+	}
+	return false
+}
+
+// RejectSource is the source of the reason trail entry that names the rule which has rejected a job (queue.md 3.6).
+const RejectSource = "gnt:daemon:luxid:filter"
+
+// canceledWords describes a canceled job. A filter rule leaves a reason.
+func canceledWords(j *job.Job, by string) string {
+	switch {
+	case by != "":
+		return "canceled" + by
+	case len(j.Ops) > 0 && bytes.Contains(j.Ops[0].Input, []byte(`"`+RejectSource+`"`)):
+		return "rejected by a filter rule"
+	}
+	return ""
+}
+
+// failureWords describes the result of a failed opcode: ["Class", [text, details]], or a text (queue.md 3.4).
+func failureWords(result json.RawMessage, by string) string {
+	var text string
+	if json.Unmarshal(result, &text) == nil {
+		return shortened(text)
+	}
+	var class string
+	var args []json.RawMessage
+	if json.Unmarshal(result, &[]any{&class, &args}) != nil {
+		return ""
+	}
+	if len(args) > 0 {
+		_ = json.Unmarshal(args[0], &text) // a text, for all of lockstep's errors
+	}
+	var end struct {
+		ExitStatus *int            `json:"exit_status"`
+		Signal     json.RawMessage `json:"signal"`
+		Timeout    *float64        `json:"timeout"`
+	}
+	if len(args) > 1 {
+		_ = json.Unmarshal(args[1], &end) // other details have none of these keys
+	}
+	var signal string
+	_ = json.Unmarshal(end.Signal, &signal) // "" for a number
+	switch {
+	case text == jobproc.EndedOnRequest:
+		return "killed" + by
+	case end.Timeout != nil:
+		return "timed out"
+	case end.ExitStatus != nil:
+		return fmt.Sprintf("exit %d", *end.ExitStatus)
+	case len(end.Signal) > 0:
+		if signal == "" {
+			signal = string(end.Signal)
+		}
+		return "signal " + signal
+	case text == "":
+		return shortened(class)
+	}
+	return shortened(text)
+}
+
+func shortened(text string) string {
+	text, _, _ = strings.Cut(text, "\n")
+	if runes := []rune(text); len(runes) > resultMax {
+		return string(runes[:resultMax-1]) + "…"
+	}
+	return text
+}
