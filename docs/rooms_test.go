@@ -49,7 +49,7 @@ var wings = []wing{
 	{"core/opcode", []string{"core/rawjson", "core/job", "core/lock", "core/config"}},
 	{"core/config/view", []string{"core/answer", "core/config", "core/config/history", "core/rawjson", "core/job"}},
 	{"core/answer", []string{"core/rawjson", "core/job", "core/config/history"}},
-	{"core", []string{"messages", "core/heap", "core/rawjson", "core/natural", "core/haskell", "core/wire", "core/job", "core/paths", "core/ownership", "core/lock", "core/config", "core/config/journal", "core/jobproc", "core/opcode"}},
+	{"core", []string{"messages", "core/answer", "core/heap", "core/rawjson", "core/natural", "core/haskell", "core/wire", "core/job", "core/paths", "core/ownership", "core/lock", "core/config", "core/config/journal", "core/jobproc", "core/opcode"}},
 	{"persistence", []string{"core/paths", "core/ownership"}},
 	{"actors/kit", nil},
 	{"actors", []string{"actors/kit", "core", "messages"}},
@@ -157,7 +157,7 @@ func TestRooms(t *testing.T) {
 // writers are used.
 var pure = []string{
 	"bytes", "cmp", "compress/zlib", "crypto/sha256", "embed", "encoding/base64", "encoding/binary", "encoding/hex", "encoding/json", "errors", "fmt", "hash/crc32", "io", "iter", "maps", "math", "math/bits", "net/netip", "path",
-	"regexp", "regexp/syntax", "slices", "sort", "strconv", "strings", "sync", "time", "unicode", "unicode/utf16", "unicode/utf8",
+	"regexp", "regexp/syntax", "slices", "sort", "strconv", "strings", "sync", "time", "unicode", "unicode/utf16", "unicode/utf8", "unique",
 }
 
 // impure are forbidden calls of packages that are otherwise pure.

@@ -21,6 +21,8 @@ type client struct {
 	number int
 	rpc    *rpcClient
 	sent   int // number of submissions so far
+	// namesJobs: every second submission has jobs with names.
+	namesJobs bool
 }
 
 // submission is one submission and its answer.
@@ -80,7 +82,7 @@ func (w *World) newClient() *client {
 func (c *client) namesSubmissions() bool { return c.number%2 == 0 }
 
 // namesJobs reports whether the jobs of the submission have names.
-func (s *submission) namesJobs() bool { return (s.client.number+s.number)%2 == 0 }
+func (s *submission) namesJobs() bool { return s.client.namesJobs && (s.client.number+s.number)%2 == 0 }
 
 // name is the name of the submission's nth job; "" for none. Jobs of several submissions share names.
 func (s *submission) name(n int) string {

@@ -21,7 +21,9 @@ func newWorkload(w *World, clients, submissions int, schedule *Schedule) *worklo
 	dice := rand.NewPCG(w.options.Seed, 0x30a4)
 	work := &workload{world: w, rng: rand.New(dice), left: submissions, busy: clients, requests: newRequestLog(dice, schedule)}
 	for range clients {
-		work.think(w.newClient())
+		c := w.newClient()
+		c.namesJobs = true
+		work.think(c)
 	}
 	if work.rng.IntN(3) > 0 {
 		work.newOperator()

@@ -42,6 +42,7 @@ var methods = map[string]method{
 	"PickupJob":               pickupJob,
 	// Lockstep's own methods, for its client and for job processes; all are part of docs/protocol.md.
 	"LockstepSubmitJobs":    lockstepSubmitJobs,
+	"LockstepListJobs":      lockstepListJobs,
 	"LockstepStatus":        lockstepStatus,
 	"ReplaceFilter":         replaceFilter,
 	"LockstepReplaceFilter": lockstepReplaceFilter,

@@ -33,12 +33,23 @@ func BenchmarkListJobs(b *testing.B) {
 		rows := make([]*messages.JobRow, n)
 		for i := range rows {
 			rows[i] = rowOf(someJob(int64(i+1), []job.Status{job.Success, job.Queued, job.Running}[i%3]))
+			rows[i].Info.Name, rows[i].Info.User = fmt.Sprintf("nightly-%d", i%100), "uid=1000(alice)"
+			rows[i].Info.Reasons = []string{"for disk 3, weekly"}
 			byID = fmt.Appendf(byID, `,["==","id",%d]`, i+1)
 		}
 		for _, question := range []struct{ name, frame string }{
 			{"QueryJobs", `{"method": "QueryJobs", "args": [null, ["id", "status", "summary"]]}`},
 			{"Query", `{"method": "Query", "args": ["job", ["id", "status", "summary"], null]}`},
 			{"filtered", `{"method": "Query", "args": ["job", ["id", "status", "summary"], ["|", ["==", "status", "queued"], ["==", "status", "waiting"]]]}`},
+			{"LockstepListJobs", `{"method": "LockstepListJobs", "args": [{}]}`},
+			{"window", `{"method": "LockstepListJobs", "args": [{"max_unfinished": 50, "max_ended": 20}]}`},
+			{"name", `{"method": "LockstepListJobs", "args": [{"names": ["night*y"], "max_unfinished": 50, "max_ended": 20}]}`},
+			{"user", `{"method": "LockstepListJobs", "args": [{"users": ["alice"], "max_unfinished": 50, "max_ended": 20}]}`},
+			{"opcode", `{"method": "LockstepListJobs", "args": [{"opcodes": ["OP_RUN_*"], "max_unfinished": 50, "max_ended": 20}]}`},
+			{"reason", `{"method": "LockstepListJobs", "args": [{"reasons": ["disk 3"], "max_unfinished": 50, "max_ended": 20}]}`},
+			{"since", `{"method": "LockstepListJobs", "args": [{"since_us": 1000000, "max_unfinished": 50, "max_ended": 20}]}`},
+			{"failed", `{"method": "LockstepListJobs", "args": [{"statuses": ["error"], "max_unfinished": 50, "max_ended": 20}]}`},
+			{"limit", `{"method": "LockstepListJobs", "args": [{"limit": 10}]}`},
 			{"by-id", `{"method": "Query", "args": ["job", ["id", "status", "summary"], ` + string(byID) + `]]}`},
 		} {
 			b.Run(fmt.Sprintf("%s/%d", question.name, n), func(b *testing.B) {

@@ -39,8 +39,10 @@ func explainArchived(c *call, ctx actor.Context, id int64) {
 			c.fail(ctx, messages.JobLostFailure(fmt.Sprintf("Job %d not found in queue, nor in the archive", id)))
 			return
 		}
-		w := &explanation{call: c, info: query.NewJobInfo(j, summaryOf, nil), archived: true}
-		w.conclude(ctx, endedReason(w.info))
+		c.read(ctx, "query-record", paths.ArchivedRecordPath(id), func(ctx actor.Context, m *messages.ReadFileResult) {
+			w := &explanation{call: c, info: archivedInfo(j, m.Content), archived: true}
+			w.conclude(ctx, endedReason(w.info))
+		})
 	})
 }
 
@@ -54,7 +56,7 @@ type explanation struct {
 
 // conclude answers with the reasons, the first of which is the most important.
 func (w *explanation) conclude(ctx actor.Context, reasons ...answer.Reason) {
-	w.succeed(ctx, answer.Why{ID: w.info.Id, Status: query.ClientStatus(w.info), Summary: w.info.Summary, Archived: w.archived, Reasons: reasons})
+	w.succeed(ctx, answer.Why{ID: w.info.Id, Name: w.info.Name, Status: query.ClientStatus(w.info), Summary: w.info.Summary, Archived: w.archived, Reasons: reasons})
 }
 
 func (w *explanation) explain(ctx actor.Context) {
@@ -79,7 +81,7 @@ func (w *explanation) explain(ctx actor.Context) {
 
 func endedReason(info *messages.JobInfo) answer.Reason {
 	since := answer.TimeOf(info.EndUs)
-	return answer.Reason{Kind: answer.WhyEnded, Since: &since}
+	return answer.Reason{Kind: answer.WhyEnded, Since: &since, Result: info.Result}
 }
 
 func runningReason(j *job.Job) answer.Reason {

@@ -91,6 +91,7 @@ func TestWhyOfAJobInTheArchive(t *testing.T) {
 		c.whyRow(&messages.JobRow{Id: 7, Unknown: true})
 		c.queueRestarts() // the queue has already answered
 		c.storeGives("queue/archive/0/job-7", string(job.Encode(endedJob(7))))
+		c.storeGives("queue/archive/0/lockstep-7", "")
 		require.JSONEq(t, strings.Replace(because("success", `[{"kind": "ended", "since_ts": [9, 8]}]`), "false", "true", 1), c.succeeded())
 		c.queue.Quiet()
 	})

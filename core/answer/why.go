@@ -10,6 +10,7 @@ import (
 type Why struct {
 	Archived bool     `json:"archived"`
 	ID       int64    `json:"id"`
+	Name     string   `json:"name,omitempty"` // empty: none
 	Reasons  []Reason `json:"reasons"`
 	Status   string   `json:"status"`
 	Summary  []string `json:"summary"`
@@ -71,8 +72,9 @@ type Reason struct {
 	Seconds  float64    `json:"seconds"`
 	Blockers []Blocker  `json:"blockers"`
 
-	Since *Time  `json:"since_ts"` // nil or zero: not known
-	Text  string `json:"text"`
+	Result string `json:"result"`   // end of the job in words; empty: see ListedJob
+	Since  *Time  `json:"since_ts"` // nil or zero: not known
+	Text   string `json:"text"`
 
 	// Raw is the decoded JSON, for kinds that this version does not know.
 	Raw json.RawMessage `json:"-"`
@@ -155,6 +157,9 @@ func (r Reason) MarshalJSON() ([]byte, error) {
 		}
 	case WhyEnded:
 		keys["since_ts"] = r.Since
+		if r.Result != "" {
+			keys["result"] = r.Result
+		}
 	}
 	return encode(keys)
 }

@@ -1,0 +1,207 @@
+package luxi
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/core/answer"
+	"lockstep/core/job"
+	"lockstep/core/paths"
+	"lockstep/core/query"
+	"lockstep/core/record"
+	"lockstep/core/wire"
+	"lockstep/messages"
+)
+
+// lockstepListJobs takes [selection]. The answer is an answer.JobList. Jobs of the queue are selected by what the queue
+// has in memory, so that no file is read; archived jobs are read, from the highest id downwards, until the limits are
+// reached.
+func lockstepListJobs(c *call, ctx actor.Context, args []json.RawMessage) error {
+	var wanted answer.JobSelection
+	if err := arguments(args, &wanted); err != nil {
+		return fmt.Errorf("LockstepListJobs: %w", err)
+	}
+	selection, err := query.NewSelection(wanted)
+	if err != nil {
+		return fmt.Errorf("LockstepListJobs: %w", err)
+	}
+	q := c.toQueue(func(number uint64) any {
+		return &messages.ListJobs{Request: number, All: wanted.IDs == nil, Ids: wanted.IDs}
+	})
+	ask(c, ctx, q, func(ctx actor.Context, a *messages.ListJobsResult) {
+		c.session.StopResending() // all that follows is between this actor and the store
+		s := &selecting{call: c, selection: selection, archived: map[int64]bool{}}
+		var candidates []archivedJob
+		for _, row := range a.Rows {
+			switch {
+			case row.Unknown:
+				candidates = append(candidates, archivedJob{id: row.Id, hasRecord: true})
+			case selection.Matches(row.Info):
+				s.selected = append(s.selected, row.Info)
+			}
+		}
+		switch {
+		case wanted.IDs != nil:
+			s.readArchive(ctx, candidates)
+		case wanted.Archived:
+			s.listArchive(ctx, a.Rows)
+		default:
+			s.finish(ctx)
+		}
+	})
+	return nil
+}
+
+// archivedJob is a job file in the archive that may have to be read.
+type archivedJob struct {
+	id        int64
+	hasRecord bool // there is a record, or may be
+}
+
+// selecting is a LockstepListJobs on its way through the archive.
+type selecting struct {
+	*call
+	selection *query.Selection
+	selected  []*messages.JobInfo
+	archived  map[int64]bool // of the selected jobs, those of the archive
+
+	candidates []archivedJob // by descending id; the first next of them were read or are being read
+	next       int
+	reading    int
+	found      int // selected jobs of the archive
+	files      int // files that were read
+}
+
+// listArchive lists the directories of the archive. A directory that cannot be listed counts as empty.
+func (s *selecting) listArchive(ctx actor.Context, rows []*messages.JobRow) {
+	inQueue := make(map[int64]bool, len(rows))
+	for _, row := range rows {
+		inQueue[row.Id] = true
+	}
+	jobs, records := []int64{}, map[int64]bool{}
+	listed := func(ctx actor.Context) {
+		candidates := make([]archivedJob, 0, len(jobs))
+		for _, id := range jobs {
+			// Only a job with a record has a name.
+			if !inQueue[id] && (len(s.selection.Names) == 0 || records[id]) {
+				candidates = append(candidates, archivedJob{id, records[id]})
+			}
+		}
+		s.readArchive(ctx, candidates)
+	}
+	l := &archiveListing{call: s.call}
+	l.list(ctx, paths.ArchiveDir, func(ctx actor.Context, dirs []string) {
+		remaining := len(dirs)
+		if remaining == 0 {
+			listed(ctx)
+		}
+		for _, dir := range dirs {
+			l.list(ctx, paths.ArchiveDir+"/"+dir, func(ctx actor.Context, names []string) {
+				for _, name := range names {
+					if id, is := paths.ParseJobName(name); is {
+						jobs = append(jobs, id)
+					} else if id, is := paths.ParseRecordName(name); is {
+						records[id] = true
+					}
+				}
+				if remaining--; remaining == 0 {
+					listed(ctx)
+				}
+			})
+		}
+	})
+}
+
+// readArchive reads archived jobs, from the highest id downwards. Below the ids of enough selected jobs of the queue no
+// job is needed.
+func (s *selecting) readArchive(ctx actor.Context, candidates []archivedJob) {
+	slices.SortFunc(candidates, func(a, b archivedJob) int { return cmp.Compare(b.id, a.id) })
+	if limit := s.selection.Limit; limit > 0 && len(s.selected) >= limit {
+		ids := make([]int64, len(s.selected))
+		for i, info := range s.selected {
+			ids[i] = info.Id
+		}
+		slices.Sort(ids)
+		lowest := ids[len(ids)-limit]
+		candidates = slices.DeleteFunc(candidates, func(a archivedJob) bool { return a.id < lowest })
+	}
+	s.candidates = candidates
+	s.advance(ctx)
+}
+
+// advance reads further archived jobs, and answers when no further one is needed and none is being read.
+func (s *selecting) advance(ctx actor.Context) {
+	need := s.selection.ArchiveNeed()
+	for s.next < len(s.candidates) && s.reading < readsInFlight && !s.ended && (need == 0 || s.found < need) {
+		candidate := s.candidates[s.next]
+		s.next++
+		s.reading++
+		s.read(ctx, "list-job", paths.ArchivePath(candidate.id), func(ctx actor.Context, m *messages.ReadFileResult) {
+			j, err := job.Decode(m.Content)
+			switch {
+			case m.Missing || m.Failure != nil || err != nil:
+				s.wasRead(ctx)
+			case !candidate.hasRecord:
+				s.add(ctx, j, nil)
+			default:
+				s.read(ctx, "list-record", paths.ArchivedRecordPath(candidate.id), func(ctx actor.Context, m *messages.ReadFileResult) { s.add(ctx, j, m.Content) })
+			}
+		})
+	}
+	if s.reading == 0 && !s.ended {
+		s.finish(ctx)
+	}
+}
+
+// add adds an archived job if it is selected. Without a readable record the job has none.
+func (s *selecting) add(ctx actor.Context, j *job.Job, content []byte) {
+	if info := archivedInfo(j, content); s.selection.Matches(info) {
+		s.selected = append(s.selected, info)
+		s.archived[info.Id] = true
+		s.found++
+	}
+	s.wasRead(ctx)
+}
+
+// archivedInfo is the info of a job that the queue does not have, from its file and the content of its record.
+func archivedInfo(j *job.Job, content []byte) *messages.JobInfo {
+	info := query.NewJobInfo(j, summaryOf, nil)
+	query.AddOrigin(info, j)
+	r, err := record.Decode(content)
+	if err != nil {
+		r = record.Record{}
+	}
+	query.AddRecord(info, j, r)
+	return info
+}
+
+func (s *selecting) wasRead(ctx actor.Context) {
+	s.reading--
+	if s.files++; s.files%readsPerTimeout == 0 {
+		s.setTimer(ctx, answerTimeout)
+	}
+	s.advance(ctx)
+}
+
+// finish answers with the selected jobs.
+func (s *selecting) finish(ctx actor.Context) {
+	kept, more := s.selection.Arrange(s.selected)
+	frame := append(wire.AppendResult(make([]byte, 0, len(kept)*listedBytes)), `{"jobs":[`...)
+	for i, info := range kept {
+		if i > 0 {
+			frame = append(frame, ',')
+		}
+		if frame = query.AppendListed(frame, info, s.archived[info.Id]); len(frame) > answerMax {
+			s.fail(ctx, messages.Generic(errTooLarge))
+			return
+		}
+	}
+	s.answer(ctx, wire.CloseResult(fmt.Appendf(frame, `],"more":%d,"unread":%d}`, more, len(s.candidates)-s.next)))
+}
+
+// listedBytes is about the size of a job in the answer.
+const listedBytes = 256

@@ -1,0 +1,105 @@
+package luxi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/kittest"
+	"lockstep/core/answer"
+	"lockstep/core/job"
+	"lockstep/messages"
+)
+
+// list is the answer to LockstepListJobs: ids, and the numbers of jobs that are not in it.
+func (c *client) list(selection string) (ids []int64, list answer.JobList) {
+	c.Helper()
+	got, err := jsonOf(c.asks("LockstepListJobs", "["+selection+"]"))
+	require.NoError(c, err)
+	require.NoError(c, json.Unmarshal([]byte(got), &list))
+	for _, j := range list.Jobs {
+		ids = append(ids, j.ID)
+	}
+	return ids, list
+}
+
+func TestListsOfJobs(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world, c *client) {
+		w.threeJobs()
+		w.files["queue/archive/0/lockstep-4"] = `{"name": "nightly"}`
+		for _, s := range []struct {
+			selection string
+			want      []int64
+			unread    int
+			reads     []string
+		}{
+			{`{}`, []int64{1, 2, 3}, 0, nil},
+			{`{"statuses": ["queued", "running"]}`, []int64{2, 3}, 0, nil},
+			{`{"max_unfinished": 50, "max_ended": 20}`, []int64{2, 3, 1}, 0, nil},
+			{`{"archived": true}`, []int64{1, 2, 3, 4, 10005}, 0, []string{"queue/archive/1/job-10005", "queue/archive/0/job-4", "queue/archive/0/lockstep-4"}},
+			// Jobs are read from the highest id downwards, at most as many at once as are needed.
+			{`{"ids": [4, 2, 99]}`, []int64{2, 4}, 0, []string{"queue/archive/0/job-99", "queue/archive/0/job-4", "queue/archive/0/lockstep-4"}},
+			{`{"ids": []}`, nil, 0, nil},
+			// Only a job with a record has a name.
+			{`{"names": ["nightly"], "archived": true, "limit": 1}`, []int64{4}, 0, []string{"queue/archive/0/job-4", "queue/archive/0/lockstep-4"}},
+			{`{"names": ["weekly"], "archived": true}`, nil, 0, []string{"queue/archive/0/job-4", "queue/archive/0/lockstep-4"}},
+		} {
+			w.reads = nil
+			ids, list := c.list(s.selection)
+			require.Equal(t, s.want, ids, s.selection)
+			require.Equal(t, s.unread, list.Unread, s.selection)
+			require.Equal(t, s.reads, w.reads, s.selection)
+		}
+		_, list := c.list(`{"ids": [4]}`)
+		require.Equal(t, "nightly", list.Jobs[0].Name)
+		require.True(t, list.Jobs[0].Archived)
+		ids, list := c.list(`{"limit": 2}`)
+		require.Equal(t, []int64{2, 3}, ids)
+		require.Equal(t, 1, list.More)
+	})
+}
+
+// A search in a large archive ends when the limit is reached.
+func TestAnArchiveIsReadUpToTheLimit(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world, c *client) {
+		for id := range int64(500) {
+			w.archive(someJob(id+1, job.Success))
+		}
+		ids, list := c.list(`{"archived": true, "limit": 2}`)
+		require.Equal(t, []int64{499, 500}, ids)
+		require.GreaterOrEqual(t, list.Unread, 300)
+		require.Less(t, len(w.reads), 200)
+	})
+}
+
+func TestWhatIsNoSelection(t *testing.T) {
+	for _, args := range []string{`[]`, `[5]`, `[{"names": ["["]}]`, `[{"limit": -1}]`} {
+		onBench(t, func(t *testing.T, b *bench, c *client) {
+			c.Call("LockstepListJobs", args)
+			require.Contains(t, c.Answer(), "LockstepListJobs", args)
+			b.queue.Quiet()
+		})
+	}
+}
+
+func TestJobsWithNames(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		const op = `{"OP_ID": "OP_TEST_DELAY", "duration": 1}`
+		c.Call("LockstepSubmitJobs", `[[{"ops": [`+op+`], "name": "nightly"}, {"ops": [`+op+`]}]]`)
+		m := kittest.Expect[*messages.SubmitJobs](b.queue)
+		require.Equal(t, "nightly", m.Jobs[0].Name)
+		require.Empty(t, m.Jobs[1].Name)
+		require.NotContains(t, string(m.Jobs[0].Ops[0].Input), "nightly")
+		c.Tell(&messages.SubmitJobsResult{Request: m.Request, Ids: []int64{4, 5}})
+		require.JSONEq(t, `{"success": true, "result": [4, 5]}`, c.Answer())
+	})
+	for _, jobs := range []string{`{"name": "x y", "ops": []}`, `{"name": "12", "ops": []}`, `{"name": "x", "ops": [], "hold": true}`, `[]`, `{"ops": [{}]}`} {
+		onBench(t, func(t *testing.T, b *bench, c *client) {
+			c.Call("LockstepSubmitJobs", fmt.Sprintf(`[[%s]]`, jobs))
+			require.Contains(t, c.Answer(), "LockstepSubmitJobs: ", jobs)
+			b.queue.Quiet()
+		})
+	}
+}

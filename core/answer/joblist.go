@@ -1,0 +1,50 @@
+package answer
+
+// JobSelection is the argument of LockstepListJobs. A job is selected if it matches each list that is not empty, and it
+// matches a list if it matches one element. In Names and Opcodes '*' stands for any text and '?' for one character.
+type JobSelection struct {
+	// IDs are looked up in the archive, too. Unknown ids are not in the answer.
+	IDs      []int64  `json:"ids,omitempty"`
+	Names    []string `json:"names,omitempty"`
+	Statuses []string `json:"statuses,omitempty"` // as clients see them
+	Users    []string `json:"users,omitempty"`    // names or numbers of submitters
+	Opcodes  []string `json:"opcodes,omitempty"`  // OP_IDs of any opcode of the job, "OP_" may be omitted
+	Reasons  []string `json:"reasons,omitempty"`  // parts of a client's text in the reason trail
+	// SinceUS is a time in microseconds since 1970: the job was submitted, was started or has ended at that time or
+	// later. 0: no limit.
+	SinceUS int64 `json:"since_us,omitempty"`
+	// Archived: also jobs in the archive.
+	Archived bool `json:"archived,omitempty"`
+
+	// Limit is the maximum number of jobs, those with the highest ids; 0: no limit.
+	Limit int `json:"limit,omitempty"`
+	// MaxUnfinished and MaxEnded are the maximum numbers of jobs that have not ended, of which running jobs come first,
+	// and of jobs that have, of which those that ended last come first. 0: no limit. With them the answer has the former
+	// before the latter, otherwise it is in the order of ids.
+	MaxUnfinished int `json:"max_unfinished,omitempty"`
+	MaxEnded      int `json:"max_ended,omitempty"`
+}
+
+// JobList answers LockstepListJobs.
+type JobList struct {
+	Jobs []ListedJob `json:"jobs"`
+	// More is the number of selected jobs that are not in Jobs because of a limit.
+	More int `json:"more"`
+	// Unread is the number of archived jobs that were not examined because of a limit.
+	Unread int `json:"unread"`
+}
+
+// ListedJob is one job of a list.
+type ListedJob struct {
+	ID       int64    `json:"id"`
+	Name     string   `json:"name"` // empty: none
+	Status   string   `json:"status"`
+	Result   string   `json:"result"` // end of the job in words; empty: it has succeeded or not ended, or nothing is known
+	User     string   `json:"user"`   // submitter, as "uid=1000(alice)" or "user=deploy"; empty: unknown
+	Priority int      `json:"priority"`
+	Summary  []string `json:"summary"`
+	Received Time     `json:"received_ts"`
+	Started  Time     `json:"start_ts"`
+	Ended    Time     `json:"end_ts"`
+	Archived bool     `json:"archived"`
+}

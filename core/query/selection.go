@@ -1,0 +1,164 @@
+package query
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"lockstep/core/answer"
+	"lockstep/core/job"
+	"lockstep/messages"
+)
+
+// Selection decides which jobs an answer.JobSelection selects, and in which order an answer has them.
+type Selection struct {
+	answer.JobSelection
+	ids map[int64]bool
+}
+
+// selectionMax bounds the number of patterns and texts in a selection.
+const selectionMax = 1000
+
+// NewSelection checks a selection. Its errors are for the client.
+func NewSelection(s answer.JobSelection) (*Selection, error) {
+	if len(s.Names)+len(s.Statuses)+len(s.Users)+len(s.Opcodes)+len(s.Reasons) > selectionMax {
+		return nil, fmt.Errorf("a selection has at most %d names, statuses, users, opcodes and reasons", selectionMax)
+	}
+	for _, pattern := range slices.Concat(s.Names, s.Opcodes) {
+		if _, err := path.Match(pattern, ""); err != nil || strings.ContainsAny(pattern, `[\/`) {
+			return nil, fmt.Errorf("%q is not a pattern: it has '*' for any text and '?' for one character, and no '[', '\\' or '/'", pattern)
+		}
+	}
+	for _, status := range s.Statuses {
+		if _, known := job.ParseStatus(status); !known {
+			return nil, fmt.Errorf("%q is not a status of a job", status)
+		}
+	}
+	if s.Limit < 0 || s.MaxUnfinished < 0 || s.MaxEnded < 0 {
+		return nil, fmt.Errorf("a limit is negative")
+	}
+	selection := &Selection{JobSelection: s}
+	if s.IDs != nil {
+		selection.ids = make(map[int64]bool, len(s.IDs))
+		for _, id := range s.IDs {
+			selection.ids[id] = true
+		}
+	}
+	return selection, nil
+}
+
+// Matches reports whether a job is selected, apart from the limits.
+func (s *Selection) Matches(info *messages.JobInfo) bool {
+	return (s.ids == nil || s.ids[info.Id]) &&
+		(s.SinceUS == 0 || max(info.ReceivedUs, info.StartUs, info.EndUs) >= s.SinceUS) &&
+		(len(s.Statuses) == 0 || slices.Contains(s.Statuses, ClientStatus(info))) &&
+		(len(s.Names) == 0 || info.Name != "" && slices.ContainsFunc(s.Names, func(p string) bool { return like(p, info.Name) })) &&
+		(len(s.Users) == 0 || slices.ContainsFunc(s.Users, func(user string) bool { return isUser(info.User, user) })) &&
+		(len(s.Opcodes) == 0 || slices.ContainsFunc(info.Summary, s.matchesOpcode)) &&
+		(len(s.Reasons) == 0 || slices.ContainsFunc(info.Reasons, s.matchesReason))
+}
+
+func like(pattern, text string) bool {
+	matches, _ := path.Match(pattern, text) // NewSelection has checked the pattern
+	return matches
+}
+
+// isUser compares a submitter, "uid=1000(alice)" or "user=deploy", with a name or a number.
+func isUser(submitter, user string) bool {
+	if name, is := strings.CutPrefix(submitter, "user="); is {
+		return name == user
+	}
+	uid, name, _ := strings.Cut(strings.TrimPrefix(submitter, "uid="), "(")
+	return submitter != "" && user != "" && (uid == user || strings.TrimSuffix(name, ")") == user)
+}
+
+// matchesOpcode looks at the summary of an opcode, which begins with the OP_ID without "OP_".
+func (s *Selection) matchesOpcode(summary string) bool {
+	id, _, _ := strings.Cut(summary, "(")
+	return slices.ContainsFunc(s.Opcodes, func(p string) bool { return like(strings.TrimPrefix(p, "OP_"), id) })
+}
+
+func (s *Selection) matchesReason(text string) bool {
+	return slices.ContainsFunc(s.Reasons, func(part string) bool { return strings.Contains(text, part) })
+}
+
+// ArchiveNeed is the number of archived jobs after which no further one is needed, if they are examined from the highest
+// id downwards; 0: all are needed.
+func (s *Selection) ArchiveNeed() int {
+	if s.Limit > 0 {
+		return s.Limit
+	}
+	return s.MaxEnded
+}
+
+// Arrange puts the selected jobs in the order of the answer, and applies the limits. more is the number of jobs that are
+// omitted.
+func (s *Selection) Arrange(jobs []*messages.JobInfo) (kept []*messages.JobInfo, more int) {
+	count := len(jobs)
+	slices.SortFunc(jobs, func(a, b *messages.JobInfo) int { return cmp.Compare(a.Id, b.Id) })
+	if s.Limit > 0 && len(jobs) > s.Limit {
+		jobs = jobs[len(jobs)-s.Limit:]
+	}
+	if s.MaxUnfinished > 0 || s.MaxEnded > 0 {
+		jobs = s.window(jobs)
+	}
+	return jobs, count - len(jobs)
+}
+
+func (s *Selection) window(jobs []*messages.JobInfo) []*messages.JobInfo {
+	var unfinished, ended []*messages.JobInfo
+	for _, info := range jobs {
+		if StatusOf(info).Final() {
+			ended = append(ended, info)
+		} else {
+			unfinished = append(unfinished, info)
+		}
+	}
+	slices.SortStableFunc(unfinished, func(a, b *messages.JobInfo) int { return cmp.Compare(stageRank(a), stageRank(b)) })
+	slices.SortStableFunc(ended, func(a, b *messages.JobInfo) int { return cmp.Compare(a.EndUs, b.EndUs) })
+	if s.MaxUnfinished > 0 {
+		unfinished = unfinished[:min(len(unfinished), s.MaxUnfinished)]
+	}
+	if s.MaxEnded > 0 {
+		ended = ended[max(0, len(ended)-s.MaxEnded):]
+	}
+	return append(unfinished, ended...)
+}
+
+// stageRank puts running jobs first, then jobs with a process, then pending ones.
+func stageRank(info *messages.JobInfo) int {
+	switch StatusOf(info) {
+	case job.Running:
+		return 0
+	case job.Queued:
+		return 2
+	default:
+		return 1
+	}
+}
+
+// AppendListed appends a job as an answer.ListedJob. encoding/json would take most of the time of a long list.
+func AppendListed(dst []byte, info *messages.JobInfo, archived bool) []byte {
+	dst = strconv.AppendInt(append(dst, `{"id":`...), info.Id, 10)
+	dst = appendText(append(dst, `,"name":`...), info.Name)
+	dst = appendText(append(dst, `,"status":`...), ClientStatus(info))
+	dst = appendText(append(dst, `,"result":`...), info.Result)
+	dst = appendText(append(dst, `,"user":`...), info.User)
+	dst = strconv.AppendInt(append(dst, `,"priority":`...), int64(info.Priority), 10)
+	dst = appendList(append(dst, `,"summary":`...), info.Summary, appendText)
+	dst = appendTime(append(dst, `,"received_ts":`...), info.ReceivedUs)
+	dst = appendTime(append(dst, `,"start_ts":`...), info.StartUs)
+	dst = appendTime(append(dst, `,"end_ts":`...), info.EndUs)
+	return append(strconv.AppendBool(append(dst, `,"archived":`...), archived), '}')
+}
+
+// appendTime appends a time in microseconds as it is on the wire; null for 0.
+func appendTime(dst []byte, us int64) []byte {
+	if us == 0 {
+		return append(dst, "null"...)
+	}
+	return appendJSON(dst, [2]int64{us / 1e6, us % 1e6})
+}
