@@ -15,6 +15,8 @@ const summaryMax = 8
 // microseconds and in RFC 3339.
 type jobEvent struct {
 	ID           int64     `json:"id"`
+	Name         string    `json:"name,omitempty"`
+	Result       string    `json:"result,omitempty"` // end of the job in words
 	Status       string    `json:"status"`
 	Priority     int32     `json:"priority"`
 	Summary      []string  `json:"summary"` // of the first summaryMax opcodes
@@ -36,7 +38,7 @@ type archivedEvent struct {
 func (e *events) jobStatesChanged(m *messages.JobStatesChanged) {
 	for _, info := range m.Jobs {
 		e.publish(Jobs, jobEvent{
-			ID: info.Id, Status: query.ClientStatus(info), Priority: info.Priority,
+			ID: info.Id, Name: info.Name, Result: info.Result, Status: query.ClientStatus(info), Priority: info.Priority,
 			Summary: info.Summary[:min(len(info.Summary), summaryMax)], Opcodes: len(info.Summary),
 			Received: stamp(info.ReceivedUs), Start: stamp(info.StartUs), End: stamp(info.EndUs),
 			ReceivedTime: rfc3339(info.ReceivedUs), StartTime: rfc3339(info.StartUs), EndTime: rfc3339(info.EndUs),

@@ -104,7 +104,11 @@ func TestSubmission(t *testing.T) {
 	sent := b.luxi.calls("SubmitManyJobs")[0]
 	require.Regexp(t, `^\[\[\[\{"OP_ID":"OP_TEST_DELAY","duration":1.50,"reason":\[\["mine","x",1\],\["gnt:user","because",\d{19}\],\["lockstep:rapi","user=peer",\d{19}\]\]\}\]\]\]$`, sent)
 	require.JSONEq(t, `{"ids":[2,3]}`, submit(`{"jobs":[[{"OP_ID":"A"}],[{"OP_ID":"B"},{"OP_ID":"C"}]]}`).body)
+	require.JSONEq(t, `{"ids":[4]}`, submit(`{"ops":[{"OP_ID":"A"}],"name":"nightly"}`).body)
+	require.Regexp(t, `^\[\[\{"ops":\[\{"OP_ID":"A",.*\}\],"name":"nightly"\}\]\]$`, b.luxi.calls("LockstepSubmitJobs")[0])
+	require.JSONEq(t, `{"ids":[5,6]}`, submit(`{"jobs":[{"ops":[{"OP_ID":"A"}],"name":"nightly"},[{"OP_ID":"B"}]]}`).body)
 	for body, want := range map[string]string{
+		`{"jobs":[],"name":"x"}`: "of each job", `{"jobs":[{"ops":[],"hold":true}]}`: "no parameter",
 		`{}`: "Give either", `{"ops":[],"jobs":[]}`: "Give either", `{"ops":{}}`: "list", `{"ops":[1]}`: "object", `{"ops":[{}]}`: "OP_ID", `{"jobs":1}`: "list",
 		`{"jobs":[1]}`: "list", `{"op":[]}`: "no parameter", `{"ops":[{"OP_ID":1}]}`: "OP_ID", `{"ops":[{"OP_ID":"A","OP_ID":"B"}]}`: "twice",
 	} {

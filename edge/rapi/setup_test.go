@@ -105,11 +105,19 @@ func (l *fakeLuxi) defaultAnswer(method string) func(args []any) (string, error)
 		"CancelJob":        l.cancelJob,
 		"SubmitJob":        func([]any) (string, error) { l.lastID++; return fmt.Sprint(l.lastID), nil },
 		"SubmitManyJobs":   l.submitManyJobs,
-		"QueryFilters":     l.queryFilters,
-		"ReplaceFilter":    l.replaceFilter,
-		"DeleteFilter":     l.deleteFilter,
-		"Query":            l.query,
-		"QueryFields":      func(args []any) (string, error) { return `{"fields":` + definitions(args[1]) + `}`, nil },
+		"LockstepSubmitJobs": func(args []any) (string, error) {
+			var ids []string
+			for range args[0].([]any) {
+				l.lastID++
+				ids = append(ids, fmt.Sprint(l.lastID))
+			}
+			return "[" + strings.Join(ids, ",") + "]", nil
+		},
+		"QueryFilters":  l.queryFilters,
+		"ReplaceFilter": l.replaceFilter,
+		"DeleteFilter":  l.deleteFilter,
+		"Query":         l.query,
+		"QueryFields":   func(args []any) (string, error) { return `{"fields":` + definitions(args[1]) + `}`, nil },
 		"QueryClusterInfo": func([]any) (string, error) {
 			return `{"software_version":"3.0.2","name":"c","master":"n1","volume_group_name":"vg","drbd_usermode_helper":null}`, nil
 		},

@@ -94,7 +94,7 @@ func asClientError(err error) error {
 	var refused *wire.RequestError
 	if errors.As(err, &refused) {
 		text := strings.TrimPrefix(refused.Text, "Failed to parse request: ")
-		for _, method := range []string{"SubmitJob: ", "SubmitManyJobs: "} {
+		for _, method := range []string{"SubmitJob: ", "SubmitManyJobs: ", "LockstepSubmitJobs: "} {
 			text = strings.TrimPrefix(text, method)
 		}
 		return newFailure(http.StatusBadRequest, "Invalid body parameters: %s", text)
@@ -106,30 +106,80 @@ func asClientError(err error) error {
 	return err
 }
 
-// submit submits jobs, all of them or none: {"ops": [opcode, ...]} for one job, {"jobs":
-// [[opcode, ...], ...]} for several.
+// submit submits jobs, all of them or none: {"ops": [opcode, ...], "name": text} for one job,
+// {"jobs": [[opcode, ...], ...]} for several, of which each may be an object with "ops" and "name".
 func (s *Server) submit(c *call) (any, error) {
 	m, err := parseObject(c.body)
 	if err != nil {
 		return nil, err
 	}
-	if err := m.allowOnly("ops", "jobs"); err != nil {
+	if err := m.allowOnly("ops", "jobs", "name"); err != nil {
 		return nil, err
 	}
 	if (m["ops"] == nil) == (m["jobs"] == nil) {
 		return nil, newFailure(http.StatusBadRequest, "Give either 'ops', the opcodes of one job, or 'jobs', a list of such lists")
 	}
-	jobs := []raw{m["ops"]}
-	if m["jobs"] != nil {
-		if err := json.Unmarshal(m["jobs"], &jobs); err != nil {
-			return nil, newFailure(http.StatusBadRequest, "The 'jobs' parameter should be a list")
-		}
+	if m["jobs"] != nil && m["name"] != nil {
+		return nil, newFailure(http.StatusBadRequest, "Give 'name' beside the 'ops' of each job")
 	}
-	drafts := make([][]jsonObject, len(jobs))
-	for i, ops := range jobs {
-		if drafts[i], err = s.checkOps(c, ops); err != nil {
+	jobs := []jobDraft{{ops: m["ops"], name: m["name"]}}
+	if m["jobs"] != nil {
+		if jobs, err = readJobs(m["jobs"]); err != nil {
 			return nil, err
 		}
+	}
+	return s.submitJobs(c, jobs)
+}
+
+// jobDraft is one job of a submission.
+type jobDraft struct {
+	ops  raw
+	name raw // nil: none
+}
+
+func readJobs(list raw) ([]jobDraft, error) {
+	var elements []raw
+	if err := json.Unmarshal(list, &elements); err != nil {
+		return nil, newFailure(http.StatusBadRequest, "The 'jobs' parameter should be a list")
+	}
+	jobs := make([]jobDraft, len(elements))
+	for i, element := range elements {
+		jobs[i].ops = element
+		if len(element) == 0 || element[0] != '{' {
+			continue
+		}
+		m, err := parseObject(element)
+		if err == nil {
+			err = m.allowOnly("ops", "name")
+		}
+		if err != nil {
+			return nil, err
+		}
+		jobs[i] = jobDraft{ops: m["ops"], name: m["name"]}
+	}
+	return jobs, nil
+}
+
+// submitJobs submits jobs with Ganeti's call, or with lockstep's if a job has a name.
+func (s *Server) submitJobs(c *call, jobs []jobDraft) (any, error) {
+	type namedJob struct {
+		Ops  []jsonObject `json:"ops"`
+		Name raw          `json:"name,omitempty"`
+	}
+	drafts, named, anyName := make([][]jsonObject, len(jobs)), make([]namedJob, len(jobs)), false
+	for i, job := range jobs {
+		ops, err := s.checkOps(c, job.ops)
+		if err != nil {
+			return nil, err
+		}
+		drafts[i], named[i], anyName = ops, namedJob{ops, job.name}, anyName || job.name != nil
+	}
+	if anyName {
+		var ids []int64
+		if err := s.luxiInto(c, &ids, "LockstepSubmitJobs", named); err != nil {
+			return nil, asClientError(err)
+		}
+		return createdJobs(ids), nil
 	}
 	var rows []raw
 	if err := s.luxiInto(c, &rows, "SubmitManyJobs", drafts); err != nil {
@@ -152,13 +202,17 @@ func submittedIDs(rows []raw) (any, error) {
 			return nil, newFailure(http.StatusInternalServerError, "Job %d of %d was not recorded: %s; look at the list of jobs before you submit again", i+1, len(rows), outcome)
 		}
 	}
+	return createdJobs(ids), nil
+}
+
+func createdJobs(ids []int64) created {
 	result := created{body: map[string][]int64{"ids": ids}}
 	if len(ids) == 1 {
 		result.location = fmt.Sprintf("/2/jobs/%d", ids[0])
 	} else {
 		result.location = "/2/jobs"
 	}
-	return result, nil
+	return result
 }
 
 // checkOps checks the opcodes of a job. It passes on the parsed form and not the text, so that
