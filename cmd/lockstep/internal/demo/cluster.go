@@ -259,7 +259,7 @@ func (d *clusterDemo) conclude(ctx context.Context) error {
 	defer s.Close()
 	counts := map[string]int{}
 	for unfinished := true; unfinished; {
-		jobs, err := jobs.FetchList(ctx, s, jobs.ListOptions{})
+		jobs, err := jobs.FetchList(ctx, s)
 		if err != nil {
 			return err
 		}

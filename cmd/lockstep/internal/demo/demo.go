@@ -249,7 +249,7 @@ func (d *demo) follow(ctx context.Context, job demoJob, id int64, lines chan<- l
 
 // sumUp shows the list as `lockstep list` does, and the location of the job files.
 func (d *demo) sumUp(ctx context.Context, daemon *client.Session, ids []int64) error {
-	list, err := jobs.FetchList(ctx, daemon, jobs.ListOptions{})
+	list, err := jobs.FetchList(ctx, daemon)
 	if err != nil {
 		return err
 	}

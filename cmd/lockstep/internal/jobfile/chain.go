@@ -10,6 +10,7 @@ import (
 	"lockstep/cmd/internal/doctree"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/core/record"
 )
 
 // jobChain reads the jobs of a file in order and resolves their "after" keys.
@@ -90,6 +91,9 @@ func (c *jobChain) newName(value doctree.Node) (string, error) {
 	}
 	if strings.Trim(name, "0123456789-") == "" {
 		return "", doctree.Errorf(value.At, "the name %q could be taken for the id of a job; add a letter", name)
+	}
+	if err := record.CheckName(name); err != nil {
+		return "", doctree.Errorf(value.At, "%v", err)
 	}
 	if before, twice := c.names[name]; twice {
 		return "", doctree.Errorf(value.At, "job %[2]d of the file has the name %[1]q already", name, before+1)

@@ -24,7 +24,7 @@ type Submission struct {
 // Job is one job of a file.
 type Job struct {
 	At   doctree.Position
-	Name string         // other jobs of the file may refer to it; "": none
+	Name string         // of the job; other jobs of the file may refer to it. "": none
 	ops  []doctree.Node // at least one
 	// depends replaces the parameter of the first opcode; nil: the job has no "after".
 	depends *doctree.Node
@@ -117,6 +117,18 @@ func checkOpcode(op doctree.Node) error {
 		return doctree.Errorf(reason.At, "reason is a list of [source, text, nanoseconds], not %s", reason.Describe())
 	}
 	return nil
+}
+
+// Names are the names of the jobs, "" for none; nil if no job has one.
+func (s Submission) Names() []string {
+	names, any := make([]string, len(s.Jobs)), false
+	for i, job := range s.Jobs {
+		names[i], any = job.Name, any || job.Name != ""
+	}
+	if !any {
+		return nil
+	}
+	return names
 }
 
 // ShownJob is the displayed name of a job: its quoted name, or its number from 1.

@@ -8,29 +8,38 @@ import (
 
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/selection"
 )
 
 // NewArchiveCommand is the command archive.
 func NewArchiveCommand(globals *cli.Globals) *cobra.Command {
-	return &cobra.Command{
-		Use:   "archive ID...",
+	chosen := &selection.ChangeFlags{}
+	command := &cobra.Command{
+		Use:   "archive [flags] [ID|NAME]...",
 		Short: "Move jobs that have ended to the archive",
 		Long: `Move jobs that have ended to the archive. "lockstep list" then shows them only with
---all; info, log and watch still find them.
+--archived; info, log and watch still find them.
+
+` + selection.ChangeHelp + `
 
 Exit code: 0 if every job was archived; 1 if a job has not ended, does not exist or
 is archived already.
 ` + jobAnswerHelp,
-		Example: `  lockstep archive 12 13`,
-		Args:    cli.WantArgs(1, -1, "name at least one job, by its id"),
+		Example: `  lockstep archive 12
+  lockstep archive --yes --status success --name 'backup-*'`,
+		Args: func(_ *cobra.Command, args []string) error { return chosen.CheckGiven(args) },
 		RunE: func(command *cobra.Command, args []string) error {
-			return runArchive(command.Context(), globals, args)
+			return runArchive(command.Context(), globals, chosen, args)
 		},
 	}
+	chosen.Register(globals, command, selection.Ended)
+	return command
 }
 
-func runArchive(ctx context.Context, globals *cli.Globals, args []string) error {
+func runArchive(ctx context.Context, globals *cli.Globals, chosen *selection.ChangeFlags, args []string) error {
 	archive := perJobAction{
+		verb:    "archive",
+		scope:   selection.Ended,
 		doing:   "archiving",
 		refused: "was not archived",
 		call: func(ctx context.Context, daemon *client.Session, id int64) (Answer, error) {
@@ -49,5 +58,5 @@ func runArchive(ctx context.Context, globals *cli.Globals, args []string) error 
 			return s.String()
 		},
 	}
-	return archive.forAll(ctx, globals, args)
+	return archive.forAll(ctx, globals, chosen, args)
 }

@@ -9,37 +9,46 @@ import (
 
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/completion"
 	"lockstep/cmd/lockstep/internal/follow"
+	"lockstep/cmd/lockstep/internal/selection"
+	"lockstep/core/answer"
 )
 
 // NewInfoCommand is the command info.
 func NewInfoCommand(globals *cli.Globals) *cobra.Command {
 	return &cobra.Command{
-		Use:   "info ID...",
-		Short: "Show everything about jobs",
+		Use:     "info ID|NAME...",
+		Aliases: []string{"show"},
+		Short:   "Show everything about jobs",
 		Long: `Show everything about jobs: status, times, and of each opcode its parameters,
 reasons, result and last log lines, also of archived jobs. The values of secret
-parameters are not shown.
+parameters are not shown. ` + selection.ArgsHelp + `
 
 Exit code: 0; 1 if one of the jobs does not exist.
-With --json: a list of {"id", "status", "priority", "archived", "received",
-"started", "ended", "opcodes": [{"summary", "status", "priority", "started",
+With --json: a list of {"id", "name", "status", "result", "user", "priority",
+"archived", "received", "started", "ended", "opcodes": [{"summary", "status", "priority", "started",
 "executing", "ended", "parameters": object, "result": any,
 "log": [{"serial", "time", "type", "payload"}]}]}, times as RFC 3339 or null.
 "started" is the time when the opcode began to wait for its locks, "executing" the
 time when it had them.`,
 		Example: `  lockstep info 12
+  lockstep info nightly
   lockstep info --json 12 | jq '.[0].opcodes[0].result'`,
-		Args: cli.WantArgs(1, -1, "name at least one job, by its id"),
+		Args: cli.WantArgs(1, -1, "name at least one job, by its id or its name"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return runInfo(command.Context(), globals, args)
 		},
+		ValidArgsFunction: completion.Jobs(globals),
 	}
 }
 
 // jobInfo is a job as `info --json` prints it.
 type jobInfo struct {
 	ID       int64            `json:"id"`
+	Name     string           `json:"name"`
+	Result   string           `json:"result"`
+	User     string           `json:"user"`
 	Status   string           `json:"status"`
 	Priority int              `json:"priority"`
 	Archived bool             `json:"archived"`
@@ -71,12 +80,12 @@ type logLine struct {
 }
 
 func runInfo(ctx context.Context, globals *cli.Globals, args []string) error {
-	ids, err := cli.ParseIDs(args)
+	daemon := globals.Connect()
+	defer daemon.Close()
+	ids, err := selection.Newest(ctx, daemon, args)
 	if err != nil {
 		return err
 	}
-	daemon := globals.Connect()
-	defer daemon.Close()
 	rows, err := client.QueryJobs(ctx, daemon, ids, infoFields()...)
 	if err != nil {
 		return err
@@ -95,6 +104,9 @@ func runInfo(ctx context.Context, globals *cli.Globals, args []string) error {
 		}
 		jobs = append(jobs, job)
 	}
+	if err := addRecorded(ctx, daemon, jobs); err != nil {
+		return err
+	}
 	if globals.JSON {
 		if err := cli.PrintJSON(globals.Streams.Out, jobs); err != nil {
 			return err
@@ -110,6 +122,29 @@ func runInfo(ctx context.Context, globals *cli.Globals, args []string) error {
 	}
 	if missing {
 		return &cli.ExitError{Code: cli.ExitFailure}
+	}
+	return nil
+}
+
+// addRecorded adds what is in the records of jobs and in no field of a query.
+func addRecorded(ctx context.Context, daemon client.Querier, jobs []jobInfo) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	at := map[int64]*jobInfo{}
+	wanted := answer.JobSelection{}
+	for i := range jobs {
+		at[jobs[i].ID] = &jobs[i]
+		wanted.IDs = append(wanted.IDs, jobs[i].ID)
+	}
+	list, err := selection.List(ctx, daemon, wanted)
+	if err != nil {
+		return err
+	}
+	for _, listed := range list.Jobs {
+		if job := at[listed.ID]; job != nil {
+			job.Name, job.Result, job.User = listed.Name, listed.Result, listed.User
+		}
 	}
 	return nil
 }

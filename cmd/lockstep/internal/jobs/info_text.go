@@ -32,7 +32,13 @@ func (p infoPrinter) job(job jobInfo) {
 		title += " (archived)"
 	}
 	fmt.Fprintln(p.out, p.palette.Title(title))
+	if job.Name != "" {
+		p.line(1, "Name", term.Visible(job.Name))
+	}
 	p.line(1, "Status", cli.StatusText(p.palette, job.Status))
+	if job.Result != "" {
+		p.line(1, "Result", term.Visible(job.Result))
+	}
 	p.line(1, "Priority", cli.PriorityName(job.Priority))
 	p.moment(1, "Received", job.Received, "")
 	if !job.Started.IsZero() {

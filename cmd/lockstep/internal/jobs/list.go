@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,55 +15,76 @@ import (
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/completion"
+	"lockstep/cmd/lockstep/internal/selection"
+	"lockstep/core/answer"
 )
 
-// ListOptions are the flags of the command list.
-type ListOptions struct {
-	Status []string
-	Limit  int
-	All    bool
+// The numbers of jobs that list shows without --all and --limit.
+const (
+	shownUnfinished = 50
+	shownEnded      = 20
+)
 
-	Pending bool // adds to Status
+type listOptions struct {
+	selection.Flags
+	Limit    int
+	All      bool
+	Archived bool
+	Pending  bool // adds to Status
 }
 
 // NewListCommand is the command list.
 func NewListCommand(globals *cli.Globals) *cobra.Command {
-	opts := ListOptions{}
+	opts := listOptions{}
 	command := &cobra.Command{
-		Use:   "list [flags]",
-		Short: "List jobs, newest last",
-		Long: `List the jobs of the queue, newest last; with --all also archived jobs. --pending
-lists waiting jobs, each with a short reason; "lockstep why ID" has details and
-remedies.
+		Use:     "list [flags]",
+		Aliases: []string{"ps"},
+		Short:   "List jobs, newest last",
+		Long: fmt.Sprintf(`List jobs: the first %d that have not ended, running jobs first, then the last %d that
+have, newest last. --all lists all jobs of the queue, in the order of their ids, and
+--archived also jobs in the archive. --pending lists waiting jobs, each with a short
+reason; "lockstep why ID" has details and remedies.
 
-With --json: a list of {"id": number, "status": string, "priority": number,
+%s
+The column Result has the end of a job that did not succeed.
+
+With --json all selected jobs are printed: a list of {"id": number, "name": string,
+"status": string, "result": string, "user": string, "priority": number,
 "summary": [string], "received": time, "started": time, "ended": time,
-"archived": bool, "why": string}, times as RFC 3339 or null. "archived" can be true
-only with --all; "why" is present only with --pending.`,
+"archived": bool, "why": string}, times as RFC 3339 or null. "why" is present only
+with --pending.`, shownUnfinished, shownEnded, selection.Help),
 		Example: `  lockstep list
   lockstep list --pending
   lockstep list --status waiting,running
-  lockstep list --all --limit 20
+  lockstep list --name 'backup-*' --since 2d
+  lockstep list --failed --user alice --limit 5
+  lockstep list --all --archived
   lockstep list --json --status error | jq '.[].id'`,
 		Args: cli.WantArgs(0, 0, "list takes no arguments, only flags"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return runList(command.Context(), opts, globals)
 		},
+		ValidArgsFunction: completion.Nothing,
 	}
+	opts.Register(globals, command)
 	flags := command.Flags()
-	flags.StringSliceVarP(&opts.Status, "status", "s", nil,
-		"only jobs with one of these `STATUSES`: "+strings.Join(client.AllStatuses(), ", "))
 	flags.BoolVar(&opts.Pending, "pending", false,
 		"the same as --status "+strings.Join(client.PendingStatuses(), ",")+", with the reason of each")
-	flags.IntVarP(&opts.Limit, "limit", "n", 0, "only the newest `N` (default all)")
-	flags.BoolVarP(&opts.All, "all", "a", false, "include archived jobs")
+	flags.IntVarP(&opts.Limit, "limit", "n", 0, "only the newest `N` selected jobs")
+	flags.BoolVarP(&opts.All, "all", "a", false, "all selected jobs, in the order of their ids")
+	flags.BoolVar(&opts.Archived, "archived", false, "also archived jobs")
+	completion.Flag(command, "limit", completion.Nothing)
 	return command
 }
 
 // ListedJob is a job as `list --json` prints it.
 type ListedJob struct {
 	ID       int64            `json:"id"`
+	Name     string           `json:"name"`
 	Status   string           `json:"status"`
+	Result   string           `json:"result"`
+	User     string           `json:"user"`
 	Priority int              `json:"priority"`
 	Summary  []string         `json:"summary"`
 	Received client.Timestamp `json:"received"`
@@ -75,21 +95,35 @@ type ListedJob struct {
 	Why *string `json:"why,omitempty"`
 }
 
-func runList(ctx context.Context, opts ListOptions, globals *cli.Globals) error {
-	for _, status := range opts.Status {
-		if !slices.Contains(client.AllStatuses(), status) {
-			return cli.Usagef("--status: %q is none of %s", status, strings.Join(client.AllStatuses(), ", "))
-		}
+// selection is the request of the command.
+func (o listOptions) selection(globals *cli.Globals) (answer.JobSelection, error) {
+	s, err := o.Selection(globals.Streams.Now())
+	switch {
+	case err != nil:
+		return s, err
+	case o.Limit < 0:
+		return s, cli.Usagef("--limit must not be negative")
+	case o.All && o.Limit > 0:
+		return s, cli.Usagef("--all and --limit exclude each other")
 	}
-	if opts.Pending {
-		opts.Status = append(opts.Status, client.PendingStatuses()...)
+	if o.Pending {
+		s.Statuses = append(s.Statuses, client.PendingStatuses()...)
 	}
-	if opts.Limit < 0 {
-		return cli.Usagef("--limit must not be negative")
+	s.Archived, s.Limit = o.Archived, o.Limit
+	if !o.All && o.Limit == 0 && !globals.JSON {
+		s.MaxUnfinished, s.MaxEnded = shownUnfinished, shownEnded
+	}
+	return s, nil
+}
+
+func runList(ctx context.Context, opts listOptions, globals *cli.Globals) error {
+	wanted, err := opts.selection(globals)
+	if err != nil {
+		return err
 	}
 	daemon := globals.Connect()
 	defer daemon.Close()
-	jobs, err := FetchList(ctx, daemon, opts)
+	jobs, list, err := fetchList(ctx, daemon, wanted)
 	if err != nil {
 		return err
 	}
@@ -109,78 +143,114 @@ func runList(ctx context.Context, opts ListOptions, globals *cli.Globals) error 
 	default:
 		fmt.Fprintln(streams.Out, ListTable(jobs, streams.Now(), globals.Palette(), streams.Width))
 	}
+	if list.More > 0 && opts.Limit == 0 {
+		fmt.Fprintf(streams.Err, "%s more: --all\n", thousands(list.More))
+	}
+	if list.Unread > 0 && opts.Limit == 0 {
+		fmt.Fprintf(streams.Err, "%s older archived jobs were not examined: --all\n", thousands(list.Unread))
+	}
 	return why
 }
 
-// FetchList returns the jobs selected by opts, oldest first; never nil.
-func FetchList(ctx context.Context, daemon client.Querier, opts ListOptions) ([]ListedJob, error) {
-	fields := []string{"id", "status", "priority", "summary", "received_ts", "start_ts", "end_ts"}
-	if opts.All {
-		fields = append(fields, "archived") // this field includes archived jobs (queue.md 2.5)
+// thousands is a number with commas between groups of three digits.
+func thousands(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
 	}
-	rows, err := client.QueryJobs(ctx, daemon, nil, fields...)
+	return text
+}
+
+// FetchList returns the jobs of the queue, oldest first; never nil.
+func FetchList(ctx context.Context, daemon client.Querier) ([]ListedJob, error) {
+	jobs, _, err := fetchList(ctx, daemon, answer.JobSelection{})
+	return jobs, err
+}
+
+// fetchList returns the selected jobs, never nil, and the answer for its numbers.
+func fetchList(ctx context.Context, daemon client.Querier, wanted answer.JobSelection) ([]ListedJob, answer.JobList, error) {
+	list, err := selection.List(ctx, daemon, wanted)
 	if err != nil {
-		return nil, err
+		return nil, list, err
 	}
-	jobs := []ListedJob{}
-	for _, row := range rows {
-		job, err := decodeListed(row)
-		if err != nil {
-			return nil, err
-		}
-		// A job that was archived during the query has no status: omit it.
-		if job.Status != "" && (len(opts.Status) == 0 || slices.Contains(opts.Status, job.Status)) {
-			jobs = append(jobs, job)
-		}
+	jobs := make([]ListedJob, len(list.Jobs))
+	for i, job := range list.Jobs {
+		jobs[i] = ListedJob{ID: job.ID, Name: job.Name, Status: job.Status, Result: job.Result, User: job.User, Priority: job.Priority,
+			Summary: cli.OrEmpty(job.Summary), Received: client.Timestamp(job.Received), Started: client.Timestamp(job.Started),
+			Ended: client.Timestamp(job.Ended), Archived: job.Archived}
 	}
-	if opts.Limit > 0 && len(jobs) > opts.Limit {
-		jobs = jobs[len(jobs)-opts.Limit:]
-	}
-	return jobs, nil
+	return jobs, list, nil
 }
 
-func decodeListed(row []json.RawMessage) (ListedJob, error) {
-	job := ListedJob{Summary: []string{}}
-	targets := []any{&job.ID, &job.Status, &job.Priority, &job.Summary, &job.Received, &job.Started, &job.Ended,
-		&job.Archived}
-	return job, client.Scan(row, targets[:len(row)]...)
+// column is a column of the table of jobs.
+type column struct {
+	title string
+	cell  func(job ListedJob) string
+	wide  bool // may be cut on a terminal
+	// rank: the columns with the lowest ranks above 0 are omitted first on a narrow terminal.
+	rank int
 }
 
-// summaryColumn is the index of the summary in listHeader.
-const summaryColumn = 3
-
-func listHeader() table.Row {
-	return table.Row{"ID", "Status", "Priority", "Summary", "Received", "Started", "Took"}
+// columns are the columns of the table: those for names and results only if a job has one.
+func columns(jobs []ListedJob, now time.Time, colours term.Palette) []column {
+	list := []column{{title: "ID", cell: func(job ListedJob) string { return strconv.FormatInt(job.ID, 10) }}}
+	if slices.ContainsFunc(jobs, func(job ListedJob) bool { return job.Name != "" }) {
+		list = append(list, column{title: "Name", cell: func(job ListedJob) string { return term.OrDash(term.Visible(job.Name)) }})
+	}
+	list = append(list, column{title: "Status", cell: func(job ListedJob) string { return cli.StatusText(colours, job.Status) }})
+	if slices.ContainsFunc(jobs, func(job ListedJob) bool { return job.Result != "" }) {
+		list = append(list, column{title: "Result", wide: true, cell: func(job ListedJob) string { return term.OrDash(term.Visible(job.Result)) }})
+	}
+	return append(list,
+		column{title: "Priority", rank: 1, cell: func(job ListedJob) string { return cli.PriorityName(job.Priority) }},
+		column{title: "Summary", wide: true, cell: func(job ListedJob) string { return cli.Summarize(job.Summary) }},
+		column{title: "Received", rank: 2, cell: func(job ListedJob) string {
+			if job.Received.IsZero() {
+				return "-"
+			}
+			return term.Ago(now, job.Received.Time)
+		}})
 }
-
-// listOptional are the columns omitted on a narrow terminal: priority, times of submission and
-// start, duration.
-func listOptional() []int { return []int{2, 4, 5, 6} }
 
 // ListTable renders the table. width is the width of the terminal in columns; 0: no terminal, and
 // no cell is cut.
 func ListTable(jobs []ListedJob, now time.Time, colours term.Palette, width int) string {
-	rows := make([]table.Row, 0, len(jobs))
-	for _, job := range jobs {
-		rows = append(rows, listRow(job, now, colours))
-	}
-	return term.NarrowTable(listHeader(), rows, []int{summaryColumn}, listOptional(), width)
+	return renderTable(jobs, append(columns(jobs, now, colours),
+		column{title: "Started", rank: 3, cell: func(job ListedJob) string {
+			if job.Started.IsZero() {
+				return "-"
+			}
+			return term.WallClock(now, job.Started.Time)
+		}},
+		column{title: "Took", rank: 4, cell: func(job ListedJob) string {
+			switch {
+			case !job.Started.IsZero() && !job.Ended.IsZero():
+				return term.Span(job.Ended.Sub(job.Started.Time))
+			case !job.Started.IsZero() && !client.Final(job.Status):
+				return term.Span(now.Sub(job.Started.Time)) + "…"
+			}
+			return "-"
+		}}), width)
 }
 
-func listRow(job ListedJob, now time.Time, colours term.Palette) table.Row {
-	received, started, took := "-", "-", "-"
-	if !job.Received.IsZero() {
-		received = term.Ago(now, job.Received.Time)
-	}
-	if !job.Started.IsZero() {
-		started = term.WallClock(now, job.Started.Time)
-		switch {
-		case !job.Ended.IsZero():
-			took = term.Span(job.Ended.Sub(job.Started.Time))
-		case !client.Final(job.Status):
-			took = term.Span(now.Sub(job.Started.Time)) + "…"
+func renderTable(jobs []ListedJob, list []column, width int) string {
+	var header table.Row
+	var wide, optional []int
+	for i, c := range list {
+		header = append(header, c.title)
+		if c.wide {
+			wide = append(wide, i)
+		}
+		if c.rank > 0 {
+			optional = append(optional, i)
 		}
 	}
-	return table.Row{strconv.FormatInt(job.ID, 10), cli.StatusText(colours, job.Status), cli.PriorityName(job.Priority),
-		cli.Summarize(job.Summary), received, started, took}
+	slices.SortFunc(optional, func(a, b int) int { return list[a].rank - list[b].rank })
+	rows := make([]table.Row, len(jobs))
+	for i, job := range jobs {
+		for _, c := range list {
+			rows[i] = append(rows[i], c.cell(job))
+		}
+	}
+	return term.NarrowTable(header, rows, wide, optional, width)
 }

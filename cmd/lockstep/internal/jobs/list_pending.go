@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/table"
-
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/core/answer"
@@ -45,14 +43,10 @@ func fillReasons(ctx context.Context, daemon client.Querier, jobs []ListedJob) e
 // pendingTable is ListTable with the reason of each job in place of start and duration, which
 // pending jobs do not have.
 func pendingTable(jobs []ListedJob, now time.Time, colours term.Palette, width int) string {
-	kept := len(listHeader()) - 2
-	rows := make([]table.Row, 0, len(jobs))
-	for _, job := range jobs {
-		why := ""
-		if job.Why != nil {
-			why = term.Visible(*job.Why)
+	return renderTable(jobs, append(columns(jobs, now, colours), column{title: "Why", wide: true, cell: func(job ListedJob) string {
+		if job.Why == nil {
+			return "-"
 		}
-		rows = append(rows, append(listRow(job, now, colours)[:kept], term.OrDash(why)))
-	}
-	return term.NarrowTable(append(listHeader()[:kept], "Why"), rows, []int{summaryColumn, kept}, []int{2, 4}, width)
+		return term.OrDash(term.Visible(*job.Why))
+	}}), width)
 }

@@ -2,6 +2,8 @@ package jobs
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -9,9 +11,11 @@ import (
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/cmd/lockstep/internal/follow"
+	"lockstep/cmd/lockstep/internal/selection"
 )
 
 type logOptions struct {
+	selection.Flags
 	Follow     bool
 	Timestamps bool
 	Strict     bool
@@ -21,9 +25,13 @@ type logOptions struct {
 func NewLogCommand(globals *cli.Globals) *cobra.Command {
 	opts := logOptions{}
 	command := &cobra.Command{
-		Use:   "log [flags] ID",
-		Short: "Print the log of a job, which is its output",
-		Long: `Print the log of a job. For a command this is its output.
+		Use:     "log [flags] [ID|NAME]...",
+		Aliases: []string{"logs"},
+		Short:   "Print the logs of jobs, which are their output",
+		Long: `Print the log of a job. For a command this is its output. ` + selection.ArgsHelp + `
+Jobs can be selected with flags. ` + selection.Help + `
+Several logs are printed one after the other, with a heading before each; with
+--follow at the same time, each line with the id of its job.
 
 ` + follow.OutputHelp + `
 
@@ -35,8 +43,9 @@ With --json, one object per line:
 
 ` + follow.LogTypesHelp,
 		Example: `  lockstep log 12
-  lockstep log --follow --timestamps 12`,
-		Args: cli.WantArgs(1, 1, "name one job, by its id"),
+  lockstep log nightly
+  lockstep log --follow --timestamps 12
+  lockstep log --failed --since 1d`,
 		RunE: func(command *cobra.Command, args []string) error {
 			return runLog(command.Context(), opts, globals, args)
 		},
@@ -44,26 +53,51 @@ With --json, one object per line:
 	command.Flags().BoolVarP(&opts.Follow, "follow", "f", false, "continue until the job has ended")
 	command.Flags().BoolVarP(&opts.Timestamps, "timestamps", "t", false, "prefix each line with its local time")
 	command.Flags().BoolVar(&opts.Strict, "strict-output", false, follow.StrictOutputUsage)
+	registerShown(globals, command, &opts.Flags)
 	return command
 }
 
 func runLog(ctx context.Context, opts logOptions, globals *cli.Globals, args []string) error {
-	ids, err := cli.ParseIDs(args)
+	daemon := globals.Connect()
+	defer daemon.Close()
+	ids, err := shownJobs(ctx, globals, daemon, opts.Flags, args)
 	if err != nil {
 		return err
 	}
-	daemon := globals.Connect()
-	defer daemon.Close()
-	id := ids[0]
-	view := newLogView(opts, globals, id)
-	if opts.Follow {
-		f := &follow.Follower{Session: daemon, ID: id}
+	switch {
+	case opts.Follow && len(ids) > 1:
+		return followLogs(ctx, opts, globals, daemon, ids)
+	case opts.Follow && len(ids) == 1:
+		view := newLogView(opts, globals, globals.Streams, ids[0])
+		f := &follow.Follower{Session: daemon, ID: ids[0]}
 		if _, err := f.Follow(ctx, func(c follow.Change) { view.show(c.Entries) }); err != nil {
 			return err
 		}
 		return view.finish()
 	}
-	rows, err := client.QueryJobs(ctx, daemon, ids, "status", "oplog")
+	var worst error
+	for i, id := range ids {
+		if len(ids) > 1 && !globals.JSON {
+			if i > 0 {
+				fmt.Fprintln(globals.Streams.Out)
+			}
+			fmt.Fprintln(globals.Streams.Out, globals.Palette().Title(fmt.Sprintf("==> job %d <==", id)))
+		}
+		err := printLog(ctx, opts, globals, daemon, id)
+		var incomplete *cli.ExitError
+		if err != nil && !errors.As(err, &incomplete) {
+			return err
+		}
+		if err != nil {
+			worst = err
+		}
+	}
+	return worst
+}
+
+// printLog prints the present log of one job.
+func printLog(ctx context.Context, opts logOptions, globals *cli.Globals, daemon client.Querier, id int64) error {
+	rows, err := client.QueryJobs(ctx, daemon, []int64{id}, "status", "oplog")
 	if err != nil {
 		return err
 	}
@@ -75,8 +109,31 @@ func runLog(ctx context.Context, opts logOptions, globals *cli.Globals, args []s
 	if status == "" {
 		return client.ErrUnknownJob(id)
 	}
+	view := newLogView(opts, globals, globals.Streams, id)
 	view.show(slices.Concat(logs...))
 	return view.finish()
+}
+
+// followLogs follows several jobs at the same time.
+func followLogs(ctx context.Context, opts logOptions, globals *cli.Globals, daemon *client.Session, ids []int64) error {
+	views := map[int64]*logView{}
+	for _, id := range ids {
+		views[id] = newLogView(opts, globals, prefixed(globals.Streams, id), id)
+	}
+	var worst error
+	err := followSeveral(ctx, daemon, ids,
+		func(id int64, c follow.Change) { views[id].show(c.Entries) },
+		func(f *follow.Follower, _ string) error {
+			if err := views[f.ID].finish(); err != nil {
+				worst = err
+			}
+			flush(views[f.ID].lines.Streams)
+			return nil
+		})
+	if err != nil {
+		return err
+	}
+	return worst
 }
 
 // logView prints the log as text or as JSON.
@@ -86,9 +143,9 @@ type logView struct {
 	events       follow.EventView
 }
 
-func newLogView(opts logOptions, globals *cli.Globals, id int64) *logView {
+func newLogView(opts logOptions, globals *cli.Globals, streams cli.Streams, id int64) *logView {
 	return &logView{json: globals.JSON, strict: opts.Strict, events: follow.EventView{Out: globals.Streams.Out, ID: id},
-		lines: follow.JobOutput{ID: id, Streams: globals.Streams, Others: true, Stamped: opts.Timestamps}}
+		lines: follow.JobOutput{ID: id, Streams: streams, Others: true, Stamped: opts.Timestamps}}
 }
 
 func (v *logView) show(entries []follow.LogEntry) {

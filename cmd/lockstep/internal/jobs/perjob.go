@@ -9,11 +9,14 @@ import (
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/selection"
 	"lockstep/core/wire"
 )
 
 // perJobAction is a client order for each of several jobs. The daemon may refuse it.
 type perJobAction struct {
+	verb    string // "cancel": of the question before several jobs are changed
+	scope   selection.Scope
 	doing   string // "canceling": shown on a terminal during the call
 	refused string // "was not canceled"
 	call    func(ctx context.Context, daemon *client.Session, id int64) (Answer, error)
@@ -56,13 +59,16 @@ func (s jobState) String() string {
 
 // forAll sends the order for one job after the other and prints each result. A refusal or an
 // error of the daemon concerns one job; a lost daemon ends the loop.
-func (a perJobAction) forAll(ctx context.Context, globals *cli.Globals, args []string) error {
-	ids, err := cli.ParseIDs(args)
+func (a perJobAction) forAll(ctx context.Context, globals *cli.Globals, chosen *selection.ChangeFlags, args []string) error {
+	daemon := globals.Connect()
+	defer daemon.Close()
+	ids, err := chosen.Jobs(ctx, globals, daemon, args, a.scope, a.verb)
 	if err != nil {
 		return err
 	}
-	daemon := globals.Connect()
-	defer daemon.Close()
+	if len(ids) == 0 && !globals.JSON {
+		fmt.Fprintln(globals.Streams.Err, "no jobs")
+	}
 	answers := []Answer{}
 	var stopped error
 	failed := false

@@ -9,6 +9,8 @@ import (
 
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/completion"
+	"lockstep/cmd/lockstep/internal/selection"
 )
 
 // The range of priorities of a submitted job (queue.md 4.2).
@@ -19,8 +21,9 @@ const (
 
 // NewPriorityCommand is the command priority.
 func NewPriorityCommand(globals *cli.Globals) *cobra.Command {
-	return &cobra.Command{
-		Use:   "priority PRIORITY ID...",
+	chosen := &selection.ChangeFlags{}
+	command := &cobra.Command{
+		Use:   "priority [flags] PRIORITY [ID|NAME]...",
 		Short: "Change the priority of jobs that have not ended",
 		Long: `Change the priority of jobs: low, normal or high, which are 10, 0 and -10, or a
 number from -20 to 19. Jobs with smaller numbers start first.
@@ -28,25 +31,44 @@ number from -20 to 19. Jobs with smaller numbers start first.
 The priority applies to opcodes that have not started. A running opcode and the
 submitted parameters do not change.
 
+` + selection.ChangeHelp + `
+
 Exit code: 0 if the priority of every job was changed, 1 otherwise.
 ` + jobAnswerHelp,
 		Example: `  lockstep priority high 12 13
-  lockstep priority -5 14`,
+  lockstep priority -5 14
+  lockstep priority low --user alice`,
 		Annotations: map[string]string{cli.NegativeNumbers: ""},
-		Args:        cli.WantArgs(2, -1, "name a priority, then at least one job, by its id"),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 || len(args) == 1 && !chosen.Given() {
+				return cli.Usagef("name a priority, then at least one job, by its id or name, or select jobs")
+			}
+			return nil
+		},
 		RunE: func(command *cobra.Command, args []string) error {
 			args = cli.UnshieldNumbers(args)
-			return runPriority(command.Context(), globals, args[0], args[1:])
+			return runPriority(command.Context(), globals, chosen, args[0], args[1:])
 		},
 	}
+	chosen.Register(globals, command, selection.Unfinished)
+	jobs := command.ValidArgsFunction
+	command.ValidArgsFunction = func(command *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return completion.Priorities(command, args, word)
+		}
+		return jobs(command, args[1:], word)
+	}
+	return command
 }
 
-func runPriority(ctx context.Context, globals *cli.Globals, level string, args []string) error {
+func runPriority(ctx context.Context, globals *cli.Globals, chosen *selection.ChangeFlags, level string, args []string) error {
 	priority, err := ParseLevel(level)
 	if err != nil {
 		return err
 	}
 	change := perJobAction{
+		verb:    "change the priority of",
+		scope:   selection.Unfinished,
 		doing:   "changing",
 		refused: "was not changed",
 		call: func(ctx context.Context, daemon *client.Session, id int64) (Answer, error) {
@@ -64,7 +86,7 @@ func runPriority(ctx context.Context, globals *cli.Globals, level string, args [
 		},
 		done: "opcodes that have not begun have priority " + cli.PriorityName(priority),
 	}
-	return change.forAll(ctx, globals, args)
+	return change.forAll(ctx, globals, chosen, args)
 }
 
 // ParseLevel reads a priority of the whole range; a new job can have only three of them.

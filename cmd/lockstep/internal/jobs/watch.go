@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -11,16 +12,21 @@ import (
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/cmd/lockstep/internal/follow"
+	"lockstep/cmd/lockstep/internal/selection"
 )
 
 // NewWatchCommand is the command watch.
 func NewWatchCommand(globals *cli.Globals) *cobra.Command {
-	strict := false
+	opts := watchOptions{}
 	command := &cobra.Command{
-		Use:   "watch ID",
-		Short: "Follow a job's status and log until it ends",
+		Use:   "watch [flags] [ID|NAME]...",
+		Short: "Follow jobs' status and log until they end",
 		Long: `Follow a job: print each change of its status and each line of its log, until
 it ends. Ctrl-C stops watching; the job continues.
+
+` + selection.ArgsHelp + ` Jobs can be selected with flags. ` + selection.Help + `
+Several jobs are followed at the same time; each line of a log begins with the id of
+its job.
 
 Watching continues over a restart of the daemon.
 
@@ -37,36 +43,96 @@ With --json, one object per line:
 
 ` + follow.LogTypesHelp,
 		Example: `  lockstep watch 12
+  lockstep watch 12 13
+  lockstep watch --status queued,running --name 'backup-*'
   lockstep watch --json 12 | jq .status`,
-		Args: cli.WantArgs(1, 1, "name one job, by its id"),
 		RunE: func(command *cobra.Command, args []string) error {
-			return runWatch(command.Context(), strict, globals, args)
+			return runWatch(command.Context(), opts, globals, args)
 		},
 	}
-	command.Flags().BoolVar(&strict, "strict-output", false, follow.StrictOutputUsage)
+	command.Flags().BoolVar(&opts.strict, "strict-output", false, follow.StrictOutputUsage)
+	registerShown(globals, command, &opts.Flags)
 	return command
 }
 
-func runWatch(ctx context.Context, strict bool, globals *cli.Globals, args []string) error {
-	ids, err := cli.ParseIDs(args)
-	if err != nil {
-		return err
-	}
+type watchOptions struct {
+	selection.Flags
+	strict bool
+}
+
+func runWatch(ctx context.Context, opts watchOptions, globals *cli.Globals, args []string) error {
 	daemon := globals.Connect()
 	defer daemon.Close()
-	id := ids[0]
-	events := &follow.EventView{Out: globals.Streams.Out, ID: id}
-	lines := &watchView{palette: globals.Palette(), id: id,
-		output: follow.JobOutput{ID: id, Streams: globals.Streams, Others: true, Mixed: true}}
-	show := lines.show
-	if globals.JSON {
-		show = events.Show
-	}
-	f := &follow.Follower{Session: daemon, ID: id}
-	status, err := f.Follow(ctx, show)
+	ids, err := shownJobs(ctx, globals, daemon, opts.Flags, args)
 	if err != nil {
 		return err
 	}
+	switch len(ids) {
+	case 0:
+		fmt.Fprintln(globals.Streams.Err, "no jobs")
+		return nil
+	case 1:
+		w := newWatched(globals, globals.Streams, ids[0])
+		f := &follow.Follower{Session: daemon, ID: ids[0]}
+		status, err := f.Follow(ctx, w.show)
+		if err != nil {
+			return err
+		}
+		return w.end(ctx, opts, globals, f, status)
+	}
+	watched := map[int64]*watched{}
+	for _, id := range ids {
+		watched[id] = newWatched(globals, prefixed(globals.Streams, id), id)
+	}
+	code := 0
+	err = followSeveral(ctx, daemon, ids,
+		func(id int64, c follow.Change) { watched[id].show(c) },
+		func(f *follow.Follower, status string) error {
+			err := watched[f.ID].end(ctx, opts, globals, f, status)
+			flush(watched[f.ID].lines.output.Streams)
+			if err == nil {
+				return nil
+			}
+			var exit *cli.ExitError
+			if !errors.As(err, &exit) {
+				exit = &cli.ExitError{Code: cli.ExitFailure, Err: err}
+			}
+			if exit.Err != nil {
+				cli.PrintError(globals.Streams.Err, exit.Err.Error())
+			}
+			code = max(code, exit.Code)
+			return nil
+		})
+	if err != nil || code == 0 {
+		return err
+	}
+	return &cli.ExitError{Code: code}
+}
+
+// watched is a job that is watched, with both of its views.
+type watched struct {
+	json   bool
+	events *follow.EventView
+	lines  *watchView
+}
+
+func newWatched(globals *cli.Globals, streams cli.Streams, id int64) *watched {
+	return &watched{json: globals.JSON, events: &follow.EventView{Out: globals.Streams.Out, ID: id},
+		lines: &watchView{palette: globals.Palette(), id: id, status: globals.Streams.Out,
+			output: follow.JobOutput{ID: id, Streams: streams, Others: true, Mixed: true}}}
+}
+
+func (w *watched) show(c follow.Change) {
+	if w.json {
+		w.events.Show(c)
+		return
+	}
+	w.lines.show(c)
+}
+
+// end reports the end of the job and returns the error with the exit code.
+func (w *watched) end(ctx context.Context, opts watchOptions, globals *cli.Globals, f *follow.Follower, status string) error {
+	id, events, lines, strict := f.ID, w.events, w.lines, opts.strict
 	text := ""
 	if status != client.StatusSuccess {
 		end, err := f.Ending(ctx)
@@ -99,21 +165,22 @@ type watchView struct {
 	palette term.Palette
 	id      int64
 	last    follow.Change
+	status  io.Writer // changes of the status
 	output  follow.JobOutput
 }
 
 func (w *watchView) show(c follow.Change) {
 	// Log entries precede a final status and follow any other status.
 	if !client.Final(c.Status) {
-		w.status(c)
+		w.showStatus(c)
 	}
 	w.output.Show(c.Entries)
 	if c.Final {
-		w.status(c)
+		w.showStatus(c)
 	}
 }
 
-func (w *watchView) status(c follow.Change) {
+func (w *watchView) showStatus(c follow.Change) {
 	if follow.SameProgress(w.last, c) {
 		return
 	}
@@ -123,5 +190,5 @@ func (w *watchView) status(c follow.Change) {
 		text += fmt.Sprintf(", opcode %d of %d", at, len(c.OpStatus))
 	}
 	w.output.EndLine()
-	fmt.Fprintln(w.output.Streams.Out, text)
+	fmt.Fprintln(w.status, text)
 }

@@ -29,7 +29,8 @@ type foregroundRun struct {
 	daemon     *client.Session
 	quiet      bool
 	json       bool
-	strict     bool // missing output changes the exit code
+	strict     bool   // missing output changes the exit code
+	name       string // of the job; "": none
 
 	id      int64
 	pending os.Signal // received during the submission
@@ -45,7 +46,7 @@ func (r *foregroundRun) submit(ctx context.Context, opcode any) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	answered := make(chan error, 1)
-	go func() { answered <- r.daemon.Submit(ctx, "SubmitJob", []any{opcode}, &r.id) }()
+	go func() { answered <- r.submitOnce(ctx, opcode) }()
 	select {
 	case err := <-answered:
 		return err
@@ -61,6 +62,25 @@ func (r *foregroundRun) submit(ctx context.Context, opcode any) error {
 	if err := <-answered; err != nil {
 		return &cli.ExitError{Code: cli.SignalCode(r.pending), Err: err}
 	}
+	return nil
+}
+
+func (r *foregroundRun) submitOnce(ctx context.Context, opcode any) error {
+	if r.name == "" {
+		return r.daemon.Submit(ctx, "SubmitJob", []any{opcode}, &r.id)
+	}
+	var ids []int64
+	job := struct {
+		Ops  []any  `json:"ops"`
+		Name string `json:"name"`
+	}{[]any{opcode}, r.name}
+	if err := r.daemon.Submit(ctx, "LockstepSubmitJobs", []any{job}, &ids); err != nil {
+		return err
+	}
+	if len(ids) != 1 {
+		return fmt.Errorf("submitted a job, the daemon answered for %d", len(ids))
+	}
+	r.id = ids[0]
 	return nil
 }
 

@@ -15,15 +15,18 @@ import (
 
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/completion"
 	"lockstep/cmd/lockstep/internal/follow"
 	"lockstep/cmd/lockstep/internal/jobs"
 	"lockstep/core/lock"
+	"lockstep/core/record"
 )
 
 // stdinMax bounds the standard input of a job, in bytes: the job file contains it.
 const stdinMax = 1 << 20
 
 type runOptions struct {
+	Name      string
 	Priority  string
 	Reason    string
 	Timeout   time.Duration
@@ -82,7 +85,8 @@ With --json, one object per line: {"event": "submitted", "job"},
   lockstep run --timeout 10m --secret-env DB_PASSWORD -- ./migrate
   lockstep run --detach -- sh -c 'sleep 60; echo done'
   lockstep run --stdin -- psql < dump.sql
-  lockstep run --after 12 --after 13:success,error -- ./report
+  lockstep run --name nightly -- ./backup
+  lockstep run --after nightly --after 13:success,error -- ./report
   lockstep run --lock node/n1 --lock instance/web1:shared -- ./replace-disk
   lockstep run --any-lock node/n1 --any-lock node/n2 -- ./scrub
   lockstep run --rate-limit 2:backup -- ./backup web1`,
@@ -93,6 +97,7 @@ With --json, one object per line: {"event": "submitted", "job"},
 	}
 	flags := command.Flags()
 	flags.SetInterspersed(false) // arguments after COMMAND belong to the command
+	flags.StringVar(&opts.Name, "name", "", "`NAME` of the job, for lists and for other commands: letters, digits, '.', '_', '-'")
 	flags.StringVar(&opts.Priority, "priority", "normal", "`PRIORITY` of the job: low, normal or high, or 10, 0, -10")
 	flags.StringVar(&opts.Reason, "reason", "", "`TEXT` for the job's reason trail")
 	flags.Var(cli.DurationFlag{Value: &opts.Timeout}, "timeout", "end the command after `DURATION`, like 90s, 1h30m or 2d (default none)")
@@ -105,6 +110,9 @@ With --json, one object per line: {"event": "submitted", "job"},
 	flags.BoolVar(&opts.Strict, "strict-output", false, follow.StrictOutputUsage)
 	opts.needs.register(flags)
 	flags.BoolVarP(&opts.Quiet, "quiet", "q", false, "show no progress and no message about the end of the command")
+	completion.Flag(command, "priority", completion.Priorities)
+	completion.Flag(command, "name", completion.Names(globals))
+	completion.Flag(command, "after", completion.Jobs(globals))
 	return command
 }
 
@@ -112,17 +120,22 @@ func runRun(ctx context.Context, opts runOptions, globals *cli.Globals, argv []s
 	if opts.Strict && opts.Detach {
 		return cli.Usagef("--strict-output needs the output, which --detach does not follow; use it with \"lockstep log\"")
 	}
-	opcode, err := opts.opcode(globals.Streams, argv)
-	if err != nil {
-		return err
+	if opts.Name != "" {
+		if err := record.CheckName(opts.Name); err != nil {
+			return cli.Usagef("--name: %v", err)
+		}
 	}
-	interrupts, release := globals.Streams.Interrupts()
-	defer release()
 	daemon := globals.Connect()
 	defer daemon.Close()
 	if opts.Quiet {
 		daemon.Notice = nil
 	}
+	opcode, err := opts.opcode(globals.Streams, argv, resolveAfter(ctx, globals.Streams, daemon))
+	if err != nil {
+		return err
+	}
+	interrupts, release := globals.Streams.Interrupts()
+	defer release()
 	a := &foregroundRun{
 		streams:    globals.Streams,
 		interrupts: interrupts,
@@ -130,6 +143,7 @@ func runRun(ctx context.Context, opts runOptions, globals *cli.Globals, argv []s
 		quiet:      opts.Quiet,
 		json:       globals.JSON,
 		strict:     opts.Strict,
+		name:       opts.Name,
 	}
 	if err := a.submit(ctx, opcode); err != nil {
 		return err
@@ -166,7 +180,7 @@ type commandOpcode struct {
 	AnyCount int          `json:"opportunistic_count,omitempty"`
 }
 
-func (o runOptions) opcode(streams cli.Streams, argv []string) (commandOpcode, error) {
+func (o runOptions) opcode(streams cli.Streams, argv []string, resolve func(name string) (int64, error)) (commandOpcode, error) {
 	opcode := commandOpcode{
 		ID:     "OP_RUN_COMMAND",
 		Argv:   argv,
@@ -182,7 +196,7 @@ func (o runOptions) opcode(streams cli.Streams, argv []string) (commandOpcode, e
 		return opcode, err
 	}
 	opcode.Timeout = o.Timeout.Seconds()
-	if err = o.needs.apply(&opcode, streams.Now()); err != nil {
+	if err = o.needs.apply(&opcode, streams.Now(), resolve); err != nil {
 		return opcode, err
 	}
 	if opcode.Env, err = environment("--env", o.Env, nil); err != nil {

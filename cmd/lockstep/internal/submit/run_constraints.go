@@ -1,6 +1,8 @@
 package submit
 
 import (
+	"context"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -11,7 +13,9 @@ import (
 
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/selection"
 	"lockstep/core/lock"
+	"lockstep/core/record"
 )
 
 // constraintOptions are the conditions of a command's start: ends of other jobs, locks, and rate
@@ -26,7 +30,7 @@ type constraintOptions struct {
 
 func (o *constraintOptions) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.After, "after", nil,
-		"start when the job `ID[:STATUS,...]` has ended with one of these statuses: success (the default), error, canceled (repeatable)")
+		"start when the job `ID|NAME[:STATUS,...]` has ended with one of these statuses: success (the default), error, canceled (repeatable)")
 	flags.StringArrayVar(&o.Locks, "lock", nil, "hold the lock `NAME[:shared]` while the command runs (repeatable)")
 	flags.StringArrayVar(&o.AnyLocks, "any-lock", nil,
 		"hold the lock `NAME[:shared]` if it is free (repeatable); see --any-count")
@@ -37,7 +41,8 @@ func (o *constraintOptions) register(flags *pflag.FlagSet) {
 
 // constraintsHelp is their part of the help of run.
 const constraintsHelp = `--after, --lock, --any-lock and --rate-limit are conditions of the start.
-If a job of --after ends with another status, the job fails; if it is canceled, the
+A name in --after stands for the newest job that has it now; its id is printed. If a
+job of --after ends with another status, the job fails; if it is canceled, the
 job is canceled. A lock is cluster/BGL, or one of instance/, nodegroup/, node/,
 node-res/ and network/ with a name, or with [lockset] for all names; it is held
 exclusively, unless :shared is added. "lockstep why ID" shows what the job waits for.`
@@ -47,9 +52,9 @@ type dependency [2]any
 
 // apply adds the constraints to an opcode. It checks them, because errors of the daemon would not
 // name the flags.
-func (o constraintOptions) apply(opcode *commandOpcode, now time.Time) error {
+func (o constraintOptions) apply(opcode *commandOpcode, now time.Time, resolve func(name string) (int64, error)) error {
 	var err error
-	if opcode.Depends, err = parseAfter(o.After); err != nil {
+	if opcode.Depends, err = parseAfter(o.After, resolve); err != nil {
 		return err
 	}
 	if opcode.Locks, err = parseLocks("--lock", o.Locks); err != nil {
@@ -69,14 +74,32 @@ func (o constraintOptions) apply(opcode *commandOpcode, now time.Time) error {
 	return err
 }
 
-func parseAfter(flags []string) ([]dependency, error) {
+// resolveAfter returns the id of the newest job with a name, and prints it: later jobs with that name do not count.
+func resolveAfter(ctx context.Context, streams cli.Streams, daemon client.Querier) func(name string) (int64, error) {
+	return func(name string) (int64, error) {
+		ids, err := selection.Newest(ctx, daemon, []string{name})
+		if err != nil {
+			return 0, fmt.Errorf("--after: %w", err)
+		}
+		fmt.Fprintf(streams.Err, "after job %d (%s)\n", ids[0], name)
+		return ids[0], nil
+	}
+}
+
+// parseAfter reads ID[:STATUS,...] or NAME[:STATUS,...]; resolve returns the id for a name.
+func parseAfter(flags []string, resolve func(name string) (int64, error)) ([]dependency, error) {
 	var depends []dependency
 	met := map[int64]bool{}
 	for _, flag := range flags {
 		number, list, given := strings.Cut(flag, ":")
 		id, err := strconv.ParseInt(number, 10, 64)
-		if err != nil || id < 1 {
-			return nil, cli.Usagef("--after wants the id of a job, like 12 or 12:success,error, not %q", flag)
+		switch {
+		case err != nil && record.CheckName(number) == nil:
+			if id, err = resolve(number); err != nil {
+				return nil, err
+			}
+		case err != nil || id < 1:
+			return nil, cli.Usagef("--after wants the id or name of a job, like 12, nightly or 12:success,error, not %q", flag)
 		}
 		if met[id] {
 			return nil, cli.Usagef("--after names job %d twice; write --after %d:STATUS,STATUS", id, id)

@@ -42,8 +42,8 @@ file holds one of:
 Files named .yaml or .yml are YAML, .json is JSON; other files are JSON if they begin
 with [ or {. In "depends" a negative id counts back: -1 is the previous job.
 
-One of several jobs may be written as an object, with a name and the jobs that it
-comes after:
+One of several jobs may be written as an object, with the name of the job and the
+jobs that it comes after:
   jobs:
     - name: build
       ops: [{OP_ID: ...}, ...]
@@ -90,7 +90,7 @@ func runSubmit(ctx context.Context, opts submitOptions, globals *cli.Globals, na
 	}
 	daemon := globals.Connect()
 	defer daemon.Close()
-	answers, err := All(ctx, daemon, jobs)
+	answers, err := All(ctx, daemon, jobs, file.Names())
 	var mistake *wire.RequestError
 	switch {
 	case errors.As(err, &mistake):
@@ -174,9 +174,12 @@ type Answer struct {
 }
 
 // All submits several jobs in one call: all or none exist afterwards, and they can depend on each
-// other.
-func All(ctx context.Context, daemon *client.Session, jobs [][]json.RawMessage) ([]Answer, error) {
+// other. names are the names of the jobs, "" for none; nil if no job has one.
+func All(ctx context.Context, daemon *client.Session, jobs [][]json.RawMessage, names []string) ([]Answer, error) {
 	answers := make([]Answer, len(jobs))
+	if names != nil {
+		return answers, submitNamed(ctx, daemon, jobs, names, answers)
+	}
 	if len(jobs) == 1 {
 		return answers, daemon.Submit(ctx, "SubmitJob", jobs[0], &answers[0].ID)
 	}
@@ -206,6 +209,30 @@ func All(ctx context.Context, daemon *client.Session, jobs [][]json.RawMessage) 
 		}
 	}
 	return answers, nil
+}
+
+// namedJob is one job of LockstepSubmitJobs.
+type namedJob struct {
+	Ops  []json.RawMessage `json:"ops"`
+	Name string            `json:"name,omitempty"`
+}
+
+func submitNamed(ctx context.Context, daemon *client.Session, jobs [][]json.RawMessage, names []string, answers []Answer) error {
+	named := make([]namedJob, len(jobs))
+	for i := range jobs {
+		named[i] = namedJob{jobs[i], names[i]}
+	}
+	var ids []int64
+	if err := daemon.Submit(ctx, "LockstepSubmitJobs", named, &ids); err != nil {
+		return err
+	}
+	if len(ids) != len(jobs) {
+		return fmt.Errorf("submitted %d jobs, the daemon answered for %d", len(jobs), len(ids))
+	}
+	for i, id := range ids {
+		answers[i].ID = id
+	}
+	return nil
 }
 
 func printSubmitted(globals *cli.Globals, index int, name string, answer Answer) error {

@@ -46,6 +46,7 @@ func blockerName(job int64, owner string) string {
 // sentences.
 type whyShown struct {
 	ID       int64    `json:"id"`
+	Name     string   `json:"name"`
 	Status   string   `json:"status"`
 	Summary  []string `json:"summary"`
 	Archived bool     `json:"archived"`
@@ -57,7 +58,7 @@ func (w jobWhy) shown(now time.Time) whyShown {
 	for _, reason := range w.reasons() {
 		reasons = append(reasons, reason.document(now))
 	}
-	return whyShown{w.ID, w.Status, cli.OrEmpty(w.Summary), w.Archived, reasons}
+	return whyShown{w.ID, w.Name, w.Status, cli.OrEmpty(w.Summary), w.Archived, reasons}
 }
 
 func (r whyReason) document(now time.Time) any {

@@ -56,6 +56,9 @@ func (p whyPrinter) job(why jobWhy) {
 
 func (p whyPrinter) head(why jobWhy) string {
 	text := p.colours.Title(fmt.Sprintf("Job %d", why.ID))
+	if why.Name != "" {
+		text += ", " + term.Visible(why.Name)
+	}
 	if len(why.Summary) > 0 {
 		text += " (" + cli.Summarize(why.Summary) + ")"
 	}
@@ -64,13 +67,27 @@ func (p whyPrinter) head(why jobWhy) string {
 	}
 	switch why.Status {
 	case client.StatusSuccess, client.StatusError:
-		return text + " has ended with " + cli.StatusText(p.colours, why.Status) + "."
+		return text + " has ended with " + cli.StatusText(p.colours, why.Status) + term.AfterColon(why.result())
 	case client.StatusCanceled:
-		return text + " was " + cli.StatusText(p.colours, why.Status) + "."
+		by, said := strings.CutPrefix(why.result(), client.StatusCanceled)
+		if !said {
+			return text + " was " + cli.StatusText(p.colours, why.Status) + term.AfterColon(why.result())
+		}
+		return text + " was " + cli.StatusText(p.colours, why.Status) + by + "."
 	case client.StatusCanceling:
 		return text + " is being canceled."
 	}
 	return text + " is " + cli.StatusText(p.colours, why.Status) + "."
+}
+
+// result is the end of the job in words; "" if there is nothing to say.
+func (w jobWhy) result() string {
+	for _, reason := range w.Reasons {
+		if reason.Kind == answer.WhyEnded {
+			return term.Visible(reason.Result)
+		}
+	}
+	return ""
 }
 
 // sentence is the text of one reason.

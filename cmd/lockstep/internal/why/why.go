@@ -12,6 +12,8 @@ import (
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/completion"
+	"lockstep/cmd/lockstep/internal/selection"
 	"lockstep/core/answer"
 	"lockstep/core/wire"
 )
@@ -30,17 +32,18 @@ type whyOptions struct {
 func NewCommand(globals *cli.Globals) *cobra.Command {
 	opts := whyOptions{}
 	command := &cobra.Command{
-		Use:   "why [flags] ID...",
+		Use:   "why [flags] ID|NAME...",
 		Short: "Show why a job does not run, and what you can do",
 		Long: fmt.Sprintf(`Show why a job does not run yet: the job or lock that it waits for, the owner of the
 lock, the filter rule or limit that delays it, the number of jobs before it; and the
 commands that change this. A job that runs or has ended is reported as such.
+`+selection.ArgsHelp+`
 
 With --follow it continues with the jobs that block these jobs, and with their
 blockers, up to %d links and %d jobs.
 
 Exit code: 0, 1 if one of the jobs does not exist.
-With --json: a list of {"id": number, "status": string, "summary": [string],
+With --json: a list of {"id": number, "name": string, "status": string, "summary": [string],
 "archived": bool, "reasons": [{"kind": string, "sentence": string, ...}]}, one for
 each job that was named or followed. A reason has more keys, depending on its kind:
 dependency, filter, filter-limit, rate-limit, slots, order, lock, starting,
@@ -49,10 +52,11 @@ RFC 3339 or null.`, followDepth, followJobs),
 		Example: `  lockstep why 12
   lockstep why --follow 12
   lockstep why --json 12 | jq -r '.[0].reasons[].sentence'`,
-		Args: cli.WantArgs(1, -1, "name at least one job, by its id"),
+		Args: cli.WantArgs(1, -1, "name at least one job, by its id or its name"),
 		RunE: func(command *cobra.Command, args []string) error {
 			return runWhy(command.Context(), opts, globals, args)
 		},
+		ValidArgsFunction: completion.Jobs(globals),
 	}
 	command.Flags().BoolVarP(&opts.Follow, "follow", "r", false, "also show why blocking jobs do not run")
 	return command
@@ -70,12 +74,12 @@ func (w jobWhy) reasons() []whyReason {
 }
 
 func runWhy(ctx context.Context, opts whyOptions, globals *cli.Globals, args []string) error {
-	ids, err := cli.ParseIDs(args)
+	daemon := globals.Connect()
+	defer daemon.Close()
+	ids, err := selection.Newest(ctx, daemon, args)
 	if err != nil {
 		return err
 	}
-	daemon := globals.Connect()
-	defer daemon.Close()
 	printer := whyPrinter{out: globals.Streams.Out, now: globals.Streams.Now(), colours: globals.Palette(), follow: opts.Follow}
 	walk := whyWalk{follow: opts.Follow, met: map[int64]bool{}}
 	walk.add(ids, 0)

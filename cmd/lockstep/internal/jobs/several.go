@@ -1,0 +1,144 @@
+package jobs
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/completion"
+	"lockstep/cmd/lockstep/internal/follow"
+	"lockstep/cmd/lockstep/internal/selection"
+)
+
+// registerShown adds the flags of a selection to a command that shows jobs, and its check that jobs are given.
+func registerShown(globals *cli.Globals, command *cobra.Command, chosen *selection.Flags) {
+	chosen.Register(globals, command)
+	command.ValidArgsFunction = completion.Jobs(globals)
+	command.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 && !chosen.Given() {
+			return cli.Usagef("name at least one job, by its id or its name, or select jobs, for example with --name")
+		}
+		return nil
+	}
+}
+
+// shownJobs returns the ids of the jobs that a command shows: those of its arguments, then the selected ones of the
+// queue in the order of their ids.
+func shownJobs(ctx context.Context, globals *cli.Globals, daemon client.Querier, chosen selection.Flags, args []string) ([]int64, error) {
+	ids, err := selection.Newest(ctx, daemon, args)
+	if err != nil || !chosen.Given() {
+		return ids, err
+	}
+	wanted, err := chosen.Selection(globals.Streams.Now())
+	if err != nil {
+		return nil, err
+	}
+	list, err := selection.List(ctx, daemon, wanted)
+	if err != nil {
+		return nil, err
+	}
+	known := map[int64]bool{}
+	for _, id := range ids {
+		known[id] = true
+	}
+	for _, job := range list.Jobs {
+		if !known[job.ID] {
+			ids = append(ids, job.ID)
+		}
+	}
+	return ids, nil
+}
+
+// followedMax bounds the number of jobs followed at once. Each has a connection.
+const followedMax = 100
+
+// followSeveral follows jobs to their ends, at the same time. show gets their changes, one at a time. done is called
+// once for each job, with the follower of the job after its end; the first error ends all.
+func followSeveral(ctx context.Context, daemon *client.Session, ids []int64, show func(id int64, c follow.Change), done func(*follow.Follower, string) error) error {
+	if len(ids) > followedMax {
+		return cli.Usagef("at most %d jobs can be followed at once, not %d", followedMax, len(ids))
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type news struct {
+		of     *follow.Follower
+		change follow.Change
+		err    error
+	}
+	channel := make(chan news)
+	for _, id := range ids {
+		session := daemon.Other()
+		defer session.Close()
+		f := &follow.Follower{Session: session, ID: id}
+		go func() {
+			for {
+				change, err := f.Next(ctx)
+				select {
+				case channel <- news{f, change, err}:
+				case <-ctx.Done():
+					return
+				}
+				if err != nil || change.Final {
+					return
+				}
+			}
+		}()
+	}
+	for open := len(ids); open > 0; {
+		n := <-channel
+		if n.err != nil {
+			return n.err
+		}
+		show(n.of.ID, n.change)
+		if n.change.Final {
+			open--
+			if err := done(n.of, n.change.Status); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// prefixed are streams whose lines begin with the id of a job, for the output of several jobs.
+func prefixed(streams cli.Streams, id int64) cli.Streams {
+	prefix := fmt.Sprintf("%d| ", id)
+	streams.Out = &prefixWriter{to: streams.Out, prefix: prefix}
+	streams.Err = &prefixWriter{to: streams.Err, prefix: prefix}
+	return streams
+}
+
+// prefixWriter writes whole lines, each with a prefix. Flush writes the rest.
+type prefixWriter struct {
+	to     io.Writer
+	prefix string
+	line   []byte // without its end
+}
+
+func (w *prefixWriter) Write(data []byte) (int, error) {
+	w.line = append(w.line, data...)
+	for {
+		line, rest, whole := bytes.Cut(w.line, []byte("\n"))
+		if !whole {
+			return len(data), nil
+		}
+		if _, err := fmt.Fprintf(w.to, "%s%s\n", w.prefix, line); err != nil {
+			return 0, err
+		}
+		w.line = rest
+	}
+}
+
+// flush writes a last line that has no end.
+func flush(streams cli.Streams) {
+	for _, w := range []io.Writer{streams.Out, streams.Err} {
+		if w, is := w.(*prefixWriter); is && len(w.line) > 0 {
+			_, _ = w.Write([]byte("\n"))
+		}
+	}
+}
