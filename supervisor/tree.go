@@ -46,6 +46,7 @@ type Ports struct {
 	OnDecision func(took time.Duration) // called with the duration of each decision of the scheduler; nil: not measured
 	Events     events.Feed              // nil: no events are published
 	Cluster    *Cluster                 // nil: this node is not part of a cluster
+	Opcodes    luxi.OpcodeFiles         // nil: opcodes are not reloaded on request
 	// Daemons are the node daemons of a Ganeti cluster, which get the configuration. nil: there are none.
 	Daemons distributor.Daemons
 }
@@ -281,7 +282,7 @@ func queueProps(p Ports, s Settings) *actor.Props {
 func luxiProps(p Ports, s Settings) *actor.Props {
 	return luxi.Props(luxi.Config{Env: p.Env, Queue: p.Env.PID(queueName), Jobs: p.Env.PID(jobsName),
 		Store: storeOf(p), Locks: p.Env.PID(locksName), Scheduler: p.Env.PID(schedName), Filters: p.Env.PID(filtersName),
-		ClusterConfig: p.Env.PID(configName), Catalogue: s.Catalogue, NewUUID: s.NewUUID, About: s.About, Leads: leadershipCheck(p), Nodes: replicatorOf(p)})
+		ClusterConfig: p.Env.PID(configName), Catalogue: s.Catalogue, NewUUID: s.NewUUID, About: s.About, OpcodeFiles: p.Opcodes, Leads: leadershipCheck(p), Nodes: replicatorOf(p)})
 }
 
 // hasFeed reports whether events are published.

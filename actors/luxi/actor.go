@@ -39,6 +39,8 @@ type Config struct {
 	NewUUID       func() string     // for filter rules
 	About         About
 
+	OpcodeFiles OpcodeFiles // nil: opcodes cannot be reloaded
+
 	Leads func() bool // see conn.Leased
 	Nodes *actor.PID  // the replicator; nil: the daemon belongs to no cluster of several nodes
 }

@@ -26,6 +26,7 @@ type call struct {
 	method  string
 	by      string // the user and process that sent the request, "" if unknown
 
+	events    *jobEvents  // of the connection
 	wait      *waitCall   // nil: the request is not a WaitForJobChange, or has ended
 	stopTimer func() bool // stops the timer of the open question; nil: no question was asked
 	ended     bool        // the client has its answer, and what the store answers later is dropped
@@ -78,8 +79,12 @@ func (c *call) setTimer(ctx actor.Context, d time.Duration) {
 }
 
 func (c *call) timedOut(ctx actor.Context) {
-	if c.wait != nil {
+	switch {
+	case c.wait != nil:
 		c.wait.timedOut(ctx)
+		return
+	case c.events.awaited:
+		c.answerEvents(ctx)
 		return
 	}
 	c.fail(ctx, messages.GenericFailure("The daemon is too busy to answer "+c.method+"; "+

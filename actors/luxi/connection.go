@@ -20,12 +20,15 @@ type connection struct {
 	config  Config
 	session *conn.Session
 	store   *store.Client
+	events  jobEvents
 	current *call // the last request; ended if the client has its answer
 }
 
 // newConnection makes the actor of a connection. number is unique in its incarnation of the gateway.
 func newConnection(c Config, client conn.Conn, number uint32) *connection {
-	return &connection{config: c, session: conn.NewSession(client, c.Env.Log()), store: store.NewClient(c.Store, number), current: &call{ended: true}}
+	x := &connection{config: c, session: conn.NewSession(client, c.Env.Log()), store: store.NewClient(c.Store, number)}
+	x.current = &call{ended: true, events: &x.events}
+	return x
 }
 
 func (c *connection) Receive(ctx actor.Context) {
@@ -59,6 +62,13 @@ func (c *connection) Receive(ctx actor.Context) {
 		if c.current.wait != nil {
 			c.current.wait.changed(ctx, m)
 		}
+	case *messages.JobStatesChanged:
+		c.events.add(m)
+		c.current.eventsArrived(ctx)
+	case *opcodesReloaded:
+		if c.session.IsOpen(m.request) {
+			c.current.reloaded(ctx, m)
+		}
 	case *opcodes.Changed:
 		c.config.Catalogue = m.Catalogue
 	case *conversationTimeout:
@@ -86,7 +96,7 @@ func (c *connection) received(ctx actor.Context, m *conn.Received) {
 	if m.Forwarded {
 		by = request.User
 	}
-	c.current = &call{config: &c.config, session: c.session, store: c.store, method: request.Method, by: by}
+	c.current = &call{events: &c.events, config: &c.config, session: c.session, store: c.store, method: request.Method, by: by}
 	if err := serve(c.current, ctx, request.Args); err != nil {
 		c.refuse(ctx, err)
 	}
@@ -101,6 +111,11 @@ func (c *connection) refuse(ctx actor.Context, err error) {
 // queueStarted handles a restart of the queue. The queue loses the question that it was handling, but none of its
 // mailbox. A submission is not sent again: the queue is asked whether it has the submission.
 func (c *connection) queueStarted(ctx actor.Context) {
+	if c.events.subscribed {
+		ctx.Request(c.config.Queue, &messages.SubscribeAllJobs{})
+		c.events.missed = true
+		c.current.eventsArrived(ctx)
+	}
 	if undecided := c.session.Restarted(ctx, conn.QueueRestart); undecided {
 		ctx.Request(c.config.Queue, &messages.CheckSubmission{Request: c.session.Number()})
 	}
@@ -122,4 +137,5 @@ func (c *connection) drain(ctx actor.Context) {
 	if c.current.wait != nil {
 		c.current.wait.expire(ctx)
 	}
+	c.current.eventsArrived(ctx)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"lockstep/cmd/internal/opcodefiles"
@@ -18,14 +19,31 @@ func loadCatalogue(c Config) (*opcode.Catalogue, error) {
 	return opcode.Builtin().With(definitions)
 }
 
-// reloadOpcodes reads the declared opcodes again on each SIGHUP. If a declaration is invalid, the
-// previous opcodes stay in force.
+// reloadRequests are the clients' requests to reload opcodes: what to call with the result. It is luxi.OpcodeFiles.
+type reloadRequests chan func(declared int, err error)
+
+// reloadsWaiting bounds the requests that wait for a reload.
+const reloadsWaiting = 16
+
+// Reload is part of luxi.OpcodeFiles.
+func (r reloadRequests) Reload(done func(declared int, err error)) {
+	select {
+	case r <- done:
+	default:
+		done(0, errors.New("too many reloads are requested at once; try again"))
+	}
+}
+
+// reloadOpcodes reads the declared opcodes again on each SIGHUP and each request of a client. If a declaration is
+// invalid, the previous opcodes stay in force.
 func (d *service) reloadOpcodes(ctx context.Context, publish func(*opcode.Catalogue)) {
 	for {
+		done := func(int, error) {}
 		select {
 		case <-ctx.Done():
 			return
 		case <-d.reload:
+		case done = <-d.reloadRequests:
 		}
 		definitions, err := opcodefiles.Load(d.config.OpcodesDir)
 		var catalogue *opcode.Catalogue
@@ -34,9 +52,11 @@ func (d *service) reloadOpcodes(ctx context.Context, publish func(*opcode.Catalo
 		}
 		if err != nil {
 			d.log.WithField("err", err).Error("reload of opcodes failed; the previous opcodes stay in force")
+			done(0, err)
 			continue
 		}
 		publish(catalogue)
 		d.log.WithField("opcodes", len(definitions)).Info("opcodes reloaded")
+		done(len(definitions), nil)
 	}
 }

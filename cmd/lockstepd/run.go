@@ -101,6 +101,8 @@ type service struct {
 	ports     supervisor.Ports
 	settings  supervisor.Settings
 	reload    <-chan os.Signal // each SIGHUP: reload the declared opcodes
+
+	reloadRequests reloadRequests
 }
 
 // runLocked runs while this process holds the locks of the queue and of the run directory.
@@ -153,6 +155,8 @@ func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan
 	})
 	defer callers.Close()
 	d.ports = supervisor.Ports{Env: d.env, Files: d.remoteAPI.withTimes(files), Processes: d.processes, Owners: owners, Callers: callers, Events: d.remoteAPI.events(), OnDecision: d.remoteAPI.onDecision()}
+	d.reloadRequests = make(reloadRequests, reloadsWaiting)
+	d.ports.Opcodes = d.reloadRequests
 	if err := d.loadSettings(livelock.Path()); err != nil {
 		return err
 	}

@@ -48,3 +48,17 @@ type ListedJob struct {
 	Ended    Time     `json:"end_ts"`
 	Archived bool     `json:"archived"`
 }
+
+// JobEvents answers LockstepEvents: what has changed since the call before on the same connection.
+type JobEvents struct {
+	// Jobs are new jobs and jobs whose status or priority has changed, each as it was after the change, in order.
+	Jobs     []ListedJob `json:"jobs"`
+	Archived []int64     `json:"archived"` // jobs that have left the queue
+	// Missed: changes may have been lost, or this is the first call. The client lists the jobs.
+	Missed bool `json:"missed"`
+}
+
+// OpcodesReloaded answers LockstepReloadOpcodes.
+type OpcodesReloaded struct {
+	Declared int `json:"declared"` // number of declared opcodes
+}
