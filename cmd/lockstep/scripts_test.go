@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -133,6 +134,10 @@ func newStage(t *testing.T, directory string, d *datadriven.TestData) *stage {
 		ErrTerminal: d.HasArg("tty") || d.HasArg("errtty"),
 		LookupEnv:   func(name string) (string, bool) { value, ok := environment[name]; return value, ok },
 		Now:         now,
+		ReadSecret: func() (string, error) {
+			line, err := bufio.NewReader(keys).ReadString('\n')
+			return strings.TrimSuffix(line, "\n"), err
+		},
 		Build:       buildinfo.Build{Version: "1.2.3", Revision: "0123456789ab", Go: "go1.26.8"},
 		RequestName: func() string { return "0123456789abcdef0123456789abcdef" },
 		After: func(length time.Duration) <-chan time.Time {

@@ -35,6 +35,9 @@ type Streams struct {
 	// Build is the build of this program.
 	Build buildinfo.Build
 
+	// ReadSecret reads a line from the terminal behind In, without showing it.
+	ReadSecret func() (string, error)
+
 	// RequestName returns a new name for a submission.
 	RequestName func() string
 
@@ -56,6 +59,7 @@ func ProcessStreams() Streams {
 		Now:         time.Now,
 		After:       time.After,
 		Build:       buildinfo.Read(),
+		ReadSecret:  readSecret,
 		RequestName: client.NewRequestName,
 		Interrupts:  processInterrupts,
 	}
@@ -65,6 +69,11 @@ func ProcessStreams() Streams {
 		}
 	}
 	return streams
+}
+
+func readSecret() (string, error) {
+	line, err := term.ReadPassword(int(os.Stdin.Fd()))
+	return string(line), err
 }
 
 func processInterrupts(more ...os.Signal) (<-chan os.Signal, func()) {

@@ -91,5 +91,5 @@ func Scan(row []json.RawMessage, targets ...any) error {
 
 // ErrUnknownJob is the error for a job that does not exist.
 func ErrUnknownJob(id int64) error {
-	return fmt.Errorf(`there is no job %d; "lockstep list --all" lists all jobs`, id)
+	return fmt.Errorf(`there is no job %d; "lockstep list --all --archived" lists all jobs`, id)
 }

@@ -173,3 +173,21 @@ func Filters(globals *cli.Globals) Func {
 		return all, only
 	}
 }
+
+// Parameters completes the parameters of an opcode, as NAME=.
+func Parameters(globals *cli.Globals, opcode string) Func {
+	return func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		var known []answer.Opcode
+		if strings.Contains(word, "=") || query(globals, "LockstepOpcodes", []any{opcode}, &known) != nil || len(known) == 0 {
+			return nil, only
+		}
+		var all []string
+		for _, p := range known[0].Params {
+			given := slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, p.Name+"=") })
+			if strings.HasPrefix(p.Name, word) && !given {
+				all = append(all, candidate(p.Name+"=", p.Type))
+			}
+		}
+		return all, only | cobra.ShellCompDirectiveNoSpace
+	}
+}

@@ -48,7 +48,7 @@ func (s jobState) explainsRefusal() bool { return s.status == "" || client.Final
 func (s jobState) String() string {
 	switch {
 	case s.status == "":
-		return `it does not exist; "lockstep list --all" shows which jobs there are`
+		return `it does not exist; "lockstep list --all --archived" shows which jobs there are`
 	case s.archived:
 		return "it is archived already"
 	case client.Final(s.status):

@@ -13,14 +13,15 @@ import (
 
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/completion"
 	"lockstep/core/answer"
 )
 
 // NewCommand is the command opcode.
 func NewCommand(globals *cli.Globals) *cobra.Command {
 	command := &cobra.Command{
-		Use:   "opcode list|show|check",
-		Short: "Show the opcodes, or check files that declare opcodes",
+		Use:   "opcode list|show|check|reload",
+		Short: "Show the opcodes, or check or reload files that declare opcodes",
 		Long: `An opcode is one step of a job: a kind and its parameters. A few kinds are built in.
 Others can be declared in files of the daemon's directory opcodes.d:
   name: OP_SITE_DRAIN
@@ -30,20 +31,20 @@ Others can be declared in files of the daemon's directory opcodes.d:
   command: [/usr/local/sbin/drain, "${nodes}"]
   locks:
     node/${nodes}: exclusive
-"lockstep opcode check" checks such files. The daemon reads them at its start and on
-SIGHUP; "list" and "show" print its catalogue.`,
+"lockstep opcode check" checks such files. The daemon reads them at its start, for
+"lockstep opcode reload" and on SIGHUP; "list" and "show" print its catalogue.`,
 		Example: `  lockstep opcode list
   lockstep opcode show OP_RUN_COMMAND
   lockstep opcode check /var/lib/lockstep/opcodes.d`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return cli.Usagef("opcode list, show or check, not %q", args[0])
+				return cli.Usagef("opcode list, show, check or reload, not %q", args[0])
 			}
-			return cli.Usagef("say one of list, show and check")
+			return cli.Usagef("say one of list, show, check and reload")
 		},
 		RunE: func(*cobra.Command, []string) error { return nil }, // without RunE cobra ignores Args
 	}
-	command.AddCommand(newListCommand(globals), newShowCommand(globals), newCheckCommand(globals))
+	command.AddCommand(newListCommand(globals), newShowCommand(globals), newCheckCommand(globals), newReloadCommand(globals))
 	return command
 }
 
@@ -189,6 +190,7 @@ With --json:
 		RunE: func(command *cobra.Command, args []string) error {
 			return runShow(command.Context(), globals, args[0])
 		},
+		ValidArgsFunction: completion.Opcodes(globals),
 	}
 }
 

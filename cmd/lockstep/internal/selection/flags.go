@@ -4,6 +4,7 @@
 package selection
 
 import (
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -75,4 +76,24 @@ func (f Flags) Selection(now time.Time) (answer.JobSelection, error) {
 		s.SinceUS = now.Add(-f.Since).UnixMicro()
 	}
 	return s, nil
+}
+
+// Matches reports whether the flags for names, users and opcodes select a job. A listed job does not have its reasons:
+// with --reason it matches if the other flags do.
+func (f Flags) Matches(job answer.ListedJob) bool {
+	matches := func(patterns []string, values ...string) bool {
+		return len(patterns) == 0 || slices.ContainsFunc(patterns, func(pattern string) bool {
+			return slices.ContainsFunc(values, func(value string) bool {
+				is, err := path.Match(pattern, value)
+				return is && err == nil && value != ""
+			})
+		})
+	}
+	var opcodes []string
+	for _, summary := range job.Summary {
+		id, _, _ := strings.Cut(summary, "(")
+		opcodes = append(opcodes, id, "OP_"+id)
+	}
+	uid, name, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(job.User, "uid="), "user="), "(")
+	return matches(f.Names, job.Name) && matches(f.Opcodes, opcodes...) && matches(f.Users, uid, strings.TrimSuffix(name, ")"))
 }

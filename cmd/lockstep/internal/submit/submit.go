@@ -14,12 +14,15 @@ import (
 	"lockstep/cmd/internal/doctree"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/completion"
 	"lockstep/cmd/lockstep/internal/follow"
 	"lockstep/cmd/lockstep/internal/jobfile"
+	"lockstep/core/record"
 	"lockstep/core/wire"
 )
 
 type submitOptions struct {
+	Name   string
 	Reason string
 	Wait   bool
 }
@@ -28,11 +31,16 @@ type submitOptions struct {
 func NewSubmitCommand(globals *cli.Globals) *cobra.Command {
 	opts := submitOptions{}
 	command := &cobra.Command{
-		Use:   "submit [flags] FILE|-",
-		Short: "Submit jobs from a JSON or YAML file",
+		Use:   "submit [flags] FILE|-|OPCODE [NAME=VALUE...]",
+		Short: "Submit jobs from a JSON or YAML file, or one opcode",
 		Long: `Submit the jobs in a file, or on standard input if the file is "-", and print
 their ids, one per line, in the order of the file. Either all jobs of a file are
 submitted, or, if one has a mistake, none.
+
+OPCODE, like OP_TEST_DELAY, with its parameters is a job of one opcode. A VALUE has
+the form of the parameter's type: a text as it is, a list with commas between its
+elements, seconds with a unit, like 90s, other types as JSON. "lockstep opcode show
+OPCODE" lists the parameters.
 
 A job is a list of opcodes, an opcode an object with OP_ID and parameters. The
 file holds one of:
@@ -67,19 +75,72 @@ With --json, one object per line; "index" is the job's place in the file, from 0
 {"event": "end", "index", "job", "status"} as jobs end.`,
 		Example: `  lockstep submit jobs.yaml
   lockstep submit --wait --reason "monthly" jobs.json
+  lockstep submit --name drain-n1 OP_SITE_DRAIN nodes=n1,n2 speed=slow
   echo '[{"OP_ID": "OP_TEST_DELAY", "duration": 5}]' | lockstep submit -`,
-		Args: cli.WantArgs(1, 1, "name one file, or - for standard input"),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 || len(args) > 1 && !opcodeName.MatchString(args[0]) {
+				return cli.Usagef("name one file, or - for standard input, or an opcode with its parameters")
+			}
+			return nil
+		},
 		RunE: func(command *cobra.Command, args []string) error {
+			if opcodeName.MatchString(args[0]) {
+				return submitOpcode(command.Context(), opts, globals, args[0], args[1:])
+			}
 			return runSubmit(command.Context(), opts, globals, args[0])
 		},
+		ValidArgsFunction: completeSubmit(globals),
 	}
 	flags := command.Flags()
+	flags.StringVar(&opts.Name, "name", "", "`NAME` of the job of an OPCODE; in a file each job has its own")
 	flags.StringVar(&opts.Reason, "reason", "", "`TEXT` for the jobs' reason trails")
 	flags.BoolVarP(&opts.Wait, "wait", "w", false, "wait until all jobs have ended")
 	return command
 }
 
+// completeSubmit completes names of opcodes and of their parameters, and otherwise names of files.
+func completeSubmit(globals *cli.Globals) completion.Func {
+	return func(command *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		switch {
+		case len(args) == 0 && strings.HasPrefix(word, "OP_"):
+			return completion.Opcodes(globals)(command, args, word)
+		case len(args) == 0:
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return completion.Parameters(globals, args[0])(command, args[1:], word)
+	}
+}
+
+// submitOpcode submits a job of one opcode.
+func submitOpcode(ctx context.Context, opts submitOptions, globals *cli.Globals, name string, args []string) error {
+	var names []string
+	if opts.Name != "" {
+		if err := record.CheckName(opts.Name); err != nil {
+			return cli.Usagef("--name: %v", err)
+		}
+		names = []string{opts.Name}
+	}
+	daemon := globals.Connect()
+	defer daemon.Close()
+	trail := client.NewTrails(globals.Streams.Now(), globals.Streams.RequestName(), opts.Reason, "submit").First
+	job, err := opcodeJob(ctx, daemon, name, args, trail)
+	if err != nil {
+		return err
+	}
+	answers, err := All(ctx, daemon, [][]json.RawMessage{job}, names)
+	if err != nil {
+		return err
+	}
+	if err := printSubmitted(globals, 0, opts.Name, answers[0]); err != nil || !opts.Wait {
+		return err
+	}
+	return waitForSubmitted(ctx, globals, daemon, []submittedJob{{id: answers[0].ID}})
+}
+
 func runSubmit(ctx context.Context, opts submitOptions, globals *cli.Globals, name string) error {
+	if opts.Name != "" {
+		return cli.Usagef("--name is for an opcode; in a file each job has its own \"name\"")
+	}
 	file, err := loadSubmission(name, globals.Streams.In)
 	if err != nil {
 		return err

@@ -1,0 +1,106 @@
+package submit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/opcodes"
+	"lockstep/core/answer"
+)
+
+// opcodeName is the first argument of submit if it names an opcode and no file.
+var opcodeName = regexp.MustCompile(`^OP_[A-Z0-9_]+$`)
+
+// opcodeJob returns the job of one opcode whose parameters are arguments NAME=VALUE.
+func opcodeJob(ctx context.Context, daemon client.Querier, name string, args []string, trail [][]any) ([]json.RawMessage, error) {
+	known, err := opcodes.Fetch(ctx, daemon, name)
+	if err != nil {
+		return nil, err
+	}
+	if len(known) == 0 {
+		return nil, fmt.Errorf(`there is no opcode %s; "lockstep opcode list --all" lists all opcodes`, name)
+	}
+	parameters := map[string]any{"OP_ID": name, "reason": trail}
+	for _, arg := range args {
+		key, text, given := strings.Cut(arg, "=")
+		if !given {
+			return nil, cli.Usagef("%s has no value; write %s=VALUE", arg, arg)
+		}
+		i := slices.IndexFunc(known[0].Params, func(p answer.OpcodeParam) bool { return p.Name == key })
+		switch _, twice := parameters[key]; {
+		case i < 0 || key == "reason":
+			return nil, cli.Usagef(`%s has no parameter %q; "lockstep opcode show %s" lists them`, name, key, name)
+		case twice:
+			return nil, cli.Usagef("%s is given twice", key)
+		}
+		if parameters[key], err = parameterValue(known[0].Params[i].Type, text); err != nil {
+			return nil, cli.Usagef("%s: %v", key, err)
+		}
+	}
+	for _, p := range known[0].Params {
+		if _, given := parameters[p.Name]; p.Required && !given {
+			return nil, cli.Usagef("%s needs the parameter %s, %s", name, p.Name, p.Type)
+		}
+	}
+	encoded, err := cli.EncodeJSON(parameters)
+	return []json.RawMessage{encoded}, err
+}
+
+// parameterValue reads the value of a parameter by the daemon's text for its type (see core/opcode). The daemon checks
+// the value; here its form is decided: a string, a list, or JSON.
+func parameterValue(words, text string) (any, error) {
+	if rest, optional := strings.CutPrefix(words, "null or "); optional {
+		if text == "null" {
+			return nil, nil
+		}
+		words = rest
+	}
+	isJSON := json.Valid([]byte(text))
+	switch {
+	case strings.HasPrefix(words, "a list, each element "):
+		if isJSON && strings.HasPrefix(text, "[") {
+			return json.RawMessage(text), nil
+		}
+		return commaList(strings.TrimPrefix(words, "a list, each element "), text)
+	case strings.HasPrefix(words, "a list of at least one string"):
+		if isJSON && strings.HasPrefix(text, "[") {
+			return json.RawMessage(text), nil
+		}
+		return strings.Split(text, ","), nil
+	case strings.HasPrefix(words, "a number of seconds"):
+		duration, err := cli.ParseDuration(text)
+		return duration.Seconds(), err
+	case words == "true or false", strings.HasPrefix(words, "an integer"), strings.HasPrefix(words, "a number"), strings.HasPrefix(words, "a job id"),
+		strings.HasPrefix(words, "an object"), strings.HasPrefix(words, "a list"):
+		if !isJSON {
+			return nil, fmt.Errorf("want %s, not %s", words, strconv.Quote(text))
+		}
+		return json.RawMessage(text), nil
+	case words == "any value" && isJSON:
+		return json.RawMessage(text), nil
+	}
+	return text, nil
+}
+
+// commaList reads elements with commas between them; an empty text is an empty list.
+func commaList(words, text string) (any, error) {
+	list := []any{}
+	if text == "" {
+		return list, nil
+	}
+	for element := range strings.SplitSeq(text, ",") {
+		value, err := parameterValue(words, element)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, value)
+	}
+	return list, nil
+}
