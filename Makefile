@@ -8,6 +8,9 @@ SEEDS   ?= 1..2000
 BENCH   ?= # more flags for lockstep-bench: BENCH='--only Jobs --out new.txt'
 GANETI  ?= $(BIN)/ganeti
 REVISION := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
+DATE    := $(shell TZ=UTC git show -s --date=iso-strict-local --format=%cd HEAD 2>/dev/null)
+VERSION := $(patsubst v%,%,$(shell git describe --tags --exact-match 2>/dev/null))
+BUILDINFO := lockstep/cmd/internal/buildinfo
 TOOLS   := $(GO) tool -modfile=.ci/tools/go.mod
 PROTOS  := $(wildcard messages/*.proto)
 PROTOC_GEN := $(abspath $(BIN))/protoc-gen-go
@@ -21,7 +24,7 @@ help: ## list the targets
 
 build: ## build the programs into bin/
 	@mkdir -p $(BIN)
-	$(GO) build -trimpath -ldflags "-X lockstep/cmd/internal/buildinfo.revision=$(REVISION)" -o $(BIN)/ ./cmd/...
+	$(GO) build -trimpath -ldflags "-X $(BUILDINFO).version=$(VERSION) -X $(BUILDINFO).revision=$(REVISION) -X $(BUILDINFO).date=$(DATE)" -o $(BIN)/ ./cmd/...
 
 quick: ## the tests to run while editing: all but the long sweeps and real daemons, in less than a minute
 	$(GO) test -short -vet=off $(STRIPPED) ./...

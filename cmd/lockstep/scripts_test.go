@@ -138,7 +138,7 @@ func newStage(t *testing.T, directory string, d *datadriven.TestData) *stage {
 			line, err := bufio.NewReader(keys).ReadString('\n')
 			return strings.TrimSuffix(line, "\n"), err
 		},
-		Build:       buildinfo.Build{Version: "1.2.3", Revision: "0123456789ab", Go: "go1.26.8"},
+		Build:       buildinfo.Build{Version: "1.2.3", Revision: "0123456789ab", Date: "2026-01-01", Go: "go1.26.8"},
 		RequestName: func() string { return "0123456789abcdef0123456789abcdef" },
 		After: func(length time.Duration) <-chan time.Time {
 			p := pause{length, make(chan time.Time, 1)}

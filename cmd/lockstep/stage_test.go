@@ -93,7 +93,7 @@ func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left
 
 // A table that could not be printed is a failure.
 func TestOutputThatCannotBeWritten(t *testing.T) {
-	s := stageFor(t, "list\n> QueryJobs ...\n< [[1,\"success\",0,[\"A\"],null,null,null]]")
+	s := stageFor(t, "list\n> LockstepListJobs ...\n< {\"jobs\":[{\"id\":1,\"status\":\"success\",\"summary\":[\"A\"]}]}")
 	s.streams.Out = fullDisk{}
 	want := "err| lockstep: write the output: no space left on device\nexit 1\n"
 	if seen := s.perform(); seen != want {

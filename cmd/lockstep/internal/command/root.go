@@ -9,11 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/completion"
 	"lockstep/cmd/lockstep/internal/configuration"
 	"lockstep/cmd/lockstep/internal/demo"
 	"lockstep/cmd/lockstep/internal/filters"
@@ -132,7 +134,25 @@ status of its command.`,
 		newVersionCommand(globals),
 		why.NewCommand(globals),
 	)
+	completion.Flag(root, "color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
+	completeNoFiles(root)
 	return root
+}
+
+// takeFiles are the commands with arguments that are files or commands.
+var takeFiles = []string{"lockstep run", "lockstep submit", "lockstep opcode check"}
+
+// completeNoFiles turns off the completion of names of files, where arguments are none.
+func completeNoFiles(command *cobra.Command) {
+	if command.HasSubCommands() {
+		for _, child := range command.Commands() {
+			completeNoFiles(child)
+		}
+		return
+	}
+	if command.ValidArgsFunction == nil && command.ValidArgs == nil && !slices.Contains(takeFiles, command.CommandPath()) {
+		command.ValidArgsFunction = completion.Nothing
+	}
 }
 
 // keptError is a writer that keeps its first error, so that commands need not check each write:

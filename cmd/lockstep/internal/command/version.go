@@ -13,10 +13,11 @@ func newVersionCommand(globals *cli.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this program",
-		Long: `Print the version of this program and the commit of its build. No daemon
-is asked; "lockstep status" shows the daemon's version.
+		Long: `Print the version of this program, the commit of its build and the date of that
+commit. No daemon is asked; "lockstep status" shows the daemon's version.
 
-With --json: {"version": string, "revision": string, "modified": bool, "go": string}`,
+With --json: {"version": string, "revision": string, "date": string, "modified": bool,
+"go": string}`,
 		Example: `  lockstep version
   lockstep --version`,
 		Args: cli.WantArgs(0, 0, "version takes no arguments"),

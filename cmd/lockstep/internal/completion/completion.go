@@ -121,8 +121,8 @@ func Opcodes(globals *cli.Globals) Func {
 	}
 }
 
-// Settings completes names of settings, with their values.
-func Settings(globals *cli.Globals) Func {
+// Settings completes names of settings, followed by end, with their values.
+func Settings(globals *cli.Globals, end string) Func {
 	return func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		var settings map[string]json.RawMessage
 		if query(globals, "LockstepGetSettings", []any{}, &settings) != nil {
@@ -131,10 +131,13 @@ func Settings(globals *cli.Globals) Func {
 		var all []string
 		for name, value := range settings {
 			if strings.HasPrefix(name, word) {
-				all = append(all, candidate(name, "now "+string(value)))
+				all = append(all, candidate(name+end, "now "+string(value)))
 			}
 		}
 		slices.Sort(all)
+		if end != "" {
+			return all, only | cobra.ShellCompDirectiveNoSpace
+		}
 		return all, only
 	}
 }
@@ -190,4 +193,13 @@ func Parameters(globals *cli.Globals, opcode string) Func {
 		}
 		return all, only | cobra.ShellCompDirectiveNoSpace
 	}
+}
+
+// Actions completes the actions of filter rules.
+func Actions(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return []string{
+		candidate("ACCEPT", "the jobs start; later rules do not apply"), candidate("PAUSE", "the jobs stay queued"),
+		candidate("REJECT", "the jobs are canceled"), candidate("RATE_LIMIT:", "at most N of the jobs run: RATE_LIMIT:N"),
+		candidate("CONTINUE", "the next rule decides"),
+	}, only
 }

@@ -16,6 +16,7 @@ import (
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/completion"
 	"lockstep/cmd/lockstep/internal/opcodes"
 	"lockstep/core/answer"
 	"lockstep/edge/luxiclient"
@@ -78,6 +79,8 @@ With --json: {"uuid": string, "count": number, "jobs": [number], "warnings": [st
 		},
 	}
 	opts.register(command.Flags())
+	completion.Flag(command, "action", completion.Actions)
+	completion.Flag(command, "opcode", completion.Opcodes(globals))
 	return command
 }
 
@@ -102,8 +105,11 @@ With --json: {"uuid": string, "count": number, "jobs": [number], "warnings": [st
 			}
 			return runReplace(command.Context(), opts, globals, "replace", &args[0])
 		},
+		ValidArgsFunction: completion.Filters(globals),
 	}
 	opts.register(command.Flags())
+	completion.Flag(command, "action", completion.Actions)
+	completion.Flag(command, "opcode", completion.Opcodes(globals))
 	return command
 }
 

@@ -15,6 +15,7 @@ import (
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/completion"
 	"lockstep/core/wire"
 )
 
@@ -140,6 +141,7 @@ With --json: a list of {"uuid": string, "done": bool, "message": string}`,
 		RunE: func(command *cobra.Command, args []string) error {
 			return runDelete(command.Context(), globals, args)
 		},
+		ValidArgsFunction: completion.Filters(globals),
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/cmd/lockstep/internal/completion"
 	"lockstep/core/job"
 )
 
@@ -81,6 +82,7 @@ Exit code: 0; 1 if one of the rules does not exist.
 		RunE: func(command *cobra.Command, args []string) error {
 			return runInfo(command.Context(), globals, args)
 		},
+		ValidArgsFunction: completion.Filters(globals),
 	}
 }
 

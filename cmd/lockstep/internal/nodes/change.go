@@ -10,6 +10,7 @@ import (
 
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/completion"
 	"lockstep/core/answer"
 	"lockstep/core/wire"
 	"lockstep/edge/luxiclient"
@@ -40,6 +41,7 @@ Exit code: 0; 1 if the node was not removed.
 		RunE: func(command *cobra.Command, args []string) error {
 			return runChange(command.Context(), globals, change{"LockstepNodeRemove", "removed", "was not removed", args[0]})
 		},
+		ValidArgsFunction: completion.Nodes(globals),
 	}
 }
 
@@ -59,6 +61,7 @@ Exit code: 0; 1 if the node did not become master.
 		RunE: func(command *cobra.Command, args []string) error {
 			return runChange(command.Context(), globals, change{"LockstepNodePromote", promoted, "did not become master", args[0]})
 		},
+		ValidArgsFunction: completion.Nodes(globals),
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/completion"
 )
 
 // NewConfigCommand is the command config. more are its subcommands about the configuration of the cluster.
@@ -57,6 +58,7 @@ With --json: {KEY: value}`,
 		RunE: func(command *cobra.Command, args []string) error {
 			return runConfigGet(command.Context(), globals, args)
 		},
+		ValidArgsFunction: completion.Settings(globals, ""),
 	}
 }
 
@@ -65,8 +67,8 @@ func newConfigSetCommand(globals *cli.Globals) *cobra.Command {
 		Use:   "set KEY=VALUE...",
 		Short: "Change settings of the queue",
 		Long: `Change settings of the queue: all named settings, or, after a mistake, none. A VALUE
-is JSON, such as 40, 0.5, true or null; other values are strings. A time is a number
-of seconds, or a number with a unit: 45s, 1m30s or 2h.
+is JSON, such as 40, 0.5, true or null; other values are strings. A time is a
+number with a unit: 45s, 1m30s or 2h.
 
 Exit code: 0, also if no value changes; 1 if the daemon refuses.
 With --json: {KEY: value}, all current settings.`,
@@ -76,6 +78,7 @@ With --json: {KEY: value}, all current settings.`,
 		RunE: func(command *cobra.Command, args []string) error {
 			return runConfigSet(command.Context(), globals, args)
 		},
+		ValidArgsFunction: completion.Settings(globals, "="),
 	}
 }
 

@@ -10,24 +10,24 @@ import (
 // settingInfo describes a setting. The daemon may have further settings.
 type settingInfo struct {
 	text string
-	// count: the value is a number of things, not a time.
-	count bool
+	// duration: the value is a time in seconds, typed with a unit.
+	duration bool
 }
 
 func settingInfoOf(key string) settingInfo {
 	switch key {
 	case "max_running_jobs":
-		return settingInfo{text: "maximum number of running jobs", count: true}
+		return settingInfo{text: "maximum number of running jobs"}
 	case "predictive":
 		return settingInfo{text: "whether jobs that would wait for locks come later"}
 	case "predictive_base":
 		return settingInfo{text: "weight of a job without contention"}
 	case "predictive_tick":
-		return settingInfo{text: "seconds per tick of a waiting job's age"}
+		return settingInfo{text: "seconds per tick of a waiting job's age", duration: true}
 	case "predictive_ticks":
-		return settingInfo{text: "ticks after which a job has no weight", count: true}
+		return settingInfo{text: "ticks after which a job has no weight"}
 	case "lock_bypass_after":
-		return settingInfo{text: "seconds after which later requests may not overtake a lock request"}
+		return settingInfo{text: "seconds after which later requests may not overtake a lock request", duration: true}
 	}
 	return settingInfo{}
 }
@@ -44,11 +44,12 @@ func settingValue(key, typed string, have json.RawMessage) (json.RawMessage, err
 		}
 		value = encoded
 	}
-	if want == "a number" && jsonType(value) == "a text" {
+	if settingInfoOf(key).duration && typed != "null" {
 		duration, err := cli.ParseDuration(typed)
-		if err == nil && !settingInfoOf(key).count {
-			return json.RawMessage(strconv.FormatFloat(duration.Seconds(), 'f', -1, 64)), nil
+		if err != nil {
+			return nil, cli.Usagef("the setting %s: %v", key, err)
 		}
+		return json.RawMessage(strconv.FormatFloat(duration.Seconds(), 'f', -1, 64)), nil
 	}
 	if is := jsonType(value); is != want && is != "null" && want != "null" {
 		return nil, cli.Usagef("the setting %s is %s, like %s, not %s", key, want, settingText(have), typed)
