@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"lockstep/core/answer"
 )
 
 // The daemon reads the declared opcodes again on SIGHUP. A mistake in a declaration changes
@@ -36,6 +38,17 @@ func TestDeclaredOpcodesAreReadAgain(t *testing.T) {
 	require.Equal(t, []string{"hello world"}, c.await(c.submit(greet)).lines())
 	declare(strings.Replace(declared, "hello", "good bye", 1), "opcodes reloaded")
 	require.Equal(t, []string{"good bye world"}, c.await(c.submit(greet)).lines())
+
+	// A client gets the result of the reload that it asks for.
+	file := d.path("lib", "opcodes.d", "greet.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(strings.Replace(declared, "hello", "welcome", 1)), 0o640))
+	var reloaded answer.OpcodesReloaded
+	c.call("LockstepReloadOpcodes", &reloaded)
+	require.Equal(t, 1, reloaded.Declared)
+	require.Equal(t, []string{"welcome world"}, c.await(c.submit(greet)).lines())
+	require.NoError(t, os.WriteFile(file, []byte("{name: OP_SITE_GREET, comand: [echo]}"), 0o640))
+	require.ErrorContains(t, c.Call(t.Context(), "LockstepReloadOpcodes", []any{}, &reloaded), "greet.yaml")
+	require.Equal(t, []string{"welcome world"}, c.await(c.submit(greet)).lines())
 }
 
 // A SIGHUP during the start does not end the daemon, and takes effect after the start.
