@@ -39,6 +39,8 @@ var listing = map[string]string{
 	"/2/jobs":             "all jobs",
 	"/3/events":           "a stream",
 	"/2/jobs/{id}/wait":   "waits",
+	"LockstepListJobs":    "selects among all jobs",
+	"LockstepEvents":      "waits",
 	"LockstepReportJob":   "called by job processes",
 	"LockstepBeginOpcode": "called by job processes, answered when the job may go on",
 	"ReplaceFilter":       "the rule is in force for all jobs when it is answered",
@@ -144,12 +146,17 @@ func (f *callCosts) calls() map[string]func() {
 			f.call("CancelJob", nil, id, false)
 			f.call("AutoArchiveJobs", nil, -1, 10)
 		},
-		"SetDrainFlag":          func() { f.call("SetDrainFlag", nil, false) },
-		"SetWatcherPause":       func() { f.call("SetWatcherPause", nil, nil) },
-		"QueryFields":           func() { f.call("QueryFields", nil, "job", nil) },
-		"QueryTags":             func() { f.call("QueryTags", nil, "cluster", "") },
-		"QueryConfigValues":     func() { f.call("QueryConfigValues", nil, []string{"drain_flag", "cluster_name", "watcher_pause"}) },
-		"LockstepWhy":           func() { f.call("LockstepWhy", nil, f.someID) },
+		"SetDrainFlag":            func() { f.call("SetDrainFlag", nil, false) },
+		"SetWatcherPause":         func() { f.call("SetWatcherPause", nil, nil) },
+		"QueryFields":             func() { f.call("QueryFields", nil, "job", nil) },
+		"QueryTags":               func() { f.call("QueryTags", nil, "cluster", "") },
+		"QueryConfigValues":       func() { f.call("QueryConfigValues", nil, []string{"drain_flag", "cluster_name", "watcher_pause"}) },
+		"LockstepWhy":             func() { f.call("LockstepWhy", nil, f.someID) },
+		"LockstepListJobs, by id": func() { f.call("LockstepListJobs", nil, map[string]any{"ids": []int64{f.someID}}) },
+		"LockstepSubmitJobs": func() {
+			f.call("LockstepSubmitJobs", nil, []any{map[string]any{"ops": []op{command("true")}, "name": "nightly"}})
+		},
+		"LockstepReloadOpcodes": func() { f.call("LockstepReloadOpcodes", nil) },
 		"LockstepPending":       func() { f.call("LockstepPending", nil, []int64{f.someID}) },
 		"LockstepPending, 1000": func() { f.call("LockstepPending", nil, thousand) },
 		"LockstepSetSettings":   func() { f.call("LockstepSetSettings", nil, map[string]any{"predictive": nil}) },
