@@ -207,9 +207,3 @@ func (b *bench) instance(c *model.Config, name string) string {
 	i.Name = model.Some(name)
 	return string(model.Instances.NewObject(i).JSON())
 }
-
-// onFile is the content of config.data.
-func (b *bench) onFile() *model.Config {
-	b.Settle()
-	return configtest.Decode(b, []byte(b.disk.Content(paths.ConfigPath)))
-}

@@ -60,7 +60,7 @@ func (p Position) Commit(changes []Change) Committed {
 			}
 			continue
 		}
-		next, steps, err := c.Position.ApplyAll(change.Records, len(c.Steps) == 0)
+		next, steps, err := c.ApplyAll(change.Records, len(c.Steps) == 0)
 		if c.Refused[i] = err != nil; err == nil {
 			c.Position, c.Steps = next, append(c.Steps, steps...)
 		}
