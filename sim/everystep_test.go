@@ -16,9 +16,10 @@ func everyStep(t *testing.T, seed uint64, fault func(w *World) bool) {
 	everyStepOf(t, seed, 1, twoJobs, fault)
 }
 
-// twoJobs submits two jobs as soon as the daemon takes connections.
+// twoJobs submits two jobs with names as soon as the daemon takes connections.
 func twoJobs(w *World) (done func() bool) {
 	c := w.newClient()
+	c.namesJobs = true
 	var sent *submission
 	c.whenReady(func() {
 		sent = c.submit([][]OpSpec{{"run run_for=0.01", "delay 0.5"}, {"run run_for=1", "run run_for=0"}}, nil)
