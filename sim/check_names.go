@@ -8,11 +8,13 @@ import (
 )
 
 // checkNames: the name of a job is the one that its client has given it, from the acknowledgement on. It would survive
-// a power loss at that moment. A job of a submission without acknowledgement has its name too, or does not exist.
+// a power loss at that moment. A job of a submission without acknowledgement has its name too, or does not exist. If a
+// client is told that its cancel has succeeded, the record names the client, unless the disk has failed.
 type checkNames struct {
 	names        map[string]string // by tag of the job, of all submissions that were sent
 	acknowledged []int64
 	garbled      map[int64]bool
+	diskFailed   bool
 }
 
 func (*checkNames) Name() string { return "names of jobs" }
@@ -38,6 +40,10 @@ func (c *checkNames) See(w *World, event any) error {
 		return c.allNamed(w, c.acknowledged)
 	case finished:
 		return c.allNamed(w, w.recordedIDs())
+	case diskFailed:
+		c.diskFailed = true
+	case cancelConfirmed:
+		return c.authorRecorded(w, e.id)
 	case garbled:
 		c.garbled[e.id] = true
 	}
@@ -62,6 +68,20 @@ func (c *checkNames) allNamed(w *World, ids []int64) error {
 		if err := requireName(id, content, name); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func (c *checkNames) authorRecorded(w *World, id int64) error {
+	if c.diskFailed || w.garbled {
+		return nil
+	}
+	content, durable := w.disk.Surviving(paths.RecordPath(id))
+	if !durable {
+		content, _ = w.disk.Surviving(paths.ArchivedRecordPath(id))
+	}
+	if r, err := record.Decode(content); err != nil || r.CanceledBy() != simUser {
+		return fmt.Errorf("job %d: a cancel was confirmed, and its record would not name the client after a power loss", id)
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func (c *simConn) read() {
 	case c.request != nil:
 		frame := c.request
 		c.request, c.reading = nil, false
-		c.thread.Do(func() { c.deliver(&conn.Received{Frame: frame}) })
+		c.thread.Do(func() { c.deliver(&conn.Received{Frame: frame, By: simUser}) })
 	case c.rpc == nil:
 		c.reading = false
 		c.thread.Do(func() { c.deliver(&conn.Closed{}) })
@@ -111,3 +111,6 @@ func (c *simConn) hangUp() {
 	c.rpc = nil
 	c.read()
 }
+
+// simUser is the user of all simulated clients, as the socket describes the peer of a connection.
+const simUser = "uid=1000(sim), pid=1"

@@ -31,7 +31,7 @@ func (q *queue) cancel(ctx actor.Context, sender *actor.PID, m *messages.OrderJo
 	switch {
 	case e == nil || e.stage == final:
 		answerClient(ctx, sender, m.Request, false, notFoundText(m.Id))
-	case e.stage == active && m.By != "" && (m.Kind == messages.OrderJob_KILL || e.status() != job.Running):
+	case e.stage == active && m.By != "":
 		q.recordCanceledBy(ctx, sender, m)
 	case e.stage == active:
 		ctx.RequestWithCustomSender(q.config.Jobs, m, sender)
@@ -54,7 +54,8 @@ func (q *queue) cancel(ctx actor.Context, sender *actor.PID, m *messages.OrderJo
 }
 
 // recordCanceledBy records the author of an order about an active job, then goes on with
-// the order. If the record cannot be written the order takes effect nevertheless: it may
+// the order. Only the job process knows whether it obeys: an order that it refuses stays
+// in the record, without a consequence. If the record cannot be written the order takes effect nevertheless: it may
 // be what frees a full disk.
 func (q *queue) recordCanceledBy(ctx actor.Context, sender *actor.PID, m *messages.OrderJob) {
 	recorded := q.records.get(m.Id).WithCanceledBy(m.By)

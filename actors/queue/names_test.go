@@ -105,12 +105,16 @@ func TestTheAuthorOfAKillIsRecordedFirst(t *testing.T) {
 	}
 }
 
-// A running job refuses a cancel without kill, and then nobody has canceled it.
-func TestARefusedCancelIsNotRecorded(t *testing.T) {
+// A running job refuses a cancel without kill, and its later end has nothing to do with that.
+func TestARefusedCancelHasNoConsequence(t *testing.T) {
 	onReady(t, []*job.Job{running(1)}, func(t *testing.T, b *bench) {
 		b.cancel(1, messages.OrderJob_CANCEL)
+		b.filesDone(b.storeAsked())
 		kittest.Expect[*messages.OrderJob](b.jobs)
-		b.store.Quiet()
+		j := running(1)
+		j.FailUnfinished(job.ErrorResult("OpExecError", "command failed", map[string]any{"exit_status": 3}), job.Timestamp{Sec: 9})
+		b.jobs.Ask(b.queue, &messages.JobEnded{Id: 1, Encoded: job.Encode(j)})
+		require.Equal(t, "exit 3", b.rowOf(1).Info.Result)
 	})
 }
 

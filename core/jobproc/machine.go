@@ -231,7 +231,7 @@ func (m *Machine) Cancel(now job.Timestamp) Step {
 	if m.phase != awaitingLocks {
 		m.expect(awaitingPermission)
 	}
-	m.job.CancelUnstarted(rawjson.Quote("Job canceled by request"), now)
+	m.job.CancelUnstarted(rawjson.Quote(CanceledByRequest), now)
 	return m.exit()
 }
 

@@ -98,3 +98,6 @@ const EndedOnRequest = "Ended on request"
 func failure(args ...any) Outcome {
 	return Outcome{Failed: true, Result: job.ErrorResult("OpExecError", args...)}
 }
+
+// CanceledByRequest is the result of the opcodes of a job that a client has canceled while it waited.
+const CanceledByRequest = "Job canceled by request"

@@ -107,13 +107,20 @@ func begun(j *job.Job) bool {
 // RejectSource is the source of the reason trail entry that names the rule which has rejected a job (queue.md 3.6).
 const RejectSource = "gnt:daemon:luxid:filter"
 
-// canceledWords describes a canceled job. A filter rule leaves a reason.
+// canceledWords describes a canceled job. A filter rule leaves a reason, and a dependency another result than a client.
 func canceledWords(j *job.Job, by string) string {
+	if len(j.Ops) == 0 {
+		return ""
+	}
+	var text string
+	_ = json.Unmarshal(j.Ops[len(j.Ops)-1].Result, &text) // null for a job that was canceled while queued
 	switch {
+	case bytes.Contains(j.Ops[0].Input, []byte(`"`+RejectSource+`"`)):
+		return "rejected by a filter rule"
+	case text != "" && text != jobproc.CanceledByRequest:
+		return shortened(text)
 	case by != "":
 		return "canceled" + by
-	case len(j.Ops) > 0 && bytes.Contains(j.Ops[0].Input, []byte(`"`+RejectSource+`"`)):
-		return "rejected by a filter rule"
 	}
 	return ""
 }

@@ -48,6 +48,12 @@ func canceled(input string) *job.Job {
 	return j
 }
 
+func canceledWith(result string) *job.Job {
+	j := jobtest.Queued(1)
+	j.CancelUnstarted([]byte(`"`+result+`"`), job.Timestamp{Sec: 2})
+	return j
+}
+
 func TestResults(t *testing.T) {
 	byRoot := record.Record{}.WithCanceledBy("uid=0(root), pid=7")
 	unrun := jobtest.Queued(1)
@@ -72,6 +78,8 @@ func TestResults(t *testing.T) {
 		"no error at all":    {job: failed(`[1]`)},
 		"canceled":           {job: canceled(`{"OP_ID": "X"}`)},
 		"canceled by":        {job: canceled(`{"OP_ID": "X"}`), record: byRoot, want: "canceled by root"},
+		"canceled waiting":   {job: canceledWith("Job canceled by request"), record: byRoot, want: "canceled by root"},
+		"by a dependency":    {job: canceledWith("Job canceled: job 7 was canceled"), record: byRoot, want: "Job canceled: job 7 was canceled"},
 		"rejected":           {job: canceled(`{"OP_ID": "X", "reason": [["gnt:daemon:luxid:filter", "rejected by filter rule u", 1]]}`), want: "rejected by a filter rule"},
 		"not run: failed":    {job: unrun, record: record.Record{}.WithCause(15, job.Error), want: "not run: job 15 failed"},
 		"not run: canceled":  {job: unrun, record: record.Record{}.WithCause(15, job.Canceled), want: "not run: job 15 was canceled"},
