@@ -42,6 +42,8 @@ func newEchoCommand() *cobra.Command {
 func answerAll(conn net.Conn) error {
 	defer conn.Close()
 	reader := wire.NewReader(conn, wire.MaxFrame)
+	var answer []byte // of the last size: the limit is that of the socket, not of making the bytes
+	last := -1
 	for {
 		frame, err := reader.ReadFrame()
 		if err != nil {
@@ -55,35 +57,27 @@ func answerAll(conn net.Conn) error {
 		if len(request.Args) != 1 || json.Unmarshal(request.Args[0], &size) != nil {
 			return errors.New("want a number of bytes")
 		}
-		answer := wire.AppendResult(make([]byte, 0, size+64))
-		answer = append(append(append(answer, '"'), strings.Repeat("x", size)...), '"')
-		if err := wire.WriteFrame(conn, wire.CloseResult(answer)); err != nil {
+		if size != last {
+			answer = wire.AppendResult(make([]byte, 0, size+64))
+			answer = append(append(append(answer, '"'), strings.Repeat("x", size)...), '"')
+			answer, last = wire.CloseResult(answer), size
+		}
+		if err := wire.WriteFrame(conn, answer); err != nil {
 			return nil
 		}
 	}
 }
 
-// echo is a connection to an echo process.
+// echo is an echo process, with a connection to it.
 type echo struct {
 	client
 	cmd *exec.Cmd
 }
 
 func (b *bench) startEcho() (*echo, error) {
-	path := b.newDir()
-	cmd := exec.Command(b.self, "echo", path)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
+	e, path, err := b.launchEcho()
 	if err != nil {
 		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	e := &echo{cmd: cmd}
-	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		e.stop()
-		return nil, fmt.Errorf("%s does not listen: %w", filepath.Base(b.self), err)
 	}
 	connection, err := luxiclient.Dial(b.ctx, path, luxiclient.Options{AnswerTimeout: waitMax, MaxFrame: 256 << 20})
 	if err != nil {
@@ -92,6 +86,26 @@ func (b *bench) startEcho() (*echo, error) {
 	}
 	e.client = client{ctx: b.ctx, luxi: connection}
 	return e, nil
+}
+
+// launchEcho starts an echo process, which serves one connection at a path.
+func (b *bench) launchEcho() (e *echo, path string, err error) {
+	path = b.newDir()
+	cmd := exec.Command(b.self, "echo", path)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, "", err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, "", err
+	}
+	e = &echo{cmd: cmd}
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		e.stop()
+		return nil, "", fmt.Errorf("%s does not listen: %w", filepath.Base(b.self), err)
+	}
+	return e, path, nil
 }
 
 // roundTrip makes one request with an answer of the given number of bytes.

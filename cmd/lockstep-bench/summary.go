@@ -48,7 +48,7 @@ func (u unit) format(value float64) string {
 		default:
 			return threeDigits(value/1e3) + " µs"
 		}
-	case bytes, bytesPerJob:
+	case byteSize, bytesPerJob:
 		switch {
 		case value >= 1e6:
 			return threeDigits(value/1e6) + " MB"
@@ -57,6 +57,8 @@ func (u unit) format(value float64) string {
 		}
 	case jobsRate, updatesRate, wakeups:
 		return threeDigits(value) + "/s"
+	case cores:
+		return fmt.Sprintf("%.3f cores", value)
 	default:
 		return threeDigits(value) + "x"
 	}
