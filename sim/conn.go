@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -49,10 +50,11 @@ func (c *simConn) read() {
 func (c *simConn) deliver(message any) { c.daemon.env.System().Root.Send(c.to, message) }
 
 // Answer sends the answer to the current request.
-func (c *simConn) Answer(frame []byte) {
+func (c *simConn) Answer(parts ...[]byte) {
 	if c.closing {
 		return
 	}
+	frame := bytes.Join(parts, nil)
 	c.thread.Do(func() {
 		if c.rpc != nil {
 			c.rpc.answered(c, frame)

@@ -1,6 +1,7 @@
 package supervisor_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -63,7 +64,7 @@ func (c *fakeConn) disconnect() {
 	}
 }
 
-func (c *fakeConn) Answer(frame []byte) { c.answers <- frame }
+func (c *fakeConn) Answer(parts ...[]byte) { c.answers <- bytes.Join(parts, nil) }
 
 func (c *fakeConn) Close() {
 	c.mu.Lock()

@@ -270,7 +270,7 @@ func TestTheNextMasterPartWaitsForTheFormerOne(t *testing.T) {
 type slowConn struct{ closed chan struct{} }
 
 func (slowConn) Serve(*actor.PID) {}
-func (slowConn) Answer([]byte)    {}
+func (slowConn) Answer(...[]byte) {}
 func (s slowConn) Close()         { <-s.closed }
 
 // holdOpen prevents the stop of a tree until the returned function is called.

@@ -16,8 +16,8 @@ type Conn interface {
 	// Serve names the actor that gets the connection's messages. Frames arrive as *Received, one at a time: the next
 	// one is read after the answer to the last one. The end of the connection arrives as *Closed.
 	Serve(to *actor.PID)
-	// Answer sends a frame and lets the next request be read.
-	Answer(frame []byte)
+	// Answer sends a frame, in parts, and lets the next request be read. It does not copy them.
+	Answer(parts ...[]byte)
 	// Close ends the connection when all answers have been sent.
 	Close()
 }

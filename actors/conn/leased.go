@@ -15,10 +15,10 @@ type leasedConn struct {
 	leads func() bool
 }
 
-func (c leasedConn) Answer(frame []byte) {
+func (c leasedConn) Answer(parts ...[]byte) {
 	if !c.leads() {
 		c.Close()
 		return
 	}
-	c.Conn.Answer(frame)
+	c.Conn.Answer(parts...)
 }

@@ -39,10 +39,10 @@ func (s *Session) Decode(ctx actor.Context, m *Received) (wire.Request, bool) {
 	return request, true
 }
 
-// Answer sends a frame as the answer to the current request, and ends the conversation about it.
-func (s *Session) Answer(ctx actor.Context, frame []byte) {
+// Answer sends a frame, in parts, as the answer to the current request, and ends the conversation about it.
+func (s *Session) Answer(ctx actor.Context, parts ...[]byte) {
 	s.End()
-	s.conn.Answer(frame)
+	s.conn.Answer(parts...)
 	if s.closing {
 		ctx.Stop(ctx.Self())
 	}

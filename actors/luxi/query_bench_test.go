@@ -21,9 +21,9 @@ type benchConn struct {
 	answers chan []byte
 }
 
-func (c *benchConn) Serve(to *actor.PID) { c.to <- to }
-func (c *benchConn) Answer(frame []byte) { c.answers <- frame }
-func (c *benchConn) Close()              {}
+func (c *benchConn) Serve(to *actor.PID)    { c.to <- to }
+func (c *benchConn) Answer(parts ...[]byte) { c.answers <- bytes.Join(parts, nil) }
+func (c *benchConn) Close()                 {}
 
 // It measures a list of jobs in memory, from the frame of the request to the frame of the answer, with a queue that
 // answers at once.

@@ -76,7 +76,7 @@ func (c *connection) callConfig(ctx actor.Context, call calls.Call) {
 		case r.Error != nil:
 			c.answerError(ctx, r.Error)
 		case r.Snapshot != nil:
-			c.session.Answer(ctx, r.Snapshot.Frame())
+			c.session.Answer(ctx, r.Snapshot.Frame()...)
 		default:
 			c.session.Answer(ctx, wire.EncodeRawResult(r.Result))
 		}

@@ -1,6 +1,7 @@
 package rapi
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"sync"
@@ -63,9 +64,9 @@ func (c *connection) Serve(to *actor.PID) {
 }
 
 // Answer is part of conn.Conn.
-func (c *connection) Answer(frame []byte) {
+func (c *connection) Answer(parts ...[]byte) {
 	select {
-	case c.answers <- frame:
+	case c.answers <- bytes.Join(parts, nil):
 	default: // the call has ended
 	}
 }

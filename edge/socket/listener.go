@@ -8,6 +8,7 @@
 package socket
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -132,7 +133,7 @@ func (l *Listener) Serve(sys *actor.ActorSystem, gateway func() *actor.PID) erro
 			time.Sleep(50 * time.Millisecond)
 			continue
 		}
-		c := &streamConn{conn: nc, root: sys.Root, options: l.options, peer: peerOf(nc), userNames: &l.userNames, connLimiter: l.connLimiter, answers: make(chan []byte, 1), serving: &l.serving}
+		c := &streamConn{conn: nc, root: sys.Root, options: l.options, peer: peerOf(nc), userNames: &l.userNames, connLimiter: l.connLimiter, answers: make(chan [][]byte, 1), serving: &l.serving}
 		c.share = share{budget: l.budget, interrupt: c.interrupt}
 		c.onEnd = func() {
 			c.share.release()
@@ -177,7 +178,7 @@ type streamConn struct {
 	peer         peer
 	userNames    *userNames
 	share        share
-	answers      chan []byte // at most one: that of the current request
+	answers      chan [][]byte // at most one, in parts: that of the current request
 	onEnd        func()
 	connLimiter  *connLimiter
 	evicted      atomic.Bool // to make room for another
@@ -204,9 +205,9 @@ func (c *streamConn) closeUnserved() {
 }
 
 // Answer sends the answer to the current request.
-func (c *streamConn) Answer(frame []byte) {
+func (c *streamConn) Answer(parts ...[]byte) {
 	if !c.closing.Load() {
-		c.answers <- frame // never blocks: one answer a request
+		c.answers <- parts // never blocks: one answer a request
 	}
 }
 
@@ -260,10 +261,25 @@ func (c *streamConn) serve(to *actor.PID) {
 		if !open {
 			return
 		}
-		if c.conn.SetWriteDeadline(time.Now().Add(sendTimeout)) != nil || wire.WriteFrame(c.conn, answer) != nil {
+		if c.conn.SetWriteDeadline(time.Now().Add(sendTimeout)) != nil || writeFrame(c.conn, answer) != nil {
 			c.root.Send(to, &conn.Closed{})
 			return
 		}
 		c.connLimiter.markIdle(c)
 	}
+}
+
+// writeFrame writes a frame that consists of parts.
+func writeFrame(c net.Conn, parts [][]byte) error {
+	if len(parts) == 1 {
+		return wire.WriteFrame(c, parts[0])
+	}
+	for _, part := range parts {
+		if bytes.IndexByte(part, wire.Terminator) >= 0 {
+			return wire.ErrTerminatorInside
+		}
+	}
+	frame := append(append(make(net.Buffers, 0, len(parts)+1), parts...), []byte{wire.Terminator}) // WriteTo changes it
+	_, err := frame.WriteTo(c)
+	return err
 }

@@ -3,6 +3,7 @@
 package conntest
 
 import (
+	"bytes"
 	"slices"
 	"sync"
 	"testing"
@@ -30,10 +31,10 @@ func (c *Conn) Serve(to *actor.PID) {
 }
 
 // Answer is part of conn.Conn.
-func (c *Conn) Answer(frame []byte) {
+func (c *Conn) Answer(parts ...[]byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.answers = append(c.answers, string(frame))
+	c.answers = append(c.answers, string(bytes.Join(parts, nil)))
 }
 
 // Close is part of conn.Conn.

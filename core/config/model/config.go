@@ -112,46 +112,62 @@ func (k *Kind[T]) read(c *Config, raw []byte) (entries []string, err error) {
 		}
 	}
 	*k.at(c) = tree.Of(sorted)
+	for range k.at(c).Chunks(shareChunk[T]) {
+	}
 	return entries, nil
 }
 
-// JSON returns the configuration in Ganeti's form. It joins the cached encodings of the objects.
-func (c *Config) JSON() []byte {
-	dst := make([]byte, 0, c.size())
-	dst = fmt.Appendf(dst, `{"version":%d,"cluster":`, c.Version)
-	dst = append(dst, c.Cluster.encoding...)
-	dst = Nodes.join(dst, c)
-	dst = Groups.join(dst, c)
-	dst = Instances.join(dst, c)
-	dst = Networks.join(dst, c)
-	dst = Disks.join(dst, c)
-	dst = Filters.join(dst, c)
-	dst = AppendTime(append(dst, `,"ctime":`...), c.CTime)
-	dst = AppendTime(append(dst, `,"mtime":`...), c.MTime)
-	return fmt.Appendf(dst, `,"serial_no":%d}`, c.Serial)
+// JSON returns the configuration in Ganeti's form.
+func (c *Config) JSON() []byte { return bytes.Join(c.Parts(), nil) }
+
+// Parts returns the configuration in Ganeti's form, in parts. Parts without a change are the same in all configurations, so the
+// cost is that of the changes since the last call. The caller must not modify a part.
+func (c *Config) Parts() [][]byte {
+	parts := [][]byte{fmt.Appendf(nil, `{"version":%d,"cluster":`, c.Version), c.Cluster.encoding}
+	parts = Nodes.parts(parts, c)
+	parts = Groups.parts(parts, c)
+	parts = Instances.parts(parts, c)
+	parts = Networks.parts(parts, c)
+	parts = Disks.parts(parts, c)
+	parts = Filters.parts(parts, c)
+	end := AppendTime([]byte(`,"ctime":`), c.CTime)
+	end = AppendTime(append(end, `,"mtime":`...), c.MTime)
+	return append(parts, fmt.Appendf(end, `,"serial_no":%d}`, c.Serial))
 }
 
-func (k *Kind[T]) join(dst []byte, c *Config) []byte {
-	dst = append(append(append(dst, `,"`...), k.Name...), `":{`...)
-	for key, o := range k.at(c).All() {
-		dst = append(append(append(AppendText(dst, key), ':'), o.encoding...), ',')
+func (k *Kind[T]) parts(parts [][]byte, c *Config) [][]byte {
+	parts = append(parts, []byte(`,"`+k.Name+`":{`))
+	first := len(parts)
+	for chunk := range k.at(c).Chunks(chunkOf[T]) {
+		parts = append(parts, chunk)
 	}
-	return closeWith(dst, '{')
+	if len(parts) > first {
+		parts[first] = parts[first][1:] // the comma before the first object
+	}
+	return append(parts, []byte{'}'})
 }
 
-// size estimates the length of the encoding.
-func (c *Config) size() int {
-	n := 1024 + len(c.Cluster.encoding)
-	for _, of := range []int{Nodes.size(c), Groups.size(c), Instances.size(c), Networks.size(c), Disks.size(c), Filters.size(c)} {
-		n += of
+// chunkOf encodes objects with a comma before each.
+func chunkOf[T any](keys []string, objects []*Object[T]) []byte {
+	size := 0
+	for i, o := range objects {
+		size += len(keys[i]) + len(o.encoding) + 4
 	}
-	return n
+	chunk := make([]byte, 0, size)
+	for i, o := range objects {
+		chunk = append(append(AppendText(append(chunk, ','), keys[i]), ':'), o.encoding...)
+	}
+	return chunk
 }
 
-func (k *Kind[T]) size(c *Config) int {
-	n := 0
-	for key, o := range k.at(c).All() {
-		n += len(key) + len(o.encoding) + 4
+// shareChunk is chunkOf for objects that only the caller has: their encodings become parts of the chunk, so that memory has them once.
+func shareChunk[T any](keys []string, objects []*Object[T]) []byte {
+	chunk := chunkOf(keys, objects)
+	end := 0
+	for i, o := range objects {
+		start := end + len(AppendText(nil, keys[i])) + 2
+		end = start + len(o.encoding)
+		o.encoding = chunk[start:end:end]
 	}
-	return n
+	return chunk
 }

@@ -106,7 +106,7 @@ func (k *Kind[T]) replaceAll(e *Edit, by *Config) {
 	}
 	for key, o := range k.at(by).All() {
 		if old, found := k.at(e.now).Get(key); !found || !bytes.Equal(old.encoding, o.encoding) {
-			k.putObject(e, key, o)
+			k.putObject(e, key, &Object[T]{o.Value, bytes.Clone(o.encoding)}) // not part of a chunk of by, which would stay in memory
 		}
 	}
 }

@@ -5,6 +5,7 @@ package tree
 import (
 	"iter"
 	"slices"
+	"sync/atomic"
 )
 
 // fanout is the maximum number of entries of a node. A change copies one node per level.
@@ -22,13 +23,14 @@ type Map[V any] struct {
 	count int
 }
 
-// node is a leaf (values) or an inner node (children). It does not change after it is part of a map.
+// node is a leaf (values) or an inner node (children). It does not change after it is part of a map, except for the cache chunk.
 //
 // Invariant: keys ascend. In an inner node, keys[i] is the lowest key below children[i]. Every node has at least one key.
 type node[V any] struct {
 	keys     []string
 	values   []V
 	children []*node[V]
+	chunk    atomic.Pointer[[]byte] // of a leaf: what Chunks made of it
 }
 
 // Of builds a map from entries in ascending order of their keys, without duplicates.
@@ -191,6 +193,35 @@ func (m Map[V]) From(low string) iter.Seq2[string, V] {
 			m.root.each(low, yield)
 		}
 	}
+}
+
+// Chunks iterates over the chunks that encode makes of neighbouring entries: all entries, in ascending order. A chunk is made once
+// for all maps that share its entries, so all calls for a map, and for those derived from it, must have the same encode. The
+// caller must not modify a chunk.
+func (m Map[V]) Chunks(encode func(keys []string, values []V) []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		if m.root != nil {
+			m.root.eachChunk(encode, yield)
+		}
+	}
+}
+
+func (n *node[V]) eachChunk(encode func(keys []string, values []V) []byte, yield func([]byte) bool) bool {
+	for _, child := range n.children {
+		if !child.eachChunk(encode, yield) {
+			return false
+		}
+	}
+	if n.children != nil {
+		return true
+	}
+	chunk := n.chunk.Load()
+	if chunk == nil {
+		made := encode(n.keys, n.values)
+		chunk = &made
+		n.chunk.Store(chunk)
+	}
+	return yield(*chunk)
 }
 
 func (n *node[V]) each(low string, yield func(string, V) bool) bool {
