@@ -472,12 +472,14 @@ func (*AccessStoreResult_List) isAccessStoreResult_What() {}
 
 func (*AccessStoreResult_Identify) isAccessStoreResult_What() {}
 
-// FileWrite replaces one file. `op` labels the step in errors and tests.
+// FileWrite replaces one file. `op` labels the step in errors and tests. `parts` is a long content in parts, in place of
+// `content`; only the store takes it.
 type FileWrite struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Op            string                 `protobuf:"bytes,1,opt,name=op,proto3" json:"op,omitempty"`
 	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
 	Content       []byte                 `protobuf:"bytes,3,opt,name=content,proto3" json:"content,omitempty"`
+	Parts         [][]byte               `protobuf:"bytes,4,rep,name=parts,proto3" json:"parts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -529,6 +531,13 @@ func (x *FileWrite) GetPath() string {
 func (x *FileWrite) GetContent() []byte {
 	if x != nil {
 		return x.Content
+	}
+	return nil
+}
+
+func (x *FileWrite) GetParts() [][]byte {
+	if x != nil {
+		return x.Parts
 	}
 	return nil
 }
@@ -2055,11 +2064,12 @@ const file_store_proto_rawDesc = "" +
 	"\x04scan\x18\x05 \x01(\v2\".lockstep.messages.ScanQueueResultH\x00R\x04scan\x126\n" +
 	"\x04list\x18\x06 \x01(\v2 .lockstep.messages.ListDirResultH\x00R\x04list\x12C\n" +
 	"\bidentify\x18\a \x01(\v2%.lockstep.messages.IdentifyFileResultH\x00R\bidentifyB\x06\n" +
-	"\x04what\"I\n" +
+	"\x04what\"_\n" +
 	"\tFileWrite\x12\x0e\n" +
 	"\x02op\x18\x01 \x01(\tR\x02op\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
-	"\acontent\x18\x03 \x01(\fR\acontent\"\xb5\x01\n" +
+	"\acontent\x18\x03 \x01(\fR\acontent\x12\x14\n" +
+	"\x05parts\x18\x04 \x03(\fR\x05parts\"\xb5\x01\n" +
 	"\n" +
 	"WriteFiles\x122\n" +
 	"\x05files\x18\x01 \x03(\v2\x1c.lockstep.messages.FileWriteR\x05files\x12\x18\n" +

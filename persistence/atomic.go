@@ -22,7 +22,7 @@ import (
 // The directory must exist. On an error the old file is unchanged and the temporary file removed.
 // A failed sync is not repeated: the kernel may have dropped the dirty pages, so that a second
 // sync could succeed without the data.
-func (f *OSFiles) Replace(op, path string, data []byte) error {
+func (f *OSFiles) Replace(op, path string, data ...[]byte) error {
 	target := f.abs(path)
 	temp := tempName(target)
 	if step, err := writeNew(temp, data, f.owners.DataFile(path), true); err != nil {
@@ -37,7 +37,7 @@ func (f *OSFiles) Replace(op, path string, data []byte) error {
 
 // writeNew creates name with the data; with sync it is on the disk afterwards. On an error it
 // returns the failed step and removes the file.
-func writeNew(name string, data []byte, a ownership.Attributes, sync bool) (step string, err error) {
+func writeNew(name string, data [][]byte, a ownership.Attributes, sync bool) (step string, err error) {
 	fd, err := openFile(name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, a.Mode&privateBits)
 	if err != nil {
 		return "create", err
@@ -53,12 +53,14 @@ func writeNew(name string, data []byte, a ownership.Attributes, sync bool) (step
 	return step, err
 }
 
-func writeAndSync(fd int, data []byte, a ownership.Attributes, sync bool) (step string, err error) {
+func writeAndSync(fd int, data [][]byte, a ownership.Attributes, sync bool) (step string, err error) {
 	if step, err := setAttributes(fd, a); err != nil {
 		return step, err
 	}
-	if err := writeFull(fd, data); err != nil {
-		return "write", err
+	for _, part := range data {
+		if err := writeFull(fd, part); err != nil {
+			return "write", err
+		}
 	}
 	if !sync {
 		return "", nil

@@ -117,7 +117,7 @@ func syncPath(dir string) error {
 // QueueFiles are the file operations that [InitQueue] needs. [OSFiles] and the simulated disk
 // implement them.
 type QueueFiles interface {
-	Replace(op, path string, data []byte) error
+	Replace(op, path string, data ...[]byte) error
 	SyncDir(op, dir string) error
 	Read(op, path string) ([]byte, error)
 	List(op, dir string) ([]string, error)

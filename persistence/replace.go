@@ -32,7 +32,7 @@ func ReplaceMessage(path string, data []byte, rules ownership.Rules) error {
 
 func replace(path string, data []byte, a ownership.Attributes, sync bool) error {
 	temp := tempName(path)
-	if step, err := writeNew(temp, data, a, sync); err != nil {
+	if step, err := writeNew(temp, [][]byte{data}, a, sync); err != nil {
 		return fmt.Errorf("%s %s: %w", step, path, err)
 	}
 	if err := unix.Rename(temp, path); err != nil {

@@ -1,6 +1,7 @@
 package supervisor_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -281,13 +282,13 @@ type disk struct {
 	w *world
 }
 
-func (d *disk) Replace(op, path string, data []byte) error {
+func (d *disk) Replace(op, path string, data ...[]byte) error {
 	if base, inQueue := strings.CutPrefix(path, paths.QueueDir+"/"); inQueue {
 		if id, isJob := paths.ParseJobName(base); isJob {
-			d.check(op, id, path, string(data))
+			d.check(op, id, path, string(bytes.Join(data, nil)))
 		}
 	}
-	return d.Disk.Replace(op, path, data)
+	return d.Disk.Replace(op, path, data...)
 }
 
 // check: a final file does not change, and while a process may act only the process writes its

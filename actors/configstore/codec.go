@@ -26,8 +26,9 @@ type (
 		entries []entry
 	}
 	encoded struct {
-		request         uint64
-		config, history []byte
+		request uint64
+		config  [][]byte // in parts
+		history []byte
 	}
 	parse struct {
 		request uint64
@@ -68,7 +69,7 @@ func (c *codec) Receive(ctx actor.Context) {
 }
 
 func (c *codec) encode(m *encode) *encoded {
-	return &encoded{m.request, m.config.JSON(), c.lines(m.entries)}
+	return &encoded{m.request, m.config.Parts(), c.lines(m.entries)}
 }
 
 // lines returns what records add to config.history.

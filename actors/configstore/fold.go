@@ -126,13 +126,13 @@ func (k *keeper) writeHistory(ctx actor.Context, lines []byte, then func(actor.C
 		})
 }
 
-func (k *keeper) writeFold(ctx actor.Context, n *fold, config []byte) {
+func (k *keeper) writeFold(ctx actor.Context, n *fold, config [][]byte) {
 	k.replace(ctx, besides(n.at), func(ctx actor.Context, f *messages.Failure) {
 		if f != nil {
 			k.folded(ctx, n, f)
 			return
 		}
-		data := &messages.FileWrite{Op: "config", Path: paths.ConfigPath, Content: config}
+		data := &messages.FileWrite{Op: "config", Path: paths.ConfigPath, Parts: config}
 		k.replace(ctx, []*messages.FileWrite{data}, func(ctx actor.Context, f *messages.Failure) {
 			if f != nil {
 				k.folded(ctx, n, f)

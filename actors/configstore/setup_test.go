@@ -94,11 +94,11 @@ func (g *gate) hold(call string) (release func()) {
 	}
 }
 
-func (g *gate) Replace(op, path string, data []byte) error {
+func (g *gate) Replace(op, path string, data ...[]byte) error {
 	if err := g.call("replace", path); err != nil {
 		return err
 	}
-	return g.Disk.Replace(op, path, data)
+	return g.Disk.Replace(op, path, data...)
 }
 
 func (g *gate) AppendDurable(op, path string, data []byte) error {

@@ -176,12 +176,12 @@ func (d *Disk) makeDirs(dir string) {
 }
 
 // Replace replaces the content of a file.
-func (d *Disk) Replace(op, name string, data []byte) error {
+func (d *Disk) Replace(op, name string, data ...[]byte) error {
 	return d.call("replace", op, name, func() error {
 		if !d.dirs[path.Dir(name)] {
 			return fs.ErrNotExist
 		}
-		d.files[name] = bytes.Clone(data)
+		d.files[name] = bytes.Join(data, nil)
 		d.changes[name]++
 		return nil
 	})

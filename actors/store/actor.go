@@ -23,8 +23,8 @@ import (
 // persistencetest tests the contract.
 type Files interface {
 	// Replace replaces the content of path: temporary file, write, fdatasync, rename. The
-	// name survives power loss only after SyncDir.
-	Replace(op, path string, data []byte) error
+	// name survives power loss only after SyncDir. The content is data in parts.
+	Replace(op, path string, data ...[]byte) error
 	SyncDir(op, dir string) error
 	// Append adds data to the end of a file, or creates the file. The data may be lost with
 	// the power. A failed Append may leave a part of the data.

@@ -34,7 +34,11 @@ func (w *writer) do(m *messages.RunDiskTask) *messages.RunDiskTaskResult {
 	done := &messages.RunDiskTaskResult{}
 	switch what := m.What.(type) {
 	case *messages.RunDiskTask_Replace:
-		err = w.files.Replace(what.Replace.Op, what.Replace.Path, what.Replace.Content)
+		content := what.Replace.Parts
+		if content == nil {
+			content = [][]byte{what.Replace.Content}
+		}
+		err = w.files.Replace(what.Replace.Op, what.Replace.Path, content...)
 	case *messages.RunDiskTask_Append:
 		appendTo := w.files.Append
 		if what.Append.Durable {

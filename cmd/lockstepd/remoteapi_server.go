@@ -177,9 +177,9 @@ func (f *timedFiles) observe(operation string, begin time.Time, err error) {
 	f.times.WithLabelValues(operation, failed).Observe(time.Since(begin).Seconds())
 }
 
-func (f *timedFiles) Replace(op, path string, data []byte) (err error) {
+func (f *timedFiles) Replace(op, path string, data ...[]byte) (err error) {
 	defer func(begin time.Time) { f.observe("replace", begin, err) }(time.Now())
-	return f.Files.Replace(op, path, data)
+	return f.Files.Replace(op, path, data...)
 }
 
 func (f *timedFiles) SyncDir(op, dir string) (err error) {

@@ -16,8 +16,8 @@ import (
 // Files is the port under test, as the stores declare it. Paths are
 // slash-separated and relative to the data directory.
 type Files interface {
-	// Replace replaces the content of path atomically. Its directory must exist.
-	Replace(op, path string, data []byte) error
+	// Replace replaces the content of path, by data in parts, atomically. Its directory must exist.
+	Replace(op, path string, data ...[]byte) error
 	// Append adds to the end of a file, and creates it if it is absent. Its directory must exist.
 	// Nothing is synced.
 	Append(op, path string, content []byte) error
@@ -99,6 +99,10 @@ func testBuffers(t *testing.T, files Files) {
 	data := []byte("content")
 	noError(t, files.Replace(op, "queue/job-1", data))
 	data[0] = 'X'
+	wantContent(t, files, "queue/job-1", "content")
+	parts := [][]byte{[]byte("con"), {}, []byte("tent")}
+	noError(t, files.Replace(op, "queue/job-1", parts...))
+	parts[0][0] = 'X'
 	wantContent(t, files, "queue/job-1", "content")
 	read, err := files.Read(op, "queue/job-1")
 	noError(t, err)

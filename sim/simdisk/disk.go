@@ -142,14 +142,14 @@ func apply(names map[string]*File, c *change) {
 }
 
 // Replace replaces the content of path: temporary file, write, sync, rename.
-func (d *Disk) Replace(op, name string, data []byte) error {
+func (d *Disk) Replace(op, name string, data ...[]byte) error {
 	return d.call(CallReplace, op, name, func() error {
 		dir := d.dirs[path.Dir(name)]
 		if dir == nil {
 			return fs.ErrNotExist
 		}
 		d.replacing = name
-		f := &File{Data: bytes.Clone(data), synced: !d.Mutations.SkipDataSync}
+		f := &File{Data: bytes.Join(data, nil), synced: !d.Mutations.SkipDataSync}
 		for _, f := range d.delay(op, name, f) {
 			dir.set(path.Base(name), f)
 			d.notifyChanged(CallReplace, op, name, f.Data)
