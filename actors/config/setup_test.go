@@ -19,7 +19,6 @@ import (
 	"lockstep/core/config/model"
 	"lockstep/core/config/reserve"
 	"lockstep/core/lock"
-	"lockstep/core/paths"
 	"lockstep/messages"
 )
 

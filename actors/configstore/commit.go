@@ -145,7 +145,7 @@ func (k *keeper) export(ctx actor.Context, m *Export, then func(actor.Context, *
 	answer := func(ctx actor.Context, at journal.Position) {
 		k.codec.ask(ctx, func(n uint64) any { return &encode{n, at.Config, nil} }, func(ctx actor.Context, answer any) {
 			k.file.busy = false
-			then(ctx, &Exported{Request: m.Request, Contents: journal.Contents{Config: answer.(*encoded).config, TempRes: at.TempRes(), Extra: at.Extra()}})
+			then(ctx, &Exported{Request: m.Request, Contents: journal.Contents{Config: slices.Concat(answer.(*encoded).config...), TempRes: at.TempRes(), Extra: at.Extra()}})
 		})
 	}
 	end := func(ctx actor.Context, f *messages.Failure) {
