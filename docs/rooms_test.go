@@ -157,7 +157,7 @@ func TestRooms(t *testing.T) {
 // writers are used.
 var pure = []string{
 	"bytes", "cmp", "compress/zlib", "crypto/sha256", "embed", "encoding/base64", "encoding/binary", "encoding/hex", "encoding/json", "errors", "fmt", "hash/crc32", "io", "iter", "maps", "math", "math/bits", "net/netip", "path",
-	"regexp", "regexp/syntax", "slices", "sort", "strconv", "strings", "sync", "time", "unicode", "unicode/utf16", "unicode/utf8", "unique",
+	"regexp", "regexp/syntax", "slices", "sort", "strconv", "strings", "sync", "sync/atomic", "time", "unicode", "unicode/utf16", "unicode/utf8", "unique",
 }
 
 // impure are forbidden calls of packages that are otherwise pure.
