@@ -24,6 +24,7 @@ type (
 		request uint64
 		config  *model.Config
 		entries []entry
+		isWhole bool // the content is wanted as one part
 	}
 	encoded struct {
 		request uint64
@@ -69,7 +70,11 @@ func (c *codec) Receive(ctx actor.Context) {
 }
 
 func (c *codec) encode(m *encode) *encoded {
-	return &encoded{m.request, m.config.Parts(), c.lines(m.entries)}
+	parts := m.config.Parts()
+	if m.isWhole {
+		parts = [][]byte{bytes.Join(parts, nil)}
+	}
+	return &encoded{m.request, parts, c.lines(m.entries)}
 }
 
 // lines returns what records add to config.history.

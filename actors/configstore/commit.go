@@ -143,9 +143,9 @@ func (k *keeper) notInstalled(ctx actor.Context, m *Commit, done notify) {
 func (k *keeper) export(ctx actor.Context, m *Export, then func(actor.Context, *Exported)) {
 	k.file.busy = true
 	answer := func(ctx actor.Context, at journal.Position) {
-		k.codec.ask(ctx, func(n uint64) any { return &encode{n, at.Config, nil} }, func(ctx actor.Context, answer any) {
+		k.codec.ask(ctx, func(n uint64) any { return &encode{n, at.Config, nil, true} }, func(ctx actor.Context, answer any) {
 			k.file.busy = false
-			then(ctx, &Exported{Request: m.Request, Contents: journal.Contents{Config: slices.Concat(answer.(*encoded).config...), TempRes: at.TempRes(), Extra: at.Extra()}})
+			then(ctx, &Exported{Request: m.Request, Contents: journal.Contents{Config: answer.(*encoded).config[0], TempRes: at.TempRes(), Extra: at.Extra()}})
 		})
 	}
 	end := func(ctx actor.Context, f *messages.Failure) {

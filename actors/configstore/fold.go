@@ -95,7 +95,7 @@ func (k *keeper) fold(ctx actor.Context) {
 		return
 	}
 	open := append([]entry(nil), k.journal.open...)
-	k.codec.ask(ctx, func(number uint64) any { return &encode{number, n.at.Config, open} }, func(ctx actor.Context, answer any) {
+	k.codec.ask(ctx, func(number uint64) any { return &encode{number, n.at.Config, open, false} }, func(ctx actor.Context, answer any) {
 		content := answer.(*encoded)
 		k.examine(ctx, func(ctx actor.Context, f *messages.Failure) {
 			if f == nil && !n.isForced {

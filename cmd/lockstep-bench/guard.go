@@ -31,6 +31,7 @@ var floors = []floor{
 	{"Jobs/slots=64", "BareLoop/workers=64", 0.4, "nor with more slots"},
 	{"LockUpdates", "BareUpdates", 0.05, "a lock costs a message or two, and no sync"},
 	{"Wake", "BareWake", 4, "changes are pushed to waiting clients, not polled"},
+	{"ConfigUpdates/many", "ConfigUpdates/few", 0.3, "a change of the configuration costs nothing for the objects that it does not touch"},
 	{"Start", "BareReadAll", 8, "a queue is read about as fast as its files"},
 	{"List/all", "BareList/all", 10, "a list is made about as fast as it is sent"},
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -226,7 +227,9 @@ func prepare(c Config, files *persistence.OSFiles, log *logrus.Logger) error {
 	if err != nil {
 		return err
 	}
-	return checkConfig(c, files, data)
+	err = checkConfig(c, files, data)
+	debug.FreeOSMemory() // a check of a large configuration leaves several times its size
+	return err
 }
 
 // checkConfig checks that the daemon can start with the configuration: data is the content of config.data.

@@ -55,4 +55,44 @@ func TestMap(t *testing.T) {
 	})
 }
 
+// Chunks have all entries in their order, and maps share the chunks of common nodes.
+func TestChunks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		made := 0
+		encode := func(keys []string, values []int) (chunk []byte) {
+			made++
+			for i, k := range keys {
+				chunk = fmt.Appendf(chunk, "%s=%d,", k, values[i])
+			}
+			return chunk
+		}
+		text := func(m Map[int]) string {
+			var all []byte
+			for chunk := range m.Chunks(encode) {
+				all = append(all, chunk...)
+			}
+			return string(all)
+		}
+		var m Map[int]
+		for i := range rapid.IntRange(0, 300).Draw(t, "size") {
+			m = m.Put(fmt.Sprintf("%03d", i*7%300), i)
+		}
+		before := text(m)
+		next := m
+		if k := fmt.Sprintf("%03d", rapid.IntRange(0, 299).Draw(t, "k")); rapid.Bool().Draw(t, "put") {
+			next = m.Put(k, -1)
+		} else {
+			next = m.Delete(k)
+		}
+		made = 0
+		var want []byte
+		for k, v := range next.All() {
+			want = fmt.Appendf(want, "%s=%d,", k, v)
+		}
+		require.Equal(t, string(want), text(next))
+		require.LessOrEqual(t, made, 2, "only the changed node, and what it was split into")
+		require.Equal(t, before, text(m))
+	})
+}
+
 func collect(m Map[int]) map[string]int { return maps.Collect(m.All()) }
