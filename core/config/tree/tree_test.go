@@ -78,7 +78,7 @@ func TestChunks(t *testing.T) {
 			m = m.Put(fmt.Sprintf("%03d", i*7%300), i)
 		}
 		before := text(m)
-		next := m
+		var next Map[int]
 		if k := fmt.Sprintf("%03d", rapid.IntRange(0, 299).Draw(t, "k")); rapid.Bool().Draw(t, "put") {
 			next = m.Put(k, -1)
 		} else {
