@@ -123,7 +123,7 @@ func TestAForeignChangeThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// A change that the operator takes back himself is none any more.
+// If the operator restores the former content, the file counts as unchanged.
 func TestAForeignChangeIsTakenBack(t *testing.T) {
 	onBench(t, func(b *bench) {
 		before := []byte(b.content(paths.ConfigPath))

@@ -273,7 +273,7 @@ type Effect struct {
 	Failures  int           // in a row; 0: the call has succeeded
 	Retry     time.Duration // pause before the next call; after a failure
 	Recovered bool          // the call has succeeded after failures
-	Obsolete  bool          // the node is not a target any more
+	Obsolete  bool          // the node is no longer a target
 }
 
 // Done records the result of a call.
