@@ -39,8 +39,27 @@ func (k DemandKind) shared() DemandKind {
 	return k
 }
 
-// Levels is how many levels a Declaration speaks of: Instance to Network.
-const Levels = int(Network-Instance) + 1
+// Levels is how many levels a Declaration speaks of: Instance to Network, and Free. They are numbered from 0 in their
+// order.
+const Levels = int(Network-Instance) + 2
+
+// DemandLevel is the level with a number.
+func DemandLevel(k int) Level {
+	if k == Levels-1 {
+		return Free
+	}
+	return Instance + Level(k)
+}
+
+// Demanded is the number of a level; false for the levels of which a Declaration does not speak.
+func (l Level) Demanded() (k int, ok bool) {
+	switch {
+	case l == Free:
+		return Levels - 1, true
+	default:
+		return int(l) - int(Instance), l >= Instance && l <= Network
+	}
+}
 
 // Demand is what is known for one level. Names are sorted, without repetition; only SharedSet and ExclusiveSet have
 // names, at least one. Names are never changed, because several declarations may share them.
@@ -107,14 +126,20 @@ func mergeSorted(a, b []string) []string {
 }
 
 // Declaration is what an opcode, or a job, is expected to ask for. It is a prediction that is not enforced. The demand
-// at level l is Demands[l-Instance].
+// at level DemandLevel(k) is Demands[k].
 type Declaration struct {
 	BGL     bool // the big lock, exclusively
 	Demands [Levels]Demand
 }
 
-// At is the demand at a level from Instance to Network.
-func (d *Declaration) At(level Level) *Demand { return &d.Demands[level-Instance] }
+// At is the demand at a level from Instance to Network, or at Free. It panics for other levels.
+func (d *Declaration) At(level Level) *Demand {
+	k, ok := level.Demanded()
+	if !ok {
+		panic("no demand at level " + level.String())
+	}
+	return &d.Demands[k]
+}
 
 // Merge is the worst case over several declarations, level by level: what a job with these opcodes may ask for.
 // Without declarations it is the empty one.
@@ -138,10 +163,11 @@ func DeclarationOf(items ...Item) Declaration {
 		if level == Cluster {
 			d.BGL = d.BGL || i.Mode == Exclusive
 		}
-		if level == Cluster || level == Config || i.Mode == None {
+		k, demanded := level.Demanded()
+		if !demanded || i.Mode == None {
 			continue
 		}
-		at := d.At(level)
+		at := &d.Demands[k]
 		kind := SharedSet
 		if i.Lock.group {
 			kind = AllShared

@@ -66,7 +66,7 @@ func TestDeclarationOfIsAllItsItems(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var all []Declaration
 		items := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Item {
-			name := rapid.SampledFrom([]string{"node/a", "node/b", "node/c", "node/[lockset]", "network/a", "cluster/BGL", "cluster/config"}).Draw(t, "lock")
+			name := rapid.SampledFrom([]string{"node/a", "node/b", "node/c", "node/[lockset]", "network/a", "cluster/BGL", "cluster/config", "lock/x", "lock/y"}).Draw(t, "lock")
 			l, _ := ParseLock(name)
 			return Item{l, Mode(rapid.IntRange(int(None), int(Exclusive)).Draw(t, "mode"))}
 		}), 0, 6).Draw(t, "items")

@@ -37,7 +37,7 @@ var small = domain{"small", func(l Lock) []Lock {
 var production = domain{"production", Implied, []Lock{
 	Group(Cluster), BGL, Member(Instance, "i"),
 	Group(Node), Member(Node, "a"), Member(Node, "b"), Member(Node, "c"),
-	Group(NodeRes), Member(NodeRes, "a"), Member(NodeRes, "b"), ConfigLock,
+	Group(NodeRes), Member(NodeRes, "a"), Member(NodeRes, "b"), ConfigLock, Member(Free, "d"), Member(Free, "e"),
 }}
 
 // onBoth checks a property on both lattices.

@@ -7,10 +7,10 @@ package lock
 // has the smaller one in its list as well, and the list has the lists of its locks.
 type Hierarchy func(Lock) []Lock
 
-// Implied is the hierarchy of a cluster: the list of a member is the group of its level, the lists of groups and
-// ConfigLock are empty.
+// Implied is the hierarchy of a cluster: the list of a member is the group of its level. The lists of groups, ConfigLock
+// and free locks are empty.
 func Implied(l Lock) []Lock {
-	if l.group || l.level == Config {
+	if l.group || l.level >= Config {
 		return nil
 	}
 	return groups[l.level : l.level+1 : l.level+1]

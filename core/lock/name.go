@@ -28,20 +28,24 @@ const (
 	NodeRes
 	Network
 	// Config has one lock, ConfigLock, and no group. Its name begins like those of level Cluster, but it is the last
-	// lock in the order.
+	// of Ganeti's locks in the order.
 	Config
+	// Free locks are lockstep's, for things that Ganeti has no lock for. The level has no group. Ganeti's programs never
+	// see them: they have files of their own, and are in no answer that Ganeti has (Split, FreeRequest).
+	Free
 
 	levels = iota
 )
 
 var levelNames = [levels]string{
 	Cluster: "cluster", Instance: "instance", NodeGroup: "nodegroup", Node: "node", NodeRes: "node-res", Network: "network",
-	Config: "config",
+	Config: "config", Free: "lock",
 }
 
 // ganetiLevelNames are Ganeti's own words, which only its error texts use.
 var ganetiLevelNames = [levels]string{
 	Cluster: "Cluster", Instance: "Instance", NodeGroup: "NodeGroup", Node: "Node", NodeRes: "NodeRes", Network: "Network",
+	Free: "Free",
 }
 
 func (l Level) String() string { return levelNames[l] }
@@ -64,7 +68,7 @@ func ParseLevel(name string) (Level, error) {
 // Lock is one lock. Locks are not created: every name has one (locks.md 1.1).
 //
 // Invariant: a group has no member name; level Cluster has only the member BGL, level Config only the member
-// ConfigLock.
+// ConfigLock. The member name at level Free is a FreeName.
 type Lock struct {
 	level  Level
 	group  bool
@@ -80,7 +84,7 @@ var ConfigLock = Lock{level: Config, member: "config"}
 // lockset in the place of a member's name means the group.
 const lockset = "[lockset]"
 
-// Group is the lock of all members of a level. Its owner holds each of them. Level Config has no group.
+// Group is the lock of all members of a level. Its owner holds each of them. The levels Config and Free have no group.
 func Group(level Level) Lock {
 	if level >= Config {
 		panic("no group lock at level " + strconv.Itoa(int(level)))
@@ -88,16 +92,31 @@ func Group(level Level) Lock {
 	return Lock{level: level, group: true}
 }
 
-// Member is the lock of one object at a level from Instance to Network. The name "[lockset]" gives the group, as it does
-// in ParseLock.
+// Member is the lock of one object at a level from Instance to Network, or a free lock. The name "[lockset]" gives the
+// group, as it does in ParseLock. A free lock needs a FreeName.
 func Member(level Level, name string) Lock {
-	if level < Instance || level > Network {
-		panic("no lock for each member at level " + strconv.Itoa(int(level)))
+	if level < Instance || level == Config || level == Free && !FreeName(name) {
+		panic("no lock " + strconv.Quote(name) + " at level " + strconv.Itoa(int(level)))
 	}
 	if name == lockset {
 		return Group(level)
 	}
 	return Lock{level: level, member: name}
+}
+
+// freeNameMax is the maximum length of the name of a free lock, in bytes.
+const freeNameMax = 100
+
+// FreeName reports whether a text is the name of a free lock: 1 to 100 letters, digits, dots, underscores and hyphens.
+func FreeName(name string) bool {
+	for i := range len(name) {
+		switch c := name[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '.', c == '_', c == '-':
+		default:
+			return false
+		}
+	}
+	return name != "" && len(name) <= freeNameMax
 }
 
 // Level is the level of the lock. The first part of the name does not determine it.
@@ -138,13 +157,13 @@ type NameError struct{ Name string }
 
 func (e *NameError) Error() string { return "Unknown lock name '" + e.Name + "'" }
 
-// ParseLock finds a lock by name. Any text may follow "instance/", "node/" and so on, also the empty one. The error is
-// a *NameError.
+// ParseLock finds a lock by name. Any text may follow "instance/", "node/" and so on, also the empty one; only a FreeName
+// may follow "lock/". The error is a *NameError.
 func ParseLock(name string) (Lock, error) {
 	prefix, member, _ := strings.Cut(name, "/")
 	level, err := ParseLevel(prefix)
 	switch {
-	case len(prefix) == len(name) || err != nil || level == Config:
+	case len(prefix) == len(name) || err != nil || level == Config || level == Free && !FreeName(member):
 		return Lock{}, &NameError{name}
 	case level != Cluster:
 		return Member(level, member), nil

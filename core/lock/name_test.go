@@ -3,6 +3,7 @@ package lock
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,10 +13,12 @@ import (
 )
 
 func drawAnyLock(t *rapid.T) Lock {
-	level := Level(rapid.IntRange(int(Cluster), int(Config)).Draw(t, "level"))
+	level := Level(rapid.IntRange(int(Cluster), int(Free)).Draw(t, "level"))
 	switch {
 	case level == Config:
 		return ConfigLock
+	case level == Free:
+		return Member(Free, rapid.StringMatching(`[a-zA-Z0-9._-]{1,100}`).Draw(t, "free"))
 	case rapid.Bool().Draw(t, "group"):
 		return Group(level)
 	case level == Cluster:
@@ -80,7 +83,7 @@ func TestImpliedLocksAndOrder(t *testing.T) {
 func TestTheConfigurationLockIsNoMemberOfTheCluster(t *testing.T) {
 	locks := []string{
 		"cluster/[lockset]", "cluster/BGL", "instance/[lockset]", "instance/", "instance/a/b", "nodegroup/x", "node/[lockset]", "node/[locksets]",
-		"node/ä", "node-res/[lockset]", "node-res/a", "network/[lockset]", "network/z", "cluster/config",
+		"node/ä", "node-res/[lockset]", "node-res/a", "network/[lockset]", "network/z", "cluster/config", "lock/deploy", "lock/deploy.2", "lock/x",
 	}
 	var parsed []Lock
 	for _, name := range locks {
@@ -90,13 +93,16 @@ func TestTheConfigurationLockIsNoMemberOfTheCluster(t *testing.T) {
 		parsed = append(parsed, l)
 	}
 	require.True(t, slices.IsSortedFunc(parsed, Lock.Compare), "in the order of acquisition")
-	require.Equal(t, Config, parsed[len(parsed)-1].Level())
+	require.Equal(t, ConfigLock, parsed[len(parsed)-4], "the last of Ganeti's")
+	require.Equal(t, Free, parsed[len(parsed)-1].Level())
 	require.Empty(t, Implied(ConfigLock))
+	require.Empty(t, Implied(parsed[len(parsed)-1]))
 	require.Equal(t, Group(Node), Member(Node, "[lockset]"))
 }
 
 func TestUnknownNames(t *testing.T) {
-	for _, name := range []string{"", "node", "cluster/", "cluster/x", "config/config", "config/[lockset]", "node-alloc/NAL", "Node/a", "/a"} {
+	for _, name := range []string{"", "node", "cluster/", "cluster/x", "config/config", "config/[lockset]", "node-alloc/NAL", "Node/a", "/a",
+		"lock/", "lock/[lockset]", "lock/a/b", "lock/a b", "lock/ä", "lock/" + strings.Repeat("x", 101)} {
 		_, err := ParseLock(name)
 		var unknown *NameError
 		require.ErrorAs(t, err, &unknown)
@@ -105,6 +111,9 @@ func TestUnknownNames(t *testing.T) {
 	_, err := ParseLevel("node-alloc")
 	require.EqualError(t, err, "Unknown lock-level name 'node-alloc'")
 	require.Panics(t, func() { Group(Config) })
+	require.Panics(t, func() { Group(Free) })
+	require.Panics(t, func() { Member(Free, "[lockset]") })
+	require.Panics(t, func() { Member(Config, "x") })
 	require.Panics(t, func() { Member(Cluster, "x") })
 }
 

@@ -131,7 +131,7 @@ func (g *groups) currentBucket(group int32) int32 {
 	key := g.buckets.items[g.items[group].bucket].bucketKey
 	key.blockingNames = [lock.Levels]int32{}
 	for name := range g.names.listed(g.items[group].names) {
-		first := &key.blockingNames[g.names.items[name].level-lock.Instance]
+		first := &key.blockingNames[levelNumber(g.names.items[name].level)]
 		if *first == 0 && g.names.overlapBit(key.mask, name) != 0 {
 			*first = name
 		}

@@ -91,7 +91,7 @@ func (s *State) addContention(p *activeOwner, by int32) {
 			s.contention.bigLock += by
 			continue
 		}
-		k := int(c.level - lock.Instance)
+		k := levelNumber(c.level)
 		claimed[k] = true
 		s.contention.counts[k][c.demand] += by
 		if c.name != 0 {
@@ -103,6 +103,12 @@ func (s *State) addContention(p *activeOwner, by int32) {
 			s.contention.counts[k][lock.Nothing] += by
 		}
 	}
+}
+
+// levelNumber is the number of a level of which declarations speak.
+func levelNumber(level lock.Level) int {
+	k, _ := level.Demanded()
+	return k
 }
 
 // updateOwner edits an active owner. It adds the owner if it is new, and removes it when its invariant no longer holds.
@@ -137,7 +143,7 @@ func (s *State) declaredClaims(d *lock.Declaration, kind ClaimKind) []claim {
 		claims = append(claims, claim{level: lock.Cluster, demand: lock.AllExclusive, kind: kind})
 	}
 	for k, w := range d.Demands {
-		c := claim{level: lock.Instance + lock.Level(k), demand: w.Kind, kind: kind}
+		c := claim{level: lock.DemandLevel(k), demand: w.Kind, kind: kind}
 		switch {
 		case w.Kind == lock.Nothing:
 		case hasNames(w.Kind):
@@ -167,7 +173,7 @@ func (s *State) groupClaims(group int32) []claim {
 	for name := range g.names.listed(g.items[group].names) {
 		n := &g.names.items[name]
 		n.refs++
-		claims = append(claims, claim{name, n.level, mask.kind(int(n.level - lock.Instance)), Expects})
+		claims = append(claims, claim{name, n.level, mask.kind(levelNumber(n.level)), Expects})
 	}
 	return claims
 }
@@ -178,7 +184,7 @@ func (s *State) actualClaims(claims []claim, items []lock.Item, kind ClaimKind) 
 	reached := levelsReached(0)
 	for _, i := range items {
 		level := i.Lock.Level()
-		if level > lock.Network || i.Mode == lock.None {
+		if level == lock.Config || i.Mode == lock.None {
 			continue
 		}
 		reached = max(reached, levelsReached(level+1))

@@ -155,7 +155,7 @@ func (a *positionSearch) countGroup(group int32) {
 func (s *State) causes(group int32, l demandMask) []Cause {
 	owners := slices.SortedFunc(maps.Keys(s.owners), lock.Owner.Compare)
 	if s.contention.bigLock > 0 {
-		c := Cause{Level: lock.Cluster, Value: valueMax * float64(lock.Levels) / 10, Claimed: lock.AllExclusive, Lock: lock.BGL}
+		c := Cause{Level: lock.Cluster, Value: float64(valueOfBigLock) / 10, Claimed: lock.AllExclusive, Lock: lock.BGL}
 		s.addOwners(&c, owners, func(claim claim) bool { return claim.level == lock.Cluster })
 		return []Cause{c}
 	}
@@ -165,7 +165,7 @@ func (s *State) causes(group int32, l demandMask) []Cause {
 		if value == 0 {
 			continue
 		}
-		c := Cause{Level: lock.Instance + lock.Level(k), Value: float64(value) / 10, Demand: l.kind(k)}
+		c := Cause{Level: lock.DemandLevel(k), Value: float64(value) / 10, Demand: l.kind(k)}
 		names := s.namesOf(group, c.Level)
 		s.addOwners(&c, owners, func(claim claim) bool {
 			if claim.level != c.Level {

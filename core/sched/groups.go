@@ -10,7 +10,7 @@ import (
 // for the big lock.
 type demandMask uint32
 
-const bigLock demandMask = 1 << 20
+const bigLock demandMask = 1 << (4 * lock.Levels)
 
 func maskOf(d *lock.Declaration) demandMask {
 	var l demandMask
@@ -71,7 +71,7 @@ func (g *groups) findOrAdd(priority, limits int32, d *lock.Declaration) int32 {
 	for k, w := range d.Demands {
 		if hasNames(w.Kind) {
 			for _, text := range w.Names {
-				g.scratch = append(g.scratch, g.names.addRef(lock.Instance+lock.Level(k), text))
+				g.scratch = append(g.scratch, g.names.addRef(lock.DemandLevel(k), text))
 			}
 		}
 	}

@@ -32,9 +32,12 @@ var conflicts = [demandKinds][demandKinds]cell{
 	lock.AllExclusive:     {more, stck, stck, stck, stck, stck, stck},
 }
 
-// valueMax is the largest value that a level adds. It is the value for a common name wherever names matter. The big
-// lock counts as this value at each level.
+// valueMax is the largest value that a level adds. It is the value for a common name wherever names matter.
 const valueMax = 30
+
+// valueOfBigLock is the value of the big lock: the largest value at each of Ganeti's levels. Free locks do not add to it,
+// so that weights of jobs without them are Ganeti's.
+const valueOfBigLock = valueMax * int32(lock.Levels-1)
 
 // hasNames reports whether a demand of this kind has names.
 func hasNames(k lock.DemandKind) bool { return k == lock.SharedSet || k == lock.ExclusiveSet }

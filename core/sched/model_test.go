@@ -164,9 +164,9 @@ func (m *model) columns(level lock.Level) (columns []column, big bool) {
 			j = nil
 		}
 		if j != nil {
-			wants := []lock.Demand{j.later.Demands[level-lock.Instance]}
+			wants := []lock.Demand{*j.later.At(level)}
 			if reached < int(level) {
-				wants = append(wants, j.atHand.Demands[level-lock.Instance])
+				wants = append(wants, *j.atHand.At(level))
 			}
 			for _, w := range wants {
 				if w.Kind != lock.Nothing {
@@ -199,16 +199,19 @@ func columnOf(i lock.Item) column {
 	panic("unknown name")
 }
 
+// bigLockValue is the value of the big lock: the largest value, at each of Ganeti's levels.
+const bigLockValue = 15
+
 // static is the predictive value.
 func (m *model) static(d lock.Declaration) float64 {
 	value := float64(m.settings.Base)
 	if d.BGL {
-		return value + 15
+		return value + bigLockValue
 	}
 	for k, w := range d.Demands {
-		columns, big := m.columns(lock.Instance + lock.Level(k))
+		columns, big := m.columns(lock.DemandLevel(k))
 		if big {
-			return float64(m.settings.Base) + 15
+			return float64(m.settings.Base) + bigLockValue
 		}
 		value += m.worst(w, columns)
 	}

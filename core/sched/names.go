@@ -84,7 +84,7 @@ func (m *name) mode() lock.Mode {
 // overlapBit is the bit of the name's level if a demand for the name conflicts with an active owner, and 0 otherwise.
 func (n *names) overlapBit(demand demandMask, at int32) demandMask {
 	m := &n.items[at]
-	if k := int(m.level - lock.Instance); conflictsWith(demand.kind(k), m.mode()) {
+	if k := levelNumber(m.level); conflictsWith(demand.kind(k), m.mode()) {
 		return overlapBit(k)
 	}
 	return 0

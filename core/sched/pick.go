@@ -171,7 +171,7 @@ func (w *weights) update(s Settings, l *contention, now time.Time) {
 		return
 	}
 	w.base = 10 * int32(s.Base)
-	w.bigLock = w.base + valueMax*int32(lock.Levels)
+	w.bigLock = w.base + valueOfBigLock
 	for k := range w.levels {
 		for bits := range w.levels[k] {
 			w.levels[k][bits] = l.worstCase(k, demandMask(bits))
@@ -180,9 +180,12 @@ func (w *weights) update(s Settings, l *contention, now time.Time) {
 }
 
 // worstCase is the largest value of a demand at a level, given as the four bits of a mask, over all claims there. A
-// claim on the big lock blocks every demand.
+// claim on the big lock blocks every demand, and counts as valueOfBigLock in all.
 func (l *contention) worstCase(k int, mask demandMask) int32 {
 	if l.bigLock > 0 {
+		if lock.DemandLevel(k) == lock.Free {
+			return 0
+		}
 		return valueMax
 	}
 	value := int32(0)

@@ -19,11 +19,11 @@ var (
 	genID       = rapid.Map(rapid.IntRange(1, 14), func(n int) job.ID { return job.ID(n) })
 	genPriority = rapid.SampledFrom([]int{0, 0, 0, -10, 10})
 	// Few levels and names give many conflicts.
-	genLevel    = rapid.SampledFrom([]lock.Level{lock.Instance, lock.Node, lock.Node, lock.Node, lock.Network})
+	genLevel    = rapid.SampledFrom([]lock.Level{lock.Instance, lock.Node, lock.Node, lock.Node, lock.Network, lock.Free})
 	genDeclared = rapid.Custom(func(t *rapid.T) lock.Declaration {
 		d := lock.Declaration{BGL: rapid.IntRange(0, 15).Draw(t, "bgl") == 15}
 		for range rapid.IntRange(0, 3).Draw(t, "levels") {
-			d.Demands[genLevel.Draw(t, "level")-lock.Instance] = genWant.Draw(t, "want")
+			*d.At(genLevel.Draw(t, "level")) = genWant.Draw(t, "want")
 		}
 		return d
 	})
@@ -55,7 +55,7 @@ var (
 			return lock.Item{Lock: lock.BGL, Mode: mode}
 		case level == lock.Config:
 			return lock.Item{Lock: lock.ConfigLock, Mode: mode}
-		case rapid.IntRange(0, 3).Draw(t, "group") == 0:
+		case level != lock.Free && rapid.IntRange(0, 3).Draw(t, "group") == 0:
 			return lock.Item{Lock: lock.Group(level), Mode: mode}
 		}
 		return lock.Item{Lock: lock.Member(level, rapid.SampledFrom(testNames).Draw(t, "name")), Mode: mode}
@@ -215,7 +215,7 @@ func (p *pair) check(t *rapid.T) {
 func (p *pair) checkCauses(t *rapid.T, c Candidate, w Explanation) {
 	sum := float64(p.m.settings.Base)
 	if w.BGL {
-		sum += 15
+		sum += bigLockValue
 	}
 	for _, cause := range w.Causes {
 		sum += cause.Value
@@ -232,7 +232,7 @@ func (p *pair) checkCauses(t *rapid.T, c Candidate, w Explanation) {
 			require.Equal(t, cause.Level, cause.Lock.Level())
 			mine = columnOf(lock.Item{Lock: cause.Lock, Mode: map[bool]lock.Mode{true: lock.Exclusive, false: lock.Shared}[cause.Claimed == lock.ExclusiveSet]})
 		}
-		want := c.Declared.Demands[cause.Level-lock.Instance]
+		want := *c.Declared.At(cause.Level)
 		require.Equal(t, want.Kind, cause.Demand)
 		require.InDelta(t, p.m.worst(want, []column{mine}), cause.Value, 1e-9)
 	}

@@ -127,7 +127,7 @@ func usagesOf(o order, shown span) map[lock.Lock]*usage {
 // A job that waits for several locks can be blocked by any of them. A wait behind another
 // request, while no job holds the lock, does not count.
 func addBlockers(all map[lock.Lock]*usage) {
-	var exclusive, held [lock.Config + 1]struct{ group, members []span }
+	var exclusive, held [lock.Free + 1]struct{ group, members []span }
 	for l, u := range all {
 		x, h := &exclusive[l.Level()].members, &held[l.Level()].members
 		if l.IsGroup() {
