@@ -2,9 +2,9 @@
 // programs (locks.md 1; design.md 7).
 //
 // It owns the holders and the waiting requests of all locks, and the files with them:
-// locks.data, and a journal of the changes since. Its operations are those of Call. The
-// queue tells it when a job is cleaned up (JobCleanedUp), the port Owners when an owner is
-// dead.
+// locks.data, and a journal of the changes since; and another such pair for free locks, once
+// one has been used. Its operations are those of Call. The queue tells it when a job is
+// cleaned up (JobCleanedUp), the port Owners when an owner is dead.
 //
 // It answers a call, and tells a waiting owner of its grant, only after the change is on the
 // disk. It sends the scheduler and the subscribers Published at once. After a crash it reads
@@ -91,6 +91,7 @@ type locks struct {
 	deferredCalls []*deferredCall // calls of jobs that wait for pausesKnown
 	number        uint64          // number of the last waiter
 	quarantined   []string
+	hasFreeFiles  bool // the files of the free locks exist
 	draining      *actor.PID
 }
 
@@ -168,11 +169,11 @@ func (l *locks) ready(message any, sender *actor.PID) bool {
 }
 
 func (l *locks) sendDrained(ctx actor.Context) {
-	if l.draining == nil || l.state == nil && l.unavailable == nil && !l.fenced || l.journal.writing || len(l.journal.records) > 0 {
+	if l.draining == nil || l.state == nil && l.unavailable == nil && !l.fenced || l.journal.writing || l.journal.hasRecords() {
 		return
 	}
-	if l.unavailable == nil && l.journal.length > 0 {
-		l.fold(ctx, lock.Encode(l.state.Snapshot())) // folded, so that the last file is complete and in Ganeti's format
+	if l.unavailable == nil && l.journal.length() > 0 {
+		l.fold(ctx, l.state.Snapshot()) // folded, so that the last file is complete and in Ganeti's format
 		return
 	}
 	ctx.Request(l.draining, &messages.DrainResult{})

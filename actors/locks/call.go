@@ -129,9 +129,15 @@ func (l *locks) passBGL(ctx actor.Context, from lock.Owner, q *clientCall) {
 	l.notifyWhenWritten(ctx, done)
 }
 
-// monitorRows answers ListRows, ordered as in the answer of Query (queue.md 2.6).
+// monitorRows answers ListRows.
 func (l *locks) monitorRows(ctx actor.Context, q *clientCall) {
-	state := l.state.MonitorRows()
+	rows := RowsOf(l.state)
+	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, rows, f) })
+}
+
+// RowsOf is the lock monitor, with free locks, ordered as in the answer of Query (queue.md 2.6).
+func RowsOf(s *lock.State) []answer.Lock {
+	state := s.MonitorRows()
 	lock.SortMonitorRows(state)
 	rows := make([]answer.Lock, len(state))
 	for i, r := range state {
@@ -147,7 +153,7 @@ func (l *locks) monitorRows(ctx actor.Context, q *clientCall) {
 		}
 		rows[i] = row
 	}
-	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, rows, f) })
+	return rows
 }
 
 // managerStatus is answered at once, even without a state.

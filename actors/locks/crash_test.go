@@ -12,6 +12,7 @@ import (
 
 	"lockstep/actors/kittest"
 	"lockstep/actors/locks"
+	"lockstep/core/answer"
 	"lockstep/messages"
 )
 
@@ -76,13 +77,35 @@ func exercise(b *bench) {
 	b.awaitRestart()
 	looker.persist("cleanupLocks", "[]")
 	b.awaitRestart()
+	exerciseFreeLocks(b)
 }
 
-const afterALife = `[[["node/[lockset]",[]],["node/a",[[` + jobTwo + `,"shared"]]],["node/b",[[` + jobThree + `,"exclusive"]]]],[]]`
+// exerciseFreeLocks ends with job 5 as the owner of lock/deploy and node/d.
+func exerciseFreeLocks(b *bench) {
+	four, five := b.caller(job(4)), b.caller(job(5))
+	both := request("cluster/BGL:shared node/d:exclusive lock/deploy:exclusive")
+	require.Contains(b, four.persist(locks.AwaitFunction, `[`+job(4)+`,0,`+both+`,60]`), `"granted":true`)
+	args := `[` + job(5) + `,0,` + both + `,60]`
+	five.call(locks.AwaitFunction, args)
+	b.Settle()
+	b.awaitRestart()
+	four.persist("freeLocks", `[`+job(4)+`]`)
+	b.awaitRestart()
+	if b.told.Unread(); len(five.Unread()) == 0 {
+		require.Contains(b, five.persist(locks.AwaitFunction, args), `"granted":true`)
+	}
+}
+
+const afterALife = `[[["cluster/[lockset]",[]],["cluster/BGL",[[` + jobFive + `,"shared"]]],["node/[lockset]",[]],["node/a",[[` + jobTwo +
+	`,"shared"]]],["node/b",[[` + jobThree + `,"exclusive"]]],["node/d",[[` + jobFive + `,"exclusive"]]]],[]]`
 const (
 	jobTwo   = `[2,"/live/job_000002_x",102]`
 	jobThree = `[3,"/live/job_000003_x",103]`
+	jobFive  = `[5,"/live/job_000005_x",105]`
 )
+
+// freeAfterALife is afterALife for the free locks.
+var freeAfterALife = []answer.Lock{{Name: "lock/deploy", Mode: "exclusive", Owners: []string{"5"}, Pending: []answer.LockWaiter{}}}
 
 // runExercise runs exercise with one panic.
 func runExercise(t *testing.T, at kittest.DeliveryKind, nth int, when kittest.When) (delivered map[kittest.DeliveryKind]int, fired bool) {
@@ -98,6 +121,8 @@ func runExercise(t *testing.T, at kittest.DeliveryKind, nth int, when kittest.Wh
 		e.Panics.Arm(kittest.DeliveryKind{}, 1, kittest.Before)
 		require.Equal(t, afterALife, b.status())
 		require.Equal(t, afterALife, b.onDisk())
+		require.Equal(t, freeAfterALife, b.freeLocks())
+		require.Equal(t, freeAfterALife, b.freeLocksOnDisk())
 		require.Empty(t, b.managerStatus().Quarantined)
 		require.Zero(t, b.managerStatus().Waiting)
 	})

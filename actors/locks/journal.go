@@ -22,12 +22,71 @@ const foldAt = 1 << 20
 //
 // Invariant: a notification leaves after the write of all changes that came before it.
 type journal struct {
-	records  []byte         // changes that no write has taken yet
-	queued   []notification // due when records are written
-	writing  bool
-	inFlight []notification // due when the write under way is done
-	length   int            // bytes in the file since it was folded
-	folded   int            // bytes of locks.data
+	ganeti, free part
+	queued       []notification // due when records are written
+	writing      bool
+	inFlight     []notification // due when the write under way is done
+}
+
+// part is one pair of files: locks.data and its journal, or those of the free locks. A change
+// that concerns both is written to Ganeti's part first. So after a crash between the two an
+// owner may have Ganeti's locks of a request without the free ones, which come last in the
+// order of locks, and can repeat the request.
+type part struct {
+	records []byte                  // changes that no write has taken yet
+	owners  map[lock.Owner]struct{} // owners that hold or want something according to the records
+	length  int                     // bytes in the file since it was folded
+	folded  int                     // bytes of the other file
+}
+
+// add appends the record of an owner, unless the file says already that there is nothing.
+func (p *part) add(r lock.Record) {
+	if _, known := p.owners[r.Owner]; r.Empty() && !known {
+		return
+	}
+	p.records = lock.AppendRecord(p.records, r)
+	p.know(r)
+}
+
+// know follows what a record says of its owner.
+func (p *part) know(r lock.Record) {
+	if r.Empty() {
+		delete(p.owners, r.Owner)
+		return
+	}
+	if p.owners == nil {
+		p.owners = map[lock.Owner]struct{}{}
+	}
+	p.owners[r.Owner] = struct{}{}
+}
+
+// knowAll takes the owners of a snapshot.
+func (p *part) knowAll(s lock.Snapshot) {
+	for _, h := range s.Holdings {
+		p.know(lock.Record{Owner: h.Owner, Locks: h.Locks})
+	}
+	for _, r := range s.Pending {
+		p.know(lock.Record{Owner: r.Owner, Pending: &r})
+	}
+}
+
+// take returns the records, for a write.
+func (p *part) take() []byte {
+	content := p.records
+	p.length += len(content)
+	p.records = nil
+	return content
+}
+
+func (j *journal) hasRecords() bool { return len(j.ganeti.records)+len(j.free.records) > 0 }
+
+func (j *journal) length() int { return j.ganeti.length + j.free.length }
+
+// add appends the record of an owner.
+func (j *journal) add(r lock.Record) {
+	ganeti, free := r.Split()
+	j.ganeti.add(ganeti)
+	j.free.add(free)
 }
 
 // notification is something to tell after a write. A failure means that the change has not
@@ -38,7 +97,7 @@ type notification func(ctx actor.Context, f *messages.Failure)
 // written.
 func (l *locks) changed(ctx actor.Context, a lock.CallResult) {
 	for _, o := range a.Changed {
-		l.journal.records = lock.AppendRecord(l.journal.records, l.state.Record(o))
+		l.journal.add(l.state.Record(o))
 		l.owners.update(o, l.state.HasOwner(o), l.config.Owners)
 	}
 	l.configLocks.update(ctx, l.state.Allocation(), a.Changed)
@@ -60,7 +119,7 @@ func (l *locks) changed(ctx actor.Context, a lock.CallResult) {
 // notifyWhenWritten sends d when all changes so far are written.
 func (l *locks) notifyWhenWritten(ctx actor.Context, d notification) {
 	switch {
-	case len(l.journal.records) > 0:
+	case l.journal.hasRecords():
 		l.journal.queued = append(l.journal.queued, d)
 	case l.journal.writing:
 		l.journal.inFlight = append(l.journal.inFlight, d)
@@ -72,42 +131,81 @@ func (l *locks) notifyWhenWritten(ctx actor.Context, d notification) {
 // flush writes the changes that have collected since the last write began.
 func (l *locks) flush(ctx actor.Context) {
 	j := &l.journal
-	if j.writing || len(j.records) == 0 {
+	if j.writing || !j.hasRecords() {
 		return
 	}
-	content := j.records
-	j.length += len(content)
+	ganeti, free := j.ganeti.take(), j.free.take()
 	j.inFlight, j.queued = j.queued, nil
-	j.records, j.writing = nil, true
-	var snapshot []byte // of the state that the journal then describes, if the journal becomes too long
-	if j.length > foldAt && j.length > 2*j.folded {
-		snapshot = lock.Encode(l.state.Snapshot())
+	j.writing = true
+	var snapshot *lock.Snapshot // of the state that the journals then describe, if they become too long
+	if j.length() > foldAt && j.length() > 2*(j.ganeti.folded+j.free.folded) {
+		s := l.state.Snapshot()
+		snapshot = &s
 	}
-	l.store.Append(ctx, &messages.AppendFile{Op: "locks", Path: paths.LocksJournalPath, Content: content},
-		func(ctx actor.Context, done *messages.ChangeFilesResult) {
-			l.written(ctx, done)
+	l.append(ctx, paths.LocksJournalPath, ganeti, func(ctx actor.Context) {
+		l.appendFree(ctx, free, func(ctx actor.Context) {
+			l.written(ctx, nil)
 			if snapshot != nil && l.state != nil {
-				l.fold(ctx, snapshot)
+				l.fold(ctx, *snapshot)
 			}
 			l.flush(ctx)
 		})
+	})
+}
+
+// appendFree is append for the journal of the free locks, which it makes first if there is none.
+func (l *locks) appendFree(ctx actor.Context, records []byte, next func(actor.Context)) {
+	if l.hasFreeFiles || len(records) == 0 {
+		l.append(ctx, paths.FreeLocksJournalPath, records, next)
+		return
+	}
+	l.replace(ctx, paths.FreeLocksJournalPath, lock.JournalHeader(l.config.Boot), func(ctx actor.Context) {
+		l.hasFreeFiles = true
+		l.append(ctx, paths.FreeLocksJournalPath, records, next)
+	})
+}
+
+// append adds records to a journal, unless there are none. A failure ends the write.
+func (l *locks) append(ctx actor.Context, path string, records []byte, next func(actor.Context)) {
+	if len(records) == 0 {
+		next(ctx)
+		return
+	}
+	l.store.Append(ctx, &messages.AppendFile{Op: "locks", Path: path, Content: records}, l.orFail(next))
+}
+
+// replace writes a whole file. A failure ends the write.
+func (l *locks) replace(ctx actor.Context, path string, content []byte, next func(actor.Context)) {
+	files := []*messages.FileWrite{{Op: "locks", Path: path, Content: content}}
+	l.store.Write(ctx, &messages.WriteFiles{Files: files}, l.orFail(next))
+}
+
+// orFail goes on after a successful change of files, and ends the write after a failed one.
+func (l *locks) orFail(next func(actor.Context)) func(actor.Context, *messages.ChangeFilesResult) {
+	return func(ctx actor.Context, done *messages.ChangeFilesResult) {
+		if len(done.GetFailures()) > 0 {
+			l.written(ctx, done.Failures[0].Failure)
+			return
+		}
+		next(ctx)
+	}
 }
 
 // written sends the notifications of a write. After a failed write the content of the disk
 // is unknown, and memory must not be ahead of it: the files are read again, and all unsent
 // notifications get the failure.
-func (l *locks) written(ctx actor.Context, done *messages.ChangeFilesResult) {
+func (l *locks) written(ctx actor.Context, failed *messages.Failure) {
 	j := &l.journal
 	j.writing = false
 	notifications := j.inFlight
 	j.inFlight = nil
-	if len(done.GetFailures()) == 0 {
+	if failed == nil {
 		for _, d := range notifications {
 			d(ctx, nil)
 		}
 		return
 	}
-	f := cannotWrite(done.Failures[0].Failure)
+	f := cannotWrite(failed)
 	notifications = append(notifications, j.queued...)
 	*j = journal{}
 	l.state = nil
@@ -144,22 +242,31 @@ func (l *locks) fail(ctx actor.Context, f *messages.Failure) {
 	l.deferredCalls = nil
 }
 
-// fold writes locks.data and then empties the journal. A crash in between is harmless,
-// because the journal may be replayed over the folded file. The snapshot is exactly what
-// the files say together; later changes wait.
-func (l *locks) fold(ctx actor.Context, snapshot []byte) {
+// fold writes locks.data and then empties the journal; then the same for the free locks, if
+// they have files. A crash in between is harmless, because a journal may be replayed over the
+// folded file. The snapshot is exactly what the files say together; later changes wait.
+func (l *locks) fold(ctx actor.Context, snapshot lock.Snapshot) {
 	l.journal.writing = true
-	data := &messages.FileWrite{Op: "locks", Path: paths.LocksPath, Content: snapshot}
-	l.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{data}}, func(ctx actor.Context, done *messages.ChangeFilesResult) {
-		if len(done.Failures) > 0 {
-			l.written(ctx, done)
+	ganeti, free := snapshot.Split()
+	l.foldPart(ctx, paths.LocksPath, paths.LocksJournalPath, &l.journal.ganeti, lock.Encode(ganeti), func(ctx actor.Context) {
+		done := func(ctx actor.Context) {
+			l.written(ctx, nil)
+			l.flush(ctx)
+		}
+		if l.hasFreeFiles = l.hasFreeFiles || len(free.Holdings)+len(free.Pending) > 0; !l.hasFreeFiles {
+			done(ctx)
 			return
 		}
-		empty := &messages.FileWrite{Op: "locks", Path: paths.LocksJournalPath, Content: lock.JournalHeader(l.config.Boot)}
-		l.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{empty}}, func(ctx actor.Context, done *messages.ChangeFilesResult) {
-			l.journal.length, l.journal.folded = 0, len(snapshot)
-			l.written(ctx, done)
-			l.flush(ctx)
+		l.foldPart(ctx, paths.FreeLocksPath, paths.FreeLocksJournalPath, &l.journal.free, lock.Encode(free), done)
+	})
+}
+
+// foldPart writes a file and then empties its journal.
+func (l *locks) foldPart(ctx actor.Context, path, journal string, p *part, content []byte, next func(actor.Context)) {
+	l.replace(ctx, path, content, func(ctx actor.Context) {
+		l.replace(ctx, journal, lock.JournalHeader(l.config.Boot), func(ctx actor.Context) {
+			p.length, p.folded = 0, len(content)
+			next(ctx)
 		})
 	})
 }

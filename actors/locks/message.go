@@ -50,7 +50,7 @@ type (
 	// PassBGL passes the big lock from an owner to the daemon, until the daemon ends
 	// (prepareClusterDestruction of locks.md 2.3). Value: an empty list.
 	PassBGL struct{ From lock.Owner }
-	// ListRows asks for the lock monitor. Value: []answer.Lock.
+	// ListRows asks for the lock monitor, with free locks. Value: []answer.Lock.
 	ListRows struct{}
 	// ListWaits asks which owner waits for which other. Value: []answer.LockWait.
 	ListWaits struct{}

@@ -78,7 +78,7 @@ func newRun(t *testing.T, seed int64, stats map[string]int) *run {
 	return r
 }
 
-var someLocks = []string{"cluster/BGL", "instance/i", "node/[lockset]", "node/a", "node/b", "node/c", "node-res/a", "cluster/config"}
+var someLocks = []string{"cluster/BGL", "instance/i", "node/[lockset]", "node/a", "node/b", "node/c", "node-res/a", "cluster/config", "lock/d", "lock/e"}
 
 // someItems are random items in the order in which locks are taken.
 func (r *run) someItems() lock.Request {
@@ -276,6 +276,7 @@ func (r *run) end() {
 	require.Empty(r, r.managerStatus().Quarantined)
 	require.Equal(r, r.status(), r.onDisk())
 	r.requireHoldersTold()
+	require.Equal(r, r.freeLocks(), r.freeLocksOnDisk())
 	for _, u := range r.users {
 		require.Empty(r, u.function, "%s has no answer to %s%s", u.owner, u.function, u.args)
 		if u.dead {

@@ -11,20 +11,24 @@ import (
 	"lockstep/messages"
 )
 
+// lockFiles are the files, in the order in which they are read: each part's file and journal.
+var lockFiles = []string{paths.LocksPath, paths.LocksJournalPath, paths.FreeLocksPath, paths.FreeLocksJournalPath}
+
 // recover reads the files, folds them, and takes calls again.
-func (l *locks) recover(ctx actor.Context) {
-	l.store.Read(ctx, "locks", paths.LocksPath, func(ctx actor.Context, data *messages.ReadFileResult) {
-		if data.Failure != nil {
-			l.fail(ctx, cannotRead(data.Failure))
+func (l *locks) recover(ctx actor.Context) { l.readNext(ctx, nil) }
+
+// readNext reads the files that follow the first ones.
+func (l *locks) readNext(ctx actor.Context, read []*messages.ReadFileResult) {
+	if len(read) == len(lockFiles) {
+		l.restore(ctx, read)
+		return
+	}
+	l.store.Read(ctx, "locks", lockFiles[len(read)], func(ctx actor.Context, file *messages.ReadFileResult) {
+		if file.Failure != nil {
+			l.fail(ctx, cannotRead(file.Failure))
 			return
 		}
-		l.store.Read(ctx, "locks", paths.LocksJournalPath, func(ctx actor.Context, journal *messages.ReadFileResult) {
-			if journal.Failure != nil {
-				l.fail(ctx, cannotRead(journal.Failure))
-				return
-			}
-			l.restore(ctx, data, journal)
-		})
+		l.readNext(ctx, append(read, file))
 	})
 }
 
@@ -32,40 +36,47 @@ func cannotRead(f *messages.Failure) *messages.Failure {
 	return messages.LockFailure("The state of the locks cannot be read: " + f.Text)
 }
 
-func (l *locks) restore(ctx actor.Context, data, journal *messages.ReadFileResult) {
-	now := l.config.Env.Clock().Now()
-	snapshot, err := l.decode(data, journal)
-	var state *lock.State
-	var restored lock.RestoreResult
-	if err == nil {
-		state, restored, err = lock.Restore(l.config.Settings, now, snapshot)
-	}
+// restore makes a state of the files. A part that cannot be parsed does not take the other one
+// with it; parts that contradict each other or themselves do.
+func (l *locks) restore(ctx actor.Context, files []*messages.ReadFileResult) {
+	l.hasFreeFiles = !files[2].Missing || !files[3].Missing
+	ganeti, err := l.decode(lockFiles[:2], files[:2])
 	if err != nil {
-		l.quarantineFiles(ctx, err, data, journal)
+		l.quarantineFiles(ctx, err, lockFiles[:2], files[:2])
+		return
+	}
+	free, err := l.decode(lockFiles[2:], files[2:])
+	if err != nil {
+		l.quarantineFiles(ctx, err, lockFiles[2:], files[2:])
+		return
+	}
+	state, restored, err := lock.Restore(l.config.Settings, l.config.Env.Clock().Now(), lock.Join(ganeti, free))
+	if err != nil {
+		l.quarantineFiles(ctx, err, lockFiles, files)
 		return
 	}
 	l.resume(ctx, state, restored)
 }
 
-// decode returns the state of both files together.
-func (l *locks) decode(data, journal *messages.ReadFileResult) (lock.Snapshot, error) {
+// decode returns the state of a file and its journal together.
+func (l *locks) decode(paths []string, files []*messages.ReadFileResult) (lock.Snapshot, error) {
 	var snapshot lock.Snapshot
-	boot, changes, err := lock.CutJournalHeader(journal.Content)
+	boot, changes, err := lock.CutJournalHeader(files[1].Content)
 	if err != nil {
-		return snapshot, fmt.Errorf("%s: %w", paths.LocksJournalPath, err)
+		return snapshot, fmt.Errorf("%s: %w", paths[1], err)
 	}
 	if boot != "" && boot != l.config.Boot {
-		l.config.Env.Log().Info("machine has rebooted; dropping all locks")
+		l.config.Env.Log().WithField("path", paths[0]).Info("machine has rebooted; dropping all locks")
 		return snapshot, nil
 	}
-	if !data.Missing {
-		if snapshot, err = lock.Decode(data.Content); err != nil {
-			return snapshot, fmt.Errorf("%s: %w", paths.LocksPath, err)
+	if !files[0].Missing {
+		if snapshot, err = lock.Decode(files[0].Content); err != nil {
+			return snapshot, fmt.Errorf("%s: %w", paths[0], err)
 		}
 	}
 	replayed, err := lock.Replay(snapshot, changes)
 	if err != nil {
-		return snapshot, fmt.Errorf("%s: %w", paths.LocksJournalPath, err)
+		return snapshot, fmt.Errorf("%s: %w", paths[1], err)
 	}
 	return replayed.Snapshot, nil
 }
@@ -73,24 +84,23 @@ func (l *locks) decode(data, journal *messages.ReadFileResult) (lock.Snapshot, e
 // quarantineFiles moves unreadable files away and continues without them. This is logged,
 // because owners do not know that they have lost their locks.
 //
-// locks.data goes first: the journal alone is incomplete, and locks.data alone would
-// restore an old state.
-func (l *locks) quarantineFiles(ctx actor.Context, reason error, data, journal *messages.ReadFileResult) {
-	var files []string
-	if !data.Missing {
-		files = append(files, paths.LocksPath)
+// locks.data goes before its journal: the journal alone is incomplete, and locks.data alone
+// would restore an old state.
+func (l *locks) quarantineFiles(ctx actor.Context, reason error, paths []string, files []*messages.ReadFileResult) {
+	var found []string
+	for i, path := range paths {
+		if !files[i].Missing {
+			found = append(found, path)
+		}
 	}
-	if !journal.Missing {
-		files = append(files, paths.LocksJournalPath)
-	}
-	l.quarantineNext(ctx, reason, files)
+	l.quarantineNext(ctx, reason, found)
 }
 
 // quarantineNext moves the next file. If a file cannot be moved, recovery starts again,
 // because the next write would replace the file.
 func (l *locks) quarantineNext(ctx actor.Context, reason error, paths []string) {
 	if len(paths) == 0 {
-		l.resume(ctx, lock.New(l.config.Settings), lock.RestoreResult{})
+		l.recover(ctx) // with the files that are left
 		return
 	}
 	l.store.Quarantine(ctx, paths[0], func(ctx actor.Context, m *messages.QuarantineFileResult) {
@@ -100,7 +110,7 @@ func (l *locks) quarantineNext(ctx actor.Context, reason error, paths []string) 
 		}
 		l.quarantined = append(l.quarantined, m.Path)
 		l.config.Env.Log().WithFields(logrus.Fields{"err": reason.Error(), "path": m.Path}).Error(
-			"unreadable lock file moved to the quarantine; all locks are lost, also those of running jobs")
+			"unreadable lock file moved to the quarantine; its locks are lost, also those of running jobs")
 		l.quarantineNext(ctx, reason, paths[1:])
 	})
 }
@@ -119,7 +129,11 @@ func (l *locks) resume(ctx actor.Context, state *lock.State, restored lock.Resto
 			l.resumed(ctx, restored)
 		}
 	}}
-	l.fold(ctx, lock.Encode(l.state.Snapshot()))
+	snapshot := l.state.Snapshot()
+	ganeti, free := snapshot.Split()
+	l.journal.ganeti.knowAll(ganeti)
+	l.journal.free.knowAll(free)
+	l.fold(ctx, snapshot)
 }
 
 func (l *locks) resumed(ctx actor.Context, restored lock.RestoreResult) {

@@ -118,7 +118,7 @@ func TestUnreadableFiles(t *testing.T) {
 		}
 		require.Equal(t, moved, b.managerStatus().Quarantined)
 		require.Empty(t, b.managerStatus().Failure)
-		require.Len(t, b.Logged("unreadable lock file moved to the quarantine; all locks are lost, also those of running jobs"), len(moved))
+		require.Len(t, b.Logged("unreadable lock file moved to the quarantine; its locks are lost, also those of running jobs"), len(moved))
 		c := b.caller(job(2))
 		c.takeLocks("node/a:exclusive")
 		require.Equal(t, b.status(), b.onDisk())

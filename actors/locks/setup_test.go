@@ -15,6 +15,7 @@ import (
 	"lockstep/actors/kittest"
 	"lockstep/actors/locks"
 	"lockstep/actors/store"
+	"lockstep/core/answer"
 	"lockstep/core/lock"
 	"lockstep/core/paths"
 	"lockstep/messages"
@@ -286,7 +287,7 @@ func (c *caller) listOwn() string {
 	return c.expectValue()
 }
 
-// status returns holders and requests as the lock manager answers them.
+// status returns holders and requests as the lock manager answers them, without free locks.
 func (b *bench) status() string {
 	b.Helper()
 	c := b.caller(named("looker"))
@@ -303,13 +304,16 @@ func (b *bench) managerStatus() locks.ManagerStatus {
 	return s
 }
 
-// onDisk returns holders and requests in the files.
+// onDisk returns holders and requests in the files, without free locks.
 func (b *bench) onDisk() string {
 	b.Helper()
 	snapshot := read(b, b.disk)
 	pending := [][3]any{}
 	for _, p := range snapshot.Pending {
-		pending = append(pending, [3]any{p.Priority, p.Owner, p.Request})
+		ganeti := slices.DeleteFunc(slices.Clone(p.Request), func(i lock.Item) bool { return i.Lock.IsFree() })
+		if len(ganeti) > 0 {
+			pending = append(pending, [3]any{p.Priority, p.Owner, ganeti})
+		}
 	}
 	snapshot.Pending = nil
 	call, err := lock.ParseCall("listAllLocksOwners", nil)
@@ -321,12 +325,33 @@ func (b *bench) onDisk() string {
 	return string(text)
 }
 
-// read is the state of locks.data and the journal together.
+// freeLocks returns the free locks as the lock monitor shows them.
+func (b *bench) freeLocks() []answer.Lock {
+	b.Helper()
+	looker := b.caller(named("looker"))
+	looker.number++
+	looker.asked = looker.number
+	looker.Ask(b.locks, &locks.Call{Request: looker.asked, Operation: locks.ListRows{}})
+	return slices.DeleteFunc(looker.expectResult().Value.([]answer.Lock), func(l answer.Lock) bool { return !strings.HasPrefix(l.Name, "lock/") })
+}
+
+// freeLocksOnDisk is freeLocks according to the files.
+func (b *bench) freeLocksOnDisk() []answer.Lock {
+	b.Helper()
+	return slices.DeleteFunc(locks.RowsOf(restore(b, read(b, b.disk))), func(l answer.Lock) bool { return !strings.HasPrefix(l.Name, "lock/") })
+}
+
+// read is the state of all files together. The files of Ganeti's locks name no free lock.
 func read(t require.TestingT, disk *kittest.Disk) lock.Snapshot {
+	require.NotContains(t, disk.Content(paths.LocksPath)+disk.Content(paths.LocksJournalPath), `"lock/`)
+	return lock.Join(readPart(t, disk, paths.LocksPath, paths.LocksJournalPath), readPart(t, disk, paths.FreeLocksPath, paths.FreeLocksJournalPath))
+}
+
+func readPart(t require.TestingT, disk *kittest.Disk, path, journal string) lock.Snapshot {
 	var snapshot lock.Snapshot
-	found, changes, err := lock.CutJournalHeader([]byte(disk.Content(paths.LocksJournalPath)))
+	found, changes, err := lock.CutJournalHeader([]byte(disk.Content(journal)))
 	require.NoError(t, err)
-	if data := disk.Content(paths.LocksPath); data != "" && (found == "" || found == boot) {
+	if data := disk.Content(path); data != "" && (found == "" || found == boot) {
 		snapshot, err = lock.Decode([]byte(data))
 		require.NoError(t, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"lockstep/actors/locks"
 	"lockstep/core/answer"
 	"lockstep/core/job"
+	"lockstep/core/lock"
 	"lockstep/core/natural"
 	"lockstep/core/query"
 	"lockstep/messages"
@@ -24,10 +25,18 @@ func queryLocks(c *call, ctx actor.Context, fields []string, filter json.RawMess
 	}
 	askLocks(c, ctx, locks.ListRows{}, func(ctx actor.Context, rows []answer.Lock) {
 		c.askDependencies(ctx, func(ctx actor.Context, jobs []*messages.JobDependencies) {
-			answerItems(c, ctx, q, false, lockItems(rows, jobs))
+			answerItems(c, ctx, q, false, lockItems(withoutFreeLocks(rows), jobs))
 		})
 	})
 	return nil
+}
+
+// withoutFreeLocks is the rows that Ganeti knows.
+func withoutFreeLocks(rows []answer.Lock) []answer.Lock {
+	return slices.DeleteFunc(slices.Clone(rows), func(row answer.Lock) bool {
+		l, err := lock.ParseLock(row.Name)
+		return err == nil && l.IsFree()
+	})
 }
 
 func lockItems(rows []answer.Lock, jobs []*messages.JobDependencies) []*query.LockItem {

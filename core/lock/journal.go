@@ -90,15 +90,7 @@ func DecodeRecords(lines []byte) ([]Record, error) {
 // Replay brings a snapshot up to date. It ignores an unfinished last line. Any other line that is not a record is a
 // *DecodeError, which names the line.
 func Replay(base Snapshot, journal []byte) (ReplayResult, error) {
-	latest := map[Owner]Record{}
-	for _, h := range base.Holdings {
-		latest[h.Owner] = Record{Owner: h.Owner, Locks: h.Locks}
-	}
-	for _, p := range base.Pending {
-		r := latest[p.Owner]
-		r.Owner, r.Pending = p.Owner, &p
-		latest[p.Owner] = r
-	}
+	latest := base.records()
 	complete := bytes.LastIndexByte(journal, '\n') + 1
 	number := 0
 	for line := range bytes.Lines(journal[:complete]) {

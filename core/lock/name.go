@@ -31,7 +31,7 @@ const (
 	// of Ganeti's locks in the order.
 	Config
 	// Free locks are lockstep's, for things that Ganeti has no lock for. The level has no group. Ganeti's programs never
-	// see them: they have files of their own, and are in no answer that Ganeti has (Split, FreeRequest).
+	// see them: they have files of their own, and are in no answer that Ganeti has (Snapshot.Split).
 	Free
 
 	levels = iota

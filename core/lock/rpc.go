@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"lockstep/core/wire"
@@ -58,7 +59,7 @@ var functions = map[string]func(c *Call, args []json.RawMessage) error{
 	"intersectLocks":                parseIntersect,
 	"opportunisticLockUnion":        parseUnion,
 	"guardedOpportunisticLockUnion": parseGuardedUnion,
-	"listAllLocks":                  globalQuery(func(s *State) any { return notNull(s.Allocation().Locks()) }),
+	"listAllLocks":                  globalQuery(func(s *State) any { return ganetiLocks(s) }),
 	"listAllLocksOwners":            globalQuery(func(s *State) any { return allOwners(s) }),
 	"listLocksWaitingStatus":        globalQuery(func(s *State) any { return []any{allOwners(s), allPending(s)} }),
 }
@@ -207,10 +208,16 @@ func releaseResult(u Update) (CallResult, error) {
 
 func heldItems(s *State, o Owner) any { return notNull(s.Allocation().Held(o)) }
 
+// ganetiLocks is every lock with an owner. The queries about all locks are Ganeti's, whose programs do not know free
+// locks.
+func ganetiLocks(s *State) []Lock {
+	return notNull(slices.DeleteFunc(s.Allocation().Locks(), Lock.IsFree))
+}
+
 // allOwners is every lock with its direct owners: [[lock, [[owner, mode], ...]], ...].
 func allOwners(s *State) any {
 	all := [][2]any{}
-	for _, l := range s.Allocation().Locks() {
+	for _, l := range ganetiLocks(s) {
 		owners := [][2]any{}
 		for _, c := range s.Allocation().Owners(l) {
 			owners = append(owners, [2]any{c.Owner, c.Mode.String()})
@@ -223,7 +230,9 @@ func allOwners(s *State) any {
 func allPending(s *State) any {
 	all := [][3]any{}
 	for _, p := range s.Pending() {
-		all = append(all, [3]any{p.Priority, p.Owner, p.Request})
+		if items := ganetiItems(p.Request); len(items) > 0 || len(p.Request) == 0 {
+			all = append(all, [3]any{p.Priority, p.Owner, Request(items)})
+		}
 	}
 	return all
 }

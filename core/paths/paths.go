@@ -29,6 +29,10 @@ const (
 	// LocksPath holds the last snapshot of the locks, LocksJournalPath all changes since.
 	LocksPath        = "locks.data"
 	LocksJournalPath = "locks.journal"
+	// FreeLocksPath and FreeLocksJournalPath are the same for the free locks, which Ganeti does not know. They exist once a
+	// free lock has been used.
+	FreeLocksPath        = "locks.free.data"
+	FreeLocksJournalPath = "locks.free.journal"
 	// SsconfPrefix begins the names of the ssconf files, ssconf_<key> (config.md 9).
 	SsconfPrefix = "ssconf_"
 	// GanetiCertificatePath is the certificate of Ganeti's node daemons. Every node of a Ganeti cluster has it, and
