@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"lockstep/core/paths"
@@ -130,7 +131,7 @@ func (n *node) sharedChanged(call simdisk.Call, op, path string) {
 		n.tracef(TopicFile, "job %d: %s (%s)", id, text, op)
 		return
 	}
-	if n == n.world.decider && (path == paths.LocksJournalPath || path == paths.LocksPath) {
+	if n == n.world.decider && slices.Contains(lockPaths[:], path) {
 		n.world.notify(otherFileChanged{disk: n.disk, call: call, path: path})
 	}
 	if path != paths.LocksJournalPath {

@@ -11,13 +11,13 @@ import (
 	"lockstep/sim/simdisk"
 )
 
-// checkTable: each change in the lock manager's journal is valid. No two owners hold locks that
+// checkTable: each change in the lock manager's journals is valid. No two owners hold locks that
 // exclude each other. An owner takes only locks that follow the locks it holds in the lock order,
 // which prevents deadlocks. An owner that arrives when a request is overdue does not overtake it
 // (design.md 7, "Bounded bypass").
 type checkTable struct {
 	owners         map[lock.Owner]*tableOwner
-	read           int // read bytes of the journal
+	read           map[string]int // read bytes of the journals, by path
 	effectiveSince time.Time
 	generation     int // generation of the known settings
 }
@@ -41,9 +41,10 @@ func (c *checkTable) See(w *World, event any) error {
 		}
 	case otherFileChanged:
 		switch {
-		case e.path == paths.LocksJournalPath && e.call == simdisk.CallAppend:
-			return c.readAppended(w, e.disk)
-		case e.path == paths.LocksJournalPath:
+		case e.path != paths.LocksJournalPath && e.path != paths.FreeLocksJournalPath:
+		case e.call == simdisk.CallAppend:
+			return c.readAppended(w, e.disk, e.path)
+		default:
 			return c.readAll(w)
 		}
 	}
@@ -52,7 +53,7 @@ func (c *checkTable) See(w *World, event any) error {
 
 // readAll reads the files from the beginning.
 func (c *checkTable) readAll(w *World) error {
-	c.owners, c.read = map[lock.Owner]*tableOwner{}, 0
+	c.owners, c.read = map[lock.Owner]*tableOwner{}, map[string]int{}
 	snapshot, err := w.lockState()
 	if err != nil {
 		return err
@@ -69,29 +70,44 @@ func (c *checkTable) readAll(w *World) error {
 	for _, p := range snapshot.Pending {
 		owner(p.Owner).Pending = &p
 	}
-	if f := w.decider.disk.Find(paths.LocksJournalPath); f != nil {
-		c.read = bytes.LastIndexByte(f.Data, '\n') + 1
+	for _, path := range []string{paths.LocksJournalPath, paths.FreeLocksJournalPath} {
+		if f := w.decider.disk.Find(path); f != nil {
+			c.read[path] = bytes.LastIndexByte(f.Data, '\n') + 1
+		}
 	}
 	return nil
 }
 
-// readAppended reads what was appended since the last call.
-func (c *checkTable) readAppended(w *World, disk *simdisk.Disk) error {
-	f := disk.Find(paths.LocksJournalPath)
+// readAppended reads what was appended to a journal since the last call.
+func (c *checkTable) readAppended(w *World, disk *simdisk.Disk, path string) error {
+	f := disk.Find(path)
 	complete := bytes.LastIndexByte(f.Data, '\n') + 1
-	if complete <= c.read || c.owners == nil {
+	if complete <= c.read[path] || c.owners == nil {
 		return nil
 	}
-	if c.read == 0 { // the header of the journal
+	if c.read[path] == 0 { // the header of the journal
 		return c.readAll(w)
 	}
-	records, err := lock.DecodeRecords(f.Data[c.read:complete])
+	records, err := lock.DecodeRecords(f.Data[c.read[path]:complete])
 	if err != nil {
-		return fmt.Errorf("%s: %w", paths.LocksJournalPath, err)
+		return fmt.Errorf("%s: %w", path, err)
 	}
-	c.read = complete
+	c.read[path] = complete
 	for _, r := range records {
-		if err := c.change(w, r); err != nil {
+		var ganeti, free lock.Record
+		if was := c.owners[r.Owner]; was != nil {
+			ganeti, free = was.Split()
+		}
+		if path == paths.FreeLocksJournalPath {
+			free = r
+		} else {
+			ganeti = r
+		}
+		whole := lock.Record{Owner: r.Owner, Locks: slices.Concat(ganeti.Locks, free.Locks), Pending: ganeti.Pending}
+		if whole.Pending == nil {
+			whole.Pending = free.Pending
+		}
+		if err := c.change(w, whole); err != nil {
 			return err
 		}
 	}

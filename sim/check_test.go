@@ -249,6 +249,31 @@ func TestWhatHidesIsEnded(t *testing.T) {
 	}
 }
 
+// A running job keeps its free lock over a crash of the daemon.
+func TestFreeLocksSurviveACrash(t *testing.T) {
+	mutations, err := FindMutation("unwritten-free-locks")
+	require.NoError(t, err)
+	run := func(seed uint64, mutations Mutations) error {
+		w := New(Options{Seed: seed, Slots: 4, Starts: 3, Checkers: []Checker{checkLocks{}, checkReplay{}}, Mutations: mutations})
+		w.restartAfter = restartDelay
+		w.startAgain()
+		worker := w.newClient()
+		worker.whenReady(func() {
+			worker.submit([][]OpSpec{{"run run_for=30 locks=free"}}, nil)
+			worker.later(time.Second, func() { worker.submit([][]OpSpec{{"run run_for=1 locks=free"}}, nil) })
+		})
+		w.RunFor(3 * time.Second)
+		w.Crash()
+		w.startAgain()
+		w.RunFor(time.Minute)
+		return w.Err()
+	}
+	for seed := range uint64(5) {
+		require.NoError(t, run(seed, Mutations{}))
+		require.ErrorContains(t, run(seed, mutations), "both work with lock/free")
+	}
+}
+
 // Some mutations have an effect only when jobs contend for a lock. Their work is
 // constructed, not random.
 func TestCheckersBiteWhereJobsMeet(t *testing.T) {

@@ -48,6 +48,7 @@ var AllMutations = []Mutation{
 	{"marker-only", "orphans of a process whose end the daemon did not see are found by their marker only, not by their session", Mutations{MarkerOnly: true}},
 	{"no-deaths", "the lock manager does not learn that an owner has died", Mutations{Alter: drops("daemon/core/locks", &messages.OwnerDied{}, &messages.OwnersProbed{}, &messages.JobCleanedUp{})}},
 	{"unwritten-release", "a release of all locks is not written to the journal", Mutations{Alter: dropsReleases}},
+	{"unwritten-free-locks", "free locks are not written to their journal", Mutations{Alter: dropsFreeLocks}},
 	{"no-lock-bound", "a waiting lock request may be overtaken without bound", Mutations{Alter: disablesBypassLimit}},
 	{"unrecorded-ends", "the end of an archived job is not recorded beside its dependents, and a job that the master does not have counts as missing", Mutations{Alter: recordsNoEnds}},
 	{"lost-names", "the names of new jobs are not written", Mutations{Alter: losesNames}},
@@ -219,6 +220,17 @@ func dropsReleases(_ string, m any) any {
 		}
 	}
 	request.GetAppend().Content = kept
+	return request
+}
+
+// dropsFreeLocks removes all records from the journal of the free locks.
+func dropsFreeLocks(_ string, m any) any {
+	request, is := m.(*messages.AccessStore)
+	if !is || request.GetAppend().GetPath() != paths.FreeLocksJournalPath {
+		return m
+	}
+	request = proto.CloneOf(request)
+	request.GetAppend().Content = nil
 	return request
 }
 

@@ -264,7 +264,7 @@ func (k *workload) opcode() OpSpec {
 	}
 }
 
-// locks draws from few locks, so that jobs conflict: single nodes, all nodes, and now and then
+// locks draws from few locks, so that jobs conflict: single nodes, all nodes, a free lock, and now and then
 // the big lock.
 func (k *workload) locks() string {
 	if k.rng.IntN(12) == 0 {
@@ -280,8 +280,10 @@ func (k *workload) locks() string {
 			locks = append(locks, name+":shared")
 		}
 	}
+	text := strings.Join(locks, ",")
 	if locks == nil {
-		return "node/a"
+		text = "node/a"
 	}
-	return strings.Join(locks, ",")
+	// No further dice, as above. Half of them share or hold a free lock.
+	return text + []string{"", ",free:shared", "", ",free"}[len(text)%4]
 }

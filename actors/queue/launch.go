@@ -23,6 +23,18 @@ type launcher struct {
 	resources *config.Resources
 }
 
+// refusal returns why the locks of a submission are unclear; nil if they are not.
+func (l *launcher) refusal(m *messages.SubmitJobs) *messages.Failure {
+	for _, draft := range m.Jobs {
+		for _, op := range draft.Ops {
+			if err := l.retained.catalogue.CheckBareLockNames(op.Input, l.resources); err != nil {
+				return wrongInput(err.Error())
+			}
+		}
+	}
+	return nil
+}
+
 // specs encodes the launch specs of a job for the start pipe of its process (queue.md
 // 4.5, step 5; design.md 1): a JSON list with an element per opcode, null where there
 // is nothing to say. secrets has an element per opcode, or fewer.

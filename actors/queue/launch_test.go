@@ -110,3 +110,15 @@ func TestTheQueueWaitsForTheConfiguration(t *testing.T) {
 		require.JSONEq(t, `[null]`, string(b.picked(1).Launch))
 	})
 }
+
+// A bare lock name that is also a node is refused before anything is written, with the full names.
+func TestAnUnclearLockNameIsRefused(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		b.client.Ask(b.queue, &messages.SubmitJobs{Request: 1, Jobs: []*messages.JobDraft{
+			draftOf(`{"OP_ID": "OP_RUN_COMMAND", "argv": ["true"], "locks": [["n1", "exclusive"]]}`)}})
+		f := kittest.Expect[*messages.SubmitJobsResult](b.client).Failure
+		require.Equal(t, `"n1" in 'locks' is the name of a free lock and of a cluster's node: write lock/n1 for the free lock, node/n1 for the lock of the node`, f.Text)
+		require.JSONEq(t, `{"needs": {"locks": [["cluster/BGL", "shared"], ["lock/deploy", "exclusive"], ["lock/n1", "shared"]]}}`,
+			b.launchOf(`{"OP_ID": "OP_RUN_COMMAND", "argv": ["true"], "locks": [["deploy", "exclusive"], ["lock/n1", "shared"]]}`, ""))
+	})
+}

@@ -13,7 +13,11 @@ func (q *queue) submit(ctx actor.Context, sender *actor.PID, m *messages.SubmitJ
 	if q.answerRepeated(ctx, sender, name, m) {
 		return
 	}
-	if f := q.admission.refusal(m); f != nil {
+	f := q.admission.refusal(m)
+	if f == nil {
+		f = q.launcher.refusal(m)
+	}
+	if f != nil {
 		ctx.Send(sender, &messages.SubmitJobsResult{Request: m.Request, Failure: f})
 		return
 	}

@@ -157,6 +157,13 @@ type NameError struct{ Name string }
 
 func (e *NameError) Error() string { return "Unknown lock name '" + e.Name + "'" }
 
+// BareName reports whether a name without a level means the free lock of that name: a FreeName that is neither the word
+// for a level nor Ganeti's name of the big lock.
+func BareName(name string) bool {
+	_, err := ParseLevel(name)
+	return FreeName(name) && err != nil && name != BGL.member
+}
+
 // ParseLock finds a lock by name. Any text may follow "instance/", "node/" and so on, also the empty one; only a FreeName
 // may follow "lock/". The error is a *NameError.
 func ParseLock(name string) (Lock, error) {

@@ -132,7 +132,7 @@ func load(files ...[]byte) (*Catalogue, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
-			if name == "OP_RUN_COMMAND" {
+			if name == runCommand {
 				op.requiredLocks = commandLocks
 			}
 			c.opcodes[name] = op
@@ -141,6 +141,9 @@ func load(files ...[]byte) (*Catalogue, error) {
 	c.names = slices.Sorted(maps.Keys(c.opcodes))
 	return c, nil
 }
+
+// runCommand is the opcode that names its locks itself.
+const runCommand = "OP_RUN_COMMAND"
 
 func newOpcode(name string, facts opcodeFacts, types *typeNames) (*Opcode, error) {
 	op := &Opcode{Name: name, summary: facts.Summary, index: map[string]int{}}

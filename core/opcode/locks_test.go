@@ -157,13 +157,17 @@ func TestLocksAreInOrderAndDeclared(t *testing.T) {
 }
 
 func TestRunCommandRefusesLocksThatCannotBe(t *testing.T) {
-	const want = `want the name of a lock: cluster/BGL, or one of instance/, nodegroup/, node/, node-res/ and network/ followed by a name, or by [lockset] for all of its kind, found `
+	const want = `want the name of a lock: cluster/BGL, or one of instance/, nodegroup/, node/, node-res/ and network/ followed by a name, or by [lockset] for all of its kind; or a name of 1 to 100 letters, digits, dots, underscores and hyphens, with or without lock/ before it, found `
 	for _, test := range []struct{ params, param, text string }{
 		{`"locks": [["nodes/a", "shared"]]`, "locks", `at [0][0] ` + want + `"nodes/a"`},
 		{`"locks": [["cluster/config", "shared"]]`, "locks", `at [0][0] ` + want + `"cluster/config"`},
 		{`"locks": [["cluster/[lockset]", "shared"]]`, "locks", `at [0][0] ` + want + `"cluster/[lockset]"`},
 		{`"locks": [["node/", "shared"]]`, "locks", `at [0][0] ` + want + `"node/"`},
 		{`"locks": [["node", "shared"]]`, "locks", `at [0][0] ` + want + `"node"`},
+		{`"locks": [["BGL", "shared"]]`, "locks", `at [0][0] ` + want + `"BGL"`},
+		{`"locks": [["lock/", "shared"]]`, "locks", `at [0][0] ` + want + `"lock/"`},
+		{`"locks": [["lock/[lockset]", "shared"]]`, "locks", `at [0][0] ` + want + `"lock/[lockset]"`},
+		{`"locks": [["deploy", "shared"], ["lock/deploy", "exclusive"]]`, "locks", `it has "lock/deploy" both shared and exclusive: name each lock once`},
 		{`"locks": [["node/a", "release"]]`, "locks", `at [0][1] want one of "shared", "exclusive", found "release"`},
 		{`"locks": [["node/a"]]`, "locks", `found a list of 1`},
 		{`"locks": [["node/a", "shared"], ["node/a", "exclusive"]]`, "locks", `it has "node/a" both shared and exclusive: name each lock once`},
@@ -184,6 +188,22 @@ func TestRunCommandRefusesLocksThatCannotBe(t *testing.T) {
 	draft, err := Builtin().Parse(json.RawMessage(command(`"argv":["a"],"locks":[],"opportunistic_locks":null,"opportunistic_count":1`)))
 	require.NoError(t, err)
 	require.Equal(t, `{"argv":["a"],"env":{},"locks":[],"opportunistic_count":1,`+commonDefaults+`"OP_ID":"OP_RUN_COMMAND"}`, string(draft.Input))
+}
+
+// A bare name that is also a node or an instance is refused; either full name is accepted.
+func TestBareLockNames(t *testing.T) {
+	resources := handmadeResources(t)
+	check := func(params string) error {
+		draft, err := Builtin().Parse(json.RawMessage(command(`"argv":["a"],` + params)))
+		require.NoError(t, err)
+		return Builtin().CheckBareLockNames(draft.Input, resources)
+	}
+	require.EqualError(t, check(`"locks": [["n2", "shared"]]`),
+		`"n2" in 'locks' is the name of a free lock and of a cluster's node: write lock/n2 for the free lock, node/n2 for the lock of the node`)
+	require.EqualError(t, check(`"opportunistic_locks": [["mail", "shared"]]`),
+		`"mail" in 'opportunistic_locks' is the name of a free lock and of a cluster's instance: write lock/mail for the free lock, instance/mail for the lock of the instance`)
+	require.NoError(t, check(`"locks": [["deploy", "shared"], ["lock/n2", "shared"], ["node/n2", "shared"]]`))
+	require.NoError(t, Builtin().CheckBareLockNames(json.RawMessage(`{"OP_ID":"OP_TEST_DELAY","locks":[["n2","shared"]]}`), resources))
 }
 
 func BenchmarkDeclare(b *testing.B) {

@@ -20,7 +20,7 @@ const (
 
 // lockNameDescription says what parseLockName accepts.
 const lockNameDescription = "the name of a lock: cluster/BGL, or one of instance/, nodegroup/, node/, node-res/ and network/ followed by a name, " +
-	"or by [lockset] for all of its kind"
+	"or by [lockset] for all of its kind; or a name of 1 to 100 letters, digits, dots, underscores and hyphens, with or without lock/ before it"
 
 // parseLockName finds a lock that an opcode may name. It refuses the lock of the configuration, which is held only
 // during a change, and all locks of level cluster except the big lock.
@@ -31,8 +31,46 @@ func parseLockName(name string) (lock.Lock, bool) {
 }
 
 func isLockName(v json.RawMessage) bool {
-	_, ok := parseLockName(string(rawjson.Unquote(v)))
+	_, ok := parseLockName(fullLockName(string(rawjson.Unquote(v))))
 	return ok
+}
+
+// freePrefix begins the full name of a free lock.
+const freePrefix = "lock/"
+
+// fullLockName replaces the bare name of a free lock, which has no slash, by the full one.
+func fullLockName(name string) string {
+	if lock.BareName(name) {
+		return freePrefix + name
+	}
+	return name
+}
+
+// CheckBareLockNames refuses a bare name of a free lock that is also an instance or a node: the client may mean either.
+// The error names both full names; an opcode that gives one of these is accepted. The input is that of a Draft.
+func (c *Catalogue) CheckBareLockNames(input json.RawMessage, resources *config.Resources) error {
+	g := readParams(input, resources)
+	if g.opcode != runCommand {
+		return nil
+	}
+	for _, param := range []string{locksKey, anyOfKey} {
+		for _, w := range g.wantedLocks(param) {
+			if fullLockName(w.name) == w.name {
+				continue
+			}
+			other := ""
+			if _, known := resources.Node(w.name); known {
+				other = "node"
+			} else if _, known := resources.Instance(w.name); known {
+				other = "instance"
+			} else {
+				continue
+			}
+			return &Failure{Class: prereqError, Code: wrongInput, Text: rawjson.Quoted(w.name) + " in '" + param + "' is the name of a free lock and of a cluster's " +
+				other + ": write " + freePrefix + w.name + " for the free lock, " + other + "/" + w.name + " for the lock of the " + other}
+		}
+	}
+	return nil
 }
 
 // wantedLock is a lock that an opcode wants, with the name in the opcode.
@@ -122,7 +160,9 @@ func (g *opcodeParams) paramLocks(param string) ([]lock.Item, *Invalid) {
 		return nil, nil
 	}
 	modes := make(map[string]lock.Mode, len(wanted))
-	for _, w := range wanted {
+	for i := range wanted {
+		wanted[i].name = fullLockName(wanted[i].name)
+		w := wanted[i]
 		if before, named := modes[w.name]; named && before != w.mode {
 			return nil, paramError(param, "it has "+rawjson.Quoted(w.name)+" both shared and exclusive: name each lock once")
 		}

@@ -15,6 +15,7 @@ import (
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/core/answer"
+	"lockstep/core/lock"
 )
 
 type locksOptions struct {
@@ -32,9 +33,9 @@ wait for it. A job that waits for the end of another job is shown as if it waite
 a lock with the name job/ID, with the accepted statuses.
 
 A NAME is a lock or a kind of locks: instance, nodegroup, node, node-res, network,
-cluster or job. A named lock is shown together with locks that include it: a held
-node/[lockset], which is all nodes, and an exclusively held cluster/BGL, which is all
-locks.
+cluster, lock or job. A name that is no kind and has no slash is the lock lock/NAME. A
+named lock is shown together with locks that include it: a held node/[lockset], which
+is all nodes, and an exclusively held cluster/BGL, which is all locks.
 
 A request is for all locks of an opcode at once. It is pending at each of them, with
 the note "waits for another lock" where it could share the lock.
@@ -77,11 +78,16 @@ func Wanted(statuses []string) []string {
 
 // lockKinds are the kinds that a NAME may have: the levels of locks, and job.
 func lockKinds() []string {
-	return []string{"cluster", "instance", "nodegroup", "node", "node-res", "network", "job"}
+	return []string{"cluster", "instance", "nodegroup", "node", "node-res", "network", "lock", "job"}
 }
 
+// checkLockNames checks the arguments, and gives names of free locks their full names.
 func checkLockNames(names []string) error {
-	for _, name := range names {
+	for i, name := range names {
+		if lock.BareName(name) && !slices.Contains(lockKinds(), name) {
+			names[i] = "lock/" + name
+			continue
+		}
 		if kind, _, _ := strings.Cut(name, "/"); !slices.Contains(lockKinds(), kind) {
 			return cli.Usagef("%q is not a lock: a name begins with one of %s, like node/n1", name, strings.Join(lockKinds(), ", "))
 		}

@@ -18,7 +18,6 @@ import (
 	"lockstep/cmd/lockstep/internal/completion"
 	"lockstep/cmd/lockstep/internal/follow"
 	"lockstep/cmd/lockstep/internal/jobs"
-	"lockstep/core/lock"
 	"lockstep/core/record"
 )
 
@@ -175,8 +174,8 @@ type commandOpcode struct {
 	Reason    [][]any           `json:"reason"`
 
 	Depends  []dependency `json:"depends,omitempty"`
-	Locks    []lock.Item  `json:"locks,omitempty"`
-	AnyLocks []lock.Item  `json:"opportunistic_locks,omitempty"`
+	Locks    []lockOption `json:"locks,omitempty"`
+	AnyLocks []lockOption `json:"opportunistic_locks,omitempty"`
 	AnyCount int          `json:"opportunistic_count,omitempty"`
 }
 

@@ -2,6 +2,7 @@ package submit
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -43,9 +44,10 @@ func (o *constraintOptions) register(flags *pflag.FlagSet) {
 const constraintsHelp = `--after, --lock, --any-lock and --rate-limit are conditions of the start.
 A name in --after stands for the newest job that has it now; its id is printed. If a
 job of --after ends with another status, the job fails; if it is canceled, the
-job is canceled. A lock is cluster/BGL, or one of instance/, nodegroup/, node/,
-node-res/ and network/ with a name, or with [lockset] for all names; it is held
-exclusively, unless :shared is added. "lockstep why ID" shows what the job waits for.`
+job is canceled. A lock is any name, like deploy, whose full name is lock/deploy; or
+one of Ganeti's: cluster/BGL, or one of instance/, nodegroup/, node/, node-res/ and
+network/ with a name, or with [lockset] for all names. It is held exclusively, unless
+:shared is added. "lockstep why ID" shows what the job waits for.`
 
 // dependency is [id, [status...]] on the wire (queue.md 1.5).
 type dependency [2]any
@@ -119,10 +121,22 @@ func parseAfter(flags []string, resolve func(name string) (int64, error)) ([]dep
 	return depends, nil
 }
 
+// lockOption is a lock as the command line names it. The daemon receives the name as it was given, because it refuses a
+// name without a slash that is also a node or an instance.
+type lockOption struct {
+	lock.Item
+	name string
+}
+
+// MarshalJSON is [name, mode].
+func (o lockOption) MarshalJSON() ([]byte, error) {
+	return json.Marshal([2]string{o.name, o.Mode.String()})
+}
+
 // parseLocks reads NAME or NAME:MODE. A name with a colon needs a mode, so that a mistyped mode does not
 // become part of the name.
-func parseLocks(flag string, texts []string) ([]lock.Item, error) {
-	var items []lock.Item
+func parseLocks(flag string, texts []string) ([]lockOption, error) {
+	var items []lockOption
 	for _, text := range texts {
 		name, mode := text, lock.Exclusive
 		if i := strings.LastIndexByte(text, ':'); i >= 0 {
@@ -132,21 +146,28 @@ func parseLocks(flag string, texts []string) ([]lock.Item, error) {
 				return nil, cli.Usagef("%s %s: the mode of a lock is shared or exclusive, not %q", flag, text, text[i+1:])
 			}
 		}
-		parsed, err := lock.ParseLock(name)
-		_, member, _ := strings.Cut(name, "/")
-		if err != nil || member == "" || parsed.Level() == lock.Config || parsed.Level() == lock.Cluster && parsed != lock.BGL {
-			return nil, cli.Usagef("%s: a lock is cluster/BGL, or one of instance/, nodegroup/, node/, node-res/ and network/ followed by a name or by [lockset], not %q", flag, name)
+		full := name
+		switch {
+		case name == "BGL":
+			return nil, cli.Usagef("%s: BGL is Ganeti's big lock; write cluster/BGL, or lock/BGL for a lock of your own with that name", flag)
+		case lock.BareName(name):
+			full = "lock/" + name
 		}
-		if slices.ContainsFunc(items, func(item lock.Item) bool { return item.Lock == parsed }) {
+		parsed, err := lock.ParseLock(full)
+		_, member, _ := strings.Cut(full, "/")
+		if err != nil || member == "" || parsed.Level() == lock.Config || parsed.Level() == lock.Cluster && parsed != lock.BGL {
+			return nil, cli.Usagef("%s: a lock is a name of letters, digits, dots, underscores and hyphens, like deploy; or cluster/BGL, or one of instance/, nodegroup/, node/, node-res/ and network/ followed by a name or by [lockset]; not %q", flag, name)
+		}
+		if slices.ContainsFunc(items, func(item lockOption) bool { return item.Lock == parsed }) {
 			return nil, cli.Usagef("%s names %s twice", flag, parsed)
 		}
-		items = append(items, lock.Item{Lock: parsed, Mode: mode})
+		items = append(items, lockOption{lock.Item{Lock: parsed, Mode: mode}, name})
 	}
 	return items, nil
 }
 
 // checkOpportunity checks that the --any-lock locks are a choice of one level, large enough for --any-count.
-func (o constraintOptions) checkOpportunity(needed, anyOf []lock.Item) error {
+func (o constraintOptions) checkOpportunity(needed, anyOf []lockOption) error {
 	switch {
 	case o.AnyCount < 0:
 		return cli.Usagef("--any-count must not be negative")
