@@ -29,6 +29,8 @@ const (
 	OrderJob_CANCEL       OrderJob_Kind = 0
 	OrderJob_KILL         OrderJob_Kind = 1
 	OrderJob_SET_PRIORITY OrderJob_Kind = 2
+	OrderJob_HOLD         OrderJob_Kind = 3
+	OrderJob_RELEASE      OrderJob_Kind = 4
 )
 
 // Enum value maps for OrderJob_Kind.
@@ -37,11 +39,15 @@ var (
 		0: "CANCEL",
 		1: "KILL",
 		2: "SET_PRIORITY",
+		3: "HOLD",
+		4: "RELEASE",
 	}
 	OrderJob_Kind_value = map[string]int32{
 		"CANCEL":       0,
 		"KILL":         1,
 		"SET_PRIORITY": 2,
+		"HOLD":         3,
+		"RELEASE":      4,
 	}
 )
 
@@ -1030,7 +1036,7 @@ func (x *JobStatesChanged) GetArchived() []int64 {
 
 // OrderJob is a client order for one job. CANCEL: the job does not begin, or does not begin
 // its next opcode. KILL: CANCEL that also ends a running opcode. SET_PRIORITY: opcodes that
-// have not started get the priority, -20 to 19.
+// have not started get the priority, -20 to 19. HOLD: the job begins no opcode until RELEASE.
 type OrderJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -1617,18 +1623,20 @@ const file_job_proto_rawDesc = "" +
 	"\x10SubscribeAllJobs\"^\n" +
 	"\x10JobStatesChanged\x12.\n" +
 	"\x04jobs\x18\x01 \x03(\v2\x1a.lockstep.messages.JobInfoR\x04jobs\x12\x1a\n" +
-	"\barchived\x18\x02 \x03(\x03R\barchived\"\xc6\x01\n" +
+	"\barchived\x18\x02 \x03(\x03R\barchived\"\xdd\x01\n" +
 	"\bOrderJob\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x03R\x02id\x124\n" +
 	"\x04kind\x18\x03 \x01(\x0e2 .lockstep.messages.OrderJob.KindR\x04kind\x12\x1a\n" +
 	"\bpriority\x18\x04 \x01(\x05R\bpriority\x12\x0e\n" +
-	"\x02by\x18\x05 \x01(\tR\x02by\".\n" +
+	"\x02by\x18\x05 \x01(\tR\x02by\"E\n" +
 	"\x04Kind\x12\n" +
 	"\n" +
 	"\x06CANCEL\x10\x00\x12\b\n" +
 	"\x04KILL\x10\x01\x12\x10\n" +
-	"\fSET_PRIORITY\x10\x02\"R\n" +
+	"\fSET_PRIORITY\x10\x02\x12\b\n" +
+	"\x04HOLD\x10\x03\x12\v\n" +
+	"\aRELEASE\x10\x04\"R\n" +
 	"\x0eOrderJobResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
 	"\x04done\x18\x02 \x01(\bR\x04done\x12\x12\n" +

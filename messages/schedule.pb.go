@@ -109,12 +109,15 @@ func (x *Verdict) GetBy() string {
 	return ""
 }
 
-// UnfinishedJob is a job that has not ended. `encoded` is the content of its file.
+// UnfinishedJob is a job that has not ended. `encoded` is the content of its file. `held`: it
+// begins no opcode until HoldChanged.
 type UnfinishedJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Encoded       []byte                 `protobuf:"bytes,2,opt,name=encoded,proto3" json:"encoded,omitempty"`
 	Verdict       *Verdict               `protobuf:"bytes,3,opt,name=verdict,proto3" json:"verdict,omitempty"`
+	Held          bool                   `protobuf:"varint,4,opt,name=held,proto3" json:"held,omitempty"`
+	HeldBy        string                 `protobuf:"bytes,5,opt,name=held_by,json=heldBy,proto3" json:"held_by,omitempty"` // user, as the gateway knows it; empty: unknown
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -170,6 +173,81 @@ func (x *UnfinishedJob) GetVerdict() *Verdict {
 	return nil
 }
 
+func (x *UnfinishedJob) GetHeld() bool {
+	if x != nil {
+		return x.Held
+	}
+	return false
+}
+
+func (x *UnfinishedJob) GetHeldBy() string {
+	if x != nil {
+		return x.HeldBy
+	}
+	return ""
+}
+
+// HoldChanged: an operator holds a job, or has released it.
+type HoldChanged struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Held          bool                   `protobuf:"varint,2,opt,name=held,proto3" json:"held,omitempty"`
+	By            string                 `protobuf:"bytes,3,opt,name=by,proto3" json:"by,omitempty"` // user, as the gateway knows it; empty: unknown
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HoldChanged) Reset() {
+	*x = HoldChanged{}
+	mi := &file_schedule_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HoldChanged) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HoldChanged) ProtoMessage() {}
+
+func (x *HoldChanged) ProtoReflect() protoreflect.Message {
+	mi := &file_schedule_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HoldChanged.ProtoReflect.Descriptor instead.
+func (*HoldChanged) Descriptor() ([]byte, []int) {
+	return file_schedule_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *HoldChanged) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *HoldChanged) GetHeld() bool {
+	if x != nil {
+		return x.Held
+	}
+	return false
+}
+
+func (x *HoldChanged) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
 // FiltersStarted: an incarnation of the filter engine has no jobs. The queue sends
 // EvaluateFilters with all unfinished jobs.
 type FiltersStarted struct {
@@ -181,7 +259,7 @@ type FiltersStarted struct {
 
 func (x *FiltersStarted) Reset() {
 	*x = FiltersStarted{}
-	mi := &file_schedule_proto_msgTypes[2]
+	mi := &file_schedule_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -193,7 +271,7 @@ func (x *FiltersStarted) String() string {
 func (*FiltersStarted) ProtoMessage() {}
 
 func (x *FiltersStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[2]
+	mi := &file_schedule_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -206,7 +284,7 @@ func (x *FiltersStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FiltersStarted.ProtoReflect.Descriptor instead.
 func (*FiltersStarted) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{2}
+	return file_schedule_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *FiltersStarted) GetIncarnation() uint64 {
@@ -228,7 +306,7 @@ type EvaluateFilters struct {
 
 func (x *EvaluateFilters) Reset() {
 	*x = EvaluateFilters{}
-	mi := &file_schedule_proto_msgTypes[3]
+	mi := &file_schedule_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -240,7 +318,7 @@ func (x *EvaluateFilters) String() string {
 func (*EvaluateFilters) ProtoMessage() {}
 
 func (x *EvaluateFilters) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[3]
+	mi := &file_schedule_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -253,7 +331,7 @@ func (x *EvaluateFilters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvaluateFilters.ProtoReflect.Descriptor instead.
 func (*EvaluateFilters) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{3}
+	return file_schedule_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *EvaluateFilters) GetRequest() uint64 {
@@ -281,7 +359,7 @@ type EvaluateFiltersResult struct {
 
 func (x *EvaluateFiltersResult) Reset() {
 	*x = EvaluateFiltersResult{}
-	mi := &file_schedule_proto_msgTypes[4]
+	mi := &file_schedule_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -293,7 +371,7 @@ func (x *EvaluateFiltersResult) String() string {
 func (*EvaluateFiltersResult) ProtoMessage() {}
 
 func (x *EvaluateFiltersResult) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[4]
+	mi := &file_schedule_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -306,7 +384,7 @@ func (x *EvaluateFiltersResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EvaluateFiltersResult.ProtoReflect.Descriptor instead.
 func (*EvaluateFiltersResult) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{4}
+	return file_schedule_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *EvaluateFiltersResult) GetRequest() uint64 {
@@ -334,7 +412,7 @@ type VerdictsChanged struct {
 
 func (x *VerdictsChanged) Reset() {
 	*x = VerdictsChanged{}
-	mi := &file_schedule_proto_msgTypes[5]
+	mi := &file_schedule_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -346,7 +424,7 @@ func (x *VerdictsChanged) String() string {
 func (*VerdictsChanged) ProtoMessage() {}
 
 func (x *VerdictsChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[5]
+	mi := &file_schedule_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -359,7 +437,7 @@ func (x *VerdictsChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerdictsChanged.ProtoReflect.Descriptor instead.
 func (*VerdictsChanged) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{5}
+	return file_schedule_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *VerdictsChanged) GetVerdicts() []*Verdict {
@@ -379,7 +457,7 @@ type ForgetJob struct {
 
 func (x *ForgetJob) Reset() {
 	*x = ForgetJob{}
-	mi := &file_schedule_proto_msgTypes[6]
+	mi := &file_schedule_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -391,7 +469,7 @@ func (x *ForgetJob) String() string {
 func (*ForgetJob) ProtoMessage() {}
 
 func (x *ForgetJob) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[6]
+	mi := &file_schedule_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -404,7 +482,7 @@ func (x *ForgetJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetJob.ProtoReflect.Descriptor instead.
 func (*ForgetJob) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{6}
+	return file_schedule_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ForgetJob) GetId() int64 {
@@ -424,7 +502,7 @@ type EnqueueJobs struct {
 
 func (x *EnqueueJobs) Reset() {
 	*x = EnqueueJobs{}
-	mi := &file_schedule_proto_msgTypes[7]
+	mi := &file_schedule_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -436,7 +514,7 @@ func (x *EnqueueJobs) String() string {
 func (*EnqueueJobs) ProtoMessage() {}
 
 func (x *EnqueueJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[7]
+	mi := &file_schedule_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -449,7 +527,7 @@ func (x *EnqueueJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnqueueJobs.ProtoReflect.Descriptor instead.
 func (*EnqueueJobs) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{7}
+	return file_schedule_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *EnqueueJobs) GetJobs() []*UnfinishedJob {
@@ -472,7 +550,7 @@ type JobReleased struct {
 
 func (x *JobReleased) Reset() {
 	*x = JobReleased{}
-	mi := &file_schedule_proto_msgTypes[8]
+	mi := &file_schedule_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -484,7 +562,7 @@ func (x *JobReleased) String() string {
 func (*JobReleased) ProtoMessage() {}
 
 func (x *JobReleased) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[8]
+	mi := &file_schedule_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -497,7 +575,7 @@ func (x *JobReleased) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobReleased.ProtoReflect.Descriptor instead.
 func (*JobReleased) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{8}
+	return file_schedule_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *JobReleased) GetId() int64 {
@@ -531,7 +609,7 @@ type ListUnfinishedJobs struct {
 
 func (x *ListUnfinishedJobs) Reset() {
 	*x = ListUnfinishedJobs{}
-	mi := &file_schedule_proto_msgTypes[9]
+	mi := &file_schedule_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -543,7 +621,7 @@ func (x *ListUnfinishedJobs) String() string {
 func (*ListUnfinishedJobs) ProtoMessage() {}
 
 func (x *ListUnfinishedJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[9]
+	mi := &file_schedule_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -556,7 +634,7 @@ func (x *ListUnfinishedJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUnfinishedJobs.ProtoReflect.Descriptor instead.
 func (*ListUnfinishedJobs) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{9}
+	return file_schedule_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListUnfinishedJobs) GetRequest() uint64 {
@@ -579,7 +657,7 @@ type ListUnfinishedJobsResult struct {
 
 func (x *ListUnfinishedJobsResult) Reset() {
 	*x = ListUnfinishedJobsResult{}
-	mi := &file_schedule_proto_msgTypes[10]
+	mi := &file_schedule_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -591,7 +669,7 @@ func (x *ListUnfinishedJobsResult) String() string {
 func (*ListUnfinishedJobsResult) ProtoMessage() {}
 
 func (x *ListUnfinishedJobsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[10]
+	mi := &file_schedule_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -604,7 +682,7 @@ func (x *ListUnfinishedJobsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUnfinishedJobsResult.ProtoReflect.Descriptor instead.
 func (*ListUnfinishedJobsResult) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{10}
+	return file_schedule_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListUnfinishedJobsResult) GetRequest() uint64 {
@@ -638,7 +716,7 @@ type PickJob struct {
 
 func (x *PickJob) Reset() {
 	*x = PickJob{}
-	mi := &file_schedule_proto_msgTypes[11]
+	mi := &file_schedule_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -650,7 +728,7 @@ func (x *PickJob) String() string {
 func (*PickJob) ProtoMessage() {}
 
 func (x *PickJob) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[11]
+	mi := &file_schedule_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -663,7 +741,7 @@ func (x *PickJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PickJob.ProtoReflect.Descriptor instead.
 func (*PickJob) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{11}
+	return file_schedule_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PickJob) GetId() int64 {
@@ -684,7 +762,7 @@ type PriorityChanged struct {
 
 func (x *PriorityChanged) Reset() {
 	*x = PriorityChanged{}
-	mi := &file_schedule_proto_msgTypes[12]
+	mi := &file_schedule_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -696,7 +774,7 @@ func (x *PriorityChanged) String() string {
 func (*PriorityChanged) ProtoMessage() {}
 
 func (x *PriorityChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[12]
+	mi := &file_schedule_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -709,7 +787,7 @@ func (x *PriorityChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PriorityChanged.ProtoReflect.Descriptor instead.
 func (*PriorityChanged) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{12}
+	return file_schedule_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PriorityChanged) GetId() int64 {
@@ -736,7 +814,7 @@ type GetJobOutcome struct {
 
 func (x *GetJobOutcome) Reset() {
 	*x = GetJobOutcome{}
-	mi := &file_schedule_proto_msgTypes[13]
+	mi := &file_schedule_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -748,7 +826,7 @@ func (x *GetJobOutcome) String() string {
 func (*GetJobOutcome) ProtoMessage() {}
 
 func (x *GetJobOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[13]
+	mi := &file_schedule_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -761,7 +839,7 @@ func (x *GetJobOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobOutcome.ProtoReflect.Descriptor instead.
 func (*GetJobOutcome) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{13}
+	return file_schedule_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GetJobOutcome) GetId() int64 {
@@ -785,7 +863,7 @@ type GetJobOutcomeResult struct {
 
 func (x *GetJobOutcomeResult) Reset() {
 	*x = GetJobOutcomeResult{}
-	mi := &file_schedule_proto_msgTypes[14]
+	mi := &file_schedule_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -797,7 +875,7 @@ func (x *GetJobOutcomeResult) String() string {
 func (*GetJobOutcomeResult) ProtoMessage() {}
 
 func (x *GetJobOutcomeResult) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[14]
+	mi := &file_schedule_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -810,7 +888,7 @@ func (x *GetJobOutcomeResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobOutcomeResult.ProtoReflect.Descriptor instead.
 func (*GetJobOutcomeResult) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{14}
+	return file_schedule_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetJobOutcomeResult) GetId() int64 {
@@ -853,7 +931,7 @@ type DependencyWaitChanged struct {
 
 func (x *DependencyWaitChanged) Reset() {
 	*x = DependencyWaitChanged{}
-	mi := &file_schedule_proto_msgTypes[15]
+	mi := &file_schedule_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -865,7 +943,7 @@ func (x *DependencyWaitChanged) String() string {
 func (*DependencyWaitChanged) ProtoMessage() {}
 
 func (x *DependencyWaitChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[15]
+	mi := &file_schedule_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -878,7 +956,7 @@ func (x *DependencyWaitChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DependencyWaitChanged.ProtoReflect.Descriptor instead.
 func (*DependencyWaitChanged) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{15}
+	return file_schedule_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DependencyWaitChanged) GetId() int64 {
@@ -911,7 +989,7 @@ type EndUnrunnableJob struct {
 
 func (x *EndUnrunnableJob) Reset() {
 	*x = EndUnrunnableJob{}
-	mi := &file_schedule_proto_msgTypes[16]
+	mi := &file_schedule_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -923,7 +1001,7 @@ func (x *EndUnrunnableJob) String() string {
 func (*EndUnrunnableJob) ProtoMessage() {}
 
 func (x *EndUnrunnableJob) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[16]
+	mi := &file_schedule_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -936,7 +1014,7 @@ func (x *EndUnrunnableJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndUnrunnableJob.ProtoReflect.Descriptor instead.
 func (*EndUnrunnableJob) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{16}
+	return file_schedule_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *EndUnrunnableJob) GetId() int64 {
@@ -986,7 +1064,7 @@ type ExplainJobs struct {
 
 func (x *ExplainJobs) Reset() {
 	*x = ExplainJobs{}
-	mi := &file_schedule_proto_msgTypes[17]
+	mi := &file_schedule_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -998,7 +1076,7 @@ func (x *ExplainJobs) String() string {
 func (*ExplainJobs) ProtoMessage() {}
 
 func (x *ExplainJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[17]
+	mi := &file_schedule_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1011,7 +1089,7 @@ func (x *ExplainJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainJobs.ProtoReflect.Descriptor instead.
 func (*ExplainJobs) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{17}
+	return file_schedule_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ExplainJobs) GetRequest() uint64 {
@@ -1038,7 +1116,7 @@ type ExplainJobsResult struct {
 
 func (x *ExplainJobsResult) Reset() {
 	*x = ExplainJobsResult{}
-	mi := &file_schedule_proto_msgTypes[18]
+	mi := &file_schedule_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1050,7 +1128,7 @@ func (x *ExplainJobsResult) String() string {
 func (*ExplainJobsResult) ProtoMessage() {}
 
 func (x *ExplainJobsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[18]
+	mi := &file_schedule_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1063,7 +1141,7 @@ func (x *ExplainJobsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainJobsResult.ProtoReflect.Descriptor instead.
 func (*ExplainJobsResult) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{18}
+	return file_schedule_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ExplainJobsResult) GetRequest() uint64 {
@@ -1090,7 +1168,7 @@ type JobExplanation struct {
 
 func (x *JobExplanation) Reset() {
 	*x = JobExplanation{}
-	mi := &file_schedule_proto_msgTypes[19]
+	mi := &file_schedule_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1102,7 +1180,7 @@ func (x *JobExplanation) String() string {
 func (*JobExplanation) ProtoMessage() {}
 
 func (x *JobExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[19]
+	mi := &file_schedule_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1115,7 +1193,7 @@ func (x *JobExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobExplanation.ProtoReflect.Descriptor instead.
 func (*JobExplanation) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{19}
+	return file_schedule_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *JobExplanation) GetId() int64 {
@@ -1144,6 +1222,7 @@ type Reason struct {
 	//	*Reason_RateLimit
 	//	*Reason_Slots
 	//	*Reason_Order
+	//	*Reason_Hold
 	Kind          isReason_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1151,7 +1230,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_schedule_proto_msgTypes[20]
+	mi := &file_schedule_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1163,7 +1242,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[20]
+	mi := &file_schedule_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1176,7 +1255,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{20}
+	return file_schedule_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Reason) GetKind() isReason_Kind {
@@ -1240,6 +1319,15 @@ func (x *Reason) GetOrder() *OrderReason {
 	return nil
 }
 
+func (x *Reason) GetHold() *HoldReason {
+	if x != nil {
+		if x, ok := x.Kind.(*Reason_Hold); ok {
+			return x.Hold
+		}
+	}
+	return nil
+}
+
 type isReason_Kind interface {
 	isReason_Kind()
 }
@@ -1268,6 +1356,10 @@ type Reason_Order struct {
 	Order *OrderReason `protobuf:"bytes,6,opt,name=order,proto3,oneof"`
 }
 
+type Reason_Hold struct {
+	Hold *HoldReason `protobuf:"bytes,7,opt,name=hold,proto3,oneof"`
+}
+
 func (*Reason_Dependency) isReason_Kind() {}
 
 func (*Reason_Filter) isReason_Kind() {}
@@ -1279,6 +1371,53 @@ func (*Reason_RateLimit) isReason_Kind() {}
 func (*Reason_Slots) isReason_Kind() {}
 
 func (*Reason_Order) isReason_Kind() {}
+
+func (*Reason_Hold) isReason_Kind() {}
+
+// HoldReason: an operator holds the job.
+type HoldReason struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	By            string                 `protobuf:"bytes,1,opt,name=by,proto3" json:"by,omitempty"` // user, as the gateway knows it; empty: unknown
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HoldReason) Reset() {
+	*x = HoldReason{}
+	mi := &file_schedule_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HoldReason) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HoldReason) ProtoMessage() {}
+
+func (x *HoldReason) ProtoReflect() protoreflect.Message {
+	mi := &file_schedule_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HoldReason.ProtoReflect.Descriptor instead.
+func (*HoldReason) Descriptor() ([]byte, []int) {
+	return file_schedule_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *HoldReason) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
 
 // DependencyReason: opcode `opcode` waits for the end of a job with one of `statuses`.
 // Without statuses it needs any but canceled. `unknown`: this node does not have the job.
@@ -1294,7 +1433,7 @@ type DependencyReason struct {
 
 func (x *DependencyReason) Reset() {
 	*x = DependencyReason{}
-	mi := &file_schedule_proto_msgTypes[21]
+	mi := &file_schedule_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1306,7 +1445,7 @@ func (x *DependencyReason) String() string {
 func (*DependencyReason) ProtoMessage() {}
 
 func (x *DependencyReason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[21]
+	mi := &file_schedule_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1319,7 +1458,7 @@ func (x *DependencyReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DependencyReason.ProtoReflect.Descriptor instead.
 func (*DependencyReason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{21}
+	return file_schedule_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DependencyReason) GetOpcode() int32 {
@@ -1362,7 +1501,7 @@ type FilterLimitReason struct {
 
 func (x *FilterLimitReason) Reset() {
 	*x = FilterLimitReason{}
-	mi := &file_schedule_proto_msgTypes[22]
+	mi := &file_schedule_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1374,7 +1513,7 @@ func (x *FilterLimitReason) String() string {
 func (*FilterLimitReason) ProtoMessage() {}
 
 func (x *FilterLimitReason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[22]
+	mi := &file_schedule_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1387,7 +1526,7 @@ func (x *FilterLimitReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilterLimitReason.ProtoReflect.Descriptor instead.
 func (*FilterLimitReason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{22}
+	return file_schedule_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *FilterLimitReason) GetVerdict() *Verdict {
@@ -1424,7 +1563,7 @@ type RateLimitReason struct {
 
 func (x *RateLimitReason) Reset() {
 	*x = RateLimitReason{}
-	mi := &file_schedule_proto_msgTypes[23]
+	mi := &file_schedule_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1436,7 +1575,7 @@ func (x *RateLimitReason) String() string {
 func (*RateLimitReason) ProtoMessage() {}
 
 func (x *RateLimitReason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[23]
+	mi := &file_schedule_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1449,7 +1588,7 @@ func (x *RateLimitReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RateLimitReason.ProtoReflect.Descriptor instead.
 func (*RateLimitReason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{23}
+	return file_schedule_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RateLimitReason) GetLabel() string {
@@ -1483,7 +1622,7 @@ type SlotsReason struct {
 
 func (x *SlotsReason) Reset() {
 	*x = SlotsReason{}
-	mi := &file_schedule_proto_msgTypes[24]
+	mi := &file_schedule_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1495,7 +1634,7 @@ func (x *SlotsReason) String() string {
 func (*SlotsReason) ProtoMessage() {}
 
 func (x *SlotsReason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[24]
+	mi := &file_schedule_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1508,7 +1647,7 @@ func (x *SlotsReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsReason.ProtoReflect.Descriptor instead.
 func (*SlotsReason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{24}
+	return file_schedule_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SlotsReason) GetSlots() int64 {
@@ -1544,7 +1683,7 @@ type OrderReason struct {
 
 func (x *OrderReason) Reset() {
 	*x = OrderReason{}
-	mi := &file_schedule_proto_msgTypes[25]
+	mi := &file_schedule_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1556,7 +1695,7 @@ func (x *OrderReason) String() string {
 func (*OrderReason) ProtoMessage() {}
 
 func (x *OrderReason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[25]
+	mi := &file_schedule_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1569,7 +1708,7 @@ func (x *OrderReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderReason.ProtoReflect.Descriptor instead.
 func (*OrderReason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{25}
+	return file_schedule_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *OrderReason) GetPosition() int64 {
@@ -1653,7 +1792,7 @@ type WeightCause struct {
 
 func (x *WeightCause) Reset() {
 	*x = WeightCause{}
-	mi := &file_schedule_proto_msgTypes[26]
+	mi := &file_schedule_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1665,7 +1804,7 @@ func (x *WeightCause) String() string {
 func (*WeightCause) ProtoMessage() {}
 
 func (x *WeightCause) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[26]
+	mi := &file_schedule_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1678,7 +1817,7 @@ func (x *WeightCause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WeightCause.ProtoReflect.Descriptor instead.
 func (*WeightCause) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{26}
+	return file_schedule_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *WeightCause) GetValue() float64 {
@@ -1747,7 +1886,7 @@ type ListDependencies struct {
 
 func (x *ListDependencies) Reset() {
 	*x = ListDependencies{}
-	mi := &file_schedule_proto_msgTypes[27]
+	mi := &file_schedule_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1759,7 +1898,7 @@ func (x *ListDependencies) String() string {
 func (*ListDependencies) ProtoMessage() {}
 
 func (x *ListDependencies) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[27]
+	mi := &file_schedule_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1772,7 +1911,7 @@ func (x *ListDependencies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDependencies.ProtoReflect.Descriptor instead.
 func (*ListDependencies) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{27}
+	return file_schedule_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListDependencies) GetRequest() uint64 {
@@ -1792,7 +1931,7 @@ type ListDependenciesResult struct {
 
 func (x *ListDependenciesResult) Reset() {
 	*x = ListDependenciesResult{}
-	mi := &file_schedule_proto_msgTypes[28]
+	mi := &file_schedule_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1804,7 +1943,7 @@ func (x *ListDependenciesResult) String() string {
 func (*ListDependenciesResult) ProtoMessage() {}
 
 func (x *ListDependenciesResult) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[28]
+	mi := &file_schedule_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1817,7 +1956,7 @@ func (x *ListDependenciesResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDependenciesResult.ProtoReflect.Descriptor instead.
 func (*ListDependenciesResult) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{28}
+	return file_schedule_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListDependenciesResult) GetRequest() uint64 {
@@ -1844,7 +1983,7 @@ type JobDependencies struct {
 
 func (x *JobDependencies) Reset() {
 	*x = JobDependencies{}
-	mi := &file_schedule_proto_msgTypes[29]
+	mi := &file_schedule_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1856,7 +1995,7 @@ func (x *JobDependencies) String() string {
 func (*JobDependencies) ProtoMessage() {}
 
 func (x *JobDependencies) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[29]
+	mi := &file_schedule_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1869,7 +2008,7 @@ func (x *JobDependencies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDependencies.ProtoReflect.Descriptor instead.
 func (*JobDependencies) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{29}
+	return file_schedule_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *JobDependencies) GetId() int64 {
@@ -1896,7 +2035,7 @@ type JobDependency struct {
 
 func (x *JobDependency) Reset() {
 	*x = JobDependency{}
-	mi := &file_schedule_proto_msgTypes[30]
+	mi := &file_schedule_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1908,7 +2047,7 @@ func (x *JobDependency) String() string {
 func (*JobDependency) ProtoMessage() {}
 
 func (x *JobDependency) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[30]
+	mi := &file_schedule_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1921,7 +2060,7 @@ func (x *JobDependency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDependency.ProtoReflect.Descriptor instead.
 func (*JobDependency) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{30}
+	return file_schedule_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *JobDependency) GetJob() int64 {
@@ -1949,11 +2088,17 @@ const file_schedule_proto_rawDesc = "" +
 	"\x06action\x18\x03 \x01(\x05R\x06action\x12\x14\n" +
 	"\x05limit\x18\x04 \x01(\x03R\x05limit\x12\x16\n" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x0e\n" +
-	"\x02by\x18\x06 \x01(\tR\x02by\"o\n" +
+	"\x02by\x18\x06 \x01(\tR\x02by\"\x9c\x01\n" +
 	"\rUnfinishedJob\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\aencoded\x18\x02 \x01(\fR\aencoded\x124\n" +
-	"\averdict\x18\x03 \x01(\v2\x1a.lockstep.messages.VerdictR\averdict\"2\n" +
+	"\averdict\x18\x03 \x01(\v2\x1a.lockstep.messages.VerdictR\averdict\x12\x12\n" +
+	"\x04held\x18\x04 \x01(\bR\x04held\x12\x17\n" +
+	"\aheld_by\x18\x05 \x01(\tR\x06heldBy\"A\n" +
+	"\vHoldChanged\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x12\n" +
+	"\x04held\x18\x02 \x01(\bR\x04held\x12\x0e\n" +
+	"\x02by\x18\x03 \x01(\tR\x02by\"2\n" +
 	"\x0eFiltersStarted\x12 \n" +
 	"\vincarnation\x18\x01 \x01(\x04R\vincarnation\"a\n" +
 	"\x0fEvaluateFilters\x12\x18\n" +
@@ -2007,7 +2152,7 @@ const file_schedule_proto_rawDesc = "" +
 	"\x04jobs\x18\x02 \x03(\v2!.lockstep.messages.JobExplanationR\x04jobs\"U\n" +
 	"\x0eJobExplanation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x123\n" +
-	"\areasons\x18\x02 \x03(\v2\x19.lockstep.messages.ReasonR\areasons\"\x8d\x03\n" +
+	"\areasons\x18\x02 \x03(\v2\x19.lockstep.messages.ReasonR\areasons\"\xc2\x03\n" +
 	"\x06Reason\x12E\n" +
 	"\n" +
 	"dependency\x18\x01 \x01(\v2#.lockstep.messages.DependencyReasonH\x00R\n" +
@@ -2017,8 +2162,12 @@ const file_schedule_proto_rawDesc = "" +
 	"\n" +
 	"rate_limit\x18\x04 \x01(\v2\".lockstep.messages.RateLimitReasonH\x00R\trateLimit\x126\n" +
 	"\x05slots\x18\x05 \x01(\v2\x1e.lockstep.messages.SlotsReasonH\x00R\x05slots\x126\n" +
-	"\x05order\x18\x06 \x01(\v2\x1e.lockstep.messages.OrderReasonH\x00R\x05orderB\x06\n" +
-	"\x04kind\"r\n" +
+	"\x05order\x18\x06 \x01(\v2\x1e.lockstep.messages.OrderReasonH\x00R\x05order\x123\n" +
+	"\x04hold\x18\a \x01(\v2\x1d.lockstep.messages.HoldReasonH\x00R\x04holdB\x06\n" +
+	"\x04kind\"\x1c\n" +
+	"\n" +
+	"HoldReason\x12\x0e\n" +
+	"\x02by\x18\x01 \x01(\tR\x02by\"r\n" +
 	"\x10DependencyReason\x12\x16\n" +
 	"\x06opcode\x18\x01 \x01(\x05R\x06opcode\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\x03R\x03job\x12\x1a\n" +
@@ -2080,39 +2229,41 @@ func file_schedule_proto_rawDescGZIP() []byte {
 	return file_schedule_proto_rawDescData
 }
 
-var file_schedule_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_schedule_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_schedule_proto_goTypes = []any{
 	(*Verdict)(nil),                  // 0: lockstep.messages.Verdict
 	(*UnfinishedJob)(nil),            // 1: lockstep.messages.UnfinishedJob
-	(*FiltersStarted)(nil),           // 2: lockstep.messages.FiltersStarted
-	(*EvaluateFilters)(nil),          // 3: lockstep.messages.EvaluateFilters
-	(*EvaluateFiltersResult)(nil),    // 4: lockstep.messages.EvaluateFiltersResult
-	(*VerdictsChanged)(nil),          // 5: lockstep.messages.VerdictsChanged
-	(*ForgetJob)(nil),                // 6: lockstep.messages.ForgetJob
-	(*EnqueueJobs)(nil),              // 7: lockstep.messages.EnqueueJobs
-	(*JobReleased)(nil),              // 8: lockstep.messages.JobReleased
-	(*ListUnfinishedJobs)(nil),       // 9: lockstep.messages.ListUnfinishedJobs
-	(*ListUnfinishedJobsResult)(nil), // 10: lockstep.messages.ListUnfinishedJobsResult
-	(*PickJob)(nil),                  // 11: lockstep.messages.PickJob
-	(*PriorityChanged)(nil),          // 12: lockstep.messages.PriorityChanged
-	(*GetJobOutcome)(nil),            // 13: lockstep.messages.GetJobOutcome
-	(*GetJobOutcomeResult)(nil),      // 14: lockstep.messages.GetJobOutcomeResult
-	(*DependencyWaitChanged)(nil),    // 15: lockstep.messages.DependencyWaitChanged
-	(*EndUnrunnableJob)(nil),         // 16: lockstep.messages.EndUnrunnableJob
-	(*ExplainJobs)(nil),              // 17: lockstep.messages.ExplainJobs
-	(*ExplainJobsResult)(nil),        // 18: lockstep.messages.ExplainJobsResult
-	(*JobExplanation)(nil),           // 19: lockstep.messages.JobExplanation
-	(*Reason)(nil),                   // 20: lockstep.messages.Reason
-	(*DependencyReason)(nil),         // 21: lockstep.messages.DependencyReason
-	(*FilterLimitReason)(nil),        // 22: lockstep.messages.FilterLimitReason
-	(*RateLimitReason)(nil),          // 23: lockstep.messages.RateLimitReason
-	(*SlotsReason)(nil),              // 24: lockstep.messages.SlotsReason
-	(*OrderReason)(nil),              // 25: lockstep.messages.OrderReason
-	(*WeightCause)(nil),              // 26: lockstep.messages.WeightCause
-	(*ListDependencies)(nil),         // 27: lockstep.messages.ListDependencies
-	(*ListDependenciesResult)(nil),   // 28: lockstep.messages.ListDependenciesResult
-	(*JobDependencies)(nil),          // 29: lockstep.messages.JobDependencies
-	(*JobDependency)(nil),            // 30: lockstep.messages.JobDependency
+	(*HoldChanged)(nil),              // 2: lockstep.messages.HoldChanged
+	(*FiltersStarted)(nil),           // 3: lockstep.messages.FiltersStarted
+	(*EvaluateFilters)(nil),          // 4: lockstep.messages.EvaluateFilters
+	(*EvaluateFiltersResult)(nil),    // 5: lockstep.messages.EvaluateFiltersResult
+	(*VerdictsChanged)(nil),          // 6: lockstep.messages.VerdictsChanged
+	(*ForgetJob)(nil),                // 7: lockstep.messages.ForgetJob
+	(*EnqueueJobs)(nil),              // 8: lockstep.messages.EnqueueJobs
+	(*JobReleased)(nil),              // 9: lockstep.messages.JobReleased
+	(*ListUnfinishedJobs)(nil),       // 10: lockstep.messages.ListUnfinishedJobs
+	(*ListUnfinishedJobsResult)(nil), // 11: lockstep.messages.ListUnfinishedJobsResult
+	(*PickJob)(nil),                  // 12: lockstep.messages.PickJob
+	(*PriorityChanged)(nil),          // 13: lockstep.messages.PriorityChanged
+	(*GetJobOutcome)(nil),            // 14: lockstep.messages.GetJobOutcome
+	(*GetJobOutcomeResult)(nil),      // 15: lockstep.messages.GetJobOutcomeResult
+	(*DependencyWaitChanged)(nil),    // 16: lockstep.messages.DependencyWaitChanged
+	(*EndUnrunnableJob)(nil),         // 17: lockstep.messages.EndUnrunnableJob
+	(*ExplainJobs)(nil),              // 18: lockstep.messages.ExplainJobs
+	(*ExplainJobsResult)(nil),        // 19: lockstep.messages.ExplainJobsResult
+	(*JobExplanation)(nil),           // 20: lockstep.messages.JobExplanation
+	(*Reason)(nil),                   // 21: lockstep.messages.Reason
+	(*HoldReason)(nil),               // 22: lockstep.messages.HoldReason
+	(*DependencyReason)(nil),         // 23: lockstep.messages.DependencyReason
+	(*FilterLimitReason)(nil),        // 24: lockstep.messages.FilterLimitReason
+	(*RateLimitReason)(nil),          // 25: lockstep.messages.RateLimitReason
+	(*SlotsReason)(nil),              // 26: lockstep.messages.SlotsReason
+	(*OrderReason)(nil),              // 27: lockstep.messages.OrderReason
+	(*WeightCause)(nil),              // 28: lockstep.messages.WeightCause
+	(*ListDependencies)(nil),         // 29: lockstep.messages.ListDependencies
+	(*ListDependenciesResult)(nil),   // 30: lockstep.messages.ListDependenciesResult
+	(*JobDependencies)(nil),          // 31: lockstep.messages.JobDependencies
+	(*JobDependency)(nil),            // 32: lockstep.messages.JobDependency
 }
 var file_schedule_proto_depIdxs = []int32{
 	0,  // 0: lockstep.messages.UnfinishedJob.verdict:type_name -> lockstep.messages.Verdict
@@ -2122,23 +2273,24 @@ var file_schedule_proto_depIdxs = []int32{
 	1,  // 4: lockstep.messages.EnqueueJobs.jobs:type_name -> lockstep.messages.UnfinishedJob
 	1,  // 5: lockstep.messages.ListUnfinishedJobsResult.pending:type_name -> lockstep.messages.UnfinishedJob
 	1,  // 6: lockstep.messages.ListUnfinishedJobsResult.active:type_name -> lockstep.messages.UnfinishedJob
-	19, // 7: lockstep.messages.ExplainJobsResult.jobs:type_name -> lockstep.messages.JobExplanation
-	20, // 8: lockstep.messages.JobExplanation.reasons:type_name -> lockstep.messages.Reason
-	21, // 9: lockstep.messages.Reason.dependency:type_name -> lockstep.messages.DependencyReason
+	20, // 7: lockstep.messages.ExplainJobsResult.jobs:type_name -> lockstep.messages.JobExplanation
+	21, // 8: lockstep.messages.JobExplanation.reasons:type_name -> lockstep.messages.Reason
+	23, // 9: lockstep.messages.Reason.dependency:type_name -> lockstep.messages.DependencyReason
 	0,  // 10: lockstep.messages.Reason.filter:type_name -> lockstep.messages.Verdict
-	22, // 11: lockstep.messages.Reason.filter_limit:type_name -> lockstep.messages.FilterLimitReason
-	23, // 12: lockstep.messages.Reason.rate_limit:type_name -> lockstep.messages.RateLimitReason
-	24, // 13: lockstep.messages.Reason.slots:type_name -> lockstep.messages.SlotsReason
-	25, // 14: lockstep.messages.Reason.order:type_name -> lockstep.messages.OrderReason
-	0,  // 15: lockstep.messages.FilterLimitReason.verdict:type_name -> lockstep.messages.Verdict
-	26, // 16: lockstep.messages.OrderReason.causes:type_name -> lockstep.messages.WeightCause
-	29, // 17: lockstep.messages.ListDependenciesResult.jobs:type_name -> lockstep.messages.JobDependencies
-	30, // 18: lockstep.messages.JobDependencies.on:type_name -> lockstep.messages.JobDependency
-	19, // [19:19] is the sub-list for method output_type
-	19, // [19:19] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	24, // 11: lockstep.messages.Reason.filter_limit:type_name -> lockstep.messages.FilterLimitReason
+	25, // 12: lockstep.messages.Reason.rate_limit:type_name -> lockstep.messages.RateLimitReason
+	26, // 13: lockstep.messages.Reason.slots:type_name -> lockstep.messages.SlotsReason
+	27, // 14: lockstep.messages.Reason.order:type_name -> lockstep.messages.OrderReason
+	22, // 15: lockstep.messages.Reason.hold:type_name -> lockstep.messages.HoldReason
+	0,  // 16: lockstep.messages.FilterLimitReason.verdict:type_name -> lockstep.messages.Verdict
+	28, // 17: lockstep.messages.OrderReason.causes:type_name -> lockstep.messages.WeightCause
+	31, // 18: lockstep.messages.ListDependenciesResult.jobs:type_name -> lockstep.messages.JobDependencies
+	32, // 19: lockstep.messages.JobDependencies.on:type_name -> lockstep.messages.JobDependency
+	20, // [20:20] is the sub-list for method output_type
+	20, // [20:20] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_schedule_proto_init() }
@@ -2146,13 +2298,14 @@ func file_schedule_proto_init() {
 	if File_schedule_proto != nil {
 		return
 	}
-	file_schedule_proto_msgTypes[20].OneofWrappers = []any{
+	file_schedule_proto_msgTypes[21].OneofWrappers = []any{
 		(*Reason_Dependency)(nil),
 		(*Reason_Filter)(nil),
 		(*Reason_FilterLimit)(nil),
 		(*Reason_RateLimit)(nil),
 		(*Reason_Slots)(nil),
 		(*Reason_Order)(nil),
+		(*Reason_Hold)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2160,7 +2313,7 @@ func file_schedule_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_schedule_proto_rawDesc), len(file_schedule_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   31,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -57,6 +57,23 @@ func changeJobPriority(c *call, ctx actor.Context, args []json.RawMessage) error
 	return nil
 }
 
+// lockstepHoldJob takes [id, hold]: with hold the job begins no opcode until a call without it.
+func lockstepHoldJob(c *call, ctx actor.Context, args []json.RawMessage) error {
+	var id jobID
+	var hold bool
+	if err := arguments(args, &id, &hold); err != nil {
+		return fmt.Errorf("LockstepHoldJob: %w", err)
+	}
+	kind := messages.OrderJob_RELEASE
+	if hold {
+		kind = messages.OrderJob_HOLD
+	}
+	orderJob(c, ctx, func(number uint64) any {
+		return &messages.OrderJob{Request: number, Id: int64(id), Kind: kind, By: c.by}
+	})
+	return nil
+}
+
 // orderJob sends a client order. The answer is [done, text]. Sent twice, it does no harm: the second answer reports
 // what the first order has done.
 func orderJob(c *call, ctx actor.Context, order func(number uint64) any) {

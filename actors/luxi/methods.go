@@ -44,6 +44,7 @@ var methods = map[string]method{
 	"LockstepSubmitJobs":    lockstepSubmitJobs,
 	"LockstepListJobs":      lockstepListJobs,
 	"LockstepStatus":        lockstepStatus,
+	"LockstepHoldJob":       lockstepHoldJob,
 	"ReplaceFilter":         replaceFilter,
 	"LockstepReplaceFilter": lockstepReplaceFilter,
 	"DeleteFilter":          deleteFilter,

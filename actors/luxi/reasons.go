@@ -6,6 +6,7 @@ import (
 	"lockstep/core/answer"
 	"lockstep/core/filter"
 	"lockstep/core/lock"
+	"lockstep/core/record"
 	"lockstep/core/sched"
 	"lockstep/messages"
 )
@@ -37,6 +38,8 @@ func reasonOf(r *messages.Reason) answer.Reason {
 		return answer.Reason{Kind: answer.WhySlots, Slots: kind.Slots.Slots, Running: kind.Slots.Running}
 	case *messages.Reason_Order:
 		return orderReason(kind.Order)
+	case *messages.Reason_Hold:
+		return answer.Reason{Kind: answer.WhyHold, By: kind.Hold.By}
 	default:
 		panic(fmt.Sprintf("%T is no kind of reason", kind))
 	}
@@ -77,6 +80,11 @@ func briefReason(list []*messages.Reason) string {
 			verb = "paused"
 		}
 		return verb + " by a filter rule"
+	case *messages.Reason_Hold:
+		if by := kind.Hold.By; by != "" {
+			return "held by " + record.User(by)
+		}
+		return "held"
 	case *messages.Reason_FilterLimit:
 		return fmt.Sprintf("rate limit: %d of %d run", kind.FilterLimit.Running, kind.FilterLimit.Limit)
 	case *messages.Reason_RateLimit:

@@ -69,6 +69,8 @@ func (w *explanation) explain(ctx actor.Context) {
 		switch j, err := job.Decode(w.info.Encoded); {
 		case err == nil && j.Status() == job.Queued && isNextInOrder(reasons):
 			w.explainStart(ctx, Reasons(reasons))
+		case err == nil && len(reasons) > 0 && runningReason(j).Since != nil: // it is held or paused before its next opcode
+			w.conclude(ctx, slices.Insert(Reasons(reasons), 0, runningReason(j))...)
 		case len(reasons) > 0 || err != nil:
 			w.explainDependencies(ctx, reasons)
 		case j.Status() == job.Running:

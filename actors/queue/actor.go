@@ -4,7 +4,7 @@
 // It owns the serial, the index of all jobs that are not archived, the job records
 // (package record), and the files of pending jobs: a job is canceled, picked and given
 // another priority in one place, so that these cannot contradict each other. It may be
-// asked to submit, list, watch, cancel, reprioritise and archive jobs.
+// asked to submit, list, watch, cancel, reprioritise, hold, release and archive jobs.
 //
 // It tells the scheduler which jobs are pending and which are not pending any longer,
 // the jobs actor which jobs to start or adopt, the lock manager which jobs have ended,
@@ -62,6 +62,7 @@ func Props(c Config) *actor.Props {
 			records:     newRecords(),
 			submissions: newSubmissions(c.Livelock),
 			verdicts:    newVerdicts(incarnation),
+			holds:       newHolds(),
 			subscribers: newSubscribers(),
 			launcher:    launcher{retained: kept},
 		}
@@ -83,6 +84,7 @@ type queue struct {
 	records     *records
 	submissions *submissions
 	verdicts    *verdicts
+	holds       holds
 	subscribers *subscribers
 	launcher    launcher
 
@@ -119,6 +121,8 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 		q.ordered(ctx, sender, m)
 	case *retryRestore:
 		q.retryRestore(ctx, m)
+	case *retryRecord:
+		q.retryRecord(ctx, m)
 	case *rereadDue: // of a former incarnation
 	case *messages.ArchiveJobs:
 		q.archive(ctx, sender, m)

@@ -76,7 +76,7 @@ func (q *queue) takeArchiveBatch(a *archiving) (batch []int64) {
 		id := a.remaining[0]
 		a.remaining = a.remaining[1:]
 		e := q.index.get(id)
-		if e == nil || e.stage != final {
+		if e == nil || e.stage != final || q.holds.changing[id] {
 			continue
 		}
 		q.index.setStage(e, changing)

@@ -16,11 +16,14 @@ import (
 
 // ordered handles a client order.
 func (q *queue) ordered(ctx actor.Context, sender *actor.PID, m *messages.OrderJob) {
-	if m.Kind == messages.OrderJob_SET_PRIORITY {
+	switch m.Kind {
+	case messages.OrderJob_SET_PRIORITY:
 		q.changePriority(ctx, sender, m)
-		return
+	case messages.OrderJob_HOLD, messages.OrderJob_RELEASE:
+		q.orderHold(ctx, sender, m)
+	default:
+		q.cancel(ctx, sender, m)
 	}
-	q.cancel(ctx, sender, m)
 }
 
 // cancel cancels a pending job. An order about an active job goes to the jobs actor,

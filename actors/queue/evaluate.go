@@ -103,7 +103,7 @@ func (q *queue) unfinishedJob(ctx actor.Context, e *entry) *messages.UnfinishedJ
 		q.rejectPending(ctx, e, v)
 		return nil
 	}
-	return &messages.UnfinishedJob{Id: e.info.Id, Encoded: e.info.Encoded, Verdict: v}
+	return q.asUnfinished(e)
 }
 
 // forgetVerdict drops the verdict on a job that has ended or was not recorded, here and

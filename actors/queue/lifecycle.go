@@ -24,9 +24,9 @@ func (q *queue) pick(ctx actor.Context, id int64) {
 		ctx.Send(q.config.Scheduler, &messages.JobReleased{Id: id})
 		return
 	}
-	if q.verdicts.verb(id) == filter.Pause {
-		// The scheduler chose the job before it received the rule, but the author of the
-		// rule may know already that the rule is in force.
+	if _, held := q.holds.inForce[id]; held || q.verdicts.verb(id) == filter.Pause {
+		// The scheduler chose the job before it received the rule or the hold, but the
+		// author may know already that it is in force.
 		ctx.Send(q.config.Scheduler, &messages.JobReleased{Id: id})
 		q.enqueue(ctx, e)
 		return
@@ -100,7 +100,7 @@ func (q *queue) sendUnfinishedJobs(ctx actor.Context, request uint64) {
 	}
 	p := &messages.ListUnfinishedJobsResult{Request: request}
 	for id, e := range q.index.all() {
-		w := &messages.UnfinishedJob{Id: id, Encoded: e.info.Encoded, Verdict: q.verdicts.of[id]}
+		w := q.asUnfinished(e)
 		switch e.stage {
 		case pending:
 			// The new scheduler reports again which jobs wait for dependencies.
@@ -138,6 +138,7 @@ func (q *queue) finish(ctx actor.Context, e *entry, encoded []byte) {
 	q.records.ended(id)
 	q.admission.unfinished--
 	delete(q.retained.secrets, id)
+	delete(q.holds.inForce, id)
 	q.index.setStage(e, final)
 	q.notifySubscribers(ctx, e.info, encoded)
 	q.subscribers.ended(id)

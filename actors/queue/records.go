@@ -113,6 +113,9 @@ func (r *records) set(id int64, content record.Record) {
 	r.byJob[id].record, r.byJob[id].onDisk = content, true
 }
 
+// hasFile reports whether a job may have a record file.
+func (r *records) hasFile(id int64) bool { return r.byJob[id] != nil && r.byJob[id].onDisk }
+
 // foundFile notes that a job has a record file, whatever its content.
 func (r *records) foundFile(id int64) {
 	if r.byJob[id] == nil {

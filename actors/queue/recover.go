@@ -166,6 +166,10 @@ func (q *queue) recoverJob(ctx actor.Context, s *messages.ScannedJob, isActive b
 	}
 	if q.index.get(s.Id).stage == final {
 		q.records.ended(s.Id)
+		return
+	}
+	if h, held := r.Hold(); held {
+		q.holds.inForce[s.Id] = h
 	}
 }
 

@@ -105,6 +105,8 @@ func (s *scheduler) Receive(ctx actor.Context) {
 		s.jobOutcome(ctx, m)
 	case *messages.VerdictsChanged:
 		s.verdictsChanged(ctx, m)
+	case *messages.HoldChanged:
+		s.holdChanged(ctx, m)
 	case *messages.PriorityChanged:
 		s.priorityChanged(ctx, m)
 	case *messages.BeginOp:

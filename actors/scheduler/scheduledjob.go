@@ -23,6 +23,7 @@ type scheduledJob struct {
 	depends    map[int][]opcode.Dependency // by opcode; nil for most jobs
 	limits     []sched.Limit               // of its reason trails
 	verdict    *messages.Verdict           // nil: accepted
+	hold       *messages.HoldReason        // nil: not held
 
 	decoded       *job.Job          // only while the job is being added
 	expected      *lock.Declaration // demand of all opcodes of a job without a process; kept because rules may change often
@@ -43,6 +44,9 @@ func (s *scheduler) add(w *messages.UnfinishedJob) *scheduledJob {
 	}
 	known := &scheduledJob{id: j.ID, priority: j.Priority(), receivedUs: j.Received.Sec*1e6 + j.Received.Usec,
 		encoded: w.Encoded, decoded: j, op: nextOp(j), limits: sched.ReasonLimits(j), verdict: w.Verdict}
+	if w.Held {
+		known.hold = &messages.HoldReason{By: w.HeldBy}
+	}
 	for i := range j.Ops {
 		deps, err := opcode.Depends(j.Ops[i].Input)
 		if err != nil || len(deps) == 0 {
@@ -114,7 +118,11 @@ func (s *scheduler) declare(j *scheduledJob) {
 	s.state.SetDeclared(j.id, current, later)
 }
 
-func (j *scheduledJob) paused() bool { return filter.VerbOf(j.verdict) == filter.Pause }
+// paused reports whether the job must begin no opcode: a rule pauses it, or an operator holds it. No rule overrides a
+// hold.
+func (j *scheduledJob) paused() bool {
+	return j.hold != nil || filter.VerbOf(j.verdict) == filter.Pause
+}
 
 // consider decides whether the next opcode of a job may run once there is a slot. The job
 // waits for its start, or for the permission to go on.
@@ -269,14 +277,35 @@ func (s *scheduler) verdictsChanged(ctx actor.Context, m *messages.VerdictsChang
 		if v.Rule == "" {
 			j.verdict = nil
 		}
-		if !j.running {
-			s.consider(ctx, j)
-			continue
-		}
-		s.state.SetLimits(j.id, j.allLimits())
-		s.setPause(ctx, j.id, j.paused())
-		if j.openBegin != nil {
-			s.consider(ctx, j)
-		}
+		s.reconsider(ctx, j)
 	}
+}
+
+// reconsider acts on a new verdict on a job, or on a hold or release.
+func (s *scheduler) reconsider(ctx actor.Context, j *scheduledJob) {
+	if !j.running {
+		s.consider(ctx, j)
+		return
+	}
+	s.state.SetLimits(j.id, j.allLimits())
+	s.setPause(ctx, j.id, j.paused())
+	if j.openBegin != nil {
+		s.consider(ctx, j)
+	}
+}
+
+// holdChanged takes a hold or a release.
+func (s *scheduler) holdChanged(ctx actor.Context, m *messages.HoldChanged) {
+	if s.state == nil {
+		return // ListUnfinishedJobsResult will have it
+	}
+	j := s.jobs[job.ID(m.Id)]
+	if j == nil {
+		return
+	}
+	j.hold = nil
+	if m.Held {
+		j.hold = &messages.HoldReason{By: m.By}
+	}
+	s.reconsider(ctx, j)
 }

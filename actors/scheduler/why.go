@@ -36,6 +36,9 @@ func (s *scheduler) reasons(id job.ID, search int) []*messages.Reason {
 
 func (s *scheduler) blockReasons(j *scheduledJob, search int) []*messages.Reason {
 	var all []*messages.Reason
+	if j.hold != nil {
+		all = append(all, &messages.Reason{Kind: &messages.Reason_Hold{Hold: j.hold}})
+	}
 	for _, d := range s.graph.Unmet(j.id) {
 		all = append(all, &messages.Reason{Kind: &messages.Reason_Dependency{Dependency: &messages.DependencyReason{
 			Opcode: int32(j.op), Job: d.Job, Statuses: d.Statuses, Unknown: s.unknownOutcomes[job.ID(d.Job)]}}})

@@ -19,6 +19,7 @@ type Why struct {
 // The kinds of reasons.
 const (
 	WhyDependency  = "dependency"   // it waits for the end of another job
+	WhyHold        = "hold"         // an operator holds it
 	WhyFilter      = "filter"       // a filter rule pauses or rejects it
 	WhyFilterLimit = "filter-limit" // a filter rule limits how many such jobs run
 	WhyRateLimit   = "rate-limit"   // its reason trail limits how many such jobs run
@@ -33,7 +34,7 @@ const (
 )
 
 func whyKinds() []string {
-	return []string{WhyDependency, WhyFilter, WhyFilterLimit, WhyRateLimit, WhySlots, WhyOrder, WhyLock,
+	return []string{WhyDependency, WhyHold, WhyFilter, WhyFilterLimit, WhyRateLimit, WhySlots, WhyOrder, WhyLock,
 		WhyStarting, WhyCannotStart, WhyStopping, WhyRunning, WhyEnded}
 }
 
@@ -51,7 +52,7 @@ type Reason struct {
 	UUID       string `json:"uuid"`
 	Action     string `json:"action"`
 	RuleReason string `json:"reason"` // for which the rule was made
-	By         string `json:"by"`     // who made the rule; empty: not known
+	By         string `json:"by"`     // who made the rule, or holds the job; empty: not known
 
 	Label   string `json:"label"`
 	Limit   int64  `json:"limit"`
@@ -134,6 +135,8 @@ func (r Reason) MarshalJSON() ([]byte, error) {
 		if r.JobStatus != nil {
 			keys["job_status"] = *r.JobStatus
 		}
+	case WhyHold:
+		r.addMaker(keys)
 	case WhyFilter:
 		keys["uuid"], keys["action"], keys["reason"] = r.UUID, r.Action, r.RuleReason
 		r.addMaker(keys)

@@ -193,6 +193,20 @@ func (s *Server) why(c *call) (any, error) {
 	return withTimes(s.luxi(c, Short, "LockstepWhy", id))
 }
 
+// hold makes a job begin no opcode until release.
+func (s *Server) hold(c *call) (any, error) { return s.orderHold(c, true) }
+
+// release ends a hold.
+func (s *Server) release(c *call) (any, error) { return s.orderHold(c, false) }
+
+func (s *Server) orderHold(c *call, hold bool) (any, error) {
+	id, err := c.jobID()
+	if err != nil {
+		return nil, err
+	}
+	return s.luxi(c, Short, "LockstepHoldJob", id, hold)
+}
+
 // priority changes the priority of the opcodes that have not begun.
 func (s *Server) priority(c *call) (any, error) {
 	id, err := c.jobID()

@@ -52,7 +52,8 @@ func TestAnswersHaveTheFormOfTheDocument(t *testing.T) {
 		{"GET", "/2/query/{kind}", "/2/query/job?fields=id,nosuch", ""}, {"PUT", "/2/query/{kind}", "/2/query/job", `{"fields":["id"]}`},
 		{"GET", "/2/query/{kind}/fields", "/2/query/job/fields", ""},
 		{"POST", "/3/jobs", "/3/jobs", `{"ops":[{"OP_ID":"A"}]}`}, {"POST", "/3/jobs", "/3/jobs", `{}`}, {"GET", "/3/jobs/{id}/why", "/3/jobs/7/why", ""},
-		{"PUT", "/3/jobs/{id}/priority", "/3/jobs/7/priority", `{"priority":1}`}, {"GET", "/3/locks", "/3/locks", ""}, {"GET", "/3/status", "/3/status", ""},
+		{"PUT", "/3/jobs/{id}/priority", "/3/jobs/7/priority", `{"priority":1}`},
+		{"PUT", "/3/jobs/{id}/hold", "/3/jobs/7/hold", ""}, {"DELETE", "/3/jobs/{id}/hold", "/3/jobs/7/hold", ""}, {"GET", "/3/locks", "/3/locks", ""}, {"GET", "/3/status", "/3/status", ""},
 		{"GET", "/3/settings", "/3/settings", ""}, {"GET", "/3/openapi.json", "/3/openapi.json", ""}, {"GET", "/healthz", "/healthz", ""}, {"GET", "/readyz", "/readyz", ""},
 	} {
 		a := b.do(request.method, request.path, "peer:secret", request.body)

@@ -155,6 +155,8 @@ func TestJobsOfGanetisResources(t *testing.T) {
 
 func TestPriorityWhyAndTheRest(t *testing.T) {
 	b := newTestServer(t)
+	b.requireCode(`[true,"[7 true]"]`, b.do("PUT", "/3/jobs/7/hold", "peer:secret", ``))
+	b.requireCode(`[true,"[7 false]"]`, b.do("DELETE", "/3/jobs/7/hold", "peer:secret", ``))
 	b.requireCode(`[true,"Priorities have been changed"]`, b.do("PUT", "/3/jobs/7/priority", "peer:secret", `{"priority":-10}`))
 	require.Equal(t, []string{`[7,-10]`}, b.luxi.calls("ChangeJobPriority"))
 	for _, body := range []string{``, `{}`, `{"priority":"low"}`, `{"priority":1,"x":1}`} {

@@ -54,6 +54,9 @@ var resources = []resource{
 	{"/3/jobs", map[string]operation{
 		http.MethodPost: {"submit", accessWrite, (*Server).submit}}},
 	{"/3/jobs/{id}/why", getOnly("why", accessRead, (*Server).why)},
+	{"/3/jobs/{id}/hold", map[string]operation{
+		http.MethodPut:    {"hold", accessWrite, (*Server).hold},
+		http.MethodDelete: {"release", accessWrite, (*Server).release}}},
 	{"/3/jobs/{id}/priority", map[string]operation{
 		http.MethodPut: {"priority", accessWrite, (*Server).priority}}},
 	{"/3/locks", getOnly("locks", accessRead, (*Server).locks)},

@@ -13,6 +13,7 @@ import (
 	"lockstep/cmd/lockstep/internal/filters"
 	"lockstep/cmd/lockstep/internal/locks"
 	"lockstep/core/answer"
+	"lockstep/core/record"
 )
 
 // whyPrinter writes answers as text.
@@ -97,6 +98,8 @@ func (r whyReason) sentence(now time.Time) string {
 		return r.dependency()
 	case answer.WhyFilter:
 		return r.filter()
+	case answer.WhyHold:
+		return r.hold()
 	case answer.WhyFilterLimit:
 		return fmt.Sprintf("Filter rule %s%s lets %d such jobs run at a time, and %d are running.",
 			term.Visible(r.UUID), r.because(), r.Limit, r.Running)
@@ -121,6 +124,13 @@ func (r whyReason) sentence(now time.Time) string {
 		return r.ended(now)
 	}
 	return r.generic()
+}
+
+func (r whyReason) hold() string {
+	if r.By == "" {
+		return "It is held: it begins no opcode until it is released."
+	}
+	return "It is held by " + term.Visible(record.User(r.By)) + ": it begins no opcode until it is released."
 }
 
 func (r whyReason) dependency() string {
@@ -293,6 +303,8 @@ func (w jobWhy) hints() []hint {
 		switch reason.Kind {
 		case answer.WhyFilter, answer.WhyFilterLimit:
 			add("show the rule and its author", "filter info %s", term.Visible(reason.UUID))
+		case answer.WhyHold:
+			add("let it go on", "release %d", w.ID)
 		case answer.WhyRateLimit:
 			add("start it before others of the kind", "priority high %d", w.ID)
 		case answer.WhySlots:

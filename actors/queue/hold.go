@@ -1,0 +1,143 @@
+package queue
+
+import (
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/actors/kit"
+	"lockstep/core/record"
+	"lockstep/messages"
+)
+
+// holds are the jobs that begin no opcode because an operator holds them. The record of
+// the job says so on the disk; it is ahead of inForce while a release is being written.
+type holds struct {
+	inForce  map[int64]record.Hold
+	changing map[int64]bool // jobs whose record is being written; orders about them are refused
+}
+
+func newHolds() holds { return holds{inForce: map[int64]record.Hold{}, changing: map[int64]bool{}} }
+
+// orderHold holds a job, or releases it. A hold is in force before it is written, a
+// release after; both are answered when they are durable. A repeated order is written
+// again, because an earlier daemon may have ended before its write was durable.
+func (q *queue) orderHold(ctx actor.Context, sender *actor.PID, m *messages.OrderJob) {
+	e := q.index.get(m.Id)
+	former, held := q.holds.inForce[m.Id]
+	hold := m.Kind == messages.OrderJob_HOLD
+	switch {
+	case e == nil || e.stage == final:
+		answerClient(ctx, sender, m.Request, false, notFoundText(m.Id))
+		return
+	case q.holds.changing[m.Id]:
+		answerClient(ctx, sender, m.Request, false, busyText(m.Id))
+		return
+	case !hold && !held && !q.records.hasFile(m.Id):
+		answerClient(ctx, sender, m.Request, true, fmt.Sprintf("Job %d is not held", m.Id))
+		return
+	}
+	before := q.records.get(m.Id)
+	after := before.WithoutHold()
+	if hold {
+		if !held {
+			former = record.Hold{By: m.By, SinceUs: q.config.Env.Clock().Now().UnixMicro()}
+			q.setHold(ctx, m.Id, former)
+		}
+		after = before.WithHold(former)
+	}
+	q.holds.changing[m.Id] = true
+	q.records.set(m.Id, after)
+	q.writeRecord(ctx, "hold-record", m.Id, after, func(ctx actor.Context, f *messages.Failure) {
+		if f != nil {
+			if hold && !held {
+				q.dropHold(ctx, m.Id)
+			}
+			q.takeBackHold(ctx, m.Id, held, former)
+			answerClient(ctx, sender, m.Request, false, f.Text)
+			return
+		}
+		delete(q.holds.changing, m.Id)
+		if hold {
+			answerClient(ctx, sender, m.Request, true, fmt.Sprintf("Job %d is held", m.Id))
+			return
+		}
+		q.dropHold(ctx, m.Id)
+		answerClient(ctx, sender, m.Request, true, fmt.Sprintf("Job %d is released", m.Id))
+	})
+}
+
+func (q *queue) writeRecord(ctx actor.Context, op string, id int64, r record.Record, done func(actor.Context, *messages.Failure)) {
+	m := &messages.WriteFiles{Files: []*messages.FileWrite{recordFile(op, id, r)}, Durable: true}
+	q.store.Write(ctx, m, func(ctx actor.Context, written *messages.ChangeFilesResult) {
+		if len(written.Failures) > 0 {
+			done(ctx, written.Failures[0].Failure)
+			return
+		}
+		done(ctx, nil)
+	})
+}
+
+// setHold puts a hold into force.
+func (q *queue) setHold(ctx actor.Context, id int64, h record.Hold) {
+	q.holds.inForce[id] = h
+	ctx.Send(q.config.Scheduler, &messages.HoldChanged{Id: id, Held: true, By: h.By})
+}
+
+// dropHold ends a hold.
+func (q *queue) dropHold(ctx actor.Context, id int64) {
+	if _, held := q.holds.inForce[id]; held {
+		delete(q.holds.inForce, id)
+		ctx.Send(q.config.Scheduler, &messages.HoldChanged{Id: id})
+	}
+}
+
+// retryRecord is the timer message after a record could not be written.
+type retryRecord struct {
+	incarnation uint32 // of the queue; the message of an earlier one is ignored
+	id          int64
+	tries       int
+}
+
+// takeBackHold makes the record say again what it said before an order that could not be
+// written: the file may have any content. It repeats the write until it succeeds; orders
+// to hold or release the job are refused until then.
+func (q *queue) takeBackHold(ctx actor.Context, id int64, held bool, h record.Hold) {
+	r := q.records.get(id).WithoutHold()
+	if held {
+		r = r.WithHold(h)
+	}
+	q.records.set(id, r)
+	q.restoreRecord(ctx, id, 0)
+}
+
+func (q *queue) restoreRecord(ctx actor.Context, id int64, tries int) {
+	if q.index.get(id) == nil {
+		delete(q.holds.changing, id)
+		return
+	}
+	q.writeRecord(ctx, "restore-record", id, q.records.get(id), func(ctx actor.Context, f *messages.Failure) {
+		if f == nil {
+			delete(q.holds.changing, id)
+			return
+		}
+		delay := kit.Backoff(tries)
+		q.config.Env.Log().WithFields(logrus.Fields{"job": id, "err": f.Text, "delay": delay}).
+			Error("the record of a job cannot be restored; a hold may change at the next start of the daemon")
+		kit.SendAfter(q.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &retryRecord{q.incarnation, id, tries + 1})
+	})
+}
+
+func (q *queue) retryRecord(ctx actor.Context, m *retryRecord) {
+	if m.incarnation == q.incarnation {
+		q.restoreRecord(ctx, m.id, m.tries)
+	}
+}
+
+// asUnfinished is a job for the scheduler.
+func (q *queue) asUnfinished(e *entry) *messages.UnfinishedJob {
+	id := e.info.Id
+	h, held := q.holds.inForce[id]
+	return &messages.UnfinishedJob{Id: id, Encoded: e.info.Encoded, Verdict: q.verdicts.of[id], Held: held, HeldBy: h.By}
+}
