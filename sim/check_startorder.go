@@ -18,7 +18,8 @@ import (
 // world was last quiescent.
 type checkStartOrder struct {
 	waiting map[int64]*waitingJob
-	orders  map[int64]int // client orders without an answer, by job
+	orders  map[int64]int  // client orders without an answer, by job
+	held    map[int64]bool // jobs that a client has held at some time
 }
 
 // waitingJob is a job that has not been chosen, as far as an observer can tell.
@@ -32,7 +33,7 @@ func (*checkStartOrder) Name() string { return "order" }
 
 func (c *checkStartOrder) See(w *World, event any) error {
 	if c.waiting == nil {
-		c.waiting, c.orders = map[int64]*waitingJob{}, map[int64]int{}
+		c.waiting, c.orders, c.held = map[int64]*waitingJob{}, map[int64]int{}, map[int64]bool{}
 	}
 	switch e := event.(type) {
 	case fileChanged:
@@ -42,6 +43,11 @@ func (c *checkStartOrder) See(w *World, event any) error {
 		return c.picked(w, e.id)
 	case jobReturned:
 		c.see(w, e.id, w.Job(e.id))
+	case holdSent:
+		c.held[e.id] = true
+		if known := c.waiting[e.id]; known != nil {
+			known.odd = true
+		}
 	case orderSent:
 		c.orders[e.id]++
 	case orderAnswered:
@@ -103,7 +109,7 @@ func (c *checkStartOrder) see(w *World, id int64, j *job.Job) {
 	}
 	known := c.waiting[id]
 	if known == nil {
-		known = &waitingJob{odd: !Unconstrained(j)}
+		known = &waitingJob{odd: !Unconstrained(j) || c.held[id]}
 		c.waiting[id] = known
 	}
 	known.job, known.changed = j, w.stepCount

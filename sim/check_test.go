@@ -134,6 +134,14 @@ func TestCheckersBite(t *testing.T) {
 			checker:  func() Checker { return &checkStarts{} },
 			mutation: "burnt-starts", faults: FaultRates{Starve: 500}, within: 20,
 		},
+		"holds: they are not written": {
+			checker:  func() Checker { return &checkHolds{} },
+			mutation: "lost-holds", within: 20,
+		},
+		"holds: the scheduler hears of none": {
+			checker:  func() Checker { return &checkHolds{} },
+			mutation: "unheard-holds", within: 100,
+		},
 		"names: they are not written": {
 			checker:  func() Checker { return &checkNames{} },
 			mutation: "lost-names", within: 1,

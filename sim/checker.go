@@ -23,7 +23,7 @@ func AllCheckers() []Checker {
 	return []Checker{
 		&checkAcknowledged{}, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkReported{},
 		&checkSlots{}, &checkParse{}, &checkIDs{}, &checkLive{}, &checkLocks{}, &checkTable{}, checkReplay{}, &checkOwners{},
-		&checkDepends{}, &checkRecords{}, &checkNames{}, &checkFilters{}, &checkLimits{}, &checkStartOrder{}, checkRest{}, &checkClientOrders{}, &checkStarts{},
+		&checkDepends{}, &checkRecords{}, &checkNames{}, &checkHolds{}, &checkFilters{}, &checkLimits{}, &checkStartOrder{}, checkRest{}, &checkClientOrders{}, &checkStarts{},
 	}
 }
 
@@ -97,6 +97,18 @@ type (
 	opPermitted struct {
 		process *process
 		op      int
+	}
+	// holdSent: a client has ordered a hold or a release.
+	holdSent struct {
+		id   int64
+		hold bool
+	}
+	// holdAnswered: the client has the answer, or knows that no answer will come.
+	holdAnswered struct {
+		id   int64
+		hold bool
+		done bool
+		err  error
 	}
 	// orderSent: a client has sent a client order.
 	orderSent struct {

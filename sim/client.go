@@ -249,6 +249,44 @@ func (c *client) reprioritise(id int64, priority int, done func()) {
 	})
 }
 
+// setHold holds or releases a job. known is false without an answer.
+func (c *client) setHold(id int64, hold bool, answered func(done, known bool, text string)) {
+	c.world.notify(holdSent{id, hold})
+	c.rpc.call("LockstepHoldJob", []any{id, hold}, answerMax, func(result json.RawMessage, err error) {
+		var done bool
+		var text string
+		if err == nil {
+			var parts []json.RawMessage
+			mustDecode(result, &parts)
+			mustDecode(parts[0], &done)
+			mustDecode(parts[1], &text)
+		}
+		c.tracef("hold of job %d, %v: is told: %v %q %v", id, hold, done, text, err)
+		c.world.notify(holdAnswered{id, hold, done, err})
+		answered(done, err == nil, text)
+	})
+}
+
+// release releases a job, or learns that it has ended. It repeats the order until it knows.
+func (c *client) release(id int64, done func()) {
+	tries := 0
+	var next func()
+	next = func() {
+		c.setHold(id, false, func(released, known bool, text string) {
+			tries++
+			if !released && !(known && strings.Contains(text, "not found in queue")) && tries < releasesMax {
+				c.later(time.Second, next)
+				return
+			}
+			done()
+		})
+	}
+	next()
+}
+
+// releasesMax bounds the orders of one release: a job that stays held would not end.
+const releasesMax = 600
+
 func (c *client) answeredOrder(order string, id int64, result json.RawMessage, err error, done func()) {
 	if err != nil {
 		c.tracef("%s of job %d: is told: %v", order, id, err)

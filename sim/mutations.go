@@ -17,6 +17,7 @@ import (
 	"lockstep/core/config/journal"
 	"lockstep/core/job"
 	"lockstep/core/paths"
+	"lockstep/core/record"
 	"lockstep/messages"
 	"lockstep/sim/consensus"
 	"lockstep/sim/simdisk"
@@ -52,6 +53,8 @@ var AllMutations = []Mutation{
 	{"no-lock-bound", "a waiting lock request may be overtaken without bound", Mutations{Alter: disablesBypassLimit}},
 	{"unrecorded-ends", "the end of an archived job is not recorded beside its dependents, and a job that the master does not have counts as missing", Mutations{Alter: recordsNoEnds}},
 	{"lost-names", "the names of new jobs are not written", Mutations{Alter: losesNames}},
+	{"lost-holds", "the hold of a job is not written to its record", Mutations{Alter: losesHolds}},
+	{"unheard-holds", "the scheduler does not learn of holds", Mutations{Alter: drops("daemon/core/scheduler", &messages.HoldChanged{})}},
 	{"all-succeed", "every end of a job is reported to the scheduler as a success", Mutations{Alter: allSucceed}},
 	{"burnt-starts", "the first failed start fails the job", Mutations{Patience: jobs.RetryLimit{Tries: 1}}},
 	{"no-verdicts", "the scheduler does not learn of changed filter rules", Mutations{Alter: drops("daemon/core/scheduler", &messages.VerdictsChanged{})}},
@@ -147,6 +150,22 @@ func losesNames(_ string, m any) any {
 	}
 	request = proto.CloneOf(request)
 	request.GetWrite().Files = slices.DeleteFunc(request.GetWrite().Files, isName)
+	return request
+}
+
+// losesHolds writes records without their hold.
+func losesHolds(_ string, m any) any {
+	request, is := m.(*messages.AccessStore)
+	isHold := func(f *messages.FileWrite) bool { return f.Op == "hold-record" }
+	if !is || !slices.ContainsFunc(request.GetWrite().GetFiles(), isHold) {
+		return m
+	}
+	request = proto.CloneOf(request)
+	for _, f := range request.GetWrite().Files {
+		if r, err := record.Decode(f.Content); isHold(f) && err == nil {
+			f.Content = r.WithoutHold().Encode()
+		}
+	}
 	return request
 }
 

@@ -115,8 +115,15 @@ func (k *workload) followUp(c *client, id int64) {
 	case 9:
 		k.archiveDependency(c, id)
 	default:
-		k.think(c)
+		k.holdForAWhile(c, id)
 	}
+}
+
+// holdForAWhile holds a job, and releases it whatever the answer was.
+func (k *workload) holdForAWhile(c *client, id int64) {
+	c.setHold(id, true, func(bool, bool, string) {
+		c.later(k.pause(), func() { c.release(id, func() { k.think(c) }) })
+	})
 }
 
 // momentMax is how long a client waits for a moment of a job's process, and crossSteps the most

@@ -19,6 +19,8 @@ func TestClientOrders(t *testing.T) {
 		{"CancelJob", `[7]`, &messages.OrderJob{Id: 7, Kind: messages.OrderJob_CANCEL}},
 		{"CancelJob", `["7", false]`, &messages.OrderJob{Id: 7, Kind: messages.OrderJob_CANCEL}},
 		{"CancelJob", `[7, true]`, &messages.OrderJob{Id: 7, Kind: messages.OrderJob_KILL}},
+		{"LockstepHoldJob", `[7, true]`, &messages.OrderJob{Id: 7, Kind: messages.OrderJob_HOLD}},
+		{"LockstepHoldJob", `[7, false]`, &messages.OrderJob{Id: 7, Kind: messages.OrderJob_RELEASE}},
 		{"ChangeJobPriority", `[7, -20]`, &messages.OrderJob{Id: 7, Kind: messages.OrderJob_SET_PRIORITY, Priority: -20}},
 	} {
 		onBench(t, func(t *testing.T, b *bench, cl *client) {

@@ -236,3 +236,33 @@ func TestAPausedJobThatWaitsForAnother(t *testing.T) {
 		b.expectQueueGets(picks(2))
 	})
 }
+
+// A held job does not start, and a running one does not begin its next opcode; no rule overrides the hold.
+func TestAHeldJobDoesNotGoOn(t *testing.T) {
+	onBench(t, 2, func(t *testing.T, b *bench) {
+		held := plainJobs(2)[0]
+		held.Held, held.HeldBy = true, "uid=0(root), pid=1"
+		b.answerJobsRequest(all(unfinished(1, jobtest.Delay(), jobtest.Delay())), all(held))
+		b.expectPublishLocks()
+		require.Empty(t, b.takePicked())
+		b.send(&messages.HoldChanged{Id: 1, Held: true, By: "uid=0(root), pid=1"})
+		b.Settle()
+		require.Equal(t, map[int64]bool{1: true}, b.takeLockPauses())
+		b.sendVerdicts(accepting(1), accepting(2))
+		b.sendBeginOp(7, 1, 1)
+		require.Empty(t, b.takePermitted())
+		require.Empty(t, b.takePicked())
+		b.sendVerdicts(pausing(1))
+		b.send(&messages.HoldChanged{Id: 1})
+		b.Settle()
+		require.Empty(t, b.takePermitted(), "the rule is in force too")
+		require.Empty(t, b.takeLockPauses())
+		b.sendVerdicts(accepting(1))
+		require.Len(t, b.takePermitted(), 1)
+		require.Equal(t, map[int64]bool{1: false}, b.takeLockPauses())
+		b.send(&messages.HoldChanged{Id: 2})
+		b.send(&messages.HoldChanged{Id: 99, Held: true})
+		b.Settle()
+		require.Equal(t, []int64{2}, b.takePicked())
+	})
+}

@@ -150,6 +150,45 @@ func TestPriority(t *testing.T) {
 	require.False(t, done, "it has ended")
 }
 
+// A hold outlives kill -9. A held job does not start, and a running one begins no further opcode. The release lets both
+// go on.
+func TestHold(t *testing.T) {
+	d := newDaemon(t)
+	d.start()
+	c := d.dial()
+	work, open := d.gate("gate")
+	ran, waits := d.path("ran"), d.path("waits")
+	running := c.submit(work, command("touch", ran))
+	c.awaitStatus(running, "running")
+	done, text := c.ask("LockstepHoldJob", running, true)
+	require.True(t, done, text)
+	slot, openSlot := d.gate("slot")
+	queued := c.submit(slot, command("touch", waits))
+	done, text = c.ask("LockstepHoldJob", queued, true)
+	require.True(t, done, text)
+	openSlot()
+	d.kill()
+	d.start()
+	c = d.dial()
+	open()
+	var why struct {
+		Reasons []struct{ Kind, By string }
+	}
+	require.Eventually(t, func() bool { // its first opcode has ended
+		c.call("LockstepWhy", &why, running)
+		return why.Reasons[0].Kind == "hold"
+	}, patience, 5*time.Millisecond)
+	require.Contains(t, why.Reasons[0].By, "uid=")
+	require.NoFileExists(t, ran)
+	for _, id := range []int64{running, queued} {
+		done, text = c.ask("LockstepHoldJob", id, false)
+		require.True(t, done, text)
+		require.Equal(t, "success", c.await(id).Status)
+	}
+	require.FileExists(t, ran)
+	require.FileExists(t, waits)
+}
+
 func TestPriorityOfARunningJob(t *testing.T) {
 	d := newDaemon(t)
 	d.start()
