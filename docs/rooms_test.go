@@ -49,6 +49,7 @@ var wings = []wing{
 	{"core/opcode", []string{"core/rawjson", "core/job", "core/lock", "core/config"}},
 	{"core/config/view", []string{"core/answer", "core/config", "core/config/history", "core/rawjson", "core/job"}},
 	{"core/answer", []string{"core/rawjson", "core/job", "core/config/history"}},
+	{"core/retention", []string{"core/heap"}},
 	{"core", []string{"messages", "core/answer", "core/heap", "core/rawjson", "core/natural", "core/haskell", "core/wire", "core/job", "core/paths", "core/ownership", "core/lock", "core/config", "core/config/journal", "core/jobproc", "core/opcode"}},
 	{"persistence", []string{"core/paths", "core/ownership"}},
 	{"actors/kit", nil},

@@ -1463,6 +1463,8 @@ func (x *GetQueueStatus) GetRequest() uint64 {
 	return 0
 }
 
+// GetQueueStatusResult: `settings` is the content of the settings' file. `auto_archived` are the
+// jobs that the queue has archived by their age since its start.
 type GetQueueStatusResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -1472,6 +1474,8 @@ type GetQueueStatusResult struct {
 	Active        []*JobInfo             `protobuf:"bytes,5,rep,name=active,proto3" json:"active,omitempty"`
 	Quarantined   []string               `protobuf:"bytes,6,rep,name=quarantined,proto3" json:"quarantined,omitempty"`                     // since the daemon's start
 	WithSecrets   int64                  `protobuf:"varint,7,opt,name=with_secrets,json=withSecrets,proto3" json:"with_secrets,omitempty"` // queued jobs with secrets, which are lost with the daemon
+	Settings      []byte                 `protobuf:"bytes,8,opt,name=settings,proto3" json:"settings,omitempty"`
+	AutoArchived  int64                  `protobuf:"varint,9,opt,name=auto_archived,json=autoArchived,proto3" json:"auto_archived,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1551,6 +1555,20 @@ func (x *GetQueueStatusResult) GetQuarantined() []string {
 func (x *GetQueueStatusResult) GetWithSecrets() int64 {
 	if x != nil {
 		return x.WithSecrets
+	}
+	return 0
+}
+
+func (x *GetQueueStatusResult) GetSettings() []byte {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
+func (x *GetQueueStatusResult) GetAutoArchived() int64 {
+	if x != nil {
+		return x.AutoArchived
 	}
 	return 0
 }
@@ -1658,7 +1676,7 @@ const file_job_proto_rawDesc = "" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x124\n" +
 	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"*\n" +
 	"\x0eGetQueueStatus\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"\xdb\x02\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"\x9c\x03\n" +
 	"\x14GetQueueStatusResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x16\n" +
 	"\x06serial\x18\x02 \x01(\x03R\x06serial\x12\x18\n" +
@@ -1666,7 +1684,9 @@ const file_job_proto_rawDesc = "" +
 	"\x04jobs\x18\x04 \x03(\v21.lockstep.messages.GetQueueStatusResult.JobsEntryR\x04jobs\x122\n" +
 	"\x06active\x18\x05 \x03(\v2\x1a.lockstep.messages.JobInfoR\x06active\x12 \n" +
 	"\vquarantined\x18\x06 \x03(\tR\vquarantined\x12!\n" +
-	"\fwith_secrets\x18\a \x01(\x03R\vwithSecrets\x1a7\n" +
+	"\fwith_secrets\x18\a \x01(\x03R\vwithSecrets\x12\x1a\n" +
+	"\bsettings\x18\b \x01(\fR\bsettings\x12#\n" +
+	"\rauto_archived\x18\t \x01(\x03R\fautoArchived\x1a7\n" +
 	"\tJobsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\x05R\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01B\x13Z\x11lockstep/messagesb\x06proto3"

@@ -4,42 +4,67 @@ import (
 	"cmp"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"lockstep/core/paths"
 )
 
 // RemoveArchived removes archived job files that are older than age, and their records, in the
-// order of ids, and returns the number of jobs. The age of a file is the time since the last
-// write of its job; archiving only renames the file. A record is removed after its job; after a
-// crash in between, the next call removes the record.
+// order of ids, at most as many as given. It returns the number of jobs, and whether there may be
+// more. The age of a file is the time since the last write of its job; archiving only renames the
+// file. A record is removed after its job; after a crash in between, the next call removes the
+// record.
 //
-// RemoveArchived stops at the first job that is not older than age. Files are written about in
-// the order of ids, so an older file behind it was written while the clock was wrong. It skips a
-// file with a time in the future, for the same reason. After an error it continues, and returns
-// all errors.
-func RemoveArchived(dataDir string, now time.Time, age time.Duration) (removed int, err error) {
-	files, err := archivedFiles(dataDir)
-	for _, f := range files {
-		switch {
-		case f.written.After(now):
-			continue
-		case now.Sub(f.written) <= age:
-			return removed, err
-		}
-		if removeErr := os.Remove(f.path); removeErr != nil {
-			err = errors.Join(err, removeErr)
-			continue
-		}
-		removed++
-		if removeErr := os.Remove(filepath.Join(dataDir, paths.ArchivedRecordPath(f.id))); !errors.Is(removeErr, fs.ErrNotExist) {
-			err = errors.Join(err, removeErr)
+// RemoveArchived stops at the first job that is not older than age, and reads no later directory.
+// Files are written about in the order of ids, so an older file behind it was written while the
+// clock was wrong. It skips a file with a time in the future, for the same reason. After an error
+// it continues, and returns all errors.
+func RemoveArchived(dataDir string, now time.Time, age time.Duration, most int) (removed int, more bool, err error) {
+	dirs, err := archiveDirs(dataDir)
+	for _, dir := range dirs {
+		files, listErr := archivedFiles(dataDir, dir)
+		err = errors.Join(err, listErr)
+		for _, f := range files {
+			switch {
+			case f.written.After(now):
+				continue
+			case now.Sub(f.written) <= age:
+				return removed, false, err
+			case removed == most:
+				return removed, true, err
+			}
+			if removeErr := os.Remove(f.path); removeErr != nil {
+				err = errors.Join(err, removeErr)
+				continue
+			}
+			removed++
+			if removeErr := os.Remove(filepath.Join(dataDir, paths.ArchivedRecordPath(f.id))); !errors.Is(removeErr, fs.ErrNotExist) {
+				err = errors.Join(err, removeErr)
+			}
 		}
 	}
-	return removed, err
+	return removed, false, err
+}
+
+// archiveDirs are the directories of the archive, in the order of the ids in them.
+func archiveDirs(dataDir string) ([]string, error) {
+	archive := filepath.Join(dataDir, paths.ArchiveDir)
+	entries, err := os.ReadDir(archive)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	numbers := map[string]int64{}
+	for _, e := range entries {
+		if n, parseErr := strconv.ParseInt(e.Name(), 10, 64); parseErr == nil && e.IsDir() {
+			numbers[filepath.Join(archive, e.Name())] = n
+		}
+	}
+	return slices.SortedFunc(maps.Keys(numbers), func(a, b string) int { return cmp.Compare(numbers[a], numbers[b]) }), err
 }
 
 type archivedFile struct {
@@ -48,31 +73,29 @@ type archivedFile struct {
 	written time.Time
 }
 
-// archivedFiles lists the archived job files that can be examined, in the order of ids. It
+// archivedFiles lists the job files of one directory that can be examined, in the order of ids. It
 // removes records without a job.
-func archivedFiles(dataDir string) (files []archivedFile, err error) {
-	walkErr := filepath.WalkDir(filepath.Join(dataDir, paths.ArchiveDir), func(path string, entry fs.DirEntry, walkErr error) error {
-		if walkErr != nil || entry.IsDir() {
-			return walkErr
-		}
+func archivedFiles(dataDir, dir string) (files []archivedFile, err error) {
+	entries, err := os.ReadDir(dir)
+	for _, entry := range entries {
+		path := filepath.Join(dir, entry.Name())
 		if id, isRecord := paths.ParseRecordName(entry.Name()); isRecord {
 			err = errors.Join(err, removeOrphan(path, filepath.Join(dataDir, paths.ArchivePath(id))))
-			return nil
+			continue
 		}
 		id, isJob := paths.ParseJobName(entry.Name())
-		if !isJob {
-			return nil
+		if !isJob || entry.IsDir() {
+			continue
 		}
 		info, statErr := entry.Info()
 		if statErr != nil {
 			err = errors.Join(err, statErr)
-			return nil
+			continue
 		}
 		files = append(files, archivedFile{id, path, info.ModTime()})
-		return nil
-	})
+	}
 	slices.SortFunc(files, func(a, b archivedFile) int { return cmp.Compare(a.id, b.id) })
-	return files, errors.Join(err, walkErr)
+	return files, err
 }
 
 // removeOrphan removes the record of a job that is no longer in the archive. A job is archived

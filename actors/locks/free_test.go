@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/kittest"
+	"lockstep/actors/locks"
 	"lockstep/core/answer"
 	"lockstep/core/lock"
 	"lockstep/core/paths"
@@ -60,7 +61,7 @@ func TestTheOrderOfFreeLocks(t *testing.T) {
 // A request that waits for a free lock longer than the limit is not overtaken.
 func TestBoundedBypassOfFreeLocks(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
-		b.Send(b.locks, &messages.ConfigPublished{Settings: []byte(`{"lock_bypass_after": 30}`)})
+		b.Send(b.locks, &locks.SetBypassLimit{Limit: 30 * time.Second})
 		holder, waiter, late := b.caller(job(1)), b.caller(job(2)), b.caller(job(3))
 		holder.takeLocks("lock/deploy:shared")
 		waiter.await("lock/deploy:exclusive", 300)

@@ -50,6 +50,8 @@ type About struct {
 	Version string
 	PID     int
 	Started time.Time
+	// RemoveArchivedAfter is what the daemon's options say of archived jobs; the setting overrides it. 0: they stay.
+	RemoveArchivedAfter time.Duration
 }
 
 // Props makes the luxi actor. Its incarnations share the catalogue.

@@ -160,7 +160,10 @@ func queueStatus(about About, s *messages.GetQueueStatusResult, cluster config.C
 		running[i] = answer.RunningJob{ID: info.Id, Status: query.StatusOf(info).String(), Summary: info.Summary,
 			Priority: int(info.Priority), Started: answer.TimeOf(info.StartUs)}
 	}
+	settings, _ := config.DecodeSettings(s.Settings) // the queue has decoded them
 	return answer.QueueStatus{
+		Retention: answer.Retention{ArchiveAfter: settings.ArchiveAfterSeconds, KeepLast: settings.KeepLast, Archived: s.AutoArchived,
+			RemoveArchivedAfter: settings.RemoveArchivedAfter(about.RemoveArchivedAfter).Seconds()},
 		Cluster: cluster.Name, Master: cluster.MasterName, Version: about.Version, PID: about.PID,
 		Started: answer.TimeOf(about.Started.UnixMicro()), RunSlots: cluster.MaxRunningJobs,
 		LastID: s.Serial, Drained: s.Drained, Jobs: counts, Running: running,

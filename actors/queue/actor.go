@@ -85,6 +85,7 @@ type queue struct {
 	submissions *submissions
 	verdicts    *verdicts
 	holds       holds
+	archiver    archiver
 	subscribers *subscribers
 	launcher    launcher
 
@@ -124,6 +125,8 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 	case *retryRecord:
 		q.retryRecord(ctx, m)
 	case *rereadDue: // of a former incarnation
+	case *retentionDue:
+		q.archiveDue(ctx, m)
 	case *messages.ArchiveJobs:
 		q.archive(ctx, sender, m)
 	case *messages.SetDrain:

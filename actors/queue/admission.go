@@ -98,7 +98,8 @@ func (q *queue) setDrain(ctx actor.Context, sender *actor.PID, m *messages.SetDr
 func (q *queue) status(ctx actor.Context, sender *actor.PID, m *messages.GetQueueStatus) {
 	ctx.Send(sender, &messages.GetQueueStatusResult{Request: m.Request, Serial: q.submissions.serial, Drained: q.admission.drained,
 		Jobs: maps.Clone(q.index.byStatus), Quarantined: slices.Clone(q.quarantined),
-		WithSecrets: q.index.withSecrets, Active: q.index.activeJobs()})
+		WithSecrets: q.index.withSecrets, Active: q.index.activeJobs(),
+		Settings: q.archiver.content, AutoArchived: q.archiver.archived})
 }
 
 // drain refuses new submissions and answers when all commits and writes that have

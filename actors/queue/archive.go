@@ -19,7 +19,7 @@ const archiveBatch = 100
 // client waits for the answer, and may ask again for the remaining jobs.
 const archiveMax = 50 * time.Second
 
-// archiving is one request to archive final jobs.
+// archiving is one request to archive final jobs, or one tick of the archiver.
 type archiving struct {
 	request   uint64
 	sender    *actor.PID
@@ -27,6 +27,7 @@ type archiving struct {
 	remaining []int64           // jobs that no batch has contained yet
 	done      int64             // number of archived jobs
 	failure   *messages.Failure // the first failure
+	due       []int64           // of a tick: all its jobs; nil for a request
 }
 
 // secondsMax bounds a client's number of seconds, so that it does not overflow a
@@ -63,6 +64,10 @@ func (q *queue) archive(ctx actor.Context, sender *actor.PID, m *messages.Archiv
 
 func (q *queue) archiveNext(ctx actor.Context, a *archiving) {
 	if len(a.remaining) == 0 || q.config.Env.Clock().Now().After(a.deadline) {
+		if a.due != nil {
+			q.dueArchived(ctx, a)
+			return
+		}
 		ctx.Send(a.sender, &messages.ArchiveJobsResult{Request: a.request, Archived: a.done, Remaining: int64(len(a.remaining)), Failure: a.failure})
 		return
 	}
@@ -155,6 +160,9 @@ func (q *queue) notArchived(a *archiving, id int64, f *messages.Failure) {
 // removeJob drops an archived job from memory. It reports whether the job may have a
 // record file.
 func (q *queue) removeJob(id int64) (hasRecord bool) {
+	if q.archiver.keeper != nil {
+		q.archiver.keeper.Forget(endedJob(q.index.get(id)))
+	}
 	q.index.remove(id)
 	q.submissions.named.drop(id)
 	q.subscribers.forget(id)

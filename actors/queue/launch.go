@@ -13,6 +13,7 @@ import (
 	"lockstep/core/job"
 	"lockstep/core/jobproc"
 	"lockstep/core/opcode"
+	"lockstep/messages"
 )
 
 // launcher makes launch specs from the catalogue and the configuration.
@@ -92,6 +93,7 @@ func errorResult(err error) json.RawMessage {
 // configChanged takes a configuration, and continues a recovery that waits for the first one.
 func (q *queue) configChanged(ctx actor.Context, m *clusterconfig.Published) {
 	q.launcher.resources = config.ResourcesOf(m.Config)
+	q.setRetention(ctx, m.Settings)
 	if q.recovery == nil || q.recovery.onConfig == nil {
 		return
 	}

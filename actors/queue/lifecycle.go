@@ -140,6 +140,7 @@ func (q *queue) finish(ctx actor.Context, e *entry, encoded []byte) {
 	delete(q.retained.secrets, id)
 	delete(q.holds.inForce, id)
 	q.index.setStage(e, final)
+	q.retain(e)
 	q.notifySubscribers(ctx, e.info, encoded)
 	q.subscribers.ended(id)
 	q.forgetVerdict(ctx, id)

@@ -110,6 +110,7 @@ func (q *queue) recovered(ctx actor.Context, serial int64, jobs []*messages.Scan
 	for _, s := range jobs {
 		q.recoverJob(ctx, s, activeJobs[s.Id])
 	}
+	q.fillKeeper(ctx)
 	q.config.Env.Log().WithFields(logrus.Fields{"jobs": len(q.index.jobs), "serial": serial}).Info("queue is ready")
 	for _, pid := range append(slices.Clone(q.config.Gateways), q.config.Filters, q.config.Locks) {
 		ctx.Send(pid, &messages.QueueStarted{Incarnation: uint64(q.incarnation)})

@@ -117,7 +117,7 @@ func (q *queue) recordedJob(ctx actor.Context, s *submission, i int) *messages.U
 	info := q.newInfo(j, s.encoded[i], s.records[i])
 	q.submissions.named.add(s.name, info.Id)
 	if j.Status().Final() { // rejected
-		q.index.put(info, final)
+		q.retain(q.index.put(info, final))
 		q.records.put(info.Id, s.dependencies[i], s.records[i])
 		q.records.ended(info.Id)
 		q.admission.unfinished--

@@ -110,7 +110,7 @@ func TestOldArchivedJobsAreRemovedWithTheirRecords(t *testing.T) {
 	}
 	orphan := d.path("lib", paths.RecordPath(second))
 	require.NoError(t, os.WriteFile(orphan+"00", []byte("{}\n"), 0o640), "of a job that there is not")
-	removed, err := persistence.RemoveArchived(d.path("lib"), time.Now(), 24*time.Hour)
+	removed, _, err := persistence.RemoveArchived(d.path("lib"), time.Now(), 24*time.Hour, 100)
 	require.NoError(t, err)
 	require.Equal(t, 2, removed)
 	left, err := os.ReadDir(d.path("lib", paths.ArchiveDir, "0"))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"lockstep/core/config"
 	"lockstep/core/job"
 	"lockstep/core/paths"
 	"lockstep/persistence"
@@ -25,6 +26,9 @@ const (
 	// archiveInterval is how long the wall clock must have run like the monotonic clock
 	// before the janitor trusts it: after a boot it may be wrong by years until it is set.
 	archiveInterval = time.Hour
+	// removeBatch is how many archived jobs are removed at once, removePause the pause after them.
+	removeBatch = 500
+	removePause = time.Second
 	// clockSlack is the largest step of a clock that is trusted.
 	clockSlack = time.Minute
 )
@@ -63,7 +67,7 @@ func runJanitor(ctx context.Context, log *logrus.Logger, files *persistence.OSFi
 		case <-archive.C:
 			now := time.Now()
 			if clock.isDue(now.Round(0), now.Sub(started)) {
-				removeOldArchive(log, c, now)
+				removeOldArchive(ctx, log, files, c, now)
 			}
 		}
 	}
@@ -88,20 +92,40 @@ func (w *clockMonitor) isDue(wall time.Time, up time.Duration) bool {
 	return true
 }
 
-// removeOldArchive removes archived jobs that are old enough. Other writers only add files to the
-// archive, so no actor is needed.
-func removeOldArchive(log *logrus.Logger, c Config, now time.Time) {
-	if c.ArchiveDays == 0 {
+// removeOldArchive removes archived jobs that are old enough, in pieces with a pause, until ctx ends. Other writers only
+// add files to the archive, so no actor is needed.
+func removeOldArchive(ctx context.Context, log *logrus.Logger, files *persistence.OSFiles, c Config, now time.Time) {
+	age, err := archiveAge(files, c)
+	if err != nil {
+		log.WithField("err", err).Error("the settings cannot be read; no archived job is removed")
 		return
 	}
-	removed, err := persistence.RemoveArchived(c.DataDir, now, time.Duration(c.ArchiveDays)*day)
-	entry := log.WithField("files", removed)
-	switch {
-	case err != nil:
-		entry.WithField("err", err).Error("removal of old archived jobs failed")
-	case removed > 0:
-		entry.Info("old archived jobs removed")
+	for more := age > 0; more; {
+		var removed int
+		removed, more, err = persistence.RemoveArchived(c.DataDir, now, age, removeBatch)
+		entry := log.WithField("files", removed)
+		switch {
+		case err != nil:
+			entry.WithField("err", err).Error("removal of old archived jobs failed")
+		case removed > 0:
+			entry.Info("old archived jobs removed")
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(removePause):
+		}
 	}
+}
+
+// archiveAge is the age from which archived jobs are removed: a setting, else --archive-days; 0 is never.
+func archiveAge(files *persistence.OSFiles, c Config) (time.Duration, error) {
+	content, err := files.Read("sweep", paths.SettingsPath)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
+	settings, err := config.DecodeSettings(content)
+	return settings.RemoveArchivedAfter(time.Duration(c.ArchiveDays) * day), err
 }
 
 // sweepLivelocks removes the lock files of dead processes that are not needed.

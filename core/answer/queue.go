@@ -17,10 +17,19 @@ type QueueStatus struct {
 	// WithSecrets are queued jobs that would fail after a restart: their secrets
 	// are in the daemon's memory only.
 	WithSecrets int64        `json:"queued_with_secrets"`
+	Retention   Retention    `json:"retention"`
 	RunSlots    int          `json:"run_slots"`
 	Running     []RunningJob `json:"running"`
 	Started     Time         `json:"started_ts"`
 	Version     string       `json:"version"`
+}
+
+// Retention is how long the daemon keeps ended jobs. Times are in seconds; 0 is for ever.
+type Retention struct {
+	ArchiveAfter        float64 `json:"archive_after"`
+	Archived            int64   `json:"archived"`  // jobs that were archived by their age since the queue's start
+	KeepLast            int     `json:"keep_last"` // of each name
+	RemoveArchivedAfter float64 `json:"remove_archived_after"`
 }
 
 // RunningJob is a job that holds a run slot.

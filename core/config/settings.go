@@ -22,6 +22,13 @@ type Settings struct {
 	PredictiveTicks int `json:"predictive_ticks"`
 	// LockBypassSeconds is how long later requests may overtake a request for locks; 0 means for ever.
 	LockBypassSeconds float64 `json:"lock_bypass_after"`
+	// ArchiveAfterSeconds is the time after their end after which the daemon archives jobs; 0: never.
+	ArchiveAfterSeconds float64 `json:"archive_after"`
+	// KeepLast is how many of the last ended jobs of each name stay in the queue nevertheless.
+	KeepLast int `json:"keep_last"`
+	// RemoveArchivedAfterSeconds is the time after which archived jobs are removed; 0: never; nil: the option --archive-days
+	// of the daemon counts.
+	RemoveArchivedAfterSeconds *float64 `json:"remove_archived_after"`
 }
 
 // DefaultSettings are the settings without a file.
@@ -34,6 +41,17 @@ func (s Settings) PredictiveTick() time.Duration { return seconds(s.PredictiveTi
 
 // LockBypass is LockBypassSeconds as a duration.
 func (s Settings) LockBypass() time.Duration { return seconds(s.LockBypassSeconds) }
+
+// ArchiveAfter is ArchiveAfterSeconds as a duration.
+func (s Settings) ArchiveAfter() time.Duration { return seconds(s.ArchiveAfterSeconds) }
+
+// RemoveArchivedAfter is RemoveArchivedAfterSeconds as a duration; without the setting it is byDefault.
+func (s Settings) RemoveArchivedAfter(byDefault time.Duration) time.Duration {
+	if s.RemoveArchivedAfterSeconds == nil {
+		return byDefault
+	}
+	return seconds(*s.RemoveArchivedAfterSeconds)
+}
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
@@ -49,6 +67,12 @@ func (s Settings) Validate() error {
 		return fmt.Errorf("predictive_ticks: %d is not between 1 and 1000000", s.PredictiveTicks)
 	case !(s.LockBypassSeconds >= 0 && s.LockBypassSeconds <= year):
 		return fmt.Errorf("lock_bypass_after: %v is not between 0 and %d seconds", s.LockBypassSeconds, year)
+	case !(s.ArchiveAfterSeconds >= 0 && s.ArchiveAfterSeconds <= 100*year):
+		return fmt.Errorf("archive_after: %v is not between 0 and %d seconds", s.ArchiveAfterSeconds, 100*year)
+	case s.KeepLast < 0 || s.KeepLast > 1000:
+		return fmt.Errorf("keep_last: %d is not between 0 and 1000", s.KeepLast)
+	case s.RemoveArchivedAfterSeconds != nil && !(*s.RemoveArchivedAfterSeconds >= 0 && *s.RemoveArchivedAfterSeconds <= 100*year):
+		return fmt.Errorf("remove_archived_after: %v is not between 0 and %d seconds", *s.RemoveArchivedAfterSeconds, 100*year)
 	}
 	return nil
 }

@@ -91,7 +91,7 @@ func TestSettingsThatAreRefused(t *testing.T) {
 		changes map[string]string
 		want    string
 	}{
-		"unknown":       {"", map[string]string{"colour": "1"}, `there is no setting "colour"; there are [lock_bypass_after predictive predictive_base predictive_tick predictive_ticks]`},
+		"unknown":       {"", map[string]string{"colour": "1"}, `there is no setting "colour"; there are [archive_after keep_last lock_bypass_after predictive predictive_base predictive_tick predictive_ticks remove_archived_after]`},
 		"out of range":  {"", map[string]string{"predictive_ticks": "0"}, "predictive_ticks: 0"},
 		"no JSON":       {"", map[string]string{"predictive_ticks": "{"}, ""},
 		"a wrong type":  {"", map[string]string{"predictive": `"yes"`}, "settings: "},

@@ -28,6 +28,12 @@ func settingInfoOf(key string) settingInfo {
 		return settingInfo{text: "ticks after which a job has no weight"}
 	case "lock_bypass_after":
 		return settingInfo{text: "seconds after which later requests may not overtake a lock request", duration: true}
+	case "archive_after":
+		return settingInfo{text: "seconds after which ended jobs are archived; 0: never", duration: true}
+	case "keep_last":
+		return settingInfo{text: "last ended jobs of each name that are not archived"}
+	case "remove_archived_after":
+		return settingInfo{text: "seconds after which archived jobs are removed; 0: never; null: --archive-days", duration: true}
 	}
 	return settingInfo{}
 }

@@ -33,7 +33,9 @@ With --json: {"cluster", "master", "version": string, "pid": number,
 "started_ts": time, "run_slots", "last_id": number, "drained": bool,
 "jobs": {STATUS: number}, "running": [{"id": number, "status": string,
 "priority": number, "summary": [string], "start_ts": time}],
-"quarantined": [string], "queued_with_secrets": number, "cannot_start": string},
+"quarantined": [string], "queued_with_secrets": number, "cannot_start": string,
+"retention": {"archive_after": seconds, "keep_last": number, "archived": number,
+"remove_archived_after": seconds}},
 times as RFC 3339 or null. "running" lists the jobs in run slots, waiting ones
 included; "jobs" omits statuses without jobs; "cannot_start" is the reason if no job
 process can be started, else empty.`,
@@ -50,7 +52,7 @@ process can be started, else empty.`,
 func statusOrder() map[string][]string {
 	return map[string][]string{
 		"": {"cluster", "master", "version", "pid", "started_ts", "run_slots", "last_id", "drained", "jobs", "running",
-			"quarantined", "queued_with_secrets", "cannot_start", "nodes"},
+			"quarantined", "queued_with_secrets", "cannot_start", "nodes", "retention"},
 		"running": {"id", "status", "priority", "summary", "start_ts"},
 	}
 }
@@ -106,6 +108,9 @@ func (p statusPrinter) print(s answer.QueueStatus, socket string) {
 	p.line("Daemon", fmt.Sprintf("lockstepd %s on %s, pid %d, %s", term.Visible(s.Version), term.Visible(s.Master), s.PID, p.up(s.Started)))
 	p.line("Socket", term.Visible(socket))
 	p.line("Queue", p.queue(s))
+	if text := retentionText(s.Retention); text != "" {
+		p.line("Ended", text)
+	}
 	p.line("Slots", fmt.Sprintf("%d of %d run slots taken", len(s.Running), s.RunSlots))
 	if s.Nodes != nil {
 		p.line("Nodes", nodes.Majority(s.Nodes.Nodes, p.colours))
@@ -120,6 +125,23 @@ func (p statusPrinter) print(s answer.QueueStatus, socket string) {
 		p.quarantined(s.Quarantined)
 	}
 	p.safety(s)
+}
+
+// retentionText says what happens to ended jobs; "" if nothing does.
+func retentionText(r answer.Retention) string {
+	span := func(seconds float64) string { return term.Span(time.Duration(seconds * float64(time.Second))) }
+	var parts []string
+	if r.ArchiveAfter > 0 {
+		text := "archived after " + span(r.ArchiveAfter)
+		if r.KeepLast > 0 {
+			text += fmt.Sprintf(", except the last %d of each name", r.KeepLast)
+		}
+		parts = append(parts, fmt.Sprintf("%s (%d so far)", text, r.Archived))
+	}
+	if r.RemoveArchivedAfter > 0 {
+		parts = append(parts, "removed from the archive after "+span(r.RemoveArchivedAfter))
+	}
+	return strings.Join(parts, "; ")
 }
 
 // safety states what a stop of the daemon would do.

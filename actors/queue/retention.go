@@ -1,0 +1,116 @@
+package queue
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/actors/kit"
+	"lockstep/core/config"
+	"lockstep/core/retention"
+)
+
+// The queue archives due jobs in pieces: one batch a tick, and the next tick is soon if there may be more.
+const (
+	retentionTick = 10 * time.Second
+	retentionSoon = time.Second
+)
+
+// archiver archives jobs that ended some time ago.
+type archiver struct {
+	settings config.Settings
+	content  []byte            // of the settings' file
+	keeper   *retention.Keeper // of the final jobs; nil while jobs are archived by clients only
+	ticking  bool
+	archived int64 // jobs that it has archived in this incarnation of the queue
+}
+
+// retentionDue is the timer message of the next tick.
+type retentionDue struct{ incarnation uint32 }
+
+// setRetention takes the settings. Only if those of the retention have changed does it look at all final jobs.
+func (q *queue) setRetention(ctx actor.Context, content []byte) {
+	settings, err := config.DecodeSettings(content)
+	if err != nil {
+		return // the scheduler logs the error
+	}
+	former := q.archiver.settings
+	q.archiver.settings, q.archiver.content = settings, content
+	if former.ArchiveAfterSeconds != settings.ArchiveAfterSeconds || former.KeepLast != settings.KeepLast {
+		q.fillKeeper(ctx)
+	}
+}
+
+// fillKeeper makes the keeper anew, once the disk has been read.
+func (q *queue) fillKeeper(ctx actor.Context) {
+	if q.recovery != nil {
+		return
+	}
+	a := &q.archiver
+	if a.keeper = nil; a.settings.ArchiveAfterSeconds == 0 {
+		return
+	}
+	a.keeper = retention.NewKeeper(a.settings.KeepLast)
+	for _, e := range q.index.finals {
+		q.retain(e)
+	}
+	q.scheduleRetention(ctx, retentionSoon)
+}
+
+// retain gives a job that has ended to the keeper.
+func (q *queue) retain(e *entry) {
+	if q.archiver.keeper != nil {
+		q.archiver.keeper.Add(endedJob(e))
+	}
+}
+
+func endedJob(e *entry) retention.Job {
+	return retention.Job{ID: e.info.Id, Name: e.info.Name, EndUs: max(e.info.EndUs, e.info.StartUs)}
+}
+
+func (q *queue) scheduleRetention(ctx actor.Context, delay time.Duration) {
+	if !q.archiver.ticking {
+		q.archiver.ticking = true
+		kit.SendAfter(q.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &retentionDue{q.incarnation})
+	}
+}
+
+// archiveDue archives one batch of due jobs. A daemon that stops archives none.
+func (q *queue) archiveDue(ctx actor.Context, m *retentionDue) {
+	if m.incarnation != q.incarnation {
+		return
+	}
+	a := &q.archiver
+	a.ticking = false
+	if a.keeper == nil || q.admission.stopping != nil {
+		return
+	}
+	now := q.config.Env.Clock().Now()
+	due := a.keeper.TakeDue(now.Add(-a.settings.ArchiveAfter()), archiveBatch)
+	if len(due) == 0 {
+		q.scheduleRetention(ctx, retentionTick)
+		return
+	}
+	q.archiveNext(ctx, &archiving{deadline: now.Add(time.Hour), remaining: due, due: due})
+}
+
+// dueArchived ends a tick. Jobs that could not be archived become due again.
+func (q *queue) dueArchived(ctx actor.Context, a *archiving) {
+	q.archiver.archived += a.done
+	if a.failure != nil {
+		q.config.Env.Log().WithFields(logrus.Fields{"err": a.failure.Text}).Error("old jobs cannot be archived; archiving them is tried again")
+	}
+	for _, id := range a.due {
+		if e := q.index.get(id); e != nil && e.stage == final {
+			q.retain(e)
+		}
+	}
+	delay := retentionTick
+	if len(a.due) == archiveBatch && a.failure == nil {
+		delay = retentionSoon
+	}
+	if q.archiver.keeper != nil {
+		q.scheduleRetention(ctx, delay)
+	}
+}
