@@ -274,7 +274,7 @@ func (c *client) release(id int64, done func()) {
 	next = func() {
 		c.setHold(id, false, func(released, known bool, text string) {
 			tries++
-			if !released && !(known && strings.Contains(text, "not found in queue")) && tries < releasesMax {
+			if !released && (!known || !strings.Contains(text, "not found in queue")) && tries < releasesMax {
 				c.later(time.Second, next)
 				return
 			}

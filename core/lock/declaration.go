@@ -53,12 +53,10 @@ func DemandLevel(k int) Level {
 
 // Demanded is the number of a level; false for the levels of which a Declaration does not speak.
 func (l Level) Demanded() (k int, ok bool) {
-	switch {
-	case l == Free:
+	if l == Free {
 		return Levels - 1, true
-	default:
-		return int(l) - int(Instance), l >= Instance && l <= Network
 	}
+	return int(l) - int(Instance), l >= Instance && l <= Network
 }
 
 // Demand is what is known for one level. Names are sorted, without repetition; only SharedSet and ExclusiveSet have

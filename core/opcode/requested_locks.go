@@ -58,7 +58,7 @@ func (c *Catalogue) CheckBareLockNames(input json.RawMessage, resources *config.
 			if fullLockName(w.name) == w.name {
 				continue
 			}
-			other := ""
+			var other string
 			if _, known := resources.Node(w.name); known {
 				other = "node"
 			} else if _, known := resources.Instance(w.name); known {
