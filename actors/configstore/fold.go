@@ -15,11 +15,17 @@ import (
 const (
 	// foldDelay is the time from a change to the fold, in which more changes can come.
 	foldDelay = 100 * time.Millisecond
-	// foldPause is how many times its duration passes after a fold before the next one, at most foldPauseMax. It does not hold
-	// for a fold that a client waits for.
-	foldPause    = 9
-	foldPauseMax = 2700 * time.Millisecond
+	// foldPause is how many times its duration passes after a fold before the next one, less if config.data would be more than
+	// behindMax behind: a long fold mostly waits for the disk. It does not hold for a fold that a client waits for.
+	foldPause = 9
+	behindMax = 2700 * time.Millisecond
 )
+
+// pauseAfter returns the time from a fold to the next one. A change at the begin of a fold is in config.data after the fold, the
+// pause and the next fold.
+func pauseAfter(fold time.Duration) time.Duration {
+	return min(foldPause*fold, max(behindMax-2*fold, min(fold, behindMax)))
+}
 
 // notify is told the end of a fold.
 type notify func(ctx actor.Context, f *messages.Failure)
@@ -169,7 +175,7 @@ func (k *keeper) replace(ctx actor.Context, files []*messages.FileWrite, then no
 func (k *keeper) folded(ctx actor.Context, n *fold, f *messages.Failure) {
 	k.file.busy = false
 	duration := k.now().Sub(n.began)
-	pause := min(foldPause*duration, foldPauseMax)
+	pause := pauseAfter(duration)
 	if f != nil {
 		if f != k.file.foreign {
 			f = messages.ConfigurationFailure("config.data cannot be written: " + f.Text)
