@@ -228,9 +228,19 @@ func prepare(c Config, files *persistence.OSFiles, log *logrus.Logger) error {
 		return err
 	}
 	err = checkConfig(c, files, data)
+	if len(data) > largeConfig {
+		debug.SetGCPercent(largeConfigGC)
+	}
 	debug.FreeOSMemory() // a check of a large configuration leaves several times its size
 	return err
 }
+
+// With a configuration of more than largeConfig bytes at the start, the heap grows by largeConfigGC percent of what lives between
+// two collections, so that the memory of the process stays below ten times the configuration.
+const (
+	largeConfig   = 4 << 20
+	largeConfigGC = 50
+)
 
 // checkConfig checks that the daemon can start with the configuration: data is the content of config.data.
 func checkConfig(c Config, files *persistence.OSFiles, data []byte) error {
