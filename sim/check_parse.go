@@ -95,7 +95,7 @@ func parse(name string, data []byte) (err error) {
 		_, err = reserve.Decode(data)
 	case paths.ConfigJournalPath:
 		err = journal.Read(data).Damage
-	case paths.ConfigExtraPath, paths.ConfigHistoryPath, paths.VersionPath, paths.LocksPath, paths.LocksJournalPath, paths.FreeLocksPath, paths.FreeLocksJournalPath, paths.DrainPath:
+	case paths.ConfigExtraPath, paths.ConfigHistoryPath, paths.ConfigHistoryOlderPath, paths.VersionPath, paths.LocksPath, paths.LocksJournalPath, paths.FreeLocksPath, paths.FreeLocksJournalPath, paths.DrainPath:
 	default:
 		if strings.HasPrefix(name, paths.SsconfPrefix) {
 			return nil

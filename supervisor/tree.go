@@ -59,8 +59,10 @@ type Settings struct {
 	MaxStarts int // bound of start handshakes in progress
 	Writers   int // bound of disk operations in progress
 	Catalogue *opcode.Catalogue
-	About     luxi.About
-	NewUUID   func() string // makes the ids of filter rules
+	// Secrets returns the names of the parameters that the present catalogue declares secret, on any goroutine.
+	Secrets func() []string
+	About   luxi.About
+	NewUUID func() string // makes the ids of filter rules
 	// Random returns unpredictable octets: MAC addresses and DRBD secrets are made of them.
 	Random   func(count int) []byte
 	Limits   queue.Limits
@@ -207,8 +209,8 @@ func locksProps(p Ports, s Settings) *actor.Props {
 		Owners: p.Owners, Settings: s.Locks, Boot: s.BootID, Self: daemonOwner(s, "destruction"), Fence: s.Fence})
 }
 
-func configstoreProps(p Ports, _ Settings) *actor.Props {
-	return configstore.Props(configstore.Config{Env: p.Env, Store: p.Env.PID(storeName), Clients: []*actor.PID{p.Env.PID(configName)}})
+func configstoreProps(p Ports, s Settings) *actor.Props {
+	return configstore.Props(configstore.Config{Env: p.Env, Store: p.Env.PID(storeName), Clients: []*actor.PID{p.Env.PID(configName)}, Secrets: s.Secrets})
 }
 
 // keeperOf returns the storage of the configuration: configstore, or the replicator of a cluster.

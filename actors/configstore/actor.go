@@ -1,12 +1,16 @@
 // Package configstore keeps the configuration on the disk; package journal decides what its files say (config.md 12.2, 12.16).
 //
-// It owns config.data, tempres.data, config.extra, config.journal and config.history of this node. Append adds records to the
-// journal; Load, Flush, Check, Adopt and Discard are its other requests. It sends answers only, each after the disk has what the
-// answer says.
+// It owns config.data, tempres.data, config.extra, config.journal and the two files of the history of this node. Append adds
+// records to the journal; Load, Flush, Check, Adopt and Discard are its other requests. It sends answers only, each after the disk
+// has what the answer says.
 //
 // Appends that arrive while one is being written form the next one, so that they share one sync. After a failed append the
 // journal is replaced by the records before it, and only then the failure is answered. A fold writes the state to the other
 // files, off the actor's own thread as far as the whole configuration is concerned, and removes its records from the journal.
+//
+// A fold also writes the entries of the history about its records, before config.data and beside the other files. No change waits
+// for the history. After a crash the records are folded again, and entries that the files have are not written twice. Entries whose
+// write fails stay in memory until the next fold.
 //
 // After a crash it reads its files: every answered record is there, and no record that was refused or has failed. Clients repeat
 // their open requests.
@@ -21,7 +25,6 @@ import (
 	"lockstep/actors/kit"
 	"lockstep/actors/store"
 	"lockstep/core/config/journal"
-	"lockstep/core/config/model"
 	"lockstep/messages"
 )
 
@@ -30,9 +33,9 @@ type Config struct {
 	Env     *kit.Env
 	Store   *actor.PID
 	Clients []*actor.PID
-	// History returns the lines that a record adds to config.history. It is called at the fold, on the thread of the codec, and
-	// again for a record whose fold has failed: readers skip lines with a number that they have seen. nil: there is no history.
-	History func(before, after *model.Config, r *journal.Record) []byte
+	// Secrets returns the names of the parameters that are declared secret: the history has none of their values. It is called on
+	// the thread of the codec. nil: no parameter is declared secret.
+	Secrets func() []string
 }
 
 // Props makes the actor. Its incarnations are numbered from 1.
@@ -61,6 +64,7 @@ type keeper struct {
 	file    file
 	journal journalFile
 	folds   folds
+	history historyFile
 
 	draining *actor.PID
 }
@@ -107,7 +111,7 @@ func (k *keeper) Receive(ctx actor.Context) {
 }
 
 func (k *keeper) start(ctx actor.Context) {
-	props := k.config.Env.Props("codec", func() actor.Actor { return &codec{history: k.config.History} })
+	props := k.config.Env.Props("codec", func() actor.Actor { return &codec{secrets: k.config.Secrets} })
 	pid, err := ctx.SpawnNamed(props, fmt.Sprintf("codec.%d", k.incarnation))
 	if err != nil {
 		panic(fmt.Errorf("spawn codec: %w", err))

@@ -7,6 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/kit"
+	"lockstep/core/config/history"
 	"lockstep/core/config/journal"
 	"lockstep/core/config/model"
 	"lockstep/core/paths"
@@ -14,22 +15,26 @@ import (
 
 // codec encodes and decodes whole configurations on its own thread, so that the keeper is not busy for the time that 20 MB take.
 type codec struct {
-	history func(before, after *model.Config, r *journal.Record) []byte
+	secrets func() []string
 }
 
-// encode asks for the content of config.data and the lines of config.history. parse asks for a decoded config.data. recoverFiles
+// encode asks for the content of config.data and the entries of the history about records, and also opens the history if it has
+// contents. With adopted it asks for the entry about foreign content, too, and for no content of config.data. parse asks for a decoded config.data. recoverFiles
 // asks for the state of all files.
 type (
 	encode struct {
 		request uint64
 		config  *model.Config
-		entries []entry
 		isWhole bool // the content is wanted as one part
+		records []entry
+		history *historyContents
+		adopted *model.Config
 	}
 	encoded struct {
 		request uint64
 		config  [][]byte // in parts
-		history []byte
+		entries []history.Entry
+		log     *history.Log // nil if it was not asked for
 	}
 	parse struct {
 		request uint64
@@ -70,23 +75,19 @@ func (c *codec) Receive(ctx actor.Context) {
 }
 
 func (c *codec) encode(m *encode) *encoded {
-	parts := m.config.Parts()
+	e := &encoded{request: m.request, entries: entriesOf(m.records, c.secrets)}
+	if m.history != nil {
+		e.log = history.Open(m.history.older, m.history.current)
+	}
+	if m.adopted != nil {
+		e.entries = append(e.entries, adoption(m.config, m.adopted, c.secrets))
+	} else {
+		e.config = m.config.Parts()
+	}
 	if m.isWhole {
-		parts = [][]byte{bytes.Join(parts, nil)}
+		e.config = [][]byte{bytes.Join(e.config, nil)}
 	}
-	return &encoded{m.request, parts, c.lines(m.entries)}
-}
-
-// lines returns what records add to config.history.
-func (c *codec) lines(entries []entry) []byte {
-	if c.history == nil {
-		return nil
-	}
-	var lines [][]byte
-	for _, e := range entries {
-		lines = append(lines, c.history(e.before, e.after, e.record))
-	}
-	return bytes.Join(lines, nil)
+	return e
 }
 
 func recoverFrom(m *recoverFiles) *recovered {

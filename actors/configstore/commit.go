@@ -6,6 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
+	"lockstep/core/config/history"
 	"lockstep/core/config/journal"
 	"lockstep/core/paths"
 	"lockstep/messages"
@@ -51,20 +52,25 @@ type (
 		request uint64
 		at      journal.Position
 		changes []journal.Change
-		entries []entry // that config.history lacks
+		records []entry // without an entry of the history
+		history *historyContents
 	}
 	installed struct {
 		request uint64
 		result  journal.Committed
 		files   journal.Contents
-		history []byte
+		entries []history.Entry
+		log     *history.Log // nil if it was not asked for
 	}
 )
 
 func (c *codec) install(m *installWhole) *installed {
 	a := &installed{request: m.request, result: m.at.Commit(m.changes)}
 	if a.result.Whole {
-		a.files, a.history = a.result.Contents(), c.lines(m.entries)
+		a.files, a.entries = a.result.Contents(), entriesOf(m.records, c.secrets)
+	}
+	if m.history != nil {
+		a.log = history.Open(m.history.older, m.history.current)
 	}
 	return a
 }
@@ -74,31 +80,37 @@ func (c *codec) install(m *installWhole) *installed {
 func (k *keeper) install(ctx actor.Context, sender *actor.PID, m *Commit) {
 	k.file.busy, k.file.isAdopting = true, true
 	open := slices.Clone(k.journal.open)
-	k.codec.ask(ctx, func(n uint64) any { return &installWhole{n, k.at, m.Changes, open} }, func(ctx actor.Context, answer any) {
-		a := answer.(*installed)
-		done := func(ctx actor.Context, f *messages.Failure) {
-			ctx.Send(sender, &Committed{Request: m.Request, Refused: a.result.Refused, Foreign: k.file.foreign, Failure: f})
-		}
-		if !a.result.Whole {
-			k.notInstalled(ctx, m, done)
+	k.readHistory(ctx, func(ctx actor.Context, contents *historyContents) {
+		k.codec.ask(ctx, func(n uint64) any { return &installWhole{n, k.at, m.Changes, open, contents} }, func(ctx actor.Context, answer any) {
+			k.writeInstalled(ctx, sender, m, answer.(*installed))
+		})
+	})
+}
+
+func (k *keeper) writeInstalled(ctx actor.Context, sender *actor.PID, m *Commit, a *installed) {
+	if a.log != nil {
+		k.history.log = a.log
+	}
+	done := func(ctx actor.Context, f *messages.Failure) {
+		ctx.Send(sender, &Committed{Request: m.Request, Refused: a.result.Refused, Foreign: k.file.foreign, Failure: f})
+	}
+	if !a.result.Whole {
+		k.notInstalled(ctx, m, done)
+		return
+	}
+	k.writeBesides(ctx, a.result.Position, a.entries, func(ctx actor.Context, f *messages.Failure) {
+		if f != nil {
+			k.installFailed(ctx, f, done)
 			return
 		}
-		k.writeHistory(ctx, a.history, func(ctx actor.Context) {
-			k.replace(ctx, besides(a.result.Position), func(ctx actor.Context, f *messages.Failure) {
-				if f != nil {
-					k.installFailed(ctx, f, done)
-					return
-				}
-				data := &messages.FileWrite{Op: "config", Path: paths.ConfigPath, Content: a.files.Config}
-				k.replace(ctx, []*messages.FileWrite{data}, func(ctx actor.Context, f *messages.Failure) {
-					if f != nil {
-						k.installFailed(ctx, f, done)
-						return
-					}
-					k.store.Identify(ctx, "config", paths.ConfigPath, func(ctx actor.Context, id *messages.IdentifyFileResult) {
-						k.isInstalled(a.result.Position, id.Identity, done)
-					})
-				})
+		data := &messages.FileWrite{Op: "config", Path: paths.ConfigPath, Content: a.files.Config}
+		k.replace(ctx, []*messages.FileWrite{data}, func(ctx actor.Context, f *messages.Failure) {
+			if f != nil {
+				k.installFailed(ctx, f, done)
+				return
+			}
+			k.store.Identify(ctx, "config", paths.ConfigPath, func(ctx actor.Context, id *messages.IdentifyFileResult) {
+				k.isInstalled(a.result.Position, id.Identity, done)
 			})
 		})
 	})
@@ -143,7 +155,7 @@ func (k *keeper) notInstalled(ctx actor.Context, m *Commit, done notify) {
 func (k *keeper) export(ctx actor.Context, m *Export, then func(actor.Context, *Exported)) {
 	k.file.busy = true
 	answer := func(ctx actor.Context, at journal.Position) {
-		k.codec.ask(ctx, func(n uint64) any { return &encode{n, at.Config, nil, true} }, func(ctx actor.Context, answer any) {
+		k.codec.ask(ctx, func(n uint64) any { return &encode{request: n, config: at.Config, isWhole: true} }, func(ctx actor.Context, answer any) {
 			k.file.busy = false
 			then(ctx, &Exported{Request: m.Request, Contents: journal.Contents{Config: answer.(*encoded).config[0], TempRes: at.TempRes(), Extra: at.Extra()}})
 		})

@@ -154,6 +154,8 @@ func TestPowerLossAtEachStep(t *testing.T) {
 					b.change()
 					b.reboot(nil)
 					b.agree()
+					require.Nil(t, b.flush())
+					b.requireHistory()
 				})
 			}
 		})
@@ -204,7 +206,7 @@ func TestPowerLossAfterAFold(t *testing.T) {
 // The disk refuses each call once, three times, or for a while, with and without effect. Every answer is true, and memory, journal
 // and file agree afterwards.
 func TestTheDiskRefusesEachCall(t *testing.T) {
-	counts := map[string]int{"config": 14, "config-journal": 12, "config-extra": 3, "config-tempres": 3, "sync-dir": 16}
+	counts := map[string]int{"config": 14, "config-journal": 12, "config-extra": 3, "config-tempres": 3, "config-history": 6, "sync-dir": 16}
 	for _, op := range slices.Sorted(maps.Keys(counts)) {
 		for nth := 1; nth <= counts[op]; nth++ {
 			t.Run(fmt.Sprintf("%s-%d", op, nth), func(t *testing.T) {
@@ -234,6 +236,7 @@ func refuse(t *testing.T, f simdisk.Fault) {
 		b.change()
 		b.drain()
 		require.Nil(t, b.find("config.journal"))
+		b.requireHistory()
 		b.reboot(func() { b.disk.LosePower(rand.New(rand.NewPCG(uint64(f.Nth), 1))) })
 		b.requireOutcome(o)
 	})
@@ -241,7 +244,7 @@ func refuse(t *testing.T, f simdisk.Fault) {
 
 // The actor restarts at each moment of an append, its fold and a flush. The client repeats its open requests.
 func TestRestartAtEachMoment(t *testing.T) {
-	for _, call := range []string{"append config.journal", "replace config.extra", "replace tempres.data", "replace config.data", "remove config.journal",
+	for _, call := range []string{"append config.journal", "replace config.extra", "replace tempres.data", "replace config.data", "remove config.journal", "append config.history",
 		"sync .", "identify config.data", "replace config.journal"} {
 		onBench(t, func(b *bench) {
 			b.change()
@@ -266,6 +269,7 @@ func TestRestartAtEachMoment(t *testing.T) {
 			b.agree()
 			b.drain()
 			require.Nil(t, b.find("config.journal"))
+			b.requireHistory()
 			b.reboot(nil)
 			b.agree()
 		})

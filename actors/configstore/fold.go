@@ -7,6 +7,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/kit"
+	"lockstep/core/config/history"
 	"lockstep/core/config/journal"
 	"lockstep/core/paths"
 	"lockstep/messages"
@@ -101,8 +102,7 @@ func (k *keeper) fold(ctx actor.Context) {
 		return
 	}
 	open := append([]entry(nil), k.journal.open...)
-	k.codec.ask(ctx, func(number uint64) any { return &encode{number, n.at.Config, open, false} }, func(ctx actor.Context, answer any) {
-		content := answer.(*encoded)
+	k.encode(ctx, &encode{config: n.at.Config, records: open}, func(ctx actor.Context, content *encoded) {
 		k.examine(ctx, func(ctx actor.Context, f *messages.Failure) {
 			if f == nil && !n.isForced {
 				f = k.file.foreign
@@ -111,44 +111,58 @@ func (k *keeper) fold(ctx actor.Context) {
 				k.folded(ctx, n, f)
 				return
 			}
-			k.writeHistory(ctx, content.history, func(ctx actor.Context) { k.writeFold(ctx, n, content.config) })
+			k.writeBesides(ctx, n.at, content.entries, func(ctx actor.Context, f *messages.Failure) {
+				if f != nil {
+					k.folded(ctx, n, f)
+					return
+				}
+				k.writeConfig(ctx, n, content.config)
+			})
 		})
 	})
 }
 
-// writeHistory appends to config.history. Its failure does not stop the fold.
-func (k *keeper) writeHistory(ctx actor.Context, lines []byte, then func(actor.Context)) {
-	if len(lines) == 0 {
-		then(ctx)
-		return
-	}
-	k.store.Append(ctx, &messages.AppendFile{Op: "config-history", Path: paths.ConfigHistoryPath, Content: lines, Durable: true},
-		func(ctx actor.Context, done *messages.ChangeFilesResult) {
-			if len(done.GetFailures()) > 0 {
-				k.config.Env.Log().WithFields(logrus.Fields{"err": done.Failures[0].Failure.Text, "path": paths.ConfigHistoryPath}).Error(
-					"history of the configuration cannot be written; it lacks these changes")
+// encode has the codec encode a configuration, with the entries of the history about records.
+func (k *keeper) encode(ctx actor.Context, m *encode, then func(actor.Context, *encoded)) {
+	k.readHistory(ctx, func(ctx actor.Context, contents *historyContents) {
+		m.history = contents
+		k.codec.ask(ctx, func(number uint64) any { m.request = number; return m }, func(ctx actor.Context, answer any) {
+			content := answer.(*encoded)
+			if content.log != nil {
+				k.history.log = content.log
 			}
-			then(ctx)
+			then(ctx, content)
 		})
+	})
 }
 
-func (k *keeper) writeFold(ctx actor.Context, n *fold, config [][]byte) {
-	k.replace(ctx, besides(n.at), func(ctx actor.Context, f *messages.Failure) {
+// writeBesides writes the files beside config.data, and the history at the same time.
+func (k *keeper) writeBesides(ctx actor.Context, at journal.Position, entries []history.Entry, then notify) {
+	var failure *messages.Failure
+	open := 2
+	done := func(ctx actor.Context, f *messages.Failure) {
+		if f != nil {
+			failure = f
+		}
+		if open--; open == 0 {
+			then(ctx, failure)
+		}
+	}
+	k.writeHistory(ctx, entries, func(ctx actor.Context) { done(ctx, nil) })
+	k.replace(ctx, besides(at), done)
+}
+
+func (k *keeper) writeConfig(ctx actor.Context, n *fold, config [][]byte) {
+	data := &messages.FileWrite{Op: "config", Path: paths.ConfigPath, Parts: config}
+	k.replace(ctx, []*messages.FileWrite{data}, func(ctx actor.Context, f *messages.Failure) {
 		if f != nil {
 			k.folded(ctx, n, f)
 			return
 		}
-		data := &messages.FileWrite{Op: "config", Path: paths.ConfigPath, Parts: config}
-		k.replace(ctx, []*messages.FileWrite{data}, func(ctx actor.Context, f *messages.Failure) {
-			if f != nil {
-				k.folded(ctx, n, f)
-				return
-			}
-			k.store.Identify(ctx, "config", paths.ConfigPath, func(ctx actor.Context, id *messages.IdentifyFileResult) {
-				// Without an identity the next fold compares the content.
-				k.file.identity, k.file.at, k.file.foreign, k.file.isFilled = id.Identity, n.at.Point(), nil, false
-				k.folded(ctx, n, nil)
-			})
+		k.store.Identify(ctx, "config", paths.ConfigPath, func(ctx actor.Context, id *messages.IdentifyFileResult) {
+			// Without an identity the next fold compares the content.
+			k.file.identity, k.file.at, k.file.foreign, k.file.isFilled = id.Identity, n.at.Point(), nil, false
+			k.folded(ctx, n, nil)
 		})
 	})
 }

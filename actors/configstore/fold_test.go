@@ -1,7 +1,6 @@
 package configstore_test
 
 import (
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -142,28 +141,6 @@ func TestAFoldThatFails(t *testing.T) {
 			b.agree()
 		})
 	}
-}
-
-// The history has the lines of each folded record, in order.
-func TestHistory(t *testing.T) {
-	onDisk(t, newDisk(t), func(b *bench) {
-		b.history = true
-		b.reboot(nil)
-		b.load()
-		b.change()
-		b.change()
-		b.Advance(100 * time.Millisecond)
-		require.Equal(t, "1 updateCluster 43-44\n2 updateCluster 44-45\n", b.content(paths.ConfigHistoryPath))
-		b.disk.Fail(simdisk.Fault{Op: "config-history", Nth: 1, Times: 1, Err: syscall.EIO})
-		b.change()
-		b.Advance(time.Second)
-		b.change()
-		b.reboot(nil)
-		require.Nil(t, b.flush())
-		require.True(t, strings.HasSuffix(b.content(paths.ConfigHistoryPath), "\n4 updateCluster 46-47\n"))
-		b.load()
-		b.agree()
-	})
 }
 
 // While the configuration is encoded, the actor handles requests.

@@ -126,7 +126,7 @@ func (k *keeper) adopt(ctx actor.Context, tell notify) {
 			return
 		}
 		at := k.at.Adopt(k.file.adoptable)
-		k.replace(ctx, besides(at), func(ctx actor.Context, f *messages.Failure) {
+		k.writeAdopted(ctx, at, func(ctx actor.Context, f *messages.Failure) {
 			if f != nil {
 				then(ctx, f)
 				return
@@ -143,5 +143,14 @@ func (k *keeper) adopt(ctx actor.Context, tell notify) {
 			}
 			k.setJournalAside(ctx, k.at.Number, adopted, then)
 		})
+	})
+}
+
+// writeAdopted writes the files beside an adopted config.data. The history has the records that are set aside, and what the foreign
+// content changes.
+func (k *keeper) writeAdopted(ctx actor.Context, at journal.Position, then notify) {
+	open := append([]entry(nil), k.journal.open...)
+	k.encode(ctx, &encode{config: k.at.Config, records: open, adopted: at.Config}, func(ctx actor.Context, content *encoded) {
+		k.writeBesides(ctx, at, content.entries, then)
 	})
 }

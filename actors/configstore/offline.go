@@ -1,21 +1,20 @@
 package configstore
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 
 	"lockstep/actors/store"
+	"lockstep/core/config/history"
 	"lockstep/core/config/journal"
-	"lockstep/core/config/model"
 	"lockstep/core/paths"
 )
 
 // Offline folds without the actor, while the caller holds the locks of a stopped daemon. Its calls block.
 type Offline struct {
 	Files   store.Files
-	History func(before, after *model.Config, r *journal.Record) []byte // as in Config
+	Secrets func() []string // as in Config
 }
 
 // Result is the result of a fold without a daemon.
@@ -35,11 +34,7 @@ func (o Offline) Check() error {
 func (o Offline) recover(discardRest bool) (r journal.Recovered, isFilled bool, err error) {
 	contents := map[string][]byte{}
 	for _, path := range []string{paths.ConfigPath, paths.ConfigExtraPath, paths.TempResPath, paths.ConfigJournalPath} {
-		content, err := o.Files.Read("config-fold", path)
-		switch {
-		case err == nil:
-			contents[path] = append([]byte{}, content...)
-		case !errors.Is(err, fs.ErrNotExist):
+		if contents[path], err = o.read(path); err != nil {
 			return r, false, err
 		}
 	}
@@ -83,16 +78,8 @@ func (o Offline) Fold(discardRest bool) (Result, error) {
 }
 
 func (o Offline) write(r journal.Recovered) error {
-	if o.History != nil {
-		var lines [][]byte
-		before := r.File.Config
-		for i, record := range r.Remaining {
-			lines = append(lines, o.History(before, r.Configs[i], record))
-			before = r.Configs[i]
-		}
-		if err := o.Files.AppendDurable("config-fold", paths.ConfigHistoryPath, bytes.Join(lines, nil)); err != nil {
-			return err
-		}
+	if err := o.writeHistory(r); err != nil {
+		return err
 	}
 	for _, f := range besides(r.Position) {
 		if err := o.Files.Replace(f.Op, f.Path, f.Content); err != nil {
@@ -106,4 +93,42 @@ func (o Offline) write(r journal.Recovered) error {
 		return err
 	}
 	return o.Files.SyncDir("config-fold", ".")
+}
+
+// writeHistory writes the entries about the records that config.data does not have.
+func (o Offline) writeHistory(r journal.Recovered) error {
+	var records []entry
+	before := r.File.Config
+	for i, record := range r.Remaining {
+		records = append(records, entry{record: record, before: before, after: r.Configs[i]})
+		before = r.Configs[i]
+	}
+	older, err := o.read(paths.ConfigHistoryOlderPath)
+	if err != nil {
+		return err
+	}
+	current, err := o.read(paths.ConfigHistoryPath)
+	if err != nil {
+		return err
+	}
+	for _, w := range plan(history.Open(older, current), entriesOf(records, o.Secrets)) {
+		if w.rotate {
+			if err := o.Files.Rename("config-fold", paths.ConfigHistoryPath, paths.ConfigHistoryOlderPath); err != nil {
+				return err
+			}
+		}
+		if err := o.Files.AppendDurable("config-fold", paths.ConfigHistoryPath, w.content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read returns the content of a file; nil if it does not exist.
+func (o Offline) read(path string) ([]byte, error) {
+	content, err := o.Files.Read("config-fold", path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return append([]byte{}, content...), err
 }

@@ -29,7 +29,7 @@ type bench struct {
 	gate    *gate
 	client  *kittest.Probe
 	pid     *actor.PID
-	history bool
+	secrets []string      // names of parameters that are declared secret
 	isPlain bool          // changes do not reserve anything
 	encode  chan struct{} // if not nil, each fold waits for it, on the thread of the codec
 
@@ -181,13 +181,11 @@ func (b *bench) boot() {
 	pid := b.Start("store", store.Props(store.Config{Env: b.Env.Env, Files: b.gate, Writers: 4,
 		Clients: []*actor.PID{b.PID("above-configstore/configstore")}}))
 	config := configstore.Config{Env: b.Env.Env, Store: pid, Clients: []*actor.PID{b.client.PID}}
-	if b.encode != nil {
-		config.History = func(_, _ *model.Config, _ *journal.Record) []byte { <-b.encode; return nil }
+	if b.secrets != nil {
+		config.Secrets = func() []string { return b.secrets }
 	}
-	if b.history {
-		config.History = func(before, after *model.Config, r *journal.Record) []byte {
-			return fmt.Appendf(nil, "%d %s %d-%d\n", r.Number, r.Method, before.Serial, after.Serial)
-		}
+	if b.encode != nil {
+		config.Secrets = func() []string { <-b.encode; return nil }
 	}
 	b.pid = b.Start("configstore", configstore.Props(config))
 	require.EqualValues(b, 1, kittest.Expect[*configstore.Started](b.client).Incarnation)
@@ -231,6 +229,11 @@ func (b *bench) name() string { return b.state.Config.Cluster.Value.Name }
 
 // record decides a change of the cluster's name, and for some numbers of the reservations.
 func (b *bench) record() *journal.Record {
+	return b.recordOf(func(*model.Cluster) {})
+}
+
+// recordOf decides a further change of the cluster, too.
+func (b *bench) recordOf(change func(*model.Cluster)) *journal.Record {
 	b.records++
 	next := b.state
 	e := b.state.Config.Edit()
@@ -238,6 +241,7 @@ func (b *bench) record() *journal.Record {
 	parent := c.Name
 	c.Name = fmt.Sprintf("cluster-%d-%d", b.records, b.number)
 	b.parents[c.Name] = parent
+	change(&c)
 	e.SetCluster(c)
 	var touched []model.Touched
 	next.Config, touched = e.Commit(model.Time(b.records))

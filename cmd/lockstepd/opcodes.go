@@ -55,6 +55,7 @@ func (d *service) reloadOpcodes(ctx context.Context, publish func(*opcode.Catalo
 			done(0, err)
 			continue
 		}
+		d.catalogue.Store(catalogue)
 		publish(catalogue)
 		d.log.WithField("opcodes", len(definitions)).Info("opcodes reloaded")
 		done(len(definitions), nil)

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -101,7 +102,8 @@ type service struct {
 	remoteAPI *remoteAPI
 	ports     supervisor.Ports
 	settings  supervisor.Settings
-	reload    <-chan os.Signal // each SIGHUP: reload the declared opcodes
+	catalogue atomic.Pointer[opcode.Catalogue] // in force
+	reload    <-chan os.Signal                 // each SIGHUP: reload the declared opcodes
 
 	reloadRequests reloadRequests
 }
@@ -189,13 +191,14 @@ func (d *service) loadSettings(livelock string) error {
 	if err != nil {
 		return err
 	}
+	d.catalogue.Store(catalogue)
 	boot, err := persistence.BootID()
 	if err != nil {
 		return err
 	}
 	d.settings = supervisor.Settings{Livelock: livelock, BootID: boot, NewUUID: uuid.NewString, Random: randomOctets,
 		Locks:     lock.Settings{Hierarchy: lock.Implied},
-		MaxStarts: c.MaxStarts, Writers: c.Writers, Catalogue: catalogue, Limits: c.Limits,
+		MaxStarts: c.MaxStarts, Writers: c.Writers, Catalogue: catalogue, Secrets: func() []string { return d.catalogue.Load().SecretNames() }, Limits: c.Limits,
 		About: luxi.About{Version: buildinfo.Read().Short(), PID: os.Getpid(), Started: time.Now(), RemoveArchivedAfter: time.Duration(c.ArchiveDays) * day}}
 	return nil
 }

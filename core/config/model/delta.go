@@ -87,6 +87,30 @@ func (c *Config) ApplyDelta(delta []byte) (*Config, []Touched, error) {
 	return e.now, e.order, nil
 }
 
+// TouchedBy returns the objects that a change has touched, from its encoding by Delta.
+func TouchedBy(delta []byte) ([]Touched, error) {
+	wrong := fmt.Errorf("not a change of a configuration")
+	parts, err := tuple(delta, 5, wrong)
+	if err != nil {
+		return nil, err
+	}
+	var all []Touched
+	err = elements(parts[4], func(raw []byte) error {
+		of, err := tuple(raw, 3, wrong)
+		if err != nil {
+			return err
+		}
+		var t Touched
+		if t.Kind, err = DecodeText(of[0]); err != nil {
+			return err
+		}
+		t.UUID, err = DecodeText(of[1])
+		all = append(all, t)
+		return err
+	})
+	return all, err
+}
+
 func (e *Edit) patch(kind, uuid, object []byte) error {
 	name, err := DecodeText(kind)
 	if err != nil {
