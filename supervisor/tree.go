@@ -284,7 +284,7 @@ func queueProps(p Ports, s Settings) *actor.Props {
 func luxiProps(p Ports, s Settings) *actor.Props {
 	return luxi.Props(luxi.Config{Env: p.Env, Queue: p.Env.PID(queueName), Jobs: p.Env.PID(jobsName),
 		Store: storeOf(p), Locks: p.Env.PID(locksName), Scheduler: p.Env.PID(schedName), Filters: p.Env.PID(filtersName),
-		ClusterConfig: p.Env.PID(configName), Catalogue: s.Catalogue, NewUUID: s.NewUUID, About: s.About, OpcodeFiles: p.Opcodes, Leads: leadershipCheck(p), Nodes: replicatorOf(p)})
+		ClusterConfig: p.Env.PID(configName), Catalogue: s.Catalogue, NewUUID: s.NewUUID, About: s.About, OpcodeFiles: p.Opcodes, Leads: leadershipCheck(p), Nodes: replicatorOf(p), Distributor: distributorOf(p)})
 }
 
 // hasFeed reports whether events are published.

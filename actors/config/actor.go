@@ -134,7 +134,11 @@ func (c *configActor) handle(ctx actor.Context, message any, sender *actor.PID) 
 			c.resolveForeign(ctx, m, sender)
 		}
 	case *foreignResolved:
-		ctx.Send(sender, &ResolveForeignResult{m.request, nil})
+		ctx.Send(sender, &ResolveForeignResult{Request: m.request, Foreign: true, Serial: c.commits.durable.Config.Serial})
+	case *CheckForeign:
+		c.storage.Check(ctx, func(ctx actor.Context, a *configstore.Checked) {
+			ctx.Send(sender, &CheckForeignResult{m.Request, a.Foreign, a.Failure})
+		})
 	case *locks.ConfigLocks:
 		c.locks.holders, c.locks.known = *m, true
 		c.serveWaiting(ctx)
@@ -219,11 +223,11 @@ func (c *configActor) reload(ctx actor.Context, again []deferredMessage) {
 // Calls that were applied before the answer fail or are applied again, as after each refusal of the storage.
 func (c *configActor) resolveForeign(ctx actor.Context, m *ResolveForeign, sender *actor.PID) {
 	c.storage.Resolve(ctx, m.Adopt, func(ctx actor.Context, a *configstore.ForeignResolved) {
-		if a.Failure == nil && c.snapshot != nil && c.commits.idle() {
+		if a.Failure == nil && a.Foreign && c.snapshot != nil && c.commits.idle() {
 			c.reload(ctx, []deferredMessage{{&foreignResolved{m.Request}, sender}})
 			return
 		}
-		ctx.Send(sender, &ResolveForeignResult{m.Request, a.Failure})
+		ctx.Send(sender, &ResolveForeignResult{m.Request, a.Foreign, c.commits.durable.Config.Serial, a.Failure})
 	})
 }
 

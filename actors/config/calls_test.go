@@ -75,7 +75,7 @@ func TestAFailedWriteIsUndone(t *testing.T) {
 		b.storage.Release(b.Env)
 		for _, number := range numbers {
 			_, err := b.expect(number)
-			require.EqualError(t, err, "ConfigurationError: The configuration cannot be written, so nothing was changed: disk full")
+			require.EqualError(t, err, "ConfigurationError: disk full")
 		}
 		require.Equal(t, string(before.JSON()), string(b.current().JSON()))
 		require.Len(t, b.storage.State().Reserved.Callers(), 1)
@@ -103,8 +103,11 @@ func TestForeignContent(t *testing.T) {
 			b.storage.Overwrite(configtest.Edit(t, fresh(t), configtest.Slots(7)))
 			require.Contains(t, b.fails("allocatePort", "[]"), "another program has changed config.data")
 			require.Equal(t, int64(20), b.current().Cluster.Value.MaxRunningJobs)
+			b.client.Ask(b.cluster, &config.CheckForeign{Request: 76})
+			require.ErrorContains(t, kittest.Expect[*config.CheckForeignResult](b.client).Foreign, "another program has changed config.data")
 			b.client.Ask(b.cluster, &config.ResolveForeign{Request: 77, Adopt: adopt})
-			require.Equal(t, &config.ResolveForeignResult{Request: 77}, kittest.Expect[*config.ResolveForeignResult](b.client))
+			resolved := kittest.Expect[*config.ResolveForeignResult](b.client)
+			require.Equal(t, &config.ResolveForeignResult{Request: 77, Foreign: true, Serial: b.storage.State().Config.Serial}, resolved)
 			require.Equal(t, slots, b.current().Cluster.Value.MaxRunningJobs)
 			require.Equal(t, "11000", b.call("allocatePort", "[]"))
 			require.Equal(t, string(b.storage.State().Config.JSON()), string(b.current().JSON()))

@@ -85,7 +85,7 @@ func (c *configActor) written(ctx actor.Context, m *configstore.Appended) {
 	w := &c.commits
 	switch {
 	case m.Failure != nil:
-		f := messages.ConfigurationFailure("The configuration cannot be written, so nothing was changed: " + m.Failure.Text)
+		f := messages.ConfigurationFailure(m.Failure.Text)
 		c.config.Env.Log().WithField("err", m.Failure.Text).Error("configuration cannot be written; the changes are undone and their calls fail")
 		for _, ch := range w.undo() {
 			ch.done(ctx, f)

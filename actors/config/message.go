@@ -50,9 +50,12 @@ type ResolveForeign struct {
 	Adopt   bool
 }
 
-// ResolveForeignResult answers ResolveForeign when the configuration is in force.
+// ResolveForeignResult answers ResolveForeign when the configuration is in force, with its serial number. Foreign: another program
+// had changed config.data.
 type ResolveForeignResult struct {
 	Request uint64
+	Foreign bool
+	Serial  int64
 	Failure *messages.Failure
 }
 
@@ -61,6 +64,19 @@ func (r *ResolveForeignResult) GetRequest() uint64 { return r.Request }
 
 // GetFailure is the error, nil if there is none.
 func (r *ResolveForeignResult) GetFailure() *messages.Failure { return r.Failure }
+
+// CheckForeign asks whether another program has changed config.data, so that all changes fail.
+type CheckForeign struct{ Request uint64 }
+
+// CheckForeignResult answers CheckForeign. Foreign is the error that changes get; nil if they can be made.
+type CheckForeignResult struct {
+	Request uint64
+	Foreign *messages.Failure
+	Failure *messages.Failure // config.data cannot be examined
+}
+
+// GetRequest is the number of the request.
+func (r *CheckForeignResult) GetRequest() uint64 { return r.Request }
 
 // Identified tells which owner of locks a process is. It is sent for calls to the lock manager, whose senders may make calls
 // without identity.

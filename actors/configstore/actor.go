@@ -167,13 +167,12 @@ func (k *keeper) serve(ctx actor.Context) {
 		case *Flush:
 			k.folds.want(func(ctx actor.Context, f *messages.Failure) { ctx.Send(r.sender, &Flushed{m.Request, f}) }, false)
 		case *Discard:
-			k.folds.want(func(ctx actor.Context, f *messages.Failure) { ctx.Send(r.sender, &ForeignResolved{m.Request, f}) }, true)
+			k.folds.want(func(ctx actor.Context, f *messages.Failure) {
+				ctx.Send(r.sender, &ForeignResolved{m.Request, k.file.resolved, f})
+			}, true)
 		case *Check:
-			if k.file.busy {
-				return
-			}
 			k.check(ctx, func(ctx actor.Context, f *messages.Failure) {
-				ctx.Send(r.sender, &Checked{m.Request, k.file.foreign != nil, f})
+				ctx.Send(r.sender, &Checked{m.Request, k.file.foreign, f})
 			})
 		case *Export:
 			if k.file.busy {
@@ -184,7 +183,9 @@ func (k *keeper) serve(ctx actor.Context) {
 			if k.file.busy {
 				return
 			}
-			k.adopt(ctx, func(ctx actor.Context, f *messages.Failure) { ctx.Send(r.sender, &ForeignResolved{m.Request, f}) })
+			k.adopt(ctx, func(ctx actor.Context, f *messages.Failure) {
+				ctx.Send(r.sender, &ForeignResolved{m.Request, k.file.resolved, f})
+			})
 		}
 		k.requests = k.requests[1:]
 	}
@@ -225,9 +226,9 @@ func failed(request any, f *messages.Failure) any {
 	case *Check:
 		return &Checked{Request: m.Request, Failure: f}
 	case *Adopt:
-		return &ForeignResolved{m.Request, f}
+		return &ForeignResolved{Request: m.Request, Failure: f}
 	case *Discard:
-		return &ForeignResolved{m.Request, f}
+		return &ForeignResolved{Request: m.Request, Failure: f}
 	default:
 		panic(fmt.Sprintf("configstore: no request: %T", request))
 	}

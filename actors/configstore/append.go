@@ -147,8 +147,28 @@ func (b *batch) answer(ctx actor.Context, f *messages.Failure) {
 	}
 }
 
-// write appends a batch to the journal. A restart of the store in between may have written the batch twice.
+// write appends a batch to the journal, unless another program has changed config.data. A fold that is under way examines the file
+// itself, and so does the next one if the file cannot be examined now.
 func (k *keeper) write(ctx actor.Context, b *batch) {
+	k.journal.writing = true
+	if k.file.busy {
+		k.writeJournal(ctx, b)
+		return
+	}
+	k.file.busy = true
+	k.examine(ctx, func(ctx actor.Context, _ *messages.Failure) {
+		k.file.busy = false
+		if k.file.foreign != nil {
+			k.journal.writing = false
+			b.answer(ctx, k.file.foreign)
+			return
+		}
+		k.writeJournal(ctx, b)
+	})
+}
+
+// writeJournal appends a batch to the journal. A restart of the store in between may have written the batch twice.
+func (k *keeper) writeJournal(ctx actor.Context, b *batch) {
 	k.journal.writing = true
 	incarnation := k.store.StoreIncarnation()
 	k.store.Append(ctx, &messages.AppendFile{Op: "config-journal", Path: paths.ConfigJournalPath, Content: b.content, Durable: true},

@@ -42,7 +42,7 @@ func (k *keeper) commit(ctx actor.Context, sender *actor.PID, m *Commit) bool {
 	}
 	b := &batch{answers: []reply{answer}}
 	b.take(c.Position, c.Steps)
-	k.write(ctx, b)
+	k.writeJournal(ctx, b)
 	return true
 }
 
@@ -148,7 +148,7 @@ func (k *keeper) notInstalled(ctx actor.Context, m *Commit, done notify) {
 	}
 	b := &batch{answers: []reply{reply(done)}}
 	b.take(c.Position, c.Steps)
-	k.write(ctx, b)
+	k.writeJournal(ctx, b)
 }
 
 // export is Export.

@@ -161,6 +161,7 @@ func (k *keeper) writeConfig(ctx actor.Context, n *fold, config [][]byte) {
 		}
 		k.store.Identify(ctx, "config", paths.ConfigPath, func(ctx actor.Context, id *messages.IdentifyFileResult) {
 			// Without an identity the next fold compares the content.
+			k.file.resolved = k.file.foreign != nil
 			k.file.identity, k.file.at, k.file.foreign, k.file.isFilled = id.Identity, n.at.Point(), nil, false
 			k.folded(ctx, n, nil)
 		})

@@ -22,6 +22,9 @@ type file struct {
 	isAdopting bool
 	foreign    *messages.Failure // another program has changed the content; nil: none
 	adoptable  *model.Config     // the foreign content; nil if it cannot be decoded
+	// foreignIdentity is that of the file with the foreign content; "": unknown.
+	foreignIdentity string
+	resolved        bool // the last fold, Adopt or Discard found foreign content
 }
 
 // examine finds out whether another program has changed the content of config.data, and sets foreign. The failure is about a
@@ -34,7 +37,7 @@ func (k *keeper) examine(ctx actor.Context, then notify) {
 		case id.Missing:
 			k.isForeign(nil, "it is gone")
 			then(ctx, nil)
-		case id.Identity == k.file.identity && k.file.foreign == nil:
+		case id.Identity == k.file.identity && k.file.foreign == nil, id.Identity == k.file.foreignIdentity && k.file.foreign != nil:
 			then(ctx, nil)
 		default:
 			k.compare(ctx, id.Identity, then)
@@ -60,10 +63,12 @@ func (k *keeper) compare(ctx actor.Context, identity string, then notify) {
 			switch {
 			case content.err != nil:
 				k.isForeign(nil, content.err.Error())
+				k.file.foreignIdentity = identity
 			case k.isKnown(journal.At(content.config)):
 				k.file.identity, k.file.foreign, k.file.adoptable = identity, nil, nil
 			default:
 				k.isForeign(content.config, fmt.Sprintf("it has serial number %d", content.config.Serial))
+				k.file.foreignIdentity = identity
 			}
 			then(ctx, nil)
 		})
@@ -88,7 +93,7 @@ func (k *keeper) isForeign(content *model.Config, what string) {
 		k.config.Env.Log().WithFields(logrus.Fields{"path": paths.ConfigPath, "err": what, "serial": k.at.Point().Serial}).Error(
 			"config.data was changed by another program; no change is written until lockstep config adopt or discard")
 	}
-	k.file.adoptable = content
+	k.file.adoptable, k.file.foreignIdentity = content, ""
 	k.file.foreign = messages.ConfigurationFailure(fmt.Sprintf(
 		"%s was changed by another program: %s, the configuration has %d. Nothing was changed. "+
 			"lockstep config adopt makes the file the configuration, lockstep config discard replaces the file",
@@ -97,7 +102,7 @@ func (k *keeper) isForeign(content *model.Config, what string) {
 
 // check is Check.
 func (k *keeper) check(ctx actor.Context, then notify) {
-	if k.isEmpty {
+	if k.isEmpty || k.file.busy {
 		then(ctx, nil)
 		return
 	}
@@ -111,7 +116,7 @@ func (k *keeper) check(ctx actor.Context, then notify) {
 // adopt is Adopt. The other files come first, so that the reservations and the numbers of the records go on; then the journal is
 // set aside.
 func (k *keeper) adopt(ctx actor.Context, tell notify) {
-	k.file.busy, k.file.isAdopting = true, true
+	k.file.busy, k.file.isAdopting, k.file.resolved = true, true, false
 	then := func(ctx actor.Context, f *messages.Failure) {
 		k.file.busy, k.file.isAdopting = false, false
 		tell(ctx, f)
@@ -133,7 +138,7 @@ func (k *keeper) adopt(ctx actor.Context, tell notify) {
 			}
 			adopted := func(ctx actor.Context) {
 				k.at = at
-				k.file = file{at: at.Point()}
+				k.file = file{at: at.Point(), resolved: true}
 				k.journal = journalFile{isUnsure: true}
 				then(ctx, nil)
 			}

@@ -21,7 +21,7 @@ func TestNoConfiguration(t *testing.T) {
 		require.True(t, m.Missing)
 		require.Nil(t, m.State.Config)
 		require.Nil(t, b.flush())
-		require.False(t, b.check().Foreign)
+		require.Nil(t, b.check().Foreign)
 		b.drain()
 		require.Equal(t, []string{"queue"}, b.namesIn("."))
 

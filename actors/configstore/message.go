@@ -53,13 +53,13 @@ type Flushed struct {
 	Failure *messages.Failure
 }
 
-// Check asks whether another program has changed config.data.
+// Check asks whether another program has changed config.data. During a fold the answer is what was known before it.
 type Check struct{ Request uint64 }
 
 // Checked answers Check. If another program has changed the content of config.data, Append and Flush fail until Adopt or Discard.
 type Checked struct {
 	Request uint64
-	Foreign bool
+	Foreign *messages.Failure // for an operator: what the content is and what to do; nil: there is no foreign content
 	Failure *messages.Failure // config.data could not be read
 }
 
@@ -70,9 +70,10 @@ type Adopt struct{ Request uint64 }
 // Discard replaces the foreign content of config.data by the state. Without foreign content it is Flush.
 type Discard struct{ Request uint64 }
 
-// ForeignResolved answers Adopt and Discard.
+// ForeignResolved answers Adopt and Discard. Foreign: there was foreign content.
 type ForeignResolved struct {
 	Request uint64
+	Foreign bool
 	Failure *messages.Failure
 }
 

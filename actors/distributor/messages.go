@@ -37,6 +37,9 @@ type GetNodesResult struct {
 	Nodes   []distribution.NodeState // by uuid
 }
 
+// GetRequest is the number of the request.
+func (r *GetNodesResult) GetRequest() uint64 { return r.Request }
+
 // callEnded is the result of a call of a node daemon.
 type callEnded struct {
 	incarnation uint64

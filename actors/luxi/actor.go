@@ -43,6 +43,8 @@ type Config struct {
 
 	Leads func() bool // see conn.Leased
 	Nodes *actor.PID  // the replicator; nil: the daemon belongs to no cluster of several nodes
+	// Distributor sends the configuration to the nodes of a Ganeti cluster; nil: there are none.
+	Distributor *actor.PID
 }
 
 // About is what a client can learn of the daemon itself.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	clusterconfig "lockstep/actors/config"
+	"lockstep/core/answer"
 	"lockstep/core/config/history"
 	"lockstep/core/config/model"
 	"lockstep/core/config/redact"
@@ -49,6 +51,34 @@ func lockstepConfigCheck(c *call, ctx actor.Context, args []json.RawMessage) err
 	}
 	c.askModel(ctx, func(ctx actor.Context, m *model.Config) { c.succeed(ctx, view.Check(m)) })
 	return nil
+}
+
+// lockstepConfigAdopt takes [] and makes the content that another program has written to config.data the configuration. The answer
+// is an answer.ConfigResolved.
+func lockstepConfigAdopt(c *call, ctx actor.Context, args []json.RawMessage) error {
+	return resolveForeign(c, ctx, args, true)
+}
+
+// lockstepConfigDiscard takes [] and replaces that content by the configuration. The answer is an answer.ConfigResolved.
+func lockstepConfigDiscard(c *call, ctx actor.Context, args []json.RawMessage) error {
+	return resolveForeign(c, ctx, args, false)
+}
+
+func resolveForeign(c *call, ctx actor.Context, args []json.RawMessage, adopt bool) error {
+	if err := arguments(args); err != nil {
+		return fmt.Errorf("%s: %w", c.method, err)
+	}
+	q := toCore(c.config.ClusterConfig, func(number uint64) any { return &clusterconfig.ResolveForeign{Request: number, Adopt: adopt} })
+	askFallible(c, ctx, q, func(ctx actor.Context, a *clusterconfig.ResolveForeignResult) {
+		c.succeed(ctx, answer.ConfigResolved{Foreign: a.Foreign, Serial: a.Serial})
+	})
+	return nil
+}
+
+// askForeign asks what another program has changed in config.data. "" means nothing.
+func (c *call) askForeign(ctx actor.Context, then func(ctx actor.Context, foreign string)) {
+	q := toCore(c.config.ClusterConfig, func(number uint64) any { return &clusterconfig.CheckForeign{Request: number} })
+	ask(c, ctx, q, func(ctx actor.Context, a *clusterconfig.CheckForeignResult) { then(ctx, a.Foreign.GetText()) })
 }
 
 // lockstepConfigHistory takes [query], an object with the members of history.Query. The answer is an answer.ConfigHistory. The

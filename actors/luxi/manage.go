@@ -142,7 +142,11 @@ func lockstepStatus(c *call, ctx actor.Context, args []json.RawMessage) error {
 		askOfConfig(c, ctx, config.ClusterOf, func(ctx actor.Context, cluster config.Cluster) {
 			c.askNodes(ctx, func(ctx actor.Context, nodes *answer.Nodes) {
 				c.askStartError(ctx, func(ctx actor.Context, startError string) {
-					c.succeed(ctx, queueStatus(c.config.About, s, cluster, nodes, startError))
+					c.askForeign(ctx, func(ctx actor.Context, foreign string) {
+						status := queueStatus(c.config.About, s, cluster, nodes, startError)
+						status.ForeignConfig = foreign
+						c.succeed(ctx, status)
+					})
 				})
 			})
 		})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	clusterconfig "lockstep/actors/config"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
@@ -101,6 +102,8 @@ func TestStatus(t *testing.T) {
 		m := asked[*messages.GetQueueStatus](c.client, c.queue)
 		c.Tell(&messages.GetQueueStatusResult{Request: m.Request, Serial: 12, Drained: true,
 			Jobs: map[int32]int64{int32(job.Running): 1}, Active: []*messages.JobInfo{rowOf(someJob(5, job.Running)).Info}})
+		asks := asked[*clusterconfig.CheckForeign](c.client, c.cluster)
+		c.Tell(&clusterconfig.CheckForeignResult{Request: asks.Request, Foreign: messages.ConfigurationFailure("adopt or discard")})
 		var got struct {
 			Cluster string
 			LastID  int64 `json:"last_id"`
@@ -118,5 +121,6 @@ func TestStatus(t *testing.T) {
 		require.Equal(t, int64(5), got.Running[0].ID)
 		require.Nil(t, got.Nodes, "the daemon belongs to no cluster")
 		require.Contains(t, text, "no such program")
+		require.Contains(t, text, `"foreign_config":"adopt or discard"`)
 	})
 }

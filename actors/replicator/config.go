@@ -61,13 +61,27 @@ func (r *replicator) forwardConfig(ctx actor.Context, from *actor.PID, message a
 		})
 	case *configstore.Discard:
 		r.configs.Resolve(ctx, false, func(ctx actor.Context, a *configstore.ForeignResolved) {
-			ctx.Send(from, &configstore.ForeignResolved{Request: m.Request, Failure: a.Failure})
+			ctx.Send(from, &configstore.ForeignResolved{Request: m.Request, Foreign: a.Foreign, Failure: a.Failure})
 		})
 	case *configstore.Adopt:
-		r.proposeState(ctx, true, func(ctx actor.Context, f *messages.Failure) {
-			ctx.Send(from, &configstore.ForeignResolved{Request: m.Request, Failure: f})
-		})
+		r.adoptConfig(ctx, from, m)
 	}
+}
+
+// adoptConfig makes the foreign content of config.data that of all nodes, if there is any.
+func (r *replicator) adoptConfig(ctx actor.Context, from *actor.PID, m *configstore.Adopt) {
+	term := r.mastership.term
+	r.configs.Check(ctx, func(ctx actor.Context, a *configstore.Checked) {
+		switch {
+		case !r.mastership.isTerm(term):
+		case a.Failure != nil || a.Foreign == nil:
+			ctx.Send(from, &configstore.ForeignResolved{Request: m.Request, Failure: a.Failure})
+		default:
+			r.proposeState(ctx, true, func(ctx actor.Context, f *messages.Failure) {
+				ctx.Send(from, &configstore.ForeignResolved{Request: m.Request, Foreign: true, Failure: f})
+			})
+		}
+	})
 }
 
 // appendConfig proposes records in one entry. If another program has changed config.data, it asks first whether that is still so.
@@ -85,7 +99,7 @@ func (r *replicator) appendConfig(ctx actor.Context, from *actor.PID, m *configs
 		case !r.mastership.isTerm(term):
 		case a.Failure != nil:
 			answer(ctx, false, a.Failure)
-		case a.Foreign:
+		case a.Foreign != nil:
 			answer(ctx, false, r.configuration.foreign)
 		default:
 			r.configuration.foreign = nil

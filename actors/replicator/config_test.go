@@ -377,7 +377,7 @@ func TestAForeignFileOfTheMaster(t *testing.T) {
 			require.Len(t, offers, 1)
 			require.Equal(t, []string{"state"}, filePaths(offers[0].entry))
 			b.log.commit(offers[0].entry)
-			require.Equal(t, &configstore.ForeignResolved{Request: 7}, kittest.Expect[*configstore.ForeignResolved](b.client))
+			require.Equal(t, &configstore.ForeignResolved{Request: 7, Foreign: true}, kittest.Expect[*configstore.ForeignResolved](b.client))
 			require.Equal(t, "foreign", b.clusterName())
 			require.EqualValues(t, 1, b.state().Number)
 			second := b.append(next)

@@ -18,7 +18,7 @@ func TestBytesOnTheWire(t *testing.T) {
 		`null`:    answer.TimeOf(0),
 		`[9,8]`:   since,
 		`[7,"x"]`: answer.PendingReason{ID: 7, Text: "x"},
-		`{"cannot_start":"","cluster":"c","drained":false,"jobs":{"running":1},"last_id":7,"master":"m","nodes":null,"pid":5,` +
+		`{"cannot_start":"","cluster":"c","drained":false,"foreign_config":"","jobs":{"running":1},"last_id":7,"master":"m","nodes":null,"pid":5,` +
 			`"quarantined":[],"queued_with_secrets":0,"retention":{"archive_after":0,"archived":0,"keep_last":0,"remove_archived_after":0},"run_slots":20,"running":[{"id":7,"priority":0,"start_ts":null,"status":"queued",` +
 			`"summary":["A"]}],"started_ts":[9,8],"version":"v"}`: answer.QueueStatus{Cluster: "c", Jobs: map[string]int64{"running": 1},
 			LastID: 7, Master: "m", PID: 5, Quarantined: []string{}, RunSlots: 20, Started: since, Version: "v",

@@ -28,6 +28,12 @@ type ConfigHistory struct {
 	Damaged int             `json:"damaged"` // number of unreadable lines in the files
 }
 
+// ConfigResolved answers LockstepConfigAdopt and LockstepConfigDiscard.
+type ConfigResolved struct {
+	Foreign bool  `json:"foreign"`   // another program had changed config.data; else nothing was done
+	Serial  int64 `json:"serial_no"` // of the configuration in force
+}
+
 // ConfigCheck answers LockstepConfigCheck: what is wrong with the configuration. Errors are those of verifyConfig (config.md 6.1),
 // warnings those of Ganeti's Python (config.md 6.2).
 type ConfigCheck struct {

@@ -5,15 +5,18 @@ import "encoding/json"
 // QueueStatus answers LockstepStatus: the state of the daemon and its queue.
 type QueueStatus struct {
 	// CannotStart says why no job process can be started; empty if job processes can start.
-	CannotStart string           `json:"cannot_start"`
-	Cluster     string           `json:"cluster"`
-	Drained     bool             `json:"drained"`
-	Jobs        map[string]int64 `json:"jobs"` // in the queue, by status
-	LastID      int64            `json:"last_id"`
-	Master      string           `json:"master"`
-	Nodes       *Nodes           `json:"nodes"` // null for a daemon outside of a cluster
-	PID         int              `json:"pid"`
-	Quarantined []string         `json:"quarantined"` // below the data directory
+	CannotStart string `json:"cannot_start"`
+	Cluster     string `json:"cluster"`
+	Drained     bool   `json:"drained"`
+	// ForeignConfig says what another program has changed in config.data, so that all changes of the configuration fail; empty if
+	// no program has.
+	ForeignConfig string           `json:"foreign_config"`
+	Jobs          map[string]int64 `json:"jobs"` // in the queue, by status
+	LastID        int64            `json:"last_id"`
+	Master        string           `json:"master"`
+	Nodes         *Nodes           `json:"nodes"` // null for a daemon outside of a cluster
+	PID           int              `json:"pid"`
+	Quarantined   []string         `json:"quarantined"` // below the data directory
 	// WithSecrets are queued jobs that would fail after a restart: their secrets
 	// are in the daemon's memory only.
 	WithSecrets int64        `json:"queued_with_secrets"`

@@ -140,14 +140,22 @@ func (s *Storage) Receive(ctx actor.Context) {
 			ctx.Respond(s.append(m))
 		}
 	case *configstore.Adopt:
-		if s.foreign != nil {
+		foreign := s.foreign != nil
+		if foreign {
 			s.state.Config, s.foreign = s.foreign, nil
 			s.number++
 		}
-		ctx.Respond(&configstore.ForeignResolved{Request: m.Request, Failure: s.failure()})
+		ctx.Respond(&configstore.ForeignResolved{Request: m.Request, Foreign: foreign, Failure: s.failure()})
 	case *configstore.Discard:
+		foreign := s.foreign != nil
 		s.foreign = nil
-		ctx.Respond(&configstore.ForeignResolved{Request: m.Request, Failure: s.failure()})
+		ctx.Respond(&configstore.ForeignResolved{Request: m.Request, Foreign: foreign, Failure: s.failure()})
+	case *configstore.Check:
+		answer := &configstore.Checked{Request: m.Request}
+		if s.foreign != nil {
+			answer.Foreign = errForeign
+		}
+		ctx.Respond(answer)
 	case *configstore.Flush:
 		if !s.keep(ctx) {
 			s.flushes++
@@ -155,6 +163,8 @@ func (s *Storage) Receive(ctx actor.Context) {
 		}
 	}
 }
+
+var errForeign = messages.ConfigurationFailure("another program has changed config.data")
 
 func (s *Storage) keep(ctx actor.Context) bool {
 	if s.holding {
@@ -175,7 +185,7 @@ func (s *Storage) failure() *messages.Failure {
 func (s *Storage) append(m *configstore.Append) *configstore.Appended {
 	answer := &configstore.Appended{Request: m.Request, Failure: s.failure()}
 	if s.foreign != nil {
-		answer.Failure = messages.ConfigurationFailure("another program has changed config.data")
+		answer.Failure = errForeign
 	}
 	if answer.Failure != nil {
 		return answer

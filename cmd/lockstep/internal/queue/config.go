@@ -20,21 +20,22 @@ import (
 // NewConfigCommand is the command config. more are its subcommands about the configuration of the cluster.
 func NewConfigCommand(globals *cli.Globals, more []*cobra.Command) *cobra.Command {
 	command := &cobra.Command{
-		Use:   "config get|set|show|history|diff|check|fold",
+		Use:   "config get|set|show|history|diff|check|adopt|discard|fold",
 		Short: "Show or change the settings of the queue, show the configuration of the cluster",
 		Long: `Show or change the settings of the running queue (get and set), which survive restarts
 of the daemon. Show the configuration of the cluster, its history and the changes of
-one serial number, and check it (show, history, diff and check). Complete its file after
-a crash, while no lockstepd runs (fold).`,
+one serial number, and check it (show, history, diff and check). Decide about a file
+that another program has changed (adopt and discard). Complete the file after a crash,
+while no lockstepd runs (fold).`,
 		Example: `  lockstep config get
   lockstep config set max_running_jobs=40
   lockstep config show instances/web1
   lockstep config history --since 1h`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return cli.Usagef("config get, set, show, history, diff, check or fold, not %q", args[0])
+				return cli.Usagef("config get, set, show, history, diff, check, adopt, discard or fold, not %q", args[0])
 			}
-			return cli.Usagef("say one of get, set, show, history, diff, check and fold")
+			return cli.Usagef("say one of get, set, show, history, diff, check, adopt, discard and fold")
 		},
 		RunE: func(*cobra.Command, []string) error { return nil }, // without RunE cobra ignores Args
 	}

@@ -25,8 +25,8 @@ func NewStatusCommand(globals *cli.Globals) *cobra.Command {
 		Short: "Show the state of the daemon and its queue on one screen",
 		Long: `Show the state of the daemon and its queue: its uptime, whether the queue accepts
 jobs, the number of jobs by status, the jobs in run slots and their times, the reason
-if no job process can be started, and the files in quarantine. Archived jobs are not
-counted.
+if no job process can be started, the files in quarantine, and whether another program
+has changed config.data. Archived jobs are not counted.
 
 Exit code: 0; 1 if no daemon answers.
 With --json: {"cluster", "master", "version": string, "pid": number,
@@ -34,11 +34,12 @@ With --json: {"cluster", "master", "version": string, "pid": number,
 "jobs": {STATUS: number}, "running": [{"id": number, "status": string,
 "priority": number, "summary": [string], "start_ts": time}],
 "quarantined": [string], "queued_with_secrets": number, "cannot_start": string,
-"retention": {"archive_after": seconds, "keep_last": number, "archived": number,
-"remove_archived_after": seconds}},
+"foreign_config": string, "retention": {"archive_after": seconds,
+"keep_last": number, "archived": number, "remove_archived_after": seconds}},
 times as RFC 3339 or null. "running" lists the jobs in run slots, waiting ones
 included; "jobs" omits statuses without jobs; "cannot_start" is the reason if no job
-process can be started, else empty.`,
+process can be started, else empty; "foreign_config" says what another program has
+changed in config.data, else empty.`,
 		Example: `  lockstep status
   lockstep status --json | jq .jobs`,
 		Args: cli.WantArgs(0, 0, "status takes no arguments"),
@@ -52,7 +53,7 @@ process can be started, else empty.`,
 func statusOrder() map[string][]string {
 	return map[string][]string{
 		"": {"cluster", "master", "version", "pid", "started_ts", "run_slots", "last_id", "drained", "jobs", "running",
-			"quarantined", "queued_with_secrets", "cannot_start", "nodes", "retention"},
+			"quarantined", "queued_with_secrets", "cannot_start", "foreign_config", "nodes", "retention"},
 		"running": {"id", "status", "priority", "summary", "start_ts"},
 	}
 }
@@ -120,6 +121,9 @@ func (p statusPrinter) print(s answer.QueueStatus, socket string) {
 	}
 	if s.CannotStart != "" {
 		fmt.Fprintf(p.out, "\n%s\n", p.colours.Paint("1;31", "ATTENTION: job processes cannot be started"+term.AfterColon(s.CannotStart)+" Queued jobs wait until they can."))
+	}
+	if s.ForeignConfig != "" {
+		fmt.Fprintf(p.out, "\n%s\n", p.colours.Paint("1;31", "ATTENTION: "+term.Visible(s.ForeignConfig)+"."))
 	}
 	if len(s.Quarantined) > 0 {
 		p.quarantined(s.Quarantined)

@@ -1,0 +1,29 @@
+package answer
+
+// Distribution answers LockstepDistribution: what the nodes of a Ganeti cluster have of the configuration. Outside of Ganeti mode
+// the answer is null.
+type Distribution struct {
+	Serial int64              `json:"serial_no"` // of the newest configuration; 0: none was distributed yet
+	Nodes  []DistributionNode `json:"nodes"`     // by uuid
+}
+
+// DistributionNode is what one node has.
+type DistributionNode struct {
+	UUID    string           `json:"uuid"`
+	Name    string           `json:"name"`
+	Address string           `json:"address"`
+	Role    string           `json:"role"`   // master, candidate, regular, drained or offline
+	Config  *DistributedFile `json:"config"` // config.data; null: the node is not to get it
+	Ssconf  *DistributedFile `json:"ssconf"` // the ssconf files; null: the node is not to get them
+}
+
+// DistributedFile is what a node has of config.data or of the ssconf files.
+type DistributedFile struct {
+	Serial   int64  `json:"serial_no"` // of the newest configuration that the node has acknowledged; 0: unknown since the start or a failure
+	Behind   uint64 `json:"behind"`    // number of newer configurations; 0: the node is current
+	Sending  bool   `json:"sending"`   // a call is in progress
+	Failures int    `json:"failures"`  // calls that have failed since the last success
+	Error    string `json:"error"`     // of the last failed call; empty: the last call has succeeded
+	Failed   Time   `json:"failed_ts"` // of the last failed call
+	Retry    Time   `json:"retry_ts"`  // earliest time of the next call after a failure
+}
