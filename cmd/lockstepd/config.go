@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"lockstep/actors/queue"
+	"lockstep/cmd/internal/accounts"
 	"lockstep/cmd/internal/buildinfo"
 	"lockstep/core/ownership"
 	"lockstep/persistence"
@@ -248,7 +249,7 @@ func (c *Config) socketGroup() (*int, error) {
 	if c.SocketGroup == "" {
 		return nil, nil
 	}
-	group, err := groupNumber(c.SocketGroup)
+	group, err := accounts.GroupNumber(c.SocketGroup)
 	if err != nil {
 		return nil, fmt.Errorf("%w; groupadd makes one", err)
 	}

@@ -146,4 +146,3 @@ func TestForeignConfig(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(content), `"max_running_jobs":10`)
 }
-

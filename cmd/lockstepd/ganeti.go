@@ -7,11 +7,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	accounts "os/user"
 	"path/filepath"
 	"slices"
-	"strconv"
 
+	"lockstep/cmd/internal/accounts"
 	"lockstep/core/ownership"
 	"lockstep/core/paths"
 	"lockstep/edge/noded"
@@ -37,9 +36,9 @@ type GanetiConfig struct {
 func (g *GanetiConfig) flags(flags *flag.FlagSet) {
 	flags.BoolVar(&g.Enabled, ganetiFlag, false, "take the place of Ganeti's daemons on a node of a Ganeti cluster: the directories default to "+
 		ganetiDataDir+", "+ganetiRunDir+" and "+ganetiLogDir+", files belong to Ganeti's user and groups, and there is no cluster of lockstep")
-	flags.StringVar(&g.Accounts.Daemon, "ganeti-user", "gnt-masterd", "with --ganeti: `user` of the daemons and of their files, by name or number")
-	flags.StringVar(&g.Accounts.ConfdGroup, "ganeti-confd-group", "gnt-confd", "with --ganeti: `group` of config.data, by name or number")
-	flags.StringVar(&g.Accounts.DaemonsGroup, "ganeti-daemons-group", "gnt-daemons", "with --ganeti: `group` of the queue and the sockets, by name or number")
+	flags.StringVar(&g.Accounts.Daemon, "ganeti-user", accounts.Ganeti.Daemon, "with --ganeti: `user` of the daemons and of their files, by name or number")
+	flags.StringVar(&g.Accounts.ConfdGroup, "ganeti-confd-group", accounts.Ganeti.ConfdGroup, "with --ganeti: `group` of config.data, by name or number")
+	flags.StringVar(&g.Accounts.DaemonsGroup, "ganeti-daemons-group", accounts.Ganeti.DaemonsGroup, "with --ganeti: `group` of the queue and the sockets, by name or number")
 }
 
 // excludedByGaneti are settings that have no meaning in Ganeti mode.
@@ -85,37 +84,12 @@ func (c *Config) applyGaneti(given map[string]bool) error {
 func (c *Config) resolveOwners() (err error) {
 	c.owners = ownership.Rules{}
 	if c.Ganeti.Enabled {
-		c.owners, err = ownership.Ganeti(c.Ganeti.Accounts).Resolve(userNumber, groupNumber)
+		c.owners, err = accounts.Resolve(c.Ganeti.Accounts)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w; Ganeti's packages make them, and ganeti-user, ganeti-confd-group and ganeti-daemons-group set other names", ganetiFlag, err)
 	}
 	return nil
-}
-
-// userNumber and groupNumber look up an account by its name or number.
-func userNumber(name string) (int, error) {
-	digits := name
-	if found, err := accounts.Lookup(name); err == nil {
-		digits = found.Uid
-	}
-	return accountNumber("user", name, digits)
-}
-
-func groupNumber(name string) (int, error) {
-	digits := name
-	if found, err := accounts.LookupGroup(name); err == nil {
-		digits = found.Gid
-	}
-	return accountNumber("group", name, digits)
-}
-
-func accountNumber(kind, name, digits string) (int, error) {
-	number, err := strconv.ParseUint(digits, 10, 31)
-	if err != nil {
-		return 0, fmt.Errorf("there is no %s %q", kind, name)
-	}
-	return int(number), nil
 }
 
 // checkAccounts returns an error if this process cannot give files to the owners of the rules: only root can give a

@@ -42,12 +42,21 @@ func WhileStopped(dataDir string, do func() error) (err error) {
 	if err := peer.CheckDataDir(dataDir); err != nil {
 		return err
 	}
+	return whileLocked(dataDir, ownership.Rules{}, do)
+}
+
+// WhileGanetiStopped is WhileStopped for the data directory of a Ganeti node. Its files have the owners of Ganeti mode.
+func WhileGanetiStopped(dataDir string, owners ownership.Rules, do func() error) error {
+	return whileLocked(dataDir, owners, do)
+}
+
+func whileLocked(dataDir string, owners ownership.Rules, do func() error) (err error) {
 	const directoryMode = 0o750 // the mode that the daemon uses
 	err = os.Mkdir(filepath.Join(dataDir, paths.QueueDir), directoryMode)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	lock, err := persistence.LockQueue(dataDir, ownership.Rules{})
+	lock, err := persistence.LockQueue(dataDir, owners)
 	var locked *persistence.QueueLockedError
 	if errors.As(err, &locked) {
 		return fmt.Errorf("stop the daemon first: %w", locked)

@@ -22,10 +22,17 @@ copies; whether each answers, and how many log entries it is behind, if many; an
 many more nodes may fail. A joining node gets its vote when the master has reached it
 and it has caught up.
 
+In Ganeti mode it shows what the node daemons have acknowledged: the serial numbers of
+config.data (master candidates) and of the ssconf files, how many changes a node is
+behind, why, and when the next call is made.
+
 Exit code: 0; 1 if no daemon answers.
 With --json: {"self", "master", "master_address": string, "nodes": [{"name",
 "address": string, "voter", "master", "answers": bool, "applied", "behind":
-number, "error": string, "joining": bool}]}`,
+number, "error": string, "joining": bool}]}; in Ganeti mode with "distribution":
+{"serial_no": number, "nodes": [{"uuid", "name", "address", "role": string, "config",
+"ssconf": {"serial_no", "behind": number, "sending": bool, "failures": number, "error":
+string, "failed_ts", "retry_ts": time} or null}]}, times as RFC 3339 or null.`,
 		Example: `  lockstep node list
   lockstep node list --json | jq -r '.nodes[] | select(.answers | not).name'`,
 		Args: cli.WantArgs(0, 0, "node list takes no arguments"),
@@ -38,17 +45,34 @@ number, "error": string, "joining": bool}]}`,
 func runList(ctx context.Context, globals *cli.Globals) error {
 	daemon := globals.Connect()
 	defer daemon.Close()
-	cluster := answer.Nodes{}
-	if err := daemon.Query(ctx, "LockstepNodes", []any{}, &cluster); err != nil {
+	cluster := listed{}
+	if err := daemon.Query(ctx, "LockstepNodes", []any{}, &cluster.Nodes); err != nil {
 		return err
+	}
+	if len(cluster.Nodes.Nodes) == 0 && cluster.Self == "" {
+		if err := daemon.Query(ctx, "LockstepDistribution", []any{}, &cluster.Distribution); err != nil {
+			return err
+		}
 	}
 	streams := globals.Streams
 	if globals.JSON {
-		if cluster.Nodes == nil {
-			cluster.Nodes = []answer.Node{}
+		if cluster.Nodes.Nodes == nil {
+			cluster.Nodes.Nodes = []answer.Node{}
 		}
-		return cli.PrintJSON(streams.Out, cluster)
+		document, err := cli.Document(cluster, nil)
+		if err != nil {
+			return err
+		}
+		return cli.PrintJSON(streams.Out, document)
 	}
+	if cluster.Distribution != nil {
+		printDistribution(streams, globals.Palette(), *cluster.Distribution)
+		return nil
+	}
+	return printNodes(streams, globals.Palette(), cluster.Nodes)
+}
+
+func printNodes(streams cli.Streams, colours term.Palette, cluster answer.Nodes) error {
 	if len(cluster.Nodes) == 0 && cluster.Self != "" || len(cluster.Nodes) == 1 && cluster.Nodes[0].Address == "" {
 		fmt.Fprintf(streams.Out, "This node, %s, is joining a cluster; the master has not reached it yet.\n"+
 			"If that takes longer than a minute, check that a majority of the other nodes is up.\n", term.Visible(cluster.Self))
@@ -58,7 +82,6 @@ func runList(ctx context.Context, globals *cli.Globals) error {
 		fmt.Fprintln(streams.Out, `This node belongs to no cluster; "lockstep node init --help" describes how to make one.`)
 		return nil
 	}
-	colours := globals.Palette()
 	header := table.Row{"Name", "Address", "Role", "State"}
 	rows := make([]table.Row, 0, len(cluster.Nodes))
 	joining, soon := joiners(cluster.Nodes)

@@ -3,14 +3,19 @@ package queue
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"lockstep/actors/configstore"
+	"lockstep/cmd/internal/accounts"
+	"lockstep/cmd/internal/opcodefiles"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/datadir"
+	"lockstep/core/opcode"
 	"lockstep/core/ownership"
 	"lockstep/core/paths"
+	"lockstep/edge/peer"
 	"lockstep/persistence"
 )
 
@@ -22,8 +27,7 @@ type folded struct {
 }
 
 func newConfigFoldCommand(globals *cli.Globals) *cobra.Command {
-	var dataDir string
-	var discardRest bool
+	opts := foldOptions{accounts: accounts.Ganeti}
 	command := &cobra.Command{
 		Use:   "fold",
 		Short: "Complete config.data after a crash, without starting lockstepd",
@@ -36,7 +40,12 @@ If config.journal is damaged, lockstepd does not start. With --discard-rest the 
 before the damage are kept, the rest is lost, and the journal is kept under another
 name.
 
-lockstepd must not run during the command. Run this as the user of lockstepd.
+lockstepd must not run during the command. Run this as the user of lockstepd, or as
+root. In the data directory of a Ganeti node the files get the owners of Ganeti mode;
+set the accounts as for lockstepd if they are others than those of Ganeti's packages.
+
+The history gets the changes. Name the --opcodes-dir of lockstepd if it is not
+opcodes.d in the data directory: it declares which parameters are secret.
 
 Exit code: 0; 1 if a daemon runs or a file cannot be used.
 With --json: {"serial": number, "changes": number, "set_aside": string}`,
@@ -44,23 +53,71 @@ With --json: {"serial": number, "changes": number, "set_aside": string}`,
   lockstep config fold --discard-rest`,
 		Args: cli.WantArgs(0, 0, "config fold takes no arguments"),
 		RunE: func(*cobra.Command, []string) error {
-			return runConfigFold(globals, datadir.Choose(dataDir), discardRest)
+			return runConfigFold(globals, datadir.Choose(opts.dataDir), opts)
 		},
 	}
-	command.Flags().StringVar(&dataDir, "data-dir", "", datadir.Help)
-	command.Flags().BoolVar(&discardRest, "discard-rest", false, "go on without the changes after damage of the journal")
+	command.Flags().StringVar(&opts.dataDir, "data-dir", "", datadir.Help)
+	command.Flags().BoolVar(&opts.discardRest, "discard-rest", false, "go on without the changes after damage of the journal")
+	command.Flags().StringVar(&opts.opcodesDir, "opcodes-dir", "", "`DIR` of the declared opcodes; without it, opcodes.d in the data directory")
+	command.Flags().StringVar(&opts.accounts.Daemon, "ganeti-user", opts.accounts.Daemon, "`USER` of the files of a Ganeti node, by name or number")
+	command.Flags().StringVar(&opts.accounts.ConfdGroup, "ganeti-confd-group", opts.accounts.ConfdGroup, "`GROUP` of config.data of a Ganeti node, by name or number")
+	command.Flags().StringVar(&opts.accounts.DaemonsGroup, "ganeti-daemons-group", opts.accounts.DaemonsGroup, "`GROUP` of the queue of a Ganeti node, by name or number")
 	return command
 }
 
-func runConfigFold(globals *cli.Globals, dataDir string, discardRest bool) error {
+// foldOptions are the flags of config fold.
+type foldOptions struct {
+	dataDir, opcodesDir string
+	discardRest         bool
+	accounts            ownership.Accounts
+}
+
+// whileStopped calls do with the owners of the files of a data directory, while no daemon uses it.
+func (o foldOptions) whileStopped(dataDir string, do func(owners ownership.Rules) error) error {
+	isGaneti, err := peer.IsGanetiDirectory(dataDir)
+	switch {
+	case err != nil:
+		return err
+	case !isGaneti:
+		return datadir.WhileStopped(dataDir, func() error { return do(ownership.Rules{}) })
+	}
+	owners, err := accounts.Resolve(o.accounts)
+	if err != nil {
+		return err
+	}
+	return datadir.WhileGanetiStopped(dataDir, owners, func() error { return do(owners) })
+}
+
+// secrets returns the names of the parameters that are declared secret.
+func (o foldOptions) secrets(dataDir string) ([]string, error) {
+	dir := o.opcodesDir
+	if dir == "" {
+		dir = filepath.Join(dataDir, "opcodes.d")
+	}
+	definitions, err := opcodefiles.Load(dir)
+	if err != nil {
+		return nil, err
+	}
+	catalogue, err := opcode.Builtin().With(definitions)
+	if err != nil {
+		return nil, err
+	}
+	return catalogue.SecretNames(), nil
+}
+
+func runConfigFold(globals *cli.Globals, dataDir string, opts foldOptions) error {
+	secrets, err := opts.secrets(dataDir)
+	if err != nil {
+		return err
+	}
 	var result configstore.Result
-	err := datadir.WhileStopped(dataDir, func() (err error) {
-		files, err := persistence.OpenFiles(dataDir, ownership.Rules{})
+	err = opts.whileStopped(dataDir, func(owners ownership.Rules) (err error) {
+		files, err := persistence.OpenFiles(dataDir, owners)
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, files.Close()) }()
-		result, err = configstore.Offline{Files: files}.Fold(discardRest)
+		result, err = configstore.Offline{Files: files, Secrets: func() []string { return secrets }}.Fold(opts.discardRest)
 		return err
 	})
 	if err != nil {

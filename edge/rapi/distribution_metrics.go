@@ -1,0 +1,51 @@
+package rapi
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"lockstep/core/answer"
+)
+
+// distributionCollector exports what the nodes of a Ganeti cluster have of the configuration. Outside of Ganeti mode it exports
+// nothing. Why a node is behind is in the log and in LockstepDistribution, because labels need few values.
+type distributionCollector struct{ server *Server }
+
+// Describe is part of prometheus.Collector. It describes nothing: Collect determines the metrics.
+func (d *distributionCollector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect is part of prometheus.Collector.
+func (d *distributionCollector) Collect(to chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
+	defer cancel()
+	data, err := d.server.config.Luxi.Call(ctx, Short, "LockstepDistribution")
+	var known *answer.Distribution
+	if err != nil || json.Unmarshal(data, &known) != nil || known == nil {
+		return
+	}
+	emit := func(name, help string, value float64, labels ...string) {
+		names := []string{"node", "file"}
+		to <- prometheus.MustNewConstMetric(newDesc(name, help, names[:len(labels)]...), prometheus.GaugeValue, value, labels...)
+	}
+	emit("lockstep_config_serial", "Serial number of the newest configuration that is distributed.", float64(known.Serial))
+	for _, node := range known.Nodes {
+		for _, file := range []struct {
+			name string
+			has  *answer.DistributedFile
+		}{{"config", node.Config}, {"ssconf", node.Ssconf}} {
+			if file.has == nil {
+				continue
+			}
+			emit("lockstep_node_config_serial", "Serial number of the configuration that a node has acknowledged; 0: unknown.", float64(file.has.Serial), node.Name, file.name)
+			emit("lockstep_node_config_behind", "Configurations that are newer than the one that a node has.", float64(file.has.Behind), node.Name, file.name)
+			emit("lockstep_node_config_failures", "Calls of a node daemon that have failed since the last success.", float64(file.has.Failures), node.Name, file.name)
+			retry := 0.0
+			if !file.has.Retry.IsZero() {
+				retry = float64(file.has.Retry.UnixMilli()) / 1e3
+			}
+			emit("lockstep_node_config_retry_timestamp_seconds", "Time of the next call after a failure; 0: none has failed.", retry, node.Name, file.name)
+		}
+	}
+}
