@@ -8,8 +8,8 @@
 //	locks      holders and waiting requests of locks,  WConfD and LUXI          waiting owners: their grants;
 //	           their files                             connections,             scheduler, events: records
 //	                                                   configuration            of owners
-//	configstore config.data, tempres.data and their     configuration, or in a   clients: its start
-//	           journal, on each node                   cluster the replicator
+//	configstore config.data, tempres.data, their        configuration, or in a   clients: its start
+//	           journal and the history, on each node   cluster the replicator
 //	config     the configuration in force, the          connections, filters,    configstore: records; locks: calls;
 //	           reservations, and settings.json         scheduler, events        filters, scheduler, queue, events,
 //	                                                                            ssconf, distributor: each change
@@ -17,6 +17,8 @@
 //	                                                                            question for its state
 //	distributor what each node has acknowledged of     configuration, LUXI      node daemons
 //	           the configuration                       connections
+//	configcheck the findings about the configuration    configuration            answers nothing; to config the
+//	                                                                            question for its state
 //	filters    the verdict on each unfinished job      queue, connections       queue: changed verdicts
 //	scheduler  order of eligible jobs, run slots,      queue, job actors,       queue: picked and unrunnable
 //	           dependencies                            connections              jobs; locks: paused jobs

@@ -16,6 +16,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/config"
+	"lockstep/actors/configcheck"
 	"lockstep/actors/configstore"
 	"lockstep/actors/distributor"
 	"lockstep/actors/events"
@@ -91,6 +92,7 @@ const (
 	eventsName      = rootName + "/events"
 	ssconfName      = rootName + "/ssconf"
 	distributorName = rootName + "/distributor"
+	configcheckName = rootName + "/configcheck"
 )
 
 // group is a supervisor: the policy for its children, and the children in the order of their
@@ -130,6 +132,7 @@ var tree = group{
 		{name: "wconf", why: "as luxi", drains: true, props: wconfdProps},
 		{name: "ssconf", why: "no actor waits for it; it asks for the configuration", props: ssconfProps, enabled: writesSsconf},
 		{name: "distributor", why: "it survives a restart of core, which tells it the configuration again", props: distributorProps, enabled: hasDaemons},
+		{name: "configcheck", why: "no actor waits for it; it asks for the configuration", props: configcheckProps},
 		{name: "events", why: "no actor waits for it, and after a restart it asks the senders for their state", props: eventsProps, enabled: hasFeed},
 	},
 }
@@ -229,6 +232,10 @@ func distributorProps(p Ports, _ Settings) *actor.Props {
 	return distributor.Props(distributor.Config{Env: p.Env, Daemons: p.Daemons, Clients: []*actor.PID{p.Env.PID(configName)}, Software: coreconfig.SoftwareVersion})
 }
 
+func configcheckProps(p Ports, _ Settings) *actor.Props {
+	return configcheck.Props(configcheck.Config{Env: p.Env, ClusterConfig: p.Env.PID(configName)})
+}
+
 // hasDaemons reports whether node daemons get the configuration.
 func hasDaemons(p Ports) bool { return p.Daemons != nil }
 
@@ -253,7 +260,7 @@ func ssconfOf(p Ports) *actor.PID {
 
 func configProps(p Ports, s Settings) *actor.Props {
 	return config.Props(config.Config{Env: p.Env, Store: storeOf(p), Storage: keeperOf(p), Ssconf: ssconfOf(p), Distributor: distributorOf(p), Locks: p.Env.PID(locksName),
-		Subscribers: subscribers(p, filtersName, schedName, queueName),
+		Subscribers: subscribers(p, filtersName, schedName, queueName, configcheckName),
 		Owners:      p.Callers, Random: s.Random, Destruction: daemonOwner(s, "destruction")})
 }
 

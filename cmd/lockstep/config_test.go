@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,6 +56,30 @@ func TestConfigFold(t *testing.T) {
 	require.Equal(t, "c3", clusterName(t, dir))
 	require.NoFileExists(t, filepath.Join(dir, "config.journal"))
 	require.JSONEq(t, `{"serial":4,"changes":0}`, offline(t, "config fold --json --data-dir "+dir, 0))
+}
+
+// In the data directory of a Ganeti node the files get the owners and modes of Ganeti mode. The history has the changes.
+func TestConfigFoldOfAGanetiNode(t *testing.T) {
+	dir := crashed(t, 3)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "server.pem"), nil, 0o400))
+	uid, gid := os.Geteuid(), os.Getegid()
+	if uid == 0 {
+		uid, gid = 4711, 4712
+	} else {
+		t.Log("NOT RUN: files of other users need root")
+	}
+	out := offline(t, fmt.Sprintf("config fold --data-dir %s --ganeti-user no-such-user", dir), 1)
+	require.Contains(t, out, `there is no user "no-such-user"`)
+	offline(t, fmt.Sprintf("config fold --data-dir %s --ganeti-user %d --ganeti-confd-group %d --ganeti-daemons-group %d", dir, uid, gid, gid), 0)
+	require.Equal(t, "c3", clusterName(t, dir))
+	for name, mode := range map[string]os.FileMode{"config.data": 0o640, "tempres.data": 0o600, "config.extra": 0o600, "config.history": 0o600} {
+		info, err := os.Lstat(filepath.Join(dir, name))
+		require.NoError(t, err)
+		stat := info.Sys().(*syscall.Stat_t)
+		require.Equal(t, mode, info.Mode().Perm(), name)
+		require.Equal(t, []int{uid, gid}, []int{int(stat.Uid), int(stat.Gid)}, name)
+	}
+	require.Equal(t, 3, strings.Count(offline(t, "config history --file "+filepath.Join(dir, "config.data"), 0), "updateCluster"))
 }
 
 func TestConfigFoldOfADamagedJournal(t *testing.T) {
