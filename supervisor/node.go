@@ -62,8 +62,8 @@ func nodeStoreProps(p Ports, s Settings) *actor.Props {
 	return store.Props(store.Config{Env: p.Env, Files: p.Files, Writers: s.Writers, Clients: []*actor.PID{p.Env.PID(replicatorName), p.Env.PID(nodeConfigsName)}})
 }
 
-func nodeConfigsProps(p Ports, _ Settings) *actor.Props {
-	return configstore.Props(configstore.Config{Env: p.Env, Store: p.Env.PID(nodeStoreName), Clients: []*actor.PID{p.Env.PID(replicatorName)}})
+func nodeConfigsProps(p Ports, s Settings) *actor.Props {
+	return configstore.Props(configstore.Config{Env: p.Env, Store: p.Env.PID(nodeStoreName), Clients: []*actor.PID{p.Env.PID(replicatorName)}, Secrets: s.Secrets})
 }
 
 func replicatorProps(p Ports, _ Settings) *actor.Props {
