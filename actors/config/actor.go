@@ -150,6 +150,10 @@ func (c *configActor) handle(ctx actor.Context, message any, sender *actor.PID) 
 		if c.ready(m, sender) {
 			c.callerDied(ctx, m.Caller)
 		}
+	case *dropAgain:
+		if m.incarnation == c.incarnation && c.ready(m, sender) {
+			c.dropDead(ctx, m.dead...)
+		}
 	case *messages.LocksStarted:
 		c.lockCalls.repeat(ctx)
 	case *locks.CallResult:

@@ -77,7 +77,7 @@ func (c *configActor) apply(ctx actor.Context, r *request) {
 			c.distribute(ctx, r, out, after.Config)
 		}})
 	if out.Changed {
-		c.dropAgain(ctx, out.Touched)
+		c.dropForDisks(ctx, out.Touched)
 	}
 	c.write(ctx)
 }
@@ -129,7 +129,11 @@ func (c *configActor) freeLocks(ctx actor.Context, r *request, out calls.Outcome
 	}
 	c.lockCalls.ask(ctx, op, func(ctx actor.Context, f *messages.Failure) {
 		if f != nil {
-			out = calls.Outcome{Err: errorOf(f)}
+			e := errorOf(f)
+			if out.Changed {
+				e.Text = "The configuration was changed, and its lock is still held: " + e.Text
+			}
+			out = calls.Outcome{Err: e}
 		}
 		r.answer(ctx, out, config)
 	})

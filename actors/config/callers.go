@@ -2,9 +2,11 @@ package config
 
 import (
 	"slices"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/kit"
 	"lockstep/core/config/calls"
 	"lockstep/core/config/model"
 	"lockstep/core/config/reserve"
@@ -82,14 +84,28 @@ func (c *configActor) dropDead(ctx actor.Context, dead ...reserve.Caller) {
 		return
 	}
 	c.apply(ctx, &request{call: calls.DropDead(isDead), caller: reserve.Caller{Program: "lockstepd"},
-		answer: func(actor.Context, calls.Outcome, *model.Config) {}})
+		answer: func(ctx actor.Context, out calls.Outcome, _ *model.Config) {
+			if out.Err != nil { // it could not be written
+				again := &dropAgain{c.incarnation, dead}
+				kit.SendAfter(c.config.Env.Clock(), ctx.ActorSystem(), dropPause, ctx.Self(), again)
+			}
+		}})
 	if owned() {
 		c.callers.dead = append(c.callers.dead, dead...)
 	}
 }
 
-// dropAgain drops reservations of dead callers for disks that a change has removed.
-func (c *configActor) dropAgain(ctx actor.Context, touched []model.Touched) {
+// dropPause is the pause after which a release that could not be written is repeated.
+const dropPause = 5 * time.Second
+
+// dropAgain is a timer: the release of the reservations of dead callers could not be written.
+type dropAgain struct {
+	incarnation uint32
+	dead        []reserve.Caller
+}
+
+// dropForDisks drops reservations of dead callers for disks that a change has removed.
+func (c *configActor) dropForDisks(ctx actor.Context, touched []model.Touched) {
 	disks := slices.ContainsFunc(touched, func(t model.Touched) bool { return t.Kind == model.Disks.Name })
 	if dead := c.callers.dead; disks && len(dead) > 0 {
 		c.callers.dead = nil

@@ -227,6 +227,14 @@ func TestACommitBesideAHolder(t *testing.T) {
 		require.Equal(t, "true", result)
 		require.Equal(t, "1000010000000000", pool())
 		require.Equal(t, int64(9), b.current().Cluster.Value.MaxRunningJobs)
+
+		// The lock is not free yet when the call comes again.
+		number = b.send("writeConfigAndUnlock", "["+identity(job12)+","+written+"]")
+		b.lockCall(nil)
+		_, err = b.expect(number)
+		require.NoError(t, err)
+		require.Equal(t, "1000010000000000", pool())
+		b.call("lockConfig", "["+identity(job12)+",false]")
 		require.Empty(t, b.storage.State().Concurrent)
 	})
 }
@@ -250,6 +258,12 @@ func TestWriteConfigAndUnlock(t *testing.T) {
 		result, err := b.expect(number)
 		require.NoError(t, err)
 		require.Equal(t, "true", result)
+
+		number = b.send("writeConfigAndUnlock", "["+identity(job12)+","+content+"]")
+		b.lockCall(messages.LockFailure("the locks cannot be written"))
+		_, err = b.expect(number)
+		require.EqualError(t, err, "LockError: The configuration was changed, and its lock is still held: the locks cannot be written")
+		require.Equal(t, int64(20), b.current().Cluster.Value.MaxRunningJobs)
 
 		number = b.send("unlockConfig", "["+identity(job12)+"]")
 		b.lockCall(messages.LockFailure("the locks cannot be written"))
@@ -316,6 +330,15 @@ func TestADeadOwner(t *testing.T) {
 		b.Send(b.cluster, &config.CallerDied{Caller: reserve.Caller{Known: true, Owner: lock.Owner{Livelock: job12.Livelock}}})
 		b.Settle()
 		require.Equal(t, []reserve.Caller{{Known: true, Owner: tool}}, b.storage.State().Reserved.Callers())
+
+		// A release that cannot be written is repeated.
+		b.storage.Fail("disk full")
+		b.Send(b.cluster, &config.CallerDied{Caller: reserve.Caller{Known: true, Owner: tool}})
+		b.Settle()
+		require.NotEmpty(t, b.storage.State().Reserved.Callers())
+		b.Advance(time.Minute)
+		b.Settle()
+		require.Empty(t, b.storage.State().Reserved.Callers())
 	})
 }
 

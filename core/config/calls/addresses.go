@@ -99,8 +99,12 @@ func (t *tx) commitIPs(owner lock.Owner) error {
 	return nil
 }
 
-// recordConcurrent records a change that is made while another client holds the configuration lock.
+// recordConcurrent records a change that is made while another client holds the configuration lock. A change without a holder ends
+// the record of the former holder, who writes nothing more.
 func (t *tx) recordConcurrent(change PoolChange) {
+	if !t.env.Locks.Held {
+		t.ConcurrentChanges = nil
+	}
 	if t.env.Locks.Held && t.env.Locks.Mode != lock.Exclusive {
 		t.ConcurrentChanges = append(slices.Clip(t.ConcurrentChanges), change)
 	}

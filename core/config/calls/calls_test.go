@@ -156,6 +156,10 @@ func TestCommitsBesideTheLock(t *testing.T) {
 	out := b.ok("true", "writeConfigAndUnlock", cidA, read)
 	require.Equal(t, "00010000", pool())
 	require.Equal(t, cidA, out.Unlock.String())
+	b.ok("true", "writeConfigAndUnlock", cidA, read)
+	require.Equal(t, "00010000", pool(), "a repetition before the lock is free")
+	b.env.Locks.Granted = true
+	require.True(t, b.do("lockConfig", cidA, "false").IsConfig)
 	require.Empty(t, b.state.ConcurrentChanges)
 	b.ok("true", "writeConfigAndUnlock", cidA, read)
 	require.Equal(t, "00100000", pool(), "the lock was another one")

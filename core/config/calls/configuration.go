@@ -73,7 +73,9 @@ func writeConfig(a *arguments) step {
 	}
 }
 
-// writeConfigAndUnlock without the lock is a repetition: the first call freed the lock.
+// writeConfigAndUnlock without the lock is a repetition: the first call freed the lock. The lock is freed after the write is durable,
+// so a repetition can also come while the client still holds the lock: the concurrent changes stay for it. The next lockConfig
+// removes them.
 func writeConfigAndUnlock(a *arguments) step {
 	a.count(2)
 	owner := a.owner(0)
@@ -83,7 +85,7 @@ func writeConfigAndUnlock(a *arguments) step {
 			return no, nil
 		}
 		t.write(replacement)
-		t.unlock(owner)
+		t.out.Unlock = &owner
 		return yes, nil
 	}
 }
