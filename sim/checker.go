@@ -24,6 +24,7 @@ func AllCheckers() []Checker {
 		&checkAcknowledged{}, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkReported{},
 		&checkSlots{}, &checkParse{}, &checkIDs{}, &checkLive{}, &checkLocks{}, &checkTable{}, checkReplay{}, &checkOwners{},
 		&checkDepends{}, &checkRecords{}, &checkNames{}, &checkHolds{}, &checkFilters{}, &checkLimits{}, &checkStartOrder{}, checkRest{}, &checkClientOrders{}, &checkStarts{},
+		&checkConfig{}, &checkReservations{}, &checkSsconf{},
 	}
 }
 
@@ -151,6 +152,37 @@ type (
 	}
 	// garbled: the content of a job file was replaced from outside.
 	garbled struct{ id int64 }
+	// configChangeSent: a session has sent a change of the configuration. configChangeAnswered: it has the answer, or knows that no
+	// answer will come. sent is the step of the first sending.
+	configChangeSent     struct{ change *configChange }
+	configChangeAnswered struct {
+		change  *configChange
+		outcome outcome
+		sent    uint64
+	}
+	// configSeen: a session has read the configuration. objectSeen: it has read one object.
+	configSeen struct {
+		sent uint64
+		doc  *configDoc
+	}
+	objectSeen struct {
+		sent   uint64
+		key    docKey
+		object *docObject
+	}
+	// portTaken: a session was given a port. portReturned: it sends a return.
+	portTaken    struct{ port int64 }
+	portReturned struct{ port int64 }
+	// reservationMade: a session was told that it has a reservation. value is its JSON text in tempres.data.
+	reservationMade struct {
+		session     *configSession
+		kind, value string
+	}
+	// reservationsDropping: a session sends the release of its reservations; minorsReleasing: of its DRBD minors.
+	reservationsDropping struct{ session *configSession }
+	minorsReleasing      struct{ session *configSession }
+	// sessionEnded: the process of a session has ended.
+	sessionEnded struct{ session *configSession }
 	// finished: the faults have stopped, and there was time for everything to end.
 	finished struct{}
 )

@@ -51,6 +51,12 @@ func (n *node) prepare() error {
 	if _, err := persistence.InitQueue(n.disk); err != nil {
 		return err
 	}
+	if n.world.mutations.DropsJournal && n.machine.boots > n.bootsSeen && n.disk.Find(paths.ConfigJournalPath) != nil {
+		n.bootsSeen = n.machine.boots
+		if err := n.disk.Remove("config-journal", paths.ConfigJournalPath); err != nil {
+			return err
+		}
+	}
 	return n.firstConfig()
 }
 
@@ -58,7 +64,11 @@ func newDaemon(n *node) *daemon {
 	w := n.world
 	d := &daemon{world: w, node: n, number: n.daemons, life: &kernel.Lifetime{}}
 	d.accept = kernel.NewThread(w.kernel, d.life)
-	boxes := &mailboxes{kernel: w.kernel, life: d.life, observe: n.onDelivery, alter: w.mutations.Alter}
+	alter := w.mutations.Alter
+	if w.mutations.NewAlter != nil {
+		alter = w.mutations.NewAlter()
+	}
+	boxes := &mailboxes{kernel: w.kernel, life: d.life, observe: n.onDelivery, alter: alter}
 	d.mailboxes = boxes
 	d.env = kit.New(kit.Options{Log: traceLog(w.trace, n.prefix()), Clock: actorClock{w.clock, d.life}, Mailbox: boxes.produce, Rand: w.rng.Uint64})
 	n.machine.lastPid++
@@ -105,7 +115,7 @@ func (n *node) firstConfig() error {
 		return nil
 	}
 	w := n.world
-	if err := n.disk.Replace("config", paths.ConfigPath, configOf(w.options.Slots+w.mutations.MoreSlots)); err != nil {
+	if err := n.disk.Replace("config", paths.ConfigPath, configOf(w.options.Slots+w.mutations.MoreSlots, w.options.Networks)); err != nil {
 		return err
 	}
 	return n.disk.SyncDir("config", ".")
@@ -126,11 +136,29 @@ var plainConfig = sync.OnceValue(func() *model.Config {
 	return plain
 })
 
-func configOf(slots int) []byte {
+// The network of the clients that change the configuration.
+const (
+	simNetwork     = "network-uuid"
+	simNetworkForm = "10.1.0.%d"
+	simNetworkText = `{"name": "net", "network": "10.1.0.0/26", "uuid": "network-uuid", "serial_no": 1}`
+)
+
+// configOf is the configuration of a new cluster. withNetwork adds a network with an address pool.
+func configOf(slots int, withNetwork bool) []byte {
 	c, err := config.Edit(plainConfig(), 0, config.ConfigChange{Cluster: map[string][]byte{"max_running_jobs": []byte(strconv.Itoa(slots))}})
 	if err != nil {
 		panic(fmt.Errorf("sim: %w", err))
 	}
+	if !withNetwork {
+		return c.JSON()
+	}
+	network, err := model.Networks.Decode([]byte(simNetworkText))
+	if err != nil {
+		panic(fmt.Errorf("sim: %w", err))
+	}
+	e := c.Edit()
+	model.Networks.Put(e, simNetwork, network.Value)
+	c, _ = e.Commit(0)
 	return c.JSON()
 }
 
@@ -183,6 +211,7 @@ func (n *node) onDelivery(actor string, m any, kind messageKind) panicWhen {
 	}
 	if when != noPanic {
 		n.tracef(TopicFault, "%s panics over %s", actor, message)
+		w.panics++
 		w.notify(panicked{})
 	}
 	return when
@@ -220,7 +249,7 @@ func (n *node) dial(from *rpcClient) *simConn {
 	}
 	c := &simConn{daemon: d, thread: kernel.NewThread(n.world.kernel, d.life), rpc: from}
 	d.conns = append(d.conns, c)
-	d.accept.Do(func() { d.env.System().Root.Send(d.gateway(from.wconf), &conn.Opened{Conn: c}) })
+	d.accept.Do(func() { d.env.System().Root.Send(d.gateway(from.wconf), &conn.Opened{Conn: c, Peer: from.peer}) })
 	if n.clustered() {
 		n.world.clock.After(servedMax, d.life, c.closeUnserved)
 	}

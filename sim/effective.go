@@ -69,6 +69,9 @@ func (f *effectiveConfig) invalidate() { f.known, f.certain = false, false }
 func (f *effectiveConfig) diskChanged(path string) {
 	switch path {
 	case paths.ConfigPath, paths.ConfigJournalPath:
+		if f.world.config != nil && f.world.oracle == nil && (path == paths.ConfigPath || !f.world.journalChangesConfig()) {
+			return // a fold, or a change of reservations
+		}
 		c := f.stored.read(f.world.disk)
 		if c == nil {
 			break

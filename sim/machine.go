@@ -21,6 +21,7 @@ type machine struct {
 	// processes and commands that live, by age
 	processes []*process
 	commands  []*command
+	sessions  []*configSession
 	// livelocks holds the lock files that exist, with the process that made
 	// each. The process may be dead.
 	livelocks map[string]*process
@@ -121,6 +122,10 @@ func (m *machine) losePower() {
 	m.processes, m.commands = nil, nil
 	clear(m.livelocks)
 	clear(m.priorities)
+	for _, s := range slices.Clone(m.sessions) {
+		s.process.life.Over = true
+		s.ended()
+	}
 }
 
 // occupying lists the jobs, by id, that certainly have a run slot: a process or its orphans work

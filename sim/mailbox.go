@@ -15,7 +15,7 @@ type mailboxes struct {
 	life   *kernel.Lifetime
 	// observe is called before each delivery, and returns whether the actor panics.
 	observe func(actor string, message any, kind messageKind) panicWhen
-	// alter, if set, replaces a message; nil drops it.
+	// alter, if set, replaces a message: by nothing if it returns nil, by more if it returns several.
 	alter func(actor string, message any) any
 	// suspended counts the actors that handle no message until their restart.
 	suspended int
@@ -108,9 +108,12 @@ func (b *mailbox) deliver() {
 		return // suspended since it was added
 	}
 	m, b.user = b.user[0], b.user[1:]
-	if m = b.altered(m); m == nil {
-		return
+	for _, m = range b.altered(m) {
+		b.deliverUser(m)
 	}
+}
+
+func (b *mailbox) deliverUser(m any) {
 	when := b.owner.observe(b.name, actor.UnwrapEnvelopeMessage(m), userMessage)
 	if when == panicBefore {
 		panic(injectedPanic)
@@ -154,19 +157,29 @@ func (b *mailbox) suspend(now bool) {
 	}
 }
 
-func (b *mailbox) altered(m any) any {
+// several are messages in place of one, see Mutations.Alter.
+type several []any
+
+// altered returns the messages in place of a message.
+func (b *mailbox) altered(m any) several {
 	if b.owner.alter == nil {
-		return m
+		return several{m}
 	}
 	was := actor.UnwrapEnvelopeMessage(m)
 	is := b.owner.alter(b.name, was)
-	switch is {
-	case nil:
+	all, isSeveral := is.(several)
+	switch {
+	case is == nil:
 		return nil
-	case was:
-		return m
+	case !isSeveral && is == was:
+		return several{m}
+	case !isSeveral:
+		all = several{is}
 	}
-	return &actor.MessageEnvelope{Message: is, Sender: actor.UnwrapEnvelopeSender(m)}
+	for i, one := range all {
+		all[i] = &actor.MessageEnvelope{Message: one, Sender: actor.UnwrapEnvelopeSender(m)}
+	}
+	return all
 }
 
 func messageName(m any) string { return reflect.TypeOf(m).String() }

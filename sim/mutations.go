@@ -31,7 +31,7 @@ type Mutation struct {
 }
 
 // AllMutations are all named mutations. Kept seeds and the flag --plant use the names.
-var AllMutations = []Mutation{
+var AllMutations = slices.Concat([]Mutation{
 	{"lying-sync", "a sync of a directory does nothing", Mutations{Disk: simdisk.Mutations{LyingSync: true}}},
 	{"late-data-sync", "a file replaces another before its data is synced", Mutations{Disk: simdisk.Mutations{SkipDataSync: true}}},
 	{"kept-files", "a removed file stays on the disk", Mutations{Disk: simdisk.Mutations{KeepsRemoved: true}}},
@@ -75,7 +75,7 @@ var AllMutations = []Mutation{
 	{"lost-records", "the storage of a node's configuration does not receive every second record of the log", Mutations{Alter: losesRecords}},
 	{"unnumbered-snapshots", "a snapshot has the configuration without the number of its last record", Mutations{Alter: removesNumbers}},
 	{"no-master", "no node learns that it is the master", Mutations{Alter: drops("node/master", &messages.BecomeMaster{})}},
-}
+}, configMutations)
 
 // clusterMutations are the names of the mutations that need several nodes.
 var clusterMutations = []string{"hasty-log", "skipped-entry", "forgotten-jobs", "no-fence", "lets-in", "no-master", "untold-progress", "lost-records", "unnumbered-snapshots"}

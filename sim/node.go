@@ -24,6 +24,7 @@ type node struct {
 	daemon  *daemon // nil: none runs
 
 	daemons      int // number of daemons so far
+	bootsSeen    int // see Mutations.DropsJournal
 	diskFull     diskFull
 	starvedUntil time.Time // until then processes die at their start
 	// cluster is the part that only a node of a cluster has; nil: the node is not in a cluster.

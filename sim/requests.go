@@ -28,6 +28,7 @@ const (
 	requestFollowUp requestKind = "follow" // about a job that was submitted just before
 	requestChange   requestKind = "change" // of a rule or a setting, or a question why a job waits
 	requestDelete   requestKind = "delete" // a rule
+	requestConfig   requestKind = "config" // all calls of a session that changes the configuration
 )
 
 // String is for messages, and MarshalText for files.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"lockstep/actors/conn"
 	"lockstep/core/wire"
 	"lockstep/sim/kernel"
 )
@@ -16,7 +17,8 @@ type rpcClient struct {
 	world   *World
 	node    *node          // to which it connects
 	thread  *kernel.Thread // of its owner
-	wconf   bool           // calls the lock manager, not the queue
+	wconf   bool           // calls the gateway of WConfD, not the queue
+	peer    conn.Peer      // who it is, as the socket reports it
 	conn    *simConn       // nil: none
 	done    func(json.RawMessage, error)
 	calls   int  // number of calls so far

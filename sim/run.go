@@ -13,6 +13,7 @@ type RunOptions struct {
 	Steps     uint64          // steps with faults; later ones are without
 	Faults    map[string]bool // kinds allowed, see ParseFaults
 	Nodes     int             // 1 or less: one, without a cluster
+	Config    int             // about one of so many seeds has clients that change the configuration; 0: none
 	Mutations Mutations
 	Sink      func(Line)
 	// Schedule, if set, selects work and faults of the seed.
@@ -51,12 +52,16 @@ const (
 // Run makes the run of a seed, which decides the size of the world, the work and the faults.
 func Run(seed uint64, o RunOptions) Result {
 	rng := rand.New(rand.NewPCG(seed, 0xd1ce))
-	w := New(Options{Seed: seed, Slots: 1 + rng.IntN(4), Starts: 1 + rng.IntN(3), Writers: 1 + rng.IntN(4),
+	clients := configClients(seed, o.Config)
+	w := New(Options{Seed: seed, Networks: clients > 0, Slots: 1 + rng.IntN(4), Starts: 1 + rng.IntN(3), Writers: 1 + rng.IntN(4),
 		ReportMax: 1 << (20 * (seed % 2)), FaultRates: DrawFaultRates(rng, rand.New(rand.NewPCG(seed, 0xfa17)), o.Faults), Sink: o.Sink, Nodes: o.Nodes, Mutations: o.Mutations})
 	if w.oracle != nil {
 		w.injector.clusterRates = DrawClusterFaultRates(rand.New(rand.NewPCG(seed, 0xc1a5)), o.Faults)
 	}
 	work := newWorkload(w, 1+rng.IntN(4), 4+rng.IntN(20), o.Schedule)
+	if clients > 0 {
+		w.config = newConfigWork(w, clients, 4+4*clients, o.Schedule)
+	}
 	if o.Schedule != nil {
 		w.injector.replay(o.Schedule.Faults)
 		if o.Schedule.Order != 0 {
@@ -67,10 +72,22 @@ func Run(seed uint64, o RunOptions) Result {
 	r := Result{Seed: seed, Steps: w.stepCount, Deliveries: w.deliveries, Sum: w.Sum(), Err: w.Err(), Last: w.Last(linesShown)}
 	if o.Schedule == nil {
 		r.Schedule = Schedule{Faults: w.injector.injected, Requests: work.requests.recorded}
+		if w.config != nil {
+			r.Schedule.Requests = append(r.Schedule.Requests, w.config.requests.recorded...)
+		}
 	} else {
 		r.Schedule = *o.Schedule
 	}
 	return r
+}
+
+// configClients is the number of clients that change the configuration in the run of a seed.
+func configClients(seed uint64, oneOf int) int {
+	rng := rand.New(rand.NewPCG(seed, configDice))
+	if oneOf < 1 || rng.IntN(oneOf) > 0 {
+		return 0
+	}
+	return 1 + int(rng.Uint32()%3)
 }
 
 // runWork does the work under faults, and then lets everything end.
@@ -106,7 +123,7 @@ func (w *World) runToEnd(work *workload) {
 
 // workDone reports whether no work is left, and no step can change what a checker sees.
 func (w *World) workDone(work *workload) bool {
-	return work.done() && w.kernel.Idle() && w.unfinished() == nil
+	return work.done() && w.config.done() && w.kernel.Idle() && w.unfinished() == nil
 }
 
 // finish asks the daemon for all jobs until it answers, and runs the final checks.

@@ -25,9 +25,13 @@ var (
 const stepsOfSeed = 20_000
 
 func runSeed(t *testing.T, nodes int, seed uint64, kinds string) Result {
+	return runConfigSeed(t, nodes, 0, seed, kinds)
+}
+
+func runConfigSeed(t *testing.T, nodes, config int, seed uint64, kinds string) Result {
 	faults, err := ParseFaults(kinds)
 	require.NoError(t, err)
-	return Run(seed, RunOptions{Steps: stepsOfSeed, Faults: faults, Nodes: nodes})
+	return Run(seed, RunOptions{Steps: stepsOfSeed, Faults: faults, Nodes: nodes, Config: config})
 }
 
 func requireGood(t *testing.T, nodes int, kinds string, r Result) {
@@ -41,6 +45,19 @@ func requireGood(t *testing.T, nodes int, kinds string, r Result) {
 func TestSeeds(t *testing.T) {
 	sweepSeeds(t, 1, *seedsFlag, 5)
 }
+
+// TestConfigSeeds runs random work beside clients that change the configuration.
+func TestConfigSeeds(t *testing.T) {
+	seeds := uint64(longtest.Times(*seedsFlag / 5))
+	faults, err := ParseFaults("all")
+	require.NoError(t, err)
+	for i := uint64(0); i < seeds && !t.Failed(); i++ {
+		requireGood(t, 1, "all --config 1", Run(*firstFlag+i, RunOptions{Steps: stepsOfSeed, Faults: faults, Nodes: 1, Config: 1}))
+	}
+}
+
+// TestKeptConfigSeeds runs the kept seeds with clients that change the configuration.
+func TestKeptConfigSeeds(t *testing.T) { keptSeeds(t, 1, 1, "testdata/config-seeds.txt") }
 
 // TestClusterSeeds runs random work in a cluster of three nodes.
 func TestClusterSeeds(t *testing.T) {
@@ -66,15 +83,15 @@ func sweepSeeds(t *testing.T, nodes, count, nth int) {
 }
 
 // TestKeptSeeds runs the seeds that have failed before. Format of a line: "SEED FAULTS # why".
-func TestKeptSeeds(t *testing.T) { keptSeeds(t, 1, "testdata/seeds.txt") }
+func TestKeptSeeds(t *testing.T) { keptSeeds(t, 1, 0, "testdata/seeds.txt") }
 
 // TestKeptClusterSeeds runs the kept seeds of three nodes.
-func TestKeptClusterSeeds(t *testing.T) { keptSeeds(t, 3, "testdata/cluster-seeds.txt") }
+func TestKeptClusterSeeds(t *testing.T) { keptSeeds(t, 3, 0, "testdata/cluster-seeds.txt") }
 
 // TestKeptLargeClusterSeeds runs the kept seeds of five nodes.
-func TestKeptLargeClusterSeeds(t *testing.T) { keptSeeds(t, 5, "testdata/cluster5-seeds.txt") }
+func TestKeptLargeClusterSeeds(t *testing.T) { keptSeeds(t, 5, 0, "testdata/cluster5-seeds.txt") }
 
-func keptSeeds(t *testing.T, nodes int, path string) {
+func keptSeeds(t *testing.T, nodes, config int, path string) {
 	file, err := os.Open(path)
 	require.NoError(t, err)
 	defer file.Close()
@@ -90,7 +107,7 @@ func keptSeeds(t *testing.T, nodes int, path string) {
 		require.NoError(t, err)
 		t.Run(fmt.Sprintf("%d %s", seed, strings.TrimSpace(why)), func(t *testing.T) {
 			t.Parallel()
-			r := runSeed(t, nodes, seed, words[1])
+			r := runConfigSeed(t, nodes, config, seed, words[1])
 			requireGood(t, nodes, words[1], r)
 		})
 	}

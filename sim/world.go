@@ -24,6 +24,7 @@ type Options struct {
 	Writers int // of each node; 0: 3
 	// ReportMax bounds the job file in a report, in bytes; 0: 1 MiB.
 	ReportMax  int
+	Networks   bool // the first configuration has a network, see simNetwork
 	FaultRates FaultRates
 	Checkers   []Checker // nil: all
 	Mutations  Mutations
@@ -59,8 +60,12 @@ type Mutations struct {
 	DelayReports bool
 	// AdmitLostQueue: a node that has lost its queue starts all the same.
 	AdmitLostQueue bool
-	// Alter replaces a message to an actor; nil drops it.
+	// Alter replaces a message to an actor: by nothing if it returns nil, by more messages if it returns several.
 	Alter func(actor string, message any) any
+	// NewAlter makes an Alter with a memory, one for each daemon.
+	NewAlter func() func(actor string, message any) any
+	// DropsJournal: after a boot config.journal is removed before the daemon starts.
+	DropsJournal bool
 }
 
 // World is one node with its clients, or a cluster of several.
@@ -101,7 +106,9 @@ type World struct {
 	orderedPanics []*orderedPanic
 	// garbled says that job files were replaced from outside.
 	garbled      bool
-	finalListing []listed // the daemon's list of jobs at the end
+	config       *configWork // nil: no client changes the configuration
+	panics       uint64      // injected panics so far
+	finalListing []listed    // the daemon's list of jobs at the end
 }
 
 // oneShard makes actor systems cheap. Their thousand maps have many shards each, to reduce

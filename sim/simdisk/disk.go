@@ -38,12 +38,13 @@ type Disk struct {
 	// Failed, if set, is called for each injected failure.
 	Failed func(call Call, op, path string, err error)
 
-	mu      sync.Mutex
-	dirs    map[string]*directory
-	faults  []*Fault
-	delayed map[string]*File // see Mutations.LateWrites
-	appends int              // number of appends so far
-	files   uint64           // number of files that Identify has numbered
+	mu           sync.Mutex
+	dirs         map[string]*directory
+	faults       []*Fault
+	delayed      map[string]*File // see Mutations.LateWrites
+	appends      int              // number of appends so far
+	files        uint64           // number of files that Identify has numbered
+	failedAppend string           // the file whose last append has failed; "": none
 	// replacing is the file that was replaced last, see LeaveTemp.
 	replacing string
 }
@@ -147,6 +148,9 @@ func (d *Disk) Replace(op, name string, data ...[]byte) error {
 		dir := d.dirs[path.Dir(name)]
 		if dir == nil {
 			return fs.ErrNotExist
+		}
+		if d.keepsFailed(name) {
+			return nil
 		}
 		d.replacing = name
 		f := &File{Data: bytes.Join(data, nil), synced: !d.Mutations.SkipDataSync}
@@ -301,7 +305,7 @@ func (d *Disk) Rename(op, from, to string) error {
 // Remove removes a file, if it exists.
 func (d *Disk) Remove(op, name string) error {
 	return d.call(CallRemove, op, name, func() error {
-		if d.Find(name) != nil && !d.Mutations.KeepsRemoved {
+		if d.Find(name) != nil && !d.Mutations.KeepsRemoved && !d.keepsFailed(name) {
 			d.dirs[path.Dir(name)].set(path.Base(name), nil)
 			d.notifyChanged(CallRemove, op, name, nil)
 		}
@@ -360,15 +364,23 @@ func (d *Disk) callInParts(call Call, op, name string, effect func() error, part
 		if when == PartEffect {
 			part()
 		}
+		d.appendFailed(call, name)
 		return d.fail(call, op, name, fault)
 	}
 	if err := effect(); err != nil {
 		return callError(op, call, name, err)
 	}
 	if fault != nil {
+		d.appendFailed(call, name)
 		return d.fail(call, op, name, fault)
 	}
 	return nil
+}
+
+func (d *Disk) appendFailed(call Call, name string) {
+	if call == CallAppendDurable {
+		d.failedAppend = name
+	}
 }
 
 func checkPath(name string) {

@@ -70,6 +70,8 @@ type Mutations struct {
 	KeepsRemoved bool
 	// SkipAppendSync: a durable append does not sync the file.
 	SkipAppendSync bool
+	// KeepsFailedAppends: a replacement or removal of a file after a failed append to it succeeds without an effect.
+	KeepsFailedAppends bool
 	// TornAppends: every third append loses its last byte.
 	TornAppends bool
 	// LateWrites: a job process's writes are exchanged, two by two.
@@ -90,6 +92,15 @@ func (d *Disk) delay(op, name string, f *File) []*File {
 	}
 	d.delayed[name] = f
 	return nil
+}
+
+// keepsFailed reports whether a file keeps a failed append although it is replaced or removed.
+func (d *Disk) keepsFailed(name string) bool {
+	if !d.Mutations.KeepsFailedAppends || d.failedAppend != name {
+		return false
+	}
+	d.failedAppend = ""
+	return true
 }
 
 // dropsWrite reports whether a write of this op succeeds without an effect.

@@ -1,0 +1,152 @@
+package sim
+
+import (
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	clusterconfig "lockstep/actors/config"
+	"lockstep/actors/configstore"
+	"lockstep/actors/locks"
+	"lockstep/actors/ssconf"
+	"lockstep/core/config/calls"
+	"lockstep/core/lock"
+	"lockstep/core/paths"
+	"lockstep/messages"
+	"lockstep/sim/simdisk"
+)
+
+// configMutations are the mutations of the way of the configuration.
+var configMutations = []Mutation{
+	{"unsynced-journal", "a change of the configuration is answered before its record is synced", Mutations{Disk: simdisk.Mutations{SkipAppendSync: true}}},
+	{"journal-of-boot", "the journal of the configuration is discarded after a boot", Mutations{DropsJournal: true}},
+	{"greedy-fold", "a fold removes the whole journal, with the records that were appended meanwhile", Mutations{Alter: removesJournal}},
+	{"kept-refusals", "a record whose append has failed stays in the journal of the configuration", Mutations{Disk: simdisk.Mutations{KeepsFailedAppends: true}}},
+	{"no-rollback", "after a failed append the configuration in memory keeps the changes, whose calls fail", Mutations{NewAlter: forgetsRollback}},
+	{"kept-reservations", "the reservations of dead owners are kept", Mutations{Alter: drops("daemon/core/cluster", &clusterconfig.CallerDied{})}},
+	{"hasty-lock-read", "the holder of the configuration lock gets a configuration without the changes under way", Mutations{Alter: readsHastily}},
+	{"ignored-lock", "calls that take the configuration lock do not wait for its holder", Mutations{NewAlter: ignoresLock}},
+	{"lost-pools", "addresses that are committed beside the holder of the configuration lock are lost in what the holder writes", Mutations{NewAlter: forgetsPools}},
+	{"stale-ssconf", "the writer of the ssconf files learns of no change", Mutations{NewAlter: dropsSsconf}},
+	{"early-ssconf", "ssconf files are written before the change is on the disk", Mutations{NewAlter: publishesEarly}},
+	{"shared-reservations", "the daemon forgets the reservations when it starts", Mutations{Disk: simdisk.Mutations{Loses: "config-tempres"}}},
+}
+
+// removesJournal removes the journal where it is replaced by the records that are not folded.
+func removesJournal(_ string, m any) any {
+	request, is := m.(*messages.AccessStore)
+	if !is || len(request.GetWrite().GetFiles()) != 1 || request.GetWrite().Files[0].Path != paths.ConfigJournalPath {
+		return m
+	}
+	request = proto.CloneOf(request)
+	request.What = &messages.AccessStore_Remove{Remove: &messages.RemoveFiles{Op: "config-journal", Paths: []string{paths.ConfigJournalPath}}}
+	return request
+}
+
+// forgetsRollback reports failed appends to the configuration's actor as done, and to its clients as failed.
+func forgetsRollback() func(string, any) any {
+	sizes, failing := map[uint64]int{}, 0
+	var why *messages.Failure
+	return func(_ string, m any) any {
+		switch m := m.(type) {
+		case *configstore.Append:
+			sizes[m.Request] = len(m.Records)
+		case *configstore.Appended:
+			if m.Failure != nil && !m.Refused {
+				failing, why = failing+sizes[m.Request], m.Failure
+				return &configstore.Appended{Request: m.Request}
+			}
+		case *clusterconfig.CallResult:
+			if failing > 0 && m.Error == nil && m.Snapshot == nil {
+				failing--
+				return &clusterconfig.CallResult{Request: m.Request, Error: &calls.Error{Class: why.Class, Text: why.Text}}
+			}
+		}
+		return m
+	}
+}
+
+// readsHastily reads the configuration for the holder of the lock as for any client.
+func readsHastily(_ string, m any) any {
+	call, is := m.(*clusterconfig.Call)
+	if !is || call.Call.Method != "lockConfig" {
+		return m
+	}
+	read, err := calls.Parse("readConfig", nil)
+	if err != nil {
+		panic(err)
+	}
+	return &clusterconfig.Call{Request: call.Request, Call: read, Caller: call.Caller}
+}
+
+// ignoresLock hides the holder of the configuration lock from calls that take the lock.
+func ignoresLock() func(string, any) any {
+	known := &locks.ConfigLocks{}
+	return func(_ string, m any) any {
+		switch m := m.(type) {
+		case *locks.ConfigLocks:
+			known = m
+		case *clusterconfig.Call:
+			if m.Call.TakesLock() && len(known.Config) > 0 {
+				return several{&locks.ConfigLocks{BGL: known.BGL}, m, known}
+			}
+		}
+		return m
+	}
+}
+
+// forgetsPools makes calls for addresses in the name of the holder of the configuration lock.
+func forgetsPools() func(string, any) any {
+	var holder lock.Owner
+	return func(_ string, m any) any {
+		switch m := m.(type) {
+		case *locks.ConfigLocks:
+			holder = lock.Owner{}
+			for o := range m.Config { // an exclusive holder is the only one
+				holder = o
+			}
+		case *clusterconfig.Call:
+			if strings.HasPrefix(m.Call.Method, "commit") && holder != (lock.Owner{}) {
+				call := *m
+				call.Call.Owner = holder
+				return &call
+			}
+		}
+		return m
+	}
+}
+
+// dropsSsconf drops all configurations to the writer of ssconf files but the first.
+func dropsSsconf() func(string, any) any {
+	first := true
+	return func(_ string, m any) any {
+		if _, is := m.(*ssconf.Published); is {
+			if !first {
+				return nil
+			}
+			first = false
+		}
+		return m
+	}
+}
+
+// publishesEarly gives the writer of ssconf files the result of a change before the change is on the disk.
+func publishesEarly() func(string, any) any {
+	var latest *configstore.Append
+	return func(_ string, m any) any {
+		switch m := m.(type) {
+		case *configstore.Append:
+			latest = m
+		case *ssconf.Published:
+			if latest != nil {
+				for _, r := range slices.Backward(latest.Records) {
+					if r.After != nil {
+						return &ssconf.Published{Config: r.After}
+					}
+				}
+			}
+		}
+		return m
+	}
+}
