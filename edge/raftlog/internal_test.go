@@ -73,21 +73,20 @@ func TestLeaseAlone(t *testing.T) {
 	require.False(t, none.valid())
 }
 
-func TestLeaseDuringATransfer(t *testing.T) {
+func TestLeaseEndsWithAVoteForAnother(t *testing.T) {
 	l, renewals := newTestLease("a")
 	l.begin(1)
 	require.True(t, l.valid())
-	l.beginTransfer()
+	l.cede(1)
+	require.True(t, l.valid(), "a vote of the own term was given before this node could lead in it")
+	l.cede(2)
+	require.False(t, l.valid())
 	require.Zero(t, (*renewals)[len(*renewals)-1])
 	l.tick()
-	require.False(t, l.valid(), "who was told may win yet")
-	l.transferAccepted(1)
-	l.end()
-	l.begin(2)
-	require.False(t, l.valid(), "that may be the election it stands for")
-	l.end()
+	l.begin(1)
+	require.False(t, l.valid(), "a late report of the former election")
 	l.begin(3)
-	require.True(t, l.valid(), "that election is over")
+	require.True(t, l.valid())
 }
 
 func TestLeaseHeardRecently(t *testing.T) {
@@ -96,9 +95,9 @@ func TestLeaseHeardRecently(t *testing.T) {
 	require.False(t, l.heardRecently("b"))
 	l.acknowledged("b", 1, bootTime())
 	require.False(t, l.heardRecently("b"), "of a former term")
-	l.acknowledged("b", 2, bootTime()-l.electionTimeout)
+	l.acknowledged("b", 2, bootTime()-l.recent)
 	require.False(t, l.heardRecently("b"), "long ago")
-	l.acknowledged("b", 2, bootTime()-l.electionTimeout/2)
+	l.acknowledged("b", 2, bootTime()-l.recent/2)
 	require.True(t, l.heardRecently("b"))
 	require.False(t, l.heardRecently("c"))
 	l.end()

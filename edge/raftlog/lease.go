@@ -17,22 +17,21 @@ import (
 // The lease is shorter than that time. Raft's VerifyLeader is not enough: it also counts an
 // answer to a request that was sent long before.
 //
-// The one exception is a transfer of leadership, for which nodes vote at once. The leader
-// revokes its lease just before it asks another node to start an election.
+// The one exception is a transfer of leadership, for which nodes vote at once. They do so only
+// after the leader has granted its vote, and the lease ends before that vote leaves the leader
+// (transfer.go).
 type lease struct {
-	duration        time.Duration
-	rpcTimeout      time.Duration // of the request that a node start an election
-	electionTimeout time.Duration // bounds the time until that election is won
-	self            raft.ServerID
-	voters          func() []raft.ServerID
-	onRenewed       func(until time.Duration)
+	duration  time.Duration
+	recent    time.Duration // age up to which an acknowledgement shows that a node is reachable
+	self      raft.ServerID
+	voters    func() []raft.ServerID
+	onRenewed func(until time.Duration)
 
-	mu           sync.Mutex
-	term         uint64 // in which this node leads; 0: it does not lead
-	acks         map[raft.ServerID]ack
-	until        time.Duration // CLOCK_BOOTTIME
-	notBefore    time.Duration // until then a node that was told to start an election may win the election
-	transferTerm uint64        // the term of the last transfer that the other node has accepted; 0: none
+	mu    sync.Mutex
+	term  uint64 // in which this node leads; 0: it does not lead
+	voted uint64 // the highest term in which this node has voted for another; no lease in a lower term
+	acks  map[raft.ServerID]ack
+	until time.Duration // CLOCK_BOOTTIME
 }
 
 // ack is the last request that a node has acknowledged: its term, and when it was sent.
@@ -43,13 +42,12 @@ type ack struct {
 
 func newLease(c *Config, voters func() []raft.ServerID) *lease {
 	return &lease{
-		duration:        c.Timing.Lease,
-		rpcTimeout:      c.rpcTimeout(),
-		electionTimeout: 2 * c.Timing.Election,
-		self:            raft.ServerID(c.Name),
-		voters:          voters,
-		onRenewed:       c.LeaseRenewed,
-		acks:            map[raft.ServerID]ack{},
+		duration:  c.Timing.Lease,
+		recent:    2 * c.Timing.Election,
+		self:      raft.ServerID(c.Name),
+		voters:    voters,
+		onRenewed: c.LeaseRenewed,
+		acks:      map[raft.ServerID]ack{},
 	}
 }
 
@@ -74,11 +72,22 @@ func (l *lease) valid() bool {
 func (l *lease) begin(term uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.term = term
-	if l.transferTerm != 0 && term > l.transferTerm+1 {
-		l.notBefore = 0 // that election has ended: this node has won a later one
+	if term < l.voted {
+		return
 	}
+	l.term = term
 	l.extend()
+}
+
+// cede ends the lease of any term before the given one, in which this node votes for another.
+func (l *lease) cede(term uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.voted = max(l.voted, term)
+	if l.term < l.voted {
+		l.term = 0
+		l.revoke()
+	}
 }
 
 // end revokes the lease: this node does not lead.
@@ -118,26 +127,7 @@ func (l *lease) heardRecently(id raft.ServerID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	last := l.acks[id]
-	return l.term != 0 && last.term == l.term && bootTime()-last.sent < l.electionTimeout
-}
-
-// beginTransfer revokes the lease before Raft asks another node to start an election at once.
-// That node may win the election even if the transfer is reported as failed.
-func (l *lease) beginTransfer() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.transferTerm = 0
-	l.notBefore = bootTime() + l.rpcTimeout + l.electionTimeout
-	l.revoke()
-}
-
-// transferAccepted records that the other node has started its election. term is that of
-// this node.
-func (l *lease) transferAccepted(term uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.transferTerm = term
-	l.notBefore = bootTime() + l.electionTimeout
+	return l.term != 0 && last.term == l.term && bootTime()-last.sent < l.recent
 }
 
 func (l *lease) revoke() {
@@ -149,7 +139,7 @@ func (l *lease) revoke() {
 
 func (l *lease) extend() {
 	now := bootTime()
-	if l.term == 0 || now < l.notBefore {
+	if l.term == 0 {
 		return
 	}
 	since, ok := l.majorityContact(now)

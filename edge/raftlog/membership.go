@@ -147,7 +147,7 @@ func (c *membershipChanges) checkTransfer(r *raft.Raft, id raft.ServerID) error 
 		if server, found := findServer(r, id); !found || server.Suffrage != raft.Voter {
 			return fmt.Errorf("handing the leadership over: node %s is no voter of the cluster", id)
 		}
-		if !c.log.lease.heardRecently(id) { // the request to start an election costs the lease
+		if !c.log.lease.heardRecently(id) { // until the transfer fails, raft would refuse all proposals
 			return fmt.Errorf("handing the leadership over: node %s does not answer; nothing has changed", id)
 		}
 		return nil

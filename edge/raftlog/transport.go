@@ -3,6 +3,7 @@ package raftlog
 import (
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -18,6 +19,9 @@ type transport struct {
 	backoff *peerBackoff
 	term    func() uint64
 	follows followsFunc
+	order   atomic.Pointer[transferOrder] // the last one accepted; nil: none
+
+	electionTimeout time.Duration // how long the vote of a leader is awaited
 
 	requests chan raft.RPC // for raft's main goroutine
 	once     sync.Once
@@ -44,6 +48,8 @@ func newTransport(c *Config, streams *streamTracker, lease *lease, backoff *peer
 		term:    term,
 		follows: follows,
 
+		electionTimeout: c.Timing.Election,
+
 		requests: make(chan raft.RPC),
 		done:     make(chan struct{}),
 	}
@@ -67,6 +73,15 @@ func (t *transport) forward() {
 }
 
 func (t *transport) deliver(rpc raft.RPC) {
+	switch request := rpc.Command.(type) {
+	case *raft.TimeoutNowRequest:
+		if err := t.acceptOrder(request); err != nil {
+			rpc.Respond(nil, err)
+			return
+		}
+	case *raft.RequestVoteRequest:
+		rpc = t.endLeaseWithVote(rpc)
+	}
 	select {
 	case t.requests <- rpc:
 	case <-t.done:
@@ -185,18 +200,6 @@ func (p *pipeline) Consumer() <-chan raft.AppendFuture { return p.answers }
 func (p *pipeline) Close() error {
 	p.once.Do(func() { close(p.closed) })
 	return p.AppendPipeline.Close()
-}
-
-// TimeoutNow transfers the leadership. It revokes the lease first.
-func (t *transport) TimeoutNow(id raft.ServerID, to raft.ServerAddress,
-	request *raft.TimeoutNowRequest, answer *raft.TimeoutNowResponse) error {
-	term := t.term()
-	t.lease.beginTransfer()
-	err := t.NetworkTransport.TimeoutNow(id, to, request, answer)
-	if err == nil {
-		t.lease.transferAccepted(term)
-	}
-	return err
 }
 
 // streamTracker wraps Config.Streams and tracks the open connections. Raft leaves

@@ -48,13 +48,15 @@ type Mutations struct {
 	Hasty bool
 	// Skips: the node of this name does not get every seventh entry.
 	Skips string
+	// OrderSuffices: a node that was told to start an election asks all nodes at once, and they vote
+	// before the leader has ended its lease.
+	OrderSuffices bool
 }
 
 // As in lockstepd and raft, except that raft ticks more often.
 const (
 	logTick       = 200 * time.Millisecond
-	appendAnswer  = 500 * time.Millisecond      // after which a request counts as lost
-	contendMax    = 2 * replication.ElectionMin // for a node that was told to start an election
+	appendAnswer  = 500 * time.Millisecond // after which a request counts as lost
 	transferMax   = replication.ElectionMin
 	appendMost    = 32 // entries in a request
 	snapshotEvery = 24 // least number of entries; the most is four times as many

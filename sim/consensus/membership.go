@@ -29,7 +29,7 @@ func (n *Active) majorityContact(acked func(*peer) time.Time) time.Time {
 
 // extendLease renews the lease of a leader that has sent LogLeadershipGained.
 func (n *Active) extendLease() {
-	if !n.announced || n.transferTo != "" || n.now().Before(n.noLeaseUntil) {
+	if !n.announced {
 		return
 	}
 	if until := n.majorityContact(func(p *peer) time.Time { return p.acked }).Add(replication.Lease); until.After(n.leaseUntil) && until.After(n.now()) {
@@ -96,7 +96,7 @@ func (n *Active) changeDone(err error) {
 // abandonChanges answers all pending changes when this node no longer leads. A transfer in
 // progress has succeeded then.
 func (n *Active) abandonChanges() {
-	handed := n.transferTo != "" && n.noLeaseUntil.After(n.now())
+	handed := n.transferTo != "" && n.ordered
 	changes := n.changes
 	n.changes, n.pendingIndex, n.transferTo = nil, 0, ""
 	for i, w := range changes {
@@ -179,8 +179,7 @@ func (n *Active) transfer(w membershipChange) {
 		return
 	}
 	n.consensus.Tracef("%s hands the leadership to %s", n.name, to)
-	n.transferTo = to
-	n.endLease()
+	n.transferTo, n.ordered = to, false
 	term := n.term
 	n.consensus.clock.After(transferMax, n.life, func() {
 		if n.role == roleLeader && n.term == term && n.transferTo == to {
@@ -191,17 +190,18 @@ func (n *Active) transfer(w membershipChange) {
 	n.tryTransfer()
 }
 
-// tryTransfer tells the successor to start an election, once it has every entry.
+// tryTransfer tells the successor to start an election, once it has every entry. The lease goes
+// on until this node votes for the successor.
 func (n *Active) tryTransfer() {
 	to := n.transferTo
-	if to == "" || n.peer(to).match < n.Last() || n.noLeaseUntil.After(n.now()) {
+	if to == "" || n.peer(to).match < n.Last() || n.ordered {
 		return
 	}
-	n.noLeaseUntil = n.now().Add(contendMax)
-	term := n.term
+	n.ordered = true
+	leader, term := n.name, n.term
 	n.rpc(to, 0, func(other *Replica) func() {
-		if other.term == term && other.Active.role == roleFollower && other.restoring == nil {
-			other.Active.startElection(true)
+		if other.term == term && other.Active.leader == leader && other.Active.role == roleFollower && other.restoring == nil {
+			other.Active.elect(leader)
 		}
 		return nil
 	})

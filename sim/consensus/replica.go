@@ -37,10 +37,10 @@ type Active struct {
 	barrier      uint64             // LogLeadershipGained is sent when this index is applied
 	announced    bool               // LogLeadershipGained was sent
 	leaseUntil   time.Time          // end of the lease
-	noLeaseUntil time.Time          // no lease before this time: another node was told to start an election
 	changes      []membershipChange // of membership; the first is in progress
 	pendingIndex uint64             // index of the first change's entry; 0: none yet
 	transferTo   string             // to which node the leadership goes; "": none
+	ordered      bool               // transferTo was told to start an election
 }
 
 // peer is what the leader knows of another node.
@@ -106,75 +106,104 @@ func (n *Active) tick() {
 	}
 	if n.restoring == nil && n.Voter(n.name) && !n.now().Before(n.electionDue) && !n.now().Before(n.noVoteUntil) {
 		n.postpone()
-		n.startElection(false)
+		n.startElection()
 	}
 }
 
-// startElection asks for votes. A node that was told to start an election asks at once. Any other
-// node first asks for pre-votes.
-func (n *Active) startElection(called bool) {
-	if called {
-		n.elect(true)
-		return
-	}
-	n.collectVotes(n.term+1, true, false, func() { n.elect(false) })
+// startElection asks for pre-votes, and for votes when a majority would vote for this node.
+func (n *Active) startElection() {
+	n.collectVotes(ballot{term: n.term + 1, pre: true}, n.voters(), func() { n.elect("") })
 }
 
-func (n *Active) elect(called bool) {
+// elect starts an election. A leader that has ordered it is asked first. After that leader has
+// granted its vote, which ends its lease, the other nodes vote at once.
+func (n *Active) elect(orderedBy string) {
 	n.term++
 	n.votedFor, n.leader = n.name, ""
-	term := n.term
-	n.collectVotes(term, false, called, func() {
-		if n.term == term && n.role == roleFollower {
+	b := ballot{term: n.term, called: orderedBy != ""}
+	won := func() {
+		if n.term == b.term && n.role == roleFollower {
 			n.win()
 		}
+	}
+	voters := n.voters()
+	if !b.called || n.consensus.Mutations.OrderSuffices {
+		n.collectVotes(b, voters, won)
+		return
+	}
+	n.ask(orderedBy, b, func() {
+		b.votes = 1
+		n.collectVotes(b, slices.DeleteFunc(voters, func(name string) bool { return name == orderedBy }), won)
 	})
 }
 
+// ballot is what a candidate asks for: votes in a term, pre-votes for it, or votes at once because
+// a leader has ordered the election.
+type ballot struct {
+	term   uint64
+	pre    bool
+	called bool
+	votes  int // votes of others that the candidate has already
+}
+
+// voters are the names of the other nodes that have a vote.
+func (n *Active) voters() (names []string) {
+	for _, m := range n.Members() {
+		if m.Voter && m.Name != n.name {
+			names = append(names, m.Name)
+		}
+	}
+	return names
+}
+
 // collectVotes calls won once, when a majority has voted for this node.
-func (n *Active) collectVotes(term uint64, pre, called bool, won func()) {
-	votes, last, lastTerm := 1, n.Last(), n.termAt(n.Last())
+func (n *Active) collectVotes(b ballot, voters []string, won func()) {
+	votes := 1 + b.votes
 	if votes >= n.majority() {
 		won()
 		return
 	}
-	for _, m := range n.Members() {
-		if !m.Voter || m.Name == n.name {
-			continue
-		}
-		candidate := n.name
-		n.rpc(m.Name, 0, func(other *Replica) func() {
-			granted, at := other.Active.vote(candidate, term, last, lastTerm, pre, called)
-			return func() {
-				switch {
-				case at > n.term && !pre:
-					n.newTerm(at)
-				case granted && (pre && n.term+1 == term || !pre && n.term == term) && n.role == roleFollower:
-					if votes++; votes == n.majority() {
-						won()
-					}
-				}
+	for _, name := range voters {
+		n.ask(name, b, func() {
+			if votes++; votes == n.majority() {
+				won()
 			}
 		})
 	}
 }
 
+// ask asks a node for its vote, and calls granted if it votes for this node while that counts.
+func (n *Active) ask(name string, b ballot, granted func()) {
+	candidate, last, lastTerm := n.name, n.Last(), n.termAt(n.Last())
+	n.rpc(name, 0, func(other *Replica) func() {
+		votes, at := other.Active.vote(candidate, b, last, lastTerm)
+		return func() {
+			switch {
+			case at > n.term && !b.pre:
+				n.newTerm(at)
+			case votes && (b.pre && n.term+1 == b.term || !b.pre && n.term == b.term) && n.role == roleFollower:
+				granted()
+			}
+		}
+	})
+}
+
 // vote answers a candidate, with the term of the voter.
-func (n *Active) vote(candidate string, term, last, lastTerm uint64, pre, called bool) (granted bool, at uint64) {
+func (n *Active) vote(candidate string, b ballot, last, lastTerm uint64) (granted bool, at uint64) {
 	stranger := len(n.Members()) > 0 && !n.Voter(candidate)
-	if term < n.term || stranger || n.now().Before(n.noVoteUntil) {
+	if b.term < n.term || stranger || n.now().Before(n.noVoteUntil) {
 		return false, n.term
 	}
 	content := n.role == roleLeader || n.leader != "" && n.now().Before(n.leaderHeard.Add(replication.ElectionMin))
-	if content && !called {
+	if content && !b.called {
 		return false, n.term
 	}
 	behind := lastTerm < n.termAt(n.Last()) || lastTerm == n.termAt(n.Last()) && last < n.Last()
-	if pre {
+	if b.pre {
 		return !behind, n.term
 	}
-	if term > n.term {
-		n.newTerm(term)
+	if b.term > n.term {
+		n.newTerm(b.term)
 	}
 	if behind || n.votedFor != "" && n.votedFor != candidate {
 		return false, n.term
@@ -200,7 +229,7 @@ func (n *Active) win() {
 	n.consensus.Tracef("%s is elected in term %d", n.name, n.term)
 	n.role, n.leader, n.announced = roleLeader, n.name, false
 	n.peers, n.waiting = map[string]*peer{}, map[uint64]uint64{}
-	n.changes, n.pendingIndex, n.transferTo = nil, 0, ""
+	n.changes, n.pendingIndex, n.transferTo, n.ordered = nil, 0, "", false
 	n.leaseUntil = time.Time{}
 	n.add(entry{})
 	n.barrier = n.Last()
