@@ -78,7 +78,7 @@ func (c *checkConfig) See(w *World, event any) error {
 	}
 	switch e := event.(type) {
 	case configChangeSent:
-		c.sent(w, e.change)
+		c.sent(e.change)
 	case configChangeAnswered:
 		return c.answered(w, e)
 	case configSeen:
@@ -102,7 +102,7 @@ func (c *checkConfig) See(w *World, event any) error {
 	return nil
 }
 
-func (c *checkConfig) sent(w *World, change *configChange) {
+func (c *checkConfig) sent(change *configChange) {
 	for _, o := range change.objects {
 		t := c.tracked(o.docKey)
 		if strings.HasPrefix(change.method, "add") {
@@ -152,7 +152,7 @@ func (c *checkConfig) answered(w *World, e configChangeAnswered) error {
 				c.taken[ip] = w.stepCount
 			}
 		}
-		if err := c.wasAcknowledged(w, change, e.sent); err != nil {
+		if err := c.wasAcknowledged(w, change); err != nil {
 			return err
 		}
 		kept, err := w.keptSurely()
@@ -182,7 +182,7 @@ func (c *checkConfig) wasRefused(change *configChange) error {
 	return nil
 }
 
-func (c *checkConfig) wasAcknowledged(w *World, change *configChange, sent uint64) error {
+func (c *checkConfig) wasAcknowledged(w *World, change *configChange) error {
 	for _, o := range change.objects {
 		if o.removed {
 			if t := c.objects[o.docKey]; t != nil && t.removals == 0 {

@@ -11,9 +11,8 @@ import (
 // checkSsconf: each ssconf file says what the configuration said at some time. In the end the files say what the configuration says.
 // Two keys stand for all: the tags of the cluster and the names of the instances.
 type checkSsconf struct {
-	tags   map[string]bool // content of ssconf_cluster_tags by the configurations that have existed
-	lists  map[string]bool // content of ssconf_instance_list
-	serial int64           // of the configuration that was read last
+	tags  map[string]bool // content of ssconf_cluster_tags by the configurations that have existed
+	lists map[string]bool // content of ssconf_instance_list
 }
 
 func (*checkSsconf) Name() string { return "ssconf files are of a configuration" }

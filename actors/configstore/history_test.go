@@ -2,7 +2,6 @@ package configstore_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"syscall"
@@ -117,7 +116,7 @@ func TestHistoryOfAnAdoption(t *testing.T) {
 		require.Nil(t, kittest.Expect[*configstore.ForeignResolved](b.client).Failure)
 		entries, _ := history.Read([]byte(b.content(paths.ConfigHistoryPath)))
 		require.Len(t, entries, 2)
-		require.Contains(t, fmt.Sprintf("%s", entries[0].Objects[0].Paths[0].New), name)
+		require.Contains(t, string(entries[0].Objects[0].Paths[0].New), name)
 		require.Equal(t, "lockstepAdoptConfig", entries[1].Method)
 		require.EqualValues(t, 9, entries[1].Serial)
 		require.True(t, entries[1].Client.Unknown)
