@@ -23,6 +23,13 @@ func Resources() []string {
 // ParseObject and the following functions are for fuzzing.
 func ParseObject(body []byte) (map[string]raw, error) { return parseObject(body) }
 
+// SetLoginClock sets the clock of logins.
+func (s *Server) SetLoginClock(now func() time.Time) {
+	s.logins.mu.Lock()
+	defer s.logins.mu.Unlock()
+	s.logins.now = now
+}
+
 // UsersFile is the users file, which is checked for changes at each use.
 type UsersFile struct{ file *usersFile }
 

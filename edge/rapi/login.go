@@ -74,6 +74,7 @@ func sourceAddress(r *http.Request) string {
 type loginChecker struct {
 	mu       sync.Mutex
 	throttle *throttle
+	now      func() time.Time
 }
 
 // check looks up a user, unless the throttle refuses this login.
@@ -83,7 +84,7 @@ func (s *Server) check(source, name, password string) (u User, ok bool, wait tim
 	l := &s.logins
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := time.Now()
+	now := l.now()
 	if wait = l.throttle.wait(a, now); wait > 0 {
 		return User{}, false, wait
 	}

@@ -87,7 +87,7 @@ func New(c Config) (*Server, error) {
 		c.Connections = connectionsMax
 	}
 	s := &Server{config: c, connLimiter: newConnLimiter(c.Listener, c.Connections), users: newUsersFile(c.Users, c.Log), openapi: document,
-		logins: loginChecker{throttle: newThrottle(countersMax)}, loginLog: loginLog{log: c.Log},
+		logins: loginChecker{throttle: newThrottle(countersMax), now: time.Now}, loginLog: loginLog{log: c.Log},
 		bodySlots: make(chan struct{}, largeBodiesMax), requestSlots: make(chan struct{}, requestsMax),
 		streamSlots: make(chan struct{}, eventStreamsMax), stopping: make(chan struct{})}
 	s.metrics = newMetrics(s)
