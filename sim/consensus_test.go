@@ -17,6 +17,7 @@ import (
 	"lockstep/messages"
 	"lockstep/sim/consensus"
 	"lockstep/sim/kernel"
+	"lockstep/sim/longtest"
 )
 
 func TestTheLogKeepsTheContract(t *testing.T) {
@@ -126,7 +127,7 @@ func leadersAtOnce(seed uint64, orderSuffices bool) uint64 {
 }
 
 func TestOneLeaseAtATime(t *testing.T) {
-	for seed := range uint64(100) {
+	for seed := range longtest.Times(uint64(100)) {
 		require.Zero(t, leadersAtOnce(seed, false), "seed %d", seed)
 	}
 	require.Less(t, replication.Lease, replication.ElectionMin)

@@ -33,7 +33,7 @@ func twoJobs(w *World) (done func() bool) {
 func everyStepOf(t *testing.T, seed, stride uint64, work func(*World) func() bool, fault func(w *World) bool) {
 	t.Parallel()
 	if testing.Short() {
-		stride *= 10
+		stride *= 20
 	}
 	injected := 0
 	for at := uint64(0); ; at += stride {
