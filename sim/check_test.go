@@ -145,6 +145,14 @@ func TestCheckersBite(t *testing.T) {
 			checker:  func() Checker { return &checkHolds{} },
 			mutation: "unheard-holds", within: 100,
 		},
+		"retention: a job goes before its time": {
+			checker:  func() Checker { return &checkRetention{} },
+			mutation: "hasty-retention", within: 50,
+		},
+		"retention: the last job of a name goes": {
+			checker:  func() Checker { return &checkRetention{} },
+			mutation: "kept-none", within: 100,
+		},
 		"names: they are not written": {
 			checker:  func() Checker { return &checkNames{} },
 			mutation: "lost-names", within: 1,

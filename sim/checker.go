@@ -23,7 +23,7 @@ func AllCheckers() []Checker {
 	return []Checker{
 		&checkAcknowledged{}, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkReported{},
 		&checkSlots{}, &checkParse{}, &checkIDs{}, &checkLive{}, &checkLocks{}, &checkTable{}, checkReplay{}, &checkOwners{},
-		&checkDepends{}, &checkRecords{}, &checkNames{}, &checkHolds{}, &checkFilters{}, &checkLimits{}, &checkStartOrder{}, checkRest{}, &checkClientOrders{}, &checkStarts{},
+		&checkDepends{}, &checkRecords{}, &checkNames{}, &checkHolds{}, &checkRetention{}, &checkFilters{}, &checkLimits{}, &checkStartOrder{}, checkRest{}, &checkClientOrders{}, &checkStarts{},
 		&checkConfig{}, &checkReservations{}, &checkSsconf{},
 	}
 }
@@ -111,6 +111,8 @@ type (
 		done bool
 		err  error
 	}
+	// archiveSent: a client has asked to archive a job.
+	archiveSent struct{ id int64 }
 	// orderSent: a client has sent a client order.
 	orderSent struct {
 		client *client

@@ -306,6 +306,7 @@ func (c *client) answeredOrder(order string, id int64, result json.RawMessage, e
 
 // archive archives an ended job. It repeats the call after an error.
 func (c *client) archive(id int64, done func()) {
+	c.world.notify(archiveSent{id})
 	tries := 0
 	var next func()
 	next = func() {

@@ -55,37 +55,40 @@ func ruledJobs(before bool) func(w *World) func() bool {
 	}
 }
 
+// stepFaults are the faults that hit one step.
+var stepFaults = map[string]func(w *World) bool{
+	"crash":  func(w *World) bool { w.Crash(); return true },
+	"reboot": func(w *World) bool { w.Reboot(); return true },
+	"death": func(w *World) bool {
+		if len(w.machine.processes) == 0 {
+			return false
+		}
+		w.machine.processes[0].kill("SIGKILL")
+		return true
+	},
+	"panic before": func(w *World) bool {
+		w.orderedPanics = append(w.orderedPanics, &orderedPanic{nth: 1, when: panicBefore})
+		return true
+	},
+	"panic after": func(w *World) bool {
+		w.orderedPanics = append(w.orderedPanics, &orderedPanic{nth: 1, when: panicAfter})
+		return true
+	},
+	"disk": func(w *World) bool {
+		w.disk.Fail(simdisk.Fault{Nth: 1, Times: 2, Err: diskErrors[0]})
+		return true
+	},
+	"disk, after": func(w *World) bool {
+		w.disk.Fail(simdisk.Fault{Nth: 1, Times: 1, Err: diskErrors[1], When: simdisk.AfterEffect})
+		return true
+	},
+}
+
 // A fault at every step between the addition and the deletion of a rule also hits every job
 // that waits for the rule.
 func TestEveryStepOfARule(t *testing.T) {
 	for _, before := range []bool{true, false} {
-		for name, fault := range map[string]func(w *World) bool{
-			"crash":  func(w *World) bool { w.Crash(); return true },
-			"reboot": func(w *World) bool { w.Reboot(); return true },
-			"death": func(w *World) bool {
-				if len(w.machine.processes) == 0 {
-					return false
-				}
-				w.machine.processes[0].kill("SIGKILL")
-				return true
-			},
-			"panic before": func(w *World) bool {
-				w.orderedPanics = append(w.orderedPanics, &orderedPanic{nth: 1, when: panicBefore})
-				return true
-			},
-			"panic after": func(w *World) bool {
-				w.orderedPanics = append(w.orderedPanics, &orderedPanic{nth: 1, when: panicAfter})
-				return true
-			},
-			"disk": func(w *World) bool {
-				w.disk.Fail(simdisk.Fault{Nth: 1, Times: 2, Err: diskErrors[0]})
-				return true
-			},
-			"disk, after": func(w *World) bool {
-				w.disk.Fail(simdisk.Fault{Nth: 1, Times: 1, Err: diskErrors[1], When: simdisk.AfterEffect})
-				return true
-			},
-		} {
+		for name, fault := range stepFaults {
 			t.Run(fmt.Sprintf("%s, before the jobs: %v", name, before), func(t *testing.T) {
 				everyStepOf(t, 6, 7, ruledJobs(before), fault)
 			})

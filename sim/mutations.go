@@ -14,6 +14,7 @@ import (
 	"lockstep/actors/configstore"
 	"lockstep/actors/jobs"
 	"lockstep/actors/locks"
+	"lockstep/core/config"
 	"lockstep/core/config/journal"
 	"lockstep/core/job"
 	"lockstep/core/paths"
@@ -55,6 +56,9 @@ var AllMutations = slices.Concat([]Mutation{
 	{"lost-names", "the names of new jobs are not written", Mutations{Alter: losesNames}},
 	{"lost-holds", "the hold of a job is not written to its record", Mutations{Alter: losesHolds}},
 	{"unheard-holds", "the scheduler does not learn of holds", Mutations{Alter: drops("daemon/core/scheduler", &messages.HoldChanged{})}},
+	{"hasty-retention", "the queue archives jobs a millisecond after their end if it archives any", Mutations{Alter: altersRetention("archive_after", "0.001")}},
+	{"kept-none", "the queue keeps no last jobs of a name", Mutations{Alter: altersRetention("keep_last", "0")}},
+	{"no-retention", "the queue archives no jobs without a request", Mutations{Alter: altersRetention("archive_after", "0")}},
 	{"all-succeed", "every end of a job is reported to the scheduler as a success", Mutations{Alter: allSucceed}},
 	{"burnt-starts", "the first failed start fails the job", Mutations{Patience: jobs.RetryLimit{Tries: 1}}},
 	{"no-verdicts", "the scheduler does not learn of changed filter rules", Mutations{Alter: drops("daemon/core/scheduler", &messages.VerdictsChanged{})}},
@@ -167,6 +171,24 @@ func losesHolds(_ string, m any) any {
 		}
 	}
 	return request
+}
+
+// altersRetention gives the queue another value of a setting while old jobs are archived.
+func altersRetention(name, value string) func(string, any) any {
+	return func(to string, m any) any {
+		c, is := m.(*clusterconfig.Published)
+		if !is || to != "daemon/queue" {
+			return m
+		}
+		if s, err := config.DecodeSettings(c.Settings); err != nil || s.ArchiveAfterSeconds == 0 {
+			return m
+		}
+		edited, err := config.EditSettings(c.Settings, map[string][]byte{name: []byte(value)})
+		if err != nil {
+			panic(err)
+		}
+		return &clusterconfig.Published{Request: c.Request, Config: c.Config, Settings: edited}
+	}
 }
 
 // allSucceed reports every end of a job to the scheduler as a success.
