@@ -60,8 +60,8 @@ func (c *checkRetention) archived(w *World, id int64) error {
 	if c.asked[id] || !w.effective.known {
 		return nil
 	}
-	if age := w.clock.Now().Sub(endOf(j)); s.ArchiveAfterSeconds == 0 || age < s.ArchiveAfter() {
-		return fmt.Errorf("job %d was archived %v after its end, and archive_after is %v seconds", id, age, s.ArchiveAfterSeconds)
+	if age := w.clock.Now().Sub(endOf(j)); s.ArchiveAfter(0) == 0 || age < s.ArchiveAfter(0) {
+		return fmt.Errorf("job %d was archived %v after its end, and archive_after is %v", id, age, s.ArchiveAfter(0))
 	}
 	if name := c.names[w.tagOf(id)]; c.isKept(w, j, name, s, false) {
 		return fmt.Errorf("job %d was archived, and is one of the last %d of the name %q", id, s.KeepLast, name)
@@ -90,17 +90,17 @@ func (c *checkRetention) isKept(w *World, j *job.Job, name string, s config.Sett
 
 func (c *checkRetention) rest(w *World) error {
 	s, now := w.effective.settings, w.clock.Now()
-	settled := w.effective.known && s.ArchiveAfterSeconds > 0 && now.Sub(c.since) > retentionSlack && !w.garbled
+	settled := w.effective.known && s.ArchiveAfter(0) > 0 && now.Sub(c.since) > retentionSlack && !w.garbled
 	for _, id := range w.recordedIDs() {
 		if w.disk.Find(paths.ArchivePath(id)) != nil {
 			return fmt.Errorf("job %d is in the queue and in the archive", id)
 		}
 		j := w.Job(id)
-		if !settled || j == nil || !j.Status().Final() || now.Sub(endOf(j)) < s.ArchiveAfter()+retentionSlack {
+		if !settled || j == nil || !j.Status().Final() || now.Sub(endOf(j)) < s.ArchiveAfter(0)+retentionSlack {
 			continue
 		}
 		if !c.isKept(w, j, c.names[w.tagOf(id)], s, true) {
-			return fmt.Errorf("job %d ended %v ago, archive_after is %v seconds, and it is not archived", id, now.Sub(endOf(j)), s.ArchiveAfterSeconds)
+			return fmt.Errorf("job %d ended %v ago, archive_after is %v, and it is not archived", id, now.Sub(endOf(j)), s.ArchiveAfter(0))
 		}
 	}
 	return nil

@@ -180,7 +180,7 @@ func altersRetention(name, value string) func(string, any) any {
 		if !is || to != "daemon/queue" {
 			return m
 		}
-		if s, err := config.DecodeSettings(c.Settings); err != nil || s.ArchiveAfterSeconds == 0 {
+		if s, err := config.DecodeSettings(c.Settings); err != nil || s.ArchiveAfter(0) == 0 {
 			return m
 		}
 		edited, err := config.EditSettings(c.Settings, map[string][]byte{name: []byte(value)})

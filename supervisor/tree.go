@@ -285,7 +285,7 @@ func jobsProps(p Ports, s Settings) *actor.Props {
 
 func queueProps(p Ports, s Settings) *actor.Props {
 	return queue.Props(queue.Config{Env: p.Env, Store: storeOf(p), Scheduler: p.Env.PID(schedName),
-		Jobs: p.Env.PID(jobsName), Locks: p.Env.PID(locksName), ClusterConfig: p.Env.PID(configName), Filters: p.Env.PID(filtersName), Catalogue: s.Catalogue, Gateways: subscribers(p, luxiName), Livelock: s.Livelock, Limits: s.Limits, Shared: !isStandalone(p)})
+		Jobs: p.Env.PID(jobsName), Locks: p.Env.PID(locksName), ClusterConfig: p.Env.PID(configName), Filters: p.Env.PID(filtersName), Catalogue: s.Catalogue, Gateways: subscribers(p, luxiName), Livelock: s.Livelock, Limits: s.Limits, ArchiveAfter: s.About.ArchiveAfter, Shared: !isStandalone(p)})
 }
 
 func luxiProps(p Ports, s Settings) *actor.Props {

@@ -52,6 +52,8 @@ type About struct {
 	Version string
 	PID     int
 	Started time.Time
+	// ArchiveAfter is what the daemon's options say of ended jobs; the setting overrides it. 0: they stay in the queue.
+	ArchiveAfter time.Duration
 	// RemoveArchivedAfter is what the daemon's options say of archived jobs; the setting overrides it. 0: they stay.
 	RemoveArchivedAfter time.Duration
 }

@@ -166,7 +166,7 @@ func queueStatus(about About, s *messages.GetQueueStatusResult, cluster config.C
 	}
 	settings, _ := config.DecodeSettings(s.Settings) // the queue has decoded them
 	return answer.QueueStatus{
-		Retention: answer.Retention{ArchiveAfter: settings.ArchiveAfterSeconds, KeepLast: settings.KeepLast, Archived: s.AutoArchived,
+		Retention: answer.Retention{ArchiveAfter: settings.ArchiveAfter(about.ArchiveAfter).Seconds(), KeepLast: settings.KeepLast, Archived: s.AutoArchived,
 			RemoveArchivedAfter: settings.RemoveArchivedAfter(about.RemoveArchivedAfter).Seconds()},
 		Cluster: cluster.Name, Master: cluster.MasterName, Version: about.Version, PID: about.PID,
 		Started: answer.TimeOf(about.Started.UnixMicro()), RunSlots: cluster.MaxRunningJobs,

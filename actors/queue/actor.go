@@ -17,6 +17,8 @@
 package queue
 
 import (
+	"time"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	clusterconfig "lockstep/actors/config"
@@ -43,6 +45,7 @@ type Config struct {
 	Catalogue     *opcode.Catalogue
 	Livelock      string // path of the daemon's livelock
 	Limits        Limits
+	ArchiveAfter  time.Duration // after which ended jobs are archived if no setting says it; 0: never
 	// Shared is true in a cluster of several nodes. Then another node may have archived
 	// jobs that this node lacks.
 	Shared bool

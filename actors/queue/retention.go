@@ -19,7 +19,8 @@ const (
 
 // archiver archives jobs that ended some time ago.
 type archiver struct {
-	settings config.Settings
+	after    time.Duration     // from their end until jobs are archived; 0: never
+	keepLast int               // of each name
 	content  []byte            // of the settings' file
 	keeper   *retention.Keeper // of the final jobs; nil while jobs are archived by clients only
 	ticking  bool
@@ -35,9 +36,10 @@ func (q *queue) setRetention(ctx actor.Context, content []byte) {
 	if err != nil {
 		return // the scheduler logs the error
 	}
-	former := q.archiver.settings
-	q.archiver.settings, q.archiver.content = settings, content
-	if former.ArchiveAfterSeconds != settings.ArchiveAfterSeconds || former.KeepLast != settings.KeepLast {
+	a := &q.archiver
+	after := settings.ArchiveAfter(q.config.ArchiveAfter)
+	changed := after != a.after || settings.KeepLast != a.keepLast
+	if a.after, a.keepLast, a.content = after, settings.KeepLast, content; changed {
 		q.fillKeeper(ctx)
 	}
 }
@@ -48,10 +50,10 @@ func (q *queue) fillKeeper(ctx actor.Context) {
 		return
 	}
 	a := &q.archiver
-	if a.keeper = nil; a.settings.ArchiveAfterSeconds == 0 {
+	if a.keeper = nil; a.after == 0 {
 		return
 	}
-	a.keeper = retention.NewKeeper(a.settings.KeepLast)
+	a.keeper = retention.NewKeeper(a.keepLast)
 	for _, e := range q.index.finals {
 		q.retain(e)
 	}
@@ -87,7 +89,7 @@ func (q *queue) archiveDue(ctx actor.Context, m *retentionDue) {
 		return
 	}
 	now := q.config.Env.Clock().Now()
-	due := a.keeper.TakeDue(now.Add(-a.settings.ArchiveAfter()), archiveBatch)
+	due := a.keeper.TakeDue(now.Add(-a.after), archiveBatch)
 	if len(due) == 0 {
 		q.scheduleRetention(ctx, retentionTick)
 		return

@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	clusterconfig "lockstep/actors/config"
+	"lockstep/actors/kittest"
+	"lockstep/actors/queue"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
@@ -49,6 +51,25 @@ func TestOldJobsAreArchived(t *testing.T) {
 		b.settings(``)
 		b.Advance(time.Hour)
 		b.store.Quiet()
+	})
+}
+
+// Without the setting the daemon's option counts; 0 as the setting archives nothing.
+func TestTheSettingWinsOverTheOption(t *testing.T) {
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
+		b := newBench(t, e)
+		b.cluster.Answer(func(any) any {
+			return &clusterconfig.Published{Config: configuration, Settings: []byte(`{"archive_after": 0}`)}
+		})
+		c := b.configOf(noLimits)
+		c.ArchiveAfter = time.Minute
+		b.queue = b.Start("queue", queue.Props(c))
+		b.recover(scanOf(ended(1)))
+		b.Advance(time.Hour)
+		b.store.Quiet()
+		b.settings(``)
+		b.Advance(2 * time.Second)
+		require.Equal(t, []string{"queue/job-1"}, moved(b.storeAsked()))
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	"go.yaml.in/yaml/v3"
@@ -18,6 +19,7 @@ import (
 	"lockstep/actors/queue"
 	"lockstep/cmd/internal/accounts"
 	"lockstep/cmd/internal/buildinfo"
+	"lockstep/cmd/internal/term"
 	"lockstep/core/ownership"
 	"lockstep/persistence"
 	"lockstep/supervisor"
@@ -39,12 +41,14 @@ type Config struct {
 	MaxStarts   int
 	Writers     int
 	Limits      queue.Limits
-	ArchiveDays int    // days after which archived jobs are removed; 0: never
-	SocketGroup string // whose members may use the sockets, by name or number; "": the daemon's own
-	NodeListen  string // of a node of a cluster; "": where it is reached
-	LeaveJobs   bool   // running jobs continue when this node is no longer the master
-	Rapi        RapiConfig
-	Ganeti      GanetiConfig
+	// ArchiveAfter is the time after which ended jobs are archived, unless a setting says another; 0: never.
+	ArchiveAfter time.Duration
+	ArchiveDays  int    // days after which archived jobs are removed; 0: never
+	SocketGroup  string // whose members may use the sockets, by name or number; "": the daemon's own
+	NodeListen   string // of a node of a cluster; "": where it is reached
+	LeaveJobs    bool   // running jobs continue when this node is no longer the master
+	Rapi         RapiConfig
+	Ganeti       GanetiConfig
 
 	owners ownership.Rules // of files and sockets
 }
@@ -103,7 +107,8 @@ func parseConfig(args []string, output io.Writer) (Config, error) {
 	c.Ganeti.flags(flags)
 	flags.StringVar(&c.NodeListen, "node-listen", "", "`address` at which this node listens for other nodes of the cluster (default: the node's own, see lockstep node)")
 	flags.BoolVar(&c.LeaveJobs, "leave-jobs", false, "in a cluster: let running jobs continue when this node is no longer the master")
-	flags.IntVar(&c.ArchiveDays, "archive-days", 0, "`days` after which archived jobs are removed; 0: never")
+	flags.Var(term.DurationFlag{Value: &c.ArchiveAfter}, "archive-after", "archive jobs this `DURATION` after their end, like 7d; the setting archive_after wins (default never)")
+	flags.IntVar(&c.ArchiveDays, "archive-days", 0, "`days` after which archived jobs are removed; 0: never; the setting remove_archived_after wins")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			printUsage(flags, output)

@@ -25,6 +25,18 @@ func TestTheFileAndTheFlagsHaveTheSameNames(t *testing.T) {
 	require.Equal(t, 9, c.MaxStarts, "the command line wins")
 }
 
+// The file that is shipped for /etc/lockstep is read, and archives jobs after a week. Without it no job is archived.
+func TestTheShippedFileArchivesAfterAWeek(t *testing.T) {
+	c, err := parseConfig([]string{"--config", "lockstepd.yaml"}, io.Discard)
+	require.NoError(t, err)
+	require.Equal(t, 7*day, c.ArchiveAfter)
+	c, err = parseConfig(nil, io.Discard)
+	require.NoError(t, err)
+	require.Zero(t, c.ArchiveAfter)
+	_, err = parseConfig([]string{"--archive-after", "7"}, io.Discard)
+	require.ErrorContains(t, err, "7 has no unit; write 7s, 7m, 7h or 7d")
+}
+
 func TestBadSettingsAreNamed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "lockstepd.yaml")
 	for content, want := range map[string]string{

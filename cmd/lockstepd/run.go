@@ -199,7 +199,7 @@ func (d *service) loadSettings(livelock string) error {
 	d.settings = supervisor.Settings{Livelock: livelock, BootID: boot, NewUUID: uuid.NewString, Random: randomOctets,
 		Locks:     lock.Settings{Hierarchy: lock.Implied},
 		MaxStarts: c.MaxStarts, Writers: c.Writers, Catalogue: catalogue, Secrets: func() []string { return d.catalogue.Load().SecretNames() }, Limits: c.Limits,
-		About: luxi.About{Version: buildinfo.Read().Short(), PID: os.Getpid(), Started: time.Now(), RemoveArchivedAfter: time.Duration(c.ArchiveDays) * day}}
+		About: luxi.About{Version: buildinfo.Read().Short(), PID: os.Getpid(), Started: time.Now(), ArchiveAfter: c.ArchiveAfter, RemoveArchivedAfter: time.Duration(c.ArchiveDays) * day}}
 	return nil
 }
 

@@ -22,8 +22,9 @@ type Settings struct {
 	PredictiveTicks int `json:"predictive_ticks"`
 	// LockBypassSeconds is how long later requests may overtake a request for locks; 0 means for ever.
 	LockBypassSeconds float64 `json:"lock_bypass_after"`
-	// ArchiveAfterSeconds is the time after their end after which the daemon archives jobs; 0: never.
-	ArchiveAfterSeconds float64 `json:"archive_after"`
+	// ArchiveAfterSeconds is the time after their end after which the daemon archives jobs; 0: never; nil: the option
+	// --archive-after of the daemon counts.
+	ArchiveAfterSeconds *float64 `json:"archive_after"`
 	// KeepLast is how many of the last ended jobs of each name stay in the queue nevertheless.
 	KeepLast int `json:"keep_last"`
 	// RemoveArchivedAfterSeconds is the time after which archived jobs are removed; 0: never; nil: the option --archive-days
@@ -42,15 +43,21 @@ func (s Settings) PredictiveTick() time.Duration { return seconds(s.PredictiveTi
 // LockBypass is LockBypassSeconds as a duration.
 func (s Settings) LockBypass() time.Duration { return seconds(s.LockBypassSeconds) }
 
-// ArchiveAfter is ArchiveAfterSeconds as a duration.
-func (s Settings) ArchiveAfter() time.Duration { return seconds(s.ArchiveAfterSeconds) }
+// ArchiveAfter is ArchiveAfterSeconds as a duration; without the setting it is byDefault.
+func (s Settings) ArchiveAfter(byDefault time.Duration) time.Duration {
+	return secondsOr(s.ArchiveAfterSeconds, byDefault)
+}
 
 // RemoveArchivedAfter is RemoveArchivedAfterSeconds as a duration; without the setting it is byDefault.
 func (s Settings) RemoveArchivedAfter(byDefault time.Duration) time.Duration {
-	if s.RemoveArchivedAfterSeconds == nil {
+	return secondsOr(s.RemoveArchivedAfterSeconds, byDefault)
+}
+
+func secondsOr(s *float64, byDefault time.Duration) time.Duration {
+	if s == nil {
 		return byDefault
 	}
-	return seconds(*s.RemoveArchivedAfterSeconds)
+	return seconds(*s)
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
@@ -67,8 +74,8 @@ func (s Settings) Validate() error {
 		return fmt.Errorf("predictive_ticks: %d is not between 1 and 1000000", s.PredictiveTicks)
 	case !(s.LockBypassSeconds >= 0 && s.LockBypassSeconds <= year):
 		return fmt.Errorf("lock_bypass_after: %v is not between 0 and %d seconds", s.LockBypassSeconds, year)
-	case !(s.ArchiveAfterSeconds >= 0 && s.ArchiveAfterSeconds <= 100*year):
-		return fmt.Errorf("archive_after: %v is not between 0 and %d seconds", s.ArchiveAfterSeconds, 100*year)
+	case s.ArchiveAfterSeconds != nil && !(*s.ArchiveAfterSeconds >= 0 && *s.ArchiveAfterSeconds <= 100*year):
+		return fmt.Errorf("archive_after: %v is not between 0 and %d seconds", *s.ArchiveAfterSeconds, 100*year)
 	case s.KeepLast < 0 || s.KeepLast > 1000:
 		return fmt.Errorf("keep_last: %d is not between 0 and 1000", s.KeepLast)
 	case s.RemoveArchivedAfterSeconds != nil && !(*s.RemoveArchivedAfterSeconds >= 0 && *s.RemoveArchivedAfterSeconds <= 100*year):

@@ -54,7 +54,7 @@ Exit code: 0.
 		},
 	}
 	flags := command.Flags()
-	flags.Var(cli.DurationFlag{Value: &opts.since}, "since", "only changes of the last `DURATION`: "+cli.DurationHelp)
+	flags.Var(term.DurationFlag{Value: &opts.since}, "since", "only changes of the last `DURATION`: "+term.DurationHelp)
 	flags.StringVar(&opts.object, "object", "", "only changes of the object with this `NAME` or uuid, or of a kind, like nodes")
 	flags.IntVar(&opts.limit, "limit", limitDefault, "at most `N` changes; 0 means all")
 	from.addFlag(command, historyFileUsage)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/datadir"
 	"lockstep/edge/peer"
@@ -140,6 +141,6 @@ With --json: {"token": string, "expires_ts": time}, the time as RFC 3339`,
 		},
 	}
 	command.Flags().StringVar(&dataDir, "data-dir", "", datadir.Help)
-	command.Flags().Var(cli.DurationFlag{Value: &lifetime}, "lifetime", "`DURATION` for which the token is valid, 1m to 720h")
+	command.Flags().Var(term.DurationFlag{Value: &lifetime}, "lifetime", "`DURATION` for which the token is valid, 1m to 720h")
 	return command
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
 )
 
@@ -29,11 +30,11 @@ func settingInfoOf(key string) settingInfo {
 	case "lock_bypass_after":
 		return settingInfo{text: "seconds after which later requests may not overtake a lock request", duration: true}
 	case "archive_after":
-		return settingInfo{text: "seconds after which ended jobs are archived; 0: never", duration: true}
+		return settingInfo{text: "seconds after which ended jobs are archived; 0: never; null: lockstepd --archive-after", duration: true}
 	case "keep_last":
 		return settingInfo{text: "last ended jobs of each name that are not archived"}
 	case "remove_archived_after":
-		return settingInfo{text: "seconds after which archived jobs are removed; 0: never; null: --archive-days", duration: true}
+		return settingInfo{text: "seconds after which archived jobs are removed; 0: never; null: lockstepd --archive-days", duration: true}
 	}
 	return settingInfo{}
 }
@@ -51,7 +52,7 @@ func settingValue(key, typed string, have json.RawMessage) (json.RawMessage, err
 		value = encoded
 	}
 	if settingInfoOf(key).duration && typed != "null" {
-		duration, err := cli.ParseDuration(typed)
+		duration, err := term.ParseDuration(typed)
 		if err != nil {
 			return nil, cli.Usagef("the setting %s: %v", key, err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/cmd/lockstep/internal/completion"
@@ -41,7 +42,7 @@ func (f *Flags) Register(globals *cli.Globals, command *cobra.Command) {
 	flags.StringSliceVar(&f.Users, "user", nil, "jobs submitted by `USER`, a name or a number")
 	flags.StringSliceVar(&f.Opcodes, "opcode", nil, "jobs with an opcode that matches `PATTERN`, like OP_RUN_COMMAND or TEST_*")
 	flags.StringArrayVar(&f.Reasons, "reason", nil, "jobs with `TEXT` in a reason")
-	flags.Var(cli.DurationFlag{Value: &f.Since}, "since", "jobs submitted, started or ended in the last `DURATION`, like 2h or 7d")
+	flags.Var(term.DurationFlag{Value: &f.Since}, "since", "jobs submitted, started or ended in the last `DURATION`, like 2h or 7d")
 	flags.BoolVar(&f.Failed, "failed", false, "the same as --status error")
 	completion.Flag(command, "status", completion.Statuses)
 	completion.Flag(command, "name", completion.Names(globals))

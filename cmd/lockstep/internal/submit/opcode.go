@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/cmd/lockstep/internal/opcodes"
@@ -75,7 +76,7 @@ func parameterValue(words, text string) (any, error) {
 		}
 		return strings.Split(text, ","), nil
 	case strings.HasPrefix(words, "a number of seconds"):
-		duration, err := cli.ParseDuration(text)
+		duration, err := term.ParseDuration(text)
 		return duration.Seconds(), err
 	case words == "true or false", strings.HasPrefix(words, "an integer"), strings.HasPrefix(words, "a number"), strings.HasPrefix(words, "a job id"),
 		strings.HasPrefix(words, "an object"), strings.HasPrefix(words, "a list"):

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/cmd/lockstep/internal/completion"
@@ -99,7 +100,7 @@ With --json, one object per line: {"event": "submitted", "job"},
 	flags.StringVar(&opts.Name, "name", "", "`NAME` of the job, for lists and for other commands: letters, digits, '.', '_', '-'")
 	flags.StringVar(&opts.Priority, "priority", "normal", "`PRIORITY` of the job: low, normal or high, or 10, 0, -10")
 	flags.StringVar(&opts.Reason, "reason", "", "`TEXT` for the job's reason trail")
-	flags.Var(cli.DurationFlag{Value: &opts.Timeout}, "timeout", "end the command after `DURATION`, like 90s, 1h30m or 2d (default none)")
+	flags.Var(term.DurationFlag{Value: &opts.Timeout}, "timeout", "end the command after `DURATION`, like 90s, 1h30m or 2d (default none)")
 	flags.StringArrayVar(&opts.Env, "env", nil, "set variable `NAME=VALUE` for the command (repeatable)")
 	flags.StringArrayVar(&opts.SecretEnv, "secret-env", nil,
 		"the same for a secret, which is never stored; `NAME` alone takes the value from your environment (repeatable)")

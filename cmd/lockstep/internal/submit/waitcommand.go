@@ -41,7 +41,7 @@ With --json, one object per line, as jobs end:
 		},
 		ValidArgsFunction: completion.Jobs(globals, "queued", "waiting", "canceling", "running"),
 	}
-	command.Flags().Var(cli.DurationFlag{Value: &timeout}, "timeout", "stop waiting after `DURATION`, like 90s or 2h (default never)")
+	command.Flags().Var(term.DurationFlag{Value: &timeout}, "timeout", "stop waiting after `DURATION`, like 90s or 2h (default never)")
 	completion.Flag(command, "timeout", completion.Nothing)
 	return command
 }

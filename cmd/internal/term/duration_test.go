@@ -1,4 +1,4 @@
-package cli
+package term
 
 import (
 	"testing"
@@ -6,14 +6,12 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"lockstep/cmd/internal/term"
 )
 
 func TestParseDuration(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"0s": 0, "90s": 90 * time.Second, "1h30m": 90 * time.Minute, "1.5h": 90 * time.Minute,
-		"7d": 7 * term.Day, "2w": 14 * term.Day, "250ms": 250 * time.Millisecond, "1d12h": 36 * time.Hour,
+		"7d": 7 * Day, "2w": 14 * Day, "250ms": 250 * time.Millisecond, "1d12h": 36 * time.Hour,
 	} {
 		got, err := ParseDuration(text)
 		require.NoError(t, err, text)

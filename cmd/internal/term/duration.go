@@ -1,4 +1,4 @@
-package cli
+package term
 
 import (
 	"fmt"
@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"lockstep/cmd/internal/term"
 )
 
 // DurationHelp names the forms that ParseDuration takes.
@@ -16,7 +14,7 @@ const DurationHelp = "a number with a unit, s, m, h, d or w, like 90s, 1h30m or 
 
 // durationUnits are the units of durations. A day is always 24 hours.
 var durationUnits = map[string]time.Duration{
-	"ms": time.Millisecond, "s": time.Second, "m": time.Minute, "h": time.Hour, "d": term.Day, "w": 7 * term.Day,
+	"ms": time.Millisecond, "s": time.Second, "m": time.Minute, "h": time.Hour, "d": Day, "w": 7 * Day,
 }
 
 var (
