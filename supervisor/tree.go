@@ -290,12 +290,20 @@ func queueProps(p Ports, s Settings) *actor.Props {
 
 func luxiProps(p Ports, s Settings) *actor.Props {
 	return luxi.Props(luxi.Config{Env: p.Env, Queue: p.Env.PID(queueName), Jobs: p.Env.PID(jobsName),
-		Store: storeOf(p), Locks: p.Env.PID(locksName), Scheduler: p.Env.PID(schedName), Filters: p.Env.PID(filtersName),
+		Store: storeOf(p), Locks: p.Env.PID(locksName), Events: eventsOf(p), Scheduler: p.Env.PID(schedName), Filters: p.Env.PID(filtersName),
 		ClusterConfig: p.Env.PID(configName), Catalogue: s.Catalogue, NewUUID: s.NewUUID, About: s.About, OpcodeFiles: p.Opcodes, Leads: leadershipCheck(p), Nodes: replicatorOf(p), Distributor: distributorOf(p)})
 }
 
 // hasFeed reports whether events are published.
 func hasFeed(p Ports) bool { return p.Events != nil }
+
+// eventsOf returns the actor that publishes events; nil: none does.
+func eventsOf(p Ports) *actor.PID {
+	if !hasFeed(p) {
+		return nil
+	}
+	return p.Env.PID(eventsName)
+}
 
 // subscribers returns the actors with these names, and the events actor if there is a feed.
 func subscribers(p Ports, names ...string) []*actor.PID {

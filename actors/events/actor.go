@@ -3,11 +3,11 @@
 //
 // It owns the last filter rules that it received, to tell a changed rule from a repeated
 // one, and for each waiting lock owner the time since which it waits. The queue, the
-// configuration actor and the lock manager send it changes. It takes no requests. It passes
-// events and measurements to the port Feed, which must not block.
+// configuration actor and the lock manager send it changes. It may be asked to send events to
+// a subscriber. It passes events and measurements to the port Feed, which must not block.
 //
-// Its state is lost in a crash. After its crash, or the crash of a sender, it tells the feed
-// that events may be missing.
+// Its state is lost in a crash, except its subscribers. After its crash, or the crash of a
+// sender, it tells the feed and the subscribers that events may be missing.
 package events
 
 import (
@@ -22,6 +22,7 @@ import (
 	clusterconfig "lockstep/actors/config"
 	"lockstep/actors/kit"
 	"lockstep/actors/locks"
+	"lockstep/core/answer"
 	"lockstep/core/config"
 	"lockstep/core/config/model"
 	"lockstep/core/lock"
@@ -33,9 +34,9 @@ type Kind string
 
 // Kinds of events.
 const (
-	Jobs    Kind = "job"
-	Filters Kind = "filter"
-	Locks   Kind = "lock"
+	Jobs    Kind = answer.EventJob
+	Filters Kind = answer.EventFilter
+	Locks   Kind = answer.EventLock
 )
 
 // Feed receives events and measurements. Its methods do not block.
@@ -60,6 +61,15 @@ type End struct {
 	Ran     time.Duration
 }
 
+// Discard is a feed that keeps nothing.
+type Discard struct{}
+
+func (Discard) Publish(Kind, []byte) {}
+func (Discard) Missed(string)        {}
+func (Discard) Ended(End)            {}
+func (Discard) Waited(time.Duration) {}
+func (Discard) Waiting(int)          {}
+
 // Config is what the actor needs.
 type Config struct {
 	Env           *kit.Env
@@ -70,8 +80,9 @@ type Config struct {
 
 // Props makes the actor.
 func Props(c Config) *actor.Props {
+	subscribers := &subscribers{}
 	return c.Env.Props("events", func() actor.Actor {
-		return &events{config: c, waiting: map[lock.Owner]time.Time{}}
+		return &events{config: c, waiting: map[lock.Owner]time.Time{}, subscribers: subscribers}
 	})
 }
 
@@ -80,34 +91,42 @@ type events struct {
 	rules   map[string]json.RawMessage        // by uuid; nil: not known yet
 	stored  model.Container[model.FilterRule] // the origin of rules
 	waiting map[lock.Owner]time.Time          // since when these owners wait for locks
+
+	subscribers *subscribers // of all incarnations
 }
 
 func (e *events) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
-		e.config.Feed.Missed("the daemon has started to listen")
+		e.missed(ctx, "the daemon has started to listen")
 		ctx.Request(e.config.Queue, &messages.SubscribeAllJobs{})
 		ctx.Request(e.config.ClusterConfig, &messages.PublishConfig{})
 	case *messages.QueueStarted:
-		e.config.Feed.Missed("the queue has started anew")
+		e.missed(ctx, "the queue has started anew")
 		ctx.Request(e.config.Queue, &messages.SubscribeAllJobs{})
 	case *messages.LocksStarted:
 		clear(e.waiting)
 		e.config.Feed.Waiting(0)
-		e.config.Feed.Missed("the lock manager has started anew")
+		e.missed(ctx, "the lock manager has started anew")
 	case *messages.JobStatesChanged:
-		e.jobStatesChanged(m)
+		e.jobStatesChanged(ctx, m)
 	case *clusterconfig.Published:
-		e.configChanged(m)
+		e.configChanged(ctx, m)
 	case *locks.Published:
-		e.locksPublished(m)
+		e.locksPublished(ctx, m)
+	case *Subscribe:
+		if e.subscribers.add(ctx.Sender(), m.Kinds) {
+			ctx.Watch(ctx.Sender())
+		}
+	case *actor.Terminated:
+		e.subscribers.remove(m.Who)
 	default:
 		kit.Unexpected(ctx)
 	}
 }
 
 // configChanged publishes the rules that have changed.
-func (e *events) configChanged(m *clusterconfig.Published) {
+func (e *events) configChanged(ctx actor.Context, m *clusterconfig.Published) {
 	if e.rules != nil && m.Config.Filters == e.stored {
 		return
 	}
@@ -122,29 +141,28 @@ func (e *events) configChanged(m *clusterconfig.Published) {
 		was, known := former[uuid]
 		switch {
 		case !known:
-			e.publish(Filters, ruleEvent{UUID: uuid, Change: "added", Rule: rules[uuid]})
+			e.publish(ctx, Filters, answer.RuleEvent{UUID: uuid, Change: "added", Rule: rules[uuid]})
 		case string(was) != string(rules[uuid]):
-			e.publish(Filters, ruleEvent{UUID: uuid, Change: "replaced", Rule: rules[uuid]})
+			e.publish(ctx, Filters, answer.RuleEvent{UUID: uuid, Change: "replaced", Rule: rules[uuid]})
 		}
 	}
 	for _, uuid := range slices.Sorted(maps.Keys(former)) {
 		if _, still := rules[uuid]; !still {
-			e.publish(Filters, ruleEvent{UUID: uuid, Change: "deleted"})
+			e.publish(ctx, Filters, answer.RuleEvent{UUID: uuid, Change: "deleted"})
 		}
 	}
 }
 
-// ruleEvent is an event about a filter rule.
-type ruleEvent struct {
-	UUID   string          `json:"uuid"`
-	Change string          `json:"change"`
-	Rule   json.RawMessage `json:"rule"` // null if the rule is deleted
+func (e *events) missed(ctx actor.Context, why string) {
+	e.config.Feed.Missed(why)
+	e.subscribers.missed(ctx)
 }
 
-func (e *events) publish(kind Kind, event any) {
+func (e *events) publish(ctx actor.Context, kind Kind, event any) {
 	data, err := json.Marshal(event)
 	if err != nil {
 		panic(fmt.Errorf("a %s event cannot be encoded: %w", kind, err))
 	}
 	e.config.Feed.Publish(kind, data)
+	e.subscribers.publish(ctx, kind, data)
 }

@@ -152,3 +152,25 @@ func TestLocks(t *testing.T) {
 		require.Zero(t, b.feed.waiting)
 	})
 }
+
+// A subscriber gets the kinds that it has asked for, also from the next incarnation, which says that some may be missing.
+func TestSubscribers(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		p, other := b.Probe("subscriber"), b.Probe("other")
+		p.Ask(b.events, &events.Subscribe{Kinds: []events.Kind{events.Locks, events.Filters}})
+		other.Ask(b.events, &events.Subscribe{Kinds: []events.Kind{events.Jobs}})
+		b.send(&locks.Published{Records: []lock.Record{{Owner: lock.JobOwner(12, "/livelock", 34)}}})
+		require.Contains(t, string(kittest.Expect[*events.Published](p).Data), `"owner":"12"`)
+		other.Quiet()
+		b.send(&messages.JobStatesChanged{Archived: []int64{7}})
+		require.Equal(t, `{"id":7,"archived":true}`, string(kittest.Expect[*events.Published](other).Data))
+		p.Quiet()
+		b.Restart(b.events)
+		kittest.Expect[*events.Gap](p)
+		b.send(&messages.LocksStarted{Incarnation: 2})
+		kittest.Expect[*events.Gap](p)
+		p.Ask(b.events, &events.Subscribe{})
+		b.send(&locks.Published{Records: []lock.Record{{Owner: lock.JobOwner(12, "/livelock", 34)}}})
+		p.Quiet()
+	})
+}

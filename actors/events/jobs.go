@@ -3,6 +3,8 @@ package events
 import (
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
+
 	"lockstep/core/query"
 	"lockstep/messages"
 )
@@ -35,9 +37,9 @@ type archivedEvent struct {
 	Archived bool  `json:"archived"`
 }
 
-func (e *events) jobStatesChanged(m *messages.JobStatesChanged) {
+func (e *events) jobStatesChanged(ctx actor.Context, m *messages.JobStatesChanged) {
 	for _, info := range m.Jobs {
-		e.publish(Jobs, jobEvent{
+		e.publish(ctx, Jobs, jobEvent{
 			ID: info.Id, Name: info.Name, Result: info.Result, Status: query.ClientStatus(info), Priority: info.Priority,
 			Summary: info.Summary[:min(len(info.Summary), summaryMax)], Opcodes: len(info.Summary),
 			Received: stamp(info.ReceivedUs), Start: stamp(info.StartUs), End: stamp(info.EndUs),
@@ -48,7 +50,7 @@ func (e *events) jobStatesChanged(m *messages.JobStatesChanged) {
 		}
 	}
 	for _, id := range m.Archived {
-		e.publish(Jobs, archivedEvent{ID: id, Archived: true})
+		e.publish(ctx, Jobs, archivedEvent{ID: id, Archived: true})
 	}
 }
 

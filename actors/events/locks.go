@@ -1,7 +1,10 @@
 package events
 
 import (
+	"github.com/asynkron/protoactor-go/actor"
+
 	"lockstep/actors/locks"
+	"lockstep/core/answer"
 	"lockstep/core/lock"
 )
 
@@ -9,21 +12,10 @@ import (
 // short.
 const locksMax = 32
 
-// lockEvent is an event about a lock owner: what it holds and wants now, as pairs of a lock
-// and a mode. An owner with neither is gone.
-type lockEvent struct {
-	Owner   string      `json:"owner"`
-	Job     *int64      `json:"job"` // null for an owner that is no job
-	Locks   [][2]string `json:"locks"`
-	Held    int         `json:"held"` // number of all held locks
-	Pending [][2]string `json:"pending"`
-	Wanted  int         `json:"wanted"` // number of all wanted locks
-}
-
-func (e *events) locksPublished(m *locks.Published) {
+func (e *events) locksPublished(ctx actor.Context, m *locks.Published) {
 	for _, r := range m.Records {
 		e.trackWait(r)
-		event := lockEvent{Owner: r.Owner.IdentityJSON(), Locks: [][2]string{}, Pending: [][2]string{}, Held: len(r.Locks)}
+		event := answer.LockEvent{Owner: r.Owner.IdentityJSON(), Locks: [][2]string{}, Pending: [][2]string{}, Held: len(r.Locks)}
 		if !r.Owner.Named {
 			id := int64(r.Owner.Job)
 			event.Job = &id
@@ -37,7 +29,7 @@ func (e *events) locksPublished(m *locks.Published) {
 				event.Pending = append(event.Pending, [2]string{i.Lock.String(), i.Mode.String()})
 			}
 		}
-		e.publish(Locks, event)
+		e.publish(ctx, Locks, event)
 	}
 }
 

@@ -32,6 +32,7 @@ type Config struct {
 	Jobs          *actor.PID
 	Store         *actor.PID
 	Locks         *actor.PID
+	Events        *actor.PID // of locks and filter rules; nil: there are none
 	Scheduler     *actor.PID
 	Filters       *actor.PID
 	ClusterConfig *actor.PID

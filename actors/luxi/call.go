@@ -26,10 +26,10 @@ type call struct {
 	method  string
 	by      string // the user and process that sent the request, "" if unknown
 
-	events    *jobEvents  // of the connection
-	wait      *waitCall   // nil: the request is not a WaitForJobChange, or has ended
-	stopTimer func() bool // stops the timer of the open question; nil: no question was asked
-	ended     bool        // the client has its answer, and what the store answers later is dropped
+	pending   *pendingEvents // of the connection
+	wait      *waitCall      // nil: the request is not a WaitForJobChange, or has ended
+	stopTimer func() bool    // stops the timer of the open question; nil: no question was asked
+	ended     bool           // the client has its answer, and what the store answers later is dropped
 }
 
 // ask sends a question, of which answerTimeout bounds the duration. Answers of type A go to then.
@@ -83,7 +83,7 @@ func (c *call) timedOut(ctx actor.Context) {
 	case c.wait != nil:
 		c.wait.timedOut(ctx)
 		return
-	case c.events.awaited:
+	case c.pending.awaited:
 		c.answerEvents(ctx)
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	clusterconfig "lockstep/actors/config"
 	"lockstep/actors/conn"
 	"lockstep/actors/distributor"
+	"lockstep/actors/events"
 	"lockstep/actors/kit"
 	"lockstep/actors/locks"
 	"lockstep/actors/opcodes"
@@ -21,14 +22,14 @@ type connection struct {
 	config  Config
 	session *conn.Session
 	store   *store.Client
-	events  jobEvents
+	pending pendingEvents
 	current *call // the last request; ended if the client has its answer
 }
 
 // newConnection makes the actor of a connection. number is unique in its incarnation of the gateway.
 func newConnection(c Config, client conn.Conn, number uint32) *connection {
 	x := &connection{config: c, session: conn.NewSession(client, c.Env.Log()), store: store.NewClient(c.Store, number)}
-	x.current = &call{ended: true, events: &x.events}
+	x.current = &call{ended: true, pending: &x.pending}
 	return x
 }
 
@@ -64,7 +65,13 @@ func (c *connection) Receive(ctx actor.Context) {
 			c.current.wait.changed(ctx, m)
 		}
 	case *messages.JobStatesChanged:
-		c.events.add(m)
+		c.pending.add(m)
+		c.current.eventsArrived(ctx)
+	case *events.Published:
+		c.pending.addOther(m)
+		c.current.eventsArrived(ctx)
+	case *events.Gap:
+		c.pending.missed = true
 		c.current.eventsArrived(ctx)
 	case *opcodesReloaded:
 		if c.session.IsOpen(m.request) {
@@ -97,7 +104,7 @@ func (c *connection) received(ctx actor.Context, m *conn.Received) {
 	if m.Forwarded {
 		by = request.User
 	}
-	c.current = &call{events: &c.events, config: &c.config, session: c.session, store: c.store, method: request.Method, by: by}
+	c.current = &call{pending: &c.pending, config: &c.config, session: c.session, store: c.store, method: request.Method, by: by}
 	if err := serve(c.current, ctx, request.Args); err != nil {
 		c.refuse(ctx, err)
 	}
@@ -112,9 +119,9 @@ func (c *connection) refuse(ctx actor.Context, err error) {
 // queueStarted handles a restart of the queue. The queue loses the question that it was handling, but none of its
 // mailbox. A submission is not sent again: the queue is asked whether it has the submission.
 func (c *connection) queueStarted(ctx actor.Context) {
-	if c.events.subscribed {
+	if c.pending.subscribed {
 		ctx.Request(c.config.Queue, &messages.SubscribeAllJobs{})
-		c.events.missed = true
+		c.pending.missed = true
 		c.current.eventsArrived(ctx)
 	}
 	if undecided := c.session.Restarted(ctx, conn.QueueRestart); undecided {

@@ -2,41 +2,53 @@ package luxi
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/events"
+	"lockstep/core/answer"
 	"lockstep/core/query"
 	"lockstep/core/wire"
 	"lockstep/messages"
 )
 
-// eventsMax bounds the changes that a connection keeps for its client between two calls.
-const eventsMax = 10_000
+// A connection keeps at most this much for its client between two calls.
+const (
+	eventsMax     = 10_000
+	otherBytesMax = 4 << 20 // of events of locks and filter rules
+)
 
-// jobEvents are the changes of jobs that a connection has received and its client has not.
-type jobEvents struct {
-	subscribed bool
+// pendingEvents are the events that a connection has received and its client has not.
+type pendingEvents struct {
+	subscribed bool // to jobs
+	kinds      []events.Kind
 	changed    []*messages.JobInfo
 	archived   []int64
-	missed     bool // some changes are lost
-	// awaited: the current call waits for the next change.
+	others     []answer.OtherEvent
+	otherBytes int
+	missed     bool // some events are lost
+	// awaited: the current call waits for the next event.
 	awaited bool
 }
 
-// lockstepEvents takes [seconds]. The answer is an answer.JobEvents, as soon as there is a change, after the time at the
-// latest. The first call on a connection subscribes, and is answered at once.
+// lockstepEvents takes [seconds] or [seconds, kinds]. The answer is an answer.JobEvents, as soon as there is an event, after
+// the time at the latest. The first call on a connection subscribes, and is answered at once; so is the first call with
+// other kinds. Events of jobs are always sent.
 func lockstepEvents(c *call, ctx actor.Context, args []json.RawMessage) error {
 	var seconds int64
-	if err := arguments(args, &seconds); err != nil {
+	var names []string
+	into := []any{&seconds, &names}
+	if err := arguments(args, into[:min(max(len(args), 1), 2)]...); err != nil {
 		return fmt.Errorf("LockstepEvents: %w", err)
 	}
-	e := c.events
-	if !e.subscribed {
-		e.subscribed, e.missed = true, true
-		ctx.Request(c.config.Queue, &messages.SubscribeAllJobs{})
+	if err := c.subscribeEvents(ctx, names); err != nil {
+		return fmt.Errorf("LockstepEvents: %w", err)
 	}
+	e := c.pending
 	c.session.Begin()
 	if !e.isEmpty() {
 		c.answerEvents(ctx)
@@ -47,19 +59,61 @@ func lockstepEvents(c *call, ctx actor.Context, args []json.RawMessage) error {
 	return nil
 }
 
-func (e *jobEvents) isEmpty() bool { return len(e.changed)+len(e.archived) == 0 && !e.missed }
+// subscribeEvents subscribes to jobs, and to these further kinds.
+func (c *call) subscribeEvents(ctx actor.Context, names []string) error {
+	e := c.pending
+	var kinds []events.Kind
+	for _, name := range names {
+		switch {
+		case !slices.Contains(answer.EventKinds(), name):
+			return fmt.Errorf("there is no kind of events %q; there are %v", name, answer.EventKinds())
+		case name != answer.EventJob && !slices.Contains(kinds, events.Kind(name)):
+			kinds = append(kinds, events.Kind(name))
+		}
+	}
+	if len(kinds) > 0 && c.config.Events == nil {
+		return errors.New("this daemon publishes events of jobs only")
+	}
+	if !e.subscribed {
+		e.subscribed, e.missed = true, true
+		ctx.Request(c.config.Queue, &messages.SubscribeAllJobs{})
+	}
+	if !slices.Equal(kinds, e.kinds) {
+		e.kinds, e.missed = kinds, true
+		ctx.Request(c.config.Events, &events.Subscribe{Kinds: kinds})
+	}
+	return nil
+}
 
-// add keeps changes. Above the bound it keeps none, and the client lists the jobs.
-func (e *jobEvents) add(m *messages.JobStatesChanged) {
+func (e *pendingEvents) isEmpty() bool {
+	return len(e.changed)+len(e.archived)+len(e.others) == 0 && !e.missed
+}
+
+// add keeps changes of jobs.
+func (e *pendingEvents) add(m *messages.JobStatesChanged) {
 	e.changed, e.archived = append(e.changed, m.Jobs...), append(e.archived, m.Archived...)
-	if len(e.changed)+len(e.archived) > eventsMax {
-		e.changed, e.archived, e.missed = nil, nil, true
+	e.bound()
+}
+
+// addOther keeps an event of a lock or a rule.
+func (e *pendingEvents) addOther(m *events.Published) {
+	e.others, e.otherBytes = append(e.others, answer.OtherEvent{Kind: string(m.Kind), Data: m.Data}), e.otherBytes+len(m.Data)
+	e.bound()
+}
+
+// bound keeps no event if there are too many. The client asks for the current state instead.
+func (e *pendingEvents) bound() {
+	if len(e.changed)+len(e.archived)+len(e.others) > eventsMax || e.otherBytes > otherBytesMax {
+		e.forget()
+		e.missed = true
 	}
 }
 
+func (e *pendingEvents) forget() { e.changed, e.archived, e.others, e.otherBytes = nil, nil, nil, 0 }
+
 // answerEvents answers with all changes, and forgets them.
 func (c *call) answerEvents(ctx actor.Context) {
-	e := c.events
+	e := c.pending
 	frame := append(wire.AppendResult(nil), `{"jobs":[`...)
 	for i, info := range e.changed {
 		if i > 0 {
@@ -67,18 +121,30 @@ func (c *call) answerEvents(ctx actor.Context) {
 		}
 		frame = query.AppendListed(frame, info, false)
 	}
-	archived, err := json.Marshal(append([]int64{}, e.archived...))
-	if err != nil {
-		panic(fmt.Errorf("ids cannot be encoded: %w", err))
+	frame = append(frame, `],"archived":`...)
+	frame = appendJSON(frame, append([]int64{}, e.archived...))
+	if len(e.others) > 0 {
+		frame = append(frame, `,"others":`...)
+		frame = appendJSON(frame, e.others)
 	}
-	frame = fmt.Appendf(frame, `],"archived":%s,"missed":%t}`, archived, e.missed)
-	e.changed, e.archived, e.missed, e.awaited = nil, nil, false, false
+	frame = fmt.Appendf(frame, `,"missed":%t}`, e.missed)
+	e.forget()
+	e.missed, e.awaited = false, false
 	c.answer(ctx, wire.CloseResult(frame))
+}
+
+// appendJSON appends the JSON of a value that has one.
+func appendJSON(to []byte, value any) []byte {
+	data, err := json.Marshal(value)
+	if err != nil {
+		panic(fmt.Errorf("events cannot be encoded: %w", err))
+	}
+	return append(to, data...)
 }
 
 // eventsArrived answers a call that waits for changes.
 func (c *call) eventsArrived(ctx actor.Context) {
-	if c.events.awaited && !c.ended {
+	if c.pending.awaited && !c.ended {
 		c.answerEvents(ctx)
 	}
 }

@@ -2,12 +2,14 @@ package luxi_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/conn/conntest"
+	"lockstep/actors/events"
 	"lockstep/actors/kittest"
 	"lockstep/actors/luxi"
 	"lockstep/core/job"
@@ -42,6 +44,35 @@ func TestEventsOfJobs(t *testing.T) {
 		b.Send(b.luxi, &messages.QueueStarted{Incarnation: 2})
 		require.Contains(t, c.Answer(), `"missed":true`)
 		kittest.Expect[*messages.SubscribeAllJobs](b.queue)
+	})
+}
+
+// A client that asks for them gets events of locks and rules, too, on its own connection.
+func TestEventsOfLocksAndRules(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		c.Call("LockstepEvents", `[60, ["lock", "job"]]`)
+		require.Equal(t, []events.Kind{events.Locks}, kittest.Expect[*events.Subscribe](b.events).Kinds)
+		require.Contains(t, c.Answer(), `"missed":true`)
+
+		c.Call("LockstepEvents", `[60, ["lock"]]`)
+		c.Silent()
+		c.Tell(&events.Published{Kind: events.Locks, Data: []byte(`{"owner":"12"}`)})
+		require.JSONEq(t, `{"success": true, "result": {"jobs": [], "archived": [], "others": [{"kind": "lock", "data": {"owner": "12"}}], "missed": false}}`, c.Answer())
+		b.events.Quiet()
+
+		c.Call("LockstepEvents", `[60, ["lock"]]`)
+		c.Tell(&events.Gap{})
+		require.Contains(t, c.Answer(), `"missed":true`)
+
+		// What a connection keeps is bounded in bytes.
+		for range 4 {
+			c.Tell(&events.Published{Kind: events.Locks, Data: []byte(`"` + strings.Repeat("x", 1<<20) + `"`)})
+		}
+		c.Call("LockstepEvents", `[60, ["lock"]]`)
+		require.Contains(t, c.Answer(), `"result":{"jobs":[],"archived":[],"missed":true}`)
+
+		c.Call("LockstepEvents", `[60, ["weather"]]`)
+		require.Contains(t, c.Answer(), `there is no kind of events \"weather\"; there are [job filter lock]`)
 	})
 }
 

@@ -23,13 +23,14 @@ type bench struct {
 	*testing.T
 	*kittest.Env
 	queue, jobs, store *kittest.Probe
+	events             *kittest.Probe
 	luxi               *actor.PID
 }
 
 func onBench(t *testing.T, f func(*testing.T, *bench, *client)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
-		b := &bench{T: t, Env: e, queue: e.Probe("queue"), jobs: e.Probe("jobs"), store: e.Probe("store")}
+		b := &bench{T: t, Env: e, queue: e.Probe("queue"), jobs: e.Probe("jobs"), store: e.Probe("store"), events: e.Probe("events")}
 		b.store.Answer(func(m any) any {
 			if _, ok := m.(*messages.AnnounceStore); ok {
 				return &messages.StoreStarted{Incarnation: 1}
@@ -37,7 +38,7 @@ func onBench(t *testing.T, f func(*testing.T, *bench, *client)) {
 			return nil
 		})
 		b.luxi = e.Start("luxi", luxi.Props(luxi.Config{Env: e.Env, Queue: b.queue.PID, Jobs: b.jobs.PID,
-			Store: b.store.PID, Catalogue: opcode.Builtin()}))
+			Store: b.store.PID, Events: b.events.PID, Catalogue: opcode.Builtin()}))
 		f(t, b, b.connect())
 	})
 }

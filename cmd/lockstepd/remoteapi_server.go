@@ -61,10 +61,10 @@ func (a *remoteAPI) onDecision() func(time.Duration) {
 	return func(took time.Duration) { a.decisionTimes.Observe(took.Seconds()) }
 }
 
-// events returns the feed for the tree; a nil interface if the remote API is off.
+// events returns the feed for the tree. Without the remote API it keeps nothing: the socket has events, too.
 func (a *remoteAPI) events() events.Feed {
 	if a.feed == nil {
-		return nil
+		return events.Discard{}
 	}
 	return a.feed
 }

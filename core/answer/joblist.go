@@ -1,5 +1,7 @@
 package answer
 
+import "encoding/json"
+
 // JobSelection is the argument of LockstepListJobs. A job is selected if it matches each list that is not empty, and it
 // matches a list if it matches one element. In Names and Opcodes '*' stands for any text and '?' for one character.
 type JobSelection struct {
@@ -56,6 +58,42 @@ type JobEvents struct {
 	Archived []int64     `json:"archived"` // jobs that have left the queue
 	// Missed: changes may have been lost, or this is the first call. The client lists the jobs.
 	Missed bool `json:"missed"`
+	// Others are events of filter rules and locks, in order, if the client has asked for them.
+	Others []OtherEvent `json:"others,omitempty"`
+}
+
+// OtherEvent is an event of a filter rule or of locks.
+type OtherEvent struct {
+	Kind string          `json:"kind"` // EventFilter or EventLock
+	Data json.RawMessage `json:"data"` // a RuleEvent or a LockEvent
+}
+
+// The kinds of events.
+const (
+	EventJob    = "job"
+	EventFilter = "filter"
+	EventLock   = "lock"
+)
+
+// EventKinds are all kinds of events.
+func EventKinds() []string { return []string{EventJob, EventFilter, EventLock} }
+
+// RuleEvent is an event of a filter rule.
+type RuleEvent struct {
+	UUID   string          `json:"uuid"`
+	Change string          `json:"change"` // "added", "replaced" or "deleted"
+	Rule   json.RawMessage `json:"rule"`   // null if the rule is deleted
+}
+
+// LockEvent is an event of a lock owner: what it holds and waits for now, at most 32 locks of each. An owner with neither
+// is gone.
+type LockEvent struct {
+	Owner   string      `json:"owner"`
+	Job     *int64      `json:"job"` // null for an owner that is no job
+	Locks   [][2]string `json:"locks"`
+	Held    int         `json:"held"` // number of all held locks
+	Pending [][2]string `json:"pending"`
+	Wanted  int         `json:"wanted"` // number of all wanted locks
 }
 
 // OpcodesReloaded answers LockstepReloadOpcodes.

@@ -24,6 +24,7 @@ type eventsOptions struct {
 	selection.Flags
 	Follow bool
 	Limit  int
+	Kinds  []string
 }
 
 // NewEventsCommand is the command events.
@@ -41,12 +42,18 @@ A status or time in a flag selects the jobs of the past events; the other flags 
 further events, too.
 
 If events may be missing, because the daemon was restarted, a line on standard error
-says so. GET /3/events of the remote API has the events of locks and filter rules.
+says so; the daemon keeps at most 10,000 events for a client that does not fetch them.
+
+With --kinds job,lock,filter also the changes of locks and of filter rules are printed
+as they happen: what an owner holds and waits for, and rules that are added, replaced
+or deleted. Flags that select jobs have no effect on them.
 
 With --json, one object per line: {"time", "job", "name", "status", "result", "user",
-"summary"}, or {"time", "job", "archived": true}.`, eventsShown, selection.Help),
+"summary"}, {"time", "job", "archived": true}, {"time", "lock": {"owner", "job",
+"locks", "held", "pending", "wanted"}}, {"time", "filter": {"uuid", "change", "rule"}}.`, eventsShown, selection.Help),
 		Example: `  lockstep events
   lockstep events --follow
+  lockstep events --follow --kinds lock,filter
   lockstep events --follow --json --name 'backup-*' | jq -r 'select(.status == "error").job'`,
 		Args: cli.WantArgs(0, 0, "events takes no arguments, only flags"),
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -58,6 +65,8 @@ With --json, one object per line: {"time", "job", "name", "status", "result", "u
 	command.Flags().BoolVarP(&opts.Follow, "follow", "f", false, "continue with new events")
 	command.Flags().IntVarP(&opts.Limit, "limit", "n", eventsShown, "the last `N` past events")
 	completion.Flag(command, "limit", completion.Nothing)
+	command.Flags().StringSliceVar(&opts.Kinds, "kinds", []string{answer.EventJob}, "with --follow: print events of these `KINDS`: job, lock, filter")
+	completion.Flag(command, "kinds", cobra.FixedCompletions(answer.EventKinds(), cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
 
@@ -87,10 +96,13 @@ func runEvents(ctx context.Context, opts eventsOptions, globals *cli.Globals) er
 	case opts.Limit < 0:
 		return cli.Usagef("--limit must not be negative")
 	}
+	if err := checkKinds(opts.Kinds, opts.Follow); err != nil {
+		return err
+	}
 	daemon := globals.Connect()
 	defer daemon.Close()
 	if opts.Follow { // subscribes, before the jobs are listed
-		if err := daemon.Query(ctx, "LockstepEvents", []any{0}, &answer.JobEvents{}); err != nil {
+		if err := daemon.Query(ctx, "LockstepEvents", opts.arguments(0), &answer.JobEvents{}); err != nil {
 			return err
 		}
 	}
@@ -99,7 +111,10 @@ func runEvents(ctx context.Context, opts eventsOptions, globals *cli.Globals) er
 		return err
 	}
 	view := &eventView{globals: globals, known: map[int64]string{}}
-	past := pastEvents(list.Jobs)
+	var past []jobEvent
+	if slices.Contains(opts.Kinds, answer.EventJob) {
+		past = pastEvents(list.Jobs)
+	}
 	for _, e := range past[max(0, len(past)-opts.Limit):] {
 		if err := view.show(e); err != nil {
 			return err
@@ -111,7 +126,7 @@ func runEvents(ctx context.Context, opts eventsOptions, globals *cli.Globals) er
 	if !opts.Follow {
 		return nil
 	}
-	return view.follow(ctx, daemon, opts.Flags)
+	return view.follow(ctx, daemon, opts)
 }
 
 // pastEvents are the events of jobs of which the daemon knows the time, in order.
@@ -139,15 +154,24 @@ func pastEvents(jobs []answer.ListedJob) []jobEvent {
 const eventsPoll = 60
 
 // follow prints new events until an error ends it.
-func (v *eventView) follow(ctx context.Context, daemon *client.Session, flags selection.Flags) error {
+func (v *eventView) follow(ctx context.Context, daemon *client.Session, opts eventsOptions) error {
+	flags := opts.Flags
 	flags.Status, flags.Failed, flags.Since = nil, false, 0
 	for {
 		var changes answer.JobEvents
-		if err := daemon.Query(ctx, "LockstepEvents", []any{eventsPoll}, &changes); err != nil {
+		if err := daemon.Query(ctx, "LockstepEvents", opts.arguments(eventsPoll), &changes); err != nil {
 			return err
 		}
 		if changes.Missed {
 			cli.PrintError(v.globals.Streams.Err, "the daemon or the connection was restarted; events may be missing here")
+		}
+		for _, e := range changes.Others {
+			if err := v.showOther(e); err != nil {
+				return err
+			}
+		}
+		if !slices.Contains(opts.Kinds, answer.EventJob) {
+			continue
 		}
 		for _, job := range changes.Jobs {
 			if v.known[job.ID] == job.Status || flags.Given() && !flags.Matches(job) {
@@ -178,12 +202,7 @@ func (v *eventView) follow(ctx context.Context, daemon *client.Session, flags se
 func (v *eventView) show(e jobEvent) error {
 	streams := v.globals.Streams
 	if v.globals.JSON {
-		data, err := cli.EncodeJSON(e)
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(streams.Out, "%s\n", data)
-		return err
+		return v.showJSON(e)
 	}
 	what := cli.StatusText(v.globals.Palette(), e.Status)
 	if e.Archived {
