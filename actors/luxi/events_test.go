@@ -12,6 +12,7 @@ import (
 	"lockstep/actors/events"
 	"lockstep/actors/kittest"
 	"lockstep/actors/luxi"
+	"lockstep/core/answer"
 	"lockstep/core/job"
 	"lockstep/core/opcode"
 	"lockstep/messages"
@@ -90,7 +91,9 @@ func TestTooManyEvents(t *testing.T) {
 // reloads answers reloads of opcodes.
 type reloads struct{ err error }
 
-func (r *reloads) Reload(done func(int, error)) { done(3, r.err) }
+func (r *reloads) Reload(done func(answer.OpcodesReloaded, error)) {
+	done(answer.OpcodesReloaded{Declared: 3}, r.err)
+}
 
 func TestReloadOfOpcodes(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {

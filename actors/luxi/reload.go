@@ -12,16 +12,16 @@ import (
 
 // OpcodeFiles are the files that declare opcodes.
 type OpcodeFiles interface {
-	// Reload reads the files again and puts the catalogue in force. It does not block; done is called once, on any
-	// goroutine, with the number of declared opcodes. After an error the former catalogue stays in force.
-	Reload(done func(declared int, err error))
+	// Reload reads the files again and puts the catalogue in force, in a cluster on all nodes. It does not block; done is
+	// called once, on any goroutine. After an error the former catalogue stays in force.
+	Reload(done func(answer.OpcodesReloaded, error))
 }
 
 // opcodesReloaded is the result of a reload.
 type opcodesReloaded struct {
-	request  uint64
-	declared int
-	err      error
+	request uint64
+	result  answer.OpcodesReloaded
+	err     error
 }
 
 // lockstepReloadOpcodes takes []. The answer is an answer.OpcodesReloaded.
@@ -36,7 +36,7 @@ func lockstepReloadOpcodes(c *call, ctx actor.Context, args []json.RawMessage) e
 	c.session.Begin()
 	c.setTimer(ctx, answerTimeout)
 	number, self, root := c.session.Number(), ctx.Self(), ctx.ActorSystem().Root
-	c.config.OpcodeFiles.Reload(func(declared int, err error) { root.Send(self, &opcodesReloaded{number, declared, err}) })
+	c.config.OpcodeFiles.Reload(func(r answer.OpcodesReloaded, err error) { root.Send(self, &opcodesReloaded{number, r, err}) })
 	return nil
 }
 
@@ -45,5 +45,5 @@ func (c *call) reloaded(ctx actor.Context, m *opcodesReloaded) {
 		c.fail(ctx, messages.GenericFailure("The former opcodes stay in force: "+m.err.Error()))
 		return
 	}
-	c.succeed(ctx, answer.OpcodesReloaded{Declared: m.declared})
+	c.succeed(ctx, m.result)
 }

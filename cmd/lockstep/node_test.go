@@ -39,7 +39,8 @@ func offline(t *testing.T, line string, want int, environment ...string) string 
 // noBackend is the backend of a node without a daemon.
 type noBackend struct{}
 
-func (noBackend) About(context.Context) (peer.About, error) { return peer.About{}, nil }
+func (noBackend) ReloadOpcodes(context.Context) (int, error) { return 0, nil }
+func (noBackend) About(context.Context) (peer.About, error)  { return peer.About{}, nil }
 
 func (noBackend) Admit(context.Context, peer.MembershipRequest) (peer.Admission, error) {
 	return peer.Admission{}, nil

@@ -82,6 +82,7 @@ func (d *service) runNode(identity *peer.Identity, stop context.Context) error {
 	if err := n.openLog(stop); err != nil {
 		return err
 	}
+	n.ports.Opcodes = nodeOpcodes{n}
 	n.ports.Cluster = &supervisor.Cluster{Log: n.raft, Peers: &peers{n}, Tunnels: &tunnels{n.credentials, n.env.System().Root}, Name: identity.Name,
 		Applier: replication.Applier{Node: identity.UUID, Incarnation: uuid.NewString()}, OnMastership: n.onMastership, OnMembers: n.onMembers}
 	tree, err := supervisor.Node(n.ports, n.settings)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"lockstep/cmd/internal/opcodefiles"
+	"lockstep/core/answer"
 	"lockstep/core/opcode"
 )
 
@@ -19,14 +20,19 @@ func loadCatalogue(c Config) (*opcode.Catalogue, error) {
 	return opcode.Builtin().With(definitions)
 }
 
-// reloadRequests are the clients' requests to reload opcodes: what to call with the result. It is luxi.OpcodeFiles.
+// reloadRequests are requests to reload the opcodes of this daemon: what to call with the number of declared opcodes. It is
+// luxi.OpcodeFiles of a daemon without a cluster.
 type reloadRequests chan func(declared int, err error)
 
 // reloadsWaiting bounds the requests that wait for a reload.
 const reloadsWaiting = 16
 
 // Reload is part of luxi.OpcodeFiles.
-func (r reloadRequests) Reload(done func(declared int, err error)) {
+func (r reloadRequests) Reload(done func(answer.OpcodesReloaded, error)) {
+	r.request(func(declared int, err error) { done(answer.OpcodesReloaded{Declared: declared}, err) })
+}
+
+func (r reloadRequests) request(done func(declared int, err error)) {
 	select {
 	case r <- done:
 	default:

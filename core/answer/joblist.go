@@ -98,5 +98,14 @@ type LockEvent struct {
 
 // OpcodesReloaded answers LockstepReloadOpcodes.
 type OpcodesReloaded struct {
-	Declared int `json:"declared"` // number of declared opcodes
+	Declared int `json:"declared"` // number of declared opcodes of the daemon that has answered
+	// Nodes are all nodes of a cluster, in the order of their names; nil without a cluster.
+	Nodes []NodeOpcodes `json:"nodes,omitempty"`
+}
+
+// NodeOpcodes is the result of a reload on one node.
+type NodeOpcodes struct {
+	Node     string `json:"node"`
+	Declared int    `json:"declared"`        // number of declared opcodes; 0 after an error
+	Error    string `json:"error,omitempty"` // why the former opcodes stay in force, or are not known; empty: reloaded
 }

@@ -52,6 +52,17 @@ func (c *Client) About(ctx context.Context, address string) (About, error) {
 	return about, err
 }
 
+// ReloadOpcodes makes a node read its declared opcodes again, and returns their number. A mistake in the node's files is a
+// *RefusedError; the node's former opcodes stay in force.
+func (c *Client) ReloadOpcodes(ctx context.Context, address string) (int, error) {
+	var answer declaredOpcodes
+	code, err := exchange(ctx, c.http, http.MethodPost, address, opcodesPath, nil, &answer)
+	if err == nil && code != http.StatusOK {
+		err = fmt.Errorf("the node at %s answers %s with code %d", address, opcodesPath, code)
+	}
+	return answer.Declared, err
+}
+
 // Files calls each for every file that all nodes have, as the node at an address has it, in the
 // order of the answer. It returns nil only after a complete answer. An error of each ends it.
 func (c *Client) Files(ctx context.Context, address string, each func(FileDigest) error) error {

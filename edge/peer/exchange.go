@@ -17,6 +17,8 @@ const (
 	memberPath = "/v1/member"
 	aboutPath  = "/v1/about"
 	filesPath  = "/v1/files"
+	// opcodesPath: the node reads its declared opcodes again.
+	opcodesPath = "/v1/opcodes/reload"
 )
 
 // Bounds of requests and answers that are one JSON value, in bytes.
@@ -64,6 +66,11 @@ type Admission struct {
 	Status        AdmissionStatus `json:"status"`
 	Master        string          `json:"master"` // "": unknown
 	MasterAddress string          `json:"master_address"`
+}
+
+// declaredOpcodes answers POST /v1/opcodes/reload.
+type declaredOpcodes struct {
+	Declared int `json:"declared"` // number of declared opcodes
 }
 
 // FileDigest is one of the files that all nodes have.

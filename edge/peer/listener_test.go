@@ -213,6 +213,19 @@ func TestConversations(t *testing.T) {
 	require.Equal(t, errBackend.Error(), refused.Reason)
 }
 
+func TestReloadOpcodes(t *testing.T) {
+	n1 := newFounder(t)
+	client := NewClient(n1.joined(t, "n2"))
+	declared, err := client.ReloadOpcodes(t.Context(), n1.address())
+	require.NoError(t, err)
+	require.Equal(t, 7, declared)
+	n1.backend.err = errBackend
+	_, err = client.ReloadOpcodes(t.Context(), n1.address())
+	var refused *RefusedError
+	require.ErrorAs(t, err, &refused)
+	require.Contains(t, refused.Reason, errBackend.Error())
+}
+
 func TestFiles(t *testing.T) {
 	n1 := newFounder(t)
 	client := NewClient(n1.joined(t, "n2"))

@@ -37,6 +37,8 @@ type Backend interface {
 	Admit(ctx context.Context, r MembershipRequest) (Admission, error)
 	// Files calls each for every file that all nodes have, and returns at its first error.
 	Files(ctx context.Context, each func(FileDigest) error) error
+	// ReloadOpcodes reads the node's files of declared opcodes again, and returns the number of declared opcodes.
+	ReloadOpcodes(ctx context.Context) (declared int, err error)
 }
 
 // server answers requests of members and of nodes that join.
@@ -57,6 +59,7 @@ func (l *Listener) Serve(backend Backend) error {
 	s.mux.HandleFunc("POST "+memberPath, s.member)
 	s.mux.HandleFunc("GET "+aboutPath, s.about)
 	s.mux.HandleFunc("GET "+filesPath, s.files)
+	s.mux.HandleFunc("POST "+opcodesPath, s.reloadOpcodes)
 	hs := &http.Server{
 		Handler: s, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, WriteTimeout: sendTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: headerMax, DisableGeneralOptionsHandler: true,
@@ -121,6 +124,15 @@ func (s *server) about(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	writeJSON(w, http.StatusOK, about)
+}
+
+func (s *server) reloadOpcodes(w http.ResponseWriter, r *http.Request) {
+	declared, err := s.backend.ReloadOpcodes(r.Context())
+	if err != nil {
+		writeError(w, http.StatusUnprocessableEntity, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, declaredOpcodes{declared})
 }
 
 // files sends one line for each file. The code 200 is sent before an error can happen, so an

@@ -45,6 +45,8 @@ func (b *backend) Admit(_ context.Context, r MembershipRequest) (Admission, erro
 	return b.admission, b.err
 }
 
+func (b *backend) ReloadOpcodes(context.Context) (int, error) { return 7, b.err }
+
 func (b *backend) Files(_ context.Context, each func(FileDigest) error) error {
 	for _, f := range b.files {
 		if err := each(f); err != nil {
