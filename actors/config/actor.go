@@ -9,7 +9,7 @@
 // while a client holds it, and is then answered that it is busy.
 //
 // After a crash the actor loads the state from the storage, which has all that was answered. Calls under way are lost without an
-// answer: their senders repeat them.
+// answer: their senders repeat them. A repeated call that an incarnation has taken before has no effect and no second answer.
 package config
 
 import (
@@ -17,6 +17,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/configstore"
+	"lockstep/actors/conn"
 	"lockstep/actors/distributor"
 	"lockstep/actors/kit"
 	"lockstep/actors/locks"
@@ -82,6 +83,7 @@ type configActor struct {
 
 	distributor *distributor.Client
 
+	taken    conn.Taken        // the requests for changes
 	deferred []deferredMessage // messages to handle once the state is loaded
 	tries    int
 }
@@ -98,7 +100,23 @@ func (c *configActor) Receive(ctx actor.Context) {
 	if c.storage.Handle(ctx) || c.store.Handle(ctx) || c.distributor.Handle(ctx) {
 		return
 	}
-	c.handle(ctx, ctx.Message(), ctx.Sender())
+	if !c.isRepeated(ctx) {
+		c.handle(ctx, ctx.Message(), ctx.Sender())
+	}
+}
+
+// isRepeated reports whether the message is a request for a change that this incarnation has answered or works on: the sender gets
+// one answer.
+func (c *configActor) isRepeated(ctx actor.Context) bool {
+	switch m := ctx.Message().(type) {
+	case *Call:
+		return c.taken.IsRepeated(ctx.Sender(), m.Request)
+	case *messages.EditConfig:
+		return c.taken.IsRepeated(ctx.Sender(), m.Request)
+	case *ResolveForeign:
+		return c.taken.IsRepeated(ctx.Sender(), m.Request)
+	}
+	return false
 }
 
 func (c *configActor) handle(ctx actor.Context, message any, sender *actor.PID) {

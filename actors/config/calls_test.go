@@ -145,6 +145,25 @@ func TestTheActorCrashes(t *testing.T) {
 	})
 }
 
+// The gateway repeats its question when the lock manager has read its files again. The actor works on one copy of it: a second one
+// could succeed after the first was answered with a failure.
+func TestARepeatedQuestion(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.storage.Hold()
+		number := b.send("allocatePort", "[]")
+		b.number--
+		b.send("allocatePort", "[]") // the same number
+		b.storage.Fail("disk full")
+		b.storage.Release(b.Env)
+		_, err := b.expect(number)
+		require.ErrorContains(t, err, "disk full")
+		b.number--
+		b.send("allocatePort", "[]")
+		b.client.Quiet()
+		require.Equal(t, "11000", b.call("allocatePort", "[]"), "the refused call has no effect")
+	})
+}
+
 // A call that takes the configuration lock waits for its release, for a second (config.md 12.15).
 func TestCallsWaitForTheConfigurationLock(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
@@ -337,6 +356,27 @@ func TestADeadOwner(t *testing.T) {
 		b.Settle()
 		require.NotEmpty(t, b.storage.State().Reserved.Callers())
 		b.Advance(time.Minute)
+		b.Settle()
+		require.Empty(t, b.storage.State().Reserved.Callers())
+	})
+}
+
+// An owner drops its reservations and dies before that is written. When the write fails, the actor asks again whether the owner lives.
+func TestAnOwnerDiesDuringAFailedWrite(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.call("reserveMAC", "["+identity(job12)+`,"aa:00:00:00:00:09"]`)
+		b.storage.Hold()
+		number := b.send("dropAllReservations", "["+identity(job12)+"]")
+		caller := reserve.Caller{Known: true, Owner: job12}
+		b.Send(b.cluster, &config.CallerDied{Caller: caller})
+		b.Settle()
+		b.callers.take()
+		b.storage.Fail("disk full")
+		b.storage.Release(b.Env)
+		_, err := b.expect(number)
+		require.ErrorContains(t, err, "disk full")
+		require.Equal(t, []reserve.Caller{caller}, b.callers.take())
+		b.Send(b.cluster, &config.CallerDied{Caller: caller})
 		b.Settle()
 		require.Empty(t, b.storage.State().Reserved.Callers())
 	})

@@ -90,6 +90,7 @@ func (c *configActor) written(ctx actor.Context, m *configstore.Appended) {
 		for _, ch := range w.undo() {
 			ch.done(ctx, f)
 		}
+		c.callers.watchAll(w.durable.Reserved) // owners of reservations that are back may have died meanwhile
 		return
 	case m.Refused:
 		c.config.Env.Log().Warn("the storage has another configuration; the calls are applied to it")

@@ -21,6 +21,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	clusterconfig "lockstep/actors/config"
+	"lockstep/actors/conn"
 	"lockstep/actors/kit"
 	"lockstep/core/config"
 	"lockstep/core/config/model"
@@ -59,6 +60,7 @@ type filters struct {
 
 	request uint64             // number of the last request to another actor
 	changes map[uint64]*change // open changes, by the number of their open request
+	taken   conn.Taken         // the requests for changes
 }
 
 type deferredMessage struct {
@@ -103,7 +105,9 @@ func (f *filters) handle(ctx actor.Context, message any, sender *actor.PID) {
 			f.list(ctx, sender, m)
 		}
 	case *messages.ChangeFilter:
-		f.change(ctx, sender, m)
+		if !f.taken.IsRepeated(sender, m.Request) {
+			f.change(ctx, sender, m)
+		}
 	case *messages.GetSerialResult:
 		f.serialKnown(ctx, m)
 	case *messages.EditConfigResult:
