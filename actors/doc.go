@@ -8,13 +8,13 @@
 //	locks      holders and waiting requests of locks,  WConfD and LUXI          waiting owners: their grants;
 //	           their files                             connections,             scheduler, events: records
 //	                                                   configuration            of owners
-//	configstore config.data, tempres.data, their        configuration, or in a   clients: its start
-//	           journal and the history, on each node   cluster the replicator
+//	configstore config.data, tempres.data, their        configuration, or in a   clients: its start; ssconf: each
+//	           journal and the history, on each node   cluster the replicator   configuration on the disk
 //	config     the configuration in force, the          connections, filters,    configstore: records; locks: calls;
 //	           reservations, and settings.json         scheduler, events        filters, scheduler, queue, events,
-//	                                                                            ssconf, distributor: each change
-//	ssconf     the ssconf files of its node            none                     answers only; to config the
-//	                                                                            question for its state
+//	                                                                            distributor: each change
+//	ssconf     the ssconf files of its node            none                     answers nothing; to configstore
+//	                                                                            the question for its state
 //	distributor what each node has acknowledged of     configuration, LUXI      node daemons
 //	           the configuration                       connections
 //	configcheck the findings about the configuration    configuration            answers nothing; to config the

@@ -131,7 +131,7 @@ func (n *node) sharedChanged(call simdisk.Call, op, path string) {
 		n.tracef(TopicFile, "job %d: %s (%s)", id, text, op)
 		return
 	}
-	if n == n.world.decider && slices.Contains(lockPaths[:], path) {
+	if n == n.world.decider && slices.Contains(lockPaths[:], path) || strings.HasPrefix(path, paths.SsconfPrefix) {
 		n.world.notify(otherFileChanged{disk: n.disk, call: call, path: path})
 	}
 	if path != paths.LocksJournalPath {

@@ -30,6 +30,8 @@ var configMutations = []Mutation{
 	{"lost-pools", "addresses that are committed beside the holder of the configuration lock are lost in what the holder writes", Mutations{NewAlter: forgetsPools}},
 	{"stale-ssconf", "the writer of the ssconf files learns of no change", Mutations{NewAlter: dropsSsconf}},
 	{"early-ssconf", "ssconf files are written before the change is on the disk", Mutations{NewAlter: publishesEarly}},
+	{"mixed-ssconf", "the names of the instances are not in the set of ssconf files that a start writes", Mutations{Alter: mixesSsconf}},
+	{"older-ssconf", "the writer of the ssconf files gets an old configuration after a new one", Mutations{NewAlter: repeatsSsconf}},
 	{"shared-reservations", "the daemon forgets the reservations when it starts", Mutations{Disk: simdisk.Mutations{Loses: "config-tempres"}}},
 }
 
@@ -148,5 +150,40 @@ func publishesEarly() func(string, any) any {
 			}
 		}
 		return m
+	}
+}
+
+// mixesSsconf removes the file of the instances from each write of several ssconf files.
+func mixesSsconf(_ string, m any) any {
+	request, is := m.(*messages.AccessStore)
+	if !is {
+		return m
+	}
+	files := request.GetWrite().GetFiles()
+	if len(files) < 2 || !strings.HasPrefix(files[0].Path, paths.SsconfPrefix) {
+		return m
+	}
+	request = proto.CloneOf(request)
+	write := request.GetWrite()
+	write.Files = slices.DeleteFunc(write.Files, func(f *messages.FileWrite) bool { return f.Path == paths.SsconfPrefix+"instance_list" })
+	return request
+}
+
+// repeatsSsconf gives the writer of the ssconf files its first configuration again after every third one.
+func repeatsSsconf() func(string, any) any {
+	var first *ssconf.Published
+	count := 0
+	return func(_ string, m any) any {
+		p, is := m.(*ssconf.Published)
+		if !is {
+			return m
+		}
+		if first == nil {
+			first = p
+		}
+		if count++; count%3 == 0 {
+			return several{p, first}
+		}
+		return p
 	}
 }

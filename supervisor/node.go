@@ -9,8 +9,10 @@ import (
 	"lockstep/actors/configstore"
 	"lockstep/actors/kit"
 	"lockstep/actors/replicator"
+	"lockstep/actors/ssconf"
 	"lockstep/actors/standby"
 	"lockstep/actors/store"
+	coreconfig "lockstep/core/config"
 	"lockstep/core/replication"
 	"lockstep/messages"
 )
@@ -38,6 +40,7 @@ const (
 	replicatorName  = nodeRoot + "/replicator"
 	masterName      = nodeRoot + "/master"
 	standbyName     = nodeRoot + "/reception"
+	nodeSsconfName  = nodeRoot + "/beside/ssconf"
 )
 
 // node is the tree of every node of a cluster. The master part is not below it, so that its
@@ -55,15 +58,32 @@ var node = group{
 		{name: "master", why: "before the replicator, which tells it what to do", props: masterProps},
 		{name: "replicator", why: "attaches to the log as soon as it starts", props: replicatorProps},
 		{name: "reception", why: "answers where this node is not the master", props: standbyProps},
+		{name: "beside", why: "no actor waits for them, and their crashes restart no other actor", group: &besideNode},
+	},
+}
+
+// besideNode are the actors of a node that only listen.
+var besideNode = group{
+	name: "beside",
+	policy: kit.Policy{
+		Scope: kit.OneForOne, Backoff: 100 * time.Millisecond, BackoffMax: 5 * time.Second,
+		Limit: 10, Window: 2 * time.Minute, OnGiveUp: kit.Escalate,
+	},
+	children: []child{
+		{name: "ssconf", why: "writes the files of this node from this node's copy of the configuration", props: nodeSsconfProps},
 	},
 }
 
 func nodeStoreProps(p Ports, s Settings) *actor.Props {
-	return store.Props(store.Config{Env: p.Env, Files: p.Files, Writers: s.Writers, Clients: []*actor.PID{p.Env.PID(replicatorName), p.Env.PID(nodeConfigsName)}})
+	return store.Props(store.Config{Env: p.Env, Files: p.Files, Writers: s.Writers, Clients: []*actor.PID{p.Env.PID(replicatorName), p.Env.PID(nodeConfigsName), p.Env.PID(nodeSsconfName)}})
 }
 
 func nodeConfigsProps(p Ports, s Settings) *actor.Props {
-	return configstore.Props(configstore.Config{Env: p.Env, Store: p.Env.PID(nodeStoreName), Clients: []*actor.PID{p.Env.PID(replicatorName)}, Secrets: s.Secrets})
+	return configstore.Props(configstore.Config{Env: p.Env, Store: p.Env.PID(nodeStoreName), Clients: []*actor.PID{p.Env.PID(replicatorName)}, Ssconf: p.Env.PID(nodeSsconfName), Secrets: s.Secrets})
+}
+
+func nodeSsconfProps(p Ports, _ Settings) *actor.Props {
+	return ssconf.Props(ssconf.Config{Env: p.Env, Store: p.Env.PID(nodeStoreName), Publisher: p.Env.PID(nodeConfigsName), Release: coreconfig.SoftwareVersion})
 }
 
 func replicatorProps(p Ports, _ Settings) *actor.Props {

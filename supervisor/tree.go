@@ -130,7 +130,7 @@ var tree = group{
 		{name: "queue", why: "reads the disk again and survives a restart of core", drains: true, reportsReady: true, props: queueProps},
 		{name: "luxi", why: "last to start and first to stop: clients find a daemon that works", drains: true, props: luxiProps},
 		{name: "wconf", why: "as luxi", drains: true, props: wconfdProps},
-		{name: "ssconf", why: "no actor waits for it; it asks for the configuration", props: ssconfProps, enabled: writesSsconf},
+		{name: "ssconf", why: "no actor waits for it; it asks for the configuration; in a cluster it is beside each node's own storage", props: ssconfProps, enabled: writesSsconf},
 		{name: "distributor", why: "it survives a restart of core, which tells it the configuration again", props: distributorProps, enabled: hasDaemons},
 		{name: "configcheck", why: "no actor waits for it; it asks for the configuration", props: configcheckProps},
 		{name: "events", why: "no actor waits for it, and after a restart it asks the senders for their state", props: eventsProps, enabled: hasFeed},
@@ -213,7 +213,7 @@ func locksProps(p Ports, s Settings) *actor.Props {
 }
 
 func configstoreProps(p Ports, s Settings) *actor.Props {
-	return configstore.Props(configstore.Config{Env: p.Env, Store: p.Env.PID(storeName), Clients: []*actor.PID{p.Env.PID(configName)}, Secrets: s.Secrets})
+	return configstore.Props(configstore.Config{Env: p.Env, Store: p.Env.PID(storeName), Clients: []*actor.PID{p.Env.PID(configName)}, Ssconf: ssconfOf(p), Secrets: s.Secrets})
 }
 
 // keeperOf returns the storage of the configuration: configstore, or the replicator of a cluster.
@@ -225,7 +225,7 @@ func keeperOf(p Ports) *actor.PID {
 }
 
 func ssconfProps(p Ports, _ Settings) *actor.Props {
-	return ssconf.Props(ssconf.Config{Env: p.Env, Store: p.Env.PID(storeName), Publisher: p.Env.PID(configName), Release: coreconfig.SoftwareVersion})
+	return ssconf.Props(ssconf.Config{Env: p.Env, Store: p.Env.PID(storeName), Publisher: p.Env.PID(keeperName), Release: coreconfig.SoftwareVersion})
 }
 
 func distributorProps(p Ports, _ Settings) *actor.Props {
@@ -247,7 +247,7 @@ func distributorOf(p Ports) *actor.PID {
 	return nil
 }
 
-// writesSsconf reports whether the actors of this tree write the ssconf files of this node.
+// writesSsconf reports whether this tree has the writer of the ssconf files: on a single node, if no node daemon writes them.
 func writesSsconf(p Ports) bool { return isStandalone(p) && !hasDaemons(p) }
 
 // ssconfOf returns the actor that writes the ssconf files, if there is one.
@@ -259,7 +259,7 @@ func ssconfOf(p Ports) *actor.PID {
 }
 
 func configProps(p Ports, s Settings) *actor.Props {
-	return config.Props(config.Config{Env: p.Env, Store: storeOf(p), Storage: keeperOf(p), Ssconf: ssconfOf(p), Distributor: distributorOf(p), Locks: p.Env.PID(locksName),
+	return config.Props(config.Config{Env: p.Env, Store: storeOf(p), Storage: keeperOf(p), Distributor: distributorOf(p), Locks: p.Env.PID(locksName),
 		Subscribers: subscribers(p, filtersName, schedName, queueName, configcheckName),
 		Owners:      p.Callers, Random: s.Random, Destruction: daemonOwner(s, "destruction")})
 }

@@ -21,7 +21,6 @@ import (
 	"lockstep/actors/distributor"
 	"lockstep/actors/kit"
 	"lockstep/actors/locks"
-	"lockstep/actors/ssconf"
 	"lockstep/actors/store"
 	"lockstep/core/config"
 	"lockstep/core/config/calls"
@@ -47,7 +46,6 @@ type Config struct {
 	Subscribers []*actor.PID // of Published
 	// Distributor sends the configuration to node daemons. nil: no node has one.
 	Distributor *actor.PID
-	Ssconf      *actor.PID // writes the ssconf files of this node; nil: node daemons write them
 	Owners      Owners
 	Random      func(count int) []byte // unpredictable octets
 	// Destruction is the daemon as the owner of the big lock after prepareClusterDestruction.
@@ -134,10 +132,6 @@ func (c *configActor) handle(ctx actor.Context, message any, sender *actor.PID) 
 	case *messages.PublishConfig:
 		if c.ready(m, sender) {
 			ctx.Send(sender, &Published{Request: m.Request, Config: c.commits.durable.Config, Settings: c.settings.content})
-		}
-	case *ssconf.Publish:
-		if c.ready(m, sender) {
-			ctx.Send(sender, &ssconf.Published{Config: c.commits.durable.Config})
 		}
 	case *Call:
 		if c.ready(m, sender) {
@@ -261,9 +255,6 @@ func (c *configActor) publish(ctx actor.Context) {
 	if c.snapshot == nil || c.snapshot.Config != c.commits.durable.Config {
 		c.snapshot = calls.NewSnapshot(c.commits.durable.Config)
 		c.distributor.Distribute(ctx, c.snapshot.Config)
-		if c.config.Ssconf != nil {
-			ctx.Send(c.config.Ssconf, &ssconf.Published{Config: c.snapshot.Config})
-		}
 	}
 	for _, pid := range c.config.Subscribers {
 		ctx.Send(pid, &Published{Config: c.snapshot.Config, Settings: c.settings.content})

@@ -7,7 +7,6 @@ import (
 
 	"lockstep/actors/distributor"
 	"lockstep/actors/kittest"
-	"lockstep/actors/ssconf"
 )
 
 // A flush waits until the nodes of its group have the configuration, and so does a change that they must have (config.md 8.2).
@@ -16,13 +15,12 @@ func TestAnswersThatWaitForNodes(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := newBench(t, e, nil)
 		b.storage = startStorage(t, e)
-		b.nodes, b.ssconf = e.Probe("distributor"), e.Probe("ssconf")
+		b.nodes = e.Probe("distributor")
 		b.start()
 		b.locked(nil)
 		kittest.Expect[*distributor.Announce](b.nodes)
 		b.Send(b.cluster, &distributor.Started{Incarnation: 1})
 		require.Equal(t, string(fresh(t).JSON()), string(kittest.Expect[*distributor.Distribute](b.nodes).Config.JSON()))
-		require.Equal(t, string(fresh(t).JSON()), string(kittest.Expect[*ssconf.Published](b.ssconf).Config.JSON()))
 
 		answered := func(number uint64, group string, force bool) {
 			t.Helper()
@@ -38,12 +36,7 @@ func TestAnswersThatWaitForNodes(t *testing.T) {
 		node, _ := b.current().Nodes.Get("n")
 		number := b.send("updateNode", "["+string(node.JSON())+"]")
 		require.Equal(t, int64(2), kittest.Expect[*distributor.Distribute](b.nodes).Config.Serial, "the nodes are told before the wait")
-		require.Equal(t, int64(2), kittest.Expect[*ssconf.Published](b.ssconf).Config.Serial)
 		answered(number, "", false)
 		require.Equal(t, "11000", b.call("allocatePort", "[]"))
-
-		b.ssconf.Ask(b.cluster, &ssconf.Publish{})
-		kittest.Expect[*ssconf.Published](b.ssconf)
-		require.Equal(t, int64(3), kittest.Expect[*ssconf.Published](b.ssconf).Config.Serial)
 	})
 }

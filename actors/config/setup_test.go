@@ -56,7 +56,7 @@ type bench struct {
 	storage        *configstoretest.Storage
 	locks          *kittest.Probe
 	client, others *kittest.Probe // client sends requests; others is a subscriber
-	nodes, ssconf  *kittest.Probe // stand for the distributor and the writer of ssconf files; nil: there are none
+	nodes          *kittest.Probe // stands for the distributor; nil: there is none
 	callers        *callers
 	cluster        *actor.PID
 	number         uint64
@@ -103,7 +103,7 @@ func (b *bench) startUnusable() {
 	c := config.Config{Env: b.Env.Env, Store: pid, Storage: b.storage.PID, Locks: b.locks.PID, Subscribers: []*actor.PID{b.others.PID}, Owners: b.callers,
 		Random: func(count int) []byte { return make([]byte, count) }, Destruction: daemon}
 	if b.nodes != nil {
-		c.Distributor, c.Ssconf = b.nodes.PID, b.ssconf.PID
+		c.Distributor = b.nodes.PID
 	}
 	b.cluster = b.Start("cluster", config.Props(c))
 }

@@ -1,8 +1,8 @@
 // Package configstore keeps the configuration on the disk; package journal decides what its files say (config.md 12.2, 12.16).
 //
 // It owns config.data, tempres.data, config.extra, config.journal and the two files of the history of this node. Append adds
-// records to the journal; Load, Flush, Check, Adopt and Discard are its other requests. It sends answers only, each after the disk
-// has what the answer says.
+// records to the journal; Load, Flush, Check, Adopt and Discard are its other requests. Each answer is sent after the disk has what
+// it says. The writer of the ssconf files of this node is told each configuration that is durable here (ssconf.Published).
 //
 // Appends that arrive while one is being written form the next one, so that they share one sync. After a failed append the
 // journal is replaced by the records before it, and only then the failure is answered. A fold writes the state to the other
@@ -23,8 +23,10 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/kit"
+	"lockstep/actors/ssconf"
 	"lockstep/actors/store"
 	"lockstep/core/config/journal"
+	"lockstep/core/config/model"
 	"lockstep/messages"
 )
 
@@ -33,6 +35,7 @@ type Config struct {
 	Env     *kit.Env
 	Store   *actor.PID
 	Clients []*actor.PID
+	Ssconf  *actor.PID // writes the ssconf files of this node; nil: node daemons write them
 	// Secrets returns the names of the parameters that are declared secret: the history has none of their values. It is called on
 	// the thread of the codec. nil: no parameter is declared secret.
 	Secrets func() []string
@@ -66,6 +69,7 @@ type keeper struct {
 	folds   folds
 	history historyFile
 
+	told     *model.Config // that the writer of the ssconf files was told last
 	draining *actor.PID
 }
 
@@ -92,6 +96,8 @@ func (k *keeper) Receive(ctx actor.Context) {
 		k.requests = append(k.requests, request{m, ctx.Sender()})
 	case *encoded, *parsed, *recovered, *installed:
 		k.codec.answered(ctx, m)
+	case *ssconf.Publish:
+		k.told = nil
 	case *retryLoad:
 		if m.incarnation == k.incarnation && k.failure != nil && !k.file.isAdopting {
 			k.load(ctx)
@@ -133,11 +139,20 @@ func (k *keeper) proceed(ctx actor.Context) {
 		if k.journal.isUnsure {
 			k.rewrite(ctx)
 		} else {
+			k.tellSsconf(ctx)
 			k.serve(ctx)
 		}
 	}
 	k.schedule(ctx)
 	k.sendDrained(ctx)
+}
+
+// tellSsconf tells the writer of the ssconf files the durable configuration, once.
+func (k *keeper) tellSsconf(ctx actor.Context) {
+	if k.config.Ssconf != nil && !k.isEmpty && k.told != k.at.Config {
+		k.told = k.at.Config
+		ctx.Send(k.config.Ssconf, &ssconf.Published{Config: k.told})
+	}
 }
 
 // serve handles requests until one has to wait.

@@ -28,6 +28,7 @@ type bench struct {
 	disk    *simdisk.Disk
 	gate    *gate
 	client  *kittest.Probe
+	ssconf  *kittest.Probe // stands for the writer of ssconf files
 	pid     *actor.PID
 	secrets []string      // names of parameters that are declared secret
 	isPlain bool          // changes do not reserve anything
@@ -177,10 +178,10 @@ func onDisk(t *testing.T, d *simdisk.Disk, f func(b *bench)) {
 }
 
 func (b *bench) boot() {
-	b.client = b.Probe("client")
+	b.client, b.ssconf = b.Probe("client"), b.Probe("ssconf")
 	pid := b.Start("store", store.Props(store.Config{Env: b.Env.Env, Files: b.gate, Writers: 4,
 		Clients: []*actor.PID{b.PID("above-configstore/configstore")}}))
-	config := configstore.Config{Env: b.Env.Env, Store: pid, Clients: []*actor.PID{b.client.PID}}
+	config := configstore.Config{Env: b.Env.Env, Store: pid, Clients: []*actor.PID{b.client.PID}, Ssconf: b.ssconf.PID}
 	if b.secrets != nil {
 		config.Secrets = func() []string { return b.secrets }
 	}
@@ -194,7 +195,7 @@ func (b *bench) boot() {
 // reboot stops all actors and starts them again on the disk, after a loss of power if lose is given.
 func (b *bench) reboot(lose func()) {
 	b.Settle()
-	for _, name := range []string{"above-configstore", "above-store", "client"} {
+	for _, name := range []string{"above-configstore", "above-store", "client", "ssconf"} {
 		b.System().Root.Stop(b.PID(name))
 	}
 	b.Settle()

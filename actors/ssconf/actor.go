@@ -1,9 +1,11 @@
 // Package ssconf is the actor that writes the ssconf files of its node in lockstep's own mode (config.md 9). In Ganeti
 // mode the node daemons write them, and the actor is not in the tree.
 //
-// It owns the files ssconf_* of the data directory, and is their only writer. It is told of each durable configuration
-// (Published), computes the values, and writes the files whose content differs from what it wrote last. It writes all
-// files once after each start. It answers no requests.
+// It owns the files ssconf_* of the data directory, and is their only writer. The storage of the configuration on this node tells
+// it each configuration that is durable there (Published), in a cluster on each node. The actor computes the values, and writes the
+// files whose content differs from what it wrote last. It writes all files once after each start. It answers no requests.
+//
+// A crash between two files leaves files of two configurations, until the start of the daemon writes all of them.
 //
 // Configurations that are published within Interval are computed once, the latest one. Files are replaced atomically and
 // not synced durably: after a power loss the start of the daemon writes them. After a failed write the actor tries again,
@@ -28,10 +30,9 @@ const Interval = 100 * time.Millisecond
 
 // Messages between this actor and the one that publishes configurations.
 type (
-	// Published carries a configuration that is durable on this node. It is sent after each change, and as the answer to
-	// Publish.
+	// Published carries a configuration that is durable on this node. It is sent after changes, and after Publish.
 	Published struct{ Config *model.Config }
-	// Publish asks for Published.
+	// Publish asks for Published, which is sent when there is a durable configuration.
 	Publish struct{}
 )
 
