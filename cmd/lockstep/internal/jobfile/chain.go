@@ -73,7 +73,7 @@ func (c *jobChain) job(from doctree.Node) (Job, error) {
 		case "name":
 			job.Name, err = c.newName(value)
 		case "after":
-			job.depends, err = c.depends(job.ops[0], value)
+			job.depends, job.named, err = c.depends(job.ops[0], value)
 		default:
 			err = doctree.Errorf(value.At, `unknown key %q of a job; it has "name", "after" and "ops"`, key.Name)
 		}
@@ -101,12 +101,13 @@ func (c *jobChain) newName(value doctree.Node) (string, error) {
 	return name, nil
 }
 
-// depends returns the parameter "depends" of the first opcode: its own entries, then the jobs of "after".
-func (c *jobChain) depends(first, after doctree.Node) (*doctree.Node, error) {
+// depends returns the parameter "depends" of the first opcode: its own entries, then the jobs of "after". The ids of named
+// entries are set later.
+func (c *jobChain) depends(first, after doctree.Node) (depends *doctree.Node, named []namedEntry, err error) {
 	list := doctree.Node{Kind: doctree.List, At: after.At}
 	if own, ok := first.Field("depends"); ok && own.Describe() != "null" {
 		if own.Kind != doctree.List {
-			return nil, doctree.Errorf(own.At, "depends is a list of [id, [status, ...]], not %s", own.Describe())
+			return nil, nil, doctree.Errorf(own.At, "depends is a list of [id, [status, ...]], not %s", own.Describe())
 		}
 		list.Values = slices.Clone(own.Values)
 	}
@@ -118,17 +119,23 @@ func (c *jobChain) depends(first, after doctree.Node) (*doctree.Node, error) {
 	for _, reference := range references {
 		id, statuses, err := c.reference(reference)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if met[id] {
-			return nil, doctree.Errorf(reference.At, "the job comes after the same job twice")
+			return nil, nil, doctree.Errorf(reference.At, "the job comes after the same job twice; remove one of the two")
 		}
 		met[id] = true
+		if name, isName := strings.CutPrefix(id, namePrefix); isName {
+			named = append(named, namedEntry{len(list.Values), name, reference.At})
+		}
 		list.Values = append(list.Values, doctree.Node{Kind: doctree.List, At: reference.At,
 			Values: []doctree.Node{{Scalar: json.Number(id)}, statuses}})
 	}
-	return &list, nil
+	return &list, named, nil
 }
+
+// namePrefix precedes the name of a job that is not in the file, in the place of its id.
+const namePrefix = "name:"
 
 // reference reads one entry of "after": a name, an id, or an object with "job" and "status".
 // It returns the statuses and the id as it is submitted; the id of a job of this file is relative.
@@ -174,13 +181,13 @@ func readStatuses(from doctree.Node) (doctree.Node, error) {
 	return list, nil
 }
 
-// id returns the id of the job that a name or number refers to.
+// id returns the id of the job that a name or number refers to, or namePrefix and the name of a job that is not in the file.
 func (c *jobChain) id(job doctree.Node) (string, error) {
 	name, isName := job.Scalar.(string)
 	if job.Kind != doctree.Scalar || !isName {
 		number, err := strconv.ParseInt(fmt.Sprint(job.Scalar), 10, 64)
 		if job.Kind != doctree.Scalar || err != nil || number < 1 {
-			return "", doctree.Errorf(job.At, "want the name of a job of this file or the id of an existing job, found %s", quoted(job))
+			return "", doctree.Errorf(job.At, "want the name of an earlier job of this file, or the id or name of an existing job, found %s", quoted(job))
 		}
 		return strconv.FormatInt(number, 10), nil
 	}
@@ -189,9 +196,12 @@ func (c *jobChain) id(job doctree.Node) (string, error) {
 	case known:
 		return strconv.Itoa(before - c.read), nil
 	case c.all[name]:
-		return "", doctree.Errorf(job.At, "the job %q is not before this job in the file; a job can only come after earlier jobs", name)
+		return "", doctree.Errorf(job.At, "the job %q is not before this job in the file; a job can only come after earlier jobs: move it up", name)
 	}
-	return "", doctree.Errorf(job.At, "there is no job with the name %q in this file", name)
+	if err := record.CheckName(name); err != nil {
+		return "", doctree.Errorf(job.At, "no job of this file has the name %q, and none can: %v; write an id without quotes", name, err)
+	}
+	return namePrefix + name, nil
 }
 
 // quoted shows a scalar; of another value it names the kind.

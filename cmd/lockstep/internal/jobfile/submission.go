@@ -28,6 +28,41 @@ type Job struct {
 	ops  []doctree.Node // at least one
 	// depends replaces the parameter of the first opcode; nil: the job has no "after".
 	depends *doctree.Node
+	// named are the entries of depends whose ids Resolve sets.
+	named []namedEntry
+}
+
+// namedEntry is an entry of "after" with the name of a job that is not in the file.
+type namedEntry struct {
+	index int // in depends
+	name  string
+	at    doctree.Position
+}
+
+// Resolve sets the ids of the jobs that "after" names and that are not in the file. resolve returns the id of a name; it is
+// called once for each name. Resolve precedes Encode. A mistake is a *doctree.Error.
+func (s Submission) Resolve(resolve func(name string) (int64, error)) error {
+	ids := map[string]int64{}
+	for _, job := range s.Jobs {
+		for _, entry := range job.named {
+			id, known := ids[entry.name]
+			if !known {
+				var err error
+				if id, err = resolve(entry.name); err != nil {
+					return doctree.Errorf(entry.at, "no earlier job of the file has the name %q, and %v", entry.name, err)
+				}
+				ids[entry.name] = id
+			}
+			number := json.Number(strconv.FormatInt(id, 10))
+			for i, other := range job.depends.Values {
+				if i != entry.index && len(other.Values) > 0 && other.Values[0].Scalar == any(number) {
+					return doctree.Errorf(entry.at, "%q is job %d, which the job comes after already; remove one of the two", entry.name, id)
+				}
+			}
+			job.depends.Values[entry.index].Values[0].Scalar = number
+		}
+	}
+	return nil
 }
 
 // Parse reads the content of the file called name. A mistake is a *doctree.Error.

@@ -81,7 +81,7 @@ func resolveAfter(ctx context.Context, streams cli.Streams, daemon client.Querie
 	return func(name string) (int64, error) {
 		ids, err := selection.Newest(ctx, daemon, []string{name})
 		if err != nil {
-			return 0, fmt.Errorf("--after: %w", err)
+			return 0, err
 		}
 		fmt.Fprintf(streams.Err, "after job %d (%s)\n", ids[0], name)
 		return ids[0], nil
@@ -98,7 +98,7 @@ func parseAfter(flags []string, resolve func(name string) (int64, error)) ([]dep
 		switch {
 		case err != nil && record.CheckName(number) == nil:
 			if id, err = resolve(number); err != nil {
-				return nil, err
+				return nil, fmt.Errorf("--after: %w", err)
 			}
 		case err != nil || id < 1:
 			return nil, cli.Usagef("--after wants the id or name of a job, like 12, nightly or 12:success,error, not %q", flag)

@@ -58,8 +58,9 @@ jobs that it comes after:
     - name: test
       after: [build, 12, {job: other, status: [success, error]}]
       ops: [{OP_ID: ...}]
-"after" lists names of earlier jobs of the file and ids of existing jobs. Without a
-status these must succeed; if one fails, the job fails, and if one is canceled, the
+"after" lists names of earlier jobs of the file, and ids and names of existing jobs: a
+name that no job of the file has stands for the newest job that has it now; its id is
+printed. Without a status these must succeed; if one fails, the job fails, and if one is canceled, the
 job is canceled. The whole job waits: its first opcode gets the "depends".
 
 --reason and the name of this program are appended to each opcode's reason trail,
@@ -145,12 +146,15 @@ func runSubmit(ctx context.Context, opts submitOptions, globals *cli.Globals, na
 	if err != nil {
 		return err
 	}
+	daemon := globals.Connect()
+	defer daemon.Close()
+	if err := file.Resolve(resolveAfter(ctx, globals.Streams, daemon)); err != nil {
+		return placedError(name, err)
+	}
 	jobs, err := file.Encode(client.NewTrails(globals.Streams.Now(), globals.Streams.RequestName(), opts.Reason, "submit"))
 	if err != nil {
 		return fmt.Errorf("%s: %w", shownName(name), err)
 	}
-	daemon := globals.Connect()
-	defer daemon.Close()
 	answers, err := All(ctx, daemon, jobs, file.Names())
 	var mistake *wire.RequestError
 	switch {
@@ -190,14 +194,19 @@ func loadSubmission(name string, stdin io.Reader) (jobfile.Submission, error) {
 		return jobfile.Submission{}, err
 	}
 	file, err := jobfile.Parse(name, data)
-	var placed *doctree.Error
-	switch {
-	case errors.As(err, &placed) && placed.At.Line > 0:
-		return jobfile.Submission{}, fmt.Errorf("%s:%w", shownName(name), err) // file:line:column: text
-	case err != nil:
-		return jobfile.Submission{}, fmt.Errorf("%s: %w", shownName(name), err)
+	if err != nil {
+		return jobfile.Submission{}, placedError(name, err)
 	}
 	return file, nil
+}
+
+// placedError is an error about a file, with the place of the mistake.
+func placedError(name string, err error) error {
+	var placed *doctree.Error
+	if errors.As(err, &placed) && placed.At.Line > 0 {
+		return fmt.Errorf("%s:%w", shownName(name), err) // file:line:column: text
+	}
+	return fmt.Errorf("%s: %w", shownName(name), err)
 }
 
 func shownName(name string) string {
