@@ -153,6 +153,10 @@ func TestCheckersBite(t *testing.T) {
 			checker:  func() Checker { return &checkRetention{} },
 			mutation: "kept-none", within: 100,
 		},
+		"names: the author of a cancel is not written": {
+			checker:  func() Checker { return &checkNames{} },
+			mutation: "lost-authors", within: 20,
+		},
 		"names: they are not written": {
 			checker:  func() Checker { return &checkNames{} },
 			mutation: "lost-names", within: 1,

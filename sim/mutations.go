@@ -54,6 +54,7 @@ var AllMutations = slices.Concat([]Mutation{
 	{"no-lock-bound", "a waiting lock request may be overtaken without bound", Mutations{Alter: disablesBypassLimit}},
 	{"unrecorded-ends", "the end of an archived job is not recorded beside its dependents, and a job that the master does not have counts as missing", Mutations{Alter: recordsNoEnds}},
 	{"lost-names", "the names of new jobs are not written", Mutations{Alter: losesNames}},
+	{"lost-authors", "the author of a cancel is not written to the job's record", Mutations{Alter: losesAuthors}},
 	{"lost-holds", "the hold of a job is not written to its record", Mutations{Alter: losesHolds}},
 	{"unheard-holds", "the scheduler does not learn of holds", Mutations{Alter: drops("daemon/core/scheduler", &messages.HoldChanged{})}},
 	{"hasty-retention", "the queue archives jobs a millisecond after their end if it archives any", Mutations{Alter: altersRetention("archive_after", "0.001")}},
@@ -154,6 +155,23 @@ func losesNames(_ string, m any) any {
 	}
 	request = proto.CloneOf(request)
 	request.GetWrite().Files = slices.DeleteFunc(request.GetWrite().Files, isName)
+	return request
+}
+
+// losesAuthors writes records without the author of a cancel.
+func losesAuthors(_ string, m any) any {
+	request, is := m.(*messages.AccessStore)
+	key := []byte(`"canceled_by"`)
+	names := func(f *messages.FileWrite) bool { return bytes.Contains(f.Content, key) }
+	if !is || !slices.ContainsFunc(request.GetWrite().GetFiles(), names) {
+		return m
+	}
+	request = proto.CloneOf(request)
+	for _, f := range request.GetWrite().Files {
+		if _, isRecord := paths.ParseRecordName(path.Base(f.Path)); isRecord {
+			f.Content = bytes.ReplaceAll(f.Content, key, []byte(`"unknown_key"`))
+		}
+	}
 	return request
 }
 
