@@ -9,6 +9,7 @@ import (
 
 	"lockstep/actors/kit"
 	"lockstep/core/job"
+	"lockstep/core/jobproc"
 	"lockstep/core/rawjson"
 	"lockstep/messages"
 )
@@ -47,9 +48,9 @@ func (q *queue) endUnrunnable(ctx actor.Context, m *messages.EndUnrunnableJob) {
 	q.rewrite(ctx, e, "doom-job", recorded, func(j *job.Job) {
 		q.appendReason(j, dependencySource, m.Text)
 		if m.Canceled {
-			j.CancelUnstarted(rawjson.Quote("Job canceled: "+m.Text), q.now())
+			j.CancelUnstarted(rawjson.Quote(jobproc.CanceledByDependency+m.Text), q.now())
 		} else {
-			j.FailUnfinished(job.ErrorResult("OpExecError", "Dependency error: "+m.Text), q.now())
+			j.FailUnfinished(job.ErrorResult("OpExecError", jobproc.DependencyFailed+m.Text), q.now())
 		}
 	}, q.logEndNotWritten(m.Id))
 }

@@ -77,3 +77,21 @@ func TestNamesAndResultsSurviveAKill(t *testing.T) {
 	require.Equal(t, "nightly", why.Name)
 	require.Equal(t, want[0], why.Reasons[0].Result)
 }
+
+// A job whose second opcode depends on a job that fails says which opcode was not run.
+func TestTheResultOfAJobThatEndsBetweenOpcodes(t *testing.T) {
+	d := newDaemon(t)
+	d.start()
+	c := d.dial()
+	holds, open := d.gate("hold")
+	first := c.submit(command("sh", "-c", holds["argv"].([]string)[2]+"; exit 3"))
+	second := c.submit(command("true"), command("true").with("depends", [][]any{{first, []string{"success"}}}), command("true"))
+	third := c.submit(command("true"), command("true").with("depends", [][]any{{second, []string{"success"}}}))
+	open()
+	for _, id := range []int64{first, second, third} {
+		require.Equal(t, "error", c.await(id).Status)
+	}
+	listed := c.list(answer.JobSelection{IDs: []int64{second, third}})
+	require.Equal(t, fmt.Sprintf("opcodes 2 to 3 not run: job %d ended with status error, success was required", first), listed[0].Result)
+	require.Equal(t, fmt.Sprintf("opcode 2 not run: job %d ended with status error, success was required", second), listed[1].Result)
+}

@@ -206,10 +206,10 @@ type Denial struct {
 func (m *Machine) Denied(r Denial, now job.Timestamp) Step {
 	m.expect(awaitingPermission)
 	if r.Canceled {
-		m.job.CancelUnstarted(rawjson.Quote("Job canceled: "+r.Text), now)
+		m.job.CancelUnstarted(rawjson.Quote(CanceledByDependency+r.Text), now)
 		return m.exit()
 	}
-	return m.FailBeforeStart(job.ErrorResult("OpExecError", "Dependency error: "+r.Text), now)
+	return m.FailBeforeStart(job.ErrorResult("OpExecError", DependencyFailed+r.Text), now)
 }
 
 // FailBeforeStart fails the current opcode before it executes, and with it the job: the opcode cannot run, or does not get

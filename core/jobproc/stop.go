@@ -99,5 +99,11 @@ func failure(args ...any) Outcome {
 	return Outcome{Failed: true, Result: job.ErrorResult("OpExecError", args...)}
 }
 
+// Results of opcodes that may never begin because of a dependency begin with these texts. The cause follows.
+const (
+	DependencyFailed     = "Dependency error: "
+	CanceledByDependency = "Job canceled: "
+)
+
 // CanceledByRequest is the result of the opcodes of a job that a client has canceled while it waited.
 const CanceledByRequest = "Job canceled by request"

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"lockstep/core/job"
@@ -69,6 +70,9 @@ func (r Record) Result(j *job.Job) string {
 	if c, known := member[cause](r, causeKey); known && !begun(j) {
 		return "not run: " + c.String()
 	}
+	if words := unrunWords(j); words != "" {
+		return words
+	}
 	by := ""
 	if author := r.CanceledBy(); author != "" {
 		by = " by " + User(author)
@@ -92,6 +96,43 @@ func (c cause) String() string {
 		return fmt.Sprintf("job %d was canceled", c.Job)
 	}
 	return fmt.Sprintf("job %d ended with %s", c.Job, c.Status)
+}
+
+// unrunWords says which opcodes were not run because of a dependency: "opcodes 2 to 3 not run: job 7 was canceled", without
+// numbers if none was run. It is "" for a job that has ended otherwise.
+func unrunWords(j *job.Job) string {
+	first := slices.IndexFunc(j.Ops, func(op job.Op) bool { return op.Status != job.Success })
+	if first < 0 || !j.Ops[first].Exec.IsZero() {
+		return ""
+	}
+	text, prefix := resultText(j.Ops[first].Result), jobproc.DependencyFailed
+	if j.Ops[first].Status == job.Canceled {
+		prefix = jobproc.CanceledByDependency
+	}
+	cause, is := strings.CutPrefix(text, prefix)
+	switch last := len(j.Ops); {
+	case !is:
+		return ""
+	case first == 0:
+		return shortened("not run: " + cause)
+	case first+1 == last:
+		return shortened(fmt.Sprintf("opcode %d not run: %s", last, cause))
+	default:
+		return shortened(fmt.Sprintf("opcodes %d to %d not run: %s", first+1, last, cause))
+	}
+}
+
+// resultText is the text in the result of an opcode that was canceled or has failed: a text, or ["Class", [text, ...]].
+func resultText(result json.RawMessage) (text string) {
+	var class string
+	var args []json.RawMessage
+	if json.Unmarshal(result, &text) == nil {
+		return text
+	}
+	if json.Unmarshal(result, &[]any{&class, &args}) == nil && len(args) > 0 {
+		_ = json.Unmarshal(args[0], &text) // another value is no text
+	}
+	return text
 }
 
 // begun reports whether an opcode of the job has executed.

@@ -79,7 +79,7 @@ func TestResults(t *testing.T) {
 		"canceled":           {job: canceled(`{"OP_ID": "X"}`)},
 		"canceled by":        {job: canceled(`{"OP_ID": "X"}`), record: byRoot, want: "canceled by root"},
 		"canceled waiting":   {job: canceledWith("Job canceled by request"), record: byRoot, want: "canceled by root"},
-		"by a dependency":    {job: canceledWith("Job canceled: job 7 was canceled"), record: byRoot, want: "Job canceled: job 7 was canceled"},
+		"by a dependency":    {job: canceledWith("Job canceled: job 7 was canceled"), record: byRoot, want: "not run: job 7 was canceled"},
 		"rejected":           {job: canceled(`{"OP_ID": "X", "reason": [["gnt:daemon:luxid:filter", "rejected by filter rule u", 1]]}`), want: "rejected by a filter rule"},
 		"not run: failed":    {job: unrun, record: record.Record{}.WithCause(15, job.Error), want: "not run: job 15 failed"},
 		"not run: canceled":  {job: unrun, record: record.Record{}.WithCause(15, job.Canceled), want: "not run: job 15 was canceled"},
@@ -87,4 +87,24 @@ func TestResults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, c.record.Result(c.job)) })
 	}
+}
+
+// A job of three opcodes, of which the first has succeeded, ends for a dependency of the second.
+func TestResultsOfJobsThatEndBetweenOpcodes(t *testing.T) {
+	begun := func() *job.Job {
+		j := jobtest.Queued(1)
+		j.Ops = append(j.Ops, j.Ops[0], j.Ops[0])
+		j.Ops[0].Status, j.Ops[0].Exec, j.Ops[0].End = job.Success, job.Timestamp{Sec: 1}, job.Timestamp{Sec: 2}
+		return j
+	}
+	failed, canceled, byClient := begun(), begun(), begun()
+	failed.FailUnfinished(job.ErrorResult("OpExecError", "Dependency error: job 7 ended with status error, success was required"), job.Timestamp{Sec: 3})
+	canceled.CancelUnstarted([]byte(`"Job canceled: job 7 was canceled"`), job.Timestamp{Sec: 3})
+	byClient.CancelUnstarted([]byte(`"Job canceled by request"`), job.Timestamp{Sec: 3})
+	byRoot := record.Record{}.WithCanceledBy("uid=0(root), pid=7")
+	require.Equal(t, "opcodes 2 to 3 not run: job 7 ended with status error, success was required", record.Record{}.Result(failed))
+	require.Equal(t, "opcodes 2 to 3 not run: job 7 was canceled", byRoot.Result(canceled))
+	require.Equal(t, "canceled by root", byRoot.Result(byClient))
+	failed.Ops = failed.Ops[:2]
+	require.Equal(t, "opcode 2 not run: job 7 ended with status error, success was required", record.Record{}.Result(failed))
 }

@@ -56,7 +56,11 @@ func (p infoPrinter) job(job jobInfo) {
 }
 
 func (p infoPrinter) opcode(job int64, opcode opcodeInfo) {
-	p.line(2, "Status", cli.StatusText(p.palette, opcode.Status))
+	status := cli.StatusText(p.palette, opcode.Status)
+	if !opcode.Ended.IsZero() && opcode.Executing.IsZero() && (opcode.Status == client.StatusError || opcode.Status == client.StatusCanceled) {
+		status += ", not run"
+	}
+	p.line(2, "Status", status)
 	if !opcode.Executing.IsZero() {
 		p.moment(2, "Executing", opcode.Executing, p.after(opcode.Started, opcode.Executing, "locks took"))
 	}
