@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -21,6 +22,8 @@ type checkConfig struct {
 	serial  trackedSerial
 	taken   map[string]uint64 // addresses by the step of the answer that they are taken
 	freeing map[string]*configSession
+	freed   map[string]uint64 // addresses by the step of the answer that they are free
+	wanted  map[string]int    // calls for an address by name without a certain outcome
 	ports   map[int64]portState
 	blind   int // updates of the cluster in transit, which may contain old ports
 }
@@ -74,7 +77,7 @@ func (*checkConfig) Name() string { return "changes of the configuration are kep
 func (c *checkConfig) See(w *World, event any) error {
 	if c.objects == nil {
 		*c = checkConfig{objects: map[docKey]*trackedObject{}, refused: map[string]bool{}, seen: map[string]bool{}, taken: map[string]uint64{},
-			freeing: map[string]*configSession{}, ports: map[int64]portState{}}
+			freeing: map[string]*configSession{}, freed: map[string]uint64{}, wanted: map[string]int{}, ports: map[int64]portState{}}
 	}
 	switch e := event.(type) {
 	case configChangeSent:
@@ -85,6 +88,21 @@ func (c *checkConfig) See(w *World, event any) error {
 		return c.read(w, e)
 	case objectSeen:
 		return c.learn(w, e.key, e.object, e.sent)
+	case lockShared:
+		return sameObjects(e.first, e.second)
+	case ownSeen:
+		return c.own(w, e)
+	case addressWanted:
+		c.wanted[e.ip]++
+		delete(c.freed, e.ip)
+	case addressSettled:
+		if e.is != unknown {
+			c.wanted[e.ip]--
+		}
+	case addressFreed:
+		if c.wanted[e.ip] == 0 {
+			c.freed[e.ip] = w.stepCount
+		}
 	case portTaken:
 		return c.port(e)
 	case portReturned:
@@ -306,9 +324,21 @@ func (c *checkConfig) learn(w *World, key docKey, o *docObject, sent uint64) err
 	return nil
 }
 
-// addresses checks that the addresses that were taken are in use.
+// addresses checks that the addresses that were taken are in use, and those that were freed are not.
 func (c *checkConfig) addresses(doc *configDoc, sent uint64) error {
+	if doc.Cluster != nil && doc.Cluster.MasterNode == "" {
+		return errors.New("the cluster is prepared for its destruction, and no session had the big lock")
+	}
 	pool := doc.Networks[simNetwork]
+	for _, ip := range slices.Sorted(maps.Keys(c.freed)) {
+		var last int
+		if _, err := fmt.Sscanf(ip, simNetworkForm, &last); err != nil {
+			return fmt.Errorf("%s is an address of no network", ip)
+		}
+		if c.freed[ip] <= sent && pool != nil && last < len(pool.Reservations) && pool.Reservations[last] == '1' {
+			return fmt.Errorf("address %s is taken, and was freed", ip)
+		}
+	}
 	for _, ip := range slices.Sorted(maps.Keys(c.taken)) {
 		since := c.taken[ip]
 		var last int

@@ -12,7 +12,8 @@ import (
 // checkReservations: no two sessions hold one reservation. A reservation that was acknowledged is in the files after any crash, until
 // its session drops it or ends. When nothing has failed for a while, the files have no reservation of a session that has ended.
 //
-// In a cluster the reservations are in the memory of the master, so there only the first is checked, until the next fault.
+// In a cluster the committed entries of the log stand for the files. A new master does not see the processes of the former one and
+// drops their reservations, so those are forgotten then.
 type checkReservations struct {
 	held        map[reservationKey]*configSession
 	dead        []*configSession // by the time of their end; not judged yet
@@ -48,22 +49,28 @@ func (c *checkReservations) See(w *World, event any) error {
 	case powerLost:
 		c.undisturbed = w.clock.Elapsed()
 		return c.files(w)
-	case daemonStarted, deciderStarted, diskFailed, panicked, stalled:
+	case deciderStarted:
 		c.undisturbed = w.clock.Elapsed()
-		if w.oracle != nil {
-			clear(c.held)
-			return nil
-		}
+		clear(c.held)
+	case daemonStarted, diskFailed, panicked, stalled, faultInjected:
+		c.undisturbed = w.clock.Elapsed()
 		if _, is := event.(daemonStarted); is {
 			return c.files(w)
 		}
 	case timePassed, finished:
-		if len(c.dead) > 0 && w.oracle == nil && w.daemon != nil && w.daemon.ready &&
-			w.clock.Elapsed() > max(c.dead[0].endedAt, c.undisturbed)+deadReservationMax {
+		if len(c.dead) > 0 && c.isServed(w) && w.clock.Elapsed() > max(c.dead[0].endedAt, c.undisturbed)+deadReservationMax {
 			return c.released(w)
 		}
 	}
 	return nil
+}
+
+// isServed reports whether there is a daemon that drops the reservations of the dead.
+func (c *checkReservations) isServed(w *World) bool {
+	if w.oracle != nil {
+		return w.decider != nil && w.disturbance.recovered(w)
+	}
+	return w.daemon != nil && w.daemon.ready
 }
 
 func (c *checkReservations) forget(which func(*configSession, reservationKey) bool) {
@@ -75,10 +82,10 @@ func (c *checkReservations) made(w *World, e reservationMade) error {
 	if other := c.held[key]; other != nil && other != e.session {
 		return fmt.Errorf("session %d has reserved %s %s, which session %d holds", e.session.number, e.kind, e.value, other.number)
 	}
-	c.held[key] = e.session
-	if w.oracle != nil {
-		return nil
+	if w.oracle != nil && (w.decider == nil || w.decider.machine != e.session.process.machine) {
+		return nil // the master takes the session for dead
 	}
+	c.held[key] = e.session
 	kept, err := w.keptSurely()
 	return c.compare(kept, err)
 }

@@ -183,6 +183,21 @@ type (
 	// reservationsDropping: a session sends the release of its reservations; minorsReleasing: of its DRBD minors.
 	reservationsDropping struct{ session *configSession }
 	minorsReleasing      struct{ session *configSession }
+	// lockShared: a session has read the configuration twice while it had the shared configuration lock.
+	lockShared struct{ first, second *configDoc }
+	// ownSeen: a session has read the configuration after answered changes of its own instance.
+	ownSeen struct {
+		want *ownInstance
+		doc  *configDoc
+	}
+	// addressWanted: a session asks for an address by name. addressSettled: it knows whether the address is reserved and committed,
+	// or that no answer will come. addressFreed: it was told that the address is free.
+	addressWanted  struct{ ip string }
+	addressSettled struct {
+		ip string
+		is outcome
+	}
+	addressFreed struct{ ip string }
 	// sessionEnded: the process of a session has ended.
 	sessionEnded struct{ session *configSession }
 	// finished: the faults have stopped, and there was time for everything to end.

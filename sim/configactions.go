@@ -15,6 +15,10 @@ func (s *configSession) act() {
 		s.updateOne, s.updateOne, s.updateOne, s.addInstance, s.addInstance, s.changeInstance, s.changeInstance,
 		s.port, s.reserveSome, s.reserveSome, s.reserveSome, s.commit, s.commit, s.holdLock, s.holdLock, s.flush,
 	}
+	if s.world.options.Seed%5 > 2 { // the other seeds keep their runs
+		actions = append(actions, s.shareLock, s.shareLock, s.reserveAddress, s.reserveAddress, s.releaseAddress, s.releaseAddress, s.ownInstance, s.ownInstance,
+			s.updateNetwork, s.updateNetwork, s.destroyWithoutLock)
+	}
 	actions[s.rng.IntN(len(actions))]()
 }
 
@@ -40,7 +44,7 @@ func (s *configSession) choose(doc *configDoc) docKey {
 	var keys []docKey
 	for kind, of := range doc.containers() {
 		for uuid := range of {
-			if kind != kindDisks {
+			if kind != kindDisks && kind != kindNetworks && !isOwn(uuid) {
 				keys = append(keys, docKey{kind, uuid})
 			}
 		}
@@ -80,7 +84,7 @@ func (s *configSession) addInstance() {
 // changeInstance changes status or disks of an instance, or removes it.
 func (s *configSession) changeInstance() {
 	s.read(func(doc *configDoc) {
-		uuids := slices.Sorted(maps.Keys(doc.Instances))
+		uuids := slices.DeleteFunc(slices.Sorted(maps.Keys(doc.Instances)), isOwn)
 		if len(uuids) == 0 {
 			s.next()
 			return

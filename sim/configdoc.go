@@ -28,6 +28,10 @@ type docObject struct {
 	Name         string   `json:"name"`
 	Tags         []string `json:"tags"`
 	Reservations string   `json:"reservations"` // of a network
+	PrimaryNode  string   `json:"primary_node"` // of an instance
+	Disks        []string `json:"disks"`        // of an instance
+	Size         int64    `json:"size"`         // of a disk
+	MasterNode   string   `json:"master_node"`  // of the cluster
 	raw          json.RawMessage
 }
 
@@ -63,7 +67,7 @@ const (
 
 // containers are the containers by kind.
 func (d *configDoc) containers() map[string]map[string]*docObject {
-	return map[string]map[string]*docObject{kindNodes: d.Nodes, kindGroups: d.Groups, kindInstances: d.Instances, kindDisks: d.Disks}
+	return map[string]map[string]*docObject{kindNodes: d.Nodes, kindGroups: d.Groups, kindInstances: d.Instances, kindDisks: d.Disks, kindNetworks: d.Networks}
 }
 
 // objects are all objects that checkers follow.
@@ -191,7 +195,6 @@ func (k *keptConfig) apply(delta []json.RawMessage) error {
 		return err
 	}
 	of := k.containers()
-	of[kindNetworks] = k.Networks
 	for _, change := range objects {
 		var kind, uuid string
 		var o *docObject

@@ -78,6 +78,7 @@ type configSession struct {
 
 	ips   []string // addresses that the session has reserved and may commit
 	disks int      // disks so far
+	taken []string // addresses that the session has reserved by name and committed
 }
 
 func newConfigSession(k *configWork, c *client) *configSession {

@@ -141,6 +141,10 @@ const (
 	simNetwork     = "network-uuid"
 	simNetworkForm = "10.1.0.%d"
 	simNetworkText = `{"name": "net", "network": "10.1.0.0/26", "uuid": "network-uuid", "serial_no": 1}`
+
+	// plainNetwork is a network whose addresses are not used.
+	plainNetwork     = "plain-network-uuid"
+	plainNetworkText = `{"name": "plain", "network": "10.2.0.0/28", "uuid": "plain-network-uuid", "serial_no": 1}`
 )
 
 // configOf is the configuration of a new cluster. withNetwork adds a network with an address pool.
@@ -152,12 +156,14 @@ func configOf(slots int, withNetwork bool) []byte {
 	if !withNetwork {
 		return c.JSON()
 	}
-	network, err := model.Networks.Decode([]byte(simNetworkText))
-	if err != nil {
-		panic(fmt.Errorf("sim: %w", err))
-	}
 	e := c.Edit()
-	model.Networks.Put(e, simNetwork, network.Value)
+	for uuid, text := range map[string]string{simNetwork: simNetworkText, plainNetwork: plainNetworkText} {
+		network, err := model.Networks.Decode([]byte(text))
+		if err != nil {
+			panic(fmt.Errorf("sim: %w", err))
+		}
+		model.Networks.Put(e, uuid, network.Value)
+	}
 	c, _ = e.Commit(0)
 	return c.JSON()
 }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -28,6 +29,14 @@ var configMutations = []Mutation{
 	{"hasty-lock-read", "the holder of the configuration lock gets a configuration without the changes under way", Mutations{Alter: readsHastily}},
 	{"ignored-lock", "calls that take the configuration lock do not wait for its holder", Mutations{NewAlter: ignoresLock}},
 	{"lost-pools", "addresses that are committed beside the holder of the configuration lock are lost in what the holder writes", Mutations{NewAlter: forgetsPools}},
+	{"unmade-primary", "setInstancePrimaryNode is answered and not made", Mutations{Alter: onlyAnswers("setInstancePrimaryNode")}},
+	{"unmade-attach", "attachInstanceDisk is answered and not made", Mutations{Alter: onlyAnswers("attachInstanceDisk")}},
+	{"unmade-detach", "detachInstanceDisk is answered and not made", Mutations{Alter: onlyAnswers("detachInstanceDisk")}},
+	{"unmade-disk-update", "updateDisk is answered and not made", Mutations{Alter: onlyAnswers("updateDisk")}},
+	{"unmade-network-update", "updateNetwork is answered and not made", Mutations{Alter: onlyAnswers("updateNetwork")}},
+	{"kept-addresses", "releaseIp is answered and not made", Mutations{Alter: onlyAnswers("releaseIp")}},
+	{"ignored-shared-lock", "calls that take the configuration lock do not wait for its shared holders", Mutations{NewAlter: ignoresSharedLock}},
+	{"free-destruction", "prepareClusterDestruction takes the big lock for granted", Mutations{NewAlter: destroysFreely}},
 	{"stale-ssconf", "the writer of the ssconf files learns of no change", Mutations{NewAlter: dropsSsconf}},
 	{"early-ssconf", "ssconf files are written before the change is on the disk", Mutations{NewAlter: publishesEarly}},
 	{"mixed-ssconf", "the names of the instances are not in the set of ssconf files that a start writes", Mutations{Alter: mixesSsconf}},
@@ -92,6 +101,55 @@ func ignoresLock() func(string, any) any {
 		case *clusterconfig.Call:
 			if m.Call.TakesLock() && len(known.Config) > 0 {
 				return several{&locks.ConfigLocks{BGL: known.BGL}, m, known}
+			}
+		}
+		return m
+	}
+}
+
+// ignoresSharedLock hides shared holders of the configuration lock from calls that take the lock.
+func ignoresSharedLock() func(string, any) any {
+	known := &locks.ConfigLocks{}
+	return func(_ string, m any) any {
+		switch m := m.(type) {
+		case *locks.ConfigLocks:
+			known = m
+		case *clusterconfig.Call:
+			hidden := &locks.ConfigLocks{Config: maps.Clone(known.Config), BGL: known.BGL}
+			maps.DeleteFunc(hidden.Config, func(_ lock.Owner, mode lock.Mode) bool { return mode == lock.Shared })
+			if m.Call.TakesLock() && len(hidden.Config) < len(known.Config) {
+				return several{hidden, m, known}
+			}
+		}
+		return m
+	}
+}
+
+// onlyAnswers makes a read in place of a call.
+func onlyAnswers(method string) func(string, any) any {
+	return func(_ string, m any) any {
+		call, is := m.(*clusterconfig.Call)
+		if !is || call.Call.Method != method {
+			return m
+		}
+		read, err := calls.Parse("readConfig", nil)
+		if err != nil {
+			panic(err)
+		}
+		return &clusterconfig.Call{Request: call.Request, Call: read, Caller: call.Caller}
+	}
+}
+
+// destroysFreely names the caller of prepareClusterDestruction as the holder of the big lock.
+func destroysFreely() func(string, any) any {
+	known := &locks.ConfigLocks{}
+	return func(_ string, m any) any {
+		switch m := m.(type) {
+		case *locks.ConfigLocks:
+			known = m
+		case *clusterconfig.Call:
+			if m.Call.Method == "prepareClusterDestruction" {
+				return several{&locks.ConfigLocks{Config: known.Config, BGL: m.Call.Owner}, m, known}
 			}
 		}
 		return m

@@ -47,7 +47,12 @@ func (t *oracle) committed(index uint64, data []byte) {
 		t.world.trace.addf(TopicDisk, "log: %d: %s", index, changeText(c))
 		t.apply(c)
 	}
-	if at := withEntry(t.config, decoded); at.Config != t.config.Config {
+	at := withEntry(t.config, decoded)
+	if at.Number != t.config.Number {
+		t.must(t.world.disk.Replace("committed", paths.TempResPath, at.TempRes()))
+		t.must(t.world.disk.Replace("committed", paths.ConfigExtraPath, at.Extra()))
+	}
+	if at.Config != t.config.Config {
 		t.configure(at)
 	} else {
 		t.config = at
