@@ -3,21 +3,17 @@ package journal
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"lockstep/core/config/model"
 	"lockstep/core/config/reserve"
 )
-
-// digestsMax is the number of digests that a Position keeps, to recognise repeated records.
-const digestsMax = 1024
 
 // Position is a state with what identifies the records that led to it. It is immutable.
 type Position struct {
 	State
 	Number   uint64       // of the last record; 0: there was none
 	encoded  Reservations // of State.Reserved
-	digests  []Digest     // of the last records, the last one last
+	digests  digests      // of the last records
 	concerns Point        // of State.Config
 }
 
@@ -41,7 +37,7 @@ func (p Position) Applied(r *Record, d Digest) (bool, error) {
 		return false, nil
 	}
 	age := p.Number - r.Number
-	if age >= uint64(len(p.digests)) || p.digests[len(p.digests)-1-int(age)] != d {
+	if age >= uint64(p.digests.len()) || p.digests.last(int(age)) != d {
 		return false, unfit("record %d is another one than the applied record %d", r.Number, r.Number)
 	}
 	return true, nil
@@ -71,7 +67,7 @@ func (p Position) Apply(r *Record, d Digest) (Position, error) {
 		next.Concurrent = r.Concurrent
 	}
 	next.Number = r.Number
-	next.digests = append(slices.Clone(p.digests[max(0, len(p.digests)+1-digestsMax):]), d)
+	next.digests = p.digests.with(d)
 	return next, nil
 }
 
@@ -117,7 +113,7 @@ type extraJSON struct {
 
 // Extra returns the content of config.extra: the part of the position that config.data and tempres.data have no fields for.
 func (p Position) Extra() []byte {
-	raw, err := compact(extraJSON{version, p.Number, p.concerns, append([]Digest{}, p.digests...), p.encoded.Extra,
+	raw, err := compact(extraJSON{version, p.Number, p.concerns, p.digests.all(), p.encoded.Extra,
 		append([]reserve.IP{}, p.Concurrent...)})
 	if err != nil {
 		panic(fmt.Errorf("config.extra cannot be encoded: %w", err))

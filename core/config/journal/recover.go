@@ -63,12 +63,14 @@ func Recover(f Files, discardRest bool) (Recovered, error) {
 	case first < 0:
 		r.Unused = true
 		r.Number = max(r.Number, reading.Records[len(reading.Records)-1].Number)
-		r.digests = nil
+		r.digests = digests{}
 		r.File = r.Position
 		return r, nil
 	case len(reading.Records) > 0:
 		r.Concurrent = extra.Concurrent
-		r.Number, r.digests = reading.before(first, extra)
+		var before []Digest
+		r.Number, before = reading.before(first, extra)
+		r.digests = digestsOf(before)
 	}
 	if err := r.replay(reading, first); err != nil && !discardRest {
 		return Recovered{}, err
@@ -133,7 +135,7 @@ func (f Files) base() (Position, extraJSON, error) {
 	if err != nil {
 		return Position{}, extra, fmt.Errorf("%s: %w", paths.ConfigExtraPath, err)
 	}
-	p := Position{State: State{Config: f.Config}, Number: extra.Number, digests: extra.Digests}
+	p := Position{State: State{Config: f.Config}, Number: extra.Number, digests: digestsOf(extra.Digests)}
 	if f.Config != nil {
 		p.concerns = At(f.Config)
 	}
