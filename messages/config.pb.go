@@ -78,6 +78,7 @@ type EditConfig struct {
 	Filter        string                 `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
 	Rule          []byte                 `protobuf:"bytes,4,opt,name=rule,proto3" json:"rule,omitempty"`
 	Settings      map[string][]byte      `protobuf:"bytes,5,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	By            string                 `protobuf:"bytes,6,opt,name=by,proto3" json:"by,omitempty"` // user and process, as the gateway knows them; empty: unknown
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -145,6 +146,13 @@ func (x *EditConfig) GetSettings() map[string][]byte {
 		return x.Settings
 	}
 	return nil
+}
+
+func (x *EditConfig) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
 }
 
 type EditConfigResult struct {
@@ -664,14 +672,15 @@ const file_config_proto_rawDesc = "" +
 	"\n" +
 	"\fconfig.proto\x12\x11lockstep.messages\x1a\rfailure.proto\")\n" +
 	"\rPublishConfig\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"\xda\x02\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"\xea\x02\n" +
 	"\n" +
 	"EditConfig\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12D\n" +
 	"\acluster\x18\x02 \x03(\v2*.lockstep.messages.EditConfig.ClusterEntryR\acluster\x12\x16\n" +
 	"\x06filter\x18\x03 \x01(\tR\x06filter\x12\x12\n" +
 	"\x04rule\x18\x04 \x01(\fR\x04rule\x12G\n" +
-	"\bsettings\x18\x05 \x03(\v2+.lockstep.messages.EditConfig.SettingsEntryR\bsettings\x1a:\n" +
+	"\bsettings\x18\x05 \x03(\v2+.lockstep.messages.EditConfig.SettingsEntryR\bsettings\x12\x0e\n" +
+	"\x02by\x18\x06 \x01(\tR\x02by\x1a:\n" +
 	"\fClusterEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\x1a;\n" +

@@ -29,7 +29,11 @@ func (c *configActor) edit(ctx actor.Context, m *messages.EditConfig, sender *ac
 		method = "lockstepChangeFilter"
 	}
 	change := config.ConfigChange{Cluster: m.Cluster, RuleUUID: m.Filter, Rule: m.Rule}
-	r := &request{call: calls.Own(method, change.Apply), caller: reserve.Caller{Program: "lockstepd"},
+	by := m.By
+	if by == "" {
+		by = "lockstepd"
+	}
+	r := &request{call: calls.Own(method, change.Apply), caller: reserve.Caller{Program: by},
 		origin: deferredMessage{m, sender}, patience: editPatience}
 	r.answer = func(ctx actor.Context, out calls.Outcome, _ *model.Config) {
 		switch {

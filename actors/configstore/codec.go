@@ -27,6 +27,7 @@ type (
 		config  *model.Config
 		isWhole bool // the content is wanted as one part
 		records []entry
+		jobs    jobFiles // of records
 		history *historyContents
 		adopted *model.Config
 	}
@@ -75,7 +76,7 @@ func (c *codec) Receive(ctx actor.Context) {
 }
 
 func (c *codec) encode(m *encode) *encoded {
-	e := &encoded{request: m.request, entries: entriesOf(m.records, c.secrets)}
+	e := &encoded{request: m.request, entries: entriesOf(m.records, c.secrets, m.jobs)}
 	if m.history != nil {
 		e.log = history.Open(m.history.older, m.history.current)
 	}

@@ -67,7 +67,7 @@ type (
 func (c *codec) install(m *installWhole) *installed {
 	a := &installed{request: m.request, result: m.at.Commit(m.changes)}
 	if a.result.Whole {
-		a.files, a.entries = a.result.Contents(), entriesOf(m.records, c.secrets)
+		a.files, a.entries = a.result.Contents(), entriesOf(m.records, c.secrets, nil)
 	}
 	if m.history != nil {
 		a.log = history.Open(m.history.older, m.history.current)

@@ -125,13 +125,15 @@ func (k *keeper) fold(ctx actor.Context) {
 // encode has the codec encode a configuration, with the entries of the history about records.
 func (k *keeper) encode(ctx actor.Context, m *encode, then func(actor.Context, *encoded)) {
 	k.readHistory(ctx, func(ctx actor.Context, contents *historyContents) {
-		m.history = contents
-		k.codec.ask(ctx, func(number uint64) any { m.request = number; return m }, func(ctx actor.Context, answer any) {
-			content := answer.(*encoded)
-			if content.log != nil {
-				k.history.log = content.log
-			}
-			then(ctx, content)
+		k.readJobFiles(ctx, m.records, func(ctx actor.Context, jobs jobFiles) {
+			m.history, m.jobs = contents, jobs
+			k.codec.ask(ctx, func(number uint64) any { m.request = number; return m }, func(ctx actor.Context, answer any) {
+				content := answer.(*encoded)
+				if content.log != nil {
+					k.history.log = content.log
+				}
+				then(ctx, content)
+			})
 		})
 	})
 }

@@ -30,7 +30,7 @@ type historyFile struct {
 type historyContents struct{ older, current []byte }
 
 // entryOf returns the entry about a record; false if the record does not change the configuration.
-func entryOf(before, after *model.Config, r *journal.Record, rules redact.Rules) (history.Entry, bool) {
+func entryOf(before, after *model.Config, r *journal.Record, rules redact.Rules, jobs jobFiles) (history.Entry, bool) {
 	if r.Delta == nil {
 		return history.Entry{}, false
 	}
@@ -39,15 +39,18 @@ func entryOf(before, after *model.Config, r *journal.Record, rules redact.Rules)
 		touched = history.Touched(before, after)
 	}
 	origin := history.Origin{Client: history.ClientOf(lock.Owner{}, r.Caller), Method: r.Method}
+	if origin.Client.Job > 0 {
+		origin.Client.Opcode = jobs.opcodeAt(origin.Client.Job, r.Time)
+	}
 	return history.NewEntry(before, after, touched, origin, rules), true
 }
 
-// entriesOf returns the entries about records.
-func entriesOf(records []entry, secrets func() []string) []history.Entry {
+// entriesOf returns the entries about records. jobs has files of their jobs.
+func entriesOf(records []entry, secrets func() []string, jobs jobFiles) []history.Entry {
 	rules := rulesOf(secrets)
 	var all []history.Entry
 	for _, e := range records {
-		if h, is := entryOf(e.before, e.after, e.record, rules); is {
+		if h, is := entryOf(e.before, e.after, e.record, rules, jobs); is {
 			all = append(all, h)
 		}
 	}

@@ -111,7 +111,7 @@ func (o Offline) writeHistory(r journal.Recovered) error {
 	if err != nil {
 		return err
 	}
-	for _, w := range plan(history.Open(older, current), entriesOf(records, o.Secrets)) {
+	for _, w := range plan(history.Open(older, current), entriesOf(records, o.Secrets, nil)) {
 		if w.rotate {
 			if err := o.Files.Rename("config-fold", paths.ConfigHistoryPath, paths.ConfigHistoryOlderPath); err != nil {
 				return err

@@ -92,7 +92,7 @@ func (f *filters) serialKnown(ctx actor.Context, m *messages.GetSerialResult) {
 func (f *filters) edit(ctx actor.Context, c *change, rule []byte) {
 	f.request++
 	f.changes[f.request] = c
-	ctx.Request(f.config.ClusterConfig, &messages.EditConfig{Request: f.request, Filter: c.uuid, Rule: rule})
+	ctx.Request(f.config.ClusterConfig, &messages.EditConfig{Request: f.request, Filter: c.uuid, Rule: rule, By: c.by})
 }
 
 // written answers the client. The rules are in force, because ConfigPublished came before.

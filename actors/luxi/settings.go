@@ -95,7 +95,7 @@ func editConfig(c *call, ctx actor.Context, m *messages.EditConfig, then func(ac
 		return
 	}
 	q := toCore(c.config.ClusterConfig, func(number uint64) any {
-		return &messages.EditConfig{Request: number, Settings: m.Settings, Cluster: m.Cluster}
+		return &messages.EditConfig{Request: number, Settings: m.Settings, Cluster: m.Cluster, By: c.by}
 	})
 	askFallible(c, ctx, q, func(ctx actor.Context, _ *messages.EditConfigResult) { then(ctx) })
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -82,6 +83,8 @@ func TestConfigHistory(t *testing.T) {
 	}
 	require.Subset(t, changed, []string{"mac_prefix", "osparams_private_cluster/debian"})
 	require.Equal(t, "lockstepSetParameters", entries[1].Method)
+	require.Contains(t, entries[1].Client.Name, strconv.Itoa(os.Getpid()), "the user and process that asked")
+	require.Nil(t, entries[1].Client.UID)
 	require.Equal(t, entries[1].Serial, entries[1].Before+1)
 }
 

@@ -53,6 +53,9 @@ func ClientOf(named lock.Owner, peer reserve.Caller) Client {
 	case peer == (reserve.Caller{}):
 		return Client{Unknown: true}
 	}
+	if peer.PID == 0 { // lockstep's own change
+		return Client{Name: shorten(peer.Program)}
+	}
 	return Client{Name: shorten(peer.Program), PID: peer.PID, UID: &peer.UID}
 }
 
