@@ -234,3 +234,42 @@ func hasText(path, text string) error {
 	}
 	return err
 }
+
+// A node whose journal of the configuration is damaged does not start: its message names the file and the command that goes on. The
+// other nodes serve meanwhile. After the command the node has what the log says.
+func TestClusterDamagedJournal(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	master := c.master()
+	other := c.others(master)[0]
+	set := func(slots int) {
+		c.user(indexOf(c, master)).must("LockstepSetSettings", nil, map[string]any{"max_running_jobs": slots})
+	}
+	set(7)
+	path := other.path("lib", paths.ConfigPath)
+	c.eventually("the change is not in the file", func() error { return hasText(path, `"max_running_jobs":7`) })
+	other.end()
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	lines, serial := twoRecords(t, content)
+	lines[0][len(lines[0])/2] ^= 1
+	damaged := append(lines[0], lines[1]...)
+	journal := other.path("lib", paths.ConfigJournalPath)
+	require.NoError(t, os.WriteFile(journal, damaged, 0o600))
+
+	require.Error(t, other.tryStart())
+	require.Contains(t, other.logged(), fmt.Sprintf("%s is damaged after serial number %d", paths.ConfigJournalPath, serial))
+	command := "lockstep config fold --discard-rest --data-dir " + other.path("lib")
+	require.Contains(t, other.logged(), command)
+	kept, err := os.ReadFile(journal)
+	require.NoError(t, err)
+	require.Equal(t, damaged, kept)
+	set(8)
+
+	other.cli(strings.Fields(command)[1:]...)
+	require.NoFileExists(t, journal)
+	other.start()
+	c.awaitUp(other)
+	c.eventually("the node does not follow", func() error { return hasText(path, `"max_running_jobs":8`) })
+	c.awaitEqual()
+}
