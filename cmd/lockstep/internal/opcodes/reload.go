@@ -69,7 +69,9 @@ func printNodes(streams cli.Streams, nodes []answer.NodeOpcodes) {
 		}
 		fmt.Fprintf(streams.Out, "%s: %s declared\n", term.Visible(n.Node), term.Count(n.Declared, "opcode"))
 	}
-	if slices.ContainsFunc(nodes, func(n answer.NodeOpcodes) bool { return n.Declared != nodes[0].Declared && n.Error == "" && nodes[0].Error == "" }) {
+	if slices.ContainsFunc(nodes, func(n answer.NodeOpcodes) bool {
+		return n.Declared != nodes[0].Declared && n.Error == "" && nodes[0].Error == ""
+	}) {
 		cli.PrintError(streams.Err, "the nodes have different numbers of opcodes; copy the files to all nodes")
 	}
 }
