@@ -48,6 +48,7 @@ var wings = []wing{
 	{"core/jobproc", []string{"core/rawjson", "core/job", "core/lock", "core/wire"}},
 	{"core/opcode", []string{"core/rawjson", "core/job", "core/lock", "core/config"}},
 	{"core/config/view", []string{"core/answer", "core/config", "core/config/history", "core/rawjson", "core/job"}},
+	{"core/confd", []string{"core/config", "core/rawjson"}},
 	{"core/answer", []string{"core/rawjson", "core/job", "core/config/history"}},
 	{"core/retention", []string{"core/heap"}},
 	{"core", []string{"messages", "core/answer", "core/heap", "core/rawjson", "core/natural", "core/haskell", "core/wire", "core/job", "core/paths", "core/ownership", "core/lock", "core/config", "core/config/journal", "core/jobproc", "core/opcode"}},
@@ -157,7 +158,7 @@ func TestRooms(t *testing.T) {
 // the environment or randomness. Only direct imports count: fmt itself links os. Of io only the types of readers and
 // writers are used.
 var pure = []string{
-	"bytes", "cmp", "compress/zlib", "crypto/sha256", "embed", "encoding/base64", "encoding/binary", "encoding/hex", "encoding/json", "errors", "fmt", "hash/crc32", "io", "iter", "maps", "math", "math/bits", "net/netip", "path",
+	"bytes", "cmp", "compress/zlib", "crypto/hmac", "crypto/sha1", "crypto/sha256", "embed", "encoding/base64", "encoding/binary", "encoding/hex", "encoding/json", "errors", "fmt", "hash", "hash/crc32", "io", "iter", "maps", "math", "math/bits", "net/netip", "path",
 	"regexp", "regexp/syntax", "slices", "sort", "strconv", "strings", "sync", "sync/atomic", "time", "unicode", "unicode/utf16", "unicode/utf8", "unique",
 }
 

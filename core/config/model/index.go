@@ -17,6 +17,7 @@ type index = tree.Map[struct{}]
 // The name spaces of the index.
 const (
 	spaceMAC    = 'm'
+	spaceIP     = 'o' // addresses of the NICs of instances
 	spaceDisk   = 'a' // uuids of the disks of instances
 	spaceLV     = 'l'
 	spaceMinor  = 'd' // of drbd: see minorName
@@ -84,6 +85,9 @@ func instanceRefs(key string, i *Instance, add func(byte, string)) {
 	}
 	for _, nic := range i.NICs {
 		add(spaceMAC, nic.MAC)
+		if nic.IP.Set {
+			add(spaceIP, nic.IP.Value)
+		}
 		add(uuidsOfInstances, nic.UUID)
 	}
 	for _, disk := range i.Disks {
@@ -163,6 +167,9 @@ func (c *Config) isUsed(space byte, name string) bool {
 
 // MACUsers iterates over the instances with a MAC address.
 func (c *Config) MACUsers(mac string) iter.Seq[string] { return c.users(spaceMAC, mac) }
+
+// AddressUsers iterates over the instances that have an interface with an IP address.
+func (c *Config) AddressUsers(ip string) iter.Seq[string] { return c.users(spaceIP, ip) }
 
 // DiskUsers iterates over the instances that a disk is attached to.
 func (c *Config) DiskUsers(disk string) iter.Seq[string] { return c.users(spaceDisk, disk) }
