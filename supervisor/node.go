@@ -57,6 +57,7 @@ var node = group{
 		{name: "configstore", why: "keeps this node's copy of the configuration, also while another node is the master", drains: true, props: nodeConfigsProps},
 		{name: "master", why: "before the replicator, which tells it what to do", props: masterProps},
 		{name: "replicator", why: "attaches to the log as soon as it starts", props: replicatorProps},
+		{name: answersName, why: "it shows the configuration of this node, whether there is a master or not", group: &answers},
 		{name: "reception", why: "answers where this node is not the master", props: standbyProps},
 		{name: "beside", why: "no actor waits for them, and their crashes restart no other actor", group: &besideNode},
 	},
@@ -79,7 +80,7 @@ func nodeStoreProps(p Ports, s Settings) *actor.Props {
 }
 
 func nodeConfigsProps(p Ports, s Settings) *actor.Props {
-	return configstore.Props(configstore.Config{Env: p.Env, Store: p.Env.PID(nodeStoreName), Clients: []*actor.PID{p.Env.PID(replicatorName)}, Ssconf: p.Env.PID(nodeSsconfName), Secrets: s.Secrets})
+	return configstore.Props(configstore.Config{Env: p.Env, Store: p.Env.PID(nodeStoreName), Clients: []*actor.PID{p.Env.PID(replicatorName)}, Ssconf: p.Env.PID(nodeSsconfName), Subscribers: keeperSubscribers(p), Secrets: s.Secrets})
 }
 
 func nodeSsconfProps(p Ports, _ Settings) *actor.Props {

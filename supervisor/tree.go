@@ -11,10 +11,13 @@ package supervisor
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/confd"
+	"lockstep/actors/confdkey"
 	"lockstep/actors/config"
 	"lockstep/actors/configcheck"
 	"lockstep/actors/configstore"
@@ -50,6 +53,7 @@ type Ports struct {
 	Opcodes    luxi.OpcodeFiles         // nil: opcodes are not reloaded on request
 	// Daemons are the node daemons of a Ganeti cluster, which get the configuration. nil: there are none.
 	Daemons distributor.Daemons
+	Confd   confd.Server // answers queries about the configuration; nil: nothing does
 }
 
 // Settings are the operator's choices and the identity of this daemon.
@@ -93,6 +97,7 @@ const (
 	ssconfName      = rootName + "/ssconf"
 	distributorName = rootName + "/distributor"
 	configcheckName = rootName + "/configcheck"
+	confdKeyName    = rootName + "/confdkey"
 )
 
 // group is a supervisor: the policy for its children, and the children in the order of their
@@ -133,8 +138,67 @@ var tree = group{
 		{name: "ssconf", why: "no actor waits for it; it asks for the configuration; in a cluster it is beside each node's own storage", props: ssconfProps, enabled: writesSsconf},
 		{name: "distributor", why: "it survives a restart of core, which tells it the configuration again", props: distributorProps, enabled: hasDaemons},
 		{name: "configcheck", why: "no actor waits for it; it asks for the configuration", props: configcheckProps},
+		{name: "confdkey", why: "no actor waits for it but connections, whose clients can repeat their request", props: confdKeyProps, enabled: makesKeys},
+		{name: answersName, why: "the configuration is shown where it is kept", group: &answers, enabled: isStandalone},
 		{name: "events", why: "no actor waits for it, and after a restart it asks the senders for their state", props: eventsProps, enabled: hasFeed},
 	},
+}
+
+const answersName = "answers"
+
+// answers are the actors behind services that only read. They are on every node of a cluster, and on a node without a cluster. Such an
+// actor is restarted for as long as it fails, so that its failure has no consequence for others.
+var answers = group{
+	name: answersName,
+	policy: kit.Policy{
+		Scope: kit.OneForOne, Backoff: 100 * time.Millisecond, BackoffMax: 30 * time.Second,
+		Limit: math.MaxInt32, Window: time.Hour, OnGiveUp: kit.Stop,
+	},
+	children: []child{
+		{name: "confd", why: "no actor waits for it; it asks for the configuration", props: confdProps, enabled: answersQueries},
+	},
+}
+
+// answersQueries reports whether queries about the configuration are answered.
+func answersQueries(p Ports) bool { return p.Confd != nil }
+
+// ownKeeperOf returns the configstore of this node.
+func ownKeeperOf(p Ports) *actor.PID {
+	if isStandalone(p) {
+		return p.Env.PID(keeperName)
+	}
+	return p.Env.PID(nodeConfigsName)
+}
+
+// keeperSubscribers returns the actors that the configstore of this node sends each configuration to.
+func keeperSubscribers(p Ports) []*actor.PID {
+	if !answersQueries(p) {
+		return nil
+	}
+	root := nodeRoot
+	if isStandalone(p) {
+		root = rootName
+	}
+	return []*actor.PID{p.Env.PID(root + "/" + answersName + "/confd")}
+}
+
+// makesKeys reports whether the keys of queries are lockstep's own. In a Ganeti cluster they are Ganeti's.
+func makesKeys(p Ports) bool { return p.Daemons == nil }
+
+// keyKeeperOf returns the actor that changes the keys; nil: there is none.
+func keyKeeperOf(p Ports) *actor.PID {
+	if !makesKeys(p) {
+		return nil
+	}
+	return p.Env.PID(confdKeyName)
+}
+
+func confdKeyProps(p Ports, s Settings) *actor.Props {
+	return confdkey.Props(confdkey.Config{Env: p.Env, Store: storeOf(p), Random: s.Random})
+}
+
+func confdProps(p Ports, s Settings) *actor.Props {
+	return confd.Props(confd.Config{Env: p.Env, Storage: ownKeeperOf(p), Server: p.Confd, Secrets: s.Secrets})
 }
 
 var core = group{
@@ -164,8 +228,10 @@ func storeClients(p Ports) []*actor.PID {
 	if isStandalone(p) {
 		clients = append(clients, p.Env.PID(keeperName))
 	}
-	if pid := ssconfOf(p); pid != nil {
-		clients = append(clients, pid)
+	for _, pid := range []*actor.PID{ssconfOf(p), keyKeeperOf(p)} {
+		if pid != nil {
+			clients = append(clients, pid)
+		}
 	}
 	return clients
 }
@@ -213,7 +279,7 @@ func locksProps(p Ports, s Settings) *actor.Props {
 }
 
 func configstoreProps(p Ports, s Settings) *actor.Props {
-	return configstore.Props(configstore.Config{Env: p.Env, Store: p.Env.PID(storeName), Clients: []*actor.PID{p.Env.PID(configName)}, Ssconf: ssconfOf(p), Secrets: s.Secrets})
+	return configstore.Props(configstore.Config{Env: p.Env, Store: p.Env.PID(storeName), Clients: []*actor.PID{p.Env.PID(configName)}, Ssconf: ssconfOf(p), Subscribers: keeperSubscribers(p), Secrets: s.Secrets})
 }
 
 // keeperOf returns the storage of the configuration: configstore, or the replicator of a cluster.
@@ -291,7 +357,7 @@ func queueProps(p Ports, s Settings) *actor.Props {
 func luxiProps(p Ports, s Settings) *actor.Props {
 	return luxi.Props(luxi.Config{Env: p.Env, Queue: p.Env.PID(queueName), Jobs: p.Env.PID(jobsName),
 		Store: storeOf(p), Locks: p.Env.PID(locksName), Events: eventsOf(p), Scheduler: p.Env.PID(schedName), Filters: p.Env.PID(filtersName),
-		ClusterConfig: p.Env.PID(configName), Catalogue: s.Catalogue, NewUUID: s.NewUUID, About: s.About, OpcodeFiles: p.Opcodes, Leads: leadershipCheck(p), Nodes: replicatorOf(p), Distributor: distributorOf(p)})
+		ClusterConfig: p.Env.PID(configName), Catalogue: s.Catalogue, NewUUID: s.NewUUID, About: s.About, OpcodeFiles: p.Opcodes, Leads: leadershipCheck(p), Nodes: replicatorOf(p), Distributor: distributorOf(p), ConfdKeys: keyKeeperOf(p)})
 }
 
 // hasFeed reports whether events are published.

@@ -90,7 +90,7 @@ func (callers) Watch(reserve.Caller) {}
 
 func (w *world) boot() {
 	tree, err := supervisor.Tree(
-		supervisor.Ports{Env: w.env.Env, Files: w.disk, Processes: w.processes, Owners: owners{}, Callers: callers{}},
+		supervisor.Ports{Env: w.env.Env, Files: w.disk, Processes: w.processes, Owners: owners{}, Callers: callers{}, Confd: &shown{}},
 		supervisor.Settings{Livelock: daemonLock, BootID: "boot", Locks: lock.Settings{Hierarchy: lock.Implied}, MaxStarts: 2, NewUUID: func() string { return "00000000-0000-4000-8000-000000000001" }, Writers: 4,
 			Catalogue: opcode.Builtin(), Limits: supervisor.DefaultLimits()})
 	require.NoError(w.t, err)

@@ -2,7 +2,8 @@
 //
 // It owns config.data, tempres.data, config.extra, config.journal and the two files of the history of this node. Append adds
 // records to the journal; Load, Flush, Check, Adopt and Discard are its other requests. Each answer is sent after the disk has what
-// it says. The writer of the ssconf files of this node is told each configuration that is durable here (ssconf.Published).
+// it says. The writer of the ssconf files of this node is told each configuration that is durable here (ssconf.Published), and
+// so are its subscribers (Published).
 //
 // Appends that arrive while one is being written form the next one, so that they share one sync. After a failed append the
 // journal is replaced by the records before it, and only then the failure is answered. A fold writes the state to the other
@@ -36,6 +37,8 @@ type Config struct {
 	Store   *actor.PID
 	Clients []*actor.PID
 	Ssconf  *actor.PID // writes the ssconf files of this node; nil: node daemons write them
+	// Subscribers are sent Published after each change.
+	Subscribers []*actor.PID
 	// Secrets returns the names of the parameters that are declared secret: the history has none of their values. It is called on
 	// the thread of the codec. nil: no parameter is declared secret.
 	Secrets func() []string
@@ -69,7 +72,9 @@ type keeper struct {
 	folds   folds
 	history historyFile
 
-	told     *model.Config // that the writer of the ssconf files was told last
+	told      *model.Config // that the writer of the ssconf files was told last
+	published *model.Config // as sent to the subscribers last; nil: none yet
+
 	draining *actor.PID
 }
 
@@ -98,6 +103,10 @@ func (k *keeper) Receive(ctx actor.Context) {
 		k.codec.answered(ctx, m)
 	case *ssconf.Publish:
 		k.told = nil
+	case *Publish:
+		if k.published != nil {
+			ctx.Respond(&Published{k.published})
+		}
 	case *retryLoad:
 		if m.incarnation == k.incarnation && k.failure != nil && !k.file.isAdopting {
 			k.load(ctx)
@@ -143,6 +152,7 @@ func (k *keeper) proceed(ctx actor.Context) {
 			k.serve(ctx)
 		}
 	}
+	k.publish(ctx)
 	k.schedule(ctx)
 	k.sendDrained(ctx)
 }
@@ -152,6 +162,17 @@ func (k *keeper) tellSsconf(ctx actor.Context) {
 	if k.config.Ssconf != nil && !k.isEmpty && k.told != k.at.Config {
 		k.told = k.at.Config
 		ctx.Send(k.config.Ssconf, &ssconf.Published{Config: k.told})
+	}
+}
+
+// publish sends the subscribers a new state once it is durable. A journal of unknown content may lack a record of the state.
+func (k *keeper) publish(ctx actor.Context) {
+	if !k.ready || k.isEmpty || k.journal.isUnsure || k.at.Config == k.published {
+		return
+	}
+	k.published = k.at.Config
+	for _, s := range k.config.Subscribers {
+		ctx.Send(s, &Published{k.published})
 	}
 }
 

@@ -2,6 +2,7 @@ package configstore
 
 import (
 	"lockstep/core/config/journal"
+	"lockstep/core/config/model"
 	"lockstep/messages"
 )
 
@@ -15,6 +16,12 @@ type Announce struct{}
 
 // Started: an incarnation takes requests. It is also sent to Config.Clients when the actor starts.
 type Started struct{ Incarnation uint64 }
+
+// Published has a configuration that is durable on this node. Subscribers get it after each change, and the sender of Publish.
+type Published struct{ Config *model.Config }
+
+// Publish asks for Published. It is answered now, or not at all if no configuration was published yet.
+type Publish struct{}
 
 // Load asks for the state on the disk, with the records of all requests before.
 type Load struct{ Request uint64 }

@@ -25,14 +25,15 @@ import (
 type bench struct {
 	testing.TB
 	*kittest.Env
-	disk    *simdisk.Disk
-	gate    *gate
-	client  *kittest.Probe
-	ssconf  *kittest.Probe // stands for the writer of ssconf files
-	pid     *actor.PID
-	secrets []string      // names of parameters that are declared secret
-	isPlain bool          // changes do not reserve anything
-	encode  chan struct{} // if not nil, each fold waits for it, on the thread of the codec
+	disk       *simdisk.Disk
+	gate       *gate
+	client     *kittest.Probe
+	ssconf     *kittest.Probe // stands for the writer of ssconf files
+	pid        *actor.PID
+	subscriber *kittest.Probe
+	secrets    []string      // names of parameters that are declared secret
+	isPlain    bool          // changes do not reserve anything
+	encode     chan struct{} // if not nil, each fold waits for it, on the thread of the codec
 
 	number  uint64 // of the last request
 	state   journal.State
@@ -178,10 +179,10 @@ func onDisk(t *testing.T, d *simdisk.Disk, f func(b *bench)) {
 }
 
 func (b *bench) boot() {
-	b.client, b.ssconf = b.Probe("client"), b.Probe("ssconf")
+	b.client, b.ssconf, b.subscriber = b.Probe("client"), b.Probe("ssconf"), b.Probe("subscriber")
 	pid := b.Start("store", store.Props(store.Config{Env: b.Env.Env, Files: b.gate, Writers: 4,
 		Clients: []*actor.PID{b.PID("above-configstore/configstore")}}))
-	config := configstore.Config{Env: b.Env.Env, Store: pid, Clients: []*actor.PID{b.client.PID}, Ssconf: b.ssconf.PID}
+	config := configstore.Config{Env: b.Env.Env, Store: pid, Clients: []*actor.PID{b.client.PID}, Ssconf: b.ssconf.PID, Subscribers: []*actor.PID{b.subscriber.PID}}
 	if b.secrets != nil {
 		config.Secrets = func() []string { return b.secrets }
 	}
@@ -195,7 +196,7 @@ func (b *bench) boot() {
 // reboot stops all actors and starts them again on the disk, after a loss of power if lose is given.
 func (b *bench) reboot(lose func()) {
 	b.Settle()
-	for _, name := range []string{"above-configstore", "above-store", "client", "ssconf"} {
+	for _, name := range []string{"above-configstore", "above-store", "client", "ssconf", "subscriber"} {
 		b.System().Root.Stop(b.PID(name))
 	}
 	b.Settle()

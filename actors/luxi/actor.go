@@ -46,6 +46,8 @@ type Config struct {
 	Nodes *actor.PID  // the replicator; nil: the daemon belongs to no cluster of several nodes
 	// Distributor sends the configuration to the nodes of a Ganeti cluster; nil: there are none.
 	Distributor *actor.PID
+	// ConfdKeys is the actor of package confdkey; nil in a Ganeti cluster.
+	ConfdKeys *actor.PID
 }
 
 // About is what a client can learn of the daemon itself.

@@ -49,6 +49,7 @@ type Config struct {
 	LeaveJobs    bool   // running jobs continue when this node is no longer the master
 	Rapi         RapiConfig
 	Ganeti       GanetiConfig
+	Confd        ConfdConfig
 
 	owners ownership.Rules // of files and sockets
 }
@@ -104,6 +105,7 @@ func parseConfig(args []string, output io.Writer) (Config, error) {
 	flags.IntVar(&c.Limits.Ops, "max-job-ops", limits.Ops, "`number` of opcodes that a job may have")
 	flags.IntVar(&c.Limits.JobBytes, "max-job-bytes", limits.JobBytes, "`bytes` that a job may have when it is submitted")
 	c.Rapi.flags(flags)
+	c.Confd.flags(flags)
 	c.Ganeti.flags(flags)
 	flags.StringVar(&c.NodeListen, "node-listen", "", "`address` at which this node listens for other nodes of the cluster (default: the node's own, see lockstep node)")
 	flags.BoolVar(&c.LeaveJobs, "leave-jobs", false, "in a cluster: let running jobs continue when this node is no longer the master")
@@ -129,7 +131,7 @@ func parseConfig(args []string, output io.Writer) (Config, error) {
 	}
 	given := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	c.Rapi.addressGiven = given[rapiAddressFlag]
+	c.Rapi.addressGiven, c.Confd.addressGiven = given[rapiAddressFlag], given[confdAddressFlag]
 	if err := c.applyGaneti(given); err != nil {
 		return c, err
 	}
@@ -244,6 +246,9 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("socket-group: %w", err)
 	}
 	if err := c.resolveOwners(); err != nil {
+		return err
+	}
+	if err := c.Confd.validate(); err != nil {
 		return err
 	}
 	return c.Rapi.validate()

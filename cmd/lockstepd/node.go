@@ -90,7 +90,7 @@ func (d *service) runNode(identity *peer.Identity, stop context.Context) error {
 		return errors.Join(err, n.raft.Close())
 	}
 	n.tree = tree
-	n.remoteAPI.collectors = n.gauges()
+	n.remoteAPI.collectors = append(n.remoteAPI.collectors, n.gauges()...)
 	go n.servePeers()
 	err = n.serveNode(stop)
 	return errors.Join(err, n.raft.Close())

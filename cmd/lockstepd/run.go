@@ -163,6 +163,11 @@ func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan
 	if err := d.loadSettings(livelock.Path()); err != nil {
 		return err
 	}
+	queries, err := d.openConfd(identity)
+	if err != nil {
+		return err
+	}
+	defer queries.close()
 	if identity != nil {
 		return d.runNode(identity, stop)
 	}

@@ -34,6 +34,12 @@ type ConfigResolved struct {
 	Serial  int64 `json:"serial_no"` // of the configuration in force
 }
 
+// KeyRotated answers LockstepRotateConfdKey.
+type KeyRotated struct {
+	First          bool  `json:"first"`   // there was no key before
+	OverlapSeconds int64 `json:"overlap"` // seconds for which the former key stays valid
+}
+
 // ConfigCheck answers LockstepConfigCheck: what is wrong with the configuration. Errors are those of verifyConfig (config.md 6.1),
 // warnings those of Ganeti's Python (config.md 6.2).
 type ConfigCheck struct {

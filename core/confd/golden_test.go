@@ -28,7 +28,7 @@ func read(t testing.TB, name string) []byte {
 func fixture(t testing.TB) (*Snapshot, *Keys) {
 	config, err := model.Decode(read(t, "config.data"))
 	require.NoError(t, err)
-	return NewSnapshot(config, redact.New()), NewKeys(read(t, "hmac.key"))
+	return NewSnapshot(config, nil), NewKeys(read(t, "hmac.key"))
 }
 
 // recorded is a query to Ganeti's daemon with its answer; Reply is null for silence.

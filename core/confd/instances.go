@@ -38,13 +38,14 @@ func (s *Snapshot) instancesOf(node string) (primaries, secondaries []string) {
 }
 
 func (s *Snapshot) addInstances(to *builder, uuids []string) {
+	rules := s.rules()
 	to.addString("[")
 	for n, uuid := range uuids {
 		if n > 0 {
 			to.addString(",")
 		}
 		i, _ := s.config.Instances.Get(uuid)
-		to.add(s.rules.Object(model.Instances.Name, i.JSON()))
+		to.add(rules.Object(model.Instances.Name, i.JSON()))
 	}
 	to.addString("]")
 }
@@ -55,14 +56,14 @@ func (s *Snapshot) instanceDisks(to *builder, q *query) (serial int64, f *refusa
 	if f != nil {
 		return 0, f
 	}
-	separator := "["
+	rules, separator := s.rules(), "["
 	for _, uuid := range instance.Value.Disks {
 		disk, found := s.config.Disks.Get(uuid)
 		if !found {
 			continue
 		}
 		to.addString(separator)
-		to.add(s.rules.Object(model.Disks.Name, disk.JSON()))
+		to.add(rules.Object(model.Disks.Name, disk.JSON()))
 		separator = ","
 	}
 	if separator == "[" {

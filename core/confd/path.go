@@ -84,12 +84,12 @@ func addContained[T any](to *builder, s *Snapshot, k *model.Kind[T], path []stri
 		o, found := k.Get(s.config, path[0])
 		return found && addFrom(to, s, k, o, path[1:])
 	}
-	separator := "{"
+	rules, separator := s.rules(), "{"
 	for uuid, o := range k.All(s.config).All() {
 		to.addString(separator)
 		to.addText(uuid)
 		to.addString(":")
-		to.add(s.rules.Object(k.Name, o.JSON()))
+		to.add(rules.Object(k.Name, o.JSON()))
 		separator = ","
 	}
 	if separator == "{" {
@@ -107,7 +107,7 @@ func addFrom[T any](to *builder, s *Snapshot, k *model.Kind[T], o *model.Object[
 			return false
 		}
 	}
-	to.add(s.rules.Value(k.Name, path, raw))
+	to.add(s.rules().Value(k.Name, path, raw))
 	return true
 }
 

@@ -10,12 +10,21 @@ import (
 // Snapshot answers queries from one configuration. It is immutable, so that any number of goroutines can use it. nil has no
 // configuration, and refuses every query.
 type Snapshot struct {
-	config *model.Config
-	rules  redact.Rules
+	config  *model.Config
+	secrets func() []string
 }
 
-// NewSnapshot returns the snapshot of a configuration. rules say which values are secret: answers have redact.Marker instead.
-func NewSnapshot(c *model.Config, rules redact.Rules) *Snapshot { return &Snapshot{c, rules} }
+// NewSnapshot returns the snapshot of a configuration. secrets returns the names of the parameters that are declared secret, at the
+// time of an answer, on any goroutine; nil: there are none. Answers have redact.Marker instead of secrets.
+func NewSnapshot(c *model.Config, secrets func() []string) *Snapshot { return &Snapshot{c, secrets} }
+
+// rules returns the rules of secrets now.
+func (s *Snapshot) rules() redact.Rules {
+	if s.secrets == nil {
+		return redact.New()
+	}
+	return redact.New(s.secrets()...)
+}
 
 // Serial returns the serial number of the configuration, the answer to ConfigPath "/serial_no"; 0 for nil.
 func (s *Snapshot) Serial() int64 {

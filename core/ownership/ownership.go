@@ -22,6 +22,7 @@ const (
 	Private                    // reservations, locks, their journal, the configuration's journal and history
 	Queue                      // job files and records, archive, serial, version, lock, drain mark; settings.json and other files of the data directory
 	Ssconf                     // ssconf_*
+	Key                        // hmac.key, hmac.key.other
 	RunFile                    // livelocks, the lease, messages to job processes
 	PIDFile
 	Log
@@ -52,7 +53,7 @@ type Table [classes]Entry
 // Own is the table of lockstep's own mode: every file belongs to the user and group of its process.
 func Own() Table {
 	return Table{
-		Configuration: {Mode: 0o640}, Private: {Mode: 0o600}, Queue: {Mode: 0o640}, Ssconf: {Mode: 0o444},
+		Configuration: {Mode: 0o640}, Private: {Mode: 0o600}, Queue: {Mode: 0o640}, Ssconf: {Mode: 0o444}, Key: {Mode: 0o440},
 		RunFile: {Mode: 0o640}, PIDFile: {Mode: 0o600}, Log: {Mode: 0o640},
 		LuxiSocket: {Mode: 0o660}, WconfSocket: {Mode: 0o600}, AdminSocket: {Mode: 0o600},
 		DataDir: {Mode: 0o750}, QueueDir: {Mode: 0o750}, RunDir: {Mode: 0o750}, SocketDir: {Mode: 0o750},
@@ -73,7 +74,7 @@ func Ganeti(a Accounts) Table {
 	daemons := func(mode uint32) Entry { return Entry{mode, a.Daemon, a.DaemonsGroup} }
 	return Table{
 		Configuration: {0o640, a.Daemon, a.ConfdGroup}, Private: {0o600, a.Daemon, a.ConfdGroup},
-		Queue: daemons(0o640), Ssconf: {Mode: 0o444},
+		Queue: daemons(0o640), Ssconf: {Mode: 0o444}, Key: daemons(0o440),
 		RunFile: daemons(0o640), PIDFile: {0o600, a.Daemon, ""}, Log: {0o600, a.Daemon, ""},
 		LuxiSocket: daemons(0o660), WconfSocket: daemons(0o600), AdminSocket: {0o600, a.Daemon, ""},
 		DataDir: {0o755, a.Daemon, ""}, QueueDir: daemons(0o750), RunDir: daemons(0o775), SocketDir: daemons(0o770),
@@ -155,8 +156,11 @@ var privatePrefixes = []string{"config.", "locks.", "tempres."}
 
 // ClassOf returns the class of a file with that path below the data directory.
 func ClassOf(name string) Class {
-	if name == paths.ConfigPath {
+	switch name {
+	case paths.ConfigPath:
 		return Configuration
+	case paths.ConfdKeyPath, paths.ConfdOtherKeyPath:
+		return Key
 	}
 	if path.Dir(name) == "." {
 		for _, prefix := range privatePrefixes {

@@ -26,6 +26,10 @@ const (
 	// before (package history).
 	ConfigHistoryPath      = "config.history"
 	ConfigHistoryOlderPath = "config.history.older"
+	// ConfdKeyPath is the key of queries about the configuration (confd.md 1). ConfdOtherKeyPath is a second key that is valid while
+	// the key is rotated.
+	ConfdKeyPath      = "hmac.key"
+	ConfdOtherKeyPath = "hmac.key.other"
 	// LocksPath holds the last snapshot of the locks, LocksJournalPath all changes since.
 	LocksPath        = "locks.data"
 	LocksJournalPath = "locks.journal"

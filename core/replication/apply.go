@@ -142,7 +142,7 @@ func (r RunningJobs) Reconcile(id int64, local []byte) *messages.FileChange {
 }
 
 // AbsentFiles are the shared files that a snapshot does not contain, of the given names in the queue's directory, and
-// the settings, which need not exist.
+// the settings and the keys, which need not exist.
 func AbsentFiles(names []string, files map[string]bool) []string {
 	var absent []string
 	for _, name := range names {
@@ -150,8 +150,10 @@ func AbsentFiles(names []string, files map[string]bool) []string {
 			absent = append(absent, file)
 		}
 	}
-	if !files[paths.SettingsPath] {
-		absent = append(absent, paths.SettingsPath)
+	for _, file := range []string{paths.SettingsPath, paths.ConfdKeyPath, paths.ConfdOtherKeyPath} {
+		if !files[file] {
+			absent = append(absent, file)
+		}
 	}
 	return absent
 }

@@ -81,5 +81,9 @@ func (c *Credentials) admit(r joinRequest, now time.Time) (*joinAnswer, error) {
 			peers = append(peers, address)
 		}
 	}
-	return &joinAnswer{Certificate: certificate, CA: string(tlsserver.EncodeBlock(tlsserver.Certificate, c.ca.certificate.Raw)), CAKey: string(key), Peers: peers}, nil
+	confdKey, err := readConfdKey(c.dataDir)
+	if err != nil {
+		return nil, err
+	}
+	return &joinAnswer{ConfdKey: confdKey, Certificate: certificate, CA: string(tlsserver.EncodeBlock(tlsserver.Certificate, c.ca.certificate.Raw)), CAKey: string(key), Peers: peers}, nil
 }

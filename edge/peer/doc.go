@@ -20,6 +20,8 @@
 //	tokens.json  hashes of the join tokens made on this node, and when they expire
 //	recover      a request to the next start of the daemon, see RequestRecovery
 //
+// Init also makes the key of queries about the configuration, hmac.key in the data directory, and Join gets it (confdkey.go).
+//
 // All of these files survive a crash. Each is replaced atomically, and node.json is written
 // last: after a crash in between, the node belongs to the cluster or to none.
 package peer

@@ -49,5 +49,8 @@ func Init(dataDir string, o InitOptions) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if err := ensureConfdKey(dataDir); err != nil {
+		return "", err
+	}
 	return made.String(), replaceFiles(dataDir, files)
 }

@@ -46,6 +46,7 @@ type joinAnswer struct {
 	CA          string   `json:"ca_certificate"`
 	CAKey       string   `json:"ca_key"`
 	Peers       []string `json:"peers"`
+	ConfdKey    []byte   `json:"confd_key,omitempty"` // see confdkey.go; empty: the cluster has none
 }
 
 // WrongClusterError says that the other end of the connection does not belong to the cluster of
@@ -106,6 +107,11 @@ func Join(ctx context.Context, dataDir string, o JoinOptions) error {
 	}
 	if old != nil {
 		if err := moveQueueAside(dataDir, o.Now); err != nil {
+			return err
+		}
+	}
+	if len(answer.ConfdKey) > 0 {
+		if err := writeConfdKey(dataDir, answer.ConfdKey); err != nil {
 			return err
 		}
 	}

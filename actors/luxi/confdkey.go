@@ -1,0 +1,29 @@
+package luxi
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/confdkey"
+	"lockstep/core/answer"
+	"lockstep/messages"
+)
+
+// lockstepRotateConfdKey takes [] and replaces the key of queries about the configuration. The answer, an answer.KeyRotated, comes after
+// all nodes that run accept the new key.
+func lockstepRotateConfdKey(c *call, ctx actor.Context, args []json.RawMessage) error {
+	if err := arguments(args); err != nil {
+		return fmt.Errorf("LockstepRotateConfdKey: %w", err)
+	}
+	if c.config.ConfdKeys == nil {
+		c.fail(ctx, messages.PrereqFailure(messages.WrongState, "The key is that of a Ganeti cluster: gnt-cluster renew-crypto --new-confd-hmac-key replaces it"))
+		return nil
+	}
+	q := toCore(c.config.ConfdKeys, func(number uint64) any { return &confdkey.Rotate{Request: number} })
+	askFallible(c, ctx, q, func(ctx actor.Context, a *confdkey.Rotated) {
+		c.succeed(ctx, answer.KeyRotated{First: a.First, OverlapSeconds: int64(a.Overlap.Seconds())})
+	})
+	return nil
+}
