@@ -127,7 +127,7 @@ func (n *node) openLog(stop context.Context) error {
 	dir := filepath.Join(n.config.DataDir, raftDirName)
 	config := raftlog.Config{Dir: dir, Name: n.identity.Name, Address: n.identity.Address, Founder: isFounder(n.identity),
 		System: n.env.System(), Log: n.log,
-		Sync: func() error { return n.files.SyncDir("note", paths.QueueDir) }, LeaseRenewed: n.onLeaseRenewed, StartFailed: n.reportRaftFailure,
+		Sync: func() error { return n.files.SyncDir("note", paths.QueueDir) }, LeaseRenewed: n.onLeaseRenewed, StartFailed: n.reportRaftFailure, Urgent: replication.ChangesConfig,
 		Freeze: func() (raftlog.Frozen, error) {
 			f, err := persistence.Freeze(n.config.DataDir, dir, n.committedFiles)
 			return frozen{f}, err

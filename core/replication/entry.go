@@ -26,6 +26,12 @@ func IsShared(file string) bool {
 	}
 }
 
+// ChangesConfig reports whether an entry of the log changes the configuration.
+func ChangesConfig(entry []byte) bool {
+	e, err := messages.UnmarshalLogEntry(entry)
+	return err == nil && slices.ContainsFunc(e.Changes, func(c *messages.FileChange) bool { return c.GetConfig() != nil })
+}
+
 // ChangedPaths are the files that a change writes or removes.
 func ChangedPaths(c *messages.FileChange) []string {
 	switch what := c.What.(type) {

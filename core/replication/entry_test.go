@@ -148,7 +148,7 @@ func TestStepsKeepTheOrder(t *testing.T) {
 func TestAbsentFiles(t *testing.T) {
 	names := []string{"job-1", "job-2", "serial", "drain", "lock", "version", "archive", "quarantine", "job-2.tmp"}
 	require.Equal(t, []string{"queue/job-2", "queue/drain", "settings.json", "hmac.key", "hmac.key.other"}, replication.AbsentFiles(names, map[string]bool{"queue/job-1": true, "queue/serial": true}))
-	require.Equal(t, []string{"queue/job-1"}, replication.AbsentFiles(names[:1], map[string]bool{"settings.json", "hmac.key", "hmac.key.other": true}))
+	require.Equal(t, []string{"queue/job-1"}, replication.AbsentFiles(names[:1], map[string]bool{"settings.json": true, "hmac.key": true, "hmac.key.other": true}))
 }
 
 func TestFingerprintIsAllButTheLogLines(t *testing.T) {

@@ -23,6 +23,8 @@ type fsm struct {
 	sync      func() error // see Config.Sync
 	// onMembership is called when a change of membership is committed.
 	onMembership func()
+	// onCommit is called with each committed entry before it is applied. It must not block.
+	onCommit func(entry []byte)
 }
 
 // Apply applies one entry.
@@ -36,6 +38,7 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 	for _, l := range logs {
 		switch l.Type {
 		case raft.LogCommand:
+			f.onCommit(l.Data)
 			entries = append(entries, &messages.CommittedEntry{Index: l.Index, Entry: l.Data})
 		case raft.LogConfiguration:
 			f.onMembership()

@@ -28,8 +28,9 @@ type Log struct {
 	membershipChanges *membershipChanges
 
 	raft       atomic.Pointer[raft.Raft] // nil until it runs
-	leadership chan bool                 // from raft: this node begins or ceases to lead
-	refresh    chan struct{}             // the leader or the membership may have changed; capacity 1
+	announcer  announcer
+	leadership chan bool     // from raft: this node begins or ceases to lead
+	refresh    chan struct{} // the leader or the membership may have changed; capacity 1
 
 	electionsWon chan uint64   // number of an election won: catchUp must run; capacity 1
 	reattached   chan struct{} // another actor is attached to the leader: as after an election won; capacity 1
@@ -82,7 +83,7 @@ func newLog(config Config, store *logStore) *Log {
 		closing: make(chan struct{}), raftStopped: make(chan struct{}),
 	}
 	l.lease = newLease(&config, l.voters)
-	l.fsm = &fsm{bridge: l.bridge, snapshots: l.store.snapshots, sync: config.Sync, onMembership: l.requestRefresh}
+	l.fsm = &fsm{bridge: l.bridge, snapshots: l.store.snapshots, sync: config.Sync, onMembership: l.requestRefresh, onCommit: l.announce}
 	l.proposals = newProposals(l, 5*config.Timing.Heartbeat)
 	l.membershipChanges = newMembershipChanges(l)
 	l.close = sync.OnceValue(l.shutdown)

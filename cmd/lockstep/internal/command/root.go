@@ -23,6 +23,7 @@ import (
 	"lockstep/cmd/lockstep/internal/locks"
 	"lockstep/cmd/lockstep/internal/nodes"
 	"lockstep/cmd/lockstep/internal/opcodes"
+	"lockstep/cmd/lockstep/internal/queries"
 	"lockstep/cmd/lockstep/internal/queue"
 	"lockstep/cmd/lockstep/internal/submit"
 	"lockstep/cmd/lockstep/internal/why"
@@ -119,6 +120,7 @@ status of its command.`,
 		jobs.NewEventsCommand(globals),
 		locks.NewCommand(globals),
 		nodes.NewCommand(globals),
+		queries.NewCommand(globals),
 		filters.NewCommand(globals),
 		jobs.NewInfoCommand(globals),
 		jobs.NewWatchCommand(globals),
