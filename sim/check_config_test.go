@@ -12,6 +12,7 @@ import (
 func configChecker() Checker      { return &checkConfig{} }
 func reservationChecker() Checker { return &checkReservations{} }
 func ssconfChecker() Checker      { return &checkSsconf{} }
+func confdChecker() Checker       { return &checkConfd{} }
 
 // configBites are the mutations that the checkers of the configuration find.
 var configBites = []struct {
@@ -41,6 +42,8 @@ var configBites = []struct {
 	{"ignored-shared-lock", configChecker, FaultRates{}, 50, 0},
 	{"free-destruction", configChecker, FaultRates{}, 50, 0},
 	{"stale-ssconf", ssconfChecker, FaultRates{}, 20, 0},
+	{"stale-confd", confdChecker, FaultRates{}, 20, 0},
+	{"stale-confd", confdChecker, FaultRates{}, 20, 3},
 	{"early-ssconf", ssconfChecker, FaultRates{}, 300, 0},
 	{"stale-ssconf", ssconfChecker, FaultRates{}, 20, 3},
 	{"mixed-ssconf", ssconfChecker, FaultRates{Reboot: 300}, 20, 0},

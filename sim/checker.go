@@ -24,7 +24,7 @@ func AllCheckers() []Checker {
 		&checkAcknowledged{}, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkReported{},
 		&checkSlots{}, &checkParse{}, &checkIDs{}, &checkLive{}, &checkLocks{}, &checkTable{}, checkReplay{}, &checkOwners{},
 		&checkDepends{}, &checkRecords{}, &checkNames{}, &checkHolds{}, &checkRetention{}, &checkFilters{}, &checkLimits{}, &checkStartOrder{}, checkRest{}, &checkClientOrders{}, &checkStarts{},
-		&checkConfig{}, &checkReservations{}, &checkSsconf{},
+		&checkConfig{}, &checkReservations{}, &checkSsconf{}, &checkConfd{},
 	}
 }
 

@@ -91,6 +91,10 @@ func TestClusterCheckersBite(t *testing.T) {
 			checker:  func() Checker { return checkRest{} },
 			mutation: "untold-progress", within: 20,
 		},
+		"queries: a node learns of no change of the configuration": {
+			checker:  func() Checker { return &checkConfd{} },
+			mutation: "stale-confd", within: 20,
+		},
 		"live: nobody is told to be the master": {
 			checker:  func() Checker { return checkLive{} },
 			mutation: "no-master", within: 1,

@@ -39,6 +39,7 @@ type daemon struct {
 	accept    *kernel.Thread // thread of the listener
 	conns     []*simConn
 	requests  int
+	queries   *queryServer
 	ready     bool // accepts connections
 	stopping  bool // Stop was called
 }
@@ -74,6 +75,8 @@ func newDaemon(n *node) *daemon {
 	n.machine.lastPid++
 	livelock := n.machine.newLivelock(persistence.DaemonLivelock, n.machine.lastPid, nil)
 	d.ports = supervisor.Ports{Env: d.env, Files: n.disk, Processes: newSpawner(d), Owners: newOwnerWatch(d, livelock), Callers: newCallerWatch(d)}
+	d.queries = &queryServer{daemon: d}
+	d.ports.Confd = d.queries
 	d.settings = supervisor.Settings{Livelock: livelock, BootID: n.machine.boot(), Locks: lock.Settings{Hierarchy: lock.Implied, BypassAfter: bypassAfter},
 		About: luxi.About{PID: n.machine.lastPid}, NewUUID: w.newUUID, Random: w.randomOctets, MaxStarts: w.options.Starts,
 		Writers: w.options.Writers, Catalogue: opcode.Builtin(), Limits: supervisor.DefaultLimits(), Patience: w.mutations.Patience}

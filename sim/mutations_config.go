@@ -38,6 +38,7 @@ var configMutations = []Mutation{
 	{"ignored-shared-lock", "calls that take the configuration lock do not wait for its shared holders", Mutations{NewAlter: ignoresSharedLock}},
 	{"free-destruction", "prepareClusterDestruction takes the big lock for granted", Mutations{NewAlter: destroysFreely}},
 	{"stale-ssconf", "the writer of the ssconf files learns of no change", Mutations{NewAlter: dropsSsconf}},
+	{"stale-confd", "the server of queries learns of no change of the configuration", Mutations{NewAlter: dropsPublished}},
 	{"early-ssconf", "ssconf files are written before the change is on the disk", Mutations{NewAlter: publishesEarly}},
 	{"mixed-ssconf", "the names of the instances are not in the set of ssconf files that a start writes", Mutations{Alter: mixesSsconf}},
 	{"older-ssconf", "the writer of the ssconf files gets an old configuration after a new one", Mutations{NewAlter: repeatsSsconf}},
@@ -182,6 +183,20 @@ func dropsSsconf() func(string, any) any {
 	first := true
 	return func(_ string, m any) any {
 		if _, is := m.(*ssconf.Published); is {
+			if !first {
+				return nil
+			}
+			first = false
+		}
+		return m
+	}
+}
+
+// dropsPublished drops all configurations to the server of queries but the first.
+func dropsPublished() func(string, any) any {
+	first := true
+	return func(_ string, m any) any {
+		if _, is := m.(*configstore.Published); is {
 			if !first {
 				return nil
 			}

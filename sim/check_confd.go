@@ -1,0 +1,112 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"lockstep/core/confd"
+)
+
+// queryServer answers the queries of a daemon about the configuration. It remembers the serial numbers of the configurations.
+type queryServer struct {
+	daemon *daemon
+	serial int64 // that answers are made from; 0: none yet
+}
+
+// Use is part of the port.
+func (q *queryServer) Use(s *confd.Snapshot) {
+	q.serial = s.Serial()
+	q.daemon.world.notify(configShown{q})
+}
+
+// configShown: a daemon answers queries from another configuration.
+type configShown struct{ server *queryServer }
+
+// showMax is the time from the moment at which a node has applied a change of the configuration until its answers have it. The log
+// tells the nodes of a commit up to 50 ms late, so that 150 ms from the commit remain.
+const showMax = 100 * time.Millisecond
+
+// checkConfd: every node of a cluster, master or not, answers from each change of the configuration within showMax after it has
+// applied it. A node does not go back while its daemon runs. In the end each answers from what its files say.
+type checkConfd struct {
+	due   []dueAnswer // in the order of their times
+	shown map[*queryServer]int64
+}
+
+// dueAnswer is a serial number that a node must show at a time.
+type dueAnswer struct {
+	server *queryServer
+	serial int64
+	at     time.Time
+}
+
+func (*checkConfd) Name() string { return "queries are answered from what is committed" }
+
+func (c *checkConfd) See(w *World, event any) error {
+	switch e := event.(type) {
+	case entriesApplied:
+		if d, at := e.node.daemon, e.node.cluster.expected.config; d != nil && at.Config != nil {
+			c.expect(d.queries, at.Config.Serial, w.clock.Now().Add(showMax))
+		}
+	case configShown:
+		return c.show(e.server)
+	case timePassed:
+		return c.check(w.clock.Now())
+	case finished:
+		return c.final(w)
+	}
+	return nil
+}
+
+// expect records what a server must show, unless that is due already. A log that is repeated begins before what the node has.
+func (c *checkConfd) expect(s *queryServer, serial int64, at time.Time) {
+	known := func(d dueAnswer) bool { return d.server == s && d.serial == serial }
+	if s.serial < serial && !slices.ContainsFunc(c.due, known) {
+		c.due = append(c.due, dueAnswer{s, serial, at})
+	}
+}
+
+func (c *checkConfd) show(s *queryServer) error {
+	if c.shown == nil {
+		c.shown = map[*queryServer]int64{}
+	}
+	before := c.shown[s]
+	c.shown[s] = s.serial
+	c.due = slices.DeleteFunc(c.due, func(d dueAnswer) bool { return d.server == s && d.serial <= s.serial })
+	if s.serial < before && s.daemon.world.config != nil && s.daemon.world.oracle != nil {
+		return fmt.Errorf("%s answers from serial number %d after it has answered from %d", s.daemon.node.name, s.serial, before)
+	}
+	return nil
+}
+
+// check reports a server that is late. One whose daemon has ended owes nothing, and the time in which a daemon is stopped does not count.
+func (c *checkConfd) check(now time.Time) error {
+	c.due = slices.DeleteFunc(c.due, func(d dueAnswer) bool { return d.server.daemon.node.daemon != d.server.daemon })
+	for i, d := range c.due {
+		if d.server.daemon.life.Paused {
+			c.due[i].at = now.Add(showMax)
+			continue
+		}
+		if now.After(d.at) {
+			return fmt.Errorf("%s has applied serial number %d, and %v later it answers from %d", d.server.daemon.node.name, d.serial, showMax, d.server.serial)
+		}
+	}
+	return nil
+}
+
+func (c *checkConfd) final(w *World) error {
+	for _, n := range w.nodes {
+		if n.daemon == nil || !n.daemon.ready {
+			continue
+		}
+		at, err := n.configPosition()
+		if err != nil {
+			return err
+		}
+		if at.Config != nil && n.daemon.queries.serial != at.Config.Serial {
+			return fmt.Errorf("%s has the configuration with serial number %d, and answers from %d", n.name, at.Config.Serial, n.daemon.queries.serial)
+		}
+	}
+	return nil
+}
