@@ -90,13 +90,18 @@ func (s *site) make(flags string) {
 	s.start()
 }
 
-func (s *site) start() {
+// bin returns the directory of lockstep's programs.
+func (s *site) bin() string {
 	bin, err := filepath.Abs(filepath.Join("..", "..", "..", "bin"))
 	require.NoError(s.t, err)
+	return bin
+}
+
+func (s *site) start() {
 	args := append([]string{"--cluster-name", "cluster.example.com", "--node-name", node,
 		"--data-dir", filepath.Join(s.root, "var/lib/ganeti"), "--run-dir", filepath.Join(s.root, "var/run/ganeti"),
-		"--log-dir", filepath.Join(s.root, "var/log/ganeti")}, s.flags...)
-	s.cmd = exec.Command(filepath.Join(bin, "lockstepd"), args...)
+		"--log-dir", filepath.Join(s.root, "var/log/ganeti"), "--confd-address", ""}, s.flags...)
+	s.cmd = exec.Command(filepath.Join(s.bin(), "lockstepd"), args...)
 	s.cmd.Stderr = &s.log
 	require.NoError(s.t, s.cmd.Start(), "make build makes the programs")
 	require.Eventually(s.t, func() bool {
@@ -125,7 +130,7 @@ func (s *site) run(script string, status int) string {
 	defer cancel()
 	share := filepath.Join(s.programs, "usr/share/ganeti/3.0")
 	cmd := exec.CommandContext(ctx, "sh", "-c", script)
-	cmd.Env = append(os.Environ(), "GANETI_ROOTDIR="+s.root, "GANETI_HOSTNAME="+node, "LC_ALL=C.UTF-8",
+	cmd.Env = append(os.Environ(), "GANETI_ROOTDIR="+s.root, "GANETI_HOSTNAME="+node, "LC_ALL=C.UTF-8", "LOCKSTEP="+filepath.Join(s.bin(), "lockstep"),
 		"PATH="+share+":"+os.Getenv("PATH"),
 		"PYTHONPATH="+share+":"+filepath.Join(s.programs, "usr/lib/python3/dist-packages"), "PYTHONDONTWRITEBYTECODE=1")
 	out, err := cmd.CombinedOutput()
