@@ -17,6 +17,10 @@
 //	                                                                            the question for its state
 //	distributor what each node has acknowledged of     configuration, LUXI      node daemons
 //	           the configuration                       connections
+//	confdkey   the keys of queries about the           connections             answers only
+//	           configuration
+//	confd      the snapshot that queries are answered  none                    the server of queries: each
+//	           from                                                            configuration
 //	configcheck the findings about the configuration    configuration            answers nothing; to config the
 //	                                                                            question for its state
 //	filters    the verdict on each unfinished job      queue, connections       queue: changed verdicts
@@ -38,7 +42,8 @@
 // as long as the daemon:
 //
 //	store       as above                               replicator, configstore  answers only
-//	configstore as above                               replicator               answers only
+//	configstore as above                               replicator               answers; to confd each change
+//	confd       as above                               none                     as above
 //	replicator  the way to the consensus log, and      all of the above, for    configstore: committed records;
 //	            committed entries that are not on      which it is the store    master: its start and stop
 //	            this node's disk yet                   and configstore; other

@@ -273,3 +273,42 @@ func BenchmarkSignedAnswers(b *testing.B) {
 	cancel()
 	done.Wait()
 }
+
+// TestServeForMeasurement serves a configuration with 1,000 instances for a measurement from another process, until standard input ends,
+// and prints the answers for each second of its processor time: LOCKSTEP_CONFD_SERVE is the address.
+func TestServeForMeasurement(t *testing.T) {
+	address := os.Getenv("LOCKSTEP_CONFD_SERVE")
+	if address == "" {
+		t.Skip("NOT RUN: it serves for a measurement; docs/performance.md has the commands")
+	}
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "hmac.key"), key)
+	s, err := Listen(Config{Log: logrus.New(), Address: address, DataDir: dir})
+	require.NoError(t, err)
+	defer s.Close()
+	s.Use(confd.NewSnapshot(largeConfig(t, 1000), nil))
+	_, _ = os.Stdin.Read(make([]byte, 1))
+	var used syscall.Rusage
+	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
+	seconds := float64(used.Utime.Nano()+used.Stime.Nano()) / 1e9
+	answered := s.counts[confd.Served].Load() + s.counts[confd.Refused].Load()
+	fmt.Printf("%d answers, %.2f s of processor time, %.0f answers a second and core\n", answered, seconds, float64(answered)/seconds)
+}
+
+// largeConfig returns the configuration of the recordings with more instances.
+func largeConfig(t testing.TB, instances int) *model.Config {
+	raw, err := os.ReadFile("../../core/confd/testdata/config.data")
+	require.NoError(t, err)
+	config, err := model.Decode(raw)
+	require.NoError(t, err)
+	e := config.Edit()
+	sample, _ := config.Instances.Get("10000301-0000-4000-8000-000000000301")
+	for i := range instances {
+		v := sample.Value
+		v.UUID, v.Name, v.Disks = fmt.Sprintf("30000000-0000-4000-8000-%012d", i), model.Some(fmt.Sprintf("guest%d.example", i)), nil
+		v.NICs = []model.NIC{{MAC: "aa:00:01:00:00:00", IP: model.Some(fmt.Sprintf("10.1.%d.%d", i/250, i%250+1)), UUID: fmt.Sprintf("40000000-0000-4000-8000-%012d", i)}}
+		model.Instances.Put(e, v.UUID, v)
+	}
+	large, _ := e.Commit(1)
+	return large
+}
