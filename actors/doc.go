@@ -37,6 +37,8 @@
 //	                                                   Ganeti's programs
 //	events     the last known filter rules; since      none                     the feed: changes of jobs,
 //	           when owners wait for locks                                       rules and locks
+//	monitor    what each collector of MonD reports     none                     the board: each new snapshot; its
+//	                                                                            questions for the states of all others
 //
 // A node of a cluster has these actors in addition. They live below the actors above, and
 // as long as the daemon:

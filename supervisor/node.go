@@ -90,7 +90,7 @@ func nodeSsconfProps(p Ports, _ Settings) *actor.Props {
 func replicatorProps(p Ports, _ Settings) *actor.Props {
 	c := p.Cluster
 	return replicator.Props(replicator.Config{Env: p.Env, Log: c.Log, Peers: c.Peers, Store: p.Env.PID(nodeStoreName), Configs: p.Env.PID(nodeConfigsName), Master: p.Env.PID(masterName), Standby: p.Env.PID(standbyName),
-		Clients: storeClients(p), ConfigClients: []*actor.PID{p.Env.PID(configName)}, Members: c.OnMembers, Name: c.Name, Self: c.Applier})
+		Clients: storeClients(p), ConfigClients: []*actor.PID{p.Env.PID(configName)}, Members: c.OnMembers, Observer: monitorOf(p), Name: c.Name, Self: c.Applier})
 }
 
 func standbyProps(p Ports, s Settings) *actor.Props {

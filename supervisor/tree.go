@@ -54,6 +54,8 @@ type Ports struct {
 	// Daemons are the node daemons of a Ganeti cluster, which get the configuration. nil: there are none.
 	Daemons distributor.Daemons
 	Confd   confd.Server // answers queries about the configuration; nil: nothing does
+	// Monitor are the ports of the monitor. nil: there is none.
+	Monitor *Monitor
 }
 
 // Settings are the operator's choices and the identity of this daemon.
@@ -156,6 +158,7 @@ var answers = group{
 	},
 	children: []child{
 		{name: "confd", why: "no actor waits for it; it asks for the configuration", props: confdProps, enabled: answersQueries},
+		{name: "monitor", why: "no actor waits for it; it asks the others for their states", props: monitorProps, enabled: hasMonitor},
 	},
 }
 
@@ -172,14 +175,22 @@ func ownKeeperOf(p Ports) *actor.PID {
 
 // keeperSubscribers returns the actors that the configstore of this node sends each configuration to.
 func keeperSubscribers(p Ports) []*actor.PID {
-	if !answersQueries(p) {
-		return nil
+	var pids []*actor.PID
+	if answersQueries(p) {
+		pids = append(pids, p.Env.PID(answersPath(p)+"/confd"))
 	}
-	root := nodeRoot
+	if hasMonitor(p) {
+		pids = append(pids, monitorOf(p))
+	}
+	return pids
+}
+
+// answersPath is the name of the group answers with the names above it.
+func answersPath(p Ports) string {
 	if isStandalone(p) {
-		root = rootName
+		return rootName + "/" + answersName
 	}
-	return []*actor.PID{p.Env.PID(root + "/" + answersName + "/confd")}
+	return nodeRoot + "/" + answersName
 }
 
 // makesKeys reports whether the keys of queries are lockstep's own. In a Ganeti cluster they are Ganeti's.
@@ -371,10 +382,13 @@ func eventsOf(p Ports) *actor.PID {
 	return p.Env.PID(eventsName)
 }
 
-// subscribers returns the actors with these names, and the events actor if there is a feed.
+// subscribers returns the actors with these names, and the events actor and the monitor if there are any.
 func subscribers(p Ports, names ...string) []*actor.PID {
 	if hasFeed(p) {
 		names = append(names, eventsName)
+	}
+	if hasMonitor(p) {
+		names = append(names, answersPath(p)+"/monitor")
 	}
 	var pids []*actor.PID
 	for _, name := range names {

@@ -144,6 +144,10 @@ func (l *locks) handle(ctx actor.Context, message any, sender *actor.PID) {
 		if l.ready(message, sender) {
 			l.publishLocks(ctx, l.state.Owners(), true)
 		}
+	case *PublishAll:
+		if l.ready(message, sender) {
+			ctx.Send(sender, l.published(l.state.Owners(), true))
+		}
 	case *PublishConfigLocks:
 		if l.ready(message, sender) {
 			l.configLocks.publish(ctx)

@@ -274,11 +274,7 @@ func (l *locks) foldPart(ctx actor.Context, path, journal string, p *part, conte
 // publishLocks sends the records of owners to the scheduler and the subscribers, before the
 // change is written. all: there are no other owners.
 func (l *locks) publishLocks(ctx actor.Context, owners []lock.Owner, all bool) {
-	records := make([]lock.Record, len(owners))
-	for i, o := range owners {
-		records[i] = l.state.Record(o)
-	}
-	changed := &Published{Records: records, Complete: all, Incarnation: uint64(l.incarnation)}
+	changed := l.published(owners, all)
 	ctx.Send(l.config.Scheduler, changed)
 	if all {
 		return // subscribers get all changes, or LocksStarted
@@ -286,4 +282,12 @@ func (l *locks) publishLocks(ctx actor.Context, owners []lock.Owner, all bool) {
 	for _, pid := range l.config.Subscribers {
 		ctx.Send(pid, changed)
 	}
+}
+
+func (l *locks) published(owners []lock.Owner, all bool) *Published {
+	records := make([]lock.Record, len(owners))
+	for i, o := range owners {
+		records[i] = l.state.Record(o)
+	}
+	return &Published{Records: records, Complete: all, Incarnation: uint64(l.incarnation)}
 }

@@ -82,7 +82,9 @@ func (l *locks) ownerDead(ctx actor.Context, livelock string) {
 	}
 	l.config.Owners.Forget(livelock)
 	named := false
-	for _, o := range sortedOwners(l.owners.byLivelock[livelock]) {
+	dead := sortedOwners(l.owners.byLivelock[livelock])
+	l.publishDead(ctx, dead)
+	for _, o := range dead {
 		if o.Named {
 			named = true
 			l.config.Env.Log().WithFields(logrus.Fields{"owner": o.String()}).Info("lock owner died; its locks are freed")
@@ -98,6 +100,16 @@ func (l *locks) ownerDead(ctx actor.Context, livelock string) {
 				l.config.Owners.Remove(livelock)
 			}
 		})
+	}
+}
+
+// publishDead tells the subscribers of dead owners, before their locks are freed.
+func (l *locks) publishDead(ctx actor.Context, dead []lock.Owner) {
+	if len(dead) == 0 {
+		return
+	}
+	for _, pid := range l.config.Subscribers {
+		ctx.Send(pid, &Published{Dead: dead, Incarnation: uint64(l.incarnation)})
 	}
 }
 

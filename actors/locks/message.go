@@ -86,10 +86,15 @@ func Parse(function string, args []json.RawMessage) (Operation, error) {
 	return Apply{c}, err
 }
 
+// PublishAll asks for Published with all owners. Later changes come to Config.Subscribers only.
+type PublishAll struct{}
+
 // Published has the records of owners whose locks or requests have changed. Complete: there
-// are no other owners. Incarnation is that of messages.LocksStarted.
+// are no other owners. Dead are owners of which a process was found dead. Incarnation is that of
+// messages.LocksStarted.
 type Published struct {
 	Records     []lock.Record
+	Dead        []lock.Owner
 	Complete    bool
 	Incarnation uint64
 }

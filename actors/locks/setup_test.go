@@ -86,16 +86,17 @@ var self = lock.NamedOwner("lockstepd-destruction", "/live/daemon", 1)
 type bench struct {
 	testing.TB
 	*kittest.Env
-	disk   *kittest.Disk
-	port   *port
-	queue  *kittest.Probe
-	told   *kittest.Probe // stands for the lock manager's clients
-	sched  *kittest.Probe
-	config *kittest.Probe // stands for the configuration's actor
-	locks  *actor.PID
-	knows  func(epoch uint64)
-	number uint64
-	fence  time.Duration
+	disk       *kittest.Disk
+	port       *port
+	queue      *kittest.Probe
+	told       *kittest.Probe // stands for the lock manager's clients
+	subscriber *kittest.Probe // receives each change of locks
+	sched      *kittest.Probe
+	config     *kittest.Probe // stands for the configuration's actor
+	locks      *actor.PID
+	knows      func(epoch uint64)
+	number     uint64
+	fence      time.Duration
 }
 
 // files are the files of a disk: locks.data and the journal's lines without the header; ""
@@ -124,7 +125,7 @@ func onBench(t *testing.T, files map[string]string, f func(*testing.T, *bench)) 
 
 func newBench(t testing.TB, e *kittest.Env, disk *kittest.Disk) *bench {
 	return &bench{TB: t, Env: e, disk: disk, port: &port{dead: map[string]bool{}}, queue: e.Probe("queue"),
-		told: e.Probe("told"), sched: e.Probe("scheduler"), config: e.Probe("config")}
+		subscriber: e.Probe("subscriber"), told: e.Probe("told"), sched: e.Probe("scheduler"), config: e.Probe("config")}
 }
 
 func (b *bench) start() {
@@ -132,7 +133,7 @@ func (b *bench) start() {
 	pid := b.Start("store", store.Props(store.Config{Env: b.Env.Env, Files: b.disk, Writers: 2,
 		Clients: []*actor.PID{b.PID("above-locks/locks")}}))
 	b.locks = b.Start("locks", locks.Props(locks.Config{Env: b.Env.Env, Store: pid, Queue: b.queue.PID,
-		Clients: []*actor.PID{b.told.PID, b.scheduler()}, ClusterConfig: b.config.PID, Scheduler: b.sched.PID, Owners: b.port, Settings: lock.Settings{Hierarchy: lock.Implied}, Boot: boot, Self: self, Fence: b.fence}))
+		Clients: []*actor.PID{b.told.PID, b.scheduler()}, Subscribers: []*actor.PID{b.subscriber.PID}, ClusterConfig: b.config.PID, Scheduler: b.sched.PID, Owners: b.port, Settings: lock.Settings{Hierarchy: lock.Implied}, Boot: boot, Self: self, Fence: b.fence}))
 }
 
 // scheduler answers each lock manager with the paused jobs: none, unless knows is set.

@@ -44,6 +44,7 @@ type Config struct {
 	ConfigClients []*actor.PID
 	Peers         Peers                    // nil if other nodes cannot be asked
 	Members       func([]*messages.Member) // is called with each new membership; may be nil
+	Observer      *actor.PID               // receives Published at each change; nil: none
 	Name          string                   // of this node
 	Self          replication.Applier
 }
@@ -54,15 +55,17 @@ func Props(c Config) *actor.Props {
 	return c.Env.Props("replicator", func() actor.Actor {
 		incarnation++
 		numbers := &sequence{last: uint64(incarnation) << 32} // no number of an earlier incarnation comes again
+		measured := newCommitTimes(c)
 		return &replicator{
 			config: c, incarnation: incarnation, storeIncarnation: &storeIncarnation,
 			store:        store.NewClient(c.Store, incarnation),
 			configs:      configstore.NewClient(c.Configs, incarnation),
 			numbers:      numbers,
-			proposals:    newProposals(c.Self, c.Log.Propose, numbers),
+			proposals:    newProposals(c.Self, measured.offer(c.Log.Propose), numbers),
 			replica:      newReplica(c.Self.Node),
 			observations: observations{},
 			mastership:   mastership{self: c.Name},
+			commitTimes:  measured,
 			membership:   newMembership(c.Name),
 			peerQueries:  map[uint64]peerQuery{},
 			quarantining: map[string]bool{},
@@ -92,6 +95,8 @@ type replicator struct {
 	configuration configuration
 	mastership    mastership
 	membership    *membership
+	commitTimes   *commitTimes // nil: there is no observer
+	published     view         // that the observer has
 
 	// deferred are requests that wait for proposals, in order of arrival.
 	deferred []deferred
@@ -125,6 +130,11 @@ type retry struct {
 }
 
 func (r *replicator) Receive(ctx actor.Context) {
+	r.receive(ctx)
+	r.publish(ctx)
+}
+
+func (r *replicator) receive(ctx actor.Context) {
 	if r.store.Handle(ctx) || r.configs.Handle(ctx) {
 		return
 	}
@@ -166,6 +176,8 @@ func (r *replicator) Receive(ctx actor.Context) {
 		r.replicateJobFile(ctx, m)
 	case *messages.GetCommittedFiles:
 		r.answerCommitted(ctx)
+	case *Publish:
+		r.published = view{}
 	case *messages.GetNodes:
 		r.answerNodes(ctx, m)
 	case *messages.NodeStatesCollected:

@@ -104,6 +104,7 @@ func (r *replicator) committed(ctx actor.Context, m *messages.LogCommitted) {
 	b := newBatch(m)
 	r.applying.batch = b
 	for _, number := range b.numbersOf(r.config.Self) {
+		r.commitTimes.logged(number)
 		r.proposals.logged(ctx, number)
 	}
 	r.commitConfig(ctx, b)

@@ -222,6 +222,7 @@ type bench struct {
 	peers          *peers
 	disk           *kittest.Disk
 	master, client *kittest.Probe
+	observer       *kittest.Probe // is told what the node knows
 	store, configs *actor.PID
 	replicator     *actor.PID
 	told           [][]*messages.Member
@@ -267,14 +268,14 @@ func newBench(t *testing.T, e *kittest.Env, files map[string]string) *bench {
 		all[name] = content
 	}
 	b := &bench{T: t, Env: e, log: &consensus{env: e, members: members("n1", "n2", "n3")}, peers: &peers{},
-		disk: kittest.NewDisk(all), master: e.Probe("master"), client: e.Probe("client")}
+		disk: kittest.NewDisk(all), master: e.Probe("master"), client: e.Probe("client"), observer: e.Probe("observer")}
 	b.store = e.Start("store", store.Props(store.Config{Env: e.Env, Files: b.disk, Writers: 4,
 		Clients: []*actor.PID{e.PID("above-replicator/replicator"), e.PID("above-configstore/configstore")}}))
 	b.configs = e.Start("configstore", configstore.Props(configstore.Config{Env: e.Env, Store: b.store,
 		Clients: []*actor.PID{e.PID("above-replicator/replicator")}}))
 	b.replicator = e.Start("replicator", replicator.Props(replicator.Config{Env: e.Env, Log: b.log, Store: b.store, Configs: b.configs, Master: b.master.PID,
 		Standby: e.Probe("reception").PID, Clients: []*actor.PID{b.client.PID}, Peers: b.peers, Members: func(m []*messages.Member) { b.told = append(b.told, m) },
-		Name: "n1", Self: self}))
+		Name: "n1", Self: self, Observer: b.observer.PID}))
 	kittest.Expect[*messages.ResignMaster](b.master)
 	b.master.Unread()
 	return b

@@ -55,6 +55,7 @@ type Usage struct {
 	Memory     int64         // bytes
 	CPU        time.Duration // processor time since the start of the process
 	Goroutines int
+	Restarts   int64 // of actors since the start
 }
 
 // DaemonReport is the data of lockstepd.

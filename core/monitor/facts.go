@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"lockstep/core/config/model"
 )
@@ -225,4 +226,18 @@ func (f *Facts) addVolumes(d diskObject, instance string) {
 	for _, child := range d.Children {
 		f.addVolumes(child, instance)
 	}
+}
+
+// Reading is what the node says for one collector; only the fields of that collector are set.
+type Reading struct {
+	Taken     time.Time
+	Text      []byte            // of a file of the kernel or a program
+	Xen       XenReading        // inst-status-xen
+	Disk      DiskState         // queue
+	Processes []Process         // processes
+	Usage     Usage             // lockstepd
+	Files     map[string][]byte // config: the ssconf files, by name; empty: there are none
+	Term      uint64            // replication: as the log knows it; 0: it does not
+	Committed uint64            // replication: index of the last committed entry; 0: unknown
+	Err       error             // why the reading has failed
 }

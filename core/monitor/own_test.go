@@ -130,8 +130,9 @@ func TestReplicationReport(t *testing.T) {
 	c := NewCluster()
 	require.Equal(t, `{"status":{"code":0,"message":""},"role":"none","term":0,"leader":null,"members":[],"commit_index":0,"applied_index":0,"commit_seconds":{"p50":null,"p99":null},"stock_nodes":[]}`,
 		string(encode(c.Report(noon))))
-	v := View{Role: Leader, Term: 3, Leader: "n1", Committed: 2010, Applied: 2000, Members: []Member{{"n1", "10.0.0.1:1", true}, {"n2", "10.0.0.2:1", true}, {"n3", "10.0.0.3:1", true}}}
+	v := View{Role: Leader, Term: 3, Leader: "n1", Applied: 2000, Members: []Member{{"n1", "10.0.0.1:1", true}, {"n2", "10.0.0.2:1", true}, {"n3", "10.0.0.3:1", true}}}
 	c.Changed(v)
+	c.Read(3, 2010)
 	require.Equal(t, Fine, c.Report(noon).Status.Code, "the others were not asked yet")
 	c.Answered(noon, []MemberState{{"n1", true, 2000}, {"n2", true, 1990}, {"n3", false, 0}})
 	c.Committed(noon, 5*time.Millisecond)

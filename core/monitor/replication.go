@@ -26,13 +26,12 @@ type ReplicationReport struct {
 
 // View is what the node knows of its cluster.
 type View struct {
-	Role      Role
-	Term      uint64
-	Leader    string // name; "": unknown
-	Committed uint64 // index of the last entry that the log has delivered
-	Applied   uint64 // index of the last entry on this node's disk
-	Failure   string // why the disk refuses entries; "": it does not
-	Members   []Member
+	Role    Role
+	Term    uint64 // of the leadership of this node; 0: it does not lead
+	Leader  string // name; "": unknown
+	Applied uint64 // index of the last entry on this node's disk
+	Failure string // why the disk refuses entries; "": it does not
+	Members []Member
 }
 
 // Member is a node of the cluster.
@@ -64,13 +63,14 @@ const (
 
 // Cluster tracks replication.
 type Cluster struct {
-	view    View
-	states  map[string]MemberState
-	asked   bool // states are those of the present leadership
-	current map[string]time.Time
-	stock   []StockNode
-	recent  recent
-	commits Histogram
+	view            View
+	term, committed uint64 // as the log says; 0: unknown
+	states          map[string]MemberState
+	asked           bool // states are those of the present leadership
+	current         map[string]time.Time
+	stock           []StockNode
+	recent          recent
+	commits         Histogram
 }
 
 // NewCluster returns the tracker of a node outside of a cluster; the first View says otherwise.
@@ -97,6 +97,9 @@ func (c *Cluster) Committed(now time.Time, took time.Duration) {
 	c.commits.Observe(took.Seconds())
 }
 
+// Read takes the term of the log, and the index of its last committed entry.
+func (c *Cluster) Read(term, committed uint64) { c.term, c.committed = term, committed }
+
 // Answered takes the states of all members.
 func (c *Cluster) Answered(now time.Time, states []MemberState) {
 	c.asked = true
@@ -115,7 +118,7 @@ func (c *Cluster) StockNodes(nodes []StockNode) { c.stock = nodes }
 // Report returns the report of replication.
 func (c *Cluster) Report(now time.Time) ReplicationReport {
 	v := &c.view
-	r := ReplicationReport{Role: v.Role, Term: v.Term, Committed: v.Committed, Applied: v.Applied, Members: [][6]any{}, StockNodes: [][4]any{},
+	r := ReplicationReport{Role: v.Role, Term: max(v.Term, c.term), Committed: max(v.Applied, c.committed), Applied: v.Applied, Members: [][6]any{}, StockNodes: [][4]any{},
 		CommitTimes: c.commits.Clone(), Lags: map[string]uint64{}}
 	quantiles := c.recent.quantiles(now, 0.5, 0.99)
 	r.Commits.P50, r.Commits.P99 = quantiles[0], quantiles[1]

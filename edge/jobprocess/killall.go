@@ -1,6 +1,7 @@
 package jobprocess
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
@@ -39,6 +40,24 @@ func (p *Processes) RunningJobs() (ids []int64) {
 	}
 	slices.Sort(ids)
 	return ids
+}
+
+// Process is a job process that lives on this node.
+type Process struct {
+	Job int64
+	PID int // 0: its lock file does not name it
+}
+
+// List returns the job processes that live on this node, by job, also those that a former daemon started.
+func (p *Processes) List() []Process {
+	var all []Process
+	for livelock, id := range p.livelocks() {
+		if isAlive(livelock) {
+			all = append(all, Process{id, pidOf(livelock)})
+		}
+	}
+	slices.SortFunc(all, func(a, b Process) int { return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.PID, b.PID)) })
+	return all
 }
 
 // livelocks returns the lock files of jobs on this node, and the job of each.

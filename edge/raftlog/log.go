@@ -146,6 +146,14 @@ func (l *Log) term() uint64 {
 	return 0
 }
 
+// State returns the current term, and the index of the last entry that is known to be committed; 0 before raft runs.
+func (l *Log) State() (term, committed uint64) {
+	if r := l.raft.Load(); r != nil {
+		return r.CurrentTerm(), r.CommitIndex()
+	}
+	return 0, 0
+}
+
 func (l *Log) followsLeader(leader raft.ServerID, term uint64) bool {
 	r := l.raft.Load()
 	if r == nil || r.State() != raft.Follower || r.CurrentTerm() != term {

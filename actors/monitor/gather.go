@@ -1,0 +1,153 @@
+package monitor
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/core/monitor"
+)
+
+// gatherer is a collector with the state of its readings.
+type gatherer struct {
+	monitor.Collector
+	source  bool // it reads something through Sources
+	present bool // there is something to report
+	due     time.Time
+	asked   uint64 // number of the reading in progress; 0: none
+	since   time.Time
+	overdue bool // that reading takes longer than monitor.GatherTimeout
+	report  *monitor.Report
+	reading monitor.Reading // of an own collector: the last one
+}
+
+// newGatherers returns the collectors of this node. Own collectors have something to report if the node has their actors.
+func newGatherers(c Config) []*gatherer {
+	queue, replication := c.Queue != nil, c.Replicator != nil || c.Queue != nil
+	present := map[string]bool{monitor.QueueName: queue, monitor.LocksName: queue, monitor.Replication: replication, monitor.Processes: queue,
+		monitor.Lockstepd: true, monitor.ConfigName: true}
+	var all []*gatherer
+	for _, collector := range monitor.Collectors() {
+		if collector.Own && !present[collector.Name] {
+			continue
+		}
+		all = append(all, &gatherer{Collector: collector, present: collector.Own, source: collector.Name != monitor.LocksName})
+	}
+	return all
+}
+
+func (w *watcher) gatherer(name string) *gatherer {
+	for _, g := range w.gatherers {
+		if g.Name == name {
+			return g
+		}
+	}
+	return nil
+}
+
+// isActive reports whether the collector's report is shown.
+func (w *watcher) isActive(g *gatherer) bool {
+	return g.present && g.report != nil && w.configuring.facts.SettingOf(g.Collector).Active && (!g.NeedsXen || w.configuring.facts.HasXen())
+}
+
+// isWanted reports whether a collector gathers. The history of the processors is kept while its report is inactive.
+func (w *watcher) isWanted(g *gatherer) bool {
+	f := w.configuring.facts
+	return f.SettingOf(g.Collector).Active && (!g.NeedsXen || f.HasXen()) || g.Name == monitor.CPULoad
+}
+
+// gatherIfDue begins a reading when its time has come and the last one has ended.
+func (w *watcher) gatherIfDue(ctx actor.Context, g *gatherer) {
+	now := w.now()
+	if g.asked != 0 && !g.overdue && now.Sub(g.since) >= monitor.GatherTimeout {
+		g.overdue, g.present = true, true
+		g.report = monitor.Failed(g.Collector, now, g.Name+" does not answer for more than "+monitor.GatherTimeout.String(), "")
+		w.changed(ctx)
+	}
+	if !w.isWanted(g) || now.Before(g.due) {
+		return
+	}
+	g.due = now.Add(w.configuring.facts.SettingOf(g.Collector).Interval)
+	switch g.Name {
+	case monitor.Replication:
+		w.askCluster(ctx)
+	case monitor.QueueName:
+		w.askQueue(ctx)
+	case monitor.ConfigName:
+		w.askStorage(ctx)
+	}
+	if g.Own {
+		w.changed(ctx) // times in the report grow
+	}
+	if g.source && g.asked == 0 {
+		g.asked, g.since = w.next(), now
+		w.config.Sources.Gather(g.asked, g.Name, ctx.Self())
+	}
+}
+
+// soon gathers for a collector at the next tick.
+func (w *watcher) soon(name string) {
+	if g := w.gatherer(name); g != nil {
+		g.due = time.Time{}
+	}
+}
+
+// gathered takes a reading. One for a former incarnation is ignored.
+func (w *watcher) gathered(ctx actor.Context, m *Gathered) {
+	g := w.gatherer(m.Collector)
+	if g == nil || g.asked != m.Number {
+		return
+	}
+	g.asked, g.overdue = 0, false
+	if m.Absent && !g.Own {
+		if g.present {
+			w.changed(ctx)
+		}
+		g.present, g.report = false, nil
+		return
+	}
+	g.present = true
+	now := w.now()
+	if g.Own {
+		g.reading = m.Reading
+		g.reading.Err = m.Err
+	} else {
+		g.report = w.report(g, now, m)
+	}
+	w.changed(ctx)
+}
+
+// report makes the report of one of Ganeti's collectors.
+func (w *watcher) report(g *gatherer, now time.Time, m *Gathered) *monitor.Report {
+	err := m.Err
+	var d monitor.Data
+	if err == nil {
+		d, err = w.data(g.Name, now, m.Reading)
+	}
+	if err != nil {
+		return monitor.Failed(g.Collector, now, err.Error(), "")
+	}
+	return monitor.NewReport(g.Collector, now, d)
+}
+
+func (w *watcher) data(name string, now time.Time, r monitor.Reading) (monitor.Data, error) {
+	f := w.configuring.facts
+	switch name {
+	case monitor.CPULoad:
+		if err := w.cpu.Add(now, r.Text); err != nil {
+			return monitor.Data{}, err
+		}
+		return w.cpu.Data()
+	case monitor.XenCPULoad:
+		err := w.xenCPU.Add(now, r.Text)
+		return w.xenCPU.Data(), err
+	case monitor.DRBD:
+		return monitor.DRBDData(r.Text, f)
+	case monitor.LV:
+		return monitor.LVData(r.Text, f)
+	case monitor.InstStatus:
+		return monitor.XenData(r.Xen, f)
+	default:
+		return monitor.DiskStatsData(r.Text)
+	}
+}
