@@ -97,7 +97,7 @@ func (a *remoteAPI) open(env *kit.Env, luxi func() *actor.PID) error {
 		return fmt.Errorf("%s: %w", rapiAddressFlag, err)
 	}
 	server, err := rapi.New(rapi.Config{Log: env.Log(), Listener: listener, Luxi: rapi.NewPool(rapi.Gateway{System: env.System(), PID: luxi}), Feed: a.feed,
-		TLS: secure, Users: c.Users, Hosts: a.config.rapiHosts(), RequireAuthentication: c.RequireAuthentication, AllowCommands: c.AllowCommands,
+		TLS: secure, Logins: rapi.NewLogins(c.Users, env.Log()), Hosts: a.config.rapiHosts(), RequireAuthentication: c.RequireAuthentication, AllowCommands: c.AllowCommands,
 		Mailboxes: env.Mailboxes, DeadLetters: env.DeadLetters, Collectors: append(a.collectors, a.diskTimes, a.decisionTimes, buildInfo(buildinfo.Read()))})
 	if err != nil {
 		return errors.Join(err, listener.Close())

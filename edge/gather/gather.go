@@ -158,17 +158,18 @@ func readFile(path string) ([]byte, error) {
 	return text, err
 }
 
-// limitedBuffer keeps the first bytes that are written to it.
+// limitedBuffer keeps what is written to it, and fails when that is too much. It does not embed the buffer, whose ReadFrom has no
+// bound.
 type limitedBuffer struct {
-	bytes.Buffer
-	max int
+	kept bytes.Buffer
+	max  int
 }
 
 func (b *limitedBuffer) Write(data []byte) (int, error) {
-	if b.Len()+len(data) > b.max {
+	if b.kept.Len()+len(data) > b.max {
 		return 0, fmt.Errorf("the output is longer than %d bytes", b.max)
 	}
-	return b.Buffer.Write(data)
+	return b.kept.Write(data)
 }
 
 // output runs a program. A program that is not installed is no failure.
@@ -187,10 +188,10 @@ func output(program string, args ...string) ([]byte, error) {
 	out, failure := &limitedBuffer{max: outputMax}, &limitedBuffer{max: 4096}
 	cmd.Stdout, cmd.Stderr = out, failure
 	if err := cmd.Run(); err != nil {
-		line, _, _ := strings.Cut(strings.TrimSpace(failure.String()), "\n")
+		line, _, _ := strings.Cut(strings.TrimSpace(failure.kept.String()), "\n")
 		return nil, fmt.Errorf("%s: %w: %s", program, err, line)
 	}
-	return out.Bytes(), nil
+	return out.kept.Bytes(), nil
 }
 
 // lookUp finds a program of the administrator, also if the daemon's PATH lacks its directories.

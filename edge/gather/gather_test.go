@@ -3,6 +3,7 @@ package gather_test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -129,16 +130,18 @@ func TestPrograms(t *testing.T) {
 func TestAReadingThatHangsDelaysItselfOnly(t *testing.T) {
 	dir, proc := t.TempDir(), t.TempDir()
 	pipe, count := filepath.Join(dir, "pipe"), filepath.Join(dir, "count")
-	require.NoError(t, unix.Mkfifo(pipe, 0o600))
-	program(t, dir, "lvs", `echo x >> `+count+`; read line < `+pipe+`; echo "$line"`)
+	for _, number := range []string{"1", "2"} {
+		require.NoError(t, unix.Mkfifo(pipe+number, 0o600))
+	}
+	program(t, dir, "lvs", `echo x >> `+count+`; read line < `+pipe+`$(grep -c x `+count+`); echo "$line"`)
 	b := newBench(t, gather.Config{Proc: proc})
 	for number := range uint64(50) {
 		b.sources.Gather(number+1, core.LV, b.to)
 	}
 	b.number = 50
 	require.True(t, b.ask(core.DRBD).Absent)
-	for _, line := range []string{"first", "second"} {
-		f, err := os.OpenFile(pipe, os.O_WRONLY, 0)
+	for i, line := range []string{"first", "second"} {
+		f, err := os.OpenFile(pipe+strconv.Itoa(i+1), os.O_WRONLY, 0)
 		require.NoError(t, err)
 		_, err = f.WriteString(line + "\n")
 		require.NoError(t, err)

@@ -29,27 +29,18 @@ func (s *Server) login(r *http.Request, required access) (name string, err error
 	if required == accessPublic {
 		return "", nil
 	}
-	header := r.Header.Get("Authorization")
-	if header == "" {
+	if r.Header.Get("Authorization") == "" {
 		if required == accessGuest && !s.config.RequireAuthentication {
 			return "", nil
 		}
 		return "", errUnauthorized
 	}
-	name, password, basic := r.BasicAuth()
-	if !basic || name == "" {
-		return "", errUnauthorized
-	}
-	u, ok, wait := s.check(sourceAddress(r), name, password)
-	switch {
-	case wait > 0:
-		s.logLoginFailure(r, name, true)
-		return "", &Failure{Code: http.StatusTooManyRequests, Message: "Too many logins have failed; try again later",
-			RetryAfter: int((wait + time.Second - 1) / time.Second)}
-	case !ok:
+	name, u, err := s.logins.Check(r)
+	if err == errUnauthorized && name != "" { //nolint:errorlint // the very value is the sign
 		s.metrics.logins.Inc()
-		s.logLoginFailure(r, name, false)
-		return "", errUnauthorized
+	}
+	if err != nil {
+		return "", err
 	}
 	allowed := map[access]bool{accessGuest: true, accessRead: u.read || u.write, accessWrite: u.write}
 	if !allowed[required] {
@@ -58,8 +49,49 @@ func (s *Server) login(r *http.Request, required access) (name string, err error
 	return name, nil
 }
 
-func (s *Server) logLoginFailure(r *http.Request, name string, refused bool) {
-	s.loginLog.record(refused, logrus.Fields{"user": truncated(name), "address": sourceAddress(r), "request": truncated(r.Method) + " " + truncated(r.URL.Path)})
+// Logins checks the users of the remote API. It owns the counters of failed logins, which its servers share.
+type Logins struct {
+	users *usersFile
+	log   loginLog
+
+	// mu: one login is checked at a time, so that concurrent guesses gain nothing.
+	mu       sync.Mutex
+	throttle *throttle
+	now      func() time.Time
+}
+
+// NewLogins returns the logins of a users file.
+func NewLogins(users string, log *logrus.Logger) *Logins {
+	return &Logins{users: newUsersFile(users, log), log: loginLog{log: log}, throttle: newThrottle(countersMax), now: time.Now}
+}
+
+// Load reads the users file, and logs what is wrong with it.
+func (l *Logins) Load() { _ = l.users.current() }
+
+// Check checks the credentials of a request. The error is a *Failure. The name is also returned with an error, if there is one.
+func (l *Logins) Check(r *http.Request) (name string, u User, err error) {
+	name, password, basic := r.BasicAuth()
+	if !basic || name == "" {
+		return "", User{}, errUnauthorized
+	}
+	u, ok, wait := l.check(sourceAddress(r), name, password)
+	switch {
+	case wait > 0:
+		l.record(r, name, true)
+		return name, User{}, &Failure{Code: http.StatusTooManyRequests, Message: "Too many logins have failed; try again later",
+			RetryAfter: int((wait + time.Second - 1) / time.Second)}
+	case !ok:
+		l.record(r, name, false)
+		return name, User{}, errUnauthorized
+	}
+	return name, u, nil
+}
+
+// MayRead reports whether the user may see the jobs.
+func (u User) MayRead() bool { return u.read || u.write }
+
+func (l *Logins) record(r *http.Request, name string, refused bool) {
+	l.log.record(refused, logrus.Fields{"user": truncated(name), "address": sourceAddress(r), "request": truncated(r.Method) + " " + truncated(r.URL.Path)})
 }
 
 func sourceAddress(r *http.Request) string {
@@ -70,18 +102,10 @@ func sourceAddress(r *http.Request) string {
 	return host
 }
 
-// loginChecker checks one login at a time, so that concurrent guesses gain nothing.
-type loginChecker struct {
-	mu       sync.Mutex
-	throttle *throttle
-	now      func() time.Time
-}
-
 // check looks up a user, unless the throttle refuses this login.
-func (s *Server) check(source, name, password string) (u User, ok bool, wait time.Duration) {
-	users := s.users.current()
+func (l *Logins) check(source, name, password string) (u User, ok bool, wait time.Duration) {
+	users := l.users.current()
 	a := newLoginAttempt(source, name)
-	l := &s.logins
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()

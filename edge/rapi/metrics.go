@@ -36,7 +36,7 @@ func newMetrics(s *Server) *metrics {
 	}
 	m.registry.MustRegister(m.requests, m.durations, m.logins,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		gauge("lockstep_rapi_connections", "Connections of the remote API's clients.", func() float64 { return float64(s.connLimiter.count()) }),
+		gauge("lockstep_rapi_connections", "Connections of the remote API's clients.", func() float64 { return float64(s.connLimiter.Count()) }),
 		gauge("lockstep_rapi_event_listeners", "Clients that listen to events.", func() float64 { return float64(len(s.streamSlots)) }),
 		&queueCollector{server: s}, &actorCollector{server: s}, &distributionCollector{server: s})
 	m.registry.MustRegister(s.config.Feed.collectors()...)

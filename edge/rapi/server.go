@@ -44,7 +44,7 @@ type Config struct {
 	Luxi     Luxi
 	Feed     *Feed
 	TLS      *tls.Config // nil: none
-	Users    string      // path of the users file
+	Logins   *Logins
 	// RequireAuthentication refuses clients without a login everything about jobs.
 	RequireAuthentication bool
 	// Hosts are the names, in lower case, that a request may call the server by; nil: any.
@@ -65,10 +65,8 @@ type Config struct {
 type Server struct {
 	config       Config
 	http         *http.Server
-	connLimiter  *connLimiter
-	users        *usersFile
-	logins       loginChecker
-	loginLog     loginLog
+	connLimiter  *tlsserver.ConnLimiter
+	logins       *Logins
 	bodySlots    chan struct{} // one for each long body in memory
 	requestSlots chan struct{} // one for each request in progress
 	streamSlots  chan struct{} // one for each stream of events
@@ -86,8 +84,7 @@ func New(c Config) (*Server, error) {
 	if c.Connections == 0 {
 		c.Connections = connectionsMax
 	}
-	s := &Server{config: c, connLimiter: newConnLimiter(c.Listener, c.Connections), users: newUsersFile(c.Users, c.Log), openapi: document,
-		logins: loginChecker{throttle: newThrottle(countersMax), now: time.Now}, loginLog: loginLog{log: c.Log},
+	s := &Server{config: c, connLimiter: tlsserver.NewConnLimiter(c.Listener, c.Connections), logins: c.Logins, openapi: document,
 		bodySlots: make(chan struct{}, largeBodiesMax), requestSlots: make(chan struct{}, requestsMax),
 		streamSlots: make(chan struct{}, eventStreamsMax), stopping: make(chan struct{})}
 	s.metrics = newMetrics(s)
@@ -96,14 +93,14 @@ func New(c Config) (*Server, error) {
 		DisableGeneralOptionsHandler: true,
 		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: streamsMax, SendPingTimeout: idleTimeout},
 		ErrorLog:                     tlsserver.ErrorLog(c.Log, logrus.DebugLevel, "remote API: connection failed"),
-		ConnState:                    s.connLimiter.onStateChange,
+		ConnState:                    s.connLimiter.OnStateChange,
 	}
 	return s, nil
 }
 
 // Serve answers requests over the listener until Stop.
 func (s *Server) Serve() error {
-	_ = s.users.current() // logs errors of the users file now and not at the first login
+	s.logins.Load() // logs errors of the users file now and not at the first login
 	var err error
 	if s.config.TLS != nil {
 		err = s.http.ServeTLS(s.connLimiter, "", "")

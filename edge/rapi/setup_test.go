@@ -313,7 +313,7 @@ func newTestServer(t testing.TB, change ...func(*rapi.Config)) *testServer {
 	b.logs = hook
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	config := rapi.Config{Log: log, Listener: l, Luxi: b.luxi, Feed: b.feed, Users: b.users,
+	config := rapi.Config{Log: log, Listener: l, Luxi: b.luxi, Feed: b.feed, Logins: rapi.NewLogins(b.users, log),
 		Mailboxes:   func() []kit.MailboxStat { return []kit.MailboxStat{{Actor: "daemon/queue", Kind: "queue", Queued: 3}} },
 		DeadLetters: func() uint64 { return 5 }}
 	for _, f := range change {

@@ -1,4 +1,4 @@
-package rapi
+package tlsserver
 
 import (
 	"container/list"
@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// connLimiter bounds the number of open connections. At the limit a new connection evicts the one
+// ConnLimiter bounds the number of open connections. At the limit a new connection evicts the one
 // that has been idle for longest, so that idle clients cannot keep out active ones.
-type connLimiter struct {
+type ConnLimiter struct {
 	net.Listener
 	limit int
 
@@ -20,13 +20,14 @@ type connLimiter struct {
 	closeOnce sync.Once
 }
 
-func newConnLimiter(l net.Listener, limit int) *connLimiter {
-	return &connLimiter{Listener: l, limit: limit, open: map[net.Conn]*list.Element{}, idle: list.New()}
+// NewConnLimiter returns a listener with at most limit open connections. OnStateChange must be the ConnState hook of its server.
+func NewConnLimiter(l net.Listener, limit int) *ConnLimiter {
+	return &ConnLimiter{Listener: l, limit: limit, open: map[net.Conn]*list.Element{}, idle: list.New()}
 }
 
 // Accept returns the next connection. At the limit without an idle connection it closes the new
 // connection at once.
-func (l *connLimiter) Accept() (net.Conn, error) {
+func (l *ConnLimiter) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
 		if err != nil {
@@ -41,12 +42,12 @@ func (l *connLimiter) Accept() (net.Conn, error) {
 }
 
 // Close stops accepting connections. The server calls it a second time, which is no error.
-func (l *connLimiter) Close() (err error) {
+func (l *ConnLimiter) Close() (err error) {
 	l.closeOnce.Do(func() { err = l.Listener.Close() })
 	return err
 }
 
-func (l *connLimiter) admit(c *trackedConn) bool {
+func (l *ConnLimiter) admit(c *trackedConn) bool {
 	l.mu.Lock()
 	full := len(l.open) >= l.limit
 	var victim *list.Element
@@ -71,9 +72,9 @@ func (l *connLimiter) admit(c *trackedConn) bool {
 	return true
 }
 
-// onStateChange is the server's ConnState hook. The connection may be one of TLS that wraps a
+// OnStateChange is the server's ConnState hook. The connection may be one of TLS that wraps a
 // trackedConn.
-func (l *connLimiter) onStateChange(c net.Conn, state http.ConnState) {
+func (l *ConnLimiter) OnStateChange(c net.Conn, state http.ConnState) {
 	if wrapped, ok := c.(interface{ NetConn() net.Conn }); ok {
 		c = wrapped.NetConn()
 	}
@@ -96,7 +97,7 @@ func (l *connLimiter) onStateChange(c net.Conn, state http.ConnState) {
 	}
 }
 
-func (l *connLimiter) remove(c net.Conn) {
+func (l *ConnLimiter) remove(c net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if element := l.open[c]; element != nil {
@@ -105,7 +106,8 @@ func (l *connLimiter) remove(c net.Conn) {
 	delete(l.open, c)
 }
 
-func (l *connLimiter) count() int {
+// Count is the number of open connections.
+func (l *ConnLimiter) Count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.open)
@@ -114,7 +116,7 @@ func (l *connLimiter) count() int {
 // trackedConn tells its limiter when it is closed.
 type trackedConn struct {
 	net.Conn
-	limiter *connLimiter
+	limiter *ConnLimiter
 }
 
 func (c *trackedConn) Close() error {

@@ -1,0 +1,280 @@
+// Package mond is MonD's side of the network (mond.md 1, 2 and 8): the reports of the collectors over HTTP, in Ganeti's formats,
+// and the same values for Prometheus.
+//
+// It is an edge. It owns the HTTP connections and the last snapshot that the actor monitor has shown (Board). Every request is
+// answered from that snapshot: no request waits for a collector, an actor or the configuration. Nothing of it survives a crash.
+package mond
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"runtime/debug"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/core/monitor"
+	"lockstep/edge/rapi"
+	"lockstep/edge/tlsserver"
+)
+
+// Bounds of connections and requests.
+const (
+	connectionsMax = 64
+	headerMax      = 16 << 10
+	headerTimeout  = 5 * time.Second
+	bodyTimeout    = 5 * time.Second
+	idleTimeout    = 60 * time.Second
+	sendTimeout    = 10 * time.Second // for a client to take one chunk of an answer
+	streamsMax     = 8                // requests at a time on one connection of HTTP/2
+)
+
+// Board keeps the last snapshot. It implements the port of package actors/monitor.
+type Board struct {
+	last atomic.Pointer[monitor.Snapshot]
+}
+
+// NewBoard returns a board that shows that nothing is known yet.
+func NewBoard() *Board {
+	b := &Board{}
+	b.Show(&monitor.Snapshot{Listing: monitor.EncodeListing(nil)})
+	return b
+}
+
+// Show is part of monitor.Board.
+func (b *Board) Show(s *monitor.Snapshot) { b.last.Store(s) }
+
+// Config is the configuration of a server.
+type Config struct {
+	Log      *logrus.Logger
+	Listener net.Listener
+	Board    *Board
+	TLS      *tls.Config // nil: none
+	// Logins are the users of the remote API. Without TLS a login is accepted from this machine only.
+	Logins *rapi.Logins
+	// Allow are the networks whose clients are served; nil: all.
+	Allow []netip.Prefix
+	// Collectors are further collectors for /metrics.
+	Collectors []prometheus.Collector
+	// Connections bounds the open connections; 0: 64.
+	Connections int
+}
+
+// Server is MonD's HTTP server. It is made by New, runs in Serve, and ends by Stop and Shutdown.
+type Server struct {
+	config  Config
+	http    *http.Server
+	limiter *tlsserver.ConnLimiter
+	// metrics are the handlers of /metrics: without and with a login.
+	metrics [2]http.Handler
+}
+
+// New makes a server. Nothing is served before Serve.
+func New(c Config) *Server {
+	if c.Connections == 0 {
+		c.Connections = connectionsMax
+	}
+	s := &Server{config: c, limiter: tlsserver.NewConnLimiter(&allowedListener{c.Listener, c.Allow}, c.Connections)}
+	s.metrics = [2]http.Handler{newMetrics(c, false), newMetrics(c, true)}
+	s.http = &http.Server{
+		Handler: s, TLSConfig: c.TLS, ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout + bodyTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerMax,
+		DisableGeneralOptionsHandler: true,
+		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: streamsMax, SendPingTimeout: idleTimeout},
+		ErrorLog:                     tlsserver.ErrorLog(c.Log, logrus.DebugLevel, "MonD: connection failed"),
+		ConnState:                    s.limiter.OnStateChange,
+	}
+	return s
+}
+
+// allowedListener closes connections of clients that are not on the list before a byte is read.
+type allowedListener struct {
+	net.Listener
+	allow []netip.Prefix // nil: all
+}
+
+func (l *allowedListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil || l.allow == nil || isAllowed(l.allow, c.RemoteAddr()) {
+			return c, err
+		}
+		_ = c.Close()
+	}
+}
+
+func isAllowed(allow []netip.Prefix, remote net.Addr) bool {
+	address, err := netip.ParseAddrPort(remote.String())
+	if err != nil {
+		return false
+	}
+	for _, network := range allow {
+		if network.Contains(address.Addr().Unmap().WithZone("")) {
+			return true
+		}
+	}
+	return false
+}
+
+// Serve answers requests over the listener until Stop.
+func (s *Server) Serve() error {
+	var err error
+	if s.config.TLS != nil {
+		err = s.http.ServeTLS(s.limiter, "", "")
+	} else {
+		err = s.http.Serve(s.limiter)
+	}
+	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// Stop accepts no more connections. It is called once. Shutdown waits for the requests.
+func (s *Server) Stop() {
+	s.http.SetKeepAlivesEnabled(false)
+	_ = s.limiter.Close() // Serve returns the error
+}
+
+// Shutdown returns when all requests have been answered. When ctx ends first, it cuts the others off and returns an error.
+func (s *Server) Shutdown(ctx context.Context) error {
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(fmt.Errorf("requests to MonD were cut off: %w", err), s.http.Close())
+	}
+	return err
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer func() {
+		reason := recover()
+		if reason == nil {
+			return
+		}
+		if reason != http.ErrAbortHandler { //nolint:errorlint // the very value is the sign
+			s.config.Log.WithFields(logrus.Fields{"err": fmt.Sprint(reason), "stack": string(debug.Stack())}).Error("MonD: request handler panicked")
+		}
+		panic(http.ErrAbortHandler)
+	}()
+	h := w.Header()
+	h.Set("Server", "lockstep")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		h.Set("Allow", "GET, HEAD")
+		h.Set("Connection", "close") // a body is not read
+		s.text(w, http.StatusMethodNotAllowed, "Only GET and HEAD are supported")
+		return
+	}
+	isLoggedIn, failure := s.login(r)
+	if failure != nil {
+		if failure.Code == http.StatusUnauthorized {
+			h.Set("WWW-Authenticate", `Basic realm="`+rapi.Realm+`"`)
+		}
+		if failure.RetryAfter > 0 {
+			h.Set("Retry-After", strconv.Itoa(failure.RetryAfter))
+		}
+		s.text(w, failure.Code, failure.Error())
+		return
+	}
+	s.answer(w, r, isLoggedIn)
+}
+
+// login reports whether the client has logged in as a user of the remote API who may read. A client without credentials has not,
+// and is served.
+func (s *Server) login(r *http.Request) (bool, *rapi.Failure) {
+	if r.Header.Get("Authorization") == "" {
+		return false, nil
+	}
+	if r.TLS == nil && !isLocal(r.RemoteAddr) {
+		return false, &rapi.Failure{Code: http.StatusForbidden, Message: "A login needs TLS, since other machines could read the password"}
+	}
+	if s.config.Logins == nil {
+		return false, &rapi.Failure{Code: http.StatusUnauthorized}
+	}
+	_, user, err := s.config.Logins.Check(r)
+	var failure *rapi.Failure
+	switch {
+	case errors.As(err, &failure):
+		return false, failure
+	case err != nil:
+		return false, &rapi.Failure{Code: http.StatusInternalServerError}
+	case !user.MayRead():
+		return false, &rapi.Failure{Code: http.StatusForbidden}
+	}
+	return true, nil
+}
+
+func isLocal(remote string) bool {
+	address, err := netip.ParseAddrPort(remote)
+	return err == nil && address.Addr().Unmap().IsLoopback()
+}
+
+// answer answers from the last snapshot.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, login bool) {
+	snapshot := s.config.Board.last.Load()
+	switch r.URL.Path {
+	case "/metrics":
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sendTimeout))
+		handler := s.metrics[0]
+		if login {
+			handler = s.metrics[1]
+		}
+		handler.ServeHTTP(w, r)
+		return
+	case "/healthz":
+		s.json(w, http.StatusOK, []byte(`{"up":true}`))
+		return
+	case "/readyz":
+		code, body := http.StatusOK, `{"ready":true}`
+		if !snapshot.Ready {
+			code, body = http.StatusServiceUnavailable, `{"ready":false}`
+		}
+		s.json(w, code, []byte(body))
+		return
+	}
+	switch found, category, name := monitor.FindResource(r.URL.Path); found {
+	case monitor.Versions:
+		s.json(w, http.StatusOK, []byte("[1]"))
+	case monitor.VersionRoot:
+		s.json(w, http.StatusOK, []byte("null"))
+	case monitor.Listing:
+		s.json(w, http.StatusOK, snapshot.Listing)
+	case monitor.AllReports:
+		s.json(w, http.StatusOK, snapshot.AppendAll(nil, login))
+	case monitor.SingleReport:
+		report := snapshot.Report(name)
+		if report == nil || report.Collector.PathCategory() != category {
+			s.text(w, http.StatusNotFound, monitor.NoReportText)
+			return
+		}
+		s.json(w, http.StatusOK, report.For(login))
+	case monitor.NoReport:
+		s.text(w, http.StatusNotFound, monitor.NoReportText)
+	default:
+		s.text(w, http.StatusNotFound, monitor.NoResourceText)
+	}
+}
+
+func (s *Server) json(w http.ResponseWriter, code int, data []byte) {
+	s.send(w, code, "application/json", data)
+}
+
+func (s *Server) text(w http.ResponseWriter, code int, text string) {
+	s.send(w, code, "text/plain; charset=utf-8", []byte(text))
+}
+
+func (s *Server) send(w http.ResponseWriter, code int, kind string, data []byte) {
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+	w.WriteHeader(code)
+	_, _ = tlsserver.DeadlineWriter{Response: w, Timeout: sendTimeout}.Write(data) // a client that has gone gets no answer
+}
