@@ -118,6 +118,7 @@ type member struct {
 	disk      *kittest.Disk
 	processes *failingProcesses
 	confd     *shown
+	wall      *wall
 	node      *supervisor.RunningNode
 
 	mu          sync.Mutex
@@ -128,8 +129,8 @@ func withNode(t *testing.T, f func(*testing.T, *member)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		files := map[string]string{paths.ConfigPath: configuration(t), paths.SerialPath: "2\n", paths.JobPath(2): queued()}
-		m := &member{T: t, Env: e, log: &fakeLog{env: e}, disk: kittest.NewDisk(files), processes: &failingProcesses{}, confd: &shown{}}
-		node, err := supervisor.Node(supervisor.Ports{Env: e.Env, Files: m.disk, Processes: m.processes, Owners: owners{}, Callers: callers{}, Confd: m.confd,
+		m := &member{T: t, Env: e, log: &fakeLog{env: e}, disk: kittest.NewDisk(files), processes: &failingProcesses{}, confd: &shown{}, wall: &wall{}}
+		node, err := supervisor.Node(supervisor.Ports{Env: e.Env, Files: m.disk, Processes: m.processes, Owners: owners{}, Callers: callers{}, Confd: m.confd, Monitor: &supervisor.Monitor{Sources: noSources{}, Board: m.wall, Node: "n1"},
 			Cluster: &supervisor.Cluster{Log: m.log, Name: "n1", Applier: replication.Applier{Node: "u1", Incarnation: "run"}, OnMastership: m.onMastership}},
 			supervisor.Settings{Livelock: daemonLock, BootID: "boot", Locks: lock.Settings{Hierarchy: lock.Implied}, MaxStarts: 2, Writers: 4,
 				NewUUID: func() string { return "00000000-0000-4000-8000-000000000001" }, Catalogue: opcode.Builtin(), Limits: supervisor.DefaultLimits()})

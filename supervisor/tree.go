@@ -337,7 +337,7 @@ func ssconfOf(p Ports) *actor.PID {
 
 func configProps(p Ports, s Settings) *actor.Props {
 	return config.Props(config.Config{Env: p.Env, Store: storeOf(p), Storage: keeperOf(p), Distributor: distributorOf(p), Locks: p.Env.PID(locksName),
-		Subscribers: subscribers(p, filtersName, schedName, queueName, configcheckName),
+		Subscribers: withEvents(p, filtersName, schedName, queueName, configcheckName),
 		Owners:      p.Callers, Random: s.Random, Destruction: daemonOwner(s, "destruction")})
 }
 
@@ -384,11 +384,17 @@ func eventsOf(p Ports) *actor.PID {
 
 // subscribers returns the actors with these names, and the events actor and the monitor if there are any.
 func subscribers(p Ports, names ...string) []*actor.PID {
+	pids := withEvents(p, names...)
+	if hasMonitor(p) {
+		pids = append(pids, monitorOf(p))
+	}
+	return pids
+}
+
+// withEvents returns the actors with these names, and the events actor if there is one.
+func withEvents(p Ports, names ...string) []*actor.PID {
 	if hasFeed(p) {
 		names = append(names, eventsName)
-	}
-	if hasMonitor(p) {
-		names = append(names, answersPath(p)+"/monitor")
 	}
 	var pids []*actor.PID
 	for _, name := range names {

@@ -1,12 +1,16 @@
 package monitor
 
 import (
+	"bytes"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/core/monitor"
 )
+
+// emptyInterval is the pause until lvs runs again on a node without volumes, since it costs more than all other collectors.
+const emptyInterval = time.Minute
 
 // gatherer is a collector with the state of its readings.
 type gatherer struct {
@@ -108,6 +112,9 @@ func (w *watcher) gathered(ctx actor.Context, m *Gathered) {
 	}
 	g.present = true
 	now := w.now()
+	if g.Name == monitor.LV && m.Err == nil && len(bytes.TrimSpace(m.Reading.Text)) == 0 {
+		g.due = now.Add(max(emptyInterval, w.configuring.facts.SettingOf(g.Collector).Interval))
+	}
 	if g.Own {
 		g.reading = m.Reading
 		g.reading.Err = m.Err

@@ -65,7 +65,7 @@ func (d *daemon) start() error {
 	}
 	defer log.Close()
 	cmd := exec.Command(d.bench.program("lockstepd"), "--data-dir", d.dataDir(), "--run-dir", d.runDir(),
-		"--log-dir", filepath.Join(d.root, "log"), "--rapi-address", "", "--confd-address", "")
+		"--log-dir", filepath.Join(d.root, "log"), "--rapi-address", "", "--confd-address", "", "--mond-address", "")
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		return err

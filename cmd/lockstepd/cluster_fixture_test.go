@@ -46,6 +46,7 @@ type member struct {
 	name    string
 	address string
 	flags   []string // of its daemon
+	mond    string   // address of its MonD; "": off
 	prefix  []string // prefix of every command: it selects the network namespace
 	up      bool     // its daemon was started, and not ended by the test
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
 
 	"lockstep/edge/confd"
@@ -90,6 +91,14 @@ func (d *service) openConfd(identity *peer.Identity) (configQueries, error) {
 	d.remoteAPI.collectors = append(d.remoteAPI.collectors, server)
 	d.log.WithField("address", server.Address().String()).Info("queries about the configuration are answered")
 	return configQueries{server}, nil
+}
+
+// collectors are the metrics of the server.
+func (q configQueries) collectors() []prometheus.Collector {
+	if q.server == nil {
+		return nil
+	}
+	return []prometheus.Collector{q.server}
 }
 
 func (q configQueries) close() {

@@ -50,6 +50,7 @@ type Config struct {
 	Rapi         RapiConfig
 	Ganeti       GanetiConfig
 	Confd        ConfdConfig
+	Mond         MondConfig
 
 	owners ownership.Rules // of files and sockets
 }
@@ -106,6 +107,7 @@ func parseConfig(args []string, output io.Writer) (Config, error) {
 	flags.IntVar(&c.Limits.JobBytes, "max-job-bytes", limits.JobBytes, "`bytes` that a job may have when it is submitted")
 	c.Rapi.flags(flags)
 	c.Confd.flags(flags)
+	c.Mond.flags(flags)
 	c.Ganeti.flags(flags)
 	flags.StringVar(&c.NodeListen, "node-listen", "", "`address` at which this node listens for other nodes of the cluster (default: the node's own, see lockstep node)")
 	flags.BoolVar(&c.LeaveJobs, "leave-jobs", false, "in a cluster: let running jobs continue when this node is no longer the master")
@@ -132,6 +134,7 @@ func parseConfig(args []string, output io.Writer) (Config, error) {
 	given := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	c.Rapi.addressGiven, c.Confd.addressGiven = given[rapiAddressFlag], given[confdAddressFlag]
+	c.Mond.addressGiven = given[mondAddressFlag]
 	if err := c.applyGaneti(given); err != nil {
 		return c, err
 	}
@@ -198,6 +201,9 @@ func (c *Config) normalize() error {
 		c.OpcodesDir = filepath.Join(c.DataDir, "opcodes.d")
 	}
 	c.Rapi.normalize(c.DataDir)
+	if err := c.Mond.normalize(); err != nil {
+		return err
+	}
 	for _, path := range []*string{&c.DataDir, &c.RunDir, &c.LogDir, &c.OpcodesDir, &c.JobProgram, &c.Rapi.Users, &c.Rapi.Certificate, &c.Rapi.Key} {
 		if *path == "" {
 			continue // Validate reports this error
@@ -249,6 +255,9 @@ func (c *Config) Validate() error {
 		return err
 	}
 	if err := c.Confd.validate(); err != nil {
+		return err
+	}
+	if err := c.Mond.validate(); err != nil {
 		return err
 	}
 	return c.Rapi.validate()

@@ -83,7 +83,7 @@ func (d *daemon) path(names ...string) string {
 }
 
 func (d *daemon) args(more ...string) []string {
-	return append([]string{"--data-dir", d.path("lib"), "--run-dir", d.path("run"), "--log-dir", d.path("log"), "--rapi-address", "", "--confd-address", ""}, more...)
+	return append([]string{"--data-dir", d.path("lib"), "--run-dir", d.path("run"), "--log-dir", d.path("log"), "--rapi-address", "", "--confd-address", "", "--mond-address", ""}, more...)
 }
 
 // start returns when the daemon takes jobs.

@@ -77,6 +77,9 @@ func (c *Config) applyGaneti(given map[string]bool) error {
 	if !given[rapiAddressFlag] {
 		c.Rapi.Address = "" // the port and the users file are those of ganeti-rapi
 	}
+	if !given[mondAddressFlag] {
+		c.Mond.Address = "" // the port is that of ganeti-mond
+	}
 	if !given[confdAddressFlag] {
 		c.Confd.Address = "" // the port is that of ganeti-confd
 	}

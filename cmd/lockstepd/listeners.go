@@ -33,11 +33,12 @@ type listeners struct {
 	serveErrors chan error // one error from each socket
 	admin       *admin
 	remoteAPI   *remoteAPI
+	mond        *mondServer
 }
 
 // openListeners listens on all sockets, or on none.
-func openListeners(c Config, env *kit.Env, gateways gateways, api *remoteAPI) (*listeners, error) {
-	d := &listeners{serveErrors: make(chan error, 2), remoteAPI: api}
+func openListeners(c Config, env *kit.Env, gateways gateways, api *remoteAPI, mond *mondServer) (*listeners, error) {
+	d := &listeners{serveErrors: make(chan error, 2), remoteAPI: api, mond: mond}
 	group, err := c.socketGroup()
 	if err == nil && group != nil {
 		err = persistence.OpenToGroup(c.RunDir, *group)
@@ -72,12 +73,16 @@ func openListeners(c Config, env *kit.Env, gateways gateways, api *remoteAPI) (*
 	if err := api.open(env, gateways.luxi); err != nil {
 		return nil, errors.Join(err, d.close())
 	}
+	if err := mond.open(api); err != nil {
+		return nil, errors.Join(err, d.close())
+	}
 	return d, nil
 }
 
 // close accepts no more connections.
 func (d *listeners) close() error {
 	d.remoteAPI.stop()
+	d.mond.stop()
 	errs := []error{d.admin.close()}
 	for _, l := range d.sockets {
 		errs = append(errs, l.Close(), <-d.serveErrors)
@@ -92,4 +97,5 @@ func (d *listeners) wait(limit time.Duration) {
 		l.Wait(max(time.Until(end), 0))
 	}
 	d.remoteAPI.wait(end)
+	d.mond.wait(end)
 }

@@ -90,6 +90,8 @@ func (d *service) runNode(identity *peer.Identity, stop context.Context) error {
 		return errors.Join(err, n.raft.Close())
 	}
 	n.tree = tree
+	state := n.raft.State
+	n.mond.readLog.Store(&state)
 	n.remoteAPI.collectors = append(n.remoteAPI.collectors, n.gauges()...)
 	go n.servePeers()
 	err = n.serveNode(stop)
@@ -192,7 +194,7 @@ func (f frozen) Files() []raftlog.FrozenFile {
 
 // serveNode accepts connections until the daemon is stopped or fails.
 func (n *node) serveNode(stop context.Context) error {
-	listeners, err := openListeners(n.config, n.env, gateways{luxi: n.luxiGateway, wconfd: n.wconfdGateway}, n.remoteAPI)
+	listeners, err := openListeners(n.config, n.env, gateways{luxi: n.luxiGateway, wconfd: n.wconfdGateway}, n.remoteAPI, n.mond)
 	if err != nil {
 		return err
 	}

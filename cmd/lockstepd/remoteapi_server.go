@@ -27,6 +27,7 @@ type remoteAPI struct {
 	diskTimes     *prometheus.HistogramVec
 	decisionTimes prometheus.Histogram
 	collectors    []prometheus.Collector
+	logins        *rapi.Logins  // nil: not used yet
 	server        *rapi.Server  // nil: not open
 	done          chan struct{} // closed when the server has stopped
 }
@@ -84,7 +85,7 @@ func (a *remoteAPI) open(env *kit.Env, luxi func() *actor.PID) error {
 		return nil
 	}
 	c := a.config.Rapi
-	secure, err := a.tlsConfig(env.Log())
+	secure, err := a.certificate(env.Log(), c.TLS)
 	if err != nil {
 		return err
 	}
@@ -97,7 +98,7 @@ func (a *remoteAPI) open(env *kit.Env, luxi func() *actor.PID) error {
 		return fmt.Errorf("%s: %w", rapiAddressFlag, err)
 	}
 	server, err := rapi.New(rapi.Config{Log: env.Log(), Listener: listener, Luxi: rapi.NewPool(rapi.Gateway{System: env.System(), PID: luxi}), Feed: a.feed,
-		TLS: secure, Logins: rapi.NewLogins(c.Users, env.Log()), Hosts: a.config.rapiHosts(), RequireAuthentication: c.RequireAuthentication, AllowCommands: c.AllowCommands,
+		TLS: secure, Logins: a.sharedLogins(env.Log()), Hosts: a.config.rapiHosts(), RequireAuthentication: c.RequireAuthentication, AllowCommands: c.AllowCommands,
 		Mailboxes: env.Mailboxes, DeadLetters: env.DeadLetters, Collectors: append(a.collectors, a.diskTimes, a.decisionTimes, buildInfo(buildinfo.Read()))})
 	if err != nil {
 		return errors.Join(err, listener.Close())
@@ -113,10 +114,19 @@ func (a *remoteAPI) open(env *kit.Env, luxi func() *actor.PID) error {
 	return nil
 }
 
-// tlsConfig loads the certificate, and creates it first if lockstepd makes it; nil without TLS.
-func (a *remoteAPI) tlsConfig(log *logrus.Logger) (*tls.Config, error) {
+// sharedLogins are the logins of all servers that show jobs. They are the users of the remote API.
+func (a *remoteAPI) sharedLogins(log *logrus.Logger) *rapi.Logins {
+	if a.logins == nil {
+		a.logins = rapi.NewLogins(a.config.Rapi.Users, log)
+	}
+	return a.logins
+}
+
+// certificate loads the certificate for a server with this value of its setting of TLS, and creates it first if lockstepd makes
+// it; nil without TLS.
+func (a *remoteAPI) certificate(log *logrus.Logger, use string) (*tls.Config, error) {
 	c := a.config.Rapi
-	if c.TLS != tlsOn {
+	if use != tlsOn {
 		return nil, nil
 	}
 	if c.generatedKey {

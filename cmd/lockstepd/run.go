@@ -100,6 +100,7 @@ type service struct {
 	env       *kit.Env
 	processes *jobprocess.Processes
 	remoteAPI *remoteAPI
+	mond      *mondServer
 	ports     supervisor.Ports
 	settings  supervisor.Settings
 	catalogue atomic.Pointer[opcode.Catalogue] // in force
@@ -168,6 +169,8 @@ func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan
 		return err
 	}
 	defer queries.close()
+	d.mond = d.newMond()
+	d.mond.collectors = queries.collectors()
 	if identity != nil {
 		return d.runNode(identity, stop)
 	}
@@ -285,7 +288,7 @@ func (d *service) serve(tree *supervisor.Running, stop context.Context) error {
 	if err := awaitQueue(stop, d.env, tree); err != nil {
 		return err
 	}
-	listeners, err := openListeners(d.config, d.env, gateways{luxi: fixedPID(tree.Luxi), wconfd: fixedPID(tree.Wconfd)}, d.remoteAPI)
+	listeners, err := openListeners(d.config, d.env, gateways{luxi: fixedPID(tree.Luxi), wconfd: fixedPID(tree.Wconfd)}, d.remoteAPI, d.mond)
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func (d *Daemon) Start(ctx context.Context) error {
 	}
 	d.log = &bytes.Buffer{}
 	d.cmd = exec.Command(program, "--data-dir", filepath.Join(d.root, "lib"),
-		"--run-dir", filepath.Join(d.root, "run"), "--log-dir", filepath.Join(d.root, "log"), "--rapi-address", "", "--confd-address", "")
+		"--run-dir", filepath.Join(d.root, "run"), "--log-dir", filepath.Join(d.root, "log"), "--rapi-address", "", "--confd-address", "", "--mond-address", "")
 	d.cmd.Stderr = d.log
 	// Ctrl-C must not reach the daemon: the demonstration stops it in order.
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

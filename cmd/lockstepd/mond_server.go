@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/actors/kit"
+	"lockstep/cmd/internal/buildinfo"
+	"lockstep/core/monitor"
+	"lockstep/edge/gather"
+	"lockstep/edge/jobprocess"
+	"lockstep/edge/mond"
+	"lockstep/supervisor"
+)
+
+// mondServer is MonD. If it is off, all methods do nothing.
+type mondServer struct {
+	config     Config
+	log        *logrus.Logger
+	board      *mond.Board // nil: off
+	collectors []prometheus.Collector
+	readLog    atomic.Pointer[func() (term, committed uint64)] // nil: there is no consensus log
+	server     *mond.Server                                    // nil: not open
+	done       chan struct{}
+}
+
+// newMond returns MonD and adds its ports to the tree. It is not open yet.
+func (d *service) newMond() *mondServer {
+	m := &mondServer{config: d.config, log: d.log}
+	if d.config.Mond.Address == "" {
+		return m
+	}
+	m.board = mond.NewBoard()
+	restarts := &atomic.Int64{}
+	d.env.System().EventStream.Subscribe(func(event any) {
+		if failed, is := event.(*kit.ChildFailed); is && failed.Directive == kit.Restart {
+			restarts.Add(1)
+		}
+	})
+	sources := gather.New(gather.Config{System: d.env.System(), Proc: "/proc", DataDir: d.config.DataDir, Reasons: m.reasons(),
+		Processes: jobProcesses(d.processes), Restarts: restarts.Load, Log: m.logState})
+	d.ports.Monitor = &supervisor.Monitor{Sources: sources, Board: m.board, Node: d.config.NodeName}
+	return m
+}
+
+// reasons is where Ganeti's programs leave the reasons of the states of instances.
+func (m *mondServer) reasons() string {
+	if !m.config.Ganeti.Enabled {
+		return ""
+	}
+	return filepath.Join(m.config.RunDir, "instance-reason")
+}
+
+func (m *mondServer) logState() (term, committed uint64) {
+	if read := m.readLog.Load(); read != nil {
+		return (*read)()
+	}
+	return 0, 0
+}
+
+// jobProcesses returns the function that lists the job processes of this node.
+func jobProcesses(p *jobprocess.Processes) func() []monitor.Process {
+	booted := gather.BootTime("/proc")
+	return func() []monitor.Process {
+		var all []monitor.Process
+		for _, process := range p.List() {
+			all = append(all, gather.Describe("/proc", monitor.Process{Job: process.Job, PID: process.PID}, booted))
+		}
+		return all
+	}
+}
+
+// open starts the server. If the address is the default and another program uses it, the daemon runs without MonD.
+func (m *mondServer) open(api *remoteAPI) error {
+	if m.board == nil {
+		return nil
+	}
+	c := m.config.Mond
+	secure, err := api.certificate(m.log, c.TLS)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", c.Address)
+	if errors.Is(err, syscall.EADDRINUSE) && !c.addressGiven {
+		m.log.WithField("address", c.Address).Warn("MonD not started: its default address is in use; choose another with --mond-address, or none")
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", mondAddressFlag, err)
+	}
+	server := mond.New(mond.Config{Log: m.log, Listener: listener, Board: m.board, TLS: secure, Logins: api.sharedLogins(m.log), Allow: c.allowed,
+		Collectors: append(m.collectors, buildInfo(buildinfo.Read()))})
+	m.server, m.done = server, make(chan struct{})
+	go func() {
+		if err := server.Serve(); err != nil {
+			m.log.WithField("err", err).Error("MonD: server failed; no more requests are answered")
+		}
+		close(m.done)
+	}()
+	m.log.WithFields(logrus.Fields{"address": listener.Addr().String(), "tls": secure != nil}).Info("MonD started")
+	return nil
+}
+
+// stop accepts no more requests. wait returns when the accepted ones are answered, or at end.
+func (m *mondServer) stop() {
+	if m.server != nil {
+		m.server.Stop()
+	}
+}
+
+func (m *mondServer) wait(end time.Time) {
+	if m.server == nil {
+		return
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), end)
+	defer cancel()
+	_ = m.server.Shutdown(ctx) // a client that is cut off sees the end of its connection
+	<-m.done
+}
