@@ -21,6 +21,7 @@ import (
 	"lockstep/cmd/lockstep/internal/filters"
 	"lockstep/cmd/lockstep/internal/jobs"
 	"lockstep/cmd/lockstep/internal/locks"
+	"lockstep/cmd/lockstep/internal/monitor"
 	"lockstep/cmd/lockstep/internal/nodes"
 	"lockstep/cmd/lockstep/internal/opcodes"
 	"lockstep/cmd/lockstep/internal/queries"
@@ -119,6 +120,7 @@ status of its command.`,
 		jobs.NewListCommand(globals),
 		jobs.NewEventsCommand(globals),
 		locks.NewCommand(globals),
+		monitor.NewCommand(globals),
 		nodes.NewCommand(globals),
 		queries.NewCommand(globals),
 		filters.NewCommand(globals),
