@@ -45,25 +45,21 @@ func (h *history[T]) span() (oldest, newest T, seconds float64) {
 // clockTicks is the number of ticks of /proc/stat in a second. Linux shows it as 100 to programs on all its platforms.
 const clockTicks = 100
 
-// CPU is the history of /proc/stat.
-type CPU struct{ history[map[string]cpuTimes] }
+// CPU is the history of /proc/stat: the ticks of each line.
+type CPU struct{ history[map[string]uint64] }
 
-// cpuTimes are the ticks of one line: with and without the time of waiting for disks.
-type cpuTimes struct{ load, busy uint64 }
-
-// cpuReport is the data of cpu-avg-load. CPUsBusy and the others differ by the time of waiting for disks.
+// cpuReport is the data of cpu-avg-load. Ganeti's hbal ignores the report of all nodes if it has another key.
 type cpuReport struct {
 	Number int       `json:"cpu_number"`
 	CPUs   []float64 `json:"cpus"`
 	Total  float64   `json:"cpu_total"`
-	Busy   []float64 `json:"cpus_busy"`
 }
 
 var errTooFewSamples = fmt.Errorf("Time covered by data is not sufficient. The window considered is %d", int(Window.Seconds())) //nolint:staticcheck // Ganeti's text
 
 // Add takes the text of /proc/stat.
 func (c *CPU) Add(now time.Time, text []byte) error {
-	times := map[string]cpuTimes{}
+	times := map[string]uint64{}
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Fields(line)
 		if len(fields) == 0 || !strings.HasPrefix(fields[0], "cpu") {
@@ -84,26 +80,21 @@ func (c *CPU) Add(now time.Time, text []byte) error {
 
 // parseCPULine adds user, nice, system, iowait, irq, softirq and steal. The time of guests is in user and nice already. Old
 // kernels have fewer columns.
-func parseCPULine(columns []string) (cpuTimes, error) {
-	const idle, iowait, steal = 3, 4, 7
+func parseCPULine(columns []string) (load uint64, err error) {
+	const idle, steal = 3, 7
 	if len(columns) <= idle {
-		return cpuTimes{}, fmt.Errorf("%d columns instead of at least %d", len(columns), idle+1)
+		return 0, fmt.Errorf("%d columns instead of at least %d", len(columns), idle+1)
 	}
-	var t cpuTimes
 	for i, column := range columns[:min(len(columns), steal+1)] {
 		ticks, err := strconv.ParseUint(column, 10, 64)
-		switch {
-		case err != nil:
-			return cpuTimes{}, fmt.Errorf("%q is not a number", column)
-		case i == idle:
-		case i == iowait:
-			t.load += ticks
-		default:
-			t.load += ticks
-			t.busy += ticks
+		if err != nil {
+			return 0, fmt.Errorf("%q is not a number", column)
+		}
+		if i != idle {
+			load += ticks
 		}
 	}
-	return t, nil
+	return load, nil
 }
 
 // Data returns the average loads. Processors that are not in both readings are left out.
@@ -118,14 +109,13 @@ func (c *CPU) Data() (Data, error) {
 		}
 		return float64(to-from) / (seconds * clockTicks)
 	}
-	r := cpuReport{CPUs: []float64{}, Busy: []float64{}, Total: load(oldest["cpu"].load, newest["cpu"].load)}
+	r := cpuReport{CPUs: []float64{}, Total: load(oldest["cpu"], newest["cpu"])}
 	for i := 0; i < len(newest)+len(oldest); i++ {
 		name := "cpu" + strconv.Itoa(i)
 		was, before := oldest[name]
 		is, now := newest[name]
 		if before && now {
-			r.CPUs = append(r.CPUs, load(was.load, is.load))
-			r.Busy = append(r.Busy, load(was.busy, is.busy))
+			r.CPUs = append(r.CPUs, load(was, is))
 		}
 	}
 	r.Number = len(r.CPUs)

@@ -19,7 +19,7 @@ import (
 )
 
 // packages names the environment variable with the directory into which Debian's
-// packages ganeti, ganeti-3.0 and python3-ganeti-rapi were extracted.
+// packages ganeti, ganeti-3.0, ganeti-htools-3.0 and python3-ganeti-rapi were extracted.
 const packages = "GANETI_PACKAGES"
 
 // TestConformance runs testdata/*.txt. The verbs:

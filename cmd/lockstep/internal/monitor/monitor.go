@@ -248,7 +248,7 @@ func printTable(globals *cli.Globals, all []nodeReports) {
 		}
 	}
 	if len(rows) > 0 {
-		fmt.Fprint(globals.Streams.Out, term.TextTable(header, rows, []int{len(header) - 1}, globals.Streams.Width))
+		fmt.Fprintln(globals.Streams.Out, term.TextTable(header, rows, []int{len(header) - 1}, globals.Streams.Width))
 	}
 	for _, n := range all {
 		if n.Error != "" {
