@@ -139,7 +139,7 @@ func (r *drbdReport) addLine(line string) error {
 		return nil
 	}
 	if minor, isDevice := strings.CutSuffix(fields[0], ":"); isDevice && minor != "" && strings.Trim(minor, "0123456789") == "" {
-		return r.addDevice(minor, fields[1:], line)
+		return r.addDevice(minor, fields[1:])
 	}
 	switch fields[0] {
 	case "version:":
@@ -189,7 +189,7 @@ func (v *drbdVersion) addVersion(fields []string) error {
 }
 
 // addDevice reads "cs:Connected ro:Primary/Secondary ds:UpToDate/UpToDate C r---". Versions before 8.3 have st for ro.
-func (r *drbdReport) addDevice(minor string, fields []string, line string) error {
+func (r *drbdReport) addDevice(minor string, fields []string) error {
 	number, err := strconv.ParseInt(minor, 10, 64)
 	if err != nil {
 		return fmt.Errorf("minor %q: %w", minor, err)

@@ -247,7 +247,7 @@ func TestClientsThatAreNotAllowedAreDisconnected(t *testing.T) {
 		return func(c *mond.Config) { c.Allow = []netip.Prefix{netip.MustParsePrefix(text)} }
 	}
 	s := newServer(t, allow("192.0.2.0/24"))
-	_, err := s.client.Get(s.url)
+	_, err := s.client.Get(s.url) //nolint:bodyclose // there is no response
 	require.Error(t, err)
 	s = newServer(t, allow("192.0.2.0/24"), func(c *mond.Config) { c.Listener = fromElsewhere{c.Listener} })
 	code, _ := s.get("/", "")
