@@ -105,7 +105,7 @@ func (e *RunLockedError) Error() string {
 	if e.PID != 0 {
 		holder = fmt.Sprintf("process %d", e.PID)
 	}
-	return fmt.Sprintf("run directory %s is in use by %s: another daemon runs with it; give this daemon another --run-dir", e.Dir, holder)
+	return fmt.Sprintf("directory %s is in use by %s: another daemon has its sockets and lock files there; give this daemon another --run-dir or --socket-dir", e.Dir, holder)
 }
 
 // LockRun locks the run directory, which must exist. If another process has locked it, the error
@@ -125,8 +125,11 @@ func LockRun(runDir string) (*RunLock, error) {
 	return &RunLock{lock}, nil
 }
 
-// Release unlocks the run directory.
+// Release unlocks the run directory. On nil it does nothing.
 func (l *RunLock) Release() error {
+	if l == nil {
+		return nil
+	}
 	if err := l.dir.release(); err != nil {
 		return fmt.Errorf("release the run directory: %w", err)
 	}

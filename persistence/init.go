@@ -30,7 +30,6 @@ func MakeDirs(dataDir, runDir, logDir string, rules ownership.Rules) error {
 		newDir{filepath.Join(dataDir, paths.ArchiveDir), ownership.QueueDir},
 		newDir{filepath.Join(dataDir, paths.QuarantineDir), ownership.QueueDir},
 		newDir{runDir, ownership.RunDir},
-		newDir{socketDir(runDir), ownership.SocketDir},
 		newDir{LivelockDir(runDir), ownership.LivelockDir},
 		newDir{messageDir(runDir), ownership.LivelockDir},
 		newDir{logDir, ownership.LogDir})

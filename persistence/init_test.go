@@ -16,7 +16,7 @@ func TestMakeDirs(t *testing.T) {
 	noError(t, MakeDirs(data, run, log, own))
 	for _, dir := range []string{
 		data, data + "/queue", data + "/queue/archive", data + "/queue/quarantine",
-		run, run + "/socket", run + "/livelocks", log,
+		run, run + "/livelocks", log,
 	} {
 		info, err := os.Stat(dir)
 		noError(t, err)

@@ -43,6 +43,9 @@ func makeOwned(root string, rules ownership.Rules) error {
 	if err := MakeDirs(data, run, filepath.Join(root, "log"), rules); err != nil {
 		return err
 	}
+	if err := MakeSocketDir(run, SocketDir(run), rules); err != nil {
+		return err
+	}
 	files, err := OpenFiles(data, rules)
 	if err != nil {
 		return err

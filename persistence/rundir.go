@@ -17,11 +17,7 @@ const (
 
 // SocketPath is the path of a listening socket: <run>/socket/<name>.
 func SocketPath(runDir, name string) string {
-	return filepath.Join(socketDir(runDir), name)
-}
-
-func socketDir(runDir string) string {
-	return filepath.Join(runDir, "socket")
+	return filepath.Join(SocketDir(runDir), name)
 }
 
 // groupExecute lets a group look up names in a directory.
@@ -31,7 +27,7 @@ const groupExecute = 0o010
 // directory and the socket directory, with search permission. It does not change directories
 // above the run directory.
 func OpenToGroup(runDir string, group int) error {
-	for _, dir := range []string{runDir, socketDir(runDir)} {
+	for _, dir := range []string{runDir, SocketDir(runDir)} {
 		info, err := os.Stat(dir)
 		if err == nil {
 			err = os.Chown(dir, -1, group)

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -19,6 +20,7 @@ import (
 	"lockstep/actors/queue"
 	"lockstep/cmd/internal/accounts"
 	"lockstep/cmd/internal/buildinfo"
+	"lockstep/cmd/internal/places"
 	"lockstep/cmd/internal/term"
 	"lockstep/core/ownership"
 	"lockstep/persistence"
@@ -31,6 +33,7 @@ type Config struct {
 	DataDir     string
 	RunDir      string
 	LogDir      string
+	SocketDir   string // RunDir/socket, or a directory that it is a link to
 	OpcodesDir  string
 	ClusterName string
 	NodeName    string
@@ -52,7 +55,8 @@ type Config struct {
 	Confd        ConfdConfig
 	Mond         MondConfig
 
-	owners ownership.Rules // of files and sockets
+	owners   ownership.Rules // of files and sockets
+	userMode bool            // the daemon of a user without root, with the user's directories
 }
 
 const usageText = `lockstepd runs a job queue: it accepts jobs over its socket, stores them as files, and
@@ -65,6 +69,11 @@ Examples:
   lockstepd --data-dir ./var/lib --run-dir ./var/run --log-dir ./var/log
   lockstepd --config /etc/lockstep/lockstepd.yaml
   lockstepd --ganeti
+
+A user without root gets a daemon with directories of the user: queue, logs and lock
+files are below $XDG_STATE_HOME/lockstep, or ~/.local/state/lockstep, and sockets in
+$XDG_RUNTIME_DIR/lockstep. It listens on no TCP or UDP port unless a flag names one.
+This holds without --data-dir, and unless the user owns /var/lib/lockstep/queue.
 
 The configuration file is YAML, with the names of the flags as keys:
   data-dir: /srv/lockstep
@@ -87,14 +96,15 @@ func parseConfig(args []string, output io.Writer) (Config, error) {
 		hostname = "localhost"
 	}
 	flags.BoolVar(&version, "version", false, "print the version and exit")
-	flags.StringVar(&file, "config", "", "YAML `file` to read settings from")
-	flags.StringVar(&c.DataDir, "data-dir", "/var/lib/lockstep", "`directory` of the queue and the configuration")
-	flags.StringVar(&c.RunDir, "run-dir", "/var/run/lockstep", "`directory` of sockets and lock files")
-	flags.StringVar(&c.LogDir, "log-dir", "/var/log/lockstep", "`directory` of logs")
+	flags.StringVar(&file, "config", "", "YAML `file` to read settings from. A file named "+places.SystemConfig+", or $XDG_CONFIG_HOME/lockstep/lockstepd.yaml, may be missing")
+	flags.StringVar(&c.DataDir, "data-dir", places.System().Data, "`directory` of the queue and the configuration")
+	flags.StringVar(&c.RunDir, "run-dir", places.System().Run, "`directory` of lock files, and of sockets without socket-dir")
+	flags.StringVar(&c.SocketDir, "socket-dir", "", "`directory` of the sockets; socket in run-dir is then a link to it (default: socket in run-dir)")
+	flags.StringVar(&c.LogDir, "log-dir", places.System().Log, "`directory` of logs")
 	flags.StringVar(&c.OpcodesDir, "opcodes-dir", "", "`directory` of declared opcodes, *.yaml; SIGHUP reloads them (default: opcodes.d in data-dir)")
 	flags.StringVar(&c.ClusterName, "cluster-name", "lockstep", "`name` of a new cluster")
 	flags.StringVar(&c.NodeName, "node-name", hostname, "`name` of this node in a new cluster")
-	flags.StringVar(&c.JobProgram, "job-program", "", "`path` of lockstep-job (default: beside lockstepd)")
+	flags.StringVar(&c.JobProgram, "job-program", "", "`path` of lockstep-job (default: beside lockstepd, or in ../lib/lockstep)")
 	flags.StringVar(&c.LogLevel, "log-level", "info", "least severe `level` that is logged: debug, info, warn, error")
 	flags.IntVar(&c.MaxFrame, "max-frame", 64<<20, "largest request, in `bytes`")
 	flags.IntVar(&c.MaxConns, "max-connections", 8192, "`number` of connections that may be open at a time, for each socket")
@@ -138,6 +148,9 @@ func parseConfig(args []string, output io.Writer) (Config, error) {
 	if err := c.applyGaneti(given); err != nil {
 		return c, err
 	}
+	if err := c.applyUser(given, places.Current(), flags); err != nil {
+		return c, err
+	}
 	return c, c.normalize()
 }
 
@@ -157,6 +170,9 @@ func printUsage(flags *flag.FlagSet, output io.Writer) {
 // readConfigFile sets every flag that the file names and the command line does not.
 func readConfigFile(flags *flag.FlagSet, file string) error {
 	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) && mayBeMissing(file) {
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("config: %w", err)
 	}
@@ -195,7 +211,10 @@ func (c *Config) normalize() error {
 		if err != nil {
 			return fmt.Errorf("job-program: %w", err)
 		}
-		c.JobProgram = filepath.Join(filepath.Dir(self), "lockstep-job")
+		c.JobProgram = findJobProgram(filepath.Dir(self))
+	}
+	if c.SocketDir == "" && c.RunDir != "" {
+		c.SocketDir = persistence.SocketDir(c.RunDir)
 	}
 	if c.OpcodesDir == "" && c.DataDir != "" {
 		c.OpcodesDir = filepath.Join(c.DataDir, "opcodes.d")
@@ -204,7 +223,7 @@ func (c *Config) normalize() error {
 	if err := c.Mond.normalize(); err != nil {
 		return err
 	}
-	for _, path := range []*string{&c.DataDir, &c.RunDir, &c.LogDir, &c.OpcodesDir, &c.JobProgram, &c.Rapi.Users, &c.Rapi.Certificate, &c.Rapi.Key} {
+	for _, path := range []*string{&c.DataDir, &c.RunDir, &c.LogDir, &c.SocketDir, &c.OpcodesDir, &c.JobProgram, &c.Rapi.Users, &c.Rapi.Certificate, &c.Rapi.Key} {
 		if *path == "" {
 			continue // Validate reports this error
 		}

@@ -101,7 +101,13 @@ func (d *daemon) launch(more ...string) (ready <-chan struct{}) {
 // launchProgram starts the daemon, or a program that starts the daemon.
 func (d *daemon) launchProgram(name string, args ...string) (ready <-chan struct{}) {
 	d.t.Helper()
-	d.cmd = exec.Command(name, args...)
+	return d.launchCommand(exec.Command(name, args...))
+}
+
+// launchCommand starts the daemon by a command.
+func (d *daemon) launchCommand(cmd *exec.Cmd) (ready <-chan struct{}) {
+	d.t.Helper()
+	d.cmd = cmd
 	stderr, err := d.cmd.StderrPipe()
 	require.NoError(d.t, err)
 	require.NoError(d.t, d.cmd.Start())

@@ -46,6 +46,13 @@ func openListeners(c Config, env *kit.Env, gateways gateways, api *remoteAPI, mo
 	if err != nil {
 		return nil, fmt.Errorf("socket-group: %w", err)
 	}
+	activation, err := socket.Activate(map[string]string{
+		persistence.SocketPath(c.RunDir, persistence.WconfSocket): persistence.WconfSocket,
+		persistence.SocketPath(c.RunDir, persistence.LuxiSocket):  persistence.LuxiSocket,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("sockets of systemd: %w", err)
+	}
 	for _, spec := range []struct {
 		name    string
 		gateway func() *actor.PID
@@ -60,10 +67,11 @@ func openListeners(c Config, env *kit.Env, gateways gateways, api *remoteAPI, mo
 		if group != nil {
 			spec.options.Owner.GID = *group
 		}
-		listener, err := socket.Listen(persistence.SocketPath(c.RunDir, spec.name), spec.options)
+		opened, err := activation.Listen(persistence.SocketPath(c.RunDir, spec.name), spec.name, spec.options.Owner)
 		if err != nil {
-			return nil, errors.Join(err, d.close())
+			return nil, errors.Join(err, activation.Close(), d.close())
 		}
+		listener := socket.NewListener(opened, spec.options)
 		d.sockets = append(d.sockets, listener)
 		go func() { d.serveErrors <- listener.Serve(env.System(), spec.gateway) }()
 	}

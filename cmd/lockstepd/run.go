@@ -82,6 +82,10 @@ func run(c Config) error {
 	if err != nil {
 		return errors.Join(err, queue.Release())
 	}
+	sockets, err := lockSockets(c)
+	if err != nil {
+		return errors.Join(err, runDir.Release(), queue.Release())
+	}
 	stop, lost := context.WithCancelCause(stop)
 	defer lost(nil)
 	go watchLock(stop, queue, lost)
@@ -89,7 +93,19 @@ func run(c Config) error {
 	if replaced, ok := errors.AsType[*persistence.LockReplacedError](context.Cause(stop)); ok {
 		err = errors.Join(replaced, err)
 	}
-	return errors.Join(err, runDir.Release(), queue.Release())
+	return errors.Join(err, sockets.Release(), runDir.Release(), queue.Release())
+}
+
+// lockSockets makes the directory of the sockets, and locks it if it is not in the run directory,
+// which is locked: another daemon with another run directory could have it, too.
+func lockSockets(c Config) (*persistence.RunLock, error) {
+	if err := persistence.MakeSocketDir(c.RunDir, c.SocketDir, c.owners); err != nil {
+		return nil, fmt.Errorf("socket-dir: %w", err)
+	}
+	if c.SocketDir == persistence.SocketDir(c.RunDir) {
+		return nil, nil
+	}
+	return persistence.LockRun(c.SocketDir)
 }
 
 // service is the part of the daemon that is the same with and without a cluster.
@@ -111,7 +127,7 @@ type service struct {
 
 // runLocked runs while this process holds the locks of the queue and of the run directory.
 func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan os.Signal) error {
-	if info, err := os.Stat(c.JobProgram); err != nil || info.IsDir() || info.Mode()&0o111 == 0 {
+	if !isProgram(c.JobProgram) {
 		return fmt.Errorf("job-program: %s is not a program that can be started", c.JobProgram)
 	}
 	// Again, because lockstep node init may have run before this process got the lock.

@@ -42,7 +42,7 @@ func TestASecondDaemonOnTheRunDirectory(t *testing.T) {
 	d.start()
 	require.NoError(t, os.WriteFile(d.path("run", "lease"), nil, 0o600)) // like the file of a node of a cluster
 	said := d.refusesSecond("--data-dir", d.path("other"))
-	require.Contains(t, said, "run directory "+d.path("run")+" is in use by process")
+	require.Contains(t, said, "directory "+d.path("run")+" is in use by process")
 	require.FileExists(t, d.path("run", "lease"))
 	require.FileExists(t, d.path("run", "socket", "ganeti-query"))
 	d.requireServing()

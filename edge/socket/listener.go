@@ -78,6 +78,13 @@ func ListenUnix(path string, owner ownership.Attributes) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
+	if err := setOwner(path, owner); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+func setOwner(path string, owner ownership.Attributes) (err error) {
 	if owner.UID >= 0 || owner.GID >= 0 {
 		err = os.Chown(path, owner.UID, owner.GID)
 	}
@@ -85,9 +92,9 @@ func ListenUnix(path string, owner ownership.Attributes) (net.Listener, error) {
 		err = os.Chmod(path, fs.FileMode(owner.Mode))
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("listen: %w", err), l.Close())
+		return fmt.Errorf("listen: %w", err)
 	}
-	return l, nil
+	return nil
 }
 
 // restrict is called before bind: the file of a unix socket gets the mode of its descriptor, less the umask.

@@ -4,6 +4,9 @@
 package cli
 
 import (
+	"os"
+
+	"lockstep/cmd/internal/places"
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/client"
 )
@@ -11,6 +14,7 @@ import (
 // Globals are the common flags and the streams of a command.
 type Globals struct {
 	Socket string
+	Daemon string // "user", "system" or ""
 	JSON   bool
 	Color  string
 
@@ -21,9 +25,18 @@ type Globals struct {
 func (g *Globals) Validate() error {
 	switch g.Color {
 	case "auto", "always", "never":
+	default:
+		return Usagef("--color is auto, always or never, not %q", g.Color)
+	}
+	switch whose := client.Whose(g.Daemon); {
+	case whose != client.Unnamed && g.Socket != "":
+		return Usagef("--socket and --daemon both choose a daemon: give one of them")
+	case whose == client.Users && g.userless():
+		return Usagef("--daemon user: %v", places.ErrNoHome)
+	case whose == client.Unnamed, whose == client.Users, whose == client.Systems:
 		return nil
 	}
-	return Usagef("--color is auto, always or never, not %q", g.Color)
+	return Usagef("--daemon is user or system, not %q", g.Daemon)
 }
 
 // Palette returns the colours for Out. A non-empty $NO_COLOR turns them off (no-color.org), as
@@ -42,11 +55,38 @@ func (g *Globals) Palette() term.Palette {
 
 // Connect returns a session with the daemon. Nothing is sent before its first call.
 func (g *Globals) Connect() *client.Session {
-	s := &client.Session{Path: client.SocketPath(g.Socket, g.Streams.LookupEnv), After: g.Streams.After}
+	path, whose := client.Choice{Socket: g.Socket, Daemon: client.Whose(g.Daemon), Environment: g.environment()}.Find()
+	s := &client.Session{Path: path, Whose: whose, After: g.Streams.After}
 	if g.Streams.ErrTerminal {
 		s.Notice = func(text string) { PrintError(g.Streams.Err, text) }
 	}
 	return s
+}
+
+// environment is what the choice of a daemon depends on.
+func (g *Globals) environment() places.Environment {
+	return places.Environment{UID: os.Geteuid(), Lookup: g.Streams.LookupEnv}
+}
+
+// userless reports whether there is no place for the directories of a user's daemon.
+func (g *Globals) userless() bool {
+	_, err := g.environment().User()
+	return err != nil
+}
+
+// SayWhose tells a user on a terminal which daemon has the new jobs, if the user may have a daemon
+// beside the system's and has not named a socket.
+func (g *Globals) SayWhose(s *client.Session) {
+	if !g.Streams.ErrTerminal || g.JSON || !g.environment().UserMode() {
+		return
+	}
+	switch s.Whose {
+	case client.Users:
+		PrintError(g.Streams.Err, "submitted to your own daemon")
+	case client.Systems:
+		PrintError(g.Streams.Err, "submitted to the system's daemon")
+	case client.Unnamed:
+	}
 }
 
 // ShowsProgress reports whether the command shows progress on a terminal.

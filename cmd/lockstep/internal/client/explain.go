@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"lockstep/cmd/internal/places"
 	"lockstep/core/wire"
 	"lockstep/edge/luxiclient"
 )
@@ -44,6 +45,11 @@ func instead(err, inner error, text string) string {
 func explainNoDaemon(none *luxiclient.NoDaemonError) string {
 	hint := `Start one with "make run" in the source tree or "lockstepd --data-dir DIR",
 or name its socket with --socket PATH or $LOCKSTEP_SOCKET.`
+	if path, has := ownDaemon(none.Path); has {
+		hint = fmt.Sprintf(`Your own daemon has no socket either, at %s:
+"systemctl --user start lockstepd" or "lockstepd" starts it. Or name a socket with --socket
+PATH or $LOCKSTEP_SOCKET.`, path)
+	}
 	if passedOver(none.Path) {
 		hint += "\n" + LocalSocket + " was ignored: it belongs to another user."
 	}
@@ -60,6 +66,14 @@ To use another daemon, name its socket with --socket PATH or $LOCKSTEP_SOCKET.`
 		return fmt.Sprintf("no daemon answers: no process listens on %s.\n%s", none.Path, hint)
 	}
 	return fmt.Sprintf("no daemon answers at %s: %v.\n%s", none.Path, none.Err, hint)
+}
+
+// ownDaemon returns the socket that the daemon of this user would have, if it was looked for
+// before the system's.
+func ownDaemon(chosen string) (path string, has bool) {
+	c := Choice{Environment: places.Current()}
+	path = c.userSocket()
+	return path, chosen == SystemSocket && path != "" && c.Environment.UserMode() && !trusted(path)
 }
 
 // barrier is the path that denies this user access to a socket: the socket, or a directory above it.

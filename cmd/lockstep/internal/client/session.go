@@ -26,6 +26,7 @@ const (
 // Session makes calls to one daemon and connects when needed. One goroutine at a time may use it.
 type Session struct {
 	Path   string
+	Whose  Whose              // daemon
 	client *luxiclient.Client // nil: not connected
 	// carried: the connected node forwards to another node, the master. The master can fail, and
 	// a third node become master.
@@ -119,7 +120,7 @@ func isReferral(err error) bool {
 // Other returns a second session with the same daemon, for calls while this one waits
 // for an answer.
 func (s *Session) Other() *Session {
-	return &Session{Path: s.Path, After: s.After, AnswerTimeout: s.AnswerTimeout}
+	return &Session{Path: s.Path, Whose: s.Whose, After: s.After, AnswerTimeout: s.AnswerTimeout}
 }
 
 // Close closes the connection, if there is one; the next call connects again.

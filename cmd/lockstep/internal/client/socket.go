@@ -2,35 +2,80 @@ package client
 
 import (
 	"os"
+	"path/filepath"
 	"syscall"
+
+	"lockstep/cmd/internal/places"
 )
 
 const (
 	// LocalSocket is the socket of a daemon that `make run` starts in the source tree.
-	LocalSocket = "./var/run/socket/ganeti-query"
+	LocalSocket = "./var/run/socket/" + socketName
 	// localQueue is the queue directory of that daemon.
 	localQueue = "./var/lib/queue"
 	// SystemSocket is the socket of an installed daemon.
-	SystemSocket = "/var/run/lockstep/socket/ganeti-query"
+	SystemSocket = places.SystemSockets + "/" + socketName
+
+	socketName = "ganeti-query"
 )
 
-// SocketPath chooses the socket: the flag, $LOCKSTEP_SOCKET, the socket of a daemon in the current
-// directory, the system's. If that socket does not answer, the next is not tried: it may belong
-// to another queue.
-func SocketPath(flag string, lookupEnv func(string) (string, bool)) string {
-	if flag != "" {
-		return flag
-	}
-	if path, _ := lookupEnv("LOCKSTEP_SOCKET"); path != "" {
-		return path
-	}
-	if trusted(LocalSocket) {
-		return LocalSocket
-	}
-	return SystemSocket
+// Whose says which of the daemons of a machine a socket belongs to.
+type Whose string
+
+// The daemons of a machine. The user has named neither if the socket was given by a path.
+const (
+	Unnamed Whose = ""
+	Users   Whose = "user"
+	Systems Whose = "system"
+)
+
+// Choice is the choice of a daemon by flags and the environment.
+type Choice struct {
+	Socket      string // --socket; "": not given
+	Daemon      Whose  // --daemon
+	Environment places.Environment
 }
 
-// passedOver reports whether SocketPath ignores an untrusted socket in the current directory.
+// Find returns the socket and whose daemon it is: the flags, $LOCKSTEP_SOCKET, the socket of a
+// daemon in the current directory, that of the user's daemon, the system's. If that socket
+// does not answer, the next is not tried: it may belong to another queue.
+func (c Choice) Find() (path string, whose Whose) {
+	switch c.Daemon {
+	case Users:
+		return c.userSocket(), Users
+	case Systems:
+		return SystemSocket, Systems
+	}
+	if c.Socket != "" {
+		return c.Socket, Unnamed
+	}
+	if path, _ := c.Environment.Lookup("LOCKSTEP_SOCKET"); path != "" {
+		return path, Unnamed
+	}
+	if trusted(LocalSocket) {
+		return LocalSocket, Unnamed
+	}
+	if path := c.userSocket(); c.Environment.UserMode() && trusted(path) {
+		return path, Users
+	}
+	return SystemSocket, Systems
+}
+
+// userSocket returns the socket of the user's daemon, whether it exists or not: in the runtime
+// directory, or beside the data if the daemon was started without one.
+func (c Choice) userSocket() string {
+	dirs, err := c.Environment.User()
+	if err != nil {
+		return ""
+	}
+	path := filepath.Join(dirs.Sockets, socketName)
+	if beside := filepath.Join(dirs.Run, "socket", socketName); !trusted(path) && trusted(beside) {
+		return beside
+	}
+	return path
+}
+
+// passedOver reports whether Find ignores an untrusted socket in the current directory.
 func passedOver(chosen string) bool {
 	_, err := os.Stat(LocalSocket)
 	return err == nil && chosen == SystemSocket && !trusted(LocalSocket)

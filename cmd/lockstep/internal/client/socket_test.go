@@ -10,16 +10,18 @@ import (
 	"syscall"
 	"testing"
 
+	"lockstep/cmd/internal/places"
 	"lockstep/edge/luxiclient"
 )
 
 func TestSocketPath(t *testing.T) {
 	t.Chdir(t.TempDir())
+	me := os.Geteuid()
 	none := func(string) (string, bool) { return "", false }
 	fromEnv := func(name string) (string, bool) { return "/env", name == "LOCKSTEP_SOCKET" }
 	expect := func(want, flag string, lookup func(string) (string, bool)) {
 		t.Helper()
-		if got := SocketPath(flag, lookup); got != want {
+		if got, _ := (Choice{Socket: flag, Environment: places.Environment{UID: me, Lookup: lookup}}).Find(); got != want {
 			t.Errorf("socket %s, want %s", got, want)
 		}
 	}
@@ -62,6 +64,47 @@ func TestSocketPath(t *testing.T) {
 	text := Explain(&luxiclient.NoDaemonError{Path: SystemSocket, Err: syscall.ENOENT})
 	if !strings.Contains(text, LocalSocket+" was ignored") {
 		t.Error(text)
+	}
+}
+
+// The user's daemon has precedence over the system's, if its socket is there; a flag chooses.
+func TestTheDaemonOfTheUser(t *testing.T) {
+	t.Chdir(t.TempDir())
+	state, runtime := t.TempDir(), t.TempDir()
+	variables := map[string]string{"XDG_STATE_HOME": state, "XDG_RUNTIME_DIR": runtime}
+	uid := os.Geteuid()
+	find := func(daemon Whose) (string, Whose) {
+		return Choice{Daemon: daemon, Environment: places.Environment{UID: uid, Lookup: func(name string) (string, bool) { value, set := variables[name]; return value, set }}}.Find()
+	}
+	expect := func(daemon Whose, wantPath string, want Whose) {
+		t.Helper()
+		path, whose := find(daemon)
+		if path != wantPath || whose != want {
+			t.Errorf("%s of %q, want %s of %q", path, whose, wantPath, want)
+		}
+	}
+	inRuntime, beside := filepath.Join(runtime, "lockstep", socketName), filepath.Join(state, "lockstep", "run", "socket", socketName)
+	expect(Unnamed, SystemSocket, Systems)
+	expect(Users, inRuntime, Users)
+	if uid == 0 {
+		uid = 4242 // a user without root; the directories belong to root, so the runtime directory is not used
+		inRuntime = beside
+	}
+	for _, path := range []string{beside, inRuntime} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(path); err == nil {
+			continue
+		}
+		listener, err := net.Listen("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		expect(Unnamed, path, Users)
+		expect(Users, path, Users)
+		expect(Systems, SystemSocket, Systems)
 	}
 }
 

@@ -85,10 +85,11 @@ func newRootCommand(globals *cli.Globals) *cobra.Command {
 cancels and archives jobs, delays them by rules, and shows the state of the
 queue and why a job does not run.
 
-It talks to the daemon, lockstepd, over a socket. Without --socket it uses the
-first of:
+It talks to the daemon, lockstepd, over a socket: --daemon user or system chooses
+your own daemon or the system's, --socket any. Without these it uses the first of:
   $LOCKSTEP_SOCKET
   ` + client.LocalSocket + `   if it exists and belongs to you or root
+  $XDG_RUNTIME_DIR/lockstep/ganeti-query   of your own daemon, if it exists
   ` + client.SystemSocket + `
 
 Exit codes: 0 success, 1 failure, 2 wrong usage. "lockstep run" exits with the
@@ -107,6 +108,7 @@ status of its command.`,
 	root.SetHelpCommand(newHelpCommand())
 	flags := root.PersistentFlags()
 	flags.StringVar(&globals.Socket, "socket", "", "`PATH` of the daemon's socket")
+	flags.StringVar(&globals.Daemon, "daemon", "", "daemon to use: `user|system`, your own or the system's")
 	flags.BoolVar(&globals.JSON, "json", false, "print JSON instead of text")
 	flags.StringVar(&globals.Color, "color", "auto",
 		"when to use colours: `auto|always|never`; auto means on a terminal, unless $NO_COLOR is set")
@@ -140,6 +142,7 @@ status of its command.`,
 		newVersionCommand(globals),
 		why.NewCommand(globals),
 	)
+	completion.Flag(root, "daemon", cobra.FixedCompletions([]string{string(client.Users), string(client.Systems)}, cobra.ShellCompDirectiveNoFileComp))
 	completion.Flag(root, "color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
 	completeNoFiles(root)
 	return root

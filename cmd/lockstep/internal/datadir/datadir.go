@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"lockstep/cmd/internal/places"
 	"lockstep/core/ownership"
 	"lockstep/core/paths"
 	"lockstep/edge/peer"
@@ -23,16 +24,21 @@ const (
 )
 
 // Help is the help of the flag --data-dir.
-const Help = "data `DIRECTORY` of this node's lockstepd (default " + systemDataDir + ", or " + localDataDir + " if that holds a queue)"
+const Help = "data `DIRECTORY` of this node's lockstepd (default " + localDataDir + " if that holds a queue, otherwise that of your own daemon, or as root " + systemDataDir + ")"
 
 // Choose chooses the data directory: the flag, that of a daemon in the current directory,
-// the system's.
+// that of the user's daemon, the system's.
 func Choose(flag string) string {
 	if flag != "" {
 		return flag
 	}
 	if info, err := os.Stat(filepath.Join(localDataDir, paths.QueueDir)); err == nil && info.IsDir() {
 		return localDataDir
+	}
+	if current := places.Current(); current.UserMode() {
+		if dirs, err := current.User(); err == nil {
+			return dirs.Data
+		}
 	}
 	return systemDataDir
 }

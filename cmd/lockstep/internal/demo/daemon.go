@@ -44,7 +44,7 @@ func (d *Daemon) Start(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		program = filepath.Join(filepath.Dir(self), "lockstepd")
+		program = findDaemon(filepath.Dir(self))
 	}
 	d.log = &bytes.Buffer{}
 	d.cmd = exec.Command(program, "--data-dir", filepath.Join(d.root, "lib"),
@@ -73,6 +73,19 @@ func (d *Daemon) Start(ctx context.Context) error {
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
+}
+
+// findDaemon returns the path of lockstepd: beside this program, as a build leaves it, or in sbin,
+// where a package installs it.
+func findDaemon(dir string) string {
+	beside, installed := filepath.Join(dir, "lockstepd"), filepath.Join(dir, "..", "sbin", "lockstepd")
+	if _, err := os.Stat(beside); err == nil {
+		return beside
+	}
+	if _, err := os.Stat(installed); err == nil {
+		return installed
+	}
+	return beside
 }
 
 // crash kills the daemon and starts it again.

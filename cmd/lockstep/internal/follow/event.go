@@ -17,6 +17,8 @@ type Event struct {
 	Index *int   `json:"index,omitempty"` // index of the job in the submission, from 0
 	Name  string `json:"name,omitempty"`  // name of the job in the submission
 
+	Daemon client.Whose `json:"daemon,omitempty"` // that has the job; "": one that was named by its socket
+
 	Status       string   `json:"status,omitempty"`
 	OpcodeStatus []string `json:"opcode_status,omitempty"`
 

@@ -41,7 +41,7 @@ The values of secret parameters are not stored. On a terminal they are asked for
 elsewhere give variables of --secret-env of "lockstep run" again, or the job is refused.
 
 Exit code: 0; 1 if there is no such job, or the daemon refuses the new one.
-With --json: {"event": "submitted", "job"}`,
+With --json: {"event": "submitted", "job", "daemon"}`,
 		Example: `  lockstep rerun 12
   lockstep rerun --from-step 3 nightly
   lockstep rerun --secret-env DB_PASSWORD 14`,
@@ -117,8 +117,9 @@ func runRerun(ctx context.Context, opts rerunOptions, globals *cli.Globals, arg 
 		return err
 	}
 	if globals.JSON {
-		return follow.PrintEvent(globals.Streams.Out, follow.Event{Event: "submitted", Job: answers[0].ID})
+		return follow.PrintEvent(globals.Streams.Out, follow.Event{Event: "submitted", Job: answers[0].ID, Daemon: daemon.Whose})
 	}
+	globals.SayWhose(daemon)
 	fmt.Fprintln(globals.Streams.Out, answers[0].ID)
 	return nil
 }

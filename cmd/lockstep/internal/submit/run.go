@@ -73,7 +73,7 @@ Exit codes:
   2    wrong usage
   130  detached by Ctrl-C (143 by SIGTERM), the job continues
 
-With --json, one object per line: {"event": "submitted", "job"},
+With --json, one object per line: {"event": "submitted", "job", "daemon"},
 {"event": "status", "job", "status", "opcode_status"},
 {"event": "log", "job", "serial", "time", "type", "payload"},
 {"event": "end", "job", "status", "exit_code", "error", "missing"} and
@@ -148,8 +148,9 @@ func runRun(ctx context.Context, opts runOptions, globals *cli.Globals, argv []s
 	if err := a.submit(ctx, opcode); err != nil {
 		return err
 	}
+	globals.SayWhose(daemon)
 	if globals.JSON {
-		if err := follow.PrintEvent(globals.Streams.Out, follow.Event{Event: "submitted", Job: a.id}); err != nil {
+		if err := follow.PrintEvent(globals.Streams.Out, follow.Event{Event: "submitted", Job: a.id, Daemon: daemon.Whose}); err != nil {
 			return err
 		}
 	}

@@ -71,8 +71,9 @@ ignored.
 
 Exit code: 0; with --wait only if all jobs succeed. 1 otherwise.
 With --json, one object per line; "index" is the job's place in the file, from 0,
-"name" its name, if it has one: {"event": "submitted", "index",
-"name", "job"}, {"event": "refused", "index", "name", "error"} and, with --wait,
+"name" its name, if it has one; "daemon" is "user" or "system", unless you named a
+socket: {"event": "submitted", "index",
+"name", "job", "daemon"}, {"event": "refused", "index", "name", "error"} and, with --wait,
 {"event": "end", "index", "job", "status"} as jobs end.`,
 		Example: `  lockstep submit jobs.yaml
   lockstep submit --wait --reason "monthly" jobs.json
@@ -132,7 +133,7 @@ func submitOpcode(ctx context.Context, opts submitOptions, globals *cli.Globals,
 	if err != nil {
 		return err
 	}
-	if err := printSubmitted(globals, 0, opts.Name, answers[0]); err != nil || !opts.Wait {
+	if err := printSubmitted(globals, daemon, 0, opts.Name, answers[0]); err != nil || !opts.Wait {
 		return err
 	}
 	return waitForSubmitted(ctx, globals, daemon, []submittedJob{{id: answers[0].ID}})
@@ -165,7 +166,7 @@ func runSubmit(ctx context.Context, opts submitOptions, globals *cli.Globals, na
 	}
 	var accepted []submittedJob
 	for i, answer := range answers {
-		if err := printSubmitted(globals, i, file.Jobs[i].Name, answer); err != nil {
+		if err := printSubmitted(globals, daemon, i, file.Jobs[i].Name, answer); err != nil {
 			return err
 		}
 		if answer.Refused == "" {
@@ -305,14 +306,17 @@ func submitNamed(ctx context.Context, daemon *client.Session, jobs [][]json.RawM
 	return nil
 }
 
-func printSubmitted(globals *cli.Globals, index int, name string, answer Answer) error {
+func printSubmitted(globals *cli.Globals, daemon *client.Session, index int, name string, answer Answer) error {
 	out := globals.Streams.Out
 	switch {
 	case globals.JSON && answer.Refused != "":
 		return follow.PrintEvent(out, follow.Event{Event: "refused", Index: &index, Name: name, Error: answer.Refused})
 	case globals.JSON:
-		return follow.PrintEvent(out, follow.Event{Event: "submitted", Index: &index, Name: name, Job: answer.ID})
+		return follow.PrintEvent(out, follow.Event{Event: "submitted", Index: &index, Name: name, Job: answer.ID, Daemon: daemon.Whose})
 	case answer.Refused == "":
+		if index == 0 {
+			globals.SayWhose(daemon)
+		}
 		fmt.Fprintln(out, answer.ID)
 	}
 	return nil
