@@ -38,6 +38,7 @@ type Config struct {
 	ClusterName string
 	NodeName    string
 	JobProgram  string
+	JobCgroup   string // "": job processes start in the daemon's
 	LogLevel    string
 	MaxFrame    int // bytes
 	MaxConns    int // per socket
@@ -105,6 +106,7 @@ func parseConfig(args []string, output io.Writer) (Config, error) {
 	flags.StringVar(&c.ClusterName, "cluster-name", "lockstep", "`name` of a new cluster")
 	flags.StringVar(&c.NodeName, "node-name", hostname, "`name` of this node in a new cluster")
 	flags.StringVar(&c.JobProgram, "job-program", "", "`path` of lockstep-job (default: beside lockstepd, or in ../lib/lockstep)")
+	flags.StringVar(&c.JobCgroup, "job-cgroup", "", "`directory` of the control group, version 2, in which job processes start; without its parent directory, and if empty, they start in the daemon's")
 	flags.StringVar(&c.LogLevel, "log-level", "info", "least severe `level` that is logged: debug, info, warn, error")
 	flags.IntVar(&c.MaxFrame, "max-frame", 64<<20, "largest request, in `bytes`")
 	flags.IntVar(&c.MaxConns, "max-connections", 8192, "`number` of connections that may be open at a time, for each socket")
@@ -223,7 +225,7 @@ func (c *Config) normalize() error {
 	if err := c.Mond.normalize(); err != nil {
 		return err
 	}
-	for _, path := range []*string{&c.DataDir, &c.RunDir, &c.LogDir, &c.SocketDir, &c.OpcodesDir, &c.JobProgram, &c.Rapi.Users, &c.Rapi.Certificate, &c.Rapi.Key} {
+	for _, path := range []*string{&c.DataDir, &c.RunDir, &c.LogDir, &c.SocketDir, &c.OpcodesDir, &c.JobProgram, &c.JobCgroup, &c.Rapi.Users, &c.Rapi.Certificate, &c.Rapi.Key} {
 		if *path == "" {
 			continue // Validate reports this error
 		}

@@ -63,6 +63,7 @@ type Config struct {
 	// jobproc.LeaseNotRequired.
 	Permission string
 	Owners     ownership.Rules // of messages to job processes and their directories
+	Cgroup     string          // control group of job processes, a directory; "": that of the daemon
 }
 
 // Processes starts and watches job processes. Its methods do not block. Each attempt has one
@@ -71,6 +72,7 @@ type Config struct {
 type Processes struct {
 	config Config
 	env    []string // environment of job processes
+	cgroup cgroup
 
 	mu            sync.Mutex
 	pendingStarts map[uint64]*pendingStart // by attempt: handshake in progress
@@ -86,7 +88,7 @@ type pendingStart struct {
 
 // New returns the port without any processes.
 func New(c Config) *Processes {
-	return &Processes{config: c, env: Environment(), pendingStarts: map[uint64]*pendingStart{}, live: map[uint64]*liveProcess{}}
+	return &Processes{config: c, env: Environment(), cgroup: cgroup{path: c.Cgroup, log: c.Log}, pendingStarts: map[uint64]*pendingStart{}, live: map[uint64]*liveProcess{}}
 }
 
 // Environment returns the environment of job processes: the daemon's, with GOMAXPROCS=1. A job
@@ -253,16 +255,7 @@ func (p *Processes) spawn(id int64) (*child, error) {
 	}
 	defer outWrite.Close()
 	fd := -1
-	c := p.config
-	started, err := os.StartProcess(c.Program,
-		[]string{"lockstep-job", strconv.FormatInt(id, 10), c.DataDir, c.RunDir},
-		&os.ProcAttr{
-			Dir:   "/",
-			Env:   p.env,
-			Files: []*os.File{inRead, outWrite, c.Stderr},
-			// A new session: signals to the daemon's terminal or process group do not reach jobs.
-			Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &fd},
-		})
+	started, err := p.startProcess(id, []*os.File{inRead, outWrite, p.config.Stderr}, &fd)
 	if err != nil {
 		_, _ = inWrite.Close(), outRead.Close()
 		return nil, err
@@ -277,6 +270,35 @@ func (p *Processes) spawn(id int64) (*child, error) {
 		return nil, err
 	}
 	return &child{pid: pid, process: process, in: inWrite, out: outRead, reader: wire.NewReader(outRead, nameFrameMax)}, nil
+}
+
+// startProcess starts a job process, in its control group if there is one.
+func (p *Processes) startProcess(id int64, files []*os.File, pidFD *int) (*os.Process, error) {
+	c := p.config
+	args := []string{"lockstep-job", strconv.FormatInt(id, 10), c.DataDir, c.RunDir}
+	attributes := &os.ProcAttr{
+		Dir:   "/",
+		Env:   p.env,
+		Files: files,
+		// A new session: signals to the daemon's terminal or process group do not reach jobs.
+		Sys: &syscall.SysProcAttr{Setsid: true, PidFD: pidFD},
+	}
+	group := p.cgroup.open()
+	if group == nil {
+		return os.StartProcess(c.Program, args, attributes)
+	}
+	defer group.Close()
+	attributes.Sys.UseCgroupFD, attributes.Sys.CgroupFD = true, int(group.Fd())
+	started, inGroupErr := os.StartProcess(c.Program, args, attributes)
+	if inGroupErr == nil {
+		return started, nil
+	}
+	attributes.Sys.UseCgroupFD = false
+	started, err := os.StartProcess(c.Program, args, attributes)
+	if err == nil {
+		p.cgroup.unusable(inGroupErr)
+	}
+	return started, err
 }
 
 // openPidfd wraps the pidfd of a new child. fd is -1 on a system that gives no pidfd with the
