@@ -90,6 +90,7 @@ func parseConfig(args []string, output io.Writer) (Config, error) {
 	var c Config
 	var file string
 	var version bool
+	var page string // of the manual
 	flags := flag.NewFlagSet("lockstepd", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	hostname, err := os.Hostname()
@@ -97,6 +98,7 @@ func parseConfig(args []string, output io.Writer) (Config, error) {
 		hostname = "localhost"
 	}
 	flags.BoolVar(&version, "version", false, "print the version and exit")
+	flags.StringVar(&page, manualFlag, "", "")
 	flags.StringVar(&file, "config", "", "YAML `file` to read settings from. A file named "+places.SystemConfig+", or $XDG_CONFIG_HOME/lockstep/lockstepd.yaml, may be missing")
 	flags.StringVar(&c.DataDir, "data-dir", places.System().Data, "`directory` of the queue and the configuration")
 	flags.StringVar(&c.RunDir, "run-dir", places.System().Run, "`directory` of lock files, and of sockets without socket-dir")
@@ -135,6 +137,14 @@ func parseConfig(args []string, output io.Writer) (Config, error) {
 		fmt.Fprintf(output, "lockstepd %s\n", buildinfo.Read())
 		return c, flag.ErrHelp
 	}
+	if page != "" {
+		text, err := manual(flags, page)
+		if err != nil {
+			return c, err
+		}
+		fmt.Fprint(output, text)
+		return c, flag.ErrHelp
+	}
 	if flags.NArg() > 0 {
 		return c, fmt.Errorf("unexpected argument %q; see lockstepd --help", flags.Arg(0))
 	}
@@ -160,6 +170,9 @@ func parseConfig(args []string, output io.Writer) (Config, error) {
 func printUsage(flags *flag.FlagSet, output io.Writer) {
 	fmt.Fprint(output, usageText)
 	flags.VisitAll(func(f *flag.Flag) {
+		if f.Name == manualFlag {
+			return
+		}
 		kind, usage := flag.UnquoteUsage(f)
 		fmt.Fprintf(output, "  --%-24s %s", f.Name+" "+kind, usage)
 		if f.DefValue != "" {
@@ -192,7 +205,7 @@ func readConfigFile(flags *flag.FlagSet, file string) error {
 	for _, name := range names {
 		node := settings[name]
 		switch {
-		case flags.Lookup(name) == nil || name == "config":
+		case flags.Lookup(name) == nil || name == "config" || name == manualFlag:
 			return fmt.Errorf("config %s, line %d: there is no setting %q; see lockstepd --help", file, node.Line, name)
 		case node.Kind != yaml.ScalarNode:
 			return fmt.Errorf("config %s, line %d: %s must be a single value", file, node.Line, name)

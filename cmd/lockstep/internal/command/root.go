@@ -77,6 +77,9 @@ func report(w io.Writer, command *cobra.Command, err error, early bool) int {
 	return code
 }
 
+// Tree returns all commands, for documentation.
+func Tree() *cobra.Command { return newRootCommand(&cli.Globals{}) }
+
 func newRootCommand(globals *cli.Globals) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "lockstep",

@@ -15,6 +15,9 @@ type settingInfo struct {
 	duration bool
 }
 
+// SettingText says what a setting means; "": the setting is unknown.
+func SettingText(key string) string { return settingInfoOf(key).text }
+
 func settingInfoOf(key string) settingInfo {
 	switch key {
 	case "max_running_jobs":
