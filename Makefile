@@ -12,15 +12,22 @@ DATE    := $(shell TZ=UTC git show -s --date=iso-strict-local --format=%cd HEAD 
 VERSION := $(patsubst v%,%,$(shell git describe --tags --exact-match 2>/dev/null))
 BUILDINFO := lockstep/cmd/internal/buildinfo
 TOOLS   := $(GO) tool -modfile=.ci/tools/go.mod
+PREFIX  ?= /usr/local
+DESTDIR ?=
+EPOCH   := $(shell git show -s --format=%ct HEAD 2>/dev/null || echo 0)
+# Without a release: a version before 0 that grows with the time of the commit.
+PACKAGE_VERSION := $(or $(VERSION),0~git$(shell date -u -d @$(EPOCH) +%Y%m%d%H%M%S).$(REVISION))
+SOURCE  := GO="$(GO)" REVISION="$(REVISION)" SOURCE_DATE_EPOCH=$(EPOCH)
+PACKAGES := $(BIN)/packages
 PROTOS  := $(wildcard messages/*.proto)
 PROTOC_GEN := $(abspath $(BIN))/protoc-gen-go
 STRIPPED := -ldflags='-s -w' # test binaries without debug information: a third less work for the linker
 
 .DEFAULT_GOAL := help
-.PHONY: help build quick test race lint proto verify sim rooms scenario conformance bench bench-guard microbench demo demo-cluster run check clean
+.PHONY: help build quick test race lint proto verify sim rooms scenario conformance manual install packages packages-check packages-repeat container container-check bench bench-guard microbench demo demo-cluster run check clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build the programs into bin/
 	@mkdir -p $(BIN)
@@ -47,7 +54,7 @@ $(PROTOC_GEN): go.mod
 	@mkdir -p $(BIN)
 	$(GO) build -o $@ google.golang.org/protobuf/cmd/protoc-gen-go
 
-verify: ## fail if generated files are stale, or sources are not formatted
+verify: manual ## fail if generated files are stale, sources are not formatted, or the manual has mistakes
 	@tmp=$$(mktemp -d) && cp messages/*.pb.go $$tmp/ && $(MAKE) --no-print-directory proto >/dev/null && \
 	for f in messages/*.pb.go; do \
 	  sed '/^\/\/ 	protoc  /d' $$f > $$tmp/new; sed '/^\/\/ 	protoc  /d' $$tmp/$$(basename $$f) > $$tmp/old; \
@@ -70,6 +77,26 @@ scenario: ## run the text scenarios
 conformance: build ## run Ganeti's own client programs, from Debian's packages, against a daemon
 	.ci/ganeti-packages $(GANETI)
 	GANETI_PACKAGES=$(abspath $(GANETI)) $(GO) test -count=1 -run Conformance ./cmd/internal/conformance ./cmd/lockstepd
+
+manual: ## build the manual pages and completions into bin/manual, and fail if mandoc objects
+	@rm -rf $(BIN)/manual && mkdir -p $(BIN)/manual/man
+	@$(SOURCE) $(GO) run ./cmd/lockstep/internal/lockstep-manual $(BIN)/manual
+	@$(SOURCE) $(GO) run ./cmd/lockstepd --manual 8 > $(BIN)/manual/man/lockstepd.8
+	@$(SOURCE) $(GO) run ./cmd/lockstepd --manual 5 > $(BIN)/manual/man/lockstepd.yaml.5
+	@if command -v mandoc >/dev/null; then mandoc -Tlint -W warning $(BIN)/manual/man/*; else echo "NOT RUN: mandoc is missing, which checks the manual pages" >&2; fi
+
+install: ## build and install below PREFIX=/usr/local, and DESTDIR
+	$(SOURCE) PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) packaging/stage "$(PACKAGE_VERSION)"
+
+packages: ## build .deb and .rpm into bin/packages
+	@rm -rf $(PACKAGES)
+	$(SOURCE) packaging/build $(PACKAGES) "$(PACKAGE_VERSION)"
+
+packages-check: packages ## lintian; the .rpm in an empty root; start, restart, upgrade, removal and purge under a real systemd
+	$(SOURCE) packaging/test/check $(PACKAGES) "$(PACKAGE_VERSION)"
+
+packages-repeat: packages ## fail unless a second build, in another directory and without a C compiler, gives the same packages
+	$(SOURCE) packaging/test/repeat $(PACKAGES) "$(PACKAGE_VERSION)"
 
 bench: build ## measure lockstep next to the limits of this machine, on the disk of VAR
 	$(BIN)/lockstep-bench --dir $(VAR) $(BENCH)

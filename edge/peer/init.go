@@ -13,6 +13,8 @@ type InitOptions struct {
 	Name    string // of the node, see CheckName
 	Address string // by which other nodes will reach it, see CheckAddress
 	Now     time.Time
+	// StartSecret makes the authority and the token, see StartToken; nil: both are random.
+	StartSecret []byte
 }
 
 // Init makes a cluster with this node as its only member, and returns a join token for other
@@ -32,7 +34,7 @@ func Init(dataDir string, o InitOptions) (string, error) {
 	if err := makeDirectory(dataDir); err != nil {
 		return "", err
 	}
-	ca, err := newAuthority(uuid.NewString(), o.Now)
+	ca, made, err := o.authority()
 	if err != nil {
 		return "", err
 	}
@@ -44,7 +46,6 @@ func Init(dataDir string, o InitOptions) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	made := newToken(ca.certificate)
 	files, err := nodeFiles(ca, key, tlsserver.EncodeBlock(tlsserver.Certificate, certificate), []storedToken{made.hashed(o.Now.Add(TokenLifetime))}, identity)
 	if err != nil {
 		return "", err
@@ -53,4 +54,16 @@ func Init(dataDir string, o InitOptions) (string, error) {
 		return "", err
 	}
 	return made.String(), replaceFiles(dataDir, files)
+}
+
+// authority makes the certificate authority of the new cluster, and the first token.
+func (o InitOptions) authority() (*authority, token, error) {
+	if o.StartSecret != nil {
+		return startAuthority(o.StartSecret)
+	}
+	ca, err := newAuthority(uuid.NewString(), o.Now)
+	if err != nil {
+		return nil, token{}, err
+	}
+	return ca, newToken(ca.certificate), nil
 }

@@ -71,7 +71,7 @@ func runAdd(ctx context.Context, globals *cli.Globals, opts addOptions) error {
 	if err := checkAddress("--join", opts.Join); err != nil {
 		return err
 	}
-	token, err := joinToken(globals.Streams, opts.TokenFile)
+	token, err := opts.token(globals.Streams)
 	if err != nil {
 		return err
 	}
@@ -99,6 +99,20 @@ Start lockstepd here: it asks to be a member and fetches the queue%s.
 "lockstep node list" shows it as joining until then.
 `, opts.Name, vote)
 	return nil
+}
+
+// token returns the join token, which a start secret determines.
+func (o *addOptions) token(streams cli.Streams) (string, error) {
+	secret, err := o.startSecret()
+	switch {
+	case err != nil:
+		return "", err
+	case secret == nil:
+		return joinToken(streams, o.TokenFile)
+	case o.TokenFile != "":
+		return "", cli.Usagef("--token-file and --start-secret-file both admit this node: give one of them")
+	}
+	return peer.StartToken(secret)
 }
 
 // joinToken reads the token from a source that other users cannot read.

@@ -1,6 +1,7 @@
 package nodes
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"strings"
@@ -19,13 +20,28 @@ type initOptions struct {
 	Name    string
 	Address string
 	DataDir string
+	// SecretFile has the start secret; "": there is none.
+	SecretFile string
 }
 
 func (o *initOptions) register(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringVar(&o.Address, "address", "", "`HOST:PORT` at which other nodes reach this node")
 	flags.StringVar(&o.Name, "name", "", "`NAME` of this node (default its host name)")
+	flags.StringVar(&o.SecretFile, "start-secret-file", "", "`FILE` with a start secret: at least 32 random bytes, the same for all nodes, in place of the join token")
 	flags.StringVar(&o.DataDir, "data-dir", "", datadir.Help)
+}
+
+// startSecret reads the start secret; nil: there is none.
+func (o *initOptions) startSecret() ([]byte, error) {
+	if o.SecretFile == "" {
+		return nil, nil
+	}
+	secret, err := os.ReadFile(o.SecretFile)
+	if err != nil {
+		return nil, fmt.Errorf("the start secret: %w", err)
+	}
+	return bytes.TrimSpace(secret), nil
 }
 
 // complete sets missing options and validates all.
@@ -82,11 +98,15 @@ func runInit(globals *cli.Globals, opts initOptions) error {
 		return err
 	}
 	token := ""
+	secret, err := opts.startSecret()
+	if err != nil {
+		return err
+	}
 	if err := makeDataDir(opts.DataDir); err != nil {
 		return err
 	}
-	err := datadir.WhileStopped(opts.DataDir, func() (err error) {
-		token, err = peer.Init(opts.DataDir, peer.InitOptions{Name: opts.Name, Address: opts.Address, Now: globals.Streams.Now()})
+	err = datadir.WhileStopped(opts.DataDir, func() (err error) {
+		token, err = peer.Init(opts.DataDir, peer.InitOptions{Name: opts.Name, Address: opts.Address, Now: globals.Streams.Now(), StartSecret: secret})
 		return err
 	})
 	if err != nil {
