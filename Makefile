@@ -24,7 +24,7 @@ PROTOC_GEN := $(abspath $(BIN))/protoc-gen-go
 STRIPPED := -ldflags='-s -w' # test binaries without debug information: a third less work for the linker
 
 .DEFAULT_GOAL := help
-.PHONY: help build quick test race lint proto verify sim rooms scenario conformance manual install packages packages-check packages-repeat container container-check bench bench-guard microbench demo demo-cluster run check clean
+.PHONY: help build quick test race lint proto verify sim rooms scenario conformance manual install packages packages-quick packages-check packages-repeat container container-check bench bench-guard microbench demo demo-cluster run check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -92,11 +92,20 @@ packages: ## build .deb and .rpm into bin/packages
 	@rm -rf $(PACKAGES)
 	$(SOURCE) packaging/build $(PACKAGES) "$(PACKAGE_VERSION)"
 
-packages-check: packages ## lintian; the .rpm in an empty root; start, restart, upgrade, removal and purge under a real systemd
+packages-quick: packages ## lintian, and the .rpm in an empty root
+	$(SOURCE) packaging/test/check $(PACKAGES) "$(PACKAGE_VERSION)" quick
+
+packages-check: packages ## packages-quick; and start, restart, upgrade, removal and purge under a real systemd
 	$(SOURCE) packaging/test/check $(PACKAGES) "$(PACKAGE_VERSION)"
 
 packages-repeat: packages ## fail unless a second build, in another directory and without a C compiler, gives the same packages
 	$(SOURCE) packaging/test/repeat $(PACKAGES) "$(PACKAGE_VERSION)"
+
+container: packages ## build the container image, an OCI archive, as bin/lockstep-image.tar
+	$(SOURCE) packaging/image $(BIN)/lockstep-image.tar $(PACKAGES)/lockstep_*.deb "$(PACKAGE_VERSION)"
+
+container-check: container ## run the image's root as three nodes, and jobs through the loss of the master
+	packaging/test/container $(BIN)/lockstep-image.tar.root
 
 bench: build ## measure lockstep next to the limits of this machine, on the disk of VAR
 	$(BIN)/lockstep-bench --dir $(VAR) $(BENCH)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"flag"
 	"io"
 	"os"
@@ -68,6 +69,36 @@ func TestHelpTellsEverySetting(t *testing.T) {
 		"--job-program", "--log-level", "--max-frame", "--max-starts", "--writers", "--ganeti", "--ganeti-user", "Examples:"} {
 		require.Contains(t, help.String(), name)
 	}
+}
+
+// Every setting in the comments of the installed file exists.
+func TestTheInstalledConfigurationFile(t *testing.T) {
+	text, err := os.ReadFile("../../packaging/lockstepd.yaml")
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "lockstepd.yaml")
+	for _, content := range [][]byte{text, regexp.MustCompile(`(?m)^# ([a-z-]+: \S+)$`).ReplaceAll(text, []byte("$1"))} {
+		require.NoError(t, os.WriteFile(file, content, 0o600))
+		c, err := parseConfig([]string{"--config", file}, io.Discard)
+		require.NoError(t, err)
+		if !bytes.Equal(content, text) {
+			require.Equal(t, "debug", c.LogLevel, "comments were removed")
+		}
+	}
+}
+
+// A page lists all settings, and no default that depends on the machine.
+func TestTheManual(t *testing.T) {
+	t.Setenv("SOURCE_DATE_EPOCH", "1790000000")
+	for _, section := range []string{"5", "8"} {
+		var page strings.Builder
+		_, err := parseConfig([]string{"--manual", section}, &page)
+		require.ErrorIs(t, err, flag.ErrHelp)
+		require.Contains(t, page.String(), `max\-starts`)
+		require.Contains(t, page.String(), "(default the host name)")
+		require.NotContains(t, page.String(), "manual\\fR")
+	}
+	_, err := parseConfig([]string{"--manual", "7"}, io.Discard)
+	require.ErrorContains(t, err, "no manual page of section")
 }
 
 // The first start writes examples of opcodes and users, and keeps existing files.
