@@ -24,9 +24,9 @@ func (e *ShortSecretError) Error() string {
 }
 
 // The validity of an authority that is made of a start secret: all nodes must make the same.
-var (
-	startNotBefore = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
-	startNotAfter  = time.Date(2120, 1, 1, 0, 0, 0, 0, time.UTC)
+const (
+	startYear    = 2020
+	startEndYear = 2120
 )
 
 // startAuthority makes the certificate authority and the token that belong to a start secret. The
@@ -50,7 +50,7 @@ func startAuthority(secret []byte) (*authority, token, error) {
 		return nil, token{}, fmt.Errorf("make a key of the start secret: %w; choose another secret", err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: new(big.Int).SetBytes(derive("serial", idLen)), NotBefore: startNotBefore, NotAfter: startNotAfter,
+		SerialNumber: new(big.Int).SetBytes(derive("serial", idLen)), NotBefore: beginning(startYear), NotAfter: beginning(startEndYear),
 		Subject:  pkix.Name{CommonName: "lockstep cluster " + hex.EncodeToString(derive("name", idLen))},
 		KeyUsage: x509.KeyUsageCertSign, IsCA: true, MaxPathLenZero: true, BasicConstraintsValid: true,
 	}
@@ -66,6 +66,8 @@ func startAuthority(secret []byte) (*authority, token, error) {
 	copy(t.secret[:], derive("token", secretLen))
 	return &authority{certificate, key}, t, nil
 }
+
+func beginning(year int) time.Time { return time.Date(year, time.January, 1, 0, 0, 0, 0, time.UTC) }
 
 // StartToken returns the join token of a cluster whose first node was made with a start secret. The error is a
 // *ShortSecretError.

@@ -1,4 +1,4 @@
-module lockstep/ci/nfpm
+module lockstep/ci/tools/nfpm
 
 go 1.26.0
 

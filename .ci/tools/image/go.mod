@@ -1,4 +1,4 @@
-module lockstep/ci/image
+module lockstep/ci/tools/image
 
 go 1.26.0
 
