@@ -28,7 +28,7 @@ func TestTheFileAndTheFlagsHaveTheSameNames(t *testing.T) {
 
 // The file that is shipped for /etc/lockstep is read, and archives jobs after a week. Without it no job is archived.
 func TestTheShippedFileArchivesAfterAWeek(t *testing.T) {
-	c, err := parseConfig([]string{"--config", "lockstepd.yaml"}, io.Discard)
+	c, err := parseConfig([]string{"--config", "../../packaging/lockstepd.yaml"}, io.Discard)
 	require.NoError(t, err)
 	require.Equal(t, 7*day, c.ArchiveAfter)
 	c, err = parseConfig(nil, io.Discard)
@@ -76,7 +76,7 @@ func TestTheInstalledConfigurationFile(t *testing.T) {
 	text, err := os.ReadFile("../../packaging/lockstepd.yaml")
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "lockstepd.yaml")
-	for _, content := range [][]byte{text, regexp.MustCompile(`(?m)^# ([a-z-]+: \S+)$`).ReplaceAll(text, []byte("$1"))} {
+	for _, content := range [][]byte{text, regexp.MustCompile(`(?m)^#([a-z-]+: \S+)$`).ReplaceAll(text, []byte("$1"))} {
 		require.NoError(t, os.WriteFile(file, content, 0o600))
 		c, err := parseConfig([]string{"--config", file}, io.Discard)
 		require.NoError(t, err)
