@@ -23,6 +23,55 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// JobProgram is the program that a job process executes.
+type JobProgram int32
+
+const (
+	// LOCKSTEP_JOB is lockstep-job, which reports what it writes and asks before each opcode.
+	JobProgram_LOCKSTEP_JOB JobProgram = 0
+	// GANETI_JOB is Ganeti's job process, which writes the job's file and neither reports nor asks.
+	JobProgram_GANETI_JOB JobProgram = 1
+)
+
+// Enum value maps for JobProgram.
+var (
+	JobProgram_name = map[int32]string{
+		0: "LOCKSTEP_JOB",
+		1: "GANETI_JOB",
+	}
+	JobProgram_value = map[string]int32{
+		"LOCKSTEP_JOB": 0,
+		"GANETI_JOB":   1,
+	}
+)
+
+func (x JobProgram) Enum() *JobProgram {
+	p := new(JobProgram)
+	*p = x
+	return p
+}
+
+func (x JobProgram) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (JobProgram) Descriptor() protoreflect.EnumDescriptor {
+	return file_process_proto_enumTypes[0].Descriptor()
+}
+
+func (JobProgram) Type() protoreflect.EnumType {
+	return &file_process_proto_enumTypes[0]
+}
+
+func (x JobProgram) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use JobProgram.Descriptor instead.
+func (JobProgram) EnumDescriptor() ([]byte, []int) {
+	return file_process_proto_rawDescGZIP(), []int{0}
+}
+
 // StartJob passes a picked job to the jobs actor, which owns it until JobEnded or
 // JobReturned. `launch` is the launch spec of each opcode, a JSON list that the process
 // reads from its start pipe. No actor on the way reads it. It has secrets and must not be
@@ -32,6 +81,7 @@ type StartJob struct {
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Encoded       []byte                 `protobuf:"bytes,2,opt,name=encoded,proto3" json:"encoded,omitempty"`
 	Launch        []byte                 `protobuf:"bytes,3,opt,name=launch,proto3" json:"launch,omitempty"`
+	Program       JobProgram             `protobuf:"varint,4,opt,name=program,proto3,enum=lockstep.messages.JobProgram" json:"program,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -87,12 +137,20 @@ func (x *StartJob) GetLaunch() []byte {
 	return nil
 }
 
+func (x *StartJob) GetProgram() JobProgram {
+	if x != nil {
+		return x.Program
+	}
+	return JobProgram_LOCKSTEP_JOB
+}
+
 // AdoptJob passes on a job whose process was started by another incarnation or daemon.
 // `encoded` is the last known content of the job's file; the file is authoritative.
 type AdoptJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Encoded       []byte                 `protobuf:"bytes,2,opt,name=encoded,proto3" json:"encoded,omitempty"`
+	Program       JobProgram             `protobuf:"varint,3,opt,name=program,proto3,enum=lockstep.messages.JobProgram" json:"program,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -139,6 +197,13 @@ func (x *AdoptJob) GetEncoded() []byte {
 		return x.Encoded
 	}
 	return nil
+}
+
+func (x *AdoptJob) GetProgram() JobProgram {
+	if x != nil {
+		return x.Program
+	}
+	return JobProgram_LOCKSTEP_JOB
 }
 
 // JobProgressed has the content of an active job's file that its process has reported.
@@ -979,14 +1044,16 @@ var File_process_proto protoreflect.FileDescriptor
 
 const file_process_proto_rawDesc = "" +
 	"\n" +
-	"\rprocess.proto\x12\x11lockstep.messages\x1a\rfailure.proto\"L\n" +
+	"\rprocess.proto\x12\x11lockstep.messages\x1a\rfailure.proto\"\x85\x01\n" +
 	"\bStartJob\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\aencoded\x18\x02 \x01(\fR\aencoded\x12\x16\n" +
-	"\x06launch\x18\x03 \x01(\fR\x06launch\"4\n" +
+	"\x06launch\x18\x03 \x01(\fR\x06launch\x127\n" +
+	"\aprogram\x18\x04 \x01(\x0e2\x1d.lockstep.messages.JobProgramR\aprogram\"m\n" +
 	"\bAdoptJob\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
-	"\aencoded\x18\x02 \x01(\fR\aencoded\"9\n" +
+	"\aencoded\x18\x02 \x01(\fR\aencoded\x127\n" +
+	"\aprogram\x18\x03 \x01(\x0e2\x1d.lockstep.messages.JobProgramR\aprogram\"9\n" +
 	"\rJobProgressed\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\aencoded\x18\x02 \x01(\fR\aencoded\"4\n" +
@@ -1036,7 +1103,12 @@ const file_process_proto_rawDesc = "" +
 	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\x12\x16\n" +
 	"\x06denied\x18\x03 \x01(\bR\x06denied\x12\x1a\n" +
 	"\bcanceled\x18\x04 \x01(\bR\bcanceled\x12\x12\n" +
-	"\x04text\x18\x05 \x01(\tR\x04textB\x13Z\x11lockstep/messagesb\x06proto3"
+	"\x04text\x18\x05 \x01(\tR\x04text*.\n" +
+	"\n" +
+	"JobProgram\x12\x10\n" +
+	"\fLOCKSTEP_JOB\x10\x00\x12\x0e\n" +
+	"\n" +
+	"GANETI_JOB\x10\x01B\x13Z\x11lockstep/messagesb\x06proto3"
 
 var (
 	file_process_proto_rawDescOnce sync.Once
@@ -1050,34 +1122,38 @@ func file_process_proto_rawDescGZIP() []byte {
 	return file_process_proto_rawDescData
 }
 
+var file_process_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_process_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_process_proto_goTypes = []any{
-	(*StartJob)(nil),             // 0: lockstep.messages.StartJob
-	(*AdoptJob)(nil),             // 1: lockstep.messages.AdoptJob
-	(*JobProgressed)(nil),        // 2: lockstep.messages.JobProgressed
-	(*JobEnded)(nil),             // 3: lockstep.messages.JobEnded
-	(*JobReturned)(nil),          // 4: lockstep.messages.JobReturned
-	(*ListActiveJobs)(nil),       // 5: lockstep.messages.ListActiveJobs
-	(*ListActiveJobsResult)(nil), // 6: lockstep.messages.ListActiveJobsResult
-	(*JobsActorStarted)(nil),     // 7: lockstep.messages.JobsActorStarted
-	(*ProcessNamed)(nil),         // 8: lockstep.messages.ProcessNamed
-	(*ProcessConfirmed)(nil),     // 9: lockstep.messages.ProcessConfirmed
-	(*HandshakeFailed)(nil),      // 10: lockstep.messages.HandshakeFailed
-	(*ProcessGone)(nil),          // 11: lockstep.messages.ProcessGone
-	(*GetStartError)(nil),        // 12: lockstep.messages.GetStartError
-	(*GetStartErrorResult)(nil),  // 13: lockstep.messages.GetStartErrorResult
-	(*ProcessReported)(nil),      // 14: lockstep.messages.ProcessReported
-	(*BeginOp)(nil),              // 15: lockstep.messages.BeginOp
-	(*BeginOpResult)(nil),        // 16: lockstep.messages.BeginOpResult
-	(*Failure)(nil),              // 17: lockstep.messages.Failure
+	(JobProgram)(0),              // 0: lockstep.messages.JobProgram
+	(*StartJob)(nil),             // 1: lockstep.messages.StartJob
+	(*AdoptJob)(nil),             // 2: lockstep.messages.AdoptJob
+	(*JobProgressed)(nil),        // 3: lockstep.messages.JobProgressed
+	(*JobEnded)(nil),             // 4: lockstep.messages.JobEnded
+	(*JobReturned)(nil),          // 5: lockstep.messages.JobReturned
+	(*ListActiveJobs)(nil),       // 6: lockstep.messages.ListActiveJobs
+	(*ListActiveJobsResult)(nil), // 7: lockstep.messages.ListActiveJobsResult
+	(*JobsActorStarted)(nil),     // 8: lockstep.messages.JobsActorStarted
+	(*ProcessNamed)(nil),         // 9: lockstep.messages.ProcessNamed
+	(*ProcessConfirmed)(nil),     // 10: lockstep.messages.ProcessConfirmed
+	(*HandshakeFailed)(nil),      // 11: lockstep.messages.HandshakeFailed
+	(*ProcessGone)(nil),          // 12: lockstep.messages.ProcessGone
+	(*GetStartError)(nil),        // 13: lockstep.messages.GetStartError
+	(*GetStartErrorResult)(nil),  // 14: lockstep.messages.GetStartErrorResult
+	(*ProcessReported)(nil),      // 15: lockstep.messages.ProcessReported
+	(*BeginOp)(nil),              // 16: lockstep.messages.BeginOp
+	(*BeginOpResult)(nil),        // 17: lockstep.messages.BeginOpResult
+	(*Failure)(nil),              // 18: lockstep.messages.Failure
 }
 var file_process_proto_depIdxs = []int32{
-	17, // 0: lockstep.messages.BeginOpResult.failure:type_name -> lockstep.messages.Failure
-	1,  // [1:1] is the sub-list for method output_type
-	1,  // [1:1] is the sub-list for method input_type
-	1,  // [1:1] is the sub-list for extension type_name
-	1,  // [1:1] is the sub-list for extension extendee
-	0,  // [0:1] is the sub-list for field type_name
+	0,  // 0: lockstep.messages.StartJob.program:type_name -> lockstep.messages.JobProgram
+	0,  // 1: lockstep.messages.AdoptJob.program:type_name -> lockstep.messages.JobProgram
+	18, // 2: lockstep.messages.BeginOpResult.failure:type_name -> lockstep.messages.Failure
+	3,  // [3:3] is the sub-list for method output_type
+	3,  // [3:3] is the sub-list for method input_type
+	3,  // [3:3] is the sub-list for extension type_name
+	3,  // [3:3] is the sub-list for extension extendee
+	0,  // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_process_proto_init() }
@@ -1091,13 +1167,14 @@ func file_process_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_process_proto_rawDesc), len(file_process_proto_rawDesc)),
-			NumEnums:      0,
+			NumEnums:      1,
 			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_process_proto_goTypes,
 		DependencyIndexes: file_process_proto_depIdxs,
+		EnumInfos:         file_process_proto_enumTypes,
 		MessageInfos:      file_process_proto_msgTypes,
 	}.Build()
 	File_process_proto = out.File

@@ -51,7 +51,8 @@ func (s *spawner) newThread() *kernel.Thread {
 }
 
 // Start spawns the process of a job and goes through the handshake with it.
-func (s *spawner) Start(start uint64, id int64, to *actor.PID) {
+func (s *spawner) Start(start uint64, started jobs.Job, to *actor.PID) {
+	id := started.ID
 	a := &attempt{spawner: s, start: start, id: id, to: to, thread: s.newThread()}
 	s.attempts[start] = a
 	a.thread.Do(a.spawn)
@@ -183,7 +184,7 @@ func (a *attempt) reap(neverActed bool) {
 }
 
 // Adopt watches a process of a former daemon. Tell works as soon as Adopt returns.
-func (s *spawner) Adopt(start uint64, _ int64, pid int64, livelock string, to *actor.PID) {
+func (s *spawner) Adopt(start uint64, _ jobs.Job, pid int64, livelock string, to *actor.PID) {
 	m, t := s.daemon.node.machine, s.newThread()
 	if m.alive(livelock) {
 		s.track(start, m.livelocks[livelock])

@@ -104,11 +104,11 @@ func (l *fakeLog) lead(leads bool) {
 // failingProcesses are processes that send no message.
 type failingProcesses struct{ started atomic.Int64 }
 
-func (s *failingProcesses) Start(uint64, int64, *actor.PID)              { s.started.Add(1) }
-func (*failingProcesses) Confirm(uint64, []byte)                         {}
-func (*failingProcesses) Abandon(uint64)                                 {}
-func (*failingProcesses) Tell(uint64, jobs.Order)                        {}
-func (*failingProcesses) Adopt(uint64, int64, int64, string, *actor.PID) {}
+func (s *failingProcesses) Start(uint64, jobs.Job, *actor.PID)              { s.started.Add(1) }
+func (*failingProcesses) Confirm(uint64, []byte)                            {}
+func (*failingProcesses) Abandon(uint64)                                    {}
+func (*failingProcesses) Tell(uint64, jobs.Order)                           {}
+func (*failingProcesses) Adopt(uint64, jobs.Job, int64, string, *actor.PID) {}
 
 // member is a node of a cluster.
 type member struct {

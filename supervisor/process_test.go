@@ -65,8 +65,8 @@ func (p *processes) spawn(id int64) *process {
 	return child
 }
 
-func (p *processes) Start(start uint64, id int64, to *actor.PID) {
-	child := p.spawn(id)
+func (p *processes) Start(start uint64, started jobs.Job, to *actor.PID) {
+	child := p.spawn(started.ID)
 	p.mu.Lock()
 	if p.starts[start] != nil {
 		p.w.violation("start %d was used twice", start)
@@ -94,7 +94,7 @@ func (p *processes) Abandon(start uint64) {
 // Tell does nothing: these tests do not check cancels.
 func (p *processes) Tell(uint64, jobs.Order) {}
 
-func (p *processes) Adopt(start uint64, _ int64, _ int64, livelock string, to *actor.PID) {
+func (p *processes) Adopt(start uint64, _ jobs.Job, _ int64, livelock string, to *actor.PID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	child := p.alive[livelock]

@@ -66,6 +66,8 @@ type Settings struct {
 	MaxStarts int // bound of start handshakes in progress
 	Writers   int // bound of disk operations in progress
 	Catalogue *opcode.Catalogue
+	// GanetiJobs is true in Ganeti mode: Ganeti's job process runs Ganeti's opcodes.
+	GanetiJobs bool
 	// Secrets returns the names of the parameters that the present catalogue declares secret, on any goroutine.
 	Secrets func() []string
 	About   luxi.About
@@ -351,7 +353,7 @@ func wconfdProps(p Ports, _ Settings) *actor.Props {
 
 func schedulerProps(p Ports, s Settings) *actor.Props {
 	return scheduler.Props(scheduler.Config{Env: p.Env, Queue: p.Env.PID(queueName), Locks: p.Env.PID(locksName),
-		ClusterConfig: p.Env.PID(configName), Catalogue: s.Catalogue, Decided: p.OnDecision})
+		ClusterConfig: p.Env.PID(configName), Catalogue: s.Catalogue, GanetiJobs: s.GanetiJobs, Decided: p.OnDecision})
 }
 
 func jobsProps(p Ports, s Settings) *actor.Props {
@@ -362,7 +364,7 @@ func jobsProps(p Ports, s Settings) *actor.Props {
 
 func queueProps(p Ports, s Settings) *actor.Props {
 	return queue.Props(queue.Config{Env: p.Env, Store: storeOf(p), Scheduler: p.Env.PID(schedName),
-		Jobs: p.Env.PID(jobsName), Locks: p.Env.PID(locksName), ClusterConfig: p.Env.PID(configName), Filters: p.Env.PID(filtersName), Catalogue: s.Catalogue, Gateways: subscribers(p, luxiName), Livelock: s.Livelock, Limits: s.Limits, ArchiveAfter: s.About.ArchiveAfter, Shared: !isStandalone(p)})
+		Jobs: p.Env.PID(jobsName), Locks: p.Env.PID(locksName), ClusterConfig: p.Env.PID(configName), Filters: p.Env.PID(filtersName), Catalogue: s.Catalogue, Gateways: subscribers(p, luxiName), Livelock: s.Livelock, Limits: s.Limits, ArchiveAfter: s.About.ArchiveAfter, Shared: !isStandalone(p), GanetiJobs: s.GanetiJobs})
 }
 
 func luxiProps(p Ports, s Settings) *actor.Props {

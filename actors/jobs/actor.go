@@ -87,6 +87,7 @@ type jobs struct {
 type activeJob struct {
 	pid      *actor.PID
 	encoded  []byte
+	program  messages.JobProgram
 	attempt  uint64
 	starting bool
 	crashes  int
@@ -220,7 +221,7 @@ func (j *jobs) startJob(ctx actor.Context, m *messages.StartJob) {
 	if j.active[m.Id] != nil {
 		return // the job is active already
 	}
-	j.active[m.Id] = &activeJob{encoded: m.Encoded}
+	j.active[m.Id] = &activeJob{encoded: m.Encoded, program: m.Program}
 	j.waiting = append(j.waiting, m)
 	j.startNext(ctx)
 }
@@ -246,7 +247,7 @@ func (j *jobs) adoptJob(ctx actor.Context, m *messages.AdoptJob) {
 	if j.active[m.Id] != nil {
 		return
 	}
-	j.active[m.Id] = &activeJob{encoded: m.Encoded}
+	j.active[m.Id] = &activeJob{encoded: m.Encoded, program: m.Program}
 	if j.fenced {
 		j.adoptAfterFence = append(j.adoptAfterFence, m.Id)
 		return
@@ -256,8 +257,8 @@ func (j *jobs) adoptJob(ctx actor.Context, m *messages.AdoptJob) {
 
 func (j *jobs) spawn(ctx actor.Context, id int64, start *messages.StartJob) {
 	j.attempt++
-	c, attempt, encoded := j.config, j.attempt, j.active[id].encoded
-	props := c.Env.Props("job", func() actor.Actor { return newJobActor(c, id, attempt, encoded, start) })
+	c, attempt, active := j.config, j.attempt, j.active[id]
+	props := c.Env.Props("job", func() actor.Actor { return newJobActor(c, id, attempt, active, start) })
 	pid, err := ctx.SpawnNamed(props, fmt.Sprintf("job-%d.%d", id, attempt))
 	switch {
 	case errors.Is(err, kit.ErrStopping):

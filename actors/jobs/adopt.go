@@ -38,7 +38,7 @@ func (a *jobActor) adopt(ctx actor.Context) {
 			if usable && !j.Status().Final() {
 				a.progress(ctx, m.Content) // earlier reports had no receiver
 			}
-			a.config.Processes.Adopt(a.attempt, a.id, int64(j.ProcessID), j.Livelock, ctx.Self())
+			a.config.Processes.Adopt(a.attempt, Job{a.id, a.program}, int64(j.ProcessID), j.Livelock, ctx.Self())
 			a.sendDeferredOrders()
 		case j.Status().Final():
 			a.ended(ctx, j, m.Content)

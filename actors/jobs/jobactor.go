@@ -18,7 +18,8 @@ import (
 type jobActor struct {
 	config          Config
 	id              int64
-	attempt         uint64             // number of this start
+	attempt         uint64 // number of this start
+	program         messages.JobProgram
 	initial         []byte             // the job as the queue sent it
 	start           *messages.StartJob // nil: adopted
 	handshakeError  string             // why the handshake failed
@@ -46,10 +47,10 @@ type jobActor struct {
 // retryDisk is a timer after a failed disk request.
 type retryDisk struct{}
 
-func newJobActor(c Config, id int64, attempt uint64, initial []byte, start *messages.StartJob) *jobActor {
+func newJobActor(c Config, id int64, attempt uint64, active *activeJob, start *messages.StartJob) *jobActor {
 	// The number is unique in the daemon's life. Its lower half is unique among the actors
 	// that can have open requests at the same time.
-	return &jobActor{config: c, id: id, attempt: attempt, initial: initial, start: start, store: store.NewClient(c.Store, uint32(attempt))}
+	return &jobActor{config: c, id: id, attempt: attempt, program: active.program, initial: active.encoded, start: start, store: store.NewClient(c.Store, uint32(attempt))}
 }
 
 func (a *jobActor) Receive(ctx actor.Context) {
@@ -103,7 +104,7 @@ func (a *jobActor) started(ctx actor.Context) {
 		a.adopt(ctx)
 		return
 	}
-	a.config.Processes.Start(a.attempt, a.id, ctx.Self())
+	a.config.Processes.Start(a.attempt, Job{a.id, a.program}, ctx.Self())
 }
 
 // abandonStart ends a process that has no permission yet. Without this actor nothing would
@@ -245,8 +246,8 @@ func (a *jobActor) finalize(ctx actor.Context) {
 		switch {
 		case a.end(j):
 			a.writeEnd(ctx, j, job.Encode(j))
-		case a.unsynced || a.exitText != handshake.CleanExit:
-			a.writeEnd(ctx, j, encoded) // the file is final, but may not be durable
+		case a.unsynced || a.exitText != handshake.CleanExit || a.program == messages.JobProgram_GANETI_JOB:
+			a.writeEnd(ctx, j, encoded) // the file is final, but may not be durable: Ganeti's process does not sync the directory
 		default:
 			a.replicateEnd(ctx, encoded, func(ctx actor.Context) { a.ended(ctx, j, encoded) })
 		}

@@ -1,13 +1,20 @@
 package jobs
 
-import "github.com/asynkron/protoactor-go/actor"
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/messages"
+)
 
 // Processes is the port to job processes. The actor `to` receives messages.ProcessNamed,
 // ProcessConfirmed and HandshakeFailed, and last, exactly once, ProcessGone when no process
 // of the job is left. attempt numbers a start, uniquely in a daemon's life.
+//
+// Ganeti's job process reports nothing, so the port watches the file of its job: `to` receives
+// messages.ProcessReported, without the content, after the process has written the file.
 type Processes interface {
 	// Start spawns the process of a job.
-	Start(attempt uint64, id int64, to *actor.PID)
+	Start(attempt uint64, job Job, to *actor.PID)
 	// Confirm permits a named process to act and sends it its launch spec (queue.md 4.5,
 	// step 5).
 	Confirm(attempt uint64, launch []byte)
@@ -16,7 +23,13 @@ type Processes interface {
 	// Tell sends an order to a confirmed process. It does nothing if the process is gone.
 	Tell(attempt uint64, order Order)
 	// Adopt watches a process that was confirmed earlier. pid 0: unknown.
-	Adopt(attempt uint64, id int64, pid int64, livelock string, to *actor.PID)
+	Adopt(attempt uint64, job Job, pid int64, livelock string, to *actor.PID)
+}
+
+// Job is a job whose process is started or adopted.
+type Job struct {
+	ID      int64
+	Program messages.JobProgram
 }
 
 // Order is an order to a running job process (queue.md 4.6).

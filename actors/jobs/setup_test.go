@@ -35,7 +35,8 @@ func (p *port) note(format string, args ...any) {
 	p.calls = append(p.calls, fmt.Sprintf(format, args...))
 }
 
-func (p *port) Start(number uint64, id int64, to *actor.PID) {
+func (p *port) Start(number uint64, started jobs.Job, to *actor.PID) {
+	id := started.ID
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last[id], p.jobs[number] = attempt{number, to}, id
@@ -64,7 +65,8 @@ func (p *port) Tell(number uint64, order jobs.Order) {
 	p.note("tell %d %d", p.jobs[number], order.Kind)
 }
 
-func (p *port) Adopt(number uint64, id int64, pid int64, livelock string, to *actor.PID) {
+func (p *port) Adopt(number uint64, started jobs.Job, pid int64, livelock string, to *actor.PID) {
+	id := started.ID
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last[id], p.jobs[number] = attempt{number, to}, id

@@ -49,6 +49,8 @@ type Config struct {
 	// Shared is true in a cluster of several nodes. Then another node may have archived
 	// jobs that this node lacks.
 	Shared bool
+	// GanetiJobs is true in Ganeti mode: Ganeti's job process runs Ganeti's opcodes.
+	GanetiJobs bool
 }
 
 // Props makes the queue. Its incarnations are numbered from 1.
@@ -67,7 +69,7 @@ func Props(c Config) *actor.Props {
 			verdicts:    newVerdicts(incarnation),
 			holds:       newHolds(),
 			subscribers: newSubscribers(),
-			launcher:    launcher{retained: kept},
+			launcher:    launcher{retained: kept, ganetiJobs: c.GanetiJobs},
 		}
 	})
 }

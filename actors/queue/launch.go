@@ -22,11 +22,62 @@ type launcher struct {
 	retained *retained
 	// resources is what the configuration says of locks; nil until the first configuration.
 	resources *config.Resources
+	// ganetiJobs: Ganeti's job process runs the jobs with Ganeti's opcodes.
+	ganetiJobs bool
 }
 
-// refusal returns why the locks of a submission are unclear; nil if they are not.
+// program returns the program that runs a job.
+func (l *launcher) program(j *job.Job) messages.JobProgram {
+	if l.ganetiJobs && l.retained.catalogue.OriginOf(j) == opcode.OfGaneti {
+		return messages.JobProgram_GANETI_JOB
+	}
+	return messages.JobProgram_LOCKSTEP_JOB
+}
+
+// launch returns the program of a job and what its process receives through its start pipe.
+func (l *launcher) launch(id int64, encoded []byte, secrets []json.RawMessage) (messages.JobProgram, []byte) {
+	j := decodeKnown(id, encoded)
+	program := l.program(j)
+	if program == messages.JobProgram_GANETI_JOB {
+		return program, ganetiSecrets(j, secrets)
+	}
+	return program, l.specs(j, secrets)
+}
+
+// decodeKnown decodes a job that was decoded when it was added.
+func decodeKnown(id int64, encoded []byte) *job.Job {
+	j, err := job.Decode(encoded)
+	if err != nil {
+		panic(fmt.Errorf("job %d in memory is not a job: %w", id, err))
+	}
+	return j
+}
+
+// ganetiSecrets encodes what Ganeti's job process receives: a JSON list with an element per opcode, the object of its
+// secret parameters or null (queue.md 4.5, step 5).
+func ganetiSecrets(j *job.Job, secrets []json.RawMessage) []byte {
+	elements := make([]json.RawMessage, len(j.Ops))
+	for i := range min(len(elements), len(secrets)) {
+		elements[i] = opcode.SecretOSParams(secrets[i])
+	}
+	data, err := json.Marshal(elements)
+	if err != nil {
+		panic(fmt.Errorf("the secrets of job %d cannot be encoded: %w", j.ID, err)) // they were read from JSON
+	}
+	return data
+}
+
+// refusal returns why no process can run a job of a submission: its locks are unclear, or it needs two programs. It
+// returns nil if there is no such job.
 func (l *launcher) refusal(m *messages.SubmitJobs) *messages.Failure {
 	for _, draft := range m.Jobs {
+		names := make([]string, len(draft.Ops))
+		for i, op := range draft.Ops {
+			names[i] = job.OpID(op.Input)
+		}
+		if err := l.retained.catalogue.CheckOrigin(names); l.ganetiJobs && err != nil {
+			return wrongInput(err.Error())
+		}
 		for _, op := range draft.Ops {
 			if err := l.retained.catalogue.CheckBareLockNames(op.Input, l.resources); err != nil {
 				return wrongInput(err.Error())
@@ -36,14 +87,10 @@ func (l *launcher) refusal(m *messages.SubmitJobs) *messages.Failure {
 	return nil
 }
 
-// specs encodes the launch specs of a job for the start pipe of its process (queue.md
+// specs encodes the launch specs of a job of lockstep-job for the start pipe of its process (queue.md
 // 4.5, step 5; design.md 1): a JSON list with an element per opcode, null where there
 // is nothing to say. secrets has an element per opcode, or fewer.
-func (l *launcher) specs(id int64, encoded []byte, secrets []json.RawMessage) []byte {
-	j, err := job.Decode(encoded)
-	if err != nil {
-		panic(fmt.Errorf("job %d in memory is not a job: %w", id, err)) // it was decoded when it was added
-	}
+func (l *launcher) specs(j *job.Job, secrets []json.RawMessage) []byte {
 	specs := make([]*jobproc.LaunchSpec, len(j.Ops))
 	for i := range j.Ops {
 		var secretsOfOp json.RawMessage
@@ -56,7 +103,7 @@ func (l *launcher) specs(id int64, encoded []byte, secrets []json.RawMessage) []
 	}
 	data, err := json.Marshal(specs)
 	if err != nil {
-		panic(fmt.Errorf("the launch specs of job %d cannot be encoded: %w", id, err))
+		panic(fmt.Errorf("the launch specs of job %d cannot be encoded: %w", j.ID, err))
 	}
 	return data
 }

@@ -32,8 +32,8 @@ func (q *queue) pick(ctx actor.Context, id int64) {
 		return
 	}
 	q.index.setStage(e, active)
-	ctx.Send(q.config.Jobs, &messages.StartJob{Id: id, Encoded: e.info.Encoded,
-		Launch: q.launcher.specs(id, e.info.Encoded, q.retained.secrets[id])})
+	program, launch := q.launcher.launch(id, e.info.Encoded, q.retained.secrets[id])
+	ctx.Send(q.config.Jobs, &messages.StartJob{Id: id, Encoded: e.info.Encoded, Launch: launch, Program: program})
 }
 
 // progress takes the content of the file of an active job. A report about a job that
@@ -116,7 +116,8 @@ func (q *queue) sendUnfinishedJobs(ctx actor.Context, request uint64) {
 // adoptAll gives all active jobs to a jobs actor that has started.
 func (q *queue) adoptAll(ctx actor.Context) {
 	for _, info := range q.index.activeJobs() {
-		ctx.Send(q.config.Jobs, &messages.AdoptJob{Id: info.Id, Encoded: info.Encoded})
+		program := q.launcher.program(decodeKnown(info.Id, info.Encoded))
+		ctx.Send(q.config.Jobs, &messages.AdoptJob{Id: info.Id, Encoded: info.Encoded, Program: program})
 	}
 }
 

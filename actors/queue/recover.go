@@ -159,7 +159,7 @@ func (q *queue) recoverJob(ctx actor.Context, s *messages.ScannedJob, isActive b
 		q.index.put(info, pending)
 	default:
 		q.index.put(info, active)
-		ctx.Send(q.config.Jobs, &messages.AdoptJob{Id: s.Id, Encoded: s.Content})
+		ctx.Send(q.config.Jobs, &messages.AdoptJob{Id: s.Id, Encoded: s.Content, Program: q.launcher.program(j)})
 	}
 	q.records.put(s.Id, dependenciesOf(j), r)
 	if s.Record != nil {

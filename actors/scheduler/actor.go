@@ -43,6 +43,9 @@ type Config struct {
 	Locks         *actor.PID
 	ClusterConfig *actor.PID
 	Catalogue     *opcode.Catalogue
+	// GanetiJobs is true in Ganeti mode: Ganeti's job process runs the jobs with Ganeti's opcodes. It does not ask before it
+	// begins an opcode.
+	GanetiJobs bool
 	// Decided is called with the duration of each search for jobs to start. It may be nil.
 	Decided func(took time.Duration)
 }

@@ -1,6 +1,9 @@
 package scheduler
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/core/dependency"
@@ -21,6 +24,7 @@ type scheduledJob struct {
 	encoded    []byte
 	op         int
 	depends    map[int][]opcode.Dependency // by opcode; nil for most jobs
+	asks       bool                        // its process asks before each opcode
 	limits     []sched.Limit               // of its reason trails
 	verdict    *messages.Verdict           // nil: accepted
 	hold       *messages.HoldReason        // nil: not held
@@ -57,9 +61,35 @@ func (s *scheduler) add(w *messages.UnfinishedJob) *scheduledJob {
 		}
 		known.depends[i] = deps
 	}
+	known.asks = !s.config.GanetiJobs || (*s.catalogue).OriginOf(j) != opcode.OfGaneti
+	if !known.asks {
+		known.awaitAllEnds()
+	}
 	s.jobs[j.ID] = known
 	return known
 }
+
+// awaitAllEnds moves the dependencies of later opcodes to the next one. The process of the job does not ask before a later
+// opcode, and would wait for a dependency in its run slot. So it is started when all of them are final. Only the next
+// opcode must be met: the process itself compares the statuses of the others, when it has run the opcodes before them.
+func (j *scheduledJob) awaitAllEnds() {
+	all := j.depends[j.op]
+	for _, op := range slices.Sorted(maps.Keys(j.depends)) {
+		if op <= j.op {
+			continue
+		}
+		for _, d := range j.depends[op] {
+			all = append(all, opcode.Dependency{Job: d.Job, Statuses: finalStatuses})
+		}
+	}
+	j.depends = nil
+	if len(all) > 0 {
+		j.depends = map[int][]opcode.Dependency{j.op: all}
+	}
+}
+
+// finalStatuses are met by every end of a job.
+var finalStatuses = []string{job.Success.String(), job.Error.String(), job.Canceled.String()}
 
 // nextOp is the index of the first opcode without a final status.
 func nextOp(j *job.Job) int {
@@ -119,8 +149,11 @@ func (s *scheduler) declare(j *scheduledJob) {
 }
 
 // paused reports whether the job must begin no opcode: a rule pauses it, or an operator holds it. No rule overrides a
-// hold.
+// hold. A running process that does not ask is not paused.
 func (j *scheduledJob) paused() bool {
+	if j.running && !j.asks {
+		return false
+	}
 	return j.hold != nil || filter.VerbOf(j.verdict) == filter.Pause
 }
 

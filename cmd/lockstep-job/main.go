@@ -39,17 +39,40 @@ func main() {
 		fmt.Println("lockstep-job", buildinfo.Read())
 		return
 	}
-	if len(os.Args) != 4 {
-		fmt.Fprintln(os.Stderr, "lockstep-job is started by lockstepd: lockstep-job JOB DATA-DIR RUN-DIR")
+	place, err := placeOf(os.Args[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
-	if err := runJob(os.Args[1], os.Args[2], os.Args[3]); err != nil {
+	if err := runJob(os.Args[1], place); err != nil {
 		fmt.Fprintf(os.Stderr, "lockstep-job %s: %v\n", os.Args[1], err)
 		os.Exit(1)
 	}
 }
 
-func runJob(idText, dataDir, runDir string) error {
+// place is where the daemon has the job, and what its mode asks of files.
+type place struct {
+	dataDir, runDir string
+	owners          ownership.Rules
+	ganeti          bool // Ganeti mode
+}
+
+// placeOf reads the arguments: JOB DATA-DIR RUN-DIR, and in Ganeti mode the number of the group of all its daemons.
+func placeOf(args []string) (place, error) {
+	if len(args) != 3 && len(args) != 4 {
+		return place{}, errors.New("lockstep-job is started by lockstepd: lockstep-job JOB DATA-DIR RUN-DIR [GROUP]")
+	}
+	p := place{dataDir: args[1], runDir: args[2]}
+	if len(args) == 3 {
+		return p, nil
+	}
+	var err error
+	p.ganeti = true
+	p.owners, err = ownership.Ganeti(ownership.Accounts{DaemonsGroup: args[3]}).Resolve(nil, strconv.Atoi)
+	return p, err
+}
+
+func runJob(idText string, place place) error {
 	id, err := strconv.ParseInt(idText, 10, 64)
 	if err != nil {
 		return fmt.Errorf("job id: %w", err)
@@ -58,7 +81,7 @@ func runJob(idText, dataDir, runDir string) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGHUP)
 	reserveThreads()
-	livelock, err := persistence.CreateLivelock(persistence.LivelockDir(runDir), paths.JobLivelockNameStart(id), ownership.Rules{})
+	livelock, err := persistence.CreateLivelock(persistence.LivelockDir(place.runDir), paths.JobLivelockNameStart(id), place.owners)
 	if err != nil {
 		return err
 	}
@@ -67,7 +90,7 @@ func runJob(idText, dataDir, runDir string) error {
 	if err != nil {
 		return errors.Join(err, livelock.Release())
 	}
-	err = runPermitted(id, dataDir, runDir, livelock.Path(), signals)
+	err = runPermitted(id, place, livelock.Path(), signals)
 	return errors.Join(err, livelock.Release())
 }
 
@@ -103,12 +126,12 @@ func reserveThreads() {
 }
 
 // runPermitted makes the job process's side of the start handshake (designs.md "Job execution"), and then runs the job.
-func runPermitted(id int64, dataDir, runDir, livelock string, signals <-chan os.Signal) error {
-	launchSpecs, file, err := handshake(livelock, runDir)
+func runPermitted(id int64, place place, livelock string, signals <-chan os.Signal) error {
+	launchSpecs, file, err := handshake(livelock, place.runDir)
 	if err != nil {
 		return fmt.Errorf("no permission to start: %w", err)
 	}
-	files, err := persistence.OpenFiles(dataDir, ownership.Rules{})
+	files, err := persistence.OpenFiles(place.dataDir, place.owners)
 	if err != nil {
 		return err
 	}
@@ -124,14 +147,14 @@ func runPermitted(id int64, dataDir, runDir, livelock string, signals <-chan os.
 	if j.Livelock != livelock {
 		return fmt.Errorf("the job's file names another process: %s", j.Livelock)
 	}
-	process, err := jobproc.NewProcess(j, launchSpecs, jobproc.Identity{Livelock: livelock, Pid: os.Getpid(), ReportSizeMax: jobproc.ReportSizeMax})
+	process, err := jobproc.NewProcess(j, launchSpecs, jobproc.Identity{Livelock: livelock, Pid: os.Getpid(), ReportSizeMax: jobproc.ReportSizeMax, GanetiLog: place.ganeti})
 	if err != nil {
 		return err
 	}
 	lease := &lease{file: file, livelock: livelock}
 	lease.check()
 	go lease.watch()
-	if end := newShell(process, lease, files, runDir, signals).run(); end.Abandoned {
+	if end := newShell(process, lease, files, place.runDir, signals).run(); end.Abandoned {
 		os.Exit(exitNoQueue)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"lockstep/cmd/internal/accounts"
 	"lockstep/core/ownership"
 	"lockstep/core/paths"
+	"lockstep/edge/jobprocess"
 	"lockstep/edge/noded"
 	"lockstep/edge/peer"
 )
@@ -31,6 +32,31 @@ const ganetiFlag = "ganeti"
 type GanetiConfig struct {
 	Enabled  bool
 	Accounts ownership.Accounts
+	Python   string // interpreter of Ganeti's job process
+	Share    string // directory of Ganeti's Python modules
+	Debug    bool   // Ganeti's job processes log more
+}
+
+// jobProcess is Ganeti's job process; nil in lockstep's own mode.
+func (g *GanetiConfig) jobProcess() *jobprocess.Ganeti {
+	if !g.Enabled {
+		return nil
+	}
+	return &jobprocess.Ganeti{Python: g.Python, Share: g.Share, Debug: g.Debug}
+}
+
+// checkPrograms returns an error if Ganeti's job process cannot be started.
+func (g *GanetiConfig) checkPrograms() error {
+	if !g.Enabled {
+		return nil
+	}
+	if info, err := os.Stat(g.Python); err != nil || info.IsDir() || info.Mode()&0o111 == 0 {
+		return fmt.Errorf("ganeti-python: %s is not a program that can be started", g.Python)
+	}
+	if _, err := os.Stat(g.jobProcess().Script()); err != nil {
+		return fmt.Errorf("ganeti-share: Ganeti's job process is missing: %w", err)
+	}
+	return nil
 }
 
 func (g *GanetiConfig) flags(flags *flag.FlagSet) {
@@ -39,6 +65,9 @@ func (g *GanetiConfig) flags(flags *flag.FlagSet) {
 	flags.StringVar(&g.Accounts.Daemon, "ganeti-user", accounts.Ganeti.Daemon, "with --ganeti: `user` of the daemons and of their files, by name or number")
 	flags.StringVar(&g.Accounts.ConfdGroup, "ganeti-confd-group", accounts.Ganeti.ConfdGroup, "with --ganeti: `group` of config.data, by name or number")
 	flags.StringVar(&g.Accounts.DaemonsGroup, "ganeti-daemons-group", accounts.Ganeti.DaemonsGroup, "with --ganeti: `group` of the queue and the sockets, by name or number")
+	flags.StringVar(&g.Python, "ganeti-python", "/usr/bin/python3", "with --ganeti: `path` of the interpreter of Ganeti's job process")
+	flags.StringVar(&g.Share, "ganeti-share", "/usr/share/ganeti/3.0", "with --ganeti: `directory` of Ganeti's Python modules")
+	flags.BoolVar(&g.Debug, "ganeti-debug", false, "with --ganeti: Ganeti's job processes log more")
 }
 
 // excludedByGaneti are settings that have no meaning in Ganeti mode.
@@ -53,7 +82,7 @@ var excludedByGaneti = []struct{ name, why string }{
 // applyGaneti sets the defaults of Ganeti mode. given are the names of the settings that the operator has chosen.
 func (c *Config) applyGaneti(given map[string]bool) error {
 	if !c.Ganeti.Enabled {
-		for _, name := range []string{"ganeti-user", "ganeti-confd-group", "ganeti-daemons-group"} {
+		for _, name := range []string{"ganeti-user", "ganeti-confd-group", "ganeti-daemons-group", "ganeti-python", "ganeti-share", "ganeti-debug"} {
 			if given[name] {
 				return fmt.Errorf("%s: it has no meaning without %s", name, ganetiFlag)
 			}

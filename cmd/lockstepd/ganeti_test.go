@@ -18,7 +18,11 @@ import (
 // selfAccounts are the flags of Ganeti mode for the user and groups of this process.
 func selfAccounts() []string {
 	group := strconv.Itoa(os.Getegid())
-	return []string{"--ganeti", "--ganeti-user", strconv.Itoa(os.Geteuid()), "--ganeti-confd-group", group, "--ganeti-daemons-group", group}
+	modules, err := filepath.Abs("testdata/ganeti")
+	if err != nil {
+		panic(err)
+	}
+	return []string{"--ganeti", "--ganeti-share", modules, "--ganeti-user", strconv.Itoa(os.Geteuid()), "--ganeti-confd-group", group, "--ganeti-daemons-group", group}
 }
 
 func TestGanetiDefaults(t *testing.T) {
@@ -126,7 +130,7 @@ func TestGanetiMode(t *testing.T) {
 	require.Equal(t, "success", c.await(c.submit(command("true"))).Status)
 	c.call("SetDrainFlag", nil, true)
 	for name, mode := range map[string]os.FileMode{
-		"lib/queue/serial": 0o640, "lib/queue/drain": 0o640, "lib/queue/lock": 0o640, "lib/locks.data": 0o600, "lib/locks.journal": 0o600,
+		"lib/queue/serial": 0o640, "lib/queue/job-1": 0o640, "lib/queue/drain": 0o640, "lib/queue/lock": 0o640, "lib/locks.data": 0o600, "lib/locks.journal": 0o600,
 		"run": 0o775, "run/socket": 0o770, "run/livelocks": 0o750, "run/luxidmessages": 0o750, "log": 0o770,
 		"run/socket/ganeti-query": 0o660, "run/socket/ganeti-wconfd": 0o600,
 	} {

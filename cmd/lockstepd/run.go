@@ -130,6 +130,9 @@ func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan
 	if !isProgram(c.JobProgram) {
 		return fmt.Errorf("job-program: %s is not a program that can be started", c.JobProgram)
 	}
+	if err := c.Ganeti.checkPrograms(); err != nil {
+		return err
+	}
 	// Again, because lockstep node init may have run before this process got the lock.
 	if err := checkSetUp(c); err != nil {
 		return err
@@ -165,7 +168,8 @@ func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan
 	defer jobStderr.Close()
 	d := &service{config: c, log: log, files: files, reload: reload, remoteAPI: newRemoteAPI(c), env: kit.New(kit.Options{Log: log, Clock: kit.RealClock(), Rand: randomUint64})}
 	d.processes = jobprocess.New(jobprocess.Config{System: d.env.System(), Log: log, Program: c.JobProgram,
-		DataDir: c.DataDir, RunDir: c.RunDir, Stderr: jobStderr, Permission: permission(identity), Owners: c.owners, Cgroup: c.JobCgroup})
+		DataDir: c.DataDir, RunDir: c.RunDir, Stderr: jobStderr, Permission: permission(identity), Owners: c.owners, Cgroup: c.JobCgroup, Ganeti: c.Ganeti.jobProcess()})
+	defer d.processes.Close()
 	owners := ownerwatch.New(persistence.LivelockDir(c.RunDir), livelock.Path(), func(livelock string) {
 		d.env.System().Root.Send(supervisor.Locks(d.env), &messages.OwnerDied{Livelock: livelock})
 	})
@@ -221,8 +225,9 @@ func (d *service) loadSettings(livelock string) error {
 		return err
 	}
 	d.settings = supervisor.Settings{Livelock: livelock, BootID: boot, NewUUID: uuid.NewString, Random: randomOctets,
-		Locks:     lock.Settings{Hierarchy: lock.Implied},
-		MaxStarts: c.MaxStarts, Writers: c.Writers, Catalogue: catalogue, Secrets: func() []string { return d.catalogue.Load().SecretNames() }, Limits: c.Limits,
+		Locks:      lock.Settings{Hierarchy: lock.Implied},
+		GanetiJobs: c.Ganeti.Enabled,
+		MaxStarts:  c.MaxStarts, Writers: c.Writers, Catalogue: catalogue, Secrets: func() []string { return d.catalogue.Load().SecretNames() }, Limits: c.Limits,
 		About: luxi.About{Version: buildinfo.Read().Short(), PID: os.Getpid(), Started: time.Now(), ArchiveAfter: c.ArchiveAfter, RemoveArchivedAfter: time.Duration(c.ArchiveDays) * day}}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"strings"
 	"unicode/utf8"
 
 	"lockstep/core/rawjson"
@@ -49,6 +50,41 @@ type MissingOutput struct {
 	Written Output `json:"written"`
 }
 
+// Ganeti's daemon reads a job file with any other type of log entry than its own as damaged. So in Ganeti mode the type goes
+// into a message: "[stdout] " and the text of the payload, "[output-missing] " and the payload as JSON.
+
+// AsMessage is a log entry of this package in the form for Ganeti's daemon. It returns other entries unchanged.
+func AsMessage(typ string, payload json.RawMessage) (string, json.RawMessage) {
+	text := string(payload)
+	if _, _, isOutput := outputType(typ); isOutput {
+		if json.Unmarshal(payload, &text) != nil {
+			return typ, payload
+		}
+	} else if typ != LogMissing {
+		return typ, payload
+	}
+	return LogMessage, rawjson.Quote("[" + typ + "] " + text)
+}
+
+// FromMessage is the inverse of AsMessage.
+func FromMessage(typ string, payload json.RawMessage) (string, json.RawMessage) {
+	if typ != LogMessage || len(payload) < 3 || payload[1] != '[' {
+		return typ, payload
+	}
+	var whole string
+	if json.Unmarshal(payload, &whole) != nil {
+		return typ, payload
+	}
+	inner, text, found := strings.Cut(whole[1:], "] ")
+	if _, _, isOutput := outputType(inner); found && isOutput {
+		return inner, rawjson.Quote(text)
+	}
+	if found && inner == LogMissing && json.Valid([]byte(text)) {
+		return inner, json.RawMessage(text)
+	}
+	return typ, payload
+}
+
 // EncodeOutput is the log entry for a piece of a command's output on a stream, LogStdout or LogStderr.
 func EncodeOutput(stream string, piece []byte) (typ string, payload json.RawMessage) {
 	line, complete := bytes.CutSuffix(piece, []byte("\n"))
@@ -68,6 +104,7 @@ func EncodeOutput(stream string, piece []byte) (typ string, payload json.RawMess
 // DecodeOutput is the stream that a log entry belongs to and the piece of output in it; false for entries that are no
 // output.
 func DecodeOutput(typ string, payload json.RawMessage) (stream string, piece []byte, ok bool) {
+	typ, payload = FromMessage(typ, payload)
 	stream, form, ok := outputType(typ)
 	if !ok {
 		return "", nil, false
@@ -101,6 +138,7 @@ func outputType(typ string) (stream, form string, ok bool) {
 
 // OutputOf is the amount of output in one log entry. An entry of LogMissing has none.
 func OutputOf(typ string, payload json.RawMessage) Output {
+	typ, payload = FromMessage(typ, payload)
 	stream, form, ok := outputType(typ)
 	if !ok {
 		if typ == LogMissing {
@@ -152,6 +190,7 @@ type OutputAccount struct {
 
 // Add counts the next entry, and returns the output that is missing before it.
 func (a *OutputAccount) Add(typ string, payload json.RawMessage) (gap Output) {
+	typ, payload = FromMessage(typ, payload)
 	if typ != LogMissing {
 		a.Delivered = a.Delivered.Plus(OutputOf(typ, payload))
 		return Output{}

@@ -36,14 +36,18 @@ type logBounds struct {
 	missing   job.Output // of this opcode that was dropped
 	beginning job.Output // of the job before the tail began
 	total     job.Output // of the job, in all opcodes
+	ganeti    bool       // entries have types that Ganeti's daemon reads
 }
 
 // next returns the bounds of the next opcode, whose log has entries already.
 func (b *logBounds) next(entries int) logBounds {
-	return logBounds{head: entries, total: b.total}
+	return logBounds{head: entries, total: b.total, ganeti: b.ganeti}
 }
 
 func (b *logBounds) add(j *job.Job, op int, now job.Timestamp, kind string, payload json.RawMessage) {
+	if b.ganeti {
+		kind, payload = job.AsMessage(kind, payload)
+	}
 	j.AppendLog(op, now, kind, payload)
 	before := b.total
 	b.total = before.Plus(job.OutputOf(kind, payload))
@@ -87,6 +91,9 @@ func (b *logBounds) dropOldest(op *job.Op, bytesMax int) {
 	gap := op.Log[last-1]
 	gap.Type = job.LogMissing
 	gap.Payload = missingPayload(job.MissingOutput{Missing: b.missing, Written: b.beginning.Plus(b.missing)})
+	if b.ganeti {
+		gap.Type, gap.Payload = job.AsMessage(gap.Type, gap.Payload)
+	}
 	op.Log = slices.Replace(op.Log, b.head, last, gap)
 }
 

@@ -74,6 +74,8 @@ type Identity struct {
 	// ReportSizeMax bounds the job file in a report, in bytes. The report of a larger file has no content, and the daemon
 	// reads the disk.
 	ReportSizeMax int
+	// GanetiLog is true in Ganeti mode: log entries have types that Ganeti's daemon reads (job.AsMessage).
+	GanetiLog bool
 }
 
 // NewProcess takes over a job that has not begun; see New for the conditions.
@@ -82,6 +84,7 @@ func NewProcess(j *job.Job, specs []LaunchSpec, who Identity) (*Process, error) 
 	if err != nil {
 		return nil, err
 	}
+	machine.log.ganeti = who.GanetiLog
 	id := int64(j.ID)
 	return &Process{
 		machine:    machine,

@@ -60,6 +60,8 @@ type Opcode struct {
 	requiredLocks func(*opcodeParams) (lock.RequiredLocks, *Invalid)
 
 	compiled *compiledDefinition // the command of an opcode that an operator has defined, nil for other opcodes
+
+	lockstep bool // it is in the file of lockstep's own facts
 }
 
 // Defined reports whether the opcode comes from a Definition. Then Expand returns its command.
@@ -115,7 +117,7 @@ type opcodeFacts struct {
 // load builds a catalogue from files of facts. The named types of a file are valid only in that file.
 func load(files ...[]byte) (*Catalogue, error) {
 	c := &Catalogue{opcodes: map[string]*Opcode{}}
-	for _, file := range files {
+	for i, file := range files {
 		var facts struct {
 			Types   map[string]string      `json:"types"`
 			Opcodes map[string]opcodeFacts `json:"opcodes"`
@@ -135,6 +137,7 @@ func load(files ...[]byte) (*Catalogue, error) {
 			if name == runCommand {
 				op.requiredLocks = commandLocks
 			}
+			op.lockstep = i > 0
 			c.opcodes[name] = op
 		}
 	}

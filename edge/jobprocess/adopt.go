@@ -10,6 +10,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/jobs"
 	"lockstep/edge/pidfd"
 	"lockstep/messages"
 	"lockstep/persistence"
@@ -25,11 +26,12 @@ const watchedProbeInterval = 30 * time.Second
 // Adopt watches a job process that a former daemon started. It opens the pidfd before it
 // probes the livelock: a held livelock means that the process lives, so that its pid in the
 // job file still belongs to it. Tell reaches the process as soon as Adopt returns.
-func (p *Processes) Adopt(attempt uint64, id int64, pid int64, livelock string, jobActor *actor.PID) {
-	l := &liveProcess{id: id, process: openProcess(int(pid)), livelock: livelock, ended: make(chan struct{})}
+func (p *Processes) Adopt(attempt uint64, job jobs.Job, pid int64, livelock string, jobActor *actor.PID) {
+	l := &liveProcess{job: job, process: openProcess(int(pid)), livelock: livelock, ended: make(chan struct{})}
 	held := isAlive(livelock) || p.lostLockFile(l, int(pid))
 	if held {
 		p.addLive(attempt, l)
+		p.watchFile(attempt, job, livelock, jobActor)
 	}
 	go p.watchAdopted(l, attempt, int(pid), held, jobActor)
 }
@@ -47,7 +49,7 @@ func (p *Processes) watchAdopted(l *liveProcess, attempt uint64, pid int, held b
 		time.Sleep(probeInterval)
 	}
 	p.removeLive(attempt)
-	p.removePriorityMessage(l.id) // also that of a process that ended while no daemon ran
+	p.removePriorityMessage(l.job.ID) // also that of a process that ended while no daemon ran
 	if l.process != nil {
 		_ = l.process.Close()
 	}
@@ -68,15 +70,15 @@ func (p *Processes) lostLockFile(l *liveProcess, pid int) bool {
 	if _, err := os.Lstat(l.livelock); !errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
-	return p.isJobProcess(pid, l.id) && !l.process.Ended()
+	return p.isJobProcess(pid, l.job) && !l.process.Ended()
 }
 
 // isJobProcess reports whether the process has the command line that spawn gives to the
 // process of that job.
-func (p *Processes) isJobProcess(pid int, id int64) bool {
+func (p *Processes) isJobProcess(pid int, job jobs.Job) bool {
 	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-	want := strings.Join([]string{"lockstep-job", strconv.FormatInt(id, 10), p.config.DataDir, p.config.RunDir}, "\x00") + "\x00"
-	return err == nil && string(line) == want
+	_, args := p.commandLine(job)
+	return err == nil && string(line) == strings.Join(args, "\x00")+"\x00"
 }
 
 // openProcess opens a pidfd; nil: the pid is unknown, or no process has it.

@@ -13,6 +13,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
+	"lockstep/actors/jobs"
 	"lockstep/core/paths"
 	"lockstep/persistence"
 )
@@ -84,7 +85,7 @@ func (p *Processes) killProcess(livelock string, id int64) {
 		if process == nil {
 			continue // a child of the process may hold the lock until killOrphans
 		}
-		if p.isJobProcess(pid, id) && !errors.Is(process.Signal(unix.SIGKILL), os.ErrProcessDone) {
+		if p.isJobProcess(pid, jobs.Job{ID: id}) && !errors.Is(process.Signal(unix.SIGKILL), os.ErrProcessDone) {
 			process.EndsWithin(killTimeout)
 		}
 		_ = process.Close()

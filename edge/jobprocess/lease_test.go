@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"lockstep/actors/jobs"
 	"lockstep/core/job"
 	"lockstep/core/jobproc"
 	"lockstep/core/ownership"
@@ -45,7 +46,7 @@ func (r *fixture) command(script string) (pid int, livelock string) {
 	input, err := json.Marshal(map[string]any{"OP_ID": "OP_RUN_COMMAND",
 		"argv": []string{"/bin/sh", "-c", "echo $$ > " + output + ".new; mv " + output + ".new " + output + "; " + script}})
 	require.NoError(r.t, err)
-	r.port.Start(1, 7, r.receiver)
+	r.port.Start(1, jobs.Job{ID: 7}, r.receiver)
 	named := expect[*messages.ProcessNamed](r)
 	j := job.New(7, []json.RawMessage{input}, []int{0}, job.Timestamp{Sec: 1}, named.Livelock)
 	j.ProcessID = int(named.Pid)
@@ -163,7 +164,7 @@ func TestAJobGoesOnWhileTheLeaseIsRenewed(t *testing.T) {
 func TestAJobWithoutALeaseDoesNotBegin(t *testing.T) {
 	r := newFixture(t, jobProgram)
 	require.NoError(t, r.lease().Renew(0))
-	r.port.Start(1, 7, r.receiver)
+	r.port.Start(1, jobs.Job{ID: 7}, r.receiver)
 	named := expect[*messages.ProcessNamed](r)
 	r.file(7, named.Livelock, named.Pid)
 	r.port.Confirm(1, []byte(`[null]`))
@@ -192,7 +193,7 @@ func TestTheDaemonSaysWhetherAJobNeedsTheLease(t *testing.T) {
 				r.lease()
 			}
 			r.port.config.Permission = c.permission
-			r.port.Start(1, 7, r.receiver)
+			r.port.Start(1, jobs.Job{ID: 7}, r.receiver)
 			named := expect[*messages.ProcessNamed](r)
 			r.file(7, named.Livelock, named.Pid)
 			r.port.Confirm(1, []byte(`[null]`))
@@ -215,7 +216,7 @@ func TestAJobOfANodeThatIsAloneNeedsNoLease(t *testing.T) {
 	r := newFixture(t, jobProgram)
 	require.NoError(t, r.lease().Renew(0))
 	r.port.config.Permission = jobproc.LeaseNotRequired
-	r.port.Start(1, 7, r.receiver)
+	r.port.Start(1, jobs.Job{ID: 7}, r.receiver)
 	named := expect[*messages.ProcessNamed](r)
 	r.file(7, named.Livelock, named.Pid)
 	r.port.Confirm(1, []byte(`[null]`))

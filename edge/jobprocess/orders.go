@@ -4,15 +4,20 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/jobs"
+	"lockstep/core/job"
 	"lockstep/core/ownership"
+	"lockstep/core/paths"
 	"lockstep/edge/pidfd"
+	"lockstep/messages"
 	"lockstep/persistence"
 )
 
@@ -23,10 +28,69 @@ const exitGrace = 20 * time.Second
 // liveProcess is a confirmed process whose end was not observed. process is nil if its pid is
 // not known.
 type liveProcess struct {
-	id       int64
+	job      jobs.Job
 	process  *pidfd.Process
 	livelock string
 	ended    chan struct{} // closed when the process has ended
+	held     heldOrders
+}
+
+// heldOrders are the orders to a process that cannot take signals yet. It takes them when takesSignals has been true once.
+type heldOrders struct {
+	mu     sync.Mutex
+	takes  bool
+	orders []jobs.Order
+}
+
+// hold keeps an order if the process does not take it yet. SIGKILL is never held.
+func (h *heldOrders) hold(order jobs.Order, takesSignals func() bool) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.takes = h.takes || takesSignals(); h.takes || order.Kind == jobs.EndNow {
+		return false
+	}
+	h.orders = append(h.orders, order)
+	return true
+}
+
+// release returns the orders that the process takes now.
+func (h *heldOrders) release(takesSignals func() bool) []jobs.Order {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.takes = h.takes || takesSignals(); !h.takes {
+		return nil
+	}
+	orders := h.orders
+	h.orders = nil
+	return orders
+}
+
+// takesSignals reports whether the process of a job has its signal handlers. Ganeti's process installs them after the
+// handshake, and before that a signal kills it. It then makes the first opcode waiting in the job's file. A file that cannot
+// be read counts as written: its job ends without a daemon's order.
+func (p *Processes) takesSignals(started jobs.Job) bool {
+	if started.Program != messages.JobProgram_GANETI_JOB {
+		return true
+	}
+	content, err := os.ReadFile(filepath.Join(p.config.DataDir, paths.JobPath(started.ID)))
+	if err != nil {
+		return true
+	}
+	j, err := job.Decode(content)
+	return err != nil || j.Status() != job.Queued || !j.Start.IsZero()
+}
+
+// releaseOrders delivers the orders that were held for a process.
+func (p *Processes) releaseOrders(attempt uint64) {
+	p.mu.Lock()
+	l := p.live[attempt]
+	p.mu.Unlock()
+	if l == nil {
+		return
+	}
+	for _, order := range l.held.release(func() bool { return p.takesSignals(l.job) }) {
+		p.deliver(l, order)
+	}
 }
 
 func (p *Processes) addLive(attempt uint64, l *liveProcess) {
@@ -36,12 +100,13 @@ func (p *Processes) addLive(attempt uint64, l *liveProcess) {
 }
 
 func (p *Processes) removeLive(attempt uint64) {
+	p.fileWatch.remove(attempt)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if l := p.live[attempt]; l != nil {
 		close(l.ended)
 		delete(p.live, attempt)
-		p.removePriorityMessage(l.id)
+		p.removePriorityMessage(l.job.ID)
 	}
 }
 
@@ -56,7 +121,7 @@ func (p *Processes) Tell(attempt uint64, order jobs.Order) {
 	p.mu.Lock()
 	l := p.live[attempt]
 	p.mu.Unlock()
-	if l != nil {
+	if l != nil && !l.held.hold(order, func() bool { return p.takesSignals(l.job) }) {
 		p.deliver(l, order)
 	}
 }
@@ -67,17 +132,21 @@ func (p *Processes) deliver(l *liveProcess, order jobs.Order) {
 	case jobs.StopBeforeNext:
 		l.signal(syscall.SIGTERM)
 	case jobs.TakePriority:
-		if err := writePriority(p.config.RunDir, p.config.Owners, l.id, order.Priority); err != nil {
-			p.config.Log.WithFields(logrus.Fields{"job": l.id, "err": err}).Error("delivery of a priority to a job process failed")
+		if err := writePriority(p.config.RunDir, p.config.Owners, l.job.ID, order.Priority); err != nil {
+			p.config.Log.WithFields(logrus.Fields{"job": l.job.ID, "err": err}).Error("delivery of a priority to a job process failed")
 			return
 		}
 		l.signal(syscall.SIGUSR1)
 		select {
 		case <-l.ended: // the file may have been written after its removal
-			p.removePriorityMessage(l.id)
+			p.removePriorityMessage(l.job.ID)
 		default:
 		}
 	case jobs.EndNow:
+		if l.job.Program == messages.JobProgram_GANETI_JOB {
+			l.signal(syscall.SIGKILL) // as luxid does; Ganeti's process has no orderly end of a running opcode
+			return
+		}
 		l.signal(syscall.SIGINT)
 		go p.killAfterGrace(l)
 	}
@@ -88,7 +157,7 @@ func (p *Processes) killAfterGrace(l *liveProcess) {
 	select {
 	case <-l.ended:
 	case <-time.After(exitGrace):
-		p.config.Log.WithField("job", l.id).Warn("job process did not end in time; killing all processes of the job")
+		p.config.Log.WithField("job", l.job.ID).Warn("job process did not end in time; killing all processes of the job")
 		l.signal(syscall.SIGKILL)
 		p.runReaper(l.livelock, 0)
 	}

@@ -14,7 +14,7 @@ import (
 // If a process ends while it gets a priority, no priority file is left.
 func TestAPriorityForAProcessThatHasEnded(t *testing.T) {
 	r := newFixture(t, jobProgram)
-	l := &liveProcess{id: 7, ended: make(chan struct{})}
+	l := &liveProcess{job: jobs.Job{ID: 7}, ended: make(chan struct{})}
 	r.port.addLive(1, l)
 	r.port.removeLive(1)
 	r.port.deliver(l, jobs.Order{Kind: jobs.TakePriority, Priority: 3})
@@ -26,7 +26,7 @@ func TestAPriorityThatNobodyHasRead(t *testing.T) {
 	r := newFixture(t, jobProgram)
 	path := persistence.PriorityPath(r.runDir(), 7)
 	require.NoError(t, os.WriteFile(path, []byte("3\n"), 0o600))
-	r.port.Adopt(1, 7, 0, "/no/such/livelock", r.receiver)
+	r.port.Adopt(1, jobs.Job{ID: 7}, 0, "/no/such/livelock", r.receiver)
 	expect[*messages.ProcessGone](r)
 	require.NoFileExists(t, path)
 }
@@ -36,7 +36,7 @@ func TestAPriorityAfterTheRunDirectoryWasCleanedUp(t *testing.T) {
 	r := newFixture(t, jobProgram)
 	path := persistence.PriorityPath(r.runDir(), 7)
 	require.NoError(t, os.RemoveAll(r.runDir()))
-	r.port.addLive(1, &liveProcess{id: 7, ended: make(chan struct{})})
+	r.port.addLive(1, &liveProcess{job: jobs.Job{ID: 7}, ended: make(chan struct{})})
 	r.port.Tell(1, jobs.Order{Kind: jobs.TakePriority, Priority: 3})
 	require.FileExists(t, path)
 }

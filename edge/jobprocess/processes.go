@@ -1,4 +1,4 @@
-// Package jobprocess starts, watches and ends job processes. It implements the port
+// Package jobprocess starts, watches and ends job processes: lockstep-job, and in Ganeti mode also Ganeti's. It implements the port
 // jobs.Processes with real processes.
 //
 // It owns the running child processes of this daemon and the pidfd of each. An attempt
@@ -17,8 +17,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -28,8 +28,10 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
+	"lockstep/actors/jobs"
 	"lockstep/core/handshake"
 	"lockstep/core/ownership"
+	"lockstep/core/paths"
 	"lockstep/core/wire"
 	"lockstep/edge/pidfd"
 	"lockstep/messages"
@@ -64,6 +66,7 @@ type Config struct {
 	Permission string
 	Owners     ownership.Rules // of messages to job processes and their directories
 	Cgroup     string          // control group of job processes, a directory; "": that of the daemon
+	Ganeti     *Ganeti         // Ganeti mode; nil: all jobs are lockstep-job's
 }
 
 // Processes starts and watches job processes. Its methods do not block. Each attempt has one
@@ -77,6 +80,8 @@ type Processes struct {
 	mu            sync.Mutex
 	pendingStarts map[uint64]*pendingStart // by attempt: handshake in progress
 	live          map[uint64]*liveProcess  // by attempt: confirmed and not ended
+
+	fileWatch *fileWatch // of the jobs of Ganeti's processes; nil without such processes
 }
 
 // pendingStart is an attempt whose handshake is in progress.
@@ -88,8 +93,15 @@ type pendingStart struct {
 
 // New returns the port without any processes.
 func New(c Config) *Processes {
-	return &Processes{config: c, env: Environment(), cgroup: cgroup{path: c.Cgroup, log: c.Log}, pendingStarts: map[uint64]*pendingStart{}, live: map[uint64]*liveProcess{}}
+	p := &Processes{config: c, env: Environment(), cgroup: cgroup{path: c.Cgroup, log: c.Log}, pendingStarts: map[uint64]*pendingStart{}, live: map[uint64]*liveProcess{}}
+	if c.Ganeti != nil {
+		p.fileWatch = newFileWatch(filepath.Join(c.DataDir, paths.QueueDir), c.Log)
+	}
+	return p
 }
+
+// Close ends the watch of job files. Job processes go on.
+func (p *Processes) Close() { p.fileWatch.close() }
 
 // Environment returns the environment of job processes: the daemon's, with GOMAXPROCS=1. A job
 // process does one thing at a time; threads for more processors would lengthen its start by a
@@ -101,12 +113,12 @@ func Environment() []string {
 }
 
 // Start spawns the process of a job and goes through the handshake with it.
-func (p *Processes) Start(attempt uint64, id int64, jobActor *actor.PID) {
+func (p *Processes) Start(attempt uint64, job jobs.Job, jobActor *actor.PID) {
 	a := &pendingStart{confirm: make(chan []byte, 1), abandon: make(chan struct{})}
 	p.mu.Lock()
 	p.pendingStarts[attempt] = a
 	p.mu.Unlock()
-	go p.runAttempt(a, attempt, id, jobActor)
+	go p.runAttempt(a, attempt, job, jobActor)
 }
 
 // Confirm permits the process to act.
@@ -136,22 +148,23 @@ func (p *Processes) notify(receiver *actor.PID, message any) {
 	p.config.System.Root.Send(receiver, message)
 }
 
-func (p *Processes) runAttempt(a *pendingStart, attempt uint64, id int64, jobActor *actor.PID) {
-	child, err := p.spawn(id)
+func (p *Processes) runAttempt(a *pendingStart, attempt uint64, job jobs.Job, jobActor *actor.PID) {
+	child, err := p.spawn(job)
 	if err != nil {
 		p.removePending(attempt)
 		p.notify(jobActor, &messages.HandshakeFailed{Attempt: attempt, Text: err.Error()})
 		p.notify(jobActor, &messages.ProcessGone{Attempt: attempt, Text: err.Error(), NeverSpawned: true})
 		return
 	}
-	livelock, failure := p.handshake(a, child, attempt, jobActor)
+	livelock, failure := p.handshake(a, child, attempt, job, jobActor)
 	p.removePending(attempt)
 	child.closePipes()
 	if failure != nil {
 		p.notify(jobActor, &messages.HandshakeFailed{Attempt: attempt, Text: failure.Error()})
+		p.fileWatch.remove(attempt)
 		child.terminate()
 	} else {
-		p.addLive(attempt, &liveProcess{id: id, process: child.process, livelock: livelock, ended: make(chan struct{})})
+		p.addLive(attempt, &liveProcess{job: job, process: child.process, livelock: livelock, ended: make(chan struct{})})
 		p.notify(jobActor, &messages.ProcessConfirmed{Attempt: attempt})
 	}
 	child.process.AwaitEnd()
@@ -201,7 +214,7 @@ func (p *Processes) removePending(attempt uint64) {
 
 // handshake is the parent's side of the start handshake (queue.md 4.5). It returns the
 // livelock's name, also with an error if the process has named it.
-func (p *Processes) handshake(a *pendingStart, c *child, attempt uint64, jobActor *actor.PID) (livelock string, err error) {
+func (p *Processes) handshake(a *pendingStart, c *child, attempt uint64, job jobs.Job, jobActor *actor.PID) (livelock string, err error) {
 	name, err := c.receive()
 	if err != nil {
 		return "", fmt.Errorf("the process did not name its lock file, jobs.log may say why: %w", err)
@@ -221,7 +234,12 @@ func (p *Processes) handshake(a *pendingStart, c *child, attempt uint64, jobActo
 			return livelock, fmt.Errorf("the start was called off")
 		}
 	}
-	if err := c.send([]byte(p.config.Permission)); err != nil {
+	permission := p.config.Permission
+	if job.Program == messages.JobProgram_GANETI_JOB {
+		permission = "" // it takes any other answer for a refusal
+		p.watchFile(attempt, job, livelock, jobActor)
+	}
+	if err := c.send([]byte(permission)); err != nil {
 		return livelock, fmt.Errorf("the process does not take its permission to start: %w", err)
 	}
 	if _, err := c.receive(); err != nil {
@@ -242,7 +260,7 @@ type child struct {
 	reader  *wire.Reader
 }
 
-func (p *Processes) spawn(id int64) (*child, error) {
+func (p *Processes) spawn(job jobs.Job) (*child, error) {
 	inRead, inWrite, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("make a pipe: %w", err)
@@ -255,7 +273,7 @@ func (p *Processes) spawn(id int64) (*child, error) {
 	}
 	defer outWrite.Close()
 	fd := -1
-	started, err := p.startProcess(id, []*os.File{inRead, outWrite, p.config.Stderr}, &fd)
+	started, err := p.startProcess(job, []*os.File{inRead, outWrite, p.config.Stderr}, &fd)
 	if err != nil {
 		_, _ = inWrite.Close(), outRead.Close()
 		return nil, err
@@ -273,28 +291,27 @@ func (p *Processes) spawn(id int64) (*child, error) {
 }
 
 // startProcess starts a job process, in its control group if there is one.
-func (p *Processes) startProcess(id int64, files []*os.File, pidFD *int) (*os.Process, error) {
-	c := p.config
-	args := []string{"lockstep-job", strconv.FormatInt(id, 10), c.DataDir, c.RunDir}
+func (p *Processes) startProcess(job jobs.Job, files []*os.File, pidFD *int) (*os.Process, error) {
+	program, args := p.commandLine(job)
 	attributes := &os.ProcAttr{
 		Dir:   "/",
-		Env:   p.env,
+		Env:   p.environment(job),
 		Files: files,
 		// A new session: signals to the daemon's terminal or process group do not reach jobs.
 		Sys: &syscall.SysProcAttr{Setsid: true, PidFD: pidFD},
 	}
 	group := p.cgroup.open()
 	if group == nil {
-		return os.StartProcess(c.Program, args, attributes)
+		return os.StartProcess(program, args, attributes)
 	}
 	defer group.Close()
 	attributes.Sys.UseCgroupFD, attributes.Sys.CgroupFD = true, int(group.Fd())
-	started, inGroupErr := os.StartProcess(c.Program, args, attributes)
+	started, inGroupErr := os.StartProcess(program, args, attributes)
 	if inGroupErr == nil {
 		return started, nil
 	}
 	attributes.Sys.UseCgroupFD = false
-	started, err := os.StartProcess(c.Program, args, attributes)
+	started, err := os.StartProcess(program, args, attributes)
 	if err == nil {
 		p.cgroup.unusable(inGroupErr)
 	}

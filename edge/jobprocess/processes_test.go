@@ -15,6 +15,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/stretchr/testify/require"
 
+	"lockstep/actors/jobs"
 	"lockstep/actors/kit"
 	"lockstep/core/job"
 	"lockstep/core/ownership"
@@ -109,7 +110,7 @@ func (r *fixture) script(body string) string {
 
 func TestTheHandshakeWithARealJobProcess(t *testing.T) {
 	r := newFixture(t, jobProgram)
-	r.port.Start(1, 7, r.receiver)
+	r.port.Start(1, jobs.Job{ID: 7}, r.receiver)
 	named := expect[*messages.ProcessNamed](r)
 	require.True(t, paths.IsJobLivelock(named.Livelock))
 	alive, err := persistence.ProbeLivelock(named.Livelock)
@@ -130,7 +131,7 @@ func TestTheHandshakeWithARealJobProcess(t *testing.T) {
 // A process that was not confirmed never touches the job's file.
 func TestAnAbandonedStartActsOnNothing(t *testing.T) {
 	r := newFixture(t, jobProgram)
-	r.port.Start(1, 7, r.receiver)
+	r.port.Start(1, jobs.Job{ID: 7}, r.receiver)
 	named := expect[*messages.ProcessNamed](r)
 	r.file(7, named.Livelock, named.Pid)
 	before, err := r.files.Read("test", paths.JobPath(7))
@@ -147,18 +148,18 @@ func TestAnAbandonedStartActsOnNothing(t *testing.T) {
 
 func TestAStartThatFails(t *testing.T) {
 	r := newFixture(t, "/no/such/program")
-	r.port.Start(1, 7, r.receiver)
+	r.port.Start(1, jobs.Job{ID: 7}, r.receiver)
 	require.Contains(t, expect[*messages.HandshakeFailed](r).Text, "no such file")
 	expect[*messages.ProcessGone](r)
 
 	r.port.config.Program = r.script("exit 3")
-	r.port.Start(2, 7, r.receiver)
+	r.port.Start(2, jobs.Job{ID: 7}, r.receiver)
 	require.Contains(t, expect[*messages.HandshakeFailed](r).Text, "did not name its lock file")
 	require.Equal(t, "exit status 3", expect[*messages.ProcessGone](r).Text)
 
 	// A process that only SIGKILL ends.
 	r.port.config.Program = r.script(`trap "" TERM ABRT; printf '%s/run/livelocks/job_x\003' "` + r.dir + `"; while :; do sleep 1 || :; done`)
-	r.port.Start(3, 7, r.receiver)
+	r.port.Start(3, jobs.Job{ID: 7}, r.receiver)
 	expect[*messages.ProcessNamed](r)
 	r.port.Abandon(3)
 	expect[*messages.HandshakeFailed](r)
@@ -175,7 +176,7 @@ func TestAnotherProcessIsNotTakenForTheJob(t *testing.T) {
 	livelock := filepath.Join(r.dir, "run", "livelocks", "job_000007_1_2_3")
 	require.NoError(t, os.WriteFile(livelock, nil, 0o640)) // not locked: dead
 
-	r.port.Adopt(1, 7, int64(other.Process.Pid), livelock, r.receiver)
+	r.port.Adopt(1, jobs.Job{ID: 7}, int64(other.Process.Pid), livelock, r.receiver)
 	expect[*messages.ProcessGone](r)
 	require.NoFileExists(t, livelock)
 	require.NoError(t, other.Process.Signal(syscall.Signal(0)), "the stranger has been signalled")
@@ -186,14 +187,14 @@ func TestAnAdoptedProcessIsSeenToEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newFixture(t, jobProgram)
 			// The process waits for its permission, which does not come during the test.
-			r.port.Start(1, 7, r.receiver)
+			r.port.Start(1, jobs.Job{ID: 7}, r.receiver)
 			named := expect[*messages.ProcessNamed](r)
 			pid := int64(0)
 			if known {
 				pid = named.Pid
 			}
 			other := newFixture(t, jobProgram)
-			other.port.Adopt(2, 7, pid, named.Livelock, other.receiver)
+			other.port.Adopt(2, jobs.Job{ID: 7}, pid, named.Livelock, other.receiver)
 			r.port.Abandon(1)
 			expect[*messages.ProcessGone](other)
 		})
@@ -206,7 +207,7 @@ func BenchmarkStart(b *testing.B) {
 	start := uint64(0)
 	for b.Loop() {
 		start++
-		r.port.Start(start, int64(start), r.receiver)
+		r.port.Start(start, jobs.Job{ID: int64(start)}, r.receiver)
 		named := expect[*messages.ProcessNamed](r)
 		b.StopTimer()
 		r.file(int64(start), named.Livelock, named.Pid)

@@ -74,6 +74,7 @@ const (
 // Show writes log entries to their streams, and reports missing ones at their places.
 func (o *JobOutput) Show(entries []LogEntry) {
 	for _, entry := range entries {
+		entry.Type, entry.Payload = job.FromMessage(entry.Type, entry.Payload)
 		if gap := o.account.Add(entry.Type, entry.Payload); gap != (job.Output{}) {
 			o.reportMissing(gap)
 		}

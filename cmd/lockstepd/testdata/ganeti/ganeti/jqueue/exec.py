@@ -1,0 +1,122 @@
+"""A stand-in for Ganeti's job process, for tests of a daemon without Ganeti.
+
+It goes through the handshake, writes the job file as Ganeti does, and handles its signals. STANDIN_DATA and STANDIN_RUN are
+the directories. A job for which the file STANDIN_DATA/slow-JOB exists renames it to slow-JOB-reached before it installs its
+signal handlers, and waits until it is removed. An opcode ends when the file STANDIN_DATA/go-JOB-OPCODE exists, and fails if that file has a text.
+"""
+
+import errno
+import fcntl
+import json
+import os
+import signal
+import sys
+import time
+
+DATA, RUN = os.environ["STANDIN_DATA"], os.environ["STANDIN_RUN"]
+JOB = int(sys.argv[1])
+FILE = os.path.join(DATA, "queue", "job-%d" % JOB)
+canceled = False
+priority = None
+
+
+def cancel(_signum, _frame):
+  global canceled
+  canceled = True
+
+
+def reprioritise(_signum, _frame):
+  global priority
+  with open(os.path.join(RUN, "luxidmessages", "%d.prio" % JOB)) as f:
+    priority = int(f.read())
+
+
+def now():
+  t = time.time()
+  return [int(t), int(t * 1e6) % 1000000]
+
+
+def receive():
+  data = b""
+  while not data.endswith(b"\x03"):
+    piece = os.read(0, 4096)
+    if not piece:
+      sys.exit(1)
+    data += piece
+  return data[:-1].decode()
+
+
+def write(job):
+  new = "%sx%d.new" % (FILE, os.getpid())
+  with open(new, "w") as f:
+    json.dump(job, f)
+    f.write("\n")
+    f.flush()
+    os.fsync(f.fileno())
+  os.chmod(new, 0o640)
+  os.rename(new, FILE)
+
+
+def run(job, number, op, secret):
+  if priority is not None:
+    op["priority"] = priority
+  op["start_timestamp"] = now()
+  job["start_timestamp"] = job["start_timestamp"] or op["start_timestamp"]
+  op["status"] = "waiting"
+  write(job)
+  op["exec_timestamp"] = now()
+  op["status"] = "running"
+  serial = 1 + sum(len(o["log"]) for o in job["ops"])
+  op["log"].append([serial, now(), "message", "secret %s, debug %s, modules %s" %
+                    (json.dumps(secret), os.environ["GNT_DEBUG"], os.environ["PYTHONPATH"])])
+  write(job)
+  go = os.path.join(DATA, "go-%d-%d" % (JOB, number))
+  while not os.path.exists(go):
+    time.sleep(0.005)
+  with open(go) as f:
+    failure = f.read()
+  op["end_timestamp"] = now()
+  op["status"], op["result"] = ("error", failure) if failure else ("success", None)
+
+
+def main():
+  path = os.path.join(RUN, "livelocks", "job_%06d_%d" % (JOB, int(time.time())))
+  lock = open(path, "w")
+  fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+  os.write(1, path.encode() + b"\x03")
+  if receive() != "":
+    sys.exit(1)
+  with open(FILE) as f:
+    assert json.load(f)["livelock"] == path
+  os.write(1, b"\x03")
+  secrets = json.loads(receive())
+  slow = os.path.join(DATA, "slow-%d" % JOB)
+  if os.path.exists(slow):
+    os.rename(slow, slow + "-reached")
+    while os.path.exists(slow + "-reached"):
+      time.sleep(0.005)
+  signal.signal(signal.SIGTERM, cancel)
+  signal.signal(signal.SIGUSR1, reprioritise)
+  with open(FILE) as f:
+    job = json.load(f)
+  end = "success"
+  for number, op in enumerate(job["ops"]):
+    if canceled and end == "success":
+      end = "canceled"
+    if end == "success":
+      run(job, number, op, secrets[number])
+      end = op["status"]
+    else:
+      op["status"], op["result"] = end, "the job has ended before"
+    if end == "success" and number + 1 < len(job["ops"]):
+      write(job)
+  job["end_timestamp"] = now()
+  write(job)
+  os.unlink(path)
+
+
+try:
+  main()
+except OSError as err:
+  if err.errno != errno.EPIPE:
+    raise
