@@ -56,6 +56,9 @@ type Ports struct {
 	Confd   confd.Server // answers queries about the configuration; nil: nothing does
 	// Monitor are the ports of the monitor. nil: there is none.
 	Monitor *Monitor
+	// WithoutQueue is true in Ganeti mode while no ganeti-luxid runs: the tree has the configuration and the locks only, and
+	// reads and writes nothing of the queue.
+	WithoutQueue bool
 }
 
 // Settings are the operator's choices and the identity of this daemon.
@@ -134,10 +137,10 @@ var tree = group{
 	},
 	children: []child{
 		{name: "core", why: "what decides and what is on the disk must agree: rebuilt together", group: &core},
-		{name: "jobs", why: "before the queue, which asks it for the running jobs at once; its crash ends no job process",
+		{name: "jobs", enabled: hasQueue, why: "before the queue, which asks it for the running jobs at once; its crash ends no job process",
 			drains: true, props: jobsProps},
-		{name: "queue", why: "reads the disk again and survives a restart of core", drains: true, reportsReady: true, props: queueProps},
-		{name: "luxi", why: "last to start and first to stop: clients find a daemon that works", drains: true, props: luxiProps},
+		{name: "queue", enabled: hasQueue, why: "reads the disk again and survives a restart of core", drains: true, reportsReady: true, props: queueProps},
+		{name: "luxi", enabled: hasQueue, why: "last to start and first to stop: clients find a daemon that works", drains: true, props: luxiProps},
 		{name: "wconf", why: "as luxi", drains: true, props: wconfdProps},
 		{name: "ssconf", why: "no actor waits for it; it asks for the configuration; in a cluster it is beside each node's own storage", props: ssconfProps, enabled: writesSsconf},
 		{name: "distributor", why: "it survives a restart of core, which tells it the configuration again", props: distributorProps, enabled: hasDaemons},
@@ -226,8 +229,8 @@ var core = group{
 			drains: true, props: configstoreProps, enabled: isStandalone},
 		{name: "locks", why: "its memory and its journal must agree", drains: true, props: locksProps},
 		{name: "cluster", why: "it asks for locks", props: configProps},
-		{name: "filters", why: "its rules are the configuration's", props: filtersProps},
-		{name: "scheduler", why: "it rebuilds its state from the queue's", props: schedulerProps},
+		{name: "filters", why: "its rules are the configuration's", props: filtersProps, enabled: hasQueue},
+		{name: "scheduler", why: "it rebuilds its state from the queue's", props: schedulerProps, enabled: hasQueue},
 	},
 }
 
@@ -237,7 +240,7 @@ func storeProps(p Ports, s Settings) *actor.Props {
 
 // storeClients are the actors that the store answers.
 func storeClients(p Ports) []*actor.PID {
-	clients := []*actor.PID{p.Env.PID(locksName), p.Env.PID(configName), p.Env.PID(queueName), p.Env.PID(jobsName), p.Env.PID(luxiName)}
+	clients := present(p, locksName, configName, queueName, jobsName, luxiName)
 	if isStandalone(p) {
 		clients = append(clients, p.Env.PID(keeperName))
 	}
@@ -247,6 +250,37 @@ func storeClients(p Ports) []*actor.PID {
 		}
 	}
 	return clients
+}
+
+// hasQueue reports whether the tree has the queue and what serves it.
+func hasQueue(p Ports) bool { return !p.WithoutQueue }
+
+// belongsToQueue reports whether only a tree with a queue has the actor.
+func belongsToQueue(name string) bool {
+	switch name {
+	case queueName, jobsName, luxiName, filtersName, schedName:
+		return true
+	}
+	return false
+}
+
+// present returns the actors with these names that the tree has.
+func present(p Ports, names ...string) []*actor.PID {
+	var pids []*actor.PID
+	for _, name := range names {
+		if hasQueue(p) || !belongsToQueue(name) {
+			pids = append(pids, p.Env.PID(name))
+		}
+	}
+	return pids
+}
+
+// ifPresent returns the actor with that name; nil if the tree does not have it.
+func ifPresent(p Ports, name string) *actor.PID {
+	if pids := present(p, name); len(pids) > 0 {
+		return pids[0]
+	}
+	return nil
 }
 
 // isStandalone reports whether this node belongs to no cluster.
@@ -284,8 +318,8 @@ func daemonOwner(s Settings, purpose string) lock.Owner {
 }
 
 func locksProps(p Ports, s Settings) *actor.Props {
-	return locks.Props(locks.Config{Env: p.Env, Store: storeOf(p), Queue: p.Env.PID(queueName),
-		Scheduler:   p.Env.PID(schedName),
+	return locks.Props(locks.Config{Env: p.Env, Store: storeOf(p), Queue: ifPresent(p, queueName),
+		Scheduler:   ifPresent(p, schedName),
 		Clients:     subscribers(p, configName, wconfdName, luxiName),
 		Subscribers: subscribers(p), ClusterConfig: p.Env.PID(configName),
 		Owners: p.Owners, Settings: s.Locks, Boot: s.BootID, Self: daemonOwner(s, "destruction"), Fence: s.Fence})
@@ -374,7 +408,7 @@ func luxiProps(p Ports, s Settings) *actor.Props {
 }
 
 // hasFeed reports whether events are published.
-func hasFeed(p Ports) bool { return p.Events != nil }
+func hasFeed(p Ports) bool { return p.Events != nil && hasQueue(p) }
 
 // eventsOf returns the actor that publishes events; nil: none does.
 func eventsOf(p Ports) *actor.PID {
@@ -398,11 +432,7 @@ func withEvents(p Ports, names ...string) []*actor.PID {
 	if hasFeed(p) {
 		names = append(names, eventsName)
 	}
-	var pids []*actor.PID
-	for _, name := range names {
-		pids = append(pids, p.Env.PID(name))
-	}
-	return pids
+	return present(p, names...)
 }
 
 func eventsProps(p Ports, _ Settings) *actor.Props {
@@ -427,11 +457,11 @@ func SetOpcodes(env *kit.Env, catalogue *opcode.Catalogue) {
 
 // Running is a started tree.
 type Running struct {
-	// Root answers AnnounceQueue when the queue accepts requests, and Drain with DrainResult when
+	// Root answers AnnounceQueue, if there is a queue, when the queue accepts requests, and Drain with DrainResult when
 	// everything accepted is on the disk and no start is in progress. Root may be stopped then.
 	// Job processes continue.
 	Root *actor.PID
-	// Luxi and Wconfd accept connections, as conn.Opened.
+	// Luxi and Wconfd accept connections, as conn.Opened. A tree without a queue has no Luxi.
 	Luxi, Wconfd *actor.PID
 	// Done is closed when the tree has stopped: Root was stopped, or a part of the tree has
 	// failed too often.
@@ -444,5 +474,5 @@ func Tree(p Ports, s Settings) (*Running, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the actors: %w", err)
 	}
-	return &Running{Root: pid, Luxi: p.Env.PID(luxiName), Wconfd: p.Env.PID(wconfdName), Done: done}, nil
+	return &Running{Root: pid, Luxi: ifPresent(p, luxiName), Wconfd: p.Env.PID(wconfdName), Done: done}, nil
 }

@@ -46,12 +46,12 @@ type Owners interface {
 type Config struct {
 	Env     *kit.Env
 	Store   *actor.PID
-	Queue   *actor.PID
+	Queue   *actor.PID // nil: this tree has no queue
 	Clients []*actor.PID
 	// ClusterConfig is sent ConfigLocks.
 	ClusterConfig *actor.PID
 	Subscribers   []*actor.PID // are sent each change of locks once the files are read
-	Scheduler     *actor.PID
+	Scheduler     *actor.PID   // nil: this tree has no queue
 	Owners        Owners
 	Settings      lock.Settings
 	Boot          string

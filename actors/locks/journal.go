@@ -275,7 +275,9 @@ func (l *locks) foldPart(ctx actor.Context, path, journal string, p *part, conte
 // change is written. all: there are no other owners.
 func (l *locks) publishLocks(ctx actor.Context, owners []lock.Owner, all bool) {
 	changed := l.published(owners, all)
-	ctx.Send(l.config.Scheduler, changed)
+	if l.config.Scheduler != nil {
+		ctx.Send(l.config.Scheduler, changed)
+	}
 	if all {
 		return // subscribers get all changes, or LocksStarted
 	}

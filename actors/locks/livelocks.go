@@ -92,7 +92,7 @@ func (l *locks) ownerDead(ctx actor.Context, livelock string) {
 			continue
 		}
 		l.owners.awaitingCleanup[int64(o.Job)] = true
-		ctx.Request(l.config.Queue, &messages.AwaitJobCleanup{Id: int64(o.Job)})
+		l.requestCleanup(ctx, int64(o.Job))
 	}
 	if named {
 		l.notifyWhenWritten(ctx, func(_ actor.Context, f *messages.Failure) {
@@ -116,6 +116,14 @@ func (l *locks) publishDead(ctx actor.Context, dead []lock.Owner) {
 // repeatCleanupRequests sends AwaitJobCleanup again to a restarted queue.
 func (l *locks) repeatCleanupRequests(ctx actor.Context) {
 	for _, id := range slices.SortedFunc(maps.Keys(l.owners.awaitingCleanup), cmp.Compare[int64]) {
+		l.requestCleanup(ctx, id)
+	}
+}
+
+// requestCleanup asks the queue to tell the end of a dead job. Without a queue the locks of the job stay until there is one:
+// until then processes of the job may be alive.
+func (l *locks) requestCleanup(ctx actor.Context, id int64) {
+	if l.config.Queue != nil {
 		ctx.Request(l.config.Queue, &messages.AwaitJobCleanup{Id: id})
 	}
 }

@@ -58,6 +58,7 @@ type Config struct {
 
 	owners   ownership.Rules // of files and sockets
 	userMode bool            // the daemon of a user without root, with the user's directories
+	phase    *phase          // of ganeti-wconfd; nil: lockstepd runs under its own name
 }
 
 const usageText = `lockstepd runs a job queue: it accepts jobs over its socket, stores them as files, and

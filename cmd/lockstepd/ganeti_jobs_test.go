@@ -37,12 +37,14 @@ func newGanetiQueue(t *testing.T) *ganetiQueue {
 }
 
 // endGanetiJobs ends the stand-ins that a failed test has left.
-func (g *ganetiQueue) endGanetiJobs() {
+func (g *ganetiQueue) endGanetiJobs() { g.endStandIns(g.path("run")) }
+
+func (g *ganetiQueue) endStandIns(runDir string) {
 	files, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, path := range files {
 		content, err := os.ReadFile(path)
 		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if err == nil && strings.Contains(string(content), "STANDIN_RUN="+g.path("run")) && strings.Contains(string(content), "GNT_DEBUG=0") {
+		if err == nil && strings.Contains(string(content), "STANDIN_RUN="+runDir) && strings.Contains(string(content), "GNT_DEBUG=0") {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}

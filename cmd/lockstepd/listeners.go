@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -67,7 +68,10 @@ func openListeners(c Config, env *kit.Env, gateways gateways, api *remoteAPI, mo
 		if group != nil {
 			spec.options.Owner.GID = *group
 		}
-		opened, err := activation.Listen(persistence.SocketPath(c.RunDir, spec.name), spec.name, spec.options.Owner)
+		if spec.name == persistence.LuxiSocket && !c.hasQueue() {
+			continue
+		}
+		opened, err := listenOrBorrow(c, activation, spec.name, spec.options.Owner)
 		if err != nil {
 			return nil, errors.Join(err, activation.Close(), d.close())
 		}
@@ -78,6 +82,9 @@ func openListeners(c Config, env *kit.Env, gateways gateways, api *remoteAPI, mo
 	if d.admin, err = openAdmin(c.RunDir, c.owners.Of(ownership.AdminSocket), env.Log()); err != nil {
 		return nil, errors.Join(err, d.close())
 	}
+	if !c.hasQueue() {
+		return d, nil
+	}
 	if err := api.open(env, gateways.luxi); err != nil {
 		return nil, errors.Join(err, d.close())
 	}
@@ -85,6 +92,18 @@ func openListeners(c Config, env *kit.Env, gateways gateways, api *remoteAPI, mo
 		return nil, errors.Join(err, d.close())
 	}
 	return d, nil
+}
+
+// listenOrBorrow listens at a socket of the daemon. ganeti-wconfd has its sockets for longer than its actors.
+func listenOrBorrow(c Config, activation *socket.Activation, name string, owner ownership.Attributes) (net.Listener, error) {
+	switch {
+	case c.phase == nil:
+		return activation.Listen(persistence.SocketPath(c.RunDir, name), name, owner)
+	case name == persistence.LuxiSocket:
+		return socket.Borrow(c.phase.queue.Listener), nil
+	default:
+		return socket.Borrow(c.phase.wconfd), nil
+	}
 }
 
 // close accepts no more connections.

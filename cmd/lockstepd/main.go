@@ -14,9 +14,13 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 )
 
 func main() {
+	if f, known := faces[filepath.Base(os.Args[0])]; known {
+		os.Exit(runFace(f, os.Args[1:], os.Stdout, os.Stderr))
+	}
 	config, err := parseConfig(os.Args[1:], os.Stdout)
 	switch {
 	case errors.Is(err, flag.ErrHelp):

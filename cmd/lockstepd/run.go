@@ -149,8 +149,10 @@ func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan
 		return err
 	}
 	defer files.Close()
-	if err := checkQueue(c, files, identity); err != nil {
-		return err
+	if c.hasQueue() {
+		if err := checkQueue(c, files, identity); err != nil {
+			return err
+		}
 	}
 	if err := prepare(c, files, log); err != nil {
 		return err
@@ -180,7 +182,7 @@ func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan
 	defer callers.Close()
 	d.ports = supervisor.Ports{Env: d.env, Files: d.remoteAPI.withTimes(files), Processes: d.processes, Owners: owners, Callers: callers, Events: d.remoteAPI.events(), OnDecision: d.remoteAPI.onDecision()}
 	d.reloadRequests = make(reloadRequests, reloadsWaiting)
-	d.ports.Opcodes = d.reloadRequests
+	d.ports.Opcodes, d.ports.WithoutQueue = d.reloadRequests, !c.hasQueue()
 	if err := d.loadSettings(livelock.Path()); err != nil {
 		return err
 	}
@@ -234,14 +236,18 @@ func (d *service) loadSettings(livelock string) error {
 
 // prepare creates the files that are missing at the first start, and checks the configuration.
 func prepare(c Config, files *persistence.OSFiles, log *logrus.Logger) error {
-	start, err := persistence.InitQueue(files)
-	if err != nil {
-		return err
+	sweep := []string{"."}
+	if c.hasQueue() {
+		start, err := persistence.InitQueue(files)
+		if err != nil {
+			return err
+		}
+		if start.SerialRecreated {
+			log.WithField("serial", start.Serial).Warn("queue/serial was missing; recreated from the highest job id found")
+		}
+		sweep = append(sweep, paths.QueueDir)
 	}
-	if start.SerialRecreated {
-		log.WithField("serial", start.Serial).Warn("queue/serial was missing; recreated from the highest job id found")
-	}
-	for _, dir := range []string{".", paths.QueueDir} {
+	for _, dir := range sweep {
 		if _, err := files.SweepTemp(dir); err != nil {
 			log.WithField("err", err).Warn("removal of left-over temporary files failed")
 		}
@@ -306,18 +312,24 @@ func firstConfig(c Config, files *persistence.OSFiles) ([]byte, error) {
 
 // serve accepts connections until the daemon is stopped or fails.
 func (d *service) serve(tree *supervisor.Running, stop context.Context) error {
-	if err := awaitQueue(stop, d.env, tree); err != nil {
+	to, question := tree.Root, any(&messages.AnnounceQueue{})
+	if !d.config.hasQueue() {
+		to, question = supervisor.ClusterConfig(d.env), &messages.PublishConfig{}
+	}
+	if err := awaitAnswer(stop, d.env, tree, to, question); err != nil {
 		return err
 	}
 	listeners, err := openListeners(d.config, d.env, gateways{luxi: fixedPID(tree.Luxi), wconfd: fixedPID(tree.Wconfd)}, d.remoteAPI, d.mond)
 	if err != nil {
 		return err
 	}
-	d.announce("lockstepd started: jobs are accepted")
+	d.announceStart()
 	background, end := context.WithCancel(stop)
 	defer end()
-	go watchdog(background, d.log, d.env.System(), tree.Root, &messages.AnnounceQueue{})
-	go runJanitor(background, d.log, d.files, d.config)
+	go watchdog(background, d.log, d.env.System(), to, question)
+	if d.config.hasQueue() {
+		go runJanitor(background, d.log, d.files, d.config)
+	}
 	go d.reloadOpcodes(background, func(c *opcode.Catalogue) { supervisor.SetOpcodes(d.env, c) })
 	select {
 	case <-stop.Done():
@@ -350,18 +362,38 @@ func (d *service) drain(root *actor.PID) {
 	}
 }
 
-// awaitQueue returns when the queue accepts requests, or the tree has stopped.
-func awaitQueue(stop context.Context, env *kit.Env, tree *supervisor.Running) error {
+// errStoppedEarly is the error of a daemon that was stopped before it served clients.
+var errStoppedEarly = errors.New("stopped before the queue was read")
+
+// hasQueue reports whether the daemon has the queue: always, but not ganeti-wconfd without ganeti-luxid.
+func (c Config) hasQueue() bool { return c.phase == nil || c.phase.queue != nil }
+
+// announceStart tells that clients are served.
+func (d *service) announceStart() {
+	switch {
+	case d.config.phase == nil:
+		d.announce("lockstepd started: jobs are accepted")
+		return
+	case d.config.hasQueue():
+		d.announce("locks, configuration and queue are served")
+	default:
+		d.announce("locks and configuration are served, without the queue: ganeti-luxid does not run")
+	}
+	d.config.phase.ready()
+}
+
+// awaitAnswer returns when an actor of the tree answers a question, or the tree has stopped.
+func awaitAnswer(stop context.Context, env *kit.Env, tree *supervisor.Running, to *actor.PID, question any) error {
 	for {
-		_, err := env.System().Root.RequestFuture(tree.Root, &messages.AnnounceQueue{}, readyPollInterval).Result()
+		_, err := env.System().Root.RequestFuture(to, question, readyPollInterval).Result()
 		if err == nil {
 			return nil
 		}
 		select {
 		case <-tree.Done:
-			return errors.New("the queue cannot be read; the log says why")
+			return errors.New("the files cannot be read; the log says why")
 		case <-stop.Done():
-			return errors.New("stopped before the queue was read")
+			return errStoppedEarly
 		default:
 		}
 	}

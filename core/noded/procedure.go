@@ -1,5 +1,5 @@
 // Package noded implements the messages of the RPC of Ganeti's node daemon, as far as the distribution of the configuration
-// uses it (noded.md). It encodes and decodes the requests and the answers of four procedures, and knows the limits of each
+// and the start of a master use it (noded.md). It encodes and decodes the requests and the answers of five procedures, and knows the limits of each
 // procedure. It decodes requests for fake node daemons. It owns no state. Pure.
 package noded
 
@@ -47,6 +47,8 @@ func (p Procedure) Limits() Limits {
 	case UploadFile:
 		return Limits{15 * time.Minute, short}
 	case WriteSsconf:
+		return Limits{5 * time.Minute, short}
+	case ActivateMasterIP:
 		return Limits{5 * time.Minute, short}
 	case NodeVerify:
 		return Limits{15 * time.Minute, 16 << 20}

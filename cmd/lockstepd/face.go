@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"lockstep/core/config"
+)
+
+// Names under which lockstepd takes the place of a daemon of Ganeti.
+const (
+	luxidName  = "ganeti-luxid"
+	wconfdName = "ganeti-wconfd"
+)
+
+// faces are the daemons of Ganeti in whose place lockstepd runs when it is started under their names.
+var faces = map[string]face{
+	luxidName:  {name: luxidName, logFile: "luxi-daemon.log", run: runLuxid},
+	wconfdName: {name: wconfdName, logFile: "wconf-daemon.log", run: runWconfd, mayForce: true},
+}
+
+// face is one of these daemons.
+type face struct {
+	name     string
+	logFile  string // in the log directory
+	mayForce bool   // has --force-node
+	// run runs the daemon until stop ends. It calls ready when clients can connect.
+	run func(stop context.Context, c Config, o faceOptions, ready func()) error
+}
+
+// faceOptions are the options of Ganeti's daemons (dropin.md 8.2).
+type faceOptions struct {
+	foreground, debug, noUserChecks bool
+	syslog                          string // no, yes, only
+	noVoting, yesDoIt, forceNode    bool
+	help, version, completion       bool
+}
+
+// Exit codes of Ganeti's daemons.
+const (
+	exitFailed    = 1
+	exitUsage     = 2
+	exitNotMaster = 11
+)
+
+// errNotMaster is the error of a daemon that is started on a node that is not the master.
+var errNotMaster = errors.New("Not master, exiting.")
+
+// options are the names that the command line may have, the short ones too.
+func (f face) options(o *faceOptions) *flag.FlagSet {
+	flags := flag.NewFlagSet(f.name, flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	both := func(into *bool, short, long, usage string) {
+		flags.BoolVar(into, short, false, usage)
+		flags.BoolVar(into, long, false, usage)
+	}
+	both(&o.foreground, "f", "foreground", "don't detach from the current terminal")
+	both(&o.debug, "d", "debug", "increase the verbosity")
+	both(&o.help, "h", "help", "show help")
+	both(&o.version, "V", "version", "show the version of the program")
+	flags.BoolVar(&o.noUserChecks, "no-user-checks", false, "ignore user checks")
+	flags.StringVar(&o.syslog, "syslog", "no", "no, yes or only: accepted; the log goes to the log file, with -f to standard error")
+	flags.BoolVar(&o.noVoting, "no-voting", false, "skip the agreement of the nodes about the master")
+	flags.BoolVar(&o.yesDoIt, "yes-do-it", false, "confirm --no-voting")
+	flags.BoolVar(&o.completion, "help-completion", false, "show completion info")
+	if f.mayForce {
+		flags.BoolVar(&o.forceNode, "force-node", false, "start on a node that is not the master")
+	}
+	return flags
+}
+
+// runFace is main under the name of a daemon of Ganeti. It returns the exit code.
+func runFace(f face, args []string, stdout, stderr io.Writer) int {
+	var o faceOptions
+	flags := f.options(&o)
+	err := flags.Parse(args)
+	if err == nil && flags.NArg() > 0 {
+		err = fmt.Errorf("this program takes no arguments, and got %s", strings.Join(flags.Args(), " "))
+	}
+	if err == nil && !slices.Contains([]string{"no", "yes", "only"}, o.syslog) {
+		err = fmt.Errorf("--syslog: %q is none of no, yes and only", o.syslog)
+	}
+	switch {
+	case err != nil:
+		fmt.Fprintf(stderr, "%s: %v\n", f.name, err)
+		return exitUsage
+	case o.help:
+		fmt.Fprintf(stdout, "%s of lockstep\nUsage: %s [OPTION...]\n", f.name, f.name)
+		flags.VisitAll(func(option *flag.Flag) { fmt.Fprintf(stdout, "  %-18s %s\n", dashed(option.Name), option.Usage) })
+		return 0
+	case o.version:
+		fmt.Fprintf(stdout, "%s %s\nlockstep %s\n", f.name, config.VCSVersion, version())
+		return 0
+	case o.completion:
+		flags.VisitAll(func(option *flag.Flag) { fmt.Fprintf(stdout, "%s none\n", dashed(option.Name)) })
+		return 0
+	}
+	if err := f.start(o, stderr); errors.Is(err, errNotMaster) {
+		fmt.Fprintln(stdout, err)
+		return exitNotMaster
+	} else if err != nil {
+		fmt.Fprintf(stderr, "%s: %v\n", f.name, err)
+		return exitFailed
+	}
+	return 0
+}
+
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
+
+// start makes the checks of a start, and then runs the daemon, or starts the process that does (dropin.md 8.2).
+func (f face) start(o faceOptions, stderr io.Writer) error {
+	c, err := faceConfig(o)
+	if err != nil {
+		return err
+	}
+	if isDaemonProcess() {
+		return f.runDaemon(c, o)
+	}
+	self := ownName()
+	if !o.forceNode {
+		if err := checkMaster(c, self); err != nil {
+			return err
+		}
+	}
+	if err := f.checkUser(c, o); err != nil {
+		return err
+	}
+	if o.noVoting && !o.yesDoIt {
+		return errors.New("The no-voting option is dangerous and cannot be given without providing yes-do-it as well.")
+	}
+	if !o.noVoting {
+		if err := vote(c, self, stderr); err != nil {
+			return err
+		}
+	}
+	if o.foreground {
+		return f.runForeground(c, o)
+	}
+	return startDaemonProcess(f, stderr)
+}
+
+// checkUser returns an error unless the process has the user of Ganeti's daemons.
+func (f face) checkUser(c Config, o faceOptions) error {
+	if o.noUserChecks {
+		return nil
+	}
+	for _, owner := range c.owners.UIDs() {
+		if uid := os.Geteuid(); uid != owner {
+			return fmt.Errorf("%s started using wrong user ID (%d), expected %d", f.name, uid, owner)
+		}
+	}
+	return nil
+}
+
+// faceSettingsFile has settings of lockstepd for the daemons of Ganeti, in the form of --config. It may be missing.
+const faceSettingsFile = "/etc/ganeti/lockstep.yaml"
+
+// faceConfig are the settings: Ganeti's directories, below GANETI_ROOTDIR if that is set, as for Ganeti's programs.
+func faceConfig(o faceOptions) (Config, error) {
+	root := os.Getenv("GANETI_ROOTDIR")
+	args := []string{"--ganeti", "--data-dir", filepath.Join("/", root, ganetiDataDir), "--run-dir", filepath.Join("/", root, ganetiRunDir),
+		"--log-dir", filepath.Join("/", root, ganetiLogDir)}
+	if o.debug {
+		args = append(args, "--log-level", "debug", "--ganeti-debug")
+	}
+	settings := filepath.Join("/", root, faceSettingsFile)
+	if _, err := os.Stat(settings); err == nil {
+		args = append(args, "--config", settings)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return Config{}, err
+	}
+	return parseConfig(args, io.Discard)
+}

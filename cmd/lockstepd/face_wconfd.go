@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"lockstep/core/ownership"
+	"lockstep/edge/attach"
+	"lockstep/edge/socket"
+	"lockstep/persistence"
+)
+
+// attachGrace is how long a start waits for a ganeti-luxid that has lost the former ganeti-wconfd, so that the tree of actors is
+// started once.
+const attachGrace = 3 * attachInterval
+
+// phase is a part of the life of ganeti-wconfd: with the queue while a ganeti-luxid runs, without it otherwise. At the end of a
+// phase the actors stop in order, and the next phase starts them from the disk, as after a restart of the daemon.
+type phase struct {
+	wconfd net.Listener  // stays open over all phases; clients wait in its backlog between two
+	queue  *attach.Queue // nil: without the queue
+	ready  func()        // called when clients are served
+}
+
+// runWconfd is ganeti-wconfd: configuration and locks, and the queue for ganeti-luxid.
+func runWconfd(stop context.Context, c Config, _ faceOptions, ready func()) (err error) {
+	if err := dropJobMarker(); err != nil {
+		return err
+	}
+	if err := checkSetUp(c); err != nil {
+		return err
+	}
+	runDir, err := persistence.LockRun(c.RunDir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, runDir.Release()) }()
+	wconfd, err := socket.ListenUnix(persistence.SocketPath(c.RunDir, persistence.WconfSocket), c.owners.Of(ownership.WconfSocket))
+	if err != nil {
+		return err
+	}
+	defer wconfd.Close()
+	server, err := attach.Listen(persistence.SocketPath(c.RunDir, attachSocket), attachOwner(c))
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	w := &wconfdPhases{config: c, log: newLog(c), wconfd: wconfd, queues: make(chan *attach.Queue), ready: ready}
+	go w.accept(stop, server)
+	return w.run(stop)
+}
+
+// wconfdPhases runs the phases, one after the other.
+type wconfdPhases struct {
+	config Config
+	log    *logrus.Logger
+	wconfd net.Listener
+	queues chan *attach.Queue // each ganeti-luxid that runs
+	ready  func()
+}
+
+// accept passes on each ganeti-luxid. The next one waits until the former is served no more.
+func (w *wconfdPhases) accept(stop context.Context, server *attach.Server) {
+	for {
+		queue, err := server.Accept()
+		if err != nil {
+			return
+		}
+		select {
+		case w.queues <- queue:
+		case <-stop.Done():
+			queue.Close()
+			return
+		}
+	}
+}
+
+func (w *wconfdPhases) run(stop context.Context) error {
+	var queue *attach.Queue
+	select {
+	case queue = <-w.queues:
+	case <-time.After(attachGrace):
+	case <-stop.Done():
+		return nil
+	}
+	for stop.Err() == nil {
+		if queue != nil {
+			w.withQueue(stop, queue)
+			queue = nil
+			continue
+		}
+		next, err := w.withoutQueue(stop)
+		if err != nil {
+			return err
+		}
+		queue = next
+	}
+	if queue != nil {
+		queue.Close()
+	}
+	return nil
+}
+
+// withQueue runs until the ganeti-luxid ends. If the queue cannot be served, the ganeti-luxid is told why, and ends.
+func (w *wconfdPhases) withQueue(stop context.Context, queue *attach.Queue) {
+	defer queue.Close()
+	ctx, cancel := doneOf(stop, queue.Gone())
+	defer cancel()
+	lock, err := persistence.LockQueue(w.config.DataDir, w.config.owners)
+	if err == nil {
+		held, lost := context.WithCancelCause(ctx)
+		go watchLock(held, lock, lost)
+		err = w.runPhase(held, &phase{wconfd: w.wconfd, queue: queue, ready: func() { w.ready(); queue.Ready() }})
+		if replaced, ok := errors.AsType[*persistence.LockReplacedError](context.Cause(held)); ok {
+			err = errors.Join(replaced, err)
+		}
+		lost(nil)
+		err = errors.Join(err, lock.Release())
+	}
+	if err != nil && ctx.Err() == nil {
+		w.log.WithField("err", err).Error("the queue cannot be served; ganeti-luxid ends")
+		queue.Fail(err)
+	}
+}
+
+// withoutQueue runs until a ganeti-luxid begins, which it returns.
+func (w *wconfdPhases) withoutQueue(stop context.Context) (*attach.Queue, error) {
+	ctx, cancel := context.WithCancel(stop)
+	defer cancel()
+	begun := make(chan *attach.Queue, 1)
+	go func() {
+		defer close(begun)
+		select {
+		case queue := <-w.queues:
+			begun <- queue
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	err := w.runPhase(ctx, &phase{wconfd: w.wconfd, ready: w.ready})
+	cancel()
+	queue := <-begun
+	if err != nil && queue != nil {
+		queue.Fail(err)
+		queue.Close()
+	}
+	return queue, err
+}
+
+func (w *wconfdPhases) runPhase(ctx context.Context, p *phase) error {
+	c := w.config
+	c.phase = p
+	err := runLocked(c, w.log, ctx, make(chan os.Signal))
+	if errors.Is(err, errStoppedEarly) && ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
