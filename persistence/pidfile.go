@@ -31,6 +31,16 @@ func (e *PIDFileLockedError) Error() string {
 
 // CreatePIDFile locks the file and writes the pid of this process. It does not wait for the lock.
 func CreatePIDFile(path string, rules ownership.Rules) (*PIDFile, error) {
+	for range lockAttemptsMax {
+		if file, err := tryPIDFile(path, rules); file != nil || err != nil {
+			return file, err
+		}
+	}
+	return nil, fmt.Errorf("%s is replaced all the time", path)
+}
+
+// tryPIDFile returns nil, nil if the locked file is no longer the one at path: RemoveStalePIDFile has removed it.
+func tryPIDFile(path string, rules ownership.Rules) (*PIDFile, error) {
 	fd, _, step, err := openOrCreate(path, unix.O_RDWR, rules.Of(ownership.PIDFile))
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", step, path, err)
@@ -39,6 +49,9 @@ func CreatePIDFile(path string, rules ownership.Rules) (*PIDFile, error) {
 		return nil, errors.Join(&PIDFileLockedError{path}, unix.Close(fd))
 	} else if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), unix.Close(fd))
+	}
+	if lock := (QueueLock{path: path, fd: fd}); !lock.namesLockedFile() {
+		return nil, unix.Close(fd)
 	}
 	if err := writePID(fd); err != nil {
 		return nil, errors.Join(fmt.Errorf("write %s: %w", path, err), unix.Close(fd))
@@ -64,6 +77,19 @@ func IsPIDFileLocked(path string) (pid int, locked bool) {
 	}
 	pid, _ = strconv.Atoi(string(content[:n]))
 	return pid, true
+}
+
+// RemoveStalePIDFile removes a pid file whose daemon has died. Ganeti's tools refuse to start a daemon beside such a file.
+func RemoveStalePIDFile(path string) {
+	fd, err := openFile(path, unix.O_RDWR, 0)
+	if err != nil {
+		return // there is none
+	}
+	lock := QueueLock{path: path, fd: fd}
+	if setLock(fd, unix.F_WRLCK) == nil && lock.namesLockedFile() {
+		_ = unix.Unlink(path)
+	}
+	_ = unix.Close(fd)
 }
 
 // Release removes the file and frees the lock.

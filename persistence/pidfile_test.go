@@ -18,8 +18,12 @@ func TestPIDFile(t *testing.T) {
 	_, locked = IsPIDFileLocked(path)
 	require.False(t, locked, "the kernel has freed the lock")
 
+	RemoveStalePIDFile(path)
+	require.NoFileExists(t, path)
+	RemoveStalePIDFile(path)
 	file, err := CreatePIDFile(path, ownership.Rules{})
 	require.NoError(t, err)
+	RemoveStalePIDFile(path)
 	content, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, strconv.Itoa(os.Getpid())+"\n", string(content))

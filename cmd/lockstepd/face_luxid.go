@@ -52,7 +52,7 @@ func runLuxid(stop context.Context, c Config, _ faceOptions, ready func()) error
 			pause(stop, attachInterval)
 			continue
 		}
-		if err := holdQueue(stop, client, log, func() {
+		if err := holdQueue(stop, client, c.RunDir, log, func() {
 			if late.Stop() {
 				ready()
 			}
@@ -65,7 +65,7 @@ func runLuxid(stop context.Context, c Config, _ faceOptions, ready func()) error
 }
 
 // holdQueue keeps the queue served until stop ends or ganeti-wconfd does. An error says why ganeti-wconfd does not serve it.
-func holdQueue(stop context.Context, client *attach.Client, log *logrus.Logger, ready func()) error {
+func holdQueue(stop context.Context, client *attach.Client, runDir string, log *logrus.Logger, ready func()) error {
 	defer client.Close()
 	ended := make(chan error, 1)
 	go func() {
@@ -92,6 +92,7 @@ func holdQueue(stop context.Context, client *attach.Client, log *logrus.Logger, 
 		return refused
 	}
 	if stop.Err() == nil {
+		persistence.RemoveStalePIDFile(persistence.PIDFilePath(runDir, wconfdName))
 		log.Warn("ganeti-wconfd has ended; clients wait for the next one")
 	}
 	return nil

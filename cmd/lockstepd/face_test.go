@@ -249,10 +249,7 @@ func TestFacesSurviveEachOther(t *testing.T) {
 			require.NotEmpty(t, held)
 
 			b.end(luxidName, signal)
-			require.Eventually(t, func() bool {
-				_, err := os.Stat(b.path("var/lib/ganeti/queue/lock"))
-				return err != nil || signal == syscall.SIGKILL
-			}, patience, time.Millisecond)
+			require.Eventually(t, func() bool { _, err := os.Stat(b.path("run/ganeti/ganeti-luxid.pid")); return err != nil }, patience, time.Millisecond, "also after kill -9: ganeti-wconfd removes the file of the dead one")
 			require.Equal(t, held, b.wconf("listLocks", owner), "without ganeti-luxid")
 			b.permit(id, 0)
 			b.start(luxidName)

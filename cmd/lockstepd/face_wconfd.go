@@ -122,6 +122,9 @@ func (w *wconfdPhases) withQueue(stop context.Context, queue *attach.Queue) {
 		lost(nil)
 		err = errors.Join(err, lock.Release())
 	}
+	if stop.Err() == nil {
+		persistence.RemoveStalePIDFile(persistence.PIDFilePath(w.config.RunDir, luxidName))
+	}
 	if err != nil && ctx.Err() == nil {
 		w.log.WithField("err", err).Error("the queue cannot be served; ganeti-luxid ends")
 		queue.Fail(err)
