@@ -62,7 +62,7 @@ func Props(c Config) *actor.Props {
 		return &queue{
 			config: c, incarnation: incarnation, retained: kept,
 			store:       store.NewClient(c.Store, incarnation),
-			admission:   admission{limits: c.Limits},
+			admission:   admission{limits: c.Limits, asGaneti: c.GanetiJobs},
 			index:       newIndex(kept.secrets),
 			records:     newRecords(),
 			submissions: newSubmissions(c.Livelock),

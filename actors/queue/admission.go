@@ -29,6 +29,8 @@ type admission struct {
 	stopping *actor.PID
 	// stopped is true after stopping has received its answer.
 	stopped bool
+	// asGaneti: a drained queue refuses with the class and text of Ganeti's daemon.
+	asGaneti bool
 }
 
 // refusal returns why a submission is not accepted; nil if it is.
@@ -37,6 +39,9 @@ func (a *admission) refusal(m *messages.SubmitJobs) *messages.Failure {
 	case a.stopping != nil:
 		return messages.GenericFailure("The daemon is stopping; submit again when it is back")
 	case a.drained && !m.IgnoreDrain:
+		if a.asGaneti {
+			return messages.GenericFailure("Queue drained")
+		}
 		return messages.DrainedFailure("Job queue is drained, refusing job")
 	}
 	if most := a.limits.Unfinished; most > 0 && a.unfinished+len(m.Jobs) > most {

@@ -46,12 +46,19 @@ func runLuxid(stop context.Context, c Config, _ faceOptions, ready func()) error
 	})
 	defer late.Stop()
 	path := persistence.SocketPath(c.RunDir, attachSocket)
+	var refuses *standIn
+	defer func() { refuses.end() }()
 	for stop.Err() == nil {
 		client, err := attach.Dial(path, local)
 		if err != nil {
+			if refuses == nil {
+				refuses = newStandIn(listener, standInAfter, log)
+			}
 			pause(stop, attachInterval)
 			continue
 		}
+		refuses.end()
+		refuses = nil
 		if err := holdQueue(stop, client, c.RunDir, log, func() {
 			if late.Stop() {
 				ready()

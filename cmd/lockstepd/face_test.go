@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,11 +16,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	"github.com/stretchr/testify/require"
 
 	corenoded "lockstep/core/noded"
 	"lockstep/core/ownership"
 	"lockstep/edge/luxiclient"
+	"lockstep/edge/socket"
 	"lockstep/persistence"
 )
 
@@ -318,6 +322,30 @@ func TestFacesExcludeGanetisDaemons(t *testing.T) {
 	require.NoError(t, lock.Release())
 	require.Equal(t, "lives", b.wconf("echo", "lives"))
 	b.start(luxidName)
+}
+
+// Without ganeti-wconfd a client gets an error in the end, and the next one is served when there is one.
+func TestStandIn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "queue")
+	l, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	defer l.Close()
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	s := newStandIn(l, 0, log)
+	c, err := luxiclient.Dial(t.Context(), path, luxiclient.Options{AnswerTimeout: patience})
+	require.NoError(t, err)
+	for range 2 {
+		require.ErrorContains(t, c.Call(t.Context(), "QueryJobs", []any{}, nil), "ganeti-wconfd does not run")
+	}
+	s.end()
+	require.Error(t, c.Call(t.Context(), "QueryJobs", []any{}, nil))
+	next, err := net.Dial("unix", path)
+	require.NoError(t, err)
+	defer next.Close()
+	served, err := socket.Borrow(l).Accept()
+	require.NoError(t, err)
+	require.NoError(t, served.Close())
 }
 
 // The vote is won by more than half of all nodes, asked again while that is possible, and lost at once otherwise.

@@ -248,6 +248,8 @@ func TestOwnOpcodesInGanetiMode(t *testing.T) {
 	c.call("SetDrainFlag", nil, false) // without a flag to remove
 	c.call("SetDrainFlag", nil, true)
 	c.call("SetDrainFlag", nil, true)
+	err = c.Call(t.Context(), "SubmitJob", []any{[]op{delayOp()}}, nil)
+	require.ErrorContains(t, err, "Queue drained")
 	c.call("SetDrainFlag", nil, false)
 }
 

@@ -317,10 +317,12 @@ func (d *service) serve(tree *supervisor.Running, stop context.Context) error {
 		to, question = supervisor.ClusterConfig(d.env), &messages.PublishConfig{}
 	}
 	if err := awaitAnswer(stop, d.env, tree, to, question); err != nil {
+		d.stopTree(tree)
 		return err
 	}
 	listeners, err := openListeners(d.config, d.env, gateways{luxi: fixedPID(tree.Luxi), wconfd: fixedPID(tree.Wconfd)}, d.remoteAPI, d.mond)
 	if err != nil {
+		d.stopTree(tree)
 		return err
 	}
 	d.announceStart()
@@ -344,6 +346,12 @@ func (d *service) serve(tree *supervisor.Running, stop context.Context) error {
 	<-tree.Done
 	listeners.wait(answersTimeout)
 	return err
+}
+
+// stopTree stops the actors before their files are closed.
+func (d *service) stopTree(tree *supervisor.Running) {
+	d.env.System().Root.Stop(tree.Root)
+	<-tree.Done
 }
 
 // errTreeFailed is the error after actors have failed too often.

@@ -9,7 +9,7 @@ import (
 // ActivateMasterIP is the procedure that puts the cluster's address on the master's network interface.
 const ActivateMasterIP Procedure = "node_activate_master_ip"
 
-// MasterIP is the address of the cluster (dropin.md 6.2).
+// MasterIP is the address of the cluster (noded.md 5).
 type MasterIP struct {
 	Node     string // UUID of the master
 	Address  string

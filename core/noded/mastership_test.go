@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The request is that of Ganeti's daemon, which is in dropin.md 6.2.
+// The request is that of Ganeti's daemon, as recorded.
 func TestMasterIPIsGanetis(t *testing.T) {
 	ip := MasterIP{Node: "b7a3", Address: "198.51.100.10", Netmask: 32, Device: "gntbr0", Family: 2}
 	require.Equal(t, ActivateMasterIP, ip.Request().Procedure)

@@ -19,6 +19,7 @@ import (
 	"lockstep/cmd/lockstep/internal/configuration"
 	"lockstep/cmd/lockstep/internal/demo"
 	"lockstep/cmd/lockstep/internal/filters"
+	"lockstep/cmd/lockstep/internal/ganeti"
 	"lockstep/cmd/lockstep/internal/jobs"
 	"lockstep/cmd/lockstep/internal/locks"
 	"lockstep/cmd/lockstep/internal/monitor"
@@ -128,6 +129,7 @@ status of its command.`,
 		monitor.NewCommand(globals),
 		nodes.NewCommand(globals),
 		queries.NewCommand(globals),
+		ganeti.NewCommand(globals),
 		filters.NewCommand(globals),
 		jobs.NewInfoCommand(globals),
 		jobs.NewWatchCommand(globals),

@@ -1,0 +1,376 @@
+package ganeti
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/core/config"
+	"lockstep/core/job"
+	"lockstep/core/ownership"
+	"lockstep/core/paths"
+	"lockstep/persistence"
+)
+
+// crash is the panic of a test in the place of a kill -9 of the command.
+type crash struct{}
+
+// world is a node below a directory: its files are real, its programs are played. Before each event a watcher comes by, as cron
+// starts it, and starts daemons that do not run, unless it is paused.
+type world struct {
+	t       *testing.T
+	root    string
+	running map[string]*persistence.PIDFile
+	kinds   map[string]string // of the running daemons: ganeti or lockstep
+	clock   time.Time
+	events  int
+	crashAt int // number of the event at which the command is killed; 0: never
+	after   bool
+	said    []string
+	watcher int // rounds for which a watcher still runs that has read no pause
+	broken  string
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, root: t.TempDir(), running: map[string]*persistence.PIDFile{}, kinds: map[string]string{}, clock: time.Unix(1_800_000_000, 0)}
+	first, err := config.New(config.Identity{ClusterName: "demo", ClusterUUID: "c", NodeName: "node1", NodeUUID: "n", NodeIP: "127.0.0.1", GroupUUID: "g", Now: 1})
+	require.NoError(t, err)
+	for name, content := range map[string]string{
+		dataDir + "/" + paths.ConfigPath: string(first.JSON()), dataDir + "/queue/serial": "7\n", dataDir + "/queue/version": "1\n",
+		dataDir + "/ssconf_release_version": config.SoftwareVersion + "\n", dataDir + "/ssconf_master_node": "node1.example\n",
+		dataDir + "/locks.data": "[[],[]]", util: "", modules: "", "/opt/lockstep/lockstepd": "", "/opt/lockstep/lockstep-job": "",
+		sbinDir + "/ganeti-luxid": "ganeti", sbinDir + "/ganeti-wconfd": "ganeti", runDir + "/x": "",
+	} {
+		w.write(name, content)
+	}
+	for dir := w.root; dir != "/"; dir = filepath.Dir(dir) {
+		if info, err := os.Stat(dir); err == nil && info.Mode()&0o001 == 0 {
+			require.NoError(t, os.Chmod(dir, 0o755))
+		}
+	}
+	w.writeJob(3, job.Success, "OP_TEST_DELAY")
+	for _, daemon := range daemons {
+		w.startDaemon(daemon)
+	}
+	return w
+}
+
+func (w *world) path(name string) string { return filepath.Join(w.root, name) }
+
+func (w *world) write(name, content string) {
+	w.t.Helper()
+	require.NoError(w.t, os.MkdirAll(filepath.Dir(w.path(name)), 0o755))
+	require.NoError(w.t, os.WriteFile(w.path(name), []byte(content), 0o755))
+}
+
+func (w *world) writeJob(id int64, status job.Status, op string) {
+	j := job.New(job.ID(id), []json.RawMessage{json.RawMessage(`{"OP_ID": "` + op + `"}`)}, []int{0}, job.Timestamp{Sec: 1}, "")
+	j.Ops[0].Status = status
+	w.write(dataDir+"/"+paths.JobPath(id), string(job.Encode(j)))
+}
+
+// command is a run of the program. It returns the error, or crash{}.
+func (w *world) command(do func(*node) error) (err error) {
+	n := &node{root: w.root, system: w, owners: ownership.Rules{}, program: w.path("/opt/lockstep/lockstepd"),
+		say: func(format string, args ...any) {
+			w.said = append(w.said, fmt.Sprintf(format, args...))
+			w.event(nil)
+		}}
+	n.isMaster = n.isMasterName("node1")
+	defer func() {
+		if _, crashed := recover().(crash); crashed {
+			err = errors.New("killed")
+		}
+	}()
+	return do(n)
+}
+
+// event is a point at which the command may be killed: before or after what happens.
+func (w *world) event(happens func()) {
+	w.events++
+	w.watch()
+	if w.events == w.crashAt && !w.after {
+		panic(crash{})
+	}
+	if happens != nil {
+		happens()
+	}
+	w.checkKinds()
+	if w.events == w.crashAt {
+		panic(crash{})
+	}
+}
+
+// watch is a run of the watcher.
+func (w *world) watch() {
+	content, err := os.ReadFile(w.path(dataDir + "/watcher.pause"))
+	until, _ := strconv.ParseInt(strings.TrimSpace(string(content)), 10, 64)
+	if err == nil && until > w.clock.Unix() && w.watcher == 0 {
+		return
+	}
+	if w.running["ganeti-wconfd"] == nil {
+		w.startDaemon("ganeti-wconfd")
+	}
+}
+
+// checkKinds: the daemons are of one kind, and are what /usr/sbin says.
+func (w *world) checkKinds() {
+	if len(w.kinds) == 2 && w.kinds["ganeti-wconfd"] != w.kinds["ganeti-luxid"] {
+		w.broken = fmt.Sprintf("daemons of two kinds run: %v", w.kinds)
+	}
+	for daemon, kind := range w.kinds {
+		if kind != w.kindOf(daemon) {
+			w.broken = fmt.Sprintf("%s of %s runs while its program is %s", daemon, kind, w.kindOf(daemon))
+		}
+	}
+}
+
+// kindOf is whose program /usr/sbin has; "": none.
+func (w *world) kindOf(daemon string) string {
+	path := w.path(filepath.Join(sbinDir, daemon))
+	if target, err := os.Readlink(path); err == nil {
+		if strings.HasSuffix(target, "/lockstepd") {
+			return "lockstep"
+		}
+		return target
+	}
+	content, _ := os.ReadFile(path)
+	return string(content)
+}
+
+func (w *world) startDaemon(daemon string) {
+	if w.kindOf(daemon) == "" {
+		return // start-stop-daemon finds no program
+	}
+	file, err := persistence.CreatePIDFile(persistence.PIDFilePath(w.path(runDir), daemon), ownership.Rules{})
+	require.NoError(w.t, err)
+	w.running[daemon], w.kinds[daemon] = file, w.kindOf(daemon)
+	if daemon == "ganeti-wconfd" && w.kindOf(daemon) == "lockstep" {
+		w.write(dataDir+"/"+paths.LocksJournalPath, "{\"boot\":\"b\"}\n") // records of a crash are folded
+	}
+}
+
+func (w *world) stopDaemon(daemon string) {
+	if file := w.running[daemon]; file != nil {
+		require.NoError(w.t, file.Release())
+		delete(w.running, daemon)
+		delete(w.kinds, daemon)
+	}
+}
+
+// Run is part of System.
+func (w *world) Run(name string, args ...string) (output string, err error) {
+	w.event(func() { output, err = w.perform(name, args) })
+	return output, err
+}
+
+func (w *world) perform(name string, args []string) (string, error) {
+	switch name {
+	case util:
+		if args[0] == "start" {
+			w.startDaemon(args[1])
+		} else {
+			w.stopDaemon(args[1])
+		}
+	case cluster:
+		if w.running["ganeti-luxid"] == nil {
+			return "cannot connect", errors.New("exit status 1")
+		}
+		if args[1] == "drain" {
+			w.write(dataDir+"/"+paths.DrainPath, "")
+			return "", nil
+		}
+		if err := os.Remove(w.path(dataDir + "/" + paths.DrainPath)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+	case divert:
+		return "", w.divert(args)
+	case "/bin/cp":
+		output, err := exec.Command(name, args...).CombinedOutput()
+		return string(output), err
+	default:
+		w.broken = "unknown program " + name
+	}
+	return "", nil
+}
+
+// divert is dpkg-divert with --rename.
+func (w *world) divert(args []string) error {
+	from, to, mark := w.path(args[5]), w.path(args[3]), w.path(args[3]+".diverted")
+	_, err := os.Stat(mark)
+	diverted := err == nil
+	switch {
+	case args[4] == "--add" && !diverted:
+		w.write(args[3]+".diverted", "")
+		return os.Rename(from, to)
+	case args[4] == "--remove" && diverted:
+		if _, err := os.Lstat(from); err == nil {
+			return errors.New("rename involves overwriting")
+		}
+		return errors.Join(os.Rename(to, from), os.Remove(mark))
+	}
+	return nil
+}
+
+func (w *world) Watchers() []int {
+	if w.watcher > 0 {
+		return []int{4711}
+	}
+	return nil
+}
+
+func (w *world) Answers() error {
+	if w.running["ganeti-luxid"] == nil || w.running["ganeti-wconfd"] == nil {
+		return errors.New("no answer")
+	}
+	return nil
+}
+
+func (w *world) Now() time.Time { return w.clock }
+
+func (w *world) Pause() {
+	w.clock = w.clock.Add(time.Second)
+	w.watcher = max(0, w.watcher-1)
+}
+
+// requireIn: this kind is in place and runs; nothing is left of the way there.
+func (w *world) requireIn(kind string, text string) {
+	w.t.Helper()
+	require.Empty(w.t, w.broken, text)
+	require.Equal(w.t, map[string]string{"ganeti-wconfd": kind, "ganeti-luxid": kind}, w.kinds, text)
+	require.NoFileExists(w.t, w.path(dataDir+"/watcher.pause"), text)
+	require.NoFileExists(w.t, w.path(dataDir+"/"+paths.DrainPath), text)
+	require.NoFileExists(w.t, w.path(dataDir+"/"+drainMark), text)
+}
+
+func TestSwapAndBack(t *testing.T) {
+	w := newWorld(t)
+	w.watcher = 3
+	require.NoError(t, w.command((*node).swap))
+	w.requireIn("lockstep", "")
+	saved, err := filepath.Glob(w.path(dataDir + "/lockstep-before-swap-*/queue/job-3"))
+	require.NoError(t, err)
+	require.Len(t, saved, 1)
+	require.NoError(t, w.command((*node).swap))
+	require.Contains(t, w.said, "lockstep is in the place of Ganeti's daemons already")
+
+	// A job of lockstep's own and a serial that somebody has set back.
+	w.writeJob(9, job.Running, "OP_RUN_COMMAND")
+	require.ErrorContains(t, w.command((*node).back), "jobs 9 have opcodes of lockstep and are not final")
+	w.requireIn("lockstep", "nothing was begun")
+	w.writeJob(9, job.Success, "OP_RUN_COMMAND")
+	w.write(dataDir+"/queue/serial", "2\n")
+	w.write(dataDir+"/"+paths.LocksJournalPath, "{\"boot\":\"b\"}\n{}\n")
+	require.NoError(t, w.command((*node).back))
+	w.requireIn("ganeti", "")
+	serial, err := os.ReadFile(w.path(dataDir + "/queue/serial"))
+	require.NoError(t, err)
+	require.Equal(t, "9\n", string(serial), "no id is given out twice")
+	require.NoError(t, w.command((*node).back))
+	require.Contains(t, w.said, "Ganeti's daemons are in their place already")
+}
+
+// A kill at any point, before or after what the command does there: the same command goes on to its end, and the other one turns
+// round. At no moment daemons of two kinds run, whatever the watcher does.
+func TestACrashAtEachPoint(t *testing.T) {
+	stride := 1 // of the points
+	if testing.Short() {
+		stride = 7
+	}
+	actions := map[string]func(*node) error{"swap": (*node).swap, "back": (*node).back}
+	for _, first := range []string{"swap", "back"} {
+		for _, then := range []string{"swap", "back"} {
+			for _, after := range []bool{false, true} {
+				for at := 1; ; at += stride {
+					w := newWorld(t)
+					if first == "back" {
+						require.NoError(t, w.command((*node).swap))
+					}
+					w.events, w.crashAt, w.after = 0, at, after
+					err := w.command(actions[first])
+					w.crashAt = 0
+					text := fmt.Sprintf("%s, killed at event %d, after it: %v, then %s: %v", first, at, after, then, w.said)
+					if err == nil {
+						break // it has fewer events
+					}
+					require.EqualError(t, err, "killed", text)
+					require.NoError(t, w.command(actions[then]), text)
+					w.requireIn(map[string]string{"swap": "lockstep", "back": "ganeti"}[then], text)
+				}
+			}
+		}
+	}
+}
+
+// What an operator has paused and drained stays so.
+func TestPauseAndDrainOfTheOperatorStay(t *testing.T) {
+	w := newWorld(t)
+	pause := strconv.FormatInt(w.clock.Add(9*time.Hour).Unix(), 10)
+	w.write(dataDir+"/watcher.pause", pause+"\n")
+	w.write(dataDir+"/"+paths.DrainPath, "")
+	w.crashAt = 9
+	require.EqualError(t, w.command((*node).swap), "killed")
+	w.crashAt = 0
+	require.NoError(t, w.command((*node).swap))
+	content, err := os.ReadFile(w.path(dataDir + "/watcher.pause"))
+	require.NoError(t, err)
+	require.Equal(t, pause+"\n", string(content))
+	require.FileExists(t, w.path(dataDir+"/"+paths.DrainPath))
+}
+
+// Another candidate gets the links only.
+func TestSwapOfACandidate(t *testing.T) {
+	w := newWorld(t)
+	for _, daemon := range daemons {
+		w.stopDaemon(daemon)
+	}
+	w.write(dataDir+"/ssconf_master_node", "node2.example\n")
+	w.write(dataDir+"/watcher.pause", strconv.FormatInt(w.clock.Add(time.Hour).Unix(), 10)) // it does not run on such a node
+	require.NoError(t, w.command((*node).swap))
+	require.Equal(t, "lockstep", w.kindOf("ganeti-luxid"))
+	require.Empty(t, w.kinds)
+	require.NoError(t, w.command((*node).back))
+	require.Equal(t, "ganeti", w.kindOf("ganeti-wconfd"))
+}
+
+// check says why a swap is refused, and a refused swap changes nothing.
+func TestCheck(t *testing.T) {
+	w := newWorld(t)
+	w.writeJob(4, job.Running, "OP_TEST_DELAY")
+	require.NoError(t, w.command(func(n *node) error {
+		f := n.check()
+		require.Empty(t, f.Reasons)
+		require.Equal(t, []string{"jobs 4 run: their processes go on, and lockstep watches them"}, f.Notes)
+		return nil
+	}))
+	for name, c := range map[string]struct{ file, content, reason string }{
+		"release":       {dataDir + "/ssconf_release_version", "2.16.2\n", "the cluster runs Ganeti 2.16.2"},
+		"configuration": {dataDir + "/config.data", "{", "config.data: "},
+		"programs":      {"/opt/lockstep/lockstep-job", "", "is not executable for all users"},
+		"mode":          {dataDir + "/member-of-cluster", "", "belongs to a cluster of lockstep"},
+		"packages":      {modules, "", "Ganeti's packages are not complete"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write(c.file, c.content)
+			if name == "programs" {
+				require.NoError(t, os.Chmod(w.path(c.file), 0o750))
+			}
+			if name == "packages" {
+				require.NoError(t, os.Remove(w.path(c.file)))
+			}
+			require.ErrorContains(t, w.command((*node).swap), c.reason)
+			w.requireIn("ganeti", "")
+		})
+	}
+}

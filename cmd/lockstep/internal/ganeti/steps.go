@@ -1,0 +1,369 @@
+package ganeti
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"lockstep/core/ownership"
+	"lockstep/core/paths"
+	"lockstep/persistence"
+)
+
+// daemons are those that are replaced, in the order of their start.
+var daemons = []string{"ganeti-wconfd", "ganeti-luxid"}
+
+// Directories and files of a node, below the root.
+const (
+	dataDir  = "/var/lib/ganeti"
+	runDir   = "/run/ganeti"
+	sbinDir  = "/usr/sbin"
+	modules  = "/usr/share/ganeti/3.0/ganeti/jqueue/exec.py"
+	util     = "/usr/lib/ganeti/daemon-util"
+	divert   = "/usr/bin/dpkg-divert"
+	cluster  = "/usr/sbin/gnt-cluster"
+	stateKey = "lockstep-swap.json" // in the data directory
+	stock    = ".ganeti"            // ends the name of a diverted program
+)
+
+const (
+	// pauseFor is how long the watcher is paused, if the way back to its work never ends the pause.
+	pauseFor = time.Hour
+	// watcherPatience bounds the wait for a watcher that runs.
+	watcherPatience = 5 * time.Minute
+	answerPatience  = time.Minute
+)
+
+// state is what a run has recorded. A step is recorded before it is done, so a run after a crash repeats it.
+type state struct {
+	Action string `json:"action"`       // swap or back
+	Step   string `json:"step"`         // the step that is being done; "" after the last one
+	Pause  string `json:"pause_before"` // content of watcher.pause; "": none
+	Serial int64  `json:"serial"`       // of the queue when it was read for the last time
+	Begun  int64  `json:"begun"`        // seconds since 1970; names the copy
+}
+
+// node is the node that a command works on.
+type node struct {
+	root     string // "" but in tests
+	system   System
+	owners   ownership.Rules
+	program  string // lockstepd
+	isMaster bool
+	say      func(format string, args ...any)
+	state    state
+}
+
+// step is one step of a swap or a return. do may be repeated after a crash at any point of it.
+type step struct {
+	name string
+	// masterOnly: on other nodes the daemons do not run.
+	masterOnly bool
+	do         func(*node) error
+}
+
+var swapSteps = []step{
+	{"pause the watcher", true, (*node).pauseWatcher},
+	{"drain the queue", true, (*node).drain},
+	{"stop Ganeti's daemons", true, (*node).stopDaemons},
+	{"save a copy", true, (*node).save},
+	{"put lockstep in their place", false, (*node).link},
+	{"start lockstep", true, (*node).startDaemons},
+	{"open the queue", true, (*node).undrain},
+	{"end the pause of the watcher", true, (*node).resumeWatcher},
+}
+
+var backSteps = []step{
+	{"pause the watcher", true, (*node).pauseWatcher},
+	{"drain the queue", true, (*node).drain},
+	{"look for lockstep's jobs", true, (*node).refuseOwnJobs},
+	{"stop lockstep", true, (*node).stopDaemons},
+	{"complete the files", true, (*node).fold},
+	{"save a copy", true, (*node).save},
+	{"put Ganeti's daemons in their place", false, (*node).unlink},
+	{"start Ganeti's daemons", true, (*node).startDaemons},
+	{"open the queue", true, (*node).undrain},
+	{"end the pause of the watcher", true, (*node).resumeWatcher},
+}
+
+func (n *node) path(names ...string) string {
+	return filepath.Join(append([]string{"/", n.root}, names...)...)
+}
+
+// perform does the steps of an action, from the recorded one on.
+func (n *node) perform(action string, steps []step) error {
+	if err := n.load(); err != nil {
+		return err
+	}
+	from := 0
+	switch {
+	case n.state.Step == "":
+		n.state = state{Action: action, Serial: n.state.Serial, Begun: n.system.Now().Unix()}
+	case n.state.Action == action:
+		from = max(0, slices.IndexFunc(steps, func(s step) bool { return s.name == n.state.Step }))
+		n.say("going on with: %s", n.state.Step)
+	default:
+		n.say("the %s was interrupted at: %s; turning round", n.state.Action, n.state.Step)
+		n.state.Action = action // what it has remembered of pause and drain stays true
+	}
+	for i, s := range steps[from:] {
+		if s.masterOnly && !n.isMaster {
+			continue
+		}
+		n.state.Step = s.name
+		if err := n.record(); err != nil {
+			return err
+		}
+		n.say("%d/%d %s", from+i+1, len(steps), s.name)
+		if err := s.do(n); err != nil {
+			return fmt.Errorf("%s: %w; the same command goes on here", s.name, err)
+		}
+	}
+	n.state.Step = ""
+	return n.record()
+}
+
+func (n *node) load() error {
+	content, err := os.ReadFile(n.path(dataDir, stateKey))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(content, &n.state); err != nil {
+		return fmt.Errorf("%s: %w", n.path(dataDir, stateKey), err)
+	}
+	return nil
+}
+
+func (n *node) record() error {
+	content, err := json.Marshal(n.state)
+	if err != nil {
+		return err
+	}
+	return n.replace(filepath.Join(dataDir, stateKey), append(content, '\n'), 0o600)
+}
+
+// replace replaces a file durably.
+func (n *node) replace(name string, content []byte, mode fs.FileMode) (err error) {
+	path := n.path(name)
+	file, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	if err = errors.Join(err, file.Chmod(mode), file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// pauseWatcher pauses the watcher, which would start daemons, and waits for one that runs: it has read the pause at its start.
+func (n *node) pauseWatcher() error {
+	file := n.path(dataDir, "watcher.pause")
+	if n.state.Pause == "" {
+		content, err := os.ReadFile(file)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		until, _ := strconv.ParseFloat(strings.TrimSpace(string(content)), 64)
+		n.state.Pause = "none"
+		if until > float64(n.system.Now().Unix()) {
+			n.state.Pause = strings.TrimSpace(string(content))
+		}
+		if err := n.record(); err != nil {
+			return err
+		}
+	}
+	until := strconv.FormatInt(n.system.Now().Add(pauseFor).Unix(), 10)
+	if err := n.replace(filepath.Join(dataDir, "watcher.pause"), []byte(until+"\n"), 0o644); err != nil {
+		return err
+	}
+	return n.await(watcherPatience, func() error {
+		if pids := n.system.Watchers(); len(pids) > 0 {
+			return fmt.Errorf("ganeti-watcher runs as process %d", pids[0])
+		}
+		return nil
+	})
+}
+
+// await repeats a check until it succeeds, or for so long.
+func (n *node) await(patience time.Duration, check func() error) error {
+	for end := n.system.Now().Add(patience); ; n.system.Pause() {
+		err := check()
+		if err == nil || n.system.Now().After(end) {
+			return err
+		}
+	}
+}
+
+func (n *node) resumeWatcher() error {
+	if n.state.Pause != "" && n.state.Pause != "none" {
+		return n.replace(filepath.Join(dataDir, "watcher.pause"), []byte(n.state.Pause+"\n"), 0o644)
+	}
+	err := os.Remove(n.path(dataDir, "watcher.pause"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// drain closes the queue for submissions. Without ganeti-luxid there are none.
+func (n *node) drain() error {
+	flag := n.path(dataDir, paths.DrainPath)
+	_, err := os.Stat(flag)
+	if err == nil && !n.hasDrained() || !n.runs("ganeti-luxid") {
+		return nil // an operator has drained it, or it takes no jobs
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := n.replace(filepath.Join(dataDir, drainMark), nil, 0o600); err != nil {
+		return err
+	}
+	return n.run(cluster, "queue", "drain")
+}
+
+// drainMark says that a command of this program has drained the queue, and not the operator.
+const drainMark = "lockstep-swap.drained"
+
+func (n *node) hasDrained() bool {
+	_, err := os.Stat(n.path(dataDir, drainMark))
+	return err == nil
+}
+
+func (n *node) undrain() error {
+	if n.hasDrained() {
+		if err := n.run(cluster, "queue", "undrain"); err != nil {
+			return err
+		}
+	}
+	err := os.Remove(n.path(dataDir, drainMark))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// runs reports whether a daemon holds its pid file.
+func (n *node) runs(daemon string) bool {
+	_, locked := persistence.IsPIDFileLocked(persistence.PIDFilePath(n.path(runDir), daemon))
+	return locked
+}
+
+// stopDaemons stops the daemons, Ganeti's or lockstep's. Job processes go on.
+func (n *node) stopDaemons() error {
+	for _, daemon := range slices.Backward(daemons) {
+		if err := n.stop(daemon); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *node) stop(daemon string) error {
+	if !n.runs(daemon) {
+		return nil
+	}
+	if err := n.run(util, "stop", daemon); err != nil {
+		return err
+	}
+	if n.runs(daemon) {
+		return fmt.Errorf("%s still runs", daemon)
+	}
+	return nil
+}
+
+func (n *node) startDaemons() error {
+	for _, daemon := range daemons {
+		if n.runs(daemon) {
+			continue
+		}
+		persistence.RemoveStalePIDFile(persistence.PIDFilePath(n.path(runDir), daemon))
+		if err := n.run(util, "start", daemon); err != nil {
+			return err
+		}
+	}
+	return n.await(answerPatience, n.system.Answers)
+}
+
+// run runs a program of the node.
+func (n *node) run(name string, args ...string) error {
+	output, err := n.system.Run(name, args...)
+	if err != nil {
+		return fmt.Errorf("%s %s: %w: %s", name, strings.Join(args, " "), err, strings.TrimSpace(output))
+	}
+	return nil
+}
+
+// link diverts the programs of Ganeti's daemons, so that an upgrade of the package does not replace lockstep's, and puts links to
+// lockstepd in their places.
+func (n *node) link() error {
+	for _, daemon := range daemons {
+		path := filepath.Join(sbinDir, daemon)
+		if n.runs(daemon) {
+			return fmt.Errorf("%s runs", daemon)
+		}
+		if err := n.run(divert, "--local", "--rename", "--divert", path+stock, "--add", path); err != nil {
+			return err
+		}
+		target, err := os.Readlink(n.path(path))
+		if err == nil && target == n.program {
+			continue
+		}
+		if err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s is there although the program of Ganeti is diverted", path)
+		}
+		if err := os.Symlink(n.program, n.path(path)); err != nil {
+			return err
+		}
+	}
+	return syncDir(n.path(sbinDir))
+}
+
+// unlink is the reverse of link.
+func (n *node) unlink() error {
+	for _, daemon := range daemons {
+		path := filepath.Join(sbinDir, daemon)
+		if n.runs(daemon) {
+			return fmt.Errorf("%s runs", daemon)
+		}
+		if n.isLinked(daemon) {
+			if err := os.Remove(n.path(path)); err != nil {
+				return err
+			}
+		}
+		if err := n.run(divert, "--local", "--rename", "--divert", path+stock, "--remove", path); err != nil {
+			return err
+		}
+		if _, err := os.Lstat(n.path(path)); err != nil {
+			return fmt.Errorf("the program of Ganeti is missing: %w", err)
+		}
+	}
+	return syncDir(n.path(sbinDir))
+}
+
+// isLinked reports whether lockstep is in the place of a daemon.
+func (n *node) isLinked(daemon string) bool {
+	target, err := os.Readlink(n.path(sbinDir, daemon))
+	return err == nil && filepath.Base(target) == "lockstepd"
+}
