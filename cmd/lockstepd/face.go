@@ -36,7 +36,7 @@ type face struct {
 	run func(stop context.Context, c Config, o faceOptions, ready func()) error
 }
 
-// faceOptions are the options of Ganeti's daemons (config.md 10.1).
+// faceOptions are the options of Ganeti's daemons.
 type faceOptions struct {
 	foreground, debug, noUserChecks bool
 	syslog                          string // no, yes, only
@@ -120,7 +120,7 @@ func dashed(name string) string {
 	return "--" + name
 }
 
-// start makes the checks of a start, and then runs the daemon, or starts the process that does (config.md 10.2).
+// start makes the checks of a start, and then runs the daemon, or starts the process that does.
 func (f face) start(o faceOptions, stderr io.Writer) error {
 	c, err := faceConfig(o)
 	if err != nil {

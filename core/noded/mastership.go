@@ -36,7 +36,7 @@ func (m MasterIP) Request() Request {
 }
 
 // Voting asks all nodes which node is the master, before a daemon of the master starts. After an undecided round the nodes are
-// asked again after VoteInterval, VoteRetries times (config.md 10.2).
+// asked again after VoteInterval, VoteRetries times.
 const (
 	VoteInterval = 10 * time.Second
 	VoteRetries  = 6
