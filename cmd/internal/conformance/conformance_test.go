@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,6 +15,8 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/stretchr/testify/require"
+
+	"lockstep/cmd/internal/steady"
 )
 
 // packages names the environment variable with the directory into which Debian's
@@ -69,7 +70,7 @@ type site struct {
 	flags    []string
 	cmd      *exec.Cmd
 	log      bytes.Buffer
-	uuids    map[string]string
+	text     steady.Text
 }
 
 const node = "node1.example.com"
@@ -83,7 +84,7 @@ func (s *site) make(flags string) {
 		s.stop()
 		_ = os.RemoveAll(dir)
 	})
-	s.root, s.flags, s.uuids = filepath.Join(dir, node), strings.Fields(flags), map[string]string{}
+	s.root, s.flags, s.text = filepath.Join(dir, node), strings.Fields(flags), steady.Text{}
 	for _, sub := range []string{"var/lib/ganeti", "var/run/ganeti", "var/log/ganeti"} {
 		require.NoError(s.t, os.MkdirAll(filepath.Join(s.root, sub), 0o755))
 	}
@@ -138,47 +139,9 @@ func (s *site) run(script string, status int) string {
 	if err != nil && !errors.As(err, &exit) {
 		return fmt.Sprintf("%scannot run: %v\n", out, err)
 	}
-	text := s.normal(string(out))
+	text := s.text.Steady(strings.ReplaceAll(string(out), s.root, "ROOT"))
 	if got := cmd.ProcessState.ExitCode(); got != status {
 		text += fmt.Sprintf("EXIT STATUS %d, WANTED %d\n", got, status)
 	}
 	return text
-}
-
-// The values of a single run, in the order of their replacement.
-var variable = []struct {
-	pattern *regexp.Regexp
-	word    string
-}{
-	{regexp.MustCompile(`/tmp/lockstep-\d+/sock`), "SOCKET"},
-	{regexp.MustCompile(`uid=\d+(\([^)]*\))?, pid=\d+`), "PEER"},
-	{regexp.MustCompile(`\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}`), "TIME"},
-	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?`), "TIME"},
-	{regexp.MustCompile(`\b\d{16}\d{3}?\b`), "NANOSECONDS"},
-	{regexp.MustCompile(`\b1[78]\d{8}(\.\d+)?\b`), "SECONDS"},
-	{regexp.MustCompile(`\d+\.\d+(s\b| s\b| seconds)`), "DURATION"},
-	{regexp.MustCompile(`\b\d+\.\d{4}\b`), "SECONDS"},
-}
-
-var uuid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
-
-func (s *site) normal(text string) string {
-	text = strings.ReplaceAll(text, s.root, "ROOT")
-	text = uuid.ReplaceAllStringFunc(text, func(u string) string {
-		if s.uuids[u] == "" {
-			s.uuids[u] = fmt.Sprintf("UUID-%d", len(s.uuids)+1)
-		}
-		return s.uuids[u]
-	})
-	for _, v := range variable {
-		text = v.pattern.ReplaceAllString(text, v.word)
-	}
-	var lines []string
-	for line := range strings.Lines(text) {
-		lines = append(lines, strings.TrimRight(line, " \n"))
-	}
-	if len(lines) == 0 {
-		return ""
-	}
-	return strings.Join(lines, "\n") + "\n"
 }
