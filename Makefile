@@ -7,6 +7,7 @@ SEED    ?= 1
 SEEDS   ?= 1..2000
 BENCH   ?= # more flags for lockstep-bench: BENCH='--only Jobs --out new.txt'
 GANETI  ?= $(BIN)/ganeti
+CLUSTER ?= TestSwap # TestReference: the operator's day on Ganeti's own daemons
 REVISION := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 DATE    := $(shell TZ=UTC git show -s --date=iso-strict-local --format=%cd HEAD 2>/dev/null)
 VERSION := $(patsubst v%,%,$(shell git describe --tags --exact-match 2>/dev/null))
@@ -24,10 +25,10 @@ PROTOC_GEN := $(abspath $(BIN))/protoc-gen-go
 STRIPPED := -ldflags='-s -w' # test binaries without debug information: a third less work for the linker
 
 .DEFAULT_GOAL := help
-.PHONY: help build quick test race lint proto verify sim rooms scenario conformance manual install packages packages-quick packages-check packages-repeat container container-check bench bench-guard microbench demo demo-cluster run check clean
+.PHONY: help build quick test race lint proto verify sim rooms scenario conformance conformance-cluster manual install packages packages-quick packages-check packages-repeat container container-check bench bench-guard microbench demo demo-cluster run check clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build the programs into bin/
 	@mkdir -p $(BIN)
@@ -77,6 +78,10 @@ scenario: ## run the text scenarios
 conformance: build ## run Ganeti's own client programs, from Debian's packages, against a daemon
 	.ci/ganeti-packages $(GANETI)
 	GANETI_PACKAGES=$(abspath $(GANETI)) $(GO) test -count=1 -run Conformance ./cmd/internal/conformance ./cmd/lockstepd
+
+conformance-cluster: build ## an operator's day on a real Ganeti cluster in namespaces, with lockstep in the place of its daemons
+	@reason=$$(.ci/ganeti-layer $(BIN)/ganeti-layer) || { test $$? = 75 || exit 1; echo "NOT RUN: conformance-cluster: $$reason" >&2; }; \
+	GANETI_LAYER=$(abspath $(BIN))/ganeti-layer NO_CLUSTER="$$reason" $(GO) test -count=1 -v -timeout 20m -run '$(strip $(CLUSTER))' ./cmd/internal/realcluster
 
 manual: ## build the manual pages and completions into bin/manual, and fail if mandoc objects
 	@rm -rf $(BIN)/manual && mkdir -p $(BIN)/manual/man

@@ -1,0 +1,17 @@
+// Package realcluster runs an operator's day on a real Ganeti cluster, with Ganeti's own daemons and with lockstep in their
+// place: `make conformance-cluster`. It has only tests.
+//
+// The cluster is in namespaces of this machine (package machine), with the fake hypervisor and Debian's packages. It has two nodes,
+// because instances move; the second one cannot become master. The days are text scripts in testdata. The expected texts
+// are what Ganeti's own daemons give, so the same scripts run on both:
+//
+//	before  by Ganeti's daemons, what is there at the swap
+//	day     the operator's day
+//	kills   kill -9 of daemons and job processes, with lockstep only
+//	after   by Ganeti's daemons, which go on from what is on the disk
+//
+//	TestSwap       before, swap, day, kills, back, after
+//	TestReference  before, day, after on Ganeti's daemons, if REFERENCE is set. With -rewrite it writes the expected texts; with
+//	               RECORD=FILE it records all requests and answers of the day
+//	TestHold       puts up the cluster and leaves it for work by hand, if HOLD is set
+package realcluster
