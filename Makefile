@@ -28,7 +28,7 @@ STRIPPED := -ldflags='-s -w' # test binaries without debug information: a third 
 .PHONY: help build quick test race lint proto verify sim rooms scenario conformance conformance-cluster manual install packages packages-quick packages-check packages-repeat container container-check bench bench-guard microbench demo demo-cluster run check clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build the programs into bin/
 	@mkdir -p $(BIN)
