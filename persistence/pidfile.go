@@ -65,7 +65,7 @@ func IsPIDFileLocked(path string) (pid int, locked bool) {
 	if err != nil {
 		return 0, false
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	probe := wholeFileLock(unix.F_WRLCK)
 	if unix.FcntlFlock(uintptr(fd), unix.F_OFD_GETLK, &probe) != nil || probe.Type == unix.F_UNLCK {
 		return 0, false

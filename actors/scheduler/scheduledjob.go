@@ -79,7 +79,7 @@ func (j *scheduledJob) awaitAllEnds() {
 			continue
 		}
 		for _, d := range j.depends[op] {
-			all = append(all, opcode.Dependency{Job: d.Job, Statuses: finalStatuses})
+			all = append(all, opcode.Dependency{Job: d.Job, Statuses: finalStatuses()})
 		}
 	}
 	j.depends = nil
@@ -89,7 +89,9 @@ func (j *scheduledJob) awaitAllEnds() {
 }
 
 // finalStatuses are met by every end of a job.
-var finalStatuses = []string{job.Success.String(), job.Error.String(), job.Canceled.String()}
+func finalStatuses() []string {
+	return []string{job.Success.String(), job.Error.String(), job.Canceled.String()}
+}
 
 // nextOp is the index of the first opcode without a final status.
 func nextOp(j *job.Job) int {

@@ -156,8 +156,7 @@ func parseConfig(args []string, output io.Writer) (Config, error) {
 	}
 	given := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	c.Rapi.addressGiven, c.Confd.addressGiven = given[rapiAddressFlag], given[confdAddressFlag]
-	c.Mond.addressGiven = given[mondAddressFlag]
+	c.Rapi.addressGiven, c.Confd.addressGiven, c.Mond.addressGiven = given[rapiAddressFlag], given[confdAddressFlag], given[mondAddressFlag]
 	if err := c.applyGaneti(given); err != nil {
 		return c, err
 	}

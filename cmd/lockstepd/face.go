@@ -149,7 +149,7 @@ func (f face) start(o faceOptions, stderr io.Writer) error {
 	if o.foreground {
 		return f.runForeground(c, o)
 	}
-	return startDaemonProcess(f, stderr)
+	return startDaemonProcess(f)
 }
 
 // checkUser returns an error unless the process has the user of Ganeti's daemons.

@@ -30,7 +30,7 @@ func runLuxid(stop context.Context, c Config, _ faceOptions, ready func()) error
 	if err != nil {
 		return err
 	}
-	defer listener.Close()
+	defer func() { _ = listener.Close() }()
 	local, isUnix := listener.(*net.UnixListener)
 	if !isUnix {
 		return errors.New("the queue's socket is no unix socket")

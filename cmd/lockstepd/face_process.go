@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,7 +50,7 @@ func programPath() (string, error) {
 
 // startDaemonProcess starts the daemon in a session of its own, and returns when clients can connect to it, or with the reason
 // why it has ended.
-func startDaemonProcess(f face, stderr io.Writer) error {
+func startDaemonProcess(f face) error {
 	program, err := programPath()
 	if err != nil {
 		return err

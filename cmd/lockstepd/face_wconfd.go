@@ -44,12 +44,12 @@ func runWconfd(stop context.Context, c Config, _ faceOptions, ready func()) (err
 	if err != nil {
 		return err
 	}
-	defer wconfd.Close()
+	defer func() { _ = wconfd.Close() }()
 	server, err := attach.Listen(persistence.SocketPath(c.RunDir, attachSocket), attachOwner(c))
 	if err != nil {
 		return err
 	}
-	defer server.Close()
+	defer func() { _ = server.Close() }()
 	w := &wconfdPhases{config: c, log: newLog(c), wconfd: wconfd, queues: make(chan *attach.Queue), ready: ready}
 	go w.accept(stop, server)
 	return w.run(stop)
@@ -160,7 +160,7 @@ func (w *wconfdPhases) runPhase(ctx context.Context, p *phase) error {
 	c.phase = p
 	err := runLocked(c, w.log, ctx, make(chan os.Signal))
 	if errors.Is(err, errStoppedEarly) && ctx.Err() != nil {
-		return nil
+		err = nil
 	}
 	return err
 }

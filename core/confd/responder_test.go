@@ -236,7 +236,7 @@ func TestTheSizeOfALargeAnswerIsThatOfItsDatagram(t *testing.T) {
 
 func TestForgedPacketsAllocateNothing(t *testing.T) {
 	snapshot, keys := fixture(t)
-	forged := []byte(Query{Type: ClusterMaster}.Request([]byte("another key\n"), now, "salt"))
+	forged := Query{Type: ClusterMaster}.Request([]byte("another key\n"), now, "salt")
 	garbage := []byte("plj0" + strings.Repeat("{", 500))
 	var r Responder
 	dst := make([]byte, 0, DatagramMax)

@@ -66,7 +66,7 @@ func (machine) Answers() error {
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	var values []string
 	return c.Call(ctx, "QueryConfigValues", []any{[]string{"cluster_name"}}, &values)
 }
