@@ -284,8 +284,9 @@ func (c *client) release(id int64, done func()) {
 	next()
 }
 
-// releasesMax bounds the orders of one release: a job that stays held would not end.
-const releasesMax = 600
+// releasesMax bounds the orders of one release, one a second: a job that stays held would not end. A daemon that cannot start
+// tries for ten minutes, and the next one again.
+const releasesMax = 3600
 
 func (c *client) answeredOrder(order string, id int64, result json.RawMessage, err error, done func()) {
 	if err != nil {

@@ -19,31 +19,40 @@ type deadliner interface{ SetDeadline(time.Time) error }
 
 type borrowed struct {
 	net.Listener
-	closing sync.Once
-	closed  chan struct{}
+	closing   sync.Once
+	closed    chan struct{}
+	accepting sync.Mutex // held by Accept; Close returns when no Accept can take a client
 }
 
 // Accept is part of net.Listener.
 func (b *borrowed) Accept() (net.Conn, error) {
-	c, err := b.Listener.Accept()
+	b.accepting.Lock()
+	defer b.accepting.Unlock()
 	select {
 	case <-b.closed:
-		if err == nil {
-			return c, nil // it is served to the end, like the connections before it
-		}
 		return nil, net.ErrClosed
 	default:
-		return c, err
 	}
+	c, err := b.Listener.Accept()
+	if err != nil {
+		select {
+		case <-b.closed:
+			return nil, net.ErrClosed
+		default:
+		}
+	}
+	return c, err // also after Close: the client is served to the end, like those before it
 }
 
-// Close is part of net.Listener. It ends Accept.
+// Close is part of net.Listener. It ends Accept, and waits for that: the next borrower removes the deadline.
 func (b *borrowed) Close() error {
 	b.closing.Do(func() {
 		close(b.closed)
 		if d, ok := b.Listener.(deadliner); ok {
 			_ = d.SetDeadline(time.Unix(1, 0))
 		}
+		b.accepting.Lock()
+		defer b.accepting.Unlock()
 	})
 	return nil
 }
