@@ -30,7 +30,7 @@ func (checkLive) See(w *World, event any) error {
 		delete(known, id)
 	}
 	if len(known) > 0 {
-		return fmt.Errorf("the daemon knows of %d jobs that are not on the disk", len(known))
+		return fmt.Errorf("the daemon knows of jobs that are not on the disk: %v", known)
 	}
 	return nil
 }

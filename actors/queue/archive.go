@@ -136,6 +136,7 @@ func (q *queue) moveToArchive(ctx actor.Context, a *archiving, batch []int64) {
 			case f.Missing:
 				q.config.Env.Log().WithField("job", id).Error("the file of a final job is missing; the job is forgotten")
 			default:
+				q.movedHalfway(ctx, q.index.get(id))
 				q.notArchived(a, id, f.Failure)
 				continue
 			}
@@ -163,6 +164,7 @@ func (q *queue) removeJob(id int64) (hasRecord bool) {
 	if q.archiver.keeper != nil {
 		q.archiver.keeper.Forget(endedJob(q.index.get(id)))
 	}
+	delete(q.archiver.halfway, id)
 	q.index.remove(id)
 	q.submissions.named.drop(id)
 	q.subscribers.forget(id)

@@ -1,6 +1,8 @@
 package queue
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -25,6 +27,9 @@ type archiver struct {
 	keeper   *retention.Keeper // of the final jobs; nil while jobs are archived by clients only
 	ticking  bool
 	archived int64 // jobs that it has archived in this incarnation of the queue
+	// halfway are the jobs that could not be moved to the archive. Their files may be there already, so each tick tries
+	// them again, whatever the settings are by then. They are not in keeper.
+	halfway map[int64]bool
 }
 
 // retentionDue is the timer message of the next tick.
@@ -62,9 +67,22 @@ func (q *queue) fillKeeper(ctx actor.Context) {
 
 // retain gives a job that has ended to the keeper.
 func (q *queue) retain(e *entry) {
-	if q.archiver.keeper != nil {
+	if q.archiver.keeper != nil && !q.archiver.halfway[e.info.Id] {
 		q.archiver.keeper.Add(endedJob(e))
 	}
+}
+
+// movedHalfway makes a job that could not be moved to the archive due at each tick.
+func (q *queue) movedHalfway(ctx actor.Context, e *entry) {
+	a := &q.archiver
+	if a.halfway == nil {
+		a.halfway = map[int64]bool{}
+	}
+	a.halfway[e.info.Id] = true
+	if a.keeper != nil {
+		a.keeper.Forget(endedJob(e))
+	}
+	q.scheduleRetention(ctx, retentionTick)
 }
 
 func endedJob(e *entry) retention.Job {
@@ -85,11 +103,15 @@ func (q *queue) archiveDue(ctx actor.Context, m *retentionDue) {
 	}
 	a := &q.archiver
 	a.ticking = false
-	if a.keeper == nil || q.admission.stopping != nil {
+	if a.keeper == nil && len(a.halfway) == 0 || q.admission.stopping != nil {
 		return
 	}
 	now := q.config.Env.Clock().Now()
-	due := a.keeper.TakeDue(now.Add(-a.after), archiveBatch)
+	due := slices.Sorted(maps.Keys(a.halfway))
+	due = due[:min(len(due), archiveBatch/2)] // other jobs are archived even if these never can be
+	if a.keeper != nil {
+		due = append(due, a.keeper.TakeDue(now.Add(-a.after), archiveBatch-len(due))...)
+	}
 	if len(due) == 0 {
 		q.scheduleRetention(ctx, retentionTick)
 		return
@@ -112,7 +134,7 @@ func (q *queue) dueArchived(ctx actor.Context, a *archiving) {
 	if len(a.due) == archiveBatch && a.failure == nil {
 		delay = retentionSoon
 	}
-	if q.archiver.keeper != nil {
+	if q.archiver.keeper != nil || len(q.archiver.halfway) > 0 {
 		q.scheduleRetention(ctx, delay)
 	}
 }

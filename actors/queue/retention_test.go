@@ -100,6 +100,47 @@ func TestOldJobsAreArchivedInPieces(t *testing.T) {
 	})
 }
 
+// A job whose file may be in the archive already is archived again, although it has become the last one of its name, and
+// although nothing is archived without a request by then.
+func TestAJobThatIsHalfwayInTheArchiveIsNotKept(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		named := map[int64]string{1: `{"name": "nightly"}`, 2: `{"name": "nightly"}`, 3: `{"name": "other"}`}
+		b.recover(withRecords(scanOf(ended(1), ended(2), ended(3)), named))
+		b.Advance(time.Hour)
+		b.settings(`{"archive_after": 60, "keep_last": 1}`)
+		b.Advance(2 * time.Second)
+		due := b.storeAsked()
+		require.Equal(t, []string{"queue/job-1"}, moved(due))
+		for request, id := range []int64{2, 3} {
+			b.archive(uint64(request), id)
+			r := b.storeAsked()
+			if id == 2 {
+				b.filesDone(r)
+				b.filesDone(b.storeAsked())
+				require.Equal(t, int64(1), b.archived(uint64(request)).Archived)
+				continue
+			}
+			b.filesDone(r, "queue/job-3")
+			require.NotNil(t, b.archived(uint64(request)).Failure)
+		}
+		b.filesDone(due, "queue/job-1")
+		b.settings(`{"archive_after": 60, "keep_last": 2}`)
+		b.Advance(10 * time.Second)
+		r := b.storeAsked()
+		require.ElementsMatch(t, []string{"queue/job-1", "queue/job-3"}, moved(r))
+		b.filesDone(r, "queue/job-1")
+		b.filesDone(b.storeAsked())
+		b.settings(`{"archive_after": 0}`)
+		b.Advance(10 * time.Second)
+		r = b.storeAsked()
+		require.Equal(t, []string{"queue/job-1"}, moved(r))
+		b.filesDone(r)
+		b.filesDone(b.storeAsked())
+		require.True(t, b.rowOf(1).Unknown)
+		b.store.Quiet()
+	})
+}
+
 // After a crash in the middle of a batch the next incarnation goes on.
 func TestARestartArchivesTheRest(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
