@@ -80,7 +80,7 @@ func nodeStoreProps(p Ports, s Settings) *actor.Props {
 }
 
 func nodeConfigsProps(p Ports, s Settings) *actor.Props {
-	return configstore.Props(configstore.Config{Env: p.Env, Store: p.Env.PID(nodeStoreName), Clients: []*actor.PID{p.Env.PID(replicatorName)}, Ssconf: p.Env.PID(nodeSsconfName), Subscribers: keeperSubscribers(p), Secrets: s.Secrets})
+	return configstore.Props(configstore.Config{Env: p.Env, Store: p.Env.PID(nodeStoreName), Clients: []*actor.PID{p.Env.PID(replicatorName)}, Ssconf: p.Env.PID(nodeSsconfName), Subscribers: keeperSubscribers(p), Secrets: s.Secrets, Prepared: s.Prepared})
 }
 
 func nodeSsconfProps(p Ports, _ Settings) *actor.Props {

@@ -73,8 +73,10 @@ type Settings struct {
 	GanetiJobs bool
 	// Secrets returns the names of the parameters that the present catalogue declares secret, on any goroutine.
 	Secrets func() []string
-	About   luxi.About
-	NewUUID func() string // makes the ids of filter rules
+	// Prepared is the state of the configuration that the start has read and checked; nil: none.
+	Prepared *configstore.Prepared
+	About    luxi.About
+	NewUUID  func() string // makes the ids of filter rules
 	// Random returns unpredictable octets: MAC addresses and DRBD secrets are made of them.
 	Random   func(count int) []byte
 	Limits   queue.Limits
@@ -326,7 +328,7 @@ func locksProps(p Ports, s Settings) *actor.Props {
 }
 
 func configstoreProps(p Ports, s Settings) *actor.Props {
-	return configstore.Props(configstore.Config{Env: p.Env, Store: p.Env.PID(storeName), Clients: []*actor.PID{p.Env.PID(configName)}, Ssconf: ssconfOf(p), Subscribers: keeperSubscribers(p), Secrets: s.Secrets})
+	return configstore.Props(configstore.Config{Env: p.Env, Store: p.Env.PID(storeName), Clients: []*actor.PID{p.Env.PID(configName)}, Ssconf: ssconfOf(p), Subscribers: keeperSubscribers(p), Secrets: s.Secrets, Prepared: s.Prepared})
 }
 
 // keeperOf returns the storage of the configuration: configstore, or the replicator of a cluster.

@@ -42,6 +42,8 @@ type Config struct {
 	// Secrets returns the names of the parameters that are declared secret: the history has none of their values. It is called on
 	// the thread of the codec. nil: no parameter is declared secret.
 	Secrets func() []string
+	// Prepared is what the first load finds if the files have not changed; nil: it is unknown.
+	Prepared *Prepared
 }
 
 // Props makes the actor. Its incarnations are numbered from 1.
@@ -126,7 +128,7 @@ func (k *keeper) Receive(ctx actor.Context) {
 }
 
 func (k *keeper) start(ctx actor.Context) {
-	props := k.config.Env.Props("codec", func() actor.Actor { return &codec{secrets: k.config.Secrets} })
+	props := k.config.Env.Props("codec", func() actor.Actor { return &codec{secrets: k.config.Secrets, prepared: k.config.Prepared} })
 	pid, err := ctx.SpawnNamed(props, fmt.Sprintf("codec.%d", k.incarnation))
 	if err != nil {
 		panic(fmt.Errorf("spawn codec: %w", err))

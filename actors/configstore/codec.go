@@ -2,7 +2,6 @@ package configstore
 
 import (
 	"bytes"
-	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -10,12 +9,12 @@ import (
 	"lockstep/core/config/history"
 	"lockstep/core/config/journal"
 	"lockstep/core/config/model"
-	"lockstep/core/paths"
 )
 
 // codec encodes and decodes whole configurations on its own thread, so that the keeper is not busy for the time that 20 MB take.
 type codec struct {
-	secrets func() []string
+	secrets  func() []string
+	prepared *Prepared
 }
 
 // encode asks for the content of config.data and the entries of the history about records, and also opens the history if it has
@@ -47,15 +46,13 @@ type (
 		err     error
 	}
 	recoverFiles struct {
-		request uint64
-		config  []byte // nil if there is none
-		files   journal.Files
+		request  uint64
+		contents contents
 	}
 	recovered struct {
-		request  uint64
-		result   journal.Recovered
-		isFilled bool
-		err      error
+		request uint64
+		state
+		err error
 	}
 )
 
@@ -67,7 +64,7 @@ func (c *codec) Receive(ctx actor.Context) {
 		config, _, err := journal.DecodeConfig(m.content)
 		ctx.Respond(&parsed{m.request, config, err})
 	case *recoverFiles:
-		ctx.Respond(recoverFrom(m))
+		ctx.Respond(c.recover(m))
 	case *installWhole:
 		ctx.Respond(c.install(m))
 	default:
@@ -91,16 +88,12 @@ func (c *codec) encode(m *encode) *encoded {
 	return e
 }
 
-func recoverFrom(m *recoverFiles) *recovered {
-	r := &recovered{request: m.request}
-	if m.config != nil {
-		if m.files.Config, r.isFilled, r.err = journal.DecodeConfig(m.config); r.err != nil {
-			r.err = fmt.Errorf("parsing configuration: %s: %w", paths.ConfigPath, r.err)
-			return r
-		}
+func (c *codec) recover(m *recoverFiles) *recovered {
+	if s := c.prepared.take(m.contents); s != nil {
+		return &recovered{request: m.request, state: *s}
 	}
-	r.result, r.err = journal.Recover(m.files, false)
-	return r
+	s, err := m.contents.recover(false)
+	return &recovered{m.request, s, err}
 }
 
 // codecClient sends requests to the codec, one at a time.

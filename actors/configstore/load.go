@@ -22,13 +22,12 @@ func (k *keeper) load(ctx actor.Context) {
 			k.cannotRead(ctx, id.Failure)
 			return
 		}
-		k.readAll(ctx, []string{paths.ConfigPath, paths.ConfigExtraPath, paths.TempResPath, paths.ConfigJournalPath}, nil,
-			func(ctx actor.Context, contents [][]byte) {
-				files := journal.Files{Extra: contents[1], TempRes: contents[2], Journal: contents[3]}
-				k.codec.ask(ctx, func(n uint64) any { return &recoverFiles{n, contents[0], files} }, func(ctx actor.Context, answer any) {
-					k.recovered(ctx, id.Identity, contents[0] == nil, answer.(*recovered))
-				})
+		k.readAll(ctx, contentPaths[:], nil, func(ctx actor.Context, read [][]byte) {
+			c := contents(read)
+			k.codec.ask(ctx, func(n uint64) any { return &recoverFiles{n, c} }, func(ctx actor.Context, answer any) {
+				k.recovered(ctx, id.Identity, c[0] == nil, answer.(*recovered))
 			})
+		})
 	})
 }
 

@@ -3,6 +3,7 @@ package configstore_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"lockstep/actors/configstore"
 	"lockstep/actors/kittest"
+	"lockstep/core/config/model"
 	"lockstep/core/paths"
 	"lockstep/sim/simdisk"
 )
@@ -126,6 +128,49 @@ func TestAnIncompleteConfigurationIsFilledAtTheFirstWrite(t *testing.T) {
 				b.reboot(nil)
 				b.agree()
 				require.Nil(t, b.flush())
+				b.agree()
+			})
+		})
+	}
+}
+
+// The first load takes the state that the start has decoded, while the files have the contents that the start has read.
+func TestAPreparedState(t *testing.T) {
+	for _, tc := range []struct {
+		title  string
+		change func(t *testing.T, b *bench) // of the files, after the start has read them
+		serial int64                        // of the state then
+	}{
+		{"same", func(*testing.T, *bench) {}, 44},
+		{"config.data", func(t *testing.T, b *bench) {
+			content := strings.Replace(string(initial(t)), `"serial_no": 43`, `"serial_no": 91`, 1)
+			b.disk.Overwrite(paths.ConfigPath, []byte(content))
+		}, 91},
+		{"journal", func(_ *testing.T, b *bench) { b.disk.Overwrite(paths.ConfigJournalPath, []byte{}) }, 43},
+	} {
+		t.Run(tc.title, func(t *testing.T) {
+			onBench(t, func(b *bench) {
+				b.change()
+				b.Settle()
+				var err error
+				b.prepared, err = configstore.Offline{Files: b.disk}.Prepare()
+				require.NoError(t, err)
+				folded := b.prepared.Config()
+				require.EqualValues(t, 43, folded.Serial)
+				require.Equal(t, len(initial(t)), b.prepared.Size())
+
+				b.reboot(func() { tc.change(t, b) })
+				b.load()
+				require.Equal(t, tc.serial, b.state.Config.Serial)
+				uuid, found := model.Nodes.ByName(folded, "node1.gnt.example")
+				require.True(t, found)
+				before, _ := model.Nodes.Get(folded, uuid)
+				now, _ := model.Nodes.Get(b.state.Config, uuid)
+				require.Equal(t, tc.title == "same", before == now, "the object that the start has decoded")
+				require.Nil(t, b.prepared.Config(), "the actor has the state now")
+				b.change()
+				b.agree()
+				b.reboot(nil)
 				b.agree()
 			})
 		})

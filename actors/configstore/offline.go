@@ -24,28 +24,36 @@ type Result struct {
 	Aside   string // new path of a journal that has unused records; "": there is none
 }
 
-// Check reports why a daemon could not start with the files: for an operator, see Explain.
-func (o Offline) Check() error {
-	_, _, err := o.recover(false)
-	return err
+// Prepare reads the files before the actor starts. Its error is why a daemon cannot start with them: for an operator, see Explain.
+func (o Offline) Prepare() (*Prepared, error) {
+	contents, err := o.readAll()
+	if err != nil {
+		return nil, err
+	}
+	s, err := contents.recover(false)
+	if err != nil {
+		return nil, err
+	}
+	return newPrepared(contents, s), nil
 }
 
-// recover reads the files. config is the content of config.data, nil if there is none.
+// recover returns the state of the files.
 func (o Offline) recover(discardRest bool) (r journal.Recovered, isFilled bool, err error) {
-	contents := map[string][]byte{}
-	for _, path := range []string{paths.ConfigPath, paths.ConfigExtraPath, paths.TempResPath, paths.ConfigJournalPath} {
-		if contents[path], err = o.read(path); err != nil {
-			return r, false, err
+	contents, err := o.readAll()
+	if err != nil {
+		return r, false, err
+	}
+	s, err := contents.recover(discardRest)
+	return s.result, s.isFilled, err
+}
+
+func (o Offline) readAll() (c contents, err error) {
+	for i, path := range contentPaths {
+		if c[i], err = o.read(path); err != nil {
+			return c, err
 		}
 	}
-	files := journal.Files{Extra: contents[paths.ConfigExtraPath], TempRes: contents[paths.TempResPath], Journal: contents[paths.ConfigJournalPath]}
-	if config := contents[paths.ConfigPath]; config != nil {
-		if files.Config, isFilled, err = journal.DecodeConfig(config); err != nil {
-			return r, false, fmt.Errorf("parsing configuration: %s: %w", paths.ConfigPath, err)
-		}
-	}
-	r, err = journal.Recover(files, discardRest)
-	return r, isFilled, err
+	return c, nil
 }
 
 // Fold writes the state to config.data, tempres.data and config.extra, and leaves no journal. discardRest goes on without the
@@ -130,5 +138,8 @@ func (o Offline) read(path string) ([]byte, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	return append([]byte{}, content...), err
+	if content == nil && err == nil {
+		content = []byte{}
+	}
+	return content, err
 }

@@ -19,7 +19,8 @@ func TestOfflineFold(t *testing.T) {
 		b.change()
 		b.Settle()
 		o := configstore.Offline{Files: b.disk}
-		require.NoError(t, o.Check())
+		_, err := o.Prepare()
+		require.NoError(t, err)
 		result, err := o.Fold(false)
 		require.NoError(t, err)
 		require.Equal(t, configstore.Result{Serial: 45, Records: 2}, result)
@@ -66,8 +67,9 @@ func TestOfflineFoldOfADamagedJournal(t *testing.T) {
 		damaged[len(damaged)/2] ^= 1
 		b.overwrite(paths.ConfigJournalPath, damaged)
 		o := configstore.Offline{Files: b.disk}
-		require.ErrorContains(t, o.Check(), "config.journal is damaged after serial number 44")
-		_, err := o.Fold(false)
+		_, err := o.Prepare()
+		require.ErrorContains(t, err, "config.journal is damaged after serial number 44")
+		_, err = o.Fold(false)
 		require.ErrorAs(t, err, new(*journal.DamageError))
 		result, err := o.Fold(true)
 		require.NoError(t, err)

@@ -31,9 +31,11 @@ type bench struct {
 	ssconf     *kittest.Probe // stands for the writer of ssconf files
 	pid        *actor.PID
 	subscriber *kittest.Probe
-	secrets    []string      // names of parameters that are declared secret
-	isPlain    bool          // changes do not reserve anything
-	encode     chan struct{} // if not nil, each fold waits for it, on the thread of the codec
+	secrets    []string // names of parameters that are declared secret
+	isPlain    bool     // changes do not reserve anything
+	// prepared is what the start has read.
+	prepared *configstore.Prepared
+	encode   chan struct{} // if not nil, each fold waits for it, on the thread of the codec
 
 	number  uint64 // of the last request
 	state   journal.State
@@ -182,7 +184,7 @@ func (b *bench) boot() {
 	b.client, b.ssconf, b.subscriber = b.Probe("client"), b.Probe("ssconf"), b.Probe("subscriber")
 	pid := b.Start("store", store.Props(store.Config{Env: b.Env.Env, Files: b.gate, Writers: 4,
 		Clients: []*actor.PID{b.PID("above-configstore/configstore")}}))
-	config := configstore.Config{Env: b.Env.Env, Store: pid, Clients: []*actor.PID{b.client.PID}, Ssconf: b.ssconf.PID, Subscribers: []*actor.PID{b.subscriber.PID}}
+	config := configstore.Config{Env: b.Env.Env, Store: pid, Clients: []*actor.PID{b.client.PID}, Ssconf: b.ssconf.PID, Subscribers: []*actor.PID{b.subscriber.PID}, Prepared: b.prepared}
 	if b.secrets != nil {
 		config.Secrets = func() []string { return b.secrets }
 	}

@@ -26,7 +26,6 @@ import (
 	"lockstep/actors/luxi"
 	"lockstep/cmd/internal/buildinfo"
 	"lockstep/core/config"
-	"lockstep/core/config/journal"
 	"lockstep/core/config/reserve"
 	"lockstep/core/lock"
 	"lockstep/core/opcode"
@@ -154,7 +153,8 @@ func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan
 			return err
 		}
 	}
-	if err := prepare(c, files, log); err != nil {
+	prepared, err := prepare(c, files, log)
+	if err != nil {
 		return err
 	}
 	livelock, err := persistence.CreateLivelock(persistence.LivelockDir(c.RunDir), persistence.DaemonLivelock, c.owners)
@@ -193,6 +193,7 @@ func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan
 	defer queries.close()
 	d.mond = d.newMond()
 	d.mond.collectors = queries.collectors()
+	d.settings.Prepared = prepared
 	if identity != nil {
 		return d.runNode(identity, stop)
 	}
@@ -234,13 +235,13 @@ func (d *service) loadSettings(livelock string) error {
 	return nil
 }
 
-// prepare creates the files that are missing at the first start, and checks the configuration.
-func prepare(c Config, files *persistence.OSFiles, log *logrus.Logger) error {
+// prepare creates the files that are missing at the first start, and reads and checks the configuration.
+func prepare(c Config, files *persistence.OSFiles, log *logrus.Logger) (*configstore.Prepared, error) {
 	sweep := []string{"."}
 	if c.hasQueue() {
 		start, err := persistence.InitQueue(files)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if start.SerialRecreated {
 			log.WithField("serial", start.Serial).Warn("queue/serial was missing; recreated from the highest job id found")
@@ -255,22 +256,20 @@ func prepare(c Config, files *persistence.OSFiles, log *logrus.Logger) error {
 	if err := files.CorrectOwners("start", paths.ConfigPath, paths.LocksPath, paths.LocksJournalPath); err != nil {
 		log.WithField("err", err).Warn("user, group or mode of files of the data directory are wrong and could not be corrected")
 	}
-	data, err := files.Read("config", paths.ConfigPath)
-	if errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(c.DataDir, paths.ConfigPath)); errors.Is(err, fs.ErrNotExist) {
 		if err := writeExamples(c); err != nil {
-			return err
+			return nil, err
 		}
-		data, err = firstConfig(c, files)
+		if err := firstConfig(c, files); err != nil {
+			return nil, err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	err = checkConfig(c, files, data)
-	if len(data) > largeConfig {
+	prepared, err := readConfig(c, files)
+	if err == nil && prepared.Size() > largeConfig {
 		debug.SetGCPercent(largeConfigGC)
 	}
-	debug.FreeOSMemory() // a check of a large configuration leaves several times its size
-	return err
+	debug.FreeOSMemory() // the decoding of a large configuration leaves several times its size
+	return prepared, err
 }
 
 // With a configuration of more than largeConfig bytes at the start, the heap grows by largeConfigGC percent of what lives between
@@ -280,34 +279,34 @@ const (
 	largeConfigGC = 50
 )
 
-// checkConfig checks that the daemon can start with the configuration: data is the content of config.data.
-func checkConfig(c Config, files *persistence.OSFiles, data []byte) error {
-	current, _, err := journal.DecodeConfig(data)
-	if err == nil {
-		_, err = config.ClusterOf(current)
-	}
+// readConfig reads the configuration, and checks that the daemon can start with it.
+func readConfig(c Config, files *persistence.OSFiles) (*configstore.Prepared, error) {
+	prepared, err := (configstore.Offline{Files: files}).Prepare()
 	if err != nil {
-		return fmt.Errorf("%s: parsing configuration: %w", filepath.Join(c.DataDir, paths.ConfigPath), err)
+		return nil, errors.New(configstore.Explain(err, c.DataDir))
 	}
-	if err := (configstore.Offline{Files: files}).Check(); err != nil {
-		return errors.New(configstore.Explain(err, c.DataDir))
+	current := prepared.Config()
+	if current == nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(c.DataDir, paths.ConfigPath), fs.ErrNotExist)
 	}
-	return nil
+	if _, err := config.ClusterOf(current); err != nil {
+		return nil, fmt.Errorf("%s: parsing configuration: %w", filepath.Join(c.DataDir, paths.ConfigPath), err)
+	}
+	return prepared, nil
 }
 
-func firstConfig(c Config, files *persistence.OSFiles) ([]byte, error) {
+func firstConfig(c Config, files *persistence.OSFiles) error {
 	first, err := config.New(config.Identity{
 		ClusterName: c.ClusterName, ClusterUUID: uuid.NewString(), NodeName: c.NodeName, NodeUUID: uuid.NewString(),
 		NodeIP: "127.0.0.1", GroupUUID: uuid.NewString(), Now: float64(time.Now().UnixMicro()) / 1e6,
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	data := first.JSON()
-	if err := files.Replace("config", paths.ConfigPath, data); err != nil {
-		return nil, err
+	if err := files.Replace("config", paths.ConfigPath, first.JSON()); err != nil {
+		return err
 	}
-	return data, files.SyncDir("config", ".")
+	return files.SyncDir("config", ".")
 }
 
 // serve accepts connections until the daemon is stopped or fails.
