@@ -53,6 +53,7 @@ type configLoad struct {
 	running sync.WaitGroup
 
 	mu       sync.Mutex
+	objects  map[string]string   // by kind: the key of the object that gets the tags
 	tags     map[string][]string // of answered updates, by kind of object
 	serial   int64               // the highest one that was read
 	answered int
@@ -62,7 +63,7 @@ type configLoad struct {
 var updates = map[string]string{"cluster": "updateCluster", "nodegroups": "updateNodeGroup", "nodes": "updateNode"}
 
 func (c *cluster) loadConfig() *configLoad {
-	l := &configLoad{c: c, stopped: make(chan struct{}), tags: map[string][]string{}}
+	l := &configLoad{c: c, stopped: make(chan struct{}), objects: map[string]string{}, tags: map[string][]string{}}
 	for kind := range updates {
 		l.running.Go(func() {
 			for n := 0; ; n++ {
@@ -78,7 +79,7 @@ func (c *cluster) loadConfig() *configLoad {
 	return l
 }
 
-// read reads the configuration, and the first object of a kind in it.
+// read reads the configuration, and an object of a kind in it: always the same one, although nodes may still be added.
 func (l *configLoad) read(kind string) (serial int64, object map[string]any, err error) {
 	var whole map[string]json.RawMessage
 	if err := l.c.callMaster("readConfig", &whole); err != nil {
@@ -89,7 +90,12 @@ func (l *configLoad) read(kind string) (serial int64, object map[string]any, err
 	}
 	var all map[string]map[string]any
 	err = errors.Join(json.Unmarshal(whole["serial_no"], &serial), json.Unmarshal(whole[kind], &all))
-	return serial, all[slices.Min(slices.Collect(maps.Keys(all)))], err
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil && l.objects[kind] == "" {
+		l.objects[kind] = slices.Min(slices.Collect(maps.Keys(all)))
+	}
+	return serial, all[l.objects[kind]], err
 }
 
 // addTag adds a tag to an object. A refusal adds none.
