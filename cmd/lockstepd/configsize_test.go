@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,7 +60,12 @@ func TestALargeConfiguration(t *testing.T) {
 	write := func() error {
 		l := dial()
 		require.NoError(t, l.Call(context.Background(), "lockConfig", []any{owner, false}, nil))
-		return l.Call(context.Background(), "writeConfigAndUnlock", []any{owner, json.RawMessage(large.JSON())}, nil)
+		var isWritten bool
+		if err := l.Call(context.Background(), "writeConfigAndUnlock", []any{owner, json.RawMessage(large.JSON())}, &isWritten); err != nil {
+			return err
+		}
+		require.True(t, isWritten)
+		return nil
 	}
 	d.start()
 	require.True(t, bytes.Equal(large.JSON(), read()))
@@ -87,7 +93,10 @@ func TestALargeConfiguration(t *testing.T) {
 	require.Zero(t, d.stop())
 	content, err = os.ReadFile(path)
 	require.NoError(t, err)
-	require.True(t, bytes.Equal(large.JSON(), content))
+	folded, err = model.Decode(content)
+	require.NoError(t, err)
+	require.True(t, slices.Contains(folded.Cluster.Value.Tags, "written"))
+	require.Equal(t, large.Serial+1, folded.Serial)
 }
 
 // A configuration that is not UTF-8 stops the start, and a request with it changes nothing.
