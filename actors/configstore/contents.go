@@ -12,10 +12,12 @@ import (
 )
 
 // contentPaths are the files that have the state together.
-var contentPaths = [...]string{paths.ConfigPath, paths.ConfigExtraPath, paths.TempResPath, paths.ConfigJournalPath}
+func contentPaths() []string {
+	return []string{paths.ConfigPath, paths.ConfigExtraPath, paths.TempResPath, paths.ConfigJournalPath}
+}
 
 // contents are the contents of contentPaths, in their order. An absent file is nil; an empty one is not.
-type contents [len(contentPaths)][]byte
+type contents [4][]byte
 
 // state is what contents say. isFilled: config.data lacks required values, which result has.
 type state struct {

@@ -22,7 +22,7 @@ func (k *keeper) load(ctx actor.Context) {
 			k.cannotRead(ctx, id.Failure)
 			return
 		}
-		k.readAll(ctx, contentPaths[:], nil, func(ctx actor.Context, read [][]byte) {
+		k.readAll(ctx, contentPaths(), nil, func(ctx actor.Context, read [][]byte) {
 			c := contents(read)
 			k.codec.ask(ctx, func(n uint64) any { return &recoverFiles{n, c} }, func(ctx actor.Context, answer any) {
 				k.recovered(ctx, id.Identity, c[0] == nil, answer.(*recovered))

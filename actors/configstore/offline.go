@@ -48,7 +48,7 @@ func (o Offline) recover(discardRest bool) (r journal.Recovered, isFilled bool, 
 }
 
 func (o Offline) readAll() (c contents, err error) {
-	for i, path := range contentPaths {
+	for i, path := range contentPaths() {
 		if c[i], err = o.read(path); err != nil {
 			return c, err
 		}
