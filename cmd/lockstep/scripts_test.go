@@ -23,10 +23,12 @@ import (
 	"lockstep/cmd/lockstep/internal/command"
 )
 
-// The scripts in testdata run the whole program in-process against a scripted daemon. Two
-// commands:
+// The scripts in testdata run the whole program in-process against a scripted daemon. Commands:
 //
 //	file NAME              the input becomes the file $TMP/NAME
+//	confd NAME [OPTION]    starts a server of queries about the configuration at the address
+//	                       $NAME, with the key $TMP/hmac.key. serial=N is the serial number of
+//	                       its configuration, 0: it has none; silent: it answers nothing
 //	lockstep [OPTION]...   runs one command line; the input is
 //	                       its arguments, then the daemon's script
 //
@@ -56,6 +58,7 @@ func TestScripts(t *testing.T) {
 		}
 		directory := shortTempDir(t)
 		t.Chdir(directory)
+		servers := queryServers{}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			switch d.Cmd {
 			case "file":
@@ -67,8 +70,12 @@ func TestScripts(t *testing.T) {
 					t.Fatal(err)
 				}
 				return ""
+			case "confd":
+				servers.start(t, directory, d)
+				return ""
 			case "lockstep":
-				return newStage(t, directory, d).perform()
+				d.Input = servers.expand(d.Input)
+				return servers.shorten(newStage(t, directory, d).perform())
 			}
 			t.Fatalf("unknown command %s", d.Cmd)
 			return ""

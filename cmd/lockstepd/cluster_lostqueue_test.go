@@ -147,7 +147,9 @@ func TestANodeWithoutItsQueue(t *testing.T) {
 	require.NoError(t, os.Rename(d.path("lost.queue"), d.path("lib", "queue")))
 	d.start()
 	c = d.dial()
-	require.EqualValues(t, 2, c.submit(command("true")))
+	second := c.submit(command("true"))
+	require.EqualValues(t, 2, second)
+	require.Equal(t, "success", c.await(second).Status) // else its process may write its file into the removed queue
 	require.Zero(t, d.stop())
 	d.removeFile("queue")
 	d.refusesSecond()

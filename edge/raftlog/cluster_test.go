@@ -31,6 +31,7 @@ type cluster struct {
 	testing.TB
 	dir    string
 	timing raftlog.Timing
+	urgent func(entry []byte) bool // as in raftlog.Config
 	log    *logrus.Logger
 
 	mu       sync.Mutex
@@ -88,6 +89,7 @@ func (c *cluster) config(name string, o logconformance.Options) raftlog.Config {
 		Freeze:      func() (raftlog.Frozen, error) { return frozen(o.Files()), nil },
 		StartFailed: func(err error) { c.Errorf("%s: %v", name, err) },
 		Timing:      c.timing,
+		Urgent:      c.urgent,
 		Retention:   raftlog.Retention{Trailing: trailing, Threshold: 1 << 40},
 	}
 }
