@@ -131,6 +131,64 @@ func TestClusterAnswersQueriesDuringFailovers(t *testing.T) {
 	require.Greater(t, rounds, 100)
 }
 
+// A change that a client knows to be made is in the answers half a second later, although the master is killed at the moment of its
+// answer: the other nodes know of the commit already.
+func TestClusterAnswersAfterAKillAtTheAnswer(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3, withConfd...)
+	key, err := os.ReadFile(c.nodes[0].path("lib", "hmac.key"))
+	require.NoError(t, err)
+	const kills = 10
+	for i := range kills {
+		before := c.agreedSerial(key)
+		master := c.master()
+		client := master.dial()
+		client.call("LockstepSetSettings", nil, map[string]any{"max_running_jobs": 30 + i})
+		require.NoError(t, master.cmd.Process.Kill())
+		<-time.After(500 * time.Millisecond) // the promise is about this moment
+		serial, err := c.freshestSerial(key)
+		require.NoError(t, err)
+		require.Greater(t, serial, before, "kill %d", i)
+		master.crash()
+		master.start()
+		c.awaitUp(master)
+	}
+}
+
+// agreedSerial waits until all nodes answer from the same configuration, and returns its serial number.
+func (c *cluster) agreedSerial(key []byte) (serial int64) {
+	c.t.Helper()
+	c.eventually("the nodes do not agree", func() error {
+		answers := c.askSerial(key)
+		serial = answers[0].ConfigSerial
+		for _, a := range answers {
+			if a.Err != nil || a.Reply.Status != confd.StatusOK || a.ConfigSerial != serial {
+				return fmt.Errorf("%+v", answers)
+			}
+		}
+		return nil
+	})
+	return serial
+}
+
+// freshestSerial returns the serial number of the freshest answer of all nodes.
+func (c *cluster) freshestSerial(key []byte) (int64, error) {
+	answers := c.askSerial(key)
+	best := edgeconfd.Freshest(answers)
+	if best < 0 || answers[best].Reply.Status != confd.StatusOK {
+		return 0, fmt.Errorf("no answer: %+v", answers)
+	}
+	var serial int64
+	return serial, json.Unmarshal(answers[best].Reply.Answer, &serial)
+}
+
+// askSerial asks all nodes for the serial number of the configuration.
+func (c *cluster) askSerial(key []byte) []edgeconfd.Answer {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	return edgeconfd.AskAll(ctx, key, c.confdAddresses(), confd.Query{Type: confd.ConfigPath, Argument: json.RawMessage(`"/serial_no"`)})
+}
+
 func unless(ok bool, format string, args ...any) error {
 	if ok {
 		return nil
@@ -142,16 +200,12 @@ func unless(ok bool, format string, args ...any) error {
 func (c *cluster) askAtOnce(key []byte, made *commits) string {
 	began := time.Now()
 	want := made.before(began.Add(-500 * time.Millisecond))
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	answers := edgeconfd.AskAll(ctx, key, c.confdAddresses(), confd.Query{Type: confd.ConfigPath, Argument: json.RawMessage(`"/serial_no"`)})
-	best := edgeconfd.Freshest(answers)
-	if best < 0 || answers[best].Reply.Status != confd.StatusOK {
-		return fmt.Sprintf("%v: no answer: %+v", began, answers)
+	serial, err := c.freshestSerial(key)
+	if err != nil {
+		return fmt.Sprintf("%v: %v", began, err)
 	}
-	var serial int64
-	if err := json.Unmarshal(answers[best].Reply.Answer, &serial); err != nil || serial < want {
-		return fmt.Sprintf("%v: serial %s, committed is %d: %+v", began, answers[best].Reply.Answer, want, answers)
+	if serial < want {
+		return fmt.Sprintf("%v: serial %d, committed is %d", began, serial, want)
 	}
 	return ""
 }

@@ -58,9 +58,9 @@ type Config struct {
 	// lease is revoked. Calls do not overlap. The function must return at once and call no
 	// method of the log. Nil: it is not called.
 	LeaseRenewed func(until time.Duration)
-	// Urgent reports whether the other nodes must learn at once that an entry is committed, so that they have applied it if this node
-	// dies next. Without more entries they would learn it up to a twentieth of a second later. The log's goroutines call it. Nil: no
-	// entry is urgent.
+	// Urgent reports whether a majority of the nodes must know that an entry is committed before the leader applies it. So they apply it
+	// although the leader dies when it has applied it. They learn of the commit of another entry with the next one, or up to a tenth
+	// of a second later, and not before the next election if the leader dies. The log's goroutines call it. Nil: no entry is urgent.
 	Urgent func(entry []byte) bool
 	// StartFailed is called if raft cannot be started after Open has returned: the daemon
 	// should end. Nil: the error is only logged.

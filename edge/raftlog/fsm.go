@@ -23,8 +23,8 @@ type fsm struct {
 	sync      func() error // see Config.Sync
 	// onMembership is called when a change of membership is committed.
 	onMembership func()
-	// onCommit is called with each committed entry before it is applied. It must not block.
-	onCommit func(entry []byte)
+	// announce is called with committed entries before they are applied.
+	announce func(entries []*messages.CommittedEntry)
 }
 
 // Apply applies one entry.
@@ -38,7 +38,6 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 	for _, l := range logs {
 		switch l.Type {
 		case raft.LogCommand:
-			f.onCommit(l.Data)
 			entries = append(entries, &messages.CommittedEntry{Index: l.Index, Entry: l.Data})
 		case raft.LogConfiguration:
 			f.onMembership()
@@ -47,6 +46,7 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 	if len(entries) == 0 {
 		return answers
 	}
+	f.announce(entries)
 	if from, err := f.bridge.apply(entries); err != nil {
 		for i, l := range logs {
 			if l.Index >= from {

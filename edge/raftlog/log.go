@@ -28,7 +28,7 @@ type Log struct {
 	membershipChanges *membershipChanges
 
 	raft       atomic.Pointer[raft.Raft] // nil until it runs
-	announcer  announcer
+	announcer  *announcer
 	leadership chan bool     // from raft: this node begins or ceases to lead
 	refresh    chan struct{} // the leader or the membership may have changed; capacity 1
 
@@ -82,8 +82,8 @@ func newLog(config Config, store *logStore) *Log {
 		electionsWon: make(chan uint64, 1), reattached: make(chan struct{}, 1), caughtUp: make(chan election),
 		closing: make(chan struct{}), raftStopped: make(chan struct{}),
 	}
-	l.lease = newLease(&config, l.voters)
-	l.fsm = &fsm{bridge: l.bridge, snapshots: l.store.snapshots, sync: config.Sync, onMembership: l.requestRefresh, onCommit: l.announce}
+	l.lease, l.announcer = newLease(&config, l.voters), newAnnouncer(&config, l.voters)
+	l.fsm = &fsm{bridge: l.bridge, snapshots: l.store.snapshots, sync: config.Sync, onMembership: l.requestRefresh, announce: l.announce}
 	l.proposals = newProposals(l, 5*config.Timing.Heartbeat)
 	l.membershipChanges = newMembershipChanges(l)
 	l.close = sync.OnceValue(l.shutdown)
@@ -125,6 +125,7 @@ func (l *Log) startRaft(bootstrapped bool) error {
 	}
 	conf := l.config.raftConfig(l.leadership)
 	l.transport = newTransport(&l.config, l.streams, l.lease, newPeerBackoff(l.closing), l.term, l.followsLeader, conf.Logger)
+	l.transport.onAccepted = l.announcer.accepted
 	r, err := raft.NewRaft(conf, l.fsm, l.store.wal, l.store.wal, l.store.snapshots, l.transport)
 	if err != nil {
 		return errors.Join(fmt.Errorf("starting raft: %w", err), l.transport.Close())

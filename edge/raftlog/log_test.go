@@ -32,6 +32,7 @@ type recorder struct {
 	received []any
 	entries  []string
 	restore  map[string]string
+	index    uint64 // of the last entry
 	done     func(entry string)
 }
 
@@ -41,7 +42,7 @@ func (r *recorder) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *messages.LogCommitted:
 		for _, e := range m.Entries {
-			r.entries = append(r.entries, string(e.Entry))
+			r.entries, r.index = append(r.entries, string(e.Entry)), e.Index
 			if r.done != nil {
 				r.done(string(e.Entry))
 			}

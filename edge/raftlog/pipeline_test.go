@@ -23,7 +23,7 @@ func (u unreadPipeline) Close() error { return nil }
 
 func TestPipelineTakesAnswers(t *testing.T) {
 	p := &pipeline{AppendPipeline: unreadPipeline{make(chan raft.AppendFuture)},
-		answers: make(chan raft.AppendFuture, pipelineMax), closed: make(chan struct{})}
+		onAnswer: func(raft.AppendFuture) {}, answers: make(chan raft.AppendFuture, pipelineMax), closed: make(chan struct{})}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

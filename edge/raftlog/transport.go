@@ -21,6 +21,9 @@ type transport struct {
 	follows followsFunc
 	order   atomic.Pointer[transferOrder] // the last one accepted; nil: none
 
+	// onAccepted is called when another node has accepted a request of this leader. It is set before raft runs.
+	onAccepted func(by raft.ServerID, request *raft.AppendEntriesRequest)
+
 	electionTimeout time.Duration // how long the vote of a leader is awaited
 
 	requests chan raft.RPC // for raft's main goroutine
@@ -48,6 +51,7 @@ func newTransport(c *Config, streams *streamTracker, lease *lease, backoff *peer
 		term:    term,
 		follows: follows,
 
+		onAccepted:      func(raft.ServerID, *raft.AppendEntriesRequest) {},
 		electionTimeout: c.Timing.Election,
 
 		requests: make(chan raft.RPC),
@@ -112,6 +116,7 @@ func (t *transport) AppendEntries(id raft.ServerID, to raft.ServerAddress,
 	err := t.NetworkTransport.AppendEntries(id, to, request, answer)
 	if err == nil && answer.Success {
 		t.lease.acknowledged(id, request.Term, sent)
+		t.onAccepted(id, request)
 	}
 	if !heartbeat {
 		t.backoff.report(id, err == nil)
@@ -160,7 +165,12 @@ func (t *transport) AppendEntriesPipeline(id raft.ServerID, to raft.ServerAddres
 	if err != nil {
 		return nil, err
 	}
-	p := &pipeline{AppendPipeline: inner, answers: make(chan raft.AppendFuture, pipelineMax), closed: make(chan struct{})}
+	onAnswer := func(answer raft.AppendFuture) {
+		if answer.Error() == nil && answer.Response().Success {
+			t.onAccepted(id, answer.Request())
+		}
+	}
+	p := &pipeline{AppendPipeline: inner, onAnswer: onAnswer, answers: make(chan raft.AppendFuture, pipelineMax), closed: make(chan struct{})}
 	go p.forward()
 	return p, nil
 }
@@ -173,15 +183,17 @@ const pipelineMax = 128
 // pipeline. Their unread answers would block raft for ever.
 type pipeline struct {
 	raft.AppendPipeline
-	answers chan raft.AppendFuture
-	once    sync.Once
-	closed  chan struct{}
+	onAnswer func(raft.AppendFuture) // called with each answer
+	answers  chan raft.AppendFuture
+	once     sync.Once
+	closed   chan struct{}
 }
 
 func (p *pipeline) forward() {
 	for {
 		select {
 		case answer := <-p.AppendPipeline.Consumer():
+			p.onAnswer(answer)
 			select {
 			case p.answers <- answer:
 			case <-p.closed:
