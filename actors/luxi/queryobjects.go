@@ -59,10 +59,7 @@ func queryObjects(c *call, ctx actor.Context, of *query.Collection, asked, field
 		return
 	}
 	answerObjects(c, ctx, q, true, func(d *config.Document) ([]*query.ObjectItem, error) {
-		if len(asked) == 0 {
-			return of.All(d), nil
-		}
-		return of.ByName(d, asked)
+		return of.ForClassicQuery(d, asked)
 	})
 }
 

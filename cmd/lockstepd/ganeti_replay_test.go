@@ -52,8 +52,6 @@ func (e exchange) cannotReplay() string {
 		return "needs job processes"
 	case slices.Contains([]string{"SetWatcherPause", "QueryConfigValues"}, e.Request.Method), e.Request.Method == "Query" && e.From == "ganeti-watcher":
 		return "needs node daemons"
-	case e.Request.Method == "QueryInstances" && string(e.Answer.Result) == "[]":
-		return "is answered by an error: no such instance"
 	}
 	return ""
 }

@@ -57,6 +57,22 @@ func (c *Collection) ByName(in *config.Document, names []string) ([]*ObjectItem,
 	return items, nil
 }
 
+// ForClassicQuery are the objects of a classic call: those of the names that exist, in the order of the names; all, if no name is
+// given. QueryExports alone refuses a name that is absent: the error is then a *config.NoSuchObject (queue.md 1.3).
+func (c *Collection) ForClassicQuery(in *config.Document, names []string) ([]*ObjectItem, error) {
+	switch {
+	case len(names) == 0:
+		return c.All(in), nil
+	case c == Exports:
+		return c.ByName(in, names)
+	}
+	present := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		_, err := in.Find(c.kind, name)
+		return err != nil
+	})
+	return c.ByName(in, present)
+}
+
 // All are all objects, in natural order of name.
 func (c *Collection) All(in *config.Document) []*ObjectItem {
 	type named struct {

@@ -159,6 +159,26 @@ func TestWhichObjects(t *testing.T) {
 	}
 }
 
+// A classic call has no row for a name that is absent. QueryExports is the exception.
+func TestObjectsOfClassicCalls(t *testing.T) {
+	d := cluster(t)
+	for _, of := range collections {
+		if of == Exports {
+			_, err := of.ForClassicQuery(d, []string{"nosuch"})
+			var missing *config.NoSuchObject
+			require.ErrorAs(t, err, &missing)
+			continue
+		}
+		all, err := of.ForClassicQuery(d, nil)
+		require.NoError(t, err)
+		require.Equal(t, len(of.All(d)), len(all))
+		found, err := of.ForClassicQuery(d, []string{"nosuch", all[0].UUID, "nosuch"})
+		require.NoError(t, err)
+		require.Len(t, found, 1)
+		require.Equal(t, all[0].UUID, found[0].UUID)
+	}
+}
+
 func TestObjectsThatAreNotThere(t *testing.T) {
 	for _, of := range collections {
 		_, err := selectedNames(t, of, `["|", ["==", "`+of.Key+`", "nosuch"]]`)
