@@ -135,3 +135,45 @@ func (l *RunLock) Release() error {
 	}
 	return nil
 }
+
+// DataLock is held by ganeti-wconfd as long as it runs, and by programs that complete its files while it does not run. The lock of the
+// queue does not exclude them from each other, because ganeti-wconfd without ganeti-luxid does not have it.
+type DataLock struct{ dir dirLock }
+
+// DataLockedError says that another process uses the configuration and the locks of the data directory.
+type DataLockedError struct {
+	Dir string
+	PID int // 0 if unknown
+}
+
+func (e *DataLockedError) Error() string {
+	holder := "another process"
+	if e.PID != 0 {
+		holder = fmt.Sprintf("process %d", e.PID)
+	}
+	return fmt.Sprintf("directory %s is in use by %s: ganeti-wconfd runs on its configuration", e.Dir, holder)
+}
+
+// LockData locks the data directory, which must exist. If another process has locked it, the error wraps a [*DataLockedError].
+func LockData(dataDir string) (*DataLock, error) {
+	dir, err := filepath.Abs(dataDir)
+	if err != nil {
+		return nil, fmt.Errorf("lock the data directory: %w", err)
+	}
+	lock, err := lockDir(dir)
+	if locked, ok := errors.AsType[*dirLockedError](err); ok {
+		return nil, &DataLockedError{Dir: dir, PID: locked.pid}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock the data directory %s: %w", dir, err)
+	}
+	return &DataLock{lock}, nil
+}
+
+// Release unlocks the data directory.
+func (l *DataLock) Release() error {
+	if err := l.dir.release(); err != nil {
+		return fmt.Errorf("release the data directory: %w", err)
+	}
+	return nil
+}

@@ -107,3 +107,17 @@ func TestConfigFoldWhileADaemonRuns(t *testing.T) {
 	require.NoError(t, lock.Release())
 	require.Contains(t, offline(t, "config fold 1", 2), "config fold takes no arguments")
 }
+
+// ganeti-wconfd runs without ganeti-luxid too, and then nothing locks the queue.
+func TestConfigFoldWhileGanetisWconfdRunsAlone(t *testing.T) {
+	dir := crashed(t, 1)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "server.pem"), nil, 0o400))
+	command := fmt.Sprintf("config fold --data-dir %s --ganeti-user %d --ganeti-confd-group %d --ganeti-daemons-group %[3]d", dir, os.Geteuid(), os.Getegid())
+	lock, err := persistence.LockData(dir)
+	require.NoError(t, err)
+	require.Contains(t, offline(t, command, 1), "stop ganeti-wconfd first")
+	require.Equal(t, "c0", clusterName(t, dir))
+	require.NoError(t, lock.Release())
+	offline(t, command, 0)
+	require.Equal(t, "c1", clusterName(t, dir))
+}

@@ -40,6 +40,11 @@ func runWconfd(stop context.Context, c Config, _ faceOptions, ready func()) (err
 		return err
 	}
 	defer func() { err = errors.Join(err, runDir.Release()) }()
+	dataDir, err := persistence.LockData(c.DataDir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dataDir.Release()) }()
 	wconfd, err := socket.ListenUnix(persistence.SocketPath(c.RunDir, persistence.WconfSocket), c.owners.Of(ownership.WconfSocket))
 	if err != nil {
 		return err

@@ -51,9 +51,21 @@ func WhileStopped(dataDir string, do func() error) (err error) {
 	return whileLocked(dataDir, ownership.Rules{}, do)
 }
 
-// WhileGanetiStopped is WhileStopped for the data directory of a Ganeti node. Its files have the owners of Ganeti mode.
+// WhileGanetiStopped is WhileStopped for the data directory of a Ganeti node. Its files have the owners of Ganeti mode. It prevents
+// also a ganeti-wconfd without ganeti-luxid, which does not lock the queue.
 func WhileGanetiStopped(dataDir string, owners ownership.Rules, do func() error) error {
-	return whileLocked(dataDir, owners, do)
+	return whileLocked(dataDir, owners, func() (err error) {
+		lock, err := persistence.LockData(dataDir)
+		var locked *persistence.DataLockedError
+		if errors.As(err, &locked) {
+			return fmt.Errorf("stop ganeti-wconfd first: %w", locked)
+		}
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, lock.Release()) }()
+		return do()
+	})
 }
 
 func whileLocked(dataDir string, owners ownership.Rules, do func() error) (err error) {

@@ -40,7 +40,7 @@ If config.journal is damaged, lockstepd does not start. With --discard-rest the 
 before the damage are kept, the rest is lost, and the journal is kept under another
 name.
 
-lockstepd must not run during the command. Run this as the user of lockstepd, or as
+lockstepd must not run during the command, nor ganeti-wconfd on a Ganeti node. Run this as the user of lockstepd, or as
 root. In the data directory of a Ganeti node the files get the owners of Ganeti mode;
 set the accounts as for lockstepd if they are others than those of Ganeti's packages.
 
