@@ -92,7 +92,7 @@ func (f face) runDaemon(c Config, o faceOptions) error {
 	unix.CloseOnExec(statusDescriptor)
 	status := os.NewFile(statusDescriptor, "status")
 	syscall.Umask(facesUmask)
-	err := persistence.MakeDirs(c.DataDir, c.RunDir, c.LogDir, c.owners)
+	err := makeFaceDirs(c)
 	if err == nil {
 		err = f.openLog(c)
 	}
@@ -114,6 +114,14 @@ func (f face) runDaemon(c Config, o faceOptions) error {
 	return err
 }
 
+// makeFaceDirs makes the directories that are missing. ensure-dirs of Ganeti makes the same ones.
+func makeFaceDirs(c Config) error {
+	if err := persistence.MakeDirs(c.DataDir, c.RunDir, c.LogDir, c.owners); err != nil {
+		return err
+	}
+	return persistence.MakeSocketDir(c.RunDir, persistence.SocketDir(c.RunDir), c.owners)
+}
+
 // openLog makes the log file standard output and standard error.
 func (f face) openLog(c Config) error {
 	file, err := persistence.OpenLog(filepath.Join(c.LogDir, f.logFile), c.owners)
@@ -127,7 +135,7 @@ func (f face) openLog(c Config) error {
 // runForeground runs the daemon in this process.
 func (f face) runForeground(c Config, o faceOptions) error {
 	syscall.Umask(facesUmask)
-	if err := persistence.MakeDirs(c.DataDir, c.RunDir, c.LogDir, c.owners); err != nil {
+	if err := makeFaceDirs(c); err != nil {
 		return err
 	}
 	return f.runLocked(c, o, func() {}, func() {})
