@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -282,6 +283,49 @@ func TestFacesSurviveEachOther(t *testing.T) {
 			require.Equal(t, "success", c.await(id).Status)
 		})
 	}
+}
+
+// A change of the configuration that is answered just before kill -9 of either daemon is there afterwards, and on the disk when
+// ganeti-wconfd has ended in order. It comes over either socket.
+func TestFacesLoseNoChangeOfTheConfiguration(t *testing.T) {
+	b := newFaceBench(t)
+	b.start(wconfdName)
+	b.start(luxidName)
+	cluster := func() map[string]any { return b.wconf("readConfig").(map[string]any)["cluster"].(map[string]any) }
+	size, rules := float64(20), 0
+	for range 3 {
+		for _, killed := range []string{wconfdName, luxidName} {
+			size++
+			changed := cluster()
+			changed["candidate_pool_size"] = size
+			b.wconf("updateCluster", changed)
+			b.end(killed, syscall.SIGKILL)
+			b.start(killed)
+			require.InDelta(t, size, cluster()["candidate_pool_size"], 0, "over the socket of ganeti-wconfd, after kill -9 of %s", killed)
+
+			var rule string
+			b.dial().call("ReplaceFilter", &rule, nil, 0, []any{[]any{"jobid", []any{">", "id", 1000}}}, "PAUSE", []any{})
+			rules++
+			b.end(killed, syscall.SIGKILL)
+			b.start(killed)
+			filters := b.wconf("readConfig").(map[string]any)["filters"].(map[string]any)
+			require.Contains(t, filters, rule, "over the socket of ganeti-luxid, after kill -9 of %s", killed)
+			require.Len(t, filters, rules)
+		}
+	}
+	b.end(luxidName, syscall.SIGTERM)
+	b.end(wconfdName, syscall.SIGTERM)
+	content, err := os.ReadFile(b.path("var/lib/ganeti/config.data"))
+	require.NoError(t, err)
+	var onDisk struct {
+		Cluster struct {
+			Size float64 `json:"candidate_pool_size"`
+		} `json:"cluster"`
+		Filters map[string]any `json:"filters"`
+	}
+	require.NoError(t, json.Unmarshal(content, &onDisk))
+	require.InDelta(t, size, onDisk.Cluster.Size, 0)
+	require.Len(t, onDisk.Filters, rules)
 }
 
 // Ganeti's own daemon beside lockstep's is refused by the pid file, and lockstep's beside Ganeti's.
