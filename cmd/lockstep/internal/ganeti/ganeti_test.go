@@ -38,11 +38,12 @@ type world struct {
 	after   bool
 	said    []string
 	watcher int // rounds for which a watcher still runs that has read no pause
+	later   int // number of watchers that were seen once; each look sees another one, which has read the pause; negative: none
 	broken  string
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, root: t.TempDir(), running: map[string]*persistence.PIDFile{}, kinds: map[string]string{}, clock: time.Unix(1_800_000_000, 0)}
+	w := &world{t: t, root: t.TempDir(), running: map[string]*persistence.PIDFile{}, kinds: map[string]string{}, clock: time.Unix(1_800_000_000, 0), later: -1}
 	first, err := config.New(config.Identity{ClusterName: "demo", ClusterUUID: "c", NodeName: "node1", NodeUUID: "n", NodeIP: "127.0.0.1", GroupUUID: "g", Now: 1})
 	require.NoError(t, err)
 	for name, content := range map[string]string{
@@ -222,11 +223,15 @@ func (w *world) divert(args []string) error {
 	return nil
 }
 
-func (w *world) Watchers() []int {
+func (w *world) Watchers() (pids []int) {
 	if w.watcher > 0 {
-		return []int{4711}
+		pids = append(pids, 4711)
 	}
-	return nil
+	if w.later >= 0 {
+		w.later++
+		pids = append(pids, 5000+w.later)
+	}
+	return pids
 }
 
 func (w *world) Answers() error {
@@ -341,6 +346,17 @@ func TestSwapOfACandidate(t *testing.T) {
 	require.Empty(t, w.kinds)
 	require.NoError(t, w.command((*node).back))
 	require.Equal(t, "ganeti", w.kindOf("ganeti-wconfd"))
+}
+
+// A watcher that starts during the pause reads it and ends, so a swap does not wait for a moment without watchers.
+func TestSwapWithAWatcherAtEachMoment(t *testing.T) {
+	w := newWorld(t)
+	w.watcher, w.later = 3, 0
+	began := w.clock
+	require.NoError(t, w.command((*node).swap))
+	require.Less(t, w.clock.Sub(began), 10*time.Second)
+	require.Zero(t, w.watcher, "the watcher that ran before the pause has ended")
+	w.requireIn("lockstep", "")
 }
 
 // check says why a swap is refused, and a refused swap changes nothing.

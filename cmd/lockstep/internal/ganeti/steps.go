@@ -177,7 +177,8 @@ func syncDir(path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// pauseWatcher pauses the watcher, which would start daemons, and waits for one that runs: it has read the pause at its start.
+// pauseWatcher pauses the watcher, which would start daemons, and waits for those that run and may have read the file before. One
+// that starts later reads the pause, and ends.
 func (n *node) pauseWatcher() error {
 	file := n.path(dataDir, "watcher.pause")
 	if n.state.Pause == "" {
@@ -198,9 +199,12 @@ func (n *node) pauseWatcher() error {
 	if err := n.replace(filepath.Join(dataDir, "watcher.pause"), []byte(until+"\n"), 0o644); err != nil {
 		return err
 	}
+	before := n.system.Watchers()
 	return n.await(watcherPatience, func() error {
-		if pids := n.system.Watchers(); len(pids) > 0 {
-			return fmt.Errorf("ganeti-watcher runs as process %d", pids[0])
+		for _, pid := range n.system.Watchers() {
+			if slices.Contains(before, pid) {
+				return fmt.Errorf("ganeti-watcher runs as process %d", pid)
+			}
 		}
 		return nil
 	})
