@@ -12,18 +12,25 @@ import (
 
 // Daemons makes the calls of the distributor with a Client. It is a distributor.Daemons.
 type Daemons struct {
-	client *Client
-	ctx    context.Context // of all calls; it ends with Close
-	cancel context.CancelFunc
-	calls  sync.WaitGroup
+	client     *Client
+	waiting    context.Context // of calls that wait for their turn; it ends at the beginning of Close
+	closing    context.CancelFunc
+	ctx        context.Context // of all calls; it ends with Close
+	cancel     context.CancelFunc
+	closeGrace time.Duration // of Close for calls that a node daemon has begun
+	calls      sync.WaitGroup
 }
+
+// closeGrace is shorter than the time after which Ganeti's daemon-util kills a daemon that it stops.
+const closeGrace = 5 * time.Second
 
 var _ distributor.Daemons = (*Daemons)(nil)
 
 // NewDaemons returns a Daemons without calls.
 func NewDaemons(c *Client) *Daemons {
-	d := &Daemons{client: c}
+	d := &Daemons{client: c, closeGrace: closeGrace}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
+	d.waiting, d.closing = context.WithCancel(d.ctx)
 	return d
 }
 
@@ -37,6 +44,10 @@ func (d *Daemons) send(t turn, s distribution.Send) distribution.Result {
 	began := time.Now()
 	r := s.Content.Request()
 	encoding := time.Since(began)
+	if err := t.wait(d.waiting); err != nil || d.waiting.Err() != nil {
+		t.end()
+		return distribution.Result{Err: &CallError{s.Node.Name, r.Procedure, context.Canceled}, Encoding: encoding}
+	}
 	result, err := d.client.callInTurn(d.ctx, t, s.Node, r)
 	if err == nil {
 		if err = noded.DecodeVoid(result); err != nil {
@@ -46,8 +57,12 @@ func (d *Daemons) send(t turn, s distribution.Send) distribution.Result {
 	return distribution.Result{Err: err, Encoding: encoding}
 }
 
-// Close ends all calls with errors and waits for them. A node may execute such a call nevertheless.
+// Close ends the calls that wait for their turn with errors, and waits for the others: a node daemon logs an error with a traceback for
+// a client that leaves in the middle of a call. After a few seconds it ends them too. A node may execute such a call
+// nevertheless.
 func (d *Daemons) Close() {
-	d.cancel()
+	d.closing()
+	defer time.AfterFunc(d.closeGrace, d.cancel).Stop()
 	d.calls.Wait()
+	d.cancel()
 }

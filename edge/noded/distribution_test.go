@@ -1,6 +1,7 @@
 package noded_test
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -232,23 +233,57 @@ func TestASlowNodeDaemon(t *testing.T) {
 	require.LessOrEqual(t, uploads, 3)
 }
 
-// Close ends calls in progress.
-func TestClose(t *testing.T) {
+// Close lets node daemons finish the calls that they have begun, and ends those that wait for their turn.
+func TestCloseAwaitsCallsInProgress(t *testing.T) {
+	b, daemons, results := heldSends(t)
+	closed := make(chan struct{})
+	go func() { daemons.Close(); close(closed) }()
+	waiting := <-results // those that are in progress are held
+	require.ErrorIs(t, waiting.Err, context.Canceled)
+	b.release()
+	<-closed
+	var finished int
+	for range b.sends - 1 {
+		if r := <-results; r.Err == nil {
+			finished++
+		}
+	}
+	require.Equal(t, b.begun, finished)
+}
+
+// Close ends calls that node daemons do not finish.
+func TestCloseEndsHeldCalls(t *testing.T) {
+	b, daemons, results := heldSends(t)
+	daemons.SetCloseGrace(time.Millisecond)
+	daemons.Close()
+	for range b.sends {
+		require.Error(t, (<-results).Err)
+	}
+}
+
+// held are calls that a node daemon has begun and does not answer, and others that wait for them.
+type held struct {
+	sends   int
+	begun   int
+	release func()
+}
+
+func heldSends(t *testing.T) (held, *noded.Daemons, <-chan distribution.Result) {
 	b := newBench(t)
 	release := b.daemon.Hold()
-	defer release()
+	t.Cleanup(release)
 	daemons := noded.NewDaemons(b.client)
 	tracker := distribution.New("3.0.2")
 	config := (&cluster{TB: t, daemons: [4]*nodedtest.Daemon{nil, b.daemon, b.daemon, b.daemon}}).initial("")
 	tracker.Distribute(config)
 	d := tracker.Next(time.Now())
 	results := make(chan distribution.Result, len(d.Sends))
+	begun := map[corenoded.Procedure]bool{} // all nodes are at one address
 	for _, s := range d.Sends {
+		begun[s.Content.Kind.Procedure()] = true
 		daemons.Send(s, func(r distribution.Result) { results <- r })
 	}
-	b.daemon.Await(1)
-	daemons.Close()
-	for range d.Sends {
-		require.Error(t, (<-results).Err)
-	}
+	b.daemon.Await(len(begun))
+	require.Less(t, len(begun), len(d.Sends))
+	return held{sends: len(d.Sends), begun: len(begun), release: release}, daemons, results
 }
