@@ -80,16 +80,22 @@ func (c *checkConfd) show(s *queryServer) error {
 	return nil
 }
 
-// check reports a server that is late. One whose daemon has ended owes nothing, and the time in which a daemon is stopped does not count.
+// afterFull is the time for which a node may answer from nothing after its disk was full: the journal of the configuration is
+// replaced when that is tried again, with growing delays.
+const afterFull = 2 * time.Minute
+
+// check reports a server that is late. One whose daemon has ended owes nothing. The time in which a daemon is stopped does not count,
+// nor the time in which a node cannot make its configuration durable.
 func (c *checkConfd) check(now time.Time) error {
 	c.due = slices.DeleteFunc(c.due, func(d dueAnswer) bool { return d.server.daemon.node.daemon != d.server.daemon })
 	for i, d := range c.due {
-		if d.server.daemon.life.Paused {
+		n := d.server.daemon.node
+		if d.server.daemon.life.Paused || now.Before(n.diskFull.until.Add(afterFull)) {
 			c.due[i].at = now.Add(showMax)
 			continue
 		}
 		if now.After(d.at) {
-			return fmt.Errorf("%s has applied serial number %d, and %v later it answers from %d", d.server.daemon.node.name, d.serial, showMax, d.server.serial)
+			return fmt.Errorf("%s has applied serial number %d, and %v later it answers from %d", n.name, d.serial, showMax, d.server.serial)
 		}
 	}
 	return nil

@@ -117,7 +117,8 @@ func TestForeignConfig(t *testing.T) {
 		whole["serial_no"] = whole["serial_no"].(float64) + 100
 		changed, err := json.Marshal(whole)
 		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(path, changed, 0o640))
+		require.NoError(t, os.WriteFile(path+".foreign", changed, 0o640))
+		require.NoError(t, os.Rename(path+".foreign", path)) // as a program that is no editor does
 	}
 	slots := func() (s answer.QueueStatus) { c.call("LockstepStatus", &s); return s }
 	for _, adopt := range []bool{true, false} {
