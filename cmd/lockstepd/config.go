@@ -58,6 +58,7 @@ type Config struct {
 
 	owners   ownership.Rules // of files and sockets
 	userMode bool            // the daemon of a user without root, with the user's directories
+	syslog   *syslogOutput   // nil: log lines go to standard error alone
 	phase    *phase          // of ganeti-wconfd; nil: lockstepd runs under its own name
 }
 

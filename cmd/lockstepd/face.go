@@ -13,25 +13,31 @@ import (
 	"strings"
 
 	"lockstep/core/config"
+	"lockstep/core/ownership"
 )
 
 // Names under which lockstepd takes the place of a daemon of Ganeti.
 const (
 	luxidName  = "ganeti-luxid"
 	wconfdName = "ganeti-wconfd"
+	rapiName   = "ganeti-rapi"
 )
 
 // faces are the daemons of Ganeti in whose place lockstepd runs when it is started under their names.
 var faces = map[string]face{
-	luxidName:  {name: luxidName, logFile: "luxi-daemon.log", run: runLuxid},
-	wconfdName: {name: wconfdName, logFile: "wconf-daemon.log", run: runWconfd, mayForce: true},
+	luxidName:  {name: luxidName, logFile: "luxi-daemon.log", run: runLuxid, onMaster: true},
+	wconfdName: {name: wconfdName, logFile: "wconf-daemon.log", run: runWconfd, onMaster: true, mayForce: true},
+	rapiName:   {name: rapiName, logFile: "rapi-daemon.log", run: runRapi, owners: rapiOwners},
 }
 
 // face is one of these daemons.
 type face struct {
 	name     string
 	logFile  string // in the log directory
+	onMaster bool   // runs on the master only, and owns files of the data directory
 	mayForce bool   // has --force-node
+	// owners are the rules for its files; nil: those of Ganeti's data directory.
+	owners func(c Config) (ownership.Rules, error)
 	// run runs the daemon until stop ends. It calls ready when clients can connect.
 	run func(stop context.Context, c Config, o faceOptions, ready func()) error
 }
@@ -39,9 +45,10 @@ type face struct {
 // faceOptions are the options of Ganeti's daemons.
 type faceOptions struct {
 	foreground, debug, noUserChecks bool
-	syslog                          string // no, yes, only
+	syslog                          string // syslogNo, syslogYes or syslogOnly
 	noVoting, yesDoIt, forceNode    bool
 	help, version, completion       bool
+	rapi                            rapiOptions
 }
 
 // Exit codes of Ganeti's daemons.
@@ -67,10 +74,14 @@ func (f face) options(o *faceOptions) *flag.FlagSet {
 	both(&o.help, "h", "help", "show help")
 	both(&o.version, "V", "version", "show the version of the program")
 	flags.BoolVar(&o.noUserChecks, "no-user-checks", false, "ignore user checks")
-	flags.StringVar(&o.syslog, "syslog", "no", "no, yes or only: accepted; the log goes to the log file, with -f to standard error")
-	flags.BoolVar(&o.noVoting, "no-voting", false, "skip the agreement of the nodes about the master")
-	flags.BoolVar(&o.yesDoIt, "yes-do-it", false, "confirm --no-voting")
+	flags.StringVar(&o.syslog, "syslog", syslogNo, "no; yes: log lines go to syslog too; only: to syslog alone, and not to the log file, or with -f to standard error")
 	flags.BoolVar(&o.completion, "help-completion", false, "show completion info")
+	if f.onMaster {
+		flags.BoolVar(&o.noVoting, "no-voting", false, "skip the agreement of the nodes about the master")
+		flags.BoolVar(&o.yesDoIt, "yes-do-it", false, "confirm --no-voting")
+	} else {
+		o.rapi.flags(flags)
+	}
 	if f.mayForce {
 		flags.BoolVar(&o.forceNode, "force-node", false, "start on a node that is not the master")
 	}
@@ -85,8 +96,11 @@ func runFace(f face, args []string, stdout, stderr io.Writer) int {
 	if err == nil && flags.NArg() > 0 {
 		err = fmt.Errorf("this program takes no arguments, and got %s", strings.Join(flags.Args(), " "))
 	}
-	if err == nil && !slices.Contains([]string{"no", "yes", "only"}, o.syslog) {
+	if err == nil && !slices.Contains([]string{syslogNo, syslogYes, syslogOnly}, o.syslog) {
 		err = fmt.Errorf("--syslog: %q is none of no, yes and only", o.syslog)
+	}
+	if err == nil && !f.onMaster {
+		err = o.rapi.check()
 	}
 	switch {
 	case err != nil:
@@ -123,6 +137,12 @@ func dashed(name string) string {
 // start makes the checks of a start, and then runs the daemon, or starts the process that does.
 func (f face) start(o faceOptions, stderr io.Writer) error {
 	c, err := faceConfig(o)
+	if err == nil && f.owners != nil {
+		c.owners, err = f.owners(c)
+	}
+	if err == nil {
+		c.syslog, err = openSyslog(o.syslog, "")
+	}
 	if err != nil {
 		return err
 	}
@@ -130,7 +150,7 @@ func (f face) start(o faceOptions, stderr io.Writer) error {
 		return f.runDaemon(c, o)
 	}
 	self := ownName()
-	if !o.forceNode {
+	if f.onMaster && !o.forceNode {
 		if err := checkMaster(c, self); err != nil {
 			return err
 		}
@@ -141,7 +161,7 @@ func (f face) start(o faceOptions, stderr io.Writer) error {
 	if o.noVoting && !o.yesDoIt {
 		return errors.New("The no-voting option is dangerous and cannot be given without providing yes-do-it as well.")
 	}
-	if !o.noVoting {
+	if f.onMaster && !o.noVoting {
 		if err := vote(c, self, stderr); err != nil {
 			return err
 		}

@@ -92,7 +92,7 @@ func (f face) runDaemon(c Config, o faceOptions) error {
 	unix.CloseOnExec(statusDescriptor)
 	status := os.NewFile(statusDescriptor, "status")
 	syscall.Umask(facesUmask)
-	err := makeFaceDirs(c)
+	err := f.makeDirs(c)
 	if err == nil {
 		err = f.openLog(c)
 	}
@@ -114,8 +114,11 @@ func (f face) runDaemon(c Config, o faceOptions) error {
 	return err
 }
 
-// makeFaceDirs makes the directories that are missing. ensure-dirs of Ganeti makes the same ones.
-func makeFaceDirs(c Config) error {
+// makeDirs makes the directories that are missing. ensure-dirs of Ganeti makes the same ones.
+func (f face) makeDirs(c Config) error {
+	if !f.onMaster {
+		return nil // its user may not make them
+	}
 	if err := persistence.MakeDirs(c.DataDir, c.RunDir, c.LogDir, c.owners); err != nil {
 		return err
 	}
@@ -135,7 +138,7 @@ func (f face) openLog(c Config) error {
 // runForeground runs the daemon in this process.
 func (f face) runForeground(c Config, o faceOptions) error {
 	syscall.Umask(facesUmask)
-	if err := makeFaceDirs(c); err != nil {
+	if err := f.makeDirs(c); err != nil {
 		return err
 	}
 	return f.runLocked(c, o, func() {}, func() {})

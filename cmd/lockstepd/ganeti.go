@@ -32,6 +32,7 @@ const ganetiFlag = "ganeti"
 type GanetiConfig struct {
 	Enabled  bool
 	Accounts ownership.Accounts
+	RapiUser string // user of ganeti-rapi
 	Python   string // interpreter of Ganeti's job process
 	Share    string // directory of Ganeti's Python modules
 	Debug    bool   // Ganeti's job processes log more
@@ -65,6 +66,7 @@ func (g *GanetiConfig) flags(flags *flag.FlagSet) {
 	flags.StringVar(&g.Accounts.Daemon, "ganeti-user", accounts.Ganeti.Daemon, "with --ganeti: `user` of the daemons and of their files, by name or number")
 	flags.StringVar(&g.Accounts.ConfdGroup, "ganeti-confd-group", accounts.Ganeti.ConfdGroup, "with --ganeti: `group` of config.data, by name or number")
 	flags.StringVar(&g.Accounts.DaemonsGroup, "ganeti-daemons-group", accounts.Ganeti.DaemonsGroup, "with --ganeti: `group` of the queue and the sockets, by name or number")
+	flags.StringVar(&g.RapiUser, "ganeti-rapi-user", "gnt-rapi", "under the name ganeti-rapi: `user` of the daemon, by name or number")
 	flags.StringVar(&g.Python, "ganeti-python", "/usr/bin/python3", "with --ganeti: `path` of the interpreter of Ganeti's job process")
 	flags.StringVar(&g.Share, "ganeti-share", "/usr/share/ganeti/3.0", "with --ganeti: `directory` of Ganeti's Python modules")
 	flags.BoolVar(&g.Debug, "ganeti-debug", false, "with --ganeti: Ganeti's job processes log more")
@@ -82,7 +84,7 @@ var excludedByGaneti = []struct{ name, why string }{
 // applyGaneti sets the defaults of Ganeti mode. given are the names of the settings that the operator has chosen.
 func (c *Config) applyGaneti(given map[string]bool) error {
 	if !c.Ganeti.Enabled {
-		for _, name := range []string{"ganeti-user", "ganeti-confd-group", "ganeti-daemons-group", "ganeti-python", "ganeti-share", "ganeti-debug"} {
+		for _, name := range []string{"ganeti-user", "ganeti-confd-group", "ganeti-daemons-group", "ganeti-rapi-user", "ganeti-python", "ganeti-share", "ganeti-debug"} {
 			if given[name] {
 				return fmt.Errorf("%s: it has no meaning without %s", name, ganetiFlag)
 			}

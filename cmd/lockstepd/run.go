@@ -414,6 +414,7 @@ func newLog(c Config) *logrus.Logger {
 	if err == nil {
 		log.SetLevel(level)
 	}
+	c.syslog.apply(log)
 	return log
 }
 

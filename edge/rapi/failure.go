@@ -93,6 +93,7 @@ func asFailure(err error) *Failure {
 	var refused *wire.RequestError
 	var malformed *wire.MalformedResponse
 	var lost *luxiclient.ConnectionLostError
+	var absent *luxiclient.NoDaemonError
 	var busy *BusyError
 	switch {
 	case errors.As(err, &f):
@@ -105,7 +106,7 @@ func asFailure(err error) *Failure {
 		return &Failure{Code: http.StatusServiceUnavailable, Message: err.Error(), RetryAfter: 5}
 	case errors.As(err, &lost) && (errors.Is(err, luxiclient.ErrNoAnswer) || errors.Is(err, context.DeadlineExceeded)):
 		return newFailure(http.StatusGatewayTimeout, "%s", err)
-	case errors.As(err, &lost):
+	case errors.As(err, &lost), errors.As(err, &absent):
 		return newFailure(http.StatusBadGateway, "%s", err)
 	default:
 		return errInternal

@@ -39,7 +39,9 @@ func newMetrics(s *Server) *metrics {
 		gauge("lockstep_rapi_connections", "Connections of the remote API's clients.", func() float64 { return float64(s.connLimiter.Count()) }),
 		gauge("lockstep_rapi_event_listeners", "Clients that listen to events.", func() float64 { return float64(len(s.streamSlots)) }),
 		&queueCollector{server: s}, &actorCollector{server: s}, &distributionCollector{server: s})
-	m.registry.MustRegister(s.config.Feed.collectors()...)
+	if s.config.Feed != nil {
+		m.registry.MustRegister(s.config.Feed.collectors()...)
+	}
 	m.registry.MustRegister(s.config.Collectors...)
 	m.handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: 4})
 	return m

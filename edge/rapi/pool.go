@@ -45,7 +45,7 @@ func (e *BusyError) Error() string { return "The daemon is busy with other reque
 // Pool makes calls over connections to the gateway, of which it keeps some.
 type Pool struct {
 	gateway Gateway
-	slots   map[Class]chan struct{}
+	slots   slots
 
 	mu   sync.Mutex
 	idle []*connection
@@ -53,9 +53,7 @@ type Pool struct {
 
 // NewPool makes a pool that has no connections yet.
 func NewPool(g Gateway) *Pool {
-	return &Pool{gateway: g, slots: map[Class]chan struct{}{
-		Short: make(chan struct{}, shortCallsMax), Long: make(chan struct{}, longCallsMax), Large: make(chan struct{}, largeCallsMax),
-	}}
+	return &Pool{gateway: g, slots: newSlots()}
 }
 
 // Call is part of Luxi. A request that was not sent is sent again, over another
@@ -67,7 +65,7 @@ func (p *Pool) Call(ctx context.Context, class Class, method string, args ...any
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, callTimeout, luxiclient.ErrNoAnswer)
 	defer cancel()
-	if err := p.acquire(ctx, class, method); err != nil {
+	if err := p.slots.acquire(ctx, class, method); err != nil {
 		return nil, err
 	}
 	defer func() { <-p.slots[class] }()
@@ -89,19 +87,6 @@ func (p *Pool) Call(ctx context.Context, class Class, method string, args ...any
 			c.abandon() // the other side closes it as well (queue.md 1.3)
 		}
 		return result, err
-	}
-}
-
-func (p *Pool) acquire(ctx context.Context, class Class, method string) error {
-	timer := time.NewTimer(slotTimeout)
-	defer timer.Stop()
-	select {
-	case p.slots[class] <- struct{}{}:
-		return nil
-	case <-timer.C:
-		return &BusyError{Method: method}
-	case <-ctx.Done():
-		return &luxiclient.ConnectionLostError{Method: method, Err: context.Cause(ctx)}
 	}
 }
 

@@ -42,7 +42,7 @@ type Config struct {
 	Log      *logrus.Logger
 	Listener net.Listener
 	Luxi     Luxi
-	Feed     *Feed
+	Feed     *Feed       // nil: the server has no events
 	TLS      *tls.Config // nil: none
 	Logins   *Logins
 	// RequireAuthentication refuses clients without a login everything about jobs.

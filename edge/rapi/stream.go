@@ -21,6 +21,9 @@ const (
 // events sends a stream of server-sent events. A client that reconnects with the id of its last
 // event gets the events since then, or a "reset" event if these are no longer retained.
 func (s *Server) events(c *call) (any, error) {
+	if s.config.Feed == nil {
+		return nil, newFailure(http.StatusNotFound, "This server has no events; lockstep events shows those of the queue")
+	}
 	kinds, err := c.kinds()
 	if err != nil {
 		return nil, err

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/cmd/internal/accounts"
+	"lockstep/cmd/internal/buildinfo"
+	"lockstep/core/ownership"
+	"lockstep/edge/rapi"
+	"lockstep/persistence"
+)
+
+// rapiPEM is Ganeti's file of certificate and key of the remote API, in the data directory.
+const rapiPEM = "rapi.pem"
+
+// rapiEndMax bounds the time for accepted requests at the end of ganeti-rapi. daemon-util kills the daemon after 30 seconds.
+const rapiEndMax = 10 * time.Second
+
+// rapiOptions are the options that only ganeti-rapi has.
+type rapiOptions struct {
+	port                  uint
+	bind                  string
+	noSSL                 bool
+	key, certificate      string // "": rapiPEM
+	requireAuthentication bool
+	clientsMax            uint // 0: the bound of lockstep's remote API
+}
+
+func (o *rapiOptions) flags(flags *flag.FlagSet) {
+	both := func(add func(name string), short, long string) {
+		add(short)
+		add(long)
+	}
+	both(func(name string) { flags.UintVar(&o.port, name, 5080, "TCP port") }, "p", "port")
+	both(func(name string) { flags.StringVar(&o.bind, name, "0.0.0.0", "address to listen at") }, "b", "bind")
+	flags.BoolVar(&o.noSSL, "no-ssl", false, "speak HTTP without TLS")
+	both(func(name string) { flags.StringVar(&o.key, name, "", "file of the key of the certificate") }, "K", "ssl-key")
+	both(func(name string) { flags.StringVar(&o.certificate, name, "", "file of the certificate") }, "C", "ssl-cert")
+	flags.BoolVar(&o.requireAuthentication, "require-authentication", false, "answer nothing about jobs without a login")
+	flags.UintVar(&o.clientsMax, "max-clients", 0, "maximum number of connections")
+}
+
+func (o *rapiOptions) check() error {
+	const portMax = 65535
+	switch {
+	case o.port == 0 || o.port > portMax:
+		return fmt.Errorf("--port: %d is not a port", o.port)
+	case (o.key == "") != (o.certificate == ""):
+		return errors.New("--ssl-key and --ssl-cert: set both or none")
+	}
+	return nil
+}
+
+// rapiOwners are the rules for the files of ganeti-rapi: its user has nothing of the queue.
+func rapiOwners(c Config) (ownership.Rules, error) {
+	return accounts.Resolve(ownership.Accounts{Daemon: c.Ganeti.RapiUser})
+}
+
+// runRapi is ganeti-rapi: the remote API over the socket of the queue.
+func runRapi(stop context.Context, c Config, o faceOptions, ready func()) error {
+	log := newLog(c)
+	secure, err := rapiTLS(c, o.rapi)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(o.rapi.bind, strconv.FormatUint(uint64(o.rapi.port), 10)))
+	if err != nil {
+		return err
+	}
+	c.Rapi.Address = listener.Addr().String()
+	var hosts []string
+	if secure == nil {
+		hosts = c.rapiHosts()
+	}
+	server, err := rapi.New(rapi.Config{Log: log, Listener: listener, Luxi: rapi.NewRemote(persistence.SocketPath(c.RunDir, persistence.LuxiSocket)),
+		TLS: secure, Logins: rapi.NewLogins(c.Rapi.Users, log), Hosts: hosts, RequireAuthentication: o.rapi.requireAuthentication,
+		AllowCommands: c.Rapi.AllowCommands, Connections: int(o.rapi.clientsMax), Collectors: []prometheus.Collector{buildInfo(buildinfo.Read())}}) //nolint:gosec // a bound of connections
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve() }()
+	log.WithFields(logrus.Fields{"address": c.Rapi.Address, "tls": secure != nil}).Info("remote API started")
+	ready()
+	select {
+	case err := <-ended:
+		return err
+	case <-stop.Done():
+	}
+	server.Stop()
+	ctx, cancel := context.WithTimeout(context.Background(), rapiEndMax)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		log.WithField("err", err).Warn("requests were cut off")
+	}
+	return <-ended
+}
+
+// rapiTLS is the certificate with its key; nil without TLS.
+func rapiTLS(c Config, o rapiOptions) (*tls.Config, error) {
+	if o.noSSL {
+		return nil, nil
+	}
+	if o.certificate == "" {
+		o.certificate = filepath.Join(c.DataDir, rapiPEM)
+		o.key = o.certificate
+	}
+	return rapi.TLSConfig(o.certificate, o.key)
+}
