@@ -20,7 +20,7 @@ import (
 // ganetiQueue is a daemon in Ganeti mode whose jobs of Ganeti's opcodes have testdata/ganeti in the place of Ganeti's job process.
 type ganetiQueue struct{ *daemon }
 
-func newGanetiQueue(t *testing.T) *ganetiQueue {
+func newGanetiQueue(t testing.TB) *ganetiQueue {
 	d := newDaemon(t)
 	python, err := exec.LookPath("/usr/bin/python3")
 	if err != nil {
