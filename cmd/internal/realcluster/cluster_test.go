@@ -52,12 +52,14 @@ const (
 type cluster struct {
 	t     testing.TB
 	nodes []*machine.Machine
+
+	checked map[string]int // number of records of each log that checkLogs has looked at
 }
 
 // newCluster puts up a cluster with Ganeti's own daemons. It ends with the test.
 func newCluster(t testing.TB) *cluster {
 	files := filepath.Join(needLayer(t), "files")
-	c := &cluster{t: t}
+	c := &cluster{t: t, checked: map[string]int{}}
 	for i, name := range []string{master, second} {
 		m, err := machine.Start(machine.Spec{Hostname: name, Address: fmt.Sprintf("192.0.2.%d/24", 11+i), Hosts: hosts, Layer: files})
 		require.NoError(t, err)

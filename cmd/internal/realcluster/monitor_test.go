@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -130,50 +129,89 @@ func listening(table []byte, suffix string) (n int) {
 // watcherPeriod is the time between two starts of the watcher. Cron starts it every five minutes.
 const watcherPeriod = time.Second
 
-// watchersMax is the number of watchers that run at a time. One that waits for a killed daemon must not keep the next one
-// from starting that daemon.
-const watchersMax = 3
+// watchersMax is the number of watchers that run at a time while daemons are killed. Those that wait for a killed daemon, for
+// up to a minute, must not keep the next one from starting that daemon.
+const watchersMax = 8
 
-// runWatcher starts ganeti-watcher every second until stop is called. What it prints and a status that is not 0 are errors of the
-// test, except while tolerant is set: a watcher that looks for a daemon in the moment of its death fails.
-func (c *cluster) runWatcher(t *testing.T) (stop func(), tolerant *atomic.Bool) {
-	end, slots := make(chan struct{}), make(chan struct{}, watchersMax)
-	tolerant = new(atomic.Bool)
-	var done sync.WaitGroup
-	var mu sync.Mutex
-	var failures []string
-	runs := 0
-	run := func() {
-		started := time.Now()
-		out, status := c.run(0, "ganeti-watcher")
-		<-slots
-		mu.Lock()
-		defer mu.Unlock()
-		runs++
-		if (status != 0 || strings.TrimSpace(out) != "") && !tolerant.Load() {
-			failures = append(failures, fmt.Sprintf("%s to %s: status %d: %s", started.Format(time.TimeOnly), time.Now().Format(time.TimeOnly), status, out))
-		}
-	}
-	done.Go(func() {
+// watcher starts ganeti-watcher every second, when the former one has ended. What it prints and a status that is not 0 are errors
+// of the test, except while it tolerates: a watcher that looks for a daemon in the moment of its death fails. Then several run at
+// a time.
+type watcher struct {
+	stop func() // waits for the last one
+
+	c     *cluster
+	done  sync.WaitGroup
+	slots chan struct{}
+
+	mu        sync.Mutex
+	tolerates bool
+	tolerated sync.WaitGroup // the runs that began meanwhile
+	runs      int
+	failures  []string
+}
+
+func (c *cluster) runWatcher(t *testing.T) *watcher {
+	w := &watcher{c: c, slots: make(chan struct{}, watchersMax)}
+	end := make(chan struct{})
+	w.done.Go(func() {
 		for ticker := time.NewTicker(watcherPeriod); ; {
 			select {
 			case <-end:
 				return
 			case <-ticker.C:
-			}
-			select {
-			case slots <- struct{}{}:
-				done.Go(run)
-			default:
+				w.start()
 			}
 		}
 	})
-	return sync.OnceFunc(func() {
+	w.stop = sync.OnceFunc(func() {
 		close(end)
-		done.Wait()
-		for _, failure := range failures {
+		w.done.Wait()
+		for _, failure := range w.failures {
 			t.Error("ganeti-watcher: " + failure)
 		}
-		t.Logf("ganeti-watcher ran %d times", runs)
-	}), tolerant
+		t.Logf("ganeti-watcher ran %d times", w.runs)
+	})
+	return w
+}
+
+// tolerate begins a time in which watchers may fail. end waits for those that began in it.
+func (w *watcher) tolerate() (end func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tolerates = true
+	return func() {
+		w.mu.Lock()
+		w.tolerates = false
+		w.mu.Unlock()
+		w.tolerated.Wait()
+	}
+}
+
+func (w *watcher) start() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.slots) == watchersMax || len(w.slots) > 0 && !w.tolerates {
+		return
+	}
+	w.slots <- struct{}{}
+	if w.tolerates {
+		w.tolerated.Add(1)
+	}
+	tolerated := w.tolerates
+	w.done.Go(func() { w.run(tolerated) })
+}
+
+func (w *watcher) run(tolerated bool) {
+	started := time.Now()
+	out, status := w.c.run(0, "ganeti-watcher")
+	<-w.slots
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.runs++
+	if tolerated {
+		w.tolerated.Done()
+	}
+	if (status != 0 || strings.TrimSpace(out) != "") && !tolerated && !w.tolerates {
+		w.failures = append(w.failures, fmt.Sprintf("%s to %s: status %d: %s", started.Format(time.TimeOnly), time.Now().Format(time.TimeOnly), status, out))
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -26,35 +27,6 @@ func (c *cluster) install(t *testing.T) {
 	}
 }
 
-const swapByHand = `
-set -e
-gnt-cluster watcher pause 1h
-while pgrep -x ganeti-watcher >/dev/null; do sleep 0.1; done
-/usr/lib/ganeti/daemon-util stop ganeti-luxid
-/usr/lib/ganeti/daemon-util stop ganeti-wconfd
-for d in luxid wconfd; do
-  mv /usr/sbin/ganeti-$d /usr/sbin/ganeti-$d.ganeti
-  ln -s /usr/local/bin/lockstepd /usr/sbin/ganeti-$d
-done
-/usr/lib/ganeti/daemon-util start ganeti-wconfd
-/usr/lib/ganeti/daemon-util start ganeti-luxid
-gnt-cluster watcher continue
-`
-
-const backByHand = `
-set -e
-gnt-cluster watcher pause 1h
-while pgrep -x ganeti-watcher >/dev/null; do sleep 0.1; done
-/usr/lib/ganeti/daemon-util stop ganeti-luxid
-/usr/lib/ganeti/daemon-util stop ganeti-wconfd
-for d in luxid wconfd; do
-  mv /usr/sbin/ganeti-$d.ganeti /usr/sbin/ganeti-$d
-done
-/usr/lib/ganeti/daemon-util start ganeti-wconfd
-/usr/lib/ganeti/daemon-util start ganeti-luxid
-gnt-cluster watcher continue
-`
-
 // TestSwap runs the operator's day with lockstep in the place of Ganeti's daemons, on the cluster that they have run before and
 // run afterwards.
 func TestSwap(t *testing.T) {
@@ -64,21 +36,75 @@ func TestSwap(t *testing.T) {
 	defer stopMonitor()
 	c.playAll(t, "testdata/before")
 	before := c.findings(t)
-	stopWatcher, tolerant := c.runWatcher(t)
-	defer stopWatcher()
-	t.Log(c.on(0, swapByHand))
+	watcher := c.runWatcher(t)
+	defer watcher.stop()
+
+	acrossSwap := c.startAcross(t)
+	c.exchange(t, "swap")
+	c.endAcross(t, acrossSwap)
 	c.playAll(t, "testdata/day")
-	tolerant.Store(true)
+	c.checkLogs(t)
+
+	endKills := watcher.tolerate()
 	c.playAll(t, "testdata/kills")
-	tolerant.Store(false)
-	t.Log(c.on(0, backByHand))
+	endKills()
+	c.checkLogs(t, ofKills...)
+
+	acrossBack := c.startAcross(t)
+	c.exchange(t, "back")
+	c.endAcross(t, acrossBack)
 	c.playAll(t, "testdata/after")
-	stopWatcher()
+	watcher.stop()
 	stopMonitor()
 	for _, f := range c.findings(t) {
 		assert.Contains(t, before, f, "gnt-cluster verify has a new finding")
 	}
 	c.checkLogs(t)
+}
+
+// exchange runs lockstep ganeti swap or back on the master. The other node is no master candidate.
+func (c *cluster) exchange(t *testing.T, action string) {
+	started := time.Now()
+	t.Log(c.on(0, "set -e; lockstep ganeti check; lockstep ganeti "+action+"; lockstep ganeti check"))
+	t.Logf("%s: %.1f s", action, time.Since(started).Seconds())
+}
+
+// startAcross starts a job whose process is to outlive the daemons that have started it. Its first opcode waits for a byte
+// at a socket. It takes no locks, so that watchers do not wait for it. The others change the configuration by the daemons that
+// are there then.
+func (c *cluster) startAcross(t *testing.T) (id string) {
+	id = strings.TrimSpace(c.on(0, `
+set -e
+cat >/tmp/across.json <<'JSON'
+[{"OP_ID": "OP_TEST_DELAY", "duration": 300, "on_master": false, "on_nodes": [], "interruptible": true},
+ {"OP_ID": "OP_TAGS_SET", "kind": "nodegroup", "name": "default", "tags": ["across"]},
+ {"OP_ID": "OP_TAGS_DEL", "kind": "nodegroup", "name": "default", "tags": ["across"]}]
+JSON
+gnt-debug submit-job /tmp/across.json >/tmp/across 2>&1 &
+until id=$(gnt-job list --no-headers -o id,status,summary | awk '/running/ && /TAGS_SET/ {print $1}') && test -n "$id"; do sleep 0.1; done
+until grep -q '"delay-test"' /var/lib/ganeti/queue/job-$id; do sleep 0.1; done
+echo $id`))
+	require.Regexp(t, `^\d+$`, id)
+	return id
+}
+
+// endAcross checks that the process of the job still runs, has its first opcode end, and waits for the end of the job. All its
+// opcodes must succeed.
+func (c *cluster) endAcross(t *testing.T, id string) {
+	require.Equal(t, "running success ['success', 'success', 'success']\n", c.on(0, `
+set -e
+pgrep -f "jqueue/exec.py `+id+`$" >/dev/null
+printf '%s ' "$(gnt-job list --no-headers -o status `+id+`)"
+python3 - <<'PYTHON'
+import json, socket
+job = json.load(open("/var/lib/ganeti/queue/job-`+id+`"))
+path, = [entry[3][0] for entry in job["ops"][0]["log"] if entry[2] == "delay-test"]
+s = socket.socket(socket.AF_UNIX)
+s.connect(path)
+s.send(b".")
+PYTHON
+gnt-job wait `+id+` >/dev/null
+gnt-job list --no-headers --separator=' ' -o status,opstatus `+id))
 }
 
 // playAll runs the scripts of a directory in the order of their names.
