@@ -32,7 +32,7 @@ var accepted = []acceptance{
 	{regexp.MustCompile(`(?s)^node-daemon\.log: .*Error while handling request from .*shutdown while in init`), "gnt-cluster verify connects to the node daemon without a handshake"},
 	{regexp.MustCompile(`(?s)^watcher\.log: .*Can't acquire lock on state file .* File already locked`), "watchers run at the same time on purpose"},
 	{regexp.MustCompile(`^watcher\.log: .*ERROR Can't read '.*\.instance-status', does not exist \(yet\)`), "the first watcher of a cluster finds no states of instances"},
-	{regexp.MustCompile(`^jobs\.log: .*ERROR Network error: .*, retrying \(retry attempt number \d+\)`), "a job process that outlives ganeti-wconfd connects to the next one"},
+	{regexp.MustCompile(`^(jobs|commands)\.log: .*ERROR Network error: .*, retrying \(retry attempt number \d+\)`), "a job process or a client that outlives a daemon connects to the next one"},
 	{regexp.MustCompile(`(?s)^(jobs|watcher)\.log: .*Instances in node group 'default' changed since locks were acquired`), "a watcher's job looks at disks while the operator adds and removes instances"},
 	{regexp.MustCompile(`(?s)^jobs\.log: .*Caught exception in GROUP_VERIFY_DISKS.*in DeclareLocks.*'NoneType' object has no attribute 'uuid'`), "the same, between its list of instances and their locks: Ganeti takes no absence into account there"},
 	{regexp.MustCompile(`^watcher\.log: .*ERROR 'NoneType' object has no attribute 'uuid'`), "the end of such a job"},
