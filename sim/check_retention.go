@@ -15,7 +15,7 @@ import (
 // The record of the ends for dependents is checked by checkRecords.
 type checkRetention struct {
 	names      map[string]string // by tag of the job, of all submissions that were sent
-	asked      map[int64]bool    // jobs that a client has asked to archive
+	asked      map[int64]bool    // jobs that a client has asked to archive, or whose archiving has begun and failed
 	generation int               // of the known settings
 	since      time.Time         // of the last new settings, start of a daemon, or failure of a disk
 }
@@ -43,12 +43,25 @@ func (c *checkRetention) See(w *World, event any) error {
 		if e.job == nil && !w.garbled && w.disk.Find(paths.ArchivePath(e.id)) != nil {
 			return c.archived(w, e.id)
 		}
-	case daemonStarted, deciderStarted, diskFailed, panicked:
+	case diskFailed:
+		c.since = w.clock.Now()
+		c.failed(w, e.path)
+	case daemonStarted, deciderStarted, panicked:
 		c.since = w.clock.Now()
 	case finished:
 		return c.rest(w)
 	}
 	return nil
+}
+
+// failed records an operation on a file that has failed. If the job was due, it was perhaps archived: the daemon cannot know where
+// the file is, and archives it later, whatever the settings say then.
+func (c *checkRetention) failed(w *World, path string) {
+	for _, id := range w.recordedIDs() {
+		if path == paths.JobPath(id) && c.archived(w, id) == nil {
+			c.asked[id] = true
+		}
+	}
 }
 
 func (c *checkRetention) archived(w *World, id int64) error {
