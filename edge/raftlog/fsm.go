@@ -24,7 +24,7 @@ type fsm struct {
 	// onMembership is called when a change of membership is committed.
 	onMembership func()
 	// announce is called with committed entries before they are applied.
-	announce func(entries []*messages.CommittedEntry)
+	announce func(entries []*raft.Log)
 }
 
 // Apply applies one entry.
@@ -46,7 +46,7 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 	if len(entries) == 0 {
 		return answers
 	}
-	f.announce(entries)
+	f.announce(logs)
 	if from, err := f.bridge.apply(entries); err != nil {
 		for i, l := range logs {
 			if l.Index >= from {
