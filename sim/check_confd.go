@@ -32,6 +32,7 @@ const showMax = 100 * time.Millisecond
 type checkConfd struct {
 	due   []dueAnswer // in the order of their times
 	shown map[*queryServer]int64
+	full  map[*node]time.Time // when the disk of a node was full last
 	// hasWhole says that a client has sent a whole configuration: that may have a lower serial number than the one before, so serial
 	// numbers do not tell what is later. From then on only the end is judged.
 	hasWhole bool
@@ -59,7 +60,7 @@ func (c *checkConfd) See(w *World, event any) error {
 	case configShown:
 		return c.show(e.server)
 	case timePassed:
-		return c.check(w.clock.Now())
+		return c.check(w)
 	case finished:
 		return c.final(w)
 	}
@@ -93,11 +94,20 @@ const afterFull = 2 * time.Minute
 
 // check reports a server that is late. One whose daemon has ended owes nothing. The time in which a daemon is stopped does not count,
 // nor the time in which a node cannot make its configuration durable.
-func (c *checkConfd) check(now time.Time) error {
+func (c *checkConfd) check(w *World) error {
+	now := w.clock.Now()
+	if c.full == nil {
+		c.full = map[*node]time.Time{}
+	}
+	for _, n := range w.nodes {
+		if now.Before(n.diskFull.until) {
+			c.full[n] = now
+		}
+	}
 	c.due = slices.DeleteFunc(c.due, func(d dueAnswer) bool { return d.server.daemon.node.daemon != d.server.daemon })
 	for i, d := range c.due {
 		n := d.server.daemon.node
-		if d.server.daemon.life.Paused || now.Before(n.diskFull.until.Add(afterFull)) {
+		if full, ok := c.full[n]; d.server.daemon.life.Paused || ok && now.Before(full.Add(afterFull)) {
 			c.due[i].at = now.Add(showMax)
 			continue
 		}
