@@ -23,6 +23,9 @@ type checkRetention struct {
 // retentionSlack is the time within which a due job is archived if nothing fails.
 const retentionSlack = 2 * time.Minute
 
+// mayBeRepeated is the time after its submission for which a job of a named submission stays in the queue in any case.
+const mayBeRepeated = 10 * time.Minute
+
 func (*checkRetention) Name() string { return "retention" }
 
 func (c *checkRetention) See(w *World, event any) error {
@@ -109,7 +112,7 @@ func (c *checkRetention) rest(w *World) error {
 			return fmt.Errorf("job %d is in the queue and in the archive", id)
 		}
 		j := w.Job(id)
-		if !settled || j == nil || !j.Status().Final() || now.Sub(endOf(j)) < s.ArchiveAfter(0)+retentionSlack {
+		if !settled || j == nil || !j.Status().Final() || now.Sub(endOf(j)) < s.ArchiveAfter(0)+retentionSlack || now.Sub(j.Received.Time()) < mayBeRepeated+retentionSlack {
 			continue
 		}
 		if !c.isKept(w, j, c.names[w.tagOf(id)], s, true) {

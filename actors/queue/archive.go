@@ -162,7 +162,7 @@ func (q *queue) notArchived(a *archiving, id int64, f *messages.Failure) {
 // record file.
 func (q *queue) removeJob(id int64) (hasRecord bool) {
 	if q.archiver.keeper != nil {
-		q.archiver.keeper.Forget(endedJob(q.index.get(id)))
+		q.archiver.keeper.Forget(q.endedJob(q.index.get(id)))
 	}
 	delete(q.archiver.halfway, id)
 	q.index.remove(id)

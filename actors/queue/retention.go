@@ -49,7 +49,7 @@ func (q *queue) setRetention(ctx actor.Context, content []byte) {
 	}
 }
 
-// fillKeeper makes the keeper anew, once the disk has been read.
+// fillKeeper makes a new keeper of all final jobs, once the disk has been read.
 func (q *queue) fillKeeper(ctx actor.Context) {
 	if q.recovery != nil {
 		return
@@ -68,7 +68,7 @@ func (q *queue) fillKeeper(ctx actor.Context) {
 // retain gives a job that has ended to the keeper.
 func (q *queue) retain(e *entry) {
 	if q.archiver.keeper != nil && !q.archiver.halfway[e.info.Id] {
-		q.archiver.keeper.Add(endedJob(e))
+		q.archiver.keeper.Add(q.endedJob(e))
 	}
 }
 
@@ -80,13 +80,24 @@ func (q *queue) movedHalfway(ctx actor.Context, e *entry) {
 	}
 	a.halfway[e.info.Id] = true
 	if a.keeper != nil {
-		a.keeper.Forget(endedJob(e))
+		a.keeper.Forget(q.endedJob(e))
 	}
 	q.scheduleRetention(ctx, retentionTick)
 }
 
-func endedJob(e *entry) retention.Job {
-	return retention.Job{ID: e.info.Id, Name: e.info.Name, EndUs: max(e.info.EndUs, e.info.StartUs)}
+// repeatTime is the time after a named submission for which its client may send it again: a client gives up after a minute of tries.
+// The queue knows the name by the jobs that are not archived, so the retention leaves them in the queue for that time.
+const repeatTime = 10 * time.Minute
+
+// endedJob is what the keeper knows of a final job. The age of a job of a named submission counts from so late that the job is not due
+// before repeatTime is over.
+func (q *queue) endedJob(e *entry) retention.Job {
+	end := max(e.info.EndUs, e.info.StartUs)
+	from := end
+	if q.submissions.named.names[e.info.Id] != "" {
+		from = max(end, e.info.ReceivedUs+(repeatTime-q.archiver.after).Microseconds())
+	}
+	return retention.Job{ID: e.info.Id, Name: e.info.Name, EndUs: end, FromUs: from}
 }
 
 func (q *queue) scheduleRetention(ctx actor.Context, delay time.Duration) {

@@ -54,6 +54,29 @@ func TestOldJobsAreArchived(t *testing.T) {
 	})
 }
 
+// A client may send a named submission again, so its jobs stay for ten minutes after it, however early they are due. Those of others go.
+func TestJobsOfNamedSubmissionsStayWhileTheseMayBeRepeated(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		named := ended(1, `{"OP_ID": "OP_TEST_DELAY", "duration": 1.0, "reason": [["lockstep:request", "n", 1]]}`)
+		other := ended(2)
+		for _, j := range []*job.Job{named, other} {
+			j.Received = job.Timestamp{Sec: b.Clock.Now().Unix()}
+			j.End = j.Received
+		}
+		b.recover(scanOf(named, other))
+		b.settings(`{"archive_after": 1}`)
+		b.Advance(20 * time.Second)
+		r := b.storeAsked()
+		require.Equal(t, []string{"queue/job-2"}, moved(r))
+		b.filesDone(r)
+		b.store.Quiet()
+		b.Advance(9 * time.Minute)
+		b.store.Quiet()
+		b.Advance(time.Minute)
+		require.Equal(t, []string{"queue/job-1"}, moved(b.storeAsked()))
+	})
+}
+
 // Without the setting the daemon's option counts; 0 as the setting archives nothing.
 func TestTheSettingWinsOverTheOption(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {

@@ -11,11 +11,12 @@ import (
 	"lockstep/core/heap"
 )
 
-// Job is an ended job. Name is "" for most jobs.
+// Job is an ended job.
 type Job struct {
-	ID    int64
-	Name  string
-	EndUs int64 // microseconds since 1970
+	ID     int64
+	Name   string // "" for most jobs
+	EndUs  int64  // microseconds since 1970
+	FromUs int64  // from which its age counts, in microseconds since 1970; at least EndUs
 }
 
 // compare is the order of ends; jobs that ended at the same time are ordered by id.
@@ -28,14 +29,14 @@ func (j Job) compare(k Job) int {
 // Invariant: a job is in the heap, or it is one of the keepLast last ones of its name.
 type Keeper struct {
 	keepLast int
-	oldest   heap.Heap[Job, endOrder]
+	oldest   heap.Heap[Job, ageOrder]
 	last     map[string][]Job // by name, in the order of ends; at most keepLast, no list is empty
 }
 
-type endOrder struct{}
+type ageOrder struct{}
 
-func (endOrder) Before(a, b Job) bool { return a.compare(b) < 0 }
-func (endOrder) Moved(Job, int)       {}
+func (ageOrder) Before(a, b Job) bool { return cmp.Or(cmp.Compare(a.FromUs, b.FromUs), cmp.Compare(a.ID, b.ID)) < 0 }
+func (ageOrder) Moved(Job, int)       {}
 
 // NewKeeper is a Keeper without jobs that keeps the last jobs of each name; 0 keeps none.
 func NewKeeper(keepLast int) *Keeper {
@@ -71,11 +72,11 @@ func (k *Keeper) Forget(j Job) {
 	k.last[j.Name] = last
 }
 
-// TakeDue removes and returns the jobs that ended before a time, oldest first, at most as many as given. Some may have
+// TakeDue removes and returns the jobs whose age counts from before a time, oldest first, at most as many as given. Some may have
 // left the queue already.
 func (k *Keeper) TakeDue(before time.Time, most int) []int64 {
 	var due []int64
-	for len(due) < most && k.oldest.Len() > 0 && k.oldest.First().EndUs < before.UnixMicro() {
+	for len(due) < most && k.oldest.Len() > 0 && k.oldest.First().FromUs < before.UnixMicro() {
 		due = append(due, k.oldest.Pop().ID)
 	}
 	return due

@@ -35,6 +35,7 @@ func TestDueJobsAreThoseOfTheModel(t *testing.T) {
 			"add": func(t *rapid.T) {
 				next++
 				j := Job{ID: next, Name: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "name"), EndUs: rapid.Int64Range(0, 20).Draw(t, "end")}
+				j.FromUs = j.EndUs + rapid.Int64Range(0, 5).Draw(t, "later")
 				here[j.ID] = j
 				k.Add(j)
 				release()
@@ -51,13 +52,13 @@ func TestDueJobsAreThoseOfTheModel(t *testing.T) {
 				require.LessOrEqual(t, len(due), most)
 				for _, id := range due {
 					if j, there := here[id]; there {
-						require.True(t, released[id] && j.EndUs < before, "%v", j)
+						require.True(t, released[id] && j.FromUs < before, "%v", j)
 						delete(here, id)
 					}
 				}
 				if len(due) < most {
 					for id, j := range here {
-						require.False(t, released[id] && j.EndUs < before, "%v is due too", j)
+						require.False(t, released[id] && j.FromUs < before, "%v is due too", j)
 					}
 				}
 			},
@@ -68,13 +69,13 @@ func TestDueJobsAreThoseOfTheModel(t *testing.T) {
 func TestTheLastOfEachNameStay(t *testing.T) {
 	k := NewKeeper(2)
 	for i, name := range []string{"nightly", "", "nightly", "weekly", "nightly", "nightly"} {
-		k.Add(Job{ID: int64(i + 1), Name: name, EndUs: int64(i)})
+		k.Add(Job{ID: int64(i + 1), Name: name, EndUs: int64(i), FromUs: int64(i)})
 	}
 	due := k.TakeDue(time.UnixMicro(100), 10)
 	require.Equal(t, []int64{1, 2, 3}, due)
 	require.Empty(t, k.TakeDue(time.UnixMicro(100), 10))
 	k.Forget(Job{ID: 6, Name: "nightly"})
-	k.Add(Job{ID: 7, Name: "nightly", EndUs: 7})
+	k.Add(Job{ID: 7, Name: "nightly", EndUs: 7, FromUs: 7})
 	require.Empty(t, k.TakeDue(time.UnixMicro(100), 10), "5 and 7 are the last")
 	require.True(t, slices.IsSorted(due))
 }
