@@ -27,6 +27,9 @@ type tableOwner struct {
 	lock.Record
 	arrived   time.Time // since then it has held or wanted a lock
 	requested time.Time // of its pending request
+	// isReleasing says that Ganeti's journal has the release of all locks and the journal of the free locks has it not yet: it is
+	// written second. Until then an owner that takes locks again has none of the free locks that the files name.
+	isReleasing bool
 }
 
 func (*checkTable) Name() string { return "the lock table" }
@@ -98,10 +101,12 @@ func (c *checkTable) readAppended(w *World, disk *simdisk.Disk, path string) err
 		if was := c.owners[r.Owner]; was != nil {
 			ganeti, free = was.Split()
 		}
+		isReleasing := false
 		if path == paths.FreeLocksJournalPath {
 			free = r
 		} else {
 			ganeti = r
+			isReleasing = len(free.Locks) > 0 && (len(r.Locks) == 0 || c.owners[r.Owner].isReleasing)
 		}
 		whole := lock.Record{Owner: r.Owner, Locks: slices.Concat(ganeti.Locks, free.Locks), Pending: ganeti.Pending}
 		if whole.Pending == nil {
@@ -109,6 +114,9 @@ func (c *checkTable) readAppended(w *World, disk *simdisk.Disk, path string) err
 		}
 		if err := c.change(w, whole); err != nil {
 			return err
+		}
+		if is := c.owners[r.Owner]; is != nil {
+			is.isReleasing = isReleasing
 		}
 	}
 	return nil
@@ -124,7 +132,7 @@ func (c *checkTable) change(w *World, r lock.Record) error {
 		is.requested = was.requested
 	}
 	gained := gained(was.Locks, r.Locks)
-	if len(was.Locks) > 0 {
+	if len(was.Locks) > 0 && !was.isReleasing {
 		last := was.Locks[len(was.Locks)-1].Lock
 		for _, i := range gained {
 			if i.Lock.Compare(last) < 0 {
