@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"lockstep/core/confd"
@@ -30,9 +31,10 @@ const showMax = 100 * time.Millisecond
 // checkConfd: every node of a cluster, master or not, answers from each change of the configuration within showMax after it has
 // applied it. A node does not go back while its daemon runs. In the end each answers from what its files say.
 type checkConfd struct {
-	due   []dueAnswer // in the order of their times
-	shown map[*queryServer]int64
-	full  map[*node]time.Time // when the disk of a node was full last
+	due        []dueAnswer // in the order of their times
+	shown      map[*queryServer]int64
+	restarting time.Time           // until then an actor may wait for its restart after a panic
+	failed     map[*node]time.Time // when a file of the configuration, or their directory, could not be read or written last
 	// hasWhole says that a client has sent a whole configuration: that may have a lower serial number than the one before, so serial
 	// numbers do not tell what is later. From then on only the end is judged.
 	hasWhole bool
@@ -59,8 +61,17 @@ func (c *checkConfd) See(w *World, event any) error {
 		}
 	case configShown:
 		return c.show(e.server)
+	case diskFailed:
+		if c.failed == nil {
+			c.failed = map[*node]time.Time{}
+		}
+		if e.path == "." || strings.HasPrefix(e.path, "config.") {
+			c.failed[e.node] = w.clock.Now()
+		}
+	case panicked:
+		c.restarting = w.clock.Now().Add(restartMax)
 	case timePassed:
-		return c.check(w)
+		return c.check(w.clock.Now())
 	case finished:
 		return c.final(w)
 	}
@@ -88,26 +99,20 @@ func (c *checkConfd) show(s *queryServer) error {
 	return nil
 }
 
-// afterFull is the time for which a node may answer from nothing after its disk was full: the journal of the configuration is
-// replaced when that is tried again, with growing delays.
-const afterFull = 2 * time.Minute
+// answersAfterError is the time for which a node may answer from an older configuration, or not at all, after an error of its disk: the
+// configuration must be read, or the journal of unknown content replaced, and that is tried again with growing delays.
+const answersAfterError = 2 * time.Minute
+
+// restartMax is the time within which an actor that has panicked, and those that it asks, work again.
+const restartMax = 10 * time.Second
 
 // check reports a server that is late. One whose daemon has ended owes nothing. The time in which a daemon is stopped does not count,
 // nor the time in which a node cannot make its configuration durable.
-func (c *checkConfd) check(w *World) error {
-	now := w.clock.Now()
-	if c.full == nil {
-		c.full = map[*node]time.Time{}
-	}
-	for _, n := range w.nodes {
-		if now.Before(n.diskFull.until) {
-			c.full[n] = now
-		}
-	}
+func (c *checkConfd) check(now time.Time) error {
 	c.due = slices.DeleteFunc(c.due, func(d dueAnswer) bool { return d.server.daemon.node.daemon != d.server.daemon })
 	for i, d := range c.due {
 		n := d.server.daemon.node
-		if full, ok := c.full[n]; d.server.daemon.life.Paused || ok && now.Before(full.Add(afterFull)) {
+		if failed, ok := c.failed[n]; d.server.daemon.life.Paused || now.Before(c.restarting) || ok && now.Before(failed.Add(answersAfterError)) {
 			c.due[i].at = now.Add(showMax)
 			continue
 		}

@@ -81,7 +81,7 @@ func TestJobsThatAreNotArchivedAreFound(t *testing.T) {
 	w := New(Options{Seed: 8, Checkers: []Checker{&checkRetention{}}, Mutations: mutations})
 	w.startAgain()
 	retainedJobs(w)
-	w.RunFor(10 * time.Minute)
+	w.RunFor(20 * time.Minute)
 	w.finish()
 	require.ErrorContains(t, w.Err(), "it is not archived")
 }

@@ -55,7 +55,6 @@ type configLoad struct {
 	mu       sync.Mutex
 	objects  map[string]string   // by kind: the key of the object that gets the tags
 	tags     map[string][]string // of answered updates, by kind of object
-	first    map[string]string   // by kind, the object that gets the tags
 	serial   int64               // the highest one that was read
 	answered int
 }
