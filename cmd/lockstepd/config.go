@@ -227,7 +227,7 @@ func (c *Config) normalize() error {
 		if err != nil {
 			return fmt.Errorf("job-program: %w", err)
 		}
-		c.JobProgram = findJobProgram(filepath.Dir(self))
+		c.JobProgram = places.JobProgram(filepath.Dir(self))
 	}
 	if c.SocketDir == "" && c.RunDir != "" {
 		c.SocketDir = persistence.SocketDir(c.RunDir)

@@ -25,6 +25,7 @@ import (
 	"lockstep/actors/kit"
 	"lockstep/actors/luxi"
 	"lockstep/cmd/internal/buildinfo"
+	"lockstep/cmd/internal/places"
 	"lockstep/core/config"
 	"lockstep/core/config/reserve"
 	"lockstep/core/lock"
@@ -126,7 +127,7 @@ type service struct {
 
 // runLocked runs while this process holds the locks of the queue and of the run directory.
 func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan os.Signal) error {
-	if !isProgram(c.JobProgram) {
+	if !places.IsProgram(c.JobProgram) {
 		return fmt.Errorf("job-program: %s is not a program that can be started", c.JobProgram)
 	}
 	if err := c.Ganeti.checkPrograms(); err != nil {

@@ -3,8 +3,6 @@ package main
 import (
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"lockstep/cmd/internal/places"
@@ -45,20 +43,4 @@ func (c *Config) applyUser(given map[string]bool, environment places.Environment
 func mayBeMissing(file string) bool {
 	users, err := places.Current().UserConfig()
 	return file == places.SystemConfig || err == nil && file == users
-}
-
-// findJobProgram returns the path of lockstep-job: beside lockstepd, as a build leaves it, or
-// where a package installs it.
-func findJobProgram(dir string) string {
-	installed := filepath.Join(dir, "..", "lib", "lockstep", "lockstep-job")
-	if beside := filepath.Join(dir, "lockstep-job"); !isProgram(installed) || isProgram(beside) {
-		return beside
-	}
-	return installed
-}
-
-// isProgram reports whether path is a file that can be started.
-func isProgram(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && !info.IsDir() && info.Mode()&0o111 != 0
 }

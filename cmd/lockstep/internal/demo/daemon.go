@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"lockstep/cmd/internal/places"
 	"lockstep/edge/luxiclient"
 	"lockstep/edge/reaper"
 	"lockstep/persistence"
@@ -44,7 +45,7 @@ func (d *Daemon) Start(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		program = findDaemon(filepath.Dir(self))
+		program = places.Daemon(filepath.Dir(self))
 	}
 	d.log = &bytes.Buffer{}
 	d.cmd = exec.Command(program, "--data-dir", filepath.Join(d.root, "lib"),
@@ -73,19 +74,6 @@ func (d *Daemon) Start(ctx context.Context) error {
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-}
-
-// findDaemon returns the path of lockstepd: beside this program, as a build leaves it, or in sbin,
-// where a package installs it.
-func findDaemon(dir string) string {
-	beside, installed := filepath.Join(dir, "lockstepd"), filepath.Join(dir, "..", "sbin", "lockstepd")
-	if _, err := os.Stat(beside); err == nil {
-		return beside
-	}
-	if _, err := os.Stat(installed); err == nil {
-		return installed
-	}
-	return beside
 }
 
 // crash kills the daemon and starts it again.

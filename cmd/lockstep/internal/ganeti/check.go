@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"lockstep/cmd/internal/places"
 	"lockstep/core/config"
 	"lockstep/core/config/journal"
 	"lockstep/core/paths"
@@ -40,7 +41,7 @@ func (n *node) check() findings {
 	f.Swapped = n.isLinked("ganeti-wconfd") && n.isLinked("ganeti-luxid")
 	f.add(n.checkRelease())
 	f.add(n.checkConfiguration())
-	for _, program := range []string{n.program, filepath.Join(filepath.Dir(n.program), "lockstep-job")} {
+	for _, program := range []string{n.program, places.JobProgram(filepath.Dir(n.program))} {
 		f.add(isExecutableByAll(program))
 	}
 	for _, file := range []string{util, modules} {

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockstep/cmd/internal/accounts"
+	"lockstep/cmd/internal/places"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/core/paths"
 )
@@ -184,7 +185,7 @@ func thisNode(globals *cli.Globals) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &node{system: machine{}, owners: owners, program: filepath.Join(filepath.Dir(self), "lockstepd"),
+	n := &node{system: machine{}, owners: owners, program: places.Daemon(filepath.Dir(self)),
 		say: func(format string, args ...any) { fmt.Fprintf(globals.Streams.Err, format+"\n", args...) }}
 	n.isMaster = n.isMasterName(host)
 	return n, nil
