@@ -25,7 +25,7 @@ PROTOC_GEN := $(abspath $(BIN))/protoc-gen-go
 STRIPPED := -ldflags='-s -w' # test binaries without debug information: a third less work for the linker
 
 .DEFAULT_GOAL := help
-.PHONY: help build quick test race lint proto verify sim rooms scenario conformance conformance-cluster manual install packages packages-quick packages-check packages-repeat container container-check bench bench-guard microbench demo demo-cluster run check clean
+.PHONY: help build quick test race lint proto verify sim rooms scenario conformance conformance-cluster manual install packages packages-quick packages-check packages-repeat packages-ganeti container container-check bench bench-guard microbench demo demo-cluster run check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -105,6 +105,9 @@ packages-check: packages ## packages-quick; and start, restart, upgrade, removal
 
 packages-repeat: packages ## fail unless a second build, in another directory and without a C compiler, gives the same packages
 	$(SOURCE) packaging/test/repeat $(PACKAGES) "$(PACKAGE_VERSION)"
+
+packages-ganeti: packages ## install, upgrade and remove lockstep-ganeti on a Ganeti cluster in namespaces
+	$(SOURCE) packaging/test/ganeti $(PACKAGES) "$(PACKAGE_VERSION)" $(BIN)
 
 container: packages ## build the container image, an OCI archive, as bin/lockstep-image.tar
 	$(SOURCE) packaging/image $(BIN)/lockstep-image.tar $(PACKAGES)/lockstep_*.deb "$(PACKAGE_VERSION)"
