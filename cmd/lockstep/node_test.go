@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -107,6 +108,46 @@ func TestNodesAreMade(t *testing.T) {
 	wanted, err := peer.RecoveryRequested(second)
 	require.NoError(t, err)
 	require.True(t, wanted)
+}
+
+// Nodes with a start secret need no token. The secret and the token are in no output and no file.
+func TestNodesWithAStartSecret(t *testing.T) {
+	const secret = "a start secret for tests: no secret"
+	file := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(file, []byte(secret+"\n"), 0o600))
+	first, second := filepath.Join(t.TempDir(), "lib"), filepath.Join(t.TempDir(), "lib")
+	init := "node init --name n1 --address 127.0.0.1:7400 --data-dir " + first + " --start-secret-file "
+	empty := filepath.Join(t.TempDir(), "empty")
+	require.NoError(t, os.WriteFile(empty, []byte(" \n"), 0o600))
+	require.Contains(t, offline(t, init+empty, 1), "is empty")
+	require.Contains(t, offline(t, init+"/dev/zero", 1), "has 4097 bytes, 1 of them different")
+	require.Contains(t, offline(t, init+filepath.Join(first, "none"), 1), "the start secret: open")
+	require.NoFileExists(t, filepath.Join(first, "raft", "node.json"), "a cluster without the secret is not made")
+
+	token, err := peer.StartToken([]byte(secret))
+	require.NoError(t, err)
+	text := offline(t, init+file, 0)
+	require.Contains(t, text, "--join 127.0.0.1:7400 --start-secret-file FILE")
+	add := "node add --name n2 --address 127.0.0.1:7401 --join " + serveNode(t, first) + " --data-dir " + second + " --start-secret-file "
+	require.Contains(t, offline(t, add+empty, 1, "LOCKSTEP_JOIN_TOKEN="+token), "is empty")
+	require.NoError(t, os.Chmod(file, 0o644))
+	joined := offline(t, add+file, 0)
+	require.Contains(t, joined, "all users of this machine can read "+file)
+	for _, output := range []string{text, joined} {
+		require.NotContains(t, output, token)
+		require.NotContains(t, output, secret)
+	}
+	for _, dir := range []string{first, second} {
+		require.NoError(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			require.NotContains(t, string(content), secret, path)
+			require.NotContains(t, string(content), token, path)
+			return err
+		}))
+	}
 }
 
 // The commands change nothing in the data directory of a Ganeti node.

@@ -25,6 +25,9 @@ const (
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
+	// incarnation is in each node's certificate. It tells clusters apart that were made with the same start secret and so have the
+	// same authority. "" if the authority is random.
+	incarnation string
 }
 
 // newAuthority makes the certificate authority of a new cluster.
@@ -46,7 +49,7 @@ func newAuthority(cluster string, now time.Time) (*authority, error) {
 		return nil, err
 	}
 	certificate, err := x509.ParseCertificate(raw)
-	return &authority{certificate, key}, err
+	return &authority{certificate: certificate, key: key}, err
 }
 
 // issue makes a node's certificate, in DER. It does not outlast the authority's own.
@@ -59,6 +62,9 @@ func (a *authority) issue(name string, key *ecdsa.PublicKey, now time.Time) ([]b
 		template.NotAfter = a.certificate.NotAfter
 	}
 	template.Subject = pkix.Name{CommonName: name}
+	if a.incarnation != "" {
+		template.Subject.Organization = []string{a.incarnation}
+	}
 	template.DNSNames = []string{name}
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
@@ -112,6 +118,14 @@ func verifyNode(certificate, ca *x509.Certificate, usage x509.ExtKeyUsage, at ti
 	return name, CheckName(name)
 }
 
+// incarnationOf returns the incarnation of the cluster that a node's certificate is for.
+func incarnationOf(certificate *x509.Certificate) string {
+	if len(certificate.Subject.Organization) != 1 {
+		return ""
+	}
+	return certificate.Subject.Organization[0]
+}
+
 func parseCertificate(data []byte) (*x509.Certificate, error) {
 	raw, err := tlsserver.DecodeBlock(data, tlsserver.Certificate)
 	if err != nil {
@@ -149,7 +163,7 @@ func parseAuthority(certificate, key []byte) (*authority, error) {
 	if !parsed.IsCA || !private.PublicKey.Equal(parsed.PublicKey) {
 		return nil, errors.New("certificate and key of the cluster do not belong together")
 	}
-	return &authority{parsed, private}, nil
+	return &authority{certificate: parsed, key: private}, nil
 }
 
 func readCertificate(path string) (*x509.Certificate, error) {

@@ -71,6 +71,7 @@ func LoadCredentials(dataDir string) (*Credentials, error) {
 	if name != identity.Name {
 		return broken(fmt.Errorf("the certificate is of %s, the node is %s", name, identity.Name))
 	}
+	ca.incarnation = incarnationOf(pair.Leaf)
 	// A joining node looks for the authority's certificate, whose hash is in its token, in this
 	// chain.
 	pair.Certificate = append(pair.Certificate[:1:1], ca.certificate.Raw)
@@ -99,7 +100,20 @@ func (c *Credentials) verify(state tls.ConnectionState, usage x509.ExtKeyUsage) 
 	if len(state.PeerCertificates) == 0 {
 		return "", errors.New("it shows no certificate")
 	}
-	return verifyNode(state.PeerCertificates[0], c.ca.certificate, usage, time.Time{})
+	shown := state.PeerCertificates[0]
+	name, err := verifyNode(shown, c.ca.certificate, usage, time.Time{})
+	if err == nil && incarnationOf(shown) != c.ca.incarnation {
+		err = &OtherIncarnationError{Node: name}
+	}
+	return name, err
+}
+
+// OtherIncarnationError says that a node belongs to another cluster that was made with the same start secret. The logs of two
+// clusters must not be mixed, so the nodes have no connections.
+type OtherIncarnationError struct{ Node string }
+
+func (e *OtherIncarnationError) Error() string {
+	return fmt.Sprintf("node %s is of another cluster that was made with the same start secret; one of the two nodes must leave its cluster and join the other's", e.Node)
 }
 
 // serverConfig is the TLS configuration of the port. The client names one protocol, which selects

@@ -59,7 +59,12 @@ func Init(dataDir string, o InitOptions) (string, error) {
 // authority makes the certificate authority of the new cluster, and the first token.
 func (o InitOptions) authority() (*authority, token, error) {
 	if o.StartSecret != nil {
-		return startAuthority(o.StartSecret)
+		ca, t, err := startAuthority(o.StartSecret)
+		if err != nil {
+			return nil, token{}, err
+		}
+		ca.incarnation = uuid.NewString()
+		return ca, t, nil
 	}
 	ca, err := newAuthority(uuid.NewString(), o.Now)
 	if err != nil {

@@ -103,7 +103,7 @@ Start lockstepd here: it asks to be a member and fetches the queue%s.
 
 // token returns the join token, which a start secret determines.
 func (o *addOptions) token(streams cli.Streams) (string, error) {
-	secret, err := o.startSecret()
+	secret, err := o.startSecret(streams.Err)
 	switch {
 	case err != nil:
 		return "", err

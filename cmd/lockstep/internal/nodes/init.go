@@ -3,6 +3,7 @@ package nodes
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -32,16 +33,33 @@ func (o *initOptions) register(command *cobra.Command) {
 	flags.StringVar(&o.DataDir, "data-dir", "", datadir.Help)
 }
 
-// startSecret reads the start secret; nil: there is none.
-func (o *initOptions) startSecret() ([]byte, error) {
+// startSecret reads the start secret, without white space at its ends; nil: there is none. A file that other users can read is a
+// warning and no error, because container runtimes mount secrets so.
+func (o *initOptions) startSecret(warnings io.Writer) ([]byte, error) {
 	if o.SecretFile == "" {
 		return nil, nil
 	}
-	secret, err := os.ReadFile(o.SecretFile)
+	file, err := os.Open(o.SecretFile)
 	if err != nil {
 		return nil, fmt.Errorf("the start secret: %w", err)
 	}
-	return bytes.TrimSpace(secret), nil
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("the start secret: %w", err)
+	}
+	const ofOthers = 0o004
+	if info.Mode().IsRegular() && info.Mode()&ofOthers != 0 {
+		fmt.Fprintf(warnings, "lockstep: all users of this machine can read %s and so become a member of the cluster: chmod o= %s\n", o.SecretFile, o.SecretFile)
+	}
+	content, err := io.ReadAll(io.LimitReader(file, peer.StartSecretMax+1))
+	if err != nil {
+		return nil, fmt.Errorf("the start secret: %w", err)
+	}
+	if secret := bytes.TrimSpace(content); len(secret) > 0 {
+		return secret, nil
+	}
+	return nil, fmt.Errorf("the start secret: %s is empty", o.SecretFile)
 }
 
 // complete sets missing options and validates all.
@@ -75,7 +93,8 @@ it afterwards, when no earlier job runs. Run this as the user of lockstepd.
 
 Exit code: 0; 1 if this node belongs to a cluster already, of lockstep or of Ganeti,
 or a daemon runs.
-With --json: {"name", "address", "data_dir", "token": string}`,
+With --json: {"name", "address", "data_dir", "token": string}, without token if
+there is a start secret`,
 		Example: `  lockstep node init --address 10.0.0.1:7400
   lockstep node init --address n1.example.com:7400 --name n1 --data-dir ./var/lib`,
 		Args: cli.WantArgs(0, 0, "node init takes no arguments"),
@@ -98,7 +117,7 @@ func runInit(globals *cli.Globals, opts initOptions) error {
 		return err
 	}
 	token := ""
-	secret, err := opts.startSecret()
+	secret, err := opts.startSecret(globals.Streams.Err)
 	if err != nil {
 		return err
 	}
@@ -112,8 +131,21 @@ func runInit(globals *cli.Globals, opts initOptions) error {
 	if err != nil {
 		return err
 	}
+	if secret != nil {
+		token = "" // the other nodes have the secret; output may be a log
+	}
 	if globals.JSON {
 		return cli.PrintJSON(globals.Streams.Out, newNode{opts.Name, opts.Address, opts.DataDir, token})
+	}
+	if secret != nil {
+		fmt.Fprintf(globals.Streams.Out, `This node, %s, is the first one of a new cluster.
+
+1. Start lockstepd here.
+2. On each other node, with its own address, while no lockstepd runs there, within %d hours:
+     lockstep node add --address HOST:PORT --join %s --start-secret-file FILE
+3. Start lockstepd there. "lockstep node list" shows the state of the nodes.
+`, opts.Name, peer.TokenLifetime/time.Hour, opts.Address)
+		return nil
 	}
 	fmt.Fprintf(globals.Streams.Out, `This node, %s, is the first one of a new cluster.
 
