@@ -110,10 +110,10 @@ packages-ganeti: packages ## install, upgrade and remove lockstep-ganeti on a Ga
 	$(SOURCE) packaging/test/ganeti $(PACKAGES) "$(PACKAGE_VERSION)" $(BIN)
 
 container: packages ## build the container image, an OCI archive, as bin/lockstep-image.tar
-	$(SOURCE) packaging/image $(BIN)/lockstep-image.tar $(PACKAGES)/lockstep_*.deb "$(PACKAGE_VERSION)"
+	$(SOURCE) packaging/image $(BIN)/lockstep-image.tar $(PACKAGES)/lockstep_*.deb "$(PACKAGE_VERSION)" || test $$? = 77 # NOT RUN
 
 container-check: container ## run the image's root as three nodes, and jobs through the loss of the master
-	packaging/test/container $(BIN)/lockstep-image.tar.root
+	packaging/test/container $(BIN)/lockstep-image.tar.root || test $$? = 77 # NOT RUN
 
 bench: build ## measure lockstep next to the limits of this machine, on the disk of VAR
 	$(BIN)/lockstep-bench --dir $(VAR) $(BENCH)
