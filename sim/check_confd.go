@@ -68,6 +68,12 @@ func (c *checkConfd) See(w *World, event any) error {
 		if e.path == "." || strings.HasPrefix(e.path, "config.") {
 			c.failed[e.node] = w.clock.Now()
 		}
+	case daemonGoesOn:
+		for i, d := range c.due {
+			if d.server.daemon.node == e.node {
+				c.due[i].at = w.clock.Now().Add(showMax)
+			}
+		}
 	case panicked:
 		c.restarting = w.clock.Now().Add(restartMax)
 	case timePassed:

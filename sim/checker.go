@@ -152,6 +152,8 @@ type (
 		node *node
 		path string
 	}
+	// daemonGoesOn: the daemon of a node runs again after it was stopped.
+	daemonGoesOn struct{ node *node }
 	// garbled: the content of a job file was replaced from outside.
 	garbled struct{ id int64 }
 	// configChangeSent: a session has sent a change of the configuration. configChangeAnswered: it has the answer, or knows that no

@@ -339,6 +339,7 @@ func (n *node) pause(d time.Duration) {
 		}
 		if !l.Over {
 			n.tracef(TopicFault, "the daemon goes on")
+			n.world.notify(daemonGoesOn{n})
 		}
 	})
 }
