@@ -24,6 +24,7 @@ type findings struct {
 	Reasons []string `json:"reasons"` // a swap refuses
 	Notes   []string `json:"notes"`
 	Swapped bool     `json:"swapped"`
+	Rapi    bool     `json:"rapi"` // lockstep is in the place of ganeti-rapi too
 	Step    string   `json:"interrupted_at,omitempty"`
 }
 
@@ -38,7 +39,7 @@ func (n *node) check() findings {
 	var f findings
 	f.add(n.load())
 	f.Step = n.state.Step
-	f.Swapped = n.isLinked("ganeti-wconfd") && n.isLinked("ganeti-luxid")
+	f.Swapped, f.Rapi = n.isLinked(wconfd) && n.isLinked(luxid), n.isLinked(rapi)
 	f.add(n.checkRelease())
 	f.add(n.checkConfiguration())
 	for _, program := range []string{n.program, places.JobProgram(filepath.Dir(n.program))} {

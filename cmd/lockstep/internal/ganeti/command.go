@@ -27,7 +27,7 @@ func NewCommand(globals *cli.Globals) *cobra.Command {
 		Use:   "ganeti check|swap|back",
 		Short: "Put lockstep in the place of Ganeti's daemons, and back",
 		Long: `On a node of a Ganeti cluster, lockstep can take the place of ganeti-luxid and
-ganeti-wconfd. Run these commands as root: on the master first, then on each other
+ganeti-wconfd, and of ganeti-rapi. Run these commands as root: on the master first, then on each other
 master candidate, since a failover starts the daemons of that node.`,
 		Example: `  lockstep ganeti check
   lockstep ganeti swap
@@ -53,7 +53,8 @@ func newCheckCommand(globals *cli.Globals) *cobra.Command {
 programs, free space, running jobs. Nothing is changed.
 
 Exit code: 0 if a swap can begin, 1 if not.
-With --json: {"reasons": [string], "notes": [string], "swapped": bool, "interrupted_at": string}`,
+With --json: {"reasons": [string], "notes": [string], "swapped": bool, "rapi": bool,
+"interrupted_at": string}`,
 		Example: "  lockstep ganeti check",
 		Args:    cli.WantArgs(0, 0, "ganeti check takes no arguments"),
 		RunE: func(*cobra.Command, []string) error {
@@ -84,6 +85,9 @@ func report(globals *cli.Globals, f findings) error {
 			fmt.Fprintf(out, "interrupted at: %s\n", f.Step)
 		}
 		fmt.Fprintln(out, map[bool]string{false: "Ganeti's daemons are in their place", true: "lockstep is in the place of Ganeti's daemons"}[f.Swapped])
+		if f.Rapi {
+			fmt.Fprintln(out, "lockstep is in the place of ganeti-rapi")
+		}
 	}
 	if len(f.Reasons) > 0 {
 		return &cli.ExitError{Code: cli.ExitFailure}
@@ -92,7 +96,8 @@ func report(globals *cli.Globals, f findings) error {
 }
 
 func newSwapCommand(globals *cli.Globals) *cobra.Command {
-	return &cobra.Command{
+	withRapi := false
+	command := &cobra.Command{
 		Use:   "swap",
 		Short: "Put lockstep in the place of ganeti-luxid and ganeti-wconfd on this node",
 		Long: `Check the node, pause ganeti-watcher, drain the queue, stop ganeti-luxid and
@@ -100,19 +105,25 @@ ganeti-wconfd, save a copy of queue and configuration, divert the two programs, 
 an upgrade of the package leaves lockstep in place, start lockstep under their names,
 and undo drain and pause. Running jobs go on.
 
+With --rapi also in the place of ganeti-rapi, at once or later. lockstep's has jobs,
+filter rules, queries and lockstep's own resources, and none for instances, nodes,
+groups, networks and tags: clients that use these need Ganeti's.
+
 After a crash the same command goes on, and "lockstep ganeti back" turns round.
 
 Exit code: 0; 1 if the node refuses, or a step has failed.`,
-		Example: "  lockstep ganeti swap",
+		Example: "  lockstep ganeti swap\n  lockstep ganeti swap --rapi",
 		Args:    cli.WantArgs(0, 0, "ganeti swap takes no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			n, err := thisNode(globals)
 			if err != nil {
 				return err
 			}
-			return n.swap()
+			return n.swap(withRapi)
 		},
 	}
+	command.Flags().BoolVar(&withRapi, "rapi", false, "also in the place of ganeti-rapi")
+	return command
 }
 
 func newBackCommand(globals *cli.Globals) *cobra.Command {
@@ -121,7 +132,8 @@ func newBackCommand(globals *cli.Globals) *cobra.Command {
 		Short: "Put Ganeti's daemons in their place again",
 		Long: `Pause ganeti-watcher, drain the queue, stop lockstep, complete config.data, locks.data
 and the serial of the queue, save a copy, remove the diversions, start Ganeti's daemons,
-and undo drain and pause. Running jobs of Ganeti's opcodes go on.
+and undo drain and pause. Running jobs of Ganeti's opcodes go on. ganeti-rapi is among
+the daemons if lockstep is in its place.
 
 Refused while a job with opcodes of lockstep is not final.
 
@@ -138,15 +150,20 @@ Exit code: 0; 1 if a step has failed.`,
 	}
 }
 
-// swap puts lockstep in place.
-func (n *node) swap() error {
+// swap puts lockstep in place, also in that of ganeti-rapi if withRapi.
+func (n *node) swap(withRapi bool) error {
 	f := n.check()
 	if len(f.Reasons) > 0 {
 		return errors.New(strings.Join(f.Reasons, "; "))
 	}
-	if f.Swapped && f.Step == "" {
+	switch {
+	case f.Step == "" && f.Swapped && (f.Rapi || !withRapi):
 		n.say("lockstep is in the place of Ganeti's daemons already")
 		return nil
+	case f.Step == "":
+		n.state.Rapi = f.Rapi || withRapi
+	case withRapi && !n.state.Rapi: // the programs may be linked already
+		return fmt.Errorf("a %s without --rapi was interrupted at: %s; lockstep ganeti swap completes it, then say --rapi again", n.state.Action, f.Step)
 	}
 	return n.perform("swap", swapSteps)
 }
@@ -156,11 +173,12 @@ func (n *node) back() error {
 	if err := n.load(); err != nil {
 		return err
 	}
-	if n.state.Step == "" && !n.isLinked("ganeti-wconfd") && !n.isLinked("ganeti-luxid") {
+	if n.state.Step == "" && !n.isLinked(wconfd) && !n.isLinked(luxid) && !n.isLinked(rapi) {
 		n.say("Ganeti's daemons are in their place already")
 		return nil
 	}
 	if n.state.Step == "" {
+		n.state.Rapi = n.isLinked(rapi)
 		if err := n.refuseOwnJobs(); err != nil {
 			return err
 		}

@@ -131,11 +131,11 @@ func (n *node) fold() error {
 	}
 	if n.hasJournal() {
 		n.say("the locks are completed by a start and stop of ganeti-wconfd")
-		persistence.RemoveStalePIDFile(persistence.PIDFilePath(n.path(runDir), "ganeti-wconfd"))
-		if err := n.run(util, "start", "ganeti-wconfd"); err != nil {
+		persistence.RemoveStalePIDFile(persistence.PIDFilePath(n.path(runDir), wconfd))
+		if err := n.run(util, "start", wconfd); err != nil {
 			return err
 		}
-		if err := n.stop("ganeti-wconfd"); err != nil {
+		if err := n.stop(wconfd); err != nil {
 			return err
 		}
 	}

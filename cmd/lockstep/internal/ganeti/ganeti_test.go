@@ -22,6 +22,12 @@ import (
 	"lockstep/persistence"
 )
 
+func swap(n *node) error         { return n.swap(false) }
+func swapWithRapi(n *node) error { return n.swap(true) }
+
+// allDaemons are those of the master.
+var allDaemons = []string{wconfd, rapi, luxid}
+
 // crash is the panic of a test in the place of a kill -9 of the command.
 type crash struct{}
 
@@ -50,7 +56,7 @@ func newWorld(t *testing.T) *world {
 		dataDir + "/" + paths.ConfigPath: string(first.JSON()), dataDir + "/queue/serial": "7\n", dataDir + "/queue/version": "1\n",
 		dataDir + "/ssconf_release_version": config.SoftwareVersion + "\n", dataDir + "/ssconf_master_node": "node1.example\n",
 		dataDir + "/locks.data": "[[],[]]", util: "", modules: "", "/opt/lockstep/lockstepd": "", "/opt/lockstep/lockstep-job": "",
-		sbinDir + "/ganeti-luxid": "ganeti", sbinDir + "/ganeti-wconfd": "ganeti", runDir + "/x": "",
+		sbinDir + "/ganeti-luxid": "ganeti", sbinDir + "/ganeti-wconfd": "ganeti", sbinDir + "/ganeti-rapi": "ganeti", runDir + "/x": "",
 	} {
 		w.write(name, content)
 	}
@@ -60,7 +66,7 @@ func newWorld(t *testing.T) *world {
 		}
 	}
 	w.writeJob(3, job.Success, "OP_TEST_DELAY")
-	for _, daemon := range daemons {
+	for _, daemon := range allDaemons {
 		w.startDaemon(daemon)
 	}
 	return w
@@ -119,14 +125,16 @@ func (w *world) watch() {
 	if err == nil && until > w.clock.Unix() && w.watcher == 0 {
 		return
 	}
-	if w.running["ganeti-wconfd"] == nil {
-		w.startDaemon("ganeti-wconfd")
+	for _, daemon := range []string{wconfd, rapi} {
+		if w.running[daemon] == nil {
+			w.startDaemon(daemon)
+		}
 	}
 }
 
 // checkKinds: the daemons are of one kind, and are what /usr/sbin says.
 func (w *world) checkKinds() {
-	if len(w.kinds) == 2 && w.kinds["ganeti-wconfd"] != w.kinds["ganeti-luxid"] {
+	if w.kinds[wconfd] != "" && w.kinds[luxid] != "" && w.kinds[wconfd] != w.kinds[luxid] {
 		w.broken = fmt.Sprintf("daemons of two kinds run: %v", w.kinds)
 	}
 	for daemon, kind := range w.kinds {
@@ -178,10 +186,15 @@ func (w *world) Run(name string, args ...string) (output string, err error) {
 func (w *world) perform(name string, args []string) (string, error) {
 	switch name {
 	case util:
-		if args[0] == "start" {
+		switch args[0] {
+		case "start":
 			w.startDaemon(args[1])
-		} else {
+		case "stop":
 			w.stopDaemon(args[1])
+		case "check":
+			if w.running[args[1]] == nil {
+				return "", errors.New("exit status 3")
+			}
 		}
 	case cluster:
 		if w.running["ganeti-luxid"] == nil {
@@ -248,11 +261,16 @@ func (w *world) Pause() {
 	w.watcher = max(0, w.watcher-1)
 }
 
-// requireIn: this kind is in place and runs; nothing is left of the way there.
+// requireIn: this kind is in place and runs, with Ganeti's ganeti-rapi; nothing is left of the way there.
 func (w *world) requireIn(kind string, text string) {
 	w.t.Helper()
+	w.requireRapiIn(kind, "ganeti", text)
+}
+
+func (w *world) requireRapiIn(kind, kindOfRapi string, text string) {
+	w.t.Helper()
 	require.Empty(w.t, w.broken, text)
-	require.Equal(w.t, map[string]string{"ganeti-wconfd": kind, "ganeti-luxid": kind}, w.kinds, text)
+	require.Equal(w.t, map[string]string{wconfd: kind, luxid: kind, rapi: kindOfRapi}, w.kinds, text)
 	require.NoFileExists(w.t, w.path(dataDir+"/watcher.pause"), text)
 	require.NoFileExists(w.t, w.path(dataDir+"/"+paths.DrainPath), text)
 	require.NoFileExists(w.t, w.path(dataDir+"/"+drainMark), text)
@@ -261,12 +279,12 @@ func (w *world) requireIn(kind string, text string) {
 func TestSwapAndBack(t *testing.T) {
 	w := newWorld(t)
 	w.watcher = 3
-	require.NoError(t, w.command((*node).swap))
+	require.NoError(t, w.command(swap))
 	w.requireIn("lockstep", "")
 	saved, err := filepath.Glob(w.path(dataDir + "/lockstep-before-swap-*/queue/job-3"))
 	require.NoError(t, err)
 	require.Len(t, saved, 1)
-	require.NoError(t, w.command((*node).swap))
+	require.NoError(t, w.command(swap))
 	require.Contains(t, w.said, "lockstep is in the place of Ganeti's daemons already")
 
 	// A job of lockstep's own and a serial that somebody has set back.
@@ -288,33 +306,66 @@ func TestSwapAndBack(t *testing.T) {
 // A kill at any point, before or after what the command does there: the same command goes on to its end, and the other one turns
 // round. At no moment daemons of two kinds run, whatever the watcher does.
 func TestACrashAtEachPoint(t *testing.T) {
-	stride := 1 // of the points
-	if testing.Short() {
-		stride = 7
-	}
-	actions := map[string]func(*node) error{"swap": (*node).swap, "back": (*node).back}
-	for _, first := range []string{"swap", "back"} {
-		for _, then := range []string{"swap", "back"} {
-			for _, after := range []bool{false, true} {
-				for at := 1; ; at += stride {
-					w := newWorld(t)
-					if first == "back" {
-						require.NoError(t, w.command((*node).swap))
-					}
-					w.events, w.crashAt, w.after = 0, at, after
-					err := w.command(actions[first])
-					w.crashAt = 0
-					text := fmt.Sprintf("%s, killed at event %d, after it: %v, then %s: %v", first, at, after, then, w.said)
-					if err == nil {
-						break // it has fewer events
-					}
-					require.EqualError(t, err, "killed", text)
-					require.NoError(t, w.command(actions[then]), text)
-					w.requireIn(map[string]string{"swap": "lockstep", "back": "ganeti"}[then], text)
+	actions := map[string]func(*node) error{"swap": swap, "swap --rapi": swapWithRapi, "back": (*node).back}
+	for _, row := range []struct{ before, first, then string }{
+		{"", "swap", "swap"}, {"", "swap", "back"}, {"swap", "back", "swap"}, {"swap", "back", "back"},
+		{"", "swap --rapi", "swap --rapi"}, {"", "swap --rapi", "back"}, {"swap", "swap --rapi", "swap --rapi"}, {"swap", "swap --rapi", "back"},
+		{"swap --rapi", "back", "swap --rapi"}, {"swap --rapi", "back", "back"},
+	} {
+		first, then := row.first, row.then
+		stride := 1 // of the points
+		if testing.Short() {
+			stride = 7
+		} else if strings.Contains(row.before+first, "--rapi") {
+			stride = 3 // the points are those of the rows without it, and a few more
+		}
+		for _, after := range []bool{false, true} {
+			for at := 1; ; at += stride {
+				w := newWorld(t)
+				if row.before != "" {
+					require.NoError(t, w.command(actions[row.before]))
 				}
+				w.events, w.crashAt, w.after = 0, at, after
+				err := w.command(actions[first])
+				w.crashAt = 0
+				text := fmt.Sprintf("%s, killed at event %d, after it: %v, then %s: %v", first, at, after, then, w.said)
+				if err == nil {
+					break // it has fewer events
+				}
+				require.EqualError(t, err, "killed", text)
+				require.NoError(t, w.command(actions[then]), text)
+				kinds := map[string][]string{"swap": {"lockstep", "ganeti"}, "swap --rapi": {"lockstep", "lockstep"}, "back": {"ganeti", "ganeti"}}[then]
+				w.requireRapiIn(kinds[0], kinds[1], text)
 			}
 		}
 	}
+}
+
+// ganeti-rapi is replaced on demand, also later, and back returns all daemons.
+func TestSwapOfRapi(t *testing.T) {
+	w := newWorld(t)
+	require.NoError(t, w.command(swap))
+	require.NoError(t, w.command(swapWithRapi))
+	w.requireRapiIn("lockstep", "lockstep", "")
+	require.NoError(t, w.command(swap))
+	w.requireRapiIn("lockstep", "lockstep", "a swap takes nothing back")
+	require.NoError(t, w.command(func(n *node) error {
+		f := n.check()
+		require.True(t, f.Swapped && f.Rapi)
+		return nil
+	}))
+	require.NoError(t, w.command((*node).back))
+	w.requireIn("ganeti", "")
+	require.NoError(t, w.command(swap))
+	w.requireIn("lockstep", "the former --rapi is forgotten")
+
+	w = newWorld(t)
+	w.crashAt = 9
+	require.EqualError(t, w.command(swap), "killed")
+	w.crashAt = 0
+	require.ErrorContains(t, w.command(swapWithRapi), "a swap without --rapi was interrupted")
+	require.NoError(t, w.command(swap))
+	w.requireIn("lockstep", "")
 }
 
 // What an operator has paused and drained stays so.
@@ -324,9 +375,9 @@ func TestPauseAndDrainOfTheOperatorStay(t *testing.T) {
 	w.write(dataDir+"/watcher.pause", pause+"\n")
 	w.write(dataDir+"/"+paths.DrainPath, "")
 	w.crashAt = 9
-	require.EqualError(t, w.command((*node).swap), "killed")
+	require.EqualError(t, w.command(swap), "killed")
 	w.crashAt = 0
-	require.NoError(t, w.command((*node).swap))
+	require.NoError(t, w.command(swap))
 	content, err := os.ReadFile(w.path(dataDir + "/watcher.pause"))
 	require.NoError(t, err)
 	require.Equal(t, pause+"\n", string(content))
@@ -336,12 +387,12 @@ func TestPauseAndDrainOfTheOperatorStay(t *testing.T) {
 // Another candidate gets the links only.
 func TestSwapOfACandidate(t *testing.T) {
 	w := newWorld(t)
-	for _, daemon := range daemons {
+	for _, daemon := range allDaemons {
 		w.stopDaemon(daemon)
 	}
 	w.write(dataDir+"/ssconf_master_node", "node2.example\n")
 	w.write(dataDir+"/watcher.pause", strconv.FormatInt(w.clock.Add(time.Hour).Unix(), 10)) // it does not run on such a node
-	require.NoError(t, w.command((*node).swap))
+	require.NoError(t, w.command(swap))
 	require.Equal(t, "lockstep", w.kindOf("ganeti-luxid"))
 	require.Empty(t, w.kinds)
 	require.NoError(t, w.command((*node).back))
@@ -353,7 +404,7 @@ func TestSwapWithAWatcherAtEachMoment(t *testing.T) {
 	w := newWorld(t)
 	w.watcher, w.later = 3, 0
 	began := w.clock
-	require.NoError(t, w.command((*node).swap))
+	require.NoError(t, w.command(swap))
 	require.Less(t, w.clock.Sub(began), 10*time.Second)
 	require.Zero(t, w.watcher, "the watcher that ran before the pause has ended")
 	w.requireIn("lockstep", "")
@@ -385,7 +436,7 @@ func TestCheck(t *testing.T) {
 			if name == "packages" {
 				require.NoError(t, os.Remove(w.path(c.file)))
 			}
-			require.ErrorContains(t, w.command((*node).swap), c.reason)
+			require.ErrorContains(t, w.command(swap), c.reason)
 			w.requireIn("ganeti", "")
 		})
 	}

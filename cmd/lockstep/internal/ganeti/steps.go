@@ -17,8 +17,12 @@ import (
 	"lockstep/persistence"
 )
 
-// daemons are those that are replaced, in the order of their start.
-var daemons = []string{"ganeti-wconfd", "ganeti-luxid"}
+// The daemons that are replaced. rapi is replaced only if the operator asks for it.
+const (
+	wconfd = "ganeti-wconfd"
+	rapi   = "ganeti-rapi"
+	luxid  = "ganeti-luxid"
+)
 
 // Directories and files of a node, below the root.
 const (
@@ -48,6 +52,7 @@ type state struct {
 	Pause  string `json:"pause_before"` // content of watcher.pause; "": none
 	Serial int64  `json:"serial"`       // of the queue when it was read for the last time
 	Begun  int64  `json:"begun"`        // seconds since 1970; names the copy
+	Rapi   bool   `json:"rapi"`         // ganeti-rapi is among the daemons that are replaced
 }
 
 // node is the node that a command works on.
@@ -93,19 +98,24 @@ var backSteps = []step{
 	{"end the pause of the watcher", true, (*node).resumeWatcher},
 }
 
+// daemons are those that are replaced, in the order of their start.
+func (n *node) daemons() []string {
+	if n.state.Rapi {
+		return []string{wconfd, rapi, luxid}
+	}
+	return []string{wconfd, luxid}
+}
+
 func (n *node) path(names ...string) string {
 	return filepath.Join(append([]string{"/", n.root}, names...)...)
 }
 
-// perform does the steps of an action, from the recorded one on.
+// perform does the steps of an action, from the recorded one on. The state is loaded.
 func (n *node) perform(action string, steps []step) error {
-	if err := n.load(); err != nil {
-		return err
-	}
 	from := 0
 	switch {
 	case n.state.Step == "":
-		n.state = state{Action: action, Serial: n.state.Serial, Begun: n.system.Now().Unix()}
+		n.state = state{Action: action, Serial: n.state.Serial, Begun: n.system.Now().Unix(), Rapi: n.state.Rapi}
 	case n.state.Action == action:
 		from = max(0, slices.IndexFunc(steps, func(s step) bool { return s.name == n.state.Step }))
 		n.say("going on with: %s", n.state.Step)
@@ -235,7 +245,7 @@ func (n *node) resumeWatcher() error {
 func (n *node) drain() error {
 	flag := n.path(dataDir, paths.DrainPath)
 	_, err := os.Stat(flag)
-	if err == nil && !n.hasDrained() || !n.runs("ganeti-luxid") {
+	if err == nil && !n.hasDrained() || !n.runs(luxid) {
 		return nil // an operator has drained it, or it takes no jobs
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -268,15 +278,18 @@ func (n *node) undrain() error {
 	return err
 }
 
-// runs reports whether a daemon holds its pid file.
+// runs reports whether a daemon runs. It holds its pid file; Ganeti's ganeti-rapi does so with a lock of another kind.
 func (n *node) runs(daemon string) bool {
-	_, locked := persistence.IsPIDFileLocked(persistence.PIDFilePath(n.path(runDir), daemon))
-	return locked
+	if _, locked := persistence.IsPIDFileLocked(persistence.PIDFilePath(n.path(runDir), daemon)); locked || daemon != rapi {
+		return locked
+	}
+	_, err := n.system.Run(util, "check", daemon)
+	return err == nil
 }
 
 // stopDaemons stops the daemons, Ganeti's or lockstep's. Job processes go on.
 func (n *node) stopDaemons() error {
-	for _, daemon := range slices.Backward(daemons) {
+	for _, daemon := range slices.Backward(n.daemons()) {
 		if err := n.stop(daemon); err != nil {
 			return err
 		}
@@ -298,7 +311,7 @@ func (n *node) stop(daemon string) error {
 }
 
 func (n *node) startDaemons() error {
-	for _, daemon := range daemons {
+	for _, daemon := range n.daemons() {
 		if n.runs(daemon) {
 			continue
 		}
@@ -322,7 +335,7 @@ func (n *node) run(name string, args ...string) error {
 // link diverts the programs of Ganeti's daemons, so that an upgrade of the package does not replace lockstep's, and puts links to
 // lockstepd in their places.
 func (n *node) link() error {
-	for _, daemon := range daemons {
+	for _, daemon := range n.daemons() {
 		path := filepath.Join(sbinDir, daemon)
 		if n.runs(daemon) {
 			return fmt.Errorf("%s runs", daemon)
@@ -346,7 +359,7 @@ func (n *node) link() error {
 
 // unlink is the reverse of link.
 func (n *node) unlink() error {
-	for _, daemon := range daemons {
+	for _, daemon := range n.daemons() {
 		path := filepath.Join(sbinDir, daemon)
 		if n.runs(daemon) {
 			return fmt.Errorf("%s runs", daemon)
