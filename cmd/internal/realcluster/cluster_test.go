@@ -74,7 +74,7 @@ func newCluster(t testing.TB) *cluster {
 set -e
 mkdir -p /run/sshd /run/lock /etc/ganeti /srv/ganeti/file-storage /var/lib/ganeti/export
 echo /srv/ganeti/file-storage >/etc/ganeti/file-storage-paths
-printf 'HostKey /etc/ssh/ssh_host_rsa_key\nPermitRootLogin yes\nPasswordAuthentication no\nUsePAM no\nStrictModes no\n' >/etc/ssh/sshd_config
+printf 'HostKey /etc/ssh/ssh_host_rsa_key\nPermitRootLogin yes\nPasswordAuthentication no\nUsePAM no\nStrictModes no\nSubsystem sftp internal-sftp\n' >/etc/ssh/sshd_config
 /usr/sbin/sshd`)
 	}
 	c.on(0, `

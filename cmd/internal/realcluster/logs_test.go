@@ -22,7 +22,9 @@ type acceptance struct {
 // ofKills are accepted only for the time in which daemons are killed.
 var ofKills = []acceptance{
 	{regexp.MustCompile(`(?s)^node-daemon\.log: .*Error while handling request from .*(EPIPE|Connection reset|ECONNRESET)`), "ganeti-wconfd is killed in the middle of a call to a node daemon"},
-	{regexp.MustCompile(`(?s)^watcher\.log: `), "a watcher looks for a daemon in the moment of its death"},
+	{regexp.MustCompile(`^watcher\.log: .*ERROR Network error: .*, retrying \(retry attempt number \d+\)`), "a watcher's connection ends with its daemon, and it connects to the next one"},
+	{regexp.MustCompile(`^watcher\.log: .*ERROR Can't start daemon 'ganeti-(luxid|wconfd)'.*matching only on non-root pidfile`), "another watcher has started the daemon meanwhile"},
+	{regexp.MustCompile(`(?s)^watcher\.log: .*ERROR Can't start the master daemon.*GetLuxiClient`), "the end of such a watcher"},
 }
 
 // accepted are the records of level ERROR and above, and the tracebacks, that logs of a day may have.
@@ -35,6 +37,7 @@ var accepted = []acceptance{
 	{regexp.MustCompile(`^(jobs|commands)\.log: .*ERROR Network error: .*, retrying \(retry attempt number \d+\)`), "a job process or a client that outlives a daemon connects to the next one"},
 	{regexp.MustCompile(`(?s)^(jobs|watcher)\.log: .*Instances in node group 'default' changed since locks were acquired`), "a watcher's job looks at disks while the operator adds and removes instances"},
 	{regexp.MustCompile(`(?s)^jobs\.log: .*Caught exception in GROUP_VERIFY_DISKS.*in DeclareLocks.*'NoneType' object has no attribute 'uuid'`), "the same, between its list of instances and their locks: Ganeti takes no absence into account there"},
+	{regexp.MustCompile(`(?s)^watcher\.log: .*ERROR Node group '[-0-9a-f]{36}' is not known by ssconf`), "a watcher asks for the groups while the operator adds or removes one: the answer and ssconf are of different moments, with Ganeti's daemons too"},
 	{regexp.MustCompile(`^watcher\.log: .*ERROR 'NoneType' object has no attribute 'uuid'`), "the end of such a job"},
 }
 
