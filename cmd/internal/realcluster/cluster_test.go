@@ -60,10 +60,12 @@ type cluster struct {
 func newCluster(t testing.TB) *cluster {
 	files := filepath.Join(needLayer(t), "files")
 	c := &cluster{t: t, checked: map[string]int{}}
+	made := leavesNothing(t)
 	for i, name := range []string{master, second} {
 		m, err := machine.Start(machine.Spec{Hostname: name, Address: fmt.Sprintf("192.0.2.%d/24", 11+i), Hosts: hosts, Layer: files})
 		require.NoError(t, err)
 		t.Cleanup(m.Stop)
+		made(m)
 		c.nodes = append(c.nodes, m)
 	}
 	require.NoError(t, c.nodes[0].Connect(c.nodes[1]))
