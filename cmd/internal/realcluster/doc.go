@@ -7,10 +7,12 @@
 //
 //	before  by Ganeti's daemons, what is there at the swap
 //	day     the operator's day
+//	own     what only lockstep has, and daemons of Ganeti beside it
 //	kills   kill -9 of daemons and job processes, with lockstep only
+//	rapi    lockstep in the place of ganeti-rapi too
 //	after   by Ganeti's daemons, which go on from what is on the disk
 //
-//	TestSwap       before, swap, day, kills, back, after
+//	TestSwap       before, swap, day, own, kills, swap --rapi, rapi, back, after
 //	TestReference  before, day, after on Ganeti's daemons, if REFERENCE is set. With -rewrite it writes the expected texts; with
 //	               RECORD=FILE it records all requests and answers of the day
 //	TestHold       puts up the cluster and leaves it for work by hand, if HOLD is set

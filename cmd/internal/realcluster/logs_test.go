@@ -19,6 +19,16 @@ type acceptance struct {
 	reason  string
 }
 
+// ofGaneti are accepted only of Ganeti's own daemons.
+var ofGaneti = []acceptance{
+	{regexp.MustCompile(`^wconf-daemon\.log: .*ERROR (Error in the RPC HTTP reply|Can't distribute Ssconf)`), "gnt-cluster renew-crypto changes the configuration while node daemons are stopped; the distribution is repeated"},
+}
+
+// ofRefusals are accepted only for the time in which daemons of Ganeti are started beside those of lockstep.
+var ofRefusals = []acceptance{
+	{regexp.MustCompile(`^(luxi|wconf)-daemon\.log: .*ERROR .*\.pid: writing PID file; already locked\?`), "a daemon of Ganeti is refused beside that of lockstep"},
+}
+
 // ofKills are accepted only for the time in which daemons are killed.
 var ofKills = []acceptance{
 	{regexp.MustCompile(`(?s)^node-daemon\.log: .*Error while handling request from .*(EPIPE|Connection reset|ECONNRESET)`), "ganeti-wconfd is killed in the middle of a call to a node daemon"},
@@ -30,6 +40,7 @@ var ofKills = []acceptance{
 // accepted are the records of level ERROR and above, and the tracebacks, that logs of a day may have.
 var accepted = []acceptance{
 	{regexp.MustCompile(`^commands\.log: .* ERROR Error during command processing`), "the day has commands that must fail"},
+	{regexp.MustCompile(`^commands\.log: .* DEBUG Command 'gnt-cluster verify' failed`), "gnt-cluster upgrade writes down the output of gnt-cluster verify, whose findings are compared with those before the day"},
 	{regexp.MustCompile(`^jobs\.log: .*Caught exception in (GROUP_REMOVE\(default\)|INSTANCE_CREATE\(db\.gnt\.example\)|TEST_DELAY\(1(\.0)?\))`), "the day has jobs that must fail"},
 	{regexp.MustCompile(`(?s)^node-daemon\.log: .*Error while handling request from .*shutdown while in init`), "gnt-cluster verify connects to the node daemon without a handshake"},
 	{regexp.MustCompile(`(?s)^watcher\.log: .*Can't acquire lock on state file .* File already locked`), "watchers run at the same time on purpose"},

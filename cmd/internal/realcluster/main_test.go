@@ -45,5 +45,5 @@ func TestReference(t *testing.T) {
 	c.playAll(t, "testdata/before")
 	c.playAll(t, "testdata/day")
 	c.playAll(t, "testdata/after")
-	c.checkLogs(t)
+	c.checkLogs(t, ofGaneti...)
 }

@@ -44,11 +44,17 @@ func TestSwap(t *testing.T) {
 	c.endAcross(t, acrossSwap)
 	c.playAll(t, "testdata/day")
 	c.checkLogs(t)
+	c.playAll(t, "testdata/own")
+	c.checkLogs(t, ofRefusals...)
 
 	endKills := watcher.tolerate()
 	c.playAll(t, "testdata/kills")
 	endKills()
 	c.checkLogs(t, ofKills...)
+
+	c.exchange(t, "swap --rapi")
+	c.playAll(t, "testdata/rapi")
+	c.checkLogs(t)
 
 	acrossBack := c.startAcross(t)
 	c.exchange(t, "back")
