@@ -101,7 +101,10 @@ func (n *node) unfinishedJobs() (running, own []int64, err error) {
 func (n *node) refuseOwnJobs() error {
 	_, own, err := n.unfinishedJobs()
 	if err == nil && len(own) > 0 {
-		err = fmt.Errorf("jobs %s have opcodes of lockstep and are not final; wait for their ends, or cancel them (the queue is drained: gnt-cluster queue undrain opens it)", list(own))
+		err = fmt.Errorf("jobs %s have opcodes of lockstep and are not final; wait for their ends, or cancel them", list(own))
+		if n.hasDrained() {
+			err = fmt.Errorf("%w (the queue is drained: gnt-cluster queue undrain opens it)", err)
+		}
 	}
 	return err
 }
