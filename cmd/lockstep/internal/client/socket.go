@@ -1,6 +1,8 @@
 package client
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -15,6 +17,10 @@ const (
 	localQueue = "./var/lib/queue"
 	// SystemSocket is the socket of an installed daemon.
 	SystemSocket = places.SystemSockets + "/" + socketName
+	// GanetiSocket is the socket of lockstep in the place of ganeti-luxid.
+	GanetiSocket = "/run/ganeti/socket/" + socketName
+	// ganetiProgram leads to lockstepd if lockstep is in that place.
+	ganetiProgram = "/usr/sbin/ganeti-luxid"
 
 	socketName = "ganeti-query"
 )
@@ -37,8 +43,9 @@ type Choice struct {
 }
 
 // Find returns the socket and whose daemon it is: the flags, $LOCKSTEP_SOCKET, the socket of a
-// daemon in the current directory, that of the user's daemon, the system's. If that socket
-// does not answer, the next is not tried: it may belong to another queue.
+// daemon in the current directory, that of the user's daemon, the system's, and if that one does not
+// exist, that of lockstep in the place of ganeti-luxid. If that socket does not answer, the next is not
+// tried: it may belong to another queue.
 func (c Choice) Find() (path string, whose Whose) {
 	switch c.Daemon {
 	case Users:
@@ -58,7 +65,17 @@ func (c Choice) Find() (path string, whose Whose) {
 	if path := c.userSocket(); c.Environment.UserMode() && trusted(path) {
 		return path, Users
 	}
+	if servesGanetis(SystemSocket, ganetiProgram) {
+		return GanetiSocket, Unnamed
+	}
 	return SystemSocket, Systems
+}
+
+// servesGanetis reports whether the machine has no socket of an installed daemon, and lockstep in the place of ganeti-luxid.
+func servesGanetis(system, program string) bool {
+	_, err := os.Lstat(system)
+	target, linkErr := os.Readlink(program)
+	return errors.Is(err, fs.ErrNotExist) && linkErr == nil && filepath.Base(target) == "lockstepd"
 }
 
 // userSocket returns the socket of the user's daemon, whether it exists or not: in the runtime

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"lockstep/cmd/internal/places"
 	"lockstep/edge/luxiclient"
 )
@@ -179,4 +181,18 @@ func TestTheGroupToJoin(t *testing.T) {
 	if got := inFrontOf(filepath.Join(dir, "socket", "ganeti-query")); got.group != "54322" {
 		t.Errorf("%+v", got)
 	}
+}
+
+// On a Ganeti cluster with lockstep in the place of ganeti-luxid that is the daemon, unless another one of lockstep is installed.
+func TestTheSocketInThePlaceOfGanetis(t *testing.T) {
+	dir := t.TempDir()
+	system, program := filepath.Join(dir, "system"), filepath.Join(dir, "ganeti-luxid")
+	require.False(t, servesGanetis(system, program), "no Ganeti")
+	require.NoError(t, os.Symlink("../lib/ganeti/default/usr/sbin/ganeti-luxid", program))
+	require.False(t, servesGanetis(system, program), "Ganeti's own daemon")
+	require.NoError(t, os.Remove(program))
+	require.NoError(t, os.Symlink("/usr/local/bin/lockstepd", program))
+	require.True(t, servesGanetis(system, program))
+	require.NoError(t, os.WriteFile(system, nil, 0o600))
+	require.False(t, servesGanetis(system, program), "an installed daemon")
 }

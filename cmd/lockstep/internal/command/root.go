@@ -95,6 +95,7 @@ your own daemon or the system's, --socket any. Without these it uses the first o
   ` + client.LocalSocket + `   if it exists and belongs to you or root
   $XDG_RUNTIME_DIR/lockstep/ganeti-query   of your own daemon, if it exists
   ` + client.SystemSocket + `
+  ` + client.GanetiSocket + `   if lockstep is in the place of ganeti-luxid, and the former does not exist
 
 Exit codes: 0 success, 1 failure, 2 wrong usage. "lockstep run" exits with the
 status of its command.`,
