@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"lockstep/core/config"
 	"lockstep/core/job"
@@ -407,6 +408,20 @@ func TestSwapWithAWatcherAtEachMoment(t *testing.T) {
 	require.NoError(t, w.command(swap))
 	require.Less(t, w.clock.Sub(began), 10*time.Second)
 	require.Zero(t, w.watcher, "the watcher that ran before the pause has ended")
+	w.requireIn("lockstep", "")
+}
+
+// A watcher goes on in processes of its own, one for each node group. A swap waits for these too.
+func TestSwapWaitsForWatchersOfGroups(t *testing.T) {
+	w := newWorld(t)
+	w.write(watcherLock, "")
+	held, err := os.Open(w.path(watcherLock))
+	require.NoError(t, err)
+	require.NoError(t, unix.Flock(int(held.Fd()), unix.LOCK_SH))
+	require.ErrorContains(t, w.command(swap), "ganeti-watcher runs")
+	require.Equal(t, "ganeti", w.kinds[luxid])
+	require.NoError(t, held.Close())
+	require.NoError(t, w.command(swap))
 	w.requireIn("lockstep", "")
 }
 

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"lockstep/core/ownership"
 	"lockstep/core/paths"
 	"lockstep/persistence"
@@ -35,6 +37,8 @@ const (
 	cluster  = "/usr/sbin/gnt-cluster"
 	stateKey = "lockstep-swap.json" // in the data directory
 	stock    = ".ganeti"            // ends the name of a diverted program
+
+	watcherLock = "/var/lock/ganeti-watcher.lock"
 )
 
 const (
@@ -188,7 +192,7 @@ func syncDir(path string) error {
 }
 
 // pauseWatcher pauses the watcher, which would start daemons, and waits for those that run and may have read the file before. One
-// that starts later reads the pause, and ends.
+// that starts later reads the pause, and ends. A watcher and the processes that it forks for the node groups share a lock.
 func (n *node) pauseWatcher() error {
 	file := n.path(dataDir, "watcher.pause")
 	if n.state.Pause == "" {
@@ -216,8 +220,23 @@ func (n *node) pauseWatcher() error {
 				return fmt.Errorf("ganeti-watcher runs as process %d", pid)
 			}
 		}
-		return nil
+		return n.watcherLockIsFree()
 	})
+}
+
+// watcherLockIsFree returns an error while a watcher holds its lock.
+func (n *node) watcherLockIsFree() error {
+	file, err := os.Open(n.path(watcherLock))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		err = fmt.Errorf("ganeti-watcher runs: %s: %w", watcherLock, err)
+	}
+	return errors.Join(err, file.Close()) // the lock ends with it
 }
 
 // await repeats a check until it succeeds, or for so long.
