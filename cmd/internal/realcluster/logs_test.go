@@ -33,8 +33,10 @@ var ofRefusals = []acceptance{
 var ofKills = []acceptance{
 	{regexp.MustCompile(`(?s)^node-daemon\.log: .*Error while handling request from .*(EPIPE|Connection reset|ECONNRESET)`), "ganeti-wconfd is killed in the middle of a call to a node daemon"},
 	{regexp.MustCompile(`^watcher\.log: .*ERROR Network error: .*, retrying \(retry attempt number \d+\)`), "a watcher's connection ends with its daemon, and it connects to the next one"},
-	{regexp.MustCompile(`^watcher\.log: .*ERROR Can't start daemon 'ganeti-(luxid|wconfd)'.*matching only on non-root pidfile`), "another watcher has started the daemon meanwhile"},
+	{regexp.MustCompile(`^watcher\.log: .*ERROR Can't start daemon 'ganeti-(luxid|wconfd)'.*(matching only on non-root pidfile|writing PID file; already locked)`), "another watcher has started the daemon meanwhile"},
 	{regexp.MustCompile(`(?s)^watcher\.log: .*ERROR Can't start the master daemon.*GetLuxiClient`), "the end of such a watcher"},
+	{regexp.MustCompile(`(?s)^watcher\.log: .*ERROR Connect timed out\n.*_InitTransport`), "a watcher that has lost its connection meets no daemon until another watcher has started it"},
+	{regexp.MustCompile(`(?s)^jobs\.log: .*_SetupJob.*BrokenPipeError`), "the daemon is killed before it has confirmed the start of a job's process, which ends without an effect; the next daemon starts the job"},
 }
 
 // accepted are the records of level ERROR and above, and the tracebacks, that logs of a day may have.

@@ -21,6 +21,8 @@ import (
 // play runs a text script on the cluster. Its verbs:
 //
 //	sh [node=N] [status=N]   a shell script on node N, by default 1; its exit status must be N, by default 0
+//	eventually [node=N]      a shell script that is repeated until its output is the expected one, for a minute at most: files of
+//	                         ssconf are written after the answer, by Ganeti's daemons too
 //	config                   the values in config.data at paths such as instances/name=web/nics/0/ip
 //
 // The expected text is the same for the daemons of Ganeti and for lockstep.
@@ -38,6 +40,15 @@ func (c *cluster) play(t *testing.T, path string) {
 				t.Errorf("%s: exit status %d, wanted %d\n%s", d.Pos, status, want, out)
 			}
 			return text.Steady(ofOneRun(out))
+		case "eventually":
+			node, out := 1, ""
+			d.MaybeScanArgs(t, "node", &node)
+			for end := time.Now().Add(eventuallyMax); ; {
+				out, _ = c.run(node-1, d.Input)
+				if out = text.Steady(ofOneRun(out)); out == d.Expected || time.Now().After(end) {
+					return out
+				}
+			}
 		case "config":
 			return text.Steady(ofOneRun(c.config(t, strings.Fields(d.Input))))
 		default:
@@ -47,6 +58,9 @@ func (c *cluster) play(t *testing.T, path string) {
 	})
 	t.Logf("%s: %.1f s", path, time.Since(started).Seconds())
 }
+
+// eventuallyMax bounds the time in which a script gives the expected output.
+const eventuallyMax = time.Minute
 
 var (
 	jobIDs          = regexp.MustCompile(`\b(for job|Submitted jobs|Job) \d+(, \d+)*`)
