@@ -50,6 +50,7 @@ var accepted = []acceptance{
 	{regexp.MustCompile(`^(jobs|commands)\.log: .*ERROR Network error: .*, retrying \(retry attempt number \d+\)`), "a job process or a client that outlives a daemon connects to the next one"},
 	{regexp.MustCompile(`(?s)^(jobs|watcher)\.log: .*Instances in node group 'default' changed since locks were acquired`), "a watcher's job looks at disks while the operator adds and removes instances"},
 	{regexp.MustCompile(`(?s)^jobs\.log: .*Caught exception in GROUP_VERIFY_DISKS.*in DeclareLocks.*'NoneType' object has no attribute 'uuid'`), "the same, between its list of instances and their locks: Ganeti takes no absence into account there"},
+	{regexp.MustCompile(`^watcher\.log: .*ERROR Queue drained`), "a watcher submits its job while the operator has drained the queue"},
 	{regexp.MustCompile(`(?s)^watcher\.log: .*ERROR Node group '[-0-9a-f]{36}' is not known by ssconf`), "a watcher asks for the groups while the operator adds or removes one: the answer and ssconf are of different moments, with Ganeti's daemons too"},
 	{regexp.MustCompile(`^watcher\.log: .*ERROR 'NoneType' object has no attribute 'uuid'`), "the end of such a job"},
 }
