@@ -41,10 +41,10 @@ func (c *cluster) play(t *testing.T, path string) {
 			}
 			return text.Steady(ofOneRun(out))
 		case "eventually":
-			node, out := 1, ""
+			node := 1
 			d.MaybeScanArgs(t, "node", &node)
 			for end := time.Now().Add(eventuallyMax); ; {
-				out, _ = c.run(node-1, d.Input)
+				out, _ := c.run(node-1, d.Input)
 				if out = text.Steady(ofOneRun(out)); out == d.Expected || time.Now().After(end) {
 					return out
 				}
