@@ -17,6 +17,8 @@
 //	                                                                            the question for its state
 //	distributor what each node has acknowledged of     configuration, LUXI      node daemons
 //	           the configuration                       connections
+//	inquirer   questions to node daemons without       connections              node daemons; answers
+//	           answer
 //	confdkey   the keys of queries about the           connections             answers only
 //	           configuration
 //	confd      the snapshot that queries are answered  none                    the server of queries: each

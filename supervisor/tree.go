@@ -24,6 +24,7 @@ import (
 	"lockstep/actors/distributor"
 	"lockstep/actors/events"
 	"lockstep/actors/filters"
+	"lockstep/actors/inquirer"
 	"lockstep/actors/jobs"
 	"lockstep/actors/kit"
 	"lockstep/actors/locks"
@@ -36,6 +37,7 @@ import (
 	"lockstep/actors/wconfd"
 	coreconfig "lockstep/core/config"
 	"lockstep/core/lock"
+	"lockstep/core/noded"
 	"lockstep/core/opcode"
 )
 
@@ -53,7 +55,9 @@ type Ports struct {
 	Opcodes    luxi.OpcodeFiles         // nil: opcodes are not reloaded on request
 	// Daemons are the node daemons of a Ganeti cluster, which get the configuration. nil: there are none.
 	Daemons distributor.Daemons
-	Confd   confd.Server // answers queries about the configuration; nil: nothing does
+	// Inquiries asks those node daemons what only they know. nil: there are none.
+	Inquiries inquirer.Daemons
+	Confd     confd.Server // answers queries about the configuration; nil: nothing does
 	// Monitor are the ports of the monitor. nil: there is none.
 	Monitor *Monitor
 	// WithoutQueue is true in Ganeti mode while no ganeti-luxid runs: the tree has the configuration and the locks only, and
@@ -105,6 +109,7 @@ const (
 	eventsName      = rootName + "/events"
 	ssconfName      = rootName + "/ssconf"
 	distributorName = rootName + "/distributor"
+	inquirerName    = rootName + "/inquirer"
 	configcheckName = rootName + "/configcheck"
 	confdKeyName    = rootName + "/confdkey"
 )
@@ -146,6 +151,7 @@ var tree = group{
 		{name: "wconf", why: "as luxi", drains: true, props: wconfdProps},
 		{name: "ssconf", why: "no actor waits for it; it asks for the configuration; in a cluster it is beside each node's own storage", props: ssconfProps, enabled: writesSsconf},
 		{name: "distributor", why: "it survives a restart of core, which tells it the configuration again", props: distributorProps, enabled: hasDaemons},
+		{name: "inquirer", why: "it survives a restart of all others; connections ask it, and ask again", props: inquirerProps, enabled: asksDaemons},
 		{name: "configcheck", why: "no actor waits for it; it asks for the configuration", props: configcheckProps},
 		{name: "confdkey", why: "no actor waits for it but connections, whose clients can repeat their request", props: confdKeyProps, enabled: makesKeys},
 		{name: answersName, why: "the configuration is shown where it is kept", group: &answers, enabled: isStandalone},
@@ -354,6 +360,21 @@ func configcheckProps(p Ports, _ Settings) *actor.Props {
 // hasDaemons reports whether node daemons get the configuration.
 func hasDaemons(p Ports) bool { return p.Daemons != nil }
 
+// asksDaemons reports whether queries ask node daemons.
+func asksDaemons(p Ports) bool { return p.Inquiries != nil && hasQueue(p) }
+
+// inquirerOf returns the actor that asks node daemons, if there is one.
+func inquirerOf(p Ports) *actor.PID {
+	if asksDaemons(p) {
+		return p.Env.PID(inquirerName)
+	}
+	return nil
+}
+
+func inquirerProps(p Ports, _ Settings) *actor.Props {
+	return inquirer.Props(inquirer.Config{Env: p.Env, Daemons: p.Inquiries, Places: noded.ParallelMax, Clients: []*actor.PID{p.Env.PID(luxiName)}})
+}
+
 // distributorOf returns the distributor, if there is one.
 func distributorOf(p Ports) *actor.PID {
 	if hasDaemons(p) {
@@ -406,7 +427,7 @@ func queueProps(p Ports, s Settings) *actor.Props {
 func luxiProps(p Ports, s Settings) *actor.Props {
 	return luxi.Props(luxi.Config{Env: p.Env, Queue: p.Env.PID(queueName), Jobs: p.Env.PID(jobsName),
 		Store: storeOf(p), Locks: p.Env.PID(locksName), Events: eventsOf(p), Scheduler: p.Env.PID(schedName), Filters: p.Env.PID(filtersName),
-		ClusterConfig: p.Env.PID(configName), Catalogue: s.Catalogue, NewUUID: s.NewUUID, About: s.About, OpcodeFiles: p.Opcodes, Leads: leadershipCheck(p), Nodes: replicatorOf(p), Distributor: distributorOf(p), ConfdKeys: keyKeeperOf(p)})
+		ClusterConfig: p.Env.PID(configName), Catalogue: s.Catalogue, NewUUID: s.NewUUID, About: s.About, OpcodeFiles: p.Opcodes, Leads: leadershipCheck(p), Nodes: replicatorOf(p), Distributor: distributorOf(p), Inquirer: inquirerOf(p), ConfdKeys: keyKeeperOf(p)})
 }
 
 // hasFeed reports whether events are published.

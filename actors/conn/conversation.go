@@ -13,6 +13,8 @@ const (
 	QueueRestart Restarts = 1 << iota
 	// CoreRestart is announced by LocksStarted. Locks, scheduler, filters and configuration restart together.
 	CoreRestart
+	// InquirerRestart is announced by inquirer.Started.
+	InquirerRestart
 )
 
 // Question is a question to one actor.

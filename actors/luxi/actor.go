@@ -3,7 +3,7 @@
 //
 // The luxi actor accepts connections. Each connection has an actor, which reads requests, dispatches them by method and
 // sends the answers; a call owns the state of one request. A connection's actor asks the queue, the scheduler, the
-// locks, the filters, the configuration, the jobs, the nodes and the store, and tells only its client.
+// locks, the filters, the configuration, the jobs, the nodes, the inquirer and the store, and tells only its client.
 //
 // Nothing survives a crash of a connection's actor: its connection is closed. After a restart of an actor that was
 // asked, the open question is sent again. A submission is not: the client gets an error that says that its outcome is
@@ -16,6 +16,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/conn"
+	"lockstep/actors/inquirer"
 	"lockstep/actors/kit"
 	"lockstep/actors/opcodes"
 	"lockstep/core/opcode"
@@ -46,6 +47,8 @@ type Config struct {
 	Nodes *actor.PID  // the replicator; nil: the daemon belongs to no cluster of several nodes
 	// Distributor sends the configuration to the nodes of a Ganeti cluster; nil: there are none.
 	Distributor *actor.PID
+	// Inquirer asks node daemons what only they know; nil: there are none.
+	Inquirer *actor.PID
 	// ConfdKeys is the actor of package confdkey; nil in a Ganeti cluster.
 	ConfdKeys *actor.PID
 }
@@ -75,7 +78,7 @@ func (g *gateway) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *conn.Opened:
 		g.Accept(ctx, m.Conn, func(c conn.Conn, number uint32) actor.Actor { return newConnection(*g.config, c, number) })
-	case *messages.QueueStarted, *messages.StoreStarted, *messages.LocksStarted:
+	case *messages.QueueStarted, *messages.StoreStarted, *messages.LocksStarted, *inquirer.Started:
 		g.Broadcast(ctx, m)
 	case *opcodes.Changed:
 		g.config.Catalogue = m.Catalogue

@@ -10,6 +10,7 @@ import (
 	"lockstep/actors/conn"
 	"lockstep/actors/distributor"
 	"lockstep/actors/events"
+	"lockstep/actors/inquirer"
 	"lockstep/actors/kit"
 	"lockstep/actors/locks"
 	"lockstep/actors/opcodes"
@@ -54,9 +55,11 @@ func (c *connection) Receive(ctx actor.Context) {
 		c.queueStarted(ctx)
 	case *messages.LocksStarted:
 		c.session.Restarted(ctx, conn.CoreRestart)
+	case *inquirer.Started:
+		c.session.Restarted(ctx, conn.InquirerRestart)
 	case *messages.SubmitJobsResult, *messages.ListJobsResult, *messages.SubscribeJobResult, *messages.BeginOpResult,
 		*messages.OrderJobResult, *messages.ArchiveJobsResult, *messages.SetDrainResult, *messages.GetQueueStatusResult, *locks.CallResult,
-		*clusterconfig.Published, *clusterconfig.ResolveForeignResult, *clusterconfig.CheckForeignResult, *confdkey.Rotated, *distributor.GetNodesResult, *messages.EditConfigResult, *messages.ChangeFilterResult, *messages.ListFiltersResult, *messages.ExplainJobsResult,
+		*clusterconfig.Published, *clusterconfig.ResolveForeignResult, *clusterconfig.CheckForeignResult, *confdkey.Rotated, *distributor.GetNodesResult, *inquirer.AskResult, *messages.EditConfigResult, *messages.ChangeFilterResult, *messages.ListFiltersResult, *messages.ExplainJobsResult,
 		*messages.ListDependenciesResult, *messages.GetNodesResult, *messages.ChangeNodesResult, *messages.CheckNodesResult, *messages.GetStartErrorResult:
 		c.session.Answered(ctx, m.(conn.Answer))
 	case *messages.CheckSubmissionResult:

@@ -71,7 +71,7 @@ func answerObjects(c *call, ctx actor.Context, q *query.Query[query.ObjectItem],
 			c.fail(ctx, queryFailure(err))
 			return
 		}
-		answerItems(c, ctx, q, classic, objects)
+		answerLive(c, ctx, d, q, classic, objects)
 	})
 }
 

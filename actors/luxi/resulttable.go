@@ -115,11 +115,11 @@ func (t *resultTable[T]) close() []byte {
 	return wire.CloseResult(t.frame)
 }
 
-// answerItems answers a query about items that are all in memory.
+// answerItems answers a query about items of which all is known.
 func answerItems[T any](c *call, ctx actor.Context, q *query.Query[T], classic bool, items []*T) {
 	t := newResultTable(q, classic)
 	for i, item := range items {
-		matches, _, err := q.Match(item, query.LevelFile)
+		matches, _, err := q.Match(item, query.LevelLive)
 		if err != nil {
 			c.fail(ctx, queryFailure(err))
 			return

@@ -185,13 +185,15 @@ func checkSetUp(c Config) error {
 	return nil
 }
 
-// runGaneti runs the daemon of a node of a Ganeti cluster. The node daemons of Ganeti get the configuration, and write the ssconf
-// files.
+// runGaneti runs the daemon of a node of a Ganeti cluster. The node daemons of Ganeti get the configuration, write the ssconf
+// files, and are asked for what only they know.
 func (d *service) runGaneti(stop context.Context) error {
-	daemons := noded.NewDaemons(noded.NewClient(noded.Config{Port: noded.Port(),
+	client := noded.NewClient(noded.Config{Port: noded.Port(),
 		ServerPEM: filepath.Join(d.config.DataDir, paths.GanetiCertificatePath),
-		ClientPEM: filepath.Join(d.config.DataDir, paths.GanetiClientCertificatePath)}))
+		ClientPEM: filepath.Join(d.config.DataDir, paths.GanetiClientCertificatePath)})
+	daemons, inquiries := noded.NewDaemons(client), noded.NewInquiries(client)
 	defer daemons.Close()
-	d.ports.Daemons = daemons
+	defer inquiries.Close()
+	d.ports.Daemons, d.ports.Inquiries = daemons, inquiries
 	return d.runAlone(stop)
 }

@@ -1,6 +1,6 @@
-// Package noded implements the messages of the RPC of Ganeti's node daemon, as far as the distribution of the configuration
-// and the start of a master use it (noded.md). It encodes and decodes the requests and the answers of five procedures, and knows the limits of each
-// procedure. It decodes requests for fake node daemons. It owns no state. Pure.
+// Package noded implements the messages of the RPC of Ganeti's node daemon, as far as the distribution of the configuration,
+// the start of a master and queries use it (noded.md, live.md 2 to 4). It encodes and decodes the requests and the answers of nine procedures, and
+// knows the limits of each procedure. It decodes requests for fake node daemons. It owns no state. Pure.
 package noded
 
 import (
@@ -54,6 +54,12 @@ func (p Procedure) Limits() Limits {
 		return Limits{15 * time.Minute, 16 << 20}
 	case MasterNodeName:
 		return Limits{time.Hour, short}
+	case NodeInfo:
+		return Limits{time.Minute, 1 << 20}
+	case AllInstancesInfo, ConsoleInfo:
+		return Limits{time.Minute, 32 << 20}
+	case ExportList:
+		return Limits{5 * time.Minute, 4 << 20}
 	}
 	return Limits{time.Minute, short}
 }

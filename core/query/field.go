@@ -39,6 +39,7 @@ const (
 	LevelListing DataLevel = iota // nothing; the item must exist
 	LevelInfo                     // the part in memory
 	LevelFile                     // the file on the disk
+	LevelLive                     // what only node daemons know
 )
 
 // Field is one field of a kind of items. T is an item.
@@ -46,6 +47,7 @@ type Field[T any] struct {
 	Definition
 	Mode  CompareMode
 	Level DataLevel
+	Live  LivePart // what of node daemons the value needs; 0: nothing
 	value func(*T) Value
 }
 

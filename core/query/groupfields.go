@@ -43,12 +43,13 @@ func groupDiskParameters(t *ObjectItem) config.Object {
 	return all
 }
 
+// groupNodes are the names in the order of the UUIDs, as Ganeti lists them (live.md 5).
 func groupNodes(t *ObjectItem) []string {
 	g, known := t.Document.Resources.Group(t.UUID)
 	if !known {
 		return nil
 	}
-	return t.nodeNames(g.Nodes())
+	return t.namesOf(g.Nodes())
 }
 
 func groupInstances(t *ObjectItem) []string {
@@ -59,12 +60,18 @@ func groupInstances(t *ObjectItem) []string {
 	return slices.SortedFunc(slices.Values(g.Instances()), natural.Compare)
 }
 
-// nodeNames are the names of nodes, in natural order.
-func (t *ObjectItem) nodeNames(uuids []string) []string {
+// namesOf are the names of nodes, in the order of the UUIDs.
+func (t *ObjectItem) namesOf(uuids []string) []string {
 	names := make([]string, len(uuids))
 	for i, uuid := range uuids {
 		names[i] = t.Document.Node(uuid).Text("name")
 	}
+	return names
+}
+
+// nodeNames are the names of nodes, in natural order.
+func (t *ObjectItem) nodeNames(uuids []string) []string {
+	names := t.namesOf(uuids)
 	slices.SortFunc(names, natural.Compare)
 	return names
 }

@@ -1,14 +1,14 @@
 package query
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 
 	"lockstep/core/config"
 )
 
-// instanceFields are the fields of instances, without single disks, interfaces and parameters. A value that only the
-// primary node knows is unavailable, or offline if that node is marked offline.
+// instanceFields are the fields of instances, without single disks, interfaces and parameters.
 var instanceFields = append(commonFields("instance", "Instance", CompareHostName), []Field[ObjectItem]{
 	field("admin_state", "InstanceState", Text, "Whether it is meant to run", stored("admin_state")),
 	field("admin_state_source", "InstanceStateSource", Text, "Who wants it that way", stored("admin_state_source")),
@@ -20,13 +20,13 @@ var instanceFields = append(commonFields("instance", "Instance", CompareHostName
 	field("osparams", "OpSysParameters", Other, "Parameters of its operating system in force", objectValue(systemParameters)),
 	field("custom_osparams", "CustomOpSysParameters", Other, "Parameters of its operating system that are set for this instance", storedOr("osparams", "{}")),
 	field("vcpus", "ConfigVCPUs", Number, "How many processors it has", memberOf(backend, "vcpus")),
-	field("console", "Console", Other, "How to reach its console", liveOnPrimary),
-	field("oper_ram", "Memory", Unit, "Memory that it has now", liveOnPrimary),
-	field("oper_state", "Running", Bool, "Whether it runs", liveOnPrimary),
-	field("oper_vcpus", "VCPUs", Number, "Processors that it has now", liveOnPrimary),
-	field("status", "Status", Text, "How it is, compared with how it is meant to be", liveOnPrimary),
+	liveField(LiveConsole, field("console", "Console", Other, "How to reach its console", liveOnPrimary(instanceConsole))),
+	liveField(LiveState, field("oper_ram", "Memory", Unit, "Memory that it has now", ifSeen(instanceMemory))),
+	liveField(LiveState, field("oper_state", "Running", Bool, "Whether it runs", liveOnPrimary(instanceRuns))),
+	liveField(LiveState, field("oper_vcpus", "VCPUs", Number, "Processors that it has now", ifSeen(instanceVCPUs))),
+	liveField(LiveState, field("status", "Status", Text, "How it is, compared with how it is meant to be", liveOnPrimary(instanceStatus))),
 	field("disk_template", "Disk_template", Text, "Kind of its disks", instanceTemplate),
-	field("disk_usage", "DiskUsage", Unit, "Storage that its disks take on each node", liveOnPrimary),
+	field("disk_usage", "DiskUsage", Unit, "Storage that its disks take on each node", instanceDiskUsage),
 	field("disks_active", "DisksActive", Bool, "Whether its disks are meant to be active", storedOr("disks_active", "false")),
 	field("forthcoming", "Forthcoming", Bool, "Whether it is only planned", storedOr("forthcoming", "false")),
 	field("hypervisor", "Hypervisor", Text, "Kind of its virtual machine", stored("hypervisor")),
@@ -39,14 +39,6 @@ var instanceFields = append(commonFields("instance", "Instance", CompareHostName
 	field("snodes.group", "SecondaryNodesGroups", Other, "Names of these nodes' groups", nameList(secondaryGroups)),
 	field("snodes.group.uuid", "SecondaryNodesGroupsUUID", Other, "UUIDs of these nodes' groups", nameList(secondaryGroupUUIDs)),
 }...)
-
-// liveOnPrimary is a field that only the primary node of an instance knows. Nodes are not asked.
-func liveOnPrimary(t *ObjectItem) Value {
-	if t.primary().Flag("offline") {
-		return Value{Status: Offline}
-	}
-	return unavailable()
-}
 
 func (t *ObjectItem) primary() config.Object { return t.Document.Node(t.Object.Text("primary_node")) }
 
@@ -82,12 +74,44 @@ func secondaryGroupUUIDs(t *ObjectItem) []string {
 	return groups
 }
 
+// templateDRBD is the disk template whose disks have copies and metadata.
+const templateDRBD = "drbd"
+
+// drbdMetadata is the storage that DRBD takes for each disk, in MiB.
+const drbdMetadata = 128
+
+// instanceTemplate is the type of the disks: diskless without one, mixed if there are several types.
 func instanceTemplate(t *ObjectItem) Value {
-	i, known := t.Document.Resources.Instance(t.UUID)
-	if !known {
-		return unavailable()
+	template := ""
+	for _, disk := range t.diskList() {
+		switch kind := disk.Text("dev_type"); {
+		case kind == "":
+		case template == "":
+			template = kind
+		case template != kind:
+			return normal("mixed")
+		}
 	}
-	return normal(i.Template)
+	return normal(cmp.Or(template, "diskless"))
+}
+
+// instanceDiskUsage is the sum of the sizes. Block devices are not the cluster's storage.
+func instanceDiskUsage(t *ObjectItem) Value {
+	var sum int64
+	for _, disk := range t.diskList() {
+		var size int64
+		if json.Unmarshal(disk["size"], &size) != nil {
+			continue // a forthcoming disk may have none
+		}
+		switch disk.Text("dev_type") {
+		case "blockdev", "diskless":
+		case templateDRBD:
+			sum += size + drbdMetadata
+		default:
+			sum += size
+		}
+	}
+	return normal(sum)
 }
 
 func backend(t *ObjectItem) config.Object {
@@ -96,12 +120,24 @@ func backend(t *ObjectItem) config.Object {
 	})
 }
 
+// globalHypervisorParameters are parameters of the cluster that no instance has.
+var globalHypervisorParameters = []string{"migration_bandwidth", "migration_mode", "migration_port", "xen_cmd"}
+
+// hypervisor are the parameters in force that belong to instances.
 func hypervisor(t *ObjectItem) config.Object {
 	return t.cached("hvparams", func() config.Object {
-		name := t.Object.Text("hypervisor")
-		return config.Merged(t.Document.Cluster.Object("hvparams").Object(name),
-			t.Document.Cluster.Object("os_hvp").Object(t.Object.Text("os")).Object(name), t.Object.Object("hvparams"))
+		own := hypervisorWithGlobals(t)
+		for _, name := range globalHypervisorParameters {
+			delete(own, name)
+		}
+		return own
 	})
+}
+
+func hypervisorWithGlobals(t *ObjectItem) config.Object {
+	name := t.Object.Text("hypervisor")
+	return config.Merged(t.Document.Cluster.Object("hvparams").Object(name),
+		t.Document.Cluster.Object("os_hvp").Object(t.Object.Text("os")).Object(name), t.Object.Object("hvparams"))
 }
 
 func systemParameters(t *ObjectItem) config.Object {

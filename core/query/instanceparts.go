@@ -99,7 +99,7 @@ func nicFields() []Field[ObjectItem] {
 		{"nic.network", "NicNetwork", "nic.networks", "NIC_networks", Text, "UUID of the interface's network", storedMember("network")},
 		{"nic.network.name", "NicNetworkName", "nic.networks.names", "NIC_networks_names", Text, "Name of the interface's network", nicNetworkName},
 		{"nic.uuid", "NicUUID", "nic.uuids", "NIC_UUIDs", Text, "UUID of the interface", storedMember("uuid")},
-		{"nic.vlan", "NicVLAN", "nic.vlans", "NIC_VLANs", Text, "VLAN of the interface", storedMember("vlan")},
+		{"nic.vlan", "NicVLAN", "nic.vlans", "NIC_VLANs", Text, "VLAN of the interface", nicVLAN},
 	} {
 		fields = append(fields, s.fields(nicsShown, objects)...)
 	}
@@ -112,6 +112,14 @@ func nicBridge(_ *ObjectItem, nic config.Object) Value {
 		return unavailable()
 	}
 	return member(nic, "link")
+}
+
+// nicVLAN is the VLAN of an interface of Open vSwitch.
+func nicVLAN(_ *ObjectItem, nic config.Object) Value {
+	if nic.Text("mode") != "openvswitch" {
+		return unavailable()
+	}
+	return member(nic, "vlan")
 }
 
 func nicNetworkName(t *ObjectItem, nic config.Object) Value {

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"net/netip"
 	"strings"
 )
@@ -31,10 +32,13 @@ func networkConnections(t *ObjectItem) Value {
 	for _, uuid := range networkGroups(t) {
 		group := t.Document.Group(uuid)
 		link := group.Object("networks").Object(t.UUID)
-		connections = append(connections, []string{group.Text("name"), link.Text("mode"), link.Text("link"), link.Text("vlan")})
+		connections = append(connections, []string{group.Text("name"), orDash(link.Text("mode")), orDash(link.Text("link")), orDash(link.Text("vlan"))})
 	}
 	return normal(connections)
 }
+
+// orDash is what Ganeti shows of a parameter that may be unset.
+func orDash(text string) string { return cmp.Or(text, "-") }
 
 // addressPool is the addresses of a network. externalMap has a 1 for each address in use outside of the cluster, as the
 // configuration has it.

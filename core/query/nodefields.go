@@ -1,26 +1,28 @@
 package query
 
-import "lockstep/core/config"
+import (
+	"lockstep/core/config"
+	"lockstep/core/noded"
+)
 
-// nodeFields are the fields of nodes, without single node parameters. A value that only the node knows is unavailable,
-// or offline if the node is marked offline.
+// nodeFields are the fields of nodes, without single node parameters.
 var nodeFields = append(commonFields("node", "Node", CompareHostName), []Field[ObjectItem]{
-	field("bootid", "BootID", Text, "Names the node's present boot", liveOnNode),
-	field("cnodes", "CNodes", Number, "Memory nodes of its processors", liveOnNode),
-	field("cnos", "CNOs", Number, "Processors that the node's own system uses", liveOnNode),
-	field("csockets", "CSockets", Number, "Processor sockets", liveOnNode),
-	field("ctotal", "CTotal", Number, "Processors", liveOnNode),
-	field("dfree", "DFree", Unit, "Free storage", liveOnNode),
-	field("dtotal", "DTotal", Unit, "Storage in all", liveOnNode),
-	field("mfree", "MFree", Unit, "Memory for further instances", liveOnNode),
-	field("mnode", "MNode", Unit, "Memory of the node's own system", liveOnNode),
-	field("mtotal", "MTotal", Unit, "Memory in all", liveOnNode),
-	field("spfree", "SpFree", Number, "Free spindles", liveOnNode),
-	field("sptotal", "SpTotal", Number, "Spindles in all", liveOnNode),
+	liveField(LiveBoot, field("bootid", "BootID", Text, "Names the node's present boot", liveOnNode(bootID))),
+	liveField(LiveHypervisor, field("cnodes", "CNodes", Number, "Memory nodes of its processors", ofHypervisor(func(f *noded.HypervisorFacts) *int64 { return f.CPUNodes }))),
+	liveField(LiveHypervisor, field("cnos", "CNOs", Number, "Processors that the node's own system uses", ofHypervisor(func(f *noded.HypervisorFacts) *int64 { return f.CPUOwn }))),
+	liveField(LiveHypervisor, field("csockets", "CSockets", Number, "Processor sockets", ofHypervisor(func(f *noded.HypervisorFacts) *int64 { return f.CPUSockets }))),
+	liveField(LiveHypervisor, field("ctotal", "CTotal", Number, "Processors", ofHypervisor(func(f *noded.HypervisorFacts) *int64 { return f.CPUTotal }))),
+	liveField(LiveStorage, field("dfree", "DFree", Unit, "Free storage", ofStorage(false, storageFree))),
+	liveField(LiveStorage, field("dtotal", "DTotal", Unit, "Storage in all", ofStorage(false, storageSize))),
+	liveField(LiveHypervisor, field("mfree", "MFree", Unit, "Memory for further instances", ofHypervisor(func(f *noded.HypervisorFacts) *int64 { return f.MemoryFree }))),
+	liveField(LiveHypervisor, field("mnode", "MNode", Unit, "Memory of the node's own system", ofHypervisor(func(f *noded.HypervisorFacts) *int64 { return f.MemoryNode }))),
+	liveField(LiveHypervisor, field("mtotal", "MTotal", Unit, "Memory in all", ofHypervisor(func(f *noded.HypervisorFacts) *int64 { return f.MemoryTotal }))),
+	liveField(LiveStorage, field("spfree", "SpFree", Number, "Free spindles", ofStorage(true, storageFree))),
+	liveField(LiveStorage, field("sptotal", "SpTotal", Number, "Spindles in all", ofStorage(true, storageSize))),
 	field("custom_ndparams", "CustomNodeParameters", Other, "Node parameters that are set for this node", storedOr("ndparams", "{}")),
 	field("ndparams", "NodeParameters", Other, "Node parameters in force", objectValue(nodeParameters)),
-	field("disk_state", "DiskState", Other, "What is set of the state of its disks", stored("disk_state_static")),
-	field("hv_state", "HypervisorState", Other, "What is set of the state of its hypervisors", stored("hv_state_static")),
+	field("disk_state", "DiskState", Other, "Always unavailable, as in Ganeti", never),
+	field("hv_state", "HypervisorState", Other, "Always unavailable, as in Ganeti", never),
 	field("drained", "Drained", Bool, "Whether no instance is to be put there", storedOr("drained", "false")),
 	field("offline", "Offline", Bool, "Whether the node is not to be spoken to", storedOr("offline", "false")),
 	field("master", "IsMaster", Bool, "Whether it is the master node", func(t *ObjectItem) Value { return normal(t.isMaster()) }),
@@ -42,16 +44,10 @@ var nodeFields = append(commonFields("node", "Node", CompareHostName), []Field[O
 // exportFields are the fields of exports. Only a node knows whether instances are exported to it.
 var exportFields = []Field[ObjectItem]{
 	hostNameField(field("node", "Node", Text, "Node with the export", stored("name"))),
-	field("export", "Export", Text, "Name of the export", liveOnNode),
+	liveField(LiveExports, field("export", "Export", Text, "Name of the export", exportName)),
 }
 
-// liveOnNode is a field that only a node knows. Nodes are not asked.
-func liveOnNode(t *ObjectItem) Value {
-	if t.Object.Flag("offline") {
-		return Value{Status: Offline}
-	}
-	return unavailable()
-}
+func never(*ObjectItem) Value { return unavailable() }
 
 func (t *ObjectItem) isMaster() bool { return t.UUID == t.Document.Resources.Master() }
 
@@ -70,12 +66,12 @@ func nodeRole(t *ObjectItem) Value {
 	switch {
 	case t.isMaster():
 		role = "M"
-	case t.Object.Flag("master_candidate"):
-		role = "C"
 	case t.Object.Flag("drained"):
 		role = "D"
 	case t.Object.Flag("offline"):
 		role = "O"
+	case t.Object.Flag("master_candidate"):
+		role = "C"
 	}
 	return normal(role)
 }

@@ -15,6 +15,9 @@ type ObjectItem struct {
 	UUID     string
 	Object   config.Object
 
+	live   *Live  // what node daemons have said; nil: they were not asked
+	export string // name of the export of this row; "": none
+
 	// Computed on first use: many fields of an instance are parts of these values.
 	parameters map[string]config.Object
 	nics       []config.Object
@@ -27,7 +30,7 @@ type Collection struct {
 	kind string // config's word
 }
 
-// The kinds of objects. There is one export for each node, because it is unknown whether exports are on the node.
+// The kinds of objects. The items of exports are the nodes, until their node daemons have answered.
 var (
 	Nodes     = &Collection{newTable("name", nodeFields, ndpFields(nodeParameters)), config.KindNode}
 	Groups    = &Collection{newTable("name", groupFields, ndpFields(groupNodeParameters)), config.KindGroup}

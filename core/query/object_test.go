@@ -33,7 +33,7 @@ func TestWhatTheConfigurationSaysOfItsObjects(t *testing.T) {
 			"pinst_cnt": `1`, "pinst_list": `["mail.example"]`, "sinst_cnt": `0`, "sinst_list": `[]`, "bootid": `3`, "mfree": `3`, "hv_state": `3`,
 		}},
 		{Nodes, "node2", map[string]string{"role": `"O"`, "offline": `true`, "bootid": `4`, "powered": `3`, "sip": `"192.0.2.1"`, "tags": `[]`, "custom_ndparams": `{}`, "vm_capable": `true`}},
-		{Nodes, "node10", map[string]string{"role": `"D"`, "sinst_list": `["mail.example"]`, "hv_state": `{"kvm": {"cpu_node": 1}}`, "disk_state": `3`}},
+		{Nodes, "node10", map[string]string{"role": `"D"`, "sinst_list": `["mail.example"]`, "hv_state": `3`, "disk_state": `3`}},
 		{Groups, "east", map[string]string{
 			"name": `"east"`, "alloc_policy": `"preferred"`, "node_cnt": `2`, "node_list": `["node1.example","node2.example"]`, "pinst_cnt": `2`,
 			"pinst_list": `["mail.example","web.example"]`, "custom_ipolicy": `{"vcpu-ratio": 2}`,
@@ -119,7 +119,7 @@ func selectedNames(t *testing.T, of *Collection, filter string) (names []string,
 	}
 	names = []string{}
 	for _, thing := range things {
-		matches, _, err := q.Match(thing, LevelFile)
+		matches, _, err := q.Match(thing, LevelLive)
 		if err != nil {
 			return nil, err
 		}

@@ -146,6 +146,11 @@ func (c *Client) call(ctx context.Context, t turn, node noded.Node, r noded.Requ
 	}
 	defer func() { <-c.slots }()
 
+	return c.callNow(ctx, node, r)
+}
+
+// callNow makes a call without a turn and a slot.
+func (c *Client) callNow(ctx context.Context, node noded.Node, r noded.Request) (json.RawMessage, error) {
 	limits := c.limits(r.Procedure)
 	limited, cancel := context.WithTimeout(ctx, c.connectTimeout+limits.Time)
 	defer cancel()

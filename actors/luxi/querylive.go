@@ -1,0 +1,35 @@
+package luxi
+
+import (
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/conn"
+	"lockstep/actors/inquirer"
+	"lockstep/core/config"
+	"lockstep/core/query"
+)
+
+// answerLive answers a query about objects. If it needs what only nodes know, and there are node daemons, they are asked about the objects that
+// the configuration leaves (live.md 1).
+func answerLive(c *call, ctx actor.Context, d *config.Document, q *query.Query[query.ObjectItem], classic bool, objects []*query.ObjectItem) {
+	parts := q.LiveParts()
+	if parts == 0 || c.config.Inquirer == nil {
+		answerItems(c, ctx, q, classic, objects)
+		return
+	}
+	candidates, err := q.Candidates(objects)
+	if err != nil {
+		c.fail(ctx, queryFailure(err))
+		return
+	}
+	live := query.NewLive(d, parts, candidates)
+	if len(live.Questions) == 0 {
+		answerItems(c, ctx, q, classic, live.Answer(nil))
+		return
+	}
+	question := conn.Question{To: c.config.Inquirer, LostBy: conn.InquirerRestart,
+		Message: func(number uint64) any { return &inquirer.Ask{Request: number, Questions: live.Questions} }}
+	ask(c, ctx, question, func(ctx actor.Context, a *inquirer.AskResult) {
+		answerItems(c, ctx, q, classic, live.Answer(a.Answers))
+	})
+}
