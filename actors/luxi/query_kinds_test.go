@@ -19,11 +19,15 @@ const cluster = "../../core/query/testdata/cluster.json"
 func inCluster(t *testing.T, f func(*testing.T, *world, *client)) {
 	t.Helper()
 	inWorld(t, func(t *testing.T, w *world, c *client) {
-		data, err := os.ReadFile(cluster)
-		require.NoError(t, err)
-		w.config = configtest.Complete(t, data)
+		w.useCluster(t)
 		f(t, w, c)
 	})
+}
+
+func (w *world) useCluster(t *testing.T) {
+	data, err := os.ReadFile(cluster)
+	require.NoError(t, err)
+	w.config = configtest.Complete(t, data)
 }
 
 // An invalid request is refused with a text, and the connection is closed.
@@ -94,9 +98,9 @@ func TestQueriesThatFail(t *testing.T) {
 		`Query ["lock", ["name"], ["==", "level", "x"]]`:              `["ParameterError",["filter: unknown field \"level\""]]`,
 		`Query ["filter", ["uuid"], ["==", "name", "x"]]`:             `["ParameterError",["filter: unknown field \"name\""]]`,
 		`Query ["node", ["name"], ["?", "name"]]`:                     `["ParameterError",["filter: the field \"name\" is not boolean"]]`,
-		`Query ["node", ["name"], ["==", "name", "nosuch"]]`:          `["OpPrereqError",["There is no node \"nosuch\"","unknown_entity"]]`,
-		`Query ["export", ["node"], ["|", ["==", "node", "nosuch"]]]`: `["OpPrereqError",["There is no node \"nosuch\"","unknown_entity"]]`,
-		`Query ["network", ["nosuch"], ["=", "name", "nosuch"]]`:      `["OpPrereqError",["There is no network \"nosuch\"","unknown_entity"]]`,
+		`Query ["node", ["name"], ["==", "name", "nosuch"]]`:          `["OpPrereqError",["Node name nosuch not found","unknown_entity"]]`,
+		`Query ["export", ["node"], ["|", ["==", "node", "nosuch"]]]`: `["OpPrereqError",["Node name nosuch not found","unknown_entity"]]`,
+		`Query ["network", ["nosuch"], ["=", "name", "nosuch"]]`:      `["OpPrereqError",["Network name nosuch not found","unknown_entity"]]`,
 		`QueryNodes [[], ["name"], true]`:                             `["OpPrereqError",["Sync queries are not allowed","wrong_input"]]`,
 		`QueryNodes [[], ["nosuch"], true]`:                           `["OpPrereqError",["Sync queries are not allowed","wrong_input"]]`,
 		`QueryInstances [[], ["name"], true]`:                         `["OpPrereqError",["Sync queries are not allowed","wrong_input"]]`,
@@ -104,10 +108,10 @@ func TestQueriesThatFail(t *testing.T) {
 		`QueryNetworks [[], ["name"], true]`:                          `["OpPrereqError",["Sync queries are not allowed","wrong_input"]]`,
 		`QueryExports [[], true]`:                                     `["OpPrereqError",["Sync queries are not allowed","wrong_input"]]`,
 		`QueryNodes [[], ["name", "a", "b"], false]`:                  `["OpPrereqError",["Unknown output fields selected: a, b","wrong_input"]]`,
-		`QueryExports [["nosuch"], false]`:                            `["OpPrereqError",["There is no node \"nosuch\"","unknown_entity"]]`,
+		`QueryExports [["nosuch"], false]`:                            `["OpPrereqError",["Node name nosuch not found","unknown_entity"]]`,
 		`QueryFilters [null, ["uuid", "a"]]`:                          `["OpPrereqError",["Unknown output fields selected: a","wrong_input"]]`,
-		`QueryTags ["node", "nosuch"]`:                                `["OpPrereqError",["There is no node \"nosuch\"","unknown_entity"]]`,
-		`QueryTags ["nodegroup", "nosuch"]`:                           `["OpPrereqError",["There is no group \"nosuch\"","unknown_entity"]]`,
+		`QueryTags ["node", "nosuch"]`:                                `["OpPrereqError",["Node name nosuch not found","unknown_entity"]]`,
+		`QueryTags ["nodegroup", "nosuch"]`:                           `["OpPrereqError",["NodeGroup name nosuch not found","unknown_entity"]]`,
 		`SetWatcherPause [1e300]`:                                     `["ParameterError",["The watcher cannot be paused until 1e300"]]`,
 	} {
 		inCluster(t, func(t *testing.T, w *world, c *client) {
@@ -153,7 +157,7 @@ func TestQueriesForObjects(t *testing.T) {
 		}
 		for _, call := range [][3]string{
 			{"QueryGroups", `[[], ["name", "uuid"], false]`, `[["east","east-uuid"],["west","west-uuid"]]`},
-			{"QueryGroups", `[["west", "east"], ["name"], false]`, `[["west"],["east"]]`},
+			{"QueryGroups", `[["west", "east"], ["name"], false]`, `[["east"],["west"]]`},
 			{"QueryNodes", `[[], ["name", "bootid", "offline"], false]`, `[["node1.example",null,false],["node2.example",null,true],["node10.example",null,false]]`},
 			{"QueryInstances", `[["mail"], ["name", "be/memory", "oper_state"], false]`, `[["mail.example",512,null]]`},
 			{"QueryInstances", `[["nosuch", "mail"], ["name"], false]`, `[["mail.example"]]`},

@@ -9,9 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
 	clusterconfig "lockstep/actors/config"
+	"lockstep/actors/inquirer"
 	"lockstep/actors/kittest"
 	"lockstep/actors/locks"
 	"lockstep/actors/luxi"
@@ -37,6 +39,8 @@ type world struct {
 	rules        []string
 	locks        string
 	dependencies string
+	inquiries    []*inquirer.Ask
+	silent       bool // no inquiry has an answer
 }
 
 func newWorld(t *testing.T) *world {
@@ -59,6 +63,12 @@ func (w *world) archive(j *job.Job) {
 // inWorld runs a test with a gateway whose neighbours answer at once.
 func inWorld(t *testing.T, f func(*testing.T, *world, *client)) {
 	t.Helper()
+	inWorldWith(t, false, f)
+}
+
+// inWorldWith is inWorld, if asksNodes with node daemons.
+func inWorldWith(t *testing.T, asksNodes bool, f func(*testing.T, *world, *client)) {
+	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		w := newWorld(t)
 		b := &bench{T: t, Env: e, queue: e.Probe("queue"), jobs: e.Probe("jobs"), store: e.Probe("store")}
@@ -69,7 +79,12 @@ func inWorld(t *testing.T, f func(*testing.T, *world, *client)) {
 		}
 		b.queue.Answer(w.queueSays)
 		b.store.Answer(w.storeSays)
+		var nodes *actor.PID
+		if asksNodes {
+			nodes = answering("inquirer", w.nodesSay).PID
+		}
 		b.luxi = e.Start("luxi", luxi.Props(luxi.Config{Env: e.Env, Queue: b.queue.PID, Jobs: b.jobs.PID, Store: b.store.PID,
+			Inquirer:      nodes,
 			Catalogue:     opcode.Builtin(),
 			Locks:         answering("locks", w.locksSay).PID,
 			Scheduler:     answering("scheduler", w.schedulerSays).PID,

@@ -202,7 +202,11 @@ func (d *Document) Get(kind, uuid string) Object {
 // NoSuchObject is the error for an object that does not exist. Kind is the word for its kind.
 type NoSuchObject struct{ Kind, Name string }
 
-func (e *NoSuchObject) Error() string { return fmt.Sprintf("There is no %s %q", e.Kind, e.Name) }
+// Error is the text that Ganeti's programs print.
+func (e *NoSuchObject) Error() string {
+	kind := map[string]string{KindNode: "Node", KindGroup: "NodeGroup", KindInstance: "Instance", KindNetwork: "Network"}[e.Kind]
+	return fmt.Sprintf("%s name %s not found", kind, e.Name)
+}
 
 // Find is the UUID of the object of a kind with a name or UUID. The error is a *NoSuchObject.
 func (d *Document) Find(kind, name string) (uuid string, err error) {

@@ -23,7 +23,7 @@ func TestTags(t *testing.T) {
 	}
 	_, err := d.Tags("nodegroup", "node1.example")
 	require.Equal(t, &NoSuchObject{KindGroup, "node1.example"}, err)
-	require.EqualError(t, err, `There is no group "node1.example"`)
+	require.EqualError(t, err, "NodeGroup name node1.example not found")
 	require.False(t, IsTagKind("group"))
 }
 

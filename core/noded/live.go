@@ -213,12 +213,12 @@ func DecodeConsoles(result json.RawMessage) (map[string]json.RawMessage, error) 
 // decodeMembers calls member for each member of an object in UTF-8.
 func decodeMembers(result json.RawMessage, member func(name string, raw json.RawMessage) error) error {
 	if !utf8.Valid(result) {
-		return errors.New("it is not in UTF-8")
+		return errors.New("its text is not UTF-8")
 	}
 	var failure error
 	err := rawjson.ReadObject(result, func(key, value []byte) {
 		if failure == nil {
-			if failure = member(string(rawjson.Unquote(key)), value); failure != nil {
+			if failure = member(string(key), value); failure != nil {
 				failure = fmt.Errorf("%s: %w", rawjson.Clipped(key), failure)
 			}
 		}

@@ -89,6 +89,38 @@ func (e *Expr) Match(item ValueSource) (bool, error) {
 	return at == Yes, nil
 }
 
+// MayMatch reports whether an item may satisfy the expression, whatever the values of the unknown fields are. Two tests of an unknown field
+// count as independent, and a test with a *FieldError counts as unknown: Match reports it.
+func (e *Expr) MayMatch(item ValueSource, unknown func(field string) bool) bool {
+	reached := make([]bool, len(e.leaves)) // each next step is a later leaf, or an end
+	yes := false
+	reach := func(s Step) {
+		if s >= 0 {
+			reached[s] = true
+		}
+		yes = yes || s == Yes
+	}
+	reach(e.first)
+	for i := range e.leaves {
+		if !reached[i] {
+			continue
+		}
+		leaf := &e.leaves[i]
+		name := e.fields[leaf.Field]
+		holds, problem := false, "unknown"
+		if !unknown(name) {
+			holds, problem = leaf.evaluate(name, item.Field(name))
+		}
+		if problem != "" {
+			reach(leaf.Next(true))
+			reach(leaf.Next(false))
+			continue
+		}
+		reach(leaf.Next(holds))
+	}
+	return yes
+}
+
 // costOfLeaves is the greatest cost of one evaluation, in tests of a field. A pattern costs by its instructions.
 func (e *Expr) costOfLeaves() int {
 	cost := len(e.leaves)

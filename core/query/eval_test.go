@@ -254,6 +254,21 @@ func TestMatchAgreesWithANaiveEvaluator(t *testing.T) {
 	})
 }
 
+// An item that matches with some values of the unknown fields is left. Without unknown fields the result is that of Match.
+func TestMayMatchLeavesWhatCanMatch(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e, _ := drawExpr(t)
+		one := drawItem(t, false)
+		unknown := rapid.SampledFrom([]string{"", "text", "number", "flag"}).Draw(t, "unknown")
+		got, err := e.Match(one)
+		if err != nil || got {
+			require.True(t, e.MayMatch(one, func(name string) bool { return name == unknown }))
+		} else {
+			require.Equal(t, got, e.MayMatch(one, func(string) bool { return false }))
+		}
+	})
+}
+
 // If all values of an item are known, negation is that of logic.
 func TestDeMorgan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

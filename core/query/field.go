@@ -71,6 +71,7 @@ func unavailable() Value { return Value{Status: Unavailable} }
 type Table[T any] struct {
 	// Key is the field whose values select the items to examine (queue.md 2.3); "" for none.
 	Key    string
+	live   LivePart    // what of node daemons every query needs
 	fields []*Field[T] // in natural order
 	byName map[string]*Field[T]
 }

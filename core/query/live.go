@@ -30,8 +30,9 @@ func liveField(part LivePart, f Field[ObjectItem]) Field[ObjectItem] {
 	return f
 }
 
-// LiveParts are the parts that the fields and the filter of the query need.
+// LiveParts are the parts that the fields and the filter of the query need. The rows of exports always depend on the nodes.
 func (q *Query[T]) LiveParts() (parts LivePart) {
+	parts = q.table.live
 	for _, f := range q.fields {
 		if f != nil {
 			parts |= f.Live
@@ -45,22 +46,23 @@ func (q *Query[T]) LiveParts() (parts LivePart) {
 	return parts
 }
 
-// Candidates are the items that the filter may select, decided by the configuration only: a test of what only nodes know leaves an item
-// among them (live.md 1). The error is that of Match.
+// Candidates are the items that the filter may select, whatever only nodes know (live.md 1). The error is a *FilterTooExpensive.
 func (q *Query[T]) Candidates(items []*T) ([]*T, error) {
 	if q.filter == nil {
 		return items, nil
 	}
+	isLive := func(name string) bool { return q.table.byName[name].Level == LevelLive }
 	var left []*T
 	for _, item := range items {
-		matches, undecided, err := q.Match(item, LevelFile)
-		if err != nil {
-			return nil, err
+		if q.testsLeft -= q.filter.cost; q.testsLeft < 0 {
+			return nil, &FilterTooExpensive{q.filter.cost}
 		}
-		if matches || undecided {
+		q.source.item, q.source.level = item, LevelLive
+		if q.filter.MayMatch(&q.source, isLive) {
 			left = append(left, item)
 		}
 	}
+	q.source.item = nil
 	return left, nil
 }
 

@@ -1,9 +1,10 @@
 package query
 
 import (
-	"cmp"
 	"net/netip"
 	"strings"
+
+	"lockstep/core/config"
 )
 
 // networkFields are those of networks.
@@ -32,13 +33,18 @@ func networkConnections(t *ObjectItem) Value {
 	for _, uuid := range networkGroups(t) {
 		group := t.Document.Group(uuid)
 		link := group.Object("networks").Object(t.UUID)
-		connections = append(connections, []string{group.Text("name"), orDash(link.Text("mode")), orDash(link.Text("link")), orDash(link.Text("vlan"))})
+		connections = append(connections, []string{group.Text("name"), orDash(link, "mode"), orDash(link, "link"), orDash(link, "vlan")})
 	}
 	return normal(connections)
 }
 
-// orDash is what Ganeti shows of a parameter that may be unset.
-func orDash(text string) string { return cmp.Or(text, "-") }
+// orDash is a parameter, or a dash if it is not set.
+func orDash(link config.Object, name string) string {
+	if !link.Has(name) {
+		return "-"
+	}
+	return link.Text(name)
+}
 
 // addressPool is the addresses of a network. externalMap has a 1 for each address in use outside of the cluster, as the
 // configuration has it.

@@ -36,8 +36,14 @@ var (
 	Groups    = &Collection{newTable("name", groupFields, ndpFields(groupNodeParameters)), config.KindGroup}
 	Instances = &Collection{newTable("name", instanceFields, diskFields(), nicFields(), backendFields(), hypervisorFields()), config.KindInstance}
 	Networks  = &Collection{newTable("name", networkFields), config.KindNetwork}
-	Exports   = &Collection{newTable("node", exportFields), config.KindNode}
+	Exports   = &Collection{exportTable(), config.KindNode}
 )
+
+func exportTable() *Table[ObjectItem] {
+	t := newTable("node", exportFields)
+	t.live = LiveExports
+	return t
+}
 
 var collections = map[string]*Collection{"node": Nodes, "group": Groups, "instance": Instances, "network": Networks, "export": Exports}
 
@@ -60,31 +66,45 @@ func (c *Collection) ByName(in *config.Document, names []string) ([]*ObjectItem,
 	return items, nil
 }
 
-// ForClassicQuery are the objects of a classic call: those of the names that exist, in the order of the names; all, if no name is
+// ForClassicQuery are the objects of a classic call: those of the names that exist, each once, in natural order of name; all, if no name is
 // given. QueryExports alone refuses a name that is absent: the error is then a *config.NoSuchObject (queue.md 1.3).
 func (c *Collection) ForClassicQuery(in *config.Document, names []string) ([]*ObjectItem, error) {
-	switch {
-	case len(names) == 0:
+	if len(names) == 0 {
 		return c.All(in), nil
-	case c == Exports:
-		return c.ByName(in, names)
 	}
-	present := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		_, err := in.Find(c.kind, name)
-		return err != nil
-	})
-	return c.ByName(in, present)
+	var items []*ObjectItem
+	taken := map[string]bool{}
+	for _, name := range names {
+		uuid, err := in.Find(c.kind, name)
+		switch {
+		case err != nil && c == Exports:
+			return nil, err
+		case err == nil && !taken[uuid]:
+			taken[uuid] = true
+			items = append(items, &ObjectItem{Document: in, UUID: uuid, Object: in.Get(c.kind, uuid)})
+		}
+	}
+	return byName(items), nil
 }
 
 // All are all objects, in natural order of name.
 func (c *Collection) All(in *config.Document) []*ObjectItem {
+	var items []*ObjectItem
+	for uuid, object := range in.All(c.kind) {
+		items = append(items, &ObjectItem{Document: in, UUID: uuid, Object: object})
+	}
+	return byName(items)
+}
+
+// byName sorts items by name, in natural order.
+func byName(items []*ObjectItem) []*ObjectItem {
 	type named struct {
 		name  string
 		thing *ObjectItem
 	}
-	var sorted []named
-	for uuid, object := range in.All(c.kind) {
-		sorted = append(sorted, named{object.Text("name"), &ObjectItem{Document: in, UUID: uuid, Object: object}})
+	sorted := make([]named, len(items))
+	for i, t := range items {
+		sorted[i] = named{t.Object.Text("name"), t}
 	}
 	slices.SortFunc(sorted, func(a, b named) int {
 		if order := natural.Compare(a.name, b.name); order != 0 {
@@ -92,7 +112,6 @@ func (c *Collection) All(in *config.Document) []*ObjectItem {
 		}
 		return natural.Compare(a.thing.UUID, b.thing.UUID) // planned instances have no name yet
 	})
-	items := make([]*ObjectItem, len(sorted))
 	for i := range sorted {
 		items[i] = sorted[i].thing
 	}

@@ -1,5 +1,5 @@
 // Package nodedtest has a fake of Ganeti's node daemon for tests (noded.md). It serves HTTPS with the certificates and the
-// client check of the real daemon, executes the four procedures on files in memory, records each call, and can fail in many
+// client check of the real daemon, executes four procedures on files in memory, answers four others with what a test says, records each call, and can fail in many
 // ways.
 package nodedtest
 
@@ -38,6 +38,7 @@ const (
 	CloseAfter        // execute, then close the connection without an answer
 	BadStatus         // answer with status 500
 	Silent            // accept connections and say nothing, not even in the TLS handshake
+	Slow              // answer a byte in each tenth of a second
 )
 
 // Call is a recorded call.
@@ -64,12 +65,14 @@ type Daemon struct {
 	now   int // calls in progress
 	most  int // the largest number of calls in progress
 	files map[string]string
+	says  map[noded.Procedure]string // results of procedures that only tell
+	hands chan struct{}              // handshakes wait until it is closed; nil: they do not wait
 }
 
 // Start starts a daemon at an address with a port, which can be 0. The daemon stops at the end of the test.
 func Start(t testing.TB, name, address string, server *Identity) *Daemon {
 	t.Helper()
-	d := &Daemon{Name: name, t: t, server: server, listen: address, files: map[string]string{}}
+	d := &Daemon{Name: name, t: t, server: server, listen: address, files: map[string]string{}, says: map[noded.Procedure]string{}}
 	d.cond = sync.NewCond(&d.mu)
 	d.Restart()
 	t.Cleanup(d.Stop)
@@ -86,6 +89,15 @@ func (d *Daemon) Restart() {
 	d.listen, d.stop = raw.Addr().String(), make(chan struct{})
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ClientAuth: tls.RequireAnyClientCert, SessionTicketsDisabled: true,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			d.mu.Lock()
+			hands, stop := d.hands, d.stop
+			d.mu.Unlock()
+			if hands != nil {
+				select {
+				case <-hands:
+				case <-stop:
+				}
+			}
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			return &d.server.Certificate, nil
@@ -203,6 +215,27 @@ func (d *Daemon) Hold() (release func()) {
 		close(held)
 		d.held = nil
 	})
+}
+
+// HoldHandshakes makes connections wait in the TLS handshake until release is called.
+func (d *Daemon) HoldHandshakes() (release func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	hands := make(chan struct{})
+	d.hands = hands
+	return sync.OnceFunc(func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		close(hands)
+		d.hands = nil
+	})
+}
+
+// Say sets the result of a procedure that changes nothing, in JSON. Without it the daemon answers with an error.
+func (d *Daemon) Say(p noded.Procedure, result string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.says[p] = result
 }
 
 // Calls returns the calls so far.
@@ -330,6 +363,19 @@ func (d *Daemon) answer(w http.ResponseWriter, r *http.Request, fault Fault, ans
 				abort()
 			}
 		}
+	case Slow:
+		for i := range answer {
+			_, _ = w.Write(answer[i : i+1])
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-time.After(100 * time.Millisecond):
+			case <-stop:
+				abort()
+			case <-r.Context().Done():
+				abort()
+			}
+		}
+		return
 	case Half:
 		w.Header().Set("Content-Length", "1000")
 		_, _ = w.Write(answer)

@@ -3,6 +3,8 @@ package nodedtest
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,6 +47,11 @@ func (d *Daemon) dispatch(p noded.Procedure, body []byte) (any, error) {
 		return nil, d.writeSsconf(body)
 	case noded.NodeVerify:
 		return d.nodeVerify(body)
+	case noded.NodeInfo, noded.AllInstancesInfo, noded.ConsoleInfo, noded.ExportList:
+		if result, says := d.says[p]; says {
+			return json.RawMessage(result), nil
+		}
+		return nil, executing(errors.New(""))
 	case noded.MasterNodeName:
 		return strings.TrimSpace(d.files[ssconfPath("master_node")]), nil
 	}
