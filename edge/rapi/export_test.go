@@ -9,7 +9,12 @@ import (
 )
 
 // Resources are the methods, paths and names of all operations.
-func Resources() []string {
+func Resources() []string { return operationsOf(resources) }
+
+// ClusterResources are those of a Ganeti cluster.
+func ClusterResources() []string { return operationsOf(clusterResources()) }
+
+func operationsOf(resources []resource) []string {
 	var all []string
 	for _, r := range resources {
 		for method, o := range r.operations {

@@ -34,6 +34,20 @@ func TestTheDocumentAndTheResourcesAreTheSame(t *testing.T) {
 	require.Equal(t, rapi.Resources(), described)
 }
 
+type openAPIRequest struct{ method, pattern, path, body string }
+
+// clusterRequests are a valid request for each operation on a Ganeti cluster.
+func clusterRequests() (all []openAPIRequest) {
+	bodies := map[string]string{"create-instance": `{"__version__":1}`, "create-instances": `{"instances":[{}]}`, "set-node-role": `"drained"`}
+	queries := map[string]string{"node-storage": "?output_fields=name", "modify-node-storage": "?name=a", "repair-node-storage": "?name=a"}
+	for _, resource := range rapi.ClusterResources() {
+		parts := strings.Fields(resource)
+		path := strings.NewReplacer("{name}", "a", "{disk}", "0").Replace(parts[1])
+		all = append(all, openAPIRequest{parts[0], parts[1], path + queries[parts[2]], bodies[parts[2]]})
+	}
+	return all
+}
+
 // For each operation the answer has the form that the document states.
 func TestAnswersHaveTheFormOfTheDocument(t *testing.T) {
 	b := newTestServer(t)
@@ -42,7 +56,7 @@ func TestAnswersHaveTheFormOfTheDocument(t *testing.T) {
 	b.luxi.filters[uuid1] = map[string]any{"uuid": uuid1, "watermark": 1, "priority": 1, "predicates": []any{}, "action": []any{"RATE_LIMIT", 3}, "reason_trail": []any{}}
 	filter := "/2/filters/" + uuid1
 	seen := map[string]bool{"GET /3/events": true, "GET /metrics": true} // not JSON
-	for _, request := range []struct{ method, pattern, path, body string }{
+	for _, request := range append(clusterRequests(), []openAPIRequest{
 		{"GET", "/", "/", ""}, {"GET", "/version", "/version", ""}, {"GET", "/2", "/2", ""}, {"GET", "/2/info", "/2/info", ""},
 		{"GET", "/2/features", "/2/features", ""}, {"PUT", "/2/redistribute-config", "/2/redistribute-config", ""}, {"PUT", "/2/modify", "/2/modify", "{}"},
 		{"GET", "/2/jobs", "/2/jobs", ""}, {"GET", "/2/jobs", "/2/jobs?bulk=1", ""}, {"GET", "/2/jobs/{id}", "/2/jobs/7", ""}, {"GET", "/2/jobs/{id}", "/2/jobs/9", ""},
@@ -55,7 +69,7 @@ func TestAnswersHaveTheFormOfTheDocument(t *testing.T) {
 		{"PUT", "/3/jobs/{id}/priority", "/3/jobs/7/priority", `{"priority":1}`},
 		{"PUT", "/3/jobs/{id}/hold", "/3/jobs/7/hold", ""}, {"DELETE", "/3/jobs/{id}/hold", "/3/jobs/7/hold", ""}, {"GET", "/3/locks", "/3/locks", ""}, {"GET", "/3/status", "/3/status", ""},
 		{"GET", "/3/settings", "/3/settings", ""}, {"GET", "/3/openapi.json", "/3/openapi.json", ""}, {"GET", "/healthz", "/healthz", ""}, {"GET", "/readyz", "/readyz", ""},
-	} {
+	}...) {
 		a := b.do(request.method, request.path, "peer:secret", request.body)
 		operation := document.Paths.Find(request.pattern).GetOperation(request.method)
 		require.NotNil(t, operation, request.pattern)

@@ -16,15 +16,17 @@ type operation struct {
 }
 
 // resource is a path with its operations. A segment in braces is a parameter: {id} matches a
-// number, any other a name.
+// number, so does {disk}, any other a name.
 type resource struct {
 	path       string
 	operations map[string]operation // by HTTP method
 }
 
-// resources are all resources: those of Ganeti (queue.md 6.4), lockstep's own below /3, and the
-// paths that monitoring systems use.
-var resources = []resource{
+// resources are all resources.
+var resources = append(queueResources, clusterResources()...)
+
+// queueResources are those of Ganeti's queue (queue.md 6.4), lockstep's own below /3, and the paths that monitoring systems use.
+var queueResources = []resource{
 	{"/", getOnly("root", accessGuest, (*Server).emptyResult)},
 	{"/version", getOnly("version", accessPublic, (*Server).version)},
 	{"/2", getOnly("root2", accessGuest, (*Server).emptyResult)},
@@ -122,7 +124,7 @@ func matchPath(pattern, path string) (params map[string]string, ok bool) {
 			continue
 		}
 		name := strings.Trim(w, "{}")
-		if !isName(got[i]) || name == "id" && !isNumber(got[i]) {
+		if !isName(got[i]) || (name == "id" || name == "disk") && !isNumber(got[i]) {
 			return nil, false
 		}
 		if params == nil {

@@ -33,6 +33,7 @@ const uuid1 = "76e6367a-d954-4e33-91fe-c9ce6d10fbfd"
 type fakeLuxi struct {
 	mu      sync.Mutex
 	jobs    map[int64]string // status
+	results map[int64][]any  // of opcodes; nil: null
 	filters map[string]map[string]any
 	lastID  int64
 	err     error                                       // of all calls, if not nil
@@ -42,7 +43,7 @@ type fakeLuxi struct {
 }
 
 func newFakeLuxi() *fakeLuxi {
-	return &fakeLuxi{jobs: map[int64]string{}, filters: map[string]map[string]any{}, answers: map[string]func([]any) (string, error){}}
+	return &fakeLuxi{jobs: map[int64]string{}, results: map[int64][]any{}, filters: map[string]map[string]any{}, answers: map[string]func([]any) (string, error){}}
 }
 
 // Call is part of rapi.Luxi.
@@ -103,7 +104,7 @@ func (l *fakeLuxi) defaultAnswer(method string) func(args []any) (string, error)
 		"QueryJobs":        l.queryJobs,
 		"WaitForJobChange": l.waitForJobChange,
 		"CancelJob":        l.cancelJob,
-		"SubmitJob":        func([]any) (string, error) { l.lastID++; return fmt.Sprint(l.lastID), nil },
+		"SubmitJob":        l.submitJob,
 		"SubmitManyJobs":   l.submitManyJobs,
 		"LockstepSubmitJobs": func(args []any) (string, error) {
 			var ids []string
@@ -132,6 +133,16 @@ func (l *fakeLuxi) defaultAnswer(method string) func(args []any) (string, error)
 		"LockstepStatus": func([]any) (string, error) {
 			return `{"jobs":{"queued":3},"run_slots":20,"last_id":7,"drained":true,"running":[{}],"quarantined":[],"queued_with_secrets":0}`, nil
 		},
+		"QueryInstances": l.queryObjects,
+		"QueryNodes":     l.queryObjects,
+		"QueryGroups":    l.queryObjects,
+		"QueryNetworks":  l.queryObjects,
+		"QueryTags": func(args []any) (string, error) {
+			if args[1] == "nosuch" {
+				return "", failed("OpPrereqError", `"Node name nosuch not found"`, `"unknown_entity"`)
+			}
+			return `["a","b"]`, nil
+		},
 		"LockstepGetSettings": func([]any) (string, error) { return `{"max_running_jobs":20}`, nil },
 	}[method]
 }
@@ -154,6 +165,16 @@ func values(id int64, status string, fields []any) []any {
 	return row
 }
 
+// submitJob ends a job that looks for operating systems.
+func (l *fakeLuxi) submitJob(args []any) (string, error) {
+	l.lastID++
+	if args[0].([]any)[0].(map[string]any)["OP_ID"] == "OP_OS_DIAGNOSE" {
+		l.jobs[l.lastID] = "success"
+		l.results[l.lastID] = []any{[]any{[]any{"noop", []any{"default", "other"}}, []any{"plain", []any{}}}}
+	}
+	return fmt.Sprint(l.lastID), nil
+}
+
 func (l *fakeLuxi) queryJobs(args []any) (string, error) {
 	var ids []int64
 	if args[0] == nil {
@@ -168,7 +189,11 @@ func (l *fakeLuxi) queryJobs(args []any) (string, error) {
 	}
 	rows := [][]any{}
 	for _, id := range ids {
-		rows = append(rows, values(id, l.jobs[id], args[1].([]any)))
+		row := values(id, l.jobs[id], args[1].([]any))
+		if i := slices.Index(args[1].([]any), any("opresult")); i >= 0 && l.results[id] != nil {
+			row[i] = l.results[id]
+		}
+		rows = append(rows, row)
 	}
 	return marshal(rows), nil
 }
@@ -242,6 +267,33 @@ func (l *fakeLuxi) deleteFilter(args []any) (string, error) {
 	}
 	delete(l.filters, uuid)
 	return "null", nil
+}
+
+// objectValues are the values of fields of each object that have a meaning for the remote API.
+var objectValues = map[string]any{"beparams": map[string]any{"maxmem": 64}, "role": "C", "sip": "192.0.2.1", "oper_state": true, "console": map[string]any{"kind": "msg"}}
+
+// queryObjects knows the objects b and a.
+func (l *fakeLuxi) queryObjects(args []any) (string, error) {
+	rows := [][]any{}
+	names := args[0].([]any)
+	if len(names) == 0 {
+		names = []any{"b", "a"}
+	}
+	for _, name := range names {
+		if name == "nosuch" {
+			continue
+		}
+		var row []any
+		for _, field := range args[1].([]any) {
+			value := objectValues[field.(string)]
+			if field == "name" {
+				value = name
+			}
+			row = append(row, value)
+		}
+		rows = append(rows, row)
+	}
+	return marshal(rows), nil
 }
 
 func (l *fakeLuxi) query(args []any) (string, error) {
