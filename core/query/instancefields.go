@@ -13,7 +13,7 @@ var instanceFields = append(commonFields("instance", "Instance", CompareHostName
 	field("admin_state", "InstanceState", Text, "Whether it is meant to run", stored("admin_state")),
 	field("admin_state_source", "InstanceStateSource", Text, "Who wants it that way", stored("admin_state_source")),
 	field("admin_up", "Autostart", Bool, "Whether it is meant to be up", func(t *ObjectItem) Value { return normal(t.Object.Text("admin_state") == "up") }),
-	field("beparams", "BackendParameters", Other, "Backend parameters in force", objectValue(backend)),
+	field("beparams", "BackendParameters", Other, "Backend parameters in force", objectValue(backend, "minmem", "maxmem", "vcpus", "auto_balance", "always_failover", "spindle_use")),
 	field("custom_beparams", "CustomBackendParameters", Other, "Backend parameters that are set for this instance", storedOr("beparams", "{}")),
 	field("hvparams", "HypervisorParameters", Other, "Hypervisor parameters in force", objectValue(hypervisor)),
 	field("custom_hvparams", "CustomHypervisorParameters", Other, "Hypervisor parameters that are set for this instance", storedOr("hvparams", "{}")),

@@ -84,7 +84,7 @@ func nicFields() []Field[ObjectItem] {
 		field("custom_nicparams", "CustomNicParameters", Other, "Parameters that are set for each interface", func(t *ObjectItem) Value {
 			all := []any{}
 			for _, nic := range objects(t) {
-				all = append(all, nic.Object("nicparams"))
+				all = append(all, nic["nicparams"])
 			}
 			return normal(all)
 		}),

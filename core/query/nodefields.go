@@ -20,7 +20,7 @@ var nodeFields = append(commonFields("node", "Node", CompareHostName), []Field[O
 	liveField(LiveStorage, field("spfree", "SpFree", Number, "Free spindles", ofStorage(true, storageFree))),
 	liveField(LiveStorage, field("sptotal", "SpTotal", Number, "Spindles in all", ofStorage(true, storageSize))),
 	field("custom_ndparams", "CustomNodeParameters", Other, "Node parameters that are set for this node", storedOr("ndparams", "{}")),
-	field("ndparams", "NodeParameters", Other, "Node parameters in force", objectValue(nodeParameters)),
+	field("ndparams", "NodeParameters", Other, "Node parameters in force", objectValue(nodeParameters, nodeParameterOrder...)),
 	field("disk_state", "DiskState", Other, "Always unavailable, as in Ganeti", never),
 	field("hv_state", "HypervisorState", Other, "Always unavailable, as in Ganeti", never),
 	field("drained", "Drained", Bool, "Whether no instance is to be put there", storedOr("drained", "false")),
@@ -82,6 +82,9 @@ func nodeParameters(t *ObjectItem) config.Object {
 		return config.Merged(t.Document.Cluster.Object("ndparams"), group.Object("ndparams"), t.Object.Object("ndparams"))
 	})
 }
+
+// nodeParameterOrder is Ganeti's order of node parameters.
+var nodeParameterOrder = []string{"oob_program", "spindle_count", "exclusive_storage", "ovs", "ovs_name", "ovs_link", "ssh_port", "cpu_speed"}
 
 func nodePrimaries(t *ObjectItem) []string {
 	n, known := t.Document.Resources.Node(t.UUID)

@@ -2,6 +2,7 @@ package query
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -167,9 +168,30 @@ func memberOf(object func(*ObjectItem) config.Object, key string) func(*ObjectIt
 	return func(t *ObjectItem) Value { return member(object(t), key) }
 }
 
-// objectValue is a field whose value is an object.
-func objectValue(object func(*ObjectItem) config.Object) func(*ObjectItem) Value {
-	return func(t *ObjectItem) Value { return normal(object(t)) }
+// objectValue is a field whose value is an object, with the keys in Ganeti's order: these, and then the others by name.
+func objectValue(object func(*ObjectItem) config.Object, order ...string) func(*ObjectItem) Value {
+	return func(t *ObjectItem) Value { return normal(inOrder(object(t), order)) }
+}
+
+func inOrder(o config.Object, order []string) json.RawMessage {
+	dst := json.RawMessage{'{'}
+	add := func(key string) {
+		if len(dst) > 1 {
+			dst = append(dst, ',')
+		}
+		dst = append(append(appendText(dst, key), ':'), o[key]...)
+	}
+	for _, key := range order {
+		if _, has := o[key]; has {
+			add(key)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(o)) {
+		if !slices.Contains(order, key) {
+			add(key)
+		}
+	}
+	return append(dst, '}')
 }
 
 // cached merges the parameters of several objects once.

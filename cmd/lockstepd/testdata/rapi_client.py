@@ -46,6 +46,22 @@ def main():
     assert "compression_tools" in refused(403, rapi.ModifyCluster, compression_tools=["gzip"])
     refused(400, rapi.ModifyCluster, no_such_parameter=1)
 
+    # Objects of the cluster, of which this daemon has a master node and its group. Changes are jobs.
+    assert rapi.GetInstances() == [] and rapi.GetInstances(bulk=True) == []
+    assert rapi.GetNetworks() == [] and rapi.GetNetworks(bulk=True) == []
+    node, = rapi.GetNodes()
+    assert rapi.GetNode(node)["name"] == node and rapi.GetNodes(bulk=True)[0]["pip"]
+    assert rapi.GetNodeRole(node) == "master"
+    group, = rapi.GetGroups()
+    assert rapi.GetGroup(group)["node_list"] == [node]
+    assert rapi.GetClusterTags() == [] and rapi.GetNodeTags(node) == []
+    refused(404, rapi.GetInstance, "absent")
+    refused(404, rapi.GetInstanceConsole, "absent")
+    for submit in (lambda: rapi.AddClusterTags(["a"]), lambda: rapi.StartupInstance("absent"), lambda: rapi.CreateGroup("g2"),
+                   lambda: rapi.SetNodeRole(node, "master-candidate"), lambda: rapi.ModifyNode(node, drained=False)):
+        assert isinstance(submit(), int)
+    refused(400, rapi.SetNodeRole, node, "master")
+
     # Filter rules: a job that one holds back is canceled.
     uuid = rapi.AddFilter(3, [["opcode", ["=", "OP_ID", "OP_CLUSTER_REDIST_CONF"]]], "PAUSE")
     assert rapi.GetFilters() == [uuid]
