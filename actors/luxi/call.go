@@ -29,6 +29,7 @@ type call struct {
 	pending   *pendingEvents // of the connection
 	wait      *waitCall      // nil: the request is not a WaitForJobChange, or has ended
 	stopTimer func() bool    // stops the timer of the open question; nil: no question was asked
+	asksNodes bool           // the open question is one to nodes
 	ended     bool           // the client has its answer, and what the store answers later is dropped
 }
 
@@ -85,6 +86,10 @@ func (c *call) timedOut(ctx actor.Context) {
 		return
 	case c.pending.awaited:
 		c.answerEvents(ctx)
+		return
+	}
+	if c.asksNodes {
+		c.fail(ctx, messages.GenericFailure("Not all nodes have answered "+c.method+" in time; ask again"))
 		return
 	}
 	c.fail(ctx, messages.GenericFailure("The daemon is too busy to answer "+c.method+"; "+

@@ -142,12 +142,15 @@ func (c *connection) submissionLost(ctx actor.Context, m *messages.CheckSubmissi
 	}
 }
 
-// drain ends an idle connection. The current request is answered first. A client that waits for a job gets the job's
+// drain ends an idle connection. The current request is answered first, within drainPatience if it waits for nodes. A client that waits for a job gets the job's
 // present state, and waits on in the next daemon.
 func (c *connection) drain(ctx actor.Context) {
 	c.session.Drain(ctx)
 	if c.current.wait != nil {
 		c.current.wait.expire(ctx)
+	}
+	if c.current.asksNodes && !c.current.ended {
+		c.current.setTimer(ctx, drainPatience)
 	}
 	c.current.eventsArrived(ctx)
 }

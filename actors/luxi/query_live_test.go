@@ -8,8 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/inquirer"
+	"lockstep/actors/kittest"
 	"lockstep/core/inquiry"
 	"lockstep/core/noded"
+	"lockstep/messages"
 )
 
 // inLiveCluster is inCluster with node daemons.
@@ -98,6 +100,21 @@ func TestALiveQueryAcrossARestart(t *testing.T) {
 		w.silent = true
 		c.Call("Query", `["node", ["bootid"], null]`)
 		c.Advance(time.Minute)
-		require.Contains(t, c.Answer(), "too busy")
+		require.Contains(t, c.Answer(), "Not all nodes have answered Query in time")
+	})
+}
+
+// The end of the daemon does not wait for silent nodes.
+func TestALiveQueryAtTheEndOfTheDaemon(t *testing.T) {
+	inLiveCluster(t, func(t *testing.T, w *world, c *client) {
+		w.silent = true
+		c.Call("Query", `["node", ["bootid"], null]`)
+		probe := c.Probe("root")
+		probe.Ask(c.luxi, &messages.Drain{})
+		c.Settle()
+		require.False(t, c.Closed())
+		c.Advance(3 * time.Second)
+		require.Contains(t, c.Answer(), "ask again")
+		kittest.Expect[*messages.DrainResult](probe)
 	})
 }

@@ -1,6 +1,8 @@
 package luxi
 
 import (
+	"time"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/conn"
@@ -8,6 +10,9 @@ import (
 	"lockstep/core/config"
 	"lockstep/core/query"
 )
+
+// drainPatience is how long the end of the daemon waits for nodes. It is shorter than the time that the daemon has for its end.
+const drainPatience = 3 * time.Second
 
 // answerLive answers a query about objects. If it needs what only nodes know, and there are node daemons, they are asked about the objects that
 // the configuration leaves (live.md 1).
@@ -29,6 +34,7 @@ func answerLive(c *call, ctx actor.Context, d *config.Document, q *query.Query[q
 	}
 	question := conn.Question{To: c.config.Inquirer, LostBy: conn.InquirerRestart,
 		Message: func(number uint64) any { return &inquirer.Ask{Request: number, Questions: live.Questions} }}
+	c.asksNodes = true
 	ask(c, ctx, question, func(ctx actor.Context, a *inquirer.AskResult) {
 		answerItems(c, ctx, q, classic, live.Answer(a.Answers))
 	})

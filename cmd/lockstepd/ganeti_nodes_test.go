@@ -21,7 +21,8 @@ import (
 // ganetiCluster is a daemon in Ganeti mode, and node daemons: the master's own first, then a candidate, then a regular node.
 type ganetiCluster struct {
 	*daemon
-	nodes []*nodedtest.Daemon
+	nodes          []*nodedtest.Daemon
+	server, client *nodedtest.Identity // of the node daemons, and of the master
 }
 
 func newGanetiCluster(t *testing.T) *ganetiCluster {
@@ -29,6 +30,7 @@ func newGanetiCluster(t *testing.T) *ganetiCluster {
 	ganetiData(t, g.path("lib"))
 	server := nodedtest.NewIdentity(t, "ganeti.example.com", nil)
 	client := nodedtest.NewIdentity(t, "node0.example.com", server)
+	g.server, g.client = server, client
 	content, err := os.ReadFile(g.path("lib", paths.ConfigPath))
 	require.NoError(t, err)
 	first, err := model.Decode(content)
