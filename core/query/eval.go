@@ -90,7 +90,7 @@ func (e *Expr) Match(item ValueSource) (bool, error) {
 }
 
 // MayMatch reports whether an item may satisfy the expression, whatever the values of the unknown fields are. Two tests of an unknown field
-// count as independent, and a test with a *FieldError counts as unknown: Match reports it.
+// count as independent. An item with a *FieldError may satisfy it, so that Match reports the error.
 func (e *Expr) MayMatch(item ValueSource, unknown func(field string) bool) bool {
 	reached := make([]bool, len(e.leaves)) // each next step is a later leaf, or an end
 	yes := false
@@ -107,14 +107,14 @@ func (e *Expr) MayMatch(item ValueSource, unknown func(field string) bool) bool 
 		}
 		leaf := &e.leaves[i]
 		name := e.fields[leaf.Field]
-		holds, problem := false, "unknown"
-		if !unknown(name) {
-			holds, problem = leaf.evaluate(name, item.Field(name))
-		}
-		if problem != "" {
+		if unknown(name) {
 			reach(leaf.Next(true))
 			reach(leaf.Next(false))
 			continue
+		}
+		holds, problem := leaf.evaluate(name, item.Field(name))
+		if problem != "" {
+			return true
 		}
 		reach(leaf.Next(holds))
 	}
