@@ -80,10 +80,8 @@ type Live struct {
 // nodeAnswers are the answers of a node. A nil pointer stands for a node that was not asked or has failed.
 type nodeAnswers struct {
 	questions []int // indexes of Live.Questions
-	failed    bool  // one of the questions about states has failed
 	facts     *noded.NodeFacts
 	instances map[string]noded.InstanceFacts // by name; nil: unknown
-	consoles  bool                           // the node has answered for them
 	exports   []string                       // nil: unknown
 }
 

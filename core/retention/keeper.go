@@ -35,8 +35,10 @@ type Keeper struct {
 
 type ageOrder struct{}
 
-func (ageOrder) Before(a, b Job) bool { return cmp.Or(cmp.Compare(a.FromUs, b.FromUs), cmp.Compare(a.ID, b.ID)) < 0 }
-func (ageOrder) Moved(Job, int)       {}
+func (ageOrder) Before(a, b Job) bool {
+	return cmp.Or(cmp.Compare(a.FromUs, b.FromUs), cmp.Compare(a.ID, b.ID)) < 0
+}
+func (ageOrder) Moved(Job, int) {}
 
 // NewKeeper is a Keeper without jobs that keeps the last jobs of each name; 0 keeps none.
 func NewKeeper(keepLast int) *Keeper {

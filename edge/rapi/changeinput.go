@@ -50,24 +50,21 @@ func adaptCreations(c *call, body jsonObject) error {
 	return err
 }
 
-// adaptDevices separates USB devices by commas, as the opcode does.
+// adaptDevices separates USB devices by commas, as the opcode does. Parameters of another form stay as they are: the opcode's check reports
+// them.
 func adaptDevices(_ *call, body jsonObject) error {
 	const devicesKey = "usb_devices"
-	if body.nullable("hvparams") == nil {
-		return nil
-	}
-	params, err := parseObject(body["hvparams"])
-	if err != nil {
-		return nil // the opcode's check reports it
-	}
+	params, err := parseObject(body.nullable("hvparams"))
 	var devices string
-	if json.Unmarshal(params[devicesKey], &devices) != nil {
-		return nil
+	if err == nil {
+		err = json.Unmarshal(params[devicesKey], &devices)
 	}
-	params[devicesKey] = quoteJSON(strings.ReplaceAll(devices, " ", ","))
-	data, err := json.Marshal(params)
-	body["hvparams"] = data
-	return err
+	if err == nil && devices != "" {
+		params[devicesKey] = quoteJSON(strings.ReplaceAll(devices, " ", ","))
+		body["hvparams"], err = json.Marshal(params)
+		return err
+	}
+	return nil
 }
 
 // adaptDisks reads the parameters of a replacement from the query if there is no body. Indexes of disks may be a text with commas.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -26,16 +27,20 @@ func TestLive(t *testing.T) {
 	c.write(t, "/tmp/rapi.py", "testdata/live/rapi.py")
 
 	want := c.takeStates(t)
-	wantRapi, wantTime := c.takeRapi(""), c.timeNodeList(t)
+	wantRapi, wantTime, busy := c.takeRapi(""), c.timeNodeList(), isBusy(t)
 	c.exchange(t, "swap")
 	got := c.takeStates(t)
 	require.Greater(t, len(want), 200)
 	for _, question := range want.questions() {
 		assert.Equal(t, want[question], got[question], question)
 	}
-	gotTime := c.timeNodeList(t)
+	gotTime := c.timeNodeList()
 	t.Logf("gnt-node list: %v with Ganeti's daemons, %v with lockstep: factor %.2f", wantTime, gotTime, gotTime.Seconds()/wantTime.Seconds())
-	assert.LessOrEqual(t, gotTime.Seconds(), 1.1*wantTime.Seconds())
+	if busy || isBusy(t) {
+		t.Log("NOT RUN: the machine is busy, so that the two times are not compared")
+	} else {
+		assert.LessOrEqual(t, gotTime.Seconds(), 1.1*wantTime.Seconds())
+	}
 
 	t.Log(c.on(0, `
 set -e
@@ -156,7 +161,6 @@ func maskJSON(value any) any {
 
 var (
 	sizes   = regexp.MustCompile(`\b\d+(\.\d+)?[MGT]\b`)
-	numbers = regexp.MustCompile(`\d+(\.\d+)?`)
 	dates   = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`)
 	serials = regexp.MustCompile(`(?m)^(.*[Ss]erial number:) \d+$`)
 	blanks  = regexp.MustCompile(` +`)
@@ -167,12 +171,10 @@ var (
 
 // maskText removes times and measured values, and the width of columns that depends on them.
 func maskText(command, out string) string {
-	switch {
-	case strings.HasPrefix(command, "h"): // they compute with the free memory and disk space
-		out = numbers.ReplaceAllString(unexplained.ReplaceAllString(out, ""), "N")
-	case strings.HasPrefix(command, "gnt-node list"):
+	if strings.HasPrefix(command, "gnt-node list") {
 		out = sizes.ReplaceAllString(out, "SIZE")
 	}
+	out = unexplained.ReplaceAllString(out, "")
 	out = serials.ReplaceAllString(dates.ReplaceAllString(out, "TIME"), "$1 N")
 	return rules.ReplaceAllString(blanks.ReplaceAllString(out, " "), "---")
 }
@@ -189,7 +191,7 @@ func linesOf(t *testing.T, path string) (lines []string) {
 }
 
 // timeNodeList is the shortest time of gnt-node list, because other work of the machine only makes it longer.
-func (c *cluster) timeNodeList(t *testing.T) time.Duration {
+func (c *cluster) timeNodeList() time.Duration {
 	const runs = 20
 	best := time.Hour
 	for range runs {
@@ -198,4 +200,14 @@ func (c *cluster) timeNodeList(t *testing.T) time.Duration {
 		best = min(best, time.Since(started))
 	}
 	return best
+}
+
+// isBusy reports whether more programs want a processor than this machine has, on the average of the last minute. This test is one of them.
+func isBusy(t *testing.T) bool {
+	data, err := os.ReadFile("/proc/loadavg")
+	require.NoError(t, err)
+	var load float64
+	_, err = fmt.Sscan(string(data), &load)
+	require.NoError(t, err)
+	return load > float64(runtime.NumCPU())+1
 }
