@@ -108,7 +108,7 @@ func TestAnInquiry(t *testing.T) {
 	})
 }
 
-// A silent node holds up nobody: its place goes to another one, and its asker gets the other answers in time.
+// A silent node does not hold up other nodes: its place goes to another call, and its asker gets the other answers in time.
 func TestSilentNodes(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
 		b.ask(1, "silent", "n2")

@@ -62,7 +62,7 @@ type Late struct {
 // Decision is what follows from what the tracker was told.
 type Decision struct {
 	Starts []Start
-	GiveUp []uint64  // calls whose results have no effect any more
+	GiveUp []uint64  // calls to end; their results have no effect
 	Ended  []Ended   // in the order of the inquiries
 	Late   []Late    // each call once
 	Wake   time.Time // when Next must be called again at the latest; zero: not before it is told something
@@ -86,7 +86,7 @@ type procedureOf struct {
 
 // Report says what the log needs to know of the end of a call, so that a node that stays down does not fill it.
 type Report struct {
-	Asked     bool // somebody has got the answer
+	Asked     bool // an inquiry has got the answer
 	New       bool // the call has failed, and the last call of this procedure of the node has not failed for the same cause
 	Recovered bool // the call has succeeded, and the last one has failed
 }
@@ -170,8 +170,8 @@ func (t *Tracker) Unsent() (ids []uint64) {
 	return ids
 }
 
-// Done tells the end of a call. late says that a time limit has ended it. A call that was given up is not known any more, and its end has
-// no effect.
+// Done tells the end of a call. late says that a time limit has ended it. The end of a call that was given up has no
+// effect.
 func (t *Tracker) Done(id uint64, answer Answer, late bool) Report {
 	c := t.find(id)
 	if c == nil {

@@ -19,7 +19,7 @@ func ask(node int, body string) Question {
 	return Question{noded.Node{Name: fmt.Sprint("n", node), Address: fmt.Sprint("192.0.2.", node)}, noded.Request{Procedure: noded.NodeInfo, Body: []byte(body)}}
 }
 
-// Questions that are asked before a call is sent share it. What is asked later is a call of its own, because the node may have looked
+// Questions that are asked before a call is sent share it. A later question makes another call, because the node may have looked
 // already.
 func TestSharing(t *testing.T) {
 	tr := New(30)
@@ -71,7 +71,7 @@ func TestReports(t *testing.T) {
 }
 
 // Calls beyond the places wait. Silent nodes lose their places when others wait, and are asked last from then on.
-func TestSilentNodesKeepNobodyWaiting(t *testing.T) {
+func TestSilentNodesLoseTheirPlaces(t *testing.T) {
 	tr := New(2)
 	tr.Ask(start, 1, []Question{ask(1, "a"), ask(2, "a"), ask(3, "a")})
 	d := tr.Next(start)
