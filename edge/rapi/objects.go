@@ -64,7 +64,7 @@ func (k *objectKind) list(s *Server, c *call) (any, error) {
 		return k.links(s, c, lock)
 	}
 	var rows [][]raw
-	if err := s.luxiLarge(c, &rows, k.method, []string{}, k.fields, lock); err != nil {
+	if err := s.luxiLive(c, &rows, k.method, []string{}, k.fields, lock); err != nil {
 		return nil, err
 	}
 	objects := make([]raw, len(rows))
@@ -78,7 +78,7 @@ func (k *objectKind) list(s *Server, c *call) (any, error) {
 
 func (k *objectKind) links(s *Server, c *call, lock bool) (any, error) {
 	var rows [][]string
-	if err := s.luxiLarge(c, &rows, k.method, []string{}, []string{"name"}, lock); err != nil {
+	if err := s.luxiLive(c, &rows, k.method, []string{}, []string{"name"}, lock); err != nil {
 		return nil, err
 	}
 	links := make([]map[string]string, 0, len(rows))
@@ -123,7 +123,7 @@ func (k *objectKind) row(s *Server, c *call, fields []string) ([]raw, error) {
 		return nil, err
 	}
 	var rows [][]raw
-	err = s.luxiLarge(c, &rows, k.method, []string{c.params["name"]}, fields, lock)
+	err = s.luxiLive(c, &rows, k.method, []string{c.params["name"]}, fields, lock)
 	switch {
 	case isUnknownEntity(err), err == nil && len(rows) == 0:
 		return nil, &Failure{Code: http.StatusNotFound}
@@ -135,9 +135,9 @@ func (k *objectKind) row(s *Server, c *call, fields []string) ([]raw, error) {
 	return rows[0], nil
 }
 
-// luxiLarge is luxiInto for a call whose answer may be large, and may wait for nodes.
-func (s *Server) luxiLarge(c *call, result any, method string, args ...any) error {
-	data, err := s.luxi(c, Large, method, args...)
+// luxiLive is luxiInto for a call about objects of the cluster.
+func (s *Server) luxiLive(c *call, result any, method string, args ...any) error {
+	data, err := s.luxi(c, Live, method, args...)
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,7 @@ const (
 	Short Class = iota // is answered at once
 	Long               // waits for something to happen
 	Large              // its answer may be as large as the queue
+	Live               // is about objects of the cluster, and may wait for their nodes
 )
 
 // Bounds of what goes on at a time.
@@ -32,6 +33,7 @@ const (
 	shortCallsMax = 64
 	longCallsMax  = 1000
 	largeCallsMax = 3
+	liveCallsMax  = 30               // a silent node keeps each for almost a minute
 	idleConnsMax  = 32               // connections kept for later
 	slotTimeout   = 10 * time.Second // wait for one's turn
 	callTimeout   = 75 * time.Second // a little more than what the gateway allows itself

@@ -26,7 +26,7 @@ func (s *Server) query(c *call) (any, error) {
 	if fields == nil {
 		return nil, errNoFields
 	}
-	return s.luxi(c, Large, "Query", c.params["kind"], fields, nil)
+	return s.luxi(c, queryClass(c.params["kind"]), "Query", c.params["kind"], fields, nil)
 }
 
 // queryFiltered takes fields and filter in its body.
@@ -48,7 +48,16 @@ func (s *Server) queryFiltered(c *call) (any, error) {
 	if filter == nil {
 		filter = m.nullable("filter") // its name of old
 	}
-	return s.luxi(c, Large, "Query", c.params["kind"], fields, filter)
+	return s.luxi(c, queryClass(c.params["kind"]), "Query", c.params["kind"], fields, filter)
+}
+
+// queryClass is the class of a query for a kind of items.
+func queryClass(kind string) Class {
+	switch kind {
+	case "node", "instance", "export", "group", "network":
+		return Live
+	}
+	return Large
 }
 
 func (s *Server) queryFields(c *call) (any, error) {

@@ -11,7 +11,8 @@ import (
 type slots map[Class]chan struct{}
 
 func newSlots() slots {
-	return slots{Short: make(chan struct{}, shortCallsMax), Long: make(chan struct{}, longCallsMax), Large: make(chan struct{}, largeCallsMax)}
+	return slots{Short: make(chan struct{}, shortCallsMax), Long: make(chan struct{}, longCallsMax), Large: make(chan struct{}, largeCallsMax),
+		Live: make(chan struct{}, liveCallsMax)}
 }
 
 // acquire waits for a slot, at most slotTimeout. The caller frees it by a receive.
