@@ -35,10 +35,10 @@ var changes = append([]change{
 			return raw(strings.TrimLeft(c.params["disk"], "0") + onlyZeros(c.params["disk"])), nil
 		}}}, nil},
 
-	ofNode("powercycle", "OP_NODE_POWERCYCLE", "Restart a node hard", parameters, flagged("force")),
-	ofNode("evacuate", "OP_NODE_EVACUATE", "Move the instances of a node away", parameters, dryRun),
-	adapted(ofNode("migrate", "OP_NODE_MIGRATE", "Move the running instances of a node", parameters), adaptNodeMigration),
-	ofNode("modify", "OP_NODE_SET_PARAMS", "Change a node", parameters),
+	ofNode("powercycle", "OP_NODE_POWERCYCLE", "Restart a node hard", flagged("force")),
+	ofNode("evacuate", "OP_NODE_EVACUATE", "Move the instances of a node away", dryRun),
+	adapted(ofNode("migrate", "OP_NODE_MIGRATE", "Move the running instances of a node"), adaptNodeMigration),
+	ofNode("modify", "OP_NODE_SET_PARAMS", "Change a node"),
 	{http.MethodPut, "/2/nodes/{name}/role", "set-node-role", "OP_NODE_SET_PARAMS", "nodes_name_role", "Set the role of a node", accessWrite, noParameters,
 		nil, append([]fixedParameter{nodeName, flagged("force"), flagOf("auto_promote", "auto-promote")}, roleParameters...), nil},
 	{http.MethodGet, "/2/nodes/{name}/storage", "node-storage", "OP_NODE_QUERY_STORAGE", "nodes_name_storage", "Submit a job that lists the storage of a node", accessWrite, noParameters,
@@ -73,8 +73,8 @@ func ofInstance(method, verb, opcode, doc string, body bodyUse, fixed ...fixedPa
 		nil, append([]fixedParameter{instanceName}, fixed...), nil}
 }
 
-func ofNode(verb, opcode, doc string, body bodyUse, fixed ...fixedParameter) change {
-	return change{http.MethodPost, "/2/nodes/{name}/" + verb, verb + "-node", opcode, "nodes_name_" + verb, doc, accessWrite, body,
+func ofNode(verb, opcode, doc string, fixed ...fixedParameter) change {
+	return change{http.MethodPost, "/2/nodes/{name}/" + verb, verb + "-node", opcode, "nodes_name_" + verb, doc, accessWrite, parameters,
 		nil, append([]fixedParameter{nodeName}, fixed...), nil}
 }
 

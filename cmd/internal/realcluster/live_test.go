@@ -166,7 +166,7 @@ var (
 	blanks  = regexp.MustCompile(` +`)
 	rules   = regexp.MustCompile(`-{3,}`)
 	// All nodes are on this machine, whose other programs take memory that no node explains.
-	unexplained = regexp.MustCompile(`(?m)^Warning: cluster has inconsistent data:\n( - node .* is missing .*\n)+\n`)
+	unexplained = regexp.MustCompile(`(?m)^Warning: cluster has inconsistent data:\n( +- node .* is missing .*\n)+\n`)
 )
 
 // maskText removes times and measured values, and the width of columns that depends on them.
