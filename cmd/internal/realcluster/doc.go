@@ -11,8 +11,10 @@
 //	kills   kill -9 of daemons and job processes, with lockstep only
 //	rapi    lockstep in the place of ganeti-rapi too
 //	after   by Ganeti's daemons, which go on from what is on the disk
+//	live    commands and requests that ask for what nodes know, without expected texts
 //
 //	TestSwap       before, swap, day, own, kills, swap --rapi, rapi, back, after
+//	TestLive       what stock programs ask, of Ganeti's daemons and after the swap of lockstep's, in three states of the other node
 //	TestReference  before, day, after on Ganeti's daemons, if REFERENCE is set. With -rewrite it writes the expected texts; with
 //	               RECORD=FILE it records all requests and answers of the day
 //	TestHold       puts up the cluster and leaves it for work by hand, if HOLD is set
