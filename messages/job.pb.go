@@ -563,12 +563,17 @@ func (x *JobInfo) GetResult() string {
 	return ""
 }
 
-// ListJobs asks for the jobs in `ids`, in that order, or for all jobs, ordered by id.
+// ListJobs asks for the jobs in `ids`, in that order, or for all jobs, ordered by id. With
+// `limit` it asks for the first jobs after the id `cursor`; with `newest` by descending id,
+// for the first jobs below it, of all jobs if it is 0.
 type ListJobs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Ids           []int64                `protobuf:"varint,2,rep,packed,name=ids,proto3" json:"ids,omitempty"`
 	All           bool                   `protobuf:"varint,3,opt,name=all,proto3" json:"all,omitempty"`
+	Limit         int64                  `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
+	Cursor        int64                  `protobuf:"varint,5,opt,name=cursor,proto3" json:"cursor,omitempty"`
+	Newest        bool                   `protobuf:"varint,6,opt,name=newest,proto3" json:"newest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -620,6 +625,27 @@ func (x *ListJobs) GetIds() []int64 {
 func (x *ListJobs) GetAll() bool {
 	if x != nil {
 		return x.All
+	}
+	return false
+}
+
+func (x *ListJobs) GetLimit() int64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ListJobs) GetCursor() int64 {
+	if x != nil {
+		return x.Cursor
+	}
+	return 0
+}
+
+func (x *ListJobs) GetNewest() bool {
+	if x != nil {
+		return x.Newest
 	}
 	return false
 }
@@ -1614,11 +1640,14 @@ const file_job_proto_rawDesc = "" +
 	" \x01(\tR\x04name\x12\x12\n" +
 	"\x04user\x18\v \x01(\tR\x04user\x12\x18\n" +
 	"\areasons\x18\f \x03(\tR\areasons\x12\x16\n" +
-	"\x06result\x18\r \x01(\tR\x06result\"H\n" +
+	"\x06result\x18\r \x01(\tR\x06result\"\x8e\x01\n" +
 	"\bListJobs\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x10\n" +
 	"\x03ids\x18\x02 \x03(\x03R\x03ids\x12\x10\n" +
-	"\x03all\x18\x03 \x01(\bR\x03all\"Y\n" +
+	"\x03all\x18\x03 \x01(\bR\x03all\x12\x14\n" +
+	"\x05limit\x18\x04 \x01(\x03R\x05limit\x12\x16\n" +
+	"\x06cursor\x18\x05 \x01(\x03R\x06cursor\x12\x16\n" +
+	"\x06newest\x18\x06 \x01(\bR\x06newest\"Y\n" +
 	"\x0eListJobsResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12-\n" +
 	"\x04rows\x18\x02 \x03(\v2\x19.lockstep.messages.JobRowR\x04rows\"b\n" +

@@ -29,6 +29,7 @@ type change struct {
 	uuid         string
 	by           string // "" if unknown
 	rule         filter.Rule
+	preview      bool // the rule is evaluated only
 	awaitsSerial bool // GetSerial is open
 }
 
@@ -57,7 +58,7 @@ func (f *filters) replace(ctx actor.Context, sender *actor.PID, m *messages.Chan
 	}
 	rule.ReasonTrail = append(rule.ReasonTrail, filter.Reason{Source: ownSource, Nanos: f.config.Env.Clock().Now().UnixNano()})
 	f.request++
-	f.changes[f.request] = &change{sender: sender, request: m.Request, uuid: rule.UUID, by: m.By, rule: rule, awaitsSerial: true}
+	f.changes[f.request] = &change{sender: sender, request: m.Request, uuid: rule.UUID, by: m.By, rule: rule, preview: m.Preview, awaitsSerial: true}
 	ctx.Request(f.config.Queue, &messages.GetSerial{Request: f.request})
 }
 
@@ -85,7 +86,30 @@ func (f *filters) serialKnown(ctx actor.Context, m *messages.GetSerialResult) {
 		}
 	}
 	c.rule.Watermark, c.awaitsSerial = job.ID(m.Serial), false
+	if c.preview {
+		f.previewRule(ctx, c)
+		return
+	}
 	f.edit(ctx, c, filter.Encode(&c.rule))
+}
+
+// previewRule answers which jobs the rule would decide about, among the rules in force. A rule
+// with the same uuid is left out.
+func (f *filters) previewRule(ctx actor.Context, c *change) {
+	answer := &messages.ChangeFilterResult{Request: c.request, Uuid: c.uuid, Unfinished: int64(len(f.jobs))}
+	if f.rules != nil {
+		others := slices.DeleteFunc(slices.Clone(f.rules.Rules()), func(r filter.Rule) bool { return r.UUID == c.uuid })
+		// The error names rules in force that never apply. CheckBudget has checked the new one.
+		set, _ := filter.NewSet(append(others, c.rule)) //nolint:errcheck // see above
+		answer.Matches, answer.LowestJobs = lowestOf(func(yield func(int64)) {
+			for id, evaluated := range f.jobs {
+				if v := set.Evaluate(evaluated.subject); v.UUID == c.uuid && v.Action.Verb != filter.Accept {
+					yield(id)
+				}
+			}
+		})
+	}
+	ctx.Send(c.sender, answer)
 }
 
 // edit sends EditConfig; without a rule it deletes the rule with the change's uuid.
@@ -115,11 +139,18 @@ const matchesShown = 20
 
 // matches counts the jobs on which a rule decides, and returns the lowest of their ids.
 func (f *filters) matches(rule string) (count int64, lowest []int64) {
-	for id, evaluated := range f.jobs {
-		if evaluated.verdict != nil && evaluated.verdict.Rule == rule {
-			lowest = append(lowest, id)
+	return lowestOf(func(yield func(int64)) {
+		for id, evaluated := range f.jobs {
+			if evaluated.verdict != nil && evaluated.verdict.Rule == rule {
+				yield(id)
+			}
 		}
-	}
+	})
+}
+
+// lowestOf counts ids, and returns the lowest of them.
+func lowestOf(each func(yield func(int64))) (count int64, lowest []int64) {
+	each(func(id int64) { lowest = append(lowest, id) })
 	slices.Sort(lowest)
 	return int64(len(lowest)), lowest[:min(len(lowest), matchesShown)]
 }

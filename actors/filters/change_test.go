@@ -82,6 +82,28 @@ func TestReplaceFilter(t *testing.T) {
 	})
 }
 
+// A preview names the jobs that the rule decides about when it is made, and changes nothing.
+func TestAPreviewIsWhatThenHappens(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		b.sendEvaluate(1, 41, 42, 43, 44)
+		b.expectVerdicts(1)
+		preview := replaces(7, `"`+uuidA+`"`)
+		preview.Preview = true
+		b.request(preview)
+		b.answerSerial(42)
+		b.cluster.Quiet()
+		b.queue.Quiet()
+		seen := b.expectFilterResult(7)
+		require.EqualExportedValues(t, &messages.ChangeFilterResult{Request: 7, Uuid: uuidA, Matches: 2, LowestJobs: []int64{43, 44}, Unfinished: 4}, seen)
+		b.request(replaces(8, `"`+uuidA+`"`))
+		b.answerSerial(42)
+		b.answerEdit(b.expectEdit())
+		made := b.expectFilterResult(8)
+		require.Equal(t, seen.LowestJobs, made.LowestJobs)
+		require.Equal(t, seen.Matches, made.Matches)
+	})
+}
+
 // The verdicts are sent before the answer, so that they are effective for the client's next
 // request.
 func TestTheQueueHearsBeforeTheClient(t *testing.T) {

@@ -29,7 +29,20 @@ func lockstepReplaceFilter(c *call, ctx actor.Context, args []json.RawMessage) e
 	})
 }
 
+// lockstepTestFilter takes the arguments of ReplaceFilter and changes nothing. The answer is an answer.FilterPreview:
+// what LockstepReplaceFilter would answer now.
+func lockstepTestFilter(c *call, ctx actor.Context, args []json.RawMessage) error {
+	return ruleChange(c, ctx, args, true, func(ctx actor.Context, a *messages.ChangeFilterResult) {
+		c.succeed(ctx, answer.FilterPreview{Count: a.Matches, Jobs: append([]int64{}, a.LowestJobs...), Unfinished: a.Unfinished})
+	})
+}
+
 func replaceRule(c *call, ctx actor.Context, args []json.RawMessage, then func(actor.Context, *messages.ChangeFilterResult)) error {
+	return ruleChange(c, ctx, args, false, then)
+}
+
+// ruleChange sends a rule, to be put in force or to be evaluated only.
+func ruleChange(c *call, ctx actor.Context, args []json.RawMessage, preview bool, then func(actor.Context, *messages.ChangeFilterResult)) error {
 	var uuid, priority, predicates, action, reason json.RawMessage
 	if err := arguments(args, &uuid, &priority, &predicates, &action, &reason); err != nil {
 		return fmt.Errorf("%s: %w", c.method, err)
@@ -38,7 +51,7 @@ func replaceRule(c *call, ctx actor.Context, args []json.RawMessage, then func(a
 		uuid = json.RawMessage(quote(c.config.NewUUID()))
 	}
 	changeFilter(c, ctx, func(number uint64) any {
-		return &messages.ChangeFilter{Request: number, By: c.by, Change: &messages.ChangeFilter_Replace{
+		return &messages.ChangeFilter{Request: number, By: c.by, Preview: preview, Change: &messages.ChangeFilter_Replace{
 			Replace: &messages.FilterParts{Uuid: uuid, Priority: priority, Predicates: predicates, Action: action, Reason: reason}}}
 	}, then)
 	return nil

@@ -43,10 +43,13 @@ var methods = map[string]method{
 	// Lockstep's own methods, for its client and for job processes; all are part of docs/protocol.md.
 	"LockstepSubmitJobs":     lockstepSubmitJobs,
 	"LockstepListJobs":       lockstepListJobs,
+	"LockstepPageJobs":       lockstepPageJobs,
+	"LockstepNextJobs":       lockstepNextJobs,
 	"LockstepStatus":         lockstepStatus,
 	"LockstepHoldJob":        lockstepHoldJob,
 	"ReplaceFilter":          replaceFilter,
 	"LockstepReplaceFilter":  lockstepReplaceFilter,
+	"LockstepTestFilter":     lockstepTestFilter,
 	"DeleteFilter":           deleteFilter,
 	"LockstepWhy":            lockstepWhy,
 	"LockstepPending":        lockstepPending,

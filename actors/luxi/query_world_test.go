@@ -104,6 +104,9 @@ func (w *world) queueSays(m any) any {
 		if m.All {
 			ids = slices.Sorted(maps.Keys(w.jobs))
 		}
+		if m.Limit > 0 {
+			ids = w.window(m)
+		}
 		answer := &messages.ListJobsResult{Request: m.Request}
 		for _, id := range ids {
 			j := w.jobs[id]
@@ -120,6 +123,18 @@ func (w *world) queueSays(m any) any {
 		return answer
 	}
 	return nil
+}
+
+// window is the part of the queue that a page asks for.
+func (w *world) window(m *messages.ListJobs) []int64 {
+	ids := slices.Sorted(maps.Keys(w.jobs))
+	if m.Newest {
+		slices.Reverse(ids)
+	}
+	ids = slices.DeleteFunc(ids, func(id int64) bool {
+		return m.Newest && m.Cursor > 0 && id >= m.Cursor || !m.Newest && id <= m.Cursor
+	})
+	return ids[:min(len(ids), int(m.Limit))]
 }
 
 func (w *world) storeSays(m any) any {

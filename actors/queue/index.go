@@ -176,6 +176,35 @@ func (x *index) rows() []*messages.JobRow {
 	return rows
 }
 
+// window returns the first rows after the id cursor, at most limit of them. With newest it
+// returns those below cursor by descending id; 0 is above all ids. The cost does not grow
+// with the queue.
+func (x *index) window(cursor int64, limit int, newest bool) []*messages.JobRow {
+	var rows []*messages.JobRow
+	add := func(id int64) {
+		if x.jobs[id] != nil {
+			rows = append(rows, x.row(id))
+		}
+	}
+	at, found := slices.BinarySearch(x.order, cursor)
+	if newest {
+		if cursor == 0 {
+			at = len(x.order)
+		}
+		for at--; at >= 0 && len(rows) < limit; at-- {
+			add(x.order[at])
+		}
+		return rows
+	}
+	if found {
+		at++
+	}
+	for ; at < len(x.order) && len(rows) < limit; at++ {
+		add(x.order[at])
+	}
+	return rows
+}
+
 // unfinished returns all jobs that are not final, by ascending id. It allocates them
 // at once: a client that submits a job now waits for the answer to this list.
 func (x *index) unfinished() []*messages.UnfinishedJob {

@@ -61,3 +61,28 @@ func TestTheOrderIsCompacted(t *testing.T) {
 	}
 	require.EqualValues(t, 990, last)
 }
+
+// Windows over the index have every job once, also when jobs come and go between them.
+func TestWindowsOfTheIndex(t *testing.T) {
+	x := newIndex(Secrets{})
+	for id := range int64(100) {
+		x.put(infoOf(id+1, job.Queued), pending)
+	}
+	x.remove(100)
+	x.remove(50)
+	ids := func(rows []*messages.JobRow) (ids []int64) {
+		for _, row := range rows {
+			ids = append(ids, row.Id)
+		}
+		return ids
+	}
+	require.Equal(t, []int64{99, 98, 97}, ids(x.window(0, 3, true)))
+	require.Equal(t, []int64{51, 49, 48}, ids(x.window(52, 3, true)))
+	require.Equal(t, []int64{49, 48, 47}, ids(x.window(50, 3, true)), "the job of the cursor is gone")
+	require.Equal(t, []int64{1}, ids(x.window(2, 3, true)))
+	require.Empty(t, x.window(1, 3, true))
+	require.Equal(t, []int64{1, 2, 3}, ids(x.window(0, 3, false)))
+	require.Equal(t, []int64{51, 52}, ids(x.window(50, 2, false)))
+	require.Equal(t, []int64{99}, ids(x.window(98, 5, false)))
+	require.Empty(t, x.window(99, 5, false))
+}

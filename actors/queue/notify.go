@@ -8,9 +8,12 @@ import (
 
 func (q *queue) list(ctx actor.Context, sender *actor.PID, m *messages.ListJobs) {
 	answer := &messages.ListJobsResult{Request: m.Request}
-	if m.All {
+	switch {
+	case m.All:
 		answer.Rows = q.index.rows()
-	} else {
+	case m.Limit > 0:
+		answer.Rows = q.index.window(m.Cursor, int(m.Limit), m.Newest)
+	default:
 		answer.Rows = make([]*messages.JobRow, len(m.Ids))
 		for i, id := range m.Ids {
 			answer.Rows[i] = q.index.row(id)

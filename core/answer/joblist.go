@@ -36,6 +36,45 @@ type JobList struct {
 	Unread int `json:"unread"`
 }
 
+// JobPageRequest is the argument of LockstepPageJobs: a page of the selected jobs. IDs and limits of the selection other
+// than Limit do not apply.
+type JobPageRequest struct {
+	JobSelection
+	// OldestFirst: the page is in ascending order of ids, otherwise in descending order.
+	OldestFirst bool `json:"oldest_first,omitempty"`
+	// Cursor is the Cursor of the page before. 0: the first page.
+	Cursor int64 `json:"cursor,omitempty"`
+}
+
+// JobPage answers LockstepPageJobs.
+type JobPage struct {
+	Jobs []ListedJob `json:"jobs"`
+	// Cursor is the id of the last job that was examined. The next page begins next to it. 0: there is no next page.
+	// One call examines a bounded number of jobs, so a page may have fewer jobs than its limit, or none, and a cursor.
+	Cursor   int64 `json:"cursor"`
+	Examined int   `json:"examined"` // number of jobs that were examined for this page
+}
+
+// NextJobs answers LockstepNextJobs: the jobs that start next, as far as it is known now.
+type NextJobs struct {
+	Jobs []NextJob `json:"jobs"` // by position
+	// Examined is the number of queued jobs that were looked at, the oldest ones. More: there are others.
+	Examined int  `json:"examined"`
+	More     bool `json:"more"`
+}
+
+// NextJob is a job that waits for its turn.
+type NextJob struct {
+	ID       int64    `json:"id"`
+	Name     string   `json:"name"` // empty: none
+	User     string   `json:"user"` // empty: unknown
+	Priority int      `json:"priority"`
+	Summary  []string `json:"summary"`
+	Received Time     `json:"received_ts"`
+	Order    Reason   `json:"order"`  // of kind WhyOrder
+	Limits   []Reason `json:"limits"` // of other kinds: what must become free besides
+}
+
 // ListedJob is one job of a list.
 type ListedJob struct {
 	ID       int64    `json:"id"`

@@ -44,6 +44,13 @@ type RunningJob struct {
 	Summary  []string `json:"summary"`
 }
 
+// FilterPreview answers LockstepTestFilter: what the rule would decide about now.
+type FilterPreview struct {
+	Count      int64   `json:"count"`      // number of unfinished jobs with an action other than ACCEPT by this rule
+	Jobs       []int64 `json:"jobs"`       // the lowest ids of them, at most 20
+	Unfinished int64   `json:"unfinished"` // number of all unfinished jobs
+}
+
 // FilterReplaced answers LockstepReplaceFilter.
 type FilterReplaced struct {
 	Count int64   `json:"count"` // number of unfinished jobs to which the rule applies

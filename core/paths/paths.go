@@ -82,8 +82,11 @@ func JobPath(id int64) string {
 // ArchivePath is the path of an archived job's file:
 // "queue/archive/3/job-30012". A negative id panics.
 func ArchivePath(id int64) string {
-	return ArchiveDir + "/" + strconv.FormatInt(id/jobsPerArchiveDir, 10) + "/" + jobName(id)
+	return ArchiveDir + "/" + strconv.FormatInt(ArchiveDirOf(id), 10) + "/" + jobName(id)
 }
+
+// ArchiveDirOf is the number of the directory of an archived job: its path begins with "queue/archive/<number>/".
+func ArchiveDirOf(id int64) int64 { return id / jobsPerArchiveDir }
 
 // RecordPath is the path of the file beside a live job's, which need not exist: "queue/lockstep-12". It holds
 // lockstep's data about the job (package record).

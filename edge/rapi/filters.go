@@ -68,6 +68,19 @@ func (s *Server) putFilter(c *call, uuid any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	rule, err := ruleParts(m)
+	if err != nil {
+		return nil, err
+	}
+	return s.luxi(c, Short, "ReplaceFilter", uuid, rule["priority"], rule["predicates"], rule["action"], rule["reason"])
+}
+
+func (s *Server) deleteFilter(c *call) (any, error) {
+	return s.luxi(c, Short, "DeleteFilter", c.params["uuid"])
+}
+
+// ruleParts are the parts of a rule in a body. Missing parts have their defaults.
+func ruleParts(m jsonObject) (map[string]raw, error) {
 	rule := map[string]raw{"priority": raw("0"), "predicates": raw("[]"), "action": raw(`"CONTINUE"`), "reason": raw("[]")}
 	for _, key := range m.keys() {
 		if _, known := rule[key]; !known {
@@ -83,9 +96,5 @@ func (s *Server) putFilter(c *call, uuid any) (any, error) {
 			return nil, err
 		}
 	}
-	return s.luxi(c, Short, "ReplaceFilter", uuid, rule["priority"], rule["predicates"], rule["action"], rule["reason"])
-}
-
-func (s *Server) deleteFilter(c *call) (any, error) {
-	return s.luxi(c, Short, "DeleteFilter", c.params["uuid"])
+	return rule, nil
 }

@@ -26,7 +26,7 @@ var allMethods = []string{"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTI
 
 // paths are the paths of a pattern, with each kind of element.
 func paths(pattern string) []string {
-	all := []string{strings.NewReplacer("{id}", "7", "{uuid}", uuid1, "{kind}", "job", "{name}", "a", "{disk}", "0").Replace(pattern)}
+	all := []string{strings.NewReplacer("{id}", "7", "{uuid}", uuid1, "{kind}", "job", "{name}", "a", "{disk}", "0", "{node}", "n2").Replace(pattern)}
 	if strings.Contains(pattern, "{kind}") {
 		for _, kind := range []string{"lock", "filter", "node", "instance", "group", "network", "export", "os"} {
 			all = append(all, strings.ReplaceAll(pattern, "{kind}", kind))
@@ -166,7 +166,7 @@ func TestMethods(t *testing.T) {
 			methods = append(methods, "HEAD")
 			a := b.do("HEAD", path, "peer:secret", "")
 			require.Empty(t, a.body)
-			if pattern != "/3/events" && pattern != "/2/jobs/{id}/wait" && pattern != "/2/filters/{uuid}" && pattern != "/2/nodes/{name}/storage" {
+			if pattern != "/3/events" && pattern != "/3/jobs/{id}/log/events" && pattern != "/2/jobs/{id}/wait" && pattern != "/2/filters/{uuid}" && pattern != "/2/nodes/{name}/storage" {
 				require.Equal(t, 200, a.code, path)
 				require.Equal(t, b.do("GET", path, "peer:secret", "").header.Get("Content-Type"), a.header.Get("Content-Type"), path)
 			}

@@ -54,16 +54,34 @@ var queueResources = []resource{
 	{"/2/query/{kind}/fields", getOnly("query-fields", accessGuest, (*Server).queryFields)},
 
 	{"/3/jobs", map[string]operation{
+		http.MethodGet:  {"list-jobs", accessRead, (*Server).listJobs},
 		http.MethodPost: {"submit", accessWrite, (*Server).submit}}},
+	{"/3/jobs/{id}", map[string]operation{
+		http.MethodDelete: {"kill", accessWrite, (*Server).kill}}},
+	{"/3/jobs/{id}/archive", map[string]operation{
+		http.MethodPut: {"archive", accessWrite, (*Server).archive}}},
+	{"/3/jobs/{id}/log", getOnly("log", accessRead, (*Server).log)},
+	{"/3/jobs/{id}/log/events", getOnly("log-events", accessRead, (*Server).followLog)},
 	{"/3/jobs/{id}/why", getOnly("why", accessRead, (*Server).why)},
 	{"/3/jobs/{id}/hold", map[string]operation{
 		http.MethodPut:    {"hold", accessWrite, (*Server).hold},
 		http.MethodDelete: {"release", accessWrite, (*Server).release}}},
 	{"/3/jobs/{id}/priority", map[string]operation{
 		http.MethodPut: {"priority", accessWrite, (*Server).priority}}},
+	{"/3/filters/test", map[string]operation{
+		http.MethodPost: {"test-filter", accessRead, (*Server).testFilter}}},
+	{"/3/order", getOnly("order", accessRead, (*Server).order)},
+	{"/3/nodes", getOnly("nodes", accessRead, (*Server).nodes)},
+	{"/3/nodes/{node}/master", map[string]operation{
+		http.MethodPut: {"promote", accessWrite, (*Server).promote}}},
+	{"/3/opcodes", getOnly("opcodes", accessRead, (*Server).opcodes)},
+	{"/3/drain", map[string]operation{
+		http.MethodPut: {"drain", accessWrite, (*Server).drain}}},
 	{"/3/locks", getOnly("locks", accessRead, (*Server).locks)},
 	{"/3/status", getOnly("status", accessRead, (*Server).status)},
-	{"/3/settings", getOnly("settings", accessRead, (*Server).settings)},
+	{"/3/settings", map[string]operation{
+		http.MethodGet: {"settings", accessRead, (*Server).settings},
+		http.MethodPut: {"change-settings", accessWrite, (*Server).changeSettings}}},
 	{"/3/events", getOnly("events", accessRead, (*Server).events)},
 	{"/3/openapi.json", getOnly("openapi", accessGuest, (*Server).openAPI)},
 

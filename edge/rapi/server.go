@@ -70,6 +70,7 @@ type Server struct {
 	bodySlots    chan struct{} // one for each long body in memory
 	requestSlots chan struct{} // one for each request in progress
 	streamSlots  chan struct{} // one for each stream of events
+	logSlots     chan struct{} // one for each stream of a log
 	metrics      *metrics
 	openapi      []byte
 	stopping     chan struct{}
@@ -86,7 +87,7 @@ func New(c Config) (*Server, error) {
 	}
 	s := &Server{config: c, connLimiter: tlsserver.NewConnLimiter(c.Listener, c.Connections), logins: c.Logins, openapi: document,
 		bodySlots: make(chan struct{}, largeBodiesMax), requestSlots: make(chan struct{}, requestsMax),
-		streamSlots: make(chan struct{}, eventStreamsMax), stopping: make(chan struct{})}
+		streamSlots: make(chan struct{}, eventStreamsMax), logSlots: make(chan struct{}, logStreamsMax), stopping: make(chan struct{})}
 	s.metrics = newMetrics(s)
 	s.http = &http.Server{
 		Handler: s, TLSConfig: c.TLS, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerMax,

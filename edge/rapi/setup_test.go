@@ -143,8 +143,44 @@ func (l *fakeLuxi) defaultAnswer(method string) func(args []any) (string, error)
 			}
 			return `["a","b"]`, nil
 		},
+		"LockstepPageJobs": l.pageJobs,
+		"LockstepNextJobs": func([]any) (string, error) {
+			return `{"jobs":[{"id":7,"name":"","user":"","priority":0,"summary":["A"],"received_ts":[1,2],"order":{"kind":"order","position":1},"limits":[]}],"examined":1,"more":false}`, nil
+		},
+		"LockstepTestFilter":  func([]any) (string, error) { return `{"count":1,"jobs":[7],"unfinished":2}`, nil },
+		"LockstepNodes":       func([]any) (string, error) { return `{"self":"","master":"","master_address":"","nodes":[]}`, nil },
+		"LockstepNodePromote": func([]any) (string, error) { return `null`, nil },
+		"LockstepOpcodes":     func([]any) (string, error) { return `[{"name":"A","doc":"","defined":false,"params":[]}]`, nil },
+		"LockstepSetSettings": func([]any) (string, error) { return `null`, nil },
+		"SetDrainFlag":        func(args []any) (string, error) { return marshal(args[0]), nil },
+		"ArchiveJob":          func(args []any) (string, error) { return marshal(IsFinalIn(l.jobs, args[0])), nil },
 		"LockstepGetSettings": func([]any) (string, error) { return `{"max_running_jobs":20}`, nil },
 	}[method]
+}
+
+// IsFinalIn reports whether the job with that id has ended.
+func IsFinalIn(jobs map[int64]string, id any) bool { return rapi.IsFinal(jobs[int64(id.(float64))]) }
+
+// pageJobs answers with all jobs, the newest first; a limit makes a cursor.
+func (l *fakeLuxi) pageJobs(args []any) (string, error) {
+	request := args[0].(map[string]any)
+	var ids []int64
+	for id := range l.jobs {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	slices.Reverse(ids)
+	cursor := int64(0)
+	if limit, given := request["limit"].(float64); given && int(limit) < len(ids) {
+		ids = ids[:int(limit)]
+		cursor = ids[len(ids)-1]
+	}
+	jobs := []any{}
+	for _, id := range ids {
+		jobs = append(jobs, map[string]any{"id": id, "name": "", "status": l.jobs[id], "result": "", "user": "", "priority": 0, "summary": []string{"A"},
+			"received_ts": []int64{1, 2}, "start_ts": nil, "end_ts": nil, "archived": false})
+	}
+	return marshal(map[string]any{"jobs": jobs, "cursor": cursor, "examined": len(jobs)}), nil
 }
 
 // values are the fields of a job.

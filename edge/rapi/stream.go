@@ -13,6 +13,7 @@ import (
 
 const (
 	eventStreamsMax   = 200              // open streams at a time
+	logStreamsMax     = 200              // open streams of logs at a time
 	heartbeatInterval = 15 * time.Second // sent as a comment while there is no event
 	retryMillis       = 2000             // pause before a client reconnects
 	batchMax          = 256              // events sent at once
@@ -38,10 +39,7 @@ func (s *Server) events(c *call) (any, error) {
 	if name == "" {
 		name = c.URL.Query().Get("last_event_id")
 	}
-	header := c.ResponseWriter.Header()
-	header.Set("Content-Type", "text/event-stream")
-	header.Set("X-Accel-Buffering", "no") // proxies must not buffer the stream
-	c.WriteHeader(http.StatusOK)
+	startEventStream(c.ResponseWriter)
 	if c.Method == http.MethodHead {
 		return alreadyWritten{}, nil
 	}
@@ -53,6 +51,13 @@ func (s *Server) events(c *call) (any, error) {
 		l.next(ctx)
 	}
 	return alreadyWritten{}, nil
+}
+
+// startEventStream begins the answer of a stream of server-sent events.
+func startEventStream(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // proxies must not buffer the stream
+	w.WriteHeader(http.StatusOK)
 }
 
 // kinds are the kinds of events that the client asks for; nil: all.
@@ -87,11 +92,11 @@ func (s *eventStream) start(name string) {
 	number, own := s.feed.parseEventID(name)
 	switch {
 	case name == "":
-		s.send(formatEvent(s.feed.eventID(s.lastSent), "open", []byte("{}")))
+		s.send(FormatEvent(s.feed.eventID(s.lastSent), "open", []byte("{}")))
 	case own:
 		s.lastSent = number // next sends a reset if later events are no longer retained
 	default:
-		s.send(formatEvent(s.feed.eventID(s.lastSent), gapKind, reasonData("the daemon is another one than that of the last event")))
+		s.send(FormatEvent(s.feed.eventID(s.lastSent), gapKind, reasonData("the daemon is another one than that of the last event")))
 	}
 }
 
@@ -101,12 +106,12 @@ func (s *eventStream) next(ctx context.Context) {
 	switch {
 	case lost:
 		s.lastSent = s.feed.lastNumber()
-		s.send(formatEvent(s.feed.eventID(s.lastSent), gapKind, reasonData("there were more events than are kept")))
+		s.send(FormatEvent(s.feed.eventID(s.lastSent), gapKind, reasonData("there were more events than are kept")))
 	case len(found) > 0:
 		var text []byte
 		for _, e := range found {
 			if s.kinds == nil || e.kind == gapKind || slices.Contains(s.kinds, e.kind) {
-				text = append(text, formatEvent(s.feed.eventID(e.number), e.kind, e.data)...)
+				text = append(text, FormatEvent(s.feed.eventID(e.number), e.kind, e.data)...)
 			}
 		}
 		s.lastSent = found[len(found)-1].number
@@ -131,11 +136,14 @@ func (s *eventStream) send(text []byte) {
 	_, s.err = out.Write(text)
 }
 
-// formatEvent encodes an event as text/event-stream. Each line of data is sent as a line of its
-// own.
-func formatEvent(id string, kind events.Kind, data []byte) []byte {
+// FormatEvent encodes an event as text/event-stream. Each line of data is sent as a line of its
+// own. Without an id the client keeps the id of the event before.
+func FormatEvent(id string, kind events.Kind, data []byte) []byte {
 	var b bytes.Buffer
-	b.WriteString("id: " + id + "\nevent: " + string(kind) + "\n")
+	if id != "" {
+		b.WriteString("id: " + id + "\n")
+	}
+	b.WriteString("event: " + string(kind) + "\n")
 	if kind == "open" {
 		b.WriteString("retry: 2000\n")
 	}

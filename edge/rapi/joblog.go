@@ -1,0 +1,326 @@
+package rapi
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"lockstep/core/answer"
+	"lockstep/core/job"
+	"lockstep/core/wire"
+)
+
+var errNoCursor = errors.New("a page of jobs has no cursor")
+
+// followSeconds is how long one wait for the log of a job lasts.
+const followSeconds = 60
+
+// LogEntry is one entry of a job's log.
+type LogEntry struct {
+	Serial int64       `json:"serial"`
+	Time   answer.Time `json:"time_ts"`
+	// Stream is stdout or stderr for output; message for other entries; missing for a place where output was dropped.
+	Stream string `json:"stream"`
+	// Text is the piece of output with its newline, or the text of the entry. Output that is not UTF-8 is in Base64.
+	Text   string `json:"text"`
+	Base64 string `json:"base64,omitempty"`
+}
+
+// Streams of entries that are no output.
+const (
+	StreamMessage = "message"
+	StreamMissing = "missing"
+)
+
+// rawEntry is an entry of a log on the wire.
+type rawEntry struct {
+	serial  int64
+	at      answer.Time
+	kind    string
+	payload raw
+}
+
+// UnmarshalJSON reads [serial, time, type, payload].
+func (e *rawEntry) UnmarshalJSON(data []byte) error {
+	var parts []raw
+	if err := json.Unmarshal(data, &parts); err != nil || len(parts) != 4 {
+		return fmt.Errorf("an entry of a log has %d parts", len(parts))
+	}
+	e.payload = parts[3]
+	return errors.Join(json.Unmarshal(parts[0], &e.serial), json.Unmarshal(parts[1], &e.at), json.Unmarshal(parts[2], &e.kind))
+}
+
+// entry is the entry for clients.
+func (e *rawEntry) entry() LogEntry {
+	shown := LogEntry{Serial: e.serial, Time: e.at, Stream: StreamMessage}
+	if stream, piece, ok := job.DecodeOutput(e.kind, e.payload); ok {
+		shown.Stream = stream
+		if utf8.Valid(piece) {
+			shown.Text = string(piece)
+		} else {
+			shown.Base64 = base64.StdEncoding.EncodeToString(piece)
+		}
+		return shown
+	}
+	if kind, payload := job.FromMessage(e.kind, e.payload); kind == job.LogMissing {
+		shown.Stream = StreamMissing
+		var missing job.MissingOutput
+		if json.Unmarshal(payload, &missing) == nil {
+			shown.Text = fmt.Sprintf("%d bytes of output were dropped here", missing.Missing.Stdout.Bytes+missing.Missing.Stderr.Bytes)
+		}
+		return shown
+	}
+	if json.Unmarshal(e.payload, &shown.Text) != nil {
+		shown.Text = string(e.payload)
+	}
+	return shown
+}
+
+// jobLog is the log of a job at one time.
+type jobLog struct {
+	status  string
+	entries []rawEntry
+}
+
+// readLog reads a job's status and log, archived or not. An unknown job is a *Failure.
+func readLog(ctx context.Context, luxi Luxi, id int64) (jobLog, error) {
+	data, err := luxi.Call(ctx, Short, "QueryJobs", []int64{id}, []string{"status", "oplog"})
+	if err != nil {
+		return jobLog{}, err
+	}
+	var rows [][]raw
+	if err := json.Unmarshal(data, &rows); err != nil || len(rows) != 1 || len(rows[0]) != 2 {
+		return jobLog{}, &wire.MalformedResponse{Err: fmt.Errorf("not one row of two values: %w", err)}
+	}
+	var status *string
+	var logs [][]rawEntry
+	if err := errors.Join(json.Unmarshal(rows[0][0], &status), json.Unmarshal(rows[0][1], &logs)); err != nil {
+		return jobLog{}, &wire.MalformedResponse{Err: err}
+	}
+	if status == nil {
+		return jobLog{}, newFailure(http.StatusNotFound, "Job %d not found in queue, nor in the archive", id)
+	}
+	l := jobLog{status: *status}
+	for _, opcode := range logs {
+		l.entries = append(l.entries, opcode...)
+	}
+	return l, nil
+}
+
+// IsFinal reports whether a status is that of a job that has ended.
+func IsFinal(status string) bool {
+	s, known := job.ParseStatus(status)
+	return known && s.Final()
+}
+
+// FollowLog calls each with the entries of a job's log after a serial number, and then with further ones as they come. It
+// returns the status of the job when the job has ended, or an error of the queue, of each, or of ctx.
+func FollowLog(ctx context.Context, luxi Luxi, id, after int64, each func([]LogEntry) error) (status string, err error) {
+	l, err := readLog(ctx, luxi, id)
+	if err != nil {
+		return "", err
+	}
+	for {
+		var shown []LogEntry
+		for i := range l.entries {
+			if e := &l.entries[i]; e.serial > after {
+				shown = append(shown, e.entry())
+				after = e.serial
+			}
+		}
+		if len(shown) > 0 {
+			if err := each(shown); err != nil {
+				return "", err
+			}
+		}
+		if IsFinal(l.status) {
+			return l.status, nil
+		}
+		if l, err = waitLog(ctx, luxi, id, l.status, after); err != nil {
+			return "", err
+		}
+	}
+}
+
+// waitLog waits for a change of the status or for an entry after a serial number.
+func waitLog(ctx context.Context, luxi Luxi, id int64, status string, after int64) (jobLog, error) {
+	data, err := luxi.Call(ctx, Long, "WaitForJobChange", id, []string{"status"}, []string{status}, after, followSeconds)
+	var lost *wire.Error
+	switch {
+	case errors.As(err, &lost) && lost.Class == "JobLost":
+		return readLog(ctx, luxi, id) // it was archived
+	case err != nil:
+		return jobLog{}, err
+	case string(data) == `"nochange"`:
+		return jobLog{status: status}, nil
+	}
+	var parts []raw
+	var values []string
+	l := jobLog{}
+	if err := json.Unmarshal(data, &parts); err != nil || len(parts) != 2 {
+		return jobLog{}, &wire.MalformedResponse{Err: fmt.Errorf("%d parts of a change, not two: %w", len(parts), err)}
+	}
+	if err := errors.Join(json.Unmarshal(parts[0], &values), json.Unmarshal(parts[1], &l.entries)); err != nil || len(values) != 1 {
+		return jobLog{}, &wire.MalformedResponse{Err: fmt.Errorf("a change of a job: %w", err)}
+	}
+	l.status = values[0]
+	return l, nil
+}
+
+// WriteLog writes the output of a job to w, exactly as its commands have written it: that of one stream, or of both in the
+// order of their pieces if stream is empty. begin is called before the first byte with the number of bytes that were
+// dropped, because the log is bounded.
+func WriteLog(ctx context.Context, luxi Luxi, id int64, stream string, begin func(dropped int64) io.Writer) error {
+	l, err := readLog(ctx, luxi, id)
+	if err != nil {
+		return err
+	}
+	account := job.OutputAccount{}
+	for i := range l.entries {
+		account.Add(l.entries[i].kind, l.entries[i].payload)
+	}
+	dropped := account.Missing.Stdout.Bytes + account.Missing.Stderr.Bytes
+	switch stream {
+	case job.LogStdout:
+		dropped = account.Missing.Stdout.Bytes
+	case job.LogStderr:
+		dropped = account.Missing.Stderr.Bytes
+	}
+	w := begin(dropped)
+	for i := range l.entries {
+		of, piece, ok := job.DecodeOutput(l.entries[i].kind, l.entries[i].payload)
+		if !ok || stream != "" && of != stream {
+			continue
+		}
+		if _, err := w.Write(piece); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// streamArgument is stdout, stderr, or empty for both.
+func streamArgument(r *http.Request) (string, error) {
+	stream := r.URL.Query().Get("stream")
+	if stream != "" && stream != job.LogStdout && stream != job.LogStderr {
+		return "", newFailure(http.StatusBadRequest, "The 'stream' argument is %s or %s", job.LogStdout, job.LogStderr)
+	}
+	return stream, nil
+}
+
+// LogHeader sets the headers of a download of a log. The body is never shown as a page: a browser saves it.
+func LogHeader(h http.Header, id int64, stream string, dropped int64) {
+	name := "job-" + strconv.FormatInt(id, 10)
+	if stream != "" {
+		name += "-" + stream
+	}
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Content-Disposition", `attachment; filename="`+name+`.log"`)
+	h.Set("Lockstep-Dropped-Bytes", strconv.FormatInt(dropped, 10))
+}
+
+// log sends the output of a job, byte for byte.
+func (s *Server) log(c *call) (any, error) {
+	id, err := c.jobID()
+	if err != nil {
+		return nil, err
+	}
+	stream, err := streamArgument(c.Request)
+	if err != nil {
+		return nil, err
+	}
+	begun := false
+	err = WriteLog(c.Context(), s.config.Luxi, id, stream, func(dropped int64) io.Writer {
+		begun = true
+		LogHeader(c.ResponseWriter.Header(), id, stream, dropped)
+		c.WriteHeader(http.StatusOK)
+		return withDeadline(c.ResponseWriter)
+	})
+	if err != nil && begun {
+		panic(http.ErrAbortHandler) // an incomplete log must not look like a complete one
+	}
+	return alreadyWritten{}, err
+}
+
+// followLog sends the log of a job as a stream of server-sent events: "log" with a LogEntry, and "end" with the status. The
+// id of an event is the serial number of its entry, after which a client that connects again goes on.
+func (s *Server) followLog(c *call) (any, error) {
+	id, err := c.jobID()
+	if err != nil {
+		return nil, err
+	}
+	after, err := logPosition(c.Request)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := readLog(c.Context(), s.config.Luxi, id); err != nil {
+		return nil, err
+	}
+	select {
+	case s.logSlots <- struct{}{}:
+		defer func() { <-s.logSlots }()
+	default:
+		return nil, &Failure{Code: http.StatusServiceUnavailable, Message: "Too many clients follow logs; try again later", RetryAfter: 30}
+	}
+	startEventStream(c.ResponseWriter)
+	if c.Method == http.MethodHead {
+		return alreadyWritten{}, nil
+	}
+	ctx, stop := s.withStop(c.Context())
+	defer stop()
+	out := withDeadline(c.ResponseWriter)
+	out.Flush = true
+	status, err := FollowLog(ctx, s.config.Luxi, id, after, func(entries []LogEntry) error {
+		var text []byte
+		for _, e := range entries {
+			data, err := json.Marshal(logEvent{e, rfc3339Of(e.Time)})
+			if err != nil {
+				return err
+			}
+			text = append(text, FormatEvent(strconv.FormatInt(e.Serial, 10), "log", data)...)
+		}
+		_, err := out.Write(text)
+		return err
+	})
+	if err == nil {
+		_, _ = out.Write(FormatEvent("", "end", append(append([]byte(`{"status": `), quoteJSON(status)...), '}')))
+	}
+	return alreadyWritten{}, nil
+}
+
+// logEvent is an entry with its time in both forms.
+type logEvent struct {
+	LogEntry
+	When *string `json:"time"`
+}
+
+func rfc3339Of(t answer.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	text := t.UTC().Format("2006-01-02T15:04:05.999999999Z07:00")
+	return &text
+}
+
+// logPosition is the serial number after which a log is followed.
+func logPosition(r *http.Request) (int64, error) {
+	text := r.Header.Get("Last-Event-ID")
+	if text == "" {
+		text = r.URL.Query().Get("after")
+	}
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+	if err != nil || n < 0 {
+		return 0, newFailure(http.StatusBadRequest, "The 'after' argument and Last-Event-ID are the serial number of a log entry")
+	}
+	return n, nil
+}
