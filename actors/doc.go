@@ -21,6 +21,8 @@
 //	           answer
 //	confdkey   the keys of queries about the           connections             answers only
 //	           configuration
+//	sessions   the sessions of the console, its login  connections             answers only
+//	           links
 //	confd      the snapshot that queries are answered  none                    the server of queries: each
 //	           from                                                            configuration
 //	configcheck the findings about the configuration    configuration            answers nothing; to config the

@@ -1446,7 +1446,8 @@ type NodeState struct {
 	Answers       bool                   `protobuf:"varint,2,opt,name=answers,proto3" json:"answers,omitempty"`
 	Error         string                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"` // why it does not answer, or what is wrong with it
 	Applied       uint64                 `protobuf:"varint,4,opt,name=applied,proto3" json:"applied,omitempty"`
-	Voting        bool                   `protobuf:"varint,5,opt,name=voting,proto3" json:"voting,omitempty"` // it gets a vote
+	Voting        bool                   `protobuf:"varint,5,opt,name=voting,proto3" json:"voting,omitempty"`  // it gets a vote
+	Console       string                 `protobuf:"bytes,6,opt,name=console,proto3" json:"console,omitempty"` // address of its console; empty: it has none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1514,6 +1515,13 @@ func (x *NodeState) GetVoting() bool {
 		return x.Voting
 	}
 	return false
+}
+
+func (x *NodeState) GetConsole() string {
+	if x != nil {
+		return x.Console
+	}
+	return ""
 }
 
 // NodeStatesCollected comes from the port to other nodes.
@@ -2358,13 +2366,14 @@ const file_replicate_proto_rawDesc = "" +
 	"\aapplied\x18\x06 \x01(\x04R\aapplied\x12\x1b\n" +
 	"\tis_master\x18\a \x01(\bR\bisMaster\x124\n" +
 	"\afailure\x18\b \x01(\v2\x1a.lockstep.messages.FailureR\afailure\x124\n" +
-	"\x06states\x18\t \x03(\v2\x1c.lockstep.messages.NodeStateR\x06states\"\x81\x01\n" +
+	"\x06states\x18\t \x03(\v2\x1c.lockstep.messages.NodeStateR\x06states\"\x9b\x01\n" +
 	"\tNodeState\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aanswers\x18\x02 \x01(\bR\aanswers\x12\x14\n" +
 	"\x05error\x18\x03 \x01(\tR\x05error\x12\x18\n" +
 	"\aapplied\x18\x04 \x01(\x04R\aapplied\x12\x16\n" +
-	"\x06voting\x18\x05 \x01(\bR\x06voting\"c\n" +
+	"\x06voting\x18\x05 \x01(\bR\x06voting\x12\x18\n" +
+	"\aconsole\x18\x06 \x01(\tR\aconsole\"c\n" +
 	"\x13NodeStatesCollected\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x124\n" +
 	"\x06states\x18\x02 \x03(\v2\x1c.lockstep.messages.NodeStateR\x06states\">\n" +

@@ -22,7 +22,7 @@ type SharedFile struct {
 }
 
 // SharedFiles lists the files of a snapshot: live jobs and their records, serial, drain flag,
-// configuration, the files that belong to it, settings and keys, sorted. Archived jobs are not part of a
+// configuration, the files that belong to it, settings, keys and sessions of the console, sorted. Archived jobs are not part of a
 // snapshot. The journal of the configuration is not either: it is appended to in place, and each
 // node folds its own at other times.
 func SharedFiles(dataDir string) ([]string, error) {
@@ -39,7 +39,7 @@ func SharedFiles(dataDir string) ([]string, error) {
 			files = append(files, name)
 		}
 	}
-	for _, name := range []string{paths.ConfigPath, paths.ConfigExtraPath, paths.TempResPath, paths.SettingsPath, paths.ConfdKeyPath, paths.ConfdOtherKeyPath} {
+	for _, name := range []string{paths.ConfigPath, paths.ConfigExtraPath, paths.TempResPath, paths.SettingsPath, paths.ConfdKeyPath, paths.ConfdOtherKeyPath, paths.SessionsPath} {
 		if _, err := os.Stat(filepath.Join(dataDir, name)); err == nil {
 			files = append(files, name)
 		}

@@ -32,6 +32,7 @@ import (
 	"lockstep/actors/opcodes"
 	"lockstep/actors/queue"
 	"lockstep/actors/scheduler"
+	"lockstep/actors/sessions"
 	"lockstep/actors/ssconf"
 	"lockstep/actors/store"
 	"lockstep/actors/wconfd"
@@ -60,6 +61,8 @@ type Ports struct {
 	Confd     confd.Server // answers queries about the configuration; nil: nothing does
 	// Monitor are the ports of the monitor. nil: there is none.
 	Monitor *Monitor
+	// Console is true if sessions of the console are kept.
+	Console bool
 	// WithoutQueue is true in Ganeti mode while no ganeti-luxid runs: the tree has the configuration and the locks only, and
 	// reads and writes nothing of the queue.
 	WithoutQueue bool
@@ -112,6 +115,7 @@ const (
 	inquirerName    = rootName + "/inquirer"
 	configcheckName = rootName + "/configcheck"
 	confdKeyName    = rootName + "/confdkey"
+	sessionsName    = rootName + "/sessions"
 )
 
 // group is a supervisor: the policy for its children, and the children in the order of their
@@ -154,6 +158,7 @@ var tree = group{
 		{name: "inquirer", why: "it survives a restart of all others; connections ask it, and ask again", props: inquirerProps, enabled: asksDaemons},
 		{name: "configcheck", why: "no actor waits for it; it asks for the configuration", props: configcheckProps},
 		{name: "confdkey", why: "no actor waits for it but connections, whose clients can repeat their request", props: confdKeyProps, enabled: makesKeys},
+		{name: "sessions", why: "no actor waits for it but connections, which ask again", props: sessionsProps, enabled: keepsSessions},
 		{name: answersName, why: "the configuration is shown where it is kept", group: &answers, enabled: isStandalone},
 		{name: "events", why: "no actor waits for it, and after a restart it asks the senders for their state", props: eventsProps, enabled: hasFeed},
 	},
@@ -221,6 +226,21 @@ func confdKeyProps(p Ports, s Settings) *actor.Props {
 	return confdkey.Props(confdkey.Config{Env: p.Env, Store: storeOf(p), Random: s.Random})
 }
 
+// keepsSessions reports whether there are sessions of the console.
+func keepsSessions(p Ports) bool { return p.Console && hasQueue(p) }
+
+// sessionsOf returns the actor that keeps the sessions; nil: there is none.
+func sessionsOf(p Ports) *actor.PID {
+	if !keepsSessions(p) {
+		return nil
+	}
+	return p.Env.PID(sessionsName)
+}
+
+func sessionsProps(p Ports, s Settings) *actor.Props {
+	return sessions.Props(sessions.Config{Env: p.Env, Store: storeOf(p), Random: s.Random})
+}
+
 func confdProps(p Ports, s Settings) *actor.Props {
 	return confd.Props(confd.Config{Env: p.Env, Storage: ownKeeperOf(p), Server: p.Confd, Secrets: s.Secrets})
 }
@@ -252,7 +272,7 @@ func storeClients(p Ports) []*actor.PID {
 	if isStandalone(p) {
 		clients = append(clients, p.Env.PID(keeperName))
 	}
-	for _, pid := range []*actor.PID{ssconfOf(p), keyKeeperOf(p)} {
+	for _, pid := range []*actor.PID{ssconfOf(p), keyKeeperOf(p), sessionsOf(p)} {
 		if pid != nil {
 			clients = append(clients, pid)
 		}
@@ -427,7 +447,7 @@ func queueProps(p Ports, s Settings) *actor.Props {
 func luxiProps(p Ports, s Settings) *actor.Props {
 	return luxi.Props(luxi.Config{Env: p.Env, Queue: p.Env.PID(queueName), Jobs: p.Env.PID(jobsName),
 		Store: storeOf(p), Locks: p.Env.PID(locksName), Events: eventsOf(p), Scheduler: p.Env.PID(schedName), Filters: p.Env.PID(filtersName),
-		ClusterConfig: p.Env.PID(configName), Catalogue: s.Catalogue, NewUUID: s.NewUUID, About: s.About, OpcodeFiles: p.Opcodes, Leads: leadershipCheck(p), Nodes: replicatorOf(p), Distributor: distributorOf(p), Inquirer: inquirerOf(p), ConfdKeys: keyKeeperOf(p)})
+		ClusterConfig: p.Env.PID(configName), Catalogue: s.Catalogue, NewUUID: s.NewUUID, About: s.About, OpcodeFiles: p.Opcodes, Leads: leadershipCheck(p), Nodes: replicatorOf(p), Distributor: distributorOf(p), Inquirer: inquirerOf(p), ConfdKeys: keyKeeperOf(p), Sessions: sessionsOf(p)})
 }
 
 // hasFeed reports whether events are published.

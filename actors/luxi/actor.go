@@ -51,6 +51,8 @@ type Config struct {
 	Inquirer *actor.PID
 	// ConfdKeys is the actor of package confdkey; nil in a Ganeti cluster.
 	ConfdKeys *actor.PID
+	// Sessions is the actor of package sessions; nil: there is no console.
+	Sessions *actor.PID
 }
 
 // About is what a client can learn of the daemon itself.
@@ -58,6 +60,9 @@ type About struct {
 	Version string
 	PID     int
 	Started time.Time
+	// Console returns the address of this node's console, as "http://127.0.0.1:5080/ui/"; "" while there is none. It may be
+	// called on any goroutine. nil: there is none.
+	Console func() string
 	// ArchiveAfter is what the daemon's options say of ended jobs; the setting overrides it. 0: they stay in the queue.
 	ArchiveAfter time.Duration
 	// RemoveArchivedAfter is what the daemon's options say of archived jobs; the setting overrides it. 0: they stay.

@@ -14,6 +14,14 @@ import (
 // NodesMethod lists the nodes of the cluster. Each node answers it, also one that is not the master.
 const NodesMethod = "LockstepNodes"
 
+// ConsoleAddress is the address of this node's console; empty: there is none.
+func (a About) ConsoleAddress() string {
+	if a.Console == nil {
+		return ""
+	}
+	return a.Console()
+}
+
 // NodesOf is the answer to a client from the replicator's view of the cluster. A node that knows no members yet is
 // joining.
 func NodesOf(n *messages.GetNodesResult) answer.Nodes {
@@ -26,7 +34,7 @@ func NodesOf(n *messages.GetNodesResult) answer.Nodes {
 		node := answer.Node{Name: m.Name, Address: m.Address, Voter: m.Voter, Master: m.Name == n.Master}
 		if i < len(n.States) {
 			s := n.States[i]
-			node.Answers, node.Error, node.Applied = s.Answers, s.Error, s.Applied
+			node.Answers, node.Error, node.Applied, node.Console = s.Answers, s.Error, s.Applied, s.Console
 			if s.Answers {
 				node.Behind, node.Joining = most-s.Applied, s.Voting && !m.Voter
 			}
@@ -45,6 +53,7 @@ func lockstepNodes(c *call, ctx actor.Context, _ []json.RawMessage) error {
 		if nodes == nil {
 			nodes = &answer.Nodes{Nodes: []answer.Node{}}
 		}
+		nodes.Console = c.config.About.ConsoleAddress()
 		c.succeed(ctx, nodes)
 	})
 	return nil

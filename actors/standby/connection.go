@@ -91,7 +91,9 @@ func (c *connection) ask(ctx actor.Context, withStates bool, then func(actor.Con
 }
 
 func (c *connection) list(ctx actor.Context, n *messages.GetNodesResult) {
-	c.session.Succeed(ctx, luxi.NodesOf(n))
+	nodes := luxi.NodesOf(n)
+	nodes.Console = c.config.About.ConsoleAddress()
+	c.session.Succeed(ctx, nodes)
 }
 
 // answerNotMaster names the master: an error of class NotMaster with a text, the master's name and its address.

@@ -51,7 +51,7 @@ func (b *backend) About(context.Context) (peer.About, error) {
 	if err != nil {
 		return peer.About{}, err
 	}
-	about := peer.About{Name: b.node.identity.Name, UUID: b.node.identity.UUID, Master: nodes.Master, Applied: nodes.Applied, Leads: nodes.IsMaster, Voting: b.node.identity.Voting}
+	about := peer.About{Name: b.node.identity.Name, UUID: b.node.identity.UUID, Master: nodes.Master, Applied: nodes.Applied, Leads: nodes.IsMaster, Voting: b.node.identity.Voting, Console: b.node.remoteAPI.consoleAddress()}
 	if nodes.Failure != nil {
 		about.Error = nodes.Failure.Text
 	}
@@ -145,7 +145,7 @@ func (p *peers) ask(m *messages.Member) *messages.NodeState {
 	if err != nil {
 		return &messages.NodeState{Name: m.Name, Error: err.Error()}
 	}
-	return &messages.NodeState{Name: m.Name, Answers: true, Error: about.Error, Applied: about.Applied, Voting: about.Voting}
+	return &messages.NodeState{Name: m.Name, Answers: true, Error: about.Error, Applied: about.Applied, Voting: about.Voting, Console: about.Console}
 }
 
 // checksums are SHA-256 sums of files, by path.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"lockstep/actors/kit"
 	"lockstep/actors/store"
 	"lockstep/cmd/internal/buildinfo"
+	"lockstep/edge/console"
 	"lockstep/edge/rapi"
 )
 
@@ -27,9 +29,11 @@ type remoteAPI struct {
 	diskTimes     *prometheus.HistogramVec
 	decisionTimes prometheus.Histogram
 	collectors    []prometheus.Collector
-	logins        *rapi.Logins  // nil: not used yet
-	server        *rapi.Server  // nil: not open
-	done          chan struct{} // closed when the server has stopped
+	logins        *rapi.Logins           // nil: not used yet
+	server        *rapi.Server           // nil: not open
+	console       *console.Console       // nil: not open
+	consoleURL    atomic.Pointer[string] // address of the console; nil: not open
+	done          chan struct{}          // closed when the server has stopped
 }
 
 // buildInfo is a metric whose labels say which build the daemon is.
@@ -97,13 +101,20 @@ func (a *remoteAPI) open(env *kit.Env, luxi func() *actor.PID) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", rapiAddressFlag, err)
 	}
-	server, err := rapi.New(rapi.Config{Log: env.Log(), Listener: listener, Luxi: rapi.NewPool(rapi.Gateway{System: env.System(), PID: luxi}), Feed: a.feed,
+	pages, err := console.New(console.Config{Log: env.Log(), Queue: rapi.NewForwardingPool(rapi.Gateway{System: env.System(), PID: luxi}), Logins: a.sharedLogins(env.Log()),
+		AllowCommands: c.AllowCommands, Version: buildinfo.Read().Short(), Port: listener.Addr().(*net.TCPAddr).Port})
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	server, err := rapi.New(rapi.Config{Console: pages, Log: env.Log(), Listener: listener, Luxi: rapi.NewPool(rapi.Gateway{System: env.System(), PID: luxi}), Feed: a.feed,
 		TLS: secure, Logins: a.sharedLogins(env.Log()), Hosts: a.config.rapiHosts(), RequireAuthentication: c.RequireAuthentication, AllowCommands: c.AllowCommands,
 		Mailboxes: env.Mailboxes, DeadLetters: env.DeadLetters, Collectors: append(a.collectors, a.diskTimes, a.decisionTimes, buildInfo(buildinfo.Read()))})
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	a.server, a.done = server, make(chan struct{})
+	a.server, a.console, a.done = server, pages, make(chan struct{})
+	url := consoleURL(a.config, listener.Addr(), secure != nil)
+	a.consoleURL.Store(&url)
 	go func() {
 		if err := server.Serve(); err != nil {
 			env.Log().WithField("err", err).Error("remote API: server failed; no more requests are answered")
@@ -156,9 +167,33 @@ func certifiedHosts(c Config) []string {
 	return hosts
 }
 
+// consoleURL is the address by which people open the console of this node: that of loopback if the server listens there or
+// everywhere, otherwise the configured host.
+func consoleURL(c Config, listening net.Addr, secure bool) string {
+	host, _, err := net.SplitHostPort(c.Rapi.Address)
+	_, port, _ := net.SplitHostPort(listening.String()) // it is an address with a port
+	if ip := net.ParseIP(host); err != nil || host == "" || ip != nil && ip.IsUnspecified() {
+		host = c.NodeName
+	}
+	scheme := "http"
+	if secure {
+		scheme = "https"
+	}
+	return scheme + "://" + net.JoinHostPort(host, port) + rapi.ConsolePath
+}
+
+// consoleAddress is the address of the console; "": there is none yet.
+func (a *remoteAPI) consoleAddress() string {
+	if url := a.consoleURL.Load(); url != nil {
+		return *url
+	}
+	return ""
+}
+
 // stop accepts no more requests. wait returns when the accepted ones are answered, or at end.
 func (a *remoteAPI) stop() {
 	if a.server != nil {
+		a.console.Stop()
 		a.server.Stop()
 	}
 }

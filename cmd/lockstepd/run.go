@@ -184,6 +184,7 @@ func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan
 	d.ports = supervisor.Ports{Env: d.env, Files: d.remoteAPI.withTimes(files), Processes: d.processes, Owners: owners, Callers: callers, Events: d.remoteAPI.events(), OnDecision: d.remoteAPI.onDecision()}
 	d.reloadRequests = make(reloadRequests, reloadsWaiting)
 	d.ports.Opcodes, d.ports.WithoutQueue = d.reloadRequests, !c.hasQueue()
+	d.ports.Console = c.Rapi.Address != ""
 	if err := d.loadSettings(livelock.Path()); err != nil {
 		return err
 	}
@@ -232,7 +233,7 @@ func (d *service) loadSettings(livelock string) error {
 		Locks:      lock.Settings{Hierarchy: lock.Implied},
 		GanetiJobs: c.Ganeti.Enabled,
 		MaxStarts:  c.MaxStarts, Writers: c.Writers, Catalogue: catalogue, Secrets: func() []string { return d.catalogue.Load().SecretNames() }, Limits: c.Limits,
-		About: luxi.About{Version: buildinfo.Read().Short(), PID: os.Getpid(), Started: time.Now(), ArchiveAfter: c.ArchiveAfter, RemoveArchivedAfter: time.Duration(c.ArchiveDays) * day}}
+		About: luxi.About{Version: buildinfo.Read().Short(), PID: os.Getpid(), Started: time.Now(), ArchiveAfter: c.ArchiveAfter, RemoveArchivedAfter: time.Duration(c.ArchiveDays) * day, Console: d.remoteAPI.consoleAddress}}
 	return nil
 }
 

@@ -34,6 +34,21 @@ type ConfigResolved struct {
 	Serial  int64 `json:"serial_no"` // of the configuration in force
 }
 
+// LoginLink answers LockstepLoginLink.
+type LoginLink struct {
+	Token   string `json:"token"`
+	Seconds int64  `json:"seconds"` // for which the token is valid
+}
+
+// Session answers LockstepCheckSession, LockstepOpenSession and LockstepRedeemLink. Valid is false for a session or link that
+// does not exist; the other fields are empty then.
+type Session struct {
+	Valid bool   `json:"valid"`
+	User  string `json:"user"`  // as in reason trails
+	Name  string `json:"name"`  // in the users file; empty: the session was opened by a link
+	Proof string `json:"proof"` // as it was given when the session was opened
+}
+
 // KeyRotated answers LockstepRotateConfdKey.
 type KeyRotated struct {
 	First          bool  `json:"first"`   // there was no key before

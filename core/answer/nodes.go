@@ -5,7 +5,9 @@ type Nodes struct {
 	Self          string `json:"self"`
 	Master        string `json:"master"` // empty: unknown
 	MasterAddress string `json:"master_address"`
-	Nodes         []Node `json:"nodes"`
+	// Console is the address of the console of the node that answers; empty: it has none.
+	Console string `json:"console,omitempty"`
+	Nodes   []Node `json:"nodes"`
 }
 
 // Node is the state of one node of the cluster.
@@ -21,6 +23,8 @@ type Node struct {
 	// Joining: the node will have a vote and has none yet, or its disk says that it belongs to the cluster and the
 	// master has not confirmed this yet.
 	Joining bool `json:"joining"`
+	// Console is the address of the node's console; empty: it has none, or does not answer.
+	Console string `json:"console,omitempty"`
 }
 
 // NodesCheck answers LockstepNodeCheck: the files of each node compared with the master's.

@@ -150,9 +150,9 @@ func (r Rules) numbers(of func(Attributes) int) (found []int) {
 	return found
 }
 
-// privatePrefixes begin the names of private files in the data directory. A file of the configuration or of the locks
+// privatePrefixes begin the names of private files in the data directory. A file of the configuration, of the locks or of the sessions
 // without an own entry is private, also a journal that was set aside.
-var privatePrefixes = []string{"config.", "locks.", "tempres."}
+var privatePrefixes = []string{"config.", "locks.", "tempres.", "sessions."}
 
 // ClassOf returns the class of a file with that path below the data directory.
 func ClassOf(name string) Class {

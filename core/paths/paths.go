@@ -22,6 +22,8 @@ const (
 	ConfigJournalPath = "config.journal"
 	// SettingsPath holds lockstep's own settings. Without the file they are the defaults.
 	SettingsPath = "settings.json"
+	// SessionsPath holds the sessions of the console (package session). Without the file there are none.
+	SessionsPath = "sessions.json"
 	// ConfigHistoryPath holds the newest changes of the configuration for people, one a line; ConfigHistoryOlderPath the ones
 	// before (package history).
 	ConfigHistoryPath      = "config.history"

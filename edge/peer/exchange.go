@@ -37,6 +37,7 @@ type About struct {
 	Leads   bool   `json:"leads"`   // this node is the master
 	Error   string `json:"error"`   // why the node does not work; "": it works
 	Voting  bool   `json:"voting"`  // the node is to have a vote
+	Console string `json:"console"` // address of its console; "": it has none
 }
 
 // MembershipRequest is a node's request to be a member.

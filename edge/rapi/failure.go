@@ -129,3 +129,9 @@ func luxiFailure(e *wire.Error) *Failure {
 		return newFailure(http.StatusInternalServerError, "%s", e)
 	}
 }
+
+// AsFailure maps an error of a call to an answer, for other servers of the same calls.
+func AsFailure(err error) *Failure { return asFailure(err) }
+
+// AsClientFailure is AsFailure for a submission: what LUXI cannot parse is an error of the client.
+func AsClientFailure(err error) *Failure { return asFailure(asClientError(err)) }

@@ -324,3 +324,12 @@ func logPosition(r *http.Request) (int64, error) {
 	}
 	return n, nil
 }
+
+// LogEntries returns the log of a job so far, and its status.
+func LogEntries(ctx context.Context, luxi Luxi, id int64) (entries []LogEntry, status string, err error) {
+	l, err := readLog(ctx, luxi, id)
+	for i := range l.entries {
+		entries = append(entries, l.entries[i].entry())
+	}
+	return entries, l.status, err
+}

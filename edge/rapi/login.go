@@ -1,6 +1,9 @@
 package rapi
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"net"
 	"net/http"
 	"sync"
@@ -86,6 +89,37 @@ func (l *Logins) Check(r *http.Request) (name string, u User, err error) {
 	}
 	return name, u, nil
 }
+
+// CheckPassword checks a name and a password that a form has sent. The errors are those of Check.
+func (l *Logins) CheckPassword(r *http.Request, name, password string) (User, error) {
+	u, ok, wait := l.check(sourceAddress(r), name, password)
+	switch {
+	case wait > 0:
+		l.record(r, name, true)
+		return User{}, &Failure{Code: http.StatusTooManyRequests, Message: "Too many logins have failed; try again later",
+			RetryAfter: int((wait + time.Second - 1) / time.Second)}
+	case !ok || name == "":
+		l.record(r, name, false)
+		return User{}, errUnauthorized
+	}
+	return u, nil
+}
+
+// Find returns the user with that name who can log in.
+func (l *Logins) Find(name string) (User, bool) {
+	u, known := l.users.current()[name]
+	return u, known && u.secret != nil
+}
+
+// Proof binds a session to the password: it changes with the password, and tells nothing of it without the key.
+func (u User) Proof(key []byte) string {
+	mac := hmac.New(sha256.New, key)
+	mac.Write(u.secret)
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// MayWrite reports whether the user may change something.
+func (u User) MayWrite() bool { return u.write }
 
 // MayRead reports whether the user may see the jobs.
 func (u User) MayRead() bool { return u.read || u.write }

@@ -57,7 +57,7 @@ func (m *metrics) observe(operation, method string, code int, took time.Duration
 		method = "other"
 	}
 	m.requests.WithLabelValues(operation, method, strconv.Itoa(code)).Inc()
-	if operation != "events" && operation != "log-events" { // an event stream lasts as long as the client listens
+	if operation != "events" && operation != "log-events" && operation != "console-events" { // an event stream lasts as long as the client listens
 		m.durations.WithLabelValues(operation).Observe(took.Seconds())
 	}
 }

@@ -20,8 +20,16 @@ func (s *Server) checkOrigin(r *http.Request) error {
 			return newFailure(http.StatusForbidden, "Pages of '%s' may not use the remote API", truncated(origin))
 		}
 	}
+	if !isReadOnly(r.Method) {
+		if err := crossOrigin.Check(r); err != nil {
+			return newFailure(http.StatusForbidden, "A page of another site may not use the remote API")
+		}
+	}
 	return nil
 }
+
+// crossOrigin refuses what a browser says to come from another site.
+var crossOrigin = http.NewCrossOriginProtection()
 
 // hostName is a Host without its port, in lower case.
 func hostName(host string) string {

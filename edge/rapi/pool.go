@@ -1,6 +1,7 @@
 package rapi
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"sync"
@@ -46,8 +47,9 @@ func (e *BusyError) Error() string { return "The daemon is busy with other reque
 
 // Pool makes calls over connections to the gateway, of which it keeps some.
 type Pool struct {
-	gateway Gateway
-	slots   slots
+	gateway  Gateway
+	slots    slots
+	forwards bool
 
 	mu   sync.Mutex
 	idle []*connection
@@ -57,6 +59,71 @@ type Pool struct {
 func NewPool(g Gateway) *Pool {
 	return &Pool{gateway: g, slots: newSlots()}
 }
+
+// NewForwardingPool is NewPool for clients that any node of a cluster serves: a node that is not the master forwards their
+// calls to the master.
+func NewForwardingPool(g Gateway) *Pool {
+	return &Pool{gateway: g, slots: newSlots(), forwards: true}
+}
+
+// forwardMethod asks a node that is not the master to forward the connection (docs/protocol.md).
+const forwardMethod = "LockstepForward"
+
+// exchange makes one request over a connection. A node that is not the master forwards it, if the pool does.
+func (p *Pool) exchange(ctx context.Context, c *connection, payload []byte) (answer []byte, sent bool, err error) {
+	answer, sent, err = c.call(ctx, payload)
+	if err != nil || !p.forwards || !isReferral(answer) {
+		return answer, sent, err
+	}
+	forward, err := wire.EncodeRequest(forwardMethod, nil)
+	if err != nil {
+		return nil, false, err
+	}
+	if answer, sent, err = c.call(ctx, forward); err != nil {
+		return nil, false, err // the request has had no effect
+	}
+	if _, err := wire.DecodeResponse(answer); err != nil {
+		return answer, sent, nil //nolint:nilerr // the answer is the error: no master is known
+	}
+	return c.call(ctx, payload)
+}
+
+// isReferral reports whether an answer says that the node is not the master.
+func isReferral(answer []byte) bool {
+	if !bytes.Contains(answer[:min(len(answer), 200)], []byte("NotMaster")) {
+		return false
+	}
+	_, err := wire.DecodeResponse(answer)
+	var failed *wire.Error
+	return errors.As(err, &failed) && failed.Class == "NotMaster"
+}
+
+// Conversation is one connection, for calls whose state belongs to the connection. One goroutine at a time uses it.
+type Conversation struct {
+	pool *Pool
+	conn *connection
+}
+
+// Converse opens a connection.
+func (p *Pool) Converse() *Conversation { return &Conversation{p, p.gateway.open()} }
+
+// Call makes one call. After an error other than that of a method the connection cannot be used.
+func (v *Conversation) Call(ctx context.Context, method string, args ...any) (raw, error) {
+	payload, err := wire.EncodeRequest(method, args)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, callTimeout, luxiclient.ErrNoAnswer)
+	defer cancel()
+	frame, sent, err := v.pool.exchange(ctx, v.conn, payload)
+	if err != nil {
+		return nil, &luxiclient.ConnectionLostError{Method: method, Sent: sent, Err: err}
+	}
+	return wire.DecodeResponse(frame)
+}
+
+// Close ends the connection.
+func (v *Conversation) Close() { v.conn.abandon() }
 
 // Call is part of Luxi. A request that was not sent is sent again, over another
 // connection; one that was is not.
@@ -73,7 +140,7 @@ func (p *Pool) Call(ctx context.Context, class Class, method string, args ...any
 	defer func() { <-p.slots[class] }()
 	for tries := 0; ; tries++ {
 		c := p.connect()
-		frame, sent, err := c.call(ctx, payload)
+		frame, sent, err := p.exchange(ctx, c, payload)
 		if err != nil {
 			c.abandon()
 			if errors.Is(err, errClosed) && !sent && tries < 2 {

@@ -56,6 +56,8 @@ type Config struct {
 	DeadLetters func() uint64
 	// Collectors are further collectors for /metrics.
 	Collectors []prometheus.Collector
+	// Console serves /ui/; nil: there is none.
+	Console http.Handler
 	// Connections bounds the open connections; 0: 1000.
 	Connections int
 }
@@ -169,6 +171,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = control.SetWriteDeadline(time.Time{})           // remove the deadline of the previous answer on this connection
 	if err := s.checkOrigin(r); err != nil {
 		s.answerFailure(recorder, asFailure(err))
+		return
+	}
+	if s.serveConsole(recorder, r) {
 		return
 	}
 	operation, params, err := findOperation(r.Method, r.URL.EscapedPath())

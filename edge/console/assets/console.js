@@ -1,0 +1,245 @@
+// Live pages: the main part is fetched again when something has changed that it shows, and changed in place.
+"use strict";
+(function () {
+  const $ = (id) => document.getElementById(id);
+  document.documentElement.classList.add("js");
+  const signedIn = document.querySelector(".pages") !== null;
+
+  // ---- times ----
+  const zone = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  function showTimes(root) {
+    const today = new Date().toDateString();
+    for (const t of root.querySelectorAll("time[datetime]")) {
+      const d = new Date(t.dateTime);
+      if (!isNaN(d)) set(t, (d.toDateString() === today ? clock : zone).format(d));
+    }
+  }
+  function span(ms) {
+    const s = Math.max(0, Math.floor(ms / 1000)), m = Math.floor(s / 60), h = Math.floor(m / 60);
+    return s < 60 ? s + " s" : m < 60 ? m + " min " + (s % 60) + " s" : h < 48 ? h + " h " + (m % 60) + " min" : Math.floor(h / 24) + " d " + (h % 24) + " h";
+  }
+  function set(node, text) { if (node.textContent !== text) node.textContent = text; }
+  function tick() { const now = Date.now(); for (const e of document.querySelectorAll("[data-since]")) set(e, span(now - Number(e.dataset.since))); }
+
+  // ---- change in place ----
+  // morph makes from equal to to. Elements with an id keep their identity, so that focus, selection and what was typed stay.
+  function morph(from, to) {
+    for (const a of [...from.attributes]) if (!to.hasAttribute(a.name) && !(a.name === "open" && from.tagName === "DETAILS") && a.name !== "class") from.removeAttribute(a.name);
+    for (const a of to.attributes) {
+      if (a.name === "class" && from.classList.contains("at")) continue;
+      if (from.getAttribute(a.name) !== a.value) from.setAttribute(a.name, a.value);
+    }
+    if (from.tagName === "PROGRESS") from.value = to.value;
+    const ids = new Map();
+    for (const c of from.children) if (c.id) ids.set(c.id, c);
+    let at = from.firstChild;
+    for (const want of [...to.childNodes]) {
+      let have = null;
+      if (want.nodeType === 1 && want.id) have = ids.get(want.id) || null;
+      else { let c = at; while (c && c.nodeType === 1 && c.id) c = c.nextSibling; if (c && c.nodeType === want.nodeType && c.nodeName === want.nodeName) have = c; }
+      if (have && have.nodeName !== want.nodeName) have = null;
+      if (!have) { from.insertBefore(document.importNode(want, true), at); continue; }
+      if (have !== at) {
+        // What is between is gone, or comes later. Remove what is gone, so that what stays is not moved: a moved element loses focus.
+        while (at && at !== have && !(at.nodeType === 1 && at.id && to.querySelector(":scope > #" + CSS.escape(at.id)))) { const next = at.nextSibling; at.remove(); at = next; }
+        if (at !== have) from.insertBefore(have, at);
+      }
+      if (have.nodeType === 3) { if (have.data !== want.data) have.data = want.data; }
+      else if (have.nodeType === 1 && !have.hasAttribute("data-keep")) morph(have, want);
+      at = have.nextSibling;
+    }
+    while (at) { const next = at.nextSibling; at.remove(); at = next; }
+  }
+
+  const live = document.body.dataset.live;
+  let dirty = false, busy = false, last = 0, timer = 0, took = 0;
+  function concerns(c) {
+    if (c.fresh) return true;
+    if (live === "any") return true;
+    if (live === "locks") return c.locks || c.all || (c.jobs || []).length > 0;
+    if (live === "filters") return c.filters || c.all || (c.jobs || []).length > 0;
+    if (live === "jobs") return c.all || (c.jobs || []).length > 0;
+    if (live === "rows") return c.all || (c.jobs || []).some((id) => $("job-" + id));
+    if (live.startsWith("job:")) { const id = Number(live.slice(4)); return c.all || c.locks || (c.jobs || []).includes(id); }
+    return false;
+  }
+  function changed() { dirty = true; plan(); }
+  function plan() {
+    if (busy || timer || !dirty || document.hidden) return;
+    timer = setTimeout(refresh, Math.max(0, Math.max(250, 8 * took) - (Date.now() - last)));
+  }
+  async function refresh() {
+    timer = 0; dirty = false; busy = true;
+    const begin = performance.now();
+    try {
+      const url = new URL(location.href);
+      url.searchParams.delete("done");
+      const answer = await fetch(url, { headers: { "X-Lockstep-Live": "1" }, cache: "no-store", redirect: "error" });
+      if (answer.status === 401) state.out = true;
+      else if (answer.ok) {
+        const text = await answer.text();
+        const next = new DOMParser().parseFromString(text, "text/html").querySelector("main");
+        if (next) {
+          const notice = $("notice");
+          if (notice) next.prepend(document.importNode(notice, true));
+          showTimes(next);
+          const focus = document.activeElement && document.activeElement.id;
+          morph($("main"), next);
+          if (focus && document.activeElement === document.body && $(focus)) $(focus).focus({ preventScroll: true });
+          tick(); mark(); count();
+        }
+        state.failed = false;
+      } else state.failed = answer.status === 502 || answer.status === 503 || answer.status === 504;
+    } catch (e) { /* the stream says whether the server is away */ }
+    busy = false; last = Date.now(); took = performance.now() - begin;
+    banner();
+    if (state.failed) setTimeout(changed, 1000);
+    plan();
+  }
+
+  // ---- banner ----
+  const state = { lost: false, down: "", out: false, failed: false };
+  let lostSince = 0, bannerTimer = 0;
+  function banner() {
+    const b = $("banner"), dot = $("live");
+    if (!b) return;
+    clearTimeout(bannerTimer);
+    if (dot) { dot.hidden = false; dot.classList.toggle("off", state.lost || state.out || !!state.down); set(dot, state.lost || state.out ? "not live" : state.down ? "waiting" : "live"); }
+    if (!state.lost) lostSince = 0;
+    let parts = null;
+    if (state.out) parts = ["Your session has ended. ", ["Log in again", "/ui/login?next=" + encodeURIComponent(location.pathname + location.search)]];
+    else if (state.lost) {
+      lostSince = lostSince || Date.now();
+      if (Date.now() - lostSince < 1500) { bannerTimer = setTimeout(banner, 1600); return; }
+      parts = ["This node does not answer. The page shows what it knew last."];
+      for (const other of others()) parts.push(" ", ["The same page on " + other.name, other.url + location.pathname.replace(/^\/ui\/?/, "") + location.search]);
+    } else if (state.down || state.failed) parts = [state.down || "The queue does not answer.", " The page goes on by itself when there is a master."];
+    if (!parts) { b.hidden = true; return; }
+    const line = document.createElement("span");
+    for (const p of parts) {
+      if (typeof p === "string") line.append(p);
+      else { const a = document.createElement("a"); a.textContent = p[0]; a.href = p[1]; line.append(a); }
+    }
+    if (b.textContent !== line.textContent || b.hidden) b.replaceChildren(line);
+    b.hidden = false;
+  }
+  // The consoles of the other nodes, as this browser knew them last.
+  function others() { try { return (JSON.parse(localStorage.getItem("lockstep-nodes-" + location.host)) || []).filter((n) => new URL(n.url).host !== location.host); } catch (e) { return []; } }
+  async function learn() {
+    try {
+      const r = await fetch("/ui/consoles", { cache: "no-store" });
+      if (r.ok) localStorage.setItem("lockstep-nodes-" + location.host, JSON.stringify(await r.json()));
+    } catch (e) { /* next time */ }
+  }
+
+  // ---- log ----
+  const log = $("log");
+  const logMax = 20000;
+  let after = log ? Number(log.dataset.after) : 0;
+  const open = {};
+  function addEntries(entries) {
+    const follow = $("follow").checked;
+    const fragment = document.createDocumentFragment();
+    const search = $("log-search").value.toLowerCase();
+    for (const e of entries) {
+      if (e.n <= after) continue;
+      after = e.n;
+      let line = open[e.s];
+      if (!line) { line = document.createElement("div"); line.className = "l " + e.s; line.dataset.n = e.n; fragment.append(line); }
+      for (const p of e.p || []) {
+        if (!p.c) { line.append(p.x); continue; }
+        const s = document.createElement("span"); s.className = p.c; s.textContent = p.x; line.append(s);
+      }
+      open[e.s] = e.o && line.textContent.length < 20000 ? line : null;
+      if (search) line.classList.toggle("hit", line.textContent.toLowerCase().includes(search));
+    }
+    log.append(fragment);
+    while (log.childElementCount > logMax) log.firstElementChild.remove();
+    if (follow) log.scrollTop = log.scrollHeight;
+  }
+  let searchTimer = 0;
+  function search() {
+    const text = $("log-search").value.toLowerCase();
+    let first = null, found = 0;
+    for (const line of log.children) {
+      const hit = text !== "" && line.textContent.toLowerCase().includes(text);
+      line.classList.toggle("hit", hit);
+      if (hit) { found++; first = first || line; }
+    }
+    set($("log-found"), text === "" ? "" : found + (found === 1 ? " line" : " lines"));
+    if (first) { $("follow").checked = false; first.scrollIntoView({ block: "nearest" }); }
+  }
+  if (log) {
+    log.scrollTop = log.scrollHeight;
+    $("log-search").addEventListener("input", () => { clearTimeout(searchTimer); searchTimer = setTimeout(search, 150); });
+    log.addEventListener("scroll", () => { const end = log.scrollHeight - log.scrollTop - log.clientHeight < 40; if (!end && $("follow").checked) $("follow").checked = false; });
+    $("follow").addEventListener("change", () => { if ($("follow").checked) log.scrollTop = log.scrollHeight; });
+  }
+
+  // ---- stream ----
+  if (signedIn) {
+    const send = window.lockstepStream("/ui/assets/" + document.body.dataset.stream.split("/").pop(), (m) => {
+      if (m.kind === "state") { Object.assign(state, m.data); banner(); }
+      else if (m.kind === "change") { if (live && concerns(m.data)) changed(); }
+      else if (m.kind === "log" && log && m.data.job === Number(log.dataset.job)) addEntries(m.data.entries);
+      else if (m.kind === "logend" && log && m.data.job === Number(log.dataset.job)) changed();
+    });
+    const want = () => send({ kind: "want", logs: log ? [[Number(log.dataset.job), after]] : [] });
+    want();
+    setInterval(() => send({ kind: "alive" }), 30000);
+    addEventListener("pagehide", () => send({ kind: "bye" }));
+    addEventListener("pageshow", (e) => { if (e.persisted) location.reload(); });
+    document.addEventListener("visibilitychange", () => { if (!document.hidden) { send({ kind: "alive" }); plan(); } });
+    learn(); setInterval(learn, 60000);
+    banner();
+  }
+
+  // ---- preview of a rule ----
+  const rule = $("rule-form");
+  let previewTimer = 0, previewNumber = 0;
+  async function preview() {
+    const number = ++previewNumber;
+    try {
+      const r = await fetch("/ui/filters/preview?part=1", { method: "POST", body: new URLSearchParams(new FormData(rule)) });
+      const doc = new DOMParser().parseFromString(await r.text(), "text/html");
+      if (r.ok && number === previewNumber) $("preview").replaceChildren(...[...doc.body.childNodes].map((n) => document.importNode(n, true)));
+    } catch (e) { /* the button shows it, too */ }
+  }
+  if (rule) rule.addEventListener("input", () => { clearTimeout(previewTimer); previewTimer = setTimeout(preview, 300); });
+
+  // ---- selection and keys ----
+  function count() {
+    const picked = $("picked");
+    if (picked) { const n = document.querySelectorAll("#list input:checked").length; set(picked, n + (n === 1 ? " job selected" : " jobs selected")); }
+  }
+  document.addEventListener("change", (e) => { if (e.target.closest("#list")) count(); });
+  let current = "";
+  function mark() { for (const r of document.querySelectorAll("#list tbody tr")) r.classList.toggle("at", r.id === current); }
+  function move(step) {
+    const rows = [...document.querySelectorAll("#list tbody tr")];
+    if (rows.length === 0) return;
+    let i = rows.findIndex((r) => r.id === current) + step;
+    if (current === "") i = 0;
+    const row = rows[Math.max(0, Math.min(rows.length - 1, i))];
+    current = row.id; mark();
+    row.querySelector("a").focus(); row.scrollIntoView({ block: "nearest" });
+  }
+  const places = { o: "/ui/", j: "/ui/jobs", t: "/ui/timeline", l: "/ui/locks", f: "/ui/filters", n: "/ui/nodes", s: "/ui/opcodes" };
+  let chord = 0;
+  document.addEventListener("keydown", (e) => {
+    if (!signedIn || e.ctrlKey || e.altKey || e.metaKey || /^(INPUT|TEXTAREA|SELECT)$/.test(e.target.tagName) && e.target.type !== "checkbox") return;
+    if (Date.now() - chord < 1000 && places[e.key]) { location.href = places[e.key]; return; }
+    chord = 0;
+    const search = document.querySelector("[data-search]");
+    if (e.key === "g") chord = Date.now();
+    else if (e.key === "j") move(1);
+    else if (e.key === "k") move(-1);
+    else if (e.key === "?") location.href = "/ui/help";
+    else if (e.key === "/" && (search || $("log-search"))) { e.preventDefault(); (search || $("log-search")).focus(); }
+    else if (e.key === "x" && current) { const box = $("pick-" + current.slice(4)); if (box) { box.click(); } }
+  });
+
+  showTimes(document); tick(); count();
+  setInterval(tick, 1000);
+})();

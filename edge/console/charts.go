@@ -1,0 +1,255 @@
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"lockstep/core/answer"
+	"lockstep/core/timeline"
+	"lockstep/edge/rapi"
+)
+
+// timelineView is the data of the chart of run slots. The chart is 1000 wide.
+type timelineView struct {
+	Bars    []ganttBar
+	Ticks   []ganttTick
+	Lanes   []ganttLane
+	Height  int
+	Window  string
+	Windows []tab
+	Rows    []jobRow
+	More    bool
+}
+
+type ganttBar struct {
+	ID            int64
+	X, Y, W       int
+	Class, Title  string
+	WaitX, WaitW  int
+	Label         string
+	LabelX, TextY int
+}
+
+type ganttTick struct {
+	X    int
+	Time answer.Time
+	Text string
+}
+
+type ganttLane struct{ Y, TextY, Number int }
+
+// Sizes of the chart.
+const (
+	laneHeight  = 26
+	chartTop    = 24
+	chartLeft   = 30
+	chartWidth  = 1000
+	timelineMax = 500 // jobs
+)
+
+var windows = []struct {
+	name string
+	span time.Duration
+}{{"10m", 10 * time.Minute}, {"1h", time.Hour}, {"6h", 6 * time.Hour}, {"24h", 24 * time.Hour}, {"7d", 7 * 24 * time.Hour}}
+
+func (x *Console) timeline(q *request) error {
+	chosen := windows[1]
+	v := timelineView{}
+	for _, w := range windows {
+		if w.name == q.URL.Query().Get("window") {
+			chosen = w
+		}
+	}
+	for _, w := range windows {
+		v.Windows = append(v.Windows, tab{Name: w.name, Label: w.name, Path: "/ui/timeline?window=" + w.name, Current: w.name == chosen.name})
+	}
+	v.Window = chosen.name
+	now := time.Now()
+	from := now.Add(-chosen.span)
+	page, err := askAged[answer.JobPage](q, statusFresh, rapi.Large, "LockstepPageJobs", answer.JobPageRequest{JobSelection: answer.JobSelection{
+		Statuses: []string{"running", "waiting", "success", "error", "canceled", "canceling"}, SinceUS: from.Truncate(time.Second).UnixMicro(), Limit: timelineMax, Archived: true}})
+	if err != nil {
+		return err
+	}
+	v.More = page.Cursor != 0
+	v.draw(page.Jobs, from, now)
+	return q.show("timeline", "Timeline", "timeline", "jobs", v)
+}
+
+// draw puts the jobs that were started into lanes.
+func (v *timelineView) draw(jobs []answer.ListedJob, from, now time.Time) {
+	jobs = slices.DeleteFunc(jobs, func(j answer.ListedJob) bool {
+		return j.Started.IsZero() || !j.Ended.IsZero() && j.Ended.Before(from)
+	})
+	var spans []timeline.Span
+	for _, j := range jobs {
+		end := now
+		if !j.Ended.IsZero() {
+			end = j.Ended.Time
+		}
+		spans = append(spans, timeline.Span{ID: j.ID, Begin: j.Started.UnixMilli(), End: max(end.UnixMilli(), j.Started.UnixMilli()+1)})
+	}
+	lanes, count := timeline.Lanes(spans)
+	scale := func(ms int64) int {
+		return chartLeft + int(max(0, min(ms-from.UnixMilli(), now.UnixMilli()-from.UnixMilli()))*(chartWidth-chartLeft)/(now.UnixMilli()-from.UnixMilli()))
+	}
+	for i, j := range jobs {
+		x, end := scale(spans[i].Begin), scale(spans[i].End)
+		y := chartTop + lanes[i]*laneHeight
+		b := ganttBar{ID: j.ID, X: x, Y: y, W: max(end-x, 3), Class: j.Status, TextY: y + 15, LabelX: x + 5}
+		b.Title = fmt.Sprintf("job %d %s: %s, waited %s, ran %s", j.ID, j.Name, j.Status, span(j.Started.Sub(j.Received.Time)), span(time.Duration(spans[i].End-spans[i].Begin)*time.Millisecond))
+		if b.W > 60 {
+			name := j.Name
+			if name == "" {
+				name = summaryText(j.Summary)
+			}
+			b.Label = shorten(strconv.FormatInt(j.ID, 10)+" "+name, b.W/7)
+		}
+		v.Bars = append(v.Bars, b)
+		v.Rows = append(v.Rows, jobRow{ListedJob: j})
+	}
+	for lane := range max(count, 1) {
+		v.Lanes = append(v.Lanes, ganttLane{Y: chartTop + lane*laneHeight, TextY: chartTop + lane*laneHeight + 15, Number: lane + 1})
+	}
+	v.Height = chartTop + max(count, 1)*laneHeight + 4
+	minute := int64(time.Minute / time.Millisecond)
+	for _, at := range timeline.Ticks(from.UnixMilli(), now.UnixMilli(), 6, []int64{minute, 2 * minute, 5 * minute, 10 * minute, 15 * minute, 30 * minute, 60 * minute, 240 * minute, 1440 * minute}) {
+		t := time.UnixMilli(at)
+		text := t.Format("15:04")
+		if now.Sub(from) > 48*time.Hour {
+			text = t.Format("Jan 2")
+		}
+		v.Ticks = append(v.Ticks, ganttTick{X: scale(at), Time: answer.Time{Time: t}, Text: text})
+	}
+}
+
+// graphView is the data of the graph of a chain.
+type graphView struct {
+	ID            int64
+	Nodes         []graphNode
+	Edges         []graphEdge
+	Width, Height int
+	More          bool
+}
+
+type graphNode struct {
+	X, Y, TextY, SubY int
+	Job               answer.ListedJob
+	Label, Sub        string
+	Current           bool
+}
+
+type graphEdge struct{ Path string }
+
+// Sizes of the graph.
+const (
+	nodeWidth, nodeHeight = 190, 46
+	layerGap, rowGap      = 70, 16
+	graphMax              = 100 // jobs
+)
+
+// graph shows the jobs that a job waits for, directly and indirectly, and those that wait for it.
+func (x *Console) graph(q *request) error {
+	id, err := q.jobID()
+	if err != nil {
+		return err
+	}
+	ids, edges, more, err := x.chain(q, id)
+	if err != nil {
+		return err
+	}
+	list, err := ask[answer.JobList](q, rapi.Large, "LockstepListJobs", answer.JobSelection{IDs: ids})
+	if err != nil {
+		return err
+	}
+	v := graphView{ID: id, More: more}
+	places := timeline.Layers(ids, edges)
+	corner := func(id int64) (x, y int) {
+		return 4 + places[id].Layer*(nodeWidth+layerGap), 4 + places[id].Row*(nodeHeight+rowGap)
+	}
+	for _, j := range list.Jobs {
+		x, y := corner(j.ID)
+		label := fmt.Sprintf("%d %s", j.ID, j.Name)
+		v.Nodes = append(v.Nodes, graphNode{X: x, Y: y, TextY: y + 18, SubY: y + 36, Job: j, Label: shorten(label, 24), Sub: shorten(j.Status+" · "+summaryText(j.Summary), 28), Current: j.ID == id})
+		v.Width, v.Height = max(v.Width, x+nodeWidth+8), max(v.Height, y+nodeHeight+8)
+	}
+	for _, e := range edges {
+		_, hasFrom := places[e.From]
+		if _, hasTo := places[e.To]; !hasFrom || !hasTo {
+			continue
+		}
+		x1, y1 := corner(e.From)
+		x2, y2 := corner(e.To)
+		x1, y1, y2 = x1+nodeWidth, y1+nodeHeight/2, y2+nodeHeight/2
+		bend := (x1 + x2) / 2
+		v.Edges = append(v.Edges, graphEdge{fmt.Sprintf("M%d %d C%d %d %d %d %d %d", x1, y1, bend, y1, bend, y2, x2, y2)})
+	}
+	return q.show("graph", fmt.Sprintf("Chain of job %d", id), "jobs", "jobs", v)
+}
+
+// chain are the jobs of a chain and their dependencies: those that job files name, and those of jobs that wait now.
+func (x *Console) chain(q *request, id int64) (ids []int64, edges []timeline.Edge, more bool, err error) {
+	locks, err := askAged[answer.Locks](q, statusFresh, rapi.Large, "LockstepLocks")
+	if err != nil {
+		return nil, nil, false, err
+	}
+	waitsFor := map[int64][]int64{}
+	waitedBy := map[int64][]int64{}
+	for _, w := range locks.Jobs {
+		for _, on := range w.On {
+			waitsFor[w.ID] = append(waitsFor[w.ID], on.ID)
+			waitedBy[on.ID] = append(waitedBy[on.ID], w.ID)
+		}
+	}
+	known, next := map[int64]bool{id: true}, []int64{id}
+	seen := map[timeline.Edge]bool{}
+	link := func(e timeline.Edge, other int64) {
+		if !seen[e] {
+			seen[e] = true
+			edges = append(edges, e)
+		}
+		if !known[other] && len(known) < graphMax {
+			known[other] = true
+			next = append(next, other)
+		} else if !known[other] {
+			more = true
+		}
+	}
+	for len(next) > 0 {
+		of := next[0]
+		next = next[1:]
+		j, err := x.readJob(q, of)
+		if err != nil {
+			continue // it is not known any more
+		}
+		ids = append(ids, of)
+		for _, on := range append(dependencies(j.ops), waitsFor[of]...) {
+			link(timeline.Edge{From: on, To: of}, on)
+		}
+		for _, waiting := range waitedBy[of] {
+			link(timeline.Edge{From: of, To: waiting}, waiting)
+		}
+	}
+	return ids, edges, more, nil
+}
+
+// dependencies are the ids in the parameter depends of opcodes.
+func dependencies(ops []map[string]json.RawMessage) []int64 {
+	var ids []int64
+	for _, op := range ops {
+		var depends [][]json.RawMessage
+		if json.Unmarshal(op["depends"], &depends) != nil {
+			continue
+		}
+		for _, d := range depends {
+			var id int64
+			if len(d) > 0 && json.Unmarshal(d[0], &id) == nil && id > 0 {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
+}

@@ -1,0 +1,395 @@
+// Package console is the live web console: pages below /ui/ of the remote API, made on the server.
+//
+// It is an edge, not an actor. It owns the templates, the assets, the open streams of browsers, and caches of answers and sessions that
+// are seconds old. A page becomes calls to the LUXI gateway in the same process, which a node that is not the master forwards to the
+// master, so that each node serves the console. One connection (hub) receives changes for all streams of this node.
+//
+// Nothing of it survives a crash. Sessions belong to the sessions actor; browsers connect again and load the page again.
+package console
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"lockstep/edge/luxiclient"
+	"lockstep/edge/rapi"
+)
+
+// Bounds of the console.
+const (
+	requestsMax = 200     // requests at a time, streams left out
+	streamsMax  = 500     // open streams at a time
+	formMax     = 1 << 20 // bytes of a form
+	pageTimeout = 20 * time.Second
+)
+
+//go:embed templates
+var templateFiles embed.FS
+
+//go:embed assets
+var assetFiles embed.FS
+
+// Config is what the console needs.
+type Config struct {
+	Log    *logrus.Logger
+	Queue  *rapi.Pool
+	Logins *rapi.Logins
+	// AllowCommands permits opcodes that run arbitrary commands.
+	AllowCommands bool
+	Version       string // of the daemon, for people
+	Port          int    // of the listener: the name of the cookie has it, because cookies do not tell ports apart
+}
+
+// Console serves the pages. It is made by New and ended by Stop.
+type Console struct {
+	config    Config
+	mux       *http.ServeMux
+	templates *template.Template
+	assets    map[string]asset // by the name in a URL
+	names     map[string]string
+	reads     *reads
+	sessions  *sessionCache
+	hub       *hub
+	requests  chan struct{}
+	streams   chan struct{}
+	stopping  chan struct{}
+	stopOnce  sync.Once
+}
+
+// asset is one file that browsers may keep for ever: its name changes with its content.
+type asset struct {
+	kind string
+	data []byte
+}
+
+// New makes a console.
+func New(c Config) (*Console, error) {
+	x := &Console{config: c, assets: map[string]asset{}, names: map[string]string{}, requests: make(chan struct{}, requestsMax),
+		streams: make(chan struct{}, streamsMax), stopping: make(chan struct{})}
+	if err := x.loadAssets(); err != nil {
+		return nil, err
+	}
+	var err error
+	if x.templates, err = template.New("").Funcs(x.functions()).ParseFS(templateFiles, "templates/*.html"); err != nil {
+		return nil, fmt.Errorf("templates of the console: %w", err)
+	}
+	x.reads = newReads(c.Queue)
+	x.sessions = newSessionCache(c.Queue, c.Logins)
+	x.hub = newHub(c.Queue, x.stopping)
+	x.mux = x.routes()
+	return x, nil
+}
+
+// Stop ends the streams. It may be called more than once.
+func (x *Console) Stop() { x.stopOnce.Do(func() { close(x.stopping) }) }
+
+// loadAssets gives each asset a name with a part of its hash.
+func (x *Console) loadAssets() error {
+	return fs.WalkDir(assetFiles, "assets", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := assetFiles.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(data)
+		base := path.Base(name)
+		ext := path.Ext(base)
+		kinds := map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+		public := strings.TrimSuffix(base, ext) + "-" + hex.EncodeToString(sum[:6]) + ext
+		x.assets[public] = asset{kinds[ext], data}
+		x.names[base] = public
+		return nil
+	})
+}
+
+// securityPolicy lets a page load scripts, styles and data from this server only. There is no inline script or style.
+const securityPolicy = "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+// ServeHTTP serves one request below /ui. The caller has checked Host and origin.
+func (x *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", securityPolicy)
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	if r.Body != nil {
+		r.Body = http.MaxBytesReader(w, r.Body, formMax)
+	}
+	x.mux.ServeHTTP(w, r)
+}
+
+// routes are all paths. A pattern without a method takes no other than the mux says: 405 with Allow.
+func (x *Console) routes() *http.ServeMux {
+	m := http.NewServeMux()
+	m.HandleFunc("GET /ui", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, rapi.ConsolePath, http.StatusFound) })
+	m.HandleFunc("GET /ui/assets/{name}", x.serveAsset)
+	m.HandleFunc("GET /ui/login", x.open(x.loginPage))
+	m.HandleFunc("POST /ui/login", x.open(x.login))
+	m.HandleFunc("GET /ui/open", x.open(x.linkPage))
+	m.HandleFunc("POST /ui/open", x.open(x.redeem))
+	m.HandleFunc("POST /ui/logout", x.page(x.logout))
+	m.HandleFunc("GET /ui/events", x.events)
+	m.HandleFunc("GET /ui/consoles", x.page(x.consoles))
+	m.HandleFunc("GET /ui/{$}", x.page(x.overview))
+	m.HandleFunc("GET /ui/jobs", x.page(x.jobs))
+	m.HandleFunc("POST /ui/jobs/confirm", x.page(x.confirmJobs))
+	m.HandleFunc("POST /ui/jobs/apply", x.change(x.applyJobs))
+	m.HandleFunc("GET /ui/jobs/{id}", x.page(x.job))
+	m.HandleFunc("GET /ui/jobs/{id}/log", x.page(x.downloadLog))
+	m.HandleFunc("GET /ui/jobs/{id}/job.json", x.page(x.jobFile))
+	m.HandleFunc("GET /ui/jobs/{id}/graph", x.page(x.graph))
+	m.HandleFunc("POST /ui/jobs/{id}/{action}", x.change(x.jobAction))
+	m.HandleFunc("GET /ui/timeline", x.page(x.timeline))
+	m.HandleFunc("GET /ui/locks", x.page(x.locks))
+	m.HandleFunc("GET /ui/filters", x.page(x.filters))
+	m.HandleFunc("POST /ui/filters/preview", x.page(x.previewFilter))
+	m.HandleFunc("POST /ui/filters/save", x.change(x.saveFilter))
+	m.HandleFunc("POST /ui/filters/delete", x.change(x.deleteFilter))
+	m.HandleFunc("GET /ui/order", x.page(x.order))
+	m.HandleFunc("GET /ui/nodes", x.page(x.nodes))
+	m.HandleFunc("POST /ui/nodes/confirm", x.page(x.confirmPromotion))
+	m.HandleFunc("POST /ui/nodes/promote", x.change(x.promote))
+	m.HandleFunc("GET /ui/settings", x.page(x.settings))
+	m.HandleFunc("POST /ui/settings", x.change(x.saveSettings))
+	m.HandleFunc("POST /ui/drain", x.change(x.drain))
+	m.HandleFunc("GET /ui/opcodes", x.page(x.opcodes))
+	m.HandleFunc("GET /ui/opcodes/{name}", x.page(x.opcode))
+	m.HandleFunc("POST /ui/opcodes/{name}", x.change(x.submit))
+	m.HandleFunc("GET /ui/help", x.page(x.help))
+	m.HandleFunc("GET /ui/", x.page(func(*request) error { return errNotFound }))
+	return m
+}
+
+func (x *Console) serveAsset(w http.ResponseWriter, r *http.Request) {
+	a, known := x.assets[r.PathValue("name")]
+	if !known {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", a.kind)
+	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	w.Header().Set("Content-Length", strconv.Itoa(len(a.data)))
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(a.data)
+	}
+}
+
+// request is one request for a page, with its user.
+type request struct {
+	*http.Request
+	w       http.ResponseWriter
+	console *Console
+	user    user
+	id      string // hash of the session
+}
+
+// pageError is an error with a code and a sentence for people.
+type pageError struct {
+	code int
+	text string
+}
+
+func (e *pageError) Error() string { return e.text }
+
+var errNotFound = &pageError{http.StatusNotFound, "There is no such page."}
+
+func badRequest(format string, args ...any) error {
+	return &pageError{http.StatusBadRequest, fmt.Sprintf(format, args...)}
+}
+
+// open serves a page that needs no login.
+func (x *Console) open(serve func(*request) error) http.HandlerFunc {
+	return x.bounded(func(w http.ResponseWriter, r *http.Request) {
+		q := &request{w: w, Request: r, console: x}
+		if err := serve(q); err != nil {
+			q.fail(err)
+		}
+	})
+}
+
+// page serves a page for users who have logged in. Others are sent to the login, and back after it.
+func (x *Console) page(serve func(*request) error) http.HandlerFunc {
+	return x.bounded(func(w http.ResponseWriter, r *http.Request) {
+		q := &request{w: w, Request: r, console: x}
+		who, id, err := x.sessions.user(r, x.cookieName())
+		switch {
+		case errors.Is(err, errNoSession) && r.Header.Get(liveHeader) != "":
+			w.WriteHeader(http.StatusUnauthorized) // to the script, not to the browser: no WWW-Authenticate
+			return
+		case errors.Is(err, errNoSession):
+			http.Redirect(w, r, "/ui/login?next="+template.URLQueryEscaper(localPath(r)), http.StatusSeeOther)
+			return
+		case err != nil:
+			q.fail(err)
+			return
+		}
+		q.user, q.id = who, id
+		if !who.Read {
+			q.fail(&pageError{http.StatusForbidden, "Your user has neither the option read nor the option write in the users file of the remote API."})
+			return
+		}
+		if err := serve(q); err != nil {
+			q.fail(err)
+		}
+	})
+}
+
+// change is page for what changes something: it needs the option write, and is logged.
+func (x *Console) change(serve func(*request) error) http.HandlerFunc {
+	return x.page(func(q *request) error {
+		if !q.user.Write {
+			return &pageError{http.StatusForbidden, "Your user has the option read only; changes need the option write."}
+		}
+		err := serve(q)
+		fields := logrus.Fields{"user": q.user.Who, "address": remoteHost(q.Request), "request": q.Method + " " + q.URL.Path, "done": err == nil}
+		x.config.Log.WithFields(fields).Info("console: change requested")
+		return err
+	})
+}
+
+// bounded answers 503 to more requests at a time than the console serves.
+func (x *Console) bounded(serve http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case x.requests <- struct{}{}:
+			defer func() { <-x.requests }()
+		default:
+			w.Header().Set("Retry-After", "5")
+			http.Error(w, "Too many requests at a time; try again later", http.StatusServiceUnavailable)
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
+		defer cancel()
+		serve(w, r.WithContext(ctx))
+	}
+}
+
+// localPath is the path and query of a GET; of other requests the overview.
+func localPath(r *http.Request) string {
+	if r.Method != http.MethodGet {
+		return rapi.ConsolePath
+	}
+	return r.URL.RequestURI()
+}
+
+// liveHeader marks a request of the script, which wants only the part of the page that changes.
+const liveHeader = "X-Lockstep-Live"
+
+// view is what each template gets.
+type view struct {
+	Title   string
+	Section string // entry of the navigation
+	User    user
+	Live    string // what the page shows: events of this concern it; empty: none
+	Path    string
+	Notice  string // what the last action has done
+	Version string
+	Now     time.Time
+	Data    any
+}
+
+// show renders a page. For a request of the script it renders the main part only.
+func (q *request) show(name, title, section, live string, data any) error { //nolint:unparam // the error is for the callers' form
+	q.render(http.StatusOK, name, view{Title: title, Section: section, Live: live, Data: data})
+	return nil
+}
+
+func (q *request) render(code int, name string, v view) {
+	v.User, v.Path, v.Version, v.Now = q.user, q.URL.RequestURI(), q.console.config.Version, time.Now()
+	if v.Notice == "" {
+		v.Notice = takeNotice(q)
+	}
+	if q.Header.Get(liveHeader) == "" {
+		q.writePage(code, "layout", pageView{v, name, q.console})
+		return
+	}
+	q.writePage(code, "live", pageView{v, name, q.console})
+}
+
+// pageView is a view with the template of its main part.
+type pageView struct {
+	view
+	Main    string
+	console *Console
+}
+
+// Body renders the main part.
+func (p pageView) Body() (template.HTML, error) {
+	var b bytes.Buffer
+	err := p.console.templates.ExecuteTemplate(&b, p.Main, p.view)
+	return template.HTML(b.String()), err //nolint:gosec // html/template has escaped it
+}
+
+func (q *request) writePage(code int, name string, v pageView) {
+	var b bytes.Buffer
+	if err := q.console.templates.ExecuteTemplate(&b, name, v); err != nil {
+		q.console.config.Log.WithFields(logrus.Fields{"err": err, "operation": v.Main}).Error("console: page cannot be rendered")
+		http.Error(q.w, "The page cannot be shown; the log of the daemon has the reason", http.StatusInternalServerError)
+		return
+	}
+	h := q.w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Length", strconv.Itoa(b.Len()))
+	q.w.WriteHeader(code)
+	if q.Method != http.MethodHead {
+		_, _ = q.w.Write(b.Bytes()) // a client that has gone gets no answer
+	}
+}
+
+// fail shows an error as a page.
+func (q *request) fail(err error) {
+	var known *pageError
+	if !errors.As(err, &known) {
+		f := rapi.AsFailure(err)
+		known = &pageError{f.Code, f.Error()}
+		if f.Code >= http.StatusInternalServerError && !isAway(err) {
+			q.console.config.Log.WithFields(logrus.Fields{"err": err, "request": q.Method + " " + q.URL.Path}).Warn("console: request failed")
+		}
+	}
+	if q.Header.Get(liveHeader) != "" {
+		q.w.WriteHeader(known.code)
+		return
+	}
+	q.render(known.code, "error", view{Title: http.StatusText(known.code), Data: known})
+}
+
+// Code and Text are for the template.
+func (e *pageError) Code() int    { return e.code }
+func (e *pageError) Text() string { return e.text }
+
+// isAway reports whether the queue does not answer at present.
+func isAway(err error) bool {
+	var lost *luxiclient.ConnectionLostError
+	return errors.As(err, &lost) || rapi.AsFailure(err).Code == http.StatusServiceUnavailable
+}
+
+// writePart renders one template alone.
+func (q *request) writePart(name string, data any) {
+	var b bytes.Buffer
+	if err := q.console.templates.ExecuteTemplate(&b, name, data); err != nil {
+		q.console.config.Log.WithFields(logrus.Fields{"err": err, "operation": name}).Error("console: page cannot be rendered")
+		q.w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	q.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = q.w.Write(b.Bytes()) // a client that has gone gets no answer
+}

@@ -1,0 +1,227 @@
+package console
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"lockstep/core/answer"
+	"lockstep/edge/rapi"
+)
+
+// filtersView is the data of the filter rules and their editor.
+type filtersView struct {
+	Rules   []ruleRow
+	Form    ruleForm
+	Preview *answer.FilterPreview
+	Problem string
+}
+
+// ruleRow is a rule, in the order in which rules apply.
+type ruleRow struct {
+	UUID       string
+	Priority   int
+	Action     string
+	Limit      string
+	Predicates string
+	Reason, By string
+	Hits       *answer.FilterPreview
+}
+
+// ruleForm are the fields of the editor.
+type ruleForm struct {
+	UUID, Priority, Action, Limit, Reason string
+	Kind, Field, Operator, Value          string
+	JSON                                  string // predicates; it wins over the four fields above
+}
+
+var ruleFields = []string{"uuid", "priority", "predicates", "action", "reason_trail"}
+
+func (x *Console) filters(q *request) error {
+	v, err := x.filterRules(q)
+	if err != nil {
+		return err
+	}
+	v.Form = ruleForm{Priority: "0", Action: "PAUSE", Kind: "opcode", Field: "OP_ID", Operator: "="}
+	if uuid := q.URL.Query().Get("edit"); uuid != "" {
+		for _, r := range v.Rules {
+			if r.UUID == uuid {
+				v.Form = ruleForm{UUID: uuid, Priority: strconv.Itoa(r.Priority), Action: r.Action, Limit: r.Limit, Reason: r.Reason, JSON: r.Predicates}
+			}
+		}
+	}
+	return q.show("filters", "Filters", "filters", "filters", v)
+}
+
+func (x *Console) filterRules(q *request) (filtersView, error) {
+	rows, err := ask[[][]json.RawMessage](q, rapi.Short, "QueryFilters", nil, ruleFields)
+	if err != nil {
+		return filtersView{}, err
+	}
+	v := filtersView{}
+	for _, row := range rows {
+		r, err := ruleOf(row)
+		if err != nil {
+			return v, err
+		}
+		if len(rows) <= 20 {
+			hits, err := askAged[answer.FilterPreview](q, statusFresh, rapi.Short, "LockstepTestFilter", r.UUID, r.Priority, row[2], row[3], []any{})
+			if err == nil {
+				r.Hits = &hits
+			}
+		}
+		v.Rules = append(v.Rules, r)
+	}
+	return v, nil
+}
+
+func ruleOf(row []json.RawMessage) (r ruleRow, err error) {
+	if len(row) != len(ruleFields) {
+		return r, badRequest("a rule has %d values", len(row))
+	}
+	if err := json.Unmarshal(row[0], &r.UUID); err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(row[1], &r.Priority); err != nil {
+		return r, err
+	}
+	r.Predicates = string(row[2])
+	if json.Unmarshal(row[3], &r.Action) != nil {
+		var limited []json.RawMessage
+		if json.Unmarshal(row[3], &limited) == nil && len(limited) == 2 {
+			_ = json.Unmarshal(limited[0], &r.Action) // it is a string
+			r.Limit = string(limited[1])
+		}
+	}
+	var trail [][]any
+	if json.Unmarshal(row[4], &trail) == nil {
+		for _, entry := range trail {
+			if len(entry) != 3 {
+				continue
+			}
+			source, _ := entry[0].(string)
+			text, _ := entry[1].(string)
+			switch {
+			case source == "lockstep:user":
+				r.By = text
+			case text != "" && source == "gnt:user":
+				r.Reason = text
+			}
+		}
+	}
+	return r, nil
+}
+
+// form reads the editor. The problem is for its user.
+func (q *request) ruleForm() (f ruleForm, args []any, problem string) {
+	get := func(name string) string { return strings.TrimSpace(q.PostForm.Get(name)) }
+	f = ruleForm{UUID: get("uuid"), Priority: get("priority"), Action: get("action"), Limit: get("limit"), Reason: get("reason"),
+		Kind: get("kind"), Field: get("field"), Operator: get("operator"), Value: get("value"), JSON: get("json")}
+	priority, err := strconv.Atoi(f.Priority)
+	if err != nil || priority < 0 {
+		return f, nil, "The priority is a number, 0 or more. Rules with smaller numbers apply first."
+	}
+	predicates := []byte(f.JSON)
+	if f.JSON == "" {
+		if f.Value == "" {
+			return f, nil, "Say which value the field has."
+		}
+		var value any = f.Value
+		if n, err := strconv.ParseFloat(f.Value, 64); err == nil && f.Kind != "opcode" {
+			value = n
+		}
+		if predicates, err = json.Marshal([]any{[]any{f.Kind, []any{f.Operator, f.Field, value}}}); err != nil {
+			return f, nil, "The value cannot be used."
+		}
+	}
+	if !json.Valid(predicates) {
+		return f, nil, "The predicates are no JSON."
+	}
+	var action any = f.Action
+	if f.Action == "RATE_LIMIT" {
+		limit, err := strconv.Atoi(f.Limit)
+		if err != nil || limit < 1 {
+			return f, nil, "The limit is the number of such jobs that run at a time."
+		}
+		action = []any{f.Action, limit}
+	}
+	var uuid any
+	if f.UUID != "" {
+		uuid = f.UUID
+	}
+	return f, []any{uuid, priority, json.RawMessage(predicates), action, json.RawMessage(q.trail(f.Reason))}, ""
+}
+
+// previewFilter shows what a rule would hold back, before it is made.
+func (x *Console) previewFilter(q *request) error {
+	if err := q.ParseForm(); err != nil {
+		return badRequest("The form cannot be read.")
+	}
+	form, args, problem := q.ruleForm()
+	v, err := x.filterRules(q)
+	if err != nil {
+		return err
+	}
+	v.Form, v.Problem = form, problem
+	if problem == "" {
+		preview, err := ask[answer.FilterPreview](q, rapi.Short, "LockstepTestFilter", args...)
+		if err != nil {
+			v.Problem = ruleProblem(err)
+		} else {
+			v.Preview = &preview
+		}
+	}
+	if q.URL.Query().Get("part") != "" { // the script shows it while the form is filled in
+		q.writePart("preview", v)
+		return nil
+	}
+	q.render(http.StatusOK, "filters", view{Title: "Filters", Section: "filters", Live: "", Data: v})
+	return nil
+}
+
+// ruleProblem is why a rule cannot be made.
+func ruleProblem(err error) string {
+	text := rapi.AsClientFailure(err).Error()
+	for _, prefix := range []string{"Invalid body parameters: ", "LockstepTestFilter: ", "LockstepReplaceFilter: "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	return text
+}
+
+// saveFilter adds or replaces a rule.
+func (x *Console) saveFilter(q *request) error {
+	if err := q.ParseForm(); err != nil {
+		return badRequest("The form cannot be read.")
+	}
+	form, args, problem := q.ruleForm()
+	if problem == "" {
+		err := q.do(rapi.Short, nil, "LockstepReplaceFilter", args...)
+		if err == nil {
+			http.Redirect(q.w, q.Request, "/ui/filters?done=rule", http.StatusSeeOther)
+			return nil
+		}
+		if isAway(err) {
+			return err
+		}
+		problem = ruleProblem(err)
+	}
+	v, err := x.filterRules(q)
+	if err != nil {
+		return err
+	}
+	v.Form, v.Problem = form, problem
+	q.render(http.StatusUnprocessableEntity, "filters", view{Title: "Filters", Section: "filters", Data: v})
+	return nil
+}
+
+func (x *Console) deleteFilter(q *request) error {
+	if err := q.ParseForm(); err != nil {
+		return badRequest("The form cannot be read.")
+	}
+	if err := q.do(rapi.Short, nil, "DeleteFilter", q.PostForm.Get("uuid")); err != nil {
+		return err
+	}
+	http.Redirect(q.w, q.Request, "/ui/filters?done=ruledelete", http.StatusSeeOther)
+	return nil
+}

@@ -1,0 +1,291 @@
+package console
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"lockstep/core/answer"
+	"lockstep/core/session"
+	"lockstep/edge/rapi"
+)
+
+// Ages of cached sessions.
+const (
+	sessionFresh = 10 * time.Second // a session is asked for again after that
+	sessionStale = 5 * time.Minute  // it counts that long while the queue does not answer
+	sessionsKept = 4096
+)
+
+const idOctets = 32 // 256 bits
+
+// user is who uses the console.
+type user struct {
+	Who         string // as in reason trails: "user=deploy"
+	Name        string // for people
+	Read, Write bool
+}
+
+var errNoSession = errors.New("no session")
+
+// sessionCache knows the sessions that browsers have shown lately. It looks up the user's options at each use: the users file may have
+// changed.
+type sessionCache struct {
+	queue  rapi.Luxi
+	logins *rapi.Logins
+	now    func() time.Time
+
+	mu    sync.Mutex
+	known map[string]cachedSession // by hash
+}
+
+type cachedSession struct {
+	session   answer.Session
+	checkedAt time.Time
+}
+
+func newSessionCache(queue rapi.Luxi, logins *rapi.Logins) *sessionCache {
+	return &sessionCache{queue: queue, logins: logins, now: time.Now, known: map[string]cachedSession{}}
+}
+
+// user is the user of a request's cookie. The error is errNoSession, or one of the queue.
+func (s *sessionCache) user(r *http.Request, cookie string) (user, string, error) {
+	c, err := r.Cookie(cookie)
+	if err != nil {
+		return user{}, "", errNoSession
+	}
+	id, err := base64.RawURLEncoding.DecodeString(c.Value)
+	if err != nil || len(id) != idOctets {
+		return user{}, "", errNoSession
+	}
+	hash := session.HashOf(id)
+	found, err := s.find(r.Context(), hash)
+	if err != nil {
+		return user{}, "", err
+	}
+	who, ok := s.permissions(found, id)
+	if !ok {
+		return user{}, "", errNoSession
+	}
+	return who, hash, nil
+}
+
+// permissions are those of the user now. A user who was removed, or has another password since the login, has none.
+func (s *sessionCache) permissions(found answer.Session, id []byte) (user, bool) {
+	if found.Name == "" { // by a link
+		return user{Who: found.User, Name: found.User, Read: true, Write: true}, true
+	}
+	u, known := s.logins.Find(found.Name)
+	if !known || u.Proof(id) != found.Proof {
+		return user{}, false
+	}
+	return user{Who: found.User, Name: found.Name, Read: u.MayRead(), Write: u.MayWrite()}, true
+}
+
+func (s *sessionCache) find(ctx context.Context, hash string) (answer.Session, error) {
+	s.mu.Lock()
+	cached, isCached := s.known[hash]
+	s.mu.Unlock()
+	age := s.now().Sub(cached.checkedAt)
+	if isCached && age < sessionFresh {
+		return cached.session, nil
+	}
+	var found answer.Session
+	data, err := s.queue.Call(ctx, rapi.Short, "LockstepCheckSession", hash)
+	if err == nil {
+		err = json.Unmarshal(data, &found)
+	}
+	switch {
+	case err != nil && isCached && age < sessionStale:
+		return cached.session, nil
+	case err != nil:
+		return answer.Session{}, err
+	case !found.Valid:
+		s.forget(hash)
+		return answer.Session{}, errNoSession
+	}
+	s.keep(hash, found)
+	return found, nil
+}
+
+func (s *sessionCache) keep(hash string, found answer.Session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.known) >= sessionsKept {
+		clear(s.known)
+	}
+	s.known[hash] = cachedSession{found, s.now()}
+}
+
+func (s *sessionCache) forget(hash string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.known, hash)
+}
+
+// cookieName has the port: browsers send a cookie to all ports of a host. The prefix makes them refuse it without Secure, or for another
+// path. They count loopback as secure without TLS.
+func (x *Console) cookieName() string { return fmt.Sprintf("__Host-lockstep-%d", x.config.Port) }
+
+func (x *Console) setCookie(w http.ResponseWriter, value string, age int) {
+	http.SetCookie(w, &http.Cookie{Name: x.cookieName(), Value: value, Path: "/", MaxAge: age, Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode})
+}
+
+// loginView is the data of the login page.
+type loginView struct {
+	Next    string
+	Name    string
+	Problem string
+	Open    bool // logins are possible on this connection
+}
+
+// mayHaveSession reports whether a connection may carry a session: with TLS, or from this machine.
+func mayHaveSession(r *http.Request) bool { return r.TLS != nil || isLocal(r) }
+
+// isLocal reports whether a request comes from this machine: from loopback, or from the address that it is sent to.
+func isLocal(r *http.Request) bool {
+	remote := net.ParseIP(remoteHost(r))
+	if remote == nil {
+		return false
+	}
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if local == nil {
+		return remote.IsLoopback()
+	}
+	host, _, err := net.SplitHostPort(local.String())
+	own := net.ParseIP(host)
+	return remote.IsLoopback() || err == nil && own != nil && own.Equal(remote)
+}
+
+func remoteHost(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	return host
+}
+
+// safeNext is a path of the console to go to after the login.
+func safeNext(next string) string {
+	u, err := url.Parse(next)
+	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(u.Path, rapi.ConsolePath) || strings.Contains(next, "\\") || strings.HasPrefix(u.Path, "/ui/login") {
+		return rapi.ConsolePath
+	}
+	return u.RequestURI()
+}
+
+func (x *Console) loginPage(q *request) error {
+	next := safeNext(q.URL.Query().Get("next"))
+	if _, _, err := x.sessions.user(q.Request, x.cookieName()); err == nil {
+		http.Redirect(q.w, q.Request, next, http.StatusSeeOther)
+		return nil
+	}
+	q.render(http.StatusOK, "login", view{Title: "Log in", Data: loginView{Next: next, Open: mayHaveSession(q.Request)}})
+	return nil
+}
+
+// login checks a name and a password, and opens a session.
+func (x *Console) login(q *request) error {
+	if !mayHaveSession(q.Request) {
+		return &pageError{http.StatusForbidden, "Without TLS a login is possible from the daemon's own machine only."}
+	}
+	if err := q.ParseForm(); err != nil {
+		return badRequest("The form cannot be read.")
+	}
+	name, next := q.PostForm.Get("name"), safeNext(q.PostForm.Get("next"))
+	u, err := x.config.Logins.CheckPassword(q.Request, name, q.PostForm.Get("password"))
+	if err != nil {
+		problem := "The name or the password is wrong."
+		code := http.StatusUnprocessableEntity // a page may not ask the browser for a password by 401
+		if f := rapi.AsFailure(err); f.Code == http.StatusTooManyRequests {
+			problem, code = f.Error()+".", f.Code
+			q.w.Header().Set("Retry-After", fmt.Sprint(f.RetryAfter))
+		}
+		q.render(code, "login", view{Title: "Log in", Data: loginView{Next: next, Name: name, Problem: problem, Open: true}})
+		return nil
+	}
+	id := newID()
+	_, err = x.config.Queue.Call(q.Context(), rapi.Short, "LockstepOpenSession", session.HashOf(id), "user="+name, name, u.Proof(id))
+	return x.begin(q, id, next, "user="+name, err)
+}
+
+func newID() []byte {
+	id := make([]byte, idOctets)
+	_, _ = rand.Read(id) // never fails
+	return id
+}
+
+// begin gives the browser its session.
+func (x *Console) begin(q *request, id []byte, next, who string, err error) error {
+	if err != nil {
+		return err
+	}
+	x.setCookie(q.w, base64.RawURLEncoding.EncodeToString(id), int((30 * 24 * time.Hour).Seconds()))
+	x.config.Log.WithFields(logrus.Fields{"user": who, "address": remoteHost(q.Request)}).Info("console: logged in")
+	http.Redirect(q.w, q.Request, next, http.StatusSeeOther)
+	return nil
+}
+
+// logout ends the session on all nodes.
+func (x *Console) logout(q *request) error {
+	if _, err := x.config.Queue.Call(q.Context(), rapi.Short, "LockstepEndSession", q.id); err != nil {
+		return err
+	}
+	x.sessions.forget(q.id)
+	x.setCookie(q.w, "", -1)
+	q.w.Header().Set("Clear-Site-Data", `"cache"`)
+	x.config.Log.WithFields(logrus.Fields{"user": q.user.Who, "address": remoteHost(q.Request)}).Info("console: logged out")
+	http.Redirect(q.w, q.Request, "/ui/login", http.StatusSeeOther)
+	return nil
+}
+
+// linkView is the data of the page of a login link.
+type linkView struct {
+	Token string
+	Local bool
+}
+
+// linkPage has the button that consumes a login link. A preview or a prefetch of the link has no effect.
+func (x *Console) linkPage(q *request) error {
+	token := q.URL.Query().Get("token")
+	if _, err := base64.RawURLEncoding.DecodeString(token); err != nil || len(token) > 100 {
+		token = ""
+	}
+	q.render(http.StatusOK, "open", view{Title: "Open the console", Data: linkView{token, isLocal(q.Request)}})
+	return nil
+}
+
+// redeem consumes a login link and opens a session.
+func (x *Console) redeem(q *request) error {
+	if !isLocal(q.Request) {
+		return &pageError{http.StatusForbidden, "A login link works on the daemon's own machine only."}
+	}
+	if err := q.ParseForm(); err != nil {
+		return badRequest("The form cannot be read.")
+	}
+	token, err := base64.RawURLEncoding.DecodeString(q.PostForm.Get("token"))
+	if err != nil || len(token) != idOctets {
+		return badRequest("This is no login link.")
+	}
+	id := newID()
+	data, err := x.config.Queue.Call(q.Context(), rapi.Short, "LockstepRedeemLink", session.HashOf(token), session.HashOf(id))
+	var opened answer.Session
+	if err == nil {
+		err = json.Unmarshal(data, &opened)
+	}
+	if err == nil && !opened.Valid {
+		return &pageError{http.StatusForbidden, "The login link was used already, or is older than a minute. “lockstep open” prints a new one."}
+	}
+	return x.begin(q, id, rapi.ConsolePath, opened.User, err)
+}

@@ -1,0 +1,185 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"lockstep/actors/events"
+	"lockstep/edge/rapi"
+	"lockstep/edge/tlsserver"
+)
+
+// Times and bounds of a stream.
+const (
+	tickInterval = 250 * time.Millisecond // least time between two messages about changes
+	beatInterval = 10 * time.Second       // without messages; the session is checked, too
+	sendTimeout  = 15 * time.Second       // for a browser to take one message
+	logsMax      = 20                     // logs of one stream
+	logBatch     = 400                    // entries of one message
+)
+
+// events sends one stream of server-sent events to a browser, which its tabs share: "change" when something has changed, "state" when
+// the queue begins or ceases to answer, "log" with entries of the logs that the query names as log=ID.SERIAL, "logend" after the last
+// entry, and "logout" when the session has ended.
+func (x *Console) events(w http.ResponseWriter, r *http.Request) {
+	if _, _, err := x.sessions.user(r, x.cookieName()); err != nil {
+		code := http.StatusServiceUnavailable
+		if errors.Is(err, errNoSession) {
+			code = http.StatusUnauthorized
+		}
+		w.WriteHeader(code)
+		return
+	}
+	wanted, err := logsOf(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	select {
+	case x.streams <- struct{}{}:
+		defer func() { <-x.streams }()
+	default:
+		w.Header().Set("Retry-After", "30")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // proxies must not buffer the stream
+	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodHead {
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	s := &stream{console: x, request: r, messages: make(chan []byte, 16), cancel: cancel, ctx: ctx,
+		out: tlsserver.DeadlineWriter{Response: w, Timeout: sendTimeout, Flush: true}}
+	l := x.hub.listen()
+	defer x.hub.remove(l)
+	for id, after := range wanted {
+		go s.follow(id, after)
+	}
+	s.run(l)
+}
+
+// logsOf are the logs that a stream follows: the serial number after which each begins, by job.
+func logsOf(r *http.Request) (map[int64]int64, error) {
+	wanted := map[int64]int64{}
+	for _, text := range r.URL.Query()["log"] {
+		idText, afterText, _ := strings.Cut(text, ".")
+		id, err := strconv.ParseInt(idText, 10, 64)
+		after, err2 := strconv.ParseInt(afterText, 10, 64)
+		if err != nil || err2 != nil || id < 1 || after < 0 || len(wanted) >= logsMax {
+			return nil, badRequest("a log is named by a job id and a serial number; there are at most %d", logsMax)
+		}
+		wanted[id] = after
+	}
+	return wanted, nil
+}
+
+// stream is the stream of one browser.
+type stream struct {
+	console  *Console
+	request  *http.Request
+	ctx      context.Context //nolint:containedctx // of the stream, which ends with it
+	cancel   context.CancelFunc
+	messages chan []byte // of the followers of logs
+	out      tlsserver.DeadlineWriter
+	err      error // the browser has gone, or is too slow
+}
+
+// run sends messages until the browser goes, is too slow, or is logged out.
+func (s *stream) run(l *listener) {
+	s.send("open", map[string]any{})
+	beat := time.NewTicker(beatInterval)
+	defer beat.Stop()
+	var wake <-chan struct{} = l.wake
+	var pause <-chan time.Time
+	for s.err == nil {
+		select {
+		case <-wake:
+			found, down, turned := l.take()
+			if turned {
+				s.send("state", map[string]string{"down": down})
+			}
+			if !found.empty() {
+				s.send("change", found)
+			}
+			wake, pause = nil, time.After(tickInterval)
+		case <-pause:
+			wake, pause = l.wake, nil
+		case text := <-s.messages:
+			_, s.err = s.out.Write(text)
+		case <-beat.C:
+			if _, _, err := s.console.sessions.user(s.request.WithContext(s.ctx), s.console.cookieName()); errors.Is(err, errNoSession) {
+				s.send("logout", map[string]any{})
+				return
+			}
+			if s.err == nil {
+				_, s.err = s.out.Write([]byte(":\n\n"))
+			}
+		case <-s.console.stopping:
+			return
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *stream) send(kind string, data any) {
+	if text, err := encodeEvent(kind, data); err == nil && s.err == nil {
+		_, s.err = s.out.Write(text)
+	}
+}
+
+func encodeEvent(kind string, data any) ([]byte, error) {
+	encoded, err := json.Marshal(data)
+	if err != nil {
+		return nil, err
+	}
+	return rapi.FormatEvent("", events.Kind(kind), encoded), nil
+}
+
+// follow sends the entries of one log. While the queue does not answer it tries again.
+func (s *stream) follow(id, after int64) {
+	deliver := func(kind string, data any) error {
+		text, err := encodeEvent(kind, data)
+		if err != nil {
+			return err
+		}
+		select {
+		case s.messages <- text:
+			return nil
+		case <-s.ctx.Done():
+			return context.Cause(s.ctx)
+		}
+	}
+	for s.ctx.Err() == nil {
+		status, err := rapi.FollowLog(s.ctx, s.console.config.Queue, id, after, func(entries []rapi.LogEntry) error {
+			for len(entries) > 0 {
+				part := entries[:min(len(entries), logBatch)]
+				entries = entries[len(part):]
+				if err := deliver("log", map[string]any{"job": id, "entries": shownEntries(part)}); err != nil {
+					return err
+				}
+				after = part[len(part)-1].Serial
+			}
+			return nil
+		})
+		if err == nil {
+			_ = deliver("logend", map[string]any{"job": id, "status": status}) // the browser has gone otherwise
+			return
+		}
+		if f := rapi.AsFailure(err); f.Code == http.StatusNotFound {
+			return
+		}
+		select {
+		case <-time.After(hubPause):
+		case <-s.ctx.Done():
+		}
+	}
+}
