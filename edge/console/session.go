@@ -231,7 +231,7 @@ func (x *Console) begin(q *request, id []byte, next, who string, err error) erro
 	if err != nil {
 		return err
 	}
-	x.setCookie(q.w, base64.RawURLEncoding.EncodeToString(id), int((30 * 24 * time.Hour).Seconds()))
+	x.setCookie(q.w, base64.RawURLEncoding.EncodeToString(id), 0)
 	x.config.Log.WithFields(logrus.Fields{"user": who, "address": remoteHost(q.Request)}).Info("console: logged in")
 	http.Redirect(q.w, q.Request, next, http.StatusSeeOther)
 	return nil
@@ -258,6 +258,7 @@ type linkView struct {
 
 // linkPage has the button that consumes a login link. A preview or a prefetch of the link has no effect.
 func (x *Console) linkPage(q *request) error {
+	q.w.Header().Set("Referrer-Policy", "no-referrer") // the address has the token
 	token := q.URL.Query().Get("token")
 	if _, err := base64.RawURLEncoding.DecodeString(token); err != nil || len(token) > 100 {
 		token = ""

@@ -16,6 +16,9 @@ func (s *Server) checkOrigin(r *http.Request) error {
 		return newFailure(http.StatusForbidden, "The remote API is not at the host '%s'; say one of: %s", truncated(r.Host), strings.Join(s.config.Hosts, ", "))
 	}
 	for _, origin := range r.Header.Values("Origin") {
+		if origin == "null" && r.Header.Get("Sec-Fetch-Site") == "same-origin" {
+			continue // a page of this server that sends no referrer; pages cannot set this header
+		}
 		if u, err := url.Parse(origin); err != nil || u.Host == "" || !strings.EqualFold(u.Host, r.Host) {
 			return newFailure(http.StatusForbidden, "Pages of '%s' may not use the remote API", truncated(origin))
 		}

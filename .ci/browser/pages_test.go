@@ -1,0 +1,128 @@
+package browser
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// pages are all pages, by the names of their screenshots. A %s is the id of the running job, a %f that of a failed one.
+var pages = [][2]string{
+	{"overview", "/ui/"}, {"jobs", "/ui/jobs"}, {"jobs-filtered", "/ui/jobs?status=error"}, {"job-running", "/ui/jobs/%s"}, {"job-failed", "/ui/jobs/%f"},
+	{"timeline", "/ui/timeline?window=10m"}, {"chain", "/ui/jobs/%s/graph"}, {"locks", "/ui/locks"}, {"filters", "/ui/filters"}, {"order", "/ui/order"}, {"nodes", "/ui/nodes"},
+	{"settings", "/ui/settings"}, {"opcodes", "/ui/opcodes"}, {"submit", "/ui/opcodes/OP_RUN_COMMAND"}, {"help", "/ui/help"}, {"missing", "/ui/jobs/99999"},
+}
+
+// populated is a daemon with jobs of each kind. It returns the id of a job that runs and of one that has failed.
+func populated(t *testing.T) (d *daemon, running, failed string) {
+	d = newDaemon(t).start()
+	for _, name := range []string{"backup-n1", "backup-n2", "scrub"} {
+		d.submit([]string{"--name", name}, "echo checking "+name+"; echo done")
+	}
+	failed = d.submit([]string{"--name", "replace-disk"}, `printf '\033[1mReplacing disk 3\033[0m\n'; printf '\033[33mwarning: the array is degraded\033[0m\n' >&2; printf '\033[31mno spare disk\033[0m\n' >&2; exit 3`)
+	d.await("the end of a job", func() bool { return strings.Contains(d.cli("info", failed), "exit 3") })
+	running = d.submit([]string{"--name", "migrate", "--lock", "node/n1", "--reason", "maintenance of n1"}, `for i in $(seq 1 40); do printf '\033[32mok\033[0m moved part %s of 4000\n' $i; done; sleep 300`)
+	waiting := d.submit([]string{"--name", "reboot-n1", "--lock", "node/n1"}, "true")
+	d.submit([]string{"--name", "verify", "--after", waiting}, "true")
+	d.cli("filter", "add", "--action", "PAUSE", "--opcode", "OP_TEST_DELAY", "--reason", "no tests during maintenance")
+	d.await("a running job", func() bool { return strings.Contains(d.cli("info", running), "part 40") })
+	return d, running, failed
+}
+
+// Every page is whole in light, dark and narrow windows: no script complains, nothing violates the policy, nothing needs sideways
+// scrolling at 320 pixels, and axe-core has no serious finding.
+func TestEveryPage(t *testing.T) {
+	d, running, failed := populated(t)
+	b := newBrowser(t)
+	axe := axeSource(t)
+	b.open(d.url + "/ui/login")
+	b.check(axe, "login")
+	b.login(d, "operator", "/ui/")
+	for _, p := range pages {
+		name, path := p[0], strings.NewReplacer("%s", running, "%f", failed).Replace(p[1])
+		b.open(d.url + path)
+		b.until("document.readyState === 'complete'")
+		b.check(axe, name)
+	}
+	b.requireCalm()
+}
+
+// check looks at a page in three ways.
+func (b *browser) check(axe, name string) {
+	b.Helper()
+	for _, way := range []struct {
+		name  string
+		width int64
+		dark  bool
+	}{{"light", 1280, false}, {"dark", 1280, true}, {"narrow", 320, false}} {
+		b.look(way.width, 900, way.dark)
+		b.until("document.fonts.status === 'loaded'")
+		b.shoot(name + "-" + way.name)
+		if over := eval[int](b, "document.documentElement.scrollWidth - innerWidth"); over > 0 {
+			wide := eval[[]string](b, `[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll")).map(e => e.outerHTML.slice(0, 90)).slice(0, 6)`)
+			b.Errorf("%s is %d pixels too wide at %d: %q", name, over, way.width, wide)
+		}
+		if axe != "" {
+			b.axe(axe, name+" "+way.name)
+		}
+	}
+	b.look(1280, 900, false)
+}
+
+// axeSource is the script of axe-core, which `make browser` fetches.
+func axeSource(t *testing.T) string {
+	data, err := os.ReadFile(filepath.Join(root(t), "bin", "axe-core", "axe.min.js"))
+	if err != nil {
+		t.Log("NOT RUN: axe-core is missing; make browser fetches it")
+		return ""
+	}
+	return string(data)
+}
+
+// axe fails on serious findings.
+func (b *browser) axe(source, name string) {
+	b.Helper()
+	b.do(chromedp.Evaluate(source+";0", nil))
+	var text string
+	b.do(chromedp.Evaluate(`axe.run(document, {resultTypes: ["violations"]}).then(r => JSON.stringify(r.violations.map(v => ({id: v.id, impact: v.impact, help: v.help, nodes: v.nodes.map(n => n.html.slice(0, 160) + " " + (n.any[0] ? n.any[0].message : "")).slice(0, 3)}))))`,
+		&text, awaitPromise))
+	var found []struct {
+		ID, Impact, Help string
+		Nodes            []string
+	}
+	must(b, json.Unmarshal([]byte(text), &found))
+	for _, f := range found {
+		if f.Impact == "serious" || f.Impact == "critical" {
+			b.Errorf("%s: %s (%s): %q", name, f.Help, f.ID, f.Nodes)
+		}
+	}
+}
+
+// Every page works without script: a job is submitted, filtered, looked at and canceled.
+func TestWithoutScript(t *testing.T) {
+	d := newDaemon(t).start()
+	b := newBrowser(t)
+	b.do(emulation.SetScriptExecutionDisabled(true))
+	b.login(d, "operator", "/ui/opcodes/OP_RUN_COMMAND")
+	b.do(chromedp.SetValue("#p-argv", "sh\n-c\necho hello; sleep 300", chromedp.ByQuery), chromedp.SetValue("input[name=job-name]", "plain", chromedp.ByQuery),
+		chromedp.Click("#opcode-form button.primary", chromedp.ByQuery), chromedp.WaitVisible("#notice", chromedp.ByQuery))
+	d.await("output", func() bool { return strings.Contains(d.cli("log", "--no-follow", "1"), "hello") })
+	b.open(d.url + "/ui/jobs/1")
+	var log string
+	b.do(chromedp.Text("#log", &log, chromedp.ByQuery))
+	if !strings.Contains(log, "hello") {
+		t.Fatalf("the log has %q", log)
+	}
+	b.open(d.url + "/ui/jobs?name=pl*")
+	b.do(chromedp.Click("#pick-1", chromedp.ByQuery), chromedp.Click(".bulk button", chromedp.ByQuery), chromedp.WaitVisible("form[action='/ui/jobs/apply']", chromedp.ByQuery),
+		chromedp.Click("form[action='/ui/jobs/apply'] button", chromedp.ByQuery), chromedp.WaitVisible("#notice", chromedp.ByQuery))
+	b.open(d.url + "/ui/jobs/1")
+	b.do(chromedp.Click("form[action='/ui/jobs/1/kill'] button", chromedp.ByQuery), chromedp.WaitVisible("#notice", chromedp.ByQuery))
+	d.await("the end of the job", func() bool { return strings.Contains(d.cli("info", "1"), "killed by") })
+	b.requireCalm()
+}
