@@ -142,7 +142,11 @@ func (x *Console) readSettings(q *request) (settingsView, error) {
 	}
 	v := settingsView{Drained: status.Drained}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		v.Settings = append(v.Settings, settingRow{name, string(values[name]), settingDocs[name]})
+		value := string(values[name])
+		if value == "null" {
+			value = "" // the daemon's options decide
+		}
+		v.Settings = append(v.Settings, settingRow{name, value, settingDocs[name]})
 	}
 	return v, nil
 }

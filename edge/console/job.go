@@ -208,7 +208,7 @@ func barOf(j storedJob, now time.Time) []barPart {
 	}
 	var parts []barPart
 	add := func(from, to time.Time, class, what string) {
-		if from.IsZero() || !to.After(from) {
+		if from.IsZero() || to.Sub(from) < time.Millisecond {
 			return
 		}
 		x := int(from.Sub(j.received.Time) * 1000 / total)

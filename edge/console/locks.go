@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"lockstep/core/answer"
@@ -61,7 +62,9 @@ func (x *Console) locks(q *request) error {
 		for _, p := range l.Pending {
 			row.Pending = append(row.Pending, pendingOwner{ownerOf(p.Owner), p.Mode})
 		}
-		v.Locks = append(v.Locks, row)
+		if row.Owners != nil || row.Pending != nil {
+			v.Locks = append(v.Locks, row)
+		}
 	}
 	slices.SortStableFunc(v.Locks, func(a, b lockRow) int { return cmp.Compare(len(b.Pending), len(a.Pending)) })
 	for _, w := range found.Jobs {
@@ -129,12 +132,9 @@ func waitTree(waits []answer.LockWait) []treeNode {
 }
 
 func waitText(w answer.LockWait) string {
-	text := "waits for "
-	for i, item := range w.Request {
-		if i > 0 {
-			text += ", "
-		}
-		text += item.Lock + " (" + item.Mode + ")"
+	r := answer.Reason{Locks: w.Request}
+	for _, held := range w.Locks {
+		r.Blockers = append(r.Blockers, answer.Blocker{Locks: held})
 	}
-	return shorten(text, 200) + fmt.Sprintf(", since %s", span(time.Duration(w.Seconds*float64(time.Second))))
+	return shorten("waits for "+strings.Join(blockedLocks(r), ", "), 200) + fmt.Sprintf(", for %s", span(time.Duration(w.Seconds*float64(time.Second))))
 }

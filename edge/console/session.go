@@ -253,6 +253,7 @@ func (x *Console) logout(q *request) error {
 // linkView is the data of the page of a login link.
 type linkView struct {
 	Token string
+	Next  string
 	Local bool
 }
 
@@ -263,7 +264,7 @@ func (x *Console) linkPage(q *request) error {
 	if _, err := base64.RawURLEncoding.DecodeString(token); err != nil || len(token) > 100 {
 		token = ""
 	}
-	q.render(http.StatusOK, "open", view{Title: "Open the console", Data: linkView{token, isLocal(q.Request)}})
+	q.render(http.StatusOK, "open", view{Title: "Open the console", Data: linkView{token, safeNext(q.URL.Query().Get("next")), isLocal(q.Request)}})
 	return nil
 }
 
@@ -288,5 +289,5 @@ func (x *Console) redeem(q *request) error {
 	if err == nil && !opened.Valid {
 		return &pageError{http.StatusForbidden, "The login link was used already, or is older than a minute. “lockstep open” prints a new one."}
 	}
-	return x.begin(q, id, rapi.ConsolePath, opened.User, err)
+	return x.begin(q, id, safeNext(q.PostForm.Get("next")), opened.User, err)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -170,6 +171,9 @@ func sentenceOf(r answer.Reason) sentence {
 	case answer.WhyStopping:
 		return say("The daemon is stopping. Jobs start when it runs again.")
 	case answer.WhyRunning:
+		if r.Opcodes <= 1 {
+			return nil
+		}
 		return say("It runs opcode %d of %d.", r.Opcode+1, r.Opcodes)
 	case answer.WhyEnded:
 		return nil
@@ -240,11 +244,24 @@ func orderSentence(r answer.Reason) sentence {
 	return s.text(". That counts less the longer it waits.")
 }
 
-func lockSentence(r answer.Reason) sentence {
-	var names []string
+// blockedLocks are the locks of the request that others hold; all if none is known to be.
+func blockedLocks(r answer.Reason) []string {
+	var blocked, all []string
 	for _, item := range r.Locks {
-		names = append(names, item.Lock+" ("+item.Mode+")")
+		text := item.Lock + " (" + item.Mode + ")"
+		all = append(all, text)
+		if slices.ContainsFunc(r.Blockers, func(b answer.Blocker) bool { return slices.Contains(b.Locks, item.Lock) }) {
+			blocked = append(blocked, text)
+		}
 	}
+	if blocked == nil {
+		return all
+	}
+	return blocked
+}
+
+func lockSentence(r answer.Reason) sentence {
+	names := blockedLocks(r)
 	s := say("It has been waiting for %s for %s", shorten(strings.Join(names, ", "), 200), span(time.Duration(r.Seconds*float64(time.Second))))
 	for i, b := range r.Blockers {
 		s = s.text("%s", map[bool]string{true: "; ", false: ", "}[i == 0])

@@ -25,6 +25,7 @@ import (
 	"lockstep/cmd/lockstep/internal/monitor"
 	"lockstep/cmd/lockstep/internal/nodes"
 	"lockstep/cmd/lockstep/internal/opcodes"
+	"lockstep/cmd/lockstep/internal/open"
 	"lockstep/cmd/lockstep/internal/queries"
 	"lockstep/cmd/lockstep/internal/queue"
 	"lockstep/cmd/lockstep/internal/submit"
@@ -128,6 +129,7 @@ status of its command.`,
 		jobs.NewEventsCommand(globals),
 		locks.NewCommand(globals),
 		monitor.NewCommand(globals),
+		open.NewCommand(globals),
 		nodes.NewCommand(globals),
 		queries.NewCommand(globals),
 		ganeti.NewCommand(globals),
