@@ -20,10 +20,10 @@ func TestByKeyboard(t *testing.T) {
 	b.login(d, "operator", "/ui/jobs")
 	watching := b.tab()
 	watching.open(d.url + "/ui/jobs")
-	b.do(chromedp.KeyEvent("gs"), chromedp.WaitVisible("a[href='/ui/opcodes/OP_RUN_COMMAND']", chromedp.ByQuery),
-		chromedp.Focus("a[href='/ui/opcodes/OP_RUN_COMMAND']", chromedp.ByQuery), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#p-argv", chromedp.ByQuery),
+	b.do(chromedp.KeyEvent("gs"), seen("a[href='/ui/opcodes/OP_RUN_COMMAND']"),
+		chromedp.Focus("a[href='/ui/opcodes/OP_RUN_COMMAND']", chromedp.ByQuery), chromedp.KeyEvent(kb.Enter), seen("#p-argv"),
 		chromedp.Focus("#p-argv", chromedp.ByQuery), chromedp.KeyEvent("sh\r-c\recho first; read x < "+d.dir+"/pipe; echo second; sleep 300"),
-		chromedp.Focus("input[name=job-name]", chromedp.ByQuery), chromedp.KeyEvent("live"+kb.Enter), chromedp.WaitVisible("#log", chromedp.ByQuery))
+		chromedp.Focus("input[name=job-name]", chromedp.ByQuery), chromedp.KeyEvent("live"+kb.Enter), seen("#log"))
 	watching.until(`document.querySelector("#job-1 .s-running")`)
 	b.until(`document.querySelector("#log").innerText.includes("first")`)
 	must(t, os.WriteFile(filepath.Join(d.dir, "pipe"), []byte("go\n"), 0o600))
@@ -47,12 +47,12 @@ func TestByKeyboard(t *testing.T) {
 	if on := eval[bool](watching, `document.querySelector("#pick-1").checked`); !on {
 		t.Fatal("the selection is lost in a live update")
 	}
-	watching.do(chromedp.Focus(".bulk button", chromedp.ByQuery), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("form[action='/ui/jobs/apply']", chromedp.ByQuery))
+	watching.do(chromedp.Focus(".bulk button", chromedp.ByQuery), chromedp.KeyEvent(kb.Enter), seen("form[action='/ui/jobs/apply']"))
 	if text := watching.text("h1"); text != "Cancel 1 job?" {
 		t.Fatalf("the question is %q", text)
 	}
-	watching.do(chromedp.Focus("form[action='/ui/jobs/apply'] button", chromedp.ByQuery), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#notice", chromedp.ByQuery))
-	b.do(chromedp.Focus("form[action='/ui/jobs/1/kill'] button", chromedp.ByQuery), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("#notice", chromedp.ByQuery))
+	watching.do(chromedp.Focus("form[action='/ui/jobs/apply'] button", chromedp.ByQuery), chromedp.KeyEvent(kb.Enter), seen("#notice"))
+	b.do(chromedp.Focus("form[action='/ui/jobs/1/kill'] button", chromedp.ByQuery), chromedp.KeyEvent(kb.Enter), seen("#notice"))
 	b.until(`document.querySelector("#head").innerText.includes("killed by operator")`)
 	b.requireCalm()
 	watching.requireCalm()
@@ -61,7 +61,7 @@ func TestByKeyboard(t *testing.T) {
 // The preview of a rule names the jobs that the rule then holds back.
 func TestThePreviewIsWhatHappens(t *testing.T) {
 	d := newDaemon(t).start()
-	d.cli("config", "set", "max_running_jobs", "1")
+	d.cli("config", "set", "max_running_jobs=1")
 	d.submit(nil, "sleep 300")
 	for range 3 {
 		d.submit([]string{"--reason", "disk"}, "true")
@@ -71,7 +71,7 @@ func TestThePreviewIsWhatHappens(t *testing.T) {
 	b.do(chromedp.SetValue("select[name=kind]", "opcode", chromedp.ByQuery), chromedp.Focus("input[name=value]", chromedp.ByQuery), chromedp.KeyEvent("OP_RUN_COMMAND"))
 	b.until(`document.querySelector("#preview-count")`)
 	before := b.text("#preview-count")
-	b.do(chromedp.Click("#rule-form .primary", chromedp.ByQuery), chromedp.WaitVisible("#notice", chromedp.ByQuery))
+	b.do(chromedp.Click("#rule-form .primary", chromedp.ByQuery), seen("#notice"))
 	hits := b.text("#rules tbody tr td:nth-child(6)")
 	if !strings.HasPrefix(before, hits+" of 4") || hits != "4" {
 		t.Fatalf("the preview is %q, and the rule decides about %q", before, hits)
@@ -113,10 +113,13 @@ func TestHostileOutput(t *testing.T) {
 	d := newDaemon(t).start()
 	id := d.submit([]string{"--name", "hostile", "--reason", `<script>alert(1)</script>"'`},
 		`printf '<script>alert(1)</script><img src=x onerror=alert(2)>\n'; printf '\033]0;title\007\033[2J\033[31;5mred\033[0m\n'; printf '\377\376\000bytes\n'; head -c 10000000 /dev/zero | tr '\0' a; echo; printf 'end\n' >&2`)
-	d.await("the end of the job", func() bool { _, body := d.api("GET", "/2/jobs/"+id, ""); return strings.Contains(body, `"status": "success"`) })
+	d.await("the end of the job", func() bool {
+		_, body := d.api("GET", "/2/jobs/"+id, "")
+		return strings.Contains(body, `"status": "success"`)
+	})
 	b := newBrowser(t)
 	b.login(d, "operator", "/ui/jobs/"+id)
-	b.until(`document.querySelector("#log").innerText.includes("end")`)
+	b.until(`document.querySelector("#log").textContent.includes("end")`)
 	if n := eval[int](b, `document.querySelectorAll("#log script, #log img, #main script").length`); n != 0 {
 		t.Fatal("markup of a job is an element of the page")
 	}
@@ -148,7 +151,7 @@ func TestSessions(t *testing.T) {
 	other := b.tab()
 	other.open(d.url + "/ui/jobs")
 	other.until(`document.querySelector("#live").innerText === "live"`)
-	b.do(chromedp.Click("form[action='/ui/logout'] button", chromedp.ByQuery), chromedp.WaitVisible("input[name=name]", chromedp.ByQuery))
+	b.do(chromedp.Click("form[action='/ui/logout'] button", chromedp.ByQuery), seen("input[name=name]"))
 	other.until(`document.querySelector("#banner").innerText.includes("session has ended")`)
 	other.open(d.url + "/ui/jobs")
 	if at := eval[string](other, "location.pathname"); at != "/ui/login" {
@@ -190,8 +193,8 @@ func TestSessions(t *testing.T) {
 // login2 logs the present user out and the operator in.
 func (b *browser) login2(d *daemon) {
 	b.Helper()
-	b.do(chromedp.Click("form[action='/ui/logout'] button", chromedp.ByQuery), chromedp.WaitVisible("input[name=name]", chromedp.ByQuery),
-		chromedp.Focus("input[name=name]", chromedp.ByQuery), chromedp.KeyEvent("operator\tsecret\r"), chromedp.WaitVisible(".pages", chromedp.ByQuery))
+	b.do(chromedp.Click("form[action='/ui/logout'] button", chromedp.ByQuery), seen("input[name=name]"),
+		chromedp.Focus("input[name=name]", chromedp.ByQuery), chromedp.KeyEvent("operator\tsecret\r"), seen(".pages"))
 }
 
 // A login link works once, by its button.
@@ -209,13 +212,13 @@ func TestALoginLink(t *testing.T) {
 	}
 	b := newBrowser(t)
 	b.open(link)
-	b.do(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(".pages", chromedp.ByQuery))
+	b.do(chromedp.KeyEvent(kb.Enter), seen(".pages"))
 	if name := b.text(".user"); !strings.Contains(name, "uid=") {
 		t.Fatalf("logged in as %q", name)
 	}
 	again := newBrowser(t)
 	again.open(link)
-	again.do(chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(".card", chromedp.ByQuery))
+	again.do(chromedp.KeyEvent(kb.Enter), seen(".card"))
 	again.until(`document.body.innerText.includes("was used already")`)
 	data, err := os.ReadFile(filepath.Join(d.dir, "out"))
 	must(t, err)
@@ -261,4 +264,3 @@ func TestUnderLoad(t *testing.T) {
 	}
 	b.requireCalm()
 }
-

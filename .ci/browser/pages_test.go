@@ -110,8 +110,8 @@ func TestWithoutScript(t *testing.T) {
 	b.do(emulation.SetScriptExecutionDisabled(true))
 	b.login(d, "operator", "/ui/opcodes/OP_RUN_COMMAND")
 	b.do(chromedp.SetValue("#p-argv", "sh\n-c\necho hello; sleep 300", chromedp.ByQuery), chromedp.SetValue("input[name=job-name]", "plain", chromedp.ByQuery),
-		chromedp.Click("#opcode-form button.primary", chromedp.ByQuery), chromedp.WaitVisible("#notice", chromedp.ByQuery))
-	d.await("output", func() bool { return strings.Contains(d.cli("log", "--no-follow", "1"), "hello") })
+		chromedp.Click("#opcode-form button.primary", chromedp.ByQuery), seen("#notice"))
+	d.await("output", func() bool { return strings.Contains(d.apiLog("1"), "hello") })
 	b.open(d.url + "/ui/jobs/1")
 	var log string
 	b.do(chromedp.Text("#log", &log, chromedp.ByQuery))
@@ -119,10 +119,10 @@ func TestWithoutScript(t *testing.T) {
 		t.Fatalf("the log has %q", log)
 	}
 	b.open(d.url + "/ui/jobs?name=pl*")
-	b.do(chromedp.Click("#pick-1", chromedp.ByQuery), chromedp.Click(".bulk button", chromedp.ByQuery), chromedp.WaitVisible("form[action='/ui/jobs/apply']", chromedp.ByQuery),
-		chromedp.Click("form[action='/ui/jobs/apply'] button", chromedp.ByQuery), chromedp.WaitVisible("#notice", chromedp.ByQuery))
+	b.do(chromedp.Click("#pick-1", chromedp.ByQuery), chromedp.Click(".bulk button", chromedp.ByQuery), seen("form[action='/ui/jobs/apply']"),
+		chromedp.Click("form[action='/ui/jobs/apply'] button", chromedp.ByQuery), seen("#notice"))
 	b.open(d.url + "/ui/jobs/1")
-	b.do(chromedp.Click("form[action='/ui/jobs/1/kill'] button", chromedp.ByQuery), chromedp.WaitVisible("#notice", chromedp.ByQuery))
+	b.do(chromedp.Click("form[action='/ui/jobs/1/kill'] button", chromedp.ByQuery), seen("#notice"))
 	d.await("the end of the job", func() bool { return strings.Contains(d.cli("info", "1"), "killed by") })
 	b.requireCalm()
 }

@@ -119,15 +119,24 @@ func (d *daemon) kill() {
 // cli runs the command line against the daemon, and returns its output.
 func (d *daemon) cli(args ...string) string {
 	d.Helper()
+	out, err := d.try(args...)
+	if err != nil {
+		d.Fatalf("lockstep %v: %v", args, err)
+	}
+	return out
+}
+
+// try is cli for a command that may fail.
+func (d *daemon) try(args ...string) (string, error) {
 	cmd := exec.Command(filepath.Join(root(d), "bin", "lockstep"), args...)
 	cmd.Env = append(os.Environ(), "LOCKSTEP_SOCKET="+d.dir+"/run/socket/ganeti-query")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		d.Fatalf("lockstep %v: %v %s", args, err, stderr.String())
+		err = fmt.Errorf("%w: %s", err, stderr.String())
 	}
-	return strings.TrimSpace(string(out))
+	return strings.TrimSpace(string(out)), err
 }
 
 // submit submits a shell command, and returns the job's id.
@@ -219,6 +228,7 @@ func (b *browser) do(actions ...chromedp.Action) {
 		shown, end := context.WithTimeout(b.ctx, 2*time.Second)
 		defer end()
 		_ = chromedp.Run(shown, chromedp.Location(&at), chromedp.Text("body", &text, chromedp.ByQuery))
+		text = text[:min(len(text), 1500)]
 		b.Fatalf("%v at %s:\n%s", err, at, text)
 	}
 }
@@ -231,24 +241,48 @@ func eval[T any](b *browser, expression string) T {
 	return result
 }
 
+// holds is an action that waits until an expression is true. Errors pass: the page may be changing.
+func holds(expression string) chromedp.Action {
+	return chromedp.ActionFunc(func(ctx context.Context) error {
+		ticker := time.NewTicker(50 * time.Millisecond)
+		defer ticker.Stop()
+		for {
+			var done bool
+			if err := chromedp.Evaluate("Boolean("+expression+")", &done).Do(ctx); err == nil && done {
+				return nil
+			}
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+				return fmt.Errorf("%s does not hold: %w", expression, ctx.Err())
+			}
+		}
+	})
+}
+
+// seen waits for an element.
+func seen(selector string) chromedp.Action {
+	return holds(fmt.Sprintf("document.readyState === 'complete' && document.querySelector(%q)", selector))
+}
+
 // until waits until an expression is true.
 func (b *browser) until(expression string) {
 	b.Helper()
-	b.do(chromedp.Poll("Boolean("+expression+")", nil, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(patience-2*time.Second)))
+	b.do(holds(expression))
 }
 
 // open goes to a page.
 func (b *browser) open(address string) {
 	b.Helper()
-	b.do(chromedp.Navigate(address), chromedp.WaitReady("main", chromedp.ByQuery))
+	b.do(chromedp.Navigate(address), seen("main"))
 }
 
 // login logs in with the keyboard only.
 func (b *browser) login(d *daemon, name, next string) {
 	b.Helper()
 	b.open(d.url + next)
-	b.do(chromedp.WaitVisible("input[name=name]", chromedp.ByQuery), chromedp.Focus("input[name=name]", chromedp.ByQuery),
-		chromedp.KeyEvent(name+"\t"+"secret\r"), chromedp.WaitVisible(".pages", chromedp.ByQuery))
+	b.do(seen("input[name=name]"), chromedp.Focus("input[name=name]", chromedp.ByQuery),
+		chromedp.KeyEvent(name+"\t"+"secret\r"), seen(".pages"))
 }
 
 func (b *browser) text(selector string) string {
@@ -331,3 +365,9 @@ func freePort(t testing.TB) string {
 	return port
 }
 
+// apiLog is the output of a job so far.
+func (d *daemon) apiLog(id string) string {
+	d.Helper()
+	_, text := d.api("GET", "/3/jobs/"+id+"/log", "")
+	return text
+}

@@ -24,6 +24,8 @@
 
   // ---- change in place ----
   // morph makes from equal to to. Elements with an id keep their identity, so that focus, selection and what was typed stay.
+  // A form with a field of the name id hides its own property.
+  const idOf = (e) => e.nodeType === 1 ? e.getAttribute("id") : null;
   function morph(from, to) {
     for (const a of [...from.attributes]) if (!to.hasAttribute(a.name) && !(a.name === "open" && from.tagName === "DETAILS") && a.name !== "class") from.removeAttribute(a.name);
     for (const a of to.attributes) {
@@ -32,17 +34,18 @@
     }
     if (from.tagName === "PROGRESS") from.value = to.value;
     const ids = new Map();
-    for (const c of from.children) if (c.id) ids.set(c.id, c);
+    for (const c of from.children) if (idOf(c)) ids.set(idOf(c), c);
     let at = from.firstChild;
     for (const want of [...to.childNodes]) {
       let have = null;
-      if (want.nodeType === 1 && want.id) have = ids.get(want.id) || null;
-      else { let c = at; while (c && c.nodeType === 1 && c.id) c = c.nextSibling; if (c && c.nodeType === want.nodeType && c.nodeName === want.nodeName) have = c; }
+      if (idOf(want)) have = ids.get(idOf(want)) || null;
+      else if (want.nodeType === 1) { have = at; while (have && !(have.nodeName === want.nodeName && !idOf(have))) have = have.nextSibling; }
+      else if (at && at.nodeType === want.nodeType) have = at;
       if (have && have.nodeName !== want.nodeName) have = null;
       if (!have) { from.insertBefore(document.importNode(want, true), at); continue; }
       if (have !== at) {
         // What is between is gone, or comes later. Remove what is gone, so that what stays is not moved: a moved element loses focus.
-        while (at && at !== have && !(at.nodeType === 1 && at.id && to.querySelector(":scope > #" + CSS.escape(at.id)))) { const next = at.nextSibling; at.remove(); at = next; }
+        while (at && at !== have && !(idOf(at) && to.querySelector(":scope > #" + CSS.escape(idOf(at))))) { const next = at.nextSibling; at.remove(); at = next; }
         if (at !== have) from.insertBefore(have, at);
       }
       if (have.nodeType === 3) { if (have.data !== want.data) have.data = want.data; }
@@ -66,8 +69,8 @@
   }
   function changed() { dirty = true; plan(); }
   function plan() {
-    if (busy || timer || !dirty || document.hidden) return;
-    timer = setTimeout(refresh, Math.max(0, Math.max(250, 8 * took) - (Date.now() - last)));
+    if (busy || timer || !dirty) return;
+    timer = setTimeout(refresh, Math.max(0, Math.max(document.hidden ? 2000 : 250, 8 * took) - (Date.now() - last)));
   }
   async function refresh() {
     timer = 0; dirty = false; busy = true;
@@ -190,7 +193,7 @@
     setInterval(() => send({ kind: "alive" }), 30000);
     addEventListener("pagehide", () => send({ kind: "bye" }));
     addEventListener("pageshow", (e) => { if (e.persisted) location.reload(); });
-    document.addEventListener("visibilitychange", () => { if (!document.hidden) { send({ kind: "alive" }); plan(); } });
+    document.addEventListener("visibilitychange", () => { if (!document.hidden) { send({ kind: "alive" }); clearTimeout(timer); timer = 0; plan(); } });
     learn(); setInterval(learn, 60000);
     banner();
   }
