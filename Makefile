@@ -25,7 +25,7 @@ PROTOC_GEN := $(abspath $(BIN))/protoc-gen-go
 STRIPPED := -ldflags='-s -w' # test binaries without debug information: a third less work for the linker
 
 .DEFAULT_GOAL := help
-.PHONY: help build quick test race lint proto verify sim rooms scenario conformance conformance-cluster manual install packages packages-quick packages-check packages-repeat packages-ganeti container container-check bench bench-guard microbench demo demo-cluster run check clean
+.PHONY: help build quick test race lint proto verify sim rooms scenario conformance conformance-cluster browser browser-load manual install packages packages-quick packages-check packages-repeat packages-ganeti container container-check bench bench-guard microbench demo demo-cluster run check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,6 +82,18 @@ conformance: build ## run Ganeti's own client programs, from Debian's packages, 
 conformance-cluster: build ## an operator's day on a real Ganeti cluster in namespaces, with lockstep in the place of its daemons
 	@reason=$$(.ci/ganeti-layer $(BIN)/ganeti-layer) || { test $$? = 75 || exit 1; echo "NOT RUN: conformance-cluster: $$reason" >&2; }; \
 	GANETI_LAYER=$(abspath $(BIN))/ganeti-layer NO_CLUSTER="$$reason" $(GO) test -count=1 -v -timeout 30m -run '$(strip $(CLUSTER))' ./cmd/internal/realcluster
+
+AXE := 4.14.1
+
+$(BIN)/axe-core/axe.min.js:
+	@mkdir -p $(BIN)/axe-core
+	cd $(BIN)/axe-core && npm pack --silent axe-core@$(AXE) >/dev/null && tar -xzf axe-core-$(AXE).tgz --strip-components=1 package/axe.min.js && rm axe-core-$(AXE).tgz
+
+browser: build $(BIN)/axe-core/axe.min.js ## drive headless Chromium at the console; screenshots go to var/console
+	@command -v chromium >/dev/null || { echo "NOT RUN: browser: chromium is missing" >&2; exit 0; }; 	cd .ci/browser && $(GO) vet . && $(GO) test -count=1 -short -timeout 6m .
+
+browser-load: build ## the console with 100,000 jobs, and under 1,000 changes a second
+	cd .ci/browser && $(GO) test -count=1 -v -timeout 10m -run 'UnderLoad|DoesNotGrow' .
 
 manual: ## build the manual pages and completions into bin/manual, and fail if mandoc objects
 	@rm -rf $(BIN)/manual && mkdir -p $(BIN)/manual/man

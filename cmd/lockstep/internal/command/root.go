@@ -29,6 +29,7 @@ import (
 	"lockstep/cmd/lockstep/internal/queries"
 	"lockstep/cmd/lockstep/internal/queue"
 	"lockstep/cmd/lockstep/internal/submit"
+	"lockstep/cmd/lockstep/internal/top"
 	"lockstep/cmd/lockstep/internal/why"
 )
 
@@ -130,6 +131,7 @@ status of its command.`,
 		locks.NewCommand(globals),
 		monitor.NewCommand(globals),
 		open.NewCommand(globals),
+		top.NewCommand(globals, Run),
 		nodes.NewCommand(globals),
 		queries.NewCommand(globals),
 		ganeti.NewCommand(globals),

@@ -270,6 +270,7 @@ func (d *demo) sumUp(ctx context.Context, daemon *client.Session, ids []int64) e
 	d.say("%d jobs: %d succeeded, %d failed, as intended. Each ran once, although the daemon was killed.",
 		len(ids), counts[client.StatusSuccess], counts[client.StatusError])
 	d.say("Each was a readable file of JSON (%d files in queue/), which is removed now.", len(files))
+	d.say("To look at your own queue: \"make run\", then \"bin/lockstep open\" for the web console, or \"bin/lockstep top\".")
 	d.say("\nNext:  make run                                (a daemon in ./var, in the foreground)")
 	d.say("       bin/lockstep run -- make -j4 all        (in another terminal: a command as a job)")
 	if len(list) != len(ids) || counts[client.StatusSuccess] != len(ids)-1 || counts[client.StatusError] != 1 {

@@ -1,0 +1,196 @@
+package top
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"lockstep/cmd/internal/term"
+	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/core/answer"
+)
+
+// View is part of tea.Model.
+func (m *model) View() string {
+	lines := m.head()
+	room := m.height - len(lines) - 1
+	switch m.page {
+	case pageJobs:
+		lines = append(lines, m.table(room)...)
+	case pageHelp:
+		lines = append(lines, helpLines...)
+	default:
+		lines = append(lines, m.textLines(room)...)
+	}
+	for len(lines) < m.height-1 {
+		lines = append(lines, "")
+	}
+	lines = append(lines[:max(0, m.height-1)], m.bottom())
+	for i := range lines {
+		lines[i] = text.Trim(lines[i], m.width)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// head is the state of the queue.
+func (m *model) head() []string {
+	s := m.state.status
+	used, slots := len(s.Running), max(s.RunSlots, 1)
+	const wide = 20
+	full := min(wide, (used*wide+slots-1)/slots)
+	bar := m.colours.Paint("36", strings.Repeat("|", full)) + strings.Repeat("·", wide-full)
+	master := s.Master
+	if s.Nodes != nil {
+		master = s.Nodes.Master
+	}
+	first := fmt.Sprintf("%s [%s] %d/%d   master %s", m.colours.Title("lockstep"), bar, used, s.RunSlots, term.OrDash(term.Visible(master)))
+	if s.Nodes != nil {
+		first += "   " + nodesText(s.Nodes)
+	}
+	var counts []string
+	for _, name := range []string{"running", "waiting", "queued", "canceling", "error", "canceled", "success"} {
+		if n := s.Jobs[name]; n > 0 {
+			counts = append(counts, fmt.Sprintf("%d %s", n, cli.StatusText(m.colours, name)))
+		}
+	}
+	second := strings.Join(counts, ", ")
+	if second == "" {
+		second = "no jobs"
+	}
+	if oldest := m.oldest(); oldest != nil {
+		second += fmt.Sprintf("   oldest wait: job %d, %s", oldest.ID, term.Span(m.now().Sub(oldest.Received.Time)))
+	}
+	lines := []string{first, second}
+	switch {
+	case m.state.err != nil:
+		lines = append(lines, m.colours.Paint("1;31", "The queue does not answer; the screen shows what was known last."))
+	case s.CannotStart != "":
+		lines = append(lines, m.colours.Paint("1;31", "Job processes cannot be started: "+term.Visible(s.CannotStart)))
+	case s.Drained:
+		lines = append(lines, m.colours.Paint("1;33", "The queue is drained: it refuses new jobs."))
+	default:
+		lines = append(lines, "")
+	}
+	return lines
+}
+
+// nodesText says how many nodes answer.
+func nodesText(n *answer.Nodes) string {
+	voters, answering := 0, 0
+	for _, node := range n.Nodes {
+		if node.Voter {
+			voters++
+			if node.Answers {
+				answering++
+			}
+		}
+	}
+	return fmt.Sprintf("%d of %d voting nodes answer, %d may fail", answering, voters, max(0, answering-voters/2-1))
+}
+
+// oldest is the job that has waited for longest.
+func (m *model) oldest() *answer.ListedJob {
+	var found *answer.ListedJob
+	for i := range m.state.jobs {
+		j := &m.state.jobs[i]
+		if (j.Status == client.StatusQueued || j.Status == client.StatusWaiting) && (found == nil || j.Received.Before(found.Received.Time)) {
+			found = j
+		}
+	}
+	return found
+}
+
+// table is the table of jobs, in which the selected row is visible.
+func (m *model) table(room int) []string {
+	rows := m.rows()
+	at := m.index(rows)
+	visible := max(room-1, 1)
+	m.top = max(0, min(m.top, len(rows)-visible))
+	if at < m.top {
+		m.top = at
+	}
+	if at >= m.top+visible {
+		m.top = at - visible + 1
+	}
+	lines := []string{m.colours.Title(fmt.Sprintf("  %7s  %-9s %9s  %-16s %s", "Id", "Status", "Time", "Name", "What, and why it waits or how it ended"))}
+	if len(rows) == 0 {
+		return append(lines, "", "  No job.")
+	}
+	for i := m.top; i < min(len(rows), m.top+visible); i++ {
+		lines = append(lines, m.row(&rows[i], i == at))
+	}
+	return lines
+}
+
+func (m *model) row(j *answer.ListedJob, selected bool) string {
+	mark := "  "
+	if selected {
+		mark = m.colours.Title("> ")
+	}
+	what := cli.Summarize(j.Summary)
+	if note := m.state.why[j.ID]; note != "" {
+		what += "  – " + term.Visible(note)
+	} else if j.Result != "" {
+		what += "  – " + term.Visible(j.Result)
+	}
+	status := cli.StatusText(m.colours, j.Status)
+	status += strings.Repeat(" ", max(0, 9-len(j.Status)))
+	return fmt.Sprintf("%s%7d  %s %9s  %-16s %s", mark, j.ID, status, m.elapsed(j), term.Shortened(term.Visible(j.Name), 16), what)
+}
+
+// elapsed is how long a job waits, runs or has run.
+func (m *model) elapsed(j *answer.ListedJob) string {
+	switch {
+	case !j.Ended.IsZero() && !j.Started.IsZero():
+		return term.Span(j.Ended.Sub(j.Started.Time))
+	case !j.Ended.IsZero():
+		return "-"
+	case !j.Started.IsZero():
+		return term.Span(m.now().Sub(j.Started.Time).Truncate(time.Second))
+	}
+	return term.Span(m.now().Sub(j.Received.Time).Truncate(time.Second))
+}
+
+// textLines are the lines of a text that fit: the end of a job's log, the beginning of others.
+func (m *model) textLines(room int) []string {
+	room = max(room, 1)
+	if m.page == pageJob {
+		end := max(min(len(m.text)-m.scroll, len(m.text)), min(room, len(m.text)))
+		return m.text[max(0, end-room):end]
+	}
+	begin := min(m.scroll, max(0, len(m.text)-room))
+	return m.text[begin:min(len(m.text), begin+room)]
+}
+
+func (m *model) bottom() string {
+	switch {
+	case m.prompt != nil:
+		return m.prompt.question + m.prompt.text + "_"
+	case m.message != "":
+		line, _, _ := strings.Cut(m.message, "\n")
+		return term.Visible(line)
+	case m.page == pageJobs && m.search != "":
+		return fmt.Sprintf("search: %s   Esc clears", term.Visible(m.search))
+	case m.page == pageJobs:
+		return "Enter details  c cancel  p priority  r run again  / search  l locks  f filters  ? help  q quit"
+	}
+	return "q back   up and down scroll   ? help"
+}
+
+var helpLines = []string{
+	"  up, down, k, j   select a job, or scroll",
+	"  PgUp, PgDn       the same, by half a screen",
+	"  Enter            the job: why it waits, and its log as it grows",
+	"  c                cancel the job",
+	"  K                end the job now, also its running command",
+	"  p                change its priority",
+	"  h, u             hold it, release it",
+	"  r                run it again, as a new job",
+	"  /                search in id, name, status, user and opcodes",
+	"  l                who waits for which lock",
+	"  f                filter rules",
+	"  q, Esc           back; q leaves in the table",
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// screen is lockstep top in a terminal of tmux, 120 columns by 16 lines.
+type screen struct {
+	*daemon
+	tmux string // its socket
+}
+
+func (d *daemon) startTop() *screen {
+	d.t.Helper()
+	if _, err := exec.LookPath("tmux"); err != nil {
+		d.t.Skip("NOT RUN: tmux is missing; Debian has it as a package")
+	}
+	program, err := lockstepProgram()
+	require.NoError(d.t, err)
+	s := &screen{d, filepath.Join(d.t.TempDir(), "tmux")}
+	s.do("-f", "/dev/null", "new-session", "-d", "-x", "120", "-y", "16", "-s", "top",
+		"NO_COLOR=1 TERM=screen "+program+" --socket "+d.path("run", "socket", "ganeti-query")+" top; echo left with $?; sleep 60")
+	d.t.Cleanup(func() { _ = exec.Command("tmux", "-S", s.tmux, "kill-server").Run() })
+	return s
+}
+
+func (s *screen) do(args ...string) string {
+	s.t.Helper()
+	out, err := exec.Command("tmux", append([]string{"-S", s.tmux}, args...)...).CombinedOutput()
+	require.NoError(s.t, err, "%v: %s", args, out)
+	return string(out)
+}
+
+func (s *screen) press(keys ...string) { s.do(append([]string{"send-keys", "-t", "top"}, keys...)...) }
+
+// durations are what differs between runs.
+var durations = regexp.MustCompile(` *\b(\d+(\.\d+)?(ms|s)|\d+m\d+s|[0-9]{2}:[0-9]{2}:[0-9]{2})\b`)
+
+// shows waits until the screen has each of these texts, and returns it with the durations as T.
+func (s *screen) shows(texts ...string) string {
+	s.t.Helper()
+	end := time.After(patience)
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		shown, whole := s.do("capture-pane", "-p", "-t", "top"), true
+		for _, text := range texts {
+			whole = whole && strings.Contains(shown, text)
+		}
+		if whole {
+			return durations.ReplaceAllString(shown, " T")
+		}
+		select {
+		case <-ticker.C:
+		case <-end:
+			s.t.Fatalf("the screen never has %q:\n%s", texts, shown)
+		}
+	}
+}
+
+// The screens of lockstep top, as a person sees them: the table is live, a job has its log, and keys cancel, search and change the
+// priority.
+func TestTop(t *testing.T) {
+	d := newDaemon(t)
+	d.start("--rapi-address=", "--node-name", "node1")
+	c := d.dial()
+	command := func(name, script string, locks ...any) any {
+		return map[string]any{"name": name, "ops": []op{{"OP_ID": "OP_RUN_COMMAND", "argv": []string{"sh", "-c", script}, "locks": locks}}}
+	}
+	var ids []int64
+	c.call("LockstepSubmitJobs", &ids, []any{command("migrate", "echo moved part 1; sleep 300", []string{"node/n1", "exclusive"})})
+	s := d.startTop()
+	s.shows("migrate", "running")
+	c.call("LockstepSubmitJobs", &ids, []any{command("reboot", "true", []string{"node/n1", "exclusive"}), command("failing", "exit 3")})
+	golden(t, "table", s.shows("waits for node/n1, which job 1 has", "exit 3", "oldest wait: job 2"))
+
+	s.press("Enter")
+	s.shows("moved part 1")
+	s.press("q", "/")
+	s.press("-l", "fail")
+	s.press("Enter")
+	golden(t, "search", s.shows("search: fail", "exit 3"))
+	s.press("Escape")
+	s.shows("reboot")
+	s.press("?")
+	golden(t, "help", s.shows("hold it, release it"))
+	s.press("q", "l")
+	golden(t, "locks", s.shows("node/n1"))
+	s.press("q", "k", "k", "k", "K")
+	golden(t, "question", s.shows("End job 1 now? (y/n)"))
+	s.press("y")
+	s.shows("killed by", "success")
+	s.press("q")
+	s.shows("left with 0")
+}
+
+// Without a terminal the command says what to use instead.
+func TestTopWithoutATerminal(t *testing.T) {
+	d := newDaemon(t)
+	d.start("--rapi-address=")
+	program, err := lockstepProgram()
+	require.NoError(t, err)
+	out, err := exec.Command(program, "--socket", d.path("run", "socket", "ganeti-query"), "top").CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), `use "lockstep list"`)
+}
+
+// golden compares a screen with its file; $REWRITE writes the file.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	var lines []string
+	for line := range strings.Lines(got) {
+		lines = append(lines, strings.TrimRight(line, " \n"))
+	}
+	got = strings.TrimRight(strings.Join(lines, "\n"), "\n") + "\n"
+	path := filepath.Join("testdata", "top", name+".txt")
+	if os.Getenv("REWRITE") != "" {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
+}

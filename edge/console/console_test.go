@@ -1,0 +1,199 @@
+package console
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/stretchr/testify/require"
+
+	"lockstep/core/answer"
+	"lockstep/edge/rapi"
+)
+
+// All templates parse, no page has an inline script or style, and all assets together are small.
+func TestAssetsAndTemplates(t *testing.T) {
+	x, err := New(Config{Log: logrus.New(), Queue: rapi.NewForwardingPool(rapi.Gateway{}), Logins: rapi.NewLogins("/nonexistent", logrus.New())})
+	require.NoError(t, err)
+	total := 0
+	for name, a := range x.assets {
+		require.NotEmpty(t, a.kind, name)
+		total += len(a.data)
+	}
+	require.Less(t, total, 100_000, "all assets, without compression")
+	entries, err := templateFiles.ReadDir("templates")
+	require.NoError(t, err)
+	for _, e := range entries {
+		data, err := templateFiles.ReadFile("templates/" + e.Name())
+		require.NoError(t, err)
+		for _, forbidden := range []string{" style=", "<style", "javascript:", " onclick=", " onload="} {
+			require.NotContains(t, string(data), forbidden, e.Name())
+		}
+		require.Equal(t, strings.Count(string(data), "<script"), strings.Count(string(data), "<script src="), e.Name())
+	}
+}
+
+func TestWhereALoginLeads(t *testing.T) {
+	for next, want := range map[string]string{"/ui/jobs?status=error": "/ui/jobs?status=error", "": "/ui/", "//evil.example/ui/": "/ui/", "http://evil.example/ui/": "/ui/",
+		"/2/jobs": "/ui/", "/ui/\\evil": "/ui/", "/ui/login": "/ui/", "javascript:alert(1)": "/ui/"} {
+		require.Equal(t, want, safeNext(next), next)
+	}
+}
+
+// Output is text with classes: colours stay, and other sequences and control characters cannot act.
+func TestTextOfALog(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain <b>":                        `[{"x":"plain \u003cb\u003e"}]`,
+		"\x1b[31mred\x1b[0m and":           `[{"c":"k2","x":"red"},{"x":" and"}]`,
+		"\x1b[1;4;92mx":                    `[{"c":"k11 kb ku","x":"x"}]`,
+		"\x1b[38;5;200mx\x1b[48;2;1;2;3my": `[{"x":"x"},{"x":"y"}]`,
+		"a\x1b[2Jb\x1b]0;title\x07c":       `[{"x":"a"},{"x":"b"},{"x":"c"}]`,
+		"a\x1b":                            `[{"x":"a"}]`,
+		"\x1b[":                            `null`,
+		"bell\a tab\t del\x7f":             `[{"x":"bell␇ tab\t del␡"}]`,
+		"50%\r60%":                         `[{"x":"50%60%"}]`,
+		"\u202eevil\u2066":                 `[{"x":"�evil�"}]`,
+	} {
+		data, err := json.Marshal(colourParts(text))
+		require.NoError(t, err)
+		require.Equal(t, want, string(data), "%q", text)
+	}
+	long := colourParts(strings.Repeat("ä", 20_000))
+	require.Less(t, len(long[0].Text), pieceMax+100)
+	require.Contains(t, long[0].Text, "more bytes; the download has them")
+	shown := shownEntries([]rapi.LogEntry{{Serial: 1, Stream: "stdout", Text: "a"}, {Serial: 2, Stream: "stdout", Text: "b\n"}, {Serial: 3, Stream: "stderr", Base64: "/wAA"}, {Serial: 4, Stream: rapi.StreamMessage, Text: "note"}})
+	require.Equal(t, []bool{true, false, false, false}, []bool{shown[0].Open, shown[1].Open, shown[2].Open, shown[3].Open})
+	require.Contains(t, shown[2].Parts[0].Text, "3 bytes that are not text")
+}
+
+func FuzzTextOfALog(f *testing.F) {
+	f.Add("\x1b[31mred\x1b[0m\x1b]0;x\x1b\\")
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, p := range colourParts(text) {
+			require.NotContains(t, p.Text, "\x1b")
+			require.NotContains(t, p.Class, "<")
+		}
+	})
+}
+
+func textOf(s sentence) string {
+	text := ""
+	for _, p := range s {
+		text += p.Text
+	}
+	return text
+}
+
+func TestReasonsInWords(t *testing.T) {
+	status := "running"
+	for want, r := range map[string]answer.Reason{
+		"It waits for job 7, which is running, to end with success.":                            {Kind: answer.WhyDependency, Job: 7, JobStatus: &status, Statuses: []string{"success"}},
+		"Its opcode 3 waits for job 7 to end with success or error.":                            {Kind: answer.WhyDependency, Opcode: 2, Job: 7},
+		"It is held by alice. It begins no opcode until it is released.":                        {Kind: answer.WhyHold, By: "alice"},
+		"By filter rule abcdefgh… (disk) it is held back until the rule is changed or deleted.": {Kind: answer.WhyFilter, UUID: "abcdefgh-1234", Action: "PAUSE", RuleReason: "disk"},
+		"All run slots are taken: 20 of 20.":                                                    {Kind: answer.WhySlots, Slots: 20, Running: 20},
+		"It is next of 4 pending jobs.":                                                         {Kind: answer.WhyOrder, Position: 1, Pending: 4},
+		"At least 99 of 400 pending jobs go before it.":                                         {Kind: answer.WhyOrder, Position: 100, AtLeast: true, Pending: 400},
+		"It is number 3 of 4 pending jobs. Others of its priority go first, because it would contend with job 5 for node/n1. That counts less the longer it waits.": {
+			Kind: answer.WhyOrder, Position: 3, Pending: 4, Causes: []answer.Cause{{Job: 5, Lock: "node/n1"}}},
+		"It has been waiting for node/n1 (exclusive) for 1 min 5 s; job 5 holds node/n1.": {Kind: answer.WhyLock, Seconds: 65,
+			Locks: []answer.LockItem{{Lock: "cluster/BGL", Mode: "shared"}, {Lock: "node/n1", Mode: "exclusive"}}, Blockers: []answer.Blocker{{Job: 5, Locks: []string{"node/n1"}}}},
+		"Another reason: moon.": {Kind: "moon"},
+	} {
+		require.Equal(t, want, textOf(sentenceOf(r)))
+	}
+	require.Equal(t, "/ui/jobs/7", sentenceOf(answer.Reason{Kind: answer.WhyDependency, Job: 7})[1].Link)
+}
+
+func TestHowManyNodesMayFail(t *testing.T) {
+	nodes := func(answering, voters int) *answer.Nodes {
+		n := &answer.Nodes{}
+		for i := range voters {
+			n.Nodes = append(n.Nodes, answer.Node{Voter: true, Answers: i < answering})
+		}
+		return n
+	}
+	require.Empty(t, majority(nil))
+	require.Equal(t, "three nodes of three voting nodes answer. One of them may fail, and the queue goes on.", majority(nodes(3, 3)))
+	require.Equal(t, "two nodes of three voting nodes answer. None of them may fail.", majority(nodes(2, 3)))
+	require.Equal(t, "one node of three voting nodes answers. That is no majority: nothing can be changed until more of them answer.", majority(nodes(1, 3)))
+}
+
+// Changes that a slow stream has not taken become one of bounded size.
+func TestChangesOfASlowStreamAreBounded(t *testing.T) {
+	h := newHub(nil, nil)
+	h.running = true // nothing is asked
+	l := h.listen()
+	for id := range int64(5000) {
+		h.publish(changes{Jobs: []int64{id % 3000}})
+	}
+	h.publish(changes{Locks: true})
+	<-l.wake
+	c, down, turned := l.take()
+	require.Len(t, c.Jobs, changedMax)
+	require.True(t, c.All)
+	require.True(t, c.Locks)
+	require.False(t, c.Filters)
+	require.False(t, turned)
+	require.Empty(t, down)
+	h.setDown("no master")
+	h.setDown("")
+	c, _, turned = l.take()
+	require.True(t, turned)
+	require.True(t, c.All, "what was missed meanwhile is asked for")
+	h.remove(l)
+	h.publish(changes{All: true})
+	c, _, _ = l.take()
+	require.True(t, c.empty())
+}
+
+func TestBarsOfAJob(t *testing.T) {
+	at := func(s int64) answer.Time { return answer.Time{Time: time.Unix(1000+s, 0)} }
+	bars := barOf(storedJob{received: at(0), begun: at(10), e: at(100), ops: make([]map[string]json.RawMessage, 2), opstatus: []string{"success", "error"},
+		start: []answer.Time{at(10), at(50)}, exec: []answer.Time{at(20), at(50)}, end: []answer.Time{at(50), at(100)}}, time.Unix(2000, 0))
+	require.Equal(t, []barPart{{0, 100, "queued", "queued for 10.0 s"}, {100, 100, "waiting", "opcode 1 waiting for locks for 10.0 s"},
+		{200, 300, "success", "opcode 1 running for 30.0 s"}, {500, 500, "error", "opcode 2 running for 50.0 s"}}, bars)
+	require.Nil(t, barOf(storedJob{}, time.Unix(2000, 0)))
+}
+
+func TestFieldsOfAForm(t *testing.T) {
+	for kind, want := range map[string]string{"a string": "text", "null or an integer greater than 0": "number", "true or false": "bool", `one of "slow", "fast"`: "select",
+		"a list, each element a string": "json", "an object": "json", "any value": "json", "a list of at least one string, the first not empty": "lines"} {
+		require.Equal(t, want, fieldOf(answer.OpcodeParam{Name: "p", Type: kind}).Input, kind)
+	}
+	require.Equal(t, []string{"slow", "fast"}, fieldOf(answer.OpcodeParam{Type: `one of "slow", "fast"`}).Options)
+	params, problem := paramsOf([]formField{{OpcodeParam: answer.OpcodeParam{Name: "argv"}, Input: "lines", Value: "sh\r\n-c\r\ntrue"}, {OpcodeParam: answer.OpcodeParam{Name: "n"}, Input: "number", Value: " 5 "}, {Input: "text", Value: " "}})
+	require.Empty(t, problem)
+	require.Equal(t, map[string]json.RawMessage{"argv": json.RawMessage(`["sh","-c","true"]`), "n": json.RawMessage("5")}, params)
+	_, problem = paramsOf([]formField{{OpcodeParam: answer.OpcodeParam{Name: "n", Type: "an integer"}, Input: "number", Value: "five"}})
+	require.Contains(t, problem, "n is not valid")
+}
+
+func TestTreeOfWaits(t *testing.T) {
+	wait := func(id int64, seconds float64, on ...int64) answer.LockWait {
+		w := answer.LockWait{Owner: answer.LockOwner{Who: answer.Principal{Job: id}}, Seconds: seconds, Request: []answer.LockItem{{Lock: "node/a", Mode: "exclusive"}}}
+		for _, b := range on {
+			w.Blockers = append(w.Blockers, answer.LockOwner{Who: answer.Principal{Job: b}})
+			w.Locks = append(w.Locks, []string{"node/a"})
+		}
+		return w
+	}
+	tree := waitTree([]answer.LockWait{wait(3, 1, 2), wait(2, 5, 1), wait(4, 9, 1), wait(5, 2)})
+	require.Len(t, tree, 2)
+	require.EqualValues(t, 1, tree[0].Owner.Job)
+	require.EqualValues(t, 4, tree[0].Children[0].Owner.Job, "the longest wait first")
+	require.EqualValues(t, 3, tree[0].Children[1].Children[0].Owner.Job)
+	require.EqualValues(t, 5, tree[1].Owner.Job)
+	require.NotPanics(t, func() { waitTree([]answer.LockWait{wait(1, 1, 2), wait(2, 1, 1)}) })
+}
+
+func TestWhoIsLocal(t *testing.T) {
+	r := httptest.NewRequest("GET", "/ui/", nil)
+	for address, want := range map[string]bool{"127.0.0.1:7": true, "[::1]:7": true, "192.0.2.7:7": false, "": false} {
+		r.RemoteAddr = address
+		require.Equal(t, want, isLocal(r), address)
+	}
+}
