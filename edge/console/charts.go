@@ -173,7 +173,7 @@ func (x *Console) graph(q *request) error {
 	for _, j := range list.Jobs {
 		x, y := corner(j.ID)
 		label := fmt.Sprintf("%d %s", j.ID, j.Name)
-		v.Nodes = append(v.Nodes, graphNode{X: x, Y: y, TextY: y + 18, SubY: y + 36, Job: j, Label: shorten(label, 20), Sub: shorten(j.Status+" · "+summaryText(j.Summary), 24), Current: j.ID == id})
+		v.Nodes = append(v.Nodes, graphNode{X: x, Y: y, TextY: y + 18, SubY: y + 36, Job: j, Label: shorten(label, 20), Sub: shorten(j.Status+" · "+summaryText(j.Summary), 22), Current: j.ID == id})
 		v.Width, v.Height = max(v.Width, x+nodeWidth+8), max(v.Height, y+nodeHeight+8)
 	}
 	for _, e := range edges {

@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -191,7 +192,7 @@ func TestTreeOfWaits(t *testing.T) {
 }
 
 func TestWhoIsLocal(t *testing.T) {
-	r := httptest.NewRequest("GET", "/ui/", nil)
+	r := httptest.NewRequest(http.MethodGet, "/ui/", nil)
 	for address, want := range map[string]bool{"127.0.0.1:7": true, "[::1]:7": true, "192.0.2.7:7": false, "": false} {
 		r.RemoteAddr = address
 		require.Equal(t, want, isLocal(r), address)

@@ -150,7 +150,7 @@ func (q *request) ruleForm() (f ruleForm, args []any, problem string) {
 	if f.UUID != "" {
 		uuid = f.UUID
 	}
-	return f, []any{uuid, priority, json.RawMessage(predicates), action, json.RawMessage(q.trail(f.Reason))}, ""
+	return f, []any{uuid, priority, json.RawMessage(predicates), action, q.trail(f.Reason)}, ""
 }
 
 // previewFilter shows what a rule would hold back, before it is made.
