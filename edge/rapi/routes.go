@@ -71,7 +71,7 @@ var queueResources = []resource{
 	{"/3/filters/test", map[string]operation{
 		http.MethodPost: {"test-filter", accessRead, (*Server).testFilter}}},
 	{"/3/order", getOnly("order", accessRead, (*Server).order)},
-	{"/3/nodes", getOnly("nodes", accessRead, (*Server).nodes)},
+	{"/3/nodes", getOnly("queue-nodes", accessRead, (*Server).nodes)},
 	{"/3/nodes/{node}/master", map[string]operation{
 		http.MethodPut: {"promote", accessWrite, (*Server).promote}}},
 	{"/3/opcodes", getOnly("opcodes", accessRead, (*Server).opcodes)},
