@@ -1,0 +1,9 @@
+"""What the stand-in for Ganeti's job program loads. It is loaded once, by the fork server or by an executed process."""
+
+import os
+import random
+import time
+
+LOADED_BY = os.getpid()
+LOADED = time.time_ns()
+FIRST = random.random()
