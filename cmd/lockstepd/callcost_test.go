@@ -187,7 +187,7 @@ func (f *callCosts) lockCalls() map[string]func() {
 	_ = os.WriteFile(owner[1].(string), nil, 0o600)
 	calls := map[string]func(){}
 	for name, args := range map[string][]any{
-		"echo": {"x"}, "readConfig": {}, "verifyConfig": {}, "cleanupLocks": {}, "listAllLocks": {}, "listAllLocksOwners": {},
+		"echo": {"x"}, "readConfig": {}, "verifyConfig": {}, "lockstepConfigHash": {}, "cleanupLocks": {}, "listAllLocks": {}, "listAllLocksOwners": {},
 		"listLocksWaitingStatus": {}, "listLocks": {owner}, "hasPendingRequest": {owner}, "freeLocks": {owner},
 		"tryUpdateLocks": {owner, []any{[]any{"node/free", "exclusive"}}}, "updateLocksWaiting": {owner, 0, []any{[]any{"node/free", "shared"}}},
 		"opportunisticLockUnion": {owner, []any{[]any{"node/free", "shared"}}},

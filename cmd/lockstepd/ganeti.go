@@ -9,10 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"lockstep/cmd/internal/accounts"
 	"lockstep/core/ownership"
 	"lockstep/core/paths"
+	"lockstep/edge/forkserver"
 	"lockstep/edge/jobprocess"
 	"lockstep/edge/noded"
 	"lockstep/edge/peer"
@@ -36,15 +38,38 @@ type GanetiConfig struct {
 	Python   string // interpreter of Ganeti's job process
 	Share    string // directory of Ganeti's Python modules
 	Debug    bool   // Ganeti's job processes log more
+
+	ForkServer bool   // Ganeti's job processes are forked
+	Repairs    string // of forkserver.Repairs, separated by commas
 }
 
 // jobProcess is Ganeti's job process; nil in lockstep's own mode.
-func (g *GanetiConfig) jobProcess() *jobprocess.Ganeti {
+func (g *GanetiConfig) jobProcess(hasQueue bool) *jobprocess.Ganeti {
 	if !g.Enabled {
 		return nil
 	}
-	return &jobprocess.Ganeti{Python: g.Python, Share: g.Share, Debug: g.Debug}
+	return &jobprocess.Ganeti{Python: g.Python, Share: g.Share, Debug: g.Debug, ForkServer: g.ForkServer && hasQueue, Repairs: g.repairs()}
 }
+
+// repairs are the names in the setting.
+func (g *GanetiConfig) repairs() []string {
+	return strings.FieldsFunc(g.Repairs, func(r rune) bool { return r == ',' })
+}
+
+// checkRepairs returns an error for a name that is no repair.
+func (g *GanetiConfig) checkRepairs() error {
+	for _, name := range g.repairs() {
+		if !slices.Contains(forkserver.Repairs(), name) {
+			return fmt.Errorf("%s: there is no %q; there are %s", repairsFlag, name, strings.Join(forkserver.Repairs(), ", "))
+		}
+	}
+	return nil
+}
+
+const (
+	forkServerFlag = "fork-server"
+	repairsFlag    = "fork-server-repairs"
+)
 
 // checkPrograms returns an error if Ganeti's job process cannot be started.
 func (g *GanetiConfig) checkPrograms() error {
@@ -54,7 +79,7 @@ func (g *GanetiConfig) checkPrograms() error {
 	if info, err := os.Stat(g.Python); err != nil || info.IsDir() || info.Mode()&0o111 == 0 {
 		return fmt.Errorf("ganeti-python: %s is not a program that can be started", g.Python)
 	}
-	if _, err := os.Stat(g.jobProcess().Script()); err != nil {
+	if _, err := os.Stat(g.jobProcess(false).Script()); err != nil {
 		return fmt.Errorf("ganeti-share: Ganeti's job process is missing: %w", err)
 	}
 	return nil
@@ -70,6 +95,8 @@ func (g *GanetiConfig) flags(flags *flag.FlagSet) {
 	flags.StringVar(&g.Python, "ganeti-python", "/usr/bin/python3", "with --ganeti: `path` of the interpreter of Ganeti's job process")
 	flags.StringVar(&g.Share, "ganeti-share", "/usr/share/ganeti/3.0", "with --ganeti: `directory` of Ganeti's Python modules")
 	flags.BoolVar(&g.Debug, "ganeti-debug", false, "with --ganeti: Ganeti's job processes log more")
+	flags.BoolVar(&g.ForkServer, forkServerFlag, true, "with --ganeti: fork Ganeti's job processes from one that has loaded their program")
+	flags.StringVar(&g.Repairs, repairsFlag, strings.Join(forkserver.Repairs(), ","), "with --ganeti: `names` of the repairs of Ganeti's program that the fork server makes, separated by commas")
 }
 
 // excludedByGaneti are settings that have no meaning in Ganeti mode.
@@ -84,12 +111,15 @@ var excludedByGaneti = []struct{ name, why string }{
 // applyGaneti sets the defaults of Ganeti mode. given are the names of the settings that the operator has chosen.
 func (c *Config) applyGaneti(given map[string]bool) error {
 	if !c.Ganeti.Enabled {
-		for _, name := range []string{"ganeti-user", "ganeti-confd-group", "ganeti-daemons-group", "ganeti-rapi-user", "ganeti-python", "ganeti-share", "ganeti-debug"} {
+		for _, name := range []string{"ganeti-user", "ganeti-confd-group", "ganeti-daemons-group", "ganeti-rapi-user", "ganeti-python", "ganeti-share", "ganeti-debug", forkServerFlag, repairsFlag} {
 			if given[name] {
 				return fmt.Errorf("%s: it has no meaning without %s", name, ganetiFlag)
 			}
 		}
 		return nil
+	}
+	if err := c.Ganeti.checkRepairs(); err != nil {
+		return err
 	}
 	for _, excluded := range excludedByGaneti {
 		if given[excluded.name] {

@@ -171,7 +171,7 @@ func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan
 	defer jobStderr.Close()
 	d := &service{config: c, log: log, files: files, reload: reload, remoteAPI: newRemoteAPI(c), env: kit.New(kit.Options{Log: log, Clock: kit.RealClock(), Rand: randomUint64})}
 	d.processes = jobprocess.New(jobprocess.Config{System: d.env.System(), Log: log, Program: c.JobProgram,
-		DataDir: c.DataDir, RunDir: c.RunDir, Stderr: jobStderr, Permission: permission(identity), Owners: c.owners, Cgroup: c.JobCgroup, Ganeti: c.Ganeti.jobProcess()})
+		DataDir: c.DataDir, RunDir: c.RunDir, Stderr: jobStderr, Permission: permission(identity), Owners: c.owners, Cgroup: c.JobCgroup, Ganeti: c.Ganeti.jobProcess(c.hasQueue())})
 	defer d.processes.Close()
 	owners := ownerwatch.New(persistence.LivelockDir(c.RunDir), livelock.Path(), func(livelock string) {
 		d.env.System().Root.Send(supervisor.Locks(d.env), &messages.OwnerDied{Livelock: livelock})

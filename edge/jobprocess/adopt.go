@@ -12,6 +12,7 @@ import (
 
 	"lockstep/actors/jobs"
 	"lockstep/edge/pidfd"
+	"lockstep/edge/reaper"
 	"lockstep/messages"
 	"lockstep/persistence"
 )
@@ -29,14 +30,16 @@ const watchedProbeInterval = 30 * time.Second
 func (p *Processes) Adopt(attempt uint64, job jobs.Job, pid int64, livelock string, jobActor *actor.PID) {
 	l := &liveProcess{job: job, process: openProcess(int(pid)), livelock: livelock, ended: make(chan struct{})}
 	held := isAlive(livelock) || p.lostLockFile(l, int(pid))
+	var leader *reaper.Leader
 	if held {
+		leader = leaderOf(l.process, int(pid))
 		p.addLive(attempt, l)
 		p.watchFile(attempt, job, livelock, jobActor)
 	}
-	go p.watchAdopted(l, attempt, int(pid), held, jobActor)
+	go p.watchAdopted(l, attempt, int(pid), held, leader, jobActor)
 }
 
-func (p *Processes) watchAdopted(l *liveProcess, attempt uint64, pid int, held bool, jobActor *actor.PID) {
+func (p *Processes) watchAdopted(l *liveProcess, attempt uint64, pid int, held bool, leader *reaper.Leader, jobActor *actor.PID) {
 	sawEnd := false // the end of the process was observed, so the pid belonged to it until then
 	if l.process != nil {
 		// The pid in a job file that an operator has edited may belong to another
@@ -53,11 +56,11 @@ func (p *Processes) watchAdopted(l *liveProcess, attempt uint64, pid int, held b
 	if l.process != nil {
 		_ = l.process.Close()
 	}
-	session := 0
+	led := session{}
 	if sawEnd {
-		session = pid
+		led.leader = leader
 	}
-	p.killOrphans(l.livelock, session)
+	p.killOrphans(l.livelock, led)
 	p.notify(jobActor, &messages.ProcessGone{Attempt: attempt, Text: "its process has ended while no daemon was watching, or was not its child"})
 }
 
@@ -74,11 +77,23 @@ func (p *Processes) lostLockFile(l *liveProcess, pid int) bool {
 }
 
 // isJobProcess reports whether the process has the command line that spawn gives to the
-// process of that job.
+// process of that job, and the fork server to its child: there zero bytes follow.
 func (p *Processes) isJobProcess(pid int, job jobs.Job) bool {
 	line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	_, args := p.commandLine(job)
-	return err == nil && string(line) == strings.Join(args, "\x00")+"\x00"
+	return err == nil && strings.TrimRight(string(line), "\x00") == strings.Join(args, "\x00")
+}
+
+// leaderOf returns the process as the leader of its session; nil: it has ended, or is not known.
+func leaderOf(process *pidfd.Process, pid int) *reaper.Leader {
+	if process == nil {
+		return nil
+	}
+	leader, err := reaper.LeaderOf(pid)
+	if err != nil || process.Ended() { // the pid may belong to another process then
+		return nil
+	}
+	return &leader
 }
 
 // openProcess opens a pidfd; nil: the pid is unknown, or no process has it.

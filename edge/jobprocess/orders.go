@@ -159,7 +159,7 @@ func (p *Processes) killAfterGrace(l *liveProcess) {
 	case <-time.After(exitGrace):
 		p.config.Log.WithField("job", l.job.ID).Warn("job process did not end in time; killing all processes of the job")
 		l.signal(syscall.SIGKILL)
-		p.runReaper(l.livelock, 0)
+		p.runReaper(l.livelock, session{})
 	}
 }
 

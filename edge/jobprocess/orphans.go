@@ -15,24 +15,29 @@ import (
 // killTimeout is how long a killed process may take to end.
 const killTimeout = 5 * time.Second
 
+// session is the session that the process of a job has led. The zero value: the lock file names it.
+type session struct {
+	pid    int            // of a process whose pid cannot be reused yet; 0: see leader
+	leader *reaper.Leader // nil: not known
+}
+
 // killOrphans kills the orphans of a job whose process has ended, so that none of them works
-// beside the next job with the same locks, and removes the lock file. For session see
-// reaper.Job; if it is 0, the lock file names the session.
-func (p *Processes) killOrphans(livelock string, session int) {
+// beside the next job with the same locks, and removes the lock file.
+func (p *Processes) killOrphans(livelock string, s session) {
 	if livelock == "" {
 		return // the process ended before it had a lock file
 	}
-	p.runReaper(livelock, session)
+	p.runReaper(livelock, s)
 	if err := os.Remove(livelock); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		p.config.Log.WithFields(logrus.Fields{"path": livelock, "err": err}).Warn("removal of the lock file of a dead job process failed")
 	}
 }
 
-func (p *Processes) runReaper(livelock string, session int) {
-	orphans := reaper.Job{Livelock: livelock, Session: session, KillTimeout: killTimeout, OnKill: func(pid int) {
+func (p *Processes) runReaper(livelock string, s session) {
+	orphans := reaper.Job{Livelock: livelock, Session: s.pid, Leader: s.leader, KillTimeout: killTimeout, OnKill: func(pid int) {
 		p.config.Log.WithField("pid", pid).Info("killing orphan of a dead job process")
 	}}
-	if session == 0 {
+	if s == (session{}) {
 		orphans.Leader = readLeader(livelock)
 	}
 	if err := orphans.Kill(); err != nil {

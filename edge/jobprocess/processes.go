@@ -21,19 +21,16 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
-	"golang.org/x/sys/unix"
 
 	"lockstep/actors/jobs"
 	"lockstep/core/handshake"
 	"lockstep/core/ownership"
 	"lockstep/core/paths"
-	"lockstep/core/wire"
-	"lockstep/edge/pidfd"
+	"lockstep/edge/forkserver"
 	"lockstep/messages"
 	"lockstep/persistence"
 )
@@ -81,7 +78,8 @@ type Processes struct {
 	pendingStarts map[uint64]*pendingStart // by attempt: handshake in progress
 	live          map[uint64]*liveProcess  // by attempt: confirmed and not ended
 
-	fileWatch *fileWatch // of the jobs of Ganeti's processes; nil without such processes
+	fileWatch  *fileWatch         // of the jobs of Ganeti's processes; nil without such processes
+	forkServer *forkserver.Server // nil: all processes are executed
 }
 
 // pendingStart is an attempt whose handshake is in progress.
@@ -96,12 +94,16 @@ func New(c Config) *Processes {
 	p := &Processes{config: c, env: Environment(), cgroup: cgroup{path: c.Cgroup, log: c.Log}, pendingStarts: map[uint64]*pendingStart{}, live: map[uint64]*liveProcess{}}
 	if c.Ganeti != nil {
 		p.fileWatch = newFileWatch(filepath.Join(c.DataDir, paths.QueueDir), c.Log)
+		p.forkServer = p.newForkServer()
 	}
 	return p
 }
 
-// Close ends the watch of job files. Job processes go on.
-func (p *Processes) Close() { p.fileWatch.close() }
+// Close ends the watch of job files and the fork server. Job processes go on.
+func (p *Processes) Close() {
+	p.forkServer.Close()
+	p.fileWatch.close()
+}
 
 // Environment returns the environment of job processes: the daemon's, with GOMAXPROCS=1. A job
 // process does one thing at a time; threads for more processors would lengthen its start by a
@@ -151,12 +153,17 @@ func (p *Processes) notify(receiver *actor.PID, message any) {
 func (p *Processes) runAttempt(a *pendingStart, attempt uint64, job jobs.Job, jobActor *actor.PID) {
 	child, err := p.spawn(job)
 	if err != nil {
-		p.removePending(attempt)
-		p.notify(jobActor, &messages.HandshakeFailed{Attempt: attempt, Text: err.Error()})
-		p.notify(jobActor, &messages.ProcessGone{Attempt: attempt, Text: err.Error(), NeverSpawned: true})
+		p.endUnspawned(attempt, jobActor, err)
 		return
 	}
 	livelock, failure := p.handshake(a, child, attempt, job, jobActor)
+	if livelock == "" && child.forked != nil && child.hasEnded(failure) {
+		if child, err = p.executeInstead(child, job); err != nil {
+			p.endUnspawned(attempt, jobActor, err)
+			return
+		}
+		livelock, failure = p.handshake(a, child, attempt, job, jobActor)
+	}
 	p.removePending(attempt)
 	child.closePipes()
 	if failure != nil {
@@ -178,6 +185,13 @@ func (p *Processes) runAttempt(a *pendingStart, attempt uint64, job jobs.Job, jo
 	p.notify(jobActor, &messages.ProcessGone{Attempt: attempt, Text: exit, NeverActed: failure != nil})
 }
 
+// endUnspawned ends an attempt for which there is no process.
+func (p *Processes) endUnspawned(attempt uint64, jobActor *actor.PID, err error) {
+	p.removePending(attempt)
+	p.notify(jobActor, &messages.HandshakeFailed{Attempt: attempt, Text: err.Error()})
+	p.notify(jobActor, &messages.ProcessGone{Attempt: attempt, Text: err.Error(), NeverSpawned: true})
+}
+
 // makeRunDirs creates the directories that job processes need, in case the run directory was
 // cleaned up.
 func (p *Processes) makeRunDirs() {
@@ -192,7 +206,7 @@ func (p *Processes) killOrphansAndReap(c *child, livelock string) (exit string) 
 	if _, err := os.Lstat(livelock); livelock == "" || errors.Is(err, fs.ErrNotExist) {
 		exit = c.reap()
 		if exit != handshake.CleanExit {
-			p.killOrphans(livelock, 0)
+			p.killOrphans(livelock, session{leader: c.leader})
 		}
 		return exit
 	}
@@ -201,8 +215,7 @@ func (p *Processes) killOrphansAndReap(c *child, livelock string) (exit string) 
 	for deadline := time.Now().Add(execTimeout); isAlive(livelock) && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
-	// The process is not reaped yet, so its pid, which names its session, is not reused.
-	p.killOrphans(livelock, c.pid)
+	p.killOrphans(livelock, c.session())
 	return c.reap()
 }
 
@@ -249,131 +262,4 @@ func (p *Processes) handshake(a *pendingStart, c *child, attempt uint64, job job
 		return livelock, fmt.Errorf("cannot hand over to the process: %w", err)
 	}
 	return livelock, nil
-}
-
-// child is a process that this daemon has started.
-type child struct {
-	pid     int
-	process *pidfd.Process
-	in      *os.File // its stdin
-	out     *os.File // its stdout
-	reader  *wire.Reader
-}
-
-func (p *Processes) spawn(job jobs.Job) (*child, error) {
-	inRead, inWrite, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("make a pipe: %w", err)
-	}
-	defer inRead.Close()
-	outRead, outWrite, err := os.Pipe()
-	if err != nil {
-		_ = inWrite.Close()
-		return nil, fmt.Errorf("make a pipe: %w", err)
-	}
-	defer outWrite.Close()
-	fd := -1
-	started, err := p.startProcess(job, []*os.File{inRead, outWrite, p.config.Stderr}, &fd)
-	if err != nil {
-		_, _ = inWrite.Close(), outRead.Close()
-		return nil, err
-	}
-	pid := started.Pid
-	_ = started.Release() // the end is awaited by pidfd
-	process, err := openPidfd(fd, pid)
-	if err != nil {
-		_, _ = inWrite.Close(), outRead.Close()
-		_ = syscall.Kill(-pid, syscall.SIGKILL)
-		_, _ = syscall.Wait4(pid, nil, 0, nil)
-		return nil, err
-	}
-	return &child{pid: pid, process: process, in: inWrite, out: outRead, reader: wire.NewReader(outRead, nameFrameMax)}, nil
-}
-
-// startProcess starts a job process, in its control group if there is one.
-func (p *Processes) startProcess(job jobs.Job, files []*os.File, pidFD *int) (*os.Process, error) {
-	program, args := p.commandLine(job)
-	attributes := &os.ProcAttr{
-		Dir:   "/",
-		Env:   p.environment(job),
-		Files: files,
-		// A new session: signals to the daemon's terminal or process group do not reach jobs.
-		Sys: &syscall.SysProcAttr{Setsid: true, PidFD: pidFD},
-	}
-	group := p.cgroup.open()
-	if group == nil {
-		return os.StartProcess(program, args, attributes)
-	}
-	defer group.Close()
-	attributes.Sys.UseCgroupFD, attributes.Sys.CgroupFD = true, int(group.Fd())
-	started, inGroupErr := os.StartProcess(program, args, attributes)
-	if inGroupErr == nil {
-		return started, nil
-	}
-	attributes.Sys.UseCgroupFD = false
-	started, err := os.StartProcess(program, args, attributes)
-	if err == nil {
-		p.cgroup.unusable(inGroupErr)
-	}
-	return started, err
-}
-
-// openPidfd wraps the pidfd of a new child. fd is -1 on a system that gives no pidfd with the
-// child.
-func openPidfd(fd, pid int) (*pidfd.Process, error) {
-	if fd < 0 {
-		return pidfd.Open(pid)
-	}
-	return pidfd.FromDescriptor(fd, pid)
-}
-
-func (c *child) receive() ([]byte, error) {
-	if err := c.out.SetReadDeadline(time.Now().Add(messageTimeout)); err != nil {
-		return nil, err
-	}
-	return c.reader.ReadFrame()
-}
-
-func (c *child) send(frame []byte) error {
-	if err := c.in.SetWriteDeadline(time.Now().Add(messageTimeout)); err != nil {
-		return err
-	}
-	return wire.WriteFrame(c.in, frame)
-}
-
-// closePipes closes the pipes to the child. A child without permission takes that as a refusal.
-func (c *child) closePipes() { _, _ = c.in.Close(), c.out.Close() }
-
-// terminate ends a process that has no permission to act. Its closed pipes tell it to end;
-// signals follow if it does not.
-func (c *child) terminate() {
-	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGABRT, syscall.SIGKILL} {
-		if c.process.EndsWithin(killInterval) {
-			return
-		}
-		_ = c.process.Signal(signal)
-	}
-}
-
-// reap reaps the ended process and returns how it ended.
-func (c *child) reap() string {
-	var status syscall.WaitStatus
-	for {
-		_, err := syscall.Wait4(c.pid, &status, 0, nil)
-		if err == syscall.EINTR {
-			continue
-		}
-		_ = c.process.Close()
-		if err != nil {
-			return "its end could not be seen: " + err.Error()
-		}
-		return describeExit(status)
-	}
-}
-
-func describeExit(status syscall.WaitStatus) string {
-	if status.Signaled() {
-		return "ended by " + unix.SignalName(status.Signal())
-	}
-	return fmt.Sprintf("exit status %d", status.ExitStatus())
 }

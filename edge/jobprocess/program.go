@@ -19,6 +19,9 @@ type Ganeti struct {
 	Python string // interpreter: /usr/bin/python3
 	Share  string // directory of Ganeti's Python modules: /usr/share/ganeti/3.0
 	Debug  bool   // the process logs more
+
+	ForkServer bool     // processes are forked from one that has loaded the program
+	Repairs    []string // of forkserver.Repairs
 }
 
 // Script is the program that Python executes.

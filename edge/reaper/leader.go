@@ -19,16 +19,19 @@ type Leader struct {
 }
 
 // Self returns the Leader of this process.
-func Self() (Leader, error) {
+func Self() (Leader, error) { return LeaderOf(os.Getpid()) }
+
+// LeaderOf returns the Leader of the process that has the pid now.
+func LeaderOf(pid int) (Leader, error) {
 	boot, err := bootID()
 	if err != nil {
 		return Leader{}, err
 	}
-	self, exists := readProcessStat(os.Getpid())
+	now, exists := readProcessStat(pid)
 	if !exists {
-		return Leader{}, fmt.Errorf("reading the start time of process %d failed", os.Getpid())
+		return Leader{}, fmt.Errorf("reading the start time of process %d failed", pid)
 	}
-	return Leader{Boot: boot, PID: os.Getpid(), StartTime: self.startTime}, nil
+	return Leader{Boot: boot, PID: pid, StartTime: now.startTime}, nil
 }
 
 // bootID identifies the boot of the machine and the start of process 1. A restarted container

@@ -226,6 +226,19 @@ func TestAwait(t *testing.T) {
 	require.Equal(t, "g", newBench(t).ok("[]", "flushConfigGroup", `"g"`).FlushGroup)
 }
 
+// The hash changes with the configuration, and only with it.
+func TestConfigHash(t *testing.T) {
+	b := newBench(t)
+	before := b.state.Config.Hash().String()
+	b.ok(quoted(before), "lockstepConfigHash")
+	b.ok("[]", "reserveIp", cidA, quoted(net1), `"10.0.0.3"`, "true")
+	b.ok(quoted(before), "lockstepConfigHash")
+	require.True(t, b.ok("[]", "commitTemporaryIps", cidA).Changed)
+	require.NotEqual(t, before, b.state.Config.Hash().String())
+	b.ok(quoted(b.state.Config.Hash().String()), "lockstepConfigHash")
+	b.fails("GenericError: RPC input: Unable to read ()", "lockstepConfigHash", "1")
+}
+
 // A repeated commit succeeds for the same client or caller only (config.md 12.5).
 func TestRepeatedCommit(t *testing.T) {
 	b := newBench(t)

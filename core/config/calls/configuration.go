@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"fmt"
 	"slices"
 
 	"lockstep/core/config/model"
@@ -15,6 +16,12 @@ func readConfig(a *arguments) step {
 		t.out.IsConfig = true
 		return nil, nil
 	}
+}
+
+// configHash is lockstep's own: it tells a client that has read the configuration whether it is still the same.
+func configHash(a *arguments) step {
+	a.count(0)
+	return func(t *tx) ([]byte, error) { return fmt.Appendf(nil, "%q", t.Config.Hash()), nil }
 }
 
 func verifyConfig(a *arguments) step {

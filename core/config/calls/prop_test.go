@@ -267,7 +267,7 @@ func TestAnyArguments(t *testing.T) {
 		_, out := call.Apply(start, env)
 		require.True(t, out.IsConfig || out.Err != nil || json.Valid(out.Result), "%s %s", method, out.Result)
 	})
-	require.Len(t, specs, 39)
+	require.Len(t, specs, 40)
 }
 
 // A committed change of a pool is in every later configuration, whatever a client with the lock writes (config.md 12.12).

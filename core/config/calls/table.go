@@ -12,6 +12,7 @@ const (
 var specs = map[string]spec{
 	"readConfig":                {parse: readConfig},
 	"verifyConfig":              {parse: verifyConfig},
+	"lockstepConfigHash":        {parse: configHash},
 	"lockConfig":                {parse: lockConfig},
 	"unlockConfig":              {parse: unlockConfig},
 	"writeConfig":               {parse: writeConfig},

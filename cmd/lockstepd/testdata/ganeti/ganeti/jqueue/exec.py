@@ -14,7 +14,7 @@ import sys
 import time
 
 DATA, RUN = os.environ["STANDIN_DATA"], os.environ["STANDIN_RUN"]
-JOB = int(sys.argv[1])
+JOB = int(sys.argv[1]) if __name__ == "__main__" else 0  # the fork server loads it under another name
 FILE = os.path.join(DATA, "queue", "job-%d" % JOB)
 canceled = False
 priority = None
@@ -115,8 +115,9 @@ def main():
   os.unlink(path)
 
 
-try:
-  main()
-except OSError as err:
-  if err.errno != errno.EPIPE:
-    raise
+if __name__ == "__main__":
+  try:
+    main()
+  except OSError as err:
+    if err.errno != errno.EPIPE:
+      raise
