@@ -2,7 +2,8 @@
 
 It goes through the handshake, writes the job file as Ganeti does, and handles its signals. STANDIN_DATA and STANDIN_RUN are
 the directories. A job for which the file STANDIN_DATA/slow-JOB exists renames it to slow-JOB-reached before it installs its
-signal handlers, and waits until it is removed. An opcode ends when the file STANDIN_DATA/go-JOB-OPCODE exists, and fails if that file has a text.
+signal handlers, and waits until it is removed. A job for which the file STANDIN_DATA/sleep-JOB exists starts a process, and
+writes its pid to slept-JOB. An opcode ends when the file STANDIN_DATA/go-JOB-OPCODE exists, and fails if that file has a text.
 """
 
 import errno
@@ -57,6 +58,18 @@ def write(job):
   os.rename(new, FILE)
 
 
+def start_sleeper():
+  pid = os.fork()
+  if pid == 0:
+    os.closerange(0, 100)
+    time.sleep(300)
+    os._exit(0)
+  path = os.path.join(DATA, "slept-%d" % JOB)
+  with open(path + ".new", "w") as f:
+    f.write(str(pid))
+  os.rename(path + ".new", path)
+
+
 def run(job, number, op, secret):
   if priority is not None:
     op["priority"] = priority
@@ -90,6 +103,8 @@ def main():
     assert json.load(f)["livelock"] == path
   os.write(1, b"\x03")
   secrets = json.loads(receive())
+  if os.path.exists(os.path.join(DATA, "sleep-%d" % JOB)):
+    start_sleeper()
   slow = os.path.join(DATA, "slow-%d" % JOB)
   if os.path.exists(slow):
     os.rename(slow, slow + "-reached")
