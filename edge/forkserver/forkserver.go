@@ -82,7 +82,7 @@ func New(c Config) *Server {
 	return s
 }
 
-// Close ends the fork server. It does nothing to its children, and nothing on nil. It is called once.
+// Close ends the fork server and removes its program. It does nothing to its children, and nothing on nil. It is called once.
 func (s *Server) Close() {
 	if s == nil {
 		return
@@ -97,6 +97,9 @@ func (s *Server) Close() {
 	s.mu.Unlock()
 	for _, p := range running {
 		p.end()
+	}
+	if err := os.RemoveAll(s.config.Dir); err != nil { // a crash leaves it, and the next daemon takes it
+		s.config.Log.WithFields(logrus.Fields{"path": s.config.Dir, "err": err}).Warn("removal of the fork server's program failed")
 	}
 }
 

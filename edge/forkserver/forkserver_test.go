@@ -537,3 +537,27 @@ func TestKilledChildren(t *testing.T) {
 	require.Equal(t, server, f.pid())
 	require.Eventually(t, func() bool { return fds() == before }, patience, time.Millisecond)
 }
+
+func TestTheHeldConfiguration(t *testing.T) {
+	out, err := exec.Command(python(t), "testdata/configuration_test.py", ".").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Equal(t, "ok\n", string(out))
+}
+
+// A repair of an unknown function is off, and the others and the server are not affected.
+func TestRepairsOfUnknownFunctions(t *testing.T) {
+	f := prepare(t)
+	write := func(path, text string) {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(f.share, path)), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(f.share, path), []byte(text), 0o600))
+	}
+	write("ganeti/constants.py", "")
+	write("ganeti/mcpu.py", "class Processor(object):\n  def _RequestAndWait(self):\n    pass\n")
+	f.config.Repairs = Repairs()
+	f.start()
+	for _, repair := range Repairs() {
+		require.Contains(t, f.logged(), "repair="+repair)
+	}
+	require.Contains(t, f.logged(), "Processor._RequestAndWait is not the known function")
+	f.fork(1).state()
+}

@@ -24,6 +24,9 @@ func (c *cluster) install(t *testing.T) {
 			require.NoError(t, err, "make build makes the programs")
 			require.NoError(t, os.WriteFile(c.nodes[node].Path("usr/local/bin", program), data, 0o755))
 		}
+		if os.Getenv("FORKSERVER") == "off" { // Ganeti's job processes are executed
+			require.NoError(t, os.WriteFile(c.nodes[node].Path("etc/ganeti/lockstep.yaml"), []byte("fork-server: false\n"), 0o644))
+		}
 	}
 }
 
