@@ -14,8 +14,8 @@ for n in range(int(sys.argv[1])):
     "name": "synthetic%d.gnt.example" % n, "uuid": uuid, "primary_node": node, "os": "shell+default", "hypervisor": "fake",
     "hvparams": {}, "beparams": {"maxmem": 128, "minmem": 128}, "osparams": {}, "osparams_private": {}, "admin_state": "down",
     "admin_state_source": "admin", "nics": [{"mac": "aa:00:01:%02x:%02x:00" % (n // 256, n % 256), "nicparams": {}, "ip": None,
-      "uuid": "00000000-0000-4000-9000-%012d" % n, "name": None, "network": None}], "disks": [], "disk_template": "diskless",
-    "disks_active": False, "serial_no": 1, "ctime": time.time(), "mtime": time.time(), "tags": [], "forthcoming": False}
+      "uuid": "00000000-0000-4000-9000-%012d" % n, "name": None, "network": None}], "disks": [],
+    "disks_active": False, "serial_no": 1, "ctime": time.time(), "mtime": time.time(), "tags": []}
 config["serial_no"] += 1
 with open(PATH, "r+") as f:
   f.write(json.dumps(config))
