@@ -24,7 +24,7 @@ const (
 	// childrenMax is the number of children after which a new fork server takes the place of the old one.
 	childrenMax = 2000
 	// answerTimeout is how long a fork server may take to answer. It may read a large configuration first.
-	answerTimeout = 10 * time.Second
+	answerTimeout = 30 * time.Second
 	// readyTimeout is how long a fork server may take to load the program.
 	readyTimeout = 2 * time.Minute
 	// retryPause is the pause after a fork server that has failed.

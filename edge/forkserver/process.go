@@ -39,7 +39,6 @@ type Child struct {
 	PID     int
 	Process *pidfd.Process // the caller closes it
 	exit    <-chan unix.WaitStatus
-	server  *process
 }
 
 // exitTimeout is how long the status of an ended child may take.
@@ -240,7 +239,7 @@ func (p *process) takeAnswer(m message, descriptors []int) error {
 	p.mu.Lock()
 	p.exits[m.PID] = exit
 	p.mu.Unlock()
-	waiter <- answer{child: &Child{PID: m.PID, Process: child, exit: exit, server: p}}
+	waiter <- answer{child: &Child{PID: m.PID, Process: child, exit: exit}}
 	return nil
 }
 

@@ -257,7 +257,6 @@ class Server(object):
     self.takes_requests = True
 
   def run(self):
-    self.refresh()
     while True:
       for fd, events in self.poll.poll():
         if fd in self.children:
@@ -279,7 +278,7 @@ class Server(object):
       self.fork(request)
     finally:
       request.close()
-    self.refresh()
+    self.program.repairs.refresh()
 
   def fork(self, request):
     try:
@@ -316,11 +315,6 @@ class Server(object):
     _, status = os.waitpid(pid, 0)
     send(self.sock, {"pid": pid, "status": status})
 
-  def refresh(self):
-    """Reads the configuration if it has changed, unless there is something else to do."""
-    if self.takes_requests and not self.poll.poll(0):
-      self.program.repairs.refresh()
-
 
 def main():
   sock = socket.socket(fileno=SOCKET)
@@ -336,6 +330,7 @@ def main():
     gc.freeze()  # a collection in a child would copy all pages
     for i in range(0, len(program.files), FILES_A_MESSAGE):
       send(sock, {"files": program.files[i:i + FILES_A_MESSAGE]})
+    program.repairs.refresh()
     send(sock, {"ready": True, "off": program.repairs.off})
     Server(sock, program).run()
   except (BrokenPipeError, ConnectionResetError):

@@ -170,7 +170,8 @@ func glob(pattern string) []string {
 }
 
 // TestMeasure measures the settings in turns, if MEASURE has the number of rounds. INSTANCES is the number of synthetic instances.
-// PARTS has the parts that are measured, of jobs, latency, memory, instances.
+// PARTS has the parts that are measured, of jobs, latency, memory, instances; SETTINGS and WORK are regular expressions for the
+// settings and the kinds of jobs.
 func TestMeasure(t *testing.T) {
 	rounds, _ := strconv.Atoi(os.Getenv("MEASURE"))
 	if rounds == 0 {
@@ -223,6 +224,9 @@ func (c *cluster) measure(t *testing.T, s setting, parts string, meter meter, no
 		count = 200
 	}
 	for _, work := range []struct{ name, opcode string }{{"without lock", withoutLock}, {"with lock", withLock}} {
+		if !regexp.MustCompile(os.Getenv("WORK")).MatchString(work.name) {
+			continue
+		}
 		if strings.Contains(parts, "jobs") {
 			seconds, processor := c.many(t, meter, count, work.opcode)
 			note(s, work.name+", jobs/s", float64(count)/seconds)
