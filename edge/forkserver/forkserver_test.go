@@ -558,6 +558,7 @@ func TestRepairsOfUnknownFunctions(t *testing.T) {
 	for _, repair := range Repairs() {
 		require.Contains(t, f.logged(), "repair="+repair)
 	}
+	require.NotContains(t, f.logged(), "lockstep_", "the fork server finds its own modules")
 	require.Contains(t, f.logged(), "Processor._RequestAndWait is not the known function")
 	f.fork(1).state()
 }

@@ -12,6 +12,8 @@ import select
 import signal
 import time
 
+import lockstep_configuration
+
 KNOWN = {
   "certificates": {"bfe6f3e249bcb20aef99660358c327bc0dfc558b52f9620e56e7be26451ccb0b"},  # 3.0.2
   "lock-wait": {"de185a7a5b02a99c1eee30f86facfdfc1b399c092286f51384779c23584aac11"},
@@ -119,7 +121,6 @@ class Repairs(object):
         elif name == "lock-wait":
           repair_lock_wait()
         elif name == "configuration":
-          import lockstep_configuration
           self._held = lockstep_configuration.repair(require_known)
         else:
           raise LookupError("no such repair")

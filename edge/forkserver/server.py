@@ -114,7 +114,7 @@ def program_files(script):
   paths = {script, os.path.realpath(sys.executable)}
   for module in list(sys.modules.values()):
     path = getattr(module, "__file__", None)
-    if path and module is not repairs and module.__name__ != "__main__":
+    if path and not module.__name__.startswith("lockstep_") and module.__name__ != "__main__":
       paths.add(os.path.abspath(path))
   return [version(path) for path in sorted(paths)]
 
