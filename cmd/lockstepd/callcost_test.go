@@ -36,18 +36,19 @@ const (
 
 // listing are the calls that answer with a list or concern many jobs. Their duration may grow with that number.
 var listing = map[string]string{
-	"/2/jobs":             "all jobs",
-	"/3/events":           "a stream",
-	"/2/jobs/{id}/wait":   "waits",
-	"LockstepListJobs":    "selects among all jobs",
-	"LockstepEvents":      "waits",
-	"LockstepReportJob":   "called by job processes",
-	"LockstepBeginOpcode": "called by job processes, answered when the job may go on",
-	"ReplaceFilter":       "the rule is in force for all jobs when it is answered",
-	"DeleteFilter":        "the same",
-	"LockstepNodeRemove":  "of a cluster",
-	"LockstepNodePromote": "of a cluster",
-	"LockstepNodeCheck":   "compares all files",
+	"/2/jobs":                 "all jobs",
+	"/3/events":               "a stream",
+	"/3/jobs/{id}/log/events": "a stream",
+	"/2/jobs/{id}/wait":       "waits",
+	"LockstepListJobs":        "selects among all jobs",
+	"LockstepEvents":          "waits",
+	"LockstepReportJob":       "called by job processes",
+	"LockstepBeginOpcode":     "called by job processes, answered when the job may go on",
+	"ReplaceFilter":           "the rule is in force for all jobs when it is answered",
+	"DeleteFilter":            "the same",
+	"LockstepNodeRemove":      "of a cluster",
+	"LockstepNodePromote":     "of a cluster",
+	"LockstepNodeCheck":       "compares all files",
 }
 
 // callCosts is a daemon with many queued jobs, of which none can start.
