@@ -42,14 +42,7 @@ func TestLive(t *testing.T) {
 		assert.LessOrEqual(t, gotTime.Seconds(), 1.1*wantTime.Seconds())
 	}
 
-	t.Log(c.on(0, `
-set -e
-alias daemon-util=`+daemonUtil+`
-daemon-util stop ganeti-rapi
-mv /usr/sbin/ganeti-rapi /usr/sbin/ganeti-rapi.ganeti
-ln -s /usr/local/bin/lockstepd /usr/sbin/ganeti-rapi
-daemon-util start ganeti-rapi
-test "$(cat /proc/$(cat /run/ganeti/ganeti-rapi.pid)/comm)" = ganeti-rapi`))
+	c.exchange(t, "swap --rapi")
 	gotRapi := c.takeRapi("")
 	for _, question := range wantRapi.questions() {
 		assert.Equal(t, wantRapi[question], gotRapi[question], "remote API: %s", question)
