@@ -153,6 +153,8 @@ func TestAClientOfASilentNode(t *testing.T) {
 	var a queried
 	g.dial().call("Query", &a, "node", []string{"name", "bootid"}, nil)
 	require.Equal(t, [][][2]any{{{0.0, "node0.example.com"}, {0.0, "boot"}}, {{0.0, "node1.example.com"}, {0.0, "boot"}}, {{0.0, "node2.example.com"}, {2.0, nil}}}, a.Data)
-	require.Eventually(t, func() bool { return strings.Contains(g.logged(), "node does not answer a query; its values are missing") },
+	require.Eventually(t, func() bool {
+		return strings.Contains(g.logged(), "node does not answer a query; its values are missing")
+	},
 		30*time.Second, 10*time.Millisecond)
 }
