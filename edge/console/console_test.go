@@ -1,9 +1,12 @@
 package console
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/core/answer"
+	"lockstep/core/session"
 	"lockstep/edge/rapi"
 )
 
@@ -196,5 +200,26 @@ func TestWhoIsLocal(t *testing.T) {
 	for address, want := range map[string]bool{"127.0.0.1:7": true, "[::1]:7": true, "192.0.2.7:7": false, "": false} {
 		r.RemoteAddr = address
 		require.Equal(t, want, isLocal(r), address)
+	}
+}
+
+// A user without the options read and write sees nothing of a job: no page, no log, no event.
+func TestAUserWithoutOptionsSeesNothing(t *testing.T) {
+	users := filepath.Join(t.TempDir(), "users")
+	require.NoError(t, os.WriteFile(users, []byte("guest secret\n"), 0o600))
+	log := logrus.New()
+	x, err := New(Config{Log: log, Logins: rapi.NewLogins(users, log), Port: 1})
+	require.NoError(t, err)
+	id := newID()
+	guest, known := x.config.Logins.Find("guest")
+	require.True(t, known)
+	x.sessions.keep(session.HashOf(id), answer.Session{Valid: true, User: "user=guest", Name: "guest", Proof: guest.Proof(id)})
+	for _, path := range []string{"", "jobs", "jobs/1", "jobs/1/log", "jobs/1/job.json", "jobs/1/graph", "events", "events?log=1.0", "consoles",
+		"timeline", "locks", "filters", "order", "nodes", "settings", "opcodes", "opcodes/OP_TEST_DELAY", "help"} {
+		r := httptest.NewRequest(http.MethodGet, rapi.ConsolePath+path, nil)
+		r.AddCookie(&http.Cookie{Name: x.cookieName(), Value: base64.RawURLEncoding.EncodeToString(id)})
+		w := httptest.NewRecorder()
+		x.ServeHTTP(w, r)
+		require.Equal(t, http.StatusForbidden, w.Code, path)
 	}
 }

@@ -27,12 +27,15 @@ const (
 // the queue begins or ceases to answer, "log" with entries of the logs that the query names as log=ID.SERIAL, "logend" after the last
 // entry, and "logout" when the session has ended.
 func (x *Console) events(w http.ResponseWriter, r *http.Request) {
-	if _, _, err := x.sessions.user(r, x.cookieName()); err != nil {
-		code := http.StatusServiceUnavailable
-		if errors.Is(err, errNoSession) {
-			code = http.StatusUnauthorized
-		}
-		w.WriteHeader(code)
+	switch who, _, err := x.sessions.user(r, x.cookieName()); {
+	case errors.Is(err, errNoSession):
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	case err != nil:
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	case !who.Read:
+		w.WriteHeader(http.StatusForbidden)
 		return
 	}
 	wanted, err := logsOf(r)
@@ -115,7 +118,8 @@ func (s *stream) run(l *listener) {
 		case text := <-s.messages:
 			_, s.err = s.out.Write(text)
 		case <-beat.C:
-			if _, _, err := s.console.sessions.user(s.request.WithContext(s.ctx), s.console.cookieName()); errors.Is(err, errNoSession) {
+			who, _, err := s.console.sessions.user(s.request.WithContext(s.ctx), s.console.cookieName())
+			if errors.Is(err, errNoSession) || err == nil && !who.Read {
 				s.send("logout", map[string]any{})
 				return
 			}

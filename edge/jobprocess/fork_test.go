@@ -26,7 +26,8 @@ import (
 // ganetiFixture is the port in Ganeti mode, with a stand-in for Ganeti's job program.
 type ganetiFixture struct {
 	*fixture
-	share string
+	share  string
+	killed int // fork servers that the test has killed
 
 	mu     sync.Mutex
 	logged bytes.Buffer
@@ -66,7 +67,9 @@ func newGanetiFixture(t testing.TB) *ganetiFixture {
 
 func (g *ganetiFixture) awaitServer() {
 	g.t.Helper()
-	require.Eventually(g.t, g.port.forkServer.Ready, patience, time.Millisecond, "%s", g.log())
+	require.Eventually(g.t, func() bool {
+		return strings.Count(g.log(), "the fork server has ended") >= g.killed && g.port.forkServer.Ready()
+	}, patience, time.Millisecond, "%s", g.log())
 }
 
 func ganetiJob(id int64) jobs.Job {
@@ -148,6 +151,7 @@ func TestKillsAtEachStep(t *testing.T) {
 				server := g.serverOf(named)
 				if victims != "process" {
 					require.NoError(t, unix.Kill(server, unix.SIGKILL))
+					g.killed++
 				}
 				if victims != "server" {
 					require.NoError(t, unix.Kill(int(named.Pid), unix.SIGKILL))
