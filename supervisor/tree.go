@@ -17,13 +17,10 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/confd"
-	"lockstep/actors/confdkey"
 	"lockstep/actors/config"
-	"lockstep/actors/configcheck"
 	"lockstep/actors/configstore"
 	"lockstep/actors/distributor"
 	"lockstep/actors/events"
-	"lockstep/actors/filters"
 	"lockstep/actors/inquirer"
 	"lockstep/actors/jobs"
 	"lockstep/actors/kit"
@@ -31,14 +28,8 @@ import (
 	"lockstep/actors/luxi"
 	"lockstep/actors/opcodes"
 	"lockstep/actors/queue"
-	"lockstep/actors/scheduler"
-	"lockstep/actors/sessions"
-	"lockstep/actors/ssconf"
 	"lockstep/actors/store"
-	"lockstep/actors/wconfd"
-	coreconfig "lockstep/core/config"
 	"lockstep/core/lock"
-	"lockstep/core/noded"
 	"lockstep/core/opcode"
 )
 
@@ -180,71 +171,6 @@ var answers = group{
 	},
 }
 
-// answersQueries reports whether queries about the configuration are answered.
-func answersQueries(p Ports) bool { return p.Confd != nil }
-
-// ownKeeperOf returns the configstore of this node.
-func ownKeeperOf(p Ports) *actor.PID {
-	if isStandalone(p) {
-		return p.Env.PID(keeperName)
-	}
-	return p.Env.PID(nodeConfigsName)
-}
-
-// keeperSubscribers returns the actors that the configstore of this node sends each configuration to.
-func keeperSubscribers(p Ports) []*actor.PID {
-	var pids []*actor.PID
-	if answersQueries(p) {
-		pids = append(pids, p.Env.PID(answersPath(p)+"/confd"))
-	}
-	if hasMonitor(p) {
-		pids = append(pids, monitorOf(p))
-	}
-	return pids
-}
-
-// answersPath is the name of the group answers with the names above it.
-func answersPath(p Ports) string {
-	if isStandalone(p) {
-		return rootName + "/" + answersName
-	}
-	return nodeRoot + "/" + answersName
-}
-
-// makesKeys reports whether the keys of queries are lockstep's own. In a Ganeti cluster they are Ganeti's.
-func makesKeys(p Ports) bool { return p.Daemons == nil }
-
-// keyKeeperOf returns the actor that changes the keys; nil: there is none.
-func keyKeeperOf(p Ports) *actor.PID {
-	if !makesKeys(p) {
-		return nil
-	}
-	return p.Env.PID(confdKeyName)
-}
-
-func confdKeyProps(p Ports, s Settings) *actor.Props {
-	return confdkey.Props(confdkey.Config{Env: p.Env, Store: storeOf(p), Random: s.Random})
-}
-
-// keepsSessions reports whether there are sessions of the console.
-func keepsSessions(p Ports) bool { return p.Console && hasQueue(p) }
-
-// sessionsOf returns the actor that keeps the sessions; nil: there is none.
-func sessionsOf(p Ports) *actor.PID {
-	if !keepsSessions(p) {
-		return nil
-	}
-	return p.Env.PID(sessionsName)
-}
-
-func sessionsProps(p Ports, s Settings) *actor.Props {
-	return sessions.Props(sessions.Config{Env: p.Env, Store: storeOf(p), Random: s.Random})
-}
-
-func confdProps(p Ports, s Settings) *actor.Props {
-	return confd.Props(confd.Config{Env: p.Env, Storage: ownKeeperOf(p), Server: p.Confd, Secrets: s.Secrets})
-}
-
 var core = group{
 	name: "core",
 	policy: kit.Policy{
@@ -262,226 +188,6 @@ var core = group{
 	},
 }
 
-func storeProps(p Ports, s Settings) *actor.Props {
-	return store.Props(store.Config{Env: p.Env, Files: p.Files, Writers: s.Writers, Clients: storeClients(p)})
-}
-
-// storeClients are the actors that the store answers.
-func storeClients(p Ports) []*actor.PID {
-	clients := present(p, locksName, configName, queueName, jobsName, luxiName)
-	if isStandalone(p) {
-		clients = append(clients, p.Env.PID(keeperName))
-	}
-	for _, pid := range []*actor.PID{ssconfOf(p), keyKeeperOf(p), sessionsOf(p)} {
-		if pid != nil {
-			clients = append(clients, pid)
-		}
-	}
-	return clients
-}
-
-// hasQueue reports whether the tree has the queue and what serves it.
-func hasQueue(p Ports) bool { return !p.WithoutQueue }
-
-// belongsToQueue reports whether only a tree with a queue has the actor.
-func belongsToQueue(name string) bool {
-	switch name {
-	case queueName, jobsName, luxiName, filtersName, schedName:
-		return true
-	}
-	return false
-}
-
-// present returns the actors with these names that the tree has.
-func present(p Ports, names ...string) []*actor.PID {
-	var pids []*actor.PID
-	for _, name := range names {
-		if hasQueue(p) || !belongsToQueue(name) {
-			pids = append(pids, p.Env.PID(name))
-		}
-	}
-	return pids
-}
-
-// ifPresent returns the actor with that name; nil if the tree does not have it.
-func ifPresent(p Ports, name string) *actor.PID {
-	if pids := present(p, name); len(pids) > 0 {
-		return pids[0]
-	}
-	return nil
-}
-
-// isStandalone reports whether this node belongs to no cluster.
-func isStandalone(p Ports) bool { return p.Cluster == nil }
-
-// storeOf returns the actor that writes the master's files: the store, or the replicator of a
-// cluster.
-func storeOf(p Ports) *actor.PID {
-	if isStandalone(p) {
-		return p.Env.PID(storeName)
-	}
-	return replicatorOf(p)
-}
-
-// replicatorOf returns the replicator; nil on a node without a cluster.
-func replicatorOf(p Ports) *actor.PID {
-	if isStandalone(p) {
-		return nil
-	}
-	return p.Env.PID(replicatorName)
-}
-
-// leadershipCheck returns a function that reports whether this node is the master for certain;
-// nil: it always is.
-func leadershipCheck(p Ports) func() bool {
-	if isStandalone(p) {
-		return nil
-	}
-	return p.Cluster.Log.Leads
-}
-
-// daemonOwner is the daemon as an owner of locks for a purpose.
-func daemonOwner(s Settings, purpose string) lock.Owner {
-	return lock.NamedOwner("lockstepd-"+purpose, s.Livelock, s.About.PID)
-}
-
-func locksProps(p Ports, s Settings) *actor.Props {
-	return locks.Props(locks.Config{Env: p.Env, Store: storeOf(p), Queue: ifPresent(p, queueName),
-		Scheduler:   ifPresent(p, schedName),
-		Clients:     subscribers(p, configName, wconfdName, luxiName),
-		Subscribers: subscribers(p), ClusterConfig: p.Env.PID(configName),
-		Owners: p.Owners, Settings: s.Locks, Boot: s.BootID, Self: daemonOwner(s, "destruction"), Fence: s.Fence})
-}
-
-func configstoreProps(p Ports, s Settings) *actor.Props {
-	return configstore.Props(configstore.Config{Env: p.Env, Store: p.Env.PID(storeName), Clients: []*actor.PID{p.Env.PID(configName)}, Ssconf: ssconfOf(p), Subscribers: keeperSubscribers(p), Secrets: s.Secrets, Prepared: s.Prepared})
-}
-
-// keeperOf returns the storage of the configuration: configstore, or the replicator of a cluster.
-func keeperOf(p Ports) *actor.PID {
-	if isStandalone(p) {
-		return p.Env.PID(keeperName)
-	}
-	return replicatorOf(p)
-}
-
-func ssconfProps(p Ports, _ Settings) *actor.Props {
-	return ssconf.Props(ssconf.Config{Env: p.Env, Store: p.Env.PID(storeName), Publisher: p.Env.PID(keeperName), Release: coreconfig.SoftwareVersion})
-}
-
-func distributorProps(p Ports, _ Settings) *actor.Props {
-	return distributor.Props(distributor.Config{Env: p.Env, Daemons: p.Daemons, Clients: []*actor.PID{p.Env.PID(configName)}, Software: coreconfig.SoftwareVersion})
-}
-
-func configcheckProps(p Ports, _ Settings) *actor.Props {
-	return configcheck.Props(configcheck.Config{Env: p.Env, ClusterConfig: p.Env.PID(configName)})
-}
-
-// hasDaemons reports whether node daemons get the configuration.
-func hasDaemons(p Ports) bool { return p.Daemons != nil }
-
-// asksDaemons reports whether queries ask node daemons.
-func asksDaemons(p Ports) bool { return p.Inquiries != nil && hasQueue(p) }
-
-// inquirerOf returns the actor that asks node daemons, if there is one.
-func inquirerOf(p Ports) *actor.PID {
-	if asksDaemons(p) {
-		return p.Env.PID(inquirerName)
-	}
-	return nil
-}
-
-func inquirerProps(p Ports, _ Settings) *actor.Props {
-	return inquirer.Props(inquirer.Config{Env: p.Env, Daemons: p.Inquiries, Places: noded.ParallelMax, Clients: []*actor.PID{p.Env.PID(luxiName)}})
-}
-
-// distributorOf returns the distributor, if there is one.
-func distributorOf(p Ports) *actor.PID {
-	if hasDaemons(p) {
-		return p.Env.PID(distributorName)
-	}
-	return nil
-}
-
-// writesSsconf reports whether this tree has the writer of the ssconf files: on a single node, if no node daemon writes them.
-func writesSsconf(p Ports) bool { return isStandalone(p) && !hasDaemons(p) }
-
-// ssconfOf returns the actor that writes the ssconf files, if there is one.
-func ssconfOf(p Ports) *actor.PID {
-	if writesSsconf(p) {
-		return p.Env.PID(ssconfName)
-	}
-	return nil
-}
-
-func configProps(p Ports, s Settings) *actor.Props {
-	return config.Props(config.Config{Env: p.Env, Store: storeOf(p), Storage: keeperOf(p), Distributor: distributorOf(p), Locks: p.Env.PID(locksName),
-		Subscribers: withEvents(p, filtersName, schedName, queueName, configcheckName),
-		Owners:      p.Callers, Random: s.Random, Destruction: daemonOwner(s, "destruction")})
-}
-
-func filtersProps(p Ports, _ Settings) *actor.Props {
-	return filters.Props(filters.Config{Env: p.Env, Queue: p.Env.PID(queueName), ClusterConfig: p.Env.PID(configName)})
-}
-
-func wconfdProps(p Ports, _ Settings) *actor.Props {
-	return wconfd.Props(wconfd.Config{Env: p.Env, Locks: p.Env.PID(locksName), ClusterConfig: p.Env.PID(configName), Leads: leadershipCheck(p)})
-}
-
-func schedulerProps(p Ports, s Settings) *actor.Props {
-	return scheduler.Props(scheduler.Config{Env: p.Env, Queue: p.Env.PID(queueName), Locks: p.Env.PID(locksName),
-		ClusterConfig: p.Env.PID(configName), Catalogue: s.Catalogue, GanetiJobs: s.GanetiJobs, Decided: p.OnDecision})
-}
-
-func jobsProps(p Ports, s Settings) *actor.Props {
-	return jobs.Props(jobs.Config{Env: p.Env, Store: storeOf(p), Queue: p.Env.PID(queueName),
-		Scheduler: p.Env.PID(schedName), Processes: p.Processes, MaxStarts: s.MaxStarts, RetryLimit: s.Patience,
-		Leads: leadershipCheck(p), Replicator: replicatorOf(p), Fence: s.Fence})
-}
-
-func queueProps(p Ports, s Settings) *actor.Props {
-	return queue.Props(queue.Config{Env: p.Env, Store: storeOf(p), Scheduler: p.Env.PID(schedName),
-		Jobs: p.Env.PID(jobsName), Locks: p.Env.PID(locksName), ClusterConfig: p.Env.PID(configName), Filters: p.Env.PID(filtersName), Catalogue: s.Catalogue, Gateways: subscribers(p, luxiName), Livelock: s.Livelock, Limits: s.Limits, ArchiveAfter: s.About.ArchiveAfter, Shared: !isStandalone(p), GanetiJobs: s.GanetiJobs})
-}
-
-func luxiProps(p Ports, s Settings) *actor.Props {
-	return luxi.Props(luxi.Config{Env: p.Env, Queue: p.Env.PID(queueName), Jobs: p.Env.PID(jobsName),
-		Store: storeOf(p), Locks: p.Env.PID(locksName), Events: eventsOf(p), Scheduler: p.Env.PID(schedName), Filters: p.Env.PID(filtersName),
-		ClusterConfig: p.Env.PID(configName), Catalogue: s.Catalogue, NewUUID: s.NewUUID, About: s.About, OpcodeFiles: p.Opcodes, Leads: leadershipCheck(p), Nodes: replicatorOf(p), Distributor: distributorOf(p), Inquirer: inquirerOf(p), ConfdKeys: keyKeeperOf(p), Sessions: sessionsOf(p)})
-}
-
-// hasFeed reports whether events are published.
-func hasFeed(p Ports) bool { return p.Events != nil && hasQueue(p) }
-
-// eventsOf returns the actor that publishes events; nil: none does.
-func eventsOf(p Ports) *actor.PID {
-	if !hasFeed(p) {
-		return nil
-	}
-	return p.Env.PID(eventsName)
-}
-
-// subscribers returns the actors with these names, and the events actor and the monitor if there are any.
-func subscribers(p Ports, names ...string) []*actor.PID {
-	pids := withEvents(p, names...)
-	if hasMonitor(p) {
-		pids = append(pids, monitorOf(p))
-	}
-	return pids
-}
-
-// withEvents returns the actors with these names, and the events actor if there is one.
-func withEvents(p Ports, names ...string) []*actor.PID {
-	if hasFeed(p) {
-		names = append(names, eventsName)
-	}
-	return present(p, names...)
-}
-
-func eventsProps(p Ports, _ Settings) *actor.Props {
-	return events.Props(events.Config{Env: p.Env, Queue: p.Env.PID(queueName), ClusterConfig: p.Env.PID(configName), Feed: p.Events})
-}
-
 // Locks returns the PID of the lock manager, for the port that reports dead owners
 // (messages.OwnerDied).
 func Locks(env *kit.Env) *actor.PID { return env.PID(locksName) }
@@ -490,8 +196,7 @@ func Locks(env *kit.Env) *actor.PID { return env.PID(locksName) }
 // (config.CallerDied).
 func ClusterConfig(env *kit.Env) *actor.PID { return env.PID(configName) }
 
-// SetOpcodes tells everybody concerned what operators have declared, see
-// opcodes.Changed.
+// SetOpcodes tells the queue, the scheduler and the LUXI gateway which opcodes operators have declared (opcodes.Changed).
 func SetOpcodes(env *kit.Env, catalogue *opcode.Catalogue) {
 	for _, name := range []string{queueName, schedName, luxiName} {
 		env.System().Root.Send(env.PID(name), &opcodes.Changed{Catalogue: catalogue})

@@ -1,4 +1,4 @@
-// Package browser drives headless Chromium at the console of real daemons. It is a module of its own, because only these
+// Package browser drives headless Chromium at the console of real daemons. It is a separate module, because only these
 // tests need a driver of browsers. Screenshots go to var/console, and are looked at before a change of the pages lands.
 package browser
 

@@ -16,7 +16,7 @@ import (
 	"lockstep/messages"
 )
 
-// pageWindow is the number of jobs that one question asks the queue for.
+// pageWindow is the number of jobs in one question to the queue.
 const pageWindow = 2000
 
 // lockstepPageJobs takes [request], an answer.JobPageRequest. The answer is an answer.JobPage. The walk goes over ids:

@@ -15,7 +15,7 @@ import (
 const (
 	PageDefault = 200  // jobs of a page without a limit
 	PageMax     = 1000 // jobs of a page
-	// pageRowsMax and pageFilesMax bound the jobs of the queue and of the archive that one call examines.
+	// pageRowsMax and pageFilesMax are the most jobs of the queue and of the archive that one call examines.
 	pageRowsMax  = 20_000
 	pageFilesMax = 1_000
 )

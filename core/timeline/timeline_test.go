@@ -42,7 +42,7 @@ func TestTicks(t *testing.T) {
 	require.Nil(t, timeline.Ticks(5, 5, 3, []int64{1}))
 }
 
-// Each edge without a cycle goes to a later layer, and each job has a place of its own.
+// Each edge that is in no cycle leads to a later layer, and no two jobs have the same place.
 func TestLayers(t *testing.T) {
 	require.Equal(t, map[int64]timeline.Place{1: {0, 0}, 2: {0, 1}, 3: {1, 0}, 4: {2, 0}},
 		timeline.Layers([]int64{4, 3, 2, 1}, []timeline.Edge{{1, 3}, {2, 3}, {3, 4}, {1, 4}, {9, 4}}))
@@ -61,7 +61,7 @@ func TestLayers(t *testing.T) {
 		taken := map[timeline.Place]bool{}
 		for _, id := range ids {
 			if p, is := places[id]; !is || taken[p] {
-				t.Fatalf("job %d has no place of its own", id)
+				t.Fatalf("job %d has the place of another job", id)
 			}
 			taken[places[id]] = true
 		}

@@ -223,7 +223,7 @@ func (x *Console) chain(q *request, id int64) (ids []int64, edges []timeline.Edg
 		next = next[1:]
 		j, err := x.readJob(q, of)
 		if err != nil {
-			continue // it is not known any more
+			continue // it has left the queue
 		}
 		ids = append(ids, of)
 		for _, on := range append(dependencies(j.ops), waitsFor[of]...) {

@@ -287,7 +287,7 @@ func takeNotice(q *request) string {
 	return shorten(noticeTexts[q.URL.Query().Get("done")], 200)
 }
 
-// noticeTexts are the sentences about actions. A URL chooses one and has no text of its own.
+// noticeTexts are the sentences about actions. A URL names one of them, so that a link cannot show another text.
 var noticeTexts = map[string]string{
 	"canceled":   "The job was canceled.",
 	"killing":    "The job is being ended.",

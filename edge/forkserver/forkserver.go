@@ -1,4 +1,4 @@
-// Package forkserver starts Ganeti's job processes by fork. A process of its own, the fork server, has Ganeti's job program
+// Package forkserver starts Ganeti's job processes by fork. A separate process, the fork server, has Ganeti's job program
 // loaded, and each child runs that program for one job. An executed process loads it for 200 ms of processor time.
 //
 // The package owns the process of the fork server and the program that it runs, which is written to a directory for this user alone.
@@ -40,7 +40,7 @@ type Config struct {
 	Environment []string // of the fork server
 	Stderr      *os.File
 	Repairs     []string // of Repairs()
-	// Start starts a process with the descriptors 0 and up, in a session of its own. It sets pidFD to a pidfd, or to -1.
+	// Start starts a process with the descriptors 0 and up, in a new session. It sets pidFD to a pidfd, or to -1.
 	Start func(program string, args, environment []string, files []*os.File, pidFD *int) (*os.Process, error)
 }
 

@@ -195,7 +195,7 @@ func TestAChildIsLikeAnExecutedProcess(t *testing.T) {
 		require.Equal(t, state["pid"], state["session"], name)
 		descriptors := state["descriptors"].(map[string]any)
 		require.Len(t, descriptors, 3, name)
-		for _, pipe := range []string{"0", "1"} { // each process has pipes of its own
+		for _, pipe := range []string{"0", "1"} { // each process has other pipes
 			require.Contains(t, descriptors[pipe].([]any)[0], "pipe:[", name)
 			descriptors[pipe].([]any)[0] = "pipe"
 		}

@@ -28,7 +28,7 @@ def require_known(name, function):
 
 
 def repair_certificates():
-  """Makes an RPC read the cluster's certificate only. libcurl would add those of its own directory."""
+  """Makes an RPC read the cluster's certificate only. libcurl would add those of its default directory."""
   import pycurl
   from ganeti.rpc import node
   original = node._ConfigRpcCurl

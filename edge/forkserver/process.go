@@ -44,7 +44,7 @@ type Child struct {
 // exitTimeout is how long the status of an ended child may take.
 const exitTimeout = time.Second
 
-// Status returns how the child has ended. It is called after the end. false: the fork server cannot tell any more.
+// Status returns how the child has ended. The caller waits for the end first. false: the fork server has ended and cannot tell.
 func (c *Child) Status() (unix.WaitStatus, bool) {
 	select {
 	case status, known := <-c.exit:

@@ -60,7 +60,7 @@ func inventory() map[string]string {
 	return found
 }
 
-// TestRefusal: on a machine that has a cluster of its own the layer is not made. The machine is one of namespaces.
+// TestRefusal: the layer is not made on a machine that belongs to a Ganeti cluster. The test makes that machine from namespaces.
 func TestRefusal(t *testing.T) {
 	needLayer(t)
 	m, err := machine.Start(machine.Spec{Hostname: master, Address: "192.0.2.11/24", Hosts: hosts, Layer: t.TempDir()})

@@ -411,7 +411,7 @@ func TestSwapWithAWatcherAtEachMoment(t *testing.T) {
 	w.requireIn("lockstep", "")
 }
 
-// A watcher goes on in processes of its own, one for each node group. A swap waits for these too.
+// A watcher starts one process for each node group and ends before them. A swap waits for these processes too.
 func TestSwapWaitsForWatchersOfGroups(t *testing.T) {
 	w := newWorld(t)
 	w.write(watcherLock, "")
