@@ -9,7 +9,11 @@
 // a crash of the actor that owns these parts: the connection is closed.
 package conn
 
-import "github.com/asynkron/protoactor-go/actor"
+import (
+	"sync/atomic"
+
+	"github.com/asynkron/protoactor-go/actor"
+)
 
 // Conn is one client connection. Methods do not block.
 type Conn interface {
@@ -32,10 +36,12 @@ type Peer struct {
 
 // Messages from the owner of a connection to actors.
 type (
-	// Opened offers a new connection to the gateway.
+	// Opened offers a new connection to the gateway. Its owner may send the same message several times, to several
+	// gateways: the first Accept takes it.
 	Opened struct {
-		Conn Conn
-		Peer Peer
+		Conn  Conn
+		Peer  Peer
+		taken atomic.Bool
 	}
 	// Received is the frame of one request, without its terminator.
 	// By names the user and process that sent it; "" means unknown. Forwarded means that another node passes the

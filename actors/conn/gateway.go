@@ -32,8 +32,12 @@ type Gateway struct {
 }
 
 // Accept spawns the actor of a new connection. Its number, from 1, is unique in this incarnation. A gateway that is
-// draining or stopping closes the connection.
-func (g *Gateway) Accept(ctx actor.Context, c Conn, produce func(c Conn, number uint32) actor.Actor) {
+// draining or stopping closes the connection. A connection that has been accepted is left alone.
+func (g *Gateway) Accept(ctx actor.Context, m *Opened, produce func(c Conn, number uint32) actor.Actor) {
+	if !m.taken.CompareAndSwap(false, true) {
+		return
+	}
+	c := m.Conn
 	if g.draining {
 		c.Close()
 		return

@@ -51,7 +51,7 @@ type echoGateway struct {
 func (g *echoGateway) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *conn.Opened:
-		g.Accept(ctx, m.Conn, func(c conn.Conn, _ uint32) actor.Actor { return &echo{conn.NewSession(c, g.env.Log())} })
+		g.Accept(ctx, m, func(c conn.Conn, _ uint32) actor.Actor { return &echo{conn.NewSession(c, g.env.Log())} })
 	case *messages.Drain:
 		g.Drain(ctx, m)
 	}
@@ -128,6 +128,22 @@ func TestADrainAnswersTheCurrentRequests(t *testing.T) {
 		g.Settle()
 		require.Equal(t, 1, late.Closes())
 		require.Nil(t, late.Server())
+	})
+}
+
+// The owner of a connection offers it again when it does not know whether the offer has arrived.
+func TestAConnectionThatIsOfferedTwiceIsServedOnce(t *testing.T) {
+	onGateway(t, func(t *testing.T, g *gateway) {
+		c := &conntest.Conn{}
+		opened := &conn.Opened{Conn: c}
+		g.Send(g.pid, opened)
+		g.Settle()
+		server := c.Server()
+		require.NotNil(t, server)
+		g.Send(g.pid, opened)
+		g.Settle()
+		require.Equal(t, server, c.Server())
+		require.Zero(t, c.Closes())
 	})
 }
 

@@ -82,7 +82,7 @@ type gateway struct {
 func (g *gateway) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *conn.Opened:
-		g.Accept(ctx, m.Conn, func(c conn.Conn, number uint32) actor.Actor { return newConnection(*g.config, c, number) })
+		g.Accept(ctx, m, func(c conn.Conn, number uint32) actor.Actor { return newConnection(*g.config, c, number) })
 	case *messages.QueueStarted, *messages.StoreStarted, *messages.LocksStarted, *inquirer.Started:
 		g.Broadcast(ctx, m)
 	case *opcodes.Changed:

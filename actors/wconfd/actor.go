@@ -46,7 +46,7 @@ type gateway struct {
 func (g *gateway) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *conn.Opened:
-		g.Accept(ctx, m.Conn, func(c conn.Conn, _ uint32) actor.Actor {
+		g.Accept(ctx, m, func(c conn.Conn, _ uint32) actor.Actor {
 			return &connection{config: g.config, peer: m.Peer, session: conn.NewSession(c, g.config.Env.Log())}
 		})
 	case *messages.LocksStarted:

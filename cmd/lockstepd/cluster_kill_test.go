@@ -57,7 +57,7 @@ func TestClusterHandsOver(t *testing.T) {
 		began := time.Now()
 		master.signal(syscall.SIGTERM)
 		gap := l.nextAck(began)
-		require.Less(t, gap, 3*time.Second)
+		require.Less(t, gap, patience)
 		gaps = append(gaps, gap)
 		<-master.done
 		require.Zero(t, master.cmd.ProcessState.ExitCode())

@@ -161,7 +161,7 @@ func TestClusterWithoutMajority(t *testing.T) {
 	c := newCluster(t, 3)
 	u := c.user(0)
 	last, id := c.loseMajority(u, "ended")
-	require.Less(t, c.awaitDeath(c.awaitWorker("ended")), 4*time.Second)
+	require.Less(t, c.awaitDeath(c.awaitWorker("ended")), patience)
 	c.refuses(last)
 	c.restoreMajority(u)
 	u.awaitStatus(id, "error")
@@ -248,7 +248,7 @@ func (c *cluster) restoreMajority(u *user) {
 	c.master()
 	u.submit(command("true"))
 	c.t.Logf("a submission was taken %s after a majority was back", time.Since(began))
-	require.Less(c.t, time.Since(began), 10*time.Second)
+	require.Less(c.t, time.Since(began), patience)
 }
 
 // After the lease file is removed, no job of the old master runs beside the next master,

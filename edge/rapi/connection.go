@@ -12,9 +12,12 @@ import (
 	"lockstep/actors/conn"
 )
 
-// serveTimeout is how long a connection waits for an actor that serves it. It never gets one if
-// the gateway crashes when it is offered the connection.
-const serveTimeout = 10 * time.Second
+const (
+	// serveTimeout is how long a connection waits for an actor that serves it.
+	serveTimeout = 10 * time.Second
+	// offerInterval is the first pause before an unserved connection is offered again.
+	offerInterval = 250 * time.Millisecond
+)
 
 // Errors of a connection without an answer.
 var (
@@ -30,18 +33,25 @@ type Gateway struct {
 
 // open offers a new connection to the gateway.
 func (g Gateway) open() *connection {
-	c := &connection{system: g.System, serving: make(chan struct{}), answers: make(chan []byte, 1), closing: make(chan struct{})}
-	g.System.Root.Send(g.PID(), &conn.Opened{Conn: c})
+	c := &connection{system: g.System, gateway: g.PID, serving: make(chan struct{}), answers: make(chan []byte, 1), closing: make(chan struct{})}
+	c.opened = &conn.Opened{Conn: c}
+	c.offer()
 	return c
 }
+
+// offer sends the connection to the gateway. The message is lost when the gateway has not started yet, crashes on it, or
+// stops before it reads it.
+func (c *connection) offer() { c.system.Root.Send(c.gateway(), c.opened) }
 
 // connection is a client of the LUXI gateway in the same process. Actors see it as a conn.Conn;
 // handlers use call. It has no goroutine.
 type connection struct {
 	system  *actor.ActorSystem
-	serving chan struct{} // closed when an actor serves the connection
-	answers chan []byte   // at most one: the answer of the current call
-	closing chan struct{} // closed by Close
+	gateway func() *actor.PID // the current one
+	opened  *conn.Opened      // offers this connection
+	serving chan struct{}     // closed when an actor serves the connection
+	answers chan []byte       // at most one: the answer of the current call
+	closing chan struct{}     // closed by Close
 
 	mu        sync.Mutex
 	server    *actor.PID
@@ -114,22 +124,37 @@ func (c *connection) usable() bool {
 	}
 }
 
+// awaitServed waits for an actor that serves the connection, and offers the connection again after pauses that double.
+func (c *connection) awaitServed(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, serveTimeout, errNotServed)
+	defer cancel()
+	interval := offerInterval
+	again := time.NewTimer(interval)
+	defer again.Stop()
+	for {
+		select {
+		case <-c.serving:
+			if !c.usable() {
+				return errClosed
+			}
+			return nil
+		case <-c.closing:
+			return errClosed
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-again.C:
+			c.offer()
+			interval *= 2
+			again.Reset(interval)
+		}
+	}
+}
+
 // call makes one request and returns its answer. sent reports whether the request may have taken
 // effect. After an error the connection cannot be used.
 func (c *connection) call(ctx context.Context, frame []byte) (answer []byte, sent bool, err error) {
-	timer := time.NewTimer(serveTimeout)
-	defer timer.Stop()
-	select {
-	case <-c.serving:
-	case <-c.closing:
-		return nil, false, errClosed
-	case <-timer.C:
-		return nil, false, errNotServed
-	case <-ctx.Done():
-		return nil, false, context.Cause(ctx)
-	}
-	if !c.usable() {
-		return nil, false, errClosed
+	if err := c.awaitServed(ctx); err != nil {
+		return nil, false, err
 	}
 	c.system.Root.Send(c.server, &conn.Received{Frame: frame, By: callerOf(ctx)})
 	select {

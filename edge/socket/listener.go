@@ -27,8 +27,7 @@ import (
 )
 
 const (
-	// serveTimeout is how long a connection may wait for an actor that serves it: the
-	// gateway may crash when it is offered the connection.
+	// serveTimeout is how long a connection may wait for an actor that serves it.
 	serveTimeout = 10 * time.Second
 	// offerInterval is the first pause before an unserved connection is offered again.
 	offerInterval = 250 * time.Millisecond
@@ -150,29 +149,20 @@ func (l *Listener) Serve(sys *actor.ActorSystem, gateway func() *actor.PID) erro
 			continue
 		}
 		time.AfterFunc(serveTimeout, c.closeUnserved)
-		offer(sys, gateway, c, offerInterval)
+		offer(sys, gateway, &conn.Opened{Conn: c, Peer: c.peer.forActors()}, c.closeClaimed.Load, offerInterval)
 	}
 }
 
-// offer sends a connection to the gateway. When a node becomes the master, or ceases to be,
-// another gateway replaces this one, which may stop before it reads the message. So an
-// unserved connection is offered again, to the current gateway. The pauses double until
-// closeUnserved.
-func offer(sys *actor.ActorSystem, gateway func() *actor.PID, c *streamConn, interval time.Duration) {
-	to := gateway()
-	sys.Root.Send(to, &conn.Opened{Conn: c, Peer: c.peer.forActors()})
-	var offerAgain func()
-	offerAgain = func() {
-		switch {
-		case c.closeClaimed.Load():
-		case gateway().Equal(to):
-			interval *= 2
-			time.AfterFunc(interval, offerAgain)
-		default:
-			offer(sys, gateway, c, 2*interval)
+// offer sends a connection to the gateway. The message is lost when the gateway has not started yet, crashes on it, or
+// stops before it reads it because another gateway takes its place. So a connection that is neither served nor closed is
+// offered again, to the gateway of that time, until closeUnserved. The pauses double.
+func offer(sys *actor.ActorSystem, gateway func() *actor.PID, m *conn.Opened, settled func() bool, interval time.Duration) {
+	sys.Root.Send(gateway(), m)
+	time.AfterFunc(interval, func() {
+		if !settled() {
+			offer(sys, gateway, m, settled, 2*interval)
 		}
-	}
-	time.AfterFunc(interval, offerAgain)
+	})
 }
 
 // streamConn is a connection with one goroutine, which reads a request, waits for its answer
