@@ -198,6 +198,11 @@ func Node(p Ports, s Settings) (*RunningNode, error) {
 	return &RunningNode{Root: pid, Standby: p.Env.PID(standbyName), Done: done}, nil
 }
 
+// StopMaster stops the master part of the tree, for the orderly stop of a node. Running.Done is closed when it has stopped.
+// The master part must not be stopped by its root alone: the node would take that for the end of a tree that has failed too
+// often, and stop while it is asked to drain.
+func StopMaster(env *kit.Env) { env.System().Root.Send(env.PID(masterName), &messages.ResignMaster{}) }
+
 // ConfigStore is the address of the storage of a node's copy of the configuration, for programs that write config.data on demand.
 func ConfigStore(env *kit.Env) *actor.PID { return env.PID(nodeConfigsName) }
 

@@ -297,6 +297,21 @@ func TestAMasterPartThatFailsTooOftenEndsTheNode(t *testing.T) {
 	})
 }
 
+// The orderly stop of a node ends its master part first. The rest of the node goes on, and drains.
+func TestTheMasterPartStopsBeforeTheNode(t *testing.T) {
+	withNode(t, func(t *testing.T, m *member) {
+		m.lead(true)
+		r := m.master()
+		supervisor.StopMaster(m.Env.Env)
+		m.Settle()
+		require.True(t, ended(r.Done))
+		require.Nil(t, m.master())
+		require.False(t, ended(m.node.Done))
+		m.lead(false) // the replicator's own command comes late
+		require.False(t, ended(m.node.Done))
+	})
+}
+
 func TestANodeThatFailsTooOftenEnds(t *testing.T) {
 	withNode(t, func(t *testing.T, m *member) {
 		for range 12 {

@@ -141,6 +141,7 @@ func (s *supervisor) drainNext(ctx actor.Context) {
 
 func (s *supervisor) retryDrain(ctx actor.Context, child *actor.PID) {
 	if s.drainingChild == child {
+		s.env.Log().WithField("actor", child.GetId()).Info("this part of the daemon has not drained yet")
 		s.requestDrain(ctx)
 	}
 }

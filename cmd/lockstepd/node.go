@@ -248,7 +248,7 @@ func (n *node) resign() {
 			n.log.WithField("err", err).Warn("hand-over of the mastership failed; the other nodes elect a master when the lease has expired")
 		}
 	}
-	n.env.System().Root.Stop(running.Root)
+	supervisor.StopMaster(n.env)
 	<-running.Done
 }
 
