@@ -21,6 +21,11 @@ type printed struct {
 	Seconds int64  `json:"seconds"` // for which the login link is valid; 0: it is no login link
 }
 
+var errNoConsole = errors.New(`the daemon has no console. To turn it on, start the daemon again with
+  --rapi-address 127.0.0.1:5080
+or with this line in the settings of its unit (~/.config/lockstep/lockstepd.yaml of a user, /etc/lockstep/lockstepd.yaml of the system):
+  rapi-address: 127.0.0.1:5080`)
+
 // NewCommand is the command open.
 func NewCommand(globals *cli.Globals) *cobra.Command {
 	withoutLogin := false
@@ -61,7 +66,7 @@ func run(ctx context.Context, globals *cli.Globals, args []string, withoutLogin 
 		return err
 	}
 	if nodes.Console == "" {
-		return errors.New("the daemon has no console: --rapi-address sets its address")
+		return errNoConsole
 	}
 	result := printed{URL: nodes.Console + page}
 	if !withoutLogin {
