@@ -136,21 +136,14 @@ func (f *fixture) pipes() (in, out *os.File, files [3]*os.File) {
 	return inWrite, outRead, [3]*os.File{inRead, outWrite, f.stderr}
 }
 
-func (f *fixture) fork(job int64) *standIn {
-	f.t.Helper()
-	in, out, files := f.pipes()
-	child, err := f.server.Fork(job, f.environment(), files)
-	require.NoError(f.t, err)
-	_, _ = files[0].Close(), files[1].Close()
-	f.t.Cleanup(func() { _ = child.Process.Signal(unix.SIGKILL); _ = child.Process.Close() })
-	return &standIn{t: f.t, pid: child.PID, process: child.Process, in: in, out: bufio.NewReader(out), child: child}
-}
+func (f *fixture) fork(job int64) *standIn { f.t.Helper(); return f.forkWith(job) }
 
+// execute starts the program as the daemon does without a fork server.
 func (f *fixture) execute(job int64) *standIn {
 	f.t.Helper()
 	in, out, files := f.pipes()
 	fd := -1
-	started, err := startProcess(f.config.Python, []string{f.config.Python, f.config.Script, strconv.FormatInt(job, 10)}, f.environment(), files[:], &fd)
+	started, err := f.config.Start(f.config.Python, []string{f.config.Python, f.config.Script, strconv.FormatInt(job, 10)}, f.environment(), files[:], &fd)
 	require.NoError(f.t, err)
 	_, _ = files[0].Close(), files[1].Close()
 	process, err := pidfd.FromDescriptor(fd, started.Pid)
@@ -184,11 +177,48 @@ func (p *standIn) rest() string {
 	return string(text)
 }
 
-// A child is compared field by field with an executed process. The fields that may differ are those below.
+// startUnusual starts a process as a daemon would that was itself started with unusual attributes.
+func startUnusual(program string, args, environment []string, files []*os.File, pidFD *int) (*os.Process, error) {
+	const script = `import os, resource, signal, sys
+os.umask(0o027)
+resource.setrlimit(resource.RLIMIT_CORE, (7, 8))
+resource.setrlimit(resource.RLIMIT_NOFILE, (777, 778))
+for number in (signal.SIGUSR2, signal.SIGHUP):
+  signal.signal(number, signal.SIG_IGN)
+with open("/proc/self/oom_score_adj", "w") as f:
+  f.write("123")
+os.nice(3)
+os.chdir("/usr")
+os.execv(sys.argv[1], sys.argv[1:])`
+	return startProcess(program, append([]string{program, "-c", script}, args...), environment, files, pidFD)
+}
+
+// A child is compared field by field with an executed process: descriptors, signals, limits, environment, users and groups, mask of
+// modes, control group, session, command line, and what the interpreter has. The fields that may differ are those below.
 func TestAChildIsLikeAnExecutedProcess(t *testing.T) {
 	f := newFixture(t)
+	a, b := compare(t, f)
+	require.Equal(t, b, a)
+}
+
+// What an executed process inherits from the daemon a child inherits by the fork server.
+func TestAChildInheritsLikeAnExecutedProcess(t *testing.T) {
+	f := prepare(t)
+	f.config.Start = startUnusual
+	f.start()
+	a, b := compare(t, f)
+	require.Equal(t, "0027", a["mask of modes"])
+	require.Equal(t, "/usr", a["directory"])
+	require.Equal(t, "123\n", a["oom"])
+	require.Contains(t, a["limits"], "777")
+	require.Equal(t, "1", a["signals"].(map[string]any)[strconv.Itoa(int(unix.SIGUSR2))])
+	require.Equal(t, b, a)
+}
+
+// compare returns what a child and an executed process say of themselves, without what differs between any two processes.
+func compare(t *testing.T, f *fixture) (a, b map[string]any) {
 	forked, executed := f.fork(4711), f.execute(4711)
-	a, b := forked.state(), executed.state()
+	a, b = forked.state(), executed.state()
 	require.EqualValues(t, forked.pid, a["pid"])
 	for name, state := range map[string]map[string]any{"forked": a, "executed": b} {
 		require.Equal(t, state["pid"], state["pgrp"], name)
@@ -221,7 +251,7 @@ func TestAChildIsLikeAnExecutedProcess(t *testing.T) {
 	for field, value := range b {
 		require.Equal(t, value, a[field], field)
 	}
-	require.Equal(t, b, a)
+	return a, b
 }
 
 func TestTheEndIsThatOfTheInterpreter(t *testing.T) {
@@ -256,11 +286,7 @@ func TestChildrenShareNothing(t *testing.T) {
 	f := newFixture(t)
 	first := f.fork(1)
 	one := first.state()
-	in, out, files := f.pipes()
-	child, err := f.server.Fork(2, append(f.environment(), "OF_THE_SECOND=1"), files)
-	require.NoError(t, err)
-	_, _ = files[0].Close(), files[1].Close()
-	second := &standIn{t: t, pid: child.PID, process: child.Process, in: in, out: bufio.NewReader(out), child: child}
+	second := f.forkWith(2, "OF_THE_SECOND=1")
 	two := second.state()
 	third := f.fork(3)
 	three := third.state()
@@ -271,7 +297,6 @@ func TestChildrenShareNothing(t *testing.T) {
 	// The pipe of the second one closes with it, although the others and the server live.
 	require.NoError(t, second.process.Signal(unix.SIGKILL))
 	require.Empty(t, second.rest())
-	require.NoError(t, child.Process.Close())
 	for _, p := range []*standIn{first, third} {
 		p.tell("")
 		require.Equal(t, "unwritten at the end\n", p.rest())
@@ -424,10 +449,9 @@ func TestProgramsThatAreNotForked(t *testing.T) {
 // Nothing of what the server does not understand is executed, and it does not go on.
 func TestBadRequests(t *testing.T) {
 	for name, bad := range map[string]string{
-		"no object": `7`, "a key too many": `{"request":1,"job":1,"environment":"","more":1}`, "a key too few": `{"request":1,"job":1}`,
-		"no number": `{"request":1,"job":"1","environment":""}`, "a bad number": `{"request":1,"job":0,"environment":""}`,
-		"no text": `{"request":1,"job":1,"environment":"*"}`, "no JSON": `{`, "a truth": `{"request":true,"job":1,"environment":""}`,
-		"no descriptors": `{"request":1,"job":1,"environment":""}`,
+		"no object": "7\n", "a key too many": `{"request":1,"job":1,"more":1}` + "\n", "a key too few": `{"request":1}` + "\n",
+		"no number": `{"request":1,"job":"1"}` + "\n", "a bad number": `{"request":1,"job":0}` + "\n", "no environment": `{"request":1,"job":1}`,
+		"no end": `{"request":1,"job":1}` + "\nA=1", "no JSON": "{\n", "a truth": `{"request":true,"job":1}` + "\n", "no descriptors": `{"request":1,"job":1}` + "\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)

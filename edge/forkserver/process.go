@@ -66,11 +66,11 @@ type message struct {
 	Status   *uint32           `json:"status"`
 }
 
-// request is a message to the fork server.
+// request is a message to the fork server. After its JSON come a line feed and the environment.
 type request struct {
 	Request     uint64 `json:"request"`
 	Job         int64  `json:"job"`
-	Environment []byte `json:"environment"` // entries that end in a zero byte
+	environment []string
 }
 
 type answer struct {
@@ -248,7 +248,7 @@ func (p *process) fork(job int64, environment []string, files [3]*os.File) (*Chi
 	result := make(chan answer, 1)
 	p.mu.Lock()
 	p.last++
-	r := request{Request: p.last, Job: job, Environment: []byte(strings.Join(environment, "\x00") + "\x00")}
+	r := request{Request: p.last, Job: job, environment: environment}
 	usable := !p.retired
 	if usable {
 		p.requests[r.Request] = result
@@ -282,6 +282,10 @@ func (p *process) send(r request, files [3]*os.File) error {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return err
+	}
+	data = append(data, '\n')
+	for _, variable := range r.environment {
+		data = append(append(data, variable...), 0)
 	}
 	if len(data) > messageMax {
 		return errors.New("the environment is too long")

@@ -3,13 +3,18 @@
 Started by lockstepd, which is at the other end of descriptor 3, a socket that
 keeps the bounds of messages. A message is a JSON object.
 
-  daemon: {"request": N, "job": ID, "environment": BASE64} and descriptors 0 to 2
+  daemon: {"request": N, "job": ID}, a line feed, the environment as entries that end
+          in a zero byte, and descriptors 0 to 2
   server: {"files": [[PATH, DEVICE, INODE, MTIME, CTIME], ...]}
           {"ready": true, "off": {REPAIR: REASON}}
           {"request": N, "pid": PID} and a pidfd
           {"request": N, "error": TEXT}
           {"pid": PID, "status": WAIT STATUS}
           {"unusable": TEXT}, and the server ends
+
+The server reads the environment of a job into one buffer, and writes zeros over it
+after the fork: only the child makes objects of it. So no memory of the server, and
+of later children, has content of a request.
 
 The server ends when the daemon ends. When the daemon closes its sending end, the
 server takes no more requests, and ends after the last of its children. A child
@@ -26,7 +31,6 @@ del sys.path[0]
 
 import array
 import atexit
-import base64
 import gc
 import json
 import os
@@ -57,7 +61,7 @@ def send(sock, message, descriptors=()):
 
 
 class Request(object):
-  """A request of the daemon. It owns the descriptors."""
+  """A request of the daemon. It owns the descriptors. Its environment is a part of the Inbox."""
 
   def __init__(self, number, job, environment, descriptors):
     self.number, self.job, self.environment, self.descriptors = number, job, environment, descriptors
@@ -75,33 +79,52 @@ def whole(value, least):
 
 
 def parse(data, descriptors):
-  """Returns the Request of a message. ValueError: the message is not one."""
-  message = json.loads(data)
-  if type(message) is not dict or set(message) != {"request", "job", "environment"}:
+  """Returns the Request of a message, a memoryview. ValueError: the message is not one."""
+  length = data.obj.find(b"\n", 0, len(data))
+  if length < 0:
+    raise ValueError("a request has one line")
+  message, environment = json.loads(bytes(data[:length])), data[length + 1:]
+  if type(message) is not dict or set(message) != {"request", "job"}:
     raise ValueError("the keys of a request are wrong")
   if len(descriptors) != 3:
     raise ValueError("a request has %d descriptors" % len(descriptors))
-  environment = {}
-  for entry in base64.b64decode(message["environment"], validate=True).split(b"\0"):
-    name, equals, value = entry.partition(b"=")
-    if name and equals:
-      environment[name] = value
+  if len(environment) and environment[-1] != 0:
+    raise ValueError("an environment does not end")
   return Request(whole(message["request"], 1), whole(message["job"], 1), environment, descriptors)
 
 
-def receive(sock):
-  """Returns the next Request, None at the end."""
-  size = array.array("i").itemsize
-  data, rights, flags, _ = sock.recvmsg(REQUEST_MAX, socket.CMSG_SPACE(16 * size), socket.MSG_CMSG_CLOEXEC)
-  descriptors = array.array("i")
-  for level, kind, payload in rights:
-    if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-      descriptors.frombytes(payload[:len(payload) - len(payload) % size])
-  if not data and not descriptors:
-    return None
-  if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
-    raise ValueError("a request is too long")
-  return parse(data, list(descriptors))
+def variables(environment):
+  """Returns the variables of the environment of a request."""
+  found = {}
+  for entry in bytes(environment).split(b"\0"):
+    name, equals, value = entry.partition(b"=")
+    if name and equals:
+      found[name] = value
+  return found
+
+
+class Inbox(object):
+  """The place of the only request that the server has."""
+
+  def __init__(self, sock):
+    self._sock, self._buffer, self._used = sock, bytearray(REQUEST_MAX), 0
+
+  def receive(self):
+    """Returns the next Request, None at the end."""
+    size = array.array("i").itemsize
+    self._used, rights, flags, _ = self._sock.recvmsg_into([self._buffer], socket.CMSG_SPACE(16 * size), socket.MSG_CMSG_CLOEXEC)
+    descriptors = array.array("i")
+    for level, kind, payload in rights:
+      if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+        descriptors.frombytes(payload[:len(payload) - len(payload) % size])
+    if not self._used and not descriptors:
+      return None
+    if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
+      raise ValueError("a request is too long")
+    return parse(memoryview(self._buffer)[:self._used], list(descriptors))
+
+  def clear(self):
+    self._buffer[:self._used] = bytes(self._used)  # the same length: in place
 
 
 def version(path):
@@ -240,7 +263,7 @@ def be_child(sock, request, program):
   signal.signal(signal.SIGCHLD, signal.SIG_IGN)
   signal.pthread_sigmask(signal.SIG_SETMASK, [])
   os.environb.clear()
-  os.environb.update(request.environment)
+  os.environb.update(variables(request.environment))
   job = str(request.job)
   set_title([os.fsencode(word) for word in (program.python, program.script, job)])
   sys.argv = [program.script, job]
@@ -250,7 +273,7 @@ def be_child(sock, request, program):
 
 class Server(object):
   def __init__(self, sock, program):
-    self.sock, self.program = sock, program
+    self.sock, self.program, self.inbox = sock, program, Inbox(sock)
     self.children = {}  # pid by pidfd
     self.poll = select.poll()
     self.poll.register(sock, select.POLLIN)
@@ -269,7 +292,7 @@ class Server(object):
         return
 
   def request(self):
-    request = receive(self.sock)
+    request = self.inbox.receive()
     if request is None:
       self.takes_requests = False
       self.poll.modify(self.sock, 0)  # POLLHUP is reported
@@ -278,6 +301,7 @@ class Server(object):
       self.fork(request)
     finally:
       request.close()
+      self.inbox.clear()
     self.program.repairs.refresh()
 
   def fork(self, request):

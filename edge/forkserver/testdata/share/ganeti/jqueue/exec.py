@@ -7,6 +7,7 @@ import random
 import resource
 import signal
 import sys
+import tempfile
 import time
 
 from ganeti import standin
@@ -51,6 +52,11 @@ def state():
     "core": resource.getrlimit(resource.RLIMIT_CORE), "zone": time.tzname,
     "loaded by": standin.LOADED_BY, "random": random.random(), "urandom": os.urandom(8).hex(),
     "streams": [[s.fileno(), s.encoding, s.errors, s.line_buffering] for s in (sys.stdin, sys.stdout, sys.stderr)],
+    "namespaces": dict((name, os.readlink("/proc/self/ns/" + name)) for name in sorted(os.listdir("/proc/self/ns"))),
+    "scheduler": [os.sched_getscheduler(0), os.sched_getparam(0).sched_priority], "timers": [signal.getitimer(n) for n in range(3)],
+    "core filter": read("/proc/self/coredump_filter"), "login": read("/proc/self/loginuid"), "timer slack": read("/proc/self/timerslack_ns"),
+    "at exit": atexit._ncallbacks(), "hooks": [sys.excepthook is sys.__excepthook__, sys.gettrace(), sys.getprofile()],
+    "directory of temporary files": tempfile.gettempdir(), "wakeup": signal.set_wakeup_fd(-1),
     "recursion": sys.getrecursionlimit(), "interval": sys.getswitchinterval(), "collector": __import__("gc").isenabled(),
   }
 
@@ -63,11 +69,10 @@ def main():
     sys.exit(7)
   if word == "raise":
     raise ValueError("as told")
-  if word == "child":
-    pid = os.fork()
-    if pid == 0:
-      time.sleep(300)
-    print("child", pid, flush=True)
+  if word == "signals":
+    for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1):
+      signal.signal(number, lambda number, _: print(signal.Signals(number).name, flush=True))
+    print("ready", flush=True)
     sys.stdin.readline()
   print("unwritten", end=" ")
 
