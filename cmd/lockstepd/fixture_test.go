@@ -54,6 +54,7 @@ func TestMain(m *testing.M) {
 type daemon struct {
 	t    testing.TB
 	root string
+	env  []string // of the daemon, beside that of the test
 	cmd  *exec.Cmd
 	done chan struct{}
 
@@ -108,6 +109,9 @@ func (d *daemon) launchProgram(name string, args ...string) (ready <-chan struct
 func (d *daemon) launchCommand(cmd *exec.Cmd) (ready <-chan struct{}) {
 	d.t.Helper()
 	d.cmd = cmd
+	if len(d.env) > 0 {
+		d.cmd.Env = append(d.cmd.Environ(), d.env...)
+	}
 	stderr, err := d.cmd.StderrPipe()
 	require.NoError(d.t, err)
 	require.NoError(d.t, d.cmd.Start())

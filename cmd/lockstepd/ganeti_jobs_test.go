@@ -20,19 +20,17 @@ import (
 // ganetiQueue is a daemon in Ganeti mode whose jobs of Ganeti's opcodes have testdata/ganeti in the place of Ganeti's job process.
 type ganetiQueue struct{ *daemon }
 
-func newGanetiQueue(t testing.TB) *ganetiQueue {
+func newGanetiQueue(t testing.TB, more ...string) *ganetiQueue {
 	d := newDaemon(t)
 	python, err := exec.LookPath("/usr/bin/python3")
 	if err != nil {
 		t.Skip("NOT RUN: /usr/bin/python3 is missing, with which Ganeti's job process runs")
 	}
 	ganetiData(t, d.path("lib"))
-	t.Setenv("STANDIN_DATA", d.path("lib"))
-	t.Setenv("STANDIN_RUN", d.path("run"))
-	t.Setenv("GNT_DEBUG", "of the daemon")
+	d.env = []string{"STANDIN_DATA=" + d.path("lib"), "STANDIN_RUN=" + d.path("run"), "GNT_DEBUG=of the daemon"}
 	g := &ganetiQueue{d}
 	t.Cleanup(g.endGanetiJobs)
-	d.start(append(selfAccounts(), "--ganeti-python", python)...)
+	d.start(append(append(selfAccounts(), "--ganeti-python", python), more...)...)
 	return g
 }
 
@@ -90,7 +88,10 @@ func delayOp() op { return op{"OP_ID": "OP_TEST_DELAY", "duration": 0} }
 // Ganeti's process runs Ganeti's opcodes, also those for which lockstep has an executor. Clients see each change that it
 // writes, and the secrets arrive as Ganeti's process takes them.
 func TestGanetisProcessRunsGanetisOpcodes(t *testing.T) {
-	g := newGanetiQueue(t)
+	bothWays(t, ganetisProcessRunsGanetisOpcodes)
+}
+
+func ganetisProcessRunsGanetisOpcodes(t *testing.T, g *ganetiQueue) {
 	c := g.dial()
 	id := c.submit(op{"OP_ID": "OP_CLUSTER_REDIST_CONF"}, op{"OP_ID": "OP_TEST_OS_PARAMS", "osparams_secret": op{"pw": "sec1"}})
 	c.awaitOpStatus(id, 0, "running")
@@ -114,8 +115,9 @@ func TestGanetisProcessRunsGanetisOpcodes(t *testing.T) {
 }
 
 // The process outlives the daemon. The next daemon adopts it, and shows what it writes.
-func TestGanetisProcessOutlivesTheDaemon(t *testing.T) {
-	g := newGanetiQueue(t)
+func TestGanetisProcessOutlivesTheDaemon(t *testing.T) { bothWays(t, ganetisProcessOutlivesTheDaemon) }
+
+func ganetisProcessOutlivesTheDaemon(t *testing.T, g *ganetiQueue) {
 	id := g.dial().submit(delayOp(), delayOp())
 	g.dial().awaitOpStatus(id, 0, "running")
 	g.kill()
@@ -132,8 +134,9 @@ func TestGanetisProcessOutlivesTheDaemon(t *testing.T) {
 }
 
 // Cancel and kill do what they do under Ganeti's daemon, and a death is found at once.
-func TestOrdersToGanetisProcess(t *testing.T) {
-	g := newGanetiQueue(t)
+func TestOrdersToGanetisProcess(t *testing.T) { bothWays(t, ordersToGanetisProcess) }
+
+func ordersToGanetisProcess(t *testing.T, g *ganetiQueue) {
 	c := g.dial()
 	canceled, killed := c.submit(delayOp(), delayOp()), c.submit(delayOp())
 	c.awaitOpStatus(canceled, 0, "running")
@@ -149,8 +152,9 @@ func TestOrdersToGanetisProcess(t *testing.T) {
 }
 
 // Ganeti's process has no signal handlers until it has written the job's file. An order waits for that.
-func TestEarlyOrdersToGanetisProcess(t *testing.T) {
-	g := newGanetiQueue(t)
+func TestEarlyOrdersToGanetisProcess(t *testing.T) { bothWays(t, earlyOrdersToGanetisProcess) }
+
+func earlyOrdersToGanetisProcess(t *testing.T, g *ganetiQueue) {
 	c := g.dial()
 	slow := g.path("lib", "slow-1")
 	require.NoError(t, os.WriteFile(slow, nil, 0o600))

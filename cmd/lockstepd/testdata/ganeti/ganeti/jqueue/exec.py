@@ -3,7 +3,10 @@
 It goes through the handshake, writes the job file as Ganeti does, and handles its signals. STANDIN_DATA and STANDIN_RUN are
 the directories. A job for which the file STANDIN_DATA/slow-JOB exists renames it to slow-JOB-reached before it installs its
 signal handlers, and waits until it is removed. A job for which the file STANDIN_DATA/sleep-JOB exists starts a process, and
-writes its pid to slept-JOB. An opcode ends when the file STANDIN_DATA/go-JOB-OPCODE exists, and fails if that file has a text.
+writes its pid to slept-JOB. An opcode ends when the file STANDIN_DATA/go-JOB-OPCODE or go-all exists, and fails if that file has a
+text. A job for which the file STANDIN_DATA/stop-JOB has the name of a step writes its pid to stopped-JOB in that step, and waits until
+the first file is gone. While STANDIN_DATA/hold-answer exists the fork server does not answer for a child that it has made. Each opcode
+that begins is a line in STANDIN_DATA/ran.
 """
 
 import errno
@@ -19,6 +22,32 @@ JOB = int(sys.argv[1]) if __name__ == "__main__" else 0  # the fork server loads
 FILE = os.path.join(DATA, "queue", "job-%d" % JOB)
 canceled = False
 priority = None
+
+
+def hold_answers():
+  original = os.pidfd_open
+
+  def pidfd_open(pid, *args):
+    while os.path.exists(os.path.join(DATA, "hold-answer")):
+      time.sleep(0.005)
+    return original(pid, *args)
+  os.pidfd_open = pidfd_open
+
+
+def reach(step):
+  stop = os.path.join(DATA, "stop-%d" % JOB)
+  try:
+    with open(stop) as f:
+      if f.read() != step:
+        return
+  except OSError:
+    return
+  stopped = os.path.join(DATA, "stopped-%d" % JOB)
+  with open(stopped + ".new", "w") as f:
+    f.write(str(os.getpid()))
+  os.rename(stopped + ".new", stopped)
+  while os.path.exists(stop):
+    time.sleep(0.005)
 
 
 def cancel(_signum, _frame):
@@ -83,8 +112,14 @@ def run(job, number, op, secret):
   op["log"].append([serial, now(), "message", "secret %s, debug %s, modules %s" %
                     (json.dumps(secret), os.environ["GNT_DEBUG"], os.environ["PYTHONPATH"])])
   write(job)
-  go = os.path.join(DATA, "go-%d-%d" % (JOB, number))
+  with open(os.path.join(DATA, "ran"), "a") as f:
+    f.write("%d %d\n" % (JOB, number))
+  reach("running")
+  go, always = os.path.join(DATA, "go-%d-%d" % (JOB, number)), os.path.join(DATA, "go-all")
   while not os.path.exists(go):
+    if os.path.exists(always):
+      go = always
+      break
     time.sleep(0.005)
   with open(go) as f:
     failure = f.read()
@@ -93,16 +128,22 @@ def run(job, number, op, secret):
 
 
 def main():
+  reach("spawned")
   path = os.path.join(RUN, "livelocks", "job_%06d_%d" % (JOB, int(time.time())))
   lock = open(path, "w")
   fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+  reach("locked")
   os.write(1, path.encode() + b"\x03")
+  reach("named")
   if receive() != "":
     sys.exit(1)
+  reach("permitted")
   with open(FILE) as f:
     assert json.load(f)["livelock"] == path
   os.write(1, b"\x03")
+  reach("requested")
   secrets = json.loads(receive())
+  reach("handed over")
   if os.path.exists(os.path.join(DATA, "sleep-%d" % JOB)):
     start_sleeper()
   slow = os.path.join(DATA, "slow-%d" % JOB)
@@ -127,10 +168,13 @@ def main():
       write(job)
   job["end_timestamp"] = now()
   write(job)
+  reach("ended")
   os.unlink(path)
 
 
-if __name__ == "__main__":
+if __name__ != "__main__":
+  hold_answers()
+else:
   try:
     main()
   except OSError as err:

@@ -1,0 +1,1 @@
+OP_PRIO_DEFAULT = 0
