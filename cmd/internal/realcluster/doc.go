@@ -8,12 +8,13 @@
 //	before  by Ganeti's daemons, what is there at the swap
 //	day     the operator's day
 //	own     what only lockstep has, and daemons of Ganeti beside it
+//	fork    the fork server with Ganeti's program, unless FORKSERVER is off
 //	kills   kill -9 of daemons and job processes, with lockstep only
 //	rapi    lockstep in the place of ganeti-rapi too
 //	after   by Ganeti's daemons, which go on from what is on the disk
 //	live    commands and requests that ask for what nodes know, without expected texts
 //
-//	TestSwap       before, swap, day, own, kills, swap --rapi, rapi, back, after
+//	TestSwap       before, swap, day, own, fork, kills, swap --rapi, rapi, back, after
 //	TestLive       what stock programs ask, of Ganeti's daemons and after the swap of lockstep's, in three states of the other node
 //	TestReference  before, day, after on Ganeti's daemons, if REFERENCE is set. With -rewrite it writes the expected texts; with
 //	               RECORD=FILE it records all requests and answers of the day

@@ -24,10 +24,20 @@ func (c *cluster) install(t *testing.T) {
 			require.NoError(t, err, "make build makes the programs")
 			require.NoError(t, os.WriteFile(c.nodes[node].Path("usr/local/bin", program), data, 0o755))
 		}
-		if os.Getenv("FORKSERVER") == "off" { // Ganeti's job processes are executed
+		if forkServerOff() {
 			require.NoError(t, os.WriteFile(c.nodes[node].Path("etc/ganeti/lockstep.yaml"), []byte("fork-server: false\n"), 0o644))
 		}
 	}
+}
+
+// forkServerOff reports whether Ganeti's job processes are executed.
+func forkServerOff() bool { return os.Getenv("FORKSERVER") == "off" }
+
+// playFork plays the scripts about the fork server.
+func (c *cluster) playFork(t *testing.T) {
+	c.copyTree("testdata/fork", 0, "/srv/fork")
+	c.copyTree("../../../edge/forkserver", 0, "/srv/forkserver")
+	c.playAll(t, "testdata/fork")
 }
 
 // TestSwap runs the operator's day with lockstep in the place of Ganeti's daemons, on the cluster that they have run before and
@@ -49,6 +59,10 @@ func TestSwap(t *testing.T) {
 	c.checkLogs(t)
 	c.playAll(t, "testdata/own")
 	c.checkLogs(t, ofRefusals...)
+	if !forkServerOff() {
+		c.playFork(t)
+		c.checkLogs(t)
+	}
 
 	endKills := watcher.tolerate()
 	c.playAll(t, "testdata/kills")
