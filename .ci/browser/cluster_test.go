@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/chromedp/chromedp"
 )
 
 // cluster is three daemons on this machine. The first is the founder.
@@ -44,7 +42,7 @@ func TestTheMasterDies(t *testing.T) {
 	b := newBrowser(t)
 	b.login(nodes[1], "operator", "/ui/jobs")
 	b.until(`document.querySelector("#job-1 .s-success")`)
-	b.do(chromedp.Evaluate("window.here = true; 0", nil))
+	b.run("window.here = true; 0")
 	dead := newBrowser(t)
 	dead.login(nodes[0], "operator", "/ui/jobs")
 	dead.until(`localStorage.length > 0 && document.querySelector("#live").innerText === "live"`)

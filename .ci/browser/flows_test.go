@@ -21,9 +21,9 @@ func TestByKeyboard(t *testing.T) {
 	watching := b.tab()
 	watching.open(d.url + "/ui/jobs")
 	b.do(chromedp.KeyEvent("gs"), seen("a[href='/ui/opcodes/OP_RUN_COMMAND']"),
-		chromedp.Focus("a[href='/ui/opcodes/OP_RUN_COMMAND']", chromedp.ByQuery), chromedp.KeyEvent(kb.Enter), seen("#p-argv"),
-		chromedp.Focus("#p-argv", chromedp.ByQuery), chromedp.KeyEvent("sh\r-c\recho first; read x < "+d.dir+"/pipe; echo second; sleep 300"),
-		chromedp.Focus("input[name=job-name]", chromedp.ByQuery), chromedp.KeyEvent("live"+kb.Enter), seen("#log"))
+		chromedp.Focus(chromedp.CSS("a[href='/ui/opcodes/OP_RUN_COMMAND']")), chromedp.KeyEvent(kb.Enter), seen("#p-argv"),
+		chromedp.Focus(chromedp.CSS("#p-argv")), chromedp.KeyEvent("sh\r-c\recho first; read x < "+d.dir+"/pipe; echo second; sleep 300"),
+		chromedp.Focus(chromedp.CSS("input[name=job-name]")), chromedp.KeyEvent("live"+kb.Enter), seen("#log"))
 	watching.until(`document.querySelector("#job-1 .s-running")`)
 	b.until(`document.querySelector("#log").innerText.includes("first")`)
 	must(t, os.WriteFile(filepath.Join(d.dir, "pipe"), []byte("go\n"), 0o600))
@@ -47,12 +47,12 @@ func TestByKeyboard(t *testing.T) {
 	if on := eval[bool](watching, `document.querySelector("#pick-1").checked`); !on {
 		t.Fatal("the selection is lost in a live update")
 	}
-	watching.do(chromedp.Focus(".bulk button", chromedp.ByQuery), chromedp.KeyEvent(kb.Enter), seen("form[action='/ui/jobs/apply']"))
+	watching.do(chromedp.Focus(chromedp.CSS(".bulk button")), chromedp.KeyEvent(kb.Enter), seen("form[action='/ui/jobs/apply']"))
 	if text := watching.text("h1"); text != "Cancel 1 job?" {
 		t.Fatalf("the question is %q", text)
 	}
-	watching.do(chromedp.Focus("form[action='/ui/jobs/apply'] button", chromedp.ByQuery), chromedp.KeyEvent(kb.Enter), seen("#notice"))
-	b.do(chromedp.Focus("form[action='/ui/jobs/1/kill'] button", chromedp.ByQuery), chromedp.KeyEvent(kb.Enter), seen("#notice"))
+	watching.do(chromedp.Focus(chromedp.CSS("form[action='/ui/jobs/apply'] button")), chromedp.KeyEvent(kb.Enter), seen("#notice"))
+	b.do(chromedp.Focus(chromedp.CSS("form[action='/ui/jobs/1/kill'] button")), chromedp.KeyEvent(kb.Enter), seen("#notice"))
 	b.until(`document.querySelector("#head").innerText.includes("killed by operator")`)
 	b.requireCalm()
 	watching.requireCalm()
@@ -68,10 +68,10 @@ func TestThePreviewIsWhatHappens(t *testing.T) {
 	}
 	b := newBrowser(t)
 	b.login(d, "operator", "/ui/filters")
-	b.do(chromedp.SetValue("select[name=kind]", "opcode", chromedp.ByQuery), chromedp.Focus("input[name=value]", chromedp.ByQuery), chromedp.KeyEvent("OP_RUN_COMMAND"))
+	b.do(chromedp.SetValue(chromedp.CSS("select[name=kind]"), "opcode"), chromedp.Focus(chromedp.CSS("input[name=value]")), chromedp.KeyEvent("OP_RUN_COMMAND"))
 	b.until(`document.querySelector("#preview-count")`)
 	before := b.text("#preview-count")
-	b.do(chromedp.Click("#rule-form .primary", chromedp.ByQuery), seen("#notice"))
+	b.do(chromedp.Click(chromedp.CSS("#rule-form .primary")), seen("#notice"))
 	hits := b.text("#rules tbody tr td:nth-child(6)")
 	if !strings.HasPrefix(before, hits+" of 4") || hits != "4" {
 		t.Fatalf("the preview is %q, and the rule decides about %q", before, hits)
@@ -101,7 +101,7 @@ func TestTenTabsAreLive(t *testing.T) {
 	d.submit([]string{"--name", "seen"}, "true")
 	for i, tab := range tabs {
 		if i != 0 && i != 2 {
-			tab.do(chromedp.Evaluate("document.hidden", nil))
+			tab.run("document.hidden")
 			tab.until(`document.querySelector("#job-3 .s-success")`)
 		}
 		tab.requireCalm()
@@ -151,7 +151,7 @@ func TestSessions(t *testing.T) {
 	other := b.tab()
 	other.open(d.url + "/ui/jobs")
 	other.until(`document.querySelector("#live").innerText === "live"`)
-	b.do(chromedp.Click("form[action='/ui/logout'] button", chromedp.ByQuery), seen("input[name=name]"))
+	b.do(chromedp.Click(chromedp.CSS("form[action='/ui/logout'] button")), seen("input[name=name]"))
 	other.until(`document.querySelector("#banner").innerText.includes("session has ended")`)
 	other.open(d.url + "/ui/jobs")
 	if at := eval[string](other, "location.pathname"); at != "/ui/login" {
@@ -193,8 +193,8 @@ func TestSessions(t *testing.T) {
 // login2 logs the present user out and the operator in.
 func (b *browser) login2(d *daemon) {
 	b.Helper()
-	b.do(chromedp.Click("form[action='/ui/logout'] button", chromedp.ByQuery), seen("input[name=name]"),
-		chromedp.Focus("input[name=name]", chromedp.ByQuery), chromedp.KeyEvent("operator\tsecret\r"), seen(".pages"))
+	b.do(chromedp.Click(chromedp.CSS("form[action='/ui/logout'] button")), seen("input[name=name]"),
+		chromedp.Focus(chromedp.CSS("input[name=name]")), chromedp.KeyEvent("operator\tsecret\r"), seen(".pages"))
 }
 
 // A login link works once, by its button.
@@ -237,8 +237,8 @@ func TestUnderLoad(t *testing.T) {
 	d.cli("filter", "add", "--action", "PAUSE", "--opcode", "OP_TEST_DELAY")
 	b := newBrowser(t)
 	b.login(d, "operator", "/ui/jobs")
-	b.do(chromedp.Evaluate(`window.long = 0; window.refreshes = 0; new PerformanceObserver(l => { for (const e of l.getEntries()) window.long = Math.max(window.long, e.duration); }).observe({type: "longtask"});
-		const f = window.fetch; window.fetch = (...a) => { window.refreshes++; return f(...a); }; document.querySelector("input[name=user]").focus(); 0`, nil))
+	b.run(`window.long = 0; window.refreshes = 0; new PerformanceObserver(l => { for (const e of l.getEntries()) window.long = Math.max(window.long, e.duration); }).observe({type: "longtask"});
+		const f = window.fetch; window.fetch = (...a) => { window.refreshes++; return f(...a); }; document.querySelector("input[name=user]").focus(); 0`)
 	body := `{"jobs":[` + strings.TrimSuffix(strings.Repeat(`[{"OP_ID":"OP_TEST_DELAY","duration":1}],`, 100), ",") + `]}`
 	memory := func() int {
 		return eval[int](b, "Math.round((performance.memory || {usedJSHeapSize: 0}).usedJSHeapSize / 1e6)")

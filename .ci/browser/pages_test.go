@@ -87,10 +87,9 @@ func axeSource(t *testing.T) string {
 // axe fails on serious findings.
 func (b *browser) axe(source, name string) {
 	b.Helper()
-	b.do(chromedp.Evaluate(source+";0", nil))
-	var text string
-	b.do(chromedp.Evaluate(`axe.run(document, {resultTypes: ["violations"]}).then(r => JSON.stringify(r.violations.map(v => ({id: v.id, impact: v.impact, help: v.help, nodes: v.nodes.map(n => n.html.slice(0, 160) + " " + (n.any[0] ? n.any[0].message : "")).slice(0, 3)}))))`,
-		&text, awaitPromise))
+	b.run(source + ";0")
+	text := eval[string](b, `axe.run(document, {resultTypes: ["violations"]}).then(r => JSON.stringify(r.violations.map(v => ({id: v.id, impact: v.impact, help: v.help, nodes: v.nodes.map(n => n.html.slice(0, 160) + " " + (n.any[0] ? n.any[0].message : "")).slice(0, 3)}))))`,
+		chromedp.EvalAwaitPromise)
 	var found []struct {
 		ID, Impact, Help string
 		Nodes            []string
@@ -107,22 +106,23 @@ func (b *browser) axe(source, name string) {
 func TestWithoutScript(t *testing.T) {
 	d := newDaemon(t).start()
 	b := newBrowser(t)
-	b.do(emulation.SetScriptExecutionDisabled(true))
+	_, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	must(t, err)
 	b.login(d, "operator", "/ui/opcodes/OP_RUN_COMMAND")
-	b.do(chromedp.SetValue("#p-argv", "sh\n-c\necho hello; sleep 300", chromedp.ByQuery), chromedp.SetValue("input[name=job-name]", "plain", chromedp.ByQuery),
-		chromedp.Click("#opcode-form button.primary", chromedp.ByQuery), seen("#notice"))
+	b.do(chromedp.SetValue(chromedp.CSS("#p-argv"), "sh\n-c\necho hello; sleep 300"), chromedp.SetValue(chromedp.CSS("input[name=job-name]"), "plain"),
+		chromedp.Click(chromedp.CSS("#opcode-form button.primary")), seen("#notice"))
 	d.await("output", func() bool { return strings.Contains(d.apiLog("1"), "hello") })
 	b.open(d.url + "/ui/jobs/1")
-	var log string
-	b.do(chromedp.Text("#log", &log, chromedp.ByQuery))
+	log, err := chromedp.Run(b.ctx, chromedp.Text(chromedp.CSS("#log")))
+	must(t, err)
 	if !strings.Contains(log, "hello") {
 		t.Fatalf("the log has %q", log)
 	}
 	b.open(d.url + "/ui/jobs?name=pl*")
-	b.do(chromedp.Click("#pick-1", chromedp.ByQuery), chromedp.Click(".bulk button", chromedp.ByQuery), seen("form[action='/ui/jobs/apply']"),
-		chromedp.Click("form[action='/ui/jobs/apply'] button", chromedp.ByQuery), seen("#notice"))
+	b.do(chromedp.Click(chromedp.CSS("#pick-1")), chromedp.Click(chromedp.CSS(".bulk button")), seen("form[action='/ui/jobs/apply']"),
+		chromedp.Click(chromedp.CSS("form[action='/ui/jobs/apply'] button")), seen("#notice"))
 	b.open(d.url + "/ui/jobs/1")
-	b.do(chromedp.Click("form[action='/ui/jobs/1/kill'] button", chromedp.ByQuery), seen("#notice"))
+	b.do(chromedp.Click(chromedp.CSS("form[action='/ui/jobs/1/kill'] button")), seen("#notice"))
 	d.await("the end of the job", func() bool { return strings.Contains(d.cli("info", "1"), "killed by") })
 	b.requireCalm()
 }

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	cdplog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/page"
@@ -170,9 +171,8 @@ func newBrowser(t testing.TB) *browser {
 	ctx, cancel := chromedp.NewContext(allocated)
 	t.Cleanup(cancel)
 	b.ctx = ctx
-	b.listen(ctx)
-	must(t, chromedp.Run(ctx)) // starts the browser, which lives as long as this context
-	b.do(cdplog.Enable())
+	must(t, chromedp.Do(ctx)) // starts the browser, which lives as long as this context
+	b.listen()
 	return b
 }
 
@@ -182,22 +182,25 @@ func (b *browser) tab() *browser {
 	ctx, cancel := chromedp.NewContext(b.ctx)
 	b.Cleanup(cancel)
 	t := &browser{TB: b.TB, ctx: ctx}
-	t.listen(ctx)
-	must(b, chromedp.Run(ctx)) // opens the tab, which lives as long as this context
-	t.do(cdplog.Enable())
+	must(b, chromedp.Do(ctx)) // opens the tab, which lives as long as this context
+	t.listen()
 	return t
 }
 
-func (b *browser) listen(ctx context.Context) {
-	chromedp.ListenTarget(ctx, func(event any) {
+// listen collects the complaints from now on.
+func (b *browser) listen() {
+	b.Helper()
+	must(b, chromedp.Listen(b.ctx, func(event any) {
 		text := ""
 		switch e := event.(type) {
 		case *cdplog.EventEntryAdded:
-			if e.Entry.Level == cdplog.LevelError && !strings.Contains(e.Entry.Text, "Failed to load resource") && !strings.Contains(e.Entry.Text, "ERR_CONNECTION") {
+			if e.Entry.Level == cdplog.EntryLevelError && !strings.Contains(e.Entry.Text, "Failed to load resource") && !strings.Contains(e.Entry.Text, "ERR_CONNECTION") {
 				text = e.Entry.Text
 			}
 		case *cdpruntime.EventExceptionThrown:
-			text = e.ExceptionDetails.Error()
+			if text = e.ExceptionDetails.Text; e.ExceptionDetails.Exception != nil {
+				text += ": " + e.ExceptionDetails.Exception.Description
+			}
 		case *page.EventJavascriptDialogOpening:
 			text = "a dialog opened: " + e.Message
 		}
@@ -206,7 +209,9 @@ func (b *browser) listen(ctx context.Context) {
 			b.complaints = append(b.complaints, text)
 			b.mu.Unlock()
 		}
-	})
+	}))
+	_, err := chromedp.Call(b.ctx, cdplog.Enable, cdp.Empty{})
+	must(b, err)
 }
 
 // requireCalm fails after an error of a script or a violation of the policy.
@@ -219,36 +224,44 @@ func (b *browser) requireCalm() {
 	}
 }
 
-func (b *browser) do(actions ...chromedp.Action) {
+func (b *browser) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	if err := chromedp.Run(ctx, actions...); err != nil {
-		var text, at string
+	if err := chromedp.Do(ctx, actions...); err != nil {
 		shown, end := context.WithTimeout(b.ctx, 2*time.Second)
 		defer end()
-		_ = chromedp.Run(shown, chromedp.Location(&at), chromedp.Text("body", &text, chromedp.ByQuery))
+		at, _ := chromedp.Run(shown, chromedp.Location())
+		text, _ := chromedp.Run(shown, chromedp.Text(chromedp.CSS("body")))
 		text = text[:min(len(text), 1500)]
 		b.Fatalf("%v at %s:\n%s", err, at, text)
 	}
 }
 
 // eval evaluates an expression.
-func eval[T any](b *browser, expression string) T {
+func eval[T any](b *browser, expression string, options ...chromedp.EvaluateOption) T {
 	b.Helper()
 	var result T
-	b.do(chromedp.Evaluate(expression, &result))
+	b.do(func(ctx context.Context, t *chromedp.Target) (none chromedp.Void, err error) {
+		result, err = chromedp.Evaluate[T](expression, options...)(ctx, t)
+		return none, err
+	})
 	return result
 }
 
+// run evaluates an expression whose value is of no interest.
+func (b *browser) run(script string) {
+	b.Helper()
+	b.do(chromedp.Evaluate[chromedp.Void](script))
+}
+
 // holds is an action that waits until an expression is true. Errors pass: the page may be changing.
-func holds(expression string) chromedp.Action {
-	return chromedp.ActionFunc(func(ctx context.Context) error {
+func holds(expression string) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
 		ticker := time.NewTicker(50 * time.Millisecond)
 		defer ticker.Stop()
 		for {
-			var done bool
-			if err := chromedp.Evaluate("Boolean("+expression+")", &done).Do(ctx); err == nil && done {
+			if done, err := chromedp.Evaluate[bool]("Boolean("+expression+")")(ctx, t); err == nil && done {
 				return nil
 			}
 			select {
@@ -261,7 +274,7 @@ func holds(expression string) chromedp.Action {
 }
 
 // seen waits for an element.
-func seen(selector string) chromedp.Action {
+func seen(selector string) chromedp.Action[chromedp.Void] {
 	return holds(fmt.Sprintf("document.readyState === 'complete' && document.querySelector(%q)", selector))
 }
 
@@ -281,7 +294,7 @@ func (b *browser) open(address string) {
 func (b *browser) login(d *daemon, name, next string) {
 	b.Helper()
 	b.open(d.url + next)
-	b.do(seen("input[name=name]"), chromedp.Focus("input[name=name]", chromedp.ByQuery),
+	b.do(seen("input[name=name]"), chromedp.Focus(chromedp.CSS("input[name=name]")),
 		chromedp.KeyEvent(name+"\t"+"secret\r"), seen(".pages"))
 }
 
@@ -297,8 +310,11 @@ func (b *browser) look(width, height int64, dark bool) {
 	if dark {
 		scheme = "dark"
 	}
-	b.do(emulation.SetDeviceMetricsOverride(width, height, 1, false),
-		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
+	_, err := chromedp.Call(b.ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1})
+	must(b, err)
+	_, err = chromedp.Call(b.ctx, emulation.SetEmulatedMedia,
+		emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+	must(b, err)
 }
 
 // shoot writes a screenshot of the whole page.
@@ -306,8 +322,8 @@ func (b *browser) shoot(name string) {
 	b.Helper()
 	dir := filepath.Join(root(b), "var", "console")
 	must(b, os.MkdirAll(dir, 0o755))
-	var png []byte
-	b.do(chromedp.FullScreenshot(&png, 100))
+	png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	must(b, err)
 	must(b, os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644))
 }
 
