@@ -109,11 +109,13 @@ func TestRapiFace(t *testing.T) {
 	require.Contains(t, output, "already locked?")
 
 	const deploy = "deploy:secret"
-	status, body := b.request(http.MethodGet, "/version", "", "")
+	status, body := b.request(http.MethodGet, "/version", deploy, "")
 	require.Equal(t, []any{http.StatusOK, "2\n"}, []any{status, body})
 	for _, login := range []string{"", "deploy:wrong"} {
-		status, body = b.request(http.MethodGet, "/2/info", login, "")
-		require.Equal(t, http.StatusUnauthorized, status, body)
+		for _, path := range []string{"/version", "/2/info"} {
+			status, body = b.request(http.MethodGet, path, login, "")
+			require.Equal(t, http.StatusUnauthorized, status, body)
+		}
 	}
 	status, body = b.request(http.MethodGet, "/2/info", deploy, "")
 	require.Equal(t, http.StatusOK, status, body)

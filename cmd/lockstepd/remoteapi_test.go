@@ -179,12 +179,12 @@ func TestGuestsOfARealDaemon(t *testing.T) {
 		require.NoError(t, err)
 		return response.StatusCode, string(data)
 	}
-	for _, path := range []string{"/", "/2/info", "/2/jobs", "/2/jobs?bulk=1", "/2/jobs/1", "/2/filters?bulk=1", "/2/query/job?fields=ops", "/3/status", "/3/events"} {
+	for _, path := range []string{"/", "/version", "/2/info", "/2/jobs", "/2/jobs?bulk=1", "/2/jobs/1", "/2/filters?bulk=1", "/2/query/job?fields=ops", "/3/status", "/3/events"} {
 		code, body := guest(path, "localhost")
 		require.Equal(t, 401, code, path)
 		require.NotContains(t, body, "RUN_COMMAND", path)
 	}
-	for _, path := range []string{"/version", "/healthz", "/readyz", "/metrics"} {
+	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
 		code, body := guest(path, "node1.example.com:5080")
 		require.Equal(t, 200, code, path)
 		require.NotContains(t, body, "RUN_COMMAND", path)

@@ -20,7 +20,7 @@ const marker = "belongs-to-a-job"
 type raw = json.RawMessage
 
 // forGuests are the resources that guests may read, without and with a required login.
-var forGuests = []string{"GET /healthz", "GET /metrics", "GET /readyz", "GET /version"}
+var forGuests = []string{"GET /healthz", "GET /metrics", "GET /readyz"}
 
 var allMethods = []string{"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND"}
 

@@ -28,7 +28,7 @@ var resources = append(queueResources, clusterResources()...)
 // queueResources are those of Ganeti's queue (queue.md 6.4), lockstep's own below /3, and the paths that monitoring systems use.
 var queueResources = []resource{
 	{"/", getOnly("root", accessGuest, (*Server).emptyResult)},
-	{"/version", getOnly("version", accessPublic, (*Server).version)},
+	{"/version", getOnly("version", accessGuest, (*Server).version)},
 	{"/2", getOnly("root2", accessGuest, (*Server).emptyResult)},
 	{"/2/info", getOnly("info", accessGuest, (*Server).info)},
 	{"/2/features", getOnly("features", accessGuest, (*Server).features)},

@@ -25,16 +25,15 @@ var deviations = map[string]struct {
 	code int
 	why  string
 }{
-	"unknown job":                 {404, "an unknown job is not an object full of null"},
-	"wait on unknown job":         {404, "as above"},
-	"wait without body":           {400, "Ganeti's server trips over it"},
-	"submit into a drained queue": {503, "trying again helps"},
-	"method not allowed":          {405, "the method is wrong, the server can do others"},
-	"HEAD":                        {200, "HEAD is GET without a body"},
-	"version needs no authentication unless --require-authentication": {200, "it says nothing about jobs"},
-	"tags: a job with a body of query args":                           {0, "there are no tags here"},
-	"tags dry-run delete":                                             {0, "as above"},
-	"instances POST without parameters":                               {0, "there are no instances here"},
+	"unknown job":                           {404, "an unknown job is not an object full of null"},
+	"wait on unknown job":                   {404, "as above"},
+	"wait without body":                     {400, "Ganeti's server trips over it"},
+	"submit into a drained queue":           {503, "trying again helps"},
+	"method not allowed":                    {405, "the method is wrong, the server can do others"},
+	"HEAD":                                  {200, "HEAD is GET without a body"},
+	"tags: a job with a body of query args": {0, "there are no tags here"},
+	"tags dry-run delete":                   {0, "as above"},
+	"instances POST without parameters":     {0, "there are no instances here"},
 }
 
 var requestLine = regexp.MustCompile(`^> ([A-Z]+) (\S+)   \(user: (\S+)\)(?:   body: (.*?))?(?:   extra: .*)?$`)

@@ -74,7 +74,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 
 func TestWhereEverybodyMustLogIn(t *testing.T) {
 	b := newTestServer(t, authenticate)
-	for path, code := range map[string]int{"/version": 200, "/": 401, "/2/jobs": 401, "/metrics": 200, "/3/openapi.json": 401, "/healthz": 200, "/readyz": 200, "/nothing": 404} {
+	for path, code := range map[string]int{"/version": 401, "/": 401, "/2/jobs": 401, "/metrics": 200, "/3/openapi.json": 401, "/healthz": 200, "/readyz": 200, "/nothing": 404} {
 		require.Equal(t, code, b.do("GET", path, "", "").code, path)
 	}
 	require.Equal(t, http.StatusOK, b.do("GET", "/2", "ro:secret", "").code)
