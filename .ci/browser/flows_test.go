@@ -82,6 +82,34 @@ func TestThePreviewIsWhatHappens(t *testing.T) {
 	b.requireCalm()
 }
 
+// Several conditions make one rule: the live preview counts the jobs of both, and the rule that it names is edited again by its
+// conditions.
+func TestARuleOfSeveralConditions(t *testing.T) {
+	d := newDaemon(t).start()
+	d.cli("config", "set", "max_running_jobs=1")
+	for range 4 {
+		d.submit(nil, "sleep 300")
+	}
+	b := newBrowser(t)
+	b.login(d, "operator", "/ui/filters")
+	b.do(chromedp.SetValue(chromedp.CSS("select[name=kind]"), "jobid"), chromedp.SetValue(chromedp.CSS("input[name=field]"), "id"),
+		chromedp.SetValue(chromedp.CSS("input[name=value]"), "2"), chromedp.Click(chromedp.CSS("button[name=more]")), seen(".condition + .condition"))
+	if focused := eval[string](b, "document.activeElement.name"); focused != "kind" {
+		t.Fatalf("focus is at %q, not at the new condition", focused)
+	}
+	b.do(chromedp.SetValue(chromedp.CSS("select[name=join]"), "any"), chromedp.Focus(chromedp.CSS(".condition + .condition input[name=value]")), chromedp.KeyEvent("4"))
+	b.until(`document.querySelector("#preview-count") && document.querySelector("#preview-count").innerText.startsWith("2 of 4")`)
+	b.do(chromedp.Click(chromedp.CSS("#rule-form .primary")), seen("#notice"))
+	if rule := b.text("#rules code"); rule != `[["jobid",["|",["=","id",2],["=","id",4]]]]` {
+		t.Fatalf("the rule is %q", rule)
+	}
+	b.do(chromedp.Click(chromedp.CSS("#rules a.button")), seen("#editor .condition + .condition"))
+	if join := eval[string](b, `document.querySelector("select[name=join]").value + document.querySelectorAll("input[name=value]")[1].value`); join != "any4" {
+		t.Fatalf("the editor has %q", join)
+	}
+	b.requireCalm()
+}
+
 // Ten tabs with two live logs stay live over one connection each kind of which browsers permit six to a host.
 func TestTenTabsAreLive(t *testing.T) {
 	d := newDaemon(t).start()

@@ -124,5 +124,12 @@ func TestWithoutScript(t *testing.T) {
 	b.open(d.url + "/ui/jobs/1")
 	b.do(chromedp.Click(chromedp.CSS("form[action='/ui/jobs/1/kill'] button")), seen("#notice"))
 	d.await("the end of the job", func() bool { return strings.Contains(d.cli("info", "1"), "killed by") })
+	b.open(d.url + "/ui/filters")
+	b.do(chromedp.SetValue(chromedp.CSS("input[name=value]"), "OP_RUN_COMMAND"), chromedp.Click(chromedp.CSS("button[name=more]")), seen(".condition + .condition"),
+		chromedp.SetValue(chromedp.CSS(".condition + .condition input[name=field]"), "user"), chromedp.SetValue(chromedp.CSS(".condition + .condition input[name=value]"), "root"),
+		chromedp.Click(chromedp.CSS("#rule-form .row:last-child button")), seen("#preview-count"), chromedp.Click(chromedp.CSS("#rule-form .primary")), seen("#notice"))
+	if rule := b.text("#rules code"); rule != `[["opcode",["&",["=","OP_ID","OP_RUN_COMMAND"],["=","user","root"]]]]` {
+		t.Fatalf("the rule is %q", rule)
+	}
 	b.requireCalm()
 }

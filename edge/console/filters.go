@@ -3,7 +3,6 @@ package console
 import (
 	"encoding/json"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"lockstep/core/answer"
@@ -29,13 +28,6 @@ type ruleRow struct {
 	Hits       *answer.FilterPreview
 }
 
-// ruleForm are the fields of the editor.
-type ruleForm struct {
-	UUID, Priority, Action, Limit, Reason string
-	Kind, Field, Operator, Value          string
-	JSON                                  string // predicates; it wins over the four fields above
-}
-
 var ruleFields = []string{"uuid", "priority", "predicates", "action", "reason_trail"}
 
 func (x *Console) filters(q *request) error {
@@ -43,11 +35,11 @@ func (x *Console) filters(q *request) error {
 	if err != nil {
 		return err
 	}
-	v.Form = ruleForm{Priority: "0", Action: "PAUSE", Kind: "opcode", Field: "OP_ID", Operator: "="}
+	v.Form = ruleForm{Priority: "0", Action: "PAUSE", Join: joinAll, Conditions: []condition{newCondition}}
 	if uuid := q.URL.Query().Get("edit"); uuid != "" {
 		for _, r := range v.Rules {
 			if r.UUID == uuid {
-				v.Form = ruleForm{UUID: uuid, Priority: strconv.Itoa(r.Priority), Action: r.Action, Limit: r.Limit, Reason: r.Reason, JSON: r.Predicates}
+				v.Form = formOf(r)
 			}
 		}
 	}
@@ -113,46 +105,6 @@ func ruleOf(row []json.RawMessage) (r ruleRow, err error) {
 	return r, nil
 }
 
-// form reads the editor. The problem is for its user.
-func (q *request) ruleForm() (f ruleForm, args []any, problem string) {
-	get := func(name string) string { return strings.TrimSpace(q.PostForm.Get(name)) }
-	f = ruleForm{UUID: get("uuid"), Priority: get("priority"), Action: get("action"), Limit: get("limit"), Reason: get("reason"),
-		Kind: get("kind"), Field: get("field"), Operator: get("operator"), Value: get("value"), JSON: get("json")}
-	priority, err := strconv.Atoi(f.Priority)
-	if err != nil || priority < 0 {
-		return f, nil, "The priority is a number, 0 or more. Rules with smaller numbers apply first."
-	}
-	predicates := []byte(f.JSON)
-	if f.JSON == "" {
-		if f.Value == "" {
-			return f, nil, "Say which value the field has."
-		}
-		var value any = f.Value
-		if n, err := strconv.ParseFloat(f.Value, 64); err == nil && f.Kind != "opcode" {
-			value = n
-		}
-		if predicates, err = json.Marshal([]any{[]any{f.Kind, []any{f.Operator, f.Field, value}}}); err != nil {
-			return f, nil, "The value cannot be used."
-		}
-	}
-	if !json.Valid(predicates) {
-		return f, nil, "The predicates are no JSON."
-	}
-	var action any = f.Action
-	if f.Action == "RATE_LIMIT" {
-		limit, err := strconv.Atoi(f.Limit)
-		if err != nil || limit < 1 {
-			return f, nil, "The limit is the number of such jobs that run at a time."
-		}
-		action = []any{f.Action, limit}
-	}
-	var uuid any
-	if f.UUID != "" {
-		uuid = f.UUID
-	}
-	return f, []any{uuid, priority, json.RawMessage(predicates), action, q.trail(f.Reason)}, ""
-}
-
 // previewFilter shows what a rule would hold back, before it is made.
 func (x *Console) previewFilter(q *request) error {
 	if err := q.ParseForm(); err != nil {
@@ -164,7 +116,10 @@ func (x *Console) previewFilter(q *request) error {
 		return err
 	}
 	v.Form, v.Problem = form, problem
-	if problem == "" {
+	if q.PostForm.Has("more") {
+		v.Form.add()
+		v.Problem = ""
+	} else if problem == "" {
 		preview, err := ask[answer.FilterPreview](q, rapi.Short, "LockstepTestFilter", args...)
 		if err != nil {
 			v.Problem = ruleProblem(err)

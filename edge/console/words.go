@@ -35,7 +35,7 @@ func (x *Console) functions() template.FuncMap {
 		},
 		"int64":     func(n int) int64 { return int64(n) },
 		"actions":   func() []string { return []string{"PAUSE", "REJECT", "RATE_LIMIT", "ACCEPT", "CONTINUE"} },
-		"operators": func() []string { return []string{"=", "!=", "=~", "<", "<=", ">", ">="} },
+		"operators": func() []string { return ruleOperators },
 	}
 }
 

@@ -1,0 +1,216 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ruleForm are the fields of the editor.
+type ruleForm struct {
+	UUID, Priority, Action, Limit, Reason string
+	Join                                  string // of the conditions: joinAll or joinAny
+	Conditions                            []condition
+	JSON                                  string // predicates; it wins over the conditions
+	Added                                 bool   // the last condition is new
+}
+
+// condition compares one field of a job's part with a value. One without a value does not count.
+type condition struct{ Kind, Field, Operator, Value string }
+
+// newCondition is how the editor begins.
+var newCondition = condition{Kind: "opcode", Field: "OP_ID", Operator: "="}
+
+// How conditions are joined.
+const (
+	joinAll = "all"
+	joinAny = "any"
+)
+
+// conditionsMax bounds the conditions of a form.
+const conditionsMax = 20
+
+// ruleOperators are those that the editor offers.
+var ruleOperators = []string{"=", "!=", "=~", "<", "<=", ">", ">="}
+
+// add adds a condition, which begins like the last one.
+func (f *ruleForm) add() {
+	if len(f.Conditions) >= conditionsMax {
+		return
+	}
+	next := newCondition
+	if n := len(f.Conditions); n > 0 {
+		next = f.Conditions[n-1]
+		next.Value = ""
+	}
+	f.Conditions, f.Added = append(f.Conditions, next), true
+}
+
+// ruleForm reads the editor, and makes the arguments of the call from it. The problem is for its user.
+func (q *request) ruleForm() (f ruleForm, args []any, problem string) {
+	get := func(name string) string { return strings.TrimSpace(q.PostForm.Get(name)) }
+	f = ruleForm{UUID: get("uuid"), Priority: get("priority"), Action: get("action"), Limit: get("limit"), Reason: get("reason"), Join: get("join"), JSON: get("json")}
+	if f.Join != joinAny {
+		f.Join = joinAll
+	}
+	kinds, fields, operators, values := q.PostForm["kind"], q.PostForm["field"], q.PostForm["operator"], q.PostForm["value"]
+	for i := range min(len(kinds), len(fields), len(operators), len(values), conditionsMax) {
+		f.Conditions = append(f.Conditions, condition{kinds[i], strings.TrimSpace(fields[i]), operators[i], strings.TrimSpace(values[i])})
+	}
+	priority, err := strconv.Atoi(f.Priority)
+	if err != nil || priority < 0 {
+		return f, nil, "The priority is a number, 0 or more. Rules with smaller numbers apply first."
+	}
+	predicates := []byte(f.JSON)
+	if f.JSON == "" {
+		if predicates, problem = predicatesOf(f.Join, f.Conditions); problem != "" {
+			return f, nil, problem
+		}
+	}
+	if !json.Valid(predicates) {
+		return f, nil, "The predicates are no JSON."
+	}
+	var action any = f.Action
+	if f.Action == "RATE_LIMIT" {
+		limit, err := strconv.Atoi(f.Limit)
+		if err != nil || limit < 1 {
+			return f, nil, "The limit is the number of such jobs that run at a time."
+		}
+		action = []any{f.Action, limit}
+	}
+	var uuid any
+	if f.UUID != "" {
+		uuid = f.UUID
+	}
+	return f, []any{uuid, priority, json.RawMessage(predicates), action, q.trail(f.Reason)}, ""
+}
+
+// predicatesOf joins conditions. A rule applies if all its predicates hold, so that conditions on one part of a job are one predicate,
+// and an "or" of several parts is not possible.
+func predicatesOf(join string, conditions []condition) (predicates []byte, problem string) {
+	var kinds []string
+	tests := map[string][]any{}
+	for _, c := range conditions {
+		if c.Value == "" {
+			continue
+		}
+		if tests[c.Kind] == nil {
+			kinds = append(kinds, c.Kind)
+		}
+		tests[c.Kind] = append(tests[c.Kind], []any{c.Operator, c.Field, c.literal()})
+	}
+	switch {
+	case len(kinds) == 0:
+		return nil, "Say which value the field has."
+	case join == joinAny && len(kinds) > 1:
+		return nil, "Conditions of which any is enough are about one part of the job. Make a rule for each part."
+	}
+	operator := map[string]string{joinAll: "&", joinAny: "|"}[join]
+	var all []any
+	for _, kind := range kinds {
+		test := tests[kind]
+		if len(test) > 1 {
+			test = []any{append([]any{operator}, test...)}
+		}
+		all = append(all, []any{kind, test[0]})
+	}
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // people read the operators
+	if err := encoder.Encode(all); err != nil {
+		return nil, "The value cannot be used."
+	}
+	return bytes.TrimSpace(text.Bytes()), ""
+}
+
+// numeric reports whether the field may have a number.
+func (c condition) numeric() bool {
+	return c.Kind == "jobid" || c.Kind == "reason" && c.Field == "timestamp" || c.Kind == "opcode" && c.Field != "OP_ID"
+}
+
+// literal is the value in the filter language: a number where the field may have one, else a text. A text in quotes is always a text.
+func (c condition) literal() any {
+	var text string
+	if strings.HasPrefix(c.Value, `"`) && json.Unmarshal([]byte(c.Value), &text) == nil {
+		return text
+	}
+	var number json.Number
+	if c.numeric() && json.Unmarshal([]byte(c.Value), &number) == nil && number != "" {
+		return number
+	}
+	return c.Value
+}
+
+// formOf is the form of a rule that exists. Predicates that do not fit the conditions are shown as JSON.
+func formOf(r ruleRow) ruleForm {
+	f := ruleForm{UUID: r.UUID, Priority: strconv.Itoa(r.Priority), Action: r.Action, Limit: r.Limit, Reason: r.Reason, Join: joinAll, Conditions: []condition{newCondition}}
+	join, conditions, ok := conditionsOf([]byte(r.Predicates))
+	if !ok {
+		f.JSON = r.Predicates
+		return f
+	}
+	f.Join, f.Conditions = join, conditions
+	return f
+}
+
+// conditionsOf reads what predicatesOf has made.
+func conditionsOf(predicates []byte) (join string, conditions []condition, ok bool) {
+	var all [][]json.RawMessage
+	if json.Unmarshal(predicates, &all) != nil || len(all) == 0 {
+		return "", nil, false
+	}
+	join = joinAll
+	var kinds []string
+	for _, p := range all {
+		var kind string
+		var test []json.RawMessage
+		if len(p) != 2 || json.Unmarshal(p[0], &kind) != nil || json.Unmarshal(p[1], &test) != nil || len(test) == 0 || slices.Contains(kinds, kind) {
+			return "", nil, false
+		}
+		kinds = append(kinds, kind)
+		var operator string
+		_ = json.Unmarshal(test[0], &operator) // what is no text is no operator
+		tests := []json.RawMessage{p[1]}
+		switch {
+		case operator == "&":
+			tests = test[1:]
+		case operator == "|" && len(all) == 1:
+			join, tests = joinAny, test[1:]
+		}
+		for _, test := range tests {
+			c, simple := conditionOf(kind, test)
+			if !simple {
+				return "", nil, false
+			}
+			conditions = append(conditions, c)
+		}
+	}
+	return join, conditions, len(conditions) > 0 && len(conditions) <= conditionsMax
+}
+
+// conditionOf reads one comparison.
+func conditionOf(kind string, test json.RawMessage) (c condition, ok bool) {
+	var parts []json.RawMessage
+	if json.Unmarshal(test, &parts) != nil || len(parts) != 3 {
+		return c, false
+	}
+	c.Kind = kind
+	if json.Unmarshal(parts[0], &c.Operator) != nil || json.Unmarshal(parts[1], &c.Field) != nil {
+		return c, false
+	}
+	if c.Operator == "==" {
+		c.Operator = "="
+	}
+	c.Value = string(parts[2])
+	var text string
+	if json.Unmarshal(parts[2], &text) == nil { // quotes are needed where the text would be read as something else
+		if plain := (condition{kind, c.Field, c.Operator, text}); text != "" && plain.literal() == any(text) && strings.TrimSpace(text) == text {
+			c.Value = text
+		}
+		return c, slices.Contains(ruleOperators, c.Operator)
+	}
+	_, isNumber := c.literal().(json.Number)
+	return c, isNumber && slices.Contains(ruleOperators, c.Operator)
+}

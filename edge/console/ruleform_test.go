@@ -1,0 +1,74 @@
+package console
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/core/filter"
+)
+
+func TestConditionsOfARule(t *testing.T) {
+	for want, c := range map[string]struct {
+		join       string
+		conditions []condition
+	}{
+		`[["opcode",["=","OP_ID","OP_RUN_COMMAND"]]]`: {joinAll, []condition{{"opcode", "OP_ID", "=", "OP_RUN_COMMAND"}}},
+		`[["opcode",["&",["=","OP_ID","OP_TEST_DELAY"],[">","duration",5]]],["jobid",[">","id","watermark"]]]`: {joinAll,
+			[]condition{{"opcode", "OP_ID", "=", "OP_TEST_DELAY"}, {"jobid", "id", ">", "watermark"}, {"opcode", "duration", ">", "5"}}},
+		`[["opcode",["|",["=~","OP_ID","^OP_NODE"],["=","OP_ID","7"]]]]`:    {joinAny, []condition{{"opcode", "OP_ID", "=~", "^OP_NODE"}, {"opcode", "OP_ID", "=", "7"}}},
+		`[["jobid",["|",["=","id",3],["=","id",5]]]]`:                       {joinAny, []condition{{"jobid", "id", "=", "3"}, {"jobid", "id", "=", "5"}}},
+		`[["opcode",["=","name","5"]],["reason",[">","timestamp",12]]]`:     {joinAll, []condition{{"opcode", "name", "=", `"5"`}, {"reason", "timestamp", ">", "12"}}},
+		`[["reason",["=","reason","null"]],["opcode",["=","name","null"]]]`: {joinAll, []condition{{"reason", "reason", "=", "null"}, {"opcode", "name", "=", "null"}}},
+	} {
+		got, problem := predicatesOf(c.join, append([]condition{{"reason", "reason", "=", ""}}, c.conditions...))
+		require.Empty(t, problem)
+		require.Equal(t, want, string(got))
+		_, err := (&filter.ReplaceRequest{Priority: []byte("0"), Predicates: got, Action: []byte(`"PAUSE"`), Reason: []byte("[]")}).Rule()
+		require.NoError(t, err, "the daemon accepts it")
+		join, again, ok := conditionsOf(got)
+		require.True(t, ok, want)
+		require.Equal(t, c.join, join)
+		require.ElementsMatch(t, c.conditions, again)
+	}
+	_, problem := predicatesOf(joinAny, []condition{{"opcode", "OP_ID", "=", "x"}, {"jobid", "id", "=", "3"}})
+	require.Contains(t, problem, "Make a rule for each part")
+	_, problem = predicatesOf(joinAll, []condition{newCondition})
+	require.Contains(t, problem, "Say which value")
+}
+
+// Predicates that the conditions cannot express are edited as JSON, and are saved as they were.
+func TestOtherPredicatesAreJSON(t *testing.T) {
+	for _, predicates := range []string{`[]`, `[["opcode",["!",["=","OP_ID","x"]]]]`, `[["opcode",["=","OP_ID","x"]],["opcode",["=","name","y"]]]`, `[["opcode",null]]`,
+		`[["opcode",["&",["=","OP_ID","x"],["|",["=","name","y"]]]]]`, `[["opcode",["=[]","name","x"]]]`, `[["opcode",["=","OP_ID",7]]]`, `[["opcode",["&"]]]`} {
+		f := formOf(ruleRow{Priority: 3, Action: "PAUSE", Predicates: predicates})
+		require.Equal(t, predicates, f.JSON)
+		q := &request{Request: httptest.NewRequest("POST", "/ui/filters/save", nil)}
+		q.PostForm = url.Values{"priority": {"3"}, "action": {"PAUSE"}, "json": {f.JSON}}
+		_, args, problem := q.ruleForm()
+		require.Empty(t, problem)
+		require.Equal(t, json.RawMessage(predicates), args[2])
+	}
+}
+
+func TestAFormHasBoundedConditions(t *testing.T) {
+	q := &request{Request: httptest.NewRequest("POST", "/ui/filters/preview", nil)}
+	q.PostForm = url.Values{"priority": {"0"}, "action": {"PAUSE"}}
+	for range 50 {
+		for name, value := range map[string]string{"kind": "opcode", "field": "OP_ID", "operator": "=", "value": "x"} {
+			q.PostForm.Add(name, value)
+		}
+	}
+	q.PostForm.Add("value", "one more")
+	f, _, problem := q.ruleForm()
+	require.Empty(t, problem)
+	require.Len(t, f.Conditions, conditionsMax)
+	f.add()
+	require.Len(t, f.Conditions, conditionsMax)
+	f = ruleForm{Conditions: []condition{{"jobid", "id", ">", "5"}}}
+	f.add()
+	require.Equal(t, condition{"jobid", "id", ">", ""}, f.Conditions[1])
+}
