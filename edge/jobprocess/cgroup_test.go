@@ -46,6 +46,21 @@ func TestAJobStartsInItsControlGroup(t *testing.T) {
 	r.awaitEnd(livelock)
 }
 
+// The fork server is in the control group of jobs, and so are the processes that it makes.
+func TestAForkedProcessIsInTheControlGroup(t *testing.T) {
+	group := filepath.Join(controlGroup(t), "jobs")
+	g := newGanetiFixture(t, func(c *Config) { c.Cgroup = group })
+	named := g.begin(1, 12)
+	for _, pid := range []int{int(named.Pid), g.serverOf(named)} {
+		content, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cgroup")
+		require.NoError(t, err)
+		require.Regexp(t, `(?m)^0::/lockstep-test-\d+/jobs$`, strings.TrimSpace(string(content)))
+	}
+	g.confirm(1)
+	g.permit(12)
+	g.gone()
+}
+
 // A job does not wait for a control group.
 func TestAJobStartsWithoutItsControlGroup(t *testing.T) {
 	for name, make := range map[string]func(r *fixture) string{

@@ -45,7 +45,7 @@ func (g *ganetiFixture) log() string {
 	return g.logged.String()
 }
 
-func newGanetiFixture(t testing.TB) *ganetiFixture {
+func newGanetiFixture(t testing.TB, changes ...func(*Config)) *ganetiFixture {
 	t.Helper()
 	const python = "/usr/bin/python3"
 	if exec.Command(python, "-c", "import os; os.pidfd_open").Run() != nil {
@@ -59,6 +59,9 @@ func newGanetiFixture(t testing.TB) *ganetiFixture {
 	c := g.port.config
 	c.Log.SetOutput(g)
 	c.Ganeti = &Ganeti{Python: python, Share: g.share, ForkServer: true}
+	for _, change := range changes {
+		change(&c)
+	}
 	g.port = New(c)
 	t.Cleanup(func() { g.port.Close() })
 	g.awaitServer()
