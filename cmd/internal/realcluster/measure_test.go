@@ -22,21 +22,36 @@ type setting struct {
 	name     string
 	lockstep bool
 	options  string // /etc/ganeti/lockstep.yaml
+	parts    string // of the measurement; "": all
+	grown    bool   // also with synthetic instances
 }
 
+const (
+	reference = "ganeti-luxid"
+	candidate = "lockstepd"
+)
+
+// settings are measured in turns. Those without one repair show what it is worth.
 var settings = []setting{
-	{name: "ganeti-luxid"},
-	{"lockstepd, executed", true, "fork-server: false\n"},
-	{"lockstepd, forked", true, "fork-server-repairs: \"\"\n"},
-	{"lockstepd, forked, repairs", true, "fork-server-repairs: certificates,lock-wait\n"},
-	{"lockstepd, forked, repairs, configuration", true, ""},
+	{name: reference, grown: true},
+	{name: "lockstepd, executed", lockstep: true, options: "fork-server: false\n"},
+	{name: candidate, lockstep: true, grown: true},
+	{name: "without repairs", lockstep: true, options: "fork-server-repairs: \"\"\n", parts: "jobs latency instances"},
+	{name: "without certificates", lockstep: true, options: "fork-server-repairs: lock-wait,configuration\n", parts: "jobs latency"},
+	{name: "without lock-wait", lockstep: true, options: "fork-server-repairs: certificates,configuration\n", parts: "jobs latency"},
+	{name: "without configuration", lockstep: true, options: "fork-server-repairs: certificates,lock-wait\n", parts: "jobs latency", grown: true},
+}
+
+// isForked reports whether the jobs' processes are forked.
+func (s setting) isForked() bool {
+	return s.lockstep && !strings.HasPrefix(s.options, "fork-server: false")
 }
 
 // The opcodes of the measurement.
 const (
 	withoutLock = `{"OP_ID": "OP_TEST_DELAY", "duration": 0.001, "on_master": false, "on_nodes": []}`
 	withLock    = `{"OP_ID": "OP_TEST_DELAY", "duration": 0.001, "on_master": true, "on_nodes": []}`
-	longDelay   = `{"OP_ID": "OP_TEST_DELAY", "duration": 60, "on_master": false, "on_nodes": []}`
+	longDelay   = `{"OP_ID": "OP_TEST_DELAY", "duration": 150, "on_master": false, "on_nodes": []}`
 	addInstance = `{"OP_ID": "OP_INSTANCE_CREATE", "instance_name": "m%d.gnt.example", "mode": "create", "disk_template": "diskless", "disks": [],
  "nics": [], "pnode": "node1.gnt.example", "os_type": "shell+default", "no_install": true, "start": false, "name_check": false, "ip_check": false,
  "hypervisor": "fake", "wait_for_sync": true, "hvparams": {}, "beparams": {}, "osparams": {}, "file_driver": "loop"}`
@@ -95,9 +110,30 @@ func (c *cluster) use(s setting, now *setting) {
 	}
 	*now = s
 	c.on(0, "until gnt-cluster version >/dev/null 2>&1; do sleep 0.2; done")
-	c.client("each", 2, withoutLock) // the fork server is ready
-	time.Sleep(2 * time.Second)      // and has read the configuration
-	c.client("each", 2, withoutLock)
+	for range 2 {
+		if s.isForked() {
+			c.awaitForkServer()
+		}
+		c.client("each", 2, withoutLock)
+	}
+}
+
+// awaitForkServer waits until the fork server waits for a request: it sleeps, without a connection to read the configuration. It has
+// loaded the program and the configuration then.
+func (c *cluster) awaitForkServer() {
+	require.Eventually(c.t, func() bool {
+		for _, path := range glob(c.nodes[0].Path("proc/[0-9]*/cmdline")) {
+			line, err := os.ReadFile(path)
+			if err != nil || !strings.Contains(string(line), "/server.py\x00") {
+				continue
+			}
+			stat, err := os.ReadFile(filepath.Join(filepath.Dir(path), "stat"))
+			descriptors := glob(filepath.Join(filepath.Dir(path), "fd", "*"))
+			const own = 4 // standard streams, and the socket of the daemon
+			return err == nil && strings.Contains(string(stat), ") S ") && len(descriptors) == own
+		}
+		return false
+	}, scriptMax, 50*time.Millisecond)
 }
 
 // client runs testdata/measure/client.py and returns the numbers that it prints.
@@ -109,14 +145,6 @@ func (c *cluster) client(mode string, count int, opcode string) (numbers []float
 		numbers = append(numbers, n)
 	}
 	return numbers
-}
-
-func median(numbers []float64) float64 {
-	if len(numbers) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(numbers))
-	return sorted[len(sorted)/2]
 }
 
 // jobProcess recognises the command line of a job's process, and of the fork server.
@@ -169,88 +197,146 @@ func glob(pattern string) []string {
 	return found
 }
 
-// TestMeasure measures the settings in turns, if MEASURE has the number of rounds. INSTANCES is the number of synthetic instances.
-// PARTS has the parts that are measured, of jobs, latency, memory, instances; SETTINGS and WORK are regular expressions for the
-// settings and the kinds of jobs.
+// TestMeasure measures the settings in turns, if MEASURE has the number of rounds. SIZES has the numbers of synthetic instances. PARTS
+// has the parts that are measured, of jobs, latency, memory, instances; SETTINGS and WORK are regular expressions for the settings and
+// the kinds of jobs. It prints a table and a line for each target, and writes both to the file that JSON names.
 func TestMeasure(t *testing.T) {
 	rounds, _ := strconv.Atoi(os.Getenv("MEASURE"))
 	if rounds == 0 {
 		t.Skip("NOT RUN: MEASURE is not set")
 	}
-	parts := cmp.Or(os.Getenv("PARTS"), "jobs latency memory instances")
+	parts := strings.Fields(cmp.Or(os.Getenv("PARTS"), "jobs latency memory instances"))
 	meter := newMeter(t)
 	c := newCluster(t)
 	c.install(t)
 	c.copyTree("testdata/measure", 0, "/srv/measure")
-	if os.Getenv("INSTANCES") != "" {
-		c.on(0, "set -e; for d in ganeti-luxid ganeti-wconfd; do /usr/lib/ganeti/daemon-util stop $d; done; python3 /srv/measure/grow.py "+os.Getenv("INSTANCES")+
-			"; for d in ganeti-wconfd ganeti-luxid; do /usr/lib/ganeti/daemon-util start $d; done")
-	}
-	figures := map[string][]float64{} // by setting and measure
-	var names []string
-	note := func(s setting, what string, value float64) {
-		key := s.name + ": " + what
-		if figures[key] == nil {
-			names = append(names, key)
-		}
-		figures[key] = append(figures[key], value)
-		t.Logf("%s: %.4g", key, value)
-	}
+	result := &measurement{}
 	now := settings[0]
-	for range rounds {
-		for _, s := range settings {
-			if want := os.Getenv("SETTINGS"); want != "" && !regexp.MustCompile(want).MatchString(s.name) {
-				continue
-			}
-			c.use(s, &now)
-			c.measure(t, s, parts, meter, note)
+	for _, size := range strings.Fields(cmp.Or(os.Getenv("SIZES"), "0 1000 5000")) {
+		count, err := strconv.Atoi(size)
+		require.NoError(t, err)
+		if count > 0 {
+			c.grow(count, &now)
 		}
+		for range rounds {
+			for _, s := range settings {
+				if !regexp.MustCompile(os.Getenv("SETTINGS")).MatchString(s.name) || count > 0 && !s.grown {
+					continue
+				}
+				c.use(s, &now)
+				m := turn{c: c, t: t, setting: s, instances: count, parts: parts, meter: meter, result: result}
+				m.measure()
+			}
+		}
+		t.Logf("%d synthetic instances:\n%s", count, result.table(count))
 	}
-	for _, name := range names {
-		t.Logf("MEDIAN %s: %.4g (%.4g to %.4g)", name, median(figures[name]), slices.Min(figures[name]), slices.Max(figures[name]))
+	for _, line := range result.judge() {
+		t.Log(line)
 	}
+	if file := os.Getenv("JSON"); file != "" {
+		require.NoError(t, os.WriteFile(file, result.json(), 0o644))
+	}
+}
+
+// grow adds synthetic instances to the configuration, while Ganeti's daemons are stopped.
+func (c *cluster) grow(count int, now *setting) {
+	if now.lockstep {
+		c.on(0, "lockstep ganeti back")
+		*now = settings[0]
+	}
+	c.on(0, fmt.Sprintf(`set -e
+for d in ganeti-luxid ganeti-wconfd; do /usr/lib/ganeti/daemon-util stop $d; done
+python3 /srv/measure/grow.py %d
+for d in ganeti-wconfd ganeti-luxid; do /usr/lib/ganeti/daemon-util start $d; done`, count))
+}
+
+// turn is the measurement of one setting in one round.
+type turn struct {
+	c         *cluster
+	t         *testing.T
+	setting   setting
+	instances int
+	parts     []string
+	meter     meter
+	result    *measurement
+}
+
+func (m turn) note(measure string, value float64) {
+	m.t.Logf("%s, %d instances: %s: %.4g", m.setting.name, m.instances, measure, value)
+	m.result.note(figure{m.setting.name, m.instances, measure}, value)
+}
+
+func (m turn) has(part string) bool {
+	return slices.Contains(m.parts, part) && (m.setting.parts == "" || strings.Contains(m.setting.parts, part))
 }
 
 // many measures jobs that are submitted at once.
-func (c *cluster) many(t *testing.T, meter meter, count int, opcode string) (seconds, processor float64) {
-	before := meter.read(t)
-	seconds = c.client("many", count, opcode)[0]
-	return seconds, float64((meter.read(t) - before).Microseconds()) / 1000 / float64(count)
+func (m turn) many(count int, opcode string) (seconds, processor float64) {
+	before := m.meter.read(m.t)
+	seconds = m.c.client("many", count, opcode)[0]
+	return seconds, float64((m.meter.read(m.t) - before).Microseconds()) / 1000 / float64(count)
 }
 
-func (c *cluster) measure(t *testing.T, s setting, parts string, meter meter, note func(setting, string, float64)) {
-	count := 40
-	if strings.Contains(s.name, "forked") {
-		count = 200
+// jobs is the number of jobs that are submitted at once.
+func (m turn) jobs() int {
+	const executed, forked = 40, 200
+	switch {
+	case m.setting.isForked() && m.instances == 0:
+		return forked
+	case m.instances == 0 || m.setting.isForked():
+		return executed
+	default:
+		return executed / 4 // each reads the configuration for some seconds
 	}
+}
+
+// singles is the number of jobs that are submitted one after the other.
+func (m turn) singles() int {
+	if m.instances > 0 {
+		return 5
+	}
+	return 9
+}
+
+func (m turn) measure() {
+	load, err := os.ReadFile("/proc/loadavg")
+	require.NoError(m.t, err)
+	runnable, err := strconv.ParseFloat(strings.Fields(string(load))[0], 64)
+	require.NoError(m.t, err)
+	m.note("load of the machine before", runnable)
 	for _, work := range []struct{ name, opcode string }{{"without lock", withoutLock}, {"with lock", withLock}} {
-		if !regexp.MustCompile(os.Getenv("WORK")).MatchString(work.name) {
+		if !regexp.MustCompile(os.Getenv("WORK")).MatchString(work.name) || m.instances > 0 && work.opcode == withLock {
 			continue
 		}
-		if strings.Contains(parts, "jobs") {
-			seconds, processor := c.many(t, meter, count, work.opcode)
-			note(s, work.name+", jobs/s", float64(count)/seconds)
-			note(s, work.name+", processor ms a job", processor)
+		if m.has("jobs") {
+			seconds, processor := m.many(m.jobs(), work.opcode)
+			m.note(work.name+", jobs/s", float64(m.jobs())/seconds)
+			m.note(work.name+", processor ms a job", processor)
 		}
-		if strings.Contains(parts, "latency") {
-			note(s, work.name+", latency ms", 1000*median(c.client("each", 9, work.opcode)))
+		if m.has("latency") {
+			m.note(work.name+", latency ms", 1000*median(m.c.client("each", m.singles(), work.opcode)))
 		}
 	}
-	if strings.Contains(parts, "memory") {
-		ids := c.client("submit", 20, longDelay)
-		c.on(0, "until test $(gnt-job list --no-headers -o status --running | grep -c running) -ge 20; do sleep 0.2; done")
-		note(s, "memory of 20 jobs, MB", c.memory())
-		for _, id := range ids {
-			c.run(0, fmt.Sprintf("pkill -KILL -f 'jqueue/exec.py %.0f$'", id))
-		}
-		c.on(0, "until test -z \"$(gnt-job list --no-headers -o id --running)\"; do sleep 0.2; done")
+	if m.has("memory") && m.instances == 0 {
+		m.memory()
 	}
-	if strings.Contains(parts, "instances") {
-		noded := c.nodeDaemon()
-		seconds, processor := c.many(t, meter, 20, addInstance)
-		note(s, "20 instances, s", seconds)
-		note(s, "20 instances, processor ms a job", processor)
-		note(s, "20 instances, node daemon ms a job", (c.nodeDaemon()-noded)/20)
-		c.many(t, meter, 20, removeInstance)
+	if m.has("instances") && m.instances == 0 {
+		noded := m.c.nodeDaemon()
+		seconds, processor := m.many(20, addInstance)
+		m.note("20 instances, s", seconds)
+		m.note("20 instances, processor ms a job", processor)
+		m.note("20 instances, node daemon ms a job", (m.c.nodeDaemon()-noded)/20)
+		m.many(20, removeInstance)
 	}
+}
+
+// memory measures 20 running jobs, and ends them.
+func (m turn) memory() {
+	ids := m.c.client("submit", 20, longDelay)
+	m.c.on(0, "until test $(gnt-job list --no-headers -o status --running | grep -c running) -ge 20; do sleep 0.2; done")
+	m.note("memory of 20 jobs, MB", m.c.memory())
+	for _, id := range ids {
+		m.c.run(0, fmt.Sprintf("pkill -KILL -f 'jqueue/exec.py %.0f$'", id))
+	}
+	m.c.on(0, "until test -z \"$(gnt-job list --no-headers -o id --running)\"; do sleep 0.2; done")
 }
