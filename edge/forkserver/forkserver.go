@@ -62,7 +62,8 @@ func (e *RefusedError) Error() string { return "the fork server has made no proc
 
 // Server starts and replaces the fork server. Its methods may be called from several goroutines at once.
 type Server struct {
-	config Config
+	config      Config
+	childrenMax int // of one process
 
 	mu       sync.Mutex
 	current  *process // takes requests; nil: none
@@ -75,7 +76,7 @@ type Server struct {
 
 // New returns a Server and starts to load the program.
 func New(c Config) *Server {
-	s := &Server{config: c, running: map[*process]bool{}, stop: make(chan struct{})}
+	s := &Server{config: c, childrenMax: childrenMax, running: map[*process]bool{}, stop: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.startLocked()
@@ -171,7 +172,7 @@ func (s *Server) usable() *process {
 		p.retire()
 		return nil
 	}
-	if p.used() >= childrenMax {
+	if p.used() >= s.childrenMax {
 		s.mu.Lock()
 		s.startLocked()
 		s.mu.Unlock()

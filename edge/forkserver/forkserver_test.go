@@ -419,6 +419,58 @@ func TestChangedFiles(t *testing.T) {
 	}
 }
 
+// After a number of children another server takes the place of the first, which ends after the last of its children.
+func TestAServerIsReplacedAfterItsChildren(t *testing.T) {
+	f := newFixture(t)
+	f.server.childrenMax = 3
+	before := f.pid()
+	first, err := pidfd.Open(before)
+	require.NoError(t, err)
+	defer first.Close()
+	var children []*standIn
+	for id := range int64(f.server.childrenMax + 1) {
+		p := f.fork(id + 1)
+		p.state()
+		children = append(children, p)
+	}
+	require.Eventually(t, func() bool { now := f.pid(); return now != 0 && now != before }, patience, time.Millisecond)
+	f.fork(9).state()
+	for _, p := range children {
+		require.False(t, first.Ended())
+		p.tell("exit")
+		p.rest()
+		status, known := p.child.Status()
+		require.True(t, known)
+		require.Equal(t, 7, status.ExitStatus())
+	}
+	require.True(t, first.EndsWithin(patience))
+}
+
+// Without memory for a child the server makes none, says so, and goes on.
+func TestAServerThatCannotFork(t *testing.T) {
+	f := prepare(t)
+	path, full := filepath.Join(f.share, "ganeti", "standin.py"), filepath.Join(t.TempDir(), "full")
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	code := fmt.Sprintf("\nimport errno\noriginal = os.fork\ndef fork():\n  if os.path.exists(%q):\n    raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))\n  return original()\nos.fork = fork\n", full)
+	require.NoError(t, os.WriteFile(path, append(content, code...), 0o600))
+	f.start()
+	require.NoError(t, os.WriteFile(full, nil, 0o600))
+	_, out, files := f.pipes()
+	_, err = f.server.Fork(1, f.environment(), files)
+	var refused *RefusedError
+	require.ErrorAs(t, err, &refused)
+	require.Contains(t, refused.Text, "Cannot allocate memory")
+	_, _ = files[0].Close(), files[1].Close()
+	text, err := io.ReadAll(out) // the server has closed the descriptors
+	require.NoError(t, err)
+	require.Empty(t, text)
+	before := f.pid()
+	require.NoError(t, os.Remove(full))
+	f.fork(2).state()
+	require.Equal(t, before, f.pid())
+}
+
 // A program that cannot be loaded twice, has threads, or opens a file is executed.
 func TestProgramsThatAreNotForked(t *testing.T) {
 	for name, code := range map[string]string{
