@@ -13,7 +13,7 @@ func ClusterCheckers() []Checker {
 		&checkAcknowledged{}, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkReported{}, &checkParse{}, &checkIDs{},
 		&checkDepends{}, &checkRecords{}, &checkLocks{}, &checkLive{}, checkReplicas{}, &checkFinal{}, checkMasters{},
 		&checkSlots{}, &checkFilters{}, &checkLimits{}, &checkStartOrder{}, &checkTable{}, checkReplay{}, &checkOwners{},
-		checkRest{}, &checkClientOrders{}, &checkConfd{},
+		checkRest{}, &checkClientOrders{}, &checkConfd{}, &checkLogins{},
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"lockstep/core/config/reserve"
 	"lockstep/core/paths"
 	"lockstep/core/record"
+	"lockstep/core/session"
 	"lockstep/sim/simdisk"
 )
 
@@ -91,6 +92,8 @@ func parse(name string, data []byte) (err error) {
 		_, err = model.Decode(data)
 	case paths.SettingsPath:
 		_, err = config.DecodeSettings(data)
+	case paths.SessionsPath:
+		_, err = session.Decode(data)
 	case paths.TempResPath:
 		_, err = reserve.Decode(data)
 	case paths.ConfigJournalPath:

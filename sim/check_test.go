@@ -18,6 +18,7 @@ func TestCheckersBite(t *testing.T) {
 	for _, c := range configBites {
 		bites[c.checker().Name()] = true
 	}
+	bites[(&checkLogins{}).Name()] = true // TestLoginCheckerBites
 	for name, c := range map[string]struct {
 		checker  func() Checker
 		mutation string

@@ -75,6 +75,7 @@ func newDaemon(n *node) *daemon {
 	n.machine.lastPid++
 	livelock := n.machine.newLivelock(persistence.DaemonLivelock, n.machine.lastPid, nil)
 	d.ports = supervisor.Ports{Env: d.env, Files: n.disk, Processes: newSpawner(d), Owners: newOwnerWatch(d, livelock), Callers: newCallerWatch(d)}
+	d.ports.Console = w.options.Browsers
 	d.queries = &queryServer{daemon: d}
 	d.ports.Confd = d.queries
 	d.settings = supervisor.Settings{Livelock: livelock, BootID: n.machine.boot(), Locks: lock.Settings{Hierarchy: lock.Implied, BypassAfter: bypassAfter},
@@ -118,6 +119,9 @@ func (n *node) firstConfig() error {
 		return nil
 	}
 	w := n.world
+	if err := n.firstSessions(); err != nil {
+		return err
+	}
 	if err := n.disk.Replace("config", paths.ConfigPath, configOf(w.options.Slots+w.mutations.MoreSlots, w.options.Networks)); err != nil {
 		return err
 	}

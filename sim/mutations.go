@@ -14,6 +14,7 @@ import (
 	"lockstep/actors/configstore"
 	"lockstep/actors/jobs"
 	"lockstep/actors/locks"
+	"lockstep/actors/sessions"
 	"lockstep/core/config"
 	"lockstep/core/config/journal"
 	"lockstep/core/job"
@@ -57,6 +58,9 @@ var AllMutations = slices.Concat([]Mutation{
 	{"lost-authors", "the author of a cancel is not written to the job's record", Mutations{Alter: losesAuthors}},
 	{"lost-holds", "the hold of a job is not written to its record", Mutations{Alter: losesHolds}},
 	{"unheard-holds", "the scheduler does not learn of holds", Mutations{Alter: drops("daemon/core/scheduler", &messages.HoldChanged{})}},
+	{"lost-logins", "the table of sessions is not written", Mutations{Disk: simdisk.Mutations{Loses: "sessions"}}},
+	{"lost-logouts", "a log-out is acknowledged, and the session stays", Mutations{Alter: losesLogouts}},
+	{"ageless-logins", "the sessions that a daemon finds when it starts seem to be in use", Mutations{Alter: renewsSessions}},
 	{"hasty-retention", "the queue archives jobs a millisecond after their end if it archives any", Mutations{Alter: altersRetention("archive_after", "0.001")}},
 	{"kept-none", "the queue keeps no last jobs of a name", Mutations{Alter: altersRetention("keep_last", "0")}},
 	{"no-retention", "the queue archives no jobs without a request", Mutations{Alter: altersRetention("archive_after", "0")}},
@@ -189,6 +193,27 @@ func losesHolds(_ string, m any) any {
 		}
 	}
 	return request
+}
+
+// losesLogouts makes a log-out a look at the session.
+func losesLogouts(_ string, m any) any {
+	if c, is := m.(*sessions.Call); is {
+		if end, is := c.Operation.(sessions.End); is {
+			return &sessions.Call{Request: c.Request, Operation: sessions.Check{Hash: end.Hash}}
+		}
+	}
+	return m
+}
+
+// renewsSessions writes a late time of the last use into the sessions that are read from the disk.
+func renewsSessions(_ string, m any) any {
+	read, is := m.(*messages.AccessStoreResult)
+	if !is || !bytes.Contains(read.GetRead().GetContent(), []byte(`{"sessions":[`)) {
+		return m
+	}
+	read = proto.CloneOf(read)
+	read.GetRead().Content = bytes.ReplaceAll(read.GetRead().Content, []byte(`"used":`), []byte(`"used":9`))
+	return read
 }
 
 // altersRetention gives the queue another value of a setting while old jobs are archived.

@@ -29,6 +29,7 @@ const (
 	requestChange   requestKind = "change" // of a rule or a setting, or a question why a job waits
 	requestDelete   requestKind = "delete" // a rule
 	requestConfig   requestKind = "config" // all calls of a session that changes the configuration
+	requestBrowse   requestKind = "browse" // all calls of a browser about one session
 )
 
 // String is for messages, and MarshalText for files.

@@ -53,7 +53,8 @@ const (
 func Run(seed uint64, o RunOptions) Result {
 	rng := rand.New(rand.NewPCG(seed, 0xd1ce))
 	clients := configClients(seed, o.Config)
-	w := New(Options{Seed: seed, Networks: clients > 0, Slots: 1 + rng.IntN(4), Starts: 1 + rng.IntN(3), Writers: 1 + rng.IntN(4),
+	browsers := browserCount(seed)
+	w := New(Options{Seed: seed, Networks: clients > 0, Browsers: browsers > 0, Slots: 1 + rng.IntN(4), Starts: 1 + rng.IntN(3), Writers: 1 + rng.IntN(4),
 		ReportMax: 1 << (20 * (seed % 2)), FaultRates: DrawFaultRates(rng, rand.New(rand.NewPCG(seed, 0xfa17)), o.Faults), Sink: o.Sink, Nodes: o.Nodes, Mutations: o.Mutations})
 	if w.oracle != nil {
 		w.injector.clusterRates = DrawClusterFaultRates(rand.New(rand.NewPCG(seed, 0xc1a5)), o.Faults)
@@ -61,6 +62,9 @@ func Run(seed uint64, o RunOptions) Result {
 	work := newWorkload(w, 1+rng.IntN(4), 4+rng.IntN(20), o.Schedule)
 	if clients > 0 {
 		w.config = newConfigWork(w, clients, 4+4*clients, o.Schedule)
+	}
+	if browsers > 0 {
+		w.browsers = newBrowsers(w, browsers, 2+3*browsers, o.Schedule)
 	}
 	if o.Schedule != nil {
 		w.injector.replay(o.Schedule.Faults)
@@ -75,6 +79,9 @@ func Run(seed uint64, o RunOptions) Result {
 		if w.config != nil {
 			r.Schedule.Requests = append(r.Schedule.Requests, w.config.requests.recorded...)
 		}
+		if w.browsers != nil {
+			r.Schedule.Requests = append(r.Schedule.Requests, w.browsers.requests.recorded...)
+		}
 	} else {
 		r.Schedule = *o.Schedule
 	}
@@ -88,6 +95,15 @@ func configClients(seed uint64, oneOf int) int {
 		return 0
 	}
 	return 1 + int(rng.Uint32()%3)
+}
+
+// browserCount is the number of browsers in the run of a seed.
+func browserCount(seed uint64) int {
+	rng := rand.New(rand.NewPCG(seed, browserDice))
+	if rng.IntN(browserSeeds) > 0 {
+		return 0
+	}
+	return 1 + rng.IntN(3)
 }
 
 // runWork does the work under faults, and then lets everything end.
@@ -123,7 +139,7 @@ func (w *World) runToEnd(work *workload) {
 
 // workDone reports whether no work is left, and no step can change what a checker sees.
 func (w *World) workDone(work *workload) bool {
-	return work.done() && w.config.done() && w.kernel.Idle() && w.unfinished() == nil
+	return work.done() && w.config.done() && w.browsers.done() && w.kernel.Idle() && w.unfinished() == nil
 }
 
 // finish asks the daemon for all jobs until it answers, and runs the final checks.

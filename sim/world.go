@@ -25,6 +25,7 @@ type Options struct {
 	// ReportMax bounds the job file in a report, in bytes; 0: 1 MiB.
 	ReportMax  int
 	Networks   bool // the first configuration has a network, see simNetwork
+	Browsers   bool // daemons keep sessions of the console
 	FaultRates FaultRates
 	Checkers   []Checker // nil: all
 	Mutations  Mutations
@@ -107,6 +108,7 @@ type World struct {
 	// garbled says that job files were replaced from outside.
 	garbled      bool
 	config       *configWork // nil: no client changes the configuration
+	browsers     *browsers   // nil: no browser uses the console
 	panics       uint64      // injected panics so far
 	finalListing []listed    // the daemon's list of jobs at the end
 }
