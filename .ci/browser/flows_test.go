@@ -1,10 +1,12 @@
 package browser
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -216,6 +218,93 @@ func TestSessions(t *testing.T) {
 	if refused < 3 {
 		t.Fatalf("%d of 12 guesses were refused", refused)
 	}
+}
+
+// What the user's options or the daemon's forbid is shown disabled, with the reason.
+func TestWhatIsForbiddenIsDisabled(t *testing.T) {
+	d, running, failed := populated(t)
+	b := newBrowser(t)
+	b.login(d, "reader", "/ui/")
+	for _, path := range []string{"/ui/", "/ui/jobs", "/ui/jobs/" + running, "/ui/jobs/" + failed, "/ui/filters", "/ui/filters?edit=none", "/ui/nodes", "/ui/settings", "/ui/opcodes/OP_TEST_DELAY"} {
+		b.open(d.url + path)
+		open := eval[[]string](b, `[...document.querySelectorAll("main form[method=post] button")].filter(b => !/preview|confirm/.test((b.getAttribute("formaction") || b.form.getAttribute("action")))
+			&& !(b.disabled && b.title.includes("option write"))).map(b => b.outerHTML)`)
+		if len(open) > 0 {
+			t.Errorf("%s: a reader may press %q", path, open)
+		}
+	}
+	if n := eval[int](b, `document.querySelectorAll("main button:disabled").length`); n == 0 {
+		t.Error("the form of an opcode has no disabled button")
+	}
+	b.requireCalm()
+
+	careful := newDaemon(t).start("--rapi-allow-commands=false")
+	b.login(careful, "operator", "/ui/opcodes/OP_RUN_COMMAND")
+	if why := eval[string](b, `[...document.querySelectorAll("#opcode-form button.primary")].map(b => b.disabled + " " + document.querySelector("main").innerText).join()`); !strings.HasPrefix(why, "true ") || !strings.Contains(why, "rapi-allow-commands") {
+		t.Errorf("without --rapi-allow-commands the form is %q", why)
+	}
+}
+
+// Two daemons of one host have sessions side by side in one browser.
+func TestTwoDaemonsOfOneHost(t *testing.T) {
+	one, two := newDaemon(t).start(), newDaemon(t).start()
+	b := newBrowser(t)
+	b.login(one, "operator", "/ui/jobs")
+	b.login(two, "reader", "/ui/jobs")
+	b.open(one.url + "/ui/jobs")
+	if name := b.text(".user"); name != "operator" {
+		t.Fatalf("at the first daemon the user is %q", name)
+	}
+	b.do(chromedp.Click(chromedp.CSS("form[action='/ui/logout'] button")), seen("input[name=name]"))
+	b.open(two.url + "/ui/jobs")
+	if name := b.text(".user"); !strings.HasPrefix(name, "reader") {
+		t.Fatalf("after the log-out from the first daemon the user of the second is %q", name)
+	}
+	b.requireCalm()
+}
+
+// A session that was not used for twelve hours has expired: an open page says so, and leads to the login and back. The file of sessions
+// is changed, while the daemon is stopped, into what it is twelve hours later.
+func TestASessionExpires(t *testing.T) {
+	d := newDaemon(t)
+	address := "127.0.0.1:" + freePort(t)
+	d.start("--rapi-address", address)
+	b := newBrowser(t)
+	b.login(d, "operator", "/ui/jobs?status=error")
+	b.until(`document.querySelector("#live").innerText === "live"`)
+	d.kill()
+	b.until(`document.querySelector("#banner").innerText.includes("does not answer")`)
+	path := filepath.Join(d.dir, "lib", "sessions.json")
+	data, err := os.ReadFile(path)
+	must(t, err)
+	used := regexp.MustCompile(`"used":\d+`)
+	if !used.Match(data) {
+		t.Fatalf("the file of sessions is %s", data)
+	}
+	must(t, os.WriteFile(path, used.ReplaceAll(data, fmt.Appendf(nil, `"used":%d`, time.Now().Add(-12*time.Hour-time.Minute).Unix())), 0o600))
+	d.start("--rapi-address", address)
+	b.until(`document.querySelector("#banner").innerText.includes("session has ended")`)
+	b.do(chromedp.Click(chromedp.CSS("#banner a")), seen("input[name=name]"), chromedp.Focus(chromedp.CSS("input[name=name]")),
+		chromedp.KeyEvent("operator\tsecret\r"), seen(".pages"))
+	if at := eval[string](b, "location.pathname + location.search"); at != "/ui/jobs?status=error" {
+		t.Fatalf("the login leads to %s", at)
+	}
+}
+
+// A page whose stream was cut off loads again by itself, and shows what has changed meanwhile.
+func TestACutStreamIsLoadedAgain(t *testing.T) {
+	d := newDaemon(t).start()
+	p := newProxy(t, strings.TrimPrefix(d.url, "http://"))
+	b := newBrowser(t)
+	b.open("http://" + p.address + "/ui/jobs")
+	b.do(seen("input[name=name]"), chromedp.Focus(chromedp.CSS("input[name=name]")), chromedp.KeyEvent("operator\tsecret\r"), seen(".pages"))
+	b.until(`document.querySelector("#live").innerText === "live"`)
+	b.run("window.here = true; 0")
+	p.cut()
+	b.until(`document.querySelector("#live").innerText === "not live"`)
+	d.submit([]string{"--name", "missed"}, "true")
+	p.mend()
+	b.until(`document.querySelector("#job-1 .s-success") && document.querySelector("#live").innerText === "live" && window.here`)
 }
 
 // login2 logs the present user out and the operator in.
