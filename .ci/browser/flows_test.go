@@ -255,7 +255,7 @@ func TestTwoDaemonsOfOneHost(t *testing.T) {
 	if name := b.text(".user"); name != "operator" {
 		t.Fatalf("at the first daemon the user is %q", name)
 	}
-	b.do(chromedp.Click(chromedp.CSS("form[action='/ui/logout'] button")), seen("input[name=name]"))
+	b.do(chromedp.Click(chromedp.CSS("form[action='/ui/logout'] button")), seen("input[type=password]"))
 	b.open(two.url + "/ui/jobs")
 	if name := b.text(".user"); !strings.HasPrefix(name, "reader") {
 		t.Fatalf("after the log-out from the first daemon the user of the second is %q", name)
