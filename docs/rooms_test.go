@@ -45,6 +45,7 @@ var wings = []wing{
 	{"core/noded", []string{"core/rawjson"}},
 	{"core/distribution", []string{"core/config", "core/noded"}},
 	{"core/inquiry", []string{"core/noded"}},
+	{"core/queuecopy", []string{"core/noded", "core/paths"}},
 	{"core/config/journal", []string{"core/paths", "core/config", "core/config/reserve", "core/rawjson", "core/job", "core/lock"}},
 	{"core/jobproc", []string{"core/rawjson", "core/job", "core/lock", "core/wire"}},
 	{"core/opcode", []string{"core/rawjson", "core/job", "core/lock", "core/config"}},

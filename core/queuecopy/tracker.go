@@ -1,0 +1,298 @@
+// Package queuecopy decides which master candidate of a Ganeti cluster is sent which part of the queue, and when (noded.md 7
+// and 8, dropin.md 7.2).
+//
+// A Tracker is told of each change of a file of the queue, of the jobs that a process of Ganeti runs, and of the result of each
+// call. It keeps no contents: a call sends what the file has at the time of the call, so that a candidate gets the newest state
+// of each file and skips the states before. For each candidate it keeps the units that the candidate may lack, and makes one call
+// at a time.
+//
+// Ganeti's job process sends the file of its job itself. While it runs, the daemon sends this file only if it has not changed for
+// some time and the candidate has another content. Two senders can overtake each other, so the tracker compares the file again
+// some time after the last moment at which a former sender could have a call in progress: Settle after the end of a process,
+// after a failed call, and after a call during which a process has begun or the file has changed.
+//
+// A candidate that is new, comes back online, has failed for AwayMin, or is met by a new Tracker is compared from the newest job
+// id down to the first one (a sweep). So a candidate also loses live files of jobs that are archived here.
+//
+// A Tracker survives no crash: a new one compares everything. Pure.
+package queuecopy
+
+import (
+	"slices"
+	"time"
+
+	"lockstep/core/noded"
+)
+
+const (
+	// Settle is longer than a node daemon waits for the lock of its queue: after this time a call whose client is gone has no
+	// effect any more (noded.md 5).
+	Settle = 12 * time.Second
+	// AwayMin is the time of failures after which a candidate is compared from the beginning.
+	AwayMin = time.Minute
+	// AwaitMax is how long an answer waits for a majority at most.
+	AwaitMax = 30 * time.Second
+
+	retryFirst   = time.Second // pause after the first failure; it doubles with each further one
+	retryMax     = 30 * time.Second
+	runningPause = time.Minute // between two comparisons of the jobs that run
+	sweepPause   = 200 * time.Millisecond
+
+	checkMax  = 250    // units of one comparison: two paths each (noded.md 8.3)
+	renameMax = 100    // jobs of one rename
+	marksMax  = 50_000 // units that a candidate may lack; with more of them it is compared from the beginning
+)
+
+// Op is the kind of a call.
+type Op uint8
+
+const (
+	// AskMaster asks the candidate for the name of the master.
+	AskMaster Op = iota
+	// Update sends the present state of one unit; of a job, its live file.
+	Update
+	// Refill sends the archived file of one job to the place of its live file. Archive follows.
+	Refill
+	// Archive renames the live files of jobs into the archive.
+	Archive
+	// Check asks for the digests of jobs' files.
+	Check
+)
+
+// String is the name of the operation for the log.
+func (o Op) String() string {
+	return [...]string{"ask-master", "update", "refill", "archive", "check"}[o]
+}
+
+// Call is a call to make.
+type Call struct {
+	Number uint64 // for Done
+	Node   noded.Node
+	Op     Op
+	Units  []Unit // one for Update and Refill
+}
+
+// Tracker is the state of the copies. Its methods are not safe for concurrent use. Times do not fall from call to call. The caller
+// calls Next after the other methods.
+type Tracker struct {
+	master   string // name of this node
+	peers    []*peer
+	calls    map[uint64]*peer
+	lastCall uint64
+	serial   Unit // the newest job id that is known; below 0: none
+	running  map[Unit]bool
+	awaits   []*await
+}
+
+// peer is a candidate other than the master.
+type peer struct {
+	Node
+	gone   bool // no longer a candidate; its call is in progress
+	known  bool // names this node as the master since the last failure
+	marks  map[Unit]mark
+	order  []ordered // of the marks, oldest first, and stale entries
+	seq    uint64
+	due    []dueCheck // by time
+	checks time.Time  // the next comparison of the jobs that run
+
+	call  *Call         // in progress; nil: none
+	taken map[Unit]mark // of that call
+	sweep sweep
+
+	failures     int // in a row
+	failingSince time.Time
+	err          error
+	failedAt     time.Time
+	retryAt      time.Time
+
+	copied uint64
+	lags   lags
+}
+
+// need is what is to be done about a unit.
+type need uint8
+
+const (
+	update need = iota
+	refill
+	archive
+	check
+)
+
+// mark says that a candidate may lack a unit.
+type mark struct {
+	need  need
+	since time.Time // of the oldest change that the candidate may lack
+	seq   uint64
+}
+
+type ordered struct {
+	unit Unit
+	seq  uint64
+}
+
+type dueCheck struct {
+	unit Unit
+	at   time.Time
+}
+
+// sweep is the comparison of all jobs.
+type sweep struct {
+	at    time.Time // the next part; zero: no sweep is wanted
+	next  Unit      // the newest job that it has not compared
+	begun bool      // next is valid
+	since time.Time // when it became necessary
+}
+
+// Node is a candidate.
+type Node struct{ UUID, Name, Address string }
+
+// New returns a tracker without candidates.
+func New() *Tracker {
+	return &Tracker{calls: map[uint64]*peer{}, running: map[Unit]bool{}, serial: -1}
+}
+
+// SetNodes sets the name of this node, and the candidates that are online, without this node.
+func (t *Tracker) SetNodes(now time.Time, master string, nodes []Node) {
+	if master != t.master {
+		for _, p := range t.peers {
+			p.known = false
+		}
+	}
+	t.master = master
+	old := t.peers
+	t.peers = nil
+	for _, n := range nodes {
+		i := slices.IndexFunc(old, func(p *peer) bool { return p.Node == n })
+		if i < 0 {
+			t.peers = append(t.peers, newPeer(now, n))
+			continue
+		}
+		t.peers = append(t.peers, old[i])
+	}
+	for _, p := range old {
+		p.gone = !slices.Contains(t.peers, p)
+	}
+	slices.SortFunc(t.peers, func(a, b *peer) int {
+		if a.UUID < b.UUID {
+			return -1
+		}
+		return 1
+	})
+}
+
+func newPeer(now time.Time, n Node) *peer {
+	p := &peer{Node: n, marks: map[Unit]mark{}}
+	p.compareAll(now, now.Add(Settle))
+	return p
+}
+
+// compareAll begins a sweep at a time, and sends what is no job.
+func (p *peer) compareAll(now, at time.Time) {
+	p.sweep = sweep{at: at, since: now}
+	for _, u := range []Unit{Serial, Drain, Pause} {
+		p.put(u, update, now)
+	}
+}
+
+// put marks a unit. Two different needs become a comparison.
+func (p *peer) put(u Unit, n need, since time.Time) {
+	m, marked := p.marks[u]
+	if !marked {
+		if u.IsJob() && len(p.marks) >= marksMax {
+			p.overflow(since)
+			return
+		}
+		p.seq++
+		p.marks[u] = mark{n, since, p.seq}
+		p.order = append(p.order, ordered{u, p.seq})
+		return
+	}
+	if m.need != n {
+		m.need = check
+	}
+	if since.Before(m.since) {
+		m.since = since
+	}
+	p.marks[u] = m
+}
+
+// overflow replaces all marks of jobs by a sweep.
+func (p *peer) overflow(now time.Time) {
+	since := now
+	for u, m := range p.marks {
+		if !u.IsJob() {
+			continue
+		}
+		if m.since.Before(since) {
+			since = m.since
+		}
+		delete(p.marks, u)
+	}
+	p.order = slices.DeleteFunc(p.order, func(o ordered) bool { return o.unit.IsJob() })
+	p.sweep = sweep{at: now, since: since}
+}
+
+// later compares a unit, or sends what is no job again, when calls of other senders have ended.
+func (p *peer) later(now time.Time, u Unit) {
+	p.due = append(p.due, dueCheck{u, now.Add(Settle)})
+}
+
+// Changed says that this daemon has written or removed files below the data directory. Of a file that it has moved only the new path
+// is given.
+func (t *Tracker) Changed(now time.Time, files []string) {
+	for _, file := range files {
+		u, archived, ok := UnitOf(file)
+		if !ok {
+			continue
+		}
+		t.serial = max(t.serial, u)
+		for _, p := range t.peers {
+			switch {
+			case t.running[u]:
+				p.later(now, u)
+			case archived:
+				p.archived(u, now)
+			default:
+				p.put(u, update, now)
+			}
+		}
+	}
+}
+
+// archived marks a job whose file was moved. A candidate that has the live file renames it; one that may lack it is asked.
+func (p *peer) archived(u Unit, now time.Time) {
+	_, inCall := p.taken[u]
+	if _, marked := p.marks[u]; marked || inCall || !p.sweep.at.IsZero() {
+		p.put(u, check, now)
+		return
+	}
+	p.put(u, archive, now)
+}
+
+// ProcessBegan says that from now on a process of Ganeti writes and sends the file of a job.
+func (t *Tracker) ProcessBegan(now time.Time, id int64) {
+	u := Unit(id)
+	t.running[u] = true
+	for _, p := range t.peers {
+		_, marked := p.marks[u]
+		_, inCall := p.taken[u]
+		if marked || inCall {
+			delete(p.marks, u)
+			p.later(now, u)
+		}
+	}
+}
+
+// ProcessEnded says that the process of a job is gone. The job need not be known to have had one.
+func (t *Tracker) ProcessEnded(now time.Time, id int64) {
+	u := Unit(id)
+	if !t.running[u] {
+		return
+	}
+	delete(t.running, u)
+	for _, p := range t.peers {
+		p.put(u, check, now)
+		p.later(now, u)
+	}
+}
