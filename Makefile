@@ -81,7 +81,7 @@ conformance: build ## run Ganeti's own client programs, from Debian's packages, 
 
 conformance-cluster: build ## an operator's day on a real Ganeti cluster in namespaces, with lockstep in the place of its daemons
 	@reason=$$(.ci/ganeti-layer $(BIN)/ganeti-layer) || { test $$? = 75 || exit 1; echo "NOT RUN: conformance-cluster: $$reason" >&2; }; \
-	GANETI_LAYER=$(abspath $(BIN))/ganeti-layer NO_CLUSTER="$$reason" $(GO) test -count=1 -v -timeout $(if $(MEASURE),3h,30m) -run '$(strip $(CLUSTER))' ./cmd/internal/realcluster
+	GANETI_LAYER=$(abspath $(BIN))/ganeti-layer NO_CLUSTER="$$reason" $(GO) test -count=1 -v -timeout $(if $(MEASURE),3h,30m) -run '$(strip $(if $(filter 3,$(NODES)),TestThree,$(CLUSTER)))' ./cmd/internal/realcluster
 
 AXE := 4.14.1
 

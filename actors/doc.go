@@ -4,7 +4,7 @@
 //	actor      owns                                    takes requests from      sends
 //	store      all files below the data directory      queue, job actors,       answers only
 //	                                                   configuration, locks,
-//	                                                   connections
+//	                                                   connections             and queuecopy: each change
 //	locks      holders and waiting requests of locks,  WConfD and LUXI          waiting owners: their grants;
 //	           their files                             connections,             scheduler, events: records
 //	                                                   configuration            of owners
@@ -19,6 +19,8 @@
 //	           the configuration                       connections
 //	inquirer   questions to node daemons without       connections              node daemons; answers
 //	           answer
+//	queuecopy  what each master candidate may lack     store, job actors, LUXI   node daemons; job actors and
+//	           of the queue                            connections               connections: its start
 //	confdkey   the keys of queries about the           connections             answers only
 //	           configuration
 //	sessions   the sessions of the console, its login  connections             answers only

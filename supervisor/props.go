@@ -16,6 +16,7 @@ import (
 	"lockstep/actors/locks"
 	"lockstep/actors/luxi"
 	"lockstep/actors/queue"
+	"lockstep/actors/queuecopy"
 	"lockstep/actors/scheduler"
 	"lockstep/actors/sessions"
 	"lockstep/actors/ssconf"
@@ -94,7 +95,7 @@ func confdProps(p Ports, s Settings) *actor.Props {
 }
 
 func storeProps(p Ports, s Settings) *actor.Props {
-	return store.Props(store.Config{Env: p.Env, Files: p.Files, Writers: s.Writers, Clients: storeClients(p)})
+	return store.Props(store.Config{Env: p.Env, Files: p.Files, Writers: s.Writers, Clients: storeClients(p), Observer: copierOf(p)})
 }
 
 // storeClients are the actors that the store answers.
@@ -204,6 +205,21 @@ func distributorProps(p Ports, _ Settings) *actor.Props {
 	return distributor.Props(distributor.Config{Env: p.Env, Daemons: p.Daemons, Clients: []*actor.PID{p.Env.PID(configName)}, Software: coreconfig.SoftwareVersion})
 }
 
+// hasCopies reports whether the queue is sent to master candidates.
+func hasCopies(p Ports) bool { return p.Copies != nil && hasQueue(p) }
+
+// copierOf returns the actor that sends the queue to master candidates, if there is one.
+func copierOf(p Ports) *actor.PID {
+	if hasCopies(p) {
+		return p.Env.PID(copierName)
+	}
+	return nil
+}
+
+func copierProps(p Ports, _ Settings) *actor.Props {
+	return queuecopy.Props(queuecopy.Config{Env: p.Env, Daemons: p.Copies, ClusterConfig: p.Env.PID(configName), Clients: []*actor.PID{p.Env.PID(jobsName), p.Env.PID(luxiName)}})
+}
+
 func configcheckProps(p Ports, _ Settings) *actor.Props {
 	return configcheck.Props(configcheck.Config{Env: p.Env, ClusterConfig: p.Env.PID(configName)})
 }
@@ -247,8 +263,17 @@ func ssconfOf(p Ports) *actor.PID {
 
 func configProps(p Ports, s Settings) *actor.Props {
 	return config.Props(config.Config{Env: p.Env, Store: storeOf(p), Storage: keeperOf(p), Distributor: distributorOf(p), Locks: p.Env.PID(locksName),
-		Subscribers: withEvents(p, filtersName, schedName, queueName, configcheckName),
+		Subscribers: configSubscribers(p),
 		Owners:      p.Callers, Random: s.Random, Destruction: daemonOwner(s, "destruction")})
+}
+
+// configSubscribers are the actors that get each configuration.
+func configSubscribers(p Ports) []*actor.PID {
+	pids := withEvents(p, filtersName, schedName, queueName, configcheckName)
+	if hasCopies(p) {
+		pids = append(pids, copierOf(p))
+	}
+	return pids
 }
 
 func filtersProps(p Ports, _ Settings) *actor.Props {
@@ -267,7 +292,7 @@ func schedulerProps(p Ports, s Settings) *actor.Props {
 func jobsProps(p Ports, s Settings) *actor.Props {
 	return jobs.Props(jobs.Config{Env: p.Env, Store: storeOf(p), Queue: p.Env.PID(queueName),
 		Scheduler: p.Env.PID(schedName), Processes: p.Processes, MaxStarts: s.MaxStarts, RetryLimit: s.Patience,
-		Leads: leadershipCheck(p), Replicator: replicatorOf(p), Fence: s.Fence})
+		Leads: leadershipCheck(p), Replicator: replicatorOf(p), Fence: s.Fence, Copier: copierOf(p)})
 }
 
 func queueProps(p Ports, s Settings) *actor.Props {
@@ -278,7 +303,7 @@ func queueProps(p Ports, s Settings) *actor.Props {
 func luxiProps(p Ports, s Settings) *actor.Props {
 	return luxi.Props(luxi.Config{Env: p.Env, Queue: p.Env.PID(queueName), Jobs: p.Env.PID(jobsName),
 		Store: storeOf(p), Locks: p.Env.PID(locksName), Events: eventsOf(p), Scheduler: p.Env.PID(schedName), Filters: p.Env.PID(filtersName),
-		ClusterConfig: p.Env.PID(configName), Catalogue: s.Catalogue, NewUUID: s.NewUUID, About: s.About, OpcodeFiles: p.Opcodes, Leads: leadershipCheck(p), Nodes: replicatorOf(p), Distributor: distributorOf(p), Inquirer: inquirerOf(p), ConfdKeys: keyKeeperOf(p), Sessions: sessionsOf(p)})
+		ClusterConfig: p.Env.PID(configName), Catalogue: s.Catalogue, NewUUID: s.NewUUID, About: s.About, OpcodeFiles: p.Opcodes, Leads: leadershipCheck(p), Nodes: replicatorOf(p), Distributor: distributorOf(p), Inquirer: inquirerOf(p), Copier: copierOf(p), AwaitCopies: s.AwaitCopies, ConfdKeys: keyKeeperOf(p), Sessions: sessionsOf(p)})
 }
 
 // hasFeed reports whether events are published.

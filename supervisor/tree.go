@@ -28,6 +28,7 @@ import (
 	"lockstep/actors/luxi"
 	"lockstep/actors/opcodes"
 	"lockstep/actors/queue"
+	"lockstep/actors/queuecopy"
 	"lockstep/actors/store"
 	"lockstep/core/lock"
 	"lockstep/core/opcode"
@@ -50,6 +51,8 @@ type Ports struct {
 	// Inquiries asks those node daemons what only they know. nil: there are none.
 	Inquiries inquirer.Daemons
 	Confd     confd.Server // answers queries about the configuration; nil: nothing does
+	// Copies are the same node daemons, those of master candidates get the queue. nil: there are none.
+	Copies queuecopy.Daemons
 	// Monitor are the ports of the monitor. nil: there is none.
 	Monitor *Monitor
 	// Console is true if sessions of the console are kept.
@@ -76,10 +79,12 @@ type Settings struct {
 	About    luxi.About
 	NewUUID  func() string // makes the ids of filter rules
 	// Random returns unpredictable octets: MAC addresses and DRBD secrets are made of them.
-	Random   func(count int) []byte
-	Limits   queue.Limits
-	Fence    time.Duration   // of a new master, see jobs.Config and locks.Config
-	Patience jobs.RetryLimit // before a job that cannot be started fails
+	Random func(count int) []byte
+	Limits queue.Limits
+	// AwaitCopies: in Ganeti mode clients get their answers when a majority of the master candidates has what they have changed.
+	AwaitCopies bool
+	Fence       time.Duration   // of a new master, see jobs.Config and locks.Config
+	Patience    jobs.RetryLimit // before a job that cannot be started fails
 }
 
 // DefaultLimits are limits far above the load of a large site.
@@ -104,6 +109,7 @@ const (
 	ssconfName      = rootName + "/ssconf"
 	distributorName = rootName + "/distributor"
 	inquirerName    = rootName + "/inquirer"
+	copierName      = rootName + "/queuecopy"
 	configcheckName = rootName + "/configcheck"
 	confdKeyName    = rootName + "/confdkey"
 	sessionsName    = rootName + "/sessions"
@@ -147,6 +153,7 @@ var tree = group{
 		{name: "ssconf", why: "no actor waits for it; it asks for the configuration; in a cluster it is beside each node's own storage", props: ssconfProps, enabled: writesSsconf},
 		{name: "distributor", why: "it survives a restart of core, which tells it the configuration again", props: distributorProps, enabled: hasDaemons},
 		{name: "inquirer", why: "it survives a restart of all others; connections ask it, and ask again", props: inquirerProps, enabled: asksDaemons},
+		{name: "queuecopy", why: "it survives a restart of core, and after its own it compares the queue with all candidates", props: copierProps, enabled: hasCopies},
 		{name: "configcheck", why: "no actor waits for it; it asks for the configuration", props: configcheckProps},
 		{name: "confdkey", why: "no actor waits for it but connections, whose clients can repeat their request", props: confdKeyProps, enabled: makesKeys},
 		{name: "sessions", why: "no actor waits for it but connections, which ask again", props: sessionsProps, enabled: keepsSessions},

@@ -15,6 +15,8 @@ const (
 	CoreRestart
 	// InquirerRestart is announced by inquirer.Started.
 	InquirerRestart
+	// CopierRestart is announced by queuecopy.Started.
+	CopierRestart
 )
 
 // Question is a question to one actor.

@@ -23,6 +23,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/kit"
+	"lockstep/actors/queuecopy"
 	"lockstep/messages"
 )
 
@@ -45,6 +46,9 @@ type Config struct {
 	Leads      func() bool
 	Replicator *actor.PID
 	Fence      time.Duration
+
+	// Copier sends the queue to other nodes of a Ganeti cluster. nil: there is none.
+	Copier *actor.PID
 }
 
 // mayPermit reports whether this node may give processes their permission: only a node that
@@ -154,7 +158,7 @@ func (j *jobs) Receive(ctx actor.Context) {
 		j.forward(ctx, m.Id)
 	case *messages.OrderJob:
 		j.forwardOrReturn(ctx, m)
-	case *messages.StoreStarted:
+	case *messages.StoreStarted, *queuecopy.Started:
 		j.sendToJobActors(ctx, m)
 	case *ordersAnswered:
 		j.answerOrders(ctx, j.active[m.id], m.answers)

@@ -35,6 +35,7 @@ func (a *jobActor) adopt(ctx actor.Context) {
 		case paths.IsJobLivelock(j.Livelock):
 			// This is also right for a final file: its process may still be alive.
 			a.handshake = handshake.Adopted()
+			a.copyByProcess(ctx)
 			if usable && !j.Status().Final() {
 				a.progress(ctx, m.Content) // earlier reports had no receiver
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/kit"
+	"lockstep/actors/queuecopy"
 	"lockstep/actors/store"
 	"lockstep/core/handshake"
 	"lockstep/core/job"
@@ -81,6 +82,10 @@ func (a *jobActor) Receive(ctx actor.Context) {
 		a.beginOp(ctx, m)
 	case *messages.ReplicateJobFileResult:
 		a.replicated(ctx, m)
+	case *queuecopy.Started:
+		if a.handshake.MayAct() {
+			a.copyByProcess(ctx)
+		}
 	case *retryDisk:
 		a.retry(ctx)
 	case *retryRead:
@@ -135,6 +140,7 @@ func (a *jobActor) processNamed(ctx actor.Context, m *messages.ProcessNamed) {
 			return
 		}
 		if a.handshake.NameSaved() == handshake.Confirm {
+			a.copyByProcess(ctx)
 			a.config.Processes.Confirm(a.attempt, a.start.Launch)
 		}
 	})
@@ -224,6 +230,7 @@ func (a *jobActor) returnToQueue(ctx actor.Context) {
 		a.finalize(ctx)
 		return
 	}
+	a.copyEnd(ctx)
 	ctx.Send(ctx.Parent(), &startUndone{a.id, a.handshake.StartFailure(), a.orders.priority()})
 }
 
@@ -264,6 +271,7 @@ func (a *jobActor) end(j *job.Job) bool {
 }
 
 func (a *jobActor) ended(ctx actor.Context, j *job.Job, encoded []byte) {
+	a.copyEnd(ctx)
 	ctx.Send(ctx.Parent(), &jobReleased{a.id, &messages.JobEnded{Id: a.id, Encoded: encoded}, a.cancelAnswersAtEnd(j.Status())})
 }
 

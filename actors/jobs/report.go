@@ -78,6 +78,7 @@ func (a *jobActor) readJobFile(ctx actor.Context, done func(ctx actor.Context, r
 func (a *jobActor) progress(ctx actor.Context, encoded []byte) {
 	a.version++
 	a.report = encoded
+	a.copyReport(ctx)
 	ctx.Send(a.config.Queue, &messages.JobProgressed{Id: a.id, Encoded: encoded})
 	if a.config.Replicator != nil {
 		ctx.Send(a.config.Replicator, &messages.ReplicateJobFile{Id: a.id, Encoded: encoded})

@@ -19,6 +19,7 @@ import (
 	"lockstep/actors/inquirer"
 	"lockstep/actors/kit"
 	"lockstep/actors/opcodes"
+	"lockstep/actors/queuecopy"
 	"lockstep/core/opcode"
 	"lockstep/messages"
 )
@@ -49,6 +50,10 @@ type Config struct {
 	Distributor *actor.PID
 	// Inquirer asks node daemons what only they know; nil: there are none.
 	Inquirer *actor.PID
+	// Copier sends the queue to the master candidates of a Ganeti cluster; nil: there are none.
+	Copier *actor.PID
+	// AwaitCopies: an answer waits until a majority of the candidates has the copies of what it reports.
+	AwaitCopies bool
 	// ConfdKeys is the actor of package confdkey; nil in a Ganeti cluster.
 	ConfdKeys *actor.PID
 	// Sessions is the actor of package sessions; nil: there is no console.
@@ -83,7 +88,7 @@ func (g *gateway) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *conn.Opened:
 		g.Accept(ctx, m, func(c conn.Conn, number uint32) actor.Actor { return newConnection(*g.config, c, number) })
-	case *messages.QueueStarted, *messages.StoreStarted, *messages.LocksStarted, *inquirer.Started:
+	case *messages.QueueStarted, *messages.StoreStarted, *messages.LocksStarted, *inquirer.Started, *queuecopy.Started:
 		g.Broadcast(ctx, m)
 	case *opcodes.Changed:
 		g.config.Catalogue = m.Catalogue

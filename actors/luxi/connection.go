@@ -14,6 +14,7 @@ import (
 	"lockstep/actors/kit"
 	"lockstep/actors/locks"
 	"lockstep/actors/opcodes"
+	"lockstep/actors/queuecopy"
 	"lockstep/actors/sessions"
 	"lockstep/actors/store"
 	"lockstep/messages"
@@ -58,9 +59,11 @@ func (c *connection) Receive(ctx actor.Context) {
 		c.session.Restarted(ctx, conn.CoreRestart)
 	case *inquirer.Started:
 		c.session.Restarted(ctx, conn.InquirerRestart)
+	case *queuecopy.Started:
+		c.session.Restarted(ctx, conn.CopierRestart)
 	case *messages.SubmitJobsResult, *messages.ListJobsResult, *messages.SubscribeJobResult, *messages.BeginOpResult,
 		*messages.OrderJobResult, *messages.ArchiveJobsResult, *messages.SetDrainResult, *messages.GetQueueStatusResult, *locks.CallResult,
-		*clusterconfig.Published, *clusterconfig.ResolveForeignResult, *clusterconfig.CheckForeignResult, *confdkey.Rotated, *sessions.CallResult, *distributor.GetNodesResult, *inquirer.AskResult, *messages.EditConfigResult, *messages.ChangeFilterResult, *messages.ListFiltersResult, *messages.ExplainJobsResult,
+		*clusterconfig.Published, *clusterconfig.ResolveForeignResult, *clusterconfig.CheckForeignResult, *confdkey.Rotated, *sessions.CallResult, *distributor.GetNodesResult, *inquirer.AskResult, *queuecopy.GetNodesResult, *queuecopy.AwaitResult, *messages.EditConfigResult, *messages.ChangeFilterResult, *messages.ListFiltersResult, *messages.ExplainJobsResult,
 		*messages.ListDependenciesResult, *messages.GetNodesResult, *messages.ChangeNodesResult, *messages.CheckNodesResult, *messages.GetStartErrorResult:
 		c.session.Answered(ctx, m.(conn.Answer))
 	case *messages.CheckSubmissionResult:

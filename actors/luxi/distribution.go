@@ -3,6 +3,7 @@ package luxi
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -10,6 +11,7 @@ import (
 	"lockstep/actors/distributor"
 	"lockstep/core/answer"
 	"lockstep/core/distribution"
+	"lockstep/core/queuecopy"
 )
 
 // lockstepDistribution takes []. The answer is an answer.Distribution, or null if no node has a node daemon.
@@ -23,17 +25,37 @@ func lockstepDistribution(c *call, ctx actor.Context, args []json.RawMessage) er
 	}
 	q := conn.Question{To: c.config.Distributor, LostBy: conn.QueueRestart,
 		Message: func(number uint64) any { return &distributor.GetNodes{Request: number} }}
-	ask(c, ctx, q, func(ctx actor.Context, a *distributor.GetNodesResult) { c.succeed(ctx, distributionOf(a)) })
+	ask(c, ctx, q, func(ctx actor.Context, a *distributor.GetNodesResult) {
+		c.askCopies(ctx, func(ctx actor.Context, copies []queuecopy.NodeState) { c.succeed(ctx, distributionOf(a, copies)) })
+	})
 	return nil
 }
 
-func distributionOf(a *distributor.GetNodesResult) answer.Distribution {
+func distributionOf(a *distributor.GetNodesResult, copies []queuecopy.NodeState) answer.Distribution {
 	d := answer.Distribution{Serial: a.Serial, Nodes: []answer.DistributionNode{}}
 	for _, n := range a.Nodes {
-		d.Nodes = append(d.Nodes, answer.DistributionNode{UUID: n.UUID, Name: n.Name, Address: n.Address, Role: string(n.Role),
-			Config: distributed(n.ConfigFile), Ssconf: distributed(n.Ssconf)})
+		node := answer.DistributionNode{UUID: n.UUID, Name: n.Name, Address: n.Address, Role: string(n.Role),
+			Config: distributed(n.ConfigFile), Ssconf: distributed(n.Ssconf)}
+		if i := slices.IndexFunc(copies, func(s queuecopy.NodeState) bool { return s.UUID == n.UUID }); i >= 0 {
+			node.Queue = copied(copies[i])
+		}
+		d.Nodes = append(d.Nodes, node)
 	}
 	return d
+}
+
+func copied(s queuecopy.NodeState) *answer.CopiedQueue {
+	q := &answer.CopiedQueue{Behind: s.Behind, Comparing: s.Comparing, Sending: s.Sending, Failures: s.Failures,
+		Copied: s.Copied, Median: s.Median.Seconds(), Worst: s.Worst.Seconds()}
+	if !s.Since.IsZero() {
+		q.Since = answer.TimeOf(s.Since.UnixMicro())
+	}
+	if s.Failures > 0 {
+		q.Error = s.Err.Error()
+		q.Failed = answer.TimeOf(s.FailedAt.UnixMicro())
+		q.Retry = answer.TimeOf(s.RetryAt.UnixMicro())
+	}
+	return q
 }
 
 // distributed returns nil for a file that the node is not to get.

@@ -10,6 +10,7 @@ import (
 	"lockstep/core/config"
 	"lockstep/core/job"
 	"lockstep/core/query"
+	"lockstep/core/queuecopy"
 	"lockstep/messages"
 )
 
@@ -34,7 +35,7 @@ func cancelJob(c *call, ctx actor.Context, args []json.RawMessage) error {
 	if kill {
 		kind = messages.OrderJob_KILL
 	}
-	orderJob(c, ctx, func(number uint64) any {
+	orderJob(c, ctx, int64(id), func(number uint64) any {
 		return &messages.OrderJob{Request: number, Id: int64(id), Kind: kind, By: c.by}
 	})
 	return nil
@@ -51,7 +52,7 @@ func changeJobPriority(c *call, ctx actor.Context, args []json.RawMessage) error
 		c.succeed(ctx, [2]any{false, fmt.Sprintf("Priority %d is not between %d and %d", priority, priorityMin, priorityMax)})
 		return nil
 	}
-	orderJob(c, ctx, func(number uint64) any {
+	orderJob(c, ctx, int64(id), func(number uint64) any {
 		return &messages.OrderJob{Request: number, Id: int64(id), Kind: messages.OrderJob_SET_PRIORITY, Priority: int32(priority)}
 	})
 	return nil
@@ -68,7 +69,7 @@ func lockstepHoldJob(c *call, ctx actor.Context, args []json.RawMessage) error {
 	if hold {
 		kind = messages.OrderJob_HOLD
 	}
-	orderJob(c, ctx, func(number uint64) any {
+	orderJob(c, ctx, int64(id), func(number uint64) any {
 		return &messages.OrderJob{Request: number, Id: int64(id), Kind: kind, By: c.by}
 	})
 	return nil
@@ -76,9 +77,9 @@ func lockstepHoldJob(c *call, ctx actor.Context, args []json.RawMessage) error {
 
 // orderJob sends a client order. The answer is [done, text]. Sent twice, it does no harm: the second answer reports
 // what the first order has done.
-func orderJob(c *call, ctx actor.Context, order func(number uint64) any) {
+func orderJob(c *call, ctx actor.Context, id int64, order func(number uint64) any) {
 	ask(c, ctx, c.toQueue(order), func(ctx actor.Context, a *messages.OrderJobResult) {
-		c.succeed(ctx, [2]any{a.Done, a.Text})
+		c.succeedCopied(ctx, [2]any{a.Done, a.Text}, queuecopy.Unit(id))
 	})
 }
 
@@ -129,7 +130,7 @@ func setDrainFlag(c *call, ctx actor.Context, args []json.RawMessage) error {
 		return fmt.Errorf("SetDrainFlag: %w", err)
 	}
 	askFallible(c, ctx, c.toQueue(func(number uint64) any { return &messages.SetDrain{Request: number, Drained: drained} }),
-		func(ctx actor.Context, _ *messages.SetDrainResult) { c.succeed(ctx, true) })
+		func(ctx actor.Context, _ *messages.SetDrainResult) { c.succeedCopied(ctx, true, queuecopy.Drain) })
 	return nil
 }
 

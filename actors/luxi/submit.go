@@ -32,7 +32,7 @@ func submitOne(c *call, ctx actor.Context, args []json.RawMessage, ignoreDrain b
 		return fmt.Errorf("%s: %w", c.method, err)
 	}
 	submit(c, ctx, &messages.SubmitJobs{Jobs: []*messages.JobDraft{draft}, IgnoreDrain: ignoreDrain, By: c.by},
-		func(ctx actor.Context, ids []int64) { c.succeed(ctx, ids[0]) })
+		func(ctx actor.Context, ids []int64) { c.succeedCopied(ctx, ids[0], jobUnits(ids)...) })
 	return nil
 }
 
@@ -52,7 +52,7 @@ func submitManyJobs(c *call, ctx actor.Context, args []json.RawMessage) error {
 		for i, id := range ids {
 			result[i] = [2]any{true, id}
 		}
-		c.succeed(ctx, result)
+		c.succeedCopied(ctx, result, jobUnits(ids)...)
 	})
 	return nil
 }
@@ -92,7 +92,9 @@ func lockstepSubmitJobs(c *call, ctx actor.Context, args []json.RawMessage) erro
 	for i, draft := range drafts {
 		draft.Name = names[i]
 	}
-	submit(c, ctx, &messages.SubmitJobs{Jobs: drafts, By: c.by}, func(ctx actor.Context, ids []int64) { c.succeed(ctx, append([]int64{}, ids...)) })
+	submit(c, ctx, &messages.SubmitJobs{Jobs: drafts, By: c.by}, func(ctx actor.Context, ids []int64) {
+		c.succeedCopied(ctx, append([]int64{}, ids...), jobUnits(ids)...)
+	})
 	return nil
 }
 

@@ -10,12 +10,13 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/core/queuecopy"
 	"lockstep/messages"
 )
 
 // pausePath is the file that pauses ganeti-watcher: the end of the pause in whole seconds since 1970, and a newline
 // (queue.md 1.7).
-const pausePath = "watcher.pause"
+const pausePath = queuecopy.PausePath
 
 // setWatcherPause takes [time], the end of the pause in seconds since 1970. Any other value ends the pause now. The
 // answer is the time, or null.
@@ -61,7 +62,7 @@ func pauseWritten(c *call, result any) func(actor.Context, *messages.ChangeFiles
 				return
 			}
 		}
-		c.succeed(ctx, result)
+		c.succeedCopied(ctx, result, queuecopy.Pause)
 	}
 }
 

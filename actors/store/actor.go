@@ -3,7 +3,7 @@
 // It owns every file below the data directory that the daemon writes, and the writer
 // actors, which make the blocking calls. It writes, appends, reads, identifies, moves, removes and
 // quarantines files, lists directories and scans the queue (messages.AccessStore). It sends
-// answers only, each after the disk has what the answer says.
+// answers, each after the disk has what the answer says, and tells one observer of changes.
 //
 // Nothing survives its crash: a new incarnation drops requests to the former one, and
 // Client repeats them.
@@ -49,7 +49,13 @@ type Config struct {
 	Files   Files
 	Writers int
 	Clients []*actor.PID
+	// Observer gets Changed; nil: no actor does.
+	Observer *actor.PID
 }
+
+// Changed says that files were replaced, removed or quarantined, or may have been; of moved files it has the new paths. It is sent
+// before the answer to the client. An append is no change.
+type Changed struct{ Paths []string }
 
 // Props makes the store. Its incarnations are numbered from 1.
 func Props(c Config) *actor.Props {
@@ -159,6 +165,13 @@ func (s *store) writerDone(ctx actor.Context, m *messages.RunDiskTaskResult) {
 	s.queues.finish(finished)
 	s.dispatch(ctx)
 	s.sendDrained(ctx)
+}
+
+// observe tells the observer of changes.
+func (s *store) observe(ctx actor.Context, changed []string) {
+	if s.config.Observer != nil && len(changed) > 0 {
+		ctx.Send(s.config.Observer, &Changed{changed})
+	}
 }
 
 // syncDir makes a directory's renames durable. Requests that come meanwhile share one sync.

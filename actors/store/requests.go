@@ -18,6 +18,7 @@ func (s *store) write(ctx actor.Context, request uint64, m *messages.WriteFiles)
 	b := s.newBatch(ctx, request, len(m.Files), m.Durable)
 	b.then = m.CommitRecord
 	for _, f := range m.Files {
+		b.changed = append(b.changed, f.Path)
 		task := &messages.RunDiskTask{What: &messages.RunDiskTask_Replace{Replace: f}}
 		s.do(ctx, f.Path, task, func(ctx actor.Context, d *messages.RunDiskTaskResult) { b.stepDone(ctx, f.Path, d) })
 	}
@@ -41,6 +42,7 @@ func (s *store) identify(ctx actor.Context, request uint64, m *messages.Identify
 
 func (s *store) remove(ctx actor.Context, request uint64, m *messages.RemoveFiles) {
 	b := s.newBatch(ctx, request, len(m.Paths), true)
+	b.changed = m.Paths
 	for _, p := range m.Paths {
 		task := &messages.RunDiskTask{What: &messages.RunDiskTask_Remove{Remove: &messages.RemoveFile{Op: m.Op, Path: p}}}
 		s.do(ctx, p, task, func(ctx actor.Context, d *messages.RunDiskTaskResult) { b.stepDone(ctx, p, d) })
@@ -53,6 +55,7 @@ func (s *store) remove(ctx actor.Context, request uint64, m *messages.RemoveFile
 func (s *store) move(ctx actor.Context, request uint64, m *messages.MoveFiles) {
 	b := s.newBatch(ctx, request, len(m.Files), true)
 	for _, f := range m.Files {
+		b.changed = append(b.changed, f.To)
 		task := &messages.RunDiskTask{What: &messages.RunDiskTask_Move{Move: f}}
 		s.do(ctx, f.From, task, func(ctx actor.Context, d *messages.RunDiskTaskResult) {
 			if d.Failure == nil {
@@ -84,6 +87,7 @@ type batch struct {
 	done      []string            // paths whose directory must be synced
 	extraDirs map[string][]string // by path: further directories to sync with it
 	failures  []*messages.FileFailure
+	changed   []string // for the observer
 }
 
 // syncWith adds the directory of to to the syncs for from.
@@ -147,10 +151,13 @@ func (b *batch) sync(ctx actor.Context) {
 
 func (b *batch) answer(ctx actor.Context) {
 	if then := b.then; then != nil && len(b.failures) == 0 {
-		b.then, b.remaining, b.done = nil, 1, nil
+		b.then, b.remaining, b.done, b.changed = nil, 1, nil, append(b.changed, then.Path)
 		task := &messages.RunDiskTask{What: &messages.RunDiskTask_Replace{Replace: then}}
 		b.store.do(ctx, then.Path, task, func(ctx actor.Context, d *messages.RunDiskTaskResult) { b.stepDone(ctx, then.Path, d) })
 		return
+	}
+	if b.then == nil { // files without their commit record have no meaning
+		b.store.observe(ctx, b.changed)
 	}
 	slices.SortFunc(b.failures, func(x, y *messages.FileFailure) int { return strings.Compare(x.Path, y.Path) })
 	ctx.Send(b.sender, &messages.AccessStoreResult{Request: b.request,
@@ -182,6 +189,7 @@ func (s *store) read(ctx actor.Context, request uint64, m *messages.ReadFile) {
 func (s *store) quarantine(ctx actor.Context, request uint64, m *messages.QuarantineFile) {
 	sender := ctx.Sender()
 	answer := func(ctx actor.Context, to string, f *messages.Failure) {
+		s.observe(ctx, []string{m.Path})
 		ctx.Send(sender, &messages.AccessStoreResult{Request: request, What: &messages.AccessStoreResult_Quarantine{
 			Quarantine: &messages.QuarantineFileResult{Path: to, Failure: f}}})
 	}

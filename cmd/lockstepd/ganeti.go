@@ -41,7 +41,16 @@ type GanetiConfig struct {
 
 	ForkServer bool   // Ganeti's job processes are forked
 	Repairs    string // of forkserver.Repairs, separated by commas
+	// Acknowledge says when a client gets the answer about a change of the queue: acknowledgeLocal or acknowledgeMajority.
+	Acknowledge string
 }
+
+// When a client gets the answer about a change of the queue: when this node has it on the disk, or when more than half of the master
+// candidates that are online have it, too.
+const (
+	acknowledgeLocal    = "local"
+	acknowledgeMajority = "majority"
+)
 
 // jobProcess is Ganeti's job process; nil in lockstep's own mode.
 func (g *GanetiConfig) jobProcess(hasQueue bool) *jobprocess.Ganeti {
@@ -94,6 +103,8 @@ func (g *GanetiConfig) flags(flags *flag.FlagSet) {
 	flags.StringVar(&g.RapiUser, "ganeti-rapi-user", "gnt-rapi", "under the name ganeti-rapi: `user` of the daemon, by name or number")
 	flags.StringVar(&g.Python, "ganeti-python", "/usr/bin/python3", "with --ganeti: `path` of the interpreter of Ganeti's job process")
 	flags.StringVar(&g.Share, "ganeti-share", "/usr/share/ganeti/3.0", "with --ganeti: `directory` of Ganeti's Python modules")
+	flags.StringVar(&g.Acknowledge, "acknowledge", acknowledgeLocal, "with --ganeti: `when` a client gets the answer to a submission, an order or a drain: local, when it is on "+
+		"this node's disk, or majority, when more than half of the master candidates that are online have it, too")
 	flags.BoolVar(&g.Debug, "ganeti-debug", false, "with --ganeti: Ganeti's job processes log more")
 	flags.BoolVar(&g.ForkServer, forkServerFlag, true, "with --ganeti: fork Ganeti's job processes from one that has loaded their program")
 	flags.StringVar(&g.Repairs, repairsFlag, strings.Join(forkserver.Repairs(), ","), "with --ganeti: `names` of the repairs of Ganeti's program that the fork server makes, separated by commas")
@@ -111,7 +122,7 @@ var excludedByGaneti = []struct{ name, why string }{
 // applyGaneti sets the defaults of Ganeti mode. given are the names of the settings that the operator has chosen.
 func (c *Config) applyGaneti(given map[string]bool) error {
 	if !c.Ganeti.Enabled {
-		for _, name := range []string{"ganeti-user", "ganeti-confd-group", "ganeti-daemons-group", "ganeti-rapi-user", "ganeti-python", "ganeti-share", "ganeti-debug", forkServerFlag, repairsFlag} {
+		for _, name := range []string{"ganeti-user", "ganeti-confd-group", "ganeti-daemons-group", "ganeti-rapi-user", "ganeti-python", "ganeti-share", "ganeti-debug", forkServerFlag, repairsFlag, "acknowledge"} {
 			if given[name] {
 				return fmt.Errorf("%s: it has no meaning without %s", name, ganetiFlag)
 			}
@@ -120,6 +131,9 @@ func (c *Config) applyGaneti(given map[string]bool) error {
 	}
 	if err := c.Ganeti.checkRepairs(); err != nil {
 		return err
+	}
+	if a := c.Ganeti.Acknowledge; a != acknowledgeLocal && a != acknowledgeMajority {
+		return fmt.Errorf("acknowledge: %q is neither %s nor %s", a, acknowledgeLocal, acknowledgeMajority)
 	}
 	for _, excluded := range excludedByGaneti {
 		if given[excluded.name] {
@@ -216,14 +230,13 @@ func checkSetUp(c Config) error {
 }
 
 // runGaneti runs the daemon of a node of a Ganeti cluster. The node daemons of Ganeti get the configuration, write the ssconf
-// files, and are asked for what only they know.
+// files, are asked for what only they know, and on master candidates get the queue.
 func (d *service) runGaneti(stop context.Context) error {
-	client := noded.NewClient(noded.Config{Port: noded.Port(),
-		ServerPEM: filepath.Join(d.config.DataDir, paths.GanetiCertificatePath),
-		ClientPEM: filepath.Join(d.config.DataDir, paths.GanetiClientCertificatePath)})
-	daemons, inquiries := noded.NewDaemons(client), noded.NewInquiries(client)
+	client := nodeClient(d.config)
+	daemons, inquiries, copies := noded.NewDaemons(client), noded.NewInquiries(client), noded.NewCopies(client, d.config.DataDir)
 	defer daemons.Close()
 	defer inquiries.Close()
-	d.ports.Daemons, d.ports.Inquiries = daemons, inquiries
+	defer copies.Close()
+	d.ports.Daemons, d.ports.Inquiries, d.ports.Copies = daemons, inquiries, copies
 	return d.runAlone(stop)
 }

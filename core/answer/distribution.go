@@ -15,6 +15,22 @@ type DistributionNode struct {
 	Role    string           `json:"role"`   // master, candidate, regular, drained or offline
 	Config  *DistributedFile `json:"config"` // config.data; null: the node is not to get it
 	Ssconf  *DistributedFile `json:"ssconf"` // the ssconf files; null: the node is not to get them
+	Queue   *CopiedQueue     `json:"queue"`  // the files of the queue; null: the node is not to get them, or no queue runs
+}
+
+// CopiedQueue is what a master candidate has of the queue.
+type CopiedQueue struct {
+	Behind    int     `json:"behind"`    // files that the candidate may lack; a job counts as one
+	Since     Time    `json:"since_ts"`  // of the oldest change that it may lack; null: it is current
+	Comparing bool    `json:"comparing"` // the whole queue is being compared, or will be
+	Sending   bool    `json:"sending"`   // a call is in progress
+	Failures  int     `json:"failures"`  // calls that have failed since the last success
+	Error     string  `json:"error"`     // of the last failed call; empty: the last call has succeeded
+	Failed    Time    `json:"failed_ts"` // of the last failed call
+	Retry     Time    `json:"retry_ts"`  // earliest time of the next call after a failure
+	Copied    uint64  `json:"copied"`    // files sent since the start
+	Median    float64 `json:"median_s"`  // seconds from a change to its copy, of the last 1000 copies
+	Worst     float64 `json:"worst_s"`   // the longest of them
 }
 
 // DistributedFile is what a node has of config.data or of the ssconf files.

@@ -32,6 +32,7 @@ type Found struct {
 type Effect struct {
 	Obsolete  bool          // the node is no longer a candidate
 	Failures  int           // in a row; 0: the call has succeeded
+	Err       error         // why the call has failed
 	Retry     time.Duration // pause before the next call; after a failure
 	Recovered bool          // the call has succeeded after failures
 	Repaired  int           // jobs of a comparison that the candidate lacks, or has in another state
@@ -183,5 +184,5 @@ func (t *Tracker) failed(now time.Time, p *peer, c *Call, taken map[Unit]mark, e
 	pause := min(retryFirst<<min(p.failures, 16), retryMax)
 	p.failures++
 	p.err, p.failedAt, p.retryAt = err, now, now.Add(pause)
-	return Effect{Failures: p.failures, Retry: pause}
+	return Effect{Failures: p.failures, Err: err, Retry: pause}
 }

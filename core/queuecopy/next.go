@@ -48,7 +48,9 @@ func (t *Tracker) becomeDue(now time.Time, p *peer, d *Decision) {
 		if !p.due[0].unit.IsJob() {
 			n = update
 		}
-		p.put(p.due[0].unit, n, now)
+		if m, marked := p.marks[p.due[0].unit]; !marked || m.need != update { // else it is sent anyway
+			p.put(p.due[0].unit, n, now)
+		}
 		p.due = p.due[1:]
 	}
 	if len(p.due) > 0 {

@@ -1,5 +1,5 @@
 // Package queuecopy decides which master candidate of a Ganeti cluster is sent which part of the queue, and when (noded.md 7
-// and 8, dropin.md 7.2).
+// and 8).
 //
 // A Tracker is told of each change of a file of the queue, of the jobs that a process of Ganeti runs, and of the result of each
 // call. It keeps no contents: a call sends what the file has at the time of the call, so that a candidate gets the newest state

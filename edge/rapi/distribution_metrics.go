@@ -3,6 +3,7 @@ package rapi
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -31,6 +32,17 @@ func (d *distributionCollector) Collect(to chan<- prometheus.Metric) {
 	}
 	emit("lockstep_config_serial", "Serial number of the newest configuration that is distributed.", float64(known.Serial))
 	for _, node := range known.Nodes {
+		if q := node.Queue; q != nil {
+			lag := 0.0
+			if !q.Since.IsZero() {
+				lag = max(0, time.Since(q.Since.Time).Seconds())
+			}
+			emit("lockstep_node_queue_behind", "Files of the queue that a master candidate may lack; a job counts as one.", float64(q.Behind), node.Name)
+			emit("lockstep_node_queue_lag_seconds", "Age of the oldest change of the queue that a master candidate may lack; 0: it is current.", lag, node.Name)
+			emit("lockstep_node_queue_copy_median_seconds", "Time from a change of the queue to its copy, median of the last 1000 copies.", q.Median, node.Name)
+			emit("lockstep_node_queue_copy_worst_seconds", "Time from a change of the queue to its copy, the longest of the last 1000 copies.", q.Worst, node.Name)
+			emit("lockstep_node_queue_failures", "Calls of a node daemon for the queue that have failed since the last success.", float64(q.Failures), node.Name)
+		}
 		for _, file := range []struct {
 			name string
 			has  *answer.DistributedFile

@@ -135,3 +135,25 @@ func (d *Daemon) File(path string) string {
 	defer d.mu.Unlock()
 	return d.files[path]
 }
+
+// AwaitFiles waits until a condition on the files holds. The condition gets the files by path and must not keep them.
+func (d *Daemon) AwaitFiles(is func(files map[string]string) bool) {
+	d.t.Helper()
+	d.awaitState(func() bool { return is(d.files) })
+}
+
+// Put makes a file, as another program of the node does.
+func (d *Daemon) Put(path, content string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.files[path] = content
+	d.cond.Broadcast()
+}
+
+// Has reports whether a file exists.
+func (d *Daemon) Has(path string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, exists := d.files[path]
+	return exists
+}

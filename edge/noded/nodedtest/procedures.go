@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -52,11 +53,82 @@ func (d *Daemon) dispatch(p noded.Procedure, body []byte) (any, error) {
 			return json.RawMessage(result), nil
 		}
 		return nil, executing(errors.New(""))
+	case noded.UpdateQueueFile:
+		return nil, d.updateQueueFile(body)
+	case noded.RenameQueueFiles:
+		return d.renameQueueFiles(body)
+	case noded.SetDrainFlag:
+		d.setFlag(QueueDir+"drain", string(body) == "[true]", "")
+		return nil, nil
+	case noded.SetWatcherPause:
+		until := strings.Trim(string(body), "[]")
+		d.setFlag(dataDir+"watcher.pause", until != "null", until+"\n")
+		return nil, nil
 	case noded.MasterNodeName:
 		return strings.TrimSpace(d.files[ssconfPath("master_node")]), nil
 	}
 	abort() // the real daemon closes the connection
 	return nil, nil
+}
+
+// QueueDir is the queue directory of a stock node.
+const QueueDir = dataDir + "queue/"
+
+// isQueuePath reports whether a path is below the queue directory (noded.md 5).
+func isQueuePath(path string) bool {
+	return strings.HasPrefix(path, QueueDir) && !strings.Contains(path, "..")
+}
+
+// updateQueueFile executes jobqueue_update. Directories of the archive do not exist before a file was renamed into them.
+func (d *Daemon) updateQueueFile(body []byte) error {
+	f, err := noded.DecodeQueueFile(body)
+	switch {
+	case err != nil:
+		return executing(err)
+	case !isQueuePath(f.Path):
+		return fmt.Errorf("Passed job queue file '%s' does not belong to the queue directory", f.Path)
+	case path.Dir(f.Path)+"/" != QueueDir && !d.hasDir(path.Dir(f.Path)):
+		return executing(fmt.Errorf("No such file or directory: '%s'", f.Path))
+	}
+	d.files[f.Path] = string(f.Content)
+	return nil
+}
+
+func (d *Daemon) hasDir(dir string) bool {
+	for file := range d.files {
+		if strings.HasPrefix(file, dir+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// renameQueueFiles executes jobqueue_rename. It stops at the first failure.
+func (d *Daemon) renameQueueFiles(body []byte) (any, error) {
+	renames, err := noded.DecodeRenames(body)
+	if err != nil {
+		return nil, executing(err)
+	}
+	for _, r := range renames {
+		content, exists := d.files[r[0]]
+		if !isQueuePath(r[0]) || !isQueuePath(r[1]) {
+			return nil, fmt.Errorf("Passed job queue file '%s' does not belong to the queue directory", r[0])
+		}
+		if !exists {
+			return nil, executing(fmt.Errorf("No such file or directory: '%s'", r[0]))
+		}
+		delete(d.files, r[0])
+		d.files[r[1]] = content
+	}
+	return make([]any, len(renames)), nil
+}
+
+func (d *Daemon) setFlag(file string, exists bool, content string) {
+	if !exists {
+		delete(d.files, file)
+		return
+	}
+	d.files[file] = content
 }
 
 func executing(err error) error { return fmt.Errorf("Error while executing backend function: %w", err) }

@@ -19,7 +19,7 @@ type listed struct {
 	Distribution *answer.Distribution `json:"distribution,omitempty"`
 }
 
-// printDistribution prints what the nodes of a Ganeti cluster have of the configuration.
+// printDistribution prints what the nodes of a Ganeti cluster have of the configuration and of the queue.
 func printDistribution(streams cli.Streams, colours term.Palette, d answer.Distribution) {
 	if len(d.Nodes) == 0 {
 		fmt.Fprintln(streams.Out, "No configuration has been distributed yet.")
@@ -29,13 +29,13 @@ func printDistribution(streams cli.Streams, colours term.Palette, d answer.Distr
 	rows := make([]table.Row, 0, len(d.Nodes))
 	late := 0
 	for _, n := range d.Nodes {
-		if isBehind(n.Config) || isBehind(n.Ssconf) {
+		if isBehind(n.Config) || isBehind(n.Ssconf) || lags(n.Queue) {
 			late++
 		}
 		rows = append(rows, table.Row{term.Visible(n.Name), term.Visible(n.Address), term.Visible(n.Role),
-			hasText(n.Config, colours), hasText(n.Ssconf, colours), term.OrDash(why(n, streams.Now()))})
+			hasText(n.Config, colours), hasText(n.Ssconf, colours), queueText(n.Queue, streams.Now(), colours), term.OrDash(why(n, streams.Now()))})
 	}
-	header := table.Row{"Name", "Address", "Role", "config.data", "ssconf", "Why"}
+	header := table.Row{"Name", "Address", "Role", "config.data", "ssconf", "Queue", "Why"}
 	fmt.Fprintln(streams.Out, term.TextTable(header, rows, []int{len(header) - 1}, streams.Width))
 	text := "All nodes have it."
 	if late > 0 {
@@ -61,6 +61,26 @@ func hasText(f *answer.DistributedFile, colours term.Palette) string {
 	return serial
 }
 
+// lags reports whether a candidate lacks a part of the queue for longer than a call takes.
+func lags(q *answer.CopiedQueue) bool { return q != nil && (q.Behind > 0 || q.Failures > 0) }
+
+// queueText says how many files of the queue a candidate may lack, and since when.
+func queueText(q *answer.CopiedQueue, now time.Time, colours term.Palette) string {
+	switch {
+	case q == nil:
+		return "-"
+	case lags(q):
+		text := "behind " + fmt.Sprint(q.Behind)
+		if !q.Since.IsZero() {
+			text += ", " + term.Span(now.Sub(q.Since.Time))
+		}
+		return colours.Paint("33", text)
+	case q.Comparing:
+		return "being compared"
+	}
+	return "current"
+}
+
 // why is the reason for which a node is behind, and the time of the next call.
 func why(n answer.DistributionNode, now time.Time) string {
 	for _, f := range []*answer.DistributedFile{n.Config, n.Ssconf} {
@@ -73,6 +93,9 @@ func why(n answer.DistributionNode, now time.Time) string {
 		default:
 			return "waits to be sent"
 		}
+	}
+	if q := n.Queue; q != nil && q.Failures > 0 {
+		return fmt.Sprintf("queue: failed %s, next try %s%s", term.Count(q.Failures, "time"), in(q.Retry, now), after(q.Error))
 	}
 	return ""
 }

@@ -1,0 +1,179 @@
+// Package queuecopy is the actor that sends the queue to the master candidates of a Ganeti cluster, by their node
+// daemons (noded.md 7).
+//
+// It owns what each candidate may lack, and the calls in progress. The store tells it of each change of a file (store.Changed), the
+// job actors of the processes of Ganeti (ProcessBegan, ProcessEnded), the configuration's actor of the nodes. Connections ask it
+// which candidates are behind (GetNodes) and, if the operator wants it, when a majority has a job (Await). core/queuecopy decides;
+// the port Daemons reads the files and makes the calls. It tells its clients of each start (Started).
+//
+// Nothing survives a crash. The next incarnation compares the whole queue with each candidate.
+package queuecopy
+
+import (
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/actors/config"
+	"lockstep/actors/kit"
+	"lockstep/actors/store"
+	"lockstep/core/config/model"
+	"lockstep/core/queuecopy"
+	"lockstep/messages"
+)
+
+// Daemons is the port to the node daemons and to the files.
+type Daemons interface {
+	// Call makes a call in the background: it reads the files of the units, calls the node daemon, and calls done once, on any
+	// goroutine, never within Call. Calls to one node, also those of an earlier incarnation of the actor, are made one after the
+	// other.
+	Call(call queuecopy.Call, done func(queuecopy.Result))
+}
+
+// Config is what the actor needs.
+type Config struct {
+	Env           *kit.Env
+	Daemons       Daemons
+	ClusterConfig *actor.PID
+	Clients       []*actor.PID // get Started
+}
+
+// Props makes the actor. Its incarnations are numbered from 1.
+func Props(c Config) *actor.Props {
+	incarnation := uint64(0)
+	return c.Env.Props("queuecopy", func() actor.Actor {
+		incarnation++
+		return &copier{config: c, incarnation: incarnation, tracker: queuecopy.New(), stopTimer: func() bool { return false }}
+	})
+}
+
+type copier struct {
+	config      Config
+	incarnation uint64
+	tracker     *queuecopy.Tracker
+	known       *model.Config // nil: none yet
+
+	questions []question // without answer
+	last      uint64     // id of the newest question
+	stopTimer func() bool
+}
+
+// question is an open Await.
+type question struct {
+	id      uint64
+	sender  *actor.PID
+	request uint64
+}
+
+func (c *copier) Receive(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *actor.Started:
+		ctx.Request(c.config.ClusterConfig, &messages.PublishConfig{})
+		for _, client := range c.config.Clients {
+			ctx.Send(client, &Started{c.incarnation})
+		}
+	case *config.Published:
+		c.configured(m.Config)
+		c.next(ctx)
+	case *store.Changed:
+		c.tracker.Changed(c.now(), m.Paths)
+		c.next(ctx)
+	case *ProcessBegan:
+		c.tracker.ProcessBegan(c.now(), m.ID)
+		c.next(ctx)
+	case *ProcessEnded:
+		c.tracker.ProcessEnded(c.now(), m.ID)
+		c.next(ctx)
+	case *Await:
+		c.await(ctx, m)
+	case *GetNodes:
+		ctx.Respond(&GetNodesResult{m.Request, c.tracker.State()})
+	case *callEnded:
+		if m.incarnation == c.incarnation {
+			c.callEnded(ctx, m)
+		}
+	case *wake:
+		if m.incarnation == c.incarnation {
+			c.next(ctx)
+		}
+	case *actor.Stopping, *actor.Restarting:
+		c.stopTimer()
+	default:
+		kit.Unexpected(ctx)
+	}
+}
+
+func (c *copier) now() time.Time { return c.config.Env.Clock().Now() }
+
+// configured takes the nodes of a configuration.
+func (c *copier) configured(current *model.Config) {
+	if c.known != nil && c.known.Nodes == current.Nodes && c.known.Cluster == current.Cluster {
+		return
+	}
+	c.known = current
+	uuid := current.Cluster.Value.MasterNode
+	master, hasMaster := current.Nodes.Get(uuid)
+	if !hasMaster { // the cluster is being destroyed
+		c.tracker.SetNodes(c.now(), "", nil)
+		return
+	}
+	var candidates []queuecopy.Node
+	for id, n := range current.Nodes.All() {
+		if id != uuid && n.Value.MasterCandidate && !n.Value.Offline {
+			candidates = append(candidates, queuecopy.Node{UUID: id, Name: n.Value.Name, Address: n.Value.PrimaryIP})
+		}
+	}
+	c.tracker.SetNodes(c.now(), master.Value.Name, candidates)
+}
+
+// await keeps a question. A repetition of an open one changes nothing.
+func (c *copier) await(ctx actor.Context, m *Await) {
+	if slices.ContainsFunc(c.questions, func(q question) bool { return q.request == m.Request && q.sender.Equal(ctx.Sender()) }) {
+		return
+	}
+	c.last++
+	c.questions = append(c.questions, question{c.last, ctx.Sender(), m.Request})
+	c.tracker.Await(c.now(), c.last, m.Units)
+	c.next(ctx)
+}
+
+// next carries out what follows from the last message.
+func (c *copier) next(ctx actor.Context) {
+	now := c.now()
+	decision := c.tracker.Next(now)
+	for _, call := range decision.Calls {
+		root, self, incarnation := ctx.ActorSystem().Root, ctx.Self(), c.incarnation
+		c.config.Daemons.Call(call, func(r queuecopy.Result) { root.Send(self, &callEnded{incarnation, call, r}) })
+	}
+	for _, released := range decision.Released {
+		i := slices.IndexFunc(c.questions, func(q question) bool { return q.id == released.ID })
+		if released.Late {
+			c.config.Env.Log().WithField("duration", queuecopy.AwaitMax).Warn("no majority of the master candidates has a change; its client gets the answer nevertheless")
+		}
+		ctx.Send(c.questions[i].sender, &AwaitResult{c.questions[i].request, released.Late})
+		c.questions = slices.Delete(c.questions, i, i+1)
+	}
+	c.stopTimer()
+	if !decision.Wake.IsZero() {
+		c.stopTimer = kit.SendAfter(c.config.Env.Clock(), ctx.ActorSystem(), decision.Wake.Sub(now), ctx.Self(), &wake{c.incarnation})
+	}
+}
+
+func (c *copier) callEnded(ctx actor.Context, m *callEnded) {
+	effect := c.tracker.Done(c.now(), m.call.Number, m.result)
+	log := c.config.Env.Log().WithFields(logrus.Fields{"node": m.call.Node.Name, "address": m.call.Node.Address, "op": m.call.Op.String()})
+	switch {
+	case effect.Failures == 1:
+		log.WithFields(logrus.Fields{"err": effect.Err, "delay": effect.Retry}).Warn("copy of the queue to a node failed; it is repeated")
+	case effect.Failures > 1:
+		log.WithFields(logrus.Fields{"err": effect.Err, "delay": effect.Retry, "attempt": effect.Failures}).Debug("copy of the queue to a node failed again; it is repeated")
+	case effect.Recovered:
+		log.Info("copy of the queue to a node succeeded after failures")
+	}
+	if effect.Repaired > 0 {
+		log.WithField("jobs", effect.Repaired).Info("a node has other files of jobs; they are sent")
+	}
+	c.next(ctx)
+}

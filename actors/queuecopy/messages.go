@@ -1,0 +1,51 @@
+package queuecopy
+
+import "lockstep/core/queuecopy"
+
+// Started tells clients of an incarnation. The jobs actor answers with ProcessBegan for each process of Ganeti that runs. A client
+// asks its open questions again.
+type Started struct{ Incarnation uint64 }
+
+// ProcessBegan says that from now on a process of Ganeti sends the file of a job. It is sent before the process may act.
+type ProcessBegan struct{ ID int64 }
+
+// ProcessEnded says that the process of a job is gone and the job's file is final on this disk.
+type ProcessEnded struct{ ID int64 }
+
+// Await asks for AwaitResult when a majority of the candidates that are online has the present states of units. A repetition of an
+// open question changes nothing.
+type Await struct {
+	Request uint64
+	Units   []queuecopy.Unit
+}
+
+// AwaitResult answers Await. Late: there is no majority yet; queuecopy.AwaitMax has passed.
+type AwaitResult struct {
+	Request uint64
+	Late    bool
+}
+
+// GetRequest is the number of the request.
+func (r *AwaitResult) GetRequest() uint64 { return r.Request }
+
+// GetNodes asks for GetNodesResult.
+type GetNodes struct{ Request uint64 }
+
+// GetNodesResult says what each candidate lacks, by uuid.
+type GetNodesResult struct {
+	Request uint64
+	Nodes   []queuecopy.NodeState
+}
+
+// GetRequest is the number of the request.
+func (r *GetNodesResult) GetRequest() uint64 { return r.Request }
+
+// callEnded is the end of a call.
+type callEnded struct {
+	incarnation uint64
+	call        queuecopy.Call
+	result      queuecopy.Result
+}
+
+// wake is the timer of the next decision.
+type wake struct{ incarnation uint64 }
