@@ -201,8 +201,8 @@ func ssconfProps(p Ports, _ Settings) *actor.Props {
 	return ssconf.Props(ssconf.Config{Env: p.Env, Store: p.Env.PID(storeName), Publisher: p.Env.PID(keeperName), Release: coreconfig.SoftwareVersion})
 }
 
-func distributorProps(p Ports, _ Settings) *actor.Props {
-	return distributor.Props(distributor.Config{Env: p.Env, Daemons: p.Daemons, Clients: []*actor.PID{p.Env.PID(configName)}, Software: coreconfig.SoftwareVersion})
+func distributorProps(p Ports, s Settings) *actor.Props {
+	return distributor.Props(distributor.Config{Env: p.Env, Daemons: p.Daemons, Clients: []*actor.PID{p.Env.PID(configName)}, Software: coreconfig.SoftwareVersion, Self: s.Node})
 }
 
 // hasCopies reports whether the queue is sent to master candidates.
@@ -216,8 +216,8 @@ func copierOf(p Ports) *actor.PID {
 	return nil
 }
 
-func copierProps(p Ports, _ Settings) *actor.Props {
-	return queuecopy.Props(queuecopy.Config{Env: p.Env, Daemons: p.Copies, ClusterConfig: p.Env.PID(configName), Clients: []*actor.PID{p.Env.PID(jobsName), p.Env.PID(luxiName)}})
+func copierProps(p Ports, s Settings) *actor.Props {
+	return queuecopy.Props(queuecopy.Config{Env: p.Env, Daemons: p.Copies, Self: s.Node, ClusterConfig: p.Env.PID(configName), Clients: []*actor.PID{p.Env.PID(jobsName), p.Env.PID(luxiName)}})
 }
 
 func configcheckProps(p Ports, _ Settings) *actor.Props {

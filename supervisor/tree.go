@@ -81,6 +81,9 @@ type Settings struct {
 	// Random returns unpredictable octets: MAC addresses and DRBD secrets are made of them.
 	Random func(count int) []byte
 	Limits queue.Limits
+	// Node is the name of this node in Ganeti's configuration. Others are sent configuration and queue only while it is the
+	// master's. "": this node is the master.
+	Node string
 	// AwaitCopies: in Ganeti mode clients get their answers when a majority of the master candidates has what they have changed.
 	AwaitCopies bool
 	Fence       time.Duration   // of a new master, see jobs.Config and locks.Config

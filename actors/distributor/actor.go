@@ -33,6 +33,7 @@ type Config struct {
 	Daemons  Daemons
 	Clients  []*actor.PID // get Started
 	Software string       // version of Ganeti that the nodes run, for ssconf release_version: 3.0.2
+	Self     string       // name of this node: a configuration that names another master is not sent; "": this node is the master
 }
 
 // Props makes the actor. Its incarnations are numbered from 1.
@@ -40,7 +41,7 @@ func Props(c Config) *actor.Props {
 	incarnation := uint64(0)
 	return c.Env.Props("distributor", func() actor.Actor {
 		incarnation++
-		return &distributor{config: c, incarnation: incarnation, tracker: distribution.New(c.Software), stopTimer: func() bool { return false }}
+		return &distributor{config: c, incarnation: incarnation, tracker: distribution.New(c.Software, c.Self), stopTimer: func() bool { return false }}
 	})
 }
 

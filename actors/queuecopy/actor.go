@@ -36,6 +36,7 @@ type Daemons interface {
 type Config struct {
 	Env           *kit.Env
 	Daemons       Daemons
+	Self          string // name of this node: the queue is sent while it is the master's; "": this node is the master
 	ClusterConfig *actor.PID
 	Clients       []*actor.PID // get Started
 }
@@ -115,7 +116,8 @@ func (c *copier) configured(current *model.Config) {
 	c.known = current
 	uuid := current.Cluster.Value.MasterNode
 	master, hasMaster := current.Nodes.Get(uuid)
-	if !hasMaster { // the cluster is being destroyed
+	// Without a master the cluster is being destroyed. Another one has a queue of its own.
+	if !hasMaster || c.config.Self != "" && master.Value.Name != c.config.Self {
 		c.tracker.SetNodes(c.now(), "", nil)
 		return
 	}

@@ -54,7 +54,7 @@ func onBench(t *testing.T, f func(*testing.T, *bench)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := &bench{TB: t, Env: e, daemons: &daemons{}, config: e.Probe("config"), clients: e.Probe("clients")}
-		b.copier = e.Start("queuecopy", queuecopy.Props(queuecopy.Config{Env: e.Env, Daemons: b.daemons, ClusterConfig: b.config.PID, Clients: []*actor.PID{b.clients.PID}}))
+		b.copier = e.Start("queuecopy", queuecopy.Props(queuecopy.Config{Env: e.Env, Daemons: b.daemons, Self: "n1", ClusterConfig: b.config.PID, Clients: []*actor.PID{b.clients.PID}}))
 		b.begin(1)
 		f(t, b)
 	})
@@ -66,14 +66,14 @@ func (b *bench) begin(incarnation uint64) {
 	kittest.Expect[*messages.PublishConfig](b.config)
 	require.Equal(b, &queuecopy.Started{Incarnation: incarnation}, kittest.Expect[*queuecopy.Started](b.clients))
 	require.Empty(b, b.calls(), "nothing is sent before the nodes are known")
-	b.config.Ask(b.copier, &config.Published{Config: nodes(b)})
+	b.config.Ask(b.copier, &config.Published{Config: nodes(b, "n1")})
 	b.Settle()
 	b.finish()
 	b.Advance(core.Settle)
 	b.finish()
 }
 
-func nodes(t testing.TB) *model.Config {
+func nodes(t testing.TB, master string) *model.Config {
 	raw, err := os.ReadFile("../../core/config/testdata/config.data.json")
 	require.NoError(t, err)
 	c, err := model.Decode(raw)
@@ -83,7 +83,7 @@ func nodes(t testing.TB) *model.Config {
 		model.Nodes.Delete(e, uuid)
 	}
 	cluster := c.Cluster.Value
-	cluster.MasterNode = "n1"
+	cluster.MasterNode = master
 	e.SetCluster(cluster)
 	for i := 1; i <= 5; i++ {
 		n := model.Node{Name: fmt.Sprint("n", i), PrimaryIP: fmt.Sprint("192.0.2.", i), MasterCandidate: i != 4, Offline: i == 5}
@@ -191,6 +191,17 @@ func TestANodeIsAway(t *testing.T) {
 	})
 }
 
+// A node whose configuration names another master sends that one nothing, and no other node.
+func TestAnotherMaster(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.config.Ask(b.copier, &config.Published{Config: nodes(b, "n2")})
+		b.changed("queue/job-1")
+		b.Advance(time.Hour)
+		require.Empty(t, b.calls())
+		require.Empty(t, b.nodes())
+	})
+}
+
 // An answer waits for one of two candidates, once for each question.
 func TestAwait(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
@@ -221,7 +232,7 @@ func TestCrash(t *testing.T) {
 		b.Advance(kittest.Backoff)
 		kittest.Expect[*messages.PublishConfig](b.config)
 		kittest.Expect[*queuecopy.Started](b.clients)
-		b.config.Ask(b.copier, &config.Published{Config: nodes(b)})
+		b.config.Ask(b.copier, &config.Published{Config: nodes(b, "n1")})
 		b.clients.Ask(b.copier, &queuecopy.Await{Request: 7, Units: []core.Unit{1}})
 		require.Equal(t, []string{"n2 ask-master []", "n3 ask-master []"}, b.calls())
 		for _, c := range former {

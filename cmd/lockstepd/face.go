@@ -146,10 +146,11 @@ func (f face) start(o faceOptions, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	self := ownName()
+	c.Ganeti.node = self
 	if isDaemonProcess() {
 		return f.runDaemon(c, o)
 	}
-	self := ownName()
 	if f.onMaster && !o.forceNode {
 		if err := checkMaster(c, self); err != nil {
 			return err

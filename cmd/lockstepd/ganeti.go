@@ -41,6 +41,8 @@ type GanetiConfig struct {
 
 	ForkServer bool   // Ganeti's job processes are forked
 	Repairs    string // of forkserver.Repairs, separated by commas
+	// node is the name of this node in Ganeti's configuration; only known under the name of one of Ganeti's daemons.
+	node string
 	// Acknowledge says when a client gets the answer about a change of the queue: acknowledgeLocal or acknowledgeMajority.
 	Acknowledge string
 }

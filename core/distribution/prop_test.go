@@ -80,7 +80,7 @@ func (m *machine) computeNewest() {
 	if m.newestOf == m.config {
 		return
 	}
-	t := New("3.0.2")
+	t := New("3.0.2", "")
 	t.Distribute(m.config)
 	t.updateSsconf()
 	m.newestOf = m.config

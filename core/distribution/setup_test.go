@@ -62,7 +62,7 @@ func candidate(i int) model.Node {
 }
 
 func newWorld(t require.TestingT, nodes ...model.Node) *world {
-	w := &world{TestingT: t, tracker: New("3.0.2"), now: time.Unix(1000, 0), config: baseConfig(t)}
+	w := &world{TestingT: t, tracker: New("3.0.2", "n1.example"), now: time.Unix(1000, 0), config: baseConfig(t)}
 	w.edit(func(e *model.Edit) {
 		for _, n := range nodes {
 			model.Nodes.Put(e, n.UUID, n)

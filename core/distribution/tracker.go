@@ -5,6 +5,10 @@
 // kind at a time, and skips states that are no longer the newest. After a failure it repeats with growing pauses. A node that
 // is marked offline gets nothing. A node that is added, comes back online or becomes a candidate counts as having nothing.
 //
+// Only the master sends. A node that is to become the master runs with a configuration that names its predecessor, until a client
+// changes it, and the predecessor reads a configuration that names its successor. Neither may send it: the newer state of
+// the other one would be overwritten, and on the sender itself too.
+//
 // A Tracker survives no crash: a new one sends everything to all nodes once. Pure.
 package distribution
 
@@ -45,6 +49,7 @@ type target struct {
 // other methods.
 type Tracker struct {
 	software string // version of Ganeti's software
+	self     string // name of this node; "": this node is the master, whatever the configuration says
 
 	config   *model.Config // the newest one; nil: none yet
 	version  uint64        // number of config: 1 for the first one
@@ -85,9 +90,10 @@ type record struct {
 	retryAt      time.Time // the next call begins no sooner
 }
 
-// New returns a tracker that knows no configuration. software is the version of Ganeti that the nodes run, for ssconf.
-func New(software string) *Tracker {
-	return &Tracker{software: software, records: map[target]*record{}, calls: map[uint64]target{}}
+// New returns a tracker that knows no configuration. software is the version of Ganeti that the nodes run, for ssconf. self is
+// the name of this node: nothing is sent of a configuration that names another master. If it is "", this node is the master.
+func New(software, self string) *Tracker {
+	return &Tracker{software: software, self: self, records: map[target]*record{}, calls: map[uint64]target{}}
 }
 
 // Distribute makes a durable configuration the newest one.
@@ -108,9 +114,10 @@ func (t *Tracker) updateTargets() {
 	wanted := map[target]string{}
 	t.nodes = nil
 	master := t.config.Cluster.Value.MasterNode
+	sends := t.isMaster()
 	for uuid, n := range t.config.Nodes.All() {
 		t.nodes = append(t.nodes, node{uuid, &n.Value})
-		if n.Value.Offline {
+		if n.Value.Offline || !sends {
 			continue
 		}
 		wanted[target{uuid, Ssconf}] = n.Value.PrimaryIP
@@ -139,6 +146,12 @@ func (t *Tracker) updateTargets() {
 		}
 		r.wanted, r.address = true, address
 	}
+}
+
+// isMaster reports whether this node may send the newest configuration.
+func (t *Tracker) isMaster() bool {
+	master, found := t.config.Nodes.Get(t.config.Cluster.Value.MasterNode)
+	return t.self == "" || !found || master.Value.Name == t.self
 }
 
 // reset makes the node count as having nothing.

@@ -211,6 +211,36 @@ func TestNoMaster(t *testing.T) {
 	w.requireSent(w.as("n1 ssconf S"), w.as("n2 ssconf S"))
 }
 
+// A node that is to become the master sends nothing of its predecessor's configuration, also not to itself, and answers do not wait.
+// What it sends as the master goes to all. Its predecessor then sends nothing.
+func TestOnlyTheMasterSends(t *testing.T) {
+	master := func(w *world, uuid string) {
+		w.edit(func(e *model.Edit) {
+			cluster := w.config.Cluster.Value
+			cluster.MasterNode = uuid
+			e.SetCluster(cluster)
+		})
+		w.distribute()
+	}
+	w := newWorld(t, candidate(2), regular(3))
+	master(w, "n2")
+	w.await(1, "", true)
+	w.requireSent()
+	require.Equal(t, []uint64{1}, w.released)
+	require.Equal(t, Master, w.state("n2").Role)
+	require.Zero(t, w.state("n1").Ssconf)
+
+	master(w, "n1")
+	w.requireSent(w.as("n1 ssconf S"), w.as("n2 config.data S"), w.as("n2 ssconf S"), w.as("n3 ssconf S"))
+	w.done(Result{Err: errLost})
+	w.succeed()
+
+	master(w, "n2")
+	w.change(true)
+	w.advance(time.Hour)
+	w.requireSent()
+}
+
 // The time for encodings is limited, unless an answer waits.
 func TestPace(t *testing.T) {
 	w := newWorld(t, candidate(2))
