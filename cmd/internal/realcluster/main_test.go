@@ -23,8 +23,15 @@ func TestHold(t *testing.T) {
 	if os.Getenv("HOLD") == "" {
 		t.Skip("NOT RUN: HOLD is not set")
 	}
-	c := newCluster(t)
-	fmt.Println("PID", c.nodes[0].PID(), c.nodes[1].PID())
+	var c *cluster
+	if os.Getenv("HOLD") == "3" {
+		c = newThree(t).cluster
+	} else {
+		c = newCluster(t)
+	}
+	for node, m := range c.nodes {
+		fmt.Printf("node%d PID %d\n", node+1, m.PID())
+	}
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM)
 	go func() { _, _ = io.Copy(io.Discard, os.Stdin); stop <- syscall.SIGTERM }()

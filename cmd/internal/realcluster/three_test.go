@@ -67,7 +67,7 @@ gnt-node add --no-ssh-key-check node3.gnt.example`)
 func (c *three) files(node int) map[string]string {
 	found := map[string]string{}
 	lib := c.nodes[node].Path("var/lib/ganeti")
-	for _, pattern := range []string{"config.data", "ssconf_*", "queue/job-*", "queue/serial", "queue/drain", "queue/archive/*/job-*"} {
+	for _, pattern := range []string{"config.data", "ssconf_*", "queue/job-*", "watcher.pause", "queue/serial", "queue/drain", "queue/archive/*/job-*"} {
 		paths, _ := filepath.Glob(filepath.Join(lib, pattern))
 		for _, path := range paths {
 			data, err := os.ReadFile(path)
@@ -112,7 +112,7 @@ func (c *three) equal(t *testing.T, step string) {
 				break
 			}
 			if time.Since(began) > time.Minute {
-				t.Errorf("%s: node%d differs from the master, node%d: %v\n%s", step, node+1, c.master+1, names, c.on(c.master, command+" node list; tail -30 /var/log/ganeti/wconf-daemon.log"))
+				t.Errorf("%s: node%d differs from the master, node%d: %v\n%s", step, node+1, c.master+1, names, c.on(c.master, command+" node list; tail -n 30 /var/log/ganeti/wconf-daemon.log"))
 				break
 			}
 			time.Sleep(20 * time.Millisecond) // files of other machines: there is no event to wait for
@@ -151,12 +151,13 @@ func (c *three) failover(t *testing.T, node int) {
 	t.Helper()
 	began := time.Now()
 	out, status := c.run(node, "gnt-cluster master-failover")
-	if status != 0 && !strings.Contains(out, "The master IP did not come up within 30 seconds") { // the time is short on a busy machine
-		t.Fatalf("failover to node%d: exit status %d\n%s", node+1, status, out)
+	if status != 0 {
+		log, _ := c.run(node, "tail -n 20 /var/log/ganeti/wconf-daemon.log /var/log/ganeti/node-daemon.log")
+		t.Fatalf("failover to node%d: exit status %d\n%s\n%s", node+1, status, out, log)
 	}
 	c.master = node
 	c.on(node, `for i in $(seq 600); do gnt-job list >/dev/null 2>&1 && ip addr | grep -qF 192.0.2.10/ && exit 0; sleep 0.1; done
-ip addr; gnt-job list; tail -20 /var/log/ganeti/wconf-daemon.log /var/log/ganeti/luxi-daemon.log; exit 1`)
+ip addr; gnt-job list; tail -n 20 /var/log/ganeti/wconf-daemon.log /var/log/ganeti/luxi-daemon.log; exit 1`)
 	t.Logf("failover to node%d: %.1f s", node+1, time.Since(began).Seconds())
 }
 
@@ -216,11 +217,11 @@ PYTHON`)))
 
 var errorLine = regexp.MustCompile(`(?m)^.*\bERROR:.*$`)
 
-// verify runs gnt-cluster verify, which must find no error.
+// verify runs gnt-cluster verify, which must find no error but that of namespaces: /proc has no sysrq-trigger.
 func (c *three) verify(t *testing.T) {
 	out, _ := c.run(c.master, "gnt-cluster verify --error-codes")
 	require.Contains(t, out, "Hooks Results", "the verification does not end")
-	require.Empty(t, errorLine.FindAllString(out, -1))
+	require.Empty(t, slices.DeleteFunc(errorLine.FindAllString(out, -1), func(line string) bool { return strings.Contains(line, "procfs filesystem") }))
 }
 
 // command is lockstep's client on a master.
@@ -231,8 +232,8 @@ const (
 	startNode = "/usr/lib/ganeti/daemon-util start ganeti-noded; /usr/lib/ganeti/daemon-util start ganeti-confd; /usr/lib/ganeti/daemon-util start ganeti-mond || true"
 )
 
-// faultsOfGaneti shows two faults of Ganeti's own copies, which the swap then repairs: a candidate that was away keeps live files of
-// archived jobs, and the older configuration.
+// faultsOfGaneti shows two faults of Ganeti's own copies: a candidate that was away keeps live files of archived jobs, and the older
+// configuration. A failover to it then loses what was changed. The failovers end on node1.
 func (c *three) faultsOfGaneti(t *testing.T) {
 	c.on(0, "set -e\n"+submit(5))
 	c.on(2, stopNode)
@@ -249,6 +250,15 @@ func (c *three) faultsOfGaneti(t *testing.T) {
 	require.NotEmpty(t, stale, "Ganeti's copies have left no stale file")
 	require.NotContains(t, c.files(2)["config.data"], "while-away", "Ganeti has repaired the configuration of a candidate")
 	t.Logf("with Ganeti's daemons node3 keeps %d stale job files and an older configuration after it was away", len(stale))
+	require.Equal(t, "while-away\n", c.on(0, "gnt-cluster list-tags"))
+	c.failover(t, 2)
+	require.Empty(t, c.on(2, "gnt-cluster list-tags"), "the failover has kept the newer configuration")
+	shown := c.on(2, "gnt-job list --no-headers -o id")
+	t.Logf("after a failover to it the tag that was set meanwhile is lost, and %d archived jobs are live again", len(stale))
+	for _, name := range stale {
+		require.Contains(t, strings.Fields(shown), strings.TrimPrefix(name, "queue/job-"))
+	}
+	c.failover(t, 0)
 }
 
 // TestThree runs lockstep on three real nodes: copies to the candidates, and failovers.
@@ -279,6 +289,11 @@ func TestThree(t *testing.T) {
 	c.on(2, startNode)
 	c.away[2] = false
 	c.equal(t, "the candidate is back")
+	archived := c.on(0, "cd /var/lib/ganeti/queue; ls archive/*")
+	c.failoverQueued(t, 2)
+	require.Contains(t, c.on(2, "gnt-cluster list-tags"), "away\n", "the failover has lost what was changed while node3 was away")
+	require.Subset(t, strings.Fields(c.on(2, "cd /var/lib/ganeti/queue; ls archive/*")), strings.Fields(archived))
+	c.equal(t, "failover to node3, which was away")
 
 	c.failoverQueued(t, 1)
 	c.equal(t, "failover to node2")
@@ -289,7 +304,7 @@ func TestThree(t *testing.T) {
 	c.away[2] = true
 	c.step(t, "offline", "gnt-node modify --offline=yes node3.gnt.example\n"+submit(3))
 	c.away[2] = false
-	c.step(t, "online", "gnt-node modify --offline=no node3.gnt.example; gnt-node modify --master-candidate=yes node3.gnt.example || true\n"+submit(1))
+	c.step(t, "online", "gnt-node modify --force --offline=no node3.gnt.example; gnt-node modify --master-candidate=yes node3.gnt.example || true\n"+submit(1))
 	c.away[2] = true
 	c.step(t, "remove", "gnt-node remove node3.gnt.example\n"+submit(1))
 	c.away[2] = false

@@ -253,6 +253,11 @@ func (n *node) resumeWatcher() error {
 	if n.state.Pause != "" && n.state.Pause != "none" {
 		return n.replace(filepath.Join(dataDir, "watcher.pause"), []byte(n.state.Pause+"\n"), 0o644)
 	}
+	if n.runs(luxid) { // the other master candidates may have got a copy of the pause
+		if err := n.run(cluster, "watcher", "continue"); err != nil {
+			return err
+		}
+	}
 	err := os.Remove(n.path(dataDir, "watcher.pause"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
