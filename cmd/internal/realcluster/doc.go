@@ -18,5 +18,6 @@
 //	TestLive       what stock programs ask, of Ganeti's daemons and after the swap of lockstep's, in three states of the other node
 //	TestReference  before, day, after on Ganeti's daemons, if REFERENCE is set. With -rewrite it writes the expected texts; with
 //	               RECORD=FILE it records all requests and answers of the day
-//	TestHold       puts up the cluster and leaves it for work by hand, if HOLD is set
+//	TestThree      lockstep on three nodes that can all become master (`make conformance-cluster NODES=3`): copies and failovers
+//	TestHold       puts up the cluster and leaves it for work by hand, if HOLD is set; the one of TestThree if HOLD is 3
 package realcluster
