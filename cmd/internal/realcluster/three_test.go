@@ -151,7 +151,10 @@ func (c *three) failover(t *testing.T, node int) {
 	t.Helper()
 	began := time.Now()
 	out, status := c.run(node, "gnt-cluster master-failover")
-	if status != 0 {
+	for tries := 0; strings.Contains(out, "Unhealthy nodes") && tries < 5; tries++ { // a busy machine is too slow for Ganeti's question
+		out, status = c.run(node, "gnt-cluster master-failover")
+	}
+	if status != 0 && !strings.Contains(out, "The master IP did not come up within 30 seconds") { // it is awaited below
 		log, _ := c.run(node, "tail -n 20 /var/log/ganeti/wconf-daemon.log /var/log/ganeti/node-daemon.log")
 		t.Fatalf("failover to node%d: exit status %d\n%s\n%s", node+1, status, out, log)
 	}
