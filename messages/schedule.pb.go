@@ -544,6 +544,7 @@ type JobReleased struct {
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Ended         bool                   `protobuf:"varint,2,opt,name=ended,proto3" json:"ended,omitempty"`
 	Status        int32                  `protobuf:"varint,3,opt,name=status,proto3" json:"status,omitempty"`
+	Encoded       []byte                 `protobuf:"bytes,4,opt,name=encoded,proto3" json:"encoded,omitempty"` // the file of a job that had a process and has ended
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -597,6 +598,13 @@ func (x *JobReleased) GetStatus() int32 {
 		return x.Status
 	}
 	return 0
+}
+
+func (x *JobReleased) GetEncoded() []byte {
+	if x != nil {
+		return x.Encoded
+	}
+	return nil
 }
 
 // ListUnfinishedJobs asks the queue for all unfinished jobs.
@@ -2112,11 +2120,12 @@ const file_schedule_proto_rawDesc = "" +
 	"\tForgetJob\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\"C\n" +
 	"\vEnqueueJobs\x124\n" +
-	"\x04jobs\x18\x01 \x03(\v2 .lockstep.messages.UnfinishedJobR\x04jobs\"K\n" +
+	"\x04jobs\x18\x01 \x03(\v2 .lockstep.messages.UnfinishedJobR\x04jobs\"e\n" +
 	"\vJobReleased\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x14\n" +
 	"\x05ended\x18\x02 \x01(\bR\x05ended\x12\x16\n" +
-	"\x06status\x18\x03 \x01(\x05R\x06status\".\n" +
+	"\x06status\x18\x03 \x01(\x05R\x06status\x12\x18\n" +
+	"\aencoded\x18\x04 \x01(\fR\aencoded\".\n" +
 	"\x12ListUnfinishedJobs\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\"\xaa\x01\n" +
 	"\x18ListUnfinishedJobsResult\x12\x18\n" +

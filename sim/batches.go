@@ -55,6 +55,9 @@ func (w *World) RunBatches(batches []Batch, settings map[string][]byte, done fun
 	return ids, errors.Join(failed, w.Err())
 }
 
+// Put makes a file of the data directory, before the daemon starts.
+func (w *World) Put(path string, content []byte) { w.disk.Overwrite(path, content) }
+
 // submitAll submits one batch after the other. Time does not move while the daemon answers, so
 // that each batch is submitted at its planned time.
 func (c *client) submitAll(batches []Batch, failed *error) {

@@ -9,6 +9,7 @@ import (
 	"lockstep/core/config/journal"
 	"lockstep/core/config/model"
 	"lockstep/core/config/reserve"
+	"lockstep/core/durations"
 	"lockstep/core/paths"
 	"lockstep/core/record"
 	"lockstep/core/session"
@@ -94,6 +95,8 @@ func parse(name string, data []byte) (err error) {
 		_, err = config.DecodeSettings(data)
 	case paths.SessionsPath:
 		_, err = session.Decode(data)
+	case paths.DurationsPath:
+		_, err = durations.Decode(data)
 	case paths.TempResPath:
 		_, err = reserve.Decode(data)
 	case paths.ConfigJournalPath:

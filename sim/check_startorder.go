@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"lockstep/core/config"
 	"lockstep/core/filter"
 	"lockstep/core/job"
 	"lockstep/core/paths"
@@ -136,12 +137,15 @@ func (c *checkStartOrder) picked(w *World, id int64) error {
 // before returns the reason why a job must be chosen before another; "" if it need not be.
 func (c *checkStartOrder) before(w *World, waits, chosen *job.Job) string {
 	settings := w.effective.settings
+	if settings.Order == config.OrderExpected {
+		return ""
+	}
 	switch mine, its := waits.Priority(), chosen.Priority(); {
 	case mine < its:
 		return fmt.Sprintf("is more urgent: %d against %d", mine, its)
 	case mine > its || waits.ID > chosen.ID:
 		return ""
-	case !settings.Predictive:
+	case settings.Order == config.OrderPlain:
 		return "came first"
 	}
 	// Ages are counted in full ticks of the clock.

@@ -125,13 +125,14 @@ func (o *operator) settings() map[string]any {
 	case 0:
 		return map[string]any{"max_running_jobs": 1 + rng.IntN(4)}
 	case 1:
-		predictive := rng.IntN(2) == 0
+		order := rng.IntN(3)
 		// No further dice: the runs of known seeds do not change.
-		return map[string]any{"predictive": predictive, "archive_after": map[bool]float64{true: 0.5}[predictive], "keep_last": 1}
+		return map[string]any{"order": []string{config.OrderExpected, config.OrderWeights, config.OrderPlain}[order], "reserve_after": []float64{0, 0.1, 3600}[order],
+			"archive_after": []float64{0, 0.5, 0}[order], "keep_last": 1}
 	case 2:
 		return map[string]any{"predictive_tick": []float64{0.01, 0.1, 1, 30}[rng.IntN(4)], "predictive_ticks": 1 + rng.IntN(5)}
 	default:
-		return map[string]any{"lock_bypass_after": []float64{0, 0.1, 30}[rng.IntN(3)], "predictive": true}
+		return map[string]any{"lock_bypass_after": []float64{0, 0.1, 30}[rng.IntN(3)], "predictive": true, "reserve_after": 0.2}
 	}
 }
 

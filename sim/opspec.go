@@ -15,7 +15,7 @@ import (
 // "run run_for=5 exit=3", "jqueue" or "jqueue notify", or the name of an opcode without an executor.
 //
 // A run may have a limit in seconds, "timeout=2"; take locks, "locks=node/a,node/b:shared", or some of a list,
-// "any=2:node/a,node/b". Any opcode may depend on jobs, "after=-1" or
+// "any=2:node/a,node/b"; and a label of its kind, "kind=backup". Any opcode may depend on jobs, "after=-1" or
 // "after=12:success,error"; be one of at most so many that run,
 // "limit=2:label"; give a reason, "reason=word"; have a "priority=-10"; name the
 // submission that it belongs to, "request=word".
@@ -27,6 +27,7 @@ type opInput struct {
 	Comment  string        `json:"comment"`
 	Argv     []string      `json:"argv,omitempty"`
 	Duration json.Number   `json:"duration,omitempty"`
+	Kind     string        `json:"kind,omitempty"`
 	Timeout  json.Number   `json:"timeout,omitempty"`
 	Notify   bool          `json:"notify_waitlock,omitempty"`
 	OnNodes  []string      `json:"on_nodes,omitempty"`
@@ -50,6 +51,8 @@ func (o OpSpec) Encode(tag string) json.RawMessage {
 		op.OpID, op.Argv = "OP_RUN_COMMAND", []string{"sim"}
 		for _, word := range words[1:] {
 			switch key, value, _ := strings.Cut(word, "="); key {
+			case "kind":
+				op.Kind = value
 			case "timeout":
 				op.Timeout = json.Number(value)
 			case "locks":

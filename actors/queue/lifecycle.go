@@ -133,7 +133,9 @@ func (q *queue) enqueue(ctx actor.Context, e *entry) {
 // subscribers, the lock manager, the filter engine and the scheduler.
 func (q *queue) finish(ctx actor.Context, e *entry, encoded []byte) {
 	id := e.info.Id
+	released := &messages.JobReleased{Id: id, Ended: true, Status: e.info.Status}
 	if e.stage == active {
+		released.Encoded = encoded
 		ctx.Send(q.config.Locks, &messages.JobCleanedUp{Id: id})
 	}
 	q.records.ended(id)
@@ -145,5 +147,5 @@ func (q *queue) finish(ctx actor.Context, e *entry, encoded []byte) {
 	q.notifySubscribers(ctx, e.info, encoded)
 	q.subscribers.ended(id)
 	q.forgetVerdict(ctx, id)
-	ctx.Send(q.config.Scheduler, &messages.JobReleased{Id: id, Ended: true, Status: e.info.Status})
+	ctx.Send(q.config.Scheduler, released)
 }

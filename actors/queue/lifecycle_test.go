@@ -23,8 +23,8 @@ func TestPlaces(t *testing.T) {
 	queued, end := newJob(1), ended(1)
 	enqueued := &messages.EnqueueJobs{Jobs: []*messages.UnfinishedJob{waiting(queued)}}
 	pick, left := &messages.PickJob{Id: 1}, &messages.JobReleased{Id: 1}
-	gone := &messages.JobReleased{Id: 1, Ended: true, Status: int32(job.Success)}
 	start := &messages.StartJob{Id: 1, Encoded: job.Encode(queued), Launch: []byte(`[null]`)}
+	executed := &messages.JobReleased{Id: 1, Ended: true, Status: int32(job.Success), Encoded: job.Encode(end)}
 	over := &messages.JobEnded{Id: 1, Encoded: job.Encode(end)}
 	returned := &messages.JobReturned{Id: 1}
 	one := []*job.Job{queued}
@@ -33,7 +33,7 @@ func TestPlaces(t *testing.T) {
 		"pick of an unknown job":          {nil, []any{pick}, []any{left}, nil},
 		"pick of a final job":             {[]*job.Job{end}, []any{pick}, []any{left}, nil},
 		"pick of a job that is out":       {one, []any{pick, pick}, nil, nil}, // its slot is in use
-		"end":                             {one, []any{pick, over}, []any{gone}, nil},
+		"end":                             {one, []any{pick, over}, []any{executed}, nil},
 		"end told twice":                  {one, []any{pick, over, over}, nil, nil},
 		"end of a job that is not out":    {one, []any{over}, nil, nil},
 		"end of an unknown job":           {nil, []any{over}, nil, nil},

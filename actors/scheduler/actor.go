@@ -8,7 +8,7 @@
 // PickJob, DependencyWaitChanged and EndUnrunnableJob, and the lock manager the paused
 // jobs.
 //
-// Nothing survives its crash, and a crash of the queue drops all it knows of jobs: it asks
+// How long opcodes have taken survives in a file, of which it is the writer. Nothing else survives its crash, and a crash of the queue drops all it knows of jobs: it asks
 // for everything again.
 package scheduler
 
@@ -26,6 +26,7 @@ import (
 	"lockstep/actors/kit"
 	"lockstep/actors/locks"
 	"lockstep/actors/opcodes"
+	"lockstep/actors/store"
 	"lockstep/core/config"
 	"lockstep/core/config/model"
 	"lockstep/core/dependency"
@@ -39,6 +40,7 @@ import (
 // Config is what the scheduler needs.
 type Config struct {
 	Env           *kit.Env
+	Store         *actor.PID
 	Queue         *actor.PID
 	Locks         *actor.PID
 	ClusterConfig *actor.PID
@@ -52,10 +54,11 @@ type Config struct {
 
 // Props makes the scheduler.
 func Props(c Config) *actor.Props {
-	request, catalogue := uint64(0), c.Catalogue
+	request, incarnation, catalogue := uint64(0), uint32(0), c.Catalogue
 	return c.Env.Props("scheduler", func() actor.Actor {
 		c.Catalogue = catalogue
-		return &scheduler{config: c, catalogue: &catalogue, request: &request, settings: sched.Defaults(), paused: map[job.ID]bool{}, unknownOutcomes: map[job.ID]bool{}}
+		incarnation++
+		return &scheduler{config: c, learned: learned{store: store.NewClient(c.Store, incarnation)}, catalogue: &catalogue, request: &request, settings: sched.Defaults(), paused: map[job.ID]bool{}, unknownOutcomes: map[job.ID]bool{}}
 	})
 }
 
@@ -71,6 +74,7 @@ type scheduler struct {
 	ownSettings []byte                       // lockstep's, as well
 	settings    sched.Settings
 	resources   *config.Resources
+	learned     learned
 
 	state    *sched.State // nil until the queue has sent the unfinished jobs
 	graph    dependency.Graph
@@ -79,6 +83,8 @@ type scheduler struct {
 	// unknownOutcomes are the jobs whose outcome this node does not know. They are shown to
 	// people.
 	unknownOutcomes map[job.ID]bool
+
+	continuing bool // continuePick is on its way
 
 	paused map[job.ID]bool // as last sent to the lock manager
 }
@@ -89,11 +95,17 @@ type deferredBegin struct {
 	sender *actor.PID
 }
 
+// continuePick: the last search for jobs to start has not examined all that may start.
+type continuePick struct{}
+
 func (s *scheduler) Receive(ctx actor.Context) {
+	if s.learned.store.Handle(ctx) {
+		return
+	}
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
+		s.readDurations(ctx)
 		ctx.Request(s.config.ClusterConfig, &messages.PublishConfig{})
-		s.requestJobs(ctx)
 	case *messages.QueueStarted:
 		s.requestJobs(ctx)
 	case *clusterconfig.Published:
@@ -118,6 +130,13 @@ func (s *scheduler) Receive(ctx actor.Context) {
 		s.locksPublished(ctx, m)
 	case *opcodes.Changed:
 		s.opcodesChanged(m)
+	case *writeDurations:
+		s.learned.timed = false
+		s.writeLearned(ctx)
+	case *messages.Drain:
+		s.drain(ctx)
+	case *continuePick:
+		s.continuing = false
 	case *messages.ExplainJobs:
 		s.explainJobs(ctx, m)
 	case *messages.ListDependencies:
@@ -139,7 +158,7 @@ func (s *scheduler) requestJobs(ctx actor.Context) {
 	s.state, s.graph, s.jobs = nil, dependency.Graph{}, nil
 	clear(s.unknownOutcomes)
 	*s.request++ // this also makes answers to a former incarnation stale
-	if !s.configured {
+	if !s.configured || s.learned.table == nil {
 		return
 	}
 	ctx.Request(s.config.Queue, &messages.ListUnfinishedJobs{Request: *s.request})
@@ -162,13 +181,13 @@ func (s *scheduler) configChanged(ctx actor.Context, m *clusterconfig.Published)
 	}
 	first := !s.configured
 	s.configured, s.cluster, s.ownSettings = true, m.Config.Cluster, m.Settings
-	s.settings = sched.Settings{Slots: slots, Predictive: settings.Predictive,
-		Base: settings.PredictiveBase, Tick: settings.PredictiveTick(), K: settings.PredictiveTicks}
-	if s.state != nil {
-		s.state.SetSettings(s.settings)
-	}
-	if first {
+	former := s.settings.Order
+	s.settings = sched.SettingsOf(slots, settings)
+	switch expected := s.settings.Order == sched.Expected; {
+	case first, expected != (former == sched.Expected): // other orders need other data about each job
 		s.requestJobs(ctx)
+	case s.state != nil:
+		s.state.SetSettings(s.settings)
 	}
 }
 
@@ -225,6 +244,7 @@ func (s *scheduler) jobReleased(ctx actor.Context, m *messages.JobReleased) {
 		return
 	}
 	id := job.ID(m.Id)
+	s.recordDurations(ctx, m.Encoded)
 	if j := s.jobs[id]; j != nil {
 		s.answerBegin(ctx, j, &messages.BeginOpResult{Failure: messages.JobLostFailure("The job is over")})
 		delete(s.jobs, id)
@@ -281,6 +301,10 @@ func (s *scheduler) pick(ctx actor.Context) {
 	picked := s.state.Pick(began)
 	if s.config.Decided != nil && s.state.Len() > 0 {
 		s.config.Decided(s.config.Env.Clock().Now().Sub(began))
+	}
+	if s.state.Unfinished() && !s.continuing {
+		s.continuing = true
+		ctx.Send(ctx.Self(), &continuePick{})
 	}
 	for _, id := range picked {
 		j := s.jobs[id]

@@ -30,7 +30,7 @@ func newWorld(b *testing.B, pending int, signatures int) *world {
 	w.queue, w.locks = w.Probe("queue"), w.Probe("locks")
 	cluster := w.Probe("cluster")
 	cluster.Answer(func(any) any { return configOf(20, "") })
-	pid, _, err := w.SpawnRoot(scheduler.Props(scheduler.Config{Env: w.Env.Env, Queue: w.queue.PID, Locks: w.locks.PID,
+	pid, _, err := w.SpawnRoot(scheduler.Props(scheduler.Config{Env: w.Env.Env, Store: storeWithout(w.Env).PID, Queue: w.queue.PID, Locks: w.locks.PID,
 		ClusterConfig: cluster.PID, Catalogue: opcode.Builtin()}), "scheduler")
 	require.NoError(b, err)
 	w.scheduler = pid

@@ -3,10 +3,12 @@ package scheduler
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/core/dependency"
+	"lockstep/core/durations"
 	"lockstep/core/filter"
 	"lockstep/core/job"
 	"lockstep/core/lock"
@@ -29,9 +31,9 @@ type scheduledJob struct {
 	verdict    *messages.Verdict           // nil: accepted
 	hold       *messages.HoldReason        // nil: not held
 
-	decoded       *job.Job          // only while the job is being added
-	expected      *lock.Declaration // demand of all opcodes of a job without a process; kept because rules may change often
-	waitPublished bool              // the queue was sent that the job waits for dependencies
+	decoded       *job.Job // only while the job is being added
+	expected      *demand  // of a job without a process; kept because rules may change often
+	waitPublished bool     // the queue was sent that the job waits for dependencies
 
 	running   bool              // it has a process or is being started
 	adopted   bool              // it was active in ListUnfinishedJobsResult, and may have no slot
@@ -123,17 +125,41 @@ func (j *scheduledJob) declarations(s *scheduler) (current, later lock.Declarati
 	return current, later
 }
 
+// demand is what sched is told of the locks of the job and of its duration.
+type demand struct {
+	declared lock.Declaration
+	expected time.Duration
+}
+
+// demand computes the demand of the opcodes that have not ended: in the order Expected the locks of the next one.
+func (j *scheduledJob) demand(s *scheduler) *demand {
+	decoded := j.decoded
+	if decoded == nil {
+		var err error
+		if decoded, err = job.Decode(j.encoded); err != nil {
+			return &demand{} // computed before
+		}
+	}
+	if s.settings.Order != sched.Expected {
+		return &demand{declared: lock.Merge(j.declarations(s))}
+	}
+	d := &demand{declared: s.config.Catalogue.Declare(decoded.Ops[j.op].Input, s.resources)}
+	for i := j.op; i < len(decoded.Ops); i++ {
+		d.expected += s.learned.table.Expect(durations.KindOf(decoded.Ops[i].Input)).Median
+	}
+	return d
+}
+
 // candidate is the job as sched sees it.
 func (j *scheduledJob) candidate(s *scheduler) sched.Candidate {
-	declared := j.expected
-	if declared == nil {
-		all := lock.Merge(j.declarations(s))
-		declared = &all
+	d := j.expected
+	if d == nil {
+		d = j.demand(s)
 	}
 	if !j.running {
-		j.expected = declared
+		j.expected = d
 	}
-	return sched.Candidate{ID: j.id, Priority: j.priority, ReceivedUs: j.receivedUs, Declared: *declared, Limits: j.allLimits()}
+	return sched.Candidate{ID: j.id, Priority: j.priority, ReceivedUs: j.receivedUs, Declared: d.declared, Expected: d.expected, Limits: j.allLimits()}
 }
 
 // allLimits are the limits of the job's reason trails and of the rule that applies.
@@ -171,6 +197,9 @@ func (s *scheduler) consider(ctx actor.Context, j *scheduledJob) {
 	}
 	if j.adopted && j.openBegin != nil && (s.state.SlotsInUse() > s.state.Settings().Slots || s.state.LimitsExceeded(j.allLimits())) {
 		s.state.Yield(j.id) // a job adopted without a slot may exceed the slots or a limit
+	}
+	if j.openBegin != nil && !s.state.Yielded(j.id) && s.state.Running(j.id) && s.state.GivesSlotBack(j.id, j.demand(s).declared) {
+		s.state.Yield(j.id)
 	}
 	switch {
 	case !j.running, s.state.Yielded(j.id):

@@ -67,7 +67,7 @@ func node(name string) []lock.Item {
 func TestThePredictiveOrder(t *testing.T) {
 	owner, admin := lock.JobOwner(1, "/l/job_1", 77), lock.NamedOwner("admin", "/l/admin", 78)
 	setup := func(b *bench) {
-		b.reconfigure(1, ``)
+		b.reconfigure(1, `{"order": "weights"}`)
 		b.answerJobsRequest(plainJobs(1), all(unfinished(2, lockingNode("u1")), unfinished(3, lockingNode("n3"))))
 		require.Empty(b, b.takePicked())
 	}
@@ -95,7 +95,7 @@ func TestThePredictiveOrder(t *testing.T) {
 		}, []int64{2, 3}},
 		"it is held, but all are old": {func(b *bench) {
 			b.sendLocks(true, lock.Record{Owner: owner, Locks: node("u1")})
-			b.reconfigure(1, `{"predictive_tick": 1, "predictive_ticks": 2}`)
+			b.reconfigure(1, `{"order": "weights", "predictive_tick": 1, "predictive_ticks": 2}`)
 			b.Advance(time.Minute)
 		}, []int64{2, 3}},
 	} {
@@ -128,7 +128,7 @@ func TestWhatAPickedJobDeclares(t *testing.T) {
 // The opcodes that a job has finished no longer count in its demand.
 func TestWhatIsBehindAJobCountsNoMore(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
-		b.reconfigure(1, ``)
+		b.reconfigure(1, `{"order": "weights"}`)
 		b.answerJobsRequest(all(unfinished(1, lockingNode("u1"), lockingNode("n3"))), all(unfinished(3, lockingNode("n3")), unfinished(4, lockingNode("u1"))))
 		b.sendBeginOp(7, 1, 1)
 		require.Equal(t, []uint64{7}, b.takePermitted())

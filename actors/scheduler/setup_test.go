@@ -36,10 +36,28 @@ func onBench(t *testing.T, slots int, f func(*testing.T, *bench)) {
 		b := &bench{T: t, Env: e, queue: e.Probe("queue"), locks: e.Probe("locks"), cluster: e.Probe("cluster"),
 			process: e.Probe("process"), config: configOf(slots, `{"predictive": false}`)}
 		b.cluster.Answer(func(any) any { return b.config })
-		b.scheduler = e.Start("scheduler", scheduler.Props(scheduler.Config{Env: e.Env, Queue: b.queue.PID,
+		b.scheduler = e.Start("scheduler", scheduler.Props(scheduler.Config{Env: e.Env, Store: storeWithout(e).PID, Queue: b.queue.PID,
 			Locks: b.locks.PID, ClusterConfig: b.cluster.PID, Catalogue: opcode.Builtin()}))
 		f(t, b)
 	})
+}
+
+// storeWithout is a store without files, which writes nothing.
+func storeWithout(e *kittest.Env) *kittest.Probe {
+	p := e.Probe("store")
+	p.Answer(func(m any) any {
+		switch m := m.(type) {
+		case *messages.AnnounceStore:
+			return &messages.StoreStarted{Incarnation: 1}
+		case *messages.AccessStore:
+			if m.GetRead() != nil {
+				return &messages.AccessStoreResult{Request: m.Request, What: &messages.AccessStoreResult_Read{Read: &messages.ReadFileResult{Missing: true}}}
+			}
+			return &messages.AccessStoreResult{Request: m.Request, What: &messages.AccessStoreResult_Files{Files: &messages.ChangeFilesResult{}}}
+		}
+		return nil
+	})
+	return p
 }
 
 // configOf is a configuration with so many slots, and these settings.

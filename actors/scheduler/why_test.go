@@ -54,7 +54,7 @@ func TestWhy(t *testing.T) {
 
 func TestWhyInPredictiveOrder(t *testing.T) {
 	onBench(t, 1, func(t *testing.T, b *bench) {
-		b.reconfigure(1, `{}`)
+		b.reconfigure(1, `{"order": "weights"}`)
 		b.answerJobsRequest(plainJobs(1), all(unfinished(2, lockingNode("u1")), unfinished(3, lockingNode("n3")), unfinished(4, `{"OP_ID": "OP_RUN_COMMAND", "argv": ["x"], "locks": [["cluster/BGL", "exclusive"]]}`)))
 		b.sendLocks(true, lock.Record{Owner: lock.JobOwner(1, "/l/job_1", 77), Locks: node("u1")},
 			lock.Record{Owner: lock.NamedOwner("admin", "/l/admin", 78), Locks: []lock.Item{{Lock: lock.Member(lock.Network, "x"), Mode: lock.Exclusive}}})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,7 +17,7 @@ import (
 	"lockstep/sim/study"
 )
 
-// workOptions are the flags for the work that runs in both orders.
+// workOptions are the flags for the work that runs in each order.
 type workOptions struct {
 	study.MixOptions
 	mix string
@@ -30,7 +31,7 @@ func (o *workOptions) flags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.Nodes, "nodes", 40, "`number` of nodes, with eight instances each")
 	flags.Float64Var(&o.Load, "load", 0.1, "`share` of the slots that the work would occupy without waiting")
 	flags.Uint64Var(&o.Seed, "seed", 1, "the seed to run")
-	flags.StringArrayVar(&o.set, "set", nil, "a setting of lockstep for both runs, `name=value`, such as predictive_ticks=120")
+	flags.StringArrayVar(&o.set, "set", nil, "a setting of lockstep for all runs, `name=value`, such as predictive_ticks=120")
 }
 
 // parse finds the mix and reads the settings.
@@ -43,8 +44,8 @@ func (o *workOptions) parse() (study.Mix, study.CompareOptions, error) {
 	if err != nil {
 		return study.Mix{}, study.CompareOptions{}, err
 	}
-	if settings["predictive"] != nil {
-		return study.Mix{}, study.CompareOptions{}, errors.New("--set predictive: the comparison sets this itself")
+	if settings["predictive"] != nil || settings["order"] != nil {
+		return study.Mix{}, study.CompareOptions{}, errors.New("--set order: the comparison sets this itself")
 	}
 	options := study.CompareOptions{MixOptions: o.MixOptions, Settings: settings}
 	return mix, options, options.Validate()
@@ -53,7 +54,8 @@ func (o *workOptions) parse() (study.Mix, study.CompareOptions, error) {
 // compareSeeds runs the work of each seed, with a progress bar. It prints failures to out and then
 // returns errBroken.
 func compareSeeds(out, stderr io.Writer, mix study.Mix, options study.CompareOptions, first, last uint64) ([]study.Comparison, error) {
-	bar := term.StartSteps(stderr, 2*int64(options.Jobs)*int64(last-first+1))
+	runs := len(study.Runs) - len(options.Without)
+	bar := term.StartSteps(stderr, int64(runs)*int64(options.Jobs)*int64(last-first+1))
 	defer bar.Stop()
 	began, ended := time.Now(), uint64(0)
 	options.OnJobEnd = func() {
@@ -89,18 +91,21 @@ func (o *workOptions) asJSON(out io.Writer, all []study.Comparison, more map[str
 // compareOptions are the flags of compare.
 type compareOptions struct {
 	workOptions
-	seeds string
-	json  bool
+	seeds   string
+	without []string
+	json    bool
 }
 
 func newCompareCommand() *cobra.Command {
 	o := compareOptions{}
 	c := &cobra.Command{
 		Use:   "compare",
-		Short: "Compare the predictive order of jobs with the plain order",
-		Long: `Compare the predictive order of jobs with the plain order. An operator's work is
-generated from the seed and run twice by the daemon's actors, in the same simulated
-world, without faults. With several seeds the figures are means.
+		Short: "Compare the orders of jobs",
+		Long: `Compare the orders of jobs. An operator's work is generated from the seed and run by
+the daemon's actors in each order, in the same simulated world, without faults: in the
+orders expected, weights and plain, and in the order expected with a daemon that knows
+beforehand how long each opcode takes (informed). With several seeds the figures are
+means. --without omits a run.
 
 The mixes:
 ` + mixList(),
@@ -112,6 +117,7 @@ The mixes:
 	}
 	o.flags(c.Flags())
 	c.Flags().StringVar(&o.seeds, "seeds", "", "seeds to run, `A..B`, both included")
+	c.Flags().StringSliceVar(&o.without, "without", nil, "`runs` to omit: expected, weights, plain, informed")
 	c.Flags().BoolVar(&o.json, "json", false, "print all measurements as JSON")
 	c.MarkFlagsMutuallyExclusive("seed", "seeds")
 	return c
@@ -130,6 +136,12 @@ func (o *compareOptions) run(out, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	for _, name := range o.without {
+		if !slices.Contains(study.Runs, name) {
+			return fmt.Errorf("--without %s: there are %s", name, strings.Join(study.Runs, ", "))
+		}
+	}
+	options.Without = o.without
 	first, last, err := seedSpan(o.Seed, o.seeds)
 	if err != nil {
 		return err

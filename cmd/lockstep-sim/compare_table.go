@@ -9,6 +9,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"lockstep/cmd/internal/term"
+	"lockstep/core/config"
 	"lockstep/sim/study"
 )
 
@@ -25,6 +26,7 @@ var measures = []measure{
 	{"jobs per hour", func(o study.Outcome) float64 { return o.PerHour }, number, true},
 	{"mean wait", func(o study.Outcome) float64 { return o.Mean }, span, false},
 	{"95th percentile of waits", func(o study.Outcome) float64 { return o.P95 }, span, false},
+	{"99.9th percentile", func(o study.Outcome) float64 { return o.P999 }, span, false},
 	{"longest wait", func(o study.Outcome) float64 { return o.Longest }, span, false},
 	{"slot time", func(o study.Outcome) float64 { return o.SlotSeconds }, span, false},
 	{"  of it waiting for locks", func(o study.Outcome) float64 { return o.LockWaitSeconds }, span, false},
@@ -45,46 +47,77 @@ func span(s float64) string {
 func number(x float64) string  { return fmt.Sprintf("%.1f", x) }
 func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
 
-// printTables prints the measurements and the figures about starvation.
+// runsOf are the names of the runs that were not omitted.
+func runsOf(all []study.Comparison) []string {
+	return slices.DeleteFunc(slices.Clone(study.Runs), func(name string) bool { return all[0].Run(name) == nil })
+}
+
+// printTables prints the measurements, those of each kind, and the figures about starvation.
 func printTables(out io.Writer, all []study.Comparison) {
-	header := table.Row{"", "predictive", "plain", "change"}
-	if len(all) > 1 {
-		header = append(header, "better in")
+	runs, header := runsOf(all), table.Row{""}
+	for _, name := range runs {
+		header = append(header, name)
+	}
+	compares := all[0].Expected != nil && all[0].Plain != nil
+	if compares {
+		header = append(header, "expected to plain")
+		if len(all) > 1 {
+			header = append(header, "better in")
+		}
 	}
 	var rows []table.Row
 	for _, m := range measures {
-		rows = append(rows, m.row(all))
+		rows = append(rows, m.row(all, runs, compares))
 	}
 	fmt.Fprintln(out, render(header, rows))
-	fmt.Fprintln(out)
-	fmt.Fprintln(out, render(table.Row{"kind", "jobs", "mean wait", "plain", "longest", "plain"}, kindRows(all)))
+	bound := 0.0
+	for _, c := range all {
+		bound += c.Bound / float64(len(all))
+	}
+	fmt.Fprintf(out, "\nNo order has a mean wait below %s.\n\n", span(bound))
+	header = table.Row{"kind", "jobs"}
+	for _, name := range runs {
+		header = append(header, name, "longest")
+	}
+	fmt.Fprintln(out, render(header, kindRows(all, runs)))
+	if all[0].Weights == nil {
+		return
+	}
 	var seen study.Starvation
 	for _, c := range all {
-		seen.Picks += c.Predictive.Starvation.Picks
-		seen.Aged += c.Predictive.Starvation.Aged
-		seen.Overtook += c.Predictive.Starvation.Overtook
+		seen.Picks += c.Weights.Starvation.Picks
+		seen.Aged += c.Weights.Starvation.Aged
+		seen.Overtook += c.Weights.Starvation.Overtook
 	}
-	fmt.Fprintf(out, "\nNo starvation: of %d choices in the predictive order %d chose a job before an earlier one,\n"+
+	fmt.Fprintf(out, "\nNo starvation: of %d choices in the order weights %d chose a job before an earlier one,\n"+
 		"%d a job that had waited for K ticks; none before an earlier job of that age.\n", seen.Picks, seen.Overtook, seen.Aged)
 }
 
-// sums adds up all seeds, and counts the seeds in which the predictive order is better.
-func (m *measure) sums(all []study.Comparison) (predictive, plain float64, better int) {
+// sum adds up a measure of a run over all seeds.
+func (m *measure) sum(all []study.Comparison, run string) float64 {
+	sum := 0.0
 	for _, c := range all {
-		a, b := m.of(c.Predictive), m.of(c.Plain)
-		predictive, plain = predictive+a, plain+b
-		if a != b && a > b == m.moreIsBetter {
-			better++
-		}
+		sum += m.of(*c.Run(run))
 	}
-	return predictive, plain, better
+	return sum
 }
 
-func (m *measure) row(all []study.Comparison) table.Row {
-	predictive, plain, better := m.sums(all)
-	n := float64(len(all))
-	row := table.Row{m.name, m.unit(predictive / n), m.unit(plain / n), change(predictive, plain)}
+func (m *measure) row(all []study.Comparison, runs []string, compares bool) table.Row {
+	row := table.Row{m.name}
+	for _, name := range runs {
+		row = append(row, m.unit(m.sum(all, name)/float64(len(all))))
+	}
+	if !compares {
+		return row
+	}
+	row = append(row, change(m.sum(all, config.OrderExpected), m.sum(all, config.OrderPlain)))
 	if len(all) > 1 {
+		better := 0
+		for _, c := range all {
+			if a, b := m.of(*c.Expected), m.of(*c.Plain); a != b && a > b == m.moreIsBetter {
+				better++
+			}
+		}
 		row = append(row, fmt.Sprintf("%d of %d", better, len(all)))
 	}
 	return row
@@ -98,10 +131,10 @@ func change(is, was float64) string {
 }
 
 // kindRows are the mean waits over all jobs of a kind, and the longest of all.
-func kindRows(all []study.Comparison) []table.Row {
+func kindRows(all []study.Comparison, runs []string) []table.Row {
 	var names []string
 	for _, c := range all {
-		for _, k := range c.Predictive.Kinds {
+		for _, k := range c.Run(runs[0]).Kinds {
 			if !slices.Contains(names, k.Kind) {
 				names = append(names, k.Kind)
 			}
@@ -109,12 +142,16 @@ func kindRows(all []study.Comparison) []table.Row {
 	}
 	var rows []table.Row
 	for _, name := range names {
-		var a, b study.KindWait
-		for _, c := range all {
-			addKind(&a, c.Predictive.Kinds, name)
-			addKind(&b, c.Plain.Kinds, name)
+		row := table.Row{name, ""}
+		for _, run := range runs {
+			var sum study.KindWait
+			for _, c := range all {
+				addKind(&sum, c.Run(run).Kinds, name)
+			}
+			row[1] = fmt.Sprint(sum.Jobs)
+			row = append(row, span(sum.Mean), span(sum.Longest))
 		}
-		rows = append(rows, table.Row{name, fmt.Sprint(a.Jobs), span(a.Mean), span(b.Mean), span(a.Longest), span(b.Longest)})
+		rows = append(rows, row)
 	}
 	return rows
 }

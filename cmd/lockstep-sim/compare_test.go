@@ -40,7 +40,7 @@ func TestCompareAsJSON(t *testing.T) {
 	require.Len(t, answer.Seeds, 1)
 	require.EqualValues(t, 5, answer.Seeds[0].Seed)
 	require.Equal(t, 60, answer.Seeds[0].Plain.Jobs)
-	require.Positive(t, answer.Seeds[0].Predictive.SlotSeconds)
+	require.Positive(t, answer.Seeds[0].Expected.SlotSeconds)
 }
 
 func TestCompareWrongUsage(t *testing.T) {

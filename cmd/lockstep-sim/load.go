@@ -88,7 +88,7 @@ The mixes:
 	flags.IntVar(&o.Nodes, "nodes", 0, "`number` of nodes, at most 10000 (default 1000, or those of a trace)")
 	flags.Float64Var(&o.Load, "load", 0.1, "`share` of the slots that the work would occupy without waiting")
 	flags.Uint64Var(&o.Seed, "seed", 1, "the seed of the work, or of the nodes that jobs of a trace lock")
-	flags.BoolVar(&o.plain, "plain", false, "use the plain order instead of the predictive order")
+	flags.BoolVar(&o.plain, "plain", false, "use the plain order")
 	flags.StringArrayVar(&o.set, "set", nil, "a setting of lockstep, `name=value`, such as predictive_ticks=120")
 	flags.StringVar(&o.only, "only", "", "only one of `run` and growth")
 	flags.IntVar(&o.decisions, "decisions", 2000, "`number` of decisions for each backlog")
@@ -123,7 +123,7 @@ func (o *loadOptions) run(out, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	l.Jobs, l.Seed, l.Plain, l.Set = work.Len(), o.Seed, !settings.Predictive, o.set
+	l.Jobs, l.Seed, l.Plain, l.Set = work.Len(), o.Seed, settings.Order == config.OrderPlain, o.set
 	var sizes []int
 	total := 0
 	if o.only != "run" {

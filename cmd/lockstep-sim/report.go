@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lockstep/core/config"
 	"lockstep/sim/study"
 	"lockstep/sim/study/report"
 )
@@ -58,6 +59,7 @@ func (o *reportOptions) run(out, stderr io.Writer) error {
 		return err
 	}
 	options.Timings = true
+	options.Without = []string{config.OrderWeights, study.Informed}
 	all, err := compareSeeds(out, stderr, mix, options, o.Seed, o.Seed)
 	if err != nil {
 		return err
@@ -126,11 +128,11 @@ const notable = 0.01
 func measureRows(all []study.Comparison) []report.Measure {
 	var rows []report.Measure
 	for _, m := range measures {
-		predictive, plain, _ := m.sums(all)
-		row := report.Measure{Name: m.name, Predictive: m.unit(predictive), Plain: m.unit(plain), Change: change(predictive, plain)}
+		expected, plain := m.sum(all, config.OrderExpected), m.sum(all, config.OrderPlain)
+		row := report.Measure{Name: m.name, Predictive: m.unit(expected), Plain: m.unit(plain), Change: change(expected, plain)}
 		switch {
-		case math.Abs(predictive-plain) < notable*plain:
-		case predictive > plain == m.moreIsBetter:
+		case math.Abs(expected-plain) < notable*plain:
+		case expected > plain == m.moreIsBetter:
 			row.Verdict = "better"
 		default:
 			row.Verdict = "worse"

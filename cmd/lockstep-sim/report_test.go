@@ -49,12 +49,12 @@ func TestReportAsJSON(t *testing.T) {
 		File     string
 		Bytes    int
 		Replaced bool
-		Seeds    []struct{ Predictive struct{ Jobs int } }
+		Seeds    []struct{ Expected struct{ Jobs int } }
 	}
 	require.NoError(t, json.Unmarshal([]byte(text), &answer))
 	require.Equal(t, file, answer.File)
 	require.False(t, answer.Replaced)
-	require.Equal(t, 40, answer.Seeds[0].Predictive.Jobs)
+	require.Equal(t, 40, answer.Seeds[0].Expected.Jobs)
 	page, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Len(t, page, answer.Bytes)

@@ -11,9 +11,14 @@ import (
 // Settings are lockstep's own settings. They can change at run time. They have a separate file, because Ganeti's
 // clients refuse a configuration with unknown keys (design.md 6).
 type Settings struct {
-	// Predictive puts the jobs that will probably not wait for locks first
-	// (designs.md "Predictive queue").
+	// Order decides which of the pending jobs of one priority starts first: OrderExpected, OrderWeights or OrderPlain.
+	Order string `json:"order"`
+	// Predictive is the former name of the setting: a file with false and no order means OrderPlain. It is always equal to
+	// Order != OrderPlain.
 	Predictive bool `json:"predictive"`
+	// ReserveAfterSeconds is how long a job waits for its locks until no other job may take them before it, in the order
+	// OrderExpected.
+	ReserveAfterSeconds float64 `json:"reserve_after"`
 	// PredictiveBase is the weight of a job without contention.
 	PredictiveBase int `json:"predictive_base"`
 	// PredictiveTickSeconds is the unit of a job's age.
@@ -32,13 +37,23 @@ type Settings struct {
 	RemoveArchivedAfterSeconds *float64 `json:"remove_archived_after"`
 }
 
+// The orders of pending jobs of one priority.
+const (
+	OrderExpected = "expected" // only jobs that can get their locks start, those first that are expected to be short
+	OrderWeights  = "weights"  // those first that are least likely to wait for locks (designs.md "Predictive queue")
+	OrderPlain    = "plain"    // by id
+)
+
 // DefaultSettings are the settings without a file.
 func DefaultSettings() Settings {
-	return Settings{Predictive: true, PredictiveBase: 1, PredictiveTickSeconds: 30, PredictiveTicks: 30, LockBypassSeconds: 30}
+	return Settings{Order: OrderWeights, Predictive: true, ReserveAfterSeconds: 3600, PredictiveBase: 1, PredictiveTickSeconds: 30, PredictiveTicks: 30, LockBypassSeconds: 30}
 }
 
 // PredictiveTick is the unit of a job's age.
 func (s Settings) PredictiveTick() time.Duration { return seconds(s.PredictiveTickSeconds) }
+
+// ReserveAfter is ReserveAfterSeconds as a duration.
+func (s Settings) ReserveAfter() time.Duration { return seconds(s.ReserveAfterSeconds) }
 
 // LockBypass is LockBypassSeconds as a duration.
 func (s Settings) LockBypass() time.Duration { return seconds(s.LockBypassSeconds) }
@@ -66,6 +81,10 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 func (s Settings) Validate() error {
 	const year = 365 * 24 * 3600
 	switch {
+	case s.Order != OrderExpected && s.Order != OrderWeights && s.Order != OrderPlain:
+		return fmt.Errorf("order: %q is none of expected, weights, plain", s.Order)
+	case !(s.ReserveAfterSeconds >= 0 && s.ReserveAfterSeconds <= year):
+		return fmt.Errorf("reserve_after: %v is not between 0 and %d seconds", s.ReserveAfterSeconds, year)
 	case s.PredictiveBase < 0 || s.PredictiveBase > 1_000_000:
 		return fmt.Errorf("predictive_base: %d is not between 0 and 1000000", s.PredictiveBase)
 	case !(s.PredictiveTickSeconds >= 0.001 && s.PredictiveTickSeconds <= year):
@@ -90,9 +109,17 @@ func DecodeSettings(data []byte) (Settings, error) {
 	if len(data) == 0 {
 		return s, nil
 	}
+	s.Order = ""
 	if err := json.Unmarshal(data, &s); err != nil {
 		return s, fmt.Errorf("settings: %w", err)
 	}
+	if s.Order == "" {
+		s.Order = OrderPlain
+		if s.Predictive {
+			s.Order = DefaultSettings().Order
+		}
+	}
+	s.Predictive = s.Order != OrderPlain
 	return s, s.Validate()
 }
 
@@ -107,6 +134,12 @@ func EditSettings(data []byte, changes map[string][]byte) ([]byte, error) {
 	for _, name := range slices.Sorted(maps.Keys(changes)) {
 		if _, exists := known[name]; !exists {
 			return nil, fmt.Errorf("there is no setting %q; there are %v", name, slices.Sorted(maps.Keys(known)))
+		}
+		switch name { // the one that is set later counts
+		case "order":
+			delete(file, "predictive")
+		case "predictive":
+			delete(file, "order")
 		}
 		file[name] = changes[name]
 		if string(changes[name]) == "null" {

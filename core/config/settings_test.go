@@ -17,7 +17,7 @@ func TestSettingsThatAreNotNamedAreTheDefaults(t *testing.T) {
 	}
 	s, err := DecodeSettings([]byte(`{"predictive": false, "predictive_tick": 1.5, "lock_bypass_after": 0}`))
 	require.NoError(t, err)
-	require.Equal(t, Settings{Predictive: false, PredictiveBase: 1, PredictiveTickSeconds: 1.5, PredictiveTicks: 30}, s)
+	require.Equal(t, Settings{Order: OrderPlain, Predictive: false, ReserveAfterSeconds: 3600, PredictiveBase: 1, PredictiveTickSeconds: 1.5, PredictiveTicks: 30}, s)
 	require.Equal(t, 1500*time.Millisecond, s.PredictiveTick())
 	require.Zero(t, s.LockBypass())
 	require.Equal(t, 30*time.Second, DefaultSettings().LockBypass())
@@ -60,6 +60,35 @@ func TestSettingsAtTheirLimits(t *testing.T) {
 	}
 }
 
+// The former setting predictive is false for the plain order. Of the two, the one that was set later counts.
+func TestTheOrderAndItsFormerName(t *testing.T) {
+	byDefault := DefaultSettings().Order
+	for file, want := range map[string]string{
+		`{"predictive": false}`: OrderPlain, `{"predictive": true}`: byDefault,
+		`{"order": "weights"}`: OrderWeights, `{"order": "plain"}`: OrderPlain, `{"order": "expected"}`: OrderExpected,
+		`{"predictive": false, "order": "weights"}`: OrderWeights,
+	} {
+		s, err := DecodeSettings([]byte(file))
+		require.NoError(t, err, file)
+		require.Equal(t, want, s.Order, file)
+		require.Equal(t, want != OrderPlain, s.Predictive, file)
+	}
+	file := []byte(`{"predictive": false}`)
+	for _, step := range [][3]string{{"order", `"weights"`, OrderWeights}, {"predictive", "false", OrderPlain}, {"predictive", "true", byDefault},
+		{"order", `"expected"`, OrderExpected}, {"order", "null", byDefault}} {
+		var err error
+		file, err = EditSettings(file, changes(map[string]string{step[0]: step[1]}))
+		require.NoError(t, err)
+		s, err := DecodeSettings(file)
+		require.NoError(t, err)
+		require.Equal(t, step[2], s.Order)
+	}
+	for _, bad := range []string{`{"order": "random"}`, `{"order": 1}`, `{"reserve_after": -1}`} {
+		_, err := DecodeSettings([]byte(bad))
+		require.Error(t, err, bad)
+	}
+}
+
 func changes(values map[string]string) map[string][]byte {
 	all := map[string][]byte{}
 	for name, value := range values {
@@ -91,7 +120,7 @@ func TestSettingsThatAreRefused(t *testing.T) {
 		changes map[string]string
 		want    string
 	}{
-		"unknown":       {"", map[string]string{"colour": "1"}, `there is no setting "colour"; there are [archive_after keep_last lock_bypass_after predictive predictive_base predictive_tick predictive_ticks remove_archived_after]`},
+		"unknown":       {"", map[string]string{"colour": "1"}, `there is no setting "colour"; there are [archive_after keep_last lock_bypass_after order predictive predictive_base predictive_tick predictive_ticks remove_archived_after reserve_after]`},
 		"out of range":  {"", map[string]string{"predictive_ticks": "0"}, "predictive_ticks: 0"},
 		"no JSON":       {"", map[string]string{"predictive_ticks": "{"}, ""},
 		"a wrong type":  {"", map[string]string{"predictive": `"yes"`}, "settings: "},
@@ -119,6 +148,12 @@ func TestEditedSettingsAreInForce(t *testing.T) {
 			file, want[name] = edited, json.RawMessage(value)
 			if value == "null" {
 				want[name] = DefaultSettings().Values()[name]
+			}
+			if name == "predictive" {
+				want["order"] = DefaultSettings().Values()["order"]
+				if value == "false" {
+					want["order"] = json.RawMessage(`"plain"`)
+				}
 			}
 		}
 		s, err := DecodeSettings(file)

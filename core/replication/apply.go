@@ -142,7 +142,7 @@ func (r RunningJobs) Reconcile(id int64, local []byte) *messages.FileChange {
 }
 
 // AbsentFiles are the shared files that a snapshot does not contain, of the given names in the queue's directory, and
-// the settings, the keys and the sessions of the console, which need not exist.
+// the settings, the durations, the keys and the sessions of the console, which need not exist.
 func AbsentFiles(names []string, files map[string]bool) []string {
 	var absent []string
 	for _, name := range names {
@@ -150,7 +150,7 @@ func AbsentFiles(names []string, files map[string]bool) []string {
 			absent = append(absent, file)
 		}
 	}
-	for _, file := range []string{paths.SettingsPath, paths.ConfdKeyPath, paths.ConfdOtherKeyPath, paths.SessionsPath} {
+	for _, file := range []string{paths.SettingsPath, paths.DurationsPath, paths.ConfdKeyPath, paths.ConfdOtherKeyPath, paths.SessionsPath} {
 		if !files[file] {
 			absent = append(absent, file)
 		}

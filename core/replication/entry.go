@@ -11,11 +11,11 @@ import (
 )
 
 // IsShared reports whether all nodes of a cluster have this file: jobs and their records, serial, drain flag,
-// configuration, settings, sessions of the console and the keys of queries about the configuration. Only the master has locks, because their owners are its processes. A node's journal and history
+// configuration, settings, durations, sessions of the console and the keys of queries about the configuration. Only the master has locks, because their owners are its processes. A node's journal and history
 // of the configuration are its own.
 func IsShared(file string) bool {
 	switch dir := path.Dir(file); {
-	case file == paths.ConfigPath, file == paths.SettingsPath, file == paths.ConfdKeyPath, file == paths.ConfdOtherKeyPath, file == paths.SerialPath, file == paths.DrainPath,
+	case file == paths.ConfigPath, file == paths.SettingsPath, file == paths.DurationsPath, file == paths.ConfdKeyPath, file == paths.ConfdOtherKeyPath, file == paths.SerialPath, file == paths.DrainPath,
 		file == paths.SessionsPath:
 		return true
 	case dir == paths.QueueDir:

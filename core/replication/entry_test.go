@@ -147,8 +147,8 @@ func TestStepsKeepTheOrder(t *testing.T) {
 
 func TestAbsentFiles(t *testing.T) {
 	names := []string{"job-1", "job-2", "serial", "drain", "lock", "version", "archive", "quarantine", "job-2.tmp"}
-	require.Equal(t, []string{"queue/job-2", "queue/drain", "settings.json", "hmac.key", "hmac.key.other", "sessions.json"}, replication.AbsentFiles(names, map[string]bool{"queue/job-1": true, "queue/serial": true}))
-	require.Equal(t, []string{"queue/job-1"}, replication.AbsentFiles(names[:1], map[string]bool{"settings.json": true, "hmac.key": true, "hmac.key.other": true, "sessions.json": true}))
+	require.Equal(t, []string{"queue/job-2", "queue/drain", "settings.json", "durations.json", "hmac.key", "hmac.key.other", "sessions.json"}, replication.AbsentFiles(names, map[string]bool{"queue/job-1": true, "queue/serial": true}))
+	require.Equal(t, []string{"queue/job-1"}, replication.AbsentFiles(names[:1], map[string]bool{"settings.json": true, "durations.json": true, "hmac.key": true, "hmac.key.other": true, "sessions.json": true}))
 }
 
 func TestFingerprintIsAllButTheLogLines(t *testing.T) {

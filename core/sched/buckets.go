@@ -29,7 +29,9 @@ type bucketKey struct {
 	priority      int32
 	mask          demandMask // without overlaps
 	limits        int32
-	blockingNames [lock.Levels]int32 // names, or 0
+	blockingNames [lock.Levels]int32 // names, or 0; not in the order Expected
+	class         durationClass      // in the order Expected
+	continues     bool               // in the order Expected: the job has a process and waits between two opcodes
 }
 
 // buckets is all buckets. A pick goes through live.
@@ -41,6 +43,9 @@ type buckets struct {
 
 // noCandidate is the id of a group that has no candidate yet. It sorts last.
 const noCandidate = job.ID(math.MaxInt64)
+
+// bucketOf is the bucket of a group, valid until the next bucket is made.
+func (g *groups) bucketOf(group int32) *bucket { return &g.buckets.items[g.items[group].bucket] }
 
 // bucketFor finds or makes the bucket of a key. The caller puts a group into a new one.
 func (g *groups) bucketFor(key bucketKey) int32 {

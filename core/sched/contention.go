@@ -219,6 +219,10 @@ func jobOwnerKey(id job.ID) lock.Owner { return lock.Owner{Job: id} }
 // SetOwnerLocks sets the locks that an owner holds and its pending request, as the lock manager reports them. It
 // replaces what was set before.
 func (s *State) SetOwnerLocks(o lock.Owner, held []lock.Item, pending lock.Request) {
+	if s.expected != nil {
+		s.expected.setLocks(ownerKey(o), held, pending)
+		return
+	}
 	s.updateOwner(ownerKey(o), func(p *activeOwner) {
 		claims, heldReach := s.actualClaims(nil, held, Holds)
 		claims, pendingReach := s.actualClaims(claims, pending, Awaits)
@@ -238,6 +242,10 @@ func (s *State) SetDeclared(id job.ID, current, later lock.Declaration) {
 	if _, runs := s.running[id]; !runs {
 		return
 	}
+	if s.expected != nil {
+		s.expected.begin(id, current.Request())
+		return
+	}
 	s.updateOwner(jobOwnerKey(id), func(p *activeOwner) {
 		current, later := s.declaredClaims(&current, Expects), s.declaredClaims(&later, Later)
 		s.replaceClaims(&p.current, current)
@@ -248,6 +256,12 @@ func (s *State) SetDeclared(id job.ID, current, later lock.Declaration) {
 
 // ForgetOwners drops what was set for all owners. The lock manager then reports all of them again.
 func (s *State) ForgetOwners() {
+	if s.expected != nil {
+		for o := range maps.Clone(s.expected.owners) {
+			s.expected.setLocks(o, nil, nil)
+		}
+		return
+	}
 	for o := range maps.Clone(s.owners) {
 		s.SetOwnerLocks(o, nil, nil)
 	}

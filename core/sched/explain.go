@@ -72,7 +72,7 @@ func (s *State) Explain(id job.ID, now time.Time, lookMax int) (Explanation, boo
 	w := Explanation{
 		Running: len(s.running), Slots: s.settings.Slots,
 		FullLimits: s.groups.limits.fullOf(b.limits),
-		AgeTicks:   max(s.weights.now-e.arrivalTick, 0), Predictive: s.settings.Predictive,
+		AgeTicks:   max(s.weights.now-e.arrivalTick, 0), Predictive: s.settings.Order == Weights,
 	}
 	w.Position, w.PositionIsMinimum = s.position(e, lookMax)
 	if !w.Predictive {

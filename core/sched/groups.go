@@ -41,6 +41,8 @@ type group struct {
 	names     int32 // the first link of its list of names
 	bucket    int32
 	heapIndex int32 // in the bucket's heap
+	// In the order Expected: the place, or 0, and the index in its heap.
+	place, placeIndex int32
 }
 
 // groups holds all candidates.
@@ -52,6 +54,7 @@ type groups struct {
 	byID    hashIndex // of entries
 	names   names
 	limits  limits
+	places  *places // in the order Expected
 	scratch []int32
 }
 
@@ -63,10 +66,10 @@ func newGroups() *groups {
 	return g
 }
 
-// findOrAdd is the group of that priority, declaration and set of limits. It adds the group if there is none; the
-// caller then puts a candidate into it.
-func (g *groups) findOrAdd(priority, limits int32, d *lock.Declaration) int32 {
-	mask := maskOf(d)
+// findOrAdd is the group of that declaration in a bucket with that priority, set of limits, class and so on. It adds the
+// group if there is none; the caller then puts a candidate into it.
+func (g *groups) findOrAdd(key bucketKey, d *lock.Declaration) int32 {
+	key.mask = maskOf(d)
 	g.scratch = g.scratch[:0]
 	for k, w := range d.Demands {
 		if hasNames(w.Kind) {
@@ -75,23 +78,23 @@ func (g *groups) findOrAdd(priority, limits int32, d *lock.Declaration) int32 {
 			}
 		}
 	}
-	hash := mix(mix(uint32(limits), uint64(uint32(priority))), uint64(mask))
+	hash := mix(mix(uint32(key.limits)+uint32(key.class)<<16, uint64(uint32(key.priority))), uint64(key.mask))
 	for _, name := range g.scratch {
 		hash = mix(hash, uint64(name))
 	}
-	at := g.byHash.find(hash, func(at int32) bool { return g.items[at].hash == hash && g.matches(at, priority, limits, mask) })
+	at := g.byHash.find(hash, func(at int32) bool { return g.items[at].hash == hash && g.matches(at, &key) })
 	if at != 0 {
 		for _, name := range g.scratch {
 			g.names.dropRef(name)
 		}
 		return at
 	}
-	return g.addGroup(group{hash: hash, id: noCandidate}, g.bucketFor(bucketKey{priority: priority, mask: mask, limits: limits}))
+	return g.addGroup(group{hash: hash, id: noCandidate}, g.bucketFor(key))
 }
 
 // matches tells whether a group is the wanted one, whose names are in scratch.
-func (g *groups) matches(at, priority, limits int32, mask demandMask) bool {
-	if bucket := &g.buckets.items[g.items[at].bucket]; bucket.priority != priority || bucket.limits != limits || bucket.mask != mask {
+func (g *groups) matches(at int32, key *bucketKey) bool {
+	if b := g.bucketOf(at); b.priority != key.priority || b.limits != key.limits || b.mask != key.mask || b.class != key.class || b.continues != key.continues {
 		return false
 	}
 	rest := g.scratch
@@ -116,6 +119,9 @@ func (g *groups) addGroup(new group, bucket int32) int32 {
 
 // removeGroup removes a group that has no candidates.
 func (g *groups) removeGroup(at int32) {
+	if g.places != nil {
+		g.places.take(at)
+	}
 	g.byHash.remove(at)
 	g.removeFromBucket(at)
 	g.names.freeList(g.items[at].names)
@@ -147,10 +153,11 @@ func (g *groups) joinGroup(entry, group int32) {
 func (g *groups) leaveGroup(entry int32) {
 	at := g.entries.items[entry].group
 	g.entries.items[entry].group = 0
-	g.items[at].root = g.entries.remove(g.items[at].root, entry)
-	if g.items[at].root == 0 {
+	rest := g.entries.remove(g.items[at].root, entry)
+	if rest == 0 {
 		g.removeGroup(at)
 	} else {
+		g.items[at].root = rest
 		g.updateHead(at)
 	}
 }
@@ -167,6 +174,9 @@ func (g *groups) updateHead(group int32) {
 	if id := g.rootOf(group).id; g.items[group].id != id {
 		g.items[group].id = id
 		g.reorder(group)
+		if g.places != nil {
+			g.places.headChanged(group)
+		}
 	}
 }
 

@@ -246,7 +246,7 @@ func (m *model) age(c Candidate, now time.Time) int64 {
 func (m *model) order(now time.Time) []Candidate {
 	weight := map[job.ID]int64{}
 	for id, c := range m.candidates {
-		if m.settings.Predictive {
+		if m.settings.Order == Weights {
 			k := int64(m.settings.K)
 			weight[id] = int64(math.Round(10*m.static(c.Declared))) * max(0, k-m.age(c, now))
 		}

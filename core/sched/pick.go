@@ -10,6 +10,9 @@ import (
 // Pick gives the free slots to the first jobs in the order, one after the other, and returns these. Each is compared
 // with those picked before it. If no slot is free, Pick examines nothing.
 func (s *State) Pick(now time.Time) []job.ID {
+	if s.expected != nil {
+		return s.pickExpected(now)
+	}
 	var picked []job.ID
 	for s.stale && len(s.running) < s.settings.Slots {
 		s.refresh(now)
@@ -131,6 +134,9 @@ func (c *pickSearch) consider(group int32, o order) {
 
 // orderOf is the order of a candidate whose group has the given mask.
 func (s *State) orderOf(e *entry, l demandMask) order {
+	if s.expected != nil {
+		return s.expected.places.orderIn(s.groups.bucketOf(e.group), e)
+	}
 	b := &s.groups.buckets.items[s.groups.items[e.group].bucket]
 	return order{b.priority, s.weights.weight(l, e.arrivalTick), e.id}
 }
@@ -166,7 +172,7 @@ type weights struct {
 
 // update compares every possible demand with the contention.
 func (w *weights) update(s Settings, l *contention, now time.Time) {
-	w.predictive, w.now, w.k = s.Predictive, s.tickOf(now.UnixMicro()), int64(s.K)
+	w.predictive, w.now, w.k = s.Order == Weights, s.tickOf(now.UnixMicro()), int64(s.K)
 	if !w.predictive {
 		return
 	}

@@ -23,6 +23,7 @@ type State struct {
 	owners     map[lock.Owner]*activeOwner
 	contention contention
 	weights    weights
+	expected   *expected // in the order Expected only
 	// stale is false only if limits block every candidate, so that there is none to pick. Neither time nor the locks of
 	// other owners change that.
 	stale bool
@@ -36,20 +37,32 @@ func NewState(settings Settings) *State {
 	s := &State{
 		groups: newGroups(), running: map[job.ID]occupiedLimits{}, yielded: map[job.ID]struct{}{}, owners: map[lock.Owner]*activeOwner{},
 	}
+	if settings.Order == Expected {
+		s.expected = newExpected(s.groups)
+		s.groups.places = s.expected.places
+	}
 	s.SetSettings(settings)
 	return s
 }
 
 // SetSettings changes the settings, also for jobs that wait already. It panics if the settings are invalid: with them,
-// no job would ever be picked.
+// no job would ever be picked. The order must not change from Expected to another one, or back.
 func (s *State) SetSettings(settings Settings) {
 	if err := settings.Validate(); err != nil {
 		panic("sched: invalid settings: " + err.Error())
+	}
+	if (settings.Order == Expected) != (s.expected != nil) {
+		panic("sched: the order " + string(settings.Order) + " needs a new State")
 	}
 	old := s.settings
 	s.settings = settings
 	if settings.Tick != old.Tick {
 		s.recomputeArrivals()
+	}
+	if s.expected != nil && (settings.Tick != old.Tick || settings.Ageing != old.Ageing) {
+		p := s.expected.places
+		p.ageing, p.tickMs = int64(settings.Ageing), settings.Tick.Milliseconds()
+		p.rebuild()
 	}
 }
 
@@ -85,8 +98,11 @@ func (s *State) Enqueue(c Candidate) {
 		return
 	}
 	g := s.groups
-	priority := int32(min(max(c.Priority, math.MinInt32), math.MaxInt32))
-	group := g.findOrAdd(priority, g.limits.setOf(c.Limits), &c.Declared)
+	key := bucketKey{priority: int32(min(max(c.Priority, math.MinInt32), math.MaxInt32)), limits: g.limits.setOf(c.Limits)}
+	if s.expected != nil {
+		key.class, key.continues = classOf(c.Expected), s.Yielded(c.ID)
+	}
+	group := g.findOrAdd(key, &c.Declared)
 	at := g.entryOf(c.ID)
 	if at != 0 && g.entries.items[at].group == group && g.entries.items[at].receivedUs == c.ReceivedUs {
 		return
@@ -96,13 +112,18 @@ func (s *State) Enqueue(c Candidate) {
 	} else if g.entries.items[at].group != group {
 		g.leaveGroup(at)
 	}
-	if g.entries.items[at].group == 0 {
-		g.joinGroup(at, group)
-	}
 	tick, lowered := s.arrivals.record(c.ID, s.settings.tickOf(c.ReceivedUs))
 	g.entries.items[at].receivedUs, g.entries.items[at].arrivalTick = c.ReceivedUs, tick
+	if g.entries.items[at].group == 0 {
+		g.joinGroup(at, group)
+	} else if g.places != nil {
+		g.places.headChanged(group)
+	}
 	if lowered {
 		g.lowerArrivals(c.ID, tick)
+		if g.places != nil {
+			g.places.rebuild()
+		}
 	}
 	s.stale = true
 }
@@ -123,7 +144,14 @@ func (s *State) AddRunning(c Candidate) {
 	}
 	delete(s.yielded, c.ID)
 	s.Withdraw(c.ID)
-	s.start(c.ID, s.groups.limits.occupy(c.Limits), s.declaredClaims(&c.Declared, Expects))
+	occupied := s.groups.limits.occupy(c.Limits)
+	if s.expected != nil {
+		s.running[c.ID] = occupied
+		s.expected.began[c.ID] = begun{class: classOf(c.Expected)}
+		s.expected.begin(c.ID, c.Declared.Request())
+		return
+	}
+	s.start(c.ID, occupied, s.declaredClaims(&c.Declared, Expects))
 }
 
 // start makes a job run with the declaration of its current opcode.
@@ -165,6 +193,10 @@ func (s *State) Yield(id job.ID) {
 
 // stop removes the declarations of a job that ran.
 func (s *State) stop(id job.ID) {
+	if s.expected != nil {
+		s.expected.stop(id)
+		return
+	}
 	s.updateOwner(jobOwnerKey(id), func(p *activeOwner) {
 		p.running = false
 		s.replaceClaims(&p.current, nil)
@@ -178,6 +210,10 @@ func (s *State) Remove(id job.ID) {
 	s.vacate(s.running[id])
 	delete(s.running, id)
 	delete(s.yielded, id)
+	if s.expected != nil {
+		s.expected.remove(id)
+		return
+	}
 	if s.owners[jobOwnerKey(id)] == nil {
 		return
 	}
@@ -195,6 +231,12 @@ func (s *State) Len() int { return s.groups.len() }
 // SlotsInUse is the number of slots that are taken. It may exceed the number of slots, when that was reduced or when
 // jobs were found running.
 func (s *State) SlotsInUse() int { return len(s.running) }
+
+// Running reports whether a job has a slot.
+func (s *State) Running(id job.ID) bool {
+	_, runs := s.running[id]
+	return runs
+}
 
 // RunningIDs are the jobs that have a slot, by id.
 func (s *State) RunningIDs() []job.ID { return slices.Sorted(maps.Keys(s.running)) }

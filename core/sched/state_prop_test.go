@@ -63,11 +63,12 @@ var (
 	genItems    = rapid.SliceOfN(genItem, 0, 3)
 	genSettings = rapid.Custom(func(t *rapid.T) Settings {
 		return Settings{
-			Slots:      rapid.IntRange(1, 5).Draw(t, "slots"),
-			Predictive: rapid.IntRange(0, 4).Draw(t, "predictive") > 0,
-			Base:       rapid.IntRange(0, 2).Draw(t, "base"),
-			Tick:       rapid.SampledFrom([]time.Duration{time.Second, 3 * time.Second}).Draw(t, "tick"),
-			K:          rapid.IntRange(1, 8).Draw(t, "K"),
+			Slots:  rapid.IntRange(1, 5).Draw(t, "slots"),
+			Order:  rapid.SampledFrom([]Order{Plain, Weights, Weights, Weights, Weights}).Draw(t, "order"),
+			Ageing: 1,
+			Base:   rapid.IntRange(0, 2).Draw(t, "base"),
+			Tick:   rapid.SampledFrom([]time.Duration{time.Second, 3 * time.Second}).Draw(t, "tick"),
+			K:      rapid.IntRange(1, 8).Draw(t, "K"),
 		}
 	})
 )
@@ -201,7 +202,7 @@ func (p *pair) check(t *rapid.T) {
 		require.Equal(t, i+1, w.Position)
 		require.Equal(t, p.m.full(c), w.FullLimits)
 		require.Equal(t, p.m.age(c, p.now), w.AgeTicks)
-		if !p.m.settings.Predictive {
+		if p.m.settings.Order != Weights {
 			require.Zero(t, w.StaticWeight+w.Weight)
 			continue
 		}
@@ -279,7 +280,7 @@ func TestDecisionsAreThoseOfTheModel(t *testing.T) {
 func TestNobodyStarves(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		settings := genSettings.Draw(t, "settings")
-		settings.Slots, settings.Predictive, settings.Base = 100, true, 1
+		settings.Slots, settings.Order, settings.Base = 100, Weights, 1
 		s := NewState(settings)
 		s.AddRunning(Candidate{ID: 100, Declared: genDeclared.Draw(t, "running")})
 		now := time.Unix(1000, 0)

@@ -40,7 +40,7 @@ func slots(n int) Settings {
 
 func plain(n int) Settings {
 	s := slots(n)
-	s.Predictive = false
+	s.Order = Plain
 	return s
 }
 
@@ -352,16 +352,20 @@ func TestGroupsAreToldApartByWhatTheyAre(t *testing.T) {
 	g := newGroups()
 	d := wants(lock.Node, lock.ExclusiveSet, "a", "b")
 	set := g.limits.setOf([]Limit{{"x", 1}})
-	at := g.findOrAdd(0, set, &d)
-	l := maskOf(&d)
+	at := g.findOrAdd(bucketKey{limits: set}, &d)
+	key := bucketKey{limits: set, mask: maskOf(&d)}
 	a, b := g.scratch[0], g.scratch[1]
 	for _, names := range [][]int32{{a}, {b, a}, {a, b, b}} {
 		g.scratch = names
-		require.False(t, g.matches(at, 0, set, l))
+		require.False(t, g.matches(at, &key))
 	}
 	g.scratch = []int32{a, b}
-	require.False(t, g.matches(at, 1, set, l))
-	require.False(t, g.matches(at, 0, 0, l))
-	require.False(t, g.matches(at, 0, set, l|bigLock))
-	require.True(t, g.matches(at, 0, set, l))
+	require.True(t, g.matches(at, &key))
+	for _, other := range []bucketKey{
+		{limits: set, mask: key.mask, priority: 1}, {mask: key.mask}, {limits: set, mask: key.mask | bigLock},
+		{limits: set, mask: key.mask, class: 1}, {limits: set, mask: key.mask, continues: true},
+	} {
+		require.False(t, g.matches(at, &other))
+	}
+	require.True(t, g.matches(at, &key))
 }

@@ -3,22 +3,26 @@ package study
 import (
 	"errors"
 	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	"lockstep/core/config"
+	"lockstep/core/paths"
 	"lockstep/sim"
 )
 
 // CompareOptions are the conditions of a comparison.
 type CompareOptions struct {
 	MixOptions
-	// Settings are settings of lockstep by name, as JSON. Compare sets predictive.
+	// Settings are settings of lockstep by name, as JSON. Compare sets order.
 	Settings map[string][]byte
+	// Without are runs that Compare omits.
+	Without []string
 	// Timings adds the timing of each job, with its locks, to the outcomes.
 	Timings bool
-	// OnJobEnd is called at the end of each job of both runs, one call at a time.
+	// OnJobEnd is called at the end of each job of all runs, one call at a time.
 	OnJobEnd func()
 }
 
@@ -28,20 +32,48 @@ func (o CompareOptions) Validate() error {
 	return errors.Join(o.MixOptions.Validate(), err)
 }
 
-// Comparison has the outcomes of the same work in both orders.
+// Informed is the run in the order expected in which the daemon knows the duration of each opcode, to within a tenth,
+// from a table of durations that the simulation has made. The other runs begin without such a table.
+const Informed = "informed"
+
+// Runs are the names of all runs: the orders, and the reference.
+var Runs = []string{config.OrderExpected, config.OrderWeights, config.OrderPlain, Informed}
+
+// Comparison has the outcomes of the same work in all orders. An omitted run is nil.
 type Comparison struct {
-	Seed       uint64  `json:"seed"`
-	Predictive Outcome `json:"predictive"`
-	Plain      Outcome `json:"plain"`
+	Seed     uint64   `json:"seed"`
+	Expected *Outcome `json:"expected,omitempty"`
+	Weights  *Outcome `json:"weights,omitempty"`
+	Plain    *Outcome `json:"plain,omitempty"`
+	Informed *Outcome `json:"informed,omitempty"`
+	// Bound is a mean wait, in seconds, below which no order can be (LowerBound).
+	Bound float64 `json:"lower_bound_of_mean_wait"`
 }
 
-// Compare runs the work of a mix in the predictive order and in the plain one, in two equal
-// worlds, without faults.
+// Run is the outcome of a run by its name; nil if it was omitted.
+func (c *Comparison) Run(name string) *Outcome { return *c.run(name) }
+
+func (c *Comparison) run(name string) **Outcome {
+	switch name {
+	case config.OrderExpected:
+		return &c.Expected
+	case config.OrderWeights:
+		return &c.Weights
+	case config.OrderPlain:
+		return &c.Plain
+	case Informed:
+		return &c.Informed
+	}
+	panic("no run is called " + name)
+}
+
+// Compare runs the work of a mix in each order, in equal worlds, without faults.
 func Compare(m Mix, o CompareOptions) (Comparison, error) {
 	c := Comparison{Seed: o.Seed}
 	batches := plan(m, o.MixOptions)
-	var errs [2]error
-	var both sync.WaitGroup
+	c.Bound = lowerBound(batches, o.Slots)
+	var errs []error
+	var all sync.WaitGroup
 	var one sync.Mutex
 	ended := func() {
 		if o.OnJobEnd != nil {
@@ -50,29 +82,50 @@ func Compare(m Mix, o CompareOptions) (Comparison, error) {
 			one.Unlock()
 		}
 	}
-	both.Go(func() { c.Predictive, errs[0] = measure(batches, o, true, ended) })
-	both.Go(func() { c.Plain, errs[1] = measure(batches, o, false, ended) })
-	both.Wait()
-	return c, errors.Join(errs[:]...)
+	for _, name := range Runs {
+		if slices.Contains(o.Without, name) {
+			continue
+		}
+		all.Go(func() {
+			outcome, err := measure(batches, o, name, ended)
+			one.Lock()
+			defer one.Unlock()
+			*c.run(name), errs = &outcome, append(errs, err)
+		})
+	}
+	all.Wait()
+	return c, errors.Join(errs...)
 }
 
 // startsInFlight is lockstepd's default.
 const startsInFlight = 8
 
-// measure runs the work in one order.
-func measure(batches []batch, o CompareOptions, predictive bool, ended func()) (Outcome, error) {
+// measure runs the work once.
+func measure(batches []batch, o CompareOptions, name string, ended func()) (Outcome, error) {
 	values := maps.Clone(o.Settings)
 	if values == nil {
 		values = map[string][]byte{}
 	}
-	values["predictive"] = strconv.AppendBool(nil, predictive)
+	order := name
+	if name == Informed {
+		order = config.OrderExpected
+		batches = withKnownDurations(batches)
+	}
+	values["order"] = strconv.AppendQuote(nil, order)
 	settings, err := SettingsWith(values)
 	if err != nil {
 		return Outcome{}, err
 	}
 	m := newMetrics(ended)
+	checkers := append([]sim.Checker{m}, sim.BatchCheckers()...)
 	starving := &checkStarving{after: time.Duration(settings.PredictiveTicks) * settings.PredictiveTick()}
-	w := sim.New(sim.Options{Seed: o.Seed, Slots: o.Slots, Starts: startsInFlight, Checkers: append([]sim.Checker{m, starving}, sim.BatchCheckers()...)})
+	if order != config.OrderExpected {
+		checkers = append(checkers, starving)
+	}
+	w := sim.New(sim.Options{Seed: o.Seed, Slots: o.Slots, Starts: startsInFlight, Checkers: checkers})
+	if name == Informed {
+		w.Put(paths.DurationsPath, knownDurations().Encode())
+	}
 	ids, err := runBatches(w, batches, values, m)
 	if err != nil {
 		return Outcome{}, err

@@ -27,8 +27,8 @@ func TestPredictiveOrderHoldsFewerSlotsInVain(t *testing.T) {
 		var waited, plainWaited, wait, plainWait float64
 		for seed := range uint64(4) {
 			c := compareMix(t, mix, seed, map[string][]byte{"predictive_ticks": []byte("2880")})
-			waited, plainWaited = waited+c.Predictive.LockWaitSeconds, plainWaited+c.Plain.LockWaitSeconds
-			wait, plainWait = wait+c.Predictive.Mean, plainWait+c.Plain.Mean
+			waited, plainWaited = waited+c.Expected.LockWaitSeconds, plainWaited+c.Plain.LockWaitSeconds
+			wait, plainWait = wait+c.Expected.Mean, plainWait+c.Plain.Mean
 		}
 		require.Less(t, waited, plainWaited, mix)
 		require.Less(t, wait, plainWait, mix)
@@ -39,9 +39,8 @@ func TestPredictiveOrderHoldsFewerSlotsInVain(t *testing.T) {
 func TestComparisonsAddUp(t *testing.T) {
 	for _, m := range Mixes[:longtest.Times(len(Mixes))] {
 		c := compareMix(t, m.Name, 1, nil)
-		for _, o := range []Outcome{c.Predictive, c.Plain} {
+		for _, o := range []*Outcome{c.Expected, c.Weights, c.Plain, c.Informed} {
 			require.Equal(t, 150, o.Jobs)
-			require.Equal(t, 150, o.Starvation.Picks)
 			jobs := 0
 			for _, k := range o.Kinds {
 				jobs += k.Jobs
@@ -53,9 +52,11 @@ func TestComparisonsAddUp(t *testing.T) {
 			require.LessOrEqual(t, o.Mean, o.Longest)
 			require.LessOrEqual(t, o.P95, o.Longest)
 		}
+		require.Equal(t, 150, c.Plain.Starvation.Picks)
 		require.Zero(t, c.Plain.Starvation.Overtook, "the plain order is by id")
+		require.LessOrEqual(t, c.Bound, min(c.Expected.Mean, c.Plain.Mean, c.Informed.Mean)+1e-6)
 		// The work without the waits is the same in both orders.
-		require.InDelta(t, c.Plain.SlotSeconds-c.Plain.LockWaitSeconds, c.Predictive.SlotSeconds-c.Predictive.LockWaitSeconds, 5)
+		require.InDelta(t, c.Plain.SlotSeconds-c.Plain.LockWaitSeconds, c.Expected.SlotSeconds-c.Expected.LockWaitSeconds, 5)
 	}
 }
 
@@ -72,8 +73,9 @@ func TestCheckStarvingBites(t *testing.T) {
 	for _, predictive := range []string{"true", "false"} {
 		strict := &checkStarving{after: 5 * time.Minute}
 		metrics := newMetrics(func() {})
+		order := map[string]string{"true": `"weights"`, "false": `"plain"`}[predictive]
 		w := sim.New(sim.Options{Seed: 1, Slots: o.Slots, Checkers: []sim.Checker{metrics, strict}})
-		_, err := runBatches(w, plan(m, o), map[string][]byte{"predictive": []byte(predictive), "predictive_ticks": []byte("2880")}, metrics)
+		_, err := runBatches(w, plan(m, o), map[string][]byte{"order": []byte(order), "predictive_ticks": []byte("2880")}, metrics)
 		if predictive == "true" {
 			require.ErrorContains(t, err, "no starvation, at step")
 		} else {
@@ -89,7 +91,7 @@ func TestNobodyStarves(t *testing.T) {
 	aged := 0
 	for _, ticks := range []string{"1", "30", "2880"} {
 		for _, mix := range []string{"operator", "maintenance", "verify"} {
-			aged += compareMix(t, mix, 2, map[string][]byte{"predictive_ticks": []byte(ticks)}).Predictive.Starvation.Aged
+			aged += compareMix(t, mix, 2, map[string][]byte{"predictive_ticks": []byte(ticks)}).Weights.Starvation.Aged
 		}
 	}
 	require.Greater(t, aged, 100)

@@ -112,6 +112,7 @@ type Outcome struct {
 type Waits struct {
 	Mean    float64 `json:"mean_wait"`
 	P95     float64 `json:"p95_wait"`
+	P999    float64 `json:"p999_wait"`
 	Longest float64 `json:"longest_wait"`
 }
 
@@ -167,5 +168,5 @@ func Summarize(waits []float64) Waits {
 		sum += s
 	}
 	n := len(waits)
-	return Waits{Mean: sum / float64(n), P95: waits[(n*95+99)/100-1], Longest: waits[n-1]}
+	return Waits{Mean: sum / float64(n), P95: waits[(n*95+99)/100-1], P999: waits[(n*999+999)/1000-1], Longest: waits[n-1]}
 }

@@ -41,6 +41,12 @@ var Mixes = []Mix{
 		{2, (*planner).evacuateAndMaintain}, {8, (*planner).create}, {3, (*planner).replaceDisks}, {30, (*planner).power}, {15, (*planner).query}}},
 	{"quiet", "instances are started, stopped and shown: next to no contention", []share{
 		{2, (*planner).power}, {1, (*planner).query}}},
+	{"bursts", "long quiet spells, then very many disk repairs or creations at once", []share{
+		{1, (*planner).burstOfDisks}, {1, (*planner).burstOfCreations}, {30, (*planner).power}, {15, (*planner).query}}},
+	{"storage", "small groups of nodes, each with one storage that most of its work needs", []share{
+		{10, (*planner).storageCopy}, {5, (*planner).storageSnapshot}, {1, (*planner).storageCheck}, {10, (*planner).power}}},
+	{"long-tail", "durations without a typical value: most are short, few are very long", []share{
+		{10, (*planner).longTail}, {10, (*planner).power}, {5, (*planner).query}}},
 }
 
 // FindMix finds a mix by its name.
@@ -188,5 +194,8 @@ func (p *planner) op(seconds float64, locks ...string) sim.OpSpec {
 }
 
 func (p *planner) add(kind string, ops ...sim.OpSpec) {
+	for i := range ops {
+		ops[i] += sim.OpSpec(" kind=" + kind)
+	}
 	p.jobs = append(p.jobs, plannedJob{kind, ops})
 }

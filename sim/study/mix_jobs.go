@@ -2,6 +2,7 @@ package study
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"lockstep/sim"
@@ -104,6 +105,70 @@ func (p *planner) evacuateNode(node int) {
 		i.secondary = fresh
 		p.add("evacuation", ops...)
 	}
+}
+
+// burstOfDisks repairs the mirrors of all instances of two nodes.
+func (p *planner) burstOfDisks() {
+	for range 2 {
+		for _, i := range p.on(p.rng.IntN(p.nodes)) {
+			p.add("replace-disks", p.op(p.drawSeconds(120, 1200), exclusiveLocks(i, i.primary, i.secondary)...))
+		}
+	}
+}
+
+// burstOfCreations creates or removes 60 instances.
+func (p *planner) burstOfCreations() {
+	if len(p.instances) > p.nodes*instancesPerNode*5/4 {
+		p.remove(60)
+		return
+	}
+	for range 60 {
+		i := p.newInstance()
+		p.add("create", p.op(p.drawSeconds(60, 600), exclusiveLocks(i, i.primary, i.secondary)...))
+	}
+}
+
+// nodesPerStorage is how many nodes share a storage, which has a free lock.
+const nodesPerStorage = 4
+
+func storageLock(node int, mode string) string {
+	return fmt.Sprintf("lock/storage%d%s", node/nodesPerStorage, mode)
+}
+
+// storageCopy copies an instance's disk from one node of a storage to another, with the storage to itself in one case of
+// three.
+func (p *planner) storageCopy() {
+	node, mode := p.rng.IntN(p.nodes), ":shared"
+	if p.rng.IntN(3) == 0 {
+		mode = ""
+	}
+	p.add("storage-copy", p.op(p.drawSeconds(60, 900), "instance/"+p.anyInstance().name, fmt.Sprintf("node/n%d", node+1), storageLock(node, mode)))
+}
+
+// storageSnapshot reads a storage for a moment, some of them at once.
+func (p *planner) storageSnapshot() {
+	for range 1 + p.rng.IntN(8) {
+		p.add("storage-snapshot", p.op(p.drawSeconds(2, 20), "instance/"+p.anyInstance().name, storageLock(p.rng.IntN(p.nodes), ":shared")))
+	}
+}
+
+// storageCheck takes a storage and all of its nodes.
+func (p *planner) storageCheck() {
+	first := p.rng.IntN(p.nodes) / nodesPerStorage * nodesPerStorage
+	locks := []string{storageLock(first, "")}
+	for node := first; node < min(first+nodesPerStorage, p.nodes); node++ {
+		locks = append(locks, fmt.Sprintf("node/n%d", node+1))
+	}
+	p.add("storage-check", p.op(p.drawSeconds(300, 3600), locks...))
+}
+
+// longTail works on a node for a time with a Pareto distribution: from 10 s to a day, with a mean of about three
+// minutes. All have one kind, so their durations cannot be known.
+func (p *planner) longTail() {
+	seconds := min(math.Round(100/math.Pow(1-p.rng.Float64(), 1/1.1))/10, 86_400)
+	p.workSeconds += seconds
+	node := p.rng.IntN(p.nodes)
+	p.add("long-tail", p.op(seconds, "instance/"+p.anyInstance().name, fmt.Sprintf("node/n%d", node+1)))
 }
 
 // on are the instances on a node, as primary or secondary.

@@ -43,6 +43,9 @@ func (p *Plan) Len() int { return len(p.jobs) }
 // At is the time of job i since the beginning. It never falls with i.
 func (p *Plan) At(i int) time.Duration { return p.at[i] }
 
+// Kind is the kind of job i in its mix.
+func (p *Plan) Kind(i int) string { return p.jobs[i].kind }
+
 // Job returns the opcodes of job i, encoded at each call.
 func (p *Plan) Job(i int) []Opcode {
 	ops := make([]Opcode, len(p.jobs[i].ops))

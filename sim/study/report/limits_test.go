@@ -25,7 +25,7 @@ func steady(jobs, slots int) []study.JobTiming {
 func reportOf(predictive, plain []study.JobTiming) Report {
 	kinds := []study.KindWait{{Kind: "power", Jobs: len(plain)}}
 	return Report{Options: study.CompareOptions{MixOptions: study.MixOptions{Jobs: len(plain)}},
-		Comparison: study.Comparison{Predictive: study.Outcome{Timings: predictive, Kinds: kinds}, Plain: study.Outcome{Timings: plain, Kinds: kinds}}}
+		Comparison: study.Comparison{Expected: &study.Outcome{Timings: predictive, Kinds: kinds}, Plain: &study.Outcome{Timings: plain, Kinds: kinds}}}
 }
 
 func TestWhatIsTooMuchIsLeftOutAndSaid(t *testing.T) {

@@ -73,7 +73,7 @@ type legend struct {
 // Write writes the page. The comparison must have timings.
 func Write(w io.Writer, r Report) error {
 	orders := []order{
-		{Name: "predictive", Class: "predictive", jobs: r.Comparison.Predictive.Timings},
+		{Name: "expected", Class: "predictive", jobs: r.Comparison.Expected.Timings},
 		{Name: "plain", Class: "plain", jobs: r.Comparison.Plain.Timings},
 	}
 	if len(orders[0].jobs) == 0 || len(orders[1].jobs) == 0 {
@@ -81,7 +81,7 @@ func Write(w io.Writer, r Report) error {
 	}
 	v := view{Report: r}
 	kinds := map[string]string{}
-	for i, k := range r.Comparison.Predictive.Kinds {
+	for i, k := range r.Comparison.Expected.Kinds {
 		kinds[k.Kind] = fmt.Sprintf("k%d", i%kindColours)
 		v.Kinds = append(v.Kinds, legend{kinds[k.Kind], k.Kind, k.Jobs})
 	}

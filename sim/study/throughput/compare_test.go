@@ -15,7 +15,7 @@ func both(t *testing.T, mix string, o study.MixOptions) (actors, here [2]study.O
 	require.NoError(t, err)
 	c, err := study.Compare(m, study.CompareOptions{MixOptions: o})
 	require.NoError(t, err)
-	actors = [2]study.Outcome{c.Predictive, c.Plain}
+	actors = [2]study.Outcome{*c.Expected, *c.Plain}
 	for i, predictive := range []bool{true, false} {
 		got := done(t, study.NewPlan(m, o), Options{Slots: o.Slots, Settings: settings(t, predictive)}).Outcome
 		here[i] = study.Outcome{Jobs: got.Jobs, Makespan: got.Makespan, PerHour: got.PerHour, Waits: got.Waits,

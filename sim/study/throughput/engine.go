@@ -7,6 +7,8 @@ import (
 	"math"
 	"time"
 
+	"lockstep/core/config"
+	"lockstep/core/durations"
 	"lockstep/core/job"
 	"lockstep/core/lock"
 	"lockstep/core/opcode"
@@ -27,6 +29,7 @@ type engine struct {
 	catalogue *opcode.Catalogue
 	sched     *sched.State
 	locks     *lock.State
+	durations durations.Table
 
 	now        time.Duration
 	next       int // index of the next job to arrive
@@ -54,15 +57,24 @@ type engine struct {
 type activeJob struct {
 	id           job.ID
 	owner        lock.Owner
-	ops          []opcodePlan // opcodes that have not ended
-	picked       time.Duration
+	ops          []opcodePlan  // opcodes that have not ended
+	number       int           // of the job in the work
+	picked       time.Duration // when it got its slot
+	executed     []executed    // opcodes that have ended
 	waitingSince time.Duration // since when the job only waits
 	began        bool
+}
+
+// executed is an opcode that has ended.
+type executed struct {
+	kind string
+	took time.Duration
 }
 
 // opcodePlan is an opcode as the daemon sees it, with its duration.
 type opcodePlan struct {
 	declared lock.Declaration
+	kind     string
 	needs    lock.RequiredLocks
 	duration time.Duration
 }
@@ -77,8 +89,7 @@ type event struct {
 func newEngine(work Work, o Options) *engine {
 	n := work.Len()
 	w := &engine{work: work, options: o, catalogue: opcode.Builtin(),
-		sched: sched.NewState(sched.Settings{Slots: o.Slots, Predictive: o.Settings.Predictive, Base: o.Settings.PredictiveBase,
-			Tick: o.Settings.PredictiveTick(), K: o.Settings.PredictiveTicks}),
+		sched:   sched.NewState(sched.SettingsOf(o.Slots, o.Settings)),
 		locks:   lock.New(lock.Settings{Hierarchy: lock.Implied, BypassAfter: o.Settings.LockBypass()}),
 		numbers: make([]int32, 0, n), received: make([]time.Duration, 0, n), waits: make([]float64, 0, n),
 		arrivals: make([]time.Duration, 0, n), ends: make([]time.Duration, 0, n+n/2),
@@ -154,14 +165,31 @@ func (w *engine) enqueue(numbers ...int) error {
 		if err != nil {
 			return err
 		}
-		current, later := declaredLocks(plans)
 		w.numbers, w.received = append(w.numbers, int32(i)), append(w.received, w.now)
-		c := sched.Candidate{ID: job.ID(len(w.numbers)), ReceivedUs: w.time().UnixMicro(), Declared: lock.Merge(current, later)}
+		c := w.candidate(job.ID(len(w.numbers)), plans)
 		w.coreTime.start()
 		w.sched.Enqueue(c)
 		w.coreTime.stop()
 	}
 	return nil
+}
+
+// candidate is a job with these opcodes left, as the scheduler's actor makes it.
+func (w *engine) candidate(id job.ID, plans []opcodePlan) sched.Candidate {
+	current, later := declaredLocks(plans)
+	c := sched.Candidate{ID: id, ReceivedUs: epoch.Add(w.received[id-1]).UnixMicro(), Declared: current}
+	if w.options.Settings.Order != config.OrderExpected {
+		c.Declared = lock.Merge(current, later)
+		return c
+	}
+	for i := range plans {
+		if w.options.Clairvoyant {
+			c.Expected += plans[i].duration
+		} else {
+			c.Expected += w.durations.Expect(plans[i].kind).Median
+		}
+	}
+	return c
 }
 
 // parsedOpcodes parses the opcodes of a job as the daemon does.
@@ -180,7 +208,7 @@ func (w *engine) parsedOpcodes(i int) ([]opcodePlan, error) {
 		if len(needs.AnyOf) > 0 {
 			return nil, fmt.Errorf("job %d of the work: opportunistic locks are not supported here", i+1)
 		}
-		plans[k] = opcodePlan{w.catalogue.Declare(draft.Input, nil), needs, op.Duration}
+		plans[k] = opcodePlan{w.catalogue.Declare(draft.Input, nil), durations.KindOf(draft.Input), needs, op.Duration}
 	}
 	return plans, nil
 }
@@ -214,11 +242,17 @@ func (w *engine) pick() error {
 	picked := w.sched.Pick(w.time())
 	w.coreTime.stop()
 	for _, id := range picked {
+		if a := w.active[id]; a != nil { // it continues
+			a.picked = w.now
+			w.begin(a)
+			continue
+		}
 		plans, err := w.parsedOpcodes(int(w.numbers[id-1]))
 		if err != nil {
 			return err
 		}
-		a := &activeJob{id: id, owner: lock.JobOwner(id, "load", int(id)%math.MaxInt32), ops: plans, picked: w.now}
+		a := &activeJob{id: id, owner: lock.JobOwner(id, "load", int(id)%math.MaxInt32), ops: plans,
+			number: int(w.numbers[id-1]), picked: w.now}
 		w.active[id] = a
 		w.begin(a)
 	}
@@ -285,6 +319,9 @@ func (w *engine) execute(a *activeJob) error {
 	if !a.began {
 		a.began = true
 		w.waits = append(w.waits, (w.now - w.received[a.id-1]).Seconds())
+		if w.options.OnWait != nil {
+			w.options.OnWait(a.number, w.now-w.received[a.id-1])
+		}
 	}
 	w.notify(a, false)
 	return w.schedule(scheduledEvent{at: w.now + a.ops[0].duration, ends: a})
@@ -299,12 +336,13 @@ func (w *engine) notify(a *activeJob, ends bool) {
 // opEnded releases the locks, and begins the next opcode in the same slot.
 func (w *engine) opEnded(a *activeJob) error {
 	w.notify(a, true)
+	a.executed = append(a.executed, executed{a.ops[0].kind, a.ops[0].duration})
 	a.ops = a.ops[1:]
 	if err := w.locksChanged(w.locks.Release(w.time(), a.owner)); err != nil {
 		return err
 	}
 	if len(a.ops) > 0 {
-		w.begin(a)
+		w.beginNext(a)
 	} else if err := w.endJob(a); err != nil {
 		return err
 	}
@@ -313,12 +351,29 @@ func (w *engine) opEnded(a *activeJob) error {
 	return err
 }
 
+// beginNext begins the next opcode of a job, or takes its slot until it can get the locks.
+func (w *engine) beginNext(a *activeJob) {
+	c := w.candidate(a.id, a.ops)
+	if !w.sched.GivesSlotBack(a.id, c.Declared) {
+		w.begin(a)
+		return
+	}
+	w.coreTime.start()
+	w.sched.Yield(a.id)
+	w.sched.Enqueue(c)
+	w.coreTime.stop()
+	w.slotTime += w.now - a.picked
+}
+
 // endJob forgets a job, and lets the jobs arrive that awaited its end.
 func (w *engine) endJob(a *activeJob) error {
 	w.coreTime.start()
 	w.sched.Remove(a.id)
 	w.coreTime.stop()
 	delete(w.active, a.id)
+	for _, op := range a.executed {
+		w.durations.Record(op.kind, op.took, true)
+	}
 	w.ended++
 	w.slotTime += w.now - a.picked
 	if w.options.OnJob != nil {

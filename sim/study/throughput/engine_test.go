@@ -18,7 +18,7 @@ import (
 func settings(t require.TestingT, predictive bool) config.Settings {
 	s, err := study.SettingsWith(nil)
 	require.NoError(t, err)
-	s.Predictive = predictive
+	s.Order = map[bool]string{true: config.OrderWeights, false: config.OrderPlain}[predictive]
 	return s
 }
 

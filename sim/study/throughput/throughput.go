@@ -44,6 +44,11 @@ type Options struct {
 	// OnJob, if set, is called for each job that has ended or, in a Growth, was enqueued.
 	OnJob func()
 
+	// Clairvoyant: the order OrderExpected knows how long each opcode will take.
+	Clairvoyant bool
+	// OnWait, if set, is called with the number of a job and its wait when its first opcode executes.
+	OnWait func(job int, wait time.Duration)
+
 	onEvent func(event) // for tests: called when a job begins or ends to work with locks
 }
 

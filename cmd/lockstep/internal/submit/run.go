@@ -29,6 +29,7 @@ type runOptions struct {
 	Name      string
 	Priority  string
 	Reason    string
+	Kind      string
 	Timeout   time.Duration
 	Env       []string
 	SecretEnv []string
@@ -100,6 +101,7 @@ With --json, one object per line: {"event": "submitted", "job", "daemon"},
 	flags.StringVar(&opts.Name, "name", "", "`NAME` of the job, for lists and for other commands: letters, digits, '.', '_', '-'")
 	flags.StringVar(&opts.Priority, "priority", "normal", "`PRIORITY` of the job: low, normal or high, or 10, 0, -10")
 	flags.StringVar(&opts.Reason, "reason", "", "`TEXT` for the job's reason trail")
+	flags.StringVar(&opts.Kind, "kind", "", "`LABEL` of jobs that take about as long as each other; they are compared with each other, not with all runs of the program")
 	flags.Var(term.DurationFlag{Value: &opts.Timeout}, "timeout", "end the command after `DURATION`, like 90s, 1h30m or 2d (default none)")
 	flags.StringArrayVar(&opts.Env, "env", nil, "set variable `NAME=VALUE` for the command (repeatable)")
 	flags.StringArrayVar(&opts.SecretEnv, "secret-env", nil,
@@ -171,6 +173,7 @@ type commandOpcode struct {
 	Env       map[string]string `json:"env,omitempty"`
 	SecretEnv map[string]string `json:"secret_env,omitempty"`
 	Stdin     *string           `json:"stdin,omitempty"`
+	Kind      string            `json:"kind,omitempty"`
 	Timeout   float64           `json:"timeout,omitempty"` // seconds
 	Priority  int               `json:"priority"`
 	Reason    [][]any           `json:"reason"`
@@ -197,6 +200,7 @@ func (o runOptions) opcode(streams cli.Streams, argv []string, resolve func(name
 		return opcode, err
 	}
 	opcode.Timeout = o.Timeout.Seconds()
+	opcode.Kind = o.Kind
 	if err = o.needs.apply(&opcode, streams.Now(), resolve); err != nil {
 		return opcode, err
 	}

@@ -1,0 +1,194 @@
+package sched
+
+import (
+	"math"
+
+	"lockstep/core/heap"
+	"lockstep/core/job"
+	"lockstep/core/lock"
+)
+
+// places is where the groups of the order Expected are. A group is at the place that names what keeps its first
+// candidate from starting, or that did when the group was last examined. A place is open if this may have changed. A
+// pick examines the first groups of open places only, so that groups that cannot start cost nothing.
+//
+// Invariants: each group with candidates is at one place. A place exists as long as it has groups. The heap open has
+// the open places, by the order of their first groups. No group of a closed place can start.
+type places struct {
+	arena[place]
+	groups  *groups
+	byKey   map[placeKey]int32
+	open    heap.Heap[int32, openOrder]
+	ageing  int64 // Settings.Ageing
+	tickMs  int64 // Settings.Tick, at least 1
+	scratch []int32
+}
+
+// placeKey is what keeps the groups of a place from starting. At most one part is set; without any, the groups have not
+// been examined.
+type placeKey struct {
+	point    lock.Point    // another owner is there
+	limits   int32         // this set is full
+	reserver job.ID        // this job reserves locks that the groups want, and would start before their jobs
+	class    durationClass // had ended, which are expected to take so long
+}
+
+// place is a heap of groups by order.
+type place struct {
+	key    placeKey
+	groups heap.Heap[int32, placeOrder]
+	inOpen int32 // the index in places.open
+	opened bool
+}
+
+// placeOrder is the order of groups, by their first candidates.
+type placeOrder struct{ *places }
+
+func (o placeOrder) Before(a, b int32) bool       { return o.orderOf(a).before(o.orderOf(b)) }
+func (o placeOrder) Moved(group int32, index int) { o.groups.items[group].placeIndex = int32(index) }
+
+// openOrder is the order of open places, by their first groups.
+type openOrder struct{ *places }
+
+func (o openOrder) Before(a, b int32) bool {
+	return o.orderOf(o.items[a].groups.First()).before(o.orderOf(o.items[b].groups.First()))
+}
+func (o openOrder) Moved(place int32, index int) { o.items[place].inOpen = int32(index) }
+
+func newPlaces(g *groups) *places {
+	p := &places{groups: g, byKey: map[placeKey]int32{}}
+	p.open.Order = openOrder{p}
+	return p
+}
+
+// continuesFirst is subtracted from the score of a job that has a process, so that it precedes new jobs of its priority.
+const continuesFirst = math.MaxInt64 / 2
+
+// orderOf is the order of a group.
+func (p *places) orderOf(group int32) order {
+	g := &p.groups.items[group]
+	return p.orderIn(&p.groups.buckets.items[g.bucket], &p.groups.entries.items[g.root])
+}
+
+// orderIn is the order of a candidate in a bucket. Its score is the time of its arrival plus a multiple of its expected
+// duration. This is its expected duration minus its age, up to a factor and a number that all jobs have in common.
+func (p *places) orderIn(b *bucket, e *entry) order {
+	score := e.arrivalTick*p.tickMs + b.class.ms()*p.ageing
+	if b.continues {
+		score -= continuesFirst
+	}
+	return order{b.priority, score, e.id}
+}
+
+// put puts a group at a place. A new place, and the place of new groups, is open if the caller says so.
+func (p *places) put(group int32, key placeKey, open bool) {
+	at, known := p.byKey[key]
+	if !known {
+		at = p.alloc()
+		p.items[at] = place{key: key, groups: heap.Heap[int32, placeOrder]{Order: placeOrder{p}}}
+		p.byKey[key] = at
+	}
+	p.groups.items[group].place = at
+	p.items[at].groups.Push(group)
+	p.changed(at)
+	if open {
+		p.openPlace(at)
+	}
+}
+
+// take takes a group from its place.
+func (p *places) take(group int32) {
+	g := &p.groups.items[group]
+	at := g.place
+	if at == 0 {
+		return
+	}
+	g.place = 0
+	l := &p.items[at]
+	if l.groups.Len() == 1 {
+		p.closePlace(at)
+		l.groups.Remove(0)
+		delete(p.byKey, l.key)
+		p.release(at)
+		return
+	}
+	l.groups.Remove(int(g.placeIndex))
+	p.changed(at)
+}
+
+// headChanged restores the order after the first candidate of a group has changed. A group that is at no place is new.
+func (p *places) headChanged(group int32) {
+	g := &p.groups.items[group]
+	if g.place == 0 {
+		p.put(group, placeKey{}, true)
+		return
+	}
+	p.items[g.place].groups.Fix(int(g.placeIndex))
+	p.changed(g.place)
+}
+
+// changed restores the order of open places after one of them has changed.
+func (p *places) changed(at int32) {
+	if p.items[at].opened {
+		p.open.Fix(int(p.items[at].inOpen))
+	}
+}
+
+func (p *places) openPlace(at int32) {
+	if !p.items[at].opened {
+		p.items[at].opened = true
+		p.open.Push(at)
+	}
+}
+
+func (p *places) closePlace(at int32) {
+	if p.items[at].opened {
+		p.items[at].opened = false
+		p.open.Remove(int(p.items[at].inOpen))
+	}
+}
+
+// openKey opens the place with a key, if there is one.
+func (p *places) openKey(key placeKey) {
+	if at, known := p.byKey[key]; known {
+		p.openPlace(at)
+	}
+}
+
+// best is the first group of all open places, or 0.
+func (p *places) best() int32 {
+	if p.open.Len() == 0 {
+		return 0
+	}
+	return p.items[p.open.First()].groups.First()
+}
+
+// park puts a group at the place for what keeps it from starting. If that is its own place, nothing has changed for any
+// group there, and the place is closed.
+func (p *places) park(group int32, key placeKey) {
+	at := p.groups.items[group].place
+	if p.items[at].key == key {
+		p.closePlace(at)
+		return
+	}
+	p.take(group)
+	p.put(group, key, false)
+}
+
+// isOpen reports whether a group is at an open place.
+func (p *places) isOpen(group int32) bool { return p.items[p.groups.items[group].place].opened }
+
+// rebuild examines all groups again, because their order has changed.
+func (p *places) rebuild() {
+	p.scratch = p.scratch[:0]
+	for at := range p.items {
+		p.scratch = append(p.scratch, p.items[at].groups.Items()...)
+	}
+	p.arena, p.byKey = arena[place]{}, map[placeKey]int32{}
+	p.open = heap.Heap[int32, openOrder]{Order: openOrder{p}}
+	for _, group := range p.scratch {
+		p.groups.items[group].place = 0
+		p.put(group, placeKey{}, true)
+	}
+	p.scratch = nil
+}
