@@ -17,7 +17,7 @@ type Batch struct {
 // BatchCheckers makes the checkers for RunBatches: all that can find a violation without faults,
 // rules or client orders.
 func BatchCheckers() []Checker {
-	return []Checker{&checkOnce{}, &checkEnds{}, &checkForward{}, &checkSlots{}, &checkLocks{}, &checkTable{}, &checkLive{}}
+	return []Checker{&checkOnce{}, &checkEnds{}, &checkForward{}, &checkSlots{}, &checkLocks{}, &checkTable{}, &checkLive{}, &checkExpected{}}
 }
 
 // RunBatches starts the daemon of a world with one node, makes the settings (JSON by

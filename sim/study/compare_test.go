@@ -1,11 +1,14 @@
 package study
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	clusterconfig "lockstep/actors/config"
+	"lockstep/messages"
 	"lockstep/sim"
 	"lockstep/sim/longtest"
 )
@@ -109,5 +112,43 @@ func TestCompareOptionsOutOfRange(t *testing.T) {
 		bad := good
 		change(&bad)
 		require.Error(t, bad.Validate())
+	}
+}
+
+// The checker of the order expected finds a scheduler that never reserves, one that does not learn that jobs have
+// ended, and one that takes the urgent for the less urgent.
+func TestCheckExpectedBites(t *testing.T) {
+	m, err := FindMix("maintenance")
+	require.NoError(t, err)
+	o := MixOptions{Seed: 1, Jobs: 400, Slots: 6, Nodes: 8, Load: 1}
+	ends := 0
+	for name, c := range map[string]struct {
+		alter func(to string, m any) any
+		want  string
+	}{
+		"none": {func(_ string, m any) any { return m }, ""},
+		"never reserves": {func(to string, m any) any {
+			if p, is := m.(*clusterconfig.Published); is && strings.HasSuffix(to, "/scheduler") {
+				return &clusterconfig.Published{Request: p.Request, Config: p.Config, Settings: []byte(`{"order": "expected", "reserve_after": 30000000}`)}
+			}
+			return m
+		}, "which has been the oldest"},
+		"ends unheard": {func(to string, m any) any {
+			if r, is := m.(*messages.JobReleased); is && r.Ended && strings.HasSuffix(to, "/scheduler") {
+				if ends++; ends%10 == 0 {
+					return nil
+				}
+			}
+			return m
+		}, "could run"},
+	} {
+		metrics := newMetrics(func() {})
+		w := sim.New(sim.Options{Seed: 1, Slots: o.Slots, Mutations: sim.Mutations{Alter: c.alter}, Checkers: append([]sim.Checker{metrics}, sim.BatchCheckers()...)})
+		_, err := runBatches(w, plan(m, o), map[string][]byte{"order": []byte(`"expected"`), "reserve_after": []byte("60")}, metrics)
+		if c.want == "" {
+			require.NoError(t, err, name)
+		} else {
+			require.ErrorContains(t, err, c.want, name)
+		}
 	}
 }

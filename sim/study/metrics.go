@@ -22,7 +22,7 @@ type metrics struct {
 // JobTiming has the times of a job's events, since its world began.
 //
 // The job waits for a slot from Submitted to Chosen, and has the slot until Ended, when its
-// process is gone.
+// process is gone; but not between the end of an opcode and the permission of the next one.
 type JobTiming struct {
 	ID                       int64
 	Kind                     string // in its mix
@@ -49,6 +49,16 @@ func (t *JobTiming) SlotWait() time.Duration {
 		sum += op.Began - op.Permitted
 	}
 	return sum
+}
+
+// SlotTime is the time for which the job had a slot: from being chosen to its end, less the times between two opcodes
+// for which it had given its slot back. The job must have ended.
+func (t *JobTiming) SlotTime() time.Duration {
+	had := t.Ended - t.Chosen
+	for i := 1; i < len(t.Ops); i++ {
+		had -= t.Ops[i].Permitted - t.Ops[i-1].Ended
+	}
+	return had
 }
 
 func (t *JobTiming) lastOp() *OpTiming { return &t.Ops[len(t.Ops)-1] }
@@ -95,7 +105,7 @@ type Outcome struct {
 	PerHour  float64 `json:"jobs_per_hour"`
 	// Waits are the times from submission until the first opcode has its locks and executes.
 	Waits
-	// SlotSeconds is the sum of the times from being chosen to the end. LockWaitSeconds is the
+	// SlotSeconds is the sum of the times for which jobs had a slot. LockWaitSeconds is the
 	// part in which no opcode executes.
 	SlotSeconds     float64    `json:"slot_seconds"`
 	LockWaitSeconds float64    `json:"lock_wait_slot_seconds"`
@@ -140,7 +150,7 @@ func (m *metrics) outcome(w *sim.World, batches []batch, ids [][]int64, timings 
 			wait := t.Wait().Seconds()
 			all = append(all, wait)
 			kinds[t.Kind] = append(kinds[t.Kind], wait)
-			o.SlotSeconds += (t.Ended - t.Chosen).Seconds()
+			o.SlotSeconds += t.SlotTime().Seconds()
 			o.LockWaitSeconds += t.SlotWait().Seconds()
 			if timings {
 				o.Timings = append(o.Timings, *t)
