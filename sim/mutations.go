@@ -285,7 +285,11 @@ func hidesRateLimits(_ string, m any) any {
 // neverAges gives the scheduler settings with which a weight takes a million ticks to fall to zero.
 func neverAges(to string, m any) any {
 	if c, is := m.(*clusterconfig.Published); is && strings.HasSuffix(to, "/scheduler") {
-		return &clusterconfig.Published{Request: c.Request, Config: c.Config, Settings: []byte(`{"predictive_ticks": 1000000}`)}
+		settings, err := config.EditSettings(c.Settings, map[string][]byte{"predictive_ticks": []byte("1000000")})
+		if err != nil {
+			return m
+		}
+		return &clusterconfig.Published{Request: c.Request, Config: c.Config, Settings: settings}
 	}
 	return m
 }

@@ -106,6 +106,7 @@ func (s *scheduler) Receive(ctx actor.Context) {
 	case *actor.Started:
 		s.readDurations(ctx)
 		ctx.Request(s.config.ClusterConfig, &messages.PublishConfig{})
+		s.requestJobs(ctx) // an answer to a former incarnation is stale from now on
 	case *messages.QueueStarted:
 		s.requestJobs(ctx)
 	case *clusterconfig.Published:
