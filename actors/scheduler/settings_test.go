@@ -119,7 +119,7 @@ func TestThePredictiveOrder(t *testing.T) {
 // A picked job counts with its demand until the lock manager sends its record.
 func TestWhatAPickedJobDeclares(t *testing.T) {
 	onBench(t, 2, func(t *testing.T, b *bench) {
-		b.reconfigure(2, ``)
+		b.reconfigure(2, `{"order": "weights"}`)
 		b.answerJobsRequest(nil, all(unfinished(1, lockingNode("u1")), unfinished(2, lockingNode("u1")), unfinished(3, lockingNode("n3"))))
 		require.Equal(t, []int64{1, 3}, b.takePicked())
 	})
@@ -132,7 +132,7 @@ func TestWhatIsBehindAJobCountsNoMore(t *testing.T) {
 		b.answerJobsRequest(all(unfinished(1, lockingNode("u1"), lockingNode("n3"))), all(unfinished(3, lockingNode("n3")), unfinished(4, lockingNode("u1"))))
 		b.sendBeginOp(7, 1, 1)
 		require.Equal(t, []uint64{7}, b.takePermitted())
-		b.reconfigure(2, ``)
+		b.reconfigure(2, `{"order": "weights"}`)
 		require.Equal(t, []int64{4}, b.takePicked())
 	})
 }

@@ -2,9 +2,16 @@
 // jobs, locks and settings, and passes in the time. Pick returns the jobs that get the free slots, in order. Explain
 // returns why a candidate does not run yet.
 //
-// A job goes before another if its priority is smaller; then, with the predictive order, if its weight is smaller;
-// then if its id is smaller. The weight says how likely the job would wait for locks of the running jobs. It falls to
-// 0 as the job ages. A job that carries a full limit is skipped.
+// A job goes before another if its priority is smaller; then, in the order Expected, if its score is smaller, in the
+// order Weights, if its weight is smaller; then if its id is smaller. A job that carries a full limit is skipped.
+//
+// In the order Expected a job is skipped as well if the locks of its next opcode cannot be granted now, or if a
+// reservation holds it back (reserve.go). The score is fixed when the job arrives: its time of arrival plus a multiple
+// of its expected duration. Groups wait at places, by what keeps them from starting (places.go). The change of a lock
+// opens the places of that lock, and a pick examines the first groups of open places only, at most 1,000 at a time.
+//
+// In the order Weights the weight says how likely the job would wait for locks of the running jobs. It falls to 0 as
+// the job ages. The rest is about this order and the plain one.
 //
 // The cost of a pick must not grow with the length of the queue, so a pick examines few candidates:
 //
