@@ -1685,6 +1685,10 @@ type OrderReason struct {
 	AgeTicks      int64                  `protobuf:"varint,7,opt,name=age_ticks,json=ageTicks,proto3" json:"age_ticks,omitempty"`
 	BigLock       bool                   `protobuf:"varint,8,opt,name=big_lock,json=bigLock,proto3" json:"big_lock,omitempty"`
 	Causes        []*WeightCause         `protobuf:"bytes,9,rep,name=causes,proto3" json:"causes,omitempty"`
+	BlockedJobs   []int64                `protobuf:"varint,10,rep,packed,name=blocked_jobs,json=blockedJobs,proto3" json:"blocked_jobs,omitempty"` // jobs whose locks it waits for, the first ones
+	BlockedOwners []string               `protobuf:"bytes,11,rep,name=blocked_owners,json=blockedOwners,proto3" json:"blocked_owners,omitempty"`   // other owners of such locks
+	Reserves      bool                   `protobuf:"varint,12,opt,name=reserves,proto3" json:"reserves,omitempty"`                                 // no job that wants the same may start before it
+	ReservedBy    int64                  `protobuf:"varint,13,opt,name=reserved_by,json=reservedBy,proto3" json:"reserved_by,omitempty"`           // the job whose reservation holds it back; 0: none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1780,6 +1784,34 @@ func (x *OrderReason) GetCauses() []*WeightCause {
 		return x.Causes
 	}
 	return nil
+}
+
+func (x *OrderReason) GetBlockedJobs() []int64 {
+	if x != nil {
+		return x.BlockedJobs
+	}
+	return nil
+}
+
+func (x *OrderReason) GetBlockedOwners() []string {
+	if x != nil {
+		return x.BlockedOwners
+	}
+	return nil
+}
+
+func (x *OrderReason) GetReserves() bool {
+	if x != nil {
+		return x.Reserves
+	}
+	return false
+}
+
+func (x *OrderReason) GetReservedBy() int64 {
+	if x != nil {
+		return x.ReservedBy
+	}
+	return 0
 }
 
 // WeightCause is the weight that a level of locks adds, and the owner because of which it
@@ -2192,7 +2224,7 @@ const file_schedule_proto_rawDesc = "" +
 	"\arunning\x18\x03 \x01(\x03R\arunning\"=\n" +
 	"\vSlotsReason\x12\x14\n" +
 	"\x05slots\x18\x01 \x01(\x03R\x05slots\x12\x18\n" +
-	"\arunning\x18\x02 \x01(\x03R\arunning\"\xab\x02\n" +
+	"\arunning\x18\x02 \x01(\x03R\arunning\"\xb2\x03\n" +
 	"\vOrderReason\x12\x1a\n" +
 	"\bposition\x18\x01 \x01(\x03R\bposition\x12\x18\n" +
 	"\apending\x18\x02 \x01(\x03R\apending\x12\x19\n" +
@@ -2204,7 +2236,13 @@ const file_schedule_proto_rawDesc = "" +
 	"\rstatic_weight\x18\x06 \x01(\x01R\fstaticWeight\x12\x1b\n" +
 	"\tage_ticks\x18\a \x01(\x03R\bageTicks\x12\x19\n" +
 	"\bbig_lock\x18\b \x01(\bR\abigLock\x126\n" +
-	"\x06causes\x18\t \x03(\v2\x1e.lockstep.messages.WeightCauseR\x06causes\"\xb5\x01\n" +
+	"\x06causes\x18\t \x03(\v2\x1e.lockstep.messages.WeightCauseR\x06causes\x12!\n" +
+	"\fblocked_jobs\x18\n" +
+	" \x03(\x03R\vblockedJobs\x12%\n" +
+	"\x0eblocked_owners\x18\v \x03(\tR\rblockedOwners\x12\x1a\n" +
+	"\breserves\x18\f \x01(\bR\breserves\x12\x1f\n" +
+	"\vreserved_by\x18\r \x01(\x03R\n" +
+	"reservedBy\"\xb5\x01\n" +
 	"\vWeightCause\x12\x14\n" +
 	"\x05value\x18\x01 \x01(\x01R\x05value\x12\x14\n" +
 	"\x05level\x18\x02 \x01(\x05R\x05level\x12\x10\n" +

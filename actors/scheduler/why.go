@@ -71,6 +71,14 @@ func limitReason(j *scheduledJob, full sched.FullLimit) *messages.Reason {
 func (s *scheduler) orderReason(w sched.Explanation) *messages.OrderReason {
 	r := &messages.OrderReason{Position: int64(w.Position), Pending: int64(s.state.Len()), AtLeast: w.PositionIsMinimum, Predictive: w.Predictive,
 		Weight: w.Weight, StaticWeight: w.StaticWeight, AgeTicks: w.AgeTicks, BigLock: w.BGL}
+	r.Reserves, r.ReservedBy = w.Reserves, int64(w.ReservedBy)
+	for _, o := range w.BlockedBy {
+		if o.Named {
+			r.BlockedOwners = append(r.BlockedOwners, o.Name)
+		} else {
+			r.BlockedJobs = append(r.BlockedJobs, int64(o.Job))
+		}
+	}
 	for _, c := range w.Causes {
 		cause := &messages.WeightCause{Value: c.Value, Level: int32(c.Level), How: int32(c.ClaimKind), Others: int64(c.OtherOwners),
 			Named: c.Owner.Named, Owner: c.Owner.Name, Job: int64(c.Owner.Job)}

@@ -68,6 +68,11 @@ type Reason struct {
 	AgeTicks     int64   `json:"age_ticks"`
 	BigLock      bool    `json:"big_lock"`
 	Causes       []Cause `json:"causes"`
+	// In the order expected; absent without.
+	BlockedJobs   []int64  `json:"blocked_jobs"`
+	BlockedOwners []string `json:"blocked_owners"`
+	Reserves      bool     `json:"reserves"`
+	ReservedBy    int64    `json:"reserved_by"`
 
 	Locks    []LockItem `json:"locks"`
 	Seconds  float64    `json:"seconds"`
@@ -177,6 +182,18 @@ func (r Reason) addOrder(keys map[string]any) {
 	keys["position"], keys["pending"], keys["predictive"] = r.Position, r.Pending, r.Predictive
 	if r.AtLeast {
 		keys["at_least"] = true
+	}
+	if len(r.BlockedJobs) > 0 {
+		keys["blocked_jobs"] = r.BlockedJobs
+	}
+	if len(r.BlockedOwners) > 0 {
+		keys["blocked_owners"] = r.BlockedOwners
+	}
+	if r.Reserves {
+		keys["reserves"] = true
+	}
+	if r.ReservedBy != 0 {
+		keys["reserved_by"] = r.ReservedBy
 	}
 	if r.Predictive {
 		keys["weight"], keys["static_weight"], keys["age_ticks"] = r.Weight, r.StaticWeight, r.AgeTicks

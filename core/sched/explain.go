@@ -20,6 +20,12 @@ type Explanation struct {
 	Position          int
 	PositionIsMinimum bool
 
+	// In the order Expected: BlockedBy are the first owners whose locks the job waits for, at most blockersMax. ReservedBy
+	// is the job whose reservation holds it back, or 0. Reserves: it has a reservation.
+	BlockedBy  []lock.Owner
+	ReservedBy job.ID
+	Reserves   bool
+
 	// AgeTicks is the age of the job that its weight is computed from. It may exceed the real age if the clock was set
 	// back, and it may exceed K.
 	AgeTicks int64
@@ -75,6 +81,9 @@ func (s *State) Explain(id job.ID, now time.Time, lookMax int) (Explanation, boo
 		AgeTicks:   max(s.weights.now-e.arrivalTick, 0), Predictive: s.settings.Order == Weights,
 	}
 	w.Position, w.PositionIsMinimum = s.position(e, lookMax)
+	if s.expected != nil {
+		s.explainExpected(&w, id, e.group, now)
+	}
 	if !w.Predictive {
 		return w, true
 	}
@@ -85,6 +94,23 @@ func (s *State) Explain(id job.ID, now time.Time, lookMax int) (Explanation, boo
 		w.Causes = s.causes(e.group, mask)
 	}
 	return w, true
+}
+
+// blockersMax bounds Explanation.BlockedBy.
+const blockersMax = 10
+
+func (s *State) explainExpected(w *Explanation, id job.ID, group int32, now time.Time) {
+	x := s.expected
+	x.now = now
+	request := s.requestOf(group)
+	blockers := x.view.Blockers(jobOwnerKey(id), request)
+	w.BlockedBy = blockers[:min(len(blockers), blockersMax)]
+	for _, r := range append(slices.Clone(x.reserved.urgent), x.reserved.aged) {
+		w.Reserves = w.Reserves || r != nil && r.id == id
+	}
+	if s.groups.items[group].id == id {
+		w.ReservedBy = s.heldBack(group, request)
+	}
 }
 
 func (l *limits) fullOf(set int32) []FullLimit {

@@ -180,16 +180,16 @@ func (r whyReason) filter() string {
 func (r whyReason) order() string {
 	switch {
 	case r.Pending <= 1:
-		return "It is next."
+		return "It is next." + r.expected()
 	case r.Position <= 1 && !r.AtLeast:
-		return fmt.Sprintf("It is next of %d pending jobs.", r.Pending)
+		return fmt.Sprintf("It is next of %d pending jobs.", r.Pending) + r.expected()
 	}
 	text := fmt.Sprintf("It is number %d of %d pending jobs.", r.Position, r.Pending)
 	if r.AtLeast {
 		text = fmt.Sprintf("At least %d of %d pending jobs go before it.", r.Position-1, r.Pending)
 	}
 	if len(r.Causes) == 0 {
-		return text
+		return text + r.expected()
 	}
 	var causes []string
 	for _, cause := range r.Causes {
@@ -201,6 +201,26 @@ func (r whyReason) order() string {
 	}
 	return fmt.Sprintf("%s Others of its priority come before it, because it would contend with %s; that counts less the longer it waits (its weight is %.1f).",
 		text, term.Enumerate(causes, "and"), r.Weight)
+}
+
+// expected says what the job waits for in the order expected.
+func (r whyReason) expected() string {
+	var blockers []string
+	for _, id := range r.BlockedJobs {
+		blockers = append(blockers, fmt.Sprintf("job %d", id))
+	}
+	for _, owner := range r.BlockedOwners {
+		blockers = append(blockers, fmt.Sprintf("%q", owner))
+	}
+	switch {
+	case r.Reserves && len(blockers) > 0:
+		return fmt.Sprintf(" It has a reservation and starts when %s no longer have its locks.", term.Enumerate(blockers, "and"))
+	case len(blockers) > 0:
+		return fmt.Sprintf(" It waits for locks of %s. While more urgent work comes, nothing is promised.", term.Enumerate(blockers, "and"))
+	case r.ReservedBy != 0:
+		return fmt.Sprintf(" Job %d has a reservation for locks that it wants, and starts before it.", r.ReservedBy)
+	}
+	return ""
 }
 
 // lock names the blockers. Locks of the request that no blocker holds are only counted.

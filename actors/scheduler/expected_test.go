@@ -1,0 +1,56 @@
+package scheduler_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/core/job"
+	"lockstep/core/lock"
+)
+
+// A job whose locks are taken does not start, although a slot is free; it starts in the moment in which they are free.
+func TestOnlyJobsThatCanGetTheirLocksStart(t *testing.T) {
+	onBench(t, 5, func(t *testing.T, b *bench) {
+		b.expectJobsRequest()
+		b.reconfigure(5, `{"order": "expected"}`)
+		b.answerJobsRequest(nil, all(unfinished(1, lockingNode("a")), unfinished(2, lockingNode("a")), unfinished(3, lockingNode("b"))))
+		require.ElementsMatch(t, []int64{1, 3}, b.takePicked())
+		require.JSONEq(t, `[{"kind": "order", "position": 1, "pending": 1, "predictive": false, "blocked_jobs": [1]}]`, b.explain(2))
+		b.sendLocks(true, lock.Record{Owner: lock.JobOwner(1, "/l/1", 7), Locks: node("a")})
+		b.sendLocks(false, lock.Record{Owner: lock.JobOwner(1, "/l/1", 7)})
+		b.sendEnded(1, job.Success)
+		require.Equal(t, []int64{2}, b.takePicked())
+	})
+}
+
+// The oldest job past reserve_after is named as the reason for others.
+func TestAReservationIsExplained(t *testing.T) {
+	onBench(t, 5, func(t *testing.T, b *bench) {
+		b.expectJobsRequest()
+		b.reconfigure(5, `{"order": "expected", "reserve_after": 60}`)
+		b.answerJobsRequest(all(unfinished(1, lockingNode("a"))), all(unfinished(2, lockingNode("a"), lockingNode("a"))))
+		b.Advance(2 * time.Hour)
+		both := `{"OP_ID": "OP_RUN_COMMAND", "argv": ["x"], "locks": [["node/a", "exclusive"], ["node/b", "exclusive"]]}`
+		b.add(unfinished(3, both))
+		require.Empty(t, b.takePicked())
+		require.JSONEq(t, `[{"kind": "order", "position": 2, "pending": 2, "predictive": false, "blocked_jobs": [1], "reserves": true}]`, b.explain(2))
+	})
+}
+
+// Between two opcodes a job whose next locks are taken gives its slot back, and goes before new jobs.
+func TestAJobGivesItsSlotBackBetweenOpcodes(t *testing.T) {
+	onBench(t, 2, func(t *testing.T, b *bench) {
+		b.expectJobsRequest()
+		b.reconfigure(2, `{"order": "expected"}`)
+		b.answerJobsRequest(all(unfinished(1, lockingNode("a"), lockingNode("b"))), all(unfinished(2, lockingNode("b")), unfinished(3, lockingNode("c")), unfinished(4, lockingNode("b"))))
+		require.Equal(t, []int64{2}, b.takePicked())
+		b.sendBeginOp(7, 1, 1)
+		require.Empty(t, b.takePermitted())
+		require.Equal(t, []int64{3}, b.takePicked(), "the slot of job 1")
+		b.sendEnded(2, job.Success)
+		require.Equal(t, []uint64{7}, b.takePermitted(), "before job 4, which is new")
+		require.Empty(t, b.takePicked())
+	})
+}
