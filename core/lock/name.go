@@ -125,6 +125,9 @@ func (l Lock) Level() Level { return l.level }
 // IsGroup reports whether the lock is the group of its level.
 func (l Lock) IsGroup() bool { return l.group }
 
+// Name is the member's name; "" for a group.
+func (l Lock) Name() string { return l.member }
+
 // Compare is the order in which locks must be taken: level, then group before members, then the names' bytes.
 func (l Lock) Compare(m Lock) int {
 	switch {

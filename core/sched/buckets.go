@@ -124,7 +124,7 @@ func (g *groups) bucketMask(b *bucket) demandMask {
 func (g *groups) currentMask(group int32) demandMask {
 	demand := g.buckets.items[g.items[group].bucket].mask
 	mask := demand
-	for name := range g.names.listed(g.items[group].names) {
+	for name := range g.namesOf(group) {
 		mask |= g.names.overlapBit(demand, name)
 	}
 	return mask
@@ -135,7 +135,7 @@ func (g *groups) currentMask(group int32) demandMask {
 func (g *groups) currentBucket(group int32) int32 {
 	key := g.buckets.items[g.items[group].bucket].bucketKey
 	key.blockingNames = [lock.Levels]int32{}
-	for name := range g.names.listed(g.items[group].names) {
+	for name := range g.namesOf(group) {
 		first := &key.blockingNames[levelNumber(g.names.items[name].level)]
 		if *first == 0 && g.names.overlapBit(key.mask, name) != 0 {
 			*first = name

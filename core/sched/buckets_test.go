@@ -115,7 +115,7 @@ func checkBuckets(t *rapid.T, s *State) {
 			require.EqualValues(t, place, g.items[group].heapIndex)
 			require.LessOrEqual(t, g.items[l.byID.Items()[max(0, place-1)/2]].id, g.items[group].id)
 			require.False(t, s.orderOf(g.rootOf(group), g.currentMask(group)).before(first))
-			names := slices.Collect(g.names.listed(g.items[group].names))
+			names := slices.Collect(g.namesOf(group))
 			for _, name := range l.blockingNames {
 				require.True(t, name == 0 || slices.Contains(names, name))
 			}

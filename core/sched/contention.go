@@ -170,7 +170,7 @@ func (s *State) groupClaims(group int32) []claim {
 		}
 	}
 	claims := s.declaredClaims(&d, Expects)
-	for name := range g.names.listed(g.items[group].names) {
+	for name := range g.namesOf(group) {
 		n := &g.names.items[name]
 		n.refs++
 		claims = append(claims, claim{name, n.level, mask.kind(levelNumber(n.level)), Expects})

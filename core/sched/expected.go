@@ -41,6 +41,13 @@ type expectedOwner struct {
 	overdue  bool
 	reached  levelsReached // by what it has held or asked for since the opcode began
 	granted  bool          // it has held something since the opcode began
+	claims   []nameClaim   // of items; each has a reference
+}
+
+// nameClaim counts among the claims on a name.
+type nameClaim struct {
+	name int32
+	kind lock.DemandKind
 }
 
 func newExpected(g *groups) *expected {
@@ -74,9 +81,36 @@ func (x *expected) edit(o lock.Owner, change func(*expectedOwner)) {
 		x.owners[o] = p
 	}
 	change(p)
-	x.view.Set(o, p.items(), func(at lock.Point) { x.places.openKey(placeKey{point: at}) })
+	items := p.items()
+	x.view.Set(o, items, func(at lock.Point) { x.places.openKey(placeKey{point: at}) })
+	x.claim(p, items)
 	if !p.running && len(p.held)+len(p.pending) == 0 {
 		delete(x.owners, o)
+	}
+}
+
+// claim counts what an owner has in the way of others, by name.
+func (x *expected) claim(p *expectedOwner, items []lock.Item) {
+	names, former := &x.places.groups.names, p.claims
+	p.claims = nil
+	for _, i := range items {
+		if level := i.Lock.Level(); level != lock.Cluster && !i.Lock.IsGroup() {
+			kind := lock.SharedSet
+			if i.Mode == lock.Exclusive {
+				kind = lock.ExclusiveSet
+			}
+			c := nameClaim{names.addRef(level, i.Lock.Name()), kind}
+			names.countClaims(c.name, c.kind, +1)
+			p.claims = append(p.claims, c)
+		}
+	}
+	for _, c := range former {
+		was := names.items[c.name].mode()
+		names.countClaims(c.name, c.kind, -1)
+		if names.items[c.name].mode() < was {
+			x.places.nameFreed(c.name)
+		}
+		names.dropRef(c.name)
 	}
 }
 
@@ -124,7 +158,7 @@ func (x *expected) stop(id job.ID) {
 func (x *expected) remove(id job.ID) {
 	delete(x.began, id)
 	if x.owners[jobOwnerKey(id)] != nil {
-		x.edit(jobOwnerKey(id), func(p *expectedOwner) { *p = expectedOwner{} })
+		x.edit(jobOwnerKey(id), func(p *expectedOwner) { *p = expectedOwner{claims: p.claims} })
 	}
 }
 
@@ -152,14 +186,21 @@ func (x *expected) observe(now time.Time, bypass time.Duration) {
 	})
 }
 
-// examineMax is how many groups a pick examines at most. It takes about 2 ms.
-const examineMax = 1_000
+// A pick examines at most examineMax groups and tells at most tellMax places that a name was freed. Each takes about 2 ms.
+const (
+	examineMax = 1_000
+	tellMax    = 20_000
+)
 
 // pickExpected is Pick in the order Expected.
 func (s *State) pickExpected(now time.Time) []job.ID {
 	x := s.expected
 	x.observe(now, s.settings.LockBypass)
 	x.unfinished = false
+	if len(s.running) < s.settings.Slots && !x.places.tellWatchers(tellMax) {
+		x.unfinished = true
+		return nil
+	}
 	var picked []job.ID
 	for examined := 0; len(s.running) < s.settings.Slots; {
 		s.openLimits()
@@ -214,6 +255,7 @@ func (s *State) startGroup(group int32) job.ID {
 	id, b := g.items[group].id, g.bucketOf(group)
 	class, request := b.class, slices.Clone(s.requestOf(group))
 	delete(s.yielded, id)
+	s.started(id)
 	occupied := g.limits.occupySet(b.limits)
 	s.Withdraw(id)
 	s.running[id] = occupied
@@ -228,12 +270,38 @@ func (s *State) blockedBy(group int32) (placeKey, bool) {
 	if s.groups.limits.full[b.limits] {
 		return placeKey{limits: b.limits}, true
 	}
+	owner := jobOwnerKey(s.groups.items[group].id)
+	if x.owners[owner] == nil { // its own locks do not keep a job from starting
+		if key, blocked := s.blockedByName(group); blocked {
+			return key, true
+		}
+	}
 	request := s.requestOf(group)
-	if at, blocked := x.view.BlockedAt(jobOwnerKey(s.groups.items[group].id), request); blocked {
+	if at, blocked := x.view.BlockedAt(owner, request); blocked {
 		return placeKey{point: at}, true
 	}
 	if by := s.heldBack(group, request); by != 0 {
 		return placeKey{reserver: by, class: b.class}, true
+	}
+	return placeKey{}, false
+}
+
+// blockedByName is the place of a group of which another owner has a name; false if no other has one. The view of locks
+// need not be asked then.
+func (s *State) blockedByName(group int32) (placeKey, bool) {
+	g := s.groups
+	shape := g.items[group].shape
+	if g.bucketOf(group).mask&bigLock != 0 {
+		return placeKey{}, false // it asks for no names
+	}
+	if name := g.blockingName(group); name != 0 {
+		if g.bucketOf(group).continues || g.shapes.items[shape].groups == 1 {
+			return placeKey{name: name}, true
+		}
+		return placeKey{shape: shape}, true
+	}
+	if name := g.blockingIn(g.items[group].names, g.bucketOf(group).mask); name != 0 {
+		return placeKey{name: name}, true
 	}
 	return placeKey{}, false
 }
@@ -254,10 +322,10 @@ func (s *State) requestOf(group int32) lock.Request {
 		}
 	}
 	x.request = d.AppendRequest(x.request)
-	if len(x.request) == 0 && g.items[group].names != 0 {
+	if len(x.request) == 0 && (g.items[group].names != 0 || g.shapes.items[g.items[group].shape].names != 0) {
 		x.request = append(x.request, lock.Item{Lock: lock.BGL, Mode: lock.Shared})
 	}
-	for name := range g.names.listed(g.items[group].names) {
+	for name := range g.namesOf(group) {
 		n := &g.names.items[name]
 		mode := lock.Shared
 		if mask.kind(levelNumber(n.level)) == lock.ExclusiveSet {

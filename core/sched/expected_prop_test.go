@@ -97,6 +97,9 @@ func (l *listed) mayReserve(w, c Candidate) bool {
 
 // pick checks each choice, and what is left.
 func (l *listed) pick(t *rapid.T) {
+	if l.now.After(l.latest) {
+		l.latest = l.now
+	}
 	for id, r := range l.running {
 		l.expectEnd(id, r)
 	}
@@ -187,6 +190,9 @@ func (l *listed) drain(t *rapid.T) {
 	require.Empty(t, x.places.byKey)
 	require.Zero(t, x.places.open.Len())
 	require.Empty(t, x.owners)
+	require.Empty(t, x.places.watchers)
+	require.Zero(t, l.groups.shapes.byHash.used)
+	require.Zero(t, l.groups.names.byHash.used)
 	require.Empty(t, x.began)
 }
 

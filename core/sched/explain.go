@@ -208,7 +208,7 @@ func (s *State) causes(group int32, l demandMask) []Cause {
 // namesOf are the names that a group declares at a level.
 func (s *State) namesOf(group int32, level lock.Level) []int32 {
 	var names []int32
-	for name := range s.groups.names.listed(s.groups.items[group].names) {
+	for name := range s.groups.namesOf(group) {
 		if s.groups.names.items[name].level == level {
 			names = append(names, name)
 		}

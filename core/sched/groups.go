@@ -1,6 +1,8 @@
 package sched
 
 import (
+	"iter"
+
 	"lockstep/core/job"
 	"lockstep/core/lock"
 )
@@ -38,7 +40,8 @@ type group struct {
 	id        job.ID
 	hash      uint32
 	root      int32 // the candidate that goes first
-	names     int32 // the first link of its list of names
+	names     int32 // the first link of its instances
+	shape     int32 // has the other names
 	bucket    int32
 	heapIndex int32 // in the bucket's heap
 	// In the order Expected: the place, or 0, and the index in its heap.
@@ -53,6 +56,7 @@ type groups struct {
 	entries entries
 	byID    hashIndex // of entries
 	names   names
+	shapes  shapes
 	limits  limits
 	places  *places // in the order Expected
 	scratch []int32
@@ -61,6 +65,7 @@ type groups struct {
 func newGroups() *groups {
 	g := &groups{limits: newLimits(), buckets: buckets{byKey: map[bucketKey]int32{}}}
 	g.names.byHash.hashOf = g.names.hashOf
+	g.shapes.byHash.hashOf = func(at int32) uint32 { return g.shapes.items[at].hash }
 	g.byHash.hashOf = func(at int32) uint32 { return g.items[at].hash }
 	g.byID.hashOf = func(at int32) uint32 { return mix(0, uint64(g.entries.items[at].id)) }
 	return g
@@ -71,40 +76,56 @@ func newGroups() *groups {
 func (g *groups) findOrAdd(key bucketKey, d *lock.Declaration) int32 {
 	key.mask = maskOf(d)
 	g.scratch = g.scratch[:0]
+	instances := 0
 	for k, w := range d.Demands {
 		if hasNames(w.Kind) {
 			for _, text := range w.Names {
 				g.scratch = append(g.scratch, g.names.addRef(lock.DemandLevel(k), text))
 			}
 		}
+		if lock.DemandLevel(k) == lock.Instance {
+			instances = len(g.scratch)
+		}
 	}
-	hash := mix(mix(uint32(key.limits)+uint32(key.class)<<16, uint64(uint32(key.priority))), uint64(key.mask))
+	shape := g.shapeOf(key.mask, g.scratch[instances:])
+	g.scratch = g.scratch[:instances]
+	hash := mix(mix(uint32(key.limits)+uint32(key.class)<<16, uint64(uint32(key.priority))), uint64(shape))
 	for _, name := range g.scratch {
 		hash = mix(hash, uint64(name))
 	}
-	at := g.byHash.find(hash, func(at int32) bool { return g.items[at].hash == hash && g.matches(at, &key) })
+	at := g.byHash.find(hash, func(at int32) bool { return g.items[at].hash == hash && g.matches(at, &key, shape) })
 	if at != 0 {
 		for _, name := range g.scratch {
 			g.names.dropRef(name)
 		}
+		g.leaveShape(shape)
 		return at
 	}
-	return g.addGroup(group{hash: hash, id: noCandidate}, g.bucketFor(key))
+	return g.addGroup(group{hash: hash, id: noCandidate, shape: shape}, g.bucketFor(key))
 }
 
-// matches tells whether a group is the wanted one, whose names are in scratch.
-func (g *groups) matches(at int32, key *bucketKey) bool {
-	if b := g.bucketOf(at); b.priority != key.priority || b.limits != key.limits || b.mask != key.mask || b.class != key.class || b.continues != key.continues {
+// matches tells whether a group is the wanted one, whose instances are in scratch.
+func (g *groups) matches(at int32, key *bucketKey, shape int32) bool {
+	if b := g.bucketOf(at); b.priority != key.priority || b.limits != key.limits || b.class != key.class || b.continues != key.continues {
 		return false
 	}
-	rest := g.scratch
-	for name := range g.names.listed(g.items[at].names) {
-		if len(rest) == 0 || rest[0] != name {
-			return false
+	return g.items[at].shape == shape && g.names.listEquals(g.items[at].names, g.scratch)
+}
+
+// namesOf are the names that a group declares, in the order of levels.
+func (g *groups) namesOf(group int32) iter.Seq[int32] {
+	return func(yield func(int32) bool) {
+		for name := range g.names.listed(g.items[group].names) {
+			if !yield(name) {
+				return
+			}
 		}
-		rest = rest[1:]
+		for name := range g.names.listed(g.shapes.items[g.items[group].shape].names) {
+			if !yield(name) {
+				return
+			}
+		}
 	}
-	return len(rest) == 0
 }
 
 // addGroup makes a group, which owns the references in scratch from then on.
@@ -125,6 +146,7 @@ func (g *groups) removeGroup(at int32) {
 	g.byHash.remove(at)
 	g.removeFromBucket(at)
 	g.names.freeList(g.items[at].names)
+	g.leaveShape(g.items[at].shape)
 	g.release(at)
 }
 

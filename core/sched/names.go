@@ -25,7 +25,7 @@ type name struct {
 	level             lock.Level
 }
 
-// link is a name in the list of a group, in the order of its declaration.
+// link is a name in the list of a group or a shape, in the order of the declaration.
 type link struct{ name, next int32 }
 
 func (n *names) hashOf(at int32) uint32 { return hashName(n.items[at].level, n.items[at].text) }
@@ -109,6 +109,16 @@ func (n *names) freeList(first int32) {
 		n.dropRef(l.name)
 		at = l.next
 	}
+}
+
+// listEquals reports whether a list has these names.
+func (n *names) listEquals(first int32, all []int32) bool {
+	for ; first != 0 && len(all) > 0; first, all = n.links.items[first].next, all[1:] {
+		if n.links.items[first].name != all[0] {
+			return false
+		}
+	}
+	return first == 0 && len(all) == 0
 }
 
 // listed are the names of a list.

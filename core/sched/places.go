@@ -12,8 +12,13 @@ import (
 // candidate from starting, or that did when the group was last examined. A place is open if this may have changed. A
 // pick examines the first groups of open places only, so that groups that cannot start cost nothing.
 //
+// The closed place of a shape watches one name of the shape that is taken. When the name is given up, the place watches
+// another one that is taken, and opens if there is none. So a name that many want, each with another one, costs one
+// comparison for each shape, and no group moves.
+//
 // Invariants: each group with candidates is at one place. A place exists as long as it has groups. The heap open has
-// the open places, by the order of their first groups. No group of a closed place can start.
+// the open places, by the order of their first groups. No group of a closed place can start, unless the name that the
+// place watches is in freed.
 type places struct {
 	arena[place]
 	groups  *groups
@@ -22,12 +27,19 @@ type places struct {
 	ageing  int64 // Settings.Ageing
 	tickMs  int64 // Settings.Tick, at least 1
 	scratch []int32
+	// watchers are the shapes whose places watch a name.
+	watchers map[int32][]int32
+	// freed are names that may conflict with fewer demands than before. Their watchers have not been told.
+	freed   []int32
+	isFreed map[int32]struct{}
 }
 
 // placeKey is what keeps the groups of a place from starting. At most one part is set; without any, the groups have not
 // been examined.
 type placeKey struct {
 	point    lock.Point    // another owner is there
+	name     int32         // another owner has this name
+	shape    int32         // another owner has a name of this shape
 	limits   int32         // this set is full
 	reserver job.ID        // this job reserves locks that the groups want, and would start before their jobs
 	class    durationClass // had ended, which are expected to take so long
@@ -56,7 +68,7 @@ func (o openOrder) Before(a, b int32) bool {
 func (o openOrder) Moved(place int32, index int) { o.items[place].inOpen = int32(index) }
 
 func newPlaces(g *groups) *places {
-	p := &places{groups: g, byKey: map[placeKey]int32{}}
+	p := &places{groups: g, byKey: map[placeKey]int32{}, watchers: map[int32][]int32{}, isFreed: map[int32]struct{}{}}
 	p.open.Order = openOrder{p}
 	return p
 }
@@ -82,17 +94,39 @@ func (p *places) orderIn(b *bucket, e *entry) order {
 
 // put puts a group at a place. A new place, and the place of new groups, is open if the caller says so.
 func (p *places) put(group int32, key placeKey, open bool) {
-	at, known := p.byKey[key]
-	if !known {
+	at := p.find(key)
+	if at == 0 {
 		at = p.alloc()
 		p.items[at] = place{key: key, groups: heap.Heap[int32, placeOrder]{Order: placeOrder{p}}}
-		p.byKey[key] = at
+		p.record(key, at)
 	}
 	p.groups.items[group].place = at
 	p.items[at].groups.Push(group)
 	p.changed(at)
 	if open {
 		p.openPlace(at)
+	} else if key.shape != 0 && !p.items[at].opened && p.groups.shapes.items[key.shape].watched == 0 {
+		p.watch(key.shape)
+	}
+}
+
+// find is the place with a key, or 0.
+func (p *places) find(key placeKey) int32 {
+	if key.shape != 0 {
+		return p.groups.shapes.items[key.shape].place
+	}
+	return p.byKey[key]
+}
+
+// record records which place has a key; 0: none.
+func (p *places) record(key placeKey, at int32) {
+	switch {
+	case key.shape != 0:
+		p.groups.shapes.items[key.shape].place = at
+	case at != 0:
+		p.byKey[key] = at
+	default:
+		delete(p.byKey, key)
 	}
 }
 
@@ -107,8 +141,9 @@ func (p *places) take(group int32) {
 	l := &p.items[at]
 	if l.groups.Len() == 1 {
 		p.closePlace(at)
+		p.unwatch(l.key.shape)
 		l.groups.Remove(0)
-		delete(p.byKey, l.key)
+		p.record(l.key, 0)
 		p.release(at)
 		return
 	}
@@ -120,7 +155,11 @@ func (p *places) take(group int32) {
 func (p *places) headChanged(group int32) {
 	g := &p.groups.items[group]
 	if g.place == 0 {
-		p.put(group, placeKey{}, true)
+		if p.groups.shapes.items[g.shape].watched != 0 && !p.groups.bucketOf(group).continues {
+			p.put(group, placeKey{shape: g.shape}, false)
+		} else {
+			p.put(group, placeKey{}, true)
+		}
 		return
 	}
 	p.items[g.place].groups.Fix(int(g.placeIndex))
@@ -136,6 +175,7 @@ func (p *places) changed(at int32) {
 
 func (p *places) openPlace(at int32) {
 	if !p.items[at].opened {
+		p.unwatch(p.items[at].key.shape)
 		p.items[at].opened = true
 		p.open.Push(at)
 	}
@@ -150,7 +190,7 @@ func (p *places) closePlace(at int32) {
 
 // openKey opens the place with a key, if there is one.
 func (p *places) openKey(key placeKey) {
-	if at, known := p.byKey[key]; known {
+	if at := p.find(key); at != 0 {
 		p.openPlace(at)
 	}
 }
@@ -169,6 +209,9 @@ func (p *places) park(group int32, key placeKey) {
 	at := p.groups.items[group].place
 	if p.items[at].key == key {
 		p.closePlace(at)
+		if key.shape != 0 {
+			p.watch(key.shape)
+		}
 		return
 	}
 	p.take(group)
@@ -178,11 +221,77 @@ func (p *places) park(group int32, key placeKey) {
 // isOpen reports whether a group is at an open place.
 func (p *places) isOpen(group int32) bool { return p.items[p.groups.items[group].place].opened }
 
+// watch makes the closed place of a shape watch a name that is taken.
+func (p *places) watch(shape int32) {
+	s := &p.groups.shapes.items[shape]
+	s.watched = p.groups.blockingIn(s.names, s.mask)
+	s.watchIndex = int32(len(p.watchers[s.watched]))
+	p.watchers[s.watched] = append(p.watchers[s.watched], shape)
+}
+
+// unwatch makes the place of a shape watch nothing. Shape 0 watches nothing.
+func (p *places) unwatch(shape int32) {
+	s := &p.groups.shapes
+	if shape == 0 || s.items[shape].watched == 0 {
+		return
+	}
+	name, at := s.items[shape].watched, s.items[shape].watchIndex
+	list := p.watchers[name]
+	last := list[len(list)-1]
+	list[at], s.items[last].watchIndex = last, at
+	s.items[shape].watched, s.items[shape].watchIndex = 0, 0
+	if p.watchers[name] = list[:len(list)-1]; len(list) == 1 {
+		delete(p.watchers, name)
+	}
+}
+
+// nameFreed remembers a name that conflicts with fewer demands than before.
+func (p *places) nameFreed(name int32) {
+	if _, known := p.isFreed[name]; !known {
+		p.isFreed[name] = struct{}{}
+		p.freed = append(p.freed, name)
+	}
+}
+
+// tellWatchers tells the places that watch freed names, at most as many as given. It reports whether all were told.
+func (p *places) tellWatchers(most int) bool {
+	for len(p.freed) > 0 {
+		name := p.freed[len(p.freed)-1]
+		p.openKey(placeKey{name: name})
+		for list := p.watchers[name]; len(list) > 0; list = p.watchers[name] {
+			if most--; most < 0 {
+				return false
+			}
+			at := list[len(list)-1]
+			shape := &p.groups.shapes.items[at]
+			blocking := p.groups.blockingIn(shape.names, shape.mask)
+			if blocking == name {
+				break // it was taken again, for all that watch it
+			}
+			p.unwatch(at)
+			if blocking != 0 {
+				p.watch(at)
+			} else {
+				p.openPlace(shape.place)
+			}
+		}
+		p.freed = p.freed[:len(p.freed)-1]
+		delete(p.isFreed, name)
+	}
+	return true
+}
+
 // rebuild examines all groups again, because their order has changed.
 func (p *places) rebuild() {
 	p.scratch = p.scratch[:0]
 	for at := range p.items {
 		p.scratch = append(p.scratch, p.items[at].groups.Items()...)
+	}
+	for at := range p.items {
+		if key := p.items[at].key; key.shape != 0 {
+			p.unwatch(key.shape)
+			p.record(key, 0)
+		}
 	}
 	p.arena, p.byKey = arena[place]{}, map[placeKey]int32{}
 	p.open = heap.Heap[int32, openOrder]{Order: openOrder{p}}

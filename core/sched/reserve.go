@@ -2,6 +2,7 @@ package sched
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"lockstep/core/job"
@@ -69,7 +70,7 @@ func (s *State) updateReservations(bound int64) (changed bool) {
 	kept := r.urgent[:0]
 	for _, u := range r.urgent {
 		head := r.heads[u.priority]
-		valid := head != 0 && u.priority < last && (int64(u.priority) >= bound && s.mayReserve(u.id) || g.items[head].id == u.id)
+		valid := head != 0 && u.priority < last && (int64(u.priority) >= bound && s.mayReserve(u) || g.items[head].id == u.id)
 		if !valid {
 			changed = s.endReservation(u) || changed
 			continue
@@ -91,7 +92,7 @@ func (s *State) updateReservations(bound int64) (changed bool) {
 func (s *State) updateAged(candidate int32) (changed bool) {
 	r, g := &s.expected.reserved, s.groups
 	if r.aged != nil {
-		if s.mayReserve(r.aged.id) && (candidate == 0 || g.bucketOf(candidate).priority >= r.aged.priority) {
+		if s.mayReserve(r.aged) && (candidate == 0 || g.bucketOf(candidate).priority >= r.aged.priority) {
 			return false
 		}
 		changed = s.endReservation(r.aged)
@@ -117,10 +118,29 @@ func (s *State) agedBefore(a, b int32) bool {
 	return g.items[a].id < g.items[b].id
 }
 
-// mayReserve reports whether a job is a candidate without full limits.
-func (s *State) mayReserve(id job.ID) bool {
-	at := s.groups.entryOf(id)
-	return at != 0 && !s.groups.limits.full[s.groups.bucketOf(s.groups.entries.items[at].group).limits]
+// mayReserve reports whether the job of a reservation is a candidate without full limits, and as urgent as before.
+func (s *State) mayReserve(r *reservation) bool {
+	at := s.groups.entryOf(r.id)
+	if at == 0 {
+		return false
+	}
+	b := s.groups.bucketOf(s.groups.entries.items[at].group)
+	return b.priority == r.priority && !s.groups.limits.full[b.limits]
+}
+
+// started ends the reservations of a job that starts. Its next opcode may want other locks.
+func (s *State) started(id job.ID) {
+	r := &s.expected.reserved
+	if aged := r.aged; aged != nil && aged.id == id {
+		s.endReservation(aged)
+		r.aged = nil
+	}
+	r.urgent = slices.DeleteFunc(r.urgent, func(u *reservation) bool {
+		if u.id == id {
+			s.endReservation(u)
+		}
+		return u.id == id
+	})
 }
 
 // reserve makes a reservation for the first job of a group.
@@ -137,7 +157,7 @@ func (s *State) reserve(group int32) *reservation {
 func (s *State) endReservation(r *reservation) bool {
 	x := s.expected
 	others := 0
-	for _, o := range append(x.reserved.urgent, x.reserved.aged) {
+	for _, o := range append(slices.Clone(x.reserved.urgent), x.reserved.aged) {
 		if o != nil && o != r && o.id == r.id {
 			others++
 		}

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -350,22 +351,39 @@ func TestSettings(t *testing.T) {
 // Different groups may have equal hashes.
 func TestGroupsAreToldApartByWhatTheyAre(t *testing.T) {
 	g := newGroups()
-	d := wants(lock.Node, lock.ExclusiveSet, "a", "b")
+	d := wants(lock.Instance, lock.ExclusiveSet, "a", "b")
 	set := g.limits.setOf([]Limit{{"x", 1}})
 	at := g.findOrAdd(bucketKey{limits: set}, &d)
-	key := bucketKey{limits: set, mask: maskOf(&d)}
-	a, b := g.scratch[0], g.scratch[1]
+	key := bucketKey{limits: set}
+	a, b, shape := g.scratch[0], g.scratch[1], g.items[at].shape
 	for _, names := range [][]int32{{a}, {b, a}, {a, b, b}} {
 		g.scratch = names
-		require.False(t, g.matches(at, &key))
+		require.False(t, g.matches(at, &key, shape))
 	}
 	g.scratch = []int32{a, b}
-	require.True(t, g.matches(at, &key))
+	require.True(t, g.matches(at, &key, shape))
+	require.False(t, g.matches(at, &key, shape+1))
 	for _, other := range []bucketKey{
-		{limits: set, mask: key.mask, priority: 1}, {mask: key.mask}, {limits: set, mask: key.mask | bigLock},
-		{limits: set, mask: key.mask, class: 1}, {limits: set, mask: key.mask, continues: true},
+		{limits: set, priority: 1}, {}, {limits: set, class: 1}, {limits: set, continues: true},
 	} {
-		require.False(t, g.matches(at, &other))
+		require.False(t, g.matches(at, &other, shape))
 	}
-	require.True(t, g.matches(at, &key))
+	require.True(t, g.matches(at, &key, shape))
+}
+
+// Groups that differ in instances only have one shape, and it goes with the last of them.
+func TestAShapeIsSharedByGroups(t *testing.T) {
+	s := NewState(slots(1))
+	for id := job.ID(1); id <= 4; id++ {
+		c := exclusively(id, []string{"n1", "n2"}[id%2])
+		c.Declared.Demands[0] = lock.Demand{Kind: lock.ExclusiveSet, Names: []string{fmt.Sprint("i", id)}}
+		s.Enqueue(c)
+	}
+	require.Equal(t, 4, s.groups.byHash.used)
+	require.Equal(t, 2, s.groups.shapes.byHash.used)
+	for id := job.ID(1); id <= 4; id++ {
+		s.Withdraw(id)
+	}
+	require.Zero(t, s.groups.shapes.byHash.used)
+	require.Zero(t, s.groups.names.byHash.used)
 }
