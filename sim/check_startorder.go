@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -12,7 +13,9 @@ import (
 
 // checkStartOrder: no job starves. Of the eligible jobs one with a more urgent priority is chosen
 // first. Of the same priority, a job that has waited for K ticks is chosen before every later
-// one, whatever they lock; in the plain order each job is chosen before the later ones.
+// one, whatever they lock; in the plain order each job is chosen before the later ones. In the order
+// expected a job may wait for its locks, so only more urgent jobs without locks are judged;
+// checkExpected judges the others where it knows all locks.
 //
 // A job counts as eligible only if that is certain: it is queued, has no dependency, no rule,
 // limit or client order concerns it, the disk has never failed it, and all this held when the
@@ -137,13 +140,13 @@ func (c *checkStartOrder) picked(w *World, id int64) error {
 // before returns the reason why a job must be chosen before another; "" if it need not be.
 func (c *checkStartOrder) before(w *World, waits, chosen *job.Job) string {
 	settings := w.effective.settings
-	if settings.Order == config.OrderExpected {
+	if settings.Order == config.OrderExpected && !wantsNoLocks(waits) {
 		return ""
 	}
 	switch mine, its := waits.Priority(), chosen.Priority(); {
 	case mine < its:
 		return fmt.Sprintf("is more urgent: %d against %d", mine, its)
-	case mine > its || waits.ID > chosen.ID:
+	case mine > its || waits.ID > chosen.ID || settings.Order == config.OrderExpected:
 		return ""
 	case settings.Order == config.OrderPlain:
 		return "came first"
@@ -155,4 +158,11 @@ func (c *checkStartOrder) before(w *World, waits, chosen *job.Job) string {
 		return ""
 	}
 	return fmt.Sprintf("has waited for more than %d ticks", settings.PredictiveTicks)
+}
+
+// wantsNoLocks reports whether the first opcode of a job is a command that declares no locks.
+func wantsNoLocks(j *job.Job) bool {
+	var op map[string]json.RawMessage
+	mustDecode(j.Ops[0].Input, &op)
+	return string(op["OP_ID"]) == `"OP_RUN_COMMAND"` && op["locks"] == nil && op["locks_any"] == nil
 }

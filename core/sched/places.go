@@ -27,7 +27,7 @@ type places struct {
 	ageing  int64 // Settings.Ageing
 	tickMs  int64 // Settings.Tick, at least 1
 	scratch []int32
-	// watchers are the shapes whose places watch a name.
+	// watchers are the shapes whose places watch a name; the key is negative for shared demands.
 	watchers map[int32][]int32
 	// freed are names that may conflict with fewer demands than before. Their watchers have not been told.
 	freed   []int32
@@ -38,7 +38,7 @@ type places struct {
 // been examined.
 type placeKey struct {
 	point    lock.Point    // another owner is there
-	name     int32         // another owner has this name
+	name     int32         // another owner has this name; negative for shared demands
 	shape    int32         // another owner has a name of this shape
 	limits   int32         // this set is full
 	reserver job.ID        // this job reserves locks that the groups want, and would start before their jobs
@@ -258,25 +258,36 @@ func (p *places) tellWatchers(most int) bool {
 	for len(p.freed) > 0 {
 		name := p.freed[len(p.freed)-1]
 		p.openKey(placeKey{name: name})
-		for list := p.watchers[name]; len(list) > 0; list = p.watchers[name] {
-			if most--; most < 0 {
-				return false
-			}
-			at := list[len(list)-1]
-			shape := &p.groups.shapes.items[at]
-			blocking := p.groups.blockingIn(shape.names, shape.mask)
-			if blocking == name {
-				break // it was taken again, for all that watch it
-			}
-			p.unwatch(at)
-			if blocking != 0 {
-				p.watch(at)
-			} else {
-				p.openPlace(shape.place)
-			}
+		p.openKey(placeKey{name: -name})
+		if !p.tell(name, &most) || !p.tell(-name, &most) {
+			return false
 		}
 		p.freed = p.freed[:len(p.freed)-1]
 		delete(p.isFreed, name)
+	}
+	return true
+}
+
+// tell makes the places that watch a name watch another one that is taken, and opens those that find none. It stops when
+// left is used up, and reports whether it was not.
+func (p *places) tell(name int32, left *int) bool {
+	for list := p.watchers[name]; len(list) > 0; list = p.watchers[name] {
+		if *left == 0 {
+			return false
+		}
+		*left--
+		at := list[len(list)-1]
+		shape := &p.groups.shapes.items[at]
+		blocking := p.groups.blockingIn(shape.names, shape.mask)
+		if blocking == name {
+			return true // it was taken again, for all that watch it
+		}
+		p.unwatch(at)
+		if blocking != 0 {
+			p.watch(at)
+		} else {
+			p.openPlace(shape.place)
+		}
 	}
 	return true
 }

@@ -1,5 +1,7 @@
 package sched
 
+import "lockstep/core/lock"
+
 // shape is what groups have in common that differ in instances only: the kinds of their demands, and their names at the
 // other levels. In most backlogs shapes are few, although every job has its own instance.
 //
@@ -10,7 +12,7 @@ type shape struct {
 	names  int32      // the first link of its names
 	groups int32
 	place  int32 // in the order Expected, or 0
-	// The name that the closed place watches, or 0, and the index in places.watchers.
+	// The name that the closed place watches, as blockingIn has it, or 0; and the index in places.watchers.
 	watched, watchIndex int32
 }
 
@@ -55,19 +57,24 @@ func (g *groups) leaveShape(at int32) {
 	}
 }
 
-// blockingIn is the first name of a list that conflicts with an active owner, or 0. mask has the kinds of the demands.
+// blockingIn is the first name of a list that conflicts with an active owner, or 0. It is negative if the demand is a
+// shared one: such a name is free earlier. mask has the kinds of the demands.
 func (g *groups) blockingIn(list int32, mask demandMask) int32 {
 	for at := list; at != 0; {
 		l := g.names.links.items[at]
-		if g.names.overlapBit(mask, l.name) != 0 {
-			return l.name
+		if g.names.overlapBit(mask, l.name) == 0 {
+			at = l.next
+			continue
 		}
-		at = l.next
+		if mask.kind(levelNumber(g.names.items[l.name].level)) == lock.SharedSet {
+			return -l.name
+		}
+		return l.name
 	}
 	return 0
 }
 
-// blockingName is a name of a group's shape that conflicts with an active owner, or 0.
+// blockingName is blockingIn for the names of a group's shape.
 func (g *groups) blockingName(group int32) int32 {
 	s := &g.shapes.items[g.items[group].shape]
 	return g.blockingIn(s.names, s.mask)
