@@ -164,5 +164,5 @@ func (c *checkStartOrder) before(w *World, waits, chosen *job.Job) string {
 func wantsNoLocks(j *job.Job) bool {
 	var op map[string]json.RawMessage
 	mustDecode(j.Ops[0].Input, &op)
-	return string(op["OP_ID"]) == `"OP_RUN_COMMAND"` && op["locks"] == nil && op["locks_any"] == nil
+	return string(op["OP_ID"]) == `"OP_RUN_COMMAND"` && op["locks"] == nil && op["opportunistic_locks"] == nil
 }

@@ -9,6 +9,8 @@
 // reservation holds it back (reserve.go). The score is fixed when the job arrives: its time of arrival plus a multiple
 // of its expected duration. Groups wait at places, by what keeps them from starting (places.go). The change of a lock
 // opens the places of that lock, and a pick examines the first groups of open places only, at most 1,000 at a time.
+// Groups that differ in instances only have one shape, and wait at one place if a name of the shape is taken. The place
+// watches one such name, and opens when no name of the shape is taken.
 //
 // In the order Weights the weight says how likely the job would wait for locks of the running jobs. It falls to 0 as
 // the job ages. The rest is about this order and the plain one.

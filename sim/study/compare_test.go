@@ -115,8 +115,8 @@ func TestCompareOptionsOutOfRange(t *testing.T) {
 	}
 }
 
-// The checker of the order expected finds a scheduler that never reserves, one that does not learn that jobs have
-// ended, and one that takes the urgent for the less urgent.
+// The checker of the order expected finds a scheduler that never reserves, and one that does not learn that jobs have
+// ended.
 func TestCheckExpectedBites(t *testing.T) {
 	m, err := FindMix("maintenance")
 	require.NoError(t, err)
