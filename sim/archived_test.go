@@ -37,7 +37,7 @@ func archivedDependency(t *testing.T, seed uint64, checker Checker, mutations Mu
 			c.set(map[string]any{"predictive_ticks": left}, fill)
 		}
 	}
-	jobs := [][]OpSpec{{"run run_for=1"}, {"run run_for=500"}, {"run run_for=1 after=1:success"}}
+	jobs := [][]OpSpec{{"run run_for=1"}, {"run run_for=500"}, {"run run_for=1 after=1:success priority=10"}}
 	var answered func(*submission)
 	answered = func(s *submission) {
 		if s.ids == nil { // there is no master yet

@@ -216,7 +216,7 @@ func contended(seed uint64, checker Checker, mutations Mutations, after func(*cl
 	w.startAgain()
 	c, o := w.newClient(), w.newClient()
 	c.whenReady(func() {
-		o.set(map[string]any{"lock_bypass_after": 0.1}, func(error) {
+		o.set(map[string]any{"lock_bypass_after": 0.1, "order": "plain"}, func(error) {
 			c.submit([][]OpSpec{{"run run_for=10 locks=node/a:shared"}}, nil)
 			c.later(time.Second, func() { c.submit([][]OpSpec{{OpSpec(second)}}, nil) })
 			c.later(2*time.Second, func() { after(o) })
@@ -283,8 +283,10 @@ func TestFreeLocksSurviveACrash(t *testing.T) {
 		w.startAgain()
 		worker := w.newClient()
 		worker.whenReady(func() {
-			worker.submit([][]OpSpec{{"run run_for=30 locks=free"}}, nil)
-			worker.later(time.Second, func() { worker.submit([][]OpSpec{{"run run_for=1 locks=free"}}, nil) })
+			worker.set(map[string]any{"order": "plain"}, func(error) { // it starts jobs that wait for locks
+				worker.submit([][]OpSpec{{"run run_for=30 locks=free"}}, nil)
+				worker.later(time.Second, func() { worker.submit([][]OpSpec{{"run run_for=1 locks=free"}}, nil) })
+			})
 		})
 		w.RunFor(3 * time.Second)
 		w.Crash()
@@ -299,7 +301,7 @@ func TestFreeLocksSurviveACrash(t *testing.T) {
 }
 
 // Some mutations have an effect only when jobs contend for a lock. Their work is
-// constructed, not random.
+// constructed, not random, and the plain order starts jobs that wait for locks.
 func TestCheckersBiteWhereJobsMeet(t *testing.T) {
 	nothing := func(*client) {}
 	pause := func(o *client) {

@@ -27,7 +27,7 @@ type Report struct {
 // Measure is a row of the table at the top: one figure of both orders, with units.
 type Measure struct {
 	Name, Predictive, Plain, Change string
-	Verdict                         string // on the predictive order: "better", "worse", or "" for neither
+	Verdict                         string // on the order expected: "better", "worse", or "" for neither
 }
 
 // Bounds of what is drawn, for each order. The page says what is left out.
@@ -73,7 +73,7 @@ type legend struct {
 // Write writes the page. The comparison must have timings.
 func Write(w io.Writer, r Report) error {
 	orders := []order{
-		{Name: "expected", Class: "predictive", jobs: r.Comparison.Expected.Timings},
+		{Name: "expected", Class: "expected", jobs: r.Comparison.Expected.Timings},
 		{Name: "plain", Class: "plain", jobs: r.Comparison.Plain.Timings},
 	}
 	if len(orders[0].jobs) == 0 || len(orders[1].jobs) == 0 {

@@ -5,17 +5,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/core/config"
 	"lockstep/sim/longtest"
 	"lockstep/sim/study"
 )
 
-// both runs the same work with the daemon's actors and without them, in both orders.
+// both runs the same work with the daemon's actors and without them, in the orders by weights and plain.
 func both(t *testing.T, mix string, o study.MixOptions) (actors, here [2]study.Outcome) {
 	m, err := study.FindMix(mix)
 	require.NoError(t, err)
-	c, err := study.Compare(m, study.CompareOptions{MixOptions: o})
+	c, err := study.Compare(m, study.CompareOptions{MixOptions: o, Without: []string{config.OrderExpected, study.Informed}})
 	require.NoError(t, err)
-	actors = [2]study.Outcome{*c.Expected, *c.Plain}
+	actors = [2]study.Outcome{*c.Weights, *c.Plain}
 	for i, predictive := range []bool{true, false} {
 		got := done(t, study.NewPlan(m, o), Options{Slots: o.Slots, Settings: settings(t, predictive)}).Outcome
 		here[i] = study.Outcome{Jobs: got.Jobs, Makespan: got.Makespan, PerHour: got.PerHour, Waits: got.Waits,
