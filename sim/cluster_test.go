@@ -73,7 +73,7 @@ func TestClusterCheckersBite(t *testing.T) {
 		},
 		"order: nobody gets older": {
 			checker:  func() Checker { return &checkStartOrder{} },
-			mutation: "no-ageing", within: 200,
+			mutation: "no-ageing", from: 200, within: 50,
 		},
 		"table: appends to the journal of the locks are torn": {
 			checker:  func() Checker { return &checkTable{} },
