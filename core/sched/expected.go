@@ -196,7 +196,7 @@ const (
 func (s *State) pickExpected(now time.Time) []job.ID {
 	x := s.expected
 	x.observe(now, s.settings.LockBypass)
-	x.unfinished = false
+	x.unfinished, x.reserved.survey.valid = false, false
 	if len(s.running) < s.settings.Slots && !x.places.tellWatchers(tellMax) {
 		x.unfinished = true
 		return nil
@@ -241,6 +241,7 @@ func (s *State) openLimits() {
 		return
 	}
 	l.updateFull()
+	s.expected.reserved.survey.valid = false
 	for set, full := range l.full {
 		if !full && set > 0 {
 			s.expected.places.openKey(placeKey{limits: int32(set)})
@@ -294,7 +295,7 @@ func (s *State) blockedByName(group int32) (placeKey, bool) {
 	if g.bucketOf(group).mask&bigLock != 0 {
 		return placeKey{}, false // it asks for no names
 	}
-	if name := g.blockingName(group); name != 0 {
+	if name := g.blockingShape(shape); name != 0 {
 		if g.bucketOf(group).continues || g.shapes.items[shape].groups == 1 {
 			return placeKey{name: name}, true
 		}
@@ -322,7 +323,7 @@ func (s *State) requestOf(group int32) lock.Request {
 		}
 	}
 	x.request = d.AppendRequest(x.request)
-	if len(x.request) == 0 && (g.items[group].names != 0 || g.shapes.items[g.items[group].shape].names != 0) {
+	if len(x.request) == 0 && (g.items[group].names != 0 || g.shapes.items[g.items[group].shape].first[0] != 0) {
 		x.request = append(x.request, lock.Item{Lock: lock.BGL, Mode: lock.Shared})
 	}
 	for name := range g.namesOf(group) {

@@ -120,11 +120,7 @@ func (g *groups) namesOf(group int32) iter.Seq[int32] {
 				return
 			}
 		}
-		for name := range g.names.listed(g.shapes.items[g.items[group].shape].names) {
-			if !yield(name) {
-				return
-			}
-		}
+		g.shapes.namesOf(g.items[group].shape, &g.names, yield)
 	}
 }
 

@@ -90,6 +90,18 @@ func (n *names) overlapBit(demand demandMask, at int32) demandMask {
 	return 0
 }
 
+// blocking is the name if a demand for it conflicts with an active owner, and 0 otherwise. It is negative if the demand
+// is a shared one.
+func (n *names) blocking(demand demandMask, at int32) int32 {
+	if n.overlapBit(demand, at) == 0 {
+		return 0
+	}
+	if demand.kind(levelNumber(n.items[at].level)) == lock.SharedSet {
+		return -at
+	}
+	return at
+}
+
 // newList makes a list of names, which owns their references from then on.
 func (n *names) newList(all []int32) int32 {
 	first := int32(0)

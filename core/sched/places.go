@@ -28,11 +28,14 @@ type places struct {
 	tickMs  int64 // Settings.Tick, at least 1
 	scratch []int32
 	// watchers are the shapes whose places watch a name; the key is negative for shared demands.
-	watchers map[int32][]int32
+	watchers map[int32]*watchList
 	// freed are names that may conflict with fewer demands than before. Their watchers have not been told.
 	freed   []int32
 	isFreed map[int32]struct{}
 }
+
+// watchList is the shapes whose places watch one name.
+type watchList struct{ shapes []int32 }
 
 // placeKey is what keeps the groups of a place from starting. At most one part is set; without any, the groups have not
 // been examined.
@@ -68,7 +71,7 @@ func (o openOrder) Before(a, b int32) bool {
 func (o openOrder) Moved(place int32, index int) { o.items[place].inOpen = int32(index) }
 
 func newPlaces(g *groups) *places {
-	p := &places{groups: g, byKey: map[placeKey]int32{}, watchers: map[int32][]int32{}, isFreed: map[int32]struct{}{}}
+	p := &places{groups: g, byKey: map[placeKey]int32{}, watchers: map[int32]*watchList{}, isFreed: map[int32]struct{}{}}
 	p.open.Order = openOrder{p}
 	return p
 }
@@ -223,10 +226,20 @@ func (p *places) isOpen(group int32) bool { return p.items[p.groups.items[group]
 
 // watch makes the closed place of a shape watch a name that is taken.
 func (p *places) watch(shape int32) {
+	if name := p.groups.blockingShape(shape); name != 0 {
+		p.watchName(shape, name)
+	}
+}
+
+func (p *places) watchName(shape, name int32) {
+	list := p.watchers[name]
+	if list == nil {
+		list = &watchList{}
+		p.watchers[name] = list
+	}
 	s := &p.groups.shapes.items[shape]
-	s.watched = p.groups.blockingIn(s.names, s.mask)
-	s.watchIndex = int32(len(p.watchers[s.watched]))
-	p.watchers[s.watched] = append(p.watchers[s.watched], shape)
+	s.watched, s.watchIndex = name, int32(len(list.shapes))
+	list.shapes = append(list.shapes, shape)
 }
 
 // unwatch makes the place of a shape watch nothing. Shape 0 watches nothing.
@@ -237,10 +250,10 @@ func (p *places) unwatch(shape int32) {
 	}
 	name, at := s.items[shape].watched, s.items[shape].watchIndex
 	list := p.watchers[name]
-	last := list[len(list)-1]
-	list[at], s.items[last].watchIndex = last, at
+	last := list.shapes[len(list.shapes)-1]
+	list.shapes[at], s.items[last].watchIndex = last, at
 	s.items[shape].watched, s.items[shape].watchIndex = 0, 0
-	if p.watchers[name] = list[:len(list)-1]; len(list) == 1 {
+	if list.shapes = list.shapes[:len(list.shapes)-1]; len(list.shapes) == 0 {
 		delete(p.watchers, name)
 	}
 }
@@ -271,24 +284,29 @@ func (p *places) tellWatchers(most int) bool {
 // tell makes the places that watch a name watch another one that is taken, and opens those that find none. It stops when
 // left is used up, and reports whether it was not.
 func (p *places) tell(name int32, left *int) bool {
-	for list := p.watchers[name]; len(list) > 0; list = p.watchers[name] {
+	list := p.watchers[name]
+	if list == nil {
+		return true
+	}
+	for n := len(list.shapes); n > 0; n-- {
 		if *left == 0 {
 			return false
 		}
 		*left--
-		at := list[len(list)-1]
-		shape := &p.groups.shapes.items[at]
-		blocking := p.groups.blockingIn(shape.names, shape.mask)
+		at := list.shapes[n-1]
+		blocking := p.groups.blockingShape(at)
 		if blocking == name {
 			return true // it was taken again, for all that watch it
 		}
-		p.unwatch(at)
+		list.shapes = list.shapes[:n-1]
+		p.groups.shapes.items[at].watched = 0
 		if blocking != 0 {
-			p.watch(at)
+			p.watchName(at, blocking)
 		} else {
-			p.openPlace(shape.place)
+			p.openPlace(p.groups.shapes.items[at].place)
 		}
 	}
+	delete(p.watchers, name)
 	return true
 }
 

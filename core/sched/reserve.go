@@ -36,56 +36,71 @@ type reservations struct {
 	urgent []*reservation // by priority, at most one for each
 	aged   *reservation
 	view   *lock.View
-	heads  map[int32]int32 // scratch: the first group of each priority
+	survey survey
 }
 
 func newReservations() reservations {
-	return reservations{view: lock.NewView(lock.Implied), heads: map[int32]int32{}}
+	return reservations{view: lock.NewView(lock.Implied), survey: survey{heads: map[int32]int32{}}}
 }
 
 // noPriority is greater than every priority.
 const noPriority = math.MaxInt32 + 1
 
-// updateReservations makes the reservations of the priorities before bound, and the aged one. All candidates of these
-// priorities are blocked. It reports whether groups that were held back must be examined again.
-func (s *State) updateReservations(bound int64) (changed bool) {
-	r, g := &s.expected.reserved, s.groups
-	clear(r.heads)
-	last := int32(math.MinInt32)
-	aged := int32(0)
+// survey is what the reservations depend on: the first groups without full limits.
+type survey struct {
+	valid bool            // nothing has started, and no limit has changed since
+	heads map[int32]int32 // the first group of each priority
+	last  int32           // the least urgent priority
+	aged  int32           // the group of the job that is to have the aged reservation, or 0
+}
+
+// survey looks at the first group of each bucket.
+func (s *State) survey() *survey {
+	v, g := &s.expected.reserved.survey, s.groups
+	if v.valid {
+		return v
+	}
+	clear(v.heads)
+	v.valid, v.last, v.aged = true, math.MinInt32, 0
 	for _, at := range g.buckets.live {
 		b := &g.buckets.items[at]
 		if g.limits.full[b.limits] {
 			continue
 		}
-		last = max(last, b.priority)
+		v.last = max(v.last, b.priority)
 		first := b.byID.First()
-		if head := r.heads[b.priority]; head == 0 || s.expected.places.orderOf(first).before(s.expected.places.orderOf(head)) {
-			r.heads[b.priority] = first
+		if head := v.heads[b.priority]; head == 0 || s.expected.places.orderOf(first).before(s.expected.places.orderOf(head)) {
+			v.heads[b.priority] = first
 		}
-		if s.isAged(first) && (aged == 0 || s.agedBefore(first, aged)) {
-			aged = first
+		if s.isAged(first) && (v.aged == 0 || s.agedBefore(first, v.aged)) {
+			v.aged = first
 		}
 	}
+	return v
+}
+
+// updateReservations makes the reservations of the priorities before bound, and the aged one. All candidates of these
+// priorities are blocked. It reports whether groups that were held back must be examined again.
+func (s *State) updateReservations(bound int64) (changed bool) {
+	r, v := &s.expected.reserved, s.survey()
 	kept := r.urgent[:0]
 	for _, u := range r.urgent {
-		head := r.heads[u.priority]
-		valid := head != 0 && u.priority < last && (int64(u.priority) >= bound && s.mayReserve(u) || g.items[head].id == u.id)
-		if !valid {
+		head := v.heads[u.priority]
+		if head != 0 && u.priority < v.last && (int64(u.priority) >= bound && s.mayReserve(u) || s.groups.items[head].id == u.id) {
+			kept = append(kept, u)
+		} else {
 			changed = s.endReservation(u) || changed
-			continue
 		}
-		delete(r.heads, u.priority)
-		kept = append(kept, u)
 	}
 	clear(r.urgent[len(kept):])
 	r.urgent = kept
-	for priority, head := range r.heads { // the order does not matter
-		if int64(priority) < bound && priority < last {
+	for priority, head := range v.heads { // the order does not matter
+		has := func(u *reservation) bool { return u.priority == priority }
+		if int64(priority) < bound && priority < v.last && !slices.ContainsFunc(r.urgent, has) {
 			r.urgent = append(r.urgent, s.reserve(head))
 		}
 	}
-	return s.updateAged(aged) || changed
+	return s.updateAged(v.aged) || changed
 }
 
 // updateAged keeps or replaces the aged reservation.
@@ -131,6 +146,7 @@ func (s *State) mayReserve(r *reservation) bool {
 // started ends the reservations of a job that starts. Its next opcode may want other locks.
 func (s *State) started(id job.ID) {
 	r := &s.expected.reserved
+	r.survey.valid = false
 	if aged := r.aged; aged != nil && aged.id == id {
 		s.endReservation(aged)
 		r.aged = nil

@@ -1,20 +1,23 @@
 package sched
 
-import "lockstep/core/lock"
-
 // shape is what groups have in common that differ in instances only: the kinds of their demands, and their names at the
 // other levels. In most backlogs shapes are few, although every job has its own instance.
 //
 // Invariant: a shape exists as long as groups have it. Each group counts once.
 type shape struct {
 	hash   uint32
-	mask   demandMask // without overlaps
-	names  int32      // the first link of its names
+	mask   demandMask        // without overlaps
+	first  [firstNames]int32 // its first names; 0: there are no more
+	rest   int32             // the first link of its other names
 	groups int32
 	place  int32 // in the order Expected, or 0
 	// The name that the closed place watches, as blockingIn has it, or 0; and the index in places.watchers.
 	watched, watchIndex int32
 }
+
+// firstNames is how many names a shape has in itself. Most shapes have no more, and are compared with the taken names
+// without a look at other memory.
+const firstNames = 4
 
 // shapes is all shapes.
 type shapes struct {
@@ -31,12 +34,11 @@ func (g *groups) shapeOf(mask demandMask, list []int32) int32 {
 	}
 	at := g.shapes.byHash.find(hash, func(at int32) bool {
 		s := &g.shapes.items[at]
-		return s.hash == hash && s.mask == mask && g.names.listEquals(s.names, list)
+		return s.hash == hash && s.mask == mask && s.first == firstOf(list) && g.names.listEquals(s.rest, restOf(list))
 	})
 	if at == 0 {
-		names := g.names.newList(list)
 		at = g.shapes.alloc()
-		g.shapes.items[at] = shape{hash: hash, mask: mask, names: names}
+		g.shapes.items[at] = shape{hash: hash, mask: mask, first: firstOf(list), rest: g.names.newList(restOf(list))}
 		g.shapes.byHash.add(at)
 	} else {
 		for _, name := range list {
@@ -47,14 +49,41 @@ func (g *groups) shapeOf(mask demandMask, list []int32) int32 {
 	return at
 }
 
+func firstOf(list []int32) (first [firstNames]int32) {
+	copy(first[:], list)
+	return first
+}
+
+func restOf(list []int32) []int32 { return list[min(len(list), firstNames):] }
+
 // leaveShape counts a group less, and drops the shape with the last one.
 func (g *groups) leaveShape(at int32) {
 	s := &g.shapes.items[at]
 	if s.groups--; s.groups == 0 {
 		g.shapes.byHash.remove(at)
-		g.names.freeList(s.names)
+		for _, name := range s.first {
+			if name != 0 {
+				g.names.dropRef(name)
+			}
+		}
+		g.names.freeList(s.rest)
 		g.shapes.release(at)
 	}
+}
+
+// namesOf calls yield with each name until it returns false, in the order of levels.
+func (s *shapes) namesOf(at int32, n *names, yield func(int32) bool) bool {
+	for _, name := range s.items[at].first {
+		if name != 0 && !yield(name) {
+			return false
+		}
+	}
+	for name := range n.listed(s.items[at].rest) {
+		if !yield(name) {
+			return false
+		}
+	}
+	return true
 }
 
 // blockingIn is the first name of a list that conflicts with an active owner, or 0. It is negative if the demand is a
@@ -62,20 +91,24 @@ func (g *groups) leaveShape(at int32) {
 func (g *groups) blockingIn(list int32, mask demandMask) int32 {
 	for at := list; at != 0; {
 		l := g.names.links.items[at]
-		if g.names.overlapBit(mask, l.name) == 0 {
-			at = l.next
-			continue
+		if name := g.names.blocking(mask, l.name); name != 0 {
+			return name
 		}
-		if mask.kind(levelNumber(g.names.items[l.name].level)) == lock.SharedSet {
-			return -l.name
-		}
-		return l.name
+		at = l.next
 	}
 	return 0
 }
 
-// blockingName is blockingIn for the names of a group's shape.
-func (g *groups) blockingName(group int32) int32 {
-	s := &g.shapes.items[g.items[group].shape]
-	return g.blockingIn(s.names, s.mask)
+// blockingShape is blockingIn for the names of a shape.
+func (g *groups) blockingShape(at int32) int32 {
+	s := &g.shapes.items[at]
+	for _, name := range s.first {
+		if name == 0 {
+			return 0
+		}
+		if name := g.names.blocking(s.mask, name); name != 0 {
+			return name
+		}
+	}
+	return g.blockingIn(s.rest, s.mask)
 }
