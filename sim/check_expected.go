@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,23 +9,25 @@ import (
 	"time"
 
 	"lockstep/core/config"
+	"lockstep/core/filter"
 	"lockstep/core/job"
-	"lockstep/core/paths"
 )
 
 // checkExpected judges the order expected with lists of jobs and the names of their locks. It knows no expected
-// durations.
+// durations, and asks no code of core/sched.
 //
-//   - A job is chosen only if no active job has, or is about to take, locks that exclude its own.
+//   - A job is chosen only if no active job has locks that exclude its own, nor a job that was just chosen.
+//   - No job is chosen before an eligible more urgent one that wants no other locks.
 //   - Nobody starves: the oldest job past reserve_after may be passed by jobs that want the same only for a time that a
 //     wrong expectation explains: as long as the longest opcode so far took, and a minute at least. The time begins with
 //     the first choice since the job is the oldest.
-//   - No slot is empty beside a job that could run: one that shares no lock with an active job or with any other waiting
+//   - No slot is empty beside a job that could run: one that shares no lock with an active job or with any other eligible
 //     job, which might have a reservation.
 //
-// It is for work of commands without faults, rules and client orders, in which only jobs own locks.
+// Only jobs are judged whose opcodes are all commands with a fixed list of locks.
 type checkExpected struct {
-	waiting map[int64]*lockingJob
+	eligibility
+	known   map[int64]*lockingJob // jobs that have waited
 	active  map[int64]*lockingJob
 	oldest  int64     // the job that must be passed no more, once it has waited
 	since   time.Time // the first choice since it is the oldest and past reserve_after
@@ -36,33 +39,44 @@ type checkExpected struct {
 // lockingJob is a job with the locks of its opcodes, by name and mode.
 type lockingJob struct {
 	id        int64
-	priority  int
 	received  time.Time
 	ops       [][][2]string
+	fixed     bool // the locks of all opcodes are known
 	op        int
-	claims    bool // it has the locks of the opcode, or is about to take them
+	claims    bool // it has the locks of the opcode, or was just chosen
+	process   bool // it has had a process
 	executing time.Time
 }
 
 func (*checkExpected) Name() string { return "expected order" }
 
 func (c *checkExpected) See(w *World, event any) error {
-	if c.waiting == nil {
-		c.waiting, c.active = map[int64]*lockingJob{}, map[int64]*lockingJob{}
+	if c.known == nil {
+		c.known, c.active = map[int64]*lockingJob{}, map[int64]*lockingJob{}
 	}
+	chosen, isChoice := event.(jobPicked)
+	var before *waitingJob
+	if isChoice {
+		before = c.waiting[chosen.id]
+	}
+	c.observe(w, event)
 	c.changes++
 	switch e := event.(type) {
 	case fileChanged:
-		if e.job != nil && e.job.Status() == job.Queued && !paths.IsJobLivelock(e.job.Livelock) && c.active[e.id] == nil && c.waiting[e.id] == nil {
-			c.waiting[e.id] = newLockingJob(e.job)
+		if e.job != nil && e.job.Status() == job.Queued && c.known[e.id] == nil {
+			c.known[e.id] = newLockingJob(e.job)
 		}
 	case jobPicked:
-		return c.picked(w, e.id)
-	case opPermitted:
-		c.began(e.process.job, e.op)
+		if before != nil {
+			return c.picked(w, e.id, before.job)
+		}
+	case jobReturned:
+		delete(c.active, e.id)
+	case processPermitted:
+		c.running(e.process.job)
 	case opcodeStarted:
-		if j := c.active[e.job]; j != nil {
-			j.executing = w.clock.Now()
+		if j := c.running(e.job); j != nil {
+			j.op, j.claims, j.executing = e.op, true, w.clock.Now()
 		}
 	case opcodeEnded:
 		if j := c.active[e.process.job]; j != nil {
@@ -71,6 +85,10 @@ func (c *checkExpected) See(w *World, event any) error {
 		}
 	case processEnded:
 		delete(c.active, e.process.job)
+	case deciderStarted: // a choice that has not led to a process is forgotten
+		maps.DeleteFunc(c.active, func(_ int64, j *lockingJob) bool { return !j.process })
+	case powerLost:
+		clear(c.active)
 	case timePassed:
 		return c.search(w)
 	default:
@@ -79,59 +97,100 @@ func (c *checkExpected) See(w *World, event any) error {
 	return nil
 }
 
-func newLockingJob(j *job.Job) *lockingJob {
-	known := &lockingJob{id: int64(j.ID), priority: j.Priority(), received: time.Unix(j.Received.Sec, j.Received.Usec*1000)}
-	for i := range j.Ops {
-		var op struct{ Locks [][2]string }
-		mustDecode(j.Ops[i].Input, &op)
-		known.ops = append(known.ops, op.Locks)
+// running is the active job that has a process; nil if the job is not known.
+func (c *checkExpected) running(id int64) *lockingJob {
+	j := c.known[id]
+	if j != nil {
+		j.process = true
+		c.active[id] = j
 	}
-	return known
+	return j
 }
 
-func (c *checkExpected) began(id int64, op int) {
-	if j := c.active[id]; j != nil {
-		j.op, j.claims = op, true
+func newLockingJob(j *job.Job) *lockingJob {
+	known := &lockingJob{id: int64(j.ID), received: time.Unix(j.Received.Sec, j.Received.Usec*1000), fixed: true}
+	for i := range j.Ops {
+		var op struct {
+			OpID  string `json:"OP_ID"`
+			Locks [][2]string
+			Any   json.RawMessage `json:"opportunistic_locks"`
+		}
+		mustDecode(j.Ops[i].Input, &op)
+		known.ops = append(known.ops, op.Locks)
+		known.fixed = known.fixed && op.OpID == "OP_RUN_COMMAND" && op.Any == nil
 	}
+	return known
 }
 
 func (c *checkExpected) applies(w *World) bool {
 	return w.effective.known && w.effective.settings.Order == config.OrderExpected
 }
 
-func (c *checkExpected) picked(w *World, id int64) error {
-	j := c.waiting[id]
+// picked judges the choice of a job, whose file was that one.
+func (c *checkExpected) picked(w *World, id int64, file *job.Job) error {
+	j := c.known[id]
 	if j == nil || c.active[id] != nil {
 		return nil
 	}
-	delete(c.waiting, id)
-	j.claims = true
+	j.op, j.claims, j.process, j.executing = 0, true, false, time.Time{}
 	defer func() { c.active[id] = j }()
-	if !c.applies(w) {
+	if !c.applies(w) || !j.fixed {
 		return nil
 	}
 	c.judged++
-	for _, other := range c.active {
-		if other.claims && excludeEachOther(j.ops[0], other.ops[other.op]) {
-			return fmt.Errorf("job %d was chosen, but job %d has locks that it wants", id, other.id)
+	if other := c.inTheWay(j); other != nil {
+		return fmt.Errorf("job %d was chosen, but job %d has locks that it wants", id, other.id)
+	}
+	for _, other := range slices.Sorted(maps.Keys(c.waiting)) {
+		u := c.known[other]
+		if u == nil || !u.fixed || c.waiting[other].job.Priority() >= file.Priority() || !among(u.ops[0], j.ops[0]) {
+			continue
+		}
+		if c.eligible(w, other) && w.disturbance.recovered(w) {
+			return fmt.Errorf("job %d was chosen before job %d, which is more urgent and wants no other locks", id, other)
 		}
 	}
-	return c.passed(w, j)
+	return c.passed(w, j, file.Priority())
+}
+
+// among reports whether a list has all locks of another one that is not empty.
+func among(some, list [][2]string) bool {
+	return len(some) > 0 && !slices.ContainsFunc(some, func(item [2]string) bool { return !slices.Contains(list, item) })
+}
+
+// inTheWay is an active job that has locks that a job wants, or nil.
+func (c *checkExpected) inTheWay(j *lockingJob) *lockingJob {
+	for _, id := range slices.Sorted(maps.Keys(c.active)) {
+		if other := c.active[id]; other.fixed && other.claims && excludeEachOther(j.ops[0], other.ops[other.op]) {
+			return other
+		}
+	}
+	return nil
+}
+
+// onlyFixed reports whether the locks of all active jobs are known.
+func (c *checkExpected) onlyFixed() bool {
+	for _, j := range c.active {
+		if !j.fixed {
+			return false
+		}
+	}
+	return true
 }
 
 // passed judges that the oldest job was passed.
-func (c *checkExpected) passed(w *World, chosen *lockingJob) error {
+func (c *checkExpected) passed(w *World, chosen *lockingJob, urgency int) error {
 	now, reserveAfter := w.clock.Now(), w.effective.settings.ReserveAfter()
 	var oldest *lockingJob
-	for _, other := range c.waiting {
-		if now.Sub(other.received) < reserveAfter {
-			continue
-		}
-		if oldest == nil || other.priority < oldest.priority || other.priority == oldest.priority && other.id < oldest.id {
-			oldest = other
+	priority := 0
+	for _, id := range slices.Sorted(maps.Keys(c.waiting)) {
+		other, its := c.known[id], c.waiting[id].job.Priority()
+		if other != nil && now.Sub(other.received) >= reserveAfter && (oldest == nil || its < priority) && c.eligible(w, id) {
+			oldest, priority = other, its
 		}
 	}
-	if oldest == nil {
+	if oldest == nil || !oldest.fixed {
+		c.oldest = 0
 		return nil
 	}
 	if oldest.id != c.oldest {
@@ -143,7 +202,7 @@ func (c *checkExpected) passed(w *World, chosen *lockingJob) error {
 			patience = max(patience, now.Sub(j.executing))
 		}
 	}
-	if wait := now.Sub(c.since); wait > patience+patience/4 && oldest.priority <= chosen.priority && excludeEachOther(oldest.ops[0], chosen.ops[0]) {
+	if wait := now.Sub(c.since); wait > patience+patience/4 && priority <= urgency && excludeEachOther(oldest.ops[0], chosen.ops[0]) {
 		return fmt.Errorf("job %d was chosen before job %d, which has been the oldest for %v and wants the same locks", chosen.id, oldest.id, wait)
 	}
 	return nil
@@ -154,23 +213,31 @@ const searchEvery = 64
 
 // search looks for a job that could run. Everything was at rest before the time passed.
 func (c *checkExpected) search(w *World) error {
-	if c.changes < searchEvery || !c.applies(w) || len(w.occupying()) >= w.effective.slots || w.effective.quiescentAt == 0 {
+	if c.changes < searchEvery || !c.applies(w) || len(w.occupying()) >= w.effective.slots || w.effective.quiescentAt == 0 || !w.disturbance.recovered(w) || !c.onlyFixed() {
 		return nil
 	}
 	c.changes = 0
 	c.judged++
 	wanted := map[string]int{} // how many waiting jobs name a lock
 	levels := map[string]int{} // how many name the whole level, and how many name anything at a level
-	for _, j := range c.waiting {
+	var could []*lockingJob
+	for _, id := range slices.Sorted(maps.Keys(c.waiting)) {
+		j := c.known[id]
+		if v, judged := w.effective.verdict(c.waiting[id].job); j == nil || judged && v.action.Verb == filter.Pause {
+			continue
+		}
+		if !j.fixed {
+			return nil
+		}
 		for _, item := range j.ops[0] {
 			wanted[item[0]]++
 			levels[level(item[0])]++
 		}
+		could = append(could, j)
 	}
-	for _, id := range slices.Sorted(maps.Keys(c.waiting)) {
-		j := c.waiting[id]
-		if c.free(j) && alone(j, wanted, levels) {
-			return fmt.Errorf("job %d could run, and %d of %d slots are in use", id, len(c.active), w.effective.slots)
+	for _, j := range could {
+		if c.free(j) && alone(j, wanted, levels) && c.eligible(w, j.id) {
+			return fmt.Errorf("job %d could run, and %d of %d slots are in use", j.id, len(c.active), w.effective.slots)
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -68,6 +69,8 @@ var AllMutations = slices.Concat([]Mutation{
 	{"burnt-starts", "the first failed start fails the job", Mutations{Patience: jobs.RetryLimit{Tries: 1}}},
 	{"no-verdicts", "the scheduler does not learn of changed filter rules", Mutations{Alter: drops("daemon/core/scheduler", &messages.VerdictsChanged{})}},
 	{"unjudged", "new jobs get no verdict of the filter rules", Mutations{Alter: skipsVerdicts}},
+	{"equal-priorities", "the scheduler takes urgent jobs for normal ones", Mutations{Alter: hidesPriorities}},
+	{"unheard-ends", "the scheduler does not learn that jobs have ended", Mutations{Alter: dropsEnds}},
 	{"paused-get-locks", "the lock manager does not learn which jobs are paused", Mutations{Alter: drops("daemon/core/locks", &messages.SetLockPause{})}},
 	{"greater-limits", "the limit of a RATE_LIMIT rule is three higher than the rule says", Mutations{Alter: raisesLimits}},
 	{"no-reason-limits", "rate limits in reason trails have no effect", Mutations{Alter: hidesRateLimits}},
@@ -265,6 +268,30 @@ func raisesLimits(to string, m any) any {
 	for i, v := range verdicts {
 		verdicts[i] = proto.CloneOf(v)
 		verdicts[i].Limit += 3
+	}
+	return m
+}
+
+// urgent is the priority of an urgent job in its file.
+var urgent = regexp.MustCompile(`"priority": ?-\d+`)
+
+// hidesPriorities replaces the priority of urgent jobs in what the scheduler receives of new ones.
+func hidesPriorities(_ string, m any) any {
+	enqueue, is := m.(*messages.EnqueueJobs)
+	if !is {
+		return m
+	}
+	enqueue = proto.CloneOf(enqueue)
+	for _, w := range enqueue.Jobs {
+		w.Encoded = urgent.ReplaceAll(w.Encoded, []byte(`"priority": 0`))
+	}
+	return enqueue
+}
+
+// dropsEnds drops what the scheduler is told of ended jobs.
+func dropsEnds(to string, m any) any {
+	if left, is := m.(*messages.JobReleased); is && left.Ended && strings.HasSuffix(to, "/scheduler") {
+		return nil
 	}
 	return m
 }
