@@ -66,6 +66,9 @@ func (c *checkExpected) See(w *World, event any) error {
 		if e.job != nil && e.job.Status() == job.Queued && c.known[e.id] == nil {
 			c.known[e.id] = newLockingJob(e.job)
 		}
+		if j := c.active[e.id]; j != nil && !j.process && (e.job == nil || e.job.Status().Final()) {
+			delete(c.active, e.id) // it was canceled before it had a process
+		}
 	case jobPicked:
 		if before != nil {
 			return c.picked(w, e.id, before.job)

@@ -56,6 +56,11 @@ func (s *scheduler) recordDurations(ctx actor.Context, encoded []byte) {
 		return
 	}
 	s.learned.table.RecordJob(j)
+	s.learnedChanged(ctx)
+}
+
+// learnedChanged writes the table after the pause.
+func (s *scheduler) learnedChanged(ctx actor.Context) {
 	s.learned.changed = true
 	if !s.learned.timed {
 		s.learned.timed = true
@@ -63,7 +68,7 @@ func (s *scheduler) recordDurations(ctx actor.Context, encoded []byte) {
 	}
 }
 
-// writeLearned writes the table if it has changed. A failed write is repeated with the next change.
+// writeLearned writes the table if it has changed. A failed write is repeated after the pause.
 func (s *scheduler) writeLearned(ctx actor.Context) {
 	l := &s.learned
 	if !l.changed || l.writing {
@@ -75,6 +80,10 @@ func (s *scheduler) writeLearned(ctx actor.Context) {
 		l.writing = false
 		for _, f := range written.Failures {
 			s.config.Env.Log().WithFields(logrus.Fields{"path": paths.DurationsPath, "err": f.Failure.Text}).Warn("the durations of finished jobs cannot be written")
+			s.learnedChanged(ctx)
+		}
+		if l.draining != nil && len(written.Failures) == 0 {
+			s.writeLearned(ctx) // what has changed meanwhile
 		}
 		s.drained(ctx)
 	})
