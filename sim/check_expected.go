@@ -63,7 +63,7 @@ func (c *checkExpected) See(w *World, event any) error {
 	c.changes++
 	switch e := event.(type) {
 	case fileChanged:
-		if e.job != nil && e.job.Status() == job.Queued && c.known[e.id] == nil {
+		if e.job != nil && e.job.Status() == job.Queued && c.active[e.id] == nil { // an id without a commit record is given again
 			c.known[e.id] = newLockingJob(e.job)
 		}
 		if j := c.active[e.id]; j != nil && !j.process && (e.job == nil || e.job.Status().Final()) {
@@ -75,6 +75,8 @@ func (c *checkExpected) See(w *World, event any) error {
 		}
 	case jobReturned:
 		delete(c.active, e.id)
+	case garbled:
+		c.damaged(e.id)
 	case processPermitted:
 		c.running(e.process.job)
 	case opcodeStarted:
@@ -98,6 +100,16 @@ func (c *checkExpected) See(w *World, event any) error {
 		c.changes--
 	}
 	return nil
+}
+
+// damaged records a job whose file was replaced from outside: what becomes of it is not judged.
+func (c *checkExpected) damaged(id int64) {
+	if j := c.known[id]; j != nil {
+		j.fixed = false
+	}
+	if j := c.active[id]; j != nil && !j.process {
+		delete(c.active, id)
+	}
 }
 
 // running is the active job that has a process; nil if the job is not known.
