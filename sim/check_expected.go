@@ -228,7 +228,10 @@ const searchEvery = 64
 
 // search looks for a job that could run. Everything was at rest before the time passed.
 func (c *checkExpected) search(w *World) error {
-	if c.changes < searchEvery || !c.applies(w) || len(w.occupying()) >= w.effective.slots || w.effective.quiescentAt == 0 || !w.disturbance.recovered(w) || !c.onlyFixed() {
+	switch slots := w.effective.slots; {
+	case c.changes < searchEvery, !c.applies(w), w.effective.quiescentAt == 0, !w.disturbance.recovered(w), !c.onlyFixed():
+		return nil
+	case len(w.occupying()) >= slots, len(c.active) >= slots: // a job that is being started or ended has a slot
 		return nil
 	}
 	c.changes = 0
