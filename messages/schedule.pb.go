@@ -1675,22 +1675,24 @@ func (x *SlotsReason) GetRunning() int64 {
 // OrderReason is the job's position among `pending` eligible jobs, or a lower bound of it
 // (`at_least`). The fields after `predictive` are set only with it.
 type OrderReason struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Position      int64                  `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
-	Pending       int64                  `protobuf:"varint,2,opt,name=pending,proto3" json:"pending,omitempty"`
-	AtLeast       bool                   `protobuf:"varint,3,opt,name=at_least,json=atLeast,proto3" json:"at_least,omitempty"`
-	Predictive    bool                   `protobuf:"varint,4,opt,name=predictive,proto3" json:"predictive,omitempty"`
-	Weight        float64                `protobuf:"fixed64,5,opt,name=weight,proto3" json:"weight,omitempty"`
-	StaticWeight  float64                `protobuf:"fixed64,6,opt,name=static_weight,json=staticWeight,proto3" json:"static_weight,omitempty"`
-	AgeTicks      int64                  `protobuf:"varint,7,opt,name=age_ticks,json=ageTicks,proto3" json:"age_ticks,omitempty"`
-	BigLock       bool                   `protobuf:"varint,8,opt,name=big_lock,json=bigLock,proto3" json:"big_lock,omitempty"`
-	Causes        []*WeightCause         `protobuf:"bytes,9,rep,name=causes,proto3" json:"causes,omitempty"`
-	BlockedJobs   []int64                `protobuf:"varint,10,rep,packed,name=blocked_jobs,json=blockedJobs,proto3" json:"blocked_jobs,omitempty"` // jobs whose locks it waits for, the first ones
-	BlockedOwners []string               `protobuf:"bytes,11,rep,name=blocked_owners,json=blockedOwners,proto3" json:"blocked_owners,omitempty"`   // other owners of such locks
-	Reserves      bool                   `protobuf:"varint,12,opt,name=reserves,proto3" json:"reserves,omitempty"`                                 // no job that wants the same may start before it
-	ReservedBy    int64                  `protobuf:"varint,13,opt,name=reserved_by,json=reservedBy,proto3" json:"reserved_by,omitempty"`           // the job whose reservation holds it back; 0: none
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state              protoimpl.MessageState `protogen:"open.v1"`
+	Position           int64                  `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
+	Pending            int64                  `protobuf:"varint,2,opt,name=pending,proto3" json:"pending,omitempty"`
+	AtLeast            bool                   `protobuf:"varint,3,opt,name=at_least,json=atLeast,proto3" json:"at_least,omitempty"`
+	Predictive         bool                   `protobuf:"varint,4,opt,name=predictive,proto3" json:"predictive,omitempty"`
+	Weight             float64                `protobuf:"fixed64,5,opt,name=weight,proto3" json:"weight,omitempty"`
+	StaticWeight       float64                `protobuf:"fixed64,6,opt,name=static_weight,json=staticWeight,proto3" json:"static_weight,omitempty"`
+	AgeTicks           int64                  `protobuf:"varint,7,opt,name=age_ticks,json=ageTicks,proto3" json:"age_ticks,omitempty"`
+	BigLock            bool                   `protobuf:"varint,8,opt,name=big_lock,json=bigLock,proto3" json:"big_lock,omitempty"`
+	Causes             []*WeightCause         `protobuf:"bytes,9,rep,name=causes,proto3" json:"causes,omitempty"`
+	BlockedJobs        []int64                `protobuf:"varint,10,rep,packed,name=blocked_jobs,json=blockedJobs,proto3" json:"blocked_jobs,omitempty"`               // jobs whose locks it waits for, the first ones
+	BlockedOwners      []string               `protobuf:"bytes,11,rep,name=blocked_owners,json=blockedOwners,proto3" json:"blocked_owners,omitempty"`                 // other owners of such locks
+	Reserves           bool                   `protobuf:"varint,12,opt,name=reserves,proto3" json:"reserves,omitempty"`                                               // no job that wants the same may start before it
+	ReservedBy         int64                  `protobuf:"varint,13,opt,name=reserved_by,json=reservedBy,proto3" json:"reserved_by,omitempty"`                         // the job whose reservation holds it back; 0: none
+	ReservationsBefore int64                  `protobuf:"varint,14,opt,name=reservations_before,json=reservationsBefore,proto3" json:"reservations_before,omitempty"` // reservations of other jobs for locks that it wants
+	NothingPromised    bool                   `protobuf:"varint,15,opt,name=nothing_promised,json=nothingPromised,proto3" json:"nothing_promised,omitempty"`          // more urgent jobs wait, and others that come go first as well
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *OrderReason) Reset() {
@@ -1812,6 +1814,20 @@ func (x *OrderReason) GetReservedBy() int64 {
 		return x.ReservedBy
 	}
 	return 0
+}
+
+func (x *OrderReason) GetReservationsBefore() int64 {
+	if x != nil {
+		return x.ReservationsBefore
+	}
+	return 0
+}
+
+func (x *OrderReason) GetNothingPromised() bool {
+	if x != nil {
+		return x.NothingPromised
+	}
+	return false
 }
 
 // WeightCause is the weight that a level of locks adds, and the owner because of which it
@@ -2224,7 +2240,7 @@ const file_schedule_proto_rawDesc = "" +
 	"\arunning\x18\x03 \x01(\x03R\arunning\"=\n" +
 	"\vSlotsReason\x12\x14\n" +
 	"\x05slots\x18\x01 \x01(\x03R\x05slots\x12\x18\n" +
-	"\arunning\x18\x02 \x01(\x03R\arunning\"\xb2\x03\n" +
+	"\arunning\x18\x02 \x01(\x03R\arunning\"\x8e\x04\n" +
 	"\vOrderReason\x12\x1a\n" +
 	"\bposition\x18\x01 \x01(\x03R\bposition\x12\x18\n" +
 	"\apending\x18\x02 \x01(\x03R\apending\x12\x19\n" +
@@ -2242,7 +2258,9 @@ const file_schedule_proto_rawDesc = "" +
 	"\x0eblocked_owners\x18\v \x03(\tR\rblockedOwners\x12\x1a\n" +
 	"\breserves\x18\f \x01(\bR\breserves\x12\x1f\n" +
 	"\vreserved_by\x18\r \x01(\x03R\n" +
-	"reservedBy\"\xb5\x01\n" +
+	"reservedBy\x12/\n" +
+	"\x13reservations_before\x18\x0e \x01(\x03R\x12reservationsBefore\x12)\n" +
+	"\x10nothing_promised\x18\x0f \x01(\bR\x0fnothingPromised\"\xb5\x01\n" +
 	"\vWeightCause\x12\x14\n" +
 	"\x05value\x18\x01 \x01(\x01R\x05value\x12\x14\n" +
 	"\x05level\x18\x02 \x01(\x05R\x05level\x12\x10\n" +

@@ -53,7 +53,8 @@ func orderReason(o *messages.OrderReason) answer.Reason {
 	}
 	return answer.Reason{Kind: answer.WhyOrder, Position: o.Position, Pending: o.Pending, Predictive: o.Predictive, AtLeast: o.AtLeast,
 		Weight: o.Weight, StaticWeight: o.StaticWeight, AgeTicks: o.AgeTicks, BigLock: o.BigLock, Causes: causes,
-		BlockedJobs: o.BlockedJobs, BlockedOwners: o.BlockedOwners, Reserves: o.Reserves, ReservedBy: o.ReservedBy}
+		BlockedJobs: o.BlockedJobs, BlockedOwners: o.BlockedOwners, Reserves: o.Reserves, ReservedBy: o.ReservedBy,
+		ReservationsBefore: o.ReservationsBefore, NothingPromised: o.NothingPromised}
 }
 
 // positionText describes a job's place in the order. For a job far behind, the scheduler knows only a lower bound.

@@ -39,6 +39,18 @@ func TestAReservationIsExplained(t *testing.T) {
 	})
 }
 
+// A job that is less urgent than one with a reservation for the same locks is told of it, and that nothing is promised.
+func TestWhatIsBeforeALessUrgentJobIsExplained(t *testing.T) {
+	onBench(t, 5, func(t *testing.T, b *bench) {
+		b.expectJobsRequest()
+		b.reconfigure(5, `{"order": "expected"}`)
+		b.answerJobsRequest(all(unfinished(1, lockingNode("a"))), all(withPriority(-10, 2, lockingNode("a")), unfinished(3, lockingNode("a")), unfinished(4, lockingNode("a"))))
+		require.Empty(t, b.takePicked())
+		require.JSONEq(t, `[{"kind": "order", "position": 1, "pending": 3, "predictive": false, "blocked_jobs": [1], "reserves": true}]`, b.explain(2))
+		require.JSONEq(t, `[{"kind": "order", "position": 2, "pending": 3, "predictive": false, "blocked_jobs": [1], "reservations_before": 1, "nothing_promised": true}]`, b.explain(3))
+	})
+}
+
 // Between two opcodes a job whose next locks are taken gives its slot back, and goes before new jobs.
 func TestAJobGivesItsSlotBackBetweenOpcodes(t *testing.T) {
 	onBench(t, 2, func(t *testing.T, b *bench) {

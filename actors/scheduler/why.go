@@ -72,6 +72,7 @@ func (s *scheduler) orderReason(w sched.Explanation) *messages.OrderReason {
 	r := &messages.OrderReason{Position: int64(w.Position), Pending: int64(s.state.Len()), AtLeast: w.PositionIsMinimum, Predictive: w.Predictive,
 		Weight: w.Weight, StaticWeight: w.StaticWeight, AgeTicks: w.AgeTicks, BigLock: w.BGL}
 	r.Reserves, r.ReservedBy = w.Reserves, int64(w.ReservedBy)
+	r.ReservationsBefore, r.NothingPromised = int64(w.ReservationsBefore), w.LessUrgent
 	for _, o := range w.BlockedBy {
 		if o.Named {
 			r.BlockedOwners = append(r.BlockedOwners, o.Name)

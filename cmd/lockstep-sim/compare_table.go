@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -62,7 +63,7 @@ func printTables(out io.Writer, all []study.Comparison) {
 	if compares {
 		header = append(header, "expected to plain")
 		if len(all) > 1 {
-			header = append(header, "better in")
+			header = append(header, "standard error", "better in")
 		}
 	}
 	var rows []table.Row
@@ -118,9 +119,25 @@ func (m *measure) row(all []study.Comparison, runs []string, compares bool) tabl
 				better++
 			}
 		}
-		row = append(row, fmt.Sprintf("%d of %d", better, len(all)))
+		row = append(row, m.standardError(all), fmt.Sprintf("%d of %d", better, len(all)))
 	}
 	return row
+}
+
+// standardError is that of the mean difference between the orders expected and plain, which have the same work for each
+// seed, in percent of the mean in the plain order.
+func (m *measure) standardError(all []study.Comparison) string {
+	n := float64(len(all))
+	plain := m.sum(all, config.OrderPlain) / n
+	if plain == 0 {
+		return ""
+	}
+	mean, squares := m.sum(all, config.OrderExpected)/n-plain, 0.0
+	for _, c := range all {
+		d := m.of(*c.Expected) - m.of(*c.Plain) - mean
+		squares += d * d
+	}
+	return fmt.Sprintf("%.1f %%", 100*math.Sqrt(squares/(n-1)/n)/plain)
 }
 
 func change(is, was float64) string {

@@ -73,6 +73,10 @@ type Reason struct {
 	BlockedOwners []string `json:"blocked_owners"`
 	Reserves      bool     `json:"reserves"`
 	ReservedBy    int64    `json:"reserved_by"`
+	// ReservationsBefore is how many reservations other jobs have for locks that it wants. NothingPromised: more urgent jobs
+	// wait, and while such ones come, nothing is promised.
+	ReservationsBefore int64 `json:"reservations_before"`
+	NothingPromised    bool  `json:"nothing_promised"`
 
 	Locks    []LockItem `json:"locks"`
 	Seconds  float64    `json:"seconds"`
@@ -194,6 +198,12 @@ func (r Reason) addOrder(keys map[string]any) {
 	}
 	if r.ReservedBy != 0 {
 		keys["reserved_by"] = r.ReservedBy
+	}
+	if r.ReservationsBefore > 0 {
+		keys["reservations_before"] = r.ReservationsBefore
+	}
+	if r.NothingPromised {
+		keys["nothing_promised"] = true
 	}
 	if r.Predictive {
 		keys["weight"], keys["static_weight"], keys["age_ticks"] = r.Weight, r.StaticWeight, r.AgeTicks

@@ -25,6 +25,10 @@ type Explanation struct {
 	BlockedBy  []lock.Owner
 	ReservedBy job.ID
 	Reserves   bool
+	// ReservationsBefore is how many reservations other jobs have for locks that it wants. LessUrgent: there are more urgent
+	// candidates, and nothing is promised to the job while such ones come.
+	ReservationsBefore int
+	LessUrgent         bool
 
 	// AgeTicks is the age of the job that its weight is computed from. It may exceed the real age if the clock was set
 	// back, and it may exceed K.
@@ -110,6 +114,17 @@ func (s *State) explainExpected(w *Explanation, id job.ID, group int32, now time
 	}
 	if s.groups.items[group].id == id {
 		w.ReservedBy = s.heldBack(group, request)
+	}
+	priority := s.groups.bucketOf(group).priority
+	before := x.reserved.view.Blockers(jobOwnerKey(id), request)
+	for _, r := range append(slices.Clone(x.reserved.urgent), x.reserved.aged) {
+		if r != nil && r.id != id && (r.priority < priority || r == x.reserved.aged && r.priority == priority) &&
+			slices.Contains(before, jobOwnerKey(r.id)) {
+			w.ReservationsBefore++
+		}
+	}
+	for _, at := range s.groups.buckets.live {
+		w.LessUrgent = w.LessUrgent || s.groups.buckets.items[at].priority < priority
 	}
 }
 

@@ -205,6 +205,37 @@ func (r whyReason) order() string {
 
 // expected says what the job waits for in the order expected.
 func (r whyReason) expected() string {
+	var text strings.Builder
+	blockers := r.blockers()
+	ended := "has ended"
+	if len(r.BlockedJobs) > 1 {
+		ended = "have ended"
+	}
+	if len(r.BlockedOwners) > 0 {
+		ended = "no longer have its locks"
+	}
+	switch {
+	case r.Reserves && len(blockers) > 0:
+		fmt.Fprintf(&text, " It has a reservation, and starts when %s %s.", term.Enumerate(blockers, "and"), ended)
+	case len(blockers) > 0:
+		fmt.Fprintf(&text, " It waits for locks of %s.", term.Enumerate(blockers, "and"))
+	case r.ReservedBy != 0:
+		fmt.Fprintf(&text, " Job %d has a reservation for locks that it wants, and starts before it.", r.ReservedBy)
+	}
+	switch {
+	case r.ReservationsBefore == 1:
+		text.WriteString(" One reservation is before it.")
+	case r.ReservationsBefore > 1:
+		fmt.Fprintf(&text, " %d reservations are before it.", r.ReservationsBefore)
+	}
+	if r.NothingPromised {
+		text.WriteString(" While more urgent jobs come, nothing is promised.")
+	}
+	return text.String()
+}
+
+// blockers are the jobs and programs whose locks the job waits for.
+func (r whyReason) blockers() []string {
 	var blockers []string
 	for _, id := range r.BlockedJobs {
 		blockers = append(blockers, fmt.Sprintf("job %d", id))
@@ -212,15 +243,7 @@ func (r whyReason) expected() string {
 	for _, owner := range r.BlockedOwners {
 		blockers = append(blockers, fmt.Sprintf("%q", owner))
 	}
-	switch {
-	case r.Reserves && len(blockers) > 0:
-		return fmt.Sprintf(" It has a reservation and starts when %s no longer have its locks.", term.Enumerate(blockers, "and"))
-	case len(blockers) > 0:
-		return fmt.Sprintf(" It waits for locks of %s. While more urgent work comes, nothing is promised.", term.Enumerate(blockers, "and"))
-	case r.ReservedBy != 0:
-		return fmt.Sprintf(" Job %d has a reservation for locks that it wants, and starts before it.", r.ReservedBy)
-	}
-	return ""
+	return blockers
 }
 
 // lock names the blockers. Locks of the request that no blocker holds are only counted.

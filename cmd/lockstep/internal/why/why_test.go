@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"lockstep/core/answer"
 )
 
 // --follow is bounded in depth and number of jobs; the named jobs are not.
@@ -37,4 +39,21 @@ func TestWhyWalkIsBounded(t *testing.T) {
 	alone.add([]int64{1}, 1)
 	require.Empty(t, alone.next)
 	require.Zero(t, alone.left)
+}
+
+// The sentences about locks and reservations in the order expected.
+func TestWhatAJobWaitsForInTheOrderExpected(t *testing.T) {
+	for want, r := range map[string]answer.Reason{
+		"It is next. It has a reservation, and starts when job 17 and job 23 have ended.": {
+			Pending: 1, Reserves: true, BlockedJobs: []int64{17, 23}},
+		`It is next. It has a reservation, and starts when job 17 and "gnt-cluster" no longer have its locks.`: {
+			Pending: 1, Reserves: true, BlockedJobs: []int64{17}, BlockedOwners: []string{"gnt-cluster"}},
+		"It is number 3 of 5 pending jobs. It waits for locks of job 17. 2 reservations are before it. While more urgent jobs come, nothing is promised.": {
+			Position: 3, Pending: 5, BlockedJobs: []int64{17}, ReservationsBefore: 2, NothingPromised: true},
+		"It is number 3 of 5 pending jobs. Job 4 has a reservation for locks that it wants, and starts before it. One reservation is before it.": {
+			Position: 3, Pending: 5, ReservedBy: 4, ReservationsBefore: 1},
+		"It is next of 5 pending jobs.": {Position: 1, Pending: 5},
+	} {
+		require.Equal(t, want, whyReason{Reason: r}.order())
+	}
 }
