@@ -10,7 +10,7 @@ import (
 )
 
 func TestSettingsThatAreNotNamedAreTheDefaults(t *testing.T) {
-	for _, file := range []string{"", "{}", "null", " {} \n", `{"predictive": null}`, `{"of a later lockstep": 7}`} {
+	for _, file := range []string{"", "{}", "null", " {} \n", `{"predictive": null}`, `{"predictive": true}`, `{"of a later lockstep": 7}`} {
 		s, err := DecodeSettings([]byte(file))
 		require.NoError(t, err, file)
 		require.Equal(t, DefaultSettings(), s)
