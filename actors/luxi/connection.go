@@ -15,6 +15,7 @@ import (
 	"lockstep/actors/locks"
 	"lockstep/actors/opcodes"
 	"lockstep/actors/queuecopy"
+	"lockstep/actors/scheduler"
 	"lockstep/actors/sessions"
 	"lockstep/actors/store"
 	"lockstep/messages"
@@ -63,7 +64,7 @@ func (c *connection) Receive(ctx actor.Context) {
 		c.session.Restarted(ctx, conn.CopierRestart)
 	case *messages.SubmitJobsResult, *messages.ListJobsResult, *messages.SubscribeJobResult, *messages.BeginOpResult,
 		*messages.OrderJobResult, *messages.ArchiveJobsResult, *messages.SetDrainResult, *messages.GetQueueStatusResult, *locks.CallResult,
-		*clusterconfig.Published, *clusterconfig.ResolveForeignResult, *clusterconfig.CheckForeignResult, *confdkey.Rotated, *sessions.CallResult, *distributor.GetNodesResult, *inquirer.AskResult, *queuecopy.GetNodesResult, *queuecopy.AwaitResult, *messages.EditConfigResult, *messages.ChangeFilterResult, *messages.ListFiltersResult, *messages.ExplainJobsResult,
+		*clusterconfig.Published, *clusterconfig.ResolveForeignResult, *clusterconfig.CheckForeignResult, *confdkey.Rotated, *sessions.CallResult, *distributor.GetNodesResult, *inquirer.AskResult, *queuecopy.GetNodesResult, *queuecopy.AwaitResult, *messages.EditConfigResult, *messages.ChangeFilterResult, *messages.ListFiltersResult, *messages.ExplainJobsResult, *scheduler.Snapshot,
 		*messages.ListDependenciesResult, *messages.GetNodesResult, *messages.ChangeNodesResult, *messages.CheckNodesResult, *messages.GetStartErrorResult:
 		c.session.Answered(ctx, m.(conn.Answer))
 	case *messages.CheckSubmissionResult:

@@ -53,6 +53,7 @@ var methods = map[string]method{
 	"DeleteFilter":           deleteFilter,
 	"LockstepWhy":            lockstepWhy,
 	"LockstepPending":        lockstepPending,
+	"LockstepOrder":          lockstepOrder,
 	"LockstepGetSettings":    lockstepGetSettings,
 	"LockstepSetSettings":    lockstepSetSettings,
 	"LockstepEvents":         lockstepEvents,

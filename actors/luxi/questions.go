@@ -10,6 +10,7 @@ import (
 	clusterconfig "lockstep/actors/config"
 	"lockstep/actors/conn"
 	"lockstep/actors/locks"
+	"lockstep/actors/scheduler"
 	"lockstep/core/answer"
 	"lockstep/core/config"
 	"lockstep/core/config/model"
@@ -57,6 +58,11 @@ func (c *call) askStartError(ctx actor.Context, then func(ctx actor.Context, sta
 func (c *call) askExplanations(ctx actor.Context, ids []int64, then func(actor.Context, []*messages.JobExplanation)) {
 	ask(c, ctx, toCore(c.config.Scheduler, func(number uint64) any { return &messages.ExplainJobs{Request: number, Ids: ids} }),
 		func(ctx actor.Context, a *messages.ExplainJobsResult) { then(ctx, a.Jobs) })
+}
+
+// askSnapshot asks the scheduler for what estimates are computed from.
+func (c *call) askSnapshot(ctx actor.Context, ids []int64, then func(actor.Context, *scheduler.Snapshot)) {
+	ask(c, ctx, toCore(c.config.Scheduler, func(number uint64) any { return &scheduler.TakeSnapshot{Request: number, Ids: ids} }), then)
 }
 
 // askDependencies asks which jobs wait for the end of other jobs.

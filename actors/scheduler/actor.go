@@ -4,7 +4,7 @@
 // It owns the order of the eligible jobs, the run slots, the dependencies, and the
 // permission of a job to begin its next opcode. The queue sends it pending, active and
 // released jobs, the lock manager the held and wanted locks, and the configuration actor
-// the settings. It answers ExplainJobs, ListDependencies and BeginOp. It sends the queue
+// the settings. It answers ExplainJobs, ListDependencies, TakeSnapshot and BeginOp. It sends the queue
 // PickJob, DependencyWaitChanged and EndUnrunnableJob, and the lock manager the paused
 // jobs.
 //
@@ -142,6 +142,8 @@ func (s *scheduler) Receive(ctx actor.Context) {
 		s.explainJobs(ctx, m)
 	case *messages.ListDependencies:
 		s.dependencies(ctx, m)
+	case *TakeSnapshot:
+		s.takeSnapshot(ctx, m)
 	default:
 		kit.Unexpected(ctx)
 	}
@@ -201,6 +203,7 @@ func (s *scheduler) loadJobs(ctx actor.Context, m *messages.ListUnfinishedJobsRe
 	for _, w := range m.Active {
 		if j := s.add(w); j != nil {
 			j.running, j.adopted = true, true
+			j.beganUs = j.decoded.Ops[j.op].Exec.Sec*1e6 + j.decoded.Ops[j.op].Exec.Usec
 			s.state.AddRunning(j.candidate(s))
 			s.declare(j)
 			j.decoded = nil
@@ -311,6 +314,7 @@ func (s *scheduler) pick(ctx actor.Context) {
 		j := s.jobs[id]
 		continues := j.running
 		j.running, j.expected = true, nil
+		j.beganUs = began.UnixMicro()
 		s.declare(j)
 		if continues {
 			s.answerBegin(ctx, j, &messages.BeginOpResult{})

@@ -35,6 +35,7 @@ type scheduledJob struct {
 	expected      *demand  // of a job without a process; kept because rules may change often
 	waitPublished bool     // the queue was sent that the job waits for dependencies
 
+	beganUs   int64             // when its process may have begun the opcode, in microseconds since 1970; 0: not known
 	running   bool              // it has a process or is being started
 	adopted   bool              // it was active in ListUnfinishedJobsResult, and may have no slot
 	openBegin *messages.BeginOp // the unanswered BeginOp of its process
@@ -206,6 +207,9 @@ func (s *scheduler) consider(ctx actor.Context, j *scheduledJob) {
 		s.state.Enqueue(j.candidate(s))
 	default: // it has its slot
 		j.adopted = false
+		if j.openBegin != nil {
+			j.beganUs = s.config.Env.Clock().Now().UnixMicro()
+		}
 		s.answerBegin(ctx, j, &messages.BeginOpResult{})
 	}
 }

@@ -129,6 +129,17 @@ func (r Range) Plus(s Range) Range {
 	return Range{Median: r.Median + s.Median, Low: r.Low + s.Low, High: r.High + s.High, Known: r.Known && s.Known}
 }
 
+// Clone is a copy that later durations do not change.
+func (t *Table) Clone() *Table {
+	c := &Table{rows: make(map[string]*row, len(t.rows)), all: t.all.clone(), count: t.count}
+	for kind, r := range t.rows {
+		c.rows[kind] = &row{r.succeeded.clone(), r.failed.clone(), r.last}
+	}
+	return c
+}
+
+func (w *window) clone() window { return window{slices.Clone(w.ms)} }
+
 // Len is the number of kinds.
 func (t *Table) Len() int { return len(t.rows) }
 
