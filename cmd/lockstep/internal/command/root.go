@@ -26,6 +26,7 @@ import (
 	"lockstep/cmd/lockstep/internal/nodes"
 	"lockstep/cmd/lockstep/internal/opcodes"
 	"lockstep/cmd/lockstep/internal/open"
+	"lockstep/cmd/lockstep/internal/order"
 	"lockstep/cmd/lockstep/internal/queries"
 	"lockstep/cmd/lockstep/internal/queue"
 	"lockstep/cmd/lockstep/internal/submit"
@@ -129,6 +130,7 @@ status of its command.`,
 		jobs.NewListCommand(globals),
 		jobs.NewEventsCommand(globals),
 		locks.NewCommand(globals),
+		order.NewCommand(globals),
 		monitor.NewCommand(globals),
 		open.NewCommand(globals),
 		top.NewCommand(globals, Run),

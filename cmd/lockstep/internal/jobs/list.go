@@ -16,6 +16,7 @@ import (
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/cmd/lockstep/internal/completion"
+	"lockstep/cmd/lockstep/internal/order"
 	"lockstep/cmd/lockstep/internal/selection"
 	"lockstep/core/answer"
 )
@@ -32,6 +33,7 @@ type listOptions struct {
 	All      bool
 	Archived bool
 	Pending  bool // adds to Status
+	Estimate bool
 }
 
 // NewListCommand is the command list.
@@ -44,7 +46,8 @@ func NewListCommand(globals *cli.Globals) *cobra.Command {
 		Long: fmt.Sprintf(`List jobs: the first %d that have not ended, running jobs first, then the last %d that
 have, newest last. --all lists all jobs of the queue, in the order of their ids, and
 --archived also jobs in the archive. --pending lists waiting jobs, each with a short
-reason; "lockstep why ID" has details and remedies.
+reason; "lockstep why ID" has details and remedies. --estimate adds when jobs are
+expected to start and to end, for at most 1,000 jobs that have not ended.
 
 %s
 The column Result has the end of a job that did not succeed.
@@ -52,10 +55,12 @@ The column Result has the end of a job that did not succeed.
 With --json all selected jobs are printed: a list of {"id": number, "name": string,
 "status": string, "result": string, "user": string, "priority": number,
 "summary": [string], "received": time, "started": time, "ended": time,
-"archived": bool, "why": string}, times as RFC 3339 or null. "why" is present only
-with --pending.`, shownUnfinished, shownEnded, selection.Help),
+"archived": bool, "why": string, "estimate": object}, times as RFC 3339 or null.
+"why" is present only with --pending, and "estimate", as "lockstep order --json" prints
+it, only with --estimate.`, shownUnfinished, shownEnded, selection.Help),
 		Example: `  lockstep list
   lockstep list --pending
+  lockstep list --pending --estimate
   lockstep list --status waiting,running
   lockstep list --name 'backup-*' --since 2d
   lockstep list --failed --user alice --limit 5
@@ -73,6 +78,7 @@ with --pending.`, shownUnfinished, shownEnded, selection.Help),
 		"the same as --status "+strings.Join(client.PendingStatuses(), ",")+", with the reason of each")
 	flags.IntVarP(&opts.Limit, "limit", "n", 0, "only the newest `N` selected jobs")
 	flags.BoolVarP(&opts.All, "all", "a", false, "all selected jobs, in the order of their ids")
+	flags.BoolVar(&opts.Estimate, "estimate", false, "also the expected start and end of each job")
 	flags.BoolVar(&opts.Archived, "archived", false, "also archived jobs")
 	completion.Flag(command, "limit", completion.Nothing)
 	return command
@@ -93,6 +99,8 @@ type ListedJob struct {
 	Archived bool             `json:"archived"`
 	// Why is the reason of a pending job, "" if unknown; nil without --pending.
 	Why *string `json:"why,omitempty"`
+	// Estimate is nil without --estimate, and if there is none.
+	Estimate *order.Shown `json:"estimate,omitempty"`
 }
 
 // selection is the request of the command.
@@ -132,6 +140,9 @@ func runList(ctx context.Context, opts listOptions, globals *cli.Globals) error 
 	if opts.Pending {
 		why = fillReasons(ctx, daemon, jobs)
 	}
+	if opts.Estimate {
+		why = errors.Join(why, fillEstimates(ctx, daemon, jobs))
+	}
 	streams := globals.Streams
 	switch {
 	case globals.JSON:
@@ -139,7 +150,10 @@ func runList(ctx context.Context, opts listOptions, globals *cli.Globals) error 
 	case len(jobs) == 0:
 		fmt.Fprintln(streams.Err, "no jobs")
 	case opts.Pending:
-		fmt.Fprintln(streams.Out, pendingTable(jobs, streams.Now(), globals.Palette(), streams.Width))
+		fmt.Fprintln(streams.Out, pendingTable(jobs, streams.Now(), globals.Palette(), streams.Width, opts.Estimate))
+	case opts.Estimate:
+		list := append(columns(jobs, streams.Now(), globals.Palette()), estimateColumns(streams.Now())...)
+		fmt.Fprintln(streams.Out, renderTable(jobs, list, streams.Width))
 	default:
 		fmt.Fprintln(streams.Out, ListTable(jobs, streams.Now(), globals.Palette(), streams.Width))
 	}

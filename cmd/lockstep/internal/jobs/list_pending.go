@@ -8,6 +8,7 @@ import (
 
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/order"
 	"lockstep/core/answer"
 )
 
@@ -40,10 +41,48 @@ func fillReasons(ctx context.Context, daemon client.Querier, jobs []ListedJob) e
 	return nil
 }
 
+// fillEstimates queries when jobs that have not ended are expected to start and to end.
+func fillEstimates(ctx context.Context, daemon client.Querier, jobs []ListedJob) error {
+	var ids []int64
+	for _, job := range jobs {
+		if !client.Final(job.Status) {
+			ids = append(ids, job.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	estimates, err := order.Query(ctx, daemon, ids)
+	for i := range jobs {
+		if e, known := estimates[jobs[i].ID]; known {
+			jobs[i].Estimate = &e
+		}
+	}
+	return err
+}
+
+// estimateColumns are the columns of --estimate.
+func estimateColumns(now time.Time) []column {
+	cell := func(text func(order.Shown) string) func(ListedJob) string {
+		return func(job ListedJob) string {
+			if job.Estimate == nil {
+				return "-"
+			}
+			return text(*job.Estimate)
+		}
+	}
+	return []column{{title: "Estimated start", cell: cell(func(e order.Shown) string { return e.StartText(now) })},
+		{title: "Estimated end", cell: cell(func(e order.Shown) string { return e.EndText(now) })}}
+}
+
 // pendingTable is ListTable with the reason of each job in place of start and duration, which
 // pending jobs do not have.
-func pendingTable(jobs []ListedJob, now time.Time, colours term.Palette, width int) string {
-	return renderTable(jobs, append(columns(jobs, now, colours), column{title: "Why", wide: true, cell: func(job ListedJob) string {
+func pendingTable(jobs []ListedJob, now time.Time, colours term.Palette, width int, estimate bool) string {
+	list := columns(jobs, now, colours)
+	if estimate {
+		list = append(list, estimateColumns(now)...)
+	}
+	return renderTable(jobs, append(list, column{title: "Why", wide: true, cell: func(job ListedJob) string {
 		if job.Why == nil {
 			return "-"
 		}

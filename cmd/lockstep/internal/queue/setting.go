@@ -22,8 +22,12 @@ func settingInfoOf(key string) settingInfo {
 	switch key {
 	case "max_running_jobs":
 		return settingInfo{text: "maximum number of running jobs"}
+	case "order":
+		return settingInfo{text: "which pending jobs go first: expected, weights or plain"}
+	case "reserve_after":
+		return settingInfo{text: "seconds after which the oldest blocked job reserves its locks", duration: true}
 	case "predictive":
-		return settingInfo{text: "whether jobs that would wait for locks come later"}
+		return settingInfo{text: "false: the order is plain; true: the default order"}
 	case "predictive_base":
 		return settingInfo{text: "weight of a job without contention"}
 	case "predictive_tick":

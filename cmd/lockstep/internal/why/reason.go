@@ -11,6 +11,7 @@ import (
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/cmd/lockstep/internal/locks"
+	"lockstep/cmd/lockstep/internal/order"
 	"lockstep/core/answer"
 )
 
@@ -51,6 +52,13 @@ type whyShown struct {
 	Summary  []string `json:"summary"`
 	Archived bool     `json:"archived"`
 	Reasons  []any    `json:"reasons"`
+
+	Estimate *estimateShown `json:"estimate,omitempty"` // with --estimate
+}
+
+type estimateShown struct {
+	order.Shown
+	Sentence string `json:"sentence"`
 }
 
 func (w jobWhy) shown(now time.Time) whyShown {
@@ -58,7 +66,11 @@ func (w jobWhy) shown(now time.Time) whyShown {
 	for _, reason := range w.reasons() {
 		reasons = append(reasons, reason.document(now))
 	}
-	return whyShown{w.ID, w.Name, w.Status, cli.OrEmpty(w.Summary), w.Archived, reasons}
+	shown := whyShown{ID: w.ID, Name: w.Name, Status: w.Status, Summary: cli.OrEmpty(w.Summary), Archived: w.Archived, Reasons: reasons}
+	if w.estimate != nil {
+		shown.Estimate = &estimateShown{*w.estimate, w.estimate.Sentence(now)}
+	}
+	return shown
 }
 
 func (r whyReason) document(now time.Time) any {

@@ -42,6 +42,9 @@ func (p whyPrinter) job(why jobWhy) {
 			fmt.Fprintln(p.out, "- "+reason.sentence(p.now))
 		}
 	}
+	if why.estimate != nil {
+		fmt.Fprintln(p.out, why.estimate.Sentence(p.now))
+	}
 	hints := why.hints()
 	if p.follow { // --follow shows what these commands would show
 		hints = slices.DeleteFunc(hints, func(h hint) bool { return strings.HasPrefix(h.command, "lockstep why ") })

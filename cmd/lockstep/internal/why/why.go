@@ -13,6 +13,7 @@ import (
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/cmd/lockstep/internal/completion"
+	"lockstep/cmd/lockstep/internal/order"
 	"lockstep/cmd/lockstep/internal/selection"
 	"lockstep/core/answer"
 	"lockstep/core/wire"
@@ -25,7 +26,8 @@ const (
 )
 
 type whyOptions struct {
-	Follow bool
+	Follow   bool
+	Estimate bool
 }
 
 // NewCommand is the command why.
@@ -39,6 +41,9 @@ lock, the filter rule or limit that delays it, the number of jobs before it; and
 commands that change this. A job that runs or has ended is reported as such.
 `+selection.ArgsHelp+`
 
+With --estimate it also says when each job is expected to start and to end, as ranges.
+The estimates come from how long opcodes of each kind have taken.
+
 With --follow it continues with the jobs that block these jobs, and with their
 blockers, up to %d links and %d jobs.
 
@@ -48,9 +53,11 @@ With --json: a list of {"id": number, "name": string, "status": string, "summary
 each job that was named or followed. A reason has more keys, depending on its kind:
 dependency, filter, filter-limit, rate-limit, slots, order, lock, starting,
 cannot-start, stopping, running or ended. Keys that end in _ts are times as
-RFC 3339 or null.`, followDepth, followJobs),
+RFC 3339 or null. With --estimate a job that has not ended has "estimate", as
+"lockstep order --json" prints it, with a "sentence".`, followDepth, followJobs),
 		Example: `  lockstep why 12
   lockstep why --follow 12
+  lockstep why --estimate 12
   lockstep why --json 12 | jq -r '.[0].reasons[].sentence'`,
 		Args: cli.WantArgs(1, -1, "name at least one job, by its id or its name"),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -59,11 +66,15 @@ RFC 3339 or null.`, followDepth, followJobs),
 		ValidArgsFunction: completion.Jobs(globals),
 	}
 	command.Flags().BoolVarP(&opts.Follow, "follow", "r", false, "also show why blocking jobs do not run")
+	command.Flags().BoolVarP(&opts.Estimate, "estimate", "e", false, "also show the expected start and end")
 	return command
 }
 
 // jobWhy is the daemon's answer about one job.
-type jobWhy struct{ answer.Why }
+type jobWhy struct {
+	answer.Why
+	estimate *order.Shown // nil: not asked for, or there is none
+}
 
 func (w jobWhy) reasons() []whyReason {
 	reasons := make([]whyReason, len(w.Reasons))
@@ -100,6 +111,15 @@ func runWhy(ctx context.Context, opts whyOptions, globals *cli.Globals, args []s
 			continue
 		case err != nil:
 			return err
+		}
+		if opts.Estimate && !client.Final(why.Status) {
+			estimates, err := order.Query(ctx, daemon, []int64{step.id})
+			if err != nil {
+				return err
+			}
+			if e, known := estimates[step.id]; known {
+				why.estimate = &e
+			}
 		}
 		walk.add(why.inTheWay(), step.depth+1)
 		all = append(all, why.shown(printer.now))
