@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"lockstep/core/answer"
 	"lockstep/core/job"
 )
 
@@ -40,8 +41,12 @@ func (w *World) RunBatches(batches []Batch, settings map[string][]byte, done fun
 			client.submitAll(batches, &failed)
 		}
 	})
+	if w.orderSeen != nil {
+		w.newClient().watchOrder()
+	}
 	for !done() && failed == nil && w.Step() {
 	}
+	w.orderSeen = nil
 	if failed == nil && w.violation == nil {
 		w.RunFor(finalRetryMax)
 	}
@@ -53,6 +58,27 @@ func (w *World) RunBatches(batches []Batch, settings map[string][]byte, done fun
 		ids[i] = s.ids
 	}
 	return ids, errors.Join(failed, w.Err())
+}
+
+// WatchOrder makes RunBatches ask for the estimates of all jobs every so often, and calls seen with each answer.
+func (w *World) WatchOrder(every time.Duration, seen func(answer.Order)) {
+	w.orderEvery, w.orderSeen = every, seen
+}
+
+func (c *client) watchOrder() {
+	c.later(c.world.orderEvery, func() {
+		c.rpc.call("LockstepOrder", []any{nil, nil}, answerMax, func(result json.RawMessage, err error) {
+			if c.world.orderSeen == nil {
+				return // the work is done
+			}
+			if err == nil {
+				var order answer.Order
+				mustDecode(result, &order)
+				c.world.orderSeen(order)
+			}
+			c.watchOrder()
+		})
+	})
 }
 
 // Put makes a file of the data directory, before the daemon starts.

@@ -10,6 +10,7 @@ import (
 	cmap "github.com/orcaman/concurrent-map"
 
 	"lockstep/actors/jobs"
+	"lockstep/core/answer"
 	"lockstep/sim/consensus"
 	"lockstep/sim/kernel"
 	"lockstep/sim/simdisk"
@@ -75,19 +76,22 @@ type World struct {
 	nodes []*node
 	// disk has the promised files: those on the node's disk, or in a cluster those of the
 	// committed entries, see oracle.
-	disk      *simdisk.Disk
-	oracle    *oracle // nil: no cluster
-	log       *consensus.Log
-	decider   *node // the node whose daemon decides, or will decide when it has started; nil: unknown
-	options   Options
-	mutations Mutations
-	dice      *rand.PCG // the source of rng
-	rng       *rand.Rand
-	life      *kernel.Lifetime // lifetime of what outlives daemons and machines; it does not end
-	kernel    *kernel.Kernel
-	clock     *kernel.Clock
-	trace     *trace
-	injector  *injector
+	disk    *simdisk.Disk
+	oracle  *oracle // nil: no cluster
+	log     *consensus.Log
+	decider *node // the node whose daemon decides, or will decide when it has started; nil: unknown
+	options Options
+	// How often a client of RunBatches asks for estimates, and what gets them; nil: never.
+	orderEvery time.Duration
+	orderSeen  func(answer.Order)
+	mutations  Mutations
+	dice       *rand.PCG // the source of rng
+	rng        *rand.Rand
+	life       *kernel.Lifetime // lifetime of what outlives daemons and machines; it does not end
+	kernel     *kernel.Kernel
+	clock      *kernel.Clock
+	trace      *trace
+	injector   *injector
 
 	clients     []*client
 	submissions []*submission

@@ -91,9 +91,10 @@ func (o *workOptions) asJSON(out io.Writer, all []study.Comparison, more map[str
 // compareOptions are the flags of compare.
 type compareOptions struct {
 	workOptions
-	seeds   string
-	without []string
-	json    bool
+	seeds     string
+	without   []string
+	estimates bool
+	json      bool
 }
 
 func newCompareCommand() *cobra.Command {
@@ -105,12 +106,14 @@ func newCompareCommand() *cobra.Command {
 the daemon's actors in each order, in the same simulated world, without faults: in the
 orders expected, weights and plain, and in the order expected with a daemon that knows
 beforehand how long each opcode takes (informed). With several seeds the figures are
-means. --without omits a run.
+means. --without omits a run. --estimates asks the daemon every five minutes when jobs
+are expected to start, and reports how wrong the first estimate of each job was.
 
 The mixes:
 ` + mixList(),
 		Example: `  lockstep-sim compare --mix operator --jobs 2000 --slots 20 --seed 1
   lockstep-sim compare --mix maintenance --seeds 1..10 --load 0.3
+  lockstep-sim compare --mix disks --estimates --without plain,weights
   lockstep-sim compare --mix evacuation --set predictive_ticks=2880 --json`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.OutOrStdout(), c.ErrOrStderr()) },
@@ -118,6 +121,7 @@ The mixes:
 	o.flags(c.Flags())
 	c.Flags().StringVar(&o.seeds, "seeds", "", "seeds to run, `A..B`, both included")
 	c.Flags().StringSliceVar(&o.without, "without", nil, "`runs` to omit: expected, weights, plain, informed")
+	c.Flags().BoolVar(&o.estimates, "estimates", false, "report how wrong the estimates of starts were")
 	c.Flags().BoolVar(&o.json, "json", false, "print all measurements as JSON")
 	c.MarkFlagsMutuallyExclusive("seed", "seeds")
 	return c
@@ -141,7 +145,7 @@ func (o *compareOptions) run(out, stderr io.Writer) error {
 			return fmt.Errorf("--without %s: there are %s", name, strings.Join(study.Runs, ", "))
 		}
 	}
-	options.Without = o.without
+	options.Without, options.Estimates = o.without, o.estimates
 	first, last, err := seedSpan(o.Seed, o.seeds)
 	if err != nil {
 		return err

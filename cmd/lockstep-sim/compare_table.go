@@ -81,6 +81,7 @@ func printTables(out io.Writer, all []study.Comparison) {
 		header = append(header, name, "longest")
 	}
 	fmt.Fprintln(out, render(header, kindRows(all, runs)))
+	printEstimates(out, all, runs)
 	if all[0].Weights == nil {
 		return
 	}
@@ -92,6 +93,26 @@ func printTables(out io.Writer, all []study.Comparison) {
 	}
 	fmt.Fprintf(out, "\nNo starvation: of %d choices in the order weights %d chose a job before an earlier one,\n"+
 		"%d a job that had waited for K ticks; none before an earlier job of that age.\n", seen.Picks, seen.Overtook, seen.Aged)
+}
+
+// printEstimates prints how wrong the first estimates of the starts were, as means of the seeds that have some.
+func printEstimates(out io.Writer, all []study.Comparison, runs []string) {
+	for _, run := range runs {
+		var sum study.Estimates
+		n := 0.0
+		for _, c := range all {
+			if e := c.Run(run).Estimates; e != nil {
+				n++
+				sum.Jobs += e.Jobs
+				sum.Median, sum.P90, sum.Inside, sum.Waited = sum.Median+e.Median, sum.P90+e.P90, sum.Inside+e.Inside, sum.Waited+e.Waited
+			}
+		}
+		if n > 0 {
+			fmt.Fprintf(out, "\nEstimates of the start in the run %s, for %d jobs: wrong by %s in the median, by at most %s for 90 %%;\n"+
+				"%s of the starts are inside their range. Half of the jobs start within %s after the estimate.\n",
+				run, sum.Jobs, span(sum.Median/n), span(sum.P90/n), percent(sum.Inside/n), span(sum.Waited/n))
+		}
+	}
 }
 
 // sum adds up a measure of a run over all seeds.

@@ -30,6 +30,13 @@ func TestCompareReports(t *testing.T) {
 	require.Equal(t, text, compared(t, "--seeds", "1..2", "--set", "predictive_ticks=100"))
 }
 
+func TestCompareReportsEstimates(t *testing.T) {
+	text := compared(t, "--mix", "disks", "--load", "0.3", "--without", "plain,weights", "--estimates")
+	require.Contains(t, text, "Estimates of the start in the run expected, for ")
+	require.Contains(t, text, "Estimates of the start in the run informed, for ")
+	require.Contains(t, text, "inside their range")
+}
+
 func TestCompareAsJSON(t *testing.T) {
 	var answer struct {
 		Mix   string

@@ -160,6 +160,7 @@ func (f *callCosts) calls() map[string]func() {
 		"LockstepReloadOpcodes": func() { f.call("LockstepReloadOpcodes", nil) },
 		"LockstepPending":       func() { f.call("LockstepPending", nil, []int64{f.someID}) },
 		"LockstepPending, 1000": func() { f.call("LockstepPending", nil, thousand) },
+		"LockstepOrder":         func() { f.call("LockstepOrder", nil, nil, nil) },
 		"LockstepSetSettings":   func() { f.call("LockstepSetSettings", nil, map[string]any{"predictive": nil}) },
 		"QueryExports":          func() { f.call("QueryExports", nil, []string{}, false) },
 		"ReplaceFilter": func() {

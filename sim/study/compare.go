@@ -20,6 +20,8 @@ type CompareOptions struct {
 	Settings map[string][]byte
 	// Without are runs that Compare omits.
 	Without []string
+	// Estimates adds how wrong estimates were, in the order expected. The daemon is asked for them during the runs.
+	Estimates bool
 	// Timings adds the timing of each job, with its locks, to the outcomes.
 	Timings bool
 	// OnJobEnd is called at the end of each job of all runs, one call at a time.
@@ -126,12 +128,16 @@ func measure(batches []batch, o CompareOptions, name string, ended func()) (Outc
 	if name == Informed {
 		w.Put(paths.DurationsPath, knownDurations().Encode())
 	}
+	var estimates map[int64]estimated
+	if o.Estimates && order == config.OrderExpected {
+		estimates = watchEstimates(w)
+	}
 	ids, err := runBatches(w, batches, values, m)
 	if err != nil {
 		return Outcome{}, err
 	}
 	outcome, err := m.outcome(w, batches, ids, o.Timings)
-	outcome.Starvation = starving.counts
+	outcome.Starvation, outcome.Estimates = starving.counts, m.compareEstimates(w, estimates)
 	return outcome, err
 }
 

@@ -112,6 +112,7 @@ type Outcome struct {
 	LockWaitShare   float64    `json:"lock_wait_share"`
 	Kinds           []KindWait `json:"kinds"`
 	Starvation      Starvation `json:"starvation"`
+	Estimates       *Estimates `json:"estimates,omitempty"` // if CompareOptions asks for them
 	// Timings are the timings of all jobs, in the order of their submission, if CompareOptions
 	// asks for them.
 	Timings []JobTiming `json:"-"`

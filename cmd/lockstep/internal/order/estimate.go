@@ -117,7 +117,7 @@ func (s Shown) WaitText(now time.Time) string {
 	if more := len(s.WaitsForJobs) - shown; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return text + ", " + term.Span(max(s.Start.Likely.Sub(now), 0).Truncate(time.Second))
+	return text + ", " + term.Span(max(s.Start.Likely.Sub(now), 0))
 }
 
 // obstacle says why the start or the end is not known.
