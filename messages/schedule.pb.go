@@ -1685,8 +1685,8 @@ type OrderReason struct {
 	AgeTicks           int64                  `protobuf:"varint,7,opt,name=age_ticks,json=ageTicks,proto3" json:"age_ticks,omitempty"`
 	BigLock            bool                   `protobuf:"varint,8,opt,name=big_lock,json=bigLock,proto3" json:"big_lock,omitempty"`
 	Causes             []*WeightCause         `protobuf:"bytes,9,rep,name=causes,proto3" json:"causes,omitempty"`
-	BlockedJobs        []int64                `protobuf:"varint,10,rep,packed,name=blocked_jobs,json=blockedJobs,proto3" json:"blocked_jobs,omitempty"`               // jobs whose locks it waits for, the first ones
-	BlockedOwners      []string               `protobuf:"bytes,11,rep,name=blocked_owners,json=blockedOwners,proto3" json:"blocked_owners,omitempty"`                 // other owners of such locks
+	BlockedBy          []*LockBlocker         `protobuf:"bytes,10,rep,name=blocked_by,json=blockedBy,proto3" json:"blocked_by,omitempty"`                             // owners whose locks it waits for, the first ones
+	OtherBlockers      int64                  `protobuf:"varint,11,opt,name=other_blockers,json=otherBlockers,proto3" json:"other_blockers,omitempty"`                // number of the others
 	Reserves           bool                   `protobuf:"varint,12,opt,name=reserves,proto3" json:"reserves,omitempty"`                                               // no job that wants the same may start before it
 	ReservedBy         int64                  `protobuf:"varint,13,opt,name=reserved_by,json=reservedBy,proto3" json:"reserved_by,omitempty"`                         // the job whose reservation holds it back; 0: none
 	ReservationsBefore int64                  `protobuf:"varint,14,opt,name=reservations_before,json=reservationsBefore,proto3" json:"reservations_before,omitempty"` // reservations of other jobs for locks that it wants
@@ -1788,18 +1788,18 @@ func (x *OrderReason) GetCauses() []*WeightCause {
 	return nil
 }
 
-func (x *OrderReason) GetBlockedJobs() []int64 {
+func (x *OrderReason) GetBlockedBy() []*LockBlocker {
 	if x != nil {
-		return x.BlockedJobs
+		return x.BlockedBy
 	}
 	return nil
 }
 
-func (x *OrderReason) GetBlockedOwners() []string {
+func (x *OrderReason) GetOtherBlockers() int64 {
 	if x != nil {
-		return x.BlockedOwners
+		return x.OtherBlockers
 	}
-	return nil
+	return 0
 }
 
 func (x *OrderReason) GetReserves() bool {
@@ -1830,6 +1830,93 @@ func (x *OrderReason) GetNothingPromised() bool {
 	return false
 }
 
+// LockBlocker is an owner that has to leave `locks`, the first of those that the job wants,
+// before the job can start; `other_locks` is the number of the others. `holds`: it has the
+// first one. Otherwise it gets the lock before the job.
+type LockBlocker struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Named         bool                   `protobuf:"varint,1,opt,name=named,proto3" json:"named,omitempty"` // the owner is no job
+	Owner         string                 `protobuf:"bytes,2,opt,name=owner,proto3" json:"owner,omitempty"`
+	Job           int64                  `protobuf:"varint,3,opt,name=job,proto3" json:"job,omitempty"`
+	Locks         []string               `protobuf:"bytes,4,rep,name=locks,proto3" json:"locks,omitempty"`
+	OtherLocks    int64                  `protobuf:"varint,5,opt,name=other_locks,json=otherLocks,proto3" json:"other_locks,omitempty"`
+	Holds         bool                   `protobuf:"varint,6,opt,name=holds,proto3" json:"holds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LockBlocker) Reset() {
+	*x = LockBlocker{}
+	mi := &file_schedule_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LockBlocker) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LockBlocker) ProtoMessage() {}
+
+func (x *LockBlocker) ProtoReflect() protoreflect.Message {
+	mi := &file_schedule_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LockBlocker.ProtoReflect.Descriptor instead.
+func (*LockBlocker) Descriptor() ([]byte, []int) {
+	return file_schedule_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *LockBlocker) GetNamed() bool {
+	if x != nil {
+		return x.Named
+	}
+	return false
+}
+
+func (x *LockBlocker) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *LockBlocker) GetJob() int64 {
+	if x != nil {
+		return x.Job
+	}
+	return 0
+}
+
+func (x *LockBlocker) GetLocks() []string {
+	if x != nil {
+		return x.Locks
+	}
+	return nil
+}
+
+func (x *LockBlocker) GetOtherLocks() int64 {
+	if x != nil {
+		return x.OtherLocks
+	}
+	return 0
+}
+
+func (x *LockBlocker) GetHolds() bool {
+	if x != nil {
+		return x.Holds
+	}
+	return false
+}
+
 // WeightCause is the weight that a level of locks adds, and the owner because of which it
 // does.
 type WeightCause struct {
@@ -1848,7 +1935,7 @@ type WeightCause struct {
 
 func (x *WeightCause) Reset() {
 	*x = WeightCause{}
-	mi := &file_schedule_proto_msgTypes[28]
+	mi := &file_schedule_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1860,7 +1947,7 @@ func (x *WeightCause) String() string {
 func (*WeightCause) ProtoMessage() {}
 
 func (x *WeightCause) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[28]
+	mi := &file_schedule_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1873,7 +1960,7 @@ func (x *WeightCause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WeightCause.ProtoReflect.Descriptor instead.
 func (*WeightCause) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{28}
+	return file_schedule_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *WeightCause) GetValue() float64 {
@@ -1942,7 +2029,7 @@ type ListDependencies struct {
 
 func (x *ListDependencies) Reset() {
 	*x = ListDependencies{}
-	mi := &file_schedule_proto_msgTypes[29]
+	mi := &file_schedule_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1954,7 +2041,7 @@ func (x *ListDependencies) String() string {
 func (*ListDependencies) ProtoMessage() {}
 
 func (x *ListDependencies) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[29]
+	mi := &file_schedule_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1967,7 +2054,7 @@ func (x *ListDependencies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDependencies.ProtoReflect.Descriptor instead.
 func (*ListDependencies) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{29}
+	return file_schedule_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListDependencies) GetRequest() uint64 {
@@ -1987,7 +2074,7 @@ type ListDependenciesResult struct {
 
 func (x *ListDependenciesResult) Reset() {
 	*x = ListDependenciesResult{}
-	mi := &file_schedule_proto_msgTypes[30]
+	mi := &file_schedule_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1999,7 +2086,7 @@ func (x *ListDependenciesResult) String() string {
 func (*ListDependenciesResult) ProtoMessage() {}
 
 func (x *ListDependenciesResult) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[30]
+	mi := &file_schedule_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2012,7 +2099,7 @@ func (x *ListDependenciesResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDependenciesResult.ProtoReflect.Descriptor instead.
 func (*ListDependenciesResult) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{30}
+	return file_schedule_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListDependenciesResult) GetRequest() uint64 {
@@ -2039,7 +2126,7 @@ type JobDependencies struct {
 
 func (x *JobDependencies) Reset() {
 	*x = JobDependencies{}
-	mi := &file_schedule_proto_msgTypes[31]
+	mi := &file_schedule_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2051,7 +2138,7 @@ func (x *JobDependencies) String() string {
 func (*JobDependencies) ProtoMessage() {}
 
 func (x *JobDependencies) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[31]
+	mi := &file_schedule_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2064,7 +2151,7 @@ func (x *JobDependencies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDependencies.ProtoReflect.Descriptor instead.
 func (*JobDependencies) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{31}
+	return file_schedule_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *JobDependencies) GetId() int64 {
@@ -2091,7 +2178,7 @@ type JobDependency struct {
 
 func (x *JobDependency) Reset() {
 	*x = JobDependency{}
-	mi := &file_schedule_proto_msgTypes[32]
+	mi := &file_schedule_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2103,7 +2190,7 @@ func (x *JobDependency) String() string {
 func (*JobDependency) ProtoMessage() {}
 
 func (x *JobDependency) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[32]
+	mi := &file_schedule_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2116,7 +2203,7 @@ func (x *JobDependency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDependency.ProtoReflect.Descriptor instead.
 func (*JobDependency) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{32}
+	return file_schedule_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *JobDependency) GetJob() int64 {
@@ -2240,7 +2327,7 @@ const file_schedule_proto_rawDesc = "" +
 	"\arunning\x18\x03 \x01(\x03R\arunning\"=\n" +
 	"\vSlotsReason\x12\x14\n" +
 	"\x05slots\x18\x01 \x01(\x03R\x05slots\x12\x18\n" +
-	"\arunning\x18\x02 \x01(\x03R\arunning\"\x8e\x04\n" +
+	"\arunning\x18\x02 \x01(\x03R\arunning\"\xaa\x04\n" +
 	"\vOrderReason\x12\x1a\n" +
 	"\bposition\x18\x01 \x01(\x03R\bposition\x12\x18\n" +
 	"\apending\x18\x02 \x01(\x03R\apending\x12\x19\n" +
@@ -2252,15 +2339,24 @@ const file_schedule_proto_rawDesc = "" +
 	"\rstatic_weight\x18\x06 \x01(\x01R\fstaticWeight\x12\x1b\n" +
 	"\tage_ticks\x18\a \x01(\x03R\bageTicks\x12\x19\n" +
 	"\bbig_lock\x18\b \x01(\bR\abigLock\x126\n" +
-	"\x06causes\x18\t \x03(\v2\x1e.lockstep.messages.WeightCauseR\x06causes\x12!\n" +
-	"\fblocked_jobs\x18\n" +
-	" \x03(\x03R\vblockedJobs\x12%\n" +
-	"\x0eblocked_owners\x18\v \x03(\tR\rblockedOwners\x12\x1a\n" +
+	"\x06causes\x18\t \x03(\v2\x1e.lockstep.messages.WeightCauseR\x06causes\x12=\n" +
+	"\n" +
+	"blocked_by\x18\n" +
+	" \x03(\v2\x1e.lockstep.messages.LockBlockerR\tblockedBy\x12%\n" +
+	"\x0eother_blockers\x18\v \x01(\x03R\rotherBlockers\x12\x1a\n" +
 	"\breserves\x18\f \x01(\bR\breserves\x12\x1f\n" +
 	"\vreserved_by\x18\r \x01(\x03R\n" +
 	"reservedBy\x12/\n" +
 	"\x13reservations_before\x18\x0e \x01(\x03R\x12reservationsBefore\x12)\n" +
-	"\x10nothing_promised\x18\x0f \x01(\bR\x0fnothingPromised\"\xb5\x01\n" +
+	"\x10nothing_promised\x18\x0f \x01(\bR\x0fnothingPromised\"\x98\x01\n" +
+	"\vLockBlocker\x12\x14\n" +
+	"\x05named\x18\x01 \x01(\bR\x05named\x12\x14\n" +
+	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x10\n" +
+	"\x03job\x18\x03 \x01(\x03R\x03job\x12\x14\n" +
+	"\x05locks\x18\x04 \x03(\tR\x05locks\x12\x1f\n" +
+	"\vother_locks\x18\x05 \x01(\x03R\n" +
+	"otherLocks\x12\x14\n" +
+	"\x05holds\x18\x06 \x01(\bR\x05holds\"\xb5\x01\n" +
 	"\vWeightCause\x12\x14\n" +
 	"\x05value\x18\x01 \x01(\x01R\x05value\x12\x14\n" +
 	"\x05level\x18\x02 \x01(\x05R\x05level\x12\x10\n" +
@@ -2294,7 +2390,7 @@ func file_schedule_proto_rawDescGZIP() []byte {
 	return file_schedule_proto_rawDescData
 }
 
-var file_schedule_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_schedule_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_schedule_proto_goTypes = []any{
 	(*Verdict)(nil),                  // 0: lockstep.messages.Verdict
 	(*UnfinishedJob)(nil),            // 1: lockstep.messages.UnfinishedJob
@@ -2324,11 +2420,12 @@ var file_schedule_proto_goTypes = []any{
 	(*RateLimitReason)(nil),          // 25: lockstep.messages.RateLimitReason
 	(*SlotsReason)(nil),              // 26: lockstep.messages.SlotsReason
 	(*OrderReason)(nil),              // 27: lockstep.messages.OrderReason
-	(*WeightCause)(nil),              // 28: lockstep.messages.WeightCause
-	(*ListDependencies)(nil),         // 29: lockstep.messages.ListDependencies
-	(*ListDependenciesResult)(nil),   // 30: lockstep.messages.ListDependenciesResult
-	(*JobDependencies)(nil),          // 31: lockstep.messages.JobDependencies
-	(*JobDependency)(nil),            // 32: lockstep.messages.JobDependency
+	(*LockBlocker)(nil),              // 28: lockstep.messages.LockBlocker
+	(*WeightCause)(nil),              // 29: lockstep.messages.WeightCause
+	(*ListDependencies)(nil),         // 30: lockstep.messages.ListDependencies
+	(*ListDependenciesResult)(nil),   // 31: lockstep.messages.ListDependenciesResult
+	(*JobDependencies)(nil),          // 32: lockstep.messages.JobDependencies
+	(*JobDependency)(nil),            // 33: lockstep.messages.JobDependency
 }
 var file_schedule_proto_depIdxs = []int32{
 	0,  // 0: lockstep.messages.UnfinishedJob.verdict:type_name -> lockstep.messages.Verdict
@@ -2348,14 +2445,15 @@ var file_schedule_proto_depIdxs = []int32{
 	27, // 14: lockstep.messages.Reason.order:type_name -> lockstep.messages.OrderReason
 	22, // 15: lockstep.messages.Reason.hold:type_name -> lockstep.messages.HoldReason
 	0,  // 16: lockstep.messages.FilterLimitReason.verdict:type_name -> lockstep.messages.Verdict
-	28, // 17: lockstep.messages.OrderReason.causes:type_name -> lockstep.messages.WeightCause
-	31, // 18: lockstep.messages.ListDependenciesResult.jobs:type_name -> lockstep.messages.JobDependencies
-	32, // 19: lockstep.messages.JobDependencies.on:type_name -> lockstep.messages.JobDependency
-	20, // [20:20] is the sub-list for method output_type
-	20, // [20:20] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	29, // 17: lockstep.messages.OrderReason.causes:type_name -> lockstep.messages.WeightCause
+	28, // 18: lockstep.messages.OrderReason.blocked_by:type_name -> lockstep.messages.LockBlocker
+	32, // 19: lockstep.messages.ListDependenciesResult.jobs:type_name -> lockstep.messages.JobDependencies
+	33, // 20: lockstep.messages.JobDependencies.on:type_name -> lockstep.messages.JobDependency
+	21, // [21:21] is the sub-list for method output_type
+	21, // [21:21] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_schedule_proto_init() }
@@ -2378,7 +2476,7 @@ func file_schedule_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_schedule_proto_rawDesc), len(file_schedule_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   33,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -2,6 +2,8 @@ package luxi
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"lockstep/core/answer"
 	"lockstep/core/filter"
@@ -53,8 +55,73 @@ func orderReason(o *messages.OrderReason) answer.Reason {
 	}
 	return answer.Reason{Kind: answer.WhyOrder, Position: o.Position, Pending: o.Pending, Predictive: o.Predictive, AtLeast: o.AtLeast,
 		Weight: o.Weight, StaticWeight: o.StaticWeight, AgeTicks: o.AgeTicks, BigLock: o.BigLock, Causes: causes,
-		BlockedJobs: o.BlockedJobs, BlockedOwners: o.BlockedOwners, Reserves: o.Reserves, ReservedBy: o.ReservedBy,
+		BlockedBy: lockBlockers(o.BlockedBy), OtherBlockers: o.OtherBlockers, Reserves: o.Reserves, ReservedBy: o.ReservedBy,
 		ReservationsBefore: o.ReservationsBefore, NothingPromised: o.NothingPromised}
+}
+
+func lockBlockers(list []*messages.LockBlocker) []answer.LockBlocker {
+	var blockers []answer.LockBlocker
+	for _, b := range list {
+		blockers = append(blockers, answer.LockBlocker{Job: b.Job, Owner: b.Owner, Locks: b.Locks, OtherLocks: b.OtherLocks, Holds: b.Holds})
+	}
+	return blockers
+}
+
+// briefOrder describes what a job waits for in the order: for other owners of its locks, for reservations, or for its turn.
+func briefOrder(o *messages.OrderReason) string {
+	if len(o.BlockedBy) == 0 && o.ReservationsBefore == 0 {
+		return positionText(o)
+	}
+	var parts []string
+	if len(o.BlockedBy) > 0 {
+		if o.Reserves {
+			parts = append(parts, startsAfter(o))
+		} else {
+			b := o.BlockedBy[0]
+			parts = append(parts, awaits(b.Locks[0], answer.Principal{Named: b.Named, Name: b.Owner, Job: b.Job}, b.Holds))
+		}
+	}
+	switch {
+	case o.ReservationsBefore == 1:
+		parts = append(parts, "1 reservation is before it")
+	case o.ReservationsBefore > 1:
+		parts = append(parts, fmt.Sprintf("%d reservations are before it", o.ReservationsBefore))
+	}
+	if o.NothingPromised {
+		parts = append(parts, "nothing is promised while more urgent jobs come")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// startsAfter says at whose ends a job with a reservation starts.
+func startsAfter(o *messages.OrderReason) string {
+	const shown = 3
+	jobs, ids := true, []string{}
+	for _, b := range o.BlockedBy {
+		jobs = jobs && !b.Named
+	}
+	for _, b := range o.BlockedBy[:min(len(o.BlockedBy), shown)] {
+		switch {
+		case !jobs:
+			ids = append(ids, shownPrincipal(answer.Principal{Named: b.Named, Name: b.Owner, Job: b.Job}))
+		default:
+			ids = append(ids, strconv.FormatInt(b.Job, 10))
+		}
+	}
+	if others := len(o.BlockedBy) - len(ids) + int(o.OtherBlockers); others > 0 {
+		ids = append(ids, fmt.Sprintf("%d more", others))
+	}
+	all := ids[0]
+	if last := len(ids) - 1; last > 0 {
+		all = strings.Join(ids[:last], ", ") + " and " + ids[last]
+	}
+	switch {
+	case !jobs:
+		return "starts when " + all + " have left its locks"
+	case len(ids) == 1:
+		return "starts when job " + all + " has ended"
+	}
+	return "starts when jobs " + all + " have ended"
 }
 
 // positionText describes a job's place in the order. For a job far behind, the scheduler knows only a lower bound.
@@ -94,11 +161,11 @@ func briefReason(list []*messages.Reason) string {
 	case *messages.Reason_Slots:
 		text := fmt.Sprintf("no free slot (%d of %d)", kind.Slots.Running, kind.Slots.Slots)
 		if len(list) > 1 && list[1].GetOrder() != nil {
-			text += ", " + positionText(list[1].GetOrder())
+			text += ", " + briefOrder(list[1].GetOrder())
 		}
 		return text
 	case *messages.Reason_Order:
-		return positionText(kind.Order)
+		return briefOrder(kind.Order)
 	default:
 		panic(fmt.Sprintf("%T is no kind of reason", kind))
 	}

@@ -238,10 +238,19 @@ func pendingReasons(jobs []*messages.JobExplanation, waits []answer.LockWait) []
 func briefWait(w answer.LockWait) string {
 	for i, b := range w.Blockers {
 		if len(w.Locks[i]) > 0 {
-			return fmt.Sprintf("waits for %s, which %s has", w.Locks[i][0], shownPrincipal(b.Who))
+			return awaits(w.Locks[i][0], b.Who, true)
 		}
 	}
 	return "waits for locks"
+}
+
+// awaits names a lock and its owner, or the owner that gets it first.
+func awaits(lock string, who answer.Principal, holds bool) string {
+	verb := "gets first"
+	if holds {
+		verb = "has"
+	}
+	return fmt.Sprintf("waits for %s, which %s %s", lock, shownPrincipal(who), verb)
 }
 
 func shownPrincipal(p answer.Principal) string {

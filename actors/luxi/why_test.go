@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/locks"
+	"lockstep/core/answer"
 	"lockstep/core/filter"
 	"lockstep/core/job"
 	"lockstep/messages"
@@ -46,8 +47,17 @@ func reasonsFrom(t require.TestingT, encoded string) []*messages.Reason {
 		Position, Pending                 int64
 		Statuses                          []string
 		Unknown                           bool
-		AtLeast                           bool `json:"at_least"`
+		AtLeast                           bool                 `json:"at_least"`
+		BlockedBy                         []answer.LockBlocker `json:"blocked_by"`
+		OtherBlockers                     int64                `json:"other_blockers"`
+		Reserves                          bool
+		Before                            int64 `json:"reservations_before"`
+		NothingPromised                   bool  `json:"nothing_promised"`
 	}](t, encoded) {
+		var blockers []*messages.LockBlocker
+		for _, b := range r.BlockedBy {
+			blockers = append(blockers, &messages.LockBlocker{Named: b.Owner != "", Owner: b.Owner, Job: b.Job, Locks: b.Locks, Holds: b.Holds})
+		}
 		verdict := &messages.Verdict{Rule: r.UUID, Reason: r.Reason, Action: int32(map[string]filter.Verb{
 			"PAUSE": filter.Pause, "REJECT": filter.Reject, "": filter.RateLimit}[r.Action])}
 		list = append(list, map[string]*messages.Reason{
@@ -56,7 +66,8 @@ func reasonsFrom(t require.TestingT, encoded string) []*messages.Reason {
 			"filter-limit": {Kind: &messages.Reason_FilterLimit{FilterLimit: &messages.FilterLimitReason{Verdict: verdict, Limit: r.Limit, Running: r.Running}}},
 			"rate-limit":   {Kind: &messages.Reason_RateLimit{RateLimit: &messages.RateLimitReason{Label: r.Label, Limit: r.Limit, Running: r.Running}}},
 			"slots":        {Kind: &messages.Reason_Slots{Slots: &messages.SlotsReason{Slots: r.Slots, Running: r.Running}}},
-			"order":        {Kind: &messages.Reason_Order{Order: &messages.OrderReason{Position: r.Position, Pending: r.Pending, AtLeast: r.AtLeast}}},
+			"order": {Kind: &messages.Reason_Order{Order: &messages.OrderReason{Position: r.Position, Pending: r.Pending, AtLeast: r.AtLeast,
+				BlockedBy: blockers, OtherBlockers: r.OtherBlockers, Reserves: r.Reserves, ReservationsBefore: r.Before, NothingPromised: r.NothingPromised}}},
 		}[r.Kind])
 		require.NotNil(t, list[len(list)-1], "%s", r.Kind)
 	}
@@ -239,16 +250,24 @@ func TestPending(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		told := map[string]string{
 			`[]`: "",
-			`[{"kind": "dependency", "job": 1234567}, {"kind": "dependency", "job": 8}]`:              "waits for job 1234567",
-			`[{"kind": "dependency", "job": 8, "unknown": true}]`:                                     "waits for job 8, which is not known on this node",
-			`[{"kind": "filter", "action": "PAUSE"}]`:                                                 "paused by a filter rule",
-			`[{"kind": "filter", "action": "REJECT"}]`:                                                "rejected by a filter rule",
-			`[{"kind": "filter-limit", "limit": 5, "running": 6}]`:                                    "rate limit: 6 of 5 run",
-			`[{"kind": "rate-limit", "limit": 2, "running": 2}]`:                                      "rate limit: 2 of 2 run",
-			`[{"kind": "slots", "slots": 20, "running": 21}, {"kind": "order", "position": 1000000}]`: "no free slot (21 of 20), number 1000000 in order",
-			`[{"kind": "slots", "slots": 20, "running": 21}]`:                                         "no free slot (21 of 20)",
-			`[{"kind": "order", "position": 51, "at_least": true}]`:                                   "number 51 or later in order",
-			`[{"kind": "order", "position": 3}]`:                                                      "number 3 in order",
+			`[{"kind": "dependency", "job": 1234567}, {"kind": "dependency", "job": 8}]`:                                           "waits for job 1234567",
+			`[{"kind": "dependency", "job": 8, "unknown": true}]`:                                                                  "waits for job 8, which is not known on this node",
+			`[{"kind": "filter", "action": "PAUSE"}]`:                                                                              "paused by a filter rule",
+			`[{"kind": "filter", "action": "REJECT"}]`:                                                                             "rejected by a filter rule",
+			`[{"kind": "filter-limit", "limit": 5, "running": 6}]`:                                                                 "rate limit: 6 of 5 run",
+			`[{"kind": "rate-limit", "limit": 2, "running": 2}]`:                                                                   "rate limit: 2 of 2 run",
+			`[{"kind": "slots", "slots": 20, "running": 21}, {"kind": "order", "position": 1000000}]`:                              "no free slot (21 of 20), number 1000000 in order",
+			`[{"kind": "slots", "slots": 20, "running": 21}]`:                                                                      "no free slot (21 of 20)",
+			`[{"kind": "order", "position": 51, "at_least": true}]`:                                                                "number 51 or later in order",
+			`[{"kind": "order", "position": 3}]`:                                                                                   "number 3 in order",
+			`[{"kind": "order", "position": 1, "blocked_by": [{"job": 17, "locks": ["node/a"], "holds": true}]}]`:                  "waits for node/a, which job 17 has",
+			`[{"kind": "order", "position": 1, "blocked_by": [{"owner": "gnt", "locks": ["node/a"]}]}]`:                            "waits for node/a, which gnt gets first",
+			`[{"kind": "order", "position": 2, "reserves": true, "blocked_by": [{"job": 17, "locks": ["a"]}]}]`:                    "starts when job 17 has ended",
+			`[{"kind": "order", "reserves": true, "blocked_by": [{"job": 17, "locks": ["a"]}, {"job": 23, "locks": ["a"]}]}]`:      "starts when jobs 17 and 23 have ended",
+			`[{"kind": "order", "reserves": true, "other_blockers": 7, "blocked_by": [{"job": 17, "locks": ["a"]}]}]`:              "starts when jobs 17 and 7 more have ended",
+			`[{"kind": "order", "reserves": true, "blocked_by": [{"job": 17, "locks": ["a"]}, {"owner": "gnt", "locks": ["a"]}]}]`: "starts when job 17 and gnt have left its locks",
+			`[{"kind": "order", "position": 4, "reservations_before": 2}]`:                                                         "2 reservations are before it",
+			`[{"kind": "slots", "slots": 2, "running": 2}, {"kind": "order", "reservations_before": 1, "nothing_promised": true, "blocked_by": [{"job": 17, "locks": ["a"], "holds": true}]}]`: "no free slot (2 of 2), waits for a, which job 17 has, 1 reservation is before it, nothing is promised while more urgent jobs come",
 		}
 		var ids, reasons, want []string
 		for encoded, text := range told {

@@ -17,8 +17,9 @@ func TestOnlyJobsThatCanGetTheirLocksStart(t *testing.T) {
 		b.reconfigure(5, `{"order": "expected"}`)
 		b.answerJobsRequest(nil, all(unfinished(1, lockingNode("a")), unfinished(2, lockingNode("a")), unfinished(3, lockingNode("b"))))
 		require.ElementsMatch(t, []int64{1, 3}, b.takePicked())
-		require.JSONEq(t, `[{"kind": "order", "position": 1, "pending": 1, "predictive": false, "blocked_jobs": [1]}]`, b.explain(2))
+		require.JSONEq(t, `[{"kind": "order", "position": 1, "pending": 1, "predictive": false, "blocked_by": [{"job": 1, "locks": ["node/a"], "holds": false}]}]`, b.explain(2))
 		b.sendLocks(true, lock.Record{Owner: lock.JobOwner(1, "/l/1", 7), Locks: node("a")})
+		require.JSONEq(t, `[{"kind": "order", "position": 1, "pending": 1, "predictive": false, "blocked_by": [{"job": 1, "locks": ["node/a"], "holds": true}]}]`, b.explain(2))
 		b.sendLocks(false, lock.Record{Owner: lock.JobOwner(1, "/l/1", 7)})
 		b.sendEnded(1, job.Success)
 		require.Equal(t, []int64{2}, b.takePicked())
@@ -35,7 +36,7 @@ func TestAReservationIsExplained(t *testing.T) {
 		both := `{"OP_ID": "OP_RUN_COMMAND", "argv": ["x"], "locks": [["node/a", "exclusive"], ["node/b", "exclusive"]]}`
 		b.add(unfinished(3, both))
 		require.Empty(t, b.takePicked())
-		require.JSONEq(t, `[{"kind": "order", "position": 2, "pending": 2, "predictive": false, "blocked_jobs": [1], "reserves": true}]`, b.explain(2))
+		require.JSONEq(t, `[{"kind": "order", "position": 2, "pending": 2, "predictive": false, "blocked_by": [{"job": 1, "locks": ["node/a"], "holds": false}], "reserves": true}]`, b.explain(2))
 	})
 }
 
@@ -46,8 +47,8 @@ func TestWhatIsBeforeALessUrgentJobIsExplained(t *testing.T) {
 		b.reconfigure(5, `{"order": "expected"}`)
 		b.answerJobsRequest(all(unfinished(1, lockingNode("a"))), all(withPriority(-10, 2, lockingNode("a")), unfinished(3, lockingNode("a")), unfinished(4, lockingNode("a"))))
 		require.Empty(t, b.takePicked())
-		require.JSONEq(t, `[{"kind": "order", "position": 1, "pending": 3, "predictive": false, "blocked_jobs": [1], "reserves": true}]`, b.explain(2))
-		require.JSONEq(t, `[{"kind": "order", "position": 2, "pending": 3, "predictive": false, "blocked_jobs": [1], "reservations_before": 1, "nothing_promised": true}]`, b.explain(3))
+		require.JSONEq(t, `[{"kind": "order", "position": 1, "pending": 3, "predictive": false, "blocked_by": [{"job": 1, "locks": ["node/a"], "holds": false}], "reserves": true}]`, b.explain(2))
+		require.JSONEq(t, `[{"kind": "order", "position": 2, "pending": 3, "predictive": false, "blocked_by": [{"job": 1, "locks": ["node/a"], "holds": false}], "reservations_before": 1, "nothing_promised": true}]`, b.explain(3))
 	})
 }
 

@@ -73,12 +73,13 @@ func (s *scheduler) orderReason(w sched.Explanation) *messages.OrderReason {
 		Weight: w.Weight, StaticWeight: w.StaticWeight, AgeTicks: w.AgeTicks, BigLock: w.BGL}
 	r.Reserves, r.ReservedBy = w.Reserves, int64(w.ReservedBy)
 	r.ReservationsBefore, r.NothingPromised = int64(w.ReservationsBefore), w.LessUrgent
-	for _, o := range w.BlockedBy {
-		if o.Named {
-			r.BlockedOwners = append(r.BlockedOwners, o.Name)
-		} else {
-			r.BlockedJobs = append(r.BlockedJobs, int64(o.Job))
+	r.OtherBlockers = int64(w.OtherBlockers)
+	for _, b := range w.BlockedBy {
+		blocker := &messages.LockBlocker{Named: b.Owner.Named, Owner: b.Owner.Name, Job: int64(b.Owner.Job), OtherLocks: int64(b.OtherLocks), Holds: b.Holds}
+		for _, l := range b.Locks {
+			blocker.Locks = append(blocker.Locks, l.String())
 		}
+		r.BlockedBy = append(r.BlockedBy, blocker)
 	}
 	for _, c := range w.Causes {
 		cause := &messages.WeightCause{Value: c.Value, Level: int32(c.Level), How: int32(c.ClaimKind), Others: int64(c.OtherOwners),

@@ -68,11 +68,12 @@ type Reason struct {
 	AgeTicks     int64   `json:"age_ticks"`
 	BigLock      bool    `json:"big_lock"`
 	Causes       []Cause `json:"causes"`
-	// In the order expected; absent without.
-	BlockedJobs   []int64  `json:"blocked_jobs"`
-	BlockedOwners []string `json:"blocked_owners"`
-	Reserves      bool     `json:"reserves"`
-	ReservedBy    int64    `json:"reserved_by"`
+	// In the order expected; absent without. BlockedBy are the first owners whose locks the job waits for, and OtherBlockers
+	// is the number of the others.
+	BlockedBy     []LockBlocker `json:"blocked_by"`
+	OtherBlockers int64         `json:"other_blockers"`
+	Reserves      bool          `json:"reserves"`
+	ReservedBy    int64         `json:"reserved_by"`
 	// ReservationsBefore is how many reservations other jobs have for locks that it wants. NothingPromised: more urgent jobs
 	// wait, and while such ones come, nothing is promised.
 	ReservationsBefore int64 `json:"reservations_before"`
@@ -111,6 +112,31 @@ func (c Cause) MarshalJSON() ([]byte, error) {
 	}
 	if c.Lock != "" {
 		keys["lock"] = c.Lock
+	}
+	return encode(keys)
+}
+
+// LockBlocker is an owner that has to leave locks before a job can start.
+type LockBlocker struct {
+	Job   int64    `json:"job"`
+	Owner string   `json:"owner"` // the name of a client; empty for a job
+	Locks []string `json:"locks"` // that the job wants, the first ones
+	// OtherLocks is the number of the others.
+	OtherLocks int64 `json:"other_locks"`
+	// Holds: the owner has the first lock. Otherwise it gets the lock before the job.
+	Holds bool `json:"holds"`
+}
+
+// MarshalJSON writes the fields that have a value.
+func (b LockBlocker) MarshalJSON() ([]byte, error) {
+	keys := map[string]any{"locks": b.Locks, "holds": b.Holds}
+	if b.Owner != "" {
+		keys["owner"] = b.Owner
+	} else {
+		keys["job"] = b.Job
+	}
+	if b.OtherLocks > 0 {
+		keys["other_locks"] = b.OtherLocks
 	}
 	return encode(keys)
 }
@@ -187,11 +213,11 @@ func (r Reason) addOrder(keys map[string]any) {
 	if r.AtLeast {
 		keys["at_least"] = true
 	}
-	if len(r.BlockedJobs) > 0 {
-		keys["blocked_jobs"] = r.BlockedJobs
+	if len(r.BlockedBy) > 0 {
+		keys["blocked_by"] = r.BlockedBy
 	}
-	if len(r.BlockedOwners) > 0 {
-		keys["blocked_owners"] = r.BlockedOwners
+	if r.OtherBlockers > 0 {
+		keys["other_blockers"] = r.OtherBlockers
 	}
 	if r.Reserves {
 		keys["reserves"] = true

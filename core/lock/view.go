@@ -1,6 +1,9 @@
 package lock
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+)
 
 // View is the allocation as a program sees it that is told of locks and expects others. It answers what the lock
 // manager would answer: a request of an owner is blocked at the same points as in State. The caller passes what an
@@ -63,6 +66,41 @@ func (v *View) BlockedAt(o Owner, req Request) (Point, bool) {
 // Blockers are the owners that block a request, in owner order; none if it can be granted.
 func (v *View) Blockers(o Owner, req Request) []Owner {
 	return v.table.blockers(v.table.holders[o], req)
+}
+
+// Conflict is an owner that blocks a request, and the locks of the request at which it does, in lock order.
+type Conflict struct {
+	Owner Owner
+	Locks []Lock
+}
+
+// Conflicts are the owners that block a request, as Blockers lists them, with the locks.
+func (v *View) Conflicts(o Owner, req Request) []Conflict {
+	h := v.table.holders[o]
+	found := map[*holder]*Conflict{}
+	for _, i := range req {
+		v.table.visitConflicts(i, func(s *waitPoint) bool {
+			for other := range s.owners { // the order does not matter
+				if other == h {
+					continue
+				}
+				if found[other] == nil {
+					found[other] = &Conflict{Owner: other.owner}
+				}
+				if c := found[other]; !slices.Contains(c.Locks, i.Lock) {
+					c.Locks = append(c.Locks, i.Lock)
+				}
+			}
+			return true
+		})
+	}
+	conflicts := make([]Conflict, 0, len(found))
+	for _, c := range found { // the order does not matter
+		slices.SortFunc(c.Locks, Lock.Compare)
+		conflicts = append(conflicts, *c)
+	}
+	slices.SortFunc(conflicts, func(a, b Conflict) int { return a.Owner.Compare(b.Owner) })
+	return conflicts
 }
 
 // Compare is an order of points.

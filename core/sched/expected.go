@@ -73,6 +73,14 @@ func (o *expectedOwner) items() []lock.Item {
 	return slices.DeleteFunc(items, func(i lock.Item) bool { return i.Mode == lock.None || i.Lock.Level() == lock.Config })
 }
 
+// holds reports whether the owner, which keeps the lock from others, does so by what it holds.
+func (o *expectedOwner) holds(l lock.Lock) bool {
+	return slices.ContainsFunc(o.held, func(i lock.Item) bool {
+		held := i.Lock
+		return held == l || held == lock.BGL || l == lock.BGL || held.Level() == l.Level() && (held.IsGroup() || l.IsGroup())
+	})
+}
+
 // edit changes an owner, and opens the places at which groups waited for what it has left.
 func (x *expected) edit(o lock.Owner, change func(*expectedOwner)) {
 	p := x.owners[o]

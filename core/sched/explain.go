@@ -20,11 +20,13 @@ type Explanation struct {
 	Position          int
 	PositionIsMinimum bool
 
-	// In the order Expected: BlockedBy are the first owners whose locks the job waits for, at most blockersMax. ReservedBy
-	// is the job whose reservation holds it back, or 0. Reserves: it has a reservation.
-	BlockedBy  []lock.Owner
-	ReservedBy job.ID
-	Reserves   bool
+	// In the order Expected: BlockedBy are the first owners whose locks the job waits for, at most blockersMax, and
+	// OtherBlockers is the number of the others. ReservedBy is the job whose reservation holds it back, or 0. Reserves: it
+	// has a reservation.
+	BlockedBy     []Blocker
+	OtherBlockers int
+	ReservedBy    job.ID
+	Reserves      bool
 	// ReservationsBefore is how many reservations other jobs have for locks that it wants. LessUrgent: there are more urgent
 	// candidates, and nothing is promised to the job while such ones come.
 	ReservationsBefore int
@@ -44,6 +46,17 @@ type Explanation struct {
 	// adds to it, in the order of levels. If another owner has or will have the big
 	// lock, that is the only cause.
 	Causes []Cause
+}
+
+// Blocker is an owner that has to leave locks before a job can start.
+type Blocker struct {
+	Owner lock.Owner
+	// Locks are those of the job's locks that it keeps from the job, the first blockerLocksMax. OtherLocks is the number of
+	// the others.
+	Locks      []lock.Lock
+	OtherLocks int
+	// Holds: it has the first of the locks. Otherwise it was first to ask for the lock, or has just been started and will.
+	Holds bool
 }
 
 // FullLimit is a limit that is reached, and how many running jobs carry it.
@@ -100,15 +113,22 @@ func (s *State) Explain(id job.ID, now time.Time, lookMax int) (Explanation, boo
 	return w, true
 }
 
-// blockersMax bounds Explanation.BlockedBy.
-const blockersMax = 10
+// Bounds of Explanation.BlockedBy and Blocker.Locks.
+const (
+	blockersMax     = 10
+	blockerLocksMax = 10
+)
 
 func (s *State) explainExpected(w *Explanation, id job.ID, group int32, now time.Time) {
 	x := s.expected
 	x.now = now
 	request := s.requestOf(group)
-	blockers := x.view.Blockers(jobOwnerKey(id), request)
-	w.BlockedBy = blockers[:min(len(blockers), blockersMax)]
+	conflicts := x.view.Conflicts(jobOwnerKey(id), request)
+	w.OtherBlockers = max(len(conflicts)-blockersMax, 0)
+	for _, c := range conflicts[:len(conflicts)-w.OtherBlockers] {
+		others := max(len(c.Locks)-blockerLocksMax, 0)
+		w.BlockedBy = append(w.BlockedBy, Blocker{c.Owner, c.Locks[:len(c.Locks)-others], others, x.owners[c.Owner].holds(c.Locks[0])})
+	}
 	for _, r := range append(slices.Clone(x.reserved.urgent), x.reserved.aged) {
 		w.Reserves = w.Reserves || r != nil && r.id == id
 	}

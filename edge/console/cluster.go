@@ -32,7 +32,7 @@ func (x *Console) order(q *request) error {
 	for _, j := range next.Jobs {
 		row := nextRow{NextJob: j}
 		for _, r := range append(j.Limits, j.Order) {
-			if r.Kind == answer.WhyOrder && len(r.Causes) == 0 {
+			if r.Kind == answer.WhyOrder && len(r.Causes) == 0 && !isHeldBack(r) {
 				continue
 			}
 			row.Why = append(row.Why, sentenceOf(r))

@@ -215,6 +215,9 @@ func dependencySentence(r answer.Reason) sentence {
 }
 
 func orderSentence(r answer.Reason) sentence {
+	if isHeldBack(r) {
+		return heldBackSentence(r)
+	}
 	switch {
 	case r.Pending <= 1:
 		return say("It is next.")
@@ -242,6 +245,66 @@ func orderSentence(r answer.Reason) sentence {
 		}
 	}
 	return s.text(". That counts less the longer it waits.")
+}
+
+// isHeldBack reports whether locks or reservations keep the job from starting, in the order expected.
+func isHeldBack(r answer.Reason) bool {
+	return len(r.BlockedBy) > 0 || r.ReservedBy != 0 || r.ReservationsBefore > 0
+}
+
+// heldBackSentence says which locks and reservations keep the job from starting.
+func heldBackSentence(r answer.Reason) sentence {
+	var s sentence
+	switch {
+	case len(r.BlockedBy) > 0 && r.Reserves:
+		s = s.text("It has a reservation, and starts when ").blockers(r, false)
+		if len(r.BlockedBy) == 1 && r.OtherBlockers == 0 {
+			s = s.text(" has left its locks")
+		} else {
+			s = s.text(" have left its locks")
+		}
+	case len(r.BlockedBy) > 0:
+		s = s.text("It waits for ").blockers(r, true)
+	case r.ReservedBy != 0:
+		s = s.text("It wants locks for which ").job(r.ReservedBy).text(" has a reservation")
+	default:
+		s = s.text("It wants locks that are reserved")
+	}
+	s = s.text(".")
+	switch {
+	case r.ReservationsBefore == 1:
+		s = s.text(" 1 reservation is before it.")
+	case r.ReservationsBefore > 1:
+		s = s.text(" %d reservations are before it.", r.ReservationsBefore)
+	}
+	if r.NothingPromised {
+		s = s.text(" More urgent jobs are pending, and nothing is promised to it while such jobs come.")
+	}
+	return s
+}
+
+// blockers are the owners of the locks that a job waits for, with the locks or without.
+func (s sentence) blockers(r answer.Reason, locks bool) sentence {
+	for i, b := range r.BlockedBy {
+		if i > 0 {
+			s = s.text("%s", map[bool]string{true: "; ", false: ", "}[locks])
+		}
+		if locks {
+			s = s.text("%s, which ", shorten(strings.Join(b.Locks, ", "), 120))
+		}
+		if b.Owner != "" {
+			s = s.text("%s", b.Owner)
+		} else {
+			s = s.job(b.Job)
+		}
+		if locks {
+			s = s.text("%s", map[bool]string{true: " has", false: " gets first"}[b.Holds])
+		}
+	}
+	if r.OtherBlockers > 0 {
+		s = s.text(" and %d more", r.OtherBlockers)
+	}
+	return s
 }
 
 // blockedLocks are the locks of the request that others hold; all if none is known to be.

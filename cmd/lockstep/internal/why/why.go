@@ -198,6 +198,15 @@ func (w jobWhy) inTheWay() []int64 {
 			if !client.Final(reason.jobStatus()) && !reason.Unknown {
 				ids = append(ids, reason.Job)
 			}
+		case answer.WhyOrder:
+			for _, blocker := range reason.BlockedBy {
+				if blocker.Owner == "" {
+					ids = append(ids, blocker.Job)
+				}
+			}
+			if reason.ReservedBy != 0 {
+				ids = append(ids, reason.ReservedBy)
+			}
 		case answer.WhyLock:
 			for _, blocker := range reason.Blockers {
 				if isJob(blocker) {
