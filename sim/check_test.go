@@ -122,6 +122,10 @@ func TestCheckersBite(t *testing.T) {
 			checker:  func() Checker { return &checkStartOrder{} },
 			mutation: "no-ageing", within: 100,
 		},
+		"expected order: the scheduler does not learn of ends": {
+			checker:  func() Checker { return &checkExpected{} },
+			mutation: "unheard-ends", within: 100,
+		},
 		"rest: a process that asks for permission reports nothing": {
 			checker:  func() Checker { return checkRest{} },
 			mutation: "held-reports", within: 200,
