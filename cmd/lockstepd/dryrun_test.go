@@ -4,7 +4,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -75,16 +74,14 @@ func TestADryRunWaitsForItsLocks(t *testing.T) {
 	d.start()
 	c := d.dial()
 	locks := [][2]string{{"node/a", "exclusive"}}
-	holds, open := d.gate("hold")
-	first := c.submit(holds.with("locks", locks))
-	c.awaitStatus(first, "running")
-	second := c.submit(command("true").with("locks", locks).with("dry_run", true))
-	var locked struct{ Waits []any }
-	require.Eventually(t, func() bool {
-		c.call("LockstepLocks", &locked)
-		return len(locked.Waits) == 1 || c.query(second).Status == "success"
-	}, patience, 5*time.Millisecond)
-	require.NotEqual(t, "success", c.query(second).Status)
-	open()
-	require.Equal(t, "success", c.await(second).Status)
+	for _, order := range []string{"expected", "plain"} {
+		c.call("LockstepSetSettings", nil, map[string]any{"order": order})
+		holds, open := d.gate("hold-" + order)
+		first := c.submit(holds.with("locks", locks))
+		c.awaitStatus(first, "running")
+		second := c.submit(command("true").with("locks", locks).with("dry_run", true))
+		c.awaitBlocked(second, first, "node/a")
+		open()
+		require.Equal(t, "success", c.await(second).Status)
+	}
 }

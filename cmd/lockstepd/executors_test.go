@@ -70,21 +70,22 @@ func TestACancelEndsTheWaitForLocks(t *testing.T) {
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()
-	holds, open := d.gate("hold")
-	first := c.submit(holds.with("locks", [][2]string{{"node/a", "exclusive"}}))
-	c.awaitStatus(first, "running")
-	second := c.submit(command("true").with("locks", [][2]string{{"node/a", "exclusive"}}))
-	var locked struct{ Waits []any }
-	require.Eventually(t, func() bool {
-		c.call("LockstepLocks", &locked)
-		return len(locked.Waits) == 1
-	}, patience, 5*time.Millisecond)
-	done, text := c.ask("CancelJob", second, false)
-	require.True(t, done, text)
-	require.Equal(t, "canceled", c.query(second).Status)
-	open()
-	require.Equal(t, "success", c.await(first).Status)
-	require.Equal(t, "success", c.await(c.submit(command("true").with("locks", [][2]string{{"node/a", "exclusive"}}))).Status)
+	locks := [][2]string{{"node/a", "exclusive"}}
+	for order, status := range map[string]string{"expected": "queued", "plain": "waiting"} { // without a process, and with one
+		c.call("LockstepSetSettings", nil, map[string]any{"order": order})
+		holds, open := d.gate("hold-" + order)
+		first := c.submit(holds.with("locks", locks))
+		c.awaitStatus(first, "running")
+		second := c.submit(command("true").with("locks", locks))
+		c.awaitBlocked(second, first, "node/a")
+		require.Equal(t, status, c.query(second).Status)
+		done, text := c.ask("CancelJob", second, false)
+		require.True(t, done, text)
+		require.Equal(t, "canceled", c.query(second).Status)
+		open()
+		require.Equal(t, "success", c.await(first).Status)
+		require.Equal(t, "success", c.await(c.submit(command("true").with("locks", locks))).Status)
+	}
 }
 
 func itoa(id int64) string { return strconv.FormatInt(id, 10) }

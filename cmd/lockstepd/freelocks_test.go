@@ -15,9 +15,16 @@ import (
 // Commands with the same free lock run one after another: across two submissions, and across a daemon that is killed while
 // one command has the lock and the other waits. The files that Ganeti reads do not name the lock.
 func TestCommandsWithAFreeLockRunOneAfterAnother(t *testing.T) {
+	for _, order := range []string{"expected", "plain"} {
+		t.Run(order, func(t *testing.T) { runOneAfterAnother(t, order) })
+	}
+}
+
+func runOneAfterAnother(t *testing.T, order string) {
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()
+	c.call("LockstepSetSettings", nil, map[string]any{"order": order})
 	lock := [][2]string{{"lock/deploy", "exclusive"}}
 	traced, other := d.path("trace"), d.path("other")
 	holds, open := d.gate("hold")
@@ -26,13 +33,13 @@ func TestCommandsWithAFreeLockRunOneAfterAnother(t *testing.T) {
 	c.awaitStatus(first, "running")
 	second := c.submit(command("sh", "-c", "echo second begins >>"+traced).with("locks", lock))
 	c.submit(command("touch", other).with("locks", [][2]string{{"lock/other", "exclusive"}, {"node/a", "shared"}}))
-	d.awaitWaiter(c, second, first)
+	c.awaitBlocked(second, first, "lock/deploy")
 	require.NoFileExists(t, traced)
 
 	d.kill()
 	d.start()
 	c = d.dial()
-	d.awaitWaiter(c, second, first)
+	c.awaitBlocked(second, first, "lock/deploy")
 	require.NoFileExists(t, traced, "the second command waits for the command of the former daemon")
 	for _, path := range []string{paths.LocksPath, paths.LocksJournalPath} {
 		content, err := os.ReadFile(d.path("lib", path))
@@ -48,14 +55,18 @@ func TestCommandsWithAFreeLockRunOneAfterAnother(t *testing.T) {
 	require.FileExists(t, other, "another free lock does not wait")
 }
 
-// awaitWaiter waits until a job waits for the free lock deploy, which another job holds.
-func (d *daemon) awaitWaiter(c *client, waiter, holder int64) {
-	require.Eventually(d.t, func() bool {
+// awaitBlocked waits until a job is known to wait for a lock of another: its process does, or it is not started because
+// of it.
+func (c *client) awaitBlocked(waiter, holder int64, lock string) {
+	require.Eventually(c.t, func() bool {
 		var why answer.Why
 		c.call("LockstepWhy", &why, waiter)
 		for _, r := range why.Reasons {
-			if r.Kind == answer.WhyLock && len(r.Blockers) == 1 {
-				return r.Blockers[0].Job == holder && slices.Equal(r.Blockers[0].Locks, []string{"lock/deploy"})
+			switch {
+			case r.Kind == answer.WhyLock && len(r.Blockers) == 1:
+				return r.Blockers[0].Job == holder && slices.Equal(r.Blockers[0].Locks, []string{lock})
+			case r.Kind == answer.WhyOrder && len(r.BlockedBy) == 1:
+				return r.BlockedBy[0].Job == holder && slices.Equal(r.BlockedBy[0].Locks, []string{lock}) && r.BlockedBy[0].Holds
 			}
 		}
 		return false
