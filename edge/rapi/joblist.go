@@ -25,6 +25,7 @@ const (
 	argumentLimit    = "limit"
 	argumentCursor   = "cursor"
 	argumentOrder    = "order"
+	argumentHigh     = "high"
 )
 
 // Values of the argument order.
@@ -141,21 +142,6 @@ func (s *Server) listJobs(c *call) (any, error) {
 		page["next"] = "/3/jobs?" + values.Encode()
 	}
 	return page, nil
-}
-
-// nextJobsDefault is the number of jobs in an answer without the argument limit.
-const nextJobsDefault = 20
-
-// order returns the jobs that start next.
-func (s *Server) order(c *call) (any, error) {
-	limit, err := numberArgument(c.URL.Query(), argumentLimit, 100)
-	if err != nil {
-		return nil, err
-	}
-	if limit == 0 {
-		limit = nextJobsDefault
-	}
-	return withTimes(s.luxi(c, Large, "LockstepNextJobs", limit))
 }
 
 // nodes returns the nodes of the cluster.

@@ -147,6 +147,15 @@ func (l *fakeLuxi) defaultAnswer(method string) func(args []any) (string, error)
 		"LockstepNextJobs": func([]any) (string, error) {
 			return `{"jobs":[{"id":7,"name":"","user":"","priority":0,"summary":["A"],"received_ts":[1,2],"order":{"kind":"order","position":1},"limits":[]}],"examined":1,"more":false}`, nil
 		},
+		"LockstepOrder": func(args []any) (string, error) {
+			order := map[string]any{"order": "expected", "estimate": true, "jobs": []any{map[string]any{"id": 7, "estimate": true, "running": false,
+				"start": map[string]any{"from_ts": []int{1, 2}, "likely_ts": []int{3, 4}, "to_ts": []int{5, 6}}, "waits_for": "slot", "waits_for_jobs": []int{5}}}}
+			if args[1] != nil {
+				estimate := map[string]any{"id": args[1], "estimate": true, "running": false, "later_than_ts": []int{1, 2}}
+				order["preview"] = map[string]any{"id": args[1], "now": estimate, "then": estimate, "changed": []any{}}
+			}
+			return marshal(order), nil
+		},
 		"LockstepTestFilter":  func([]any) (string, error) { return `{"count":1,"jobs":[7],"unfinished":2}`, nil },
 		"LockstepNodes":       func([]any) (string, error) { return `{"self":"","master":"","master_address":"","nodes":[]}`, nil },
 		"LockstepNodePromote": func([]any) (string, error) { return `null`, nil },
