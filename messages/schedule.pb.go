@@ -1841,6 +1841,8 @@ type LockBlocker struct {
 	Locks         []string               `protobuf:"bytes,4,rep,name=locks,proto3" json:"locks,omitempty"`
 	OtherLocks    int64                  `protobuf:"varint,5,opt,name=other_locks,json=otherLocks,proto3" json:"other_locks,omitempty"`
 	Holds         bool                   `protobuf:"varint,6,opt,name=holds,proto3" json:"holds,omitempty"`
+	Livelock      string                 `protobuf:"bytes,7,opt,name=livelock,proto3" json:"livelock,omitempty"` // of an owner that is no job, like pid
+	Pid           int64                  `protobuf:"varint,8,opt,name=pid,proto3" json:"pid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1915,6 +1917,20 @@ func (x *LockBlocker) GetHolds() bool {
 		return x.Holds
 	}
 	return false
+}
+
+func (x *LockBlocker) GetLivelock() string {
+	if x != nil {
+		return x.Livelock
+	}
+	return ""
+}
+
+func (x *LockBlocker) GetPid() int64 {
+	if x != nil {
+		return x.Pid
+	}
+	return 0
 }
 
 // WeightCause is the weight that a level of locks adds, and the owner because of which it
@@ -2019,10 +2035,12 @@ func (x *WeightCause) GetLock() string {
 	return ""
 }
 
-// ListDependencies asks which jobs wait for which others.
+// ListDependencies asks which jobs wait for which others, and with `blocked` which are not
+// started because of locks.
 type ListDependencies struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Blocked       bool                   `protobuf:"varint,2,opt,name=blocked,proto3" json:"blocked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2064,10 +2082,18 @@ func (x *ListDependencies) GetRequest() uint64 {
 	return 0
 }
 
+func (x *ListDependencies) GetBlocked() bool {
+	if x != nil {
+		return x.Blocked
+	}
+	return false
+}
+
 type ListDependenciesResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Jobs          []*JobDependencies     `protobuf:"bytes,2,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	Blocked       []*LockBlockedJob      `protobuf:"bytes,3,rep,name=blocked,proto3" json:"blocked,omitempty"` // the first ones in the order
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2116,6 +2142,142 @@ func (x *ListDependenciesResult) GetJobs() []*JobDependencies {
 	return nil
 }
 
+func (x *ListDependenciesResult) GetBlocked() []*LockBlockedJob {
+	if x != nil {
+		return x.Blocked
+	}
+	return nil
+}
+
+// LockBlockedJob is a pending job that cannot get the locks `wanted` now.
+type LockBlockedJob struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Priority      int32                  `protobuf:"varint,2,opt,name=priority,proto3" json:"priority,omitempty"`
+	ReceivedUs    int64                  `protobuf:"varint,3,opt,name=received_us,json=receivedUs,proto3" json:"received_us,omitempty"`
+	Wanted        []*WantedLock          `protobuf:"bytes,4,rep,name=wanted,proto3" json:"wanted,omitempty"`
+	BlockedBy     []*LockBlocker         `protobuf:"bytes,5,rep,name=blocked_by,json=blockedBy,proto3" json:"blocked_by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LockBlockedJob) Reset() {
+	*x = LockBlockedJob{}
+	mi := &file_schedule_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LockBlockedJob) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LockBlockedJob) ProtoMessage() {}
+
+func (x *LockBlockedJob) ProtoReflect() protoreflect.Message {
+	mi := &file_schedule_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LockBlockedJob.ProtoReflect.Descriptor instead.
+func (*LockBlockedJob) Descriptor() ([]byte, []int) {
+	return file_schedule_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *LockBlockedJob) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *LockBlockedJob) GetPriority() int32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *LockBlockedJob) GetReceivedUs() int64 {
+	if x != nil {
+		return x.ReceivedUs
+	}
+	return 0
+}
+
+func (x *LockBlockedJob) GetWanted() []*WantedLock {
+	if x != nil {
+		return x.Wanted
+	}
+	return nil
+}
+
+func (x *LockBlockedJob) GetBlockedBy() []*LockBlocker {
+	if x != nil {
+		return x.BlockedBy
+	}
+	return nil
+}
+
+type WantedLock struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Lock          string                 `protobuf:"bytes,1,opt,name=lock,proto3" json:"lock,omitempty"`
+	Exclusive     bool                   `protobuf:"varint,2,opt,name=exclusive,proto3" json:"exclusive,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WantedLock) Reset() {
+	*x = WantedLock{}
+	mi := &file_schedule_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WantedLock) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WantedLock) ProtoMessage() {}
+
+func (x *WantedLock) ProtoReflect() protoreflect.Message {
+	mi := &file_schedule_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WantedLock.ProtoReflect.Descriptor instead.
+func (*WantedLock) Descriptor() ([]byte, []int) {
+	return file_schedule_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *WantedLock) GetLock() string {
+	if x != nil {
+		return x.Lock
+	}
+	return ""
+}
+
+func (x *WantedLock) GetExclusive() bool {
+	if x != nil {
+		return x.Exclusive
+	}
+	return false
+}
+
 type JobDependencies struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -2126,7 +2288,7 @@ type JobDependencies struct {
 
 func (x *JobDependencies) Reset() {
 	*x = JobDependencies{}
-	mi := &file_schedule_proto_msgTypes[32]
+	mi := &file_schedule_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2138,7 +2300,7 @@ func (x *JobDependencies) String() string {
 func (*JobDependencies) ProtoMessage() {}
 
 func (x *JobDependencies) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[32]
+	mi := &file_schedule_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2151,7 +2313,7 @@ func (x *JobDependencies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDependencies.ProtoReflect.Descriptor instead.
 func (*JobDependencies) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{32}
+	return file_schedule_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *JobDependencies) GetId() int64 {
@@ -2178,7 +2340,7 @@ type JobDependency struct {
 
 func (x *JobDependency) Reset() {
 	*x = JobDependency{}
-	mi := &file_schedule_proto_msgTypes[33]
+	mi := &file_schedule_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2190,7 +2352,7 @@ func (x *JobDependency) String() string {
 func (*JobDependency) ProtoMessage() {}
 
 func (x *JobDependency) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[33]
+	mi := &file_schedule_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2203,7 +2365,7 @@ func (x *JobDependency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDependency.ProtoReflect.Descriptor instead.
 func (*JobDependency) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{33}
+	return file_schedule_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *JobDependency) GetJob() int64 {
@@ -2348,7 +2510,7 @@ const file_schedule_proto_rawDesc = "" +
 	"\vreserved_by\x18\r \x01(\x03R\n" +
 	"reservedBy\x12/\n" +
 	"\x13reservations_before\x18\x0e \x01(\x03R\x12reservationsBefore\x12)\n" +
-	"\x10nothing_promised\x18\x0f \x01(\bR\x0fnothingPromised\"\x98\x01\n" +
+	"\x10nothing_promised\x18\x0f \x01(\bR\x0fnothingPromised\"\xc6\x01\n" +
 	"\vLockBlocker\x12\x14\n" +
 	"\x05named\x18\x01 \x01(\bR\x05named\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12\x10\n" +
@@ -2356,7 +2518,9 @@ const file_schedule_proto_rawDesc = "" +
 	"\x05locks\x18\x04 \x03(\tR\x05locks\x12\x1f\n" +
 	"\vother_locks\x18\x05 \x01(\x03R\n" +
 	"otherLocks\x12\x14\n" +
-	"\x05holds\x18\x06 \x01(\bR\x05holds\"\xb5\x01\n" +
+	"\x05holds\x18\x06 \x01(\bR\x05holds\x12\x1a\n" +
+	"\blivelock\x18\a \x01(\tR\blivelock\x12\x10\n" +
+	"\x03pid\x18\b \x01(\x03R\x03pid\"\xb5\x01\n" +
 	"\vWeightCause\x12\x14\n" +
 	"\x05value\x18\x01 \x01(\x01R\x05value\x12\x14\n" +
 	"\x05level\x18\x02 \x01(\x05R\x05level\x12\x10\n" +
@@ -2365,12 +2529,26 @@ const file_schedule_proto_rawDesc = "" +
 	"\x05named\x18\x05 \x01(\bR\x05named\x12\x14\n" +
 	"\x05owner\x18\x06 \x01(\tR\x05owner\x12\x10\n" +
 	"\x03job\x18\a \x01(\x03R\x03job\x12\x12\n" +
-	"\x04lock\x18\b \x01(\tR\x04lock\",\n" +
+	"\x04lock\x18\b \x01(\tR\x04lock\"F\n" +
 	"\x10ListDependencies\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"j\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x18\n" +
+	"\ablocked\x18\x02 \x01(\bR\ablocked\"\xa7\x01\n" +
 	"\x16ListDependenciesResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x126\n" +
-	"\x04jobs\x18\x02 \x03(\v2\".lockstep.messages.JobDependenciesR\x04jobs\"S\n" +
+	"\x04jobs\x18\x02 \x03(\v2\".lockstep.messages.JobDependenciesR\x04jobs\x12;\n" +
+	"\ablocked\x18\x03 \x03(\v2!.lockstep.messages.LockBlockedJobR\ablocked\"\xd3\x01\n" +
+	"\x0eLockBlockedJob\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x1a\n" +
+	"\bpriority\x18\x02 \x01(\x05R\bpriority\x12\x1f\n" +
+	"\vreceived_us\x18\x03 \x01(\x03R\n" +
+	"receivedUs\x125\n" +
+	"\x06wanted\x18\x04 \x03(\v2\x1d.lockstep.messages.WantedLockR\x06wanted\x12=\n" +
+	"\n" +
+	"blocked_by\x18\x05 \x03(\v2\x1e.lockstep.messages.LockBlockerR\tblockedBy\">\n" +
+	"\n" +
+	"WantedLock\x12\x12\n" +
+	"\x04lock\x18\x01 \x01(\tR\x04lock\x12\x1c\n" +
+	"\texclusive\x18\x02 \x01(\bR\texclusive\"S\n" +
 	"\x0fJobDependencies\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x120\n" +
 	"\x02on\x18\x02 \x03(\v2 .lockstep.messages.JobDependencyR\x02on\"=\n" +
@@ -2390,7 +2568,7 @@ func file_schedule_proto_rawDescGZIP() []byte {
 	return file_schedule_proto_rawDescData
 }
 
-var file_schedule_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_schedule_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_schedule_proto_goTypes = []any{
 	(*Verdict)(nil),                  // 0: lockstep.messages.Verdict
 	(*UnfinishedJob)(nil),            // 1: lockstep.messages.UnfinishedJob
@@ -2424,8 +2602,10 @@ var file_schedule_proto_goTypes = []any{
 	(*WeightCause)(nil),              // 29: lockstep.messages.WeightCause
 	(*ListDependencies)(nil),         // 30: lockstep.messages.ListDependencies
 	(*ListDependenciesResult)(nil),   // 31: lockstep.messages.ListDependenciesResult
-	(*JobDependencies)(nil),          // 32: lockstep.messages.JobDependencies
-	(*JobDependency)(nil),            // 33: lockstep.messages.JobDependency
+	(*LockBlockedJob)(nil),           // 32: lockstep.messages.LockBlockedJob
+	(*WantedLock)(nil),               // 33: lockstep.messages.WantedLock
+	(*JobDependencies)(nil),          // 34: lockstep.messages.JobDependencies
+	(*JobDependency)(nil),            // 35: lockstep.messages.JobDependency
 }
 var file_schedule_proto_depIdxs = []int32{
 	0,  // 0: lockstep.messages.UnfinishedJob.verdict:type_name -> lockstep.messages.Verdict
@@ -2447,13 +2627,16 @@ var file_schedule_proto_depIdxs = []int32{
 	0,  // 16: lockstep.messages.FilterLimitReason.verdict:type_name -> lockstep.messages.Verdict
 	29, // 17: lockstep.messages.OrderReason.causes:type_name -> lockstep.messages.WeightCause
 	28, // 18: lockstep.messages.OrderReason.blocked_by:type_name -> lockstep.messages.LockBlocker
-	32, // 19: lockstep.messages.ListDependenciesResult.jobs:type_name -> lockstep.messages.JobDependencies
-	33, // 20: lockstep.messages.JobDependencies.on:type_name -> lockstep.messages.JobDependency
-	21, // [21:21] is the sub-list for method output_type
-	21, // [21:21] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	34, // 19: lockstep.messages.ListDependenciesResult.jobs:type_name -> lockstep.messages.JobDependencies
+	32, // 20: lockstep.messages.ListDependenciesResult.blocked:type_name -> lockstep.messages.LockBlockedJob
+	33, // 21: lockstep.messages.LockBlockedJob.wanted:type_name -> lockstep.messages.WantedLock
+	28, // 22: lockstep.messages.LockBlockedJob.blocked_by:type_name -> lockstep.messages.LockBlocker
+	35, // 23: lockstep.messages.JobDependencies.on:type_name -> lockstep.messages.JobDependency
+	24, // [24:24] is the sub-list for method output_type
+	24, // [24:24] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_schedule_proto_init() }
@@ -2476,7 +2659,7 @@ func file_schedule_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_schedule_proto_rawDesc), len(file_schedule_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   34,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

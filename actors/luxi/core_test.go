@@ -3,6 +3,7 @@ package luxi_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -348,8 +349,11 @@ func TestLocks(t *testing.T) {
 		c.locksSay(locks.ListWaits{}, `[`+waitOfSeven+`]`) // the question before the restart
 		c.locks.Unread()                                   // and the repeated one
 		m := asked[*messages.ListDependencies](c.client, c.scheduler)
-		c.Tell(&messages.ListDependenciesResult{Request: m.Request, Jobs: []*messages.JobDependencies{{Id: 2}}})
-		require.JSONEq(t, `{"locks": [{"name": "cluster/BGL", "owners": null, "pending": null}], "waits": [`+waitOfSeven+`], "jobs": [{"id": 2, "on": []}]}`, c.succeeded())
+		c.Tell(&messages.ListDependenciesResult{Request: m.Request, Jobs: []*messages.JobDependencies{{Id: 2}},
+			Blocked: []*messages.LockBlockedJob{{Id: 9, Priority: 3, ReceivedUs: c.Clock.Now().Add(-time.Minute).UnixMicro(), Wanted: []*messages.WantedLock{{Lock: "node/a", Exclusive: true}},
+				BlockedBy: []*messages.LockBlocker{{Job: 8, Locks: []string{"node/a"}, Holds: true}, {Named: true, Owner: "o", Livelock: "/l/o", Pid: 5, Locks: []string{"node/a"}}}}}})
+		require.JSONEq(t, `{"locks": [{"name": "cluster/BGL", "owners": null, "pending": null}], "waits": [`+waitOfSeven+`, {"owner": [9, "", 0], "priority": 3,
+			"request": [["node/a", "exclusive"]], "seconds": 60, "blockers": [[8, "", 0], ["o", "/l/o", 5]], "locks": [["node/a"], []]}], "jobs": [{"id": 2, "on": []}]}`, c.succeeded())
 	})
 }
 

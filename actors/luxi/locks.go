@@ -3,11 +3,14 @@ package luxi
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/locks"
 	"lockstep/core/answer"
+	"lockstep/core/lock"
 	"lockstep/messages"
 )
 
@@ -15,17 +18,45 @@ import (
 type encoded = json.RawMessage
 
 // lockstepLocks takes []. The answer is an answer.Locks: the holders of all locks, the lock owners that wait with their
-// blockers, and the jobs that wait for the end of other jobs.
+// blockers, the first pending jobs that are not started because of locks, and the jobs that wait for the end of other jobs.
 func lockstepLocks(c *call, ctx actor.Context, args []json.RawMessage) error {
 	if err := arguments(args); err != nil {
 		return fmt.Errorf("LockstepLocks: %w", err)
 	}
 	askLocks(c, ctx, locks.ListRows{}, func(ctx actor.Context, rows []answer.Lock) {
 		c.askLockWaits(ctx, func(ctx actor.Context, waits []answer.LockWait) {
-			c.askDependencies(ctx, func(ctx actor.Context, jobs []*messages.JobDependencies) {
-				c.succeed(ctx, answer.LocksOf[encoded, encoded, []answer.JobWait]{Locks: locks.Encode(rows), Waits: locks.Encode(waits), Jobs: jobWaits(jobs)})
+			c.askBlocked(ctx, func(ctx actor.Context, a *messages.ListDependenciesResult) {
+				waits = append(slices.Clone(waits), blockedWaits(a.Blocked, c.config.Env.Clock().Now())...)
+				c.succeed(ctx, answer.LocksOf[encoded, encoded, []answer.JobWait]{Locks: locks.Encode(rows), Waits: locks.Encode(waits), Jobs: jobWaits(a.Jobs)})
 			})
 		})
 	})
 	return nil
+}
+
+// blockedWaits are jobs that are not started because of locks as waits for these locks, without a process, since their
+// submission.
+func blockedWaits(blocked []*messages.LockBlockedJob, now time.Time) []answer.LockWait {
+	var waits []answer.LockWait
+	for _, b := range blocked {
+		wait := answer.LockWait{Owner: answer.LockOwner{Who: answer.Principal{Job: b.Id}}, Priority: int(b.Priority),
+			Seconds: max(now.Sub(time.UnixMicro(b.ReceivedUs)).Seconds(), 0)}
+		for _, l := range b.Wanted {
+			mode := lock.Shared
+			if l.Exclusive {
+				mode = lock.Exclusive
+			}
+			wait.Request = append(wait.Request, answer.LockItem{Lock: l.Lock, Mode: mode.String()})
+		}
+		for _, by := range b.BlockedBy {
+			held := []string{} // none: the owner comes first
+			if by.Holds {
+				held = by.Locks
+			}
+			wait.Blockers = append(wait.Blockers, answer.LockOwner{Who: answer.Principal{Job: by.Job, Name: by.Owner, Named: by.Named}, Livelock: by.Livelock, PID: int(by.Pid)})
+			wait.Locks = append(wait.Locks, held)
+		}
+		waits = append(waits, wait)
+	}
+	return waits
 }

@@ -71,6 +71,11 @@ func (c *call) askDependencies(ctx actor.Context, then func(actor.Context, []*me
 		func(ctx actor.Context, a *messages.ListDependenciesResult) { then(ctx, a.Jobs) })
 }
 
+// askBlocked asks which jobs wait for the end of other jobs, and which are not started because of locks.
+func (c *call) askBlocked(ctx actor.Context, then func(actor.Context, *messages.ListDependenciesResult)) {
+	ask(c, ctx, toCore(c.config.Scheduler, func(number uint64) any { return &messages.ListDependencies{Request: number, Blocked: true} }), then)
+}
+
 // askLocks makes a call to the lock manager, whose value is a V.
 func askLocks[V any](c *call, ctx actor.Context, op locks.Operation, then func(actor.Context, V)) {
 	askFallible(c, ctx, toCore(c.config.Locks, func(number uint64) any { return &locks.Call{Request: number, Operation: op} }),

@@ -6,8 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/actors/kittest"
 	"lockstep/core/job"
 	"lockstep/core/lock"
+	"lockstep/messages"
 )
 
 // A job whose locks are taken does not start, although a slot is free; it starts in the moment in which they are free.
@@ -23,6 +25,29 @@ func TestOnlyJobsThatCanGetTheirLocksStart(t *testing.T) {
 		b.sendLocks(false, lock.Record{Owner: lock.JobOwner(1, "/l/1", 7)})
 		b.sendEnded(1, job.Success)
 		require.Equal(t, []int64{2}, b.takePicked())
+	})
+}
+
+// The jobs that are not started because of locks are listed with the owners of these locks.
+func TestJobsThatAreNotStartedBecauseOfLocksAreListed(t *testing.T) {
+	onBench(t, 5, func(t *testing.T, b *bench) {
+		b.expectJobsRequest()
+		b.reconfigure(5, `{"order": "expected"}`)
+		received := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
+		b.answerJobsRequest(all(unfinished(1, lockingNode("a"))), all(withPriority(3, 2, lockingNode("a")), unfinished(3, lockingNode("b"))))
+		require.Equal(t, []int64{3}, b.takePicked())
+		b.sendLocks(true, lock.Record{Owner: lock.JobOwner(1, "/l/1", 7), Locks: node("a")})
+		for _, wanted := range []bool{true, false} {
+			b.process.Ask(b.scheduler, &messages.ListDependencies{Request: 4, Blocked: wanted})
+			want := []*messages.LockBlockedJob{{Id: 2, Priority: 3, ReceivedUs: received.UnixMicro(),
+				Wanted:    []*messages.WantedLock{{Lock: "cluster/BGL"}, {Lock: "node/a", Exclusive: true}},
+				BlockedBy: []*messages.LockBlocker{{Job: 1, Locks: []string{"node/a"}, Holds: true}}}}
+			if !wanted {
+				want = nil
+			}
+			a := kittest.Expect[*messages.ListDependenciesResult](b.process)
+			require.EqualExportedValues(t, &messages.ListDependenciesResult{Request: 4, Blocked: want}, a)
+		}
 	})
 }
 

@@ -73,14 +73,7 @@ func (s *scheduler) orderReason(w sched.Explanation) *messages.OrderReason {
 		Weight: w.Weight, StaticWeight: w.StaticWeight, AgeTicks: w.AgeTicks, BigLock: w.BGL}
 	r.Reserves, r.ReservedBy = w.Reserves, int64(w.ReservedBy)
 	r.ReservationsBefore, r.NothingPromised = int64(w.ReservationsBefore), w.LessUrgent
-	r.OtherBlockers = int64(w.OtherBlockers)
-	for _, b := range w.BlockedBy {
-		blocker := &messages.LockBlocker{Named: b.Owner.Named, Owner: b.Owner.Name, Job: int64(b.Owner.Job), OtherLocks: int64(b.OtherLocks), Holds: b.Holds}
-		for _, l := range b.Locks {
-			blocker.Locks = append(blocker.Locks, l.String())
-		}
-		r.BlockedBy = append(r.BlockedBy, blocker)
-	}
+	r.BlockedBy, r.OtherBlockers = lockBlockers(w.BlockedBy), int64(w.OtherBlockers)
 	for _, c := range w.Causes {
 		cause := &messages.WeightCause{Value: c.Value, Level: int32(c.Level), How: int32(c.ClaimKind), Others: int64(c.OtherOwners),
 			Named: c.Owner.Named, Owner: c.Owner.Name, Job: int64(c.Owner.Job)}
@@ -92,7 +85,23 @@ func (s *scheduler) orderReason(w sched.Explanation) *messages.OrderReason {
 	return r
 }
 
-// dependencies answers which jobs wait for which others.
+func lockBlockers(list []sched.Blocker) []*messages.LockBlocker {
+	var all []*messages.LockBlocker
+	for _, b := range list {
+		blocker := &messages.LockBlocker{Named: b.Owner.Named, Owner: b.Owner.Name, Job: int64(b.Owner.Job), Livelock: b.Owner.Livelock, Pid: int64(b.Owner.PID),
+			OtherLocks: int64(b.OtherLocks), Holds: b.Holds}
+		for _, l := range b.Locks {
+			blocker.Locks = append(blocker.Locks, l.String())
+		}
+		all = append(all, blocker)
+	}
+	return all
+}
+
+// blockedMax is how many of the first candidates ListDependencies looks at. Each takes some microseconds.
+const blockedMax = 200
+
+// dependencies answers which jobs wait for which others, and which are not started because of locks.
 func (s *scheduler) dependencies(ctx actor.Context, m *messages.ListDependencies) {
 	answer := &messages.ListDependenciesResult{Request: m.Request}
 	for _, w := range s.graph.WaitingJobs() {
@@ -102,5 +111,21 @@ func (s *scheduler) dependencies(ctx actor.Context, m *messages.ListDependencies
 		}
 		answer.Jobs = append(answer.Jobs, waiting)
 	}
+	if s.state != nil && m.Blocked {
+		answer.Blocked = s.lockBlockedJobs()
+	}
 	ctx.Respond(answer)
+}
+
+// lockBlockedJobs are the first jobs that are not started because of locks.
+func (s *scheduler) lockBlockedJobs() []*messages.LockBlockedJob {
+	var all []*messages.LockBlockedJob
+	for _, b := range s.state.BlockedByLocks(blockedMax, s.config.Env.Clock().Now()) {
+		blocked := &messages.LockBlockedJob{Id: int64(b.ID), Priority: b.Priority, ReceivedUs: s.jobs[b.ID].receivedUs, BlockedBy: lockBlockers(b.BlockedBy)}
+		for _, i := range b.Wanted {
+			blocked.Wanted = append(blocked.Wanted, &messages.WantedLock{Lock: i.Lock.String(), Exclusive: i.Mode == lock.Exclusive})
+		}
+		all = append(all, blocked)
+	}
+	return all
 }

@@ -39,7 +39,9 @@ type LockWaiter struct {
 }
 
 // LockWait is an owner that waits, with the request, its time and the blockers. Locks has the conflicting locks of each
-// blocker. An empty list means that the blocker has an overdue request, which must not be overtaken.
+// blocker. An empty list means that the blocker has an overdue request, which must not be overtaken, or has just been
+// started and takes them. A job without a livelock has no process: it is not started because of the locks, and Seconds is
+// the time since its submission.
 type LockWait struct {
 	Owner    LockOwner   `json:"owner"`
 	Priority int         `json:"priority"`

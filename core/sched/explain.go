@@ -123,12 +123,7 @@ func (s *State) explainExpected(w *Explanation, id job.ID, group int32, now time
 	x := s.expected
 	x.now = now
 	request := s.requestOf(group)
-	conflicts := x.view.Conflicts(jobOwnerKey(id), request)
-	w.OtherBlockers = max(len(conflicts)-blockersMax, 0)
-	for _, c := range conflicts[:len(conflicts)-w.OtherBlockers] {
-		others := max(len(c.Locks)-blockerLocksMax, 0)
-		w.BlockedBy = append(w.BlockedBy, Blocker{c.Owner, c.Locks[:len(c.Locks)-others], others, x.owners[c.Owner].holds(c.Locks[0])})
-	}
+	w.BlockedBy, w.OtherBlockers = x.blockersOf(id, request)
 	for _, r := range append(slices.Clone(x.reserved.urgent), x.reserved.aged) {
 		w.Reserves = w.Reserves || r != nil && r.id == id
 	}
@@ -146,6 +141,41 @@ func (s *State) explainExpected(w *Explanation, id job.ID, group int32, now time
 	for _, at := range s.groups.buckets.live {
 		w.LessUrgent = w.LessUrgent || s.groups.buckets.items[at].priority < priority
 	}
+}
+
+// blockersOf are the first owners that keep a job from a request, and the number of the others.
+func (x *expected) blockersOf(id job.ID, request lock.Request) (first []Blocker, others int) {
+	conflicts := x.view.Conflicts(jobOwnerKey(id), request)
+	others = max(len(conflicts)-blockersMax, 0)
+	for _, c := range conflicts[:len(conflicts)-others] {
+		more := max(len(c.Locks)-blockerLocksMax, 0)
+		first = append(first, Blocker{c.Owner, c.Locks[:len(c.Locks)-more], more, x.owners[c.Owner].holds(c.Locks[0])})
+	}
+	return first, others
+}
+
+// BlockedJob is a candidate that cannot get its locks now, with its request and its blockers as in Explanation.
+type BlockedJob struct {
+	ID        job.ID
+	Priority  int32
+	Wanted    lock.Request
+	BlockedBy []Blocker
+}
+
+// BlockedByLocks are those of the first lookMax candidates that cannot get their locks now, in the order Expected.
+func (s *State) BlockedByLocks(lookMax int, now time.Time) []BlockedJob {
+	if s.expected == nil {
+		return nil
+	}
+	var blocked []BlockedJob
+	for _, id := range s.First(lookMax, now) {
+		group := s.groups.entries.items[s.groups.entryOf(id)].group
+		wanted := s.requestOf(group)
+		if by, _ := s.expected.blockersOf(id, wanted); len(by) > 0 {
+			blocked = append(blocked, BlockedJob{id, s.groups.bucketOf(group).priority, slices.Clone(wanted), by})
+		}
+	}
+	return blocked
 }
 
 func (l *limits) fullOf(set int32) []FullLimit {
