@@ -20,4 +20,6 @@
 //	               RECORD=FILE it records all requests and answers of the day
 //	TestThree      lockstep on three nodes that can all become master (`make conformance-cluster NODES=3`): copies and failovers
 //	TestHold       puts up the cluster and leaves it for work by hand, if HOLD is set; the one of TestThree if HOLD is 3
+//	TestMeasure    jobs in turns on Ganeti's daemons and on lockstep, if MEASURE has the number of rounds
+//	TestHold       puts up the cluster and leaves it for work by hand, if HOLD is set
 package realcluster
