@@ -90,7 +90,7 @@ $(BIN)/axe-core/axe.min.js:
 	cd $(BIN)/axe-core && npm pack --silent axe-core@$(AXE) >/dev/null && tar -xzf axe-core-$(AXE).tgz --strip-components=1 package/axe.min.js && rm axe-core-$(AXE).tgz
 
 browser: build $(BIN)/axe-core/axe.min.js ## drive headless Chromium at the console; screenshots go to var/console
-	@command -v chromium >/dev/null || { echo "NOT RUN: browser: chromium is missing" >&2; exit 0; }; 	cd .ci/browser && $(GO) vet . && $(GO) test -count=1 -short -timeout 6m .
+	@command -v chromium >/dev/null || { echo "NOT RUN: browser: chromium is missing" >&2; exit 0; }; 	cd .ci/browser && $(GO) vet . && $(GO) test -count=1 -short -timeout 12m .
 
 browser-load: build ## the console with 100,000 jobs, and under 1,000 changes a second
 	cd .ci/browser && $(GO) test -count=1 -v -timeout 10m -run 'UnderLoad|DoesNotGrow' .
