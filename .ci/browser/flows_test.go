@@ -109,6 +109,7 @@ func TestARuleOfSeveralConditions(t *testing.T) {
 	if join := eval[string](b, `document.querySelector("select[name=join]").value + document.querySelectorAll("input[name=value]")[1].value`); join != "any4" {
 		t.Fatalf("the editor has %q", join)
 	}
+	b.check(axeSource(t), "filters-conditions")
 	b.requireCalm()
 }
 
