@@ -21,5 +21,4 @@
 //	TestThree      lockstep on three nodes that can all become master (`make conformance-cluster NODES=3`): copies and failovers
 //	TestHold       puts up the cluster and leaves it for work by hand, if HOLD is set; the one of TestThree if HOLD is 3
 //	TestMeasure    jobs in turns on Ganeti's daemons and on lockstep, if MEASURE has the number of rounds
-//	TestHold       puts up the cluster and leaves it for work by hand, if HOLD is set
 package realcluster
