@@ -52,6 +52,7 @@ var wings = []wing{
 	{"core/config/view", []string{"core/answer", "core/config", "core/config/history", "core/rawjson", "core/job"}},
 	{"core/confd", []string{"core/config", "core/rawjson"}},
 	{"core/answer", []string{"core/rawjson", "core/job", "core/config/history"}},
+	{"core/why", []string{"core", "core/answer", "core/job"}},
 	{"core/retention", []string{"core/heap"}},
 	{"core/session", nil},
 	{"core/timeline", nil},

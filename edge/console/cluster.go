@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"lockstep/core/answer"
+	"lockstep/core/why"
 	"lockstep/edge/rapi"
 )
 
@@ -20,7 +21,7 @@ type orderView struct {
 
 type nextRow struct {
 	answer.NextJob
-	Why []sentence
+	Why [][]part
 }
 
 func (x *Console) order(q *request) error {
@@ -32,7 +33,7 @@ func (x *Console) order(q *request) error {
 	for _, j := range next.Jobs {
 		row := nextRow{NextJob: j}
 		for _, r := range append(j.Limits, j.Order) {
-			if r.Kind == answer.WhyOrder && len(r.Causes) == 0 && !isHeldBack(r) {
+			if r.Kind == answer.WhyOrder && len(r.Causes) == 0 && !why.IsHeldBack(r) {
 				continue
 			}
 			row.Why = append(row.Why, sentenceOf(r))

@@ -84,40 +84,15 @@ func FuzzTextOfALog(f *testing.F) {
 	})
 }
 
-func textOf(s sentence) string {
-	text := ""
-	for _, p := range s {
-		text += p.Text
-	}
-	return text
-}
-
+// A reason has links to the jobs and rules that it names.
 func TestReasonsInWords(t *testing.T) {
 	status := "running"
-	for want, r := range map[string]answer.Reason{
-		"It waits for job 7, which is running, to end with success.":                            {Kind: answer.WhyDependency, Job: 7, JobStatus: &status, Statuses: []string{"success"}},
-		"Its opcode 3 waits for job 7 to end with success or error.":                            {Kind: answer.WhyDependency, Opcode: 2, Job: 7},
-		"It is held by alice. It begins no opcode until it is released.":                        {Kind: answer.WhyHold, By: "alice"},
-		"By filter rule abcdefgh… (disk) it is held back until the rule is changed or deleted.": {Kind: answer.WhyFilter, UUID: "abcdefgh-1234", Action: "PAUSE", RuleReason: "disk"},
-		"All run slots are taken: 20 of 20.":                                                    {Kind: answer.WhySlots, Slots: 20, Running: 20},
-		"It is next of 4 pending jobs.":                                                         {Kind: answer.WhyOrder, Position: 1, Pending: 4},
-		"It waits for node/n1, which job 5 has; node/n2, which backup gets first and 2 more. 2 reservations are before it. More urgent jobs are pending, and nothing is promised to it while such jobs come.": {
-			Kind: answer.WhyOrder, Position: 1, Pending: 4, OtherBlockers: 2, ReservationsBefore: 2, NothingPromised: true,
-			BlockedBy: []answer.LockBlocker{{Job: 5, Locks: []string{"node/n1"}, Holds: true}, {Owner: "backup", Locks: []string{"node/n2"}}}},
-		"It has a reservation, and starts when job 5 has left its locks.": {
-			Kind: answer.WhyOrder, Position: 1, Pending: 1, Reserves: true, BlockedBy: []answer.LockBlocker{{Job: 5, Locks: []string{"node/n1"}, Holds: true}}},
-		"It wants locks for which job 5 has a reservation. 1 reservation is before it.": {
-			Kind: answer.WhyOrder, Position: 2, Pending: 4, ReservedBy: 5, ReservationsBefore: 1},
-		"At least 99 of 400 pending jobs go before it.": {Kind: answer.WhyOrder, Position: 100, AtLeast: true, Pending: 400},
-		"It is number 3 of 4 pending jobs. Others of its priority go first, because it would contend with job 5 for node/n1. That counts less the longer it waits.": {
-			Kind: answer.WhyOrder, Position: 3, Pending: 4, Causes: []answer.Cause{{Job: 5, Lock: "node/n1"}}},
-		"It has been waiting for node/n1 (exclusive) for 1 min 5 s; job 5 holds node/n1.": {Kind: answer.WhyLock, Seconds: 65,
-			Locks: []answer.LockItem{{Lock: "cluster/BGL", Mode: "shared"}, {Lock: "node/n1", Mode: "exclusive"}}, Blockers: []answer.Blocker{{Job: 5, Locks: []string{"node/n1"}}}},
-		"Another reason: moon.": {Kind: "moon"},
-	} {
-		require.Equal(t, want, textOf(sentenceOf(r)))
-	}
-	require.Equal(t, "/ui/jobs/7", sentenceOf(answer.Reason{Kind: answer.WhyDependency, Job: 7})[1].Link)
+	require.Equal(t, []part{{Text: "It"}, {Text: " waits for "}, {"job 7", "/ui/jobs/7"}, {Text: ", which is running, to end with "}, {Text: "success"}, {Text: "."}},
+		sentenceOf(answer.Reason{Kind: answer.WhyDependency, Job: 7, JobStatus: &status, Statuses: []string{"success"}}))
+	require.Equal(t, part{"abcdefgh…", "/ui/filters#rule-abcdefgh-1234"}, sentenceOf(answer.Reason{Kind: answer.WhyFilter, UUID: "abcdefgh-1234", Action: "PAUSE"})[1])
+	require.Equal(t, []part{{Text: "Another reason: moon."}}, sentenceOf(answer.Reason{Kind: "moon"}))
+	all := sentences(answer.Why{Reasons: []answer.Reason{{Kind: answer.WhyRunning, Opcodes: 1}, {Kind: answer.WhyRunning, Opcodes: 3}, {Kind: answer.WhyEnded}, {Kind: answer.WhySlots}}})
+	require.Len(t, all, 2, "the head says the rest")
 }
 
 func TestHowManyNodesMayFail(t *testing.T) {

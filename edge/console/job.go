@@ -56,7 +56,7 @@ type jobView struct {
 	Row      answer.ListedJob
 	Status   string
 	Head     string // result or state in words
-	Why      []sentence
+	Why      [][]part
 	Live     bool
 	Held     bool
 	Ops      []opView

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lockstep/core/answer"
+	"lockstep/core/why"
 	"lockstep/edge/rapi"
 )
 
@@ -136,5 +137,10 @@ func waitText(w answer.LockWait) string {
 	for _, held := range w.Locks {
 		r.Blockers = append(r.Blockers, answer.Blocker{Locks: held})
 	}
-	return shorten("waits for "+strings.Join(blockedLocks(r), ", "), 200) + fmt.Sprintf(", for %s", span(time.Duration(w.Seconds*float64(time.Second))))
+	blocked, _ := why.BlockedLocks(r)
+	names := make([]string, len(blocked))
+	for i, item := range blocked {
+		names[i] = item.Lock + " (" + item.Mode + ")"
+	}
+	return shorten("waits for "+strings.Join(names, ", "), 200) + fmt.Sprintf(", for %s", span(time.Duration(w.Seconds*float64(time.Second))))
 }

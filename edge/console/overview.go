@@ -20,7 +20,7 @@ type overviewView struct {
 	Waiting  int64 // jobs that have not been started
 	Used     int   // run slots
 	Oldest   *answer.ListedJob
-	Why      []sentence
+	Why      [][]part
 	Failures []answer.ListedJob
 	Hour     spark
 	Majority string

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"html/template"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"lockstep/core/answer"
+	"lockstep/core/why"
 )
 
 // functions are those of the templates.
@@ -114,235 +114,44 @@ func indented(value any) string {
 // part is a part of a sentence: text, or a link.
 type part struct{ Text, Link string }
 
-// sentence is a reason in words.
-type sentence []part
-
-func say(format string, args ...any) sentence { return sentence{{Text: fmt.Sprintf(format, args...)}} }
-
-func (s sentence) text(format string, args ...any) sentence {
-	return append(s, part{Text: fmt.Sprintf(format, args...)})
+// style is how pages show values in sentences.
+var style = why.Style{
+	Clean: func(text string) string { return shorten(text, 200) },
+	Short: func(text string) string { return shorten(text, 120) },
+	Span:  span,
+	Ago:   func(now, at time.Time) string { return span(now.Sub(at)) + " ago" },
+	Clock: func(_, at time.Time) string { return at.Format("2006-01-02 15:04:05 -07:00") },
 }
 
-func (s sentence) job(id int64) sentence {
-	return append(s, part{"job " + strconv.FormatInt(id, 10), "/ui/jobs/" + strconv.FormatInt(id, 10)})
-}
-
-func (s sentence) rule(uuid string) sentence {
-	return append(s, part{"filter rule " + shorten(uuid, 9), "/ui/filters#rule-" + url.PathEscape(uuid)})
-}
-
-// sentences are the reasons of a job in words.
-func sentences(w answer.Why) []sentence {
-	all := []sentence{}
+// sentences are the reasons of a job in words. The head of its page shows whether it runs or has ended.
+func sentences(w answer.Why) [][]part {
+	all := [][]part{}
 	for _, r := range w.Reasons {
-		if s := sentenceOf(r); s != nil {
-			all = append(all, s)
+		if r.Kind != answer.WhyEnded && (r.Kind != answer.WhyRunning || r.Opcodes > 1) {
+			all = append(all, sentenceOf(r))
 		}
 	}
 	return all
 }
 
-func sentenceOf(r answer.Reason) sentence {
-	switch r.Kind {
-	case answer.WhyDependency:
-		return dependencySentence(r)
-	case answer.WhyHold:
-		return say("It is held%s. It begins no opcode until it is released.", by(r.By))
-	case answer.WhyFilter:
-		s := say("By ").rule(r.UUID)
-		if r.Action == "REJECT" {
-			return s.text("%s it is rejected.", because(r))
-		}
-		return s.text("%s it is held back until the rule is changed or deleted.", because(r))
-	case answer.WhyFilterLimit:
-		return say("By ").rule(r.UUID).text("%s %d such jobs run at a time, and %d are running.", because(r), r.Limit, r.Running)
-	case answer.WhyRateLimit:
-		return say("Its reason “%s” lets %d such jobs run at a time, and %d are running.", r.Label, r.Limit, r.Running)
-	case answer.WhySlots:
-		return say("All run slots are taken: %d of %d.", r.Running, r.Slots)
-	case answer.WhyOrder:
-		return orderSentence(r)
-	case answer.WhyLock:
-		return lockSentence(r)
-	case answer.WhyStarting:
-		return say("Its process is being started.")
-	case answer.WhyCannotStart:
-		return say("Job processes cannot be started: %s", r.Text)
-	case answer.WhyStopping:
-		return say("The daemon is stopping. Jobs start when it runs again.")
-	case answer.WhyRunning:
-		if r.Opcodes <= 1 {
-			return nil
-		}
-		return say("It runs opcode %d of %d.", r.Opcode+1, r.Opcodes)
-	case answer.WhyEnded:
-		return nil
+// sentenceOf is a reason with links to the jobs and rules that it names.
+func sentenceOf(r answer.Reason) []part {
+	s := style.Sentence(r, time.Now())
+	if s == nil {
+		return []part{{Text: "Another reason: " + r.Kind + "."}}
 	}
-	return say("Another reason: %s.", r.Kind)
-}
-
-func by(who string) string {
-	if who == "" {
-		return ""
-	}
-	return " by " + shorten(who, 80)
-}
-
-func because(r answer.Reason) string {
-	if r.RuleReason == "" {
-		return ""
-	}
-	return " (" + shorten(r.RuleReason, 120) + ")"
-}
-
-func dependencySentence(r answer.Reason) sentence {
-	s := say("It waits for ")
-	if r.Opcode > 0 {
-		s = say("Its opcode %d waits for ", r.Opcode+1)
-	}
-	s = s.job(r.Job)
-	wanted := strings.Join(r.Statuses, " or ")
-	if wanted == "" {
-		wanted = "success or error"
-	}
-	switch {
-	case r.Unknown:
-		s = s.text(", which is not known on this node,")
-	case r.JobStatus != nil && *r.JobStatus != "":
-		s = s.text(", which is %s,", *r.JobStatus)
-	}
-	return s.text(" to end with %s.", wanted)
-}
-
-func orderSentence(r answer.Reason) sentence {
-	if isHeldBack(r) {
-		return heldBackSentence(r)
-	}
-	switch {
-	case r.Pending <= 1:
-		return say("It is next.")
-	case r.AtLeast:
-		return say("At least %d of %d pending jobs go before it.", r.Position-1, r.Pending)
-	case r.Position <= 1:
-		return say("It is next of %d pending jobs.", r.Pending)
-	}
-	s := say("It is number %d of %d pending jobs.", r.Position, r.Pending)
-	if len(r.Causes) == 0 {
-		return s
-	}
-	s = s.text(" Others of its priority go first, because it would contend with ")
-	for i, c := range r.Causes {
-		if i > 0 {
-			s = s.text(", ")
-		}
-		if c.Owner != "" {
-			s = s.text("%s", c.Owner)
-		} else {
-			s = s.job(c.Job)
-		}
-		if c.Lock != "" {
-			s = s.text(" for %s", c.Lock)
+	parts := make([]part, len(s))
+	for i, p := range s {
+		switch {
+		case p.Job != 0:
+			parts[i] = part{p.Text, "/ui/jobs/" + strconv.FormatInt(p.Job, 10)}
+		case p.Rule != "":
+			parts[i] = part{shorten(p.Text, 9), "/ui/filters#rule-" + url.PathEscape(p.Rule)}
+		default:
+			parts[i] = part{Text: p.Text}
 		}
 	}
-	return s.text(". That counts less the longer it waits.")
-}
-
-// isHeldBack reports whether locks or reservations keep the job from starting, in the order expected.
-func isHeldBack(r answer.Reason) bool {
-	return len(r.BlockedBy) > 0 || r.ReservedBy != 0 || r.ReservationsBefore > 0
-}
-
-// heldBackSentence says which locks and reservations keep the job from starting.
-func heldBackSentence(r answer.Reason) sentence {
-	var s sentence
-	switch {
-	case len(r.BlockedBy) > 0 && r.Reserves:
-		s = s.text("It has a reservation, and starts when ").blockers(r, false)
-		if len(r.BlockedBy) == 1 && r.OtherBlockers == 0 {
-			s = s.text(" has left its locks")
-		} else {
-			s = s.text(" have left its locks")
-		}
-	case len(r.BlockedBy) > 0:
-		s = s.text("It waits for ").blockers(r, true)
-	case r.ReservedBy != 0:
-		s = s.text("It wants locks for which ").job(r.ReservedBy).text(" has a reservation")
-	default:
-		s = s.text("It wants locks that are reserved")
-	}
-	s = s.text(".")
-	switch {
-	case r.ReservationsBefore == 1:
-		s = s.text(" 1 reservation is before it.")
-	case r.ReservationsBefore > 1:
-		s = s.text(" %d reservations are before it.", r.ReservationsBefore)
-	}
-	if r.NothingPromised {
-		s = s.text(" More urgent jobs are pending, and nothing is promised to it while such jobs come.")
-	}
-	return s
-}
-
-// blockers are the owners of the locks that a job waits for, with the locks or without.
-func (s sentence) blockers(r answer.Reason, locks bool) sentence {
-	for i, b := range r.BlockedBy {
-		if i > 0 {
-			s = s.text("%s", map[bool]string{true: "; ", false: ", "}[locks])
-		}
-		if locks {
-			s = s.text("%s, which ", shorten(strings.Join(b.Locks, ", "), 120))
-		}
-		if b.Owner != "" {
-			s = s.text("%s", b.Owner)
-		} else {
-			s = s.job(b.Job)
-		}
-		if locks {
-			s = s.text("%s", map[bool]string{true: " has", false: " gets first"}[b.Holds])
-		}
-	}
-	if r.OtherBlockers > 0 {
-		s = s.text(" and %d more", r.OtherBlockers)
-	}
-	return s
-}
-
-// blockedLocks are the locks of the request that others hold; all if none is known to be.
-func blockedLocks(r answer.Reason) []string {
-	var blocked, all []string
-	for _, item := range r.Locks {
-		text := item.Lock + " (" + item.Mode + ")"
-		all = append(all, text)
-		if slices.ContainsFunc(r.Blockers, func(b answer.Blocker) bool { return slices.Contains(b.Locks, item.Lock) }) {
-			blocked = append(blocked, text)
-		}
-	}
-	if blocked == nil {
-		return all
-	}
-	return blocked
-}
-
-func lockSentence(r answer.Reason) sentence {
-	names := blockedLocks(r)
-	s := say("It has been waiting for %s for %s", shorten(strings.Join(names, ", "), 200), span(time.Duration(r.Seconds*float64(time.Second))))
-	for i, b := range r.Blockers {
-		s = s.text("%s", map[bool]string{true: "; ", false: ", "}[i == 0])
-		if b.Owner != "" {
-			s = s.text("%s", b.Owner)
-		} else {
-			s = s.job(b.Job)
-		}
-		if len(b.Locks) > 0 {
-			s = s.text(" holds %s", shorten(strings.Join(b.Locks, ", "), 120))
-		} else {
-			s = s.text(" comes first")
-		}
-		if !b.Since.IsZero() {
-			s = s.text(" and has been running for %s", span(time.Since(b.Since.Time)))
-		}
-	}
-	return s.text(".")
+	return parts
 }
 
 // takeNotice is the text of the last action, which the redirect after it carries.

@@ -10,7 +10,6 @@ import (
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
-	"lockstep/cmd/lockstep/internal/locks"
 	"lockstep/cmd/lockstep/internal/order"
 	"lockstep/core/answer"
 )
@@ -26,22 +25,7 @@ func (r whyReason) jobStatus() string {
 	return *r.JobStatus
 }
 
-// since is the zero time if unknown.
-func (r whyReason) since() time.Time {
-	if r.Since == nil {
-		return time.Time{}
-	}
-	return r.Since.Time
-}
-
 func isJob(b answer.Blocker) bool { return b.Owner == "" }
-
-func blockerName(job int64, owner string) string {
-	if owner != "" {
-		return term.Visible(owner)
-	}
-	return locks.PrincipalText(answer.Principal{Job: job})
-}
 
 // whyShown is an answer as --json prints it: the daemon's values, with times as RFC 3339 and the
 // sentences.

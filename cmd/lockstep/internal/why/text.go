@@ -10,10 +10,8 @@ import (
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
-	"lockstep/cmd/lockstep/internal/filters"
-	"lockstep/cmd/lockstep/internal/locks"
 	"lockstep/core/answer"
-	"lockstep/core/record"
+	"lockstep/core/why"
 )
 
 // whyPrinter writes answers as text.
@@ -94,168 +92,19 @@ func (w jobWhy) result() string {
 	return ""
 }
 
+// style is how the terminal shows values in sentences.
+var style = why.Style{
+	Clean: term.Visible,
+	Short: func(text string) string { return term.Visible(term.Shortened(text, term.ValueMax)) },
+	Span:  term.Span, Ago: term.Ago, Clock: term.WallClock,
+}
+
 // sentence is the text of one reason.
 func (r whyReason) sentence(now time.Time) string {
-	switch r.Kind {
-	case answer.WhyDependency:
-		return r.dependency()
-	case answer.WhyFilter:
-		return r.filter()
-	case answer.WhyHold:
-		return r.hold()
-	case answer.WhyFilterLimit:
-		return fmt.Sprintf("Filter rule %s%s lets %d such jobs run at a time, and %d are running.",
-			term.Visible(r.UUID), r.because(), r.Limit, r.Running)
-	case answer.WhyRateLimit:
-		return fmt.Sprintf("One of its reasons is %q: %d such jobs may run at a time, and %d are running.",
-			r.Label, r.Limit, r.Running)
-	case answer.WhySlots:
-		return fmt.Sprintf("All run slots are taken: %d of %d.", r.Running, r.Slots)
-	case answer.WhyOrder:
-		return r.order()
-	case answer.WhyLock:
-		return r.lock(now)
-	case answer.WhyStarting:
-		return "Its process is being started."
-	case answer.WhyCannotStart:
-		return "Job processes cannot be started" + term.AfterColon(r.Text)
-	case answer.WhyStopping:
-		return "The daemon is stopping; jobs start when it runs again."
-	case answer.WhyRunning:
-		return r.running(now)
-	case answer.WhyEnded:
-		return r.ended(now)
+	if s := style.Sentence(r.Reason, now); s != nil {
+		return s.String()
 	}
 	return r.generic()
-}
-
-func (r whyReason) hold() string {
-	if r.By == "" {
-		return "It is held: it begins no opcode until it is released."
-	}
-	return "It is held by " + term.Visible(record.User(r.By)) + ": it begins no opcode until it is released."
-}
-
-func (r whyReason) dependency() string {
-	subject, verb := "It", "waits for"
-	if r.Opcode > 0 {
-		subject = fmt.Sprintf("Its opcode %d", r.Opcode+1)
-	}
-	state := "is " + term.Visible(r.jobStatus())
-	switch {
-	case r.Unknown:
-		state = "was archived on another node or removed"
-	case r.jobStatus() == "":
-		state = "is not known"
-	case client.Final(r.jobStatus()):
-		verb, state = "needs", "has ended with "+term.Visible(r.jobStatus())
-	}
-	return fmt.Sprintf("%s %s job %d, which %s, to end with %s.", subject, verb, r.Job, state,
-		term.Visible(term.Enumerate(locks.Wanted(r.Statuses), "or")))
-}
-
-// because is the reason and the author of a filter rule, in parentheses, as far as known.
-func (r whyReason) because() string {
-	var parts []string
-	if r.RuleReason != "" {
-		parts = append(parts, term.Visible(term.Shortened(r.RuleReason, term.ValueMax)))
-	}
-	if r.By != "" {
-		parts = append(parts, "made by "+term.Visible(term.Shortened(r.By, term.ValueMax)))
-	}
-	if parts == nil {
-		return ""
-	}
-	return " (" + strings.Join(parts, "; ") + ")"
-}
-
-func (r whyReason) filter() string {
-	rule := "Filter rule " + term.Visible(r.UUID) + r.because()
-	switch r.Action {
-	case filters.ActionPause:
-		return rule + " holds it back until the rule is changed or deleted."
-	case filters.ActionReject:
-		return rule + " rejects it: it will be canceled."
-	}
-	return fmt.Sprintf("%s holds it back (%s).", rule, term.Visible(r.Action))
-}
-
-// lock names the blockers. Locks of the request that no blocker holds are only counted.
-func (r whyReason) lock(now time.Time) string {
-	blocked, others := r.blockedLocks()
-	var wanted []string
-	for _, item := range blocked {
-		wanted = append(wanted, locks.ItemText(item))
-	}
-	text := fmt.Sprintf("It has been waiting for %s for %s", term.Enumerate(wanted, "and"),
-		term.Span(time.Duration(r.Seconds*float64(time.Second))))
-	switch {
-	case others == 1:
-		text += ", which it needs along with another lock"
-	case others > 1:
-		text += fmt.Sprintf(", which it needs along with %d other locks", others)
-	}
-	if len(r.Blockers) == 0 {
-		return text + "; they are free now, and it is about to begin."
-	}
-	var holders []string
-	for _, blocker := range r.Blockers {
-		what, name := "it", blockerName(blocker.Job, blocker.Owner)
-		if len(blocked) != 1 || len(blocker.Locks) != 1 || blocked[0].Lock != blocker.Locks[0] {
-			what = term.Enumerate(visibleAll(blocker.Locks), "and")
-		}
-		word := fmt.Sprintf("%s holds %s", name, what)
-		switch {
-		case len(blocker.Locks) == 0: // it holds none of the locks, but its request is earlier
-			word = fmt.Sprintf("%s comes before it", name)
-		case !blocker.Since.IsZero():
-			word = fmt.Sprintf("%s has held %s for %s", name, what, term.Span(now.Sub(blocker.Since.Time)))
-		}
-		holders = append(holders, word)
-	}
-	return text + ": " + strings.Join(holders, "; ") + "."
-}
-
-// blockedLocks is the part of the request that blockers hold, and the number of its other locks;
-// the whole request if this is unknown.
-func (r whyReason) blockedLocks() (blocked []answer.LockItem, others int) {
-	for _, item := range r.Locks {
-		held := func(b answer.Blocker) bool { return slices.Contains(b.Locks, item.Lock) }
-		if slices.ContainsFunc(r.Blockers, held) {
-			blocked = append(blocked, item)
-		}
-	}
-	if len(blocked) == 0 {
-		return r.Locks, 0
-	}
-	return blocked, len(r.Locks) - len(blocked)
-}
-
-func visibleAll(words []string) []string {
-	shown := make([]string, len(words))
-	for i, word := range words {
-		shown[i] = term.Visible(word)
-	}
-	return shown
-}
-
-func (r whyReason) running(now time.Time) string {
-	what := "at work"
-	if r.Opcodes > 1 {
-		what = fmt.Sprintf("at opcode %d of %d", r.Opcode+1, r.Opcodes)
-	}
-	if r.since().IsZero() {
-		return "It is " + what + "."
-	}
-	return fmt.Sprintf("It has been %s for %s, since %s.", what, term.Span(now.Sub(r.since())), term.WallClock(now, r.since()))
-}
-
-func (r whyReason) ended(now time.Time) string {
-	when := "The time of its end is unknown"
-	if !r.since().IsZero() {
-		when = "It ended " + term.Ago(now, r.since())
-	}
-	return when + term.AfterColon(term.Shortened(r.Text, term.ValueMax))
 }
 
 // hint is a command that changes the situation or shows details.
