@@ -70,6 +70,7 @@ type scenario struct {
 	name         string
 	measurements []string // names of measurements
 	run          func(*bench) error
+	ofCluster    bool // it is measured with --cluster
 }
 
 // each runs the rounds of a scenario, and ends early on an interrupt.

@@ -28,8 +28,10 @@ import (
 type daemon struct {
 	bench *bench
 	root  string
-	cmd   *exec.Cmd // nil: not running
-	done  chan struct{}
+	// name and address are those of a node of a cluster; "": it belongs to none.
+	name, address string
+	cmd           *exec.Cmd // nil: not running
+	done          chan struct{}
 }
 
 // startDaemon returns when the daemon accepts jobs. With paused, jobs are queued and do not run.

@@ -33,6 +33,8 @@ var floors = []floor{
 	{"Wake", "BareWake", 4, "changes are pushed to waiting clients, not polled"},
 	{"ConfigUpdates/many", "ConfigUpdates/few", 0.3, "a change of the configuration costs nothing for the objects that it does not touch"},
 	{"Start", "BareReadAll", 8, "a queue is read about as fast as its files"},
+	{"ClusterJobs/nodes=3", "ClusterAloneJobs/nodes=3", 0.2, "a job of a cluster costs few entries of the log"},
+	{"ClusterSubmitRate/nodes=3", "ClusterFilesRate/nodes=3", 0.15, "submissions of a cluster that come together travel together"},
 	{"List/all", "BareList/all", 10, "a list is made about as fast as it is sent"},
 }
 

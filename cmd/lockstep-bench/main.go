@@ -52,10 +52,15 @@ round measures lockstep and the bare machine one after the other in the same
 directory, so that a ratio compares two values of the same minute. Compare only
 figures of one run: machines, disks and hours differ.
 
-lockstepd and lockstep-job must be in the directory of this program.`,
+With --cluster it measures clusters of three and five nodes on this machine instead, beside one node
+and two groups of as many nodes that have only the consensus log: raft that applies nothing, and raft
+that writes each entry to a file by rename without a sync.
+
+lockstepd, lockstep-job and, for clusters, lockstep must be in the directory of this program.`,
 		Example: `  lockstep-bench
   lockstep-bench --only 'Submit|Jobs' --rounds 9
   lockstep-bench --dir /srv/disk --out new.txt && benchstat old.txt new.txt
+  lockstep-bench --cluster
   lockstep-bench --guard`,
 		Args:          cobra.NoArgs,
 		Version:       buildinfo.Read().String(),
@@ -70,8 +75,9 @@ lockstepd and lockstep-job must be in the directory of this program.`,
 	flags.BoolVar(&o.quick, "quick", false, "small rounds: seconds instead of minutes, and rough figures")
 	flags.StringVar(&o.out, "out", "", "also write a `file` in the format of Go's benchmarks, for benchstat")
 	flags.BoolVar(&o.asJSON, "json", false, "print the table as JSON, with every sample")
+	flags.BoolVar(&o.cluster, "cluster", false, "measure clusters beside one node and beside raft alone")
 	flags.BoolVar(&o.guard, "guard", false, "fail if a ratio to the machine's limit is far worse than measured before (implies --quick)")
-	c.AddCommand(newEchoCommand())
+	c.AddCommand(newEchoCommand(), newReferenceCommand())
 	c.CompletionOptions.DisableDefaultCmd = true
 	return c
 }

@@ -79,6 +79,9 @@ func measures(s sizes) []measure {
 		{name: "List/some", text: fmt.Sprintf("list of %d; as many bytes through a socket", s.someQueued), unit: nanoseconds, limit: "BareList/some"},
 		{name: "List/all", text: fmt.Sprintf("list of %d; as many bytes through a socket", s.queued), unit: nanoseconds, limit: "BareList/all"},
 	}
+	for _, size := range clusterSizes {
+		rows = append(rows, clusterMeasures(size)...)
+	}
 	if s.quick {
 		for i := range rows {
 			rows[i].targets = nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -80,6 +81,19 @@ func TestScenariosMeasureWhatTheTableHas(t *testing.T) {
 		}
 	}
 	require.Equal(t, rows, given)
+}
+
+// The scenarios of clusters need minutes and many processes, so they are measured on request and for the guard.
+func TestClustersAreMeasuredOnRequest(t *testing.T) {
+	names := func(o options) (found []string) {
+		for _, s := range chooseScenarios(regexp.MustCompile("^(jobs|cluster of 3)$"), o.kinds()) {
+			found = append(found, s.name)
+		}
+		return found
+	}
+	require.Equal(t, []string{"jobs"}, names(options{}))
+	require.Equal(t, []string{"cluster of 3"}, names(options{cluster: true}))
+	require.Equal(t, []string{"jobs", "cluster of 3"}, names(options{guard: true}))
 }
 
 func TestMedian(t *testing.T) {

@@ -15,13 +15,14 @@ import (
 
 // options are the flags.
 type options struct {
-	dir    string
-	only   string
-	rounds int
-	quick  bool
-	out    string
-	asJSON bool
-	guard  bool
+	dir     string
+	only    string
+	rounds  int
+	quick   bool
+	out     string
+	asJSON  bool
+	guard   bool
+	cluster bool
 }
 
 // run measures and prints. Errors: wrong flags, a failed scenario, or a wrapped errRegression.
@@ -33,13 +34,13 @@ func (o *options) run(ctx context.Context, out, stderr io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("--only: %w", err)
 	}
-	if o.guard && o.only != "" {
-		return errors.New("--guard chooses its measurements; omit --only")
+	if o.guard && (o.only != "" || o.cluster) {
+		return errors.New("--guard chooses its measurements; omit --only and --cluster")
 	}
 	if o.guard {
 		only = guardPattern()
 	}
-	chosen := chooseScenarios(only)
+	chosen := chooseScenarios(only, o.kinds())
 	if len(chosen) == 0 {
 		return fmt.Errorf("--only %s matches no measurement; the names are those of --out, such as Submit/clients=1", o.only)
 	}
@@ -60,6 +61,11 @@ func (o *options) run(ctx context.Context, out, stderr io.Writer) error {
 	return o.report(out, b)
 }
 
+// kinds are the kinds of scenarios to choose from.
+func (o *options) kinds() map[bool]bool {
+	return map[bool]bool{false: !o.cluster, true: o.cluster || o.guard}
+}
+
 // prepare makes the temporary directory.
 func (o *options) prepare(ctx context.Context) (*bench, error) {
 	self, err := os.Executable()
@@ -70,7 +76,11 @@ func (o *options) prepare(ctx context.Context) (*bench, error) {
 	if o.quick || o.guard {
 		b.sizes = quickSizes
 	}
-	for _, program := range []string{"lockstepd", "lockstep-job"} {
+	needed := []string{"lockstepd", "lockstep-job"}
+	if o.cluster || o.guard {
+		needed = append(needed, "lockstep")
+	}
+	for _, program := range needed {
 		if _, err := os.Stat(b.program(program)); err != nil {
 			return nil, fmt.Errorf("%w; run: make build", err)
 		}

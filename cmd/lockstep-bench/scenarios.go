@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -14,7 +15,7 @@ import (
 
 // scenarios are in their order of execution. The scenario that leaves most files is last, since its
 // load on the disk would slow down others.
-var scenarios = []scenario{
+var scenarios = append([]scenario{
 	{name: "machine", measurements: []string{"Spawn/lockstep-job", "Spawn/true", "Replace", "RoundTrip"}, run: scenarioMachine},
 	{name: "submit", measurements: []string{"Submit/clients=1", "SubmitRate/clients=64", "SubmitGain/clients=64", "SubmitMany"}, run: scenarioSubmit},
 	{name: "job", measurements: []string{"Job", "Chain"}, run: scenarioJob},
@@ -27,12 +28,23 @@ var scenarios = []scenario{
 	{name: "config", measurements: []string{"ConfigRead", "ConfigReadChanged", "ConfigFairness", "ConfigBehind", "ConfigFoldCPU", "ConfigHeap", "ConfigResident"}, run: scenarioConfig},
 	{name: "config writes", measurements: []string{"ConfigWrite/some", "ConfigWrite/many", "ConfigWrite/others"}, run: scenarioConfigWrite},
 	{name: "queue", measurements: []string{"Start", "HeapPerJob", "ResidentPerJob", "List/some", "List/all"}, run: scenarioQueue},
+}, clusterScenarios()...)
+
+func clusterScenarios() []scenario {
+	var all []scenario
+	for _, size := range clusterSizes {
+		all = append(all, scenario{name: fmt.Sprintf("cluster of %d", size), measurements: clusterNames(size), run: scenarioCluster(size), ofCluster: true})
+	}
+	return all
 }
 
-// chooseScenarios returns the scenarios with a matching name or measurement.
-func chooseScenarios(only *regexp.Regexp) []scenario {
+// chooseScenarios returns the scenarios with a matching name or measurement, of the kinds: true is that of clusters.
+func chooseScenarios(only *regexp.Regexp, kinds map[bool]bool) []scenario {
 	var chosen []scenario
 	for _, s := range scenarios {
+		if !kinds[s.ofCluster] {
+			continue
+		}
 		if only.MatchString(s.name) || slices.ContainsFunc(s.measurements, only.MatchString) {
 			chosen = append(chosen, s)
 		}

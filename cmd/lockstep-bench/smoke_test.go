@@ -21,7 +21,7 @@ func build(t *testing.T) (dir string) {
 	dir, err := os.MkdirTemp("", "lb")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir, "lockstep/cmd/lockstepd", "lockstep/cmd/lockstep-job", "lockstep/cmd/lockstep-bench").CombinedOutput()
+	out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", dir, "lockstep/cmd/lockstepd", "lockstep/cmd/lockstep-job", "lockstep/cmd/lockstep", "lockstep/cmd/lockstep-bench").CombinedOutput()
 	require.NoError(t, err, string(out))
 	return dir
 }
@@ -40,6 +40,12 @@ func TestTheWholeProgram(t *testing.T) {
 	for _, line := range []string{"BenchmarkSubmit/clients=1\t", "BenchmarkBareLoop/workers=20\t", "BenchmarkJobs/slots=64\t"} {
 		require.Equal(t, 1, strings.Count(string(written), line), line)
 	}
+	out, err = exec.Command(program, "--dir", work, "--quick", "--rounds", "1", "--cluster", "--only", "cluster of 3").CombinedOutput()
+	require.NoError(t, err, string(out))
+	for _, part := range []string{"3 nodes: no-ops end to end, 20 run slots; one node", "raft that writes files", "3 nodes: raft alone, commits for 64 clients"} {
+		require.Contains(t, string(out), part)
+	}
+	require.NotContains(t, string(out), "5 nodes")
 	left, err := os.ReadDir(work)
 	require.NoError(t, err)
 	require.Empty(t, left, "the throw-away directory is gone")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -152,7 +153,9 @@ func (n *node) openLog(stop context.Context) error {
 			return err
 		}
 	}
-	config.Streams = &streamLayer{n.listener.Raft(), n.credentials}
+	config.Streams = raftlog.Streams(n.listener.Raft(), func(ctx context.Context, address string) (net.Conn, error) {
+		return n.credentials.Dial(ctx, address, peer.ProtocolRaft)
+	})
 	n.raft, err = raftlog.Open(config)
 	return err
 }

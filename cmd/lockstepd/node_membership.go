@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/hashicorp/raft"
 	"github.com/sirupsen/logrus"
 
 	"lockstep/core/replication"
@@ -200,17 +198,4 @@ func (n *node) recoverCluster(config raftlog.Config) error {
 		return err
 	}
 	return peer.ClearRecovery(n.config.DataDir)
-}
-
-// streamLayer connects the logs of two nodes.
-type streamLayer struct {
-	net.Listener
-	credentials *peer.Credentials
-}
-
-// Dial is part of raft.StreamLayer.
-func (s *streamLayer) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
-	return s.credentials.Dial(ctx, string(address), peer.ProtocolRaft)
 }
