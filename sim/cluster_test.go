@@ -59,6 +59,11 @@ func TestClusterCheckersBite(t *testing.T) {
 			checker:  func() Checker { return &checkSlots{} },
 			mutation: "more-slots", within: 20,
 		},
+		"replicas: entries are noted as durable whose files were never synced": {
+			checker:  func() Checker { return checkReplicas{} },
+			faults:   FaultRates{Reboot: 300},
+			mutation: "unsynced-entries", within: 20,
+		},
 		"records: the ends of archived jobs are not recorded": {
 			checker:  func() Checker { return &checkRecords{} },
 			mutation: "unrecorded-ends", within: 20,

@@ -84,13 +84,14 @@ var AllMutations = slices.Concat([]Mutation{
 	{"forgotten-jobs", "a replicator that starts does not know which jobs run on which node", Mutations{Alter: dropsRunning}},
 	{"no-fence", "a new master does not wait until the jobs of the former master have ended", Mutations{Alter: noFence}},
 	{"lets-in", "a node that has lost its queue, but not its log, starts with an empty queue", Mutations{AdmitLostQueue: true}},
+	{"unsynced-entries", "a node does not sync the files of the log's entries, and notes the entries as durable", Mutations{Disk: simdisk.Mutations{SkipDataSyncOf: "apply"}}},
 	{"lost-records", "the storage of a node's configuration does not receive every second record of the log", Mutations{Alter: losesRecords}},
 	{"unnumbered-snapshots", "a snapshot has the configuration without the number of its last record", Mutations{Alter: removesNumbers}},
 	{"no-master", "no node learns that it is the master", Mutations{Alter: drops("node/master", &messages.BecomeMaster{})}},
 }, configMutations)
 
 // clusterMutations are the names of the mutations that need several nodes.
-var clusterMutations = []string{"hasty-log", "skipped-entry", "forgotten-jobs", "no-fence", "lets-in", "no-master", "untold-progress", "lost-records", "unnumbered-snapshots"}
+var clusterMutations = []string{"hasty-log", "skipped-entry", "forgotten-jobs", "no-fence", "lets-in", "no-master", "untold-progress", "unsynced-entries", "lost-records", "unnumbered-snapshots"}
 
 // FindMutation returns the mutations of a name, and none for "". An unknown name is an error that
 // lists the names.

@@ -83,6 +83,8 @@ type File struct {
 	touches    int    // see Touch
 	synced     bool   // its data survives a power loss, except
 	unsynced   int    // the last bytes, which were appended and not synced
+	written    bool   // by Replace; a temporary file is not
+	former     []byte // the data of the file that it has replaced, unless it is synced
 	memo       any
 	memoLength int
 }
@@ -153,7 +155,10 @@ func (d *Disk) Replace(op, name string, data ...[]byte) error {
 			return nil
 		}
 		d.replacing = name
-		f := &File{Data: bytes.Join(data, nil), synced: !d.Mutations.SkipDataSync}
+		f := &File{Data: bytes.Join(data, nil), written: true, synced: !d.Mutations.skipsDataSync(op)}
+		if former := dir.visible[path.Base(name)]; former != nil && !f.synced {
+			f.former = former.Data
+		}
 		for _, f := range d.delay(op, name, f) {
 			dir.set(path.Base(name), f)
 			d.notifyChanged(CallReplace, op, name, f.Data)

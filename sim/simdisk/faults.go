@@ -62,6 +62,8 @@ func (d *Disk) fault(op string, call Call) (FaultWhen, error) {
 type Mutations struct {
 	// SkipDataSync: files are renamed over others before their data is synced.
 	SkipDataSync bool
+	// SkipDataSyncOf: the same for the calls with this op only; "": for none.
+	SkipDataSyncOf string
 	// LyingSync: a directory's sync does nothing.
 	LyingSync bool
 	// Loses: writes of these ops, comma-separated, succeed without an effect.
@@ -76,6 +78,10 @@ type Mutations struct {
 	TornAppends bool
 	// LateWrites: a job process's writes are exchanged, two by two.
 	LateWrites bool
+}
+
+func (m Mutations) skipsDataSync(op string) bool {
+	return m.SkipDataSync || m.SkipDataSyncOf != "" && m.SkipDataSyncOf == op
 }
 
 // delay returns the contents that reach the disk, in this order, when f is written.

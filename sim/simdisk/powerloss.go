@@ -23,8 +23,8 @@ func (d *Disk) LeaveTemp(rng *rand.Rand, pid int) {
 }
 
 // LosePower keeps what survives a power loss: of each directory's changes since its last sync a
-// prefix that rng chooses. A file whose data was never synced keeps its name and loses its
-// content; of appended bytes a prefix is left.
+// prefix that rng chooses. A file whose data was never synced keeps its name. Its content is nothing, or that of the file
+// that it has replaced, or that of another file of its directory. Of appended bytes a prefix is left.
 func (d *Disk) LosePower(rng *rand.Rand) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -39,17 +39,29 @@ func (d *Disk) LosePower(rng *rand.Rand) {
 	for _, name := range d.Directories() {
 		dir := d.dirs[name]
 		dir.pending = nil
-		for _, base := range slices.Sorted(maps.Keys(dir.durable)) {
-			dir.durable[base].losePower(rng)
+		names := slices.Sorted(maps.Keys(dir.durable))
+		for _, base := range names {
+			dir.durable[base].losePower(rng, func() []byte { return dir.durable[names[rng.IntN(len(names))]].Data })
 		}
 		dir.visible = maps.Clone(dir.durable)
 	}
 }
 
-func (f *File) losePower(rng *rand.Rand) {
+// losePower: other is the content of another file.
+func (f *File) losePower(rng *rand.Rand, other func() []byte) {
 	switch {
-	case !f.synced:
+	case !f.synced && !f.written:
 		f.Data, f.synced = nil, true
+	case !f.synced:
+		switch rng.IntN(3) {
+		case 0:
+			f.Data = nil
+		case 1:
+			f.Data = f.former
+		default:
+			f.Data = slices.Clone(other())
+		}
+		f.synced, f.memo = true, nil
 	case f.unsynced > 0:
 		f.Data = slices.Clip(f.Data[:len(f.Data)-rng.IntN(f.unsynced+1)])
 	}
