@@ -114,14 +114,14 @@ func (s Applier) accepts(e *messages.LogEntry, u *messages.FileUpdate, local map
 // incarnation of this node's daemon, or from before the job had a process. From the moment at which the file names the
 // job's process, which happens once in a job's life, the process writes the file first and the log gets the change
 // later. So the file is ahead, with two exceptions: a final state that the daemon wrote after the process had ended,
-// and data that a power loss has destroyed.
+// and data that a power loss has destroyed: the file may even have the content of another job.
 func Supersedes(logged, local []byte) bool {
 	inLog, err := job.Decode(logged)
 	if err != nil {
 		return true
 	}
 	onDisk, err := job.Decode(local)
-	if err != nil || !paths.IsJobLivelock(onDisk.Livelock) {
+	if err != nil || onDisk.ID != inLog.ID || !paths.IsJobLivelock(onDisk.Livelock) {
 		return true
 	}
 	if onDisk.Livelock != inLog.Livelock {

@@ -114,6 +114,7 @@ func TestSupersedes(t *testing.T) {
 		"a power loss has set it back": {jobAs(7, one, job.Running, 0), jobAs(7, one, job.Waiting, 0), true},
 		"canceled by the daemon":       {jobAs(7, one, job.Canceled, 0), jobAs(7, one, job.Waiting, 0), true},
 		"a queued one, by its process": {jobAs(7, one, job.Queued, 0), jobAs(7, one, job.Queued, 1), false},
+		"the disk has another job's content": {jobAs(7, daemonLock, job.Queued, 0), jobAs(8, "/run/livelocks/job_000008_1", job.Running, 0), true},
 	} {
 		require.Equal(t, c.want, replication.Supersedes(c.logged, c.local), name)
 	}
