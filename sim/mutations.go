@@ -203,7 +203,7 @@ func losesHolds(_ string, m any) any {
 func losesLogouts(_ string, m any) any {
 	if c, is := m.(*sessions.Call); is {
 		if end, is := c.Operation.(sessions.End); is {
-			return &sessions.Call{Request: c.Request, Operation: sessions.Check{Hash: end.Hash}}
+			return &sessions.Call{Request: c.Request, Operation: sessions.Check(end)}
 		}
 	}
 	return m

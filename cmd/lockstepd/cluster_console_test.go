@@ -26,7 +26,7 @@ func TestClusterSessionsOfTheConsole(t *testing.T) {
 	client := &http.Client{Timeout: patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	t.Cleanup(client.CloseIdleConnections)
 	var session *http.Cookie
-	request := func(at *member, method, path string, form url.Values) (*http.Response, error) {
+	request := func(at *member, method, path string, form url.Values) (code int, cookies []*http.Cookie, err error) {
 		r, err := http.NewRequest(method, "http://"+at.flags[1]+path, strings.NewReader(form.Encode()))
 		require.NoError(t, err)
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -34,18 +34,19 @@ func TestClusterSessionsOfTheConsole(t *testing.T) {
 			r.AddCookie(session)
 		}
 		response, err := client.Do(r)
-		if err == nil {
-			response.Body.Close()
+		if err != nil {
+			return 0, nil, err
 		}
-		return response, err
+		defer response.Body.Close()
+		return response.StatusCode, response.Cookies(), nil
 	}
 	// answers waits until a page at a node has this code: 200 with the session, 303 to the login without.
 	answers := func(at *member, code int) {
 		t.Helper()
 		c.eventually("the console of "+at.name, func() error {
-			response, err := request(at, http.MethodGet, "/ui/jobs", nil)
-			if err == nil && response.StatusCode != code {
-				err = fmt.Errorf("it answers %s", response.Status)
+			got, _, err := request(at, http.MethodGet, "/ui/jobs", nil)
+			if err == nil && got != code {
+				err = fmt.Errorf("it answers %d", got)
 			}
 			return err
 		})
@@ -54,20 +55,20 @@ func TestClusterSessionsOfTheConsole(t *testing.T) {
 	master := c.master()
 	others := c.others(master)
 	answers(others[0], http.StatusSeeOther)
-	response, err := request(others[0], http.MethodPost, "/ui/login", url.Values{"name": {"operator"}, "password": {"secret"}})
+	code, cookies, err := request(others[0], http.MethodPost, "/ui/login", url.Values{"name": {"operator"}, "password": {"secret"}})
 	require.NoError(t, err)
-	require.Equal(t, http.StatusSeeOther, response.StatusCode)
-	require.Len(t, response.Cookies(), 1)
-	session = response.Cookies()[0]
+	require.Equal(t, http.StatusSeeOther, code)
+	require.Len(t, cookies, 1)
+	session = cookies[0]
 	require.Equal(t, "__Host-lockstep-5080", session.Name)
 	answers(master, http.StatusOK)
 
 	master.crash()
 	answers(others[1], http.StatusOK) // it has not seen the session before
 	answers(others[0], http.StatusOK)
-	response, err = request(others[1], http.MethodPost, "/ui/logout", nil)
+	code, _, err = request(others[1], http.MethodPost, "/ui/logout", nil)
 	require.NoError(t, err)
-	require.Equal(t, http.StatusSeeOther, response.StatusCode)
+	require.Equal(t, http.StatusSeeOther, code)
 	answers(others[1], http.StatusSeeOther)
 	answers(others[0], http.StatusSeeOther)
 	master.start()

@@ -101,19 +101,19 @@ func TestSupersedes(t *testing.T) {
 		logged, local []byte
 		want          bool
 	}{
-		"no file":                      {jobAs(7, one, job.Running, 0), nil, true},
-		"a file that is no job":        {jobAs(7, one, job.Running, 0), []byte("garbage"), true},
-		"an entry that is no job":      {[]byte("garbage"), jobAs(7, one, job.Running, 0), true},
-		"another process":              {jobAs(7, two, job.Queued, 0), jobAs(7, one, job.Running, 0), true},
-		"the process is ahead":         {jobAs(7, one, job.Waiting, 0), jobAs(7, one, job.Running, 0), false},
-		"it has ended":                 {jobAs(7, one, job.Running, 0), jobAs(7, one, job.Success, 0), false},
-		"the daemon has failed it":     {jobAs(7, one, job.Error, 0), jobAs(7, one, job.Running, 0), true},
-		"both have an end":             {jobAs(7, one, job.Error, 0), jobAs(7, one, job.Success, 0), false},
-		"the same end":                 {jobAs(7, one, job.Success, 0), jobAs(7, one, job.Success, 0), true},
-		"the same, and it goes on":     {jobAs(7, one, job.Running, 0), jobAs(7, one, job.Running, 0), false},
-		"a power loss has set it back": {jobAs(7, one, job.Running, 0), jobAs(7, one, job.Waiting, 0), true},
-		"canceled by the daemon":       {jobAs(7, one, job.Canceled, 0), jobAs(7, one, job.Waiting, 0), true},
-		"a queued one, by its process": {jobAs(7, one, job.Queued, 0), jobAs(7, one, job.Queued, 1), false},
+		"no file":                            {jobAs(7, one, job.Running, 0), nil, true},
+		"a file that is no job":              {jobAs(7, one, job.Running, 0), []byte("garbage"), true},
+		"an entry that is no job":            {[]byte("garbage"), jobAs(7, one, job.Running, 0), true},
+		"another process":                    {jobAs(7, two, job.Queued, 0), jobAs(7, one, job.Running, 0), true},
+		"the process is ahead":               {jobAs(7, one, job.Waiting, 0), jobAs(7, one, job.Running, 0), false},
+		"it has ended":                       {jobAs(7, one, job.Running, 0), jobAs(7, one, job.Success, 0), false},
+		"the daemon has failed it":           {jobAs(7, one, job.Error, 0), jobAs(7, one, job.Running, 0), true},
+		"both have an end":                   {jobAs(7, one, job.Error, 0), jobAs(7, one, job.Success, 0), false},
+		"the same end":                       {jobAs(7, one, job.Success, 0), jobAs(7, one, job.Success, 0), true},
+		"the same, and it goes on":           {jobAs(7, one, job.Running, 0), jobAs(7, one, job.Running, 0), false},
+		"a power loss has set it back":       {jobAs(7, one, job.Running, 0), jobAs(7, one, job.Waiting, 0), true},
+		"canceled by the daemon":             {jobAs(7, one, job.Canceled, 0), jobAs(7, one, job.Waiting, 0), true},
+		"a queued one, by its process":       {jobAs(7, one, job.Queued, 0), jobAs(7, one, job.Queued, 1), false},
 		"the disk has another job's content": {jobAs(7, daemonLock, job.Queued, 0), jobAs(8, "/run/livelocks/job_000008_1", job.Running, 0), true},
 	} {
 		require.Equal(t, c.want, replication.Supersedes(c.logged, c.local), name)

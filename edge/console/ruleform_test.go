@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"testing"
@@ -46,7 +47,7 @@ func TestOtherPredicatesAreJSON(t *testing.T) {
 		`[["opcode",["&",["=","OP_ID","x"],["|",["=","name","y"]]]]]`, `[["opcode",["=[]","name","x"]]]`, `[["opcode",["=","OP_ID",7]]]`, `[["opcode",["&"]]]`} {
 		f := formOf(ruleRow{Priority: 3, Action: "PAUSE", Predicates: predicates})
 		require.Equal(t, predicates, f.JSON)
-		q := &request{Request: httptest.NewRequest("POST", "/ui/filters/save", nil)}
+		q := &request{Request: httptest.NewRequest(http.MethodPost, "/ui/filters/save", nil)}
 		q.PostForm = url.Values{"priority": {"3"}, "action": {"PAUSE"}, "json": {f.JSON}}
 		_, args, problem := q.ruleForm()
 		require.Empty(t, problem)
@@ -55,7 +56,7 @@ func TestOtherPredicatesAreJSON(t *testing.T) {
 }
 
 func TestAFormHasBoundedConditions(t *testing.T) {
-	q := &request{Request: httptest.NewRequest("POST", "/ui/filters/preview", nil)}
+	q := &request{Request: httptest.NewRequest(http.MethodPost, "/ui/filters/preview", nil)}
 	q.PostForm = url.Values{"priority": {"0"}, "action": {"PAUSE"}}
 	for range 50 {
 		for name, value := range map[string]string{"kind": "opcode", "field": "OP_ID", "operator": "=", "value": "x"} {
