@@ -441,6 +441,7 @@ func TestCheck(t *testing.T) {
 		"programs":      {"/opt/lockstep/lockstep-job", "", "is not executable for all users"},
 		"mode":          {dataDir + "/member-of-cluster", "", "belongs to a cluster of lockstep"},
 		"packages":      {modules, "", "Ganeti's packages are not complete"},
+		"space":         {dataDir + "/queue/large", "", "are needed for a copy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -450,6 +451,9 @@ func TestCheck(t *testing.T) {
 			}
 			if name == "packages" {
 				require.NoError(t, os.Remove(w.path(c.file)))
+			}
+			if name == "space" { // a sparse file
+				require.NoError(t, os.Truncate(w.path(c.file), 8<<40))
 			}
 			require.ErrorContains(t, w.command(swap), c.reason)
 			w.requireIn("ganeti", "")
