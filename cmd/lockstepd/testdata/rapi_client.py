@@ -97,8 +97,8 @@ def main():
     wrong = client.GanetiRapiClient(host, port=int(port), username=user, password="wrong")
     refused(401, wrong.GetJobs)
     nobody = client.GanetiRapiClient(host, port=int(port))
-    assert nobody.GetVersion() == 2
-    for call in (nobody.GetInfo, nobody.GetFeatures, nobody.GetJobs, nobody.GetFilters):
+    assert rapi.GetVersion() == 2
+    for call in (nobody.GetVersion, nobody.GetInfo, nobody.GetFeatures, nobody.GetJobs, nobody.GetFilters):
         refused(401, call)
     refused(401, nobody.GetJobStatus, job)
 
