@@ -18,8 +18,8 @@ import (
 //
 //   - A job is chosen only if no active job has locks that exclude its own, nor a job that was just chosen.
 //   - No job is chosen before an eligible more urgent one that wants no other locks.
-//   - Nobody starves: the oldest job past reserve_after may be passed by jobs that want the same only for a time that a
-//     wrong expectation explains: as long as the longest opcode so far took, and a minute at least. The time begins with
+//   - No job starves. Jobs that want the same may pass the oldest job past reserve_after for a limited time, because
+//     expectations can be wrong: as long as the longest opcode so far took, and a minute at least. The time begins with
 //     the first choice since the job is the oldest.
 //   - No slot is empty beside a job that could run: one that shares no lock with an active job or with any other eligible
 //     job, which might have a reservation.

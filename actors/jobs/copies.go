@@ -24,7 +24,7 @@ func (a *jobActor) copyReport(ctx actor.Context) {
 	}
 }
 
-// copyEnd tells the copier that the job's file is final, and that no process sends it any more.
+// copyEnd tells the copier that the job's file is final, and that from now on only this daemon sends it.
 func (a *jobActor) copyEnd(ctx actor.Context) {
 	a.copyReport(ctx)
 	if a.config.Copier != nil && a.program == messages.JobProgram_GANETI_JOB {

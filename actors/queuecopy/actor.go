@@ -116,7 +116,7 @@ func (c *copier) configured(current *model.Config) {
 	c.known = current
 	uuid := current.Cluster.Value.MasterNode
 	master, hasMaster := current.Nodes.Get(uuid)
-	// Without a master the cluster is being destroyed. Another one has a queue of its own.
+	// Without a master the cluster is being destroyed. With another master this node's queue is not the cluster's.
 	if !hasMaster || c.config.Self != "" && master.Value.Name != c.config.Self {
 		c.tracker.SetNodes(c.now(), "", nil)
 		return

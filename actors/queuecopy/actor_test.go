@@ -191,7 +191,7 @@ func TestANodeIsAway(t *testing.T) {
 	})
 }
 
-// A node whose configuration names another master sends that one nothing, and no other node.
+// A node whose configuration names another master sends nothing to any node.
 func TestAnotherMaster(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.config.Ask(b.copier, &config.Published{Config: nodes(b, "n2")})

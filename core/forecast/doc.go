@@ -3,6 +3,6 @@
 // passes a World, which is a copy of what the scheduler knows. Nothing survives a crash, and nothing is kept.
 //
 // Each estimate is a range, from three plays: all opcodes take as long as a tenth of the durations of their kinds, as
-// half, and as nine tenths. The estimates leave out jobs that will come, failures, changed rules, and locks that nobody
-// has declared.
+// half, and as nine tenths. The estimates leave out jobs that will come, failures, changed rules, and locks that are
+// not declared.
 package forecast

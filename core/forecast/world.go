@@ -49,7 +49,7 @@ type Obstacle string
 // The obstacles.
 const (
 	NoObstacle Obstacle = ""
-	Filter     Obstacle = "filter"     // a filter rule holds the job back until somebody changes the rule
+	Filter     Obstacle = "filter"     // a filter rule holds the job back until the rule is changed or deleted
 	Hold       Obstacle = "hold"       // an operator holds the job
 	Limit      Obstacle = "limit"      // a limit that no running job leaves
 	Foreign    Obstacle = "foreign"    // an owner that is no job has locks, and its end is not known

@@ -143,7 +143,7 @@ func (t *Tracker) compared(now time.Time, p *peer, c *Call, taken map[Unit]mark,
 }
 
 // need is what the candidate needs to have the same as this node. There is no call that removes a file, so a live file of a job
-// that is not here any more goes to the archive.
+// that this node lacks goes to the archive.
 func (f Found) need() (n need, differs bool) {
 	switch {
 	case f.Here != "":

@@ -261,7 +261,7 @@ func (w *world) step() {
 	}
 }
 
-// settle ends the processes and lets all calls succeed until nothing happens any more.
+// settle ends the processes and lets all calls succeed until no call and no timer is left.
 func (w *world) settle() {
 	for id := range w.running {
 		w.tracker.ProcessEnded(w.now, id)

@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	// Settle is longer than a node daemon waits for the lock of its queue: after this time a call whose client is gone has no
-	// effect any more (noded.md 5).
+	// Settle is longer than a node daemon waits for the lock of its queue: a call whose client is gone has no effect after this
+	// time (noded.md 5).
 	Settle = 12 * time.Second
 	// AwayMin is the time of failures after which a candidate is compared from the beginning.
 	AwayMin = time.Minute

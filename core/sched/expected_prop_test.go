@@ -146,9 +146,8 @@ func (l *listed) expectEnd(id job.ID, r Candidate) {
 	}
 }
 
-// checkPassed checks that no job is chosen before the oldest aged one of the most urgent priority, with what that one
-// wants, unless the chosen one ends before all running ones may have ended; and none before an urgent one that could
-// run.
+// checkPassed checks two rules. A job that wants the same as the oldest aged job of the most urgent priority is chosen before
+// it only if the job is expected to end before all running ones. No job is chosen before a more urgent one that could run.
 func (l *listed) checkPassed(t *rapid.T, c Candidate) {
 	aged := Candidate{Priority: 1000}
 	for _, w := range l.candidates {

@@ -125,7 +125,7 @@ func (s Shown) obstacle() string {
 	of := term.Visible(s.UnknownOf)
 	switch s.Unknown {
 	case "filter":
-		return "filter rule " + of + " holds it until somebody changes the rule"
+		return "filter rule " + of + " holds it until the rule is changed or deleted"
 	case "hold":
 		return "it is held until somebody releases it"
 	case "limit":
