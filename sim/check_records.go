@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -15,10 +16,11 @@ import (
 // that depends on it, because a node without the archive may have to know it. For a job that is
 // submitted later this holds on a node without a cluster, which has the whole archive.
 //
-// Two archived jobs do not count. One could not be read: it is read again, and its end is
-// recorded then. The other was moved before a directory could not be synced: its archiving may
-// have failed, and the queue still has the job with its end. In the end no record is without its
-// job, unless the disk has failed.
+// Some archived jobs do not count. A job that could not be read is read again, and its end is
+// recorded then. The archiving of a moved job may have failed: a directory could not be synced, or
+// the answer was lost in a crash and the disk refused the repeated move. The queue still has such a
+// job with its end, and archives it later. In the end no record is without its job, unless the disk
+// has failed.
 type checkRecords struct {
 	unreadable map[string]bool
 	archived   map[string]bool // files moved to the archive
@@ -43,6 +45,9 @@ func (c *checkRecords) See(w *World, event any) error {
 			c.unreadable = map[string]bool{}
 		}
 		c.unreadable[e.path] = true
+		if id, is := paths.ParseJobName(path.Base(e.path)); is && c.archived[paths.ArchivePath(id)] {
+			c.unreadable[paths.ArchivePath(id)] = true
+		}
 		if e.path == paths.QueueDir || strings.HasPrefix(e.path, paths.ArchiveDir) {
 			maps.Copy(c.unreadable, c.archived)
 		}
