@@ -153,7 +153,7 @@ func (c *checkExpected) picked(w *World, id int64, file *job.Job) error {
 		return nil
 	}
 	c.judged++
-	if other := c.inTheWay(j); other != nil {
+	if other := c.inTheWay(w, j); other != nil {
 		return fmt.Errorf("job %d was chosen, but job %d has locks that it wants", id, other.id)
 	}
 	for _, other := range slices.Sorted(maps.Keys(c.waiting)) {
@@ -174,13 +174,23 @@ func among(some, list [][2]string) bool {
 }
 
 // inTheWay is an active job that has locks that a job wants, or nil.
-func (c *checkExpected) inTheWay(j *lockingJob) *lockingJob {
+func (c *checkExpected) inTheWay(w *World, j *lockingJob) *lockingJob {
 	for _, id := range slices.Sorted(maps.Keys(c.active)) {
-		if other := c.active[id]; other.fixed && other.claims && excludeEachOther(j.ops[0], other.ops[other.op]) {
+		if other := c.active[id]; other.fixed && other.claims && !c.mayPause(w, other) && excludeEachOther(j.ops[0], other.ops[other.op]) {
 			return other
 		}
 	}
 	return nil
+}
+
+// mayPause reports whether a hold or a rule may keep an active job from its first opcode. It then has no locks.
+func (c *checkExpected) mayPause(w *World, j *lockingJob) bool {
+	file := w.Job(j.id)
+	if !j.executing.IsZero() || file == nil {
+		return false
+	}
+	v, judged := w.effective.verdict(file)
+	return c.held[j.id] || !judged || v.action.Verb == filter.Pause
 }
 
 // onlyFixed reports whether the locks of all active jobs are known.
