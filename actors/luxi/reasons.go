@@ -2,7 +2,6 @@ package luxi
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"lockstep/core/answer"
@@ -10,6 +9,7 @@ import (
 	"lockstep/core/lock"
 	"lockstep/core/record"
 	"lockstep/core/sched"
+	whywords "lockstep/core/why"
 	"lockstep/messages"
 )
 
@@ -96,32 +96,9 @@ func briefOrder(o *messages.OrderReason) string {
 // startsAfter says at whose ends a job with a reservation starts.
 func startsAfter(o *messages.OrderReason) string {
 	const shown = 3
-	jobs, ids := true, []string{}
-	for _, b := range o.BlockedBy {
-		jobs = jobs && !b.Named
-	}
-	for _, b := range o.BlockedBy[:min(len(o.BlockedBy), shown)] {
-		switch {
-		case !jobs:
-			ids = append(ids, shownPrincipal(answer.Principal{Named: b.Named, Name: b.Owner, Job: b.Job}))
-		default:
-			ids = append(ids, strconv.FormatInt(b.Job, 10))
-		}
-	}
-	if others := len(o.BlockedBy) - len(ids) + int(o.OtherBlockers); others > 0 {
-		ids = append(ids, fmt.Sprintf("%d more", others))
-	}
-	all := ids[0]
-	if last := len(ids) - 1; last > 0 {
-		all = strings.Join(ids[:last], ", ") + " and " + ids[last]
-	}
-	switch {
-	case !jobs:
-		return "starts when " + all + " have left its locks"
-	case len(ids) == 1:
-		return "starts when job " + all + " has ended"
-	}
-	return "starts when jobs " + all + " have ended"
+	first := o.BlockedBy[:min(len(o.BlockedBy), shown)]
+	return whywords.Style{Clean: func(name string) string { return name }}.StartsAfter(answer.Reason{
+		BlockedBy: lockBlockers(first), OtherBlockers: o.OtherBlockers + int64(len(o.BlockedBy)-len(first))}).String()
 }
 
 // positionText describes a job's place in the order. For a job far behind, the scheduler knows only a lower bound.

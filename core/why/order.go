@@ -53,7 +53,7 @@ func (w Style) heldBack(r answer.Reason) Sentence {
 	var s Sentence
 	switch {
 	case len(r.BlockedBy) > 0 && r.Reserves:
-		s = w.startsAfter(s.text("It has a reservation, and "), r).text(".")
+		s = append(s.text("It has a reservation, and "), w.StartsAfter(r)...).text(".")
 	case len(r.BlockedBy) > 0:
 		s = w.awaitedLocks(s.text("It waits for "), r).text(".")
 	case r.ReservedBy != 0:
@@ -71,8 +71,9 @@ func (w Style) heldBack(r answer.Reason) Sentence {
 	return s.promise(r)
 }
 
-// startsAfter says at whose ends the job starts.
-func (w Style) startsAfter(s Sentence, r answer.Reason) Sentence {
+// StartsAfter says at whose ends a job with a reservation starts, without a full stop. r has at least one of BlockedBy.
+func (w Style) StartsAfter(r answer.Reason) Sentence {
+	var s Sentence
 	jobs := 0
 	for _, b := range r.BlockedBy {
 		if b.Owner == "" {

@@ -23,6 +23,8 @@ func TestWhatAJobWaitsForInTheOrderExpected(t *testing.T) {
 			Pending: 1, Reserves: true, BlockedBy: []answer.LockBlocker{{Job: 17, Locks: []string{"node/a"}}}, OtherBlockers: 4},
 		"It has a reservation, and starts when job 17 and gnt-cluster have left its locks.": {
 			Pending: 1, Reserves: true, BlockedBy: []answer.LockBlocker{{Job: 17, Locks: []string{"node/a"}}, {Owner: "gnt-cluster", Locks: []string{"node/a"}}}},
+		"It has a reservation, and starts when gnt-cluster has left its locks.": {
+			Pending: 1, Reserves: true, BlockedBy: []answer.LockBlocker{{Owner: "gnt-cluster", Locks: []string{"node/a"}}}},
 		"It waits for node/a, which job 17 has.": {
 			Position: 1, Pending: 5, BlockedBy: []answer.LockBlocker{{Job: 17, Locks: []string{"node/a"}, Holds: true}}},
 		"It waits for node/a, node/b and 3 more, which job 17 gets first; node/c, which gnt-cluster has; and for 1 other owner.": {
