@@ -32,8 +32,9 @@ type checkExpected struct {
 	oldest  int64     // the job that must be passed no more, once it has waited
 	since   time.Time // the first choice since it is the oldest and past reserve_after
 	longest time.Duration
-	changes int // since the last search for jobs that could run
-	judged  int // choices and searches
+	ended   time.Time // of the last process; the daemon notices it at this time at the earliest
+	changes int       // since the last search for jobs that could run
+	judged  int       // choices and searches
 }
 
 // lockingJob is a job with the locks of its opcodes, by name and mode.
@@ -90,6 +91,7 @@ func (c *checkExpected) See(w *World, event any) error {
 		}
 	case processEnded:
 		delete(c.active, e.process.job)
+		c.ended = w.clock.Now()
 	case deciderStarted: // a choice that has not led to a process is forgotten
 		maps.DeleteFunc(c.active, func(_ int64, j *lockingJob) bool { return !j.process })
 	case powerLost:
@@ -236,10 +238,13 @@ func (c *checkExpected) passed(w *World, chosen *lockingJob, urgency int) error 
 // searchEvery is how many events pass between two searches.
 const searchEvery = 64
 
-// search looks for a job that could run. Everything was at rest before the time passed.
+// search looks for a job that could run. Everything was at rest before the time passed. A process that has ended with the new
+// time is not noticed yet.
 func (c *checkExpected) search(w *World) error {
 	switch slots := w.effective.slots; {
 	case c.changes < searchEvery, !c.applies(w), w.effective.quiescentAt == 0, !w.disturbance.recovered(w), !c.onlyFixed():
+		return nil
+	case c.ended.Equal(w.clock.Now()):
 		return nil
 	case len(w.occupying()) >= slots, len(c.active) >= slots: // a job that is being started or ended has a slot
 		return nil
