@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -67,8 +68,11 @@ func (c *checkExpected) See(w *World, event any) error {
 		if e.job != nil && e.job.Status() == job.Queued && c.active[e.id] == nil { // an id without a commit record is given again
 			c.known[e.id] = newLockingJob(e.job)
 		}
-		if j := c.active[e.id]; j != nil && !j.process && (e.job == nil || e.job.Status().Final()) {
-			delete(c.active, e.id) // it was canceled before it had a process
+		if j := c.active[e.id]; j != nil && (e.job == nil || e.job.Status().Final()) {
+			j.claims = false
+			if !j.process {
+				delete(c.active, e.id) // it was canceled before it had a process
+			}
 		}
 	case jobPicked:
 		if before != nil {
@@ -92,6 +96,10 @@ func (c *checkExpected) See(w *World, event any) error {
 	case processEnded:
 		delete(c.active, e.process.job)
 		c.ended = w.clock.Now()
+	case diskFailed:
+		if strings.HasPrefix(path.Base(e.path), "locks.") {
+			c.requestsLost()
+		}
 	case deciderStarted: // a choice that has not led to a process is forgotten
 		maps.DeleteFunc(c.active, func(_ int64, j *lockingJob) bool { return !j.process })
 	case powerLost:
@@ -102,6 +110,14 @@ func (c *checkExpected) See(w *World, event any) error {
 		c.changes--
 	}
 	return nil
+}
+
+// requestsLost records that the lock manager could not write a grant. It reads its files again, and does not know of the request
+// of a job that has not begun its first opcode until the process repeats it.
+func (c *checkExpected) requestsLost() {
+	for _, j := range c.active { // the order does not matter
+		j.claims = j.claims && !j.executing.IsZero()
+	}
 }
 
 // damaged records a job whose file was replaced from outside: what becomes of it is not judged.

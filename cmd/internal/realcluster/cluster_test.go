@@ -56,6 +56,19 @@ type cluster struct {
 	checked map[string]int // number of records of each log that checkLogs has looked at
 }
 
+// prepareNodes gives each node what a cluster with the fake hypervisor needs, and starts its ssh server.
+func (c *cluster) prepareNodes() {
+	for node := range c.nodes {
+		c.copyTree("testdata/os", node, "/srv/ganeti/os")
+		c.on(node, `
+set -e
+mkdir -p /run/sshd /run/lock /etc/ganeti /srv/ganeti/file-storage /var/lib/ganeti/export
+echo /srv/ganeti/file-storage >/etc/ganeti/file-storage-paths
+printf 'HostKey /etc/ssh/ssh_host_rsa_key\nPermitRootLogin yes\nPasswordAuthentication no\nUsePAM no\nStrictModes no\nSubsystem sftp internal-sftp\n' >/etc/ssh/sshd_config
+/usr/sbin/sshd`)
+	}
+}
+
 // newCluster puts up a cluster with Ganeti's own daemons. It ends with the test.
 func newCluster(t testing.TB) *cluster {
 	files := filepath.Join(needLayer(t), "files")
@@ -70,15 +83,7 @@ func newCluster(t testing.TB) *cluster {
 	}
 	require.NoError(t, c.nodes[0].Connect(c.nodes[1]))
 	c.sshKeys()
-	for node := range c.nodes {
-		c.copyTree("testdata/os", node, "/srv/ganeti/os")
-		c.on(node, `
-set -e
-mkdir -p /run/sshd /run/lock /etc/ganeti /srv/ganeti/file-storage /var/lib/ganeti/export
-echo /srv/ganeti/file-storage >/etc/ganeti/file-storage-paths
-printf 'HostKey /etc/ssh/ssh_host_rsa_key\nPermitRootLogin yes\nPasswordAuthentication no\nUsePAM no\nStrictModes no\nSubsystem sftp internal-sftp\n' >/etc/ssh/sshd_config
-/usr/sbin/sshd`)
-	}
+	c.prepareNodes()
 	c.on(0, `
 set -e
 gnt-cluster init --enabled-hypervisors=fake --enabled-disk-templates=diskless,file \

@@ -42,15 +42,7 @@ func newThree(t *testing.T) *three {
 	}
 	c.sshKeys()
 	c.copyTree(c.nodes[0].Path("root/.ssh"), 2, "/root/.ssh")
-	for node := range c.nodes {
-		c.copyTree("testdata/os", node, "/srv/ganeti/os")
-		c.on(node, `
-set -e
-mkdir -p /run/sshd /run/lock /etc/ganeti /srv/ganeti/file-storage /var/lib/ganeti/export
-echo /srv/ganeti/file-storage >/etc/ganeti/file-storage-paths
-printf 'HostKey /etc/ssh/ssh_host_rsa_key\nPermitRootLogin yes\nPasswordAuthentication no\nUsePAM no\nStrictModes no\nSubsystem sftp internal-sftp\n' >/etc/ssh/sshd_config
-/usr/sbin/sshd`)
-	}
+	c.prepareNodes()
 	c.on(0, `
 set -e
 gnt-cluster init --enabled-hypervisors=fake --enabled-disk-templates=diskless,file \
