@@ -1006,8 +1006,8 @@ func (*SubscribeAllJobs) Descriptor() ([]byte, []int) {
 	return file_job_proto_rawDescGZIP(), []int{14}
 }
 
-// JobStatesChanged: the jobs in `jobs` are new, or their status, priority or wait for
-// dependencies has changed. The jobs in `archived` have left the queue.
+// JobStatesChanged: the jobs in `jobs` are new, or their status, priority, hold or wait
+// for dependencies has changed. The jobs in `archived` have left the queue.
 type JobStatesChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Jobs          []*JobInfo             `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`

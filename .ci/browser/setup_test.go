@@ -48,6 +48,7 @@ func must(t testing.TB, err error) {
 type daemon struct {
 	testing.TB
 	dir, url string
+	env      []string // variables besides those of the test
 	cmd      *exec.Cmd
 	done     chan struct{}
 }
@@ -75,6 +76,7 @@ func (d *daemon) start(flags ...string) *daemon {
 		"--confd-address=", "--mond-address=", "--rapi-allow-commands"}, flags...)
 	d.cmd = exec.Command(filepath.Join(root(d), "bin", "lockstepd"), args...)
 	d.cmd.Stdout, d.cmd.Stderr = log, log
+	d.cmd.Env = append(os.Environ(), d.env...)
 	must(d, d.cmd.Start())
 	d.done = make(chan struct{})
 	go func(done chan struct{}, cmd *exec.Cmd) { _ = cmd.Wait(); close(done) }(d.done, d.cmd)
@@ -115,6 +117,14 @@ func (d *daemon) kill() {
 		_ = d.cmd.Process.Signal(syscall.SIGKILL)
 		<-d.done
 	}
+}
+
+// log is what the daemon has logged.
+func (d *daemon) log() string {
+	d.Helper()
+	data, err := os.ReadFile(filepath.Join(d.dir, "out"))
+	must(d, err)
+	return string(data)
 }
 
 // cli runs the command line against the daemon, and returns its output.

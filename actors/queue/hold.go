@@ -82,14 +82,22 @@ func (q *queue) writeRecord(ctx actor.Context, op string, id int64, r record.Rec
 // setHold puts a hold into force.
 func (q *queue) setHold(ctx actor.Context, id int64, h record.Hold) {
 	q.holds.inForce[id] = h
-	ctx.Send(q.config.Scheduler, &messages.HoldChanged{Id: id, Held: true, By: h.By})
+	q.holdChanged(ctx, &messages.HoldChanged{Id: id, Held: true, By: h.By})
 }
 
 // dropHold ends a hold.
 func (q *queue) dropHold(ctx actor.Context, id int64) {
 	if _, held := q.holds.inForce[id]; held {
 		delete(q.holds.inForce, id)
-		ctx.Send(q.config.Scheduler, &messages.HoldChanged{Id: id})
+		q.holdChanged(ctx, &messages.HoldChanged{Id: id})
+	}
+}
+
+// holdChanged tells the scheduler, then the subscribers of all jobs: what they ask next about the job has the change.
+func (q *queue) holdChanged(ctx actor.Context, m *messages.HoldChanged) {
+	ctx.Send(q.config.Scheduler, m)
+	if e := q.index.get(m.Id); e != nil {
+		q.publishChanges(ctx, &messages.JobStatesChanged{Jobs: []*messages.JobInfo{e.info}})
 	}
 }
 

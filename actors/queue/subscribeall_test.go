@@ -54,6 +54,26 @@ func TestFollowersAreToldWhatIsShownAndNotWhatIsSaid(t *testing.T) {
 	})
 }
 
+// A hold and its end change why a job waits, which pages show.
+func TestFollowersAreToldOfAHold(t *testing.T) {
+	onReady(t, []*job.Job{newJob(1)}, func(t *testing.T, b *bench) {
+		p := b.follow()
+		b.orderHold(1, true)
+		require.Equal(t, map[int64]job.Status{1: job.Queued}, news(p))
+		b.recordWritten("1", heldByRoot)
+		b.expectOrder(true, "Job 1 is held")
+		b.orderHold(1, true)
+		b.recordWritten("1", heldByRoot)
+		b.expectOrder(true, "Job 1 is held")
+		p.Quiet()
+		b.orderHold(1, false)
+		p.Quiet()
+		b.recordWritten("1", `{}`)
+		require.Equal(t, map[int64]job.Status{1: job.Queued}, news(p))
+		p.Quiet()
+	})
+}
+
 func TestFollowersAreToldOfAnArchivedJob(t *testing.T) {
 	onReady(t, []*job.Job{ended(1), ended(2)}, func(t *testing.T, b *bench) {
 		p := b.follow()

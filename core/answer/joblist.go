@@ -92,7 +92,7 @@ type ListedJob struct {
 
 // JobEvents answers LockstepEvents: what has changed since the call before on the same connection.
 type JobEvents struct {
-	// Jobs are new jobs and jobs whose status or priority has changed, each as it was after the change, in order.
+	// Jobs are new jobs and jobs whose status, priority or hold has changed, each as it was after the change, in order.
 	Jobs     []ListedJob `json:"jobs"`
 	Archived []int64     `json:"archived"` // jobs that have left the queue
 	// Missed: changes may have been lost, or this is the first call. The client lists the jobs.

@@ -175,5 +175,6 @@ func (w Style) running(r answer.Reason, now time.Time) Sentence {
 	if r.Since == nil || r.Since.IsZero() {
 		return s.text("is %s.", what)
 	}
-	return s.text("has been %s for %s, since %s.", what, w.Span(now.Sub(r.Since.Time)), w.Clock(now, r.Since.Time))
+	s = s.text("has been %s for %s, since ", what, w.Span(now.Sub(r.Since.Time)))
+	return append(s, Part{Text: w.Clock(now, r.Since.Time), Time: r.Since.Time}).text(".")
 }

@@ -1,5 +1,5 @@
 // Package why turns the reasons why a job does not run into sentences, for all programs that show them. It is pure. A sentence is a list
-// of parts, so that a page can make links of jobs and rules.
+// of parts, so that a page can make links of jobs and rules, and show times in the zone of its reader.
 package why
 
 import (
@@ -13,8 +13,9 @@ import (
 // Part is a part of a sentence.
 type Part struct {
 	Text string
-	Job  int64  // the text names this job; 0: none
-	Rule string // the text names the filter rule with this UUID; empty: none
+	Job  int64     // the text names this job; 0: none
+	Rule string    // the text names the filter rule with this UUID; empty: none
+	Time time.Time // the text is this time, in the words of Style.Clock; zero: none
 }
 
 // Sentence is a reason in words.

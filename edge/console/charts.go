@@ -33,10 +33,11 @@ type ganttBar struct {
 	LabelX, TextY int
 }
 
+// ganttTick is a time below the chart, in the server's zone; the script shows it in the browser's.
 type ganttTick struct {
-	X    int
-	Time answer.Time
-	Text string
+	X          int
+	Full, Text string // as RFC 3339, and for people
+	Days       bool   // the text has the day, too
 }
 
 type ganttLane struct{ Y, TextY, Number int }
@@ -118,11 +119,11 @@ func (v *timelineView) draw(jobs []answer.ListedJob, from, now time.Time) {
 	minute := int64(time.Minute / time.Millisecond)
 	for _, at := range timeline.Ticks(from.UnixMilli(), now.UnixMilli(), 6, []int64{minute, 2 * minute, 5 * minute, 10 * minute, 15 * minute, 30 * minute, 60 * minute, 240 * minute, 1440 * minute}) {
 		t := time.UnixMilli(at)
-		text := t.Format("15:04")
-		if now.Sub(from) > 48*time.Hour {
-			text = t.Format("Jan 2")
+		tick := ganttTick{X: scale(at), Full: t.Format(time.RFC3339), Text: t.Format("15:04 -07:00"), Days: now.Sub(from) > 48*time.Hour}
+		if tick.Days {
+			tick.Text = t.Format("Jan 2 15:04 -07:00")
 		}
-		v.Ticks = append(v.Ticks, ganttTick{X: scale(at), Time: answer.Time{Time: t}, Text: text})
+		v.Ticks = append(v.Ticks, tick)
 	}
 }
 

@@ -108,11 +108,13 @@ func (x *Console) promote(q *request) error {
 	if err := q.ParseForm(); err != nil {
 		return badRequest("The form cannot be read.")
 	}
-	if err := q.do(rapi.Long, nil, "LockstepNodePromote", q.PostForm.Get("name")); err != nil && !isAway(err) {
+	name := q.PostForm.Get("name")
+	q.about["node"] = shorten(name, loggedMax)
+	err := q.do(rapi.Long, nil, "LockstepNodePromote", name)
+	if err != nil && !isAway(err) {
 		return err
 	}
-	http.Redirect(q.w, q.Request, "/ui/nodes?done=promoted", http.StatusSeeOther)
-	return nil
+	return q.finish(err == nil, "/ui/nodes?done=promoted")
 }
 
 // settingsView is the data of the settings.
@@ -187,6 +189,7 @@ func (x *Console) saveSettings(q *request) error {
 			changed[row.Name] = quoted(value)
 		}
 	}
+	q.about["settings"] = strings.Join(slices.Sorted(maps.Keys(changed)), ",")
 	if err := q.do(rapi.Short, nil, "LockstepSetSettings", changed); err != nil {
 		if isAway(err) {
 			return err
@@ -195,8 +198,7 @@ func (x *Console) saveSettings(q *request) error {
 		q.render(http.StatusUnprocessableEntity, "settings", view{Title: "Settings", Section: "settings", Data: before})
 		return nil
 	}
-	http.Redirect(q.w, q.Request, "/ui/settings?done=settings", http.StatusSeeOther)
-	return nil
+	return q.finish(true, "/ui/settings?done=settings")
 }
 
 func quoted(text string) json.RawMessage {
@@ -212,6 +214,7 @@ func (x *Console) drain(q *request) error {
 		return badRequest("The form cannot be read.")
 	}
 	drained := q.PostForm.Get("drained") == "1"
+	q.about["drained"] = drained
 	if err := q.do(rapi.Short, nil, "SetDrainFlag", drained); err != nil {
 		return err
 	}
@@ -219,6 +222,5 @@ func (x *Console) drain(q *request) error {
 	if drained {
 		done = "drained"
 	}
-	http.Redirect(q.w, q.Request, "/ui/?done="+done, http.StatusSeeOther)
-	return nil
+	return q.finish(true, "/ui/?done="+done)
 }

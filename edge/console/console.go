@@ -35,6 +35,7 @@ const (
 	requestsMax = 200     // requests at a time, streams left out
 	streamsMax  = 500     // open streams at a time
 	formMax     = 1 << 20 // bytes of a form
+	loggedMax   = 100     // characters of a value of a form in the log
 	pageTimeout = 20 * time.Second
 )
 
@@ -62,6 +63,7 @@ type Console struct {
 	templates *template.Template
 	assets    map[string]asset // by the name in a URL
 	names     map[string]string
+	queue     rapi.Luxi
 	reads     *reads
 	sessions  *sessionCache
 	hub       *hub
@@ -79,7 +81,7 @@ type asset struct {
 
 // New makes a console.
 func New(c Config) (*Console, error) {
-	x := &Console{config: c, assets: map[string]asset{}, names: map[string]string{}, requests: make(chan struct{}, requestsMax),
+	x := &Console{config: c, mux: http.NewServeMux(), assets: map[string]asset{}, names: map[string]string{}, requests: make(chan struct{}, requestsMax),
 		streams: make(chan struct{}, streamsMax), stopping: make(chan struct{})}
 	if err := x.loadAssets(); err != nil {
 		return nil, err
@@ -88,11 +90,17 @@ func New(c Config) (*Console, error) {
 	if x.templates, err = template.New("").Funcs(x.functions()).ParseFS(templateFiles, "templates/*.html"); err != nil {
 		return nil, fmt.Errorf("templates of the console: %w", err)
 	}
-	x.reads = newReads(c.Queue)
-	x.sessions = newSessionCache(c.Queue, c.Logins)
 	x.hub = newHub(c.Queue, x.stopping)
-	x.mux = x.routes()
+	x.setQueue(c.Queue)
+	for _, r := range x.routes() {
+		x.mux.HandleFunc(r.pattern, r.serve)
+	}
 	return x, nil
+}
+
+// setQueue makes a queue the one that pages show and change.
+func (x *Console) setQueue(queue rapi.Luxi) {
+	x.queue, x.reads, x.sessions = queue, newReads(queue), newSessionCache(queue, x.config.Logins)
 }
 
 // Stop ends the streams. It may be called more than once.
@@ -137,46 +145,52 @@ func (x *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.mux.ServeHTTP(w, r)
 }
 
+// route is a pattern of paths, and what serves them.
+type route struct {
+	pattern string
+	serve   http.HandlerFunc
+}
+
 // routes are all paths. A pattern without a method takes no other than the mux says: 405 with Allow.
-func (x *Console) routes() *http.ServeMux {
-	m := http.NewServeMux()
-	m.HandleFunc("GET /ui", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, rapi.ConsolePath, http.StatusFound) })
-	m.HandleFunc("GET /ui/assets/{name}", x.serveAsset)
-	m.HandleFunc("GET /ui/login", x.open(x.loginPage))
-	m.HandleFunc("POST /ui/login", x.open(x.login))
-	m.HandleFunc("GET /ui/open", x.open(x.linkPage))
-	m.HandleFunc("POST /ui/open", x.open(x.redeem))
-	m.HandleFunc("POST /ui/logout", x.page(x.logout))
-	m.HandleFunc("GET /ui/events", x.events)
-	m.HandleFunc("GET /ui/consoles", x.page(x.consoles))
-	m.HandleFunc("GET /ui/{$}", x.page(x.overview))
-	m.HandleFunc("GET /ui/jobs", x.page(x.jobs))
-	m.HandleFunc("POST /ui/jobs/confirm", x.page(x.confirmJobs))
-	m.HandleFunc("POST /ui/jobs/apply", x.change(x.applyJobs))
-	m.HandleFunc("GET /ui/jobs/{id}", x.page(x.job))
-	m.HandleFunc("GET /ui/jobs/{id}/log", x.page(x.downloadLog))
-	m.HandleFunc("GET /ui/jobs/{id}/job.json", x.page(x.jobFile))
-	m.HandleFunc("GET /ui/jobs/{id}/graph", x.page(x.graph))
-	m.HandleFunc("POST /ui/jobs/{id}/{action}", x.change(x.jobAction))
-	m.HandleFunc("GET /ui/timeline", x.page(x.timeline))
-	m.HandleFunc("GET /ui/locks", x.page(x.locks))
-	m.HandleFunc("GET /ui/filters", x.page(x.filters))
-	m.HandleFunc("POST /ui/filters/preview", x.page(x.previewFilter))
-	m.HandleFunc("POST /ui/filters/save", x.change(x.saveFilter))
-	m.HandleFunc("POST /ui/filters/delete", x.change(x.deleteFilter))
-	m.HandleFunc("GET /ui/order", x.page(x.order))
-	m.HandleFunc("GET /ui/nodes", x.page(x.nodes))
-	m.HandleFunc("POST /ui/nodes/confirm", x.page(x.confirmPromotion))
-	m.HandleFunc("POST /ui/nodes/promote", x.change(x.promote))
-	m.HandleFunc("GET /ui/settings", x.page(x.settings))
-	m.HandleFunc("POST /ui/settings", x.change(x.saveSettings))
-	m.HandleFunc("POST /ui/drain", x.change(x.drain))
-	m.HandleFunc("GET /ui/opcodes", x.page(x.opcodes))
-	m.HandleFunc("GET /ui/opcodes/{name}", x.page(x.opcode))
-	m.HandleFunc("POST /ui/opcodes/{name}", x.change(x.submit))
-	m.HandleFunc("GET /ui/help", x.page(x.help))
-	m.HandleFunc("GET /ui/", x.page(func(*request) error { return errNotFound }))
-	return m
+func (x *Console) routes() []route {
+	return []route{
+		{"GET /ui", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, rapi.ConsolePath, http.StatusFound) }},
+		{"GET /ui/assets/{name}", x.serveAsset},
+		{"GET /ui/login", x.open(x.loginPage)},
+		{"POST /ui/login", x.open(x.login)},
+		{"GET /ui/open", x.open(x.linkPage)},
+		{"POST /ui/open", x.open(x.redeem)},
+		{"POST /ui/logout", x.page(x.logout)},
+		{"GET /ui/events", x.events},
+		{"GET /ui/consoles", x.page(x.consoles)},
+		{"GET /ui/{$}", x.page(x.overview)},
+		{"GET /ui/jobs", x.page(x.jobs)},
+		{"POST /ui/jobs/confirm", x.page(x.confirmJobs)},
+		{"POST /ui/jobs/apply", x.change(x.applyJobs)},
+		{"GET /ui/jobs/{id}", x.page(x.job)},
+		{"GET /ui/jobs/{id}/log", x.page(x.downloadLog)},
+		{"GET /ui/jobs/{id}/job.json", x.page(x.jobFile)},
+		{"GET /ui/jobs/{id}/graph", x.page(x.graph)},
+		{"POST /ui/jobs/{id}/{action}", x.change(x.jobAction)},
+		{"GET /ui/timeline", x.page(x.timeline)},
+		{"GET /ui/locks", x.page(x.locks)},
+		{"GET /ui/filters", x.page(x.filters)},
+		{"POST /ui/filters/preview", x.page(x.previewFilter)},
+		{"POST /ui/filters/save", x.change(x.saveFilter)},
+		{"POST /ui/filters/delete", x.change(x.deleteFilter)},
+		{"GET /ui/order", x.page(x.order)},
+		{"GET /ui/nodes", x.page(x.nodes)},
+		{"POST /ui/nodes/confirm", x.page(x.confirmPromotion)},
+		{"POST /ui/nodes/promote", x.change(x.promote)},
+		{"GET /ui/settings", x.page(x.settings)},
+		{"POST /ui/settings", x.change(x.saveSettings)},
+		{"POST /ui/drain", x.change(x.drain)},
+		{"GET /ui/opcodes", x.page(x.opcodes)},
+		{"GET /ui/opcodes/{name}", x.page(x.opcode)},
+		{"POST /ui/opcodes/{name}", x.change(x.submit)},
+		{"GET /ui/help", x.page(x.help)},
+		{"GET /ui/", x.page(func(*request) error { return errNotFound })},
+	}
 }
 
 func (x *Console) serveAsset(w http.ResponseWriter, r *http.Request) {
@@ -199,7 +213,9 @@ type request struct {
 	w       http.ResponseWriter
 	console *Console
 	user    user
-	id      string // hash of the session
+	id      string        // hash of the session
+	about   logrus.Fields // what a change is about, for the log
+	done    bool          // the change was made
 }
 
 // pageError is an error with a code and a sentence for people.
@@ -211,6 +227,16 @@ type pageError struct {
 func (e *pageError) Error() string { return e.text }
 
 var errNotFound = &pageError{http.StatusNotFound, "There is no such page."}
+
+// pageErrorOf is an error for people.
+func pageErrorOf(err error) *pageError {
+	var known *pageError
+	if errors.As(err, &known) {
+		return known
+	}
+	f := rapi.AsFailure(err)
+	return &pageError{f.Code, f.Error()}
+}
 
 func badRequest(format string, args ...any) error {
 	return &pageError{http.StatusBadRequest, fmt.Sprintf(format, args...)}
@@ -250,19 +276,6 @@ func (x *Console) page(serve func(*request) error) http.HandlerFunc {
 		if err := serve(q); err != nil {
 			q.fail(err)
 		}
-	})
-}
-
-// change is page for what changes something: it needs the option write, and is logged.
-func (x *Console) change(serve func(*request) error) http.HandlerFunc {
-	return x.page(func(q *request) error {
-		if !q.user.Write {
-			return &pageError{http.StatusForbidden, "Your user has the option read only; changes need the option write."}
-		}
-		err := serve(q)
-		fields := logrus.Fields{"user": q.user.Who, "address": remoteHost(q.Request), "request": q.Method + " " + q.URL.Path, "done": err == nil}
-		x.config.Log.WithFields(fields).Info("console: change requested")
-		return err
 	})
 }
 
@@ -357,13 +370,9 @@ func (q *request) writePage(code int, name string, v pageView) {
 
 // fail shows an error as a page.
 func (q *request) fail(err error) {
-	var known *pageError
-	if !errors.As(err, &known) {
-		f := rapi.AsFailure(err)
-		known = &pageError{f.Code, f.Error()}
-		if f.Code >= http.StatusInternalServerError && !isAway(err) {
-			q.console.config.Log.WithFields(logrus.Fields{"err": err, "request": q.Method + " " + q.URL.Path}).Warn("console: request failed")
-		}
+	known := pageErrorOf(err)
+	if known.code >= http.StatusInternalServerError && !isAway(err) {
+		q.console.config.Log.WithFields(logrus.Fields{"err": err, "request": q.Method + " " + q.URL.Path}).Warn("console: request failed")
 	}
 	if q.Header.Get(liveHeader) != "" {
 		q.w.WriteHeader(known.code)
@@ -379,7 +388,7 @@ func (e *pageError) Text() string { return e.text }
 // isAway reports whether the queue does not answer at present.
 func isAway(err error) bool {
 	var lost *luxiclient.ConnectionLostError
-	return errors.As(err, &lost) || rapi.AsFailure(err).Code == http.StatusServiceUnavailable
+	return errors.As(err, &lost) || pageErrorOf(err).code == http.StatusServiceUnavailable
 }
 
 // writePart renders one template alone.

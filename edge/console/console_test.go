@@ -87,9 +87,9 @@ func FuzzTextOfALog(f *testing.F) {
 // A reason has links to the jobs and rules that it names.
 func TestReasonsInWords(t *testing.T) {
 	status := "running"
-	require.Equal(t, []part{{Text: "It"}, {Text: " waits for "}, {"job 7", "/ui/jobs/7"}, {Text: ", which is running, to end with "}, {Text: "success"}, {Text: "."}},
+	require.Equal(t, []part{{Text: "It"}, {Text: " waits for "}, {Text: "job 7", Link: "/ui/jobs/7"}, {Text: ", which is running, to end with "}, {Text: "success"}, {Text: "."}},
 		sentenceOf(answer.Reason{Kind: answer.WhyDependency, Job: 7, JobStatus: &status, Statuses: []string{"success"}}))
-	require.Equal(t, part{"abcdefgh…", "/ui/filters#rule-abcdefgh-1234"}, sentenceOf(answer.Reason{Kind: answer.WhyFilter, UUID: "abcdefgh-1234", Action: "PAUSE"})[1])
+	require.Equal(t, part{Text: "abcdefgh…", Link: "/ui/filters#rule-abcdefgh-1234"}, sentenceOf(answer.Reason{Kind: answer.WhyFilter, UUID: "abcdefgh-1234", Action: "PAUSE"})[1])
 	require.Equal(t, []part{{Text: "Another reason: moon."}}, sentenceOf(answer.Reason{Kind: "moon"}))
 	all := sentences(answer.Why{Reasons: []answer.Reason{{Kind: answer.WhyRunning, Opcodes: 1}, {Kind: answer.WhyRunning, Opcodes: 3}, {Kind: answer.WhyEnded}, {Kind: answer.WhySlots}}})
 	require.Len(t, all, 2, "the head says the rest")

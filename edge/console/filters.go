@@ -151,10 +151,11 @@ func (x *Console) saveFilter(q *request) error {
 	}
 	form, args, problem := q.ruleForm()
 	if problem == "" {
-		err := q.do(rapi.Short, nil, "LockstepReplaceFilter", args...)
+		var replaced answer.FilterReplaced
+		err := q.do(rapi.Short, &replaced, "LockstepReplaceFilter", args...)
 		if err == nil {
-			http.Redirect(q.w, q.Request, "/ui/filters?done=rule", http.StatusSeeOther)
-			return nil
+			q.about["rule"] = replaced.UUID
+			return q.finish(true, "/ui/filters?done=rule")
 		}
 		if isAway(err) {
 			return err
@@ -174,9 +175,10 @@ func (x *Console) deleteFilter(q *request) error {
 	if err := q.ParseForm(); err != nil {
 		return badRequest("The form cannot be read.")
 	}
-	if err := q.do(rapi.Short, nil, "DeleteFilter", q.PostForm.Get("uuid")); err != nil {
+	uuid := q.PostForm.Get("uuid")
+	q.about["rule"] = shorten(uuid, loggedMax)
+	if err := q.do(rapi.Short, nil, "DeleteFilter", uuid); err != nil {
 		return err
 	}
-	http.Redirect(q.w, q.Request, "/ui/filters?done=ruledelete", http.StatusSeeOther)
-	return nil
+	return q.finish(true, "/ui/filters?done=ruledelete")
 }

@@ -122,7 +122,7 @@ func (x *Console) job(q *request) error {
 	v.Reasons = reasonsOf(j.ops)
 	v.NoRerun = rerunProblem(j, x.config.AllowCommands)
 	if q.Header.Get(liveHeader) == "" { // the script follows the log by itself
-		entries, _, err := rapi.LogEntries(q.Context(), x.config.Queue, id)
+		entries, _, err := rapi.LogEntries(q.Context(), x.queue, id)
 		if err != nil {
 			return err
 		}
@@ -358,7 +358,7 @@ func (x *Console) downloadLog(q *request) error {
 	if stream != "" && stream != job.LogStdout && stream != job.LogStderr {
 		return badRequest("A stream is stdout or stderr.")
 	}
-	return rapi.WriteLog(q.Context(), x.config.Queue, id, stream, func(dropped int64) io.Writer {
+	return rapi.WriteLog(q.Context(), x.queue, id, stream, func(dropped int64) io.Writer {
 		rapi.LogHeader(q.w.Header(), id, stream, dropped)
 		return q.w
 	})

@@ -158,6 +158,7 @@ func (x *Console) submit(q *request) error {
 	if err != nil {
 		return err
 	}
+	q.about["opcode"] = op.Name
 	v := x.opcodeForm(q, op)
 	if v.Disabled != "" {
 		return &pageError{http.StatusForbidden, v.Disabled}
@@ -168,8 +169,8 @@ func (x *Console) submit(q *request) error {
 		params["reason"] = q.trail(v.Reason)
 		id, err := x.submitJob(q, strings.TrimSpace(v.Name), []map[string]json.RawMessage{params})
 		if err == nil {
-			http.Redirect(q.w, q.Request, fmt.Sprintf("/ui/jobs/%d?done=submitted", id), http.StatusSeeOther)
-			return nil
+			q.about["job"] = id
+			return q.finish(true, fmt.Sprintf("/ui/jobs/%d?done=submitted", id))
 		}
 		problem = err.Error()
 	}

@@ -113,7 +113,7 @@ func askAged[T any](q *request, maxAge time.Duration, class rapi.Class, method s
 // do makes a call with an effect, in the name of the user.
 func (q *request) do(class rapi.Class, result any, method string, args ...any) error {
 	ctx := rapi.WithCaller(q.Context(), q.user.Who+", from="+remoteHost(q.Request))
-	data, err := q.console.config.Queue.Call(ctx, class, method, args...)
+	data, err := q.console.queue.Call(ctx, class, method, args...)
 	q.console.reads.forget()
 	if err != nil || result == nil {
 		return err

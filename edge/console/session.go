@@ -216,7 +216,7 @@ func (x *Console) login(q *request) error {
 		return nil
 	}
 	id := newID()
-	_, err = x.config.Queue.Call(q.Context(), rapi.Short, "LockstepOpenSession", session.HashOf(id), "user="+name, name, u.Proof(id))
+	_, err = x.queue.Call(q.Context(), rapi.Short, "LockstepOpenSession", session.HashOf(id), "user="+name, name, u.Proof(id))
 	return x.begin(q, id, next, "user="+name, err)
 }
 
@@ -239,7 +239,7 @@ func (x *Console) begin(q *request, id []byte, next, who string, err error) erro
 
 // logout ends the session on all nodes.
 func (x *Console) logout(q *request) error {
-	if _, err := x.config.Queue.Call(q.Context(), rapi.Short, "LockstepEndSession", q.id); err != nil {
+	if _, err := x.queue.Call(q.Context(), rapi.Short, "LockstepEndSession", q.id); err != nil {
 		return err
 	}
 	x.sessions.forget(q.id)
@@ -281,7 +281,7 @@ func (x *Console) redeem(q *request) error {
 		return badRequest("This is no login link.")
 	}
 	id := newID()
-	data, err := x.config.Queue.Call(q.Context(), rapi.Short, "LockstepRedeemLink", session.HashOf(token), session.HashOf(id))
+	data, err := x.queue.Call(q.Context(), rapi.Short, "LockstepRedeemLink", session.HashOf(token), session.HashOf(id))
 	var opened answer.Session
 	if err == nil {
 		err = json.Unmarshal(data, &opened)

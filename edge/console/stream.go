@@ -163,7 +163,7 @@ func (s *stream) follow(id, after int64) {
 		}
 	}
 	for s.ctx.Err() == nil {
-		status, err := rapi.FollowLog(s.ctx, s.console.config.Queue, id, after, func(entries []rapi.LogEntry) error {
+		status, err := rapi.FollowLog(s.ctx, s.console.queue, id, after, func(entries []rapi.LogEntry) error {
 			for len(entries) > 0 {
 				part := entries[:min(len(entries), logBatch)]
 				entries = entries[len(part):]

@@ -111,8 +111,11 @@ func indented(value any) string {
 	return text
 }
 
-// part is a part of a sentence: text, or a link.
-type part struct{ Text, Link string }
+// part is a part of a sentence: text, a link, or a time.
+type part struct {
+	Text, Link string
+	Time       answer.Time
+}
 
 // style is how pages show values in sentences.
 var style = why.Style{
@@ -144,11 +147,11 @@ func sentenceOf(r answer.Reason) []part {
 	for i, p := range s {
 		switch {
 		case p.Job != 0:
-			parts[i] = part{p.Text, "/ui/jobs/" + strconv.FormatInt(p.Job, 10)}
+			parts[i] = part{Text: p.Text, Link: "/ui/jobs/" + strconv.FormatInt(p.Job, 10)}
 		case p.Rule != "":
-			parts[i] = part{shorten(p.Text, 9), "/ui/filters#rule-" + url.PathEscape(p.Rule)}
+			parts[i] = part{Text: shorten(p.Text, 9), Link: "/ui/filters#rule-" + url.PathEscape(p.Rule)}
 		default:
-			parts[i] = part{Text: p.Text}
+			parts[i] = part{Text: p.Text, Time: answer.Time{Time: p.Time}}
 		}
 	}
 	return parts
@@ -156,26 +159,40 @@ func sentenceOf(r answer.Reason) []part {
 
 // takeNotice is the text of the last action, which the redirect after it carries.
 func takeNotice(q *request) string {
-	return shorten(noticeTexts[q.URL.Query().Get("done")], 200)
+	name := q.URL.Query().Get("done")
+	var made, all int
+	if n, err := fmt.Sscanf(name, noticeBulk, &made, &all); n != 2 || err != nil || made < 0 {
+		return noticeTexts[name]
+	}
+	text := fmt.Sprintf("Done for %d of %d jobs.", made, all)
+	if made < all {
+		text += " The others have ended, or do not permit it now."
+	}
+	return text
 }
+
+// Names of notices.
+const (
+	noticeNotDone = "notdone"
+	noticeBulk    = "bulk.%d.%d" // jobs on which the action was done, and all
+)
 
 // noticeTexts are the sentences about actions. A URL names one of them, so that a link cannot show another text.
 var noticeTexts = map[string]string{
-	"canceled":   "The job was canceled.",
-	"killing":    "The job is being ended.",
-	"notdone":    "Nothing was done: the job has ended, or does not permit it now.",
-	"held":       "The job is held.",
-	"released":   "The job is released.",
-	"priority":   "The priority was changed.",
-	"archived":   "The job was archived.",
-	"submitted":  "The job was submitted.",
-	"rule":       "The rule is in force.",
-	"ruledelete": "The rule was deleted.",
-	"settings":   "The settings are in force.",
-	"drained":    "The queue refuses new jobs.",
-	"undrained":  "The queue accepts jobs.",
-	"promoted":   "The node is the master.",
-	"bulk":       "Done. Jobs for which it was not possible are listed as they are.",
+	"canceled":    "The job was canceled.",
+	"killing":     "The job is being ended.",
+	noticeNotDone: "Nothing was done: the job has ended, or does not permit it now.",
+	"held":        "The job is held.",
+	"released":    "The job is released.",
+	"priority":    "The priority was changed.",
+	"archived":    "The job was archived.",
+	"submitted":   "The job was submitted.",
+	"rule":        "The rule is in force.",
+	"ruledelete":  "The rule was deleted.",
+	"settings":    "The settings are in force.",
+	"drained":     "The queue refuses new jobs.",
+	"undrained":   "The queue accepts jobs.",
+	"promoted":    "The node is the master.",
 }
 
 // plural is a number with its noun.

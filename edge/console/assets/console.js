@@ -8,12 +8,15 @@
   // ---- times ----
   const zone = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit" });
   const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  const tickOf = { day: new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit" }), time: new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" }) };
+  if ($("zone")) $("zone").textContent = "Times: " + zone.resolvedOptions().timeZone;
   function showTimes(root) {
     const today = new Date().toDateString();
     for (const t of root.querySelectorAll("time[datetime]")) {
       const d = new Date(t.dateTime);
       if (!isNaN(d)) set(t, (d.toDateString() === today ? clock : zone).format(d));
     }
+    for (const t of root.querySelectorAll("[data-time]")) set(t, ("days" in t.dataset ? tickOf.day : tickOf.time).format(new Date(t.dataset.time)));
   }
   function span(ms) {
     const s = Math.max(0, Math.floor(ms / 1000)), m = Math.floor(s / 60), h = Math.floor(m / 60);
@@ -62,9 +65,10 @@
     if (live === "any") return true;
     if (live === "locks") return c.locks || c.all || (c.jobs || []).length > 0;
     if (live === "filters") return c.filters || c.all || (c.jobs || []).length > 0;
-    if (live === "jobs") return c.all || (c.jobs || []).length > 0;
-    if (live === "rows") return c.all || (c.jobs || []).some((id) => $("job-" + id));
-    if (live.startsWith("job:")) { const id = Number(live.slice(4)); return c.all || c.locks || (c.jobs || []).includes(id); }
+    // Rules decide why jobs wait.
+    if (live === "jobs") return c.all || c.filters || (c.jobs || []).length > 0;
+    if (live === "rows") return c.all || c.filters || (c.jobs || []).some((id) => $("job-" + id));
+    if (live.startsWith("job:")) { const id = Number(live.slice(4)); return c.all || c.locks || c.filters || (c.jobs || []).includes(id); }
     return false;
   }
   function changed() { dirty = true; plan(); }
@@ -184,7 +188,11 @@
   if (signedIn) {
     const send = window.lockstepStream("/ui/assets/" + document.body.dataset.stream.split("/").pop(), (m) => {
       if (m.kind === "state") { Object.assign(state, m.data); banner(); }
-      else if (m.kind === "change") { if (live && concerns(m.data)) changed(); }
+      else if (m.kind === "change") {
+        if (!live || !concerns(m.data)) return;
+        changed();
+        if (m.data.filters) setTimeout(changed, 1000); // a changed rule decides about the jobs of a large queue a little later
+      }
       else if (m.kind === "log" && log && m.data.job === Number(log.dataset.job)) addEntries(m.data.entries);
       else if (m.kind === "logend" && log && m.data.job === Number(log.dataset.job)) changed();
     });

@@ -1,0 +1,264 @@
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"lockstep/core/answer"
+	"lockstep/edge/rapi"
+)
+
+// Actions on several jobs.
+const (
+	actionCancel   = "cancel"
+	actionPriority = "priority"
+	actionArchive  = "archive"
+	actionRerun    = "rerun"
+	actionHold     = "hold"
+	actionRelease  = "release"
+	actionKill     = "kill"
+)
+
+// bulkMax bounds the jobs of one action.
+const bulkMax = 1000
+
+// confirmView is the data of the question before an action on several jobs.
+type confirmView struct {
+	Action   string
+	Verb     string
+	IDs      []int64
+	Count    int
+	More     bool // more jobs match than one action takes
+	Priority string
+	Back     string
+}
+
+var bulkVerbs = map[string]string{actionCancel: "Cancel", actionPriority: "Change the priority of", actionArchive: "Archive", actionRerun: "Run again",
+	actionHold: "Hold", actionRelease: "Release"}
+
+// confirmJobs shows how many jobs an action concerns, before it is done.
+func (x *Console) confirmJobs(q *request) error {
+	if err := q.ParseForm(); err != nil {
+		return badRequest("The form cannot be read.")
+	}
+	v := confirmView{Action: q.PostForm.Get("action"), Priority: q.PostForm.Get("priority"), Back: "/ui/jobs?" + q.PostForm.Get("query")}
+	v.Verb = bulkVerbs[v.Action]
+	if v.Verb == "" {
+		return badRequest("Choose an action.")
+	}
+	var err error
+	if q.PostForm.Get("all") != "" {
+		v.IDs, v.More, err = x.matching(q, q.PostForm.Get("query"))
+	} else {
+		v.IDs, err = idsOf(q.PostForm["id"])
+	}
+	if err != nil {
+		return err
+	}
+	if len(v.IDs) == 0 {
+		return badRequest("No job is selected.")
+	}
+	v.Count = len(v.IDs)
+	q.render(http.StatusOK, "confirm", view{Title: v.Verb + " jobs", Section: "jobs", Data: v})
+	return nil
+}
+
+// matching are the ids of the jobs of the queue that a filter selects, at most bulkMax.
+func (x *Console) matching(q *request, query string) (ids []int64, more bool, err error) {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		return nil, false, badRequest("The filter cannot be read.")
+	}
+	values.Del("cursor")
+	wanted, err := rapi.JobsQuery(values)
+	if err != nil {
+		return nil, false, err
+	}
+	wanted.Limit, wanted.Archived = bulkMax, false
+	for range 100 {
+		page, err := ask[answer.JobPage](q, rapi.Large, "LockstepPageJobs", wanted)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, j := range page.Jobs {
+			ids = append(ids, j.ID)
+		}
+		if wanted.Cursor = page.Cursor; page.Cursor == 0 || len(ids) >= bulkMax {
+			break
+		}
+	}
+	more = len(ids) > bulkMax || wanted.Cursor != 0
+	return ids[:min(len(ids), bulkMax)], more, nil
+}
+
+func idsOf(texts []string) ([]int64, error) {
+	if len(texts) > bulkMax {
+		return nil, badRequest("One action takes at most %d jobs.", bulkMax)
+	}
+	ids := make([]int64, len(texts))
+	for i, text := range texts {
+		id, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, badRequest("%s is no job id.", strconv.Quote(shorten(text, 20)))
+		}
+		ids[i] = id
+	}
+	return ids, nil
+}
+
+// applyJobs does an action on several jobs, and counts those that permitted it. Jobs that refuse it do not keep it from the others.
+func (x *Console) applyJobs(q *request) error {
+	if err := q.ParseForm(); err != nil {
+		return badRequest("The form cannot be read.")
+	}
+	ids, err := idsOf(q.PostForm["id"])
+	if err != nil {
+		return err
+	}
+	action := q.PostForm.Get("action")
+	if bulkVerbs[action] == "" {
+		return badRequest("There is no action %s.", strconv.Quote(shorten(action, 20)))
+	}
+	if len(ids) == 0 {
+		return badRequest("No job is selected.")
+	}
+	if action == actionPriority {
+		if _, err := q.priority(); err != nil {
+			return err
+		}
+	}
+	undone, err := x.actOnAll(q, action, ids)
+	if err != nil {
+		text := strings.TrimSuffix(pageErrorOf(err).text, ".")
+		return &pageError{pageErrorOf(err).code, fmt.Sprintf("%s. The action was done for %d of %d jobs.", text, len(ids)-undone, len(ids))}
+	}
+	back := q.PostForm.Get("back")
+	if !strings.HasPrefix(back, "/ui/jobs") {
+		back = "/ui/jobs"
+	}
+	return q.finish(undone == 0, withDone(back, fmt.Sprintf(noticeBulk, len(ids)-undone, len(ids))))
+}
+
+// actOnAll does an action on several jobs, and returns the number of those on which it was not done. An error of the queue ends it.
+func (x *Console) actOnAll(q *request, action string, ids []int64) (int, error) {
+	var undone, fresh []int64
+	q.about["action"], q.about["job"] = action, idList(ids)
+	defer func() {
+		if len(undone) > 0 {
+			q.about["undone"] = idList(undone)
+		}
+		if len(fresh) > 0 {
+			q.about["new_job"] = idList(fresh)
+		}
+	}()
+	for i, id := range ids {
+		done, next, err := x.act(q, action, id)
+		switch {
+		case err != nil && pageErrorOf(err).code >= http.StatusInternalServerError:
+			undone = append(undone, ids[i:]...)
+			return len(undone), err
+		case err != nil || done == noticeNotDone:
+			undone = append(undone, id)
+		case next != id:
+			fresh = append(fresh, next)
+		}
+	}
+	return len(undone), nil
+}
+
+func idList(ids []int64) string {
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = strconv.FormatInt(id, 10)
+	}
+	return strings.Join(texts, ",")
+}
+
+// withDone adds the name of a notice to a path.
+func withDone(path, done string) string {
+	u, err := url.Parse(path)
+	if err != nil {
+		return rapi.ConsolePath
+	}
+	values := u.Query()
+	values.Set("done", done)
+	u.RawQuery = values.Encode()
+	return u.RequestURI()
+}
+
+// act does one action on a job. done is the name of its notice, next the job to show.
+func (x *Console) act(q *request, action string, id int64) (done string, next int64, err error) {
+	outcome := func(name, method string, args ...any) (string, int64, error) {
+		var result []json.RawMessage
+		if err := q.do(rapi.Long, &result, method, args...); err != nil {
+			return "", id, err
+		}
+		if len(result) == 0 || string(result[0]) != "true" {
+			name = noticeNotDone
+		}
+		return name, id, nil
+	}
+	switch action {
+	case actionCancel:
+		return outcome("canceled", "CancelJob", id, false)
+	case actionKill:
+		return outcome("killing", "CancelJob", id, true)
+	case actionHold:
+		return outcome("held", "LockstepHoldJob", id, true)
+	case actionRelease:
+		return outcome("released", "LockstepHoldJob", id, false)
+	case actionPriority:
+		priority, err := q.priority()
+		if err != nil {
+			return "", id, err
+		}
+		return outcome("priority", "ChangeJobPriority", id, priority)
+	case actionArchive:
+		var archived bool
+		if err := q.do(rapi.Short, &archived, "ArchiveJob", id); err != nil {
+			return "", id, err
+		}
+		if !archived {
+			return noticeNotDone, id, nil
+		}
+		return "archived", id, nil
+	case actionRerun:
+		next, err := x.rerun(q, id)
+		return "submitted", next, err
+	}
+	return "", id, badRequest("There is no action %s.", strconv.Quote(shorten(action, 20)))
+}
+
+// jobAction does one action on one job.
+func (x *Console) jobAction(q *request) error {
+	id, err := q.jobID()
+	if err != nil {
+		return err
+	}
+	if err := q.ParseForm(); err != nil {
+		return badRequest("The form cannot be read.")
+	}
+	action := q.PathValue("action")
+	q.about["action"], q.about["job"] = shorten(action, loggedMax), id
+	done, next, err := x.act(q, action, id)
+	if err != nil {
+		return err
+	}
+	if next != id {
+		q.about["new_job"] = next
+	}
+	return q.finish(done != noticeNotDone, fmt.Sprintf("/ui/jobs/%d?done=%s", next, done))
+}
+
+// priority is the priority that a form asks for.
+func (q *request) priority() (int, error) {
+	priority, err := strconv.Atoi(strings.TrimSpace(q.PostForm.Get("priority")))
+	if err != nil || priority < -20 || priority > 19 {
+		return 0, badRequest("The priority is a number from -20, the most urgent, to 19.")
+	}
+	return priority, nil
+}
