@@ -21,7 +21,7 @@ import (
 //   - No job is chosen before an eligible more urgent one that wants no other locks.
 //   - No job starves. Jobs that want the same may pass the oldest job past reserve_after for a limited time, because
 //     expectations can be wrong: as long as the longest opcode so far took, and a minute at least. The time begins with
-//     the first choice since the job is the oldest.
+//     the first choice since the job is the oldest, counted with jobs between two opcodes.
 //   - No slot is empty beside a job that could run: one that shares no lock with an active job or with any other eligible
 //     job, which might have a reservation.
 //
@@ -77,6 +77,9 @@ func (c *checkExpected) See(w *World, event any) error {
 	case jobPicked:
 		if before != nil {
 			return c.picked(w, e.id, before.job)
+		}
+		if c.active[e.id] == nil { // what it wants is not known, but it has a slot
+			c.active[e.id] = &lockingJob{id: e.id}
 		}
 	case jobReturned:
 		delete(c.active, e.id)
@@ -208,7 +211,7 @@ func (c *checkExpected) mayPause(w *World, j *lockingJob) bool {
 		return false
 	}
 	v, judged := w.effective.verdict(file)
-	return c.held[j.id] || !judged || v.action.Verb == filter.Pause
+	return c.held[j.id] || !judged || v.action.Verb != filter.Accept
 }
 
 // onlyFixed reports whether the locks of all active jobs are known.
@@ -232,7 +235,7 @@ func (c *checkExpected) passed(w *World, chosen *lockingJob, urgency int) error 
 			oldest, priority = other, its
 		}
 	}
-	if oldest == nil || !oldest.fixed {
+	if oldest == nil || !oldest.fixed || c.olderBetween(w, oldest.id, priority, now.Add(-reserveAfter)) {
 		c.oldest = 0
 		return nil
 	}
@@ -249,6 +252,19 @@ func (c *checkExpected) passed(w *World, chosen *lockingJob, urgency int) error 
 		return fmt.Errorf("job %d was chosen before job %d, which has been the oldest for %v and wants the same locks", chosen.id, oldest.id, wait)
 	}
 	return nil
+}
+
+// olderBetween reports whether a job between two opcodes may have the aged reservation: it is as old as before says, and precedes the
+// job with that id and priority.
+func (c *checkExpected) olderBetween(w *World, id int64, priority int, before time.Time) bool {
+	for _, j := range c.active {
+		file := w.Job(j.id)
+		if j.process && !j.claims && j.op+1 < len(j.ops) && !j.received.After(before) && file != nil &&
+			(file.Priority() < priority || file.Priority() == priority && j.id < id) {
+			return true
+		}
+	}
+	return false
 }
 
 // searchEvery is how many events pass between two searches.

@@ -73,7 +73,7 @@ func TestWhatIsBeforeALessUrgentJobIsExplained(t *testing.T) {
 		b.answerJobsRequest(all(unfinished(1, lockingNode("a"))), all(withPriority(-10, 2, lockingNode("a")), unfinished(3, lockingNode("a")), unfinished(4, lockingNode("a"))))
 		require.Empty(t, b.takePicked())
 		require.JSONEq(t, `[{"kind": "order", "position": 1, "pending": 3, "predictive": false, "blocked_by": [{"job": 1, "locks": ["node/a"], "holds": false}], "reserves": true}]`, b.explain(2))
-		require.JSONEq(t, `[{"kind": "order", "position": 2, "pending": 3, "predictive": false, "blocked_by": [{"job": 1, "locks": ["node/a"], "holds": false}], "reservations_before": 1, "nothing_promised": true}]`, b.explain(3))
+		require.JSONEq(t, `[{"kind": "order", "position": 2, "pending": 3, "predictive": false, "blocked_by": [{"job": 1, "locks": ["node/a"], "holds": false}], "reserved_by": 2, "reservations_before": 1, "nothing_promised": true}]`, b.explain(3))
 	})
 }
 

@@ -32,6 +32,9 @@ var measures = []measure{
 	{"slot time", func(o study.Outcome) float64 { return o.SlotSeconds }, span, false},
 	{"  of it waiting for locks", func(o study.Outcome) float64 { return o.LockWaitSeconds }, span, false},
 	{"  share", func(o study.Outcome) float64 { return o.LockWaitShare }, percent, false},
+	{"drain for whole levels, mean", func(o study.Outcome) float64 { return o.Drains.Mean }, span, false},
+	{"  longest", func(o study.Outcome) float64 { return o.Drains.Longest }, span, false},
+	{"  slot time left empty", func(o study.Outcome) float64 { return o.Drains.EmptySlotSeconds }, span, false},
 }
 
 func span(s float64) string {

@@ -58,12 +58,14 @@ func newPlay(w *World, pace Pace) *play {
 	for i := range w.Running {
 		j := &w.Running[i]
 		p.jobs[j.ID] = &played{Job: j, start: w.Now}
-		p.state.AddRunning(j.candidate(0))
 		elapsed := time.Duration(0)
 		if !j.Began.IsZero() {
 			elapsed = max(w.Now.Sub(j.Began), 0)
 		}
-		p.ends.Push(opEnd{w.Now.Add(pace.left(j.Ops[0].Takes, elapsed)), j.ID})
+		c, left := j.candidate(0), pace.left(j.Ops[0].Takes, elapsed)
+		c.Expected = left // for the state, its opcode begins now
+		p.state.AddRunning(c)
+		p.ends.Push(opEnd{w.Now.Add(left), j.ID})
 	}
 	for _, o := range w.Locks {
 		p.state.SetOwnerLocks(o.Owner, o.Held, o.Pending)

@@ -38,3 +38,8 @@ func classOf(d time.Duration) durationClass {
 func (c durationClass) ms() int64 { return classMs[c] }
 
 func (c durationClass) duration() time.Duration { return time.Duration(c.ms()) * time.Millisecond }
+
+// least is the longest duration that is too short for the class: what is rounded up to the class takes longer.
+func (c durationClass) least() time.Duration {
+	return time.Duration(classMs[max(c, 1)-1]) * time.Millisecond
+}

@@ -113,6 +113,17 @@ func (p *places) put(group int32, key placeKey, open bool) {
 	}
 }
 
+// putNew puts a group that has not been examined at the place of its shape. One examination of a taken name
+// then counts for all groups there. The only group of a shape goes to the place of the groups that have not been examined.
+func (p *places) putNew(group int32) {
+	at := p.groups.items[group].shape
+	if s := &p.groups.shapes.items[at]; s.groups == 1 || p.groups.bucketOf(group).continues {
+		p.put(group, placeKey{}, true)
+	} else {
+		p.put(group, placeKey{shape: at}, s.watched == 0)
+	}
+}
+
 // find is the place with a key, or 0.
 func (p *places) find(key placeKey) int32 {
 	if key.shape != 0 {
@@ -158,11 +169,7 @@ func (p *places) take(group int32) {
 func (p *places) headChanged(group int32) {
 	g := &p.groups.items[group]
 	if g.place == 0 {
-		if p.groups.shapes.items[g.shape].watched != 0 && !p.groups.bucketOf(group).continues {
-			p.put(group, placeKey{shape: g.shape}, false)
-		} else {
-			p.put(group, placeKey{}, true)
-		}
+		p.putNew(group)
 		return
 	}
 	p.items[g.place].groups.Fix(int(g.placeIndex))
@@ -326,7 +333,7 @@ func (p *places) rebuild() {
 	p.open = heap.Heap[int32, openOrder]{Order: openOrder{p}}
 	for _, group := range p.scratch {
 		p.groups.items[group].place = 0
-		p.put(group, placeKey{}, true)
+		p.putNew(group)
 	}
 	p.scratch = nil
 }

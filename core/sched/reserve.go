@@ -187,8 +187,9 @@ func (s *State) endReservation(r *reservation) bool {
 	return len(r.classes) > 0
 }
 
-// startOf is the time at which the locks that block a request are expected to be free; false, with the present time, if
-// that is unknown.
+// startOf is the time before which the locks that block a request are not expected to be free; false, with the present time, if
+// that is unknown. Durations are rounded down here, so that a job whose own one is rounded up and that ends before does not
+// delay the request.
 func (x *expected) startOf(id job.ID, request lock.Request) (time.Time, bool) {
 	start := x.now
 	for _, o := range x.view.Blockers(jobOwnerKey(id), request) {
@@ -196,8 +197,8 @@ func (x *expected) startOf(id job.ID, request lock.Request) (time.Time, bool) {
 		if o.Named || !runs {
 			return x.now, false
 		}
-		end := b.at.Add(b.class.duration())
-		if !end.After(x.now) {
+		end := b.at.Add(b.class.least())
+		if !b.at.Add(b.class.duration()).After(x.now) {
 			end = x.now.Add(x.now.Sub(b.at) / 2) // it takes longer than expected
 		}
 		if end.After(start) {

@@ -137,6 +137,7 @@ func measure(batches []batch, o CompareOptions, name string, ended func()) (Outc
 		return Outcome{}, err
 	}
 	outcome, err := m.outcome(w, batches, ids, o.Timings)
+	outcome.Drains = drains(m.jobs, o.Slots)
 	outcome.Starvation, outcome.Estimates = starving.counts, m.compareEstimates(w, estimates)
 	return outcome, err
 }

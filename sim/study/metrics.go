@@ -110,6 +110,7 @@ type Outcome struct {
 	SlotSeconds     float64    `json:"slot_seconds"`
 	LockWaitSeconds float64    `json:"lock_wait_slot_seconds"`
 	LockWaitShare   float64    `json:"lock_wait_share"`
+	Drains          Drains     `json:"drains"`
 	Kinds           []KindWait `json:"kinds"`
 	Starvation      Starvation `json:"starvation"`
 	Estimates       *Estimates `json:"estimates,omitempty"` // if CompareOptions asks for them
