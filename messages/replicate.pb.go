@@ -70,7 +70,7 @@ func (x FileDifference_What) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FileDifference_What.Descriptor instead.
 func (FileDifference_What) EnumDescriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{26, 0}
+	return file_replicate_proto_rawDescGZIP(), []int{27, 0}
 }
 
 type ChangeNodes_What int32
@@ -122,7 +122,7 @@ func (x ChangeNodes_What) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ChangeNodes_What.Descriptor instead.
 func (ChangeNodes_What) EnumDescriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{28, 0}
+	return file_replicate_proto_rawDescGZIP(), []int{29, 0}
 }
 
 // LogEntry is an entry of the consensus log: changes of files below the data directory. It
@@ -136,6 +136,7 @@ type LogEntry struct {
 	Incarnation   string                 `protobuf:"bytes,2,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	Number        uint64                 `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"`
 	Changes       []*FileChange          `protobuf:"bytes,4,rep,name=changes,proto3" json:"changes,omitempty"`
+	Times         *ElectionTimes         `protobuf:"bytes,5,opt,name=times,proto3" json:"times,omitempty"` // absent: the entry declares none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -198,6 +199,84 @@ func (x *LogEntry) GetChanges() []*FileChange {
 	return nil
 }
 
+func (x *LogEntry) GetTimes() *ElectionTimes {
+	if x != nil {
+		return x.Times
+	}
+	return nil
+}
+
+// ElectionTimes: the leader of `term` has this lease from now until its leadership ends, so
+// the other nodes may use this heartbeat timeout while they follow it. A node that does not
+// know the message uses a longer timeout, and is safe.
+type ElectionTimes struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Term          uint64                 `protobuf:"varint,1,opt,name=term,proto3" json:"term,omitempty"`
+	HeartbeatMs   int64                  `protobuf:"varint,2,opt,name=heartbeat_ms,json=heartbeatMs,proto3" json:"heartbeat_ms,omitempty"`
+	LeaseMs       int64                  `protobuf:"varint,3,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"` // < heartbeat_ms
+	Names         []string               `protobuf:"bytes,4,rep,name=names,proto3" json:"names,omitempty"`                     // the members that know these times
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ElectionTimes) Reset() {
+	*x = ElectionTimes{}
+	mi := &file_replicate_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ElectionTimes) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ElectionTimes) ProtoMessage() {}
+
+func (x *ElectionTimes) ProtoReflect() protoreflect.Message {
+	mi := &file_replicate_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ElectionTimes.ProtoReflect.Descriptor instead.
+func (*ElectionTimes) Descriptor() ([]byte, []int) {
+	return file_replicate_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ElectionTimes) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *ElectionTimes) GetHeartbeatMs() int64 {
+	if x != nil {
+		return x.HeartbeatMs
+	}
+	return 0
+}
+
+func (x *ElectionTimes) GetLeaseMs() int64 {
+	if x != nil {
+		return x.LeaseMs
+	}
+	return 0
+}
+
+func (x *ElectionTimes) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
 type FileChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to What:
@@ -213,7 +292,7 @@ type FileChange struct {
 
 func (x *FileChange) Reset() {
 	*x = FileChange{}
-	mi := &file_replicate_proto_msgTypes[1]
+	mi := &file_replicate_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -225,7 +304,7 @@ func (x *FileChange) String() string {
 func (*FileChange) ProtoMessage() {}
 
 func (x *FileChange) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[1]
+	mi := &file_replicate_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -238,7 +317,7 @@ func (x *FileChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileChange.ProtoReflect.Descriptor instead.
 func (*FileChange) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{1}
+	return file_replicate_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *FileChange) GetWhat() isFileChange_What {
@@ -328,7 +407,7 @@ type ConfigChange struct {
 
 func (x *ConfigChange) Reset() {
 	*x = ConfigChange{}
-	mi := &file_replicate_proto_msgTypes[2]
+	mi := &file_replicate_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -340,7 +419,7 @@ func (x *ConfigChange) String() string {
 func (*ConfigChange) ProtoMessage() {}
 
 func (x *ConfigChange) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[2]
+	mi := &file_replicate_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -353,7 +432,7 @@ func (x *ConfigChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigChange.ProtoReflect.Descriptor instead.
 func (*ConfigChange) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{2}
+	return file_replicate_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ConfigChange) GetWhat() isConfigChange_What {
@@ -409,7 +488,7 @@ type ConfigState struct {
 
 func (x *ConfigState) Reset() {
 	*x = ConfigState{}
-	mi := &file_replicate_proto_msgTypes[3]
+	mi := &file_replicate_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -421,7 +500,7 @@ func (x *ConfigState) String() string {
 func (*ConfigState) ProtoMessage() {}
 
 func (x *ConfigState) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[3]
+	mi := &file_replicate_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -434,7 +513,7 @@ func (x *ConfigState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigState.ProtoReflect.Descriptor instead.
 func (*ConfigState) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{3}
+	return file_replicate_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ConfigState) GetConfig() []byte {
@@ -471,7 +550,7 @@ type FileUpdate struct {
 
 func (x *FileUpdate) Reset() {
 	*x = FileUpdate{}
-	mi := &file_replicate_proto_msgTypes[4]
+	mi := &file_replicate_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -483,7 +562,7 @@ func (x *FileUpdate) String() string {
 func (*FileUpdate) ProtoMessage() {}
 
 func (x *FileUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[4]
+	mi := &file_replicate_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -496,7 +575,7 @@ func (x *FileUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileUpdate.ProtoReflect.Descriptor instead.
 func (*FileUpdate) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{4}
+	return file_replicate_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *FileUpdate) GetPath() string {
@@ -533,7 +612,7 @@ type LogAttached struct {
 
 func (x *LogAttached) Reset() {
 	*x = LogAttached{}
-	mi := &file_replicate_proto_msgTypes[5]
+	mi := &file_replicate_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -545,7 +624,7 @@ func (x *LogAttached) String() string {
 func (*LogAttached) ProtoMessage() {}
 
 func (x *LogAttached) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[5]
+	mi := &file_replicate_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -558,7 +637,7 @@ func (x *LogAttached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogAttached.ProtoReflect.Descriptor instead.
 func (*LogAttached) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{5}
+	return file_replicate_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *LogAttached) GetApplied() uint64 {
@@ -593,7 +672,7 @@ type LogCommitted struct {
 
 func (x *LogCommitted) Reset() {
 	*x = LogCommitted{}
-	mi := &file_replicate_proto_msgTypes[6]
+	mi := &file_replicate_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -605,7 +684,7 @@ func (x *LogCommitted) String() string {
 func (*LogCommitted) ProtoMessage() {}
 
 func (x *LogCommitted) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[6]
+	mi := &file_replicate_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -618,7 +697,7 @@ func (x *LogCommitted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogCommitted.ProtoReflect.Descriptor instead.
 func (*LogCommitted) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{6}
+	return file_replicate_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *LogCommitted) GetEntries() []*CommittedEntry {
@@ -638,7 +717,7 @@ type CommittedEntry struct {
 
 func (x *CommittedEntry) Reset() {
 	*x = CommittedEntry{}
-	mi := &file_replicate_proto_msgTypes[7]
+	mi := &file_replicate_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -650,7 +729,7 @@ func (x *CommittedEntry) String() string {
 func (*CommittedEntry) ProtoMessage() {}
 
 func (x *CommittedEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[7]
+	mi := &file_replicate_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -663,7 +742,7 @@ func (x *CommittedEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommittedEntry.ProtoReflect.Descriptor instead.
 func (*CommittedEntry) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{7}
+	return file_replicate_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *CommittedEntry) GetIndex() uint64 {
@@ -696,7 +775,7 @@ type LogSnapshotReceived struct {
 
 func (x *LogSnapshotReceived) Reset() {
 	*x = LogSnapshotReceived{}
-	mi := &file_replicate_proto_msgTypes[8]
+	mi := &file_replicate_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -708,7 +787,7 @@ func (x *LogSnapshotReceived) String() string {
 func (*LogSnapshotReceived) ProtoMessage() {}
 
 func (x *LogSnapshotReceived) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[8]
+	mi := &file_replicate_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -721,7 +800,7 @@ func (x *LogSnapshotReceived) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogSnapshotReceived.ProtoReflect.Descriptor instead.
 func (*LogSnapshotReceived) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{8}
+	return file_replicate_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *LogSnapshotReceived) GetPart() uint64 {
@@ -772,7 +851,7 @@ type LogRefused struct {
 
 func (x *LogRefused) Reset() {
 	*x = LogRefused{}
-	mi := &file_replicate_proto_msgTypes[9]
+	mi := &file_replicate_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -784,7 +863,7 @@ func (x *LogRefused) String() string {
 func (*LogRefused) ProtoMessage() {}
 
 func (x *LogRefused) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[9]
+	mi := &file_replicate_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -797,7 +876,7 @@ func (x *LogRefused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogRefused.ProtoReflect.Descriptor instead.
 func (*LogRefused) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{9}
+	return file_replicate_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *LogRefused) GetNumber() uint64 {
@@ -832,7 +911,7 @@ type LogLeadershipGained struct {
 
 func (x *LogLeadershipGained) Reset() {
 	*x = LogLeadershipGained{}
-	mi := &file_replicate_proto_msgTypes[10]
+	mi := &file_replicate_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -844,7 +923,7 @@ func (x *LogLeadershipGained) String() string {
 func (*LogLeadershipGained) ProtoMessage() {}
 
 func (x *LogLeadershipGained) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[10]
+	mi := &file_replicate_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -857,7 +936,7 @@ func (x *LogLeadershipGained) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogLeadershipGained.ProtoReflect.Descriptor instead.
 func (*LogLeadershipGained) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{10}
+	return file_replicate_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *LogLeadershipGained) GetTerm() uint64 {
@@ -878,7 +957,7 @@ type LogLeaderChanged struct {
 
 func (x *LogLeaderChanged) Reset() {
 	*x = LogLeaderChanged{}
-	mi := &file_replicate_proto_msgTypes[11]
+	mi := &file_replicate_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -890,7 +969,7 @@ func (x *LogLeaderChanged) String() string {
 func (*LogLeaderChanged) ProtoMessage() {}
 
 func (x *LogLeaderChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[11]
+	mi := &file_replicate_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -903,7 +982,7 @@ func (x *LogLeaderChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogLeaderChanged.ProtoReflect.Descriptor instead.
 func (*LogLeaderChanged) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{11}
+	return file_replicate_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *LogLeaderChanged) GetLeader() string {
@@ -930,7 +1009,7 @@ type LogMembersChanged struct {
 
 func (x *LogMembersChanged) Reset() {
 	*x = LogMembersChanged{}
-	mi := &file_replicate_proto_msgTypes[12]
+	mi := &file_replicate_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -942,7 +1021,7 @@ func (x *LogMembersChanged) String() string {
 func (*LogMembersChanged) ProtoMessage() {}
 
 func (x *LogMembersChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[12]
+	mi := &file_replicate_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -955,7 +1034,7 @@ func (x *LogMembersChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogMembersChanged.ProtoReflect.Descriptor instead.
 func (*LogMembersChanged) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{12}
+	return file_replicate_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *LogMembersChanged) GetMembers() []*Member {
@@ -976,7 +1055,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_replicate_proto_msgTypes[13]
+	mi := &file_replicate_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -988,7 +1067,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[13]
+	mi := &file_replicate_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1001,7 +1080,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{13}
+	return file_replicate_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Member) GetName() string {
@@ -1036,7 +1115,7 @@ type LogChangeResult struct {
 
 func (x *LogChangeResult) Reset() {
 	*x = LogChangeResult{}
-	mi := &file_replicate_proto_msgTypes[14]
+	mi := &file_replicate_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1048,7 +1127,7 @@ func (x *LogChangeResult) String() string {
 func (*LogChangeResult) ProtoMessage() {}
 
 func (x *LogChangeResult) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[14]
+	mi := &file_replicate_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1061,7 +1140,7 @@ func (x *LogChangeResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogChangeResult.ProtoReflect.Descriptor instead.
 func (*LogChangeResult) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{14}
+	return file_replicate_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *LogChangeResult) GetNumber() uint64 {
@@ -1091,7 +1170,7 @@ type ReplicateJobFile struct {
 
 func (x *ReplicateJobFile) Reset() {
 	*x = ReplicateJobFile{}
-	mi := &file_replicate_proto_msgTypes[15]
+	mi := &file_replicate_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1103,7 +1182,7 @@ func (x *ReplicateJobFile) String() string {
 func (*ReplicateJobFile) ProtoMessage() {}
 
 func (x *ReplicateJobFile) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[15]
+	mi := &file_replicate_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1116,7 +1195,7 @@ func (x *ReplicateJobFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicateJobFile.ProtoReflect.Descriptor instead.
 func (*ReplicateJobFile) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{15}
+	return file_replicate_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ReplicateJobFile) GetRequest() uint64 {
@@ -1149,7 +1228,7 @@ type ReplicateJobFileResult struct {
 
 func (x *ReplicateJobFileResult) Reset() {
 	*x = ReplicateJobFileResult{}
-	mi := &file_replicate_proto_msgTypes[16]
+	mi := &file_replicate_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1161,7 +1240,7 @@ func (x *ReplicateJobFileResult) String() string {
 func (*ReplicateJobFileResult) ProtoMessage() {}
 
 func (x *ReplicateJobFileResult) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[16]
+	mi := &file_replicate_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1174,7 +1253,7 @@ func (x *ReplicateJobFileResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicateJobFileResult.ProtoReflect.Descriptor instead.
 func (*ReplicateJobFileResult) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{16}
+	return file_replicate_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ReplicateJobFileResult) GetRequest() uint64 {
@@ -1196,7 +1275,7 @@ type BecomeMaster struct {
 
 func (x *BecomeMaster) Reset() {
 	*x = BecomeMaster{}
-	mi := &file_replicate_proto_msgTypes[17]
+	mi := &file_replicate_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1208,7 +1287,7 @@ func (x *BecomeMaster) String() string {
 func (*BecomeMaster) ProtoMessage() {}
 
 func (x *BecomeMaster) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[17]
+	mi := &file_replicate_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1221,7 +1300,7 @@ func (x *BecomeMaster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BecomeMaster.ProtoReflect.Descriptor instead.
 func (*BecomeMaster) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{17}
+	return file_replicate_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *BecomeMaster) GetTerm() uint64 {
@@ -1247,7 +1326,7 @@ type ResignMaster struct {
 
 func (x *ResignMaster) Reset() {
 	*x = ResignMaster{}
-	mi := &file_replicate_proto_msgTypes[18]
+	mi := &file_replicate_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1259,7 +1338,7 @@ func (x *ResignMaster) String() string {
 func (*ResignMaster) ProtoMessage() {}
 
 func (x *ResignMaster) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[18]
+	mi := &file_replicate_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1272,7 +1351,7 @@ func (x *ResignMaster) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResignMaster.ProtoReflect.Descriptor instead.
 func (*ResignMaster) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{18}
+	return file_replicate_proto_rawDescGZIP(), []int{19}
 }
 
 // GetNodes asks the replicator for the nodes. `with_states`: each node is asked for its
@@ -1287,7 +1366,7 @@ type GetNodes struct {
 
 func (x *GetNodes) Reset() {
 	*x = GetNodes{}
-	mi := &file_replicate_proto_msgTypes[19]
+	mi := &file_replicate_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1299,7 +1378,7 @@ func (x *GetNodes) String() string {
 func (*GetNodes) ProtoMessage() {}
 
 func (x *GetNodes) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[19]
+	mi := &file_replicate_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1312,7 +1391,7 @@ func (x *GetNodes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNodes.ProtoReflect.Descriptor instead.
 func (*GetNodes) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{19}
+	return file_replicate_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetNodes) GetRequest() uint64 {
@@ -1348,7 +1427,7 @@ type GetNodesResult struct {
 
 func (x *GetNodesResult) Reset() {
 	*x = GetNodesResult{}
-	mi := &file_replicate_proto_msgTypes[20]
+	mi := &file_replicate_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1360,7 +1439,7 @@ func (x *GetNodesResult) String() string {
 func (*GetNodesResult) ProtoMessage() {}
 
 func (x *GetNodesResult) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[20]
+	mi := &file_replicate_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1373,7 +1452,7 @@ func (x *GetNodesResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetNodesResult.ProtoReflect.Descriptor instead.
 func (*GetNodesResult) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{20}
+	return file_replicate_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GetNodesResult) GetRequest() uint64 {
@@ -1454,7 +1533,7 @@ type NodeState struct {
 
 func (x *NodeState) Reset() {
 	*x = NodeState{}
-	mi := &file_replicate_proto_msgTypes[21]
+	mi := &file_replicate_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1466,7 +1545,7 @@ func (x *NodeState) String() string {
 func (*NodeState) ProtoMessage() {}
 
 func (x *NodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[21]
+	mi := &file_replicate_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1479,7 +1558,7 @@ func (x *NodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeState.ProtoReflect.Descriptor instead.
 func (*NodeState) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{21}
+	return file_replicate_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *NodeState) GetName() string {
@@ -1535,7 +1614,7 @@ type NodeStatesCollected struct {
 
 func (x *NodeStatesCollected) Reset() {
 	*x = NodeStatesCollected{}
-	mi := &file_replicate_proto_msgTypes[22]
+	mi := &file_replicate_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1547,7 +1626,7 @@ func (x *NodeStatesCollected) String() string {
 func (*NodeStatesCollected) ProtoMessage() {}
 
 func (x *NodeStatesCollected) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[22]
+	mi := &file_replicate_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1560,7 +1639,7 @@ func (x *NodeStatesCollected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatesCollected.ProtoReflect.Descriptor instead.
 func (*NodeStatesCollected) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{22}
+	return file_replicate_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *NodeStatesCollected) GetNumber() uint64 {
@@ -1589,7 +1668,7 @@ type CheckNodes struct {
 
 func (x *CheckNodes) Reset() {
 	*x = CheckNodes{}
-	mi := &file_replicate_proto_msgTypes[23]
+	mi := &file_replicate_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1601,7 +1680,7 @@ func (x *CheckNodes) String() string {
 func (*CheckNodes) ProtoMessage() {}
 
 func (x *CheckNodes) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[23]
+	mi := &file_replicate_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1614,7 +1693,7 @@ func (x *CheckNodes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckNodes.ProtoReflect.Descriptor instead.
 func (*CheckNodes) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{23}
+	return file_replicate_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CheckNodes) GetRequest() uint64 {
@@ -1643,7 +1722,7 @@ type CheckNodesResult struct {
 
 func (x *CheckNodesResult) Reset() {
 	*x = CheckNodesResult{}
-	mi := &file_replicate_proto_msgTypes[24]
+	mi := &file_replicate_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1655,7 +1734,7 @@ func (x *CheckNodesResult) String() string {
 func (*CheckNodesResult) ProtoMessage() {}
 
 func (x *CheckNodesResult) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[24]
+	mi := &file_replicate_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1668,7 +1747,7 @@ func (x *CheckNodesResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckNodesResult.ProtoReflect.Descriptor instead.
 func (*CheckNodesResult) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{24}
+	return file_replicate_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CheckNodesResult) GetRequest() uint64 {
@@ -1713,7 +1792,7 @@ type NodeDifferences struct {
 
 func (x *NodeDifferences) Reset() {
 	*x = NodeDifferences{}
-	mi := &file_replicate_proto_msgTypes[25]
+	mi := &file_replicate_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1725,7 +1804,7 @@ func (x *NodeDifferences) String() string {
 func (*NodeDifferences) ProtoMessage() {}
 
 func (x *NodeDifferences) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[25]
+	mi := &file_replicate_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1738,7 +1817,7 @@ func (x *NodeDifferences) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeDifferences.ProtoReflect.Descriptor instead.
 func (*NodeDifferences) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{25}
+	return file_replicate_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *NodeDifferences) GetName() string {
@@ -1786,7 +1865,7 @@ type FileDifference struct {
 
 func (x *FileDifference) Reset() {
 	*x = FileDifference{}
-	mi := &file_replicate_proto_msgTypes[26]
+	mi := &file_replicate_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1798,7 +1877,7 @@ func (x *FileDifference) String() string {
 func (*FileDifference) ProtoMessage() {}
 
 func (x *FileDifference) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[26]
+	mi := &file_replicate_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1811,7 +1890,7 @@ func (x *FileDifference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileDifference.ProtoReflect.Descriptor instead.
 func (*FileDifference) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{26}
+	return file_replicate_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *FileDifference) GetPath() string {
@@ -1841,7 +1920,7 @@ type NodesCompared struct {
 
 func (x *NodesCompared) Reset() {
 	*x = NodesCompared{}
-	mi := &file_replicate_proto_msgTypes[27]
+	mi := &file_replicate_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1853,7 +1932,7 @@ func (x *NodesCompared) String() string {
 func (*NodesCompared) ProtoMessage() {}
 
 func (x *NodesCompared) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[27]
+	mi := &file_replicate_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1866,7 +1945,7 @@ func (x *NodesCompared) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodesCompared.ProtoReflect.Descriptor instead.
 func (*NodesCompared) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{27}
+	return file_replicate_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *NodesCompared) GetNumber() uint64 {
@@ -1910,7 +1989,7 @@ type ChangeNodes struct {
 
 func (x *ChangeNodes) Reset() {
 	*x = ChangeNodes{}
-	mi := &file_replicate_proto_msgTypes[28]
+	mi := &file_replicate_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1922,7 +2001,7 @@ func (x *ChangeNodes) String() string {
 func (*ChangeNodes) ProtoMessage() {}
 
 func (x *ChangeNodes) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[28]
+	mi := &file_replicate_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1935,7 +2014,7 @@ func (x *ChangeNodes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeNodes.ProtoReflect.Descriptor instead.
 func (*ChangeNodes) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{28}
+	return file_replicate_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ChangeNodes) GetRequest() uint64 {
@@ -1976,7 +2055,7 @@ type ChangeNodesResult struct {
 
 func (x *ChangeNodesResult) Reset() {
 	*x = ChangeNodesResult{}
-	mi := &file_replicate_proto_msgTypes[29]
+	mi := &file_replicate_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1988,7 +2067,7 @@ func (x *ChangeNodesResult) String() string {
 func (*ChangeNodesResult) ProtoMessage() {}
 
 func (x *ChangeNodesResult) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[29]
+	mi := &file_replicate_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2001,7 +2080,7 @@ func (x *ChangeNodesResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeNodesResult.ProtoReflect.Descriptor instead.
 func (*ChangeNodesResult) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{29}
+	return file_replicate_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ChangeNodesResult) GetRequest() uint64 {
@@ -2018,7 +2097,8 @@ func (x *ChangeNodesResult) GetFailure() *Failure {
 	return nil
 }
 
-// AdmitNode: a node asks to become a member.
+// AdmitNode: a node asks to become a member, or a member states which times of elections it
+// knows: `heartbeat_ms` is its shortest heartbeat timeout, 0 if it states none.
 type AdmitNode struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -2027,13 +2107,14 @@ type AdmitNode struct {
 	Voting        bool                   `protobuf:"varint,4,opt,name=voting,proto3" json:"voting,omitempty"`
 	Fresh         bool                   `protobuf:"varint,5,opt,name=fresh,proto3" json:"fresh,omitempty"`
 	Applied       uint64                 `protobuf:"varint,6,opt,name=applied,proto3" json:"applied,omitempty"`
+	HeartbeatMs   int64                  `protobuf:"varint,7,opt,name=heartbeat_ms,json=heartbeatMs,proto3" json:"heartbeat_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AdmitNode) Reset() {
 	*x = AdmitNode{}
-	mi := &file_replicate_proto_msgTypes[30]
+	mi := &file_replicate_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2045,7 +2126,7 @@ func (x *AdmitNode) String() string {
 func (*AdmitNode) ProtoMessage() {}
 
 func (x *AdmitNode) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[30]
+	mi := &file_replicate_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2058,7 +2139,7 @@ func (x *AdmitNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmitNode.ProtoReflect.Descriptor instead.
 func (*AdmitNode) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{30}
+	return file_replicate_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *AdmitNode) GetRequest() uint64 {
@@ -2103,6 +2184,13 @@ func (x *AdmitNode) GetApplied() uint64 {
 	return 0
 }
 
+func (x *AdmitNode) GetHeartbeatMs() int64 {
+	if x != nil {
+		return x.HeartbeatMs
+	}
+	return 0
+}
+
 // AdmitNodeResult has the progress of the admission. The node repeats AdmitNode until it is
 // a member.
 type AdmitNodeResult struct {
@@ -2119,7 +2207,7 @@ type AdmitNodeResult struct {
 
 func (x *AdmitNodeResult) Reset() {
 	*x = AdmitNodeResult{}
-	mi := &file_replicate_proto_msgTypes[31]
+	mi := &file_replicate_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2131,7 +2219,7 @@ func (x *AdmitNodeResult) String() string {
 func (*AdmitNodeResult) ProtoMessage() {}
 
 func (x *AdmitNodeResult) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[31]
+	mi := &file_replicate_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2144,7 +2232,7 @@ func (x *AdmitNodeResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmitNodeResult.ProtoReflect.Descriptor instead.
 func (*AdmitNodeResult) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{31}
+	return file_replicate_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *AdmitNodeResult) GetRequest() uint64 {
@@ -2199,7 +2287,7 @@ type GetCommittedFiles struct {
 
 func (x *GetCommittedFiles) Reset() {
 	*x = GetCommittedFiles{}
-	mi := &file_replicate_proto_msgTypes[32]
+	mi := &file_replicate_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2211,7 +2299,7 @@ func (x *GetCommittedFiles) String() string {
 func (*GetCommittedFiles) ProtoMessage() {}
 
 func (x *GetCommittedFiles) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[32]
+	mi := &file_replicate_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2224,7 +2312,7 @@ func (x *GetCommittedFiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCommittedFiles.ProtoReflect.Descriptor instead.
 func (*GetCommittedFiles) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{32}
+	return file_replicate_proto_rawDescGZIP(), []int{33}
 }
 
 type GetCommittedFilesResult struct {
@@ -2237,7 +2325,7 @@ type GetCommittedFilesResult struct {
 
 func (x *GetCommittedFilesResult) Reset() {
 	*x = GetCommittedFilesResult{}
-	mi := &file_replicate_proto_msgTypes[33]
+	mi := &file_replicate_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2249,7 +2337,7 @@ func (x *GetCommittedFilesResult) String() string {
 func (*GetCommittedFilesResult) ProtoMessage() {}
 
 func (x *GetCommittedFilesResult) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[33]
+	mi := &file_replicate_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2262,7 +2350,7 @@ func (x *GetCommittedFilesResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCommittedFilesResult.ProtoReflect.Descriptor instead.
 func (*GetCommittedFilesResult) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{33}
+	return file_replicate_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *GetCommittedFilesResult) GetFiles() []*FileWrite {
@@ -2283,12 +2371,18 @@ var File_replicate_proto protoreflect.FileDescriptor
 
 const file_replicate_proto_rawDesc = "" +
 	"\n" +
-	"\x0freplicate.proto\x12\x11lockstep.messages\x1a\rfailure.proto\x1a\vstore.proto\"\x95\x01\n" +
+	"\x0freplicate.proto\x12\x11lockstep.messages\x1a\rfailure.proto\x1a\vstore.proto\"\xcd\x01\n" +
 	"\bLogEntry\x12\x16\n" +
 	"\x06origin\x18\x01 \x01(\tR\x06origin\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x16\n" +
 	"\x06number\x18\x03 \x01(\x04R\x06number\x127\n" +
-	"\achanges\x18\x04 \x03(\v2\x1d.lockstep.messages.FileChangeR\achanges\"\xf8\x01\n" +
+	"\achanges\x18\x04 \x03(\v2\x1d.lockstep.messages.FileChangeR\achanges\x126\n" +
+	"\x05times\x18\x05 \x01(\v2 .lockstep.messages.ElectionTimesR\x05times\"w\n" +
+	"\rElectionTimes\x12\x12\n" +
+	"\x04term\x18\x01 \x01(\x04R\x04term\x12!\n" +
+	"\fheartbeat_ms\x18\x02 \x01(\x03R\vheartbeatMs\x12\x19\n" +
+	"\blease_ms\x18\x03 \x01(\x03R\aleaseMs\x12\x14\n" +
+	"\x05names\x18\x04 \x03(\tR\x05names\"\xf8\x01\n" +
 	"\n" +
 	"FileChange\x127\n" +
 	"\x06update\x18\x01 \x01(\v2\x1d.lockstep.messages.FileUpdateH\x00R\x06update\x125\n" +
@@ -2417,14 +2511,15 @@ const file_replicate_proto_rawDesc = "" +
 	"\bTRANSFER\x10\x03\"c\n" +
 	"\x11ChangeNodesResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x124\n" +
-	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"\x9b\x01\n" +
+	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"\xbe\x01\n" +
 	"\tAdmitNode\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
 	"\aaddress\x18\x03 \x01(\tR\aaddress\x12\x16\n" +
 	"\x06voting\x18\x04 \x01(\bR\x06voting\x12\x14\n" +
 	"\x05fresh\x18\x05 \x01(\bR\x05fresh\x12\x18\n" +
-	"\aapplied\x18\x06 \x01(\x04R\aapplied\"\xce\x01\n" +
+	"\aapplied\x18\x06 \x01(\x04R\aapplied\x12!\n" +
+	"\fheartbeat_ms\x18\a \x01(\x03R\vheartbeatMs\"\xce\x01\n" +
 	"\x0fAdmitNodeResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x16\n" +
 	"\x06member\x18\x02 \x01(\bR\x06member\x12\x14\n" +
@@ -2450,81 +2545,83 @@ func file_replicate_proto_rawDescGZIP() []byte {
 }
 
 var file_replicate_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_replicate_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_replicate_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_replicate_proto_goTypes = []any{
 	(FileDifference_What)(0),        // 0: lockstep.messages.FileDifference.What
 	(ChangeNodes_What)(0),           // 1: lockstep.messages.ChangeNodes.What
 	(*LogEntry)(nil),                // 2: lockstep.messages.LogEntry
-	(*FileChange)(nil),              // 3: lockstep.messages.FileChange
-	(*ConfigChange)(nil),            // 4: lockstep.messages.ConfigChange
-	(*ConfigState)(nil),             // 5: lockstep.messages.ConfigState
-	(*FileUpdate)(nil),              // 6: lockstep.messages.FileUpdate
-	(*LogAttached)(nil),             // 7: lockstep.messages.LogAttached
-	(*LogCommitted)(nil),            // 8: lockstep.messages.LogCommitted
-	(*CommittedEntry)(nil),          // 9: lockstep.messages.CommittedEntry
-	(*LogSnapshotReceived)(nil),     // 10: lockstep.messages.LogSnapshotReceived
-	(*LogRefused)(nil),              // 11: lockstep.messages.LogRefused
-	(*LogLeadershipGained)(nil),     // 12: lockstep.messages.LogLeadershipGained
-	(*LogLeaderChanged)(nil),        // 13: lockstep.messages.LogLeaderChanged
-	(*LogMembersChanged)(nil),       // 14: lockstep.messages.LogMembersChanged
-	(*Member)(nil),                  // 15: lockstep.messages.Member
-	(*LogChangeResult)(nil),         // 16: lockstep.messages.LogChangeResult
-	(*ReplicateJobFile)(nil),        // 17: lockstep.messages.ReplicateJobFile
-	(*ReplicateJobFileResult)(nil),  // 18: lockstep.messages.ReplicateJobFileResult
-	(*BecomeMaster)(nil),            // 19: lockstep.messages.BecomeMaster
-	(*ResignMaster)(nil),            // 20: lockstep.messages.ResignMaster
-	(*GetNodes)(nil),                // 21: lockstep.messages.GetNodes
-	(*GetNodesResult)(nil),          // 22: lockstep.messages.GetNodesResult
-	(*NodeState)(nil),               // 23: lockstep.messages.NodeState
-	(*NodeStatesCollected)(nil),     // 24: lockstep.messages.NodeStatesCollected
-	(*CheckNodes)(nil),              // 25: lockstep.messages.CheckNodes
-	(*CheckNodesResult)(nil),        // 26: lockstep.messages.CheckNodesResult
-	(*NodeDifferences)(nil),         // 27: lockstep.messages.NodeDifferences
-	(*FileDifference)(nil),          // 28: lockstep.messages.FileDifference
-	(*NodesCompared)(nil),           // 29: lockstep.messages.NodesCompared
-	(*ChangeNodes)(nil),             // 30: lockstep.messages.ChangeNodes
-	(*ChangeNodesResult)(nil),       // 31: lockstep.messages.ChangeNodesResult
-	(*AdmitNode)(nil),               // 32: lockstep.messages.AdmitNode
-	(*AdmitNodeResult)(nil),         // 33: lockstep.messages.AdmitNodeResult
-	(*GetCommittedFiles)(nil),       // 34: lockstep.messages.GetCommittedFiles
-	(*GetCommittedFilesResult)(nil), // 35: lockstep.messages.GetCommittedFilesResult
-	(*MoveFile)(nil),                // 36: lockstep.messages.MoveFile
-	(*RemoveFile)(nil),              // 37: lockstep.messages.RemoveFile
-	(*FileWrite)(nil),               // 38: lockstep.messages.FileWrite
-	(*Failure)(nil),                 // 39: lockstep.messages.Failure
+	(*ElectionTimes)(nil),           // 3: lockstep.messages.ElectionTimes
+	(*FileChange)(nil),              // 4: lockstep.messages.FileChange
+	(*ConfigChange)(nil),            // 5: lockstep.messages.ConfigChange
+	(*ConfigState)(nil),             // 6: lockstep.messages.ConfigState
+	(*FileUpdate)(nil),              // 7: lockstep.messages.FileUpdate
+	(*LogAttached)(nil),             // 8: lockstep.messages.LogAttached
+	(*LogCommitted)(nil),            // 9: lockstep.messages.LogCommitted
+	(*CommittedEntry)(nil),          // 10: lockstep.messages.CommittedEntry
+	(*LogSnapshotReceived)(nil),     // 11: lockstep.messages.LogSnapshotReceived
+	(*LogRefused)(nil),              // 12: lockstep.messages.LogRefused
+	(*LogLeadershipGained)(nil),     // 13: lockstep.messages.LogLeadershipGained
+	(*LogLeaderChanged)(nil),        // 14: lockstep.messages.LogLeaderChanged
+	(*LogMembersChanged)(nil),       // 15: lockstep.messages.LogMembersChanged
+	(*Member)(nil),                  // 16: lockstep.messages.Member
+	(*LogChangeResult)(nil),         // 17: lockstep.messages.LogChangeResult
+	(*ReplicateJobFile)(nil),        // 18: lockstep.messages.ReplicateJobFile
+	(*ReplicateJobFileResult)(nil),  // 19: lockstep.messages.ReplicateJobFileResult
+	(*BecomeMaster)(nil),            // 20: lockstep.messages.BecomeMaster
+	(*ResignMaster)(nil),            // 21: lockstep.messages.ResignMaster
+	(*GetNodes)(nil),                // 22: lockstep.messages.GetNodes
+	(*GetNodesResult)(nil),          // 23: lockstep.messages.GetNodesResult
+	(*NodeState)(nil),               // 24: lockstep.messages.NodeState
+	(*NodeStatesCollected)(nil),     // 25: lockstep.messages.NodeStatesCollected
+	(*CheckNodes)(nil),              // 26: lockstep.messages.CheckNodes
+	(*CheckNodesResult)(nil),        // 27: lockstep.messages.CheckNodesResult
+	(*NodeDifferences)(nil),         // 28: lockstep.messages.NodeDifferences
+	(*FileDifference)(nil),          // 29: lockstep.messages.FileDifference
+	(*NodesCompared)(nil),           // 30: lockstep.messages.NodesCompared
+	(*ChangeNodes)(nil),             // 31: lockstep.messages.ChangeNodes
+	(*ChangeNodesResult)(nil),       // 32: lockstep.messages.ChangeNodesResult
+	(*AdmitNode)(nil),               // 33: lockstep.messages.AdmitNode
+	(*AdmitNodeResult)(nil),         // 34: lockstep.messages.AdmitNodeResult
+	(*GetCommittedFiles)(nil),       // 35: lockstep.messages.GetCommittedFiles
+	(*GetCommittedFilesResult)(nil), // 36: lockstep.messages.GetCommittedFilesResult
+	(*MoveFile)(nil),                // 37: lockstep.messages.MoveFile
+	(*RemoveFile)(nil),              // 38: lockstep.messages.RemoveFile
+	(*FileWrite)(nil),               // 39: lockstep.messages.FileWrite
+	(*Failure)(nil),                 // 40: lockstep.messages.Failure
 }
 var file_replicate_proto_depIdxs = []int32{
-	3,  // 0: lockstep.messages.LogEntry.changes:type_name -> lockstep.messages.FileChange
-	6,  // 1: lockstep.messages.FileChange.update:type_name -> lockstep.messages.FileUpdate
-	36, // 2: lockstep.messages.FileChange.rename:type_name -> lockstep.messages.MoveFile
-	37, // 3: lockstep.messages.FileChange.remove:type_name -> lockstep.messages.RemoveFile
-	4,  // 4: lockstep.messages.FileChange.config:type_name -> lockstep.messages.ConfigChange
-	5,  // 5: lockstep.messages.ConfigChange.state:type_name -> lockstep.messages.ConfigState
-	9,  // 6: lockstep.messages.LogCommitted.entries:type_name -> lockstep.messages.CommittedEntry
-	38, // 7: lockstep.messages.LogSnapshotReceived.files:type_name -> lockstep.messages.FileWrite
-	39, // 8: lockstep.messages.LogRefused.failure:type_name -> lockstep.messages.Failure
-	15, // 9: lockstep.messages.LogMembersChanged.members:type_name -> lockstep.messages.Member
-	39, // 10: lockstep.messages.LogChangeResult.failure:type_name -> lockstep.messages.Failure
-	15, // 11: lockstep.messages.GetNodesResult.members:type_name -> lockstep.messages.Member
-	39, // 12: lockstep.messages.GetNodesResult.failure:type_name -> lockstep.messages.Failure
-	23, // 13: lockstep.messages.GetNodesResult.states:type_name -> lockstep.messages.NodeState
-	23, // 14: lockstep.messages.NodeStatesCollected.states:type_name -> lockstep.messages.NodeState
-	27, // 15: lockstep.messages.CheckNodesResult.nodes:type_name -> lockstep.messages.NodeDifferences
-	39, // 16: lockstep.messages.CheckNodesResult.failure:type_name -> lockstep.messages.Failure
-	28, // 17: lockstep.messages.NodeDifferences.files:type_name -> lockstep.messages.FileDifference
-	0,  // 18: lockstep.messages.FileDifference.what:type_name -> lockstep.messages.FileDifference.What
-	27, // 19: lockstep.messages.NodesCompared.nodes:type_name -> lockstep.messages.NodeDifferences
-	39, // 20: lockstep.messages.NodesCompared.failure:type_name -> lockstep.messages.Failure
-	1,  // 21: lockstep.messages.ChangeNodes.what:type_name -> lockstep.messages.ChangeNodes.What
-	39, // 22: lockstep.messages.ChangeNodesResult.failure:type_name -> lockstep.messages.Failure
-	39, // 23: lockstep.messages.AdmitNodeResult.failure:type_name -> lockstep.messages.Failure
-	38, // 24: lockstep.messages.GetCommittedFilesResult.files:type_name -> lockstep.messages.FileWrite
-	39, // 25: lockstep.messages.GetCommittedFilesResult.failure:type_name -> lockstep.messages.Failure
-	26, // [26:26] is the sub-list for method output_type
-	26, // [26:26] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	4,  // 0: lockstep.messages.LogEntry.changes:type_name -> lockstep.messages.FileChange
+	3,  // 1: lockstep.messages.LogEntry.times:type_name -> lockstep.messages.ElectionTimes
+	7,  // 2: lockstep.messages.FileChange.update:type_name -> lockstep.messages.FileUpdate
+	37, // 3: lockstep.messages.FileChange.rename:type_name -> lockstep.messages.MoveFile
+	38, // 4: lockstep.messages.FileChange.remove:type_name -> lockstep.messages.RemoveFile
+	5,  // 5: lockstep.messages.FileChange.config:type_name -> lockstep.messages.ConfigChange
+	6,  // 6: lockstep.messages.ConfigChange.state:type_name -> lockstep.messages.ConfigState
+	10, // 7: lockstep.messages.LogCommitted.entries:type_name -> lockstep.messages.CommittedEntry
+	39, // 8: lockstep.messages.LogSnapshotReceived.files:type_name -> lockstep.messages.FileWrite
+	40, // 9: lockstep.messages.LogRefused.failure:type_name -> lockstep.messages.Failure
+	16, // 10: lockstep.messages.LogMembersChanged.members:type_name -> lockstep.messages.Member
+	40, // 11: lockstep.messages.LogChangeResult.failure:type_name -> lockstep.messages.Failure
+	16, // 12: lockstep.messages.GetNodesResult.members:type_name -> lockstep.messages.Member
+	40, // 13: lockstep.messages.GetNodesResult.failure:type_name -> lockstep.messages.Failure
+	24, // 14: lockstep.messages.GetNodesResult.states:type_name -> lockstep.messages.NodeState
+	24, // 15: lockstep.messages.NodeStatesCollected.states:type_name -> lockstep.messages.NodeState
+	28, // 16: lockstep.messages.CheckNodesResult.nodes:type_name -> lockstep.messages.NodeDifferences
+	40, // 17: lockstep.messages.CheckNodesResult.failure:type_name -> lockstep.messages.Failure
+	29, // 18: lockstep.messages.NodeDifferences.files:type_name -> lockstep.messages.FileDifference
+	0,  // 19: lockstep.messages.FileDifference.what:type_name -> lockstep.messages.FileDifference.What
+	28, // 20: lockstep.messages.NodesCompared.nodes:type_name -> lockstep.messages.NodeDifferences
+	40, // 21: lockstep.messages.NodesCompared.failure:type_name -> lockstep.messages.Failure
+	1,  // 22: lockstep.messages.ChangeNodes.what:type_name -> lockstep.messages.ChangeNodes.What
+	40, // 23: lockstep.messages.ChangeNodesResult.failure:type_name -> lockstep.messages.Failure
+	40, // 24: lockstep.messages.AdmitNodeResult.failure:type_name -> lockstep.messages.Failure
+	39, // 25: lockstep.messages.GetCommittedFilesResult.files:type_name -> lockstep.messages.FileWrite
+	40, // 26: lockstep.messages.GetCommittedFilesResult.failure:type_name -> lockstep.messages.Failure
+	27, // [27:27] is the sub-list for method output_type
+	27, // [27:27] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_replicate_proto_init() }
@@ -2534,13 +2631,13 @@ func file_replicate_proto_init() {
 	}
 	file_failure_proto_init()
 	file_store_proto_init()
-	file_replicate_proto_msgTypes[1].OneofWrappers = []any{
+	file_replicate_proto_msgTypes[2].OneofWrappers = []any{
 		(*FileChange_Update)(nil),
 		(*FileChange_Rename)(nil),
 		(*FileChange_Remove)(nil),
 		(*FileChange_Config)(nil),
 	}
-	file_replicate_proto_msgTypes[2].OneofWrappers = []any{
+	file_replicate_proto_msgTypes[3].OneofWrappers = []any{
 		(*ConfigChange_Record)(nil),
 		(*ConfigChange_State)(nil),
 	}
@@ -2550,7 +2647,7 @@ func file_replicate_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_replicate_proto_rawDesc), len(file_replicate_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   34,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -473,13 +473,15 @@ func (*AccessStoreResult_List) isAccessStoreResult_What() {}
 func (*AccessStoreResult_Identify) isAccessStoreResult_What() {}
 
 // FileWrite replaces one file. `op` labels the step in errors and tests. `parts` is a long content in parts, in place of
-// `content`; only the store takes it.
+// `content`; only the store takes it. `unsynced`: a loss of power may destroy or set back the file, also if the request is durable,
+// because the consensus log has the content.
 type FileWrite struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Op            string                 `protobuf:"bytes,1,opt,name=op,proto3" json:"op,omitempty"`
 	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
 	Content       []byte                 `protobuf:"bytes,3,opt,name=content,proto3" json:"content,omitempty"`
 	Parts         [][]byte               `protobuf:"bytes,4,rep,name=parts,proto3" json:"parts,omitempty"`
+	Unsynced      bool                   `protobuf:"varint,5,opt,name=unsynced,proto3" json:"unsynced,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -540,6 +542,13 @@ func (x *FileWrite) GetParts() [][]byte {
 		return x.Parts
 	}
 	return nil
+}
+
+func (x *FileWrite) GetUnsynced() bool {
+	if x != nil {
+		return x.Unsynced
+	}
+	return false
 }
 
 // WriteFiles replaces files, different ones in parallel, the same one in order. `durable`:
@@ -615,11 +624,12 @@ func (x *WriteFiles) GetCommitRecord() *FileWrite {
 	return nil
 }
 
-// RemoveFiles removes files, durably. An absent file is not a failure.
+// RemoveFiles removes files, durably unless `unsynced`. An absent file is not a failure.
 type RemoveFiles struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Op            string                 `protobuf:"bytes,1,opt,name=op,proto3" json:"op,omitempty"`
 	Paths         []string               `protobuf:"bytes,2,rep,name=paths,proto3" json:"paths,omitempty"`
+	Unsynced      bool                   `protobuf:"varint,3,opt,name=unsynced,proto3" json:"unsynced,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -668,10 +678,18 @@ func (x *RemoveFiles) GetPaths() []string {
 	return nil
 }
 
-// MoveFiles renames files, durably. Failures have the old path.
+func (x *RemoveFiles) GetUnsynced() bool {
+	if x != nil {
+		return x.Unsynced
+	}
+	return false
+}
+
+// MoveFiles renames files, durably unless `unsynced`. Failures have the old path.
 type MoveFiles struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Files         []*MoveFile            `protobuf:"bytes,1,rep,name=files,proto3" json:"files,omitempty"`
+	Unsynced      bool                   `protobuf:"varint,2,opt,name=unsynced,proto3" json:"unsynced,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -711,6 +729,13 @@ func (x *MoveFiles) GetFiles() []*MoveFile {
 		return x.Files
 	}
 	return nil
+}
+
+func (x *MoveFiles) GetUnsynced() bool {
+	if x != nil {
+		return x.Unsynced
+	}
+	return false
 }
 
 // AppendFile adds to the end of a file, or creates the file. The content survives the end
@@ -2064,23 +2089,26 @@ const file_store_proto_rawDesc = "" +
 	"\x04scan\x18\x05 \x01(\v2\".lockstep.messages.ScanQueueResultH\x00R\x04scan\x126\n" +
 	"\x04list\x18\x06 \x01(\v2 .lockstep.messages.ListDirResultH\x00R\x04list\x12C\n" +
 	"\bidentify\x18\a \x01(\v2%.lockstep.messages.IdentifyFileResultH\x00R\bidentifyB\x06\n" +
-	"\x04what\"_\n" +
+	"\x04what\"{\n" +
 	"\tFileWrite\x12\x0e\n" +
 	"\x02op\x18\x01 \x01(\tR\x02op\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x18\n" +
 	"\acontent\x18\x03 \x01(\fR\acontent\x12\x14\n" +
-	"\x05parts\x18\x04 \x03(\fR\x05parts\"\xb5\x01\n" +
+	"\x05parts\x18\x04 \x03(\fR\x05parts\x12\x1a\n" +
+	"\bunsynced\x18\x05 \x01(\bR\bunsynced\"\xb5\x01\n" +
 	"\n" +
 	"WriteFiles\x122\n" +
 	"\x05files\x18\x01 \x03(\v2\x1c.lockstep.messages.FileWriteR\x05files\x12\x18\n" +
 	"\adurable\x18\x02 \x01(\bR\adurable\x12\x16\n" +
 	"\x06logged\x18\x03 \x01(\bR\x06logged\x12A\n" +
-	"\rcommit_record\x18\x04 \x01(\v2\x1c.lockstep.messages.FileWriteR\fcommitRecord\"3\n" +
+	"\rcommit_record\x18\x04 \x01(\v2\x1c.lockstep.messages.FileWriteR\fcommitRecord\"O\n" +
 	"\vRemoveFiles\x12\x0e\n" +
 	"\x02op\x18\x01 \x01(\tR\x02op\x12\x14\n" +
-	"\x05paths\x18\x02 \x03(\tR\x05paths\">\n" +
+	"\x05paths\x18\x02 \x03(\tR\x05paths\x12\x1a\n" +
+	"\bunsynced\x18\x03 \x01(\bR\bunsynced\"Z\n" +
 	"\tMoveFiles\x121\n" +
-	"\x05files\x18\x01 \x03(\v2\x1b.lockstep.messages.MoveFileR\x05files\"d\n" +
+	"\x05files\x18\x01 \x03(\v2\x1b.lockstep.messages.MoveFileR\x05files\x12\x1a\n" +
+	"\bunsynced\x18\x02 \x01(\bR\bunsynced\"d\n" +
 	"\n" +
 	"AppendFile\x12\x0e\n" +
 	"\x02op\x18\x01 \x01(\tR\x02op\x12\x12\n" +

@@ -23,9 +23,19 @@ import (
 // A failed sync is not repeated: the kernel may have dropped the dirty pages, so that a second
 // sync could succeed without the data.
 func (f *OSFiles) Replace(op, path string, data ...[]byte) error {
+	return f.replace(op, path, data, true)
+}
+
+// ReplaceUnsynced is Replace without the sync. Processes see the old content or the new one. After a power loss before
+// [OSFiles.SyncAll], the file may have the old content, none, or other content.
+func (f *OSFiles) ReplaceUnsynced(op, path string, data ...[]byte) error {
+	return f.replace(op, path, data, false)
+}
+
+func (f *OSFiles) replace(op, path string, data [][]byte, sync bool) error {
 	target := f.abs(path)
 	temp := tempName(target)
-	if step, err := writeNew(temp, data, f.owners.DataFile(path), true); err != nil {
+	if step, err := writeNew(temp, data, f.owners.DataFile(path), sync); err != nil {
 		return fileError(op, step, path, err)
 	}
 	if err := unix.Rename(temp, target); err != nil {

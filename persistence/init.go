@@ -141,6 +141,16 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("%s is %q, this program knows only version %q", e.Path, e.Found, e.Want)
 }
 
+// InitMember is [InitQueue] for a node whose consensus log writes the serial. It does not read queue/serial: after a power
+// loss the log replaces its content. The serial must exist, which [CheckQueueMark] checks.
+func InitMember(files QueueFiles) error {
+	wrote, err := initVersion(files)
+	if err == nil && wrote {
+		err = files.SyncDir("init-queue", paths.QueueDir)
+	}
+	return err
+}
+
 // InitQueue checks queue/version and queue/serial, and creates them where they are missing,
 // durably. The caller holds the [QueueLock]. Errors: [*VersionError], a serial that is not a
 // number, or an error of the disk.

@@ -33,8 +33,9 @@ type OSFiles struct {
 	// synced: no file is renamed into a directory that is not durable.
 	parentsMu sync.RWMutex
 
-	mu         sync.Mutex
-	dirHandles map[string]dirHandle // open directories, by path; at most dirHandlesMax
+	mu          sync.Mutex
+	dirHandles  map[string]dirHandle // open directories, by path; at most dirHandlesMax
+	fileSystems *FileSystems         // nil until HoldFileSystems
 }
 
 // dirHandle is an open directory, kept between syncs: the kernel reports a write-back error
@@ -78,7 +79,35 @@ func (f *OSFiles) Close() error {
 		errs = append(errs, handle.file.Close())
 	}
 	f.dirHandles = nil
+	if f.fileSystems != nil {
+		errs = append(errs, f.fileSystems.Close())
+		f.fileSystems = nil
+	}
 	return errors.Join(errs...)
+}
+
+// HoldFileSystems opens the file systems of the replicated files, so that SyncAll reports all errors of later writes. It returns
+// whether they do report them, see [FileSystems.Reports].
+func (f *OSFiles) HoldFileSystems() (reports bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.fileSystems == nil {
+		if f.fileSystems, err = OpenFileSystems(f.root); err != nil {
+			return false, err
+		}
+	}
+	return f.fileSystems.Reports(), nil
+}
+
+// SyncAll makes all changes of replicated files durable, see [FileSystems.Sync].
+func (f *OSFiles) SyncAll(op string) error {
+	if _, err := f.HoldFileSystems(); err != nil {
+		return fmt.Errorf("%s: %w", op, err)
+	}
+	if err := f.fileSystems.Sync(); err != nil {
+		return fmt.Errorf("%s: %w", op, err)
+	}
+	return nil
 }
 
 // abs returns the system's path for a path of the port.

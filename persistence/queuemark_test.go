@@ -27,6 +27,20 @@ func newMember(t *testing.T) (dataDir string, files *OSFiles) {
 	return dataDir, files
 }
 
+// After a power loss the serial of a member may be empty until its log is applied.
+func TestAMemberDoesNotReadItsSerial(t *testing.T) {
+	dataDir, files := newMember(t)
+	require.NoError(t, os.WriteFile(filepath.Join(dataDir, paths.SerialPath), nil, 0o640))
+	_, err := InitQueue(files)
+	require.Error(t, err)
+	require.NoError(t, InitMember(files))
+	_, err = CheckQueueMark(files)
+	require.NoError(t, err)
+	content, err := os.ReadFile(filepath.Join(dataDir, paths.SerialPath))
+	require.NoError(t, err)
+	require.Empty(t, content)
+}
+
 func TestAMemberKnowsItsQueue(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(t *testing.T, dataDir string)

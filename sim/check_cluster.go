@@ -11,9 +11,9 @@ import (
 func ClusterCheckers() []Checker {
 	return []Checker{
 		&checkAcknowledged{}, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkReported{}, &checkParse{}, &checkIDs{},
-		&checkDepends{}, &checkRecords{}, &checkLocks{}, &checkLive{}, checkReplicas{}, &checkFinal{}, checkMasters{},
+		&checkDepends{}, &checkRecords{}, &checkLocks{}, &checkLive{}, checkReplicas{}, checkSettled{}, &checkFinal{}, checkMasters{},
 		&checkSlots{}, &checkFilters{}, &checkLimits{}, &checkStartOrder{}, &checkTable{}, checkReplay{}, &checkOwners{},
-		checkRest{}, &checkClientOrders{}, &checkConfd{}, &checkLogins{},
+		checkRest{}, &checkClientOrders{}, &checkConfd{}, &checkLogins{}, &checkFence{},
 	}
 }
 

@@ -74,6 +74,10 @@ func (c *checkConfd) See(w *World, event any) error {
 				c.due[i].at = w.clock.Now().Add(showMax)
 			}
 		}
+	case stalled:
+		for i := range c.due {
+			c.due[i].at = w.clock.Now().Add(showMax)
+		}
 	case panicked:
 		c.restarting = w.clock.Now().Add(restartMax)
 	case timePassed:
@@ -112,7 +116,7 @@ const answersAfterError = 2 * time.Minute
 // restartMax is the time within which an actor that has panicked, and those that it asks, work again.
 const restartMax = 10 * time.Second
 
-// check reports a server that is late. One whose daemon has ended owes nothing. The time in which a daemon is stopped does not count,
+// check reports a server that is late. One whose daemon has ended owes nothing. The time in which a daemon or its actors are stopped does not count,
 // nor the time in which a node cannot make its configuration durable.
 func (c *checkConfd) check(now time.Time) error {
 	c.due = slices.DeleteFunc(c.due, func(d dueAnswer) bool { return d.server.daemon.node.daemon != d.server.daemon })

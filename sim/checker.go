@@ -137,6 +137,8 @@ type (
 		summary, reported string
 		since             time.Time
 	}
+	// filesSettled: the files of a node that has stopped do not need its log.
+	filesSettled struct{ node *node }
 	// faultInjected: a fault has hit a node or the network.
 	faultInjected struct{}
 	// changeSent: a client has sent a change of rules or settings. changeTold: it has the answer,

@@ -55,14 +55,23 @@ func TestClusterCheckersBite(t *testing.T) {
 			checker:  func() Checker { return &checkLocks{} },
 			mutation: "no-fence", cluster: ClusterFaultRates{Transfer: 200}, from: 0, within: 60,
 		},
+		"fence: a new master does not wait for the jobs of the old one": {
+			checker:  func() Checker { return &checkFence{} },
+			mutation: "no-fence", cluster: ClusterFaultRates{Transfer: 200}, from: 0, within: 20,
+		},
 		"slots: the master counts more than there are": {
 			checker:  func() Checker { return &checkSlots{} },
 			mutation: "more-slots", within: 20,
 		},
-		"replicas: entries are noted as durable whose files were never synced": {
-			checker:  func() Checker { return checkReplicas{} },
-			faults:   FaultRates{Reboot: 300},
+		"settled: entries are noted as durable whose files were never synced": {
+			checker:  func() Checker { return checkSettled{} },
+			faults:   FaultRates{Stop: 300},
 			mutation: "unsynced-entries", within: 20,
+		},
+		"settled: an orderly stop does not sync the files": {
+			checker:  func() Checker { return checkSettled{} },
+			faults:   FaultRates{Stop: 300},
+			mutation: "unsynced-leave", within: 20,
 		},
 		"records: the ends of archived jobs are not recorded": {
 			checker:  func() Checker { return &checkRecords{} },

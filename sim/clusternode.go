@@ -44,7 +44,8 @@ func (w *World) foundCluster() {
 		n := newNode(w, fmt.Sprintf("n%d", i+1))
 		n.cluster = &clusterNode{node: n, replica: w.log.NewReplica(n.name)}
 		n.cluster.replica.Files = n.snapshotFiles
-		n.cluster.replica.Sync = func() error { return n.disk.SyncDir("note", paths.QueueDir) }
+		n.cluster.replica.Sync = func() error { return n.disk.SyncAll("note") }
+		n.cluster.replica.Failed = n.logFailed
 		n.cluster.replica.Renewed = func(until time.Time) { n.cluster.renew(until) }
 		w.nodes = append(w.nodes, n)
 		members = append(members, &messages.Member{Name: n.name, Address: n.cluster.replica.Address, Voter: true})
@@ -102,13 +103,14 @@ func (n *node) mayStart() bool { return !n.clustered() || !n.cluster.wiped }
 func (d *daemon) joinCluster() {
 	n := d.node
 	m := n.cluster
+	m.replica.Times = n.world.times.next()
 	founded := m.replica.Fresh()
 	runs := m.replica.Run(d.life, founded, func(to *actor.PID, what proto.Message) { d.env.System().Root.Send(to, what) })
 	runs.Observe(m.applied, m.restored)
 	if !m.replica.Restoring() {
 		m.rebuildExpected(runs.AppliedIndex())
 	}
-	d.ports.Cluster = &supervisor.Cluster{Log: runs, Name: n.name, Applier: replication.Applier{Node: n.uuid(), Incarnation: fmt.Sprintf("%s-run-%d", n.name, n.daemons)},
+	d.ports.Cluster = &supervisor.Cluster{Log: runs, Name: n.name, Applier: replication.Applier{Node: n.uuid(), Incarnation: fmt.Sprintf("%s-run-%d", n.name, n.daemons), Unsynced: true}, Times: m.replica.Times,
 		OnMastership: d.mastershipChanged, OnMembers: func([]*messages.Member) {}}
 	tree, err := supervisor.Node(d.ports, d.settings)
 	if err != nil {
@@ -120,6 +122,13 @@ func (d *daemon) joinCluster() {
 	n.world.notify(daemonStarted{})
 	d.endJobs(replication.Fence)
 	d.requestVoting()
+}
+
+// logFailed ends the daemon, as lockstepd ends when its log has failed.
+func (n *node) logFailed(err error) {
+	_ = persistence.MarkSyncFailed(n.disk) // without the mark, the operator must not remove the log
+	n.tracef(TopicDaemon, "daemon %d ends, because its log has failed: %v", n.daemon.number, err)
+	n.endDaemon()
 }
 
 // daemonEnded ends the running part of the log.
@@ -218,12 +227,16 @@ func (d *daemon) endJobs(after time.Duration) {
 // voteRetryPause is as in lockstepd.
 const voteRetryPause = 2 * time.Second
 
-// requestVoting sends join requests as long as this node has no vote.
+// requestVoting sends join requests as long as this node has no vote, or does not use the times of elections that it knows.
 func (d *daemon) requestVoting() {
 	r := d.node.cluster.replica
 	d.world.clock.After(voteRetryPause, d.life, func() {
-		if !r.Voter(d.node.name) {
-			d.node.requestJoin(&messages.AdmitNode{Applied: r.Active.AppliedIndex()}, func(*messages.AdmitNodeResult) {})
+		if known := r.Times.Heartbeat; !r.Voter(d.node.name) || d.tree == nil && r.Active.HeartbeatTimeout() > known {
+			request := &messages.AdmitNode{Applied: r.Active.AppliedIndex()}
+			if known < replication.ElectionMin {
+				request.HeartbeatMs = known.Milliseconds()
+			}
+			d.node.requestJoin(request, func(*messages.AdmitNodeResult) {})
 		}
 		d.requestVoting()
 	})
@@ -300,7 +313,10 @@ func (n *node) checkQueue() error {
 	case !n.clustered():
 		return persistence.CheckQueue(n.disk)
 	case n.cluster.replica.Fresh():
-		return mark()
+		if err := mark(); err != nil {
+			return err
+		}
+		return persistence.MarkNeedsLog(n.disk, n.machine.boot())
 	case n.world.mutations.AdmitLostQueue:
 		return nil
 	}
@@ -308,7 +324,31 @@ func (n *node) checkQueue() error {
 	if err == nil && !marked {
 		err = mark()
 	}
+	if err == nil {
+		err = persistence.MarkNeedsLog(n.disk, n.machine.boot())
+	}
 	return err
+}
+
+// settle is the end of an orderly stop: the files do not depend on the log afterwards, and an operator may remove it.
+func (d *daemon) settle() {
+	n := d.node
+	runs := n.cluster.replica.Active
+	if runs == nil || n.disk.Find(paths.NeedsLogPath) == nil {
+		return
+	}
+	settle := persistence.SettleFiles
+	if n.world.mutations.LeavesUnsynced {
+		settle = func(files persistence.LoggedFiles, _ string, _ bool) error {
+			return files.Remove("mark-log", paths.NeedsLogPath)
+		}
+	}
+	if err := settle(n.disk, n.machine.boot(), runs.Reapplied()); err != nil {
+		n.tracef(TopicDaemon, "the files still need the log: %v", err)
+	}
+	if n.disk.Find(paths.NeedsLogPath) == nil {
+		n.world.notify(filesSettled{n})
+	}
 }
 
 // requestAdmission asks every second whether this node is a member.

@@ -49,7 +49,11 @@ func (n *node) prepare() error {
 	if err := n.checkQueue(); err != nil {
 		return err
 	}
-	if _, err := persistence.InitQueue(n.disk); err != nil {
+	if n.clustered() && !n.cluster.replica.Fresh() {
+		if err := persistence.InitMember(n.disk); err != nil {
+			return err
+		}
+	} else if _, err := persistence.InitQueue(n.disk); err != nil {
 		return err
 	}
 	if n.world.mutations.DropsJournal && n.machine.boots > n.bootsSeen && n.disk.Find(paths.ConfigJournalPath) != nil {

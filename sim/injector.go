@@ -142,7 +142,7 @@ func (c *injector) disk(n *node, op string, call simdisk.Call) (simdisk.FaultWhe
 		return simdisk.BeforeEffect, nil
 	}
 	err := diskErrors[c.draw(len(diskErrors))]
-	if call == simdisk.CallSync && c.draw(2) == 0 {
+	if (call == simdisk.CallSync || call == simdisk.CallSyncAll) && c.draw(2) == 0 {
 		return simdisk.AfterEffect, err
 	}
 	if (call == simdisk.CallAppend || call == simdisk.CallAppendDurable) && c.draw(2) == 0 {

@@ -84,14 +84,19 @@ var AllMutations = slices.Concat([]Mutation{
 	{"forgotten-jobs", "a replicator that starts does not know which jobs run on which node", Mutations{Alter: dropsRunning}},
 	{"no-fence", "a new master does not wait until the jobs of the former master have ended", Mutations{Alter: noFence}},
 	{"lets-in", "a node that has lost its queue, but not its log, starts with an empty queue", Mutations{AdmitLostQueue: true}},
-	{"unsynced-entries", "a node does not sync the files of the log's entries, and notes the entries as durable", Mutations{Disk: simdisk.Mutations{SkipDataSyncOf: "apply"}}},
+	{"unsynced-entries", "a node does not sync the files of the log's entries, and notes the entries as durable", Mutations{Disk: simdisk.Mutations{SkipSyncAll: true}}},
+	{"early-notes", "a node notes the entries of the log as durable two seconds before it syncs their files", Mutations{Log: consensus.Mutations{NotesFirst: true}}},
+	{"forgotten-file-system", "a node syncs one of two file systems before it notes entries as durable", Mutations{Disk: simdisk.Mutations{ForgetsQueue: true}}},
+	{"ignored-sync-errors", "a node notes entries as durable although the sync of their files has failed", Mutations{Disk: simdisk.Mutations{HidesSyncErrors: true}}},
+	{"early-service", "a master serves before it has applied its log", Mutations{Log: consensus.Mutations{ServesEarly: true}}},
+	{"unsynced-leave", "an orderly stop says that the files do not need the log, and does not sync them", Mutations{LeavesUnsynced: true}},
 	{"lost-records", "the storage of a node's configuration does not receive every second record of the log", Mutations{Alter: losesRecords}},
 	{"unnumbered-snapshots", "a snapshot has the configuration without the number of its last record", Mutations{Alter: removesNumbers}},
 	{"no-master", "no node learns that it is the master", Mutations{Alter: drops("node/master", &messages.BecomeMaster{})}},
 }, configMutations)
 
 // clusterMutations are the names of the mutations that need several nodes.
-var clusterMutations = []string{"hasty-log", "skipped-entry", "forgotten-jobs", "no-fence", "lets-in", "no-master", "untold-progress", "unsynced-entries", "lost-records", "unnumbered-snapshots"}
+var clusterMutations = []string{"hasty-log", "skipped-entry", "forgotten-jobs", "no-fence", "lets-in", "no-master", "untold-progress", "unsynced-entries", "early-notes", "forgotten-file-system", "ignored-sync-errors", "early-service", "unsynced-leave", "lost-records", "unnumbered-snapshots"}
 
 // FindMutation returns the mutations of a name, and none for "". An unknown name is an error that
 // lists the names.

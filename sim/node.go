@@ -145,6 +145,9 @@ func (n *node) supervise() {
 	case <-n.daemon.done:
 		if n.daemon.stopping {
 			n.tracef(TopicDaemon, "daemon %d has stopped", n.daemon.number)
+			if n.clustered() {
+				n.daemon.settle()
+			}
 		} else {
 			n.tracef(TopicDaemon, "daemon %d cannot go on", n.daemon.number)
 		}

@@ -58,6 +58,9 @@ func Run(seed uint64, o RunOptions) Result {
 		ReportMax: 1 << (20 * (seed % 2)), FaultRates: DrawFaultRates(rng, rand.New(rand.NewPCG(seed, 0xfa17)), o.Faults), Sink: o.Sink, Nodes: o.Nodes, Mutations: o.Mutations})
 	if w.oracle != nil {
 		w.injector.clusterRates = DrawClusterFaultRates(rand.New(rand.NewPCG(seed, 0xc1a5)), o.Faults)
+		if mixesTimes(seed) {
+			w.times.mix(seed)
+		}
 	}
 	work := newWorkload(w, 1+rng.IntN(4), 4+rng.IntN(20), o.Schedule)
 	if clients > 0 {

@@ -62,6 +62,8 @@ type Mutations struct {
 	DelayReports bool
 	// AdmitLostQueue: a node that has lost its queue starts all the same.
 	AdmitLostQueue bool
+	// LeavesUnsynced: an orderly stop removes the mark that the files need the log, and does not make them durable.
+	LeavesUnsynced bool
 	// Alter replaces a message to an actor: by nothing if it returns nil, by more messages if it returns several.
 	Alter func(actor string, message any) any
 	// NewAlter makes an Alter with a memory, one for each daemon.
@@ -79,6 +81,7 @@ type World struct {
 	disk    *simdisk.Disk
 	oracle  *oracle // nil: no cluster
 	log     *consensus.Log
+	times   programTimes
 	decider *node // the node whose daemon decides, or will decide when it has started; nil: unknown
 	options Options
 	// How often a client of RunBatches asks for estimates, and what gets them; nil: never.

@@ -25,6 +25,7 @@ type Cluster struct {
 	Tunnels standby.Tunnels
 	Name    string // of this node
 	Applier replication.Applier
+	Times   replication.Times // see replicator.Config
 	// OnMastership is called when the master part of the tree has started, and with nil when
 	// it has stopped: new connections go to its gateways, or to the standby actor. It must
 	// not block.
@@ -90,7 +91,7 @@ func nodeSsconfProps(p Ports, _ Settings) *actor.Props {
 func replicatorProps(p Ports, _ Settings) *actor.Props {
 	c := p.Cluster
 	return replicator.Props(replicator.Config{Env: p.Env, Log: c.Log, Peers: c.Peers, Store: p.Env.PID(nodeStoreName), Configs: p.Env.PID(nodeConfigsName), Master: p.Env.PID(masterName), Standby: p.Env.PID(standbyName),
-		Clients: storeClients(p), ConfigClients: []*actor.PID{p.Env.PID(configName)}, Members: c.OnMembers, Observer: monitorOf(p), Name: c.Name, Self: c.Applier})
+		Clients: storeClients(p), ConfigClients: []*actor.PID{p.Env.PID(configName)}, Members: c.OnMembers, Observer: monitorOf(p), Name: c.Name, Self: c.Applier, Times: c.Times})
 }
 
 func standbyProps(p Ports, s Settings) *actor.Props {

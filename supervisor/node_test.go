@@ -65,6 +65,8 @@ func (l *fakeLog) deliver() {
 	}
 }
 
+func (l *fakeLog) SetTimes(uint64, replication.Times) {}
+
 func (l *fakeLog) Propose(_ uint64, entry []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

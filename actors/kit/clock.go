@@ -30,9 +30,11 @@ func (realClock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 // SendAfter sends msg to the actor after d, unless stop is called before. stop reports
 // whether it prevented that; a message that was sent cannot be taken back. If the actor was
 // restarted meanwhile, the later incarnation gets msg: where that matters, msg has the
-// number of the incarnation.
+// number of the incarnation. If the actor has stopped meanwhile, no actor gets msg, even if another actor
+// has its name by then: each mastership of a node has actors of the same names.
 func SendAfter(c Clock, sys *actor.ActorSystem, d time.Duration, to *actor.PID, msg any) (stop func() bool) {
-	return c.AfterFunc(d, func() { sys.Root.Send(to, msg) })
+	process, _ := sys.ProcessRegistry.Get(to)
+	return c.AfterFunc(d, func() { process.SendUserMessage(to, msg) })
 }
 
 // Backoff is the delay before the next try after so many failures in a row: 100 ms, doubled

@@ -187,6 +187,18 @@ func (d *Disk) Replace(op, name string, data ...[]byte) error {
 	})
 }
 
+// ReplaceUnsynced is Replace under the action "replace-unsynced".
+func (d *Disk) ReplaceUnsynced(op, name string, data ...[]byte) error {
+	return d.call("replace-unsynced", op, name, func() error {
+		if !d.dirs[path.Dir(name)] {
+			return fs.ErrNotExist
+		}
+		d.files[name] = bytes.Join(data, nil)
+		d.changes[name]++
+		return nil
+	})
+}
+
 // Append adds to the end of a file, or creates it. A failed Append leaves the file
 // unchanged.
 func (d *Disk) Append(op, name string, content []byte) error {

@@ -47,6 +47,8 @@ type Config struct {
 	Observer      *actor.PID               // receives Published at each change; nil: none
 	Name          string                   // of this node
 	Self          replication.Applier
+	// Times are the shortest times of elections that this node's log knows. The zero value is replication.InitialTimes.
+	Times replication.Times
 }
 
 // Props makes the replicator. Its incarnations are numbered from 1.
@@ -67,6 +69,7 @@ func Props(c Config) *actor.Props {
 			mastership:   mastership{self: c.Name},
 			commitTimes:  measured,
 			membership:   newMembership(c.Name),
+			times:        newElectionTimes(c.Times),
 			peerQueries:  map[uint64]peerQuery{},
 			quarantining: map[string]bool{},
 		}
@@ -95,9 +98,12 @@ type replicator struct {
 	configuration configuration
 	mastership    mastership
 	membership    *membership
+	times         *electionTimes
 	commitTimes   *commitTimes // nil: there is no observer
 	published     view         // that the observer has
 
+	draining *actor.PID // waits for the end of the batch; nil: none
+	stopping bool       // Drain has come
 	// deferred are requests that wait for proposals, in order of arrival.
 	deferred []deferred
 	// quarantining are the names in the quarantine of files that are being renamed to them.
@@ -195,7 +201,7 @@ func (r *replicator) receive(ctx actor.Context) {
 			m.what(ctx)
 		}
 	case *messages.Drain:
-		ctx.Request(ctx.Sender(), &messages.DrainResult{})
+		r.drain(ctx)
 	default:
 		kit.Unexpected(ctx)
 	}

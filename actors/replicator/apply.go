@@ -2,6 +2,7 @@ package replicator
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
@@ -17,16 +18,20 @@ import (
 // part of a snapshot, or nothing.
 type applying struct {
 	batch    *batch // nil if none
+	next     *batch // committed entries that follow the batch; nil if none
 	snapshot snapshot
 	// failure is why the disk refuses it; nil while the disk does not.
 	failure *messages.Failure
 }
 
-// batch is a number of entries on their way to the disk. The log sends the next batch
-// when this one is there.
+// batch is a number of entries on their way to the disk. Entries that are committed meanwhile make the next batch.
 type batch struct {
 	entries []*messages.LogEntry
-	index   uint64 // of the last entry
+	index   uint64    // of the last entry
+	size    int       // of the encoded entries, in bytes
+	since   time.Time // when the first entry came
+	urgent  bool      // an entry may not wait, see replication.MayWait
+	waits   bool      // a timer calls beginNext
 	// steps are the requests to the store that are not done, in order: they may be about
 	// the same files. nil until the files have been read that the entries may not overwrite.
 	steps []*messages.AccessStore
@@ -52,7 +57,8 @@ func newBatch(m *messages.LogCommitted) *batch {
 		if err != nil {
 			panic(fmt.Errorf("index %d: %w", c.Index, err))
 		}
-		b.entries, b.index = append(b.entries, entry), c.Index
+		b.entries, b.index, b.size = append(b.entries, entry), c.Index, b.size+len(c.Entry)
+		b.urgent = b.urgent || !replication.MayWait(entry)
 	}
 	return b
 }
@@ -99,14 +105,62 @@ func (r *replicator) attach(m *messages.LogAttached) {
 }
 
 // committed applies entries in their order. It repeats what the disk refuses until all
-// are on the disk: this node must have every entry.
+// are on the disk: this node must have every entry. Requests that wait for the commit alone
+// are answered at once.
 func (r *replicator) committed(ctx actor.Context, m *messages.LogCommitted) {
 	b := newBatch(m)
-	r.applying.batch = b
+	if r.applying.next == nil {
+		b.since = r.config.Env.Clock().Now()
+		r.applying.next = b
+	} else {
+		r.applying.next.append(b)
+	}
 	for _, number := range b.numbersOf(r.config.Self) {
 		r.commitTimes.logged(number)
 		r.proposals.logged(ctx, number)
 	}
+	r.beginNext(ctx)
+}
+
+// append adds entries that follow those of a batch that has not begun.
+func (b *batch) append(later *batch) {
+	b.entries, b.index = append(b.entries, later.entries...), later.index
+	b.size, b.urgent = b.size+later.size, b.urgent || later.urgent
+}
+
+// Bounds of a batch that a follower collects. They are below those of the entries that the log gives before earlier
+// ones are on the disk.
+const (
+	collectPause   = 100 * time.Millisecond
+	collectEntries = 256
+	collectBytes   = 4 << 20
+)
+
+// collects is for how long this node waits for more entries before it applies a batch; 0: it applies the batch now. A node
+// that follows another may be behind, since the log has the entries. It writes a file once that changes several times
+// meanwhile, and syncs a directory once for many files.
+func (r *replicator) collects(b *batch) time.Duration {
+	follows := !r.mastership.leads && r.mastership.leader != "" && !r.stopping
+	if !follows || b.urgent || len(b.entries) >= collectEntries || b.size >= collectBytes {
+		return 0
+	}
+	return max(0, collectPause-r.config.Env.Clock().Now().Sub(b.since))
+}
+
+// beginNext begins the next batch, unless one is on its way or more entries are awaited.
+func (r *replicator) beginNext(ctx actor.Context) {
+	b := r.applying.next
+	if r.applying.batch != nil || b == nil {
+		return
+	}
+	if pause := r.collects(b); pause > 0 {
+		if !b.waits {
+			b.waits = true
+			r.retryAfter(ctx, pause, r.beginNext)
+		}
+		return
+	}
+	r.applying.batch, r.applying.next = b, nil
 	r.commitConfig(ctx, b)
 }
 
@@ -170,11 +224,28 @@ func (r *replicator) batchWritten(ctx actor.Context, b *batch) {
 	r.applying.batch = nil
 	r.replica.apply(b.index, b.entries)
 	r.config.Log.Applied(b.index, r.replica.running.Encode())
+	r.takeTimes(b.entries)
 	for _, number := range b.numbersOf(r.config.Self) {
 		r.proposals.finish(ctx, number, b.failures)
 	}
 	r.observations.forgetEnded(r.replica.running)
 	r.performDeferred(ctx)
+	r.beginNext(ctx)
+	r.answerDrain(ctx)
+}
+
+// drain answers when the entries that this node has are on its disk, so that its files are not behind while it is stopped.
+func (r *replicator) drain(ctx actor.Context) {
+	r.draining, r.stopping = ctx.Sender(), true
+	r.beginNext(ctx)
+	r.answerDrain(ctx)
+}
+
+func (r *replicator) answerDrain(ctx actor.Context) {
+	if r.draining != nil && r.applying.batch == nil {
+		ctx.Request(r.draining, &messages.DrainResult{})
+		r.draining = nil
+	}
 }
 
 // retryDisk tries again until the disk accepts the batch. A leader hands the leadership
@@ -197,7 +268,7 @@ func (r *replicator) retryDisk(ctx actor.Context, b *batch, why *messages.Failur
 // restore writes a part of a snapshot to the disk. With the last part, files are removed
 // that the snapshot lacks: they were removed while this node was away.
 func (r *replicator) restore(ctx actor.Context, m *messages.LogSnapshotReceived) {
-	r.applying.batch = nil
+	r.applying.batch, r.applying.next = nil, nil
 	s := &r.applying.snapshot
 	s.part = m
 	if m.Part == 1 {
@@ -210,7 +281,8 @@ func (r *replicator) restore(ctx actor.Context, m *messages.LogSnapshotReceived)
 		if replication.IsConfig(f.Path) {
 			replication.TakeConfigFile(&s.config, f) // configstore writes it, after the last part
 		} else {
-			files = append(files, f)
+			// The log syncs all before it records that the snapshot is restored.
+			files = append(files, &messages.FileWrite{Op: f.Op, Path: f.Path, Content: f.Content, Unsynced: !r.config.Self.NeedsSync("", f.Path, f.Content)})
 		}
 	}
 	r.store.Write(ctx, &messages.WriteFiles{Files: files, Durable: true}, func(ctx actor.Context, done *messages.ChangeFilesResult) {

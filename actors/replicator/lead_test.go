@@ -108,7 +108,7 @@ func TestAMasterFencesJobsThatWereStartedElsewhere(t *testing.T) {
 
 		b.log.lead("n2")
 		b.log.commit(entry(elsewhere, "queue/job-7", jobIn(7, job.Error)))
-		b.Settle()
+		b.Advance(collected)
 		b.log.lead("n1")
 		require.Zero(t, kittest.Expect[*messages.BecomeMaster](b.master).FenceMs)
 	})

@@ -3,6 +3,7 @@ package replicator
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/core/replication"
 	"lockstep/messages"
 )
 
@@ -18,6 +19,9 @@ type Log interface {
 	// is not applied, or LogSnapshotReceived from part 1. LogLeadershipGained follows, if
 	// this node leads, when everything that was committed before is applied. An actor that
 	// was attached before receives no further message.
+	//
+	// LogCommitted does not wait until earlier entries are applied. The log waits before an
+	// actor has some hundred that are not, before a snapshot and before LogLeadershipGained.
 	Attach(to *actor.PID, incarnation uint32)
 	// Propose offers an entry, an encoded messages.LogEntry. The entry is committed after
 	// the ones that this node has proposed before, or LogRefused says that it is not. An
@@ -32,6 +36,11 @@ type Log interface {
 	// Change changes the membership, or hands the leadership over; LogChangeResult
 	// answers. It fails unless this node leads.
 	Change(number uint64, change Change)
+	// SetTimes says that the leader of a term has declared these times. If this node leads in that term, its lease is not longer from
+	// now until that leadership ends, and no call makes it longer. This node's heartbeat timeout is that of the declaration, or the
+	// shortest that it knows, from now until it acknowledges a message of another term's leader. The leader calls SetTimes before it
+	// proposes the declaration, and each node when it has applied that.
+	SetTimes(term uint64, t replication.Times)
 	// Leads is true while it is certain that no other node leads: without contact to a
 	// majority it becomes false, after the lease, before another node can be elected.
 	Leads() bool

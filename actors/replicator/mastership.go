@@ -63,6 +63,7 @@ func (r *replicator) becomeLeader(ctx actor.Context, term uint64) {
 		return
 	}
 	r.dropProposals()
+	r.declareTimes()
 	r.nameMaster(ctx, term)
 }
 
@@ -98,6 +99,7 @@ func (r *replicator) becomeFollower(ctx actor.Context, m *messages.LogLeaderChan
 	r.membership.forgetJoinRequests()
 	ctx.Send(r.config.Master, &messages.ResignMaster{})
 	ctx.Send(r.config.Standby, m)
+	r.beginNext(ctx) // without a leader it collects no entries
 }
 
 // scan reads the queue directory for an actor that starts. First it proposes what the

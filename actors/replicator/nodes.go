@@ -8,6 +8,7 @@ import (
 
 func (r *replicator) membersChanged(m *messages.LogMembersChanged) {
 	r.membership.members = m.Members
+	r.declareTimes()
 	if r.config.Members != nil {
 		r.config.Members(m.Members)
 	}
@@ -94,6 +95,7 @@ func (r *replicator) admit(ctx actor.Context, m *messages.AdmitNode) {
 	answer, next := r.membership.admit(m, r.replica.applied, r.config.Env.Clock().Now())
 	answer.Master, answer.MasterAddress = s.leader, s.address
 	ctx.Respond(answer)
+	r.timesStated(m)
 	if next != nil && !r.membership.changing() {
 		r.startChange(Change{What: next.What, Name: next.Name, Address: next.Address}, requester{})
 	}

@@ -146,6 +146,7 @@ func TestOneThatIsNotTheMasterObservesNothing(t *testing.T) {
 		b.log.lead("n2")
 		b.log.commit(lost.entry)
 		b.observe(6, jobIn(7, job.Success))
+		b.Advance(collected)
 		require.Empty(t, b.log.take())
 		b.client.Quiet()
 		b.become()

@@ -267,6 +267,7 @@ func TestOfWhatNobodyKnowsTheOutcomeNothingIsSaid(t *testing.T) {
 		b.log.lead("n2")
 		b.log.commit(lost.entry) // it was committed all the same
 		b.client.Quiet()
+		b.Advance(collected)
 		require.Equal(t, "v1", b.content("queue/job-7"))
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
@@ -39,13 +40,20 @@ type consensus struct {
 	index    uint64
 	applied  uint64
 	state    []byte
-	busy     bool // entries are on their way to the disk
-	waiting  bool // LogLeadershipGained waits until these entries are applied
+	sent     uint64 // index of the last entry that the replicator was sent
+	waiting  bool   // LogLeadershipGained waits until these entries are applied
 	term     uint64
 	leader   string // "n1": the node under test
 	members  []*messages.Member
 	changes  []change
 	restored []uint64
+	times    []declared // that were set
+}
+
+type declared struct {
+	term uint64
+	replication.Times
+	offers int // proposals before
 }
 
 type offer struct {
@@ -61,7 +69,7 @@ type change struct {
 func (c *consensus) Attach(to *actor.PID, incarnation uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.to, c.busy = to, false
+	c.to, c.sent = to, c.applied
 	c.attached++
 	c.env.Send(to, &messages.LogAttached{Applied: c.applied, State: c.state, Incarnation: incarnation})
 	c.env.Send(to, &messages.LogMembersChanged{Members: c.members})
@@ -95,7 +103,7 @@ func (c *consensus) Propose(number uint64, entry []byte) {
 func (c *consensus) Applied(index uint64, state []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.applied, c.state, c.busy = index, state, false
+	c.applied, c.state = index, state
 	if c.waiting && c.applied == c.index {
 		c.waiting = false
 		c.tellLeader()
@@ -103,14 +111,20 @@ func (c *consensus) Applied(index uint64, state []byte) {
 	c.deliver()
 }
 
-// deliver sends the committed entries that are not on the disk. c.mu is held.
+// deliver sends the committed entries that were not sent. c.mu is held.
 func (c *consensus) deliver() {
-	at := slices.IndexFunc(c.entries, func(e *messages.CommittedEntry) bool { return e.Index > c.applied })
-	if c.busy || at < 0 || c.to == nil {
+	at := slices.IndexFunc(c.entries, func(e *messages.CommittedEntry) bool { return e.Index > c.sent })
+	if at < 0 || c.to == nil {
 		return
 	}
-	c.busy = true
+	c.sent = c.index
 	c.env.Send(c.to, &messages.LogCommitted{Entries: slices.Clone(c.entries[at:])})
+}
+
+func (c *consensus) SetTimes(term uint64, t replication.Times) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.times = append(c.times, declared{term, t, c.offers})
 }
 
 func (c *consensus) Restored(part uint64) {
@@ -230,6 +244,9 @@ type bench struct {
 	epoch          uint64 // of the replicator as a store
 }
 
+// shortTimes are the times of elections that the node under test knows.
+var shortTimes = replication.Times{Heartbeat: 500 * time.Millisecond, Lease: 375 * time.Millisecond}
+
 // peers records the questions to other nodes.
 type peers struct {
 	mu       sync.Mutex
@@ -275,7 +292,7 @@ func newBench(t *testing.T, e *kittest.Env, files map[string]string) *bench {
 		Clients: []*actor.PID{e.PID("above-replicator/replicator")}}))
 	b.replicator = e.Start("replicator", replicator.Props(replicator.Config{Env: e.Env, Log: b.log, Store: b.store, Configs: b.configs, Master: b.master.PID,
 		Standby: e.Probe("reception").PID, Clients: []*actor.PID{b.client.PID}, Peers: b.peers, Members: func(m []*messages.Member) { b.told = append(b.told, m) },
-		Name: "n1", Self: self, Observer: b.observer.PID}))
+		Name: "n1", Self: self, Observer: b.observer.PID, Times: shortTimes}))
 	kittest.Expect[*messages.ResignMaster](b.master)
 	b.master.Unread()
 	return b

@@ -26,6 +26,8 @@ type Files interface {
 	// name survives power loss only after SyncDir. The content is data in parts.
 	Replace(op, path string, data ...[]byte) error
 	SyncDir(op, dir string) error
+	// ReplaceUnsynced is Replace without the sync: after a power loss the file may have any content. The consensus log has it.
+	ReplaceUnsynced(op, path string, data ...[]byte) error
 	// Append adds data to the end of a file, or creates the file. The data may be lost with
 	// the power. A failed Append may leave a part of the data.
 	Append(op, path string, data []byte) error

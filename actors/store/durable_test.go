@@ -136,3 +136,26 @@ func TestTheCommitRecordComesLast(t *testing.T) {
 		require.Equal(t, []string{"queue/serial"}, failed(b.expectResult(2)))
 	})
 }
+
+// The log has the content of unsynced files: neither they nor their directory are synced. Others of the same request are.
+func TestUnsyncedFilesAreNotSynced(t *testing.T) {
+	onBench(t, map[string]string{"queue/job-3": "c", "queue/job-4": "d"}, func(t *testing.T, b *bench) {
+		unsynced := write(true, "queue/job-1", "a")
+		unsynced.Files[0].Unsynced = true
+		b.request(1, unsynced)
+		require.Empty(t, failed(b.expectResult(1)))
+		b.request(2, &messages.MoveFiles{Files: []*messages.MoveFile{{Op: "test", From: "queue/job-3", To: "queue/archive/0/job-3"}}, Unsynced: true})
+		require.Empty(t, failed(b.expectResult(2)))
+		b.request(3, &messages.RemoveFiles{Op: "test", Paths: []string{"queue/job-4"}, Unsynced: true})
+		require.Empty(t, failed(b.expectResult(3)))
+		require.Equal(t, []string{"queue/archive/0/job-3", "queue/job-1"}, b.disk.Names())
+		require.Equal(t, []string{"replace-unsynced test queue/job-1"}, b.disk.Calls("replace"))
+		require.Empty(t, b.disk.Calls("sync"))
+
+		mixed := write(true, "queue/job-1", "b", "config.data", "e")
+		mixed.Files[0].Unsynced = true
+		b.request(4, mixed)
+		require.Empty(t, failed(b.expectResult(4)))
+		require.Equal(t, []string{"sync sync-dir ."}, b.disk.Calls("sync"))
+	})
+}

@@ -12,15 +12,20 @@ import (
 	"lockstep/messages"
 )
 
-// write replaces files in parallel. If the request is durable, the directories are synced
-// before the answer.
+// write replaces files in parallel. If the request is durable, the directories of files are synced
+// before the answer, but for those of unsynced files.
 func (s *store) write(ctx actor.Context, request uint64, m *messages.WriteFiles) {
 	b := s.newBatch(ctx, request, len(m.Files), m.Durable)
 	b.then = m.CommitRecord
 	for _, f := range m.Files {
 		b.changed = append(b.changed, f.Path)
 		task := &messages.RunDiskTask{What: &messages.RunDiskTask_Replace{Replace: f}}
-		s.do(ctx, f.Path, task, func(ctx actor.Context, d *messages.RunDiskTaskResult) { b.stepDone(ctx, f.Path, d) })
+		s.do(ctx, f.Path, task, func(ctx actor.Context, d *messages.RunDiskTaskResult) {
+			if f.Unsynced {
+				b.skipSync(f.Path)
+			}
+			b.stepDone(ctx, f.Path, d)
+		})
 	}
 	b.finishIfEmpty(ctx)
 }
@@ -41,7 +46,7 @@ func (s *store) identify(ctx actor.Context, request uint64, m *messages.Identify
 }
 
 func (s *store) remove(ctx actor.Context, request uint64, m *messages.RemoveFiles) {
-	b := s.newBatch(ctx, request, len(m.Paths), true)
+	b := s.newBatch(ctx, request, len(m.Paths), !m.Unsynced)
 	b.changed = m.Paths
 	for _, p := range m.Paths {
 		task := &messages.RunDiskTask{What: &messages.RunDiskTask_Remove{Remove: &messages.RemoveFile{Op: m.Op, Path: p}}}
@@ -50,10 +55,10 @@ func (s *store) remove(ctx actor.Context, request uint64, m *messages.RemoveFile
 	b.finishIfEmpty(ctx)
 }
 
-// move renames files and syncs both directories before the answer. The steps for both names
+// move renames files and syncs both directories before the answer, unless the request is unsynced. The steps for both names
 // are in the queue of the old path; the new path has no other writer.
 func (s *store) move(ctx actor.Context, request uint64, m *messages.MoveFiles) {
-	b := s.newBatch(ctx, request, len(m.Files), true)
+	b := s.newBatch(ctx, request, len(m.Files), !m.Unsynced)
 	for _, f := range m.Files {
 		b.changed = append(b.changed, f.To)
 		task := &messages.RunDiskTask{What: &messages.RunDiskTask_Move{Move: f}}
@@ -86,6 +91,7 @@ type batch struct {
 	then      *messages.FileWrite // written after all others; nil: none
 	done      []string            // paths whose directory must be synced
 	extraDirs map[string][]string // by path: further directories to sync with it
+	unsynced  map[string]bool     // paths whose directory is not synced; nil: none
 	failures  []*messages.FileFailure
 	changed   []string // for the observer
 }
@@ -96,6 +102,14 @@ func (b *batch) syncWith(from, to string) {
 		b.extraDirs = map[string][]string{}
 	}
 	b.extraDirs[from] = append(b.extraDirs[from], path.Dir(to))
+}
+
+// skipSync leaves the directory of a path without a sync for this path.
+func (b *batch) skipSync(path string) {
+	if b.unsynced == nil {
+		b.unsynced = map[string]bool{}
+	}
+	b.unsynced[path] = true
 }
 
 func (s *store) newBatch(ctx actor.Context, request uint64, steps int, durable bool) *batch {
@@ -125,6 +139,9 @@ func (b *batch) finishIfEmpty(ctx actor.Context) {
 func (b *batch) sync(ctx actor.Context) {
 	dirs := map[string][]string{}
 	for _, p := range b.done {
+		if b.unsynced[p] {
+			continue
+		}
 		for _, dir := range append(b.extraDirs[p], path.Dir(p)) {
 			dirs[dir] = append(dirs[dir], p)
 		}
@@ -151,7 +168,7 @@ func (b *batch) sync(ctx actor.Context) {
 
 func (b *batch) answer(ctx actor.Context) {
 	if then := b.then; then != nil && len(b.failures) == 0 {
-		b.then, b.remaining, b.done, b.changed = nil, 1, nil, append(b.changed, then.Path)
+		b.then, b.remaining, b.done, b.unsynced, b.changed = nil, 1, nil, nil, append(b.changed, then.Path)
 		task := &messages.RunDiskTask{What: &messages.RunDiskTask_Replace{Replace: then}}
 		b.store.do(ctx, then.Path, task, func(ctx actor.Context, d *messages.RunDiskTaskResult) { b.stepDone(ctx, then.Path, d) })
 		return

@@ -38,7 +38,11 @@ func (w *writer) do(m *messages.RunDiskTask) *messages.RunDiskTaskResult {
 		if content == nil {
 			content = [][]byte{what.Replace.Content}
 		}
-		err = w.files.Replace(what.Replace.Op, what.Replace.Path, content...)
+		replace := w.files.Replace
+		if what.Replace.Unsynced {
+			replace = w.files.ReplaceUnsynced
+		}
+		err = replace(what.Replace.Op, what.Replace.Path, content...)
 	case *messages.RunDiskTask_Append:
 		appendTo := w.files.Append
 		if what.Append.Durable {

@@ -47,7 +47,7 @@ func (noBackend) Admit(context.Context, peer.MembershipRequest) (peer.Admission,
 	return peer.Admission{}, nil
 }
 
-func (noBackend) Files(context.Context, func(peer.FileDigest) error) error { return nil }
+func (noBackend) Files(context.Context, []string, func(peer.FileDigest) error) error { return nil }
 
 // serveNode opens the port of a node, as its daemon does.
 func serveNode(t *testing.T, dataDir string) (address string) {

@@ -189,8 +189,7 @@ func (c *chaos) startASecond() {
 	case 1:
 		c.refusesSecond("--data-dir", c.path("other"))
 	case 2:
-		require.NoError(c.t, os.Remove(c.path("lib", "queue", "lock")))
-		c.refusesSecond("--run-dir", c.path("run2"))
+		c.refusesWithoutLockFile()
 		<-c.done // the first one stops when it notices
 		c.cmd = nil
 		c.start()

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
-	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,8 +11,6 @@ import (
 
 	"lockstep/edge/luxiclient"
 )
-
-var clusterSnapshot = flag.Int("cluster.snapshot", 20000, "jobs that a new node takes over, in the benchmark of that")
 
 // benchSizes are numbers of nodes; 0 is a daemon that belongs to no cluster.
 var benchSizes = []int{0, 1, 3, 5}
@@ -143,28 +139,4 @@ func BenchmarkClusterFailover(b *testing.B) {
 	l.end()
 	b.ReportMetric(0, "ns/op") // the time of an iteration includes the restarts
 	b.ReportMetric(total.Seconds()/float64(b.N), "s/failover")
-}
-
-// BenchmarkClusterNewNode measures the time in which an empty node receives all jobs, from the
-// start of its daemon until it has caught up.
-func BenchmarkClusterNewNode(b *testing.B) {
-	c := newCluster(b, 3, "--max-unfinished", "2000000")
-	c.user(0).pause()
-	began := time.Now()
-	c.submitInBatches(*clusterSnapshot, 1000)
-	b.Logf("%d jobs submitted in %s", *clusterSnapshot, time.Since(began))
-	var total time.Duration
-	for range b.N {
-		node := c.others(c.master())[0]
-		c.wipe(node)
-		began := time.Now()
-		node.start()
-		c.awaitBehind(node, 0)
-		total += time.Since(began)
-		c.awaitEqual()
-		require.NoError(b, os.RemoveAll(node.path("raft.gone")))
-	}
-	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(total.Seconds()/float64(b.N), "s/node")
-	b.ReportMetric(float64(*clusterSnapshot*b.N)/total.Seconds(), "files/s")
 }

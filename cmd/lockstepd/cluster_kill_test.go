@@ -11,6 +11,7 @@ import (
 
 var (
 	clusterKills = flag.Int("cluster.kills", 5, "how often the cluster test kills the master")
+	clusterHands = flag.Int("cluster.handovers", 2, "how often the cluster test stops the master in order")
 	clusterSeed  = flag.Uint64("cluster.seed", 0, "seed of the cluster tests' load; 0: a new one")
 )
 
@@ -30,12 +31,13 @@ func TestClusterSurvivesKillsOfTheMaster(t *testing.T) {
 	c := newCluster(t, 3)
 	l := c.startLoad(6, seed(t))
 	l.awaitAcks(10)
-	var gaps []time.Duration
+	var gaps, starts []time.Duration
 	for range *clusterKills {
 		master := c.master()
 		killed := time.Now()
 		master.crash()
 		gaps = append(gaps, l.nextAck(killed))
+		starts = append(starts, l.nextStart(killed))
 		master.start()
 		c.awaitUp(master)
 		l.awaitAcks(10)
@@ -43,6 +45,7 @@ func TestClusterSurvivesKillsOfTheMaster(t *testing.T) {
 	l.awaitEnds()
 	l.check()
 	t.Logf("from the kill to the next acknowledged submission: %s", spread(gaps))
+	t.Logf("from the kill to the next start of a job submitted since: %s", spread(starts))
 }
 
 // A master that is stopped in order transfers the mastership.
@@ -52,7 +55,7 @@ func TestClusterHandsOver(t *testing.T) {
 	l := c.startLoad(6, seed(t))
 	l.awaitAcks(10)
 	var gaps []time.Duration
-	for range 2 {
+	for range *clusterHands {
 		master := c.master()
 		began := time.Now()
 		master.signal(syscall.SIGTERM)

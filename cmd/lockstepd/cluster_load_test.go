@@ -30,6 +30,7 @@ type load struct {
 type ack struct {
 	begun time.Time // the last attempt
 	ended time.Time
+	ids   []int64
 }
 
 // startLoad starts the users. Users with different seeds behave differently.
@@ -66,7 +67,7 @@ func (l *load) round(ctx context.Context, u *user, random *rand.Rand) {
 		switch {
 		case err == nil:
 			ids = attempt
-			l.accept(ids, ack{begun, time.Now()})
+			l.accept(ids, ack{begun, time.Now(), ids})
 		case !isTransient(err):
 			l.violation("a submission was refused: %v", err)
 			return
@@ -186,6 +187,36 @@ func (l *load) nextAck(after time.Time) time.Duration {
 			return fmt.Errorf("%d were before", len(l.acks))
 		}
 		return nil
+	})
+	return took
+}
+
+// nextStart waits until a job starts whose submission was begun later than after and is acknowledged, and returns the time from after to
+// its start, by the clock of the node that started it.
+func (l *load) nextStart(after time.Time) (took time.Duration) {
+	l.c.t.Helper()
+	u := l.c.user(0)
+	defer u.close()
+	l.c.eventually("no job starts any more", func() error {
+		l.mu.Lock()
+		var ids []int64
+		for _, a := range l.acks {
+			if a.begun.After(after) {
+				ids = append(ids, a.ids...)
+			}
+		}
+		l.mu.Unlock()
+		var rows [][]any
+		u.must("QueryJobs", &rows, ids, []string{"start_ts"})
+		for _, row := range rows {
+			if at, started := row[0].([]any); started {
+				began := time.Unix(int64(at[0].(float64)), int64(at[1].(float64))*1000).Sub(after)
+				if took == 0 || began < took {
+					took = began
+				}
+			}
+		}
+		return unless(took > 0, "%d jobs wait", len(rows))
 	})
 	return took
 }

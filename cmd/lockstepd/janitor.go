@@ -51,8 +51,9 @@ func watchLock(ctx context.Context, queue *persistence.QueueLock, onLost func(er
 	}
 }
 
-// runJanitor removes old archived jobs and lock files of dead processes until ctx ends.
-func runJanitor(ctx context.Context, log *logrus.Logger, files *persistence.OSFiles, c Config) {
+// runJanitor removes old archived jobs and lock files of dead processes until ctx ends. complete reports whether the archive has
+// what it had before a power loss: until then no archived job is removed.
+func runJanitor(ctx context.Context, log *logrus.Logger, files *persistence.OSFiles, c Config, complete func() bool) {
 	sweep, archive := time.NewTicker(sweepInterval), time.NewTicker(archiveInterval)
 	defer sweep.Stop()
 	defer archive.Stop()
@@ -66,7 +67,7 @@ func runJanitor(ctx context.Context, log *logrus.Logger, files *persistence.OSFi
 			sweepLivelocks(c, log, files)
 		case <-archive.C:
 			now := time.Now()
-			if clock.isDue(now.Round(0), now.Sub(started)) {
+			if complete() && clock.isDue(now.Round(0), now.Sub(started)) {
 				removeOldArchive(ctx, log, files, c, now)
 			}
 		}

@@ -18,7 +18,6 @@ import (
 
 	"lockstep/actors/luxi"
 	"lockstep/core/opcode"
-	"lockstep/core/paths"
 	"lockstep/core/replication"
 	"lockstep/edge/peer"
 	"lockstep/edge/raftlog"
@@ -62,10 +61,13 @@ type node struct {
 	tree        *supervisor.RunningNode
 	lease       *persistence.Lease
 
-	master       atomic.Pointer[supervisor.Running] // nil: another node is
-	raftFailed   chan error                         // the log has failed; at most one
-	opcodes      atomic.Pointer[opcode.Catalogue]   // opcodes declared since the start
-	voters       atomic.Int64
+	master     atomic.Pointer[supervisor.Running] // nil: another node is
+	raftFailed chan error                         // the log has failed; at most one
+	opcodes    atomic.Pointer[opcode.Catalogue]   // opcodes declared since the start
+	voters     atomic.Int64
+	// unsynced says that entries are applied without a sync of each file, because the file systems report errors.
+	unsynced     bool
+	synced       syncTimes
 	members      []*messages.Member // as the replicator has reported them last
 	removedNames []string           // members that were removed since the start of the daemon
 	lostNames    []string           // see peer.Identity
@@ -74,18 +76,21 @@ type node struct {
 }
 
 // runNode runs the daemon of a node of a cluster.
-func (d *service) runNode(identity *peer.Identity, stop context.Context) error {
+func (d *service) runNode(identity *peer.Identity, stop context.Context) (err error) {
 	n := &node{service: d, identity: identity, raftFailed: make(chan error, 1), lostNames: identity.Lost, peerUpdates: make(chan peerUpdate, 1)}
 	if err := n.open(); err != nil {
 		return err
 	}
 	defer func() { _ = n.listener.Close() }() // its error has no consequence
+	if n.unsynced, err = n.files.HoldFileSystems(); err != nil {
+		return err
+	}
 	if err := n.openLog(stop); err != nil {
 		return err
 	}
 	n.ports.Opcodes = nodeOpcodes{n}
 	n.ports.Cluster = &supervisor.Cluster{Log: n.raft, Peers: &peers{n}, Tunnels: &tunnels{n.credentials, n.env.System().Root}, Name: identity.Name,
-		Applier: replication.Applier{Node: identity.UUID, Incarnation: uuid.NewString()}, OnMastership: n.onMastership, OnMembers: n.onMembers}
+		Applier: replication.Applier{Node: identity.UUID, Incarnation: uuid.NewString(), Unsynced: n.unsynced}, Times: replication.KnownTimes(), OnMastership: n.onMastership, OnMembers: n.onMembers}
 	tree, err := supervisor.Node(n.ports, n.settings)
 	if err != nil {
 		return errors.Join(err, n.raft.Close())
@@ -96,7 +101,11 @@ func (d *service) runNode(identity *peer.Identity, stop context.Context) error {
 	n.remoteAPI.collectors = append(n.remoteAPI.collectors, n.gauges()...)
 	go n.servePeers()
 	err = n.serveNode(stop)
-	return errors.Join(err, n.raft.Close())
+	reapplied := n.raft.Reapplied()
+	if err = errors.Join(err, n.raft.Close()); err == nil {
+		err = persistence.SettleFiles(n.files, n.settings.BootID, reapplied)
+	}
+	return err
 }
 
 // open listens for other nodes, and takes over the lease.
@@ -130,12 +139,13 @@ func (n *node) openLog(stop context.Context) error {
 	dir := filepath.Join(n.config.DataDir, raftDirName)
 	config := raftlog.Config{Dir: dir, Name: n.identity.Name, Address: n.identity.Address, Founder: isFounder(n.identity),
 		System: n.env.System(), Log: n.log,
-		Sync: func() error { return n.files.SyncDir("note", paths.QueueDir) }, LeaseRenewed: n.onLeaseRenewed, StartFailed: n.reportRaftFailure, Urgent: replication.ChangesConfig,
+		Sync: n.syncApplied, LeaseRenewed: n.onLeaseRenewed, Failed: n.reportRaftFailure, Urgent: replication.ChangesConfig,
 		Freeze: func() (raftlog.Frozen, error) {
 			f, err := persistence.Freeze(n.config.DataDir, dir, n.committedFiles)
 			return frozen{f}, err
 		},
-		Timing: raftlog.Timing{Heartbeat: replication.ElectionMin, Election: replication.ElectionMin, Lease: replication.Lease}}
+		Timing:   raftlog.Timing{Heartbeat: replication.ElectionMin, Election: replication.ElectionMin, Lease: replication.Lease},
+		Shortest: replication.KnownTimes()}
 	if err := persistence.SweepFrozen(dir); err != nil {
 		return err
 	}
@@ -152,6 +162,13 @@ func (n *node) openLog(stop context.Context) error {
 		if err := n.awaitLogAllowed(stop); err != nil {
 			return err
 		}
+	}
+	if n.unsynced {
+		if err := persistence.MarkNeedsLog(n.files, n.settings.BootID); err != nil {
+			return err
+		}
+	} else {
+		n.log.Warn("the file systems of the queue are not known to report errors to syncfs; each file of an entry is synced, which is slower")
 	}
 	config.Streams = raftlog.Streams(n.listener.Raft(), func(ctx context.Context, address string) (net.Conn, error) {
 		return n.credentials.Dial(ctx, address, peer.ProtocolRaft)
@@ -209,7 +226,7 @@ func (n *node) serveNode(stop context.Context) error {
 	background, end := context.WithCancel(stop)
 	defer end()
 	go watchdog(background, n.log, n.env.System(), supervisor.Replicator(n.env), &messages.GetNodes{})
-	go runJanitor(background, n.log, n.files, n.config)
+	go runJanitor(background, n.log, n.files, n.config, n.raft.Reapplied)
 	go n.requestMembership(background)
 	go n.savePeers(background)
 	go n.reloadOpcodes(background, func(c *opcode.Catalogue) {
@@ -220,7 +237,7 @@ func (n *node) serveNode(stop context.Context) error {
 	select {
 	case <-stop.Done():
 	case err := <-n.raftFailed:
-		return errors.Join(fmt.Errorf("the consensus log cannot be opened: %w", err), listeners.close())
+		return errors.Join(fmt.Errorf("the consensus log has failed: %w", err), listeners.close())
 	case <-n.tree.Done:
 		return errors.Join(errTreeFailed, listeners.close())
 	}

@@ -72,14 +72,18 @@ func (n *node) awaitAdmission(stop context.Context) error {
 	}
 }
 
-// requestMembership repeats the request for a vote until the node has one. The vote may have to
-// wait for another node that gets one at the same time.
+// requestMembership repeats the request for a vote until the node has one, and the statement which times of elections the node knows
+// until the node uses them. The vote may have to wait for another node that gets one at the same time, and the times for members of an
+// older version.
 func (n *node) requestMembership(ctx context.Context) {
 	for pause := admissionRetry; ; pause = min(2*pause, voterRetryMax) {
 		nodes, err := n.queryNodes(false)
-		if err == nil && !nodes.IsMaster && n.identity.Voting && !hasVote(nodes, n.identity.Name) {
-			if _, err := n.requestMembershipOnce(ctx, peer.MembershipRequest{Applied: nodes.Applied}, nodes.MasterAddress); err != nil {
-				n.log.WithField("err", err).Info("request for a vote failed; retrying")
+		known := replication.KnownTimes().Heartbeat
+		votes := err != nil || !n.identity.Voting || hasVote(nodes, n.identity.Name)
+		if err == nil && !nodes.IsMaster && (!votes || n.raft.HeartbeatTimeout() > known) {
+			request := peer.MembershipRequest{Applied: nodes.Applied, HeartbeatMs: known.Milliseconds()}
+			if _, err := n.requestMembershipOnce(ctx, request, nodes.MasterAddress); err != nil {
+				n.log.WithField("err", err).Info("request for a vote or a statement to the master failed; retrying")
 			}
 		}
 		select {

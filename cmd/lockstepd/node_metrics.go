@@ -1,6 +1,10 @@
 package main
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // gauges are the metrics of a cluster at /metrics.
 func (n *node) gauges() []prometheus.Collector {
@@ -14,5 +18,11 @@ func (n *node) gauges() []prometheus.Collector {
 			}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "lockstep_node_voters", Help: "Nodes of the cluster that have a vote."},
 			func() float64 { return float64(n.voters.Load()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "lockstep_node_syncs_total", Help: "Syncs of the file systems of the queue, before an index of the log is recorded."},
+			func() float64 { return float64(n.synced.count.Load()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "lockstep_node_sync_seconds_total", Help: "Time of these syncs."},
+			func() float64 { return time.Duration(n.synced.nanoseconds.Load()).Seconds() }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "lockstep_node_last_sync_seconds", Help: "Time of the last of these syncs."},
+			func() float64 { return time.Duration(n.synced.last.Load()).Seconds() }),
 	}
 }

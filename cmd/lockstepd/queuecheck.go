@@ -25,10 +25,30 @@ func checkQueue(c Config, files *persistence.OSFiles, identity *peer.Identity) e
 			return explainLostQueue(c, identity, err)
 		}
 	}
+	if !member {
+		if err := checkNeedsLog(c, files); err != nil {
+			return err
+		}
+	}
 	if identity == nil || member || isFounder(identity) {
 		return explainLostQueue(c, identity, persistence.CheckQueue(files))
 	}
 	return nil
+}
+
+// checkNeedsLog refuses a queue whose files may be damaged and whose log is gone. Files that are right are made durable.
+func checkNeedsLog(c Config, files *persistence.OSFiles) error {
+	boot, err := persistence.BootID()
+	if err == nil {
+		err = persistence.CheckNeedsLog(files, boot)
+	}
+	if needs, is := errors.AsType[*persistence.NeedsLogError](err); is {
+		return fmt.Errorf("%w; nothing was started. If the log is elsewhere, put it back to %s, start lockstepd as a member of its cluster, and stop it when it has caught up. "+
+			"If the log is lost and other nodes have the queue, have this node take their copy: mv %s %s.lost, and start lockstepd as a member. "+
+			"To run on with files of which the last ones may be damaged: rm %s", err, filepath.Join(c.DataDir, raftDirName),
+			filepath.Join(c.DataDir, paths.QueueDir), filepath.Join(c.DataDir, paths.QueueDir), filepath.Join(c.DataDir, needs.Path))
+	}
+	return err
 }
 
 // explainLostQueue adds to an error what the operator can do.

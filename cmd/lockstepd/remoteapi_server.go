@@ -227,6 +227,11 @@ func (f *timedFiles) Replace(op, path string, data ...[]byte) (err error) {
 	return f.Files.Replace(op, path, data...)
 }
 
+func (f *timedFiles) ReplaceUnsynced(op, path string, data ...[]byte) (err error) {
+	defer func(begin time.Time) { f.observe("replace-unsynced", begin, err) }(time.Now())
+	return f.Files.ReplaceUnsynced(op, path, data...)
+}
+
 func (f *timedFiles) SyncDir(op, dir string) (err error) {
 	defer func(begin time.Time) { f.observe("sync-dir", begin, err) }(time.Now())
 	return f.Files.SyncDir(op, dir)

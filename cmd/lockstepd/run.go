@@ -154,7 +154,7 @@ func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan
 			return err
 		}
 	}
-	prepared, err := prepare(c, files, log)
+	prepared, err := prepare(c, files, log, identity != nil && hasLog(c.DataDir))
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan
 	defer jobStderr.Close()
 	d := &service{config: c, log: log, files: files, reload: reload, remoteAPI: newRemoteAPI(c), env: kit.New(kit.Options{Log: log, Clock: kit.RealClock(), Rand: randomUint64})}
 	d.processes = jobprocess.New(jobprocess.Config{System: d.env.System(), Log: log, Program: c.JobProgram,
-		DataDir: c.DataDir, RunDir: c.RunDir, Stderr: jobStderr, Permission: permission(identity), Owners: c.owners, Cgroup: c.JobCgroup, Ganeti: c.Ganeti.jobProcess(c.hasQueue())})
+		DataDir: c.DataDir, RunDir: c.RunDir, Stderr: jobStderr, Permission: permission(identity), Owners: c.owners, Cgroup: c.JobCgroup, Ganeti: c.Ganeti.jobProcess(c.hasQueue()), Collects: identity != nil})
 	defer d.processes.Close()
 	owners := ownerwatch.New(persistence.LivelockDir(c.RunDir), livelock.Path(), func(livelock string) {
 		d.env.System().Root.Send(supervisor.Locks(d.env), &messages.OwnerDied{Livelock: livelock})
@@ -237,16 +237,24 @@ func (d *service) loadSettings(livelock string) error {
 	return nil
 }
 
-// prepare creates the files that are missing at the first start, and reads and checks the configuration.
-func prepare(c Config, files *persistence.OSFiles, log *logrus.Logger) (*configstore.Prepared, error) {
+// initQueue creates the files of the queue that are missing. member says that the node has a consensus log.
+func initQueue(files *persistence.OSFiles, log *logrus.Logger, member bool) error {
+	if member {
+		return persistence.InitMember(files)
+	}
+	start, err := persistence.InitQueue(files)
+	if err == nil && start.SerialRecreated {
+		log.WithField("serial", start.Serial).Warn("queue/serial was missing; recreated from the highest job id found")
+	}
+	return err
+}
+
+// prepare creates the files that are missing at the first start, and reads and checks the configuration. member is as for initQueue.
+func prepare(c Config, files *persistence.OSFiles, log *logrus.Logger, member bool) (*configstore.Prepared, error) {
 	sweep := []string{"."}
 	if c.hasQueue() {
-		start, err := persistence.InitQueue(files)
-		if err != nil {
+		if err := initQueue(files, log, member); err != nil {
 			return nil, err
-		}
-		if start.SerialRecreated {
-			log.WithField("serial", start.Serial).Warn("queue/serial was missing; recreated from the highest job id found")
 		}
 		sweep = append(sweep, paths.QueueDir)
 	}
@@ -331,7 +339,7 @@ func (d *service) serve(tree *supervisor.Running, stop context.Context) error {
 	defer end()
 	go watchdog(background, d.log, d.env.System(), to, question)
 	if d.config.hasQueue() {
-		go runJanitor(background, d.log, d.files, d.config)
+		go runJanitor(background, d.log, d.files, d.config, func() bool { return true })
 	}
 	go d.reloadOpcodes(background, func(c *opcode.Catalogue) { supervisor.SetOpcodes(d.env, c) })
 	select {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // refusesSecond starts another daemon with these flags beside this daemon, requires that the
@@ -24,6 +25,19 @@ func (d *daemon) refusesSecond(flags ...string) string {
 		d.t.Fatalf("a second daemon with %q does not end:\n%s", flags, second.logged())
 	}
 	return second.logged()
+}
+
+// refusesWithoutLockFile removes the lock file of the queue and requires that another daemon cannot
+// start. This daemon is frozen meanwhile: it looks at the file every lockCheckInterval, and would
+// end and free the queue if it looked before the other daemon has started.
+func (d *daemon) refusesWithoutLockFile() {
+	d.t.Helper()
+	pid := d.cmd.Process.Pid
+	require.NoError(d.t, unix.Kill(pid, unix.SIGSTOP))
+	defer func() { require.NoError(d.t, unix.Kill(pid, unix.SIGCONT)) }()
+	require.NoError(d.t, unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED, nil))
+	require.NoError(d.t, os.Remove(d.path("lib", "queue", "lock")))
+	require.Contains(d.t, d.refusesSecond("--run-dir", d.path("run2")), "another daemon runs on this queue")
 }
 
 // requireServing requires that clients and job processes reach the daemon and that its sockets
@@ -64,8 +78,7 @@ func TestARemovedQueueLock(t *testing.T) {
 	id := c.submit(command("sh", "-c", "echo ran >> "+d.path("ran")+"; while [ ! -e "+d.path("open")+" ]; do sleep 0.02; done"))
 	d.awaitStep(d.path("ran"))
 	first := d.done
-	require.NoError(t, os.Remove(d.path("lib", "queue", "lock")))
-	require.Contains(t, d.refusesSecond("--run-dir", d.path("run2")), "another daemon runs on this queue")
+	d.refusesWithoutLockFile()
 	select {
 	case <-first:
 	case <-time.After(patience):

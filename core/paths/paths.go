@@ -63,6 +63,9 @@ const (
 	// queue belong together.
 	MemberPath   = "queue/member"
 	LogQueuePath = "raft/queue"
+	// NeedsLogPath exists on a node of a cluster while files of the queue may be lost with the power, and the log has them. It
+	// holds the id of the boot since which that is so.
+	NeedsLogPath = "queue/needs-log"
 	// DrainPath is an empty file: while it exists the queue is drained.
 	DrainPath = QueueDir + "/" + DrainName
 	DrainName = "drain"

@@ -13,6 +13,31 @@ import (
 type Applier struct {
 	Node        string
 	Incarnation string
+	// Unsynced says that entries change files of the queue without a sync of each, because the log syncs all before it records
+	// an index and drops the entries (docs/log-durability.md).
+	Unsynced bool
+}
+
+// NeedsSync reports whether a file that an entry of origin changes to the content is synced, though entries are applied without
+// a sync of each. Only the files of jobs, their records and the serial are not, since nodes that do not lead read all others
+// before the log is applied. The file of a job that this node has started is: its content decides whether it is ahead of the log,
+// see Supersedes.
+func (s Applier) NeedsSync(origin, file string, content []byte) bool {
+	if !s.Unsynced || !isUnsynced(file) {
+		return true
+	}
+	_, isJob := JobIDOf(file)
+	return isJob && origin == s.Node && namesProcess(content)
+}
+
+// isUnsynced reports whether entries may write or remove a file without a sync.
+func isUnsynced(file string) bool {
+	if path.Dir(file) != paths.QueueDir {
+		return false
+	}
+	_, isJob := paths.ParseJobName(path.Base(file))
+	_, isRecord := paths.ParseRecordName(path.Base(file))
+	return isJob || isRecord || file == paths.SerialPath
 }
 
 // PathsToRead are the files that must be read before the entries are applied: the files of jobs that this node may have
@@ -62,6 +87,14 @@ func namesProcess(content []byte) bool {
 	return err == nil && paths.IsJobLivelock(j.Livelock)
 }
 
+// isStarted reports whether the content of a job's file is that of this job, and the job has a process. After a power loss
+// the file may have the content of another job.
+func isStarted(file string, content []byte) bool {
+	id, isJob := JobIDOf(file)
+	j, err := job.Decode(content)
+	return isJob && err == nil && int64(j.ID) == id && paths.IsJobLivelock(j.Livelock)
+}
+
 // Apply is the changes of this node's files by entries, as requests to the store. Each request must be done before the
 // next. local has the content of the PathsToRead; a missing file is nil.
 //
@@ -69,16 +102,16 @@ func namesProcess(content []byte) bool {
 // are kept (design.md 9): observations of this incarnation are already on this disk; for those of a former incarnation,
 // see Supersedes.
 func (s Applier) Apply(entries []*messages.LogEntry, local map[string][]byte) []*messages.AccessStore {
-	p := storePlan{touchedPaths: map[string]int{}}
+	p := storePlan{touchedPaths: map[string]int{}, unsyncedMoves: s.Unsynced}
 	for _, e := range entries {
 		for _, c := range e.Changes {
 			switch what := c.What.(type) {
 			case *messages.FileChange_Update:
 				if !IsConfig(what.Update.Path) && s.accepts(e, what.Update, local) {
-					p.write(what.Update)
+					p.write(what.Update, s.NeedsSync(e.Origin, what.Update.Path, what.Update.Content))
 				}
 			case *messages.FileChange_Rename:
-				if s.quarantines(e, what.Rename) && namesProcess(local[what.Rename.From]) {
+				if s.quarantines(e, what.Rename) && isStarted(what.Rename.From, local[what.Rename.From]) {
 					continue // the file of a job with a process is not the quarantined file
 				}
 				p.rename(what.Rename)
@@ -87,7 +120,7 @@ func (s Applier) Apply(entries []*messages.LogEntry, local map[string][]byte) []
 				if IsConfig(what.Remove.Path) {
 					continue // a cluster has a configuration
 				}
-				p.remove(what.Remove)
+				p.remove(what.Remove, s.Unsynced && isUnsynced(what.Remove.Path))
 				delete(local, what.Remove.Path)
 			}
 		}

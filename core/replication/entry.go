@@ -33,6 +33,19 @@ func ChangesConfig(entry []byte) bool {
 	return err == nil && slices.ContainsFunc(e.Changes, func(c *messages.FileChange) bool { return c.GetConfig() != nil })
 }
 
+// MayWait reports whether an entry may be a moment late on the disk of a node that follows another: it changes only files of
+// jobs and the serial, which the master alone reads. Nodes answer from the other files themselves.
+func MayWait(e *messages.LogEntry) bool {
+	for _, c := range e.Changes {
+		for _, file := range ChangedPaths(c) {
+			if dir := path.Dir(file); dir != paths.QueueDir && dir != paths.QuarantineDir && !strings.HasPrefix(dir, paths.ArchiveDir+"/") {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // ChangedPaths are the files that a change writes or removes.
 func ChangedPaths(c *messages.FileChange) []string {
 	switch what := c.What.(type) {

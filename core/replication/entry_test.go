@@ -29,6 +29,18 @@ func TestWhatIsShared(t *testing.T) {
 	}
 }
 
+// Nodes answer from some files themselves, so these are on their disks at once.
+func TestWhatMayWait(t *testing.T) {
+	entry := func(c ...*messages.FileChange) *messages.LogEntry { return &messages.LogEntry{Changes: c} }
+	written := func(files ...string) *messages.LogEntry { return entry(replication.WriteChanges(write(files...))...) }
+	require.True(t, replication.MayWait(written(paths.JobPath(7), paths.RecordPath(7), paths.SerialPath)))
+	require.True(t, replication.MayWait(entry(replication.RenameChanges(move(paths.JobPath(7), paths.ArchivePath(7)))...)))
+	for _, file := range []string{paths.ConfigPath, paths.SettingsPath, paths.SessionsPath, paths.ConfdKeyPath, paths.ConfdOtherKeyPath} {
+		require.False(t, replication.MayWait(written(paths.JobPath(7), file)), file)
+	}
+	require.False(t, replication.MayWait(entry(&messages.FileChange{What: &messages.FileChange_Config{Config: &messages.ConfigChange{}}})))
+}
+
 func write(paths ...string) *messages.WriteFiles {
 	m := &messages.WriteFiles{}
 	for _, path := range paths {
@@ -144,6 +156,42 @@ func TestStepsKeepTheOrder(t *testing.T) {
 	require.Equal(t, []string{"queue/drain"}, steps[2].GetRemove().Paths)
 	require.Equal(t, "queue/job-2", steps[3].GetWrite().Files[0].Path)
 	require.Empty(t, replication.Applier{}.Apply(nil, nil))
+}
+
+// The log is the durability of jobs, records and the serial. Files that nodes read before the log is applied are synced, and so
+// are the files of jobs that this node has started, which may be ahead of the log.
+func TestWhatIsSynced(t *testing.T) {
+	const livelock = "/run/livelocks/job_000007_1"
+	self := replication.Applier{Node: "u1", Incarnation: "now", Unsynced: true}
+	started, queued := jobAs(7, livelock, job.Queued, 0), jobAs(7, daemonLock, job.Queued, 0)
+	for name, c := range map[string]struct {
+		origin, file string
+		content      []byte
+		synced       bool
+	}{
+		"a new job":                       {"u1", "queue/job-7", queued, false},
+		"a job that this node starts":     {"u1", "queue/job-7", started, true},
+		"a job that another node starts":  {"u2", "queue/job-7", started, false},
+		"a record":                        {"u1", "queue/lockstep-7", []byte("{}"), false},
+		"the serial":                      {"u1", "queue/serial", []byte("7"), false},
+		"the mark of a drained queue":     {"u1", "queue/drain", nil, true},
+		"the settings":                    {"u1", "settings.json", []byte("{}"), true},
+		"the record of an archived job":   {"u1", "queue/archive/0/lockstep-7", []byte("{}"), true},
+		"a file that is in no entry, yet": {"u1", "queue/member", nil, true},
+	} {
+		require.Equal(t, c.synced, self.NeedsSync(c.origin, c.file, c.content), name)
+		require.True(t, replication.Applier{Node: "u1"}.NeedsSync(c.origin, c.file, c.content), name)
+	}
+	by := replication.Applier{Node: "u2"}
+	steps := self.Apply([]*messages.LogEntry{updateChange(by, "queue/job-1", queued), updateChange(by, "settings.json", nil), archived(by, 1),
+		removed(by, "queue/lockstep-1"), removed(by, "queue/drain")}, nil)
+	require.Len(t, steps, 4)
+	require.True(t, steps[0].GetWrite().Files[0].Unsynced)
+	require.False(t, steps[0].GetWrite().Files[1].Unsynced)
+	require.True(t, steps[1].GetMove().Unsynced)
+	require.True(t, replication.Remaining(steps[1], map[string]bool{"queue/job-1": true}).GetMove().Unsynced)
+	require.True(t, steps[2].GetRemove().Unsynced)
+	require.False(t, steps[3].GetRemove().Unsynced)
 }
 
 func TestAbsentFiles(t *testing.T) {

@@ -40,6 +40,28 @@ func TestTheLogOfAFormerDaemonDoesNotUndoWhatAProcessHasWritten(t *testing.T) {
 	}
 }
 
+// A log that is repeated quarantines a job again. The path may have the file of a job with a process by now, which stays, or the
+// content of another job, which a power loss has left there.
+func TestAQuarantineThatIsRepeated(t *testing.T) {
+	const livelock = "/run/livelocks/job_000007_1"
+	quarantined := &messages.LogEntry{Origin: "u1", Incarnation: "former", Changes: replication.RenameChanges(
+		&messages.MoveFiles{Files: []*messages.MoveFile{{From: "queue/job-7", To: "queue/quarantine/job-7"}}})}
+	for name, c := range map[string]struct {
+		local []byte
+		stays bool
+	}{
+		"damaged":                {[]byte("garbage"), false},
+		"a job without process":  {jobAs(7, daemonLock, job.Queued, 0), false},
+		"a job with a process":   {jobAs(7, livelock, job.Running, 0), true},
+		"another job, a process": {jobAs(8, "/run/livelocks/job_000008_1", job.Running, 0), false},
+	} {
+		disk := files{"queue/job-7": string(c.local)}
+		disk.apply(replication.Applier{Node: "u1", Incarnation: "now"}, []*messages.LogEntry{quarantined})
+		_, stays := disk["queue/job-7"]
+		require.Equal(t, c.stays, stays, name)
+	}
+}
+
 // A log that repeats applied entries changes nothing, also on the nodes that have started the jobs.
 func TestToApplyEntriesAgainIsHarmless(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

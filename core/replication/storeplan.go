@@ -10,10 +10,13 @@ type storePlan struct {
 	writes       []*messages.FileWrite
 	moves        []*messages.MoveFile
 	removes      []string
+
+	unsyncedMoves   bool
+	unsyncedRemoves bool // of the current step
 }
 
-func (p *storePlan) write(u *messages.FileUpdate) {
-	w := &messages.FileWrite{Op: "apply", Path: u.Path, Content: u.Content}
+func (p *storePlan) write(u *messages.FileUpdate, synced bool) {
+	w := &messages.FileWrite{Op: "apply", Path: u.Path, Content: u.Content, Unsynced: !synced}
 	if at, again := p.touchedPaths[u.Path]; again && p.writes != nil {
 		p.writes[at] = w
 		return
@@ -33,10 +36,11 @@ func (p *storePlan) rename(m *messages.MoveFile) {
 	p.moves = append(p.moves, m)
 }
 
-func (p *storePlan) remove(r *messages.RemoveFile) {
-	if p.writes != nil || p.moves != nil {
+func (p *storePlan) remove(r *messages.RemoveFile, unsynced bool) {
+	if p.writes != nil || p.moves != nil || p.unsyncedRemoves != unsynced {
 		p.flush()
 	}
+	p.unsyncedRemoves = unsynced
 	p.touchedPaths[r.Path] = 0
 	p.removes = append(p.removes, r.Path)
 }
@@ -52,9 +56,9 @@ func (p *storePlan) flush() {
 	case p.writes != nil:
 		p.steps = append(p.steps, &messages.AccessStore{What: &messages.AccessStore_Write{Write: &messages.WriteFiles{Files: p.writes, Durable: true}}})
 	case p.moves != nil:
-		p.steps = append(p.steps, &messages.AccessStore{What: &messages.AccessStore_Move{Move: &messages.MoveFiles{Files: p.moves}}})
+		p.steps = append(p.steps, &messages.AccessStore{What: &messages.AccessStore_Move{Move: &messages.MoveFiles{Files: p.moves, Unsynced: p.unsyncedMoves}}})
 	case p.removes != nil:
-		p.steps = append(p.steps, &messages.AccessStore{What: &messages.AccessStore_Remove{Remove: &messages.RemoveFiles{Op: "apply", Paths: p.removes}}})
+		p.steps = append(p.steps, &messages.AccessStore{What: &messages.AccessStore_Remove{Remove: &messages.RemoveFiles{Op: "apply", Paths: p.removes, Unsynced: p.unsyncedRemoves}}})
 	}
 	p.writes, p.moves, p.removes = nil, nil, nil
 	clear(p.touchedPaths)
@@ -73,5 +77,5 @@ func Remaining(step *messages.AccessStore, refused map[string]bool) *messages.Ac
 			remaining = append(remaining, f)
 		}
 	}
-	return &messages.AccessStore{What: &messages.AccessStore_Move{Move: &messages.MoveFiles{Files: remaining}}}
+	return &messages.AccessStore{What: &messages.AccessStore_Move{Move: &messages.MoveFiles{Files: remaining, Unsynced: move.Unsynced}}}
 }

@@ -97,19 +97,25 @@ func (p *Processes) startProcess(program string, args, environment []string, fil
 	}
 	group := p.cgroup.open()
 	if group == nil {
-		return os.StartProcess(program, args, attributes)
+		return p.startUncollected(program, args, attributes)
 	}
 	defer group.Close()
 	attributes.Sys.UseCgroupFD, attributes.Sys.CgroupFD = true, int(group.Fd())
-	started, inGroupErr := os.StartProcess(program, args, attributes)
+	started, inGroupErr := p.startUncollected(program, args, attributes)
 	if inGroupErr == nil {
 		return started, nil
 	}
 	attributes.Sys.UseCgroupFD = false
-	started, err := os.StartProcess(program, args, attributes)
+	started, err := p.startUncollected(program, args, attributes)
 	if err == nil {
 		p.cgroup.unusable(inGroupErr)
 	}
+	return started, err
+}
+
+// startUncollected starts a process while no garbage is collected, see collector.
+func (p *Processes) startUncollected(program string, args []string, attributes *os.ProcAttr) (started *os.Process, err error) {
+	p.collector.during(func() { started, err = os.StartProcess(program, args, attributes) })
 	return started, err
 }
 

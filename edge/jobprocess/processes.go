@@ -64,6 +64,8 @@ type Config struct {
 	Owners     ownership.Rules // of messages to job processes and their directories
 	Cgroup     string          // control group of job processes, a directory; "": that of the daemon
 	Ganeti     *Ganeti         // Ganeti mode; nil: all jobs are lockstep-job's
+	// Collects says that the garbage of the daemon is collected while no process is being started, see collector.
+	Collects bool
 }
 
 // Processes starts and watches job processes. Its methods do not block. Each attempt has one
@@ -73,6 +75,8 @@ type Processes struct {
 	config Config
 	env    []string // environment of job processes
 	cgroup cgroup
+	// collector is nil without Config.Collects.
+	collector *collector
 
 	mu            sync.Mutex
 	pendingStarts map[uint64]*pendingStart // by attempt: handshake in progress
@@ -92,6 +96,9 @@ type pendingStart struct {
 // New returns the port without any processes.
 func New(c Config) *Processes {
 	p := &Processes{config: c, env: Environment(), cgroup: cgroup{path: c.Cgroup, log: c.Log}, pendingStarts: map[uint64]*pendingStart{}, live: map[uint64]*liveProcess{}}
+	if c.Collects {
+		p.collector = newCollector()
+	}
 	if c.Ganeti != nil {
 		p.fileWatch = newFileWatch(filepath.Join(c.DataDir, paths.QueueDir), c.Log)
 		p.forkServer = p.newForkServer()
@@ -103,6 +110,7 @@ func New(c Config) *Processes {
 func (p *Processes) Close() {
 	p.forkServer.Close()
 	p.fileWatch.close()
+	p.collector.close()
 }
 
 // Environment returns the environment of job processes: the daemon's, with GOMAXPROCS=1. A job

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 )
 
 // fileLineMax bounds a line of the answer of GET /v1/files, in bytes.
@@ -64,9 +65,14 @@ func (c *Client) ReloadOpcodes(ctx context.Context, address string) (int, error)
 }
 
 // Files calls each for every file that all nodes have, as the node at an address has it, in the
-// order of the answer. It returns nil only after a complete answer. An error of each ends it.
-func (c *Client) Files(ctx context.Context, address string, each func(FileDigest) error) error {
-	response, err := send(ctx, c.http, http.MethodGet, address, filesPath, nil)
+// order of the answer. It returns nil only after a complete answer. An error of each ends it. It asks for the files of only if
+// there are any, at most OnlyMax; a node of a former version answers for all files nevertheless.
+func (c *Client) Files(ctx context.Context, address string, only []string, each func(FileDigest) error) error {
+	path := filesPath
+	if len(only) > 0 {
+		path += "?" + url.Values{onlyParameter: only}.Encode()
+	}
+	response, err := send(ctx, c.http, http.MethodGet, address, path, nil)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,13 @@ const (
 	opcodesPath = "/v1/opcodes/reload"
 )
 
+// onlyParameter names a file of which filesPath is asked, besides others. A node of a former version ignores it and answers for
+// all files.
+const onlyParameter = "only"
+
+// OnlyMax bounds the files of which one request asks, with their paths the bytes of its head.
+const OnlyMax = 200
+
 // Bounds of requests and answers that are one JSON value, in bytes.
 const (
 	joinBodyMax    = 64 << 10 // of a node without a certificate
@@ -48,6 +55,8 @@ type MembershipRequest struct {
 	Voting  bool   `json:"voting"`
 	Applied uint64 `json:"applied"` // see About
 	Fresh   bool   `json:"fresh"`   // the node has no log, or has lost it
+	// HeartbeatMs is the shortest heartbeat timeout that the node knows, in milliseconds. 0: the node states none.
+	HeartbeatMs int64 `json:"heartbeat_ms,omitempty"`
 }
 
 // AdmissionStatus is the result of a MembershipRequest.

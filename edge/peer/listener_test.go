@@ -170,7 +170,7 @@ func TestARemovedNodeIsRefused(t *testing.T) {
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, http.StatusForbidden, refused.Code)
 	require.Contains(t, refused.Reason, "n2 is no member")
-	require.ErrorAs(t, client.Files(t.Context(), n1.address(), nil), &refused)
+	require.ErrorAs(t, client.Files(t.Context(), n1.address(), nil, nil), &refused)
 
 	// The former member may request membership again.
 	_, err = client.RequestMembership(t.Context(), n1.address(), newMembershipRequest("n2"))
@@ -234,15 +234,24 @@ func TestFiles(t *testing.T) {
 	}
 	var got []FileDigest
 	collect := func(f FileDigest) error { got = append(got, f); return nil }
-	require.NoError(t, client.Files(t.Context(), n1.address(), collect))
+	require.NoError(t, client.Files(t.Context(), n1.address(), nil, collect))
 	require.Equal(t, n1.backend.files, got)
 
-	require.ErrorIs(t, client.Files(t.Context(), n1.address(), func(FileDigest) error { return errBackend }), errBackend)
+	require.ErrorIs(t, client.Files(t.Context(), n1.address(), nil, func(FileDigest) error { return errBackend }), errBackend)
 	n1.backend.err = errBackend
-	require.ErrorContains(t, client.Files(t.Context(), n1.address(), collect), errBackend.Error())
+	require.ErrorContains(t, client.Files(t.Context(), n1.address(), nil, collect), errBackend.Error())
 	n1.backend.err = nil
+
+	got = nil
+	require.NoError(t, client.Files(t.Context(), n1.address(), []string{"queue/job-7", "queue/job-4711"}, collect))
+	require.Equal(t, []FileDigest{n1.backend.files[7], n1.backend.files[4711]}, got)
+	long := make([]string, OnlyMax)
+	for i := range long {
+		long[i] = "queue/lockstep-1000000000000"
+	}
+	require.NoError(t, client.Files(t.Context(), n1.address(), long, collect), "the head of the request is not too long")
 	n1.backend.files = nil
-	require.NoError(t, client.Files(t.Context(), n1.address(), collect))
+	require.NoError(t, client.Files(t.Context(), n1.address(), nil, collect))
 }
 
 func TestHalfOpenConnectionsAreBounded(t *testing.T) {

@@ -35,8 +35,9 @@ type Backend interface {
 	// Admit answers a request for membership. The certificate has proved the node's name. If the
 	// node was removed, its UUID is known.
 	Admit(ctx context.Context, r MembershipRequest) (Admission, error)
-	// Files calls each for every file that all nodes have, and returns at its first error.
-	Files(ctx context.Context, each func(FileDigest) error) error
+	// Files calls each for every file that all nodes have, or for those of only that exist, and returns at its first error.
+	// No only: all files.
+	Files(ctx context.Context, only []string, each func(FileDigest) error) error
 	// ReloadOpcodes reads the node's files of declared opcodes again, and returns the number of declared opcodes.
 	ReloadOpcodes(ctx context.Context) (declared int, err error)
 }
@@ -142,7 +143,7 @@ func (s *server) files(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	out := bufio.NewWriterSize(tlsserver.DeadlineWriter{Response: w, Timeout: sendTimeout, Flush: true}, tlsserver.ChunkSize)
 	lines := json.NewEncoder(out)
-	err := s.backend.Files(r.Context(), func(f FileDigest) error { return lines.Encode(fileLine{FileDigest: f}) })
+	err := s.backend.Files(r.Context(), r.URL.Query()[onlyParameter], func(f FileDigest) error { return lines.Encode(fileLine{FileDigest: f}) })
 	if err != nil {
 		err = lines.Encode(fileLine{Error: err.Error()})
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -47,8 +48,11 @@ func (b *backend) Admit(_ context.Context, r MembershipRequest) (Admission, erro
 
 func (b *backend) ReloadOpcodes(context.Context) (int, error) { return 7, b.err }
 
-func (b *backend) Files(_ context.Context, each func(FileDigest) error) error {
+func (b *backend) Files(_ context.Context, only []string, each func(FileDigest) error) error {
 	for _, f := range b.files {
+		if len(only) > 0 && !slices.Contains(only, f.Path) {
+			continue
+		}
 		if err := each(f); err != nil {
 			return err
 		}

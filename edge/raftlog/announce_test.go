@@ -19,15 +19,26 @@ import (
 func (c *cluster) threeNodes(t testing.TB) (leader *recorder, others []*recorder) {
 	leader = c.startSole(t)
 	for n := range uint64(2) {
-		name := fmt.Sprintf("n%d", n+2)
-		other := c.startRecorder(name, logconformance.Options{Files: noFiles})
-		leader.log.Change(n+1, replicator.Change{What: messages.ChangeNodes_ADD_VOTER, Name: name, Address: c.Address(name)})
-		c.Until("it is added", func() bool { m, ok := lastOf[*messages.LogChangeResult](leader); return ok && m.Number == n+1 })
-		leader.log.Propose(n+1, []byte(name))
-		c.Until("it has the log", func() bool { return other.has(name) })
-		others = append(others, other)
+		others = append(others, c.addVoter(leader, n+1, fmt.Sprintf("n%d", n+2)))
 	}
 	return leader, others
+}
+
+// addVoter starts a node, and adds it.
+func (c *cluster) addVoter(leader *recorder, number uint64, name string) *recorder {
+	added := c.startRecorder(name, logconformance.Options{Files: noFiles})
+	c.follow(leader, added, number, name)
+	return added
+}
+
+// follow adds a node, and proposes an entry with its name. The entry is proposed after the node has a snapshot, since
+// the snapshot of a new node may contain what was proposed before.
+func (c *cluster) follow(leader, added *recorder, number uint64, name string) {
+	leader.log.Change(number, replicator.Change{What: messages.ChangeNodes_ADD_VOTER, Name: name, Address: c.Address(name)})
+	c.Until("it is added", func() bool { m, ok := lastOf[*messages.LogChangeResult](leader); return ok && m.Number == number })
+	c.Until("it has a snapshot", func() bool { _, ok := lastOf[*messages.LogSnapshotReceived](added); return ok })
+	leader.log.Propose(number, []byte(name))
+	c.Until("it has the log", func() bool { return added.has(name) })
 }
 
 // isUrgent makes entries urgent that begin with u.

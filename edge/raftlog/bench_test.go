@@ -7,10 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"lockstep/actors/replicator"
 	"lockstep/edge/raftlog"
-	"lockstep/edge/raftlog/logconformance"
-	"lockstep/messages"
 )
 
 // BenchmarkPropose measures the time from a proposal of 1.5 kB until the application of the
@@ -30,13 +27,7 @@ func benchmark(b *testing.B, nodes, proposers int) {
 	c.timing = raftlog.Timing{}
 	w := c.startSole(b)
 	for n := 2; n <= nodes; n++ {
-		name := fmt.Sprintf("n%d", n)
-		other := c.startRecorder(name, logconformance.Options{Files: noFiles})
-		number := uint64(n)
-		w.log.Change(number, replicator.Change{What: messages.ChangeNodes_ADD_VOTER, Name: name, Address: c.Address(name)})
-		c.Until("it is added", func() bool { m, ok := lastOf[*messages.LogChangeResult](w); return ok && m.Number == number })
-		w.log.Propose(number, make([]byte, 8))
-		c.Until("it has the log", func() bool { return other.count() > 0 })
+		c.addVoter(w, uint64(n), fmt.Sprintf("n%d", n))
 	}
 	waiting := make([]chan struct{}, proposers)
 	for i := range waiting {

@@ -34,16 +34,23 @@ type bridge struct {
 	leaderRole   *messages.LogLeadershipGained // nil: this node does not lead
 	followerRole *messages.LogLeaderChanged
 
-	// The actor gets committed entries in batches. The next batch follows when the
-	// whole of the current one is on the disk.
-	unapplied  []*messages.CommittedEntry // the entries of the batch that are not on the disk
-	allApplied chan struct{}              // closed when all of the batch are
-	applied    uint64                     // index of the last entry that is on the disk
-	state      []byte                     // the application's state as of applied
+	// The actor gets committed entries as soon as they are committed, so that it can answer
+	// what waits for the commit alone. It is at most unappliedMax entries behind.
+	unapplied []*messages.CommittedEntry // the entries that the actor has and that are not on the disk
+	advanced  chan struct{}              // closed when there are fewer
+	applied   uint64                     // index of the last entry that is on the disk
+	state     []byte                     // the application's state as of applied
 
 	part        uint64        // the part of a snapshot that is being applied; 0: none
 	partApplied chan struct{} // closed when that part is on the disk
 }
+
+// unappliedMax is how many entries the actor has at most before they are on the disk, but for those of the last batch.
+// raft gives up to 64 entries of at most MaxEntry bytes at a time.
+const unappliedMax = 512
+
+// unappliedBytesMax is the same in bytes.
+const unappliedBytesMax = 8 << 20
 
 type envelope struct {
 	receiver *actor.PID
@@ -54,7 +61,7 @@ func newBridge(system *actor.ActorSystem) *bridge {
 	return &bridge{
 		system: system, followerRole: &messages.LogLeaderChanged{},
 		wakeup: make(chan struct{}, 1), shutDown: make(chan struct{}), drained: make(chan struct{}),
-		reattached: make(chan struct{}),
+		reattached: make(chan struct{}), advanced: make(chan struct{}),
 	}
 }
 
@@ -125,7 +132,7 @@ func (b *bridge) attach(receiver *actor.PID, incarnation uint32) (led bool) {
 	b.enqueue(&messages.LogMembersChanged{Members: b.members})
 	b.enqueueRole()
 	if len(b.unapplied) > 0 {
-		b.enqueue(&messages.LogCommitted{Entries: b.unapplied})
+		b.enqueue(&messages.LogCommitted{Entries: slices.Clone(b.unapplied)})
 	}
 	return led
 }
@@ -176,35 +183,54 @@ func (b *bridge) isLeader() bool {
 	return b.leaderRole != nil
 }
 
-// apply sends entries to the actor and waits until they are on the disk. On an error, the
-// entries with index from and higher may not be.
-func (b *bridge) apply(entries []*messages.CommittedEntry) (from uint64, err error) {
-	select {
-	case <-b.shutDown:
-		return entries[0].Index, errClosed
-	default:
-	}
-	b.mu.Lock()
-	b.unapplied, b.allApplied = entries, make(chan struct{})
-	onDisk := b.allApplied
-	b.enqueue(&messages.LogCommitted{Entries: entries})
-	b.mu.Unlock()
-	select {
-	case <-onDisk:
-		return 0, nil
-	case <-b.shutDown:
+// apply sends entries to the actor. It waits before that until the actor is not far behind.
+func (b *bridge) apply(entries []*messages.CommittedEntry) error {
+	isNear := func() bool { return len(b.unapplied) < unappliedMax && b.unappliedBytes() < unappliedBytesMax }
+	if err := b.awaitProgress(isNear); err != nil {
+		return err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.unapplied) == 0 {
-		return 0, nil
-	}
-	from = b.unapplied[0].Index
-	b.unapplied = nil
-	return from, errClosed
+	b.unapplied = append(b.unapplied, entries...)
+	b.enqueue(&messages.LogCommitted{Entries: entries})
+	return nil
 }
 
-// advanceApplied records that the entries of the batch up to that index are on the disk.
+func (b *bridge) unappliedBytes() (size int) {
+	for _, e := range b.unapplied {
+		size += len(e.Entry)
+	}
+	return size
+}
+
+// awaitApplied returns when all entries that were given to the actor are on the disk.
+func (b *bridge) awaitApplied() error {
+	return b.awaitProgress(func() bool { return len(b.unapplied) == 0 })
+}
+
+// awaitProgress returns when the condition holds. It is called with the mutex held.
+func (b *bridge) awaitProgress(holds func() bool) error {
+	for {
+		b.mu.Lock()
+		done, advanced := holds(), b.advanced
+		b.mu.Unlock()
+		select {
+		case <-b.shutDown:
+			return errClosed
+		default:
+		}
+		if done {
+			return nil
+		}
+		select {
+		case <-advanced:
+		case <-b.shutDown:
+			return errClosed
+		}
+	}
+}
+
+// advanceApplied records that the entries up to that index are on the disk.
 func (b *bridge) advanceApplied(index uint64, state []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -219,22 +245,25 @@ func (b *bridge) advanceApplied(index uint64, state []byte) {
 	}
 	b.applied, b.state = b.unapplied[rest-1].Index, state
 	b.unapplied = b.unapplied[rest:]
-	if len(b.unapplied) == 0 {
-		close(b.allApplied)
-	}
+	close(b.advanced)
+	b.advanced = make(chan struct{})
 }
 
-// appState returns the application's state as of the last entry that it was given.
-func (b *bridge) appState() (state []byte, err error) {
+// appliedIndex is the index of the last entry that is on the disk.
+func (b *bridge) appliedIndex() uint64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	select {
-	case <-b.shutDown:
-		// An entry may have been skipped since the shutdown.
-		return nil, errClosed
-	default:
-		return b.state, nil
+	return b.applied
+}
+
+// appState returns the application's state as of the last entry that it was given, when all are on the disk.
+func (b *bridge) appState() (state []byte, err error) {
+	if err := b.awaitApplied(); err != nil {
+		return nil, err
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.state, nil
 }
 
 // setAppState sets the application's state to that of a snapshot.

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/kit"
+	"lockstep/core/replication"
 	"lockstep/edge/raftlog"
 	"lockstep/edge/raftlog/logconformance"
 	"lockstep/sim/longtest"
@@ -32,7 +33,11 @@ type cluster struct {
 	dir    string
 	timing raftlog.Timing
 	urgent func(entry []byte) bool // as in raftlog.Config
-	log    *logrus.Logger
+	// shortest is as in raftlog.Config
+	shortest replication.Times
+	keeps    raftlog.Retention
+	sync     func(name string) error // see raftlog.Config
+	log      *logrus.Logger
 
 	mu       sync.Mutex
 	isolated map[string]bool // by name
@@ -49,7 +54,8 @@ type node struct {
 }
 
 func newCluster(t testing.TB) *cluster {
-	c := &cluster{TB: t, dir: t.TempDir(), isolated: map[string]bool{}, nodes: map[string]*node{}, log: logrus.New()}
+	c := &cluster{TB: t, dir: t.TempDir(), isolated: map[string]bool{}, nodes: map[string]*node{}, log: logrus.New(),
+		keeps: raftlog.Retention{Trailing: trailing, Threshold: 1 << 40}, sync: func(string) error { return nil }}
 	c.timing = raftlog.Timing{Heartbeat: 150 * time.Millisecond, Election: 150 * time.Millisecond}
 	c.log.SetOutput(io.Discard)
 	if os.Getenv("RAFTLOG_TRACE") != "" {
@@ -86,11 +92,13 @@ func (c *cluster) config(name string, o logconformance.Options) raftlog.Config {
 	return raftlog.Config{
 		Dir: filepath.Join(c.dir, name, "raft"), Name: name, Address: n.address, Founder: o.Founder,
 		Streams: &severableListener{Listener: listener, node: n}, System: n.env.System(), Log: c.log,
-		Freeze:      func() (raftlog.Frozen, error) { return frozen(o.Files()), nil },
-		StartFailed: func(err error) { c.Errorf("%s: %v", name, err) },
-		Timing:      c.timing,
-		Urgent:      c.urgent,
-		Retention:   raftlog.Retention{Trailing: trailing, Threshold: 1 << 40},
+		Freeze:    func() (raftlog.Frozen, error) { return frozen(o.Files()), nil },
+		Failed:    func(err error) { c.Errorf("%s: %v", name, err) },
+		Timing:    c.timing,
+		Urgent:    c.urgent,
+		Retention: c.keeps,
+		Shortest:  c.shortest,
+		Sync:      func() error { return c.sync(name) },
 	}
 }
 

@@ -26,7 +26,10 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/hashicorp/raft"
+	wal "github.com/hashicorp/raft-wal"
 	"github.com/sirupsen/logrus"
+
+	"lockstep/core/replication"
 )
 
 // Config is what a node's log needs.
@@ -50,9 +53,11 @@ type Config struct {
 	// The copy holds the effects of all entries up to the snapshot, and may hold those of
 	// later ones. The log's goroutines call it.
 	Freeze func() (Frozen, error)
-	// Sync makes durable the shared files that are not written by the attached actor. The
-	// log calls it before it records a snapshot: their content up to then is in no entry
-	// that will be applied again. Nil: there are no such files.
+	// Sync makes durable all shared files as they are. The
+	// log calls it before it records a snapshot: what entries have changed up to then is in no entry
+	// that will be applied again. It also calls it before and after it restores a received snapshot. Calls do not overlap. After an error the log calls it no more, records no snapshot, and calls
+	// Failed: the kernel may have dropped what it could not write, so that a second sync could succeed without it.
+	// Nil: nothing is to be done.
 	Sync func() error
 	// LeaseRenewed is called with the end of the lease, in time of CLOCK_BOOTTIME; 0: the
 	// lease is revoked. Calls do not overlap. The function must return at once and call no
@@ -62,16 +67,18 @@ type Config struct {
 	// although the leader dies when it has applied it. They learn of the commit of another entry with the next one, or up to a tenth
 	// of a second later, and not before the next election if the leader dies. The log's goroutines call it. Nil: no entry is urgent.
 	Urgent func(entry []byte) bool
-	// StartFailed is called if raft cannot be started after Open has returned: the daemon
-	// should end. Nil: the error is only logged.
-	StartFailed func(error)
-	// Timing is the timing of elections.
+	// Failed is called if raft cannot be started after Open has returned, or if Sync has failed: the daemon
+	// should end. The next start applies the entries since the last snapshot to new files. Nil: the error is only logged.
+	Failed func(error)
+	// Timing is the timing of elections in a term whose leader has declared no times.
 	Timing Timing
+	// Shortest are the shortest times that this node uses where a leader has declared them (times.go). 0: those of Timing.
+	Shortest replication.Times
 	// Retention says how much of the log is kept.
 	Retention Retention
 }
 
-// Timing is the timing of elections. It must be the same on all nodes.
+// Timing is the timing of elections. It must be the same on all nodes, and in all versions.
 type Timing struct {
 	// Heartbeat is how long a node waits for a message of the leader before it starts an
 	// election. Until then it votes for no other node. 0: 1 s.
@@ -85,6 +92,10 @@ type Timing struct {
 }
 
 // Retention says what is kept of the log, and how often that is looked at.
+//
+// The log holds at most Trailing entries, Threshold more, and those of twice Interval and of the time of a snapshot, whether or not
+// another node lacks them. Its files hold these and up to two times Segment more: entries are removed by whole files, and the
+// newest file has its whole size from the beginning.
 type Retention struct {
 	// Trailing is how many entries before a snapshot are kept. A node that lacks more
 	// entries gets all files. 0: 10240.
@@ -94,6 +105,8 @@ type Retention struct {
 	// Interval is how often entries are counted, at random between once and twice
 	// that. 0: 10 s.
 	Interval time.Duration
+	// Segment is the size of a file of the log, in bytes. 0: 64 MiB.
+	Segment int
 }
 
 // Frozen is a consistent copy of the shared files.
@@ -126,6 +139,8 @@ func (c *Config) normalize() error {
 	defaultDuration(&c.Timing.Heartbeat, time.Second)
 	defaultDuration(&c.Timing.Election, max(time.Second, c.Timing.Heartbeat))
 	defaultDuration(&c.Timing.Lease, c.Timing.Heartbeat*3/4)
+	defaultDuration(&c.Shortest.Heartbeat, c.Timing.Heartbeat)
+	defaultDuration(&c.Shortest.Lease, c.Timing.Lease)
 	defaultDuration(&c.Retention.Interval, 10*time.Second)
 	if c.Retention.Trailing == 0 {
 		c.Retention.Trailing = 10240
@@ -133,14 +148,17 @@ func (c *Config) normalize() error {
 	if c.Retention.Threshold == 0 {
 		c.Retention.Threshold = 2000
 	}
+	if c.Retention.Segment == 0 {
+		c.Retention.Segment = wal.DefaultSegmentSize
+	}
 	if c.LeaseRenewed == nil {
 		c.LeaseRenewed = func(time.Duration) {}
 	}
 	if c.Sync == nil {
 		c.Sync = func() error { return nil }
 	}
-	if c.StartFailed == nil {
-		c.StartFailed = func(error) {}
+	if c.Failed == nil {
+		c.Failed = func(error) {}
 	}
 	switch {
 	case c.Dir == "" || c.Name == "" || c.Address == "":
@@ -148,6 +166,9 @@ func (c *Config) normalize() error {
 	case c.Timing.Lease >= c.Timing.Heartbeat:
 		return fmt.Errorf("replication: the lease (%v) must be shorter than the heartbeat timeout (%v)",
 			c.Timing.Lease, c.Timing.Heartbeat)
+	case c.Shortest.Lease >= c.Shortest.Heartbeat || c.Shortest.Heartbeat > c.Timing.Heartbeat || c.Shortest.Lease > c.Timing.Lease:
+		return fmt.Errorf("replication: the shortest lease (%v) must be shorter than the shortest heartbeat timeout (%v), and neither may be longer than %v and %v",
+			c.Shortest.Lease, c.Shortest.Heartbeat, c.Timing.Lease, c.Timing.Heartbeat)
 	case c.Timing.Election < c.Timing.Heartbeat:
 		return fmt.Errorf("replication: the election timeout (%v) must not be shorter than the heartbeat timeout (%v)",
 			c.Timing.Election, c.Timing.Heartbeat)
@@ -169,7 +190,9 @@ func (c *Config) raftConfig(leadership chan<- bool) *raft.Config {
 	conf.LocalID = raft.ServerID(c.Name)
 	conf.HeartbeatTimeout = c.Timing.Heartbeat
 	conf.ElectionTimeout = c.Timing.Election
-	conf.LeaderLeaseTimeout = c.Timing.Lease
+	// Raft cannot change this one while it runs, and refuses a shorter heartbeat timeout. Raft ends a leadership by it; the lease that
+	// counts is that of lease.go.
+	conf.LeaderLeaseTimeout = min(c.Timing.Lease, c.Shortest.Heartbeat)
 	conf.CommitTimeout = min(conf.CommitTimeout, c.Timing.Heartbeat/10)
 	conf.BatchApplyCh = true
 	conf.ShutdownOnRemove = false

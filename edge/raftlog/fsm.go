@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	partFilesMax = 256
-	partBytesMax = 1 << 20
+	partFilesMax = 4096
+	partBytesMax = 8 << 20
 )
 
-// fsm is raft's state machine. It sends entries and snapshots to the attached actor, and
-// waits until they are on the disk.
+// fsm is raft's state machine. It sends entries and snapshots to the attached actor. Entries that raft counts as applied
+// may not be on the disk yet; a snapshot waits for them.
 type fsm struct {
 	bridge    *bridge
 	snapshots *snapshotStore
@@ -30,8 +30,7 @@ type fsm struct {
 // Apply applies one entry.
 func (f *fsm) Apply(entry *raft.Log) any { return f.ApplyBatch([]*raft.Log{entry})[0] }
 
-// ApplyBatch sends committed entries to the actor and waits until they are on the disk. The
-// result of an entry that may not be on the disk is errClosed.
+// ApplyBatch sends committed entries to the actor. The result of an entry that the actor did not get is errClosed.
 func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 	answers := make([]any, len(logs))
 	entries := make([]*messages.CommittedEntry, 0, len(logs))
@@ -47,18 +46,16 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 		return answers
 	}
 	f.announce(logs)
-	if from, err := f.bridge.apply(entries); err != nil {
-		for i, l := range logs {
-			if l.Index >= from {
-				answers[i] = err
-			}
+	if err := f.bridge.apply(entries); err != nil {
+		for i := range logs {
+			answers[i] = err
 		}
 	}
 	return answers
 }
 
-// Snapshot copies the application's state. Raft calls it between two batches, so the state
-// belongs to the index that raft gives the snapshot.
+// Snapshot copies the application's state when all entries before are on the disk. Raft calls it between two batches, so
+// the state belongs to the index that raft gives the snapshot.
 func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	state, err := f.bridge.appState()
 	if err != nil {
@@ -70,6 +67,12 @@ func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 // Restore sends the last received snapshot to the actor. It begins again if another actor is
 // attached, so it reads the snapshot's file and not the reader that raft has opened.
 func (f *fsm) Restore(io.ReadCloser) error {
+	if err := f.bridge.awaitApplied(); err != nil {
+		return err
+	}
+	if err := f.snapshots.recordReceived(f.sync); err != nil {
+		return err
+	}
 	record, found := f.snapshots.pending()
 	if !found {
 		return errors.New("restoring a snapshot: none has been received")
@@ -85,6 +88,9 @@ func (f *fsm) Restore(io.ReadCloser) error {
 		}
 		if err != nil {
 			return fmt.Errorf("restoring a snapshot: %w", err)
+		}
+		if err := f.sync(); err != nil {
+			return err
 		}
 		if err := f.snapshots.markRestored(record.ID, state); err != nil {
 			return err

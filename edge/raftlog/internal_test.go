@@ -51,6 +51,26 @@ func TestLeaseNeedsMajority(t *testing.T) {
 	require.Zero(t, (*renewals)[len(*renewals)-1])
 }
 
+// After a failed sync a second one could succeed without the data.
+func TestAFailedSyncIsNotRepeated(t *testing.T) {
+	calls, failures := 0, 0
+	c := &Config{Dir: "raft", Name: "a", Address: "a:1811", Log: logrus.New()}
+	c.Log.SetOutput(io.Discard)
+	c.Sync = func() error {
+		if calls++; calls == 2 {
+			return errors.New("input/output error")
+		}
+		return nil
+	}
+	c.Failed = func(error) { failures++ }
+	s := newSyncer(c)
+	require.NoError(t, s.do())
+	require.ErrorContains(t, s.do(), "input/output error")
+	require.ErrorContains(t, s.do(), "input/output error")
+	require.Equal(t, 2, calls)
+	require.Equal(t, 1, failures)
+}
+
 func TestLeaseOfFive(t *testing.T) {
 	l, renewals := newTestLease("a", "b", "c", "d", "e")
 	l.begin(1)
@@ -206,6 +226,12 @@ func TestSnapshotsKeepTwo(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, received.Close())
+	_, found := s.pending()
+	require.False(t, found, "before the entries that it replaces are durable")
+	syncs := 0
+	require.NoError(t, s.recordReceived(func() error { syncs++; return nil }))
+	require.NoError(t, s.recordReceived(func() error { syncs++; return nil }))
+	require.Equal(t, 1, syncs)
 	require.NoError(t, given.Cancel())
 	require.NoError(t, given.Close(), "after which nothing happens")
 

@@ -12,26 +12,30 @@ import (
 // lease is the time for which this node is certain to be the only leader.
 //
 // A node that has acknowledged an AppendEntries of this leader votes for no other node
-// until it has not heard from the leader for Timing.Heartbeat. So no other node can be
+// until it has not heard from the leader for its heartbeat timeout. So no other node can be
 // elected for that time after a majority was sent the requests that it has acknowledged.
-// The lease is shorter than that time. Raft's VerifyLeader is not enough: it also counts an
+// The lease is shorter than that time, also where the leader has shortened both (times.go). Raft's VerifyLeader is not enough: it also counts an
 // answer to a request that was sent long before.
 //
 // The one exception is a transfer of leadership, for which nodes vote at once. They do so only
 // after the leader has granted its vote, and the lease ends before that vote leaves the leader
 // (transfer.go).
 type lease struct {
-	duration  time.Duration
+	duration  time.Duration // of a term for which shorten was not called
 	recent    time.Duration // age up to which an acknowledgement shows that a node is reachable
 	self      raft.ServerID
 	voters    func() []raft.ServerID
 	onRenewed func(until time.Duration)
+	onLapsed  func(lasted time.Duration) // the lease was over for that long, and this node leads still
 
 	mu    sync.Mutex
 	term  uint64 // in which this node leads; 0: it does not lead
 	voted uint64 // the highest term in which this node has voted for another; no lease in a lower term
 	acks  map[raft.ServerID]ack
 	until time.Duration // CLOCK_BOOTTIME
+
+	shortTerm uint64        // the last term for which shorten was called; 0: none
+	short     time.Duration // the duration of the lease in that term
 }
 
 // ack is the last request that a node has acknowledged: its term, and when it was sent.
@@ -47,7 +51,10 @@ func newLease(c *Config, voters func() []raft.ServerID) *lease {
 		self:      raft.ServerID(c.Name),
 		voters:    voters,
 		onRenewed: c.LeaseRenewed,
-		acks:      map[raft.ServerID]ack{},
+		onLapsed: func(lasted time.Duration) {
+			c.Log.WithField("duration", lasted).Warn("lease lapsed: no majority has answered in time; jobs that noticed it have ended")
+		},
+		acks: map[raft.ServerID]ack{},
 	}
 }
 
@@ -77,6 +84,39 @@ func (l *lease) begin(term uint64) {
 	}
 	l.term = term
 	l.extend()
+}
+
+// inForce is the duration of the lease in the term in which this node leads. The caller holds the mutex.
+func (l *lease) inForce() time.Duration {
+	if l.term == l.shortTerm {
+		return l.short
+	}
+	return l.duration
+}
+
+// shorten makes the lease in a term last only for d after each contact to a majority, from now until the leadership in that term ends. A
+// longer d than before has no effect.
+func (l *lease) shorten(term uint64, d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case term < l.shortTerm:
+		return
+	case term == l.shortTerm:
+		d = min(d, l.short)
+	}
+	l.shortTerm, l.short = term, min(d, l.duration)
+	if l.term != term || l.until == 0 {
+		return
+	}
+	since, ok := l.majorityContact(bootTime())
+	switch until := since + l.short; {
+	case !ok:
+		l.revoke()
+	case until < l.until:
+		l.until = until
+		l.onRenewed(until)
+	}
 }
 
 // cede ends the lease of any term before the given one, in which this node votes for another.
@@ -143,7 +183,10 @@ func (l *lease) extend() {
 		return
 	}
 	since, ok := l.majorityContact(now)
-	if until := since + l.duration; ok && until > l.until && until > now {
+	if until := since + l.inForce(); ok && until > l.until && until > now {
+		if l.until > 0 && l.until < now {
+			l.onLapsed(now - l.until)
+		}
 		l.until = until
 		l.onRenewed(until)
 	}

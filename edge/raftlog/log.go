@@ -19,9 +19,11 @@ import (
 type Log struct {
 	config            Config
 	store             *logStore
+	formerCommand     uint64 // index of the last proposal in the log when it was opened; 0: none
 	streams           *streamTracker
 	transport         *transport // when raft runs
 	lease             *lease
+	times             *electionTimes
 	bridge            *bridge
 	fsm               *fsm
 	proposals         *proposals
@@ -70,6 +72,9 @@ func Open(config Config) (*Log, error) {
 		return nil, errors.Join(err, store.close())
 	}
 	l := newLog(config, store)
+	if l.formerCommand, err = store.lastCommand(); err != nil {
+		return nil, errors.Join(err, store.close())
+	}
 	l.bridge.setMembers(members)
 	l.startGoroutines(bootstrapped)
 	return l, nil
@@ -82,8 +87,9 @@ func newLog(config Config, store *logStore) *Log {
 		electionsWon: make(chan uint64, 1), reattached: make(chan struct{}, 1), caughtUp: make(chan election),
 		closing: make(chan struct{}), raftStopped: make(chan struct{}),
 	}
-	l.lease, l.announcer = newLease(&config, l.voters), newAnnouncer(&config, l.voters)
-	l.fsm = &fsm{bridge: l.bridge, snapshots: l.store.snapshots, sync: config.Sync, onMembership: l.requestRefresh, announce: l.announce}
+	l.lease, l.times, l.announcer = newLease(&config, l.voters), newElectionTimes(&config), newAnnouncer(&config, l.voters)
+	l.fsm = &fsm{bridge: l.bridge, snapshots: l.store.snapshots, sync: newSyncer(&l.config).do, onMembership: l.requestRefresh, announce: l.announce}
+	l.store.snapshots.renew = l.renewSnapshot
 	l.proposals = newProposals(l, 5*config.Timing.Heartbeat)
 	l.membershipChanges = newMembershipChanges(l)
 	l.close = sync.OnceValue(l.shutdown)
@@ -104,9 +110,10 @@ func (l *Log) startGoroutines(bootstrapped bool) {
 	l.starting.Go(func() {
 		if err := l.startRaft(bootstrapped); err != nil && !errors.Is(err, errClosed) {
 			l.config.Log.WithField("err", err).Error("start of the consensus log failed")
-			l.config.StartFailed(err)
+			l.config.Failed(err)
 		}
 	})
+	l.waiters.Go(l.watchLeader) // waits for the one before
 }
 
 // startRaft starts raft after the waits described at Open.
@@ -124,13 +131,14 @@ func (l *Log) startRaft(bootstrapped bool) error {
 		}
 	}
 	conf := l.config.raftConfig(l.leadership)
-	l.transport = newTransport(&l.config, l.streams, l.lease, newPeerBackoff(l.closing), l.term, l.followsLeader, conf.Logger)
+	l.transport = newTransport(&l.config, l.streams, l.lease, newPeerBackoff(l.closing), l.term, l.followsLeader, l.times.follow, conf.Logger)
 	l.transport.onAccepted = l.announcer.accepted
 	r, err := raft.NewRaft(conf, l.fsm, l.store.wal, l.store.wal, l.store.snapshots, l.transport)
 	if err != nil {
 		return errors.Join(fmt.Errorf("starting raft: %w", err), l.transport.Close())
 	}
 	l.raft.Store(r)
+	l.times.start(r)
 	r.RegisterObserver(raft.NewObserver(nil, false, func(*raft.Observation) bool {
 		l.requestRefresh()
 		return false
@@ -187,6 +195,13 @@ func (l *Log) Propose(number uint64, entry []byte) { l.proposals.propose(number,
 // Applied acknowledges that the entries up to that index are on the disk. The log keeps
 // state; the caller must not change it.
 func (l *Log) Applied(index uint64, state []byte) { l.bridge.advanceApplied(index, state) }
+
+// Reapplied reports whether all entries that a former daemon of this node may have applied were applied again: those that
+// were in the log when it was opened.
+func (l *Log) Reapplied() bool {
+	_, pending := l.store.snapshots.pending()
+	return !pending && l.bridge.appliedIndex() >= l.formerCommand
+}
 
 // Restored acknowledges that this part of a snapshot is on the disk.
 func (l *Log) Restored(part uint64) { l.bridge.markPartApplied(part) }

@@ -260,13 +260,8 @@ func namesIn(t *testing.T, config raftlog.Config) (names []string) {
 func TestRecover(t *testing.T) {
 	c := newCluster(t)
 	w := c.startSole(t)
-	others := map[string]*recorder{}
 	for i, name := range []string{"n2", "n3"} {
-		others[name] = c.startRecorder(name, logconformance.Options{Files: noFiles})
-		w.log.Change(uint64(i), replicator.Change{What: messages.ChangeNodes_ADD_VOTER, Name: name, Address: c.Address(name)})
-		c.Until("it is added", func() bool { m, ok := lastOf[*messages.LogChangeResult](w); return ok && m.Number == uint64(i) })
-		w.log.Propose(uint64(i), []byte(name))
-		c.Until("it has the log", func() bool { return others[name].count() == i+1 })
+		c.addVoter(w, uint64(i), name)
 	}
 	for _, name := range []string{"n1", "n2", "n3"} {
 		c.Stop(name)

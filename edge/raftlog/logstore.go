@@ -47,7 +47,7 @@ func openLogStore(c *Config) (*logStore, error) {
 	if d.snapshots, err = openSnapshotStore(filepath.Join(c.Dir, "snapshots"), c.Freeze); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	if d.wal, err = wal.Open(name, wal.WithLogger(newLogger(c.Log)), wal.WithMetaStore(d.meta)); err != nil {
+	if d.wal, err = wal.Open(name, wal.WithLogger(newLogger(c.Log)), wal.WithMetaStore(d.meta), wal.WithSegmentSize(c.Retention.Segment)); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the consensus log %s: %w", name, err), d.meta.Close(), lock.Close())
 	}
 	return d, nil
@@ -180,6 +180,22 @@ func (s *logStore) members() ([]*messages.Member, error) {
 		return nil, nil
 	}
 	return membersOf(n.Configuration), nil
+}
+
+// lastCommand returns the index of the last proposal behind the newest snapshot; 0: there is none.
+func (s *logStore) lastCommand() (uint64, error) {
+	first, last, err := s.indexRange()
+	n, _ := s.snapshots.newest()
+	for index := last; err == nil && index > n.Index && index >= first; index-- {
+		var entry raft.Log
+		if err = s.wal.GetLog(index, &entry); err == nil && entry.Type == raft.LogCommand {
+			return index, nil
+		}
+	}
+	if err != nil {
+		return 0, fmt.Errorf("opening the consensus log: %w", err)
+	}
+	return 0, nil
 }
 
 // Recover makes this node the only voter, after the majority was lost permanently. The node

@@ -17,7 +17,7 @@ type election struct {
 // observe reports the leader and the membership to the bridge until raft has ended. Raft
 // blocks until it has received a change of leadership, so observe never blocks.
 func (l *Log) observe() {
-	ticks := time.NewTicker(l.config.Timing.Lease / 4)
+	ticks := time.NewTicker(l.config.Shortest.Lease / 4)
 	defer ticks.Stop()
 	transitions := uint64(0) // of leadership; they distinguish a result of a former election
 	for {
@@ -88,7 +88,7 @@ func (l *Log) awaitCaughtUp() (term uint64, ok bool) {
 			return 0, false
 		}
 		term := r.CurrentTerm()
-		if r.Barrier(0).Error() == nil && r.CurrentTerm() == term {
+		if r.Barrier(0).Error() == nil && l.bridge.awaitApplied() == nil && r.CurrentTerm() == term {
 			return term, true
 		}
 		select { // a transfer of leadership is going on, or has failed; raft knows soon

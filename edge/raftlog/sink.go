@@ -31,7 +31,8 @@ func (s *snapshotSink) Write(content []byte) (int, error) {
 	return s.file.Write(content)
 }
 
-// Close completes the snapshot and puts its record on the disk.
+// Close completes the snapshot. The record of one that is taken on this node is on the disk then, that of a received one when it
+// is about to be restored.
 func (s *snapshotSink) Close() error {
 	if s.ended {
 		return nil
@@ -45,6 +46,9 @@ func (s *snapshotSink) Close() error {
 		}
 	}
 	s.ended = true
+	if s.record.Received {
+		return s.store.hold(s.record)
+	}
 	return s.store.add(s.record)
 }
 

@@ -49,9 +49,13 @@ func (n *snapshotRecord) meta(size int64) *raft.SnapshotMeta {
 type snapshotStore struct {
 	dir    string
 	freeze func() (Frozen, error)
+	// renew takes a snapshot on this node. nil: the newest one is sent as it is.
+	renew func() error
 
 	mu      sync.Mutex
 	records []snapshotRecord // the newest first
+	// received is the snapshot whose data is on the disk and whose record is not; nil: none. See recordReceived.
+	received *snapshotRecord
 }
 
 func openSnapshotStore(dir string, freeze func() (Frozen, error)) (*snapshotStore, error) {
@@ -166,22 +170,22 @@ func (s *snapshotStore) List() ([]*raft.SnapshotMeta, error) {
 	return list, nil
 }
 
-// Open reads a received snapshot that is not applied yet. For all others it freezes the
-// application's files, to be sent.
+// Open reads a received snapshot that is not applied yet. For all others it freezes the application's files, to be sent with the
+// record of a new snapshot: the receiver applies the entries after the recorded index again, so an old index would have it write most
+// files twice.
 func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
-	s.mu.Lock()
-	found := s.find(id)
-	if found == nil {
-		s.mu.Unlock()
+	n, found := s.opened(id)
+	if !found {
 		return nil, nil, fmt.Errorf("opening snapshot %s: %w", id, os.ErrNotExist)
 	}
-	n := *found
-	s.mu.Unlock()
 	if n.Pending {
 		return s.openData(n)
 	}
 	if s.freeze == nil {
 		return nil, nil, fmt.Errorf("opening snapshot %s: this node has no function to freeze its files", id)
+	}
+	if s.renew != nil && s.renew() == nil {
+		n = s.newestApplied(n)
 	}
 	frozen, err := s.freeze()
 	if err != nil {
@@ -192,6 +196,30 @@ func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 		return nil, nil, errors.Join(err, frozen.Close())
 	}
 	return n.meta(size), out, nil
+}
+
+func (s *snapshotStore) opened(id string) (snapshotRecord, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.received != nil && s.received.ID == id {
+		return *s.received, true
+	}
+	if n := s.find(id); n != nil {
+		return *n, true
+	}
+	return snapshotRecord{}, false
+}
+
+// newestApplied is the newest record whose snapshot this node's files contain, and n if none is newer.
+func (s *snapshotStore) newestApplied(n snapshotRecord) snapshotRecord {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.records {
+		if !r.Pending && r.Index > n.Index {
+			return r
+		}
+	}
+	return n
 }
 
 func (s *snapshotStore) openData(n snapshotRecord) (*raft.SnapshotMeta, io.ReadCloser, error) {
@@ -233,6 +261,42 @@ func (s *snapshotStore) add(n snapshotRecord) error {
 	}
 	s.records = remaining
 	return s.remove(obsolete)
+}
+
+// hold takes a received snapshot whose data is on the disk. After a crash before recordReceived it was not received.
+func (s *snapshotStore) hold(n snapshotRecord) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	former := s.received
+	s.received = &n
+	if former == nil || former.ID == n.ID {
+		return nil
+	}
+	if err := os.Remove(s.dataPath(former.ID)); err != nil {
+		return fmt.Errorf("removing a snapshot that was not restored: %w", err)
+	}
+	return nil
+}
+
+// recordReceived writes the record of the held snapshot, if there is one: from then on the snapshot replaces the entries up to its
+// index. durable is called before, to make durable what these entries have changed: an archived file may be in no later entry and in
+// no snapshot.
+func (s *snapshotStore) recordReceived(durable func() error) error {
+	s.mu.Lock()
+	held := s.received
+	s.received = nil
+	s.mu.Unlock()
+	if held == nil {
+		return nil
+	}
+	err := durable()
+	if err == nil {
+		err = s.add(*held)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(s.dataPath(held.ID)))
+	}
+	return nil
 }
 
 // markRestored records that a received snapshot is applied, and removes its data file.

@@ -24,6 +24,9 @@ type transport struct {
 	// onAccepted is called when another node has accepted a request of this leader. It is set before raft runs.
 	onAccepted func(by raft.ServerID, request *raft.AppendEntriesRequest)
 
+	// onRequest is called with the term of a leader before raft gets that leader's first request of the term.
+	onRequest func(term uint64)
+
 	electionTimeout time.Duration // how long the vote of a leader is awaited
 
 	requests chan raft.RPC // for raft's main goroutine
@@ -37,7 +40,7 @@ type transport struct {
 // followsFunc reports whether this node already follows that leader in that term.
 type followsFunc func(leader raft.ServerID, term uint64) bool
 
-func newTransport(c *Config, streams *streamTracker, lease *lease, backoff *peerBackoff, term func() uint64, follows followsFunc, log hclog.Logger) *transport {
+func newTransport(c *Config, streams *streamTracker, lease *lease, backoff *peerBackoff, term func() uint64, follows followsFunc, onRequest func(term uint64), log hclog.Logger) *transport {
 	t := &transport{
 		NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 			Stream:  streams,
@@ -52,6 +55,7 @@ func newTransport(c *Config, streams *streamTracker, lease *lease, backoff *peer
 		follows: follows,
 
 		onAccepted:      func(raft.ServerID, *raft.AppendEntriesRequest) {},
+		onRequest:       onRequest,
 		electionTimeout: c.Timing.Election,
 
 		requests: make(chan raft.RPC),
@@ -85,6 +89,10 @@ func (t *transport) deliver(rpc raft.RPC) {
 		}
 	case *raft.RequestVoteRequest:
 		rpc = t.endLeaseWithVote(rpc)
+	case *raft.AppendEntriesRequest:
+		t.onRequest(request.Term)
+	case *raft.InstallSnapshotRequest:
+		t.onRequest(request.Term)
 	}
 	select {
 	case t.requests <- rpc:

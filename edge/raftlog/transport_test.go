@@ -50,7 +50,7 @@ func TestHeartbeatsThatChangeSomethingWait(t *testing.T) {
 	led, term := raft.ServerID("b"), uint64(2)
 	lease, _ := newTestLease("a", "b")
 	tr := newTransport(c, newStreamTracker(c), lease, newPeerBackoff(nil), func() uint64 { return term },
-		func(leader raft.ServerID, in uint64) bool { return leader == led && in == term }, hclog.NewNullLogger())
+		func(leader raft.ServerID, in uint64) bool { return leader == led && in == term }, func(uint64) {}, hclog.NewNullLogger())
 	defer tr.Close()
 	at := make(chan string, 1)
 	answer := func(where string, rpc raft.RPC) {
@@ -81,7 +81,7 @@ func TestEntriesForWhoIsBackComeBehindAHeartbeat(t *testing.T) {
 	require.NoError(t, c.normalize())
 	lease, _ := newTestLease("a", "b")
 	tr := newTransport(c, newStreamTracker(c), lease, newPeerBackoff(nil), func() uint64 { return 1 },
-		func(raft.ServerID, uint64) bool { return false }, hclog.NewNullLogger())
+		func(raft.ServerID, uint64) bool { return false }, func(uint64) {}, hclog.NewNullLogger())
 	defer tr.Close()
 	peer := raft.NewNetworkTransport(there, 3, time.Minute, nil)
 	defer peer.Close()
@@ -132,7 +132,7 @@ func newVotePeers(t *testing.T) *votePeers {
 	lease, _ := newTestLease("a", "b", "c")
 	p := &votePeers{led: "b", term: 2, requests: make(chan raft.RPC, 1), asked: make(chan raft.RPC, 4), peers: map[raft.ServerID]raft.ServerAddress{}}
 	p.transport = newTransport(c, newStreamTracker(c), lease, newPeerBackoff(nil), func() uint64 { return p.term },
-		func(leader raft.ServerID, in uint64) bool { return leader == p.led && in == p.term }, hclog.NewNullLogger())
+		func(leader raft.ServerID, in uint64) bool { return leader == p.led && in == p.term }, func(uint64) {}, hclog.NewNullLogger())
 	t.Cleanup(func() { p.Close() })
 	serve(t, p.Consumer(), func(rpc raft.RPC) { p.requests <- rpc })
 	for _, id := range []raft.ServerID{"b", "c"} {

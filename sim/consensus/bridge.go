@@ -86,7 +86,7 @@ func (n *Active) Attach(to *actor.PID, incarnation uint32) {
 	case n.restoring != nil && len(d.entries) == 0:
 		d.restore(1)
 	case len(d.entries) > 0:
-		d.send(&messages.LogCommitted{Entries: d.entries})
+		d.send(&messages.LogCommitted{Entries: slices.Clone(d.entries)})
 	default:
 		d.sendCommitted()
 	}
@@ -124,27 +124,38 @@ func (d *bridge) sendMembers() {
 	}
 }
 
-// sendCommitted sends committed entries that were not sent yet.
+// unappliedMax is how many entries the actor has before they are on the files, but for those of the last batch.
+const unappliedMax = 24
+
+// sendCommitted sends committed entries that were not sent yet. Like the real log it does not wait for those that were sent,
+// unless there are many or a snapshot is due.
 func (d *bridge) sendCommitted() {
 	n := d.replica
-	if d.to == nil || len(d.entries) > 0 || n.restoring != nil {
+	if n.consensus.Mutations.ServesEarly && n.restoring == nil {
+		d.announceLeader()
+	}
+	if d.to == nil || n.restoring != nil || len(d.entries) >= unappliedMax || len(d.entries) > 0 && d.sentThrough >= n.snapshot.index+d.every {
 		return
 	}
+	var batch []*messages.CommittedEntry
 	most := 1 + n.consensus.rng.IntN(8)
-	for d.sentThrough < n.commit && len(d.entries) < most {
+	for d.sentThrough < n.commit && len(batch) < most {
 		d.sentThrough++
 		e := n.at(d.sentThrough)
 		if e.data == nil || d.skips() {
 			continue
 		}
-		d.entries = append(d.entries, &messages.CommittedEntry{Index: d.sentThrough, Entry: e.data})
+		batch = append(batch, &messages.CommittedEntry{Index: d.sentThrough, Entry: e.data})
 	}
-	if len(d.entries) > 0 {
-		d.send(&messages.LogCommitted{Entries: d.entries})
+	if len(batch) > 0 {
+		d.entries = append(d.entries, batch...)
+		d.send(&messages.LogCommitted{Entries: batch})
 		return
 	}
-	d.applied = d.sentThrough
-	d.announceLeader()
+	if len(d.entries) == 0 {
+		d.applied = d.sentThrough
+		d.announceLeader()
+	}
 }
 
 func (d *bridge) skips() bool {
@@ -158,7 +169,7 @@ func (d *bridge) skips() bool {
 // announceLeader sends LogLeadershipGained when every entry of former terms is applied here.
 func (d *bridge) announceLeader() {
 	n := d.replica
-	if n.role == roleLeader && !n.announced && d.applied >= n.barrier {
+	if n.role == roleLeader && !n.announced && (d.applied >= n.barrier || n.consensus.Mutations.ServesEarly) {
 		n.announced, d.sentFollows = true, nil
 		d.sendRole()
 		n.extendLease()
@@ -179,6 +190,7 @@ func (n *Active) Applied(index uint64, state []byte) {
 	d.entries = d.entries[rest:]
 	d.onApplied(d.applied, d.state)
 	if len(d.entries) > 0 {
+		d.sendCommitted()
 		return
 	}
 	d.applied = d.sentThrough
@@ -197,6 +209,9 @@ func (n *Active) Applied(index uint64, state []byte) {
 func (n *Active) Observe(applied func(index uint64, state []byte), restored func(index uint64)) {
 	n.bridge.onApplied, n.bridge.onRestored = applied, restored
 }
+
+// Reapplied reports whether all entries that were in the log when the daemon started are applied.
+func (n *Active) Reapplied() bool { return n.restoring == nil && n.bridge.applied >= n.former }
 
 // AppliedIndex is the index up to which the actor has applied all entries.
 func (n *Active) AppliedIndex() uint64 { return n.bridge.applied }
@@ -261,6 +276,10 @@ func (n *Active) install(leader string, term uint64, s snapshotMeta, files []*me
 	if s.index <= n.commit {
 		return true, n.term
 	}
+	// A received snapshot replaces entries. What these have changed is made durable before.
+	if len(n.bridge.entries) > 0 || !n.synced() {
+		return false, n.term
+	}
 	if s.index < n.Last() && s.index >= n.base && n.termAt(s.index) == s.term {
 		n.dropThrough(s.index)
 	} else {
@@ -301,6 +320,9 @@ func (n *Active) Restored(part uint64) {
 	if int(part)*partFiles < len(n.restoring) {
 		d.restore(part + 1)
 		return
+	}
+	if !n.synced() {
+		return // the daemon ends, and its successor restores the snapshot again
 	}
 	n.restoring, d.part, d.restoredWhileActive = nil, 0, false
 	d.applied, d.sentThrough, d.state = n.snapshot.index, n.snapshot.index, n.snapshot.state

@@ -51,11 +51,16 @@ type Mutations struct {
 	// OrderSuffices: a node that was told to start an election asks all nodes at once, and they vote
 	// before the leader has ended its lease.
 	OrderSuffices bool
+	// NotesFirst: a node records a snapshot two seconds before it syncs the files.
+	NotesFirst bool
+	// ServesEarly: a leader serves before it has applied its log.
+	ServesEarly bool
+	// OwnTimes: a node uses the shortest heartbeat timeout that it knows, whatever lease the leader has.
+	OwnTimes bool
 }
 
 // As in lockstepd and raft, except that raft ticks more often.
 const (
-	logTick       = 200 * time.Millisecond
 	appendAnswer  = 500 * time.Millisecond // after which a request counts as lost
 	transferMax   = replication.ElectionMin
 	appendMost    = 32 // entries in a request
@@ -78,10 +83,14 @@ type Replica struct {
 	Address string
 	// Files returns the current files of the application.
 	Files func() []*messages.FileWrite
-	// Sync makes durable the files that job processes have written.
-	Sync func() error
+	// Sync makes durable all files of the application. After an error the running log calls it no more, takes no
+	// snapshot, and calls Failed once, after which the daemon ends.
+	Sync   func() error
+	Failed func(error)
 	// Renewed is called with the end of the node's lease when that changes; zero: no lease.
 	Renewed func(until time.Time)
+	// Times are the shortest times of elections that the node's program knows.
+	Times replication.Times
 	// Active is the running log; nil while no daemon runs.
 	Active *Active
 
@@ -112,7 +121,8 @@ func NewLog(s *kernel.Kernel, c *kernel.Clock, rng *rand.Rand) *Log {
 
 // NewReplica adds a node.
 func (c *Log) NewReplica(name string) *Replica {
-	r := &Replica{consensus: c, name: name, Address: name + ":1", Renewed: func(time.Time) {}, Sync: func() error { return nil }}
+	r := &Replica{consensus: c, name: name, Address: name + ":1", Renewed: func(time.Time) {}, Sync: func() error { return nil }, Failed: func(error) {},
+		Times: replication.InitialTimes()}
 	c.replicas = append(c.replicas, r)
 	return r
 }
@@ -193,13 +203,29 @@ func (r *Replica) majority() int { return replication.Voters(r.Members())/2 + 1 
 // Compact takes a snapshot, and drops the entries before it.
 func (r *Replica) Compact() {
 	d := r.Active.bridge
-	if d.applied <= r.snapshot.index || len(d.entries) > 0 || r.Sync() != nil {
+	if d.applied <= r.snapshot.index || len(d.entries) > 0 || !r.Active.synced() {
 		return
 	}
 	r.snapshot = snapshotMeta{index: d.applied, term: r.termAt(d.applied), state: d.state, members: r.membersAt(d.applied)}
 	if r.snapshot.index > r.base+Trailing {
 		r.dropThrough(r.snapshot.index - Trailing)
 	}
+}
+
+// synced makes everything that is applied durable. A sync that has failed is not repeated.
+func (n *Active) synced() bool {
+	if n.syncFailed {
+		return false
+	}
+	if n.consensus.Mutations.NotesFirst {
+		n.consensus.clock.After(2*time.Second, n.life, func() { _ = n.Sync() })
+		return true
+	}
+	if err := n.Sync(); err != nil {
+		n.syncFailed = true
+		n.consensus.clock.After(0, n.life, func() { n.Failed(err) })
+	}
+	return !n.syncFailed
 }
 
 func (r *Replica) dropThrough(index uint64) {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"lockstep/actors/replicator"
-	"lockstep/core/replication"
 	"lockstep/messages"
 )
 
@@ -32,7 +31,7 @@ func (n *Active) extendLease() {
 	if !n.announced {
 		return
 	}
-	if until := n.majorityContact(func(p *peer) time.Time { return p.acked }).Add(replication.Lease); until.After(n.leaseUntil) && until.After(n.now()) {
+	if until := n.majorityContact(func(p *peer) time.Time { return p.acked }).Add(n.lease(n.term)); until.After(n.leaseUntil) && until.After(n.now()) {
 		n.leaseUntil = until
 		n.Renewed(until)
 	}

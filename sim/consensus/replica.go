@@ -24,12 +24,19 @@ type Active struct {
 	thread *kernel.Thread // runs the functions of the log
 	bridge *bridge
 
+	syncFailed bool   // Sync has failed
+	former     uint64 // index of the last entry when the daemon started
+
 	role        role
 	leader      string
 	leaderHeard time.Time // time of the last message of a leader
 	electionDue time.Time // time of the next election
 	noVoteUntil time.Time // the node may have promised before not to vote
 	commit      uint64
+
+	times    replication.Times // of the term declared
+	declared uint64            // the highest term with a declaration; 0: none
+	followed uint64            // the highest term of whose leader it has acknowledged a request, or applied a declaration
 
 	// The following fields are those of the leader.
 	peers        map[string]*peer
@@ -53,7 +60,7 @@ type peer struct {
 
 // Run starts the log of a daemon. founded says that this node has had no log before.
 func (r *Replica) Run(l *kernel.Lifetime, founded bool, to Sender) *Active {
-	n := &Active{Replica: r, life: l, thread: kernel.NewThread(r.consensus.kernel, l)}
+	n := &Active{Replica: r, life: l, former: r.Last(), thread: kernel.NewThread(r.consensus.kernel, l)}
 	r.Active = n
 	n.commit = r.snapshot.index
 	n.bridge = newBridge(n, to)
@@ -63,7 +70,7 @@ func (r *Replica) Run(l *kernel.Lifetime, founded bool, to Sender) *Active {
 		n.noVoteUntil = now.Add(replication.Lease)
 	}
 	n.postpone()
-	n.ticks(time.Duration(r.consensus.rng.Int64N(int64(logTick))))
+	n.ticks(time.Duration(r.consensus.rng.Int64N(int64(n.pause()))))
 	return n
 }
 
@@ -74,7 +81,7 @@ func (n *Active) now() time.Time { return n.consensus.clock.Now() }
 
 // postpone sets the time of the next election to the shortest timeout from now.
 func (n *Active) postpone() {
-	n.electionDue = n.now().Add(replication.ElectionMin + time.Duration(n.consensus.rng.Int64N(int64(replication.ElectionMin))))
+	n.electionDue = n.now().Add(n.heartbeat() + time.Duration(n.consensus.rng.Int64N(int64(n.heartbeat()))))
 }
 
 // takesPart reports whether the node takes part in the protocol. It does nothing while its files
@@ -86,13 +93,13 @@ func (n *Active) ticks(first time.Duration) {
 		if n.takesPart() {
 			n.tick()
 		}
-		n.ticks(logTick)
+		n.ticks(n.pause())
 	})
 }
 
 func (n *Active) tick() {
 	if n.role == roleLeader {
-		if n.majorityContact(func(p *peer) time.Time { return latest(p.acked, p.since) }).Add(replication.Lease).Before(n.now()) {
+		if n.majorityContact(func(p *peer) time.Time { return latest(p.acked, p.since) }).Add(n.lease(n.term)).Before(n.now()) {
 			n.stepDown("has lost contact to a majority")
 			return
 		}
@@ -100,7 +107,7 @@ func (n *Active) tick() {
 		n.broadcast()
 		return
 	}
-	if n.leader != "" && n.leaderHeard.Add(replication.ElectionMin).Before(n.now()) {
+	if n.leader != "" && n.leaderHeard.Add(n.heartbeat()).Before(n.now()) {
 		n.leader = ""
 		n.bridge.sendLeader()
 	}
@@ -194,7 +201,7 @@ func (n *Active) vote(candidate string, b ballot, last, lastTerm uint64) (grante
 	if b.term < n.term || stranger || n.now().Before(n.noVoteUntil) {
 		return false, n.term
 	}
-	content := n.role == roleLeader || n.leader != "" && n.now().Before(n.leaderHeard.Add(replication.ElectionMin))
+	content := n.role == roleLeader || n.leader != "" && n.now().Before(n.leaderHeard.Add(n.heartbeat()))
 	if content && !b.called {
 		return false, n.term
 	}
@@ -348,6 +355,7 @@ func (n *Active) heardLeader(leader string, term uint64) {
 	if term > n.term {
 		n.newTerm(term)
 	}
+	n.followed = max(n.followed, term)
 	n.leaderHeard = n.now()
 	n.postpone()
 	if n.leader != leader {

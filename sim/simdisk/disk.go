@@ -61,6 +61,7 @@ const (
 	CallAppendDurable Call = "append durably to"
 	CallIdentify      Call = "identify"
 	CallSync          Call = "sync directory"
+	CallSyncAll       Call = "sync all of"
 	CallRead          Call = "read"
 	CallRename        Call = "rename"
 	CallRemove        Call = "remove"
@@ -85,6 +86,7 @@ type File struct {
 	unsynced   int    // the last bytes, which were appended and not synced
 	written    bool   // by Replace; a temporary file is not
 	former     []byte // the data of the file that it has replaced, unless it is synced
+	dropped    bool   // a failed sync has dropped its data: later ones do not write it
 	memo       any
 	memoLength int
 }
@@ -146,6 +148,15 @@ func apply(names map[string]*File, c *change) {
 
 // Replace replaces the content of path: temporary file, write, sync, rename.
 func (d *Disk) Replace(op, name string, data ...[]byte) error {
+	return d.replace(op, name, data, !d.Mutations.skipsDataSync(op))
+}
+
+// ReplaceUnsynced is Replace without the sync.
+func (d *Disk) ReplaceUnsynced(op, name string, data ...[]byte) error {
+	return d.replace(op, name, data, false)
+}
+
+func (d *Disk) replace(op, name string, data [][]byte, sync bool) error {
 	return d.call(CallReplace, op, name, func() error {
 		dir := d.dirs[path.Dir(name)]
 		if dir == nil {
@@ -155,7 +166,7 @@ func (d *Disk) Replace(op, name string, data ...[]byte) error {
 			return nil
 		}
 		d.replacing = name
-		f := &File{Data: bytes.Join(data, nil), written: true, synced: !d.Mutations.skipsDataSync(op)}
+		f := &File{Data: bytes.Join(data, nil), written: true, synced: sync}
 		if former := dir.visible[path.Base(name)]; former != nil && !f.synced {
 			f.former = former.Data
 		}

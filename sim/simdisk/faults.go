@@ -64,6 +64,10 @@ type Mutations struct {
 	SkipDataSync bool
 	// SkipDataSyncOf: the same for the calls with this op only; "": for none.
 	SkipDataSyncOf string
+	// SkipSyncAll: a sync of all does nothing. ForgetsQueue: it leaves out the file system of the queue.
+	SkipSyncAll, ForgetsQueue bool
+	// HidesSyncErrors: a sync of all that fails seems to succeed.
+	HidesSyncErrors bool
 	// LyingSync: a directory's sync does nothing.
 	LyingSync bool
 	// Loses: writes of these ops, comma-separated, succeed without an effect.

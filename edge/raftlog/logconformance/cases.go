@@ -41,6 +41,19 @@ func reattach(s *suite) {
 	require.Equal(s, s.oracle.indexes[all[3].entry], a.firstIndex, "the first one that was not applied")
 }
 
+func givesAhead(s *suite) {
+	a := s.add("n1", true, nil)
+	s.leader()
+	s.setBudget(a, 0)
+	for i := range 3 {
+		s.propose(a, "queue/serial", fmt.Sprint(i))
+		s.until("the entry is given, although those before it are not on the disk", a, func(a *application) bool { return len(a.queued) == i+1 })
+	}
+	require.True(s, a.inspect(func(a *application) bool { return len(a.positions) == 0 }))
+	s.liftBudget(a)
+	s.until("everything is applied", a, func(a *application) bool { return len(a.positions) == 3 })
+}
+
 func threeAgree(s *suite) {
 	s.threeVoters()
 	s.commit(200)
@@ -151,9 +164,12 @@ func leadsWhenApplied(s *suite) {
 	s.awaitAgreement()
 }
 
-// manyFiles are too many files for one part of a snapshot.
+// manyFiles are too much for one part of a snapshot.
 func manyFiles() map[string]string {
 	files := map[string]string{"queue/large": strings.Repeat("large", 500_000), "queue/empty": ""}
+	for i := range 3 {
+		files[fmt.Sprintf("queue/large-%d", i)] = files["queue/large"]
+	}
 	for i := range 600 {
 		files[fmt.Sprintf("queue/job-%d", 1000+i)] = fmt.Sprintf("content of %d", i)
 	}

@@ -64,6 +64,7 @@ func Run(t *testing.T, newCluster func(t *testing.T) Cluster) {
 	}{
 		{"one node commits in order", oneNode},
 		{"who is attached anew gets what was not applied", reattach},
+		{"entries are given before earlier ones are on the disk", givesAhead},
 		{"three nodes agree", threeAgree},
 		{"a follower refuses for certain", followerRefuses},
 		{"an isolated leader commits nothing", isolatedLeader},

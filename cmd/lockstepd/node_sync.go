@@ -1,0 +1,49 @@
+package main
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"lockstep/core/paths"
+	"lockstep/persistence"
+)
+
+// slowSync is from which duration on a sync of all files is logged as slow. It waits for the writes of all programs.
+const slowSync = 5 * time.Second
+
+// syncTimes are the syncs of all replicated files.
+type syncTimes struct {
+	count, nanoseconds, last atomic.Int64 // last is in nanoseconds
+}
+
+func (s *syncTimes) add(took time.Duration) {
+	s.count.Add(1)
+	s.nanoseconds.Add(int64(took))
+	s.last.Store(int64(took))
+}
+
+// syncApplied makes durable what entries of the log have changed, and what job processes have written. It is not called again
+// after an error.
+func (n *node) syncApplied() error {
+	if !n.unsynced {
+		return n.files.SyncDir("note", paths.QueueDir) // for the files that job processes have renamed
+	}
+	begin := time.Now()
+	err := n.files.SyncAll("note")
+	took := time.Since(begin)
+	n.synced.add(took)
+	entry := n.log.WithFields(logrus.Fields{"duration": took})
+	switch {
+	case err != nil:
+		if marked := persistence.MarkSyncFailed(n.files); marked != nil {
+			entry.WithField("err", marked).Error("write of the mark that the queue needs its log failed")
+		}
+	case took > slowSync:
+		entry.Warn("sync of the file systems of the queue was slow; it waits for the writes of all programs")
+	default:
+		entry.Debug("file systems of the queue synced")
+	}
+	return err
+}
