@@ -70,6 +70,24 @@ func TestObservationsOfAJobCoalesce(t *testing.T) {
 	})
 }
 
+// The end of a job and the start of another do not wait for one another: the log gets both at once, the end first.
+func TestAnEndAndAStartAreOfferedTogether(t *testing.T) {
+	onMaster(t, nil, func(t *testing.T, b *bench) {
+		b.begin()
+		b.observe(1, jobIn(7, job.Success))
+		start := b.write("queue/job-8", jobIn(8, job.Waiting))
+		offers := b.log.take()
+		require.Len(t, offers, 2)
+		require.Equal(t, []string{"queue/job-7 observed"}, filePaths(offers[0].entry))
+		require.Equal(t, []string{"queue/job-8"}, filePaths(offers[1].entry))
+		for _, o := range offers {
+			b.log.commit(o.entry)
+		}
+		require.EqualValues(t, 1, kittest.Expect[*messages.ReplicateJobFileResult](b.client).Request)
+		b.written(start)
+	})
+}
+
 func TestLogLinesAloneAreNotWorthAnEntry(t *testing.T) {
 	onMaster(t, nil, func(t *testing.T, b *bench) {
 		b.begin()

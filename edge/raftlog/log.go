@@ -163,6 +163,10 @@ func (l *Log) State() (term, committed uint64) {
 	return 0, 0
 }
 
+// Written returns the number of entries that were added to this node's log since Open, and of the appends that they took. Entries that
+// arrive together share one append, and so one sync and one message to each other node.
+func (l *Log) Written() (entries, appends uint64) { return l.store.written() }
+
 func (l *Log) followsLeader(leader raft.ServerID, term uint64) bool {
 	r := l.raft.Load()
 	if r == nil || r.State() != raft.Follower || r.CurrentTerm() != term {

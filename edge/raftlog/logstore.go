@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 	wal "github.com/hashicorp/raft-wal"
 	"github.com/hashicorp/raft-wal/metadb"
+	"github.com/hashicorp/raft-wal/metrics"
 	"golang.org/x/sys/unix"
 
 	"lockstep/messages"
@@ -22,6 +23,7 @@ const termKey = "CurrentTerm"
 type logStore struct {
 	wal       *wal.WAL
 	meta      *metadb.BoltMetaDB // of wal, which does not close it
+	counters  *metrics.AtomicCollector
 	lock      *os.File
 	snapshots *snapshotStore
 }
@@ -31,6 +33,13 @@ func (s *logStore) close() error {
 		return fmt.Errorf("closing the log: %w", err)
 	}
 	return nil
+}
+
+// written are the entries that were added to the log since it was opened, and the appends that they took. Each append ends with one
+// sync.
+func (s *logStore) written() (entries, appends uint64) {
+	counters := s.counters.Summary().Counters
+	return counters["log_entries_written"], counters["log_appends"]
 }
 
 // openLogStore opens the store, or creates it.
@@ -43,11 +52,12 @@ func openLogStore(c *Config) (*logStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &logStore{lock: lock, meta: &metadb.BoltMetaDB{}}
+	d := &logStore{lock: lock, meta: &metadb.BoltMetaDB{}, counters: metrics.NewAtomicCollector(wal.MetricDefinitions)}
 	if d.snapshots, err = openSnapshotStore(filepath.Join(c.Dir, "snapshots"), c.Freeze); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	if d.wal, err = wal.Open(name, wal.WithLogger(newLogger(c.Log)), wal.WithMetaStore(d.meta), wal.WithSegmentSize(c.Retention.Segment)); err != nil {
+	if d.wal, err = wal.Open(name, wal.WithLogger(newLogger(c.Log)), wal.WithMetaStore(d.meta),
+		wal.WithSegmentSize(c.Retention.Segment), wal.WithMetricsCollector(d.counters)); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the consensus log %s: %w", name, err), d.meta.Close(), lock.Close())
 	}
 	return d, nil
