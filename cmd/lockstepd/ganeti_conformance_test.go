@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/cmd/internal/accounts"
 	"lockstep/persistence"
 )
 
@@ -24,6 +25,9 @@ func ganetisDaemon(t *testing.T, name string) string {
 	packages := os.Getenv("GANETI_PACKAGES")
 	if packages == "" {
 		t.Skip("NOT RUN: GANETI_PACKAGES is not set; `make conformance` sets it")
+	}
+	if _, err := accounts.Resolve(accounts.Ganeti); err != nil {
+		t.Skipf("NOT RUN: Ganeti's %s does not start without the accounts that its package makes: %v", name, err)
 	}
 	for _, path := range []string{filepath.Join(packages, "usr/lib/ganeti/3.0/usr/sbin", name), filepath.Join("/usr/sbin", name)} {
 		if exec.Command(path, "--version").Run() == nil {

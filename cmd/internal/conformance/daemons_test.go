@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"lockstep/cmd/internal/accounts"
 )
 
 // ganetiDaemon is the path of a daemon of Ganeti: in the extracted packages, or installed. The test is skipped if neither
@@ -20,6 +22,9 @@ func ganetiDaemon(t *testing.T, name string) string {
 	dir := os.Getenv(packages)
 	if dir == "" {
 		t.Skipf("NOT RUN: %s is not set; `make conformance` sets it", packages)
+	}
+	if _, err := accounts.Resolve(accounts.Ganeti); err != nil {
+		t.Skipf("NOT RUN: Ganeti's %s does not start without the accounts that its package makes: %v", name, err)
 	}
 	candidates := []string{filepath.Join(dir, "usr/lib/ganeti/3.0/usr/sbin", name), filepath.Join("/usr/sbin", name)}
 	for _, path := range candidates {
