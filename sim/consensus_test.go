@@ -100,24 +100,33 @@ func (c *logCluster) Until(what string, done func() bool) {
 	}
 }
 
-// The lease of a leader that is cut off always ends before another leader is elected.
 // leadersAtOnce runs a cluster with many transfers, and returns the step at which two nodes have
 // the lease; 0: none.
 func leadersAtOnce(seed uint64, orderSuffices bool) uint64 {
 	w := New(Options{Seed: seed, Nodes: 3, Checkers: []Checker{}})
 	w.log.Mutations.OrderSuffices = orderSuffices
 	w.injector.clusterRates = ClusterFaultRates{Partition: 300, Slow: 300, Pause: 300, Transfer: 500}
+	return w.stepUntilTwoLead(5000, func(*node) {})
+}
+
+// stepUntilTwoLead starts all nodes and makes at most this number of steps. It returns the step at which two nodes have the lease; 0: none.
+// It calls look for each running node after each step.
+func (w *World) stepUntilTwoLead(steps int, look func(*node)) uint64 {
 	w.restartAfter = restartDelay
 	for _, n := range w.nodes {
 		n.startAgain()
 	}
-	for range 5000 {
+	for range steps {
 		w.Step()
 		lead := 0
 		for _, n := range w.nodes {
-			if n.daemon != nil && n.cluster.replica.Active.Leads() {
+			if n.daemon == nil {
+				continue
+			}
+			if n.cluster.replica.Active.Leads() {
 				lead++
 			}
+			look(n)
 		}
 		if lead > 1 {
 			return w.stepCount
@@ -126,6 +135,7 @@ func leadersAtOnce(seed uint64, orderSuffices bool) uint64 {
 	return 0
 }
 
+// The lease of a leader that is cut off always ends before another leader is elected.
 func TestOneLeaseAtATime(t *testing.T) {
 	for seed := range longtest.Times(uint64(100)) {
 		require.Zero(t, leadersAtOnce(seed, false), "seed %d", seed)

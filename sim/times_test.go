@@ -18,29 +18,12 @@ func leadersOfMixedTimes(seed uint64, m consensus.Mutations) (step uint64, short
 	w.times.mix(seed)
 	w.injector.clusterRates = ClusterFaultRates{Partition: 300, Slow: 300, Pause: 300, Transfer: 1000}
 	w.injector.rates.Crash = 800
-	w.restartAfter = restartDelay
-	for _, n := range w.nodes {
-		n.startAgain()
-	}
-	for range 6000 {
-		w.Step()
-		leases := 0
-		for _, n := range w.nodes {
-			if n.daemon == nil {
-				continue
-			}
-			if n.cluster.replica.Active.Leads() {
-				leases++
-			}
-			if n.cluster.replica.Active.HeartbeatTimeout() < replication.ElectionMin {
-				short++
-			}
+	step = w.stepUntilTwoLead(6000, func(n *node) {
+		if n.cluster.replica.Active.HeartbeatTimeout() < replication.ElectionMin {
+			short++
 		}
-		if leases > 1 {
-			return w.stepCount, short
-		}
-	}
-	return 0, short
+	})
+	return step, short
 }
 
 // In a rolling upgrade the nodes have programs that know different times of elections. No two nodes have the lease at once.
