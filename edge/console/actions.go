@@ -134,7 +134,7 @@ func (x *Console) applyJobs(q *request) error {
 	undone, err := x.actOnAll(q, action, ids)
 	if err != nil {
 		text := strings.TrimSuffix(pageErrorOf(err).text, ".")
-		return &pageError{pageErrorOf(err).code, fmt.Sprintf("%s. The action was done for %d of %d jobs.", text, len(ids)-undone, len(ids))}
+		return &pageError{pageErrorOf(err).code, fmt.Sprintf("%s. The action was done for at least %d of %d jobs.", text, len(ids)-undone, len(ids))}
 	}
 	back := q.PostForm.Get("back")
 	if !strings.HasPrefix(back, "/ui/jobs") {
@@ -143,7 +143,8 @@ func (x *Console) applyJobs(q *request) error {
 	return q.finish(undone == 0, withDone(back, fmt.Sprintf(noticeBulk, len(ids)-undone, len(ids))))
 }
 
-// actOnAll does an action on several jobs, and returns the number of those on which it was not done. An error of the queue ends it.
+// actOnAll does an action on several jobs, and returns the number of those on which it was not done. An error of the queue ends it; the
+// action may have been done on the job whose answer is an error, which counts as undone.
 func (x *Console) actOnAll(q *request, action string, ids []int64) (int, error) {
 	var undone, fresh []int64
 	q.about["action"], q.about["job"] = action, idList(ids)
