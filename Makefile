@@ -3,7 +3,6 @@
 GO      ?= go
 BIN     := bin
 VAR     := var
-SEED    ?= 1
 SEEDS   ?= 1..2000
 BENCH   ?= # more flags for lockstep-bench: BENCH='--only Jobs --out new.txt'
 GANETI  ?= $(BIN)/ganeti
@@ -24,8 +23,13 @@ PROTOS  := $(wildcard messages/*.proto)
 PROTOC_GEN := $(abspath $(BIN))/protoc-gen-go
 STRIPPED := -ldflags='-s -w' # test binaries without debug information: a third less work for the linker
 
+# The tests draw the same in each run; make sweep draws something new. 0 lets each test choose.
+export RAPID_SEED ?= 1
+# Draws for each property in make sweep; rapid's default is 100
+SWEEP_CHECKS ?= 300
+
 .DEFAULT_GOAL := help
-.PHONY: help build quick test race lint proto verify sim rooms scenario conformance conformance-cluster browser browser-load manual install packages packages-quick packages-check packages-repeat packages-ganeti container container-check bench bench-guard microbench demo demo-cluster run check clean
+.PHONY: help build quick test sweep race lint proto verify sim rooms scenario conformance conformance-cluster browser browser-load manual install packages packages-quick packages-check packages-repeat packages-ganeti container container-check bench bench-guard microbench demo demo-cluster run check clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +43,13 @@ quick: ## the tests to run while editing: all but the long sweeps and real daemo
 
 test: ## run all tests
 	$(GO) test -timeout 30m $(STRIPPED) ./...
+
+sweep: SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+sweep: ## the randomized tests with a new SEED, which it prints
+	@seed=$(SEED); echo "make sweep SEED=$$seed"; \
+	RAPID_SEED=$$seed RAPID_CHECKS=$(SWEEP_CHECKS) $(GO) test -short -vet=off $(STRIPPED) $$(grep -rl --include='*_test.go' '"pgregory.net/rapid"' actors cmd core edge sim | xargs -n1 dirname | sort -u | sed 's,^,./,') && \
+	$(GO) test -timeout 10m -vet=off $(STRIPPED) -run 'TestChaos|TestClusterSurvivesKillsOfTheMaster|TestClusterHandsOver' ./cmd/lockstepd -chaos.seed=$$seed -cluster.seed=$$seed || \
+	{ echo "repeat it: make sweep SEED=$$seed" >&2; exit 1; }
 
 race: ## run all tests under the race detector
 	$(GO) test -race -timeout 60m ./...

@@ -163,7 +163,7 @@ func TestRooms(t *testing.T) {
 // the environment or randomness. Only direct imports count: fmt itself links os. Of io only the types of readers and
 // writers are used.
 var pure = []string{
-	"bytes", "cmp", "compress/zlib", "crypto/hmac", "crypto/sha1", "crypto/sha256", "embed", "encoding/base64", "encoding/binary", "encoding/hex", "encoding/json", "errors", "fmt", "hash", "hash/crc32", "io", "iter", "maps", "math", "math/bits", "net/netip", "path",
+	"bytes", "cmp", "compress/zlib", "container/list", "crypto/hmac", "crypto/sha1", "crypto/sha256", "embed", "encoding/base64", "encoding/binary", "encoding/hex", "encoding/json", "errors", "fmt", "hash", "hash/crc32", "io", "iter", "maps", "math", "math/bits", "net/netip", "path",
 	"regexp", "regexp/syntax", "slices", "sort", "strconv", "strings", "sync", "sync/atomic", "time", "unicode", "unicode/utf16", "unicode/utf8", "unique",
 }
 

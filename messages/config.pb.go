@@ -218,7 +218,6 @@ type ChangeFilter struct {
 	//	*ChangeFilter_Replace
 	//	*ChangeFilter_Delete
 	Change        isChangeFilter_Change `protobuf_oneof:"change"`
-	Preview       bool                  `protobuf:"varint,5,opt,name=preview,proto3" json:"preview,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -290,13 +289,6 @@ func (x *ChangeFilter) GetDelete() string {
 		}
 	}
 	return ""
-}
-
-func (x *ChangeFilter) GetPreview() bool {
-	if x != nil {
-		return x.Preview
-	}
-	return false
 }
 
 type isChangeFilter_Change interface {
@@ -395,7 +387,6 @@ func (x *FilterParts) GetReason() []byte {
 // ChangeFilterResult: the change is on the disk and in force. `malformed`: the request is
 // invalid. `matches` is the number of unfinished jobs to which the new rule applies with an
 // action other than ACCEPT; `lowest_jobs` has the lowest ids of these, at most 20.
-// `unfinished` is the number of all unfinished jobs, for a preview.
 type ChangeFilterResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -404,7 +395,6 @@ type ChangeFilterResult struct {
 	Malformed     bool                   `protobuf:"varint,4,opt,name=malformed,proto3" json:"malformed,omitempty"`
 	Matches       int64                  `protobuf:"varint,5,opt,name=matches,proto3" json:"matches,omitempty"`
 	LowestJobs    []int64                `protobuf:"varint,6,rep,packed,name=lowest_jobs,json=lowestJobs,proto3" json:"lowest_jobs,omitempty"`
-	Unfinished    int64                  `protobuf:"varint,7,opt,name=unfinished,proto3" json:"unfinished,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -479,13 +469,6 @@ func (x *ChangeFilterResult) GetLowestJobs() []int64 {
 		return x.LowestJobs
 	}
 	return nil
-}
-
-func (x *ChangeFilterResult) GetUnfinished() int64 {
-	if x != nil {
-		return x.Unfinished
-	}
-	return 0
 }
 
 // ListFilters asks for the filter rules.
@@ -707,13 +690,12 @@ const file_config_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\"b\n" +
 	"\x10EditConfigResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x124\n" +
-	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"\xb2\x01\n" +
+	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"\x98\x01\n" +
 	"\fChangeFilter\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
 	"\x02by\x18\x02 \x01(\tR\x02by\x12:\n" +
 	"\areplace\x18\x03 \x01(\v2\x1e.lockstep.messages.FilterPartsH\x00R\areplace\x12\x18\n" +
-	"\x06delete\x18\x04 \x01(\tH\x00R\x06delete\x12\x18\n" +
-	"\apreview\x18\x05 \x01(\bR\apreviewB\b\n" +
+	"\x06delete\x18\x04 \x01(\tH\x00R\x06deleteB\b\n" +
 	"\x06change\"\x8d\x01\n" +
 	"\vFilterParts\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\fR\x04uuid\x12\x1a\n" +
@@ -722,7 +704,7 @@ const file_config_proto_rawDesc = "" +
 	"predicates\x18\x03 \x01(\fR\n" +
 	"predicates\x12\x16\n" +
 	"\x06action\x18\x04 \x01(\fR\x06action\x12\x16\n" +
-	"\x06reason\x18\x05 \x01(\fR\x06reason\"\xf1\x01\n" +
+	"\x06reason\x18\x05 \x01(\fR\x06reason\"\xd1\x01\n" +
 	"\x12ChangeFilterResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
 	"\x04uuid\x18\x02 \x01(\tR\x04uuid\x124\n" +
@@ -730,10 +712,7 @@ const file_config_proto_rawDesc = "" +
 	"\tmalformed\x18\x04 \x01(\bR\tmalformed\x12\x18\n" +
 	"\amatches\x18\x05 \x01(\x03R\amatches\x12\x1f\n" +
 	"\vlowest_jobs\x18\x06 \x03(\x03R\n" +
-	"lowestJobs\x12\x1e\n" +
-	"\n" +
-	"unfinished\x18\a \x01(\x03R\n" +
-	"unfinished\"'\n" +
+	"lowestJobs\"'\n" +
 	"\vListFilters\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\"C\n" +
 	"\x11ListFiltersResult\x12\x18\n" +

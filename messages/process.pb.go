@@ -357,6 +357,115 @@ func (x *JobReturned) GetId() int64 {
 	return 0
 }
 
+// CallOff asks the jobs actor that these jobs begin no opcode, after a hold of them, or a rule,
+// is in force and durable. An attempt that is not confirmed is abandoned, and its job returns. A
+// confirmed process has a second to report an opcode that it begins, or to ask for one.
+type CallOff struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Ids           []int64                `protobuf:"varint,2,rep,packed,name=ids,proto3" json:"ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CallOff) Reset() {
+	*x = CallOff{}
+	mi := &file_process_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CallOff) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CallOff) ProtoMessage() {}
+
+func (x *CallOff) ProtoReflect() protoreflect.Message {
+	mi := &file_process_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CallOff.ProtoReflect.Descriptor instead.
+func (*CallOff) Descriptor() ([]byte, []int) {
+	return file_process_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *CallOff) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+func (x *CallOff) GetIds() []int64 {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+// CallOffResult: none of the jobs begins an opcode from now on, except that those in
+// `may_begin` may still begin their next one. JobEnded, JobReturned and JobProgressed came before.
+type CallOffResult struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	MayBegin      []int64                `protobuf:"varint,2,rep,packed,name=may_begin,json=mayBegin,proto3" json:"may_begin,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CallOffResult) Reset() {
+	*x = CallOffResult{}
+	mi := &file_process_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CallOffResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CallOffResult) ProtoMessage() {}
+
+func (x *CallOffResult) ProtoReflect() protoreflect.Message {
+	mi := &file_process_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CallOffResult.ProtoReflect.Descriptor instead.
+func (*CallOffResult) Descriptor() ([]byte, []int) {
+	return file_process_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *CallOffResult) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+func (x *CallOffResult) GetMayBegin() []int64 {
+	if x != nil {
+		return x.MayBegin
+	}
+	return nil
+}
+
 // ListActiveJobs asks for the active jobs.
 type ListActiveJobs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -367,7 +476,7 @@ type ListActiveJobs struct {
 
 func (x *ListActiveJobs) Reset() {
 	*x = ListActiveJobs{}
-	mi := &file_process_proto_msgTypes[5]
+	mi := &file_process_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -379,7 +488,7 @@ func (x *ListActiveJobs) String() string {
 func (*ListActiveJobs) ProtoMessage() {}
 
 func (x *ListActiveJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[5]
+	mi := &file_process_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -392,7 +501,7 @@ func (x *ListActiveJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActiveJobs.ProtoReflect.Descriptor instead.
 func (*ListActiveJobs) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{5}
+	return file_process_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListActiveJobs) GetRequest() uint64 {
@@ -412,7 +521,7 @@ type ListActiveJobsResult struct {
 
 func (x *ListActiveJobsResult) Reset() {
 	*x = ListActiveJobsResult{}
-	mi := &file_process_proto_msgTypes[6]
+	mi := &file_process_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -424,7 +533,7 @@ func (x *ListActiveJobsResult) String() string {
 func (*ListActiveJobsResult) ProtoMessage() {}
 
 func (x *ListActiveJobsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[6]
+	mi := &file_process_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -437,7 +546,7 @@ func (x *ListActiveJobsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListActiveJobsResult.ProtoReflect.Descriptor instead.
 func (*ListActiveJobsResult) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{6}
+	return file_process_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListActiveJobsResult) GetRequest() uint64 {
@@ -465,7 +574,7 @@ type JobsActorStarted struct {
 
 func (x *JobsActorStarted) Reset() {
 	*x = JobsActorStarted{}
-	mi := &file_process_proto_msgTypes[7]
+	mi := &file_process_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -477,7 +586,7 @@ func (x *JobsActorStarted) String() string {
 func (*JobsActorStarted) ProtoMessage() {}
 
 func (x *JobsActorStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[7]
+	mi := &file_process_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -490,7 +599,7 @@ func (x *JobsActorStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobsActorStarted.ProtoReflect.Descriptor instead.
 func (*JobsActorStarted) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{7}
+	return file_process_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *JobsActorStarted) GetIncarnation() uint64 {
@@ -514,7 +623,7 @@ type ProcessNamed struct {
 
 func (x *ProcessNamed) Reset() {
 	*x = ProcessNamed{}
-	mi := &file_process_proto_msgTypes[8]
+	mi := &file_process_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -526,7 +635,7 @@ func (x *ProcessNamed) String() string {
 func (*ProcessNamed) ProtoMessage() {}
 
 func (x *ProcessNamed) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[8]
+	mi := &file_process_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -539,7 +648,7 @@ func (x *ProcessNamed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessNamed.ProtoReflect.Descriptor instead.
 func (*ProcessNamed) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{8}
+	return file_process_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ProcessNamed) GetAttempt() uint64 {
@@ -573,7 +682,7 @@ type ProcessConfirmed struct {
 
 func (x *ProcessConfirmed) Reset() {
 	*x = ProcessConfirmed{}
-	mi := &file_process_proto_msgTypes[9]
+	mi := &file_process_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -585,7 +694,7 @@ func (x *ProcessConfirmed) String() string {
 func (*ProcessConfirmed) ProtoMessage() {}
 
 func (x *ProcessConfirmed) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[9]
+	mi := &file_process_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -598,7 +707,7 @@ func (x *ProcessConfirmed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessConfirmed.ProtoReflect.Descriptor instead.
 func (*ProcessConfirmed) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{9}
+	return file_process_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ProcessConfirmed) GetAttempt() uint64 {
@@ -619,7 +728,7 @@ type HandshakeFailed struct {
 
 func (x *HandshakeFailed) Reset() {
 	*x = HandshakeFailed{}
-	mi := &file_process_proto_msgTypes[10]
+	mi := &file_process_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -631,7 +740,7 @@ func (x *HandshakeFailed) String() string {
 func (*HandshakeFailed) ProtoMessage() {}
 
 func (x *HandshakeFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[10]
+	mi := &file_process_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -644,7 +753,7 @@ func (x *HandshakeFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HandshakeFailed.ProtoReflect.Descriptor instead.
 func (*HandshakeFailed) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{10}
+	return file_process_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *HandshakeFailed) GetAttempt() uint64 {
@@ -676,7 +785,7 @@ type ProcessGone struct {
 
 func (x *ProcessGone) Reset() {
 	*x = ProcessGone{}
-	mi := &file_process_proto_msgTypes[11]
+	mi := &file_process_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -688,7 +797,7 @@ func (x *ProcessGone) String() string {
 func (*ProcessGone) ProtoMessage() {}
 
 func (x *ProcessGone) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[11]
+	mi := &file_process_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -701,7 +810,7 @@ func (x *ProcessGone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessGone.ProtoReflect.Descriptor instead.
 func (*ProcessGone) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{11}
+	return file_process_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ProcessGone) GetAttempt() uint64 {
@@ -743,7 +852,7 @@ type GetStartError struct {
 
 func (x *GetStartError) Reset() {
 	*x = GetStartError{}
-	mi := &file_process_proto_msgTypes[12]
+	mi := &file_process_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -755,7 +864,7 @@ func (x *GetStartError) String() string {
 func (*GetStartError) ProtoMessage() {}
 
 func (x *GetStartError) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[12]
+	mi := &file_process_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -768,7 +877,7 @@ func (x *GetStartError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStartError.ProtoReflect.Descriptor instead.
 func (*GetStartError) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{12}
+	return file_process_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GetStartError) GetRequest() uint64 {
@@ -788,7 +897,7 @@ type GetStartErrorResult struct {
 
 func (x *GetStartErrorResult) Reset() {
 	*x = GetStartErrorResult{}
-	mi := &file_process_proto_msgTypes[13]
+	mi := &file_process_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -800,7 +909,7 @@ func (x *GetStartErrorResult) String() string {
 func (*GetStartErrorResult) ProtoMessage() {}
 
 func (x *GetStartErrorResult) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[13]
+	mi := &file_process_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -813,7 +922,7 @@ func (x *GetStartErrorResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStartErrorResult.ProtoReflect.Descriptor instead.
 func (*GetStartErrorResult) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{13}
+	return file_process_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetStartErrorResult) GetRequest() uint64 {
@@ -831,19 +940,22 @@ func (x *GetStartErrorResult) GetText() string {
 }
 
 // ProcessReported: a job process has replaced its job's file. `encoded` is the
-// content, empty if it is long.
+// content, empty if it is long. With `write_error` the process cannot replace the file,
+// since the first failed attempt; `encoded` is of an earlier write then, or empty.
 type ProcessReported struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	Livelock      string                 `protobuf:"bytes,2,opt,name=livelock,proto3" json:"livelock,omitempty"`
-	Encoded       []byte                 `protobuf:"bytes,3,opt,name=encoded,proto3" json:"encoded,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Id             int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Livelock       string                 `protobuf:"bytes,2,opt,name=livelock,proto3" json:"livelock,omitempty"`
+	Encoded        []byte                 `protobuf:"bytes,3,opt,name=encoded,proto3" json:"encoded,omitempty"`
+	WriteError     string                 `protobuf:"bytes,4,opt,name=write_error,json=writeError,proto3" json:"write_error,omitempty"`
+	FailingSinceUs int64                  `protobuf:"varint,5,opt,name=failing_since_us,json=failingSinceUs,proto3" json:"failing_since_us,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ProcessReported) Reset() {
 	*x = ProcessReported{}
-	mi := &file_process_proto_msgTypes[14]
+	mi := &file_process_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -855,7 +967,7 @@ func (x *ProcessReported) String() string {
 func (*ProcessReported) ProtoMessage() {}
 
 func (x *ProcessReported) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[14]
+	mi := &file_process_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -868,7 +980,7 @@ func (x *ProcessReported) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProcessReported.ProtoReflect.Descriptor instead.
 func (*ProcessReported) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{14}
+	return file_process_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ProcessReported) GetId() int64 {
@@ -892,6 +1004,188 @@ func (x *ProcessReported) GetEncoded() []byte {
 	return nil
 }
 
+func (x *ProcessReported) GetWriteError() string {
+	if x != nil {
+		return x.WriteError
+	}
+	return ""
+}
+
+func (x *ProcessReported) GetFailingSinceUs() int64 {
+	if x != nil {
+		return x.FailingSinceUs
+	}
+	return 0
+}
+
+// GetFailingWrites asks the jobs actor, or the store, which files cannot be written now.
+type GetFailingWrites struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetFailingWrites) Reset() {
+	*x = GetFailingWrites{}
+	mi := &file_process_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetFailingWrites) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetFailingWrites) ProtoMessage() {}
+
+func (x *GetFailingWrites) ProtoReflect() protoreflect.Message {
+	mi := &file_process_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetFailingWrites.ProtoReflect.Descriptor instead.
+func (*GetFailingWrites) Descriptor() ([]byte, []int) {
+	return file_process_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *GetFailingWrites) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+type GetFailingWritesResult struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Writes        []*FailingWrite        `protobuf:"bytes,2,rep,name=writes,proto3" json:"writes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetFailingWritesResult) Reset() {
+	*x = GetFailingWritesResult{}
+	mi := &file_process_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetFailingWritesResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetFailingWritesResult) ProtoMessage() {}
+
+func (x *GetFailingWritesResult) ProtoReflect() protoreflect.Message {
+	mi := &file_process_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetFailingWritesResult.ProtoReflect.Descriptor instead.
+func (*GetFailingWritesResult) Descriptor() ([]byte, []int) {
+	return file_process_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *GetFailingWritesResult) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+func (x *GetFailingWritesResult) GetWrites() []*FailingWrite {
+	if x != nil {
+		return x.Writes
+	}
+	return nil
+}
+
+// FailingWrite: a file cannot be written, or not be read. `id` is the job whose file it
+// is, 0 for other files of the daemon. `by_process`: its process cannot write it, else
+// the daemon cannot.
+type FailingWrite struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	SinceUs       int64                  `protobuf:"varint,3,opt,name=since_us,json=sinceUs,proto3" json:"since_us,omitempty"`
+	ByProcess     bool                   `protobuf:"varint,4,opt,name=by_process,json=byProcess,proto3" json:"by_process,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FailingWrite) Reset() {
+	*x = FailingWrite{}
+	mi := &file_process_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FailingWrite) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FailingWrite) ProtoMessage() {}
+
+func (x *FailingWrite) ProtoReflect() protoreflect.Message {
+	mi := &file_process_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FailingWrite.ProtoReflect.Descriptor instead.
+func (*FailingWrite) Descriptor() ([]byte, []int) {
+	return file_process_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *FailingWrite) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *FailingWrite) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *FailingWrite) GetSinceUs() int64 {
+	if x != nil {
+		return x.SinceUs
+	}
+	return 0
+}
+
+func (x *FailingWrite) GetByProcess() bool {
+	if x != nil {
+		return x.ByProcess
+	}
+	return false
+}
+
 // BeginOp asks for permission to begin opcode `op` of a job.
 type BeginOp struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -905,7 +1199,7 @@ type BeginOp struct {
 
 func (x *BeginOp) Reset() {
 	*x = BeginOp{}
-	mi := &file_process_proto_msgTypes[15]
+	mi := &file_process_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -917,7 +1211,7 @@ func (x *BeginOp) String() string {
 func (*BeginOp) ProtoMessage() {}
 
 func (x *BeginOp) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[15]
+	mi := &file_process_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -930,7 +1224,7 @@ func (x *BeginOp) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginOp.ProtoReflect.Descriptor instead.
 func (*BeginOp) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{15}
+	return file_process_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *BeginOp) GetRequest() uint64 {
@@ -977,7 +1271,7 @@ type BeginOpResult struct {
 
 func (x *BeginOpResult) Reset() {
 	*x = BeginOpResult{}
-	mi := &file_process_proto_msgTypes[16]
+	mi := &file_process_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -989,7 +1283,7 @@ func (x *BeginOpResult) String() string {
 func (*BeginOpResult) ProtoMessage() {}
 
 func (x *BeginOpResult) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[16]
+	mi := &file_process_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1002,7 +1296,7 @@ func (x *BeginOpResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginOpResult.ProtoReflect.Descriptor instead.
 func (*BeginOpResult) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{16}
+	return file_process_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *BeginOpResult) GetRequest() uint64 {
@@ -1061,7 +1355,13 @@ const file_process_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\aencoded\x18\x02 \x01(\fR\aencoded\"\x1d\n" +
 	"\vJobReturned\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x03R\x02id\"*\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\"5\n" +
+	"\aCallOff\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x10\n" +
+	"\x03ids\x18\x02 \x03(\x03R\x03ids\"F\n" +
+	"\rCallOffResult\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x1b\n" +
+	"\tmay_begin\x18\x02 \x03(\x03R\bmayBegin\"*\n" +
 	"\x0eListActiveJobs\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\"B\n" +
 	"\x14ListActiveJobsResult\x12\x18\n" +
@@ -1088,11 +1388,25 @@ const file_process_proto_rawDesc = "" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\"C\n" +
 	"\x13GetStartErrorResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"W\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"\xa2\x01\n" +
 	"\x0fProcessReported\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x1a\n" +
 	"\blivelock\x18\x02 \x01(\tR\blivelock\x12\x18\n" +
-	"\aencoded\x18\x03 \x01(\fR\aencoded\"_\n" +
+	"\aencoded\x18\x03 \x01(\fR\aencoded\x12\x1f\n" +
+	"\vwrite_error\x18\x04 \x01(\tR\n" +
+	"writeError\x12(\n" +
+	"\x10failing_since_us\x18\x05 \x01(\x03R\x0efailingSinceUs\",\n" +
+	"\x10GetFailingWrites\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"k\n" +
+	"\x16GetFailingWritesResult\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x127\n" +
+	"\x06writes\x18\x02 \x03(\v2\x1f.lockstep.messages.FailingWriteR\x06writes\"l\n" +
+	"\fFailingWrite\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12\x19\n" +
+	"\bsince_us\x18\x03 \x01(\x03R\asinceUs\x12\x1d\n" +
+	"\n" +
+	"by_process\x18\x04 \x01(\bR\tbyProcess\"_\n" +
 	"\aBeginOp\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x03R\x02id\x12\x1a\n" +
@@ -1123,37 +1437,43 @@ func file_process_proto_rawDescGZIP() []byte {
 }
 
 var file_process_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_process_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_process_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_process_proto_goTypes = []any{
-	(JobProgram)(0),              // 0: lockstep.messages.JobProgram
-	(*StartJob)(nil),             // 1: lockstep.messages.StartJob
-	(*AdoptJob)(nil),             // 2: lockstep.messages.AdoptJob
-	(*JobProgressed)(nil),        // 3: lockstep.messages.JobProgressed
-	(*JobEnded)(nil),             // 4: lockstep.messages.JobEnded
-	(*JobReturned)(nil),          // 5: lockstep.messages.JobReturned
-	(*ListActiveJobs)(nil),       // 6: lockstep.messages.ListActiveJobs
-	(*ListActiveJobsResult)(nil), // 7: lockstep.messages.ListActiveJobsResult
-	(*JobsActorStarted)(nil),     // 8: lockstep.messages.JobsActorStarted
-	(*ProcessNamed)(nil),         // 9: lockstep.messages.ProcessNamed
-	(*ProcessConfirmed)(nil),     // 10: lockstep.messages.ProcessConfirmed
-	(*HandshakeFailed)(nil),      // 11: lockstep.messages.HandshakeFailed
-	(*ProcessGone)(nil),          // 12: lockstep.messages.ProcessGone
-	(*GetStartError)(nil),        // 13: lockstep.messages.GetStartError
-	(*GetStartErrorResult)(nil),  // 14: lockstep.messages.GetStartErrorResult
-	(*ProcessReported)(nil),      // 15: lockstep.messages.ProcessReported
-	(*BeginOp)(nil),              // 16: lockstep.messages.BeginOp
-	(*BeginOpResult)(nil),        // 17: lockstep.messages.BeginOpResult
-	(*Failure)(nil),              // 18: lockstep.messages.Failure
+	(JobProgram)(0),                // 0: lockstep.messages.JobProgram
+	(*StartJob)(nil),               // 1: lockstep.messages.StartJob
+	(*AdoptJob)(nil),               // 2: lockstep.messages.AdoptJob
+	(*JobProgressed)(nil),          // 3: lockstep.messages.JobProgressed
+	(*JobEnded)(nil),               // 4: lockstep.messages.JobEnded
+	(*JobReturned)(nil),            // 5: lockstep.messages.JobReturned
+	(*CallOff)(nil),                // 6: lockstep.messages.CallOff
+	(*CallOffResult)(nil),          // 7: lockstep.messages.CallOffResult
+	(*ListActiveJobs)(nil),         // 8: lockstep.messages.ListActiveJobs
+	(*ListActiveJobsResult)(nil),   // 9: lockstep.messages.ListActiveJobsResult
+	(*JobsActorStarted)(nil),       // 10: lockstep.messages.JobsActorStarted
+	(*ProcessNamed)(nil),           // 11: lockstep.messages.ProcessNamed
+	(*ProcessConfirmed)(nil),       // 12: lockstep.messages.ProcessConfirmed
+	(*HandshakeFailed)(nil),        // 13: lockstep.messages.HandshakeFailed
+	(*ProcessGone)(nil),            // 14: lockstep.messages.ProcessGone
+	(*GetStartError)(nil),          // 15: lockstep.messages.GetStartError
+	(*GetStartErrorResult)(nil),    // 16: lockstep.messages.GetStartErrorResult
+	(*ProcessReported)(nil),        // 17: lockstep.messages.ProcessReported
+	(*GetFailingWrites)(nil),       // 18: lockstep.messages.GetFailingWrites
+	(*GetFailingWritesResult)(nil), // 19: lockstep.messages.GetFailingWritesResult
+	(*FailingWrite)(nil),           // 20: lockstep.messages.FailingWrite
+	(*BeginOp)(nil),                // 21: lockstep.messages.BeginOp
+	(*BeginOpResult)(nil),          // 22: lockstep.messages.BeginOpResult
+	(*Failure)(nil),                // 23: lockstep.messages.Failure
 }
 var file_process_proto_depIdxs = []int32{
 	0,  // 0: lockstep.messages.StartJob.program:type_name -> lockstep.messages.JobProgram
 	0,  // 1: lockstep.messages.AdoptJob.program:type_name -> lockstep.messages.JobProgram
-	18, // 2: lockstep.messages.BeginOpResult.failure:type_name -> lockstep.messages.Failure
-	3,  // [3:3] is the sub-list for method output_type
-	3,  // [3:3] is the sub-list for method input_type
-	3,  // [3:3] is the sub-list for extension type_name
-	3,  // [3:3] is the sub-list for extension extendee
-	0,  // [0:3] is the sub-list for field type_name
+	20, // 2: lockstep.messages.GetFailingWritesResult.writes:type_name -> lockstep.messages.FailingWrite
+	23, // 3: lockstep.messages.BeginOpResult.failure:type_name -> lockstep.messages.Failure
+	4,  // [4:4] is the sub-list for method output_type
+	4,  // [4:4] is the sub-list for method input_type
+	4,  // [4:4] is the sub-list for extension type_name
+	4,  // [4:4] is the sub-list for extension extendee
+	0,  // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_process_proto_init() }
@@ -1168,7 +1488,7 @@ func file_process_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_process_proto_rawDesc), len(file_process_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   17,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

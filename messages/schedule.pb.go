@@ -350,9 +350,11 @@ func (x *EvaluateFilters) GetJobs() []*UnfinishedJob {
 
 // EvaluateFiltersResult has the verdicts other than ACCEPT.
 type EvaluateFiltersResult struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
-	Verdicts      []*Verdict             `protobuf:"bytes,2,rep,name=verdicts,proto3" json:"verdicts,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Request  uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Verdicts []*Verdict             `protobuf:"bytes,2,rep,name=verdicts,proto3" json:"verdicts,omitempty"`
+	// Of the answer about all jobs: the request of the VerdictsTaken that the queue answers with.
+	Taken         uint64 `protobuf:"varint,3,opt,name=taken,proto3" json:"taken,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -401,11 +403,20 @@ func (x *EvaluateFiltersResult) GetVerdicts() []*Verdict {
 	return nil
 }
 
+func (x *EvaluateFiltersResult) GetTaken() uint64 {
+	if x != nil {
+		return x.Taken
+	}
+	return 0
+}
+
 // VerdictsChanged: the verdicts on these jobs have changed with the rules. Without a rule
-// the job is accepted.
+// the job is accepted. The queue answers with VerdictsTaken; until then the filter engine
+// sends no further verdicts.
 type VerdictsChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Verdicts      []*Verdict             `protobuf:"bytes,1,rep,name=verdicts,proto3" json:"verdicts,omitempty"`
+	Request       uint64                 `protobuf:"varint,2,opt,name=request,proto3" json:"request,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -447,6 +458,57 @@ func (x *VerdictsChanged) GetVerdicts() []*Verdict {
 	return nil
 }
 
+func (x *VerdictsChanged) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+type VerdictsTaken struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VerdictsTaken) Reset() {
+	*x = VerdictsTaken{}
+	mi := &file_schedule_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VerdictsTaken) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VerdictsTaken) ProtoMessage() {}
+
+func (x *VerdictsTaken) ProtoReflect() protoreflect.Message {
+	mi := &file_schedule_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VerdictsTaken.ProtoReflect.Descriptor instead.
+func (*VerdictsTaken) Descriptor() ([]byte, []int) {
+	return file_schedule_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *VerdictsTaken) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
 // ForgetJob ends the evaluation of a job.
 type ForgetJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -457,7 +519,7 @@ type ForgetJob struct {
 
 func (x *ForgetJob) Reset() {
 	*x = ForgetJob{}
-	mi := &file_schedule_proto_msgTypes[7]
+	mi := &file_schedule_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -469,7 +531,7 @@ func (x *ForgetJob) String() string {
 func (*ForgetJob) ProtoMessage() {}
 
 func (x *ForgetJob) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[7]
+	mi := &file_schedule_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -482,7 +544,7 @@ func (x *ForgetJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetJob.ProtoReflect.Descriptor instead.
 func (*ForgetJob) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{7}
+	return file_schedule_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ForgetJob) GetId() int64 {
@@ -502,7 +564,7 @@ type EnqueueJobs struct {
 
 func (x *EnqueueJobs) Reset() {
 	*x = EnqueueJobs{}
-	mi := &file_schedule_proto_msgTypes[8]
+	mi := &file_schedule_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -514,7 +576,7 @@ func (x *EnqueueJobs) String() string {
 func (*EnqueueJobs) ProtoMessage() {}
 
 func (x *EnqueueJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[8]
+	mi := &file_schedule_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -527,7 +589,7 @@ func (x *EnqueueJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnqueueJobs.ProtoReflect.Descriptor instead.
 func (*EnqueueJobs) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{8}
+	return file_schedule_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *EnqueueJobs) GetJobs() []*UnfinishedJob {
@@ -551,7 +613,7 @@ type JobReleased struct {
 
 func (x *JobReleased) Reset() {
 	*x = JobReleased{}
-	mi := &file_schedule_proto_msgTypes[9]
+	mi := &file_schedule_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -563,7 +625,7 @@ func (x *JobReleased) String() string {
 func (*JobReleased) ProtoMessage() {}
 
 func (x *JobReleased) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[9]
+	mi := &file_schedule_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -576,7 +638,7 @@ func (x *JobReleased) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobReleased.ProtoReflect.Descriptor instead.
 func (*JobReleased) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{9}
+	return file_schedule_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *JobReleased) GetId() int64 {
@@ -617,7 +679,7 @@ type ListUnfinishedJobs struct {
 
 func (x *ListUnfinishedJobs) Reset() {
 	*x = ListUnfinishedJobs{}
-	mi := &file_schedule_proto_msgTypes[10]
+	mi := &file_schedule_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -629,7 +691,7 @@ func (x *ListUnfinishedJobs) String() string {
 func (*ListUnfinishedJobs) ProtoMessage() {}
 
 func (x *ListUnfinishedJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[10]
+	mi := &file_schedule_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -642,7 +704,7 @@ func (x *ListUnfinishedJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUnfinishedJobs.ProtoReflect.Descriptor instead.
 func (*ListUnfinishedJobs) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{10}
+	return file_schedule_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListUnfinishedJobs) GetRequest() uint64 {
@@ -665,7 +727,7 @@ type ListUnfinishedJobsResult struct {
 
 func (x *ListUnfinishedJobsResult) Reset() {
 	*x = ListUnfinishedJobsResult{}
-	mi := &file_schedule_proto_msgTypes[11]
+	mi := &file_schedule_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -677,7 +739,7 @@ func (x *ListUnfinishedJobsResult) String() string {
 func (*ListUnfinishedJobsResult) ProtoMessage() {}
 
 func (x *ListUnfinishedJobsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[11]
+	mi := &file_schedule_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -690,7 +752,7 @@ func (x *ListUnfinishedJobsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUnfinishedJobsResult.ProtoReflect.Descriptor instead.
 func (*ListUnfinishedJobsResult) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{11}
+	return file_schedule_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListUnfinishedJobsResult) GetRequest() uint64 {
@@ -724,7 +786,7 @@ type PickJob struct {
 
 func (x *PickJob) Reset() {
 	*x = PickJob{}
-	mi := &file_schedule_proto_msgTypes[12]
+	mi := &file_schedule_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -736,7 +798,7 @@ func (x *PickJob) String() string {
 func (*PickJob) ProtoMessage() {}
 
 func (x *PickJob) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[12]
+	mi := &file_schedule_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -749,7 +811,7 @@ func (x *PickJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PickJob.ProtoReflect.Descriptor instead.
 func (*PickJob) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{12}
+	return file_schedule_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PickJob) GetId() int64 {
@@ -770,7 +832,7 @@ type PriorityChanged struct {
 
 func (x *PriorityChanged) Reset() {
 	*x = PriorityChanged{}
-	mi := &file_schedule_proto_msgTypes[13]
+	mi := &file_schedule_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -782,7 +844,7 @@ func (x *PriorityChanged) String() string {
 func (*PriorityChanged) ProtoMessage() {}
 
 func (x *PriorityChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[13]
+	mi := &file_schedule_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -795,7 +857,7 @@ func (x *PriorityChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PriorityChanged.ProtoReflect.Descriptor instead.
 func (*PriorityChanged) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{13}
+	return file_schedule_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PriorityChanged) GetId() int64 {
@@ -812,6 +874,112 @@ func (x *PriorityChanged) GetPriority() int32 {
 	return 0
 }
 
+// GetBeginWait asks the scheduler whether the process of a job waits for a permission that the
+// job does not get, because it is held or a rule pauses it.
+type GetBeginWait struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Id            int64                  `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetBeginWait) Reset() {
+	*x = GetBeginWait{}
+	mi := &file_schedule_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetBeginWait) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetBeginWait) ProtoMessage() {}
+
+func (x *GetBeginWait) ProtoReflect() protoreflect.Message {
+	mi := &file_schedule_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetBeginWait.ProtoReflect.Descriptor instead.
+func (*GetBeginWait) Descriptor() ([]byte, []int) {
+	return file_schedule_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *GetBeginWait) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+func (x *GetBeginWait) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+type GetBeginWaitResult struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Waits         bool                   `protobuf:"varint,2,opt,name=waits,proto3" json:"waits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetBeginWaitResult) Reset() {
+	*x = GetBeginWaitResult{}
+	mi := &file_schedule_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetBeginWaitResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetBeginWaitResult) ProtoMessage() {}
+
+func (x *GetBeginWaitResult) ProtoReflect() protoreflect.Message {
+	mi := &file_schedule_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetBeginWaitResult.ProtoReflect.Descriptor instead.
+func (*GetBeginWaitResult) Descriptor() ([]byte, []int) {
+	return file_schedule_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *GetBeginWaitResult) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+func (x *GetBeginWaitResult) GetWaits() bool {
+	if x != nil {
+		return x.Waits
+	}
+	return false
+}
+
 // GetJobOutcome asks how a job has ended on which others depend.
 type GetJobOutcome struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -822,7 +990,7 @@ type GetJobOutcome struct {
 
 func (x *GetJobOutcome) Reset() {
 	*x = GetJobOutcome{}
-	mi := &file_schedule_proto_msgTypes[14]
+	mi := &file_schedule_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -834,7 +1002,7 @@ func (x *GetJobOutcome) String() string {
 func (*GetJobOutcome) ProtoMessage() {}
 
 func (x *GetJobOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[14]
+	mi := &file_schedule_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -847,7 +1015,7 @@ func (x *GetJobOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobOutcome.ProtoReflect.Descriptor instead.
 func (*GetJobOutcome) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{14}
+	return file_schedule_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetJobOutcome) GetId() int64 {
@@ -871,7 +1039,7 @@ type GetJobOutcomeResult struct {
 
 func (x *GetJobOutcomeResult) Reset() {
 	*x = GetJobOutcomeResult{}
-	mi := &file_schedule_proto_msgTypes[15]
+	mi := &file_schedule_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -883,7 +1051,7 @@ func (x *GetJobOutcomeResult) String() string {
 func (*GetJobOutcomeResult) ProtoMessage() {}
 
 func (x *GetJobOutcomeResult) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[15]
+	mi := &file_schedule_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -896,7 +1064,7 @@ func (x *GetJobOutcomeResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobOutcomeResult.ProtoReflect.Descriptor instead.
 func (*GetJobOutcomeResult) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{15}
+	return file_schedule_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetJobOutcomeResult) GetId() int64 {
@@ -939,7 +1107,7 @@ type DependencyWaitChanged struct {
 
 func (x *DependencyWaitChanged) Reset() {
 	*x = DependencyWaitChanged{}
-	mi := &file_schedule_proto_msgTypes[16]
+	mi := &file_schedule_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -951,7 +1119,7 @@ func (x *DependencyWaitChanged) String() string {
 func (*DependencyWaitChanged) ProtoMessage() {}
 
 func (x *DependencyWaitChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[16]
+	mi := &file_schedule_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -964,7 +1132,7 @@ func (x *DependencyWaitChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DependencyWaitChanged.ProtoReflect.Descriptor instead.
 func (*DependencyWaitChanged) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{16}
+	return file_schedule_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DependencyWaitChanged) GetId() int64 {
@@ -997,7 +1165,7 @@ type EndUnrunnableJob struct {
 
 func (x *EndUnrunnableJob) Reset() {
 	*x = EndUnrunnableJob{}
-	mi := &file_schedule_proto_msgTypes[17]
+	mi := &file_schedule_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1009,7 +1177,7 @@ func (x *EndUnrunnableJob) String() string {
 func (*EndUnrunnableJob) ProtoMessage() {}
 
 func (x *EndUnrunnableJob) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[17]
+	mi := &file_schedule_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1022,7 +1190,7 @@ func (x *EndUnrunnableJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndUnrunnableJob.ProtoReflect.Descriptor instead.
 func (*EndUnrunnableJob) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{17}
+	return file_schedule_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *EndUnrunnableJob) GetId() int64 {
@@ -1072,7 +1240,7 @@ type ExplainJobs struct {
 
 func (x *ExplainJobs) Reset() {
 	*x = ExplainJobs{}
-	mi := &file_schedule_proto_msgTypes[18]
+	mi := &file_schedule_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1084,7 +1252,7 @@ func (x *ExplainJobs) String() string {
 func (*ExplainJobs) ProtoMessage() {}
 
 func (x *ExplainJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[18]
+	mi := &file_schedule_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1097,7 +1265,7 @@ func (x *ExplainJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainJobs.ProtoReflect.Descriptor instead.
 func (*ExplainJobs) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{18}
+	return file_schedule_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ExplainJobs) GetRequest() uint64 {
@@ -1124,7 +1292,7 @@ type ExplainJobsResult struct {
 
 func (x *ExplainJobsResult) Reset() {
 	*x = ExplainJobsResult{}
-	mi := &file_schedule_proto_msgTypes[19]
+	mi := &file_schedule_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1136,7 +1304,7 @@ func (x *ExplainJobsResult) String() string {
 func (*ExplainJobsResult) ProtoMessage() {}
 
 func (x *ExplainJobsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[19]
+	mi := &file_schedule_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1149,7 +1317,7 @@ func (x *ExplainJobsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainJobsResult.ProtoReflect.Descriptor instead.
 func (*ExplainJobsResult) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{19}
+	return file_schedule_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ExplainJobsResult) GetRequest() uint64 {
@@ -1176,7 +1344,7 @@ type JobExplanation struct {
 
 func (x *JobExplanation) Reset() {
 	*x = JobExplanation{}
-	mi := &file_schedule_proto_msgTypes[20]
+	mi := &file_schedule_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1188,7 +1356,7 @@ func (x *JobExplanation) String() string {
 func (*JobExplanation) ProtoMessage() {}
 
 func (x *JobExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[20]
+	mi := &file_schedule_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1201,7 +1369,7 @@ func (x *JobExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobExplanation.ProtoReflect.Descriptor instead.
 func (*JobExplanation) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{20}
+	return file_schedule_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *JobExplanation) GetId() int64 {
@@ -1238,7 +1406,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_schedule_proto_msgTypes[21]
+	mi := &file_schedule_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1250,7 +1418,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[21]
+	mi := &file_schedule_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1263,7 +1431,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{21}
+	return file_schedule_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Reason) GetKind() isReason_Kind {
@@ -1392,7 +1560,7 @@ type HoldReason struct {
 
 func (x *HoldReason) Reset() {
 	*x = HoldReason{}
-	mi := &file_schedule_proto_msgTypes[22]
+	mi := &file_schedule_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1404,7 +1572,7 @@ func (x *HoldReason) String() string {
 func (*HoldReason) ProtoMessage() {}
 
 func (x *HoldReason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[22]
+	mi := &file_schedule_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1417,7 +1585,7 @@ func (x *HoldReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldReason.ProtoReflect.Descriptor instead.
 func (*HoldReason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{22}
+	return file_schedule_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *HoldReason) GetBy() string {
@@ -1441,7 +1609,7 @@ type DependencyReason struct {
 
 func (x *DependencyReason) Reset() {
 	*x = DependencyReason{}
-	mi := &file_schedule_proto_msgTypes[23]
+	mi := &file_schedule_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1453,7 +1621,7 @@ func (x *DependencyReason) String() string {
 func (*DependencyReason) ProtoMessage() {}
 
 func (x *DependencyReason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[23]
+	mi := &file_schedule_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1466,7 +1634,7 @@ func (x *DependencyReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DependencyReason.ProtoReflect.Descriptor instead.
 func (*DependencyReason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{23}
+	return file_schedule_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *DependencyReason) GetOpcode() int32 {
@@ -1509,7 +1677,7 @@ type FilterLimitReason struct {
 
 func (x *FilterLimitReason) Reset() {
 	*x = FilterLimitReason{}
-	mi := &file_schedule_proto_msgTypes[24]
+	mi := &file_schedule_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1521,7 +1689,7 @@ func (x *FilterLimitReason) String() string {
 func (*FilterLimitReason) ProtoMessage() {}
 
 func (x *FilterLimitReason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[24]
+	mi := &file_schedule_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1534,7 +1702,7 @@ func (x *FilterLimitReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilterLimitReason.ProtoReflect.Descriptor instead.
 func (*FilterLimitReason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{24}
+	return file_schedule_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *FilterLimitReason) GetVerdict() *Verdict {
@@ -1571,7 +1739,7 @@ type RateLimitReason struct {
 
 func (x *RateLimitReason) Reset() {
 	*x = RateLimitReason{}
-	mi := &file_schedule_proto_msgTypes[25]
+	mi := &file_schedule_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1583,7 +1751,7 @@ func (x *RateLimitReason) String() string {
 func (*RateLimitReason) ProtoMessage() {}
 
 func (x *RateLimitReason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[25]
+	mi := &file_schedule_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1596,7 +1764,7 @@ func (x *RateLimitReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RateLimitReason.ProtoReflect.Descriptor instead.
 func (*RateLimitReason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{25}
+	return file_schedule_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *RateLimitReason) GetLabel() string {
@@ -1630,7 +1798,7 @@ type SlotsReason struct {
 
 func (x *SlotsReason) Reset() {
 	*x = SlotsReason{}
-	mi := &file_schedule_proto_msgTypes[26]
+	mi := &file_schedule_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1642,7 +1810,7 @@ func (x *SlotsReason) String() string {
 func (*SlotsReason) ProtoMessage() {}
 
 func (x *SlotsReason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[26]
+	mi := &file_schedule_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1655,7 +1823,7 @@ func (x *SlotsReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsReason.ProtoReflect.Descriptor instead.
 func (*SlotsReason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{26}
+	return file_schedule_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SlotsReason) GetSlots() int64 {
@@ -1697,7 +1865,7 @@ type OrderReason struct {
 
 func (x *OrderReason) Reset() {
 	*x = OrderReason{}
-	mi := &file_schedule_proto_msgTypes[27]
+	mi := &file_schedule_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1709,7 +1877,7 @@ func (x *OrderReason) String() string {
 func (*OrderReason) ProtoMessage() {}
 
 func (x *OrderReason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[27]
+	mi := &file_schedule_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1722,7 +1890,7 @@ func (x *OrderReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderReason.ProtoReflect.Descriptor instead.
 func (*OrderReason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{27}
+	return file_schedule_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *OrderReason) GetPosition() int64 {
@@ -1849,7 +2017,7 @@ type LockBlocker struct {
 
 func (x *LockBlocker) Reset() {
 	*x = LockBlocker{}
-	mi := &file_schedule_proto_msgTypes[28]
+	mi := &file_schedule_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1861,7 +2029,7 @@ func (x *LockBlocker) String() string {
 func (*LockBlocker) ProtoMessage() {}
 
 func (x *LockBlocker) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[28]
+	mi := &file_schedule_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1874,7 +2042,7 @@ func (x *LockBlocker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LockBlocker.ProtoReflect.Descriptor instead.
 func (*LockBlocker) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{28}
+	return file_schedule_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *LockBlocker) GetNamed() bool {
@@ -1951,7 +2119,7 @@ type WeightCause struct {
 
 func (x *WeightCause) Reset() {
 	*x = WeightCause{}
-	mi := &file_schedule_proto_msgTypes[29]
+	mi := &file_schedule_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1963,7 +2131,7 @@ func (x *WeightCause) String() string {
 func (*WeightCause) ProtoMessage() {}
 
 func (x *WeightCause) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[29]
+	mi := &file_schedule_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1976,7 +2144,7 @@ func (x *WeightCause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WeightCause.ProtoReflect.Descriptor instead.
 func (*WeightCause) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{29}
+	return file_schedule_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *WeightCause) GetValue() float64 {
@@ -2047,7 +2215,7 @@ type ListDependencies struct {
 
 func (x *ListDependencies) Reset() {
 	*x = ListDependencies{}
-	mi := &file_schedule_proto_msgTypes[30]
+	mi := &file_schedule_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2059,7 +2227,7 @@ func (x *ListDependencies) String() string {
 func (*ListDependencies) ProtoMessage() {}
 
 func (x *ListDependencies) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[30]
+	mi := &file_schedule_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2072,7 +2240,7 @@ func (x *ListDependencies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDependencies.ProtoReflect.Descriptor instead.
 func (*ListDependencies) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{30}
+	return file_schedule_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListDependencies) GetRequest() uint64 {
@@ -2100,7 +2268,7 @@ type ListDependenciesResult struct {
 
 func (x *ListDependenciesResult) Reset() {
 	*x = ListDependenciesResult{}
-	mi := &file_schedule_proto_msgTypes[31]
+	mi := &file_schedule_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2112,7 +2280,7 @@ func (x *ListDependenciesResult) String() string {
 func (*ListDependenciesResult) ProtoMessage() {}
 
 func (x *ListDependenciesResult) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[31]
+	mi := &file_schedule_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2125,7 +2293,7 @@ func (x *ListDependenciesResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDependenciesResult.ProtoReflect.Descriptor instead.
 func (*ListDependenciesResult) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{31}
+	return file_schedule_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListDependenciesResult) GetRequest() uint64 {
@@ -2163,7 +2331,7 @@ type LockBlockedJob struct {
 
 func (x *LockBlockedJob) Reset() {
 	*x = LockBlockedJob{}
-	mi := &file_schedule_proto_msgTypes[32]
+	mi := &file_schedule_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2175,7 +2343,7 @@ func (x *LockBlockedJob) String() string {
 func (*LockBlockedJob) ProtoMessage() {}
 
 func (x *LockBlockedJob) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[32]
+	mi := &file_schedule_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2188,7 +2356,7 @@ func (x *LockBlockedJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LockBlockedJob.ProtoReflect.Descriptor instead.
 func (*LockBlockedJob) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{32}
+	return file_schedule_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *LockBlockedJob) GetId() int64 {
@@ -2236,7 +2404,7 @@ type WantedLock struct {
 
 func (x *WantedLock) Reset() {
 	*x = WantedLock{}
-	mi := &file_schedule_proto_msgTypes[33]
+	mi := &file_schedule_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2248,7 +2416,7 @@ func (x *WantedLock) String() string {
 func (*WantedLock) ProtoMessage() {}
 
 func (x *WantedLock) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[33]
+	mi := &file_schedule_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2261,7 +2429,7 @@ func (x *WantedLock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WantedLock.ProtoReflect.Descriptor instead.
 func (*WantedLock) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{33}
+	return file_schedule_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *WantedLock) GetLock() string {
@@ -2288,7 +2456,7 @@ type JobDependencies struct {
 
 func (x *JobDependencies) Reset() {
 	*x = JobDependencies{}
-	mi := &file_schedule_proto_msgTypes[34]
+	mi := &file_schedule_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2300,7 +2468,7 @@ func (x *JobDependencies) String() string {
 func (*JobDependencies) ProtoMessage() {}
 
 func (x *JobDependencies) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[34]
+	mi := &file_schedule_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2313,7 +2481,7 @@ func (x *JobDependencies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDependencies.ProtoReflect.Descriptor instead.
 func (*JobDependencies) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{34}
+	return file_schedule_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *JobDependencies) GetId() int64 {
@@ -2340,7 +2508,7 @@ type JobDependency struct {
 
 func (x *JobDependency) Reset() {
 	*x = JobDependency{}
-	mi := &file_schedule_proto_msgTypes[35]
+	mi := &file_schedule_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2352,7 +2520,7 @@ func (x *JobDependency) String() string {
 func (*JobDependency) ProtoMessage() {}
 
 func (x *JobDependency) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[35]
+	mi := &file_schedule_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2365,7 +2533,7 @@ func (x *JobDependency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDependency.ProtoReflect.Descriptor instead.
 func (*JobDependency) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{35}
+	return file_schedule_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *JobDependency) GetJob() int64 {
@@ -2408,12 +2576,16 @@ const file_schedule_proto_rawDesc = "" +
 	"\vincarnation\x18\x01 \x01(\x04R\vincarnation\"a\n" +
 	"\x0fEvaluateFilters\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x124\n" +
-	"\x04jobs\x18\x02 \x03(\v2 .lockstep.messages.UnfinishedJobR\x04jobs\"i\n" +
+	"\x04jobs\x18\x02 \x03(\v2 .lockstep.messages.UnfinishedJobR\x04jobs\"\x7f\n" +
 	"\x15EvaluateFiltersResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x126\n" +
-	"\bverdicts\x18\x02 \x03(\v2\x1a.lockstep.messages.VerdictR\bverdicts\"I\n" +
+	"\bverdicts\x18\x02 \x03(\v2\x1a.lockstep.messages.VerdictR\bverdicts\x12\x14\n" +
+	"\x05taken\x18\x03 \x01(\x04R\x05taken\"c\n" +
 	"\x0fVerdictsChanged\x126\n" +
-	"\bverdicts\x18\x01 \x03(\v2\x1a.lockstep.messages.VerdictR\bverdicts\"\x1b\n" +
+	"\bverdicts\x18\x01 \x03(\v2\x1a.lockstep.messages.VerdictR\bverdicts\x12\x18\n" +
+	"\arequest\x18\x02 \x01(\x04R\arequest\")\n" +
+	"\rVerdictsTaken\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"\x1b\n" +
 	"\tForgetJob\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\"C\n" +
 	"\vEnqueueJobs\x124\n" +
@@ -2433,7 +2605,13 @@ const file_schedule_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\"=\n" +
 	"\x0fPriorityChanged\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x1a\n" +
-	"\bpriority\x18\x02 \x01(\x05R\bpriority\"\x1f\n" +
+	"\bpriority\x18\x02 \x01(\x05R\bpriority\"8\n" +
+	"\fGetBeginWait\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\x03R\x02id\"D\n" +
+	"\x12GetBeginWaitResult\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x14\n" +
+	"\x05waits\x18\x02 \x01(\bR\x05waits\"\x1f\n" +
 	"\rGetJobOutcome\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\"q\n" +
 	"\x13GetJobOutcomeResult\x12\x0e\n" +
@@ -2568,7 +2746,7 @@ func file_schedule_proto_rawDescGZIP() []byte {
 	return file_schedule_proto_rawDescData
 }
 
-var file_schedule_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_schedule_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_schedule_proto_goTypes = []any{
 	(*Verdict)(nil),                  // 0: lockstep.messages.Verdict
 	(*UnfinishedJob)(nil),            // 1: lockstep.messages.UnfinishedJob
@@ -2577,35 +2755,38 @@ var file_schedule_proto_goTypes = []any{
 	(*EvaluateFilters)(nil),          // 4: lockstep.messages.EvaluateFilters
 	(*EvaluateFiltersResult)(nil),    // 5: lockstep.messages.EvaluateFiltersResult
 	(*VerdictsChanged)(nil),          // 6: lockstep.messages.VerdictsChanged
-	(*ForgetJob)(nil),                // 7: lockstep.messages.ForgetJob
-	(*EnqueueJobs)(nil),              // 8: lockstep.messages.EnqueueJobs
-	(*JobReleased)(nil),              // 9: lockstep.messages.JobReleased
-	(*ListUnfinishedJobs)(nil),       // 10: lockstep.messages.ListUnfinishedJobs
-	(*ListUnfinishedJobsResult)(nil), // 11: lockstep.messages.ListUnfinishedJobsResult
-	(*PickJob)(nil),                  // 12: lockstep.messages.PickJob
-	(*PriorityChanged)(nil),          // 13: lockstep.messages.PriorityChanged
-	(*GetJobOutcome)(nil),            // 14: lockstep.messages.GetJobOutcome
-	(*GetJobOutcomeResult)(nil),      // 15: lockstep.messages.GetJobOutcomeResult
-	(*DependencyWaitChanged)(nil),    // 16: lockstep.messages.DependencyWaitChanged
-	(*EndUnrunnableJob)(nil),         // 17: lockstep.messages.EndUnrunnableJob
-	(*ExplainJobs)(nil),              // 18: lockstep.messages.ExplainJobs
-	(*ExplainJobsResult)(nil),        // 19: lockstep.messages.ExplainJobsResult
-	(*JobExplanation)(nil),           // 20: lockstep.messages.JobExplanation
-	(*Reason)(nil),                   // 21: lockstep.messages.Reason
-	(*HoldReason)(nil),               // 22: lockstep.messages.HoldReason
-	(*DependencyReason)(nil),         // 23: lockstep.messages.DependencyReason
-	(*FilterLimitReason)(nil),        // 24: lockstep.messages.FilterLimitReason
-	(*RateLimitReason)(nil),          // 25: lockstep.messages.RateLimitReason
-	(*SlotsReason)(nil),              // 26: lockstep.messages.SlotsReason
-	(*OrderReason)(nil),              // 27: lockstep.messages.OrderReason
-	(*LockBlocker)(nil),              // 28: lockstep.messages.LockBlocker
-	(*WeightCause)(nil),              // 29: lockstep.messages.WeightCause
-	(*ListDependencies)(nil),         // 30: lockstep.messages.ListDependencies
-	(*ListDependenciesResult)(nil),   // 31: lockstep.messages.ListDependenciesResult
-	(*LockBlockedJob)(nil),           // 32: lockstep.messages.LockBlockedJob
-	(*WantedLock)(nil),               // 33: lockstep.messages.WantedLock
-	(*JobDependencies)(nil),          // 34: lockstep.messages.JobDependencies
-	(*JobDependency)(nil),            // 35: lockstep.messages.JobDependency
+	(*VerdictsTaken)(nil),            // 7: lockstep.messages.VerdictsTaken
+	(*ForgetJob)(nil),                // 8: lockstep.messages.ForgetJob
+	(*EnqueueJobs)(nil),              // 9: lockstep.messages.EnqueueJobs
+	(*JobReleased)(nil),              // 10: lockstep.messages.JobReleased
+	(*ListUnfinishedJobs)(nil),       // 11: lockstep.messages.ListUnfinishedJobs
+	(*ListUnfinishedJobsResult)(nil), // 12: lockstep.messages.ListUnfinishedJobsResult
+	(*PickJob)(nil),                  // 13: lockstep.messages.PickJob
+	(*PriorityChanged)(nil),          // 14: lockstep.messages.PriorityChanged
+	(*GetBeginWait)(nil),             // 15: lockstep.messages.GetBeginWait
+	(*GetBeginWaitResult)(nil),       // 16: lockstep.messages.GetBeginWaitResult
+	(*GetJobOutcome)(nil),            // 17: lockstep.messages.GetJobOutcome
+	(*GetJobOutcomeResult)(nil),      // 18: lockstep.messages.GetJobOutcomeResult
+	(*DependencyWaitChanged)(nil),    // 19: lockstep.messages.DependencyWaitChanged
+	(*EndUnrunnableJob)(nil),         // 20: lockstep.messages.EndUnrunnableJob
+	(*ExplainJobs)(nil),              // 21: lockstep.messages.ExplainJobs
+	(*ExplainJobsResult)(nil),        // 22: lockstep.messages.ExplainJobsResult
+	(*JobExplanation)(nil),           // 23: lockstep.messages.JobExplanation
+	(*Reason)(nil),                   // 24: lockstep.messages.Reason
+	(*HoldReason)(nil),               // 25: lockstep.messages.HoldReason
+	(*DependencyReason)(nil),         // 26: lockstep.messages.DependencyReason
+	(*FilterLimitReason)(nil),        // 27: lockstep.messages.FilterLimitReason
+	(*RateLimitReason)(nil),          // 28: lockstep.messages.RateLimitReason
+	(*SlotsReason)(nil),              // 29: lockstep.messages.SlotsReason
+	(*OrderReason)(nil),              // 30: lockstep.messages.OrderReason
+	(*LockBlocker)(nil),              // 31: lockstep.messages.LockBlocker
+	(*WeightCause)(nil),              // 32: lockstep.messages.WeightCause
+	(*ListDependencies)(nil),         // 33: lockstep.messages.ListDependencies
+	(*ListDependenciesResult)(nil),   // 34: lockstep.messages.ListDependenciesResult
+	(*LockBlockedJob)(nil),           // 35: lockstep.messages.LockBlockedJob
+	(*WantedLock)(nil),               // 36: lockstep.messages.WantedLock
+	(*JobDependencies)(nil),          // 37: lockstep.messages.JobDependencies
+	(*JobDependency)(nil),            // 38: lockstep.messages.JobDependency
 }
 var file_schedule_proto_depIdxs = []int32{
 	0,  // 0: lockstep.messages.UnfinishedJob.verdict:type_name -> lockstep.messages.Verdict
@@ -2615,23 +2796,23 @@ var file_schedule_proto_depIdxs = []int32{
 	1,  // 4: lockstep.messages.EnqueueJobs.jobs:type_name -> lockstep.messages.UnfinishedJob
 	1,  // 5: lockstep.messages.ListUnfinishedJobsResult.pending:type_name -> lockstep.messages.UnfinishedJob
 	1,  // 6: lockstep.messages.ListUnfinishedJobsResult.active:type_name -> lockstep.messages.UnfinishedJob
-	20, // 7: lockstep.messages.ExplainJobsResult.jobs:type_name -> lockstep.messages.JobExplanation
-	21, // 8: lockstep.messages.JobExplanation.reasons:type_name -> lockstep.messages.Reason
-	23, // 9: lockstep.messages.Reason.dependency:type_name -> lockstep.messages.DependencyReason
+	23, // 7: lockstep.messages.ExplainJobsResult.jobs:type_name -> lockstep.messages.JobExplanation
+	24, // 8: lockstep.messages.JobExplanation.reasons:type_name -> lockstep.messages.Reason
+	26, // 9: lockstep.messages.Reason.dependency:type_name -> lockstep.messages.DependencyReason
 	0,  // 10: lockstep.messages.Reason.filter:type_name -> lockstep.messages.Verdict
-	24, // 11: lockstep.messages.Reason.filter_limit:type_name -> lockstep.messages.FilterLimitReason
-	25, // 12: lockstep.messages.Reason.rate_limit:type_name -> lockstep.messages.RateLimitReason
-	26, // 13: lockstep.messages.Reason.slots:type_name -> lockstep.messages.SlotsReason
-	27, // 14: lockstep.messages.Reason.order:type_name -> lockstep.messages.OrderReason
-	22, // 15: lockstep.messages.Reason.hold:type_name -> lockstep.messages.HoldReason
+	27, // 11: lockstep.messages.Reason.filter_limit:type_name -> lockstep.messages.FilterLimitReason
+	28, // 12: lockstep.messages.Reason.rate_limit:type_name -> lockstep.messages.RateLimitReason
+	29, // 13: lockstep.messages.Reason.slots:type_name -> lockstep.messages.SlotsReason
+	30, // 14: lockstep.messages.Reason.order:type_name -> lockstep.messages.OrderReason
+	25, // 15: lockstep.messages.Reason.hold:type_name -> lockstep.messages.HoldReason
 	0,  // 16: lockstep.messages.FilterLimitReason.verdict:type_name -> lockstep.messages.Verdict
-	29, // 17: lockstep.messages.OrderReason.causes:type_name -> lockstep.messages.WeightCause
-	28, // 18: lockstep.messages.OrderReason.blocked_by:type_name -> lockstep.messages.LockBlocker
-	34, // 19: lockstep.messages.ListDependenciesResult.jobs:type_name -> lockstep.messages.JobDependencies
-	32, // 20: lockstep.messages.ListDependenciesResult.blocked:type_name -> lockstep.messages.LockBlockedJob
-	33, // 21: lockstep.messages.LockBlockedJob.wanted:type_name -> lockstep.messages.WantedLock
-	28, // 22: lockstep.messages.LockBlockedJob.blocked_by:type_name -> lockstep.messages.LockBlocker
-	35, // 23: lockstep.messages.JobDependencies.on:type_name -> lockstep.messages.JobDependency
+	32, // 17: lockstep.messages.OrderReason.causes:type_name -> lockstep.messages.WeightCause
+	31, // 18: lockstep.messages.OrderReason.blocked_by:type_name -> lockstep.messages.LockBlocker
+	37, // 19: lockstep.messages.ListDependenciesResult.jobs:type_name -> lockstep.messages.JobDependencies
+	35, // 20: lockstep.messages.ListDependenciesResult.blocked:type_name -> lockstep.messages.LockBlockedJob
+	36, // 21: lockstep.messages.LockBlockedJob.wanted:type_name -> lockstep.messages.WantedLock
+	31, // 22: lockstep.messages.LockBlockedJob.blocked_by:type_name -> lockstep.messages.LockBlocker
+	38, // 23: lockstep.messages.JobDependencies.on:type_name -> lockstep.messages.JobDependency
 	24, // [24:24] is the sub-list for method output_type
 	24, // [24:24] is the sub-list for method input_type
 	24, // [24:24] is the sub-list for extension type_name
@@ -2644,7 +2825,7 @@ func file_schedule_proto_init() {
 	if File_schedule_proto != nil {
 		return
 	}
-	file_schedule_proto_msgTypes[21].OneofWrappers = []any{
+	file_schedule_proto_msgTypes[24].OneofWrappers = []any{
 		(*Reason_Dependency)(nil),
 		(*Reason_Filter)(nil),
 		(*Reason_FilterLimit)(nil),
@@ -2659,7 +2840,7 @@ func file_schedule_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_schedule_proto_rawDesc), len(file_schedule_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   36,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -24,7 +24,8 @@ type newDir struct {
 
 // MakeDirs creates the missing directories of the data, run and log trees, with user, group and
 // mode by the rules, whatever the umask. It does not change existing directories. New directories
-// in the data tree are durable when it returns.
+// in the data tree are durable when it returns. The error is a *ForeignDirError if one of the three belongs to a
+// user who is neither this process's, nor root, nor one of the rules: that user could replace every file in it.
 func MakeDirs(dataDir, runDir, logDir string, rules ownership.Rules) error {
 	err := makeDirs(rules, newDir{dataDir, ownership.DataDir},
 		newDir{filepath.Join(dataDir, paths.ArchiveDir), ownership.QueueDir},
@@ -33,6 +34,9 @@ func MakeDirs(dataDir, runDir, logDir string, rules ownership.Rules) error {
 		newDir{LivelockDir(runDir), ownership.LivelockDir},
 		newDir{messageDir(runDir), ownership.LivelockDir},
 		newDir{logDir, ownership.LogDir})
+	if err == nil {
+		err = errors.Join(checkOwner("data-dir", dataDir, rules), checkOwner("run-dir", runDir, rules), checkOwner("log-dir", logDir, rules))
+	}
 	if err != nil {
 		return err
 	}

@@ -28,13 +28,21 @@ func (e *NeedsLogError) Error() string {
 	return e.Path + " says that files of the queue may be damaged, which the log of this node repairs, and this node has no log"
 }
 
-// MarkNeedsLog records in queue/ that its files depend on the log from now on, with the id of the machine's boot. It is called
-// before the first entry is applied without a sync. A mark that exists stays: if it is of another boot, the files
-// need the log that is about to be applied.
+// inheritedMark begins the mark, before the boot id, when a daemon has found that of an earlier daemon of the same boot.
+const inheritedMark = "not settled "
+
+// MarkNeedsLog records in queue/ that its files depend on the log from now on, with the id of the machine's boot. A daemon calls it
+// once, before it applies the first entry without a sync. A mark of another boot stays: the files need the log that is about to be
+// applied. A mark of this boot is of a daemon that has not settled its files. It has crashed, or a sync has failed and perhaps could not
+// be recorded; the kernel reports such an error once, so that the next sync would succeed. Either way the files need the log.
 func MarkNeedsLog(files LoggedFiles, boot string) error {
 	mark, err := readQueueMark(files, paths.NeedsLogPath)
-	if err == nil && mark == "" {
+	switch {
+	case err != nil:
+	case mark == "":
 		err = writeNeedsLog(files, boot)
+	case mark == boot:
+		err = writeNeedsLog(files, inheritedMark+boot)
 	}
 	if err != nil {
 		return fmt.Errorf("mark the queue as one that needs its log: %w", err)
@@ -54,7 +62,8 @@ func writeNeedsLog(files LoggedFiles, content string) error {
 
 // SettleFiles makes all files durable, and then removes the mark of MarkNeedsLog: the files do not depend on the log any longer.
 // No entry may be applied meanwhile. reapplied says that all entries that may have been applied in a former boot were applied
-// again; without it, a mark of another boot stays. After an error the mark stays; if a sync has failed, it says so.
+// again; without it, a mark of another boot, or of another daemon, stays. After an error the mark stays; if a sync has failed, it says
+// so. It is not called by a daemon that has had a failed sync.
 func SettleFiles(files LoggedFiles, boot string, reapplied bool) error {
 	mark, err := readQueueMark(files, paths.NeedsLogPath)
 	if err != nil || mark == "" || mark != boot && !reapplied {

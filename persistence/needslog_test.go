@@ -1,6 +1,7 @@
 package persistence
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -86,4 +87,47 @@ func TestReleasesThatReportErrors(t *testing.T) {
 	for release, want := range map[string]bool{"5.7.19": false, "5.8.0": true, "5.10.0-28-amd64": true, "6.1": true, "6.18.44": true, "4.19.0": false, "unknown": false, "": false} {
 		require.Equal(t, want, reportsErrors(release), release)
 	}
+}
+
+// failingSync fails once, as the kernel reports an error once, and does not write what follows until it works again.
+type failingSync struct {
+	*OSFiles
+	fails bool
+}
+
+var errDisk = errors.New("input/output error")
+
+func (f *failingSync) SyncAll(op string) error {
+	if f.fails {
+		return errDisk
+	}
+	return f.OSFiles.SyncAll(op)
+}
+
+func (f *failingSync) Replace(op, path string, data ...[]byte) error {
+	if f.fails {
+		return errDisk
+	}
+	return f.OSFiles.Replace(op, path, data...)
+}
+
+// A sync fails, and the mark that says so cannot be written. The next daemon of the boot knows nothing of it; its sync succeeds, and does
+// not make the files durable. They need the log until all entries were applied again.
+func TestAFailedSyncThatCouldNotBeRecordedIsNotForgotten(t *testing.T) {
+	dataDir, disk := newMember(t)
+	files := &failingSync{OSFiles: disk}
+	require.NoError(t, MarkNeedsLog(files, "boot 1"))
+	files.fails = true
+	require.Error(t, files.SyncAll("note"))
+	require.Error(t, MarkSyncFailed(files))
+	files.fails = false
+
+	require.NoError(t, MarkNeedsLog(files, "boot 1")) // by the next daemon
+	require.NoError(t, SettleFiles(files, "boot 1", false))
+	require.FileExists(t, filepath.Join(dataDir, paths.NeedsLogPath))
+	var needs *NeedsLogError
+	require.ErrorAs(t, CheckNeedsLog(files, "boot 1"), &needs, "without its log")
+	require.NoError(t, MarkNeedsLog(files, "boot 1"))
+	require.NoError(t, SettleFiles(files, "boot 1", true))
+	require.NoFileExists(t, filepath.Join(dataDir, paths.NeedsLogPath))
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -84,4 +85,27 @@ func OpenLog(path string, rules ownership.Rules) (*os.File, error) {
 		return nil, fmt.Errorf("%s %s: %w", step, path, err)
 	}
 	return os.NewFile(uintptr(fd), path), nil
+}
+
+// ForeignDirError says that a directory of the daemon belongs to another user.
+type ForeignDirError struct {
+	Setting, Path string
+	Owner, UID    int // of the directory, and the user of this process
+}
+
+func (e *ForeignDirError) Error() string {
+	return fmt.Sprintf("%s: %s belongs to user %d, who could replace its files, and lockstepd runs as user %d: give it to that user with chown, or choose another directory",
+		e.Setting, e.Path, e.Owner, e.UID)
+}
+
+// checkOwner returns a *ForeignDirError if a directory belongs to a user who must not have it.
+func checkOwner(setting, path string, rules ownership.Rules) error {
+	var stat unix.Stat_t
+	if err := unix.Stat(path, &stat); err != nil {
+		return fmt.Errorf("examine %s: %w", path, err)
+	}
+	if owner, uid := int(stat.Uid), os.Geteuid(); owner != uid && owner != 0 && !slices.Contains(rules.UIDs(), owner) {
+		return &ForeignDirError{setting, path, owner, uid}
+	}
+	return nil
 }

@@ -242,3 +242,35 @@ func TestCorrectOwners(t *testing.T) {
 		t.Errorf("config.data is %o %d:%d", stat.Mode, stat.Uid, stat.Gid)
 	}
 }
+
+// The user of a directory can replace every file in it, so the daemon's directories belong to its own user, to root, or to an account of the rules.
+func TestADirectoryOfAnotherUserIsRefused(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("NOT RUN: directories of another user need root")
+	}
+	ganeti, err := testTable("4711", "4712").Resolve(strconv.Atoi, strconv.Atoi)
+	noError(t, err)
+	for _, setting := range []string{"data-dir", "run-dir", "log-dir"} {
+		root := t.TempDir()
+		path := func(name string) string { return filepath.Join(root, name) }
+		makeDirs := func(rules ownership.Rules) error {
+			return MakeDirs(path("data-dir"), path("run-dir"), path("log-dir"), rules)
+		}
+		noError(t, makeDirs(ownership.Rules{}))
+		for _, c := range []struct {
+			owner   int
+			rules   ownership.Rules
+			refused bool
+		}{{4711, ownership.Rules{}, true}, {4711, ganeti, false}, {4999, ganeti, true}, {0, ganeti, false}} {
+			noError(t, os.Chown(path(setting), c.owner, -1))
+			err := makeDirs(c.rules)
+			foreign, refused := errors.AsType[*ForeignDirError](err)
+			if refused != c.refused || !refused && err != nil {
+				t.Fatalf("%s of user %d: %v", setting, c.owner, err)
+			}
+			if want := (ForeignDirError{setting, path(setting), c.owner, 0}); refused && *foreign != want {
+				t.Fatalf("%+v, not %+v", *foreign, want)
+			}
+		}
+	}
+}

@@ -12,8 +12,8 @@ func ClusterCheckers() []Checker {
 	return []Checker{
 		&checkAcknowledged{}, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkReported{}, &checkParse{}, &checkIDs{},
 		&checkDepends{}, &checkRecords{}, &checkLocks{}, &checkLive{}, checkReplicas{}, checkSettled{}, &checkFinal{}, checkMasters{},
-		&checkSlots{}, &checkFilters{}, &checkLimits{}, &checkStartOrder{}, &checkTable{}, checkReplay{}, &checkOwners{},
-		checkRest{}, &checkClientOrders{}, &checkConfd{}, &checkLogins{}, &checkFence{},
+		&checkSlots{}, &checkFilters{}, &checkHolds{}, &checkLimits{}, &checkStartOrder{}, &checkTable{}, checkReplay{}, &checkOwners{},
+		checkRest{}, &checkClientOrders{}, &checkConfd{}, &checkLogins{}, &checkFound{}, &checkFence{},
 	}
 }
 

@@ -9,7 +9,8 @@ import (
 
 // checkFilters: while an acknowledged rule is in force, the scheduler chooses no job that the
 // rule pauses or rejects, and no process is permitted to begin its next opcode or given locks
-// while the rule pauses its job. What was on its way when the rule came may continue. A job that
+// while the rule pauses its job. What was on its way when the rule came may continue, except that after the answer to the
+// rule no process of such a job is confirmed. A job that
 // a rule rejects at its submission is recorded as canceled before its client gets the id; no
 // other job is.
 type checkFilters struct {
@@ -24,6 +25,10 @@ func (c *checkFilters) See(w *World, event any) error {
 		v, known := w.effective.verdict(w.Job(e.id))
 		if known && (v.action.Verb == filter.Pause || v.action.Verb == filter.Reject) {
 			return fmt.Errorf("job %d was chosen to start, but rule %s says %s", e.id, v.uuid, v.action.Verb)
+		}
+	case processPermitted:
+		if rules := w.effective.answered; rules != nil && w.oracle == nil {
+			return c.judgeStart(rules, w.Job(e.process.job))
 		}
 	case opPermitted:
 		v, known := w.effective.verdict(w.Job(e.process.job))
@@ -46,6 +51,18 @@ func (c *checkFilters) See(w *World, event any) error {
 		if at := c.sent[e.submission]; at != 0 && w.effective.known && at == w.effective.generation {
 			return c.judgeNew(w, e.submission.ids)
 		}
+	}
+	return nil
+}
+
+// judgeStart checks that no process is confirmed after the answer to a rule that pauses or rejects its job. In a cluster one
+// whose name is on its way to the log when the rule comes is confirmed.
+func (c *checkFilters) judgeStart(rules *filter.Set, j *job.Job) error {
+	if j == nil {
+		return nil
+	}
+	if v := rules.Evaluate(filter.NewSubject(j)); v.Action.Verb == filter.Pause || v.Action.Verb == filter.Reject {
+		return fmt.Errorf("the process of job %d is confirmed, but rule %s says %s", j.ID, v.UUID, v.Action.Verb)
 	}
 	return nil
 }

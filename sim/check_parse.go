@@ -41,6 +41,8 @@ func (c *checkParse) See(w *World, event any) error {
 		}
 	case garbled:
 		c.garbled[e.id] = true
+	case settingsEdited:
+		c.parsed[paths.SettingsPath] = w.disk.Find(paths.SettingsPath) // an operator has written it
 	case otherFileChanged:
 		if f := e.disk.Find(e.path); f != nil {
 			return c.checkFile(e.path, f)

@@ -81,6 +81,9 @@ func (c *checkRecords) submitted(w *World, j *job.Job) error {
 			if d.job <= 0 || d.job >= int64(j.ID) || on == nil || jobIn(on).job == nil || c.unreadable[paths.ArchivePath(d.job)] {
 				continue
 			}
+			if w.Job(d.job) != nil { // power was lost while it was archived: it is in both places, and its end is recorded when it is archived
+				continue
+			}
 			if err := requireRecord(w, int64(j.ID), d.job, jobIn(on).job.Status()); err != nil {
 				return err
 			}

@@ -11,15 +11,21 @@ import (
 // interrupted one has all of its jobs or none. A job that was reported as ended has ended so,
 // also after a power loss.
 type checkReported struct {
-	refused map[string]bool  // by tag
-	ended   map[int64]string // reported status
+	refused map[string]bool // by tag
+	ended   map[int64]reportedEnd
+}
+
+// reportedEnd is what the first client was told of a job's end, and at which step of the world.
+type reportedEnd struct {
+	status string
+	step   uint64
 }
 
 func (*checkReported) Name() string { return "clients are told the truth" }
 
 func (c *checkReported) See(w *World, event any) error {
 	if c.refused == nil {
-		c.refused, c.ended = map[string]bool{}, map[int64]string{}
+		c.refused, c.ended = map[string]bool{}, map[int64]reportedEnd{}
 	}
 	switch e := event.(type) {
 	case submissionAnswered:
@@ -30,13 +36,13 @@ func (c *checkReported) See(w *World, event any) error {
 			return c.compare(w)
 		}
 	case statusReported:
-		return c.status(e)
+		return c.status(w, e)
 	case cancelConfirmed:
 		j := w.Job(e.id)
 		if j == nil || !j.Status().Final() {
 			return fmt.Errorf("client was told that the cancel of job %d has succeeded; its file does not say so", e.id)
 		}
-		return c.status(statusReported{id: e.id, status: j.Status().String()})
+		return c.status(w, statusReported{id: e.id, status: j.Status().String(), asked: w.Steps()})
 	case opcodeStarted:
 		if c.refused[e.tag] {
 			return fmt.Errorf("%s was refused, and runs as job %d", e.tag, e.job)
@@ -54,12 +60,17 @@ func (c *checkReported) See(w *World, event any) error {
 	return nil
 }
 
-func (c *checkReported) status(e statusReported) error {
-	if before, ended := c.ended[e.id]; ended && before != e.status {
-		return fmt.Errorf("job %d is said to be %s; it was said to have ended with %s", e.id, e.status, before)
-	}
-	if status, known := job.ParseStatus(e.status); known && status.Final() {
-		c.ended[e.id] = e.status
+// status compares a report with an earlier one of the end. An answer to a question that was asked before a client was told of the end
+// may be older than the end, for answers to different clients overtake each other; an answer that names another end may not.
+func (c *checkReported) status(w *World, e statusReported) error {
+	status, known := job.ParseStatus(e.status)
+	isEnd := known && status.Final()
+	before, ended := c.ended[e.id]
+	switch {
+	case ended && before.status != e.status && (isEnd || e.asked > before.step):
+		return fmt.Errorf("job %d is said to be %s; it was said to have ended with %s", e.id, e.status, before.status)
+	case isEnd && !ended:
+		c.ended[e.id] = reportedEnd{e.status, w.Steps()}
 	}
 	return nil
 }
@@ -75,8 +86,8 @@ func (c *checkReported) compare(w *World) error {
 		if tag := w.tagOf(id); c.refused[tag] {
 			return fmt.Errorf("%s was refused, and is job %d", tag, id)
 		}
-		if reported, ended := c.ended[id]; ended && reported != j.Status().String() {
-			return fmt.Errorf("job %d was said to have ended with %s, and is %s", id, reported, j.Status())
+		if reported, ended := c.ended[id]; ended && reported.status != j.Status().String() {
+			return fmt.Errorf("job %d was said to have ended with %s, and is %s", id, reported.status, j.Status())
 		}
 	}
 	return nil

@@ -19,6 +19,8 @@ func TestCheckersBite(t *testing.T) {
 		bites[c.checker().Name()] = true
 	}
 	bites[(&checkLogins{}).Name()] = true // TestLoginCheckerBites
+	bites[(&checkFound{}).Name()] = true  // TestReadersFindEveryJob
+	bites[(&checkEdited{}).Name()] = true // TestEveryStepOfDamagedSettings
 	for name, c := range map[string]struct {
 		checker  func() Checker
 		mutation string
@@ -124,7 +126,7 @@ func TestCheckersBite(t *testing.T) {
 		},
 		"expected order: the scheduler does not learn of ends": {
 			checker:  func() Checker { return &checkExpected{} },
-			mutation: "unheard-ends", within: 100,
+			mutation: "unheard-ends", within: 400,
 		},
 		"rest: a process that asks for permission reports nothing": {
 			checker:  func() Checker { return checkRest{} },

@@ -23,7 +23,7 @@ func AllCheckers() []Checker {
 	return []Checker{
 		&checkAcknowledged{}, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkReported{},
 		&checkSlots{}, &checkParse{}, &checkIDs{}, &checkLive{}, &checkLocks{}, &checkTable{}, checkReplay{}, &checkOwners{},
-		&checkDepends{}, &checkRecords{}, &checkNames{}, &checkHolds{}, &checkRetention{}, &checkFilters{}, &checkLimits{}, &checkStartOrder{}, &checkExpected{}, checkRest{}, &checkClientOrders{}, &checkStarts{}, &checkLogins{},
+		&checkDepends{}, &checkRecords{}, &checkNames{}, &checkHolds{}, &checkRetention{}, &checkFilters{}, &checkLimits{}, &checkStartOrder{}, &checkExpected{}, checkRest{}, &checkClientOrders{}, &checkStarts{}, &checkLogins{}, &checkFound{}, &checkEdited{},
 		&checkConfig{}, &checkReservations{}, &checkSsconf{}, &checkConfd{},
 	}
 }
@@ -87,6 +87,7 @@ type (
 		client *client
 		id     int64
 		status string
+		asked  uint64 // step of the world at which the client sent its question
 	}
 	// cancelConfirmed: a client was told that its cancel has succeeded.
 	cancelConfirmed struct{ id int64 }
@@ -109,8 +110,11 @@ type (
 		id   int64
 		hold bool
 		done bool
+		text string
 		err  error
 	}
+	// processSpawned: the process of a job exists.
+	processSpawned struct{ job int64 }
 	// archiveSent: a client has asked to archive a job.
 	archiveSent struct{ id int64 }
 	// orderSent: a client has sent a client order.
@@ -211,6 +215,8 @@ type (
 func (w *World) notify(event any) {
 	w.effective.observe(event)
 	w.disturbance.observe(w, event)
+	w.readers.observe(event)
+	w.holders.observe(event)
 	for _, c := range w.checkers {
 		if err := c.See(w, event); err != nil && w.violation == nil {
 			w.violation = &Violation{Checker: c.Name(), Step: w.stepCount, At: w.clock.Elapsed(), Err: err}

@@ -186,6 +186,7 @@ func (c *client) awaitChange(id int64, previous string, done func(status string,
 	}
 	// Longer than the server's own bound. Log lines are not asked for.
 	const seconds, allLogs = 120, 1 << 40
+	asked := c.world.Steps()
 	c.rpc.call("WaitForJobChange", []any{id, []string{"status"}, known, allLogs, seconds}, answerMax,
 		func(result json.RawMessage, err error) {
 			status := previous
@@ -197,7 +198,7 @@ func (c *client) awaitChange(id int64, previous string, done func(status string,
 				status = fields[0]
 			}
 			if err == nil && status != "" {
-				c.world.notify(statusReported{client: c, id: id, status: status})
+				c.world.notify(statusReported{client: c, id: id, status: status, asked: asked})
 			}
 			done(status, err)
 		})
@@ -262,7 +263,7 @@ func (c *client) setHold(id int64, hold bool, answered func(done, known bool, te
 			mustDecode(parts[1], &text)
 		}
 		c.tracef("hold of job %d, %v: is told: %v %q %v", id, hold, done, text, err)
-		c.world.notify(holdAnswered{id, hold, done, err})
+		c.world.notify(holdAnswered{id, hold, done, text, err})
 		answered(done, err == nil, text)
 	})
 }
@@ -332,6 +333,7 @@ type listed struct {
 
 // list lists all jobs.
 func (c *client) list(done func([]listed, error)) {
+	asked := c.world.Steps()
 	c.rpc.call("QueryJobs", []any{nil, []string{"id", "status"}}, answerMax, func(result json.RawMessage, err error) {
 		var rows []listed
 		if err == nil {
@@ -340,7 +342,7 @@ func (c *client) list(done func([]listed, error)) {
 			for _, r := range raw {
 				row := listed{ID: int64(r[0].(float64)), Status: r[1].(string)}
 				rows = append(rows, row)
-				c.world.notify(statusReported{client: c, id: row.ID, status: row.Status})
+				c.world.notify(statusReported{client: c, id: row.ID, status: row.Status, asked: asked})
 			}
 		}
 		done(rows, err)

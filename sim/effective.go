@@ -24,6 +24,9 @@ type effectiveConfig struct {
 	unanswered int  // changes without an answer
 	certain    bool // at the next quiescent moment the files on the disk are effective
 	known      bool // the files on the disk are effective
+	// answered are the rules of the last change, if it was acknowledged and no other is open; nil: unknown. They are known
+	// before the world is quiescent.
+	answered *filter.Set
 
 	generation   int // counts the known states
 	quiescentAt  uint64
@@ -53,9 +56,12 @@ func (f *effectiveConfig) observe(event any) {
 	case changeAnswered:
 		f.unanswered--
 		f.certain = f.certain || e.err == nil && f.unanswered == 0
+		if c := f.stored.read(f.world.disk); c != nil && e.err == nil && f.unanswered == 0 {
+			f.answered = compileRules(config.FilterRules(c))
+		}
 	case deciderStarted:
 		// A daemon without a cluster has no change in transit from before its start.
-		f.known, f.certain = false, f.world.oracle == nil || f.unanswered == 0
+		f.known, f.certain, f.answered = false, f.world.oracle == nil || f.unanswered == 0, nil
 	case diskFailed:
 		if e.node == f.world.decider && (e.path == paths.ConfigPath || e.path == paths.ConfigJournalPath || e.path == paths.SettingsPath) {
 			f.invalidate()
@@ -63,7 +69,7 @@ func (f *effectiveConfig) observe(event any) {
 	}
 }
 
-func (f *effectiveConfig) invalidate() { f.known, f.certain = false, false }
+func (f *effectiveConfig) invalidate() { f.known, f.certain, f.answered = false, false, nil }
 
 // diskChanged records a change on the disk whose client has stopped waiting.
 func (f *effectiveConfig) diskChanged(path string) {

@@ -54,6 +54,7 @@ func (m *machine) spawn(id int64) *process {
 		stdin: &pipe{}, stdout: &pipe{}}
 	m.processes = append(m.processes, p)
 	p.thread.Do(p.main)
+	m.world.notify(processSpawned{id})
 	return p
 }
 

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"path"
 	"reflect"
@@ -59,11 +60,14 @@ var AllMutations = slices.Concat([]Mutation{
 	{"lost-authors", "the author of a cancel is not written to the job's record", Mutations{Alter: losesAuthors}},
 	{"lost-holds", "the hold of a job is not written to its record", Mutations{Alter: losesHolds}},
 	{"unheard-holds", "the scheduler does not learn of holds", Mutations{Alter: drops("daemon/core/scheduler", &messages.HoldChanged{})}},
+	{"hasty-answers", "a hold or a rule is answered before starts under way are called off", Mutations{Alter: callsNothingOff}},
 	{"lost-logins", "the table of sessions is not written", Mutations{Disk: simdisk.Mutations{Loses: "sessions"}}},
 	{"lost-logouts", "a log-out is acknowledged, and the session stays", Mutations{Alter: losesLogouts}},
 	{"ageless-logins", "the sessions that a daemon finds when it starts seem to be in use", Mutations{Alter: renewsSessions}},
 	{"hasty-retention", "the queue archives jobs a millisecond after their end if it archives any", Mutations{Alter: altersRetention("archive_after", "0.001")}},
 	{"kept-none", "the queue keeps no last jobs of a name", Mutations{Alter: altersRetention("keep_last", "0")}},
+	{"blind-to-archive", "who asks for a job's file does not find it in the archive", Mutations{Alter: hidesArchive}},
+	{"unset-aside", "settings that cannot be read are taken for the defaults", Mutations{Alter: hidesDamage}},
 	{"no-retention", "the queue archives no jobs without a request", Mutations{Alter: altersRetention("archive_after", "0")}},
 	{"all-succeed", "every end of a job is reported to the scheduler as a success", Mutations{Alter: allSucceed}},
 	{"burnt-starts", "the first failed start fails the job", Mutations{Patience: jobs.RetryLimit{Tries: 1}}},
@@ -124,6 +128,36 @@ func drops(actor string, types ...any) func(string, any) any {
 		}
 		return m
 	}
+}
+
+// callsNothingOff takes the jobs out of a CallOff.
+func callsNothingOff(_ string, m any) any {
+	if m, is := m.(*messages.CallOff); is {
+		return &messages.CallOff{Request: m.Request}
+	}
+	return m
+}
+
+// hidesArchive makes the gateway read another file than that of an archived job.
+func hidesArchive(_ string, m any) any {
+	r, is := m.(*messages.AccessStore)
+	if read := r.GetRead(); is && (read.GetOp() == "query-job" || read.GetOp() == "wait-job") && strings.HasPrefix(read.Path, paths.ArchiveDir) {
+		hidden := proto.CloneOf(r)
+		hidden.GetRead().Path = paths.ArchiveDir + "/none"
+		return hidden
+	}
+	return m
+}
+
+// hidesDamage makes a damaged file an empty object.
+func hidesDamage(_ string, m any) any {
+	r, is := m.(*messages.AccessStoreResult)
+	if content := r.GetRead().GetContent(); is && bytes.HasPrefix(content, []byte("{")) && !json.Valid(content) {
+		hidden := proto.CloneOf(r)
+		hidden.GetRead().Content = []byte("{}")
+		return hidden
+	}
+	return m
 }
 
 // releasesEarly tells the lock manager that a job is cleaned up when its process dies.

@@ -94,12 +94,22 @@ func (p *process) main() {
 	if !p.reach(stageSpawned) {
 		return
 	}
-	p.then(func() {
+	p.afterLoading(func() {
 		p.livelock = p.machine.newLivelock(paths.JobLivelockNameStart(p.job), p.pid, p)
 		if p.reach(stageLocked) {
 			p.then(p.handshake)
 		}
 	})
+}
+
+// afterLoading is the process's next step when its program has loaded.
+func (p *process) afterLoading(f func()) {
+	w := p.machine.world
+	if delay := w.holders.loading(); delay > 0 {
+		w.clock.After(delay, p.life, func() { p.then(f) })
+		return
+	}
+	p.then(f)
 }
 
 // handshake is the process's side of the start handshake. After a broken pipe the process must not act.

@@ -30,6 +30,7 @@ const (
 	requestDelete   requestKind = "delete" // a rule
 	requestConfig   requestKind = "config" // all calls of a session that changes the configuration
 	requestBrowse   requestKind = "browse" // all calls of a browser about one session
+	requestRead     requestKind = "read"   // all questions of one visit of a reader
 )
 
 // String is for messages, and MarshalText for files.

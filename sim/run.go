@@ -14,6 +14,8 @@ type RunOptions struct {
 	Faults    map[string]bool // kinds allowed, see ParseFaults
 	Nodes     int             // 1 or less: one, without a cluster
 	Config    int             // about one of so many seeds has clients that change the configuration; 0: none
+	Readers   int             // about one of so many seeds has clients that only ask; 0: none
+	Holders   int             // in about one of so many seeds job programs take time to load, and clients hold jobs meanwhile; 0: none
 	Mutations Mutations
 	Sink      func(Line)
 	// Schedule, if set, selects work and faults of the seed.
@@ -69,6 +71,12 @@ func Run(seed uint64, o RunOptions) Result {
 	if browsers > 0 {
 		w.browsers = newBrowsers(w, browsers, 2+3*browsers, o.Schedule)
 	}
+	if readers := readerCount(seed, o.Readers); readers > 0 {
+		w.readers = newReaders(w, readers, 40*readers, o.Schedule)
+	}
+	if holders := holderCount(seed, o.Holders); holders > 0 {
+		w.holders = newHolders(w, holders)
+	}
 	if o.Schedule != nil {
 		w.injector.replay(o.Schedule.Faults)
 		if o.Schedule.Order != 0 {
@@ -84,6 +92,9 @@ func Run(seed uint64, o RunOptions) Result {
 		}
 		if w.browsers != nil {
 			r.Schedule.Requests = append(r.Schedule.Requests, w.browsers.requests.recorded...)
+		}
+		if w.readers != nil {
+			r.Schedule.Requests = append(r.Schedule.Requests, w.readers.requests.recorded...)
 		}
 	} else {
 		r.Schedule = *o.Schedule
@@ -142,7 +153,7 @@ func (w *World) runToEnd(work *workload) {
 
 // workDone reports whether no work is left, and no step can change what a checker sees.
 func (w *World) workDone(work *workload) bool {
-	return work.done() && w.config.done() && w.browsers.done() && w.kernel.Idle() && w.unfinished() == nil
+	return work.done() && w.config.done() && w.browsers.done() && w.readers.done() && w.holders.done() && w.kernel.Idle() && w.unfinished() == nil
 }
 
 // finish asks the daemon for all jobs until it answers, and runs the final checks.

@@ -56,6 +56,52 @@ func TestConfigSeeds(t *testing.T) {
 	}
 }
 
+// TestReadersFindEveryJob runs random work beside clients that only ask, on one node and on three, and shows that the checker bites.
+func TestReadersFindEveryJob(t *testing.T) {
+	faults, err := ParseFaults("all")
+	require.NoError(t, err)
+	blind, err := FindMutation("blind-to-archive")
+	require.NoError(t, err)
+	for nodes, seeds := range map[int]uint64{1: 200, 3: 40} {
+		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
+			t.Parallel()
+			bites := 0
+			for i := range longtest.Times(seeds) {
+				requireGood(t, nodes, "all --readers 1", Run(*firstFlag+i, RunOptions{Steps: stepsOfSeed, Faults: faults, Nodes: nodes, Readers: 1}))
+				if r := Run(*firstFlag+i, RunOptions{Steps: stepsOfSeed, Nodes: nodes, Readers: 1, Mutations: blind}); r.Err != nil {
+					require.ErrorContains(t, r.Err, "jobs are found")
+					bites++
+				}
+			}
+			require.Positive(t, bites)
+		})
+	}
+}
+
+// TestHoldersCrossStarts runs random work beside clients that hold jobs while their processes load, on one node and on three, and shows that
+// the checker bites.
+func TestHoldersCrossStarts(t *testing.T) {
+	faults, err := ParseFaults("all")
+	require.NoError(t, err)
+	hasty, err := FindMutation("hasty-answers")
+	require.NoError(t, err)
+	for nodes, seeds := range map[int]uint64{1: 200, 3: 40} {
+		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
+			t.Parallel()
+			for i := range longtest.Times(seeds) {
+				requireGood(t, nodes, "all --holders 1", Run(*firstFlag+i, RunOptions{Steps: stepsOfSeed, Faults: faults, Nodes: nodes, Holders: 1}))
+			}
+			for i := range seeds {
+				if r := Run(*firstFlag+i, RunOptions{Steps: stepsOfSeed, Nodes: nodes, Holders: 1, Mutations: hasty}); r.Err != nil {
+					require.ErrorContains(t, r.Err, "is held")
+					return
+				}
+			}
+			require.Fail(t, "it has not bitten", "within %d seeds", seeds)
+		})
+	}
+}
+
 // TestKeptConfigSeeds runs the kept seeds with clients that change the configuration.
 func TestKeptConfigSeeds(t *testing.T) { keptSeeds(t, 1, 1, "testdata/config-seeds.txt") }
 

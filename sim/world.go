@@ -116,6 +116,8 @@ type World struct {
 	garbled      bool
 	config       *configWork // nil: no client changes the configuration
 	browsers     *browsers   // nil: no browser uses the console
+	readers      *readers    // nil: no client only asks
+	holders      *holders    // nil: job programs load in no time, and no client waits for starts
 	panics       uint64      // injected panics so far
 	finalListing []listed    // the daemon's list of jobs at the end
 }

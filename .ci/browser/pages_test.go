@@ -124,7 +124,8 @@ func TestWithoutScript(t *testing.T) {
 	b.do(chromedp.Click(chromedp.CSS("#pick-1")), chromedp.Click(chromedp.CSS(".bulk button")), seen("form[action='/ui/jobs/apply']"),
 		chromedp.Click(chromedp.CSS("form[action='/ui/jobs/apply'] button")), seen("#notice"))
 	b.open(d.url + "/ui/jobs/1")
-	b.do(chromedp.Click(chromedp.CSS("form[action='/ui/jobs/1/kill'] button")), seen("#notice"))
+	b.do(chromedp.Click(chromedp.CSS("#kill button")), seen("form[action='/ui/jobs/apply']"))
+	b.do(chromedp.Click(chromedp.CSS("form[action='/ui/jobs/apply'] button")), seen("#notice"))
 	d.await("the end of the job", func() bool { return strings.Contains(d.cli("info", "1"), "killed by") })
 	b.open(d.url + "/ui/filters")
 	b.do(chromedp.SetValue(chromedp.CSS("input[name=value]"), "OP_RUN_COMMAND"), chromedp.Click(chromedp.CSS("button[name=more]")), seen(".condition + .condition"),

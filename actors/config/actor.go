@@ -131,7 +131,7 @@ func (c *configActor) handle(ctx actor.Context, message any, sender *actor.PID) 
 		}
 	case *messages.PublishConfig:
 		if c.ready(m, sender) {
-			ctx.Send(sender, &Published{Request: m.Request, Config: c.commits.durable.Config, Settings: c.settings.content})
+			ctx.Send(sender, &Published{Request: m.Request, Config: c.commits.durable.Config, Settings: c.settings.content, SetAside: c.settings.setAside})
 		}
 	case *Call:
 		if c.ready(m, sender) {
@@ -257,6 +257,6 @@ func (c *configActor) publish(ctx actor.Context) {
 		c.distributor.Distribute(ctx, c.snapshot.Config)
 	}
 	for _, pid := range c.config.Subscribers {
-		ctx.Send(pid, &Published{Config: c.snapshot.Config, Settings: c.settings.content})
+		ctx.Send(pid, &Published{Config: c.snapshot.Config, Settings: c.settings.content, SetAside: c.settings.setAside})
 	}
 }

@@ -13,11 +13,12 @@ import (
 
 // Published has the configuration in force and lockstep's settings, the content of settings.json. Subscribers get it when the
 // actor has started and after each change that is on the disk. The sender of messages.PublishConfig gets it with the number of
-// its request.
+// its request. SetAside are the paths of damaged contents of settings.json in the quarantine.
 type Published struct {
 	Request  uint64
 	Config   *model.Config
 	Settings []byte
+	SetAside []string
 }
 
 // GetRequest is the number of the request, 0 for subscribers.

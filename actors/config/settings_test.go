@@ -9,6 +9,7 @@ import (
 	"lockstep/actors/config"
 	"lockstep/actors/kittest"
 	"lockstep/actors/locks"
+	coreconfig "lockstep/core/config"
 	"lockstep/core/paths"
 	"lockstep/messages"
 )
@@ -82,16 +83,73 @@ func TestSettingsThatCannotBeRead(t *testing.T) {
 	})
 }
 
-// With invalid content the defaults are in force.
+const protective = `{"archive_after": 0, "remove_archived_after": 0, "set_aside": ["queue/quarantine/settings.json"]}`
+
+// A damaged file is set aside, and nothing is archived or removed by a default that the file may have overruled.
 func TestSettingsThatCannotBeUsed(t *testing.T) {
-	for _, content := range []string{"{", `{"predictive":3}`} {
+	for _, content := range []string{"", "{", `{"predictive":3}`, `{"keep_last": 5, "remove_archived_after": 1e9,}`} {
 		kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 			b := newBench(t, e, map[string]string{paths.SettingsPath: content})
 			b.storage = startStorage(t, e)
-			b.start()
-			require.Len(t, b.Logged("settings cannot be used; the defaults are in force"), 1)
-			require.Nil(t, b.expectSet(b.set("predictive", "false")))
-			require.JSONEq(t, `{"predictive":false}`, b.disk.Content(paths.SettingsPath))
+			b.startUnusable()
+			told := kittest.Expect[*config.Published](b.others)
+			require.JSONEq(t, protective, string(told.Settings))
+			require.Equal(t, []string{"queue/quarantine/settings.json"}, told.SetAside)
+			require.Equal(t, content, b.disk.Content("queue/quarantine/settings.json"))
+			require.JSONEq(t, protective, b.disk.Content(paths.SettingsPath))
+			require.Len(t, b.Logged("settings cannot be used, and are set aside; no job is archived or removed by its age until an operator sets that again"), 1)
+
+			require.Nil(t, b.expectSet(b.set("keep_last", "3")))
+			require.JSONEq(t, `{"archive_after": 0, "remove_archived_after": 0, "keep_last": 3, "set_aside": ["queue/quarantine/settings.json"]}`, b.disk.Content(paths.SettingsPath))
+			kittest.Expect[*config.Published](b.others)
+			b.Restart(b.cluster)
+			told = kittest.Expect[*config.Published](b.others)
+			require.Equal(t, []string{"queue/quarantine/settings.json"}, told.SetAside, "it is named until an operator removes it")
+			require.JSONEq(t, `{"archive_after": 0, "remove_archived_after": 0, "keep_last": 3, "set_aside": ["queue/quarantine/settings.json"]}`, string(told.Settings))
 		})
 	}
+}
+
+// A disk that is full does not put the defaults in force.
+func TestDamagedSettingsAndAFullDisk(t *testing.T) {
+	for _, failing := range []string{"rename quarantine", "replace settings"} {
+		kittest.Run(t, func(t *testing.T, e *kittest.Env) {
+			b := newBench(t, e, map[string]string{paths.SettingsPath: "{"})
+			b.storage = startStorage(t, e)
+			b.disk.Fail(failing, 1)
+			b.startUnusable()
+			told := kittest.Expect[*config.Published](b.others)
+			s, err := coreconfig.DecodeSettings(told.Settings)
+			require.NoError(t, err)
+			require.Zero(t, s.ArchiveAfter(time.Hour))
+			require.Zero(t, s.RemoveArchivedAfter(time.Hour))
+			require.Nil(t, b.expectSet(b.set("keep_last", "3")))
+			told = kittest.Expect[*config.Published](b.others)
+			s, err = coreconfig.DecodeSettings(told.Settings)
+			require.NoError(t, err)
+			require.Zero(t, s.RemoveArchivedAfter(time.Hour))
+			require.Equal(t, 3, s.KeepLast)
+			require.Equal(t, string(told.Settings), b.disk.Content(paths.SettingsPath))
+			require.Equal(t, "{", b.disk.Content(told.SetAside[0]))
+		})
+	}
+}
+
+// What an operator has written to the file while the daemon runs is not replaced by a change of another setting.
+func TestSettingsThatWereEditedInTheFile(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		require.Nil(t, b.expectSet(b.set("keep_last", "2")))
+		kittest.Expect[*config.Published](b.others)
+		require.NoError(t, b.disk.Replace("edit", paths.SettingsPath, []byte(`{"keep_last": 4, "archive_after": 60}`)))
+		require.Nil(t, b.expectSet(b.set("predictive_base", "7")))
+		require.JSONEq(t, `{"keep_last": 4, "archive_after": 60, "predictive_base": 7}`, b.disk.Content(paths.SettingsPath))
+		kittest.Expect[*config.Published](b.others)
+		kittest.Expect[*config.Published](b.others)
+
+		require.NoError(t, b.disk.Replace("edit", paths.SettingsPath, []byte(`{"keep_last": 9,`)))
+		require.Nil(t, b.expectSet(b.set("predictive_base", "8")))
+		require.JSONEq(t, `{"keep_last": 4, "archive_after": 60, "predictive_base": 8}`, b.disk.Content(paths.SettingsPath))
+		require.Equal(t, `{"keep_last": 9,`, b.disk.Content("queue/quarantine/settings.json"))
+		require.Equal(t, []string{"queue/quarantine/settings.json"}, kittest.Expect[*config.Published](b.others).SetAside)
+	})
 }

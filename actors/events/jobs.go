@@ -40,7 +40,7 @@ type archivedEvent struct {
 func (e *events) jobStatesChanged(ctx actor.Context, m *messages.JobStatesChanged) {
 	for _, info := range m.Jobs {
 		e.publish(ctx, Jobs, jobEvent{
-			ID: info.Id, Name: info.Name, Result: info.Result, Status: query.ClientStatus(info), Priority: info.Priority,
+			ID: info.Id, Name: info.Name, Result: info.Result, Status: query.ClientStatus(info).String(), Priority: info.Priority,
 			Summary: info.Summary[:min(len(info.Summary), summaryMax)], Opcodes: len(info.Summary),
 			Received: stamp(info.ReceivedUs), Start: stamp(info.StartUs), End: stamp(info.EndUs),
 			ReceivedTime: rfc3339(info.ReceivedUs), StartTime: rfc3339(info.StartUs), EndTime: rfc3339(info.EndUs),

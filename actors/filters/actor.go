@@ -3,17 +3,19 @@
 //
 // It owns the compiled rules and the verdict on every unfinished job. The rules themselves
 // are in the configuration, and the configuration actor changes them on its request. It
-// evaluates jobs (EvaluateFilters), changes rules (ChangeFilter) and lists them
-// (ListFilters). When a change of the rules changes verdicts, it sends the queue
-// VerdictsChanged before it answers the client.
+// evaluates jobs (EvaluateFilters), changes rules (ChangeFilter), lists them (ListFilters),
+// and hands out rules and jobs to those who test a rule (TakeJobs). When a change of the
+// rules changes verdicts, the queue has them (VerdictsChanged) before the client is answered.
+//
+// A job may take long to judge, and there may be many, so they are judged in slices.
 //
 // Nothing survives its crash: it asks the queue for all unfinished jobs, and the
 // configuration actor for the rules.
 package filters
 
 import (
+	"cmp"
 	"encoding/json"
-	"errors"
 	"maps"
 	"slices"
 
@@ -35,6 +37,8 @@ type Config struct {
 	Env           *kit.Env
 	Queue         *actor.PID
 	ClusterConfig *actor.PID
+	// SliceWork is the work between two messages, in steps of about 20 ns; 0: 250,000.
+	SliceWork int
 }
 
 // Props makes the filter engine. Its incarnations are numbered from 1.
@@ -42,13 +46,15 @@ func Props(c Config) *actor.Props {
 	incarnation := uint64(0)
 	return c.Env.Props("filters", func() actor.Actor {
 		incarnation++
-		return &filters{config: c, incarnation: incarnation, request: incarnation << 32, jobs: map[int64]*evaluatedJob{}, changes: map[uint64]*change{}}
+		return &filters{config: c, incarnation: incarnation, slice: cmp.Or(c.SliceWork, sliceWork),
+			request: incarnation << 32, jobs: map[int64]*evaluatedJob{}, changes: map[uint64]*change{}}
 	})
 }
 
 type filters struct {
 	config      Config
 	incarnation uint64
+	slice       int // Config.SliceWork
 
 	rules    *filter.Set // nil until the rules are known
 	rawRules map[string]json.RawMessage
@@ -56,7 +62,9 @@ type filters struct {
 	deferred []deferredMessage                 // messages to handle once the rules are known
 
 	jobs map[int64]*evaluatedJob
-	pass *pass // evaluation of all jobs of a restarted queue; nil: none is under way
+	// order has the ids of jobs in ascending order, and ids of forgotten jobs and of jobs that are not judged yet.
+	order []int64
+	judging
 
 	request uint64             // number of the last request to another actor
 	changes map[uint64]*change // open changes, by the number of their open request
@@ -72,6 +80,7 @@ type deferredMessage struct {
 type evaluatedJob struct {
 	subject *filter.Subject
 	verdict *messages.Verdict // nil: accepted
+	by      *filter.Set       // the rules of the verdict
 }
 
 func (f *filters) Receive(ctx actor.Context) { f.handle(ctx, ctx.Message(), ctx.Sender()) }
@@ -82,7 +91,8 @@ func (f *filters) handle(ctx actor.Context, message any, sender *actor.PID) {
 		ctx.Request(f.config.ClusterConfig, &messages.PublishConfig{})
 		ctx.Request(f.config.Queue, &messages.FiltersStarted{Incarnation: f.incarnation})
 	case *messages.QueueStarted:
-		f.pass = nil // it was for a former incarnation of this actor or the queue, which gets a new one
+		// Questions and verdicts of the former incarnation of the queue count no longer: the new one asks about all jobs.
+		f.all, f.questions, f.changed, f.untaken, f.asked = nil, nil, nil, 0, false
 		ctx.Request(f.config.Queue, &messages.FiltersStarted{Incarnation: f.incarnation})
 		f.requestSerials(ctx)
 	case *clusterconfig.Published:
@@ -91,14 +101,18 @@ func (f *filters) handle(ctx actor.Context, message any, sender *actor.PID) {
 		if f.ready(message, sender) {
 			f.evaluate(ctx, sender, m)
 		}
-	case *continuePass:
-		if f.pass != nil && f.pass.number == m.pass {
-			f.evaluateNext(ctx)
+	case *proceed:
+		if m.incarnation == f.incarnation {
+			f.scheduled = false
+			f.judge(ctx)
 		}
+	case *messages.VerdictsTaken:
+		f.verdictsTaken(ctx, m)
 	case *messages.ForgetJob:
-		delete(f.jobs, m.Id)
-		if f.pass != nil {
-			f.pass.ended[m.Id] = true
+		f.forget(m.Id)
+	case *TakeJobs:
+		if f.ready(message, sender) {
+			f.takeJobs(ctx, sender, m)
 		}
 	case *messages.ListFilters:
 		if f.ready(message, sender) {
@@ -138,7 +152,7 @@ func (f *filters) configChanged(ctx actor.Context, m *clusterconfig.Published) {
 		return
 	}
 	f.rawRules, f.rules = raw, f.compile(raw)
-	f.reevaluate(ctx)
+	f.rejudge(ctx)
 	waiting := f.deferred
 	f.deferred = nil
 	for _, h := range waiting {
@@ -158,7 +172,14 @@ func (f *filters) compile(raw map[string]json.RawMessage) *filter.Set {
 		}
 		rules = append(rules, rule)
 	}
-	set, err := filter.NewSet(rules)
+	var known []filter.Rule
+	if f.rules != nil {
+		known = slices.Clone(f.rules.Rules())
+	}
+	for _, c := range f.changes {
+		known = append(known, c.rule)
+	}
+	set, err := filter.NewSet(rules, known...)
 	if err != nil {
 		f.logUnusableRule("", err)
 	}
@@ -169,38 +190,8 @@ func (f *filters) logUnusableRule(uuid string, err error) {
 	f.config.Env.Log().WithFields(logrus.Fields{"rule": uuid, "err": err}).Error("filter rule cannot be compiled; it applies to no job")
 }
 
-// evaluate answers at once for new jobs, and step by step for all jobs of a restarted
-// queue.
-func (f *filters) evaluate(ctx actor.Context, sender *actor.PID, m *messages.EvaluateFilters) {
-	if m.Request == 0 {
-		f.evaluateAll(ctx, sender, m.Jobs)
-		return
-	}
-	answer := &messages.EvaluateFiltersResult{Request: m.Request}
-	for _, w := range m.Jobs {
-		if evaluated := f.evaluateJob(w); evaluated != nil && evaluated.verdict != nil {
-			answer.Verdicts = append(answer.Verdicts, evaluated.verdict)
-		}
-	}
-	ctx.Send(sender, answer)
-}
-
-// evaluateJob evaluates one job and keeps its subject for later evaluations. It returns nil
-// for an invalid job.
-func (f *filters) evaluateJob(w *messages.UnfinishedJob) *evaluatedJob {
-	j, err := job.Decode(w.Encoded)
-	if err != nil {
-		return nil // the queue has decoded the job and logged the error
-	}
-	evaluated := &evaluatedJob{subject: filter.NewSubject(j)}
-	evaluated.verdict = f.verdict(w.Id, evaluated.subject)
-	f.jobs[w.Id] = evaluated
-	return evaluated
-}
-
-// verdict is the verdict of the rules on a job, nil for ACCEPT.
-func (f *filters) verdict(id int64, s *filter.Subject) *messages.Verdict {
-	v := f.rules.Evaluate(s)
+// verdict is a verdict of the rules in force for the queue, nil for ACCEPT.
+func (f *filters) verdict(id int64, v filter.Verdict) *messages.Verdict {
 	if v.Rule < 0 || v.Action.Verb == filter.Accept {
 		return nil
 	}
@@ -238,27 +229,6 @@ func ruleAuthor(trail []filter.Reason) string {
 	return by
 }
 
-// reevaluate evaluates all jobs after a change of the rules, and sends the queue the
-// verdicts that have changed.
-func (f *filters) reevaluate(ctx actor.Context) {
-	var changed []*messages.Verdict
-	for id, evaluated := range f.jobs {
-		now := f.verdict(id, evaluated.subject)
-		if sameVerdict(now, evaluated.verdict) {
-			continue
-		}
-		evaluated.verdict = now
-		if now == nil {
-			now = &messages.Verdict{Id: id}
-		}
-		changed = append(changed, now)
-	}
-	if changed != nil {
-		slices.SortFunc(changed, func(a, b *messages.Verdict) int { return int(a.Id - b.Id) })
-		ctx.Send(f.config.Queue, &messages.VerdictsChanged{Verdicts: changed})
-	}
-}
-
 func sameVerdict(a, b *messages.Verdict) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -273,11 +243,4 @@ func (f *filters) list(ctx actor.Context, sender *actor.PID, m *messages.ListFil
 		answer.Rules = append(answer.Rules, filter.Encode(&r))
 	}
 	ctx.Send(sender, answer)
-}
-
-// malformed reports whether an error means that the request is invalid; other errors are
-// Ganeti's and go to the client (queue.md 5.2).
-func malformed(err error) bool {
-	var bad *filter.BadUUID
-	return !errors.As(err, &bad)
 }

@@ -181,7 +181,11 @@ func TestASubmissionDoesNotWaitUntilAllJobsAreJudged(t *testing.T) {
 		require.Len(t, last.Verdicts, all-5, "the new job is among them, one that has ended is not")
 		require.EqualValues(t, all+1, last.Verdicts[len(last.Verdicts)-1].Id)
 		b.configure(map[string]string{})
-		require.Len(t, kittest.Expect[*messages.VerdictsChanged](b.queue).Verdicts, all-5)
+		changed := 0
+		for _, m := range b.queue.Unread() {
+			changed += len(m.(*messages.VerdictsChanged).Verdicts)
+		}
+		require.Equal(t, all-5, changed)
 	})
 }
 

@@ -15,35 +15,66 @@ import (
 	"lockstep/messages"
 )
 
-// BenchmarkRuleChange measures the time from a change of ten rules to the new verdicts on
-// 100,000 jobs: all verdicts change, or none.
+// BenchmarkRuleChange measures the time from a change of ten rules to its answer, when 100,000 jobs are judged: all verdicts change, or none.
 func BenchmarkRuleChange(b *testing.B) {
 	const jobs = 100_000
 	for name, op := range map[string]string{"all": ">=", "none": "<"} {
 		b.Run(name, func(b *testing.B) {
-			e := &bench{Env: kittest.New(b)}
-			e.queue, e.cluster = e.Probe("queue"), e.Probe("cluster")
-			pid, _, err := e.SpawnRoot(filters.Props(filters.Config{Env: e.Env.Env, Queue: e.queue.PID, ClusterConfig: e.cluster.PID}), "filters")
-			require.NoError(b, err)
-			e.Send(pid, &clusterconfig.Published{Config: tenRules(b, "<", 0)})
-			all := &messages.EvaluateFilters{Request: 1}
-			for id := range int64(jobs) {
-				all.Jobs = append(all.Jobs, unfinished(id+1))
-			}
-			e.queue.Ask(pid, all)
-			kittest.Expect[*messages.EvaluateFiltersResult](e.queue)
+			e, told := newTiming(b, jobs), 0
+			e.queue.Answer(func(m any) any {
+				changed, is := m.(*messages.VerdictsChanged)
+				if !is {
+					return nil
+				}
+				told += len(changed.Verdicts)
+				return &messages.VerdictsTaken{Request: changed.Request}
+			})
 			n := 0
+			e.cluster.Answer(func(m any) any {
+				edit, is := m.(*messages.EditConfig)
+				if !is {
+					return nil
+				}
+				e.Send(e.filters, &clusterconfig.Published{Config: tenRules(b, op, n)})
+				return &messages.EditConfigResult{Request: edit.Request}
+			})
 			for b.Loop() {
 				n++
-				e.Send(pid, &clusterconfig.Published{Config: tenRules(b, op, n)})
-				e.queue.Ask(pid, &messages.EvaluateFilters{Request: 2}) // answered after the change
-				kittest.Expect[*messages.EvaluateFiltersResult](e.queue)
-				if op == ">=" {
-					require.Len(b, kittest.Expect[*messages.VerdictsChanged](e.queue).Verdicts, jobs)
-				}
+				e.client.Ask(e.filters, &messages.ChangeFilter{Request: uint64(n), Change: &messages.ChangeFilter_Delete{Delete: uuidA}})
+				kittest.Expect[*messages.ChangeFilterResult](e.client)
+			}
+			if op == ">=" {
+				require.Equal(b, n*jobs, told)
 			}
 		})
 	}
+}
+
+// BenchmarkNewJob measures the judging of one new job by ten rules, beside 100,000 other jobs.
+func BenchmarkNewJob(b *testing.B) {
+	const jobs = 100_000
+	e := newTiming(b, jobs)
+	for id := int64(jobs + 1); b.Loop(); id++ {
+		e.queue.Ask(e.filters, &messages.EvaluateFilters{Request: uint64(id), Jobs: []*messages.UnfinishedJob{unfinished(id)}})
+		kittest.Expect[*messages.EvaluateFiltersResult](e.queue)
+	}
+}
+
+// newTiming is a filter engine with ten rules that has judged these jobs, without a bubble of its own.
+func newTiming(b *testing.B, jobs int) *bench {
+	e := &bench{Env: kittest.New(b)}
+	e.queue, e.cluster, e.client = e.Probe("queue"), e.Probe("cluster"), e.Probe("client")
+	pid, _, err := e.SpawnRoot(filters.Props(filters.Config{Env: e.Env.Env, Queue: e.queue.PID, ClusterConfig: e.cluster.PID}), "filters")
+	require.NoError(b, err)
+	e.filters = pid
+	e.Send(pid, &clusterconfig.Published{Config: tenRules(b, "<", 0)})
+	all := &messages.EvaluateFilters{}
+	for id := range int64(jobs) {
+		all.Jobs = append(all.Jobs, unfinished(id+1))
+	}
+	e.queue.Ask(pid, all)
+	kittest.Expect[*messages.EvaluateFiltersResult](e.queue)
+	return e
 }
 
 // tenRules are ten different rules, which depend on n. The last one applies to all jobs or

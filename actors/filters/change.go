@@ -29,7 +29,6 @@ type change struct {
 	uuid         string
 	by           string // "" if unknown
 	rule         filter.Rule
-	preview      bool // the rule is evaluated only
 	awaitsSerial bool // GetSerial is open
 }
 
@@ -45,7 +44,7 @@ func (f *filters) replace(ctx actor.Context, sender *actor.PID, m *messages.Chan
 	request := filter.ReplaceRequest{UUID: parts.Uuid, Priority: parts.Priority, Predicates: parts.Predicates, Action: parts.Action, Reason: parts.Reason}
 	rule, err := request.Rule()
 	if err != nil {
-		ctx.Send(sender, &messages.ChangeFilterResult{Request: m.Request, Failure: messages.Generic(err), Malformed: malformed(err)})
+		ctx.Send(sender, &messages.ChangeFilterResult{Request: m.Request, Failure: messages.Generic(err), Malformed: filter.IsMalformed(err)})
 		return
 	}
 	if rule.UUID == "" {
@@ -53,12 +52,12 @@ func (f *filters) replace(ctx actor.Context, sender *actor.PID, m *messages.Chan
 		return
 	}
 	if m.By != "" {
-		rule.ReasonTrail = slices.DeleteFunc(rule.ReasonTrail, func(r filter.Reason) bool { return r.Source == job.UserSource })
+		rule.ReasonTrail = slices.DeleteFunc(rule.ReasonTrail, func(r filter.Reason) bool { return r.Source == job.UserSource || r.Source == job.RemoteSource })
 		rule.ReasonTrail = append(rule.ReasonTrail, filter.Reason{Source: job.UserSource, Text: m.By, Nanos: f.config.Env.Clock().Now().UnixNano()})
 	}
 	rule.ReasonTrail = append(rule.ReasonTrail, filter.Reason{Source: ownSource, Nanos: f.config.Env.Clock().Now().UnixNano()})
 	f.request++
-	f.changes[f.request] = &change{sender: sender, request: m.Request, uuid: rule.UUID, by: m.By, rule: rule, preview: m.Preview, awaitsSerial: true}
+	f.changes[f.request] = &change{sender: sender, request: m.Request, uuid: rule.UUID, by: m.By, rule: rule, awaitsSerial: true}
 	ctx.Request(f.config.Queue, &messages.GetSerial{Request: f.request})
 }
 
@@ -81,35 +80,12 @@ func (f *filters) serialKnown(ctx actor.Context, m *messages.GetSerialResult) {
 	delete(f.changes, m.Request)
 	if f.rules != nil {
 		if err := f.rules.CheckBudget(&c.rule); err != nil {
-			ctx.Send(c.sender, &messages.ChangeFilterResult{Request: c.request, Failure: messages.Generic(err), Malformed: malformed(err)})
+			ctx.Send(c.sender, &messages.ChangeFilterResult{Request: c.request, Failure: messages.Generic(err), Malformed: filter.IsMalformed(err)})
 			return
 		}
 	}
 	c.rule.Watermark, c.awaitsSerial = job.ID(m.Serial), false
-	if c.preview {
-		f.previewRule(ctx, c)
-		return
-	}
 	f.edit(ctx, c, filter.Encode(&c.rule))
-}
-
-// previewRule answers which jobs the rule would decide about, among the rules in force. A rule
-// with the same uuid is left out.
-func (f *filters) previewRule(ctx actor.Context, c *change) {
-	answer := &messages.ChangeFilterResult{Request: c.request, Uuid: c.uuid, Unfinished: int64(len(f.jobs))}
-	if f.rules != nil {
-		others := slices.DeleteFunc(slices.Clone(f.rules.Rules()), func(r filter.Rule) bool { return r.UUID == c.uuid })
-		// The error names rules in force that never apply. CheckBudget has checked the new one.
-		set, _ := filter.NewSet(append(others, c.rule)) //nolint:errcheck // see above
-		answer.Matches, answer.LowestJobs = lowestOf(func(yield func(int64)) {
-			for id, evaluated := range f.jobs {
-				if v := set.Evaluate(evaluated.subject); v.UUID == c.uuid && v.Action.Verb != filter.Accept {
-					yield(id)
-				}
-			}
-		})
-	}
-	ctx.Send(c.sender, answer)
 }
 
 // edit sends EditConfig; without a rule it deletes the rule with the change's uuid.
@@ -119,38 +95,42 @@ func (f *filters) edit(ctx actor.Context, c *change, rule []byte) {
 	ctx.Request(f.config.ClusterConfig, &messages.EditConfig{Request: f.request, Filter: c.uuid, Rule: rule, By: c.by})
 }
 
-// written answers the client. The rules are in force, because ConfigPublished came before.
+// written takes the outcome of an edit. The rules are in force for new jobs, because ConfigPublished came before.
 func (f *filters) written(ctx actor.Context, m *messages.EditConfigResult) {
-	if c := f.changes[m.Request]; c != nil {
-		delete(f.changes, m.Request)
-		if c.by != "" && m.Failure == nil {
-			f.config.Env.Log().WithFields(logrus.Fields{"rule": c.uuid, "deleted": c.rule.UUID == "", "by": c.by}).Info("filter rule changed")
-		}
-		answer := &messages.ChangeFilterResult{Request: c.request, Uuid: c.uuid, Failure: m.Failure}
-		if m.Failure == nil {
-			answer.Matches, answer.LowestJobs = f.matches(c.uuid)
-		}
-		ctx.Send(c.sender, answer)
+	c := f.changes[m.Request]
+	if c == nil {
+		return
 	}
+	delete(f.changes, m.Request)
+	if m.Failure != nil {
+		ctx.Send(c.sender, &messages.ChangeFilterResult{Request: c.request, Uuid: c.uuid, Failure: m.Failure})
+		return
+	}
+	if c.by != "" {
+		f.config.Env.Log().WithFields(logrus.Fields{"rule": c.uuid, "deleted": c.rule.UUID == "", "by": c.by}).Info("filter rule changed")
+	}
+	f.applied = append(f.applied, c)
+	f.judge(ctx)
 }
 
-// matchesShown is the maximum number of jobs that an answer names.
-const matchesShown = 20
+// answerChanges answers the changes whose rules are in force for all jobs.
+func (f *filters) answerChanges(ctx actor.Context) {
+	for _, c := range f.applied {
+		answer := &messages.ChangeFilterResult{Request: c.request, Uuid: c.uuid}
+		answer.Matches, answer.LowestJobs = f.matches(c.uuid)
+		ctx.Send(c.sender, answer)
+	}
+	f.applied = nil
+}
 
 // matches counts the jobs on which a rule decides, and returns the lowest of their ids.
 func (f *filters) matches(rule string) (count int64, lowest []int64) {
-	return lowestOf(func(yield func(int64)) {
-		for id, evaluated := range f.jobs {
-			if evaluated.verdict != nil && evaluated.verdict.Rule == rule {
-				yield(id)
+	for _, id := range f.order {
+		if e := f.jobs[id]; e != nil && e.verdict != nil && e.verdict.Rule == rule {
+			if count++; len(lowest) < MatchesShown {
+				lowest = append(lowest, id)
 			}
 		}
-	})
-}
-
-// lowestOf counts ids, and returns the lowest of them.
-func lowestOf(each func(yield func(int64))) (count int64, lowest []int64) {
-	each(func(id int64) { lowest = append(lowest, id) })
-	slices.Sort(lowest)
-	return int64(len(lowest)), lowest[:min(len(lowest), matchesShown)]
+	}
+	return count, lowest
 }

@@ -32,6 +32,7 @@ type bench struct {
 	queue, cluster, client *kittest.Probe
 	filters                *actor.PID
 	stored                 *model.Config
+	queueIsBusy            bool // it takes no verdicts
 }
 
 // onBench runs a test with a filter engine that has no answer yet.
@@ -39,6 +40,19 @@ func onBench(t *testing.T, f func(*testing.T, *bench)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := &bench{T: t, Env: e, queue: e.Probe("queue"), cluster: e.Probe("cluster"), client: e.Probe("client")}
+		b.queue.Answer(func(m any) any {
+			switch m := m.(type) {
+			case *messages.VerdictsChanged:
+				if !b.queueIsBusy {
+					b.Send(b.filters, &messages.VerdictsTaken{Request: m.Request})
+				}
+			case *messages.EvaluateFiltersResult:
+				if m.Taken != 0 && !b.queueIsBusy {
+					b.Send(b.filters, &messages.VerdictsTaken{Request: m.Taken})
+				}
+			}
+			return nil
+		})
 		b.filters = e.Start("filters", filters.Props(filters.Config{Env: e.Env, Queue: b.queue.PID, ClusterConfig: b.cluster.PID}))
 		f(t, b)
 	})
@@ -93,16 +107,17 @@ func (b *bench) sendEvaluate(request uint64, ids ...int64) {
 
 func (b *bench) expectVerdicts(request uint64, verdicts ...*messages.Verdict) {
 	b.Helper()
-	want := &messages.EvaluateFiltersResult{Request: request, Verdicts: verdicts}
-	require.EqualExportedValues(b, want, kittest.Expect[*messages.EvaluateFiltersResult](b.queue))
+	answer := kittest.Expect[*messages.EvaluateFiltersResult](b.queue)
+	require.EqualExportedValues(b, &messages.EvaluateFiltersResult{Request: request, Verdicts: verdicts, Taken: answer.Taken}, answer)
+	require.Equal(b, request == 0, answer.Taken != 0, "the queue says when it has taken the verdicts on all jobs")
 }
 
 // expectChanged expects VerdictsChanged with these verdicts, and no further message to the
 // queue.
 func (b *bench) expectChanged(verdicts ...*messages.Verdict) {
 	b.Helper()
-	want := &messages.VerdictsChanged{Verdicts: verdicts}
-	require.EqualExportedValues(b, want, kittest.Expect[*messages.VerdictsChanged](b.queue))
+	changed := kittest.Expect[*messages.VerdictsChanged](b.queue)
+	require.EqualExportedValues(b, &messages.VerdictsChanged{Request: changed.Request, Verdicts: verdicts}, changed)
 	b.queue.Quiet()
 }
 

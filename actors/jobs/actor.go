@@ -64,7 +64,7 @@ func Props(c Config) *actor.Props {
 	incarnation := uint64(0)
 	return c.Env.Props("jobs", func() actor.Actor {
 		incarnation++
-		return &jobs{config: c, failedStarts: failedStarts{limit: c.RetryLimit}, attempt: incarnation << 32, lastOrder: incarnation << 32, active: map[int64]*activeJob{}, fenced: c.Fence > 0}
+		return &jobs{config: c, failedStarts: failedStarts{limit: c.RetryLimit}, attempt: incarnation << 32, lastOrder: incarnation << 32, active: map[int64]*activeJob{}, callOffs: map[uint64]*callOff{}, fenced: c.Fence > 0}
 	}, kit.Supervise(c.Env.Strategy(kit.Policy{OnGiveUp: kit.Stop})))
 }
 
@@ -73,6 +73,7 @@ type jobs struct {
 	attempt             uint64 // last number used; the upper 32 bits are the incarnation
 	lastOrder           uint64 // last number of an order; the upper 32 bits are the incarnation
 	active              map[int64]*activeJob
+	callOffs            map[uint64]*callOff  // by number of an order
 	waiting             []*messages.StartJob // jobs without a process; the first one starts when a handshake ends
 	starting            int
 	startsPaused        bool         // no process is started before retryStarts
@@ -96,6 +97,9 @@ type activeJob struct {
 	starting bool
 	crashes  int
 	orders   map[uint64]*clientOrder // open client orders, by number
+	// beginsNothing: the job's process is being ended, or has ended.
+	beginsNothing bool
+	failing       *messages.FailingWrite // nil: the job's file can be written, as far as it is known
 }
 
 // Messages from a job actor to the jobs actor.
@@ -117,12 +121,20 @@ type (
 		event   any
 		answers []*messages.OrderJobResult
 	}
-	// startUndone follows startFailed when the job's file has its former content again. Its
-	// priority may differ, because a client may have set another one meanwhile.
+	// startUndone follows startFailed, or a start that was called off, when the job's file has
+	// its former content again. Its priority may differ, because a client may have set another
+	// one meanwhile.
 	startUndone struct {
-		id       int64
-		text     string
-		priority *int
+		id        int64
+		text      string
+		calledOff bool
+		priority  *int
+	}
+	// writesFail says that the file of a job cannot be written or read now. write is nil when
+	// that is over.
+	writesFail struct {
+		id    int64
+		write *messages.FailingWrite
 	}
 	// failJob answers startUndone if the job fails instead of going back to the queue. text
 	// completes the reason.
@@ -158,12 +170,24 @@ func (j *jobs) Receive(ctx actor.Context) {
 		j.forward(ctx, m.Id)
 	case *messages.OrderJob:
 		j.forwardOrReturn(ctx, m)
+	case *messages.CallOff:
+		j.callOff(ctx, m)
+	case *beginsNothing:
+		j.beginsNothing(m.id)
+	case *beginSettled:
+		j.settleCallOffs(ctx, m.id, m.number)
+	case *callOffExpired:
+		j.answerCallOff(ctx, m.number)
 	case *messages.StoreStarted, *queuecopy.Started:
 		j.sendToJobActors(ctx, m)
 	case *ordersAnswered:
 		j.answerOrders(ctx, j.active[m.id], m.answers)
 	case *messages.GetStartError:
 		ctx.Respond(&messages.GetStartErrorResult{Request: m.Request, Text: j.lastStartError})
+	case *messages.GetFailingWrites:
+		ctx.Respond(&messages.GetFailingWritesResult{Request: m.Request, Writes: j.failingWrites()})
+	case *writesFail:
+		j.writesFail(m)
 	case *handshakeEnded:
 		if m.started {
 			j.consecutiveFailures, j.lastStartError = 0, ""
@@ -271,6 +295,7 @@ func (j *jobs) spawn(ctx actor.Context, id int64, start *messages.StartJob) {
 		panic(fmt.Errorf("spawn the actor of job %d: %w", id, err))
 	}
 	j.active[id].pid, j.active[id].attempt = pid, attempt
+	j.repeatCallOffs(ctx, id)
 }
 
 func (j *jobs) forward(ctx actor.Context, id int64) {
@@ -293,16 +318,25 @@ func (j *jobs) forwardOrReturn(ctx actor.Context, order *messages.OrderJob) {
 		j.passOrder(ctx, h, order)
 		return
 	}
-	if h != nil && !slices.ContainsFunc(j.waiting, func(m *messages.StartJob) bool { return m.Id == id }) {
+	if h != nil && !j.waitsForStart(id) {
 		ctx.Respond(&messages.OrderJobResult{Request: order.Request, Text: adoptingText(id)})
 		return
 	}
 	if h != nil {
-		j.waiting = slices.DeleteFunc(j.waiting, func(m *messages.StartJob) bool { return m.Id == id })
-		delete(j.active, id)
-		ctx.Send(j.config.Queue, &messages.JobReturned{Id: id})
+		j.returnWaiting(ctx, id)
 	}
 	ctx.RequestWithCustomSender(j.config.Queue, order, ctx.Sender())
+}
+
+func (j *jobs) waitsForStart(id int64) bool {
+	return slices.ContainsFunc(j.waiting, func(m *messages.StartJob) bool { return m.Id == id })
+}
+
+// returnWaiting returns a job that waits for its start to the queue.
+func (j *jobs) returnWaiting(ctx actor.Context, id int64) {
+	j.waiting = slices.DeleteFunc(j.waiting, func(m *messages.StartJob) bool { return m.Id == id })
+	delete(j.active, id)
+	ctx.Send(j.config.Queue, &messages.JobReturned{Id: id})
 }
 
 func notRunning(id int64) *messages.Failure {
@@ -332,11 +366,13 @@ func (j *jobs) jobReleased(ctx actor.Context, m *jobReleased) {
 		return
 	}
 	j.handshakeEnded(ctx, m.id)
+	j.writesFail(&writesFail{id: m.id})
 	delete(j.active, m.id)
 	ctx.Stop(h.pid)
 	ctx.Send(j.config.Queue, m.event)
 	j.answerOrders(ctx, h, m.answers)
 	j.returnOrders(ctx, h)
+	j.settleCallOffs(ctx, m.id, j.lastOrder)
 }
 
 // childStopped adopts the job of a crashed job actor again. The delay grows with each

@@ -41,6 +41,7 @@ func (a *jobActor) adopt(ctx actor.Context) {
 			}
 			a.config.Processes.Adopt(a.attempt, Job{a.id, a.program}, int64(j.ProcessID), j.Livelock, ctx.Self())
 			a.sendDeferredOrders()
+			a.settleCallOff(ctx)
 		case j.Status().Final():
 			a.ended(ctx, j, m.Content)
 		case j.Status() == job.Queued:

@@ -73,13 +73,15 @@ func (s *failedStarts) failed(id int64, now time.Time) int {
 // startFailed pauses all starts after one has failed, longer after each failure, because
 // the cause (no program, memory, descriptor or disk space) mostly affects all jobs.
 func (j *jobs) startFailed(ctx actor.Context, m *startFailed) {
+	known := j.lastStartError == m.text
 	j.lastStartError = m.text
 	if !j.startsPaused {
 		j.startsPaused = true
 		delay := kit.Backoff(j.consecutiveFailures)
 		j.consecutiveFailures++
-		j.config.Env.Log().WithFields(logrus.Fields{"job": m.id, "err": m.text, "delay": delay}).Error(
-			"job process cannot be started; all starts wait")
+		if !known { // the retries say nothing new
+			j.config.Env.Log().WithFields(logrus.Fields{"job": m.id, "err": m.text}).Error("job process cannot be started; all starts wait and are tried again")
+		}
 		kit.SendAfter(j.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &retryStarts{})
 	}
 	j.handshakeEnded(ctx, m.id)
@@ -99,9 +101,11 @@ func (j *jobs) startUndone(ctx actor.Context, m *startUndone) {
 	if h == nil {
 		return
 	}
-	if tries := j.failedStarts.failed(m.id, j.config.Env.Clock().Now()); tries > 0 {
-		ctx.Send(h.pid, &failJob{fmt.Sprintf(" (%d times, while other jobs were started)", tries)})
-		return
+	if !m.calledOff {
+		if tries := j.failedStarts.failed(m.id, j.config.Env.Clock().Now()); tries > 0 {
+			ctx.Send(h.pid, &failJob{fmt.Sprintf(" (%d times, while other jobs were started)", tries)})
+			return
+		}
 	}
 	j.handshakeEnded(ctx, m.id)
 	delete(j.active, m.id)
@@ -111,4 +115,5 @@ func (j *jobs) startUndone(ctx actor.Context, m *startUndone) {
 		ctx.Send(j.config.Queue, &messages.OrderJob{Id: m.id, Kind: messages.OrderJob_SET_PRIORITY, Priority: int32(*m.priority)})
 	}
 	j.returnOrders(ctx, h)
+	j.settleCallOffs(ctx, m.id, j.lastOrder)
 }

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
@@ -40,8 +41,11 @@ type jobActor struct {
 	permission       *permissionRequest // open BeginOp of the process, until the scheduler has it; nil: none
 	version          uint64             // counts reports and reads of the file; the result of a read with a lower number is dropped
 	reportMissed     bool               // a report came before the adoption was complete
+	callOff          uint64             // number of the open CallOff; 0: none
 	orders           clientOrders
-	tries            int // failed disk requests in a row
+	failing          bool      // the jobs actor was told that the file cannot be written
+	tries            int       // failed disk requests
+	triedSince       time.Time // of the first of them
 	retry            func(actor.Context)
 }
 
@@ -76,6 +80,10 @@ func (a *jobActor) Receive(ctx actor.Context) {
 		a.processReported(ctx, m)
 	case *messages.OrderJob:
 		a.ordered(ctx, m)
+	case *stopBeginning:
+		a.stopBeginning(ctx, m)
+	case *messages.GetBeginWaitResult:
+		a.beginWaits(ctx, m)
 	case *cancelTimeout:
 		a.cancelTimeout(ctx, m)
 	case *messages.BeginOp:
@@ -179,13 +187,18 @@ func (a *jobActor) processGone(ctx actor.Context, m *messages.ProcessGone) {
 	}
 	a.permission, a.afterReplication = nil, nil
 	a.exitText = m.Text
-	if reason := a.handshake.StartFailure(); reason != "" && !a.orders.startCanceled {
+	a.settleCallOff(ctx)
+	switch reason := a.handshake.StartFailure(); {
+	case reason == "" || a.orders.startCanceled:
+		ctx.Send(ctx.Parent(), &handshakeEnded{id: a.id})
+		a.finalize(ctx)
+	case a.handshake.CalledOff():
+		ctx.Send(ctx.Parent(), &handshakeEnded{id: a.id})
+		a.undoStart(ctx)
+	default:
 		ctx.Send(ctx.Parent(), &startFailed{a.id, reason})
 		a.undoStart(ctx)
-		return
 	}
-	ctx.Send(ctx.Parent(), &handshakeEnded{id: a.id})
-	a.finalize(ctx)
 }
 
 // undoStart removes the process from the file of a job on which no process has acted, and
@@ -231,7 +244,7 @@ func (a *jobActor) returnToQueue(ctx actor.Context) {
 		return
 	}
 	a.copyEnd(ctx)
-	ctx.Send(ctx.Parent(), &startUndone{a.id, a.handshake.StartFailure(), a.orders.priority()})
+	ctx.Send(ctx.Parent(), &startUndone{a.id, a.handshake.StartFailure(), a.handshake.CalledOff(), a.orders.priority()})
 }
 
 // finalize makes sure that the file of a job without a process is final: it reads the file,
@@ -289,10 +302,13 @@ func (a *jobActor) writeEnd(ctx actor.Context, j *job.Job, encoded []byte) {
 // retryLater repeats a disk request without limit: a job has ended only when its end is on
 // the disk, and a job whose file cannot be read may be running.
 func (a *jobActor) retryLater(ctx actor.Context, f *messages.Failure, retry func(actor.Context)) {
+	if a.tries == 0 {
+		a.triedSince = a.config.Env.Clock().Now()
+	}
 	delay := kit.Backoff(a.tries)
 	a.tries++
 	a.retry = retry
-	a.log().WithFields(logrus.Fields{"err": f.Text, "delay": delay}).Error("job file cannot be read or written")
+	a.reportFailing(ctx, f.Text, a.triedSince, false)
 	kit.SendAfter(a.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &retryDisk{})
 }
 

@@ -67,6 +67,7 @@ func (a *jobActor) forwardPermission(ctx actor.Context) {
 	if q := a.permission; q != nil {
 		a.permission = nil
 		ctx.RequestWithCustomSender(a.config.Scheduler, q.BeginOp, q.requester)
+		a.askBeginWait(ctx)
 	}
 }
 

@@ -17,6 +17,7 @@ func (a *jobActor) processReported(ctx actor.Context, m *messages.ProcessReporte
 		a.reportMissed = a.start == nil // else the report is not of this attempt's process
 		return
 	}
+	a.reportFailing(ctx, m.WriteError, time.UnixMicro(m.FailingSinceUs), true)
 	if len(m.Encoded) > 0 {
 		a.progress(ctx, m.Encoded)
 		return
@@ -84,4 +85,5 @@ func (a *jobActor) progress(ctx actor.Context, encoded []byte) {
 		ctx.Send(a.config.Replicator, &messages.ReplicateJobFile{Id: a.id, Encoded: encoded})
 	}
 	a.answerIfTooLate(ctx)
+	a.settleIfExecuting(ctx)
 }

@@ -204,3 +204,38 @@ func TestAnOldLookIsDropped(t *testing.T) {
 		b.queue.Quiet()
 	})
 }
+
+// failing are the files that cannot be written, as the jobs actor says.
+func (b *bench) failing() []*messages.FailingWrite {
+	b.Helper()
+	b.client.Ask(b.jobs, &messages.GetFailingWrites{Request: 9})
+	m := kittest.Expect[*messages.GetFailingWritesResult](b.client)
+	require.Equal(b, uint64(9), m.Request)
+	return m.Writes
+}
+
+// A process that cannot write its file says so at each attempt. This is known until the file is written or the job ends, and
+// its beginning and its end have one line each in the log.
+func TestAProcessThatCannotWriteItsFile(t *testing.T) {
+	const began, ended = "job process cannot write its job file; it tries again until it can", "job file can be written again"
+	onBench(t, func(t *testing.T, b *bench) {
+		b.run(1)
+		report := func() {
+			b.client.Ask(b.jobs, &messages.ProcessReported{Id: 1, Livelock: jobtest.Livelock(1), Encoded: job.Encode(jobtest.Running(1)),
+				WriteError: "run-job: write queue/job-1: no space left on device", FailingSinceUs: 77})
+			b.Settle()
+		}
+		report()
+		report()
+		all := b.failing()
+		require.Len(t, all, 1)
+		require.EqualExportedValues(t, &messages.FailingWrite{Id: 1, Text: "run-job: write queue/job-1: no space left on device", SinceUs: 77, ByProcess: true}, all[0])
+		require.Len(t, b.Logged(began), 1)
+		b.client.Ask(b.jobs, &messages.ProcessReported{Id: 1, Livelock: jobtest.Livelock(1), Encoded: job.Encode(jobtest.Running(1))})
+		b.Settle()
+		require.Empty(t, b.failing())
+		require.Len(t, b.Logged(ended), 1)
+		report()
+		require.Len(t, b.Logged(began), 2)
+	})
+}

@@ -54,6 +54,8 @@ type Config struct {
 	Copier *actor.PID
 	// AwaitCopies: an answer waits until a majority of the candidates has the copies of what it reports.
 	AwaitCopies bool
+	// SliceWork is the work of a connection's actor between two messages, in steps of about 20 ns; 0: 250,000.
+	SliceWork int
 	// ConfdKeys is the actor of package confdkey; nil in a Ganeti cluster.
 	ConfdKeys *actor.PID
 	// Sessions is the actor of package sessions; nil: there is no console.
@@ -63,11 +65,14 @@ type Config struct {
 // About is what a client can learn of the daemon itself.
 type About struct {
 	Version string
+	DataDir string
 	PID     int
 	Started time.Time
 	// Console returns the address of this node's console, as "http://127.0.0.1:5080/ui/"; "" while there is none. It may be
 	// called on any goroutine. nil: there is none.
 	Console func() string
+	// Monitor is the same for the address of this node's MonD, as "http://127.0.0.1:1815".
+	Monitor func() string
 	// ArchiveAfter is what the daemon's options say of ended jobs; the setting overrides it. 0: they stay in the queue.
 	ArchiveAfter time.Duration
 	// RemoveArchivedAfter is what the daemon's options say of archived jobs; the setting overrides it. 0: they stay.

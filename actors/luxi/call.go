@@ -1,6 +1,7 @@
 package luxi
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -26,11 +27,12 @@ type call struct {
 	method  string
 	by      string // the user and process that sent the request, "" if unknown
 
-	pending   *pendingEvents // of the connection
-	wait      *waitCall      // nil: the request is not a WaitForJobChange, or has ended
-	stopTimer func() bool    // stops the timer of the open question; nil: no question was asked
-	asksNodes bool           // the open question is one to nodes
-	ended     bool           // the client has its answer, and what the store answers later is dropped
+	pending   *pendingEvents      // of the connection
+	wait      *waitCall           // nil: the request is not a WaitForJobChange, or has ended
+	stopTimer func() bool         // stops the timer of the open question; nil: no question was asked
+	asksNodes bool                // the open question is one to nodes
+	next      func(actor.Context) // the next slice; see later
+	ended     bool                // the client has its answer, and what the store answers later is dropped
 }
 
 // ask sends a question, of which answerTimeout bounds the duration. Answers of type A go to then.
@@ -86,6 +88,10 @@ func (c *call) timedOut(ctx actor.Context) {
 		return
 	case c.pending.awaited:
 		c.answerEvents(ctx)
+		return
+	}
+	if c.next != nil {
+		c.fail(ctx, messages.GenericFailure(fmt.Sprintf("%s takes longer than %d s: ask with simpler patterns, or about fewer jobs", c.method, answerTimeout/time.Second)))
 		return
 	}
 	if c.asksNodes {

@@ -10,6 +10,7 @@ import (
 	"lockstep/actors/conn"
 	"lockstep/actors/distributor"
 	"lockstep/actors/events"
+	"lockstep/actors/filters"
 	"lockstep/actors/inquirer"
 	"lockstep/actors/kit"
 	"lockstep/actors/locks"
@@ -64,8 +65,8 @@ func (c *connection) Receive(ctx actor.Context) {
 		c.session.Restarted(ctx, conn.CopierRestart)
 	case *messages.SubmitJobsResult, *messages.ListJobsResult, *messages.SubscribeJobResult, *messages.BeginOpResult,
 		*messages.OrderJobResult, *messages.ArchiveJobsResult, *messages.SetDrainResult, *messages.GetQueueStatusResult, *locks.CallResult,
-		*clusterconfig.Published, *clusterconfig.ResolveForeignResult, *clusterconfig.CheckForeignResult, *confdkey.Rotated, *sessions.CallResult, *distributor.GetNodesResult, *inquirer.AskResult, *queuecopy.GetNodesResult, *queuecopy.AwaitResult, *messages.EditConfigResult, *messages.ChangeFilterResult, *messages.ListFiltersResult, *messages.ExplainJobsResult, *scheduler.Snapshot,
-		*messages.ListDependenciesResult, *messages.GetNodesResult, *messages.ChangeNodesResult, *messages.CheckNodesResult, *messages.GetStartErrorResult:
+		*clusterconfig.Published, *clusterconfig.ResolveForeignResult, *clusterconfig.CheckForeignResult, *confdkey.Rotated, *sessions.CallResult, *distributor.GetNodesResult, *inquirer.AskResult, *queuecopy.GetNodesResult, *queuecopy.AwaitResult, *messages.EditConfigResult, *messages.ChangeFilterResult, *messages.ListFiltersResult, *messages.GetSerialResult, *filters.JobsTaken, *messages.ExplainJobsResult, *scheduler.Snapshot,
+		*messages.ListDependenciesResult, *messages.GetNodesResult, *messages.ChangeNodesResult, *messages.CheckNodesResult, *messages.GetStartErrorResult, *messages.GetFailingWritesResult:
 		c.session.Answered(ctx, m.(conn.Answer))
 	case *messages.CheckSubmissionResult:
 		c.submissionLost(ctx, m)
@@ -82,6 +83,10 @@ func (c *connection) Receive(ctx actor.Context) {
 	case *events.Gap:
 		c.pending.missed = true
 		c.current.eventsArrived(ctx)
+	case *proceed:
+		if c.session.IsOpen(m.request) {
+			c.current.next(ctx)
+		}
 	case *opcodesReloaded:
 		if c.session.IsOpen(m.request) {
 			c.current.reloaded(ctx, m)

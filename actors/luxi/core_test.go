@@ -22,6 +22,7 @@ type core struct {
 	*client
 	locks, scheduler, filters, cluster *kittest.Probe
 	trouble                            string // why job processes cannot be started
+	failing                            []*messages.FailingWrite
 }
 
 const madeUUID = "dddddddd-0000-4000-8000-000000000001"
@@ -35,11 +36,17 @@ func withCore(t *testing.T, f func(*testing.T, *core)) {
 			if _, ok := m.(*messages.AnnounceStore); ok {
 				return &messages.StoreStarted{Incarnation: 1}
 			}
+			if asks, ok := m.(*messages.GetFailingWrites); ok {
+				return &messages.GetFailingWritesResult{Request: asks.Request}
+			}
 			return nil
 		})
 		b.jobs.Answer(func(m any) any {
 			if asks, ok := m.(*messages.GetStartError); ok {
 				return &messages.GetStartErrorResult{Request: asks.Request, Text: c.trouble}
+			}
+			if asks, ok := m.(*messages.GetFailingWrites); ok {
+				return &messages.GetFailingWritesResult{Request: asks.Request, Writes: c.failing}
 			}
 			return nil
 		})

@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/core/answer"
+	"lockstep/core/filter"
 	"lockstep/messages"
 )
 
@@ -29,32 +30,28 @@ func lockstepReplaceFilter(c *call, ctx actor.Context, args []json.RawMessage) e
 	})
 }
 
-// lockstepTestFilter takes the arguments of ReplaceFilter and changes nothing. The answer is an answer.FilterPreview:
-// what LockstepReplaceFilter would answer now.
-func lockstepTestFilter(c *call, ctx actor.Context, args []json.RawMessage) error {
-	return ruleChange(c, ctx, args, true, func(ctx actor.Context, a *messages.ChangeFilterResult) {
-		c.succeed(ctx, answer.FilterPreview{Count: a.Matches, Jobs: append([]int64{}, a.LowestJobs...), Unfinished: a.Unfinished})
-	})
-}
-
+// replaceRule puts a rule in force.
 func replaceRule(c *call, ctx actor.Context, args []json.RawMessage, then func(actor.Context, *messages.ChangeFilterResult)) error {
-	return ruleChange(c, ctx, args, false, then)
-}
-
-// ruleChange sends a rule, to be put in force or to be evaluated only.
-func ruleChange(c *call, ctx actor.Context, args []json.RawMessage, preview bool, then func(actor.Context, *messages.ChangeFilterResult)) error {
-	var uuid, priority, predicates, action, reason json.RawMessage
-	if err := arguments(args, &uuid, &priority, &predicates, &action, &reason); err != nil {
-		return fmt.Errorf("%s: %w", c.method, err)
-	}
-	if string(uuid) == "null" {
-		uuid = json.RawMessage(quote(c.config.NewUUID()))
+	parts, err := ruleOf(c, args)
+	if err != nil {
+		return err
 	}
 	changeFilter(c, ctx, func(number uint64) any {
-		return &messages.ChangeFilter{Request: number, By: c.by, Preview: preview, Change: &messages.ChangeFilter_Replace{
-			Replace: &messages.FilterParts{Uuid: uuid, Priority: priority, Predicates: predicates, Action: action, Reason: reason}}}
+		return &messages.ChangeFilter{Request: number, By: c.by, Change: &messages.ChangeFilter_Replace{
+			Replace: &messages.FilterParts{Uuid: parts.UUID, Priority: parts.Priority, Predicates: parts.Predicates, Action: parts.Action, Reason: parts.Reason}}}
 	}, then)
 	return nil
+}
+
+// ruleOf reads the arguments of ReplaceFilter.
+func ruleOf(c *call, args []json.RawMessage) (r filter.ReplaceRequest, err error) {
+	if err := arguments(args, &r.UUID, &r.Priority, &r.Predicates, &r.Action, &r.Reason); err != nil {
+		return r, fmt.Errorf("%s: %w", c.method, err)
+	}
+	if string(r.UUID) == "null" {
+		r.UUID = json.RawMessage(quote(c.config.NewUUID()))
+	}
+	return r, nil
 }
 
 // deleteFilter takes [uuid]. The answer is null.

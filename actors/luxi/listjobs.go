@@ -29,30 +29,12 @@ func lockstepListJobs(c *call, ctx actor.Context, args []json.RawMessage) error 
 	if err != nil {
 		return fmt.Errorf("LockstepListJobs: %w", err)
 	}
-	q := c.toQueue(func(number uint64) any {
-		return &messages.ListJobs{Request: number, All: wanted.IDs == nil, Ids: wanted.IDs}
-	})
-	ask(c, ctx, q, func(ctx actor.Context, a *messages.ListJobsResult) {
-		c.session.StopResending() // all that follows is between this actor and the store
-		s := &selecting{call: c, selection: selection, archived: map[int64]bool{}}
-		var candidates []archivedJob
-		for _, row := range a.Rows {
-			switch {
-			case row.Unknown:
-				candidates = append(candidates, archivedJob{id: row.Id, hasRecord: true})
-			case selection.Matches(row.Info):
-				s.selected = append(s.selected, row.Info)
-			}
-		}
-		switch {
-		case wanted.IDs != nil:
-			s.readArchive(ctx, candidates)
-		case wanted.Archived:
-			s.listArchive(ctx, a.Rows)
-		default:
-			s.finish(ctx)
-		}
-	})
+	s := &selecting{call: c, selection: selection, archived: map[int64]bool{}}
+	if wanted.IDs == nil {
+		c.takeRows(ctx, s.examine)
+	} else {
+		c.takeRowsOf(ctx, wanted.IDs, s.examine)
+	}
 	return nil
 }
 
@@ -66,14 +48,49 @@ type archivedJob struct {
 type selecting struct {
 	*call
 	selection *query.Selection
+	rows      []*messages.JobRow // of the queue
+	row       int                // index in rows of the first one that was not examined
 	selected  []*messages.JobInfo
 	archived  map[int64]bool // of the selected jobs, those of the archive
+	frame     []byte         // the answer
 
 	candidates []archivedJob // by descending id; the first next of them were read or are being read
 	next       int
 	reading    int
 	found      int // selected jobs of the archive
 	files      int // files that were read
+}
+
+// examine selects jobs of the queue.
+func (s *selecting) examine(ctx actor.Context, rows []*messages.JobRow) {
+	s.rows = rows
+	s.examineMore(ctx)
+}
+
+func (s *selecting) examineMore(ctx actor.Context) {
+	for work := s.slice(); s.row < len(s.rows); s.row++ {
+		if work <= 0 {
+			s.later(ctx, s.examineMore)
+			return
+		}
+		switch row := s.rows[s.row]; {
+		case row.Unknown:
+			s.candidates = append(s.candidates, archivedJob{id: row.Id, hasRecord: true})
+		default:
+			work -= s.selection.Work(row.Info)
+			if s.selection.Matches(row.Info) {
+				s.selected = append(s.selected, row.Info)
+			}
+		}
+	}
+	switch {
+	case s.selection.IDs != nil:
+		s.readArchive(ctx, s.candidates)
+	case s.selection.Archived:
+		s.listArchive(ctx, s.rows)
+	default:
+		s.finish(ctx)
+	}
 }
 
 // listArchive lists the directories of the archive. A directory that cannot be listed counts as empty.
@@ -190,17 +207,27 @@ func (s *selecting) wasRead(ctx actor.Context) {
 // finish answers with the selected jobs.
 func (s *selecting) finish(ctx actor.Context) {
 	kept, more := s.selection.Arrange(s.selected)
-	frame := append(wire.AppendResult(make([]byte, 0, len(kept)*listedBytes)), `{"jobs":[`...)
-	for i, info := range kept {
-		if i > 0 {
-			frame = append(frame, ',')
+	s.frame = append(wire.AppendResult(make([]byte, 0, len(kept)*listedBytes)), `{"jobs":[`...)
+	s.append(ctx, kept, more)
+}
+
+// append appends jobs to the answer.
+func (s *selecting) append(ctx actor.Context, kept []*messages.JobInfo, more int) {
+	for work := s.slice(); len(kept) > 0; kept = kept[1:] {
+		if work <= 0 {
+			s.later(ctx, func(ctx actor.Context) { s.append(ctx, kept, more) })
+			return
 		}
-		if frame = query.AppendListed(frame, info, s.archived[info.Id]); len(frame) > answerMax {
+		work -= rowWork
+		if s.frame[len(s.frame)-1] == '}' {
+			s.frame = append(s.frame, ',')
+		}
+		if s.frame = query.AppendListed(s.frame, kept[0], s.archived[kept[0].Id]); len(s.frame) > answerMax {
 			s.fail(ctx, messages.Generic(errTooLarge))
 			return
 		}
 	}
-	s.answer(ctx, wire.CloseResult(fmt.Appendf(frame, `],"more":%d,"unread":%d}`, more, len(s.candidates)-s.next)))
+	s.answer(ctx, wire.CloseResult(fmt.Appendf(s.frame, `],"more":%d,"unread":%d}`, more, len(s.candidates)-s.next)))
 }
 
 // listedBytes is about the size of a job in the answer.

@@ -3,10 +3,13 @@ package luxi_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/actors/conn"
 	"lockstep/actors/kittest"
 	"lockstep/core/answer"
 	"lockstep/core/job"
@@ -102,4 +105,58 @@ func TestJobsWithNames(t *testing.T) {
 			b.queue.Quiet()
 		})
 	}
+}
+
+// globs is the most expensive selection.
+var globs = func() string {
+	list, err := json.Marshal(slices.Repeat([]string{"*" + strings.Repeat("a", 98) + "b"}, 20))
+	if err != nil {
+		panic(err)
+	}
+	return `[{"names": ` + string(list) + `}]`
+}()
+
+// A list with expensive patterns is made in slices, and ends when its client has gone. The queue is asked for a part of its jobs at a time.
+func TestAnExpensiveListEndsWithItsClient(t *testing.T) {
+	for _, stays := range []bool{true, false} {
+		onBench(t, func(t *testing.T, b *bench, c *client) {
+			parts := 0
+			b.Panics.Watch(func(_ string, m any) {
+				if strings.HasSuffix(fmt.Sprintf("%T", m), ".proceed") {
+					if parts++; parts == 5 && !stays {
+						c.Send(c.Conn.Server(), &conn.Closed{})
+					}
+				}
+			})
+			rows := make([]*messages.JobRow, 20_500)
+			for i := range rows {
+				rows[i] = &messages.JobRow{Id: int64(i + 1), Info: &messages.JobInfo{}}
+			}
+			for _, row := range rows[20_000:] {
+				row.Info.Name = strings.Repeat("a", 200)
+			}
+			c.Call("LockstepListJobs", globs)
+			first := asked[*messages.ListJobs](c, b.queue)
+			require.EqualValues(t, 20_000, first.Limit)
+			c.Tell(&messages.ListJobsResult{Request: first.Request, Rows: rows[:20_000]})
+			second := asked[*messages.ListJobs](c, b.queue)
+			require.EqualValues(t, 20_000, second.Cursor)
+			c.Tell(&messages.ListJobsResult{Request: second.Request, Rows: rows[20_000:]})
+			if stays {
+				require.JSONEq(t, `{"success": true, "result": {"jobs": [], "more": 0, "unread": 0}}`, c.Answer())
+				require.Greater(t, parts, 50)
+				return
+			}
+			require.Less(t, parts, 20)
+			require.True(t, c.Closed())
+		})
+	}
+}
+
+func TestTooManyPatterns(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		c.Call("LockstepListJobs", strings.Replace(globs, `["`, `["c*","`, 1))
+		require.Contains(t, c.Answer(), "at most 20 patterns")
+		b.queue.Quiet()
+	})
 }

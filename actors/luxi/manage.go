@@ -140,13 +140,17 @@ func lockstepStatus(c *call, ctx actor.Context, args []json.RawMessage) error {
 		return fmt.Errorf("LockstepStatus: %w", err)
 	}
 	c.askStatus(ctx, func(ctx actor.Context, s *messages.GetQueueStatusResult) {
-		askOfConfig(c, ctx, config.ClusterOf, func(ctx actor.Context, cluster config.Cluster) {
+		c.askStatusOfConfig(ctx, func(ctx actor.Context, cluster config.Cluster, setAside []string) {
 			c.askNodes(ctx, func(ctx actor.Context, nodes *answer.Nodes) {
 				c.askStartError(ctx, func(ctx actor.Context, startError string) {
 					c.askForeign(ctx, func(ctx actor.Context, foreign string) {
 						status := queueStatus(c.config.About, s, cluster, nodes, startError)
 						status.ForeignConfig = foreign
-						c.succeed(ctx, status)
+						status.Quarantined = append(status.Quarantined, setAside...)
+						c.askFailingWrites(ctx, func(ctx actor.Context, failing []answer.CannotWrite) {
+							status.CannotWrite = failing
+							c.succeed(ctx, status)
+						})
 					})
 				})
 			})
@@ -162,14 +166,14 @@ func queueStatus(about About, s *messages.GetQueueStatusResult, cluster config.C
 	}
 	running := make([]answer.RunningJob, len(s.Active))
 	for i, info := range s.Active {
-		running[i] = answer.RunningJob{ID: info.Id, Status: query.StatusOf(info).String(), Summary: info.Summary,
+		running[i] = answer.RunningJob{ID: info.Id, Status: query.ClientStatus(info).String(), Summary: info.Summary,
 			Priority: int(info.Priority), Started: answer.TimeOf(info.StartUs)}
 	}
 	settings, _ := config.DecodeSettings(s.Settings) // the queue has decoded them
 	return answer.QueueStatus{
 		Retention: answer.Retention{ArchiveAfter: settings.ArchiveAfter(about.ArchiveAfter).Seconds(), KeepLast: settings.KeepLast, Archived: s.AutoArchived,
 			RemoveArchivedAfter: settings.RemoveArchivedAfter(about.RemoveArchivedAfter).Seconds()},
-		Cluster: cluster.Name, Master: cluster.MasterName, Version: about.Version, PID: about.PID,
+		Cluster: cluster.Name, Master: cluster.MasterName, Version: about.Version, DataDir: about.DataDir, PID: about.PID,
 		Started: answer.TimeOf(about.Started.UnixMicro()), RunSlots: cluster.MaxRunningJobs,
 		LastID: s.Serial, Drained: s.Drained, Jobs: counts, Running: running,
 		Quarantined: append([]string{}, s.Quarantined...), WithSecrets: s.WithSecrets,

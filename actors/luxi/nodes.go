@@ -22,6 +22,14 @@ func (a About) ConsoleAddress() string {
 	return a.Console()
 }
 
+// MonitorAddress is the address of this node's MonD; empty: there is none.
+func (a About) MonitorAddress() string {
+	if a.Monitor == nil {
+		return ""
+	}
+	return a.Monitor()
+}
+
 // NodesOf is the answer to a client from the replicator's view of the cluster. A node that knows no members yet is
 // joining.
 func NodesOf(n *messages.GetNodesResult) answer.Nodes {
@@ -53,7 +61,7 @@ func lockstepNodes(c *call, ctx actor.Context, _ []json.RawMessage) error {
 		if nodes == nil {
 			nodes = &answer.Nodes{Nodes: []answer.Node{}}
 		}
-		nodes.Console = c.config.About.ConsoleAddress()
+		nodes.Console, nodes.Monitor = c.config.About.ConsoleAddress(), c.config.About.MonitorAddress()
 		c.succeed(ctx, nodes)
 	})
 	return nil

@@ -26,6 +26,7 @@ func lockstepOpcodes(c *call, ctx actor.Context, args []json.RawMessage) error {
 			continue
 		}
 		row := answer.Opcode{Name: name, Doc: op.Doc, Defined: op.Defined(), Params: []answer.OpcodeParam{}}
+		row.Runs = op.Runs() || c.config.Distributor != nil // the nodes of a Ganeti cluster execute Ganeti's opcodes
 		for i := range op.Params {
 			p := &op.Params[i]
 			value := p.Default

@@ -162,17 +162,13 @@ func (p *paging) examine(ctx actor.Context, items []*pageItem, then func(actor.C
 	remaining := len(reading)
 	proceed := func(ctx actor.Context) {
 		p.setTimer(ctx, answerTimeout)
-		for _, item := range items[:end] {
-			if !p.page.Add(item.id, item.info, item.archived) {
-				p.finish(ctx)
+		p.add(ctx, items[:end], func(ctx actor.Context) {
+			if end == len(items) {
+				then(ctx)
 				return
 			}
-		}
-		if end == len(items) {
-			then(ctx)
-			return
-		}
-		p.examine(ctx, items[end:], then)
+			p.examine(ctx, items[end:], then)
+		})
 	}
 	if remaining == 0 {
 		proceed(ctx)
@@ -185,6 +181,22 @@ func (p *paging) examine(ctx actor.Context, items []*pageItem, then func(actor.C
 			}
 		})
 	}
+}
+
+// add adds jobs to the page, in slices.
+func (p *paging) add(ctx actor.Context, items []*pageItem, then func(actor.Context)) {
+	work := p.slice()
+	for i, item := range items {
+		if work -= p.page.Work(item.info); work <= 0 && i > 0 {
+			p.later(ctx, func(ctx actor.Context) { p.add(ctx, items[i:], then) })
+			return
+		}
+		if !p.page.Add(item.id, item.info, item.archived) {
+			p.finish(ctx)
+			return
+		}
+	}
+	then(ctx)
 }
 
 // readArchived reads the files of an archived job. Without a readable record the job has none.

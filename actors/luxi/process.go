@@ -12,20 +12,26 @@ import (
 )
 
 // reportJob takes [id, livelock, job] from a job process that has written its file; a null job means that the job is
-// long and the file must be read. The livelock's name identifies the attempt. It does not authenticate the sender:
+// long and the file must be read. A process that cannot write its file adds a jobproc.WriteFailure. The livelock's name identifies the attempt. It does not authenticate the sender:
 // each client that may open the socket can do more harm in other ways. The answer is null, at once, because a report is
 // a hint.
 func reportJob(c *call, ctx actor.Context, args []json.RawMessage) error {
 	var id jobID
 	var livelock string
 	var encoded json.RawMessage
-	if err := arguments(args, &id, &livelock, &encoded); err != nil {
+	var failing jobproc.WriteFailure
+	into := []any{&id, &livelock, &encoded, &failing}
+	if len(args) < len(into) {
+		into = into[:3]
+	}
+	if err := arguments(args, into...); err != nil {
 		return fmt.Errorf("LockstepReportJob: %w", err)
 	}
 	if string(encoded) == "null" {
 		encoded = nil
 	}
-	ctx.Send(c.config.Jobs, &messages.ProcessReported{Id: int64(id), Livelock: livelock, Encoded: encoded})
+	ctx.Send(c.config.Jobs, &messages.ProcessReported{Id: int64(id), Livelock: livelock, Encoded: encoded,
+		WriteError: failing.Error, FailingSinceUs: failing.SinceUS})
 	c.succeed(ctx, nil)
 	return nil
 }

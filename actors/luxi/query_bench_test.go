@@ -3,6 +3,7 @@ package luxi_test
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -57,7 +58,7 @@ func BenchmarkListJobs(b *testing.B) {
 				queue, nobody := e.Probe("queue"), e.Probe("nobody")
 				queue.Answer(func(m any) any {
 					if ask, ok := m.(*messages.ListJobs); ok {
-						return &messages.ListJobsResult{Request: ask.Request, Rows: rows}
+						return &messages.ListJobsResult{Request: ask.Request, Rows: pageOf(rows, ask)}
 					}
 					return nil
 				})
@@ -81,5 +82,30 @@ func BenchmarkListJobs(b *testing.B) {
 				b.ReportMetric(float64(size)/1e6, "MB/answer")
 			})
 		}
+	}
+}
+
+// pageOf returns what the queue answers, of rows with the ids from 1.
+func pageOf(rows []*messages.JobRow, ask *messages.ListJobs) []*messages.JobRow {
+	limit := int(ask.Limit)
+	switch {
+	case len(ask.Ids) > 0:
+		page := make([]*messages.JobRow, len(ask.Ids))
+		for i, id := range ask.Ids {
+			page[i] = rows[id-1]
+		}
+		return page
+	case limit == 0:
+		return rows
+	case ask.Newest:
+		if ask.Cursor > 0 {
+			rows = rows[:ask.Cursor-1]
+		}
+		page := slices.Clone(rows[max(0, len(rows)-limit):])
+		slices.Reverse(page)
+		return page
+	default:
+		rows = rows[ask.Cursor:]
+		return rows[:min(limit, len(rows))]
 	}
 }

@@ -72,6 +72,39 @@ func TestJobsThatCannotBeRead(t *testing.T) {
 	})
 }
 
+// A job moves to the archive while the queue still has it.
+func TestQueriesForAJobThatMovesToTheArchive(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world, c *client) {
+		w.threeJobs()
+		delete(w.files, "queue/job-1")
+		w.archive(someJob(1, job.Success))
+		require.JSONEq(t, `[[[0,1],[0,["success"]],[0,true]]]`, c.cells(`["job", ["id", "opstatus", "archived"], ["==", "id", 1]]`))
+		require.JSONEq(t, `[[[0,1],[0,["success"]]],[[0,2],[0,["running"]]],[[0,3],[0,["queued"]]]]`, c.cells(`["job", ["id", "opstatus"], null]`))
+		got, err := jsonOf(c.asks("QueryJobs", `[[1, 3], ["id", "opstatus"]]`))
+		require.NoError(t, err)
+		require.JSONEq(t, `[[1,["success"]],[3,["queued"]]]`, got)
+	})
+}
+
+// What the queue said of a job without a file is older than the reads, so the queue is asked again, once.
+func TestAJobWithoutAFileIsAskedForAgain(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		c.Call("QueryJobs", `[[1, 2, 3], ["id", "opstatus"]]`)
+		c.listed(rowOf(someJob(1, job.Success)), rowOf(someJob(2, job.Running)), rowOf(someJob(3, job.Success)))
+		c.storeGives("queue/job-1", "")
+		c.storeGives("queue/job-3", "")
+		c.storeGives("queue/archive/0/job-1", "")
+		c.storeGives("queue/archive/0/job-3", "")
+		m := asked[*messages.ListJobs](c, b.queue)
+		require.Equal(t, []int64{1, 3}, m.Ids)
+		c.Tell(&messages.ListJobsResult{Request: m.Request, Rows: []*messages.JobRow{{Id: 1, Unknown: true}, rowOf(someJob(3, job.Success))}})
+		c.storeGives("queue/archive/0/job-1", string(job.Encode(someJob(1, job.Success))))
+		c.storeGives("queue/job-3", "")
+		c.storeGives("queue/archive/0/job-3", "")
+		require.JSONEq(t, `{"success":true,"result":[[1,["success"]],[2,["running"]],[3,null]]}`, c.Answer())
+	})
+}
+
 // A filter can fail only when a file was read. The query fails as a whole, and the answers of later reads are dropped.
 func TestAFilterThatFailsLate(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {

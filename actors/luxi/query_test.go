@@ -23,7 +23,7 @@ func TestQueryJobs(t *testing.T) {
 		c.Call("QueryJobs", `[[4962, "7"], ["id", "status", "priority", "summary", "received_ts", "start_ts"]]`)
 		m := c.listed(rowOf(someJob(4962, job.Queued)), rowOf(someJob(7, job.Success)))
 		require.Equal(t, []int64{4962, 7}, m.Ids)
-		require.False(t, m.All)
+		require.Zero(t, m.Limit)
 		require.JSONEq(t, `{"success":true,"result":[[4962,"queued",0,["TEST_DELAY(1.0)"],[1,2],null],[7,"success",0,["TEST_DELAY(1.0)"],[1,2],null]]}`, c.Answer())
 		b.store.Quiet()
 	})
@@ -32,10 +32,10 @@ func TestQueryJobs(t *testing.T) {
 func TestQueryAllJobs(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.Call("QueryJobs", `[null, ["id"]]`)
-		require.True(t, c.listed(rowOf(someJob(1, job.Queued))).All)
+		require.Positive(t, c.listed(rowOf(someJob(1, job.Queued))).Limit)
 		require.JSONEq(t, `{"success":true,"result":[[1]]}`, c.Answer())
 		c.Call("QueryJobs", `[[], ["id"]]`)
-		require.False(t, c.listed().All)
+		require.Zero(t, c.listed().Limit)
 		require.JSONEq(t, `{"success":true,"result":[]}`, c.Answer())
 	})
 }

@@ -3,6 +3,7 @@ package luxi
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -24,7 +25,11 @@ func queryJobs(c *call, ctx actor.Context, args []json.RawMessage) error {
 		c.fail(ctx, queryFailure(err))
 		return nil
 	}
-	listJobs(c, ctx, newResultTable(q, true), &messages.ListJobs{All: ids == nil, Ids: uniqueIDs(ids)})
+	var asked []int64
+	if ids != nil {
+		asked = uniqueIDs(ids)
+	}
+	listJobs(c, ctx, newResultTable(q, true), asked)
 	return nil
 }
 
@@ -47,27 +52,27 @@ func queryJobItems(c *call, ctx actor.Context, fields []string, filter json.RawM
 	if err != nil {
 		return err
 	}
-	m := &messages.ListJobs{All: true}
-	if ids, only := query.JobIDs(q); only {
+	ids, only := query.JobIDs(q)
+	if only {
 		q.DropFilter() // all these jobs match, and a match of each job against each id takes quadratic time
-		m = &messages.ListJobs{Ids: ids}
+		ids = append([]int64{}, ids...)
 	}
-	listJobs(c, ctx, newResultTable(q, false), m)
+	listJobs(c, ctx, newResultTable(q, false), ids)
 	return nil
 }
 
-// listJobs answers a query for jobs from the rows of the queue and, where these lack a field, from the job files.
-func listJobs(c *call, ctx actor.Context, table *resultTable[query.JobItem], m *messages.ListJobs) {
-	q := c.toQueue(func(number uint64) any { return &messages.ListJobs{Request: number, All: m.All, Ids: m.Ids} })
-	ask(c, ctx, q, func(ctx actor.Context, a *messages.ListJobsResult) {
-		c.session.StopResending() // all that follows is between this actor and the store
-		l := &listing{call: c, table: table, needs: table.question.Level()}
-		if m.All && table.question.HasField("archived") {
-			withArchive(c, ctx, a.Rows, l.start)
-		} else {
-			l.start(ctx, a.Rows)
-		}
-	})
+// listJobs answers a query for the jobs with these ids, nil for all jobs, from the rows of the queue and, where these
+// lack a field, from the job files.
+func listJobs(c *call, ctx actor.Context, table *resultTable[query.JobItem], ids []int64) {
+	l := &listing{call: c, table: table, needs: table.question.Level()}
+	switch {
+	case ids != nil:
+		c.takeRowsOf(ctx, ids, l.start)
+	case table.question.HasField("archived"):
+		c.takeRows(ctx, func(ctx actor.Context, rows []*messages.JobRow) { withArchive(c, ctx, rows, l.start) })
+	default:
+		c.takeRows(ctx, l.start)
+	}
 }
 
 const (
@@ -86,9 +91,14 @@ type listing struct {
 	needs query.DataLevel // of the query's fields
 	// rows are the jobs to look at. A row without info that is not unknown is that of an archived job.
 	rows    []*messages.JobRow
-	next    int // index of the first row that was not looked at, 0 <= next <= len(rows)
-	reading int // files being read, 0 <= reading <= readsInFlight
-	files   int // files that were read
+	next    int  // index of the first row that was not looked at, 0 <= next <= len(rows)
+	waits   bool // for its next slice
+	reading int  // files being read, 0 <= reading <= readsInFlight
+	files   int  // files that were read
+	// missed are the indexes of jobs of the queue without a file in the queue or in the archive. The queue is asked for
+	// them once more; askedAgain says that it was.
+	missed     []int
+	askedAgain bool
 }
 
 func (l *listing) start(ctx actor.Context, rows []*messages.JobRow) {
@@ -96,23 +106,59 @@ func (l *listing) start(ctx actor.Context, rows []*messages.JobRow) {
 	l.advance(ctx)
 }
 
-// advance looks at rows until readsInFlight files are being read. It answers when all rows are done.
+// advance looks at rows until readsInFlight files are being read, in slices. It answers when all rows are done.
 func (l *listing) advance(ctx actor.Context) {
-	for l.next < len(l.rows) && l.reading < readsInFlight && !l.ended {
-		i, row := l.next, l.rows[l.next]
-		l.next++
-		switch {
-		case row.Unknown:
-			l.readFile(ctx, i, paths.ArchivePath(row.Id), true)
-		case row.Info == nil:
-			l.match(ctx, i, &query.JobItem{ID: job.ID(row.Id), Archived: true}, query.LevelListing)
-		default:
-			l.match(ctx, i, &query.JobItem{ID: job.ID(row.Id), Info: row.Info}, query.LevelInfo)
+	for work := l.slice(); l.next < len(l.rows) && l.reading < readsInFlight && !l.ended && !l.waits; {
+		if work <= 0 {
+			l.waits = true
+			l.later(ctx, func(ctx actor.Context) {
+				l.waits = false
+				l.advance(ctx)
+			})
+			return
 		}
+		work -= l.table.question.Work() + rowWork
+		l.next++
+		l.look(ctx, l.next-1)
 	}
-	if !l.ended && l.next == len(l.rows) && l.reading == 0 {
+	switch {
+	case l.ended || l.next < len(l.rows) || l.reading > 0:
+	case len(l.missed) > 0:
+		l.askAgain(ctx)
+	default:
 		l.answer(ctx, l.table.close())
 	}
+}
+
+// look decides about row i with what the row has.
+func (l *listing) look(ctx actor.Context, i int) {
+	switch row := l.rows[i]; {
+	case row.Unknown:
+		l.readFile(ctx, i, true)
+	case row.Info == nil:
+		l.match(ctx, i, &query.JobItem{ID: job.ID(row.Id), Archived: true}, query.LevelListing)
+	default:
+		l.match(ctx, i, &query.JobItem{ID: job.ID(row.Id), Info: row.Info}, query.LevelInfo)
+	}
+}
+
+// askAgain asks the queue once more for the jobs without a file: what it said of them is older than the reads.
+func (l *listing) askAgain(ctx actor.Context) {
+	missed := l.missed
+	l.missed, l.askedAgain = nil, true
+	ids := make([]int64, len(missed))
+	for k, i := range missed {
+		ids[k] = l.rows[i].Id
+	}
+	l.askRows(ctx, ids, func(ctx actor.Context, rows []*messages.JobRow) {
+		l.session.StopResending()
+		l.rows = slices.Clone(l.rows) // the queue's message does not change
+		for k, i := range missed {
+			l.rows[i] = rows[k]
+			l.look(ctx, i)
+		}
+		l.advance(ctx)
+	})
 }
 
 // match decides whether row i is part of the answer, if what is known of the job suffices for that. Otherwise it reads
@@ -129,24 +175,35 @@ func (l *listing) match(ctx actor.Context, i int, item *query.JobItem, have quer
 			l.fail(ctx, messages.Generic(errTooLarge))
 		}
 	case item.Archived:
-		l.readFile(ctx, i, paths.ArchivePath(int64(item.ID)), true)
+		l.readFile(ctx, i, true)
 	case len(item.Info.Encoded) > 0:
 		l.decode(ctx, i, item.Info, item.Info.Encoded, false)
 	default:
-		l.readFile(ctx, i, paths.JobPath(int64(item.ID)), false)
+		l.readFile(ctx, i, false)
 	}
 }
 
-func (l *listing) readFile(ctx actor.Context, i int, path string, archived bool) {
+// readFile reads the file of a job, in the archive or in the queue and then in the archive: a job moves to the archive
+// while the queue still has it.
+func (l *listing) readFile(ctx actor.Context, i int, archived bool) {
+	path := paths.JobPath(l.rows[i].Id)
+	if archived {
+		path = paths.ArchivePath(l.rows[i].Id)
+	}
 	l.reading++
 	l.read(ctx, "query-job", path, func(ctx actor.Context, m *messages.ReadFileResult) {
 		l.reading--
 		if l.files++; l.files%readsPerTimeout == 0 {
 			l.setTimer(ctx, answerTimeout)
 		}
-		if m.Missing || m.Failure != nil {
+		switch {
+		case m.Missing && !archived:
+			l.readFile(ctx, i, true)
+		case m.Missing && l.rows[i].Info != nil && !l.askedAgain:
+			l.missed = append(l.missed, i)
+		case m.Missing || m.Failure != nil:
 			l.matchUnreadable(ctx, i)
-		} else {
+		default:
 			l.decode(ctx, i, l.rows[i].Info, m.Content, archived)
 		}
 		l.advance(ctx)

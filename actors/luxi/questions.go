@@ -54,6 +54,34 @@ func (c *call) askStartError(ctx actor.Context, then func(ctx actor.Context, sta
 	ask(c, ctx, q, func(ctx actor.Context, a *messages.GetStartErrorResult) { then(ctx, a.Text) })
 }
 
+// askFailingWrites asks which files cannot be written now: those of jobs, by id, and then one of the daemon's others.
+func (c *call) askFailingWrites(ctx actor.Context, then func(actor.Context, []answer.CannotWrite)) {
+	q := func(to *actor.PID) conn.Question {
+		return conn.Question{To: to, LostBy: conn.QueueRestart | conn.CoreRestart,
+			Message: func(number uint64) any { return &messages.GetFailingWrites{Request: number} }}
+	}
+	ask(c, ctx, q(c.config.Jobs), func(ctx actor.Context, ofJobs *messages.GetFailingWritesResult) {
+		ask(c, ctx, q(c.config.Store), func(ctx actor.Context, others *messages.GetFailingWritesResult) {
+			failing := []answer.CannotWrite{}
+			for _, w := range append(slices.Clone(ofJobs.Writes), others.Writes...) {
+				known := w.Id == 0 && slices.ContainsFunc(failing, func(f answer.CannotWrite) bool { return f.Text == w.Text })
+				if !known { // the daemon cannot write the file of a job
+					failing = append(failing, cannotWrite(w))
+				}
+			}
+			then(ctx, failing)
+		})
+	})
+}
+
+func cannotWrite(w *messages.FailingWrite) answer.CannotWrite {
+	by := answer.ByDaemon
+	if w.ByProcess {
+		by = answer.ByProcess
+	}
+	return answer.CannotWrite{Job: w.Id, By: by, Text: w.Text, Since: answer.TimeOf(w.SinceUs)}
+}
+
 // askExplanations asks the scheduler what holds these jobs back, in the order of ids.
 func (c *call) askExplanations(ctx actor.Context, ids []int64, then func(actor.Context, []*messages.JobExplanation)) {
 	ask(c, ctx, toCore(c.config.Scheduler, func(number uint64) any { return &messages.ExplainJobs{Request: number, Ids: ids} }),
@@ -103,6 +131,19 @@ func askOfConfig[T any](c *call, ctx actor.Context, part func(*model.Config) (T,
 		}
 		then(ctx, value)
 	})
+}
+
+// askStatusOfConfig asks for what the status needs: the cluster, and the damaged settings in the quarantine.
+func (c *call) askStatusOfConfig(ctx actor.Context, then func(actor.Context, config.Cluster, []string)) {
+	ask(c, ctx, toCore(c.config.ClusterConfig, func(number uint64) any { return &messages.PublishConfig{Request: number} }),
+		func(ctx actor.Context, a *clusterconfig.Published) {
+			cluster, err := config.ClusterOf(a.Config)
+			if err != nil {
+				c.fail(ctx, configFailure(err))
+				return
+			}
+			then(ctx, cluster, a.SetAside)
+		})
 }
 
 func configFailure(err error) *messages.Failure {

@@ -16,9 +16,11 @@ import (
 
 	"lockstep/actors/kittest"
 	"lockstep/actors/luxi"
+	"lockstep/core/budget"
 	"lockstep/core/opcode"
 	"lockstep/core/ownership"
 	"lockstep/core/wire"
+	"lockstep/edge/admission"
 	"lockstep/edge/socket"
 	"lockstep/messages"
 )
@@ -149,8 +151,8 @@ func TestAStaleSocketIsReplaced(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
-// Idle clients and clients that send half a request harm no other client. Above the limit, the connection that has been
-// idle for longest is closed.
+// Idle clients and clients that send half a request harm no other client. Above the limit, the connection that has sent
+// nothing for longest is closed.
 func TestThousandsOfConnections(t *testing.T) {
 	options := listening
 	options.MaxConns = 2000
@@ -178,13 +180,33 @@ func TestThousandsOfConnections(t *testing.T) {
 	require.NoError(t, ask(good))
 	require.NoError(t, ask(s.dial()), "there is one too many")
 	// The deadline of dial may have passed: on a slow machine thousands take their time.
-	require.NoError(t, idle[0].SetDeadline(time.Now().Add(kittest.ExpectTimeout)))
-	_, err := wire.NewReader(idle[0], 1000).ReadFrame()
+	require.NoError(t, idle[1].SetDeadline(time.Now().Add(kittest.ExpectTimeout)))
+	_, err := wire.NewReader(idle[1], 1000).ReadFrame()
 	require.Error(t, err)
 	var timeout net.Error
 	require.False(t, errors.As(err, &timeout) && timeout.Timeout(), "it is still open")
-	require.NoError(t, ask(idle[3]))
+	require.NoError(t, ask(idle[5]))
 	require.NoError(t, ask(good))
+}
+
+// Requests that examine the whole queue work a few at a time; others do not wait for them.
+func TestLargeRequestsTakeTurns(t *testing.T) {
+	options := listening
+	options.Turn = func(frame []byte) (admission.Class, bool) { return admission.Page, luxi.ExtentOf(frame) == luxi.Whole }
+	options.Table = admission.NewTable()
+	s := listenWith(t, options)
+	for range 5 {
+		require.NoError(t, wire.WriteFrame(s.dial(), []byte(`{"method": "QueryJobs", "args": [[], ["id"]]}`)))
+	}
+	first, from := kittest.ExpectFrom[*messages.ListJobs](s.queue)
+	for range 3 {
+		kittest.ExpectFrom[*messages.ListJobs](s.queue)
+	}
+	require.NoError(t, wire.WriteFrame(s.dial(), []byte(`{"method": "SubmitJob", "args": [[`+delay+`]]}`)))
+	kittest.ExpectFrom[*messages.SubmitJobs](s.queue)
+	require.Equal(t, 4, options.Table.Active(admission.Page))
+	s.queue.Ask(from, &messages.ListJobsResult{Request: first.Request})
+	kittest.ExpectFrom[*messages.ListJobs](s.queue)
 }
 
 func TestAConnectionWithARequestIsNotEnded(t *testing.T) {
@@ -208,7 +230,7 @@ func TestAConnectionWithARequestIsNotEnded(t *testing.T) {
 func TestHalfSentLargeRequestsMakeRoom(t *testing.T) {
 	const frame = 256 << 10
 	options := listening
-	options.MaxFrame, options.MaxBuffered = frame, 4*frame
+	options.MaxFrame, options.Table = frame, admission.NewTableWith(budget.NewBytesOf(4*frame, 4*frame, 0))
 	s := listenWith(t, options)
 	half := bytes.Repeat([]byte("x"), frame*3/4)
 	var stuck []net.Conn

@@ -26,6 +26,7 @@ var summaryOf = opcode.Summary
 type jobWait struct {
 	id       job.ID
 	fields   []*query.JobField
+	archived bool  // the file is in the archive
 	previous any   // the field values that the client has, as generic JSON
 	serial   int64 // the last log entry that the client has, 0 = none
 	// current is [values, log entries after serial], as of the last state that was seen. nil: no state was seen.
@@ -46,7 +47,7 @@ func (w *jobWait) see(info *messages.JobInfo, encoded []byte) (ends bool, err er
 	if len(encoded)*len(w.fields) > answerMax { // the answer repeats a field that the client names twice
 		return false, errTooLarge
 	}
-	values := query.ClassicRow(w.fields, &query.JobItem{ID: w.id, Info: info, Job: j})
+	values := query.ClassicRow(w.fields, &query.JobItem{ID: w.id, Archived: w.archived, Info: info, Job: j})
 	log := query.LogEntries(j.LogAfter(w.serial))
 	w.current = []any{values, log}
 	return w.expired || j.Status().Final() || len(log) > 0 || !sameJSON(values, w.previous), nil
@@ -83,8 +84,7 @@ func waitForJobChange(c *call, ctx actor.Context, args []json.RawMessage) error 
 		w.serial = *serial
 	}
 	c.wait = w
-	ask(c, ctx, c.toQueue(func(number uint64) any { return &messages.SubscribeJob{Request: number, Id: int64(id)} }),
-		func(ctx actor.Context, a *messages.SubscribeJobResult) { w.subscribed(ctx, a.Row) })
+	w.subscribe(ctx)
 	c.setTimer(ctx, time.Duration(max(0, min(seconds, int64(waitMax/time.Second))))*time.Second)
 	return nil
 }
@@ -93,24 +93,59 @@ func waitForJobChange(c *call, ctx actor.Context, args []json.RawMessage) error 
 type waitCall struct {
 	*call
 	jobWait
+	askedAgain bool // the queue, for a job without a file
 }
 
-// subscribed takes the state of the job at the time of the subscription. The file has it if the queue does not.
+// subscribe subscribes to the job.
+func (w *waitCall) subscribe(ctx actor.Context) {
+	ask(w.call, ctx, w.toQueue(func(number uint64) any { return &messages.SubscribeJob{Request: number, Id: int64(w.id)} }),
+		func(ctx actor.Context, a *messages.SubscribeJobResult) { w.subscribed(ctx, a.Row) })
+}
+
+// subscribed takes the state of the job at the time of the subscription. The file has it if the queue does not. A job
+// moves to the archive while the queue still has it.
 func (w *waitCall) subscribed(ctx actor.Context, row *messages.JobRow) {
+	archive := func(missing func(actor.Context)) {
+		w.readState(ctx, paths.ArchivePath(row.Id), row.Info, missing)
+	}
 	switch {
 	case row.Unknown:
-		w.failLost(ctx)
+		archive(w.failLost)
 	case len(row.Info.Encoded) > 0:
 		w.observe(ctx, row.Info, row.Info.Encoded)
 	default:
-		w.read(ctx, "wait-job", paths.JobPath(row.Id), func(ctx actor.Context, m *messages.ReadFileResult) {
-			if m.Missing || m.Failure != nil {
-				w.failLost(ctx)
-			} else {
-				w.observe(ctx, row.Info, m.Content)
-			}
-		})
+		w.readState(ctx, paths.JobPath(row.Id), row.Info, func(actor.Context) { archive(w.missed) })
 	}
+}
+
+// missed asks the queue again, once, for a job without a file: what it said of the job is older than the reads. It is
+// the same question, so that its timer stays.
+func (w *waitCall) missed(ctx actor.Context) {
+	if w.askedAgain {
+		w.failLost(ctx)
+		return
+	}
+	w.askedAgain = true
+	ctx.Request(w.config.Queue, &messages.SubscribeJob{Request: w.session.Number(), Id: int64(w.id)})
+}
+
+// readState takes the state of the job from a file. info is nil if the queue does not have the job.
+func (w *waitCall) readState(ctx actor.Context, file string, info *messages.JobInfo, missing func(actor.Context)) {
+	w.read(ctx, "wait-job", file, func(ctx actor.Context, m *messages.ReadFileResult) {
+		j, err := job.Decode(m.Content)
+		switch {
+		case m.Missing:
+			missing(ctx)
+			return
+		case m.Failure != nil || err != nil:
+			w.failLost(ctx)
+			return
+		case info == nil:
+			info = query.NewJobInfo(j, summaryOf, nil)
+		}
+		w.archived = file == paths.ArchivePath(int64(w.id))
+		w.observe(ctx, info, m.Content)
+	})
 }
 
 func (w *waitCall) changed(ctx actor.Context, m *messages.JobChanged) {

@@ -137,12 +137,52 @@ func TestWaitForALostJob(t *testing.T) {
 		c.Call("WaitForJobChange", `[9, ["status"], null, null, 60]`)
 		m := asked[*messages.SubscribeJob](c, b.queue)
 		c.Tell(&messages.SubscribeJobResult{Request: m.Request, Row: &messages.JobRow{Id: 9, Unknown: true}})
+		c.storeGives("queue/archive/0/job-9", "")
 		require.JSONEq(t, lost, c.Answer())
 
 		c.wait(`[1, ["status"], null, null, 60]`, someJob(1, job.Success))
 		c.storeGives("queue/job-1", "")
+		c.storeGives("queue/archive/0/job-1", "")
+		m = asked[*messages.SubscribeJob](c, c.queue) // what the queue said is older than the reads
+		c.Tell(&messages.SubscribeJobResult{Request: m.Request, Row: rowOf(someJob(1, job.Success))})
+		c.storeGives("queue/job-1", "")
+		c.storeGives("queue/archive/0/job-1", "")
 		require.JSONEq(t, lost, c.Answer())
 		require.False(t, c.Closed())
+	})
+}
+
+// A job moves to the archive while the queue still has it, and the queue forgets it after that.
+func TestAWaitForAJobThatMovesToTheArchive(t *testing.T) {
+	const over = `{"success":true,"result":[["success",true],` + oneEntry + `]}`
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		j := someJob(1, job.Success)
+		c.wait(`[1, ["status", "archived"], null, null, 60]`, j)
+		c.storeGives("queue/job-1", "")
+		c.storeGives("queue/archive/0/job-1", string(job.Encode(j)))
+		require.JSONEq(t, over, c.Answer())
+		asked[*messages.UnsubscribeJob](c, b.queue)
+
+		c.Call("WaitForJobChange", `[1, ["status", "archived"], null, null, 60]`)
+		m := asked[*messages.SubscribeJob](c, b.queue)
+		c.Tell(&messages.SubscribeJobResult{Request: m.Request, Row: &messages.JobRow{Id: 1, Unknown: true}})
+		c.storeGives("queue/archive/0/job-1", string(job.Encode(j)))
+		require.JSONEq(t, over, c.Answer())
+	})
+}
+
+// A wait without a file asks the queue again, and its time goes on.
+func TestAWaitWithoutAFileAsksTheQueueAgain(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench, c *client) {
+		c.wait(`[1, ["status"], ["running"], 1, 60]`, someJob(1, job.Success))
+		b.Advance(59 * time.Second)
+		c.storeGives("queue/job-1", "")
+		c.storeGives("queue/archive/0/job-1", "")
+		m := asked[*messages.SubscribeJob](c, b.queue)
+		c.Tell(&messages.SubscribeJobResult{Request: m.Request, Row: rowOf(someJob(1, job.Running))})
+		c.Silent()
+		b.Advance(time.Second)
+		require.JSONEq(t, `{"success":true,"result":[["running"],[]]}`, c.Answer())
 	})
 }
 

@@ -54,9 +54,24 @@ type explanation struct {
 	archived bool
 }
 
-// conclude answers with the reasons, the first of which is the most important.
+// conclude answers with the reasons, the first of which is the most important: that the job's file cannot be written.
 func (w *explanation) conclude(ctx actor.Context, reasons ...answer.Reason) {
-	w.succeed(ctx, answer.Why{ID: w.info.Id, Name: w.info.Name, Status: query.ClientStatus(w.info), Summary: w.info.Summary, Archived: w.archived, Reasons: reasons})
+	if query.StatusOf(w.info).Final() {
+		w.reply(ctx, reasons)
+		return
+	}
+	w.askFailingWrites(ctx, func(ctx actor.Context, failing []answer.CannotWrite) {
+		for _, f := range failing {
+			if f.Job == w.info.Id {
+				reasons = slices.Insert(reasons, 0, answer.Reason{Kind: answer.WhyCannotWrite, By: f.By, Text: f.Text, Since: &f.Since})
+			}
+		}
+		w.reply(ctx, reasons)
+	})
+}
+
+func (w *explanation) reply(ctx actor.Context, reasons []answer.Reason) {
+	w.succeed(ctx, answer.Why{ID: w.info.Id, Name: w.info.Name, Status: query.ClientStatus(w.info).String(), Summary: w.info.Summary, Archived: w.archived, Reasons: reasons})
 }
 
 func (w *explanation) explain(ctx actor.Context) {
@@ -70,7 +85,7 @@ func (w *explanation) explain(ctx actor.Context) {
 		case err == nil && j.Status() == job.Queued && isNextInOrder(reasons):
 			w.explainStart(ctx, Reasons(reasons))
 		case err == nil && len(reasons) > 0 && runningReason(j).Since != nil: // it is held or paused before its next opcode
-			w.conclude(ctx, slices.Insert(Reasons(reasons), 0, runningReason(j))...)
+			w.conclude(ctx, whileRunning(runningReason(j), Reasons(reasons))...)
 		case len(reasons) > 0 || err != nil:
 			w.explainDependencies(ctx, reasons)
 		case j.Status() == job.Running:
@@ -94,6 +109,14 @@ func runningReason(j *job.Job) answer.Reason {
 		}
 	}
 	return answer.Reason{Kind: answer.WhyRunning, Opcodes: len(j.Ops)}
+}
+
+// whileRunning are the reasons for a job whose opcode executes. A rule delays only opcodes that follow.
+func whileRunning(running answer.Reason, reasons []answer.Reason) []answer.Reason {
+	if running.Opcode+1 == running.Opcodes {
+		reasons = slices.DeleteFunc(reasons, func(r answer.Reason) bool { return r.Kind == answer.WhyFilter || r.Kind == answer.WhyFilterLimit })
+	}
+	return slices.Insert(reasons, 0, running)
 }
 
 // isNextInOrder reports whether the job waits for a run slot or for its place in the order, and for nothing else.
@@ -132,7 +155,7 @@ func (w *explanation) explainDependencies(ctx actor.Context, list []*messages.Re
 		status := map[int64]string{}
 		for _, row := range rows {
 			if !row.Unknown {
-				status[row.Id] = query.ClientStatus(row.Info)
+				status[row.Id] = query.ClientStatus(row.Info).String()
 			}
 		}
 		for i, r := range list {

@@ -1,6 +1,7 @@
 package luxi_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -185,6 +186,28 @@ func TestWhyOfAJobThatRuns(t *testing.T) {
 		c.answerReasons(`[]`)
 		require.JSONEq(t, because("running", `[{"kind": "running", "opcode": 0, "opcodes": 1, "since_ts": [3, 4]}]`), c.succeeded())
 	})
+}
+
+// A rule delays the opcodes that follow. Of a job that executes its last opcode it is no reason.
+func TestWhyOfAJobThatRunsWhileARulePausesIt(t *testing.T) {
+	for steps, want := range map[int]string{
+		1: `[{"kind": "running", "opcode": 0, "opcodes": 1, "since_ts": [3, 4]}]`,
+		2: `[{"kind": "running", "opcode": 0, "opcodes": 2, "since_ts": [3, 4]}, {"kind": "filter", "uuid": "u", "action": "PAUSE", "reason": ""}]`,
+	} {
+		withCore(t, func(t *testing.T, c *core) {
+			j := someJob(7, job.Running)
+			j.Ops[0].Exec = job.Timestamp{Sec: 3, Usec: 4}
+			for len(j.Ops) < steps {
+				j.Ops = append(j.Ops, job.Op{Input: j.Ops[0].Input, Status: job.Queued})
+			}
+			c.Call("LockstepWhy", `[7]`)
+			c.whyRow(rowOf(j))
+			c.answerReasons(`[{"kind": "filter", "uuid": "u", "action": "PAUSE", "reason": ""}]`)
+			var got struct{ Reasons json.RawMessage }
+			require.NoError(t, json.Unmarshal([]byte(c.succeeded()), &got))
+			require.JSONEq(t, want, string(got.Reasons))
+		})
+	}
 }
 
 const waitOfSeven = `{"owner": [7, "/l/7", 77], "priority": 0, "request": [["node/a", "exclusive"]], "seconds": 2.5,

@@ -65,9 +65,10 @@ func Props(c Config) *actor.Props {
 			admission:   admission{limits: c.Limits, asGaneti: c.GanetiJobs},
 			index:       newIndex(kept.secrets),
 			records:     newRecords(),
-			submissions: newSubmissions(c.Livelock),
+			submissions: newSubmissions(c.Livelock, c.GanetiJobs),
 			verdicts:    newVerdicts(incarnation),
 			holds:       newHolds(),
+			callOffs:    newCallOffs(incarnation),
 			subscribers: newSubscribers(),
 			launcher:    launcher{retained: kept, ganetiJobs: c.GanetiJobs},
 		}
@@ -90,6 +91,7 @@ type queue struct {
 	submissions *submissions
 	verdicts    *verdicts
 	holds       holds
+	callOffs    callOffs
 	archiver    archiver
 	subscribers *subscribers
 	launcher    launcher
@@ -157,7 +159,7 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 	case *messages.EvaluateFiltersResult:
 		q.verdictsReceived(ctx, m)
 	case *messages.VerdictsChanged:
-		q.verdictsChanged(ctx, m)
+		q.takeVerdicts(ctx, m)
 	case *messages.GetJobOutcome:
 		q.jobOutcome(ctx, m.Id)
 	case *messages.DependencyWaitChanged:
@@ -170,12 +172,15 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 		ctx.Send(sender, &messages.GetSerialResult{Request: m.Request, Serial: q.submissions.serial})
 	case *messages.AwaitJobCleanup:
 		q.awaitCleanup(ctx, sender, m)
+	case *messages.CallOffResult:
+		q.calledOff(ctx, m)
 	case *messages.JobReturned:
 		q.returned(ctx, m.Id)
 	case *messages.ListUnfinishedJobs:
 		q.sendUnfinishedJobs(ctx, m.Request)
 	case *messages.JobsActorStarted:
 		q.adoptAll(ctx)
+		q.repeatCallOffs(ctx)
 	case *messages.ListActiveJobsResult:
 		q.activeJobsListed(ctx, m)
 	case *clusterconfig.Published:

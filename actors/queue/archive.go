@@ -116,8 +116,9 @@ func (q *queue) archiveBatch(ctx actor.Context, a *archiving, batch []int64) {
 }
 
 // moveToArchive moves the job files, then the job records. After a crash in between
-// the next start finds records without jobs, and moves them. A job whose file does not
-// exist leaves the index; a job whose file cannot be moved stays final.
+// the next start finds records without jobs, and moves them. A job leaves the index when
+// both are moved, so that it is found at every moment, and with its record. A job whose
+// file does not exist leaves the index; a job whose file cannot be moved stays final.
 func (q *queue) moveToArchive(ctx actor.Context, a *archiving, batch []int64) {
 	m := &messages.MoveFiles{}
 	for _, id := range batch {
@@ -141,12 +142,17 @@ func (q *queue) moveToArchive(ctx actor.Context, a *archiving, batch []int64) {
 				continue
 			}
 			changes.Archived = append(changes.Archived, id)
-			if q.removeJob(id) {
+			if q.records.hasFile(id) {
 				records.Files = append(records.Files, moveRecord(id))
 			}
 		}
-		q.publishChanges(ctx, changes)
-		q.moveRecords(ctx, records, func(ctx actor.Context) { q.archiveNext(ctx, a) })
+		q.moveRecords(ctx, records, func(ctx actor.Context) {
+			for _, id := range changes.Archived {
+				q.removeJob(id)
+			}
+			q.publishChanges(ctx, changes)
+			q.archiveNext(ctx, a)
+		})
 	})
 }
 
@@ -158,9 +164,8 @@ func (q *queue) notArchived(a *archiving, id int64, f *messages.Failure) {
 	}
 }
 
-// removeJob drops an archived job from memory. It reports whether the job may have a
-// record file.
-func (q *queue) removeJob(id int64) (hasRecord bool) {
+// removeJob drops an archived job from memory.
+func (q *queue) removeJob(id int64) {
 	if q.archiver.keeper != nil {
 		q.archiver.keeper.Forget(q.endedJob(q.index.get(id)))
 	}
@@ -168,7 +173,7 @@ func (q *queue) removeJob(id int64) (hasRecord bool) {
 	q.index.remove(id)
 	q.submissions.named.drop(id)
 	q.subscribers.forget(id)
-	return q.records.remove(id)
+	q.records.remove(id)
 }
 
 // moveRecords moves records to the archive. A record that is missing was never

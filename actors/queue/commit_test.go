@@ -20,7 +20,7 @@ const delayInput = `{"OP_ID": "OP_TEST_DELAY", "duration": 1.0, "reason": []}`
 
 // begunGroup is the commit of submissions of one job each, after serial 5.
 func begunGroup(n int) *groupCommit {
-	s := newSubmissions("/livelock")
+	s := newSubmissions("/livelock", false)
 	s.serial, s.recorded = 5, 5
 	for i := range n {
 		s.incoming = append(s.incoming, &submission{from: requester{request: uint64(i + 1)}, drafts: []*messages.JobDraft{draftOf(delayInput)}})

@@ -5,6 +5,7 @@ import (
 
 	"lockstep/core/filter"
 	"lockstep/core/job"
+	"lockstep/core/rawjson"
 	"lockstep/core/record"
 	"lockstep/messages"
 )
@@ -46,6 +47,7 @@ func (q *queue) verdictsReceived(ctx actor.Context, m *messages.EvaluateFiltersR
 		if request := q.verdicts.takeScheduler(); request != 0 {
 			q.sendUnfinishedJobs(ctx, request)
 		}
+		q.callOffByRules(ctx, m.Verdicts, q.tellTaken(m.Taken))
 	case q.verdicts.answersGroup(m):
 		q.rejectInGroup()
 		q.perform(ctx, q.submissions.group.start())
@@ -65,14 +67,11 @@ func (q *queue) rejectInGroup() {
 	}
 }
 
-// cancelRejectedJob cancels a job that has not started, and names the rule in its reason trail.
+// cancelRejectedJob cancels a job that has not started, and names the rule in its reason trail and in its result.
 func (q *queue) cancelRejectedJob(j *job.Job, v *messages.Verdict) {
-	text := "rejected by filter rule " + v.Rule
-	if v.Reason != "" {
-		text += ": " + v.Reason
-	}
+	text := record.Rejection(v.Rule, v.Reason)
 	q.appendReason(j, record.RejectSource, text)
-	j.CancelUnstarted(nil, q.now())
+	j.CancelUnstarted(rawjson.Quote(text), q.now())
 }
 
 func (q *queue) appendReason(j *job.Job, source, text string) {

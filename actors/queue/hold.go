@@ -28,7 +28,7 @@ func (q *queue) orderHold(ctx actor.Context, sender *actor.PID, m *messages.Orde
 	former, held := q.holds.inForce[m.Id]
 	hold := m.Kind == messages.OrderJob_HOLD
 	switch {
-	case e == nil || e.stage == final:
+	case e == nil || e.stage == final || e.isBeingArchived():
 		answerClient(ctx, sender, m.Request, false, notFoundText(m.Id))
 		return
 	case q.holds.changing[m.Id]:
@@ -60,7 +60,10 @@ func (q *queue) orderHold(ctx actor.Context, sender *actor.PID, m *messages.Orde
 		}
 		delete(q.holds.changing, m.Id)
 		if hold {
-			answerClient(ctx, sender, m.Request, true, fmt.Sprintf("Job %d is held", m.Id))
+			q.callOff(ctx, []int64{m.Id}, func(ctx actor.Context, mayBegin []int64) {
+				done, text := q.holdText(m.Id, len(mayBegin) > 0)
+				answerClient(ctx, sender, m.Request, done, text)
+			})
 			return
 		}
 		q.dropHold(ctx, m.Id)
@@ -141,6 +144,30 @@ func (q *queue) retryRecord(ctx actor.Context, m *retryRecord) {
 	if m.incarnation == q.incarnation {
 		q.restoreRecord(ctx, m.id, m.tries)
 	}
+}
+
+// holdText is the answer to a hold that is durable, after the start of the job was called off. It names
+// the opcode that the job executes, or the one that it may still begin.
+func (q *queue) holdText(id int64, mayBegin bool) (done bool, text string) {
+	e := q.index.get(id)
+	if e == nil || e.status().Final() {
+		return false, notFoundText(id)
+	}
+	if _, held := q.holds.inForce[id]; !held {
+		return false, fmt.Sprintf("Job %d has been released since", id)
+	}
+	text = fmt.Sprintf("Job %d is held", id)
+	if e.stage != active {
+		return true, text
+	}
+	executing, next := decodeKnown(id, e.info.Encoded).Progress()
+	switch {
+	case executing >= 0:
+		text += fmt.Sprintf("; opcode %d has begun", executing+1)
+	case mayBegin:
+		text += fmt.Sprintf("; opcode %d may still begin", next+1)
+	}
+	return true, text
 }
 
 // asUnfinished is a job for the scheduler.

@@ -42,20 +42,24 @@ const heldByRoot = `{"hold":{"by":"uid=0(root), pid=4711","since":17040672000000
 
 // A hold is in force before it is written, a release after; both are answered when they are durable.
 func TestHoldAndRelease(t *testing.T) {
-	for name, j := range map[string]*job.Job{"queued": newJob(1), "running": running(1)} {
+	for name, c := range map[string]struct {
+		job  *job.Job
+		held string
+	}{"queued": {newJob(1), "Job 1 is held"}, "running": {running(1), "Job 1 is held; opcode 1 has begun"}} {
 		t.Run(name, func(t *testing.T) {
-			onReady(t, []*job.Job{j}, func(t *testing.T, b *bench) {
+			onReady(t, []*job.Job{c.job}, func(t *testing.T, b *bench) {
+				b.callOffAtOnce()
 				b.scheduler.Unread()
 				b.orderHold(1, true)
 				hold := kittest.Expect[*messages.HoldChanged](b.scheduler)
 				require.True(t, hold.Held)
 				require.Equal(t, "uid=0(root), pid=4711", hold.By)
 				b.recordWritten("1", heldByRoot)
-				b.expectOrder(true, "Job 1 is held")
+				b.expectOrder(true, c.held)
 
 				b.orderHold(1, true)
 				b.recordWritten("1", heldByRoot)
-				b.expectOrder(true, "Job 1 is held")
+				b.expectOrder(true, c.held)
 
 				b.orderHold(1, false)
 				b.scheduler.Quiet()

@@ -55,7 +55,7 @@ type index struct {
 	// secrets is read only, to count the pending jobs that have some.
 	secrets Secrets
 
-	byStatus    map[int32]int64 // number of jobs by job.Status; no entry is 0
+	byStatus    map[int32]int64 // number of jobs by the job.Status that clients see; no entry is 0
 	withSecrets int64           // number of pending jobs with secrets
 	active      map[int64]*entry
 	finals      map[int64]*entry
@@ -98,7 +98,7 @@ func (x *index) setInfo(e *entry, info *messages.JobInfo) {
 func (x *index) recount(e *entry) {
 	x.uncount(e)
 	id := e.info.Id
-	e.counted = counted{present: true, status: e.info.Status, stage: e.stage, withSecrets: e.stage == pending && x.secrets[id] != nil}
+	e.counted = counted{present: true, status: int32(query.ClientStatus(e.info)), stage: e.stage, withSecrets: e.stage == pending && x.secrets[id] != nil}
 	x.byStatus[e.counted.status]++
 	if e.counted.withSecrets {
 		x.withSecrets++

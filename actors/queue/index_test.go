@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/core/job"
+	"lockstep/core/query"
 	"lockstep/messages"
 )
 
@@ -38,6 +39,25 @@ func TestTheIndexCountsItsJobs(t *testing.T) {
 	require.Equal(t, map[int32]int64{int32(job.Queued): 3}, x.byStatus)
 	require.True(t, x.row(2).Unknown)
 	require.Len(t, x.rows(), 3)
+}
+
+// Jobs are counted by the status that clients see, in each status, with and without a wait for dependencies, and after each
+// change of it.
+func TestTheIndexCountsWhatClientsSee(t *testing.T) {
+	x := newIndex(nil)
+	want := map[int32]int64{}
+	for status := job.Queued; status <= job.Error; status++ {
+		for _, waits := range []bool{false, true} {
+			info := infoOf(int64(len(x.jobs)+1), status)
+			x.put(infoOf(info.Id, status), pending)
+			info.DependencyWait = waits
+			x.setInfo(x.get(info.Id), info)
+			want[int32(query.ClientStatus(info))]++
+		}
+	}
+	require.Equal(t, want, x.byStatus)
+	require.EqualValues(t, 3, want[int32(job.Waiting)])
+	require.EqualValues(t, 1, want[int32(job.Queued)])
 }
 
 // Removed ids do not stay in the order for ever, and the order stays ascending.

@@ -132,12 +132,8 @@ func (r *records) ended(id int64) {
 	}
 }
 
-// remove drops a job that leaves the index. It reports whether there may be a record file.
-func (r *records) remove(id int64) (onDisk bool) {
-	x := r.byJob[id]
-	delete(r.byJob, id)
-	return x != nil && x.onDisk
-}
+// remove drops a job that leaves the index.
+func (r *records) remove(id int64) { delete(r.byJob, id) }
 
 // endOf returns how a job has ended that is not in the index, if a record says so. All
 // records that name the job name the same status.

@@ -121,7 +121,7 @@ func TestNothingIsRecordedForThoseThatHaveEnded(t *testing.T) {
 	})
 }
 
-// The record is archived after its job.
+// The record is archived after its job, which the queue has until both are moved.
 func TestARecordIsArchivedWithItsJob(t *testing.T) {
 	over := dependent(12, 10)
 	over.CancelUnstarted(nil, job.Timestamp{Sec: 5})
@@ -135,6 +135,8 @@ func TestARecordIsArchivedWithItsJob(t *testing.T) {
 		require.Equal(t, []string{"queue/lockstep-12"}, moved(r))
 		require.Equal(t, "queue/archive/0/lockstep-12", r.GetMove().Files[0].To)
 		b.client.Quiet()
+		require.False(t, b.rowOf(12).Unknown)
+		require.False(t, b.rowOf(13).Unknown)
 		b.filesDone(r)
 		require.Equal(t, int64(2), b.archived(1).Archived)
 	})

@@ -68,6 +68,8 @@ type submissions struct {
 	recorded int64
 	// livelock is the path of the daemon's livelock, which new job files name.
 	livelock string
+	// remoteOverSocket: the remote API is a client of the socket, as Ganeti's is.
+	remoteOverSocket bool
 
 	incoming []*submission // in order of arrival, for the next commit
 	group    *groupCommit  // the commit that is running; nil if none is
@@ -77,8 +79,20 @@ type submissions struct {
 	named namedSubmissions
 }
 
-func newSubmissions(livelock string) *submissions {
-	return &submissions{livelock: livelock, named: newNamedSubmissions()}
+func newSubmissions(livelock string, remoteOverSocket bool) *submissions {
+	return &submissions{livelock: livelock, remoteOverSocket: remoteOverSocket, named: newNamedSubmissions()}
+}
+
+// withoutForgedReasons is input without the entries of its reason trail that its submitter may not write. The remote API in this process
+// has dropped those that its clients have forged.
+func (s *submissions) withoutForgedReasons(input json.RawMessage, by string) json.RawMessage {
+	if by == "" {
+		return input
+	}
+	if strings.HasPrefix(by, "uid=") && !s.remoteOverSocket {
+		input = job.WithoutReasons(input, job.RemoteSource)
+	}
+	return job.WithoutReasons(input, job.UserSource)
 }
 
 // idle reports that no submission waits for an answer.
@@ -154,10 +168,7 @@ func (s *submissions) build(open *submission, now job.Timestamp) {
 			if err != nil && open.failure == nil {
 				open.failure = wrongInput(err.Error())
 			}
-			inputs[i] = input
-			if open.by != "" {
-				inputs[i] = job.WithoutReasons(input, job.UserSource)
-			}
+			inputs[i] = s.withoutForgedReasons(input, open.by)
 		}
 		j := job.New(job.ID(s.serial), inputs, priorities, now, s.livelock)
 		if open.by != "" {

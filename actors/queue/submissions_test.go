@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -11,7 +12,7 @@ import (
 )
 
 func TestSubmissionsArriveWhileACommitRuns(t *testing.T) {
-	s := newSubmissions("/livelock")
+	s := newSubmissions("/livelock", false)
 	require.True(t, s.idle())
 	require.False(t, s.begin(job.Timestamp{}), "no submission")
 	first := &submission{from: requester{actor.NewPID("", "c"), 1}, drafts: []*messages.JobDraft{draftOf(delayInput), draftOf(delayInput)}, name: "n1"}
@@ -43,7 +44,7 @@ func TestSubmissionsArriveWhileACommitRuns(t *testing.T) {
 
 // The ids of a submission that cannot be built are not given again.
 func TestADependencyThatCannotBeResolvedFailsItsSubmission(t *testing.T) {
-	s := newSubmissions("/livelock")
+	s := newSubmissions("/livelock", false)
 	bad := &submission{drafts: []*messages.JobDraft{draftOf(`{"OP_ID": "OP_TEST_DELAY", "depends": [[-5, []]]}`)}}
 	good := &submission{drafts: []*messages.JobDraft{draftOf(`{"OP_ID": "OP_TEST_DELAY", "depends": [[-1, []]]}`)}}
 	s.incoming = append(s.incoming, bad, good)
@@ -55,13 +56,34 @@ func TestADependencyThatCannotBeResolvedFailsItsSubmission(t *testing.T) {
 }
 
 func TestTheSubmitterIsInTheReasonTrail(t *testing.T) {
-	s := newSubmissions("/livelock")
+	s := newSubmissions("/livelock", false)
 	s.incoming = append(s.incoming, &submission{by: "ann", drafts: []*messages.JobDraft{
 		draftOf(`{"OP_ID": "OP_TEST_DELAY", "reason": [["` + job.UserSource + `", "bob", 1]]}`)}})
 	s.begin(job.Timestamp{Sec: 1})
 	encoded := string(s.group.submissions[0].encoded[0])
 	require.Contains(t, encoded, "ann")
 	require.NotContains(t, encoded, "bob")
+}
+
+// Rules may read who has submitted a job over the remote API. A client of the socket cannot write that entry, unless the remote API is
+// such a client.
+func TestAClientOfTheSocketForgesNoUserOfTheRemoteAPI(t *testing.T) {
+	for _, c := range []struct {
+		by               string
+		remoteOverSocket bool
+		stays            bool
+	}{
+		{"uid=1000(ada), pid=7", false, false}, {"uid=1000(ada), pid=7, node=n2", false, false}, {"uid=1000(ada), pid=7", true, true},
+		{"user=deploy, from=192.0.2.7", false, true},
+	} {
+		s := newSubmissions("/livelock", c.remoteOverSocket)
+		s.incoming = append(s.incoming, &submission{by: c.by, drafts: []*messages.JobDraft{
+			draftOf(`{"OP_ID": "OP_TEST_DELAY", "reason": [["lockstep:r\u0061pi", "user=admin", 1], ["gnt:user", "why", 2]]}`)}})
+		s.begin(job.Timestamp{Sec: 1})
+		encoded := string(s.group.submissions[0].encoded[0])
+		require.Equal(t, c.stays, strings.Contains(encoded, "user=admin"), "%+v", c)
+		require.Contains(t, encoded, "why")
+	}
 }
 
 func TestANamedSubmissionIsKnownUntilItsLastJobIsArchived(t *testing.T) {
@@ -83,7 +105,7 @@ func TestARepeatedSubmissionIsComparedWithItsJobs(t *testing.T) {
 		return &repeatedSubmission{from: requester{request: 7}, name: "n", ids: []int64{1, 2}, remaining: 2,
 			drafts: []*messages.JobDraft{draftOf(delayInput), draftOf(delayInput)}}
 	}
-	made := newSubmissions("/l")
+	made := newSubmissions("/l", false)
 	made.incoming = []*submission{{drafts: []*messages.JobDraft{draftOf(delayInput), draftOf(`{"OP_ID": "OP_TEST_DELAY", "duration": 2.0}`)}}}
 	made.begin(job.Timestamp{})
 	jobs := made.group.submissions[0].encoded

@@ -11,6 +11,7 @@ import (
 	"lockstep/actors/queue"
 	"lockstep/core/filter"
 	"lockstep/core/job"
+	"lockstep/core/job/jobtest"
 	"lockstep/messages"
 )
 
@@ -65,7 +66,7 @@ func TestARejectedJobIsCanceledBeforeItsIdIsTold(t *testing.T) {
 		rejected := decoded(t, write.GetWrite().Files[0].Content)
 		require.Equal(t, job.Canceled, rejected.Status())
 		require.Equal(t, job.TimestampOf(b.Clock.Now()), rejected.End)
-		require.Nil(t, rejected.Ops[0].Result)
+		require.Equal(t, `"rejected by filter rule rule-1: pink bunny"`, string(rejected.Ops[0].Result))
 		source, text := lastReason(t, rejected.Ops[0])
 		require.Equal(t, "gnt:daemon:luxid:filter", source)
 		require.Equal(t, "rejected by filter rule rule-1: pink bunny", text)
@@ -358,5 +359,43 @@ func TestWhoEndsIsForgottenByTheRules(t *testing.T) {
 		b.jobs.Ask(b.queue, &messages.JobEnded{Id: 1, Encoded: job.Encode(ended(1))})
 		require.Equal(t, int64(1), kittest.Expect[*messages.ForgetJob](b.filters).Id)
 		require.Equal(t, int64(1), kittest.Expect[*messages.JobCleanedUp](b.locks).Id)
+	})
+}
+
+// The filter engine, and with it the author of a rule, is answered when the starts of the jobs that the rule pauses or rejects are called off.
+// A rejected job that has begun goes on.
+func TestARuleIsTakenWhenStartsAreCalledOff(t *testing.T) {
+	begun := jobtest.Running(3, jobtest.Delay(), jobtest.Delay())
+	begun.Ops[0].Status, begun.Ops[1].Status = job.Success, job.Waiting
+	onReady(t, []*job.Job{newJob(1), newJob(2), begun, newJob(4)}, func(t *testing.T, b *bench) {
+		b.picked(1)
+		b.picked(2)
+		b.filters.Unread()
+		b.filters.Ask(b.queue, &messages.VerdictsChanged{Request: 9, Verdicts: []*messages.Verdict{
+			verdict(1, filter.Pause), verdict(2, filter.Reject), verdict(3, filter.Reject), verdict(4, filter.Pause)}})
+		b.Settle()
+		request := b.expectCallOff(1, 2)
+		b.filters.Quiet()
+		b.jobs.Ask(b.queue, &messages.JobReturned{Id: 1})
+		b.calledOff(request)
+		require.Equal(t, uint64(9), kittest.Expect[*messages.VerdictsTaken](b.filters).Request)
+	})
+}
+
+// Filters that have started again, or a queue that has, call off the starts of paused jobs too before the author of a rule has the answer.
+func TestAllVerdictsAreTakenWhenStartsAreCalledOff(t *testing.T) {
+	onReady(t, []*job.Job{newJob(1), newJob(2)}, func(t *testing.T, b *bench) {
+		b.judgeByHand()
+		b.picked(1)
+		b.filters.Unread()
+		b.filters.Ask(b.queue, &messages.FiltersStarted{Incarnation: 2})
+		b.filters.Ask(b.queue, &messages.EvaluateFiltersResult{Taken: 7, Verdicts: []*messages.Verdict{verdict(1, filter.Pause), verdict(2, filter.Pause)}})
+		b.Settle()
+		request := b.expectCallOff(1)
+		kittest.Expect[*messages.EvaluateFilters](b.filters)
+		b.filters.Quiet()
+		b.jobs.Ask(b.queue, &messages.JobReturned{Id: 1})
+		b.calledOff(request)
+		require.Equal(t, uint64(7), kittest.Expect[*messages.VerdictsTaken](b.filters).Request)
 	})
 }

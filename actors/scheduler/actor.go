@@ -127,6 +127,8 @@ func (s *scheduler) Receive(ctx actor.Context) {
 		s.priorityChanged(ctx, m)
 	case *messages.BeginOp:
 		s.beginOp(ctx, m, ctx.Sender())
+	case *messages.GetBeginWait:
+		ctx.Respond(&messages.GetBeginWaitResult{Request: m.Request, Waits: s.beginWaits(job.ID(m.Id))})
 	case *locks.Published:
 		s.locksPublished(ctx, m)
 	case *opcodes.Changed:

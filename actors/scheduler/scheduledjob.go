@@ -316,6 +316,12 @@ func (s *scheduler) answerBegin(ctx actor.Context, j *scheduledJob, a *messages.
 	j.openBegin, j.requester = nil, nil
 }
 
+// beginWaits reports whether the process of a job waits for a permission that the job does not get.
+func (s *scheduler) beginWaits(id job.ID) bool {
+	j := s.jobs[id]
+	return j != nil && j.openBegin != nil && j.paused()
+}
+
 // priorityChanged sets the priority at which an active job competes for its next slot.
 func (s *scheduler) priorityChanged(ctx actor.Context, m *messages.PriorityChanged) {
 	if s.state == nil {

@@ -77,6 +77,7 @@ type store struct {
 	reservedNames []string            // names chosen in the quarantine directory
 	scans         []*queueScan        // scans that wait for batches
 	draining      *actor.PID
+	failing       failingWrites
 }
 
 func (s *store) Receive(ctx actor.Context) {
@@ -87,6 +88,8 @@ func (s *store) Receive(ctx actor.Context) {
 		ctx.Respond(&messages.StoreStarted{Incarnation: s.incarnation})
 	case *messages.AccessStore:
 		s.request(ctx, m)
+	case *messages.GetFailingWrites:
+		ctx.Respond(&messages.GetFailingWritesResult{Request: m.Request, Writes: s.failing.list()})
 	case *messages.RunDiskTaskResult:
 		s.writerDone(ctx, m)
 	case *messages.Drain:

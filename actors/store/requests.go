@@ -16,7 +16,7 @@ import (
 // before the answer, but for those of unsynced files.
 func (s *store) write(ctx actor.Context, request uint64, m *messages.WriteFiles) {
 	b := s.newBatch(ctx, request, len(m.Files), m.Durable)
-	b.then = m.CommitRecord
+	b.kind, b.then = replaces, m.CommitRecord
 	for _, f := range m.Files {
 		b.changed = append(b.changed, f.Path)
 		task := &messages.RunDiskTask{What: &messages.RunDiskTask_Replace{Replace: f}}
@@ -32,6 +32,7 @@ func (s *store) write(ctx actor.Context, request uint64, m *messages.WriteFiles)
 
 func (s *store) append(ctx actor.Context, request uint64, m *messages.AppendFile) {
 	b := s.newBatch(ctx, request, 1, false)
+	b.kind = appends
 	task := &messages.RunDiskTask{What: &messages.RunDiskTask_Append{Append: m}}
 	s.do(ctx, m.Path, task, func(ctx actor.Context, d *messages.RunDiskTaskResult) { b.stepDone(ctx, m.Path, d) })
 }
@@ -94,6 +95,7 @@ type batch struct {
 	unsynced  map[string]bool     // paths whose directory is not synced; nil: none
 	failures  []*messages.FileFailure
 	changed   []string // for the observer
+	kind      writeKind
 }
 
 // syncWith adds the directory of to to the syncs for from.
@@ -177,6 +179,7 @@ func (b *batch) answer(ctx actor.Context) {
 		b.store.observe(ctx, b.changed)
 	}
 	slices.SortFunc(b.failures, func(x, y *messages.FileFailure) int { return strings.Compare(x.Path, y.Path) })
+	b.store.failing.answered(b.store.config.Env, b.kind, b.failures)
 	ctx.Send(b.sender, &messages.AccessStoreResult{Request: b.request,
 		What: &messages.AccessStoreResult_Files{Files: &messages.ChangeFilesResult{Failures: b.failures}}})
 	delete(b.store.batches, b)

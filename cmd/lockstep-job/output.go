@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"os"
 	"sync"
 	"time"
@@ -29,6 +30,7 @@ type output struct {
 	streams [2]struct {
 		name           string
 		reader, writer *os.File
+		open           bool // the copying has ended, and a process still has the write end
 	}
 	copying sync.WaitGroup
 }
@@ -63,12 +65,13 @@ func (o *output) startCopying() {
 		o.copying.Add(1)
 		go func() {
 			defer o.copying.Done()
-			o.copyStream(o.streams[i].reader, o.streams[i].name)
+			o.streams[i].open = !o.copyStream(o.streams[i].reader, o.streams[i].name)
 		}()
 	}
 }
 
-func (o *output) copyStream(reader *os.File, name string) {
+// copyStream reports whether it has read to the end: the last writer has closed the pipe.
+func (o *output) copyStream(reader *os.File, name string) (ended bool) {
 	var batch []jobproc.LogEntry
 	pieces := lineSplitter{emit: func(piece []byte) {
 		typ, payload := job.EncodeOutput(name, piece)
@@ -85,8 +88,9 @@ func (o *output) copyStream(reader *os.File, name string) {
 		n, err := reader.Read(buffer)
 		pieces.write(buffer[:n])
 		emit()
+		ended = errors.Is(err, io.EOF)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			drainPipe(reader, buffer, func(p []byte) { pieces.write(p); emit() })
+			ended = drainPipe(reader, buffer, func(p []byte) { pieces.write(p); emit() })
 		}
 		if err != nil {
 			break // the last writer has closed the pipe, or the time is over
@@ -94,13 +98,14 @@ func (o *output) copyStream(reader *os.File, name string) {
 	}
 	pieces.flush()
 	emit()
+	return ended
 }
 
-// drainPipe reads what is in a pipe, and does not wait for more.
-func drainPipe(reader *os.File, buffer []byte, emit func([]byte)) {
+// drainPipe reads what is in a pipe, and does not wait for more. It reports whether the pipe has ended.
+func drainPipe(reader *os.File, buffer []byte, emit func([]byte)) (ended bool) {
 	raw, err := reader.SyscallConn()
 	if err != nil {
-		return
+		return false
 	}
 	_ = raw.Control(func(fd uintptr) {
 		for total := 0; total < outputRestMax; {
@@ -109,16 +114,18 @@ func drainPipe(reader *os.File, buffer []byte, emit func([]byte)) {
 				continue
 			}
 			if err != nil || n <= 0 { // EAGAIN: the pipe is empty
+				ended = err == nil
 				return
 			}
 			emit(buffer[:n])
 			total += n
 		}
 	})
+	return ended
 }
 
 // finish is called at the end of the command. It returns when the output is in the log: all of it when every writer has
-// closed its pipe, otherwise what has arrived after outputGrace.
+// closed its pipe, otherwise what has arrived after outputGrace, and an entry that names the streams that are open.
 func (o *output) finish() {
 	copied := make(chan struct{})
 	go func() {
@@ -132,6 +139,16 @@ func (o *output) finish() {
 			_ = o.streams[i].reader.SetReadDeadline(time.Now())
 		}
 		<-copied
+	}
+	var open []string
+	for i := range o.streams {
+		if o.streams[i].open {
+			open = append(open, o.streams[i].name)
+		}
+	}
+	if len(open) > 0 {
+		typ, payload := job.EncodeOpen(open)
+		o.log([]jobproc.LogEntry{{Kind: typ, Payload: payload}})
 	}
 	o.close()
 }

@@ -24,6 +24,10 @@ func TestOutputThatIsStillInThePipeIsKept(t *testing.T) {
 			require.NoError(t, out.streams[0].reader.SetReadDeadline(time.Now()))
 		}
 		for _, e := range entries {
+			if e.Kind == job.LogOpen {
+				require.JSONEq(t, `["stdout"]`, string(e.Payload))
+				continue
+			}
 			stream, piece, ok := job.DecodeOutput(e.Kind, e.Payload)
 			require.True(t, ok)
 			require.Equal(t, job.LogStdout, stream)

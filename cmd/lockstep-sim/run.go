@@ -73,6 +73,8 @@ func (o *runOptions) reproFlags(c *cobra.Command) {
 	c.Flags().StringVar(&o.repro.Faults, "faults", "all", "all, none, or `kinds` separated by commas: "+strings.Join(sim.FaultKinds, ", "))
 	c.Flags().IntVar(&o.repro.Nodes, "nodes", 1, "`nodes` of the cluster, 1 to 9; 1 is a single node")
 	c.Flags().IntVar(&o.repro.Config, "config", sim.ConfigSeeds, "about one of `n` seeds has clients that change the configuration; 1: all, 0: none")
+	c.Flags().IntVar(&o.repro.Readers, "readers", sim.ReaderSeeds, "about one of `n` seeds has clients that only ask; 1: all, 0: none")
+	c.Flags().IntVar(&o.repro.Holders, "holders", sim.HolderSeeds, "in about one of `n` seeds job programs take time to load, and clients hold jobs meanwhile; 1: all, 0: none")
 	c.Flags().StringVar(&o.repro.Mutation, "plant", "", "the `name` of a mutation, a bug built into the run; run --help lists them")
 }
 

@@ -5,7 +5,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,9 +20,11 @@ import (
 // configOf returns the path of the recorded configuration. It is absolute, because scripts change the working directory.
 func configOf(t *testing.T) string {
 	t.Helper()
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "../../core/confd/testdata/config.data")
+	return filepath.Join(packageDir, "../../core/confd/testdata/config.data")
 }
+
+// packageDir is where a test begins: the sources of this package.
+var packageDir, _ = os.Getwd()
 
 // queryServers are the addresses of servers of queries about the configuration, by their names in a script.
 type queryServers map[string]string

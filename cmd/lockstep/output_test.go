@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,13 +39,13 @@ func TestOutputIsKeptToTheByteAndTheStream(t *testing.T) {
 	require.NoError(t, os.WriteFile(out, hostileOutput(1), 0o600))
 	require.NoError(t, os.WriteFile(err, hostileOutput(2), 0o600))
 
-	r := runProgram(t, socket, "run", "--strict-output", "--", "sh", "-c", fmt.Sprintf("cat %s; cat %s >&2; exit 3", out, err))
+	r := runProgram(t, socket, "run", "--", "sh", "-c", fmt.Sprintf("cat %s; cat %s >&2; exit 3", out, err))
 	require.True(t, bytes.Equal(hostileOutput(1), r.out), "standard output is not what the command wrote")
 	want := append(hostileOutput(2), "lockstep: job 1 failed: command exited with status 3\n"...)
 	require.True(t, bytes.Equal(want, r.err), "standard error is not what the command wrote")
 	require.Equal(t, 3, r.code)
 
-	r = runProgram(t, socket, "log", "--strict-output", "1")
+	r = runProgram(t, socket, "log", "1")
 	require.True(t, bytes.Equal(hostileOutput(1), r.out))
 	require.True(t, bytes.Equal(hostileOutput(2), r.err))
 	require.Zero(t, r.code)
@@ -55,7 +57,7 @@ func TestOutputIsKeptToTheByteAndTheStream(t *testing.T) {
 // All output of a command is complete when it ends, at any speed.
 func TestTheEndOfTheOutputIsThere(t *testing.T) {
 	socket := realDaemon(t)
-	r := runProgram(t, socket, "run", "--strict-output", "--", "sh", "-c", "seq 1 2000; seq 1 2000 >&2")
+	r := runProgram(t, socket, "run", "--", "sh", "-c", "seq 1 2000; seq 1 2000 >&2")
 	require.Zero(t, r.code)
 	require.Equal(t, 2000, bytes.Count(r.out, []byte("\n")))
 	require.Equal(t, r.out, r.err)
@@ -67,16 +69,21 @@ var (
 )
 
 // A command writes more than the log keeps, faster than a follower reads: each gap is reported with
-// its exact place and size on standard error only.
+// its exact place and size on standard error only, and the exit code is not the command's.
 func TestMissingOutputIsSaidExactly(t *testing.T) {
 	const lines = 1_000_000
 	socket := realDaemon(t)
-	run := runProgram(t, socket, "run", "--strict-output", "--", "seq", "1", strconv.Itoa(lines))
+	run := runProgram(t, socket, "run", "--", "seq", "1", strconv.Itoa(lines))
 	log := runProgram(t, socket, "log", "1")
-	strict := runProgram(t, socket, "log", "--strict-output", "1")
-	require.Zero(t, log.code)
-	require.Equal(t, follow.ExitIncomplete, strict.code)
-	require.Equal(t, log.out, strict.out)
+	require.Equal(t, follow.ExitIncomplete, log.code)
+	require.True(t, bytes.HasSuffix(log.err, []byte("lockstep: job 1: output is missing; job 1 succeeded: command exited with status 0\n")), "%s", log.err)
+	watch := runProgram(t, socket, "watch", "1")
+	require.Equal(t, follow.ExitIncomplete, watch.code)
+	for _, subcommand := range []string{"log", "watch"} {
+		require.Zero(t, runProgram(t, socket, subcommand, "--partial", "1").code)
+	}
+	partial := runProgram(t, socket, "log", "--partial", "1")
+	require.Equal(t, log.out, partial.out)
 	require.Len(t, gapSaid.FindAll(log.err, -1), 1, "the log has one gap")
 	for _, r := range []ran{run, log} {
 		shown, next, missing, missingBytes := bytes.Split(bytes.TrimSuffix(r.out, []byte("\n")), []byte("\n")), 1, 0, 0
@@ -110,6 +117,75 @@ func TestMissingOutputIsSaidExactly(t *testing.T) {
 	}
 	if gapSaid.Match(run.err) {
 		require.Equal(t, follow.ExitIncomplete, run.code)
+	}
+}
+
+// A command of which one byte is missing does not exit as if all were there, whatever its own status.
+func TestLostOutputHasAnExitCode(t *testing.T) {
+	socket := realDaemon(t)
+	for status, sentence := range map[int]string{
+		0: "job %d succeeded: command exited with status 0",
+		3: "job %d failed: command exited with status 3",
+	} {
+		command := fmt.Sprintf("head -c 4000000 /dev/zero; exit %d", status)
+		r := runProgram(t, socket, "run", "--json", "--detach", "--", "sh", "-c", command)
+		require.Zero(t, r.code)
+		id := string(regexp.MustCompile(`"job":(\d+)`).FindSubmatch(r.out)[1])
+		runProgram(t, socket, "wait", id)
+		log := runProgram(t, socket, "log", id)
+		require.Less(t, len(log.out), 4_000_000)
+		require.Equal(t, follow.ExitIncomplete, log.code)
+		require.Contains(t, string(log.err), "output is missing; "+fmt.Sprintf(sentence, number(t, []byte(id))))
+		require.Equal(t, follow.ExitIncomplete, runProgram(t, socket, "watch", id).code)
+		require.Equal(t, follow.ExitIncomplete, runProgram(t, socket, "watch", "--json", id).code)
+
+		r = runProgram(t, socket, "run", "--", "sh", "-c", command)
+		if len(r.out) < 4_000_000 {
+			require.Equal(t, follow.ExitIncomplete, r.code)
+		} else {
+			require.Equal(t, status, r.code)
+		}
+		r = runProgram(t, socket, "run", "--partial", "--", "sh", "-c", command)
+		require.Equal(t, status, r.code)
+	}
+}
+
+// What a process writes that the command has left behind is lost after the end of the command: that it may be
+// is said, and has the exit code of missing output.
+func TestAProcessThatHasTheOutputOpenAfterTheEndIsReported(t *testing.T) {
+	socket := realDaemon(t)
+	t.Chdir(t.TempDir())
+	const command = "setsid sh -c ': > began; exec sleep 300' & echo $!; while [ ! -e began ]; do sleep 0.01; done; exit 3"
+	r := runProgram(t, socket, "run", "--", "sh", "-c", command)
+	left, err := strconv.Atoi(string(bytes.TrimSpace(r.out)))
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(left, syscall.SIGKILL))
+	require.Equal(t, follow.ExitIncomplete, r.code)
+	require.Contains(t, string(r.err), "a process outside the command's group had standard output and standard error open")
+	require.Contains(t, string(r.err), "output may be missing; job 1 failed: command exited with status 3")
+	require.Zero(t, runProgram(t, socket, "log", "--partial", "1").code)
+	require.Equal(t, follow.ExitIncomplete, runProgram(t, socket, "log", "1").code)
+
+	r = runProgram(t, socket, "run", "--", "sh", "-c", "rm began; setsid sh -c ': > began; exec sleep 300' > /dev/null 2>&1 & echo $!; while [ ! -e began ]; do sleep 0.01; done")
+	left, err = strconv.Atoi(string(bytes.TrimSpace(r.out)))
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(left, syscall.SIGKILL))
+	require.Zero(t, r.code, "%s", r.err)
+}
+
+// Output that cannot be written to its file is missing, on either stream.
+func TestOutputThatCannotBeWrittenHasAnExitCode(t *testing.T) {
+	socket := realDaemon(t)
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer full.Close()
+	for name, redirect := range map[string]func(*exec.Cmd){
+		"echo x": func(c *exec.Cmd) { c.Stdout = full }, "echo x >&2": func(c *exec.Cmd) { c.Stderr = full }} {
+		cmd := exec.Command(program(t, "lockstep"), "run", "--", "sh", "-c", name)
+		cmd.Env = append(os.Environ(), "LOCKSTEP_SOCKET="+socket)
+		redirect(cmd)
+		require.Error(t, cmd.Run())
+		require.Equal(t, follow.ExitIncomplete, cmd.ProcessState.ExitCode(), name)
 	}
 }
 

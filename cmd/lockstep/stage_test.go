@@ -2,10 +2,13 @@ package main
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+	"github.com/stretchr/testify/require"
 )
 
 // stageFor is a stage without a file of scripts, for output that varies.
@@ -69,7 +72,7 @@ func TestStdinIsBounded(t *testing.T) {
 		stdinMax:     "exit 0",
 		stdinMax + 1: "err| lockstep: standard input is larger than 1048576 bytes; let the command read a file instead\nexit 1",
 	} {
-		s := stageFor(t, "run -d --stdin -- cat\n> SubmitJob ...\n< 1")
+		s := stageFor(t, "run -d --stdin -- cat\n> SubmitJob ...\n< 1\n> QueryJobs [[1],[\"status\"]]\n< [[\"queued\"]]")
 		s.streams.In = strings.NewReader(strings.Repeat("x", size))
 		if want == "exit 0" {
 			want = "out| 1\nexit 0"
@@ -99,4 +102,16 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 	if seen := s.perform(); seen != want {
 		t.Errorf("%s", seen)
 	}
+}
+
+// A working directory that is not UTF-8 cannot be in a job file.
+func TestAWorkingDirectoryThatIsNotUTF8IsRefused(t *testing.T) {
+	s := stageFor(t, "run -- true", "nodaemon")
+	directory := filepath.Join(t.TempDir(), "caf\xe9")
+	require.NoError(t, os.Mkdir(directory, 0o700))
+	t.Chdir(directory)
+	seen := s.perform()
+	require.Contains(t, seen, `caf\xe9`)
+	require.Contains(t, seen, "the working directory is not UTF-8")
+	require.Contains(t, seen, "exit 2")
 }

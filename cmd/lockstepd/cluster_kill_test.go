@@ -12,7 +12,7 @@ import (
 var (
 	clusterKills = flag.Int("cluster.kills", 5, "how often the cluster test kills the master")
 	clusterHands = flag.Int("cluster.handovers", 2, "how often the cluster test stops the master in order")
-	clusterSeed  = flag.Uint64("cluster.seed", 0, "seed of the cluster tests' load; 0: a new one")
+	clusterSeed  = flag.Uint64("cluster.seed", 1, "seed of the cluster tests' load; 0: a new one")
 )
 
 func seed(t testing.TB) uint64 {

@@ -17,6 +17,7 @@ import (
 	"lockstep/cmd/internal/accounts"
 	"lockstep/cmd/internal/buildinfo"
 	"lockstep/core/ownership"
+	"lockstep/edge/admission"
 	"lockstep/edge/rapi"
 	"lockstep/persistence"
 )
@@ -83,7 +84,8 @@ func runRapi(stop context.Context, c Config, o faceOptions, ready func()) error 
 	if secure == nil {
 		hosts = c.rapiHosts()
 	}
-	server, err := rapi.New(rapi.Config{Log: log, Listener: listener, Luxi: rapi.NewRemote(persistence.SocketPath(c.RunDir, persistence.LuxiSocket)),
+	table := admission.NewTable()
+	server, err := rapi.New(rapi.Config{Ganeti: true, Log: log, Listener: listener, Table: table, Luxi: rapi.NewRemote(persistence.SocketPath(c.RunDir, persistence.LuxiSocket), table),
 		TLS: secure, Logins: rapi.NewLogins(c.Rapi.Users, log), Hosts: hosts, RequireAuthentication: o.rapi.requireAuthentication,
 		AllowCommands: c.Rapi.AllowCommands, Connections: int(o.rapi.clientsMax), Collectors: []prometheus.Collector{buildInfo(buildinfo.Read())}}) //nolint:gosec // a bound of connections
 	if err != nil {

@@ -49,8 +49,11 @@ type child struct {
 func childMain(spec string) {
 	var c child
 	stop, reached, _ := strings.Cut(spec, "|")
-	if stop == leakStep {
+	switch stop {
+	case leakStep:
 		leak(reached)
+	case attackStep:
+		attackerMain()
 	}
 	c.stopAt, c.dies = strings.CutPrefix(stop, "die-")
 	c.reached = reached

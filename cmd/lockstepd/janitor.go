@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -98,7 +100,7 @@ func (w *clockMonitor) isDue(wall time.Time, up time.Duration) bool {
 func removeOldArchive(ctx context.Context, log *logrus.Logger, files *persistence.OSFiles, c Config, now time.Time) {
 	age, err := archiveAge(files, c)
 	if err != nil {
-		log.WithField("err", err).Error("the settings cannot be read; no archived job is removed")
+		log.WithField("err", err).Error("the settings are not known; no archived job is removed")
 		return
 	}
 	for more := age > 0; more; {
@@ -125,8 +127,21 @@ func archiveAge(files *persistence.OSFiles, c Config) (time.Duration, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
 	}
+	if content == nil {
+		return archiveAgeWithoutSettings(files, c)
+	}
 	settings, err := config.DecodeSettings(content)
 	return settings.RemoveArchivedAfter(time.Duration(c.ArchiveDays) * day), err
+}
+
+// archiveAgeWithoutSettings is --archive-days; never, if damaged settings were set aside, and a crash came before the file that replaces
+// them.
+func archiveAgeWithoutSettings(files *persistence.OSFiles, c Config) (time.Duration, error) {
+	names, err := files.List("sweep", paths.QuarantineDir)
+	if err != nil || slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, filepath.Base(paths.SettingsPath)) }) {
+		return 0, errors.Join(err, errors.New("settings that could not be read are in the quarantine"))
+	}
+	return time.Duration(c.ArchiveDays) * day, nil
 }
 
 // sweepLivelocks removes the lock files of dead processes that are not needed.

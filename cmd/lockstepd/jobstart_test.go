@@ -1,13 +1,17 @@
 package main
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"lockstep/core/answer"
 )
 
 // whyNotStarted waits until the daemon reports that no job process can be started, and
@@ -75,28 +79,78 @@ func TestJobsWaitForProcessesThatCanStart(t *testing.T) {
 	require.Empty(t, status.CannotStart)
 }
 
+// smallDisk puts the queue on a disk of 4 MB. A large file at the path that it returns fills the disk.
+func (d *daemon) smallDisk() (ballast string) {
+	d.t.Helper()
+	require.NoError(d.t, os.MkdirAll(d.path("lib", "queue"), 0o750))
+	out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=4m,mode=0700", "tmpfs", d.path("lib", "queue")).CombinedOutput()
+	if err != nil {
+		d.t.Logf("NOT TESTED: a full disk, which needs root and tmpfs: %v: %s", err, out)
+		d.t.Skip("NOT RUN: it needs a tmpfs, which root can mount")
+	}
+	d.t.Cleanup(func() {
+		d.kill()
+		d.endJobs()
+		_ = exec.Command("umount", d.path("lib", "queue")).Run()
+	})
+	return d.path("lib", "queue", "ballast")
+}
+
+// On a full disk, a job whose process cannot write its end, and a submission that cannot be written, are in the status, in the
+// reasons of the job and, with one line each, in the log. When the disk has room, both are gone.
+func TestAFullDiskIsSaid(t *testing.T) {
+	d := newDaemon(t)
+	ballast := d.smallDisk()
+	d.start()
+	c := d.dial()
+	work, open := d.gate("gate")
+	id := c.submit(work)
+	c.awaitStatus(id, "running")
+	_ = os.WriteFile(ballast, make([]byte, 8<<20), 0o600)
+	open()
+	var refused int64
+	require.Error(t, c.Call(context.Background(), "SubmitJob", []any{[]op{command("true")}}, &refused))
+	var why answer.Why
+	require.Eventually(t, func() bool {
+		c.call("LockstepWhy", &why, id)
+		return why.Reasons[0].Kind == answer.WhyCannotWrite
+	}, patience, 20*time.Millisecond)
+	require.Equal(t, answer.ByProcess, why.Reasons[0].By)
+	require.Contains(t, why.Reasons[0].Text, "no space left on device")
+	var status answer.QueueStatus
+	c.call("LockstepStatus", &status)
+	require.Len(t, status.CannotWrite, 2)
+	require.Equal(t, id, status.CannotWrite[0].Job)
+	require.Zero(t, status.CannotWrite[1].Job)
+	require.Equal(t, d.path("lib"), status.DataDir)
+
+	d.kill() // the process says it again to the next daemon
+	d.start()
+	c = d.dial()
+	require.Eventually(t, func() bool {
+		c.call("LockstepStatus", &status)
+		return len(status.CannotWrite) > 0 && status.CannotWrite[0].Job == id
+	}, patience, 20*time.Millisecond)
+	require.Equal(t, 2, strings.Count(d.logged(), "job process cannot write its job file"), "one line for each daemon")
+
+	require.NoError(t, os.Remove(ballast))
+	require.Equal(t, "success", c.await(id).Status)
+	c.await(c.submit(command("true")))
+	c.call("LockstepStatus", &status)
+	require.Empty(t, status.CannotWrite)
+}
+
 // A job whose start cannot be recorded is not started. It waits, and runs when its start can
 // be recorded. The test fails if jobActor.processGone gives back only jobs whose process could
 // not be spawned.
 func TestJobsWaitUntilTheirStartsCanBeRecorded(t *testing.T) {
 	d := newDaemon(t)
-	require.NoError(t, os.MkdirAll(d.path("lib", "queue"), 0o750))
-	out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=4m,mode=0700", "tmpfs", d.path("lib", "queue")).CombinedOutput()
-	if err != nil {
-		t.Logf("NOT TESTED: a disk that is full when jobs are started, which needs root and tmpfs: %v: %s", err, out)
-		t.Skip("NOT RUN: it needs a tmpfs, which root can mount")
-	}
-	t.Cleanup(func() {
-		d.kill()
-		d.endJobs()
-		_ = exec.Command("umount", d.path("lib", "queue")).Run()
-	})
+	ballast := d.smallDisk()
 	d.start()
 	c := d.dial()
 	var pause string
 	c.call("ReplaceFilter", &pause, nil, 0, [][]any{{"jobid", []any{">", "id", 0}}}, "PAUSE", []any{})
 	ids := c.submitAll(50)
-	ballast := d.path("lib", "queue", "ballast")
 	_ = os.WriteFile(ballast, make([]byte, 8<<20), 0o600)
 	c.call("DeleteFilter", nil, pause)
 	require.Contains(t, c.whyNotStarted(ids[0]), "no space left")

@@ -12,17 +12,26 @@ import (
 	"lockstep/actors/luxi"
 	"lockstep/actors/wconfd"
 	"lockstep/core/ownership"
+	"lockstep/edge/admission"
 	"lockstep/edge/socket"
 	"lockstep/persistence"
 )
 
-// bufferedFrames is the number of requests of the largest size for which each socket has memory
-// at a time.
-const bufferedFrames = 4
-
 // gateways return the actors that currently serve connections.
 type gateways struct {
 	luxi, wconfd func() *actor.PID
+}
+
+// luxiTurn is the class of a request to the queue. Only what examines much takes turns: submissions are committed together.
+func luxiTurn(frame []byte) (admission.Class, bool) {
+	switch luxi.ExtentOf(frame) {
+	case luxi.Whole:
+		return admission.Large, true
+	case luxi.Paged:
+		return admission.Page, true
+	case luxi.Part:
+	}
+	return 0, false
 }
 
 // fixedPID returns a gateway that never changes.
@@ -61,9 +70,9 @@ func openListeners(c Config, env *kit.Env, gateways gateways, api *remoteAPI, mo
 		options socket.Options
 	}{
 		{persistence.WconfSocket, gateways.wconfd, ownership.WconfSocket, socket.Options{Idle: wconfd.Idle}},
-		{persistence.LuxiSocket, gateways.luxi, ownership.LuxiSocket, socket.Options{Idle: luxi.Idle}},
+		{persistence.LuxiSocket, gateways.luxi, ownership.LuxiSocket, socket.Options{Idle: luxi.Idle, Turn: luxiTurn}},
 	} {
-		spec.options.MaxFrame, spec.options.MaxConns, spec.options.MaxBuffered = c.MaxFrame, c.MaxConns, bufferedFrames*c.MaxFrame
+		spec.options.MaxFrame, spec.options.MaxConns, spec.options.Table = c.MaxFrame, c.MaxConns, api.table
 		spec.options.Owner = c.owners.Of(spec.class)
 		if group != nil {
 			spec.options.Owner.GID = *group

@@ -31,6 +31,18 @@ type mondServer struct {
 	readLog    atomic.Pointer[func() (term, committed uint64)] // nil: there is no consensus log
 	server     *mond.Server                                    // nil: not open
 	done       chan struct{}
+	url        atomic.Pointer[string] // nil: not open
+}
+
+// mondAddress is the address of this node's MonD; "" while it is not open. It may be called on any goroutine.
+func (d *service) mondAddress() string {
+	if d.mond == nil {
+		return ""
+	}
+	if url := d.mond.url.Load(); url != nil {
+		return *url
+	}
+	return ""
 }
 
 // newMond returns MonD and adds its ports to the tree. It is not open yet.
@@ -97,9 +109,14 @@ func (m *mondServer) open(api *remoteAPI) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", mondAddressFlag, err)
 	}
-	server := mond.New(mond.Config{Log: m.log, Listener: listener, Board: m.board, TLS: secure, Logins: api.sharedLogins(m.log), Allow: c.allowed,
+	server := mond.New(mond.Config{Log: m.log, Listener: listener, Board: m.board, TLS: secure, Logins: api.sharedLogins(m.log), Allow: c.allowed, Hosts: m.config.mondHosts(), Table: api.table,
 		Collectors: append(m.collectors, buildInfo(buildinfo.Read()))})
 	m.server, m.done = server, make(chan struct{})
+	url := "http://" + listener.Addr().String()
+	if secure != nil {
+		url = "https://" + listener.Addr().String()
+	}
+	m.url.Store(&url)
 	go func() {
 		if err := server.Serve(); err != nil {
 			m.log.WithField("err", err).Error("MonD: server failed; no more requests are answered")

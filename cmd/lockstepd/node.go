@@ -68,6 +68,7 @@ type node struct {
 	// unsynced says that entries are applied without a sync of each file, because the file systems report errors.
 	unsynced     bool
 	synced       syncTimes
+	syncFailed   atomic.Bool        // a sync of the replicated files has failed
 	members      []*messages.Member // as the replicator has reported them last
 	removedNames []string           // members that were removed since the start of the daemon
 	lostNames    []string           // see peer.Identity
@@ -103,7 +104,7 @@ func (d *service) runNode(identity *peer.Identity, stop context.Context) (err er
 	err = n.serveNode(stop)
 	reapplied := n.raft.Reapplied()
 	if err = errors.Join(err, n.raft.Close()); err == nil {
-		err = persistence.SettleFiles(n.files, n.settings.BootID, reapplied)
+		err = n.settle(reapplied)
 	}
 	return err
 }
@@ -218,7 +219,7 @@ func (n *node) serveNode(stop context.Context) error {
 	if err != nil {
 		return err
 	}
-	luxiOptions := socket.Options{Idle: luxi.Idle, MaxFrame: n.config.MaxFrame, MaxConns: n.config.MaxConns, MaxBuffered: bufferedFrames * n.config.MaxFrame, Forwards: true}
+	luxiOptions := socket.Options{Idle: luxi.Idle, MaxFrame: n.config.MaxFrame, MaxConns: n.config.MaxConns, Table: n.remoteAPI.table, Turn: luxiTurn, Forwards: true}
 	tunnelled := socket.NewListener(n.listener.Luxi(), luxiOptions)
 	go func() { _ = tunnelled.Serve(n.env.System(), n.luxiGateway) }() // ends with the listener
 	n.log.WithFields(logrus.Fields{"node": n.identity.Name, "address": n.identity.Address}).Info("cluster member started")

@@ -37,6 +37,7 @@ func (n *node) syncApplied() error {
 	entry := n.log.WithFields(logrus.Fields{"duration": took})
 	switch {
 	case err != nil:
+		n.syncFailed.Store(true)
 		if marked := persistence.MarkSyncFailed(n.files); marked != nil {
 			entry.WithField("err", marked).Error("write of the mark that the queue needs its log failed")
 		}
@@ -46,4 +47,13 @@ func (n *node) syncApplied() error {
 		entry.Debug("file systems of the queue synced")
 	}
 	return err
+}
+
+// settle makes the files durable after an orderly stop, so that they do not need the log. A sync that has failed is not repeated: the
+// kernel would report a success. Then the mark says so, if that could not be written before.
+func (n *node) settle(reapplied bool) error {
+	if n.syncFailed.Load() {
+		return persistence.MarkSyncFailed(n.files)
+	}
+	return persistence.SettleFiles(n.files, n.settings.BootID, reapplied)
 }

@@ -45,14 +45,25 @@ func (r *RapiConfig) flags(flags *flag.FlagSet) {
 	flags.BoolVar(&r.Insecure, "rapi-insecure", false, "let the remote API listen beyond loopback without TLS or without required authentication")
 }
 
-// rapiHosts are the names, in lower case, by which a request may call the server; nil: any. A
+// rapiHosts are the names, in lower case, by which a request may call the remote API; nil: any. A
 // server on loopback permits few names. Otherwise a web page whose name resolves to this machine
 // could use the server through a local user's browser.
 func (c Config) rapiHosts() []string {
 	if !c.Rapi.loopback() {
 		return nil
 	}
-	hosts := certifiedHosts(c)
+	return lowerCase(localHosts(c.NodeName, c.Rapi.Address))
+}
+
+// mondHosts are rapiHosts for MonD.
+func (c Config) mondHosts() []string {
+	if !c.Mond.loopback() {
+		return nil
+	}
+	return lowerCase(localHosts(c.NodeName, c.Mond.Address))
+}
+
+func lowerCase(hosts []string) []string {
 	for i, host := range hosts {
 		hosts[i] = strings.ToLower(host)
 	}

@@ -18,6 +18,7 @@ import (
 	"lockstep/actors/kit"
 	"lockstep/actors/store"
 	"lockstep/cmd/internal/buildinfo"
+	"lockstep/edge/admission"
 	"lockstep/edge/console"
 	"lockstep/edge/rapi"
 )
@@ -25,7 +26,8 @@ import (
 // remoteAPI is the daemon's remote API. If it is off, all methods do nothing.
 type remoteAPI struct {
 	config        Config
-	feed          *rapi.Feed // nil: there is no remote API
+	table         *admission.Table // the budget of all listeners
+	feed          *rapi.Feed       // nil: there is no remote API
 	diskTimes     *prometheus.HistogramVec
 	decisionTimes prometheus.Histogram
 	collectors    []prometheus.Collector
@@ -45,7 +47,7 @@ func buildInfo(build buildinfo.Build) prometheus.Collector {
 }
 
 func newRemoteAPI(c Config) *remoteAPI {
-	a := &remoteAPI{config: c}
+	a := &remoteAPI{config: c, table: admission.NewTable()}
 	if c.Rapi.Address == "" {
 		return a
 	}
@@ -101,12 +103,12 @@ func (a *remoteAPI) open(env *kit.Env, luxi func() *actor.PID) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", rapiAddressFlag, err)
 	}
-	pages, err := console.New(console.Config{Log: env.Log(), Queue: rapi.NewForwardingPool(rapi.Gateway{System: env.System(), PID: luxi}), Logins: a.sharedLogins(env.Log()),
-		AllowCommands: c.AllowCommands, Version: buildinfo.Read().Short(), Port: listener.Addr().(*net.TCPAddr).Port})
+	pages, err := console.New(console.Config{Log: env.Log(), Queue: rapi.NewForwardingPool(rapi.Gateway{System: env.System(), PID: luxi}, a.table), Logins: a.sharedLogins(env.Log()),
+		AllowCommands: c.AllowCommands, Version: buildinfo.Read().Short(), Port: listener.Addr().(*net.TCPAddr).Port, Table: a.table})
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	server, err := rapi.New(rapi.Config{Console: pages, Log: env.Log(), Listener: listener, Luxi: rapi.NewPool(rapi.Gateway{System: env.System(), PID: luxi}), Feed: a.feed,
+	server, err := rapi.New(rapi.Config{Ganeti: a.config.Ganeti.Enabled, Console: pages, Table: a.table, Log: env.Log(), Listener: listener, Luxi: rapi.NewPool(rapi.Gateway{System: env.System(), PID: luxi}, a.table), Feed: a.feed,
 		TLS: secure, Logins: a.sharedLogins(env.Log()), Hosts: a.config.rapiHosts(), RequireAuthentication: c.RequireAuthentication, AllowCommands: c.AllowCommands,
 		Mailboxes: env.Mailboxes, DeadLetters: env.DeadLetters, Collectors: append(a.collectors, a.diskTimes, a.decisionTimes, buildInfo(buildinfo.Read()))})
 	if err != nil {
@@ -141,7 +143,7 @@ func (a *remoteAPI) certificate(log *logrus.Logger, use string) (*tls.Config, er
 		return nil, nil
 	}
 	if c.generatedKey {
-		made, err := rapi.EnsureCertificate(c.Certificate, c.Key, certifiedHosts(a.config), time.Now())
+		made, err := rapi.EnsureCertificate(c.Certificate, c.Key, localHosts(a.config.NodeName, a.config.Rapi.Address), time.Now())
 		if err != nil {
 			return nil, fmt.Errorf("make a certificate for the remote API: %w", err)
 		}
@@ -157,10 +159,10 @@ func (a *remoteAPI) certificate(log *logrus.Logger, use string) (*tls.Config, er
 	return secure, nil
 }
 
-// certifiedHosts are the names in a certificate that lockstepd makes.
-func certifiedHosts(c Config) []string {
-	hosts := []string{c.NodeName, "localhost", "127.0.0.1", "::1"}
-	host, _, err := net.SplitHostPort(c.Rapi.Address)
+// localHosts are the names of this machine for a server at an address.
+func localHosts(node, address string) []string {
+	hosts := []string{node, "localhost", "127.0.0.1", "::1"}
+	host, _, err := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); err == nil && host != "" && (ip == nil || !ip.IsUnspecified()) {
 		hosts = append(hosts, host)
 	}

@@ -32,6 +32,29 @@ type Lock struct {
 	Pending []LockWaiter `json:"pending"`
 }
 
+// Waiters are the owners that wait for the lock: those that the lock manager knows, and those of waits that ask for it, by
+// the order of waits. Each is there once.
+func (l Lock) Waiters(waits []LockWait) []LockWaiter {
+	all := append([]LockWaiter(nil), l.Pending...)
+	known := map[LockWaiter]bool{}
+	for _, p := range all {
+		known[p] = true
+	}
+	for _, w := range waits {
+		for _, item := range w.Request {
+			if item.Lock != l.Name {
+				continue
+			}
+			who, err := w.Owner.Who.MarshalJSON()
+			if p := (LockWaiter{Mode: item.Mode, Owner: string(who)}); err == nil && !known[p] {
+				known[p] = true
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
 // LockWaiter is an owner that waits for a lock.
 type LockWaiter struct {
 	Mode  string `json:"mode"`

@@ -7,6 +7,8 @@ type Nodes struct {
 	MasterAddress string `json:"master_address"`
 	// Console is the address of the console of the node that answers; empty: it has none.
 	Console string `json:"console,omitempty"`
+	// Monitor is the address of the MonD of the node that answers, like "http://127.0.0.1:1815"; empty: it has none.
+	Monitor string `json:"monitor,omitempty"`
 	Nodes   []Node `json:"nodes"`
 }
 

@@ -6,8 +6,11 @@ import "encoding/json"
 type QueueStatus struct {
 	// CannotStart says why no job process can be started; empty if job processes can start.
 	CannotStart string `json:"cannot_start"`
-	Cluster     string `json:"cluster"`
-	Drained     bool   `json:"drained"`
+	// CannotWrite are the files that cannot be written now: those of jobs, and of the daemon.
+	CannotWrite []CannotWrite `json:"cannot_write"`
+	Cluster     string        `json:"cluster"`
+	DataDir     string        `json:"data_dir"` // of the daemon: CannotWrite is about files below it
+	Drained     bool          `json:"drained"`
 	// ForeignConfig says what another program has changed in config.data, so that all changes of the configuration fail; empty if
 	// no program has.
 	ForeignConfig string           `json:"foreign_config"`
@@ -26,6 +29,20 @@ type QueueStatus struct {
 	Started     Time         `json:"started_ts"`
 	Version     string       `json:"version"`
 }
+
+// CannotWrite is a file that cannot be written now. What needs it waits or fails.
+type CannotWrite struct {
+	Job   int64  `json:"job"`      // whose file it is; 0: another file of the daemon
+	By    string `json:"by"`       // who cannot write it: ByProcess or ByDaemon
+	Text  string `json:"text"`     // the latest error
+	Since Time   `json:"since_ts"` // the first failure
+}
+
+// Who cannot write a file.
+const (
+	ByProcess = "process" // the process of the job
+	ByDaemon  = "daemon"
+)
 
 // Retention is how long the daemon keeps ended jobs. Times are in seconds; 0 is for ever.
 type Retention struct {
@@ -63,6 +80,7 @@ type Opcode struct {
 	Name    string        `json:"name"`
 	Doc     string        `json:"doc"`
 	Defined bool          `json:"defined"` // declared by an operator
+	Runs    bool          `json:"runs"`    // the job processes of this daemon have an executor for it
 	Params  []OpcodeParam `json:"params"`
 }
 

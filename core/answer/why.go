@@ -28,6 +28,7 @@ const (
 	WhyLock        = "lock"         // other owners hold locks that it waits for
 	WhyStarting    = "starting"     // its process is being started
 	WhyCannotStart = "cannot-start" // no job process can be started
+	WhyCannotWrite = "cannot-write" // its file cannot be written
 	WhyStopping    = "stopping"     // the daemon is stopping
 	WhyRunning     = "running"      // it runs
 	WhyEnded       = "ended"        // it has ended
@@ -35,7 +36,7 @@ const (
 
 func whyKinds() []string {
 	return []string{WhyDependency, WhyHold, WhyFilter, WhyFilterLimit, WhyRateLimit, WhySlots, WhyOrder, WhyLock,
-		WhyStarting, WhyCannotStart, WhyStopping, WhyRunning, WhyEnded}
+		WhyStarting, WhyCannotStart, WhyCannotWrite, WhyStopping, WhyRunning, WhyEnded}
 }
 
 // Reason is one reason. Its kind says which fields it has, see MarshalJSON.
@@ -52,7 +53,7 @@ type Reason struct {
 	UUID       string `json:"uuid"`
 	Action     string `json:"action"`
 	RuleReason string `json:"reason"` // for which the rule was made
-	By         string `json:"by"`     // who made the rule, or holds the job; empty: not known
+	By         string `json:"by"`     // who made the rule, or holds the job; empty: not known. ByProcess or ByDaemon: who cannot write
 
 	Label   string `json:"label"`
 	Limit   int64  `json:"limit"`
@@ -188,6 +189,8 @@ func (r Reason) MarshalJSON() ([]byte, error) {
 		keys["locks"], keys["seconds"], keys["blockers"] = r.Locks, r.Seconds, r.Blockers
 	case WhyCannotStart:
 		keys["text"] = r.Text
+	case WhyCannotWrite:
+		keys["by"], keys["text"], keys["since_ts"] = r.By, r.Text, r.Since
 	case WhyRunning:
 		keys["opcode"], keys["opcodes"] = r.Opcode, r.Opcodes
 		if r.Since != nil {

@@ -72,18 +72,19 @@ const (
 	DroppedClock                    // it is signed, and its time is too far from this node's
 	DroppedRequest                  // it is signed, and the request in it is malformed
 	DroppedNoKey                    // this node has no key yet
+	DroppedReplay                   // it is signed, and was answered often enough, or to another address
 
 	outcomes = iota
 )
 
-var outcomeNames = [outcomes]string{"served", "refused", "packet", "signature", "clock", "request", "no-key"}
+var outcomeNames = [outcomes]string{"served", "refused", "packet", "signature", "clock", "request", "no-key", "replay"}
 
 // String returns a word of lower-case letters and dashes.
 func (o Outcome) String() string { return outcomeNames[o] }
 
-// IsForged reports whether the sender has not shown that it has the key.
+// IsForged reports whether the sender has not shown that it has the key. The sender of a replay has not: it may have captured the request.
 func (o Outcome) IsForged() bool {
-	return o == DroppedPacket || o == DroppedSignature || o == DroppedNoKey
+	return o == DroppedPacket || o == DroppedSignature || o == DroppedNoKey || o == DroppedReplay
 }
 
 // Outcomes returns all outcomes in ascending order.

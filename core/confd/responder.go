@@ -10,6 +10,9 @@ import (
 
 // Responder answers datagrams. It keeps buffers between calls and belongs to one goroutine.
 type Responder struct {
+	// Admit reports whether a signed request is to be answered; nil: each one is.
+	Admit func(Digest) bool
+
 	keys     *Keys
 	signers  []*signer // of keys
 	envelope envelopeReader
@@ -42,6 +45,9 @@ func (r *Responder) Answer(dst, packet []byte, now time.Time, keys *Keys, s *Sna
 	q, valid := parseRequest(e.msg)
 	if !valid {
 		return dst, DroppedRequest
+	}
+	if r.Admit != nil && !r.Admit(digestOf(e.salt, e.msg)) {
+		return dst, DroppedReplay
 	}
 	return r.reply(dst, by, &q, s)
 }

@@ -103,6 +103,28 @@ func (s Settings) Validate() error {
 	return nil
 }
 
+// setAsideKey is the key of settings.json for the paths of damaged contents. It is no setting.
+const setAsideKey = "set_aside"
+
+// ProtectiveSettings replace damaged ones, which are in these files now. No job leaves the queue or the archive by its age: the
+// damaged file may have forbidden what the defaults and the options of the daemon permit.
+func ProtectiveSettings(setAside []string) []byte {
+	content, err := json.MarshalIndent(map[string]any{"archive_after": 0, "remove_archived_after": 0, setAsideKey: setAside}, "", "  ")
+	if err != nil {
+		panic(fmt.Errorf("settings cannot be encoded: %w", err)) // they are numbers and texts
+	}
+	return append(content, '\n')
+}
+
+// SetAside are the paths of damaged contents that settings have replaced.
+func SetAside(data []byte) []string {
+	var file struct {
+		SetAside []string `json:"set_aside"`
+	}
+	_ = json.Unmarshal(data, &file) // what is damaged names none
+	return file.SetAside
+}
+
 // DecodeSettings reads the file. Missing settings, and all settings of an empty file, are the defaults.
 func DecodeSettings(data []byte) (Settings, error) {
 	s := DefaultSettings()

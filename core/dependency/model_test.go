@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"lockstep/core/job"
+	"lockstep/core/job/jobtest"
 	"lockstep/core/opcode"
 )
 
@@ -33,9 +34,14 @@ var dependency = rapid.Custom(func(t *rapid.T) opcode.Dependency {
 		rapid.SampledFrom([]string{"canceled", "success", "error"}), 0, 3, rapid.ID[string]).Draw(t, "statuses")}
 })
 
+func step(t *rapid.T, j *job.Job) {
+	jobtest.Step(j, func(events []job.Event) job.Event { return rapid.SampledFrom(events).Draw(t, "event") })
+}
+
 // model computes each decision again from all reports.
 type model struct {
 	graph Graph
+	jobs  map[job.ID]*job.Job // all that were ever submitted
 	// truth is the real state of a job: a status, or missing.
 	truth map[job.ID]fact
 	held  map[job.ID]*waitingModel
@@ -145,9 +151,12 @@ func (m *model) forgetLookups() {
 
 func (m *model) report(t *rapid.T) {
 	id := blockerID().Draw(t, "id")
-	f := fact{status: rapid.SampledFrom([]job.Status{job.Success, job.Error, job.Canceled, job.Queued}).Draw(t, "status")}
-	if !f.status.Final() {
-		f = fact{missing: true}
+	f := fact{missing: true}
+	if j := m.jobs[id]; j != nil && (!j.Status().Final() || rapid.Bool().Draw(t, "is found")) {
+		for !j.Status().Final() {
+			step(t, j)
+		}
+		f = fact{status: j.Status()}
 	}
 	var want []Decision
 	for _, waiter := range slices.Sorted(maps.Keys(m.held)) {
@@ -175,14 +184,19 @@ func (m *model) report(t *rapid.T) {
 // For any reports in any order, the graph and the model agree.
 func TestTheGraphSaysWhatIsSo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &model{truth: map[job.ID]fact{}, held: map[job.ID]*waitingModel{}, asked: map[job.ID]bool{}}
+		m := &model{truth: map[job.ID]fact{}, jobs: map[job.ID]*job.Job{}, held: map[job.ID]*waitingModel{}, asked: map[job.ID]bool{}}
 		t.Repeat(map[string]func(*rapid.T){
 			"hold":      m.hold,
 			"hold more": m.hold,
 			"tell":      m.report,
 			"live": func(t *rapid.T) { // the job is submitted, or its next opcode is to begin
 				id := blockerID().Draw(t, "id")
-				m.truth[id] = fact{status: rapid.SampledFrom([]job.Status{job.Queued, job.Waiting, job.Running}).Draw(t, "status")}
+				if j := m.jobs[id]; j == nil {
+					m.jobs[id] = jobtest.Queued(int64(id))
+				} else {
+					step(t, j)
+				}
+				m.truth[id] = fact{status: m.jobs[id].Status()}
 			},
 			"forget": func(t *rapid.T) {
 				id := waiterID().Draw(t, "id")

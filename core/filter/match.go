@@ -66,6 +66,8 @@ const (
 	// invalid: the test is not possible. The expression as a whole is then false, not only this test: a negation must
 	// not become true because of a typing mistake.
 	invalid
+	// interrupted: the work is done and the result is not known yet.
+	interrupted
 )
 
 func resultOf(holds bool) testResult {
@@ -75,20 +77,24 @@ func resultOf(holds bool) testResult {
 	return failed
 }
 
-// matches reports whether the predicate, of a rule with the given watermark, is true for the job.
-func (p *predicate) matches(s *Subject, ruleWatermark job.ID) bool {
+// test tests one predicate of a rule with the given watermark, from where it was interrupted.
+func (e *Evaluation) test(p *predicate, ruleWatermark job.ID) testResult {
 	switch p.part {
 	case partID:
-		return p.isID(s.ID, ruleWatermark)
+		e.work -= len(p.expr.Leaves())
+		return resultOf(p.isID(e.job.ID, ruleWatermark))
 	case partReason:
-		return p.hasReason(s)
+		return e.hasReason(p)
 	}
-	for i := range s.ops {
-		if s.ops[i].input != nil && p.isOpcode(&s.ops[i]) {
-			return true
+	for ; e.op < len(e.job.ops); e.op++ {
+		if e.job.ops[e.op].input == nil {
+			continue
+		}
+		if result := e.isOpcode(p, &e.job.ops[e.op]); result != failed {
+			return result
 		}
 	}
-	return false
+	return failed
 }
 
 func (p *predicate) isID(id, ruleWatermark job.ID) bool {
@@ -114,45 +120,60 @@ func isComparison(leaf *query.Leaf) bool {
 	return leaf.Operator != query.True && leaf.Operator != query.Matches && leaf.Operator != query.Contains
 }
 
-func (p *predicate) hasReason(s *Subject) bool {
-	for i := range s.ops {
-		o := &s.ops[i]
+func (e *Evaluation) hasReason(p *predicate) testResult {
+	for ; e.op < len(e.job.ops); e.op, e.entry = e.op+1, 0 {
+		o := &e.job.ops[e.op]
 		texts := o.trailTexts()
-		for k := range o.trail {
-			if p.isReason(&o.trail[k], texts) {
-				return true
+		for ; e.entry < len(o.trail); e.entry++ {
+			if result := e.isReason(p, &o.trail[e.entry], texts); result != failed {
+				return result
 			}
 		}
 	}
-	return false
+	return failed
 }
 
-func (p *predicate) isReason(e *reasonEntry, texts []byte) bool {
-	at := p.expr.First()
+func (e *Evaluation) isReason(p *predicate, entry *reasonEntry, texts []byte) testResult {
+	at := e.resume(p)
 	for at >= 0 {
 		leaf := p.expr.Leaf(at)
-		result := invalid
-		switch p.fields[leaf.Field].index {
-		case sourceField:
-			result = testReasonText(leaf, e.source.of(texts))
-		case reasonField:
-			result = testReasonText(leaf, e.reason.of(texts))
-		case timestampField:
-			result = testReasonTime(leaf, e.nanos)
+		result := interrupted
+		switch {
+		case e.work <= 0:
+		case e.search != nil:
+			result = e.searchOn()
+		default:
+			e.work -= leafWork
+			result = e.testReason(leaf, p.fields[leaf.Field].index, entry, texts)
+		}
+		if result == interrupted {
+			return e.interrupt(at)
 		}
 		if result == invalid {
-			return false
+			return failed
 		}
 		at = leaf.Next(result == passed)
 	}
-	return at == query.Yes
+	return resultOf(at == query.Yes)
+}
+
+func (e *Evaluation) testReason(leaf *query.Leaf, field int, entry *reasonEntry, texts []byte) testResult {
+	switch field {
+	case sourceField:
+		return e.testReasonText(leaf, entry.source.of(texts))
+	case reasonField:
+		return e.testReasonText(leaf, entry.reason.of(texts))
+	case timestampField:
+		return testReasonTime(leaf, entry.nanos)
+	}
+	return invalid
 }
 
 // testReasonText tests a text of a reason. Unlike in opcodes, every string is less than every number (queue.md 5.3).
-func testReasonText(leaf *query.Leaf, text []byte) testResult {
+func (e *Evaluation) testReasonText(leaf *query.Leaf, text []byte) testResult {
 	switch {
 	case leaf.Operator == query.Matches:
-		return resultOf(leaf.Pattern.MatchesInBytes(text))
+		return e.find(leaf.Pattern, text)
 	case !isComparison(leaf):
 		return invalid
 	case !leaf.Value.IsText:
@@ -182,34 +203,55 @@ func compareText(a []byte, b string) int {
 	return 1
 }
 
-// isOpcode reports whether the expression holds for the opcode. An opcode that lacks one of the fields does not match,
+// isOpcode tests whether the expression holds for the opcode. An opcode that lacks one of the fields does not match,
 // even if the result does not depend on that field. This is checked last, because most opcodes fail at the first test.
-func (p *predicate) isOpcode(o *op) bool {
-	at := p.expr.First()
+func (e *Evaluation) isOpcode(p *predicate, o *op) testResult {
+	at := e.resume(p)
 	for at >= 0 {
 		leaf := p.expr.Leaf(at)
-		result := invalid
-		if raw := o.value(&p.fields[leaf.Field]); raw != nil {
-			result = testValue(leaf, raw)
+		result := interrupted
+		switch {
+		case e.work <= 0:
+		case e.search != nil:
+			result = e.searchOn()
+		default:
+			e.work -= leafWork
+			result = e.testOpcode(leaf, o, &p.fields[leaf.Field])
+		}
+		if result == interrupted {
+			return e.interrupt(at)
 		}
 		if result == invalid {
-			return false
+			return failed
 		}
 		at = leaf.Next(result == passed)
 	}
 	if at != query.Yes {
-		return false
+		return failed
 	}
 	for i := range p.fields {
-		if o.value(&p.fields[i]) == nil {
-			return false
+		if e.value(o, &p.fields[i]) == nil {
+			return failed
 		}
 	}
-	return true
+	return passed
+}
+
+func (e *Evaluation) value(o *op, f *field) []byte {
+	raw := o.value(f)
+	e.work -= len(raw) / bytesPerStep
+	return raw
+}
+
+func (e *Evaluation) testOpcode(leaf *query.Leaf, o *op, f *field) testResult {
+	if raw := e.value(o, f); raw != nil {
+		return e.testValue(leaf, raw)
+	}
+	return invalid
 }
 
 // testValue tests a value in JSON.
-func testValue(leaf *query.Leaf, raw []byte) testResult {
+func (e *Evaluation) testValue(leaf *query.Leaf, raw []byte) testResult {
 	switch leaf.Operator {
 	case query.True:
 		if rankOf(raw) != rankBool {
@@ -220,7 +262,7 @@ func testValue(leaf *query.Leaf, raw []byte) testResult {
 		if rankOf(raw) != rankText {
 			return invalid
 		}
-		return resultOf(leaf.Pattern.MatchesInBytes(rawjson.Unquote(raw)))
+		return e.find(leaf.Pattern, rawjson.Unquote(raw))
 	case query.Contains:
 		return testElements(&leaf.Value, raw)
 	}

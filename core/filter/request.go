@@ -38,6 +38,13 @@ func (e *BadUUID) Error() string {
 	return "Unable to parse UUID " + rawjson.Quoted(e.UUID) + ": want lower-case hexadecimal digits in groups of 8-4-4-4-12"
 }
 
+// IsMalformed reports whether an error of this package means that the request is invalid. Other errors are Ganeti's and
+// go to the client (queue.md 5.2).
+func IsMalformed(err error) bool {
+	var bad *BadUUID
+	return !errors.As(err, &bad)
+}
+
 // ReplaceRequest is the arguments of ReplaceFilter (queue.md 5.2), as the client sent them.
 type ReplaceRequest struct {
 	UUID, Priority, Predicates, Action, Reason json.RawMessage
@@ -66,7 +73,8 @@ func (q *ReplaceRequest) Rule() (Rule, error) {
 	if len(rule.Predicates) > predicatesMax {
 		return Rule{}, &Invalid{"predicates", fmt.Sprintf("%d bytes are too many, at most %d are allowed", len(rule.Predicates), predicatesMax)}
 	}
-	predicates, err := parsePredicates(rule.Predicates, query.NewPatternBudget())
+	budget := query.NewRuleBudget()
+	predicates, err := parsePredicates(rule.Predicates, budget)
 	if err != nil {
 		return Rule{}, err
 	}
@@ -75,6 +83,7 @@ func (q *ReplaceRequest) Rule() (Rule, error) {
 			return Rule{}, err
 		}
 	}
+	rule.compiled = newCompiled(predicates, budget.Spent())
 	return rule, nil
 }
 

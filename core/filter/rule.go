@@ -21,6 +21,8 @@ type Rule struct {
 	Action     Action
 	// ReasonTrail says who made the rule and why.
 	ReasonTrail []Reason
+
+	compiled *compiled // of Predicates; nil: they are not compiled yet, or invalid
 }
 
 // Reason is one entry of a reason trail (queue.md 3.6).

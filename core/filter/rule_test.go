@@ -22,7 +22,7 @@ func TestARequestBecomesARule(t *testing.T) {
 	predicates := `[["jobid", [">",  "id", "watermark"]], ["opcode", ["=", "a.b", "\u00e4"]], ["reason", null]]`
 	rule, err := request(`null`, `0`, predicates, `["RATE_LIMIT", 10]`, `[["gnt:user", "maintenance", 1795175164723123456], ["", "", -1]]`)
 	require.NoError(t, err)
-	require.Equal(t, Rule{
+	require.EqualExportedValues(t, Rule{
 		Predicates:  json.RawMessage(predicates),
 		Action:      Action{RateLimit, 10},
 		ReasonTrail: []Reason{{"gnt:user", "maintenance", 1795175164723123456}, {"", "", -1}},
@@ -31,7 +31,7 @@ func TestARequestBecomesARule(t *testing.T) {
 	for i, name := range []string{"ACCEPT", "PAUSE", "REJECT", "CONTINUE"} {
 		rule, err = request(`"`+testUUID+`"`, `7`, `[]`, `"`+name+`"`, `[]`)
 		require.NoError(t, err)
-		require.Equal(t, Rule{UUID: testUUID, Priority: 7, Predicates: json.RawMessage(`[]`), Action: Action{Verb: Verb(i)}, ReasonTrail: []Reason{}}, rule)
+		require.EqualExportedValues(t, Rule{UUID: testUUID, Priority: 7, Predicates: json.RawMessage(`[]`), Action: Action{Verb: Verb(i)}, ReasonTrail: []Reason{}}, rule)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestARuleIsStoredAndReadAgain(t *testing.T) {
 	text := `{"uuid":"u","watermark":12,"priority":3,"predicates":[["opcode", [ "<",   "a", "\u00e4ä" ]]],"action":["RATE_LIMIT",2],"reason_trail":[["s\"","\u00e4",5],["","",-6]]}`
 	rule, err := Decode([]byte(text))
 	require.NoError(t, err)
-	require.Equal(t, Rule{"u", 12, 3, json.RawMessage(`[["opcode", [ "<",   "a", "\u00e4ä" ]]]`), Action{RateLimit, 2}, []Reason{{`s"`, "ä", 5}, {"", "", -6}}}, rule)
+	require.Equal(t, Rule{"u", 12, 3, json.RawMessage(`[["opcode", [ "<",   "a", "\u00e4ä" ]]]`), Action{RateLimit, 2}, []Reason{{`s"`, "ä", 5}, {"", "", -6}}, nil}, rule)
 	require.Equal(t, text, string(Encode(&rule)))
 
 	inner, err := json.Marshal([]any{rule.Action, Action{Verb: Reject}, rule.ReasonTrail})

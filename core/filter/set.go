@@ -1,9 +1,12 @@
 package filter
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -12,9 +15,22 @@ import (
 
 // Set is the chain of rules, prepared for evaluation. It never changes, so any number of readers may share it.
 type Set struct {
-	rules        []Rule // in the order of evaluation
-	active       []activeRule
-	instructions map[string]int // instructions of the rule's patterns by UUID, for valid rules
+	rules  []Rule // in the order of evaluation
+	active []activeRule
+}
+
+// compiled is the predicates of a rule, prepared for evaluation.
+type compiled struct {
+	predicates   []predicate // the cheap ones first: all must match, so their order is free
+	instructions int         // of all patterns
+}
+
+func newCompiled(predicates []predicate, instructions int) *compiled {
+	for k := range predicates {
+		predicates[k].resolve()
+	}
+	slices.SortStableFunc(predicates, func(a, b predicate) int { return cmp.Compare(a.part, b.part) })
+	return &compiled{predicates, instructions}
 }
 
 // instructionsMax bounds the programs of all rules' patterns together, about 100 MB, because they are compiled at every
@@ -44,35 +60,61 @@ func (e *RuleError) Unwrap() error { return e.Err }
 // NewSet makes a chain of rules, given in any order. The Set can be used even if there is an error. It contains invalid
 // rules, which other programs may have written, but they never apply. The same holds for rules whose patterns exceed a
 // limit, alone or together with the rules before them. The error joins a *RuleError for each such rule.
-func NewSet(rules []Rule) (*Set, error) {
-	s := &Set{rules: slices.Clone(rules), instructions: make(map[string]int, len(rules))}
+//
+// Predicates that a rule of known has, from another Set or from a ReplaceRequest, are not compiled again.
+func NewSet(rules []Rule, known ...Rule) (*Set, error) {
+	s := &Set{rules: slices.Clone(rules)}
 	slices.SortFunc(s.rules, func(a, b Rule) int { return a.Compare(&b) })
+	ready := make(map[string]*compiled, len(known))
+	for i := range known {
+		if c := known[i].compiled; c != nil {
+			ready[compact(known[i].Predicates)] = c
+		}
+	}
 	var errs []error
 	total := 0
 	for i := range s.rules {
 		rule := &s.rules[i]
-		allowance := query.NewPatternBudget()
-		predicates, err := parsePredicates(rule.Predicates, allowance)
-		if err == nil && total+allowance.Spent() > instructionsMax {
-			err = tooManyInstructions()
+		err := rule.compile(ready)
+		if err == nil && total+rule.compiled.instructions > instructionsMax {
+			rule.compiled, err = nil, tooManyInstructions()
 		}
 		if err != nil {
 			errs = append(errs, &RuleError{rule.UUID, err})
 			continue
 		}
-		s.instructions[rule.UUID] = allowance.Spent()
-		total += allowance.Spent()
-		if rule.Action.Verb == Continue {
-			continue
+		total += rule.compiled.instructions
+		if rule.Action.Verb != Continue {
+			s.active = append(s.active, activeRule{i, rule.compiled.predicates})
 		}
-		for k := range predicates {
-			predicates[k].resolve()
-		}
-		// All predicates must match, so their order is free: the cheap ones go first.
-		slices.SortStableFunc(predicates, func(a, b predicate) int { return cmp.Compare(a.part, b.part) })
-		s.active = append(s.active, activeRule{i, predicates})
 	}
 	return s, errors.Join(errs...)
+}
+
+// compile sets compiled, which may be ready. The error is an *Invalid.
+func (r *Rule) compile(ready map[string]*compiled) error {
+	if r.compiled != nil {
+		return nil
+	}
+	if r.compiled = ready[compact(r.Predicates)]; r.compiled != nil {
+		return nil
+	}
+	budget := query.NewPatternBudget()
+	predicates, err := parsePredicates(r.Predicates, budget)
+	if err != nil {
+		return err
+	}
+	r.compiled = newCompiled(predicates, budget.Spent())
+	return nil
+}
+
+// compact is JSON without spaces, which the configuration may not keep.
+func compact(raw json.RawMessage) string {
+	var text bytes.Buffer
+	if json.Compact(&text, raw) != nil {
+		return ""
+	}
+	return text.String()
 }
 
 // resolve sets the places of the expression's fields.
@@ -91,20 +133,27 @@ func (p *predicate) resolve() {
 // CheckBudget checks that the patterns of the rule, together with those of all other rules, stay within the limit. The
 // rule replaces a rule with the same UUID. The error is an *Invalid.
 func (s *Set) CheckBudget(r *Rule) error {
-	allowance := query.NewPatternBudget()
-	if _, err := parsePredicates(r.Predicates, allowance); err != nil {
+	checked := *r
+	if err := checked.compile(nil); err != nil {
 		return err
 	}
-	total := allowance.Spent()
-	for uuid, n := range s.instructions {
-		if uuid != r.UUID {
-			total += n
+	total := checked.compiled.instructions
+	for i := range s.rules {
+		if other := &s.rules[i]; other.UUID != r.UUID && other.compiled != nil {
+			total += other.compiled.instructions
 		}
 	}
 	if total > instructionsMax {
 		return tooManyInstructions()
 	}
 	return nil
+}
+
+// With is the set with one more rule, which replaces a rule with the same UUID.
+func (s *Set) With(r Rule) *Set {
+	rules := slices.DeleteFunc(slices.Clone(s.rules), func(other Rule) bool { return other.UUID == r.UUID })
+	set, _ := NewSet(append(rules, r), s.rules...) //nolint:errcheck // the error names rules of s that never apply, or CheckBudget's
+	return set
 }
 
 // Rules are all rules in the order of evaluation, with those that never apply. They must not be changed.
@@ -120,16 +169,8 @@ type Verdict struct {
 // Evaluate finds the rule that applies to a job: the first that matches and is not Continue. A rule matches if all of
 // its predicates do.
 func (s *Set) Evaluate(j *Subject) Verdict {
-	for i := range s.active {
-		c := &s.active[i]
-		rule := &s.rules[c.rule]
-		matches := true
-		for k := 0; matches && k < len(c.predicates); k++ {
-			matches = c.predicates[k].matches(j, rule.Watermark)
-		}
-		if matches {
-			return Verdict{c.rule, rule.UUID, rule.Action}
-		}
-	}
-	return Verdict{Rule: -1, Action: Action{Verb: Accept}}
+	e := s.Begin(j)
+	work := math.MaxInt
+	v, _ := e.Continue(&work)
+	return v
 }

@@ -61,6 +61,7 @@ const (
 type Attempt struct {
 	phase        Phase
 	startFailure string // why the process could not act; "": it may have acted
+	calledOff    bool   // the attempt was abandoned by CallOff
 }
 
 // Adopted returns the attempt of a process that an earlier daemon has started and confirmed.
@@ -108,6 +109,20 @@ func (s *Attempt) Failed(reason string) Action {
 		return NoAction
 	}
 }
+
+// CallOff: the job must not begin. An attempt that is not confirmed is abandoned. With logged, the name of the process may be
+// in the consensus log, from which it is not taken back: an attempt whose name is being written counts as confirmed.
+func (s *Attempt) CallOff(logged bool) Action {
+	if s.phase == Saving && logged {
+		return NoAction
+	}
+	action := s.Failed("the start was called off")
+	s.calledOff = s.calledOff || action == Abandon
+	return action
+}
+
+// CalledOff reports whether CallOff has abandoned the attempt. Such a start has not failed.
+func (s *Attempt) CalledOff() bool { return s.calledOff }
 
 // NeverActed: the handshake broke before the process had all that it needs to act. The start has failed, although the
 // permission was sent.

@@ -52,7 +52,7 @@ func TestPermissionIsGivenOnceAndOnlyForADurableName(t *testing.T) {
 		for range rapid.IntRange(1, 20).Draw(t, "events") {
 			before := s.Phase()
 			var do Action
-			switch rapid.IntRange(0, 4).Draw(t, "event") {
+			switch rapid.IntRange(0, 5).Draw(t, "event") {
 			case 0:
 				do = s.LivelockNamed()
 			case 1:
@@ -65,6 +65,11 @@ func TestPermissionIsGivenOnceAndOnlyForADurableName(t *testing.T) {
 				failed = failed || do == Abandon
 			case 4:
 				do = s.Gone("gone")
+			case 5:
+				logged := rapid.Bool().Draw(t, "logged")
+				do = s.CallOff(logged)
+				failed = failed || do == Abandon
+				require.Equal(t, before == Spawning || before == Saving && !logged, do == Abandon)
 			}
 			switch do {
 			case Confirm:
@@ -76,6 +81,7 @@ func TestPermissionIsGivenOnceAndOnlyForADurableName(t *testing.T) {
 			}
 			require.GreaterOrEqual(t, s.Phase(), before)
 		}
+		require.False(t, s.CalledOff() && confirms > 0)
 		require.LessOrEqual(t, confirms, 1)
 		require.LessOrEqual(t, settles, 1)
 	})

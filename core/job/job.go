@@ -185,6 +185,20 @@ func (j *Job) Status() Status {
 	return provisional
 }
 
+// Progress returns the indexes of the opcode that executes and of the next one that has not begun; -1 if there is none.
+func (j *Job) Progress() (executing, next int) {
+	executing, next = -1, -1
+	for i := range j.Ops {
+		switch s := j.Ops[i].Status; {
+		case s == Running:
+			executing = i
+		case next < 0 && !s.Final():
+			next = i
+		}
+	}
+	return executing, next
+}
+
 // Priority is the most urgent, so the smallest, priority among the opcodes that are not final; 0 if there is none
 // (queue.md 4.2).
 func (j *Job) Priority() int {

@@ -22,6 +22,9 @@ const (
 	LogStderr = "stderr"
 	// LogMissing: earlier entries of the opcode were dropped here. The payload is a MissingOutput.
 	LogMissing = "output-missing"
+	// LogOpen: the command has ended, and processes outside its group had streams open. What they write later is not in
+	// the log. The payload is the list of the streams.
+	LogOpen = "output-open"
 
 	// unterminatedSuffix: the payload is the complete piece, which does not end with a newline.
 	unterminatedSuffix = "-part"
@@ -60,7 +63,7 @@ func AsMessage(typ string, payload json.RawMessage) (string, json.RawMessage) {
 		if json.Unmarshal(payload, &text) != nil {
 			return typ, payload
 		}
-	} else if typ != LogMissing {
+	} else if typ != LogMissing && typ != LogOpen {
 		return typ, payload
 	}
 	return LogMessage, rawjson.Quote("[" + typ + "] " + text)
@@ -79,7 +82,7 @@ func FromMessage(typ string, payload json.RawMessage) (string, json.RawMessage) 
 	if _, _, isOutput := outputType(inner); found && isOutput {
 		return inner, rawjson.Quote(text)
 	}
-	if found && inner == LogMissing && json.Valid([]byte(text)) {
+	if found && (inner == LogMissing || inner == LogOpen) && json.Valid([]byte(text)) {
 		return inner, json.RawMessage(text)
 	}
 	return typ, payload
@@ -99,6 +102,15 @@ func EncodeOutput(stream string, piece []byte) (typ string, payload json.RawMess
 	default:
 		return stream + unterminatedSuffix, rawjson.Quote(string(piece))
 	}
+}
+
+// EncodeOpen is the log entry LogOpen of streams, LogStdout or LogStderr.
+func EncodeOpen(streams []string) (typ string, payload json.RawMessage) {
+	payload, err := json.Marshal(streams)
+	if err != nil { // texts can always be encoded
+		panic(err)
+	}
+	return LogOpen, payload
 }
 
 // DecodeOutput is the stream that a log entry belongs to and the piece of output in it; false for entries that are no
@@ -124,6 +136,12 @@ func DecodeOutput(typ string, payload json.RawMessage) (stream string, piece []b
 	}
 }
 
+// IsOutput reports whether entries of a type are output of a command.
+func IsOutput(typ string) bool {
+	_, _, ok := outputType(typ)
+	return ok
+}
+
 func outputType(typ string) (stream, form string, ok bool) {
 	switch typ {
 	case LogStdout, LogStderr:
@@ -147,7 +165,7 @@ func OutputOf(typ string, payload json.RawMessage) Output {
 		return Output{Messages: 1}
 	}
 	var v StreamOutput
-	if form != base64Suffix && len(payload) >= 2 && bytes.IndexByte(payload, '\\') < 0 {
+	if form != base64Suffix && len(payload) >= 2 && payload[0] == '"' && bytes.IndexByte(payload, '\\') < 0 {
 		v.Bytes = int64(len(payload)) - 2 // the quotes
 		if form == "" {
 			v = StreamOutput{Lines: 1, Bytes: v.Bytes + 1}
@@ -186,17 +204,32 @@ func (w Output) Minus(o Output) Output {
 type OutputAccount struct {
 	Delivered Output
 	Missing   Output
+	// Unreadable counts the entries that are output, or stand for missing output, and cannot be decoded.
+	Unreadable int64
+	// Open: an entry LogOpen was read.
+	Open bool
+}
+
+// Complete reports that the reader has received all output that the job has written.
+func (a *OutputAccount) Complete() bool {
+	return a.Missing == (Output{}) && a.Unreadable == 0 && !a.Open
 }
 
 // Add counts the next entry, and returns the output that is missing before it.
 func (a *OutputAccount) Add(typ string, payload json.RawMessage) (gap Output) {
 	typ, payload = FromMessage(typ, payload)
 	if typ != LogMissing {
-		a.Delivered = a.Delivered.Plus(OutputOf(typ, payload))
+		amount := OutputOf(typ, payload)
+		a.Delivered = a.Delivered.Plus(amount)
+		a.Open = a.Open || typ == LogOpen
+		if IsOutput(typ) && amount.Messages > 0 {
+			a.Unreadable++
+		}
 		return Output{}
 	}
 	var missing MissingOutput
 	if json.Unmarshal(payload, &missing) != nil {
+		a.Unreadable++
 		return Output{}
 	}
 	gap = missing.Written.Minus(a.Delivered).Minus(a.Missing)

@@ -56,3 +56,34 @@ func TestOtherEntriesAreNoOutput(t *testing.T) {
 	require.False(t, ok)
 	require.Equal(t, Output{}, OutputOf(LogMissing, json.RawMessage(`{}`)))
 }
+
+// A reader misses nothing only if each entry of output, and each entry that stands for missing output, can be decoded, and
+// no process had the output open at the end. In messages, for Ganeti's daemon, these entries mean the same.
+func TestWhatAReaderCannotHaveIsCounted(t *testing.T) {
+	open, streams := EncodeOpen([]string{LogStderr})
+	for _, c := range []struct {
+		typ, payload string
+		complete     bool
+	}{
+		{LogStdout, `"one"`, true},
+		{LogStdout, `"o\u0000ne"`, true},
+		{"stdout-base64", `"aGk="`, true},
+		{"jqueue-test", `7`, true},
+		{LogMessage, `"[note] text"`, true},
+		{LogMissing, `{"written":{"stdout":{"lines":0,"bytes":0}}}`, true},
+		{LogMissing, `{"written":{"stdout":{"lines":0,"bytes":1}}}`, false},
+		{LogMissing, `7`, false},
+		{"stdout-base64", `"no base64!"`, false},
+		{LogStderr, `7`, false},
+		{LogStderr, `["a\\b"]`, false},
+		{open, string(streams), false},
+	} {
+		typ, payload := c.typ, json.RawMessage(c.payload)
+		for range 2 {
+			var account OutputAccount
+			account.Add(typ, payload)
+			require.Equal(t, c.complete, account.Complete(), "%s %s", c.typ, payload)
+			typ, payload = AsMessage(typ, payload)
+		}
+	}
+}

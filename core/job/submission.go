@@ -81,6 +81,9 @@ func sourcesAndTexts(trail []byte) (entries []string) {
 // daemon writes it: its gateways know the connected user.
 const UserSource = "lockstep:user"
 
+// RemoteSource is the source of the entry in a reason trail that names the user of the remote API or of the console. Only these write it.
+const RemoteSource = "lockstep:rapi"
+
 // WithoutReasons is input without the entries of one source in its reason trail. It is input itself if there are no
 // such entries.
 func WithoutReasons(input json.RawMessage, source string) json.RawMessage {

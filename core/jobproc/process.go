@@ -168,10 +168,15 @@ func (p *Process) Tick(now time.Time) Actions {
 // Written: the write of the job file has ended.
 func (p *Process) Written(now time.Time, err error) Actions {
 	if err != nil {
-		pause := p.writes.failed(now, err)
-		p.complain("%v; trying again in %v", err, pause)
+		if p.writes.failed(now, err) {
+			p.complain("the job file cannot be written, and is tried again until it can: %v", err)
+		}
+		p.reports.fail(&p.out, p.writes.failure)
 		p.abandonIfLost()
 		return p.take()
+	}
+	if took := p.writes.failedFor(now); took > 0 {
+		p.complain("the job file is written again, after %v", took.Round(time.Millisecond))
 	}
 	p.writes.succeeded(now)
 	if !p.Job().Status().Final() {

@@ -18,9 +18,10 @@ import (
 
 // rig drives a Process step by step. The test decides what its disk and its daemon do.
 type rig struct {
-	t   require.TestingT
-	p   *Process
-	now time.Time
+	complaints []string
+	t          require.TestingT
+	p          *Process
+	now        time.Time
 	// the calls and writes that the shell would have under way
 	calls     map[Line]Call
 	write     *FileWrite
@@ -58,6 +59,7 @@ func (r *rig) do(a Actions) {
 		r.write = a.Write
 	}
 	r.ended = a.End
+	r.complaints = append(r.complaints, a.Complaints...)
 }
 
 func (r *rig) disk(err error) {
@@ -466,4 +468,43 @@ func TestWhichAnswersOfADaemonCount(t *testing.T) {
 	}
 	require.True(t, QueryDecided(&wire.RequestError{}))
 	require.False(t, QueryDecided(errAway))
+}
+
+// A write that fails is reported at each attempt, with the first failure's time and with content that is not delivered yet,
+// and complained about once. A report of content ends it.
+func TestAFailingWriteIsReported(t *testing.T) {
+	r := newRig(t, 1)
+	r.tick()
+	r.disk(nil)
+	undelivered := r.calls[ReportLine].Args[2]
+	r.executed(Outcome{})
+	began := r.now
+	full := errors.New("run-job: write queue/job-1: no space left on device")
+	for range 3 {
+		r.disk(full)
+		r.tick()
+	}
+	require.Len(t, r.complaints, 1)
+	r.answer(ReportLine, "", errAway)
+	for r.calls[ReportLine].Args == nil {
+		if r.write != nil {
+			r.disk(full)
+		}
+		r.tick()
+	}
+	report := r.calls[ReportLine].Args
+	require.Len(t, report, 4)
+	require.Equal(t, undelivered, report[2], "the daemon has not got it yet")
+	require.Equal(t, &WriteFailure{Error: full.Error(), SinceUS: began.UnixMicro()}, report[3])
+	r.answer(ReportLine, "null", nil)
+	if r.write == nil {
+		r.tick()
+	}
+	r.disk(full)
+	require.Equal(t, json.RawMessage("null"), r.calls[ReportLine].Args[2], "the file is as it was")
+	r.tick()
+	r.disk(nil)
+	require.Len(t, r.complaints, 2)
+	require.Contains(t, r.complaints[1], "written again")
+	require.NotNil(t, r.ended)
 }

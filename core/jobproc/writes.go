@@ -52,6 +52,7 @@ type writes struct {
 	retryAt time.Time // of the next attempt; zero: an attempt is under way, or no write is
 	backoff Backoff
 	loss    queueLoss
+	failure WriteFailure // of the write under way; the zero value: no attempt has failed
 
 	lastTook time.Duration // duration of the last write
 	lastSize int           // size of the file at the last write, in bytes
@@ -75,7 +76,7 @@ func (w *writes) begin(now time.Time, out *Actions, write FileWrite) {
 	w.pending, w.writing = false, true
 	w.write, w.began = write, now
 	w.backoff = Backoff{First: writeRetryFirst, Max: writeRetryMax}
-	w.loss = queueLoss{}
+	w.loss, w.failure = queueLoss{}, WriteFailure{}
 	w.attempt(out)
 }
 
@@ -84,19 +85,31 @@ func (w *writes) attempt(out *Actions) {
 	out.Write = &w.write
 }
 
-// failed handles an attempt that failed, and returns the pause before the next.
-func (w *writes) failed(now time.Time, err error) (pause time.Duration) {
+// failed handles an attempt that failed. It reports whether the error differs from that of the attempt before.
+func (w *writes) failed(now time.Time, err error) (differs bool) {
 	w.loss.observe(err, now)
-	pause = w.backoff.Pause()
-	w.retryAt = now.Add(pause)
-	return pause
+	w.retryAt = now.Add(w.backoff.Pause())
+	if w.failure.SinceUS == 0 {
+		w.failure.SinceUS = now.UnixMicro()
+	}
+	differs = w.failure.Error != err.Error()
+	w.failure.Error = err.Error()
+	return differs
+}
+
+// failedFor is how long the write under way has been failing; 0: no attempt has failed.
+func (w *writes) failedFor(now time.Time) time.Duration {
+	if w.failure == (WriteFailure{}) {
+		return 0
+	}
+	return now.Sub(time.UnixMicro(w.failure.SinceUS))
 }
 
 // succeeded ends the write under way.
 func (w *writes) succeeded(now time.Time) {
 	w.writing = false
 	w.lastTook, w.lastSize = now.Sub(w.began), len(w.write.Content)
-	w.loss = queueLoss{}
+	w.loss, w.failure = queueLoss{}, WriteFailure{}
 }
 
 // logDelay is how long a Logged change may wait, for a file of size bytes, an opcode that has been logging for the

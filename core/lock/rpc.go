@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -244,3 +245,6 @@ func notNull[E any](list []E) []E {
 	}
 	return list
 }
+
+// Functions are the names of all functions about locks, in order.
+func Functions() []string { return slices.Sorted(maps.Keys(functions)) }

@@ -12,6 +12,7 @@ import (
 	"lockstep/core/config/configtest"
 	"lockstep/core/config/model"
 	"lockstep/core/job"
+	"lockstep/core/job/jobtest"
 	"lockstep/core/lock"
 	"lockstep/messages"
 )
@@ -58,26 +59,26 @@ func TestQueueCountsProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := NewQueue()
 		q.Listed(nil)
-		states := map[int64]job.Status{}
+		jobs := map[int64]*job.Job{}
 		for range rapid.IntRange(0, 60).Draw(t, "changes") {
 			id := rapid.Int64Range(1, 8).Draw(t, "id")
-			if last, known := states[id]; known && last.Final() {
-				continue
+			if jobs[id] == nil && id > 1 && jobs[id-1] == nil {
+				continue // ids rise
 			}
-			if id > 1 {
-				if _, known := states[id-1]; !known {
-					continue // ids rise
-				}
+			if jobs[id] == nil {
+				jobs[id] = jobtest.Queued(id, jobtest.Delay(), jobtest.Delay())
 			}
-			states[id] = job.Status(rapid.IntRange(0, int(job.Error)).Draw(t, "status"))
-			q.Changed(noon, []*messages.JobInfo{info(id, states[id], nil)}, 0)
+			for range rapid.IntRange(0, 3).Draw(t, "steps") { // changes may be told as one
+				jobtest.Step(jobs[id], func(events []job.Event) job.Event { return rapid.SampledFrom(events).Draw(t, "event") })
+			}
+			q.Changed(noon, []*messages.JobInfo{info(id, jobs[id].Status(), nil)}, 0)
 		}
 		want := map[string]int64{}
 		for s := job.Queued; s <= job.Error; s++ {
 			want[s.String()] = 0
 		}
-		for _, s := range states {
-			want[s.String()]++
+		for _, j := range jobs {
+			want[j.Status().String()]++
 		}
 		require.Equal(t, want, q.Report(noon, Alone, QueueState{}).Jobs.ByStatus())
 	})

@@ -195,16 +195,8 @@ func (q *Queue) change(now time.Time, info *messages.JobInfo) {
 // rejectedResult is the result of a job that a filter rule has rejected (package record).
 const rejectedResult = "rejected by a filter rule"
 
-// statusOf is the status as clients see it: a queued job that waits for dependencies is waiting.
-func statusOf(info *messages.JobInfo) job.Status {
-	if s := query.StatusOf(info); s != job.Queued || !info.DependencyWait {
-		return s
-	}
-	return job.Waiting
-}
-
 func (q *Queue) set(info *messages.JobInfo) {
-	j := &trackedJob{id: info.Id, received: info.ReceivedUs, status: statusOf(info), started: info.StartUs != 0}
+	j := &trackedJob{id: info.Id, received: info.ReceivedUs, status: query.ClientStatus(info), started: info.StartUs != 0}
 	q.jobs[j.id] = j
 	if count := q.counts.of(j.status); count != nil {
 		*count++

@@ -67,6 +67,16 @@ type Opcode struct {
 // Defined reports whether the opcode comes from a Definition. Then Expand returns its command.
 func (op *Opcode) Defined() bool { return op.compiled != nil }
 
+// Runs reports whether lockstep's job process has an executor for the opcode.
+func (op *Opcode) Runs() bool {
+	switch op.Name {
+	case "OP_CLUSTER_QUERY", "OP_CLUSTER_REDIST_CONF", "OP_CLUSTER_SET_PARAMS", "OP_QUERY", "OP_QUERY_FIELDS", "OP_RUN_COMMAND",
+		"OP_TEST_DELAY", "OP_TEST_JQUEUE", "OP_TEST_OS_PARAMS":
+		return true
+	}
+	return op.Defined()
+}
+
 // Catalogue is a set of opcodes. It is immutable, so any number of goroutines may use it.
 type Catalogue struct {
 	opcodes map[string]*Opcode

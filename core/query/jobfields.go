@@ -32,7 +32,7 @@ type JobField = Field[JobItem]
 var Jobs = newTable("id", []JobField{
 	field("id", "ID", Number, "Number of the job", func(i *JobItem) Value { return normal(i.ID) }),
 	jobField("archived", "Archived", Bool, "Whether the job lies in the archive", LevelListing, func(i *JobItem) any { return i.Archived }),
-	jobField("status", "Status", Text, "State of the job", LevelInfo, func(i *JobItem) any { return ClientStatus(i.Info) }),
+	jobField("status", "Status", Text, "State of the job", LevelInfo, func(i *JobItem) any { return ClientStatus(i.Info).String() }),
 	jobField("priority", "Priority", Number, "Priority of what is still to run, from 19 to -20, which goes first", LevelInfo,
 		func(i *JobItem) any { return i.Info.GetPriority() }),
 	jobField("summary", "Summary", Other, "What each opcode does, in a few words", LevelInfo, func(i *JobItem) any { return i.Info.GetSummary() }),
@@ -92,13 +92,14 @@ func JobIDs(q *Query[JobItem]) (ids []int64, only bool) {
 	return ids, true
 }
 
-// ClientStatus is a job's status for clients. A job that waits for other jobs is shown as waiting, as designs.md
-// "Status while waiting for dependencies" requires, although no process has written that status (design.md 8).
-func ClientStatus(i *messages.JobInfo) string {
+// ClientStatus is a job's status for clients, wherever jobs are shown or counted. A job that waits for other jobs is
+// waiting, as designs.md "Status while waiting for dependencies" requires, although no process has written that status
+// (design.md 8).
+func ClientStatus(i *messages.JobInfo) job.Status {
 	if s := StatusOf(i); s != job.Queued || !i.GetDependencyWait() {
-		return s.String()
+		return s
 	}
-	return job.Waiting.String()
+	return job.Waiting
 }
 
 // LogEntries are log entries in the form for clients: [serial, [s, us], type, payload] (queue.md 1.6).

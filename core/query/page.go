@@ -119,6 +119,14 @@ func (p *Page) Add(id int64, info *messages.JobInfo, archived bool) bool {
 	return !p.Complete()
 }
 
+// Work is about the cost of Add, in steps of about 20 ns.
+func (p *Page) Work(info *messages.JobInfo) int {
+	if info == nil {
+		return 1
+	}
+	return p.selection.Work(info)
+}
+
 // Append appends the page as an answer.JobPage.
 func (p *Page) Append(dst []byte) []byte {
 	dst = append(dst, `{"jobs":[`...)

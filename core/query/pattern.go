@@ -25,13 +25,24 @@ const runesPerInstruction = 10
 // PatternBudget is the remaining cost that the patterns of one or several expressions may have together.
 type PatternBudget struct {
 	patterns, instructions int
+	max                    int // instructions at the beginning
 }
 
-// NewPatternBudget is the budget of one request, or of one filter rule.
-func NewPatternBudget() *PatternBudget { return &PatternBudget{patternsMax, instructionsMax} }
+// NewPatternBudget is the budget of one query, or of one filter rule in the configuration.
+func NewPatternBudget() *PatternBudget {
+	return &PatternBudget{patternsMax, instructionsMax, instructionsMax}
+}
+
+// ruleInstructionsMax bounds the patterns of a new filter rule, which an actor compiles that others wait for: about 5 ms.
+const ruleInstructionsMax = 10_000
+
+// NewRuleBudget is the budget of a filter rule that a client makes or tests.
+func NewRuleBudget() *PatternBudget {
+	return &PatternBudget{patternsMax, ruleInstructionsMax, ruleInstructionsMax}
+}
 
 // Spent is the number of instructions that have been used up.
-func (a *PatternBudget) Spent() int { return instructionsMax - a.instructions }
+func (a *PatternBudget) Spent() int { return a.max - a.instructions }
 
 // Pattern is a regular expression in the dialect RE2. Most patterns are plain text, for which no regular expression is
 // compiled.
@@ -39,6 +50,7 @@ type Pattern struct {
 	text   string
 	plain  []byte         // the text, for a pattern without operators
 	regexp *regexp.Regexp // nil if plain
+	prog   *syntax.Prog   // of regexp, for a search that can be interrupted
 	cost   int            // instructions; 0 if plain
 }
 
@@ -62,15 +74,19 @@ func (a *PatternBudget) compile(text string) (*Pattern, error) {
 	}
 	cost := costOf(tree)
 	if cost > a.instructions {
-		return nil, fmt.Errorf("the pattern %s is too complex: all patterns together may have %d instructions, repetitions written out", rawjson.Quoted(text), instructionsMax)
+		return nil, fmt.Errorf("the pattern %s is too complex: all patterns together may have %d instructions, repetitions written out", rawjson.Quoted(text), a.max)
 	}
 	compiled, err := regexp.Compile(text)
 	if err != nil {
 		return nil, fmt.Errorf("the pattern %s is not in RE2 syntax: %w", rawjson.Quoted(text), err)
 	}
+	prog, err := syntax.Compile(tree.Simplify())
+	if err != nil {
+		return nil, fmt.Errorf("the pattern %s is not in RE2 syntax: %w", rawjson.Quoted(text), err)
+	}
 	a.patterns--
 	a.instructions -= cost
-	return &Pattern{text: text, regexp: compiled, cost: cost}, nil
+	return &Pattern{text: text, regexp: compiled, prog: prog, cost: cost}, nil
 }
 
 // costOf is an upper bound of the instructions of a pattern's program, with the memory of its character classes. It

@@ -2,6 +2,8 @@ package query
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -46,11 +48,33 @@ func TestASelection(t *testing.T) {
 func TestWhatIsNoSelection(t *testing.T) {
 	for _, s := range []answer.JobSelection{
 		{Names: []string{"[a"}}, {Names: []string{`\`}}, {Opcodes: []string{"a/b"}}, {Statuses: []string{"done"}}, {Limit: -1}, {MaxEnded: -1},
-		{Users: make([]string, 1001)},
+		{Users: make([]string, 1001)}, {Names: slices.Repeat([]string{"a*"}, 21)}, {Opcodes: []string{strings.Repeat("?", 101)}},
+		{Names: slices.Repeat([]string{"a*"}, 11), Reasons: slices.Repeat([]string{"x"}, 10)}, {Reasons: []string{strings.Repeat("x", 101)}},
 	} {
 		_, err := NewSelection(s)
 		require.Error(t, err)
 	}
+}
+
+// Names without patterns are compared, so that there may be many.
+func TestASelectionOfManyNames(t *testing.T) {
+	s, err := NewSelection(answer.JobSelection{Names: append(slices.Repeat([]string{strings.Repeat("n", 200)}, 900), "nightly", "b*")})
+	require.NoError(t, err)
+	require.True(t, s.Matches(&messages.JobInfo{Name: "nightly"}))
+	require.True(t, s.Matches(&messages.JobInfo{Name: "beta"}))
+	require.False(t, s.Matches(&messages.JobInfo{Name: "n"}))
+}
+
+// The work of the most expensive selection is about what it takes.
+func BenchmarkMostExpensiveSelection(b *testing.B) {
+	pattern := strings.Repeat("*a", 49) + "*b"
+	s, err := NewSelection(answer.JobSelection{Names: slices.Repeat([]string{pattern}, 20)})
+	require.NoError(b, err)
+	info := &messages.JobInfo{Name: strings.Repeat("a", 200)}
+	for b.Loop() {
+		s.Matches(info)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(s.Work(info)), "ns/step")
 }
 
 func TestTheOrderOfAnAnswer(t *testing.T) {

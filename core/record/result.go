@@ -148,6 +148,20 @@ func begun(j *job.Job) bool {
 // RejectSource is the source of the reason trail entry that names the rule which has rejected a job (queue.md 3.6).
 const RejectSource = "gnt:daemon:luxid:filter"
 
+// Rejection is the result of a job that a filter rule has rejected. reason is the rule's, "" for none.
+func Rejection(rule, reason string) string {
+	text := rejectedBy + rule
+	if reason != "" {
+		text += ": " + reason
+	}
+	return text
+}
+
+// Rejected reports whether a result is that of a job that a filter rule has rejected.
+func Rejected(result string) bool { return strings.HasPrefix(result, rejectedBy) }
+
+const rejectedBy = "rejected by filter rule "
+
 // canceledWords describes a canceled job. A filter rule leaves a reason, and a dependency another result than a client.
 func canceledWords(j *job.Job, by string) string {
 	if len(j.Ops) == 0 {
@@ -156,8 +170,8 @@ func canceledWords(j *job.Job, by string) string {
 	var text string
 	_ = json.Unmarshal(j.Ops[len(j.Ops)-1].Result, &text) // null for a job that was canceled while queued
 	switch {
-	case bytes.Contains(j.Ops[0].Input, []byte(`"`+RejectSource+`"`)):
-		return "rejected by a filter rule"
+	case text == "" && bytes.Contains(j.Ops[0].Input, []byte(`"`+RejectSource+`"`)):
+		return "rejected by a filter rule" // by an earlier version
 	case text != "" && text != jobproc.CanceledByRequest:
 		return shortened(text)
 	case by != "":

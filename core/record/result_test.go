@@ -80,6 +80,7 @@ func TestResults(t *testing.T) {
 		"canceled by":        {job: canceled(`{"OP_ID": "X"}`), record: byRoot, want: "canceled by root"},
 		"canceled waiting":   {job: canceledWith("Job canceled by request"), record: byRoot, want: "canceled by root"},
 		"by a dependency":    {job: canceledWith("Job canceled: job 7 was canceled"), record: byRoot, want: "not run: job 7 was canceled"},
+		"rejected by a rule": {job: canceledWith("rejected by filter rule u: no"), want: "rejected by filter rule u: no"},
 		"rejected":           {job: canceled(`{"OP_ID": "X", "reason": [["gnt:daemon:luxid:filter", "rejected by filter rule u", 1]]}`), want: "rejected by a filter rule"},
 		"not run: failed":    {job: unrun, record: record.Record{}.WithCause(15, job.Error), want: "not run: job 15 failed"},
 		"not run: canceled":  {job: unrun, record: record.Record{}.WithCause(15, job.Canceled), want: "not run: job 15 was canceled"},

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"lockstep/core/job"
+	"lockstep/core/job/jobtest"
 	"lockstep/core/paths"
 	"lockstep/core/replication"
 	"lockstep/messages"
@@ -31,7 +32,8 @@ type history struct {
 type task struct {
 	id       int64
 	livelock string
-	acts     bool // the process may write the file
+	course   *job.Job // its opcode's status is what the process has written last
+	acts     bool     // the process may write the file
 	on       int
 	unseen   []byte // the content that the process has written since the last proposal
 	over     bool   // the end of the job is in the log
@@ -109,7 +111,8 @@ func (h *history) step(k *task) {
 
 // act makes the process write its file.
 func (h *history) act(k *task) {
-	status := rapid.SampledFrom([]job.Status{job.Waiting, job.Running, job.Success}).Draw(h.T, "status")
+	jobtest.Step(k.course, func(events []job.Event) job.Event { return rapid.SampledFrom(events).Draw(h.T, "event") })
+	status := k.course.Status()
 	k.unseen = jobAs(k.id, k.livelock, status, h.next())
 	h.disks[k.on][paths.JobPath(k.id)] = string(k.unseen)
 	k.acts = !status.Final()
@@ -191,7 +194,7 @@ func (h *history) all() []*task {
 func drawHistory(t *rapid.T) *history {
 	h := newHistory(t)
 	for id := range int64(3) {
-		h.jobs[id] = &task{id: id}
+		h.jobs[id] = &task{id: id, course: jobtest.Queued(id)}
 		h.write(h.jobs[id], daemonLock, job.Queued)
 	}
 	for range rapid.IntRange(1, 40).Draw(t, "steps") {

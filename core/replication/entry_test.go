@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"lockstep/core/job"
+	"lockstep/core/job/jobtest"
 	"lockstep/core/paths"
 	"lockstep/core/replication"
 	"lockstep/messages"
@@ -223,6 +224,7 @@ func TestRunningJobsAreTheSameWhereverTheyAreTakenUp(t *testing.T) {
 	locks := []string{daemonLock, "/run/livelocks/job_000001_1"}
 	rapid.Check(t, func(t *rapid.T) {
 		whole, resumed := replication.RunningJobs{}, replication.RunningJobs{}
+		jobs := map[int64]*job.Job{}
 		for range rapid.IntRange(0, 30).Draw(t, "entries") {
 			by := replication.Applier{Node: rapid.SampledFrom([]string{"u1", "u2"}).Draw(t, "node")}
 			id := rapid.Int64Range(1, 3).Draw(t, "job")
@@ -235,8 +237,12 @@ func TestRunningJobsAreTheSameWhereverTheyAreTakenUp(t *testing.T) {
 			case 2:
 				e = updateChange(by, paths.JobPath(id), []byte("garbage"))
 			default:
-				status := rapid.SampledFrom([]job.Status{job.Queued, job.Running, job.Success}).Draw(t, "status")
-				e = updateChange(by, paths.JobPath(id), jobAs(id, rapid.SampledFrom(locks).Draw(t, "livelock"), status, 0))
+				if j, submitted := jobs[id]; !submitted {
+					jobs[id] = jobtest.Queued(id)
+				} else {
+					jobtest.Step(j, func(events []job.Event) job.Event { return rapid.SampledFrom(events).Draw(t, "event") })
+				}
+				e = updateChange(by, paths.JobPath(id), jobAs(id, rapid.SampledFrom(locks).Draw(t, "livelock"), jobs[id].Status(), 0))
 			}
 			before, known := whole[id]
 			whole.Apply(e)

@@ -24,62 +24,120 @@ func (j Job) compare(k Job) int {
 	return cmp.Or(cmp.Compare(j.EndUs, k.EndUs), cmp.Compare(j.ID, k.ID))
 }
 
-// Keeper holds the ended jobs of a queue.
+// Keeper holds the ended jobs of a queue. Which jobs are due depends on these jobs only, not on those that were in the queue before: so
+// it is the same after a restart.
 //
-// Invariant: a job is in the heap, or it is one of the keepLast last ones of its name.
+// Invariant: a job is older than the last ones of its name, or it is one of these. A name with older jobs has keepLast last ones.
 type Keeper struct {
 	keepLast int
-	oldest   heap.Heap[Job, ageOrder]
-	last     map[string][]Job // by name, in the order of ends; at most keepLast, no list is empty
+	oldest   heap.Heap[*older, ageOrder] // all older jobs
+	older    map[int64]*older            // the same, by id
+	names    map[string]*named           // no name is without jobs
+}
+
+// older is a job that may become due. It is in two heaps.
+type older struct {
+	Job
+	ofAll, ofName int // places in Keeper.oldest and named.older
+}
+
+// named are the jobs of a name.
+type named struct {
+	last  []Job                       // in the order of ends
+	older heap.Heap[*older, endOrder] // the last one first
 }
 
 type ageOrder struct{}
 
-func (ageOrder) Before(a, b Job) bool {
+func (ageOrder) Before(a, b *older) bool {
 	return cmp.Or(cmp.Compare(a.FromUs, b.FromUs), cmp.Compare(a.ID, b.ID)) < 0
 }
-func (ageOrder) Moved(Job, int) {}
+func (ageOrder) Moved(o *older, i int) { o.ofAll = i }
+
+type endOrder struct{}
+
+func (endOrder) Before(a, b *older) bool { return a.compare(b.Job) > 0 }
+func (endOrder) Moved(o *older, i int)   { o.ofName = i }
 
 // NewKeeper is a Keeper without jobs that keeps the last jobs of each name; 0 keeps none.
 func NewKeeper(keepLast int) *Keeper {
-	return &Keeper{keepLast: keepLast, last: map[string][]Job{}}
+	return &Keeper{keepLast: keepLast, older: map[int64]*older{}, names: map[string]*named{}}
 }
 
-// Add adds a job that has ended.
+// Add adds a job that has ended. It may be there already.
 func (k *Keeper) Add(j Job) {
-	if j.Name == "" || k.keepLast == 0 {
-		k.oldest.Push(j)
+	if k.older[j.ID] != nil {
 		return
 	}
-	at, _ := slices.BinarySearchFunc(k.last[j.Name], j, Job.compare)
-	last := slices.Insert(k.last[j.Name], at, j)
-	if len(last) > k.keepLast {
-		k.oldest.Push(last[0])
-		last = slices.Delete(last, 0, 1)
+	if !k.protects(j) {
+		k.addOlder(j)
+		return
 	}
-	k.last[j.Name] = last
+	n := k.names[j.Name]
+	if n == nil {
+		n = &named{}
+		k.names[j.Name] = n
+	}
+	at, there := slices.BinarySearchFunc(n.last, j, Job.compare)
+	if there {
+		return
+	}
+	n.last = slices.Insert(n.last, at, j)
+	if len(n.last) > k.keepLast {
+		n.older.Push(k.addOlder(n.last[0]))
+		n.last = slices.Delete(n.last, 0, 1)
+	}
 }
 
-// Forget drops a job that has left the queue otherwise, so that it is not counted as one of the last of its name.
+// Forget drops a job that has left the queue otherwise. The next one of its name is one of the last then.
 func (k *Keeper) Forget(j Job) {
-	last := k.last[j.Name]
-	at := slices.IndexFunc(last, func(other Job) bool { return other.ID == j.ID })
-	if at < 0 {
-		return // it is in the heap, until it is due
-	}
-	if last = slices.Delete(last, at, at+1); len(last) == 0 {
-		delete(k.last, j.Name)
+	if o := k.older[j.ID]; o != nil {
+		k.removeOlder(o)
 		return
 	}
-	k.last[j.Name] = last
+	n := k.names[j.Name]
+	if n == nil {
+		return
+	}
+	at := slices.IndexFunc(n.last, func(other Job) bool { return other.ID == j.ID })
+	if at < 0 {
+		return // it was due
+	}
+	n.last = slices.Delete(n.last, at, at+1)
+	if n.older.Len() > 0 {
+		next := n.older.First()
+		k.removeOlder(next)
+		n.last = slices.Insert(n.last, 0, next.Job)
+	}
+	if len(n.last) == 0 {
+		delete(k.names, j.Name)
+	}
 }
 
-// TakeDue removes and returns the jobs whose age counts from before a time, oldest first, at most as many as given. Some may have
-// left the queue already.
+// TakeDue removes and returns the jobs whose age counts from before a time, oldest first, at most as many as given.
 func (k *Keeper) TakeDue(before time.Time, most int) []int64 {
 	var due []int64
 	for len(due) < most && k.oldest.Len() > 0 && k.oldest.First().FromUs < before.UnixMicro() {
-		due = append(due, k.oldest.Pop().ID)
+		first := k.oldest.First()
+		k.removeOlder(first)
+		due = append(due, first.ID)
 	}
 	return due
+}
+
+func (k *Keeper) protects(j Job) bool { return j.Name != "" && k.keepLast > 0 }
+
+func (k *Keeper) addOlder(j Job) *older {
+	o := &older{Job: j}
+	k.older[j.ID] = o
+	k.oldest.Push(o)
+	return o
+}
+
+func (k *Keeper) removeOlder(o *older) {
+	delete(k.older, o.ID)
+	k.oldest.Remove(o.ofAll)
+	if k.protects(o.Job) {
+		k.names[o.Name].older.Remove(o.ofName)
+	}
 }

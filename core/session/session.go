@@ -24,7 +24,9 @@ const (
 	noteUse = 10 * time.Minute
 	// LinkLife is how long a link is valid.
 	LinkLife = time.Minute
-	// Max bounds the sessions. A further one ends the session that was unused for longest.
+	// UserMax bounds the sessions of one user. A further one ends that which was unused for longest.
+	UserMax = 50
+	// Max bounds the sessions of all. A further one ends, of the user who has most, that which was unused for longest.
 	Max = 2000
 	// linksMax bounds the valid links.
 	linksMax = 100
@@ -114,14 +116,39 @@ func (t Table) Len() int { return len(t.sessions) }
 func (t Table) Open(s Session, now time.Time) Table {
 	s.Opened, s.Used = now.Unix(), now.Unix()
 	next := t.valid(now)
-	for len(next.sessions) >= Max {
-		oldest := slices.MinFunc(slices.Collect(maps.Values(next.sessions)), func(a, b Session) int {
-			return cmp.Or(cmp.Compare(a.Used, b.Used), cmp.Compare(a.Hash, b.Hash))
-		})
-		delete(next.sessions, oldest.Hash)
+	count := map[string]int{s.User: 1} // by user, with the new one
+	for _, other := range next.sessions {
+		count[other.User]++
+	}
+	for count[s.User] > UserMax || len(next.sessions) >= Max {
+		most := s.User
+		for user, n := range count {
+			if count[s.User] <= UserMax && (n > count[most] || n == count[most] && user < most) {
+				most = user
+			}
+		}
+		if next.endOldest(most) {
+			count[most]--
+		} else {
+			delete(count, most) // it is the new one; the others have one each
+		}
 	}
 	next.sessions[s.Hash] = s
 	return next
+}
+
+// endOldest removes the session of a user that was unused for longest. It reports false if there is none.
+func (t Table) endOldest(user string) bool {
+	var oldest *Session
+	for _, s := range t.sessions {
+		if s.User == user && (oldest == nil || cmp.Or(cmp.Compare(s.Used, oldest.Used), cmp.Compare(s.Hash, oldest.Hash)) < 0) {
+			oldest = &s
+		}
+	}
+	if oldest != nil {
+		delete(t.sessions, oldest.Hash)
+	}
+	return oldest != nil
 }
 
 // Find returns a valid session. noted is the table to write in which this use is noted; changed is false if it need not be.

@@ -62,9 +62,34 @@ func TestTheNumberOfSessionsIsBounded(t *testing.T) {
 		table = table.Open(named(n), start.Add(time.Duration(n)*time.Second))
 	}
 	require.Equal(t, session.Max, table.Len())
-	_, _, _, ok := table.Find(named(4).Hash, start)
-	require.False(t, ok, "the session that was unused for longest has ended")
 	require.Equal(t, 1, table.Open(named(1), start.Add(48*time.Hour)).Len(), "expired ones go")
+}
+
+// A user who logs in all the time ends his own sessions only, and keeps the newest fifty. When there is no place for more, the user who
+// has most loses one.
+func TestAUserEndsHisOwnSessions(t *testing.T) {
+	of := func(user string, n int) session.Session {
+		return session.Session{Hash: session.HashOf(fmt.Append([]byte(user), n)), User: "user=" + user, Name: user, Proof: "p"}
+	}
+	table, _ := session.Decode(nil)
+	table = table.Open(of("admin", 0), start)
+	for n := range 2010 {
+		table = table.Open(of("guest", n), start.Add(time.Duration(n)*time.Second))
+	}
+	now := start.Add(2010 * time.Second)
+	_, _, _, ok := table.Find(of("admin", 0).Hash, now)
+	require.True(t, ok)
+	require.Equal(t, 1+session.UserMax, table.Len())
+	_, _, _, ok = table.Find(of("guest", 2010-session.UserMax).Hash, now)
+	require.True(t, ok)
+	_, _, _, ok = table.Find(of("guest", 2009-session.UserMax).Hash, now)
+	require.False(t, ok)
+	for n := range session.Max {
+		table = table.Open(named(n), now)
+	}
+	require.Equal(t, session.Max, table.Len())
+	_, _, _, ok = table.Find(named(session.Max-1).Hash, now)
+	require.True(t, ok)
 }
 
 func TestALinkIsValidOnceForAMinute(t *testing.T) {

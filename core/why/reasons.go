@@ -39,6 +39,8 @@ func (w Style) Sentence(r answer.Reason, now time.Time) Sentence {
 		return s.text("Its process is being started.")
 	case answer.WhyCannotStart:
 		return s.text("Job processes cannot be started%s", afterColon(w.Clean(r.Text)))
+	case answer.WhyCannotWrite:
+		return w.cannotWrite(r, now)
 	case answer.WhyStopping:
 		return s.text("The daemon is stopping; jobs start when it runs again.")
 	case answer.WhyRunning:
@@ -52,6 +54,78 @@ func (w Style) Sentence(r answer.Reason, now time.Time) Sentence {
 		return s.text("%s", afterColon(w.Short(r.Text)))
 	}
 	return nil
+}
+
+// cannotWrite says who cannot write the job's file, and what ends it.
+func (w Style) cannotWrite(r answer.Reason, now time.Time) Sentence {
+	s := Sentence{}.text("The daemon cannot write its file: %s", w.Clean(WriteError(r.Text)))
+	if r.By == answer.ByProcess {
+		s = Sentence{}.text("Its process cannot write its file: %s", w.Clean(WriteError(r.Text)))
+	}
+	if r.Since != nil && !r.Since.IsZero() {
+		s = append(s.text(", since "), Part{Text: w.Clock(now, r.Since.Time), Time: r.Since.Time})
+	}
+	return s.text(". It is tried again and again, and goes on %s.", WriteRemedy(r.Text))
+}
+
+// FailingWrites says what cannot be written, a sentence for each cause; the data directory names the disk.
+func (w Style) FailingWrites(all []answer.CannotWrite, dataDir string, now time.Time) []string {
+	type cause struct {
+		since  time.Time
+		jobs   []string
+		others []string // files of the daemon
+	}
+	causes, order := map[string]*cause{}, []string{}
+	for _, f := range all {
+		text := f.Text[strings.LastIndex(f.Text, ": ")+1:]
+		c := causes[text]
+		if c == nil {
+			c = &cause{since: f.Since.Time}
+			causes[text], order = c, append(order, text)
+		}
+		if f.Since.Before(c.since) {
+			c.since = f.Since.Time
+		}
+		if f.Job != 0 {
+			c.jobs = append(c.jobs, decimal(f.Job))
+		} else {
+			c.others = append(c.others, w.Clean(strings.TrimSuffix(WriteError(f.Text), ":"+text)))
+		}
+	}
+	var sentences []string
+	for _, text := range order {
+		c := causes[text]
+		var what []string
+		switch len(c.jobs) {
+		case 0:
+		case 1:
+			what = append(what, "the file of job "+c.jobs[0])
+		default:
+			what = append(what, "the files of jobs "+strings.Join(c.jobs, ", "))
+		}
+		if c.others != nil {
+			what = append(what, "files of the daemon ("+strings.Join(c.others, "; ")+")")
+		}
+		sentences = append(sentences, "files in "+w.Clean(dataDir)+" cannot be written since "+w.Clock(now, c.since)+": "+w.Clean(strings.TrimSpace(text))+
+			". This concerns "+strings.Join(what, " and ")+". Jobs go on "+WriteRemedy(text)+".")
+	}
+	return sentences
+}
+
+// WriteError is the error of a write without the label of the step.
+func WriteError(text string) string {
+	if _, rest, labeled := strings.Cut(text, ": "); labeled && strings.Contains(rest, ": ") {
+		return rest
+	}
+	return text
+}
+
+// WriteRemedy says what ends the error of a write.
+func WriteRemedy(text string) string {
+	if strings.Contains(text, "no space left") || strings.Contains(text, "quota exceeded") {
+		return "when the disk has room"
+	}
+	return "when the file can be written"
 }
 
 // afterColon is the end of a sentence: a colon with the text and a full stop, or a full stop for "".

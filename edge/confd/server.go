@@ -10,6 +10,7 @@ package confd
 import (
 	"errors"
 	"net"
+	"net/netip"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -19,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lockstep/core/confd"
+	"lockstep/edge/ratelog"
 )
 
 const (
@@ -53,6 +55,10 @@ type Server struct {
 	done     chan struct{}   // closed by Close
 	running  sync.WaitGroup
 	closed   sync.Once
+	failures *ratelog.Log
+
+	replaysMutex sync.Mutex
+	replays      *confd.Replays
 }
 
 // Listen opens the socket and answers queries until Close. The error wraps that of the system, such as syscall.EADDRINUSE.
@@ -69,7 +75,8 @@ func Listen(c Config) (*Server, error) {
 		c.Now = time.Now
 	}
 	enlargeBuffer(conn)
-	s := &Server{config: c, conn: conn, counts: make([]atomic.Uint64, len(confd.Outcomes())), done: make(chan struct{})}
+	s := &Server{config: c, conn: conn, counts: make([]atomic.Uint64, len(confd.Outcomes())), replays: confd.NewReplays(), done: make(chan struct{})}
+	s.failures = ratelog.New(c.Log, logrus.DebugLevel, "configuration queries: read or answer failed", "count")
 	files := newKeyFiles(c.DataDir, c.Log)
 	s.keys.Store(files.read(c.Now()))
 	s.running.Go(func() { s.watchKeys(files) })
@@ -111,27 +118,35 @@ func (s *Server) Close() error {
 
 // serve reads and answers packets until the socket is closed.
 func (s *Server) serve() {
-	var responder confd.Responder
+	var from netip.AddrPort
+	var now time.Time
+	responder := confd.Responder{Admit: func(d confd.Digest) bool {
+		s.replaysMutex.Lock()
+		defer s.replaysMutex.Unlock()
+		return s.replays.Admit(d, from.Addr().Unmap(), now)
+	}}
 	packet, reply := make([]byte, packetMax), make([]byte, 0, packetMax)
 	for {
-		n, from, err := s.conn.ReadFromUDPAddrPort(packet)
+		var n int
+		var err error
+		n, from, err = s.conn.ReadFromUDPAddrPort(packet)
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 		if err != nil {
-			s.config.Log.WithField("err", err).Debug("configuration queries: read failed")
+			s.failures.Record("count", logrus.Fields{"err": err})
 			if !s.pause(errorPause) {
 				return
 			}
 			continue
 		}
-		now := s.config.Now()
+		now = s.config.Now()
 		var outcome confd.Outcome
 		reply, outcome = responder.Answer(reply[:0], packet[:n], now, s.keys.Load(), s.snapshot.Load())
 		s.counts[outcome].Add(1)
 		if len(reply) > 0 {
 			if _, err := s.conn.WriteToUDPAddrPort(reply, from); err != nil && !errors.Is(err, net.ErrClosed) {
-				s.config.Log.WithFields(logrus.Fields{"err": err, "address": from.String()}).Debug("configuration queries: answer cannot be sent")
+				s.failures.Record("count", logrus.Fields{"err": err, "address": from.String()})
 			}
 			continue
 		}

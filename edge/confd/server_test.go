@@ -312,3 +312,44 @@ func largeConfig(t testing.TB, instances int) *model.Config {
 	large, _ := e.Commit(1)
 	return large
 }
+
+// A captured request makes the server send a few answers to the client that sent it, and none to another address. An answer can have
+// 61 kB, and the source of a datagram can be forged.
+func TestACapturedRequestIsNotAnsweredForEver(t *testing.T) {
+	s, _ := start(t, key)
+	server := s.Address().(*net.UDPAddr)
+	answersTo := func(source string, packet []byte, times int) (answers int) {
+		c, err := net.DialUDP("udp", &net.UDPAddr{IP: net.ParseIP(source)}, server)
+		require.NoError(t, err)
+		defer c.Close()
+		before := counted(s)
+		for range times {
+			_, err := c.Write(packet)
+			require.NoError(t, err)
+		}
+		require.Eventually(t, func() bool { return counted(s) == before+uint64(times) }, patience, time.Millisecond)
+		buffer := make([]byte, 1<<16)
+		for {
+			require.NoError(t, c.SetReadDeadline(time.Now().Add(100*time.Millisecond))) // the answers have been sent
+			if _, err := c.Read(buffer); err != nil {
+				return answers
+			}
+			answers++
+		}
+	}
+	query := confd.Query{Type: confd.NodeRoleByName, Argument: json.RawMessage(`"node2"`)}
+	packet := query.Request([]byte(key), time.Now(), "captured")
+	require.Equal(t, 1, answersTo("127.0.0.1", packet, 1))
+	require.LessOrEqual(t, answersTo("127.0.0.1", packet, 50), 4)
+	require.Zero(t, answersTo("127.0.0.2", packet, 50), "another source")
+	require.Equal(t, 1, answersTo("127.0.0.2", query.Request([]byte(key), time.Now(), "another"), 1), "its own")
+	require.Positive(t, s.counts[confd.DroppedReplay].Load())
+}
+
+// counted is the number of packets that the server has dealt with.
+func counted(s *Server) (n uint64) {
+	for i := range s.counts {
+		n += s.counts[i].Load()
+	}
+	return n
+}

@@ -38,7 +38,7 @@ type confirmView struct {
 }
 
 var bulkVerbs = map[string]string{actionCancel: "Cancel", actionPriority: "Change the priority of", actionArchive: "Archive", actionRerun: "Run again",
-	actionHold: "Hold", actionRelease: "Release"}
+	actionHold: "Hold", actionRelease: "Release", actionKill: "End"}
 
 // confirmJobs shows how many jobs an action concerns, before it is done.
 func (x *Console) confirmJobs(q *request) error {
@@ -63,6 +63,9 @@ func (x *Console) confirmJobs(q *request) error {
 		return badRequest("No job is selected.")
 	}
 	v.Count = len(v.IDs)
+	if q.PostForm.Get("page") != "" { // of the one job
+		v.Back = fmt.Sprintf("/ui/jobs/%d", v.IDs[0])
+	}
 	q.render(http.StatusOK, "confirm", view{Title: v.Verb + " jobs", Section: "jobs", Data: v})
 	return nil
 }
@@ -80,7 +83,7 @@ func (x *Console) matching(q *request, query string) (ids []int64, more bool, er
 	}
 	wanted.Limit, wanted.Archived = bulkMax, false
 	for range 100 {
-		page, err := ask[answer.JobPage](q, rapi.Large, "LockstepPageJobs", wanted)
+		page, err := ask[answer.JobPage](q, rapi.Page, "LockstepPageJobs", wanted)
 		if err != nil {
 			return nil, false, err
 		}

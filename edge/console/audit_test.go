@@ -22,6 +22,7 @@ import (
 	"lockstep/core/answer"
 	"lockstep/core/session"
 	"lockstep/core/wire"
+	"lockstep/edge/admission"
 	"lockstep/edge/rapi"
 )
 
@@ -36,7 +37,7 @@ type queueOf struct {
 var answersOf = map[string]string{
 	"LockstepGetSettings": `{"max_running_jobs": 20, "keep_last": null}`,
 	"LockstepStatus":      `{"jobs": {"queued": 3}}`,
-	"LockstepOpcodes":     `[{"name": "OP_TEST_DELAY", "params": [{"name": "duration", "type": "a number"}]}]`,
+	"LockstepOpcodes":     `[{"name": "OP_TEST_DELAY", "runs": true, "params": [{"name": "duration", "type": "a number"}]}]`,
 	"LockstepListJobs":    `{"jobs": [{"id": 7, "name": "nightly"}]}`,
 	"LockstepTestFilter":  `{"count": 1, "jobs": [7], "unfinished": 3}`,
 	"QueryFilters":        `[]`,
@@ -83,7 +84,7 @@ func newAudited(t *testing.T) *audited {
 	require.NoError(t, os.WriteFile(users, []byte("operator secret write\n"), 0o600))
 	log, hook := logrustest.NewNullLogger()
 	log.SetLevel(logrus.DebugLevel)
-	x, err := New(Config{Log: log, Queue: rapi.NewForwardingPool(rapi.Gateway{}), Logins: rapi.NewLogins(users, log), Port: 5080, AllowCommands: true})
+	x, err := New(Config{Log: log, Queue: rapi.NewForwardingPool(rapi.Gateway{}, admission.NewTable()), Logins: rapi.NewLogins(users, log), Port: 5080, AllowCommands: true, Table: admission.NewTable()})
 	require.NoError(t, err)
 	queue := &queueOf{}
 	x.setQueue(queue)

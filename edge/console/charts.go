@@ -21,7 +21,8 @@ type timelineView struct {
 	Window  string
 	Windows []tab
 	Rows    []jobRow
-	More    bool
+	More    bool  // ended jobs of the time are left out
+	LeftOut int64 // jobs that have not ended and are not drawn
 }
 
 type ganttBar struct {
@@ -48,7 +49,8 @@ const (
 	chartTop    = 24
 	chartLeft   = 30
 	chartWidth  = 1000
-	timelineMax = 500 // jobs
+	timelineMax = 500 // ended jobs
+	pendingMax  = 20  // jobs that have not begun
 )
 
 var windows = []struct {
@@ -70,18 +72,60 @@ func (x *Console) timeline(q *request) error {
 	v.Window = chosen.name
 	now := time.Now()
 	from := now.Add(-chosen.span)
-	page, err := askAged[answer.JobPage](q, statusFresh, rapi.Large, "LockstepPageJobs", answer.JobPageRequest{JobSelection: answer.JobSelection{
-		Statuses: []string{"running", "waiting", "success", "error", "canceled", "canceling"}, SinceUS: from.Truncate(time.Second).UnixMicro(), Limit: timelineMax, Archived: true}})
+	page, err := askAged[answer.JobPage](q, statusFresh, rapi.Page, "LockstepPageJobs", answer.JobPageRequest{JobSelection: answer.JobSelection{
+		Statuses: []string{"success", "error", "canceled"}, SinceUS: from.Truncate(time.Second).UnixMicro(), Limit: timelineMax, Archived: true}})
 	if err != nil {
 		return err
 	}
 	v.More = page.Cursor != 0
-	v.draw(page.Jobs, from, now)
+	active, pending, leftOut, err := x.unfinished(q)
+	if err != nil {
+		return err
+	}
+	v.LeftOut = leftOut
+	ended := slices.DeleteFunc(page.Jobs, func(j answer.ListedJob) bool {
+		return j.Ended.IsZero() || slices.ContainsFunc(active, func(a answer.ListedJob) bool { return a.ID == j.ID })
+	})
+	v.draw(append(active, ended...), pending, from, now)
 	return q.show("timeline", "Timeline", "timeline", "jobs", v)
 }
 
-// draw puts the jobs that were started into lanes.
-func (v *timelineView) draw(jobs []answer.ListedJob, from, now time.Time) {
+// unfinished are all jobs with a process, and the oldest of those that have not begun. leftOut is the number of the others.
+func (x *Console) unfinished(q *request) (active, pending []answer.ListedJob, leftOut int64, err error) {
+	status, err := askAged[answer.QueueStatus](q, statusFresh, rapi.Short, "LockstepStatus")
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	for _, name := range []string{"queued", "waiting", "running", "canceling"} {
+		leftOut += status.Jobs[name]
+	}
+	ids := []int64{}
+	for _, j := range status.Running {
+		ids = append(ids, j.ID)
+	}
+	var list answer.JobList
+	if len(ids) > 0 { // no ids would select all jobs
+		list, err = askAged[answer.JobList](q, statusFresh, rapi.Large, "LockstepListJobs", answer.JobSelection{IDs: ids})
+	}
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	waiting, err := askAged[answer.JobPage](q, statusFresh, rapi.Large, "LockstepPageJobs",
+		answer.JobPageRequest{OldestFirst: true, JobSelection: answer.JobSelection{Statuses: []string{"queued", "waiting"}, Limit: pendingMax}})
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	for _, j := range list.Jobs {
+		if !j.Started.IsZero() {
+			active = append(active, j)
+		}
+	}
+	pending = slices.DeleteFunc(waiting.Jobs, func(j answer.ListedJob) bool { return !j.Started.IsZero() })
+	return active, pending, max(0, leftOut-int64(len(active)+len(pending))), nil
+}
+
+// draw puts the jobs that were started into lanes, and below them each pending job into a lane without a number.
+func (v *timelineView) draw(jobs, pending []answer.ListedJob, from, now time.Time) {
 	jobs = slices.DeleteFunc(jobs, func(j answer.ListedJob) bool {
 		return j.Started.IsZero() || !j.Ended.IsZero() && j.Ended.Before(from)
 	})
@@ -94,6 +138,13 @@ func (v *timelineView) draw(jobs []answer.ListedJob, from, now time.Time) {
 		spans = append(spans, timeline.Span{ID: j.ID, Begin: j.Started.UnixMilli(), End: max(end.UnixMilli(), j.Started.UnixMilli()+1)})
 	}
 	lanes, count := timeline.Lanes(spans)
+	slots := count
+	for _, j := range pending {
+		jobs = append(jobs, j)
+		spans = append(spans, timeline.Span{ID: j.ID, Begin: j.Received.UnixMilli(), End: max(now.UnixMilli(), j.Received.UnixMilli()+1)})
+		lanes = append(lanes, count)
+		count++
+	}
 	scale := func(ms int64) int {
 		return chartLeft + int(max(0, min(ms-from.UnixMilli(), now.UnixMilli()-from.UnixMilli()))*(chartWidth-chartLeft)/(now.UnixMilli()-from.UnixMilli()))
 	}
@@ -101,7 +152,12 @@ func (v *timelineView) draw(jobs []answer.ListedJob, from, now time.Time) {
 		x, end := scale(spans[i].Begin), scale(spans[i].End)
 		y := chartTop + lanes[i]*laneHeight
 		b := ganttBar{ID: j.ID, X: x, Y: y, W: max(end-x, 3), Class: j.Status, TextY: y + 15, LabelX: x + 5}
-		b.Title = fmt.Sprintf("job %d %s: %s, waited %s, ran %s", j.ID, j.Name, j.Status, span(j.Started.Sub(j.Received.Time)), span(time.Duration(spans[i].End-spans[i].Begin)*time.Millisecond))
+		if j.Started.IsZero() {
+			b.Class = "queued"
+			b.Title = fmt.Sprintf("job %d %s: %s for %s", j.ID, j.Name, j.Status, span(now.Sub(j.Received.Time)))
+		} else {
+			b.Title = fmt.Sprintf("job %d %s: %s, waited %s, ran %s", j.ID, j.Name, j.Status, span(j.Started.Sub(j.Received.Time)), span(time.Duration(spans[i].End-spans[i].Begin)*time.Millisecond))
+		}
 		if b.W > 60 {
 			name := j.Name
 			if name == "" {
@@ -113,7 +169,7 @@ func (v *timelineView) draw(jobs []answer.ListedJob, from, now time.Time) {
 		v.Rows = append(v.Rows, jobRow{ListedJob: j})
 	}
 	for lane := range max(count, 1) {
-		v.Lanes = append(v.Lanes, ganttLane{Y: chartTop + lane*laneHeight, TextY: chartTop + lane*laneHeight + 15, Number: lane + 1})
+		v.Lanes = append(v.Lanes, ganttLane{Y: chartTop + lane*laneHeight, TextY: chartTop + lane*laneHeight + 15, Number: (lane + 1) * min(1, max(0, slots-lane))})
 	}
 	v.Height = chartTop + max(count, 1)*laneHeight + 4
 	minute := int64(time.Minute / time.Millisecond)
@@ -162,7 +218,7 @@ func (x *Console) graph(q *request) error {
 	if err != nil {
 		return err
 	}
-	list, err := ask[answer.JobList](q, rapi.Large, "LockstepListJobs", answer.JobSelection{IDs: ids})
+	list, err := ask[answer.JobList](q, rapi.Page, "LockstepListJobs", answer.JobSelection{IDs: ids})
 	if err != nil {
 		return err
 	}

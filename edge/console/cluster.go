@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"lockstep/core/answer"
+	"lockstep/core/forecast"
 	"lockstep/core/why"
 	"lockstep/edge/rapi"
 )
@@ -16,12 +17,20 @@ import (
 // orderView is the data of the next jobs.
 type orderView struct {
 	answer.NextJobs
-	Rows []nextRow
+	InForce string // the order: expected, weights or plain
+	Rows    []nextRow
 }
 
 type nextRow struct {
 	answer.NextJob
-	Why [][]part
+	Why        [][]part
+	Start, End estimate
+}
+
+// estimate is an expected time; without one, Unknown says why.
+type estimate struct {
+	Range   *answer.TimeRange
+	Unknown string
 }
 
 func (x *Console) order(q *request) error {
@@ -29,9 +38,21 @@ func (x *Console) order(q *request) error {
 	if err != nil {
 		return err
 	}
-	v := orderView{NextJobs: next}
+	ids := make([]int64, len(next.Jobs))
+	for i, j := range next.Jobs {
+		ids[i] = j.ID
+	}
+	order, err := askAged[answer.Order](q, statusFresh, rapi.Large, "LockstepOrder", ids, nil)
+	if err != nil {
+		return err
+	}
+	v := orderView{NextJobs: next, InForce: order.Order}
 	for _, j := range next.Jobs {
 		row := nextRow{NextJob: j}
+		if at := slices.IndexFunc(order.Jobs, func(e answer.Estimate) bool { return e.ID == j.ID }); at >= 0 {
+			e := order.Jobs[at]
+			row.Start, row.End = estimate{e.Start, unknownEstimates[e.Unknown]}, estimate{e.End, unknownEstimates[e.Unknown]}
+		}
 		for _, r := range append(j.Limits, j.Order) {
 			if r.Kind == answer.WhyOrder && len(r.Causes) == 0 && !why.IsHeldBack(r) {
 				continue
@@ -41,6 +62,19 @@ func (x *Console) order(q *request) error {
 		v.Rows = append(v.Rows, row)
 	}
 	return q.show("order", "Order", "order", "jobs", v)
+}
+
+// unknownEstimates says why there is no estimate, by forecast.Obstacle.
+var unknownEstimates = map[string]string{
+	string(forecast.NoObstacle): "too many jobs come first",
+	string(forecast.Filter):     "a rule holds it back",
+	string(forecast.Hold):       "it is held",
+	string(forecast.Limit):      "a limit holds it back",
+	string(forecast.Foreign):    "a program has locks",
+	string(forecast.NoHistory):  "no such opcode has ended yet",
+	string(forecast.Dependency): "it waits for a job without an estimate",
+	string(forecast.Behind):     "jobs without an estimate come first",
+	string(forecast.OtherOrder): "only the order expected has estimates",
 }
 
 // nodesView is the data of the nodes.

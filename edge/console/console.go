@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"io"
 	"io/fs"
 	"net/http"
 	"path"
@@ -26,13 +27,16 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"lockstep/core/budget"
+	"lockstep/edge/admission"
 	"lockstep/edge/luxiclient"
 	"lockstep/edge/rapi"
+	"lockstep/edge/ratelog"
+	"lockstep/edge/tlsserver"
 )
 
 // Bounds of the console.
 const (
-	requestsMax = 200     // requests at a time, streams left out
 	streamsMax  = 500     // open streams at a time
 	formMax     = 1 << 20 // bytes of a form
 	loggedMax   = 100     // characters of a value of a form in the log
@@ -54,6 +58,8 @@ type Config struct {
 	AllowCommands bool
 	Version       string // of the daemon, for people
 	Port          int    // of the listener: the name of the cookie has it, because cookies do not tell ports apart
+	// Table is the budget that all listeners of the daemon share.
+	Table *admission.Table
 }
 
 // Console serves the pages. It is made by New and ended by Stop.
@@ -67,10 +73,11 @@ type Console struct {
 	reads     *reads
 	sessions  *sessionCache
 	hub       *hub
-	requests  chan struct{}
-	streams   chan struct{}
+	streams   *admission.Slots
 	stopping  chan struct{}
 	stopOnce  sync.Once
+
+	failures, unrendered *ratelog.Log
 }
 
 // asset is one file that browsers may keep for ever: its name changes with its content.
@@ -81,8 +88,10 @@ type asset struct {
 
 // New makes a console.
 func New(c Config) (*Console, error) {
-	x := &Console{config: c, mux: http.NewServeMux(), assets: map[string]asset{}, names: map[string]string{}, requests: make(chan struct{}, requestsMax),
-		streams: make(chan struct{}, streamsMax), stopping: make(chan struct{})}
+	x := &Console{config: c, mux: http.NewServeMux(), assets: map[string]asset{}, names: map[string]string{},
+		streams: admission.NewSlots(streamsMax), stopping: make(chan struct{}),
+		failures:   ratelog.New(c.Log, logrus.WarnLevel, "console: request failed", "count"),
+		unrendered: ratelog.New(c.Log, logrus.ErrorLevel, "console: page cannot be rendered", "count")}
 	if err := x.loadAssets(); err != nil {
 		return nil, err
 	}
@@ -139,10 +148,45 @@ func (x *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
-	if r.Body != nil {
-		r.Body = http.MaxBytesReader(w, r.Body, formMax)
+	q := tlsserver.RequestOf(r.Context())
+	if q == nil {
+		var busy error
+		if q, r, busy = tlsserver.Begin(w, r, x.config.Table); busy != nil {
+			refuse(w, busy)
+			return
+		}
+		defer q.End()
+		w = q
 	}
+	if tlsserver.HasBody(r) && r.Method != http.MethodPost {
+		h.Set("Connection", "close")
+		http.Error(w, "This request has no body.", http.StatusBadRequest)
+		return
+	}
+	body, err := q.ReadBody(r, formMax)
+	if err != nil {
+		h.Set("Connection", "close") // the rest of the body is not read
+		refuse(w, err)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	q.Work()
 	x.mux.ServeHTTP(w, r)
+}
+
+// refuse answers a request that is not served.
+func refuse(w http.ResponseWriter, err error) {
+	code, text := http.StatusBadRequest, "The form cannot be read."
+	switch {
+	case errors.Is(err, admission.ErrBusy):
+		w.Header().Set("Retry-After", "5")
+		code, text = http.StatusServiceUnavailable, "Too many requests at a time; try again later"
+	case errors.Is(err, tlsserver.ErrBodyTooLarge):
+		code, text = http.StatusRequestEntityTooLarge, "The form is too large."
+	case errors.Is(err, tlsserver.ErrBodyTooSlow):
+		code, text = http.StatusRequestTimeout, "The form was not sent in time."
+	}
+	http.Error(w, text, code)
 }
 
 // route is a pattern of paths, and what serves them.
@@ -191,6 +235,15 @@ func (x *Console) routes() []route {
 		{"GET /ui/help", x.page(x.help)},
 		{"GET /ui/", x.page(func(*request) error { return errNotFound })},
 	}
+}
+
+// Routes are the method and path of all routes, such as "GET /ui/jobs/{id}".
+func Routes() []string {
+	var all []string
+	for _, r := range (&Console{}).routes() {
+		all = append(all, strings.TrimSuffix(r.pattern, "{$}"))
+	}
+	return all
 }
 
 func (x *Console) serveAsset(w http.ResponseWriter, r *http.Request) {
@@ -244,7 +297,7 @@ func badRequest(format string, args ...any) error {
 
 // open serves a page that needs no login.
 func (x *Console) open(serve func(*request) error) http.HandlerFunc {
-	return x.bounded(func(w http.ResponseWriter, r *http.Request) {
+	return x.limited(func(w http.ResponseWriter, r *http.Request) {
 		q := &request{w: w, Request: r, console: x}
 		if err := serve(q); err != nil {
 			q.fail(err)
@@ -254,7 +307,7 @@ func (x *Console) open(serve func(*request) error) http.HandlerFunc {
 
 // page serves a page for users who have logged in. Others are sent to the login, and back after it.
 func (x *Console) page(serve func(*request) error) http.HandlerFunc {
-	return x.bounded(func(w http.ResponseWriter, r *http.Request) {
+	return x.limited(func(w http.ResponseWriter, r *http.Request) {
 		q := &request{w: w, Request: r, console: x}
 		who, id, err := x.sessions.user(r, x.cookieName())
 		switch {
@@ -269,6 +322,7 @@ func (x *Console) page(serve func(*request) error) http.HandlerFunc {
 			return
 		}
 		q.user, q.id = who, id
+		q.Request = loggedIn(r, who)
 		if !who.Read {
 			q.fail(&pageError{http.StatusForbidden, "Your user has neither the option read nor the option write in the users file of the remote API."})
 			return
@@ -279,17 +333,15 @@ func (x *Console) page(serve func(*request) error) http.HandlerFunc {
 	})
 }
 
-// bounded answers 503 to more requests at a time than the console serves.
-func (x *Console) bounded(serve http.HandlerFunc) http.HandlerFunc {
+// loggedIn makes a request count for its user.
+func loggedIn(r *http.Request, who user) *http.Request {
+	name, _, _ := strings.Cut(who.Who, "(") // uid=1000(alice)
+	return tlsserver.RequestOf(r.Context()).Login(budget.Client{Name: name}, r)
+}
+
+// limited ends a request whose page takes too long.
+func (x *Console) limited(serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case x.requests <- struct{}{}:
-			defer func() { <-x.requests }()
-		default:
-			w.Header().Set("Retry-After", "5")
-			http.Error(w, "Too many requests at a time; try again later", http.StatusServiceUnavailable)
-			return
-		}
 		ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
 		defer cancel()
 		serve(w, r.WithContext(ctx))
@@ -353,26 +405,47 @@ func (p pageView) Body() (template.HTML, error) {
 }
 
 func (q *request) writePage(code int, name string, v pageView) {
-	var b bytes.Buffer
-	if err := q.console.templates.ExecuteTemplate(&b, name, v); err != nil {
-		q.console.config.Log.WithFields(logrus.Fields{"err": err, "operation": v.Main}).Error("console: page cannot be rendered")
-		http.Error(q.w, "The page cannot be shown; the log of the daemon has the reason", http.StatusInternalServerError)
+	b, ok := q.execute(name, v.Main, v)
+	if !ok {
 		return
 	}
+	page := []byte(visible(b.String()))
 	h := q.w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Length", strconv.Itoa(b.Len()))
+	h.Set("Content-Length", strconv.Itoa(len(page)))
 	q.w.WriteHeader(code)
 	if q.Method != http.MethodHead {
-		_, _ = q.w.Write(b.Bytes()) // a client that has gone gets no answer
+		_, _ = q.w.Write(page) // a client that has gone gets no answer
 	}
+}
+
+// execute renders a template in the turn of its user. ok is false if it has answered with an error.
+func (q *request) execute(name, operation string, data any) (b bytes.Buffer, ok bool) {
+	ctx, release, err := q.console.config.Table.Turn(q.Context(), admission.Render)
+	if err == nil {
+		err = q.console.templates.ExecuteTemplate(&b, name, data)
+		release()
+	}
+	if err == nil {
+		err = admission.Take(ctx, b.Len())
+	}
+	switch {
+	case err == nil:
+		return b, true
+	case errors.Is(err, admission.ErrBusy):
+		refuse(q.w, err)
+	case q.Context().Err() == nil:
+		q.console.unrendered.Record("count", logrus.Fields{"err": err, "operation": operation})
+		http.Error(q.w, "The page cannot be shown; the log of the daemon has the reason", http.StatusInternalServerError)
+	}
+	return b, false
 }
 
 // fail shows an error as a page.
 func (q *request) fail(err error) {
 	known := pageErrorOf(err)
 	if known.code >= http.StatusInternalServerError && !isAway(err) {
-		q.console.config.Log.WithFields(logrus.Fields{"err": err, "request": q.Method + " " + q.URL.Path}).Warn("console: request failed")
+		q.console.failures.Record("count", logrus.Fields{"err": err, "request": q.Method + " " + q.URL.Path})
 	}
 	if q.Header.Get(liveHeader) != "" {
 		q.w.WriteHeader(known.code)
@@ -393,12 +466,10 @@ func isAway(err error) bool {
 
 // writePart renders one template alone.
 func (q *request) writePart(name string, data any) {
-	var b bytes.Buffer
-	if err := q.console.templates.ExecuteTemplate(&b, name, data); err != nil {
-		q.console.config.Log.WithFields(logrus.Fields{"err": err, "operation": name}).Error("console: page cannot be rendered")
-		q.w.WriteHeader(http.StatusInternalServerError)
+	b, ok := q.execute(name, name, data)
+	if !ok {
 		return
 	}
 	q.w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = q.w.Write(b.Bytes()) // a client that has gone gets no answer
+	_, _ = q.w.Write([]byte(visible(b.String()))) // a client that has gone gets no answer
 }

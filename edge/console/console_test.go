@@ -16,12 +16,13 @@ import (
 
 	"lockstep/core/answer"
 	"lockstep/core/session"
+	"lockstep/edge/admission"
 	"lockstep/edge/rapi"
 )
 
 // All templates parse, no page has an inline script or style, and all assets together are small.
 func TestAssetsAndTemplates(t *testing.T) {
-	x, err := New(Config{Log: logrus.New(), Queue: rapi.NewForwardingPool(rapi.Gateway{}), Logins: rapi.NewLogins("/nonexistent", logrus.New())})
+	x, err := New(Config{Log: logrus.New(), Queue: rapi.NewForwardingPool(rapi.Gateway{}, admission.NewTable()), Logins: rapi.NewLogins("/nonexistent", logrus.New()), Table: admission.NewTable()})
 	require.NoError(t, err)
 	total := 0
 	for name, a := range x.assets {
@@ -190,7 +191,7 @@ func TestAUserWithoutOptionsSeesNothing(t *testing.T) {
 	users := filepath.Join(t.TempDir(), "users")
 	require.NoError(t, os.WriteFile(users, []byte("guest secret\n"), 0o600))
 	log := logrus.New()
-	x, err := New(Config{Log: log, Logins: rapi.NewLogins(users, log), Port: 1})
+	x, err := New(Config{Log: log, Logins: rapi.NewLogins(users, log), Port: 1, Table: admission.NewTable()})
 	require.NoError(t, err)
 	id := newID()
 	guest, known := x.config.Logins.Find("guest")

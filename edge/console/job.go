@@ -102,7 +102,7 @@ func (x *Console) job(q *request) error {
 		return err
 	}
 	v := jobView{ID: id, Status: j.status, Live: !rapi.IsFinal(j.status)}
-	list, err := ask[answer.JobList](q, rapi.Large, "LockstepListJobs", answer.JobSelection{IDs: []int64{id}})
+	list, err := ask[answer.JobList](q, rapi.Page, "LockstepListJobs", answer.JobSelection{IDs: []int64{id}})
 	if err != nil {
 		return err
 	}
@@ -291,7 +291,7 @@ func (x *Console) rerun(q *request, id int64) (int64, error) {
 	if problem := rerunProblem(j, x.config.AllowCommands); problem != "" {
 		return id, &pageError{http.StatusForbidden, problem}
 	}
-	list, err := ask[answer.JobList](q, rapi.Large, "LockstepListJobs", answer.JobSelection{IDs: []int64{id}})
+	list, err := ask[answer.JobList](q, rapi.Page, "LockstepListJobs", answer.JobSelection{IDs: []int64{id}})
 	if err != nil {
 		return id, err
 	}
@@ -319,7 +319,7 @@ func (q *request) trail(text string) json.RawMessage {
 	if text != "" {
 		entries = append(entries, [3]any{"gnt:user", text, now})
 	}
-	data, err := json.Marshal(append(entries, [3]any{"lockstep:rapi", "console, " + q.user.Who, now}))
+	data, err := json.Marshal(append(entries, [3]any{job.RemoteSource, "console, " + q.user.Who, now}))
 	if err != nil {
 		panic(fmt.Errorf("a reason trail cannot be encoded: %w", err)) // texts and numbers can be
 	}

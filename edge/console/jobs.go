@@ -53,7 +53,7 @@ func (x *Console) jobs(q *request) error {
 	if err != nil {
 		return err
 	}
-	page, err := ask[answer.JobPage](q, rapi.Large, "LockstepPageJobs", wanted)
+	page, err := ask[answer.JobPage](q, rapi.Page, "LockstepPageJobs", wanted)
 	if err != nil {
 		return err
 	}

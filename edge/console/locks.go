@@ -60,7 +60,7 @@ func (x *Console) locks(q *request) error {
 		for _, o := range l.Owners {
 			row.Owners = append(row.Owners, ownerOf(o))
 		}
-		for _, p := range l.Pending {
+		for _, p := range l.Waiters(found.Waits) {
 			row.Pending = append(row.Pending, pendingOwner{ownerOf(p.Owner), p.Mode})
 		}
 		if row.Owners != nil || row.Pending != nil {

@@ -3,6 +3,7 @@ package console
 import (
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"lockstep/edge/rapi"
@@ -103,7 +104,8 @@ func appendPart(parts []textPart, state colour, text string) []textPart {
 	return append(parts, textPart{state.class(), visible(text)})
 }
 
-// visible replaces control characters and characters that reorder text by their pictures or by U+FFFD.
+// visible replaces control characters and characters that reorder or hide text by their pictures or by U+FFFD. Every page
+// passes it as a whole when it is sent, so that no value of any page can act.
 func visible(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -115,12 +117,18 @@ func visible(text string) string {
 			return 0x2400 + r
 		case r == 0x7f:
 			return 0x2421
-		case r >= 0x80 && r < 0xa0, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x200e, r == 0x200f, r == 0xfeff:
+		case r >= 0x80 && r < 0xa0, unicode.Is(unicode.Cf, r) && r != softHyphen && r != joiner, r == 0x2028, r == 0x2029:
 			return utf8.RuneError
 		}
 		return r
 	}, text)
 }
+
+// Characters of class Cf that text in some languages needs, and that change nothing around them.
+const (
+	softHyphen = 0x00ad
+	joiner     = 0x200d
+)
 
 // colour is what the sequences so far have set.
 type colour struct {

@@ -92,6 +92,8 @@ func (x *Console) opcodeForm(q *request, op answer.Opcode) opcodeView {
 	switch {
 	case !q.user.Write:
 		v.Disabled = "Your user has the option read only; submissions need the option write."
+	case !op.Runs:
+		v.Disabled = "This daemon cannot execute the opcode: its jobs would fail."
 	case op.Name == "OP_RUN_COMMAND" && !x.config.AllowCommands:
 		v.Disabled = "The console may not submit commands: lockstepd --rapi-allow-commands permits it."
 	}

@@ -17,7 +17,7 @@ const (
 type overviewView struct {
 	Status   answer.QueueStatus
 	Counts   []statusCount
-	Waiting  int64 // jobs that have not been started
+	Waiting  int64 // queued and waiting jobs
 	Used     int   // run slots
 	Oldest   *answer.ListedJob
 	Why      [][]part
@@ -25,6 +25,7 @@ type overviewView struct {
 	Hour     spark
 	Majority string
 	Running  []answer.RunningJob
+	Failing  []string // files that cannot be written
 }
 
 // statusCount is the number of jobs with a status.
@@ -51,13 +52,14 @@ func (x *Console) overview(q *request) error {
 	if err != nil {
 		return err
 	}
-	v := overviewView{Status: status, Used: len(status.Running), Majority: majority(status.Nodes), Running: status.Running}
+	v := overviewView{Status: status, Used: len(status.Running), Majority: majority(status.Nodes), Running: status.Running,
+		Failing: style.FailingWrites(status.CannotWrite, status.DataDir, time.Now())}
 	for _, name := range statuses {
 		v.Counts = append(v.Counts, statusCount{name, status.Jobs[name]})
 	}
 	v.Waiting = status.Jobs["queued"] + status.Jobs["waiting"]
 	if v.Waiting > 0 {
-		oldest, err := askAged[answer.JobPage](q, statusFresh, rapi.Large, "LockstepPageJobs",
+		oldest, err := askAged[answer.JobPage](q, statusFresh, rapi.Page, "LockstepPageJobs",
 			answer.JobPageRequest{OldestFirst: true, JobSelection: answer.JobSelection{Statuses: []string{"queued", "waiting"}, Limit: 1}})
 		if err != nil {
 			return err
@@ -69,14 +71,14 @@ func (x *Console) overview(q *request) error {
 			}
 		}
 	}
-	failures, err := askAged[answer.JobPage](q, statusFresh, rapi.Large, "LockstepPageJobs",
+	failures, err := askAged[answer.JobPage](q, statusFresh, rapi.Page, "LockstepPageJobs",
 		answer.JobPageRequest{JobSelection: answer.JobSelection{Statuses: []string{"error"}, Limit: 10}})
 	if err != nil {
 		return err
 	}
 	v.Failures = failures.Jobs
 	now := time.Now()
-	hour, err := askAged[answer.JobPage](q, historyFresh, rapi.Large, "LockstepPageJobs", answer.JobPageRequest{JobSelection: answer.JobSelection{
+	hour, err := askAged[answer.JobPage](q, historyFresh, rapi.Page, "LockstepPageJobs", answer.JobPageRequest{JobSelection: answer.JobSelection{
 		Statuses: []string{"success", "error", "canceled"}, SinceUS: now.Add(-time.Hour).Truncate(10 * time.Second).UnixMicro(), Limit: 1000}})
 	if err != nil {
 		return err

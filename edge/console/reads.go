@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"lockstep/core/budget"
+	"lockstep/edge/admission"
 	"lockstep/edge/rapi"
 )
 
@@ -13,16 +15,25 @@ import (
 // second, not four each.
 const readFresh = 250 * time.Millisecond
 
+// readsKept bounds the answers that are kept, in bytes, and in time: longer than any page takes them.
+const (
+	readsKept = 16 << 20
+	readLife  = time.Minute
+)
+
 // reads makes calls without effect, and shares answers between requests that ask the same at the same time.
 type reads struct {
 	queue rapi.Luxi
 
 	mu   sync.Mutex
 	open map[string]*read
+	kept []*read // with an answer, the oldest first
+	size int     // bytes of kept
 }
 
 // read is one call: on its way until done is closed, then its answer.
 type read struct {
+	key  string
 	done chan struct{}
 	data json.RawMessage
 	err  error
@@ -49,26 +60,48 @@ func (c *reads) get(ctx context.Context, maxAge time.Duration, class rapi.Class,
 		}
 	}
 	if r == nil {
-		r = &read{done: make(chan struct{})}
-		c.open[string(key)] = r
-		c.sweep()
-		go c.run(r, class, method, args) // not bound to ctx: others may wait for it
+		r = &read{key: string(key), done: make(chan struct{})}
+		c.open[r.key] = r
+		go c.run(admission.ClientOf(ctx), r, class, method, args) // not bound to ctx: others may wait for it
 	}
 	c.mu.Unlock()
 	select {
 	case <-r.done:
-		return r.data, r.err
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	return r.data, admission.Take(ctx, len(r.data))
 }
 
-func (c *reads) run(r *read, class rapi.Class, method string, args []any) {
-	ctx, cancel := context.WithTimeout(context.Background(), pageTimeout)
+// run makes a call for the client who asks first.
+func (c *reads) run(client budget.Client, r *read, class rapi.Class, method string, args []any) {
+	ctx, cancel := context.WithTimeout(admission.WithClient(context.Background(), client), pageTimeout)
 	defer cancel()
 	r.data, r.err = c.queue.Call(ctx, class, method, args...)
 	r.at = time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open[r.key] == r { // not forgotten
+		c.keep(r)
+	}
 	close(r.done)
+}
+
+// keep adds an answer, and drops old ones. The caller holds the mutex.
+func (c *reads) keep(r *read) {
+	c.kept = append(c.kept, r)
+	c.size += len(r.data)
+	for len(c.kept) > 0 && (c.size > readsKept || time.Since(c.kept[0].at) > readLife) {
+		first := c.kept[0]
+		c.kept[0], c.kept = nil, c.kept[1:]
+		c.size -= len(first.data)
+		if c.open[first.key] == first {
+			delete(c.open, first.key)
+		}
+	}
 }
 
 // forget drops all answers, so that the next page shows what has changed.
@@ -76,23 +109,7 @@ func (c *reads) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.open)
-}
-
-// readsKept bounds the answers that are kept.
-const readsKept = 256
-
-// sweep drops old answers. The caller holds the mutex.
-func (c *reads) sweep() {
-	if len(c.open) < readsKept {
-		return
-	}
-	for key, r := range c.open {
-		select {
-		case <-r.done:
-			delete(c.open, key)
-		default:
-		}
-	}
+	c.kept, c.size = nil, 0
 }
 
 // ask decodes the answer of a call.

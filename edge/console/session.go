@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	accounts "os/user"
 	"strings"
 	"sync"
 	"time"
@@ -45,6 +46,8 @@ type sessionCache struct {
 	queue  rapi.Luxi
 	logins *rapi.Logins
 	now    func() time.Time
+	// account returns the name of the account with a number.
+	account func(uid string) (name string, err error)
 
 	mu    sync.Mutex
 	known map[string]cachedSession // by hash
@@ -56,7 +59,7 @@ type cachedSession struct {
 }
 
 func newSessionCache(queue rapi.Luxi, logins *rapi.Logins) *sessionCache {
-	return &sessionCache{queue: queue, logins: logins, now: time.Now, known: map[string]cachedSession{}}
+	return &sessionCache{queue: queue, logins: logins, now: time.Now, account: accountName, known: map[string]cachedSession{}}
 }
 
 // user is the user of a request's cookie. The error is errNoSession, or one of the queue.
@@ -81,10 +84,31 @@ func (s *sessionCache) user(r *http.Request, cookie string) (user, string, error
 	return who, hash, nil
 }
 
+func accountName(uid string) (string, error) {
+	found, err := accounts.LookupId(uid)
+	if err != nil {
+		return "", err
+	}
+	return found.Username, nil
+}
+
+// hasAccount reports whether the account of a link's user, as in "uid=1000(alice)", is still there under that name. An account without a
+// name cannot be looked up; it and an account at a time when accounts cannot be read count as there.
+func (s *sessionCache) hasAccount(text string) bool {
+	uid, named, hasName := strings.Cut(text, "(")
+	uid, isLink := strings.CutPrefix(uid, "uid=")
+	if !isLink || !hasName {
+		return isLink
+	}
+	name, err := s.account(uid)
+	var unknown accounts.UnknownUserIdError
+	return err == nil && name == strings.TrimSuffix(named, ")") || err != nil && !errors.As(err, &unknown)
+}
+
 // permissions are those of the user now. A user who was removed, or has another password since the login, has none.
 func (s *sessionCache) permissions(found answer.Session, id []byte) (user, bool) {
 	if found.Name == "" { // by a link
-		return user{Who: found.User, Name: found.User, Read: true, Write: true}, true
+		return user{Who: found.User, Name: found.User, Read: true, Write: true}, s.hasAccount(found.User)
 	}
 	u, known := s.logins.Find(found.Name)
 	if !known || u.Proof(id) != found.Proof {
@@ -214,6 +238,9 @@ func (x *Console) login(q *request) error {
 		}
 		q.render(code, "login", view{Title: "Log in", Data: loginView{Next: next, Name: name, Problem: problem, Open: true}})
 		return nil
+	}
+	if !u.MayRead() {
+		return &pageError{http.StatusForbidden, "Your user has neither the option read nor the option write in the users file of the remote API."}
 	}
 	id := newID()
 	_, err = x.queue.Call(q.Context(), rapi.Short, "LockstepOpenSession", session.HashOf(id), "user="+name, name, u.Proof(id))

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"lockstep/actors/events"
+	"lockstep/core/budget"
+	"lockstep/edge/admission"
 	"lockstep/edge/rapi"
 	"lockstep/edge/tlsserver"
 )
@@ -20,14 +22,14 @@ const (
 	beatInterval = 10 * time.Second       // without messages; the session is checked, too
 	sendTimeout  = 15 * time.Second       // for a browser to take one message
 	logsMax      = 20                     // logs of one stream
-	logBatch     = 400                    // entries of one message
 )
 
 // events sends one stream of server-sent events to a browser, which its tabs share: "change" when something has changed, "state" when
 // the queue begins or ceases to answer, "log" with entries of the logs that the query names as log=ID.SERIAL, "logend" after the last
 // entry, and "logout" when the session has ended.
 func (x *Console) events(w http.ResponseWriter, r *http.Request) {
-	switch who, _, err := x.sessions.user(r, x.cookieName()); {
+	who, _, err := x.sessions.user(r, x.cookieName())
+	switch {
 	case errors.Is(err, errNoSession):
 		w.WriteHeader(http.StatusUnauthorized)
 		return
@@ -43,24 +45,25 @@ func (x *Console) events(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	select {
-	case x.streams <- struct{}{}:
-		defer func() { <-x.streams }()
-	default:
+	r = loggedIn(r, who)
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	slot := x.streams.Admit(admission.ClientOf(ctx), cancel) // the user who has most streams loses one
+	if slot == nil {
 		w.Header().Set("Retry-After", "30")
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
+	defer slot.Close()
+	slot.Move(budget.Idle)
+	tlsserver.RequestOf(ctx).Stream()
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // proxies must not buffer the stream
 	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodHead {
 		return
 	}
-	ctx, cancel := context.WithCancel(r.Context())
-	defer cancel()
-	s := &stream{console: x, request: r, messages: make(chan []byte, 16), cancel: cancel, ctx: ctx,
-		out: tlsserver.DeadlineWriter{Response: w, Timeout: sendTimeout, Flush: true}}
+	s := &stream{console: x, request: r, messages: make(chan []byte), ctx: ctx, out: tlsserver.StreamWriter{Response: w, Timeout: sendTimeout}}
 	l := x.hub.listen()
 	defer x.hub.remove(l)
 	for id, after := range wanted {
@@ -89,9 +92,8 @@ type stream struct {
 	console  *Console
 	request  *http.Request
 	ctx      context.Context //nolint:containedctx // of the stream, which ends with it
-	cancel   context.CancelFunc
-	messages chan []byte // of the followers of logs
-	out      tlsserver.DeadlineWriter
+	messages chan []byte     // of the followers of logs; each waits until the browser has taken the former one
+	out      tlsserver.StreamWriter
 	err      error // the browser has gone, or is too slow
 }
 
@@ -164,14 +166,10 @@ func (s *stream) follow(id, after int64) {
 	}
 	for s.ctx.Err() == nil {
 		status, err := rapi.FollowLog(s.ctx, s.console.queue, id, after, func(entries []rapi.LogEntry) error {
-			for len(entries) > 0 {
-				part := entries[:min(len(entries), logBatch)]
-				entries = entries[len(part):]
-				if err := deliver("log", map[string]any{"job": id, "entries": shownEntries(part)}); err != nil {
-					return err
-				}
-				after = part[len(part)-1].Serial
+			if err := deliver("log", map[string]any{"job": id, "entries": shownEntries(entries)}); err != nil {
+				return err
 			}
+			after = entries[len(entries)-1].Serial
 			return nil
 		})
 		if err == nil {

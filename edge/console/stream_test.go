@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	accounts "os/user"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -28,6 +30,7 @@ import (
 	"lockstep/actors/store"
 	"lockstep/core/opcode"
 	"lockstep/core/session"
+	"lockstep/edge/admission"
 	"lockstep/edge/rapi"
 	"lockstep/messages"
 )
@@ -55,9 +58,10 @@ func onBench(t *testing.T, f func(*bench)) {
 			Sessions: known, Catalogue: opcode.Builtin()}))
 		log := logrus.New()
 		log.SetOutput(t.Output())
+		table := admission.NewTable()
 		var err error
-		b.console, err = New(Config{Log: log, Queue: rapi.NewForwardingPool(rapi.Gateway{System: e.System(), PID: func() *actor.PID { return gateway }}),
-			Logins: rapi.NewLogins(users, log), Port: 5080})
+		b.console, err = New(Config{Log: log, Queue: rapi.NewForwardingPool(rapi.Gateway{System: e.System(), PID: func() *actor.PID { return gateway }}, table),
+			Logins: rapi.NewLogins(users, log), Port: 5080, Table: table})
 		require.NoError(t, err)
 		f(b)
 		b.console.Stop()
@@ -202,7 +206,7 @@ func TestASlowConsoleIsCutOff(t *testing.T) {
 		require.LessOrEqual(b, time.Since(begin), time.Minute)
 		b.Settle()
 		require.Len(b, b.console.hub.listeners, 1)
-		require.Len(b, b.console.streams, 1)
+		require.Equal(b, 1, b.console.streams.Len())
 		again := b.open(cookie, 0)
 		require.Equal(b, "{}", again.expect("open"), "at which pages load again")
 		b.queue.Quiet()
@@ -210,6 +214,26 @@ func TestASlowConsoleIsCutOff(t *testing.T) {
 		quick.leave()
 		<-again.ended
 		<-quick.ended
+	})
+}
+
+// A user without an option gets no session, and no request of his has an effect on the table.
+func TestAUserWithoutOptionsHasNoSession(t *testing.T) {
+	onBench(t, func(b *bench) {
+		require.NoError(b, os.WriteFile(b.users, []byte("guest secret\nreader secret read\n"), 0o600))
+		b.pass(2 * time.Second)
+		login := func(name string) *httptest.ResponseRecorder {
+			r := httptest.NewRequest(http.MethodPost, "/ui/login", strings.NewReader("name="+name+"&password=secret"))
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			r.RemoteAddr = "127.0.0.1:1"
+			w := httptest.NewRecorder()
+			b.console.ServeHTTP(w, r)
+			return w
+		}
+		refused := login("guest")
+		require.Equal(b, http.StatusForbidden, refused.Code)
+		require.Empty(b, refused.Result().Cookies())
+		require.Equal(b, http.StatusSeeOther, login("reader").Code)
 	})
 }
 
@@ -241,6 +265,61 @@ func TestHowASessionEnds(t *testing.T) {
 		})
 	}
 }
+
+// The session of a link ends with the account that has made the link: when userdel has removed it, or its number is another user's. While
+// accounts cannot be read, and for an account without a name, it goes on.
+func TestTheSessionOfALinkEndsWithItsAccount(t *testing.T) {
+	for name, c := range map[string]struct {
+		user   string
+		later  string // the name of the account with that number
+		err    error
+		ending bool
+	}{
+		"it is there":       {"uid=1000(alice)", "alice", nil, false},
+		"removed":           {"uid=1000(alice)", "", user1000, true},
+		"another user's":    {"uid=1000(alice)", "mallory", nil, true},
+		"cannot be read":    {"uid=1000(alice)", "", errors.New("too many open files"), false},
+		"never had a name":  {"uid=1000", "", user1000, false},
+		"no text of a link": {"alice", "", user1000, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(b *bench) {
+				var isLater atomic.Bool
+				b.console.sessions.account = func(uid string) (string, error) {
+					if !isLater.Load() {
+						return "alice", nil
+					}
+					require.Equal(b, "1000", uid)
+					return c.later, c.err
+				}
+				id := newID()
+				_, err := b.console.config.Queue.Call(b.Context(), rapi.Short, "LockstepOpenSession", session.HashOf(id), c.user, "", "")
+				require.NoError(b, err)
+				cookie := &http.Cookie{Name: b.console.cookieName(), Value: base64.RawURLEncoding.EncodeToString(id)}
+				if c.user != "alice" {
+					require.Equal(b, http.StatusOK, b.get("/ui/help", cookie).Code)
+					x := b.open(cookie, 0)
+					x.expect("open")
+					isLater.Store(true)
+					if c.ending {
+						require.Equal(b, "{}", x.expect("logout"))
+						<-x.ended
+					} else {
+						b.pass(2 * beatInterval)
+						x.leave()
+					}
+				}
+				want := http.StatusOK
+				if c.ending {
+					want = http.StatusSeeOther
+				}
+				require.Equal(b, want, b.get("/ui/help", cookie).Code)
+			})
+		})
+	}
+}
+
+const user1000 = accounts.UnknownUserIdError(1000)
 
 // What needs the option write is refused to others, whatever the page shows.
 func TestAReaderChangesNothing(t *testing.T) {

@@ -16,17 +16,18 @@ import (
 // functions are those of the templates.
 func (x *Console) functions() template.FuncMap {
 	return template.FuncMap{
-		"asset":   func(name string) string { return "/ui/assets/" + x.names[name] },
-		"when":    when,
-		"since":   since,
-		"span":    span,
-		"status":  status,
-		"summary": summaryText,
-		"short":   shorten,
-		"percent": func(part, whole int) int { return part * 100 / max(whole, 1) },
-		"add":     func(a, b int) int { return a + b },
-		"join":    strings.Join,
-		"json":    indented,
+		"asset":    func(name string) string { return "/ui/assets/" + x.names[name] },
+		"when":     when,
+		"since":    since,
+		"span":     span,
+		"status":   status,
+		"sentence": capital,
+		"summary":  summaryText,
+		"short":    shorten,
+		"percent":  func(part, whole int) int { return part * 100 / max(whole, 1) },
+		"add":      func(a, b int) int { return a + b },
+		"join":     strings.Join,
+		"json":     indented,
 		"plural": func(n int64, one, many string) string {
 			if n == 1 {
 				return one
@@ -108,7 +109,20 @@ func indented(value any) string {
 		return ""
 	}
 	text := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(data))
-	return text
+	return escaped(text)
+}
+
+// escaped writes characters that visible would replace as JSON does, so that JSON in a form keeps its meaning.
+func escaped(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if r != '\n' && r != '\t' && visible(string(r)) != string(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // part is a part of a sentence: text, a link, or a time.

@@ -15,7 +15,7 @@ func newMetrics(c Config, login bool) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(&snapshotCollector{c.Board, login})
 	registry.MustRegister(c.Collectors...)
-	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: 4, EnableOpenMetrics: true})
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, EnableOpenMetrics: true})
 }
 
 // snapshotCollector exports the values of the last snapshot (mond.md 8). Only a login gives metrics with names of nodes.

@@ -22,7 +22,9 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/core/monitor"
+	"lockstep/edge/admission"
 	"lockstep/edge/rapi"
+	"lockstep/edge/ratelog"
 	"lockstep/edge/tlsserver"
 )
 
@@ -31,10 +33,8 @@ const (
 	connectionsMax = 64
 	headerMax      = 16 << 10
 	headerTimeout  = 5 * time.Second
-	bodyTimeout    = 5 * time.Second
 	idleTimeout    = 60 * time.Second
-	sendTimeout    = 10 * time.Second // for a client to take one chunk of an answer
-	streamsMax     = 8                // requests at a time on one connection of HTTP/2
+	streamsMax     = 8 // requests at a time on one connection of HTTP/2
 )
 
 // Board keeps the last snapshot. It implements the port of package actors/monitor.
@@ -62,19 +62,24 @@ type Config struct {
 	Logins *rapi.Logins
 	// Allow are the networks whose clients are served; nil: all.
 	Allow []netip.Prefix
+	// Hosts are the names, in lower case, that a request may call the server by; nil: any.
+	Hosts []string
 	// Collectors are further collectors for /metrics.
 	Collectors []prometheus.Collector
 	// Connections bounds the open connections; 0: 64.
 	Connections int
+	// Table is the budget that all listeners of the daemon share.
+	Table *admission.Table
 }
 
 // Server is MonD's HTTP server. It is made by New, runs in Serve, and ends by Stop and Shutdown.
 type Server struct {
-	config  Config
-	http    *http.Server
-	limiter *tlsserver.ConnLimiter
+	config Config
+	http   *http.Server
+	conns  *tlsserver.Conns
 	// metrics are the handlers of /metrics: without and with a login.
 	metrics [2]http.Handler
+	panics  *ratelog.Log
 }
 
 // New makes a server. Nothing is served before Serve.
@@ -82,14 +87,16 @@ func New(c Config) *Server {
 	if c.Connections == 0 {
 		c.Connections = connectionsMax
 	}
-	s := &Server{config: c, limiter: tlsserver.NewConnLimiter(&allowedListener{c.Listener, c.Allow}, c.Connections)}
+	s := &Server{config: c, conns: tlsserver.NewConns(&allowedListener{c.Listener, c.Allow}, c.Connections, c.Table)}
 	s.metrics = [2]http.Handler{newMetrics(c, false), newMetrics(c, true)}
+	s.panics = ratelog.New(c.Log, logrus.ErrorLevel, "MonD: request handler panicked", "count")
 	s.http = &http.Server{
-		Handler: s, TLSConfig: c.TLS, ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout + bodyTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerMax,
+		Handler: s, TLSConfig: c.TLS, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerMax,
 		DisableGeneralOptionsHandler: true,
 		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: streamsMax, SendPingTimeout: idleTimeout},
 		ErrorLog:                     tlsserver.ErrorLog(c.Log, logrus.DebugLevel, "MonD: connection failed"),
-		ConnState:                    s.limiter.OnStateChange,
+		ConnState:                    s.conns.OnStateChange,
+		ConnContext:                  s.conns.ConnContext,
 	}
 	return s
 }
@@ -127,9 +134,9 @@ func isAllowed(allow []netip.Prefix, remote net.Addr) bool {
 func (s *Server) Serve() error {
 	var err error
 	if s.config.TLS != nil {
-		err = s.http.ServeTLS(s.limiter, "", "")
+		err = s.http.ServeTLS(s.conns, "", "")
 	} else {
-		err = s.http.Serve(s.limiter)
+		err = s.http.Serve(s.conns)
 	}
 	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, net.ErrClosed) {
 		return nil
@@ -140,7 +147,7 @@ func (s *Server) Serve() error {
 // Stop accepts no more connections. It is called once. Shutdown waits for the requests.
 func (s *Server) Stop() {
 	s.http.SetKeepAlivesEnabled(false)
-	_ = s.limiter.Close() // Serve returns the error
+	_ = s.conns.Close() // Serve returns the error
 }
 
 // Shutdown returns when all requests have been answered. When ctx ends first, it cuts the others off and returns an error.
@@ -154,13 +161,16 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q, r, busy := tlsserver.Begin(w, r, s.config.Table)
+	w = q
+	defer q.End() // when the answer is sent
 	defer func() {
 		reason := recover()
 		if reason == nil {
 			return
 		}
 		if reason != http.ErrAbortHandler { //nolint:errorlint // the very value is the sign
-			s.config.Log.WithFields(logrus.Fields{"err": fmt.Sprint(reason), "stack": string(debug.Stack())}).Error("MonD: request handler panicked")
+			s.panics.Record("count", logrus.Fields{"err": fmt.Sprint(reason), "stack": string(debug.Stack())})
 		}
 		panic(http.ErrAbortHandler)
 	}()
@@ -174,6 +184,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.text(w, http.StatusMethodNotAllowed, "Only GET and HEAD are supported")
 		return
 	}
+	if err := rapi.CheckHost("MonD", s.config.Hosts, r); err != nil {
+		s.text(w, http.StatusForbidden, err.Error())
+		return
+	}
+	if tlsserver.HasBody(r) {
+		h.Set("Connection", "close") // it is not read
+		s.text(w, http.StatusBadRequest, "This request has no body")
+		return
+	}
+	if busy != nil {
+		s.busy(w)
+		return
+	}
 	isLoggedIn, failure := s.login(r)
 	if failure != nil {
 		if failure.Code == http.StatusUnauthorized {
@@ -185,7 +208,18 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.text(w, failure.Code, failure.Error())
 		return
 	}
+	if isLoggedIn {
+		name, _, _ := r.BasicAuth()
+		r = q.Login(admission.User(name), r)
+	}
+	q.Work()
 	s.answer(w, r, isLoggedIn)
+}
+
+// busy answers a client that has used up its part of what all share.
+func (s *Server) busy(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "5")
+	s.text(w, http.StatusServiceUnavailable, "The daemon is busy with other requests; try again later")
 }
 
 // login reports whether the client has logged in as a user of the remote API who may read. A client without credentials has not,
@@ -223,12 +257,13 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, login bool) {
 	snapshot := s.config.Board.last.Load()
 	switch r.URL.Path {
 	case "/metrics":
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(sendTimeout))
 		handler := s.metrics[0]
 		if login {
 			handler = s.metrics[1]
 		}
-		handler.ServeHTTP(w, r)
+		if tlsserver.Scrape(w, r, s.config.Table, handler) != nil {
+			s.busy(w)
+		}
 		return
 	case "/healthz":
 		s.json(w, http.StatusOK, []byte(`{"up":true}`))
@@ -249,7 +284,12 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, login bool) {
 	case monitor.Listing:
 		s.json(w, http.StatusOK, snapshot.Listing)
 	case monitor.AllReports:
-		s.json(w, http.StatusOK, snapshot.AppendAll(nil, login))
+		all := snapshot.AppendAll(nil, login)
+		if admission.Take(r.Context(), len(all)) != nil {
+			s.busy(w)
+			return
+		}
+		s.json(w, http.StatusOK, all)
 	case monitor.SingleReport:
 		report := snapshot.Report(name)
 		if report == nil || report.Collector.PathCategory() != category {
@@ -276,5 +316,5 @@ func (s *Server) send(w http.ResponseWriter, code int, kind string, data []byte)
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
 	w.WriteHeader(code)
-	_, _ = tlsserver.DeadlineWriter{Response: w, Timeout: sendTimeout}.Write(data) // a client that has gone gets no answer
+	_, _ = w.Write(data) // a client that has gone gets no answer
 }

@@ -30,6 +30,7 @@ import (
 	"lockstep/core/job"
 	"lockstep/core/lock"
 	"lockstep/core/monitor"
+	"lockstep/edge/admission"
 	"lockstep/edge/gather"
 	"lockstep/edge/mond"
 	"lockstep/edge/rapi"
@@ -55,7 +56,7 @@ func newServer(t testing.TB, change ...func(*mond.Config)) *server {
 	require.NoError(t, err)
 	s := &server{TB: t, board: mond.NewBoard(), addr: l.Addr().String(), url: "http://" + l.Addr().String(),
 		client: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}}
-	c := mond.Config{Log: log, Listener: l, Board: s.board, Logins: rapi.NewLogins(users, log)}
+	c := mond.Config{Log: log, Listener: l, Board: s.board, Logins: rapi.NewLogins(users, log), Table: admission.NewTable()}
 	for _, f := range change {
 		f(&c)
 	}
@@ -75,6 +76,26 @@ func newServer(t testing.TB, change ...func(*mond.Config)) *server {
 	})
 	s.board.Show(snapshot(t))
 	return s
+}
+
+// A page of another site whose name is made to lead to loopback reads nothing: its requests have that name as Host.
+func TestForeignHosts(t *testing.T) {
+	s := newServer(t, func(c *mond.Config) { c.Hosts = []string{"localhost", "127.0.0.1", "::1"} })
+	open := newServer(t)
+	for host, code := range map[string]int{"": 200, "localhost": 200, "LOCALHOST:1815": 200, "127.0.0.1:9": 200, "[::1]:1815": 200,
+		"evil.example": 403, "evil.example:1815": 403, "127.0.0.1.evil.example": 403, "127.0.0.2": 403} {
+		for _, path := range []string{"/", "/1/report/all", "/metrics", "/healthz"} {
+			for at, want := range map[*server]int{s: code, open: 200} {
+				request, err := http.NewRequest(http.MethodGet, at.url+path, nil)
+				require.NoError(t, err)
+				request.Host = host
+				response, err := at.client.Do(request)
+				require.NoError(t, err)
+				require.NoError(t, response.Body.Close())
+				require.Equal(t, want, response.StatusCode, "%s at %q", path, host)
+			}
+		}
+	}
 }
 
 // snapshot has reports of Ganeti's and of own collectors.

@@ -20,19 +20,18 @@ func (s *server) join(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	now := time.Now()
-	log := s.log.WithField("address", r.RemoteAddr)
 	err := checkSecret(s.listener.credentials.dataDir, request.Secret, now)
+	refused := logrus.Fields{"address": r.RemoteAddr, "err": err}
 	if errors.Is(err, errTokenUnknown) || errors.Is(err, errTokenExpired) {
-		log.WithField("err", err).Warn("join request refused")
+		s.refusals.Record("refused", refused)
 		writeError(w, http.StatusForbidden, err)
 		return
 	}
 	if err != nil {
-		log.WithField("err", err).Error("join tokens cannot be read; join request refused")
+		s.failures.Record("refused", refused)
 		writeError(w, http.StatusInternalServerError, errors.New("it cannot read its join tokens; see its log"))
 		return
 	}
-	log = log.WithFields(logrus.Fields{"node": request.Name, "node_address": request.Address})
 	if err := errors.Join(CheckName(request.Name), CheckAddress(request.Address)); err != nil {
 		writeError(w, http.StatusBadRequest, err)
 		return
@@ -47,11 +46,11 @@ func (s *server) join(w http.ResponseWriter, r *http.Request) {
 	}
 	answer, err := s.listener.credentials.admit(request, now)
 	if err != nil {
-		log.WithField("err", err).Warn("join request refused")
+		s.refusals.Record("refused", logrus.Fields{"address": r.RemoteAddr, "node": request.Name, "node_address": request.Address, "err": err})
 		writeError(w, http.StatusBadRequest, fmt.Errorf("reading the certificate request of a joining node: %w", err))
 		return
 	}
-	log.Info("certificate issued to a joining node")
+	s.log.WithFields(logrus.Fields{"address": r.RemoteAddr, "node": request.Name, "node_address": request.Address}).Info("certificate issued to a joining node")
 	writeJSON(w, http.StatusOK, answer)
 }
 

@@ -6,20 +6,24 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"lockstep/edge/admission"
+	"lockstep/edge/ratelog"
 )
 
 // Bounds of the number of connections.
 const (
 	connectionsMax = 1000
-	// unverifiedMax bounds the connections without a verified certificate. A further one evicts
-	// the oldest, since a node sends its certificate at once.
+	// unverifiedMax bounds the connections without a verified certificate. A further one evicts the
+	// oldest of the address that has most, since a node has few and sends its certificate at once.
 	unverifiedMax = 64
 )
+
+var errNotServed = errors.New("its protocol is not served now")
 
 // acceptPause is the pause after accept has failed for lack of descriptors or memory.
 const acceptPause = 100 * time.Millisecond
@@ -43,12 +47,15 @@ type Listener struct {
 	done        chan struct{} // closed by Close
 	serving     sync.WaitGroup
 
+	acceptFailures, refusals *ratelog.Log
+
 	mu          sync.Mutex
 	closed      bool
 	memberCheck func(name string) bool // nil: the members are not known yet
 	barredCheck func(name string) bool
 	listeners   map[Protocol]*protocolListener
-	unverified  []*peerConn // the oldest first; connections of ProtocolJoin stay until they end
+	slots       *admission.Slots              // of unverified
+	unverified  map[*peerConn]*admission.Slot // connections of ProtocolJoin stay until they end
 	nodes       map[*peerConn]struct{}
 }
 
@@ -93,7 +100,9 @@ func Listen(address string, credentials *Credentials, o ListenOptions) (*Listene
 		o.Handshake = handshakeTimeout
 	}
 	l := &Listener{tcp: tcp, credentials: credentials, options: o, done: make(chan struct{}),
-		listeners: map[Protocol]*protocolListener{}, nodes: map[*peerConn]struct{}{}}
+		listeners: map[Protocol]*protocolListener{}, slots: admission.NewSlots(unverifiedMax), unverified: map[*peerConn]*admission.Slot{}, nodes: map[*peerConn]struct{}{}}
+	l.acceptFailures = ratelog.New(o.Log, logrus.WarnLevel, "port of nodes: accept failed; retrying", "count")
+	l.refusals = ratelog.New(o.Log, logrus.DebugLevel, "port of nodes: connection refused", "count")
 	l.config = credentials.serverConfig(l.admits)
 	l.serving.Go(l.accept)
 	return l, nil
@@ -187,7 +196,7 @@ func (l *Listener) Close() error {
 	l.closed = true
 	close(l.done)
 	err := l.tcp.Close()
-	for _, c := range l.unverified {
+	for c := range l.unverified {
 		c.abort()
 	}
 	for c := range l.nodes {
@@ -209,7 +218,7 @@ func (l *Listener) accept() {
 			return
 		}
 		if err != nil {
-			l.options.Log.WithField("err", err).Warn("port of nodes: accept failed; retrying")
+			l.acceptFailures.Record("count", logrus.Fields{"err": err})
 			select {
 			case <-time.After(acceptPause):
 			case <-l.done:
@@ -226,18 +235,18 @@ func (l *Listener) accept() {
 	}
 }
 
-// register adds a new connection, as unverified. It reports false if the listener is closed.
+// register adds a new connection, as unverified. It reports false if the listener is closed, or the connection must be refused.
 func (l *Listener) register(c *peerConn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return false
 	}
-	if len(l.unverified) >= unverifiedMax {
-		l.unverified[0].abort()
-		l.unverified = slices.Delete(l.unverified, 0, 1)
+	slot := l.slots.Admit(admission.Address(c.RemoteAddr().String()), c.abort) // its owner closes it, which unregisters it
+	if slot == nil {
+		return false
 	}
-	l.unverified = append(l.unverified, c)
+	l.unverified[c] = slot
 	return true
 }
 
@@ -246,8 +255,9 @@ func (l *Listener) unregister(c *peerConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.nodes, c)
-	if at := slices.Index(l.unverified, c); at >= 0 {
-		l.unverified = slices.Delete(l.unverified, at, at+1)
+	if slot := l.unverified[c]; slot != nil {
+		slot.Close()
+		delete(l.unverified, c)
 	}
 }
 
@@ -256,15 +266,14 @@ func (l *Listener) unregister(c *peerConn) {
 func (l *Listener) handshake(c *peerConn) {
 	ctx, cancel := context.WithTimeout(context.Background(), l.options.Handshake)
 	defer cancel()
-	log := l.options.Log.WithField("address", c.RemoteAddr().String())
 	if err := c.HandshakeContext(ctx); err != nil {
-		log.WithField("err", err).Debug("port of nodes: TLS handshake failed")
+		l.refusals.Record("count", logrus.Fields{"address": c.RemoteAddr().String(), "err": err})
 		c.refuse()
 		return
 	}
 	c.protocol = Protocol(c.ConnectionState().NegotiatedProtocol)
 	if g := l.admit(c); g == nil || !g.deliver(c) {
-		log.WithFields(logrus.Fields{"node": PeerName(c), "protocol": c.protocol}).Debug("port of nodes: connection refused: its protocol is not served now")
+		l.refusals.Record("count", logrus.Fields{"address": c.RemoteAddr().String(), "err": errNotServed, "node": PeerName(c), "protocol": c.protocol})
 		c.refuse()
 	}
 }
@@ -280,11 +289,12 @@ func (l *Listener) admit(c *peerConn) *protocolListener {
 	if c.protocol == ProtocolJoin {
 		return l.listeners[ProtocolNode]
 	}
-	at := slices.Index(l.unverified, c)
-	if at < 0 || len(l.nodes) >= l.options.Connections {
+	slot := l.unverified[c]
+	if slot == nil || len(l.nodes) >= l.options.Connections {
 		return nil
 	}
-	l.unverified = slices.Delete(l.unverified, at, at+1)
+	slot.Close()
+	delete(l.unverified, c)
 	l.nodes[c] = struct{}{}
 	return l.listeners[c.protocol]
 }

@@ -276,8 +276,28 @@ func TestHalfOpenConnectionsAreBounded(t *testing.T) {
 	requireEnded(t, silent[10])
 	n1.listener.mu.Lock()
 	defer n1.listener.mu.Unlock()
-	require.LessOrEqual(t, len(n1.listener.unverified), unverifiedMax)
+	require.LessOrEqual(t, n1.listener.slots.Len(), unverifiedMax)
 	require.Len(t, n1.listener.nodes, 1)
+}
+
+// A flood of connections from one address takes the place of its own connections, not of those that another address has begun before.
+func TestAFloodOfConnectionsKeepsNoNodeOut(t *testing.T) {
+	n1 := newFounder(t)
+	other := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	slow, err := other.Dial("tcp", n1.address())
+	require.NoError(t, err)
+	defer slow.Close()
+	var last net.Conn
+	for range 3 * unverifiedMax {
+		c, err := net.Dial("tcp", n1.address())
+		require.NoError(t, err)
+		defer c.Close()
+		last = c
+	}
+	require.Eventually(t, func() bool { return n1.listener.slots.Len() == unverifiedMax }, 10*time.Second, time.Millisecond)
+	require.NoError(t, last.SetReadDeadline(time.Now().Add(10*time.Second)))
+	secure := tls.Client(slow, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{string(ProtocolJoin)}}) //nolint:gosec // the handshake is what counts
+	require.NoError(t, secure.HandshakeContext(t.Context()))
 }
 
 func TestSlowHandshakesEnd(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"lockstep/edge/ratelog"
 	"lockstep/edge/tlsserver"
 )
 
@@ -48,6 +49,8 @@ type server struct {
 	backend  Backend
 	log      *logrus.Logger
 	mux      *http.ServeMux
+	refusals *ratelog.Log // of join requests with a wrong token
+	failures *ratelog.Log // of join requests that meet tokens which cannot be read
 }
 
 // connKey is the key of the connection in a request's context.
@@ -55,7 +58,9 @@ type connKey struct{}
 
 // Serve answers requests of ProtocolNode and ProtocolJoin until the listener is closed.
 func (l *Listener) Serve(backend Backend) error {
-	s := &server{listener: l, backend: backend, log: l.options.Log, mux: http.NewServeMux()}
+	s := &server{listener: l, backend: backend, log: l.options.Log, mux: http.NewServeMux(),
+		refusals: ratelog.New(l.options.Log, logrus.WarnLevel, "join request refused", "refused"),
+		failures: ratelog.New(l.options.Log, logrus.ErrorLevel, "join tokens cannot be read; join request refused", "refused")}
 	s.mux.HandleFunc("POST "+joinPath, s.join)
 	s.mux.HandleFunc("POST "+memberPath, s.member)
 	s.mux.HandleFunc("GET "+aboutPath, s.about)
@@ -80,6 +85,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c, ok := r.Context().Value(connKey{}).(*peerConn)
 	if !ok {
 		panic("peer: a request over a connection that the listener did not make")
+	}
+	if c.protocol == ProtocolJoin {
+		w.Header().Set("Connection", "close") // a guess of a token costs a connection
 	}
 	name := PeerName(c)
 	switch path := r.URL.Path; {
@@ -141,7 +149,7 @@ func (s *server) reloadOpcodes(w http.ResponseWriter, r *http.Request) {
 func (s *server) files(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // the request has been read; its deadline must not end a long answer
 	w.Header().Set("Content-Type", "application/x-ndjson")
-	out := bufio.NewWriterSize(tlsserver.DeadlineWriter{Response: w, Timeout: sendTimeout, Flush: true}, tlsserver.ChunkSize)
+	out := bufio.NewWriterSize(tlsserver.StreamWriter{Response: w, Timeout: sendTimeout}, tlsserver.ChunkSize)
 	lines := json.NewEncoder(out)
 	err := s.backend.Files(r.Context(), r.URL.Query()[onlyParameter], func(f FileDigest) error { return lines.Encode(fileLine{FileDigest: f}) })
 	if err != nil {

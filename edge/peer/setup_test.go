@@ -77,7 +77,12 @@ func openNode(t *testing.T, dir string) *node {
 	require.NoError(t, err)
 	listener, err := Listen("127.0.0.1:0", credentials, ListenOptions{})
 	require.NoError(t, err)
-	n := &node{dir: dir, credentials: credentials, listener: listener, backend: &backend{admission: Admission{Status: StatusMember}}}
+	return serveNode(t, &node{dir: dir, credentials: credentials, listener: listener, backend: &backend{admission: Admission{Status: StatusMember}}})
+}
+
+func serveNode(t *testing.T, n *node) *node {
+	t.Helper()
+	listener := n.listener
 	served := make(chan error, 1)
 	go func() { served <- listener.Serve(n.backend) }()
 	// Serve opens its gate first; until then connections are closed.

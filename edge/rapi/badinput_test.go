@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/edge/admission"
 	"lockstep/edge/rapi"
 )
 
@@ -38,13 +39,12 @@ func TestBodies(t *testing.T) {
 		"text":                 {415, add(`{}`, "Content-Type: text/plain"), "application/json"},
 		"parameters":           {415, add(`{}`, "Content-Type: application/json; charset=utf-8"), "without parameters"},
 		"no body where needed": {400, add(``), "object"},
-		"of a GET":             {400, b.do("GET", "/2/jobs", "", "{nope"), "JSON"},
+		"of a GET":             {400, b.do("GET", "/2/jobs", "", "{nope"), "no body"},
 	} {
 		require.Contains(t, b.failure(test.code, test.a), test.want, name)
 	}
 	require.Equal(t, 200, add(`{}`, "Content-Type: Application/JSON").code)
 	require.Equal(t, 200, add(`{"reason":[["`+strings.Repeat("x", max-100)+`","",1]]}`).code)
-	require.Equal(t, 200, b.do("GET", "/2/jobs", "", "[]").code)
 }
 
 // raw sends text over a connection and returns the status code of the answer.
@@ -138,15 +138,20 @@ func TestIdleConnections(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 }
 
-// At the limit busy connections stay open, and new ones are refused at once.
+// At the limit connections with a request at work stay open, and new ones are refused at once. A connection that only waits for
+// something to happen gives way.
 func TestConnectionsInUseAreKept(t *testing.T) {
 	b := newTestServer(t, func(c *rapi.Config) { c.Connections = 2 })
 	release := make(chan struct{})
-	b.luxi.wait = func(context.Context) (string, error) { <-release; return `"nochange"`, nil }
-	var waits sync.WaitGroup
+	b.luxi.work = func(method string) {
+		if method == "CancelJob" {
+			<-release
+		}
+	}
+	var cancels sync.WaitGroup
 	for range 2 {
-		waits.Go(func() {
-			if a := b.do("GET", "/2/jobs/1/wait", "peer:secret", `{"fields":[]}`); a.code != 200 {
+		cancels.Go(func() {
+			if a := b.do("DELETE", "/2/jobs/1", "peer:secret", ""); a.code != 200 {
 				t.Errorf("%d %s", a.code, a.body)
 			}
 		})
@@ -155,11 +160,94 @@ func TestConnectionsInUseAreKept(t *testing.T) {
 	_, err := b.raw("GET /version HTTP/1.1\r\nHost: a\r\n\r\n")
 	require.Error(t, err)
 	close(release)
-	waits.Wait()
+	cancels.Wait()
 	require.Eventually(t, func() bool {
 		_, err := b.raw("GET /version HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 		return err == nil
 	}, 10*time.Second, 10*time.Millisecond)
+
+	b.client.CloseIdleConnections()
+	for range 3 {
+		c, err := net.Dial("tcp", strings.TrimPrefix(b.url, "http://"))
+		require.NoError(t, err)
+		defer c.Close()
+		_, err = io.WriteString(c, "GET /3/events HTTP/1.1\r\nHost: a\r\nAuthorization: Basic cGVlcjpzZWNyZXQ=\r\n\r\n")
+		require.NoError(t, err)
+		require.NoError(t, c.SetReadDeadline(time.Now().Add(20*time.Second)))
+		line, err := bufio.NewReader(c).ReadString('\n')
+		require.NoError(t, err)
+		require.Equal(t, "HTTP/1.1 200 OK\r\n", line)
+	}
+	require.Equal(t, 200, b.do("GET", "/2/jobs", "ro:secret", "").code)
+}
+
+// An answer that its client does not take keeps its memory, not its turn: others are answered, and the client gets no more.
+func TestAnswersThatNobodyReads(t *testing.T) {
+	table := admission.NewTable()
+	b := newTestServer(t, func(c *rapi.Config) { c.Table = table })
+	large := `[[1, "` + strings.Repeat("x", 24<<20) + `"]]`
+	b.luxi.answers["Query"] = func([]any) (string, error) { return large, nil }
+	address := strings.TrimPrefix(b.url, "http://")
+	for range 12 {
+		c, err := net.Dial("tcp", address)
+		require.NoError(t, err)
+		defer c.Close()
+		require.NoError(t, c.(*net.TCPConn).SetReadBuffer(4096))
+		_, err = io.WriteString(c, "GET /2/query/lock?fields=name HTTP/1.1\r\nHost: a\r\nAuthorization: Basic cGVlcjpzZWNyZXQ=\r\n\r\n")
+		require.NoError(t, err)
+	}
+	require.Eventually(t, func() bool { return len(b.luxi.calledMethods()) == 12 }, 20*time.Second, time.Millisecond)
+	require.Contains(t, b.failure(503, b.do("GET", "/2/query/lock?fields=name", "peer:secret", "")), "try again")
+	require.LessOrEqual(t, table.Used(), 64<<20)
+	require.Equal(t, 200, b.do("GET", "/2/query/lock?fields=name", "reader:secret", "").code)
+	require.Equal(t, 200, b.do("GET", "/2/jobs", "peer:secret", "").code, "a small answer")
+}
+
+// A list that its client does not take is made a chunk at a time, and keeps no turn meanwhile: any number of them leaves the turns to
+// others.
+func TestListsThatNobodyReadsKeepNoTurn(t *testing.T) {
+	table := admission.NewTable()
+	b := newTestServer(t, func(c *rapi.Config) { c.Table = table })
+	rows := strings.Repeat(`[1],`, 1<<20)
+	b.luxi.answers["QueryJobs"] = func([]any) (string, error) { return "[" + rows + "[1]]", nil }
+	for range 8 {
+		c, err := net.Dial("tcp", strings.TrimPrefix(b.url, "http://"))
+		require.NoError(t, err)
+		defer c.Close()
+		require.NoError(t, c.(*net.TCPConn).SetReadBuffer(4096))
+		_, err = io.WriteString(c, "GET /2/jobs HTTP/1.1\r\nHost: a\r\nAuthorization: Basic cGVlcjpzZWNyZXQ=\r\n\r\n")
+		require.NoError(t, err)
+	}
+	require.Eventually(t, func() bool { return len(b.luxi.calledMethods()) == 8 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return table.Active(admission.Render) == 0 }, 20*time.Second, time.Millisecond)
+	require.Equal(t, 200, b.do("GET", "/metrics", "", "").code)
+}
+
+// A hundred bodies that never come keep no connection from others.
+func TestBodiesThatNeverCome(t *testing.T) {
+	b := newTestServer(t, func(c *rapi.Config) { c.Connections = 50 })
+	address := strings.TrimPrefix(b.url, "http://")
+	for range 100 {
+		c, err := net.Dial("tcp", address)
+		require.NoError(t, err)
+		defer c.Close()
+		_, err = io.WriteString(c, "POST /2/filters HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nAuthorization: Basic cGVlcjpzZWNyZXQ=\r\nContent-Length: 1000000\r\n\r\n")
+		require.NoError(t, err)
+	}
+	require.Equal(t, 200, b.do("GET", "/2/jobs", "reader:secret", "").code)
+}
+
+// A field that a query names often would multiply its answer.
+func TestNoFieldTwice(t *testing.T) {
+	b := newTestServer(t)
+	for _, a := range []answer{
+		b.do("GET", "/2/query/job?fields=id,oplog,oplog", "peer:secret", ""),
+		b.do("PUT", "/2/query/job", "peer:secret", `{"fields":["id","id"]}`),
+		b.do("GET", "/2/query/job/fields?fields=id,id", "peer:secret", ""),
+		b.do("GET", "/2/jobs/1/wait", "peer:secret", `{"fields":["status","status"]}`),
+	} {
+		require.Contains(t, b.failure(400, a), "twice")
+	}
 }
 
 func (l *fakeLuxi) calledMethods() []string {

@@ -4,80 +4,55 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"lockstep/edge/admission"
+	"lockstep/edge/tlsserver"
 )
 
 // Bounds of what clients send.
 const (
-	bodyMax        = 10 << 20         // bytes, as Ganeti's
-	smallBodyMax   = 64 << 10         // bytes of a body that needs no slot
-	largeBodiesMax = 8                // longer bodies in memory at a time
-	bodyTimeout    = 30 * time.Second // for a client to send a body
+	bodyMax = 10 << 20 // bytes, as Ganeti's
 )
 
 // errBadJSON has Ganeti's text.
 var errBadJSON = &Failure{Code: http.StatusBadRequest, Message: "Unable to parse JSON data"}
 
-// readBody reads the JSON of a request; nil if there is none. done frees the slot of a long body;
-// it is never nil.
-func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (body raw, release func(), err error) {
-	release = func() {}
-	if r.ContentLength == 0 || r.Body == nil || r.Body == http.NoBody {
-		return nil, release, nil
+// readBody reads the JSON of a request; nil if there is none. allowed: the operation takes a body.
+func readBody(q *tlsserver.Request, r *http.Request, allowed bool) (raw, error) {
+	if tlsserver.HasBody(r) && !allowed {
+		return nil, newFailure(http.StatusBadRequest, "This request has no body")
 	}
-	if r.ContentLength > bodyMax {
-		return nil, release, errTooLarge
-	}
-	source := http.MaxBytesReader(w, r.Body, bodyMax)
-	data, err := io.ReadAll(io.LimitReader(source, smallBodyMax+1))
-	if err == nil && len(data) > smallBodyMax {
-		// The number of long bodies is bounded, so that memory is, whatever the number of
-		// clients.
-		select {
-		case s.bodySlots <- struct{}{}:
-			release = func() { <-s.bodySlots }
-		case <-r.Context().Done():
-			return nil, release, asBodyFailure(r.Context().Err())
-		case <-time.After(slotTimeout):
-			return nil, release, &Failure{Code: http.StatusServiceUnavailable, Message: "Too many large requests at a time; try again later", RetryAfter: 5}
-		}
-		var rest []byte
-		rest, err = io.ReadAll(source)
-		data = append(data, rest...)
-	}
-	if err != nil {
-		return nil, release, asBodyFailure(err)
-	}
-	// The read deadline must not end the request while it is served.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	data, err := q.ReadBody(r, bodyMax)
 	switch {
+	case err != nil:
+		return nil, asBodyFailure(err)
 	case len(data) == 0:
-		return nil, release, nil
+		return nil, nil
 	case !isJSONType(r.Header.Get("Content-Type")):
-		return nil, release, newFailure(http.StatusUnsupportedMediaType, "The Content-Type of a request with a body must be application/json, without parameters")
+		return nil, newFailure(http.StatusUnsupportedMediaType, "The Content-Type of a request with a body must be application/json, without parameters")
 	case !utf8.Valid(data) || !json.Valid(data):
-		return nil, release, errBadJSON
+		return nil, errBadJSON
 	}
-	return data, release, nil
+	return data, nil
 }
 
 // errTooLarge names the bound.
 var errTooLarge = newFailure(http.StatusRequestEntityTooLarge, "The body may have at most %d bytes", bodyMax)
 
 func asBodyFailure(err error) *Failure {
-	var large *http.MaxBytesError
-	var slow interface{ Timeout() bool }
 	switch {
-	case errors.As(err, &large):
+	case errors.Is(err, tlsserver.ErrBodyTooLarge):
 		return errTooLarge
-	case errors.As(err, &slow) && slow.Timeout():
-		return newFailure(http.StatusRequestTimeout, "The body was not sent within %d seconds", bodyTimeout/time.Second)
+	case errors.Is(err, tlsserver.ErrBodyTooSlow):
+		return newFailure(http.StatusRequestTimeout, "The body was not sent within %d seconds", tlsserver.BodyTimeout/time.Second)
+	case errors.Is(err, admission.ErrBusy):
+		return errBusy
 	default:
 		return newFailure(http.StatusBadRequest, "The body cannot be read")
 	}

@@ -88,7 +88,9 @@ func requiredText(name string) fixedParameter {
 }
 
 // operation is the change as an operation of a resource.
-func (ch *change) operation() operation { return operation{ch.name, ch.access, ch.serve} }
+func (ch *change) operation() operation {
+	return operation{name: ch.name, access: ch.access, serve: ch.serve}
+}
 
 func (ch *change) serve(s *Server, c *call) (any, error) {
 	op, err := ch.build(c)
@@ -169,8 +171,8 @@ func clusterResources() []resource {
 	all := slices.Concat(instanceKind.resources(), nodeKind.resources(), groupKind.resources(), networkKind.resources(), []resource{
 		{"/2/nodes/{name}/role", getOnly("node-role", accessGuest, (*Server).nodeRole)},
 		{"/2/instances/{name}/console", getOnly("console", accessRead, (*Server).console)},
-		{"/2/instances/{name}/reinstall", map[string]operation{http.MethodPost: {"reinstall-instance", accessWrite, (*Server).reinstall}}},
-		{"/2/os", getOnly("os", accessGuest, (*Server).operatingSystems)},
+		{"/2/instances/{name}/reinstall", map[string]operation{http.MethodPost: {name: "reinstall-instance", access: accessWrite, serve: (*Server).reinstall}}},
+		{"/2/os", getOnly("os", accessSubmit, (*Server).operatingSystems)},
 	})
 	for kind, path := range tagPaths {
 		all = append(all, resource{path, getOnly(tagName("", path), accessGuest, tagsOf(kind))})

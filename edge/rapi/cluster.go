@@ -52,14 +52,22 @@ func (s *Server) readyz(c *call) (any, error) {
 	return map[string]bool{"ready": true}, nil
 }
 
-// withStop returns a context that ends with ctx or when the server stops.
-func (s *Server) withStop(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
+// withStop returns a context for an answer that takes long. It ends with the request, when the server stops, and within a heartbeat when the
+// user may no longer make the request.
+func (s *Server) withStop(c *call) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(c.Context())
 	go func() {
-		select {
-		case <-s.stopping:
-			cancel()
-		case <-ctx.Done():
+		defer cancel()
+		beat := time.NewTicker(s.config.Heartbeat)
+		defer beat.Stop()
+		for s.isStillAllowed(c) {
+			select {
+			case <-beat.C:
+			case <-s.stopping:
+				return
+			case <-ctx.Done():
+				return
+			}
 		}
 	}()
 	return ctx, cancel

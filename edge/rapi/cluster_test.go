@@ -69,10 +69,10 @@ func TestReadsOfObjects(t *testing.T) {
 
 func TestOperatingSystems(t *testing.T) {
 	b := newTestServer(t)
-	b.requireCode(`["noop+default","noop+other","plain"]`, b.do("GET", "/2/os", "", ""))
+	b.requireCode(`["noop+default","noop+other","plain"]`, b.do("GET", "/2/os", "peer:secret", ""))
 	require.Equal(t, []string{`[[{"OP_ID":"OP_OS_DIAGNOSE","names":[],"output_fields":["name","variants"]}]]`}, b.luxi.calls("SubmitJob"))
 	b.luxi.answers["SubmitJob"] = func([]any) (string, error) { b.luxi.jobs[50] = "error"; return "50", nil }
-	require.Contains(t, b.failure(500, b.do("GET", "/2/os", "", "")), "Job 50 has not succeeded")
+	require.Contains(t, b.failure(500, b.do("GET", "/2/os", "peer:secret", "")), "Job 50 has not succeeded")
 }
 
 // submitted returns the opcodes of the job that a request submits, without reason trails, and checks each of them.

@@ -11,7 +11,9 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/stretchr/testify/require"
 
+	"lockstep/edge/admission"
 	"lockstep/edge/rapi"
+	"lockstep/edge/tlsserver"
 )
 
 // deadlineRecorder records the read deadline of its connection.
@@ -28,12 +30,13 @@ func TestTheTimeForABodyDoesNotEndAPage(t *testing.T) {
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		w := &deadlineRecorder{ResponseRecorder: httptest.NewRecorder()}
 		served := false
-		s, err := rapi.New(rapi.Config{Log: logrus.New(), Console: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		s, err := rapi.New(rapi.Config{Log: logrus.New(), Table: admission.NewTable(), Console: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			served = true
 			if method == http.MethodPost {
 				require.NotZero(t, w.read, "a client that does not send its form is not waited for")
-				require.NoError(t, r.ParseForm())
-				require.Equal(t, "7", r.PostForm.Get("id"))
+				body, err := tlsserver.RequestOf(r.Context()).ReadBody(r, 1000)
+				require.NoError(t, err)
+				require.Equal(t, "id=7", string(body))
 			}
 			require.Zero(t, w.read)
 		})})

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"lockstep/edge/admission"
 )
 
 // Resources are the methods, paths and names of all operations.
@@ -67,24 +69,17 @@ const (
 	PauseMax         = pauseMax
 	NamePause        = namePause
 	ForgetAfter      = forgetAfter
-	TrustedFor       = trustedFor
 )
 
 func NewThrottle(limit int) Throttle { return Throttle{newThrottle(limit)} }
 
-// Login attempts a login. It returns 0 if the login was checked, or how long such logins
-// are refused.
+// Login attempts a login. It returns 0 if the login was checked, or how long its check has to wait.
 func (t Throttle) Login(address, name string, right bool, now time.Time) (wait time.Duration) {
-	a := newLoginAttempt(address, name)
-	if wait = t.wait(a, now); wait > 0 {
-		return wait
-	}
-	if right {
-		t.recordLogin(a, now)
-	} else {
+	a := newLoginAttempt(admission.Address(address), name)
+	if wait = t.wait(a, now); wait == 0 && !right {
 		t.recordFailure(a, now)
 	}
-	return 0
+	return wait
 }
 
 // Size is the number of entries that the throttle remembers.

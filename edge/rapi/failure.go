@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"lockstep/core/wire"
+	"lockstep/edge/admission"
 	"lockstep/edge/luxiclient"
 )
 
@@ -86,6 +87,9 @@ func escape(text string) string {
 // errInternal hides the cause from clients. The log has it.
 var errInternal = &Failure{Code: http.StatusInternalServerError}
 
+// errBusy says that the client has to try again later.
+var errBusy = &Failure{Code: http.StatusServiceUnavailable, Message: "The daemon is busy with other requests; try again later", RetryAfter: 5}
+
 // asFailure maps an error of a handler to an answer.
 func asFailure(err error) *Failure {
 	var f *Failure
@@ -94,7 +98,6 @@ func asFailure(err error) *Failure {
 	var malformed *wire.MalformedResponse
 	var lost *luxiclient.ConnectionLostError
 	var absent *luxiclient.NoDaemonError
-	var busy *BusyError
 	switch {
 	case errors.As(err, &f):
 		return f
@@ -102,8 +105,8 @@ func asFailure(err error) *Failure {
 		return luxiFailure(failed)
 	case errors.As(err, &refused), errors.As(err, &malformed):
 		return newFailure(http.StatusBadGateway, "%s", err)
-	case errors.As(err, &busy):
-		return &Failure{Code: http.StatusServiceUnavailable, Message: err.Error(), RetryAfter: 5}
+	case errors.Is(err, admission.ErrBusy):
+		return errBusy
 	case errors.As(err, &lost) && (errors.Is(err, luxiclient.ErrNoAnswer) || errors.Is(err, context.DeadlineExceeded)):
 		return newFailure(http.StatusGatewayTimeout, "%s", err)
 	case errors.As(err, &lost), errors.As(err, &absent):

@@ -126,7 +126,7 @@ func (s *Server) listJobs(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	result, err := withTimes(s.luxi(c, Large, "LockstepPageJobs", request))
+	result, err := withTimes(s.luxi(c, Page, "LockstepPageJobs", request))
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"lockstep/core/answer"
 	"lockstep/core/job"
 	"lockstep/core/wire"
+	"lockstep/edge/admission"
 )
 
 var errNoCursor = errors.New("a page of jobs has no cursor")
@@ -69,7 +70,13 @@ func (e *rawEntry) entry() LogEntry {
 		}
 		return shown
 	}
-	if kind, payload := job.FromMessage(e.kind, e.payload); kind == job.LogMissing {
+	kind, payload := job.FromMessage(e.kind, e.payload)
+	switch kind {
+	case job.LogOpen:
+		shown.Stream = StreamMissing
+		shown.Text = "a process outside the command's group had its output open a second after the end of the command; what it writes then is missing"
+		return shown
+	case job.LogMissing:
 		shown.Stream = StreamMissing
 		var missing job.MissingOutput
 		if json.Unmarshal(payload, &missing) == nil {
@@ -92,6 +99,9 @@ type jobLog struct {
 // readLog reads a job's status and log, archived or not. An unknown job is a *Failure.
 func readLog(ctx context.Context, luxi Luxi, id int64) (jobLog, error) {
 	data, err := luxi.Call(ctx, Short, "QueryJobs", []int64{id}, []string{"status", "oplog"})
+	if err == nil {
+		err = admission.Take(ctx, (logCopies-1)*len(data))
+	}
 	if err != nil {
 		return jobLog{}, err
 	}
@@ -120,38 +130,62 @@ func IsFinal(status string) bool {
 	return known && s.Final()
 }
 
-// FollowLog calls each with the entries of a job's log after a serial number, and then with further ones as they come. It
-// returns the status of the job when the job has ended, or an error of the queue, of each, or of ctx.
+// Bounds of a piece of a log.
+const (
+	pieceEntries = 400
+	pieceBytes   = 64 << 10
+	// logCopies is how often a log is in memory while it is decoded and sent.
+	logCopies = 4
+)
+
+// FollowLog calls each with the entries of a job's log after a serial number, a piece at a time, and then with further ones as they
+// come. It returns the status of the job when the job has ended, or an error of the queue, of each, or of ctx.
 func FollowLog(ctx context.Context, luxi Luxi, id, after int64, each func([]LogEntry) error) (status string, err error) {
-	l, err := readLog(ctx, luxi, id)
-	if err != nil {
-		return "", err
-	}
 	for {
-		var shown []LogEntry
-		for i := range l.entries {
-			if e := &l.entries[i]; e.serial > after {
-				shown = append(shown, e.entry())
-				after = e.serial
-			}
-		}
-		if len(shown) > 0 {
-			if err := each(shown); err != nil {
-				return "", err
-			}
-		}
-		if IsFinal(l.status) {
-			return l.status, nil
-		}
-		if l, err = waitLog(ctx, luxi, id, l.status, after); err != nil {
-			return "", err
+		var ended bool
+		if status, ended, err = followPart(ctx, luxi, id, status, &after, each); err != nil || ended {
+			return status, err
 		}
 	}
 }
 
+// followPart delivers the entries that there are, or waits for some. Their memory is given back when they are delivered.
+func followPart(ctx context.Context, luxi Luxi, id int64, known string, after *int64, each func([]LogEntry) error) (status string, ended bool, err error) {
+	ctx, release := admission.Part(ctx)
+	defer release()
+	var l jobLog
+	if known == "" {
+		l, err = readLog(ctx, luxi, id)
+	} else {
+		l, err = waitLog(ctx, luxi, id, known, *after)
+	}
+	if err != nil {
+		return "", false, err
+	}
+	entries := l.entries
+	for len(entries) > 0 {
+		var piece []LogEntry
+		size := 0
+		for len(entries) > 0 && len(piece) < pieceEntries && size < pieceBytes {
+			if e := &entries[0]; e.serial > *after {
+				piece = append(piece, e.entry())
+				size += len(e.payload)
+				*after = e.serial
+			}
+			entries = entries[1:]
+		}
+		if len(piece) > 0 {
+			if err := each(piece); err != nil {
+				return "", false, err
+			}
+		}
+	}
+	return l.status, IsFinal(l.status), nil
+}
+
 // waitLog waits for a change of the status or for an entry after a serial number.
 func waitLog(ctx context.Context, luxi Luxi, id int64, status string, after int64) (jobLog, error) {
-	data, err := luxi.Call(ctx, Long, "WaitForJobChange", id, []string{"status"}, []string{status}, after, followSeconds)
+	data, err := luxi.Call(ctx, Wait, "WaitForJobChange", id, []string{"status"}, []string{status}, after, followSeconds)
 	var lost *wire.Error
 	switch {
 	case errors.As(err, &lost) && lost.Class == "JobLost":
@@ -163,6 +197,9 @@ func waitLog(ctx context.Context, luxi Luxi, id int64, status string, after int6
 	}
 	var parts []raw
 	var values []string
+	if err := admission.Take(ctx, (logCopies-1)*len(data)); err != nil {
+		return jobLog{}, err
+	}
 	l := jobLog{}
 	if err := json.Unmarshal(data, &parts); err != nil || len(parts) != 2 {
 		return jobLog{}, &wire.MalformedResponse{Err: fmt.Errorf("%d parts of a change, not two: %w", len(parts), err)}
@@ -241,7 +278,7 @@ func (s *Server) log(c *call) (any, error) {
 		begun = true
 		LogHeader(c.ResponseWriter.Header(), id, stream, dropped)
 		c.WriteHeader(http.StatusOK)
-		return withDeadline(c.ResponseWriter)
+		return c.ResponseWriter
 	})
 	if err != nil && begun {
 		panic(http.ErrAbortHandler) // an incomplete log must not look like a complete one
@@ -260,23 +297,22 @@ func (s *Server) followLog(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := readLog(c.Context(), s.config.Luxi, id); err != nil {
+	part, release := admission.Part(c.Context())
+	_, err = readLog(part, s.config.Luxi, id)
+	release()
+	if err != nil {
 		return nil, err
 	}
-	select {
-	case s.logSlots <- struct{}{}:
-		defer func() { <-s.logSlots }()
-	default:
-		return nil, &Failure{Code: http.StatusServiceUnavailable, Message: "Too many clients follow logs; try again later", RetryAfter: 30}
+	ctx, stop, err := s.listen(c, s.logStreams)
+	if err != nil {
+		return nil, err
 	}
+	defer stop()
 	startEventStream(c.ResponseWriter)
 	if c.Method == http.MethodHead {
 		return alreadyWritten{}, nil
 	}
-	ctx, stop := s.withStop(c.Context())
-	defer stop()
-	out := withDeadline(c.ResponseWriter)
-	out.Flush = true
+	out := streamTo(c.ResponseWriter)
 	status, err := FollowLog(ctx, s.config.Luxi, id, after, func(entries []LogEntry) error {
 		var text []byte
 		for _, e := range entries {

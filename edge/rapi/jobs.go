@@ -3,12 +3,14 @@ package rapi
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strconv"
 
 	"lockstep/core/wire"
+	"lockstep/edge/admission"
 )
 
 // waitSeconds is how long a wait for a job lasts, as in Ganeti.
@@ -148,6 +150,9 @@ func (s *Server) wait(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := eachOnce(fields); err != nil {
+		return nil, err
+	}
 	var previous, serial any
 	if info := m.nullable("previous_job_info"); info != nil {
 		if previous, err = parseList("previous_job_info", info); err != nil {
@@ -173,12 +178,14 @@ func (s *Server) wait(c *call) (any, error) {
 	return map[string]raw{"job_info": change[0], "log_entries": change[1]}, nil
 }
 
-// callUntilStop makes a long call, which ends without a result when the server stops.
+// callUntilStop waits for something to happen. The wait ends without a result when the server stops, when the user may no longer make it,
+// and when it gives way to that of another client.
 func (s *Server) callUntilStop(c *call, method string, args ...any) (raw, error) {
-	ctx, stop := s.withStop(c.Context())
+	ctx, stop := s.withStop(c)
 	defer stop()
-	result, err := s.config.Luxi.Call(ctx, Long, method, args...)
-	if err != nil && ctx.Err() != nil && c.Context().Err() == nil {
+	c.request.Listen()
+	result, err := s.config.Luxi.Call(ctx, Wait, method, args...)
+	if err != nil && (ctx.Err() != nil || errors.Is(err, admission.ErrBusy)) && c.Context().Err() == nil {
 		return nil, nil
 	}
 	return result, err

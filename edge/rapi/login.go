@@ -1,6 +1,7 @@
 package rapi
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,6 +11,11 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"lockstep/core/budget"
+	"lockstep/edge/admission"
+	"lockstep/edge/ratelog"
+	"lockstep/edge/tlsserver"
 )
 
 // access is the permission that an operation requires. The zero value is the strictest, so that
@@ -21,6 +27,9 @@ const (
 	accessRead          // option read or write
 	accessGuest         // any user; also without a login, if none is required
 	accessPublic        // always allowed: the answer says nothing about jobs
+	// accessSubmit is accessWrite for a GET that submits a job of Ganeti: as for any change, a page of another site may not send it, and
+	// it leaves a line.
+	accessSubmit
 )
 
 // errUnauthorized does not say whether name or password is wrong.
@@ -45,27 +54,43 @@ func (s *Server) login(r *http.Request, required access) (name string, err error
 	if err != nil {
 		return "", err
 	}
-	allowed := map[access]bool{accessGuest: true, accessRead: u.read || u.write, accessWrite: u.write}
-	if !allowed[required] {
+	if !u.may(required) {
 		return name, &Failure{Code: http.StatusForbidden}
 	}
 	return name, nil
 }
 
+// may reports whether a user who has logged in has an access.
+func (u User) may(required access) bool {
+	return map[access]bool{accessPublic: true, accessGuest: true, accessRead: u.read || u.write, accessWrite: u.write, accessSubmit: u.write}[required]
+}
+
+// isStillAllowed reports whether the user of a request that was authorised may still make it: the users file has the same name and password, with
+// the option for it. It is no attempt to log in, so it counts as none.
+func (s *Server) isStillAllowed(c *call) bool {
+	name, password, _ := c.BasicAuth()
+	if name == "" {
+		return true // a guest
+	}
+	u, ok := s.logins.users.current().Check(name, password)
+	return ok && u.may(c.access)
+}
+
 // Logins checks the users of the remote API. It owns the counters of failed logins, which its servers share.
 type Logins struct {
 	users *usersFile
-	log   loginLog
+	log   *ratelog.Log
 
-	// mu: one login is checked at a time, so that concurrent guesses gain nothing.
+	// mu: one password is checked at a time, so that concurrent guesses gain nothing.
 	mu       sync.Mutex
 	throttle *throttle
+	waiting  map[loginAttempt]bool // a check waits for its pause
 	now      func() time.Time
 }
 
 // NewLogins returns the logins of a users file.
 func NewLogins(users string, log *logrus.Logger) *Logins {
-	return &Logins{users: newUsersFile(users, log), log: loginLog{log: log}, throttle: newThrottle(countersMax), now: time.Now}
+	return &Logins{users: newUsersFile(users, log), log: ratelog.New(log, logrus.WarnLevel, "remote API: login failed", "failed", "refused"), throttle: newThrottle(countersMax), waiting: map[loginAttempt]bool{}, now: time.Now}
 }
 
 // Load reads the users file, and logs what is wrong with it.
@@ -77,32 +102,32 @@ func (l *Logins) Check(r *http.Request) (name string, u User, err error) {
 	if !basic || name == "" {
 		return "", User{}, errUnauthorized
 	}
-	u, ok, wait := l.check(sourceAddress(r), name, password)
-	switch {
-	case wait > 0:
-		l.record(r, name, true)
-		return name, User{}, &Failure{Code: http.StatusTooManyRequests, Message: "Too many logins have failed; try again later",
-			RetryAfter: int((wait + time.Second - 1) / time.Second)}
-	case !ok:
-		l.record(r, name, false)
-		return name, User{}, errUnauthorized
-	}
-	return name, u, nil
+	u, err = l.CheckPassword(r, name, password)
+	return name, u, err
 }
 
-// CheckPassword checks a name and a password that a form has sent. The errors are those of Check.
+// CheckPassword checks a name and a password that a form has sent. It waits for the pause after failures of that name at the client of
+// the request; one check of a name waits there at a time. The errors are those of Check.
 func (l *Logins) CheckPassword(r *http.Request, name, password string) (User, error) {
-	u, ok, wait := l.check(sourceAddress(r), name, password)
+	u, ok, pause := l.check(r.Context(), clientOf(r), name, password)
 	switch {
-	case wait > 0:
+	case pause > 0:
 		l.record(r, name, true)
 		return User{}, &Failure{Code: http.StatusTooManyRequests, Message: "Too many logins have failed; try again later",
-			RetryAfter: int((wait + time.Second - 1) / time.Second)}
+			RetryAfter: int((pause + time.Second - 1) / time.Second)}
 	case !ok || name == "":
 		l.record(r, name, false)
 		return User{}, errUnauthorized
 	}
 	return u, nil
+}
+
+// clientOf is the client of a request, as its listener knows it.
+func clientOf(r *http.Request) budget.Client {
+	if q := tlsserver.RequestOf(r.Context()); q != nil {
+		return q.Origin()
+	}
+	return admission.Address(r.RemoteAddr)
 }
 
 // Find returns the user with that name who can log in.
@@ -125,7 +150,11 @@ func (u User) MayWrite() bool { return u.write }
 func (u User) MayRead() bool { return u.read || u.write }
 
 func (l *Logins) record(r *http.Request, name string, refused bool) {
-	l.log.record(refused, logrus.Fields{"user": truncated(name), "address": sourceAddress(r), "request": truncated(r.Method) + " " + truncated(r.URL.Path)})
+	count := "failed"
+	if refused {
+		count = "refused"
+	}
+	l.log.Record(count, logrus.Fields{"user": truncated(name), "address": sourceAddress(r), "request": truncated(r.Method) + " " + truncated(r.URL.Path)})
 }
 
 func sourceAddress(r *http.Request) string {
@@ -136,20 +165,37 @@ func sourceAddress(r *http.Request) string {
 	return host
 }
 
-// check looks up a user, unless the throttle refuses this login.
-func (l *Logins) check(source, name, password string) (u User, ok bool, wait time.Duration) {
+// check looks up a user when the pause after failures is over. pause is how long the client has to wait: the check was not made, since
+// another one of the same name and client waits already, or ctx has ended.
+func (l *Logins) check(ctx context.Context, client budget.Client, name, password string) (u User, ok bool, pause time.Duration) {
 	users := l.users.current()
-	a := newLoginAttempt(source, name)
+	a := newLoginAttempt(client, name)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	now := l.now()
-	if wait = l.throttle.wait(a, now); wait > 0 {
-		return User{}, false, wait
+	if pause = l.throttle.wait(a, l.now()); pause > 0 || l.waiting[a] {
+		if l.waiting[a] || !l.await(ctx, a, pause) {
+			return User{}, false, max(pause, time.Second)
+		}
 	}
-	if u, ok = users.Check(name, password); ok {
-		l.throttle.recordLogin(a, now)
-	} else {
-		l.throttle.recordFailure(a, now)
+	if u, ok = users.Check(name, password); !ok {
+		l.throttle.recordFailure(a, l.now())
 	}
 	return u, ok, 0
+}
+
+// await waits for a pause, without the mutex, which the caller holds. It reports false if ctx ends first.
+func (l *Logins) await(ctx context.Context, a loginAttempt, pause time.Duration) bool {
+	l.waiting[a] = true
+	l.mu.Unlock()
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	over := true
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		over = false
+	}
+	l.mu.Lock()
+	delete(l.waiting, a)
+	return over
 }

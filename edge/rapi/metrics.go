@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"lockstep/core/answer"
+	"lockstep/edge/tlsserver"
 )
 
 // metrics are the metrics of the remote API at /metrics.
@@ -36,14 +37,14 @@ func newMetrics(s *Server) *metrics {
 	}
 	m.registry.MustRegister(m.requests, m.durations, m.logins,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		gauge("lockstep_rapi_connections", "Connections of the remote API's clients.", func() float64 { return float64(s.connLimiter.Count()) }),
-		gauge("lockstep_rapi_event_listeners", "Clients that listen to events.", func() float64 { return float64(len(s.streamSlots)) }),
+		gauge("lockstep_rapi_connections", "Connections of the remote API's clients.", func() float64 { return float64(s.conns.Count()) }),
+		gauge("lockstep_rapi_event_listeners", "Clients that listen to events.", func() float64 { return float64(s.streams.Len()) }),
 		&queueCollector{server: s}, &actorCollector{server: s}, &distributionCollector{server: s})
 	if s.config.Feed != nil {
 		m.registry.MustRegister(s.config.Feed.collectors()...)
 	}
 	m.registry.MustRegister(s.config.Collectors...)
-	m.handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: 4})
+	m.handler = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
 	return m
 }
 
@@ -73,9 +74,7 @@ func isMethod(method string) bool {
 
 // scrape answers in the format of Prometheus.
 func (s *Server) scrape(c *call) (any, error) {
-	_ = http.NewResponseController(c.ResponseWriter).SetWriteDeadline(time.Now().Add(sendTimeout))
-	s.metrics.handler.ServeHTTP(c.ResponseWriter, c.Request)
-	return alreadyWritten{}, nil
+	return alreadyWritten{}, tlsserver.Scrape(c.ResponseWriter, c.Request, s.config.Table, s.metrics.handler)
 }
 
 // statusAgeMax bounds the age of the cached status of the queue.

@@ -12,8 +12,8 @@ import (
 // name is made to lead to this address (DNS rebinding) sends that name as Host; other
 // pages send an Origin that is not the Host. The error is nil if the request is neither.
 func (s *Server) checkOrigin(r *http.Request) error {
-	if s.config.Hosts != nil && r.Host != "" && !slices.Contains(s.config.Hosts, hostName(r.Host)) {
-		return newFailure(http.StatusForbidden, "The remote API is not at the host '%s'; say one of: %s", truncated(r.Host), strings.Join(s.config.Hosts, ", "))
+	if err := CheckHost("The remote API", s.config.Hosts, r); err != nil {
+		return err
 	}
 	for _, origin := range r.Header.Values("Origin") {
 		if origin == "null" && r.Header.Get("Sec-Fetch-Site") == "same-origin" {
@@ -24,11 +24,25 @@ func (s *Server) checkOrigin(r *http.Request) error {
 		}
 	}
 	if !isReadOnly(r.Method) {
-		if err := crossOrigin.Check(r); err != nil {
-			return newFailure(http.StatusForbidden, "A page of another site may not use the remote API")
-		}
+		return checkSite(r)
 	}
 	return nil
+}
+
+// checkSite refuses a request that a browser says to come from a page of another site, whatever its method.
+func checkSite(r *http.Request) error {
+	if crossOrigin.Check(&http.Request{Method: http.MethodPost, Header: r.Header, Host: r.Host, URL: r.URL}) != nil {
+		return newFailure(http.StatusForbidden, "A page of another site may not use the remote API")
+	}
+	return nil
+}
+
+// CheckHost refuses a request that calls a server by another name than the hosts; nil: any name.
+func CheckHost(server string, hosts []string, r *http.Request) error {
+	if hosts == nil || r.Host == "" || slices.Contains(hosts, hostName(r.Host)) {
+		return nil
+	}
+	return newFailure(http.StatusForbidden, "%s is not at the host '%s'; say one of: %s", server, truncated(r.Host), strings.Join(hosts, ", "))
 }
 
 // crossOrigin refuses what a browser says to come from another site.

@@ -8,47 +8,39 @@ import (
 	"time"
 
 	"lockstep/core/wire"
+	"lockstep/edge/admission"
 	"lockstep/edge/luxiclient"
 )
 
 // Luxi makes calls as a client of the LUXI gateway does. Errors are those of
-// luxiclient.Client, and *Busy.
+// luxiclient.Client, and admission.ErrBusy.
 type Luxi interface {
 	Call(ctx context.Context, class Class, method string, args ...any) (raw, error)
 }
 
-// Class is how long calls of a kind may take, and so by what their number is
-// bounded.
-type Class int
+// Class is how long calls of a kind may take, and so by what their number is bounded.
+type Class = admission.Class
 
 // Classes of calls.
 const (
-	Short Class = iota // is answered at once
-	Long               // waits for something to happen
-	Large              // its answer may be as large as the queue
-	Live               // is about objects of the cluster, and may wait for their nodes
+	Short = admission.Short
+	Page  = admission.Page
+	Large = admission.Large
+	Live  = admission.Live
+	Long  = admission.Long
+	Wait  = admission.Wait
 )
 
-// Bounds of what goes on at a time.
+// Bounds of connections to the gateway.
 const (
-	shortCallsMax = 64
-	longCallsMax  = 1000
-	largeCallsMax = 3
-	liveCallsMax  = 30               // a silent node keeps each for almost a minute
-	idleConnsMax  = 32               // connections kept for later
-	slotTimeout   = 10 * time.Second // wait for one's turn
-	callTimeout   = 75 * time.Second // a little more than what the gateway allows itself
+	idleConnsMax = 32               // connections kept for later
+	callTimeout  = 75 * time.Second // a little more than what the gateway allows itself
 )
-
-// BusyError says that too many calls are being made at a time.
-type BusyError struct{ Method string }
-
-func (e *BusyError) Error() string { return "The daemon is busy with other requests; try again later" }
 
 // Pool makes calls over connections to the gateway, of which it keeps some.
 type Pool struct {
 	gateway  Gateway
-	slots    slots
+	table    *admission.Table
 	forwards bool
 
 	mu   sync.Mutex
@@ -56,14 +48,14 @@ type Pool struct {
 }
 
 // NewPool makes a pool that has no connections yet.
-func NewPool(g Gateway) *Pool {
-	return &Pool{gateway: g, slots: newSlots()}
+func NewPool(g Gateway, t *admission.Table) *Pool {
+	return &Pool{gateway: g, table: t}
 }
 
 // NewForwardingPool is NewPool for clients that any node of a cluster serves: a node that is not the master forwards their
 // calls to the master.
-func NewForwardingPool(g Gateway) *Pool {
-	return &Pool{gateway: g, slots: newSlots(), forwards: true}
+func NewForwardingPool(g Gateway, t *admission.Table) *Pool {
+	return &Pool{gateway: g, table: t, forwards: true}
 }
 
 // forwardMethod asks a node that is not the master to forward the connection (docs/protocol.md).
@@ -134,10 +126,11 @@ func (p *Pool) Call(ctx context.Context, class Class, method string, args ...any
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, callTimeout, luxiclient.ErrNoAnswer)
 	defer cancel()
-	if err := p.slots.acquire(ctx, class, method); err != nil {
+	ctx, release, err := turn(ctx, p.table, class, method)
+	if err != nil {
 		return nil, err
 	}
-	defer func() { <-p.slots[class] }()
+	defer release()
 	for tries := 0; ; tries++ {
 		c := p.connect()
 		frame, sent, err := p.exchange(ctx, c, payload)
@@ -147,6 +140,10 @@ func (p *Pool) Call(ctx context.Context, class Class, method string, args ...any
 				continue
 			}
 			return nil, &luxiclient.ConnectionLostError{Method: method, Sent: sent, Err: err}
+		}
+		if err := admission.Take(ctx, len(frame)); err != nil {
+			p.putIdle(c)
+			return nil, err
 		}
 		result, err := wire.DecodeResponse(frame)
 		var failed *wire.Error
@@ -187,4 +184,13 @@ func (p *Pool) putIdle(c *connection) {
 }
 
 // ActiveCalls is how many calls of a class are being made.
-func (p *Pool) ActiveCalls(class Class) int { return len(p.slots[class]) }
+func (p *Pool) ActiveCalls(class Class) int { return p.table.Active(class) }
+
+// turn waits until the client of ctx may make a call.
+func turn(ctx context.Context, t *admission.Table, class Class, method string) (working context.Context, release func(), err error) {
+	working, release, err = t.Turn(ctx, class)
+	if err != nil && !errors.Is(err, admission.ErrBusy) {
+		err = &luxiclient.ConnectionLostError{Method: method, Err: err}
+	}
+	return working, release, err
+}

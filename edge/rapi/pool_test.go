@@ -14,6 +14,7 @@ import (
 	"lockstep/actors/conn"
 	"lockstep/actors/kit"
 	"lockstep/core/wire"
+	"lockstep/edge/admission"
 	"lockstep/edge/luxiclient"
 	"lockstep/edge/rapi"
 )
@@ -70,7 +71,7 @@ func (g *fakeGateway) connection(ctx actor.Context, c conn.Conn) {
 }
 
 func (g *fakeGateway) pool() *rapi.Pool {
-	return rapi.NewPool(rapi.Gateway{System: g.env.System(), PID: func() *actor.PID { return g.pid }})
+	return rapi.NewPool(rapi.Gateway{System: g.env.System(), PID: func() *actor.PID { return g.pid }}, admission.NewTable())
 }
 
 // echo answers with the method, or as the name of the method says.
@@ -162,15 +163,15 @@ func TestCallsAreBounded(t *testing.T) {
 	p := g.pool()
 	ctx, cancel := context.WithCancel(context.Background())
 	var calls sync.WaitGroup
-	for range 3 {
-		calls.Go(func() { _, _ = p.Call(ctx, rapi.Large, "Silence") })
+	for range 4 {
+		calls.Go(func() { _, _ = p.Call(ctx, rapi.Page, "Silence") })
 	}
-	require.Eventually(t, func() bool { return p.ActiveCalls(rapi.Large) == 3 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return p.ActiveCalls(rapi.Page) == 4 }, 10*time.Second, time.Millisecond)
 	_, err := p.Call(context.Background(), rapi.Short, "Some")
 	require.NoError(t, err)
 	short, stop := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer stop()
-	_, err = p.Call(short, rapi.Large, "Some")
+	_, err = p.Call(short, rapi.Page, "Some")
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	cancel()
 	calls.Wait()
@@ -187,7 +188,7 @@ func TestCallsAreBounded(t *testing.T) {
 // The actor that serves connections may be absent, temporarily or permanently.
 func TestNotServed(t *testing.T) {
 	env := kit.New(kit.Options{})
-	p := rapi.NewPool(rapi.Gateway{System: env.System(), PID: func() *actor.PID { return env.PID("nobody") }})
+	p := rapi.NewPool(rapi.Gateway{System: env.System(), PID: func() *actor.PID { return env.PID("nobody") }}, admission.NewTable())
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
 	_, err := p.Call(ctx, rapi.Short, "Some")

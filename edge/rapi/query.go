@@ -6,23 +6,38 @@ import (
 )
 
 // fieldsArgument is the query argument of that name, nil if there is none.
-func (c *call) fieldsArgument() []string {
+func (c *call) fieldsArgument() ([]string, error) {
 	values := c.URL.Query()["fields"]
 	if len(values) == 0 || values[0] == "" {
-		return nil
+		return nil, nil
 	}
 	fields := strings.Split(values[0], ",")
 	for i := range fields {
 		fields[i] = strings.TrimSpace(fields[i])
 	}
-	return fields
+	return fields, eachOnce(fields)
+}
+
+// eachOnce refuses a field that is there twice: an answer could have the largest one a thousand times.
+func eachOnce(fields []string) error {
+	seen := map[string]bool{}
+	for _, name := range fields {
+		if seen[name] {
+			return newFailure(http.StatusBadRequest, "The field '%s' is there twice", truncated(name))
+		}
+		seen[name] = true
+	}
+	return nil
 }
 
 // errNoFields is Ganeti's.
 var errNoFields = &Failure{Code: http.StatusBadRequest, Message: "Missing 'fields' query argument"}
 
 func (s *Server) query(c *call) (any, error) {
-	fields := c.fieldsArgument()
+	fields, err := c.fieldsArgument()
+	if err != nil {
+		return nil, err
+	}
 	if fields == nil {
 		return nil, errNoFields
 	}
@@ -35,9 +50,15 @@ func (s *Server) queryFiltered(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	fields := c.fieldsArgument()
+	fields, err := c.fieldsArgument()
+	if err != nil {
+		return nil, err
+	}
 	if given := m["fields"]; given != nil {
 		if fields, err = parseStrings("fields", given); err != nil {
+			return nil, err
+		}
+		if err := eachOnce(fields); err != nil {
 			return nil, err
 		}
 	}
@@ -61,8 +82,12 @@ func queryClass(kind string) Class {
 }
 
 func (s *Server) queryFields(c *call) (any, error) {
+	given, err := c.fieldsArgument()
+	if err != nil {
+		return nil, err
+	}
 	var fields any
-	if given := c.fieldsArgument(); given != nil {
+	if given != nil {
 		fields = given
 	}
 	return s.luxi(c, Short, "QueryFields", c.params["kind"], fields)

@@ -3,13 +3,17 @@ package rapi
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
 
 	"github.com/sirupsen/logrus"
 
+	"lockstep/edge/admission"
 	"lockstep/edge/tlsserver"
 )
 
@@ -35,7 +39,7 @@ func (s *Server) reply(w *responseRecorder, result any, err error) {
 	if err != nil {
 		f := asFailure(err)
 		if f == errInternal {
-			s.config.Log.WithFields(logrus.Fields{"operation": w.operation, "err": err}).Error("remote API: request failed")
+			s.failures.Record("count", logrus.Fields{"operation": w.operation, "err": err})
 		}
 		s.answerFailure(w, f)
 		return
@@ -51,9 +55,21 @@ func (s *Server) reply(w *responseRecorder, result any, err error) {
 		code, result = http.StatusCreated, v.body
 		w.Header().Set("Location", v.location)
 	}
+	made, isMade := result.(raw)
+	if isMade {
+		s.send(w, code, made, newline)
+		return
+	}
 	data, err := encode(result)
+	if err == nil {
+		err = w.request.Take(len(data))
+	}
+	if errors.Is(err, admission.ErrBusy) {
+		s.answerFailure(w, errBusy)
+		return
+	}
 	if err != nil {
-		s.config.Log.WithFields(logrus.Fields{"operation": w.operation, "err": err}).Error("remote API: encoding of an answer failed")
+		s.failures.Record("count", logrus.Fields{"operation": w.operation, "err": fmt.Errorf("encode the answer: %w", err)})
 		s.answerFailure(w, errInternal)
 		return
 	}
@@ -63,9 +79,6 @@ func (s *Server) reply(w *responseRecorder, result any, err error) {
 // encode returns JSON with a final newline, as Ganeti's server sends it, without escapes for
 // HTML: job output often has < and &.
 func encode(value any) ([]byte, error) {
-	if made, is := value.(raw); is {
-		return append(bytes.Clone(made), '\n'), nil
-	}
 	var buffer bytes.Buffer
 	encoder := json.NewEncoder(&buffer)
 	encoder.SetEscapeHTML(false)
@@ -73,24 +86,75 @@ func encode(value any) ([]byte, error) {
 	return buffer.Bytes(), err
 }
 
-func (s *Server) send(w http.ResponseWriter, code int, data []byte) {
+var newline = []byte{'\n'}
+
+// send sends an answer in parts.
+func (s *Server) send(w http.ResponseWriter, code int, parts ...[]byte) {
+	length := 0
+	for _, part := range parts {
+		length += len(part)
+	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+	w.Header().Set("Content-Length", strconv.Itoa(length))
 	w.WriteHeader(code)
-	_, _ = withDeadline(w).Write(data) // a client that has gone gets no answer
+	for _, part := range parts {
+		if _, err := w.Write(part); err != nil {
+			return // a client that has gone gets no answer
+		}
+	}
 }
 
-func (s *Server) stream(w http.ResponseWriter, write streamedJSON) {
+// stream sends an answer while it is made. Each chunk is made in the turn of the client, which ends while the client takes the chunk:
+// many large lists at a time leave the processors to others, and a slow reader keeps no turn.
+func (s *Server) stream(w *responseRecorder, write streamedJSON) {
+	ctx := admission.WithClient(context.Background(), w.request.Client()) // a client that has gone ends it with a write
+	out := &turnWriter{to: w, turn: func() (func(), error) {
+		_, release, err := s.config.Table.Turn(ctx, admission.Render)
+		return release, err
+	}}
+	err := out.resume()
+	if errors.Is(err, admission.ErrBusy) {
+		s.answerFailure(w, errBusy)
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusOK)
-	buffer := bufio.NewWriterSize(withDeadline(w), tlsserver.ChunkSize)
-	err := write(buffer)
+	buffer := bufio.NewWriterSize(out, tlsserver.ChunkSize)
+	if err == nil {
+		err = write(buffer)
+	}
 	if err == nil {
 		err = buffer.Flush()
 	}
+	out.end()
 	if err != nil {
 		panic(http.ErrAbortHandler) // an incomplete answer must not look like a complete one
 	}
+}
+
+// turnWriter gives its turn back while it writes.
+type turnWriter struct {
+	to   io.Writer
+	turn func() (release func(), err error)
+	end  func() // of the turn that it has
+}
+
+func (w *turnWriter) resume() (err error) {
+	w.end, err = w.turn()
+	if err != nil {
+		w.end = func() {}
+	}
+	return err
+}
+
+// Write is part of io.Writer.
+func (w *turnWriter) Write(data []byte) (int, error) {
+	w.end()
+	n, err := w.to.Write(data)
+	if err == nil {
+		err = w.resume()
+	}
+	return n, err
 }
 
 func (s *Server) answerFailure(w http.ResponseWriter, f *Failure) {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/core/wire"
+	"lockstep/edge/admission"
 	"lockstep/edge/luxiclient"
 	"lockstep/edge/rapi"
 )
@@ -177,7 +178,7 @@ func TestErrorsOfCalls(t *testing.T) {
 		500: {failed("GenericError", `"some <text>"`), failed("ConfigurationError", `"no"`), errors.New("a secret")},
 		404: {failed("JobLost", `"Can't load job file"`)},
 		502: {&wire.RequestError{Text: "Failed to parse request: x"}, &wire.MalformedResponse{Err: errors.New("x")}, &luxiclient.ConnectionLostError{Method: "X", Err: errors.New("x")}},
-		503: {failed("JobQueueFull"), failed("JobQueueDrainError", `"drained"`), &rapi.BusyError{Method: "X"}},
+		503: {failed("JobQueueFull"), failed("JobQueueDrainError", `"drained"`), admission.ErrBusy},
 		504: {&luxiclient.ConnectionLostError{Method: "X", Sent: true, Err: luxiclient.ErrNoAnswer}, &luxiclient.ConnectionLostError{Method: "X", Err: context.DeadlineExceeded}},
 	} {
 		for _, err := range err {

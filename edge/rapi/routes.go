@@ -13,6 +13,13 @@ type operation struct {
 	name   string // in metrics, logs and the OpenAPI document
 	access access
 	serve  func(s *Server, c *call) (any, error)
+	// takesBody: a GET has a body, as Ganeti's client sends it.
+	takesBody bool
+}
+
+// changes reports whether a request may change something.
+func (o *operation) changes(r *http.Request) bool {
+	return o.access == accessSubmit || o.access == accessWrite && !isReadOnly(r.Method)
 }
 
 // resource is a path with its operations. A segment in braces is a parameter: {id} matches a
@@ -33,55 +40,56 @@ var queueResources = []resource{
 	{"/2/info", getOnly("info", accessGuest, (*Server).info)},
 	{"/2/features", getOnly("features", accessGuest, (*Server).features)},
 	{"/2/redistribute-config", map[string]operation{
-		http.MethodPut: {"redistribute-config", accessWrite, (*Server).redistributeConfig}}},
+		http.MethodPut: {name: "redistribute-config", access: accessWrite, serve: (*Server).redistributeConfig}}},
 	{"/2/modify", map[string]operation{
-		http.MethodPut: {"modify", accessWrite, (*Server).modify}}},
+		http.MethodPut: {name: "modify", access: accessWrite, serve: (*Server).modify}}},
 	{"/2/jobs", getOnly("jobs", accessGuest, (*Server).jobs)},
 	{"/2/jobs/{id}", map[string]operation{
-		http.MethodGet:    {"job", accessGuest, (*Server).job},
-		http.MethodDelete: {"cancel", accessWrite, (*Server).cancel}}},
-	{"/2/jobs/{id}/wait", getOnly("wait", accessWrite, (*Server).wait)},
+		http.MethodGet:    {name: "job", access: accessGuest, serve: (*Server).job},
+		http.MethodDelete: {name: "cancel", access: accessWrite, serve: (*Server).cancel}}},
+	{"/2/jobs/{id}/wait", map[string]operation{
+		http.MethodGet: {name: "wait", access: accessWrite, serve: (*Server).wait, takesBody: true}}},
 	{"/2/filters", map[string]operation{
-		http.MethodGet:  {"filters", accessGuest, (*Server).filters},
-		http.MethodPost: {"add-filter", accessWrite, (*Server).addFilter}}},
+		http.MethodGet:  {name: "filters", access: accessGuest, serve: (*Server).filters},
+		http.MethodPost: {name: "add-filter", access: accessWrite, serve: (*Server).addFilter}}},
 	{"/2/filters/{uuid}", map[string]operation{
-		http.MethodGet:    {"filter", accessGuest, (*Server).filter},
-		http.MethodPut:    {"replace-filter", accessWrite, (*Server).replaceFilter},
-		http.MethodDelete: {"delete-filter", accessWrite, (*Server).deleteFilter}}},
+		http.MethodGet:    {name: "filter", access: accessGuest, serve: (*Server).filter},
+		http.MethodPut:    {name: "replace-filter", access: accessWrite, serve: (*Server).replaceFilter},
+		http.MethodDelete: {name: "delete-filter", access: accessWrite, serve: (*Server).deleteFilter}}},
 	{"/2/query/{kind}", map[string]operation{
-		http.MethodGet: {"query", accessRead, (*Server).query},
-		http.MethodPut: {"query-filtered", accessRead, (*Server).queryFiltered}}},
+		http.MethodGet: {name: "query", access: accessRead, serve: (*Server).query},
+		http.MethodPut: {name: "query-filtered", access: accessRead, serve: (*Server).queryFiltered}}},
 	{"/2/query/{kind}/fields", getOnly("query-fields", accessGuest, (*Server).queryFields)},
 
 	{"/3/jobs", map[string]operation{
-		http.MethodGet:  {"list-jobs", accessRead, (*Server).listJobs},
-		http.MethodPost: {"submit", accessWrite, (*Server).submit}}},
+		http.MethodGet:  {name: "list-jobs", access: accessRead, serve: (*Server).listJobs},
+		http.MethodPost: {name: "submit", access: accessWrite, serve: (*Server).submit}}},
 	{"/3/jobs/{id}", map[string]operation{
-		http.MethodDelete: {"kill", accessWrite, (*Server).kill}}},
+		http.MethodDelete: {name: "kill", access: accessWrite, serve: (*Server).kill}}},
 	{"/3/jobs/{id}/archive", map[string]operation{
-		http.MethodPut: {"archive", accessWrite, (*Server).archive}}},
+		http.MethodPut: {name: "archive", access: accessWrite, serve: (*Server).archive}}},
 	{"/3/jobs/{id}/log", getOnly("log", accessRead, (*Server).log)},
 	{"/3/jobs/{id}/log/events", getOnly("log-events", accessRead, (*Server).followLog)},
 	{"/3/jobs/{id}/why", getOnly("why", accessRead, (*Server).why)},
 	{"/3/jobs/{id}/hold", map[string]operation{
-		http.MethodPut:    {"hold", accessWrite, (*Server).hold},
-		http.MethodDelete: {"release", accessWrite, (*Server).release}}},
+		http.MethodPut:    {name: "hold", access: accessWrite, serve: (*Server).hold},
+		http.MethodDelete: {name: "release", access: accessWrite, serve: (*Server).release}}},
 	{"/3/jobs/{id}/priority", map[string]operation{
-		http.MethodPut: {"priority", accessWrite, (*Server).priority}}},
+		http.MethodPut: {name: "priority", access: accessWrite, serve: (*Server).priority}}},
 	{"/3/filters/test", map[string]operation{
-		http.MethodPost: {"test-filter", accessRead, (*Server).testFilter}}},
+		http.MethodPost: {name: "test-filter", access: accessRead, serve: (*Server).testFilter}}},
 	{"/3/order", getOnly("order", accessRead, (*Server).order)},
 	{"/3/nodes", getOnly("queue-nodes", accessRead, (*Server).nodes)},
 	{"/3/nodes/{node}/master", map[string]operation{
-		http.MethodPut: {"promote", accessWrite, (*Server).promote}}},
+		http.MethodPut: {name: "promote", access: accessWrite, serve: (*Server).promote}}},
 	{"/3/opcodes", getOnly("opcodes", accessRead, (*Server).opcodes)},
 	{"/3/drain", map[string]operation{
-		http.MethodPut: {"drain", accessWrite, (*Server).drain}}},
+		http.MethodPut: {name: "drain", access: accessWrite, serve: (*Server).drain}}},
 	{"/3/locks", getOnly("locks", accessRead, (*Server).locks)},
 	{"/3/status", getOnly("status", accessRead, (*Server).status)},
 	{"/3/settings", map[string]operation{
-		http.MethodGet: {"settings", accessRead, (*Server).settings},
-		http.MethodPut: {"change-settings", accessWrite, (*Server).changeSettings}}},
+		http.MethodGet: {name: "settings", access: accessRead, serve: (*Server).settings},
+		http.MethodPut: {name: "change-settings", access: accessWrite, serve: (*Server).changeSettings}}},
 	{"/3/events", getOnly("events", accessRead, (*Server).events)},
 	{"/3/openapi.json", getOnly("openapi", accessGuest, (*Server).openAPI)},
 
@@ -91,7 +99,19 @@ var queueResources = []resource{
 }
 
 func getOnly(name string, need access, serve func(*Server, *call) (any, error)) map[string]operation {
-	return map[string]operation{http.MethodGet: {name, need, serve}}
+	return map[string]operation{http.MethodGet: {name: name, access: need, serve: serve}}
+}
+
+// Routes are the method and path of all operations, such as "GET /2/jobs/{id}", in order.
+func Routes() []string {
+	var all []string
+	for _, r := range resources {
+		for method := range r.operations {
+			all = append(all, method+" "+r.path)
+		}
+	}
+	slices.Sort(all)
+	return all
 }
 
 // isReadOnly reports whether a method changes nothing.

@@ -23,6 +23,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/kit"
+	"lockstep/edge/admission"
+	"lockstep/edge/ratelog"
 	"lockstep/edge/tlsserver"
 )
 
@@ -30,11 +32,10 @@ import (
 const (
 	connectionsMax = 1000
 	streamsMax     = 32 // requests at a time on one connection of HTTP/2
-	requestsMax    = 2 * longCallsMax
 	headerMax      = 16 << 10
 	headerTimeout  = 10 * time.Second
 	idleTimeout    = 60 * time.Second
-	sendTimeout    = 30 * time.Second // for a client to take one chunk of an answer
+	sendTimeout    = 30 * time.Second // for a client to take one chunk of a stream
 )
 
 // Config is the configuration of a server.
@@ -49,6 +50,8 @@ type Config struct {
 	RequireAuthentication bool
 	// Hosts are the names, in lower case, that a request may call the server by; nil: any.
 	Hosts []string
+	// Ganeti says that the queue executes Ganeti's opcodes. Otherwise a GET that submits such a job is refused.
+	Ganeti bool
 	// AllowCommands permits submission of opcodes that run arbitrary commands.
 	AllowCommands bool
 	// Mailboxes and DeadLetters are statistics of the actor system.
@@ -60,22 +63,26 @@ type Config struct {
 	Console http.Handler
 	// Connections bounds the open connections; 0: 1000.
 	Connections int
+	// Heartbeat is how often a stream shows that it is there, and its user is looked up again; 0: 15 s.
+	Heartbeat time.Duration
+	// Table is the budget that all listeners of the daemon share.
+	Table *admission.Table
 }
 
 // Server is the HTTP server of the remote API. It is made by New, runs in Serve, and ends by Stop
 // and Shutdown.
 type Server struct {
-	config       Config
-	http         *http.Server
-	connLimiter  *tlsserver.ConnLimiter
-	logins       *Logins
-	bodySlots    chan struct{} // one for each long body in memory
-	requestSlots chan struct{} // one for each request in progress
-	streamSlots  chan struct{} // one for each stream of events
-	logSlots     chan struct{} // one for each stream of a log
-	metrics      *metrics
-	openapi      []byte
-	stopping     chan struct{}
+	config     Config
+	http       *http.Server
+	conns      *tlsserver.Conns
+	logins     *Logins
+	streams    *admission.Slots // of events
+	logStreams *admission.Slots
+	metrics    *metrics
+	openapi    []byte
+	stopping   chan struct{}
+
+	failures, panics *ratelog.Log
 }
 
 // New makes a server. Nothing is served before Serve.
@@ -87,16 +94,21 @@ func New(c Config) (*Server, error) {
 	if c.Connections == 0 {
 		c.Connections = connectionsMax
 	}
-	s := &Server{config: c, connLimiter: tlsserver.NewConnLimiter(c.Listener, c.Connections), logins: c.Logins, openapi: document,
-		bodySlots: make(chan struct{}, largeBodiesMax), requestSlots: make(chan struct{}, requestsMax),
-		streamSlots: make(chan struct{}, eventStreamsMax), logSlots: make(chan struct{}, logStreamsMax), stopping: make(chan struct{})}
+	if c.Heartbeat == 0 {
+		c.Heartbeat = heartbeatInterval
+	}
+	s := &Server{config: c, conns: tlsserver.NewConns(c.Listener, c.Connections, c.Table), logins: c.Logins, openapi: document,
+		streams: admission.NewSlots(eventStreamsMax), logStreams: admission.NewSlots(logStreamsMax), stopping: make(chan struct{})}
+	s.failures = ratelog.New(c.Log, logrus.ErrorLevel, "remote API: request failed", "count")
+	s.panics = ratelog.New(c.Log, logrus.ErrorLevel, "remote API: request handler panicked", "count")
 	s.metrics = newMetrics(s)
 	s.http = &http.Server{
 		Handler: s, TLSConfig: c.TLS, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerMax,
 		DisableGeneralOptionsHandler: true,
 		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: streamsMax, SendPingTimeout: idleTimeout},
 		ErrorLog:                     tlsserver.ErrorLog(c.Log, logrus.DebugLevel, "remote API: connection failed"),
-		ConnState:                    s.connLimiter.OnStateChange,
+		ConnState:                    s.conns.OnStateChange,
+		ConnContext:                  s.conns.ConnContext,
 	}
 	return s, nil
 }
@@ -106,9 +118,9 @@ func (s *Server) Serve() error {
 	s.logins.Load() // logs errors of the users file now and not at the first login
 	var err error
 	if s.config.TLS != nil {
-		err = s.http.ServeTLS(s.connLimiter, "", "")
+		err = s.http.ServeTLS(s.conns, "", "")
 	} else {
-		err = s.http.Serve(s.connLimiter)
+		err = s.http.Serve(s.conns)
 	}
 	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, net.ErrClosed) {
 		return nil
@@ -121,7 +133,7 @@ func (s *Server) Serve() error {
 func (s *Server) Stop() {
 	close(s.stopping)
 	s.http.SetKeepAlivesEnabled(false)
-	_ = s.connLimiter.Close() // Serve returns the error
+	_ = s.conns.Close() // Serve returns the error
 }
 
 // Shutdown returns when all requests have been answered. When ctx ends first, it cuts the others
@@ -138,15 +150,19 @@ func (s *Server) Shutdown(ctx context.Context) error {
 type call struct {
 	http.ResponseWriter
 	*http.Request
-	params map[string]string
-	body   raw
-	user   string
+	params  map[string]string
+	body    raw
+	user    string
+	access  access // of the operation
+	request *tlsserver.Request
 }
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begin := time.Now()
-	recorder := &responseRecorder{ResponseWriter: w, operation: "unknown"}
+	request, r, busy := tlsserver.Begin(w, r, s.config.Table)
+	defer request.End() // when the answer is sent
+	recorder := &responseRecorder{ResponseWriter: request, request: request, operation: "unknown"}
 	defer func() {
 		reason := recover()
 		if reason == http.ErrAbortHandler { //nolint:errorlint // the very value is the sign
@@ -154,8 +170,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			panic(reason)
 		}
 		if reason != nil {
-			s.config.Log.WithFields(logrus.Fields{"operation": recorder.operation, "err": fmt.Sprint(reason), "stack": string(debug.Stack())}).
-				Error("remote API: request handler panicked")
+			s.panics.Record("count", logrus.Fields{"operation": recorder.operation, "err": fmt.Sprint(reason), "stack": string(debug.Stack())})
 			if recorder.code != 0 {
 				panic(http.ErrAbortHandler) // the code has been sent; only the connection can be ended
 			}
@@ -166,9 +181,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Server", "lockstep")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(begin.Add(bodyTimeout)) // for the body, if there is one
-	_ = control.SetWriteDeadline(time.Time{})           // remove the deadline of the previous answer on this connection
+	if busy != nil {
+		s.answerFailure(recorder, asFailure(busy))
+		return
+	}
 	if err := s.checkOrigin(r); err != nil {
 		s.answerFailure(recorder, asFailure(err))
 		return
@@ -182,39 +198,40 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	recorder.operation = operation.name
-	user, err := s.login(r, operation.access)
+	if operation.changes(r) {
+		err = checkSite(r)
+	}
+	user := ""
+	if err == nil {
+		user, err = s.login(r, operation.access)
+	}
+	if err == nil && operation.access == accessSubmit && !s.config.Ganeti {
+		err = newFailure(http.StatusNotImplemented, "%s %s submits a job of Ganeti, which runs in the place of Ganeti's daemons only: see lockstepd --ganeti", r.Method, truncated(r.URL.Path))
+	}
 	if err != nil {
 		s.answerFailure(recorder, asFailure(err))
 		return
 	}
-	select {
-	case s.requestSlots <- struct{}{}:
-		defer func() { <-s.requestSlots }()
-	default:
-		s.answerFailure(recorder, &Failure{Code: http.StatusServiceUnavailable, Message: "Too many requests at a time; try again later", RetryAfter: 5})
-		return
+	if user != "" {
+		r = request.Login(admission.User(user), r)
 	}
-	s.serveOperation(recorder, r, operation, params, user)
+	s.serveOperation(recorder, r, operation, &call{recorder, r, params, nil, user, operation.access, request})
 }
 
 // serveOperation runs the operation of an authorised request.
-func (s *Server) serveOperation(w *responseRecorder, r *http.Request, operation operation, params map[string]string, user string) {
-	body, done, err := s.readBody(w.ResponseWriter, r)
-	defer done()
-	if err != nil {
+func (s *Server) serveOperation(w *responseRecorder, r *http.Request, operation operation, c *call) {
+	var err error
+	if c.body, err = readBody(c.request, r, operation.takesBody || !isReadOnly(r.Method)); err != nil {
+		w.Header().Set("Connection", "close") // the rest of the body is not read
 		s.answerFailure(w, asFailure(err))
 		return
 	}
-	if body == nil {
-		// The body has been read, even if it is empty: the read deadline must not end the
-		// request.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-	}
-	result, err := operation.serve(s, &call{w, r, params, body, user})
+	c.request.Work()
+	result, err := operation.serve(s, c)
 	s.reply(w, result, err)
-	if operation.access == accessWrite && !isReadOnly(r.Method) {
+	if operation.changes(r) {
 		// The error is not logged: it may quote what the client has sent.
-		s.config.Log.WithFields(logrus.Fields{"user": user, "address": sourceAddress(r), "request": r.Method + " " + r.URL.Path, "code": w.code}).
+		s.config.Log.WithFields(logrus.Fields{"user": c.user, "address": sourceAddress(r), "request": r.Method + " " + r.URL.Path, "code": w.code}).
 			Info("remote API: request answered")
 	}
 }
@@ -222,6 +239,7 @@ func (s *Server) serveOperation(w *responseRecorder, r *http.Request, operation 
 // responseRecorder records the code of the answer.
 type responseRecorder struct {
 	http.ResponseWriter
+	request   *tlsserver.Request
 	operation string
 	code      int
 }
@@ -237,7 +255,7 @@ func (w *responseRecorder) WriteHeader(code int) {
 // Unwrap is for http.ResponseController.
 func (w *responseRecorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// withDeadline returns a writer of an answer that ends a connection whose client is too slow.
-func withDeadline(w http.ResponseWriter) tlsserver.DeadlineWriter {
-	return tlsserver.DeadlineWriter{Response: w, Timeout: sendTimeout}
+// streamTo returns a writer of a stream that ends a connection whose client is too slow.
+func streamTo(w http.ResponseWriter) tlsserver.StreamWriter {
+	return tlsserver.StreamWriter{Response: w, Timeout: sendTimeout}
 }

@@ -23,6 +23,7 @@ import (
 
 	"lockstep/actors/kit"
 	"lockstep/core/wire"
+	"lockstep/edge/admission"
 	"lockstep/edge/rapi"
 )
 
@@ -38,6 +39,7 @@ type fakeLuxi struct {
 	lastID  int64
 	err     error                                       // of all calls, if not nil
 	wait    func(ctx context.Context) (string, error)   // of WaitForJobChange
+	work    func(method string)                         // before each answer, if not nil
 	asked   []string                                    // method and arguments
 	answers map[string]func(args []any) (string, error) // replace the usual answers
 }
@@ -47,7 +49,15 @@ func newFakeLuxi() *fakeLuxi {
 }
 
 // Call is part of rapi.Luxi.
-func (l *fakeLuxi) Call(ctx context.Context, _ rapi.Class, method string, args ...any) (json.RawMessage, error) {
+func (l *fakeLuxi) Call(ctx context.Context, class rapi.Class, method string, args ...any) (json.RawMessage, error) {
+	answer, err := l.call(ctx, class, method, args...)
+	if err == nil {
+		err = admission.Take(ctx, len(answer)) // as a Pool does
+	}
+	return answer, err
+}
+
+func (l *fakeLuxi) call(ctx context.Context, _ rapi.Class, method string, args ...any) (json.RawMessage, error) {
 	encoded, err := json.Marshal(append([]any{}, args...))
 	if err != nil {
 		return nil, err
@@ -58,8 +68,11 @@ func (l *fakeLuxi) Call(ctx context.Context, _ rapi.Class, method string, args .
 	}
 	l.mu.Lock()
 	l.asked = append(l.asked, method+string(encoded))
-	wait, err := l.wait, l.err
+	wait, work, err := l.wait, l.work, l.err
 	l.mu.Unlock()
+	if work != nil {
+		work(method)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -410,7 +423,7 @@ func newTestServer(t testing.TB, change ...func(*rapi.Config)) *testServer {
 	b.logs = hook
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	config := rapi.Config{Log: log, Listener: l, Luxi: b.luxi, Feed: b.feed, Logins: rapi.NewLogins(b.users, log),
+	config := rapi.Config{Ganeti: true, Log: log, Listener: l, Luxi: b.luxi, Feed: b.feed, Logins: rapi.NewLogins(b.users, log), Table: admission.NewTable(),
 		Mailboxes:   func() []kit.MailboxStat { return []kit.MailboxStat{{Actor: "daemon/queue", Kind: "queue", Queued: 3}} },
 		DeadLetters: func() uint64 { return 5 }}
 	for _, f := range change {

@@ -9,12 +9,14 @@ import (
 	"time"
 
 	"lockstep/actors/events"
+	"lockstep/core/budget"
+	"lockstep/edge/admission"
 )
 
 const (
 	eventStreamsMax   = 200              // open streams at a time
 	logStreamsMax     = 200              // open streams of logs at a time
-	heartbeatInterval = 15 * time.Second // sent as a comment while there is no event
+	heartbeatInterval = 15 * time.Second // between two looks at the user, and for a comment while there is no event
 	retryMillis       = 2000             // pause before a client reconnects
 	batchMax          = 256              // events sent at once
 )
@@ -29,12 +31,11 @@ func (s *Server) events(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case s.streamSlots <- struct{}{}:
-		defer func() { <-s.streamSlots }()
-	default:
-		return nil, &Failure{Code: http.StatusServiceUnavailable, Message: "Too many clients listen to events; try again later", RetryAfter: 30}
+	ctx, stop, err := s.listen(c, s.streams)
+	if err != nil {
+		return nil, err
 	}
+	defer stop()
 	name := c.Request.Header.Get("Last-Event-ID")
 	if name == "" {
 		name = c.URL.Query().Get("last_event_id")
@@ -43,9 +44,7 @@ func (s *Server) events(c *call) (any, error) {
 	if c.Method == http.MethodHead {
 		return alreadyWritten{}, nil
 	}
-	ctx, stop := s.withStop(c.Context())
-	defer stop()
-	l := &eventStream{feed: s.config.Feed, kinds: kinds, w: c.ResponseWriter}
+	l := &eventStream{feed: s.config.Feed, kinds: kinds, w: c.ResponseWriter, heartbeat: s.config.Heartbeat}
 	l.start(name)
 	for l.err == nil && ctx.Err() == nil {
 		l.next(ctx)
@@ -53,11 +52,26 @@ func (s *Server) events(c *call) (any, error) {
 	return alreadyWritten{}, nil
 }
 
+// listen gives the request one of the streams, for which its user gives way when they are used up and he has most. ctx ends then, and
+// when the server stops.
+func (s *Server) listen(c *call, streams *admission.Slots) (ctx context.Context, stop func(), err error) {
+	ctx, cancel := s.withStop(c)
+	slot := streams.Admit(c.request.Client(), cancel)
+	if slot == nil {
+		cancel()
+		return nil, nil, &Failure{Code: http.StatusServiceUnavailable, Message: "Too many clients listen; try again later", RetryAfter: 30}
+	}
+	slot.Move(budget.Idle)
+	c.request.Stream()
+	return ctx, func() { slot.Close(); cancel() }, nil
+}
+
 // startEventStream begins the answer of a stream of server-sent events.
 func startEventStream(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // proxies must not buffer the stream
 	w.WriteHeader(http.StatusOK)
+	_ = http.NewResponseController(w).Flush() // the client knows that the stream has begun, before an event comes
 }
 
 // kinds are the kinds of events that the client asks for; nil: all.
@@ -83,7 +97,9 @@ type eventStream struct {
 	kinds    []events.Kind
 	lastSent uint64 // number of the last event that was sent
 	w        http.ResponseWriter
-	err      error // set when the client has gone
+	// heartbeat is after how long without an event the stream shows that it is there.
+	heartbeat time.Duration
+	err       error // set when the client has gone
 }
 
 // start sets the position of the stream: after the last event that the client has, or now.
@@ -119,7 +135,7 @@ func (s *eventStream) next(ctx context.Context) {
 			s.send(text)
 		}
 	default:
-		timer := time.NewTimer(heartbeatInterval)
+		timer := time.NewTimer(s.heartbeat)
 		defer timer.Stop()
 		select {
 		case <-changed:
@@ -131,9 +147,7 @@ func (s *eventStream) next(ctx context.Context) {
 }
 
 func (s *eventStream) send(text []byte) {
-	out := withDeadline(s.w)
-	out.Flush = true
-	_, s.err = out.Write(text)
+	_, s.err = streamTo(s.w).Write(text)
 }
 
 // FormatEvent encodes an event as text/event-stream. Each line of data is sent as a line of its

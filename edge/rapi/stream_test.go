@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -166,5 +167,51 @@ func BenchmarkPublish(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		feed.Publish(events.Jobs, data)
+	}
+}
+
+// A stream ends within a heartbeat when its user is removed, gets another password or loses the option read, also while events come all the time.
+func TestAStreamEndsWithItsUser(t *testing.T) {
+	for name, users := range map[string]string{"removed": "ro secret\n", "another password": "reader changed read\n", "without read": "reader secret\n", "still there": "reader secret write\n"} {
+		for _, path := range []string{"/3/events", "/3/jobs/7/log/events"} {
+			t.Run(name+" "+path, func(t *testing.T) {
+				t.Parallel()
+				b := newTestServer(t, func(c *rapi.Config) { c.Heartbeat = 20 * time.Millisecond })
+				b.luxi.jobs[7] = "running"
+				b.luxi.wait = func(ctx context.Context) (string, error) {
+					select {
+					case <-ctx.Done():
+						return "", ctx.Err()
+					case <-time.After(time.Millisecond):
+						return `"nochange"`, nil
+					}
+				}
+				s := b.listen(path, "")
+				ended, published := make(chan struct{}), 0
+				go func() {
+					defer close(ended)
+					for s.lines.Scan() {
+					}
+				}()
+				require.NoError(t, os.WriteFile(b.users, []byte(users), 0o600))
+				deadline := time.After(10 * time.Second)
+				if name == "still there" {
+					deadline = time.After(2 * time.Second) // longer than the users file is believed
+				}
+				for {
+					published++
+					b.publish(published, published)
+					select {
+					case <-ended:
+						require.NotEqual(t, "still there", name)
+						return
+					case <-deadline:
+						require.Equal(t, "still there", name, "it goes on")
+						return
+					case <-time.After(time.Millisecond):
+					}
+				}
+			})
+		}
 	}
 }

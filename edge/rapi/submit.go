@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
+	"lockstep/core/job"
 	"lockstep/core/wire"
 )
 
@@ -15,7 +17,6 @@ import (
 const (
 	userSource    = "gnt:user"
 	librarySource = "gnt:library:rlib2:"
-	submitSource  = "lockstep:rapi"
 )
 
 // Names of opcodes.
@@ -59,6 +60,13 @@ func (s *Server) submitOne(c *call, opcode, handler string, params jsonObject) (
 	params["reason"] = c.reasonTrail(nil, librarySource+handler, "")
 	id, err := s.luxi(c, Short, "SubmitJob", []jsonObject{params})
 	return id, asClientError(err)
+}
+
+// isReserved reports whether an entry of a client's reason trail has a source that only the daemon writes.
+func isReserved(entry raw) bool {
+	var parts []raw
+	var source string
+	return json.Unmarshal(entry, &parts) == nil && len(parts) > 0 && json.Unmarshal(parts[0], &source) == nil && (source == job.RemoteSource || source == job.UserSource)
 }
 
 // reasonTrail returns a reason trail: the entries before, the reason in the query, and an entry
@@ -167,12 +175,12 @@ func (s *Server) submitJobs(c *call, jobs []jobDraft) (any, error) {
 		Name raw          `json:"name,omitempty"`
 	}
 	drafts, named, anyName := make([][]jsonObject, len(jobs)), make([]namedJob, len(jobs)), false
-	for i, job := range jobs {
-		ops, err := s.checkOps(c, job.ops)
+	for i, draft := range jobs {
+		ops, err := s.checkOps(c, draft.ops)
 		if err != nil {
 			return nil, err
 		}
-		drafts[i], named[i], anyName = ops, namedJob{ops, job.name}, anyName || job.name != nil
+		drafts[i], named[i], anyName = ops, namedJob{ops, draft.name}, anyName || draft.name != nil
 	}
 	if anyName {
 		var ids []int64
@@ -239,7 +247,7 @@ func (s *Server) checkOps(c *call, ops raw) ([]jsonObject, error) {
 		m[opIDKey] = quoteJSON(name)
 		var before []raw
 		if given := m.nullable("reason"); given == nil || json.Unmarshal(given, &before) == nil {
-			m["reason"] = c.reasonTrail(before, submitSource, "user="+c.user) // LUXI reports a trail that is no list
+			m["reason"] = c.reasonTrail(slices.DeleteFunc(before, isReserved), job.RemoteSource, "user="+c.user) // LUXI reports a trail that is no list
 		}
 		draft[i] = m
 	}

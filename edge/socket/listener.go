@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -22,8 +23,10 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/conn"
+	"lockstep/core/budget"
 	"lockstep/core/ownership"
 	"lockstep/core/wire"
+	"lockstep/edge/admission"
 )
 
 const (
@@ -31,28 +34,43 @@ const (
 	serveTimeout = 10 * time.Second
 	// offerInterval is the first pause before an unserved connection is offered again.
 	offerInterval = 250 * time.Millisecond
-	// sendTimeout is how long a client may take to read one answer.
+	// sendTimeout is how long a client may take to read one answer, with a second more for each MB.
 	sendTimeout = 60 * time.Second
+	megabyte    = 1 << 20
+	// freeAllowance is the memory, in bytes, that each connection may use outside the budget. Most requests fit, and are never
+	// refused because of other clients.
+	freeAllowance = 16 << 10
 )
+
+// errTooLargeNow ends a request whose memory is needed for other requests.
+var errTooLargeNow = errors.New("too many large requests at a time; try again")
+
+// errWaited is the answer to a request that has waited too long for its turn.
+const errWaited = "The daemon is too busy with other requests of this user; try again"
+
+// errBusy is the answer instead of one that is too large while the client has not read others.
+const errBusy = "The daemon is too busy to send this answer: the former ones of this user have not been read; try again"
 
 // Options are the options of a listener.
 type Options struct {
-	MaxFrame    int                  // bounds a request, in bytes
-	MaxConns    int                  // bounds the connections that are open at a time, see connLimiter; 0: any number
-	MaxBuffered int                  // bounds the large requests of all connections together, in bytes; 0: any number
-	Idle        time.Duration        // how long a client may send nothing, or take to send one request
-	Owner       ownership.Attributes // of the socket: who may connect
-	Forwards    bool                 // clients are other nodes, which pass requests on
+	MaxFrame int                  // bounds a request, in bytes
+	MaxConns int                  // bounds the connections of a class that are open at a time (core/budget); 0: any number
+	Idle     time.Duration        // how long a client may send nothing, or take to send one request
+	Owner    ownership.Attributes // of the socket: who may connect
+	Forwards bool                 // clients are other nodes, which pass requests on
+	Table    *admission.Table     // the budget that all listeners of the daemon share; nil: one for this listener
+	// Turn returns the class of requests that take turns with those of other clients; ok is false for a request that does not.
+	// nil: none does.
+	Turn func(frame []byte) (class admission.Class, ok bool)
 }
 
 // Listener accepts connections and serves them.
 type Listener struct {
-	listener    net.Listener
-	userNames   userNames
-	options     Options
-	budget      *budget
-	connLimiter *connLimiter
-	serving     sync.WaitGroup
+	listener  net.Listener
+	userNames userNames
+	options   Options
+	slots     *admission.Slots // of connections
+	serving   sync.WaitGroup
 }
 
 // Listen listens on the unix socket at path, and removes a stale file there. The queue's lock
@@ -104,7 +122,10 @@ func restrict(_, _ string, raw syscall.RawConn) (err error) {
 
 // NewListener serves the connections of another listener. It ignores Options.Owner.
 func NewListener(l net.Listener, options Options) *Listener {
-	return &Listener{listener: l, options: options, budget: newBudget(options.MaxBuffered), connLimiter: newConnLimiter(options.MaxConns)}
+	if options.Table == nil {
+		options.Table = admission.NewTable()
+	}
+	return &Listener{listener: l, options: options, slots: admission.NewSlots(options.MaxConns)}
 }
 
 // Close stops accepting connections, and removes the socket.
@@ -133,18 +154,15 @@ func (l *Listener) Serve(sys *actor.ActorSystem, gateway func() *actor.PID) erro
 			return nil
 		case err != nil:
 			if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
-				l.connLimiter.evictOne()
+				l.slots.EvictOne()
 			}
 			time.Sleep(50 * time.Millisecond)
 			continue
 		}
-		c := &streamConn{conn: nc, root: sys.Root, options: l.options, peer: peerOf(nc), userNames: &l.userNames, connLimiter: l.connLimiter, answers: make(chan [][]byte, 1), serving: &l.serving}
-		c.share = share{budget: l.budget, interrupt: c.interrupt}
-		c.onEnd = func() {
-			c.share.release()
-			l.connLimiter.connClosed(c)
-		}
-		if !l.connLimiter.admit(c) {
+		c := &streamConn{conn: nc, root: sys.Root, options: l.options, peer: peerOf(nc), userNames: &l.userNames, answers: make(chan [][]byte, 1), serving: &l.serving}
+		client := c.peer.client(nc)
+		c.share = l.options.Table.Share(client, c.interrupt)
+		if c.slot = l.slots.Admit(client, c.evict); c.slot == nil {
 			_ = nc.Close() // at once, so that the client can connect again
 			continue
 		}
@@ -173,12 +191,11 @@ type streamConn struct {
 	options      Options
 	peer         peer
 	userNames    *userNames
-	share        share
+	share        *admission.Share
+	slot         *admission.Slot
 	answers      chan [][]byte // at most one, in parts: that of the current request
-	onEnd        func()
-	connLimiter  *connLimiter
-	evicted      atomic.Bool // to make room for another
-	closeClaimed atomic.Bool // decides which of serve and closeUnserved closes conn
+	evicted      atomic.Bool   // to make room for another
+	closeClaimed atomic.Bool   // decides which of serve and closeUnserved closes conn
 	closing      atomic.Bool
 	serving      *sync.WaitGroup
 }
@@ -196,8 +213,14 @@ func (c *streamConn) Serve(to *actor.PID) {
 func (c *streamConn) closeUnserved() {
 	if c.closeClaimed.CompareAndSwap(false, true) {
 		_ = c.conn.Close()
-		c.onEnd()
+		c.end()
 	}
+}
+
+// end gives back what the connection has of the budget.
+func (c *streamConn) end() {
+	c.share.Release()
+	c.slot.Close()
 }
 
 // Answer sends the answer to the current request.
@@ -227,42 +250,112 @@ func (c *streamConn) evict() {
 func (c *streamConn) interrupt() { _ = c.conn.SetReadDeadline(time.Unix(1, 0)) }
 
 func (c *streamConn) serve(to *actor.PID) {
-	defer c.onEnd()
+	defer c.end()
 	defer c.conn.Close()
 	by := c.peer.describe(c.userNames)
-	reader := wire.NewReader(c.conn, c.options.MaxFrame)
-	reader.SetGrowCheck(c.share.grow)
+	ctx := admission.WithClient(context.Background(), c.slot.Client())
+	reader := wire.NewReader(&firstByte{Reader: c.conn, heard: func() { c.slot.Move(budget.Idle) }}, c.options.MaxFrame)
+	reader.SetGrowCheck(func(size int) error { return c.share.Grow(max(0, size-freeAllowance)) })
 	for {
 		if c.conn.SetReadDeadline(time.Now().Add(c.options.Idle)) != nil || c.closing.Load() || c.evicted.Load() {
 			// Close and evict set their deadline after the flag: it is either seen
-			// here or comes after ours. A share is taken away after ours, too.
+			// here or comes after ours. Memory is taken away after ours, too.
 			c.root.Send(to, &conn.Closed{})
 			return
 		}
-		c.share.beginRead(reader.Size())
-		frame, err := reader.ReadFrame()
-		err = c.share.endRead(err)
+		frame, err := c.read(reader)
+		endTurn := func() {}
 		var tooLarge *wire.FrameTooLarge
 		switch {
 		case err == nil:
-			c.connLimiter.markBusy(c)
+			c.slot.Move(budget.Working)
+			if endTurn, err = c.turn(ctx, frame); err != nil {
+				if c.send([][]byte{wire.EncodeError("GenericError", errWaited)}) != nil {
+					c.root.Send(to, &conn.Closed{})
+					return
+				}
+				c.slot.Move(budget.Idle)
+				continue
+			}
 			c.root.Send(to, &conn.Received{Frame: frame, By: by, Forwarded: c.options.Forwards})
-		case errors.As(err, &tooLarge), errors.Is(err, errBudgetUsedUp):
+		case errors.As(err, &tooLarge), errors.Is(err, errTooLargeNow):
 			c.root.Send(to, &conn.Refused{Err: err})
 		default:
 			c.root.Send(to, &conn.Closed{})
 			return
 		}
 		answer, open := <-c.answers
+		endTurn()
 		if !open {
 			return
 		}
-		if c.conn.SetWriteDeadline(time.Now().Add(sendTimeout)) != nil || writeFrame(c.conn, answer) != nil {
+		if c.send(answer) != nil {
 			c.root.Send(to, &conn.Closed{})
 			return
 		}
-		c.connLimiter.markIdle(c)
+		c.slot.Move(budget.Idle)
 	}
+}
+
+// turn waits until the request may work.
+func (c *streamConn) turn(ctx context.Context, frame []byte) (end func(), err error) {
+	if c.options.Turn == nil {
+		return func() {}, nil
+	}
+	class, ok := c.options.Turn(frame)
+	if !ok {
+		return func() {}, nil
+	}
+	_, end, err = c.options.Table.Turn(ctx, class)
+	return end, err
+}
+
+// read reads a request. Its memory is taken as it grows, and kept until the answer is sent.
+func (c *streamConn) read(reader *wire.Reader) ([]byte, error) {
+	c.share.Release()
+	c.share.Receive()
+	// A part of the request that was read together with the previous one stays in a buffer, which is never larger than before.
+	err := c.share.Grow(max(0, reader.Size()-freeAllowance))
+	var frame []byte
+	if err == nil {
+		frame, err = reader.ReadFrame()
+	}
+	if kept := c.share.Keep(); kept != nil || errors.Is(err, admission.ErrBusy) {
+		err = errTooLargeNow
+	}
+	return frame, err
+}
+
+// send sends an answer. An answer that its client has no memory for becomes an error.
+func (c *streamConn) send(answer [][]byte) error {
+	c.slot.Move(budget.Sending)
+	size := 0
+	for _, part := range answer {
+		size += len(part)
+	}
+	if size > freeAllowance && c.share.Add(size-freeAllowance) != nil {
+		answer, size = [][]byte{wire.EncodeError("GenericError", errBusy)}, 0
+	}
+	if err := c.conn.SetWriteDeadline(time.Now().Add(sendTimeout + time.Duration(size)*time.Second/megabyte)); err != nil {
+		return err
+	}
+	return writeFrame(c.conn, answer)
+}
+
+// firstByte reports the first byte that is read.
+type firstByte struct {
+	io.Reader
+	heard func()
+}
+
+// Read is part of io.Reader.
+func (r *firstByte) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if n > 0 && r.heard != nil {
+		r.heard()
+		r.heard = nil
+	}
+	return n, err
 }
 
 // writeFrame writes a frame that consists of parts. Several parts are JSON that lockstep has encoded, which has no control characters:

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"lockstep/actors/conn"
+	"lockstep/core/budget"
+	"lockstep/edge/admission"
 )
 
 // peer is the process at the other end of a unix socket when it connected. The zero peer is
@@ -39,6 +41,25 @@ func peerOf(c net.Conn) peer {
 		return peer{}
 	}
 	return peer{known: true, uid: int(found.Uid), pid: int(found.Pid)}
+}
+
+// jobProgram is the program of job processes.
+const jobProgram = "lockstep-job"
+
+// client returns whom the connection counts for: its user and process, or the address of another node. A process of the daemon's user
+// with the name of the job program is that of a job. Who can start one can signal the daemon, too.
+func (p peer) client(c net.Conn) budget.Client {
+	if !p.known {
+		found := admission.Address(c.RemoteAddr().String())
+		found.Class = budget.Nodes
+		return found
+	}
+	found := admission.UID(p.uid)
+	found.Process = p.pid
+	if p.uid == os.Geteuid() && programOf(p.pid) == jobProgram {
+		found.Class = budget.Jobs
+	}
+	return found
 }
 
 // forActors returns what actors may know of the peer.

@@ -6,31 +6,31 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"lockstep/edge/ratelog"
 )
 
-// ChunkSize is how much of an answer must be sent within one deadline, in bytes.
+// ChunkSize is how much of a stream is written at a time, in bytes.
 const ChunkSize = 64 << 10
 
-// DeadlineWriter writes an answer in chunks of at most ChunkSize bytes, and sets a deadline for
-// each chunk. A client may take long for the whole answer, and loses the connection if it takes
-// longer than Timeout for one chunk.
-type DeadlineWriter struct {
+// StreamWriter writes the messages of a stream, each at once. A client that takes longer than Timeout for a chunk of ChunkSize bytes
+// loses the connection.
+type StreamWriter struct {
 	Response http.ResponseWriter
 	Timeout  time.Duration
-	// Flush sends each chunk at once instead of when the server's buffer is full.
-	Flush bool
 }
 
 // Write is part of io.Writer.
-func (w DeadlineWriter) Write(data []byte) (written int, err error) {
+func (w StreamWriter) Write(data []byte) (written int, err error) {
 	control := http.NewResponseController(w.Response)
 	for len(data) > 0 {
+		chunk := data[:min(len(data), ChunkSize)]
 		if err := control.SetWriteDeadline(time.Now().Add(w.Timeout)); err != nil {
 			return written, err
 		}
-		n, err := w.Response.Write(data[:min(len(data), ChunkSize)])
+		n, err := w.Response.Write(chunk)
 		written += n
-		if err == nil && w.Flush {
+		if err == nil {
 			err = control.Flush()
 		}
 		if err != nil {
@@ -41,19 +41,15 @@ func (w DeadlineWriter) Write(data []byte) (written int, err error) {
 	return written, nil
 }
 
-// ErrorLog is the log of a http.Server. Each line becomes an entry of log with this level and
-// message, and the line as the field "err".
+// ErrorLog is the log of a http.Server, whose lines strangers can cause: at most one line a second, with this level and message, the latest error
+// as the field "err", and their number as "count".
 func ErrorLog(to *logrus.Logger, level logrus.Level, message string) *log.Logger {
-	return log.New(errorLog{to, level, message}, "", 0)
+	return log.New(errorLog{ratelog.New(to, level, message, "count")}, "", 0)
 }
 
-type errorLog struct {
-	to      *logrus.Logger
-	level   logrus.Level
-	message string
-}
+type errorLog struct{ lines *ratelog.Log }
 
 func (l errorLog) Write(line []byte) (int, error) {
-	l.to.WithField("err", string(line)).Log(l.level, l.message)
+	l.lines.Record("count", logrus.Fields{"err": string(line)})
 	return len(line), nil
 }

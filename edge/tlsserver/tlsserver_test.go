@@ -7,12 +7,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sirupsen/logrus"
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/require"
 
+	"lockstep/edge/admission"
 	"lockstep/edge/tlsserver"
 )
 
@@ -20,7 +22,7 @@ import (
 type client struct {
 	*httptest.ResponseRecorder
 	chunks    []int
-	deadlines int
+	deadlines []time.Time
 	flushes   int
 	failAt    int
 }
@@ -33,30 +35,48 @@ func (c *client) Write(data []byte) (int, error) {
 	return c.ResponseRecorder.Write(data)
 }
 
-func (c *client) SetWriteDeadline(time.Time) error { c.deadlines++; return nil }
-func (c *client) FlushError() error                { c.flushes++; return nil }
+func (c *client) SetWriteDeadline(at time.Time) error {
+	c.deadlines = append(c.deadlines, at)
+	return nil
+}
+func (c *client) FlushError() error { c.flushes++; return nil }
 
-func TestEachChunkHasADeadline(t *testing.T) {
+func TestEachChunkOfAStreamHasADeadline(t *testing.T) {
 	data := bytes.Repeat([]byte("x"), 2*tlsserver.ChunkSize+1)
-	for _, flush := range []bool{false, true} {
-		c := &client{ResponseRecorder: httptest.NewRecorder()}
-		n, err := tlsserver.DeadlineWriter{Response: c, Timeout: time.Minute, Flush: flush}.Write(data)
-		require.NoError(t, err)
-		require.Equal(t, len(data), n)
-		require.Equal(t, []int{tlsserver.ChunkSize, tlsserver.ChunkSize, 1}, c.chunks)
-		require.Equal(t, 3, c.deadlines)
-		require.Equal(t, map[bool]int{true: 3}[flush], c.flushes)
-		require.Equal(t, data, c.Body.Bytes())
-	}
+	c := &client{ResponseRecorder: httptest.NewRecorder()}
+	n, err := tlsserver.StreamWriter{Response: c, Timeout: time.Minute}.Write(data)
+	require.NoError(t, err)
+	require.Equal(t, len(data), n)
+	require.Equal(t, []int{tlsserver.ChunkSize, tlsserver.ChunkSize, 1}, c.chunks)
+	require.Len(t, c.deadlines, 3)
+	require.Equal(t, 3, c.flushes)
+	require.Equal(t, data, c.Body.Bytes())
 }
 
-func TestAWriteEndsWithTheClient(t *testing.T) {
+// A client that takes a little at a time has a minute in all, and a second more for each MB.
+func TestAnAnswerIsSentInItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &client{ResponseRecorder: httptest.NewRecorder()}
+		q, _, err := tlsserver.Begin(c, httptest.NewRequest(http.MethodGet, "/", nil), admission.NewTable())
+		require.NoError(t, err)
+		defer q.End()
+		begin := time.Now()
+		for range 32 {
+			_, err := q.Write(make([]byte, 64<<10))
+			require.NoError(t, err)
+			<-time.After(time.Second)
+		}
+		require.Equal(t, begin.Add(62*time.Second), c.deadlines[len(c.deadlines)-1])
+	})
+}
+
+func TestAStreamEndsWithTheClient(t *testing.T) {
 	c := &client{ResponseRecorder: httptest.NewRecorder(), failAt: 2}
-	n, err := tlsserver.DeadlineWriter{Response: c, Timeout: time.Minute}.Write(make([]byte, 3*tlsserver.ChunkSize))
+	n, err := tlsserver.StreamWriter{Response: c, Timeout: time.Minute}.Write(make([]byte, 3*tlsserver.ChunkSize))
 	require.EqualError(t, err, "gone")
 	require.Equal(t, tlsserver.ChunkSize, n)
 
-	_, err = tlsserver.DeadlineWriter{Response: httptest.NewRecorder(), Timeout: time.Minute}.Write([]byte("x"))
+	_, err = tlsserver.StreamWriter{Response: httptest.NewRecorder(), Timeout: time.Minute}.Write([]byte("x"))
 	require.ErrorIs(t, err, http.ErrNotSupported)
 }
 
@@ -66,7 +86,7 @@ func TestErrorLog(t *testing.T) {
 	require.Len(t, hook.Entries, 1)
 	require.Equal(t, logrus.WarnLevel, hook.LastEntry().Level)
 	require.Equal(t, "request failed", hook.LastEntry().Message)
-	require.Equal(t, logrus.Fields{"err": "too slow\n"}, hook.LastEntry().Data)
+	require.Equal(t, logrus.Fields{"err": "too slow\n", "count": 1}, hook.LastEntry().Data)
 }
 
 func TestAKeyAndItsBlock(t *testing.T) {

@@ -56,6 +56,7 @@ func build(root, out, version string) error {
 	file.Architecture, file.OS = runtime.GOARCH, "linux"
 	file.Created = v1.Time{Time: time.Unix(seconds, 0).UTC()}
 	file.Config = v1.Config{
+		User:       "7400:7400", // lockstep; packaging/image makes it
 		Entrypoint: []string{"/usr/lib/lockstep/container"},
 		Env:        []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
 		Volumes:    map[string]struct{}{"/var/lib/lockstep": {}},

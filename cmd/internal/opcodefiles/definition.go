@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"lockstep/cmd/internal/doctree"
+	"lockstep/cmd/internal/term"
 	"lockstep/core/opcode"
 )
 
@@ -107,9 +108,14 @@ func (r *fieldReader) definition(n doctree.Node) {
 				d.Env[key.Name] = text
 			})
 		},
-		"cwd":     r.text(&d.Cwd),
-		"stdin":   r.text(&d.Stdin),
-		"timeout": r.text(&d.Timeout),
+		"cwd":   r.text(&d.Cwd),
+		"stdin": r.text(&d.Stdin),
+		"timeout": func(n doctree.Node, field string) {
+			r.text(&d.Timeout)(n, field)
+			if took, err := term.ParseDuration(d.Timeout); err == nil {
+				d.Timeout = strconv.FormatFloat(took.Seconds(), 'f', -1, 64)
+			}
+		},
 		"locks": func(n doctree.Node, field string) {
 			position := func(string) string { return field + "[" + strconv.Itoa(len(d.Locks)) + "]" }
 			r.eachMember(n, field, position, func(key doctree.Key, value doctree.Node, field string) {

@@ -14,7 +14,7 @@ func Fields() []Field {
 		{"env", "variables of the environment of the command, with ${NAME}"},
 		{"cwd", "the directory in which the command runs"},
 		{"stdin", "the standard input of the command"},
-		{"timeout", "seconds after which the command is ended"},
+		{"timeout", "after how long the command is ended: seconds, or a duration like 90s or 1h"},
 		{"locks", "locks that the command needs, and for each exclusive or shared"},
 	}
 }

@@ -54,7 +54,7 @@ func writeFiles(t *testing.T, files map[string]string) string {
 
 func TestLoadOpcodes(t *testing.T) {
 	dir := writeFiles(t, map[string]string{
-		"b.yaml": drainYAML, "a.yaml": "name: OP_A\ncommand: [a]\n---\nname: OP_B\ncommand: [b]\ntimeout: 60\n",
+		"b.yaml": drainYAML, "a.yaml": "name: OP_A\ncommand: [a]\n---\nname: OP_B\ncommand: [b]\ntimeout: 60\n---\nname: OP_C\ncommand: [c]\ntimeout: 1h30m\n",
 		"README": "no YAML", ".a.yaml": "{", "a.yaml~": "{", "old.yml": "{",
 	})
 	definitions, err := Load(dir)
@@ -62,6 +62,7 @@ func TestLoadOpcodes(t *testing.T) {
 	require.Equal(t, []opcode.Definition{
 		{Name: "OP_A", Command: []string{"a"}},
 		{Name: "OP_B", Command: []string{"b"}, Timeout: "60"},
+		{Name: "OP_C", Command: []string{"c"}, Timeout: "5400"},
 		{
 			Name: "OP_SITE_DRAIN", Doc: "Moves work away.", Summary: "nodes",
 			Params: []opcode.ParamDefinition{

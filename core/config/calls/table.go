@@ -1,6 +1,11 @@
 package calls
 
-import "lockstep/core/config/model"
+import (
+	"maps"
+	"slices"
+
+	"lockstep/core/config/model"
+)
 
 // Answers of calls while a client holds the configuration lock.
 const (
@@ -56,3 +61,6 @@ var specs = map[string]spec{
 	"commitReleaseTemporaryIp": {parse: commitReleaseTemporaryIP},
 	"listReservedIps":          {parse: listReservedIPs},
 }
+
+// Names are the names of all calls, in order.
+func Names() []string { return slices.Sorted(maps.Keys(specs)) }

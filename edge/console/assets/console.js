@@ -222,7 +222,7 @@
   // ---- selection and keys ----
   function count() {
     const picked = $("picked");
-    if (picked) { const n = document.querySelectorAll("#list input:checked").length; set(picked, n + (n === 1 ? " job selected" : " jobs selected")); }
+    if (picked) { const n = document.querySelectorAll("#list input:checked").length; set(picked, n + (n === 1 ? " job selected" : " jobs selected")); const go = $("some"); if (go && !("locked" in go.dataset)) go.disabled = n === 0; $("bulk").classList.toggle("idle", n === 0); }
   }
   document.addEventListener("change", (e) => { if (e.target.closest("#list")) count(); });
   let current = "";

@@ -10,8 +10,10 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
@@ -48,15 +50,25 @@ func Run(ctx context.Context, args []string, streams cli.Streams) int {
 	// An error before a command starts is wrong usage: cobra returns plain errors for unknown
 	// flags, commands and surplus arguments.
 	started := false
-	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+	root.PersistentPreRunE = func(command *cobra.Command, _ []string) error {
 		started = true
-		return globals.Validate()
+		return errors.Join(checkTexts(command.Flags()), globals.Validate())
 	}
 	command, err := root.ExecuteContextC(ctx)
 	if err == nil && out.err != nil {
 		err = fmt.Errorf("write the output: %w", out.err)
 	}
 	return report(streams.Err, command, err, !started)
+}
+
+// checkTexts refuses flags that become texts of a job or a rule, which are JSON, and are not UTF-8.
+func checkTexts(flags *pflag.FlagSet) error {
+	for _, name := range []string{"reason", "reason-match", "kind", "name", "predicates"} {
+		if f := flags.Lookup(name); f != nil && f.Changed && !utf8.ValidString(f.Value.String()) {
+			return cli.Usagef("--%s is not UTF-8: %q", name, f.Value.String())
+		}
+	}
+	return nil
 }
 
 // report writes the error of a command to w and returns the exit code.

@@ -103,8 +103,17 @@ func Priorities(*cobra.Command, []string, string) ([]string, cobra.ShellCompDire
 	return []string{candidate("high", "-10, first"), candidate("normal", "0"), candidate("low", "10, last")}, only
 }
 
-// Opcodes completes OP_IDs of the catalogue.
+// Opcodes completes OP_IDs of opcodes that the daemon executes.
 func Opcodes(globals *cli.Globals) Func {
+	return opcodes(globals, func(op answer.Opcode) bool { return op.Runs })
+}
+
+// AllOpcodes completes OP_IDs of the catalogue.
+func AllOpcodes(globals *cli.Globals) Func {
+	return opcodes(globals, func(answer.Opcode) bool { return true })
+}
+
+func opcodes(globals *cli.Globals, wanted func(answer.Opcode) bool) Func {
 	return func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		var catalogue []answer.Opcode
 		if query(globals, "LockstepOpcodes", []any{}, &catalogue) != nil {
@@ -112,7 +121,7 @@ func Opcodes(globals *cli.Globals) Func {
 		}
 		var all []string
 		for _, op := range catalogue {
-			if strings.HasPrefix(op.Name, strings.ToUpper(word)) && !slices.Contains(args, op.Name) {
+			if wanted(op) && strings.HasPrefix(op.Name, strings.ToUpper(word)) && !slices.Contains(args, op.Name) {
 				first, _, _ := strings.Cut(op.Doc, ". ")
 				all = append(all, candidate(op.Name, first))
 			}

@@ -118,6 +118,8 @@ func clientText(c history.Client) string {
 		return fmt.Sprintf("job %d", c.Job)
 	case c.UID != nil:
 		return fmt.Sprintf("%s (pid %d, uid %d)", term.OrDash(term.Visible(c.Name)), c.PID, *c.UID)
+	case c.Name != "" && c.PID == 0: // the daemon's own change, for the user that the name has
+		return term.Visible(c.Name)
 	case c.Name != "":
 		return fmt.Sprintf("%s (pid %d)", term.Visible(c.Name), c.PID)
 	}

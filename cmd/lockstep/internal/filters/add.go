@@ -51,8 +51,8 @@ Where there are several of these flags, all must hold; one that is repeated hold
 for any of its values. Without any, the rule is about every job.
 
 --predicates is a list of ["jobid", F], ["opcode", F] and ["reason", F], F being
-["==", FIELD, VALUE], as well with !=, <, >, <=, >= or =~ (matches), ["&", F...],
-["|", F...] or ["!", F]. Fields are id, of which "watermark" is the last id that
+["==", FIELD, VALUE], as well with !=, <, >, <=, >=, =~ (a text matches a pattern) or
+=[] (a list has the element), ["&", F...], ["|", F...] or ["!", F]. Fields are id, of which "watermark" is the last id that
 was given away when the rule was made; OP_ID and the parameters of an opcode; and
 source, reason and timestamp. They must hold as well as the flags.`
 

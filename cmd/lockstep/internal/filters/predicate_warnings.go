@@ -21,10 +21,11 @@ func mentionsOpcodes(predicates []any) bool {
 // predicateWarnings warns about conditions that no job can meet: opcodes that are not in the
 // catalogue, and parameters that no opcode has.
 func predicateWarnings(predicates []any, opcodes []opcodes.Opcode) []string {
-	known := opcodeNames{fields: []string{"OP_ID"}}
+	known := opcodeNames{fields: []string{"OP_ID"}, texts: map[string]bool{}}
 	for _, o := range opcodes {
 		known.opcodes = append(known.opcodes, o.Name)
 		for _, p := range o.Params {
+			known.texts[p.Name] = known.texts[p.Name] || !strings.HasPrefix(strings.TrimPrefix(p.Type, "null or "), "a list")
 			if !slices.Contains(known.fields, p.Name) {
 				known.fields = append(known.fields, p.Name)
 			}
@@ -44,7 +45,10 @@ func predicateWarnings(predicates []any, opcodes []opcodes.Opcode) []string {
 }
 
 // opcodeNames are the names of opcodes and of their parameters.
-type opcodeNames struct{ opcodes, fields []string }
+type opcodeNames struct {
+	opcodes, fields []string
+	texts           map[string]bool // parameters that may be other than a list; false: a list in all opcodes
+}
 
 // check walks an expression, and warns about unknown names.
 func (n opcodeNames) check(expression any, warn func(string)) {
@@ -68,6 +72,10 @@ func (n opcodeNames) check(expression any, warn func(string)) {
 	}
 	if !slices.Contains(n.fields, field) {
 		warn(fmt.Sprintf("no opcode has a parameter %q, so no job matches%s", field, didYouMean(field, n.fields)))
+	}
+	if isText, known := n.texts[field]; list[0] == "=~" && known && !isText && len(list) == 3 {
+		element, _ := cli.EncodeJSON(list[2])
+		warn(fmt.Sprintf(`%s is a list, which =~ never matches; ["=[]", %q, %s] tests whether the list has that element`, field, field, element))
 	}
 	if field != "OP_ID" || len(list) != 3 || list[0] != "==" && list[0] != "=" {
 		return

@@ -31,6 +31,9 @@ type Event struct {
 	// serial, or, at the end, in total.
 	Missing *job.Output `json:"missing,omitempty"`
 
+	// Incomplete, at the end: output is missing or may be missing.
+	Incomplete bool `json:"incomplete,omitempty"`
+
 	ExitCode *int   `json:"exit_code,omitempty"`
 	Error    string `json:"error,omitempty"`
 }

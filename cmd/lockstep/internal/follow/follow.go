@@ -52,6 +52,8 @@ func (e LogEntry) Text() string {
 	switch {
 	case e.Type == job.LogMissing:
 		return missingText(e.Payload)
+	case e.Type == job.LogOpen:
+		return openText(e.Payload)
 	case e.Type == job.LogMessage && json.Unmarshal(e.Payload, &message) == nil:
 		return message
 	}
@@ -183,7 +185,12 @@ func (f *Follower) Follow(ctx context.Context, show func(Change)) (string, error
 
 // Ending queries the end of the job, which must be final.
 func (f *Follower) Ending(ctx context.Context) (Ending, error) {
-	rows, err := client.QueryJobs(ctx, f.Session, []int64{f.ID}, "status", "opstatus", "opresult")
+	return EndingOf(ctx, f.Session, f.ID)
+}
+
+// EndingOf queries the present state of job id, as an end if it is final.
+func EndingOf(ctx context.Context, daemon client.Querier, id int64) (Ending, error) {
+	rows, err := client.QueryJobs(ctx, daemon, []int64{id}, "status", "opstatus", "opresult")
 	if err != nil {
 		return Ending{}, err
 	}
@@ -194,7 +201,7 @@ func (f *Follower) Ending(ctx context.Context) (Ending, error) {
 		return Ending{}, err
 	}
 	if status == "" {
-		return Ending{}, client.ErrUnknownJob(f.ID)
+		return Ending{}, client.ErrUnknownJob(id)
 	}
 	return endingOf(status, opStatus, opResult), nil
 }

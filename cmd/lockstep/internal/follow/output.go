@@ -2,7 +2,6 @@ package follow
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -12,9 +11,6 @@ import (
 	"lockstep/core/job"
 )
 
-// ExitIncomplete is the exit code with --strict-output if some output is missing.
-const ExitIncomplete = 125
-
 // OutputHelp is the part of the help of run and log about a command's output.
 const OutputHelp = `Standard output goes to standard output and standard error to standard error. In
 a pipe or file the bytes are exactly those of the command. On a terminal, escape
@@ -23,10 +19,12 @@ streams is approximate.
 
 The log of a job is bounded: it keeps the first 256 kB and the last 768 kB or more
 of each opcode, less if the job has more than four opcodes. A follower also misses
-output if the command writes faster than the follower reads. Where lines are
-missing, standard error states the number of lines and bytes, and at the end the
-totals. With --strict-output the exit code is then 125. To keep all output,
-redirect it in the command: sh -c 'COMMAND > FILE'.`
+output if the command writes faster than the follower reads, and what processes
+that the command leaves behind write later than a second after its end. Where lines
+are missing, standard error states the number of lines and bytes, and at the end
+the totals and the end of the command; the exit code is 125. --partial accepts
+missing output. To keep all output, redirect it in the command:
+sh -c 'COMMAND > FILE'.`
 
 // MissingEventHelp and LogTypesHelp are parts of the help of commands with JSON lines.
 const (
@@ -37,11 +35,9 @@ entry with that serial, {"stdout": {"lines", "bytes"}, "stderr": {"lines", "byte
 newline; "stdout-part" a piece of text without a newline at its end;
 "stdout-base64" a piece that is not UTF-8, in base64; the same for "stderr";
 "output-missing" {"missing", "written"}: output dropped at this place, and
-written by the job up to this place; "message" a text; others a value.`
+written by the job up to this place; "output-open" the streams that other
+processes had open after the end; "message" a text; others a value.`
 )
-
-// StrictOutputUsage is the help of the flag --strict-output.
-const StrictOutputUsage = "exit with code 125 if output is missing, however the job ended"
 
 // JobOutput writes the log of a job. Output of a command goes to the same stream: byte for byte,
 // or for a terminal without control characters. Missing output is reported on standard error
@@ -57,9 +53,10 @@ type JobOutput struct {
 	// Stamped: each line begins with its timestamp.
 	Stamped bool
 
-	account job.OutputAccount
-	states  map[string]lineState
-	open    string // the stream whose last line has no newline yet
+	account   job.OutputAccount
+	unwritten error // the first error of a write
+	states    map[string]lineState
+	open      string // the stream whose last line has no newline yet
 }
 
 // lineState is the state of a stream after its last piece.
@@ -83,6 +80,13 @@ func (o *JobOutput) Show(entries []LogEntry) {
 		case ok:
 			o.write(stream, entry, piece)
 		case entry.Type == job.LogMissing:
+			if _, known := decodeMissing(entry.Payload); !known {
+				o.report(unreadableText)
+			}
+		case job.IsOutput(entry.Type):
+			o.report(unreadableText)
+		case entry.Type == job.LogOpen:
+			o.report(openText(entry.Payload))
 		case entry.Type == job.LogMessage || o.Others:
 			o.write(job.LogStdout, entry, []byte(entry.Text()+"\n"))
 		}
@@ -96,7 +100,20 @@ func (o *JobOutput) writer(stream string) (w io.Writer, terminal bool) {
 	return o.Streams.Out, o.Streams.OutTerminal
 }
 
-// write writes one piece of a stream. The writer of standard output keeps its errors.
+// report writes one line about the current place to standard error.
+func (o *JobOutput) report(text string) {
+	o.EndLine()
+	cli.PrintError(o.Streams.Err, fmt.Sprintf("job %d: %s", o.ID, text))
+}
+
+// put writes text to a stream and keeps the first error.
+func (o *JobOutput) put(w io.Writer, text []byte) {
+	if _, err := w.Write(text); err != nil && o.unwritten == nil {
+		o.unwritten = err
+	}
+}
+
+// write writes one piece of a stream.
 func (o *JobOutput) write(stream string, entry LogEntry, piece []byte) {
 	before := o.states[stream]
 	if o.states == nil {
@@ -110,7 +127,7 @@ func (o *JobOutput) write(stream string, entry LogEntry, piece []byte) {
 	}
 	w, terminal := o.writer(stream)
 	if !terminal {
-		_, _ = w.Write(append([]byte(prefix), piece...))
+		o.put(w, append([]byte(prefix), piece...))
 		if o.Mixed && stream == job.LogStdout {
 			o.open = ""
 			if o.states[stream] == lineGoesOn {
@@ -133,7 +150,7 @@ func (o *JobOutput) write(stream string, entry LogEntry, piece []byte) {
 	if o.states[stream] == lineGoesOn {
 		o.open = stream
 	}
-	_, _ = io.WriteString(w, text)
+	o.put(w, []byte(text))
 }
 
 func stateAfter(piece []byte) lineState {
@@ -158,28 +175,27 @@ func (o *JobOutput) EndLine() {
 
 // reportMissing reports the output missing at the current place.
 func (o *JobOutput) reportMissing(gap job.Output) {
-	o.EndLine()
 	had := o.account.Delivered.Plus(o.account.Missing).Minus(gap)
 	say := func(name string, gap, had job.StreamOutput) {
 		if gap != (job.StreamOutput{}) {
-			cli.PrintError(o.Streams.Err, fmt.Sprintf("job %d: missing here: %s (%s) of %s, after line %d",
-				o.ID, term.Count(gap.Lines, "line"), term.Count(gap.Bytes, "byte"), name, had.Lines))
+			o.report(fmt.Sprintf("missing here: %s (%s) of %s, after line %d",
+				term.Count(gap.Lines, "line"), term.Count(gap.Bytes, "byte"), name, had.Lines))
 		}
 	}
 	say("standard output", gap.Stdout, had.Stdout)
 	say("standard error", gap.Stderr, had.Stderr)
 	if gap.Messages > 0 {
-		cli.PrintError(o.Streams.Err, fmt.Sprintf("job %d: missing here: %s", o.ID, term.Count(gap.Messages, "log message")))
+		o.report("missing here: " + term.Count(gap.Messages, "log message"))
 	}
 }
 
-// Incomplete reports whether output was missing so far.
-func (o *JobOutput) Incomplete() bool { return o.account.Missing != (job.Output{}) }
+// Losses are what is missing of the output that was shown.
+func (o *JobOutput) Losses() Losses { return lossesOf(o.account, o.unwritten) }
 
 // Finish ends the last line and reports the total of missing output.
 func (o *JobOutput) Finish() {
 	o.EndLine()
-	if !o.Incomplete() {
+	if o.account.Missing == (job.Output{}) {
 		return
 	}
 	missing := o.account.Missing
@@ -198,19 +214,4 @@ func (o *JobOutput) Finish() {
 	}
 	cli.PrintError(o.Streams.Err, fmt.Sprintf("job %d: missing in all: %s. The log of a job is bounded; to keep all output of a command, "+
 		"redirect it in the command: sh -c 'COMMAND > FILE'", o.ID, strings.Join(parts, " and ")))
-}
-
-// missingText describes an entry that stands for dropped entries.
-func missingText(payload json.RawMessage) string {
-	var note job.MissingOutput
-	if json.Unmarshal(payload, &note) != nil {
-		return job.LogMissing
-	}
-	m := note.Missing
-	text := fmt.Sprintf("[missing here: %s (%s) of output", term.Count(m.Stdout.Lines+m.Stderr.Lines, "line"),
-		term.Count(m.Stdout.Bytes+m.Stderr.Bytes, "byte"))
-	if m.Messages > 0 {
-		text += ", and " + term.Count(m.Messages, "log message")
-	}
-	return text + "]"
 }

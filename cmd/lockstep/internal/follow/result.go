@@ -124,6 +124,22 @@ func endingOf(status string, opStatus []string, opResult []json.RawMessage) Endi
 	return end
 }
 
+// Outcome describes the end of job id, however it ended.
+func (e Ending) Outcome(id int64) string {
+	switch {
+	case !client.Final(e.Status):
+		return fmt.Sprintf("job %d is %s", id, e.Status)
+	case e.Status != client.StatusSuccess:
+		return e.Sentence(id)
+	}
+	text := fmt.Sprintf("job %d succeeded", id)
+	var result CommandEnd
+	if json.Unmarshal(e.Success, &result) == nil && result.ExitStatus != nil {
+		text += fmt.Sprintf(": command exited with status %d", *result.ExitStatus)
+	}
+	return text
+}
+
 // Sentence describes the end of job id, which did not succeed.
 func (e Ending) Sentence(id int64) string {
 	var b strings.Builder

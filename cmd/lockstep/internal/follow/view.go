@@ -16,7 +16,17 @@ type EventView struct {
 	ID   int64
 	last Change
 
-	account job.OutputAccount
+	account   job.OutputAccount
+	unwritten error // the first error of a write
+}
+
+// Losses are what is missing of the output that was shown.
+func (v *EventView) Losses() Losses { return lossesOf(v.account, v.unwritten) }
+
+func (v *EventView) print(e Event) {
+	if err := PrintEvent(v.Out, e); err != nil && v.unwritten == nil {
+		v.unwritten = err
+	}
 }
 
 // Show prints the events of one change in their order.
@@ -35,9 +45,9 @@ func (v *EventView) Show(c Change) {
 func (v *EventView) Entries(entries []LogEntry) {
 	for _, entry := range entries {
 		if gap := v.account.Add(entry.Type, entry.Payload); gap != (job.Output{}) {
-			_ = PrintEvent(v.Out, Event{Event: "missing", Job: v.ID, Serial: entry.Serial, Missing: &gap})
+			v.print(Event{Event: "missing", Job: v.ID, Serial: entry.Serial, Missing: &gap})
 		}
-		_ = PrintEvent(v.Out, entry.event(v.ID))
+		v.print(entry.event(v.ID))
 	}
 }
 
@@ -52,7 +62,7 @@ func (v *EventView) Missing() *job.Output {
 func (v *EventView) status(c Change) {
 	if !SameProgress(v.last, c) {
 		v.last = c
-		_ = PrintEvent(v.Out, Event{Event: "status", Job: v.ID, Status: c.Status, OpcodeStatus: c.OpStatus})
+		v.print(Event{Event: "status", Job: v.ID, Status: c.Status, OpcodeStatus: c.OpStatus})
 	}
 }
 

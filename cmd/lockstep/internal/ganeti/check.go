@@ -59,13 +59,16 @@ func (n *node) check() findings {
 		}
 	}
 	f.add(n.checkSpace())
-	running, own, err := n.unfinishedJobs()
+	u, err := n.unfinishedJobs()
 	f.add(err)
-	if len(running) > 0 {
-		f.Notes = append(f.Notes, fmt.Sprintf("jobs %s run: their processes go on, and lockstep watches them", list(running)))
+	if len(u.running) > 0 {
+		f.Notes = append(f.Notes, fmt.Sprintf("jobs %s run: their processes go on, and lockstep watches them", list(u.running)))
 	}
-	if len(own) > 0 {
-		f.Notes = append(f.Notes, fmt.Sprintf("jobs %s have opcodes of lockstep and are not final: lockstep ganeti back refuses meanwhile", list(own)))
+	if len(u.own) > 0 {
+		f.Notes = append(f.Notes, fmt.Sprintf("jobs %s have opcodes of lockstep and are not final: lockstep ganeti back refuses meanwhile", list(u.own)))
+	}
+	if len(u.held) > 0 {
+		f.Notes = append(f.Notes, fmt.Sprintf("jobs %s are held, and Ganeti has no holds: after lockstep ganeti back they start at once, so it refuses without --start-held", list(u.held)))
 	}
 	if !n.isMaster {
 		f.Notes = append(f.Notes, "this node is not the master: only the links are made, for a failover to this node")

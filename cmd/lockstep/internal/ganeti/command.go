@@ -127,7 +127,8 @@ Exit code: 0; 1 if the node refuses, or a step has failed.`,
 }
 
 func newBackCommand(globals *cli.Globals) *cobra.Command {
-	return &cobra.Command{
+	startHeld := false
+	command := &cobra.Command{
 		Use:   "back",
 		Short: "Put Ganeti's daemons in their place again",
 		Long: `Pause ganeti-watcher, drain the queue, stop lockstep, complete config.data, locks.data
@@ -135,19 +136,23 @@ and the serial of the queue, save a copy, remove the diversions, start Ganeti's 
 and undo drain and pause. Running jobs of Ganeti's opcodes go on. ganeti-rapi is among
 the daemons if lockstep is in its place.
 
-Refused while a job with opcodes of lockstep is not final.
+Refused while a job with opcodes of lockstep is not final, and while a job is held:
+Ganeti has no holds, so its daemons start such a job at once. With --start-held
+they may.
 
 Exit code: 0; 1 if a step has failed.`,
-		Example: "  lockstep ganeti back",
+		Example: "  lockstep ganeti back\n  lockstep ganeti back --start-held",
 		Args:    cli.WantArgs(0, 0, "ganeti back takes no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			n, err := thisNode(globals)
 			if err != nil {
 				return err
 			}
-			return n.back()
+			return n.back(startHeld)
 		},
 	}
+	command.Flags().BoolVar(&startHeld, "start-held", false, "go back although Ganeti's daemons start held jobs at once")
+	return command
 }
 
 // swap puts lockstep in place, also in that of ganeti-rapi if withRapi.
@@ -168,8 +173,9 @@ func (n *node) swap(withRapi bool) error {
 	return n.perform("swap", swapSteps)
 }
 
-// back puts Ganeti's daemons in place.
-func (n *node) back() error {
+// back puts Ganeti's daemons in place, also if they start held jobs then, if startHeld.
+func (n *node) back(startHeld bool) error {
+	n.startHeld = startHeld
 	if err := n.load(); err != nil {
 		return err
 	}
@@ -179,7 +185,7 @@ func (n *node) back() error {
 	}
 	if n.state.Step == "" {
 		n.state.Rapi = n.isLinked(rapi)
-		if err := n.refuseOwnJobs(); err != nil {
+		if err := n.refuseJobs(); err != nil {
 			return err
 		}
 	}

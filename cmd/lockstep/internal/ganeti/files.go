@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"lockstep/core/job"
 	"lockstep/core/opcode"
 	"lockstep/core/paths"
+	"lockstep/core/record"
 	"lockstep/persistence"
 )
 
@@ -65,12 +67,17 @@ func (n *node) jobIDs() (ids []int64, err error) {
 	return ids, err
 }
 
-// unfinishedJobs returns the jobs that are not final: all that run, and those with opcodes of lockstep. Jobs that are damaged
-// are neither.
-func (n *node) unfinishedJobs() (running, own []int64, err error) {
+// unfinished are the jobs that are not final and matter to a swap or a return. Damaged jobs are in none.
+type unfinished struct {
+	running []int64
+	own     []int64 // those with opcodes of lockstep
+	held    []int64 // those that begin when Ganeti's daemons start, because these read no holds; only on the master
+}
+
+func (n *node) unfinishedJobs() (u unfinished, err error) {
 	ids, err := n.jobIDs()
 	if err != nil {
-		return nil, nil, err
+		return unfinished{}, err
 	}
 	for _, id := range ids {
 		content, err := os.ReadFile(n.path(dataDir, paths.JobPath(id)))
@@ -78,33 +85,66 @@ func (n *node) unfinishedJobs() (running, own []int64, err error) {
 			continue // archived meanwhile
 		}
 		if err != nil {
-			return nil, nil, err
+			return unfinished{}, err
 		}
 		j, err := job.Decode(content)
 		if err != nil || j.Status().Final() {
 			continue
 		}
 		if j.Status() != job.Queued || paths.IsJobLivelock(j.Livelock) {
-			running = append(running, id)
+			u.running = append(u.running, id)
+		} else if held, err := n.isHeld(id); err != nil {
+			return unfinished{}, err
+		} else if held {
+			u.held = append(u.held, id)
 		}
-		for i := range j.Ops {
-			if _, isGanetis := opcode.Builtin().Lookup(job.OpID(j.Ops[i].Input)); !isGanetis || job.OpID(j.Ops[i].Input) == "OP_RUN_COMMAND" {
-				own = append(own, id)
-				break
-			}
+		if hasOwnOpcode(j) {
+			u.own = append(u.own, id)
 		}
 	}
-	return running, own, nil
+	return u, nil
 }
 
-// refuseOwnJobs returns an error while a job with opcodes of lockstep is not final: Ganeti's daemons cannot run it.
-func (n *node) refuseOwnJobs() error {
-	_, own, err := n.unfinishedJobs()
-	if err == nil && len(own) > 0 {
-		err = fmt.Errorf("jobs %s have opcodes of lockstep and are not final; wait for their ends, or cancel them", list(own))
-		if n.hasDrained() {
-			err = fmt.Errorf("%w (the queue is drained: gnt-cluster queue undrain opens it)", err)
-		}
+func hasOwnOpcode(j *job.Job) bool {
+	return slices.ContainsFunc(j.Ops, func(op job.Op) bool {
+		_, isGanetis := opcode.Builtin().Lookup(job.OpID(op.Input))
+		return !isGanetis || job.OpID(op.Input) == "OP_RUN_COMMAND"
+	})
+}
+
+// isHeld reports whether the record beside a job's file holds it. Only the records of the master mean something.
+func (n *node) isHeld(id int64) (bool, error) {
+	if !n.isMaster {
+		return false, nil
+	}
+	content, err := os.ReadFile(n.path(dataDir, paths.RecordPath(id)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	held := false
+	if r, err := record.Decode(content); err == nil { // the daemon sets a damaged record aside, and the job is not held
+		_, held = r.Hold()
+	}
+	return held, nil
+}
+
+// refuseJobs returns an error while a job with opcodes of lockstep is not final, which Ganeti's daemons cannot run, or a job is held,
+// which they would start, unless the operator accepts that.
+func (n *node) refuseJobs() error {
+	u, err := n.unfinishedJobs()
+	switch {
+	case err != nil:
+		return err
+	case len(u.own) > 0:
+		err = fmt.Errorf("jobs %s have opcodes of lockstep and are not final; wait for their ends, or cancel them", list(u.own))
+	case len(u.held) > 0 && !n.startHeld:
+		err = fmt.Errorf("jobs %s are held, and Ganeti's daemons would start them at once; release or cancel them, or say --start-held", list(u.held))
+	}
+	if err != nil && n.hasDrained() {
+		err = fmt.Errorf("%w (the queue is drained: gnt-cluster queue undrain opens it)", err)
 	}
 	return err
 }

@@ -20,11 +20,14 @@ import (
 	"lockstep/core/job"
 	"lockstep/core/ownership"
 	"lockstep/core/paths"
+	"lockstep/core/record"
 	"lockstep/persistence"
 )
 
 func swap(n *node) error         { return n.swap(false) }
 func swapWithRapi(n *node) error { return n.swap(true) }
+func back(n *node) error         { return n.back(false) }
+func backWithHeld(n *node) error { return n.back(true) }
 
 // allDaemons are those of the master.
 var allDaemons = []string{wconfd, rapi, luxid}
@@ -47,6 +50,8 @@ type world struct {
 	watcher int // rounds for which a watcher still runs that has read no pause
 	later   int // number of watchers that were seen once; each look sees another one, which has read the pause; negative: none
 	broken  string
+	// unknown: the command was killed after it has drained the queue and before it has noted that.
+	unknown bool
 }
 
 func newWorld(t *testing.T) *world {
@@ -87,6 +92,10 @@ func (w *world) writeJob(id int64, status job.Status, op string) {
 	w.write(dataDir+"/"+paths.JobPath(id), string(job.Encode(j)))
 }
 
+func (w *world) hold(id int64) {
+	w.write(dataDir+"/"+paths.RecordPath(id), string(record.Record{}.WithHold(record.Hold{By: "uid=0(root)", SinceUs: 5}).Encode()))
+}
+
 // command is a run of the program. It returns the error, or crash{}.
 func (w *world) command(do func(*node) error) (err error) {
 	n := &node{root: w.root, system: w, owners: ownership.Rules{}, program: w.path("/opt/lockstep/lockstepd"),
@@ -98,6 +107,9 @@ func (w *world) command(do func(*node) error) (err error) {
 	defer func() {
 		if _, crashed := recover().(crash); crashed {
 			err = errors.New("killed")
+			_, unmarked := os.Stat(w.path(dataDir + "/" + drainMark))
+			_, open := os.Stat(w.path(dataDir + "/" + paths.DrainPath))
+			w.unknown = open == nil && unmarked != nil
 		}
 	}()
 	return do(n)
@@ -201,6 +213,9 @@ func (w *world) perform(name string, args []string) (string, error) {
 		if w.running["ganeti-luxid"] == nil {
 			return "cannot connect", errors.New("exit status 1")
 		}
+		if args[0] == "watcher" {
+			return "", nil
+		}
 		if args[1] == "drain" {
 			w.write(dataDir+"/"+paths.DrainPath, "")
 			return "", nil
@@ -273,8 +288,13 @@ func (w *world) requireRapiIn(kind, kindOfRapi string, text string) {
 	require.Empty(w.t, w.broken, text)
 	require.Equal(w.t, map[string]string{wconfd: kind, luxid: kind, rapi: kindOfRapi}, w.kinds, text)
 	require.NoFileExists(w.t, w.path(dataDir+"/watcher.pause"), text)
-	require.NoFileExists(w.t, w.path(dataDir+"/"+paths.DrainPath), text)
 	require.NoFileExists(w.t, w.path(dataDir+"/"+drainMark), text)
+	if w.unknown {
+		require.FileExists(w.t, w.path(dataDir+"/"+paths.DrainPath), text)
+		require.Contains(w.t, w.said, "the queue is drained already, and stays so: gnt-cluster queue undrain opens it", text)
+		return
+	}
+	require.NoFileExists(w.t, w.path(dataDir+"/"+paths.DrainPath), text)
 }
 
 func TestSwapAndBack(t *testing.T) {
@@ -290,24 +310,24 @@ func TestSwapAndBack(t *testing.T) {
 
 	// A job of lockstep's own and a serial that somebody has set back.
 	w.writeJob(9, job.Running, "OP_RUN_COMMAND")
-	require.ErrorContains(t, w.command((*node).back), "jobs 9 have opcodes of lockstep and are not final")
+	require.ErrorContains(t, w.command(back), "jobs 9 have opcodes of lockstep and are not final")
 	w.requireIn("lockstep", "nothing was begun")
 	w.writeJob(9, job.Success, "OP_RUN_COMMAND")
 	w.write(dataDir+"/queue/serial", "2\n")
 	w.write(dataDir+"/"+paths.LocksJournalPath, "{\"boot\":\"b\"}\n{}\n")
-	require.NoError(t, w.command((*node).back))
+	require.NoError(t, w.command(back))
 	w.requireIn("ganeti", "")
 	serial, err := os.ReadFile(w.path(dataDir + "/queue/serial"))
 	require.NoError(t, err)
 	require.Equal(t, "9\n", string(serial), "no id is given out twice")
-	require.NoError(t, w.command((*node).back))
+	require.NoError(t, w.command(back))
 	require.Contains(t, w.said, "Ganeti's daemons are in their place already")
 }
 
 // A kill at any point, before or after what the command does there: the same command goes on to its end, and the other one turns
 // round. At no moment daemons of two kinds run, whatever the watcher does.
 func TestACrashAtEachPoint(t *testing.T) {
-	actions := map[string]func(*node) error{"swap": swap, "swap --rapi": swapWithRapi, "back": (*node).back}
+	actions := map[string]func(*node) error{"swap": swap, "swap --rapi": swapWithRapi, "back": back}
 	for _, row := range []struct{ before, first, then string }{
 		{"", "swap", "swap"}, {"", "swap", "back"}, {"swap", "back", "swap"}, {"swap", "back", "back"},
 		{"", "swap --rapi", "swap --rapi"}, {"", "swap --rapi", "back"}, {"swap", "swap --rapi", "swap --rapi"}, {"swap", "swap --rapi", "back"},
@@ -355,7 +375,7 @@ func TestSwapOfRapi(t *testing.T) {
 		require.True(t, f.Swapped && f.Rapi)
 		return nil
 	}))
-	require.NoError(t, w.command((*node).back))
+	require.NoError(t, w.command(back))
 	w.requireIn("ganeti", "")
 	require.NoError(t, w.command(swap))
 	w.requireIn("lockstep", "the former --rapi is forgotten")
@@ -367,6 +387,80 @@ func TestSwapOfRapi(t *testing.T) {
 	require.ErrorContains(t, w.command(swapWithRapi), "a swap without --rapi was interrupted")
 	require.NoError(t, w.command(swap))
 	w.requireIn("lockstep", "")
+}
+
+// Ganeti's daemons start held jobs, so a return with such jobs wants the word of the operator.
+func TestBackWithHeldJobs(t *testing.T) {
+	w := newWorld(t)
+	require.NoError(t, w.command(swap))
+	w.hold(3) // has ended
+	w.writeJob(8, job.Running, "OP_TEST_DELAY")
+	w.hold(8)
+	w.writeJob(9, job.Queued, "OP_TEST_DELAY")
+	w.hold(9)
+	require.NoError(t, w.command(func(n *node) error {
+		require.Contains(t, n.check().Notes, "jobs 9 are held, and Ganeti has no holds: after lockstep ganeti back they start at once, so it refuses without --start-held")
+		return nil
+	}))
+	require.ErrorContains(t, w.command(back), "jobs 9 are held, and Ganeti's daemons would start them at once")
+	w.requireIn("lockstep", "nothing was begun")
+
+	// A hold that comes after the first look, in a command that is killed there.
+	require.NoError(t, os.Remove(w.path(dataDir+"/"+paths.RecordPath(9))))
+	w.events, w.crashAt = 0, 4
+	require.EqualError(t, w.command(back), "killed")
+	w.crashAt = 0
+	w.hold(9)
+	require.ErrorContains(t, w.command(back), "jobs 9 are held")
+	require.Equal(t, "lockstep", w.kinds[luxid])
+	require.NoError(t, w.command(backWithHeld))
+	w.requireIn("ganeti", "")
+}
+
+// A former master has the records of jobs that it has held; they mean nothing there, and no daemon starts.
+func TestBackOfACandidateWithRecordsOfHolds(t *testing.T) {
+	w := newWorld(t)
+	require.NoError(t, w.command(swap))
+	for _, daemon := range allDaemons {
+		w.stopDaemon(daemon)
+	}
+	w.write(dataDir+"/ssconf_master_node", "node2.example\n")
+	w.write(dataDir+"/watcher.pause", strconv.FormatInt(w.clock.Add(time.Hour).Unix(), 10)) // it does not run on such a node
+	w.writeJob(9, job.Queued, "OP_TEST_DELAY")
+	w.hold(9)
+	require.NoError(t, w.command(back))
+	require.Equal(t, "ganeti", w.kindOf("ganeti-luxid"))
+}
+
+// A kill at any point, and the operator drains the queue then: it is drained after the next command, too.
+func TestADrainAfterACrashStays(t *testing.T) {
+	actions := map[string]func(*node) error{"swap": swap, "back": back}
+	begin, stride := 1, 1
+	if testing.Short() {
+		begin, stride = 3, 9 // 3 is the drain
+	}
+	for _, row := range []struct{ first, then string }{{"swap", "swap"}, {"swap", "back"}, {"back", "back"}, {"back", "swap"}} {
+		for _, after := range []bool{false, true} {
+			for at := begin; ; at += stride {
+				w := newWorld(t)
+				if row.first == "back" {
+					require.NoError(t, w.command(swap))
+				}
+				w.events, w.crashAt, w.after = 0, at, after
+				err := w.command(actions[row.first])
+				w.crashAt = 0
+				if err == nil {
+					break
+				}
+				w.clock = w.clock.Add(time.Minute)
+				drained := w.path(dataDir + "/" + paths.DrainPath)
+				w.write(dataDir+"/"+paths.DrainPath, "")
+				require.NoError(t, os.Chtimes(drained, w.clock, w.clock))
+				require.NoError(t, w.command(actions[row.then]))
+				require.FileExists(t, drained, "%s killed at event %d, after it: %v, then %s: %v", row.first, at, after, row.then, w.said)
+			}
+		}
+	}
 }
 
 // What an operator has paused and drained stays so.
@@ -396,7 +490,7 @@ func TestSwapOfACandidate(t *testing.T) {
 	require.NoError(t, w.command(swap))
 	require.Equal(t, "lockstep", w.kindOf("ganeti-luxid"))
 	require.Empty(t, w.kinds)
-	require.NoError(t, w.command((*node).back))
+	require.NoError(t, w.command(back))
 	require.Equal(t, "ganeti", w.kindOf("ganeti-wconfd"))
 }
 

@@ -68,6 +68,9 @@ type node struct {
 	isMaster bool
 	say      func(format string, args ...any)
 	state    state
+
+	// startHeld: the operator accepts that Ganeti's daemons start held jobs.
+	startHeld bool
 }
 
 // step is one step of a swap or a return. do may be repeated after a crash at any point of it.
@@ -92,7 +95,7 @@ var swapSteps = []step{
 var backSteps = []step{
 	{"pause the watcher", true, (*node).pauseWatcher},
 	{"drain the queue", true, (*node).drain},
-	{"look for lockstep's jobs", true, (*node).refuseOwnJobs},
+	{"look for lockstep's jobs", true, (*node).refuseJobs},
 	{"stop lockstep", true, (*node).stopDaemons},
 	{"complete the files", true, (*node).fold},
 	{"save a copy", true, (*node).save},
@@ -265,28 +268,48 @@ func (n *node) resumeWatcher() error {
 	return err
 }
 
-// drain closes the queue for submissions. Without ganeti-luxid there are none.
+// drain closes the queue for submissions. Without ganeti-luxid there are none. After a crash between the drain and its mark the
+// queue stays drained: the flag may be the operator's, who then has to open it.
 func (n *node) drain() error {
-	flag := n.path(dataDir, paths.DrainPath)
-	_, err := os.Stat(flag)
-	if err == nil && !n.hasDrained() || !n.runs(luxid) {
-		return nil // an operator has drained it, or it takes no jobs
+	_, err := os.Stat(n.path(dataDir, paths.DrainPath))
+	switch {
+	case err == nil && n.hasDrained():
+		return nil
+	case err == nil:
+		n.say("the queue is drained already, and stays so: gnt-cluster queue undrain opens it")
+		return nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	case !n.runs(luxid):
+		return nil
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := n.run(cluster, "queue", "drain"); err != nil {
 		return err
 	}
-	if err := n.replace(filepath.Join(dataDir, drainMark), nil, 0o600); err != nil {
+	flag, err := n.drainFlag()
+	if err != nil {
 		return err
 	}
-	return n.run(cluster, "queue", "drain")
+	return n.replace(filepath.Join(dataDir, drainMark), []byte(flag), 0o600)
 }
 
-// drainMark says that a command of this program has drained the queue, and not the operator.
+// drainMark says which drain flag a command of this program has set. Each other one is the operator's.
 const drainMark = "lockstep-swap.drained"
 
+// drainFlag identifies the flag of this drain: each drain writes a new file, or the file again.
+func (n *node) drainFlag() (string, error) {
+	var stat unix.Stat_t
+	if err := unix.Stat(n.path(dataDir, paths.DrainPath), &stat); err != nil {
+		return "", fmt.Errorf("%s: %w", n.path(dataDir, paths.DrainPath), err)
+	}
+	return fmt.Sprintf("inode %d, modified %d.%09d\n", stat.Ino, stat.Mtim.Sec, stat.Mtim.Nsec), nil
+}
+
+// hasDrained reports whether the queue is drained by a command of this program.
 func (n *node) hasDrained() bool {
-	_, err := os.Stat(n.path(dataDir, drainMark))
-	return err == nil
+	mark, err := os.ReadFile(n.path(dataDir, drainMark))
+	flag, flagErr := n.drainFlag()
+	return err == nil && flagErr == nil && string(mark) == flag
 }
 
 func (n *node) undrain() error {

@@ -65,6 +65,25 @@ func (s Submission) Resolve(resolve func(name string) (int64, error)) error {
 	return nil
 }
 
+// CheckOpcodes calls check once for each OP_ID of the file. A mistake is a *doctree.Error, at the first opcode that has it.
+func (s Submission) CheckOpcodes(check func(name string) error) error {
+	seen := map[string]bool{}
+	for _, job := range s.Jobs {
+		for _, op := range job.ops {
+			id, _ := op.Field("OP_ID")
+			name, _ := id.Scalar.(string)
+			if seen[name] {
+				continue
+			}
+			seen[name] = true
+			if err := check(name); err != nil {
+				return doctree.Errorf(id.At, "%v", err)
+			}
+		}
+	}
+	return nil
+}
+
 // Parse reads the content of the file called name. A mistake is a *doctree.Error.
 func Parse(name string, data []byte) (Submission, error) {
 	root, err := parseFile(name, data)

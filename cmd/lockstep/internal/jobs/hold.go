@@ -14,8 +14,9 @@ import (
 // NewHoldCommand is the command hold.
 func NewHoldCommand(globals *cli.Globals) *cobra.Command {
 	return newHoldCommand(globals, true, `Hold jobs: a held job does not start, and a running job begins no further opcode, until
-it is released or has ended. What executes already goes on. A held job that runs gives
-up its run slot between two opcodes.
+it is released or has ended. What executes already goes on, and the answer names that
+opcode. A start that is under way is called off. A held job that runs gives up its run
+slot between two opcodes.
 
 A hold belongs to the job. It is no filter rule, and no rule overrides it. It outlives
 restarts of the daemon, and in a cluster a change of the master. "lockstep why" and

@@ -18,7 +18,7 @@ type logOptions struct {
 	selection.Flags
 	Follow     bool
 	Timestamps bool
-	Strict     bool
+	Partial    bool
 }
 
 // NewLogCommand is the command log.
@@ -36,7 +36,7 @@ Several logs are printed one after the other, with a heading before each; with
 ` + follow.OutputHelp + `
 
 Exit code: 0, however the job ended; 1 if there is no such job; 125 if output is
-missing, with --strict-output.
+missing, without --partial.
 With --json, one object per line:
 {"event": "log", "job", "serial", "time", "type", "payload"} and
 ` + follow.MissingEventHelp + `
@@ -52,7 +52,7 @@ With --json, one object per line:
 	}
 	command.Flags().BoolVarP(&opts.Follow, "follow", "f", false, "continue until the job has ended")
 	command.Flags().BoolVarP(&opts.Timestamps, "timestamps", "t", false, "prefix each line with its local time")
-	command.Flags().BoolVar(&opts.Strict, "strict-output", false, follow.StrictOutputUsage)
+	follow.PartialFlag(command, &opts.Partial)
 	registerShown(globals, command, &opts.Flags)
 	return command
 }
@@ -73,7 +73,7 @@ func runLog(ctx context.Context, opts logOptions, globals *cli.Globals, args []s
 		if _, err := f.Follow(ctx, func(c follow.Change) { view.show(c.Entries) }); err != nil {
 			return err
 		}
-		return view.finish()
+		return view.finish(ctx, daemon)
 	}
 	var worst error
 	for i, id := range ids {
@@ -88,11 +88,20 @@ func runLog(ctx context.Context, opts logOptions, globals *cli.Globals, args []s
 		if err != nil && !errors.As(err, &incomplete) {
 			return err
 		}
-		if err != nil {
-			worst = err
-		}
+		worst = laterLoss(globals, worst, err)
 	}
 	return worst
+}
+
+// laterLoss prints an earlier error about a log if there is another one, and returns the latest.
+func laterLoss(globals *cli.Globals, earlier, err error) error {
+	if err == nil {
+		return earlier
+	}
+	if earlier != nil {
+		cli.PrintError(globals.Streams.Err, earlier.Error())
+	}
+	return err
 }
 
 // printLog prints the present log of one job.
@@ -111,7 +120,7 @@ func printLog(ctx context.Context, opts logOptions, globals *cli.Globals, daemon
 	}
 	view := newLogView(opts, globals, globals.Streams, id)
 	view.show(slices.Concat(logs...))
-	return view.finish()
+	return view.finish(ctx, daemon)
 }
 
 // followLogs follows several jobs at the same time.
@@ -124,10 +133,13 @@ func followLogs(ctx context.Context, opts logOptions, globals *cli.Globals, daem
 	err := followSeveral(ctx, daemon, ids,
 		func(id int64, c follow.Change) { views[id].show(c.Entries) },
 		func(f *follow.Follower, _ string) error {
-			if err := views[f.ID].finish(); err != nil {
-				worst = err
-			}
+			err := views[f.ID].finish(ctx, f.Session)
 			flush(views[f.ID].lines.Streams)
+			var incomplete *cli.ExitError
+			if err != nil && !errors.As(err, &incomplete) {
+				return err
+			}
+			worst = laterLoss(globals, worst, err)
 			return nil
 		})
 	if err != nil {
@@ -138,13 +150,13 @@ func followLogs(ctx context.Context, opts logOptions, globals *cli.Globals, daem
 
 // logView prints the log as text or as JSON.
 type logView struct {
-	json, strict bool
-	lines        follow.JobOutput
-	events       follow.EventView
+	json, partial bool
+	lines         follow.JobOutput
+	events        follow.EventView
 }
 
 func newLogView(opts logOptions, globals *cli.Globals, streams cli.Streams, id int64) *logView {
-	return &logView{json: globals.JSON, strict: opts.Strict, events: follow.EventView{Out: globals.Streams.Out, ID: id},
+	return &logView{json: globals.JSON, partial: opts.Partial, events: follow.EventView{Out: globals.Streams.Out, ID: id},
 		lines: follow.JobOutput{ID: id, Streams: streams, Others: true, Stamped: opts.Timestamps}}
 }
 
@@ -156,10 +168,19 @@ func (v *logView) show(entries []follow.LogEntry) {
 	v.lines.Show(entries)
 }
 
-func (v *logView) finish() error {
+// finish reports what is missing, and asks for the status of the job then.
+func (v *logView) finish(ctx context.Context, daemon client.Querier) error {
 	v.lines.Finish()
-	if v.strict && (v.lines.Incomplete() || v.events.Missing() != nil) {
-		return &cli.ExitError{Code: follow.ExitIncomplete}
+	losses := v.lines.Losses()
+	if v.json {
+		losses = v.events.Losses()
 	}
-	return nil
+	if losses == "" || v.partial {
+		return nil
+	}
+	end, err := follow.EndingOf(ctx, daemon, v.lines.ID)
+	if err != nil {
+		return err
+	}
+	return losses.Error(v.lines.ID, end.Outcome(v.lines.ID))
 }

@@ -110,7 +110,11 @@ func (a perJobAction) forOne(ctx context.Context, globals *cli.Globals, daemon *
 		return Answer{ID: id, Message: failed.Error()}, nil
 	}
 	if answer.Done {
+		_, more, _ := strings.Cut(answer.Message, ";") // which opcode of a held job has begun
 		answer.Message = a.done
+		if more != "" {
+			answer.Message += ";" + more
+		}
 	}
 	if err != nil || answer.Done {
 		return answer, err

@@ -33,12 +33,12 @@ Watching continues over a restart of the daemon.
 Standard error of a command goes to standard error, all other text to standard
 output. "lockstep log --help" describes missing lines.
 
-Exit code: 0 if the job succeeded, 1 otherwise; 125 if output is missing, with
---strict-output.
+Exit code: 0 if the job succeeded, 1 otherwise; 125 if output is missing, without
+--partial.
 With --json, one object per line:
 {"event": "status", "job", "status", "opcode_status"},
 {"event": "log", "job", "serial", "time", "type", "payload"},
-{"event": "end", "job", "status", "error", "missing"} and
+{"event": "end", "job", "status", "error", "missing", "incomplete"} and
 ` + follow.MissingEventHelp + `
 
 ` + follow.LogTypesHelp,
@@ -50,14 +50,14 @@ With --json, one object per line:
 			return runWatch(command.Context(), opts, globals, args)
 		},
 	}
-	command.Flags().BoolVar(&opts.strict, "strict-output", false, follow.StrictOutputUsage)
+	follow.PartialFlag(command, &opts.partial)
 	registerShown(globals, command, &opts.Flags)
 	return command
 }
 
 type watchOptions struct {
 	selection.Flags
-	strict bool
+	partial bool
 }
 
 func runWatch(ctx context.Context, opts watchOptions, globals *cli.Globals, args []string) error {
@@ -132,29 +132,36 @@ func (w *watched) show(c follow.Change) {
 
 // end reports the end of the job and returns the error with the exit code.
 func (w *watched) end(ctx context.Context, opts watchOptions, globals *cli.Globals, f *follow.Follower, status string) error {
-	id, events, lines, strict := f.ID, w.events, w.lines, opts.strict
+	id := f.ID
+	w.lines.output.Finish()
+	losses := w.lines.output.Losses()
+	if w.json {
+		losses = w.events.Losses()
+	}
+	lost := losses != "" && !opts.partial
 	text := ""
-	if status != client.StatusSuccess {
+	if status != client.StatusSuccess || lost {
 		end, err := f.Ending(ctx)
 		if err != nil {
 			return err
 		}
-		text = end.Sentence(id)
+		text = end.Outcome(id)
+		if lost {
+			text = losses.Error(id, text).Error()
+		}
 	}
-	if globals.JSON {
-		if err := follow.PrintEvent(globals.Streams.Out, follow.Event{Event: "end", Job: id, Status: status, Error: text, Missing: events.Missing()}); err != nil {
+	if w.json {
+		if err := follow.PrintEvent(globals.Streams.Out, follow.Event{Event: "end", Job: id, Status: status, Error: text,
+			Missing: w.events.Missing(), Incomplete: losses != ""}); err != nil {
 			return err
 		}
 	}
-	lines.output.Finish()
-	switch incomplete := lines.output.Incomplete() || events.Missing() != nil; {
-	case strict && incomplete && text != "" && !globals.JSON:
+	switch {
+	case lost:
 		return &cli.ExitError{Code: follow.ExitIncomplete, Err: errors.New(text)}
-	case strict && incomplete:
-		return &cli.ExitError{Code: follow.ExitIncomplete}
 	case status == client.StatusSuccess:
 		return nil
-	case globals.JSON:
+	case w.json:
 		return &cli.ExitError{Code: cli.ExitFailure}
 	}
 	return errors.New(text)

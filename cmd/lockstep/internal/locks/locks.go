@@ -105,6 +105,9 @@ func runLocks(ctx context.Context, opts locksOptions, globals *cli.Globals, name
 	if err := daemon.Query(ctx, "LockstepLocks", nil, &state); err != nil {
 		return err
 	}
+	for i := range state.Locks {
+		state.Locks[i].Pending = state.Locks[i].Waiters(state.Waits) // as in the graph
+	}
 	if len(names) > 0 {
 		state = state.only(names)
 	}

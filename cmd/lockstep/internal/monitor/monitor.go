@@ -1,5 +1,5 @@
-// Package monitor has the command monitor: what MonD reports about nodes. It is a client of MonD over HTTP and needs neither the
-// daemon's socket nor its files.
+// Package monitor has the command monitor: what MonD reports about nodes. It is a client of MonD over HTTP. The daemon says over its
+// socket where its own MonD is; for other nodes neither socket nor files are needed.
 package monitor
 
 import (
@@ -22,13 +22,13 @@ import (
 
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/core/answer"
 )
 
 const (
-	addressDefault = "127.0.0.1:1815"
-	portDefault    = "1815"
-	timeout        = 10 * time.Second
-	answerMax      = 64 << 20 // bytes
+	portDefault = "1815"
+	timeout     = 10 * time.Second
+	answerMax   = 64 << 20 // bytes
 )
 
 type options struct {
@@ -45,7 +45,7 @@ func NewCommand(globals *cli.Globals) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "monitor [flags] [COLLECTOR...]",
 		Short: "Show what the collectors of nodes report",
-		Long: `Show the reports of MonD on this node, or on the nodes of --node: one line for each
+		Long: `Show the reports of the daemon's MonD, or of MonD on the nodes of --node: one line for each
 collector with its status, the age of its report, and a summary. A node answers at
 once from its last reports, also while another node is the master or there is none.
 
@@ -56,7 +56,8 @@ A COLLECTOR is a name, such as queue, locks, replication, processes, lockstepd,
 config, cpu-avg-load, diskstats, drbd or lv. Without any, all active ones are shown.
 
 Ids of jobs, names of nodes and pids are shown to users of the remote API only: give
---user, and the password in a file or at the terminal.
+--user, and the password in a file or at the terminal. To another machine the
+password is sent over TLS only (--tls).
 
 Exit code: 0 if every status is ok or repairing, 1 if one is unknown or wrong, or if a
 node does not answer; 2 for wrong usage.
@@ -72,7 +73,7 @@ reports as MonD sends them: {"name", "version", "format_version", "timestamp",
 		},
 	}
 	flags := command.Flags()
-	flags.StringSliceVarP(&opts.Nodes, "node", "n", []string{addressDefault}, "`address` of a node's MonD; the port is 1815 if it has none; repeatable")
+	flags.StringSliceVarP(&opts.Nodes, "node", "n", nil, "`address` of a node's MonD; the port is 1815 if it has none; repeatable (default the MonD of the daemon)")
 	flags.StringVarP(&opts.User, "user", "u", "", "`name` of a user of the remote API")
 	flags.StringVar(&opts.Password, "password-file", "", "`file` with the password of --user in its first line")
 	flags.BoolVar(&opts.TLS, "tls", false, "speak TLS")
@@ -98,6 +99,9 @@ type nodeReports struct {
 }
 
 func run(ctx context.Context, opts options, globals *cli.Globals, names []string) error {
+	if err := opts.checkSecrecy(); err != nil {
+		return err
+	}
 	client, err := newClient(opts)
 	if err != nil {
 		return err
@@ -105,6 +109,16 @@ func run(ctx context.Context, opts options, globals *cli.Globals, names []string
 	password, err := opts.password(globals)
 	if err != nil {
 		return err
+	}
+	if len(opts.Nodes) == 0 {
+		own, secure, err := ownMonitor(ctx, globals)
+		if err != nil {
+			return err
+		}
+		opts.Nodes, opts.TLS = []string{own}, opts.TLS || secure
+		if err := opts.checkSecrecy(); err != nil {
+			return err
+		}
 	}
 	all := make([]nodeReports, len(opts.Nodes))
 	done := make(chan int)
@@ -128,6 +142,41 @@ func run(ctx context.Context, opts options, globals *cli.Globals, names []string
 	for _, n := range all {
 		if n.Error != "" || slices.ContainsFunc(n.reports, func(r report) bool { return statusOf(r).code >= codeUnknown }) {
 			return &cli.ExitError{Code: 1}
+		}
+	}
+	return nil
+}
+
+// ownMonitor asks the daemon for the address of its MonD, and whether it speaks TLS.
+func ownMonitor(ctx context.Context, globals *cli.Globals) (address string, secure bool, err error) {
+	daemon := globals.Connect()
+	defer daemon.Close()
+	var nodes answer.Nodes // every node answers for itself
+	if err := daemon.Query(ctx, "LockstepNodes", []any{}, &nodes); err != nil {
+		return "", false, err
+	}
+	if address, is := strings.CutPrefix(nodes.Monitor, "https://"); is {
+		return address, true, nil
+	}
+	if address, is := strings.CutPrefix(nodes.Monitor, "http://"); is {
+		return address, false, nil
+	}
+	return "", false, errors.New("the daemon reports nothing: it was started without --mond-address, or the default address is in use by another " +
+		"program; its log says which. --node asks the MonD at an address, which may be another daemon's")
+}
+
+// checkSecrecy refuses to send a password in clear to another machine.
+func (o options) checkSecrecy() error {
+	if o.User == "" || o.TLS || o.Certificate != "" {
+		return nil
+	}
+	for _, node := range o.Nodes {
+		host, _, err := net.SplitHostPort(node)
+		if err != nil {
+			host = strings.Trim(node, "[]")
+		}
+		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return cli.Usagef("--user needs --tls or --certificate: the password would be sent in clear to %s", node)
 		}
 	}
 	return nil
@@ -240,9 +289,9 @@ func printTable(globals *cli.Globals, all []nodeReports) {
 		for _, r := range n.reports {
 			s := statusOf(r)
 			age := max(0, globals.Streams.Now().Sub(time.Unix(0, r.Timestamp)))
-			row := table.Row{r.Name, s.paint(p), term.Span(age), term.Visible(summary(r, s))}
+			row := table.Row{term.Visible(r.Name), s.paint(p), term.Span(age), term.Visible(summary(r, s))}
 			if several {
-				row = append(table.Row{n.Node}, row...)
+				row = append(table.Row{term.Visible(n.Node)}, row...)
 			}
 			rows = append(rows, row)
 		}

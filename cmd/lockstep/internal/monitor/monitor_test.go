@@ -156,3 +156,29 @@ func TestAnswersOfOtherServers(t *testing.T) {
 		s.Close()
 	}
 }
+
+// A password is not sent in clear to another machine.
+func TestThePasswordIsNotSentInClear(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "password")
+	require.NoError(t, os.WriteFile(file, []byte("secret\n"), 0o600))
+	for _, node := range []string{"192.0.2.1", "192.0.2.1:1815", "n1.invalid", "[2001:db8::1]:1815", "localhost.invalid"} {
+		_, errors, code := run(t, false, "--node", "127.0.0.1:1", "--node", node, "--user", "reader", "--password-file", file)
+		require.Equal(t, 2, code)
+		require.Contains(t, errors, "the password would be sent in clear to "+node)
+	}
+	for _, node := range []string{"127.0.0.1:1", "localhost:1", "[::1]:1"} {
+		_, errors, _ := run(t, false, "--node", node, "--user", "reader", "--password-file", file)
+		require.NotContains(t, errors, "in clear")
+	}
+}
+
+// Texts of a node move no cursor.
+func TestNamesOfCollectorsAreNeutralised(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`[{"name":"q\u001b[2J","kind":0,"data":{}}]`))
+	}))
+	t.Cleanup(server.Close)
+	out, errors, _ := run(t, false, "--node", address(server), "--node", "n\x1b[2J")
+	require.NotContains(t, out+errors, "\x1b")
+	require.Contains(t, out, `q\x1b[2J`)
+}

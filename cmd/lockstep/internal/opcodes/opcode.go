@@ -48,11 +48,8 @@ Others can be declared in files of the daemon's directory opcodes.d:
 	return command
 }
 
-// Opcode is an opcode of the daemon's catalogue, with whether it has an executor.
-type Opcode struct {
-	answer.Opcode
-	Runs bool
-}
+// Opcode is an opcode of the daemon's catalogue.
+type Opcode struct{ answer.Opcode }
 
 // MarshalJSON returns the JSON output.
 func (o Opcode) MarshalJSON() ([]byte, error) {
@@ -71,6 +68,9 @@ const jsonHelp = `{"name": string, "doc": string, "defined": bool, "runs": bool,
 "secret": bool}]}; "defined" is true for declared opcodes, "runs" false for opcodes
 without an executor`
 
+// IsBuiltin reports whether the opcode is one that every daemon executes.
+func IsBuiltin(name string) bool { return builtinOpcodes()[name] != "" }
+
 // builtinOpcodes describes the opcodes that job processes execute (execute.go of lockstep-job).
 func builtinOpcodes() map[string]string {
 	return map[string]string{
@@ -86,19 +86,29 @@ func builtinOpcodes() map[string]string {
 	}
 }
 
+// CheckRuns returns an error if the opcode has no executor.
+func (o Opcode) CheckRuns() error {
+	if o.Runs {
+		return nil
+	}
+	return fmt.Errorf(`this daemon cannot execute %s, an opcode of Ganeti; "lockstep opcode list" lists those that it executes`, o.Name)
+}
+
 // kind names the origin of the opcode.
 func (o Opcode) kind() string {
 	switch {
 	case o.Defined:
 		return "declared"
-	case o.Runs:
+	case IsBuiltin(o.Name):
 		return "built in"
+	case o.Runs:
+		return "Ganeti's"
 	}
 	return "not run"
 }
 
 // Fetch returns the catalogue, or with a name at most one opcode: declared opcodes first, then
-// built-in ones, then the rest.
+// built-in ones, those that a node of a Ganeti cluster executes, and the rest.
 func Fetch(ctx context.Context, daemon client.Querier, names ...any) ([]Opcode, error) {
 	var known []answer.Opcode
 	if err := daemon.Query(ctx, "LockstepOpcodes", append([]any{}, names...), &known); err != nil {
@@ -110,14 +120,14 @@ func Fetch(ctx context.Context, daemon client.Querier, names ...any) ([]Opcode, 
 		o := &opcodes[i]
 		o.Opcode = known[i]
 		doc, known := builtin[o.Name]
-		o.Runs = known || o.Defined
+		o.Runs = o.Runs || known || o.Defined // daemons of earlier versions do not say it
 		o.Doc = cmp.Or(o.Doc, doc)
 		if o.Params == nil {
 			o.Params = []answer.OpcodeParam{}
 		}
 	}
 	rank := func(o Opcode) int {
-		return slices.Index([]string{"declared", "built in", "not run"}, o.kind())
+		return slices.Index([]string{"declared", "built in", "Ganeti's", "not run"}, o.kind())
 	}
 	slices.SortFunc(opcodes, func(a, b Opcode) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.Name, b.Name))
@@ -135,8 +145,8 @@ func newListCommand(globals *cli.Globals) *cobra.Command {
 		Long: `List the opcodes with an executor: the declared ones, then the built-in ones.
 "Required" names the parameters without default.
 
-With --all also Ganeti's other opcodes: they can be submitted, but have no executor,
-so their jobs fail.
+With --all also Ganeti's other opcodes. They have no executor in this daemon: "lockstep
+submit" refuses them, and the jobs of other clients fail.
 
 With --json: a list of
 ` + jsonHelp + ".",
@@ -190,7 +200,7 @@ With --json:
 		RunE: func(command *cobra.Command, args []string) error {
 			return runShow(command.Context(), globals, args[0])
 		},
-		ValidArgsFunction: completion.Opcodes(globals),
+		ValidArgsFunction: completion.AllOpcodes(globals),
 	}
 }
 

@@ -42,6 +42,14 @@ func TestBuiltinOpcodesAreThoseOfTheJobProcess(t *testing.T) {
 	if said := slices.Sorted(maps.Keys(builtinOpcodes())); !slices.Equal(cases, said) {
 		t.Errorf("lockstep-job runs %q, the command line describes %q", cases, said)
 	}
+	builtin := opcode.Builtin()
+	said := slices.DeleteFunc(slices.Clone(builtin.Names()), func(name string) bool {
+		known, _ := builtin.Lookup(name)
+		return !known.Runs()
+	})
+	if !slices.Equal(cases, said) {
+		t.Errorf("lockstep-job runs %q, the daemon says %q", cases, said)
+	}
 }
 
 // The examples are submissions that the daemon would accept.
@@ -62,7 +70,7 @@ func TestExamplesOfOpcodesAreValid(t *testing.T) {
 	}
 	for _, name := range catalogue.Names() {
 		known, _ := catalogue.Lookup(name)
-		o := Opcode{Opcode: answer.Opcode{Name: name}}
+		o := Opcode{answer.Opcode{Name: name}}
 		for i := range known.Params {
 			p := &known.Params[i]
 			o.Params = append(o.Params, answer.OpcodeParam{Name: p.Name, Type: fmt.Sprint(p.Type), Required: p.Required()})

@@ -37,9 +37,9 @@ func printOpcode(globals *cli.Globals, o Opcode) {
 	case o.Defined:
 		fmt.Fprintln(out, "declared in a file of the daemon")
 	case o.Runs:
-		fmt.Fprintln(out, "built in")
+		fmt.Fprintln(out, o.kind())
 	default:
-		fmt.Fprintln(out, "an opcode of Ganeti without an executor: jobs with it fail")
+		fmt.Fprintln(out, "an opcode of Ganeti without an executor in this daemon: it cannot be submitted")
 	}
 	if o.Doc != "" {
 		fmt.Fprintln(out)
@@ -49,6 +49,9 @@ func printOpcode(globals *cli.Globals, o Opcode) {
 	}
 	if len(o.Params) > 0 {
 		fmt.Fprintf(out, "\n%s\n", paramTable(o.Params, globals.Streams.Width))
+	}
+	if !o.Runs {
+		return
 	}
 	fmt.Fprintf(out, "\n%s\n  %s\n", colours.Title(`Example of a file for "lockstep submit"`), term.Visible(o.example()))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/cmd/lockstep/internal/nodes"
+	"lockstep/cmd/lockstep/internal/why"
 	"lockstep/core/answer"
 )
 
@@ -25,8 +27,9 @@ func NewStatusCommand(globals *cli.Globals) *cobra.Command {
 		Short: "Show the state of the daemon and its queue on one screen",
 		Long: `Show the state of the daemon and its queue: its uptime, whether the queue accepts
 jobs, the number of jobs by status, the jobs in run slots and their times, the reason
-if no job process can be started, the files in quarantine, and whether another program
-has changed config.data. Archived jobs are not counted.
+if no job process can be started, the files that cannot be written, the files in
+quarantine, and whether another program has changed config.data. Archived jobs are
+not counted.
 
 Exit code: 0; 1 if no daemon answers.
 With --json: {"cluster", "master", "version": string, "pid": number,
@@ -34,12 +37,14 @@ With --json: {"cluster", "master", "version": string, "pid": number,
 "jobs": {STATUS: number}, "running": [{"id": number, "status": string,
 "priority": number, "summary": [string], "start_ts": time}],
 "quarantined": [string], "queued_with_secrets": number, "cannot_start": string,
-"foreign_config": string, "retention": {"archive_after": seconds,
-"keep_last": number, "archived": number, "remove_archived_after": seconds}},
+"cannot_write": [{"job": number, "by": string, "text": string, "since_ts": time}],
+"data_dir": string, "foreign_config": string, "retention": {"archive_after":
+seconds, "keep_last": number, "archived": number, "remove_archived_after": seconds}},
 times as RFC 3339 or null. "running" lists the jobs in run slots, waiting ones
 included; "jobs" omits statuses without jobs; "cannot_start" is the reason if no job
-process can be started, else empty; "foreign_config" says what another program has
-changed in config.data, else empty.`,
+process can be started, else empty; "cannot_write" lists the files below "data_dir"
+that cannot be written now, of which "job" 0 are those of the daemon; "foreign_config"
+says what another program has changed in config.data, else empty.`,
 		Example: `  lockstep status
   lockstep status --json | jq .jobs`,
 		Args: cli.WantArgs(0, 0, "status takes no arguments"),
@@ -53,8 +58,9 @@ changed in config.data, else empty.`,
 func statusOrder() map[string][]string {
 	return map[string][]string{
 		"": {"cluster", "master", "version", "pid", "started_ts", "run_slots", "last_id", "drained", "jobs", "running",
-			"quarantined", "queued_with_secrets", "cannot_start", "foreign_config", "nodes", "retention"},
-		"running": {"id", "status", "priority", "summary", "start_ts"},
+			"quarantined", "queued_with_secrets", "cannot_start", "cannot_write", "data_dir", "foreign_config", "nodes", "retention"},
+		"cannot_write": {"job", "by", "text", "since_ts"},
+		"running":      {"id", "status", "priority", "summary", "start_ts"},
 	}
 }
 
@@ -92,6 +98,9 @@ func fillLists(s *answer.QueueStatus) {
 			s.Running[i].Summary = []string{}
 		}
 	}
+	if s.CannotWrite == nil {
+		s.CannotWrite = []answer.CannotWrite{}
+	}
 	if s.Quarantined == nil {
 		s.Quarantined = []string{}
 	}
@@ -121,6 +130,9 @@ func (p statusPrinter) print(s answer.QueueStatus, socket string) {
 	}
 	if s.CannotStart != "" {
 		fmt.Fprintf(p.out, "\n%s\n", p.colours.Paint("1;31", "ATTENTION: job processes cannot be started"+term.AfterColon(s.CannotStart)+" Queued jobs wait until they can."))
+	}
+	for _, sentence := range why.Style.FailingWrites(s.CannotWrite, s.DataDir, p.now) {
+		fmt.Fprintf(p.out, "\n%s\n", p.colours.Paint("1;31", "ATTENTION: "+sentence))
 	}
 	if s.ForeignConfig != "" {
 		fmt.Fprintf(p.out, "\n%s\n", p.colours.Paint("1;31", "ATTENTION: "+term.Visible(s.ForeignConfig)+"."))
@@ -179,6 +191,9 @@ func (p statusPrinter) queue(s answer.QueueStatus) string {
 	state := "takes jobs"
 	if s.Drained {
 		state = p.colours.Paint("1;33", "drained, submissions are refused")
+	}
+	if slices.ContainsFunc(s.CannotWrite, func(f answer.CannotWrite) bool { return f.Job == 0 }) {
+		state = p.colours.Paint("1;31", "files of the daemon cannot be written")
 	}
 	var counts []string
 	for _, status := range client.AllStatuses() {

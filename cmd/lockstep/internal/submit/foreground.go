@@ -29,7 +29,7 @@ type foregroundRun struct {
 	daemon     *client.Session
 	quiet      bool
 	json       bool
-	strict     bool   // missing output changes the exit code
+	partial    bool   // missing output does not change the exit code
 	name       string // of the job; "": none
 
 	id      int64
@@ -198,13 +198,25 @@ func (r *foregroundRun) finish(ctx context.Context, f *follow.Follower) error {
 	r.line.Clear()
 	r.output.Finish()
 	code, text := commandExit(r.id, end)
-	if r.strict && (r.output.Incomplete() || r.events.Missing() != nil) {
-		code = follow.ExitIncomplete
+	losses := r.output.Losses()
+	if r.json {
+		losses = r.events.Losses()
+	}
+	lost := losses != "" && !r.partial
+	if lost {
+		code, text = follow.ExitIncomplete, losses.Error(r.id, end.Outcome(r.id)).Error()
 	}
 	if r.json {
-		return errors.Join(
-			follow.PrintEvent(r.streams.Out, follow.Event{Event: "end", Job: r.id, Status: end.Status, ExitCode: &code, Error: text, Missing: r.events.Missing()}),
-			exitWith(code, nil))
+		if err := follow.PrintEvent(r.streams.Out, follow.Event{Event: "end", Job: r.id, Status: end.Status, ExitCode: &code, Error: text,
+			Missing: r.events.Missing(), Incomplete: losses != ""}); err != nil {
+			return err
+		}
+	}
+	switch {
+	case lost:
+		return exitWith(code, errors.New(text))
+	case r.json:
+		return exitWith(code, nil)
 	}
 	if text == "" || r.quiet && end.Failure.OfCommand() {
 		return exitWith(code, nil)

@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/cmd/lockstep/internal/jobfile"
 	"lockstep/cmd/lockstep/internal/opcodes"
 	"lockstep/core/answer"
 )
@@ -27,6 +29,9 @@ func opcodeJob(ctx context.Context, daemon client.Querier, name string, args []s
 	}
 	if len(known) == 0 {
 		return nil, fmt.Errorf(`there is no opcode %s; "lockstep opcode list --all" lists all opcodes`, name)
+	}
+	if err := known[0].CheckRuns(); err != nil {
+		return nil, err
 	}
 	parameters := map[string]any{"OP_ID": name, "reason": trail}
 	for _, arg := range args {
@@ -54,6 +59,23 @@ func opcodeJob(ctx context.Context, daemon client.Querier, name string, args []s
 	return []json.RawMessage{encoded}, err
 }
 
+// checkExecutors returns an error, with its place in the file, for an opcode that the daemon knows and cannot execute. An
+// opcode that it does not know is left to the daemon, which refuses it.
+func checkExecutors(ctx context.Context, daemon client.Querier, file jobfile.Submission) error {
+	var unanswered error // has no place in the file
+	mistake := file.CheckOpcodes(func(name string) error {
+		if opcodes.IsBuiltin(name) || !opcodeName.MatchString(name) {
+			return nil
+		}
+		var known []opcodes.Opcode
+		if known, unanswered = opcodes.Fetch(ctx, daemon, name); unanswered != nil || len(known) == 0 {
+			return unanswered
+		}
+		return known[0].CheckRuns()
+	})
+	return cmp.Or(unanswered, mistake)
+}
+
 // parameterValue reads the value of a parameter by the daemon's text for its type (see core/opcode). The daemon checks
 // the value; here its form is decided: a string, a list, or JSON.
 func parameterValue(words, text string) (any, error) {
@@ -78,6 +100,12 @@ func parameterValue(words, text string) (any, error) {
 	case strings.HasPrefix(words, "a number of seconds"):
 		duration, err := term.ParseDuration(text)
 		return duration.Seconds(), err
+	case strings.HasPrefix(words, "a number") && !isJSON:
+		duration, err := term.ParseDuration(text)
+		if err != nil {
+			return nil, fmt.Errorf("want %s, or a duration like 90s, not %s", words, strconv.Quote(text))
+		}
+		return duration.Seconds(), nil
 	case words == "true or false", strings.HasPrefix(words, "an integer"), strings.HasPrefix(words, "a number"), strings.HasPrefix(words, "a job id"),
 		strings.HasPrefix(words, "an object"), strings.HasPrefix(words, "a list"):
 		if !isJSON {

@@ -117,11 +117,14 @@ func runRerun(ctx context.Context, opts rerunOptions, globals *cli.Globals, arg 
 		return err
 	}
 	if globals.JSON {
-		return follow.PrintEvent(globals.Streams.Out, follow.Event{Event: "submitted", Job: answers[0].ID, Daemon: daemon.Whose})
+		if err := follow.PrintEvent(globals.Streams.Out, follow.Event{Event: "submitted", Job: answers[0].ID, Daemon: daemon.Whose}); err != nil {
+			return err
+		}
+	} else {
+		globals.SayWhose(daemon)
+		fmt.Fprintln(globals.Streams.Out, answers[0].ID)
 	}
-	globals.SayWhose(daemon)
-	fmt.Fprintln(globals.Streams.Out, answers[0].ID)
-	return nil
+	return sayRejected(ctx, globals, daemon, []int64{answers[0].ID})
 }
 
 // rerunOpcode is the opcode of a job as it is submitted again: without dependencies, with the entries of its reason
@@ -159,7 +162,7 @@ func addedBySystem(entry any) bool {
 		return true
 	}
 	source, _ := parts[0].(string)
-	return source == job.SubmissionSource || source == job.UserSource || source == "lockstep:rapi" ||
+	return source == job.SubmissionSource || source == job.UserSource || source == job.RemoteSource ||
 		slices.ContainsFunc([]string{"gnt:opcode:", "gnt:client:", "gnt:library:", "gnt:daemon:"}, func(beginning string) bool { return strings.HasPrefix(source, beginning) })
 }
 

@@ -37,7 +37,7 @@ type runOptions struct {
 	Stdin     bool
 	Detach    bool
 	Quiet     bool
-	Strict    bool
+	Partial   bool
 
 	needs constraintOptions
 }
@@ -69,7 +69,7 @@ continues.
 Exit codes:
   the command's own; 128 + n if signal n ended it; 124 if --timeout did;
   126 or 127 if it cannot be started
-  125  output is missing, with --strict-output, however the command ended
+  125  output is missing, however the command ended, without --partial
   1    the job failed in another way, was canceled, or could not be followed
   2    wrong usage
   130  detached by Ctrl-C (143 by SIGTERM), the job continues
@@ -77,7 +77,8 @@ Exit codes:
 With --json, one object per line: {"event": "submitted", "job", "daemon"},
 {"event": "status", "job", "status", "opcode_status"},
 {"event": "log", "job", "serial", "time", "type", "payload"},
-{"event": "end", "job", "status", "exit_code", "error", "missing"} and
+{"event": "end", "job", "status", "exit_code", "error", "missing",
+"incomplete"} and
 ` + follow.MissingEventHelp + `
 
 ` + follow.LogTypesHelp,
@@ -109,7 +110,7 @@ With --json, one object per line: {"event": "submitted", "job", "daemon"},
 	flags.StringVar(&opts.Cwd, "cwd", "", "run the command in `DIRECTORY` (default the current one)")
 	flags.BoolVar(&opts.Stdin, "stdin", false, "pass standard input to the command, at most 1 MiB of text")
 	flags.BoolVarP(&opts.Detach, "detach", "d", false, "print the job's id and exit")
-	flags.BoolVar(&opts.Strict, "strict-output", false, follow.StrictOutputUsage)
+	follow.PartialFlag(command, &opts.Partial)
 	opts.needs.register(flags)
 	flags.BoolVarP(&opts.Quiet, "quiet", "q", false, "show no progress and no message about the end of the command")
 	completion.Flag(command, "priority", completion.Priorities)
@@ -119,8 +120,8 @@ With --json, one object per line: {"event": "submitted", "job", "daemon"},
 }
 
 func runRun(ctx context.Context, opts runOptions, globals *cli.Globals, argv []string) error {
-	if opts.Strict && opts.Detach {
-		return cli.Usagef("--strict-output needs the output, which --detach does not follow; use it with \"lockstep log\"")
+	if opts.Partial && opts.Detach {
+		return cli.Usagef("--partial is about the output, which --detach does not follow; use it with \"lockstep log\"")
 	}
 	if opts.Name != "" {
 		if err := record.CheckName(opts.Name); err != nil {
@@ -144,7 +145,7 @@ func runRun(ctx context.Context, opts runOptions, globals *cli.Globals, argv []s
 		daemon:     daemon,
 		quiet:      opts.Quiet,
 		json:       globals.JSON,
-		strict:     opts.Strict,
+		partial:    opts.Partial,
 		name:       opts.Name,
 	}
 	if err := a.submit(ctx, opcode); err != nil {
@@ -160,7 +161,7 @@ func runRun(ctx context.Context, opts runOptions, globals *cli.Globals, argv []s
 		if !globals.JSON {
 			fmt.Fprintln(globals.Streams.Out, a.id)
 		}
-		return nil
+		return sayRejected(ctx, globals, daemon, []int64{a.id})
 	}
 	return a.follow(ctx)
 }
@@ -269,6 +270,9 @@ func workingDirectory(flag string) (string, error) {
 	directory, err := filepath.Abs(flag) // "" is the current directory
 	if err != nil {
 		return "", fmt.Errorf("find the current directory: %w", err)
+	}
+	if !utf8.ValidString(directory) { // the job file is JSON
+		return "", cli.Usagef("the working directory is not UTF-8: %q; --cwd names another one", directory)
 	}
 	if flag == "" {
 		return directory, nil

@@ -40,7 +40,8 @@ submitted, or, if one has a mistake, none.
 OPCODE, like OP_TEST_DELAY, with its parameters is a job of one opcode. A VALUE has
 the form of the parameter's type: a text as it is, a list with commas between its
 elements, seconds with a unit, like 90s, other types as JSON. "lockstep opcode show
-OPCODE" lists the parameters.
+OPCODE" lists the parameters. An opcode that the daemon cannot execute is refused, also
+in a file.
 
 A job is a list of opcodes, an opcode an object with OP_ID and parameters. The
 file holds one of:
@@ -69,7 +70,8 @@ connection is lost before the answer, the submission is repeated for up to a
 minute; the name ensures that the jobs exist once. Such names in the file are
 ignored.
 
-Exit code: 0; with --wait only if all jobs succeed. 1 otherwise.
+Exit code: 0; with --wait only if all jobs succeed. 1 otherwise, also if a filter
+rule rejects a job: standard error then names the rule.
 With --json, one object per line; "index" is the job's place in the file, from 0,
 "name" its name, if it has one; "daemon" is "user" or "system", unless you named a
 socket: {"event": "submitted", "index",
@@ -133,8 +135,11 @@ func submitOpcode(ctx context.Context, opts submitOptions, globals *cli.Globals,
 	if err != nil {
 		return err
 	}
-	if err := printSubmitted(globals, daemon, 0, opts.Name, answers[0]); err != nil || !opts.Wait {
+	if err := printSubmitted(globals, daemon, 0, opts.Name, answers[0]); err != nil {
 		return err
+	}
+	if !opts.Wait {
+		return sayRejected(ctx, globals, daemon, []int64{answers[0].ID})
 	}
 	return waitForSubmitted(ctx, globals, daemon, []submittedJob{{id: answers[0].ID}})
 }
@@ -149,6 +154,9 @@ func runSubmit(ctx context.Context, opts submitOptions, globals *cli.Globals, na
 	}
 	daemon := globals.Connect()
 	defer daemon.Close()
+	if err := checkExecutors(ctx, daemon, file); err != nil {
+		return placedError(name, err)
+	}
 	if err := file.Resolve(resolveAfter(ctx, globals.Streams, daemon)); err != nil {
 		return placedError(name, err)
 	}
@@ -178,9 +186,16 @@ func runSubmit(ctx context.Context, opts submitOptions, globals *cli.Globals, na
 			shownName(name), at.Line, at.Column, file.ShownJob(i), answer.Refused))
 	}
 	if opts.Wait {
-		if err := waitForSubmitted(ctx, globals, daemon, accepted); err != nil {
-			return err
+		err = waitForSubmitted(ctx, globals, daemon, accepted)
+	} else {
+		ids := make([]int64, len(accepted))
+		for i := range accepted {
+			ids[i] = accepted[i].id
 		}
+		err = sayRejected(ctx, globals, daemon, ids)
+	}
+	if err != nil {
+		return err
 	}
 	if len(accepted) < len(answers) {
 		return &cli.ExitError{Code: cli.ExitFailure}
@@ -326,9 +341,13 @@ func printSubmitted(globals *cli.Globals, daemon *client.Session, index int, nam
 func waitForSubmitted(ctx context.Context, globals *cli.Globals, daemon *client.Session, jobs []submittedJob) error {
 	waiting := startWait(globals, len(jobs))
 	var failed []string
+	var canceled []int64
 	err := waitAll(ctx, daemon, jobs, waiting.poll, func(job submittedJob, status string) {
 		if status != client.StatusSuccess {
 			failed = append(failed, fmt.Sprintf("%d (%s)", job.id, status))
+		}
+		if status == client.StatusCanceled {
+			canceled = append(canceled, job.id)
 		}
 		if globals.JSON {
 			_ = follow.PrintEvent(globals.Streams.Out, // Run checks the stream's errors
@@ -341,6 +360,10 @@ func waitForSubmitted(ctx context.Context, globals *cli.Globals, daemon *client.
 		return err
 	case len(failed) == 0:
 		return nil
+	}
+	var exit *cli.ExitError
+	if err := sayRejected(ctx, globals, daemon, canceled); err != nil && !errors.As(err, &exit) {
+		return err
 	}
 	const shown = 10
 	names := strings.Join(failed[:min(shown, len(failed))], ", ")

@@ -69,6 +69,8 @@ func (m *model) head() []string {
 		lines = append(lines, m.colours.Paint("1;31", "The queue does not answer; the screen shows what was known last."))
 	case s.CannotStart != "":
 		lines = append(lines, m.colours.Paint("1;31", "Job processes cannot be started: "+term.Visible(s.CannotStart)))
+	case len(s.CannotWrite) > 0:
+		lines = append(lines, m.colours.Paint("1;31", "Files cannot be written: "+term.Visible(s.CannotWrite[0].Text)))
 	case s.Drained:
 		lines = append(lines, m.colours.Paint("1;33", "The queue is drained: it refuses new jobs."))
 	default:

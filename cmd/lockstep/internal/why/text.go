@@ -92,8 +92,8 @@ func (w jobWhy) result() string {
 	return ""
 }
 
-// style is how the terminal shows values in sentences.
-var style = why.Style{
+// Style is how the terminal shows values in sentences.
+var Style = why.Style{
 	Clean: term.Visible,
 	Short: func(text string) string { return term.Visible(term.Shortened(text, term.ValueMax)) },
 	Span:  term.Span, Ago: term.Ago, Clock: term.WallClock,
@@ -101,7 +101,7 @@ var style = why.Style{
 
 // sentence is the text of one reason.
 func (r whyReason) sentence(now time.Time) string {
-	if s := style.Sentence(r.Reason, now); s != nil {
+	if s := Style.Sentence(r.Reason, now); s != nil {
 		return s.String()
 	}
 	return r.generic()
@@ -140,7 +140,7 @@ func (w jobWhy) hints() []hint {
 			add("start it before others", "priority high %d", w.ID)
 		case answer.WhyLock:
 			add("show all waiting owners", "locks --graph")
-		case answer.WhyCannotStart, answer.WhyStopping:
+		case answer.WhyCannotStart, answer.WhyCannotWrite, answer.WhyStopping:
 			add("show the state of the daemon", "status")
 		case answer.WhyRunning:
 			add("follow it", "watch %d", w.ID)

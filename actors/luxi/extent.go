@@ -1,0 +1,47 @@
+package luxi
+
+import (
+	"bytes"
+	"regexp"
+
+	"lockstep/core/wire"
+)
+
+// Extent is how much of the queue a request examines.
+type Extent int
+
+// The extents.
+const (
+	Part  Extent = iota // little, or it waits for something to happen
+	Paged               // a bounded number of jobs
+	Whole               // all jobs, or all items of another kind
+)
+
+var extents = map[string]Extent{
+	"Query": Whole, "QueryNodes": Whole, "QueryInstances": Whole, "QueryGroups": Whole, "QueryNetworks": Whole, "LockstepListJobs": Whole,
+	"QueryJobs": Paged, "LockstepPageJobs": Paged, "LockstepNextJobs": Paged,
+}
+
+// beginning is how clients begin a request.
+var beginning = regexp.MustCompile(`^\s*\{\s*"method"\s*:\s*"([A-Za-z]{1,40})"\s*,\s*"args"\s*:\s*\[\s*(\[\s*\]|null)?`)
+
+// ExtentOf returns how much of the queue a request examines. A request that begins in another way is decoded.
+func ExtentOf(frame []byte) Extent {
+	method, all := "", false
+	if found := beginning.FindSubmatch(frame); found != nil {
+		method, all = string(found[1]), len(found[2]) > 0
+	} else if request, err := wire.DecodeRequest(frame); err == nil {
+		method = request.Method
+		all = len(request.Args) > 0 && isAll(request.Args[0])
+	}
+	if method == "QueryJobs" && all {
+		return Whole
+	}
+	return extents[method]
+}
+
+// isAll reports whether a list of ids stands for all jobs.
+func isAll(ids []byte) bool {
+	ids = bytes.TrimSpace(ids)
+	return string(ids) == "null" || len(ids) > 1 && ids[0] == '[' && len(bytes.TrimSpace(ids[1:len(ids)-1])) == 0
+}

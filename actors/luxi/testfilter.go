@@ -1,0 +1,107 @@
+package luxi
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/filters"
+	"lockstep/core/answer"
+	"lockstep/core/filter"
+	"lockstep/core/job"
+	"lockstep/messages"
+)
+
+// lockstepTestFilter takes the arguments of ReplaceFilter and changes nothing. The answer is an answer.FilterPreview:
+// what LockstepReplaceFilter would answer now. This actor judges the jobs, and the filter engine goes on meanwhile.
+func lockstepTestFilter(c *call, ctx actor.Context, args []json.RawMessage) error {
+	parts, err := ruleOf(c, args)
+	if err != nil {
+		return err
+	}
+	rule, err := parts.Rule()
+	if err != nil {
+		return c.refuseRule(ctx, err)
+	}
+	ask(c, ctx, c.toQueue(func(number uint64) any { return &messages.GetSerial{Request: number} }), func(ctx actor.Context, a *messages.GetSerialResult) {
+		rule.Watermark = job.ID(a.Serial)
+		(&previewing{call: c, rule: rule, answer: answer.FilterPreview{Jobs: []int64{}}}).ask(ctx)
+	})
+	return nil
+}
+
+// refuseRule answers what is wrong with a rule. A malformed one makes the request invalid.
+func (c *call) refuseRule(ctx actor.Context, err error) error {
+	if filter.IsMalformed(err) {
+		return fmt.Errorf("%s: %w", c.method, err)
+	}
+	c.fail(ctx, messages.Generic(err))
+	return nil
+}
+
+// previewing is a LockstepTestFilter on its way through the jobs.
+type previewing struct {
+	*call
+	rule   filter.Rule
+	answer answer.FilterPreview
+
+	rules   *filter.Set // in force
+	set     *filter.Set // with the rule
+	jobs    []*filter.Subject
+	more    bool               // there are jobs after the last one
+	next    int                // index in jobs
+	current *filter.Evaluation // of jobs[next]; nil: not begun
+}
+
+// ask takes the next jobs.
+func (p *previewing) ask(ctx actor.Context) {
+	after := int64(0)
+	if len(p.jobs) > 0 {
+		after = int64(p.jobs[len(p.jobs)-1].ID)
+	}
+	q := toCore(p.config.Filters, func(number uint64) any { return &filters.TakeJobs{Request: number, After: after} })
+	ask(p.call, ctx, q, func(ctx actor.Context, a *filters.JobsTaken) {
+		if p.rules != a.Rules {
+			if err := a.Rules.CheckBudget(&p.rule); err != nil {
+				if err = p.refuseRule(ctx, err); err != nil {
+					p.refuse(ctx, err)
+				}
+				return
+			}
+			p.rules, p.set = a.Rules, a.Rules.With(p.rule)
+		}
+		p.jobs, p.next, p.more = a.Jobs, 0, a.More
+		p.beginWork(ctx)
+		p.judge(ctx)
+	})
+}
+
+// judge judges some of the jobs.
+func (p *previewing) judge(ctx actor.Context) {
+	work := p.slice()
+	for ; p.next < len(p.jobs); p.next++ {
+		if p.current == nil {
+			e := p.set.Begin(p.jobs[p.next])
+			p.current = &e
+		}
+		v, done := p.current.Continue(&work)
+		if !done {
+			p.later(ctx, p.judge)
+			return
+		}
+		p.current = nil
+		p.answer.Unfinished++
+		if v.UUID != p.rule.UUID || v.Action.Verb == filter.Accept {
+			continue
+		}
+		if p.answer.Count++; len(p.answer.Jobs) < filters.MatchesShown {
+			p.answer.Jobs = append(p.answer.Jobs, int64(p.jobs[p.next].ID))
+		}
+	}
+	if p.more {
+		p.ask(ctx)
+		return
+	}
+	p.succeed(ctx, p.answer)
+}

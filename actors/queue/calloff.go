@@ -1,0 +1,88 @@
+package queue
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/core/filter"
+	"lockstep/messages"
+)
+
+// callOffs are the open CallOffs. A jobs actor that restarts gets them again.
+type callOffs struct {
+	last uint64 // number of the last one; the upper 32 bits are the incarnation of the queue
+	open map[uint64]*openCallOff
+}
+
+type openCallOff struct {
+	ids  []int64
+	done func(ctx actor.Context, mayBegin []int64)
+}
+
+func newCallOffs(incarnation uint32) callOffs {
+	return callOffs{last: uint64(incarnation) << 32, open: map[uint64]*openCallOff{}}
+}
+
+// callOff calls off the starts of those of the jobs that are active. Before it, the scheduler was told what keeps the
+// jobs from beginning an opcode. done receives the jobs that may begin their next opcode nevertheless.
+func (q *queue) callOff(ctx actor.Context, ids []int64, done func(ctx actor.Context, mayBegin []int64)) {
+	ids = slices.DeleteFunc(ids, func(id int64) bool { e := q.index.get(id); return e == nil || e.stage != active })
+	if len(ids) == 0 {
+		done(ctx, nil)
+		return
+	}
+	q.callOffs.last++
+	q.callOffs.open[q.callOffs.last] = &openCallOff{ids, done}
+	q.sendCallOff(ctx, q.callOffs.last)
+}
+
+func (q *queue) sendCallOff(ctx actor.Context, number uint64) {
+	ctx.Request(q.config.Jobs, &messages.CallOff{Request: number, Ids: q.callOffs.open[number].ids})
+}
+
+// repeatCallOffs sends the open CallOffs to a jobs actor that has started.
+func (q *queue) repeatCallOffs(ctx actor.Context) {
+	for _, number := range slices.Sorted(maps.Keys(q.callOffs.open)) {
+		q.sendCallOff(ctx, number)
+	}
+}
+
+func (q *queue) calledOff(ctx actor.Context, m *messages.CallOffResult) {
+	if c := q.callOffs.open[m.Request]; c != nil {
+		delete(q.callOffs.open, m.Request)
+		c.done(ctx, m.MayBegin)
+	}
+}
+
+// takeVerdicts takes verdicts that a change of the rules has changed, and answers when starts are called off.
+func (q *queue) takeVerdicts(ctx actor.Context, m *messages.VerdictsChanged) {
+	q.verdictsChanged(ctx, m)
+	q.callOffByRules(ctx, m.Verdicts, q.tellTaken(m.Request))
+}
+
+// tellTaken tells the filter engine, which answers the author of a rule after that, that verdicts are in force.
+func (q *queue) tellTaken(request uint64) func(ctx actor.Context) {
+	return func(ctx actor.Context) { ctx.Send(q.config.Filters, &messages.VerdictsTaken{Request: request}) }
+}
+
+// callOffByRules calls off the starts of the jobs that new verdicts pause or reject. A rejected job that has begun goes on.
+func (q *queue) callOffByRules(ctx actor.Context, verdicts []*messages.Verdict, done func(ctx actor.Context)) {
+	var ids []int64
+	for _, v := range verdicts {
+		e := q.index.get(v.Id)
+		if e == nil || e.stage != active {
+			continue
+		}
+		switch filter.VerbOf(v) {
+		case filter.Pause:
+			ids = append(ids, v.Id)
+		case filter.Reject:
+			if _, next := decodeKnown(v.Id, e.info.Encoded).Progress(); next == 0 {
+				ids = append(ids, v.Id)
+			}
+		}
+	}
+	q.callOff(ctx, ids, func(ctx actor.Context, _ []int64) { done(ctx) })
+}

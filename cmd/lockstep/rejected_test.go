@@ -1,0 +1,28 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Whatever way a job is submitted, a rule that rejects it is named, with its reason, and the exit code is not 0.
+func TestARejectedJobIsReported(t *testing.T) {
+	socket := realDaemon(t)
+	require.Zero(t, runProgram(t, socket, "filter", "add", "--action", "REJECT", "--reason", "no backups today",
+		"--opcode", "OP_RUN_COMMAND").code)
+	file := filepath.Join(t.TempDir(), "jobs.json")
+	require.NoError(t, os.WriteFile(file, []byte(`[[{"OP_ID": "OP_RUN_COMMAND", "argv": ["true"]}], [{"OP_ID": "OP_TEST_DELAY", "duration": 0}]]`), 0o600))
+	for _, args := range [][]string{
+		{"run", "--", "true"}, {"run", "--detach", "--", "true"}, {"run", "--json", "--detach", "--", "true"}, {"submit", file}, {"submit", "--wait", file},
+		{"submit", "OP_RUN_COMMAND", "argv=true"}, {"rerun", "1"},
+	} {
+		r := runProgram(t, socket, args...)
+		require.Equal(t, 1, r.code, "%v: %s", args, r.err)
+		require.Regexp(t, `was canceled: rejected by filter rule [0-9a-f-]{36}: no backups today`, string(r.err), "%v", args)
+	}
+	r := runProgram(t, socket, "why", "1")
+	require.Regexp(t, `was canceled: rejected by filter rule [0-9a-f-]{36}: no backups`, string(r.out))
+}

@@ -1,0 +1,139 @@
+package admission
+
+import (
+	"context"
+	"sync"
+
+	"lockstep/core/budget"
+)
+
+// memory is budget.Bytes for goroutines.
+type memory struct {
+	mu    sync.Mutex
+	bytes *budget.Bytes
+	open  map[*budget.Share]*Share
+}
+
+// Share is the memory of one request: of what is received, and of its answer until it is sent.
+type Share struct {
+	memory    *memory
+	share     *budget.Share
+	interrupt func() // ends the receiving; it does not block
+	revoked   bool   // guarded by the mutex of memory
+}
+
+// Share makes an empty share. interrupt is called when a request that is being received loses its memory to another one.
+func (t *Table) Share(c budget.Client, interrupt func()) *Share {
+	return &Share{memory: &t.memory, share: t.memory.bytes.Share(c), interrupt: interrupt}
+}
+
+// Receive says that a request is being received from now on.
+func (s *Share) Receive() {
+	s.memory.mu.Lock()
+	defer s.memory.mu.Unlock()
+	s.revoked = false
+	s.memory.bytes.Receive(s.share)
+}
+
+// Keep says that the request is complete. The error is ErrBusy if its memory was taken meanwhile.
+func (s *Share) Keep() error {
+	s.memory.mu.Lock()
+	defer s.memory.mu.Unlock()
+	if s.revoked {
+		return ErrBusy
+	}
+	s.memory.bytes.Keep(s.share)
+	return nil
+}
+
+// Grow asks for a size in bytes. The error is ErrBusy.
+func (s *Share) Grow(size int) error { return s.change(func(int) int { return size }) }
+
+// Add asks for more bytes. The error is ErrBusy.
+func (s *Share) Add(more int) error { return s.change(func(used int) int { return used + more }) }
+
+func (s *Share) change(to func(used int) int) error {
+	m := s.memory
+	m.mu.Lock()
+	if s.revoked {
+		m.mu.Unlock()
+		return ErrBusy
+	}
+	evicted, ok := m.bytes.Grow(s.share, to(s.share.Used()))
+	var victims []*Share
+	for _, e := range evicted {
+		if v := m.open[e]; v != nil {
+			v.revoked = true
+			delete(m.open, e)
+			victims = append(victims, v)
+		}
+	}
+	if s.share.Used() > 0 {
+		m.open[s.share] = s
+	}
+	m.mu.Unlock()
+	for _, v := range victims {
+		v.interrupt()
+	}
+	if !ok {
+		return ErrBusy
+	}
+	return nil
+}
+
+// Assign makes the share count for another client.
+func (s *Share) Assign(c budget.Client) {
+	s.memory.mu.Lock()
+	defer s.memory.mu.Unlock()
+	s.memory.bytes.Assign(s.share, c)
+}
+
+// Release gives all memory back.
+func (s *Share) Release() {
+	s.memory.mu.Lock()
+	defer s.memory.mu.Unlock()
+	s.memory.bytes.Release(s.share)
+	delete(s.memory.open, s.share)
+}
+
+type (
+	shareKey  struct{}
+	clientKey struct{}
+)
+
+// WithClient returns a context of what is done for a client.
+func WithClient(ctx context.Context, c budget.Client) context.Context {
+	return context.WithValue(ctx, clientKey{}, c)
+}
+
+// ClientOf is the client of a context; the zero client if there is none.
+func ClientOf(ctx context.Context) budget.Client {
+	c, _ := ctx.Value(clientKey{}).(budget.Client)
+	return c
+}
+
+// WithShare returns a context of a request with a share.
+func WithShare(ctx context.Context, s *Share) context.Context {
+	return context.WithValue(ctx, shareKey{}, s)
+}
+
+// Part returns a context for a part of what is done for a request. What the part takes is given back by release, before the request
+// ends.
+func Part(ctx context.Context) (part context.Context, release func()) {
+	whole, ok := ctx.Value(shareKey{}).(*Share)
+	if !ok {
+		return ctx, func() {}
+	}
+	whole.memory.mu.Lock()
+	defer whole.memory.mu.Unlock()
+	s := &Share{memory: whole.memory, share: whole.memory.bytes.Share(whole.share.Client()), interrupt: func() {}}
+	return WithShare(ctx, s), s.Release
+}
+
+// Take asks for more memory for the request of a context. Without a share it does nothing.
+func Take(ctx context.Context, bytes int) error {
+	if s, ok := ctx.Value(shareKey{}).(*Share); ok {
+		return s.Add(bytes)
+	}
+	return nil
+}

@@ -1,0 +1,201 @@
+package tlsserver
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"lockstep/core/budget"
+	"lockstep/edge/admission"
+)
+
+// Bounds of one request.
+const (
+	// BodyTimeout is the time in which a client must send a body.
+	BodyTimeout = 10 * time.Second
+	// AnswerTimeout is the time in which a client must take an answer, with a second more for each MB.
+	AnswerTimeout = 60 * time.Second
+	megabyte      = 1 << 20
+	// requestBytes is the memory of a request and its answer beside their contents.
+	requestBytes = 8 << 10
+	readStep     = 64 << 10
+)
+
+// Request is a request as its listener sees it: it has a place of its connection and memory until the answer is sent. It is a
+// http.ResponseWriter, whose first byte begins the sending. Begin makes it and End ends it, in one goroutine.
+type Request struct {
+	http.ResponseWriter
+	conn   *conn         // nil: the connection is not one of Conns, as in tests
+	origin budget.Client // before a login
+	client budget.Client
+	share  *admission.Share
+	phase  budget.Phase
+	stream bool      // its messages have deadlines of their own
+	begun  time.Time // when the answer began
+	sent   int       // bytes of the answer
+}
+
+// Begin makes a request, for the client of its connection. It returns the request with a context that has the client and the memory.
+// The error is admission.ErrBusy; End must be called even then.
+func Begin(w http.ResponseWriter, r *http.Request, table *admission.Table) (*Request, *http.Request, error) {
+	c, _ := r.Context().Value(connKey{}).(*conn)
+	client := admission.Address(r.RemoteAddr)
+	if c != nil {
+		client = c.client
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Time{}) // that of the previous answer on this connection
+	q := &Request{ResponseWriter: w, conn: c, origin: client, client: client, phase: budget.Idle}
+	q.share = table.Share(client, func() { _ = control.SetReadDeadline(time.Unix(1, 0)) })
+	if HasBody(r) {
+		_ = control.SetReadDeadline(time.Now().Add(BodyTimeout)) // also for one that is refused
+	}
+	ctx := context.WithValue(r.Context(), requestKey{}, q)
+	return q, r.WithContext(admission.WithShare(admission.WithClient(ctx, client), q.share)), q.share.Grow(requestBytes)
+}
+
+type requestKey struct{}
+
+// RequestOf is the request of a context; nil: it was not begun.
+func RequestOf(ctx context.Context) *Request {
+	q, _ := ctx.Value(requestKey{}).(*Request)
+	return q
+}
+
+// HasBody reports whether a client sends a body.
+func HasBody(r *http.Request) bool {
+	return r.ContentLength != 0 && r.Body != nil && r.Body != http.NoBody
+}
+
+// Login makes the request and its connection count for a user who has logged in.
+func (q *Request) Login(c budget.Client, r *http.Request) *http.Request {
+	q.client = c
+	q.share.Assign(q.client)
+	if q.conn != nil {
+		q.conn.slot.Assign(q.client)
+	}
+	return r.WithContext(admission.WithClient(r.Context(), q.client))
+}
+
+// Take asks for more memory, for the answer. The error is admission.ErrBusy.
+func (q *Request) Take(bytes int) error { return q.share.Add(bytes) }
+
+// Origin is the client of the connection before a login.
+func (q *Request) Origin() budget.Client { return q.origin }
+
+// Client is whom the request counts for.
+func (q *Request) Client() budget.Client { return q.client }
+
+// Work says that the request is complete and is at work now: its connection does not give way until the answer is made.
+func (q *Request) Work() { q.move(budget.Working) }
+
+// Listen says that the request only waits for something to happen: its connection may give way.
+func (q *Request) Listen() { q.move(budget.Idle) }
+
+// Stream is Listen for an answer that is a stream, written by a StreamWriter.
+func (q *Request) Stream() {
+	q.stream = true
+	q.Listen()
+}
+
+func (q *Request) move(to budget.Phase) {
+	from := q.phase
+	q.phase = to
+	if q.conn == nil || from == to {
+		return
+	}
+	q.conn.change(func() {
+		for phase, by := range map[budget.Phase]int{from: -1, to: 1} {
+			switch phase {
+			case budget.Working:
+				q.conn.working += by
+			case budget.Sending:
+				q.conn.sending += by
+			case budget.Silent, budget.Idle:
+			}
+		}
+	})
+}
+
+// Write is part of http.ResponseWriter. A client that does not take the answer in its time loses the connection.
+func (q *Request) Write(data []byte) (int, error) {
+	if !q.stream {
+		q.move(budget.Sending)
+		if q.begun.IsZero() {
+			q.begun = time.Now()
+		}
+		q.sent += len(data)
+		limit := q.begun.Add(AnswerTimeout + time.Duration(q.sent)*time.Second/megabyte)
+		_ = http.NewResponseController(q.ResponseWriter).SetWriteDeadline(limit) // a connection of HTTP has one
+	}
+	return q.ResponseWriter.Write(data)
+}
+
+// Unwrap is for http.ResponseController.
+func (q *Request) Unwrap() http.ResponseWriter { return q.ResponseWriter }
+
+// End gives everything back.
+func (q *Request) End() {
+	q.move(budget.Idle)
+	q.share.Release()
+}
+
+// Errors of ReadBody, beside those of the connection and admission.ErrBusy.
+var (
+	ErrBodyTooLarge = errors.New("the body is too large")
+	ErrBodyTooSlow  = errors.New("the body was not sent in time")
+)
+
+// ReadBody reads a body of at most limit bytes, within BodyTimeout. It takes memory as bytes come. The time for the next request on
+// the connection is not bounded by it.
+func (q *Request) ReadBody(r *http.Request, limit int) ([]byte, error) {
+	control := http.NewResponseController(q.ResponseWriter)
+	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
+	if !HasBody(r) {
+		return nil, nil
+	}
+	if r.ContentLength > int64(limit) {
+		return nil, ErrBodyTooLarge
+	}
+	_ = control.SetReadDeadline(time.Now().Add(BodyTimeout))
+	q.share.Receive() // after the deadline: an interruption is not undone by it
+	source := http.MaxBytesReader(q.ResponseWriter, r.Body, int64(limit))
+	var data []byte
+	for {
+		if cap(data)-len(data) < readStep/2 {
+			size := max(readStep, 2*cap(data))
+			if r.ContentLength > 0 && int64(size) > r.ContentLength {
+				size = max(int(r.ContentLength)+readStep/2, len(data)+readStep/2)
+			}
+			if err := q.share.Grow(requestBytes + size); err != nil {
+				return nil, err
+			}
+			data = append(make([]byte, 0, size), data...)
+		}
+		n, err := source.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		if err == io.EOF { //nolint:errorlint // io.Reader returns the very value
+			return data, q.share.Keep()
+		}
+		if err != nil {
+			return nil, q.bodyError(err)
+		}
+	}
+}
+
+func (q *Request) bodyError(err error) error {
+	var large *http.MaxBytesError
+	var slow interface{ Timeout() bool }
+	switch {
+	case q.share.Keep() != nil:
+		return admission.ErrBusy
+	case errors.As(err, &large):
+		return ErrBodyTooLarge
+	case errors.As(err, &slow) && slow.Timeout(), errors.Is(err, context.DeadlineExceeded):
+		return ErrBodyTooSlow
+	default:
+		return err
+	}
+}
