@@ -178,6 +178,8 @@ func (r *replicator) receive(ctx actor.Context) {
 		}
 	case *configstore.Append, *configstore.Load, *configstore.Flush, *configstore.Check, *configstore.Adopt, *configstore.Discard:
 		r.configRequest(ctx, m)
+	case *messages.GetFailingWrites:
+		ctx.Forward(r.config.Store)
 	case *messages.ReplicateJobFile:
 		r.replicateJobFile(ctx, m)
 	case *messages.GetCommittedFiles:

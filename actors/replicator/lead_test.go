@@ -189,3 +189,22 @@ func TestANewTermBeginsANewMastership(t *testing.T) {
 		require.Empty(t, b.log.take())
 	})
 }
+
+// The replicator is the store to its clients, so it also says what its node's store cannot write.
+func TestTheReplicatorSaysWhatItsStoreCannotWrite(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		failing := func() []*messages.FailingWrite {
+			b.client.Ask(b.replicator, &messages.GetFailingWrites{Request: 4})
+			return kittest.Expect[*messages.GetFailingWritesResult](b.client).Writes
+		}
+		require.Empty(t, failing())
+		b.become()
+		b.disk.Fail("replace apply queue/job-8", 1)
+		b.write("queue/job-8", "x")
+		b.log.agree()
+		b.Settle()
+		require.Len(t, failing(), 1)
+		b.Advance(time.Minute)
+		require.Empty(t, failing(), "the write was repeated")
+	})
+}
