@@ -109,17 +109,23 @@ func (l *Logins) Check(r *http.Request) (name string, u User, err error) {
 // CheckPassword checks a name and a password that a form has sent. It waits for the pause after failures of that name at the client of
 // the request; one check of a name waits there at a time. The errors are those of Check.
 func (l *Logins) CheckPassword(r *http.Request, name, password string) (User, error) {
-	u, ok, pause := l.check(r.Context(), clientOf(r), name, password)
+	u, ok, checked, pause := l.check(r.Context(), clientOf(r), name, password)
 	switch {
-	case pause > 0:
+	case ok && name != "":
+		return u, nil
+	case !checked:
 		l.record(r, name, true)
-		return User{}, &Failure{Code: http.StatusTooManyRequests, Message: "Too many logins have failed; try again later",
-			RetryAfter: int((pause + time.Second - 1) / time.Second)}
-	case !ok || name == "":
+		return User{}, tooMany("Too many logins have failed; try again later", pause)
+	case pause >= pauseMax:
 		l.record(r, name, false)
-		return User{}, errUnauthorized
+		return User{}, tooMany("The name or the password is wrong, and too many logins have failed; wait before you try again", pause)
 	}
-	return u, nil
+	l.record(r, name, false)
+	return User{}, errUnauthorized
+}
+
+func tooMany(message string, pause time.Duration) *Failure {
+	return &Failure{Code: http.StatusTooManyRequests, Message: message, RetryAfter: int((pause + time.Second - 1) / time.Second)}
 }
 
 // clientOf is the client of a request, as its listener knows it.
@@ -165,22 +171,24 @@ func sourceAddress(r *http.Request) string {
 	return host
 }
 
-// check looks up a user when the pause after failures is over. pause is how long the client has to wait: the check was not made, since
-// another one of the same name and client waits already, or ctx has ended.
-func (l *Logins) check(ctx context.Context, client budget.Client, name, password string) (u User, ok bool, pause time.Duration) {
+// check looks up a user when the pause after failures is over. checked is false if another login of the same name and client waits
+// already, or ctx has ended. pause is how long the next login there has to wait.
+func (l *Logins) check(ctx context.Context, client budget.Client, name, password string) (u User, ok, checked bool, pause time.Duration) {
 	users := l.users.current()
 	a := newLoginAttempt(client, name)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if pause = l.throttle.wait(a, l.now()); pause > 0 || l.waiting[a] {
 		if l.waiting[a] || !l.await(ctx, a, pause) {
-			return User{}, false, max(pause, time.Second)
+			return User{}, false, false, max(pause, time.Second)
 		}
 	}
-	if u, ok = users.Check(name, password); !ok {
-		l.throttle.recordFailure(a, l.now())
+	if u, ok = users.Check(name, password); ok {
+		return u, true, true, 0
 	}
-	return u, ok, 0
+	now := l.now()
+	l.throttle.recordFailure(a, now)
+	return User{}, false, true, l.throttle.wait(a, now)
 }
 
 // await waits for a pause, without the mutex, which the caller holds. It reports false if ctx ends first.

@@ -2,11 +2,17 @@ package rapi_test
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	logrustest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -158,4 +164,27 @@ func TestARightPasswordWaitsForThePause(t *testing.T) {
 		}
 	}
 	require.LessOrEqual(t, lines, 40)
+}
+
+// A client that guesses one password after the other is told that there were too many. Its right password is accepted after the pause.
+func TestAGuesserIsToldThatThereWereTooMany(t *testing.T) {
+	users := filepath.Join(t.TempDir(), "users")
+	require.NoError(t, os.WriteFile(users, []byte("peer secret write\n"), 0o600))
+	synctest.Test(t, func(t *testing.T) {
+		log, _ := logrustest.NewNullLogger()
+		logins := rapi.NewLogins(users, log)
+		r := httptest.NewRequest(http.MethodGet, "/2/jobs", nil)
+		var codes []int
+		for range 12 {
+			_, err := logins.CheckPassword(r, "peer", "wrong")
+			f := rapi.AsFailure(err)
+			require.Equal(t, f.Code == 429, f.RetryAfter > 0)
+			codes = append(codes, f.Code)
+		}
+		require.Equal(t, []int{401, 401, 401, 401, 401, 401, 401, 401, 429, 429, 429, 429}, codes)
+		began := time.Now()
+		_, err := logins.CheckPassword(r, "peer", "secret")
+		require.NoError(t, err)
+		require.Equal(t, 3*time.Second, time.Since(began))
+	})
 }
