@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
 
 	"lockstep/cmd/internal/term"
 	"lockstep/core/answer"
@@ -101,8 +101,12 @@ func (m *model) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.readState()
 	case second:
 		return m, tea.Batch(everySecond(), m.readText())
-	case tea.KeyMsg:
+	case tea.KeyPressMsg:
 		return m, m.key(msg)
+	case tea.PasteMsg:
+		if m.prompt != nil && !m.prompt.confirm {
+			m.prompt.text += msg.Content
+		}
 	}
 	return m, nil
 }
@@ -192,15 +196,8 @@ func (m *model) show(p page) tea.Cmd {
 	return m.readText()
 }
 
-// key handles one key. Keys that were pressed fast arrive together.
-func (m *model) key(k tea.KeyMsg) tea.Cmd {
-	if k.Type == tea.KeyRunes && len(k.Runes) > 1 {
-		var commands []tea.Cmd
-		for _, r := range k.Runes {
-			commands = append(commands, m.key(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{r}}))
-		}
-		return tea.Batch(commands...)
-	}
+// key handles one key.
+func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	if m.prompt != nil {
 		return m.promptKey(k)
 	}
@@ -221,7 +218,7 @@ func (m *model) key(k tea.KeyMsg) tea.Cmd {
 		m.move(1)
 	case "pgup":
 		m.move(-m.height / 2)
-	case "pgdown", " ":
+	case "pgdown", "space":
 		m.move(m.height / 2)
 	case "enter":
 		if m.page == pageJobs {
@@ -272,7 +269,7 @@ func (m *model) act(args ...string) tea.Cmd {
 	return func() tea.Msg { return actionDone{m.source.output(context.Background(), m.width, args...)} }
 }
 
-func (m *model) promptKey(k tea.KeyMsg) tea.Cmd {
+func (m *model) promptKey(k tea.KeyPressMsg) tea.Cmd {
 	p := m.prompt
 	switch {
 	case k.String() == "esc" || k.String() == "ctrl+c" || p.confirm && k.String() != "y":
@@ -284,8 +281,8 @@ func (m *model) promptKey(k tea.KeyMsg) tea.Cmd {
 		if r := []rune(p.text); len(r) > 0 {
 			p.text = string(r[:len(r)-1])
 		}
-	case k.Type == tea.KeyRunes || k.Type == tea.KeySpace:
-		p.text += string(k.Runes)
+	default:
+		p.text += k.Text
 	}
 	return nil
 }

@@ -11,7 +11,8 @@ import (
 	"sync"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
+	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/colorprofile"
 	"github.com/spf13/cobra"
 
 	"lockstep/cmd/lockstep/internal/cli"
@@ -60,7 +61,8 @@ func runTop(ctx context.Context, globals *cli.Globals, run Runner) error {
 	if err != nil {
 		return err
 	}
-	program := tea.NewProgram(newModel(source, globals.Palette(), globals.Streams.Now, first), tea.WithAltScreen(), tea.WithContext(ctx)) // on the terminal itself, whose size it asks
+	// It runs on the terminal itself, whose size it asks. The palette has decided about colours.
+	program := tea.NewProgram(newModel(source, globals.Palette(), globals.Streams.Now, first), tea.WithColorProfile(colorprofile.TrueColor), tea.WithContext(ctx))
 	listening, stop := context.WithCancel(ctx)
 	defer stop()
 	go source.listen(listening, program.Send)

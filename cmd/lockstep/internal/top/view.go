@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	tea "charm.land/bubbletea/v2"
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"lockstep/cmd/internal/term"
@@ -14,7 +15,14 @@ import (
 )
 
 // View is part of tea.Model.
-func (m *model) View() string {
+func (m *model) View() tea.View {
+	view := tea.NewView(m.screen())
+	view.AltScreen = true
+	return view
+}
+
+// screen is the text of the whole screen.
+func (m *model) screen() string {
 	lines := m.head()
 	room := m.height - len(lines) - 1
 	switch m.page {
@@ -170,7 +178,7 @@ func (m *model) textLines(room int) []string {
 func (m *model) bottom() string {
 	switch {
 	case m.prompt != nil:
-		return m.prompt.question + m.prompt.text + "_"
+		return m.prompt.question + term.Visible(m.prompt.text) + "_"
 	case m.message != "":
 		line, _, _ := strings.Cut(m.message, "\n")
 		return term.Visible(line)
