@@ -94,7 +94,7 @@ func bootOf(a inquiry.Answer) string {
 
 // Whatever one node daemon does, its cells alone have no value, and a line of the log names node and cause.
 func TestAnInquiryOfBadNodes(t *testing.T) {
-	i := newInquiries(t, 3, 500*time.Millisecond)
+	i := newInquiries(t, 3, 3*time.Second)
 	bad := i.daemons[1]
 	for _, c := range []struct {
 		name   string
@@ -109,9 +109,9 @@ func TestAnInquiryOfBadNodes(t *testing.T) {
 		{"too much", func() { bad.Inject(nodedtest.TooMuch) }, "the answer is longer than 1048576 bytes"},
 		{"half", func() { bad.Inject(nodedtest.Half) }, "the answer is incomplete: "},
 		{"closed", func() { bad.Inject(nodedtest.CloseBefore) }, "the node daemon closed the connection without an answer"},
-		{"slowly", func() { bad.Inject(nodedtest.Slow) }, "no answer within 500ms"},
-		{"never", func() { bad.Inject(nodedtest.Never) }, "no answer within 500ms"},
-		{"silent", func() { bad.Inject(nodedtest.Silent) }, "within 500ms"},
+		{"slowly", func() { bad.Inject(nodedtest.Slow) }, "no answer within 3s"},
+		{"never", func() { bad.Inject(nodedtest.Never) }, "no answer within 3s"},
+		{"silent", func() { bad.Inject(nodedtest.Silent) }, "within 3s"},
 		{"unknown certificate", func() { bad.UseCertificate(identities.foreign) }, "another certificate than the one of the cluster"},
 		{"refused certificate", func() { bad.Admit(); bad.Admit(identities.foreign) }, "the node daemon refuses the client certificate"},
 		{"stopped", func() { bad.Stop() }, "connection refused"},

@@ -37,7 +37,7 @@ const (
 	CloseAfter        // execute, then close the connection without an answer
 	BadStatus         // answer with status 500
 	Silent            // accept connections and say nothing, not even in the TLS handshake
-	Slow              // answer a byte in each tenth of a second
+	Slow              // answer a byte each second
 )
 
 // Call is a recorded call.
@@ -242,7 +242,7 @@ func (d *Daemon) answer(w http.ResponseWriter, r *http.Request, fault Fault, ans
 			_, _ = w.Write(answer[i : i+1])
 			_ = http.NewResponseController(w).Flush()
 			select {
-			case <-time.After(100 * time.Millisecond):
+			case <-time.After(time.Second):
 			case <-stop:
 				abort()
 			case <-r.Context().Done():
