@@ -25,13 +25,9 @@ var (
 const stepsOfSeed = 20_000
 
 func runSeed(t *testing.T, nodes int, seed uint64, kinds string) Result {
-	return runConfigSeed(t, nodes, 0, seed, kinds)
-}
-
-func runConfigSeed(t *testing.T, nodes, config int, seed uint64, kinds string) Result {
 	faults, err := ParseFaults(kinds)
 	require.NoError(t, err)
-	return Run(seed, RunOptions{Steps: stepsOfSeed, Faults: faults, Nodes: nodes, Config: config})
+	return Run(seed, RunOptions{Steps: stepsOfSeed, Faults: faults, Nodes: nodes})
 }
 
 func requireGood(t *testing.T, nodes int, kinds string, r Result) {
@@ -103,7 +99,9 @@ func TestHoldersCrossStarts(t *testing.T) {
 }
 
 // TestKeptConfigSeeds runs the kept seeds with clients that change the configuration.
-func TestKeptConfigSeeds(t *testing.T) { keptSeeds(t, 1, 1, "testdata/config-seeds.txt") }
+func TestKeptConfigSeeds(t *testing.T) {
+	keptSeeds(t, RunOptions{Nodes: 1, Config: 1}, "testdata/config-seeds.txt")
+}
 
 // TestClusterSeeds runs random work in a cluster of three nodes.
 func TestClusterSeeds(t *testing.T) {
@@ -129,15 +127,24 @@ func sweepSeeds(t *testing.T, nodes, count, nth int) {
 }
 
 // TestKeptSeeds runs the seeds that have failed before. Format of a line: "SEED FAULTS # why".
-func TestKeptSeeds(t *testing.T) { keptSeeds(t, 1, 0, "testdata/seeds.txt") }
+func TestKeptSeeds(t *testing.T) { keptSeeds(t, RunOptions{Nodes: 1}, "testdata/seeds.txt") }
 
 // TestKeptClusterSeeds runs the kept seeds of three nodes.
-func TestKeptClusterSeeds(t *testing.T) { keptSeeds(t, 3, 0, "testdata/cluster-seeds.txt") }
+func TestKeptClusterSeeds(t *testing.T) {
+	keptSeeds(t, RunOptions{Nodes: 3}, "testdata/cluster-seeds.txt")
+}
 
 // TestKeptLargeClusterSeeds runs the kept seeds of five nodes.
-func TestKeptLargeClusterSeeds(t *testing.T) { keptSeeds(t, 5, 0, "testdata/cluster5-seeds.txt") }
+func TestKeptLargeClusterSeeds(t *testing.T) {
+	keptSeeds(t, RunOptions{Nodes: 5}, "testdata/cluster5-seeds.txt")
+}
 
-func keptSeeds(t *testing.T, nodes, config int, path string) {
+// TestKeptHolderClusterSeeds runs the kept seeds of three nodes with clients that hold jobs while their processes load.
+func TestKeptHolderClusterSeeds(t *testing.T) {
+	keptSeeds(t, RunOptions{Nodes: 3, Holders: 1}, "testdata/cluster-holder-seeds.txt")
+}
+
+func keptSeeds(t *testing.T, o RunOptions, path string) {
 	file, err := os.Open(path)
 	require.NoError(t, err)
 	defer file.Close()
@@ -153,8 +160,11 @@ func keptSeeds(t *testing.T, nodes, config int, path string) {
 		require.NoError(t, err)
 		t.Run(fmt.Sprintf("%d %s", seed, strings.TrimSpace(why)), func(t *testing.T) {
 			t.Parallel()
-			r := runConfigSeed(t, nodes, config, seed, words[1])
-			requireGood(t, nodes, words[1], r)
+			faults, err := ParseFaults(words[1])
+			require.NoError(t, err)
+			o := o
+			o.Steps, o.Faults = stepsOfSeed, faults
+			requireGood(t, o.Nodes, fmt.Sprintf("%s --config %d --holders %d", words[1], o.Config, o.Holders), Run(seed, o))
 		})
 	}
 	require.NoError(t, lines.Err())

@@ -103,11 +103,33 @@ func (l *fakeLog) lead(leads bool) {
 	l.deliverRole()
 }
 
-// failingProcesses are processes that send no message.
-type failingProcesses struct{ started atomic.Int64 }
+// failingProcesses are processes that send no message. They note the starts and the confirmations.
+type failingProcesses struct {
+	started   atomic.Int64
+	mu        sync.Mutex
+	starts    []start
+	confirmed []uint64 // attempts
+}
 
-func (s *failingProcesses) Start(uint64, jobs.Job, *actor.PID)              { s.started.Add(1) }
-func (*failingProcesses) Confirm(uint64, []byte)                            {}
+// start is one call of Start.
+type start struct {
+	attempt uint64
+	to      *actor.PID
+}
+
+func (s *failingProcesses) Start(attempt uint64, _ jobs.Job, to *actor.PID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.starts = append(s.starts, start{attempt, to})
+	s.started.Add(1)
+}
+
+func (s *failingProcesses) Confirm(attempt uint64, _ []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.confirmed = append(s.confirmed, attempt)
+}
+
 func (*failingProcesses) Abandon(uint64)                                    {}
 func (*failingProcesses) Tell(uint64, jobs.Order)                           {}
 func (*failingProcesses) Adopt(uint64, jobs.Job, int64, string, *actor.PID) {}
@@ -296,6 +318,36 @@ func TestAMasterPartThatFailsTooOftenEndsTheNode(t *testing.T) {
 		require.True(t, ended(r.Done))
 		require.True(t, ended(m.node.Done), "for whoever watches it to start it anew")
 		require.Nil(t, m.master())
+	})
+}
+
+// The process of a start under the former mastership loads, and ends while the same node is the master again and starts the
+// job a second time. Its messages are not about the second start.
+func TestTheEndOfAFormerMastershipsStartIsNotTheEndOfTheNext(t *testing.T) {
+	withNode(t, func(t *testing.T, m *member) {
+		for range 2 {
+			m.lead(true)
+			m.expectWorking(m.master())
+			m.lead(false)
+		}
+		m.lead(true)
+		m.expectWorking(m.master())
+		require.Len(t, m.processes.starts, 3)
+		last := m.processes.starts[2]
+		for _, former := range m.processes.starts[:2] {
+			m.Send(former.to, &messages.ProcessNamed{Attempt: former.attempt, Pid: 41, Livelock: "/live/job_2_41"})
+			m.Send(former.to, &messages.HandshakeFailed{Attempt: former.attempt, Text: "the start was called off"})
+			m.Send(former.to, &messages.ProcessGone{Attempt: former.attempt, Text: "exit status 1", NeverActed: true})
+			m.Settle()
+		}
+		require.Empty(t, m.processes.confirmed)
+		m.Send(last.to, &messages.ProcessNamed{Attempt: last.attempt, Pid: 42, Livelock: "/live/job_2_42"})
+		m.Settle()
+		require.Equal(t, []uint64{last.attempt}, m.processes.confirmed)
+		j, err := job.Decode([]byte(m.disk.Content(paths.JobPath(2))))
+		require.NoError(t, err)
+		require.Equal(t, job.Queued, j.Status())
+		require.Equal(t, 42, j.ProcessID)
 	})
 }
 

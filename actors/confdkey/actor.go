@@ -53,11 +53,9 @@ type Config struct {
 	Random func(count int) []byte // unpredictable octets
 }
 
-// Props makes the actor. Its incarnations are numbered from 1.
+// Props makes the actor.
 func Props(c Config) *actor.Props {
-	incarnation := uint32(0)
-	return c.Env.Props("confdkey", func() actor.Actor {
-		incarnation++
+	return kit.NumberedProps(c.Env, "confdkey", func(incarnation uint32) actor.Actor {
 		return &keeper{config: c, incarnation: incarnation, store: store.NewClient(c.Store, incarnation)}
 	})
 }

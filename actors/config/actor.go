@@ -52,11 +52,9 @@ type Config struct {
 	Destruction lock.Owner
 }
 
-// Props makes the actor. Its incarnations are numbered from 1.
+// Props makes the actor.
 func Props(c Config) *actor.Props {
-	incarnation := uint32(0)
-	return c.Env.Props("cluster", func() actor.Actor {
-		incarnation++
+	return kit.NumberedProps(c.Env, "cluster", func(incarnation uint32) actor.Actor {
 		a := &configActor{config: c, incarnation: incarnation, store: store.NewClient(c.Store, incarnation),
 			storage: configstore.NewClient(c.Storage, incarnation), callers: callers{port: c.Owners}, lockCalls: newLockCalls(c.Locks, incarnation),
 			distributor: distributor.NewClient(c.Distributor, incarnation)}

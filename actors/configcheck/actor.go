@@ -39,9 +39,7 @@ type Config struct {
 
 // Props makes the actor.
 func Props(c Config) *actor.Props {
-	incarnation := uint64(0)
-	return c.Env.Props("configcheck", func() actor.Actor {
-		incarnation++
+	return kit.NumberedProps(c.Env, "configcheck", func(incarnation uint64) actor.Actor {
 		return &checker{config: c, incarnation: incarnation, stopTimer: func() bool { return false }}
 	})
 }

@@ -46,11 +46,9 @@ type Config struct {
 	Prepared *Prepared
 }
 
-// Props makes the actor. Its incarnations are numbered from 1.
+// Props makes the actor.
 func Props(c Config) *actor.Props {
-	incarnation := uint32(0)
-	return c.Env.Props("configstore", func() actor.Actor {
-		incarnation++
+	return kit.NumberedProps(c.Env, "configstore", func(incarnation uint32) actor.Actor {
 		return &keeper{config: c, incarnation: incarnation, store: store.NewClient(c.Store, incarnation)}
 	}, kit.Supervise(c.Env.Strategy(kit.Policy{OnGiveUp: kit.Escalate})))
 }

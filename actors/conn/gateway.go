@@ -14,9 +14,7 @@ import (
 // Gateway. An actor below it that crashes is stopped: its connection is closed, and the client sends its request on a
 // new connection.
 func Props(env *kit.Env, kind string, leads func() bool, produce func(g *Gateway) actor.Actor) *actor.Props {
-	incarnation := uint64(0)
-	return env.Props(kind, func() actor.Actor {
-		incarnation++
+	return kit.NumberedProps(env, kind, func(incarnation uint64) actor.Actor {
 		return produce(&Gateway{env: env, leads: leads, incarnation: incarnation})
 	}, kit.Supervise(env.Strategy(kit.Policy{OnGiveUp: kit.Stop})))
 }

@@ -36,11 +36,9 @@ type Config struct {
 	Self     string       // name of this node: a configuration that names another master is not sent; "": this node is the master
 }
 
-// Props makes the actor. Its incarnations are numbered from 1.
+// Props makes the actor.
 func Props(c Config) *actor.Props {
-	incarnation := uint64(0)
-	return c.Env.Props("distributor", func() actor.Actor {
-		incarnation++
+	return kit.NumberedProps(c.Env, "distributor", func(incarnation uint64) actor.Actor {
 		return &distributor{config: c, incarnation: incarnation, tracker: distribution.New(c.Software, c.Self), stopTimer: func() bool { return false }}
 	})
 }

@@ -41,11 +41,9 @@ type Config struct {
 	SliceWork int
 }
 
-// Props makes the filter engine. Its incarnations are numbered from 1.
+// Props makes the filter engine.
 func Props(c Config) *actor.Props {
-	incarnation := uint64(0)
-	return c.Env.Props("filters", func() actor.Actor {
-		incarnation++
+	return kit.NumberedProps(c.Env, "filters", func(incarnation uint64) actor.Actor {
 		return &filters{config: c, incarnation: incarnation, slice: cmp.Or(c.SliceWork, sliceWork),
 			request: incarnation << 32, jobs: map[int64]*evaluatedJob{}, changes: map[uint64]*change{}}
 	})

@@ -40,11 +40,9 @@ type Config struct {
 	Clients []*actor.PID // get Started
 }
 
-// Props makes the actor. Its incarnations are numbered from 1.
+// Props makes the actor.
 func Props(c Config) *actor.Props {
-	incarnation := uint64(0)
-	return c.Env.Props("inquirer", func() actor.Actor {
-		incarnation++
+	return kit.NumberedProps(c.Env, "inquirer", func(incarnation uint64) actor.Actor {
 		return &inquirer{config: c, incarnation: incarnation, tracker: inquiry.New(c.Places), askers: map[uint64]asker{},
 			calls: map[uint64]Call{}, stopTimer: func() bool { return false }}
 	})

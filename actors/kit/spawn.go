@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 )
@@ -41,6 +42,15 @@ func (e *Env) Props(kind string, producer func() actor.Actor, opts ...Option) *a
 	return actor.PropsFromProducer(func() actor.Actor {
 		return &guarded{inner: producer(), env: e, kind: kind}
 	}, props...)
+}
+
+// NumberedProps are Props of a kind of actor that numbers its requests, timers or children by its incarnation. The numbers of a
+// kind count from 1 in the life of env, over restarts and over actors that have the same name one after the other: each
+// mastership of a node has actors of the same names, and an answer to an actor of the former one must not be taken for an
+// answer to its namesake.
+func NumberedProps[N uint32 | uint64](e *Env, kind string, producer func(incarnation N) actor.Actor, opts ...Option) *actor.Props {
+	count, _ := e.incarnations.LoadOrStore(kind, &atomic.Uint64{})
+	return e.Props(kind, func() actor.Actor { return producer(N(count.(*atomic.Uint64).Add(1))) }, opts...)
 }
 
 // spawn checks the name first. The library would run the producer and then return the PID

@@ -35,9 +35,10 @@ type Env struct {
 	rand    func() uint64
 	mailbox actor.MailboxProducer
 
-	root        *actor.RootContext // spawns with the guardian
-	mailboxes   sync.Map           // *actor.PID to *trackedMailbox, for all live actors
-	deadLetters atomic.Uint64
+	root         *actor.RootContext // spawns with the guardian
+	mailboxes    sync.Map           // *actor.PID to *trackedMailbox, for all live actors
+	incarnations sync.Map           // kind to *atomic.Uint64, see NumberedProps
+	deadLetters  atomic.Uint64
 }
 
 // New makes an actor system. It has no goroutine while its actors are idle, and needs no

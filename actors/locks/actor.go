@@ -59,12 +59,10 @@ type Config struct {
 	Fence         time.Duration
 }
 
-// Props makes the lock manager. Its incarnations are numbered from 1.
+// Props makes the lock manager.
 func Props(c Config) *actor.Props {
-	incarnation := uint32(0)
 	fence := lock.NewFence(c.Env.Clock().Now(), c.Fence)
-	return c.Env.Props("locks", func() actor.Actor {
-		incarnation++
+	return kit.NumberedProps(c.Env, "locks", func(incarnation uint32) actor.Actor {
 		return &locks{config: c, incarnation: incarnation, fence: fence, store: store.NewClient(c.Store, incarnation),
 			number: uint64(incarnation) << 32, owners: newOwners(), configLocks: configLocks{to: c.ClusterConfig}, waiters: map[lock.Owner]*waiter{}, paused: map[int64]bool{}}
 	})

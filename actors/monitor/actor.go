@@ -83,11 +83,9 @@ type Config struct {
 	Release      string     // version of the ssconf files
 }
 
-// Props makes the actor. Its incarnations are numbered from 1.
+// Props makes the actor.
 func Props(c Config) *actor.Props {
-	incarnation := uint64(0)
-	return c.Env.Props("monitor", func() actor.Actor {
-		incarnation++
+	return kit.NumberedProps(c.Env, "monitor", func(incarnation uint64) actor.Actor {
 		cluster := monitor.NewCluster()
 		if c.Replicator != nil {
 			cluster.Changed(monitor.View{Role: monitor.Candidate})

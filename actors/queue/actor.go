@@ -53,12 +53,10 @@ type Config struct {
 	GanetiJobs bool
 }
 
-// Props makes the queue. Its incarnations are numbered from 1.
+// Props makes the queue.
 func Props(c Config) *actor.Props {
-	incarnation := uint32(0)
 	kept := &retained{secrets: Secrets{}, catalogue: c.Catalogue}
-	return c.Env.Props("queue", func() actor.Actor {
-		incarnation++
+	return kit.NumberedProps(c.Env, "queue", func(incarnation uint32) actor.Actor {
 		return &queue{
 			config: c, incarnation: incarnation, retained: kept,
 			store:       store.NewClient(c.Store, incarnation),

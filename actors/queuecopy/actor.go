@@ -41,11 +41,9 @@ type Config struct {
 	Clients       []*actor.PID // get Started
 }
 
-// Props makes the actor. Its incarnations are numbered from 1.
+// Props makes the actor.
 func Props(c Config) *actor.Props {
-	incarnation := uint64(0)
-	return c.Env.Props("queuecopy", func() actor.Actor {
-		incarnation++
+	return kit.NumberedProps(c.Env, "queuecopy", func(incarnation uint64) actor.Actor {
 		return &copier{config: c, incarnation: incarnation, tracker: queuecopy.New(), stopTimer: func() bool { return false }}
 	})
 }

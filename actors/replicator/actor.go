@@ -51,11 +51,10 @@ type Config struct {
 	Times replication.Times
 }
 
-// Props makes the replicator. Its incarnations are numbered from 1.
+// Props makes the replicator.
 func Props(c Config) *actor.Props {
-	incarnation, storeIncarnation := uint32(0), uint64(0)
-	return c.Env.Props("replicator", func() actor.Actor {
-		incarnation++
+	storeIncarnation := uint64(0)
+	return kit.NumberedProps(c.Env, "replicator", func(incarnation uint32) actor.Actor {
 		numbers := &sequence{last: uint64(incarnation) << 32} // no number of an earlier incarnation comes again
 		measured := newCommitTimes(c)
 		return &replicator{

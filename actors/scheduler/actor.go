@@ -54,19 +54,16 @@ type Config struct {
 
 // Props makes the scheduler.
 func Props(c Config) *actor.Props {
-	request, incarnation, catalogue := uint64(0), uint32(0), c.Catalogue
-	return c.Env.Props("scheduler", func() actor.Actor {
+	catalogue := c.Catalogue
+	return kit.NumberedProps(c.Env, "scheduler", func(incarnation uint32) actor.Actor {
 		c.Catalogue = catalogue
-		incarnation++
-		return &scheduler{config: c, learned: learned{store: store.NewClient(c.Store, incarnation)}, catalogue: &catalogue, request: &request, settings: sched.Defaults(), paused: map[job.ID]bool{}, unknownOutcomes: map[job.ID]bool{}}
+		return &scheduler{config: c, learned: learned{store: store.NewClient(c.Store, incarnation)}, catalogue: &catalogue, request: uint64(incarnation) << 32, settings: sched.Defaults(), paused: map[job.ID]bool{}, unknownOutcomes: map[job.ID]bool{}}
 	})
 }
 
 type scheduler struct {
-	config Config
-	// request numbers ListUnfinishedJobs over all incarnations, so that an answer to an
-	// earlier request is recognised.
-	request   *uint64
+	config    Config
+	request   uint64             // number of the last ListUnfinishedJobs; the upper 32 bits are the incarnation
 	catalogue **opcode.Catalogue // kept for the next incarnation
 
 	configured  bool
@@ -162,11 +159,11 @@ func (s *scheduler) requestJobs(ctx actor.Context) {
 	}
 	s.state, s.graph, s.jobs = nil, dependency.Graph{}, nil
 	clear(s.unknownOutcomes)
-	*s.request++ // this also makes answers to a former incarnation stale
+	s.request++ // this also makes answers to a former incarnation stale
 	if !s.configured || s.learned.table == nil {
 		return
 	}
-	ctx.Request(s.config.Queue, &messages.ListUnfinishedJobs{Request: *s.request})
+	ctx.Request(s.config.Queue, &messages.ListUnfinishedJobs{Request: s.request})
 }
 
 // configChanged takes the settings and the resources. The demand of known jobs is not computed again.
@@ -197,7 +194,7 @@ func (s *scheduler) configChanged(ctx actor.Context, m *clusterconfig.Published)
 }
 
 func (s *scheduler) loadJobs(ctx actor.Context, m *messages.ListUnfinishedJobsResult) {
-	if m.Request != *s.request {
+	if m.Request != s.request {
 		return
 	}
 	s.state = sched.NewState(s.settings)

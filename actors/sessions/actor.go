@@ -74,11 +74,9 @@ type Config struct {
 	Random func(count int) []byte // unpredictable octets
 }
 
-// Props makes the actor. Its incarnations are numbered from 1.
+// Props makes the actor.
 func Props(c Config) *actor.Props {
-	incarnation := uint32(0)
-	return c.Env.Props("sessions", func() actor.Actor {
-		incarnation++
+	return kit.NumberedProps(c.Env, "sessions", func(incarnation uint32) actor.Actor {
 		return &sessions{config: c, store: store.NewClient(c.Store, incarnation)}
 	})
 }

@@ -44,11 +44,9 @@ type Config struct {
 	Release   string     // version of Ganeti that the nodes' tools expect: "3.0.2"
 }
 
-// Props makes the actor. Its incarnations are numbered from 1.
+// Props makes the actor.
 func Props(c Config) *actor.Props {
-	incarnation := uint32(0)
-	return c.Env.Props("ssconf", func() actor.Actor {
-		incarnation++
+	return kit.NumberedProps(c.Env, "ssconf", func(incarnation uint32) actor.Actor {
 		return &writer{config: c, incarnation: incarnation, store: store.NewClient(c.Store, incarnation), written: map[string]string{}}
 	})
 }

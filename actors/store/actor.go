@@ -59,11 +59,9 @@ type Config struct {
 // before the answer to the client. An append is no change.
 type Changed struct{ Paths []string }
 
-// Props makes the store. Its incarnations are numbered from 1.
+// Props makes the store.
 func Props(c Config) *actor.Props {
-	incarnation := uint64(0)
-	return c.Env.Props("store", func() actor.Actor {
-		incarnation++
+	return kit.NumberedProps(c.Env, "store", func(incarnation uint64) actor.Actor {
 		return &store{config: c, incarnation: incarnation}
 	}, kit.Supervise(c.Env.Strategy(kit.Policy{OnGiveUp: kit.Escalate})))
 }
