@@ -9,6 +9,7 @@
 //	sweep.go       removal of temporary files that dead writers left
 //	freeze.go      copies of the shared files, for snapshots
 //	rundir.go      paths of sockets and livelocks
+//	rundirnote.go  which run directory the processes of the data directory live in
 //	init.go        directories, queue/version and queue/serial at the first start
 //	queuemark.go   whether queue/ is the one that the rest of the data belongs to
 //	lock.go        queue/lock: one daemon per data directory

@@ -158,6 +158,9 @@ func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan
 	if err != nil {
 		return err
 	}
+	if err := noteRunDir(c, files); err != nil {
+		return err
+	}
 	livelock, err := persistence.CreateLivelock(persistence.LivelockDir(c.RunDir), persistence.DaemonLivelock, c.owners)
 	if err != nil {
 		return err

@@ -24,6 +24,8 @@ const (
 	SettingsPath = "settings.json"
 	// SessionsPath holds the sessions of the console (package session). Without the file there are none.
 	SessionsPath = "sessions.json"
+	// RunDirPath names the run directory in which the job processes and lock owners of this data directory live.
+	RunDirPath = "run-directory"
 	// DurationsPath holds how long opcodes of each kind have taken. Without the file the scheduler learns it again.
 	DurationsPath = "durations.json"
 	// ConfigHistoryPath holds the newest changes of the configuration for people, one a line; ConfigHistoryOlderPath the ones
