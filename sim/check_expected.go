@@ -17,7 +17,8 @@ import (
 // checkExpected judges the order expected with lists of jobs and the names of their locks. It knows no expected
 // durations, and asks no code of core/sched.
 //
-//   - A job is chosen only if no active job has locks that exclude its own, nor a job that was just chosen.
+//   - A job is chosen only if no active job has locks that exclude its own, nor a job that was just chosen; or it is past
+//     reserve_after, and no other such job of its priority waits in its slot.
 //   - No job is chosen before an eligible more urgent one that wants no other locks.
 //   - No job starves. Jobs that want the same may pass the oldest job past reserve_after for a limited time, because
 //     expectations can be wrong: as long as the longest opcode so far took, and a minute at least. The time begins with
@@ -48,6 +49,10 @@ type lockingJob struct {
 	claims    bool // it has the locks of the opcode, or was just chosen
 	process   bool // it has had a process
 	executing time.Time
+	priority  int       // when it was chosen
+	chosen    time.Time // zero: its choice was not seen
+	blocked   bool      // it was chosen although others had its locks, and has not got them
+	rules     int       // the generation of rules and settings at its choice
 }
 
 func (*checkExpected) Name() string { return "expected order" }
@@ -87,9 +92,14 @@ func (c *checkExpected) See(w *World, event any) error {
 		c.damaged(e.id)
 	case processPermitted:
 		c.running(e.process.job)
+	case orderSent:
+		if j := c.active[e.id]; j != nil && j.executing.IsZero() {
+			j.claims = false // it may end the job, or take it back
+		}
 	case opcodeStarted:
 		if j := c.running(e.job); j != nil {
-			j.op, j.claims, j.executing = e.op, true, w.clock.Now()
+			j.op, j.claims, j.executing, j.blocked = e.op, true, w.clock.Now(), false
+			return c.overtaken(w, j)
 		}
 	case opcodeEnded:
 		if j := c.active[e.process.job]; j != nil {
@@ -168,14 +178,19 @@ func (c *checkExpected) picked(w *World, id int64, file *job.Job) error {
 	if j == nil || c.active[id] != nil {
 		return nil
 	}
-	j.op, j.claims, j.process, j.executing = 0, true, false, time.Time{}
+	// The queue may have had an order for the job before the choice, and then drops the choice.
+	j.op, j.claims, j.process, j.executing, j.blocked, j.rules = 0, c.orders[id] == 0, false, time.Time{}, false, w.effective.generation
+	j.priority, j.chosen = file.Priority(), w.clock.Now()
 	defer func() { c.active[id] = j }()
 	if !c.applies(w) || !j.fixed {
 		return nil
 	}
 	c.judged++
 	if other := c.inTheWay(w, j); other != nil {
-		return fmt.Errorf("job %d was chosen, but job %d has locks that it wants", id, other.id)
+		if first := c.blockedAlready(j.priority); first != nil || w.clock.Now().Sub(j.received) < w.effective.settings.ReserveAfter() {
+			return fmt.Errorf("job %d was chosen, but job %d has locks that it wants", id, other.id)
+		}
+		j.blocked = true
 	}
 	for _, other := range slices.Sorted(maps.Keys(c.waiting)) {
 		u := c.known[other]
@@ -204,14 +219,32 @@ func (c *checkExpected) inTheWay(w *World, j *lockingJob) *lockingJob {
 	return nil
 }
 
-// mayPause reports whether a hold or a rule may keep an active job from its first opcode. It then has no locks.
+// blockedAlready is a job of a priority that was chosen although others had its locks, and for which an executing opcode has one
+// still; or nil.
+func (c *checkExpected) blockedAlready(priority int) *lockingJob {
+	for _, id := range slices.Sorted(maps.Keys(c.active)) {
+		j := c.active[id]
+		if !j.blocked || j.priority != priority {
+			continue
+		}
+		for _, other := range c.active { // the order does not matter
+			if other.fixed && other.claims && !other.executing.IsZero() && excludeEachOther(j.ops[0], other.ops[other.op]) {
+				return j
+			}
+		}
+	}
+	return nil
+}
+
+// mayPause reports whether a hold or a rule may keep an active job from its first opcode, or has kept it since its choice. It then
+// has no locks: if the rule is gone, the job waits until they are free.
 func (c *checkExpected) mayPause(w *World, j *lockingJob) bool {
 	file := w.Job(j.id)
 	if !j.executing.IsZero() || file == nil {
 		return false
 	}
 	v, judged := w.effective.verdict(file)
-	return c.held[j.id] || !judged || v.action.Verb != filter.Accept
+	return c.held[j.id] || !judged || j.rules != w.effective.generation || v.action.Verb != filter.Accept
 }
 
 // onlyFixed reports whether the locks of all active jobs are known.
@@ -224,7 +257,7 @@ func (c *checkExpected) onlyFixed() bool {
 	return true
 }
 
-// passed judges that the oldest job was passed.
+// passed judges that the oldest job was passed by a choice.
 func (c *checkExpected) passed(w *World, chosen *lockingJob, urgency int) error {
 	now, reserveAfter := w.clock.Now(), w.effective.settings.ReserveAfter()
 	var oldest *lockingJob
@@ -242,14 +275,42 @@ func (c *checkExpected) passed(w *World, chosen *lockingJob, urgency int) error 
 	if oldest.id != c.oldest {
 		c.oldest, c.since = oldest.id, now
 	}
+	patience := c.patience(now)
+	if wait := now.Sub(c.since); wait > patience && priority <= urgency && excludeEachOther(oldest.ops[0], chosen.ops[0]) {
+		return fmt.Errorf("job %d was chosen before job %d, which has been the oldest for %v and wants the same locks", chosen.id, oldest.id, wait)
+	}
+	return nil
+}
+
+// patience is for how long a wrong expectation may let others pass: as long as the longest opcode so far took, and a minute at
+// least; a quarter more.
+func (c *checkExpected) patience(now time.Time) time.Duration {
 	patience := max(time.Minute, c.longest)
 	for _, j := range c.active {
 		if j.claims && !j.executing.IsZero() {
 			patience = max(patience, now.Sub(j.executing))
 		}
 	}
-	if wait := now.Sub(c.since); wait > patience+patience/4 && priority <= urgency && excludeEachOther(oldest.ops[0], chosen.ops[0]) {
-		return fmt.Errorf("job %d was chosen before job %d, which has been the oldest for %v and wants the same locks", chosen.id, oldest.id, wait)
+	return patience + patience/4
+}
+
+// overtaken judges an opcode that has got its locks: of a job that was chosen after another one of at most its priority, which was
+// past reserve_after then and has waited in its slot since, for longer than lock_bypass_after and than any opcode takes, and
+// wants the same.
+func (c *checkExpected) overtaken(w *World, j *lockingJob) error {
+	now := w.clock.Now()
+	if !c.applies(w) || !j.fixed || j.chosen.IsZero() || !w.disturbance.recovered(w) {
+		return nil
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.active)) {
+		v := c.active[id]
+		if v == j || !v.blocked || !v.claims || c.mayPause(w, v) || v.priority > j.priority || !v.chosen.Before(j.chosen) {
+			continue
+		}
+		wait := now.Sub(v.chosen)
+		if wait > c.patience(now)+w.effective.settings.LockBypass() && excludeEachOther(v.ops[0], j.ops[j.op]) {
+			return fmt.Errorf("job %d has its locks before job %d, which came to its slot earlier and has waited there for %v", j.id, id, wait)
+		}
 	}
 	return nil
 }

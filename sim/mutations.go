@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path"
 	"reflect"
 	"regexp"
@@ -79,6 +80,8 @@ var AllMutations = slices.Concat([]Mutation{
 	{"greater-limits", "the limit of a RATE_LIMIT rule is three higher than the rule says", Mutations{Alter: raisesLimits}},
 	{"no-reason-limits", "rate limits in reason trails have no effect", Mutations{Alter: hidesRateLimits}},
 	{"no-ageing", "the weight of waiting jobs does not fall with their age", Mutations{Alter: neverAges}},
+	{"unblocked-starts", "no job is started before its locks are free, however long it waits", Mutations{StartUnblocked: true}},
+	{"moved-promises", "each end of a job makes the scheduler forget its reservations", Mutations{NewAlter: movesPromises}},
 	{"held-reports", "a job process that has asked for permission reports no progress until it has it", Mutations{DelayReports: true}},
 	{"unheard-progress", "the queue does not receive the progress of job processes", Mutations{Alter: drops("daemon/queue", &messages.JobProgressed{})}},
 	{"lost-wishes", "a client order that reaches the queue after the job's end gets no answer", Mutations{Alter: dropsLateAnswers}},
@@ -347,6 +350,31 @@ func hidesRateLimits(_ string, m any) any {
 		w.Encoded = bytes.ReplaceAll(w.Encoded, []byte("rate-limit:"), []byte("rate-limid:"))
 	}
 	return enqueue
+}
+
+// movesPromises makes each release of a job release the jobs that wait as well, and sends them to the scheduler again.
+func movesPromises() func(string, any) any {
+	waiting := map[int64]*messages.UnfinishedJob{}
+	return func(to string, m any) any {
+		switch m := m.(type) {
+		case *messages.EnqueueJobs:
+			for _, j := range m.Jobs {
+				waiting[j.Id] = j
+			}
+		case *messages.PickJob:
+			delete(waiting, m.Id)
+		case *messages.JobReleased:
+			if delete(waiting, m.Id); to != "daemon/core/scheduler" {
+				return m
+			}
+			all, again := several{m}, &messages.EnqueueJobs{}
+			for _, id := range slices.Sorted(maps.Keys(waiting)) {
+				all, again.Jobs = append(all, &messages.JobReleased{Id: id}), append(again.Jobs, waiting[id])
+			}
+			return append(all, again)
+		}
+		return m
+	}
 }
 
 // neverAges gives the scheduler settings with which a weight takes a million ticks to fall to zero.

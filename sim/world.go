@@ -50,6 +50,8 @@ type Mutations struct {
 	MarkerOnly bool
 	// AnyLivelock: a job process begins whatever lock file its job names.
 	AnyLivelock bool
+	// StartUnblocked: the scheduler starts no job before its locks are free.
+	StartUnblocked bool
 	// Patience is the daemon's limit for jobs that cannot be started.
 	Patience jobs.RetryLimit
 	// MoreSlots is the number of run slots that the daemon wrongly believes in.

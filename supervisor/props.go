@@ -286,7 +286,7 @@ func wconfdProps(p Ports, _ Settings) *actor.Props {
 
 func schedulerProps(p Ports, s Settings) *actor.Props {
 	return scheduler.Props(scheduler.Config{Env: p.Env, Store: storeOf(p), Queue: p.Env.PID(queueName), Locks: p.Env.PID(locksName),
-		ClusterConfig: p.Env.PID(configName), Catalogue: s.Catalogue, GanetiJobs: s.GanetiJobs, Decided: p.OnDecision})
+		ClusterConfig: p.Env.PID(configName), Catalogue: s.Catalogue, GanetiJobs: s.GanetiJobs, StartUnblocked: s.StartUnblocked, Decided: p.OnDecision})
 }
 
 func jobsProps(p Ports, s Settings) *actor.Props {

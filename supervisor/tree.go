@@ -88,6 +88,8 @@ type Settings struct {
 	AwaitCopies bool
 	Fence       time.Duration   // of a new master, see jobs.Config and locks.Config
 	Patience    jobs.RetryLimit // before a job that cannot be started fails
+	// StartUnblocked: no job is started before its locks are free, see sched.Settings.
+	StartUnblocked bool
 }
 
 // DefaultLimits are limits far above the load of a large site.

@@ -64,7 +64,7 @@ func Props(c Config) *actor.Props {
 	fence := lock.NewFence(c.Env.Clock().Now(), c.Fence)
 	return kit.NumberedProps(c.Env, "locks", func(incarnation uint32) actor.Actor {
 		return &locks{config: c, incarnation: incarnation, fence: fence, store: store.NewClient(c.Store, incarnation),
-			number: uint64(incarnation) << 32, owners: newOwners(), configLocks: configLocks{to: c.ClusterConfig}, waiters: map[lock.Owner]*waiter{}, paused: map[int64]bool{}}
+			number: uint64(incarnation) << 32, owners: newOwners(), configLocks: configLocks{to: c.ClusterConfig}, waiters: map[lock.Owner]*waiter{}, paused: map[int64]bool{}, unpassable: map[int64]bool{}}
 	})
 }
 
@@ -85,6 +85,7 @@ type locks struct {
 	configLocks   configLocks
 	waiters       map[lock.Owner]*waiter
 	paused        map[int64]bool  // jobs that are granted no locks
+	unpassable    map[int64]bool  // jobs whose requests nothing may overtake
 	pausesKnown   bool            // paused is complete
 	deferredCalls []*deferredCall // calls of jobs that wait for pausesKnown
 	number        uint64          // number of the last waiter
@@ -150,6 +151,8 @@ func (l *locks) handle(ctx actor.Context, message any, sender *actor.PID) {
 		if l.ready(message, sender) {
 			l.configLocks.publish(ctx)
 		}
+	case *ForbidBypass:
+		l.forbidBypass(m)
 	case *SetBypassLimit:
 		l.setBypassLimit(ctx, m.Limit)
 	case *messages.Drain:

@@ -58,6 +58,7 @@ func (l *locks) await(ctx actor.Context, op Await, q *clientCall) {
 		l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, AwaitResult{Granted: true}, f) })
 		return
 	}
+	l.protect(p.Owner)
 	// A client changes the priority of a request by asking again.
 	l.changed(ctx, lock.CallResult{Changed: l.state.Reprioritise(p.Owner, p.Priority).Changed})
 	l.replaceWaiter(ctx, p.Owner, q)

@@ -82,6 +82,7 @@ func (l *locks) do(ctx actor.Context, c lock.Call, q *clientCall) {
 		l.deny(ctx, q, err)
 		return
 	}
+	l.protect(c.Owner)
 	l.changed(ctx, a)
 	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, a.Result, f) })
 }

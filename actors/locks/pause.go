@@ -82,3 +82,24 @@ func (l *locks) deferredCallExpired(ctx actor.Context, m *deferredCallExpired) {
 		m.call.call.answer(ctx, AwaitResult{}, nil)
 	}
 }
+
+// ForbidBypass has all jobs whose requests nothing may overtake, however young they are. After a start of the lock manager there
+// are none until it comes.
+type ForbidBypass struct{ Ids []int64 }
+
+func (l *locks) forbidBypass(m *ForbidBypass) {
+	clear(l.unpassable)
+	for _, id := range m.Ids {
+		l.unpassable[id] = true
+		for _, o := range sortedOwners(l.owners.byJob[id]) {
+			l.protect(o)
+		}
+	}
+}
+
+// protect lets nothing overtake the pending request of an owner, if it is of such a job.
+func (l *locks) protect(o lock.Owner) {
+	if l.state != nil && !o.Named && l.unpassable[int64(o.Job)] {
+		l.state.ForbidBypass(o)
+	}
+}

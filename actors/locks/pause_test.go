@@ -175,6 +175,53 @@ func TestTheLimitOfBypassChanges(t *testing.T) {
 	})
 }
 
+// Nothing overtakes the requests of jobs of which that is said, whatever the limit is: those that wait, and later ones.
+func TestRequestsThatNothingMayOvertake(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		reader, writer, late := b.caller(job(1)), b.caller(job(2)), b.caller(job(3))
+		forbid := func(ids ...int64) {
+			b.Send(b.locks, &locks.ForbidBypass{Ids: ids})
+			b.Settle()
+		}
+		reader.takeLocks("node/a:shared")
+		writer.await("node/a:exclusive", 600)
+		b.Settle()
+		late.takeLocks("node/a:shared")
+		late.free()
+		late.expectValue()
+		forbid(2) // it waits
+		late.await("node/a:shared", 600)
+		b.Settle()
+		late.Quiet()
+		reader.free()
+		reader.expectValue()
+		require.True(t, writer.expectAwaitResult().Granted)
+		late.Quiet()
+		writer.free()
+		writer.expectValue()
+		require.True(t, late.expectAwaitResult().Granted)
+
+		writer.await("node/a:exclusive", 600) // a later request
+		b.Settle()
+		reader.await("node/a:shared", 600)
+		b.Settle()
+		reader.Quiet()
+		late.free()
+		late.expectValue()
+		require.True(t, writer.expectAwaitResult().Granted)
+		reader.Quiet()
+		writer.free()
+		writer.expectValue()
+		require.True(t, reader.expectAwaitResult().Granted)
+
+		forbid()
+		writer.await("node/a:exclusive", 600)
+		b.Settle()
+		late.takeLocks("node/a:shared") // it overtakes
+		b.crash()
+	})
+}
+
 // beforePauses runs a test with a lock manager that has not got SetLockPauses yet.
 func beforePauses(t *testing.T, files map[string]string, f func(b *bench)) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {

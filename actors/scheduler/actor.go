@@ -48,6 +48,8 @@ type Config struct {
 	// GanetiJobs is true in Ganeti mode: Ganeti's job process runs the jobs with Ganeti's opcodes. It does not ask before it
 	// begins an opcode.
 	GanetiJobs bool
+	// StartUnblocked is that of sched.Settings.
+	StartUnblocked bool
 	// Decided is called with the duration of each search for jobs to start. It may be nil.
 	Decided func(took time.Duration)
 }
@@ -73,10 +75,12 @@ type scheduler struct {
 	resources   *config.Resources
 	learned     learned
 
-	state    *sched.State // nil until the queue has sent the unfinished jobs
-	graph    dependency.Graph
-	jobs     map[job.ID]*scheduledJob
-	deferred []deferredBegin // requests from before that
+	state      *sched.State // nil until the queue has sent the unfinished jobs
+	graph      dependency.Graph
+	jobs       map[job.ID]*scheduledJob
+	deferred   []deferredBegin // requests from before that
+	wakeAt     time.Time       // of the timer; zero: there is none
+	unpassable []int64         // what the lock manager was told of ForbidBypass
 	// unknownOutcomes are the jobs whose outcome this node does not know. They are shown to
 	// people.
 	unknownOutcomes map[job.ID]bool
@@ -91,6 +95,9 @@ type deferredBegin struct {
 	m      *messages.BeginOp
 	sender *actor.PID
 }
+
+// wake is a timer: a job may be due, or past reserve_after.
+type wake struct{ at time.Time }
 
 // continuePick: the last search for jobs to start has not examined all that may start.
 type continuePick struct{}
@@ -137,6 +144,10 @@ func (s *scheduler) Receive(ctx actor.Context) {
 		s.drain(ctx)
 	case *continuePick:
 		s.continuing = false
+	case *wake:
+		if m.at.Equal(s.wakeAt) {
+			s.wakeAt = time.Time{}
+		}
 	case *messages.ExplainJobs:
 		s.explainJobs(ctx, m)
 	case *messages.ListDependencies:
@@ -185,6 +196,7 @@ func (s *scheduler) configChanged(ctx actor.Context, m *clusterconfig.Published)
 	s.configured, s.cluster, s.ownSettings = true, m.Config.Cluster, m.Settings
 	former := s.settings.Order
 	s.settings = sched.SettingsOf(slots, settings)
+	s.settings.StartUnblocked = s.config.StartUnblocked
 	switch expected := s.settings.Order == sched.Expected; {
 	case first, expected != (former == sched.Expected): // other orders need other data about each job
 		s.requestJobs(ctx)
@@ -203,7 +215,9 @@ func (s *scheduler) loadJobs(ctx actor.Context, m *messages.ListUnfinishedJobsRe
 		if j := s.add(w); j != nil {
 			j.running, j.adopted = true, true
 			j.beganUs = j.decoded.Ops[j.op].Exec.Sec*1e6 + j.decoded.Ops[j.op].Exec.Usec
-			s.state.AddRunning(j.candidate(s))
+			c := j.candidate(s)
+			c.BeganUs = j.beganUs
+			s.state.AddRunning(c)
 			s.declare(j)
 			j.decoded = nil
 		}
@@ -280,6 +294,7 @@ func (s *scheduler) locksPublished(ctx actor.Context, m *locks.Published) {
 	}
 	if m.Complete {
 		s.state.ForgetOwners()
+		s.unpassable = nil // the lock manager has started
 		s.sendPauses(ctx, m.Incarnation)
 	}
 	for _, r := range m.Records {
@@ -296,6 +311,31 @@ func (s *scheduler) opcodesChanged(m *opcodes.Changed) {
 	s.config.Catalogue, *s.catalogue = m.Catalogue, m.Catalogue
 }
 
+// sleep sets the timer for the next search without a message.
+func (s *scheduler) sleep(ctx actor.Context, now time.Time) {
+	at := s.state.Wake()
+	if !at.IsZero() && (s.wakeAt.IsZero() || at.Before(s.wakeAt)) {
+		s.wakeAt = at
+		kit.SendAfter(s.config.Env.Clock(), ctx.ActorSystem(), at.Sub(now), ctx.Self(), &wake{at})
+	}
+}
+
+// forbidBypass tells the lock manager which active jobs nothing may overtake: those past reserve_after, if there is no bound for all.
+func (s *scheduler) forbidBypass(ctx actor.Context, now time.Time) {
+	var ids []int64
+	if s.settings.Order == sched.Expected && s.settings.LockBypass == 0 {
+		for _, id := range s.state.RunningIDs() {
+			if j := s.jobs[id]; j != nil && now.UnixMicro()-j.receivedUs >= s.settings.ReserveAfter.Microseconds() {
+				ids = append(ids, int64(id))
+			}
+		}
+	}
+	if !slices.Equal(ids, s.unpassable) {
+		s.unpassable = ids
+		ctx.Send(s.config.Locks, &locks.ForbidBypass{Ids: ids})
+	}
+}
+
 func (s *scheduler) pick(ctx actor.Context) {
 	if s.state == nil {
 		return
@@ -309,6 +349,8 @@ func (s *scheduler) pick(ctx actor.Context) {
 		s.continuing = true
 		ctx.Send(ctx.Self(), &continuePick{})
 	}
+	s.sleep(ctx, began)
+	s.forbidBypass(ctx, began)
 	for _, id := range picked {
 		j := s.jobs[id]
 		continues := j.running

@@ -1,12 +1,15 @@
 package scheduler_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/kittest"
+	"lockstep/actors/locks"
 	"lockstep/core/job"
 	"lockstep/core/lock"
 	"lockstep/messages"
@@ -91,4 +94,43 @@ func TestAJobGivesItsSlotBackBetweenOpcodes(t *testing.T) {
 		require.Equal(t, []uint64{7}, b.takePermitted(), "before job 4, which is new")
 		require.Empty(t, b.takePicked())
 	})
+}
+
+// A job past reserve_after starts at its promise although its locks are not free, and without a message that wakes the scheduler. Without a bound on
+// bypass the lock manager is told to let nothing overtake it, also after it has started anew.
+func TestAJobPastReserveAfterStartsAtItsPromise(t *testing.T) {
+	for bypass, told := range map[int]bool{0: true, 30: false} {
+		onBench(t, 5, func(t *testing.T, b *bench) {
+			b.expectJobsRequest()
+			b.reconfigure(5, fmt.Sprintf(`{"order": "expected", "reserve_after": 60, "lock_bypass_after": %d}`, bypass))
+			b.answerJobsRequest(nil, nil)
+			aged := newJob(3, lockingNode("a"))
+			aged.Received.Sec = b.Clock.Now().Unix()
+			b.sendLocks(true, lock.Record{Owner: lock.NamedOwner("p", "/l/p", 7), Locks: node("a")})
+			b.takeForbidden()
+			b.add(kittest.Unfinished(aged))
+			b.Settle()
+			require.Empty(t, b.takePicked())
+			b.Advance(59 * time.Second)
+			require.Empty(t, b.takePicked())
+			b.Advance(2 * time.Second)
+			require.Equal(t, []int64{3}, b.takePicked(), "nobody knows when the program ends")
+			require.Equal(t, told, slices.Contains(b.takeForbidden(), 3))
+			b.sendLocks(true, lock.Record{Owner: lock.NamedOwner("p", "/l/p", 7), Locks: node("a")})
+			require.Equal(t, told, slices.Contains(b.takeForbidden(), 3), "the lock manager is a new one")
+			b.sendEnded(3, job.Success)
+			b.Settle()
+			require.Empty(t, b.takeForbidden())
+		})
+	}
+}
+
+// takeForbidden returns the jobs that the lock manager is to let nothing overtake, by the last message since the last call.
+func (b *bench) takeForbidden() (ids []int64) {
+	for _, m := range b.locks.Unread() {
+		if f, is := m.(*locks.ForbidBypass); is {
+			ids = f.Ids
+		}
+	}
+	return ids
 }

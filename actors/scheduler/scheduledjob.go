@@ -199,7 +199,7 @@ func (s *scheduler) consider(ctx actor.Context, j *scheduledJob) {
 	if j.adopted && j.openBegin != nil && (s.state.SlotsInUse() > s.state.Settings().Slots || s.state.LimitsExceeded(j.allLimits())) {
 		s.state.Yield(j.id) // a job adopted without a slot may exceed the slots or a limit
 	}
-	if j.openBegin != nil && !s.state.Yielded(j.id) && s.state.Running(j.id) && s.state.GivesSlotBack(j.id, j.demand(s).declared) {
+	if j.openBegin != nil && !s.state.Yielded(j.id) && s.state.Running(j.id) && s.mayGiveSlotBack(j) && s.state.GivesSlotBack(j.candidate(s), s.config.Env.Clock().Now()) {
 		s.state.Yield(j.id)
 	}
 	switch {
@@ -212,6 +212,11 @@ func (s *scheduler) consider(ctx actor.Context, j *scheduledJob) {
 		}
 		s.answerBegin(ctx, j, &messages.BeginOpResult{})
 	}
+}
+
+// mayGiveSlotBack reports whether a job that asks to begin an opcode was not started for this opcode by a reservation.
+func (s *scheduler) mayGiveSlotBack(j *scheduledJob) bool {
+	return j.op > 0 || j.adopted || !s.state.HadReservation(j.id)
 }
 
 // publishDependencyWait tells the queue that dependencies hold the job back, or no longer

@@ -54,7 +54,9 @@ func ownerOf(id job.ID) lock.Owner { return lock.Owner{Job: id} }
 
 // newPlay is a play at its beginning.
 func newPlay(w *World, pace Pace) *play {
-	p := &play{pace: pace, state: sched.NewState(w.Settings), now: w.Now, jobs: map[job.ID]*played{}, after: map[job.ID][]*played{}}
+	settings := w.Settings
+	settings.StartUnblocked = true // a job that is picked begins its opcode at once
+	p := &play{pace: pace, state: sched.NewState(settings), now: w.Now, jobs: map[job.ID]*played{}, after: map[job.ID][]*played{}}
 	for i := range w.Running {
 		j := &w.Running[i]
 		p.jobs[j.ID] = &played{Job: j, start: w.Now}
@@ -191,9 +193,9 @@ func (p *play) endOp(j *played) {
 	if j.op+1 < len(j.Ops) {
 		j.op++
 		next := j.Ops[j.op].Declared
-		if p.state.GivesSlotBack(j.ID, next) {
+		if c := j.candidate(j.op); p.state.GivesSlotBack(c, p.now) {
 			p.state.Yield(j.ID)
-			p.state.Enqueue(j.candidate(j.op))
+			p.state.Enqueue(c)
 			return
 		}
 		p.state.SetDeclared(j.ID, next, lock.Declaration{})

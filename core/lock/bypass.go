@@ -54,7 +54,7 @@ func (s *State) SetBypassAfter(now time.Time, after time.Duration) Update {
 	slices.SortFunc(all, func(a, b *request) int { return cmp.Compare(a.arrival, b.arrival) })
 	s.bypass.notOverdue = nil
 	for _, r := range all {
-		if r.overdue {
+		if r.overdue && !r.unpassable {
 			s.unreserve(r)
 			r.overdue = false
 			r.queue.heap.Fix(r.index)
@@ -79,7 +79,7 @@ func (s *State) markOverdue(now time.Time) {
 	}
 	for len(b.notOverdue) > 0 {
 		r := b.notOverdue[0]
-		if r.holder.pending == r {
+		if r.holder.pending == r && !r.overdue {
 			if b.now.Sub(r.since) <= b.limit {
 				return
 			}
@@ -90,8 +90,20 @@ func (s *State) markOverdue(now time.Time) {
 	}
 }
 
+// ForbidBypass makes the owner's pending request overdue now, whatever the limit is and becomes. This grants nothing.
+func (s *State) ForbidBypass(o Owner) {
+	h := s.table.holders[o]
+	if h == nil || h.pending == nil {
+		return
+	}
+	h.pending.unpassable = true
+	if !h.pending.overdue {
+		s.reserve(h.pending)
+	}
+}
+
 // reserve makes a request overdue. Its reservations are at the points where its locks would be if it were granted, so
-// the conflicts of others find them. Requests become overdue in order of arrival, so the lists stay sorted.
+// the conflicts of others find them. The lists are sorted by arrival.
 func (s *State) reserve(r *request) {
 	r.overdue = true
 	r.queue.heap.Fix(r.index)
@@ -100,8 +112,8 @@ func (s *State) reserve(r *request) {
 			continue
 		}
 		s.table.visitOwnerPoints(i, func(at *waitPoint) {
-			if n := len(at.reservations); n == 0 || at.reservations[n-1] != r {
-				at.reservations = append(at.reservations, r)
+			if k := at.reservationsUpTo(r.arrival); k == 0 || at.reservations[k-1] != r { // usually the last one
+				at.reservations = slices.Insert(at.reservations, k, r)
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -27,16 +28,18 @@ type clocked struct {
 	since map[Owner]time.Time // of each waiting owner
 	order map[Owner]int       // of arrival
 	count int
+
+	unpassable map[Owner]bool // waiting owners of which ForbidBypass was said
 }
 
 func newClocked(d domain) *clocked {
 	return &clocked{domain: d, state: New(Settings{Hierarchy: d.hierarchy, BypassAfter: limit}), now: epoch,
-		since: map[Owner]time.Time{}, order: map[Owner]int{}}
+		since: map[Owner]time.Time{}, order: map[Owner]int{}, unpassable: map[Owner]bool{}}
 }
 
 func (c *clocked) overdue(o Owner) bool {
 	since, waits := c.since[o]
-	return waits && c.now.Sub(since) > limit
+	return waits && (c.unpassable[o] || c.now.Sub(since) > limit)
 }
 
 func (c *clocked) conflict(a, b Item) bool {
@@ -145,6 +148,7 @@ func (c *clocked) note(after Snapshot) {
 		}
 	}
 	c.since = since
+	maps.DeleteFunc(c.unpassable, func(o Owner, _ bool) bool { return since[o].IsZero() })
 }
 
 func (c *clocked) tick(t *rapid.T) {
@@ -165,6 +169,12 @@ func TestNobodyOvertakesWhoWaitsTooLong(t *testing.T) {
 				op := drawOperation(t, d, 6)
 				op.verb = rapid.SampledFrom([]string{"try", "release", "remove", "downgrade", "union"}).Draw(t, "verb")
 				c.do(t, op)
+			},
+			"forbid": func(t *rapid.T) {
+				o := drawOwner(t, 6)
+				c.state.ForbidBypass(o)
+				inspect(t, c.state)
+				c.unpassable[o] = !c.since[o].IsZero()
 			},
 			"limit": func(t *rapid.T) {
 				after := rapid.SampledFrom([]time.Duration{0, limit, limit}).Draw(t, "after")

@@ -12,13 +12,14 @@ import (
 // Invariant: while it is pending, holder.pending is the request, it is in the heap of queue, and queue blocks it.
 type request struct {
 	Pending
-	holder    *holder
-	arrival   int       // the number of requests that arrived before
-	since     time.Time // when it arrived
-	overdue   bool      // may no longer be overtaken; its reservations are in force
-	queue     *queue
-	index     int   // in the heap of queue
-	followers queue // requests that wait because they must not overtake this one
+	holder     *holder
+	arrival    int       // the number of requests that arrived before
+	since      time.Time // when it arrived
+	overdue    bool      // may no longer be overtaken; its reservations are in force
+	unpassable bool      // overdue although it is not old
+	queue      *queue
+	index      int   // in the heap of queue
+	followers  queue // requests that wait because they must not overtake this one
 }
 
 func (r *request) before(q *request) bool {

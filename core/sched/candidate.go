@@ -13,13 +13,15 @@ import (
 //
 // Declared is what the next opcode declares in the order Expected, and the worst case over all opcodes that the job
 // still has to run in the other orders. ReceivedUs is in microseconds since 1970. Expected is how long the rest of the
-// job is expected to execute; only the order Expected uses it.
+// job is expected to execute; only the order Expected uses it. BeganUs is when a running job began its opcode, in microseconds
+// since 1970; 0: not known.
 type Candidate struct {
 	ID         job.ID
 	Priority   int
 	ReceivedUs int64
 	Declared   lock.Declaration
 	Expected   time.Duration
+	BeganUs    int64
 	Limits     []Limit
 }
 
@@ -59,6 +61,9 @@ type Settings struct {
 	// ReserveAfter is how long the oldest blocked job waits before it reserves its locks. LockBypass is the setting of the
 	// lock manager: 0 is never. Both are for the order Expected.
 	ReserveAfter, LockBypass time.Duration
+	// StartUnblocked: no job is started before its locks are free, in the order Expected. It is for a caller that plays the order
+	// forward without a lock manager.
+	StartUnblocked bool
 	// Base is the weight of a job without contention, before it ages.
 	Base int
 	// Tick is the unit of ages.

@@ -19,16 +19,19 @@ type expected struct {
 	began    map[job.ID]begun
 	reserved reservations
 	now      time.Time
+	first    time.Time // the earliest now
 	// unfinished: the last pick has examined as many groups as it may, and there are more.
 	unfinished bool
 	request    lock.Request // scratch
 }
 
 // begun is when a running job began, and how long it was then expected to take. A zero time is replaced at the next
-// pick.
+// pick. reserved: it had an aged reservation, or may have had one in an earlier State.
 type begun struct {
-	at    time.Time
-	class durationClass
+	at       time.Time
+	class    durationClass
+	priority int32
+	reserved bool
 }
 
 // expectedOwner is an owner of locks, or a running job.
@@ -173,9 +176,13 @@ func (x *expected) remove(id job.ID) {
 // observe takes the time: requests become overdue.
 func (x *expected) observe(now time.Time, bypass time.Duration) {
 	x.now = now
+	if x.first.IsZero() {
+		x.first = now
+	}
 	for id, b := range x.began { // the order does not matter
 		if b.at.IsZero() {
-			x.began[id] = begun{now, b.class}
+			b.at = now
+			x.began[id] = b
 		}
 	}
 	x.waiting = slices.DeleteFunc(x.waiting, func(o lock.Owner) bool {
@@ -205,6 +212,7 @@ func (s *State) pickExpected(now time.Time) []job.ID {
 	x := s.expected
 	x.observe(now, s.settings.LockBypass)
 	x.unfinished, x.reserved.survey.valid = false, false
+	s.openPlaces(false)
 	if len(s.running) < s.settings.Slots && !x.places.tellWatchers(tellMax) {
 		x.unfinished = true
 		return nil
@@ -220,11 +228,16 @@ func (s *State) pickExpected(now time.Time) []job.ID {
 		if s.updateReservations(bound) {
 			continue // a group that waited for a reservation may precede
 		}
-		if aged := s.agedGroup(bound); aged != 0 {
+		aged, starts := s.agedGroup(bound)
+		if aged != 0 {
 			group = aged
 		}
 		if group == 0 {
 			break
+		}
+		if starts {
+			picked = append(picked, s.startGroup(group))
+			continue
 		}
 		if examined++; examined > examineMax {
 			x.unfinished = true
@@ -250,6 +263,7 @@ func (s *State) openLimits() {
 	}
 	l.updateFull()
 	s.expected.reserved.survey.valid = false
+	s.openPlaces(true)
 	for set, full := range l.full {
 		if !full && set > 0 {
 			s.expected.places.openKey(placeKey{limits: int32(set)})
@@ -257,18 +271,19 @@ func (s *State) openLimits() {
 	}
 }
 
-// startGroup makes the first candidate of a group run. The aged job is the first of its group, because it is the
-// oldest.
+// startGroup makes the first candidate of a group run. Its locks are not free if it is due, or may not be because others
+// have not declared theirs.
 func (s *State) startGroup(group int32) job.ID {
 	g := s.groups
+	reserved := slices.ContainsFunc(s.expected.reserved.aged, func(a *reservation) bool { return s.groupOf(a) == group })
 	id, b := g.items[group].id, g.bucketOf(group)
-	class, request := b.class, slices.Clone(s.requestOf(group))
+	class, priority, request := b.class, b.priority, slices.Clone(s.requestOf(group))
 	delete(s.yielded, id)
 	s.started(id)
 	occupied := g.limits.occupySet(b.limits)
 	s.Withdraw(id)
 	s.running[id] = occupied
-	s.expected.began[id] = begun{s.expected.now, class}
+	s.expected.began[id] = begun{s.expected.now, class, priority, reserved}
 	s.expected.begin(id, request)
 	return id
 }
@@ -289,10 +304,7 @@ func (s *State) blockedBy(group int32) (placeKey, bool) {
 	if at, blocked := x.view.BlockedAt(owner, request); blocked {
 		return placeKey{point: at}, true
 	}
-	if by := s.heldBack(group, request); by != 0 {
-		return placeKey{reserver: by, class: b.class}, true
-	}
-	return placeKey{}, false
+	return s.heldBack(group, request)
 }
 
 // blockedByName is the place of a group of which another owner has a name; false if no other has one. The view of locks
@@ -343,14 +355,4 @@ func (s *State) requestOf(group int32) lock.Request {
 		x.request = append(x.request, lock.Item{Lock: lock.Member(n.level, n.text), Mode: mode})
 	}
 	return x.request
-}
-
-// GivesSlotBack reports whether a running job whose next opcode has this declaration cannot get its locks now and gives
-// its slot back: at most as many processes as slots do without one. In other orders than Expected no job does.
-func (s *State) GivesSlotBack(id job.ID, next lock.Declaration) bool {
-	if s.expected == nil || len(s.yielded) >= s.settings.Slots {
-		return false
-	}
-	_, blocked := s.expected.view.BlockedAt(jobOwnerKey(id), next.Request())
-	return blocked
 }

@@ -27,6 +27,10 @@ type Explanation struct {
 	OtherBlockers int
 	ReservedBy    job.ID
 	Reserves      bool
+	// Promise is when the job starts at the latest as soon as a slot is free and no limit is full, if it has an aged reservation.
+	// ReservesPlace: the reservation of ReservedBy is for a place in a limit, not for locks.
+	Promise       time.Time
+	ReservesPlace bool
 	// ReservationsBefore is how many reservations other jobs have for locks that it wants. LessUrgent: there are more urgent
 	// candidates, and nothing is promised to the job while such ones come.
 	ReservationsBefore int
@@ -124,19 +128,27 @@ func (s *State) explainExpected(w *Explanation, id job.ID, group int32, now time
 	x.now = now
 	request := s.requestOf(group)
 	w.BlockedBy, w.OtherBlockers = x.blockersOf(id, request)
-	for _, r := range append(slices.Clone(x.reserved.urgent), x.reserved.aged) {
-		w.Reserves = w.Reserves || r != nil && r.id == id
-	}
-	if s.groups.items[group].id == id {
-		w.ReservedBy = s.heldBack(group, request)
-	}
 	priority := s.groups.bucketOf(group).priority
 	before := x.reserved.view.Blockers(jobOwnerKey(id), request)
-	for _, r := range append(slices.Clone(x.reserved.urgent), x.reserved.aged) {
-		if r != nil && r.id != id && (r.priority < priority || r == x.reserved.aged && r.priority == priority) &&
-			slices.Contains(before, jobOwnerKey(r.id)) {
+	precedes := func(r *reservation) bool { return r.id != id && slices.Contains(before, jobOwnerKey(r.id)) }
+	for _, r := range x.reserved.urgent {
+		w.Reserves = w.Reserves || r.id == id
+		if r.priority < priority && precedes(r) {
 			w.ReservationsBefore++
 		}
+	}
+	earlier := len(s.agedBefore(group))
+	for i, r := range x.reserved.aged {
+		if r.id == id {
+			w.Reserves, w.Promise = true, r.promise
+		}
+		if i < earlier && precedes(r) {
+			w.ReservationsBefore++
+		}
+	}
+	if s.groups.items[group].id == id {
+		by, _ := s.heldBack(group, request)
+		w.ReservedBy, w.ReservesPlace = by.reserver, by.limits != 0
 	}
 	for _, at := range s.groups.buckets.live {
 		w.LessUrgent = w.LessUrgent || s.groups.buckets.items[at].priority < priority

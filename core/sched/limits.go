@@ -166,6 +166,14 @@ func (l *limits) updateFull() {
 	}
 }
 
+// boundsOf are the limits of a set.
+func (l *limits) boundsOf(set int32) []bound {
+	if set == 0 {
+		return nil
+	}
+	return l.sets.items[set].bounds
+}
+
 func (g bound) full() bool { return g.running >= g.n }
 
 // LimitsExceeded reports whether more running jobs carry one of these limits than it allows. That happens when jobs are

@@ -40,7 +40,11 @@ func (s *State) pick(group int32) job.ID {
 
 // refresh updates the weights and the full limits for a pick.
 func (s *State) refresh(now time.Time) {
-	s.groups.limits.updateFull()
+	if s.expected != nil {
+		s.openLimits()
+	} else {
+		s.groups.limits.updateFull()
+	}
 	s.weights.update(s.settings, &s.contention, now)
 }
 

@@ -15,9 +15,9 @@ func TestANameBecomesFreeForSharedDemandsFirst(t *testing.T) {
 	settings.Order = Expected
 	s := NewState(settings)
 	s.SetOwnerLocks(wconfd, []lock.Item{node("a", lock.Exclusive)}, nil)
-	s.Enqueue(Candidate{ID: 1, Declared: wants(lock.Node, lock.ExclusiveSet, "a")})
-	s.Enqueue(Candidate{ID: 2, Declared: wants(lock.Node, lock.SharedSet, "a", "b"), Priority: -1})
-	s.Enqueue(Candidate{ID: 3, Declared: wants(lock.Node, lock.SharedSet, "a"), Priority: 1})
+	s.Enqueue(Candidate{ID: 1, ReceivedUs: noon.UnixMicro(), Declared: wants(lock.Node, lock.ExclusiveSet, "a")})
+	s.Enqueue(Candidate{ID: 2, ReceivedUs: noon.UnixMicro(), Declared: wants(lock.Node, lock.SharedSet, "a", "b"), Priority: -1})
+	s.Enqueue(Candidate{ID: 3, ReceivedUs: noon.UnixMicro(), Declared: wants(lock.Node, lock.SharedSet, "a"), Priority: 1})
 	require.Empty(t, s.Pick(noon))
 	s.SetOwnerLocks(wconfd, []lock.Item{node("a", lock.Shared)}, nil)
 	require.Equal(t, []job.ID{2}, s.Pick(noon))

@@ -15,43 +15,49 @@ import (
 // passes.
 //
 //   - An urgent reservation belongs to the first candidate of a priority, if it is blocked. It concerns less urgent jobs.
-//   - The aged reservation belongs to the oldest candidate of the most urgent priority that has one past ReserveAfter. It
-//     concerns jobs that are as urgent or less. It is kept until the job starts or becomes ineligible, or until a more
-//     urgent job is past ReserveAfter.
+//   - Aged reservations belong to jobs past ReserveAfter, and concern jobs that are as urgent or less (aged.go).
 //
-// Jobs that have a process ignore reservations: others may wait for their ends.
+// Jobs that have a process ignore reservations before their promise, and urgent ones always: others may wait for their
+// ends.
 
-// reservation is one of them.
+// reservation is one of them. The last fields are for aged reservations.
 type reservation struct {
 	id       job.ID
 	priority int32
 	promise  time.Time
-	classes  map[durationClass]struct{} // of the places of groups that it holds back
+	classes  map[durationClass]struct{} // of the places of groups that it holds back from locks
+
+	second bool               // made for the oldest job without a full limit, beside that of the oldest job
+	sets   map[int32]struct{} // the limits of groups that it holds back from a place in them
+	own    int32              // the limits of its job when sets was last examined
 }
+
+func (r *reservation) isDue(now time.Time) bool { return !now.Before(r.promise) }
 
 // reservations are those in force.
 //
 // Invariant: view has the request of each job with a reservation.
 type reservations struct {
-	urgent []*reservation // by priority, at most one for each
-	aged   *reservation
+	urgent []*reservation // at most one for each priority
+	aged   []*reservation // by priority; of one priority, in the order in which they were made
 	view   *lock.View
 	survey survey
 }
 
 func newReservations() reservations {
-	return reservations{view: lock.NewView(lock.Implied), survey: survey{heads: map[int32]int32{}}}
+	return reservations{view: lock.NewView(lock.Implied), survey: survey{heads: map[int32]int32{}, aged: map[int32]agedHeads{}}}
 }
 
 // noPriority is greater than every priority.
 const noPriority = math.MaxInt32 + 1
 
-// survey is what the reservations depend on: the first groups without full limits.
+// survey is what the reservations depend on: the first groups.
 type survey struct {
-	valid bool            // nothing has started, and no limit has changed since
-	heads map[int32]int32 // the first group of each priority
-	last  int32           // the least urgent priority
-	aged  int32           // the group of the job that is to have the aged reservation, or 0
+	valid bool                // nothing has started, and no limit has changed since
+	heads map[int32]int32     // the first group of each priority without a full limit
+	last  int32               // the least urgent priority of those
+	aged  map[int32]agedHeads // by priority
+	next  int64               // when the next of the first jobs is past ReserveAfter, in microseconds since 1970; math.MaxInt64: none will be
 }
 
 // survey looks at the first group of each bucket.
@@ -61,186 +67,169 @@ func (s *State) survey() *survey {
 		return v
 	}
 	clear(v.heads)
-	v.valid, v.last, v.aged = true, math.MinInt32, 0
+	clear(v.aged)
+	v.valid, v.last, v.next = true, math.MinInt32, math.MaxInt64
 	for _, at := range g.buckets.live {
 		b := &g.buckets.items[at]
-		if g.limits.full[b.limits] {
+		full, first := g.limits.full[b.limits], b.byID.First()
+		if due := s.agedAt(first); due > s.expected.now.UnixMicro() {
+			v.next = min(v.next, due)
+		} else {
+			v.aged[b.priority] = s.olderHeads(v.aged[b.priority], first, full)
+		}
+		if full {
 			continue
 		}
 		v.last = max(v.last, b.priority)
-		first := b.byID.First()
 		if head := v.heads[b.priority]; head == 0 || s.expected.places.orderOf(first).before(s.expected.places.orderOf(head)) {
 			v.heads[b.priority] = first
-		}
-		if s.isAged(first) && (v.aged == 0 || s.agedBefore(first, v.aged)) {
-			v.aged = first
 		}
 	}
 	return v
 }
 
-// updateReservations makes the reservations of the priorities before bound, and the aged one. All candidates of these
+// updateReservations makes the reservations of the priorities before bound, and the aged ones. All candidates of these
 // priorities are blocked. It reports whether groups that were held back must be examined again.
 func (s *State) updateReservations(bound int64) (changed bool) {
 	r, v := &s.expected.reserved, s.survey()
-	kept := r.urgent[:0]
-	for _, u := range r.urgent {
+	changed = s.keepReservations(&r.urgent, func(u *reservation) bool {
 		head := v.heads[u.priority]
-		if head != 0 && u.priority < v.last && (int64(u.priority) >= bound && s.mayReserve(u) || s.groups.items[head].id == u.id) {
-			kept = append(kept, u)
-		} else {
-			changed = s.endReservation(u) || changed
-		}
-	}
-	clear(r.urgent[len(kept):])
-	r.urgent = kept
+		return head != 0 && u.priority < v.last && (int64(u.priority) >= bound && s.mayReserve(u) || s.groups.items[head].id == u.id)
+	})
 	for priority, head := range v.heads { // the order does not matter
 		has := func(u *reservation) bool { return u.priority == priority }
 		if int64(priority) < bound && priority < v.last && !slices.ContainsFunc(r.urgent, has) {
 			r.urgent = append(r.urgent, s.reserve(head))
 		}
 	}
-	return s.updateAged(v.aged) || changed
+	return s.updateAged(v) || changed
 }
 
-// updateAged keeps or replaces the aged reservation.
-func (s *State) updateAged(candidate int32) (changed bool) {
-	r, g := &s.expected.reserved, s.groups
-	if r.aged != nil {
-		if s.mayReserve(r.aged) && (candidate == 0 || g.bucketOf(candidate).priority >= r.aged.priority) {
-			return false
-		}
-		changed = s.endReservation(r.aged)
-		r.aged = nil
-	}
-	if candidate != 0 {
-		r.aged = s.reserve(candidate)
-	}
-	return changed
-}
-
-// isAged reports whether the first job of a group is past ReserveAfter.
-func (s *State) isAged(group int32) bool {
-	return s.expected.now.UnixMicro()-s.groups.rootOf(group).receivedUs >= s.settings.ReserveAfter.Microseconds()
-}
-
-// agedBefore is the order in which groups get the aged reservation.
-func (s *State) agedBefore(a, b int32) bool {
-	g := s.groups
-	if p, q := g.bucketOf(a).priority, g.bucketOf(b).priority; p != q {
-		return p < q
-	}
-	return g.items[a].id < g.items[b].id
-}
-
-// mayReserve reports whether the job of a reservation is a candidate without full limits, and as urgent as before.
+// mayReserve reports whether the job of an urgent reservation is a candidate without full limits, and as urgent as before.
 func (s *State) mayReserve(r *reservation) bool {
-	at := s.groups.entryOf(r.id)
-	if at == 0 {
-		return false
-	}
-	b := s.groups.bucketOf(s.groups.entries.items[at].group)
-	return b.priority == r.priority && !s.groups.limits.full[b.limits]
+	return s.isCandidate(r) && !s.groups.limits.full[s.groups.bucketOf(s.groupOf(r)).limits]
+}
+
+// isCandidate reports whether the job of a reservation is a candidate as urgent as before.
+func (s *State) isCandidate(r *reservation) bool {
+	return s.groups.entryOf(r.id) != 0 && s.groups.bucketOf(s.groupOf(r)).priority == r.priority
+}
+
+// groupOf is the group of a reservation's job, which is a candidate.
+func (s *State) groupOf(r *reservation) int32 {
+	return s.groups.entries.items[s.groups.entryOf(r.id)].group
 }
 
 // started ends the reservations of a job that starts. Its next opcode may want other locks.
 func (s *State) started(id job.ID) {
 	r := &s.expected.reserved
 	r.survey.valid = false
-	if aged := r.aged; aged != nil && aged.id == id {
-		s.endReservation(aged)
-		r.aged = nil
-	}
-	r.urgent = slices.DeleteFunc(r.urgent, func(u *reservation) bool {
-		if u.id == id {
-			s.endReservation(u)
-		}
-		return u.id == id
-	})
+	others := func(u *reservation) bool { return u.id != id }
+	s.keepReservations(&r.urgent, others)
+	s.keepReservations(&r.aged, others)
 }
 
-// reserve makes a reservation for the first job of a group.
+// keepReservations ends the reservations of a list except some. It reports whether they held groups back.
+func (s *State) keepReservations(list *[]*reservation, keep func(*reservation) bool) (changed bool) {
+	var ended []*reservation
+	*list = slices.DeleteFunc(*list, func(r *reservation) bool {
+		if keep(r) {
+			return false
+		}
+		ended = append(ended, r)
+		return true
+	})
+	for _, r := range ended {
+		changed = s.endReservation(r) || changed
+	}
+	return changed
+}
+
+// reserve makes a reservation for the first job of a group. The promise counts locks only.
 func (s *State) reserve(group int32) *reservation {
 	id := s.groups.items[group].id
 	r := &reservation{id: id, priority: s.groups.bucketOf(group).priority, classes: map[durationClass]struct{}{}}
 	request := s.requestOf(group)
-	r.promise, _ = s.expected.startOf(id, request)
+	r.promise = s.startOf(group, request)
 	s.expected.reserved.view.Set(jobOwnerKey(id), request, func(lock.Point) {})
 	return r
 }
 
-// endReservation ends a reservation. It reports whether the reservation held groups back.
+// endReservation ends a reservation that is in no list any longer. It reports whether the reservation held groups back.
 func (s *State) endReservation(r *reservation) bool {
 	x := s.expected
-	others := 0
-	for _, o := range append(slices.Clone(x.reserved.urgent), x.reserved.aged) {
-		if o != nil && o != r && o.id == r.id {
-			others++
-		}
-	}
-	if others == 0 {
+	same := func(o *reservation) bool { return o.id == r.id }
+	if !slices.ContainsFunc(x.reserved.urgent, same) && !slices.ContainsFunc(x.reserved.aged, same) {
 		x.reserved.view.Set(jobOwnerKey(r.id), nil, func(lock.Point) {})
 	}
 	for class := range r.classes { // the order does not matter
 		x.places.openKey(placeKey{reserver: r.id, class: class})
 	}
-	return len(r.classes) > 0
+	for set := range r.sets { // the order does not matter
+		x.places.openKey(placeKey{reserver: r.id, limits: set})
+	}
+	return len(r.classes)+len(r.sets) > 0
 }
 
-// startOf is the time before which the locks that block a request are not expected to be free; false, with the present time, if
-// that is unknown. Durations are rounded down here, so that a job whose own one is rounded up and that ends before does not
-// delay the request.
-func (x *expected) startOf(id job.ID, request lock.Request) (time.Time, bool) {
+// startOf is the time before which the locks that block the first job of a group are not expected to be free; the present
+// time if that is unknown.
+func (s *State) startOf(group int32, request lock.Request) time.Time {
+	x := s.expected
 	start := x.now
-	for _, o := range x.view.Blockers(jobOwnerKey(id), request) {
+	for _, o := range x.view.Blockers(jobOwnerKey(s.groups.items[group].id), request) {
 		b, runs := x.began[o.Job]
 		if o.Named || !runs {
-			return x.now, false
+			return x.now
 		}
-		end := b.at.Add(b.class.least())
-		if !b.at.Add(b.class.duration()).After(x.now) {
-			end = x.now.Add(x.now.Sub(b.at) / 2) // it takes longer than expected
-		}
-		if end.After(start) {
+		if end := x.endOf(b, s.agedAt(group)); end.After(start) {
 			start = end
 		}
 	}
-	return start, true
+	return start
 }
 
-// heldBack is the job whose reservation holds the first candidate of a group back, or 0.
-func (s *State) heldBack(group int32, request lock.Request) job.ID {
+// endOf is when a running job is expected to end, for a reservation of a job that is past ReserveAfter from that time on.
+// Durations are rounded down here, so that a job whose own one is rounded up and that ends before does not delay the
+// reservation. A job that takes longer than expected counts as two thirds done. If the other job had a reservation before a restart, its
+// promise may have been made when this was not known: restarts must not move promises for ever.
+func (x *expected) endOf(b begun, agedAt int64) time.Time {
+	if b.at.Add(b.class.duration()).After(x.now) {
+		return b.at.Add(b.class.least())
+	}
+	if agedAt <= x.first.UnixMicro() {
+		return x.now
+	}
+	return x.now.Add(x.now.Sub(b.at) / 2)
+}
+
+// heldBack is the place of a group whose first candidate a reservation holds back; false if none does.
+func (s *State) heldBack(group int32, request lock.Request) (placeKey, bool) {
 	x := s.expected
-	b := s.groups.bucketOf(group)
-	if b.continues || len(x.reserved.urgent) == 0 && x.reserved.aged == nil {
-		return 0
+	r, b := &x.reserved, s.groups.bucketOf(group)
+	if len(r.urgent)+len(r.aged) == 0 {
+		return placeKey{}, false
+	}
+	before := s.agedBefore(group)
+	for _, a := range before {
+		if s.keepsPlace(a, b.limits) {
+			a.sets[b.limits] = struct{}{}
+			return placeKey{reserver: a.id, limits: b.limits}, true
+		}
 	}
 	end := x.now.Add(b.class.duration())
-	for _, o := range x.reserved.view.Blockers(jobOwnerKey(s.groups.items[group].id), request) {
-		for _, r := range x.reserved.urgent {
-			if r.id == o.Job && r.priority < b.priority && end.After(r.promise) {
-				r.classes[b.class] = struct{}{}
-				return r.id
+	for _, o := range r.view.Blockers(jobOwnerKey(s.groups.items[group].id), request) {
+		for _, u := range r.urgent {
+			if u.id == o.Job && !b.continues && u.priority < b.priority && end.After(u.promise) {
+				u.classes[b.class] = struct{}{}
+				return placeKey{reserver: u.id, class: b.class}, true
 			}
 		}
-		if r := x.reserved.aged; r != nil && r.id == o.Job && r.priority <= b.priority && end.After(r.promise) {
-			r.classes[b.class] = struct{}{}
-			return r.id
+		for _, a := range before {
+			if a.id == o.Job && (a.isDue(x.now) || !b.continues && end.After(a.promise)) {
+				a.classes[b.class] = struct{}{}
+				return placeKey{reserver: a.id, class: b.class}, true
+			}
 		}
 	}
-	return 0
-}
-
-// agedGroup is the group of the aged job if it is to be examined before all groups of the priorities from bound on; 0 if
-// it is not. It is the first job of its group unless an older one has come back.
-func (s *State) agedGroup(bound int64) int32 {
-	r := s.expected.reserved.aged
-	if r == nil || int64(r.priority) > bound {
-		return 0
-	}
-	group := s.groups.entries.items[s.groups.entryOf(r.id)].group
-	if s.groups.items[group].id != r.id || !s.expected.places.isOpen(group) {
-		return 0
-	}
-	return group
+	return placeKey{}, false
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	"lockstep/core/job"
 	"lockstep/core/lock"
@@ -98,7 +99,7 @@ func (s *State) Enqueue(c Candidate) {
 		return
 	}
 	g := s.groups
-	key := bucketKey{priority: int32(min(max(c.Priority, math.MinInt32), math.MaxInt32)), limits: g.limits.setOf(c.Limits)}
+	key := bucketKey{priority: clampPriority(c.Priority), limits: g.limits.setOf(c.Limits)}
 	if s.expected != nil {
 		key.class, key.continues = classOf(c.Expected), s.Yielded(c.ID)
 	}
@@ -128,6 +129,10 @@ func (s *State) Enqueue(c Candidate) {
 	s.stale = true
 }
 
+func clampPriority(priority int) int32 {
+	return int32(min(max(priority, math.MinInt32), math.MaxInt32))
+}
+
 // Withdraw removes a candidate that waits for a dependency, is paused, or does not exist any longer. It does nothing
 // for other jobs.
 func (s *State) Withdraw(id job.ID) {
@@ -147,7 +152,11 @@ func (s *State) AddRunning(c Candidate) {
 	occupied := s.groups.limits.occupy(c.Limits)
 	if s.expected != nil {
 		s.running[c.ID] = occupied
-		s.expected.began[c.ID] = begun{class: classOf(c.Expected)}
+		began := begun{class: classOf(c.Expected), priority: clampPriority(c.Priority), reserved: true}
+		if c.BeganUs > 0 {
+			began.at = time.UnixMicro(c.BeganUs)
+		}
+		s.expected.began[c.ID] = began
 		s.expected.begin(c.ID, c.Declared.Request())
 		return
 	}

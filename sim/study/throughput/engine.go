@@ -354,7 +354,7 @@ func (w *engine) opEnded(a *activeJob) error {
 // beginNext begins the next opcode of a job, or takes its slot until it can get the locks.
 func (w *engine) beginNext(a *activeJob) {
 	c := w.candidate(a.id, a.ops)
-	if !w.sched.GivesSlotBack(a.id, c.Declared) {
+	if !w.sched.GivesSlotBack(c, w.time()) {
 		w.begin(a)
 		return
 	}

@@ -1,0 +1,311 @@
+package sched
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"lockstep/core/job"
+	"lockstep/core/lock"
+)
+
+// Aged reservations. Nobody starves: the oldest job past ReserveAfter of each priority has a reservation until it starts
+// or becomes ineligible, also while a limit of it is full. At its promise it is due:
+//
+//   - It is the first of its priority to get a slot that is free, and starts although its locks are not free. It then waits in
+//     its slot, where the lock manager bounds how long others may overtake it. So neither locks that are not declared nor
+//     programs keep it from its locks. One job of a priority waits in its slot so at a time, and none beside a more urgent one that
+//     wants the same locks.
+//   - Jobs as urgent as it or less, also those between two opcodes, leave it a place in each of its limits, and
+//     do not take its locks. A running job that is about to begin its next opcode gives way to it.
+//
+// A backlog behind a full limit would keep the reservation from all other jobs for as long as it lasts. So while the
+// limits of the oldest job are full, the oldest job of the priority without a full limit has a second reservation. Of two
+// reservations of a priority the earlier one goes first.
+
+// agedHeads are the oldest groups of a priority whose first jobs are past ReserveAfter: of all groups, and of those without a full
+// limit; 0 if there is none.
+type agedHeads struct{ oldest, startable int32 }
+
+// agedAt is when the first job of a group is past ReserveAfter, in microseconds since 1970.
+func (s *State) agedAt(group int32) int64 {
+	return s.groups.rootOf(group).receivedUs + s.settings.ReserveAfter.Microseconds()
+}
+
+// olderHeads are the heads with another group, if that is older.
+func (s *State) olderHeads(h agedHeads, group int32, full bool) agedHeads {
+	g := s.groups
+	if h.oldest == 0 || g.items[group].id < g.items[h.oldest].id {
+		h.oldest = group
+	}
+	if !full && (h.startable == 0 || g.items[group].id < g.items[h.startable].id) {
+		h.startable = group
+	}
+	return h
+}
+
+// updateAged makes and ends the aged reservations. It reports whether groups that were held back must be examined again.
+func (s *State) updateAged(v *survey) (changed bool) {
+	r := &s.expected.reserved
+	changed = s.keepReservations(&r.aged, s.isCandidate)
+	s.hasten()
+	for priority, heads := range v.aged { // the order does not matter
+		var first, second *reservation
+		for _, a := range r.aged {
+			switch {
+			case a.priority != priority:
+			case a.second:
+				second = a
+			default:
+				first = a
+			}
+		}
+		if first == nil {
+			if second != nil && s.groupOf(second) == heads.oldest {
+				first, second, second.second = second, nil, false
+			} else {
+				first = s.reserveAged(heads.oldest)
+			}
+		}
+		if second == nil && heads.startable != 0 && heads.startable != s.groupOf(first) && s.isFull(first) {
+			s.reserveAged(heads.startable).second = true
+		}
+	}
+	return changed
+}
+
+// isFull reports whether a limit of a reservation's job is full.
+func (s *State) isFull(r *reservation) bool {
+	return s.groups.limits.full[s.groups.bucketOf(s.groupOf(r)).limits]
+}
+
+// reserveAged makes the reservation of the first job of a group.
+func (s *State) reserveAged(group int32) *reservation {
+	a := s.reserve(group)
+	a.sets = map[int32]struct{}{}
+	a.promise = s.agedPromise(group)
+	r := &s.expected.reserved
+	at, _ := slices.BinarySearchFunc(r.aged, int64(a.priority)+1, func(o *reservation, p int64) int { // behind those of its priority
+		if int64(o.priority) < p {
+			return -1
+		}
+		return 1
+	})
+	r.aged = slices.Insert(r.aged, at, a)
+	return a
+}
+
+// agedPromise is when the first job of a group is expected to have its locks and a place in each of its limits.
+func (s *State) agedPromise(group int32) time.Time {
+	promise := s.startOf(group, s.requestOf(group))
+	for _, b := range s.groups.limits.boundsOf(s.groups.bucketOf(group).limits) {
+		if free := s.placeFree(b, s.agedAt(group)); free.After(promise) {
+			promise = free
+		}
+	}
+	return promise
+}
+
+// hasten moves promises to earlier times when what they waited for has ended early, and never to later ones. Otherwise each of a
+// line of jobs waits for as long as the one before it was wrongly expected to execute.
+func (s *State) hasten() {
+	for _, a := range s.expected.reserved.aged {
+		if a.isDue(s.expected.now) {
+			continue
+		}
+		if promise := s.agedPromise(s.groupOf(a)); promise.Before(a.promise) {
+			a.promise = promise
+		}
+	}
+}
+
+// placeFree is when a limit is expected to have a place.
+func (s *State) placeFree(b bound, agedAt int64) time.Time {
+	excess := b.running - b.n // so many and one more must end
+	if excess < 0 {
+		return s.expected.now
+	}
+	var ends []time.Time
+	for id, occupied := range s.running { // the order does not matter
+		if began, known := s.expected.began[id]; known && slices.Contains(occupied, b.counter) {
+			ends = append(ends, s.expected.endOf(began, agedAt))
+		}
+	}
+	slices.SortFunc(ends, time.Time.Compare)
+	if excess >= len(ends) {
+		return s.expected.now
+	}
+	return ends[excess]
+}
+
+// agedBefore are the aged reservations that concern the first job of a group: those of priorities as urgent, and of
+// earlier ones if it has a reservation itself.
+func (s *State) agedBefore(group int32) []*reservation {
+	r, priority := &s.expected.reserved, s.groups.bucketOf(group).priority
+	for i, a := range r.aged {
+		if a.priority > priority || s.groups.entryOf(a.id) != 0 && s.groupOf(a) == group {
+			return r.aged[:i]
+		}
+	}
+	return r.aged
+}
+
+// keepsPlace reports whether an aged reservation that is due needs the last place in one of the limits of a set.
+func (s *State) keepsPlace(a *reservation, set int32) bool {
+	if set == 0 || !a.isDue(s.expected.now) || !s.isCandidate(a) {
+		return false
+	}
+	a.own = s.groups.bucketOf(s.groupOf(a)).limits
+	limits := &s.groups.limits
+	return slices.ContainsFunc(limits.boundsOf(a.own), func(needed bound) bool {
+		return needed.running >= needed.n-1 && slices.ContainsFunc(limits.boundsOf(set), func(b bound) bool { return b.counter == needed.counter })
+	})
+}
+
+// openPlaces opens the places of groups for which the limits of aged reservations have room again. It is called when limits or the
+// jobs of reservations have changed.
+func (s *State) openPlaces(limitsChanged bool) {
+	for _, a := range s.expected.reserved.aged {
+		if !limitsChanged && (!s.isCandidate(a) || s.groups.bucketOf(s.groupOf(a)).limits == a.own) {
+			continue
+		}
+		for set := range a.sets { // the order does not matter
+			if !s.keepsPlace(a, set) {
+				delete(a.sets, set)
+				s.expected.places.openKey(placeKey{reserver: a.id, limits: set})
+			}
+		}
+	}
+}
+
+// agedGroup is a group with an aged reservation that is to be examined before all groups of the priorities from bound
+// on; 0 if none is. Its first job is the one with the reservation, or an older one that wants the same and has come back. If it is due, it
+// starts at once.
+func (s *State) agedGroup(bound int64) (group int32, starts bool) {
+	for _, a := range s.expected.reserved.aged {
+		if int64(a.priority) > bound {
+			break
+		}
+		group := s.groupOf(a)
+		if s.isFull(a) {
+			continue
+		}
+		if s.startsBlocked(a, group) {
+			return group, true
+		}
+		if s.expected.places.isOpen(group) {
+			return group, false
+		}
+	}
+	return 0, false
+}
+
+// startsBlocked reports whether the job of an aged reservation starts now, its locks free or not.
+func (s *State) startsBlocked(a *reservation, group int32) bool {
+	if !a.isDue(s.expected.now) || s.settings.StartUnblocked {
+		return false
+	}
+	request := s.requestOf(group)
+	if s.precededInSlot(a, request) {
+		return false
+	}
+	_, held := s.heldBack(group, request)
+	return !held
+}
+
+// precededInSlot reports whether a job that had an aged reservation waits for its locks in its slot: one of the priority of
+// another reservation, or a more urgent one that wants what that one wants.
+func (s *State) precededInSlot(a *reservation, request lock.Request) bool {
+	x := s.expected
+	for id, b := range x.began { // the order does not matter
+		owner := jobOwnerKey(id)
+		if o := x.owners[owner]; !b.reserved || b.priority > a.priority || o == nil || !o.waits() {
+			continue
+		}
+		if b.priority == a.priority || slices.Contains(x.view.Blockers(jobOwnerKey(a.id), request), owner) {
+			return true
+		}
+	}
+	return false
+}
+
+// waits reports whether a running job has not got the locks of its opcode.
+func (o *expectedOwner) waits() bool {
+	return o.running && (len(o.pending) > 0 || !o.granted && len(o.declared) > 0)
+}
+
+// GivesSlotBack reports whether a running job, which is about to begin its next opcode, gives its slot and its limits back:
+// because it cannot get its locks now, or because a job that is due needs the slot, the locks, or a place in a limit. At most
+// as many processes as slots do without one. In other orders than Expected no job does. What a job had reserved was for the
+// opcode before.
+func (s *State) GivesSlotBack(c Candidate, now time.Time) bool {
+	if s.expected == nil {
+		return false
+	}
+	if b, known := s.expected.began[c.ID]; known {
+		b.reserved = false
+		s.expected.began[c.ID] = b
+	}
+	if len(s.yielded) >= s.settings.Slots {
+		return false
+	}
+	if _, blocked := s.expected.view.BlockedAt(jobOwnerKey(c.ID), c.Declared.Request()); blocked {
+		return true
+	}
+	return s.givesWay(c, now)
+}
+
+// givesWay reports whether a job that is due needs what a running job has or wants.
+func (s *State) givesWay(c Candidate, now time.Time) bool {
+	x := s.expected
+	x.observe(now, s.settings.LockBypass)
+	s.openLimits()
+	x.reserved.survey.valid = false
+	s.updateAged(s.survey())
+	wanted := x.reserved.view.Blockers(jobOwnerKey(c.ID), c.Declared.Request())
+	for _, a := range x.reserved.aged {
+		if int64(a.priority) > int64(c.Priority) {
+			break
+		}
+		if a.isDue(now) && (slices.Contains(wanted, jobOwnerKey(a.id)) || s.needsPlaceOf(a, c.ID)) {
+			return true
+		}
+	}
+	return false
+}
+
+// needsPlaceOf reports whether a job that is due needs the slot or a place in a limit that a running job has.
+func (s *State) needsPlaceOf(a *reservation, id job.ID) bool {
+	group := s.groupOf(a)
+	full := slices.DeleteFunc(slices.Clone(s.groups.limits.boundsOf(s.groups.bucketOf(group).limits)), func(b bound) bool { return !b.full() })
+	if len(full) > 0 {
+		return slices.ContainsFunc(full, func(b bound) bool { return slices.Contains(s.running[id], b.counter) })
+	}
+	return len(s.running) == s.settings.Slots && s.startsBlocked(a, group)
+}
+
+// Wake is when Pick is to be called although nothing changes: a job is due then, or past ReserveAfter. The zero time: at
+// no time.
+func (s *State) Wake() time.Time {
+	if s.expected == nil {
+		return time.Time{}
+	}
+	at := time.Time{}
+	earlier := func(t time.Time) {
+		if t.After(s.expected.now) && (at.IsZero() || t.Before(at)) {
+			at = t
+		}
+	}
+	for _, a := range s.expected.reserved.aged {
+		earlier(a.promise)
+	}
+	if v := &s.expected.reserved.survey; v.next != math.MaxInt64 {
+		earlier(time.UnixMicro(v.next))
+	}
+	return at
+}
+
+// HadReservation reports whether a running job was started with an aged reservation, or may have been before a restart.
+func (s *State) HadReservation(id job.ID) bool {
+	return s.expected != nil && s.expected.began[id].reserved
+}
