@@ -33,6 +33,7 @@ import (
 	"lockstep/core/paths"
 	"lockstep/edge/jobprocess"
 	"lockstep/edge/ownerwatch"
+	"lockstep/edge/peer"
 	"lockstep/messages"
 	"lockstep/persistence"
 	"lockstep/supervisor"
@@ -125,19 +126,24 @@ type service struct {
 	reloadRequests reloadRequests
 }
 
-// runLocked runs while this process holds the locks of the queue and of the run directory.
-func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan os.Signal) error {
+// checkStart fails if this node must not start with the given configuration, and returns the identity of the node, nil without a cluster.
+func checkStart(c Config) (*peer.Identity, error) {
 	if !places.IsProgram(c.JobProgram) {
-		return fmt.Errorf("job-program: %s is not a program that can be started", c.JobProgram)
+		return nil, fmt.Errorf("job-program: %s is not a program that can be started", c.JobProgram)
 	}
 	if err := c.Ganeti.checkPrograms(); err != nil {
-		return err
+		return nil, err
 	}
 	// Again, because lockstep node init may have run before this process got the lock.
 	if err := checkSetUp(c); err != nil {
-		return err
+		return nil, err
 	}
-	identity, err := loadIdentity(c.DataDir)
+	return loadIdentity(c.DataDir)
+}
+
+// runLocked runs while this process holds the locks of the queue and of the run directory.
+func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan os.Signal) error {
+	identity, err := checkStart(c)
 	if err != nil {
 		return err
 	}
