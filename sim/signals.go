@@ -27,6 +27,9 @@ func (s *spawner) Tell(start uint64, order jobs.Order) {
 	}
 }
 
+// Probe has nothing to do: the end of a process and of its livelock are one event here.
+func (s *spawner) Probe(uint64) {}
+
 // forceKill kills a job process that does not end on request.
 func (s *spawner) forceKill(start uint64, p *process) {
 	if s.live[start] == p {

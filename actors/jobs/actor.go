@@ -166,6 +166,8 @@ func (j *jobs) Receive(ctx actor.Context) {
 		j.forward(ctx, m.Id)
 	case *messages.BeginOp:
 		j.forward(ctx, m.Id)
+	case *messages.AwaitJobCleanup:
+		j.forward(ctx, m.Id)
 	case *messages.OrderJob:
 		j.forwardOrReturn(ctx, m)
 	case *messages.CallOff:

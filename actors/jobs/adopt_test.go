@@ -33,6 +33,19 @@ func TestAdoptARunningJob(t *testing.T) {
 	})
 }
 
+// The lock manager has found the livelock of a job free: its process is probed now.
+func TestAnAdoptedProcessIsProbedForTheLockManager(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.send(&messages.AwaitJobCleanup{Id: 1})
+		require.Empty(t, b.takeCalls(), "no such job")
+		b.adopt(jobtest.Running(1))
+		b.answerReadJob(jobtest.Running(1))
+		b.takeCalls()
+		b.send(&messages.AwaitJobCleanup{Id: 1})
+		require.Equal(t, []string{"probe 1"}, b.takeCalls())
+	})
+}
+
 func TestAdoptAJobThatEndsMeanwhile(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.adopt(jobtest.Running(1))

@@ -80,6 +80,8 @@ func (a *jobActor) Receive(ctx actor.Context) {
 		a.processReported(ctx, m)
 	case *messages.OrderJob:
 		a.ordered(ctx, m)
+	case *messages.AwaitJobCleanup:
+		a.config.Processes.Probe(a.attempt)
 	case *stopBeginning:
 		a.stopBeginning(ctx, m)
 	case *messages.GetBeginWaitResult:

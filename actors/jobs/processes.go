@@ -24,6 +24,8 @@ type Processes interface {
 	Tell(attempt uint64, order Order)
 	// Adopt watches a process that was confirmed earlier. pid 0: unknown.
 	Adopt(attempt uint64, job Job, pid int64, livelock string, to *actor.PID)
+	// Probe looks at the lock file of an adopted process now: the process may have released it and live on.
+	Probe(attempt uint64)
 }
 
 // Job is a job whose process is started or adopted.

@@ -73,6 +73,12 @@ func (p *port) Adopt(number uint64, started jobs.Job, pid int64, livelock string
 	p.note("adopt %d pid %d %s", id, pid, livelock)
 }
 
+func (p *port) Probe(number uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.note("probe %d", p.jobs[number])
+}
+
 // bench is a jobs actor with its job actors, and a probe for each neighbour.
 type bench struct {
 	*testing.T

@@ -224,6 +224,9 @@ func TestWhoseJobIsOver(t *testing.T) {
 				require.Equal(t, id, kittest.Expect[*messages.JobCleanedUp](b.locks).Id)
 			}
 			b.locks.Quiet()
+			if !over { // its process is looked at, so that a call of cleanupLocks waits for no timer
+				require.Equal(t, id, kittest.Expect[*messages.AwaitJobCleanup](b.jobs).Id)
+			}
 		}
 		b.jobs.Ask(b.queue, &messages.JobEnded{Id: 2, Encoded: job.Encode(ended(2))})
 		require.Equal(t, int64(2), kittest.Expect[*messages.JobCleanedUp](b.locks).Id)

@@ -74,11 +74,13 @@ func (q *queue) ended(ctx actor.Context, m *messages.JobEnded) {
 }
 
 // awaitCleanup answers at once for a job that is not active: it has no process. For an
-// active job the lock manager receives JobCleanedUp at its end.
+// active job the lock manager receives JobCleanedUp at its end, for which its process is probed now.
 func (q *queue) awaitCleanup(ctx actor.Context, sender *actor.PID, m *messages.AwaitJobCleanup) {
 	if e := q.index.get(m.Id); e == nil || e.stage != active {
 		ctx.Send(sender, &messages.JobCleanedUp{Id: m.Id})
+		return
 	}
+	ctx.Send(q.config.Jobs, m)
 }
 
 // returned makes an active job pending whose process has ended before its confirmation.

@@ -39,6 +39,15 @@ func (p *Processes) Adopt(attempt uint64, job jobs.Job, pid int64, livelock stri
 	go p.watchAdopted(l, attempt, int(pid), held, leader, jobActor)
 }
 
+// Probe lets the watch of an adopted process look at its livelock now.
+func (p *Processes) Probe(attempt uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l := p.live[attempt]; l != nil && l.process != nil {
+		l.process.Wake()
+	}
+}
+
 func (p *Processes) watchAdopted(l *liveProcess, attempt uint64, pid int, held bool, leader *reaper.Leader, jobActor *actor.PID) {
 	sawEnd := false // the end of the process was observed, so the pid belonged to it until then
 	if l.process != nil {

@@ -182,6 +182,22 @@ func TestAnotherProcessIsNotTakenForTheJob(t *testing.T) {
 	require.NoError(t, other.Process.Signal(syscall.Signal(0)), "the stranger has been signalled")
 }
 
+// An adopted process that has released its livelock and lives on is found by a probe, long before the next look at its livelock.
+func TestAProbeFindsAReleasedLivelock(t *testing.T) {
+	r := newFixture(t, jobProgram)
+	other := exec.Command("sleep", "300")
+	require.NoError(t, other.Start())
+	defer func() { _ = other.Process.Kill(); _ = other.Wait() }()
+	livelock, err := persistence.CreateLivelock(filepath.Join(r.dir, "run", "livelocks"), "job_000007", ownership.Rules{})
+	require.NoError(t, err)
+
+	r.port.Adopt(1, jobs.Job{ID: 7}, int64(other.Process.Pid), livelock.Path(), r.receiver)
+	require.NoError(t, livelock.Release())
+	r.port.Probe(1)
+	expect[*messages.ProcessGone](r)
+	require.NoError(t, other.Process.Signal(syscall.Signal(0)), "the pid alone proves nothing")
+}
+
 func TestAnAdoptedProcessIsSeenToEnd(t *testing.T) {
 	for name, known := range map[string]bool{"by its pid": true, "by its livelock alone": false} {
 		t.Run(name, func(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -18,7 +19,10 @@ import (
 
 // Process is a process that may have ended and been reaped. Its methods may be called from
 // several goroutines at once.
-type Process struct{ file *os.File }
+type Process struct {
+	file  *os.File
+	woken atomic.Bool // by Wake, since the last EndsWithin returned
+}
 
 // Open opens a pidfd of the process that has the pid now.
 func Open(pid int) (*Process, error) {
@@ -64,13 +68,19 @@ func (p *Process) AwaitEnd() bool {
 	return ended
 }
 
-// EndsWithin reports whether the process ends within d. Only one goroutine at a time may call it.
+// EndsWithin reports whether the process ends within d, or before Wake is called. Only one goroutine at a time may call it.
 func (p *Process) EndsWithin(d time.Duration) bool {
-	if err := p.file.SetReadDeadline(time.Now().Add(d)); err != nil {
+	if err := p.file.SetReadDeadline(time.Now().Add(d)); err != nil || p.woken.Swap(false) {
 		return p.Ended()
 	}
 	defer func() { _ = p.file.SetReadDeadline(time.Time{}) }()
 	return p.AwaitEnd()
+}
+
+// Wake lets EndsWithin return now: the call that waits, else the next one.
+func (p *Process) Wake() {
+	p.woken.Store(true) // first: a call that sets its deadline after the next line sees it
+	_ = p.file.SetReadDeadline(time.Unix(1, 0))
 }
 
 // Ended reports whether the process has ended.

@@ -61,6 +61,18 @@ func TestToCloseEndsTheWait(t *testing.T) {
 	require.Error(t, p.Signal(syscall.SIGTERM))
 }
 
+// A call of Wake that finds nobody waiting ends the next wait.
+func TestWakeEndsTheWait(t *testing.T) {
+	_, p := started(t)
+	for range 100 {
+		seen := make(chan bool, 1)
+		go func() { seen <- p.EndsWithin(time.Hour) }()
+		p.Wake()
+		require.False(t, within(t, seen))
+	}
+	require.False(t, p.Ended())
+}
+
 func TestWhatIsNoProcess(t *testing.T) {
 	for _, pid := range []int{0, -1, 1 << 30} {
 		_, err := Open(pid)
