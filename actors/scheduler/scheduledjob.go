@@ -91,6 +91,29 @@ func (j *scheduledJob) awaitAllEnds() {
 	}
 }
 
+// wantedEnd is the opcode that waits for a dependency of the job, and the statuses that it wants: awaitAllEnds makes other ones of them.
+func (j *scheduledJob) wantedEnd(d opcode.Dependency) (op int, statuses []string) {
+	if j.asks {
+		return j.op, d.Statuses
+	}
+	decoded := j.decoded
+	if decoded == nil {
+		var err error
+		if decoded, err = job.Decode(j.encoded); err != nil {
+			return j.op, d.Statuses // decoded before
+		}
+	}
+	for i := j.op; i < len(decoded.Ops); i++ {
+		deps, _ := opcode.Depends(decoded.Ops[i].Input)
+		for _, wanted := range deps {
+			if wanted.Job == d.Job && (i > j.op || slices.Equal(wanted.Statuses, d.Statuses)) {
+				return i, wanted.Statuses
+			}
+		}
+	}
+	return j.op, d.Statuses
+}
+
 // finalStatuses are met by every end of a job.
 func finalStatuses() []string {
 	return []string{job.Success.String(), job.Error.String(), job.Canceled.String()}

@@ -32,12 +32,18 @@ type bench struct {
 // ListUnfinishedJobs and has no answer.
 func onBench(t *testing.T, slots int, f func(*testing.T, *bench)) {
 	t.Helper()
+	onBenchOf(t, slots, scheduler.Config{}, f)
+}
+
+// onBenchOf is onBench with fields of the scheduler's Config that are not its neighbours.
+func onBenchOf(t *testing.T, slots int, c scheduler.Config, f func(*testing.T, *bench)) {
+	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := &bench{T: t, Env: e, queue: e.Probe("queue"), locks: e.Probe("locks"), cluster: e.Probe("cluster"),
 			process: e.Probe("process"), config: configOf(slots, `{"predictive": false}`)}
 		b.cluster.Answer(func(any) any { return b.config })
-		b.scheduler = e.Start("scheduler", scheduler.Props(scheduler.Config{Env: e.Env, Store: storeWithout(e).PID, Queue: b.queue.PID,
-			Locks: b.locks.PID, ClusterConfig: b.cluster.PID, Catalogue: opcode.Builtin()}))
+		c.Env, c.Store, c.Queue, c.Locks, c.ClusterConfig, c.Catalogue = e.Env, storeWithout(e).PID, b.queue.PID, b.locks.PID, b.cluster.PID, opcode.Builtin()
+		b.scheduler = e.Start("scheduler", scheduler.Props(c))
 		f(t, b)
 	})
 }

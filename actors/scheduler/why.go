@@ -40,8 +40,9 @@ func (s *scheduler) blockReasons(j *scheduledJob, search int) []*messages.Reason
 		all = append(all, &messages.Reason{Kind: &messages.Reason_Hold{Hold: j.hold}})
 	}
 	for _, d := range s.graph.Unmet(j.id) {
+		op, statuses := j.wantedEnd(d)
 		all = append(all, &messages.Reason{Kind: &messages.Reason_Dependency{Dependency: &messages.DependencyReason{
-			Opcode: int32(j.op), Job: d.Job, Statuses: d.Statuses, Unknown: s.unknownOutcomes[job.ID(d.Job)]}}})
+			Opcode: int32(op), Job: d.Job, Statuses: statuses, Unknown: s.unknownOutcomes[job.ID(d.Job)]}}})
 	}
 	if verb := filter.VerbOf(j.verdict); verb == filter.Pause && j.paused() || verb == filter.Reject && !j.running {
 		all = append(all, &messages.Reason{Kind: &messages.Reason_Filter{Filter: j.verdict}})

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/kittest"
+	"lockstep/actors/scheduler"
 	"lockstep/core/filter"
 	"lockstep/core/job"
 	"lockstep/core/job/jobtest"
@@ -78,6 +79,16 @@ func TestWhyOfAJobWhoseDependencyIsNotKnown(t *testing.T) {
 		require.JSONEq(t, `[{"kind": "dependency", "opcode": 0, "job": 1, "statuses": ["success"], "unknown": true}]`, b.explain(2))
 		b.send(&messages.GetJobOutcomeResult{Id: 1, Status: int32(job.Success)})
 		b.expectQueueGets(waitsNoLonger(2), picks(2))
+	})
+}
+
+// A job of Ganeti's program waits before its start for the dependencies of all its opcodes. The reason names the opcode and what it wants.
+func TestWhyOfADependencyOfALaterOpcodeOfGaneti(t *testing.T) {
+	onBenchOf(t, 5, scheduler.Config{GanetiJobs: true}, func(t *testing.T, b *bench) {
+		b.answerJobsRequest(plainJobs(1), all(unfinished(2, jobtest.Delay(dependsOn(1)), jobtest.Delay(dependsOn(1, "success")))))
+		b.expectQueueGets(waitsForDependencies(2))
+		require.JSONEq(t, `[{"kind": "dependency", "opcode": 0, "job": 1, "statuses": []},
+			{"kind": "dependency", "opcode": 1, "job": 1, "statuses": ["success"]}]`, b.explain(2))
 	})
 }
 
