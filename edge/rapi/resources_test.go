@@ -65,6 +65,9 @@ func TestFilterRules(t *testing.T) {
 	require.Equal(t, http.StatusOK, b.do("GET", "/2/filters/u-1", "", "").code)
 	b.failure(404, b.do("GET", "/2/filters/u-2", "", ""))
 	b.failure(404, b.do("GET", "/2/filters/a%2Fb", "", ""))
+	require.Contains(t, b.do("GET", "/2/filters/", "", "").body, "u-1")
+	require.Equal(t, http.StatusOK, b.do("POST", "/2/filters/", "peer:secret", `{}`).code)
+	b.failure(404, b.do("GET", "/2/jobs/", "", ""))
 	b.requireCode(`null`, b.do("DELETE", "/2/filters/u-1", "peer:secret", `{}`))
 	require.Contains(t, b.failure(500, b.do("DELETE", "/2/filters/u-1", "peer:secret", `{}`)), "u-1")
 	for body, want := range map[string]string{

@@ -51,6 +51,21 @@ func ParseDuration(text string) (time.Duration, error) {
 	return time.Duration(total), nil
 }
 
+// FormatDuration writes a duration of whole milliseconds, at least 0, so that ParseDuration reads the same: 1d12h, 90s as 1m30s, 0s.
+func FormatDuration(d time.Duration) string {
+	if d == 0 {
+		return "0s"
+	}
+	text := ""
+	for _, unit := range []string{"d", "h", "m", "s", "ms"} {
+		if n := d / durationUnits[unit]; n > 0 {
+			text += strconv.FormatInt(int64(n), 10) + unit
+			d -= n * durationUnits[unit]
+		}
+	}
+	return text
+}
+
 // DurationFlag is a flag whose value ParseDuration reads.
 type DurationFlag struct{ Value *time.Duration }
 

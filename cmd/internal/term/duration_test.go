@@ -8,6 +8,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+func TestFormatDuration(t *testing.T) {
+	for text, d := range map[string]time.Duration{
+		"0s": 0, "30s": 30 * time.Second, "1m30s": 90 * time.Second, "500ms": time.Second / 2, "30d": 30 * Day, "1d2h3m4s5ms": Day + 2*time.Hour + 3*time.Minute + 4005*time.Millisecond,
+	} {
+		require.Equal(t, text, FormatDuration(d))
+		read, err := ParseDuration(text)
+		require.NoError(t, err)
+		require.Equal(t, d, read)
+	}
+}
+
 func TestParseDuration(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"0s": 0, "90s": 90 * time.Second, "1h30m": 90 * time.Minute, "1.5h": 90 * time.Minute,

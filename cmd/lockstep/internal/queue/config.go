@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/spf13/cobra"
@@ -120,7 +121,7 @@ func runConfigGet(ctx context.Context, globals *cli.Globals, keys []string) erro
 	case globals.JSON:
 		return cli.PrintJSON(globals.Streams.Out, shown)
 	case len(keys) == 1:
-		fmt.Fprintln(globals.Streams.Out, settingText(shown[keys[0]]))
+		fmt.Fprintln(globals.Streams.Out, settingText(keys[0], shown[keys[0]]))
 	default:
 		fmt.Fprintln(globals.Streams.Out, settingTable(shown, globals.Streams.Width))
 	}
@@ -130,13 +131,17 @@ func runConfigGet(ctx context.Context, globals *cli.Globals, keys []string) erro
 func settingTable(shown settings, width int) string {
 	rows := make([]table.Row, 0, len(shown))
 	for _, key := range shown.keys() {
-		rows = append(rows, table.Row{term.Visible(key), settingText(shown[key]), term.OrDash(settingInfoOf(key).text)})
+		rows = append(rows, table.Row{term.Visible(key), settingText(key, shown[key]), term.OrDash(settingInfoOf(key).text)})
 	}
 	return term.TextTable(table.Row{"Setting", "Value", "Meaning"}, rows, []int{1, 2}, width)
 }
 
 // settingText is a value in the form that set accepts.
-func settingText(value json.RawMessage) string {
+func settingText(key string, value json.RawMessage) string {
+	var seconds float64
+	if settingInfoOf(key).duration && jsonType(value) == "a number" && json.Unmarshal(value, &seconds) == nil {
+		return term.FormatDuration(time.Duration(seconds * float64(time.Second)).Round(time.Millisecond))
+	}
 	decoded, err := cli.DecodeAny(value)
 	if err != nil {
 		return term.Visible(string(value))
@@ -173,7 +178,7 @@ func runConfigSet(ctx context.Context, globals *cli.Globals, args []string) erro
 		return cli.PrintJSON(globals.Streams.Out, after)
 	}
 	for _, pair := range pairs {
-		was, is := settingText(before[pair.key]), settingText(after[pair.key])
+		was, is := settingText(pair.key, before[pair.key]), settingText(pair.key, after[pair.key])
 		if was == is {
 			fmt.Fprintf(globals.Streams.Out, "%s: %s, as before\n", pair.key, is)
 		} else {

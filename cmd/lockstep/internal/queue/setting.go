@@ -25,23 +25,23 @@ func settingInfoOf(key string) settingInfo {
 	case "order":
 		return settingInfo{text: "which pending jobs go first: expected, weights or plain"}
 	case "reserve_after":
-		return settingInfo{text: "seconds after which the oldest blocked job reserves its locks", duration: true}
+		return settingInfo{text: "time after which the oldest blocked job reserves its locks", duration: true}
 	case "predictive":
 		return settingInfo{text: "false: the order is plain; true: the default order"}
 	case "predictive_base":
 		return settingInfo{text: "weight of a job without contention"}
 	case "predictive_tick":
-		return settingInfo{text: "seconds per tick of a waiting job's age", duration: true}
+		return settingInfo{text: "time per tick of a waiting job's age", duration: true}
 	case "predictive_ticks":
 		return settingInfo{text: "ticks after which a job has no weight"}
 	case "lock_bypass_after":
-		return settingInfo{text: "seconds after which later requests may not overtake a lock request", duration: true}
+		return settingInfo{text: "time after which later requests may not overtake a lock request", duration: true}
 	case "archive_after":
-		return settingInfo{text: "seconds after which ended jobs are archived; 0: never; null: lockstepd --archive-after", duration: true}
+		return settingInfo{text: "time after which ended jobs are archived; 0: never; null: lockstepd --archive-after", duration: true}
 	case "keep_last":
 		return settingInfo{text: "last ended jobs of each name that are not archived"}
 	case "remove_archived_after":
-		return settingInfo{text: "seconds after which archived jobs are removed; 0: never; null: lockstepd --archive-days", duration: true}
+		return settingInfo{text: "time after which archived jobs are removed; 0: never; null: lockstepd --archive-days", duration: true}
 	}
 	return settingInfo{}
 }
@@ -66,7 +66,7 @@ func settingValue(key, typed string, have json.RawMessage) (json.RawMessage, err
 		return json.RawMessage(strconv.FormatFloat(duration.Seconds(), 'f', -1, 64)), nil
 	}
 	if is := jsonType(value); is != want && is != "null" && want != "null" {
-		return nil, cli.Usagef("the setting %s is %s, like %s, not %s", key, want, settingText(have), typed)
+		return nil, cli.Usagef("the setting %s is %s, like %s, not %s", key, want, settingText(key, have), typed)
 	}
 	return value, nil
 }
