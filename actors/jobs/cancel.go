@@ -82,13 +82,16 @@ func (a *jobActor) cancel(ctx actor.Context, request uint64, kill bool) {
 const tooLate = "Job no longer waiting, can't cancel"
 
 // status is the last known status of the job.
-func (a *jobActor) status() job.Status {
+func (a *jobActor) status() job.Status { return a.lastKnown().Status() }
+
+// lastKnown is the job as its process has reported it last, or as the job actor has written it.
+func (a *jobActor) lastKnown() *job.Job {
 	if a.report != nil {
 		if j, err := job.Decode(a.report); err == nil {
-			return j.Status()
+			return j
 		}
 	}
-	return a.job.Status()
+	return a.job
 }
 
 // answerIfTooLate answers cancels once the process reports that it executes an opcode: they
@@ -153,7 +156,13 @@ func (a *jobActor) sendAnswers(ctx actor.Context, answers []*messages.OrderJobRe
 	}
 }
 
+// changePriority tells the process, unless no opcode is left that takes a priority: a running one keeps its own.
 func (a *jobActor) changePriority(ctx actor.Context, m *messages.OrderJob) {
+	if !a.lastKnown().TakesPriority() {
+		a.sendAnswers(ctx, []*messages.OrderJobResult{{Request: m.Request,
+			Text: fmt.Sprintf("Job %d executes its last opcode, which keeps its priority: nothing has changed", a.id)}})
+		return
+	}
 	a.sendOrder(Order{Kind: TakePriority, Priority: int(m.Priority)})
 	a.sendAnswers(ctx, []*messages.OrderJobResult{{Request: m.Request, Done: true,
 		Text: fmt.Sprintf("Job %d has been told to take priority %d", a.id, m.Priority)}})

@@ -74,6 +74,20 @@ func TestACancelOfAJobThatExecutes(t *testing.T) {
 	}
 }
 
+// A priority is for opcodes that have not begun. The last one has, so nothing changes, and the client is told so.
+func TestAPriorityForTheLastOpcode(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.run(1)
+		b.takeCalls()
+		b.report(jobtest.Running(1))
+		b.order(&messages.OrderJob{Request: 6, Id: 1, Kind: messages.OrderJob_SET_PRIORITY, Priority: 4})
+		done, text := b.expectOrderResult(6)
+		require.False(t, done)
+		require.Equal(t, "Job 1 executes its last opcode, which keeps its priority: nothing has changed", text)
+		require.Empty(t, b.takeCalls())
+	})
+}
+
 // wait blocks the actor that logs text until gate is closed.
 type wait struct {
 	text string

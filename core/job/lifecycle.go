@@ -63,6 +63,11 @@ func (j *Job) Reprioritise(priority int) {
 	}
 }
 
+// TakesPriority reports whether Reprioritise would change an opcode.
+func (j *Job) TakesPriority() bool {
+	return slices.ContainsFunc(j.Ops, func(op Op) bool { _, takes := op.Status.On(Reprioritise); return takes })
+}
+
 // AppendLog adds an entry to the log of the opcode with the given index and returns it. Its serial is the next of the
 // job (queue.md 3.5).
 func (j *Job) AppendLog(op int, at Timestamp, typ string, payload json.RawMessage) LogEntry {
