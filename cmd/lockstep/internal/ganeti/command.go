@@ -105,9 +105,8 @@ ganeti-wconfd, save a copy of queue and configuration, divert the two programs, 
 an upgrade of the package leaves lockstep in place, start lockstep under their names,
 and undo drain and pause. Running jobs go on.
 
-With --rapi also in the place of ganeti-rapi, at once or later. lockstep's has jobs,
-filter rules, queries and lockstep's own resources, and none for instances, nodes,
-groups, networks and tags: clients that use these need Ganeti's.
+With --rapi also in the place of ganeti-rapi, at once or later. lockstep's has all
+resources of Ganeti's, and its own below /3.
 
 After a crash the same command goes on, and "lockstep ganeti back" turns round.
 
