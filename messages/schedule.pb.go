@@ -2203,6 +2203,103 @@ func (x *WeightCause) GetLock() string {
 	return ""
 }
 
+// GetRunSlots asks the scheduler how many run slots are taken: more than there are, if their number was lowered.
+type GetRunSlots struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetRunSlots) Reset() {
+	*x = GetRunSlots{}
+	mi := &file_schedule_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetRunSlots) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetRunSlots) ProtoMessage() {}
+
+func (x *GetRunSlots) ProtoReflect() protoreflect.Message {
+	mi := &file_schedule_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetRunSlots.ProtoReflect.Descriptor instead.
+func (*GetRunSlots) Descriptor() ([]byte, []int) {
+	return file_schedule_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *GetRunSlots) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+type GetRunSlotsResult struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Taken         int64                  `protobuf:"varint,2,opt,name=taken,proto3" json:"taken,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetRunSlotsResult) Reset() {
+	*x = GetRunSlotsResult{}
+	mi := &file_schedule_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetRunSlotsResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetRunSlotsResult) ProtoMessage() {}
+
+func (x *GetRunSlotsResult) ProtoReflect() protoreflect.Message {
+	mi := &file_schedule_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetRunSlotsResult.ProtoReflect.Descriptor instead.
+func (*GetRunSlotsResult) Descriptor() ([]byte, []int) {
+	return file_schedule_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *GetRunSlotsResult) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+func (x *GetRunSlotsResult) GetTaken() int64 {
+	if x != nil {
+		return x.Taken
+	}
+	return 0
+}
+
 // ListDependencies asks which jobs wait for which others, and with `blocked` which are not
 // started because of locks.
 type ListDependencies struct {
@@ -2215,7 +2312,7 @@ type ListDependencies struct {
 
 func (x *ListDependencies) Reset() {
 	*x = ListDependencies{}
-	mi := &file_schedule_proto_msgTypes[33]
+	mi := &file_schedule_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2227,7 +2324,7 @@ func (x *ListDependencies) String() string {
 func (*ListDependencies) ProtoMessage() {}
 
 func (x *ListDependencies) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[33]
+	mi := &file_schedule_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2240,7 +2337,7 @@ func (x *ListDependencies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDependencies.ProtoReflect.Descriptor instead.
 func (*ListDependencies) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{33}
+	return file_schedule_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListDependencies) GetRequest() uint64 {
@@ -2268,7 +2365,7 @@ type ListDependenciesResult struct {
 
 func (x *ListDependenciesResult) Reset() {
 	*x = ListDependenciesResult{}
-	mi := &file_schedule_proto_msgTypes[34]
+	mi := &file_schedule_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2280,7 +2377,7 @@ func (x *ListDependenciesResult) String() string {
 func (*ListDependenciesResult) ProtoMessage() {}
 
 func (x *ListDependenciesResult) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[34]
+	mi := &file_schedule_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2293,7 +2390,7 @@ func (x *ListDependenciesResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDependenciesResult.ProtoReflect.Descriptor instead.
 func (*ListDependenciesResult) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{34}
+	return file_schedule_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListDependenciesResult) GetRequest() uint64 {
@@ -2331,7 +2428,7 @@ type LockBlockedJob struct {
 
 func (x *LockBlockedJob) Reset() {
 	*x = LockBlockedJob{}
-	mi := &file_schedule_proto_msgTypes[35]
+	mi := &file_schedule_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2343,7 +2440,7 @@ func (x *LockBlockedJob) String() string {
 func (*LockBlockedJob) ProtoMessage() {}
 
 func (x *LockBlockedJob) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[35]
+	mi := &file_schedule_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2356,7 +2453,7 @@ func (x *LockBlockedJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LockBlockedJob.ProtoReflect.Descriptor instead.
 func (*LockBlockedJob) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{35}
+	return file_schedule_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *LockBlockedJob) GetId() int64 {
@@ -2404,7 +2501,7 @@ type WantedLock struct {
 
 func (x *WantedLock) Reset() {
 	*x = WantedLock{}
-	mi := &file_schedule_proto_msgTypes[36]
+	mi := &file_schedule_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2416,7 +2513,7 @@ func (x *WantedLock) String() string {
 func (*WantedLock) ProtoMessage() {}
 
 func (x *WantedLock) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[36]
+	mi := &file_schedule_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2429,7 +2526,7 @@ func (x *WantedLock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WantedLock.ProtoReflect.Descriptor instead.
 func (*WantedLock) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{36}
+	return file_schedule_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *WantedLock) GetLock() string {
@@ -2456,7 +2553,7 @@ type JobDependencies struct {
 
 func (x *JobDependencies) Reset() {
 	*x = JobDependencies{}
-	mi := &file_schedule_proto_msgTypes[37]
+	mi := &file_schedule_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2468,7 +2565,7 @@ func (x *JobDependencies) String() string {
 func (*JobDependencies) ProtoMessage() {}
 
 func (x *JobDependencies) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[37]
+	mi := &file_schedule_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2481,7 +2578,7 @@ func (x *JobDependencies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDependencies.ProtoReflect.Descriptor instead.
 func (*JobDependencies) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{37}
+	return file_schedule_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *JobDependencies) GetId() int64 {
@@ -2508,7 +2605,7 @@ type JobDependency struct {
 
 func (x *JobDependency) Reset() {
 	*x = JobDependency{}
-	mi := &file_schedule_proto_msgTypes[38]
+	mi := &file_schedule_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2520,7 +2617,7 @@ func (x *JobDependency) String() string {
 func (*JobDependency) ProtoMessage() {}
 
 func (x *JobDependency) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[38]
+	mi := &file_schedule_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2533,7 +2630,7 @@ func (x *JobDependency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDependency.ProtoReflect.Descriptor instead.
 func (*JobDependency) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{38}
+	return file_schedule_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *JobDependency) GetJob() int64 {
@@ -2707,7 +2804,12 @@ const file_schedule_proto_rawDesc = "" +
 	"\x05named\x18\x05 \x01(\bR\x05named\x12\x14\n" +
 	"\x05owner\x18\x06 \x01(\tR\x05owner\x12\x10\n" +
 	"\x03job\x18\a \x01(\x03R\x03job\x12\x12\n" +
-	"\x04lock\x18\b \x01(\tR\x04lock\"F\n" +
+	"\x04lock\x18\b \x01(\tR\x04lock\"'\n" +
+	"\vGetRunSlots\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"C\n" +
+	"\x11GetRunSlotsResult\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x14\n" +
+	"\x05taken\x18\x02 \x01(\x03R\x05taken\"F\n" +
 	"\x10ListDependencies\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x18\n" +
 	"\ablocked\x18\x02 \x01(\bR\ablocked\"\xa7\x01\n" +
@@ -2746,7 +2848,7 @@ func file_schedule_proto_rawDescGZIP() []byte {
 	return file_schedule_proto_rawDescData
 }
 
-var file_schedule_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_schedule_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
 var file_schedule_proto_goTypes = []any{
 	(*Verdict)(nil),                  // 0: lockstep.messages.Verdict
 	(*UnfinishedJob)(nil),            // 1: lockstep.messages.UnfinishedJob
@@ -2781,12 +2883,14 @@ var file_schedule_proto_goTypes = []any{
 	(*OrderReason)(nil),              // 30: lockstep.messages.OrderReason
 	(*LockBlocker)(nil),              // 31: lockstep.messages.LockBlocker
 	(*WeightCause)(nil),              // 32: lockstep.messages.WeightCause
-	(*ListDependencies)(nil),         // 33: lockstep.messages.ListDependencies
-	(*ListDependenciesResult)(nil),   // 34: lockstep.messages.ListDependenciesResult
-	(*LockBlockedJob)(nil),           // 35: lockstep.messages.LockBlockedJob
-	(*WantedLock)(nil),               // 36: lockstep.messages.WantedLock
-	(*JobDependencies)(nil),          // 37: lockstep.messages.JobDependencies
-	(*JobDependency)(nil),            // 38: lockstep.messages.JobDependency
+	(*GetRunSlots)(nil),              // 33: lockstep.messages.GetRunSlots
+	(*GetRunSlotsResult)(nil),        // 34: lockstep.messages.GetRunSlotsResult
+	(*ListDependencies)(nil),         // 35: lockstep.messages.ListDependencies
+	(*ListDependenciesResult)(nil),   // 36: lockstep.messages.ListDependenciesResult
+	(*LockBlockedJob)(nil),           // 37: lockstep.messages.LockBlockedJob
+	(*WantedLock)(nil),               // 38: lockstep.messages.WantedLock
+	(*JobDependencies)(nil),          // 39: lockstep.messages.JobDependencies
+	(*JobDependency)(nil),            // 40: lockstep.messages.JobDependency
 }
 var file_schedule_proto_depIdxs = []int32{
 	0,  // 0: lockstep.messages.UnfinishedJob.verdict:type_name -> lockstep.messages.Verdict
@@ -2808,11 +2912,11 @@ var file_schedule_proto_depIdxs = []int32{
 	0,  // 16: lockstep.messages.FilterLimitReason.verdict:type_name -> lockstep.messages.Verdict
 	32, // 17: lockstep.messages.OrderReason.causes:type_name -> lockstep.messages.WeightCause
 	31, // 18: lockstep.messages.OrderReason.blocked_by:type_name -> lockstep.messages.LockBlocker
-	37, // 19: lockstep.messages.ListDependenciesResult.jobs:type_name -> lockstep.messages.JobDependencies
-	35, // 20: lockstep.messages.ListDependenciesResult.blocked:type_name -> lockstep.messages.LockBlockedJob
-	36, // 21: lockstep.messages.LockBlockedJob.wanted:type_name -> lockstep.messages.WantedLock
+	39, // 19: lockstep.messages.ListDependenciesResult.jobs:type_name -> lockstep.messages.JobDependencies
+	37, // 20: lockstep.messages.ListDependenciesResult.blocked:type_name -> lockstep.messages.LockBlockedJob
+	38, // 21: lockstep.messages.LockBlockedJob.wanted:type_name -> lockstep.messages.WantedLock
 	31, // 22: lockstep.messages.LockBlockedJob.blocked_by:type_name -> lockstep.messages.LockBlocker
-	38, // 23: lockstep.messages.JobDependencies.on:type_name -> lockstep.messages.JobDependency
+	40, // 23: lockstep.messages.JobDependencies.on:type_name -> lockstep.messages.JobDependency
 	24, // [24:24] is the sub-list for method output_type
 	24, // [24:24] is the sub-list for method input_type
 	24, // [24:24] is the sub-list for extension type_name
@@ -2840,7 +2944,7 @@ func file_schedule_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_schedule_proto_rawDesc), len(file_schedule_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   39,
+			NumMessages:   41,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

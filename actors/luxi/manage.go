@@ -147,16 +147,24 @@ func lockstepStatus(c *call, ctx actor.Context, args []json.RawMessage) error {
 						status := queueStatus(c.config.About, s, cluster, nodes, startError)
 						status.ForeignConfig = foreign
 						status.Quarantined = append(status.Quarantined, setAside...)
-						c.askFailingWrites(ctx, func(ctx actor.Context, failing []answer.CannotWrite) {
-							status.CannotWrite = failing
-							c.succeed(ctx, status)
-						})
+						c.addToStatus(ctx, status)
 					})
 				})
 			})
 		})
 	})
 	return nil
+}
+
+// addToStatus completes a status and answers with it.
+func (c *call) addToStatus(ctx actor.Context, status answer.QueueStatus) {
+	c.askRunSlots(ctx, func(ctx actor.Context, taken int) {
+		status.SlotsTaken = taken
+		c.askFailingWrites(ctx, func(ctx actor.Context, failing []answer.CannotWrite) {
+			status.CannotWrite = failing
+			c.succeed(ctx, status)
+		})
+	})
 }
 
 func queueStatus(about About, s *messages.GetQueueStatusResult, cluster config.Cluster, nodes *answer.Nodes, startError string) answer.QueueStatus {

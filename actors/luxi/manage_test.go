@@ -104,12 +104,15 @@ func TestStatus(t *testing.T) {
 			Jobs: map[int32]int64{int32(job.Running): 1}, Active: []*messages.JobInfo{rowOf(someJob(5, job.Running)).Info}})
 		asks := asked[*clusterconfig.CheckForeign](c.client, c.cluster)
 		c.Tell(&clusterconfig.CheckForeignResult{Request: asks.Request, Foreign: messages.ConfigurationFailure("adopt or discard")})
+		slots := asked[*messages.GetRunSlots](c.client, c.scheduler)
+		c.Tell(&messages.GetRunSlotsResult{Request: slots.Request, Taken: 3})
 		var got struct {
 			Cluster string
 			LastID  int64 `json:"last_id"`
 			Drained bool
 			Jobs    map[string]int64
 			Running []struct{ ID int64 }
+			Slots   int `json:"run_slots_taken"`
 			Nodes   any
 		}
 		text := c.succeeded()
@@ -119,6 +122,7 @@ func TestStatus(t *testing.T) {
 		require.True(t, got.Drained)
 		require.Equal(t, map[string]int64{"running": 1}, got.Jobs)
 		require.Equal(t, int64(5), got.Running[0].ID)
+		require.Equal(t, 3, got.Slots)
 		require.Nil(t, got.Nodes, "the daemon belongs to no cluster")
 		require.Contains(t, text, "no such program")
 		require.Contains(t, text, `"foreign_config":"adopt or discard"`)

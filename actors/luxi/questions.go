@@ -54,6 +54,12 @@ func (c *call) askStartError(ctx actor.Context, then func(ctx actor.Context, sta
 	ask(c, ctx, q, func(ctx actor.Context, a *messages.GetStartErrorResult) { then(ctx, a.Text) })
 }
 
+// askRunSlots asks how many run slots are taken. A job that is held between two opcodes has a process and no slot.
+func (c *call) askRunSlots(ctx actor.Context, then func(ctx actor.Context, taken int)) {
+	ask(c, ctx, toCore(c.config.Scheduler, func(number uint64) any { return &messages.GetRunSlots{Request: number} }),
+		func(ctx actor.Context, a *messages.GetRunSlotsResult) { then(ctx, int(a.Taken)) })
+}
+
 // askFailingWrites asks which files cannot be written now: those of jobs, by id, and then one of the daemon's others.
 func (c *call) askFailingWrites(ctx actor.Context, then func(actor.Context, []answer.CannotWrite)) {
 	q := func(to *actor.PID) conn.Question {

@@ -150,6 +150,8 @@ func (s *scheduler) Receive(ctx actor.Context) {
 		}
 	case *messages.ExplainJobs:
 		s.explainJobs(ctx, m)
+	case *messages.GetRunSlots:
+		ctx.Respond(&messages.GetRunSlotsResult{Request: m.Request, Taken: s.slotsTaken()})
 	case *messages.ListDependencies:
 		s.dependencies(ctx, m)
 	case *TakeSnapshot:

@@ -27,6 +27,14 @@ func (s *scheduler) explainJobs(ctx actor.Context, m *messages.ExplainJobs) {
 	ctx.Respond(result)
 }
 
+// slotsTaken is 0 until the jobs are known.
+func (s *scheduler) slotsTaken() int64 {
+	if s.state == nil {
+		return 0
+	}
+	return int64(s.state.SlotsInUse())
+}
+
 func (s *scheduler) reasons(id job.ID, search int) []*messages.Reason {
 	if s.state == nil || s.jobs[id] == nil {
 		return nil

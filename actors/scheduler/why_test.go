@@ -117,3 +117,20 @@ func TestWhyOfOthers(t *testing.T) {
 		require.EqualExportedValues(t, &messages.ExplainJobsResult{Request: 3, Jobs: []*messages.JobExplanation{{Id: 9}, {Id: 1}}}, a)
 	})
 }
+
+// A job that is held between two opcodes has a process and no run slot.
+func TestRunSlotsTaken(t *testing.T) {
+	onBench(t, 1, func(t *testing.T, b *bench) {
+		taken := func() int64 {
+			b.process.Ask(b.scheduler, &messages.GetRunSlots{Request: 4})
+			a := kittest.Expect[*messages.GetRunSlotsResult](b.process)
+			require.Equal(t, uint64(4), a.Request)
+			return a.Taken
+		}
+		require.Zero(t, taken(), "the jobs are not known")
+		b.addChain()
+		require.Equal(t, int64(1), taken(), "job 2 waits between its opcodes for job 1")
+		b.sendEnded(1, job.Success)
+		require.Equal(t, int64(1), taken(), "job 2 goes on")
+	})
+}

@@ -25,6 +25,7 @@ type QueueStatus struct {
 	WithSecrets int64        `json:"queued_with_secrets"`
 	Retention   Retention    `json:"retention"`
 	RunSlots    int          `json:"run_slots"`
+	SlotsTaken  int          `json:"run_slots_taken"` // more than RunSlots if their number was lowered
 	Running     []RunningJob `json:"running"`
 	Started     Time         `json:"started_ts"`
 	Version     string       `json:"version"`
@@ -52,7 +53,7 @@ type Retention struct {
 	RemoveArchivedAfter float64 `json:"remove_archived_after"`
 }
 
-// RunningJob is a job that holds a run slot.
+// RunningJob is a job that has or gets a process. It has a run slot, unless it is held between two opcodes.
 type RunningJob struct {
 	ID       int64    `json:"id"`
 	Priority int      `json:"priority"`

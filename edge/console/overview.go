@@ -52,7 +52,7 @@ func (x *Console) overview(q *request) error {
 	if err != nil {
 		return err
 	}
-	v := overviewView{Status: status, Used: len(status.Running), Majority: majority(status.Nodes), Running: status.Running,
+	v := overviewView{Status: status, Used: status.SlotsTaken, Majority: majority(status.Nodes), Running: status.Running,
 		Failing: style.FailingWrites(status.CannotWrite, status.DataDir, time.Now())}
 	for _, name := range statuses {
 		v.Counts = append(v.Counts, statusCount{name, status.Jobs[name]})

@@ -26,22 +26,23 @@ func NewStatusCommand(globals *cli.Globals) *cobra.Command {
 		Use:   "status",
 		Short: "Show the state of the daemon and its queue on one screen",
 		Long: `Show the state of the daemon and its queue: its uptime, whether the queue accepts
-jobs, the number of jobs by status, the jobs in run slots and their times, the reason
+jobs, the number of jobs by status, the jobs with a process and their times, the reason
 if no job process can be started, the files that cannot be written, the files in
 quarantine, and whether another program has changed config.data. Archived jobs are
 not counted.
 
 Exit code: 0; 1 if no daemon answers.
 With --json: {"cluster", "master", "version": string, "pid": number,
-"started_ts": time, "run_slots", "last_id": number, "drained": bool,
+"started_ts": time, "run_slots", "run_slots_taken", "last_id": number, "drained": bool,
 "jobs": {STATUS: number}, "running": [{"id": number, "status": string,
 "priority": number, "summary": [string], "start_ts": time}],
 "quarantined": [string], "queued_with_secrets": number, "cannot_start": string,
 "cannot_write": [{"job": number, "by": string, "text": string, "since_ts": time}],
 "data_dir": string, "foreign_config": string, "retention": {"archive_after":
 seconds, "keep_last": number, "archived": number, "remove_archived_after": seconds}},
-times as RFC 3339 or null. "running" lists the jobs in run slots, waiting ones
-included; "jobs" omits statuses without jobs; "cannot_start" is the reason if no job
+times as RFC 3339 or null. "running" lists the jobs that have or get a process, also
+waiting ones and those that are held between two opcodes and have no run slot;
+"run_slots_taken" counts run slots; "jobs" omits statuses without jobs; "cannot_start" is the reason if no job
 process can be started, else empty; "cannot_write" lists the files below "data_dir"
 that cannot be written now, of which "job" 0 are those of the daemon; "foreign_config"
 says what another program has changed in config.data, else empty.`,
@@ -57,7 +58,7 @@ says what another program has changed in config.data, else empty.`,
 // statusOrder is the order of keys in the JSON output.
 func statusOrder() map[string][]string {
 	return map[string][]string{
-		"": {"cluster", "master", "version", "pid", "started_ts", "run_slots", "last_id", "drained", "jobs", "running",
+		"": {"cluster", "master", "version", "pid", "started_ts", "run_slots", "run_slots_taken", "last_id", "drained", "jobs", "running",
 			"quarantined", "queued_with_secrets", "cannot_start", "cannot_write", "data_dir", "foreign_config", "nodes", "retention"},
 		"cannot_write": {"job", "by", "text", "since_ts"},
 		"running":      {"id", "status", "priority", "summary", "start_ts"},
@@ -121,7 +122,7 @@ func (p statusPrinter) print(s answer.QueueStatus, socket string) {
 	if text := retentionText(s.Retention); text != "" {
 		p.line("Ended", text)
 	}
-	p.line("Slots", fmt.Sprintf("%d of %d run slots taken", len(s.Running), s.RunSlots))
+	p.line("Slots", fmt.Sprintf("%d of %d run slots taken", s.SlotsTaken, s.RunSlots))
 	if s.Nodes != nil {
 		p.line("Nodes", nodes.Majority(s.Nodes.Nodes, p.colours))
 	}

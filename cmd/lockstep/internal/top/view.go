@@ -46,7 +46,7 @@ func (m *model) screen() string {
 // head is the state of the queue.
 func (m *model) head() []string {
 	s := m.state.status
-	used, slots := len(s.Running), max(s.RunSlots, 1)
+	used, slots := s.SlotsTaken, max(s.RunSlots, 1)
 	const wide = 20
 	full := min(wide, (used*wide+slots-1)/slots)
 	bar := m.colours.Paint("36", strings.Repeat("|", full)) + strings.Repeat("·", wide-full)
