@@ -70,7 +70,7 @@ func (x FileDifference_What) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use FileDifference_What.Descriptor instead.
 func (FileDifference_What) EnumDescriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{27, 0}
+	return file_replicate_proto_rawDescGZIP(), []int{29, 0}
 }
 
 type ChangeNodes_What int32
@@ -122,7 +122,7 @@ func (x ChangeNodes_What) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ChangeNodes_What.Descriptor instead.
 func (ChangeNodes_What) EnumDescriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{29, 0}
+	return file_replicate_proto_rawDescGZIP(), []int{31, 0}
 }
 
 // LogEntry is an entry of the consensus log: changes of files below the data directory. It
@@ -1421,6 +1421,7 @@ type GetNodesResult struct {
 	IsMaster      bool                   `protobuf:"varint,7,opt,name=is_master,json=isMaster,proto3" json:"is_master,omitempty"` // this node is the master, and its tree is started
 	Failure       *Failure               `protobuf:"bytes,8,opt,name=failure,proto3" json:"failure,omitempty"`                    // the disk refuses committed entries
 	States        []*NodeState           `protobuf:"bytes,9,rep,name=states,proto3" json:"states,omitempty"`                      // in the order of members, if all were asked
+	Compared      *FilesCompared         `protobuf:"bytes,10,opt,name=compared,proto3" json:"compared,omitempty"`                 // of the master, if it has compared the files of the nodes
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1518,6 +1519,135 @@ func (x *GetNodesResult) GetStates() []*NodeState {
 	return nil
 }
 
+func (x *GetNodesResult) GetCompared() *FilesCompared {
+	if x != nil {
+		return x.Compared
+	}
+	return nil
+}
+
+// FilesCompared is the result of the comparisons that a master makes in the background.
+type FilesCompared struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	AtUs          int64                  `protobuf:"varint,1,opt,name=at_us,json=atUs,proto3" json:"at_us,omitempty"` // the end of the last comparison, microseconds since 1970
+	Files         int64                  `protobuf:"varint,2,opt,name=files,proto3" json:"files,omitempty"`           // of the master, in the last comparison
+	Repaired      int64                  `protobuf:"varint,3,opt,name=repaired,proto3" json:"repaired,omitempty"`     // files that were replaced on other nodes, in this mastership
+	Contested     []*ContestedFile       `protobuf:"bytes,4,rep,name=contested,proto3" json:"contested,omitempty"`    // differ in the last two comparisons, and the master has no majority
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FilesCompared) Reset() {
+	*x = FilesCompared{}
+	mi := &file_replicate_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FilesCompared) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FilesCompared) ProtoMessage() {}
+
+func (x *FilesCompared) ProtoReflect() protoreflect.Message {
+	mi := &file_replicate_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FilesCompared.ProtoReflect.Descriptor instead.
+func (*FilesCompared) Descriptor() ([]byte, []int) {
+	return file_replicate_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *FilesCompared) GetAtUs() int64 {
+	if x != nil {
+		return x.AtUs
+	}
+	return 0
+}
+
+func (x *FilesCompared) GetFiles() int64 {
+	if x != nil {
+		return x.Files
+	}
+	return 0
+}
+
+func (x *FilesCompared) GetRepaired() int64 {
+	if x != nil {
+		return x.Repaired
+	}
+	return 0
+}
+
+func (x *FilesCompared) GetContested() []*ContestedFile {
+	if x != nil {
+		return x.Contested
+	}
+	return nil
+}
+
+// ContestedFile is a file on which the nodes do not agree, with the nodes whose file differs from the master's.
+type ContestedFile struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Nodes         []string               `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ContestedFile) Reset() {
+	*x = ContestedFile{}
+	mi := &file_replicate_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ContestedFile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ContestedFile) ProtoMessage() {}
+
+func (x *ContestedFile) ProtoReflect() protoreflect.Message {
+	mi := &file_replicate_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ContestedFile.ProtoReflect.Descriptor instead.
+func (*ContestedFile) Descriptor() ([]byte, []int) {
+	return file_replicate_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ContestedFile) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *ContestedFile) GetNodes() []string {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
 // NodeState is the state that a node reports.
 type NodeState struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1533,7 +1663,7 @@ type NodeState struct {
 
 func (x *NodeState) Reset() {
 	*x = NodeState{}
-	mi := &file_replicate_proto_msgTypes[22]
+	mi := &file_replicate_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1545,7 +1675,7 @@ func (x *NodeState) String() string {
 func (*NodeState) ProtoMessage() {}
 
 func (x *NodeState) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[22]
+	mi := &file_replicate_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1558,7 +1688,7 @@ func (x *NodeState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeState.ProtoReflect.Descriptor instead.
 func (*NodeState) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{22}
+	return file_replicate_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *NodeState) GetName() string {
@@ -1614,7 +1744,7 @@ type NodeStatesCollected struct {
 
 func (x *NodeStatesCollected) Reset() {
 	*x = NodeStatesCollected{}
-	mi := &file_replicate_proto_msgTypes[23]
+	mi := &file_replicate_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1626,7 +1756,7 @@ func (x *NodeStatesCollected) String() string {
 func (*NodeStatesCollected) ProtoMessage() {}
 
 func (x *NodeStatesCollected) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[23]
+	mi := &file_replicate_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1639,7 +1769,7 @@ func (x *NodeStatesCollected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatesCollected.ProtoReflect.Descriptor instead.
 func (*NodeStatesCollected) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{23}
+	return file_replicate_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *NodeStatesCollected) GetNumber() uint64 {
@@ -1668,7 +1798,7 @@ type CheckNodes struct {
 
 func (x *CheckNodes) Reset() {
 	*x = CheckNodes{}
-	mi := &file_replicate_proto_msgTypes[24]
+	mi := &file_replicate_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1680,7 +1810,7 @@ func (x *CheckNodes) String() string {
 func (*CheckNodes) ProtoMessage() {}
 
 func (x *CheckNodes) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[24]
+	mi := &file_replicate_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1693,7 +1823,7 @@ func (x *CheckNodes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckNodes.ProtoReflect.Descriptor instead.
 func (*CheckNodes) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{24}
+	return file_replicate_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CheckNodes) GetRequest() uint64 {
@@ -1722,7 +1852,7 @@ type CheckNodesResult struct {
 
 func (x *CheckNodesResult) Reset() {
 	*x = CheckNodesResult{}
-	mi := &file_replicate_proto_msgTypes[25]
+	mi := &file_replicate_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1734,7 +1864,7 @@ func (x *CheckNodesResult) String() string {
 func (*CheckNodesResult) ProtoMessage() {}
 
 func (x *CheckNodesResult) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[25]
+	mi := &file_replicate_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1747,7 +1877,7 @@ func (x *CheckNodesResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckNodesResult.ProtoReflect.Descriptor instead.
 func (*CheckNodesResult) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{25}
+	return file_replicate_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CheckNodesResult) GetRequest() uint64 {
@@ -1792,7 +1922,7 @@ type NodeDifferences struct {
 
 func (x *NodeDifferences) Reset() {
 	*x = NodeDifferences{}
-	mi := &file_replicate_proto_msgTypes[26]
+	mi := &file_replicate_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1804,7 +1934,7 @@ func (x *NodeDifferences) String() string {
 func (*NodeDifferences) ProtoMessage() {}
 
 func (x *NodeDifferences) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[26]
+	mi := &file_replicate_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1817,7 +1947,7 @@ func (x *NodeDifferences) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeDifferences.ProtoReflect.Descriptor instead.
 func (*NodeDifferences) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{26}
+	return file_replicate_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *NodeDifferences) GetName() string {
@@ -1865,7 +1995,7 @@ type FileDifference struct {
 
 func (x *FileDifference) Reset() {
 	*x = FileDifference{}
-	mi := &file_replicate_proto_msgTypes[27]
+	mi := &file_replicate_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1877,7 +2007,7 @@ func (x *FileDifference) String() string {
 func (*FileDifference) ProtoMessage() {}
 
 func (x *FileDifference) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[27]
+	mi := &file_replicate_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1890,7 +2020,7 @@ func (x *FileDifference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileDifference.ProtoReflect.Descriptor instead.
 func (*FileDifference) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{27}
+	return file_replicate_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *FileDifference) GetPath() string {
@@ -1914,13 +2044,14 @@ type NodesCompared struct {
 	Files         int64                  `protobuf:"varint,2,opt,name=files,proto3" json:"files,omitempty"`
 	Nodes         []*NodeDifferences     `protobuf:"bytes,3,rep,name=nodes,proto3" json:"nodes,omitempty"`
 	Failure       *Failure               `protobuf:"bytes,4,opt,name=failure,proto3" json:"failure,omitempty"`
+	TookUs        int64                  `protobuf:"varint,5,opt,name=took_us,json=tookUs,proto3" json:"took_us,omitempty"` // that the nodes read files
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *NodesCompared) Reset() {
 	*x = NodesCompared{}
-	mi := &file_replicate_proto_msgTypes[28]
+	mi := &file_replicate_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1932,7 +2063,7 @@ func (x *NodesCompared) String() string {
 func (*NodesCompared) ProtoMessage() {}
 
 func (x *NodesCompared) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[28]
+	mi := &file_replicate_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1945,7 +2076,7 @@ func (x *NodesCompared) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodesCompared.ProtoReflect.Descriptor instead.
 func (*NodesCompared) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{28}
+	return file_replicate_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *NodesCompared) GetNumber() uint64 {
@@ -1976,6 +2107,13 @@ func (x *NodesCompared) GetFailure() *Failure {
 	return nil
 }
 
+func (x *NodesCompared) GetTookUs() int64 {
+	if x != nil {
+		return x.TookUs
+	}
+	return 0
+}
+
 // ChangeNodes asks the master's replicator to change the membership.
 type ChangeNodes struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1989,7 +2127,7 @@ type ChangeNodes struct {
 
 func (x *ChangeNodes) Reset() {
 	*x = ChangeNodes{}
-	mi := &file_replicate_proto_msgTypes[29]
+	mi := &file_replicate_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2001,7 +2139,7 @@ func (x *ChangeNodes) String() string {
 func (*ChangeNodes) ProtoMessage() {}
 
 func (x *ChangeNodes) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[29]
+	mi := &file_replicate_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2014,7 +2152,7 @@ func (x *ChangeNodes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeNodes.ProtoReflect.Descriptor instead.
 func (*ChangeNodes) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{29}
+	return file_replicate_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ChangeNodes) GetRequest() uint64 {
@@ -2055,7 +2193,7 @@ type ChangeNodesResult struct {
 
 func (x *ChangeNodesResult) Reset() {
 	*x = ChangeNodesResult{}
-	mi := &file_replicate_proto_msgTypes[30]
+	mi := &file_replicate_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2067,7 +2205,7 @@ func (x *ChangeNodesResult) String() string {
 func (*ChangeNodesResult) ProtoMessage() {}
 
 func (x *ChangeNodesResult) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[30]
+	mi := &file_replicate_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2080,7 +2218,7 @@ func (x *ChangeNodesResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeNodesResult.ProtoReflect.Descriptor instead.
 func (*ChangeNodesResult) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{30}
+	return file_replicate_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ChangeNodesResult) GetRequest() uint64 {
@@ -2114,7 +2252,7 @@ type AdmitNode struct {
 
 func (x *AdmitNode) Reset() {
 	*x = AdmitNode{}
-	mi := &file_replicate_proto_msgTypes[31]
+	mi := &file_replicate_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2126,7 +2264,7 @@ func (x *AdmitNode) String() string {
 func (*AdmitNode) ProtoMessage() {}
 
 func (x *AdmitNode) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[31]
+	mi := &file_replicate_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2139,7 +2277,7 @@ func (x *AdmitNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmitNode.ProtoReflect.Descriptor instead.
 func (*AdmitNode) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{31}
+	return file_replicate_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *AdmitNode) GetRequest() uint64 {
@@ -2207,7 +2345,7 @@ type AdmitNodeResult struct {
 
 func (x *AdmitNodeResult) Reset() {
 	*x = AdmitNodeResult{}
-	mi := &file_replicate_proto_msgTypes[32]
+	mi := &file_replicate_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2219,7 +2357,7 @@ func (x *AdmitNodeResult) String() string {
 func (*AdmitNodeResult) ProtoMessage() {}
 
 func (x *AdmitNodeResult) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[32]
+	mi := &file_replicate_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2232,7 +2370,7 @@ func (x *AdmitNodeResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmitNodeResult.ProtoReflect.Descriptor instead.
 func (*AdmitNodeResult) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{32}
+	return file_replicate_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *AdmitNodeResult) GetRequest() uint64 {
@@ -2287,7 +2425,7 @@ type GetCommittedFiles struct {
 
 func (x *GetCommittedFiles) Reset() {
 	*x = GetCommittedFiles{}
-	mi := &file_replicate_proto_msgTypes[33]
+	mi := &file_replicate_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2299,7 +2437,7 @@ func (x *GetCommittedFiles) String() string {
 func (*GetCommittedFiles) ProtoMessage() {}
 
 func (x *GetCommittedFiles) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[33]
+	mi := &file_replicate_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2312,7 +2450,7 @@ func (x *GetCommittedFiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCommittedFiles.ProtoReflect.Descriptor instead.
 func (*GetCommittedFiles) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{33}
+	return file_replicate_proto_rawDescGZIP(), []int{35}
 }
 
 type GetCommittedFilesResult struct {
@@ -2325,7 +2463,7 @@ type GetCommittedFilesResult struct {
 
 func (x *GetCommittedFilesResult) Reset() {
 	*x = GetCommittedFilesResult{}
-	mi := &file_replicate_proto_msgTypes[34]
+	mi := &file_replicate_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2337,7 +2475,7 @@ func (x *GetCommittedFilesResult) String() string {
 func (*GetCommittedFilesResult) ProtoMessage() {}
 
 func (x *GetCommittedFilesResult) ProtoReflect() protoreflect.Message {
-	mi := &file_replicate_proto_msgTypes[34]
+	mi := &file_replicate_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2350,7 +2488,7 @@ func (x *GetCommittedFilesResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCommittedFilesResult.ProtoReflect.Descriptor instead.
 func (*GetCommittedFilesResult) Descriptor() ([]byte, []int) {
-	return file_replicate_proto_rawDescGZIP(), []int{34}
+	return file_replicate_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *GetCommittedFilesResult) GetFiles() []*FileWrite {
@@ -2450,7 +2588,7 @@ const file_replicate_proto_rawDesc = "" +
 	"\bGetNodes\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x1f\n" +
 	"\vwith_states\x18\x02 \x01(\bR\n" +
-	"withStates\"\xd5\x02\n" +
+	"withStates\"\x93\x03\n" +
 	"\x0eGetNodesResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
 	"\x04self\x18\x02 \x01(\tR\x04self\x12\x16\n" +
@@ -2460,7 +2598,17 @@ const file_replicate_proto_rawDesc = "" +
 	"\aapplied\x18\x06 \x01(\x04R\aapplied\x12\x1b\n" +
 	"\tis_master\x18\a \x01(\bR\bisMaster\x124\n" +
 	"\afailure\x18\b \x01(\v2\x1a.lockstep.messages.FailureR\afailure\x124\n" +
-	"\x06states\x18\t \x03(\v2\x1c.lockstep.messages.NodeStateR\x06states\"\x9b\x01\n" +
+	"\x06states\x18\t \x03(\v2\x1c.lockstep.messages.NodeStateR\x06states\x12<\n" +
+	"\bcompared\x18\n" +
+	" \x01(\v2 .lockstep.messages.FilesComparedR\bcompared\"\x96\x01\n" +
+	"\rFilesCompared\x12\x13\n" +
+	"\x05at_us\x18\x01 \x01(\x03R\x04atUs\x12\x14\n" +
+	"\x05files\x18\x02 \x01(\x03R\x05files\x12\x1a\n" +
+	"\brepaired\x18\x03 \x01(\x03R\brepaired\x12>\n" +
+	"\tcontested\x18\x04 \x03(\v2 .lockstep.messages.ContestedFileR\tcontested\"9\n" +
+	"\rContestedFile\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x14\n" +
+	"\x05nodes\x18\x02 \x03(\tR\x05nodes\"\x9b\x01\n" +
 	"\tNodeState\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aanswers\x18\x02 \x01(\bR\aanswers\x12\x14\n" +
@@ -2492,12 +2640,13 @@ const file_replicate_proto_rawDesc = "" +
 	"\x04What\x12\v\n" +
 	"\aMISSING\x10\x00\x12\v\n" +
 	"\aDIFFERS\x10\x01\x12\t\n" +
-	"\x05EXTRA\x10\x02\"\xad\x01\n" +
+	"\x05EXTRA\x10\x02\"\xc6\x01\n" +
 	"\rNodesCompared\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x14\n" +
 	"\x05files\x18\x02 \x01(\x03R\x05files\x128\n" +
 	"\x05nodes\x18\x03 \x03(\v2\".lockstep.messages.NodeDifferencesR\x05nodes\x124\n" +
-	"\afailure\x18\x04 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"\xd1\x01\n" +
+	"\afailure\x18\x04 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\x12\x17\n" +
+	"\atook_us\x18\x05 \x01(\x03R\x06tookUs\"\xd1\x01\n" +
 	"\vChangeNodes\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x127\n" +
 	"\x04what\x18\x02 \x01(\x0e2#.lockstep.messages.ChangeNodes.WhatR\x04what\x12\x12\n" +
@@ -2545,7 +2694,7 @@ func file_replicate_proto_rawDescGZIP() []byte {
 }
 
 var file_replicate_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_replicate_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_replicate_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_replicate_proto_goTypes = []any{
 	(FileDifference_What)(0),        // 0: lockstep.messages.FileDifference.What
 	(ChangeNodes_What)(0),           // 1: lockstep.messages.ChangeNodes.What
@@ -2571,57 +2720,61 @@ var file_replicate_proto_goTypes = []any{
 	(*ResignMaster)(nil),            // 21: lockstep.messages.ResignMaster
 	(*GetNodes)(nil),                // 22: lockstep.messages.GetNodes
 	(*GetNodesResult)(nil),          // 23: lockstep.messages.GetNodesResult
-	(*NodeState)(nil),               // 24: lockstep.messages.NodeState
-	(*NodeStatesCollected)(nil),     // 25: lockstep.messages.NodeStatesCollected
-	(*CheckNodes)(nil),              // 26: lockstep.messages.CheckNodes
-	(*CheckNodesResult)(nil),        // 27: lockstep.messages.CheckNodesResult
-	(*NodeDifferences)(nil),         // 28: lockstep.messages.NodeDifferences
-	(*FileDifference)(nil),          // 29: lockstep.messages.FileDifference
-	(*NodesCompared)(nil),           // 30: lockstep.messages.NodesCompared
-	(*ChangeNodes)(nil),             // 31: lockstep.messages.ChangeNodes
-	(*ChangeNodesResult)(nil),       // 32: lockstep.messages.ChangeNodesResult
-	(*AdmitNode)(nil),               // 33: lockstep.messages.AdmitNode
-	(*AdmitNodeResult)(nil),         // 34: lockstep.messages.AdmitNodeResult
-	(*GetCommittedFiles)(nil),       // 35: lockstep.messages.GetCommittedFiles
-	(*GetCommittedFilesResult)(nil), // 36: lockstep.messages.GetCommittedFilesResult
-	(*MoveFile)(nil),                // 37: lockstep.messages.MoveFile
-	(*RemoveFile)(nil),              // 38: lockstep.messages.RemoveFile
-	(*FileWrite)(nil),               // 39: lockstep.messages.FileWrite
-	(*Failure)(nil),                 // 40: lockstep.messages.Failure
+	(*FilesCompared)(nil),           // 24: lockstep.messages.FilesCompared
+	(*ContestedFile)(nil),           // 25: lockstep.messages.ContestedFile
+	(*NodeState)(nil),               // 26: lockstep.messages.NodeState
+	(*NodeStatesCollected)(nil),     // 27: lockstep.messages.NodeStatesCollected
+	(*CheckNodes)(nil),              // 28: lockstep.messages.CheckNodes
+	(*CheckNodesResult)(nil),        // 29: lockstep.messages.CheckNodesResult
+	(*NodeDifferences)(nil),         // 30: lockstep.messages.NodeDifferences
+	(*FileDifference)(nil),          // 31: lockstep.messages.FileDifference
+	(*NodesCompared)(nil),           // 32: lockstep.messages.NodesCompared
+	(*ChangeNodes)(nil),             // 33: lockstep.messages.ChangeNodes
+	(*ChangeNodesResult)(nil),       // 34: lockstep.messages.ChangeNodesResult
+	(*AdmitNode)(nil),               // 35: lockstep.messages.AdmitNode
+	(*AdmitNodeResult)(nil),         // 36: lockstep.messages.AdmitNodeResult
+	(*GetCommittedFiles)(nil),       // 37: lockstep.messages.GetCommittedFiles
+	(*GetCommittedFilesResult)(nil), // 38: lockstep.messages.GetCommittedFilesResult
+	(*MoveFile)(nil),                // 39: lockstep.messages.MoveFile
+	(*RemoveFile)(nil),              // 40: lockstep.messages.RemoveFile
+	(*FileWrite)(nil),               // 41: lockstep.messages.FileWrite
+	(*Failure)(nil),                 // 42: lockstep.messages.Failure
 }
 var file_replicate_proto_depIdxs = []int32{
 	4,  // 0: lockstep.messages.LogEntry.changes:type_name -> lockstep.messages.FileChange
 	3,  // 1: lockstep.messages.LogEntry.times:type_name -> lockstep.messages.ElectionTimes
 	7,  // 2: lockstep.messages.FileChange.update:type_name -> lockstep.messages.FileUpdate
-	37, // 3: lockstep.messages.FileChange.rename:type_name -> lockstep.messages.MoveFile
-	38, // 4: lockstep.messages.FileChange.remove:type_name -> lockstep.messages.RemoveFile
+	39, // 3: lockstep.messages.FileChange.rename:type_name -> lockstep.messages.MoveFile
+	40, // 4: lockstep.messages.FileChange.remove:type_name -> lockstep.messages.RemoveFile
 	5,  // 5: lockstep.messages.FileChange.config:type_name -> lockstep.messages.ConfigChange
 	6,  // 6: lockstep.messages.ConfigChange.state:type_name -> lockstep.messages.ConfigState
 	10, // 7: lockstep.messages.LogCommitted.entries:type_name -> lockstep.messages.CommittedEntry
-	39, // 8: lockstep.messages.LogSnapshotReceived.files:type_name -> lockstep.messages.FileWrite
-	40, // 9: lockstep.messages.LogRefused.failure:type_name -> lockstep.messages.Failure
+	41, // 8: lockstep.messages.LogSnapshotReceived.files:type_name -> lockstep.messages.FileWrite
+	42, // 9: lockstep.messages.LogRefused.failure:type_name -> lockstep.messages.Failure
 	16, // 10: lockstep.messages.LogMembersChanged.members:type_name -> lockstep.messages.Member
-	40, // 11: lockstep.messages.LogChangeResult.failure:type_name -> lockstep.messages.Failure
+	42, // 11: lockstep.messages.LogChangeResult.failure:type_name -> lockstep.messages.Failure
 	16, // 12: lockstep.messages.GetNodesResult.members:type_name -> lockstep.messages.Member
-	40, // 13: lockstep.messages.GetNodesResult.failure:type_name -> lockstep.messages.Failure
-	24, // 14: lockstep.messages.GetNodesResult.states:type_name -> lockstep.messages.NodeState
-	24, // 15: lockstep.messages.NodeStatesCollected.states:type_name -> lockstep.messages.NodeState
-	28, // 16: lockstep.messages.CheckNodesResult.nodes:type_name -> lockstep.messages.NodeDifferences
-	40, // 17: lockstep.messages.CheckNodesResult.failure:type_name -> lockstep.messages.Failure
-	29, // 18: lockstep.messages.NodeDifferences.files:type_name -> lockstep.messages.FileDifference
-	0,  // 19: lockstep.messages.FileDifference.what:type_name -> lockstep.messages.FileDifference.What
-	28, // 20: lockstep.messages.NodesCompared.nodes:type_name -> lockstep.messages.NodeDifferences
-	40, // 21: lockstep.messages.NodesCompared.failure:type_name -> lockstep.messages.Failure
-	1,  // 22: lockstep.messages.ChangeNodes.what:type_name -> lockstep.messages.ChangeNodes.What
-	40, // 23: lockstep.messages.ChangeNodesResult.failure:type_name -> lockstep.messages.Failure
-	40, // 24: lockstep.messages.AdmitNodeResult.failure:type_name -> lockstep.messages.Failure
-	39, // 25: lockstep.messages.GetCommittedFilesResult.files:type_name -> lockstep.messages.FileWrite
-	40, // 26: lockstep.messages.GetCommittedFilesResult.failure:type_name -> lockstep.messages.Failure
-	27, // [27:27] is the sub-list for method output_type
-	27, // [27:27] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	42, // 13: lockstep.messages.GetNodesResult.failure:type_name -> lockstep.messages.Failure
+	26, // 14: lockstep.messages.GetNodesResult.states:type_name -> lockstep.messages.NodeState
+	24, // 15: lockstep.messages.GetNodesResult.compared:type_name -> lockstep.messages.FilesCompared
+	25, // 16: lockstep.messages.FilesCompared.contested:type_name -> lockstep.messages.ContestedFile
+	26, // 17: lockstep.messages.NodeStatesCollected.states:type_name -> lockstep.messages.NodeState
+	30, // 18: lockstep.messages.CheckNodesResult.nodes:type_name -> lockstep.messages.NodeDifferences
+	42, // 19: lockstep.messages.CheckNodesResult.failure:type_name -> lockstep.messages.Failure
+	31, // 20: lockstep.messages.NodeDifferences.files:type_name -> lockstep.messages.FileDifference
+	0,  // 21: lockstep.messages.FileDifference.what:type_name -> lockstep.messages.FileDifference.What
+	30, // 22: lockstep.messages.NodesCompared.nodes:type_name -> lockstep.messages.NodeDifferences
+	42, // 23: lockstep.messages.NodesCompared.failure:type_name -> lockstep.messages.Failure
+	1,  // 24: lockstep.messages.ChangeNodes.what:type_name -> lockstep.messages.ChangeNodes.What
+	42, // 25: lockstep.messages.ChangeNodesResult.failure:type_name -> lockstep.messages.Failure
+	42, // 26: lockstep.messages.AdmitNodeResult.failure:type_name -> lockstep.messages.Failure
+	41, // 27: lockstep.messages.GetCommittedFilesResult.files:type_name -> lockstep.messages.FileWrite
+	42, // 28: lockstep.messages.GetCommittedFilesResult.failure:type_name -> lockstep.messages.Failure
+	29, // [29:29] is the sub-list for method output_type
+	29, // [29:29] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_replicate_proto_init() }
@@ -2647,7 +2800,7 @@ func file_replicate_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_replicate_proto_rawDesc), len(file_replicate_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   35,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

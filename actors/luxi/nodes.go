@@ -37,7 +37,7 @@ func NodesOf(n *messages.GetNodesResult) answer.Nodes {
 	for _, s := range n.States {
 		most = max(most, s.Applied)
 	}
-	nodes := answer.Nodes{Self: n.Self, Master: n.Master, MasterAddress: n.MasterAddress, Nodes: []answer.Node{}}
+	nodes := answer.Nodes{Self: n.Self, Master: n.Master, MasterAddress: n.MasterAddress, Nodes: []answer.Node{}, Files: filesCompared(n.Compared)}
 	for i, m := range n.Members {
 		node := answer.Node{Name: m.Name, Address: m.Address, Voter: m.Voter, Master: m.Name == n.Master}
 		if i < len(n.States) {
@@ -53,6 +53,17 @@ func NodesOf(n *messages.GetNodesResult) answer.Nodes {
 		nodes.Nodes = append(nodes.Nodes, answer.Node{Name: n.Self, Answers: true, Joining: true})
 	}
 	return nodes
+}
+
+func filesCompared(c *messages.FilesCompared) *answer.FilesCompared {
+	if c == nil {
+		return nil
+	}
+	f := &answer.FilesCompared{At: answer.TimeOf(c.AtUs), Compared: c.Files, Repaired: c.Repaired, Contested: []answer.ContestedFile{}}
+	for _, contested := range c.Contested {
+		f.Contested = append(f.Contested, answer.ContestedFile{Path: contested.Path, Nodes: contested.Nodes})
+	}
+	return f
 }
 
 // lockstepNodes takes []. The answer is an answer.Nodes, without nodes if the daemon belongs to no cluster.

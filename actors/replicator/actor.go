@@ -107,6 +107,9 @@ type replicator struct {
 	deferred []deferred
 	// quarantining are the names in the quarantine of files that are being renamed to them.
 	quarantining map[string]bool
+	// compared is the result of the comparisons in the background; nil: none yet in this mastership.
+	compared *messages.FilesCompared
+	suspects map[string]bool // files that differed in the last of these comparisons, and on which the master had no majority
 	// peerQueries are the questions to other nodes without an answer, by number.
 	peerQueries map[uint64]peerQuery
 }

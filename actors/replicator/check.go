@@ -17,13 +17,18 @@ func (r *replicator) check(ctx actor.Context, m *messages.CheckNodes) {
 		ctx.Respond(&messages.CheckNodesResult{Request: m.Request, Failure: r.mastership.notMaster()})
 		return
 	}
+	r.compare(ctx, peerQuery{requester: requester{ctx.Sender(), m.Request}, repair: m.Repair})
+}
+
+// compare asks the other nodes for what differs from the master's files.
+func (r *replicator) compare(ctx actor.Context, q peerQuery) {
 	var leaveOut []string
 	for id := range r.replica.running {
 		leaveOut = append(leaveOut, paths.JobPath(id))
 	}
 	slices.Sort(leaveOut)
 	number := r.numbers.next()
-	r.peerQueries[number] = peerQuery{requester{ctx.Sender(), m.Request}, m.Repair}
+	r.peerQueries[number] = q
 	r.config.Peers.Compare(number, r.membership.others(), leaveOut, ctx.Self())
 }
 
@@ -31,6 +36,10 @@ func (r *replicator) check(ctx actor.Context, m *messages.CheckNodes) {
 func (r *replicator) filesCompared(ctx actor.Context, m *messages.NodesCompared) {
 	q, known := r.takeQuery(m.Number)
 	if !known {
+		return
+	}
+	if q.ofMaster {
+		r.comparedByItself(ctx, q, m)
 		return
 	}
 	answer := &messages.CheckNodesResult{Request: q.request, Files: m.Files, Nodes: m.Nodes, Failure: m.Failure}

@@ -87,6 +87,8 @@ func (r *replicator) becomeMaster(ctx actor.Context, term uint64) {
 		ctx.Send(pid, &configstore.Started{Incarnation: *r.storeIncarnation})
 	}
 	ctx.Send(r.config.Master, &messages.BecomeMaster{Term: term, FenceMs: fence.Milliseconds()})
+	r.compared, r.suspects = nil, nil
+	r.compareAfter(ctx, compareEvery)
 }
 
 // becomeFollower stops the master part of the tree. Proposals on their way may still be

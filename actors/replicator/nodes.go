@@ -18,6 +18,8 @@ func (r *replicator) membersChanged(m *messages.LogMembersChanged) {
 type peerQuery struct {
 	requester
 	repair bool // differing files are to be repaired
+	// ofMaster: the master compares by itself, in the term that is the request's number. No client waits.
+	ofMaster bool
 }
 
 // takeQuery returns a question that is not answered yet, and forgets it.
@@ -53,6 +55,9 @@ func (r *replicator) clusterView(request uint64) *messages.GetNodesResult {
 	s := &r.mastership
 	answer := &messages.GetNodesResult{Request: request, Self: r.config.Name, Master: s.leader, MasterAddress: s.address,
 		Members: r.membership.members, Applied: r.replica.applied, IsMaster: s.master, Failure: r.applying.failure}
+	if s.master {
+		answer.Compared = r.compared
+	}
 	if s.leads {
 		answer.MasterAddress = r.membership.ownAddress()
 	}

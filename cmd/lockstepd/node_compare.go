@@ -95,7 +95,9 @@ func (p *peers) Compare(number uint64, members []*messages.Member, leaveOut []st
 
 // compareTwice compares what differs a second time.
 func (p *peers) compareTwice(members []*messages.Member, leaveOut []string) *messages.NodesCompared {
+	began := time.Now()
 	first, err := p.compare(members, nil, leaveOut)
+	took := time.Since(began)
 	if err != nil {
 		return &messages.NodesCompared{Failure: messages.Generic(err)}
 	}
@@ -109,13 +111,17 @@ func (p *peers) compareTwice(members []*messages.Member, leaveOut []string) *mes
 		if len(only) > peer.OnlyMax {
 			only = nil
 		}
+		began = time.Now()
 		second, err := p.compare(members, only, leaveOut)
+		took += time.Since(began)
 		if err != nil {
 			return &messages.NodesCompared{Failure: messages.Generic(err)}
 		}
 		first.keepStanding(second)
 	}
-	return first.answer(members)
+	answer := first.answer(members)
+	answer.TookUs = took.Microseconds()
+	return answer
 }
 
 // compare compares the files of only; none: all. The nodes read their files at the same time.

@@ -10,6 +10,22 @@ type Nodes struct {
 	// Monitor is the address of the MonD of the node that answers, like "http://127.0.0.1:1815"; empty: it has none.
 	Monitor string `json:"monitor,omitempty"`
 	Nodes   []Node `json:"nodes"`
+	// Files is what the master knows of the files of all nodes; absent: no comparison has ended, or another node answers.
+	Files *FilesCompared `json:"files,omitempty"`
+}
+
+// FilesCompared is the result of the comparisons of the nodes' files that the master makes in the background.
+type FilesCompared struct {
+	At        Time            `json:"at_ts"`     // the end of the last comparison
+	Compared  int64           `json:"compared"`  // files of the master, in that comparison
+	Repaired  int64           `json:"repaired"`  // files that were replaced on other nodes since the node is master
+	Contested []ContestedFile `json:"contested"` // the master agrees with no majority about them; nothing was changed
+}
+
+// ContestedFile is a file on which the nodes do not agree.
+type ContestedFile struct {
+	Path  string   `json:"path"`
+	Nodes []string `json:"nodes"` // their file differs from the master's
 }
 
 // Node is the state of one node of the cluster.
@@ -31,7 +47,7 @@ type Node struct {
 
 // NodesCheck answers LockstepNodeCheck: the files of each node compared with the master's.
 type NodesCheck struct {
-	Files int64       `json:"files"` // number of compared files
+	Files int64       `json:"files,omitempty"` // number of compared files
 	Nodes []NodeCheck `json:"nodes"`
 }
 

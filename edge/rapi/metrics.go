@@ -123,6 +123,12 @@ func (q *queueCollector) Collect(to chan<- prometheus.Metric) {
 	emit(newDesc("lockstep_last_job_id", "The highest job id given away."), prometheus.CounterValue, float64(known.LastID))
 	emit(newDesc("lockstep_queue_drained", "1 if the queue takes no new jobs."), prometheus.GaugeValue, drained)
 	emit(newDesc("lockstep_quarantined_files", "Files that were set aside since the daemon's start."), prometheus.GaugeValue, float64(len(known.Quarantined)))
+	if known.Nodes != nil && known.Nodes.Files != nil {
+		f := known.Nodes.Files
+		emit(newDesc("lockstep_files_compared_timestamp_seconds", "When the master compared the files of all nodes last."), prometheus.GaugeValue, float64(f.At.UnixMicro())/1e6)
+		emit(newDesc("lockstep_files_contested", "Files that differ between the nodes, and about which the master agrees with no majority."), prometheus.GaugeValue, float64(len(f.Contested)))
+		emit(newDesc("lockstep_files_repaired_total", "Files of other nodes that were replaced since this node is the master."), prometheus.CounterValue, float64(f.Repaired))
+	}
 	emit(newDesc("lockstep_jobs_with_secrets", "Queued jobs whose secrets would not survive the daemon."), prometheus.GaugeValue, float64(known.WithSecrets))
 }
 

@@ -125,6 +125,9 @@ func (p statusPrinter) print(s answer.QueueStatus, socket string) {
 	p.line("Slots", fmt.Sprintf("%d of %d run slots taken", s.SlotsTaken, s.RunSlots))
 	if s.Nodes != nil {
 		p.line("Nodes", nodes.Majority(s.Nodes.Nodes, p.colours))
+		if text := nodes.Files(s.Nodes.Files, p.now); text != "" {
+			p.line("Files", text)
+		}
 	}
 	if len(s.Running) > 0 {
 		fmt.Fprintf(p.out, "\n%s\n", slotTable(s.Running, p.now, p.colours, p.width))
@@ -137,6 +140,9 @@ func (p statusPrinter) print(s answer.QueueStatus, socket string) {
 	}
 	if s.ForeignConfig != "" {
 		fmt.Fprintf(p.out, "\n%s\n", p.colours.Paint("1;31", "ATTENTION: "+term.Visible(s.ForeignConfig)+"."))
+	}
+	if text := nodes.Contested(s.Nodes); text != "" {
+		fmt.Fprintf(p.out, "\n%s\n", p.colours.Paint("1;31", "ATTENTION: "+text))
 	}
 	if len(s.Quarantined) > 0 {
 		p.quarantined(s.Quarantined)
