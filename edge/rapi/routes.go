@@ -120,7 +120,7 @@ func isReadOnly(method string) bool { return method == http.MethodGet || method 
 // findOperation returns the operation of a request and the parameters in its path. HEAD is GET
 // without a body. An unknown path is 404 and an unknown method 405, both without a login.
 func findOperation(method, path string) (operation, map[string]string, error) {
-	if path == "/2/filters/" { // as the design writes it (designs.md, resources of filter rules)
+	if path == "/2/filters/" { // designs.md "Resources of filter rules" writes it so
 		path = "/2/filters"
 	}
 	for _, r := range resources {
