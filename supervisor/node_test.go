@@ -133,6 +133,7 @@ func (s *failingProcesses) Confirm(attempt uint64, _ []byte) {
 func (*failingProcesses) Abandon(uint64)                                    {}
 func (*failingProcesses) Tell(uint64, jobs.Order)                           {}
 func (*failingProcesses) Adopt(uint64, jobs.Job, int64, string, *actor.PID) {}
+func (*failingProcesses) Probe(uint64)                                      {}
 
 // member is a node of a cluster.
 type member struct {
