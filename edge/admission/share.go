@@ -117,6 +117,33 @@ func WithShare(ctx context.Context, s *Share) context.Context {
 	return context.WithValue(ctx, shareKey{}, s)
 }
 
+// Waiter is a request whose connection may give way while the request only waits.
+type Waiter interface {
+	// Wait says that the request waits, until resume is called.
+	Wait() (resume func())
+}
+
+type waiterKey struct{}
+
+// WithWaiter returns a context of a request that is told when it waits.
+func WithWaiter(ctx context.Context, w Waiter) context.Context {
+	return context.WithValue(ctx, waiterKey{}, w)
+}
+
+// WaiterOf is the request of a context that is told when it waits.
+func WaiterOf(ctx context.Context) Waiter {
+	if w, ok := ctx.Value(waiterKey{}).(Waiter); ok {
+		return w
+	}
+	return nobody{}
+}
+
+// nobody is told nothing.
+type nobody struct{}
+
+// Wait is part of Waiter.
+func (nobody) Wait() (resume func()) { return func() {} }
+
 // Part returns a context for a part of what is done for a request. What the part takes is given back by release, before the request
 // ends.
 func Part(ctx context.Context) (part context.Context, release func()) {

@@ -78,7 +78,8 @@ func (t *Table) Turn(ctx context.Context, class Class) (working context.Context,
 			return nil, nil, ErrBusy
 		}
 		slot.Move(budget.Idle)
-		return working, func() { slot.Close(); cancel(nil) }, nil
+		resume := WaiterOf(ctx).Wait()
+		return working, func() { slot.Close(); cancel(nil); resume() }, nil
 	}
 	release, err = t.turns[class].acquire(ctx)
 	return ctx, release, err
@@ -128,6 +129,7 @@ func (t *turns) acquire(ctx context.Context) (release func(), err error) {
 	settled := make(chan error, 1)
 	t.waiting[mine] = settled
 	t.mu.Unlock()
+	defer WaiterOf(ctx).Wait()()
 	timer := time.NewTimer(turnMax)
 	defer timer.Stop()
 	select {

@@ -21,7 +21,8 @@ const (
 	readLife  = time.Minute
 )
 
-// reads makes calls without effect, and shares answers between requests that ask the same at the same time.
+// reads makes calls without effect, and shares answers between requests that ask the same. Requests of one client also share the call: one
+// that waits for the turns of its client does not keep another client waiting.
 type reads struct {
 	queue rapi.Luxi
 
@@ -34,6 +35,7 @@ type reads struct {
 // read is one call: on its way until done is closed, then its answer.
 type read struct {
 	key  string
+	by   budget.Client
 	done chan struct{}
 	data json.RawMessage
 	err  error
@@ -50,19 +52,15 @@ func (c *reads) get(ctx context.Context, maxAge time.Duration, class rapi.Class,
 	}
 	c.mu.Lock()
 	r := c.open[string(key)]
-	if r != nil {
-		select {
-		case <-r.done:
-			if r.err != nil || time.Since(r.at) > maxAge {
-				r = nil
-			}
-		default:
-		}
+	if r != nil && !r.serves(admission.ClientOf(ctx), maxAge) {
+		r = nil
 	}
 	if r == nil {
-		r = &read{key: string(key), done: make(chan struct{})}
+		r = &read{key: string(key), by: admission.ClientOf(ctx), done: make(chan struct{})}
 		c.open[r.key] = r
-		go c.run(admission.ClientOf(ctx), r, class, method, args) // not bound to ctx: others may wait for it
+		go c.run(admission.WaiterOf(ctx), r, class, method, args) // not bound to ctx: others may wait for it
+	} else {
+		defer admission.WaiterOf(ctx).Wait()() // for the call of another request
 	}
 	c.mu.Unlock()
 	select {
@@ -76,10 +74,21 @@ func (c *reads) get(ctx context.Context, maxAge time.Duration, class rapi.Class,
 	return r.data, admission.Take(ctx, len(r.data))
 }
 
-// run makes a call for the client who asks first.
-func (c *reads) run(client budget.Client, r *read, class rapi.Class, method string, args []any) {
-	ctx, cancel := context.WithTimeout(admission.WithClient(context.Background(), client), pageTimeout)
+// serves reports whether a request of a client may have the answer of this call, which may be as old as maxAge. The caller holds the mutex.
+func (r *read) serves(c budget.Client, maxAge time.Duration) bool {
+	select {
+	case <-r.done:
+		return r.err == nil && time.Since(r.at) <= maxAge
+	default:
+		return r.by == c
+	}
+}
+
+// run makes a call for the request that asks first.
+func (c *reads) run(first admission.Waiter, r *read, class rapi.Class, method string, args []any) {
+	ctx, cancel := context.WithTimeout(admission.WithClient(context.Background(), r.by), pageTimeout)
 	defer cancel()
+	ctx = admission.WithWaiter(ctx, first)
 	r.data, r.err = c.queue.Call(ctx, class, method, args...)
 	r.at = time.Now()
 	c.mu.Lock()

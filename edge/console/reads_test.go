@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/edge/admission"
 	"lockstep/edge/rapi"
 )
 
@@ -36,4 +39,26 @@ func TestFewAnswersAreKept(t *testing.T) {
 	c.forget()
 	require.Empty(t, c.open)
 	require.Zero(t, c.size)
+}
+
+// A call that waits for the turns of one client keeps no other client from the same answer: that one makes the call itself.
+func TestAReaderDoesNotWaitForAnothersTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		queue := &countingLuxi{may: make(chan struct{})}
+		r := newReads(queue)
+		ask := func(name string) {
+			_, err := r.get(admission.WithClient(t.Context(), admission.User(name)), readFresh, rapi.Short, "LockstepStatus")
+			require.NoError(t, err)
+		}
+		var all sync.WaitGroup
+		all.Go(func() { ask("flood") })
+		synctest.Wait()
+		all.Go(func() { ask("ada") })
+		synctest.Wait()
+		require.EqualValues(t, 2, queue.calls.Load())
+		close(queue.may)
+		all.Wait()
+		ask("bob")
+		require.EqualValues(t, 2, queue.calls.Load(), "an answer serves all")
+	})
 }

@@ -3,6 +3,7 @@ package rapi_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -179,6 +181,51 @@ func TestConnectionsInUseAreKept(t *testing.T) {
 		require.Equal(t, "HTTP/1.1 200 OK\r\n", line)
 	}
 	require.Equal(t, 200, b.do("GET", "/2/jobs", "ro:secret", "").code)
+}
+
+// inTurns makes calls in the turns of their clients, as a Pool does.
+type inTurns struct {
+	rapi.Luxi
+	table *admission.Table
+	asked atomic.Int64
+}
+
+func (l *inTurns) Call(ctx context.Context, class rapi.Class, method string, args ...any) (json.RawMessage, error) {
+	l.asked.Add(1)
+	ctx, release, err := l.table.Turn(ctx, class)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return l.Luxi.Call(ctx, class, method, args...)
+}
+
+// Requests that wait for their turn are not at work: a client with as many of them as there are connections keeps no other out.
+func TestRequestsThatWaitForTheirTurnGiveWay(t *testing.T) {
+	const most = 20
+	calls := &inTurns{}
+	b := newTestServer(t, func(c *rapi.Config) {
+		calls.Luxi, calls.table = c.Luxi, c.Table
+		c.Connections, c.Luxi = most, calls
+	})
+	release := make(chan struct{})
+	defer close(release)
+	b.luxi.work = func(method string) {
+		if method == "Query" {
+			<-release
+		}
+	}
+	for range most {
+		c, err := net.Dial("tcp", strings.TrimPrefix(b.url, "http://"))
+		require.NoError(t, err)
+		defer c.Close()
+		_, err = io.WriteString(c, "GET /2/query/lock?fields=name HTTP/1.1\r\nHost: a\r\nAuthorization: Basic cGVlcjpzZWNyZXQ=\r\n\r\n")
+		require.NoError(t, err)
+	}
+	require.Eventually(t, func() bool { return calls.asked.Load() == most }, 20*time.Second, time.Millisecond)
+	for range 5 {
+		require.Equal(t, 200, b.do("GET", "/3/status", "reader:secret", "").code)
+	}
 }
 
 // An answer that its client does not take keeps its memory, not its turn: others are answered, and the client gets no more.

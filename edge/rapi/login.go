@@ -195,6 +195,7 @@ func (l *Logins) check(ctx context.Context, client budget.Client, name, password
 func (l *Logins) await(ctx context.Context, a loginAttempt, pause time.Duration) bool {
 	l.waiting[a] = true
 	l.mu.Unlock()
+	defer admission.WaiterOf(ctx).Wait()()
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	over := true

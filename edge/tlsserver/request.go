@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"lockstep/core/budget"
@@ -31,10 +32,13 @@ type Request struct {
 	origin budget.Client // before a login
 	client budget.Client
 	share  *admission.Share
-	phase  budget.Phase
 	stream bool      // its messages have deadlines of their own
 	begun  time.Time // when the answer began
 	sent   int       // bytes of the answer
+
+	mu    sync.Mutex // a wait may end in another goroutine
+	phase budget.Phase
+	ended bool
 }
 
 // Begin makes a request, for the client of its connection. It returns the request with a context that has the client and the memory.
@@ -53,7 +57,8 @@ func Begin(w http.ResponseWriter, r *http.Request, table *admission.Table) (*Req
 		_ = control.SetReadDeadline(time.Now().Add(BodyTimeout)) // also for one that is refused
 	}
 	ctx := context.WithValue(r.Context(), requestKey{}, q)
-	return q, r.WithContext(admission.WithShare(admission.WithClient(ctx, client), q.share)), q.share.Grow(requestBytes)
+	ctx = admission.WithWaiter(admission.WithClient(ctx, client), q)
+	return q, r.WithContext(admission.WithShare(ctx, q.share)), q.share.Grow(requestBytes)
 }
 
 type requestKey struct{}
@@ -94,6 +99,14 @@ func (q *Request) Work() { q.move(budget.Working) }
 // Listen says that the request only waits for something to happen: its connection may give way.
 func (q *Request) Listen() { q.move(budget.Idle) }
 
+// Wait is part of admission.Waiter. A stream, and an answer that is being sent, give way in any case.
+func (q *Request) Wait() (resume func()) {
+	if !q.change(budget.Working, budget.Idle) {
+		return func() {}
+	}
+	return func() { q.change(budget.Idle, budget.Working) }
+}
+
 // Stream is Listen for an answer that is a stream, written by a StreamWriter.
 func (q *Request) Stream() {
 	q.stream = true
@@ -101,9 +114,30 @@ func (q *Request) Stream() {
 }
 
 func (q *Request) move(to budget.Phase) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.set(to)
+}
+
+// change moves from one phase to another, and reports whether the request was in it.
+func (q *Request) change(from, to budget.Phase) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.phase != from {
+		return false
+	}
+	q.set(to)
+	return true
+}
+
+// set changes the phase. The caller holds the mutex.
+func (q *Request) set(to budget.Phase) {
 	from := q.phase
+	if from == to || q.ended {
+		return
+	}
 	q.phase = to
-	if q.conn == nil || from == to {
+	if q.conn == nil {
 		return
 	}
 	q.conn.change(func() {
@@ -138,7 +172,10 @@ func (q *Request) Unwrap() http.ResponseWriter { return q.ResponseWriter }
 
 // End gives everything back.
 func (q *Request) End() {
-	q.move(budget.Idle)
+	q.mu.Lock()
+	q.set(budget.Idle)
+	q.ended = true
+	q.mu.Unlock()
 	q.share.Release()
 }
 
