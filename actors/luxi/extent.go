@@ -7,19 +7,23 @@ import (
 	"lockstep/core/wire"
 )
 
-// Extent is how much of the queue a request examines.
+// Extent is how much of the queue a request examines, or that it only waits.
 type Extent int
 
 // The extents.
 const (
-	Part  Extent = iota // little, or it waits for something to happen
-	Paged               // a bounded number of jobs
-	Whole               // all jobs, or all items of another kind
+	Part    Extent = iota // little
+	Paged                 // a bounded number of jobs
+	Whole                 // all jobs, or all items of another kind
+	Preview               // all jobs, by a rule that is not in force
+	Waits                 // nothing: it waits for something to happen
 )
 
 var extents = map[string]Extent{
 	"Query": Whole, "QueryNodes": Whole, "QueryInstances": Whole, "QueryGroups": Whole, "QueryNetworks": Whole, "LockstepListJobs": Whole,
+	"LockstepLocks": Whole, "LockstepOrder": Whole,
 	"QueryJobs": Paged, "LockstepPageJobs": Paged, "LockstepNextJobs": Paged,
+	"LockstepTestFilter": Preview, "WaitForJobChange": Waits, "LockstepEvents": Waits,
 }
 
 // beginning is how clients begin a request.

@@ -199,12 +199,12 @@ func TestLargeRequestsTakeTurns(t *testing.T) {
 		require.NoError(t, wire.WriteFrame(s.dial(), []byte(`{"method": "QueryJobs", "args": [[], ["id"]]}`)))
 	}
 	first, from := kittest.ExpectFrom[*messages.ListJobs](s.queue)
-	for range 3 {
+	for range 2 { // the last turn is for another client
 		kittest.ExpectFrom[*messages.ListJobs](s.queue)
 	}
 	require.NoError(t, wire.WriteFrame(s.dial(), []byte(`{"method": "SubmitJob", "args": [[`+delay+`]]}`)))
 	kittest.ExpectFrom[*messages.SubmitJobs](s.queue)
-	require.Equal(t, 4, options.Table.Active(admission.Page))
+	require.Equal(t, 3, options.Table.Active(admission.Page))
 	s.queue.Ask(from, &messages.ListJobsResult{Request: first.Request})
 	kittest.ExpectFrom[*messages.ListJobs](s.queue)
 }

@@ -22,13 +22,18 @@ type gateways struct {
 	luxi, wconfd func() *actor.PID
 }
 
-// luxiTurn is the class of a request to the queue. Only what examines much takes turns: submissions are committed together.
+// luxiTurn is the class of a request to the queue. Only what examines much takes turns: submissions are committed together. What waits
+// for a change may give way.
 func luxiTurn(frame []byte) (admission.Class, bool) {
 	switch luxi.ExtentOf(frame) {
 	case luxi.Whole:
 		return admission.Large, true
 	case luxi.Paged:
 		return admission.Page, true
+	case luxi.Preview:
+		return admission.Preview, true
+	case luxi.Waits:
+		return admission.Wait, true
 	case luxi.Part:
 	}
 	return 0, false

@@ -143,10 +143,12 @@ func TestTurnsGoRound(t *testing.T) {
 		turns := budget.NewTurns(limit, 1000)
 		working := []*budget.Turn{}
 		pending := map[*budget.Turn]string{}
+		served := map[string]bool{}
 		ask := func(name string) {
 			added, refused := turns.Ask(person(name))
 			require.Nil(t, refused)
 			if added.Working() {
+				served[name] = true
 				working = append(working, added)
 			} else {
 				pending[added] = name
@@ -159,7 +161,6 @@ func TestTurnsGoRound(t *testing.T) {
 		for i := range others {
 			ask(fmt.Sprint("u", i))
 		}
-		served := map[string]bool{}
 		for range others + 1 {
 			next := turns.Leave(working[0])
 			working = working[1:]
@@ -175,6 +176,25 @@ func TestTurnsGoRound(t *testing.T) {
 			require.True(t, served[fmt.Sprint("u", i)])
 		}
 	})
+}
+
+// The last of several turns stays for other clients, however long the requests of the first are at work.
+func TestOneClientNeverHasAllTurns(t *testing.T) {
+	turns := budget.NewTurns(3, 1000)
+	var flood []*budget.Turn
+	for range 10 {
+		added, _ := turns.Ask(person("flood"))
+		flood = append(flood, added)
+	}
+	require.Equal(t, 2, turns.Len())
+	for range 5 {
+		mine, _ := turns.Ask(person("ada"))
+		require.True(t, mine.Working())
+		require.Nil(t, turns.Leave(mine), "the flood does not get it meanwhile")
+	}
+	require.Same(t, flood[2], turns.Leave(flood[0]))
+	require.Nil(t, turns.Leave(flood[9]))
+	require.Equal(t, 2, turns.Len())
 }
 
 // When too many wait, the client that has most waiting is refused its newest.

@@ -4,6 +4,10 @@ import "slices"
 
 // Turns lets a number of requests work at a time. Further ones wait; when one has ended, the client begins one that has the fewest at
 // work, and among these the one that has waited for longest since it began its last.
+//
+// One client never has all turns of several: a request at work is not interrupted and may take a minute, so the last turn stays for others.
+//
+// Invariant: while there is a free turn, only clients wait that may not have it.
 type Turns struct {
 	limit      int
 	waitingMax int
@@ -41,7 +45,7 @@ func NewTurns(limit, waitingMax int) *Turns {
 func (t *Turns) Ask(c Client) (added, refused *Turn) {
 	c = c.Key()
 	added = &Turn{client: c}
-	if t.working < t.limit && t.waiting == 0 {
+	if t.working < t.limit && t.mayBegin(c) {
 		t.begin(added)
 		return added, nil
 	}
@@ -83,15 +87,16 @@ func (t *Turns) Leave(turn *Turn) (next *Turn) {
 	if t.atWork[c]--; t.atWork[c] == 0 {
 		delete(t.atWork, c)
 	}
-	if len(t.order) == 0 {
-		return nil
-	}
-	first := t.order[0]
-	for _, other := range t.order[1:] {
-		if t.atWork[other] < t.atWork[first] {
-			first = other
+	found := -1
+	for i, other := range t.order {
+		if t.mayBegin(other) && (found < 0 || t.atWork[other] < t.atWork[t.order[found]]) {
+			found = i
 		}
 	}
+	if found < 0 {
+		return nil
+	}
+	first := t.order[found]
 	next = t.queues[first][0]
 	t.dequeue(next)
 	if len(t.queues[first]) > 0 { // to the end
@@ -100,6 +105,9 @@ func (t *Turns) Leave(turn *Turn) (next *Turn) {
 	t.begin(next)
 	return next
 }
+
+// mayBegin reports whether a client may have a free turn.
+func (t *Turns) mayBegin(c Client) bool { return t.atWork[c] < max(t.limit-1, 1) }
 
 func (t *Turns) begin(turn *Turn) {
 	turn.state = turnWorking

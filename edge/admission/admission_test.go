@@ -55,8 +55,8 @@ func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		table := admission.NewTable()
 		var ends []func()
-		for range 4 {
-			_, end, err := table.Turn(as("flood"), admission.Page)
+		for _, name := range []string{"flood", "flood", "flood", "bob"} {
+			_, end, err := table.Turn(as(name), admission.Page)
 			require.NoError(t, err)
 			ends = append(ends, end)
 		}

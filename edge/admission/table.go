@@ -28,6 +28,7 @@ const (
 	Large               // its answer may be as large as the queue
 	Live                // is about objects of the cluster, and may wait for their nodes
 	Long                // waits for a job process or another node
+	Preview             // judges all jobs by a rule that is not in force
 	Render              // makes a page or a table of metrics; it waits for nothing
 	Wait                // only waits for something to happen; the client that has most gives way
 	classes
@@ -36,7 +37,7 @@ const (
 // turnsOf is how many requests of a class work at a time. Large answers, which use the processor all the time, leave one processor to others where there are three.
 func turnsOf(processors int) [classes]int {
 	busy := max(processors-1, 1)
-	return [classes]int{Short: 32, Page: 4, Large: max(min(busy, 3), 2), Live: 30, Long: 200, Render: 4}
+	return [classes]int{Short: 32, Page: 4, Large: max(min(busy, 3), 2), Live: 30, Long: 200, Preview: 2, Render: 4}
 }
 
 // Bounds of waiting requests.

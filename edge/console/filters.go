@@ -58,7 +58,7 @@ func (x *Console) filterRules(q *request) (filtersView, error) {
 			return v, err
 		}
 		if len(rows) <= 20 {
-			hits, err := askAged[answer.FilterPreview](q, statusFresh, rapi.Short, "LockstepTestFilter", r.UUID, r.Priority, row[2], row[3], []any{})
+			hits, err := askAged[answer.FilterPreview](q, statusFresh, rapi.Preview, "LockstepTestFilter", r.UUID, r.Priority, row[2], row[3], []any{})
 			if err == nil {
 				r.Hits = &hits
 			}
@@ -120,7 +120,7 @@ func (x *Console) previewFilter(q *request) error {
 		v.Form.add()
 		v.Problem = ""
 	} else if problem == "" {
-		preview, err := ask[answer.FilterPreview](q, rapi.Short, "LockstepTestFilter", args...)
+		preview, err := ask[answer.FilterPreview](q, rapi.Preview, "LockstepTestFilter", args...)
 		if err != nil {
 			v.Problem = ruleProblem(err)
 		} else {

@@ -215,6 +215,6 @@ func (s *Server) testFilter(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	result, err := s.luxi(c, Short, "LockstepTestFilter", uuid, rule["priority"], rule["predicates"], rule["action"], rule["reason"])
+	result, err := s.luxi(c, Preview, "LockstepTestFilter", uuid, rule["priority"], rule["predicates"], rule["action"], rule["reason"])
 	return result, asClientError(err)
 }

@@ -23,12 +23,13 @@ type Class = admission.Class
 
 // Classes of calls.
 const (
-	Short = admission.Short
-	Page  = admission.Page
-	Large = admission.Large
-	Live  = admission.Live
-	Long  = admission.Long
-	Wait  = admission.Wait
+	Short   = admission.Short
+	Page    = admission.Page
+	Large   = admission.Large
+	Live    = admission.Live
+	Long    = admission.Long
+	Preview = admission.Preview
+	Wait    = admission.Wait
 )
 
 // Bounds of connections to the gateway.

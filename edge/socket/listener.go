@@ -59,8 +59,8 @@ type Options struct {
 	Owner    ownership.Attributes // of the socket: who may connect
 	Forwards bool                 // clients are other nodes, which pass requests on
 	Table    *admission.Table     // the budget that all listeners of the daemon share; nil: one for this listener
-	// Turn returns the class of requests that take turns with those of other clients; ok is false for a request that does not.
-	// nil: none does.
+	// Turn returns the class of requests that take turns with those of other clients, or that only wait; ok is false for a request
+	// that does neither. nil: none does.
 	Turn func(frame []byte) (class admission.Class, ok bool)
 }
 
@@ -161,6 +161,7 @@ func (l *Listener) Serve(sys *actor.ActorSystem, gateway func() *actor.PID) erro
 		}
 		c := &streamConn{conn: nc, root: sys.Root, options: l.options, peer: peerOf(nc), userNames: &l.userNames, answers: make(chan [][]byte, 1), serving: &l.serving}
 		client := c.peer.client(nc)
+		c.waiting, c.endWait = context.WithCancel(admission.WithClient(context.Background(), client))
 		c.share = l.options.Table.Share(client, c.interrupt)
 		if c.slot = l.slots.Admit(client, c.evict); c.slot == nil {
 			_ = nc.Close() // at once, so that the client can connect again
@@ -193,9 +194,11 @@ type streamConn struct {
 	userNames    *userNames
 	share        *admission.Share
 	slot         *admission.Slot
-	answers      chan [][]byte // at most one, in parts: that of the current request
-	evicted      atomic.Bool   // to make room for another
-	closeClaimed atomic.Bool   // decides which of serve and closeUnserved closes conn
+	answers      chan [][]byte   // at most one, in parts: that of the current request
+	evicted      atomic.Bool     // to make room for another
+	waiting      context.Context //nolint:containedctx // of requests that wait, for a turn or an event; ends with the connection
+	endWait      context.CancelFunc
+	closeClaimed atomic.Bool // decides which of serve and closeUnserved closes conn
 	closing      atomic.Bool
 	serving      *sync.WaitGroup
 }
@@ -219,6 +222,7 @@ func (c *streamConn) closeUnserved() {
 
 // end gives back what the connection has of the budget.
 func (c *streamConn) end() {
+	c.endWait()
 	c.share.Release()
 	c.slot.Close()
 }
@@ -239,9 +243,10 @@ func (c *streamConn) Close() {
 	}
 }
 
-// evict ends an idle connection. A request that arrives at the same time is answered first.
+// evict ends a connection that is idle or whose request waits. A request that arrives at the same time is answered first.
 func (c *streamConn) evict() {
 	c.evicted.Store(true)
+	c.endWait()
 	c.interrupt()
 	c.closeUnserved()
 }
@@ -253,7 +258,6 @@ func (c *streamConn) serve(to *actor.PID) {
 	defer c.end()
 	defer c.conn.Close()
 	by := c.peer.describe(c.userNames)
-	ctx := admission.WithClient(context.Background(), c.slot.Client())
 	reader := wire.NewReader(&firstByte{Reader: c.conn, heard: func() { c.slot.Move(budget.Idle) }}, c.options.MaxFrame)
 	reader.SetGrowCheck(func(size int) error { return c.share.Grow(max(0, size-freeAllowance)) })
 	for {
@@ -265,11 +269,11 @@ func (c *streamConn) serve(to *actor.PID) {
 		}
 		frame, err := c.read(reader)
 		endTurn := func() {}
+		var evicted <-chan struct{} // ends the request; nil: it is at work
 		var tooLarge *wire.FrameTooLarge
 		switch {
 		case err == nil:
-			c.slot.Move(budget.Working)
-			if endTurn, err = c.turn(ctx, frame); err != nil {
+			if endTurn, evicted, err = c.begin(frame); err != nil {
 				if c.send([][]byte{wire.EncodeError("GenericError", errWaited)}) != nil {
 					c.root.Send(to, &conn.Closed{})
 					return
@@ -284,12 +288,16 @@ func (c *streamConn) serve(to *actor.PID) {
 			c.root.Send(to, &conn.Closed{})
 			return
 		}
-		answer, open := <-c.answers
+		answer, open := [][]byte(nil), true
+		select {
+		case answer, open = <-c.answers:
+		case <-evicted:
+		}
 		endTurn()
 		if !open {
 			return
 		}
-		if c.send(answer) != nil {
+		if answer == nil || c.send(answer) != nil {
 			c.root.Send(to, &conn.Closed{})
 			return
 		}
@@ -297,17 +305,24 @@ func (c *streamConn) serve(to *actor.PID) {
 	}
 }
 
-// turn waits until the request may work.
-func (c *streamConn) turn(ctx context.Context, frame []byte) (end func(), err error) {
-	if c.options.Turn == nil {
-		return func() {}, nil
+// begin waits until the request may work. evicted is not nil for a request that only waits for something to happen: its connection may
+// give way.
+func (c *streamConn) begin(frame []byte) (end func(), evicted <-chan struct{}, err error) {
+	class, takesTurn := admission.Class(0), false
+	if c.options.Turn != nil {
+		class, takesTurn = c.options.Turn(frame)
 	}
-	class, ok := c.options.Turn(frame)
-	if !ok {
-		return func() {}, nil
+	end = func() {}
+	switch {
+	case takesTurn && class == admission.Wait:
+		return end, c.waiting.Done(), nil
+	case takesTurn:
+		_, end, err = c.options.Table.Turn(c.waiting, class)
 	}
-	_, end, err = c.options.Table.Turn(ctx, class)
-	return end, err
+	if err == nil {
+		c.slot.Move(budget.Working)
+	}
+	return end, nil, err
 }
 
 // read reads a request. Its memory is taken as it grows, and kept until the answer is sent.

@@ -1,0 +1,83 @@
+package socket
+
+import (
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
+	"lockstep/actors/conn"
+	"lockstep/core/ownership"
+	"lockstep/core/wire"
+	"lockstep/edge/admission"
+)
+
+// A connection whose request waits, for an event or for its turn, gives way to a new one. One whose request is at work does not.
+func TestARequestThatWaitsGivesWay(t *testing.T) {
+	sys := actor.NewActorSystem()
+	t.Cleanup(sys.Shutdown)
+	received, closed := make(chan string, 10), make(chan struct{}, 10)
+	serve := actor.PropsFromFunc(func(ctx actor.Context) {
+		switch m := ctx.Message().(type) {
+		case *conn.Received:
+			received <- string(m.Frame)
+		case *conn.Closed:
+			closed <- struct{}{}
+		}
+	})
+	gateway := sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		if m, is := ctx.Message().(*conn.Opened); is {
+			m.Conn.Serve(ctx.Spawn(serve))
+		}
+	}))
+	turnOf := func(frame []byte) (admission.Class, bool) {
+		switch {
+		case strings.Contains(string(frame), "wait"):
+			return admission.Wait, true
+		case strings.Contains(string(frame), "list"):
+			return admission.Preview, true
+		}
+		return 0, false
+	}
+	path := filepath.Join(t.TempDir(), "s")
+	listener, err := Listen(path, Options{MaxFrame: 1 << 10, MaxConns: 2, Idle: time.Minute, Owner: ownership.Rules{}.Of(ownership.AdminSocket), Turn: turnOf})
+	require.NoError(t, err)
+	served := make(chan error, 1)
+	go func() { served <- listener.Serve(sys, func() *actor.PID { return gateway }) }()
+	ask := func(text string) net.Conn {
+		c, err := net.Dial("unix", path)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = c.Close() })
+		require.NoError(t, c.SetDeadline(time.Now().Add(20*time.Second)))
+		require.NoError(t, wire.WriteFrame(c, []byte(text)))
+		return c
+	}
+	requireEnded := func(c net.Conn) {
+		t.Helper()
+		_, err := io.Copy(io.Discard, c)
+		require.NoError(t, err)
+		<-closed
+	}
+
+	ask("list 1")
+	require.Equal(t, "list 1", <-received)
+	waiter := ask("wait")
+	require.Equal(t, "wait", <-received)
+	second := ask("list 2") // waits for the turn that one client leaves to others
+	requireEnded(waiter)
+	ask("work")
+	requireEnded(second)
+	require.Equal(t, "work", <-received)
+	refused := ask("too many")
+	_, err = refused.Read(make([]byte, 1))
+	require.Error(t, err)
+	require.Empty(t, received)
+
+	require.NoError(t, listener.Close())
+	require.NoError(t, <-served)
+}
