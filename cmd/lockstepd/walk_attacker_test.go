@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -34,6 +35,16 @@ type target struct {
 	Request          []byte // whole, but for filler
 	Filler           int    // bytes that stand where fillerMark is
 	HTTP             bool   // else answers are frames
+	Protocol         string // of the port of nodes, over TLS; "": no TLS
+}
+
+// over returns the connection over which the request is sent.
+func (t *target) over(c net.Conn) net.Conn {
+	if t.Protocol == "" {
+		return c
+	}
+	_ = c.SetDeadline(time.Now().Add(10 * time.Second)) // for the handshake, which the first write makes
+	return tls.Client(c, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{t.Protocol}})
 }
 
 // fillerMark is where a request has its filler, which would make an order too long.
@@ -144,12 +155,17 @@ func (r *attackRun) work(t target) {
 	defer r.workers.Done()
 	for first := true; ; first = false {
 		if c := r.dial(t); c != nil {
-			r.use(c, t, func() {
+			begun := func() {
 				if first {
 					first = false
 					r.ready.Done()
 				}
-			})
+			}
+			if t.Network == "udp" {
+				r.blast(c, t, begun)
+			} else {
+				r.use(c, t, begun)
+			}
 			r.hangUp(c)
 		}
 		if first {
@@ -163,6 +179,10 @@ func (r *attackRun) work(t target) {
 
 // use attacks over one connection until it breaks. It calls begun once the attack is under way.
 func (r *attackRun) use(c net.Conn, t target, begun func()) {
+	if tcp, ok := c.(*net.TCPConn); ok && r.Kind == slowReader {
+		_ = tcp.SetReadBuffer(4 << 10)
+	}
+	c = t.over(c)
 	switch r.Kind {
 	case slowWriter:
 		sent := max(len(t.Request)-60, len(t.Request)/2)
@@ -179,9 +199,6 @@ func (r *attackRun) use(c net.Conn, t target, begun func()) {
 			}
 		}
 	case slowReader:
-		if tcp, ok := c.(*net.TCPConn); ok {
-			_ = tcp.SetReadBuffer(4 << 10)
-		}
 		if _, err := c.Write(t.Request); err != nil {
 			return
 		}
@@ -193,6 +210,19 @@ func (r *attackRun) use(c net.Conn, t target, begun func()) {
 		}
 	default:
 		r.ask(c, t, begun)
+	}
+}
+
+// blast sends packets, which nobody has to take: slow ones ten times a second, others as fast as possible.
+func (r *attackRun) blast(c net.Conn, t target, begun func()) {
+	begun()
+	for r.Kind == flood || r.Kind == largest || r.pause(100*time.Millisecond) {
+		select {
+		case <-r.ended:
+			return
+		default:
+		}
+		_, _ = c.Write(t.Request)
 	}
 }
 

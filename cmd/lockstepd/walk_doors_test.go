@@ -1,17 +1,27 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"io/fs"
+	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/luxi"
 	"lockstep/core/config/calls"
 	"lockstep/core/lock"
 	"lockstep/edge/console"
+	"lockstep/edge/mond"
 	"lockstep/edge/rapi"
+	"lockstep/persistence"
 )
 
 // door is one route or method, with the requests of an attacker who may read.
@@ -46,6 +56,8 @@ func (w *walk) doors() []door {
 	all := w.rapiDoors()
 	all = append(all, w.consoleDoors()...)
 	all = append(all, w.mondDoors()...)
+	all = append(all, w.nodeDoors()...)
+	all = append(all, w.confdDoors()...)
 	all = append(all, w.frameDoors("LUXI", "ganeti-query", stranger, luxi.Methods())...)
 	return append(all, w.frameDoors("WConfD", "ganeti-wconfd", sameUser, slices.Concat(calls.Names(), lock.Functions(), []string{"echo"}))...)
 }
@@ -131,9 +143,93 @@ func (w *walk) consoleDoors() (all []door) {
 }
 
 func (w *walk) mondDoors() (all []door) {
-	for _, path := range []string{"/", "/1/list/collectors", "/1/report/all", "/1/report/default/jobqueue", "/metrics", "/healthz", "/readyz", "/nosuch"} {
+	for _, path := range mond.Paths() {
 		all = append(all, w.httpDoor("MonD", w.mond, http.MethodGet, path, ""))
 	}
+	return all
+}
+
+// nodeDoors are what the port of nodes has for a client without a certificate. All else begins with one.
+func (w *walk) nodeDoors() (all []door) {
+	join := func(method, path string, filler int) target {
+		t := httpTarget(w.nodes, method, path, "", `{"secret":"`+strings.Repeat("x", filler)+`"}`)
+		t.Protocol = "lockstep-join"
+		return t
+	}
+	garbage := target{Network: "tcp", Address: w.nodes, Request: bytes.Repeat([]byte("\x16\x03\x01\xff\xff garbage"), 100)}
+	return []door{
+		{"port of nodes", "no TLS", stranger, garbage, garbage},
+		{"port of nodes", "lockstep-join POST /v1/join", stranger, join("POST", "/v1/join", 100), join("POST", "/v1/join", 60<<10)},
+		{"port of nodes", "lockstep-join GET /v1/about", stranger, join("GET", "/v1/about", 100), join("GET", "/v1/about", 60<<10)},
+	}
+}
+
+// confdDoors are what the port of queries about the configuration has for a client without its key.
+func (w *walk) confdDoors() []door {
+	packet := func(size int) target {
+		return target{Network: "udp", Address: w.confd, Request: append([]byte("plj0"), bytes.Repeat([]byte("x"), size)...)}
+	}
+	return []door{{"ConfD", "a packet without a signature", stranger, packet(200), packet(60_000)}}
+}
+
+// requireAllListeners fails if the daemon listens where no door is.
+func (w *walk) requireAllListeners(doors []door) {
+	known := map[string]bool{w.path("run", "socket", persistence.AdminSocket): true} // it is for the daemon's own user alone
+	for _, d := range doors {
+		at := d.usual.Address
+		if d.usual.Network != "unix" {
+			_, port, err := net.SplitHostPort(at)
+			require.NoError(w.t, err)
+			at = d.usual.Network + " " + port
+		}
+		known[at] = true
+	}
+	found := listeningOf(w.t, w.cmd.Process.Pid)
+	require.GreaterOrEqual(w.t, len(found), 6)
+	for _, at := range found {
+		require.True(w.t, known[at], "the walk does not come to %s", at)
+	}
+	info, err := os.Stat(w.path("run", "socket", persistence.AdminSocket))
+	require.NoError(w.t, err)
+	require.Equal(w.t, fs.FileMode(0o600), info.Mode().Perm())
+}
+
+// listeningOf are the sockets at which a process listens: paths, and "tcp" or "udp" with a port.
+func listeningOf(t testing.TB, pid int) (all []string) {
+	proc := fmt.Sprintf("/proc/%d/", pid)
+	mine := map[string]bool{} // inodes
+	descriptors, err := os.ReadDir(proc + "fd")
+	require.NoError(t, err)
+	for _, d := range descriptors {
+		if to, err := os.Readlink(proc + "fd/" + d.Name()); err == nil && strings.HasPrefix(to, "socket:[") {
+			mine[strings.Trim(to, "socket:[]")] = true
+		}
+	}
+	rows := func(name string, each func(columns []string)) {
+		table, err := os.ReadFile(proc + "net/" + name)
+		require.NoError(t, err)
+		for line := range strings.Lines(string(table)) {
+			each(strings.Fields(line))
+		}
+	}
+	for _, network := range []string{"tcp", "tcp6", "udp", "udp6"} {
+		rows(network, func(c []string) {
+			const listens, bound = "0A", "07"
+			if len(c) < 10 || !mine[c[9]] || c[3] != listens && c[3] != bound {
+				return
+			}
+			_, hex, _ := strings.Cut(c[1], ":")
+			port, err := strconv.ParseUint(hex, 16, 16)
+			require.NoError(t, err)
+			all = append(all, fmt.Sprintf("%s %d", network[:3], port))
+		})
+	}
+	rows("unix", func(c []string) {
+		const listens = "00010000"
+		if len(c) == 8 && mine[c[6]] && c[3] == listens {
+			all = append(all, c[7])
+		}
+	})
 	return all
 }
 

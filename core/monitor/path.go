@@ -24,6 +24,11 @@ const (
 	NoReportText   = "Unable to produce a report for the requested resource"
 )
 
+// Paths are paths that name all resources, and paths that name none.
+func Paths() []string {
+	return []string{"/", "/1", "/1/list/collectors", "/1/report/all", "/1/report/default/jobqueue", "/1/report", "/nosuch"}
+}
+
 // FindResource returns what a path names, after percent-decoding, and the category and name of a single report. Further
 // components after a complete path are ignored.
 func FindResource(path string) (found Resource, category, name string) {

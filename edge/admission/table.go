@@ -23,21 +23,22 @@ type Class int
 
 // Classes of requests.
 const (
-	Short  Class = iota // is answered at once
-	Page                // examines a bounded part of the queue
-	Large               // its answer may be as large as the queue
-	Live                // is about objects of the cluster, and may wait for their nodes
-	Long                // waits for a job process or another node
-	Preview             // judges all jobs by a rule that is not in force
-	Render              // makes a page or a table of metrics; it waits for nothing
-	Wait                // only waits for something to happen; the client that has most gives way
+	Short   Class = iota // is answered at once
+	Page                 // examines a bounded part of the queue
+	Large                // its answer may be as large as the queue
+	Live                 // is about objects of the cluster, and may wait for their nodes
+	Long                 // waits for a job process or another node
+	Preview              // judges all jobs by a rule that is not in force
+	Bulk                 // is itself large: what it is decoded to takes several times its size
+	Render               // makes a page or a table of metrics; it waits for nothing
+	Wait                 // only waits for something to happen; the client that has most gives way
 	classes
 )
 
 // turnsOf is how many requests of a class work at a time. Large answers, which use the processor all the time, leave one processor to others where there are three.
 func turnsOf(processors int) [classes]int {
 	busy := max(processors-1, 1)
-	return [classes]int{Short: 32, Page: 4, Large: max(min(busy, 3), 2), Live: 30, Long: 200, Preview: 2, Render: 4}
+	return [classes]int{Short: 32, Page: 4, Large: max(min(busy, 3), 2), Live: 30, Long: 200, Preview: 2, Bulk: 2, Render: 4}
 }
 
 // Bounds of waiting requests.

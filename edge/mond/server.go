@@ -10,10 +10,12 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -252,30 +254,41 @@ func isLocal(remote string) bool {
 	return err == nil && address.Addr().Unmap().IsLoopback()
 }
 
-// answer answers from the last snapshot.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, login bool) {
-	snapshot := s.config.Board.last.Load()
-	switch r.URL.Path {
-	case "/metrics":
-		handler := s.metrics[0]
-		if login {
-			handler = s.metrics[1]
-		}
-		if tlsserver.Scrape(w, r, s.config.Table, handler) != nil {
-			s.busy(w)
-		}
-		return
-	case "/healthz":
+// pages are for monitoring systems. Ganeti has none of them.
+var pages = map[string]func(s *Server, w http.ResponseWriter, r *http.Request, login bool){
+	"/metrics": (*Server).scrape,
+	"/healthz": func(s *Server, w http.ResponseWriter, _ *http.Request, _ bool) {
 		s.json(w, http.StatusOK, []byte(`{"up":true}`))
-		return
-	case "/readyz":
+	},
+	"/readyz": func(s *Server, w http.ResponseWriter, _ *http.Request, _ bool) {
 		code, body := http.StatusOK, `{"ready":true}`
-		if !snapshot.Ready {
+		if !s.config.Board.last.Load().Ready {
 			code, body = http.StatusServiceUnavailable, `{"ready":false}`
 		}
 		s.json(w, code, []byte(body))
+	},
+}
+
+// Paths are paths that name all that MonD answers, in order, and paths that name nothing.
+func Paths() []string { return append(slices.Sorted(maps.Keys(pages)), monitor.Paths()...) }
+
+func (s *Server) scrape(w http.ResponseWriter, r *http.Request, login bool) {
+	handler := s.metrics[0]
+	if login {
+		handler = s.metrics[1]
+	}
+	if tlsserver.Scrape(w, r, s.config.Table, handler) != nil {
+		s.busy(w)
+	}
+}
+
+// answer answers from the last snapshot.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, login bool) {
+	if page, known := pages[r.URL.Path]; known {
+		page(s, w, r, login)
 		return
 	}
+	snapshot := s.config.Board.last.Load()
 	switch found, category, name := monitor.FindResource(r.URL.Path); found {
 	case monitor.Versions:
 		s.json(w, http.StatusOK, []byte("[1]"))

@@ -81,3 +81,44 @@ func TestARequestThatWaitsGivesWay(t *testing.T) {
 	require.NoError(t, listener.Close())
 	require.NoError(t, <-served)
 }
+
+// A request of a megabyte or more is decoded to several times its size, so a client has one of them at work.
+func TestLargeRequestsOfOneClientWorkOneAfterTheOther(t *testing.T) {
+	sys := actor.NewActorSystem()
+	t.Cleanup(sys.Shutdown)
+	received := make(chan *conn.Received, 10)
+	served := make(chan conn.Conn, 10)
+	gateway := sys.Root.Spawn(actor.PropsFromFunc(func(ctx actor.Context) {
+		switch m := ctx.Message().(type) {
+		case *conn.Opened:
+			m.Conn.Serve(ctx.Self())
+			served <- m.Conn
+		case *conn.Received:
+			received <- m
+		}
+	}))
+	path := filepath.Join(t.TempDir(), "s")
+	table := admission.NewTable()
+	listener, err := Listen(path, Options{MaxFrame: 4 << 20, Idle: time.Minute, Owner: ownership.Rules{}.Of(ownership.AdminSocket), Table: table})
+	require.NoError(t, err)
+	ended := make(chan error, 1)
+	go func() { ended <- listener.Serve(sys, func() *actor.PID { return gateway }) }()
+	send := func(size int) conn.Conn {
+		c, err := net.Dial("unix", path)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = c.Close() })
+		server := <-served
+		go func() { _ = wire.WriteFrame(c, make([]byte, size)) }()
+		return server
+	}
+	first := send(1 << 20)
+	require.Len(t, (<-received).Frame, 1<<20)
+	send(2 << 20)
+	send(1000)
+	require.Len(t, (<-received).Frame, 1000, "a small one does not wait")
+	require.Equal(t, 1, table.Active(admission.Bulk))
+	first.Answer([]byte("x"))
+	require.Len(t, (<-received).Frame, 2<<20)
+	require.NoError(t, listener.Close())
+	require.NoError(t, <-ended)
+}

@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -37,6 +38,8 @@ const (
 	// sendTimeout is how long a client may take to read one answer, with a second more for each MB.
 	sendTimeout = 60 * time.Second
 	megabyte    = 1 << 20
+	// bulkMin is from how many bytes on requests that take no other turns work one at a time of each client.
+	bulkMin = 1 << 20
 	// freeAllowance is the memory, in bytes, that each connection may use outside the budget. Most requests fit, and are never
 	// refused because of other clients.
 	freeAllowance = 16 << 10
@@ -318,6 +321,13 @@ func (c *streamConn) begin(frame []byte) (end func(), evicted <-chan struct{}, e
 		return end, c.waiting.Done(), nil
 	case takesTurn:
 		_, end, err = c.options.Table.Turn(c.waiting, class)
+	case len(frame) >= bulkMin:
+		var release func()
+		_, release, err = c.options.Table.Turn(c.waiting, admission.Bulk)
+		end = func() { // the memory of this request is not there twice when the next one begins
+			debug.FreeOSMemory()
+			release()
+		}
 	}
 	if err == nil {
 		c.slot.Move(budget.Working)
