@@ -104,7 +104,7 @@ func (c *call) timedOut(ctx actor.Context) {
 
 // end stops the timer. Each answer to the client ends the call.
 func (c *call) end() {
-	c.ended, c.wait = true, nil
+	c.ended, c.wait, c.next = true, nil, nil // what is left to do has the whole answer
 	if c.stopTimer != nil {
 		c.stopTimer()
 		c.stopTimer = nil

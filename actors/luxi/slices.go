@@ -33,6 +33,9 @@ func (c *call) beginWork(ctx actor.Context) {
 
 // later goes on with the work after the messages that have arrived, unless the call ends.
 func (c *call) later(ctx actor.Context, next func(actor.Context)) {
+	if c.ended {
+		return
+	}
 	c.next = next
 	ctx.Send(ctx.Self(), &proceed{c.session.Number()})
 }

@@ -84,6 +84,13 @@ func (t *Table) Turn(ctx context.Context, class Class) (working context.Context,
 		return working, func() { slot.Close(); cancel(nil); resume() }, nil
 	}
 	release, err = t.turns[class].acquire(ctx)
+	if err == nil && (class == Large || class == Bulk) {
+		end := release
+		release = func() { // in the turn: the next one has the memory
+			collect()
+			end()
+		}
+	}
 	return ctx, release, err
 }
 

@@ -15,7 +15,6 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -322,12 +321,7 @@ func (c *streamConn) begin(frame []byte) (end func(), evicted <-chan struct{}, e
 	case takesTurn:
 		_, end, err = c.options.Table.Turn(c.waiting, class)
 	case len(frame) >= bulkMin:
-		var release func()
-		_, release, err = c.options.Table.Turn(c.waiting, admission.Bulk)
-		end = func() { // the memory of this request is not there twice when the next one begins
-			debug.FreeOSMemory()
-			release()
-		}
+		_, end, err = c.options.Table.Turn(c.waiting, admission.Bulk)
 	}
 	if err == nil {
 		c.slot.Move(budget.Working)
