@@ -86,7 +86,7 @@ func (t *Table) Turn(ctx context.Context, class Class) (working context.Context,
 	release, err = t.turns[class].acquire(ctx)
 	if err == nil && (class == Large || class == Bulk) {
 		end := release
-		release = func() { // in the turn: the next one has the memory
+		release = func() {
 			collect()
 			end()
 		}
