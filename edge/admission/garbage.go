@@ -3,25 +3,21 @@ package admission
 import (
 	"runtime"
 	"runtime/metrics"
-	"sync/atomic"
 )
 
 // garbageMax is how many bytes of garbage there may be at the end of a large request. The collector of Go lets the heap double, so that
 // the large requests of one client would otherwise take as much memory as all else.
 const garbageMax = 64 << 20
 
-// collecting says that a collection is under way.
-var collecting atomic.Bool
-
 // collect begins a collection if there is much garbage, and waits for nothing. With a large heap, which takes long to collect, there may be
 // a quarter of the heap.
-func collect() {
+func (t *Table) collect() {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)
 	objects, live := sample[0].Value.Uint64(), sample[1].Value.Uint64()
-	if objects > live+max(garbageMax, live/4) && collecting.CompareAndSwap(false, true) {
+	if objects > live+max(garbageMax, live/4) && t.collecting.CompareAndSwap(false, true) {
 		go func() {
-			defer collecting.Store(false)
+			defer t.collecting.Store(false)
 			runtime.GC()
 		}()
 	}

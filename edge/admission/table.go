@@ -10,6 +10,7 @@ import (
 	"errors"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"lockstep/core/budget"
@@ -53,6 +54,8 @@ type Table struct {
 	memory memory
 	turns  [classes]*turns
 	waits  *Slots
+
+	collecting atomic.Bool // a collection of garbage is under way
 }
 
 // NewTable makes a table of which nothing is used.
@@ -87,7 +90,7 @@ func (t *Table) Turn(ctx context.Context, class Class) (working context.Context,
 	if err == nil && (class == Large || class == Bulk) {
 		end := release
 		release = func() {
-			collect()
+			t.collect()
 			end()
 		}
 	}

@@ -255,22 +255,24 @@ func isLocal(remote string) bool {
 }
 
 // pages are for monitoring systems. Ganeti has none of them.
-var pages = map[string]func(s *Server, w http.ResponseWriter, r *http.Request, login bool){
-	"/metrics": (*Server).scrape,
-	"/healthz": func(s *Server, w http.ResponseWriter, _ *http.Request, _ bool) {
-		s.json(w, http.StatusOK, []byte(`{"up":true}`))
-	},
-	"/readyz": func(s *Server, w http.ResponseWriter, _ *http.Request, _ bool) {
-		code, body := http.StatusOK, `{"ready":true}`
-		if !s.config.Board.last.Load().Ready {
-			code, body = http.StatusServiceUnavailable, `{"ready":false}`
-		}
-		s.json(w, code, []byte(body))
-	},
+func (s *Server) pages() map[string]func(w http.ResponseWriter, r *http.Request, login bool) {
+	return map[string]func(w http.ResponseWriter, r *http.Request, login bool){"/metrics": s.scrape, "/healthz": s.healthz, "/readyz": s.readyz}
+}
+
+func (s *Server) healthz(w http.ResponseWriter, _ *http.Request, _ bool) {
+	s.json(w, http.StatusOK, []byte(`{"up":true}`))
+}
+
+func (s *Server) readyz(w http.ResponseWriter, _ *http.Request, _ bool) {
+	code, body := http.StatusOK, `{"ready":true}`
+	if !s.config.Board.last.Load().Ready {
+		code, body = http.StatusServiceUnavailable, `{"ready":false}`
+	}
+	s.json(w, code, []byte(body))
 }
 
 // Paths are paths that name all that MonD answers, in order, and paths that name nothing.
-func Paths() []string { return append(slices.Sorted(maps.Keys(pages)), monitor.Paths()...) }
+func Paths() []string { return append(slices.Sorted(maps.Keys((&Server{}).pages())), monitor.Paths()...) }
 
 func (s *Server) scrape(w http.ResponseWriter, r *http.Request, login bool) {
 	handler := s.metrics[0]
@@ -284,8 +286,8 @@ func (s *Server) scrape(w http.ResponseWriter, r *http.Request, login bool) {
 
 // answer answers from the last snapshot.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, login bool) {
-	if page, known := pages[r.URL.Path]; known {
-		page(s, w, r, login)
+	if page, known := s.pages()[r.URL.Path]; known {
+		page(w, r, login)
 		return
 	}
 	snapshot := s.config.Board.last.Load()
