@@ -36,7 +36,7 @@ const inheritedMark = "not settled "
 // applied. A mark of this boot is of a daemon that has not settled its files. It has crashed, or a sync has failed and perhaps could not
 // be recorded; the kernel reports such an error once, so that the next sync would succeed. Either way the files need the log.
 func MarkNeedsLog(files LoggedFiles, boot string) error {
-	mark, err := readQueueMark(files, paths.NeedsLogPath)
+	mark, err := readMark(files, paths.NeedsLogPath)
 	switch {
 	case err != nil:
 	case mark == "":
@@ -65,7 +65,7 @@ func writeNeedsLog(files LoggedFiles, content string) error {
 // again; without it, a mark of another boot, or of another daemon, stays. After an error the mark stays; if a sync has failed, it says
 // so. It is not called by a daemon that has had a failed sync.
 func SettleFiles(files LoggedFiles, boot string, reapplied bool) error {
-	mark, err := readQueueMark(files, paths.NeedsLogPath)
+	mark, err := readMark(files, paths.NeedsLogPath)
 	if err != nil || mark == "" || mark != boot && !reapplied {
 		return err
 	}
@@ -85,7 +85,7 @@ func removeNeedsLog(files LoggedFiles) error {
 // CheckNeedsLog is for a node without a log. If the mark is of this boot, the files are right, and it makes them durable and
 // removes the mark. If the mark is of another boot, it returns a [*NeedsLogError].
 func CheckNeedsLog(files LoggedFiles, boot string) error {
-	mark, err := readQueueMark(files, paths.NeedsLogPath)
+	mark, err := readMark(files, paths.NeedsLogPath)
 	switch {
 	case err != nil:
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"strconv"
 	"strings"
 
 	"lockstep/core/paths"
@@ -23,6 +24,7 @@ const (
 type LostQueueError struct {
 	Path    string // the file that shows it
 	Problem string
+	Older   bool // the queue is an older copy of that of this node
 }
 
 func (e *LostQueueError) Error() string { return e.Path + " " + e.Problem }
@@ -36,13 +38,27 @@ func CheckQueue(files QueueFiles) error {
 	}
 	versioned, err := fileExists(files, paths.VersionPath)
 	if err == nil && !versioned {
-		err = &LostQueueError{paths.VersionPath, "is missing, though " + paths.ConfigPath + " is there"}
+		err = &LostQueueError{Path: paths.VersionPath, Problem: "is missing, though " + paths.ConfigPath + " is there"}
 	}
 	return err
 }
 
+// queueMark is what queue/member and raft/queue say. The text is the id, a space and the index, without the latter two if the index is 0.
+type queueMark struct {
+	id    string // of the queue and its log; "": there is no mark
+	index uint64 // of an entry of the log: the durable files of the queue contain this one and all before it
+}
+
+// String is the content of the file without its newline.
+func (m queueMark) String() string {
+	if m.index == 0 {
+		return m.id
+	}
+	return fmt.Sprintf("%s %d", m.id, m.index)
+}
+
 // CheckQueueMark returns a [*LostQueueError] if the queue of a node with a consensus log does not
-// belong to that log: entries before the latest snapshot would be missing. marked is false if
+// belong to that log, or is an older copy of its queue: entries before the latest snapshot would be missing. marked is false if
 // there is no mark: the daemon was of an older version, or crashed before [MarkQueue].
 func CheckQueueMark(files QueueFiles) (marked bool, err error) {
 	log, err := readQueueMark(files, paths.LogQueuePath)
@@ -54,34 +70,74 @@ func CheckQueueMark(files QueueFiles) (marked bool, err error) {
 		return false, err
 	}
 	switch {
-	case log != "" && queue == "":
-		return false, &LostQueueError{paths.MemberPath, problemMissing}
-	case log != "" && queue != log:
-		return false, &LostQueueError{paths.MemberPath, problemMismatch}
+	case log.id != "" && queue.id == "":
+		return false, &LostQueueError{Path: paths.MemberPath, Problem: problemMissing}
+	case log.id != "" && queue.id != log.id:
+		return false, &LostQueueError{Path: paths.MemberPath, Problem: problemMismatch}
+	case log.id != "" && queue.index < log.index:
+		problem := fmt.Sprintf("is of entry %d of the log, and the log in raft/ needs the files of entry %d", queue.index, log.index)
+		return false, &LostQueueError{Path: paths.MemberPath, Problem: problem, Older: true}
 	}
 	serial, err := fileExists(files, paths.SerialPath)
 	if err == nil && !serial {
-		err = &LostQueueError{paths.SerialPath, problemNoSerial}
+		err = &LostQueueError{Path: paths.SerialPath, Problem: problemNoSerial}
 	}
-	return log != "", err
+	return log.id != "", err
 }
 
-// MarkQueue records in queue/ and in raft/ that they belong together, by a unique id. It writes
-// the mark of queue/ first, which means nothing without the other.
+// MarkQueue records in queue/ and in raft/ that they belong together, by a unique id.
 func MarkQueue(files QueueFiles, id string) error {
+	if err := writeQueueMark(files, queueMark{id: id}); err != nil {
+		return fmt.Errorf("mark the queue as this node's: %w", err)
+	}
+	return nil
+}
+
+// MarkApplied records in queue/ and in raft/ that the files of the queue, which are durable, contain all entries of the log up to
+// an index. The log calls it before it records the index itself: from then on it may lack these entries, so that an older copy
+// of the queue must not be used with it. An older version of the daemon compares the files only, which are equal.
+func MarkApplied(files QueueFiles, index uint64) error {
+	mark, err := readQueueMark(files, paths.LogQueuePath)
+	if err == nil && mark.id == "" {
+		err = fmt.Errorf("there is no %s", paths.LogQueuePath)
+	}
+	if err == nil && mark.index < index {
+		mark.index = index
+		err = writeQueueMark(files, mark)
+	}
+	if err != nil {
+		return fmt.Errorf("mark the queue as that of entry %d: %w", index, err)
+	}
+	return nil
+}
+
+// writeQueueMark writes the mark of queue/ first: a crash before the other is written leaves a queue that is newer than raft/ says.
+func writeQueueMark(files QueueFiles, m queueMark) error {
 	for _, name := range []string{paths.MemberPath, paths.LogQueuePath} {
-		if err := files.Replace("mark-member", name, []byte(id+"\n")); err != nil {
-			return fmt.Errorf("mark the queue as this node's: %w", err)
+		if err := files.Replace("mark-member", name, []byte(m.String()+"\n")); err != nil {
+			return err
 		}
 		if err := files.SyncDir("mark-member", path.Dir(name)); err != nil {
-			return fmt.Errorf("mark the queue as this node's: %w", err)
+			return err
 		}
 	}
 	return nil
 }
 
-// readQueueMark returns "" if there is no mark.
-func readQueueMark(files QueueFiles, name string) (string, error) {
+func readQueueMark(files QueueFiles, name string) (queueMark, error) {
+	text, err := readMark(files, name)
+	id, number, isIndexed := strings.Cut(text, " ")
+	m := queueMark{id: id}
+	if err == nil && isIndexed {
+		if m.index, err = strconv.ParseUint(number, 10, 64); err != nil {
+			err = fmt.Errorf("%s is damaged: %w", name, err)
+		}
+	}
+	return m, err
+}
+
+// readMark reads a file of one line. It returns "" if there is none.
+func readMark(files QueueFiles, name string) (string, error) {
 	data, err := files.Read("member", name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil

@@ -91,6 +91,49 @@ func TestAMemberKnowsItsQueue(t *testing.T) {
 	}
 }
 
+// An older copy of the queue has the id of the log. Its index shows its age, from before the log records the index: then the log may lack
+// what the copy lacks.
+func TestAMemberKnowsAnOlderCopyOfItsQueue(t *testing.T) {
+	dataDir, files := newMember(t)
+	mark := filepath.Join(dataDir, paths.MemberPath)
+	copyOf := func() []byte {
+		content, err := os.ReadFile(mark)
+		require.NoError(t, err)
+		return content
+	}
+	first := copyOf()
+	require.NoError(t, MarkApplied(files, 20))
+	second := copyOf()
+	require.NoError(t, MarkApplied(files, 40))
+	newest := copyOf()
+	require.NoError(t, MarkApplied(files, 30), "what is recorded again is not younger")
+	require.Equal(t, newest, copyOf())
+	inRaft, err := os.ReadFile(filepath.Join(dataDir, paths.LogQueuePath))
+	require.NoError(t, err)
+	require.Equal(t, newest, inRaft, "an older version of the daemon compares the files")
+	for _, older := range [][]byte{first, second} {
+		require.NoError(t, os.WriteFile(mark, older, 0o640))
+		_, err := CheckQueueMark(files)
+		var lost *LostQueueError
+		require.ErrorAs(t, err, &lost)
+		require.True(t, lost.Older)
+		require.ErrorContains(t, err, "the log in raft/ needs the files of entry 40")
+	}
+	require.NoError(t, os.WriteFile(mark, newest, 0o640))
+	marked, err := CheckQueueMark(files)
+	require.NoError(t, err)
+	require.True(t, marked)
+
+	// A crash comes between the two files, or an older version has recorded indexes meanwhile.
+	require.NoError(t, os.WriteFile(filepath.Join(dataDir, paths.LogQueuePath), second, 0o600))
+	_, err = CheckQueueMark(files)
+	require.NoError(t, err)
+
+	require.NoError(t, os.WriteFile(mark, []byte("one 4x\n"), 0o640))
+	_, err = CheckQueueMark(files)
+	require.ErrorContains(t, err, "queue/member is damaged")
+}
+
 func TestAConfigurationWithoutAQueue(t *testing.T) {
 	dataDir, files := newMember(t)
 	require.NoError(t, CheckQueue(files), "there is no configuration: a first start")

@@ -45,6 +45,7 @@ func (w *World) foundCluster() {
 		n.cluster = &clusterNode{node: n, replica: w.log.NewReplica(n.name)}
 		n.cluster.replica.Files = n.snapshotFiles
 		n.cluster.replica.Sync = func() error { return n.disk.SyncAll("note") }
+		n.cluster.replica.Noting = n.markApplied
 		n.cluster.replica.Failed = n.logFailed
 		n.cluster.replica.Renewed = func(until time.Time) { n.cluster.renew(until) }
 		w.nodes = append(w.nodes, n)
@@ -328,6 +329,29 @@ func (n *node) checkQueue() error {
 		err = persistence.MarkNeedsLog(n.disk, n.machine.boot())
 	}
 	return err
+}
+
+// markApplied is as in lockstepd, and exempt from faults like checkQueue.
+func (n *node) markApplied(index uint64) error {
+	chance := n.disk.Chance
+	n.disk.Chance = nil
+	defer func() { n.disk.Chance = chance }()
+	return persistence.MarkApplied(n.disk, index)
+}
+
+// restoreQueue is a power loss after which an older copy of queue/ is in its place, as when a snapshot of its file system was restored.
+func (n *node) restoreQueue(older *simdisk.Disk) {
+	n.tracef(TopicFault, "the machine loses power, and queue/ is replaced by an older copy")
+	n.machine.losePower()
+	n.disk.LosePower(n.world.rng)
+	if n.daemon != nil {
+		n.endDaemon()
+	}
+	disk := n.disk
+	n.newDisk()
+	n.world.injector.attachDisk(n)
+	n.disk.TakeDirs(disk, ".", logDir)
+	n.disk.TakeDirs(older, paths.QueueDir, paths.ArchiveDir, paths.QuarantineDir)
 }
 
 // settle is the end of an orderly stop: the files do not depend on the log afterwards, and an operator may remove it.

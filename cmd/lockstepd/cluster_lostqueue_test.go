@@ -9,7 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/core/ownership"
 	"lockstep/core/paths"
+	"lockstep/edge/peer"
+	"lockstep/persistence"
 )
 
 // removeFile removes the queue of a node whose daemon is stopped, as if the disk was not
@@ -87,6 +90,94 @@ func TestClusterNodeWithoutItsQueue(t *testing.T) {
 	}
 	require.EqualValues(t, jobs+1, u.submit(command("true")), "no id is given out twice")
 	c.awaitEqual()
+}
+
+// copyQueue copies the queue of a node whose daemon is stopped.
+func (m *member) copyQueue(to string) {
+	m.t.Helper()
+	require.NoError(m.t, os.CopyFS(to, os.DirFS(m.path("lib", "queue"))))
+	require.NoError(m.t, os.RemoveAll(filepath.Join(to, "lock")))
+}
+
+// replaceQueue puts a copy of the queue in the place of the queue, as when a snapshot of its disk is restored.
+func (m *member) replaceQueue(by string) {
+	m.t.Helper()
+	require.NoError(m.t, os.RemoveAll(m.path("lib", "queue")))
+	require.NoError(m.t, os.CopyFS(m.path("lib", "queue"), os.DirFS(by)))
+}
+
+// A node whose queue was replaced by an older copy of it does not start: as the master it would lack the jobs whose entries its log
+// has replaced by a snapshot, and give out their ids again. A copy that its log can complete is admitted.
+func TestClusterNodeWithAnOlderQueue(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 3)
+	u := c.user(0)
+	filter := u.pause()
+	const jobs = 4
+	c.submitInBatches(jobs/2, 1)
+	m := c.master()
+	m.end()
+	older := t.TempDir()
+	m.copyQueue(older)
+	m.start()
+	c.awaitUp(m)
+	c.submitInBatches(jobs/2, 1)
+	c.awaitEqual()
+
+	m.kill() // the log has all entries since the copy
+	m.replaceQueue(older)
+	m.start()
+	c.awaitUp(m)
+	c.awaitEqual()
+
+	c.promote(m)
+	back := c.others(m)[0]
+	c.wipe(back)
+	back.start() // the master takes a snapshot for it
+	c.awaitVotes(3)
+	m.end()
+	m.replaceQueue(older)
+	said := m.refusesToStart()
+	require.Contains(t, said, "the queue of this node, "+m.name+", is an older copy: queue/member is of entry ")
+	m.rejoin(said)
+	c.awaitVotes(3)
+	c.awaitUp(m)
+	c.awaitEqual()
+	c.promote(m)
+	m.awaitJobs(jobs)
+	u.must("DeleteFilter", nil, filter)
+	for id := range int64(jobs) {
+		u.awaitStatus(id+1, "success")
+	}
+	require.EqualValues(t, jobs+1, u.submit(command("true")), "no id is given out twice")
+	c.awaitEqual()
+}
+
+// The only node of a cluster has no other to take a copy from. Its operator may go on with the older queue.
+func TestTheOnlyNodeWithAnOlderQueue(t *testing.T) {
+	dir := t.TempDir()
+	c := Config{DataDir: filepath.Join(dir, "lib")}
+	require.NoError(t, persistence.MakeDirs(c.DataDir, filepath.Join(dir, "run"), filepath.Join(dir, "log"), ownership.Rules{}))
+	require.NoError(t, os.MkdirAll(filepath.Join(c.DataDir, raftDirName, "wal"), 0o700))
+	files, err := persistence.OpenFiles(c.DataDir, ownership.Rules{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = files.Close() })
+	_, err = persistence.InitQueue(files)
+	require.NoError(t, err)
+	founder := &peer.Identity{Name: "n1", Founder: true}
+	require.NoError(t, checkQueue(c, files, founder))
+	older, err := files.Read("test", paths.MemberPath)
+	require.NoError(t, err)
+	require.NoError(t, persistence.MarkApplied(files, 7))
+	require.NoError(t, checkQueue(c, files, founder))
+	require.NoError(t, files.Replace("test", paths.MemberPath, older))
+	err = checkQueue(c, files, founder)
+	require.ErrorContains(t, err, "the queue of this node, n1, is an older copy: queue/member is of entry 0 of the log, and the log in raft/ needs the files of entry 7")
+	accept := regexp.MustCompile(`rm (\S+)$`).FindStringSubmatch(err.Error())
+	require.NotNil(t, accept, "%v", err)
+	require.NoError(t, os.Remove(accept[1]))
+	require.NoError(t, checkQueue(c, files, founder))
+	require.NoError(t, persistence.MarkApplied(files, 9))
 }
 
 // The first node of a cluster does not make a second cluster when it has lost its log: it

@@ -140,7 +140,7 @@ func (n *node) openLog(stop context.Context) error {
 	dir := filepath.Join(n.config.DataDir, raftDirName)
 	config := raftlog.Config{Dir: dir, Name: n.identity.Name, Address: n.identity.Address, Founder: isFounder(n.identity),
 		System: n.env.System(), Log: n.log,
-		Sync: n.syncApplied, LeaseRenewed: n.onLeaseRenewed, Failed: n.reportRaftFailure, Urgent: replication.ChangesConfig,
+		Sync: n.syncApplied, Noting: func(index uint64) error { return persistence.MarkApplied(n.files, index) }, LeaseRenewed: n.onLeaseRenewed, Failed: n.reportRaftFailure, Urgent: replication.ChangesConfig,
 		Freeze: func() (raftlog.Frozen, error) {
 			f, err := persistence.Freeze(n.config.DataDir, dir, n.committedFiles)
 			return frozen{f}, err

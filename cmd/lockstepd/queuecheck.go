@@ -53,21 +53,27 @@ func checkNeedsLog(c Config, files *persistence.OSFiles) error {
 
 // explainLostQueue adds to an error what the operator can do.
 func explainLostQueue(c Config, identity *peer.Identity, err error) error {
-	if _, lost := errors.AsType[*persistence.LostQueueError](err); !lost {
+	lost, is := errors.AsType[*persistence.LostQueueError](err)
+	if !is {
 		return err
 	}
-	queue := filepath.Join(c.DataDir, paths.QueueDir)
-	const mount = "If %s is on a disk that is not mounted, mount it and start lockstepd again. "
+	queue, raft := filepath.Join(c.DataDir, paths.QueueDir), filepath.Join(c.DataDir, raftDirName)
+	find := fmt.Sprintf("If %s is on a disk that is not mounted, mount it and start lockstepd again. ", queue)
 	if identity == nil || isFounder(identity) && !hasLog(c.DataDir) {
-		return fmt.Errorf("the queue is lost: %w; nothing was started. "+mount+
-			"To begin with an empty queue, which gives out job ids from 1 again: echo 1 > %s", err, queue, filepath.Join(c.DataDir, paths.VersionPath))
+		return fmt.Errorf("the queue is lost: %w; nothing was started. %s"+
+			"To begin with an empty queue, which gives out job ids from 1 again: echo 1 > %s", err, find, filepath.Join(c.DataDir, paths.VersionPath))
+	}
+	what, other := "lost", "else the queue has to come from a backup"
+	if lost.Older {
+		what = "an older copy"
+		find = fmt.Sprintf("If the newer queue is elsewhere, put it back to %s and start lockstepd again. ", queue)
+		other = "to go on with the older copy, which lacks later jobs and gives out their ids again: rm " + filepath.Join(c.DataDir, paths.LogQueuePath)
 	}
 	if isFounder(identity) {
-		return fmt.Errorf("the queue of this node, %s, is lost: %w; nothing was started. "+mount+
-			"It knows no other node of its cluster that has a copy: else the queue has to come from a backup", identity.Name, err, queue)
+		return fmt.Errorf("the queue of this node, %s, is %s: %w; nothing was started. %s"+
+			"It knows no other node of its cluster that has a copy: %s", identity.Name, what, err, find, other)
 	}
-	raft := filepath.Join(c.DataDir, raftDirName)
-	return fmt.Errorf("the queue of this node, %s, is lost: %w; nothing was started. "+mount+
+	return fmt.Errorf("the queue of this node, %s, is %s: %w; nothing was started. %s"+
 		"If it is lost, have this node come back as a new one, which takes a copy of the queue of the others: "+
-		"mkdir %s.lost && mv %s/wal %s/snapshots %s.lost && start lockstepd", identity.Name, err, queue, raft, raft, raft, raft)
+		"mkdir %s.lost && mv %s/wal %s/snapshots %s.lost && start lockstepd", identity.Name, what, err, find, raft, raft, raft, raft)
 }

@@ -62,7 +62,8 @@ const (
 	// LockPath is locked by the daemon while it runs, so that there is one daemon.
 	LockPath = "queue/lock"
 	// MemberPath and LogQueuePath hold the same id on a node of a cluster: equal ids show that the log in raft/ and the
-	// queue belong together.
+	// queue belong together. Each also holds the index of an entry of the log whose effects the queue has: a lower one in the queue
+	// shows that it is an older copy.
 	MemberPath   = "queue/member"
 	LogQueuePath = "raft/queue"
 	// NeedsLogPath exists on a node of a cluster while files of the queue may be lost with the power, and the log has them. It

@@ -36,7 +36,8 @@ type cluster struct {
 	// shortest is as in raftlog.Config
 	shortest replication.Times
 	keeps    raftlog.Retention
-	sync     func(name string) error // see raftlog.Config
+	sync     func(name string) error               // see raftlog.Config
+	noting   func(name string, index uint64) error // see raftlog.Config
 	log      *logrus.Logger
 
 	mu       sync.Mutex
@@ -55,7 +56,7 @@ type node struct {
 
 func newCluster(t testing.TB) *cluster {
 	c := &cluster{TB: t, dir: t.TempDir(), isolated: map[string]bool{}, nodes: map[string]*node{}, log: logrus.New(),
-		keeps: raftlog.Retention{Trailing: trailing, Threshold: 1 << 40}, sync: func(string) error { return nil }}
+		keeps: raftlog.Retention{Trailing: trailing, Threshold: 1 << 40}, sync: func(string) error { return nil }, noting: func(string, uint64) error { return nil }}
 	c.timing = raftlog.Timing{Heartbeat: 150 * time.Millisecond, Election: 150 * time.Millisecond}
 	c.log.SetOutput(io.Discard)
 	if os.Getenv("RAFTLOG_TRACE") != "" {
@@ -99,6 +100,7 @@ func (c *cluster) config(name string, o logconformance.Options) raftlog.Config {
 		Retention: c.keeps,
 		Shortest:  c.shortest,
 		Sync:      func() error { return c.sync(name) },
+		Noting:    func(index uint64) error { return c.noting(name, index) },
 	}
 }
 

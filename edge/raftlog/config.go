@@ -59,6 +59,9 @@ type Config struct {
 	// Failed: the kernel may have dropped what it could not write, so that a second sync could succeed without it.
 	// Nil: nothing is to be done.
 	Sync func() error
+	// Noting is called after Sync and before the log records that the shared files contain all entries up to an index, so that an older copy of
+	// them can be told from them. After an error the log does not record it. Calls do not overlap. Nil: nothing is to be done.
+	Noting func(index uint64) error
 	// LeaseRenewed is called with the end of the lease, in time of CLOCK_BOOTTIME; 0: the
 	// lease is revoked. Calls do not overlap. The function must return at once and call no
 	// method of the log. Nil: it is not called.
@@ -156,6 +159,9 @@ func (c *Config) normalize() error {
 	}
 	if c.Sync == nil {
 		c.Sync = func() error { return nil }
+	}
+	if c.Noting == nil {
+		c.Noting = func(uint64) error { return nil }
 	}
 	if c.Failed == nil {
 		c.Failed = func(error) {}

@@ -20,7 +20,8 @@ const (
 type fsm struct {
 	bridge    *bridge
 	snapshots *snapshotStore
-	sync      func() error // see Config.Sync
+	sync      func() error             // see Config.Sync
+	noting    func(index uint64) error // see Config.Noting
 	// onMembership is called when a change of membership is committed.
 	onMembership func()
 	// announce is called with committed entries before they are applied.
@@ -61,7 +62,7 @@ func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return fsmSnapshot{state: state, sync: f.sync}, nil
+	return fsmSnapshot{state: state, sync: f.sync, noting: f.noting}, nil
 }
 
 // Restore sends the last received snapshot to the actor. It begins again if another actor is
@@ -91,6 +92,9 @@ func (f *fsm) Restore(io.ReadCloser) error {
 		}
 		if err := f.sync(); err != nil {
 			return err
+		}
+		if err := f.noting(record.Index); err != nil {
+			return fmt.Errorf("restoring a snapshot: %w", err)
 		}
 		if err := f.snapshots.markRestored(record.ID, state); err != nil {
 			return err

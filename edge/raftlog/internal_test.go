@@ -212,7 +212,7 @@ func TestSnapshotsKeepTwo(t *testing.T) {
 	for index := range uint64(5) {
 		to, err := s.Create(1, 10+index, 2, raft.Configuration{}, 1, nil)
 		require.NoError(t, err)
-		require.NoError(t, fsmSnapshot{state: fmt.Append(nil, index), sync: good}.Persist(to))
+		require.NoError(t, fsmSnapshot{state: fmt.Append(nil, index), sync: good, noting: func(uint64) error { return nil }}.Persist(to))
 	}
 	refused, err := s.Create(1, 15, 2, raft.Configuration{}, 1, nil)
 	require.NoError(t, err)

@@ -2,9 +2,11 @@ package raftlog_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -52,6 +54,54 @@ func TestASnapshotCountsAfterTwoSyncs(t *testing.T) {
 	defer n2.mu.Unlock()
 	require.Equal(t, []string{"no record, 0 files", "a record that is pending, 2 files"}, seen[:2])
 	require.Equal(t, "a record", c.records("n2"))
+}
+
+// The queue is marked as that of an index when its files are synced, and before the record: a copy of the queue without the mark is older
+// than the record. An index whose mark cannot be written is not recorded.
+func TestTheQueueIsMarkedBeforeTheRecord(t *testing.T) {
+	c := newCluster(t)
+	var mu sync.Mutex
+	steps, refusal := map[string][]string{}, errors.New("no space left on device")
+	step := func(name, what string) {
+		steps[name] = append(steps[name], what)
+	}
+	c.sync = func(name string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		step(name, "sync")
+		return nil
+	}
+	c.noting = func(name string, index uint64) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if c.isRecorded(name, index) {
+			step(name, "too late")
+		}
+		step(name, "mark")
+		return refusal
+	}
+	leader := c.startSole(t)
+	leader.log.Propose(100, []byte("one"))
+	c.Until("it is applied", func() bool { return leader.count() == 1 })
+	require.ErrorContains(t, leader.log.TakeSnapshot(), "no space left on device")
+	mu.Lock()
+	refusal = nil
+	mu.Unlock()
+	require.NoError(t, leader.log.TakeSnapshot())
+	require.Equal(t, []string{"sync", "mark", "sync", "mark"}, steps["n1"])
+
+	n2 := c.startRecorder("n2", logconformance.Options{Files: noFiles})
+	c.follow(leader, n2, 1, "n2")
+	mu.Lock()
+	defer mu.Unlock()
+	require.Equal(t, []string{"sync", "sync", "mark"}, steps["n2"][:3])
+}
+
+// isRecorded reports whether a node has a record of a snapshot of an index that is restored.
+func (c *cluster) isRecorded(name string, index uint64) bool {
+	found, err := filepath.Glob(filepath.Join(c.dir, name, "raft", "snapshots", fmt.Sprintf("%d-*.json", index)))
+	require.NoError(c, err)
+	return len(found) > 0 && c.records(name) == "a record"
 }
 
 // records says what the newest record of a snapshot of a node says.

@@ -70,16 +70,22 @@ func (s *snapshotSink) Cancel() error {
 
 // fsmSnapshot is the content of a snapshot taken on this node: the application's state.
 type fsmSnapshot struct {
-	state []byte
-	sync  func() error // see Config.Sync
+	state  []byte
+	sync   func() error             // see Config.Sync
+	noting func(index uint64) error // see Config.Noting
 }
 
 // Persist puts the state into the snapshot's record.
 func (s fsmSnapshot) Persist(to raft.SnapshotSink) error {
-	if err := s.sync(); err != nil {
+	sink := to.(*snapshotSink)
+	err := s.sync()
+	if err == nil {
+		err = s.noting(sink.record.Index)
+	}
+	if err != nil {
 		return errors.Join(fmt.Errorf("taking a snapshot: %w", err), to.Cancel())
 	}
-	to.(*snapshotSink).record.State = s.state
+	sink.record.State = s.state
 	return to.Close()
 }
 

@@ -321,8 +321,8 @@ func (n *Active) Restored(part uint64) {
 		d.restore(part + 1)
 		return
 	}
-	if !n.synced() {
-		return // the daemon ends, and its successor restores the snapshot again
+	if !n.synced() || n.Noting(n.snapshot.index) != nil {
+		return // the daemon's successor restores the snapshot again
 	}
 	n.restoring, d.part, d.restoredWhileActive = nil, 0, false
 	d.applied, d.sentThrough, d.state = n.snapshot.index, n.snapshot.index, n.snapshot.state

@@ -87,6 +87,8 @@ type Replica struct {
 	// snapshot, and calls Failed once, after which the daemon ends.
 	Sync   func() error
 	Failed func(error)
+	// Noting is called after Sync and before a snapshot of an index is recorded. After an error the snapshot is not recorded.
+	Noting func(index uint64) error
 	// Renewed is called with the end of the node's lease when that changes; zero: no lease.
 	Renewed func(until time.Time)
 	// Times are the shortest times of elections that the node's program knows.
@@ -122,7 +124,8 @@ func NewLog(s *kernel.Kernel, c *kernel.Clock, rng *rand.Rand) *Log {
 // NewReplica adds a node.
 func (c *Log) NewReplica(name string) *Replica {
 	r := &Replica{consensus: c, name: name, Address: name + ":1", Renewed: func(time.Time) {}, Sync: func() error { return nil }, Failed: func(error) {},
-		Times: replication.InitialTimes()}
+		Noting: func(uint64) error { return nil },
+		Times:  replication.InitialTimes()}
 	c.replicas = append(c.replicas, r)
 	return r
 }
@@ -203,7 +206,7 @@ func (r *Replica) majority() int { return replication.Voters(r.Members())/2 + 1 
 // Compact takes a snapshot, and drops the entries before it.
 func (r *Replica) Compact() {
 	d := r.Active.bridge
-	if d.applied <= r.snapshot.index || len(d.entries) > 0 || !r.Active.synced() {
+	if d.applied <= r.snapshot.index || len(d.entries) > 0 || !r.Active.synced() || r.Noting(d.applied) != nil {
 		return
 	}
 	r.snapshot = snapshotMeta{index: d.applied, term: r.termAt(d.applied), state: d.state, members: r.membersAt(d.applied)}
