@@ -2,10 +2,12 @@ package jobproc
 
 import (
 	"encoding/json"
+	"errors"
 	"time"
 
 	"lockstep/core/job"
 	"lockstep/core/lock"
+	"lockstep/core/wire"
 )
 
 // Process decides everything that the process of a job does between its start handshake and its end: the opcodes
@@ -215,7 +217,17 @@ func (p *Process) Answered(now time.Time, line Line, number uint64, result json.
 			p.handleLocks(now, event, err)
 		}
 	}
+	if refused := (*wire.Error)(nil); err != nil && !errors.As(err, &refused) {
+		p.probeQueue(now)
+	}
 	return p.take()
+}
+
+// probeQueue writes the job file again if that has not been written for long. No daemon answers: the queue may be gone.
+func (p *Process) probeQueue(now time.Time) {
+	if p.stage == working && !p.executing && !p.writes.writing && now.Sub(p.writes.began) >= queueProbe {
+		p.writes.schedule(now, Visible)
+	}
 }
 
 // Prepared: the preparation of the opcode has ended, with an error that fails the opcode, or nil.

@@ -345,6 +345,71 @@ func TestALostQueueEndsTheProcess(t *testing.T) {
 		r.executed(Outcome{})
 		require.Equal(t, &End{Abandoned: true}, r.ended)
 	})
+	t.Run("while the process waits for its daemon", func(t *testing.T) {
+		for _, line := range []Line{PermissionLine, ReportLine, LockLine} {
+			r := newRig(t, 2, LaunchSpec{}, nodeLock)
+			r.tick()
+			r.disk(nil)
+			r.answer(ReportLine, "null", nil)
+			r.executed(Outcome{})
+			r.disk(nil)
+			if line != ReportLine {
+				r.answer(ReportLine, "null", nil)
+			}
+			if line == LockLine {
+				r.answer(PermissionLine, "null", nil)
+				for !r.preparing {
+					if r.write == nil {
+						r.tick()
+					}
+					r.disk(nil)
+				}
+				r.prepared(nil)
+			}
+			start, probes := r.now, 0
+			for r.ended == nil { // data and run directory are gone for ever
+				for _, l := range []Line{PermissionLine, ReportLine, LockLine} {
+					if _, under := r.calls[l]; under {
+						r.answer(l, "", errAway)
+					}
+				}
+				if r.write != nil {
+					probes++
+					r.disk(missing)
+				}
+				if r.ended == nil {
+					r.tick()
+				}
+				require.Less(t, r.now.Sub(start), queueProbe+2*queueLossMax)
+			}
+			require.True(t, r.ended.Abandoned)
+			require.Positive(t, probes)
+		}
+	})
+	t.Run("not while the directory is there", func(t *testing.T) {
+		r := newRig(t, 2)
+		r.tick()
+		r.disk(nil)
+		r.answer(ReportLine, "null", nil)
+		r.executed(Outcome{})
+		r.disk(nil)
+		r.answer(ReportLine, "null", nil)
+		before := len(r.written)
+		for start := r.now; r.now.Sub(start) < time.Hour; {
+			for _, l := range []Line{PermissionLine, ReportLine} {
+				if _, under := r.calls[l]; under {
+					r.answer(l, "", errAway)
+				}
+			}
+			if r.write != nil {
+				r.disk(nil)
+			} else {
+				r.tick()
+			}
+		}
+		require.Nil(t, r.ended)
+		require.InDelta(t, 60, len(r.written)-before, 10)
+	})
 	t.Run("on a cancel, when no opcode executes", func(t *testing.T) {
 		r := newRig(t, 2)
 		r.executed(Outcome{})
