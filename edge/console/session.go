@@ -22,10 +22,10 @@ import (
 	"lockstep/edge/rapi"
 )
 
-// Ages of cached sessions.
 const (
-	sessionFresh = 10 * time.Second // a session is asked for again after that
-	sessionStale = 5 * time.Minute  // it counts that long while the queue does not answer
+	// sessionFresh is the age from which a cached session is asked for again. Also while the queue does not answer it counts no longer: it may have
+	// ended on another node.
+	sessionFresh = 10 * time.Second
 	sessionsKept = 4096
 )
 
@@ -121,8 +121,7 @@ func (s *sessionCache) find(ctx context.Context, hash string) (answer.Session, e
 	s.mu.Lock()
 	cached, isCached := s.known[hash]
 	s.mu.Unlock()
-	age := s.now().Sub(cached.checkedAt)
-	if isCached && age < sessionFresh {
+	if isCached && s.now().Sub(cached.checkedAt) < sessionFresh {
 		return cached.session, nil
 	}
 	var found answer.Session
@@ -131,8 +130,6 @@ func (s *sessionCache) find(ctx context.Context, hash string) (answer.Session, e
 		err = json.Unmarshal(data, &found)
 	}
 	switch {
-	case err != nil && isCached && age < sessionStale:
-		return cached.session, nil
 	case err != nil:
 		return answer.Session{}, err
 	case !found.Valid:

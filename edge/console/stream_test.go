@@ -266,6 +266,38 @@ func TestHowASessionEnds(t *testing.T) {
 	}
 }
 
+// silentQueue does not answer while it is silent.
+type silentQueue struct {
+	rapi.Luxi
+	silent atomic.Bool
+}
+
+func (q *silentQueue) Call(ctx context.Context, class rapi.Class, method string, args ...any) (json.RawMessage, error) {
+	if q.silent.Load() {
+		return nil, errors.New("the queue does not answer")
+	}
+	return q.Luxi.Call(ctx, class, method, args...)
+}
+
+// A session may have ended on another node. While the queue does not answer, a node shows nothing to it ten seconds after the last answer, and
+// does not send its user to the login either.
+func TestASessionWhileTheQueueDoesNotAnswer(t *testing.T) {
+	onBench(t, func(b *bench) {
+		queue := &silentQueue{Luxi: b.console.sessions.queue}
+		b.console.sessions.queue = queue
+		cookie := b.login("reader")
+		require.Equal(b, http.StatusOK, b.get("/ui/help", cookie).Code)
+		queue.silent.Store(true)
+		b.pass(9 * time.Second)
+		require.Equal(b, http.StatusOK, b.get("/ui/help", cookie).Code)
+		b.pass(2 * time.Second)
+		require.Equal(b, http.StatusInternalServerError, b.get("/ui/help", cookie).Code)
+		require.Equal(b, http.StatusServiceUnavailable, b.get("/ui/events", cookie).Code)
+		queue.silent.Store(false)
+		require.Equal(b, http.StatusOK, b.get("/ui/help", cookie).Code)
+	})
+}
+
 // The session of a link ends with the account that has made the link: when userdel has removed it, or its number is another user's. While
 // accounts cannot be read, and for an account without a name, it goes on.
 func TestTheSessionOfALinkEndsWithItsAccount(t *testing.T) {
