@@ -17,7 +17,7 @@ func TestSettingsThatAreNotNamedAreTheDefaults(t *testing.T) {
 	}
 	s, err := DecodeSettings([]byte(`{"predictive": false, "predictive_tick": 1.5, "lock_bypass_after": 0}`))
 	require.NoError(t, err)
-	require.Equal(t, Settings{Order: OrderPlain, Predictive: false, ReserveAfterSeconds: 3600, PredictiveBase: 1, PredictiveTickSeconds: 1.5, PredictiveTicks: 30}, s)
+	require.Equal(t, Settings{Order: OrderPlain, Predictive: false, ReserveAfterSeconds: 1800, PredictiveBase: 1, PredictiveTickSeconds: 1.5, PredictiveTicks: 30}, s)
 	require.Equal(t, 1500*time.Millisecond, s.PredictiveTick())
 	require.Zero(t, s.LockBypass())
 	require.Equal(t, 30*time.Second, DefaultSettings().LockBypass())

@@ -75,7 +75,7 @@ type Settings struct {
 // Defaults are Ganeti's number of slots, and the parameters of designs.md "Weight".
 func Defaults() Settings {
 	return Settings{Slots: 20, Order: Weights, Base: 1, Tick: 30 * time.Second, K: 30,
-		Ageing: DefaultAgeing, ReserveAfter: time.Hour, LockBypass: 30 * time.Second}
+		Ageing: DefaultAgeing, ReserveAfter: 30 * time.Minute, LockBypass: 30 * time.Second}
 }
 
 // DefaultAgeing is the value with the best figures in docs/predictive.md: a job goes first that has waited 20 minutes
