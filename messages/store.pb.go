@@ -1026,7 +1026,8 @@ type FileFailure struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
 	Failure       *Failure               `protobuf:"bytes,2,opt,name=failure,proto3" json:"failure,omitempty"`
-	Missing       bool                   `protobuf:"varint,3,opt,name=missing,proto3" json:"missing,omitempty"` // there is no such file
+	Missing       bool                   `protobuf:"varint,3,opt,name=missing,proto3" json:"missing,omitempty"`     // there is no such file
+	Unchanged     bool                   `protobuf:"varint,4,opt,name=unchanged,proto3" json:"unchanged,omitempty"` // a failed append has left the file as it was, durably
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1078,6 +1079,13 @@ func (x *FileFailure) GetFailure() *Failure {
 func (x *FileFailure) GetMissing() bool {
 	if x != nil {
 		return x.Missing
+	}
+	return false
+}
+
+func (x *FileFailure) GetUnchanged() bool {
+	if x != nil {
+		return x.Unchanged
 	}
 	return false
 }
@@ -1965,6 +1973,7 @@ type RunDiskTaskResult struct {
 	Names         []string               `protobuf:"bytes,6,rep,name=names,proto3" json:"names,omitempty"`
 	Jobs          []*ScannedJob          `protobuf:"bytes,7,rep,name=jobs,proto3" json:"jobs,omitempty"`
 	Identity      string                 `protobuf:"bytes,8,opt,name=identity,proto3" json:"identity,omitempty"`
+	Unchanged     bool                   `protobuf:"varint,9,opt,name=unchanged,proto3" json:"unchanged,omitempty"` // see FileFailure
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2055,6 +2064,13 @@ func (x *RunDiskTaskResult) GetIdentity() string {
 	return ""
 }
 
+func (x *RunDiskTaskResult) GetUnchanged() bool {
+	if x != nil {
+		return x.Unchanged
+	}
+	return false
+}
+
 var File_store_proto protoreflect.FileDescriptor
 
 const file_store_proto_rawDesc = "" +
@@ -2126,11 +2142,12 @@ const file_store_proto_rawDesc = "" +
 	"\x05names\x18\x01 \x03(\tR\x05names\x124\n" +
 	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"O\n" +
 	"\x11ChangeFilesResult\x12:\n" +
-	"\bfailures\x18\x01 \x03(\v2\x1e.lockstep.messages.FileFailureR\bfailures\"q\n" +
+	"\bfailures\x18\x01 \x03(\v2\x1e.lockstep.messages.FileFailureR\bfailures\"\x8f\x01\n" +
 	"\vFileFailure\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x124\n" +
 	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\x12\x18\n" +
-	"\amissing\x18\x03 \x01(\bR\amissing\".\n" +
+	"\amissing\x18\x03 \x01(\bR\amissing\x12\x1c\n" +
+	"\tunchanged\x18\x04 \x01(\bR\tunchanged\".\n" +
 	"\bReadFile\x12\x0e\n" +
 	"\x02op\x18\x01 \x01(\tR\x02op\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\"z\n" +
@@ -2187,7 +2204,7 @@ const file_store_proto_rawDesc = "" +
 	"\bReadJobs\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\x03R\x03ids\x12\x1f\n" +
 	"\vwith_record\x18\x02 \x03(\x03R\n" +
-	"withRecord\"\x98\x02\n" +
+	"withRecord\"\xb6\x02\n" +
 	"\x11RunDiskTaskResult\x12 \n" +
 	"\vincarnation\x18\x01 \x01(\x04R\vincarnation\x12\x12\n" +
 	"\x04task\x18\x02 \x01(\x04R\x04task\x124\n" +
@@ -2196,7 +2213,8 @@ const file_store_proto_rawDesc = "" +
 	"\acontent\x18\x05 \x01(\fR\acontent\x12\x14\n" +
 	"\x05names\x18\x06 \x03(\tR\x05names\x121\n" +
 	"\x04jobs\x18\a \x03(\v2\x1d.lockstep.messages.ScannedJobR\x04jobs\x12\x1a\n" +
-	"\bidentity\x18\b \x01(\tR\bidentityB\x13Z\x11lockstep/messagesb\x06proto3"
+	"\bidentity\x18\b \x01(\tR\bidentity\x12\x1c\n" +
+	"\tunchanged\x18\t \x01(\bR\tunchangedB\x13Z\x11lockstep/messagesb\x06proto3"
 
 var (
 	file_store_proto_rawDescOnce sync.Once

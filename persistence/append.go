@@ -20,48 +20,73 @@ import (
 // all. After an error a part of the content may be in the file, and stays there, because another
 // process may have appended since. The caller must then replace the whole file with Replace.
 func (f *OSFiles) Append(op, path string, content []byte) error {
-	if step, err := appendTo(f.abs(path), content, f.owners.DataFile(path), func(int) error { return nil }); err != nil {
+	write := func(fd int, stat unix.Stat_t) (step string, err error) { return appendOnce(fd, stat, content) }
+	if step, err := appendTo(f.abs(path), f.owners.DataFile(path), write); err != nil {
 		return fileError(op, step, path, err)
 	}
 	return nil
 }
 
 // AppendDurable is Append for what must survive a power loss: it syncs the content, and the
-// directory if the file was absent or empty. It is for the journal of the configuration.
+// directory if the file was absent or empty, or the content is empty. It is for the journal of the configuration, which has one writer.
 //
-// After a failed sync the content of the file is unknown: the caller must replace the whole file.
+// If the disk has no room for the whole content, the file is as it was, durably, and the error is an [*UnchangedError]. After
+// another error, as that of a sync, the content of the file is unknown: the caller must replace the whole file.
 func (f *OSFiles) AppendDurable(op, path string, content []byte) error {
 	isNew, step, err := appendSynced(f.abs(path), content, f.owners.DataFile(path))
 	if err != nil {
 		return fileError(op, step, path, err)
 	}
-	if isNew {
+	if isNew || len(content) == 0 {
 		return f.SyncDir(op, gopath.Dir(path))
 	}
 	return nil
 }
 
+// UnchangedError is the error of an append that has left the file as it was, durably.
+type UnchangedError struct{ Err error }
+
+func (e *UnchangedError) Error() string { return e.Err.Error() }
+func (e *UnchangedError) Unwrap() error { return e.Err }
+
+// Unchanged is true.
+func (*UnchangedError) Unchanged() bool { return true }
+
 func appendSynced(name string, content []byte, a ownership.Attributes) (isNew bool, step string, err error) {
 	var stat unix.Stat_t
 	err = unix.Stat(name, &stat)
 	isNew = err != nil || stat.Size == 0 // an error that persists is that of the append
-	step, err = appendTo(name, content, a, func(fd int) error {
-		return retryInterrupted(func() error { return unix.Fdatasync(fd) })
+	step, err = appendTo(name, a, func(fd int, stat unix.Stat_t) (string, error) {
+		step, err := appendOnce(fd, stat, content)
+		if err != nil {
+			return step, takeBack(fd, stat, err)
+		}
+		return "sync", syncData(fd)
 	})
 	return isNew, step, err
 }
 
-// appendTo opens a file, appends, and calls sync.
-func appendTo(name string, content []byte, a ownership.Attributes, sync func(fd int) error) (step string, err error) {
+// takeBack removes what a failed append has written. It returns the error of the append, as an *UnchangedError if the file is as it was.
+func takeBack(fd int, stat unix.Stat_t, err error) error {
+	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
+		return err
+	}
+	if retryInterrupted(func() error { return unix.Ftruncate(fd, stat.Size) }) != nil || syncData(fd) != nil {
+		return err
+	}
+	return &UnchangedError{err}
+}
+
+func syncData(fd int) error { return retryInterrupted(func() error { return unix.Fdatasync(fd) }) }
+
+// appendTo opens a file for write, which returns the name of a step that has failed.
+func appendTo(name string, a ownership.Attributes, write func(fd int, stat unix.Stat_t) (step string, err error)) (step string, err error) {
 	// O_NONBLOCK: opening a pipe with this name must not hang.
 	fd, stat, step, err := openOrCreate(name, unix.O_WRONLY|unix.O_APPEND|unix.O_NONBLOCK, a)
 	if err != nil {
 		return step, err
 	}
-	step, err = appendOnce(fd, stat, content)
-	if err == nil {
-		step, err = "sync", sync(fd)
-	}
+	step, err = write(fd, stat)
 	if closeErr := unix.Close(fd); err == nil && closeErr != nil {
 		// Network file systems report a lost write here.
 		step, err = "close", closeErr

@@ -12,6 +12,7 @@ import (
 	"lockstep/actors/locks"
 	"lockstep/core/config/calls"
 	"lockstep/core/lock"
+	"lockstep/messages"
 )
 
 // heldLocks is what the lock manager has told of the locks that calls depend on.
@@ -64,8 +65,12 @@ func (c *configActor) wait(ctx actor.Context, r *request) {
 	r.number = w.last
 	w.requests = append(w.requests, r)
 	r.stop = func() bool { return true }
+	patience := r.patience
+	if !c.locks.known {
+		patience = min(patience, managerPatience)
+	}
 	if r.call.TakesLock() {
-		r.stop = kit.SendAfter(c.config.Env.Clock(), ctx.ActorSystem(), r.patience, ctx.Self(), &patienceOver{uint64(c.incarnation)<<32 | r.number})
+		r.stop = kit.SendAfter(c.config.Env.Clock(), ctx.ActorSystem(), patience, ctx.Self(), &patienceOver{uint64(c.incarnation)<<32 | r.number})
 	}
 }
 
@@ -92,13 +97,18 @@ func (c *configActor) mustWait(r *request) bool {
 	return !c.locks.known || r.call.TakesLock() && c.locks.held()
 }
 
-// patienceOver answers a call that it is busy.
+// patienceOver answers a call that it is busy, or that the lock manager is not ready.
 func (c *configActor) patienceOver(ctx actor.Context, m *patienceOver) {
 	for i, r := range c.waiting.requests {
 		if uint64(c.incarnation)<<32|r.number == m.number {
 			c.waiting.requests = slices.Delete(c.waiting.requests, i, i+1)
-			_, out := r.call.Apply(c.commits.state, calls.Env{Locks: calls.Locks{Held: true}})
-			r.answer(ctx, out, nil)
+			switch {
+			case c.locks.known || r.patience < managerPatience:
+				_, out := r.call.Apply(c.commits.state, calls.Env{Locks: calls.Locks{Held: true}})
+				r.answer(ctx, out, nil)
+			default:
+				r.answer(ctx, calls.Outcome{Err: errorOf(messages.ConfigurationFailure(managerSilent))}, nil)
+			}
 			return
 		}
 	}
@@ -109,4 +119,8 @@ func (c *configActor) patienceOver(ctx actor.Context, m *patienceOver) {
 const (
 	callPatience = time.Second
 	editPatience = time.Minute
+	// managerPatience is how long a change of lockstep's own waits for a lock manager that is not ready, as on a full disk.
+	managerPatience = 10 * time.Second
 )
+
+const managerSilent = "The configuration was not changed, because the lock manager is not ready: perhaps its files cannot be written. lockstep status says more"

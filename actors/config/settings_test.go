@@ -153,3 +153,29 @@ func TestSettingsThatWereEditedInTheFile(t *testing.T) {
 		require.Equal(t, []string{"queue/quarantine/settings.json"}, kittest.Expect[*config.Published](b.others).SetAside)
 	})
 }
+
+// A lock manager that is not ready, as on a full disk after a restart, does not keep a change waiting until its client has given up. It is
+// refused after ten seconds, and nothing was changed.
+func TestChangesWhileTheLockManagerIsNotReady(t *testing.T) {
+	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
+		b := newBench(t, e, nil)
+		b.storage = startStorage(t, e)
+		b.start()
+		edit := func() uint64 {
+			b.number++
+			b.client.Ask(b.cluster, &messages.EditConfig{Request: b.number, Cluster: map[string][]byte{"max_running_jobs": []byte("7")}})
+			b.Settle()
+			return b.number
+		}
+		number := edit()
+		b.Advance(9 * time.Second)
+		b.client.Quiet()
+		b.Advance(2 * time.Second)
+		f := b.expectSet(number)
+		require.Equal(t, messages.ConfigurationFailure("").Class, f.GetClass())
+		require.Contains(t, f.GetText(), "was not changed, because the lock manager is not ready")
+		number = edit()
+		b.locked(nil)
+		require.Nil(t, b.expectSet(number))
+	})
+}

@@ -112,7 +112,7 @@ func (k *keeper) Receive(ctx actor.Context) {
 			k.load(ctx)
 		}
 	case *retryRewrite:
-		if m.incarnation == k.incarnation {
+		if m.incarnation == k.incarnation && k.journal.waits && m.tries == k.journal.tries {
 			k.rewrite(ctx)
 		}
 	case *foldDue:
@@ -143,6 +143,13 @@ func (k *keeper) start(ctx actor.Context) {
 func (k *keeper) proceed(ctx actor.Context) {
 	if k.failure != nil {
 		k.refuseAll(ctx)
+	}
+	switch {
+	case !k.journal.waits:
+	case k.wantsAppend():
+		k.rewrite(ctx)
+	case !k.journal.unsynced:
+		k.serveLoads(ctx)
 	}
 	if k.ready && !k.journal.writing {
 		if k.journal.isUnsure {

@@ -2,6 +2,7 @@ package configstore
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
@@ -36,11 +37,16 @@ type journalFile struct {
 	writing  bool // a write of the file is under way, or is repeated after a pause
 	isUnsure bool // the content of the file is unknown, or has folded records: it must be replaced before the next append
 	tries    int  // failed replacements in a row
+	waits    bool // for the next replacement, after a failed one; writing is true
+	unsynced bool // what was read at the start may not be durable
 	answers  []func(actor.Context)
 }
 
 // retryRewrite is a timer after a failed replacement of the journal.
-type retryRewrite struct{ incarnation uint32 }
+type retryRewrite struct {
+	incarnation uint32
+	tries       int
+}
 
 func (j *journalFile) add(e entry) {
 	j.open = append(j.open, e)
@@ -176,7 +182,7 @@ func (k *keeper) writeJournal(ctx actor.Context, b *batch) {
 			k.journal.writing = false
 			var f *messages.Failure
 			if len(done.GetFailures()) > 0 {
-				f = messages.ConfigurationFailure("The change cannot be written, so nothing was changed: " + done.Failures[0].Failure.Text)
+				f = cannotWrite(done.Failures[0])
 				k.config.Env.Log().WithFields(logrus.Fields{"err": done.Failures[0].Failure.Text, "serial": k.at.Point().Serial}).Error(
 					"journal of the configuration cannot be written; the changes fail")
 			} else {
@@ -185,8 +191,9 @@ func (k *keeper) writeJournal(ctx actor.Context, b *batch) {
 					k.journal.add(e)
 				}
 			}
-			if f == nil && incarnation == k.store.StoreIncarnation() {
-				b.answer(ctx, nil)
+			isKnown := f == nil || done.Failures[0].Unchanged
+			if isKnown && incarnation == k.store.StoreIncarnation() {
+				b.answer(ctx, f)
 				return
 			}
 			k.journal.isUnsure = true
@@ -194,20 +201,66 @@ func (k *keeper) writeJournal(ctx actor.Context, b *batch) {
 		})
 }
 
-// rewrite replaces the journal by the records that are not folded. It is repeated until it succeeds.
+func cannotWrite(f *messages.FileFailure) *messages.Failure {
+	return messages.ConfigurationFailure("The change cannot be written, so nothing was changed: " + f.Failure.Text)
+}
+
+// wantsAppend reports whether a client waits for an append.
+func (k *keeper) wantsAppend() bool {
+	return slices.ContainsFunc(k.requests, func(r request) bool { _, is := r.message.(*Append); return is })
+}
+
+// refuseAppends answers the appends that have not begun.
+func (k *keeper) refuseAppends(ctx actor.Context, f *messages.Failure) {
+	k.requests = slices.DeleteFunc(k.requests, func(r request) bool {
+		_, is := r.message.(*Append)
+		if is {
+			ctx.Send(r.sender, failed(r.message, f))
+		}
+		return is
+	})
+}
+
+// syncRead makes durable what was read at the start although the journal cannot be replaced: that needs no room on the disk. An empty
+// append syncs the file and its directory.
+func (k *keeper) syncRead(ctx actor.Context) {
+	if !k.journal.unsynced {
+		return
+	}
+	k.store.Append(ctx, &messages.AppendFile{Op: "config-sync", Path: paths.ConfigJournalPath, Durable: true}, func(_ actor.Context, done *messages.ChangeFilesResult) {
+		k.journal.unsynced = k.journal.unsynced && len(done.GetFailures()) > 0
+	})
+}
+
+// serveLoads answers the loads while the journal cannot be replaced.
+func (k *keeper) serveLoads(ctx actor.Context) {
+	k.requests = slices.DeleteFunc(k.requests, func(r request) bool {
+		m, is := r.message.(*Load)
+		if is {
+			ctx.Send(r.sender, k.loaded(m.Request))
+		}
+		return is
+	})
+}
+
+// rewrite replaces the journal by the records that are not folded. It is repeated until it succeeds: after a pause, and when a client wants
+// to append. If it fails, the records that wait to be appended are refused, and the state is told to clients that load it.
 func (k *keeper) rewrite(ctx actor.Context) {
-	k.journal.writing = true
+	k.journal.writing, k.journal.waits = true, false
 	count := len(k.journal.open)
 	done := func(ctx actor.Context, done *messages.ChangeFilesResult) {
 		if len(done.GetFailures()) > 0 {
 			delay := kit.Backoff(k.journal.tries)
 			k.journal.tries++
+			k.journal.waits = true
 			k.config.Env.Log().WithFields(logrus.Fields{"err": done.Failures[0].Failure.Text, "delay": delay}).Error(
-				"journal of the configuration cannot be replaced; changes wait until it can")
-			kit.SendAfter(k.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &retryRewrite{k.incarnation})
+				"journal of the configuration cannot be replaced; changes fail until it can")
+			kit.SendAfter(k.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &retryRewrite{k.incarnation, k.journal.tries})
+			k.refuseAppends(ctx, cannotWrite(done.Failures[0]))
+			k.syncRead(ctx)
 			return
 		}
-		k.journal.writing, k.journal.tries = false, 0
+		k.journal.writing, k.journal.tries, k.journal.unsynced = false, 0, false
 		k.journal.isUnsure = count != len(k.journal.open) // a fold has ended meanwhile
 		answers := k.journal.answers
 		k.journal.answers = nil

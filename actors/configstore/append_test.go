@@ -100,21 +100,48 @@ func TestAFailedAppendIsTakenBackBeforeItsAnswer(t *testing.T) {
 			before := b.state
 			b.disk.Fail(simdisk.Fault{Op: "config-journal", Nth: 1, Times: 3, Err: syscall.ENOSPC, When: when})
 			b.send(b.record())
-			b.send(b.record())
+			first := b.number
+			b.send(b.record()) // it does not wait: nothing of it was written
+			refused := kittest.Expect[*configstore.Appended](b.client)
+			require.NotEqual(t, first, refused.Request)
+			require.True(t, refused.Refused || refused.Failure != nil)
 			b.client.Quiet() // the journal could not be replaced yet
+			require.Nil(t, b.load().Failure)
 			b.Advance(100 * time.Millisecond)
 			b.Advance(200 * time.Millisecond)
 			m := kittest.Expect[*configstore.Appended](b.client)
+			require.Equal(t, first, m.Request)
 			require.ErrorContains(t, m.Failure, "The change cannot be written, so nothing was changed: ")
 			require.Equal(t, "ConfigurationError", m.Failure.Class)
-			m = kittest.Expect[*configstore.Appended](b.client)
-			require.True(t, m.Refused || m.Failure != nil)
 			b.state = before
 			b.agree()
 			b.change()
 			b.agree()
 		})
 	}
+}
+
+// A daemon that starts on a full disk cannot replace the journal. It makes durable what it has read, and answers. Changes fail at once, and succeed as soon as
+// the disk has room.
+func TestAStartOnAFullDisk(t *testing.T) {
+	onBench(t, func(b *bench) {
+		b.change()
+		b.reboot(func() {
+			b.disk.Fail(simdisk.Fault{Op: "config-journal", Nth: 1, Times: 1 << 20, Err: syscall.ENOSPC, When: simdisk.BeforeEffect})
+		})
+		require.Nil(t, b.load().Failure)
+		content, durable := b.surviving(paths.ConfigJournalPath)
+		require.True(t, durable)
+		require.Len(t, journal.Read(content).Records, 1)
+		for range 2 {
+			b.send(b.record())
+			require.Equal(t, "ConfigurationError", kittest.Expect[*configstore.Appended](b.client).Failure.GetClass())
+			require.Nil(t, b.load().Failure)
+		}
+		b.disk.Heal()
+		b.change()
+		b.agree()
+	})
 }
 
 // A store that restarts may write an append twice.

@@ -93,7 +93,7 @@ func (k *keeper) recovered(ctx actor.Context, identity string, isEmpty bool, r *
 
 // becomeReady writes the journal that the state needs. That makes all durable that was read.
 func (k *keeper) becomeReady(ctx actor.Context) {
-	k.journal.isUnsure, k.ready = true, true
+	k.journal.isUnsure, k.journal.unsynced, k.ready = true, true, true
 }
 
 // setJournalAside renames the journal, because config.data has another content than the journal applies to.

@@ -31,8 +31,8 @@ type Files interface {
 	// Append adds data to the end of a file, or creates the file. The data may be lost with
 	// the power. A failed Append may leave a part of the data.
 	Append(op, path string, data []byte) error
-	// AppendDurable is Append, and a sync of the file. If it creates the file, it also syncs the
-	// directory.
+	// AppendDurable is Append, and a sync of the file. If it creates the file, or the data is empty, it also syncs the
+	// directory. An error with a method Unchanged that returns true says that the file is as it was, durably.
 	AppendDurable(op, path string, data []byte) error
 	// Identify returns a text that differs from an earlier one if the file has been written or
 	// replaced since, by any program.

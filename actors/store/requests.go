@@ -122,7 +122,7 @@ func (s *store) newBatch(ctx actor.Context, request uint64, steps int, durable b
 
 func (b *batch) stepDone(ctx actor.Context, path string, d *messages.RunDiskTaskResult) {
 	if d.Failure != nil {
-		b.failures = append(b.failures, &messages.FileFailure{Path: path, Failure: d.Failure, Missing: d.Missing})
+		b.failures = append(b.failures, &messages.FileFailure{Path: path, Failure: d.Failure, Missing: d.Missing, Unchanged: d.Unchanged})
 	} else {
 		b.done = append(b.done, path)
 	}

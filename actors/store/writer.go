@@ -49,6 +49,8 @@ func (w *writer) do(m *messages.RunDiskTask) *messages.RunDiskTaskResult {
 			appendTo = w.files.AppendDurable
 		}
 		err = appendTo(what.Append.Op, what.Append.Path, what.Append.Content)
+		var left interface{ Unchanged() bool }
+		done.Unchanged = errors.As(err, &left) && left.Unchanged()
 	case *messages.RunDiskTask_SyncDir:
 		err = w.files.SyncDir(what.SyncDir.Op, what.SyncDir.Dir)
 		if errors.Is(err, fs.ErrNotExist) {

@@ -185,7 +185,7 @@ func (d *Disk) Append(op, name string, content []byte) error {
 		func() { d.appendPart(op, name, content) })
 }
 
-// AppendDurable is Append with a sync of the file, and of the directory if it creates the file.
+// AppendDurable is Append with a sync of the file, and of the directory if it creates the file or the content is empty.
 func (d *Disk) AppendDurable(op, name string, content []byte) error {
 	return d.callInParts(CallAppendDurable, op, name,
 		func() error {
@@ -196,7 +196,7 @@ func (d *Disk) AppendDurable(op, name string, content []byte) error {
 			if f := d.Find(name); f != nil && !d.Mutations.SkipAppendSync {
 				f.synced, f.unsynced = true, 0
 			}
-			if dir := d.dirs[path.Dir(name)]; isNew && !d.Mutations.LyingSync {
+			if dir := d.dirs[path.Dir(name)]; (isNew || len(content) == 0) && !d.Mutations.LyingSync {
 				dir.commit(len(dir.pending))
 			}
 			return nil
