@@ -27,10 +27,6 @@ type Explanation struct {
 	OtherBlockers int
 	ReservedBy    job.ID
 	Reserves      bool
-	// Promise is when the job starts at the latest as soon as a slot is free and no limit is full, if it has an aged reservation.
-	// ReservesPlace: the reservation of ReservedBy is for a place in a limit, not for locks.
-	Promise       time.Time
-	ReservesPlace bool
 	// ReservationsBefore is how many reservations other jobs have for locks that it wants. LessUrgent: there are more urgent
 	// candidates, and nothing is promised to the job while such ones come.
 	ReservationsBefore int
@@ -140,7 +136,7 @@ func (s *State) explainExpected(w *Explanation, id job.ID, group int32, now time
 	earlier := len(s.agedBefore(group))
 	for i, r := range x.reserved.aged {
 		if r.id == id {
-			w.Reserves, w.Promise = true, r.promise
+			w.Reserves = true
 		}
 		if i < earlier && precedes(r) {
 			w.ReservationsBefore++
@@ -148,7 +144,7 @@ func (s *State) explainExpected(w *Explanation, id job.ID, group int32, now time
 	}
 	if s.groups.items[group].id == id {
 		by, _ := s.heldBack(group, request)
-		w.ReservedBy, w.ReservesPlace = by.reserver, by.limits != 0
+		w.ReservedBy = by.reserver
 	}
 	for _, at := range s.groups.buckets.live {
 		w.LessUrgent = w.LessUrgent || s.groups.buckets.items[at].priority < priority
