@@ -90,7 +90,7 @@ var AllMutations = slices.Concat([]Mutation{
 	{"skipped-entry", "the second node does not apply every seventh entry of the log", Mutations{Log: consensus.Mutations{Skips: "n2"}}},
 	{"forgotten-jobs", "a replicator that starts does not know which jobs run on which node", Mutations{Alter: dropsRunning}},
 	{"no-fence", "a new master does not wait until the jobs of the former master have ended", Mutations{Alter: noFence}},
-	{"lets-in", "a node that has lost its queue, but not its log, starts with an empty queue", Mutations{AdmitLostQueue: true}},
+	{"lets-in", "a node that has lost its queue, but not its log, starts with an empty queue, or an older one", Mutations{AdmitLostQueue: true}},
 	{"unsynced-entries", "a node does not sync the files of the log's entries, and notes the entries as durable", Mutations{Disk: simdisk.Mutations{SkipSyncAll: true}}},
 	{"early-notes", "a node notes the entries of the log as durable two seconds before it syncs their files", Mutations{Log: consensus.Mutations{NotesFirst: true}}},
 	{"forgotten-file-system", "a node syncs one of two file systems before it notes entries as durable", Mutations{Disk: simdisk.Mutations{ForgetsQueue: true}}},
