@@ -292,7 +292,7 @@ func schedulerProps(p Ports, s Settings) *actor.Props {
 func jobsProps(p Ports, s Settings) *actor.Props {
 	return jobs.Props(jobs.Config{Env: p.Env, Store: storeOf(p), Queue: p.Env.PID(queueName),
 		Scheduler: p.Env.PID(schedName), Processes: p.Processes, MaxStarts: s.MaxStarts, RetryLimit: s.Patience,
-		Leads: leadershipCheck(p), Replicator: replicatorOf(p), Fence: s.Fence, Copier: copierOf(p)})
+		Leads: leadershipCheck(p), Replicator: replicatorOf(p), Fence: s.Fence, Copier: copierOf(p), GanetiLog: s.GanetiJobs})
 }
 
 func queueProps(p Ports, s Settings) *actor.Props {

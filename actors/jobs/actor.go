@@ -42,6 +42,7 @@ type Config struct {
 	Processes  Processes
 	MaxStarts  int
 	RetryLimit RetryLimit
+	GanetiLog  bool // entries of logs have types that Ganeti's daemon reads
 
 	Leads      func() bool
 	Replicator *actor.PID

@@ -282,7 +282,8 @@ func (a *jobActor) end(j *job.Job) bool {
 		j.CancelUnstarted(nil, a.now())
 		return true
 	}
-	return handshake.FinalizeJob(j, a.handshake.StartFailure()+a.gaveUpText, a.exitText, a.now())
+	return handshake.FinalizeJob(j, handshake.Death{StartFailure: a.handshake.StartFailure() + a.gaveUpText, Exit: a.exitText,
+		GanetiLog: a.config.GanetiLog}, a.now())
 }
 
 func (a *jobActor) ended(ctx actor.Context, j *job.Job, encoded []byte) {

@@ -173,6 +173,25 @@ func TestAProcessThatHasTheOutputOpenAfterTheEndIsReported(t *testing.T) {
 	require.Zero(t, r.code, "%s", r.err)
 }
 
+// A job process that is killed has perhaps read output that is in no log: that some may be missing is said, and has the exit code of
+// missing output.
+func TestTheDeathOfAJobProcessMayLoseOutput(t *testing.T) {
+	socket := realDaemon(t)
+	const said = "the job process died here; output that it had not saved is missing\n" +
+		"lockstep: job 1: output may be missing; job 1 failed: detected death of job 1: ended by SIGKILL\n"
+	r := runProgram(t, socket, "run", "--", "sh", "-c", "echo lost; kill -KILL $PPID")
+	require.Equal(t, follow.ExitIncomplete, r.code)
+	require.Contains(t, string(r.err), said)
+	for _, subcommand := range []string{"log", "watch"} {
+		r = runProgram(t, socket, subcommand, "1")
+		require.Equal(t, follow.ExitIncomplete, r.code)
+		require.Contains(t, string(r.err), said)
+	}
+	r = runProgram(t, socket, "run", "--partial", "--", "sh", "-c", "kill -KILL $PPID")
+	require.Equal(t, 1, r.code)
+	require.Contains(t, string(r.err), "job 2 failed: detected death of job 2")
+}
+
 // Output that cannot be written to its file is missing, on either stream.
 func TestOutputThatCannotBeWrittenHasAnExitCode(t *testing.T) {
 	socket := realDaemon(t)

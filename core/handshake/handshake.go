@@ -10,9 +10,12 @@
 package handshake
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 
 	"lockstep/core/job"
+	"lockstep/core/opcode"
 	"lockstep/core/rawjson"
 )
 
@@ -149,21 +152,44 @@ func (s *Attempt) Gone(exit string) Action {
 // StartFailure is why the process could not act; "" if it may have acted.
 func (s *Attempt) StartFailure() string { return s.startFailure }
 
-// FinalizeJob fails the unfinished opcodes of a job whose process has ended, and reports whether there were any.
-// startFailure is that of the Attempt; exit says how the process has ended. Opcodes that have succeeded keep their success
-// (design.md 8).
-func FinalizeJob(j *job.Job, startFailure, exit string, now job.Timestamp) bool {
+// Death is the end of a job's process.
+type Death struct {
+	StartFailure string // of the Attempt
+	Exit         string // how the process has ended
+	GanetiLog    bool   // entries of the log have types that Ganeti's daemon reads (job.AsMessage)
+}
+
+// FinalizeJob fails the unfinished opcodes of a job whose process has ended, and reports whether there were any. Opcodes
+// that have succeeded keep their success (design.md 8). If a command may have run, its log says that output may be missing.
+func FinalizeJob(j *job.Job, d Death, now job.Timestamp) bool {
 	if j.Status().Final() {
 		return false
 	}
 	source, text := "gnt:daemon:luxid:deathdetection", fmt.Sprintf("detected death of job %d", j.ID)
 	switch {
-	case startFailure != "":
-		source, text = "gnt:daemon:luxid:startjobs", fmt.Sprintf("job %d failed to start: %s", j.ID, startFailure)
-	case exit != "":
-		text += ": " + exit
+	case d.StartFailure != "":
+		source, text = "gnt:daemon:luxid:startjobs", fmt.Sprintf("job %d failed to start: %s", j.ID, d.StartFailure)
+	case d.Exit != "":
+		text += ": " + d.Exit
+	}
+	if d.StartFailure == "" {
+		d.cutOutput(j, now)
 	}
 	j.AppendReason(func(int) string { return source }, func(int) string { return text }, now)
 	j.FailUnfinished(rawjson.Quote(text), now)
 	return true
+}
+
+// cutOutput notes in the log of the first unfinished opcode that its output may be missing. The file may not say yet that the
+// opcode has begun.
+func (d Death) cutOutput(j *job.Job, now job.Timestamp) {
+	op := slices.IndexFunc(j.Ops, func(op job.Op) bool { return !op.Status.Final() })
+	if op < 0 || !opcode.RunsCommand(job.OpID(j.Ops[op].Input)) {
+		return
+	}
+	kind, payload := job.LogCut, json.RawMessage("null")
+	if d.GanetiLog {
+		kind, payload = job.AsMessage(kind, payload)
+	}
+	j.AppendLog(op, now, kind, payload)
 }

@@ -97,7 +97,7 @@ func TestWhatAProcessLeavesBehind(t *testing.T) {
 	j := fresh()
 	j.Ops[0].Status = job.Success
 	j.Ops[1].Status = job.Running
-	require.True(t, FinalizeJob(j, "", "ended by SIGKILL", now))
+	require.True(t, FinalizeJob(j, Death{Exit: "ended by SIGKILL"}, now))
 	require.Equal(t, job.Success, j.Ops[0].Status, "what had succeeded keeps its success")
 	require.Equal(t, job.Error, j.Ops[1].Status)
 	require.JSONEq(t, `"detected death of job 5: ended by SIGKILL"`, string(j.Ops[1].Result))
@@ -105,9 +105,34 @@ func TestWhatAProcessLeavesBehind(t *testing.T) {
 	require.Equal(t, now, j.End)
 
 	j = fresh()
-	require.True(t, FinalizeJob(j, "no such file", "", now))
+	require.True(t, FinalizeJob(j, Death{StartFailure: "no such file"}, now))
 	require.JSONEq(t, `"job 5 failed to start: no such file"`, string(j.Ops[0].Result))
 	require.Contains(t, string(j.Ops[0].Input), "gnt:daemon:luxid:startjobs")
 
-	require.False(t, FinalizeJob(j, "", "", now), "a final job is left alone")
+	require.False(t, FinalizeJob(j, Death{}, now), "a final job is left alone")
+}
+
+// A process that dies while a command may run leaves a note about its output; others leave none.
+func TestADeadProcessLeavesANoteAboutTheOutput(t *testing.T) {
+	now := job.Timestamp{Sec: 9}
+	after := func(id string, first job.Status, d Death) *job.Job {
+		j := job.New(5, []json.RawMessage{json.RawMessage(`{"OP_ID": "OP_TEST_DELAY"}`), json.RawMessage(`{"OP_ID": "` + id + `"}`)},
+			[]int{0, 0}, job.Timestamp{Sec: 1}, "")
+		j.Ops[0].Status = first
+		require.True(t, FinalizeJob(j, d, now))
+		return j
+	}
+	for _, id := range []string{"OP_RUN_COMMAND", "OP_SITE_DRAIN"} {
+		log := after(id, job.Success, Death{Exit: "ended by SIGKILL"}).Ops[1].Log
+		require.Equal(t, []job.LogEntry{{Serial: 1, Time: now, Type: job.LogCut, Payload: json.RawMessage("null")}}, log)
+		log = after(id, job.Success, Death{GanetiLog: true}).Ops[1].Log
+		require.Equal(t, []job.LogEntry{{Serial: 1, Time: now, Type: job.LogMessage, Payload: json.RawMessage(`"[output-cut] null"`)}}, log)
+	}
+	for _, j := range []*job.Job{
+		after("OP_TEST_DELAY", job.Success, Death{}), after("OP_INSTANCE_CREATE", job.Success, Death{}),
+		after("OP_RUN_COMMAND", job.Queued, Death{}), after("OP_RUN_COMMAND", job.Success, Death{StartFailure: "no such file"}),
+	} {
+		require.Empty(t, j.Ops[0].Log)
+		require.Empty(t, j.Ops[1].Log)
+	}
 }

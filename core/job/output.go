@@ -25,6 +25,11 @@ const (
 	// LogOpen: the command has ended, and processes outside its group had streams open. What they write later is not in
 	// the log. The payload is the list of the streams.
 	LogOpen = "output-open"
+	// LogCut: the job process died before it had reported the end of the command. What it had read of the output and not
+	// written to the job file is not in the log. The payload is null.
+	LogCut = "output-cut"
+	// CutText is an entry LogCut in words.
+	CutText = "the job process died here; output that it had not saved is missing"
 
 	// unterminatedSuffix: the payload is the complete piece, which does not end with a newline.
 	unterminatedSuffix = "-part"
@@ -63,7 +68,7 @@ func AsMessage(typ string, payload json.RawMessage) (string, json.RawMessage) {
 		if json.Unmarshal(payload, &text) != nil {
 			return typ, payload
 		}
-	} else if typ != LogMissing && typ != LogOpen {
+	} else if !isNote(typ) {
 		return typ, payload
 	}
 	return LogMessage, rawjson.Quote("[" + typ + "] " + text)
@@ -82,7 +87,7 @@ func FromMessage(typ string, payload json.RawMessage) (string, json.RawMessage) 
 	if _, _, isOutput := outputType(inner); found && isOutput {
 		return inner, rawjson.Quote(text)
 	}
-	if found && (inner == LogMissing || inner == LogOpen) && json.Valid([]byte(text)) {
+	if found && isNote(inner) && json.Valid([]byte(text)) {
 		return inner, json.RawMessage(text)
 	}
 	return typ, payload
@@ -135,6 +140,9 @@ func DecodeOutput(typ string, payload json.RawMessage) (stream string, piece []b
 		return stream, []byte(text + "\n"), true
 	}
 }
+
+// isNote reports whether entries of a type say that output is missing.
+func isNote(typ string) bool { return typ == LogMissing || typ == LogOpen || typ == LogCut }
 
 // IsOutput reports whether entries of a type are output of a command.
 func IsOutput(typ string) bool {
@@ -206,13 +214,13 @@ type OutputAccount struct {
 	Missing   Output
 	// Unreadable counts the entries that are output, or stand for missing output, and cannot be decoded.
 	Unreadable int64
-	// Open: an entry LogOpen was read.
-	Open bool
+	// Uncertain: an entry was read that says that output may be missing, and not how much: LogOpen or LogCut.
+	Uncertain bool
 }
 
 // Complete reports that the reader has received all output that the job has written.
 func (a *OutputAccount) Complete() bool {
-	return a.Missing == (Output{}) && a.Unreadable == 0 && !a.Open
+	return a.Missing == (Output{}) && a.Unreadable == 0 && !a.Uncertain
 }
 
 // Add counts the next entry, and returns the output that is missing before it.
@@ -221,7 +229,7 @@ func (a *OutputAccount) Add(typ string, payload json.RawMessage) (gap Output) {
 	if typ != LogMissing {
 		amount := OutputOf(typ, payload)
 		a.Delivered = a.Delivered.Plus(amount)
-		a.Open = a.Open || typ == LogOpen
+		a.Uncertain = a.Uncertain || typ == LogOpen || typ == LogCut
 		if IsOutput(typ) && amount.Messages > 0 {
 			a.Unreadable++
 		}

@@ -77,6 +77,7 @@ func TestWhatAReaderCannotHaveIsCounted(t *testing.T) {
 		{LogStderr, `7`, false},
 		{LogStderr, `["a\\b"]`, false},
 		{open, string(streams), false},
+		{LogCut, `null`, false},
 	} {
 		typ, payload := c.typ, json.RawMessage(c.payload)
 		for range 2 {

@@ -67,6 +67,12 @@ type Opcode struct {
 // Defined reports whether the opcode comes from a Definition. Then Expand returns its command.
 func (op *Opcode) Defined() bool { return op.compiled != nil }
 
+// RunsCommand reports whether an opcode with this OP_ID executes a command: one that an operator has defined does.
+func RunsCommand(name string) bool {
+	_, known := Builtin().Lookup(name)
+	return !known || name == runCommand
+}
+
 // Runs reports whether lockstep's job process has an executor for the opcode.
 func (op *Opcode) Runs() bool {
 	switch op.Name {

@@ -76,6 +76,9 @@ func (e *rawEntry) entry() LogEntry {
 		shown.Stream = StreamMissing
 		shown.Text = "a process outside the command's group had its output open a second after the end of the command; what it writes then is missing"
 		return shown
+	case job.LogCut:
+		shown.Stream, shown.Text = StreamMissing, job.CutText
+		return shown
 	case job.LogMissing:
 		shown.Stream = StreamMissing
 		var missing job.MissingOutput

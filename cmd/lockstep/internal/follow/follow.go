@@ -54,6 +54,8 @@ func (e LogEntry) Text() string {
 		return missingText(e.Payload)
 	case e.Type == job.LogOpen:
 		return openText(e.Payload)
+	case e.Type == job.LogCut:
+		return job.CutText
 	case e.Type == job.LogMessage && json.Unmarshal(e.Payload, &message) == nil:
 		return message
 	}

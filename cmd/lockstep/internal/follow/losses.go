@@ -37,7 +37,7 @@ func lossesOf(account job.OutputAccount, unwritten error) Losses {
 		return "output is missing"
 	case account.Unreadable > 0:
 		return "output is missing, since log entries cannot be read"
-	case account.Open:
+	case account.Uncertain:
 		return "output may be missing"
 	}
 	return ""

@@ -19,12 +19,12 @@ streams is approximate.
 
 The log of a job is bounded: it keeps the first 256 kB and the last 768 kB or more
 of each opcode, less if the job has more than four opcodes. A follower also misses
-output if the command writes faster than the follower reads, and what processes
-that the command leaves behind write later than a second after its end. Where lines
-are missing, standard error states the number of lines and bytes, and at the end
-the totals and the end of the command; the exit code is 125. --partial accepts
-missing output. To keep all output, redirect it in the command:
-sh -c 'COMMAND > FILE'.`
+output if the command writes faster than the follower reads. Not in the log is what
+processes that the command leaves behind write later than a second after its end,
+and what a job process that dies had not saved. Where lines are missing, standard
+error states the number of lines and bytes, and at the end the totals and the end
+of the command; the exit code is 125. --partial accepts missing output. To keep all
+output, redirect it in the command: sh -c 'COMMAND > FILE'.`
 
 // MissingEventHelp and LogTypesHelp are parts of the help of commands with JSON lines.
 const (
@@ -36,7 +36,8 @@ newline; "stdout-part" a piece of text without a newline at its end;
 "stdout-base64" a piece that is not UTF-8, in base64; the same for "stderr";
 "output-missing" {"missing", "written"}: output dropped at this place, and
 written by the job up to this place; "output-open" the streams that other
-processes had open after the end; "message" a text; others a value.`
+processes had open after the end; "output-cut" null, the job process died here;
+"message" a text; others a value.`
 )
 
 // JobOutput writes the log of a job. Output of a command goes to the same stream: byte for byte,
@@ -87,6 +88,8 @@ func (o *JobOutput) Show(entries []LogEntry) {
 			o.report(unreadableText)
 		case entry.Type == job.LogOpen:
 			o.report(openText(entry.Payload))
+		case entry.Type == job.LogCut:
+			o.report(job.CutText)
 		case entry.Type == job.LogMessage || o.Others:
 			o.write(job.LogStdout, entry, []byte(entry.Text()+"\n"))
 		}
