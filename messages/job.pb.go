@@ -1271,6 +1271,51 @@ func (x *ArchiveJobs) GetTimeoutS() int64 {
 	return 0
 }
 
+// JobFileMissed says that the file of a final job is neither in the queue nor in the archive, although the queue has the job.
+type JobFileMissed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobFileMissed) Reset() {
+	*x = JobFileMissed{}
+	mi := &file_job_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobFileMissed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobFileMissed) ProtoMessage() {}
+
+func (x *JobFileMissed) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobFileMissed.ProtoReflect.Descriptor instead.
+func (*JobFileMissed) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *JobFileMissed) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
 type ArchiveJobsResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -1283,7 +1328,7 @@ type ArchiveJobsResult struct {
 
 func (x *ArchiveJobsResult) Reset() {
 	*x = ArchiveJobsResult{}
-	mi := &file_job_proto_msgTypes[19]
+	mi := &file_job_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1295,7 +1340,7 @@ func (x *ArchiveJobsResult) String() string {
 func (*ArchiveJobsResult) ProtoMessage() {}
 
 func (x *ArchiveJobsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[19]
+	mi := &file_job_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1308,7 +1353,7 @@ func (x *ArchiveJobsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveJobsResult.ProtoReflect.Descriptor instead.
 func (*ArchiveJobsResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{19}
+	return file_job_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ArchiveJobsResult) GetRequest() uint64 {
@@ -1350,7 +1395,7 @@ type SetDrain struct {
 
 func (x *SetDrain) Reset() {
 	*x = SetDrain{}
-	mi := &file_job_proto_msgTypes[20]
+	mi := &file_job_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1362,7 +1407,7 @@ func (x *SetDrain) String() string {
 func (*SetDrain) ProtoMessage() {}
 
 func (x *SetDrain) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[20]
+	mi := &file_job_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1375,7 +1420,7 @@ func (x *SetDrain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetDrain.ProtoReflect.Descriptor instead.
 func (*SetDrain) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{20}
+	return file_job_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SetDrain) GetRequest() uint64 {
@@ -1402,7 +1447,7 @@ type SetDrainResult struct {
 
 func (x *SetDrainResult) Reset() {
 	*x = SetDrainResult{}
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1414,7 +1459,7 @@ func (x *SetDrainResult) String() string {
 func (*SetDrainResult) ProtoMessage() {}
 
 func (x *SetDrainResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1427,7 +1472,7 @@ func (x *SetDrainResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetDrainResult.ProtoReflect.Descriptor instead.
 func (*SetDrainResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{21}
+	return file_job_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SetDrainResult) GetRequest() uint64 {
@@ -1454,7 +1499,7 @@ type GetQueueStatus struct {
 
 func (x *GetQueueStatus) Reset() {
 	*x = GetQueueStatus{}
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1466,7 +1511,7 @@ func (x *GetQueueStatus) String() string {
 func (*GetQueueStatus) ProtoMessage() {}
 
 func (x *GetQueueStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1479,7 +1524,7 @@ func (x *GetQueueStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueStatus.ProtoReflect.Descriptor instead.
 func (*GetQueueStatus) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{22}
+	return file_job_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetQueueStatus) GetRequest() uint64 {
@@ -1508,7 +1553,7 @@ type GetQueueStatusResult struct {
 
 func (x *GetQueueStatusResult) Reset() {
 	*x = GetQueueStatusResult{}
-	mi := &file_job_proto_msgTypes[23]
+	mi := &file_job_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1520,7 +1565,7 @@ func (x *GetQueueStatusResult) String() string {
 func (*GetQueueStatusResult) ProtoMessage() {}
 
 func (x *GetQueueStatusResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[23]
+	mi := &file_job_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1533,7 +1578,7 @@ func (x *GetQueueStatusResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueStatusResult.ProtoReflect.Descriptor instead.
 func (*GetQueueStatusResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{23}
+	return file_job_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GetQueueStatusResult) GetRequest() uint64 {
@@ -1692,7 +1737,9 @@ const file_job_proto_rawDesc = "" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x03R\x02id\x12\x13\n" +
 	"\x05age_s\x18\x03 \x01(\x03R\x04ageS\x12\x1b\n" +
-	"\ttimeout_s\x18\x04 \x01(\x03R\btimeoutS\"\x9d\x01\n" +
+	"\ttimeout_s\x18\x04 \x01(\x03R\btimeoutS\"\x1f\n" +
+	"\rJobFileMissed\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\"\x9d\x01\n" +
 	"\x11ArchiveJobsResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x1a\n" +
 	"\barchived\x18\x02 \x01(\x03R\barchived\x12\x1c\n" +
@@ -1733,7 +1780,7 @@ func file_job_proto_rawDescGZIP() []byte {
 }
 
 var file_job_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_job_proto_goTypes = []any{
 	(OrderJob_Kind)(0),            // 0: lockstep.messages.OrderJob.Kind
 	(*OpDraft)(nil),               // 1: lockstep.messages.OpDraft
@@ -1755,27 +1802,28 @@ var file_job_proto_goTypes = []any{
 	(*OrderJob)(nil),              // 17: lockstep.messages.OrderJob
 	(*OrderJobResult)(nil),        // 18: lockstep.messages.OrderJobResult
 	(*ArchiveJobs)(nil),           // 19: lockstep.messages.ArchiveJobs
-	(*ArchiveJobsResult)(nil),     // 20: lockstep.messages.ArchiveJobsResult
-	(*SetDrain)(nil),              // 21: lockstep.messages.SetDrain
-	(*SetDrainResult)(nil),        // 22: lockstep.messages.SetDrainResult
-	(*GetQueueStatus)(nil),        // 23: lockstep.messages.GetQueueStatus
-	(*GetQueueStatusResult)(nil),  // 24: lockstep.messages.GetQueueStatusResult
-	nil,                           // 25: lockstep.messages.GetQueueStatusResult.JobsEntry
-	(*Failure)(nil),               // 26: lockstep.messages.Failure
+	(*JobFileMissed)(nil),         // 20: lockstep.messages.JobFileMissed
+	(*ArchiveJobsResult)(nil),     // 21: lockstep.messages.ArchiveJobsResult
+	(*SetDrain)(nil),              // 22: lockstep.messages.SetDrain
+	(*SetDrainResult)(nil),        // 23: lockstep.messages.SetDrainResult
+	(*GetQueueStatus)(nil),        // 24: lockstep.messages.GetQueueStatus
+	(*GetQueueStatusResult)(nil),  // 25: lockstep.messages.GetQueueStatusResult
+	nil,                           // 26: lockstep.messages.GetQueueStatusResult.JobsEntry
+	(*Failure)(nil),               // 27: lockstep.messages.Failure
 }
 var file_job_proto_depIdxs = []int32{
 	1,  // 0: lockstep.messages.JobDraft.ops:type_name -> lockstep.messages.OpDraft
 	2,  // 1: lockstep.messages.SubmitJobs.jobs:type_name -> lockstep.messages.JobDraft
-	26, // 2: lockstep.messages.SubmitJobsResult.failure:type_name -> lockstep.messages.Failure
+	27, // 2: lockstep.messages.SubmitJobsResult.failure:type_name -> lockstep.messages.Failure
 	10, // 3: lockstep.messages.ListJobsResult.rows:type_name -> lockstep.messages.JobRow
 	7,  // 4: lockstep.messages.JobRow.info:type_name -> lockstep.messages.JobInfo
 	10, // 5: lockstep.messages.SubscribeJobResult.row:type_name -> lockstep.messages.JobRow
 	7,  // 6: lockstep.messages.JobChanged.info:type_name -> lockstep.messages.JobInfo
 	7,  // 7: lockstep.messages.JobStatesChanged.jobs:type_name -> lockstep.messages.JobInfo
 	0,  // 8: lockstep.messages.OrderJob.kind:type_name -> lockstep.messages.OrderJob.Kind
-	26, // 9: lockstep.messages.ArchiveJobsResult.failure:type_name -> lockstep.messages.Failure
-	26, // 10: lockstep.messages.SetDrainResult.failure:type_name -> lockstep.messages.Failure
-	25, // 11: lockstep.messages.GetQueueStatusResult.jobs:type_name -> lockstep.messages.GetQueueStatusResult.JobsEntry
+	27, // 9: lockstep.messages.ArchiveJobsResult.failure:type_name -> lockstep.messages.Failure
+	27, // 10: lockstep.messages.SetDrainResult.failure:type_name -> lockstep.messages.Failure
+	26, // 11: lockstep.messages.GetQueueStatusResult.jobs:type_name -> lockstep.messages.GetQueueStatusResult.JobsEntry
 	7,  // 12: lockstep.messages.GetQueueStatusResult.active:type_name -> lockstep.messages.JobInfo
 	13, // [13:13] is the sub-list for method output_type
 	13, // [13:13] is the sub-list for method input_type
@@ -1796,7 +1844,7 @@ func file_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_proto_rawDesc), len(file_job_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   25,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

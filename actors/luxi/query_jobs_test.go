@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/actors/kittest"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
@@ -102,6 +103,7 @@ func TestAJobWithoutAFileIsAskedForAgain(t *testing.T) {
 		c.storeGives("queue/job-3", "")
 		c.storeGives("queue/archive/0/job-3", "")
 		require.JSONEq(t, `{"success":true,"result":[[1,["success"]],[2,["running"]],[3,null]]}`, c.Answer())
+		require.Equal(t, int64(3), kittest.Expect[*messages.JobFileMissed](b.queue).Id, "the queue may forget it")
 	})
 }
 

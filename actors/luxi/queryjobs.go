@@ -201,7 +201,12 @@ func (l *listing) readFile(ctx actor.Context, i int, archived bool) {
 			l.readFile(ctx, i, true)
 		case m.Missing && l.rows[i].Info != nil && !l.askedAgain:
 			l.missed = append(l.missed, i)
-		case m.Missing || m.Failure != nil:
+		case m.Missing:
+			if l.rows[i].Info != nil {
+				ctx.Send(l.config.Queue, &messages.JobFileMissed{Id: l.rows[i].Id})
+			}
+			l.matchUnreadable(ctx, i)
+		case m.Failure != nil:
 			l.matchUnreadable(ctx, i)
 		default:
 			l.decode(ctx, i, l.rows[i].Info, m.Content, archived)

@@ -122,6 +122,7 @@ func (w *waitCall) subscribed(ctx actor.Context, row *messages.JobRow) {
 // the same question, so that its timer stays.
 func (w *waitCall) missed(ctx actor.Context) {
 	if w.askedAgain {
+		ctx.Send(w.config.Queue, &messages.JobFileMissed{Id: int64(w.id)})
 		w.failLost(ctx)
 		return
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/actors/kittest"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
@@ -148,6 +149,7 @@ func TestWaitForALostJob(t *testing.T) {
 		c.storeGives("queue/job-1", "")
 		c.storeGives("queue/archive/0/job-1", "")
 		require.JSONEq(t, lost, c.Answer())
+		require.Equal(t, int64(1), kittest.Expect[*messages.JobFileMissed](b.queue).Id, "the queue may forget it")
 		require.False(t, c.Closed())
 	})
 }

@@ -134,6 +134,8 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 		q.archiveDue(ctx, m)
 	case *messages.ArchiveJobs:
 		q.archive(ctx, sender, m)
+	case *messages.JobFileMissed:
+		q.fileMissed(ctx, m.Id)
 	case *messages.SetDrain:
 		q.setDrain(ctx, sender, m)
 	case *messages.GetQueueStatus:

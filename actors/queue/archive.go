@@ -22,7 +22,7 @@ const archiveMax = 50 * time.Second
 // archiving is one request to archive final jobs, or one tick of the archiver.
 type archiving struct {
 	request   uint64
-	sender    *actor.PID
+	sender    *actor.PID        // nil: nobody waits for the answer
 	deadline  time.Time         // no batch begins after it
 	remaining []int64           // jobs that no batch has contained yet
 	done      int64             // number of archived jobs
@@ -66,6 +66,9 @@ func (q *queue) archiveNext(ctx actor.Context, a *archiving) {
 	if len(a.remaining) == 0 || q.config.Env.Clock().Now().After(a.deadline) {
 		if a.due != nil {
 			q.dueArchived(ctx, a)
+			return
+		}
+		if a.sender == nil {
 			return
 		}
 		ctx.Send(a.sender, &messages.ArchiveJobsResult{Request: a.request, Archived: a.done, Remaining: int64(len(a.remaining)), Failure: a.failure})
@@ -153,6 +156,24 @@ func (q *queue) moveToArchive(ctx actor.Context, a *archiving, batch []int64) {
 			q.publishChanges(ctx, changes)
 			q.archiveNext(ctx, a)
 		})
+	})
+}
+
+// fileMissed forgets a final job whose file somebody has removed, so that a list has the same jobs as a question for one. The
+// queue looks itself: what the message says may be older than a move to the archive, or than a repair by hand. That the file is
+// missing is then found again by the move, after the jobs that depend on this one have its end in their records.
+func (q *queue) fileMissed(ctx actor.Context, id int64) {
+	e := q.index.get(id)
+	if e == nil || e.stage != final || q.holds.changing[id] {
+		return
+	}
+	q.index.setStage(e, changing)
+	q.store.Read(ctx, "check-job", paths.JobPath(id), func(ctx actor.Context, m *messages.ReadFileResult) {
+		if !m.Missing {
+			q.index.setStage(q.index.get(id), final)
+			return
+		}
+		q.archiveBatch(ctx, &archiving{}, []int64{id})
 	})
 }
 

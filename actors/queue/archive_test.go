@@ -82,3 +82,35 @@ func TestAJobThatCannotBeArchivedStays(t *testing.T) {
 		require.Equal(t, int64(1), b.archived(2).Archived)
 	})
 }
+
+// A final job whose file somebody has removed is forgotten when a reader misses the file, if the queue misses it, too.
+func TestAJobWithoutItsFileIsForgotten(t *testing.T) {
+	onReady(t, []*job.Job{newJob(1), running(2), ended(3), ended(4)}, func(t *testing.T, b *bench) {
+		missed := func(id int64) {
+			b.client.Ask(b.queue, &messages.JobFileMissed{Id: id})
+			b.Settle()
+		}
+		for _, id := range []int64{1, 2, 99} {
+			missed(id)
+		}
+		missed(3)
+		r := b.storeAsked()
+		require.Equal(t, "queue/job-3", r.GetRead().GetPath())
+		b.archive(1, 3) // crosses with the question
+		require.Zero(t, b.archived(1).Archived)
+		b.fileRead(r, &messages.ReadFileResult{Content: job.Encode(ended(3))})
+		require.False(t, b.rowOf(3).Unknown)
+
+		missed(4)
+		b.fileRead(b.storeAsked(), &messages.ReadFileResult{Missing: true})
+		r = b.storeAsked()
+		require.Equal(t, []string{"queue/job-4"}, moved(r))
+		b.storeAnswers(r, kittest.StoreResult(r, &messages.ChangeFilesResult{Failures: []*messages.FileFailure{{Path: "queue/job-4", Missing: true}}}))
+		require.True(t, b.rowOf(4).Unknown)
+		b.archive(2, 0)
+		r = b.storeAsked()
+		require.Equal(t, []string{"queue/job-3"}, moved(r))
+		b.filesDone(r)
+		require.Equal(t, int64(1), b.archived(2).Archived)
+	})
+}
