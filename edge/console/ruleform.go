@@ -33,7 +33,10 @@ const (
 const conditionsMax = 20
 
 // ruleOperators are those that the editor offers.
-var ruleOperators = []string{"=", "!=", "=~", "<", "<=", ">", ">="}
+var ruleOperators = []string{"=", "!=", "=~", hasElement, "<", "<=", ">", ">="}
+
+// hasElement is true of a list that has the value as an element.
+const hasElement = "=[]"
 
 // add adds a condition, which begins like the last one.
 func (f *ruleForm) add() {
@@ -125,9 +128,9 @@ func predicatesOf(join string, conditions []condition) (predicates []byte, probl
 	return bytes.TrimSpace(text.Bytes()), ""
 }
 
-// numeric reports whether the field may have a number.
+// numeric reports whether the field may have a number. The elements of lists are mostly texts, like those of argv.
 func (c condition) numeric() bool {
-	return c.Kind == "jobid" || c.Kind == "reason" && c.Field == "timestamp" || c.Kind == "opcode" && c.Field != "OP_ID"
+	return c.Operator != hasElement && (c.Kind == "jobid" || c.Kind == "reason" && c.Field == "timestamp" || c.Kind == "opcode" && c.Field != "OP_ID")
 }
 
 // literal is the value in the filter language: a number where the field may have one, else a text. A text in quotes is always a text.

@@ -24,6 +24,7 @@ func TestConditionsOfARule(t *testing.T) {
 		`[["jobid",["|",["=","id",3],["=","id",5]]]]`:                       {joinAny, []condition{{"jobid", "id", "=", "3"}, {"jobid", "id", "=", "5"}}},
 		`[["opcode",["=","name","5"]],["reason",[">","timestamp",12]]]`:     {joinAll, []condition{{"opcode", "name", "=", `"5"`}, {"reason", "timestamp", ">", "12"}}},
 		`[["reason",["=","reason","null"]],["opcode",["=","name","null"]]]`: {joinAll, []condition{{"reason", "reason", "=", "null"}, {"opcode", "name", "=", "null"}}},
+		`[["opcode",["|",["=[]","argv","backup"],["=[]","argv","8080"]]]]`:  {joinAny, []condition{{"opcode", "argv", "=[]", "backup"}, {"opcode", "argv", "=[]", "8080"}}},
 	} {
 		got, problem := predicatesOf(c.join, append([]condition{{"reason", "reason", "=", ""}}, c.conditions...))
 		require.Empty(t, problem)
@@ -44,7 +45,7 @@ func TestConditionsOfARule(t *testing.T) {
 // Predicates that the conditions cannot express are edited as JSON, and are saved as they were.
 func TestOtherPredicatesAreJSON(t *testing.T) {
 	for _, predicates := range []string{`[]`, `[["opcode",["!",["=","OP_ID","x"]]]]`, `[["opcode",["=","OP_ID","x"]],["opcode",["=","name","y"]]]`, `[["opcode",null]]`,
-		`[["opcode",["&",["=","OP_ID","x"],["|",["=","name","y"]]]]]`, `[["opcode",["=[]","name","x"]]]`, `[["opcode",["=","OP_ID",7]]]`, `[["opcode",["&"]]]`} {
+		`[["opcode",["&",["=","OP_ID","x"],["|",["=","name","y"]]]]]`, `[["opcode",["=[]","ports",8080]]]`, `[["opcode",["=","OP_ID",7]]]`, `[["opcode",["&"]]]`} {
 		f := formOf(ruleRow{Priority: 3, Action: "PAUSE", Predicates: predicates})
 		require.Equal(t, predicates, f.JSON)
 		q := &request{Request: httptest.NewRequest(http.MethodPost, "/ui/filters/save", nil)}
