@@ -6,6 +6,7 @@ package jobfile
 import (
 	"bytes"
 	"path/filepath"
+	"unicode/utf8"
 
 	"lockstep/cmd/internal/doctree"
 )
@@ -16,6 +17,9 @@ func parseFile(name string, data []byte) (doctree.Node, error) {
 	start := bytes.TrimLeft(data, " \t\r\n")
 	switch extension := filepath.Ext(name); {
 	case extension == ".json", extension != ".yaml" && extension != ".yml" && len(start) > 0 && (start[0] == '[' || start[0] == '{'):
+		if err := checkUTF8(data); err != nil {
+			return doctree.Node{}, err
+		}
 		return doctree.ParseJSON(data)
 	}
 	documents, mistakes := doctree.ParseYAML(data)
@@ -28,4 +32,15 @@ func parseFile(name string, data []byte) (doctree.Node, error) {
 		return doctree.Node{}, doctree.Errorf(documents[1].At, "there is more than one YAML document in the file")
 	}
 	return documents[0], nil
+}
+
+// checkUTF8 refuses a text that a reader of JSON would change: it has another character for each byte that is not UTF-8.
+func checkUTF8(data []byte) error {
+	line := 0
+	for text := range bytes.Lines(data) {
+		if line++; !utf8.Valid(text) {
+			return doctree.Errorf(doctree.Position{Line: line}, "the line is not UTF-8")
+		}
+	}
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
@@ -45,6 +46,9 @@ func opcodeJob(ctx context.Context, daemon client.Querier, name string, args []s
 			return nil, cli.Usagef(`%s has no parameter %q; "lockstep opcode show %s" lists them`, name, key, name)
 		case twice:
 			return nil, cli.Usagef("%s is given twice", key)
+		}
+		if !utf8.ValidString(text) { // JSON would have another text
+			return nil, cli.Usagef("%s is not UTF-8: %q", key, text)
 		}
 		if parameters[key], err = parameterValue(known[0].Params[i].Type, text); err != nil {
 			return nil, cli.Usagef("%s: %v", key, err)
