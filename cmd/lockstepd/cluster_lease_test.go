@@ -224,6 +224,12 @@ func (c *cluster) refuses(m *member) {
 	require.Equal(c.t, 1, code)
 	require.Contains(c.t, stderr, "nothing was submitted")
 	require.Contains(c.t, m.cli("node", "list"), "There is no majority: 1 of 3")
+	for _, args := range [][]string{{"status"}, {"why", "1"}, {"list"}} {
+		_, stderr, code = m.tryCLI(args...)
+		require.Equal(c.t, 1, code, "%v", args)
+		require.Contains(c.t, stderr, "a majority of the nodes that vote must reach each other", "%v", args)
+	}
+	require.Contains(c.t, m.logged(), "failed to contact quorum of nodes, stepping down")
 }
 
 func (c *cluster) startAll() {
