@@ -41,6 +41,12 @@ func NoteRunDir(files QueueFiles, runDir string) error {
 	if err != nil {
 		return fmt.Errorf("note the run directory: %w", err)
 	}
+	return NoteRunDirOf(files, runDir, checkNothingLivesIn)
+}
+
+// NoteRunDirOf is [NoteRunDir] for an absolute path without symbolic links. check returns a [*FormerRunDirError] if a process may live in
+// the directory former.
+func NoteRunDirOf(files QueueFiles, runDir string, check func(former, runDir string) error) error {
 	content, err := files.Read("run-dir", paths.RunDirPath)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -50,7 +56,7 @@ func NoteRunDir(files QueueFiles, runDir string) error {
 		return nil
 	}
 	if err == nil {
-		if err := checkNothingLivesIn(former, runDir); err != nil {
+		if err := check(former, runDir); err != nil {
 			return err
 		}
 	}

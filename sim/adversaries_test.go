@@ -1,14 +1,10 @@
 package sim
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 	"time"
-
-	"lockstep/actors/conn"
-	"lockstep/sim/kernel"
 )
 
 // An adversary tries to keep one job, the victim, from its locks: with streams of jobs and with programs that do not end before the
@@ -170,49 +166,11 @@ func (c *client) stream(s jobStream) {
 	c.later(s.after, next)
 }
 
-// program is a process beside the jobs that takes locks over WConfD's socket.
-type program struct {
-	world   *World
-	process *process
-	rpc     *rpcClient
-	name    string
-}
-
-func (w *World) newProgram(number int) *program {
-	m := w.nodes[0].machine
-	m.lastPid++
-	life := &kernel.Lifetime{}
-	p := &process{machine: m, pid: m.lastPid, life: life, thread: kernel.NewThread(w.kernel, life), stdin: &pipe{}, stdout: &pipe{}, launched: true}
-	p.livelock = fmt.Sprintf("%sprogram_%d_%d", livelockDir, number, p.pid)
-	m.livelocks[p.livelock] = p
-	return &program{world: w, process: p, name: fmt.Sprintf("program-%d", number),
-		rpc: &rpcClient{world: w, node: m.node, thread: p.thread, wconf: true, peer: conn.Peer{PID: p.pid, Program: "gnt-sim"}}}
-}
-
-// programPolls is how often a program asks whether it has its locks.
-const programPolls = 20 * time.Millisecond
-
+// run takes the locks of the plan, keeps them for a time, and begins again.
 func (p *program) run(q lockProgram) {
-	identity := []any{p.name, p.process.livelock, p.process.pid}
-	later := func(d time.Duration, f func()) {
-		p.world.clock.After(d, p.process.life, func() { p.process.then(f) })
+	var next func()
+	next = func() {
+		p.take(strings.Split(q.locks, ","), func() { p.later(q.keeps, func() { p.free(next) }) })
 	}
-	request := [][2]string{}
-	for name := range strings.SplitSeq(q.locks, ",") {
-		request = append(request, [2]string{name, "exclusive"})
-	}
-	var ask func()
-	free := func() {
-		p.rpc.call("freeLocks", []any{identity}, answerMax, func(json.RawMessage, error) { ask() })
-	}
-	ask = func() {
-		p.rpc.call("updateLocksWaiting", []any{identity, 0, request}, answerMax, func(blockers json.RawMessage, err error) {
-			if err == nil && string(blockers) == "[]" {
-				later(q.keeps, free)
-				return
-			}
-			later(programPolls, ask)
-		})
-	}
-	later(q.after, ask)
+	p.later(q.after, next)
 }

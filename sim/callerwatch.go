@@ -47,7 +47,7 @@ func (c *callerWatch) Watch(by reserve.Caller) {
 func (c *callerWatch) process(by reserve.Caller) *process {
 	m := c.daemon.node.machine
 	if by.Known {
-		return m.livelocks[by.Owner.Livelock]
+		return m.livelocks[m.local(by.Owner.Livelock)]
 	}
 	for _, s := range m.sessions {
 		if s.process.pid == by.PID {

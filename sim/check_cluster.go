@@ -13,7 +13,7 @@ func ClusterCheckers() []Checker {
 		&checkAcknowledged{}, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkReported{}, &checkParse{}, &checkIDs{},
 		&checkDepends{}, &checkRecords{}, &checkLocks{}, &checkLive{}, checkReplicas{}, checkSettled{}, &checkFinal{}, checkMasters{},
 		&checkSlots{}, &checkFilters{}, &checkHolds{}, &checkLimits{}, &checkStartOrder{}, &checkTable{}, checkReplay{}, &checkOwners{},
-		checkRest{}, &checkClientOrders{}, &checkConfd{}, &checkLogins{}, &checkFound{}, &checkFence{},
+		checkRest{}, &checkClientOrders{}, &checkConfd{}, &checkLogins{}, &checkFound{}, checkRunDirs{}, &checkVanished{}, &checkFence{},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"path"
 	"strings"
 
+	"lockstep/core/config"
 	"lockstep/core/paths"
 )
 
@@ -21,7 +22,9 @@ func (*checkEdited) Name() string { return "edited files" }
 func (c *checkEdited) See(w *World, event any) error {
 	switch e := event.(type) {
 	case settingsEdited:
-		c.edited = append(c.edited, e.content)
+		if _, err := config.DecodeSettings(e.content); err != nil {
+			c.edited = append(c.edited, e.content)
+		}
 	case otherFileChanged, daemonStarted, powerLost, finished:
 		for _, content := range c.edited {
 			if !w.hasSettings(content) {

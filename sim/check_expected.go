@@ -362,7 +362,7 @@ func (c *checkExpected) search(w *World) error {
 		could = append(could, j)
 	}
 	for _, j := range could {
-		if c.free(j) && alone(j, wanted, levels) && c.eligible(w, j.id) {
+		if c.free(j) && alone(j, wanted, levels) && c.eligible(w, j.id) && !w.mayHaveProgram(j.ops[0]) {
 			return fmt.Errorf("job %d could run, and %d of %d slots are in use", j.id, len(c.active), w.effective.slots)
 		}
 	}

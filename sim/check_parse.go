@@ -103,6 +103,10 @@ func parse(name string, data []byte) (err error) {
 		_, err = reserve.Decode(data)
 	case paths.ConfigJournalPath:
 		err = journal.Read(data).Damage
+	case paths.RunDirPath:
+		if !path.IsAbs(strings.TrimSuffix(string(data), "\n")) {
+			err = fmt.Errorf("%q is no directory", data)
+		}
 	case paths.ConfigExtraPath, paths.ConfigHistoryPath, paths.ConfigHistoryOlderPath, paths.VersionPath, paths.LocksPath, paths.LocksJournalPath, paths.FreeLocksPath, paths.FreeLocksJournalPath, paths.DrainPath:
 	default:
 		if strings.HasPrefix(name, paths.SsconfPrefix) {

@@ -11,11 +11,13 @@ import (
 
 // checkRetention: a job is archived only when it has ended. Without a client's request it is archived only if the settings
 // in force say so: it has ended long enough ago, and keep_last later jobs of its name have ended, archived ones included.
-// In the end each job is in the queue or in the archive, not in both, and no job is left that was due two minutes before.
+// In the end each job is in the queue or in the archive, and no job is left that was due two minutes before. It is in both only if a
+// power loss has undone a part of its move that was not durable yet.
 // The record of the ends for dependents is checked by checkRecords.
 type checkRetention struct {
 	names      map[string]string // by tag of the job, of all submissions that were sent
 	asked      map[int64]bool    // jobs that a client has asked to archive, or whose archiving has begun and failed
+	halves     map[int64]bool    // jobs that a power loss has left in the queue and in the archive
 	generation int               // of the known settings
 	since      time.Time         // of the last new settings, start of a daemon, or failure of a disk
 }
@@ -30,7 +32,7 @@ func (*checkRetention) Name() string { return "retention" }
 
 func (c *checkRetention) See(w *World, event any) error {
 	if c.asked == nil {
-		c.names, c.asked = map[string]string{}, map[int64]bool{}
+		c.names, c.asked, c.halves = map[string]string{}, map[int64]bool{}, map[int64]bool{}
 	}
 	if w.effective.generation != c.generation {
 		c.generation, c.since = w.effective.generation, w.clock.Now()
@@ -49,6 +51,12 @@ func (c *checkRetention) See(w *World, event any) error {
 	case diskFailed:
 		c.since = w.clock.Now()
 		c.failed(w, e.path)
+	case powerLost:
+		for _, id := range w.recordedIDs() {
+			if w.disk.Find(paths.ArchivePath(id)) != nil {
+				c.halves[id] = true
+			}
+		}
 	case daemonStarted, deciderStarted, panicked:
 		c.since = w.clock.Now()
 	case finished:
@@ -108,7 +116,7 @@ func (c *checkRetention) rest(w *World) error {
 	s, now := w.effective.settings, w.clock.Now()
 	settled := w.effective.known && s.ArchiveAfter(0) > 0 && now.Sub(c.since) > retentionSlack && !w.garbled
 	for _, id := range w.recordedIDs() {
-		if w.disk.Find(paths.ArchivePath(id)) != nil {
+		if w.disk.Find(paths.ArchivePath(id)) != nil && !c.halves[id] {
 			return fmt.Errorf("job %d is in the queue and in the archive", id)
 		}
 		j := w.Job(id)

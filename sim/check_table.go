@@ -166,6 +166,11 @@ func (w *World) waitingSince(o lock.Owner) time.Time {
 			return p.shell.locksWantedSince
 		}
 	}
+	for _, p := range w.programs {
+		if o.Livelock == p.process.livelock && p.wants != nil {
+			return p.since
+		}
+	}
 	return w.clock.Now()
 }
 

@@ -18,9 +18,13 @@ func TestCheckersBite(t *testing.T) {
 	for _, c := range configBites {
 		bites[c.checker().Name()] = true
 	}
-	bites[(&checkLogins{}).Name()] = true // TestLoginCheckerBites
-	bites[(&checkFound{}).Name()] = true  // TestReadersFindEveryJob
-	bites[(&checkEdited{}).Name()] = true // TestEveryStepOfDamagedSettings
+	bites[(&checkLogins{}).Name()] = true   // TestLoginCheckerBites
+	bites[(&checkFound{}).Name()] = true    // TestReadersFindEveryJob
+	bites[(&checkEdited{}).Name()] = true   // TestEveryStepOfDamagedSettings
+	bites[(&checkVanished{}).Name()] = true // TestProcessesEndWithoutAQueueAtEveryStep
+	bites[checkConnections{}.Name()] = true // TestACrowdStandsInNobodysWay
+	bites[checkPrograms{}.Name()] = true    // TestProgramsCompeteForLocks
+	bites[checkRunDirs{}.Name()] = true     // TestAnOperatorChangesWhatLiesAround
 	for name, c := range map[string]struct {
 		checker  func() Checker
 		mutation string

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"lockstep/core/budget"
 	"lockstep/core/wire"
 	"lockstep/sim/kernel"
 )
@@ -72,7 +73,8 @@ func (s *submission) outcome() outcome {
 
 func (w *World) newClient() *client {
 	c := &client{world: w, number: len(w.clients) + 1}
-	c.rpc = &rpcClient{world: w, node: w.nodes[len(w.clients)%len(w.nodes)], thread: kernel.NewThread(w.kernel, w.life), followsMaster: w.oracle != nil, mayDrop: true}
+	c.rpc = &rpcClient{world: w, node: w.nodes[len(w.clients)%len(w.nodes)], thread: kernel.NewThread(w.kernel, w.life), followsMaster: w.oracle != nil, mayDrop: true,
+		as: budget.Client{Name: fmt.Sprintf("client-%d", c.number)}}
 	w.clients = append(w.clients, c)
 	return c
 }

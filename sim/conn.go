@@ -7,6 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/conn"
+	"lockstep/core/budget"
 	"lockstep/sim/kernel"
 )
 
@@ -20,6 +21,10 @@ type simConn struct {
 	request []byte     // has arrived and was not read yet
 	reading bool
 	closing bool
+
+	slot   *budget.Slot  // nil: the daemon has no entrance
+	client budget.Client // whom the slot counts for
+	phase  budget.Phase
 }
 
 var _ conn.Conn = (*simConn)(nil)
@@ -40,9 +45,11 @@ func (c *simConn) read() {
 	case c.request != nil:
 		frame := c.request
 		c.request, c.reading = nil, false
+		c.daemon.entrance.move(c, budget.Working)
 		c.thread.Do(func() { c.deliver(&conn.Received{Frame: frame, By: simUser}) })
 	case c.rpc == nil:
 		c.reading = false
+		c.daemon.entrance.leave(c)
 		c.thread.Do(func() { c.deliver(&conn.Closed{}) })
 	}
 }
@@ -56,12 +63,21 @@ func (c *simConn) Answer(parts ...[]byte) {
 	}
 	frame := bytes.Join(parts, nil)
 	c.thread.Do(func() {
-		if c.rpc != nil {
-			c.rpc.answered(c, frame)
+		if c.rpc != nil && c.rpc.takesAfter > 0 {
+			c.sendSlowly(frame, c.rpc.takesAfter)
+			return
 		}
-		c.reading = true
-		c.read()
+		c.passAnswer(frame)
 	})
+}
+
+func (c *simConn) passAnswer(frame []byte) {
+	if c.rpc != nil {
+		c.rpc.answered(c, frame)
+	}
+	c.daemon.entrance.move(c, budget.Idle)
+	c.reading = true
+	c.read()
 }
 
 // Close ends the connection after the answers are sent.
@@ -91,6 +107,7 @@ func (c *simConn) closeUnserved() {
 
 // drop removes the connection; the client notices.
 func (c *simConn) drop() {
+	c.daemon.entrance.leave(c)
 	for i, other := range c.daemon.conns {
 		if other == c {
 			c.daemon.conns = append(c.daemon.conns[:i:i], c.daemon.conns[i+1:]...)

@@ -40,8 +40,9 @@ type daemon struct {
 	conns     []*simConn
 	requests  int
 	queries   *queryServer
-	ready     bool // accepts connections
-	stopping  bool // Stop was called
+	ready     bool      // accepts connections
+	stopping  bool      // Stop was called
+	entrance  *entrance // nil: any number of connections
 }
 
 // prepare creates what is missing at a first start.
@@ -62,6 +63,9 @@ func (n *node) prepare() error {
 			return err
 		}
 	}
+	if err := n.noteRunDir(); err != nil {
+		return err
+	}
 	return n.firstConfig()
 }
 
@@ -69,6 +73,9 @@ func newDaemon(n *node) *daemon {
 	w := n.world
 	d := &daemon{world: w, node: n, number: n.daemons, life: &kernel.Lifetime{}}
 	d.accept = kernel.NewThread(w.kernel, d.life)
+	if w.crowd != nil {
+		d.entrance = newEntrance()
+	}
 	alter := w.mutations.Alter
 	if w.mutations.NewAlter != nil {
 		alter = w.mutations.NewAlter()
@@ -265,6 +272,9 @@ func (n *node) dial(from *rpcClient) *simConn {
 		return nil
 	}
 	c := &simConn{daemon: d, thread: kernel.NewThread(n.world.kernel, d.life), rpc: from}
+	if !from.wconf && !d.entrance.admit(c) {
+		return nil
+	}
 	d.conns = append(d.conns, c)
 	d.accept.Do(func() { d.env.System().Root.Send(d.gateway(from.wconf), &conn.Opened{Conn: c, Peer: from.peer}) })
 	if n.clustered() {

@@ -35,6 +35,8 @@ type effectiveConfig struct {
 	config       *model.Config
 	settingsFile *simdisk.File
 
+	damaged bool // settings.json was edited so that no daemon can read it, and no change of a setting has replaced it since
+
 	rules     *filter.Set
 	ruleTexts map[string]json.RawMessage // by uuid
 	verdicts  map[*job.Job]verdict       // by job; a changed job is a new key
@@ -62,6 +64,10 @@ func (f *effectiveConfig) observe(event any) {
 	case deciderStarted:
 		// A daemon without a cluster has no change in transit from before its start.
 		f.known, f.certain, f.answered = false, f.world.oracle == nil || f.unanswered == 0, nil
+	case settingsEdited:
+		_, err := config.DecodeSettings(e.content)
+		f.damaged = err != nil
+		f.invalidate()
 	case diskFailed:
 		if e.node == f.world.decider && (e.path == paths.ConfigPath || e.path == paths.ConfigJournalPath || e.path == paths.SettingsPath) {
 			f.invalidate()
@@ -116,6 +122,12 @@ func (f *effectiveConfig) quiescent() {
 }
 
 func (f *effectiveConfig) load(c *model.Config, ownFile *simdisk.File) {
+	if f.damaged {
+		if ownFile == nil || !json.Valid(ownFile.Data) {
+			return
+		}
+		f.damaged = false
+	}
 	f.generation++
 	if c != f.config || f.rules == nil {
 		raw := config.FilterRules(c)

@@ -140,3 +140,21 @@ func TestAReservationSurvivesItsDaemon(t *testing.T) {
 		}
 	}
 }
+
+// A job that has waited in its slot since its promise is not passed by a second opcode of a job that was chosen later. Scheduler and lock
+// manager both see to that, so the checker is shown a choice that neither makes.
+func TestASecondOpcodeThatOvertakesIsSeen(t *testing.T) {
+	w := New(Options{})
+	w.effective.known = true
+	begin, wanted := w.clock.Now(), [][2]string{{"node/a", "exclusive"}}
+	waits := &lockingJob{id: 1, ops: [][][2]string{wanted}, fixed: true, claims: true, blocked: true, chosen: begin}
+	passes := &lockingJob{id: 2, ops: [][][2]string{nil, wanted}, fixed: true, claims: true, op: 1, chosen: begin.Add(time.Second)}
+	c := &checkExpected{active: map[int64]*lockingJob{1: waits, 2: passes}}
+	bound := c.patience(begin) + w.effective.settings.LockBypass()
+	w.clock.AdvanceTo(begin.Add(bound))
+	require.NoError(t, c.overtaken(w, passes))
+	w.clock.AdvanceTo(begin.Add(bound + time.Second))
+	require.ErrorContains(t, c.overtaken(w, passes), "job 2 has its locks before job 1")
+	waits.priority = 1
+	require.NoError(t, c.overtaken(w, passes), "a more urgent one may")
+}

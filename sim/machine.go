@@ -2,14 +2,22 @@ package sim
 
 import (
 	"fmt"
+	"maps"
+	"path"
 	"slices"
+	"strings"
 	"time"
 
+	"lockstep/persistence"
 	"lockstep/sim/kernel"
 )
 
-// Directories of lock files, as in production. They do not survive the machine.
-const livelockDir = "/run/lockstep/livelocks/"
+// livelockDir is the directory of the lock files of new processes, as in production. It does not survive the machine.
+func (m *machine) livelockDir() string { return m.runDir + "/livelocks/" }
+
+// local is the path at which the daemon looks for the lock file of an owner of locks: by its name, in its own run directory. It looks for
+// that of a job process at the path in the job file.
+func (m *machine) local(livelock string) string { return m.livelockDir() + path.Base(livelock) }
 
 // machine is the part of a node below the daemon: processes, their commands, lock files. It
 // outlives daemons.
@@ -18,6 +26,7 @@ type machine struct {
 	node    *node
 	lastPid int
 	boots   int
+	runDir  string // of the daemon
 	// processes and commands that live, by age
 	processes []*process
 	commands  []*command
@@ -30,13 +39,13 @@ type machine struct {
 }
 
 func newMachine(n *node) *machine {
-	return &machine{world: n.world, node: n, lastPid: 1000, livelocks: map[string]*process{}, priorities: map[int64]int{}}
+	return &machine{world: n.world, node: n, lastPid: 1000, runDir: runDirs[0], livelocks: map[string]*process{}, priorities: map[int64]int{}}
 }
 
 func (m *machine) newLivelock(name string, pid int, owner *process) string {
-	path := fmt.Sprintf("%s%s_%d_%d_%08x", livelockDir, name, m.world.clock.Now().Unix(), pid, m.world.rng.Uint32())
-	m.livelocks[path] = owner
-	return path
+	livelock := fmt.Sprintf("%s%s_%d_%d_%08x", m.livelockDir(), name, m.world.clock.Now().Unix(), pid, m.world.rng.Uint32())
+	m.livelocks[livelock] = owner
+	return livelock
 }
 
 // alive reports whether the process of a livelock lives, by the rule of every part of lockstep:
@@ -44,6 +53,20 @@ func (m *machine) newLivelock(name string, pid int, owner *process) string {
 func (m *machine) alive(livelock string) bool {
 	p := m.livelocks[livelock]
 	return p != nil && !p.life.Over
+}
+
+// checkNothingLivesIn is as in persistence.
+func (m *machine) checkNothingLivesIn(former, _ string) error {
+	refusal := &persistence.FormerRunDirError{Former: former}
+	for _, livelock := range slices.Sorted(maps.Keys(m.livelocks)) {
+		if p := m.livelocks[livelock]; p != nil && !p.life.Over && strings.HasPrefix(livelock, former+"/") {
+			refusal.Living = append(refusal.Living, path.Base(livelock))
+		}
+	}
+	if refusal.Living == nil {
+		return nil
+	}
+	return refusal
 }
 
 // spawn starts the process of a job, which does nothing yet.
@@ -126,6 +149,9 @@ func (m *machine) losePower() {
 	for _, s := range slices.Clone(m.sessions) {
 		s.process.life.Over = true
 		s.ended()
+	}
+	for _, p := range slices.Clone(m.world.programs) {
+		p.losePower()
 	}
 }
 

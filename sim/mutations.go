@@ -51,6 +51,10 @@ var AllMutations = slices.Concat([]Mutation{
 	{"more-slots", "the daemon uses one run slot more than configured", Mutations{MoreSlots: 1}},
 	{"early-release", "the locks of a job are freed when its process dies, even if orphans still work", Mutations{Alter: releasesEarly}},
 	{"survivors", "a forced end kills only the process group of the command, not processes that have left it", Mutations{Survivors: true}},
+	{"patient-processes", "job processes try for ever to write to a directory that is gone", Mutations{PatientProcesses: true}},
+	{"one-client", "all clients count as one where connections are bounded", Mutations{OneClient: true}},
+	{"any-run-dir", "a daemon starts with another run directory while processes live in the former one", Mutations{AnyRunDir: true}},
+	{"forgotten-programs", "the locks of programs are not written to the journal", Mutations{Alter: losesPrograms}},
 	{"marker-only", "orphans of a process whose end the daemon did not see are found by their marker only, not by their session", Mutations{MarkerOnly: true}},
 	{"no-deaths", "the lock manager does not learn that an owner has died", Mutations{Alter: drops("daemon/core/locks", &messages.OwnerDied{}, &messages.OwnersProbed{}, &messages.JobCleanedUp{})}},
 	{"unwritten-release", "a release of all locks is not written to the journal", Mutations{Alter: dropsReleases}},
@@ -152,10 +156,10 @@ func hidesArchive(_ string, m any) any {
 	return m
 }
 
-// hidesDamage makes a damaged file an empty object.
+// hidesDamage makes a damaged file of one line an empty object. Journals have several lines.
 func hidesDamage(_ string, m any) any {
 	r, is := m.(*messages.AccessStoreResult)
-	if content := r.GetRead().GetContent(); is && bytes.HasPrefix(content, []byte("{")) && !json.Valid(content) {
+	if content := r.GetRead().GetContent(); is && bytes.HasPrefix(content, []byte("{")) && !bytes.Contains(content, []byte("\n")) && !json.Valid(content) {
 		hidden := proto.CloneOf(r)
 		hidden.GetRead().Content = []byte("{}")
 		return hidden
@@ -399,6 +403,23 @@ func dropsReleases(_ string, m any) any {
 	var kept []byte
 	for line := range bytes.Lines(request.GetAppend().Content) {
 		if !bytes.Contains(line, []byte(`"locks":[],"pending":null`)) {
+			kept = append(kept, line...)
+		}
+	}
+	request.GetAppend().Content = kept
+	return request
+}
+
+// losesPrograms removes the records of programs from the journal of the locks.
+func losesPrograms(_ string, m any) any {
+	request, is := m.(*messages.AccessStore)
+	if !is || request.GetAppend().GetPath() != paths.LocksJournalPath {
+		return m
+	}
+	request = proto.CloneOf(request)
+	var kept []byte
+	for line := range bytes.Lines(request.GetAppend().Content) {
+		if !bytes.Contains(line, []byte(`"program-`)) {
 			kept = append(kept, line...)
 		}
 	}

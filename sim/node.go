@@ -23,8 +23,9 @@ type node struct {
 	machine *machine
 	daemon  *daemon // nil: none runs
 
-	daemons      int // number of daemons so far
-	bootsSeen    int // see Mutations.DropsJournal
+	daemons      int    // number of daemons so far
+	wantedRunDir string // with which the operator starts daemons; "": as before
+	bootsSeen    int    // see Mutations.DropsJournal
 	diskFull     diskFull
 	starvedUntil time.Time // until then processes die at their start
 	// cluster is the part that only a node of a cluster has; nil: the node is not in a cluster.
@@ -113,6 +114,7 @@ func (n *node) startAgain() {
 	if n.daemon != nil || !n.mayStart() {
 		return
 	}
+	n.world.hands.beforeStart(n)
 	err := n.Start()
 	if _, lost := errors.AsType[*persistence.LostQueueError](err); lost && n.clustered() {
 		n.rejoinAsNew() // the operator follows the daemon's error message

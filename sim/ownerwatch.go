@@ -21,7 +21,8 @@ func newOwnerWatch(d *daemon, own string) *ownerWatch {
 }
 
 func (o *ownerWatch) alive(livelock string) bool {
-	return livelock == o.daemonLivelock || o.daemon.node.machine.alive(livelock)
+	m := o.daemon.node.machine
+	return livelock == o.daemonLivelock || m.alive(m.local(livelock))
 }
 
 // Watch reports the death of a livelock's process, at once if there is none.
@@ -39,7 +40,8 @@ func (o *ownerWatch) Watch(livelock string, _ int) {
 			}
 		})
 	}
-	if p := o.daemon.node.machine.livelocks[livelock]; p != nil {
+	m := o.daemon.node.machine
+	if p := m.livelocks[m.local(livelock)]; p != nil {
 		p.whenEnded(tell)
 		return
 	}
@@ -69,4 +71,7 @@ func (o *ownerWatch) Probe(livelocks []string, answer func(dead []string)) {
 }
 
 // Remove removes a lock file.
-func (o *ownerWatch) Remove(livelock string) { delete(o.daemon.node.machine.livelocks, livelock) }
+func (o *ownerWatch) Remove(livelock string) {
+	m := o.daemon.node.machine
+	delete(m.livelocks, m.local(livelock))
+}

@@ -14,12 +14,15 @@ import (
 // run.
 type Repro struct {
 	Seed     uint64    `json:"seed"`
-	Nodes    int       `json:"nodes"`             // 1 to NodesMax
-	Steps    uint64    `json:"steps"`             // steps with faults; later ones are without
-	Faults   string    `json:"faults"`            // see ParseFaults
-	Config   int       `json:"config,omitempty"`  // see RunOptions
-	Readers  int       `json:"readers,omitempty"` // see RunOptions
-	Holders  int       `json:"holders,omitempty"` // see RunOptions
+	Nodes    int       `json:"nodes"`              // 1 to NodesMax
+	Steps    uint64    `json:"steps"`              // steps with faults; later ones are without
+	Faults   string    `json:"faults"`             // see ParseFaults
+	Config   int       `json:"config,omitempty"`   // see RunOptions
+	Readers  int       `json:"readers,omitempty"`  // see RunOptions
+	Holders  int       `json:"holders,omitempty"`  // see RunOptions
+	Crowd    int       `json:"crowd,omitempty"`    // see RunOptions
+	Hands    int       `json:"hands,omitempty"`    // see RunOptions
+	Programs int       `json:"programs,omitempty"` // see RunOptions
 	Mutation string    `json:"plant,omitempty"`
 	Schedule *Schedule `json:"recipe,omitempty"` // nil: the seed's own
 }
@@ -46,7 +49,7 @@ func (c Repro) Run(sink func(Line)) (Result, error) {
 			return Result{}, err
 		}
 	}
-	return Run(c.Seed, RunOptions{Steps: c.Steps, Faults: faults, Nodes: c.Nodes, Config: c.Config, Readers: c.Readers, Holders: c.Holders, Mutations: mutations, Schedule: c.Schedule, Sink: sink}), nil
+	return Run(c.Seed, RunOptions{Steps: c.Steps, Faults: faults, Nodes: c.Nodes, Config: c.Config, Readers: c.Readers, Holders: c.Holders, Crowd: c.Crowd, Hands: c.Hands, Programs: c.Programs, Mutations: mutations, Schedule: c.Schedule, Sink: sink}), nil
 }
 
 // checkNodes refuses faults and mutations that need several nodes.

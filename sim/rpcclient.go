@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lockstep/actors/conn"
+	"lockstep/core/budget"
 	"lockstep/core/wire"
 	"lockstep/sim/kernel"
 )
@@ -21,8 +22,11 @@ type rpcClient struct {
 	peer    conn.Peer      // who it is, as the socket reports it
 	conn    *simConn       // nil: none
 	done    func(json.RawMessage, error)
-	calls   int  // number of calls so far
-	mayDrop bool // it hangs up now and then
+	calls   int           // number of calls so far
+	mayDrop bool          // it hangs up now and then
+	as      budget.Client // for the entrance of the daemon
+	// takesAfter is how long it leaves an answer in the connection.
+	takesAfter time.Duration
 	// followsMaster says that it tries the next node when a node answers that it is not the
 	// master.
 	followsMaster bool

@@ -15,6 +15,9 @@ type RunOptions struct {
 	Nodes     int             // 1 or less: one, without a cluster
 	Config    int             // about one of so many seeds has clients that change the configuration; 0: none
 	Readers   int             // about one of so many seeds has clients that only ask; 0: none
+	Crowd     int             // in about one of so many seeds, of one node, a user takes all connections that the daemon gives; 0: none
+	Hands     int             // in about one of so many seeds an operator changes the run directory and settings.json between starts; 0: none
+	Programs  int             // about one of so many seeds, of one node, has programs that compete with jobs for locks; 0: none
 	Holders   int             // in about one of so many seeds job programs take time to load, and clients hold jobs meanwhile; 0: none
 	Mutations Mutations
 	Sink      func(Line)
@@ -77,6 +80,7 @@ func Run(seed uint64, o RunOptions) Result {
 	if holders := holderCount(seed, o.Holders); holders > 0 {
 		w.holders = newHolders(w, holders)
 	}
+	w.addOthers(seed, o)
 	if o.Schedule != nil {
 		w.injector.replay(o.Schedule.Faults)
 		if o.Schedule.Order != 0 {
@@ -100,6 +104,18 @@ func Run(seed uint64, o RunOptions) Result {
 		r.Schedule = *o.Schedule
 	}
 	return r
+}
+
+// addOthers adds what is beside the clients of the work: an operator between the starts of daemons, and on a single node a crowd and programs.
+func (w *World) addOthers(seed uint64, o RunOptions) {
+	w.hands = newHands(w, seed, o.Hands)
+	if w.oracle != nil {
+		return
+	}
+	w.crowd = newCrowd(w, seed, o.Crowd)
+	if programs := programCount(seed, o.Programs); programs > 0 {
+		w.programWork = newProgramWork(w, programs)
+	}
 }
 
 // configClients is the number of clients that change the configuration in the run of a seed.
@@ -153,7 +169,7 @@ func (w *World) runToEnd(work *workload) {
 
 // workDone reports whether no work is left, and no step can change what a checker sees.
 func (w *World) workDone(work *workload) bool {
-	return work.done() && w.config.done() && w.browsers.done() && w.readers.done() && w.holders.done() && w.kernel.Idle() && w.unfinished() == nil
+	return work.done() && w.config.done() && w.browsers.done() && w.readers.done() && w.holders.done() && w.programWork.done() && w.crowd.done() && w.kernel.Idle() && w.unfinished() == nil
 }
 
 // finish asks the daemon for all jobs until it answers, and runs the final checks.

@@ -174,11 +174,14 @@ func keptSeeds(t *testing.T, o RunOptions, path string) {
 // processors, and that other seeds give other traces.
 func TestASeedIsARun(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	faults, err := ParseFaults("all")
+	require.NoError(t, err)
+	everybody := RunOptions{Steps: stepsOfSeed, Faults: faults, Config: 1, Readers: 1, Holders: 1, Hands: 1, Programs: 1, Crowd: 1}
 	sums := map[uint64]uint64{}
 	for seed := range max(longtest.Times(uint64(10)), 2) {
 		for _, processors := range []int{1, 4} {
 			runtime.GOMAXPROCS(processors)
-			sum := runSeed(t, 1, seed, "all").Sum ^ runSeed(t, 3, seed, "all").Sum
+			sum := runSeed(t, 1, seed, "all").Sum ^ runSeed(t, 3, seed, "all").Sum ^ Run(seed, everybody).Sum
 			if before, known := sums[seed]; known {
 				require.Equal(t, before, sum, "seed %d", seed)
 			}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"time"
 
+	"lockstep/core/budget"
 	"lockstep/core/jobproc"
 	"lockstep/core/paths"
 	"lockstep/core/rawjson"
@@ -33,7 +34,8 @@ type shell struct {
 func newShell(p *process, j *jobproc.Process) *shell {
 	s := &shell{process: p, jobproc: j}
 	for i := range s.lines {
-		s.lines[i] = &rpcClient{world: p.machine.world, node: p.machine.node, thread: p.thread, wconf: jobproc.Line(i) == jobproc.LockLine}
+		s.lines[i] = &rpcClient{world: p.machine.world, node: p.machine.node, thread: p.thread, wconf: jobproc.Line(i) == jobproc.LockLine,
+			as: budget.Client{Class: budget.Jobs, Name: "jobs"}}
 	}
 	return s
 }
@@ -237,7 +239,7 @@ func (s *shell) written(err error) {
 			return
 		}
 	}
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) && !p.machine.world.mutations.PatientProcesses {
 		err = &jobproc.QueueMissingError{Err: err}
 	}
 	s.event(func(now time.Time) jobproc.Actions { return s.jobproc.Written(now, err) })

@@ -50,6 +50,12 @@ type Mutations struct {
 	MarkerOnly bool
 	// AnyLivelock: a job process begins whatever lock file its job names.
 	AnyLivelock bool
+	// PatientProcesses: job processes take a missing directory of the queue for any other error of the disk.
+	PatientProcesses bool
+	// OneClient: an entrance counts all clients as one.
+	OneClient bool
+	// AnyRunDir: a daemon starts with any run directory, whatever lives in the former one.
+	AnyRunDir bool
 	// StartUnblocked: the scheduler starts no job before its locks are free.
 	StartUnblocked bool
 	// Patience is the daemon's limit for jobs that cannot be started.
@@ -116,12 +122,16 @@ type World struct {
 	orderedPanics []*orderedPanic
 	// garbled says that job files were replaced from outside.
 	garbled      bool
-	config       *configWork // nil: no client changes the configuration
-	browsers     *browsers   // nil: no browser uses the console
-	readers      *readers    // nil: no client only asks
-	holders      *holders    // nil: job programs load in no time, and no client waits for starts
-	panics       uint64      // injected panics so far
-	finalListing []listed    // the daemon's list of jobs at the end
+	config       *configWork  // nil: no client changes the configuration
+	browsers     *browsers    // nil: no browser uses the console
+	readers      *readers     // nil: no client only asks
+	hands        *hands       // nil: no operator changes directories and files
+	programWork  *programWork // nil: no program competes for locks
+	crowd        *crowd       // nil: connections are not bounded
+	programs     []*program   // that live
+	holders      *holders     // nil: job programs load in no time, and no client waits for starts
+	panics       uint64       // injected panics so far
+	finalListing []listed     // the daemon's list of jobs at the end
 }
 
 // oneShard makes actor systems cheap. Their thousand maps have many shards each, to reduce

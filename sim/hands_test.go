@@ -1,0 +1,63 @@
+package sim
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/sim/longtest"
+)
+
+// requireBite runs seeds with a mutation until a checker finds it, which must be the one with that text.
+func requireBite(t *testing.T, within uint64, want string, o RunOptions, mutation, kinds string) {
+	t.Helper()
+	mutations, err := FindMutation(mutation)
+	require.NoError(t, err)
+	o.Mutations, o.Steps = mutations, stepsOfSeed
+	o.Faults, err = ParseFaults(kinds)
+	require.NoError(t, err)
+	for i := range within {
+		if r := Run(*firstFlag+i, o); r.Err != nil {
+			require.ErrorContains(t, r.Err, want)
+			t.Logf("seed %d: %v", r.Seed, r.Err)
+			return
+		}
+	}
+	require.Fail(t, "it has not bitten", "%s within %d seeds", mutation, within)
+}
+
+// requireSeedsGood runs seeds with all faults.
+func requireSeedsGood(t *testing.T, seeds uint64, flags string, o RunOptions) {
+	t.Helper()
+	faults, err := ParseFaults("all")
+	require.NoError(t, err)
+	o.Steps, o.Faults = stepsOfSeed, faults
+	for i := range longtest.Times(seeds) {
+		requireGood(t, o.Nodes, "all "+flags, Run(*firstFlag+i, o))
+	}
+}
+
+// TestAnOperatorChangesWhatLiesAround runs random work while an operator changes run directories and settings between the starts of the
+// daemons, and shows that the checkers bite.
+func TestAnOperatorChangesWhatLiesAround(t *testing.T) {
+	t.Run("one node", func(t *testing.T) {
+		t.Parallel()
+		o := RunOptions{Nodes: 1, Hands: 1}
+		requireSeedsGood(t, 150, "--hands 1", o)
+		requireBite(t, 50, "run directories", o, "any-run-dir", "crash,stop")
+		requireBite(t, 50, "edited files", o, "unset-aside", "crash,stop")
+	})
+	t.Run("three nodes", func(t *testing.T) {
+		t.Parallel()
+		o := RunOptions{Nodes: 3, Hands: 1}
+		requireSeedsGood(t, 30, "--hands 1", o)
+		requireBite(t, 50, "run directories", o, "any-run-dir", "crash,stop")
+	})
+}
+
+// TestProgramsCompeteForLocks runs random work beside programs that take the locks of jobs, and shows that the checker bites.
+func TestProgramsCompeteForLocks(t *testing.T) {
+	o := RunOptions{Nodes: 1, Programs: 1}
+	requireSeedsGood(t, 150, "--programs 1", o)
+	requireBite(t, 50, "locks of programs", o, "forgotten-programs", "crash")
+}
