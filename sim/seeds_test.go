@@ -144,6 +144,11 @@ func TestKeptHolderClusterSeeds(t *testing.T) {
 	keptSeeds(t, RunOptions{Nodes: 3, Holders: 1}, "testdata/cluster-holder-seeds.txt")
 }
 
+// TestKeptUsualSeeds runs kept seeds of one node with the usual flags of lockstep-sim run.
+func TestKeptUsualSeeds(t *testing.T) {
+	keptSeeds(t, RunOptions{Nodes: 1, Config: ConfigSeeds, Readers: ReaderSeeds, Holders: HolderSeeds, Hands: HandSeeds, Programs: ProgramSeeds, Crowd: CrowdSeeds}, "testdata/usual-seeds.txt")
+}
+
 func keptSeeds(t *testing.T, o RunOptions, path string) {
 	file, err := os.Open(path)
 	require.NoError(t, err)
