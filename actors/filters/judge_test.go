@@ -77,8 +77,15 @@ func TestASubmissionDoesNotWaitForAChangeOfTheRules(t *testing.T) {
 		b.judgeMany()
 		b.client = b.queue // the same mailbox for all answers
 		edit := b.replaceByExpensive(8, uuidA)
+		asked := false // when the first slice begins, so that the submission is behind one slice, however slow this machine is
+		b.Panics.Watch(func(_ string, m any) {
+			if !asked && strings.HasSuffix(fmt.Sprintf("%T", m), "proceed") {
+				asked = true
+				b.queue.Ask(b.filters, &messages.EvaluateFilters{Request: 1, Jobs: []*messages.UnfinishedJob{unfinished(many + 1)}})
+			}
+		})
 		b.publishEdit(edit)
-		b.sendEvaluate(1, many+1)
+		b.Settle()
 		all := b.queue.Unread()
 		submitted := indexOf(all, isGroup)
 		require.Equal(t, uuidA, all[submitted].(*messages.EvaluateFiltersResult).Verdicts[0].Rule)
