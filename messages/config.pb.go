@@ -69,8 +69,9 @@ func (x *PublishConfig) GetRequest() uint64 {
 }
 
 // EditConfig changes parts of the configuration. A change waits for a client that holds the
-// configuration lock. Values are JSON. A `filter` without a `rule` is deleted. `settings`
-// are lockstep's.
+// configuration lock. Values are JSON. A `filter` without a `rule` is deleted; with `if_rule`
+// only if it is this rule. `own`: Ganeti's programs cannot read the rule, so it is in
+// config.extra. `settings` are lockstep's.
 type EditConfig struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -79,6 +80,8 @@ type EditConfig struct {
 	Rule          []byte                 `protobuf:"bytes,4,opt,name=rule,proto3" json:"rule,omitempty"`
 	Settings      map[string][]byte      `protobuf:"bytes,5,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	By            string                 `protobuf:"bytes,6,opt,name=by,proto3" json:"by,omitempty"` // user and process, as the gateway knows them; empty: unknown
+	Own           bool                   `protobuf:"varint,7,opt,name=own,proto3" json:"own,omitempty"`
+	IfRule        []byte                 `protobuf:"bytes,8,opt,name=if_rule,json=ifRule,proto3" json:"if_rule,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -153,6 +156,20 @@ func (x *EditConfig) GetBy() string {
 		return x.By
 	}
 	return ""
+}
+
+func (x *EditConfig) GetOwn() bool {
+	if x != nil {
+		return x.Own
+	}
+	return false
+}
+
+func (x *EditConfig) GetIfRule() []byte {
+	if x != nil {
+		return x.IfRule
+	}
+	return nil
 }
 
 type EditConfigResult struct {
@@ -307,7 +324,8 @@ func (*ChangeFilter_Replace) isChangeFilter_Change() {}
 
 func (*ChangeFilter_Delete) isChangeFilter_Change() {}
 
-// FilterParts are the parts of a rule as JSON, as clients send them (queue.md 5.2).
+// FilterParts are the parts of a rule as JSON, as clients send them (queue.md 5.2). `lasts`:
+// seconds until the end of the rule; empty: it has no end.
 type FilterParts struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Uuid          []byte                 `protobuf:"bytes,1,opt,name=uuid,proto3" json:"uuid,omitempty"`
@@ -315,6 +333,7 @@ type FilterParts struct {
 	Predicates    []byte                 `protobuf:"bytes,3,opt,name=predicates,proto3" json:"predicates,omitempty"`
 	Action        []byte                 `protobuf:"bytes,4,opt,name=action,proto3" json:"action,omitempty"`
 	Reason        []byte                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	Lasts         []byte                 `protobuf:"bytes,6,opt,name=lasts,proto3" json:"lasts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -380,6 +399,13 @@ func (x *FilterParts) GetAction() []byte {
 func (x *FilterParts) GetReason() []byte {
 	if x != nil {
 		return x.Reason
+	}
+	return nil
+}
+
+func (x *FilterParts) GetLasts() []byte {
+	if x != nil {
+		return x.Lasts
 	}
 	return nil
 }
@@ -673,7 +699,7 @@ const file_config_proto_rawDesc = "" +
 	"\n" +
 	"\fconfig.proto\x12\x11lockstep.messages\x1a\rfailure.proto\")\n" +
 	"\rPublishConfig\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"\xea\x02\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"\x95\x03\n" +
 	"\n" +
 	"EditConfig\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12D\n" +
@@ -681,7 +707,9 @@ const file_config_proto_rawDesc = "" +
 	"\x06filter\x18\x03 \x01(\tR\x06filter\x12\x12\n" +
 	"\x04rule\x18\x04 \x01(\fR\x04rule\x12G\n" +
 	"\bsettings\x18\x05 \x03(\v2+.lockstep.messages.EditConfig.SettingsEntryR\bsettings\x12\x0e\n" +
-	"\x02by\x18\x06 \x01(\tR\x02by\x1a:\n" +
+	"\x02by\x18\x06 \x01(\tR\x02by\x12\x10\n" +
+	"\x03own\x18\a \x01(\bR\x03own\x12\x17\n" +
+	"\aif_rule\x18\b \x01(\fR\x06ifRule\x1a:\n" +
 	"\fClusterEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\x1a;\n" +
@@ -696,7 +724,7 @@ const file_config_proto_rawDesc = "" +
 	"\x02by\x18\x02 \x01(\tR\x02by\x12:\n" +
 	"\areplace\x18\x03 \x01(\v2\x1e.lockstep.messages.FilterPartsH\x00R\areplace\x12\x18\n" +
 	"\x06delete\x18\x04 \x01(\tH\x00R\x06deleteB\b\n" +
-	"\x06change\"\x8d\x01\n" +
+	"\x06change\"\xa3\x01\n" +
 	"\vFilterParts\x12\x12\n" +
 	"\x04uuid\x18\x01 \x01(\fR\x04uuid\x12\x1a\n" +
 	"\bpriority\x18\x02 \x01(\fR\bpriority\x12\x1e\n" +
@@ -704,7 +732,8 @@ const file_config_proto_rawDesc = "" +
 	"predicates\x18\x03 \x01(\fR\n" +
 	"predicates\x12\x16\n" +
 	"\x06action\x18\x04 \x01(\fR\x06action\x12\x16\n" +
-	"\x06reason\x18\x05 \x01(\fR\x06reason\"\xd1\x01\n" +
+	"\x06reason\x18\x05 \x01(\fR\x06reason\x12\x14\n" +
+	"\x05lasts\x18\x06 \x01(\fR\x05lasts\"\xd1\x01\n" +
 	"\x12ChangeFilterResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
 	"\x04uuid\x18\x02 \x01(\tR\x04uuid\x124\n" +

@@ -110,7 +110,7 @@ func (x *Verdict) GetBy() string {
 }
 
 // UnfinishedJob is a job that has not ended. `encoded` is the content of its file. `held`: it
-// begins no opcode until HoldChanged.
+// begins no opcode until HoldChanged. `name`: that of the submitter, for the filter engine.
 type UnfinishedJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -118,6 +118,7 @@ type UnfinishedJob struct {
 	Verdict       *Verdict               `protobuf:"bytes,3,opt,name=verdict,proto3" json:"verdict,omitempty"`
 	Held          bool                   `protobuf:"varint,4,opt,name=held,proto3" json:"held,omitempty"`
 	HeldBy        string                 `protobuf:"bytes,5,opt,name=held_by,json=heldBy,proto3" json:"held_by,omitempty"` // user, as the gateway knows it; empty: unknown
+	Name          string                 `protobuf:"bytes,6,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -183,6 +184,13 @@ func (x *UnfinishedJob) GetHeld() bool {
 func (x *UnfinishedJob) GetHeldBy() string {
 	if x != nil {
 		return x.HeldBy
+	}
+	return ""
+}
+
+func (x *UnfinishedJob) GetName() string {
+	if x != nil {
+		return x.Name
 	}
 	return ""
 }
@@ -509,6 +517,122 @@ func (x *VerdictsTaken) GetRequest() uint64 {
 	return 0
 }
 
+// ReachOp: a job has come to an opcode, and begins it only after the answer. The scheduler
+// asks the queue, and the queue the filter engine, so that the answer follows all verdicts
+// that were sent before.
+type ReachOp struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Id            int64                  `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
+	Op            int32                  `protobuf:"varint,3,opt,name=op,proto3" json:"op,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReachOp) Reset() {
+	*x = ReachOp{}
+	mi := &file_schedule_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReachOp) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReachOp) ProtoMessage() {}
+
+func (x *ReachOp) ProtoReflect() protoreflect.Message {
+	mi := &file_schedule_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReachOp.ProtoReflect.Descriptor instead.
+func (*ReachOp) Descriptor() ([]byte, []int) {
+	return file_schedule_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ReachOp) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+func (x *ReachOp) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *ReachOp) GetOp() int32 {
+	if x != nil {
+		return x.Op
+	}
+	return 0
+}
+
+// ReachOpResult has the verdict on a job at the opcode. Without a rule the job is accepted.
+type ReachOpResult struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Verdict       *Verdict               `protobuf:"bytes,2,opt,name=verdict,proto3" json:"verdict,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReachOpResult) Reset() {
+	*x = ReachOpResult{}
+	mi := &file_schedule_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReachOpResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReachOpResult) ProtoMessage() {}
+
+func (x *ReachOpResult) ProtoReflect() protoreflect.Message {
+	mi := &file_schedule_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReachOpResult.ProtoReflect.Descriptor instead.
+func (*ReachOpResult) Descriptor() ([]byte, []int) {
+	return file_schedule_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ReachOpResult) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+func (x *ReachOpResult) GetVerdict() *Verdict {
+	if x != nil {
+		return x.Verdict
+	}
+	return nil
+}
+
 // ForgetJob ends the evaluation of a job.
 type ForgetJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -519,7 +643,7 @@ type ForgetJob struct {
 
 func (x *ForgetJob) Reset() {
 	*x = ForgetJob{}
-	mi := &file_schedule_proto_msgTypes[8]
+	mi := &file_schedule_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -531,7 +655,7 @@ func (x *ForgetJob) String() string {
 func (*ForgetJob) ProtoMessage() {}
 
 func (x *ForgetJob) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[8]
+	mi := &file_schedule_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -544,7 +668,7 @@ func (x *ForgetJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForgetJob.ProtoReflect.Descriptor instead.
 func (*ForgetJob) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{8}
+	return file_schedule_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ForgetJob) GetId() int64 {
@@ -564,7 +688,7 @@ type EnqueueJobs struct {
 
 func (x *EnqueueJobs) Reset() {
 	*x = EnqueueJobs{}
-	mi := &file_schedule_proto_msgTypes[9]
+	mi := &file_schedule_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -576,7 +700,7 @@ func (x *EnqueueJobs) String() string {
 func (*EnqueueJobs) ProtoMessage() {}
 
 func (x *EnqueueJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[9]
+	mi := &file_schedule_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -589,7 +713,7 @@ func (x *EnqueueJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnqueueJobs.ProtoReflect.Descriptor instead.
 func (*EnqueueJobs) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{9}
+	return file_schedule_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *EnqueueJobs) GetJobs() []*UnfinishedJob {
@@ -613,7 +737,7 @@ type JobReleased struct {
 
 func (x *JobReleased) Reset() {
 	*x = JobReleased{}
-	mi := &file_schedule_proto_msgTypes[10]
+	mi := &file_schedule_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -625,7 +749,7 @@ func (x *JobReleased) String() string {
 func (*JobReleased) ProtoMessage() {}
 
 func (x *JobReleased) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[10]
+	mi := &file_schedule_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -638,7 +762,7 @@ func (x *JobReleased) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobReleased.ProtoReflect.Descriptor instead.
 func (*JobReleased) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{10}
+	return file_schedule_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *JobReleased) GetId() int64 {
@@ -679,7 +803,7 @@ type ListUnfinishedJobs struct {
 
 func (x *ListUnfinishedJobs) Reset() {
 	*x = ListUnfinishedJobs{}
-	mi := &file_schedule_proto_msgTypes[11]
+	mi := &file_schedule_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -691,7 +815,7 @@ func (x *ListUnfinishedJobs) String() string {
 func (*ListUnfinishedJobs) ProtoMessage() {}
 
 func (x *ListUnfinishedJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[11]
+	mi := &file_schedule_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -704,7 +828,7 @@ func (x *ListUnfinishedJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUnfinishedJobs.ProtoReflect.Descriptor instead.
 func (*ListUnfinishedJobs) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{11}
+	return file_schedule_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListUnfinishedJobs) GetRequest() uint64 {
@@ -727,7 +851,7 @@ type ListUnfinishedJobsResult struct {
 
 func (x *ListUnfinishedJobsResult) Reset() {
 	*x = ListUnfinishedJobsResult{}
-	mi := &file_schedule_proto_msgTypes[12]
+	mi := &file_schedule_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -739,7 +863,7 @@ func (x *ListUnfinishedJobsResult) String() string {
 func (*ListUnfinishedJobsResult) ProtoMessage() {}
 
 func (x *ListUnfinishedJobsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[12]
+	mi := &file_schedule_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -752,7 +876,7 @@ func (x *ListUnfinishedJobsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUnfinishedJobsResult.ProtoReflect.Descriptor instead.
 func (*ListUnfinishedJobsResult) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{12}
+	return file_schedule_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListUnfinishedJobsResult) GetRequest() uint64 {
@@ -786,7 +910,7 @@ type PickJob struct {
 
 func (x *PickJob) Reset() {
 	*x = PickJob{}
-	mi := &file_schedule_proto_msgTypes[13]
+	mi := &file_schedule_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -798,7 +922,7 @@ func (x *PickJob) String() string {
 func (*PickJob) ProtoMessage() {}
 
 func (x *PickJob) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[13]
+	mi := &file_schedule_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -811,7 +935,7 @@ func (x *PickJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PickJob.ProtoReflect.Descriptor instead.
 func (*PickJob) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{13}
+	return file_schedule_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PickJob) GetId() int64 {
@@ -832,7 +956,7 @@ type PriorityChanged struct {
 
 func (x *PriorityChanged) Reset() {
 	*x = PriorityChanged{}
-	mi := &file_schedule_proto_msgTypes[14]
+	mi := &file_schedule_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -844,7 +968,7 @@ func (x *PriorityChanged) String() string {
 func (*PriorityChanged) ProtoMessage() {}
 
 func (x *PriorityChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[14]
+	mi := &file_schedule_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -857,7 +981,7 @@ func (x *PriorityChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PriorityChanged.ProtoReflect.Descriptor instead.
 func (*PriorityChanged) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{14}
+	return file_schedule_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *PriorityChanged) GetId() int64 {
@@ -886,7 +1010,7 @@ type GetBeginWait struct {
 
 func (x *GetBeginWait) Reset() {
 	*x = GetBeginWait{}
-	mi := &file_schedule_proto_msgTypes[15]
+	mi := &file_schedule_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -898,7 +1022,7 @@ func (x *GetBeginWait) String() string {
 func (*GetBeginWait) ProtoMessage() {}
 
 func (x *GetBeginWait) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[15]
+	mi := &file_schedule_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -911,7 +1035,7 @@ func (x *GetBeginWait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBeginWait.ProtoReflect.Descriptor instead.
 func (*GetBeginWait) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{15}
+	return file_schedule_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GetBeginWait) GetRequest() uint64 {
@@ -938,7 +1062,7 @@ type GetBeginWaitResult struct {
 
 func (x *GetBeginWaitResult) Reset() {
 	*x = GetBeginWaitResult{}
-	mi := &file_schedule_proto_msgTypes[16]
+	mi := &file_schedule_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -950,7 +1074,7 @@ func (x *GetBeginWaitResult) String() string {
 func (*GetBeginWaitResult) ProtoMessage() {}
 
 func (x *GetBeginWaitResult) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[16]
+	mi := &file_schedule_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -963,7 +1087,7 @@ func (x *GetBeginWaitResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBeginWaitResult.ProtoReflect.Descriptor instead.
 func (*GetBeginWaitResult) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{16}
+	return file_schedule_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetBeginWaitResult) GetRequest() uint64 {
@@ -990,7 +1114,7 @@ type GetJobOutcome struct {
 
 func (x *GetJobOutcome) Reset() {
 	*x = GetJobOutcome{}
-	mi := &file_schedule_proto_msgTypes[17]
+	mi := &file_schedule_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1002,7 +1126,7 @@ func (x *GetJobOutcome) String() string {
 func (*GetJobOutcome) ProtoMessage() {}
 
 func (x *GetJobOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[17]
+	mi := &file_schedule_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1015,7 +1139,7 @@ func (x *GetJobOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobOutcome.ProtoReflect.Descriptor instead.
 func (*GetJobOutcome) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{17}
+	return file_schedule_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetJobOutcome) GetId() int64 {
@@ -1039,7 +1163,7 @@ type GetJobOutcomeResult struct {
 
 func (x *GetJobOutcomeResult) Reset() {
 	*x = GetJobOutcomeResult{}
-	mi := &file_schedule_proto_msgTypes[18]
+	mi := &file_schedule_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1051,7 +1175,7 @@ func (x *GetJobOutcomeResult) String() string {
 func (*GetJobOutcomeResult) ProtoMessage() {}
 
 func (x *GetJobOutcomeResult) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[18]
+	mi := &file_schedule_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1064,7 +1188,7 @@ func (x *GetJobOutcomeResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetJobOutcomeResult.ProtoReflect.Descriptor instead.
 func (*GetJobOutcomeResult) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{18}
+	return file_schedule_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetJobOutcomeResult) GetId() int64 {
@@ -1107,7 +1231,7 @@ type DependencyWaitChanged struct {
 
 func (x *DependencyWaitChanged) Reset() {
 	*x = DependencyWaitChanged{}
-	mi := &file_schedule_proto_msgTypes[19]
+	mi := &file_schedule_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1119,7 +1243,7 @@ func (x *DependencyWaitChanged) String() string {
 func (*DependencyWaitChanged) ProtoMessage() {}
 
 func (x *DependencyWaitChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[19]
+	mi := &file_schedule_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1132,7 +1256,7 @@ func (x *DependencyWaitChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DependencyWaitChanged.ProtoReflect.Descriptor instead.
 func (*DependencyWaitChanged) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{19}
+	return file_schedule_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DependencyWaitChanged) GetId() int64 {
@@ -1165,7 +1289,7 @@ type EndUnrunnableJob struct {
 
 func (x *EndUnrunnableJob) Reset() {
 	*x = EndUnrunnableJob{}
-	mi := &file_schedule_proto_msgTypes[20]
+	mi := &file_schedule_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1177,7 +1301,7 @@ func (x *EndUnrunnableJob) String() string {
 func (*EndUnrunnableJob) ProtoMessage() {}
 
 func (x *EndUnrunnableJob) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[20]
+	mi := &file_schedule_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1190,7 +1314,7 @@ func (x *EndUnrunnableJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndUnrunnableJob.ProtoReflect.Descriptor instead.
 func (*EndUnrunnableJob) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{20}
+	return file_schedule_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *EndUnrunnableJob) GetId() int64 {
@@ -1240,7 +1364,7 @@ type ExplainJobs struct {
 
 func (x *ExplainJobs) Reset() {
 	*x = ExplainJobs{}
-	mi := &file_schedule_proto_msgTypes[21]
+	mi := &file_schedule_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1252,7 +1376,7 @@ func (x *ExplainJobs) String() string {
 func (*ExplainJobs) ProtoMessage() {}
 
 func (x *ExplainJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[21]
+	mi := &file_schedule_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1265,7 +1389,7 @@ func (x *ExplainJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainJobs.ProtoReflect.Descriptor instead.
 func (*ExplainJobs) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{21}
+	return file_schedule_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ExplainJobs) GetRequest() uint64 {
@@ -1292,7 +1416,7 @@ type ExplainJobsResult struct {
 
 func (x *ExplainJobsResult) Reset() {
 	*x = ExplainJobsResult{}
-	mi := &file_schedule_proto_msgTypes[22]
+	mi := &file_schedule_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1304,7 +1428,7 @@ func (x *ExplainJobsResult) String() string {
 func (*ExplainJobsResult) ProtoMessage() {}
 
 func (x *ExplainJobsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[22]
+	mi := &file_schedule_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1317,7 +1441,7 @@ func (x *ExplainJobsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainJobsResult.ProtoReflect.Descriptor instead.
 func (*ExplainJobsResult) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{22}
+	return file_schedule_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ExplainJobsResult) GetRequest() uint64 {
@@ -1344,7 +1468,7 @@ type JobExplanation struct {
 
 func (x *JobExplanation) Reset() {
 	*x = JobExplanation{}
-	mi := &file_schedule_proto_msgTypes[23]
+	mi := &file_schedule_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1356,7 +1480,7 @@ func (x *JobExplanation) String() string {
 func (*JobExplanation) ProtoMessage() {}
 
 func (x *JobExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[23]
+	mi := &file_schedule_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1369,7 +1493,7 @@ func (x *JobExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobExplanation.ProtoReflect.Descriptor instead.
 func (*JobExplanation) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{23}
+	return file_schedule_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *JobExplanation) GetId() int64 {
@@ -1406,7 +1530,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_schedule_proto_msgTypes[24]
+	mi := &file_schedule_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1418,7 +1542,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[24]
+	mi := &file_schedule_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1431,7 +1555,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{24}
+	return file_schedule_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Reason) GetKind() isReason_Kind {
@@ -1560,7 +1684,7 @@ type HoldReason struct {
 
 func (x *HoldReason) Reset() {
 	*x = HoldReason{}
-	mi := &file_schedule_proto_msgTypes[25]
+	mi := &file_schedule_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1572,7 +1696,7 @@ func (x *HoldReason) String() string {
 func (*HoldReason) ProtoMessage() {}
 
 func (x *HoldReason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[25]
+	mi := &file_schedule_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1585,7 +1709,7 @@ func (x *HoldReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldReason.ProtoReflect.Descriptor instead.
 func (*HoldReason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{25}
+	return file_schedule_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *HoldReason) GetBy() string {
@@ -1609,7 +1733,7 @@ type DependencyReason struct {
 
 func (x *DependencyReason) Reset() {
 	*x = DependencyReason{}
-	mi := &file_schedule_proto_msgTypes[26]
+	mi := &file_schedule_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1621,7 +1745,7 @@ func (x *DependencyReason) String() string {
 func (*DependencyReason) ProtoMessage() {}
 
 func (x *DependencyReason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[26]
+	mi := &file_schedule_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1634,7 +1758,7 @@ func (x *DependencyReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DependencyReason.ProtoReflect.Descriptor instead.
 func (*DependencyReason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{26}
+	return file_schedule_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *DependencyReason) GetOpcode() int32 {
@@ -1677,7 +1801,7 @@ type FilterLimitReason struct {
 
 func (x *FilterLimitReason) Reset() {
 	*x = FilterLimitReason{}
-	mi := &file_schedule_proto_msgTypes[27]
+	mi := &file_schedule_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1689,7 +1813,7 @@ func (x *FilterLimitReason) String() string {
 func (*FilterLimitReason) ProtoMessage() {}
 
 func (x *FilterLimitReason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[27]
+	mi := &file_schedule_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1702,7 +1826,7 @@ func (x *FilterLimitReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilterLimitReason.ProtoReflect.Descriptor instead.
 func (*FilterLimitReason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{27}
+	return file_schedule_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *FilterLimitReason) GetVerdict() *Verdict {
@@ -1739,7 +1863,7 @@ type RateLimitReason struct {
 
 func (x *RateLimitReason) Reset() {
 	*x = RateLimitReason{}
-	mi := &file_schedule_proto_msgTypes[28]
+	mi := &file_schedule_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1751,7 +1875,7 @@ func (x *RateLimitReason) String() string {
 func (*RateLimitReason) ProtoMessage() {}
 
 func (x *RateLimitReason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[28]
+	mi := &file_schedule_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1764,7 +1888,7 @@ func (x *RateLimitReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RateLimitReason.ProtoReflect.Descriptor instead.
 func (*RateLimitReason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{28}
+	return file_schedule_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RateLimitReason) GetLabel() string {
@@ -1798,7 +1922,7 @@ type SlotsReason struct {
 
 func (x *SlotsReason) Reset() {
 	*x = SlotsReason{}
-	mi := &file_schedule_proto_msgTypes[29]
+	mi := &file_schedule_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1810,7 +1934,7 @@ func (x *SlotsReason) String() string {
 func (*SlotsReason) ProtoMessage() {}
 
 func (x *SlotsReason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[29]
+	mi := &file_schedule_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1823,7 +1947,7 @@ func (x *SlotsReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsReason.ProtoReflect.Descriptor instead.
 func (*SlotsReason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{29}
+	return file_schedule_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SlotsReason) GetSlots() int64 {
@@ -1865,7 +1989,7 @@ type OrderReason struct {
 
 func (x *OrderReason) Reset() {
 	*x = OrderReason{}
-	mi := &file_schedule_proto_msgTypes[30]
+	mi := &file_schedule_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1877,7 +2001,7 @@ func (x *OrderReason) String() string {
 func (*OrderReason) ProtoMessage() {}
 
 func (x *OrderReason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[30]
+	mi := &file_schedule_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1890,7 +2014,7 @@ func (x *OrderReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderReason.ProtoReflect.Descriptor instead.
 func (*OrderReason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{30}
+	return file_schedule_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *OrderReason) GetPosition() int64 {
@@ -2017,7 +2141,7 @@ type LockBlocker struct {
 
 func (x *LockBlocker) Reset() {
 	*x = LockBlocker{}
-	mi := &file_schedule_proto_msgTypes[31]
+	mi := &file_schedule_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2029,7 +2153,7 @@ func (x *LockBlocker) String() string {
 func (*LockBlocker) ProtoMessage() {}
 
 func (x *LockBlocker) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[31]
+	mi := &file_schedule_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2042,7 +2166,7 @@ func (x *LockBlocker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LockBlocker.ProtoReflect.Descriptor instead.
 func (*LockBlocker) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{31}
+	return file_schedule_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *LockBlocker) GetNamed() bool {
@@ -2119,7 +2243,7 @@ type WeightCause struct {
 
 func (x *WeightCause) Reset() {
 	*x = WeightCause{}
-	mi := &file_schedule_proto_msgTypes[32]
+	mi := &file_schedule_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2131,7 +2255,7 @@ func (x *WeightCause) String() string {
 func (*WeightCause) ProtoMessage() {}
 
 func (x *WeightCause) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[32]
+	mi := &file_schedule_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2144,7 +2268,7 @@ func (x *WeightCause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WeightCause.ProtoReflect.Descriptor instead.
 func (*WeightCause) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{32}
+	return file_schedule_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *WeightCause) GetValue() float64 {
@@ -2213,7 +2337,7 @@ type GetRunSlots struct {
 
 func (x *GetRunSlots) Reset() {
 	*x = GetRunSlots{}
-	mi := &file_schedule_proto_msgTypes[33]
+	mi := &file_schedule_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2225,7 +2349,7 @@ func (x *GetRunSlots) String() string {
 func (*GetRunSlots) ProtoMessage() {}
 
 func (x *GetRunSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[33]
+	mi := &file_schedule_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2238,7 +2362,7 @@ func (x *GetRunSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunSlots.ProtoReflect.Descriptor instead.
 func (*GetRunSlots) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{33}
+	return file_schedule_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *GetRunSlots) GetRequest() uint64 {
@@ -2258,7 +2382,7 @@ type GetRunSlotsResult struct {
 
 func (x *GetRunSlotsResult) Reset() {
 	*x = GetRunSlotsResult{}
-	mi := &file_schedule_proto_msgTypes[34]
+	mi := &file_schedule_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2270,7 +2394,7 @@ func (x *GetRunSlotsResult) String() string {
 func (*GetRunSlotsResult) ProtoMessage() {}
 
 func (x *GetRunSlotsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[34]
+	mi := &file_schedule_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2283,7 +2407,7 @@ func (x *GetRunSlotsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunSlotsResult.ProtoReflect.Descriptor instead.
 func (*GetRunSlotsResult) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{34}
+	return file_schedule_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *GetRunSlotsResult) GetRequest() uint64 {
@@ -2312,7 +2436,7 @@ type ListDependencies struct {
 
 func (x *ListDependencies) Reset() {
 	*x = ListDependencies{}
-	mi := &file_schedule_proto_msgTypes[35]
+	mi := &file_schedule_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2324,7 +2448,7 @@ func (x *ListDependencies) String() string {
 func (*ListDependencies) ProtoMessage() {}
 
 func (x *ListDependencies) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[35]
+	mi := &file_schedule_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2337,7 +2461,7 @@ func (x *ListDependencies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDependencies.ProtoReflect.Descriptor instead.
 func (*ListDependencies) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{35}
+	return file_schedule_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListDependencies) GetRequest() uint64 {
@@ -2365,7 +2489,7 @@ type ListDependenciesResult struct {
 
 func (x *ListDependenciesResult) Reset() {
 	*x = ListDependenciesResult{}
-	mi := &file_schedule_proto_msgTypes[36]
+	mi := &file_schedule_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2377,7 +2501,7 @@ func (x *ListDependenciesResult) String() string {
 func (*ListDependenciesResult) ProtoMessage() {}
 
 func (x *ListDependenciesResult) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[36]
+	mi := &file_schedule_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2390,7 +2514,7 @@ func (x *ListDependenciesResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDependenciesResult.ProtoReflect.Descriptor instead.
 func (*ListDependenciesResult) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{36}
+	return file_schedule_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListDependenciesResult) GetRequest() uint64 {
@@ -2428,7 +2552,7 @@ type LockBlockedJob struct {
 
 func (x *LockBlockedJob) Reset() {
 	*x = LockBlockedJob{}
-	mi := &file_schedule_proto_msgTypes[37]
+	mi := &file_schedule_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2440,7 +2564,7 @@ func (x *LockBlockedJob) String() string {
 func (*LockBlockedJob) ProtoMessage() {}
 
 func (x *LockBlockedJob) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[37]
+	mi := &file_schedule_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2453,7 +2577,7 @@ func (x *LockBlockedJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LockBlockedJob.ProtoReflect.Descriptor instead.
 func (*LockBlockedJob) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{37}
+	return file_schedule_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *LockBlockedJob) GetId() int64 {
@@ -2501,7 +2625,7 @@ type WantedLock struct {
 
 func (x *WantedLock) Reset() {
 	*x = WantedLock{}
-	mi := &file_schedule_proto_msgTypes[38]
+	mi := &file_schedule_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2513,7 +2637,7 @@ func (x *WantedLock) String() string {
 func (*WantedLock) ProtoMessage() {}
 
 func (x *WantedLock) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[38]
+	mi := &file_schedule_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2526,7 +2650,7 @@ func (x *WantedLock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WantedLock.ProtoReflect.Descriptor instead.
 func (*WantedLock) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{38}
+	return file_schedule_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *WantedLock) GetLock() string {
@@ -2553,7 +2677,7 @@ type JobDependencies struct {
 
 func (x *JobDependencies) Reset() {
 	*x = JobDependencies{}
-	mi := &file_schedule_proto_msgTypes[39]
+	mi := &file_schedule_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2565,7 +2689,7 @@ func (x *JobDependencies) String() string {
 func (*JobDependencies) ProtoMessage() {}
 
 func (x *JobDependencies) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[39]
+	mi := &file_schedule_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2578,7 +2702,7 @@ func (x *JobDependencies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDependencies.ProtoReflect.Descriptor instead.
 func (*JobDependencies) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{39}
+	return file_schedule_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *JobDependencies) GetId() int64 {
@@ -2605,7 +2729,7 @@ type JobDependency struct {
 
 func (x *JobDependency) Reset() {
 	*x = JobDependency{}
-	mi := &file_schedule_proto_msgTypes[40]
+	mi := &file_schedule_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2617,7 +2741,7 @@ func (x *JobDependency) String() string {
 func (*JobDependency) ProtoMessage() {}
 
 func (x *JobDependency) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[40]
+	mi := &file_schedule_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2630,7 +2754,7 @@ func (x *JobDependency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDependency.ProtoReflect.Descriptor instead.
 func (*JobDependency) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{40}
+	return file_schedule_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *JobDependency) GetJob() int64 {
@@ -2658,13 +2782,14 @@ const file_schedule_proto_rawDesc = "" +
 	"\x06action\x18\x03 \x01(\x05R\x06action\x12\x14\n" +
 	"\x05limit\x18\x04 \x01(\x03R\x05limit\x12\x16\n" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x0e\n" +
-	"\x02by\x18\x06 \x01(\tR\x02by\"\x9c\x01\n" +
+	"\x02by\x18\x06 \x01(\tR\x02by\"\xb0\x01\n" +
 	"\rUnfinishedJob\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\aencoded\x18\x02 \x01(\fR\aencoded\x124\n" +
 	"\averdict\x18\x03 \x01(\v2\x1a.lockstep.messages.VerdictR\averdict\x12\x12\n" +
 	"\x04held\x18\x04 \x01(\bR\x04held\x12\x17\n" +
-	"\aheld_by\x18\x05 \x01(\tR\x06heldBy\"A\n" +
+	"\aheld_by\x18\x05 \x01(\tR\x06heldBy\x12\x12\n" +
+	"\x04name\x18\x06 \x01(\tR\x04name\"A\n" +
 	"\vHoldChanged\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x12\n" +
 	"\x04held\x18\x02 \x01(\bR\x04held\x12\x0e\n" +
@@ -2682,7 +2807,14 @@ const file_schedule_proto_rawDesc = "" +
 	"\bverdicts\x18\x01 \x03(\v2\x1a.lockstep.messages.VerdictR\bverdicts\x12\x18\n" +
 	"\arequest\x18\x02 \x01(\x04R\arequest\")\n" +
 	"\rVerdictsTaken\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"\x1b\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"C\n" +
+	"\aReachOp\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\x03R\x02id\x12\x0e\n" +
+	"\x02op\x18\x03 \x01(\x05R\x02op\"_\n" +
+	"\rReachOpResult\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x124\n" +
+	"\averdict\x18\x02 \x01(\v2\x1a.lockstep.messages.VerdictR\averdict\"\x1b\n" +
 	"\tForgetJob\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\"C\n" +
 	"\vEnqueueJobs\x124\n" +
@@ -2848,7 +2980,7 @@ func file_schedule_proto_rawDescGZIP() []byte {
 	return file_schedule_proto_rawDescData
 }
 
-var file_schedule_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
+var file_schedule_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_schedule_proto_goTypes = []any{
 	(*Verdict)(nil),                  // 0: lockstep.messages.Verdict
 	(*UnfinishedJob)(nil),            // 1: lockstep.messages.UnfinishedJob
@@ -2858,70 +2990,73 @@ var file_schedule_proto_goTypes = []any{
 	(*EvaluateFiltersResult)(nil),    // 5: lockstep.messages.EvaluateFiltersResult
 	(*VerdictsChanged)(nil),          // 6: lockstep.messages.VerdictsChanged
 	(*VerdictsTaken)(nil),            // 7: lockstep.messages.VerdictsTaken
-	(*ForgetJob)(nil),                // 8: lockstep.messages.ForgetJob
-	(*EnqueueJobs)(nil),              // 9: lockstep.messages.EnqueueJobs
-	(*JobReleased)(nil),              // 10: lockstep.messages.JobReleased
-	(*ListUnfinishedJobs)(nil),       // 11: lockstep.messages.ListUnfinishedJobs
-	(*ListUnfinishedJobsResult)(nil), // 12: lockstep.messages.ListUnfinishedJobsResult
-	(*PickJob)(nil),                  // 13: lockstep.messages.PickJob
-	(*PriorityChanged)(nil),          // 14: lockstep.messages.PriorityChanged
-	(*GetBeginWait)(nil),             // 15: lockstep.messages.GetBeginWait
-	(*GetBeginWaitResult)(nil),       // 16: lockstep.messages.GetBeginWaitResult
-	(*GetJobOutcome)(nil),            // 17: lockstep.messages.GetJobOutcome
-	(*GetJobOutcomeResult)(nil),      // 18: lockstep.messages.GetJobOutcomeResult
-	(*DependencyWaitChanged)(nil),    // 19: lockstep.messages.DependencyWaitChanged
-	(*EndUnrunnableJob)(nil),         // 20: lockstep.messages.EndUnrunnableJob
-	(*ExplainJobs)(nil),              // 21: lockstep.messages.ExplainJobs
-	(*ExplainJobsResult)(nil),        // 22: lockstep.messages.ExplainJobsResult
-	(*JobExplanation)(nil),           // 23: lockstep.messages.JobExplanation
-	(*Reason)(nil),                   // 24: lockstep.messages.Reason
-	(*HoldReason)(nil),               // 25: lockstep.messages.HoldReason
-	(*DependencyReason)(nil),         // 26: lockstep.messages.DependencyReason
-	(*FilterLimitReason)(nil),        // 27: lockstep.messages.FilterLimitReason
-	(*RateLimitReason)(nil),          // 28: lockstep.messages.RateLimitReason
-	(*SlotsReason)(nil),              // 29: lockstep.messages.SlotsReason
-	(*OrderReason)(nil),              // 30: lockstep.messages.OrderReason
-	(*LockBlocker)(nil),              // 31: lockstep.messages.LockBlocker
-	(*WeightCause)(nil),              // 32: lockstep.messages.WeightCause
-	(*GetRunSlots)(nil),              // 33: lockstep.messages.GetRunSlots
-	(*GetRunSlotsResult)(nil),        // 34: lockstep.messages.GetRunSlotsResult
-	(*ListDependencies)(nil),         // 35: lockstep.messages.ListDependencies
-	(*ListDependenciesResult)(nil),   // 36: lockstep.messages.ListDependenciesResult
-	(*LockBlockedJob)(nil),           // 37: lockstep.messages.LockBlockedJob
-	(*WantedLock)(nil),               // 38: lockstep.messages.WantedLock
-	(*JobDependencies)(nil),          // 39: lockstep.messages.JobDependencies
-	(*JobDependency)(nil),            // 40: lockstep.messages.JobDependency
+	(*ReachOp)(nil),                  // 8: lockstep.messages.ReachOp
+	(*ReachOpResult)(nil),            // 9: lockstep.messages.ReachOpResult
+	(*ForgetJob)(nil),                // 10: lockstep.messages.ForgetJob
+	(*EnqueueJobs)(nil),              // 11: lockstep.messages.EnqueueJobs
+	(*JobReleased)(nil),              // 12: lockstep.messages.JobReleased
+	(*ListUnfinishedJobs)(nil),       // 13: lockstep.messages.ListUnfinishedJobs
+	(*ListUnfinishedJobsResult)(nil), // 14: lockstep.messages.ListUnfinishedJobsResult
+	(*PickJob)(nil),                  // 15: lockstep.messages.PickJob
+	(*PriorityChanged)(nil),          // 16: lockstep.messages.PriorityChanged
+	(*GetBeginWait)(nil),             // 17: lockstep.messages.GetBeginWait
+	(*GetBeginWaitResult)(nil),       // 18: lockstep.messages.GetBeginWaitResult
+	(*GetJobOutcome)(nil),            // 19: lockstep.messages.GetJobOutcome
+	(*GetJobOutcomeResult)(nil),      // 20: lockstep.messages.GetJobOutcomeResult
+	(*DependencyWaitChanged)(nil),    // 21: lockstep.messages.DependencyWaitChanged
+	(*EndUnrunnableJob)(nil),         // 22: lockstep.messages.EndUnrunnableJob
+	(*ExplainJobs)(nil),              // 23: lockstep.messages.ExplainJobs
+	(*ExplainJobsResult)(nil),        // 24: lockstep.messages.ExplainJobsResult
+	(*JobExplanation)(nil),           // 25: lockstep.messages.JobExplanation
+	(*Reason)(nil),                   // 26: lockstep.messages.Reason
+	(*HoldReason)(nil),               // 27: lockstep.messages.HoldReason
+	(*DependencyReason)(nil),         // 28: lockstep.messages.DependencyReason
+	(*FilterLimitReason)(nil),        // 29: lockstep.messages.FilterLimitReason
+	(*RateLimitReason)(nil),          // 30: lockstep.messages.RateLimitReason
+	(*SlotsReason)(nil),              // 31: lockstep.messages.SlotsReason
+	(*OrderReason)(nil),              // 32: lockstep.messages.OrderReason
+	(*LockBlocker)(nil),              // 33: lockstep.messages.LockBlocker
+	(*WeightCause)(nil),              // 34: lockstep.messages.WeightCause
+	(*GetRunSlots)(nil),              // 35: lockstep.messages.GetRunSlots
+	(*GetRunSlotsResult)(nil),        // 36: lockstep.messages.GetRunSlotsResult
+	(*ListDependencies)(nil),         // 37: lockstep.messages.ListDependencies
+	(*ListDependenciesResult)(nil),   // 38: lockstep.messages.ListDependenciesResult
+	(*LockBlockedJob)(nil),           // 39: lockstep.messages.LockBlockedJob
+	(*WantedLock)(nil),               // 40: lockstep.messages.WantedLock
+	(*JobDependencies)(nil),          // 41: lockstep.messages.JobDependencies
+	(*JobDependency)(nil),            // 42: lockstep.messages.JobDependency
 }
 var file_schedule_proto_depIdxs = []int32{
 	0,  // 0: lockstep.messages.UnfinishedJob.verdict:type_name -> lockstep.messages.Verdict
 	1,  // 1: lockstep.messages.EvaluateFilters.jobs:type_name -> lockstep.messages.UnfinishedJob
 	0,  // 2: lockstep.messages.EvaluateFiltersResult.verdicts:type_name -> lockstep.messages.Verdict
 	0,  // 3: lockstep.messages.VerdictsChanged.verdicts:type_name -> lockstep.messages.Verdict
-	1,  // 4: lockstep.messages.EnqueueJobs.jobs:type_name -> lockstep.messages.UnfinishedJob
-	1,  // 5: lockstep.messages.ListUnfinishedJobsResult.pending:type_name -> lockstep.messages.UnfinishedJob
-	1,  // 6: lockstep.messages.ListUnfinishedJobsResult.active:type_name -> lockstep.messages.UnfinishedJob
-	23, // 7: lockstep.messages.ExplainJobsResult.jobs:type_name -> lockstep.messages.JobExplanation
-	24, // 8: lockstep.messages.JobExplanation.reasons:type_name -> lockstep.messages.Reason
-	26, // 9: lockstep.messages.Reason.dependency:type_name -> lockstep.messages.DependencyReason
-	0,  // 10: lockstep.messages.Reason.filter:type_name -> lockstep.messages.Verdict
-	27, // 11: lockstep.messages.Reason.filter_limit:type_name -> lockstep.messages.FilterLimitReason
-	28, // 12: lockstep.messages.Reason.rate_limit:type_name -> lockstep.messages.RateLimitReason
-	29, // 13: lockstep.messages.Reason.slots:type_name -> lockstep.messages.SlotsReason
-	30, // 14: lockstep.messages.Reason.order:type_name -> lockstep.messages.OrderReason
-	25, // 15: lockstep.messages.Reason.hold:type_name -> lockstep.messages.HoldReason
-	0,  // 16: lockstep.messages.FilterLimitReason.verdict:type_name -> lockstep.messages.Verdict
-	32, // 17: lockstep.messages.OrderReason.causes:type_name -> lockstep.messages.WeightCause
-	31, // 18: lockstep.messages.OrderReason.blocked_by:type_name -> lockstep.messages.LockBlocker
-	39, // 19: lockstep.messages.ListDependenciesResult.jobs:type_name -> lockstep.messages.JobDependencies
-	37, // 20: lockstep.messages.ListDependenciesResult.blocked:type_name -> lockstep.messages.LockBlockedJob
-	38, // 21: lockstep.messages.LockBlockedJob.wanted:type_name -> lockstep.messages.WantedLock
-	31, // 22: lockstep.messages.LockBlockedJob.blocked_by:type_name -> lockstep.messages.LockBlocker
-	40, // 23: lockstep.messages.JobDependencies.on:type_name -> lockstep.messages.JobDependency
-	24, // [24:24] is the sub-list for method output_type
-	24, // [24:24] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	0,  // 4: lockstep.messages.ReachOpResult.verdict:type_name -> lockstep.messages.Verdict
+	1,  // 5: lockstep.messages.EnqueueJobs.jobs:type_name -> lockstep.messages.UnfinishedJob
+	1,  // 6: lockstep.messages.ListUnfinishedJobsResult.pending:type_name -> lockstep.messages.UnfinishedJob
+	1,  // 7: lockstep.messages.ListUnfinishedJobsResult.active:type_name -> lockstep.messages.UnfinishedJob
+	25, // 8: lockstep.messages.ExplainJobsResult.jobs:type_name -> lockstep.messages.JobExplanation
+	26, // 9: lockstep.messages.JobExplanation.reasons:type_name -> lockstep.messages.Reason
+	28, // 10: lockstep.messages.Reason.dependency:type_name -> lockstep.messages.DependencyReason
+	0,  // 11: lockstep.messages.Reason.filter:type_name -> lockstep.messages.Verdict
+	29, // 12: lockstep.messages.Reason.filter_limit:type_name -> lockstep.messages.FilterLimitReason
+	30, // 13: lockstep.messages.Reason.rate_limit:type_name -> lockstep.messages.RateLimitReason
+	31, // 14: lockstep.messages.Reason.slots:type_name -> lockstep.messages.SlotsReason
+	32, // 15: lockstep.messages.Reason.order:type_name -> lockstep.messages.OrderReason
+	27, // 16: lockstep.messages.Reason.hold:type_name -> lockstep.messages.HoldReason
+	0,  // 17: lockstep.messages.FilterLimitReason.verdict:type_name -> lockstep.messages.Verdict
+	34, // 18: lockstep.messages.OrderReason.causes:type_name -> lockstep.messages.WeightCause
+	33, // 19: lockstep.messages.OrderReason.blocked_by:type_name -> lockstep.messages.LockBlocker
+	41, // 20: lockstep.messages.ListDependenciesResult.jobs:type_name -> lockstep.messages.JobDependencies
+	39, // 21: lockstep.messages.ListDependenciesResult.blocked:type_name -> lockstep.messages.LockBlockedJob
+	40, // 22: lockstep.messages.LockBlockedJob.wanted:type_name -> lockstep.messages.WantedLock
+	33, // 23: lockstep.messages.LockBlockedJob.blocked_by:type_name -> lockstep.messages.LockBlocker
+	42, // 24: lockstep.messages.JobDependencies.on:type_name -> lockstep.messages.JobDependency
+	25, // [25:25] is the sub-list for method output_type
+	25, // [25:25] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_schedule_proto_init() }
@@ -2929,7 +3064,7 @@ func file_schedule_proto_init() {
 	if File_schedule_proto != nil {
 		return
 	}
-	file_schedule_proto_msgTypes[24].OneofWrappers = []any{
+	file_schedule_proto_msgTypes[26].OneofWrappers = []any{
 		(*Reason_Dependency)(nil),
 		(*Reason_Filter)(nil),
 		(*Reason_FilterLimit)(nil),
@@ -2944,7 +3079,7 @@ func file_schedule_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_schedule_proto_rawDesc), len(file_schedule_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   41,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -28,10 +28,10 @@ func (c *checkFilters) See(w *World, event any) error {
 		}
 	case processPermitted:
 		if rules := w.effective.answered; rules != nil && w.oracle == nil {
-			return c.judgeStart(rules, w.Job(e.process.job))
+			return c.judgeStart(w, rules, w.Job(e.process.job))
 		}
 	case opPermitted:
-		v, known := w.effective.verdict(w.Job(e.process.job))
+		v, known := w.effective.verdictAt(w.Job(e.process.job), e.op)
 		if known && e.process.onDecider() && v.action.Verb == filter.Pause {
 			return fmt.Errorf("job %d may begin opcode %d, but rule %s pauses it", e.process.job, e.op, v.uuid)
 		}
@@ -57,11 +57,15 @@ func (c *checkFilters) See(w *World, event any) error {
 
 // judgeStart checks that no process is confirmed after the answer to a rule that pauses or rejects its job. In a cluster one
 // whose name is on its way to the log when the rule comes is confirmed.
-func (c *checkFilters) judgeStart(rules *filter.Set, j *job.Job) error {
+func (c *checkFilters) judgeStart(w *World, rules *filter.Set, j *job.Job) error {
 	if j == nil {
 		return nil
 	}
-	if v := rules.Evaluate(filter.NewSubject(j)); v.Action.Verb == filter.Pause || v.Action.Verb == filter.Reject {
+	v := rules.Evaluate(filter.NewSubject(j, w.nameOf(j.ID)), w.effective.declare())
+	if v.Rule >= 0 && rules.Rules()[v.Rule].HasEnded(w.Now().UnixNano()) {
+		return nil
+	}
+	if v.Action.Verb == filter.Pause || v.Action.Verb == filter.Reject {
 		return fmt.Errorf("the process of job %d is confirmed, but rule %s says %s", j.ID, v.UUID, v.Action.Verb)
 	}
 	return nil

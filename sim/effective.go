@@ -7,9 +7,12 @@ import (
 
 	"lockstep/core/config"
 	"lockstep/core/config/model"
+	"lockstep/core/config/ownrules"
 	"lockstep/core/filter"
 	"lockstep/core/job"
+	"lockstep/core/opcode"
 	"lockstep/core/paths"
+	"lockstep/core/record"
 	"lockstep/sim/simdisk"
 )
 
@@ -31,8 +34,10 @@ type effectiveConfig struct {
 	generation   int // counts the known states
 	quiescentAt  uint64
 	stored       storedConfig
-	seen         model.Hash // of the configuration on the disk after the last change of its files
+	seen         model.Hash // of the configuration on the disk after the last change of its files, with seenOwn
+	seenOwn      ownrules.Rules
 	config       *model.Config
+	own          ownrules.Rules
 	settingsFile *simdisk.File
 
 	damaged bool // settings.json was edited so that no daemon can read it, and no change of a setting has replaced it since
@@ -40,6 +45,7 @@ type effectiveConfig struct {
 	rules     *filter.Set
 	ruleTexts map[string]json.RawMessage // by uuid
 	verdicts  map[*job.Job]verdict       // by job; a changed job is a new key
+	firstEnd  int64                      // of the rules with an end, in nanoseconds since 1970; 0: there is none
 	settings  config.Settings
 	slots     int
 	// slotsMax is the largest possible number of slots, known or not.
@@ -59,7 +65,7 @@ func (f *effectiveConfig) observe(event any) {
 		f.unanswered--
 		f.certain = f.certain || e.err == nil && f.unanswered == 0
 		if c := f.stored.read(f.world.disk); c != nil && e.err == nil && f.unanswered == 0 {
-			f.answered = compileRules(config.FilterRules(c))
+			f.answered = compileRules(f.stored.filterRules())
 		}
 	case deciderStarted:
 		// A daemon without a cluster has no change in transit from before its start.
@@ -89,10 +95,10 @@ func (f *effectiveConfig) diskChanged(path string) {
 			break
 		}
 		f.slotsMax = max(f.slotsMax, f.slotsOf(c))
-		if f.seen == c.Hash() {
+		if f.seen == c.Hash() && f.stored.own.Changes(f.seenOwn) == nil {
 			return // a fold
 		}
-		f.seen = c.Hash()
+		f.seen, f.seenOwn = c.Hash(), f.stored.own
 	case paths.SettingsPath:
 	default:
 		return
@@ -129,10 +135,10 @@ func (f *effectiveConfig) load(c *model.Config, ownFile *simdisk.File) {
 		f.damaged = false
 	}
 	f.generation++
-	if c != f.config || f.rules == nil {
-		raw := config.FilterRules(c)
-		f.ruleTexts, f.slots, f.config, f.seen = raw, f.slotsOf(c), c, c.Hash()
-		f.rules, f.verdicts = compileRules(raw), map[*job.Job]verdict{}
+	if c != f.config || f.stored.own != f.own || f.rules == nil {
+		raw := f.stored.filterRules()
+		f.ruleTexts, f.slots, f.config, f.own, f.seen, f.seenOwn = raw, f.slotsOf(c), c, f.stored.own, c.Hash(), f.stored.own
+		f.rules, f.verdicts, f.firstEnd = compileRules(raw), map[*job.Job]verdict{}, firstEnd(raw)
 	}
 	if ownFile != f.settingsFile && ownFile != nil {
 		settings, err := config.DecodeSettings(ownFile.Data)
@@ -156,6 +162,21 @@ func compileRules(raw map[string]json.RawMessage) *filter.Set {
 	return set
 }
 
+// firstEnd is when the first of the rules ends, 0 if none does.
+func firstEnd(raw map[string]json.RawMessage) (first int64) {
+	for _, text := range raw {
+		if rule, err := filter.Decode(text); err == nil && rule.Until != 0 && (first == 0 || rule.Until < first) {
+			first = rule.Until
+		}
+	}
+	return first
+}
+
+// declare predicts the locks of opcodes in the configuration that is known.
+func (f *effectiveConfig) declare() filter.Declare {
+	return filter.DeclareOf(opcode.Builtin(), config.ResourcesOf(f.config))
+}
+
 // verdict is the rule that applies to a job: its uuid, its text, its action.
 type verdict struct {
 	uuid   string
@@ -165,14 +186,39 @@ type verdict struct {
 
 // verdict returns the verdict of the rules on a job; false if it is unknown now.
 func (f *effectiveConfig) verdict(j *job.Job) (verdict, bool) {
-	if !f.known || j == nil {
+	if !f.known || j == nil || f.firstEnd != 0 && f.world.Now().UnixNano() >= f.firstEnd {
 		return verdict{}, false
 	}
 	v, judged := f.verdicts[j]
 	if !judged {
-		is := f.rules.Evaluate(filter.NewSubject(j))
-		v = verdict{uuid: is.UUID, text: string(f.ruleTexts[is.UUID]), action: is.Action}
+		v = f.judge(filter.NewSubject(j, f.world.nameOf(j.ID)))
 		f.verdicts[j] = v
 	}
 	return v, true
+}
+
+func (f *effectiveConfig) judge(s *filter.Subject) verdict {
+	is := f.rules.Evaluate(s, f.declare())
+	return verdict{uuid: is.UUID, text: string(f.ruleTexts[is.UUID]), action: is.Action}
+}
+
+// verdictAt is the verdict on a job that comes to an opcode.
+func (f *effectiveConfig) verdictAt(j *job.Job, op int) (v verdict, known bool) {
+	if v, known = f.verdict(j); !known || !f.rules.ReadsLocks() {
+		return v, known
+	}
+	at := filter.NewSubject(j, f.world.nameOf(j.ID)).At(op)
+	if at == nil {
+		return verdict{}, false
+	}
+	return f.judge(at), true
+}
+
+// nameOf is the name that the submitter has given to a job, as its record on the disk says.
+func (w *World) nameOf(id job.ID) string {
+	r, err := record.Decode(dataOf(w.disk, paths.RecordPath(int64(id))))
+	if err != nil {
+		return ""
+	}
+	return r.Name()
 }

@@ -229,9 +229,8 @@ func (w *World) hasRecord(id, on int64) bool {
 
 func (w *World) ruleUUIDs() []string {
 	var stored storedConfig
-	c := stored.read(w.disk)
-	if c == nil {
+	if stored.read(w.disk) == nil {
 		return nil
 	}
-	return slices.Sorted(maps.Keys(config.FilterRules(c)))
+	return slices.Sorted(maps.Keys(stored.filterRules()))
 }

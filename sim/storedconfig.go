@@ -1,22 +1,27 @@
 package sim
 
 import (
+	"encoding/json"
+
+	"lockstep/core/config"
 	"lockstep/core/config/journal"
 	"lockstep/core/config/model"
+	"lockstep/core/config/ownrules"
 	"lockstep/core/paths"
 	"lockstep/sim/simdisk"
 )
 
 // storedConfig reads the configuration of a disk: what config.data and the journal say together. It keeps the last result.
 type storedConfig struct {
-	file, journal *simdisk.File
-	length        int // of the journal
-	config        *model.Config
+	file, journal, extra *simdisk.File
+	length               int // of the journal
+	config               *model.Config
+	own                  ownrules.Rules
 }
 
 // read returns the configuration, nil if the files cannot be read.
 func (s *storedConfig) read(d *simdisk.Disk) *model.Config {
-	file, lines := d.Find(paths.ConfigPath), d.Find(paths.ConfigJournalPath)
+	file, lines, extra := d.Find(paths.ConfigPath), d.Find(paths.ConfigJournalPath), d.Find(paths.ConfigExtraPath)
 	if file == nil {
 		return nil
 	}
@@ -24,23 +29,24 @@ func (s *storedConfig) read(d *simdisk.Disk) *model.Config {
 	if lines != nil {
 		length = len(lines.Data)
 	}
-	if s.config != nil && file == s.file && lines == s.journal && length == s.length {
+	if s.config != nil && file == s.file && lines == s.journal && extra == s.extra && length == s.length {
 		return s.config
 	}
 	c, _, err := journal.DecodeConfig(file.Data)
 	if err != nil {
 		return nil
 	}
-	if length > 0 {
-		files := journal.Files{Config: c, Extra: dataOf(d, paths.ConfigExtraPath), TempRes: dataOf(d, paths.TempResPath), Journal: lines.Data}
-		r, err := journal.Recover(files, false)
-		if err != nil {
-			return nil
-		}
-		c = r.Config
+	r, err := journal.Recover(journal.Files{Config: c, Extra: dataOf(d, paths.ConfigExtraPath), TempRes: dataOf(d, paths.TempResPath), Journal: dataOf(d, paths.ConfigJournalPath)}, false)
+	if err != nil {
+		return nil
 	}
-	*s = storedConfig{file, lines, length, c}
-	return c
+	*s = storedConfig{file, lines, extra, length, r.Config, r.Rules}
+	return s.config
+}
+
+// filterRules are all filter rules of the configuration that was read last.
+func (s *storedConfig) filterRules() map[string]json.RawMessage {
+	return config.FilterRules(s.config, s.own)
 }
 
 // dataOf is the content of a file, nil if there is none.

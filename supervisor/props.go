@@ -276,8 +276,8 @@ func configSubscribers(p Ports) []*actor.PID {
 	return pids
 }
 
-func filtersProps(p Ports, _ Settings) *actor.Props {
-	return filters.Props(filters.Config{Env: p.Env, Queue: p.Env.PID(queueName), ClusterConfig: p.Env.PID(configName)})
+func filtersProps(p Ports, s Settings) *actor.Props {
+	return filters.Props(filters.Config{Env: p.Env, Queue: p.Env.PID(queueName), ClusterConfig: p.Env.PID(configName), Catalogue: s.Catalogue})
 }
 
 func wconfdProps(p Ports, _ Settings) *actor.Props {

@@ -208,9 +208,9 @@ func Locks(env *kit.Env) *actor.PID { return env.PID(locksName) }
 // (config.CallerDied).
 func ClusterConfig(env *kit.Env) *actor.PID { return env.PID(configName) }
 
-// SetOpcodes tells the queue, the scheduler and the LUXI gateway which opcodes operators have declared (opcodes.Changed).
+// SetOpcodes tells the queue, the filter engine, the scheduler and the LUXI gateway which opcodes operators have declared (opcodes.Changed).
 func SetOpcodes(env *kit.Env, catalogue *opcode.Catalogue) {
-	for _, name := range []string{queueName, schedName, luxiName} {
+	for _, name := range []string{queueName, filtersName, schedName, luxiName} {
 		env.System().Root.Send(env.PID(name), &opcodes.Changed{Catalogue: catalogue})
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"lockstep/actors/store"
 	"lockstep/core/config"
 	"lockstep/core/config/calls"
+	"lockstep/core/config/model"
 	"lockstep/core/config/reserve"
 	"lockstep/core/lock"
 	"lockstep/messages"
@@ -129,7 +130,9 @@ func (c *configActor) handle(ctx actor.Context, message any, sender *actor.PID) 
 		}
 	case *messages.PublishConfig:
 		if c.ready(m, sender) {
-			ctx.Send(sender, &Published{Request: m.Request, Config: c.commits.durable.Config, Settings: c.settings.content, SetAside: c.settings.setAside})
+			published := c.published(c.commits.durable.Config)
+			published.Request = m.Request
+			ctx.Send(sender, published)
 		}
 	case *Call:
 		if c.ready(m, sender) {
@@ -215,7 +218,7 @@ func (c *configActor) retryLoadLater(ctx actor.Context, message string, f *messa
 func (c *configActor) loaded(ctx actor.Context, m *configstore.Loaded) {
 	c.tries = 0
 	state := calls.NewState(m.State.Config, m.State.Reserved)
-	state.ConcurrentChanges = m.State.Concurrent
+	state.ConcurrentChanges, state.Rules = m.State.Concurrent, m.State.Rules
 	c.commits.reset(state, m.Number)
 	c.publish(ctx)
 	c.callers.watchAll(state.Reserved)
@@ -255,6 +258,10 @@ func (c *configActor) publish(ctx actor.Context) {
 		c.distributor.Distribute(ctx, c.snapshot.Config)
 	}
 	for _, pid := range c.config.Subscribers {
-		ctx.Send(pid, &Published{Config: c.snapshot.Config, Settings: c.settings.content, SetAside: c.settings.setAside})
+		ctx.Send(pid, c.published(c.snapshot.Config))
 	}
+}
+
+func (c *configActor) published(config *model.Config) *Published {
+	return &Published{Config: config, Rules: c.commits.durable.Rules, Settings: c.settings.content, SetAside: c.settings.setAside}
 }

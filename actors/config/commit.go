@@ -39,7 +39,7 @@ func (c *commits) reset(state calls.State, number uint64) {
 
 // stateOf is the part of a state that is kept on the disk.
 func stateOf(s calls.State) journal.State {
-	return journal.State{Config: s.Config, Reserved: s.Reserved, Concurrent: s.ConcurrentChanges}
+	return journal.State{Config: s.Config, Reserved: s.Reserved, Concurrent: s.ConcurrentChanges, Rules: s.Rules}
 }
 
 // add takes a change that was applied to state.
@@ -106,7 +106,7 @@ func (c *configActor) written(ctx actor.Context, m *configstore.Appended) {
 	batch := w.writing
 	w.writing = nil
 	last := batch[len(batch)-1].after
-	changed := last.Config != w.durable.Config
+	changed := last.Config != w.durable.Config || last.Rules != w.durable.Rules
 	w.durable = last
 	for _, ch := range batch {
 		if ch.record != nil {

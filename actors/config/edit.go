@@ -25,7 +25,7 @@ func (c *configActor) edit(ctx actor.Context, m *messages.EditConfig, sender *ac
 	if m.Filter != "" {
 		method = "lockstepChangeFilter"
 	}
-	change := config.ConfigChange{Cluster: m.Cluster, RuleUUID: m.Filter, Rule: m.Rule}
+	change := config.ConfigChange{Cluster: m.Cluster, RuleUUID: m.Filter, Rule: m.Rule, Own: m.Own, If: m.IfRule}
 	by := m.By
 	if by == "" {
 		by = "lockstepd"

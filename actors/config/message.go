@@ -1,8 +1,12 @@
 package config
 
 import (
+	"encoding/json"
+
+	"lockstep/core/config"
 	"lockstep/core/config/calls"
 	"lockstep/core/config/model"
+	"lockstep/core/config/ownrules"
 	"lockstep/core/config/reserve"
 	"lockstep/core/lock"
 	"lockstep/messages"
@@ -11,14 +15,21 @@ import (
 // These messages are plain Go, because core/config has the types of their content. A message, and what it points to, never
 // changes once sent.
 
-// Published has the configuration in force and lockstep's settings, the content of settings.json. Subscribers get it when the
+// Published has the configuration in force, the filter rules that config.data cannot have, and lockstep's settings, the content of
+// settings.json. Subscribers get it when the
 // actor has started and after each change that is on the disk. The sender of messages.PublishConfig gets it with the number of
 // its request. SetAside are the paths of damaged contents of settings.json in the quarantine.
 type Published struct {
 	Request  uint64
 	Config   *model.Config
+	Rules    ownrules.Rules
 	Settings []byte
 	SetAside []string
+}
+
+// FilterRules are all filter rules, by uuid.
+func (p *Published) FilterRules() map[string]json.RawMessage {
+	return config.FilterRules(p.Config, p.Rules)
 }
 
 // GetRequest is the number of the request, 0 for subscribers.

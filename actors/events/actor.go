@@ -23,8 +23,8 @@ import (
 	"lockstep/actors/kit"
 	"lockstep/actors/locks"
 	"lockstep/core/answer"
-	"lockstep/core/config"
 	"lockstep/core/config/model"
+	"lockstep/core/config/ownrules"
 	"lockstep/core/lock"
 	"lockstep/messages"
 )
@@ -89,8 +89,9 @@ func Props(c Config) *actor.Props {
 type events struct {
 	config  Config
 	rules   map[string]json.RawMessage        // by uuid; nil: not known yet
-	stored  model.Container[model.FilterRule] // the origin of rules
-	waiting map[lock.Owner]time.Time          // since when these owners wait for locks
+	stored  model.Container[model.FilterRule] // the origin of rules, with own
+	own     ownrules.Rules
+	waiting map[lock.Owner]time.Time // since when these owners wait for locks
 
 	subscribers *subscribers // of all incarnations
 }
@@ -127,11 +128,11 @@ func (e *events) Receive(ctx actor.Context) {
 
 // configChanged publishes the rules that have changed.
 func (e *events) configChanged(ctx actor.Context, m *clusterconfig.Published) {
-	if e.rules != nil && m.Config.Filters == e.stored {
+	if e.rules != nil && m.Config.Filters == e.stored && m.Rules == e.own {
 		return
 	}
-	rules := config.FilterRules(m.Config)
-	e.stored = m.Config.Filters
+	rules := m.FilterRules()
+	e.stored, e.own = m.Config.Filters, m.Rules
 	former := e.rules
 	e.rules = rules
 	if former == nil {

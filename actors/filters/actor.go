@@ -3,9 +3,13 @@
 //
 // It owns the compiled rules and the verdict on every unfinished job. The rules themselves
 // are in the configuration, and the configuration actor changes them on its request. It
-// evaluates jobs (EvaluateFilters), changes rules (ChangeFilter), lists them (ListFilters),
-// and hands out rules and jobs to those who test a rule (TakeJobs). When a change of the
-// rules changes verdicts, the queue has them (VerdictsChanged) before the client is answered.
+// evaluates jobs (EvaluateFilters, and ReachOp for a job that comes to its next opcode),
+// changes rules (ChangeFilter), lists them (ListFilters), and hands out rules and jobs to
+// those who test a rule (TakeJobs). When a change of the rules changes verdicts, the queue
+// has them (VerdictsChanged) before the client is answered.
+//
+// A rule with an end no longer applies when the end has come, also if it cannot be deleted
+// then. The deletion is repeated until it succeeds.
 //
 // A job may take long to judge, and there may be many, so they are judged in slices.
 //
@@ -25,10 +29,13 @@ import (
 	clusterconfig "lockstep/actors/config"
 	"lockstep/actors/conn"
 	"lockstep/actors/kit"
+	"lockstep/actors/opcodes"
 	"lockstep/core/config"
 	"lockstep/core/config/model"
+	"lockstep/core/config/ownrules"
 	"lockstep/core/filter"
 	"lockstep/core/job"
+	"lockstep/core/opcode"
 	"lockstep/messages"
 )
 
@@ -37,14 +44,16 @@ type Config struct {
 	Env           *kit.Env
 	Queue         *actor.PID
 	ClusterConfig *actor.PID
+	Catalogue     *opcode.Catalogue
 	// SliceWork is the work between two messages, in steps of about 20 ns; 0: 250,000.
 	SliceWork int
 }
 
 // Props makes the filter engine.
 func Props(c Config) *actor.Props {
+	catalogue := c.Catalogue
 	return kit.NumberedProps(c.Env, "filters", func(incarnation uint64) actor.Actor {
-		return &filters{config: c, incarnation: incarnation, slice: cmp.Or(c.SliceWork, sliceWork),
+		return &filters{config: c, incarnation: incarnation, catalogue: &catalogue, slice: cmp.Or(c.SliceWork, sliceWork),
 			request: incarnation << 32, jobs: map[int64]*evaluatedJob{}, changes: map[uint64]*change{}}
 	})
 }
@@ -52,12 +61,17 @@ func Props(c Config) *actor.Props {
 type filters struct {
 	config      Config
 	incarnation uint64
-	slice       int // Config.SliceWork
+	catalogue   **opcode.Catalogue // kept for the next incarnation
+	slice       int                // Config.SliceWork
 
-	rules    *filter.Set // nil until the rules are known
-	rawRules map[string]json.RawMessage
-	stored   model.Container[model.FilterRule] // the origin of rules
-	deferred []deferredMessage                 // messages to handle once the rules are known
+	rules     *filter.Set // nil until the rules are known; without those that have ended
+	rawRules  map[string]json.RawMessage
+	stored    model.Container[model.FilterRule] // the origin of rules, with own
+	own       ownrules.Rules
+	resources *config.Resources
+	declare   filter.Declare    // of catalogue and resources
+	deferred  []deferredMessage // messages to handle once the rules are known
+	ends
 
 	jobs map[int64]*evaluatedJob
 	// order has the ids of jobs in ascending order, and ids of forgotten jobs and of jobs that are not judged yet.
@@ -90,11 +104,20 @@ func (f *filters) handle(ctx actor.Context, message any, sender *actor.PID) {
 		ctx.Request(f.config.Queue, &messages.FiltersStarted{Incarnation: f.incarnation})
 	case *messages.QueueStarted:
 		// Questions and verdicts of the former incarnation of the queue count no longer: the new one asks about all jobs.
-		f.all, f.questions, f.changed, f.untaken, f.asked = nil, nil, nil, 0, false
+		f.all, f.questions, f.reached, f.changed, f.untaken, f.asked = nil, nil, nil, nil, 0, false
 		ctx.Request(f.config.Queue, &messages.FiltersStarted{Incarnation: f.incarnation})
 		f.requestSerials(ctx)
 	case *clusterconfig.Published:
 		f.configChanged(ctx, m)
+	case *opcodes.Changed:
+		*f.catalogue = m.Catalogue
+		f.declare = filter.DeclareOf(m.Catalogue, f.resources)
+	case *endDue:
+		f.endDue(ctx, m)
+	case *messages.ReachOp:
+		if f.ready(message, sender) {
+			f.reachOp(ctx, sender, m)
+		}
 	case *messages.EvaluateFilters:
 		if f.ready(message, sender) {
 			f.evaluate(ctx, sender, m)
@@ -140,16 +163,20 @@ func (f *filters) ready(message any, sender *actor.PID) bool {
 // configChanged takes the rules of a configuration. If they are as before, no job is
 // evaluated again.
 func (f *filters) configChanged(ctx actor.Context, m *clusterconfig.Published) {
-	if f.rules != nil && m.Config.Filters == f.stored {
+	f.resources = config.ResourcesOf(m.Config)
+	f.declare = filter.DeclareOf(*f.catalogue, f.resources)
+	if f.rules != nil && m.Config.Filters == f.stored && m.Rules == f.own {
 		return
 	}
-	raw := config.FilterRules(m.Config)
-	f.stored = m.Config.Filters
+	raw := m.FilterRules()
+	f.stored, f.own = m.Config.Filters, m.Rules
 	same := func(a, b json.RawMessage) bool { return string(a) == string(b) }
 	if f.rules != nil && maps.EqualFunc(raw, f.rawRules, same) {
 		return
 	}
-	f.rawRules, f.rules = raw, f.compile(raw)
+	f.rawRules = raw
+	f.rules = f.compile(raw)
+	f.awaitEnd(ctx)
 	f.rejudge(ctx)
 	waiting := f.deferred
 	f.deferred = nil
@@ -162,11 +189,20 @@ func (f *filters) configChanged(ctx actor.Context, m *clusterconfig.Published) {
 // no job. This is logged, because the rule may protect the cluster.
 func (f *filters) compile(raw map[string]json.RawMessage) *filter.Set {
 	var rules []filter.Rule
+	now := f.config.Env.Clock().Now().UnixNano()
+	f.ended, f.nextEnd = nil, 0
 	for _, uuid := range slices.Sorted(maps.Keys(raw)) {
 		rule, err := filter.Decode(raw[uuid])
 		if err != nil {
 			f.logUnusableRule(uuid, err)
 			continue
+		}
+		if rule.HasEnded(now) {
+			f.ended = append(f.ended, uuid)
+			continue
+		}
+		if rule.Until != 0 && (f.nextEnd == 0 || rule.Until < f.nextEnd) {
+			f.nextEnd = rule.Until
 		}
 		rules = append(rules, rule)
 	}

@@ -12,6 +12,7 @@ import (
 	"lockstep/core/config"
 	"lockstep/core/config/configtest"
 	"lockstep/core/config/model"
+	"lockstep/core/opcode"
 	"lockstep/messages"
 )
 
@@ -64,7 +65,7 @@ func BenchmarkNewJob(b *testing.B) {
 func newTiming(b *testing.B, jobs int) *bench {
 	e := &bench{Env: kittest.New(b)}
 	e.queue, e.cluster, e.client = e.Probe("queue"), e.Probe("cluster"), e.Probe("client")
-	pid, _, err := e.SpawnRoot(filters.Props(filters.Config{Env: e.Env.Env, Queue: e.queue.PID, ClusterConfig: e.cluster.PID}), "filters")
+	pid, _, err := e.SpawnRoot(filters.Props(filters.Config{Env: e.Env.Env, Queue: e.queue.PID, ClusterConfig: e.cluster.PID, Catalogue: opcode.Builtin()}), "filters")
 	require.NoError(b, err)
 	e.filters = pid
 	e.Send(pid, &clusterconfig.Published{Config: tenRules(b, "<", 0)})

@@ -41,8 +41,9 @@ func (f *filters) change(ctx actor.Context, sender *actor.PID, m *messages.Chang
 }
 
 func (f *filters) replace(ctx actor.Context, sender *actor.PID, m *messages.ChangeFilter, parts *messages.FilterParts) {
-	request := filter.ReplaceRequest{UUID: parts.Uuid, Priority: parts.Priority, Predicates: parts.Predicates, Action: parts.Action, Reason: parts.Reason}
-	rule, err := request.Rule()
+	request := filter.ReplaceRequest{UUID: parts.Uuid, Priority: parts.Priority, Predicates: parts.Predicates, Action: parts.Action, Reason: parts.Reason, Lasts: parts.Lasts}
+	now := f.config.Env.Clock().Now().UnixNano()
+	rule, err := request.Rule(now)
 	if err != nil {
 		ctx.Send(sender, &messages.ChangeFilterResult{Request: m.Request, Failure: messages.Generic(err), Malformed: filter.IsMalformed(err)})
 		return
@@ -53,9 +54,9 @@ func (f *filters) replace(ctx actor.Context, sender *actor.PID, m *messages.Chan
 	}
 	if m.By != "" {
 		rule.ReasonTrail = slices.DeleteFunc(rule.ReasonTrail, func(r filter.Reason) bool { return r.Source == job.UserSource || r.Source == job.RemoteSource })
-		rule.ReasonTrail = append(rule.ReasonTrail, filter.Reason{Source: job.UserSource, Text: m.By, Nanos: f.config.Env.Clock().Now().UnixNano()})
+		rule.ReasonTrail = append(rule.ReasonTrail, filter.Reason{Source: job.UserSource, Text: m.By, Nanos: now})
 	}
-	rule.ReasonTrail = append(rule.ReasonTrail, filter.Reason{Source: ownSource, Nanos: f.config.Env.Clock().Now().UnixNano()})
+	rule.ReasonTrail = append(rule.ReasonTrail, filter.Reason{Source: ownSource, Nanos: now})
 	f.request++
 	f.changes[f.request] = &change{sender: sender, request: m.Request, uuid: rule.UUID, by: m.By, rule: rule, awaitsSerial: true}
 	ctx.Request(f.config.Queue, &messages.GetSerial{Request: f.request})
@@ -92,11 +93,15 @@ func (f *filters) serialKnown(ctx actor.Context, m *messages.GetSerialResult) {
 func (f *filters) edit(ctx actor.Context, c *change, rule []byte) {
 	f.request++
 	f.changes[f.request] = c
-	ctx.Request(f.config.ClusterConfig, &messages.EditConfig{Request: f.request, Filter: c.uuid, Rule: rule, By: c.by})
+	ctx.Request(f.config.ClusterConfig, &messages.EditConfig{Request: f.request, Filter: c.uuid, Rule: rule, Own: rule != nil && !c.rule.IsGanetis(), By: c.by})
 }
 
 // written takes the outcome of an edit. The rules are in force for new jobs, because ConfigPublished came before.
 func (f *filters) written(ctx actor.Context, m *messages.EditConfigResult) {
+	if uuid, is := f.deleting[m.Request]; is {
+		f.deleted(ctx, m, uuid)
+		return
+	}
 	c := f.changes[m.Request]
 	if c == nil {
 		return

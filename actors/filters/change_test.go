@@ -10,7 +10,6 @@ import (
 	clusterconfig "lockstep/actors/config"
 	"lockstep/actors/kittest"
 	"lockstep/core/config"
-	"lockstep/core/config/configtest"
 	"lockstep/core/filter"
 	"lockstep/messages"
 )
@@ -58,13 +57,17 @@ func (b *bench) answerEdit(m *messages.EditConfig) {
 // publishEdit is answerEdit without waiting for the consequences.
 func (b *bench) publishEdit(m *messages.EditConfig) {
 	b.Helper()
-	b.stored = configtest.Edit(b, b.stored, config.ConfigChange{RuleUUID: m.Filter, Rule: m.Rule})
+	e := b.stored.Edit()
+	own, err := config.ConfigChange{RuleUUID: m.Filter, Rule: m.Rule, Own: m.Own, If: m.IfRule}.Apply(e, b.own, 1)
+	require.NoError(b, err)
+	b.stored, _ = e.Commit(1)
+	b.own = own
 	b.publish()
 	b.cluster.Ask(b.filters, &messages.EditConfigResult{Request: m.Request})
 }
 
 func (b *bench) publish() {
-	b.cluster.Ask(b.filters, &clusterconfig.Published{Config: b.stored})
+	b.cluster.Ask(b.filters, &clusterconfig.Published{Config: b.stored, Rules: b.own})
 }
 
 // The watermark is the serial, and the queue has the new verdicts before the client has its

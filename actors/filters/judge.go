@@ -30,6 +30,7 @@ type judging struct {
 	questions []*question // about new jobs, the oldest first
 	asked     bool        // the present queue has asked about all jobs
 	all       *question   // about all jobs; nil: none is open
+	reached   []*reached  // jobs that have come to an opcode, the oldest first
 
 	next    int                // the jobs before order[next] are judged by the rules in force
 	current *filter.Evaluation // of order[next]; nil: not begun
@@ -98,6 +99,9 @@ func (f *filters) rejudge(ctx actor.Context) {
 	for _, q := range f.questions {
 		q.next, q.current = 0, nil
 	}
+	for _, r := range f.reached {
+		r.current = nil
+	}
 	if f.all != nil {
 		f.all.current = nil // the jobs before it are in order
 	}
@@ -112,6 +116,9 @@ func (f *filters) judge(ctx actor.Context) {
 	}
 	half := max(f.slice/2, 1)
 	work := half
+	for len(f.reached) > 0 && f.judgeReached(ctx, f.reached[0], &work) {
+		f.reached = f.reached[1:]
+	}
 	for len(f.questions) > 0 && f.judgeNew(f.questions[0], &work) {
 		f.answer(ctx, f.questions[0])
 		f.questions = f.questions[1:]
@@ -132,7 +139,12 @@ func (f *filters) judge(ctx actor.Context) {
 
 // canGoOn reports whether there are jobs to judge before the queue has taken verdicts.
 func (f *filters) canGoOn() bool {
-	return len(f.questions) > 0 || f.all != nil && f.all.next < len(f.all.jobs) || f.next < len(f.order) && len(f.changed) < verdictsMax
+	return len(f.questions) > 0 || f.canReach() || f.all != nil && f.all.next < len(f.all.jobs) || f.next < len(f.order) && len(f.changed) < verdictsMax
+}
+
+// canReach reports whether the oldest ReachOp waits for work only.
+func (f *filters) canReach() bool {
+	return len(f.reached) > 0 && (f.jobs[f.reached[0].message.Id] != nil || !f.mayCome())
 }
 
 // isSettled reports whether all jobs are judged by the rules in force, and the queue has the verdicts.
@@ -157,7 +169,7 @@ func (f *filters) judgeNew(q *question, work *int) (done bool) {
 			if err != nil {
 				continue // the queue has decoded the job and logged the error
 			}
-			q.subject = filter.NewSubject(j)
+			q.subject = filter.NewSubject(j, q.jobs[q.next].Name)
 			q.current = f.begin(q.subject)
 		}
 		v, judged := q.current.Continue(work)
@@ -184,7 +196,7 @@ func (f *filters) addOrder(id int64) {
 }
 
 func (f *filters) begin(s *filter.Subject) *filter.Evaluation {
-	e := f.rules.Begin(s)
+	e := f.rules.Begin(s, f.declare)
 	return &e
 }
 

@@ -13,8 +13,10 @@ import (
 	"lockstep/core/config"
 	"lockstep/core/config/configtest"
 	"lockstep/core/config/model"
+	"lockstep/core/config/ownrules"
 	"lockstep/core/filter"
 	"lockstep/core/job/jobtest"
+	"lockstep/core/opcode"
 	"lockstep/messages"
 )
 
@@ -32,6 +34,7 @@ type bench struct {
 	queue, cluster, client *kittest.Probe
 	filters                *actor.PID
 	stored                 *model.Config
+	own                    ownrules.Rules
 	queueIsBusy            bool // it takes no verdicts
 }
 
@@ -53,7 +56,7 @@ func onBench(t *testing.T, f func(*testing.T, *bench)) {
 			}
 			return nil
 		})
-		b.filters = e.Start("filters", filters.Props(filters.Config{Env: e.Env, Queue: b.queue.PID, ClusterConfig: b.cluster.PID}))
+		b.filters = e.Start("filters", filters.Props(filters.Config{Env: e.Env, Queue: b.queue.PID, ClusterConfig: b.cluster.PID, Catalogue: opcode.Builtin()}))
 		f(t, b)
 	})
 }

@@ -26,6 +26,7 @@ type TakeJobs struct {
 type JobsTaken struct {
 	Request uint64
 	Rules   *filter.Set
+	Declare filter.Declare
 	Jobs    []*filter.Subject // by ascending id
 	More    bool              // there are jobs after the last one
 }
@@ -34,7 +35,7 @@ type JobsTaken struct {
 func (m *JobsTaken) GetRequest() uint64 { return m.Request }
 
 func (f *filters) takeJobs(ctx actor.Context, sender *actor.PID, m *TakeJobs) {
-	answer := &JobsTaken{Request: m.Request, Rules: f.rules}
+	answer := &JobsTaken{Request: m.Request, Rules: f.rules, Declare: f.declare}
 	at, _ := slices.BinarySearch(f.order, m.After+1)
 	for ; at < len(f.order) && len(answer.Jobs) < jobsTaken; at++ {
 		if e := f.jobs[f.order[at]]; e != nil {

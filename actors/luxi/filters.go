@@ -38,13 +38,16 @@ func replaceRule(c *call, ctx actor.Context, args []json.RawMessage, then func(a
 	}
 	changeFilter(c, ctx, func(number uint64) any {
 		return &messages.ChangeFilter{Request: number, By: c.by, Change: &messages.ChangeFilter_Replace{
-			Replace: &messages.FilterParts{Uuid: parts.UUID, Priority: parts.Priority, Predicates: parts.Predicates, Action: parts.Action, Reason: parts.Reason}}}
+			Replace: &messages.FilterParts{Uuid: parts.UUID, Priority: parts.Priority, Predicates: parts.Predicates, Action: parts.Action, Reason: parts.Reason, Lasts: parts.Lasts}}}
 	}, then)
 	return nil
 }
 
-// ruleOf reads the arguments of ReplaceFilter.
+// ruleOf reads the arguments of ReplaceFilter. lockstep's methods may have one more: the seconds until the end of the rule, or null.
 func ruleOf(c *call, args []json.RawMessage) (r filter.ReplaceRequest, err error) {
+	if len(args) == 6 && c.method != "ReplaceFilter" {
+		r.Lasts, args = args[5], args[:5]
+	}
 	if err := arguments(args, &r.UUID, &r.Priority, &r.Predicates, &r.Action, &r.Reason); err != nil {
 		return r, fmt.Errorf("%s: %w", c.method, err)
 	}
@@ -52,6 +55,22 @@ func ruleOf(c *call, args []json.RawMessage) (r filter.ReplaceRequest, err error
 		r.UUID = json.RawMessage(quote(c.config.NewUUID()))
 	}
 	return r, nil
+}
+
+// lockstepListFilters takes []. The answer is all rules as objects, in the order in which they apply, each as the configuration has it.
+func lockstepListFilters(c *call, ctx actor.Context, args []json.RawMessage) error {
+	if err := arguments(args); err != nil {
+		return fmt.Errorf("%s: %w", c.method, err)
+	}
+	q := toCore(c.config.Filters, func(number uint64) any { return &messages.ListFilters{Request: number} })
+	ask(c, ctx, q, func(ctx actor.Context, a *messages.ListFiltersResult) {
+		rules := make([]json.RawMessage, len(a.Rules))
+		for i, rule := range a.Rules {
+			rules[i] = rule
+		}
+		c.succeed(ctx, rules)
+	})
+	return nil
 }
 
 // deleteFilter takes [uuid]. The answer is null.

@@ -50,6 +50,7 @@ var methods = map[string]method{
 	"ReplaceFilter":          replaceFilter,
 	"LockstepReplaceFilter":  lockstepReplaceFilter,
 	"LockstepTestFilter":     lockstepTestFilter,
+	"LockstepListFilters":    lockstepListFilters,
 	"DeleteFilter":           deleteFilter,
 	"LockstepWhy":            lockstepWhy,
 	"LockstepPending":        lockstepPending,

@@ -10,6 +10,7 @@ import (
 	"lockstep/core/answer"
 	"lockstep/core/filter"
 	"lockstep/core/job"
+	"lockstep/core/query"
 	"lockstep/messages"
 )
 
@@ -20,13 +21,13 @@ func lockstepTestFilter(c *call, ctx actor.Context, args []json.RawMessage) erro
 	if err != nil {
 		return err
 	}
-	rule, err := parts.Rule()
+	rule, err := parts.Rule(c.config.Env.Clock().Now().UnixNano())
 	if err != nil {
 		return c.refuseRule(ctx, err)
 	}
 	ask(c, ctx, c.toQueue(func(number uint64) any { return &messages.GetSerial{Request: number} }), func(ctx actor.Context, a *messages.GetSerialResult) {
 		rule.Watermark = job.ID(a.Serial)
-		(&previewing{call: c, rule: rule, answer: answer.FilterPreview{Jobs: []int64{}}}).ask(ctx)
+		(&previewing{call: c, rule: rule, answer: answer.FilterPreview{Jobs: []int64{}, States: map[string]int64{}}}).ask(ctx)
 	})
 	return nil
 }
@@ -48,11 +49,16 @@ type previewing struct {
 
 	rules   *filter.Set // in force
 	set     *filter.Set // with the rule
+	declare filter.Declare
 	jobs    []*filter.Subject
 	more    bool               // there are jobs after the last one
 	next    int                // index in jobs
 	current *filter.Evaluation // of jobs[next]; nil: not begun
+	hits    []int64            // the counted jobs; in the end those whose status is not known yet
 }
+
+// statesAsked is how many jobs the queue is asked about at a time.
+const statesAsked = 5000
 
 // ask takes the next jobs.
 func (p *previewing) ask(ctx actor.Context) {
@@ -71,7 +77,7 @@ func (p *previewing) ask(ctx actor.Context) {
 			}
 			p.rules, p.set = a.Rules, a.Rules.With(p.rule)
 		}
-		p.jobs, p.next, p.more = a.Jobs, 0, a.More
+		p.jobs, p.next, p.more, p.declare = a.Jobs, 0, a.More, a.Declare
 		p.beginWork(ctx)
 		p.judge(ctx)
 	})
@@ -82,7 +88,7 @@ func (p *previewing) judge(ctx actor.Context) {
 	work := p.slice()
 	for ; p.next < len(p.jobs); p.next++ {
 		if p.current == nil {
-			e := p.set.Begin(p.jobs[p.next])
+			e := p.set.Begin(p.jobs[p.next], p.declare)
 			p.current = &e
 		}
 		v, done := p.current.Continue(&work)
@@ -95,6 +101,7 @@ func (p *previewing) judge(ctx actor.Context) {
 		if v.UUID != p.rule.UUID || v.Action.Verb == filter.Accept {
 			continue
 		}
+		p.hits = append(p.hits, int64(p.jobs[p.next].ID))
 		if p.answer.Count++; len(p.answer.Jobs) < filters.MatchesShown {
 			p.answer.Jobs = append(p.answer.Jobs, int64(p.jobs[p.next].ID))
 		}
@@ -103,5 +110,23 @@ func (p *previewing) judge(ctx actor.Context) {
 		p.ask(ctx)
 		return
 	}
-	p.succeed(ctx, p.answer)
+	p.countStates(ctx)
+}
+
+// countStates asks for the status of the jobs, some at a time.
+func (p *previewing) countStates(ctx actor.Context) {
+	if len(p.hits) == 0 {
+		p.succeed(ctx, p.answer)
+		return
+	}
+	ids := p.hits[:min(len(p.hits), statesAsked)]
+	p.hits = p.hits[len(ids):]
+	p.askRows(ctx, ids, func(ctx actor.Context, rows []*messages.JobRow) {
+		for _, row := range rows {
+			if status := query.ClientStatus(row.GetInfo()); !row.Unknown && !status.Final() {
+				p.answer.States[status.String()]++
+			}
+		}
+		p.countStates(ctx)
+	})
 }

@@ -21,7 +21,7 @@ func subjectsOf(from, n int, text string) []*filter.Subject {
 	var subjects []*filter.Subject
 	for id := from; id < from+n; id++ {
 		input := json.RawMessage(fmt.Sprintf(`{"OP_ID": "OP_A", "text": %q}`, text))
-		subjects = append(subjects, filter.NewSubject(job.New(job.ID(id), []json.RawMessage{input}, []int{0}, job.Timestamp{}, "")))
+		subjects = append(subjects, filter.NewSubject(job.New(job.ID(id), []json.RawMessage{input}, []int{0}, job.Timestamp{}, ""), ""))
 	}
 	return subjects
 }
@@ -52,7 +52,11 @@ func TestAPreviewOfARule(t *testing.T) {
 		m = asked[*filters.TakeJobs](c.client, c.filters)
 		require.EqualValues(t, 3, m.After)
 		c.Tell(&filters.JobsTaken{Request: m.Request, Rules: rules, Jobs: subjectsOf(4, 2, "")})
-		require.JSONEq(t, `{"count": 2, "jobs": [3, 5], "unfinished": 5}`, c.succeeded())
+		states := asked[*messages.ListJobs](c.client, c.queue)
+		require.Equal(t, []int64{3, 5}, states.Ids)
+		c.Tell(&messages.ListJobsResult{Request: states.Request, Rows: []*messages.JobRow{
+			{Id: 3, Info: &messages.JobInfo{Id: 3, Status: int32(job.Queued), DependencyWait: true}}, {Id: 5, Unknown: true}}})
+		require.JSONEq(t, `{"count": 2, "jobs": [3, 5], "unfinished": 5, "states": {"waiting": 1}}`, c.succeeded())
 		c.filters.Quiet()
 	})
 }
@@ -89,7 +93,7 @@ func TestAPreviewEndsWithItsClient(t *testing.T) {
 			c.Tell(&filters.JobsTaken{Request: m.Request, Rules: ruleSet(t), Jobs: subjectsOf(1, 100, strings.Repeat("a", 200))})
 			c.Settle()
 			if stays {
-				require.JSONEq(t, `{"count": 0, "jobs": [], "unfinished": 100}`, c.succeeded())
+				require.JSONEq(t, `{"count": 0, "jobs": [], "unfinished": 100, "states": {}}`, c.succeeded())
 				require.Greater(t, slices, 20)
 				return
 			}

@@ -160,6 +160,10 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 		q.verdictsReceived(ctx, m)
 	case *messages.VerdictsChanged:
 		q.takeVerdicts(ctx, m)
+	case *messages.ReachOp:
+		ctx.Request(q.config.Filters, m)
+	case *messages.ReachOpResult:
+		q.opReached(ctx, m)
 	case *messages.GetJobOutcome:
 		q.jobOutcome(ctx, m.Id)
 	case *messages.DependencyWaitChanged:

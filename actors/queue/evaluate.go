@@ -15,7 +15,7 @@ func (q *queue) evaluateGroup(ctx actor.Context) {
 	var jobs []*messages.UnfinishedJob
 	for _, s := range q.submissions.committing() {
 		for i, j := range s.jobs {
-			jobs = append(jobs, &messages.UnfinishedJob{Id: int64(j.ID), Encoded: s.encoded[i]})
+			jobs = append(jobs, &messages.UnfinishedJob{Id: int64(j.ID), Encoded: s.encoded[i], Name: s.records[i].Name()})
 		}
 	}
 	ctx.Request(q.config.Filters, q.verdicts.ask(jobs))
@@ -30,7 +30,7 @@ func (q *queue) requestAllVerdicts(ctx actor.Context) {
 	for _, s := range q.submissions.committing() {
 		for i, j := range s.jobs {
 			if !j.Status().Final() {
-				m.Jobs = append(m.Jobs, &messages.UnfinishedJob{Id: int64(j.ID), Encoded: s.encoded[i]})
+				m.Jobs = append(m.Jobs, &messages.UnfinishedJob{Id: int64(j.ID), Encoded: s.encoded[i], Name: s.records[i].Name()})
 			}
 		}
 	}
@@ -88,6 +88,18 @@ func (q *queue) verdictsChanged(ctx actor.Context, m *messages.VerdictsChanged) 
 			q.rejectPending(ctx, e, v)
 		}
 	}
+}
+
+// opReached takes the verdict on a job that has come to an opcode, and passes it to the scheduler, which lets the job begin the opcode
+// after that.
+func (q *queue) opReached(ctx actor.Context, m *messages.ReachOpResult) {
+	changed := []*messages.Verdict{m.Verdict}
+	q.verdictsChanged(ctx, &messages.VerdictsChanged{Verdicts: changed})
+	if m.Request != 0 {
+		ctx.Send(q.config.Scheduler, m)
+		return
+	}
+	q.callOffByRules(ctx, changed, func(actor.Context) {})
 }
 
 func (q *queue) rejectPending(ctx actor.Context, e *entry, v *messages.Verdict) {

@@ -213,7 +213,7 @@ func (x *index) unfinished() []*messages.UnfinishedJob {
 	for id, e := range x.all() {
 		if e.stage != final {
 			w := &allocated[len(jobs)]
-			w.Id, w.Encoded = id, e.info.Encoded
+			w.Id, w.Encoded, w.Name = id, e.info.Encoded, e.info.Name
 			jobs = append(jobs, w)
 		}
 	}

@@ -57,6 +57,9 @@ func (q *queue) progress(ctx actor.Context, id int64, encoded []byte) {
 	if info.Priority != former {
 		ctx.Send(q.config.Scheduler, &messages.PriorityChanged{Id: id, Priority: info.Priority})
 	}
+	if next := j.FirstUnfinished(); q.config.GanetiJobs && next > 0 { // its process asks before no opcode
+		ctx.Request(q.config.Filters, &messages.ReachOp{Id: id, Op: int32(next)})
+	}
 	q.notifySubscribers(ctx, info, encoded)
 }
 

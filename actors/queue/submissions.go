@@ -86,9 +86,6 @@ func newSubmissions(livelock string, remoteOverSocket bool) *submissions {
 // withoutForgedReasons is input without the entries of its reason trail that its submitter may not write. The remote API in this process
 // has dropped those that its clients have forged.
 func (s *submissions) withoutForgedReasons(input json.RawMessage, by string) json.RawMessage {
-	if by == "" {
-		return input
-	}
 	if strings.HasPrefix(by, "uid=") && !s.remoteOverSocket {
 		input = job.WithoutReasons(input, job.RemoteSource)
 	}

@@ -59,14 +59,15 @@ func Props(c Config) *actor.Props {
 	catalogue := c.Catalogue
 	return kit.NumberedProps(c.Env, "scheduler", func(incarnation uint32) actor.Actor {
 		c.Catalogue = catalogue
-		return &scheduler{config: c, learned: learned{store: store.NewClient(c.Store, incarnation)}, catalogue: &catalogue, request: uint64(incarnation) << 32, settings: sched.Defaults(), paused: map[job.ID]bool{}, unknownOutcomes: map[job.ID]bool{}}
+		return &scheduler{config: c, learned: learned{store: store.NewClient(c.Store, incarnation)}, catalogue: &catalogue, request: uint64(incarnation) << 32, lastReached: uint64(incarnation) << 32, settings: sched.Defaults(), paused: map[job.ID]bool{}, unknownOutcomes: map[job.ID]bool{}}
 	})
 }
 
 type scheduler struct {
-	config    Config
-	request   uint64             // number of the last ListUnfinishedJobs; the upper 32 bits are the incarnation
-	catalogue **opcode.Catalogue // kept for the next incarnation
+	config      Config
+	lastReached uint64             // number of the last ReachOp; the upper 32 bits are the incarnation
+	request     uint64             // number of the last ListUnfinishedJobs; the upper 32 bits are the incarnation
+	catalogue   **opcode.Catalogue // kept for the next incarnation
 
 	configured  bool
 	cluster     *model.Object[model.Cluster] // the origin of settings
@@ -125,6 +126,8 @@ func (s *scheduler) Receive(ctx actor.Context) {
 		s.jobOutcome(ctx, m)
 	case *messages.VerdictsChanged:
 		s.verdictsChanged(ctx, m)
+	case *messages.ReachOpResult:
+		s.opReached(ctx, m)
 	case *messages.HoldChanged:
 		s.holdChanged(ctx, m)
 	case *messages.PriorityChanged:

@@ -1,11 +1,13 @@
 package scheduler_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/kittest"
+	"lockstep/core/filter"
 	"lockstep/core/job"
 	"lockstep/core/job/jobtest"
 	"lockstep/messages"
@@ -38,8 +40,34 @@ func TestWhoAsksBeforeThePopulationIsKnownWaits(t *testing.T) {
 		b.answerJobsRequest(all(unfinished(1, jobtest.Delay(), jobtest.Delay())), nil)
 		answers := takeAll[*messages.BeginOpResult](b, b.process)
 		require.Len(t, answers, 2)
+		slices.SortFunc(answers, func(a, b *messages.BeginOpResult) int { return int(a.Request) - int(b.Request) })
 		require.Nil(t, answers[0].Failure)
 		require.Equal(t, messages.ClassJobLost, answers[1].Failure.Class)
+	})
+}
+
+// The process gets its permission when the verdict at the opcode is known, which comes before the answer to ReachOp.
+func TestTheVerdictAtAnOpcode(t *testing.T) {
+	onBench(t, 1, func(t *testing.T, b *bench) {
+		b.queue.Answer(nil)
+		b.answerJobsRequest(nil, all(unfinished(1, jobtest.Delay(), jobtest.Delay())))
+		b.expectQueueGets(picks(1))
+		b.sendBeginOp(6, 1, 0)
+		require.Equal(t, []uint64{6}, b.takePermitted(), "the verdict on a new job is about its first opcode")
+
+		b.sendBeginOp(7, 1, 1)
+		b.sendBeginOp(7, 1, 1) // repeated
+		b.Settle()
+		asked := kittest.Expect[*messages.ReachOp](b.queue)
+		require.EqualExportedValues(t, &messages.ReachOp{Request: asked.Request, Id: 1, Op: 1}, asked)
+		b.queue.Quiet()
+		b.send(&messages.ReachOpResult{Request: asked.Request - 1, Verdict: &messages.Verdict{Id: 1}}) // of a former incarnation
+		require.Empty(t, b.takePermitted())
+		b.send(&messages.VerdictsChanged{Verdicts: []*messages.Verdict{{Id: 1, Rule: "r", Action: int32(filter.Pause)}}})
+		b.send(&messages.ReachOpResult{Request: asked.Request, Verdict: &messages.Verdict{Id: 1, Rule: "r", Action: int32(filter.Pause)}})
+		require.Empty(t, b.takePermitted())
+		b.send(&messages.VerdictsChanged{Verdicts: []*messages.Verdict{{Id: 1}}})
+		require.Equal(t, []uint64{7}, b.takePermitted())
 	})
 }
 

@@ -40,6 +40,8 @@ type scheduledJob struct {
 	adopted   bool              // it was active in ListUnfinishedJobsResult, and may have no slot
 	openBegin *messages.BeginOp // the unanswered BeginOp of its process
 	requester *actor.PID
+	judgedOp  int    // the opcode to which the verdict applies: rules may be about the locks of an opcode
+	reaching  uint64 // request of the open ReachOp; 0: none is open
 }
 
 // add adds a job, or replaces what is known of it.
@@ -50,7 +52,7 @@ func (s *scheduler) add(w *messages.UnfinishedJob) *scheduledJob {
 		return nil
 	}
 	known := &scheduledJob{id: j.ID, priority: j.Priority(), receivedUs: j.Received.Sec*1e6 + j.Received.Usec,
-		encoded: w.Encoded, decoded: j, op: nextOp(j), limits: sched.ReasonLimits(j), verdict: w.Verdict}
+		encoded: w.Encoded, decoded: j, op: j.FirstUnfinished(), limits: sched.ReasonLimits(j), verdict: w.Verdict}
 	if w.Held {
 		known.hold = &messages.HoldReason{By: w.HeldBy}
 	}
@@ -117,16 +119,6 @@ func (j *scheduledJob) wantedEnd(d opcode.Dependency) (op int, statuses []string
 // finalStatuses are met by every end of a job.
 func finalStatuses() []string {
 	return []string{job.Success.String(), job.Error.String(), job.Canceled.String()}
-}
-
-// nextOp is the index of the first opcode without a final status.
-func nextOp(j *job.Job) int {
-	for i := range j.Ops {
-		if !j.Ops[i].Status.Final() {
-			return i
-		}
-	}
-	return len(j.Ops) - 1
 }
 
 // declarations is the demand of the next opcode, and that of the opcodes after it.
@@ -212,6 +204,10 @@ func (j *scheduledJob) paused() bool {
 // consider decides whether the next opcode of a job may run once there is a slot. The job
 // waits for its start, or for the permission to go on.
 func (s *scheduler) consider(ctx actor.Context, j *scheduledJob) {
+	if j.openBegin != nil && j.judgedOp != j.op {
+		s.askVerdict(ctx, j)
+		return
+	}
 	eligible := s.eligible(ctx, j)
 	s.publishDependencyWait(ctx, j)
 	if !eligible {
@@ -331,6 +327,25 @@ func (s *scheduler) beginOp(ctx actor.Context, m *messages.BeginOp, sender *acto
 	if moved {
 		s.declare(j)
 	}
+	s.consider(ctx, j)
+}
+
+// askVerdict asks for the verdict on a job at the opcode that its process wants to begin.
+func (s *scheduler) askVerdict(ctx actor.Context, j *scheduledJob) {
+	if j.reaching == 0 {
+		s.lastReached++
+		j.reaching = s.lastReached
+		ctx.Request(s.config.Queue, &messages.ReachOp{Request: j.reaching, Id: int64(j.id), Op: int32(j.op)})
+	}
+}
+
+// opReached goes on with a job whose verdict at its opcode has come, as VerdictsChanged before this message.
+func (s *scheduler) opReached(ctx actor.Context, m *messages.ReachOpResult) {
+	j := s.jobs[job.ID(m.Verdict.GetId())]
+	if j == nil || j.reaching != m.Request {
+		return
+	}
+	j.reaching, j.judgedOp = 0, j.op
 	s.consider(ctx, j)
 }
 

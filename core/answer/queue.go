@@ -67,6 +67,8 @@ type FilterPreview struct {
 	Count      int64   `json:"count"`      // number of unfinished jobs with an action other than ACCEPT by this rule
 	Jobs       []int64 `json:"jobs"`       // the lowest ids of them, at most 20
 	Unfinished int64   `json:"unfinished"` // number of all unfinished jobs
+	// States are the numbers of the counted jobs by status. Jobs that have ended meanwhile are in none.
+	States map[string]int64 `json:"states"`
 }
 
 // FilterReplaced answers LockstepReplaceFilter.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"lockstep/core/config/model"
+	"lockstep/core/config/ownrules"
 	"lockstep/core/rawjson"
 )
 
@@ -16,6 +17,9 @@ type ConfigChange struct {
 	Cluster  map[string][]byte // cluster parameters by name
 	RuleUUID string            // uuid of a filter rule, or ""
 	Rule     []byte            // its new form; empty: it is deleted
+	Own      bool              // Ganeti's programs cannot read the rule: it is not for config.data
+	// If is the present form of a rule that is deleted; empty: any. Another rule stays, without an error.
+	If []byte
 }
 
 // NoSuchRule is the error for a filter rule that does not exist.
@@ -26,27 +30,27 @@ func (e *NoSuchRule) Error() string { return "There is no filter rule " + e.UUID
 // Edit is the configuration after a change, with new serial numbers and times of change.
 func Edit(c *model.Config, now model.Time, change ConfigChange) (*model.Config, error) {
 	e := c.Edit()
-	if err := change.Apply(e, now); err != nil {
+	if _, err := change.Apply(e, ownrules.Rules{}, now); err != nil {
 		return nil, err
 	}
 	edited, _ := e.Commit(now)
 	return edited, nil
 }
 
-// Apply makes the change in an edit. After an error the edit must not be committed.
-func (c ConfigChange) Apply(e *model.Edit, now model.Time) error {
+// Apply makes the change in an edit and in lockstep's own rules. After an error the edit must not be committed.
+func (c ConfigChange) Apply(e *model.Edit, own ownrules.Rules, now model.Time) (_ ownrules.Rules, err error) {
 	if len(c.Cluster) > 0 {
 		if err := editCluster(e, now, c.Cluster); err != nil {
-			return err
+			return own, err
 		}
 	}
 	if c.RuleUUID != "" {
-		if err := editFilters(e, c.RuleUUID, c.Rule); err != nil {
-			return err
+		if own, err = c.editFilters(e, own); err != nil {
+			return own, err
 		}
 	}
-	_, err := ClusterOf(e.Config())
-	return err
+	_, err = ClusterOf(e.Config())
+	return own, err
 }
 
 func editCluster(e *model.Edit, now model.Time, values map[string][]byte) error {
@@ -68,28 +72,50 @@ func editCluster(e *model.Edit, now model.Time, values map[string][]byte) error 
 	return nil
 }
 
-func editFilters(e *model.Edit, uuid string, rule []byte) error {
-	if len(rule) == 0 {
-		if !e.Config().Filters.Has(uuid) {
-			return &NoSuchRule{uuid}
-		}
+// editFilters adds, replaces or deletes a rule, which is either in config.data or among the own rules.
+func (c ConfigChange) editFilters(e *model.Edit, own ownrules.Rules) (ownrules.Rules, error) {
+	uuid := c.RuleUUID
+	present := ruleOf(e.Config(), own, uuid)
+	switch {
+	case len(c.Rule) == 0 && present == nil && len(c.If) == 0:
+		return own, &NoSuchRule{uuid}
+	case len(c.Rule) == 0 && len(c.If) > 0 && !bytes.Equal(present, c.If):
+		return own, nil
+	}
+	if e.Config().Filters.Has(uuid) && (len(c.Rule) == 0 || c.Own) {
 		model.Filters.Delete(e, uuid)
-		return nil
 	}
-	if err := rawjson.Check(rule); err != nil {
-		return fmt.Errorf("filter rule: %w", err)
+	own = own.Delete(uuid)
+	if len(c.Rule) == 0 {
+		return own, nil
 	}
-	o, err := model.Filters.Decode(bytes.TrimSpace(rule))
+	if err := rawjson.Check(c.Rule); err != nil {
+		return own, fmt.Errorf("filter rule: %w", err)
+	}
+	if c.Own {
+		return own.Put(uuid, c.Rule)
+	}
+	o, err := model.Filters.Decode(bytes.TrimSpace(c.Rule))
 	if err != nil {
-		return fmt.Errorf("filter rule: %w", err)
+		return own, fmt.Errorf("filter rule: %w", err)
 	}
 	model.Filters.Put(e, uuid, o.Value)
-	return nil
+	return own, nil
 }
 
-// FilterRules are the filter rules of a configuration, by uuid.
-func FilterRules(c *model.Config) map[string]json.RawMessage {
+// ruleOf is one of FilterRules, nil if there is none.
+func ruleOf(c *model.Config, own ownrules.Rules, uuid string) json.RawMessage {
+	if o, found := c.Filters.Get(uuid); found {
+		return o.JSON()
+	}
+	return own.Get(uuid)
+}
+
+// FilterRules are the filter rules of a configuration and lockstep's own, by uuid. A rule in config.data wins over an own one: another
+// program has made it while lockstep did not run.
+func FilterRules(c *model.Config, own ownrules.Rules) map[string]json.RawMessage {
 	rules := map[string]json.RawMessage{}
+	maps.Copy(rules, own.All())
 	for uuid, rule := range c.Filters.All() {
 		rules[uuid] = rule.JSON()
 	}

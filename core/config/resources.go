@@ -1,6 +1,7 @@
 package config
 
 import (
+	"iter"
 	"slices"
 
 	"lockstep/core/config/model"
@@ -102,6 +103,40 @@ func (r *Resources) Network(name string) (*Network, bool) {
 		return nil, false
 	}
 	return &Network{Name: n.Name, UUID: uuid}, true
+}
+
+// Nodes are the UUIDs and names of all nodes.
+func (r *Resources) Nodes() iter.Seq2[string, string] {
+	return named(r, model.Nodes, func(n *model.Node) string { return n.Name })
+}
+
+// Groups are the UUIDs and names of all node groups.
+func (r *Resources) Groups() iter.Seq2[string, string] {
+	return named(r, model.Groups, func(g *model.NodeGroup) string { return g.Name })
+}
+
+// Networks are the UUIDs and names of all networks.
+func (r *Resources) Networks() iter.Seq2[string, string] {
+	return named(r, model.Networks, func(n *model.Network) string { return n.Name })
+}
+
+// Instances are the UUIDs and names of all instances that have a name.
+func (r *Resources) Instances() iter.Seq2[string, string] {
+	return named(r, model.Instances, func(i *model.Instance) string { return i.Name.Value })
+}
+
+// named are the UUIDs and names of the objects of a kind that have a name.
+func named[T any](r *Resources, k *model.Kind[T], name func(*T) string) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		if r == nil {
+			return
+		}
+		for uuid, o := range k.All(r.config).All() {
+			if n := name(&o.Value); n != "" && !yield(uuid, n) {
+				return
+			}
+		}
+	}
 }
 
 func newInstance(c *model.Config, uuid string, from *model.Instance) *Instance {

@@ -29,7 +29,7 @@ func benchInput(id int) json.RawMessage {
 func benchSubjects(n int) []*Subject {
 	subjects := make([]*Subject, n)
 	for i := range subjects {
-		subjects[i] = NewSubject(job.New(job.ID(i), []json.RawMessage{benchInput(i)}, []int{0}, job.Timestamp{Sec: 1}, ""))
+		subjects[i] = NewSubject(job.New(job.ID(i), []json.RawMessage{benchInput(i)}, []int{0}, job.Timestamp{Sec: 1}, ""), "")
 	}
 	return subjects
 }
@@ -61,7 +61,7 @@ func BenchmarkJudge100k(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		for _, s := range subjects {
-			if set.Evaluate(s).Rule >= 0 {
+			if set.Evaluate(s, nil).Rule >= 0 {
 				b.Fatal("no rule applies")
 			}
 		}
@@ -77,7 +77,7 @@ func BenchmarkJudgeOneRule100k(b *testing.B) {
 		b.Run(fmt.Sprint(i), func(b *testing.B) {
 			for b.Loop() {
 				for _, s := range subjects {
-					set.Evaluate(s)
+					set.Evaluate(s, nil)
 				}
 			}
 		})
@@ -88,7 +88,7 @@ func BenchmarkNewSubject(b *testing.B) {
 	j := job.New(7, []json.RawMessage{benchInput(7)}, []int{0}, job.Timestamp{Sec: 1}, "")
 	b.ReportAllocs()
 	for b.Loop() {
-		NewSubject(j)
+		NewSubject(j, "")
 	}
 }
 
@@ -104,7 +104,7 @@ func TestASubjectIsSmall(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for i, j := range jobs {
-		subjects[i] = NewSubject(j)
+		subjects[i] = NewSubject(j, "")
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
@@ -127,7 +127,7 @@ func TestEvaluationAllocatesNothing(t *testing.T) {
 	subjects, set := benchSubjects(100), newSet(t, rules...)
 	require.Zero(t, testing.AllocsPerRun(10, func() {
 		for _, s := range subjects {
-			set.Evaluate(s)
+			set.Evaluate(s, nil)
 		}
 	}))
 }

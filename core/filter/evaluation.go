@@ -16,6 +16,11 @@ type Evaluation struct {
 	at      query.Step
 	resumes bool
 	search  *query.Search // of the leaf at; nil: none was interrupted
+
+	declare     Declare
+	locks       []Lock // of the job's next opcode
+	isDeclared  bool   // locks are known
+	name, names int    // index in the names of a lock, and their number, of the leaf at
 }
 
 const (
@@ -23,10 +28,14 @@ const (
 	leafWork = 4
 	// bytesPerStep is how many bytes of a value are found and compared in the time of one step.
 	bytesPerStep = 20
+	// declareWork is the work of computing the declaration of an opcode, without that of its locks.
+	declareWork = 200
 )
 
-// Begin begins the evaluation of a job.
-func (s *Set) Begin(j *Subject) Evaluation { return Evaluation{set: s, job: j} }
+// Begin begins the evaluation of a job. declare is called at most once, and only if a rule is about locks; nil: no locks are known.
+func (s *Set) Begin(j *Subject, declare Declare) Evaluation {
+	return Evaluation{set: s, job: j, declare: declare}
+}
 
 // Continue goes on until the verdict is known or the work is done, which it subtracts. With any work it makes progress.
 func (e *Evaluation) Continue(work *int) (v Verdict, done bool) {

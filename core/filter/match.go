@@ -13,11 +13,17 @@ type subjectPart uint8
 
 const (
 	partID subjectPart = iota
+	partName
+	partUser
 	partReason
 	partOpcode
+	partLock
 )
 
-var partNames = [...]string{partID: "jobid", partReason: "reason", partOpcode: "opcode"}
+var partNames = [...]string{partID: "jobid", partName: "name", partUser: "user", partReason: "reason", partOpcode: "opcode", partLock: "lock"}
+
+// isGanetis reports whether Ganeti has this kind of predicate.
+func (p subjectPart) isGanetis() bool { return p == partID || p == partReason || p == partOpcode }
 
 type knownField struct {
 	name   string
@@ -31,11 +37,26 @@ const (
 	timestampField
 )
 
-// partFields are the fields of jobs and of reasons. The fields of an opcode are not fixed.
+// Indices in partFields[partUser].
+const (
+	userNameField = iota
+	uidField
+)
+
+// Indices in partFields[partLock].
+const (
+	lockNameField = iota
+	modeField
+)
+
+// partFields are the fields of the parts. Those of an opcode are not fixed.
 var partFields = [...][]knownField{
 	partID:     {{"id", false}},
+	partName:   {{"name", true}},
+	partUser:   {userNameField: {"name", true}, uidField: {"uid", false}},
 	partReason: {sourceField: {"source", true}, reasonField: {"reason", true}, timestampField: {"timestamp", false}},
 	partOpcode: nil,
+	partLock:   {lockNameField: {"name", true}, modeField: {"mode", true}},
 }
 
 // watermark is the string that stands for the rule's watermark where a job id is compared with it.
@@ -50,7 +71,7 @@ type predicate struct {
 
 // field is the place of an expression's field.
 type field struct {
-	index int // for jobs and reasons: the index in partFields, -1 if there is no such field
+	index int // except for opcodes: the index in partFields, -1 if there is no such field
 
 	key     string   // for opcodes: the first key
 	hash    uint8    // of key
@@ -83,8 +104,14 @@ func (e *Evaluation) test(p *predicate, ruleWatermark job.ID) testResult {
 	case partID:
 		e.work -= len(p.expr.Leaves())
 		return resultOf(p.isID(e.job.ID, ruleWatermark))
+	case partName:
+		return e.isExpression(p, e.testName)
+	case partUser:
+		return e.isUser(p)
 	case partReason:
 		return e.hasReason(p)
+	case partLock:
+		return e.hasLock(p)
 	}
 	for ; e.op < len(e.job.ops); e.op++ {
 		if e.job.ops[e.op].input == nil {
@@ -134,6 +161,22 @@ func (e *Evaluation) hasReason(p *predicate) testResult {
 }
 
 func (e *Evaluation) isReason(p *predicate, entry *reasonEntry, texts []byte) testResult {
+	return e.isExpression(p, func(leaf *query.Leaf, field int) testResult {
+		switch field {
+		case sourceField:
+			return e.testText(leaf, entry.source.of(texts))
+		case reasonField:
+			return e.testText(leaf, entry.reason.of(texts))
+		case timestampField:
+			return testNumber(leaf, entry.nanos)
+		}
+		return invalid
+	})
+}
+
+// isExpression tests whether the expression holds for a part with fixed fields, from where it was interrupted. test gets the index of the
+// field in partFields, which may be -1.
+func (e *Evaluation) isExpression(p *predicate, test func(leaf *query.Leaf, field int) testResult) testResult {
 	at := e.resume(p)
 	for at >= 0 {
 		leaf := p.expr.Leaf(at)
@@ -141,14 +184,17 @@ func (e *Evaluation) isReason(p *predicate, entry *reasonEntry, texts []byte) te
 		switch {
 		case e.work <= 0:
 		case e.search != nil:
-			result = e.searchOn()
+			if result = e.searchOn(); result == failed && e.hasNextName() {
+				result = test(leaf, p.fields[leaf.Field].index)
+			}
 		default:
 			e.work -= leafWork
-			result = e.testReason(leaf, p.fields[leaf.Field].index, entry, texts)
+			result = test(leaf, p.fields[leaf.Field].index)
 		}
 		if result == interrupted {
 			return e.interrupt(at)
 		}
+		e.name, e.names = 0, 0
 		if result == invalid {
 			return failed
 		}
@@ -157,20 +203,75 @@ func (e *Evaluation) isReason(p *predicate, entry *reasonEntry, texts []byte) te
 	return resultOf(at == query.Yes)
 }
 
-func (e *Evaluation) testReason(leaf *query.Leaf, field int, entry *reasonEntry, texts []byte) testResult {
-	switch field {
-	case sourceField:
-		return e.testReasonText(leaf, entry.source.of(texts))
-	case reasonField:
-		return e.testReasonText(leaf, entry.reason.of(texts))
-	case timestampField:
-		return testReasonTime(leaf, entry.nanos)
+// testName tests the name of the job, "" if it has none.
+func (e *Evaluation) testName(leaf *query.Leaf, field int) testResult {
+	switch {
+	case field < 0:
+		return invalid
+	case e.job.name == nil:
+		return e.testText(leaf, nil)
 	}
-	return invalid
+	return e.testText(leaf, []byte(*e.job.name))
 }
 
-// testReasonText tests a text of a reason. Unlike in opcodes, every string is less than every number (queue.md 5.3).
-func (e *Evaluation) testReasonText(leaf *query.Leaf, text []byte) testResult {
+// isUser tests who has submitted the job. A user of the remote API has no uid.
+func (e *Evaluation) isUser(p *predicate) testResult {
+	return e.isExpression(p, func(leaf *query.Leaf, field int) testResult {
+		name, uid, hasUID := e.job.user()
+		switch {
+		case field == userNameField:
+			return e.testText(leaf, name)
+		case field == uidField && hasUID:
+			return testNumber(leaf, uid)
+		}
+		return invalid
+	})
+}
+
+// hasLock tests whether the next opcode is declared to take a lock for which the expression holds.
+func (e *Evaluation) hasLock(p *predicate) testResult {
+	if !e.isDeclared {
+		e.locks, e.isDeclared = e.job.locks(e.declare), true
+		e.work -= declareWork + len(e.locks)*leafWork
+	}
+	for ; e.entry < len(e.locks); e.entry++ {
+		if result := e.isLock(p, &e.locks[e.entry]); result != failed {
+			return result
+		}
+	}
+	return failed
+}
+
+func (e *Evaluation) isLock(p *predicate, l *Lock) testResult {
+	return e.isExpression(p, func(leaf *query.Leaf, field int) testResult {
+		switch field {
+		case lockNameField:
+			return e.testNames(leaf, l.Names)
+		case modeField:
+			return e.testText(leaf, l.mode())
+		}
+		return invalid
+	})
+}
+
+// testNames tests the names of one thing. One for which the test holds is enough.
+func (e *Evaluation) testNames(leaf *query.Leaf, names []string) testResult {
+	for e.names = len(names); e.name < e.names; e.name++ {
+		if result := e.testText(leaf, []byte(names[e.name])); result != failed {
+			return result
+		}
+	}
+	return failed
+}
+
+// hasNextName goes on to the next name of a thing whose last one did not match.
+func (e *Evaluation) hasNextName() bool {
+	e.name++
+	return e.name < e.names
+}
+
+// testText tests a text that is no JSON. Unlike in opcodes, every string is less than every number (queue.md 5.3).
+func (e *Evaluation) testText(leaf *query.Leaf, text []byte) testResult {
 	switch {
 	case leaf.Operator == query.Matches:
 		return e.find(leaf.Pattern, text)
@@ -182,14 +283,14 @@ func (e *Evaluation) testReasonText(leaf *query.Leaf, text []byte) testResult {
 	return resultOf(leaf.Holds(compareText(text, leaf.Value.Text)))
 }
 
-func testReasonTime(leaf *query.Leaf, nanos int64) testResult {
+func testNumber(leaf *query.Leaf, number int64) testResult {
 	switch {
 	case !isComparison(leaf):
 		return invalid
 	case leaf.Value.IsText:
 		return resultOf(leaf.Holds(1))
 	}
-	return resultOf(leaf.Holds(cmp.Compare(nanos, leaf.Value.Number)))
+	return resultOf(leaf.Holds(cmp.Compare(number, leaf.Value.Number)))
 }
 
 // compareText compares bytes, which for UTF-8 is the order of code points.

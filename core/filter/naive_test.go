@@ -61,6 +61,19 @@ func (n naive) eval(tree any) bool {
 	if !ok {
 		panic(nonsense{})
 	}
+	if names, several := value.([]string); several { // one of the names is enough; != is the opposite of ==
+		if op == "!=" {
+			return !n.eval([]any{"==", list[1], list[2]})
+		}
+		for _, name := range names {
+			one := n
+			one.field = func(string) (any, bool) { return name, true }
+			if one.eval(tree) {
+				return true
+			}
+		}
+		return false
+	}
 	switch op {
 	case "?":
 		return sense[bool](value)
@@ -163,8 +176,35 @@ func fieldsOf(tree any) []string {
 	return names
 }
 
-func naivePredicate(about string, tree any, s int64, ops []map[string]any, mark job.ID) bool {
+// naiveJob is what a job has besides its opcodes.
+type naiveJob struct {
+	name  string
+	user  map[string]any
+	locks []Lock // of the next opcode
+}
+
+func naivePredicate(about string, tree any, s int64, ops []map[string]any, mark job.ID, j naiveJob) bool {
+	texts := map[string]int{"number": 1}
 	switch about {
+	case "name":
+		return naive{func(name string) (any, bool) { return j.name, name == "name" }, texts, -1}.holds(tree)
+	case "user":
+		return naive{func(name string) (any, bool) { v, known := j.user[name]; return v, known }, texts, -1}.holds(tree)
+	case "lock":
+		for _, l := range j.locks {
+			mode := "shared"
+			if l.Exclusive {
+				mode = "exclusive"
+			}
+			field := func(name string) (any, bool) {
+				v, known := map[string]any{"name": l.Names, "mode": []string{mode}}[name]
+				return v, known
+			}
+			if (naive{field, texts, -1}).holds(tree) {
+				return true
+			}
+		}
+		return false
 	case "jobid":
 		id := func(name string) (any, bool) { return s, name == "id" }
 		return naive{id, nil, mark}.holds(tree)
@@ -215,6 +255,9 @@ var (
 	opFields     = []string{"OP_ID", "a", "b", "ä\"", "o.x", "o.a.b", "reason", "nix", "a.b"}
 	reasonFields = []string{"source", "reason", "timestamp", "timestamp", "nix"}
 	idFields     = []string{"id", "id", "id", "nix"}
+	nameFields   = []string{"name", "name", "nix"}
+	userFields   = []string{"name", "uid", "nix"}
+	lockFields   = []string{"name", "name", "mode", "nix"}
 	texts        = []string{"", "a", "ab", "ä", "OP_A", "watermark", "\\\"\n", "\U0001f407"}
 )
 
@@ -276,12 +319,46 @@ func genOp() *rapid.Generator[map[string]any] {
 		}
 		trail := []any{}
 		for range rapid.IntRange(0, 2).Draw(t, "reasons") {
-			trail = append(trail, []any{rapid.SampledFrom(texts).Draw(t, "source"), rapid.SampledFrom(texts).Draw(t, "reason"),
+			source, text := rapid.SampledFrom(texts).Draw(t, "source"), rapid.SampledFrom(texts).Draw(t, "reason")
+			if rapid.Bool().Draw(t, "of the daemon") {
+				source, text = job.UserSource, rapid.SampledFrom([]string{"uid=2(ab), pid=5", "uid=1, pid=5", "user=a, from=10.0.0.1"}).Draw(t, "submitter")
+			}
+			trail = append(trail, []any{source, text,
 				json.Number(fmt.Sprint(rapid.Int64Range(-1, 3).Draw(t, "timestamp")))})
 		}
 		op["reason"] = trail
 		return op
 	})
+}
+
+func genLock() *rapid.Generator[Lock] {
+	return rapid.Custom(func(t *rapid.T) Lock {
+		return Lock{rapid.SliceOfN(rapid.SampledFrom(texts), 1, 2).Draw(t, "names"), rapid.Bool().Draw(t, "exclusive")}
+	})
+}
+
+// userOf reads the submitter from the reason trail of the first opcode.
+func userOf(ops []map[string]any) map[string]any {
+	if len(ops) == 0 {
+		return map[string]any{"name": ""}
+	}
+	user := map[string]any{"name": ""}
+	for _, entry := range ops[0]["reason"].([]any) {
+		if entry.([]any)[0] != job.UserSource {
+			continue
+		}
+		switch entry.([]any)[1] {
+		case "uid=2(ab), pid=5":
+			user = map[string]any{"name": "ab", "uid": int64(2)}
+		case "uid=1, pid=5":
+			user = map[string]any{"name": "", "uid": int64(1)}
+		case "user=a, from=10.0.0.1":
+			user = map[string]any{"name": "a"}
+		default:
+			user = map[string]any{"name": ""}
+		}
+	}
+	return user
 }
 
 // spelled is the value as JSON, in one of several spellings.
@@ -309,8 +386,8 @@ func TestEvaluateAgreesWithANaiveEvaluator(t *testing.T) {
 		for i := range rapid.IntRange(1, 3).Draw(t, "rules") {
 			var predicates []any
 			for range rapid.IntRange(0, 2).Draw(t, "predicates") {
-				about := rapid.SampledFrom([]string{"jobid", "reason", "opcode", "opcode"}).Draw(t, "about")
-				fields := map[string][]string{"jobid": idFields, "reason": reasonFields, "opcode": opFields}[about]
+				about := rapid.SampledFrom([]string{"jobid", "reason", "opcode", "opcode", "name", "user", "lock"}).Draw(t, "about")
+				fields := map[string][]string{"jobid": idFields, "reason": reasonFields, "opcode": opFields, "name": nameFields, "user": userFields, "lock": lockFields}[about]
 				predicates = append(predicates, []any{about, genTree(3, fields).Draw(t, "tree")})
 			}
 			data, err := json.Marshal(predicates)
@@ -328,18 +405,43 @@ func TestEvaluateAgreesWithANaiveEvaluator(t *testing.T) {
 			inputs[i] = string(spelled(t, op))
 		}
 
+		about := naiveJob{name: rapid.SampledFrom(texts).Draw(t, "name"), user: userOf(ops)}
+		at, inputAt := 0, ""
+		if len(ops) > 0 {
+			at = rapid.IntRange(0, len(ops)-1).Draw(t, "next")
+			inputAt = inputs[at]
+			about.locks = rapid.SliceOfN(genLock(), 0, 3).Draw(t, "locks")
+		}
+		judged := subject(job.ID(id), inputs...)
+		judged.name = &about.name
+		if len(ops) > 0 {
+			judged = judged.At(at)
+		}
+		declare := func(input json.RawMessage) []Lock {
+			require.Equal(t, strings.TrimSpace(inputAt), string(input))
+			return about.locks
+		}
+
 		want := Verdict{Rule: -1}
 		for i := len(rules) - 1; i >= 0; i-- {
 			matches := true
 			for _, predicate := range trees[i] {
 				pair := predicate.([]any)
-				matches = matches && naivePredicate(pair[0].(string), pair[1], id, ops, 2)
+				matches = matches && naivePredicate(pair[0].(string), pair[1], id, ops, 2, about)
 			}
 			if matches {
 				want = Verdict{i, rules[i].UUID, rules[i].Action}
 			}
 		}
-		require.Equal(t, want, newSet(t, rules...).Evaluate(subject(job.ID(id), inputs...)))
+		set := newSet(t, rules...)
+		require.Equal(t, want, set.Evaluate(judged, declare))
+		for e := set.Begin(judged, declare); ; {
+			work := 1
+			if v, done := e.Continue(&work); done {
+				require.Equal(t, want, v, "in pieces")
+				return
+			}
+		}
 	})
 }
 
@@ -355,7 +457,7 @@ func FuzzSubject(f *testing.F) {
 		rule("b", 1, Action{Verb: Reject}, `[["reason", ["&", ["=~", "reason", "x+y"], ["==", "source", "y"]]]]`),
 		rule("c", 2, Action{Verb: Pause}, `[["opcode", null]]`))
 	f.Fuzz(func(t *testing.T, input []byte) {
-		v := set.Evaluate(subject(1, string(input)))
+		v := set.Evaluate(subject(1, string(input)), nil)
 		var op map[string]any
 		isOp := json.Unmarshal(input, &op) == nil && rawjson.Check(input) == nil
 		_, named := op["OP_ID"].(string)

@@ -45,17 +45,21 @@ func IsMalformed(err error) bool {
 	return !errors.As(err, &bad)
 }
 
-// ReplaceRequest is the arguments of ReplaceFilter (queue.md 5.2), as the client sent them.
+// ReplaceRequest is the arguments of ReplaceFilter (queue.md 5.2), as the client sent them. Lasts is lockstep's own: the seconds until the
+// end of the rule, a positive integer; empty or null: the rule has no end.
 type ReplaceRequest struct {
-	UUID, Priority, Predicates, Action, Reason json.RawMessage
+	UUID, Priority, Predicates, Action, Reason, Lasts json.RawMessage
 }
 
-// Rule is the requested rule. It still lacks a watermark, the daemon's entry in the reason trail, and a UUID if UUID is
-// "". The error is an *Invalid or a *BadUUID.
+// lastsMax is the longest time that a rule with an end lasts, in seconds: ten years.
+const lastsMax = 10 * 366 * 86400
+
+// Rule is the rule that is requested at a time, in nanoseconds since 1970. It still lacks a watermark, the daemon's entry in the reason
+// trail, and a UUID if UUID is "". The error is an *Invalid or a *BadUUID.
 //
 // It refuses some rules that Decode accepts: a test that no job can pass is a mistake of the client, and a rule that
 // never applies is hard to find.
-func (q *ReplaceRequest) Rule() (Rule, error) {
+func (q *ReplaceRequest) Rule(nowNanos int64) (Rule, error) {
 	rule := Rule{Predicates: bytes.Clone(bytes.TrimSpace(q.Predicates))}
 	if !isNull(q.UUID) {
 		uuid, ok := stringOf(q.UUID)
@@ -69,6 +73,16 @@ func (q *ReplaceRequest) Rule() (Rule, error) {
 	}
 	if err := rule.readCommon(q.Priority, q.Action, q.Reason); err != nil {
 		return Rule{}, err
+	}
+	if !isNull(q.Lasts) {
+		lasts, err := natural("for", q.Lasts)
+		if err != nil {
+			return Rule{}, err
+		}
+		if lasts < 1 || lasts > lastsMax {
+			return Rule{}, &Invalid{"for", fmt.Sprintf("want a number of seconds from 1 to %d, found %d", lastsMax, lasts)}
+		}
+		rule.Until = nowNanos + lasts*1e9
 	}
 	if len(rule.Predicates) > predicatesMax {
 		return Rule{}, &Invalid{"predicates", fmt.Sprintf("%d bytes are too many, at most %d are allowed", len(rule.Predicates), predicatesMax)}

@@ -6,13 +6,14 @@ package filter
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strconv"
 
 	"lockstep/core/job"
 	"lockstep/core/rawjson"
 )
 
-// Rule is one rule of the chain, as config.data holds it.
+// Rule is one rule of the chain, as config.data or config.extra holds it.
 type Rule struct {
 	UUID       string
 	Watermark  job.ID // the last id given when the rule was made or replaced
@@ -21,6 +22,8 @@ type Rule struct {
 	Action     Action
 	// ReasonTrail says who made the rule and why.
 	ReasonTrail []Reason
+	// Until is when the rule ends, in nanoseconds since 1970; 0: it has no end.
+	Until int64
 
 	compiled *compiled // of Predicates; nil: they are not compiled yet, or invalid
 }
@@ -45,7 +48,7 @@ func (r *Rule) Compare(s *Rule) int {
 	return cmp.Or(cmp.Compare(r.Priority, s.Priority), cmp.Compare(r.Watermark, s.Watermark), cmp.Compare(r.UUID, s.UUID))
 }
 
-// Encode writes the rule for config.data (queue.md 5.1). The predicates keep the client's spelling.
+// Encode writes the rule for config.data or config.extra (queue.md 5.1). The predicates keep the client's spelling.
 func Encode(r *Rule) []byte {
 	dst := append([]byte(`{"uuid":`), rawjson.Quote(r.UUID)...)
 	dst = strconv.AppendInt(append(dst, `,"watermark":`...), int64(r.Watermark), 10)
@@ -59,8 +62,21 @@ func Encode(r *Rule) []byte {
 		}
 		dst = reason.append(dst)
 	}
-	return append(dst, "]}"...)
+	dst = append(dst, ']')
+	if r.Until != 0 {
+		dst = strconv.AppendInt(append(dst, `,"until":`...), r.Until, 10)
+	}
+	return append(dst, '}')
 }
+
+// IsGanetis reports whether Ganeti's programs can read the rule: it has no end, and no predicate that Ganeti lacks. They refuse a whole
+// configuration with any other rule. Invalid predicates count as Ganeti's: they come from its programs.
+func (r *Rule) IsGanetis() bool {
+	return r.Until == 0 && (r.compiled == nil || !slices.ContainsFunc(r.compiled.predicates, func(p predicate) bool { return !p.part.isGanetis() }))
+}
+
+// HasEnded reports whether the end of the rule has come.
+func (r *Rule) HasEnded(nowNanos int64) bool { return r.Until != 0 && nowNanos >= r.Until }
 
 // Decode reads a rule from config.data. It does not parse the predicates: an invalid rule of another program must not
 // make the configuration unreadable. NewSet reports the rules with invalid predicates. The error is an *Invalid.
@@ -72,6 +88,7 @@ func Decode(data []byte) (Rule, error) {
 		Predicates  json.RawMessage `json:"predicates"`
 		Action      json.RawMessage `json:"action"`
 		ReasonTrail json.RawMessage `json:"reason_trail"`
+		Until       json.RawMessage `json:"until"`
 	}
 	if err := json.Unmarshal(data, &stored); err != nil {
 		return Rule{}, &Invalid{"", "not a filter rule: " + err.Error()}
@@ -89,6 +106,11 @@ func Decode(data []byte) (Rule, error) {
 		return Rule{}, err
 	}
 	rule.Predicates = stored.Predicates
+	if !isNull(stored.Until) {
+		if rule.Until, err = natural("until", stored.Until); err != nil {
+			return Rule{}, err
+		}
+	}
 	return rule, rule.readCommon(stored.Priority, stored.Action, stored.ReasonTrail)
 }
 

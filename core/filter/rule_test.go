@@ -14,8 +14,8 @@ import (
 const testUUID = "0ac5a6a1-0d6e-4c8c-8a1e-0123456789ab"
 
 func request(uuid, priority, predicates, action, reason string) (Rule, error) {
-	q := ReplaceRequest{json.RawMessage(uuid), json.RawMessage(priority), json.RawMessage(predicates), json.RawMessage(action), json.RawMessage(reason)}
-	return q.Rule()
+	q := ReplaceRequest{UUID: json.RawMessage(uuid), Priority: json.RawMessage(priority), Predicates: json.RawMessage(predicates), Action: json.RawMessage(action), Reason: json.RawMessage(reason)}
+	return q.Rule(0)
 }
 
 func TestARequestBecomesARule(t *testing.T) {
@@ -53,10 +53,12 @@ func TestWhatIsWrongInARequestIsNamed(t *testing.T) {
 		{2, `["jobid"]`, `predicates[0]: want a list of a name and an expression, found "jobid"`},
 		{2, `[["jobid"]]`, `predicates[0]: want a list of a name and an expression, found ["jobid"]`},
 		{2, `[["jobid", null, null]]`, `predicates[0]: want a list of a name and an expression, found ["jobid", null, null]`},
-		{2, `[["jobid", null], ["user", null]]`, `predicates[1][0]: want one of jobid, reason, opcode, found "user"`},
-		{2, `[[5, null]]`, `predicates[0][0]: want one of jobid, reason, opcode, found 5`},
+		{2, `[["jobid", null], ["users", null]]`, `predicates[1][0]: want one of jobid, name, user, reason, opcode, lock, found "users"`},
+		{2, `[[5, null]]`, `predicates[0][0]: want one of jobid, name, user, reason, opcode, lock, found 5`},
 		{2, `[["opcode", ["&", ["=~", "a", "["]]]]`, "predicates[0][1][1][2]: the pattern \"[\" is not in RE2 syntax: error parsing regexp: missing closing ]: `[`"},
 		{2, `[["jobid", ["!", ["==", "ID", 5]]]]`, `predicates[0][1][1]: unknown field "ID", a jobid predicate has id (a number)`},
+		{2, `[["lock", ["==", "uuid", "x"]]]`, `predicates[0][1]: unknown field "uuid", a lock predicate has name (a string), mode (a string)`},
+		{2, `[["user", ["=~", "uid", "x"]]]`, `predicates[0][1]: the operator =~ can never hold of the field uid (a number)`},
 		{2, `[["jobid", ["==", "id", "5"]]]`, `predicates[0][1]: an id is compared with a number or with "watermark", found "5"`},
 		{2, `[["jobid", ["=~", "id", "5"]]]`, `predicates[0][1]: the operator =~ can never hold of the field id (a number)`},
 		{2, `[["reason", ["==", "text", 5]]]`, `predicates[0][1]: unknown field "text", a reason predicate has source (a string), reason (a string), timestamp (a number)`},
@@ -91,7 +93,7 @@ func TestARuleIsStoredAndReadAgain(t *testing.T) {
 	text := `{"uuid":"u","watermark":12,"priority":3,"predicates":[["opcode", [ "<",   "a", "\u00e4ä" ]]],"action":["RATE_LIMIT",2],"reason_trail":[["s\"","\u00e4",5],["","",-6]]}`
 	rule, err := Decode([]byte(text))
 	require.NoError(t, err)
-	require.Equal(t, Rule{"u", 12, 3, json.RawMessage(`[["opcode", [ "<",   "a", "\u00e4ä" ]]]`), Action{RateLimit, 2}, []Reason{{`s"`, "ä", 5}, {"", "", -6}}, nil}, rule)
+	require.Equal(t, Rule{"u", 12, 3, json.RawMessage(`[["opcode", [ "<",   "a", "\u00e4ä" ]]]`), Action{RateLimit, 2}, []Reason{{`s"`, "ä", 5}, {"", "", -6}}, 0, nil}, rule)
 	require.Equal(t, text, string(Encode(&rule)))
 
 	inner, err := json.Marshal([]any{rule.Action, Action{Verb: Reject}, rule.ReasonTrail})
@@ -157,4 +159,37 @@ func TestRulesAreLookedAtInOrder(t *testing.T) {
 	}
 	require.Equal(t, []string{"z", "c", "B", "a", "b"}, order)
 	require.Equal(t, "b", all[0].UUID, "the caller's list was sorted")
+}
+
+// Rules that Ganeti's programs cannot read are known by their predicates, or by their end.
+func TestRulesThatGanetiCannotRead(t *testing.T) {
+	for predicates, want := range map[string]bool{
+		`[]`: true, `[["jobid", null], ["opcode", null], ["reason", null]]`: true,
+		`[["jobid", null], ["lock", null]]`: false, `[["user", null]]`: false, `[["name", null]]`: false,
+	} {
+		rule, err := request(`null`, `0`, predicates, `"PAUSE"`, `[]`)
+		require.NoError(t, err)
+		require.Equal(t, want, rule.IsGanetis(), predicates)
+	}
+	q := ReplaceRequest{UUID: json.RawMessage(`"` + testUUID + `"`), Priority: json.RawMessage(`1`), Predicates: json.RawMessage(`[]`),
+		Action: json.RawMessage(`"PAUSE"`), Reason: json.RawMessage(`[]`), Lasts: json.RawMessage(`7200`)}
+	rule, err := q.Rule(5)
+	require.NoError(t, err)
+	require.False(t, rule.IsGanetis())
+	require.EqualValues(t, 7200e9+5, rule.Until)
+	require.False(t, rule.HasEnded(7200e9+4))
+	require.True(t, rule.HasEnded(7200e9+5))
+	again, err := Decode(Encode(&rule))
+	require.NoError(t, err)
+	require.Equal(t, rule.Until, again.Until)
+
+	for lasts, want := range map[string]string{
+		`0`: "for: want a number of seconds from 1 to 316224000, found 0", `-1`: "for: want a non-negative integer, found -1",
+		`1.5`: "for: want a non-negative integer, found 1.5", `"2h"`: `for: want a non-negative integer, found "2h"`,
+		`316224001`: "for: want a number of seconds from 1 to 316224000, found 316224001",
+	} {
+		q.Lasts = json.RawMessage(lasts)
+		_, err := q.Rule(0)
+		require.EqualError(t, err, want)
+	}
 }

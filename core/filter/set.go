@@ -15,8 +15,9 @@ import (
 
 // Set is the chain of rules, prepared for evaluation. It never changes, so any number of readers may share it.
 type Set struct {
-	rules  []Rule // in the order of evaluation
-	active []activeRule
+	rules      []Rule // in the order of evaluation
+	active     []activeRule
+	readsLocks bool
 }
 
 // compiled is the predicates of a rule, prepared for evaluation.
@@ -61,7 +62,8 @@ func (e *RuleError) Unwrap() error { return e.Err }
 // rules, which other programs may have written, but they never apply. The same holds for rules whose patterns exceed a
 // limit, alone or together with the rules before them. The error joins a *RuleError for each such rule.
 //
-// Predicates that a rule of known has, from another Set or from a ReplaceRequest, are not compiled again.
+// Predicates that a rule of known has, from another Set or from a ReplaceRequest, are not compiled again. A Set knows no time: its maker
+// leaves out rules that have ended.
 func NewSet(rules []Rule, known ...Rule) (*Set, error) {
 	s := &Set{rules: slices.Clone(rules)}
 	slices.SortFunc(s.rules, func(a, b Rule) int { return a.Compare(&b) })
@@ -86,6 +88,7 @@ func NewSet(rules []Rule, known ...Rule) (*Set, error) {
 		total += rule.compiled.instructions
 		if rule.Action.Verb != Continue {
 			s.active = append(s.active, activeRule{i, rule.compiled.predicates})
+			s.readsLocks = s.readsLocks || slices.ContainsFunc(rule.compiled.predicates, func(p predicate) bool { return p.part == partLock })
 		}
 	}
 	return s, errors.Join(errs...)
@@ -156,6 +159,9 @@ func (s *Set) With(r Rule) *Set {
 	return set
 }
 
+// ReadsLocks reports whether a rule is about the locks of an opcode, so that the verdict on a job may change from one opcode to the next.
+func (s *Set) ReadsLocks() bool { return s.readsLocks }
+
 // Rules are all rules in the order of evaluation, with those that never apply. They must not be changed.
 func (s *Set) Rules() []Rule { return s.rules }
 
@@ -168,8 +174,8 @@ type Verdict struct {
 
 // Evaluate finds the rule that applies to a job: the first that matches and is not Continue. A rule matches if all of
 // its predicates do.
-func (s *Set) Evaluate(j *Subject) Verdict {
-	e := s.Begin(j)
+func (s *Set) Evaluate(j *Subject, declare Declare) Verdict {
+	e := s.Begin(j, declare)
 	work := math.MaxInt
 	v, _ := e.Continue(&work)
 	return v

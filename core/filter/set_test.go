@@ -19,7 +19,7 @@ func subject(id job.ID, inputs ...string) *Subject {
 	for i, input := range inputs {
 		raw[i] = json.RawMessage(input)
 	}
-	return NewSubject(job.New(id, raw, make([]int, len(raw)), job.Timestamp{Sec: 1}, ""))
+	return NewSubject(job.New(id, raw, make([]int, len(raw)), job.Timestamp{Sec: 1}, ""), "")
 }
 
 func rule(uuid string, priority int64, action Action, predicates string) Rule {
@@ -45,25 +45,25 @@ func TestTheExamplesOfTheDesign(t *testing.T) {
 
 	for _, verb := range []Verb{Reject, Pause} { // drain, and its soft form
 		drain := newSet(t, rule("d", 0, Action{Verb: verb}, `[["jobid", [">", "id", "watermark"]]]`))
-		require.Equal(t, accept, drain.Evaluate(subject(100, plainOp)))
-		require.Equal(t, Verdict{0, "d", Action{Verb: verb}}, drain.Evaluate(subject(101, plainOp)))
-		require.Equal(t, Verdict{0, "d", Action{Verb: verb}}, drain.Evaluate(subject(101)), "a job without opcodes")
+		require.Equal(t, accept, drain.Evaluate(subject(100, plainOp), nil))
+		require.Equal(t, Verdict{0, "d", Action{Verb: verb}}, drain.Evaluate(subject(101, plainOp), nil))
+		require.Equal(t, Verdict{0, "d", Action{Verb: verb}}, drain.Evaluate(subject(101), nil), "a job without opcodes")
 	}
 
 	maintenance := newSet(t,
 		rule("p", 1, Action{Verb: Pause}, `[["jobid", [">", "id", "watermark"]]]`),
 		rule("a", 0, Action{}, `[["reason", ["=~", "reason", "maintenance pink bunny"]]]`))
-	require.Equal(t, Verdict{0, "a", Action{Verb: Accept}}, maintenance.Evaluate(subject(101, plainOp, pinkOp)))
-	require.Equal(t, Verdict{1, "p", Action{Verb: Pause}}, maintenance.Evaluate(subject(101, plainOp)))
-	require.Equal(t, accept, maintenance.Evaluate(subject(99, plainOp)))
+	require.Equal(t, Verdict{0, "a", Action{Verb: Accept}}, maintenance.Evaluate(subject(101, plainOp, pinkOp), nil))
+	require.Equal(t, Verdict{1, "p", Action{Verb: Pause}}, maintenance.Evaluate(subject(101, plainOp), nil))
+	require.Equal(t, accept, maintenance.Evaluate(subject(99, plainOp), nil))
 
 	create := newSet(t, rule("c", 1, Action{Verb: Reject}, `[["opcode", ["=", "OP_ID", "OP_INSTANCE_CREATE"]]]`))
-	require.Equal(t, Verdict{0, "c", Action{Verb: Reject}}, create.Evaluate(subject(5, plainOp, createOp)))
-	require.Equal(t, accept, create.Evaluate(subject(500, plainOp, disksOp)))
+	require.Equal(t, Verdict{0, "c", Action{Verb: Reject}}, create.Evaluate(subject(5, plainOp, createOp), nil))
+	require.Equal(t, accept, create.Evaluate(subject(500, plainOp, disksOp), nil))
 
 	disks := newSet(t, rule("r", 99, Action{RateLimit, 10}, `[["opcode", ["=", "OP_ID", "OP_INSTANCE_REPLACE_DISKS"]]]`))
-	require.Equal(t, Verdict{0, "r", Action{RateLimit, 10}}, disks.Evaluate(subject(5, disksOp)))
-	require.Equal(t, accept, disks.Evaluate(subject(5, createOp)))
+	require.Equal(t, Verdict{0, "r", Action{RateLimit, 10}}, disks.Evaluate(subject(5, disksOp), nil))
+	require.Equal(t, accept, disks.Evaluate(subject(5, createOp), nil))
 }
 
 func TestTheFirstRuleThatMatchesApplies(t *testing.T) {
@@ -71,16 +71,16 @@ func TestTheFirstRuleThatMatchesApplies(t *testing.T) {
 		rule("all", 3, Action{Verb: Reject}, `[]`),
 		rule("two", 2, Action{Verb: Pause}, `[["jobid", ["<", "id", 10]], ["opcode", ["==", "instance_name", "web1"]]]`),
 		rule("off", 1, Action{Verb: Continue}, `[]`))
-	require.Equal(t, Verdict{1, "two", Action{Verb: Pause}}, set.Evaluate(subject(5, plainOp)))
-	require.Equal(t, Verdict{2, "all", Action{Verb: Reject}}, set.Evaluate(subject(10, plainOp)))
-	require.Equal(t, Verdict{2, "all", Action{Verb: Reject}}, set.Evaluate(subject(5, createOp)))
-	require.Equal(t, Verdict{Rule: -1}, newSet(t).Evaluate(subject(5, plainOp)))
-	require.Equal(t, Verdict{Rule: -1}, newSet(t, rule("off", 1, Action{Verb: Continue}, `[]`)).Evaluate(subject(5, plainOp)))
+	require.Equal(t, Verdict{1, "two", Action{Verb: Pause}}, set.Evaluate(subject(5, plainOp), nil))
+	require.Equal(t, Verdict{2, "all", Action{Verb: Reject}}, set.Evaluate(subject(10, plainOp), nil))
+	require.Equal(t, Verdict{2, "all", Action{Verb: Reject}}, set.Evaluate(subject(5, createOp), nil))
+	require.Equal(t, Verdict{Rule: -1}, newSet(t).Evaluate(subject(5, plainOp), nil))
+	require.Equal(t, Verdict{Rule: -1}, newSet(t, rule("off", 1, Action{Verb: Continue}, `[]`)).Evaluate(subject(5, plainOp), nil))
 }
 
 // holds reports whether a rule with the predicate applies.
 func holds(t require.TestingT, predicate string, s *Subject) bool {
-	return newSet(t, rule("u", 0, Action{Verb: Pause}, `[`+predicate+`]`)).Evaluate(s).Rule == 0
+	return newSet(t, rule("u", 0, Action{Verb: Pause}, `[`+predicate+`]`)).Evaluate(s, nil).Rule == 0
 }
 
 func TestJobIDPredicates(t *testing.T) {
@@ -224,16 +224,16 @@ func TestRulesAskForManyKeys(t *testing.T) {
 	}
 	set := newSet(t, rule("u", 0, Action{Verb: Pause}, `[["opcode", ["&", `+strings.Join(parts, ",")+`]]]`))
 	op := `{"OP_ID": "OP_A", ` + strings.Join(members, ", ") + `}`
-	require.Equal(t, 0, set.Evaluate(subject(1, op)).Rule)
-	require.Equal(t, 0, set.Evaluate(subject(1, createOp, strings.Replace(op, `: 70`, `: 71`, 1), op)).Rule)
-	require.Equal(t, -1, set.Evaluate(subject(1, createOp, strings.Replace(op, `: 70`, `: 71`, 1))).Rule)
+	require.Equal(t, 0, set.Evaluate(subject(1, op), nil).Rule)
+	require.Equal(t, 0, set.Evaluate(subject(1, createOp, strings.Replace(op, `: 70`, `: 71`, 1), op), nil).Rule)
+	require.Equal(t, -1, set.Evaluate(subject(1, createOp, strings.Replace(op, `: 70`, `: 71`, 1)), nil).Rule)
 }
 
 // Invalid rules of other programs are kept, and do not stop the other rules.
 func TestRulesThatAreNotUnderstoodNeverApply(t *testing.T) {
 	set, err := NewSet([]Rule{
 		rule("a", 0, Action{Verb: Reject}, `[["opcode", ["=~", "x", "(?=look)"]]]`),
-		rule("b", 1, Action{Verb: Reject}, `[["user", null]]`),
+		rule("b", 1, Action{Verb: Reject}, `[["users", null]]`),
 		rule("c", 2, Action{Verb: Continue}, `[5]`),
 		rule("d", 3, Action{Verb: Pause}, `[["jobid", ["==", "id", 7]]]`),
 		rule("e", 4, Action{Verb: Reject}, `[["jobid", ["!=", "nix", 7]]]`), // valid, and always false
@@ -249,8 +249,8 @@ func TestRulesThatAreNotUnderstoodNeverApply(t *testing.T) {
 	require.Equal(t, "a", wrong.UUID)
 
 	require.Len(t, set.Rules(), 5)
-	require.Equal(t, Verdict{3, "d", Action{Verb: Pause}}, set.Evaluate(subject(7, createOp)))
-	require.Equal(t, Verdict{Rule: -1}, set.Evaluate(subject(8, createOp)))
+	require.Equal(t, Verdict{3, "d", Action{Verb: Pause}}, set.Evaluate(subject(7, createOp), nil))
+	require.Equal(t, Verdict{Rule: -1}, set.Evaluate(subject(8, createOp), nil))
 }
 
 // Files that a real Ganeti wrote.
@@ -267,7 +267,7 @@ func TestJobsOfARealQueue(t *testing.T) {
 		require.NoError(t, err)
 		j, err := job.Decode(data)
 		require.NoError(t, err)
-		if v := set.Evaluate(NewSubject(j)); v.Rule == 0 {
+		if v := set.Evaluate(NewSubject(j, ""), nil); v.Rule == 0 {
 			paused++
 		}
 	}

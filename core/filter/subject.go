@@ -14,13 +14,15 @@ import (
 // change, and contains little more than positions in them, because hundreds of thousands of jobs may be pending. When
 // an input is replaced, for instance because its reason trail has grown, a new Subject is needed.
 type Subject struct {
-	ID  job.ID
-	ops []op
+	ID   job.ID
+	name *string // of the job; nil if it has none
+	ops  []op
+	next int // index of the first opcode that is not final; that of the last one if all are final
 }
 
 // op is one opcode. The zero op is an opcode that rules do not see: it matches no rule and has no reasons.
 type op struct {
-	input []byte // a JSON object
+	input []byte // a JSON object; nil in the zero op
 	// keys are the offsets of the keys of input, in its order, each with a hash of the key in the bits from hashShift
 	// on. So the search for a key does not read the opcode.
 	keys  []uint32
@@ -48,12 +50,64 @@ type reasonEntry struct {
 
 // NewSubject accepts any job. Rules do not see opcodes that are not objects with a string OP_ID, as in Ganeti. Entries
 // of reason trails that are not [string, string, integer] are ignored.
-func NewSubject(j *job.Job) *Subject {
-	s := &Subject{ID: j.ID, ops: make([]op, len(j.Ops))}
+func NewSubject(j *job.Job, name string) *Subject {
+	s := &Subject{ID: j.ID, ops: make([]op, len(j.Ops)), next: j.FirstUnfinished()}
+	if name != "" {
+		s.name = &name
+	}
 	for i := range j.Ops {
 		s.ops[i] = newOp(bytes.TrimSpace(j.Ops[i].Input))
 	}
 	return s
+}
+
+// At is the subject when the job has come to an opcode, nil if there is no such opcode. It is s itself if the job is there already.
+func (s *Subject) At(next int) *Subject {
+	switch {
+	case next < 0 || next >= len(s.ops):
+		return nil
+	case next == s.next:
+		return s
+	}
+	moved := *s
+	moved.next = next
+	return &moved
+}
+
+// locks are what the next opcode is declared to take.
+func (s *Subject) locks(declare Declare) []Lock {
+	if declare == nil || s.next < 0 || s.next >= len(s.ops) || s.ops[s.next].input == nil {
+		return nil
+	}
+	return declare(s.ops[s.next].input)
+}
+
+// user is who has submitted the job, as the daemon has recorded it in the reason trail of the first opcode: "uid=1000(alice), …" or
+// "user=deploy, …". name is empty if that is not known.
+func (s *Subject) user() (name []byte, uid int64, hasUID bool) {
+	if len(s.ops) == 0 {
+		return nil, 0, false
+	}
+	texts := s.ops[0].trailTexts()
+	for i := range slices.Backward(s.ops[0].trail) {
+		entry := &s.ops[0].trail[i]
+		if string(entry.source.of(texts)) == job.UserSource {
+			return parseUser(entry.reason.of(texts))
+		}
+	}
+	return nil, 0, false
+}
+
+// parseUser reads the description of a user by a gateway.
+func parseUser(text []byte) (name []byte, uid int64, hasUID bool) {
+	first, _, _ := bytes.Cut(text, []byte(", "))
+	if remote, is := bytes.CutPrefix(first, []byte("user=")); is {
+		return remote, 0, false
+	}
+	digits, is := bytes.CutPrefix(first, []byte("uid="))
+	digits, rest, _ := bytes.Cut(digits, []byte("("))
+	uid, err := strconv.ParseInt(string(digits), 10, 64)
+	return bytes.TrimSuffix(rest, []byte(")")), uid, is && err == nil
 }
 
 func newOp(input []byte) op {

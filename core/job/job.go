@@ -199,6 +199,17 @@ func (j *Job) Progress() (executing, next int) {
 	return executing, next
 }
 
+// FirstUnfinished is the index of the first opcode that is not final: the one that runs, or else the next one. It is the index of the
+// last opcode if all are final.
+func (j *Job) FirstUnfinished() int {
+	for i := range j.Ops {
+		if !j.Ops[i].Status.Final() {
+			return i
+		}
+	}
+	return len(j.Ops) - 1
+}
+
 // Priority is the most urgent, so the smallest, priority among the opcodes that are not final; 0 if there is none
 // (queue.md 4.2).
 func (j *Job) Priority() int {

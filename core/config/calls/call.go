@@ -8,6 +8,7 @@ import (
 	"errors"
 
 	"lockstep/core/config/model"
+	"lockstep/core/config/ownrules"
 	"lockstep/core/config/reserve"
 	"lockstep/core/config/verify"
 	"lockstep/core/lock"
@@ -21,6 +22,8 @@ type State struct {
 	// ConcurrentChanges are changes of address pools that were committed while a client held the configuration lock. The client
 	// has read an older configuration; the changes are applied to what it writes (config.md 12.12).
 	ConcurrentChanges []PoolChange
+	// Rules are lockstep's own filter rules. No call of WConfD sees them.
+	Rules ownrules.Rules
 }
 
 // NewState returns the initial state for a configuration and reservations.
@@ -146,11 +149,12 @@ var reads = map[string]bool{"readConfig": true, "verifyConfig": true, "computeDR
 // OnlyReads reports whether the call changes nothing and depends on no lock.
 func (c Call) OnlyReads() bool { return reads[c.Method] }
 
-// Own returns a change of lockstep's own as a call that takes the configuration lock. method names it in the history. An error
-// of change is a GenericError.
-func Own(method string, change func(e *model.Edit, now model.Time) error) Call {
-	return Call{Method: method, spec: spec{busy: busyFalse}, do: func(t *tx) ([]byte, error) {
-		return yes, change(t.edit, t.env.Now)
+// Own returns a change of lockstep's own as a call that takes the configuration lock. method names it in the history. change returns its
+// own rules after the change. An error of change is a GenericError.
+func Own(method string, change func(e *model.Edit, r ownrules.Rules, now model.Time) (ownrules.Rules, error)) Call {
+	return Call{Method: method, spec: spec{busy: busyFalse}, do: func(t *tx) (_ []byte, err error) {
+		t.Rules, err = change(t.edit, t.Rules, t.env.Now)
+		return yes, err
 	}}
 }
 

@@ -10,6 +10,7 @@ import (
 	"hash/crc32"
 
 	"lockstep/core/config/model"
+	"lockstep/core/config/ownrules"
 	"lockstep/core/config/reserve"
 )
 
@@ -58,6 +59,7 @@ type recordJSON struct {
 	Delta      json.RawMessage   `json:"delta,omitempty"`
 	Reserved   *reservationsJSON `json:"reserved,omitempty"`
 	Concurrent *[]reserve.IP     `json:"concurrent,omitempty"`
+	Rules      ownrules.Patch    `json:"rules,omitempty"`
 }
 
 type reservationsJSON struct {
@@ -116,7 +118,7 @@ func digest(line []byte) Digest {
 
 func (r *Record) json() recordJSON {
 	o := recordJSON{Version: version, Number: r.Number, From: r.From, To: r.To, Time: float64(r.Time), Caller: r.Caller,
-		Method: r.Method, Job: r.Job, Delta: r.Delta}
+		Method: r.Method, Job: r.Job, Delta: r.Delta, Rules: r.Rules}
 	if r.Reserved != nil {
 		o.Reserved = &reservationsJSON{r.Reserved.File, r.Reserved.Extra}
 	}
@@ -128,7 +130,7 @@ func (r *Record) json() recordJSON {
 }
 
 func (o recordJSON) record() *Record {
-	r := &Record{Number: o.Number, From: o.From, To: o.To, Delta: o.Delta, Time: model.Time(o.Time),
+	r := &Record{Number: o.Number, From: o.From, To: o.To, Delta: o.Delta, Time: model.Time(o.Time), Rules: o.Rules,
 		Author: Author{Caller: o.Caller, Method: o.Method, Job: o.Job}}
 	if o.Reserved != nil {
 		r.Reserved = &Reservations{o.Reserved.File, o.Reserved.Extra}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"lockstep/core/config/model"
+	"lockstep/core/config/ownrules"
 	"lockstep/core/config/reserve"
 )
 
@@ -60,6 +61,9 @@ func (p Position) Apply(r *Record, d Digest) (Position, error) {
 		next.encoded = *r.Reserved
 		next.Reserved, err = r.Reserved.decode()
 	}
+	if err == nil {
+		next.Rules, err = p.Rules.Apply(r.Rules)
+	}
 	if err != nil {
 		return p, fmt.Errorf("record %d: %w", r.Number, err)
 	}
@@ -109,12 +113,13 @@ type extraJSON struct {
 	Digests      []Digest        `json:"digests"`
 	Reservations json.RawMessage `json:"reservations,omitempty"`
 	Concurrent   []reserve.IP    `json:"concurrent"`
+	Rules        ownrules.Patch  `json:"rules,omitempty"`
 }
 
 // Extra returns the content of config.extra: the part of the position that config.data and tempres.data have no fields for.
 func (p Position) Extra() []byte {
 	raw, err := compact(extraJSON{version, p.Number, p.concerns, p.digests.all(), p.encoded.Extra,
-		append([]reserve.IP{}, p.Concurrent...)})
+		append([]reserve.IP{}, p.Concurrent...), p.Rules.All()})
 	if err != nil {
 		panic(fmt.Errorf("config.extra cannot be encoded: %w", err))
 	}
@@ -136,7 +141,7 @@ func decodeExtra(raw []byte) (extraJSON, error) {
 }
 
 // Adopt returns the position with a configuration from another program, and no changes that wait for the holder of the
-// configuration lock.
+// configuration lock. lockstep's own filter rules stay.
 func (p Position) Adopt(c *model.Config) Position {
 	p.Config, p.concerns, p.Concurrent = c, At(c), nil
 	return p

@@ -1,7 +1,7 @@
 // Package journal decides what the files of the configuration say together: config.data, tempres.data, config.extra and
 // config.journal.
 //
-// A change of the configuration or of the reservations is one Record, one line of config.journal. A fold writes the state to
+// A change of the configuration, of the reservations or of lockstep's own filter rules is one Record, one line of config.journal. A fold writes the state to
 // config.data, tempres.data and config.extra, and removes its records from the journal. Read splits the journal into records
 // and Recover applies those that config.data does not have. After a crash at any step the files together have every record of a
 // complete append. Pure.
@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"lockstep/core/config/model"
+	"lockstep/core/config/ownrules"
 	"lockstep/core/config/reserve"
 )
 
@@ -20,6 +21,7 @@ type State struct {
 	Reserved reserve.State
 	// Concurrent are changes of address pools that were made while a client held the configuration lock (config.md 12.12).
 	Concurrent []reserve.IP
+	Rules      ownrules.Rules // that config.data cannot have
 }
 
 // Point identifies a configuration by its content. Serial is its serial_no, for people; Hash decides.
@@ -57,6 +59,7 @@ type Record struct {
 	// Concurrent replaces State.Concurrent if ConcurrentChanged.
 	Concurrent        []reserve.IP
 	ConcurrentChanged bool
+	Rules             ownrules.Patch // nil if the rules do not change
 
 	Time model.Time // of the change
 	Author
@@ -80,7 +83,8 @@ func NewRecord(number uint64, before, after State, touched []model.Touched, at m
 	if !slices.Equal(after.Concurrent, before.Concurrent) {
 		r.Concurrent, r.ConcurrentChanged = after.Concurrent, true
 	}
-	if r.Delta == nil && r.Reserved == nil && !r.ConcurrentChanged {
+	r.Rules = after.Rules.Changes(before.Rules)
+	if r.Delta == nil && r.Reserved == nil && !r.ConcurrentChanged && r.Rules == nil {
 		return nil
 	}
 	return r

@@ -64,6 +64,11 @@ func Recover(f Files, discardRest bool) (Recovered, error) {
 		r.Unused = true
 		r.Number = max(r.Number, reading.Records[len(reading.Records)-1].Number)
 		r.digests = digests{}
+		for _, record := range reading.Records { // own rules do not depend on config.data
+			if r.Rules, err = r.Rules.Apply(record.Rules); err != nil {
+				return Recovered{}, err
+			}
+		}
 		r.File = r.Position
 		return r, nil
 	case len(reading.Records) > 0:
@@ -148,6 +153,9 @@ func (f Files) base() (Position, extraJSON, error) {
 	}
 	if p.Reserved, err = p.encoded.decode(); err != nil {
 		return Position{}, extra, fmt.Errorf("%s: %w", paths.TempResPath, err)
+	}
+	if p.Rules, err = p.Rules.Apply(extra.Rules); err != nil {
+		return Position{}, extra, fmt.Errorf("%s: %w", paths.ConfigExtraPath, err)
 	}
 	return p, extra, nil
 }
