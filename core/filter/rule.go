@@ -153,6 +153,14 @@ type Action struct {
 	Limit int64 // of RateLimit: how many jobs may run at once, at least 1; else 0
 }
 
+// String is the form of the command line: PAUSE, or RATE_LIMIT:10.
+func (a Action) String() string {
+	if a.Verb != RateLimit {
+		return a.Verb.String()
+	}
+	return a.Verb.String() + ":" + strconv.FormatInt(a.Limit, 10)
+}
+
 // MarshalJSON writes the form for clients: "PAUSE", or ["RATE_LIMIT",10].
 func (a Action) MarshalJSON() ([]byte, error) { return a.append(nil), nil }
 

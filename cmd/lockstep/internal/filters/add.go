@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -32,6 +33,11 @@ type ruleOptions struct {
 	JobNewer   bool
 	Matches    []string
 	Reason     string
+	Locks      []string
+	Users      []string
+	Names      []string
+	For        time.Duration
+	Plan       bool
 }
 
 func (o *ruleOptions) register(flags *pflag.FlagSet) {
@@ -42,19 +48,34 @@ func (o *ruleOptions) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.JobNewer, "job-newer", false, "jobs submitted after the rule")
 	flags.StringArrayVar(&o.Matches, "reason-match", nil, "jobs with a reason whose text matches `REGEXP` (repeatable: any of them)")
 	flags.StringVar(&o.Predicates, "predicates", "", "further conditions as `JSON`, in Ganeti's form")
+	flags.StringArrayVar(&o.Locks, "lock", nil, "jobs whose next opcode takes this `LOCK`, like node/n3 (repeatable: any of them)")
+	flags.StringArrayVar(&o.Users, "user", nil, "jobs of this submitter, a `NAME` or a uid (repeatable: any of them)")
+	flags.StringArrayVar(&o.Names, "name-match", nil, "jobs whose name matches `REGEXP` (repeatable: any of them)")
 	flags.StringVar(&o.Reason, "reason", "", "`TEXT`: the reason of the rule")
+	flags.Var(term.DurationFlag{Value: &o.For}, "for", "the rule ends after `DURATION`, like 90s, 2h or 3d (default never)")
+	flags.BoolVar(&o.Plan, "plan", false, "change nothing, and list the jobs that the rule would decide now")
 }
 
 // conditionsHelp is the part about conditions of the help of add and replace.
-const conditionsHelp = `--opcode, --job, --job-newer and --reason-match say which jobs the rule is about.
-Where there are several of these flags, all must hold; one that is repeated holds
+const conditionsHelp = `--opcode, --job, --job-newer, --lock, --user, --name-match and --reason-match say which
+jobs the rule is about. Where there are several of these flags, all must hold; one that is repeated holds
 for any of its values. Without any, the rule is about every job.
 
---predicates is a list of ["jobid", F], ["opcode", F] and ["reason", F], F being
-["==", FIELD, VALUE], as well with !=, <, >, <=, >=, =~ (a text matches a pattern) or
+--predicates is a list of [PART, F], PART being jobid, opcode, reason, lock, user or name,
+and F ["==", FIELD, VALUE], as well with !=, <, >, <=, >=, =~ (a text matches a pattern) or
 =[] (a list has the element), ["&", F...], ["|", F...] or ["!", F]. Fields are id, of which "watermark" is the last id that
 was given away when the rule was made; OP_ID and the parameters of an opcode; and
-source, reason and timestamp. They must hold as well as the flags.`
+source, reason and timestamp of a reason; name and mode of a lock that the next opcode is
+declared to take, a node being node/NAME and node/UUID; name and uid of the submitter; and
+the name of the job. They must hold as well as the flags.
+
+With --for the rule ends by itself, also while no client is connected. Rules with an end,
+and those about locks, users or names, are lockstep's own: Ganeti's programs cannot read
+them.
+
+With --plan nothing is changed: the output says how many jobs the rule would decide now,
+by status, and lists the first 20. With --json then: {"count": number, "jobs": [number],
+"unfinished": number, "states": {STATUS: number}, "warnings": [string]}.`
 
 func newAddCommand(globals *cli.Globals) *cobra.Command {
 	opts := ruleOptions{}
@@ -71,6 +92,8 @@ With --json: {"uuid": string, "count": number, "jobs": [number], "warnings": [st
 "jobs" are the first 20 of the jobs that the rule decides.`,
 		Example: `  lockstep filter add --action PAUSE --job-newer --reason "power works in rack 4"
   lockstep filter add --action RATE_LIMIT:2 --opcode OP_INSTANCE_MIGRATE
+  lockstep filter add --action PAUSE --lock node/n3 --for 2h --reason "new memory for n3"
+  lockstep filter add --action PAUSE --lock node/n3 --plan
   lockstep filter add --action ACCEPT --reason-match '^maintenance 17' --priority 0
   lockstep filter add --action REJECT --predicates '[["opcode", ["==", "instance_name", "web1"]]]'`,
 		Args: cli.WantArgs(0, 0, "filter add takes no arguments, only flags"),
@@ -129,6 +152,9 @@ func runReplace(ctx context.Context, opts ruleOptions, globals *cli.Globals, sub
 	if len(predicates) == 0 && opts.Predicates == "" && action == ActionReject {
 		return cli.Usagef("a rule without conditions would cancel every job in the queue; if you mean that, add --predicates '[]'")
 	}
+	if opts.For != 0 && opts.For < time.Second {
+		return cli.Usagef("--for wants at least 1s")
+	}
 	trail := client.ReasonTrail(opts.Reason, "filter "+subcommand, globals.Streams.Now())
 	daemon := globals.Connect()
 	defer daemon.Close()
@@ -139,14 +165,16 @@ func runReplace(ctx context.Context, opts ruleOptions, globals *cli.Globals, sub
 		}
 		uuid = &whole[0]
 	}
-	made := madeRule{Warnings: []string{}}
-	if mentionsOpcodes(predicates) {
-		// Without the catalogue the rule is made unchecked.
-		if opcodes, err := opcodes.Fetch(ctx, daemon); err == nil {
-			made.Warnings = append(made.Warnings, predicateWarnings(predicates, opcodes)...)
-		}
+	args := []any{uuid, opts.Priority, predicates, action, trail}
+	if opts.For != 0 {
+		args = append(args, int64(opts.For/time.Second))
 	}
-	if err := daemon.Call(ctx, "LockstepReplaceFilter", []any{uuid, opts.Priority, predicates, action, trail}, &made.FilterReplaced); err != nil {
+	warnings := warningsOf(ctx, daemon, predicates)
+	if opts.Plan {
+		return planRule(ctx, globals, daemon, args, action, warnings)
+	}
+	made := madeRule{Warnings: warnings}
+	if err := daemon.Call(ctx, "LockstepReplaceFilter", args, &made.FilterReplaced); err != nil {
 		var lost *luxiclient.ConnectionLostError
 		if uuid == nil && errors.As(err, &lost) && lost.Sent {
 			return fmt.Errorf("the daemon's answer was lost; the rule may exist:\ncheck \"lockstep filter list\" before you add it again (%w)", err)
@@ -168,6 +196,17 @@ func runReplace(ctx context.Context, opts ruleOptions, globals *cli.Globals, sub
 		fmt.Fprintln(globals.Streams.Err, text)
 	}
 	return nil
+}
+
+// warningsOf are the warnings about conditions. Without the catalogue there are none.
+func warningsOf(ctx context.Context, daemon client.Querier, predicates []any) []string {
+	warnings := []string{}
+	if mentionsOpcodes(predicates) {
+		if opcodes, err := opcodes.Fetch(ctx, daemon); err == nil {
+			warnings = append(warnings, predicateWarnings(predicates, opcodes)...)
+		}
+	}
+	return warnings
 }
 
 // runningAmong returns the running jobs among ids, or none after an error.
@@ -278,6 +317,12 @@ func (o ruleOptions) predicates() ([]any, error) {
 		}
 		predicates = append(predicates, []any{"reason", anyOf("=~", "reason", o.Matches)})
 	}
+	predicates = append(predicates, o.ownPredicates()...)
+	for _, pattern := range o.Names {
+		if _, err := regexp.Compile(pattern); err != nil {
+			return nil, cli.Usagef("--name-match: %v", err)
+		}
+	}
 	further, err := parsePredicates(o.Predicates)
 	return append(predicates, further...), err
 }
@@ -315,9 +360,9 @@ func parsePredicates(text string) ([]any, error) {
 			return nil, cli.Usagef("--predicates: number %d is not a pair of a name and an expression; it must be %s", i+1, form)
 		}
 		switch pair[0] {
-		case "jobid", "opcode", "reason":
+		case "jobid", "opcode", "reason", "lock", "user", "name":
 		default:
-			return nil, cli.Usagef("--predicates: number %d is about jobid, opcode or reason, not %s", i+1, cli.JSONText(pair[0]))
+			return nil, cli.Usagef("--predicates: number %d is about jobid, opcode, reason, lock, user or name, not %s", i+1, cli.JSONText(pair[0]))
 		}
 	}
 	return list, nil

@@ -43,7 +43,7 @@ CONTINUE, decides:
   RATE_LIMIT:N  it waits while N jobs that the rule decides are running
   CONTINUE      no effect; the next rule applies
 A job that matches no rule runs. No rule ends a running opcode. Rules last until they
-are deleted, also over restarts of the daemon.
+are deleted, or until the end that --for has set, also over restarts of the daemon.
 
 "lockstep why ID" names the rule that delays a job.`,
 		Example: `  lockstep filter add --action PAUSE --job-newer --reason "power works in rack 4"
@@ -76,6 +76,7 @@ type rule struct {
 	Action     json.RawMessage `json:"action"`
 	Predicates json.RawMessage `json:"predicates"`
 	Reasons    []trailEntry    `json:"reason_trail"`
+	Until      int64           `json:"until,omitempty"` // nanoseconds since 1970; 0: it has no end
 }
 
 // trailEntry is a step of a reason trail, [source, text, ns] on the wire (queue.md 3.6).
@@ -99,29 +100,23 @@ func (e *trailEntry) UnmarshalJSON(data []byte) error {
 // ruleJSONHelp describes rules in JSON output.
 const ruleJSONHelp = `With --json: a list of {"uuid": string, "priority": number, "watermark": number,
 "action": "PAUSE" or ["RATE_LIMIT", number], "predicates": list,
-"reason_trail": [{"source": string, "reason": string, "timestamp": number}]},
-timestamps in nanoseconds since 1970.`
+"reason_trail": [{"source": string, "reason": string, "timestamp": number}],
+"until": number, absent without an end}, timestamps in nanoseconds since 1970.`
 
-// queryRules returns the rules with the given UUIDs, or all for nil, in any order. It omits
-// unknown rules.
+// queryRules returns the rules with the given UUIDs, or all for nil, in the order in which
+// they apply. It omits unknown rules.
 func queryRules(ctx context.Context, daemon client.Querier, uuids []string) ([]rule, error) {
-	fields := []string{"watermark", "priority", "predicates", "action", "reason_trail", "uuid"}
-	var rows [][]json.RawMessage
-	if err := daemon.Query(ctx, "QueryFilters", []any{uuids, fields}, &rows); err != nil {
+	var all []rule
+	if err := daemon.Query(ctx, "LockstepListFilters", []any{}, &all); err != nil {
 		return nil, err
 	}
 	rules := []rule{}
-	for _, row := range rows {
-		if len(row) != len(fields) {
-			return nil, fmt.Errorf("asked for %d fields, the daemon sent %d", len(fields), len(row))
-		}
-		rule := rule{Reasons: []trailEntry{}}
-		err := client.Scan(row, &rule.Watermark, &rule.Priority, &rule.Predicates, &rule.Action, &rule.Reasons, &rule.UUID)
-		if err != nil {
-			return nil, fmt.Errorf("a filter rule: %w", err)
-		}
-		if rule.UUID != "" {
-			rules = append(rules, rule)
+	for _, r := range all {
+		if uuids == nil || slices.Contains(uuids, r.UUID) {
+			if r.Reasons == nil {
+				r.Reasons = []trailEntry{}
+			}
+			rules = append(rules, r)
 		}
 	}
 	return rules, nil

@@ -26,6 +26,14 @@ func predicateText(predicate any, watermark int64) string {
 		return reader.text(pair[1], loosest)
 	case "reason":
 		return reader.text(pair[1], loosest)
+	case "lock":
+		reader.fields = map[string]string{"name": "lock", "mode": "mode of the lock"}
+		return reader.text(pair[1], loosest)
+	case "user":
+		reader.fields = map[string]string{"name": "user", "uid": "uid"}
+		return reader.text(pair[1], loosest)
+	case "name":
+		return reader.text(pair[1], loosest)
 	}
 	return cli.JSONText(predicate)
 }

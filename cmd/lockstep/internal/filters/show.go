@@ -137,6 +137,9 @@ func (r rule) print(out io.Writer, now time.Time, colours term.Palette) {
 	line("Jobs", r.conditions())
 	line("Predicates", cli.RawText(r.Predicates))
 	line("Made after", fmt.Sprintf("job %d", r.Watermark))
+	if r.Until != 0 {
+		line("Ends", term.FullClock(now, time.Unix(0, r.Until)))
+	}
 	if len(r.Reasons) > 0 {
 		fmt.Fprintln(out, "  Reasons:")
 	}

@@ -70,6 +70,11 @@ func (n *node) check() findings {
 	if len(u.held) > 0 {
 		f.Notes = append(f.Notes, fmt.Sprintf("jobs %s are held, and Ganeti has no holds: after lockstep ganeti back they start at once, so it refuses without --start-held", list(u.held)))
 	}
+	rules, err := n.ownRules()
+	f.add(err)
+	if len(rules) > 0 {
+		f.Notes = append(f.Notes, fmt.Sprintf("Ganeti's daemons do not know these filter rules: %s: after lockstep ganeti back they do not apply", strings.Join(rules, ", ")))
+	}
 	if !n.isMaster {
 		f.Notes = append(f.Notes, "this node is not the master: only the links are made, for a failover to this node")
 	}

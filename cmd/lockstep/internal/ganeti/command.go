@@ -139,6 +139,9 @@ Refused while a job with opcodes of lockstep is not final, and while a job is he
 Ganeti has no holds, so its daemons start such a job at once. With --start-held
 they may.
 
+Filter rules that Ganeti's programs cannot read, such as those with an end, do not
+apply while Ganeti's daemons run. They are named, and stay for the next swap.
+
 Exit code: 0; 1 if a step has failed.`,
 		Example: "  lockstep ganeti back\n  lockstep ganeti back --start-held",
 		Args:    cli.WantArgs(0, 0, "ganeti back takes no arguments"),

@@ -185,6 +185,9 @@ func (n *node) fold() error {
 	if n.hasJournal() {
 		return fmt.Errorf("%s still has records", n.path(dataDir, paths.LocksJournalPath))
 	}
+	if err := n.nameOwnRules(); err != nil {
+		return err
+	}
 	return n.raiseSerial()
 }
 

@@ -417,6 +417,27 @@ func TestBackWithHeldJobs(t *testing.T) {
 	w.requireIn("ganeti", "")
 }
 
+// A return names the filter rules that Ganeti's daemons do not know. They stay.
+func TestBackWithRulesOfLockstep(t *testing.T) {
+	w := newWorld(t)
+	require.NoError(t, w.command(swap))
+	w.write(dataDir+"/"+paths.ConfigExtraPath, `{"v":1,"number":3,"digests":[],"concurrent":[],"rules":{"r-1":{"uuid":"r-1","watermark":0,
+		"priority":0,"predicates":[["lock",["=~","name","^node/n3$"]]],"action":"PAUSE","reason_trail":[]},"r-2":{"uuid":"r-2","watermark":0,"priority":1,
+		"predicates":[],"action":["RATE_LIMIT",2],"reason_trail":[],"until":5}}}`)
+	const named = "Ganeti's daemons do not know these filter rules: r-1 (PAUSE), r-2 (RATE_LIMIT:2)"
+	require.NoError(t, w.command(func(n *node) error {
+		require.Contains(t, strings.Join(n.check().Notes, "\n"), named)
+		return nil
+	}))
+	require.NoError(t, w.command(back))
+	require.Contains(t, strings.Join(w.said, "\n"), named)
+	require.NoError(t, w.command(func(n *node) error {
+		rules, err := n.ownRules()
+		require.Len(t, rules, 2)
+		return err
+	}))
+}
+
 // A former master has the records of jobs that it has held; they mean nothing there, and no daemon starts.
 func TestBackOfACandidateWithRecordsOfHolds(t *testing.T) {
 	w := newWorld(t)
