@@ -40,7 +40,7 @@ var answersOf = map[string]string{
 	"LockstepOpcodes":     `[{"name": "OP_TEST_DELAY", "runs": true, "params": [{"name": "duration", "type": "a number"}]}]`,
 	"LockstepListJobs":    `{"jobs": [{"id": 7, "name": "nightly"}]}`,
 	"LockstepTestFilter":  `{"count": 1, "jobs": [7], "unfinished": 3}`,
-	"QueryFilters":        `[]`,
+	"LockstepListFilters": `[]`,
 	"QueryJobs":           `[["success", [{"OP_ID": "OP_TEST_DELAY", "duration": 1}], ["success"], [true], [null], [null], [null], [0], null, null, null]]`,
 }
 

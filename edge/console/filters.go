@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+	"time"
 
 	"lockstep/core/answer"
 	"lockstep/edge/rapi"
@@ -25,10 +26,10 @@ type ruleRow struct {
 	Limit      string
 	Predicates string
 	Reason, By string
+	Ends       string // "" if the rule has no end
+	Lasts      string // the time until then, as the editor takes it
 	Hits       *answer.FilterPreview
 }
-
-var ruleFields = []string{"uuid", "priority", "predicates", "action", "reason_trail"}
 
 func (x *Console) filters(q *request) error {
 	v, err := x.filterRules(q)
@@ -47,18 +48,15 @@ func (x *Console) filters(q *request) error {
 }
 
 func (x *Console) filterRules(q *request) (filtersView, error) {
-	rows, err := ask[[][]json.RawMessage](q, rapi.Short, "QueryFilters", nil, ruleFields)
+	stored, err := ask[[]storedRule](q, rapi.Short, "LockstepListFilters")
 	if err != nil {
 		return filtersView{}, err
 	}
 	v := filtersView{}
-	for _, row := range rows {
-		r, err := ruleOf(row)
-		if err != nil {
-			return v, err
-		}
-		if len(rows) <= 20 {
-			hits, err := askAged[answer.FilterPreview](q, statusFresh, rapi.Preview, "LockstepTestFilter", r.UUID, r.Priority, row[2], row[3], []any{})
+	for _, rule := range stored {
+		r := rule.row(time.Now())
+		if len(stored) <= 20 {
+			hits, err := askAged[answer.FilterPreview](q, statusFresh, rapi.Preview, "LockstepTestFilter", r.UUID, r.Priority, rule.Predicates, rule.Action, []any{})
 			if err == nil {
 				r.Hits = &hits
 			}
@@ -68,41 +66,44 @@ func (x *Console) filterRules(q *request) (filtersView, error) {
 	return v, nil
 }
 
-func ruleOf(row []json.RawMessage) (r ruleRow, err error) {
-	if len(row) != len(ruleFields) {
-		return r, badRequest("a rule has %d values", len(row))
-	}
-	if err := json.Unmarshal(row[0], &r.UUID); err != nil {
-		return r, err
-	}
-	if err := json.Unmarshal(row[1], &r.Priority); err != nil {
-		return r, err
-	}
-	r.Predicates = string(row[2])
-	if json.Unmarshal(row[3], &r.Action) != nil {
+// storedRule is a rule as LockstepListFilters has it.
+type storedRule struct {
+	UUID       string          `json:"uuid"`
+	Priority   int             `json:"priority"`
+	Predicates json.RawMessage `json:"predicates"`
+	Action     json.RawMessage `json:"action"`
+	Trail      [][]any         `json:"reason_trail"`
+	Until      int64           `json:"until"` // nanoseconds since 1970; 0: it has no end
+}
+
+func (s storedRule) row(now time.Time) ruleRow {
+	r := ruleRow{UUID: s.UUID, Priority: s.Priority, Predicates: string(s.Predicates)}
+	if json.Unmarshal(s.Action, &r.Action) != nil {
 		var limited []json.RawMessage
-		if json.Unmarshal(row[3], &limited) == nil && len(limited) == 2 {
+		if json.Unmarshal(s.Action, &limited) == nil && len(limited) == 2 {
 			_ = json.Unmarshal(limited[0], &r.Action) // it is a string
 			r.Limit = string(limited[1])
 		}
 	}
-	var trail [][]any
-	if json.Unmarshal(row[4], &trail) == nil {
-		for _, entry := range trail {
-			if len(entry) != 3 {
-				continue
-			}
-			source, _ := entry[0].(string)
-			text, _ := entry[1].(string)
-			switch {
-			case source == "lockstep:user":
-				r.By = text
-			case text != "" && source == "gnt:user":
-				r.Reason = text
-			}
+	if s.Until != 0 {
+		ends := time.Unix(0, s.Until)
+		r.Ends = ends.Format(time.DateTime)
+		r.Lasts = max(ends.Sub(now), time.Second).Round(time.Second).String()
+	}
+	for _, entry := range s.Trail {
+		if len(entry) != 3 {
+			continue
+		}
+		source, _ := entry[0].(string)
+		text, _ := entry[1].(string)
+		switch {
+		case source == "lockstep:user":
+			r.By = text
+		case text != "" && source == "gnt:user":
+			r.Reason = text
 		}
 	}
-	return r, nil
+	return r
 }
 
 // previewFilter shows what a rule would hold back, before it is made.

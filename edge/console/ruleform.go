@@ -6,11 +6,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // ruleForm are the fields of the editor.
 type ruleForm struct {
 	UUID, Priority, Action, Limit, Reason string
+	Lasts                                 string // time until the end of the rule, "" if it has none
 	Join                                  string // of the conditions: joinAll or joinAny
 	Conditions                            []condition
 	JSON                                  string // predicates; it wins over the conditions
@@ -54,7 +56,7 @@ func (f *ruleForm) add() {
 // ruleForm reads the editor, and makes the arguments of the call from it. The problem is for its user.
 func (q *request) ruleForm() (f ruleForm, args []any, problem string) {
 	get := func(name string) string { return strings.TrimSpace(q.PostForm.Get(name)) }
-	f = ruleForm{UUID: get("uuid"), Priority: get("priority"), Action: get("action"), Limit: get("limit"), Reason: get("reason"), Join: get("join"), JSON: get("json")}
+	f = ruleForm{UUID: get("uuid"), Priority: get("priority"), Action: get("action"), Limit: get("limit"), Reason: get("reason"), Lasts: get("lasts"), Join: get("join"), JSON: get("json")}
 	if f.Join != joinAny {
 		f.Join = joinAll
 	}
@@ -87,7 +89,15 @@ func (q *request) ruleForm() (f ruleForm, args []any, problem string) {
 	if f.UUID != "" {
 		uuid = f.UUID
 	}
-	return f, []any{uuid, priority, json.RawMessage(predicates), action, q.trail(f.Reason)}, ""
+	args = []any{uuid, priority, json.RawMessage(predicates), action, q.trail(f.Reason)}
+	if f.Lasts != "" {
+		lasts, err := time.ParseDuration(f.Lasts)
+		if err != nil || lasts < time.Second {
+			return f, nil, "The time until the end of the rule is at least 1s, like 90s, 45m or 2h30m."
+		}
+		args = append(args, int64(lasts/time.Second))
+	}
+	return f, args, ""
 }
 
 // predicatesOf joins conditions. A rule applies if all its predicates hold, so that conditions on one part of a job are one predicate,
@@ -130,7 +140,7 @@ func predicatesOf(join string, conditions []condition) (predicates []byte, probl
 
 // numeric reports whether the field may have a number. The elements of lists are mostly texts, like those of argv.
 func (c condition) numeric() bool {
-	return c.Operator != hasElement && (c.Kind == "jobid" || c.Kind == "reason" && c.Field == "timestamp" || c.Kind == "opcode" && c.Field != "OP_ID")
+	return c.Operator != hasElement && (c.Kind == "jobid" || c.Kind == "user" && c.Field == "uid" || c.Kind == "reason" && c.Field == "timestamp" || c.Kind == "opcode" && c.Field != "OP_ID")
 }
 
 // literal is the value in the filter language: a number where the field may have one, else a text. A text in quotes is always a text.
@@ -148,7 +158,7 @@ func (c condition) literal() any {
 
 // formOf is the form of a rule that exists. Predicates that do not fit the conditions are shown as JSON.
 func formOf(r ruleRow) ruleForm {
-	f := ruleForm{UUID: r.UUID, Priority: strconv.Itoa(r.Priority), Action: r.Action, Limit: r.Limit, Reason: r.Reason, Join: joinAll, Conditions: []condition{newCondition}}
+	f := ruleForm{UUID: r.UUID, Priority: strconv.Itoa(r.Priority), Action: r.Action, Limit: r.Limit, Reason: r.Reason, Lasts: r.Lasts, Join: joinAll, Conditions: []condition{newCondition}}
 	join, conditions, ok := conditionsOf([]byte(r.Predicates))
 	if !ok {
 		f.JSON = r.Predicates

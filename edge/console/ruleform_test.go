@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -25,11 +26,13 @@ func TestConditionsOfARule(t *testing.T) {
 		`[["opcode",["=","name","5"]],["reason",[">","timestamp",12]]]`:     {joinAll, []condition{{"opcode", "name", "=", `"5"`}, {"reason", "timestamp", ">", "12"}}},
 		`[["reason",["=","reason","null"]],["opcode",["=","name","null"]]]`: {joinAll, []condition{{"reason", "reason", "=", "null"}, {"opcode", "name", "=", "null"}}},
 		`[["opcode",["|",["=[]","argv","backup"],["=[]","argv","8080"]]]]`:  {joinAny, []condition{{"opcode", "argv", "=[]", "backup"}, {"opcode", "argv", "=[]", "8080"}}},
+		`[["lock",["&",["=~","name","^node/n3$"],["=","mode","exclusive"]]],["user",["=","uid",1000]],["name",["=","name","7"]]]`: {joinAll,
+			[]condition{{"lock", "name", "=~", "^node/n3$"}, {"lock", "mode", "=", "exclusive"}, {"user", "uid", "=", "1000"}, {"name", "name", "=", "7"}}},
 	} {
 		got, problem := predicatesOf(c.join, append([]condition{{"reason", "reason", "=", ""}}, c.conditions...))
 		require.Empty(t, problem)
 		require.Equal(t, want, string(got))
-		_, err := (&filter.ReplaceRequest{Priority: []byte("0"), Predicates: got, Action: []byte(`"PAUSE"`), Reason: []byte("[]")}).Rule()
+		_, err := (&filter.ReplaceRequest{Priority: []byte("0"), Predicates: got, Action: []byte(`"PAUSE"`), Reason: []byte("[]")}).Rule(0)
 		require.NoError(t, err, "the daemon accepts it")
 		join, again, ok := conditionsOf(got)
 		require.True(t, ok, want)
@@ -53,6 +56,23 @@ func TestOtherPredicatesAreJSON(t *testing.T) {
 		_, args, problem := q.ruleForm()
 		require.Empty(t, problem)
 		require.Equal(t, json.RawMessage(predicates), args[2])
+	}
+}
+
+// The editor has the time that is left to a rule with an end, in the form in which it takes it.
+func TestAFormOfARuleWithAnEnd(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	row := storedRule{UUID: "u", Predicates: json.RawMessage(`[]`), Action: json.RawMessage(`"PAUSE"`), Until: now.Add(90 * time.Minute).UnixNano()}.row(now)
+	f := formOf(row)
+	require.Equal(t, "1h30m0s", f.Lasts)
+	for text, want := range map[string]any{f.Lasts: int64(5400), "": nil, "0": nil, "x": nil, "-5s": nil} {
+		q := &request{Request: httptest.NewRequest(http.MethodPost, "/ui/filters/save", nil)}
+		q.PostForm = url.Values{"priority": {"3"}, "action": {"PAUSE"}, "json": {"[]"}, "lasts": {text}}
+		_, args, problem := q.ruleForm()
+		require.Equal(t, want == nil && text != "", problem != "", text)
+		if want != nil {
+			require.Equal(t, want, args[5])
+		}
 	}
 }
 

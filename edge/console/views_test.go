@@ -70,7 +70,7 @@ func hostileQueue() fixedAnswers {
 		"LockstepNodes":       *hostileNodes(),
 		"LockstepGetSettings": map[string]any{"order": hostile},
 		"LockstepOpcodes":     []answer.Opcode{{Name: "OP_TEST_DELAY", Doc: hostile, Params: []answer.OpcodeParam{{Name: hostile, Type: hostile, Doc: hostile}}}},
-		"QueryFilters":        []any{[]any{hostile, 0, []any{[]any{"reason", []any{"=~", "reason", hostile}}}, "PAUSE", trail}},
+		"LockstepListFilters": []any{map[string]any{"uuid": hostile, "priority": 0, "predicates": []any{[]any{"reason", []any{"=~", "reason", hostile}}}, "action": "PAUSE", "reason_trail": trail, "until": 1}},
 		"QueryJobs": func(args ...any) any {
 			if fields := args[1].([]string); len(fields) == 2 { // status and oplog
 				return []any{[]any{"error", []any{[]any{[]any{1, []int64{1, 1}, "message", hostile}}}}}

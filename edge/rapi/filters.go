@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 
+	"lockstep/core/answer"
 	"lockstep/core/wire"
 )
 
@@ -72,8 +73,16 @@ func (s *Server) putFilter(c *call, uuid any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.luxi(c, Short, "ReplaceFilter", uuid, rule["priority"], rule["predicates"], rule["action"], rule["reason"])
+	if string(rule["for"]) == "null" {
+		return s.luxi(c, Short, "ReplaceFilter", uuid, rule["priority"], rule["predicates"], rule["action"], rule["reason"])
+	}
+	var replaced answer.FilterReplaced
+	err = s.luxiInto(c, &replaced, "LockstepReplaceFilter", uuid, rule["priority"], rule["predicates"], rule["action"], rule["reason"], rule["for"])
+	return replaced.UUID, asClientError(err)
 }
+
+// rules returns all filter rules as they are stored, in the order in which they apply.
+func (s *Server) rules(c *call) (any, error) { return s.luxi(c, Short, "LockstepListFilters") }
 
 func (s *Server) deleteFilter(c *call) (any, error) {
 	return s.luxi(c, Short, "DeleteFilter", c.params["uuid"])
@@ -81,7 +90,7 @@ func (s *Server) deleteFilter(c *call) (any, error) {
 
 // ruleParts are the parts of a rule in a body. Missing parts have their defaults.
 func ruleParts(m jsonObject) (map[string]raw, error) {
-	rule := map[string]raw{"priority": raw("0"), "predicates": raw("[]"), "action": raw(`"CONTINUE"`), "reason": raw("[]")}
+	rule := map[string]raw{"priority": raw("0"), "predicates": raw("[]"), "action": raw(`"CONTINUE"`), "reason": raw("[]"), "for": raw("null")}
 	for _, key := range m.keys() {
 		if _, known := rule[key]; !known {
 			return nil, newFailure(http.StatusBadRequest, "Invalid body parameters: filter rule doesn't support the parameter '%s'", truncated(key))

@@ -215,6 +215,10 @@ func (s *Server) testFilter(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	result, err := s.luxi(c, Preview, "LockstepTestFilter", uuid, rule["priority"], rule["predicates"], rule["action"], rule["reason"])
+	args := []any{uuid, rule["priority"], rule["predicates"], rule["action"], rule["reason"]}
+	if string(rule["for"]) != "null" {
+		args = append(args, rule["for"])
+	}
+	result, err := s.luxi(c, Preview, "LockstepTestFilter", args...)
 	return result, asClientError(err)
 }

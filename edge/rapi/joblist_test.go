@@ -54,7 +54,9 @@ func TestWhatAPageNeedsWriteFor(t *testing.T) {
 		require.Equal(t, 200, b.do(method, path, "peer:secret", body).code, request)
 	}
 	require.Equal(t, 200, b.do("POST", "/3/filters/test", "reader:secret", `{"action":"PAUSE","uuid":null}`).code)
-	require.Equal(t, []string{`[null,0,[],"PAUSE",[]]`}, b.luxi.calls("LockstepTestFilter"))
+	require.Equal(t, 200, b.do("POST", "/3/filters/test", "reader:secret", `{"action":"PAUSE","for":60}`).code)
+	require.Equal(t, []string{`[null,0,[],"PAUSE",[]]`, `[null,0,[],"PAUSE",[],60]`}, b.luxi.calls("LockstepTestFilter"))
+	require.Equal(t, 200, b.do("GET", "/3/filters", "reader:secret", "").code)
 	require.Contains(t, b.failure(400, b.do("PUT", "/3/drain", "peer:secret", `{"drained":"yes"}`)), "true or false")
 }
 

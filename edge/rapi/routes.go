@@ -76,6 +76,7 @@ var queueResources = []resource{
 		http.MethodDelete: {name: "release", access: accessWrite, serve: (*Server).release}}},
 	{"/3/jobs/{id}/priority", map[string]operation{
 		http.MethodPut: {name: "priority", access: accessWrite, serve: (*Server).priority}}},
+	{"/3/filters", getOnly("rules", accessRead, (*Server).rules)},
 	{"/3/filters/test", map[string]operation{
 		http.MethodPost: {name: "test-filter", access: accessRead, serve: (*Server).testFilter}}},
 	{"/3/order", getOnly("order", accessRead, (*Server).order)},

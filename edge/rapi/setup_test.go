@@ -169,7 +169,10 @@ func (l *fakeLuxi) defaultAnswer(method string) func(args []any) (string, error)
 			}
 			return marshal(order), nil
 		},
-		"LockstepTestFilter":  func([]any) (string, error) { return `{"count":1,"jobs":[7],"unfinished":2}`, nil },
+		"LockstepTestFilter": func([]any) (string, error) { return `{"count":1,"jobs":[7],"unfinished":2,"states":{"queued":1}}`, nil },
+		"LockstepListFilters": func([]any) (string, error) {
+			return `[{"uuid":"u","watermark":1,"priority":0,"predicates":[["lock",["=~","name","^node/n3$"]]],"action":"PAUSE","reason_trail":[],"until":5}]`, nil
+		},
 		"LockstepNodes":       func([]any) (string, error) { return `{"self":"","master":"","master_address":"","nodes":[]}`, nil },
 		"LockstepNodePromote": func([]any) (string, error) { return `null`, nil },
 		"LockstepOpcodes":     func([]any) (string, error) { return `[{"name":"A","doc":"","defined":false,"params":[]}]`, nil },

@@ -1,5 +1,5 @@
 // Package ownrules has the filter rules that are not in config.data, because Ganeti's programs refuse a whole configuration with such a
-// rule: rules with lockstep's own predicates, and rules with an end (config.md 12.17). They are in config.extra. Pure.
+// rule: rules with lockstep's own predicates, and rules with an end (config.md 12.25). They are in config.extra. Pure.
 package ownrules
 
 import (
