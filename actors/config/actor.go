@@ -49,6 +49,8 @@ type Config struct {
 	Distributor *actor.PID
 	Owners      Owners
 	Random      func(count int) []byte // unpredictable octets
+	// Unlocked is called for each call that changes an object without its lock. It may be nil.
+	Unlocked func(refused bool)
 	// Destruction is the daemon as the owner of the big lock after prepareClusterDestruction.
 	Destruction lock.Owner
 }
@@ -77,6 +79,7 @@ type configActor struct {
 	waiting   waiting
 	callers   callers
 	lockCalls lockCalls
+	asking    int // calls that wait for the locks of their clients
 
 	distributor *distributor.Client
 

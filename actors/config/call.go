@@ -25,6 +25,10 @@ type request struct {
 	// answer is called once. config is the result if the Outcome says so.
 	answer func(ctx actor.Context, out calls.Outcome, config *model.Config)
 
+	// held are the locks of the client, if areHeld: its call is checked.
+	held    []lock.Item
+	areHeld bool
+
 	number uint64 // while it waits
 	stop   func() bool
 }
@@ -44,11 +48,35 @@ func (c *configActor) call(ctx actor.Context, m *Call, sender *actor.PID) {
 	case m.Call.OnlyReads():
 		_, out := m.Call.Apply(c.commits.durable, calls.Env{})
 		r.answer(ctx, out, c.commits.durable.Config)
-	case c.mustWait(r):
-		c.wait(ctx, r)
+	case m.Call.ChecksLocks() || c.asking > 0: // calls do not overtake others
+		c.askHeld(ctx, r)
 	default:
-		c.apply(ctx, r)
+		c.proceed(ctx, r)
 	}
+}
+
+// askHeld asks which locks the client has, and then goes on. Without an answer the call is not checked.
+func (c *configActor) askHeld(ctx actor.Context, r *request) {
+	by := r.author().Caller
+	c.asking++
+	c.lockCalls.ask(ctx, locks.ListHeld{Owner: by.Owner, PID: by.PID}, func(ctx actor.Context, a *locks.CallResult) {
+		c.asking--
+		if r.call.ChecksLocks() {
+			r.held, r.areHeld = a.Value.([]lock.Item)
+		}
+		if c.ready(r.origin.message, r.origin.sender) { // else a call before it has found another state on the disk
+			c.proceed(ctx, r)
+		}
+	})
+}
+
+// proceed applies a call, now or when it may.
+func (c *configActor) proceed(ctx actor.Context, r *request) {
+	if c.mustWait(r) {
+		c.wait(ctx, r)
+		return
+	}
+	c.apply(ctx, r)
 }
 
 func (c *configActor) snapshotOf(config *model.Config) *calls.Snapshot {
@@ -64,11 +92,18 @@ func (c *configActor) apply(ctx actor.Context, r *request) {
 	before := c.commits.state
 	now := model.Time(float64(c.config.Env.Clock().Now().UnixMicro()) / 1e6)
 	after, out := r.call.Apply(before, calls.Env{Now: now, Caller: r.caller, Random: c.config.Random, Locks: c.locks.forClient(r.call.Owner)})
+	by := r.author()
+	if r.areHeld && out.Changed {
+		by.Unlocked = calls.Unlocked(before.Config, after.Config, out.Touched, calls.Holds(r.held))
+	}
+	if len(by.Unlocked) > 0 && c.foundUnlocked(ctx, r, by) {
+		return
+	}
 	if out.ReservedChanged {
-		c.callers.watch(r.author().Caller)
+		c.callers.watch(by.Caller)
 	}
 	c.commits.add(&change{origin: r.origin, after: after,
-		record: journal.NewRecord(c.commits.made+1, stateOf(before), stateOf(after), out.Touched, now, r.author()),
+		record: journal.NewRecord(c.commits.made+1, stateOf(before), stateOf(after), out.Touched, now, by),
 		done: func(ctx actor.Context, f *messages.Failure) {
 			if f != nil {
 				r.answer(ctx, calls.Outcome{Err: errorOf(f)}, nil)
@@ -127,8 +162,8 @@ func (c *configActor) freeLocks(ctx actor.Context, r *request, out calls.Outcome
 		r.answer(ctx, out, config)
 		return
 	}
-	c.lockCalls.ask(ctx, op, func(ctx actor.Context, f *messages.Failure) {
-		if f != nil {
+	c.lockCalls.ask(ctx, op, func(ctx actor.Context, a *locks.CallResult) {
+		if f := a.Failure; f != nil {
 			e := errorOf(f)
 			if out.Changed {
 				e.Text = "The configuration was changed, and its lock is still held: " + e.Text
@@ -150,14 +185,14 @@ type lockCalls struct {
 
 type lockCall struct {
 	message  *locks.Call
-	answered func(ctx actor.Context, f *messages.Failure)
+	answered func(ctx actor.Context, a *locks.CallResult)
 }
 
 func newLockCalls(to *actor.PID, incarnation uint32) lockCalls {
 	return lockCalls{to: to, last: uint64(incarnation) << 32}
 }
 
-func (l *lockCalls) ask(ctx actor.Context, op locks.Operation, answered func(actor.Context, *messages.Failure)) {
+func (l *lockCalls) ask(ctx actor.Context, op locks.Operation, answered func(actor.Context, *locks.CallResult)) {
 	l.last++
 	call := &lockCall{&locks.Call{Request: l.last, Operation: op}, answered}
 	l.open = append(l.open, call)
@@ -174,7 +209,7 @@ func (l *lockCalls) answered(ctx actor.Context, m *locks.CallResult) {
 	for i, call := range l.open {
 		if call.message.Request == m.Request {
 			l.open = append(l.open[:i:i], l.open[i+1:]...)
-			call.answered(ctx, m.Failure)
+			call.answered(ctx, m)
 			return
 		}
 	}

@@ -55,6 +55,8 @@ type bench struct {
 	disk           *kittest.Disk
 	storage        *configstoretest.Storage
 	locks          *kittest.Probe
+	held           []lock.Item    // by every client
+	unlocked       []bool         // of each call of Config.Unlocked
 	client, others *kittest.Probe // client sends requests; others is a subscriber
 	nodes          *kittest.Probe // stands for the distributor; nil: there is none
 	callers        *callers
@@ -97,10 +99,21 @@ func (b *bench) start() {
 	kittest.Expect[*locks.SetBypassLimit](b.locks)
 }
 
+// answerHeld answers the question about the locks of a client.
+func (b *bench) answerHeld(m any) any {
+	if c, is := m.(*locks.Call); is {
+		if _, is := c.Operation.(locks.ListHeld); is {
+			return &locks.CallResult{Request: c.Request, Value: b.held}
+		}
+	}
+	return nil
+}
+
 func (b *bench) startUnusable() {
+	b.locks.Answer(b.answerHeld)
 	b.Helper()
 	pid := b.Start("store", store.Props(store.Config{Env: b.Env.Env, Files: b.disk, Writers: 2, Clients: []*actor.PID{b.PID("above-cluster/cluster")}}))
-	c := config.Config{Env: b.Env.Env, Store: pid, Storage: b.storage.PID, Locks: b.locks.PID, Subscribers: []*actor.PID{b.others.PID}, Owners: b.callers,
+	c := config.Config{Env: b.Env.Env, Store: pid, Storage: b.storage.PID, Locks: b.locks.PID, Subscribers: []*actor.PID{b.others.PID}, Owners: b.callers, Unlocked: func(refused bool) { b.unlocked = append(b.unlocked, refused) },
 		Random: func(count int) []byte { return make([]byte, count) }, Destruction: daemon}
 	if b.nodes != nil {
 		c.Distributor = b.nodes.PID

@@ -38,7 +38,7 @@ func entryOf(before, after *model.Config, r *journal.Record, rules redact.Rules,
 	if err != nil {
 		touched = history.Touched(before, after)
 	}
-	origin := history.Origin{Client: history.ClientOf(lock.Owner{}, r.Caller), Method: r.Method}
+	origin := history.Origin{Client: history.ClientOf(lock.Owner{}, r.Caller), Method: r.Method, Unlocked: r.Unlocked}
 	if origin.Client.Job > 0 {
 		origin.Client.Opcode = jobs.opcodeAt(origin.Client.Job, r.Time)
 	}

@@ -65,6 +65,8 @@ func (l *locks) call(ctx actor.Context, m *Call, sender *actor.PID) {
 		l.monitorRows(ctx, c)
 	case ListWaits:
 		l.waits(ctx, c)
+	case ListHeld:
+		c.answer(ctx, l.heldBy(op), nil)
 	case GetStatus:
 		l.managerStatus(ctx, c)
 	default:
@@ -85,6 +87,21 @@ func (l *locks) do(ctx actor.Context, c lock.Call, q *clientCall) {
 	l.protect(c.Owner)
 	l.changed(ctx, a)
 	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, a.Result, f) })
+}
+
+// heldBy are the locks of an owner.
+func (l *locks) heldBy(op ListHeld) []lock.Item {
+	table := l.state.Allocation()
+	if op.Owner != (lock.Owner{}) {
+		return table.Held(op.Owner)
+	}
+	var all []lock.Item
+	for _, o := range table.Holders() {
+		if o.PID == op.PID && op.PID > 0 {
+			all = append(all, table.Held(o)...)
+		}
+	}
+	return all
 }
 
 // deny answers with an error about the arguments or the state of the locks.

@@ -32,7 +32,7 @@ func (r *CallResult) GetRequest() uint64 { return r.Request }
 // GetFailure is the error of the call, nil if it succeeded.
 func (r *CallResult) GetFailure() *messages.Failure { return r.Failure }
 
-// Operation is what a Call asks for: Apply, Cleanup, Await, PassBGL, ListRows, ListWaits or GetStatus.
+// Operation is what a Call asks for: Apply, Cleanup, Await, PassBGL, ListRows, ListWaits, ListHeld or GetStatus.
 type Operation interface{ operation() }
 
 type (
@@ -54,6 +54,11 @@ type (
 	ListRows struct{}
 	// ListWaits asks which owner waits for which other. Value: []answer.LockWait.
 	ListWaits struct{}
+	// ListHeld asks for the locks of an owner, or, without an owner, of the owners whose process has this pid. Value: []lock.Item.
+	ListHeld struct {
+		Owner lock.Owner
+		PID   int
+	}
 	// GetStatus is answered at once in every state. Value: a ManagerStatus.
 	GetStatus struct{}
 )
@@ -64,6 +69,7 @@ func (Await) operation()     {}
 func (PassBGL) operation()   {}
 func (ListRows) operation()  {}
 func (ListWaits) operation() {}
+func (ListHeld) operation()  {}
 func (GetStatus) operation() {}
 
 // AwaitFunction is the name of Await on the wire. Its arguments are [identity, priority,

@@ -35,7 +35,15 @@ type Settings struct {
 	// RemoveArchivedAfterSeconds is the time after which archived jobs are removed; 0: never; nil: the option --archive-days
 	// of the daemon counts.
 	RemoveArchivedAfterSeconds *float64 `json:"remove_archived_after"`
+	// ConfigLockCheck is what becomes of a change of an object by a client without its lock: LockCheckNote or LockCheckRefuse.
+	ConfigLockCheck string `json:"config_lock_check"`
 }
+
+// The values of ConfigLockCheck.
+const (
+	LockCheckNote   = "note"   // the history and a metric have the change
+	LockCheckRefuse = "refuse" // the call fails
+)
 
 // The orders of pending jobs of one priority.
 const (
@@ -46,7 +54,7 @@ const (
 
 // DefaultSettings are the settings without a file.
 func DefaultSettings() Settings {
-	return Settings{Order: OrderExpected, Predictive: true, ReserveAfterSeconds: 1800, PredictiveBase: 1, PredictiveTickSeconds: 30, PredictiveTicks: 30, LockBypassSeconds: 30}
+	return Settings{Order: OrderExpected, Predictive: true, ReserveAfterSeconds: 1800, PredictiveBase: 1, PredictiveTickSeconds: 30, PredictiveTicks: 30, LockBypassSeconds: 30, ConfigLockCheck: LockCheckNote}
 }
 
 // PredictiveTick is the unit of a job's age.
@@ -95,6 +103,8 @@ func (s Settings) Validate() error {
 		return fmt.Errorf("lock_bypass_after: %v is not between 0 and %d seconds", s.LockBypassSeconds, year)
 	case s.ArchiveAfterSeconds != nil && !(*s.ArchiveAfterSeconds >= 0 && *s.ArchiveAfterSeconds <= 100*year):
 		return fmt.Errorf("archive_after: %v is not between 0 and %d seconds", *s.ArchiveAfterSeconds, 100*year)
+	case s.ConfigLockCheck != LockCheckNote && s.ConfigLockCheck != LockCheckRefuse:
+		return fmt.Errorf("config_lock_check: %q is none of note, refuse", s.ConfigLockCheck)
 	case s.KeepLast < 0 || s.KeepLast > 1000:
 		return fmt.Errorf("keep_last: %d is not between 0 and 1000", s.KeepLast)
 	case s.RemoveArchivedAfterSeconds != nil && !(*s.RemoveArchivedAfterSeconds >= 0 && *s.RemoveArchivedAfterSeconds <= 100*year):

@@ -58,6 +58,13 @@ func (s *Storage) State() journal.State {
 	return s.state
 }
 
+// Last is the last record.
+func (s *Storage) Last() *journal.Record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.applied[s.number]
+}
+
 // Replace gives the storage another configuration, as if another sender had changed it.
 func (s *Storage) Replace(c *model.Config) {
 	s.mu.Lock()
@@ -225,6 +232,8 @@ func (s *Storage) after(state journal.State, r *journal.Record) journal.State {
 	if r.ConcurrentChanged {
 		state.Concurrent = r.Concurrent
 	}
+	state.Rules, err = state.Rules.Apply(r.Rules)
+	require.NoError(s.t, err)
 	if r.To != journal.At(state.Config) || !bytes.Equal(r.After.JSON(), state.Config.JSON()) {
 		require.FailNow(s.t, "the record does not lead to the configuration that it names", fmt.Sprint(r.Number))
 	}

@@ -7,6 +7,7 @@ package history
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	"lockstep/core/config/model"
 	"lockstep/core/config/redact"
@@ -31,6 +32,11 @@ type Entry struct {
 	Objects     []Difference `json:"objects"`
 	MoreObjects int          `json:"more_objects,omitempty"` // changed objects that Objects lacks
 	MorePaths   int          `json:"more_paths,omitempty"`   // changed paths that Objects lack
+}
+
+// IsUnlocked reports whether an object was changed without its lock.
+func (e *Entry) IsUnlocked() bool {
+	return slices.ContainsFunc(e.Objects, func(d Difference) bool { return d.Unlocked })
 }
 
 // Client is the origin of a change: a job, another named owner, or the process at the other end of the socket.
@@ -83,6 +89,8 @@ type Difference struct {
 	Name      string       `json:"name,omitempty"`
 	Operation Operation    `json:"operation"`
 	Paths     []PathChange `json:"paths,omitempty"` // of a changed object
+	// Unlocked: the client did not hold the lock of the object exclusively (config.md 3.1).
+	Unlocked bool `json:"unlocked,omitempty"`
 }
 
 // PathChange is a changed value of an object. A list of scalars is one value.
@@ -98,8 +106,9 @@ type PathChange struct {
 
 // Origin is what an entry says about a change besides its content.
 type Origin struct {
-	Client Client
-	Method string
+	Client   Client
+	Method   string
+	Unlocked []model.Touched // objects that were changed without their lock
 }
 
 // NewEntry describes the change from old to new. touched are the changed objects. Secrets are redacted by rules.
@@ -121,6 +130,7 @@ func NewEntry(old, new *model.Config, touched []model.Touched, origin Origin, ru
 			e.MorePaths += excess
 			paths = paths[:left]
 		}
+		d.Unlocked = slices.Contains(origin.Unlocked, t)
 		left -= len(paths)
 		for _, p := range paths {
 			d.Paths = append(d.Paths, p.bounded())

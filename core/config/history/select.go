@@ -12,12 +12,14 @@ type Query struct {
 	From   int64   `json:"from,omitempty"`   // the lowest serial number; 0: any
 	To     int64   `json:"to,omitempty"`     // the highest serial number; 0: any
 	Limit  int     `json:"limit,omitempty"`  // how many of the newest entries; 0: all
+	// Unlocked selects the changes of an object by a client without its lock.
+	Unlocked bool `json:"unlocked,omitempty"`
 }
 
 // Select returns the entries that a query selects, in their order.
 func Select(entries []Entry, q Query) []Entry {
 	selected := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool {
-		return e.Time < q.Since || q.From > 0 && e.Serial < q.From || q.To > 0 && e.Serial > q.To ||
+		return e.Time < q.Since || q.Unlocked && !e.IsUnlocked() || q.From > 0 && e.Serial < q.From || q.To > 0 && e.Serial > q.To ||
 			q.Object != "" && !slices.ContainsFunc(e.Objects, func(d Difference) bool { return d.is(q.Object) })
 	})
 	if q.Limit > 0 && len(selected) > q.Limit {

@@ -60,6 +60,7 @@ type recordJSON struct {
 	Reserved   *reservationsJSON `json:"reserved,omitempty"`
 	Concurrent *[]reserve.IP     `json:"concurrent,omitempty"`
 	Rules      ownrules.Patch    `json:"rules,omitempty"`
+	Unlocked   [][2]string       `json:"unlocked,omitempty"` // kind and uuid
 }
 
 type reservationsJSON struct {
@@ -119,6 +120,9 @@ func digest(line []byte) Digest {
 func (r *Record) json() recordJSON {
 	o := recordJSON{Version: version, Number: r.Number, From: r.From, To: r.To, Time: float64(r.Time), Caller: r.Caller,
 		Method: r.Method, Job: r.Job, Delta: r.Delta, Rules: r.Rules}
+	for _, t := range r.Unlocked {
+		o.Unlocked = append(o.Unlocked, [2]string{t.Kind, t.UUID})
+	}
 	if r.Reserved != nil {
 		o.Reserved = &reservationsJSON{r.Reserved.File, r.Reserved.Extra}
 	}
@@ -132,6 +136,9 @@ func (r *Record) json() recordJSON {
 func (o recordJSON) record() *Record {
 	r := &Record{Number: o.Number, From: o.From, To: o.To, Delta: o.Delta, Time: model.Time(o.Time), Rules: o.Rules,
 		Author: Author{Caller: o.Caller, Method: o.Method, Job: o.Job}}
+	for _, t := range o.Unlocked {
+		r.Unlocked = append(r.Unlocked, model.Touched{Kind: t[0], UUID: t[1]})
+	}
 	if o.Reserved != nil {
 		r.Reserved = &Reservations{o.Reserved.File, o.Reserved.Extra}
 	}

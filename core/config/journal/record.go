@@ -44,6 +44,8 @@ type Author struct {
 	Caller reserve.Caller
 	Method string // of WConfD, or of lockstep's own call
 	Job    int64  // 0: no job
+	// Unlocked are the objects that were changed without their lock.
+	Unlocked []model.Touched
 }
 
 // Record is one change. It is immutable once sent.
