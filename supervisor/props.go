@@ -264,7 +264,7 @@ func ssconfOf(p Ports) *actor.PID {
 func configProps(p Ports, s Settings) *actor.Props {
 	return config.Props(config.Config{Env: p.Env, Store: storeOf(p), Storage: keeperOf(p), Distributor: distributorOf(p), Locks: p.Env.PID(locksName),
 		Subscribers: configSubscribers(p),
-		Owners:      p.Callers, Random: s.Random, Destruction: daemonOwner(s, "destruction")})
+		Owners:      p.Callers, Random: s.Random, Unlocked: p.OnUnlocked, Destruction: daemonOwner(s, "destruction")})
 }
 
 // configSubscribers are the actors that get each configuration.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"lockstep/core/answer"
 	"lockstep/core/config/history"
@@ -86,6 +88,45 @@ func TestConfigHistory(t *testing.T) {
 	require.Contains(t, entries[1].Client.Name, strconv.Itoa(os.Getpid()), "the user and process that asked")
 	require.Nil(t, entries[1].Client.UID)
 	require.Equal(t, entries[1].Serial, entries[1].Before+1)
+}
+
+// A client that changes a node without its lock is in the history, with its call and the object, also after a crash of the daemon. With
+// the setting it is refused, and one that has the lock is not.
+func TestAChangeWithoutItsLock(t *testing.T) {
+	d := newDaemon(t)
+	d.start()
+	tagNode := func(tag string) error {
+		c := d.wconfd()
+		var whole struct{ Nodes map[string]map[string]any }
+		c.call("readConfig", &whole)
+		for _, node := range whole.Nodes {
+			node["tags"] = append(node["tags"].([]any), tag)
+			return c.Call(context.Background(), "updateNode", []any{node}, nil)
+		}
+		return errors.New("there is no node")
+	}
+	require.NoError(t, tagNode("one"))
+	d.updateCluster(func(cluster map[string]any) { cluster["tags"] = []any{"two"} })
+	d.kill()
+	d.start()
+	d.wconfd().call("flushConfig", nil)
+	var h answer.ConfigHistory
+	d.dial().call("LockstepConfigHistory", &h, map[string]any{"unlocked": true})
+	require.Len(t, h.Entries, 1)
+	require.Equal(t, "updateNode", h.Entries[0].Method)
+	require.Equal(t, os.Getpid(), h.Entries[0].Client.PID)
+	require.Equal(t, "nodes", h.Entries[0].Objects[0].Kind)
+	require.True(t, h.Entries[0].Objects[0].Unlocked)
+
+	d.dial().call("LockstepSetSettings", nil, map[string]any{"config_lock_check": "refuse"})
+	require.ErrorContains(t, tagNode("three"), "without the lock in exclusive mode")
+	livelock := d.path("run", "livelocks", "raw-client")
+	file, err := os.Create(livelock)
+	require.NoError(t, err)
+	defer file.Close()
+	require.NoError(t, unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}))
+	d.wconfd().call("tryUpdateLocks", nil, []any{"raw-client", livelock, os.Getpid()}, [][2]string{{"node/[lockset]", "exclusive"}})
+	require.NoError(t, tagNode("four"))
 }
 
 // While another program's config.data is on the disk, changes fail with the names of the commands that decide. A touch, chmod or

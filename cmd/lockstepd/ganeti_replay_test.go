@@ -130,7 +130,7 @@ func newReplay(t *testing.T, d *daemon, configuration []byte, serial int) *repla
 	var config map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal(configuration, &config))
 	request := filter.ReplaceRequest{Priority: json.RawMessage("0"), Reason: json.RawMessage("[]"), Action: json.RawMessage(`"PAUSE"`), Predicates: json.RawMessage(`[["jobid",[">","id",0]]]`)}
-	rule, err := request.Rule()
+	rule, err := request.Rule(0)
 	require.NoError(t, err)
 	rule.UUID = "4fa1b4cb-34a4-43a5-8b5e-8ed3f9f0c9a8"
 	r.filters = fmt.Appendf(nil, `{%q: %s}`, rule.UUID, filter.Encode(&rule))

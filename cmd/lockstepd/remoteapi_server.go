@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -30,6 +31,7 @@ type remoteAPI struct {
 	feed          *rapi.Feed       // nil: there is no remote API
 	diskTimes     *prometheus.HistogramVec
 	decisionTimes prometheus.Histogram
+	unlocked      *prometheus.CounterVec
 	collectors    []prometheus.Collector
 	logins        *rapi.Logins           // nil: not used yet
 	server        *rapi.Server           // nil: not open
@@ -56,6 +58,11 @@ func newRemoteAPI(c Config) *remoteAPI {
 		Help: "Time that operations on the disk have taken, syncs included, by operation and whether they have failed."}, []string{"operation", "failed"})
 	a.decisionTimes = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "lockstep_scheduler_decision_seconds", Buckets: prometheus.ExponentialBuckets(0.000001, 4, 10),
 		Help: "Time that the scheduler has taken to look for the jobs that run next."})
+	a.unlocked = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "lockstep_config_unlocked_changes_total",
+		Help: "Calls of WConfD that change an object without its lock, by whether they were refused."}, []string{"refused"})
+	for _, refused := range []string{"false", "true"} {
+		a.unlocked.WithLabelValues(refused) // a counter that is 0 is shown
+	}
 	return a
 }
 
@@ -66,6 +73,14 @@ func (a *remoteAPI) onDecision() func(time.Duration) {
 		return nil
 	}
 	return func(took time.Duration) { a.decisionTimes.Observe(took.Seconds()) }
+}
+
+// onUnlocked returns the function that counts changes without locks; nil: there is no remote API.
+func (a *remoteAPI) onUnlocked() func(bool) {
+	if a.unlocked == nil {
+		return nil
+	}
+	return func(refused bool) { a.unlocked.WithLabelValues(strconv.FormatBool(refused)).Inc() }
 }
 
 // events returns the feed for the tree. Without the remote API it keeps nothing: the socket has events, too.
@@ -110,7 +125,7 @@ func (a *remoteAPI) open(env *kit.Env, luxi func() *actor.PID) error {
 	}
 	server, err := rapi.New(rapi.Config{Ganeti: a.config.Ganeti.Enabled, Console: pages, Table: a.table, Log: env.Log(), Listener: listener, Luxi: rapi.NewPool(rapi.Gateway{System: env.System(), PID: luxi}, a.table), Feed: a.feed,
 		TLS: secure, Logins: a.sharedLogins(env.Log()), Hosts: a.config.rapiHosts(), RequireAuthentication: c.RequireAuthentication, AllowCommands: c.AllowCommands,
-		Mailboxes: env.Mailboxes, DeadLetters: env.DeadLetters, Collectors: append(a.collectors, a.diskTimes, a.decisionTimes, buildInfo(buildinfo.Read()))})
+		Mailboxes: env.Mailboxes, DeadLetters: env.DeadLetters, Collectors: append(a.collectors, a.diskTimes, a.decisionTimes, a.unlocked, buildInfo(buildinfo.Read()))})
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}

@@ -17,7 +17,7 @@ func TestSettingsThatAreNotNamedAreTheDefaults(t *testing.T) {
 	}
 	s, err := DecodeSettings([]byte(`{"predictive": false, "predictive_tick": 1.5, "lock_bypass_after": 0}`))
 	require.NoError(t, err)
-	require.Equal(t, Settings{Order: OrderPlain, Predictive: false, ReserveAfterSeconds: 1800, PredictiveBase: 1, PredictiveTickSeconds: 1.5, PredictiveTicks: 30}, s)
+	require.Equal(t, Settings{Order: OrderPlain, Predictive: false, ReserveAfterSeconds: 1800, PredictiveBase: 1, PredictiveTickSeconds: 1.5, PredictiveTicks: 30, ConfigLockCheck: LockCheckNote}, s)
 	require.Equal(t, 1500*time.Millisecond, s.PredictiveTick())
 	require.Zero(t, s.LockBypass())
 	require.Equal(t, 30*time.Second, DefaultSettings().LockBypass())
@@ -37,6 +37,7 @@ func TestSettingsThatCannotBe(t *testing.T) {
 		`{"predictive_tick": 31536001}`:      "predictive_tick: ",
 		`{"predictive_ticks": 0}`:            "predictive_ticks: 0 is not between 1 and 1000000",
 		`{"predictive_ticks": 1000001}`:      "predictive_ticks: ",
+		`{"config_lock_check": "off"}`:       "config_lock_check: \"off\" is none of note, refuse",
 		`{"lock_bypass_after": -0.5}`:        "lock_bypass_after: -0.5 is not between 0 and 31536000 seconds",
 		`{"lock_bypass_after": 1e300}`:       "lock_bypass_after: ",
 		`{"lock_bypass_after": 1e999}`:       "settings: ",
@@ -120,7 +121,7 @@ func TestSettingsThatAreRefused(t *testing.T) {
 		changes map[string]string
 		want    string
 	}{
-		"unknown":       {"", map[string]string{"colour": "1"}, `there is no setting "colour"; there are [archive_after keep_last lock_bypass_after order predictive predictive_base predictive_tick predictive_ticks remove_archived_after reserve_after]`},
+		"unknown":       {"", map[string]string{"colour": "1"}, `there is no setting "colour"; there are [archive_after config_lock_check keep_last lock_bypass_after order predictive predictive_base predictive_tick predictive_ticks remove_archived_after reserve_after]`},
 		"out of range":  {"", map[string]string{"predictive_ticks": "0"}, "predictive_ticks: 0"},
 		"no JSON":       {"", map[string]string{"predictive_ticks": "{"}, ""},
 		"a wrong type":  {"", map[string]string{"predictive": `"yes"`}, "settings: "},

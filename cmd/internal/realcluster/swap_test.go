@@ -57,6 +57,7 @@ func TestSwap(t *testing.T) {
 	c.endAcross(t, acrossSwap)
 	c.playAll(t, "testdata/day")
 	c.checkLogs(t)
+	require.JSONEq(t, "[]", c.on(0, "lockstep config history --unlocked --json"), "Ganeti's programs change nothing without its lock, but what docs/ganeti.md lists")
 	c.playAll(t, "testdata/own")
 	c.checkLogs(t, ofRefusals...)
 	if !forkServerOff() {

@@ -23,13 +23,15 @@ const entryHelp = `With --json:
 [{"time": string, "serial_no", "before": number, "client": {"job": number, "opcode",
 "name": string, "pid", "uid": number, "unknown": bool}, "method": string, "objects":
 [{"kind", "uuid", "name", "operation": string, "paths": [{"path": string, "old", "new":
-any, "old_length", "new_length": number}]}], "more_objects", "more_paths": number}];
+any, "old_length", "new_length": number}], "unlocked": bool}], "more_objects", "more_paths": number}];
 what does not apply is absent; a value with a length is the start of a longer one`
 
 type historyOptions struct {
 	since  time.Duration
 	object string
 	limit  int
+	// unlocked selects changes without locks.
+	unlocked bool
 }
 
 func newHistoryCommand(globals *cli.Globals) *cobra.Command {
@@ -43,11 +45,16 @@ number of the configuration after the change, the time, the job or program, its 
 and the changed objects. "lockstep config diff" shows one change completely. The
 daemon keeps the newest changes, about 4 to 8 MB.
 
+A client of WConfD should hold the lock of an object in exclusive mode when it changes
+it; that of the instance for its disks. A change without it is marked (unlocked), and
+refused if the setting config_lock_check is "refuse".
+
 Exit code: 0.
 ` + entryHelp,
 		Example: `  lockstep config history
   lockstep config history --since 2d --object web1
-  lockstep config history --object nodes --limit 5`,
+  lockstep config history --object nodes --limit 5
+  lockstep config history --unlocked`,
 		Args: cli.WantArgs(0, 0, "config history takes no arguments"),
 		RunE: func(command *cobra.Command, _ []string) error {
 			return runHistory(command.Context(), &from, opts)
@@ -57,6 +64,7 @@ Exit code: 0.
 	flags.Var(term.DurationFlag{Value: &opts.since}, "since", "only changes of the last `DURATION`: "+term.DurationHelp)
 	flags.StringVar(&opts.object, "object", "", "only changes of the object with this `NAME` or uuid, or of a kind, like nodes")
 	flags.IntVar(&opts.limit, "limit", limitDefault, "at most `N` changes; 0 means all")
+	flags.BoolVar(&opts.unlocked, "unlocked", false, "only changes of objects whose lock the client did not have")
 	from.addFlag(command, historyFileUsage)
 	return command
 }
@@ -68,7 +76,7 @@ func runHistory(ctx context.Context, from *source, opts historyOptions) error {
 		return cli.Usagef("--limit is a number of changes, not %d", opts.limit)
 	}
 	streams := from.globals.Streams
-	q := history.Query{Object: opts.object, Limit: opts.limit}
+	q := history.Query{Object: opts.object, Limit: opts.limit, Unlocked: opts.unlocked}
 	if opts.since > 0 {
 		q.Since = float64(streams.Now().Add(-opts.since).UnixMilli()) / 1000
 	}
@@ -134,6 +142,9 @@ func summary(e history.Entry) string {
 	var parts []string
 	for i, d := range e.Objects[:min(len(e.Objects), shownMax)] {
 		part := fmt.Sprintf("%s %s", term.Visible(string(d.Operation)), objectText(d))
+		if d.Unlocked {
+			part += " (unlocked)"
+		}
 		var paths []string
 		for _, p := range d.Paths {
 			paths = append(paths, term.Visible(p.Path))

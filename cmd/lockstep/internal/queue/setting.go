@@ -36,6 +36,8 @@ func settingInfoOf(key string) settingInfo {
 		return settingInfo{text: "ticks after which a job has no weight"}
 	case "lock_bypass_after":
 		return settingInfo{text: "time after which later requests may not overtake a lock request", duration: true}
+	case "config_lock_check":
+		return settingInfo{text: "a change of an object by a client without its lock: note or refuse"}
 	case "archive_after":
 		return settingInfo{text: "time after which ended jobs are archived; 0: never; null: lockstepd --archive-after", duration: true}
 	case "keep_last":
