@@ -84,7 +84,8 @@ func (c *checkLimits) stillMatches(w *World, id int64, v verdict) bool {
 	return known && now.text == v.text
 }
 
-// countByRule counts the working jobs that were chosen under the current rules.
+// countByRule counts the working jobs that were chosen under the current rules, and to which the rule still applies: one about locks may apply
+// to one opcode only.
 func (c *checkLimits) countByRule(w *World, id int64) error {
 	mine, chosen := c.picked[id]
 	if !chosen || mine.verdict.action.Verb != filter.RateLimit || !w.effective.known || mine.generation != w.effective.generation {
@@ -93,7 +94,7 @@ func (c *checkLimits) countByRule(w *World, id int64) error {
 	count := 0
 	for _, other := range w.occupying() {
 		p, known := c.picked[other]
-		if known && p.generation == mine.generation && p.verdict.text == mine.verdict.text {
+		if known && p.generation == mine.generation && p.verdict.text == mine.verdict.text && c.stillMatches(w, other, mine.verdict) {
 			count++
 		}
 	}

@@ -116,6 +116,10 @@ func TestCheckersBite(t *testing.T) {
 			checker:  func() Checker { return &checkFilters{} },
 			mutation: "unjudged", within: 50,
 		},
+		"rules with an end: a fold loses them": {
+			checker:  func() Checker { return &checkOwnRules{} },
+			mutation: "lost-own-rules", within: 100,
+		},
 		"limits: a rule's number is greater": {
 			checker:  func() Checker { return &checkLimits{} },
 			mutation: "greater-limits", within: 50,

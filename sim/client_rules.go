@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"lockstep/core/wire"
 )
@@ -16,6 +17,7 @@ type rule struct {
 	predicates json.RawMessage
 	action     string // with its limit if it is RATE_LIMIT
 	limit      int
+	lasts      time.Duration // until its end; 0: it has none
 }
 
 func (r rule) String() string {
@@ -23,7 +25,11 @@ func (r rule) String() string {
 	if r.limit > 0 {
 		action = fmt.Sprintf("%s %d", r.action, r.limit)
 	}
-	return fmt.Sprintf("%s priority %d if %s", action, r.priority, r.predicates)
+	text := fmt.Sprintf("%s priority %d if %s", action, r.priority, r.predicates)
+	if r.lasts > 0 {
+		text += fmt.Sprintf(" for %s", r.lasts)
+	}
+	return text
 }
 
 // replaceFilter adds a rule, or replaces the one with its uuid.
@@ -37,6 +43,17 @@ func (c *client) replaceFilter(r rule, done func(uuid string, err error)) {
 	}
 	c.tracef("ReplaceFilter %s", r)
 	args := []any{uuid, r.priority, r.predicates, action, []any{[]any{"sim", "a test", 1}}}
+	c.world.notify(ruleChanging{r.uuid})
+	if r.lasts > 0 {
+		end := c.world.Now().Add(r.lasts)
+		c.changes("LockstepReplaceFilter", append(args, int(r.lasts.Seconds())), func(_ json.RawMessage, err error) {
+			if err == nil {
+				c.world.notify(ruleLasts{r.uuid, end})
+			}
+			done(r.uuid, err)
+		})
+		return
+	}
 	c.changes("ReplaceFilter", args, func(result json.RawMessage, err error) {
 		var made string
 		if err == nil {
@@ -48,6 +65,7 @@ func (c *client) replaceFilter(r rule, done func(uuid string, err error)) {
 
 func (c *client) deleteFilter(uuid string, done func(error)) {
 	c.tracef("DeleteFilter")
+	c.world.notify(ruleChanging{uuid})
 	c.changes("DeleteFilter", []any{uuid}, func(_ json.RawMessage, err error) { done(err) })
 }
 

@@ -172,9 +172,9 @@ func firstEnd(raw map[string]json.RawMessage) (first int64) {
 	return first
 }
 
-// declare predicts the locks of opcodes in the configuration that is known.
+// declare predicts the locks of opcodes in the configuration that was read last.
 func (f *effectiveConfig) declare() filter.Declare {
-	return filter.DeclareOf(opcode.Builtin(), config.ResourcesOf(f.config))
+	return filter.DeclareOf(opcode.Builtin(), config.ResourcesOf(f.stored.config))
 }
 
 // verdict is the rule that applies to a job: its uuid, its text, its action.

@@ -280,7 +280,9 @@ func altersRetention(name, value string) func(string, any) any {
 		if err != nil {
 			panic(err)
 		}
-		return &clusterconfig.Published{Request: c.Request, Config: c.Config, Settings: edited}
+		altered := *c
+		altered.Settings = edited
+		return &altered
 	}
 }
 
@@ -388,7 +390,9 @@ func neverAges(to string, m any) any {
 		if err != nil {
 			return m
 		}
-		return &clusterconfig.Published{Request: c.Request, Config: c.Config, Settings: settings}
+		altered := *c
+		altered.Settings = settings
+		return &altered
 	}
 	return m
 }

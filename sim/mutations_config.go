@@ -1,9 +1,11 @@
 package sim
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -12,6 +14,7 @@ import (
 	"lockstep/actors/locks"
 	"lockstep/actors/ssconf"
 	"lockstep/core/config/calls"
+	"lockstep/core/filter"
 	"lockstep/core/lock"
 	"lockstep/core/paths"
 	"lockstep/messages"
@@ -42,7 +45,44 @@ var configMutations = []Mutation{
 	{"early-ssconf", "ssconf files are written before the change is on the disk", Mutations{NewAlter: publishesEarly}},
 	{"mixed-ssconf", "the names of the instances are not in the set of ssconf files that a start writes", Mutations{Alter: mixesSsconf}},
 	{"older-ssconf", "the writer of the ssconf files gets an old configuration after a new one", Mutations{NewAlter: repeatsSsconf}},
+	{"lost-own-rules", "a fold does not write the filter rules that config.data cannot have", Mutations{Alter: losesOwnRules}},
+	{"endless-rules", "the filter engine sees the ends of rules an hour too late", Mutations{Alter: delaysEnds}},
 	{"shared-reservations", "the daemon forgets the reservations when it starts", Mutations{Disk: simdisk.Mutations{Loses: "config-tempres"}}},
+}
+
+// losesOwnRules removes the rules from config.extra.
+func losesOwnRules(_ string, m any) any {
+	request, is := m.(*messages.AccessStore)
+	if !is {
+		return m
+	}
+	for i, f := range request.GetWrite().GetFiles() {
+		if at := bytes.Index(f.Content, []byte(`,"rules":{`)); f.Path == paths.ConfigExtraPath && at >= 0 {
+			request = proto.CloneOf(request)
+			request.GetWrite().Files[i].Content = append(bytes.Clone(f.Content[:at]), "}\n"...)
+		}
+	}
+	return request
+}
+
+// delaysEnds gives the filter engine rules whose ends come later.
+func delaysEnds(to string, m any) any {
+	c, is := m.(*clusterconfig.Published)
+	if !is || !strings.HasSuffix(to, "/filters") {
+		return m
+	}
+	delayed := *c
+	for uuid, text := range c.Rules.All() {
+		rule, err := filter.Decode(text)
+		if err != nil || rule.Until == 0 {
+			continue
+		}
+		rule.Until += time.Hour.Nanoseconds()
+		if delayed.Rules, err = delayed.Rules.Put(uuid, filter.Encode(&rule)); err != nil {
+			panic(err)
+		}
+	}
+	return &delayed
 }
 
 // removesJournal removes the journal where it is replaced by the records that are not folded.

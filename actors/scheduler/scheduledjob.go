@@ -42,6 +42,7 @@ type scheduledJob struct {
 	requester *actor.PID
 	judgedOp  int    // the opcode to which the verdict applies: rules may be about the locks of an opcode
 	reaching  uint64 // request of the open ReachOp; 0: none is open
+	ruleWas   string // that applied when it was sent
 }
 
 // add adds a job, or replaces what is known of it.
@@ -334,7 +335,7 @@ func (s *scheduler) beginOp(ctx actor.Context, m *messages.BeginOp, sender *acto
 func (s *scheduler) askVerdict(ctx actor.Context, j *scheduledJob) {
 	if j.reaching == 0 {
 		s.lastReached++
-		j.reaching = s.lastReached
+		j.reaching, j.ruleWas = s.lastReached, j.verdict.GetRule()
 		ctx.Request(s.config.Queue, &messages.ReachOp{Request: j.reaching, Id: int64(j.id), Op: int32(j.op)})
 	}
 }
@@ -346,6 +347,9 @@ func (s *scheduler) opReached(ctx actor.Context, m *messages.ReachOpResult) {
 		return
 	}
 	j.reaching, j.judgedOp = 0, j.op
+	if filter.VerbOf(j.verdict) == filter.RateLimit && j.verdict.Rule != j.ruleWas && s.state.Running(j.id) && !s.state.Yielded(j.id) && s.state.LimitsExceeded(j.allLimits()) {
+		s.state.Yield(j.id) // it waits for a place in the limit under which it comes
+	}
 	s.consider(ctx, j)
 }
 
