@@ -46,7 +46,7 @@ var configMutations = []Mutation{
 	{"mixed-ssconf", "the names of the instances are not in the set of ssconf files that a start writes", Mutations{Alter: mixesSsconf}},
 	{"older-ssconf", "the writer of the ssconf files gets an old configuration after a new one", Mutations{NewAlter: repeatsSsconf}},
 	{"lost-own-rules", "a fold does not write the filter rules that config.data cannot have", Mutations{Alter: losesOwnRules}},
-	{"endless-rules", "the filter engine sees the ends of rules an hour too late", Mutations{Alter: delaysEnds}},
+	{"endless-rules", "the filter engine sees the ends of rules a year too late", Mutations{Alter: delaysEnds}},
 	{"shared-reservations", "the daemon forgets the reservations when it starts", Mutations{Disk: simdisk.Mutations{Loses: "config-tempres"}}},
 }
 
@@ -77,7 +77,7 @@ func delaysEnds(to string, m any) any {
 		if err != nil || rule.Until == 0 {
 			continue
 		}
-		rule.Until += time.Hour.Nanoseconds()
+		rule.Until += 10_000 * time.Hour.Nanoseconds()
 		if delayed.Rules, err = delayed.Rules.Put(uuid, filter.Encode(&rule)); err != nil {
 			panic(err)
 		}

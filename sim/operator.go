@@ -83,7 +83,9 @@ func (o *operator) replaceOne() {
 		r.uuid = fmt.Sprintf("%08x-0000-4000-8000-%012x", o.work.rng.Uint32(), o.made)
 		o.rules = append(o.rules, r.uuid)
 	}
-	o.ownRule(&r)
+	if o.ownRule(&r); r.lasts > 0 { // nobody deletes it
+		o.rules = slices.DeleteFunc(o.rules, func(uuid string) bool { return uuid == r.uuid })
+	}
 	o.client.replaceFilter(r, func(string, error) { o.think() })
 }
 

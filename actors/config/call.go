@@ -94,7 +94,7 @@ func (c *configActor) apply(ctx actor.Context, r *request) {
 	after, out := r.call.Apply(before, calls.Env{Now: now, Caller: r.caller, Random: c.config.Random, Locks: c.locks.forClient(r.call.Owner)})
 	by := r.author()
 	if r.areHeld && out.Changed {
-		by.Unlocked = calls.Unlocked(before.Config, after.Config, out.Touched, calls.Holds(r.held))
+		by.Unlocked = r.call.Unlocked(before.Config, after.Config, out.Touched, calls.Holds(r.held))
 	}
 	if len(by.Unlocked) > 0 && c.foundUnlocked(ctx, r, by) {
 		return

@@ -9,6 +9,7 @@ import (
 
 // checked are the calls that change objects which have locks. Not among them: the calls that need the configuration's lock; updateCluster and
 // the calls about ports, because the cluster has no lock; and commits of addresses, because the lock of a network does not protect its pool.
+// addInstance and removeInstance change pools too, so only updateNetwork needs the lock of a network.
 var checked = map[string]bool{
 	"updateNode": true, "updateInstance": true, "updateNodeGroup": true, "updateNetwork": true, "updateDisk": true,
 	"addInstance": true, "removeInstance": true, "setInstanceStatus": true, "setInstancePrimaryNode": true,
@@ -21,9 +22,12 @@ func (c Call) ChecksLocks() bool { return checked[c.Method] }
 // Unlocked returns those of the touched objects that a client has changed or removed without their lock in exclusive mode (config.md 3.1).
 // holds reports whether the client has a lock exclusively, also by a lock that covers it. New objects, and objects without a lock, are
 // left out.
-func Unlocked(before, after *model.Config, touched []model.Touched, holds func(lock.Lock) bool) []model.Touched {
+func (c Call) Unlocked(before, after *model.Config, touched []model.Touched, holds func(lock.Lock) bool) []model.Touched {
 	var all []model.Touched
 	for _, t := range touched {
+		if t.Kind == model.Networks.Name && c.Method != "updateNetwork" {
+			continue
+		}
 		if needed := locksOf(before, after, t); len(needed) > 0 && !slices.ContainsFunc(needed, holds) {
 			all = append(all, t)
 		}

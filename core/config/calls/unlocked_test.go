@@ -25,7 +25,7 @@ func TestUnlocked(t *testing.T) {
 	})
 	kinds := func(held ...lock.Item) []string {
 		all := []string{}
-		for _, t := range Unlocked(before, after, touched, Holds(held)) {
+		for _, t := range (Call{Method: "updateNetwork"}).Unlocked(before, after, touched, Holds(held)) {
 			all = append(all, t.Kind)
 		}
 		return all
@@ -40,6 +40,9 @@ func TestUnlocked(t *testing.T) {
 	require.Len(t, kinds(lock.Item{Lock: lock.Member(lock.Node, configtest.Node1), Mode: lock.Shared}), 5)
 	require.Len(t, kinds(exclusive(lock.Group(lock.Node))), 4)
 	require.Empty(t, kinds(exclusive(lock.BGL)))
+	for _, t1 := range (Call{Method: "addInstance"}).Unlocked(before, after, touched, Holds(nil)) {
+		require.NotEqual(t, "networks", t1.Kind, "the pool of a network has no lock")
+	}
 	require.Empty(t, kinds(exclusive(lock.ConfigLock)))
 }
 
