@@ -154,16 +154,8 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 		q.progress(ctx, m.Id, m.Encoded)
 	case *messages.JobEnded:
 		q.ended(ctx, m)
-	case *messages.FiltersStarted:
-		q.requestAllVerdicts(ctx)
-	case *messages.EvaluateFiltersResult:
-		q.verdictsReceived(ctx, m)
-	case *messages.VerdictsChanged:
-		q.takeVerdicts(ctx, m)
-	case *messages.ReachOp:
-		ctx.Request(q.config.Filters, m)
-	case *messages.ReachOpResult:
-		q.opReached(ctx, m)
+	case *messages.FiltersStarted, *messages.EvaluateFiltersResult, *messages.VerdictsChanged, *messages.ReachOp, *messages.ReachOpResult:
+		q.handleVerdicts(ctx, message)
 	case *messages.GetJobOutcome:
 		q.jobOutcome(ctx, m.Id)
 	case *messages.DependencyWaitChanged:

@@ -10,6 +10,22 @@ import (
 	"lockstep/messages"
 )
 
+// handleVerdicts handles the messages of the filter engine, and ReachOp, which is for it.
+func (q *queue) handleVerdicts(ctx actor.Context, message any) {
+	switch m := message.(type) {
+	case *messages.FiltersStarted:
+		q.requestAllVerdicts(ctx)
+	case *messages.EvaluateFiltersResult:
+		q.verdictsReceived(ctx, m)
+	case *messages.VerdictsChanged:
+		q.takeVerdicts(ctx, m)
+	case *messages.ReachOp:
+		ctx.Request(q.config.Filters, m)
+	case *messages.ReachOpResult:
+		q.opReached(ctx, m)
+	}
+}
+
 // evaluateGroup asks the filter engine about the jobs that are being committed.
 func (q *queue) evaluateGroup(ctx actor.Context) {
 	var jobs []*messages.UnfinishedJob
