@@ -1069,7 +1069,8 @@ type OrderJob struct {
 	Id            int64                  `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
 	Kind          OrderJob_Kind          `protobuf:"varint,3,opt,name=kind,proto3,enum=lockstep.messages.OrderJob_Kind" json:"kind,omitempty"`
 	Priority      int32                  `protobuf:"varint,4,opt,name=priority,proto3" json:"priority,omitempty"`
-	By            string                 `protobuf:"bytes,5,opt,name=by,proto3" json:"by,omitempty"` // user, as the gateway knows it; empty: unknown
+	By            string                 `protobuf:"bytes,5,opt,name=by,proto3" json:"by,omitempty"`               // user, as the gateway knows it; empty: unknown
+	Rejection     *Verdict               `protobuf:"bytes,6,opt,name=rejection,proto3" json:"rejection,omitempty"` // of a CANCEL by the rule that rejects the job
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1137,6 +1138,13 @@ func (x *OrderJob) GetBy() string {
 		return x.By
 	}
 	return ""
+}
+
+func (x *OrderJob) GetRejection() *Verdict {
+	if x != nil {
+		return x.Rejection
+	}
+	return nil
 }
 
 // OrderJobResult comes from the queue, or from the jobs actor for an active job.
@@ -1648,7 +1656,7 @@ var File_job_proto protoreflect.FileDescriptor
 
 const file_job_proto_rawDesc = "" +
 	"\n" +
-	"\tjob.proto\x12\x11lockstep.messages\x1a\rfailure.proto\"U\n" +
+	"\tjob.proto\x12\x11lockstep.messages\x1a\rfailure.proto\x1a\x0eschedule.proto\"U\n" +
 	"\aOpDraft\x12\x14\n" +
 	"\x05input\x18\x01 \x01(\fR\x05input\x12\x18\n" +
 	"\asecrets\x18\x02 \x01(\fR\asecrets\x12\x1a\n" +
@@ -1715,13 +1723,14 @@ const file_job_proto_rawDesc = "" +
 	"\x10SubscribeAllJobs\"^\n" +
 	"\x10JobStatesChanged\x12.\n" +
 	"\x04jobs\x18\x01 \x03(\v2\x1a.lockstep.messages.JobInfoR\x04jobs\x12\x1a\n" +
-	"\barchived\x18\x02 \x03(\x03R\barchived\"\xdd\x01\n" +
+	"\barchived\x18\x02 \x03(\x03R\barchived\"\x97\x02\n" +
 	"\bOrderJob\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x03R\x02id\x124\n" +
 	"\x04kind\x18\x03 \x01(\x0e2 .lockstep.messages.OrderJob.KindR\x04kind\x12\x1a\n" +
 	"\bpriority\x18\x04 \x01(\x05R\bpriority\x12\x0e\n" +
-	"\x02by\x18\x05 \x01(\tR\x02by\"E\n" +
+	"\x02by\x18\x05 \x01(\tR\x02by\x128\n" +
+	"\trejection\x18\x06 \x01(\v2\x1a.lockstep.messages.VerdictR\trejection\"E\n" +
 	"\x04Kind\x12\n" +
 	"\n" +
 	"\x06CANCEL\x10\x00\x12\b\n" +
@@ -1810,6 +1819,7 @@ var file_job_proto_goTypes = []any{
 	(*GetQueueStatusResult)(nil),  // 25: lockstep.messages.GetQueueStatusResult
 	nil,                           // 26: lockstep.messages.GetQueueStatusResult.JobsEntry
 	(*Failure)(nil),               // 27: lockstep.messages.Failure
+	(*Verdict)(nil),               // 28: lockstep.messages.Verdict
 }
 var file_job_proto_depIdxs = []int32{
 	1,  // 0: lockstep.messages.JobDraft.ops:type_name -> lockstep.messages.OpDraft
@@ -1821,15 +1831,16 @@ var file_job_proto_depIdxs = []int32{
 	7,  // 6: lockstep.messages.JobChanged.info:type_name -> lockstep.messages.JobInfo
 	7,  // 7: lockstep.messages.JobStatesChanged.jobs:type_name -> lockstep.messages.JobInfo
 	0,  // 8: lockstep.messages.OrderJob.kind:type_name -> lockstep.messages.OrderJob.Kind
-	27, // 9: lockstep.messages.ArchiveJobsResult.failure:type_name -> lockstep.messages.Failure
-	27, // 10: lockstep.messages.SetDrainResult.failure:type_name -> lockstep.messages.Failure
-	26, // 11: lockstep.messages.GetQueueStatusResult.jobs:type_name -> lockstep.messages.GetQueueStatusResult.JobsEntry
-	7,  // 12: lockstep.messages.GetQueueStatusResult.active:type_name -> lockstep.messages.JobInfo
-	13, // [13:13] is the sub-list for method output_type
-	13, // [13:13] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	28, // 9: lockstep.messages.OrderJob.rejection:type_name -> lockstep.messages.Verdict
+	27, // 10: lockstep.messages.ArchiveJobsResult.failure:type_name -> lockstep.messages.Failure
+	27, // 11: lockstep.messages.SetDrainResult.failure:type_name -> lockstep.messages.Failure
+	26, // 12: lockstep.messages.GetQueueStatusResult.jobs:type_name -> lockstep.messages.GetQueueStatusResult.JobsEntry
+	7,  // 13: lockstep.messages.GetQueueStatusResult.active:type_name -> lockstep.messages.JobInfo
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_job_proto_init() }
@@ -1838,6 +1849,7 @@ func file_job_proto_init() {
 		return
 	}
 	file_failure_proto_init()
+	file_schedule_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

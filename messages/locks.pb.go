@@ -297,12 +297,15 @@ func (*PublishLocks) Descriptor() ([]byte, []int) {
 	return file_locks_proto_rawDescGZIP(), []int{5}
 }
 
-// SetLockPause: while `paused` is set, the lock manager grants the job nothing and drops
-// its pending request.
+// SetLockPause: while `paused` is set, the lock manager grants no request of the job that waits.
+// With `withhold` 0 it drops the request, and the process asks the scheduler again. Any other number
+// is that of the pause: the request of the process, Ganeti's, stays pending, and locks.Published
+// names it with the number.
 type SetLockPause struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Paused        bool                   `protobuf:"varint,2,opt,name=paused,proto3" json:"paused,omitempty"`
+	Withhold      uint64                 `protobuf:"varint,3,opt,name=withhold,proto3" json:"withhold,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -351,12 +354,20 @@ func (x *SetLockPause) GetPaused() bool {
 	return false
 }
 
+func (x *SetLockPause) GetWithhold() uint64 {
+	if x != nil {
+		return x.Withhold
+	}
+	return 0
+}
+
 // SetLockPauses has all paused jobs, for one incarnation of the lock manager. The lock
 // manager grants no job a lock before it.
 type SetLockPauses struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Incarnation   uint64                 `protobuf:"varint,1,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
-	Ids           []int64                `protobuf:"varint,2,rep,packed,name=ids,proto3" json:"ids,omitempty"`
+	Ids           []int64                `protobuf:"varint,2,rep,packed,name=ids,proto3" json:"ids,omitempty"`   // with withhold 0
+	Withheld      []*SetLockPause        `protobuf:"bytes,3,rep,name=withheld,proto3" json:"withheld,omitempty"` // the others
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -405,6 +416,13 @@ func (x *SetLockPauses) GetIds() []int64 {
 	return nil
 }
 
+func (x *SetLockPauses) GetWithheld() []*SetLockPause {
+	if x != nil {
+		return x.Withheld
+	}
+	return nil
+}
+
 var File_locks_proto protoreflect.FileDescriptor
 
 const file_locks_proto_rawDesc = "" +
@@ -421,13 +439,15 @@ const file_locks_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\"\x1e\n" +
 	"\fJobCleanedUp\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\"\x0e\n" +
-	"\fPublishLocks\"6\n" +
+	"\fPublishLocks\"R\n" +
 	"\fSetLockPause\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x16\n" +
-	"\x06paused\x18\x02 \x01(\bR\x06paused\"C\n" +
+	"\x06paused\x18\x02 \x01(\bR\x06paused\x12\x1a\n" +
+	"\bwithhold\x18\x03 \x01(\x04R\bwithhold\"\x80\x01\n" +
 	"\rSetLockPauses\x12 \n" +
 	"\vincarnation\x18\x01 \x01(\x04R\vincarnation\x12\x10\n" +
-	"\x03ids\x18\x02 \x03(\x03R\x03idsB\x13Z\x11lockstep/messagesb\x06proto3"
+	"\x03ids\x18\x02 \x03(\x03R\x03ids\x12;\n" +
+	"\bwithheld\x18\x03 \x03(\v2\x1f.lockstep.messages.SetLockPauseR\bwithheldB\x13Z\x11lockstep/messagesb\x06proto3"
 
 var (
 	file_locks_proto_rawDescOnce sync.Once
@@ -453,11 +473,12 @@ var file_locks_proto_goTypes = []any{
 	(*SetLockPauses)(nil),   // 7: lockstep.messages.SetLockPauses
 }
 var file_locks_proto_depIdxs = []int32{
-	0, // [0:0] is the sub-list for method output_type
-	0, // [0:0] is the sub-list for method input_type
-	0, // [0:0] is the sub-list for extension type_name
-	0, // [0:0] is the sub-list for extension extendee
-	0, // [0:0] is the sub-list for field type_name
+	6, // 0: lockstep.messages.SetLockPauses.withheld:type_name -> lockstep.messages.SetLockPause
+	1, // [1:1] is the sub-list for method output_type
+	1, // [1:1] is the sub-list for method input_type
+	1, // [1:1] is the sub-list for extension type_name
+	1, // [1:1] is the sub-list for extension extendee
+	0, // [0:1] is the sub-list for field type_name
 }
 
 func init() { file_locks_proto_init() }

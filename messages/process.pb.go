@@ -772,13 +772,15 @@ func (x *HandshakeFailed) GetText() string {
 
 // ProcessGone: no process of the job is left. `text` says how it ended, for people.
 // `never_spawned`: it could not be spawned. `never_acted`: it ended before it had all that
-// it needs to act on the job.
+// it needs to act on the job. `canceled`: the port has ended it by an order to cancel, while it
+// executed no opcode.
 type ProcessGone struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Attempt       uint64                 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
 	NeverSpawned  bool                   `protobuf:"varint,3,opt,name=never_spawned,json=neverSpawned,proto3" json:"never_spawned,omitempty"`
 	NeverActed    bool                   `protobuf:"varint,4,opt,name=never_acted,json=neverActed,proto3" json:"never_acted,omitempty"`
+	Canceled      bool                   `protobuf:"varint,5,opt,name=canceled,proto3" json:"canceled,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -837,6 +839,13 @@ func (x *ProcessGone) GetNeverSpawned() bool {
 func (x *ProcessGone) GetNeverActed() bool {
 	if x != nil {
 		return x.NeverActed
+	}
+	return false
+}
+
+func (x *ProcessGone) GetCanceled() bool {
+	if x != nil {
+		return x.Canceled
 	}
 	return false
 }
@@ -1377,13 +1386,14 @@ const file_process_proto_rawDesc = "" +
 	"\aattempt\x18\x01 \x01(\x04R\aattempt\"?\n" +
 	"\x0fHandshakeFailed\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x04R\aattempt\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"\x81\x01\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"\x9d\x01\n" +
 	"\vProcessGone\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x04R\aattempt\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12#\n" +
 	"\rnever_spawned\x18\x03 \x01(\bR\fneverSpawned\x12\x1f\n" +
 	"\vnever_acted\x18\x04 \x01(\bR\n" +
-	"neverActed\")\n" +
+	"neverActed\x12\x1a\n" +
+	"\bcanceled\x18\x05 \x01(\bR\bcanceled\")\n" +
 	"\rGetStartError\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\"C\n" +
 	"\x13GetStartErrorResult\x12\x18\n" +

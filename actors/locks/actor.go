@@ -62,9 +62,10 @@ type Config struct {
 // Props makes the lock manager.
 func Props(c Config) *actor.Props {
 	fence := lock.NewFence(c.Env.Clock().Now(), c.Fence)
+	c.Settings.WithholdJobs = c.Scheduler != nil // until it has sent SetLockPauses
 	return kit.NumberedProps(c.Env, "locks", func(incarnation uint32) actor.Actor {
 		return &locks{config: c, incarnation: incarnation, fence: fence, store: store.NewClient(c.Store, incarnation),
-			number: uint64(incarnation) << 32, owners: newOwners(), configLocks: configLocks{to: c.ClusterConfig}, waiters: map[lock.Owner]*waiter{}, paused: map[int64]bool{}, unpassable: map[int64]bool{}}
+			number: uint64(incarnation) << 32, owners: newOwners(), configLocks: configLocks{to: c.ClusterConfig}, waiters: map[lock.Owner]*waiter{}, paused: map[int64]uint64{}, unpassable: map[int64]bool{}}
 	})
 }
 
@@ -84,11 +85,11 @@ type locks struct {
 	owners        owners
 	configLocks   configLocks
 	waiters       map[lock.Owner]*waiter
-	paused        map[int64]bool  // jobs that are granted no locks
-	unpassable    map[int64]bool  // jobs whose requests nothing may overtake
-	pausesKnown   bool            // paused is complete
-	deferredCalls []*deferredCall // calls of jobs that wait for pausesKnown
-	number        uint64          // number of the last waiter
+	paused        map[int64]uint64 // jobs that are granted no locks, with SetLockPause.withhold
+	unpassable    map[int64]bool   // jobs whose requests nothing may overtake
+	pausesKnown   bool             // paused is complete
+	deferredCalls []*deferredCall  // calls of jobs that wait for pausesKnown
+	number        uint64           // number of the last waiter
 	quarantined   []string
 	hasFreeFiles  bool // the files of the free locks exist
 	draining      *actor.PID
@@ -190,6 +191,5 @@ func (l *locks) setBypassLimit(ctx actor.Context, limit time.Duration) {
 	if l.state == nil || l.state.BypassAfter() == limit {
 		return
 	}
-	u := l.state.SetBypassAfter(l.config.Env.Clock().Now(), limit)
-	l.changed(ctx, lock.CallResult{Changed: u.Changed, Notify: u.Notify})
+	l.updated(ctx, l.state.SetBypassAfter(l.config.Env.Clock().Now(), limit))
 }

@@ -53,14 +53,14 @@ func (l *locks) await(ctx actor.Context, op Await, q *clientCall) {
 		l.deny(ctx, q, err)
 		return
 	}
-	l.changed(ctx, lock.CallResult{Changed: u.Changed, Notify: u.Notify})
+	l.updated(ctx, u)
 	if u.Granted {
 		l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, AwaitResult{Granted: true}, f) })
 		return
 	}
 	l.protect(p.Owner)
 	// A client changes the priority of a request by asking again.
-	l.changed(ctx, lock.CallResult{Changed: l.state.Reprioritise(p.Owner, p.Priority).Changed})
+	l.updated(ctx, l.state.Reprioritise(p.Owner, p.Priority))
 	l.replaceWaiter(ctx, p.Owner, q)
 	l.number++
 	w := &waiter{call: q, blockers: u.Blockers, number: l.number}

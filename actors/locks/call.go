@@ -141,9 +141,9 @@ func (l *locks) passBGL(ctx actor.Context, from lock.Owner, q *clientCall) {
 		l.deny(ctx, q, err)
 		return
 	}
-	l.changed(ctx, lock.CallResult{Changed: u.Changed, Notify: u.Notify})
+	l.updated(ctx, u)
 	u = l.state.ReleaseMatching(now, from, func(freed lock.Lock) bool { return freed == lock.BGL })
-	l.changed(ctx, lock.CallResult{Changed: u.Changed, Notify: u.Notify})
+	l.updated(ctx, u)
 	l.notifyWhenWritten(ctx, done)
 }
 

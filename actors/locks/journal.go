@@ -93,6 +93,11 @@ func (j *journal) add(r lock.Record) {
 // happened.
 type notification func(ctx actor.Context, f *messages.Failure)
 
+// updated is changed for an operation without a result.
+func (l *locks) updated(ctx actor.Context, u lock.Update) {
+	l.changed(ctx, lock.CallResult{Changed: u.Changed, Notify: u.Notify})
+}
+
 // changed records a change of the state, and tells owners of their grants once it is
 // written.
 func (l *locks) changed(ctx actor.Context, a lock.CallResult) {
@@ -275,9 +280,7 @@ func (l *locks) foldPart(ctx actor.Context, path, journal string, p *part, conte
 // change is written. all: there are no other owners.
 func (l *locks) publishLocks(ctx actor.Context, owners []lock.Owner, all bool) {
 	changed := l.published(owners, all)
-	if l.config.Scheduler != nil {
-		ctx.Send(l.config.Scheduler, changed)
-	}
+	l.publishToScheduler(ctx, changed)
 	if all {
 		return // subscribers get all changes, or LocksStarted
 	}
@@ -286,10 +289,19 @@ func (l *locks) publishLocks(ctx actor.Context, owners []lock.Owner, all bool) {
 	}
 }
 
-func (l *locks) published(owners []lock.Owner, all bool) *Published {
-	records := make([]lock.Record, len(owners))
-	for i, o := range owners {
-		records[i] = l.state.Record(o)
+func (l *locks) publishToScheduler(ctx actor.Context, m *Published) {
+	if l.config.Scheduler != nil {
+		ctx.Send(l.config.Scheduler, m)
 	}
-	return &Published{Records: records, Complete: all, Incarnation: uint64(l.incarnation)}
+}
+
+func (l *locks) published(owners []lock.Owner, all bool) *Published {
+	m := &Published{Records: make([]lock.Record, len(owners)), Complete: all, Incarnation: uint64(l.incarnation)}
+	for i, o := range owners {
+		m.Records[i] = l.state.Record(o)
+		if l.state.Withheld(o) {
+			m.Withheld = append(m.Withheld, Withheld{o, l.paused[int64(o.Job)]})
+		}
+	}
+	return m
 }

@@ -130,19 +130,19 @@ func (l *locks) requestCleanup(ctx actor.Context, id int64) {
 
 func (l *locks) jobCleanedUp(ctx actor.Context, m *messages.JobCleanedUp) {
 	delete(l.owners.awaitingCleanup, m.Id)
-	delete(l.paused, m.Id)
 	if l.state == nil {
+		delete(l.paused, m.Id)
 		return // resume finds the free livelock
 	}
 	for _, o := range sortedOwners(l.owners.byJob[m.Id]) {
 		l.config.Owners.Forget(o.Livelock)
 		l.release(ctx, o)
 	}
+	l.allow(ctx, m.Id)
 }
 
 func (l *locks) release(ctx actor.Context, o lock.Owner) {
-	u := l.state.Release(l.config.Env.Clock().Now(), o)
-	l.changed(ctx, lock.CallResult{Changed: u.Changed, Notify: u.Notify})
+	l.updated(ctx, l.state.Release(l.config.Env.Clock().Now(), o))
 }
 
 // probe tries the livelocks of all owners now. It answers the call with number request, if

@@ -96,13 +96,21 @@ func Parse(function string, args []json.RawMessage) (Operation, error) {
 type PublishAll struct{}
 
 // Published has the records of owners whose locks or requests have changed. Complete: there
-// are no other owners. Dead are owners of which a process was found dead. Incarnation is that of
+// are no other owners. Withheld are those of Records whose requests are pending because their jobs
+// are paused. Dead are owners of which a process was found dead. Incarnation is that of
 // messages.LocksStarted.
 type Published struct {
 	Records     []lock.Record
+	Withheld    []Withheld
 	Dead        []lock.Owner
 	Complete    bool
 	Incarnation uint64
+}
+
+// Withheld is an owner whose request is withheld, with the number of messages.SetLockPause.
+type Withheld struct {
+	Owner lock.Owner
+	Pause uint64
 }
 
 // PublishConfigLocks asks for ConfigLocks.

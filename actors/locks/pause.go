@@ -1,44 +1,75 @@
 package locks
 
 import (
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/kit"
+	"lockstep/core/job"
 	"lockstep/core/lock"
 	"lockstep/messages"
 )
 
-// setPause withdraws the waiting request of a paused job and frees what the job has got of
-// it. The job may ask again when it is no longer paused (design.md 8). A job that does not
-// wait executes an opcode and keeps its locks.
+// setPause pauses a job, or ends that. A paused job may ask again when it is no longer paused (design.md 8). A job that does
+// not wait executes an opcode and keeps its locks.
 func (l *locks) setPause(ctx actor.Context, m *messages.SetLockPause) {
 	if !m.Paused {
-		delete(l.paused, m.Id)
+		l.allow(ctx, m.Id)
 		return
 	}
-	l.paused[m.Id] = true
+	l.paused[m.Id] = m.Withhold
 	if l.state == nil {
 		return // the scheduler sends SetLockPauses to the next state
 	}
-	for _, o := range sortedOwners(l.owners.byJob[m.Id]) {
+	owners := sortedOwners(l.owners.byJob[m.Id])
+	if m.Withhold > 0 {
+		l.updated(ctx, l.state.Withhold(l.config.Env.Clock().Now(), job.ID(m.Id), owners))
+		l.publishToScheduler(ctx, l.published(owners, false)) // their requests are withheld
+		return
+	}
+	for _, o := range owners { // what it has got of its request is free
 		if l.state.HasPending(o) {
 			l.release(ctx, o)
 		}
 	}
 }
 
-// pausesListed takes all paused jobs and carries out the deferred calls.
+// allow ends the pause of a job.
+func (l *locks) allow(ctx actor.Context, id int64) {
+	delete(l.paused, id)
+	if l.state == nil {
+		return
+	}
+	l.updated(ctx, l.state.Allow(l.config.Env.Clock().Now(), job.ID(id)))
+	for _, o := range sortedOwners(l.owners.byJob[id]) {
+		l.protect(o)
+	}
+}
+
+// pausesListed takes all paused jobs, grants the requests of the others, and carries out the deferred calls.
 func (l *locks) pausesListed(ctx actor.Context, m *messages.SetLockPauses) {
 	if m.Incarnation != uint64(l.incarnation) {
 		return // it is for a former incarnation
 	}
 	l.pausesKnown = true
-	clear(l.paused)
+	former := l.paused
+	l.paused = map[int64]uint64{}
 	for _, id := range m.Ids {
 		l.setPause(ctx, &messages.SetLockPause{Id: id, Paused: true})
+	}
+	for _, p := range m.Withheld {
+		l.setPause(ctx, p)
+	}
+	for _, id := range slices.Sorted(maps.Keys(former)) {
+		if _, paused := l.paused[id]; !paused {
+			l.allow(ctx, id)
+		}
+	}
+	if l.state != nil {
+		l.updated(ctx, l.state.AllowOthers(l.config.Env.Clock().Now()))
 	}
 	calls := l.deferredCalls
 	l.deferredCalls = nil
@@ -51,7 +82,8 @@ func (l *locks) pausesListed(ctx actor.Context, m *messages.SetLockPauses) {
 // isPaused reports whether an owner must get no locks, because its job is paused or because
 // the paused jobs are not known yet.
 func (l *locks) isPaused(o lock.Owner) bool {
-	return !o.Named && (!l.pausesKnown || l.paused[int64(o.Job)])
+	_, paused := l.paused[int64(o.Job)]
+	return !o.Named && (!l.pausesKnown || paused)
 }
 
 // deferredCall is a call that waits for SetLockPauses, so that an acknowledged PAUSE rule

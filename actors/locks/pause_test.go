@@ -8,6 +8,7 @@ import (
 
 	"lockstep/actors/kittest"
 	"lockstep/actors/locks"
+	corejob "lockstep/core/job"
 	"lockstep/core/lock"
 	"lockstep/messages"
 )
@@ -289,13 +290,14 @@ func TestWhoIsPutOffIsRefused(t *testing.T) {
 	})
 }
 
-// A paused job waited when the lock manager stopped, and got its locks before SetLockPauses
-// arrived. SetLockPauses tells the job that it is paused, and frees its locks.
-func TestAPausedJobThatGotItsLocksMeanwhile(t *testing.T) {
+// A paused job waited when the lock manager stopped. Nothing is granted to it before SetLockPauses arrive, which withdraw
+// its request.
+func TestAPausedJobThatWaitedBefore(t *testing.T) {
 	beforePauses(t, files(`[[[["tool","/live/tool",7],[["node/a","exclusive"]]]],[[0,`+job(1)+`,[["node/a","exclusive"]]]]]`, ""), func(b *bench) {
 		c, tool := b.caller(job(1)), b.caller(named("tool"))
 		tool.free()
 		require.Equal(t, `[]`, tool.expectValue())
+		require.Equal(t, `[]`, c.listOwn())
 		c.await("node/a:exclusive", 60)
 		b.Send(b.locks, &messages.SetLockPauses{Incarnation: 1, Ids: []int64{1}})
 		require.Equal(t, locks.AwaitResult{Withdrawn: true}, c.expectAwaitResult())
@@ -303,3 +305,105 @@ func TestAPausedJobThatGotItsLocksMeanwhile(t *testing.T) {
 		require.Equal(t, b.status(), b.onDisk())
 	})
 }
+
+// withhold pauses a job whose process is Ganeti's.
+func (b *bench) withhold(id int64, number uint64) {
+	b.Send(b.locks, &messages.SetLockPause{Id: id, Paused: true, Withhold: number})
+	b.Settle()
+}
+
+// takeWithheld returns the withheld requests of which the scheduler was told since the last call.
+func (b *bench) takeWithheld() (all []locks.Withheld) {
+	for _, m := range b.sched.Unread() {
+		all = append(all, m.(*locks.Published).Withheld...)
+	}
+	return all
+}
+
+// isPending asks as Ganeti's process does.
+func (c *caller) isPending() bool {
+	c.Helper()
+	c.call("hasPendingRequest", "["+c.owner+"]")
+	return c.expectValue() == "true"
+}
+
+// The request of a paused job's process that does not ask the scheduler stays pending, whether it came before the pause or
+// after. It is in nobody's way. The scheduler is told. What does not wait is as without a pause.
+func TestARequestThatIsWithheld(t *testing.T) {
+	onBench(t, nil, func(t *testing.T, b *bench) {
+		holder, before, after, other := b.caller(job(1)), b.caller(job(2)), b.caller(job(3)), b.caller(job(4))
+		holder.takeLocks("node/a:exclusive")
+		before.update("node/a:exclusive")
+		before.expectValue()
+		b.sched.Unread()
+		b.withhold(2, 7)
+		require.Equal(t, []locks.Withheld{{Owner: jobOwner(2), Pause: 7}}, b.takeWithheld())
+		b.withhold(3, 8)
+		require.Empty(t, b.takeWithheld(), "it does not wait")
+		after.call("tryUpdateLocks", `[`+after.owner+`,`+request("node/c:exclusive")+`]`) // its opcode runs
+		require.Equal(t, "[]", after.expectValue())
+		require.Equal(t, `[["node/c","exclusive"]]`, after.listOwn())
+		after.free()
+		require.Equal(t, "[]", after.expectValue())
+		b.sched.Unread()
+		after.update("cluster/BGL:shared")
+		require.Equal(t, "["+job(3)+"]", after.expectValue(), "an empty list would say that it is granted")
+		require.Equal(t, []locks.Withheld{{Owner: jobOwner(3), Pause: 8}}, b.takeWithheld())
+
+		holder.free()
+		holder.expectValue()
+		b.Advance(time.Minute)
+		require.True(t, before.isPending())
+		require.True(t, after.isPending())
+		other.takeLocks("cluster/BGL:exclusive") // nobody is in its way
+		other.free()
+		other.expectValue()
+		require.Equal(t, b.status(), b.onDisk())
+		require.Contains(t, b.onDisk(), livelock(2))
+
+		b.port.takeCalls()
+		b.sendLockPause(2, false)
+		b.sendLockPause(3, false)
+		require.Equal(t, []string{"wake " + livelock(2) + " 102", "wake " + livelock(3) + " 103"}, b.port.takeCalls("wake"))
+		require.False(t, before.isPending())
+		require.Equal(t, `[["node/a","exclusive"]]`, before.listOwn())
+		require.Equal(t, b.status(), b.onDisk())
+
+		after.free()
+		after.expectValue()
+		b.withhold(3, 9)
+		after.update("cluster/BGL:shared")
+		after.expectValue()
+		b.Send(b.locks, &messages.JobCleanedUp{Id: 3}) // the job is no longer paused
+		b.Settle()
+		require.NotContains(t, b.status(), livelock(3))
+		after.update("cluster/BGL:shared")
+		require.Equal(t, "[]", after.expectValue())
+	})
+}
+
+// A withheld request survives a restart of the lock manager, and is not granted meanwhile. Requests of other jobs are granted when
+// it is known that they are not paused.
+func TestAWithheldRequestOverARestart(t *testing.T) {
+	waits := func(id int) string {
+		return `{"owner":` + job(id) + `,"locks":[],"pending":[0,[["node/a","shared"]]]}` + "\n"
+	}
+	beforePauses(t, files("", waits(1)+waits(2)), func(b *bench) {
+		paused, free := b.caller(job(1)), b.caller(job(2))
+		require.True(t, paused.isPending())
+		require.True(t, free.isPending())
+		b.sched.Unread()
+		b.port.takeCalls()
+		b.Send(b.locks, &messages.SetLockPauses{Incarnation: 1, Withheld: []*messages.SetLockPause{{Id: 1, Paused: true, Withhold: 7}, {Id: 3, Paused: true, Withhold: 8}}})
+		b.Settle()
+		require.True(t, paused.isPending())
+		require.Equal(t, []locks.Withheld{{Owner: jobOwner(1), Pause: 7}}, b.takeWithheld())
+		require.Equal(t, []string{"wake " + livelock(2) + " 102"}, b.port.takeCalls("wake"))
+		b.Send(b.locks, &messages.SetLockPauses{Incarnation: 1, Withheld: []*messages.SetLockPause{{Id: 3, Paused: true, Withhold: 8}}}) // of a restarted scheduler
+		b.Settle()
+		require.False(t, paused.isPending())
+		require.Equal(t, b.status(), b.onDisk())
+	})
+}
+
+func jobOwner(id int) lock.Owner { return lock.JobOwner(corejob.ID(id), livelock(id), 100+id) }

@@ -46,7 +46,7 @@ type Config struct {
 	ClusterConfig *actor.PID
 	Catalogue     *opcode.Catalogue
 	// GanetiJobs is true in Ganeti mode: Ganeti's job process runs the jobs with Ganeti's opcodes. It does not ask before it
-	// begins an opcode.
+	// begins an opcode, but waits for locks then.
 	GanetiJobs bool
 	// StartUnblocked is that of sched.Settings.
 	StartUnblocked bool
@@ -59,7 +59,7 @@ func Props(c Config) *actor.Props {
 	catalogue := c.Catalogue
 	return kit.NumberedProps(c.Env, "scheduler", func(incarnation uint32) actor.Actor {
 		c.Catalogue = catalogue
-		return &scheduler{config: c, learned: learned{store: store.NewClient(c.Store, incarnation)}, catalogue: &catalogue, request: uint64(incarnation) << 32, lastReached: uint64(incarnation) << 32, settings: sched.Defaults(), paused: map[job.ID]bool{}, unknownOutcomes: map[job.ID]bool{}}
+		return &scheduler{config: c, learned: learned{store: store.NewClient(c.Store, incarnation)}, catalogue: &catalogue, request: uint64(incarnation) << 32, lastReached: uint64(incarnation) << 32, settings: sched.Defaults(), paused: map[job.ID]uint64{}, lastPause: uint64(incarnation) << 32, unknownOutcomes: map[job.ID]bool{}}
 	})
 }
 
@@ -88,7 +88,8 @@ type scheduler struct {
 
 	continuing bool // continuePick is on its way
 
-	paused map[job.ID]bool // as last sent to the lock manager
+	paused    map[job.ID]uint64 // as last sent to the lock manager, with SetLockPause.withhold
+	lastPause uint64            // the last of these numbers; the upper 32 bits are the incarnation
 }
 
 // deferredBegin is a BeginOp that came before the unfinished jobs were known.
@@ -135,7 +136,7 @@ func (s *scheduler) Receive(ctx actor.Context) {
 	case *messages.BeginOp:
 		s.beginOp(ctx, m, ctx.Sender())
 	case *messages.GetBeginWait:
-		ctx.Respond(&messages.GetBeginWaitResult{Request: m.Request, Waits: s.beginWaits(job.ID(m.Id))})
+		s.getBeginWait(ctx, m)
 	case *locks.Published:
 		s.locksPublished(ctx, m)
 	case *opcodes.Changed:
@@ -271,7 +272,7 @@ func (s *scheduler) jobReleased(ctx actor.Context, m *messages.JobReleased) {
 		s.answerBegin(ctx, j, &messages.BeginOpResult{Failure: messages.JobLostFailure("The job is over")})
 		delete(s.jobs, id)
 	}
-	s.setPause(ctx, id, false)
+	s.forgetPause(ctx, id)
 	s.state.Remove(id)
 	s.graph.Forget(id)
 	if m.Ended {
@@ -304,10 +305,13 @@ func (s *scheduler) locksPublished(ctx actor.Context, m *locks.Published) {
 	}
 	for _, r := range m.Records {
 		var pending lock.Request
-		if r.Pending != nil {
+		if r.Pending != nil && !slices.ContainsFunc(m.Withheld, func(w locks.Withheld) bool { return w.Owner == r.Owner }) {
 			pending = r.Pending.Request
 		}
 		s.state.SetOwnerLocks(r.Owner, r.Locks, pending)
+	}
+	for _, w := range m.Withheld {
+		s.lockRequestWithheld(ctx, w.Owner.Job, w.Pause)
 	}
 }
 
@@ -363,7 +367,7 @@ func (s *scheduler) pick(ctx actor.Context) {
 		j.beganUs = began.UnixMicro()
 		s.declare(j)
 		if continues {
-			s.answerBegin(ctx, j, &messages.BeginOpResult{})
+			s.mayGoOn(ctx, j)
 			continue
 		}
 		ctx.Send(s.config.Queue, &messages.PickJob{Id: int64(id)})

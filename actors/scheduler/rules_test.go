@@ -160,15 +160,33 @@ func TestWhoIsNotPausedAnyMoreInANewPopulation(t *testing.T) {
 	})
 }
 
-// The queue cancels rejected pending jobs. Active jobs continue.
+// The queue cancels rejected pending jobs. The process of a rejected job ends it instead of its next opcode: between two opcodes
+// at once, and while it waits for locks because its request is withdrawn.
 func TestRejectedJobs(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
-		b.answerJobsRequest(all(withVerdict(unfinished(1, jobtest.Delay(), jobtest.Delay()), rejecting(1))), all(withVerdict(plainJobs(2)[0], rejecting(2))))
+		two := func(id int64) *messages.UnfinishedJob { return unfinished(id, jobtest.Delay(), jobtest.Delay()) }
+		b.answerJobsRequest(all(withVerdict(two(1), rejecting(1)), two(3), two(4)), all(withVerdict(plainJobs(2)[0], rejecting(2))))
+		b.expectPublishLocks()
+		require.Equal(t, map[int64]bool{1: true}, b.takeLockPauses())
+		denied := func(request uint64) {
+			t.Helper()
+			a := kittest.Expect[*messages.BeginOpResult](b.process)
+			require.EqualExportedValues(t, &messages.BeginOpResult{Request: request, Denied: true, Canceled: true, Text: "rejected by filter rule r2"}, a)
+		}
 		b.sendBeginOp(7, 1, 1)
-		require.Equal(t, []uint64{7}, b.takePermitted())
-		b.sendVerdicts(accepting(1), rejecting(1))
-		b.sendBeginOp(8, 1, 1)
+		denied(7)
+		require.Contains(t, b.explain(1), "r2")
+		b.sendBeginOp(8, 3, 1) // it executes its second opcode, or waits for locks
 		require.Equal(t, []uint64{8}, b.takePermitted())
+		b.sendVerdicts(pausing(4))
+		b.sendBeginOp(9, 4, 1)
+		require.Empty(t, b.takePermitted())
+		b.takeLockPauses()
+		b.sendVerdicts(rejecting(3), rejecting(4))
+		denied(9)
+		require.Equal(t, map[int64]bool{3: true}, b.takeLockPauses())
+		b.sendBeginOp(10, 3, 1) // its request was withdrawn
+		denied(10)
 		require.Empty(t, b.takePicked())
 		b.sendVerdicts(accepting(2))
 		require.Equal(t, []int64{2}, b.takePicked())

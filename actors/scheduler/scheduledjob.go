@@ -13,6 +13,7 @@ import (
 	"lockstep/core/job"
 	"lockstep/core/lock"
 	"lockstep/core/opcode"
+	"lockstep/core/record"
 	"lockstep/core/sched"
 	"lockstep/messages"
 )
@@ -43,6 +44,9 @@ type scheduledJob struct {
 	judgedOp  int    // the opcode to which the verdict applies: rules may be about the locks of an opcode
 	reaching  uint64 // request of the open ReachOp; 0: none is open
 	ruleWas   string // that applied when it was sent
+
+	waitsForLocks bool        // its process does not ask, and the lock manager withholds its request
+	beginWaits    []beginWait // until then
 }
 
 // add adds a job, or replaces what is known of it.
@@ -170,7 +174,10 @@ func (j *scheduledJob) demand(s *scheduler) *demand {
 // candidate is the job as sched sees it.
 func (j *scheduledJob) candidate(s *scheduler) sched.Candidate {
 	d := j.expected
-	if d == nil {
+	switch {
+	case j.waitsForLocks:
+		d = &demand{} // which opcode it is at is not known here; it waits for locks in its process, as under Ganeti's daemons
+	case d == nil:
 		d = j.demand(s)
 	}
 	if !j.running {
@@ -193,14 +200,14 @@ func (s *scheduler) declare(j *scheduledJob) {
 	s.state.SetDeclared(j.id, current, later)
 }
 
-// paused reports whether the job must begin no opcode: a rule pauses it, or an operator holds it. No rule overrides a
-// hold. A running process that does not ask is not paused.
+// paused reports whether the job must begin no opcode for now: a rule pauses it, or an operator holds it. No rule overrides a
+// hold.
 func (j *scheduledJob) paused() bool {
-	if j.running && !j.asks {
-		return false
-	}
 	return j.hold != nil || filter.VerbOf(j.verdict) == filter.Pause
 }
+
+// barred reports whether the process of the job must begin no opcode, for now or because a rule rejects the job.
+func (j *scheduledJob) barred() bool { return j.paused() || filter.VerbOf(j.verdict) == filter.Reject }
 
 // consider decides whether the next opcode of a job may run once there is a slot. The job
 // waits for its start, or for the permission to go on.
@@ -216,8 +223,8 @@ func (s *scheduler) consider(ctx actor.Context, j *scheduledJob) {
 		s.state.Yield(j.id)
 		return
 	}
-	if j.adopted && j.openBegin != nil && (s.state.SlotsInUse() > s.state.Settings().Slots || s.state.LimitsExceeded(j.allLimits())) {
-		s.state.Yield(j.id) // a job adopted without a slot may exceed the slots or a limit
+	if (j.openBegin != nil || j.waitsForLocks) && s.exceeds(j) {
+		s.state.Yield(j.id)
 	}
 	if j.openBegin != nil && !s.state.Yielded(j.id) && s.state.Running(j.id) && s.mayGiveSlotBack(j) && s.state.GivesSlotBack(j.candidate(s), s.config.Env.Clock().Now()) {
 		s.state.Yield(j.id)
@@ -226,12 +233,23 @@ func (s *scheduler) consider(ctx actor.Context, j *scheduledJob) {
 	case !j.running, s.state.Yielded(j.id):
 		s.state.Enqueue(j.candidate(s))
 	default: // it has its slot
-		j.adopted = false
 		if j.openBegin != nil {
 			j.beganUs = s.config.Env.Clock().Now().UnixMicro()
 		}
-		s.answerBegin(ctx, j, &messages.BeginOpResult{})
+		s.mayGoOn(ctx, j)
 	}
+}
+
+// mayGoOn permits the process of a job, which has a slot, to begin its next opcode.
+func (s *scheduler) mayGoOn(ctx actor.Context, j *scheduledJob) {
+	j.adopted = false
+	s.syncPause(ctx, j)
+	s.answerBegin(ctx, j, &messages.BeginOpResult{})
+}
+
+// exceeds reports whether a job exceeds the slots or a limit, because it was adopted without a slot.
+func (s *scheduler) exceeds(j *scheduledJob) bool {
+	return j.adopted && (s.state.SlotsInUse() > s.state.Settings().Slots || s.state.LimitsExceeded(j.allLimits()))
 }
 
 // mayGiveSlotBack reports whether a job that asks to begin an opcode was not started for this opcode by a reservation.
@@ -259,14 +277,10 @@ func (s *scheduler) eligible(ctx actor.Context, j *scheduledJob) bool {
 			return false
 		}
 	}
-	switch {
-	case len(s.graph.Unmet(j.id)) > 0, j.paused():
-		return false
-	case filter.VerbOf(j.verdict) == filter.Reject:
-		return j.running // the queue cancels rejected jobs that are pending; active ones go on
-	default:
-		return true
+	if filter.VerbOf(j.verdict) == filter.Reject { // the queue cancels it if it has no process, or one that does not ask
+		s.answerBegin(ctx, j, &messages.BeginOpResult{Denied: true, Canceled: true, Text: record.Rejection(j.verdict.Rule, j.verdict.Reason)})
 	}
+	return len(s.graph.Unmet(j.id)) == 0 && !j.barred()
 }
 
 // knownStatus looks up a job: an unfinished job has no outcome yet.
@@ -324,7 +338,7 @@ func (s *scheduler) beginOp(ctx actor.Context, m *messages.BeginOp, sender *acto
 	}
 	moved := j.op != int(m.Op)
 	j.op, j.openBegin, j.requester, j.running = int(m.Op), m, sender, true
-	s.setPause(ctx, j.id, j.paused())
+	s.syncPause(ctx, j)
 	if moved {
 		s.declare(j)
 	}
@@ -363,12 +377,6 @@ func (s *scheduler) answerBegin(ctx actor.Context, j *scheduledJob, a *messages.
 	j.openBegin, j.requester = nil, nil
 }
 
-// beginWaits reports whether the process of a job waits for a permission that the job does not get.
-func (s *scheduler) beginWaits(id job.ID) bool {
-	j := s.jobs[id]
-	return j != nil && j.openBegin != nil && j.paused()
-}
-
 // priorityChanged sets the priority at which an active job competes for its next slot.
 func (s *scheduler) priorityChanged(ctx actor.Context, m *messages.PriorityChanged) {
 	if s.state == nil {
@@ -379,7 +387,7 @@ func (s *scheduler) priorityChanged(ctx actor.Context, m *messages.PriorityChang
 		return
 	}
 	j.priority = int(m.Priority)
-	if j.openBegin != nil {
+	if j.openBegin != nil || j.waitsForLocks {
 		s.consider(ctx, j)
 	}
 }
@@ -409,8 +417,8 @@ func (s *scheduler) reconsider(ctx actor.Context, j *scheduledJob) {
 		return
 	}
 	s.state.SetLimits(j.id, j.allLimits())
-	s.setPause(ctx, j.id, j.paused())
-	if j.openBegin != nil {
+	s.syncPause(ctx, j)
+	if j.openBegin != nil || j.waitsForLocks {
 		s.consider(ctx, j)
 	}
 }

@@ -35,6 +35,12 @@ func onBench(t *testing.T, slots int, f func(*testing.T, *bench)) {
 	onBenchOf(t, slots, scheduler.Config{}, f)
 }
 
+// onGanetiBench is onBench in Ganeti mode.
+func onGanetiBench(t *testing.T, slots int, f func(*testing.T, *bench)) {
+	t.Helper()
+	onBenchOf(t, slots, scheduler.Config{GanetiJobs: true}, f)
+}
+
 // onBenchOf is onBench with fields of the scheduler's Config that are not its neighbours.
 func onBenchOf(t *testing.T, slots int, c scheduler.Config, f func(*testing.T, *bench)) {
 	t.Helper()

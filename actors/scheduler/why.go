@@ -44,7 +44,7 @@ func (s *scheduler) reasons(id job.ID, search int) []*messages.Reason {
 
 func (s *scheduler) blockReasons(j *scheduledJob, search int) []*messages.Reason {
 	var all []*messages.Reason
-	if j.hold != nil && j.paused() {
+	if j.hold != nil {
 		all = append(all, &messages.Reason{Kind: &messages.Reason_Hold{Hold: j.hold}})
 	}
 	for _, d := range s.graph.Unmet(j.id) {
@@ -52,7 +52,7 @@ func (s *scheduler) blockReasons(j *scheduledJob, search int) []*messages.Reason
 		all = append(all, &messages.Reason{Kind: &messages.Reason_Dependency{Dependency: &messages.DependencyReason{
 			Opcode: int32(op), Job: d.Job, Statuses: statuses, Unknown: s.unknownOutcomes[job.ID(d.Job)]}}})
 	}
-	if verb := filter.VerbOf(j.verdict); verb == filter.Pause && j.paused() || verb == filter.Reject && !j.running {
+	if verb := filter.VerbOf(j.verdict); verb == filter.Pause || verb == filter.Reject {
 		all = append(all, &messages.Reason{Kind: &messages.Reason_Filter{Filter: j.verdict}})
 	}
 	w, candidate := s.state.Explain(j.id, s.config.Env.Clock().Now(), search)

@@ -62,7 +62,9 @@ func (s *State) SetBypassAfter(now time.Time, after time.Duration) Update {
 		if r.queue.behind != nil {
 			behind = append(behind, r)
 		}
-		s.bypass.track(r)
+		if !r.queue.isWithheld() {
+			s.bypass.track(r)
+		}
 	}
 	s.markOverdue(now)
 	for _, r := range behind {
@@ -90,10 +92,11 @@ func (s *State) markOverdue(now time.Time) {
 	}
 }
 
-// ForbidBypass makes the owner's pending request overdue now, whatever the limit is and becomes. This grants nothing.
+// ForbidBypass makes the owner's pending request overdue now, whatever the limit is and becomes, unless it is withheld. This
+// grants nothing.
 func (s *State) ForbidBypass(o Owner) {
 	h := s.table.holders[o]
-	if h == nil || h.pending == nil {
+	if h == nil || h.pending == nil || h.pending.queue.isWithheld() {
 		return
 	}
 	h.pending.unpassable = true
@@ -201,7 +204,7 @@ func (s *State) visitBlockers(r *request, visit func(*holder) bool) {
 		}
 		visited[h] = true
 		more = visit(h)
-		if h.pending != nil {
+		if h.pending != nil && !h.pending.queue.isWithheld() {
 			todo = append(todo, h.pending)
 		}
 	}
@@ -231,7 +234,7 @@ func (s *State) visitBlockers(r *request, visit func(*holder) bool) {
 // breakCycles is called when an owner has begun to wait for locks. Through this wait, an overdue request may now wait
 // for an owner whose request waits behind it. Such a request must be tried again.
 func (s *State) breakCycles(h *holder) {
-	if s.bypass.behindCount == 0 || h.pending.queue.behind != nil || len(h.held) == 0 {
+	if s.bypass.behindCount == 0 || h.pending.queue.point == nil || len(h.held) == 0 { // behind a request, or withheld
 		return
 	}
 	remains := map[*request]bool{} // whether requests stay behind this one

@@ -187,6 +187,11 @@ func inspectRequest(t require.TestingT, s *State, h *holder, r *request) {
 	require.Same(t, r, r.queue.heap.Items()[r.index])
 	require.True(t, r.index == 0 || !r.before(r.queue.heap.Items()[(r.index-1)/2]), "heap order")
 	require.NoError(t, s.table.check(h, r.Request))
+	if r.queue.isWithheld() {
+		require.Same(t, s.withheld.queueOf(h.owner), r.queue)
+		require.False(t, r.overdue, "%v is withheld and in the way of others", h.owner)
+		return
+	}
 	if r.queue.point != nil {
 		require.True(t, r.queue.point.blocks(h), "%v waits where nobody is in its way", h.owner)
 		require.Same(t, r.queue.point.entry, s.table.locks[r.queue.point.entry.lock])

@@ -39,8 +39,8 @@ type requestOrder struct{}
 func (requestOrder) Before(a, b *request) bool   { return a.before(b) }
 func (requestOrder) Moved(r *request, index int) { r.index = index }
 
-// queue is the requests that wait for one thing: that no other owner is at a point, or that a request which they must
-// not overtake is no longer pending. Exactly one of point and behind is set.
+// queue is the requests that wait for one thing: that no other owner is at a point, that a request which they must not
+// overtake is no longer pending, or, with neither point nor behind, that their job is allowed to get locks.
 type queue struct {
 	heap   heap.Heap[*request, requestOrder]
 	point  *waitPoint
@@ -176,7 +176,9 @@ func (s *State) enqueue(r *request, at *queue) {
 	s.pendingCount++
 	s.arrivalCount++
 	s.attach(r, at)
-	s.bypass.track(r)
+	if !at.isWithheld() {
+		s.bypass.track(r)
+	}
 }
 
 // withdraw ends a wait without a grant.
@@ -205,9 +207,10 @@ func (s *State) detach(r *request) {
 	at := r.queue
 	r.queue = nil
 	at.heap.Remove(r.index)
-	if at.behind != nil {
+	switch {
+	case at.behind != nil:
 		s.bypass.behindCount--
-	} else {
+	case at.point != nil:
 		s.table.dropUnused(at.point.entry)
 	}
 }

@@ -106,7 +106,13 @@ func parseTryUpdate(c *Call, args []json.RawMessage) error {
 
 func parseUpdateWaiting(c *Call, args []json.RawMessage) error {
 	p, err := PendingArguments(args)
-	c.setAction(p.Owner, func(s *State, now time.Time) (CallResult, error) { return updateResult(s.SafeUpdateWaiting(now, p)) })
+	c.setAction(p.Owner, func(s *State, now time.Time) (CallResult, error) {
+		u, err := s.SafeUpdateWaiting(now, p)
+		if !u.Granted && len(u.Blockers) == 0 {
+			u.Blockers = []Owner{p.Owner} // an empty list would say that it is granted: its own job is in the way
+		}
+		return updateResult(u, err)
+	})
 	return err
 }
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"lockstep/core/job"
 )
 
 // State is the lock manager: the allocation, and the requests that wait, at most one for each owner (locks.md 1.6).
@@ -17,12 +19,13 @@ import (
 // pending request releases anything (no known client sends such), this is what Ganeti does. Where one does, Ganeti's
 // order depends on its index, which locks.md 1.6 forbids to matter.
 //
-// Between two calls every pending request is valid and blocked.
+// Between two calls every pending request is valid, and blocked or withheld (withhold.go).
 type State struct {
 	table        *Table
 	pendingCount int // how many
 	arrivalCount int // the number of requests that have arrived
 	bypass       bypass
+	withheld     withheld
 	pass         grantPass
 }
 
@@ -33,19 +36,25 @@ type Settings struct {
 	// BypassAfter is the time after which a pending request may no longer be overtaken by later ones that conflict with
 	// it; zero or less is never, which is Ganeti's behaviour.
 	BypassAfter time.Duration
+	// WithholdJobs withholds the requests of all jobs until State.AllowOthers.
+	WithholdJobs bool
 }
 
 // New is a State with no owners.
 func New(s Settings) *State {
-	return &State{table: NewTable(s.Hierarchy), bypass: bypass{limit: max(s.BypassAfter, 0)}}
+	state := &State{table: NewTable(s.Hierarchy), bypass: bypass{limit: max(s.BypassAfter, 0)}, withheld: withheld{jobs: map[job.ID]*queue{}}}
+	if s.WithholdJobs {
+		state.withheld.others = &queue{}
+	}
+	return state
 }
 
 // Update is the result of a request.
 type Update struct {
 	// Granted: the owner holds every item in its mode.
 	Granted bool
-	// Blockers are the owners that block the request, in owner order. It is empty if and only if the request was
-	// granted. If only an overdue request is ahead of it, Blockers is that request's owner.
+	// Blockers are the owners that block the request, in owner order. It is empty if the request was granted, and may be
+	// if it is withheld. If only an overdue request is ahead of it, Blockers is that request's owner.
 	Blockers []Owner
 	// Notify are the other owners whose pending requests were granted, in owner order.
 	Notify []Owner
@@ -93,16 +102,23 @@ func (s *State) Pending() []Pending {
 	return all
 }
 
-// Blockers is the owners for which the owner's pending request waits, in owner order; none if it has no such request.
+// Blockers is the owners for which the owner's pending request waits, in owner order; none if it has no such request, or if
+// nothing but Withhold is in its way.
 func (s *State) Blockers(o Owner) []Owner {
 	h := s.table.holders[o]
 	if h == nil || h.pending == nil {
 		return nil
 	}
-	if blockers := s.table.blockers(h, h.pending.Request); len(blockers) > 0 {
-		return blockers
+	return s.blockersOf(h.pending, h.pending.queue)
+}
+
+// blockersOf is the owners for which a request waits in a queue.
+func (s *State) blockersOf(r *request, at *queue) []Owner {
+	blockers := s.table.blockers(r.holder, r.Request)
+	if len(blockers) == 0 && at.behind != nil {
+		return []Owner{at.behind.Owner}
 	}
-	return []Owner{h.pending.queue.behind.Owner}
+	return blockers
 }
 
 // BlockingLocks are the locks of an owner that block a request, in lock order. For a blocker it may be empty: then the
@@ -173,15 +189,18 @@ func (s *State) request(now time.Time, p Pending, wait bool) (Update, error) {
 	}
 	s.beginPass(now)
 	r := &request{Pending: p, holder: h, arrival: s.arrivalCount}
-	at := s.blockingQueue(r)
+	var at *queue
+	if wait {
+		at = s.withheld.queueOf(p.Owner)
+	}
+	if at == nil {
+		at = s.blockingQueue(r)
+	}
 	if at == nil {
 		s.apply(h, p.Request)
 		return s.finishPass(h, true), nil
 	}
-	blockers := s.table.blockers(h, p.Request)
-	if len(blockers) == 0 {
-		blockers = []Owner{at.behind.Owner}
-	}
+	blockers := s.blockersOf(r, at)
 	if wait {
 		s.enqueue(r, at)
 		s.breakCycles(h)
