@@ -25,8 +25,9 @@ type clientOrders struct {
 	// startCanceled: a client canceled the start, so that the job ends as canceled and not
 	// as failed.
 	startCanceled bool
-	cancels       []*cancelOrder // unanswered
-	deferred      []Order        // orders to send when the process is confirmed
+	cancels       []*cancelOrder    // unanswered
+	deferred      []Order           // orders to send when the process is confirmed
+	rejection     *messages.Verdict // of the last cancel, by a rule; nil: a client's
 }
 
 // priority is the last priority that the process has not been sent yet, or nil.
@@ -55,6 +56,7 @@ func (a *jobActor) ordered(ctx actor.Context, m *messages.OrderJob) {
 		a.changePriority(ctx, m)
 		return
 	}
+	a.orders.rejection = m.Rejection
 	a.cancel(ctx, m.Request, m.Kind == messages.OrderJob_KILL)
 }
 

@@ -156,3 +156,42 @@ func TestAWishOfWhichAJobActorHasCrashed(t *testing.T) {
 		require.Equal(t, "Job 1 is just being adopted; try again", text)
 	})
 }
+
+// The port has ended Ganeti's process of a job that executed no opcode: the job is canceled, by the client or by the rule. If an
+// opcode had begun nevertheless, its end is that of a dead process.
+func TestACancelThatEndsTheProcess(t *testing.T) {
+	waits := func() *job.Job {
+		j := jobtest.Running(1, jobtest.Delay(), jobtest.Delay())
+		j.Ops[0].Status, j.Ops[1].Status = job.Success, job.Waiting
+		return j
+	}
+	rule := &messages.Verdict{Id: 1, Rule: "r", Reason: "no"}
+	for name, c := range map[string]struct {
+		rejection *messages.Verdict
+		file      *job.Job
+		result    string
+		status    job.Status
+	}{
+		"a client":       {nil, waits(), `"Job canceled by request"`, job.Canceled},
+		"a rule":         {rule, waits(), `"rejected by filter rule r: no"`, job.Canceled},
+		"it had begun":   {nil, jobtest.Running(1), `"detected death of job 1: signal: killed"`, job.Error},
+		"it had ended":   {nil, canceled(1), ``, job.Canceled},
+		"it was between": {rule, jobtest.Queued(1, jobtest.Delay()), `"rejected by filter rule r: no"`, job.Canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				b.run(1)
+				b.order(&messages.OrderJob{Request: 5, Id: 1, Rejection: c.rejection})
+				b.sendFromProcess(1, func(n uint64) any {
+					return &messages.ProcessGone{Attempt: n, Text: "signal: killed", Canceled: true}
+				})
+				b.answerReadJob(c.file)
+				j := b.answerWrite(1, nil)
+				require.Equal(t, c.status, j.Status())
+				require.Equal(t, c.result, string(j.Ops[len(j.Ops)-1].Result))
+				done, _ := b.expectOrderResult(5)
+				require.Equal(t, c.status == job.Canceled, done)
+			})
+		})
+	}
+}

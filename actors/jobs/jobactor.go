@@ -12,7 +12,10 @@ import (
 	"lockstep/actors/store"
 	"lockstep/core/handshake"
 	"lockstep/core/job"
+	"lockstep/core/jobproc"
 	"lockstep/core/paths"
+	"lockstep/core/rawjson"
+	"lockstep/core/record"
 	"lockstep/messages"
 )
 
@@ -31,6 +34,7 @@ type jobActor struct {
 	handshake       handshake.Attempt
 	job             *job.Job // as last known; the file is authoritative
 	exitText        string   // how the process ended
+	canceled        bool     // the port has ended the process by a cancel
 	// unsynced: the final file was written, but may not be durable.
 	unsynced bool
 	report   []byte // last content that the process reported
@@ -188,7 +192,7 @@ func (a *jobActor) processGone(ctx actor.Context, m *messages.ProcessGone) {
 		return
 	}
 	a.permission, a.afterReplication = nil, nil
-	a.exitText = m.Text
+	a.exitText, a.canceled = m.Text, m.Canceled
 	a.settleCallOff(ctx)
 	switch reason := a.handshake.StartFailure(); {
 	case reason == "" || a.orders.startCanceled:
@@ -280,6 +284,14 @@ func (a *jobActor) finalize(ctx actor.Context) {
 func (a *jobActor) end(j *job.Job) bool {
 	if a.orders.startCanceled && !j.Status().Final() {
 		j.CancelUnstarted(nil, a.now())
+		return true
+	}
+	if executing, _ := j.Progress(); a.canceled && executing < 0 && !j.Status().Final() {
+		if v := a.orders.rejection; v != nil {
+			record.Reject(j, v.Rule, v.Reason, a.now())
+		} else {
+			j.CancelUnstarted(rawjson.Quote(jobproc.CanceledByRequest), a.now())
+		}
 		return true
 	}
 	return handshake.FinalizeJob(j, handshake.Death{StartFailure: a.handshake.StartFailure() + a.gaveUpText, Exit: a.exitText,

@@ -31,7 +31,7 @@ func (j *jobs) passOrder(ctx actor.Context, h *activeJob, m *messages.OrderJob) 
 		h.orders = map[uint64]*clientOrder{}
 	}
 	h.orders[j.lastOrder] = &clientOrder{m, ctx.Sender()}
-	ctx.Send(h.pid, &messages.OrderJob{Request: j.lastOrder, Id: m.Id, Kind: m.Kind, Priority: m.Priority})
+	ctx.Send(h.pid, &messages.OrderJob{Request: j.lastOrder, Id: m.Id, Kind: m.Kind, Priority: m.Priority, Rejection: m.Rejection})
 }
 
 // answerOrders sends answers to the clients. It drops the answer to an order that was

@@ -20,7 +20,8 @@ type Processes interface {
 	Confirm(attempt uint64, launch []byte)
 	// Abandon ends a process that is not confirmed. It does nothing to a confirmed process.
 	Abandon(attempt uint64)
-	// Tell sends an order to a confirmed process. It does nothing if the process is gone.
+	// Tell sends an order to a confirmed process. It does nothing if the process is gone. Ganeti's process is ended by
+	// StopBeforeNext if it executes no opcode.
 	Tell(attempt uint64, order Order)
 	// Adopt watches a process that was confirmed earlier. pid 0: unknown.
 	Adopt(attempt uint64, job Job, pid int64, livelock string, to *actor.PID)

@@ -67,21 +67,12 @@ func (q *queue) tellTaken(request uint64) func(ctx actor.Context) {
 	return func(ctx actor.Context) { ctx.Send(q.config.Filters, &messages.VerdictsTaken{Request: request}) }
 }
 
-// callOffByRules calls off the starts of the jobs that new verdicts pause or reject. A rejected job that has begun goes on.
+// callOffByRules calls off the starts of the jobs that new verdicts pause or reject.
 func (q *queue) callOffByRules(ctx actor.Context, verdicts []*messages.Verdict, done func(ctx actor.Context)) {
 	var ids []int64
 	for _, v := range verdicts {
-		e := q.index.get(v.Id)
-		if e == nil || e.stage != active {
-			continue
-		}
-		switch filter.VerbOf(v) {
-		case filter.Pause:
+		if verb := filter.VerbOf(v); verb == filter.Pause || verb == filter.Reject {
 			ids = append(ids, v.Id)
-		case filter.Reject:
-			if _, next := decodeKnown(v.Id, e.info.Encoded).Progress(); next == 0 {
-				ids = append(ids, v.Id)
-			}
 		}
 	}
 	q.callOff(ctx, ids, func(ctx actor.Context, _ []int64) { done(ctx) })

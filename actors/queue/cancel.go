@@ -34,6 +34,7 @@ func (q *queue) cancel(ctx actor.Context, sender *actor.PID, m *messages.OrderJo
 	switch {
 	case e == nil || e.stage == final:
 		answerClient(ctx, sender, m.Request, false, notFoundText(m.Id))
+	case m.Rejection != nil && e.stage != active: // verdictsChanged has canceled it, or the rule is gone
 	case e.stage == active && m.By != "":
 		q.recordCanceledBy(ctx, sender, m)
 	case e.stage == active:

@@ -5,7 +5,6 @@ import (
 
 	"lockstep/core/filter"
 	"lockstep/core/job"
-	"lockstep/core/rawjson"
 	"lockstep/core/record"
 	"lockstep/messages"
 )
@@ -76,18 +75,11 @@ func (q *queue) rejectInGroup() {
 	for _, s := range q.submissions.committing() {
 		for i, j := range s.jobs {
 			if v := q.verdicts.of[int64(j.ID)]; filter.VerbOf(v) == filter.Reject {
-				q.cancelRejectedJob(j, v)
+				record.Reject(j, v.Rule, v.Reason, q.now())
 				s.encoded[i] = job.Encode(j)
 			}
 		}
 	}
-}
-
-// cancelRejectedJob cancels a job that has not started, and names the rule in its reason trail and in its result.
-func (q *queue) cancelRejectedJob(j *job.Job, v *messages.Verdict) {
-	text := record.Rejection(v.Rule, v.Reason)
-	q.appendReason(j, record.RejectSource, text)
-	j.CancelUnstarted(rawjson.Quote(text), q.now())
 }
 
 func (q *queue) appendReason(j *job.Job, source, text string) {
@@ -119,7 +111,7 @@ func (q *queue) opReached(ctx actor.Context, m *messages.ReachOpResult) {
 }
 
 func (q *queue) rejectPending(ctx actor.Context, e *entry, v *messages.Verdict) {
-	q.rewrite(ctx, e, "reject-job", q.records.get(v.Id), func(j *job.Job) { q.cancelRejectedJob(j, v) }, q.logEndNotWritten(v.Id))
+	q.rewrite(ctx, e, "reject-job", q.records.get(v.Id), func(j *job.Job) { record.Reject(j, v.Rule, v.Reason, q.now()) }, q.logEndNotWritten(v.Id))
 }
 
 // unfinishedJob returns a pending job for the scheduler; nil if a rule rejects it, and

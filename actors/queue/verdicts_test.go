@@ -363,7 +363,7 @@ func TestWhoEndsIsForgottenByTheRules(t *testing.T) {
 }
 
 // The filter engine, and with it the author of a rule, is answered when the starts of the jobs that the rule pauses or rejects are called off.
-// A rejected job that has begun goes on.
+// Of one that executes an opcode no more is asked.
 func TestARuleIsTakenWhenStartsAreCalledOff(t *testing.T) {
 	begun := jobtest.Running(3, jobtest.Delay(), jobtest.Delay())
 	begun.Ops[0].Status, begun.Ops[1].Status = job.Success, job.Waiting
@@ -374,7 +374,7 @@ func TestARuleIsTakenWhenStartsAreCalledOff(t *testing.T) {
 		b.filters.Ask(b.queue, &messages.VerdictsChanged{Request: 9, Verdicts: []*messages.Verdict{
 			verdict(1, filter.Pause), verdict(2, filter.Reject), verdict(3, filter.Reject), verdict(4, filter.Pause)}})
 		b.Settle()
-		request := b.expectCallOff(1, 2)
+		request := b.expectCallOff(1, 2, 3)
 		b.filters.Quiet()
 		b.jobs.Ask(b.queue, &messages.JobReturned{Id: 1})
 		b.calledOff(request)

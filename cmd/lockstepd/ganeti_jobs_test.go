@@ -208,25 +208,6 @@ func readProcess(t *testing.T, g *ganetiQueue, id int64) int {
 	return j.ProcessID
 }
 
-// A rule that pauses a job holds it before its start only, as under Ganeti's daemon.
-func TestPauseBeforeGanetisProcess(t *testing.T) {
-	g := newGanetiQueue(t)
-	c := g.dial()
-	runs := c.submit(delayOp(), delayOp())
-	c.awaitOpStatus(runs, 0, "running")
-	var rule string
-	c.call("ReplaceFilter", &rule, nil, 0, []any{[]any{"jobid", []any{">", "id", 0}}}, "PAUSE", []any{})
-	paused := c.submit(delayOp())
-	g.permit(runs, 0, "")
-	c.awaitOpStatus(runs, 1, "running")
-	g.permit(runs, 1, "")
-	require.Equal(t, "success", c.await(runs).Status)
-	require.Equal(t, "queued", c.query(paused).Status)
-	c.call("DeleteFilter", nil, rule)
-	g.permit(paused, 0, "")
-	require.Equal(t, "success", c.await(paused).Status)
-}
-
 // lockstep's own opcodes run beside Ganeti's, and what they leave in the queue is readable for Ganeti's daemon: its keys and
 // its types of log entries only. A job with opcodes of both is refused.
 func TestOwnOpcodesInGanetiMode(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"lockstep/core/job"
 	"lockstep/core/jobproc"
+	"lockstep/core/rawjson"
 )
 
 // canceledByKey holds the user and process whose cancel the daemon accepted last: "uid=0(root), pid=4711".
@@ -155,6 +156,14 @@ func Rejection(rule, reason string) string {
 		text += ": " + reason
 	}
 	return text
+}
+
+// Reject cancels a job that a filter rule rejects and of which no opcode executes. The rule is named in its reason trail and in its
+// result.
+func Reject(j *job.Job, rule, reason string, now job.Timestamp) {
+	text := Rejection(rule, reason)
+	j.AppendReason(func(int) string { return RejectSource }, func(int) string { return text }, now)
+	j.CancelUnstarted(rawjson.Quote(text), now)
 }
 
 // Rejected reports whether a result is that of a job that a filter rule has rejected.

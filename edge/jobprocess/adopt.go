@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -28,11 +29,12 @@ const watchedProbeInterval = 30 * time.Second
 // probes the livelock: a held livelock means that the process lives, so that its pid in the
 // job file still belongs to it. Tell reaches the process as soon as Adopt returns.
 func (p *Processes) Adopt(attempt uint64, job jobs.Job, pid int64, livelock string, jobActor *actor.PID) {
-	l := &liveProcess{job: job, process: openProcess(int(pid)), livelock: livelock, ended: make(chan struct{})}
+	l := &liveProcess{job: job, process: openProcess(int(pid)), pid: int(pid), livelock: livelock, ended: make(chan struct{})}
 	held := isAlive(livelock) || p.lostLockFile(l, int(pid))
 	var leader *reaper.Leader
 	if held {
 		leader = leaderOf(l.process, int(pid))
+		l.signal(syscall.SIGCONT) // the former daemon may have died while it carried out a cancel
 		p.addLive(attempt, l)
 		p.watchFile(attempt, job, livelock, jobActor)
 	}
@@ -70,7 +72,7 @@ func (p *Processes) watchAdopted(l *liveProcess, attempt uint64, pid int, held b
 		led.leader = leader
 	}
 	p.killOrphans(l.livelock, led)
-	p.notify(jobActor, &messages.ProcessGone{Attempt: attempt, Text: "its process has ended while no daemon was watching, or was not its child"})
+	p.notify(jobActor, &messages.ProcessGone{Attempt: attempt, Text: "its process has ended while no daemon was watching, or was not its child", Canceled: l.canceled.Load()})
 }
 
 // lostLockFile reports whether the lock file of a live job process was removed. It recognises

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -30,9 +31,12 @@ const exitGrace = 20 * time.Second
 type liveProcess struct {
 	job      jobs.Job
 	process  *pidfd.Process
+	pid      int
 	livelock string
 	ended    chan struct{} // closed when the process has ended
 	held     heldOrders
+	cancel   sync.Mutex  // held while a cancel is carried out
+	canceled atomic.Bool // it was ended by a cancel, and executed no opcode
 }
 
 // heldOrders are the orders to a process that cannot take signals yet. It takes them when takesSignals has been true once.
@@ -121,7 +125,11 @@ func (p *Processes) Tell(attempt uint64, order jobs.Order) {
 	p.mu.Lock()
 	l := p.live[attempt]
 	p.mu.Unlock()
-	if l != nil && !l.held.hold(order, func() bool { return p.takesSignals(l.job) }) {
+	switch {
+	case l == nil:
+	case order.Kind == jobs.StopBeforeNext && l.job.Program == messages.JobProgram_GANETI_JOB:
+		go p.cancelGaneti(l)
+	case !l.held.hold(order, func() bool { return p.takesSignals(l.job) }):
 		p.deliver(l, order)
 	}
 }

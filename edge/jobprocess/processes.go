@@ -174,12 +174,13 @@ func (p *Processes) runAttempt(a *pendingStart, attempt uint64, job jobs.Job, jo
 	}
 	p.removePending(attempt)
 	child.closePipes()
+	l := &liveProcess{job: job, process: child.process, pid: child.pid, livelock: livelock, ended: make(chan struct{})}
 	if failure != nil {
 		p.notify(jobActor, &messages.HandshakeFailed{Attempt: attempt, Text: failure.Error()})
 		p.fileWatch.remove(attempt)
 		child.terminate()
 	} else {
-		p.addLive(attempt, &liveProcess{job: job, process: child.process, livelock: livelock, ended: make(chan struct{})})
+		p.addLive(attempt, l)
 		p.notify(jobActor, &messages.ProcessConfirmed{Attempt: attempt})
 	}
 	child.process.AwaitEnd()
@@ -190,7 +191,7 @@ func (p *Processes) runAttempt(a *pendingStart, attempt uint64, job jobs.Job, jo
 	}
 	// A failed handshake fails before the process has all of the last message, and without
 	// that the process does not act.
-	p.notify(jobActor, &messages.ProcessGone{Attempt: attempt, Text: exit, NeverActed: failure != nil})
+	p.notify(jobActor, &messages.ProcessGone{Attempt: attempt, Text: exit, NeverActed: failure != nil, Canceled: l.canceled.Load()})
 }
 
 // endUnspawned ends an attempt for which there is no process.

@@ -5,7 +5,9 @@ the directories. A job for which the file STANDIN_DATA/slow-JOB exists renames i
 signal handlers, and waits until it is removed. A job for which the file STANDIN_DATA/sleep-JOB exists starts a process, and
 writes its pid to slept-JOB. An opcode ends when the file STANDIN_DATA/go-JOB-OPCODE or go-all exists, and fails if that file has a
 text. A job for which the file STANDIN_DATA/stop-JOB has the name of a step writes its pid to stopped-JOB in that step, and waits until
-the first file is gone. While STANDIN_DATA/hold-answer exists the fork server does not answer for a child that it has made. Each opcode
+the first file is gone. If the file STANDIN_DATA/attempt has a number of seconds, each opcode takes the big lock as Ganeti's
+program does: in attempts that last so long it asks WConfD, and after each it frees what it has and looks at a cancel; exclusively
+if STANDIN_DATA/exclusive-JOB exists. While STANDIN_DATA/hold-answer exists the fork server does not answer for a child that it has made. Each opcode
 that begins is a line in STANDIN_DATA/ran.
 """
 
@@ -14,6 +16,7 @@ import fcntl
 import json
 import os
 import signal
+import socket
 import sys
 import time
 
@@ -21,6 +24,7 @@ DATA, RUN = os.environ["STANDIN_DATA"], os.environ["STANDIN_RUN"]
 JOB = int(sys.argv[1]) if __name__ == "__main__" else 0  # the fork server loads it under another name
 FILE = os.path.join(DATA, "queue", "job-%d" % JOB)
 canceled = False
+woken = False
 priority = None
 
 
@@ -53,6 +57,62 @@ def reach(step):
 def cancel(_signum, _frame):
   global canceled
   canceled = True
+
+
+def wake(_signum, _frame):
+  global woken
+  woken = True
+
+
+class Canceled(Exception):
+  pass
+
+
+class WConfD(object):
+  def __init__(self, livelock):
+    self.me = [JOB, livelock, os.getpid()]
+    self.sock = None
+
+  def call(self, method, *args):
+    while True:  # a daemon may restart at any time
+      try:
+        if self.sock is None:
+          self.sock = socket.socket(socket.AF_UNIX)
+          self.sock.connect(os.path.join(RUN, "socket", "ganeti-wconfd"))
+        self.sock.sendall(json.dumps({"method": method, "args": args}).encode() + b"\x03")
+        data = b""
+        while not data.endswith(b"\x03"):
+          piece = self.sock.recv(65536)
+          if not piece:
+            raise OSError("closed")
+          data += piece
+        answer = json.loads(data[:-1])
+        assert answer["success"], answer
+        return answer["result"]
+      except OSError:
+        self.sock = None
+        time.sleep(0.02)
+
+  def acquire(self, seconds):
+    global woken
+    exclusive = os.path.exists(os.path.join(DATA, "exclusive-%d" % JOB))
+    while True:
+      if canceled:
+        raise Canceled()
+      woken = False
+      self.call("updateLocksWaiting", self.me, 0, [["cluster/BGL", "exclusive" if exclusive else "shared"]])
+      pending = self.call("hasPendingRequest", self.me)
+      end = time.time() + seconds
+      while pending and time.time() < end:
+        time.sleep(0.05)
+        if woken:
+          pending = self.call("hasPendingRequest", self.me)
+      if not pending or not self.call("hasPendingRequest", self.me):
+        return
+      self.free()
+
+  def free(self):
+    self.call("freeLocksLevel", self.me, "cluster")
 
 
 def reprioritise(_signum, _frame):
@@ -99,13 +159,18 @@ def start_sleeper():
   os.rename(path + ".new", path)
 
 
-def run(job, number, op, secret):
+def run(job, number, op, secret, livelock):
   if priority is not None:
     op["priority"] = priority
   op["start_timestamp"] = now()
   job["start_timestamp"] = job["start_timestamp"] or op["start_timestamp"]
   op["status"] = "waiting"
   write(job)
+  attempt = os.path.join(DATA, "attempt")
+  locks = WConfD(livelock) if os.path.exists(attempt) else None
+  if locks:
+    with open(attempt) as f:
+      locks.acquire(float(f.read()))
   op["exec_timestamp"] = now()
   op["status"] = "running"
   serial = 1 + sum(len(o["log"]) for o in job["ops"])
@@ -123,6 +188,8 @@ def run(job, number, op, secret):
     time.sleep(0.005)
   with open(go) as f:
     failure = f.read()
+  if locks:
+    locks.free()
   op["end_timestamp"] = now()
   op["status"], op["result"] = ("error", failure) if failure else ("success", None)
 
@@ -152,6 +219,7 @@ def main():
     while os.path.exists(slow + "-reached"):
       time.sleep(0.005)
   signal.signal(signal.SIGTERM, cancel)
+  signal.signal(signal.SIGHUP, wake)
   signal.signal(signal.SIGUSR1, reprioritise)
   with open(FILE) as f:
     job = json.load(f)
@@ -160,8 +228,11 @@ def main():
     if canceled and end == "success":
       end = "canceled"
     if end == "success":
-      run(job, number, op, secrets[number])
-      end = op["status"]
+      try:
+        run(job, number, op, secrets[number], path)
+        end = op["status"]
+      except Canceled:
+        op["status"], op["result"], end = "canceled", "Job canceled by request", "canceled"
     else:
       op["status"], op["result"] = end, "the job has ended before"
     if end == "success" and number + 1 < len(job["ops"]):
