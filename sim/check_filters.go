@@ -8,8 +8,8 @@ import (
 )
 
 // checkFilters: while an acknowledged rule is in force, the scheduler chooses no job that the
-// rule pauses or rejects, and no process is permitted to begin its next opcode or given locks
-// while the rule pauses its job. What was on its way when the rule came may continue, except that after the answer to the
+// rule pauses or rejects, and no process of such a job is permitted to begin its next opcode or
+// given locks. What was on its way when the rule came may continue, except that after the answer to the
 // rule no process of such a job is confirmed. A job that
 // a rule rejects at its submission is recorded as canceled before its client gets the id; no
 // other job is.
@@ -23,7 +23,7 @@ func (c *checkFilters) See(w *World, event any) error {
 	switch e := event.(type) {
 	case jobPicked:
 		v, known := w.effective.verdict(w.Job(e.id))
-		if known && (v.action.Verb == filter.Pause || v.action.Verb == filter.Reject) {
+		if known && v.bars() {
 			return fmt.Errorf("job %d was chosen to start, but rule %s says %s", e.id, v.uuid, v.action.Verb)
 		}
 	case processPermitted:
@@ -32,13 +32,13 @@ func (c *checkFilters) See(w *World, event any) error {
 		}
 	case opPermitted:
 		v, known := w.effective.verdictAt(w.Job(e.process.job), e.op)
-		if known && e.process.onDecider() && v.action.Verb == filter.Pause {
-			return fmt.Errorf("job %d may begin opcode %d, but rule %s pauses it", e.process.job, e.op, v.uuid)
+		if known && e.process.onDecider() && v.bars() {
+			return fmt.Errorf("job %d may begin opcode %d, but rule %s says %s", e.process.job, e.op, v.uuid, v.action.Verb)
 		}
 	case locksTaken:
 		v, known := w.effective.verdict(w.Job(e.process.job))
-		if known && e.process.onDecider() && !e.afterLostAnswer && v.action.Verb == filter.Pause {
-			return fmt.Errorf("job %d has got the locks for opcode %d, but rule %s pauses it", e.process.job, e.op, v.uuid)
+		if known && e.process.onDecider() && !e.afterLostAnswer && v.bars() {
+			return fmt.Errorf("job %d has got the locks for opcode %d, but rule %s says %s", e.process.job, e.op, v.uuid, v.action.Verb)
 		}
 	case submissionSent:
 		if c.sent == nil {

@@ -25,6 +25,7 @@ func TestCheckersBite(t *testing.T) {
 	bites[checkConnections{}.Name()] = true // TestACrowdStandsInNobodysWay
 	bites[checkPrograms{}.Name()] = true    // TestProgramsCompeteForLocks
 	bites[checkRunDirs{}.Name()] = true     // TestAnOperatorChangesWhatLiesAround
+	bites[(&checkWithheld{}).Name()] = true // TestGanetisProcessesWait
 	for name, c := range map[string]struct {
 		checker  func() Checker
 		mutation string
@@ -111,6 +112,10 @@ func TestCheckersBite(t *testing.T) {
 		"filters: the scheduler hears of no change": {
 			checker:  func() Checker { return &checkFilters{} },
 			mutation: "no-verdicts", within: 50,
+		},
+		"filters: rejected jobs go on": {
+			checker:  func() Checker { return &checkFilters{} },
+			mutation: "rejected-go-on", within: 50,
 		},
 		"filters: newcomers are not judged": {
 			checker:  func() Checker { return &checkFilters{} },

@@ -97,6 +97,9 @@ func (s *submission) name(n int) string {
 // submit sends jobs: one with SubmitJob, several with SubmitManyJobs, and jobs with names with LockstepSubmitJobs.
 func (c *client) submit(jobs [][]OpSpec, done func(*submission)) *submission {
 	c.sent++
+	if c.world.options.Ganeti {
+		jobs = ofOneProgram(jobs)
+	}
 	s := &submission{client: c, number: c.sent, jobs: jobs}
 	c.world.submissions = append(c.world.submissions, s)
 	method, args := s.rpcCall()

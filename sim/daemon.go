@@ -91,7 +91,7 @@ func newDaemon(n *node) *daemon {
 	d.ports.Confd = d.queries
 	d.settings = supervisor.Settings{Livelock: livelock, BootID: n.machine.boot(), Locks: lock.Settings{Hierarchy: lock.Implied, BypassAfter: bypassAfter},
 		About: luxi.About{PID: n.machine.lastPid}, NewUUID: w.newUUID, Random: w.randomOctets, MaxStarts: w.options.Starts,
-		Writers: w.options.Writers, Catalogue: opcode.Builtin(), Limits: supervisor.DefaultLimits(), Patience: w.mutations.Patience, StartUnblocked: w.mutations.StartUnblocked}
+		Writers: w.options.Writers, Catalogue: opcode.Builtin(), Limits: supervisor.DefaultLimits(), Patience: w.mutations.Patience, StartUnblocked: w.mutations.StartUnblocked, GanetiJobs: w.options.Ganeti}
 	return d
 }
 

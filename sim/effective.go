@@ -184,6 +184,9 @@ type verdict struct {
 	action filter.Action
 }
 
+// bars reports whether no opcode of the job may begin.
+func (v verdict) bars() bool { return v.action.Verb == filter.Pause || v.action.Verb == filter.Reject }
+
 // verdict returns the verdict of the rules on a job; false if it is unknown now.
 func (f *effectiveConfig) verdict(j *job.Job) (verdict, bool) {
 	if !f.known || j == nil || f.firstEnd != 0 && f.world.Now().UnixNano() >= f.firstEnd {

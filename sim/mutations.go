@@ -81,6 +81,8 @@ var AllMutations = slices.Concat([]Mutation{
 	{"equal-priorities", "the scheduler takes urgent jobs for normal ones", Mutations{Alter: hidesPriorities}},
 	{"unheard-ends", "the scheduler does not learn that jobs have ended", Mutations{Alter: dropsEnds}},
 	{"paused-get-locks", "the lock manager does not learn which jobs are paused", Mutations{Alter: drops("daemon/core/locks", &messages.SetLockPause{})}},
+	{"rejected-go-on", "a job that a rule rejects gets the permission for its next opcode", Mutations{Alter: permitsRejected}},
+	{"forgotten-pauses", "a lock manager that restarts does not learn for which of Ganeti's processes requests are withheld", Mutations{Alter: forgetsWithheld}},
 	{"greater-limits", "the limit of a RATE_LIMIT rule is three higher than the rule says", Mutations{Alter: raisesLimits}},
 	{"no-reason-limits", "rate limits in reason trails have no effect", Mutations{Alter: hidesRateLimits}},
 	{"no-ageing", "the weight of waiting jobs does not fall with their age", Mutations{Alter: neverAges}},
@@ -135,6 +137,22 @@ func drops(actor string, types ...any) func(string, any) any {
 		}
 		return m
 	}
+}
+
+// permitsRejected makes the permission of a denial because of a rule.
+func permitsRejected(_ string, m any) any {
+	if m, is := m.(*messages.BeginOpResult); is && strings.HasPrefix(m.Text, "rejected") {
+		return &messages.BeginOpResult{Request: m.Request}
+	}
+	return m
+}
+
+// forgetsWithheld takes the jobs whose requests are withheld out of what a lock manager that starts gets.
+func forgetsWithheld(_ string, m any) any {
+	if m, is := m.(*messages.SetLockPauses); is {
+		return &messages.SetLockPauses{Incarnation: m.Incarnation, Ids: m.Ids}
+	}
+	return m
 }
 
 // callsNothingOff takes the jobs out of a CallOff.

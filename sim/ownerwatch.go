@@ -51,9 +51,12 @@ func (o *ownerWatch) Watch(livelock string, _ int) {
 // Forget ends a watch.
 func (o *ownerWatch) Forget(livelock string) { delete(o.watched, livelock) }
 
-// Wake would signal a process that does not wait on a connection. No simulated process does that.
+// Wake signals a process that does not wait on a connection: Ganeti's.
 func (o *ownerWatch) Wake(livelock string, _ int) {
 	o.daemon.world.trace.addf(TopicProcess, "the holder of %s is woken", livelock)
+	if p := o.daemon.node.machine.livelocks[livelock]; p != nil && !p.life.Over && p.ganeti != nil {
+		p.then(p.ganeti.wake)
+	}
 }
 
 // Probe answers with the dead livelocks.

@@ -46,7 +46,11 @@ type process struct {
 	awaitsPermission bool // to begin the next opcode
 	launchSpecs      []jobproc.LaunchSpec
 	heldLocks        []lock.Item      // for the opcode that executes
-	shell            *shell           // nil: the job has not begun
+	shell            *shell           // nil: the job has not begun, or the program is Ganeti's
+	ganetis          bool             // the program is Ganeti's
+	ganeti           *ganetiProcess   // nil: as for shell
+	onWrite          func()           // tells the daemon of what Ganeti's program has written; nil: no daemon watches
+	canceled         bool             // the daemon has ended it by a cancel
 	signals          []jobs.OrderKind // that came before there was a shell
 	exitText         string           // how the process has ended; "": it lives
 	watchers         []func()
@@ -148,7 +152,7 @@ func (p *process) read(then func([]byte)) {
 }
 
 func (p *process) confirmed(frame []byte) {
-	if err := json.Unmarshal(frame, &p.launchSpecs); err != nil {
+	if err := json.Unmarshal(frame, &p.launchSpecs); err != nil && !p.ganetis {
 		p.exit("the launch specs of the daemon: " + err.Error())
 		return
 	}
@@ -165,6 +169,14 @@ func (p *process) loadJob() {
 		return
 	}
 	p.watchLease()
+	if p.ganetis {
+		p.ganeti = newGanetiProcess(p)
+		for _, kind := range p.signals {
+			p.signal(kind)
+		}
+		p.ganeti.begin()
+		return
+	}
 	loaded, err := p.load()
 	if err != nil {
 		p.exit(err.Error())
@@ -226,6 +238,9 @@ func (p *process) ended(how string) {
 	}
 	if p.shell != nil {
 		p.shell.hangUp()
+	}
+	if p.ganeti != nil {
+		p.ganeti.wconfd.hangUp()
 	}
 	m.node.tracef(TopicProcess, "job %d: process %s", p.job, how)
 	p.stdin.closeReader()

@@ -23,6 +23,7 @@ type Repro struct {
 	Crowd    int       `json:"crowd,omitempty"`    // see RunOptions
 	Hands    int       `json:"hands,omitempty"`    // see RunOptions
 	Programs int       `json:"programs,omitempty"` // see RunOptions
+	Ganeti   int       `json:"ganeti,omitempty"`   // see RunOptions
 	Mutation string    `json:"plant,omitempty"`
 	Schedule *Schedule `json:"recipe,omitempty"` // nil: the seed's own
 }
@@ -49,7 +50,7 @@ func (c Repro) Run(sink func(Line)) (Result, error) {
 			return Result{}, err
 		}
 	}
-	return Run(c.Seed, RunOptions{Steps: c.Steps, Faults: faults, Nodes: c.Nodes, Config: c.Config, Readers: c.Readers, Holders: c.Holders, Crowd: c.Crowd, Hands: c.Hands, Programs: c.Programs, Mutations: mutations, Schedule: c.Schedule, Sink: sink}), nil
+	return Run(c.Seed, RunOptions{Steps: c.Steps, Faults: faults, Nodes: c.Nodes, Config: c.Config, Readers: c.Readers, Holders: c.Holders, Ganeti: c.Ganeti, Crowd: c.Crowd, Hands: c.Hands, Programs: c.Programs, Mutations: mutations, Schedule: c.Schedule, Sink: sink}), nil
 }
 
 // checkNodes refuses faults and mutations that need several nodes.

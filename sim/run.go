@@ -19,6 +19,7 @@ type RunOptions struct {
 	Hands     int             // in about one of so many seeds an operator changes the run directory and settings.json between starts; 0: none
 	Programs  int             // about one of so many seeds, of one node, has programs that compete with jobs for locks; 0: none
 	Holders   int             // in about one of so many seeds job programs take time to load, and clients hold jobs meanwhile; 0: none
+	Ganeti    int             // in about one of so many seeds Ganeti's program runs the jobs of its opcodes, on one node; 0: none
 	Mutations Mutations
 	Sink      func(Line)
 	// Schedule, if set, selects work and faults of the seed.
@@ -59,7 +60,7 @@ func Run(seed uint64, o RunOptions) Result {
 	rng := rand.New(rand.NewPCG(seed, 0xd1ce))
 	clients := configClients(seed, o.Config)
 	browsers := browserCount(seed)
-	w := New(Options{Seed: seed, Networks: clients > 0, Browsers: browsers > 0, Slots: 1 + rng.IntN(4), Starts: 1 + rng.IntN(3), Writers: 1 + rng.IntN(4),
+	w := New(Options{Seed: seed, Networks: clients > 0, Browsers: browsers > 0, Ganeti: o.Nodes <= 1 && ganetiSeed(seed, o.Ganeti), Slots: 1 + rng.IntN(4), Starts: 1 + rng.IntN(3), Writers: 1 + rng.IntN(4),
 		ReportMax: 1 << (20 * (seed % 2)), FaultRates: DrawFaultRates(rng, rand.New(rand.NewPCG(seed, 0xfa17)), o.Faults), Sink: o.Sink, Nodes: o.Nodes, Mutations: o.Mutations})
 	if w.oracle != nil {
 		w.injector.clusterRates = DrawClusterFaultRates(rand.New(rand.NewPCG(seed, 0xc1a5)), o.Faults)
@@ -125,6 +126,18 @@ func configClients(seed uint64, oneOf int) int {
 		return 0
 	}
 	return 1 + int(rng.Uint32()%3)
+}
+
+const (
+	// GanetiSeeds is the usual value of RunOptions.Ganeti.
+	GanetiSeeds = 6
+	// ganetiDice separates the dice of this choice from others of the same seed.
+	ganetiDice = 0x6a7e
+)
+
+// ganetiSeed reports whether Ganeti's program runs jobs in the run of a seed.
+func ganetiSeed(seed uint64, oneOf int) bool {
+	return oneOf > 0 && rand.New(rand.NewPCG(seed, ganetiDice)).IntN(oneOf) == 0
 }
 
 // browserCount is the number of browsers in the run of a seed.

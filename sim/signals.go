@@ -21,6 +21,15 @@ func (s *spawner) Tell(start uint64, order jobs.Order) {
 	if order.Kind == jobs.TakePriority {
 		m.priorities[p.job] = order.Priority
 	}
+	switch {
+	case p.ganetis && order.Kind == jobs.StopBeforeNext && p.executesNothing():
+		p.canceled = true
+		p.kill("SIGKILL")
+		return
+	case p.ganetis && order.Kind == jobs.EndNow:
+		p.kill("SIGKILL")
+		return
+	}
 	p.signal(order.Kind)
 	if order.Kind == jobs.EndNow {
 		m.world.clock.After(endGrace, s.daemon.life, func() { s.forceKill(start, p) })
@@ -60,6 +69,10 @@ func orderText(o jobs.Order) string {
 
 // signal is delivered when the process has begun its job, because it handles signals from then on.
 func (p *process) signal(kind jobs.OrderKind) {
+	if p.ganeti != nil {
+		p.then(func() { p.ganeti.signalled(kind) })
+		return
+	}
 	if p.shell == nil {
 		p.signals = append(p.signals, kind)
 		return

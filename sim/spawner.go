@@ -36,6 +36,7 @@ type attempt struct {
 	spawner    *spawner
 	start      uint64
 	id         int64
+	ganetis    bool // the job is of Ganeti's program
 	to         *actor.PID
 	thread     *kernel.Thread
 	process    *process
@@ -53,7 +54,7 @@ func (s *spawner) newThread() *kernel.Thread {
 // Start spawns the process of a job and goes through the handshake with it.
 func (s *spawner) Start(start uint64, started jobs.Job, to *actor.PID) {
 	id := started.ID
-	a := &attempt{spawner: s, start: start, id: id, to: to, thread: s.newThread()}
+	a := &attempt{spawner: s, start: start, id: id, ganetis: started.Program == messages.JobProgram_GANETI_JOB, to: to, thread: s.newThread()}
 	s.attempts[start] = a
 	a.thread.Do(a.spawn)
 }
@@ -96,6 +97,7 @@ func (a *attempt) spawn() {
 		return
 	}
 	a.process = a.spawner.daemon.node.machine.spawn(a.id)
+	a.process.ganetis = a.ganetis
 	a.receive("the process did not name its lock file", func(frame []byte) {
 		a.livelock = string(frame)
 		a.send(&messages.ProcessNamed{Attempt: a.start, Pid: int64(a.process.pid), Livelock: a.livelock})
@@ -124,6 +126,9 @@ func (a *attempt) decide() {
 		return
 	}
 	a.process.permitted = true
+	if a.ganetis {
+		a.process.watchFile(a.thread, func() { a.send(&messages.ProcessReported{Id: a.id, Livelock: a.livelock}) })
+	}
 	a.spawner.daemon.world.notify(processPermitted{a.process})
 	a.receive("the process did not take its permission to start", func([]byte) {
 		if err := a.process.stdin.write(a.launchSpec); err != nil {
@@ -177,17 +182,24 @@ func (a *attempt) reap(neverActed bool) {
 		a.thread.Do(func() {
 			a.spawner.untrack(a.start)
 			p.machine.cleanUp(a.livelock, true, a.thread.Life, func() {
-				a.thread.Do(func() { a.send(&messages.ProcessGone{Attempt: a.start, Text: p.exitText, NeverActed: neverActed}) })
+				a.thread.Do(func() {
+					a.send(&messages.ProcessGone{Attempt: a.start, Text: p.exitText, NeverActed: neverActed, Canceled: p.canceled})
+				})
 			})
 		})
 	})
 }
 
 // Adopt watches a process of a former daemon. Tell works as soon as Adopt returns.
-func (s *spawner) Adopt(start uint64, _ jobs.Job, pid int64, livelock string, to *actor.PID) {
+func (s *spawner) Adopt(start uint64, adopted jobs.Job, pid int64, livelock string, to *actor.PID) {
 	m, t := s.daemon.node.machine, s.newThread()
 	if m.alive(livelock) {
 		s.track(start, m.livelocks[livelock])
+	}
+	p := m.livelocks[livelock]
+	if p != nil && p.ganetis {
+		p.watchFile(t, func() { s.send(to, &messages.ProcessReported{Id: adopted.ID, Livelock: livelock}) })
+		p.wrote() // it may have written before
 	}
 	seen := false
 	gone := func() {
@@ -195,7 +207,7 @@ func (s *spawner) Adopt(start uint64, _ jobs.Job, pid int64, livelock string, to
 		m.cleanUp(livelock, seen, t.Life, func() {
 			t.Do(func() {
 				s.send(to, &messages.ProcessGone{Attempt: start,
-					Text: "its process has ended while no daemon was watching, or was not its child"})
+					Text: "its process has ended while no daemon was watching, or was not its child", Canceled: p != nil && p.canceled})
 			})
 		})
 	}

@@ -27,6 +27,7 @@ type Options struct {
 	ReportMax  int
 	Networks   bool // the first configuration has a network, see simNetwork
 	Browsers   bool // daemons keep sessions of the console
+	Ganeti     bool // Ganeti's program runs Ganeti's opcodes. One node
 	FaultRates FaultRates
 	Checkers   []Checker // nil: all
 	Mutations  Mutations
