@@ -121,7 +121,7 @@ func (l *locks) waits(ctx actor.Context, q *clientCall) {
 	waits := []answer.LockWait{}
 	for _, p := range l.state.Pending() {
 		w := answer.LockWait{Owner: ownerOf(p.Owner), Priority: p.Priority, Request: itemsOf(p.Request),
-			Seconds: now.Sub(l.state.WaitingSince(p.Owner)).Seconds()}
+			Seconds: now.Sub(l.state.WaitingSince(p.Owner)).Seconds(), Withheld: l.state.Withheld(p.Owner)}
 		for _, b := range l.state.Blockers(p.Owner) {
 			w.Blockers = append(w.Blockers, ownerOf(b))
 			names := []string{}

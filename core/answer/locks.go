@@ -72,6 +72,7 @@ type LockWait struct {
 	Blockers []LockOwner `json:"blockers"`
 	Locks    [][]string  `json:"locks"`
 	Seconds  float64     `json:"seconds"`
+	Withheld bool        `json:"withheld,omitempty"` // its job is paused, held or rejected, or has no run slot
 }
 
 // JobWait is a job that waits for the end of other jobs.

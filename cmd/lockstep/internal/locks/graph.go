@@ -37,6 +37,10 @@ func newWaitGraph(state lockState) *waitGraph {
 	for _, wait := range state.Waits {
 		waiter := g.vertex(wait.Owner)
 		since := "waits " + term.Span(time.Duration(wait.Seconds*float64(time.Second))) + " for "
+		if wait.Withheld {
+			waiter.idle = since + lockNames(wait.Request) + ", which it does not get for now: see lockstep why"
+			continue
+		}
 		if len(wait.Blockers) == 0 {
 			waiter.idle = since + lockNames(wait.Request) + ", which is free now"
 		}

@@ -38,7 +38,8 @@ named lock is shown together with locks that include it: a held node/[lockset], 
 is all nodes, and an exclusively held cluster/BGL, which is all locks.
 
 A request is for all locks of an opcode at once. It is pending at each of them, with
-the note "waits for another lock" where it could share the lock.
+the note "waits for another lock" where it could share the lock. The note "does not get
+it for now" says that its job is paused, held or rejected, or waits for a run slot.
 
 --graph shows trees of waiting owners. The roots do not wait; below each owner are
 the owners that wait for it, with locks and times. An owner that waits for several
@@ -202,7 +203,10 @@ func lockTable(state lockState, width int) string {
 		}
 		for _, waiter := range lock.Pending {
 			text := term.Visible(waiter.Mode) + ":" + PrincipalText(holderOf(waiter.Owner))
-			if !state.hinders(lock, waiter) {
+			switch {
+			case state.withholds(waiter):
+				text += " (does not get it for now)"
+			case !state.hinders(lock, waiter):
 				text += " (waits for another lock)"
 			}
 			pending = append(pending, text)
@@ -214,6 +218,12 @@ func lockTable(state lockState, width int) string {
 		rows = append(rows, table.Row{jobLock(awaited.id), "-", "-", term.FirstFew(awaited.pending(), shown)})
 	}
 	return term.TextTable(table.Row{"Name", "Mode", "Owner", "Pending"}, rows, []int{0, 2, 3}, width)
+}
+
+// withholds reports whether the waiter gets no lock for now, whatever is free: its job is paused, held or rejected, or has no slot.
+func (s lockState) withholds(waiter answer.LockWaiter) bool {
+	who := holderOf(waiter.Owner)
+	return slices.ContainsFunc(s.Waits, func(w answer.LockWait) bool { return w.Withheld && w.Owner.Who == who })
 }
 
 // hinders reports whether a waiter can be waiting for this lock. A request is pending at all of its
