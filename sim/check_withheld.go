@@ -46,7 +46,7 @@ func (c *checkWithheld) See(w *World, event any) error {
 func (c *checkWithheld) readAll(w *World) error {
 	snapshot, err := w.lockState()
 	if err != nil {
-		return nil // the file is being replaced
+		return err
 	}
 	c.owners = map[lock.Owner]lock.Record{}
 	for _, h := range snapshot.Holdings {
