@@ -75,7 +75,7 @@ func (c *checkFilters) judgeStart(w *World, rules *filter.Set, j *job.Job) error
 func (c *checkFilters) judgeNew(w *World, ids []int64) error {
 	for _, id := range ids {
 		j := w.Job(id)
-		v, known := w.effective.verdict(j)
+		v, known := w.effective.verdictAt(j, 0) // as at the submission, though the job may have ended since
 		if !known {
 			continue
 		}

@@ -196,6 +196,9 @@ func (c *checkTable) overtakes(w *World, is *tableOwner, hadNothing bool, gained
 	if !w.effective.known || limit == 0 || !hadNothing || waits.Pending == nil {
 		return nil
 	}
+	if p := w.ganetiProcessOf(waits.Owner); p != nil && p.awaitsPermission {
+		return nil // its request may be withheld, and then others overtake it (check_withheld.go)
+	}
 	overdue := waits.requested.Add(limit)
 	if overdue.Before(c.effectiveSince) {
 		overdue = c.effectiveSince

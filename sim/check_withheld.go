@@ -99,13 +99,23 @@ func (w *World) ganetiProcessOf(o lock.Owner) *process {
 
 // barred says why the process must not be granted locks; "" if it may be, as far as is certain.
 func (c *checkWithheld) barred(w *World, p *process) string {
-	if v, known := w.effective.verdict(w.Job(p.job)); known && v.bars() {
+	if v, known := w.effective.verdict(w.Job(p.job)); known && v.bars() && c.barredBefore(w, p) {
 		return fmt.Sprintf("rule %s says %s", v.uuid, v.action.Verb)
 	}
 	if j := c.holds.held(p.job); j != nil && j.may != p.ganeti.op {
 		return "it is held"
 	}
 	return ""
+}
+
+// barredBefore reports whether the rules barred the job at the opcode before, too. A rule about the locks of an opcode is judged
+// when the file says that the job has come to it, and Ganeti's process asks for the locks in the same moment.
+func (c *checkWithheld) barredBefore(w *World, p *process) bool {
+	if p.ganeti.op == 0 || !w.effective.rules.ReadsLocks() {
+		return true
+	}
+	v, known := w.effective.verdictAt(w.Job(p.job), p.ganeti.op-1)
+	return known && v.bars()
 }
 
 // blocksNobody checks that no process of lockstep's program waits for the requests of barred jobs alone.
