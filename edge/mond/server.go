@@ -272,7 +272,9 @@ func (s *Server) readyz(w http.ResponseWriter, _ *http.Request, _ bool) {
 }
 
 // Paths are paths that name all that MonD answers, in order, and paths that name nothing.
-func Paths() []string { return append(slices.Sorted(maps.Keys((&Server{}).pages())), monitor.Paths()...) }
+func Paths() []string {
+	return append(slices.Sorted(maps.Keys((&Server{}).pages())), monitor.Paths()...)
+}
 
 func (s *Server) scrape(w http.ResponseWriter, r *http.Request, login bool) {
 	handler := s.metrics[0]
