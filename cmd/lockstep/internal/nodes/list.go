@@ -29,7 +29,9 @@ behind, why, and when the next call is made.
 Exit code: 0; 1 if no daemon answers.
 With --json: {"self", "master", "master_address": string, "nodes": [{"name",
 "address": string, "voter", "master", "answers": bool, "applied", "behind":
-number, "error": string, "joining": bool}]}; in Ganeti mode with "distribution":
+number, "error": string, "joining": bool}]}; from a master that has compared the files
+of the nodes with "files": {"at_ts": time, "compared", "repaired": number,
+"contested": [{"path": string, "nodes": [string]}]}; in Ganeti mode with "distribution":
 {"serial_no": number, "nodes": [{"uuid", "name", "address", "role": string, "config",
 "ssconf": {"serial_no", "behind": number, "sending": bool, "failures": number, "error":
 string, "failed_ts", "retry_ts": time} or null}]}, times as RFC 3339 or null.`,
