@@ -167,7 +167,7 @@ func TestCheckersBite(t *testing.T) {
 		},
 		"retention: a job goes before its time": {
 			checker:  func() Checker { return &checkRetention{} },
-			mutation: "hasty-retention", within: 50,
+			mutation: "hasty-retention", within: 200,
 		},
 		"retention: the last job of a name goes": {
 			checker:  func() Checker { return &checkRetention{} },
