@@ -75,7 +75,7 @@ func TestThePreviewIsWhatHappens(t *testing.T) {
 	b.until(`document.querySelector("#preview-count")`)
 	before := b.text("#preview-count")
 	b.do(chromedp.Click(chromedp.CSS("#rule-form .primary")), seen("#notice"))
-	hits := b.text("#rules tbody tr td:nth-child(6)")
+	hits := b.text("#rules tbody tr td:nth-child(7)")
 	if !strings.HasPrefix(before, hits+" of 4") || hits != "4" {
 		t.Fatalf("the preview is %q, and the rule decides about %q", before, hits)
 	}
