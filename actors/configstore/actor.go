@@ -148,8 +148,8 @@ func (k *keeper) proceed(ctx actor.Context) {
 	case !k.journal.waits:
 	case k.wantsAppend():
 		k.rewrite(ctx)
-	case !k.journal.unsynced:
-		k.serveLoads(ctx)
+	default:
+		k.serveReads(ctx)
 	}
 	if k.ready && !k.journal.writing {
 		if k.journal.isUnsure {

@@ -232,14 +232,22 @@ func (k *keeper) syncRead(ctx actor.Context) {
 	})
 }
 
-// serveLoads answers the loads while the journal cannot be replaced.
-func (k *keeper) serveLoads(ctx actor.Context) {
+// serveReads answers while the journal cannot be replaced: loads, once what was read at the start is durable, and checks, with
+// what is known of config.data.
+func (k *keeper) serveReads(ctx actor.Context) {
 	k.requests = slices.DeleteFunc(k.requests, func(r request) bool {
-		m, is := r.message.(*Load)
-		if is {
+		switch m := r.message.(type) {
+		case *Load:
+			if k.journal.unsynced {
+				return false
+			}
 			ctx.Send(r.sender, k.loaded(m.Request))
+		case *Check:
+			ctx.Send(r.sender, &Checked{m.Request, k.file.foreign, nil})
+		default:
+			return false
 		}
-		return is
+		return true
 	})
 }
 

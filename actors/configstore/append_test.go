@@ -137,6 +137,7 @@ func TestAStartOnAFullDisk(t *testing.T) {
 			b.send(b.record())
 			require.Equal(t, "ConfigurationError", kittest.Expect[*configstore.Appended](b.client).Failure.GetClass())
 			require.Nil(t, b.load().Failure)
+			require.Nil(t, b.check().Failure)
 		}
 		b.disk.Heal()
 		b.change()
