@@ -32,7 +32,9 @@ func runOneAfterAnother(t *testing.T, order string) {
 	first := c.submit(command("sh", "-c", gate+"; echo first ends >>"+traced).with("locks", lock))
 	c.awaitStatus(first, "running")
 	second := c.submit(command("sh", "-c", "echo second begins >>"+traced).with("locks", lock))
-	c.submit(command("touch", other).with("locks", [][2]string{{"lock/other", "exclusive"}, {"node/a", "shared"}}))
+	third := c.submit(command("touch", other).with("locks", [][2]string{{"lock/other", "exclusive"}, {"node/a", "shared"}}))
+	require.Equal(t, "success", c.await(third).Status, "another free lock does not wait")
+	require.FileExists(t, other)
 	c.awaitBlocked(second, first, "lock/deploy")
 	require.NoFileExists(t, traced)
 
@@ -52,7 +54,6 @@ func runOneAfterAnother(t *testing.T, order string) {
 	content, err := os.ReadFile(traced)
 	require.NoError(t, err)
 	require.Equal(t, "first ends\nsecond begins\n", string(content))
-	require.FileExists(t, other, "another free lock does not wait")
 }
 
 // awaitBlocked waits until a job is known to wait for a lock of another: its process does, or it is not started because
