@@ -146,7 +146,7 @@ func TestKeptHolderClusterSeeds(t *testing.T) {
 
 // TestKeptUsualSeeds runs kept seeds of one node with the usual flags of lockstep-sim run.
 func TestKeptUsualSeeds(t *testing.T) {
-	keptSeeds(t, RunOptions{Nodes: 1, Config: ConfigSeeds, Readers: ReaderSeeds, Holders: HolderSeeds, Hands: HandSeeds, Programs: ProgramSeeds, Crowd: CrowdSeeds}, "testdata/usual-seeds.txt")
+	keptSeeds(t, RunOptions{Nodes: 1, Config: ConfigSeeds, Readers: ReaderSeeds, Holders: HolderSeeds, Hands: HandSeeds, Programs: ProgramSeeds, Crowd: CrowdSeeds, Ganeti: GanetiSeeds}, "testdata/usual-seeds.txt")
 }
 
 func keptSeeds(t *testing.T, o RunOptions, path string) {
