@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// endPause is the longest time between two looks at the clock, which somebody may set.
+	// endPause is the longest time between two looks at the clock, which an operator may set.
 	endPause = time.Minute
 	// deletePause is the pause after which a deletion that has failed is repeated.
 	deletePause = 5 * time.Second
@@ -43,7 +43,7 @@ func (f *filters) startTimer(ctx actor.Context, delay time.Duration) {
 	kit.SendAfter(f.config.Env.Clock(), ctx.ActorSystem(), max(delay, 0), ctx.Self(), &endDue{f.incarnation, f.timer})
 }
 
-// deleteEnded deletes a rule, unless somebody has replaced it meanwhile.
+// deleteEnded deletes a rule, unless a client has replaced it meanwhile.
 func (f *filters) deleteEnded(ctx actor.Context, uuid string) {
 	for _, open := range f.deleting {
 		if open == uuid {

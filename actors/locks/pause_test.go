@@ -328,7 +328,7 @@ func (c *caller) isPending() bool {
 }
 
 // The request of a paused job's process that does not ask the scheduler stays pending, whether it came before the pause or
-// after. It is in nobody's way. The scheduler is told. What does not wait is as without a pause.
+// after. It blocks no other request. The scheduler is told. What does not wait is as without a pause.
 func TestARequestThatIsWithheld(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		holder, before, after, other := b.caller(job(1)), b.caller(job(2)), b.caller(job(3)), b.caller(job(4))

@@ -22,7 +22,7 @@ const archiveMax = 50 * time.Second
 // archiving is one request to archive final jobs, or one tick of the archiver.
 type archiving struct {
 	request   uint64
-	sender    *actor.PID        // nil: nobody waits for the answer
+	sender    *actor.PID        // nil: no actor waits for the answer
 	deadline  time.Time         // no batch begins after it
 	remaining []int64           // jobs that no batch has contained yet
 	done      int64             // number of archived jobs
@@ -159,7 +159,7 @@ func (q *queue) moveToArchive(ctx actor.Context, a *archiving, batch []int64) {
 	})
 }
 
-// fileMissed forgets a final job whose file somebody has removed, so that a list has the same jobs as a question for one. The
+// fileMissed forgets a final job whose file was removed, so that a list has the same jobs as a question for one. The
 // queue looks itself: what the message says may be older than a move to the archive, or than a repair by hand. That the file is
 // missing is then found again by the move, after the jobs that depend on this one have its end in their records.
 func (q *queue) fileMissed(ctx actor.Context, id int64) {

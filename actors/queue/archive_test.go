@@ -83,7 +83,7 @@ func TestAJobThatCannotBeArchivedStays(t *testing.T) {
 	})
 }
 
-// A final job whose file somebody has removed is forgotten when a reader misses the file, if the queue misses it, too.
+// A final job whose file was removed is forgotten when a reader misses the file, if the queue misses it, too.
 func TestAJobWithoutItsFileIsForgotten(t *testing.T) {
 	onReady(t, []*job.Job{newJob(1), running(2), ended(3), ended(4)}, func(t *testing.T, b *bench) {
 		missed := func(id int64) {

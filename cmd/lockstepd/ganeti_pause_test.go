@@ -55,7 +55,7 @@ func (g *ganetiQueue) awaitPending(ids ...int64) {
 }
 
 // A paused job goes on with the opcode that runs, and its process waits for the locks of the next one, over attempts and a restart
-// of the daemon. It leaves its run slot to others, and is in nobody's way. When the rule is gone it goes on, and ends.
+// of the daemon. It leaves its run slot to others, and its request blocks no other. When the rule is gone it goes on, and ends.
 func TestPauseReachesGanetisProcess(t *testing.T) { bothWays(t, pauseReachesGanetisProcess) }
 
 func pauseReachesGanetisProcess(t *testing.T, g *ganetiQueue) {

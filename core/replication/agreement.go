@@ -15,7 +15,7 @@ type Agreement struct {
 	Contested []*messages.ContestedFile
 }
 
-// Agree judges the differences of the other nodes. A voter that did not answer agrees with nobody.
+// Agree judges the differences of the other nodes. A voter that did not answer does not count as agreeing.
 func Agree(members []*messages.Member, master string, compared []*messages.NodeDifferences) Agreement {
 	voters := map[string]bool{}
 	for _, m := range members {
