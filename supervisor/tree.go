@@ -42,7 +42,7 @@ type Ports struct {
 	Processes  jobs.Processes
 	Owners     locks.Owners
 	Callers    config.Owners
-	OnUnlocked func(refused bool)       // called for each call of WConfD that changes an object without its lock; nil: not counted
+	OnUnlocked func(config.Unlocked)    // called for each call of WConfD that changes an object without its lock; nil: nobody is told
 	OnDecision func(took time.Duration) // called with the duration of each decision of the scheduler; nil: not measured
 	Events     events.Feed              // nil: no events are published
 	Cluster    *Cluster                 // nil: this node is not part of a cluster

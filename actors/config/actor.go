@@ -50,7 +50,7 @@ type Config struct {
 	Owners      Owners
 	Random      func(count int) []byte // unpredictable octets
 	// Unlocked is called for each call that changes an object without its lock. It may be nil.
-	Unlocked func(refused bool)
+	Unlocked func(Unlocked)
 	// Destruction is the daemon as the owner of the big lock after prepareClusterDestruction.
 	Destruction lock.Owner
 }

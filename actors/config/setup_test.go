@@ -113,7 +113,7 @@ func (b *bench) startUnusable() {
 	b.locks.Answer(b.answerHeld)
 	b.Helper()
 	pid := b.Start("store", store.Props(store.Config{Env: b.Env.Env, Files: b.disk, Writers: 2, Clients: []*actor.PID{b.PID("above-cluster/cluster")}}))
-	c := config.Config{Env: b.Env.Env, Store: pid, Storage: b.storage.PID, Locks: b.locks.PID, Subscribers: []*actor.PID{b.others.PID}, Owners: b.callers, Unlocked: func(refused bool) { b.unlocked = append(b.unlocked, refused) },
+	c := config.Config{Env: b.Env.Env, Store: pid, Storage: b.storage.PID, Locks: b.locks.PID, Subscribers: []*actor.PID{b.others.PID}, Owners: b.callers, Unlocked: func(u config.Unlocked) { b.unlocked = append(b.unlocked, u.Refused) },
 		Random: func(count int) []byte { return make([]byte, count) }, Destruction: daemon}
 	if b.nodes != nil {
 		c.Distributor = b.nodes.PID

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/sirupsen/logrus"
 
 	"lockstep/core/config"
 	"lockstep/core/config/calls"
@@ -14,16 +13,23 @@ import (
 	"lockstep/messages"
 )
 
-// foundUnlocked logs and counts a call that changes objects without their locks. It reports whether the call is refused and answered.
+// Unlocked is a call that changes objects of the configuration without their locks.
+type Unlocked struct {
+	Method  string
+	Job     int64 // 0: no job
+	PID     int   // of the client
+	Objects string
+	Refused bool
+}
+
+// foundUnlocked tells of a call that changes objects without their locks. It reports whether the call is refused and answered.
 func (c *configActor) foundUnlocked(ctx actor.Context, r *request, by journal.Author) (refused bool) {
 	settings, err := config.DecodeSettings(c.settings.content)
 	refused = err == nil && settings.ConfigLockCheck == config.LockCheckRefuse
-	if c.config.Unlocked != nil {
-		c.config.Unlocked(refused)
-	}
 	objects := objectNames(by.Unlocked)
-	c.config.Env.Log().WithFields(logrus.Fields{"method": by.Method, "job": by.Job, "pid": by.Caller.PID, "objects": objects, "refused": refused}).Warn(
-		"a client changes objects of the configuration without their locks")
+	if c.config.Unlocked != nil {
+		c.config.Unlocked(Unlocked{by.Method, by.Job, by.Caller.PID, objects, refused})
+	}
 	if refused {
 		r.answer(ctx, calls.Outcome{Err: errorOf(messages.ConfigurationFailure(fmt.Sprintf(
 			"%s changes %s without the lock in exclusive mode, and the setting config_lock_check is %s", by.Method, objects, config.LockCheckRefuse)))}, nil)

@@ -8,6 +8,7 @@
 package configcheck
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -29,6 +30,8 @@ const (
 	pauseFactor = 9
 	// linesMax is the number of findings that one check logs; the others are counted.
 	linesMax = 20
+	// textMax is the number of characters of a finding that the log shows. A finding about one port may name all instances.
+	textMax = 1000
 )
 
 // Config is what the actor needs.
@@ -109,10 +112,10 @@ func (c *checker) report(check answer.ConfigCheck) {
 		return
 	}
 	for i, text := range check.Errors[:min(len(check.Errors), linesMax)] {
-		log.WithFields(logrus.Fields{"err": text, "number": i + 1}).Error("configuration has an error")
+		log.WithFields(logrus.Fields{"err": fmt.Sprintf("%.*s", textMax, text), "number": i + 1}).Error("configuration has an error")
 	}
 	for i, text := range check.Warnings[:min(len(check.Warnings), linesMax-min(len(check.Errors), linesMax))] {
-		log.WithFields(logrus.Fields{"err": text, "number": i + 1}).Warn("configuration has a warning")
+		log.WithFields(logrus.Fields{"err": fmt.Sprintf("%.*s", textMax, text), "number": i + 1}).Warn("configuration has a warning")
 	}
 	log.WithFields(logrus.Fields{"errors": len(check.Errors), "warnings": len(check.Warnings)}).Warn("configuration has findings; lockstep config check shows all of them")
 }

@@ -2,6 +2,7 @@ package configcheck_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,12 +54,17 @@ func TestFindingsAreLoggedOnce(t *testing.T) {
 
 		many, _ := configtest.Change(good, 7, func(e *model.Edit) {
 			for i := range 100 {
-				model.Instances.Put(e, fmt.Sprint("i", i), model.Instance{Name: model.Some(fmt.Sprint("other", i))})
+				model.Instances.Put(e, fmt.Sprint("i", i), model.Instance{Name: model.Some(strings.Repeat("other", 400) + fmt.Sprint(i))})
 			}
 		})
 		publish(many)
 		e.Advance(time.Minute)
 		require.Len(t, e.Logged(summary), 2)
 		require.LessOrEqual(t, len(e.Logged("configuration has an error"))+len(e.Logged("configuration has a warning")), 20+20)
+		longest := 0
+		for _, fields := range e.Logged("configuration has an error") {
+			longest = max(longest, len(fields["err"].(string)))
+		}
+		require.Equal(t, 1000, longest, "the name of an instance is longer")
 	})
 }

@@ -65,26 +65,31 @@ func (d *daemon) start() error {
 	if err != nil {
 		return err
 	}
-	defer log.Close()
 	cmd := exec.Command(d.bench.program("lockstepd"), "--data-dir", d.dataDir(), "--run-dir", d.runDir(),
 		"--log-dir", filepath.Join(d.root, "log"), "--rapi-address", "", "--confd-address", "", "--mond-address", "")
 	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		return err
+	if err == nil {
+		err = cmd.Start()
 	}
-	if err := cmd.Start(); err != nil {
-		return err
+	if err != nil {
+		return errors.Join(err, log.Close())
 	}
 	ready, done := make(chan struct{}), make(chan struct{})
 	d.cmd, d.done = cmd, done
 	go func() {
-		told := false
-		for lines := bufio.NewScanner(io.TeeReader(stderr, log)); lines.Scan(); {
-			if !told && strings.Contains(lines.Text(), "lockstepd started") {
-				told = true
+		defer log.Close() // the daemon waits if nobody reads what it logs
+		copied := io.TeeReader(stderr, log)
+		for lines := bufio.NewReader(copied); ; {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				break
+			}
+			if strings.Contains(line, "lockstepd started") {
 				close(ready)
+				break
 			}
 		}
+		_, _ = io.Copy(io.Discard, copied)
 		_ = cmd.Wait() // the log has the error
 		close(done)
 	}()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -31,7 +30,7 @@ type remoteAPI struct {
 	feed          *rapi.Feed       // nil: there is no remote API
 	diskTimes     *prometheus.HistogramVec
 	decisionTimes prometheus.Histogram
-	unlocked      *prometheus.CounterVec
+	unlocked      *prometheus.CounterVec // of unlockedChanges
 	collectors    []prometheus.Collector
 	logins        *rapi.Logins           // nil: not used yet
 	server        *rapi.Server           // nil: not open
@@ -49,7 +48,7 @@ func buildInfo(build buildinfo.Build) prometheus.Collector {
 }
 
 func newRemoteAPI(c Config) *remoteAPI {
-	a := &remoteAPI{config: c, table: admission.NewTable()}
+	a := &remoteAPI{config: c, table: admission.NewTable(), unlocked: unlockedCounter()}
 	if c.Rapi.Address == "" {
 		return a
 	}
@@ -58,11 +57,6 @@ func newRemoteAPI(c Config) *remoteAPI {
 		Help: "Time that operations on the disk have taken, syncs included, by operation and whether they have failed."}, []string{"operation", "failed"})
 	a.decisionTimes = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "lockstep_scheduler_decision_seconds", Buckets: prometheus.ExponentialBuckets(0.000001, 4, 10),
 		Help: "Time that the scheduler has taken to look for the jobs that run next."})
-	a.unlocked = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "lockstep_config_unlocked_changes_total",
-		Help: "Calls of WConfD that change an object without its lock, by whether they were refused."}, []string{"refused"})
-	for _, refused := range []string{"false", "true"} {
-		a.unlocked.WithLabelValues(refused) // a counter that is 0 is shown
-	}
 	return a
 }
 
@@ -73,14 +67,6 @@ func (a *remoteAPI) onDecision() func(time.Duration) {
 		return nil
 	}
 	return func(took time.Duration) { a.decisionTimes.Observe(took.Seconds()) }
-}
-
-// onUnlocked returns the function that counts changes without locks; nil: there is no remote API.
-func (a *remoteAPI) onUnlocked() func(bool) {
-	if a.unlocked == nil {
-		return nil
-	}
-	return func(refused bool) { a.unlocked.WithLabelValues(strconv.FormatBool(refused)).Inc() }
 }
 
 // events returns the feed for the tree. Without the remote API it keeps nothing: the socket has events, too.

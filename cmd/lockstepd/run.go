@@ -190,7 +190,7 @@ func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan
 		d.env.System().Root.Send(supervisor.ClusterConfig(d.env), &clusterconfig.CallerDied{Caller: by})
 	})
 	defer callers.Close()
-	d.ports = supervisor.Ports{Env: d.env, Files: d.remoteAPI.withTimes(files), Processes: d.processes, Owners: owners, Callers: callers, Events: d.remoteAPI.events(), OnDecision: d.remoteAPI.onDecision(), OnUnlocked: d.remoteAPI.onUnlocked()}
+	d.ports = supervisor.Ports{Env: d.env, Files: d.remoteAPI.withTimes(files), Processes: d.processes, Owners: owners, Callers: callers, Events: d.remoteAPI.events(), OnDecision: d.remoteAPI.onDecision(), OnUnlocked: unlockedChanges(log, d.remoteAPI.unlocked)}
 	d.reloadRequests = make(reloadRequests, reloadsWaiting)
 	d.ports.Opcodes, d.ports.WithoutQueue = d.reloadRequests, !c.hasQueue()
 	d.ports.Console = c.Rapi.Address != ""
