@@ -120,11 +120,14 @@ func TestSecretsStaySecret(t *testing.T) {
 		t.Fatalf("an action with the session: %s", response.Status)
 	}
 
+	d.await("the collector's first report", func() bool { _, err := d.try("monitor", "--node", mond, "queue"); return err == nil })
 	// A command that asks with a password takes it from a file. The file is a pipe, so that the command runs until it is written.
 	pipe := filepath.Join(d.dir, "password")
 	must(t, syscall.Mkfifo(pipe, 0o600))
 	command := exec.Command(filepath.Join(root(t), "bin", "lockstep"), "monitor", "--node", mond, "--user", "operator", "--password-file", pipe, "queue")
 	command.Env = append(os.Environ(), "LOCKSTEP_SOCKET="+d.dir+"/run/socket/ganeti-query")
+	var said bytes.Buffer
+	command.Stdout, command.Stderr = &said, &said
 	must(t, command.Start())
 	file, err := os.OpenFile(pipe, os.O_WRONLY, 0) // when the command reads it
 	must(t, err)
@@ -135,7 +138,7 @@ func TestSecretsStaySecret(t *testing.T) {
 	must(t, err)
 	must(t, file.Close())
 	if err := command.Wait(); err != nil {
-		t.Fatalf("lockstep monitor: %v", err)
+		t.Fatalf("lockstep monitor: %v: %s", err, said.String())
 	}
 	must(t, os.Remove(pipe))
 
