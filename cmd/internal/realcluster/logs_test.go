@@ -22,6 +22,7 @@ type acceptance struct {
 // ofGaneti are accepted only of Ganeti's own daemons.
 var ofGaneti = []acceptance{
 	{regexp.MustCompile(`^wconf-daemon\.log: .*ERROR (Error in the RPC HTTP reply|Can't distribute Ssconf)`), "gnt-cluster renew-crypto changes the configuration while node daemons are stopped; the distribution is repeated"},
+	{regexp.MustCompile(`(?s)^node-daemon\.log: .*Error while shutting down connection: \(32, 'EPIPE'\)`), "a client of Ganeti has the answer of a node daemon and ends before it has closed its connection"},
 }
 
 // ofRefusals are accepted only for the time in which daemons of Ganeti are started beside those of lockstep.
@@ -50,6 +51,7 @@ var accepted = []acceptance{
 	{regexp.MustCompile(`^(jobs|commands)\.log: .*ERROR Network error: .*, retrying \(retry attempt number \d+\)`), "a job process or a client that outlives a daemon connects to the next one"},
 	{regexp.MustCompile(`(?s)^(jobs|watcher)\.log: .*Instances in node group 'default' changed since locks were acquired`), "a watcher's job looks at disks while the operator adds and removes instances"},
 	{regexp.MustCompile(`(?s)^jobs\.log: .*Caught exception in GROUP_VERIFY_DISKS.*in DeclareLocks.*'NoneType' object has no attribute 'uuid'`), "the same, between its list of instances and their locks: Ganeti takes no absence into account there"},
+	{regexp.MustCompile(`^watcher\.log: .*ERROR Can't start daemon 'ganeti-kvmd'.*Path /var/lib/ganeti/queue/job-\d+ should exist, but does not`), "a watcher starts ganeti-kvmd, whose start sets the permissions of all files of the queue, while a job is archived"},
 	{regexp.MustCompile(`^watcher\.log: .*ERROR Queue drained`), "a watcher submits its job while the operator has drained the queue"},
 	{regexp.MustCompile(`(?s)^watcher\.log: .*ERROR Node group '[-0-9a-f]{36}' is not known by ssconf`), "a watcher asks for the groups while the operator adds or removes one: the answer and ssconf are of different moments, with Ganeti's daemons too"},
 	{regexp.MustCompile(`^watcher\.log: .*ERROR 'NoneType' object has no attribute 'uuid'`), "the end of such a job"},

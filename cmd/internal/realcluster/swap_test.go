@@ -83,7 +83,7 @@ func TestSwap(t *testing.T) {
 	for _, f := range c.findings(t) {
 		assert.Contains(t, before, f, "gnt-cluster verify has a new finding")
 	}
-	c.checkLogs(t)
+	c.checkLogs(t, ofGaneti...) // its daemons are back
 }
 
 // exchange runs lockstep ganeti swap or back on the master. The other node is no master candidate.
