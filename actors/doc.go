@@ -62,6 +62,6 @@
 // In the tree of actors, config is named cluster, wconfd wconf, and standby reception. rapi
 // is not an actor but an edge: an HTTP server that is a client of luxi and of the feed.
 //
-// Imports go from messages over core, actors and supervisor to cmd and sim. Package kit is
-// the only one that uses protoactor's spawning.
+// cmd and sim import supervisor, which imports actors, which import core and messages. Package
+// kit is the only one that uses protoactor's spawning.
 package actors

@@ -221,7 +221,7 @@ func (o *loadOptions) work() (throughput.Work, *loadResult, error) {
 // trace reads the work from a file.
 func (o *loadOptions) trace() (throughput.Work, *loadResult, error) {
 	if o.Jobs < 0 || o.Slots < 0 || o.Nodes < 0 {
-		return nil, nil, errors.New("--jobs, --slots and --nodes: want more than 0")
+		return nil, nil, errors.New("--jobs, --slots and --nodes: want 1 or more")
 	}
 	file, err := os.Open(o.swf)
 	if err != nil {
