@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/cmd/lockstep/internal/command"
 	"lockstep/cmd/lockstep/internal/follow"
 )
 
@@ -127,8 +129,8 @@ func TestLostOutputHasAnExitCode(t *testing.T) {
 		0: "job %d succeeded: command exited with status 0",
 		3: "job %d failed: command exited with status 3",
 	} {
-		command := fmt.Sprintf("head -c 4000000 /dev/zero; exit %d", status)
-		r := runProgram(t, socket, "run", "--json", "--detach", "--", "sh", "-c", command)
+		line := fmt.Sprintf("head -c 4000000 /dev/zero; exit %d", status)
+		r := runProgram(t, socket, "run", "--json", "--detach", "--", "sh", "-c", line)
 		require.Zero(t, r.code)
 		id := string(regexp.MustCompile(`"job":(\d+)`).FindSubmatch(r.out)[1])
 		runProgram(t, socket, "wait", id)
@@ -139,13 +141,13 @@ func TestLostOutputHasAnExitCode(t *testing.T) {
 		require.Equal(t, follow.ExitIncomplete, runProgram(t, socket, "watch", id).code)
 		require.Equal(t, follow.ExitIncomplete, runProgram(t, socket, "watch", "--json", id).code)
 
-		r = runProgram(t, socket, "run", "--", "sh", "-c", command)
+		r = runProgram(t, socket, "run", "--", "sh", "-c", line)
 		if len(r.out) < 4_000_000 {
 			require.Equal(t, follow.ExitIncomplete, r.code)
 		} else {
 			require.Equal(t, status, r.code)
 		}
-		r = runProgram(t, socket, "run", "--partial", "--", "sh", "-c", command)
+		r = runProgram(t, socket, "run", "--partial", "--", "sh", "-c", line)
 		require.Equal(t, status, r.code)
 	}
 }
@@ -155,8 +157,8 @@ func TestLostOutputHasAnExitCode(t *testing.T) {
 func TestAProcessThatHasTheOutputOpenAfterTheEndIsReported(t *testing.T) {
 	socket := realDaemon(t)
 	t.Chdir(t.TempDir())
-	const command = "setsid sh -c ': > began; exec sleep 300' & echo $!; while [ ! -e began ]; do sleep 0.01; done; exit 3"
-	r := runProgram(t, socket, "run", "--", "sh", "-c", command)
+	const line = "setsid sh -c ': > began; exec sleep 300' & echo $!; while [ ! -e began ]; do sleep 0.01; done; exit 3"
+	r := runProgram(t, socket, "run", "--", "sh", "-c", line)
 	left, err := strconv.Atoi(string(bytes.TrimSpace(r.out)))
 	require.NoError(t, err)
 	require.NoError(t, syscall.Kill(left, syscall.SIGKILL))
@@ -192,19 +194,61 @@ func TestTheDeathOfAJobProcessMayLoseOutput(t *testing.T) {
 	require.Contains(t, string(r.err), "job 2 failed: detected death of job 2")
 }
 
-// Output that cannot be written to its file is missing, on either stream.
+// Output that cannot be written to its file is missing, on either stream, as text and as JSON; the command's own status is said.
 func TestOutputThatCannotBeWrittenHasAnExitCode(t *testing.T) {
 	socket := realDaemon(t)
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	require.NoError(t, err)
 	defer full.Close()
-	for name, redirect := range map[string]func(*exec.Cmd){
-		"echo x": func(c *exec.Cmd) { c.Stdout = full }, "echo x >&2": func(c *exec.Cmd) { c.Stderr = full }} {
-		cmd := exec.Command(program(t, "lockstep"), "run", "--", "sh", "-c", name)
+	run := func(redirect func(*exec.Cmd), args ...string) {
+		t.Helper()
+		cmd := exec.Command(program(t, "lockstep"), args...)
 		cmd.Env = append(os.Environ(), "LOCKSTEP_SOCKET="+socket)
+		var said bytes.Buffer
+		cmd.Stderr = &said
 		redirect(cmd)
 		require.Error(t, cmd.Run())
-		require.Equal(t, follow.ExitIncomplete, cmd.ProcessState.ExitCode(), name)
+		require.Equal(t, follow.ExitIncomplete, cmd.ProcessState.ExitCode(), "%q: %s", args, said.String())
+		if cmd.Stderr == &said {
+			require.Regexp(t, `(?m)^lockstep: job \d+: output could not be written: .*; job \d+ failed: command exited with status 3$`, said.String(), "%q", args)
+		}
+	}
+	out := func(c *exec.Cmd) { c.Stdout = full }
+	run(func(c *exec.Cmd) { c.Stderr = full }, "run", "--", "sh", "-c", "echo x >&2; exit 3")
+	run(out, "run", "--", "sh", "-c", "echo x; exit 3")
+	run(out, "run", "--json", "--", "sh", "-c", "echo x; exit 3")
+	for _, subcommand := range []string{"log", "watch"} {
+		run(out, subcommand, "2")
+		run(out, subcommand, "2", "3")
+		run(out, subcommand, "--json", "2")
+		run(out, subcommand, "--json", "2", "3")
+	}
+	run(out, "log", "--follow", "2", "3")
+}
+
+// bounded is a writer with room for so many bytes.
+type bounded struct{ room int }
+
+func (w *bounded) Write(p []byte) (int, error) {
+	if w.room -= len(p); w.room < 0 {
+		return 0, syscall.ENOSPC
+	}
+	return len(p), nil
+}
+
+// The last line alone cannot be written: it is missing like any output.
+func TestALastLineThatCannotBeWrittenHasAnExitCode(t *testing.T) {
+	socket := realDaemon(t)
+	t.Setenv("LOCKSTEP_SOCKET", socket)
+	for range 2 {
+		require.Equal(t, 3, runProgram(t, socket, "run", "--", "sh", "-c", "printf x; exit 3").code)
+	}
+	for _, args := range [][]string{{"watch", "--json", "1"}, {"log", "--follow", "1", "2"}} {
+		whole := runProgram(t, socket, args...)
+		streams, said := cli.ProcessStreams(), bytes.Buffer{}
+		streams.Out, streams.Err = &bounded{room: len(whole.out) - 1}, &said
+		require.Equal(t, follow.ExitIncomplete, command.Run(t.Context(), args, streams), "%q", args)
+		require.Regexp(t, `job \d+: output could not be written: .*; job \d+ failed: command exited with status 3\n$`, said.String())
 	}
 }
 

@@ -111,7 +111,12 @@ func (o *JobOutput) report(text string) {
 
 // put writes text to a stream and keeps the first error.
 func (o *JobOutput) put(w io.Writer, text []byte) {
-	if _, err := w.Write(text); err != nil && o.unwritten == nil {
+	_, err := w.Write(text)
+	o.keep(err)
+}
+
+func (o *JobOutput) keep(err error) {
+	if o.unwritten == nil {
 		o.unwritten = err
 	}
 }
@@ -195,9 +200,14 @@ func (o *JobOutput) reportMissing(gap job.Output) {
 // Losses are what is missing of the output that was shown.
 func (o *JobOutput) Losses() Losses { return lossesOf(o.account, o.unwritten) }
 
-// Finish ends the last line and reports the total of missing output.
+// Finish ends the last line, also one that a stream keeps back, and reports the total of missing output.
 func (o *JobOutput) Finish() {
 	o.EndLine()
+	for _, w := range []io.Writer{o.Streams.Out, o.Streams.Err} {
+		if w, is := w.(interface{ Flush() error }); is {
+			o.keep(w.Flush())
+		}
+	}
 	if o.account.Missing == (job.Output{}) {
 		return
 	}

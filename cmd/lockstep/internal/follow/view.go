@@ -10,7 +10,7 @@ import (
 	"lockstep/core/job"
 )
 
-// EventView prints the changes of a job as JSON lines. The writer keeps its errors.
+// EventView prints the changes of a job as JSON lines. A line that cannot be written is missing output.
 type EventView struct {
 	Out  io.Writer
 	ID   int64
@@ -27,6 +27,20 @@ func (v *EventView) print(e Event) {
 	if err := PrintEvent(v.Out, e); err != nil && v.unwritten == nil {
 		v.unwritten = err
 	}
+}
+
+// Submitted prints that the job was submitted, to a daemon.
+func (v *EventView) Submitted(daemon client.Whose) {
+	v.print(Event{Event: "submitted", Job: v.ID, Daemon: daemon})
+}
+
+// End prints the end of the job, with what is missing. Losses knows afterwards whether that line was written.
+func (v *EventView) End(status string, exitCode *int, text string) {
+	e := Event{Event: "end", Job: v.ID, Status: status, ExitCode: exitCode, Error: text, Incomplete: v.Losses() != ""}
+	if v.account.Missing != (job.Output{}) {
+		e.Missing = &v.account.Missing
+	}
+	v.print(e)
 }
 
 // Show prints the events of one change in their order.
@@ -49,14 +63,6 @@ func (v *EventView) Entries(entries []LogEntry) {
 		}
 		v.print(entry.event(v.ID))
 	}
-}
-
-// Missing is the total of missing output, nil for none.
-func (v *EventView) Missing() *job.Output {
-	if v.account.Missing == (job.Output{}) {
-		return nil
-	}
-	return &v.account.Missing
 }
 
 func (v *EventView) status(c Change) {

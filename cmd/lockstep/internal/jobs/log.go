@@ -134,7 +134,6 @@ func followLogs(ctx context.Context, opts logOptions, globals *cli.Globals, daem
 		func(id int64, c follow.Change) { views[id].show(c.Entries) },
 		func(f *follow.Follower, _ string) error {
 			err := views[f.ID].finish(ctx, f.Session)
-			flush(views[f.ID].lines.Streams)
 			var incomplete *cli.ExitError
 			if err != nil && !errors.As(err, &incomplete) {
 				return err

@@ -113,7 +113,7 @@ func prefixed(streams cli.Streams, id int64) cli.Streams {
 	return streams
 }
 
-// prefixWriter writes whole lines, each with a prefix. Flush writes the rest.
+// prefixWriter writes whole lines, each with a prefix.
 type prefixWriter struct {
 	to     io.Writer
 	prefix string
@@ -134,11 +134,11 @@ func (w *prefixWriter) Write(data []byte) (int, error) {
 	}
 }
 
-// flush writes a last line that has no end.
-func flush(streams cli.Streams) {
-	for _, w := range []io.Writer{streams.Out, streams.Err} {
-		if w, is := w.(*prefixWriter); is && len(w.line) > 0 {
-			_, _ = w.Write([]byte("\n"))
-		}
+// Flush writes a last line that has no end.
+func (w *prefixWriter) Flush() error {
+	if len(w.line) == 0 {
+		return nil
 	}
+	_, err := w.Write([]byte("\n"))
+	return err
 }

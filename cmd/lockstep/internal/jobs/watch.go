@@ -78,7 +78,7 @@ func runWatch(ctx context.Context, opts watchOptions, globals *cli.Globals, args
 		if err != nil {
 			return err
 		}
-		return w.end(ctx, opts, globals, f, status)
+		return w.end(ctx, opts, f, status)
 	}
 	watched := map[int64]*watched{}
 	for _, id := range ids {
@@ -88,8 +88,7 @@ func runWatch(ctx context.Context, opts watchOptions, globals *cli.Globals, args
 	err = followSeveral(ctx, daemon, ids,
 		func(id int64, c follow.Change) { watched[id].show(c) },
 		func(f *follow.Follower, status string) error {
-			err := watched[f.ID].end(ctx, opts, globals, f, status)
-			flush(watched[f.ID].lines.output.Streams)
+			err := watched[f.ID].end(ctx, opts, f, status)
 			if err == nil {
 				return nil
 			}
@@ -130,30 +129,28 @@ func (w *watched) show(c follow.Change) {
 	w.lines.show(c)
 }
 
+// losses are what is missing of the view that is shown.
+func (w *watched) losses() follow.Losses {
+	if w.json {
+		return w.events.Losses()
+	}
+	return w.lines.output.Losses()
+}
+
 // end reports the end of the job and returns the error with the exit code.
-func (w *watched) end(ctx context.Context, opts watchOptions, globals *cli.Globals, f *follow.Follower, status string) error {
-	id := f.ID
+func (w *watched) end(ctx context.Context, opts watchOptions, f *follow.Follower, status string) error {
 	w.lines.output.Finish()
-	losses := w.lines.output.Losses()
-	if w.json {
-		losses = w.events.Losses()
-	}
-	lost := losses != "" && !opts.partial
-	text := ""
-	if status != client.StatusSuccess || lost {
-		end, err := f.Ending(ctx)
-		if err != nil {
-			return err
-		}
-		text = end.Outcome(id)
-		if lost {
-			text = losses.Error(id, text).Error()
-		}
+	text, lost, err := w.outcome(ctx, opts, f, status)
+	if err != nil {
+		return err
 	}
 	if w.json {
-		if err := follow.PrintEvent(globals.Streams.Out, follow.Event{Event: "end", Job: id, Status: status, Error: text,
-			Missing: w.events.Missing(), Incomplete: losses != ""}); err != nil {
-			return err
+		before := w.losses()
+		w.events.End(status, nil, text)
+		if w.losses() != before { // the line of the end itself is missing
+			if text, lost, err = w.outcome(ctx, opts, f, status); err != nil {
+				return err
+			}
 		}
 	}
 	switch {
@@ -165,6 +162,24 @@ func (w *watched) end(ctx context.Context, opts watchOptions, globals *cli.Globa
 		return &cli.ExitError{Code: cli.ExitFailure}
 	}
 	return errors.New(text)
+}
+
+// outcome describes the end of a job that did not succeed or of which output is missing and must not be; "" for another.
+func (w *watched) outcome(ctx context.Context, opts watchOptions, f *follow.Follower, status string) (text string, lost bool, err error) {
+	losses := w.losses()
+	lost = losses != "" && !opts.partial
+	if status == client.StatusSuccess && !lost {
+		return "", false, nil
+	}
+	end, err := f.Ending(ctx)
+	if err != nil {
+		return "", lost, err
+	}
+	text = end.Outcome(f.ID)
+	if lost {
+		text = losses.Error(f.ID, text).Error()
+	}
+	return text, lost, nil
 }
 
 // watchView prints the events of one job as text, in their order.

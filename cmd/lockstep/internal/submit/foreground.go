@@ -132,6 +132,9 @@ func (r *foregroundRun) follow(ctx context.Context) error {
 	r.line = term.StatusLine{Out: r.streams.Err, On: r.streams.ErrTerminal && !r.quiet && !r.json}
 	defer r.line.Clear()
 	r.events = follow.EventView{Out: r.streams.Out, ID: r.id}
+	if r.json {
+		r.events.Submitted(r.daemon.Whose)
+	}
 	r.output = follow.JobOutput{ID: r.id, Streams: r.streams}
 	if r.pending != nil {
 		if err := r.interrupted(ctx, r.pending); err != nil {
@@ -197,20 +200,10 @@ func (r *foregroundRun) finish(ctx context.Context, f *follow.Follower) error {
 	}
 	r.line.Clear()
 	r.output.Finish()
-	code, text := commandExit(r.id, end)
-	losses := r.output.Losses()
+	code, text, lost := r.outcome(end)
 	if r.json {
-		losses = r.events.Losses()
-	}
-	lost := losses != "" && !r.partial
-	if lost {
-		code, text = follow.ExitIncomplete, losses.Error(r.id, end.Outcome(r.id)).Error()
-	}
-	if r.json {
-		if err := follow.PrintEvent(r.streams.Out, follow.Event{Event: "end", Job: r.id, Status: end.Status, ExitCode: &code, Error: text,
-			Missing: r.events.Missing(), Incomplete: losses != ""}); err != nil {
-			return err
-		}
+		r.events.End(end.Status, &code, text)
+		code, text, lost = r.outcome(end) // the line of the end may be missing, too
 	}
 	switch {
 	case lost:
@@ -222,6 +215,19 @@ func (r *foregroundRun) finish(ctx context.Context, f *follow.Follower) error {
 		return exitWith(code, nil)
 	}
 	return exitWith(code, errors.New(text))
+}
+
+// outcome returns the exit code, its message or "", and whether output is missing that must not be.
+func (r *foregroundRun) outcome(end follow.Ending) (code int, text string, lost bool) {
+	losses := r.output.Losses()
+	if r.json {
+		losses = r.events.Losses()
+	}
+	if losses != "" && !r.partial {
+		return follow.ExitIncomplete, losses.Error(r.id, end.Outcome(r.id)).Error(), true
+	}
+	code, text = commandExit(r.id, end)
+	return code, text, false
 }
 
 // commandExit returns the exit code for the end of a job made by `run`, and a message or "".

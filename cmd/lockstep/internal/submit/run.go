@@ -152,18 +152,15 @@ func runRun(ctx context.Context, opts runOptions, globals *cli.Globals, argv []s
 		return err
 	}
 	globals.SayWhose(daemon)
-	if globals.JSON {
-		if err := follow.PrintEvent(globals.Streams.Out, follow.Event{Event: "submitted", Job: a.id, Daemon: daemon.Whose}); err != nil {
-			return err
-		}
+	if !opts.Detach {
+		return a.follow(ctx)
 	}
-	if opts.Detach {
-		if !globals.JSON {
-			fmt.Fprintln(globals.Streams.Out, a.id)
-		}
-		return sayRejected(ctx, globals, daemon, []int64{a.id})
+	if !globals.JSON {
+		fmt.Fprintln(globals.Streams.Out, a.id)
+	} else if err := follow.PrintEvent(globals.Streams.Out, follow.Event{Event: "submitted", Job: a.id, Daemon: daemon.Whose}); err != nil {
+		return err
 	}
-	return a.follow(ctx)
+	return sayRejected(ctx, globals, daemon, []int64{a.id})
 }
 
 // commandOpcode is OP_RUN_COMMAND as it is submitted.
