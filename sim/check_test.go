@@ -181,6 +181,10 @@ func TestCheckersBite(t *testing.T) {
 			checker:  func() Checker { return &checkNames{} },
 			mutation: "lost-names", within: 1,
 		},
+		"output: the end of a process that died does not say that output is missing": {
+			checker:  func() Checker { return &checkOutput{} },
+			mutation: "unsaid-cuts", faults: FaultRates{Process: 20}, within: 20,
+		},
 		"live: nobody is told of the end of a process": {
 			checker:  func() Checker { return checkLive{} },
 			mutation: "silent-ends", within: 5,

@@ -66,6 +66,7 @@ var AllMutations = slices.Concat([]Mutation{
 	{"lost-holds", "the hold of a job is not written to its record", Mutations{Alter: losesHolds}},
 	{"unheard-holds", "the scheduler does not learn of holds", Mutations{Alter: drops("daemon/core/scheduler", &messages.HoldChanged{})}},
 	{"hasty-answers", "a hold or a rule is answered before starts under way are called off", Mutations{Alter: callsNothingOff}},
+	{"unsaid-cuts", "the log of a job whose process has died does not say that output is missing", Mutations{Alter: hidesCuts}},
 	{"lost-logins", "the table of sessions is not written", Mutations{Disk: simdisk.Mutations{Loses: "sessions"}}},
 	{"lost-logouts", "a log-out is acknowledged, and the session stays", Mutations{Alter: losesLogouts}},
 	{"ageless-logins", "the sessions that a daemon finds when it starts seem to be in use", Mutations{Alter: renewsSessions}},
@@ -258,6 +259,25 @@ func losesHolds(_ string, m any) any {
 	for _, f := range request.GetWrite().Files {
 		if r, err := record.Decode(f.Content); isHold(f) && err == nil {
 			f.Content = r.WithoutHold().Encode()
+		}
+	}
+	return request
+}
+
+// hidesCuts removes the entries about cut output from the job files that the daemon writes.
+func hidesCuts(_ string, m any) any {
+	request, is := m.(*messages.AccessStore)
+	cut := func(f *messages.FileWrite) bool { return f.Op == "end-job" && bytes.Contains(f.Content, []byte(job.LogCut)) }
+	if !is || !slices.ContainsFunc(request.GetWrite().GetFiles(), cut) {
+		return m
+	}
+	request = proto.CloneOf(request)
+	for _, f := range request.GetWrite().Files {
+		if j, err := job.Decode(f.Content); cut(f) && err == nil {
+			for i := range j.Ops {
+				j.Ops[i].Log = slices.DeleteFunc(j.Ops[i].Log, func(e job.LogEntry) bool { return e.Type == job.LogCut })
+			}
+			f.Content = job.Encode(j)
 		}
 	}
 	return request
