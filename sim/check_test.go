@@ -18,14 +18,15 @@ func TestCheckersBite(t *testing.T) {
 	for _, c := range configBites {
 		bites[c.checker().Name()] = true
 	}
-	bites[(&checkLogins{}).Name()] = true   // TestLoginCheckerBites
-	bites[(&checkFound{}).Name()] = true    // TestReadersFindEveryJob
-	bites[(&checkEdited{}).Name()] = true   // TestEveryStepOfDamagedSettings
-	bites[(&checkVanished{}).Name()] = true // TestProcessesEndWithoutAQueueAtEveryStep
-	bites[checkConnections{}.Name()] = true // TestACrowdStandsInNobodysWay
-	bites[checkPrograms{}.Name()] = true    // TestProgramsCompeteForLocks
-	bites[checkRunDirs{}.Name()] = true     // TestAnOperatorChangesWhatLiesAround
-	bites[(&checkWithheld{}).Name()] = true // TestGanetisProcessesWait
+	bites[(&checkLogins{}).Name()] = true    // TestLoginCheckerBites
+	bites[(&checkFound{}).Name()] = true     // TestReadersFindEveryJob
+	bites[(&checkEdited{}).Name()] = true    // TestEveryStepOfDamagedSettings
+	bites[(&checkVanished{}).Name()] = true  // TestProcessesEndWithoutAQueueAtEveryStep
+	bites[checkConnections{}.Name()] = true  // TestACrowdStandsInNobodysWay
+	bites[checkPrograms{}.Name()] = true     // TestProgramsCompeteForLocks
+	bites[(&checkForgotten{}).Name()] = true // TestRemovedJobsAreForgotten
+	bites[checkRunDirs{}.Name()] = true      // TestAnOperatorChangesWhatLiesAround
+	bites[(&checkWithheld{}).Name()] = true  // TestGanetisProcessesWait
 	for name, c := range map[string]struct {
 		checker  func() Checker
 		mutation string

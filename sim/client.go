@@ -267,6 +267,9 @@ func (c *client) setHold(id int64, hold bool, answered func(done, known bool, te
 			mustDecode(parts[0], &done)
 			mustDecode(parts[1], &text)
 		}
+		if hold && err != nil {
+			c.world.lostHolds = append(c.world.lostHolds, id)
+		}
 		c.tracef("hold of job %d, %v: is told: %v %q %v", id, hold, done, text, err)
 		c.world.notify(holdAnswered{id, hold, done, text, err})
 		answered(done, err == nil, text)
@@ -288,6 +291,17 @@ func (c *client) release(id int64, done func()) {
 		})
 	}
 	next()
+}
+
+// releaseLost releases the jobs with a hold whose answer was lost: it may have come into force after the release of the same client, which has
+// then used another connection. It reports whether there are any.
+func (w *World) releaseLost() bool {
+	ids := w.lostHolds
+	w.lostHolds = nil
+	for _, id := range ids {
+		w.newClient().release(id, func() {})
+	}
+	return len(ids) > 0
 }
 
 // releasesMax bounds the orders of one release, one a second: a job that stays held would not end. A daemon that cannot start

@@ -61,3 +61,10 @@ func TestProgramsCompeteForLocks(t *testing.T) {
 	requireSeedsGood(t, 150, "--programs 1", o)
 	requireBite(t, 50, "locks of programs", o, "forgotten-programs", "crash")
 }
+
+// TestRemovedJobsAreForgotten runs random work while an operator removes files of ended jobs, and shows that the checker bites.
+func TestRemovedJobsAreForgotten(t *testing.T) {
+	o := RunOptions{Nodes: 1, Removals: 1}
+	requireSeedsGood(t, 150, "--removals 1", o)
+	requireBite(t, 50, "removed jobs are forgotten", o, "unheard-misses", "none")
+}

@@ -73,6 +73,7 @@ var AllMutations = slices.Concat([]Mutation{
 	{"hasty-retention", "the queue archives jobs a millisecond after their end if it archives any", Mutations{Alter: altersRetention("archive_after", "0.001")}},
 	{"kept-none", "the queue keeps no last jobs of a name", Mutations{Alter: altersRetention("keep_last", "0")}},
 	{"blind-to-archive", "who asks for a job's file does not find it in the archive", Mutations{Alter: hidesArchive}},
+	{"unheard-misses", "the queue does not learn that the file of an ended job was missed", Mutations{Alter: drops("daemon/queue", &messages.JobFileMissed{})}},
 	{"unset-aside", "settings that cannot be read are taken for the defaults", Mutations{Alter: hidesDamage}},
 	{"no-retention", "the queue archives no jobs without a request", Mutations{Alter: altersRetention("archive_after", "0")}},
 	{"all-succeed", "every end of a job is reported to the scheduler as a success", Mutations{Alter: allSucceed}},
@@ -267,7 +268,9 @@ func losesHolds(_ string, m any) any {
 // hidesCuts removes the entries about cut output from the job files that the daemon writes.
 func hidesCuts(_ string, m any) any {
 	request, is := m.(*messages.AccessStore)
-	cut := func(f *messages.FileWrite) bool { return f.Op == "end-job" && bytes.Contains(f.Content, []byte(job.LogCut)) }
+	cut := func(f *messages.FileWrite) bool {
+		return f.Op == "end-job" && bytes.Contains(f.Content, []byte(job.LogCut))
+	}
 	if !is || !slices.ContainsFunc(request.GetWrite().GetFiles(), cut) {
 		return m
 	}

@@ -22,6 +22,7 @@ type Repro struct {
 	Holders  int       `json:"holders,omitempty"`  // see RunOptions
 	Crowd    int       `json:"crowd,omitempty"`    // see RunOptions
 	Hands    int       `json:"hands,omitempty"`    // see RunOptions
+	Removals int       `json:"removals,omitempty"` // see RunOptions
 	Programs int       `json:"programs,omitempty"` // see RunOptions
 	Ganeti   int       `json:"ganeti,omitempty"`   // see RunOptions
 	Mutation string    `json:"plant,omitempty"`
@@ -50,7 +51,7 @@ func (c Repro) Run(sink func(Line)) (Result, error) {
 			return Result{}, err
 		}
 	}
-	return Run(c.Seed, RunOptions{Steps: c.Steps, Faults: faults, Nodes: c.Nodes, Config: c.Config, Readers: c.Readers, Holders: c.Holders, Ganeti: c.Ganeti, Crowd: c.Crowd, Hands: c.Hands, Programs: c.Programs, Mutations: mutations, Schedule: c.Schedule, Sink: sink}), nil
+	return Run(c.Seed, RunOptions{Steps: c.Steps, Faults: faults, Nodes: c.Nodes, Config: c.Config, Readers: c.Readers, Holders: c.Holders, Ganeti: c.Ganeti, Crowd: c.Crowd, Hands: c.Hands, Removals: c.Removals, Programs: c.Programs, Mutations: mutations, Schedule: c.Schedule, Sink: sink}), nil
 }
 
 // checkNodes refuses faults and mutations that need several nodes.

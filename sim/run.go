@@ -16,6 +16,7 @@ type RunOptions struct {
 	Config    int             // about one of so many seeds has clients that change the configuration; 0: none
 	Readers   int             // about one of so many seeds has clients that only ask; 0: none
 	Crowd     int             // in about one of so many seeds, of one node, a user takes all connections that the daemon gives; 0: none
+	Removals  int             // in about one of so many seeds, of one node, an operator removes files of ended jobs; 0: none
 	Hands     int             // in about one of so many seeds an operator changes the run directory and settings.json between starts; 0: none
 	Programs  int             // about one of so many seeds, of one node, has programs that compete with jobs for locks; 0: none
 	Holders   int             // in about one of so many seeds job programs take time to load, and clients hold jobs meanwhile; 0: none
@@ -113,6 +114,7 @@ func (w *World) addOthers(seed uint64, o RunOptions) {
 	if w.oracle != nil {
 		return
 	}
+	w.removals = newRemovals(w, seed, o.Removals)
 	w.crowd = newCrowd(w, seed, o.Crowd)
 	if programs := programCount(seed, o.Programs); programs > 0 {
 		w.programWork = newProgramWork(w, programs)
@@ -170,8 +172,10 @@ func (w *World) runWork(work *workload, steps uint64) {
 
 // runToEnd steps until everything has ended, or its time is up.
 func (w *World) runToEnd(work *workload) {
-	limit, end := w.stepCount+endStepsMax, w.clock.Now().Add(endMax)
-	for !w.workDone(work) && w.stepCount < limit && w.clock.Now().Before(end) && w.Step() {
+	for again := true; again; again = w.violation == nil && !w.workDone(work) && w.releaseLost() {
+		limit, end := w.stepCount+endStepsMax, w.clock.Now().Add(endMax)
+		for !w.workDone(work) && w.stepCount < limit && w.clock.Now().Before(end) && w.Step() {
+		}
 	}
 	// The daemon may not have seen an end yet: its longest retry.
 	w.RunFor(finalRetryMax)
@@ -182,7 +186,7 @@ func (w *World) runToEnd(work *workload) {
 
 // workDone reports whether no work is left, and no step can change what a checker sees.
 func (w *World) workDone(work *workload) bool {
-	return work.done() && w.config.done() && w.browsers.done() && w.readers.done() && w.holders.done() && w.programWork.done() && w.crowd.done() && w.kernel.Idle() && w.unfinished() == nil
+	return work.done() && w.config.done() && w.browsers.done() && w.readers.done() && w.holders.done() && w.programWork.done() && w.crowd.done() && w.removals.done() && w.kernel.Idle() && w.unfinished() == nil
 }
 
 // finish asks the daemon for all jobs until it answers, and runs the final checks.

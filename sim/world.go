@@ -128,6 +128,8 @@ type World struct {
 	readers      *readers     // nil: no client only asks
 	hands        *hands       // nil: no operator changes directories and files
 	programWork  *programWork // nil: no program competes for locks
+	lostHolds    []int64      // jobs with a hold whose answer was lost
+	removals     *removals    // nil: nobody removes files of jobs
 	crowd        *crowd       // nil: connections are not bounded
 	programs     []*program   // that live
 	holders      *holders     // nil: job programs load in no time, and no client waits for starts

@@ -436,6 +436,13 @@ func (d *Disk) Overwrite(name string, content []byte) {
 	dir.commit(len(dir.pending))
 }
 
+// Discard removes a file durably. It cannot fail.
+func (d *Disk) Discard(name string) {
+	dir := d.dirs[path.Dir(name)]
+	dir.set(path.Base(name), nil)
+	dir.commit(len(dir.pending))
+}
+
 // TakeDirs moves directories of another disk to this one. The other disk must not be used
 // afterwards.
 func (d *Disk) TakeDirs(from *Disk, dirs ...string) {
