@@ -43,6 +43,10 @@ func TestClusterCheckersBite(t *testing.T) {
 			checker:  func() Checker { return checkReplicas{} },
 			mutation: "lets-in", cluster: ClusterFaultRates{LoseQueue: 300}, within: 20,
 		},
+		"replicas: a node with an older queue is let in": {
+			checker:  func() Checker { return checkReplicas{} },
+			mutation: "lets-in", cluster: ClusterFaultRates{OlderQueue: 150}, within: 50,
+		},
 		"replicas: a node loses records of the configuration": {
 			checker:  func() Checker { return checkReplicas{} },
 			mutation: "lost-records", within: 20,

@@ -339,6 +339,29 @@ func (n *node) markApplied(index uint64) error {
 	return persistence.MarkApplied(n.disk, index)
 }
 
+// copyOrRestoreQueue copies queue/, as a snapshot of its file system does, or restores the copy that was made before.
+func (n *node) copyOrRestoreQueue() {
+	if older := n.older; older != nil {
+		n.older = nil
+		n.restoreQueue(older)
+		return
+	}
+	n.tracef(TopicFault, "queue/ is copied")
+	n.older = n.copyQueue()
+}
+
+// copyQueue is a copy of the node's queue, with all files durable.
+func (n *node) copyQueue() *simdisk.Disk {
+	dirs := []string{paths.QueueDir, paths.ArchiveDir, paths.QuarantineDir}
+	older := simdisk.New(dirs...)
+	for _, dir := range dirs {
+		for name, f := range n.disk.Files(dir) { // the order does not matter
+			older.Overwrite(dir+"/"+name, f.Data)
+		}
+	}
+	return older
+}
+
 // restoreQueue is a power loss after which an older copy of queue/ is in its place, as when a snapshot of its file system was restored.
 func (n *node) restoreQueue(older *simdisk.Disk) {
 	n.tracef(TopicFault, "the machine loses power, and queue/ is replaced by an older copy")

@@ -40,6 +40,7 @@ const (
 	faultStop
 	faultStarve
 	faultLoseQueue
+	faultOlderQueue
 	// Faults at an opportunity.
 	faultPanic
 	faultStall
@@ -51,7 +52,7 @@ const (
 	faultKindCount // number of kinds
 )
 
-var faultNames = [faultKindCount]string{"", "kill", "reboot", "crash", "partition", "slow", "pause", "wipe", "transfer", "full", "stop", "starve", "lost-queue",
+var faultNames = [faultKindCount]string{"", "kill", "reboot", "crash", "partition", "slow", "pause", "wipe", "transfer", "full", "stop", "starve", "lost-queue", "older-queue",
 	"panic", "stall", "disk", "process", "spawn", "drop", "away"}
 
 func (s Fault) String() string {
@@ -92,7 +93,7 @@ func (s *Fault) UnmarshalText(text []byte) error {
 func (c *injector) inject() {
 	w := c.world
 	if c.scheduled {
-		for kind := faultKill; kind <= faultLoseQueue; kind++ {
+		for kind := faultKill; kind <= faultOlderQueue; kind++ {
 			if c.due(kind, w.stepCount) {
 				if n := w.nodes[c.draw(len(w.nodes))]; c.possible(kind, n) {
 					c.perform(kind, n)
@@ -108,6 +109,19 @@ func (c *injector) inject() {
 	if kind := c.drawKind(w.nodes[at]); kind != faultNone {
 		c.injected = append(c.injected, Fault{Kind: kind, At: w.stepCount, Choices: []int{at}})
 		c.perform(kind, w.nodes[at])
+	}
+	c.injectLater()
+}
+
+// injectLater injects the faults of kinds that have dice of their own, so that the draws of the older kinds do not change.
+func (c *injector) injectLater() {
+	w := c.world
+	if rate := c.clusterRates.OlderQueue; rate == 0 || c.later.IntN(rate) > 0 {
+		return
+	}
+	if at := c.later.IntN(len(w.nodes)); c.possible(faultOlderQueue, w.nodes[at]) {
+		c.injected = append(c.injected, Fault{Kind: faultOlderQueue, At: w.stepCount, Choices: []int{at}})
+		c.perform(faultOlderQueue, w.nodes[at])
 	}
 }
 
@@ -153,6 +167,8 @@ func (c *injector) possible(kind faultKind, n *node) bool {
 		return n.daemon != nil && n.daemon.ready && !n.daemon.stopping && !n.daemon.life.Paused
 	case faultWipe, faultLoseQueue:
 		return c.world.allVoting()
+	case faultOlderQueue:
+		return n.clustered() && (n.older == nil || c.world.allVoting())
 	case faultTransfer:
 		return n.daemon != nil && n.daemon.nodeTree != nil
 	case faultPartition, faultSlow:
@@ -179,13 +195,15 @@ func (c *injector) perform(kind faultKind, n *node) {
 	case faultSlow:
 		n.tracef(TopicFault, "is slow")
 		n.cluster.slow = time.Duration(1+c.draw(200)) * time.Millisecond
-		c.later(10*time.Second, func() { n.cluster.slow = 0 })
+		c.after(10*time.Second, func() { n.cluster.slow = 0 })
 	case faultPause:
 		n.pause(time.Duration(c.draw(6000)) * time.Millisecond)
 	case faultWipe:
 		n.wipe()
 	case faultLoseQueue:
 		n.loseQueue()
+	case faultOlderQueue:
+		n.copyOrRestoreQueue()
 	case faultTransfer:
 		n.tracef(TopicFault, "is told to hand the mastership over")
 		n.daemon.request(supervisor.Replicator(n.daemon.env), &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER}, 10*time.Second, func(any) {})
@@ -204,6 +222,6 @@ func (c *injector) enabled() bool {
 	return c.rates != (FaultRates{}) || c.clusterRates != (ClusterFaultRates{})
 }
 
-func (c *injector) later(most time.Duration, f func()) {
+func (c *injector) after(most time.Duration, f func()) {
 	c.world.clock.After(time.Duration(c.draw(int(most))), c.world.life, f)
 }

@@ -28,23 +28,25 @@ type FaultRates struct {
 // hang up; "stop" stops daemons in order and starts them again, as an upgrade does. The others
 // are for clusters only: "partition" cuts nodes off and makes them slow, "pause" suspends
 // daemons, "wipe" empties disks, "transfer" transfers the mastership, "lost-queue" takes the
-// power of a machine, which comes back without the queue's directory.
-var FaultKinds = []string{"crash", "reboot", "disk", "full", "process", "panic", "stall", "drop", "stop", "starve", "partition", "pause", "wipe", "transfer", "lost-queue"}
+// power of a machine, which comes back without the queue's directory, "older-queue" with an earlier copy of it.
+var FaultKinds = []string{"crash", "reboot", "disk", "full", "process", "panic", "stall", "drop", "stop", "starve", "partition", "pause", "wipe", "transfer", "lost-queue", "older-queue"}
 
 // clusterFaultKinds are the kinds for clusters only.
-var clusterFaultKinds = []string{"partition", "pause", "wipe", "transfer", "lost-queue"}
+var clusterFaultKinds = []string{"partition", "pause", "wipe", "transfer", "lost-queue", "older-queue"}
 
-// ParseFaults reads "all", "none", or kinds separated by commas.
+// ParseFaults reads "none", or kinds separated by commas, one of which may be "all".
 func ParseFaults(text string) (map[string]bool, error) {
 	kinds := map[string]bool{}
 	if text == "none" {
 		return kinds, nil
 	}
-	names := strings.Split(text, ",")
-	if text == "all" {
-		names = FaultKinds
-	}
-	for _, name := range names {
+	for name := range strings.SplitSeq(text, ",") {
+		if name == "all" {
+			for _, kind := range FaultKinds {
+				kinds[kind] = true
+			}
+			continue
+		}
 		known := false
 		for _, kind := range FaultKinds {
 			known = known || kind == name

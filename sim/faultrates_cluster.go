@@ -15,6 +15,7 @@ type ClusterFaultRates struct {
 	Transfer    int // of the mastership
 	LateRestart int // a daemon that has ended stays down for long, per end
 	LoseQueue   int // queue/ is missing after a reboot, and raft/ is not
+	OlderQueue  int // queue/ is copied, or is an earlier copy after a reboot; per step
 }
 
 // DrawClusterFaultRates draws rates for the allowed kinds, as DrawFaultRates does.
@@ -28,6 +29,7 @@ func DrawClusterFaultRates(rng *rand.Rand, allowed map[string]bool) ClusterFault
 		Transfer:    draw("transfer", 500, 6000),
 		LateRestart: draw("crash", 3, 10),
 		LoseQueue:   draw("lost-queue", 1500, 10000),
+		OlderQueue:  draw("older-queue", 500, 5000),
 	}
 }
 
@@ -40,7 +42,7 @@ func (c *injector) partition() {
 		text += " " + n.name + []string{" here", " there"}[n.cluster.group]
 	}
 	w.trace.addf(TopicFault, "partition:%s", text)
-	c.later(15*time.Second, c.healPartition)
+	c.after(15*time.Second, c.healPartition)
 }
 
 func (c *injector) healPartition() {

@@ -18,6 +18,7 @@ type injector struct {
 	// clusterRates are the rates of faults that need several nodes.
 	clusterRates  ClusterFaultRates
 	rng           *rand.Rand
+	later         *rand.Rand             // of kinds with dice of their own
 	opportunities [faultKindCount]uint64 // number of opportunities of each kind so far
 	injected      []Fault                // faults drawn so far
 
@@ -29,7 +30,7 @@ type injector struct {
 }
 
 func newInjector(w *World, f FaultRates) *injector {
-	c := &injector{world: w, rates: f, rng: rand.New(rand.NewPCG(w.options.Seed, 0xc4a05))}
+	c := &injector{world: w, rates: f, rng: rand.New(rand.NewPCG(w.options.Seed, 0xc4a05)), later: rand.New(rand.NewPCG(w.options.Seed, 0x01de4))}
 	for _, n := range w.nodes {
 		c.attachDisk(n)
 	}

@@ -27,7 +27,8 @@ type node struct {
 	wantedRunDir string // with which the operator starts daemons; "": as before
 	bootsSeen    int    // see Mutations.DropsJournal
 	diskFull     diskFull
-	starvedUntil time.Time // until then processes die at their start
+	older        *simdisk.Disk // a copy of queue/; nil: there is none
+	starvedUntil time.Time     // until then processes die at their start
 	// cluster is the part that only a node of a cluster has; nil: the node is not in a cluster.
 	cluster *clusterNode
 }

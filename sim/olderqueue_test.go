@@ -7,23 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/core/paths"
 	"lockstep/messages"
-	"lockstep/sim/simdisk"
 	"lockstep/supervisor"
 )
-
-// copyQueue is a copy of the node's queue, with all files durable.
-func (n *node) copyQueue() *simdisk.Disk {
-	dirs := []string{paths.QueueDir, paths.ArchiveDir, paths.QuarantineDir}
-	older := simdisk.New(dirs...)
-	for _, dir := range dirs {
-		for name, f := range n.disk.Files(dir) { // the order does not matter
-			older.Overwrite(dir+"/"+name, f.Data)
-		}
-	}
-	return older
-}
 
 // olderQueue runs three nodes. The queue of one that does not lead is replaced by an older copy of it; its log lacks what has come since if
 // compact is true. Then it is made the master, and a client submits a job.
