@@ -14,8 +14,8 @@ import (
 //
 //   - It is the first of its priority to get a slot that is free, and starts although its locks are not free. It then waits in
 //     its slot, where the lock manager bounds how long others may overtake it. So neither locks that are not declared nor
-//     programs keep it from its locks. One job of a priority waits in its slot so at a time, and none beside a more urgent one that
-//     wants the same locks.
+//     programs keep it from its locks. One job of a priority waits in its slot so at a time, and none while a more urgent one waits,
+//     in its slot or with a reservation, that wants the same locks.
 //   - Jobs as urgent as it or less, also those between two opcodes, leave it a place in each of its limits, and
 //     do not take its locks. A running job that is about to begin its next opcode gives way to it.
 //
@@ -206,7 +206,7 @@ func (s *State) startsBlocked(a *reservation, group int32) bool {
 		return false
 	}
 	request := s.requestOf(group)
-	if s.precededInSlot(a, request) {
+	if s.precededInSlot(a, request) || s.precededByUrgent(a, request) {
 		return false
 	}
 	_, held := s.heldBack(group, request)
@@ -223,6 +223,19 @@ func (s *State) precededInSlot(a *reservation, request lock.Request) bool {
 			continue
 		}
 		if b.priority == a.priority || slices.Contains(x.view.Blockers(jobOwnerKey(a.id), request), owner) {
+			return true
+		}
+	}
+	return false
+}
+
+// precededByUrgent reports whether a more urgent job with a reservation wants what a due one wants. However short the due one is
+// expected to be, it would not end before the promise of the other: it would wait in its slot, and then get the locks first.
+func (s *State) precededByUrgent(a *reservation, request lock.Request) bool {
+	r := &s.expected.reserved
+	for _, o := range r.view.Blockers(jobOwnerKey(a.id), request) {
+		urgent := func(u *reservation) bool { return u.id == o.Job && u.priority < a.priority && s.isCandidate(u) }
+		if slices.ContainsFunc(r.urgent, urgent) || slices.ContainsFunc(r.aged, urgent) {
 			return true
 		}
 	}
