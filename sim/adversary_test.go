@@ -37,11 +37,19 @@ func TestAdversariesStarveNobody(t *testing.T) {
 	}
 }
 
-// The adversaries find a scheduler that starts no job before its locks are free, and one that forgets promises.
+// In these adversaries a job at its promise started before a more urgent one that waited for the same locks.
+func TestKeptAdversariesStarveNobody(t *testing.T) {
+	for _, seed := range []uint64{133, 376} {
+		require.NoError(t, RunAdversary(seed, AdversaryOptions{Order: config.OrderExpected}).Err, "seed %d", seed)
+	}
+}
+
+// The adversaries find a scheduler that starts no job before its locks are free, one that forgets promises, and one that does not know what later opcodes want.
 func TestAdversariesFindStarvation(t *testing.T) {
-	for _, c := range []struct{ mutation, plan string }{
-		{"moved-promises", "a limit and a lock"},
-		{"unblocked-starts", "programs"},
+	for _, c := range []struct{ mutation, plan, says string }{
+		{"moved-promises", "a limit and a lock", ""},
+		{"unblocked-starts", "programs", ""},
+		{"first-opcodes-only", "second opcodes", "has its locks before"},
 	} {
 		t.Run(fmt.Sprint(c.mutation, ", ", c.plan), func(t *testing.T) {
 			t.Parallel()
@@ -49,6 +57,9 @@ func TestAdversariesFindStarvation(t *testing.T) {
 			require.NoError(t, err)
 			wait, w := runPlan(1, provenPlans[c.plan], AdversaryOptions{Order: config.OrderExpected, Mutations: mutations})
 			require.True(t, wait == 0 || w.Err() != nil, "it had its locks after %v", wait)
+			if c.says != "" {
+				require.ErrorContains(t, w.Err(), c.says)
+			}
 		})
 	}
 }

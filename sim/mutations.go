@@ -60,6 +60,7 @@ var AllMutations = slices.Concat([]Mutation{
 	{"unwritten-release", "a release of all locks is not written to the journal", Mutations{Alter: dropsReleases}},
 	{"unwritten-free-locks", "free locks are not written to their journal", Mutations{Alter: dropsFreeLocks}},
 	{"no-lock-bound", "a waiting lock request may be overtaken without bound", Mutations{Alter: disablesBypassLimit}},
+	{"first-opcodes-only", "the scheduler knows the locks of the first opcode of a job alone, and a waiting lock request may be overtaken without bound", Mutations{Alter: hidesLaterLocks}},
 	{"unrecorded-ends", "the end of an archived job is not recorded beside its dependents, and a job that the master does not have counts as missing", Mutations{Alter: recordsNoEnds}},
 	{"lost-names", "the names of new jobs are not written", Mutations{Alter: losesNames}},
 	{"lost-authors", "the author of a cancel is not written to the job's record", Mutations{Alter: losesAuthors}},
@@ -504,6 +505,26 @@ func disablesBypassLimit(to string, m any) any {
 		return &locks.SetBypassLimit{}
 	}
 	return m
+}
+
+// hidesLaterLocks removes the locks of all opcodes but the first from what the scheduler receives of new jobs, and disables the bound.
+func hidesLaterLocks(to string, m any) any {
+	enqueue, is := m.(*messages.EnqueueJobs)
+	if !is {
+		return disablesBypassLimit(to, m)
+	}
+	enqueue = proto.CloneOf(enqueue)
+	for _, w := range enqueue.Jobs {
+		j, err := job.Decode(w.Encoded)
+		if err != nil {
+			continue
+		}
+		for i := 1; i < len(j.Ops); i++ {
+			j.Ops[i].Input = bytes.ReplaceAll(j.Ops[i].Input, []byte(`"locks":`), []byte(`"lacks":`))
+		}
+		w.Encoded = job.Encode(j)
+	}
+	return enqueue
 }
 
 // dropsLateAnswers drops the answer to a client order that reaches the queue after the job's
