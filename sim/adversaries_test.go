@@ -122,7 +122,7 @@ func runPlan(seed uint64, p adversaryPlan, o AdversaryOptions) (wait time.Durati
 				w.newClient().stream(s)
 			}
 			for i, q := range p.programs {
-				w.newProgram(i).run(q)
+				w.newProgram(i, w.nodes[0]).run(q)
 			}
 			operator.later(adversaryLead, func() {
 				operator.submit([][]OpSpec{p.victim}, func(s *submission) { v.id, v.came = s.ids[0], w.clock.Now() })

@@ -10,21 +10,32 @@ import (
 type programHasLocks struct{ program *program }
 
 // checkPrograms: no program and job, and no two programs, work with locks that exclude each other. A program works with its locks from the
-// answer that grants them until it asks to be freed of them, or dies.
-type checkPrograms struct{}
+// answer that grants them until it asks to be freed of them, or dies; in a cluster at most until another mastership begins, without locks.
+type checkPrograms struct{ former map[*program]bool } // with locks of a former mastership
 
-func (checkPrograms) Name() string { return "locks of programs" }
+func (*checkPrograms) Name() string { return "locks of programs" }
 
-func (checkPrograms) See(w *World, event any) error {
+func (c *checkPrograms) See(w *World, event any) error {
 	switch e := event.(type) {
+	case deciderStarted:
+		if w.oracle != nil {
+			c.former = map[*program]bool{}
+			for _, p := range w.programs {
+				c.former[p] = true
+			}
+		}
 	case programHasLocks:
+		if w.oracle != nil && !e.program.process.onDecider() {
+			return nil
+		}
+		delete(c.former, e.program)
 		for _, user := range w.lockUsers() {
 			if l, clash := conflict(user.heldLocks, e.program.wants); clash {
 				return fmt.Errorf("job %d and %s both work with %s", user.process.job, e.program.name, l)
 			}
 		}
 		for _, other := range w.programs {
-			if other == e.program || !other.has {
+			if other == e.program || !other.has || c.former[other] {
 				continue
 			}
 			if l, clash := conflict(other.wants, e.program.wants); clash {
@@ -37,7 +48,7 @@ func (checkPrograms) See(w *World, event any) error {
 				continue
 			}
 			for _, p := range w.programs {
-				if l, clash := conflict(user.heldLocks, p.wants); clash && p.has {
+				if l, clash := conflict(user.heldLocks, p.wants); clash && p.has && !c.former[p] {
 					return fmt.Errorf("%s and job %d both work with %s", p.name, e.job, l)
 				}
 			}

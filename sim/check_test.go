@@ -23,7 +23,7 @@ func TestCheckersBite(t *testing.T) {
 	bites[(&checkEdited{}).Name()] = true    // TestEveryStepOfDamagedSettings
 	bites[(&checkVanished{}).Name()] = true  // TestProcessesEndWithoutAQueueAtEveryStep
 	bites[checkConnections{}.Name()] = true  // TestACrowdStandsInNobodysWay
-	bites[checkPrograms{}.Name()] = true     // TestProgramsCompeteForLocks
+	bites[(&checkPrograms{}).Name()] = true  // TestProgramsCompeteForLocks
 	bites[(&checkForgotten{}).Name()] = true // TestRemovedJobsAreForgotten
 	bites[checkRunDirs{}.Name()] = true      // TestAnOperatorChangesWhatLiesAround
 	bites[(&checkWithheld{}).Name()] = true  // TestGanetisProcessesWait

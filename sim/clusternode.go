@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -207,7 +208,7 @@ func (n *node) resignDecider() {
 // endJobs kills the processes of all jobs after a while, if this node is not the master then.
 func (d *daemon) endJobs(after time.Duration) {
 	d.world.clock.After(after, d.life, func() {
-		m := d.node.machine
+		n, m := d.node, d.node.machine
 		if d.tree != nil || replication.Voters(d.node.cluster.replica.Members()) == 1 {
 			return
 		}
@@ -218,7 +219,8 @@ func (d *daemon) endJobs(after time.Duration) {
 			c.end("killed: this node is not the master any more")
 		}
 		for livelock, p := range m.livelocks {
-			if p != nil {
+			isProgram := slices.ContainsFunc(n.world.programs, func(other *program) bool { return other.process == p })
+			if p != nil && !isProgram {
 				delete(m.livelocks, livelock)
 			}
 		}

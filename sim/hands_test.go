@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -55,11 +56,20 @@ func TestAnOperatorChangesWhatLiesAround(t *testing.T) {
 	})
 }
 
-// TestProgramsCompeteForLocks runs random work beside programs that take the locks of jobs, and shows that the checker bites.
+// TestProgramsCompeteForLocks runs random work beside programs that take the locks of jobs, on one node and on the masters of three, and shows
+// that the checker bites.
 func TestProgramsCompeteForLocks(t *testing.T) {
-	o := RunOptions{Nodes: 1, Programs: 1}
-	requireSeedsGood(t, 150, "--programs 1", o)
-	requireBite(t, 50, "locks of programs", o, "forgotten-programs", "crash")
+	for nodes, c := range map[int]struct {
+		seeds uint64
+		kinds string // a master begins without locks
+	}{1: {150, "crash"}, 3: {30, "panic"}} {
+		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
+			t.Parallel()
+			o := RunOptions{Nodes: nodes, Programs: 1}
+			requireSeedsGood(t, c.seeds, "--programs 1", o)
+			requireBite(t, 50, "locks of programs", o, "forgotten-programs", c.kinds)
+		})
+	}
 }
 
 // TestRemovedJobsAreForgotten runs random work while an operator removes files of ended jobs, and shows that the checker bites.

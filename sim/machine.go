@@ -151,7 +151,9 @@ func (m *machine) losePower() {
 		s.ended()
 	}
 	for _, p := range slices.Clone(m.world.programs) {
-		p.losePower()
+		if p.process.machine == m {
+			p.losePower()
+		}
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 	"lockstep/sim/kernel"
 )
 
-// program is a process beside the jobs that takes locks over WConfD's socket.
+// program is a process beside the jobs that takes locks over WConfD's socket. In a cluster it runs on the master, and ends when the daemon
+// there does not answer: another master begins without locks.
 type program struct {
 	world   *World
 	process *process
@@ -27,8 +28,8 @@ type program struct {
 // programPolls is how often a program asks whether it has its locks.
 const programPolls = 20 * time.Millisecond
 
-func (w *World) newProgram(number int) *program {
-	m := w.nodes[0].machine
+func (w *World) newProgram(number int, n *node) *program {
+	m := n.machine
 	m.lastPid++
 	life := &kernel.Lifetime{}
 	p := &process{machine: m, pid: m.lastPid, life: life, thread: kernel.NewThread(w.kernel, life), stdin: &pipe{}, stdout: &pipe{}, launched: true}
@@ -78,6 +79,10 @@ func (p *program) take(items []string, taken func()) {
 				taken()
 				return
 			}
+			if err != nil && p.world.oracle != nil {
+				p.end(false)
+				return
+			}
 			p.later(programPolls, ask)
 		})
 	}
@@ -88,6 +93,10 @@ func (p *program) take(items []string, taken func()) {
 func (p *program) free(freed func()) {
 	p.has = false
 	p.rpc.call("freeLocks", []any{p.identity()}, answerMax, func(_ json.RawMessage, err error) {
+		if err != nil && p.world.oracle != nil {
+			p.end(false)
+			return
+		}
 		if err != nil {
 			p.later(programPolls, func() { p.free(freed) })
 			return
@@ -120,7 +129,7 @@ func (p *program) gone() {
 	p.world.programs = slices.DeleteFunc(p.world.programs, func(other *program) bool { return other == p })
 }
 
-// programWork is the work of programs in a run over random work on one node: they compete with jobs for locks, and some die with them.
+// programWork is the work of programs in a run over random work: they compete with jobs for locks, and some die with them.
 // They have their own dice, so that the other work of a seed does not depend on them.
 type programWork struct {
 	world  *World
@@ -158,12 +167,13 @@ func (k *programWork) done() bool { return k == nil || k.busy == 0 }
 
 // launch starts a program when a daemon has made the run directory, also in the place of one that has ended.
 func (k *programWork) launch() {
-	if d := k.world.nodes[0].daemon; d == nil || !d.ready {
+	n := k.world.master()
+	if n == nil || !n.daemon.ready {
 		k.world.clock.After(time.Second, k.world.life, k.launch)
 		return
 	}
 	k.number++
-	p := k.world.newProgram(k.number)
+	p := k.world.newProgram(k.number, n)
 	p.process.whenEnded(func() {
 		p.gone()
 		k.world.clock.After(time.Second, k.world.life, func() {

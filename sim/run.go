@@ -15,10 +15,10 @@ type RunOptions struct {
 	Nodes     int             // 1 or less: one, without a cluster
 	Config    int             // about one of so many seeds has clients that change the configuration; 0: none
 	Readers   int             // about one of so many seeds has clients that only ask; 0: none
-	Crowd     int             // in about one of so many seeds, of one node, a user takes all connections that the daemon gives; 0: none
+	Crowd     int             // in about one of so many seeds a user takes all connections that the daemon gives; 0: none
 	Removals  int             // in about one of so many seeds, of one node, an operator removes files of ended jobs; 0: none
 	Hands     int             // in about one of so many seeds an operator changes the run directory and settings.json between starts; 0: none
-	Programs  int             // about one of so many seeds, of one node, has programs that compete with jobs for locks; 0: none
+	Programs  int             // about one of so many seeds has programs that compete with jobs for locks; 0: none
 	Holders   int             // in about one of so many seeds job programs take time to load, and clients hold jobs meanwhile; 0: none
 	Ganeti    int             // in about one of so many seeds Ganeti's program runs the jobs of its opcodes, on one node; 0: none
 	Mutations Mutations
@@ -108,13 +108,13 @@ func Run(seed uint64, o RunOptions) Result {
 	return r
 }
 
-// addOthers adds what is beside the clients of the work: an operator between the starts of daemons, and on a single node a crowd and programs.
+// addOthers adds what is beside the clients of the work: an operator between the starts of daemons, a crowd, programs, and on a single node an
+// operator who removes files.
 func (w *World) addOthers(seed uint64, o RunOptions) {
 	w.hands = newHands(w, seed, o.Hands)
-	if w.oracle != nil {
-		return
+	if w.oracle == nil {
+		w.removals = newRemovals(w, seed, o.Removals)
 	}
-	w.removals = newRemovals(w, seed, o.Removals)
 	w.crowd = newCrowd(w, seed, o.Crowd)
 	if programs := programCount(seed, o.Programs); programs > 0 {
 		w.programWork = newProgramWork(w, programs)

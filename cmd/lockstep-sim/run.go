@@ -77,7 +77,7 @@ func (o *runOptions) reproFlags(c *cobra.Command) {
 	c.Flags().IntVar(&o.repro.Holders, "holders", sim.HolderSeeds, "in about one of `n` seeds job programs take time to load, and clients hold jobs meanwhile; 1: all, 0: none")
 	c.Flags().IntVar(&o.repro.Crowd, "crowd", sim.CrowdSeeds, "in about one of `n` seeds a user takes all connections that the daemon gives, and reads slowly; 1: all, 0: none")
 	c.Flags().IntVar(&o.repro.Hands, "hands", sim.HandSeeds, "in about one of `n` seeds an operator changes the run directory and settings.json between starts; 1: all, 0: none")
-	c.Flags().IntVar(&o.repro.Removals, "removals", sim.RemovalSeeds, "in about one of `n` seeds of one node an operator removes files of ended jobs; 1: all, 0: none")
+	c.Flags().IntVar(&o.repro.Removals, "removals", sim.RemovalSeeds, "in about one of `n` seeds an operator removes files of ended jobs, on one node; 1: all, 0: none")
 	c.Flags().IntVar(&o.repro.Programs, "programs", sim.ProgramSeeds, "about one of `n` seeds has programs that compete with jobs for locks; 1: all, 0: none")
 	c.Flags().IntVar(&o.repro.Ganeti, "ganeti", sim.GanetiSeeds, "in about one of `n` seeds Ganeti's program runs the jobs of its opcodes, on one node; 1: all, 0: none")
 	c.Flags().StringVar(&o.repro.Mutation, "plant", "", "the `name` of a mutation, a bug built into the run; run --help lists them")
