@@ -39,11 +39,17 @@ func (c *checkAcknowledged) See(w *World, event any) error {
 	return nil
 }
 
-// wouldSurvive: the job's file is durable in the queue, because no job is archived before its
-// client has the id. The serial is durable too, because the next start quarantines a job above
-// it.
+// wouldSurvive: the job's file is durable in the queue, or in the archive: an answer may take longer than a rejected job stays in the
+// queue. A move that is not durable yet leaves the file at one of the two places. The serial is durable too, because the next start
+// quarantines a job above it.
 func wouldSurvive(w *World, id int64) error {
-	if _, durable := w.disk.Surviving(paths.JobPath(id)); !durable {
+	_, durable := w.disk.Surviving(paths.JobPath(id))
+	if !durable && w.disk.Find(paths.ArchivePath(id)) != nil {
+		_, was := w.disk.Durable(paths.JobPath(id))
+		_, is := w.disk.Surviving(paths.ArchivePath(id))
+		durable = was || is
+	}
+	if !durable {
 		return fmt.Errorf("job %d was acknowledged, but power loss could take it away", id)
 	}
 	content, _ := w.disk.Surviving(paths.SerialPath)

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 
 	"lockstep/core/job"
@@ -59,7 +58,7 @@ func (c *checkOutput) judge(e fileChanged) error {
 		case begun && byDaemon && first && cuts != 1:
 			return fmt.Errorf("the command of opcode %d of job %d has begun, and died with its process: its log says %d times that output is missing", i, e.id, cuts)
 		case cuts > 0 && !byDaemon:
-			return fmt.Errorf("opcode %d of job %d is %s, and its log says that its process has died: %s", i, e.id, op.Status, json.RawMessage(op.Result))
+			return fmt.Errorf("opcode %d of job %d is %s, and its log says that its process has died: %s", i, e.id, op.Status, op.Result)
 		}
 		first = first && !byDaemon // after a power loss a later one may have begun, too
 	}
