@@ -75,7 +75,7 @@ func (x OrderJob_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use OrderJob_Kind.Descriptor instead.
 func (OrderJob_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{16, 0}
+	return file_job_proto_rawDescGZIP(), []int{18, 0}
 }
 
 // OpDraft is one validated opcode of a submission. `input` and `secrets` are JSON
@@ -197,11 +197,13 @@ func (x *JobDraft) GetName() string {
 
 // SubmitJobs asks the queue to record jobs, all or none.
 type SubmitJobs struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
-	Jobs          []*JobDraft            `protobuf:"bytes,2,rep,name=jobs,proto3" json:"jobs,omitempty"`
-	IgnoreDrain   bool                   `protobuf:"varint,3,opt,name=ignore_drain,json=ignoreDrain,proto3" json:"ignore_drain,omitempty"`
-	By            string                 `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"` // user, as the gateway knows it; empty: unknown
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Request     uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Jobs        []*JobDraft            `protobuf:"bytes,2,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	IgnoreDrain bool                   `protobuf:"varint,3,opt,name=ignore_drain,json=ignoreDrain,proto3" json:"ignore_drain,omitempty"`
+	By          string                 `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"` // user, as the gateway knows it; empty: unknown
+	// The job whose process submits them, as the gateway knows it; 0: none is known.
+	Parent        int64 `protobuf:"varint,5,opt,name=parent,proto3" json:"parent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -264,6 +266,146 @@ func (x *SubmitJobs) GetBy() string {
 	return ""
 }
 
+func (x *SubmitJobs) GetParent() int64 {
+	if x != nil {
+		return x.Parent
+	}
+	return 0
+}
+
+// AwaitJobs: a process of the job `parent` will wait for the ends of these jobs, until the
+// sender ends or sends the next AwaitJobs. The answer has the cycle that the wait would
+// close; then the wait is not recorded. With `drafts` the wait is for jobs that are not
+// submitted yet, and is not recorded in any case. With `observed` the client has not said
+// that it waits for the end: the wait is recorded, and not answered.
+type AwaitJobs struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Parent        int64                  `protobuf:"varint,2,opt,name=parent,proto3" json:"parent,omitempty"`
+	Ids           []int64                `protobuf:"varint,3,rep,packed,name=ids,proto3" json:"ids,omitempty"`
+	Drafts        []*JobDraft            `protobuf:"bytes,4,rep,name=drafts,proto3" json:"drafts,omitempty"`
+	Observed      bool                   `protobuf:"varint,5,opt,name=observed,proto3" json:"observed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AwaitJobs) Reset() {
+	*x = AwaitJobs{}
+	mi := &file_job_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AwaitJobs) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AwaitJobs) ProtoMessage() {}
+
+func (x *AwaitJobs) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AwaitJobs.ProtoReflect.Descriptor instead.
+func (*AwaitJobs) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *AwaitJobs) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+func (x *AwaitJobs) GetParent() int64 {
+	if x != nil {
+		return x.Parent
+	}
+	return 0
+}
+
+func (x *AwaitJobs) GetIds() []int64 {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+func (x *AwaitJobs) GetDrafts() []*JobDraft {
+	if x != nil {
+		return x.Drafts
+	}
+	return nil
+}
+
+func (x *AwaitJobs) GetObserved() bool {
+	if x != nil {
+		return x.Observed
+	}
+	return false
+}
+
+type AwaitJobsResult struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Cycle         *WaitCycle             `protobuf:"bytes,2,opt,name=cycle,proto3" json:"cycle,omitempty"` // absent: there is none
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AwaitJobsResult) Reset() {
+	*x = AwaitJobsResult{}
+	mi := &file_job_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AwaitJobsResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AwaitJobsResult) ProtoMessage() {}
+
+func (x *AwaitJobsResult) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AwaitJobsResult.ProtoReflect.Descriptor instead.
+func (*AwaitJobsResult) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *AwaitJobsResult) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+func (x *AwaitJobsResult) GetCycle() *WaitCycle {
+	if x != nil {
+		return x.Cycle
+	}
+	return nil
+}
+
 // SubmitJobsResult leaves only after every job and the serial are on the disk.
 type SubmitJobsResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -276,7 +418,7 @@ type SubmitJobsResult struct {
 
 func (x *SubmitJobsResult) Reset() {
 	*x = SubmitJobsResult{}
-	mi := &file_job_proto_msgTypes[3]
+	mi := &file_job_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -288,7 +430,7 @@ func (x *SubmitJobsResult) String() string {
 func (*SubmitJobsResult) ProtoMessage() {}
 
 func (x *SubmitJobsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[3]
+	mi := &file_job_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -301,7 +443,7 @@ func (x *SubmitJobsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobsResult.ProtoReflect.Descriptor instead.
 func (*SubmitJobsResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{3}
+	return file_job_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *SubmitJobsResult) GetRequest() uint64 {
@@ -336,7 +478,7 @@ type CheckSubmission struct {
 
 func (x *CheckSubmission) Reset() {
 	*x = CheckSubmission{}
-	mi := &file_job_proto_msgTypes[4]
+	mi := &file_job_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -348,7 +490,7 @@ func (x *CheckSubmission) String() string {
 func (*CheckSubmission) ProtoMessage() {}
 
 func (x *CheckSubmission) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[4]
+	mi := &file_job_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -361,7 +503,7 @@ func (x *CheckSubmission) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckSubmission.ProtoReflect.Descriptor instead.
 func (*CheckSubmission) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{4}
+	return file_job_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *CheckSubmission) GetRequest() uint64 {
@@ -382,7 +524,7 @@ type CheckSubmissionResult struct {
 
 func (x *CheckSubmissionResult) Reset() {
 	*x = CheckSubmissionResult{}
-	mi := &file_job_proto_msgTypes[5]
+	mi := &file_job_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -394,7 +536,7 @@ func (x *CheckSubmissionResult) String() string {
 func (*CheckSubmissionResult) ProtoMessage() {}
 
 func (x *CheckSubmissionResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[5]
+	mi := &file_job_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -407,7 +549,7 @@ func (x *CheckSubmissionResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckSubmissionResult.ProtoReflect.Descriptor instead.
 func (*CheckSubmissionResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{5}
+	return file_job_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *CheckSubmissionResult) GetRequest() uint64 {
@@ -444,7 +586,7 @@ type JobInfo struct {
 
 func (x *JobInfo) Reset() {
 	*x = JobInfo{}
-	mi := &file_job_proto_msgTypes[6]
+	mi := &file_job_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -456,7 +598,7 @@ func (x *JobInfo) String() string {
 func (*JobInfo) ProtoMessage() {}
 
 func (x *JobInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[6]
+	mi := &file_job_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -469,7 +611,7 @@ func (x *JobInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobInfo.ProtoReflect.Descriptor instead.
 func (*JobInfo) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{6}
+	return file_job_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *JobInfo) GetId() int64 {
@@ -580,7 +722,7 @@ type ListJobs struct {
 
 func (x *ListJobs) Reset() {
 	*x = ListJobs{}
-	mi := &file_job_proto_msgTypes[7]
+	mi := &file_job_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -592,7 +734,7 @@ func (x *ListJobs) String() string {
 func (*ListJobs) ProtoMessage() {}
 
 func (x *ListJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[7]
+	mi := &file_job_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -605,7 +747,7 @@ func (x *ListJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobs.ProtoReflect.Descriptor instead.
 func (*ListJobs) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{7}
+	return file_job_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListJobs) GetRequest() uint64 {
@@ -661,7 +803,7 @@ type ListJobsResult struct {
 
 func (x *ListJobsResult) Reset() {
 	*x = ListJobsResult{}
-	mi := &file_job_proto_msgTypes[8]
+	mi := &file_job_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -673,7 +815,7 @@ func (x *ListJobsResult) String() string {
 func (*ListJobsResult) ProtoMessage() {}
 
 func (x *ListJobsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[8]
+	mi := &file_job_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -686,7 +828,7 @@ func (x *ListJobsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResult.ProtoReflect.Descriptor instead.
 func (*ListJobsResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{8}
+	return file_job_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListJobsResult) GetRequest() uint64 {
@@ -715,7 +857,7 @@ type JobRow struct {
 
 func (x *JobRow) Reset() {
 	*x = JobRow{}
-	mi := &file_job_proto_msgTypes[9]
+	mi := &file_job_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -727,7 +869,7 @@ func (x *JobRow) String() string {
 func (*JobRow) ProtoMessage() {}
 
 func (x *JobRow) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[9]
+	mi := &file_job_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -740,7 +882,7 @@ func (x *JobRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRow.ProtoReflect.Descriptor instead.
 func (*JobRow) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{9}
+	return file_job_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *JobRow) GetId() int64 {
@@ -777,7 +919,7 @@ type SubscribeJob struct {
 
 func (x *SubscribeJob) Reset() {
 	*x = SubscribeJob{}
-	mi := &file_job_proto_msgTypes[10]
+	mi := &file_job_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -789,7 +931,7 @@ func (x *SubscribeJob) String() string {
 func (*SubscribeJob) ProtoMessage() {}
 
 func (x *SubscribeJob) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[10]
+	mi := &file_job_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -802,7 +944,7 @@ func (x *SubscribeJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeJob.ProtoReflect.Descriptor instead.
 func (*SubscribeJob) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{10}
+	return file_job_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SubscribeJob) GetRequest() uint64 {
@@ -829,7 +971,7 @@ type SubscribeJobResult struct {
 
 func (x *SubscribeJobResult) Reset() {
 	*x = SubscribeJobResult{}
-	mi := &file_job_proto_msgTypes[11]
+	mi := &file_job_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -841,7 +983,7 @@ func (x *SubscribeJobResult) String() string {
 func (*SubscribeJobResult) ProtoMessage() {}
 
 func (x *SubscribeJobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[11]
+	mi := &file_job_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -854,7 +996,7 @@ func (x *SubscribeJobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeJobResult.ProtoReflect.Descriptor instead.
 func (*SubscribeJobResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{11}
+	return file_job_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *SubscribeJobResult) GetRequest() uint64 {
@@ -880,7 +1022,7 @@ type UnsubscribeJob struct {
 
 func (x *UnsubscribeJob) Reset() {
 	*x = UnsubscribeJob{}
-	mi := &file_job_proto_msgTypes[12]
+	mi := &file_job_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -892,7 +1034,7 @@ func (x *UnsubscribeJob) String() string {
 func (*UnsubscribeJob) ProtoMessage() {}
 
 func (x *UnsubscribeJob) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[12]
+	mi := &file_job_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -905,7 +1047,7 @@ func (x *UnsubscribeJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnsubscribeJob.ProtoReflect.Descriptor instead.
 func (*UnsubscribeJob) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{12}
+	return file_job_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *UnsubscribeJob) GetId() int64 {
@@ -926,7 +1068,7 @@ type JobChanged struct {
 
 func (x *JobChanged) Reset() {
 	*x = JobChanged{}
-	mi := &file_job_proto_msgTypes[13]
+	mi := &file_job_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -938,7 +1080,7 @@ func (x *JobChanged) String() string {
 func (*JobChanged) ProtoMessage() {}
 
 func (x *JobChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[13]
+	mi := &file_job_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -951,7 +1093,7 @@ func (x *JobChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobChanged.ProtoReflect.Descriptor instead.
 func (*JobChanged) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{13}
+	return file_job_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *JobChanged) GetInfo() *JobInfo {
@@ -978,7 +1120,7 @@ type SubscribeAllJobs struct {
 
 func (x *SubscribeAllJobs) Reset() {
 	*x = SubscribeAllJobs{}
-	mi := &file_job_proto_msgTypes[14]
+	mi := &file_job_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -990,7 +1132,7 @@ func (x *SubscribeAllJobs) String() string {
 func (*SubscribeAllJobs) ProtoMessage() {}
 
 func (x *SubscribeAllJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[14]
+	mi := &file_job_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1003,7 +1145,7 @@ func (x *SubscribeAllJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeAllJobs.ProtoReflect.Descriptor instead.
 func (*SubscribeAllJobs) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{14}
+	return file_job_proto_rawDescGZIP(), []int{16}
 }
 
 // JobStatesChanged: the jobs in `jobs` are new, or their status, priority, hold or wait
@@ -1018,7 +1160,7 @@ type JobStatesChanged struct {
 
 func (x *JobStatesChanged) Reset() {
 	*x = JobStatesChanged{}
-	mi := &file_job_proto_msgTypes[15]
+	mi := &file_job_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1030,7 +1172,7 @@ func (x *JobStatesChanged) String() string {
 func (*JobStatesChanged) ProtoMessage() {}
 
 func (x *JobStatesChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[15]
+	mi := &file_job_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1043,7 +1185,7 @@ func (x *JobStatesChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatesChanged.ProtoReflect.Descriptor instead.
 func (*JobStatesChanged) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{15}
+	return file_job_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *JobStatesChanged) GetJobs() []*JobInfo {
@@ -1077,7 +1219,7 @@ type OrderJob struct {
 
 func (x *OrderJob) Reset() {
 	*x = OrderJob{}
-	mi := &file_job_proto_msgTypes[16]
+	mi := &file_job_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1089,7 +1231,7 @@ func (x *OrderJob) String() string {
 func (*OrderJob) ProtoMessage() {}
 
 func (x *OrderJob) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[16]
+	mi := &file_job_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1102,7 +1244,7 @@ func (x *OrderJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderJob.ProtoReflect.Descriptor instead.
 func (*OrderJob) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{16}
+	return file_job_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *OrderJob) GetRequest() uint64 {
@@ -1159,7 +1301,7 @@ type OrderJobResult struct {
 
 func (x *OrderJobResult) Reset() {
 	*x = OrderJobResult{}
-	mi := &file_job_proto_msgTypes[17]
+	mi := &file_job_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1171,7 +1313,7 @@ func (x *OrderJobResult) String() string {
 func (*OrderJobResult) ProtoMessage() {}
 
 func (x *OrderJobResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[17]
+	mi := &file_job_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1184,7 +1326,7 @@ func (x *OrderJobResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderJobResult.ProtoReflect.Descriptor instead.
 func (*OrderJobResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{17}
+	return file_job_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *OrderJobResult) GetRequest() uint64 {
@@ -1223,7 +1365,7 @@ type ArchiveJobs struct {
 
 func (x *ArchiveJobs) Reset() {
 	*x = ArchiveJobs{}
-	mi := &file_job_proto_msgTypes[18]
+	mi := &file_job_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1235,7 +1377,7 @@ func (x *ArchiveJobs) String() string {
 func (*ArchiveJobs) ProtoMessage() {}
 
 func (x *ArchiveJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[18]
+	mi := &file_job_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1248,7 +1390,7 @@ func (x *ArchiveJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveJobs.ProtoReflect.Descriptor instead.
 func (*ArchiveJobs) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{18}
+	return file_job_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ArchiveJobs) GetRequest() uint64 {
@@ -1289,7 +1431,7 @@ type JobFileMissed struct {
 
 func (x *JobFileMissed) Reset() {
 	*x = JobFileMissed{}
-	mi := &file_job_proto_msgTypes[19]
+	mi := &file_job_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1301,7 +1443,7 @@ func (x *JobFileMissed) String() string {
 func (*JobFileMissed) ProtoMessage() {}
 
 func (x *JobFileMissed) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[19]
+	mi := &file_job_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1314,7 +1456,7 @@ func (x *JobFileMissed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobFileMissed.ProtoReflect.Descriptor instead.
 func (*JobFileMissed) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{19}
+	return file_job_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *JobFileMissed) GetId() int64 {
@@ -1336,7 +1478,7 @@ type ArchiveJobsResult struct {
 
 func (x *ArchiveJobsResult) Reset() {
 	*x = ArchiveJobsResult{}
-	mi := &file_job_proto_msgTypes[20]
+	mi := &file_job_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1348,7 +1490,7 @@ func (x *ArchiveJobsResult) String() string {
 func (*ArchiveJobsResult) ProtoMessage() {}
 
 func (x *ArchiveJobsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[20]
+	mi := &file_job_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1361,7 +1503,7 @@ func (x *ArchiveJobsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArchiveJobsResult.ProtoReflect.Descriptor instead.
 func (*ArchiveJobsResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{20}
+	return file_job_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ArchiveJobsResult) GetRequest() uint64 {
@@ -1403,7 +1545,7 @@ type SetDrain struct {
 
 func (x *SetDrain) Reset() {
 	*x = SetDrain{}
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1415,7 +1557,7 @@ func (x *SetDrain) String() string {
 func (*SetDrain) ProtoMessage() {}
 
 func (x *SetDrain) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1428,7 +1570,7 @@ func (x *SetDrain) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetDrain.ProtoReflect.Descriptor instead.
 func (*SetDrain) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{21}
+	return file_job_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SetDrain) GetRequest() uint64 {
@@ -1455,7 +1597,7 @@ type SetDrainResult struct {
 
 func (x *SetDrainResult) Reset() {
 	*x = SetDrainResult{}
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1467,7 +1609,7 @@ func (x *SetDrainResult) String() string {
 func (*SetDrainResult) ProtoMessage() {}
 
 func (x *SetDrainResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1480,7 +1622,7 @@ func (x *SetDrainResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetDrainResult.ProtoReflect.Descriptor instead.
 func (*SetDrainResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{22}
+	return file_job_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SetDrainResult) GetRequest() uint64 {
@@ -1507,7 +1649,7 @@ type GetQueueStatus struct {
 
 func (x *GetQueueStatus) Reset() {
 	*x = GetQueueStatus{}
-	mi := &file_job_proto_msgTypes[23]
+	mi := &file_job_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1519,7 +1661,7 @@ func (x *GetQueueStatus) String() string {
 func (*GetQueueStatus) ProtoMessage() {}
 
 func (x *GetQueueStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[23]
+	mi := &file_job_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1532,7 +1674,7 @@ func (x *GetQueueStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueStatus.ProtoReflect.Descriptor instead.
 func (*GetQueueStatus) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{23}
+	return file_job_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetQueueStatus) GetRequest() uint64 {
@@ -1561,7 +1703,7 @@ type GetQueueStatusResult struct {
 
 func (x *GetQueueStatusResult) Reset() {
 	*x = GetQueueStatusResult{}
-	mi := &file_job_proto_msgTypes[24]
+	mi := &file_job_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1573,7 +1715,7 @@ func (x *GetQueueStatusResult) String() string {
 func (*GetQueueStatusResult) ProtoMessage() {}
 
 func (x *GetQueueStatusResult) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[24]
+	mi := &file_job_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1586,7 +1728,7 @@ func (x *GetQueueStatusResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetQueueStatusResult.ProtoReflect.Descriptor instead.
 func (*GetQueueStatusResult) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{24}
+	return file_job_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetQueueStatusResult) GetRequest() uint64 {
@@ -1663,13 +1805,23 @@ const file_job_proto_rawDesc = "" +
 	"\bpriority\x18\x03 \x01(\x05R\bpriority\"L\n" +
 	"\bJobDraft\x12,\n" +
 	"\x03ops\x18\x01 \x03(\v2\x1a.lockstep.messages.OpDraftR\x03ops\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"\x8a\x01\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\xa2\x01\n" +
 	"\n" +
 	"SubmitJobs\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12/\n" +
 	"\x04jobs\x18\x02 \x03(\v2\x1b.lockstep.messages.JobDraftR\x04jobs\x12!\n" +
 	"\fignore_drain\x18\x03 \x01(\bR\vignoreDrain\x12\x0e\n" +
-	"\x02by\x18\x04 \x01(\tR\x02by\"t\n" +
+	"\x02by\x18\x04 \x01(\tR\x02by\x12\x16\n" +
+	"\x06parent\x18\x05 \x01(\x03R\x06parent\"\xa0\x01\n" +
+	"\tAwaitJobs\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x16\n" +
+	"\x06parent\x18\x02 \x01(\x03R\x06parent\x12\x10\n" +
+	"\x03ids\x18\x03 \x03(\x03R\x03ids\x123\n" +
+	"\x06drafts\x18\x04 \x03(\v2\x1b.lockstep.messages.JobDraftR\x06drafts\x12\x1a\n" +
+	"\bobserved\x18\x05 \x01(\bR\bobserved\"_\n" +
+	"\x0fAwaitJobsResult\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x122\n" +
+	"\x05cycle\x18\x02 \x01(\v2\x1c.lockstep.messages.WaitCycleR\x05cycle\"t\n" +
 	"\x10SubmitJobsResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x10\n" +
 	"\x03ids\x18\x02 \x03(\x03R\x03ids\x124\n" +
@@ -1789,58 +1941,63 @@ func file_job_proto_rawDescGZIP() []byte {
 }
 
 var file_job_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_job_proto_goTypes = []any{
 	(OrderJob_Kind)(0),            // 0: lockstep.messages.OrderJob.Kind
 	(*OpDraft)(nil),               // 1: lockstep.messages.OpDraft
 	(*JobDraft)(nil),              // 2: lockstep.messages.JobDraft
 	(*SubmitJobs)(nil),            // 3: lockstep.messages.SubmitJobs
-	(*SubmitJobsResult)(nil),      // 4: lockstep.messages.SubmitJobsResult
-	(*CheckSubmission)(nil),       // 5: lockstep.messages.CheckSubmission
-	(*CheckSubmissionResult)(nil), // 6: lockstep.messages.CheckSubmissionResult
-	(*JobInfo)(nil),               // 7: lockstep.messages.JobInfo
-	(*ListJobs)(nil),              // 8: lockstep.messages.ListJobs
-	(*ListJobsResult)(nil),        // 9: lockstep.messages.ListJobsResult
-	(*JobRow)(nil),                // 10: lockstep.messages.JobRow
-	(*SubscribeJob)(nil),          // 11: lockstep.messages.SubscribeJob
-	(*SubscribeJobResult)(nil),    // 12: lockstep.messages.SubscribeJobResult
-	(*UnsubscribeJob)(nil),        // 13: lockstep.messages.UnsubscribeJob
-	(*JobChanged)(nil),            // 14: lockstep.messages.JobChanged
-	(*SubscribeAllJobs)(nil),      // 15: lockstep.messages.SubscribeAllJobs
-	(*JobStatesChanged)(nil),      // 16: lockstep.messages.JobStatesChanged
-	(*OrderJob)(nil),              // 17: lockstep.messages.OrderJob
-	(*OrderJobResult)(nil),        // 18: lockstep.messages.OrderJobResult
-	(*ArchiveJobs)(nil),           // 19: lockstep.messages.ArchiveJobs
-	(*JobFileMissed)(nil),         // 20: lockstep.messages.JobFileMissed
-	(*ArchiveJobsResult)(nil),     // 21: lockstep.messages.ArchiveJobsResult
-	(*SetDrain)(nil),              // 22: lockstep.messages.SetDrain
-	(*SetDrainResult)(nil),        // 23: lockstep.messages.SetDrainResult
-	(*GetQueueStatus)(nil),        // 24: lockstep.messages.GetQueueStatus
-	(*GetQueueStatusResult)(nil),  // 25: lockstep.messages.GetQueueStatusResult
-	nil,                           // 26: lockstep.messages.GetQueueStatusResult.JobsEntry
-	(*Failure)(nil),               // 27: lockstep.messages.Failure
-	(*Verdict)(nil),               // 28: lockstep.messages.Verdict
+	(*AwaitJobs)(nil),             // 4: lockstep.messages.AwaitJobs
+	(*AwaitJobsResult)(nil),       // 5: lockstep.messages.AwaitJobsResult
+	(*SubmitJobsResult)(nil),      // 6: lockstep.messages.SubmitJobsResult
+	(*CheckSubmission)(nil),       // 7: lockstep.messages.CheckSubmission
+	(*CheckSubmissionResult)(nil), // 8: lockstep.messages.CheckSubmissionResult
+	(*JobInfo)(nil),               // 9: lockstep.messages.JobInfo
+	(*ListJobs)(nil),              // 10: lockstep.messages.ListJobs
+	(*ListJobsResult)(nil),        // 11: lockstep.messages.ListJobsResult
+	(*JobRow)(nil),                // 12: lockstep.messages.JobRow
+	(*SubscribeJob)(nil),          // 13: lockstep.messages.SubscribeJob
+	(*SubscribeJobResult)(nil),    // 14: lockstep.messages.SubscribeJobResult
+	(*UnsubscribeJob)(nil),        // 15: lockstep.messages.UnsubscribeJob
+	(*JobChanged)(nil),            // 16: lockstep.messages.JobChanged
+	(*SubscribeAllJobs)(nil),      // 17: lockstep.messages.SubscribeAllJobs
+	(*JobStatesChanged)(nil),      // 18: lockstep.messages.JobStatesChanged
+	(*OrderJob)(nil),              // 19: lockstep.messages.OrderJob
+	(*OrderJobResult)(nil),        // 20: lockstep.messages.OrderJobResult
+	(*ArchiveJobs)(nil),           // 21: lockstep.messages.ArchiveJobs
+	(*JobFileMissed)(nil),         // 22: lockstep.messages.JobFileMissed
+	(*ArchiveJobsResult)(nil),     // 23: lockstep.messages.ArchiveJobsResult
+	(*SetDrain)(nil),              // 24: lockstep.messages.SetDrain
+	(*SetDrainResult)(nil),        // 25: lockstep.messages.SetDrainResult
+	(*GetQueueStatus)(nil),        // 26: lockstep.messages.GetQueueStatus
+	(*GetQueueStatusResult)(nil),  // 27: lockstep.messages.GetQueueStatusResult
+	nil,                           // 28: lockstep.messages.GetQueueStatusResult.JobsEntry
+	(*WaitCycle)(nil),             // 29: lockstep.messages.WaitCycle
+	(*Failure)(nil),               // 30: lockstep.messages.Failure
+	(*Verdict)(nil),               // 31: lockstep.messages.Verdict
 }
 var file_job_proto_depIdxs = []int32{
 	1,  // 0: lockstep.messages.JobDraft.ops:type_name -> lockstep.messages.OpDraft
 	2,  // 1: lockstep.messages.SubmitJobs.jobs:type_name -> lockstep.messages.JobDraft
-	27, // 2: lockstep.messages.SubmitJobsResult.failure:type_name -> lockstep.messages.Failure
-	10, // 3: lockstep.messages.ListJobsResult.rows:type_name -> lockstep.messages.JobRow
-	7,  // 4: lockstep.messages.JobRow.info:type_name -> lockstep.messages.JobInfo
-	10, // 5: lockstep.messages.SubscribeJobResult.row:type_name -> lockstep.messages.JobRow
-	7,  // 6: lockstep.messages.JobChanged.info:type_name -> lockstep.messages.JobInfo
-	7,  // 7: lockstep.messages.JobStatesChanged.jobs:type_name -> lockstep.messages.JobInfo
-	0,  // 8: lockstep.messages.OrderJob.kind:type_name -> lockstep.messages.OrderJob.Kind
-	28, // 9: lockstep.messages.OrderJob.rejection:type_name -> lockstep.messages.Verdict
-	27, // 10: lockstep.messages.ArchiveJobsResult.failure:type_name -> lockstep.messages.Failure
-	27, // 11: lockstep.messages.SetDrainResult.failure:type_name -> lockstep.messages.Failure
-	26, // 12: lockstep.messages.GetQueueStatusResult.jobs:type_name -> lockstep.messages.GetQueueStatusResult.JobsEntry
-	7,  // 13: lockstep.messages.GetQueueStatusResult.active:type_name -> lockstep.messages.JobInfo
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	2,  // 2: lockstep.messages.AwaitJobs.drafts:type_name -> lockstep.messages.JobDraft
+	29, // 3: lockstep.messages.AwaitJobsResult.cycle:type_name -> lockstep.messages.WaitCycle
+	30, // 4: lockstep.messages.SubmitJobsResult.failure:type_name -> lockstep.messages.Failure
+	12, // 5: lockstep.messages.ListJobsResult.rows:type_name -> lockstep.messages.JobRow
+	9,  // 6: lockstep.messages.JobRow.info:type_name -> lockstep.messages.JobInfo
+	12, // 7: lockstep.messages.SubscribeJobResult.row:type_name -> lockstep.messages.JobRow
+	9,  // 8: lockstep.messages.JobChanged.info:type_name -> lockstep.messages.JobInfo
+	9,  // 9: lockstep.messages.JobStatesChanged.jobs:type_name -> lockstep.messages.JobInfo
+	0,  // 10: lockstep.messages.OrderJob.kind:type_name -> lockstep.messages.OrderJob.Kind
+	31, // 11: lockstep.messages.OrderJob.rejection:type_name -> lockstep.messages.Verdict
+	30, // 12: lockstep.messages.ArchiveJobsResult.failure:type_name -> lockstep.messages.Failure
+	30, // 13: lockstep.messages.SetDrainResult.failure:type_name -> lockstep.messages.Failure
+	28, // 14: lockstep.messages.GetQueueStatusResult.jobs:type_name -> lockstep.messages.GetQueueStatusResult.JobsEntry
+	9,  // 15: lockstep.messages.GetQueueStatusResult.active:type_name -> lockstep.messages.JobInfo
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_job_proto_init() }
@@ -1856,7 +2013,7 @@ func file_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_proto_rawDesc), len(file_job_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   26,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

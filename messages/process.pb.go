@@ -1027,6 +1027,120 @@ func (x *ProcessReported) GetFailingSinceUs() int64 {
 	return 0
 }
 
+// IdentifyJob asks whether a job has a process that may act and whose lock file has this
+// name, without the directory. `id` of IdentifyJobResult is 0 if it has none.
+type IdentifyJob struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Id            int64                  `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IdentifyJob) Reset() {
+	*x = IdentifyJob{}
+	mi := &file_process_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IdentifyJob) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IdentifyJob) ProtoMessage() {}
+
+func (x *IdentifyJob) ProtoReflect() protoreflect.Message {
+	mi := &file_process_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IdentifyJob.ProtoReflect.Descriptor instead.
+func (*IdentifyJob) Descriptor() ([]byte, []int) {
+	return file_process_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *IdentifyJob) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+func (x *IdentifyJob) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *IdentifyJob) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type IdentifyJobResult struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
+	Id            int64                  `protobuf:"varint,2,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IdentifyJobResult) Reset() {
+	*x = IdentifyJobResult{}
+	mi := &file_process_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IdentifyJobResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IdentifyJobResult) ProtoMessage() {}
+
+func (x *IdentifyJobResult) ProtoReflect() protoreflect.Message {
+	mi := &file_process_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IdentifyJobResult.ProtoReflect.Descriptor instead.
+func (*IdentifyJobResult) Descriptor() ([]byte, []int) {
+	return file_process_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *IdentifyJobResult) GetRequest() uint64 {
+	if x != nil {
+		return x.Request
+	}
+	return 0
+}
+
+func (x *IdentifyJobResult) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
 // GetFailingWrites asks the jobs actor, or the store, which files cannot be written now.
 type GetFailingWrites struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1037,7 +1151,7 @@ type GetFailingWrites struct {
 
 func (x *GetFailingWrites) Reset() {
 	*x = GetFailingWrites{}
-	mi := &file_process_proto_msgTypes[17]
+	mi := &file_process_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1049,7 +1163,7 @@ func (x *GetFailingWrites) String() string {
 func (*GetFailingWrites) ProtoMessage() {}
 
 func (x *GetFailingWrites) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[17]
+	mi := &file_process_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1062,7 +1176,7 @@ func (x *GetFailingWrites) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetFailingWrites.ProtoReflect.Descriptor instead.
 func (*GetFailingWrites) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{17}
+	return file_process_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetFailingWrites) GetRequest() uint64 {
@@ -1082,7 +1196,7 @@ type GetFailingWritesResult struct {
 
 func (x *GetFailingWritesResult) Reset() {
 	*x = GetFailingWritesResult{}
-	mi := &file_process_proto_msgTypes[18]
+	mi := &file_process_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1094,7 +1208,7 @@ func (x *GetFailingWritesResult) String() string {
 func (*GetFailingWritesResult) ProtoMessage() {}
 
 func (x *GetFailingWritesResult) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[18]
+	mi := &file_process_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1107,7 +1221,7 @@ func (x *GetFailingWritesResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetFailingWritesResult.ProtoReflect.Descriptor instead.
 func (*GetFailingWritesResult) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{18}
+	return file_process_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetFailingWritesResult) GetRequest() uint64 {
@@ -1139,7 +1253,7 @@ type FailingWrite struct {
 
 func (x *FailingWrite) Reset() {
 	*x = FailingWrite{}
-	mi := &file_process_proto_msgTypes[19]
+	mi := &file_process_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1151,7 +1265,7 @@ func (x *FailingWrite) String() string {
 func (*FailingWrite) ProtoMessage() {}
 
 func (x *FailingWrite) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[19]
+	mi := &file_process_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1164,7 +1278,7 @@ func (x *FailingWrite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailingWrite.ProtoReflect.Descriptor instead.
 func (*FailingWrite) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{19}
+	return file_process_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *FailingWrite) GetId() int64 {
@@ -1208,7 +1322,7 @@ type BeginOp struct {
 
 func (x *BeginOp) Reset() {
 	*x = BeginOp{}
-	mi := &file_process_proto_msgTypes[20]
+	mi := &file_process_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1220,7 +1334,7 @@ func (x *BeginOp) String() string {
 func (*BeginOp) ProtoMessage() {}
 
 func (x *BeginOp) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[20]
+	mi := &file_process_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1233,7 +1347,7 @@ func (x *BeginOp) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginOp.ProtoReflect.Descriptor instead.
 func (*BeginOp) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{20}
+	return file_process_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *BeginOp) GetRequest() uint64 {
@@ -1280,7 +1394,7 @@ type BeginOpResult struct {
 
 func (x *BeginOpResult) Reset() {
 	*x = BeginOpResult{}
-	mi := &file_process_proto_msgTypes[21]
+	mi := &file_process_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1292,7 +1406,7 @@ func (x *BeginOpResult) String() string {
 func (*BeginOpResult) ProtoMessage() {}
 
 func (x *BeginOpResult) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[21]
+	mi := &file_process_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1305,7 +1419,7 @@ func (x *BeginOpResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginOpResult.ProtoReflect.Descriptor instead.
 func (*BeginOpResult) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{21}
+	return file_process_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *BeginOpResult) GetRequest() uint64 {
@@ -1405,7 +1519,14 @@ const file_process_proto_rawDesc = "" +
 	"\aencoded\x18\x03 \x01(\fR\aencoded\x12\x1f\n" +
 	"\vwrite_error\x18\x04 \x01(\tR\n" +
 	"writeError\x12(\n" +
-	"\x10failing_since_us\x18\x05 \x01(\x03R\x0efailingSinceUs\",\n" +
+	"\x10failing_since_us\x18\x05 \x01(\x03R\x0efailingSinceUs\"K\n" +
+	"\vIdentifyJob\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\x03R\x02id\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\"=\n" +
+	"\x11IdentifyJobResult\x12\x18\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\x03R\x02id\",\n" +
 	"\x10GetFailingWrites\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\"k\n" +
 	"\x16GetFailingWritesResult\x12\x18\n" +
@@ -1447,7 +1568,7 @@ func file_process_proto_rawDescGZIP() []byte {
 }
 
 var file_process_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_process_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_process_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_process_proto_goTypes = []any{
 	(JobProgram)(0),                // 0: lockstep.messages.JobProgram
 	(*StartJob)(nil),               // 1: lockstep.messages.StartJob
@@ -1467,18 +1588,20 @@ var file_process_proto_goTypes = []any{
 	(*GetStartError)(nil),          // 15: lockstep.messages.GetStartError
 	(*GetStartErrorResult)(nil),    // 16: lockstep.messages.GetStartErrorResult
 	(*ProcessReported)(nil),        // 17: lockstep.messages.ProcessReported
-	(*GetFailingWrites)(nil),       // 18: lockstep.messages.GetFailingWrites
-	(*GetFailingWritesResult)(nil), // 19: lockstep.messages.GetFailingWritesResult
-	(*FailingWrite)(nil),           // 20: lockstep.messages.FailingWrite
-	(*BeginOp)(nil),                // 21: lockstep.messages.BeginOp
-	(*BeginOpResult)(nil),          // 22: lockstep.messages.BeginOpResult
-	(*Failure)(nil),                // 23: lockstep.messages.Failure
+	(*IdentifyJob)(nil),            // 18: lockstep.messages.IdentifyJob
+	(*IdentifyJobResult)(nil),      // 19: lockstep.messages.IdentifyJobResult
+	(*GetFailingWrites)(nil),       // 20: lockstep.messages.GetFailingWrites
+	(*GetFailingWritesResult)(nil), // 21: lockstep.messages.GetFailingWritesResult
+	(*FailingWrite)(nil),           // 22: lockstep.messages.FailingWrite
+	(*BeginOp)(nil),                // 23: lockstep.messages.BeginOp
+	(*BeginOpResult)(nil),          // 24: lockstep.messages.BeginOpResult
+	(*Failure)(nil),                // 25: lockstep.messages.Failure
 }
 var file_process_proto_depIdxs = []int32{
 	0,  // 0: lockstep.messages.StartJob.program:type_name -> lockstep.messages.JobProgram
 	0,  // 1: lockstep.messages.AdoptJob.program:type_name -> lockstep.messages.JobProgram
-	20, // 2: lockstep.messages.GetFailingWritesResult.writes:type_name -> lockstep.messages.FailingWrite
-	23, // 3: lockstep.messages.BeginOpResult.failure:type_name -> lockstep.messages.Failure
+	22, // 2: lockstep.messages.GetFailingWritesResult.writes:type_name -> lockstep.messages.FailingWrite
+	25, // 3: lockstep.messages.BeginOpResult.failure:type_name -> lockstep.messages.Failure
 	4,  // [4:4] is the sub-list for method output_type
 	4,  // [4:4] is the sub-list for method input_type
 	4,  // [4:4] is the sub-list for extension type_name
@@ -1498,7 +1621,7 @@ func file_process_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_process_proto_rawDesc), len(file_process_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   22,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1462,6 +1462,7 @@ type JobExplanation struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Reasons       []*Reason              `protobuf:"bytes,2,rep,name=reasons,proto3" json:"reasons,omitempty"`
+	Cycle         *WaitCycle             `protobuf:"bytes,3,opt,name=cycle,proto3" json:"cycle,omitempty"` // to which the job belongs; absent: it belongs to none that is known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1510,6 +1511,138 @@ func (x *JobExplanation) GetReasons() []*Reason {
 	return nil
 }
 
+func (x *JobExplanation) GetCycle() *WaitCycle {
+	if x != nil {
+		return x.Cycle
+	}
+	return nil
+}
+
+// WaitCycle is a cycle of jobs that wait for each other, so that none of them ends: each
+// step waits for the job of the next one, and the last one for that of the first. With
+// `slots` all run slots, so many, have jobs that wait for jobs without one, and the steps
+// lead from a job with a slot to the job without.
+type WaitCycle struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Steps         []*WaitStep            `protobuf:"bytes,1,rep,name=steps,proto3" json:"steps,omitempty"`
+	Slots         int64                  `protobuf:"varint,2,opt,name=slots,proto3" json:"slots,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WaitCycle) Reset() {
+	*x = WaitCycle{}
+	mi := &file_schedule_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WaitCycle) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WaitCycle) ProtoMessage() {}
+
+func (x *WaitCycle) ProtoReflect() protoreflect.Message {
+	mi := &file_schedule_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WaitCycle.ProtoReflect.Descriptor instead.
+func (*WaitCycle) Descriptor() ([]byte, []int) {
+	return file_schedule_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *WaitCycle) GetSteps() []*WaitStep {
+	if x != nil {
+		return x.Steps
+	}
+	return nil
+}
+
+func (x *WaitCycle) GetSlots() int64 {
+	if x != nil {
+		return x.Slots
+	}
+	return 0
+}
+
+// WaitStep: the job waits for the job `on`.
+type WaitStep struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           int64                  `protobuf:"varint,1,opt,name=job,proto3" json:"job,omitempty"`
+	On            int64                  `protobuf:"varint,2,opt,name=on,proto3" json:"on,omitempty"`
+	By            int32                  `protobuf:"varint,3,opt,name=by,proto3" json:"by,omitempty"`    // a deadlock.Cause
+	Lock          string                 `protobuf:"bytes,4,opt,name=lock,proto3" json:"lock,omitempty"` // that `on` has; empty: it does not wait for a lock
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WaitStep) Reset() {
+	*x = WaitStep{}
+	mi := &file_schedule_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WaitStep) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WaitStep) ProtoMessage() {}
+
+func (x *WaitStep) ProtoReflect() protoreflect.Message {
+	mi := &file_schedule_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WaitStep.ProtoReflect.Descriptor instead.
+func (*WaitStep) Descriptor() ([]byte, []int) {
+	return file_schedule_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *WaitStep) GetJob() int64 {
+	if x != nil {
+		return x.Job
+	}
+	return 0
+}
+
+func (x *WaitStep) GetOn() int64 {
+	if x != nil {
+		return x.On
+	}
+	return 0
+}
+
+func (x *WaitStep) GetBy() int32 {
+	if x != nil {
+		return x.By
+	}
+	return 0
+}
+
+func (x *WaitStep) GetLock() string {
+	if x != nil {
+		return x.Lock
+	}
+	return ""
+}
+
 // Reason is one thing that holds a job back. `filter` is a rule that pauses or rejects the
 // job.
 type Reason struct {
@@ -1530,7 +1663,7 @@ type Reason struct {
 
 func (x *Reason) Reset() {
 	*x = Reason{}
-	mi := &file_schedule_proto_msgTypes[26]
+	mi := &file_schedule_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1542,7 +1675,7 @@ func (x *Reason) String() string {
 func (*Reason) ProtoMessage() {}
 
 func (x *Reason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[26]
+	mi := &file_schedule_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1555,7 +1688,7 @@ func (x *Reason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reason.ProtoReflect.Descriptor instead.
 func (*Reason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{26}
+	return file_schedule_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Reason) GetKind() isReason_Kind {
@@ -1684,7 +1817,7 @@ type HoldReason struct {
 
 func (x *HoldReason) Reset() {
 	*x = HoldReason{}
-	mi := &file_schedule_proto_msgTypes[27]
+	mi := &file_schedule_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1696,7 +1829,7 @@ func (x *HoldReason) String() string {
 func (*HoldReason) ProtoMessage() {}
 
 func (x *HoldReason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[27]
+	mi := &file_schedule_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1709,7 +1842,7 @@ func (x *HoldReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HoldReason.ProtoReflect.Descriptor instead.
 func (*HoldReason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{27}
+	return file_schedule_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *HoldReason) GetBy() string {
@@ -1733,7 +1866,7 @@ type DependencyReason struct {
 
 func (x *DependencyReason) Reset() {
 	*x = DependencyReason{}
-	mi := &file_schedule_proto_msgTypes[28]
+	mi := &file_schedule_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1745,7 +1878,7 @@ func (x *DependencyReason) String() string {
 func (*DependencyReason) ProtoMessage() {}
 
 func (x *DependencyReason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[28]
+	mi := &file_schedule_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1758,7 +1891,7 @@ func (x *DependencyReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DependencyReason.ProtoReflect.Descriptor instead.
 func (*DependencyReason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{28}
+	return file_schedule_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *DependencyReason) GetOpcode() int32 {
@@ -1801,7 +1934,7 @@ type FilterLimitReason struct {
 
 func (x *FilterLimitReason) Reset() {
 	*x = FilterLimitReason{}
-	mi := &file_schedule_proto_msgTypes[29]
+	mi := &file_schedule_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1813,7 +1946,7 @@ func (x *FilterLimitReason) String() string {
 func (*FilterLimitReason) ProtoMessage() {}
 
 func (x *FilterLimitReason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[29]
+	mi := &file_schedule_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1826,7 +1959,7 @@ func (x *FilterLimitReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilterLimitReason.ProtoReflect.Descriptor instead.
 func (*FilterLimitReason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{29}
+	return file_schedule_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *FilterLimitReason) GetVerdict() *Verdict {
@@ -1863,7 +1996,7 @@ type RateLimitReason struct {
 
 func (x *RateLimitReason) Reset() {
 	*x = RateLimitReason{}
-	mi := &file_schedule_proto_msgTypes[30]
+	mi := &file_schedule_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1875,7 +2008,7 @@ func (x *RateLimitReason) String() string {
 func (*RateLimitReason) ProtoMessage() {}
 
 func (x *RateLimitReason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[30]
+	mi := &file_schedule_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1888,7 +2021,7 @@ func (x *RateLimitReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RateLimitReason.ProtoReflect.Descriptor instead.
 func (*RateLimitReason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{30}
+	return file_schedule_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RateLimitReason) GetLabel() string {
@@ -1922,7 +2055,7 @@ type SlotsReason struct {
 
 func (x *SlotsReason) Reset() {
 	*x = SlotsReason{}
-	mi := &file_schedule_proto_msgTypes[31]
+	mi := &file_schedule_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1934,7 +2067,7 @@ func (x *SlotsReason) String() string {
 func (*SlotsReason) ProtoMessage() {}
 
 func (x *SlotsReason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[31]
+	mi := &file_schedule_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1947,7 +2080,7 @@ func (x *SlotsReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsReason.ProtoReflect.Descriptor instead.
 func (*SlotsReason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{31}
+	return file_schedule_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SlotsReason) GetSlots() int64 {
@@ -1989,7 +2122,7 @@ type OrderReason struct {
 
 func (x *OrderReason) Reset() {
 	*x = OrderReason{}
-	mi := &file_schedule_proto_msgTypes[32]
+	mi := &file_schedule_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2001,7 +2134,7 @@ func (x *OrderReason) String() string {
 func (*OrderReason) ProtoMessage() {}
 
 func (x *OrderReason) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[32]
+	mi := &file_schedule_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2014,7 +2147,7 @@ func (x *OrderReason) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OrderReason.ProtoReflect.Descriptor instead.
 func (*OrderReason) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{32}
+	return file_schedule_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *OrderReason) GetPosition() int64 {
@@ -2141,7 +2274,7 @@ type LockBlocker struct {
 
 func (x *LockBlocker) Reset() {
 	*x = LockBlocker{}
-	mi := &file_schedule_proto_msgTypes[33]
+	mi := &file_schedule_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2153,7 +2286,7 @@ func (x *LockBlocker) String() string {
 func (*LockBlocker) ProtoMessage() {}
 
 func (x *LockBlocker) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[33]
+	mi := &file_schedule_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2166,7 +2299,7 @@ func (x *LockBlocker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LockBlocker.ProtoReflect.Descriptor instead.
 func (*LockBlocker) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{33}
+	return file_schedule_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *LockBlocker) GetNamed() bool {
@@ -2243,7 +2376,7 @@ type WeightCause struct {
 
 func (x *WeightCause) Reset() {
 	*x = WeightCause{}
-	mi := &file_schedule_proto_msgTypes[34]
+	mi := &file_schedule_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2255,7 +2388,7 @@ func (x *WeightCause) String() string {
 func (*WeightCause) ProtoMessage() {}
 
 func (x *WeightCause) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[34]
+	mi := &file_schedule_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2268,7 +2401,7 @@ func (x *WeightCause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WeightCause.ProtoReflect.Descriptor instead.
 func (*WeightCause) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{34}
+	return file_schedule_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *WeightCause) GetValue() float64 {
@@ -2337,7 +2470,7 @@ type GetRunSlots struct {
 
 func (x *GetRunSlots) Reset() {
 	*x = GetRunSlots{}
-	mi := &file_schedule_proto_msgTypes[35]
+	mi := &file_schedule_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2349,7 +2482,7 @@ func (x *GetRunSlots) String() string {
 func (*GetRunSlots) ProtoMessage() {}
 
 func (x *GetRunSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[35]
+	mi := &file_schedule_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2362,7 +2495,7 @@ func (x *GetRunSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunSlots.ProtoReflect.Descriptor instead.
 func (*GetRunSlots) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{35}
+	return file_schedule_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *GetRunSlots) GetRequest() uint64 {
@@ -2382,7 +2515,7 @@ type GetRunSlotsResult struct {
 
 func (x *GetRunSlotsResult) Reset() {
 	*x = GetRunSlotsResult{}
-	mi := &file_schedule_proto_msgTypes[36]
+	mi := &file_schedule_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2394,7 +2527,7 @@ func (x *GetRunSlotsResult) String() string {
 func (*GetRunSlotsResult) ProtoMessage() {}
 
 func (x *GetRunSlotsResult) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[36]
+	mi := &file_schedule_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2407,7 +2540,7 @@ func (x *GetRunSlotsResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunSlotsResult.ProtoReflect.Descriptor instead.
 func (*GetRunSlotsResult) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{36}
+	return file_schedule_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *GetRunSlotsResult) GetRequest() uint64 {
@@ -2424,8 +2557,8 @@ func (x *GetRunSlotsResult) GetTaken() int64 {
 	return 0
 }
 
-// ListDependencies asks which jobs wait for which others, and with `blocked` which are not
-// started because of locks.
+// ListDependencies asks which jobs wait for which others, and with `blocked` also which do
+// so in a process, and which are not started because of locks.
 type ListDependencies struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -2436,7 +2569,7 @@ type ListDependencies struct {
 
 func (x *ListDependencies) Reset() {
 	*x = ListDependencies{}
-	mi := &file_schedule_proto_msgTypes[37]
+	mi := &file_schedule_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2448,7 +2581,7 @@ func (x *ListDependencies) String() string {
 func (*ListDependencies) ProtoMessage() {}
 
 func (x *ListDependencies) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[37]
+	mi := &file_schedule_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2461,7 +2594,7 @@ func (x *ListDependencies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDependencies.ProtoReflect.Descriptor instead.
 func (*ListDependencies) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{37}
+	return file_schedule_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListDependencies) GetRequest() uint64 {
@@ -2489,7 +2622,7 @@ type ListDependenciesResult struct {
 
 func (x *ListDependenciesResult) Reset() {
 	*x = ListDependenciesResult{}
-	mi := &file_schedule_proto_msgTypes[38]
+	mi := &file_schedule_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2501,7 +2634,7 @@ func (x *ListDependenciesResult) String() string {
 func (*ListDependenciesResult) ProtoMessage() {}
 
 func (x *ListDependenciesResult) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[38]
+	mi := &file_schedule_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2514,7 +2647,7 @@ func (x *ListDependenciesResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDependenciesResult.ProtoReflect.Descriptor instead.
 func (*ListDependenciesResult) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{38}
+	return file_schedule_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ListDependenciesResult) GetRequest() uint64 {
@@ -2552,7 +2685,7 @@ type LockBlockedJob struct {
 
 func (x *LockBlockedJob) Reset() {
 	*x = LockBlockedJob{}
-	mi := &file_schedule_proto_msgTypes[39]
+	mi := &file_schedule_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2564,7 +2697,7 @@ func (x *LockBlockedJob) String() string {
 func (*LockBlockedJob) ProtoMessage() {}
 
 func (x *LockBlockedJob) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[39]
+	mi := &file_schedule_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2577,7 +2710,7 @@ func (x *LockBlockedJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LockBlockedJob.ProtoReflect.Descriptor instead.
 func (*LockBlockedJob) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{39}
+	return file_schedule_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *LockBlockedJob) GetId() int64 {
@@ -2625,7 +2758,7 @@ type WantedLock struct {
 
 func (x *WantedLock) Reset() {
 	*x = WantedLock{}
-	mi := &file_schedule_proto_msgTypes[40]
+	mi := &file_schedule_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2637,7 +2770,7 @@ func (x *WantedLock) String() string {
 func (*WantedLock) ProtoMessage() {}
 
 func (x *WantedLock) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[40]
+	mi := &file_schedule_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2650,7 +2783,7 @@ func (x *WantedLock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WantedLock.ProtoReflect.Descriptor instead.
 func (*WantedLock) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{40}
+	return file_schedule_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *WantedLock) GetLock() string {
@@ -2677,7 +2810,7 @@ type JobDependencies struct {
 
 func (x *JobDependencies) Reset() {
 	*x = JobDependencies{}
-	mi := &file_schedule_proto_msgTypes[41]
+	mi := &file_schedule_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2689,7 +2822,7 @@ func (x *JobDependencies) String() string {
 func (*JobDependencies) ProtoMessage() {}
 
 func (x *JobDependencies) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[41]
+	mi := &file_schedule_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2702,7 +2835,7 @@ func (x *JobDependencies) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDependencies.ProtoReflect.Descriptor instead.
 func (*JobDependencies) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{41}
+	return file_schedule_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *JobDependencies) GetId() int64 {
@@ -2723,13 +2856,14 @@ type JobDependency struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Job           int64                  `protobuf:"varint,1,opt,name=job,proto3" json:"job,omitempty"`
 	Statuses      []string               `protobuf:"bytes,2,rep,name=statuses,proto3" json:"statuses,omitempty"` // as in DependencyReason
+	Process       bool                   `protobuf:"varint,3,opt,name=process,proto3" json:"process,omitempty"`  // a process of the job waits for the end, whatever the status
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobDependency) Reset() {
 	*x = JobDependency{}
-	mi := &file_schedule_proto_msgTypes[42]
+	mi := &file_schedule_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2741,7 +2875,7 @@ func (x *JobDependency) String() string {
 func (*JobDependency) ProtoMessage() {}
 
 func (x *JobDependency) ProtoReflect() protoreflect.Message {
-	mi := &file_schedule_proto_msgTypes[42]
+	mi := &file_schedule_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2754,7 +2888,7 @@ func (x *JobDependency) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDependency.ProtoReflect.Descriptor instead.
 func (*JobDependency) Descriptor() ([]byte, []int) {
-	return file_schedule_proto_rawDescGZIP(), []int{42}
+	return file_schedule_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *JobDependency) GetJob() int64 {
@@ -2769,6 +2903,13 @@ func (x *JobDependency) GetStatuses() []string {
 		return x.Statuses
 	}
 	return nil
+}
+
+func (x *JobDependency) GetProcess() bool {
+	if x != nil {
+		return x.Process
+	}
+	return false
 }
 
 var File_schedule_proto protoreflect.FileDescriptor
@@ -2862,10 +3003,19 @@ const file_schedule_proto_rawDesc = "" +
 	"\x03ids\x18\x02 \x03(\x03R\x03ids\"d\n" +
 	"\x11ExplainJobsResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x125\n" +
-	"\x04jobs\x18\x02 \x03(\v2!.lockstep.messages.JobExplanationR\x04jobs\"U\n" +
+	"\x04jobs\x18\x02 \x03(\v2!.lockstep.messages.JobExplanationR\x04jobs\"\x89\x01\n" +
 	"\x0eJobExplanation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x123\n" +
-	"\areasons\x18\x02 \x03(\v2\x19.lockstep.messages.ReasonR\areasons\"\xc2\x03\n" +
+	"\areasons\x18\x02 \x03(\v2\x19.lockstep.messages.ReasonR\areasons\x122\n" +
+	"\x05cycle\x18\x03 \x01(\v2\x1c.lockstep.messages.WaitCycleR\x05cycle\"T\n" +
+	"\tWaitCycle\x121\n" +
+	"\x05steps\x18\x01 \x03(\v2\x1b.lockstep.messages.WaitStepR\x05steps\x12\x14\n" +
+	"\x05slots\x18\x02 \x01(\x03R\x05slots\"P\n" +
+	"\bWaitStep\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\x03R\x03job\x12\x0e\n" +
+	"\x02on\x18\x02 \x01(\x03R\x02on\x12\x0e\n" +
+	"\x02by\x18\x03 \x01(\x05R\x02by\x12\x12\n" +
+	"\x04lock\x18\x04 \x01(\tR\x04lock\"\xc2\x03\n" +
 	"\x06Reason\x12E\n" +
 	"\n" +
 	"dependency\x18\x01 \x01(\v2#.lockstep.messages.DependencyReasonH\x00R\n" +
@@ -2963,10 +3113,11 @@ const file_schedule_proto_rawDesc = "" +
 	"\texclusive\x18\x02 \x01(\bR\texclusive\"S\n" +
 	"\x0fJobDependencies\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x120\n" +
-	"\x02on\x18\x02 \x03(\v2 .lockstep.messages.JobDependencyR\x02on\"=\n" +
+	"\x02on\x18\x02 \x03(\v2 .lockstep.messages.JobDependencyR\x02on\"W\n" +
 	"\rJobDependency\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\x03R\x03job\x12\x1a\n" +
-	"\bstatuses\x18\x02 \x03(\tR\bstatusesB\x13Z\x11lockstep/messagesb\x06proto3"
+	"\bstatuses\x18\x02 \x03(\tR\bstatuses\x12\x18\n" +
+	"\aprocess\x18\x03 \x01(\bR\aprocessB\x13Z\x11lockstep/messagesb\x06proto3"
 
 var (
 	file_schedule_proto_rawDescOnce sync.Once
@@ -2980,7 +3131,7 @@ func file_schedule_proto_rawDescGZIP() []byte {
 	return file_schedule_proto_rawDescData
 }
 
-var file_schedule_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
+var file_schedule_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_schedule_proto_goTypes = []any{
 	(*Verdict)(nil),                  // 0: lockstep.messages.Verdict
 	(*UnfinishedJob)(nil),            // 1: lockstep.messages.UnfinishedJob
@@ -3008,23 +3159,25 @@ var file_schedule_proto_goTypes = []any{
 	(*ExplainJobs)(nil),              // 23: lockstep.messages.ExplainJobs
 	(*ExplainJobsResult)(nil),        // 24: lockstep.messages.ExplainJobsResult
 	(*JobExplanation)(nil),           // 25: lockstep.messages.JobExplanation
-	(*Reason)(nil),                   // 26: lockstep.messages.Reason
-	(*HoldReason)(nil),               // 27: lockstep.messages.HoldReason
-	(*DependencyReason)(nil),         // 28: lockstep.messages.DependencyReason
-	(*FilterLimitReason)(nil),        // 29: lockstep.messages.FilterLimitReason
-	(*RateLimitReason)(nil),          // 30: lockstep.messages.RateLimitReason
-	(*SlotsReason)(nil),              // 31: lockstep.messages.SlotsReason
-	(*OrderReason)(nil),              // 32: lockstep.messages.OrderReason
-	(*LockBlocker)(nil),              // 33: lockstep.messages.LockBlocker
-	(*WeightCause)(nil),              // 34: lockstep.messages.WeightCause
-	(*GetRunSlots)(nil),              // 35: lockstep.messages.GetRunSlots
-	(*GetRunSlotsResult)(nil),        // 36: lockstep.messages.GetRunSlotsResult
-	(*ListDependencies)(nil),         // 37: lockstep.messages.ListDependencies
-	(*ListDependenciesResult)(nil),   // 38: lockstep.messages.ListDependenciesResult
-	(*LockBlockedJob)(nil),           // 39: lockstep.messages.LockBlockedJob
-	(*WantedLock)(nil),               // 40: lockstep.messages.WantedLock
-	(*JobDependencies)(nil),          // 41: lockstep.messages.JobDependencies
-	(*JobDependency)(nil),            // 42: lockstep.messages.JobDependency
+	(*WaitCycle)(nil),                // 26: lockstep.messages.WaitCycle
+	(*WaitStep)(nil),                 // 27: lockstep.messages.WaitStep
+	(*Reason)(nil),                   // 28: lockstep.messages.Reason
+	(*HoldReason)(nil),               // 29: lockstep.messages.HoldReason
+	(*DependencyReason)(nil),         // 30: lockstep.messages.DependencyReason
+	(*FilterLimitReason)(nil),        // 31: lockstep.messages.FilterLimitReason
+	(*RateLimitReason)(nil),          // 32: lockstep.messages.RateLimitReason
+	(*SlotsReason)(nil),              // 33: lockstep.messages.SlotsReason
+	(*OrderReason)(nil),              // 34: lockstep.messages.OrderReason
+	(*LockBlocker)(nil),              // 35: lockstep.messages.LockBlocker
+	(*WeightCause)(nil),              // 36: lockstep.messages.WeightCause
+	(*GetRunSlots)(nil),              // 37: lockstep.messages.GetRunSlots
+	(*GetRunSlotsResult)(nil),        // 38: lockstep.messages.GetRunSlotsResult
+	(*ListDependencies)(nil),         // 39: lockstep.messages.ListDependencies
+	(*ListDependenciesResult)(nil),   // 40: lockstep.messages.ListDependenciesResult
+	(*LockBlockedJob)(nil),           // 41: lockstep.messages.LockBlockedJob
+	(*WantedLock)(nil),               // 42: lockstep.messages.WantedLock
+	(*JobDependencies)(nil),          // 43: lockstep.messages.JobDependencies
+	(*JobDependency)(nil),            // 44: lockstep.messages.JobDependency
 }
 var file_schedule_proto_depIdxs = []int32{
 	0,  // 0: lockstep.messages.UnfinishedJob.verdict:type_name -> lockstep.messages.Verdict
@@ -3036,27 +3189,29 @@ var file_schedule_proto_depIdxs = []int32{
 	1,  // 6: lockstep.messages.ListUnfinishedJobsResult.pending:type_name -> lockstep.messages.UnfinishedJob
 	1,  // 7: lockstep.messages.ListUnfinishedJobsResult.active:type_name -> lockstep.messages.UnfinishedJob
 	25, // 8: lockstep.messages.ExplainJobsResult.jobs:type_name -> lockstep.messages.JobExplanation
-	26, // 9: lockstep.messages.JobExplanation.reasons:type_name -> lockstep.messages.Reason
-	28, // 10: lockstep.messages.Reason.dependency:type_name -> lockstep.messages.DependencyReason
-	0,  // 11: lockstep.messages.Reason.filter:type_name -> lockstep.messages.Verdict
-	29, // 12: lockstep.messages.Reason.filter_limit:type_name -> lockstep.messages.FilterLimitReason
-	30, // 13: lockstep.messages.Reason.rate_limit:type_name -> lockstep.messages.RateLimitReason
-	31, // 14: lockstep.messages.Reason.slots:type_name -> lockstep.messages.SlotsReason
-	32, // 15: lockstep.messages.Reason.order:type_name -> lockstep.messages.OrderReason
-	27, // 16: lockstep.messages.Reason.hold:type_name -> lockstep.messages.HoldReason
-	0,  // 17: lockstep.messages.FilterLimitReason.verdict:type_name -> lockstep.messages.Verdict
-	34, // 18: lockstep.messages.OrderReason.causes:type_name -> lockstep.messages.WeightCause
-	33, // 19: lockstep.messages.OrderReason.blocked_by:type_name -> lockstep.messages.LockBlocker
-	41, // 20: lockstep.messages.ListDependenciesResult.jobs:type_name -> lockstep.messages.JobDependencies
-	39, // 21: lockstep.messages.ListDependenciesResult.blocked:type_name -> lockstep.messages.LockBlockedJob
-	40, // 22: lockstep.messages.LockBlockedJob.wanted:type_name -> lockstep.messages.WantedLock
-	33, // 23: lockstep.messages.LockBlockedJob.blocked_by:type_name -> lockstep.messages.LockBlocker
-	42, // 24: lockstep.messages.JobDependencies.on:type_name -> lockstep.messages.JobDependency
-	25, // [25:25] is the sub-list for method output_type
-	25, // [25:25] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	28, // 9: lockstep.messages.JobExplanation.reasons:type_name -> lockstep.messages.Reason
+	26, // 10: lockstep.messages.JobExplanation.cycle:type_name -> lockstep.messages.WaitCycle
+	27, // 11: lockstep.messages.WaitCycle.steps:type_name -> lockstep.messages.WaitStep
+	30, // 12: lockstep.messages.Reason.dependency:type_name -> lockstep.messages.DependencyReason
+	0,  // 13: lockstep.messages.Reason.filter:type_name -> lockstep.messages.Verdict
+	31, // 14: lockstep.messages.Reason.filter_limit:type_name -> lockstep.messages.FilterLimitReason
+	32, // 15: lockstep.messages.Reason.rate_limit:type_name -> lockstep.messages.RateLimitReason
+	33, // 16: lockstep.messages.Reason.slots:type_name -> lockstep.messages.SlotsReason
+	34, // 17: lockstep.messages.Reason.order:type_name -> lockstep.messages.OrderReason
+	29, // 18: lockstep.messages.Reason.hold:type_name -> lockstep.messages.HoldReason
+	0,  // 19: lockstep.messages.FilterLimitReason.verdict:type_name -> lockstep.messages.Verdict
+	36, // 20: lockstep.messages.OrderReason.causes:type_name -> lockstep.messages.WeightCause
+	35, // 21: lockstep.messages.OrderReason.blocked_by:type_name -> lockstep.messages.LockBlocker
+	43, // 22: lockstep.messages.ListDependenciesResult.jobs:type_name -> lockstep.messages.JobDependencies
+	41, // 23: lockstep.messages.ListDependenciesResult.blocked:type_name -> lockstep.messages.LockBlockedJob
+	42, // 24: lockstep.messages.LockBlockedJob.wanted:type_name -> lockstep.messages.WantedLock
+	35, // 25: lockstep.messages.LockBlockedJob.blocked_by:type_name -> lockstep.messages.LockBlocker
+	44, // 26: lockstep.messages.JobDependencies.on:type_name -> lockstep.messages.JobDependency
+	27, // [27:27] is the sub-list for method output_type
+	27, // [27:27] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_schedule_proto_init() }
@@ -3064,7 +3219,7 @@ func file_schedule_proto_init() {
 	if File_schedule_proto != nil {
 		return
 	}
-	file_schedule_proto_msgTypes[26].OneofWrappers = []any{
+	file_schedule_proto_msgTypes[28].OneofWrappers = []any{
 		(*Reason_Dependency)(nil),
 		(*Reason_Filter)(nil),
 		(*Reason_FilterLimit)(nil),
@@ -3079,7 +3234,7 @@ func file_schedule_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_schedule_proto_rawDesc), len(file_schedule_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   43,
+			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

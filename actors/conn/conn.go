@@ -45,10 +45,12 @@ type (
 	}
 	// Received is the frame of one request, without its terminator.
 	// By names the user and process that sent it; "" means unknown. Forwarded means that another node passes the
-	// frame on for a client of that node, and that the request itself names the client.
+	// frame on for a client of that node, and that the request itself names the client. Marker is the name of the lock file of the job of
+	// which the client seems to be a process, "" if it seems to be of none, or if the request does not depend on it.
 	Received struct {
 		Frame     []byte
 		By        string
+		Marker    string
 		Forwarded bool
 	}
 	// Refused reports a frame that cannot be read, for example because of its size. The connection closes after the

@@ -167,6 +167,8 @@ func (j *jobs) Receive(ctx actor.Context) {
 		j.forward(ctx, m.Id)
 	case *messages.BeginOp:
 		j.forward(ctx, m.Id)
+	case *messages.IdentifyJob:
+		j.forward(ctx, m.Id)
 	case *messages.AwaitJobCleanup:
 		j.forward(ctx, m.Id)
 	case *messages.OrderJob:
@@ -304,8 +306,11 @@ func (j *jobs) forward(ctx actor.Context, id int64) {
 		ctx.Forward(h.pid)
 		return
 	}
-	if m, asks := ctx.Message().(*messages.BeginOp); asks {
+	switch m := ctx.Message().(type) {
+	case *messages.BeginOp:
 		ctx.Respond(&messages.BeginOpResult{Request: m.Request, Failure: notRunning(id)})
+	case *messages.IdentifyJob:
+		ctx.Respond(&messages.IdentifyJobResult{Request: m.Request})
 	}
 }
 

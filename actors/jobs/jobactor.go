@@ -94,6 +94,8 @@ func (a *jobActor) Receive(ctx actor.Context) {
 		a.cancelTimeout(ctx, m)
 	case *messages.BeginOp:
 		a.beginOp(ctx, m)
+	case *messages.IdentifyJob:
+		a.identify(ctx, m)
 	case *messages.ReplicateJobFileResult:
 		a.replicated(ctx, m)
 	case *queuecopy.Started:

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"path"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -86,4 +87,13 @@ func (a *jobActor) progress(ctx actor.Context, encoded []byte) {
 	}
 	a.answerIfTooLate(ctx)
 	a.settleIfExecuting(ctx)
+}
+
+// identify answers whether a client is a process of the job, by the name of the lock file that such a process has in its environment.
+func (a *jobActor) identify(ctx actor.Context, m *messages.IdentifyJob) {
+	answer := &messages.IdentifyJobResult{Request: m.Request}
+	if a.handshake.MayAct() && path.Base(a.job.Livelock) == m.Name {
+		answer.Id = a.id
+	}
+	ctx.Respond(answer)
 }

@@ -1,6 +1,7 @@
 package jobs_test
 
 import (
+	"path"
 	"testing"
 	"time"
 
@@ -238,4 +239,29 @@ func TestAProcessThatCannotWriteItsFile(t *testing.T) {
 		report()
 		require.Len(t, b.Logged(began), 2)
 	})
+}
+
+// A client is a process of a job only if it has the name of the lock file of the process that runs.
+func TestWhichClientIsAProcessOfAJob(t *testing.T) {
+	for name, c := range map[string]struct {
+		before func(*bench)
+		file   string
+		want   int64
+	}{
+		"of a job that runs":           {func(b *bench) { b.run(1) }, path.Base(jobtest.Livelock(1)), 1},
+		"the name of another":          {func(b *bench) { b.run(1) }, path.Base(jobtest.Livelock(2)), 0},
+		"the daemon's name":            {func(b *bench) { b.run(1) }, path.Base(jobtest.Queued(1).Livelock), 0},
+		"no name":                      {func(b *bench) { b.run(1) }, "", 0},
+		"before its permission":        {func(b *bench) { b.start(1); b.sendNamed(1) }, path.Base(jobtest.Livelock(1)), 0},
+		"of an unknown job":            {func(b *bench) {}, path.Base(jobtest.Livelock(1)), 0},
+		"of a job that waits to start": {func(b *bench) { b.start(2); b.start(3); b.start(1) }, path.Base(jobtest.Livelock(1)), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				c.before(b)
+				b.client.Ask(b.jobs, &messages.IdentifyJob{Request: 5, Id: 1, Name: c.file})
+				require.EqualExportedValues(t, &messages.IdentifyJobResult{Request: 5, Id: c.want}, kittest.Expect[*messages.IdentifyJobResult](b.client))
+			})
+		})
+	}
 }

@@ -28,6 +28,7 @@ type call struct {
 	by      string // the user and process that sent the request, "" if unknown
 
 	pending   *pendingEvents      // of the connection
+	origin    *origin             // of the connection
 	wait      *waitCall           // nil: the request is not a WaitForJobChange, or has ended
 	stopTimer func() bool         // stops the timer of the open question; nil: no question was asked
 	asksNodes bool                // the open question is one to nodes

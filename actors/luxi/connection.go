@@ -29,13 +29,14 @@ type connection struct {
 	session *conn.Session
 	store   *store.Client
 	pending pendingEvents
+	origin  origin
 	current *call // the last request; ended if the client has its answer
 }
 
 // newConnection makes the actor of a connection. number is unique in its incarnation of the gateway.
 func newConnection(c Config, client conn.Conn, number uint32) *connection {
 	x := &connection{config: c, session: conn.NewSession(client, c.Env.Log()), store: store.NewClient(c.Store, number)}
-	x.current = &call{ended: true, pending: &x.pending}
+	x.current = &call{ended: true, pending: &x.pending, origin: &x.origin}
 	return x
 }
 
@@ -59,6 +60,7 @@ func (c *connection) Receive(ctx actor.Context) {
 		c.queueStarted(ctx)
 	case *messages.LocksStarted:
 		c.session.Restarted(ctx, conn.CoreRestart)
+		c.repeatWait(ctx)
 	case *inquirer.Started:
 		c.session.Restarted(ctx, conn.InquirerRestart)
 	case *queuecopy.Started:
@@ -66,7 +68,8 @@ func (c *connection) Receive(ctx actor.Context) {
 	case *messages.SubmitJobsResult, *messages.ListJobsResult, *messages.SubscribeJobResult, *messages.BeginOpResult,
 		*messages.OrderJobResult, *messages.ArchiveJobsResult, *messages.SetDrainResult, *messages.GetQueueStatusResult, *locks.CallResult,
 		*clusterconfig.Published, *clusterconfig.ResolveForeignResult, *clusterconfig.CheckForeignResult, *confdkey.Rotated, *sessions.CallResult, *distributor.GetNodesResult, *inquirer.AskResult, *queuecopy.GetNodesResult, *queuecopy.AwaitResult, *messages.EditConfigResult, *messages.ChangeFilterResult, *messages.ListFiltersResult, *messages.GetSerialResult, *filters.JobsTaken, *messages.ExplainJobsResult, *scheduler.Snapshot,
-		*messages.ListDependenciesResult, *messages.GetRunSlotsResult, *messages.GetNodesResult, *messages.ChangeNodesResult, *messages.CheckNodesResult, *messages.GetStartErrorResult, *messages.GetFailingWritesResult:
+		*messages.ListDependenciesResult, *messages.GetRunSlotsResult, *messages.GetNodesResult, *messages.ChangeNodesResult, *messages.CheckNodesResult, *messages.GetStartErrorResult, *messages.GetFailingWritesResult,
+		*messages.IdentifyJobResult, *messages.AwaitJobsResult:
 		c.session.Answered(ctx, m.(conn.Answer))
 	case *messages.CheckSubmissionResult:
 		c.submissionLost(ctx, m)
@@ -118,7 +121,10 @@ func (c *connection) received(ctx actor.Context, m *conn.Received) {
 	if m.Forwarded {
 		by = request.User
 	}
-	c.current = &call{pending: &c.pending, config: &c.config, session: c.session, store: c.store, method: request.Method, by: by}
+	if m.Marker != "" {
+		c.origin.marker = m.Marker
+	}
+	c.current = &call{pending: &c.pending, origin: &c.origin, config: &c.config, session: c.session, store: c.store, method: request.Method, by: by}
 	if err := serve(c.current, ctx, request.Args); err != nil {
 		c.refuse(ctx, err)
 	}

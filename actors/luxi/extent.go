@@ -29,15 +29,32 @@ var extents = map[string]Extent{
 // beginning is how clients begin a request.
 var beginning = regexp.MustCompile(`^\s*\{\s*"method"\s*:\s*"([A-Za-z]{1,40})"\s*,\s*"args"\s*:\s*\[\s*(\[\s*\]|null)?`)
 
-// ExtentOf returns how much of the queue a request examines. A request that begins in another way is decoded.
-func ExtentOf(frame []byte) Extent {
-	method, all := "", false
+// beginningOf returns the method of a request, and whether its first argument stands for all jobs. A request that begins in another way is
+// decoded.
+func beginningOf(frame []byte) (method string, all bool) {
 	if found := beginning.FindSubmatch(frame); found != nil {
-		method, all = string(found[1]), len(found[2]) > 0
-	} else if request, err := wire.DecodeRequest(frame); err == nil {
-		method = request.Method
-		all = len(request.Args) > 0 && isAll(request.Args[0])
+		return string(found[1]), len(found[2]) > 0
 	}
+	request, err := wire.DecodeRequest(frame)
+	if err != nil {
+		return "", false
+	}
+	return request.Method, len(request.Args) > 0 && isAll(request.Args[0])
+}
+
+// DependsOnJob reports whether it matters for a request of which job its client is a process.
+func DependsOnJob(frame []byte) bool {
+	method, _ := beginningOf(frame)
+	switch method {
+	case "SubmitJob", "SubmitJobToDrainedQueue", "SubmitManyJobs", "LockstepSubmitJobs", "WaitForJobChange", "LockstepAwaitJobs":
+		return true
+	}
+	return false
+}
+
+// ExtentOf returns how much of the queue a request examines.
+func ExtentOf(frame []byte) Extent {
+	method, all := beginningOf(frame)
 	if method == "QueryJobs" && all {
 		return Whole
 	}

@@ -26,3 +26,15 @@ func TestTheExtentOfARequest(t *testing.T) {
 		require.Equal(t, want, luxi.ExtentOf([]byte(frame)), frame)
 	}
 }
+
+func TestWhichRequestsDependOnTheJobOfTheirClient(t *testing.T) {
+	for frame, want := range map[string]bool{
+		`{"method": "SubmitJob", "args": [[]]}`:                                                    true,
+		`{"args": [[6]], "method": "LockstepAwaitJobs"}`:                                           true,
+		`{"method": "WaitForJobChange", "args": [6, ["status"], null, null, 10], "version": 3000}`: true,
+		`{"method": "QueryJobs", "args": [[6], ["status"]]}`:                                       false,
+		`SubmitJob`: false,
+	} {
+		require.Equal(t, want, luxi.DependsOnJob([]byte(frame)), frame)
+	}
+}

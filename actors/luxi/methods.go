@@ -79,6 +79,7 @@ var methods = map[string]method{
 	"LockstepNodeCheck":      lockstepNodeCheck,
 	"LockstepReportJob":      reportJob,
 	"LockstepBeginOpcode":    beginOpcode,
+	"LockstepAwaitJobs":      lockstepAwaitJobs,
 }
 
 func pickupJob(c *call, ctx actor.Context, _ []json.RawMessage) error {

@@ -154,7 +154,7 @@ func jobWaits(jobs []*messages.JobDependencies) []answer.JobWait {
 	for i, j := range jobs {
 		all[i] = answer.JobWait{ID: j.Id, On: make([]answer.AwaitedJob, len(j.On))}
 		for k, on := range j.On {
-			all[i].On[k] = answer.AwaitedJob{ID: on.Job, Statuses: append([]string{}, on.Statuses...)}
+			all[i].On[k] = answer.AwaitedJob{ID: on.Job, Statuses: append([]string{}, on.Statuses...), Process: on.Process}
 		}
 	}
 	return all

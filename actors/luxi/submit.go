@@ -31,7 +31,7 @@ func submitOne(c *call, ctx actor.Context, args []json.RawMessage, ignoreDrain b
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.method, err)
 	}
-	submit(c, ctx, &messages.SubmitJobs{Jobs: []*messages.JobDraft{draft}, IgnoreDrain: ignoreDrain, By: c.by},
+	submit(c, ctx, &messages.SubmitJobs{Jobs: []*messages.JobDraft{draft}, IgnoreDrain: ignoreDrain, By: c.by}, submitOptions{},
 		func(ctx actor.Context, ids []int64) { c.succeedCopied(ctx, ids[0], jobUnits(ids)...) })
 	return nil
 }
@@ -47,7 +47,7 @@ func submitManyJobs(c *call, ctx actor.Context, args []json.RawMessage) error {
 	if err != nil {
 		return fmt.Errorf("SubmitManyJobs: %w", err)
 	}
-	submit(c, ctx, &messages.SubmitJobs{Jobs: drafts, By: c.by}, func(ctx actor.Context, ids []int64) {
+	submit(c, ctx, &messages.SubmitJobs{Jobs: drafts, By: c.by}, submitOptions{}, func(ctx actor.Context, ids []int64) {
 		result := make([][2]any, len(ids))
 		for i, id := range ids {
 			result[i] = [2]any{true, id}
@@ -63,11 +63,22 @@ type namedJob struct {
 	Name string            `json:"name"` // empty: none
 }
 
-// lockstepSubmitJobs takes [[{"ops": [opcode, ...], "name": text}, ...]]. The answer is the list of ids. As with
-// SubmitManyJobs all jobs are recorded, or none.
+// submitOptions are the options of a submission.
+type submitOptions struct {
+	// Wait: the client will wait for the ends of all these jobs. The submission is refused if that wait would close a cycle.
+	Wait bool `json:"wait"`
+}
+
+// lockstepSubmitJobs takes [[{"ops": [opcode, ...], "name": text}, ...]], and the options {"wait": true} if there are any. The answer is the
+// list of ids. As with SubmitManyJobs all jobs are recorded, or none.
 func lockstepSubmitJobs(c *call, ctx actor.Context, args []json.RawMessage) error {
 	var jobs []json.RawMessage
-	if err := arguments(args, &jobs); err != nil {
+	var options submitOptions
+	into := []any{&jobs, &options}
+	if len(args) < len(into) {
+		into = into[:1]
+	}
+	if err := arguments(args, into...); err != nil {
 		return fmt.Errorf("LockstepSubmitJobs: %w", err)
 	}
 	ops, names := make([][]json.RawMessage, len(jobs)), make([]string, len(jobs))
@@ -92,7 +103,7 @@ func lockstepSubmitJobs(c *call, ctx actor.Context, args []json.RawMessage) erro
 	for i, draft := range drafts {
 		draft.Name = names[i]
 	}
-	submit(c, ctx, &messages.SubmitJobs{Jobs: drafts, By: c.by}, func(ctx actor.Context, ids []int64) {
+	submit(c, ctx, &messages.SubmitJobs{Jobs: drafts, By: c.by}, options, func(ctx actor.Context, ids []int64) {
 		c.succeedCopied(ctx, append([]int64{}, ids...), jobUnits(ids)...)
 	})
 	return nil
@@ -131,8 +142,20 @@ func draftJob(catalogue *opcode.Catalogue, ops []json.RawMessage) (*messages.Job
 	return draft, nil
 }
 
-// submit hands jobs to the queue. The question is sent once: a second one would submit the jobs twice.
-func submit(c *call, ctx actor.Context, m *messages.SubmitJobs, then func(ctx actor.Context, ids []int64)) {
+// submit hands jobs to the queue, unless the client must not wait for them.
+func submit(c *call, ctx actor.Context, m *messages.SubmitJobs, options submitOptions, then func(ctx actor.Context, ids []int64)) {
+	c.askParent(ctx, func(ctx actor.Context, parent int64) {
+		m.Parent = parent
+		if parent == 0 || !options.Wait {
+			submitNow(c, ctx, m, then)
+			return
+		}
+		c.askMayWait(ctx, &messages.AwaitJobs{Parent: parent, Drafts: m.Jobs}, func(ctx actor.Context) { submitNow(c, ctx, m, then) })
+	})
+}
+
+// submitNow hands jobs to the queue. The question is sent once: a second one would submit the jobs twice.
+func submitNow(c *call, ctx actor.Context, m *messages.SubmitJobs, then func(ctx actor.Context, ids []int64)) {
 	q := c.toQueue(func(number uint64) any {
 		m.Request = number
 		return m

@@ -83,9 +83,12 @@ func waitForJobChange(c *call, ctx actor.Context, args []json.RawMessage) error 
 	if serial != nil {
 		w.serial = *serial
 	}
-	c.wait = w
-	w.subscribe(ctx)
-	c.setTimer(ctx, time.Duration(max(0, min(seconds, int64(waitMax/time.Second))))*time.Second)
+	c.askParent(ctx, func(ctx actor.Context, parent int64) {
+		c.wait = w
+		w.observed = c.observeWait(ctx, parent, int64(id))
+		w.subscribe(ctx)
+		c.setTimer(ctx, time.Duration(max(0, min(seconds, int64(waitMax/time.Second))))*time.Second)
+	})
 	return nil
 }
 
@@ -94,6 +97,7 @@ type waitCall struct {
 	*call
 	jobWait
 	askedAgain bool // the queue, for a job without a file
+	observed   bool // the scheduler knows of the wait
 }
 
 // subscribe subscribes to the job.
@@ -200,5 +204,9 @@ func (w *waitCall) failLost(ctx actor.Context) {
 }
 
 func (w *waitCall) unsubscribe(ctx actor.Context) {
+	if w.observed {
+		w.observed = false
+		w.endObservedWait(ctx)
+	}
 	ctx.Request(w.config.Queue, &messages.UnsubscribeJob{Id: int64(w.id)})
 }

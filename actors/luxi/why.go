@@ -51,11 +51,15 @@ func explainArchived(c *call, ctx actor.Context, id int64) {
 type explanation struct {
 	*call
 	info     *messages.JobInfo // as of the first answer of the queue
+	cycle    *messages.WaitCycle
 	archived bool
 }
 
-// conclude answers with the reasons, the first of which is the most important: that the job's file cannot be written.
+// conclude answers with the reasons, the first of which is the most important: that the job's file cannot be written, or that it waits for itself.
 func (w *explanation) conclude(ctx actor.Context, reasons ...answer.Reason) {
+	if w.cycle != nil {
+		reasons = slices.Insert(slices.Clone(reasons), 0, cycleReason(w.cycle))
+	}
 	if query.StatusOf(w.info).Final() {
 		w.reply(ctx, reasons)
 		return
@@ -81,6 +85,7 @@ func (w *explanation) explain(ctx actor.Context) {
 	}
 	w.askExplanations(ctx, []int64{w.info.Id}, func(ctx actor.Context, jobs []*messages.JobExplanation) {
 		reasons := jobs[0].Reasons
+		w.cycle = jobs[0].Cycle
 		switch j, err := job.Decode(w.info.Encoded); {
 		case err == nil && j.Status() == job.Queued && isNextInOrder(reasons):
 			w.explainStart(ctx, Reasons(reasons))
@@ -249,6 +254,9 @@ func pendingReasons(jobs []*messages.JobExplanation, waits []answer.LockWait) []
 	pending := make([]answer.PendingReason, len(jobs))
 	for i, j := range jobs {
 		text := briefReason(j.Reasons)
+		if j.Cycle != nil {
+			text = "cannot end: " + cycleText(cycleReason(j.Cycle))
+		}
 		if text == "" {
 			text = lockWaits[j.Id]
 		}

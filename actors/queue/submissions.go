@@ -21,6 +21,7 @@ type submission struct {
 	drafts []*messages.JobDraft
 	by     string // name of the submitter; "" if it is not known
 	name   string // idempotency name that the client has given; "" if none
+	parent int64  // job whose process submits them; 0 if none is known
 	// repeats are further requests with the same name and content. They get the same answer.
 	repeats []requester
 
@@ -180,6 +181,9 @@ func (s *submissions) build(open *submission, now job.Timestamp) {
 		r := record.Record{}
 		if draft.Name != "" {
 			r = r.WithName(draft.Name)
+		}
+		if open.parent > 0 {
+			r = r.WithParent(open.parent)
 		}
 		open.encoded, open.records = append(open.encoded, job.Encode(j)), append(open.records, r)
 	}

@@ -27,7 +27,7 @@ func (q *queue) submit(ctx actor.Context, sender *actor.PID, m *messages.SubmitJ
 	}
 	q.admission.unfinished += len(m.Jobs)
 	q.submissions.incoming = append(q.submissions.incoming,
-		&submission{from: requester{sender, m.Request}, drafts: m.Jobs, by: m.By, name: name})
+		&submission{from: requester{sender, m.Request}, drafts: m.Jobs, by: m.By, name: name, parent: m.Parent})
 	q.commitNext(ctx)
 }
 

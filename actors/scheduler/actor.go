@@ -4,12 +4,13 @@
 // It owns the order of the eligible jobs, the run slots, the dependencies, and the
 // permission of a job to begin its next opcode. The queue sends it pending, active and
 // released jobs, the lock manager the held and wanted locks, and the configuration actor
-// the settings. It answers ExplainJobs, ListDependencies, TakeSnapshot and BeginOp. It sends the queue
+// the settings. Connections tell it which jobs wait for which others in their processes. It answers ExplainJobs, ListDependencies,
+// AwaitJobs, TakeSnapshot and BeginOp. It sends the queue
 // PickJob, DependencyWaitChanged and EndUnrunnableJob, and the lock manager the paused
 // jobs.
 //
 // How long opcodes have taken survives in a file, of which it is the writer. Nothing else survives its crash, and a crash of the queue drops all it knows of jobs: it asks
-// for everything again.
+// for everything again. Connections send their waits again.
 package scheduler
 
 import (
@@ -29,6 +30,7 @@ import (
 	"lockstep/actors/store"
 	"lockstep/core/config"
 	"lockstep/core/config/model"
+	"lockstep/core/deadlock"
 	"lockstep/core/dependency"
 	"lockstep/core/job"
 	"lockstep/core/lock"
@@ -59,7 +61,8 @@ func Props(c Config) *actor.Props {
 	catalogue := c.Catalogue
 	return kit.NumberedProps(c.Env, "scheduler", func(incarnation uint32) actor.Actor {
 		c.Catalogue = catalogue
-		return &scheduler{config: c, learned: learned{store: store.NewClient(c.Store, incarnation)}, catalogue: &catalogue, request: uint64(incarnation) << 32, lastReached: uint64(incarnation) << 32, settings: sched.Defaults(), paused: map[job.ID]uint64{}, lastPause: uint64(incarnation) << 32, unknownOutcomes: map[job.ID]bool{}}
+		return &scheduler{config: c, learned: learned{store: store.NewClient(c.Store, incarnation)}, catalogue: &catalogue, request: uint64(incarnation) << 32, lastReached: uint64(incarnation) << 32, settings: sched.Defaults(), paused: map[job.ID]uint64{}, lastPause: uint64(incarnation) << 32, unknownOutcomes: map[job.ID]bool{},
+			published: deadlock.NewLocks(), awaited: newClientWaits()}
 	})
 }
 
@@ -85,6 +88,8 @@ type scheduler struct {
 	// unknownOutcomes are the jobs whose outcome this node does not know. They are shown to
 	// people.
 	unknownOutcomes map[job.ID]bool
+	published       *deadlock.Locks // of the owners that the lock manager knows
+	awaited         clientWaits
 
 	continuing bool // continuePick is on its way
 
@@ -160,6 +165,10 @@ func (s *scheduler) Receive(ctx actor.Context) {
 		s.dependencies(ctx, m)
 	case *TakeSnapshot:
 		s.takeSnapshot(ctx, m)
+	case *messages.AwaitJobs:
+		s.awaitJobs(ctx, m)
+	case *actor.Terminated:
+		s.awaited.end(m.Who.Id)
 	default:
 		kit.Unexpected(ctx)
 	}
@@ -300,10 +309,12 @@ func (s *scheduler) locksPublished(ctx actor.Context, m *locks.Published) {
 	}
 	if m.Complete {
 		s.state.ForgetOwners()
+		s.published = deadlock.NewLocks()
 		s.unpassable = nil // the lock manager has started
 		s.sendPauses(ctx, m.Incarnation)
 	}
 	for _, r := range m.Records {
+		s.published.Set(r)
 		var pending lock.Request
 		if r.Pending != nil && !slices.ContainsFunc(m.Withheld, func(w locks.Withheld) bool { return w.Owner == r.Owner }) {
 			pending = r.Pending.Request

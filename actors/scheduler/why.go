@@ -21,8 +21,10 @@ const (
 func (s *scheduler) explainJobs(ctx actor.Context, m *messages.ExplainJobs) {
 	result := &messages.ExplainJobsResult{Request: m.Request}
 	search := min(searchMax, searchTotal/max(len(m.Ids), 1))
+	cycles := s.cycles()
 	for _, id := range m.Ids {
-		result.Jobs = append(result.Jobs, &messages.JobExplanation{Id: id, Reasons: s.reasons(job.ID(id), search)})
+		reasons := s.reasons(job.ID(id), search)
+		result.Jobs = append(result.Jobs, &messages.JobExplanation{Id: id, Reasons: reasons, Cycle: s.cycleFor(cycles, job.ID(id), reasons)})
 	}
 	ctx.Respond(result)
 }
@@ -110,7 +112,8 @@ func lockBlockers(list []sched.Blocker) []*messages.LockBlocker {
 // blockedMax is how many of the first candidates ListDependencies looks at. Each takes some microseconds.
 const blockedMax = 200
 
-// dependencies answers which jobs wait for which others, and which are not started because of locks.
+// dependencies answers which jobs wait for which others, and with Blocked in which way their processes do, and which jobs are not started
+// because of locks.
 func (s *scheduler) dependencies(ctx actor.Context, m *messages.ListDependencies) {
 	answer := &messages.ListDependenciesResult{Request: m.Request}
 	for _, w := range s.graph.WaitingJobs() {
@@ -121,6 +124,7 @@ func (s *scheduler) dependencies(ctx actor.Context, m *messages.ListDependencies
 		answer.Jobs = append(answer.Jobs, waiting)
 	}
 	if s.state != nil && m.Blocked {
+		answer.Jobs = append(answer.Jobs, s.processWaits()...)
 		answer.Blocked = s.lockBlockedJobs()
 	}
 	ctx.Respond(answer)

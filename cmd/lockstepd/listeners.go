@@ -75,7 +75,7 @@ func openListeners(c Config, env *kit.Env, gateways gateways, api *remoteAPI, mo
 		options socket.Options
 	}{
 		{persistence.WconfSocket, gateways.wconfd, ownership.WconfSocket, socket.Options{Idle: wconfd.Idle}},
-		{persistence.LuxiSocket, gateways.luxi, ownership.LuxiSocket, socket.Options{Idle: luxi.Idle, Turn: luxiTurn}},
+		{persistence.LuxiSocket, gateways.luxi, ownership.LuxiSocket, socket.Options{Idle: luxi.Idle, Turn: luxiTurn, OfJobs: luxi.DependsOnJob}},
 	} {
 		spec.options.MaxFrame, spec.options.MaxConns, spec.options.Table = c.MaxFrame, c.MaxConns, api.table
 		spec.options.Owner = c.owners.Of(spec.class)

@@ -85,6 +85,8 @@ type JobWait struct {
 type AwaitedJob struct {
 	ID       int64    `json:"id"`
 	Statuses []string `json:"statuses"`
+	// Process: a process of the job that waits has asked for the end, whatever its status. Otherwise an opcode depends on it.
+	Process bool `json:"process,omitempty"`
 }
 
 // Principal is an owner of locks or a waiter: a job, or a client with a name. On the wire it is the job's id or the

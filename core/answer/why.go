@@ -30,13 +30,14 @@ const (
 	WhyCannotStart = "cannot-start" // no job process can be started
 	WhyCannotWrite = "cannot-write" // its file cannot be written
 	WhyStopping    = "stopping"     // the daemon is stopping
+	WhyCycle       = "cycle"        // it and other jobs wait for each other, and none of them ends
 	WhyRunning     = "running"      // it runs
 	WhyEnded       = "ended"        // it has ended
 )
 
 func whyKinds() []string {
 	return []string{WhyDependency, WhyHold, WhyFilter, WhyFilterLimit, WhyRateLimit, WhySlots, WhyOrder, WhyLock,
-		WhyStarting, WhyCannotStart, WhyCannotWrite, WhyStopping, WhyRunning, WhyEnded}
+		WhyStarting, WhyCannotStart, WhyCannotWrite, WhyStopping, WhyCycle, WhyRunning, WhyEnded}
 }
 
 // Reason is one reason. Its kind says which fields it has, see MarshalJSON.
@@ -83,6 +84,9 @@ type Reason struct {
 	Locks    []LockItem `json:"locks"`
 	Seconds  float64    `json:"seconds"`
 	Blockers []Blocker  `json:"blockers"`
+
+	// Steps are the waits of a cycle, from job to job. With Slots they lead from a job with a run slot to one without.
+	Steps []WaitStep `json:"steps"`
 
 	Result string `json:"result"`   // end of the job in words; empty: see ListedJob
 	Since  *Time  `json:"since_ts"` // nil or zero: not known
@@ -159,6 +163,21 @@ func (b Blocker) MarshalJSON() ([]byte, error) {
 	return encode(keys)
 }
 
+// WaitStep is a wait of a job for another.
+type WaitStep struct {
+	Job  int64  `json:"job"`
+	For  int64  `json:"for"` // 0: a job that is not submitted yet; so is Job
+	By   string `json:"by"`  // WaitProcess, WaitDependency or WaitLock
+	Lock string `json:"lock,omitempty"`
+}
+
+// The causes of a WaitStep.
+const (
+	WaitProcess    = "process"    // a process of the job waits for the end of the other
+	WaitDependency = "dependency" // an opcode of the job depends on the other
+	WaitLock       = "lock"       // an opcode of the job needs a lock that the other has
+)
+
 // MarshalJSON writes the fields of the reason's kind.
 func (r Reason) MarshalJSON() ([]byte, error) {
 	keys := map[string]any{"kind": r.Kind}
@@ -187,6 +206,11 @@ func (r Reason) MarshalJSON() ([]byte, error) {
 		r.addOrder(keys)
 	case WhyLock:
 		keys["locks"], keys["seconds"], keys["blockers"] = r.Locks, r.Seconds, r.Blockers
+	case WhyCycle:
+		keys["steps"] = r.Steps
+		if r.Slots > 0 {
+			keys["slots"] = r.Slots
+		}
 	case WhyCannotStart:
 		keys["text"] = r.Text
 	case WhyCannotWrite:

@@ -81,3 +81,18 @@ func TestRecordsComeBack(t *testing.T) {
 		require.Equal(t, len(want) == 0, r.Empty())
 	})
 }
+
+func TestTheParentOfAJob(t *testing.T) {
+	var none record.Record
+	require.Zero(t, none.Parent())
+	r, err := record.Decode(none.WithParent(12).Encode())
+	require.NoError(t, err)
+	require.Equal(t, int64(12), r.Parent())
+	require.Panics(t, func() { none.WithParent(0) })
+
+	for _, data := range []string{`{"parent": "12"}`, `{"parent": -1}`, `{"parent": null}`} {
+		r, err := record.Decode([]byte(data))
+		require.NoError(t, err)
+		require.Zero(t, r.Parent(), data)
+	}
+}

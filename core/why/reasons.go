@@ -43,6 +43,8 @@ func (w Style) Sentence(r answer.Reason, now time.Time) Sentence {
 		return w.cannotWrite(r, now)
 	case answer.WhyStopping:
 		return s.text("The daemon is stopping; jobs start when it runs again.")
+	case answer.WhyCycle:
+		return w.cycle(r)
 	case answer.WhyRunning:
 		return w.running(r, now)
 	case answer.WhyEnded:

@@ -64,6 +64,8 @@ type Options struct {
 	// Turn returns the class of requests that take turns with those of other clients, or that only wait; ok is false for a request
 	// that does neither. nil: none does.
 	Turn func(frame []byte) (class admission.Class, ok bool)
+	// OfJobs reports whether a request carries conn.Received.Marker. nil: none does.
+	OfJobs func(frame []byte) bool
 }
 
 // Listener accepts connections and serves them.
@@ -259,7 +261,7 @@ func (c *streamConn) interrupt() { _ = c.conn.SetReadDeadline(time.Unix(1, 0)) }
 func (c *streamConn) serve(to *actor.PID) {
 	defer c.end()
 	defer c.conn.Close()
-	by := c.peer.describe(c.userNames)
+	by, marker := c.peer.describe(c.userNames), sync.OnceValue(c.peer.marker)
 	reader := wire.NewReader(&firstByte{Reader: c.conn, heard: func() { c.slot.Move(budget.Idle) }}, c.options.MaxFrame)
 	reader.SetGrowCheck(func(size int) error { return c.share.Grow(max(0, size-freeAllowance)) })
 	for {
@@ -283,7 +285,11 @@ func (c *streamConn) serve(to *actor.PID) {
 				c.slot.Move(budget.Idle)
 				continue
 			}
-			c.root.Send(to, &conn.Received{Frame: frame, By: by, Forwarded: c.options.Forwards})
+			m := &conn.Received{Frame: frame, By: by, Forwarded: c.options.Forwards}
+			if c.options.OfJobs != nil && c.options.OfJobs(frame) {
+				m.Marker = marker()
+			}
+			c.root.Send(to, m)
 		case errors.As(err, &tooLarge), errors.Is(err, errTooLargeNow):
 			c.root.Send(to, &conn.Refused{Err: err})
 		default:

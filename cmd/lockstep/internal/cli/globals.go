@@ -9,6 +9,7 @@ import (
 	"lockstep/cmd/internal/places"
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/client"
+	"lockstep/edge/reaper"
 )
 
 // Globals are the common flags and the streams of a command.
@@ -56,7 +57,8 @@ func (g *Globals) Palette() term.Palette {
 // Connect returns a session with the daemon. Nothing is sent before its first call.
 func (g *Globals) Connect() *client.Session {
 	path, whose := client.Choice{Socket: g.Socket, Daemon: client.Whose(g.Daemon), Environment: g.environment()}.Find()
-	s := &client.Session{Path: path, Whose: whose, After: g.Streams.After}
+	_, inJob := g.Streams.LookupEnv(reaper.EnvName)
+	s := &client.Session{Path: path, Whose: whose, After: g.Streams.After, InJob: inJob}
 	if g.Streams.ErrTerminal {
 		s.Notice = func(text string) { PrintError(g.Streams.Err, text) }
 	}

@@ -35,6 +35,9 @@ type Session struct {
 	Notice  func(text string) // reports a lost connection to the user; nil: no report
 	// AnswerTimeout bounds the wait for one answer; 0 is the default of luxiclient.
 	AnswerTimeout time.Duration
+	// InJob: this process seems to belong to a job. It says which ends it waits for, so that a wait that would never end is refused.
+	InJob   bool
+	awaited []int64 // the jobs of the last Await
 }
 
 // Call makes one call and does not repeat it: the request may have an effect (queue.md 1.1). The
@@ -46,6 +49,11 @@ func (s *Session) Call(ctx context.Context, method string, args []any, result an
 			return err
 		}
 		s.client = client
+		if s.awaited != nil && method != awaitMethod {
+			if err := s.Call(ctx, awaitMethod, []any{s.awaited}, nil); err != nil {
+				return err
+			}
+		}
 	}
 	err := s.client.Call(ctx, method, args, result)
 	if isReferral(err) {
@@ -117,6 +125,25 @@ func isReferral(err error) bool {
 	return errors.As(err, &failed) && failed.Class == "NotMaster"
 }
 
+// awaitMethod is the call by which a client says that it waits for the ends of jobs. It holds for its connection.
+const awaitMethod = "LockstepAwaitJobs"
+
+// Await says that the caller waits for the ends of jobs from now on. The error says that this wait would never end.
+func (s *Session) Await(ctx context.Context, ids []int64) error {
+	if !s.InJob || len(ids) == 0 {
+		return nil
+	}
+	err := s.Query(ctx, awaitMethod, []any{ids}, nil)
+	var unknown *wire.RequestError
+	if errors.As(err, &unknown) { // a daemon of an earlier version
+		return nil
+	}
+	if err == nil {
+		s.awaited = ids
+	}
+	return err
+}
+
 // Other returns a second session with the same daemon, for calls while this one waits
 // for an answer.
 func (s *Session) Other() *Session {
@@ -132,11 +159,25 @@ func (s *Session) Close() {
 	}
 }
 
+// SubmitToAwait submits jobs, of the form of LockstepSubmitJobs, whose ends the caller will wait for. The daemon refuses them if this
+// wait would never end.
+func (s *Session) SubmitToAwait(ctx context.Context, jobs any, result any) error {
+	err := s.submit(ctx, "LockstepSubmitJobs", []any{jobs, map[string]any{"wait": true}}, result)
+	var invalid *wire.RequestError
+	if errors.As(err, &invalid) { // a daemon of an earlier version, or a mistake in the jobs
+		return s.Submit(ctx, "LockstepSubmitJobs", jobs, result)
+	}
+	return err
+}
+
 // Submit makes a submitting call. If the connection is lost before the answer, it reconnects as
 // Query does and repeats the submission; its name prevents a second set of jobs (see NewTrails).
 // If this fails, too, the error says that the jobs may exist.
 func (s *Session) Submit(ctx context.Context, method string, jobs any, result any) error {
-	args := []any{jobs}
+	return s.submit(ctx, method, []any{jobs}, result)
+}
+
+func (s *Session) submit(ctx context.Context, method string, args []any, result any) error {
 	err := s.Call(ctx, method, args, result)
 	var lost *luxiclient.ConnectionLostError
 	unanswered := errors.As(err, &lost) && lost.Sent

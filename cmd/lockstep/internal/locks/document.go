@@ -69,7 +69,7 @@ func (s lockState) document() stateDocument {
 	for _, wait := range s.Jobs {
 		one := answer.JobWait{ID: wait.ID, On: []answer.AwaitedJob{}}
 		for _, on := range wait.On {
-			one.On = append(one.On, answer.AwaitedJob{ID: on.ID, Statuses: append([]string{}, on.Statuses...)})
+			one.On = append(one.On, answer.AwaitedJob{ID: on.ID, Statuses: append([]string{}, on.Statuses...), Process: on.Process})
 		}
 		d.Jobs = append(d.Jobs, one)
 	}

@@ -51,8 +51,11 @@ func newWaitGraph(state lockState) *waitGraph {
 	for _, wait := range state.Jobs {
 		waiter := g.vertex(answer.LockOwner{Who: answer.Principal{Job: wait.ID}})
 		for _, on := range wait.On {
-			g.add(g.vertex(answer.LockOwner{Who: answer.Principal{Job: on.ID}}), waiter,
-				"waits for its end with "+term.Visible(term.Enumerate(Wanted(on.Statuses), "or")))
+			text := "waits for its end with " + term.Visible(term.Enumerate(Wanted(on.Statuses), "or"))
+			if on.Process {
+				text = "waits for its end in a process"
+			}
+			g.add(g.vertex(answer.LockOwner{Who: answer.Principal{Job: on.ID}}), waiter, text)
 		}
 	}
 	for _, v := range g.vertices {

@@ -248,7 +248,7 @@ func (s lockState) hinders(lock answer.Lock, waiter answer.LockWaiter) bool {
 // awaitedRow is a job and the jobs that wait for its end.
 type awaitedRow struct {
 	id      int64
-	waiters []answer.AwaitedJob // their ids and accepted statuses
+	waiters []answer.AwaitedJob // their ids and accepted statuses, or "process"
 }
 
 // awaitedRows returns a row for each awaited job, by id.
@@ -263,7 +263,11 @@ func awaitedRows(waits []answer.JobWait) []awaitedRow {
 				byID[on.ID] = i
 				jobs = append(jobs, awaitedRow{id: on.ID})
 			}
-			jobs[i].waiters = append(jobs[i].waiters, answer.AwaitedJob{ID: wait.ID, Statuses: Wanted(on.Statuses)})
+			statuses := Wanted(on.Statuses)
+			if on.Process {
+				statuses = []string{"process"}
+			}
+			jobs[i].waiters = append(jobs[i].waiters, answer.AwaitedJob{ID: wait.ID, Statuses: statuses})
 		}
 	}
 	slices.SortFunc(jobs, func(a, b awaitedRow) int { return int(a.id - b.id) })

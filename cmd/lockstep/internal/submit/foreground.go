@@ -31,6 +31,7 @@ type foregroundRun struct {
 	json       bool
 	partial    bool   // missing output does not change the exit code
 	name       string // of the job; "": none
+	detached   bool   // the job is not followed
 
 	id      int64
 	pending os.Signal // received during the submission
@@ -66,15 +67,22 @@ func (r *foregroundRun) submit(ctx context.Context, opcode any) error {
 }
 
 func (r *foregroundRun) submitOnce(ctx context.Context, opcode any) error {
-	if r.name == "" {
+	awaits := r.daemon.InJob && !r.detached
+	if r.name == "" && !awaits {
 		return r.daemon.Submit(ctx, "SubmitJob", []any{opcode}, &r.id)
 	}
 	var ids []int64
 	job := struct {
 		Ops  []any  `json:"ops"`
-		Name string `json:"name"`
+		Name string `json:"name,omitempty"`
 	}{[]any{opcode}, r.name}
-	if err := r.daemon.Submit(ctx, "LockstepSubmitJobs", []any{job}, &ids); err != nil {
+	var err error
+	if awaits {
+		err = r.daemon.SubmitToAwait(ctx, []any{job}, &ids)
+	} else {
+		err = r.daemon.Submit(ctx, "LockstepSubmitJobs", []any{job}, &ids)
+	}
+	if err != nil {
 		return err
 	}
 	if len(ids) != 1 {
@@ -140,6 +148,9 @@ func (r *foregroundRun) follow(ctx context.Context) error {
 		if err := r.interrupted(ctx, r.pending); err != nil {
 			return err
 		}
+	}
+	if err := r.daemon.Await(ctx, []int64{r.id}); err != nil {
+		return fmt.Errorf("job %d continues, but cannot be followed: %w", r.id, err)
 	}
 	f := &follow.Follower{Session: r.daemon, ID: r.id}
 	updates, stop := updatesOf(ctx, f)

@@ -57,6 +57,9 @@ There is no shell. Flags of lockstep precede the command.
 
 ` + constraintsHelp + `
 
+In a command of a job, a job that waits for that job is refused: for its end, or for
+a lock that it holds. The error names who waits for whom.
+
 If the connection to the daemon is lost, lockstep reconnects for up to a minute.
 Even if the loss interrupts the submission, the job runs once.
 
@@ -147,6 +150,7 @@ func runRun(ctx context.Context, opts runOptions, globals *cli.Globals, argv []s
 		json:       globals.JSON,
 		partial:    opts.Partial,
 		name:       opts.Name,
+		detached:   opts.Detach,
 	}
 	if err := a.submit(ctx, opcode); err != nil {
 		return err

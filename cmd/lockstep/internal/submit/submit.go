@@ -131,7 +131,7 @@ func submitOpcode(ctx context.Context, opts submitOptions, globals *cli.Globals,
 	if err != nil {
 		return err
 	}
-	answers, err := All(ctx, daemon, [][]json.RawMessage{job}, names)
+	answers, err := All(ctx, daemon, [][]json.RawMessage{job}, names, opts.Wait)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func runSubmit(ctx context.Context, opts submitOptions, globals *cli.Globals, na
 	if err != nil {
 		return fmt.Errorf("%s: %w", shownName(name), err)
 	}
-	answers, err := All(ctx, daemon, jobs, file.Names())
+	answers, err := All(ctx, daemon, jobs, file.Names(), opts.Wait)
 	var mistake *wire.RequestError
 	switch {
 	case errors.As(err, &mistake):
@@ -260,11 +260,12 @@ type Answer struct {
 }
 
 // All submits several jobs in one call: all or none exist afterwards, and they can depend on each
-// other. names are the names of the jobs, "" for none; nil if no job has one.
-func All(ctx context.Context, daemon *client.Session, jobs [][]json.RawMessage, names []string) ([]Answer, error) {
+// other. names are the names of the jobs, "" for none; nil if no job has one. With wait the caller will wait for the ends of all.
+func All(ctx context.Context, daemon *client.Session, jobs [][]json.RawMessage, names []string, wait bool) ([]Answer, error) {
 	answers := make([]Answer, len(jobs))
-	if names != nil {
-		return answers, submitNamed(ctx, daemon, jobs, names, answers)
+	wait = wait && daemon.InJob
+	if names != nil || wait {
+		return answers, submitNamed(ctx, daemon, jobs, names, wait, answers)
 	}
 	if len(jobs) == 1 {
 		return answers, daemon.Submit(ctx, "SubmitJob", jobs[0], &answers[0].ID)
@@ -303,13 +304,22 @@ type namedJob struct {
 	Name string            `json:"name,omitempty"`
 }
 
-func submitNamed(ctx context.Context, daemon *client.Session, jobs [][]json.RawMessage, names []string, answers []Answer) error {
+func submitNamed(ctx context.Context, daemon *client.Session, jobs [][]json.RawMessage, names []string, wait bool, answers []Answer) error {
 	named := make([]namedJob, len(jobs))
 	for i := range jobs {
-		named[i] = namedJob{jobs[i], names[i]}
+		named[i].Ops = jobs[i]
+		if names != nil {
+			named[i].Name = names[i]
+		}
 	}
 	var ids []int64
-	if err := daemon.Submit(ctx, "LockstepSubmitJobs", named, &ids); err != nil {
+	var err error
+	if wait {
+		err = daemon.SubmitToAwait(ctx, named, &ids)
+	} else {
+		err = daemon.Submit(ctx, "LockstepSubmitJobs", named, &ids)
+	}
+	if err != nil {
 		return err
 	}
 	if len(ids) != len(jobs) {
@@ -339,6 +349,13 @@ func printSubmitted(globals *cli.Globals, daemon *client.Session, index int, nam
 
 // waitForSubmitted returns an error that names the jobs which did not succeed.
 func waitForSubmitted(ctx context.Context, globals *cli.Globals, daemon *client.Session, jobs []submittedJob) error {
+	ids := make([]int64, len(jobs))
+	for i, job := range jobs {
+		ids[i] = job.id
+	}
+	if err := daemon.Await(ctx, ids); err != nil {
+		return err
+	}
 	waiting := startWait(globals, len(jobs))
 	var failed []string
 	var canceled []int64

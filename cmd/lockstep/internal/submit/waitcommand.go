@@ -30,7 +30,8 @@ func NewWaitCommand(globals *cli.Globals) *cobra.Command {
 Exit code: 0 if all jobs succeeded; otherwise the highest exit status of their
 commands: 124 for a command that --timeout of run ended, 128 + n for signal n, 1 for
 a job that failed without a status or was canceled. 124 if --timeout of wait is over
-first; then the jobs continue.
+first; then the jobs continue. 1 at once in a command of a job for which these jobs
+wait, because the wait would never end.
 With --json, one object per line, as jobs end:
 {"event": "end", "job", "status", "exit_code", "error"}`,
 		Example: `  lockstep wait 12 13
@@ -65,6 +66,9 @@ func runWait(ctx context.Context, globals *cli.Globals, timeout time.Duration, a
 			case <-ctx.Done():
 			}
 		}()
+	}
+	if err := daemon.Await(ctx, ids); err != nil {
+		return err
 	}
 	jobs := make([]submittedJob, len(ids))
 	for i, id := range ids {

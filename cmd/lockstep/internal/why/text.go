@@ -142,6 +142,8 @@ func (w jobWhy) hints() []hint {
 			add("show all waiting owners", "locks --graph")
 		case answer.WhyCannotStart, answer.WhyCannotWrite, answer.WhyStopping:
 			add("show the state of the daemon", "status")
+		case answer.WhyCycle:
+			add("show who waits for whom", "locks --graph")
 		case answer.WhyRunning:
 			add("follow it", "watch %d", w.ID)
 			add("end it", "cancel --kill %d", w.ID)

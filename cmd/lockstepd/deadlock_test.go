@@ -1,0 +1,169 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/core/answer"
+	"lockstep/core/paths"
+)
+
+// client runs the command line program and returns its output and exit code.
+func (d *daemon) client(args ...string) (output string, code int) {
+	d.t.Helper()
+	cmd := d.clientCommand(args...)
+	out, err := cmd.CombinedOutput()
+	if _, failed := err.(*exec.ExitError); err != nil && !failed {
+		require.NoError(d.t, err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+func (d *daemon) clientCommand(args ...string) *exec.Cmd {
+	d.t.Helper()
+	return exec.Command(d.lockstep(), append([]string{"--socket", d.path("run", "socket", "ganeti-query")}, args...)...)
+}
+
+func (d *daemon) lockstep() string {
+	d.t.Helper()
+	path, err := lockstepProgram()
+	require.NoError(d.t, err)
+	return path
+}
+
+// inJob is a command that runs a command of the command line program in a job.
+func (d *daemon) inJob(args string) string {
+	return d.lockstep() + " --socket " + d.path("run", "socket", "ganeti-query") + " " + args
+}
+
+// awaitCycle waits until the first reason of a job is a cycle, and returns its steps.
+func (c *client) awaitCycle(id int64) (r answer.Reason) {
+	c.t.Helper()
+	require.Eventually(c.t, func() bool {
+		var why answer.Why
+		c.call("LockstepWhy", &why, id)
+		if len(why.Reasons) == 0 || why.Reasons[0].Kind != answer.WhyCycle {
+			return false
+		}
+		r = why.Reasons[0]
+		return true
+	}, patience, 5*time.Millisecond)
+	return r
+}
+
+// A command that waits for a job which needs the command's lock would wait for ever. It is refused at once, before there is a job.
+func TestAWaitThatWouldNeverEndIsRefused(t *testing.T) {
+	d := newDaemon(t)
+	d.start()
+	inner := strings.Fields(d.inJob("run --lock a -- true"))
+	for name, args := range map[string][]string{
+		"run":          append([]string{"run", "--lock", "a", "--"}, inner...),
+		"any of":       append([]string{"run", "--any-lock", "a", "--"}, inner...),
+		"a chain":      {"run", "--lock", "a", "--", "sh", "-c", "exec " + d.inJob(`run --after $LOCKSTEP_JOB_ID -- true`)},
+		"a new shell":  {"run", "--lock", "a", "--", "sh", "-c", "setsid " + d.inJob(`run --lock a -- true`)},
+		"through wait": {"run", "--lock", "a", "--", "sh", "-c", d.inJob(`wait $(`+d.inJob(`run --detach --lock a -- true`)+`)`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, code := d.client(args...)
+			require.Equal(t, 1, code, out)
+			require.Contains(t, out, "The wait would never end: job ")
+			require.Regexp(t, ` waits for (the new )?job( \d+)?; (the new )?job( \d+)? (needs lock/a, which job \d+ has|depends on job \d+)`, out)
+		})
+	}
+	out, code := d.client("run", "--lock", "a", "--", "sh", "-c", d.inJob("run --lock b -- true"))
+	require.Zero(t, code, out)
+	out, code = d.client("run", "--lock", "a:shared", "--", "sh", "-c", d.inJob("run --lock a:shared -- true"))
+	require.Zero(t, code, out)
+}
+
+// The record of a job names the job whose command has submitted it, also from a process that has another environment.
+func TestTheParentOfASubmittedJob(t *testing.T) {
+	d := newDaemon(t)
+	d.start()
+	for i, submit := range []string{d.inJob("run --detach -- true"), "env -i " + d.inJob("run --detach -- true")} {
+		parent, child := int64(2*i+1), int64(2*i+2)
+		out, code := d.client("run", "--", "sh", "-c", submit+"; true")
+		require.Zero(t, code, out)
+		require.Equal(t, strconv.FormatInt(child, 10)+"\n", out)
+		content, err := os.ReadFile(d.path("lib", paths.RecordPath(child)))
+		require.NoError(t, err)
+		require.JSONEq(t, `{"parent": `+strconv.FormatInt(parent, 10)+`}`, string(content))
+		require.NoFileExists(t, d.path("lib", paths.RecordPath(parent)))
+	}
+	// The name of a lock file that no process has shows nothing.
+	c := d.clientCommand("run", "--detach", "--", "true")
+	c.Env = append(os.Environ(), "LOCKSTEP_JOB=job_000001_1_2_3")
+	out, err := c.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.NoFileExists(t, d.path("lib", paths.RecordPath(5)))
+}
+
+// A client that does not say that it waits is not refused. The cycle is named, also by a daemon that has started since.
+func TestACycleOfWaitsIsNamed(t *testing.T) {
+	for _, order := range []string{"expected", "plain"} {
+		t.Run(order, func(t *testing.T) {
+			d := newDaemon(t)
+			d.start()
+			c := d.dial()
+			c.call("LockstepSetSettings", nil, map[string]any{"order": order})
+			outer := c.submit(command("sh", "-c", d.inJob("watch $("+d.inJob("run --detach --lock a -- true")+")")).
+				with("locks", [][2]string{{"lock/a", "exclusive"}}))
+			inner := outer + 1
+			check := func() {
+				steps := []answer.WaitStep{{Job: outer, For: inner, By: answer.WaitProcess}, {Job: inner, For: outer, By: answer.WaitLock, Lock: "lock/a"}}
+				require.Equal(t, steps, c.awaitCycle(outer).Steps)
+				require.Equal(t, steps, c.awaitCycle(inner).Steps)
+				text, code := d.client("list", "--pending")
+				require.Zero(t, code, text)
+				require.Contains(t, strings.Join(strings.Fields(text), " "), "cannot end: job 1 waits for job 2")
+				text, code = d.client("locks", "--graph")
+				require.Zero(t, code, text)
+				require.Contains(t, text, "waits for its end in a process")
+				require.Contains(t, text, "(closes the cycle)")
+				text, code = d.client("why", "1")
+				require.Zero(t, code, text)
+				require.Contains(t, text, "It cannot end, because jobs wait for each other: job 1 waits for job 2; job 2 needs lock/a, which job 1 has.")
+			}
+			check()
+			d.kill()
+			d.start()
+			c = d.dial()
+			check()
+			text, code := d.client("cancel", "--kill", "1")
+			require.Zero(t, code, text)
+			require.Equal(t, "success", c.await(inner).Status, "the lock is free")
+		})
+	}
+}
+
+// Jobs with run slots that wait for jobs without one are no reason to refuse a wait, because slots may be added. They are named.
+func TestRunSlotsOfJobsThatWaitAreNamed(t *testing.T) {
+	d := newDaemon(t)
+	d.start()
+	c := d.dial()
+	c.call("LockstepSetSettings", nil, map[string]any{"max_running_jobs": 1})
+	outer := c.submit(command("sh", "-c", d.inJob("run -- true")))
+	inner := outer + 1
+	steps := []answer.WaitStep{{Job: outer, For: inner, By: answer.WaitProcess}}
+	for _, id := range []int64{outer, inner} {
+		r := c.awaitCycle(id)
+		require.Equal(t, steps, r.Steps)
+		require.EqualValues(t, 1, r.Slots)
+	}
+	bystander := c.submit(command("true"))
+	require.Equal(t, steps, c.awaitCycle(bystander).Steps, "it needs a run slot, too")
+	text, code := d.client("why", strconv.FormatInt(inner, 10))
+	require.Zero(t, code, text)
+	require.Contains(t, text, "The run slot does not become free, because the job that has it waits for a job that has none: job 1 waits for job 2.")
+
+	c.call("LockstepSetSettings", nil, map[string]any{"max_running_jobs": 2})
+	for _, id := range []int64{outer, inner, bystander} {
+		require.Equal(t, "success", c.await(id).Status)
+	}
+}
