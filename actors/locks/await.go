@@ -1,6 +1,7 @@
 package locks
 
 import (
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -15,18 +16,20 @@ import (
 // keeps its place.
 const awaitMax = 10 * time.Minute
 
-// AwaitResult answers Await. Neither granted nor withdrawn: the time is up. Blockers are
-// the owners that were in the way when the call came.
+// AwaitResult answers Await and AwaitUnion. Neither granted nor withdrawn: the time is up. Blockers are
+// the owners that were in the way when the call came. Locks are those that the owner of an AwaitUnion has got of its choice.
 type AwaitResult struct {
 	Granted   bool         `json:"granted"`
 	Withdrawn bool         `json:"withdrawn"`
 	Blockers  []lock.Owner `json:"blockers"`
+	Locks     []lock.Item  `json:"locks,omitempty"`
 }
 
-// waiter is an unanswered Await.
+// waiter is an unanswered Await or AwaitUnion.
 type waiter struct {
 	call     *clientCall
 	blockers []lock.Owner
+	choice   []lock.Item // of AwaitUnion; nil: it is an Await
 	number   uint64
 	stop     func() bool
 }
@@ -38,14 +41,8 @@ type waitExpired struct {
 }
 
 func (l *locks) await(ctx actor.Context, op Await, q *clientCall) {
-	p := op.Pending
-	wait := time.Duration(min(max(op.Seconds, 0), awaitMax.Seconds()) * float64(time.Second))
-	if l.deferUntilPausesKnown(ctx, p.Owner, q, wait) {
-		return
-	}
-	if l.isPaused(p.Owner) {
-		l.release(ctx, p.Owner) // it may have got some locks since the lock manager started
-		l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, AwaitResult{Withdrawn: true}, f) })
+	p, wait := op.Pending, waitOf(op.Seconds)
+	if l.mayNotWait(ctx, p.Owner, q, wait) {
 		return
 	}
 	u, err := l.state.SafeUpdateWaiting(l.config.Env.Clock().Now(), p)
@@ -62,10 +59,63 @@ func (l *locks) await(ctx actor.Context, op Await, q *clientCall) {
 	// A client changes the priority of a request by asking again.
 	l.updated(ctx, l.state.Reprioritise(p.Owner, p.Priority))
 	l.replaceWaiter(ctx, p.Owner, q)
+	l.addWaiter(ctx, p.Owner, &waiter{call: q, blockers: u.Blockers}, wait)
+}
+
+// awaitUnion carries out AwaitUnion. Only as long as the call has no answer the owner waits, so that no lock is given to a client that
+// has left.
+func (l *locks) awaitUnion(ctx actor.Context, op AwaitUnion, q *clientCall) {
+	wait := waitOf(op.Seconds)
+	if l.mayNotWait(ctx, op.Owner, q, wait) {
+		return
+	}
+	l.replaceWaiter(ctx, op.Owner, q)
+	u, err := l.state.Choose(l.config.Env.Clock().Now(), op.Owner, op.Count, op.Items)
+	if err != nil {
+		l.deny(ctx, q, err)
+		return
+	}
+	l.updated(ctx, u)
+	l.owners.update(op.Owner, l.state.HasOwner(op.Owner), l.config.Owners)
+	if u.Granted {
+		got := AwaitResult{Granted: true, Locks: l.chosen(op.Owner, op.Items)}
+		l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, got, f) })
+		return
+	}
+	l.addWaiter(ctx, op.Owner, &waiter{call: q, blockers: u.Blockers, choice: op.Items}, wait)
+}
+
+// chosen are those of the items that an owner holds, in lock order.
+func (l *locks) chosen(o lock.Owner, items []lock.Item) []lock.Item {
+	held := slices.Clone(l.state.Allocation().Held(o))
+	return slices.DeleteFunc(held, func(h lock.Item) bool {
+		return !slices.ContainsFunc(items, func(i lock.Item) bool { return i.Lock == h.Lock && i.Mode <= h.Mode })
+	})
+}
+
+// waitOf is how long a call waits.
+func waitOf(seconds float64) time.Duration {
+	return time.Duration(min(max(seconds, 0), awaitMax.Seconds()) * float64(time.Second))
+}
+
+// mayNotWait defers the call of a job until the paused jobs are known, and answers that of a paused job.
+func (l *locks) mayNotWait(ctx actor.Context, o lock.Owner, q *clientCall, wait time.Duration) bool {
+	if l.deferUntilPausesKnown(ctx, o, q, wait) {
+		return true
+	}
+	if !l.isPaused(o) {
+		return false
+	}
+	l.release(ctx, o) // it may have got some locks since the lock manager started
+	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, AwaitResult{Withdrawn: true}, f) })
+	return true
+}
+
+func (l *locks) addWaiter(ctx actor.Context, o lock.Owner, w *waiter, wait time.Duration) {
 	l.number++
-	w := &waiter{call: q, blockers: u.Blockers, number: l.number}
-	w.stop = kit.SendAfter(l.config.Env.Clock(), ctx.ActorSystem(), wait, ctx.Self(), &waitExpired{p.Owner, w.number})
-	l.waiters[p.Owner] = w
+	w.number = l.number
+	w.stop = kit.SendAfter(l.config.Env.Clock(), ctx.ActorSystem(), wait, ctx.Self(), &waitExpired{o, w.number})
+	l.waiters[o] = w
 }
 
 // replaceWaiter ends the former Await of an owner that asks again, because the owner has
@@ -82,6 +132,10 @@ func (l *locks) replaceWaiter(ctx actor.Context, o lock.Owner, q *clientCall) {
 func (l *locks) waitExpired(ctx actor.Context, m *waitExpired) {
 	if w := l.waiters[m.owner]; w != nil && w.number == m.number {
 		l.takeWaiter(m.owner)
+		if w.choice != nil {
+			l.state.DropChoice(m.owner)
+			l.owners.update(m.owner, l.state.HasOwner(m.owner), l.config.Owners)
+		}
 		l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { w.call.answer(ctx, AwaitResult{Blockers: w.blockers}, f) })
 	}
 }
@@ -100,10 +154,14 @@ func (l *locks) takeWaiter(o lock.Owner) *waiter {
 // by a signal (locks.md 2.4).
 func (l *locks) notifyGranted(ctx actor.Context, o lock.Owner) {
 	w := l.takeWaiter(o)
+	granted := AwaitResult{Granted: true}
+	if w != nil && w.choice != nil {
+		granted.Locks = l.chosen(o, w.choice)
+	}
 	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) {
 		switch {
 		case w != nil:
-			w.call.answer(ctx, AwaitResult{Granted: true}, f)
+			w.call.answer(ctx, granted, f)
 		case f == nil:
 			l.config.Owners.Wake(o.Livelock, o.PID)
 		}
@@ -120,19 +178,28 @@ func (l *locks) waits(ctx actor.Context, q *clientCall) {
 	now := l.config.Env.Clock().Now()
 	waits := []answer.LockWait{}
 	for _, p := range l.state.Pending() {
-		w := answer.LockWait{Owner: ownerOf(p.Owner), Priority: p.Priority, Request: itemsOf(p.Request),
-			Seconds: now.Sub(l.state.WaitingSince(p.Owner)).Seconds(), Withheld: l.state.Withheld(p.Owner)}
-		for _, b := range l.state.Blockers(p.Owner) {
-			w.Blockers = append(w.Blockers, ownerOf(b))
-			names := []string{}
-			for _, name := range l.state.BlockingLocks(p.Request, b) {
-				names = append(names, name.String())
-			}
-			w.Locks = append(w.Locks, names)
-		}
+		w := l.lockWait(p, now.Sub(l.state.WaitingSince(p.Owner)), l.state.Blockers(p.Owner))
+		w.Withheld = l.state.Withheld(p.Owner)
 		waits = append(waits, w)
 	}
+	for _, c := range l.state.Choices() {
+		blockers := l.state.ChoiceBlockers(c.Owner)
+		waits = append(waits, l.lockWait(lock.Pending{Owner: c.Owner, Request: c.Items}, now.Sub(c.Since), blockers))
+	}
 	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, waits, f) })
+}
+
+func (l *locks) lockWait(p lock.Pending, since time.Duration, blockers []lock.Owner) answer.LockWait {
+	w := answer.LockWait{Owner: ownerOf(p.Owner), Priority: p.Priority, Request: itemsOf(p.Request), Seconds: since.Seconds()}
+	for _, b := range blockers {
+		w.Blockers = append(w.Blockers, ownerOf(b))
+		names := []string{}
+		for _, name := range l.state.BlockingLocks(p.Request, b) {
+			names = append(names, name.String())
+		}
+		w.Locks = append(w.Locks, names)
+	}
+	return w
 }
 
 func ownerOf(o lock.Owner) answer.LockOwner {

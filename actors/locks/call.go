@@ -59,6 +59,8 @@ func (l *locks) call(ctx actor.Context, m *Call, sender *actor.PID) {
 		l.probe(ctx, m.Request, sender)
 	case Await:
 		l.await(ctx, op, c)
+	case AwaitUnion:
+		l.awaitUnion(ctx, op, c)
 	case PassBGL:
 		l.passBGL(ctx, op.From, c)
 	case ListRows:

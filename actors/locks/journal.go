@@ -115,7 +115,7 @@ func (l *locks) changed(ctx actor.Context, a lock.CallResult) {
 		l.notifyGranted(ctx, o)
 	}
 	for _, o := range a.Changed {
-		if !granted[o] && l.waiters[o] != nil && !l.state.HasPending(o) {
+		if !granted[o] && l.waiters[o] != nil && !l.state.HasPending(o) && !l.state.Choosing(o) {
 			l.notifyWithdrawn(ctx, o)
 		}
 	}

@@ -32,7 +32,7 @@ func (r *CallResult) GetRequest() uint64 { return r.Request }
 // GetFailure is the error of the call, nil if it succeeded.
 func (r *CallResult) GetFailure() *messages.Failure { return r.Failure }
 
-// Operation is what a Call asks for: Apply, Cleanup, Await, PassBGL, ListRows, ListWaits, ListHeld or GetStatus.
+// Operation is what a Call asks for: Apply, Cleanup, Await, AwaitUnion, PassBGL, ListRows, ListWaits, ListHeld or GetStatus.
 type Operation interface{ operation() }
 
 type (
@@ -45,6 +45,15 @@ type (
 	// the request still waits, until it is repeated or freed. Value: an AwaitResult.
 	Await struct {
 		Pending lock.Pending
+		Seconds float64
+	}
+	// AwaitUnion is guardedOpportunisticLockUnion for a client that waits on its connection: the owner gets as many of Items as are free, as
+	// soon as it has at least Count. The answer comes then, or when the wait is withdrawn, or when its seconds have passed. After
+	// that the owner waits no longer. Value: an AwaitResult.
+	AwaitUnion struct {
+		Owner   lock.Owner
+		Count   int
+		Items   []lock.Item
 		Seconds float64
 	}
 	// PassBGL passes the big lock from an owner to the daemon, until the daemon ends
@@ -63,18 +72,22 @@ type (
 	GetStatus struct{}
 )
 
-func (Apply) operation()     {}
-func (Cleanup) operation()   {}
-func (Await) operation()     {}
-func (PassBGL) operation()   {}
-func (ListRows) operation()  {}
-func (ListWaits) operation() {}
-func (ListHeld) operation()  {}
-func (GetStatus) operation() {}
+func (Apply) operation()      {}
+func (Cleanup) operation()    {}
+func (Await) operation()      {}
+func (AwaitUnion) operation() {}
+func (PassBGL) operation()    {}
+func (ListRows) operation()   {}
+func (ListWaits) operation()  {}
+func (ListHeld) operation()   {}
+func (GetStatus) operation()  {}
 
 // AwaitFunction is the name of Await on the wire. Its arguments are [identity, priority,
 // request, seconds].
 const AwaitFunction = "lockstepAwaitLocks"
+
+// AwaitUnionFunction is the name of AwaitUnion on the wire. Its arguments are [count, identity, items, seconds].
+const AwaitUnionFunction = "lockstepAwaitUnion"
 
 // Parse returns the operation of a function's name and arguments. Its errors concern the
 // arguments, or are lock.ErrNoFunction.
@@ -86,6 +99,11 @@ func Parse(function string, args []json.RawMessage) (Operation, error) {
 		var a Await
 		var err error
 		a.Pending, err = lock.PendingArguments(args, &a.Seconds)
+		return a, err
+	case AwaitUnionFunction:
+		var a AwaitUnion
+		var err error
+		a.Owner, a.Count, a.Items, err = lock.ChoiceArguments(args, &a.Seconds)
 		return a, err
 	}
 	c, err := lock.ParseCall(function, args)

@@ -25,6 +25,11 @@ func (l *locks) setPause(ctx actor.Context, m *messages.SetLockPause) {
 		return // the scheduler sends SetLockPauses to the next state
 	}
 	owners := sortedOwners(l.owners.byJob[m.Id])
+	for _, o := range owners {
+		if l.state.Choosing(o) {
+			l.updated(ctx, l.state.RemovePending(l.config.Env.Clock().Now(), o))
+		}
+	}
 	if m.Withhold > 0 {
 		l.updated(ctx, l.state.Withhold(l.config.Env.Clock().Now(), job.ID(m.Id), owners))
 		l.publishToScheduler(ctx, l.published(owners, false)) // their requests are withheld

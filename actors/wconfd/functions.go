@@ -63,6 +63,8 @@ func (c *connection) identify(ctx actor.Context, op locks.Operation) {
 		o = op.Call.Owner
 	case locks.Await:
 		o = op.Pending.Owner
+	case locks.AwaitUnion:
+		o = op.Owner
 	}
 	if !c.identified && o.PID == c.peer.PID && o.PID != 0 {
 		c.identified = true

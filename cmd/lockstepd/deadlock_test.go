@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"strconv"
@@ -19,7 +20,8 @@ func (d *daemon) client(args ...string) (output string, code int) {
 	d.t.Helper()
 	cmd := d.clientCommand(args...)
 	out, err := cmd.CombinedOutput()
-	if _, failed := err.(*exec.ExitError); err != nil && !failed {
+	var failed *exec.ExitError
+	if !errors.As(err, &failed) {
 		require.NoError(d.t, err)
 	}
 	return string(out), cmd.ProcessState.ExitCode()
@@ -67,7 +69,7 @@ func TestAWaitThatWouldNeverEndIsRefused(t *testing.T) {
 		"any of":       append([]string{"run", "--any-lock", "a", "--"}, inner...),
 		"a chain":      {"run", "--lock", "a", "--", "sh", "-c", "exec " + d.inJob(`run --after $LOCKSTEP_JOB_ID -- true`)},
 		"a new shell":  {"run", "--lock", "a", "--", "sh", "-c", "setsid " + d.inJob(`run --lock a -- true`)},
-		"through wait": {"run", "--lock", "a", "--", "sh", "-c", d.inJob(`wait $(`+d.inJob(`run --detach --lock a -- true`)+`)`)},
+		"through wait": {"run", "--lock", "a", "--", "sh", "-c", d.inJob(`wait $(` + d.inJob(`run --detach --lock a -- true`) + `)`)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, code := d.client(args...)

@@ -73,3 +73,43 @@ func (c *client) awaitBlocked(waiter, holder int64, lock string) {
 		return false
 	}, patience, 5*time.Millisecond)
 }
+
+// A command that needs one of two locks begins when one is free, also if the daemon has been killed while it waited.
+func TestACommandThatNeedsOneOfTwoLocks(t *testing.T) {
+	d := newDaemon(t)
+	d.start()
+	c := d.dial()
+	c.call("LockstepSetSettings", nil, map[string]any{"order": "plain"})
+	exclusive := func(names ...string) (locks [][2]string) {
+		for _, name := range names {
+			locks = append(locks, [2]string{name, "exclusive"})
+		}
+		return locks
+	}
+	holdsA, openA := d.gate("a")
+	holdsB, openB := d.gate("b")
+	a, b := c.submit(holdsA.with("locks", exclusive("lock/a"))), c.submit(holdsB.with("locks", exclusive("lock/b")))
+	c.awaitStatus(a, "running")
+	c.awaitStatus(b, "running")
+	chooses := c.submit(command("sh", "-c", "echo $LOCKSTEP_LOCKS").with("opportunistic_locks", exclusive("lock/a", "lock/b")))
+	awaitChoice := func() {
+		require.Eventually(t, func() bool {
+			var why answer.Why
+			c.call("LockstepWhy", &why, chooses)
+			return len(why.Reasons) == 1 && why.Reasons[0].Kind == answer.WhyLock && len(why.Reasons[0].Blockers) == 2
+		}, patience, 5*time.Millisecond)
+	}
+	awaitChoice()
+	d.kill()
+	d.start()
+	c = d.dial()
+	awaitChoice()
+	openB()
+	end := c.await(chooses)
+	require.Equal(t, "success", end.Status)
+	require.Contains(t, end.lines()[0], "lock/b")
+	require.NotContains(t, end.lines()[0], "lock/a")
+	require.Equal(t, "running", c.query(a).Status)
+	openA()
+	require.Equal(t, "success", c.await(a).Status)
+}

@@ -3,8 +3,6 @@ package jobproc
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
-	"time"
 
 	"lockstep/core/lock"
 )
@@ -13,30 +11,27 @@ import (
 // lock order: the plain locks of the levels below the any-of locks, then some of the any-of locks, then the plain locks
 // of the levels above.
 //
-// The caller makes the call of NextCall until Done. It passes the result of the call to HandleResult, or calls CallLost
-// if the call has no answer. A call may reach the lock manager twice without harm.
+// The caller makes the call of NextCall until Done, and passes its result to HandleResult. If the call has no answer, the
+// caller makes it again: a call may reach the lock manager twice without harm.
 type LockAcquirer struct {
 	owner           lock.Owner
 	priority        int
 	requests        []lockRequest
 	acquired        []lock.Item // by the requests that are done
-	attempts        int         // calls for the any-of locks that found too few free locks
 	mustCheck       bool        // the next call reads which locks are held
 	severalRequests bool        // there was more than one request at the beginning
 }
 
 type lockRequest struct {
 	all   lock.Request // the call waits for all of these locks; nil: it is a request for anyOf
-	anyOf []lock.Item  // the call takes those of these locks that are free, and does not wait
+	anyOf []lock.Item  // the call takes those of these locks that are free, as soon as they are enough
 	count int          // of anyOf: fewer free locks than this are not taken; 1 to len(anyOf)
 }
 
 const (
-	// RetryPause is the pause before the any-of locks are asked for again.
-	RetryPause = 2 * time.Second
-	// attemptsMax bounds the calls for any-of locks. After them the acquirer waits for the first count locks of the list,
-	// because a client that takes only free locks might never get any.
-	attemptsMax = 15
+	// ChoiceWaitSeconds is how long the acquirer waits for any-of locks. After that it waits for the first count locks of the list,
+	// because an owner that takes only free locks might never get any.
+	ChoiceWaitSeconds = 30
 	// CallWaitSeconds is how long the lock manager waits with its answer. After that the call is made again.
 	CallWaitSeconds = 60
 )
@@ -74,23 +69,16 @@ func (l *LockAcquirer) Acquired() []lock.Item { return l.acquired }
 // Reprioritise changes the priority of the calls that follow.
 func (l *LockAcquirer) Reprioritise(priority int) { l.priority = priority }
 
-// CallLost: the current call has no answer. The lock manager may have granted any-of locks; a second call for them would
-// not find them free, so the acquirer reads the held locks first.
-func (l *LockAcquirer) CallLost() { l.mustCheck = l.mustCheck || l.requests[0].anyOf != nil }
-
-// NextCall returns the next call, and the pause before the call.
-func (l *LockAcquirer) NextCall() (function string, args []any, pause time.Duration) {
+// NextCall returns the next call.
+func (l *LockAcquirer) NextCall() (function string, args []any) {
 	if l.mustCheck {
-		return "listLocks", []any{l.owner}, 0
+		return "listLocks", []any{l.owner}
 	}
 	s := l.requests[0]
 	if s.all != nil {
-		return "lockstepAwaitLocks", []any{l.owner, l.priority, s.all, CallWaitSeconds}, 0
+		return "lockstepAwaitLocks", []any{l.owner, l.priority, s.all, CallWaitSeconds}
 	}
-	if l.attempts > 0 {
-		pause = RetryPause
-	}
-	return "guardedOpportunisticLockUnion", []any{s.count, l.owner, s.anyOf}, pause
+	return "lockstepAwaitUnion", []any{s.count, l.owner, s.anyOf, ChoiceWaitSeconds}
 }
 
 // HandleResult takes the result of the current call. With withdrawn, the daemon has withdrawn the request, and the caller
@@ -100,34 +88,21 @@ func (l *LockAcquirer) HandleResult(result json.RawMessage) (withdrawn bool, err
 		return l.checkHeld(result)
 	}
 	s := l.requests[0]
-	if s.all != nil {
-		var answer struct{ Granted, Withdrawn bool }
-		if err := json.Unmarshal(result, &answer); err != nil {
-			return false, fmt.Errorf("the answer to a request for locks: %w", err)
-		}
-		if answer.Granted {
-			l.acquired = append(l.acquired, s.all...)
-			l.advance()
-		}
-		return answer.Withdrawn, nil
+	var answer struct {
+		Granted, Withdrawn bool
+		Locks              []lock.Item // of the any-of locks
 	}
-	var got []lock.Lock
-	if err := json.Unmarshal(result, &got); err != nil {
+	if err := json.Unmarshal(result, &answer); err != nil {
 		return false, fmt.Errorf("the answer to a request for locks: %w", err)
 	}
-	if len(got) == 0 {
-		// Too few locks are free, or the call arrived twice and this is the answer to the second. The held locks tell.
-		l.attempts++
-		l.mustCheck = true
-		return false, nil
+	switch {
+	case answer.Granted:
+		l.acquired = append(append(l.acquired, s.all...), answer.Locks...)
+		l.advance()
+	case s.anyOf != nil && !answer.Withdrawn: // too few have become free
+		l.requests[0] = lockRequest{all: lock.Request(s.anyOf[:s.count])}
 	}
-	for _, i := range s.anyOf {
-		if slices.Contains(got, i.Lock) {
-			l.acquired = append(l.acquired, i)
-		}
-	}
-	l.advance()
-	return false, nil
+	return answer.Withdrawn, nil
 }
 
 // advance goes on to the next request. After the last of several requests the acquirer checks that all locks are still
@@ -152,21 +127,6 @@ func (l *LockAcquirer) checkHeld(result json.RawMessage) (withdrawn bool, err er
 		if modes[i.Lock] < i.Mode {
 			return true, nil
 		}
-	}
-	if len(l.requests) == 0 {
-		return false, nil
-	}
-	s, before := l.requests[0], len(l.acquired)
-	for _, wanted := range s.anyOf {
-		if mode := modes[wanted.Lock]; mode >= wanted.Mode {
-			l.acquired = append(l.acquired, lock.Item{Lock: wanted.Lock, Mode: mode})
-		}
-	}
-	switch {
-	case len(l.acquired) > before:
-		l.requests = l.requests[1:]
-	case l.attempts > attemptsMax:
-		l.requests[0] = lockRequest{all: lock.Request(s.anyOf[:s.count])}
 	}
 	return false, nil
 }

@@ -34,15 +34,14 @@ func anyOfLocks() lock.RequiredLocks {
 }
 
 // requireCall compares a call with what it is as JSON.
-func requireCall(t *testing.T, l *LockAcquirer, function, args string, pause time.Duration) {
+func requireCall(t *testing.T, l *LockAcquirer, function, args string) {
 	t.Helper()
 	require.False(t, l.Done())
-	f, a, p := l.NextCall()
+	f, a := l.NextCall()
 	require.Equal(t, function, f)
 	encoded, err := json.Marshal(a)
 	require.NoError(t, err)
 	require.JSONEq(t, args, string(encoded))
-	require.Equal(t, pause, p)
 }
 
 func requireResult(t *testing.T, l *LockAcquirer, result string, withdrawn bool) {
@@ -57,12 +56,10 @@ const mine = `[7, "/livelock/7", 77]`
 func TestPlainLocksAreOneRequest(t *testing.T) {
 	l := NewLockAcquirer(me, -10, lock.RequiredLocks{Request: lock.Request{bgl, node("a", lock.Exclusive), nodeRes("a")}})
 	const args = `, [["cluster/BGL", "shared"], ["node/a", "exclusive"], ["node-res/a", "exclusive"]], 60]`
-	requireCall(t, l, "lockstepAwaitLocks", `[`+mine+`, -10`+args, 0)
+	requireCall(t, l, "lockstepAwaitLocks", `[`+mine+`, -10`+args)
 	requireResult(t, l, `{"granted": false, "blockers": []}`, false) // the time is up
 	l.Reprioritise(5)
-	requireCall(t, l, "lockstepAwaitLocks", `[`+mine+`, 5`+args, 0)
-	l.CallLost()
-	requireCall(t, l, "lockstepAwaitLocks", `[`+mine+`, 5`+args, 0)
+	requireCall(t, l, "lockstepAwaitLocks", `[`+mine+`, 5`+args)
 	requireResult(t, l, `{"granted": true, "blockers": []}`, false)
 	require.True(t, l.Done(), "what was got in one is sure")
 	require.Equal(t, []lock.Item{bgl, node("a", lock.Exclusive), nodeRes("a")}, l.Acquired())
@@ -81,80 +78,40 @@ func TestARequestThatIsWithdrawn(t *testing.T) {
 
 func TestAnyOfIsTakenInBetween(t *testing.T) {
 	l := NewLockAcquirer(me, 0, anyOfLocks())
-	requireCall(t, l, "lockstepAwaitLocks", `[`+mine+`, 0, [["cluster/BGL", "shared"]], 60]`, 0)
+	requireCall(t, l, "lockstepAwaitLocks", `[`+mine+`, 0, [["cluster/BGL", "shared"]], 60]`)
 	requireResult(t, l, `{"granted": true}`, false)
-	const union = `[2, ` + mine + `, [["node/a", "exclusive"], ["node/b", "exclusive"], ["node/c", "exclusive"]]]`
-	requireCall(t, l, "guardedOpportunisticLockUnion", union, 0)
-	requireResult(t, l, `[]`, false)
-	requireCall(t, l, "listLocks", `[`+mine+`]`, 0)
-	requireResult(t, l, `[["cluster/BGL", "shared"]]`, false)
-	requireCall(t, l, "guardedOpportunisticLockUnion", union, RetryPause)
-	requireResult(t, l, `["node/c", "node/a"]`, false)
-	requireCall(t, l, "lockstepAwaitLocks", `[`+mine+`, 0, [["node-res/a", "exclusive"]], 60]`, 0)
+	requireCall(t, l, "lockstepAwaitUnion", `[2, `+mine+`, [["node/a", "exclusive"], ["node/b", "exclusive"], ["node/c", "exclusive"]], 30]`)
+	requireResult(t, l, `{"granted": true, "locks": [["node/a", "exclusive"], ["node/c", "exclusive"]]}`, false)
+	requireCall(t, l, "lockstepAwaitLocks", `[`+mine+`, 0, [["node-res/a", "exclusive"]], 60]`)
 	requireResult(t, l, `{"granted": true}`, false)
-	requireCall(t, l, "listLocks", `[`+mine+`]`, 0)
+	requireCall(t, l, "listLocks", `[`+mine+`]`)
 	requireResult(t, l, `[["cluster/BGL", "shared"], ["node/a", "exclusive"], ["node/c", "exclusive"], ["node-res/a", "exclusive"]]`, false)
 	require.True(t, l.Done())
 	require.Equal(t, []lock.Item{bgl, node("a", lock.Exclusive), node("c", lock.Exclusive), nodeRes("a")}, l.Acquired())
 }
 
-// An acquirer that takes only free locks may never get enough, so in the end it waits.
+// An owner that takes only free locks may never get enough, so in the end the acquirer waits for some of them.
 func TestAnyOfThatIsNeverFree(t *testing.T) {
 	l := NewLockAcquirer(me, 0, lock.RequiredLocks{AnyOf: anyOfLocks().AnyOf, Count: 2})
-	for range attemptsMax + 1 {
-		function, _, _ := l.NextCall()
-		require.Equal(t, "guardedOpportunisticLockUnion", function)
-		requireResult(t, l, `[]`, false)
-		requireResult(t, l, `[]`, false) // the answer to the question which locks are held
-	}
-	requireCall(t, l, "lockstepAwaitLocks", `[`+mine+`, 0, [["node/a", "exclusive"], ["node/b", "exclusive"]], 60]`, 0)
-	l.CallLost()
-	requireCall(t, l, "lockstepAwaitLocks", `[`+mine+`, 0, [["node/a", "exclusive"], ["node/b", "exclusive"]], 60]`, 0)
+	requireCall(t, l, "lockstepAwaitUnion", `[2, `+mine+`, [["node/a", "exclusive"], ["node/b", "exclusive"], ["node/c", "exclusive"]], 30]`)
+	requireResult(t, l, `{"granted": false, "withdrawn": false, "blockers": []}`, false)
+	requireCall(t, l, "lockstepAwaitLocks", `[`+mine+`, 0, [["node/a", "exclusive"], ["node/b", "exclusive"]], 60]`)
 	requireResult(t, l, `{"granted": true}`, false)
 	require.True(t, l.Done())
 	require.Equal(t, []lock.Item{node("a", lock.Exclusive), node("b", lock.Exclusive)}, l.Acquired())
 }
 
+func TestAnyOfThatIsWithdrawn(t *testing.T) {
+	l := NewLockAcquirer(me, 0, anyOfLocks())
+	requireResult(t, l, `{"granted": true}`, false)
+	requireResult(t, l, `{"granted": false, "withdrawn": true, "blockers": null}`, true)
+}
+
 func TestMoreIsDemandedThanThereIs(t *testing.T) {
 	for count, want := range map[int]string{-1: "1", 0: "1", 2: "2", 9: "3"} {
 		l := NewLockAcquirer(me, 0, lock.RequiredLocks{AnyOf: anyOfLocks().AnyOf, Count: count})
-		requireCall(t, l, "guardedOpportunisticLockUnion", `[`+want+`, `+mine+`, [["node/a", "exclusive"], ["node/b", "exclusive"], ["node/c", "exclusive"]]]`, 0)
+		requireCall(t, l, "lockstepAwaitUnion", `[`+want+`, `+mine+`, [["node/a", "exclusive"], ["node/b", "exclusive"], ["node/c", "exclusive"]], 30]`)
 	}
-}
-
-func TestAnyOfWhoseAnswerIsLost(t *testing.T) {
-	for name, c := range map[string]struct {
-		held string
-		next string
-	}{
-		"it had been made": {`[["cluster/BGL", "shared"], ["node/a", "exclusive"], ["node/b", "exclusive"]]`, "lockstepAwaitLocks"},
-		"it had not":       {`[["cluster/BGL", "shared"]]`, "guardedOpportunisticLockUnion"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			l := NewLockAcquirer(me, 0, anyOfLocks())
-			requireResult(t, l, `{"granted": true}`, false)
-			l.CallLost()
-			requireCall(t, l, "listLocks", `[`+mine+`]`, 0)
-			l.CallLost()
-			requireCall(t, l, "listLocks", `[`+mine+`]`, 0)
-			requireResult(t, l, c.held, false)
-			function, _, _ := l.NextCall()
-			require.Equal(t, c.next, function)
-		})
-	}
-}
-
-// A call may reach the lock manager twice. The answer to the second call does not have the locks that the first has
-// taken.
-func TestAnyOfThatWasTakenTwice(t *testing.T) {
-	l := NewLockAcquirer(me, 0, anyOfLocks())
-	requireResult(t, l, `{"granted": true}`, false)
-	requireResult(t, l, `[]`, false)
-	requireResult(t, l, `[["cluster/BGL", "shared"], ["node/b", "exclusive"], ["node/c", "exclusive"]]`, false)
-	requireResult(t, l, `{"granted": true}`, false)
-	requireResult(t, l, `[["cluster/BGL", "exclusive"], ["node/b", "exclusive"], ["node/c", "exclusive"], ["node-res/a", "exclusive"]]`, false)
-	require.True(t, l.Done())
-	require.Equal(t, []lock.Item{bgl, node("b", lock.Exclusive), node("c", lock.Exclusive), nodeRes("a")}, l.Acquired())
 }
 
 // The daemon has withdrawn a request, and with it the locks of earlier requests, and its answer is lost. The locks of the
@@ -165,21 +122,16 @@ func TestAWithdrawalWhoseAnswerIsLost(t *testing.T) {
 		requireResult(t, l, `{"granted": true}`, false)
 		return l
 	}
-	l := begun() // during a request for some locks of a list
-	l.CallLost()
-	requireResult(t, l, `[]`, true)
-
-	l = begun() // during the wait for the last locks
-	requireResult(t, l, `["node/c", "node/a"]`, false)
-	l.CallLost()
+	const chosen = `{"granted": true, "locks": [["node/a", "exclusive"], ["node/c", "exclusive"]]}`
+	l := begun() // before the answer to a request for some locks of a list
+	requireResult(t, l, chosen, false)
 	requireResult(t, l, `{"granted": true}`, false)
 	require.False(t, l.Done())
-	l.CallLost()
-	requireCall(t, l, "listLocks", `[`+mine+`]`, 0)
+	requireCall(t, l, "listLocks", `[`+mine+`]`)
 	requireResult(t, l, `[["node-res/a", "exclusive"]]`, true)
 
 	l = begun() // one of the granted locks is held in a weaker mode
-	requireResult(t, l, `["node/c", "node/a"]`, false)
+	requireResult(t, l, chosen, false)
 	requireResult(t, l, `{"granted": true}`, false)
 	requireResult(t, l, `[["cluster/BGL", "shared"], ["node/a", "exclusive"], ["node/c", "shared"], ["node-res/a", "exclusive"]]`, true)
 }
@@ -189,9 +141,10 @@ func TestAnswersThatAreNone(t *testing.T) {
 	_, err := l.HandleResult(json.RawMessage(`[]`))
 	require.ErrorContains(t, err, "the answer to a request for locks")
 	requireResult(t, l, `{"granted": true}`, false)
-	_, err = l.HandleResult(json.RawMessage(`{}`))
+	_, err = l.HandleResult(json.RawMessage(`[]`))
 	require.ErrorContains(t, err, "the answer to a request for locks")
-	l.CallLost()
+	requireResult(t, l, `{"granted": true}`, false)
+	requireResult(t, l, `{"granted": true}`, false)
 	_, err = l.HandleResult(json.RawMessage(`{}`))
 	require.ErrorContains(t, err, "the list of held locks")
 }
@@ -241,6 +194,9 @@ func (m *manager) serve(t *rapid.T, function string, args []any) json.RawMessage
 		require.NoError(t, err)
 		raw[i] = encoded
 	}
+	if function == "lockstepAwaitUnion" {
+		return m.serveChoice(t, raw)
+	}
 	if function != "lockstepAwaitLocks" {
 		call, err := lock.ParseCall(function, raw)
 		require.NoError(t, err)
@@ -267,6 +223,38 @@ func (m *manager) serve(t *rapid.T, function string, args []any) json.RawMessage
 		}
 	}
 	return json.RawMessage(`{"granted": true, "blockers": []}`)
+}
+
+// serveChoice executes lockstepAwaitUnion.
+func (m *manager) serveChoice(t *rapid.T, raw []json.RawMessage) json.RawMessage {
+	var seconds float64
+	o, count, items, err := lock.ChoiceArguments(raw, &seconds)
+	require.NoError(t, err)
+	update, err := m.state.Choose(noon, o, count, items)
+	require.NoError(t, err, "asked for in a wrong order")
+	for !update.Granted && m.state.Choosing(me) {
+		m.disturb(t)
+		switch {
+		case m.calm:
+		case rapid.IntRange(0, 9).Draw(t, "time is up") == 0:
+			m.state.DropChoice(me)
+			return json.RawMessage(`{"granted": false, "blockers": []}`)
+		case rapid.IntRange(0, 9).Draw(t, "withdraw") == 0:
+			m.state.Release(noon, me)
+			return json.RawMessage(`{"granted": false, "withdrawn": true, "blockers": null}`)
+		}
+	}
+	var chosen []lock.Item
+	for _, held := range m.state.Allocation().Held(me) {
+		for _, i := range items {
+			if i.Lock == held.Lock && i.Mode <= held.Mode {
+				chosen = append(chosen, held)
+			}
+		}
+	}
+	encoded, err := json.Marshal(map[string]any{"granted": true, "locks": chosen})
+	require.NoError(t, err)
+	return encoded
 }
 
 var errLost = errors.New("lost")
@@ -338,10 +326,9 @@ func TestLockingOverABadNetwork(t *testing.T) {
 			if !m.calm {
 				m.disturb(t)
 			}
-			function, args, _ := l.NextCall()
+			function, args := l.NextCall()
 			result, err := m.call(t, function, args)
 			if err != nil {
-				l.CallLost()
 				continue
 			}
 			withdrawn, err := l.HandleResult(result)

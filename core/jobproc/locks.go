@@ -16,7 +16,6 @@ type locks struct {
 	line
 	owner     lock.Owner
 	acquirer  *LockAcquirer // nil: no locks are being taken
-	paused    bool          // at is the end of the pause that the acquirer wants before its call
 	mayHold   bool          // locks may be held, or a request may be waiting at the lock manager
 	held      []lock.Item   // by the current opcode; nil: none
 	releasing bool          // the locks are being released, not taken
@@ -35,39 +34,32 @@ const (
 )
 
 // take begins to take the required locks.
-func (l *locks) take(now time.Time, out *Actions, priority int, required lock.RequiredLocks) {
+func (l *locks) take(out *Actions, priority int, required lock.RequiredLocks) {
 	l.mayHold = true
 	l.acquirer = NewLockAcquirer(l.owner, priority, required)
 	l.backoff.Reset()
-	l.next(now, out)
+	l.next(out)
 }
 
-// next makes the next call of the acquirer, or waits for the pause before the call.
-func (l *locks) next(now time.Time, out *Actions) {
-	function, args, pause := l.acquirer.NextCall()
-	if pause > 0 && !l.paused {
-		l.paused, l.at = true, now.Add(pause)
-		return
-	}
-	l.paused = false
+// next makes the next call of the acquirer.
+func (l *locks) next(out *Actions) {
+	function, args := l.acquirer.NextCall()
 	l.call(out, function, args, lockTimeout)
 }
 
 // stop ends the taking of locks. The call under way is replaced by that of a release, or ends with the process.
 func (l *locks) stop() {
-	l.acquirer, l.paused = nil, false
+	l.acquirer = nil
 	l.line.stop()
 }
 
 // reprioritise repeats the current call with another priority.
-func (l *locks) reprioritise(now time.Time, out *Actions, priority int) {
+func (l *locks) reprioritise(out *Actions, priority int) {
 	if l.acquirer == nil {
 		return
 	}
 	l.acquirer.Reprioritise(priority)
-	l.acquirer.CallLost()
-	l.paused = false
-	l.next(now, out)
+	l.next(out)
 }
 
 // giveBack releases all locks and withdraws a waiting request. It reports whether there is nothing to release. A limit
@@ -114,12 +106,11 @@ func (l *locks) answered(now time.Time, out *Actions, result json.RawMessage, er
 			l.stop()
 			return locksTaken, nil
 		}
-		l.next(now, out)
+		l.next(out)
 	case isFinal(err, lockFinal):
 		l.stop()
 		return locksRefused, err
 	default: // no daemon answers, the daemon is not the master, or the daemon cannot write its locks
-		l.acquirer.CallLost()
 		l.callAgain(now)
 	}
 	return locksPending, nil
@@ -140,7 +131,7 @@ func (l *locks) tick(now time.Time, out *Actions) locksEvent {
 	case l.releasing:
 		l.call(out, "freeLocks", []any{l.owner}, lockTimeout)
 	default:
-		l.next(now, out)
+		l.next(out)
 	}
 	return locksPending
 }

@@ -238,7 +238,7 @@ func (p *Process) Prepared(now time.Time, err error) Actions {
 			return
 		}
 		op := p.machine.op
-		p.locks.take(now, &p.out, p.Job().Ops[op].Priority, p.Spec(op).RequiredLocks)
+		p.locks.take(&p.out, p.Job().Ops[op].Priority, p.Spec(op).RequiredLocks)
 	})
 	return p.take()
 }
@@ -287,7 +287,7 @@ func (p *Process) KillRequested(now time.Time) Actions {
 // PriorityChanged: a client gives the opcodes that have not begun another priority, -20 to 19.
 func (p *Process) PriorityChanged(now time.Time, priority int) Actions {
 	p.handle(now, func(now time.Time) {
-		p.locks.reprioritise(now, &p.out, priority)
+		p.locks.reprioritise(&p.out, priority)
 		p.apply(now, p.machine.Reprioritise(priority))
 	})
 	return p.take()

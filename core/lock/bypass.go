@@ -132,6 +132,7 @@ func (s *State) unreserve(r *request) {
 			continue
 		}
 		s.table.visitOwnerPoints(i, func(at *waitPoint) {
+			s.choices.leave(at)
 			switch k := at.reservationsUpTo(r.arrival - 1); {
 			case k == len(at.reservations) || at.reservations[k] != r:
 			case k == 0: // usually the request that arrived first leaves first

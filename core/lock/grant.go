@@ -87,6 +87,7 @@ func (s *State) finishPass(caller *holder, changed bool) Update {
 	for s.pass.ready.Len() > 0 {
 		s.tryCandidate(s.pass.ready.Pop())
 	}
+	s.tryChoices()
 	u := Update{Granted: true}
 	if changed && !slices.Contains(s.pass.granted, caller.owner) {
 		u.Changed = append(u.Changed, caller.owner)
@@ -150,6 +151,7 @@ func (s *State) apply(h *holder, req Request) { s.table.apply(h, req, s.wakeWait
 // wakeWaiters makes candidates of the requests at a point that an owner has left, if the point may no longer block
 // them.
 func (s *State) wakeWaiters(at *waitPoint) {
+	s.choices.leave(at)
 	switch len(at.owners) {
 	case 0:
 		s.wakeAll(&at.waiters)

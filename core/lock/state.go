@@ -26,6 +26,7 @@ type State struct {
 	arrivalCount int // the number of requests that have arrived
 	bypass       bypass
 	withheld     withheld
+	choices      choices
 	pass         grantPass
 }
 
@@ -76,7 +77,7 @@ func (s *State) HasPending(o Owner) bool {
 }
 
 // HasOwner reports whether the owner holds something or waits.
-func (s *State) HasOwner(o Owner) bool { return s.table.holders[o] != nil }
+func (s *State) HasOwner(o Owner) bool { return s.table.holders[o] != nil || s.Choosing(o) }
 
 // WaitingSince is when the owner's pending request was made; the zero time if it
 // has none.
@@ -202,6 +203,7 @@ func (s *State) request(now time.Time, p Pending, wait bool) (Update, error) {
 	}
 	blockers := s.blockersOf(r, at)
 	if wait {
+		s.choices.drop(p.Owner)
 		s.enqueue(r, at)
 		s.breakCycles(h)
 	}
@@ -259,9 +261,10 @@ func (s *State) releaseWith(now time.Time, o Owner, releases func(*holder) Reque
 	h := s.table.holder(o)
 	defer s.table.forget(h)
 	s.beginPass(now)
-	changed := h.pending != nil
-	if changed {
+	changed := s.choices.drop(o)
+	if h.pending != nil {
 		s.withdraw(h.pending)
+		changed = true
 	}
 	if req := releases(h); !h.satisfies(req) {
 		s.apply(h, req)

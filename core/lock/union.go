@@ -29,6 +29,16 @@ func (s *State) GuardedOpportunisticUnion(now time.Time, o Owner, items []Item, 
 		return UnionResult{}
 	}
 	s.beginPass(now)
+	got := s.takeFree(h, items, countMin)
+	if len(got) == 0 {
+		return UnionResult{}
+	}
+	return UnionResult{Locks: got, Changed: []Owner{o}}
+}
+
+// takeFree gives an owner those of the items that are free and that it does not hold, if they are at least countMin; otherwise it
+// changes nothing. The locks that it gives are in the order of UnionResult.
+func (s *State) takeFree(h *holder, items []Item, countMin int) []Lock {
 	var wanted, before []Item
 	for _, i := range items {
 		if h.mode(i.Lock) < i.Mode {
@@ -46,17 +56,14 @@ func (s *State) GuardedOpportunisticUnion(now time.Time, o Owner, items []Item, 
 		before = append(before, was)
 	}
 	slices.Reverse(got)
-	switch {
-	case len(got) == 0:
-		return UnionResult{}
-	case len(got) >= countMin:
-		return UnionResult{Locks: got, Changed: []Owner{o}}
+	if len(got) >= countMin {
+		return got
 	}
 	// No request is tried again: all were blocked before the first step, and the state is the same as then.
 	for k := len(before) - 1; k >= 0; k-- {
 		s.table.apply(h, Request{before[k]}, func(*waitPoint) {})
 	}
-	return UnionResult{}
+	return nil
 }
 
 // tryGrant grants a single item if it is not blocked.
