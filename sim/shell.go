@@ -214,7 +214,13 @@ func (s *shell) write(w jobproc.FileWrite) {
 		if !p.checkLease() { // the file belongs to the next master
 			return
 		}
-		if err := disk.Replace("run-job", paths.JobPath(p.job), w.Content); err != nil {
+		path := paths.JobPath(p.job)
+		sync := func() error { return disk.SyncDir("run-job", paths.QueueDir) }
+		if w.Ended && disk.Find(path) == nil {
+			s.written(sync())
+			return
+		}
+		if err := disk.Replace("run-job", path, w.Content); err != nil {
 			s.written(err)
 			return
 		}
@@ -225,7 +231,13 @@ func (s *shell) write(w jobproc.FileWrite) {
 			s.written(nil)
 			return
 		}
-		p.then(func() { s.written(disk.SyncDir("run-job", paths.QueueDir)) })
+		p.then(func() {
+			err := sync()
+			if err != nil {
+				err = &jobproc.UnsyncedError{Err: err}
+			}
+			s.written(err)
+		})
 	})
 }
 

@@ -147,14 +147,26 @@ func (s *shell) readPriority() (int, error) {
 // write writes the job file.
 func (s *shell) write(w jobproc.FileWrite) error {
 	s.lease.check() // without the lease the file belongs to the next master
-	err := s.files.Replace("run-job", paths.JobPath(int64(s.process.Job().ID)), w.Content)
-	if err == nil && w.Durable {
-		err = s.files.SyncDir("run-job", paths.QueueDir)
-	}
+	err := writeJobFile(s.files, paths.JobPath(int64(s.process.Job().ID)), w)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &jobproc.QueueMissingError{Err: err}
 	}
 	return err
+}
+
+func writeJobFile(files *persistence.OSFiles, path string, w jobproc.FileWrite) error {
+	if w.Ended {
+		if _, err := files.Identify("run-job", path); errors.Is(err, fs.ErrNotExist) {
+			return files.SyncDir("run-job", paths.QueueDir) // the directory may be missing, too
+		}
+	}
+	if err := files.Replace("run-job", path, w.Content); err != nil || !w.Durable {
+		return err
+	}
+	if err := files.SyncDir("run-job", paths.QueueDir); err != nil {
+		return &jobproc.UnsyncedError{Err: err}
+	}
+	return nil
 }
 
 // call makes a call on a goroutine.

@@ -170,7 +170,7 @@ func (p *Process) Tick(now time.Time) Actions {
 // Written: the write of the job file has ended.
 func (p *Process) Written(now time.Time, err error) Actions {
 	if err != nil {
-		if p.writes.failed(now, err) {
+		if p.writes.failed(now, err, p.Job().Status().Final()) {
 			p.complain("the job file cannot be written, and is tried again until it can: %v", err)
 		}
 		p.reports.fail(&p.out, p.writes.failure)

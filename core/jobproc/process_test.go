@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -571,5 +572,26 @@ func TestAFailingWriteIsReported(t *testing.T) {
 	r.disk(nil)
 	require.Len(t, r.complaints, 2)
 	require.Contains(t, r.complaints[1], "written again")
+	require.NotNil(t, r.ended)
+}
+
+// The file of an ended job may be archived as soon as it is replaced: a repeated write says so.
+func TestTheRepeatedWriteOfAnEndedJobSaysSo(t *testing.T) {
+	unsynced := &UnsyncedError{syscall.EIO}
+	r := newRig(t, 1)
+	r.tick()
+	r.disk(unsynced)
+	r.tick()
+	require.False(t, r.write.Ended, "the job runs")
+	r.disk(nil)
+	r.answer(ReportLine, "null", nil)
+	r.executed(Outcome{})
+	r.disk(syscall.ENOSPC)
+	r.tick()
+	require.False(t, r.write.Ended, "the file was not replaced")
+	r.disk(unsynced)
+	r.tick()
+	require.True(t, r.write.Ended)
+	r.disk(nil)
 	require.NotNil(t, r.ended)
 }

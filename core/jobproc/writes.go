@@ -41,7 +41,16 @@ const queueProbe = time.Minute
 type FileWrite struct {
 	Content []byte
 	Durable bool
+	// Ended: an earlier attempt has replaced the file by this content, with which the job has ended. A daemon may have archived it since: if the
+	// file is gone it is not made again, or the job would be in the queue and in the archive.
+	Ended bool
 }
+
+// UnsyncedError is the error of a write that has replaced the file. A power loss may undo that.
+type UnsyncedError struct{ Err error }
+
+func (e *UnsyncedError) Error() string { return e.Err.Error() }
+func (e *UnsyncedError) Unwrap() error { return e.Err }
 
 // writes decides when the job file is written. A write that fails is repeated until it succeeds.
 //
@@ -90,8 +99,11 @@ func (w *writes) attempt(out *Actions) {
 }
 
 // failed handles an attempt that failed. It reports whether the error differs from that of the attempt before.
-func (w *writes) failed(now time.Time, err error) (differs bool) {
+func (w *writes) failed(now time.Time, err error, final bool) (differs bool) {
 	w.loss.observe(err, now)
+	if unsynced := (*UnsyncedError)(nil); final && errors.As(err, &unsynced) {
+		w.write.Ended = true
+	}
 	w.retryAt = now.Add(w.backoff.Pause())
 	if w.failure.SinceUS == 0 {
 		w.failure.SinceUS = now.UnixMicro()
