@@ -56,6 +56,9 @@ func (c *simConn) read() {
 
 func (c *simConn) deliver(message any) { c.daemon.env.System().Root.Send(c.to, message) }
 
+// Reserve is part of conn.Conn. The daemon's memory is not simulated.
+func (c *simConn) Reserve(int) bool { return true }
+
 // Answer sends the answer to the current request.
 func (c *simConn) Answer(parts ...[]byte) {
 	if c.closing {

@@ -64,6 +64,8 @@ func (c *fakeConn) disconnect() {
 	}
 }
 
+func (c *fakeConn) Reserve(int) bool { return true }
+
 func (c *fakeConn) Answer(parts ...[]byte) { c.answers <- bytes.Join(parts, nil) }
 
 func (c *fakeConn) Close() {

@@ -297,6 +297,7 @@ func TestTheNextMasterPartWaitsForTheFormerOne(t *testing.T) {
 type slowConn struct{ closed chan struct{} }
 
 func (slowConn) Serve(*actor.PID) {}
+func (slowConn) Reserve(int) bool { return true }
 func (slowConn) Answer(...[]byte) {}
 func (s slowConn) Close()         { <-s.closed }
 

@@ -20,7 +20,11 @@ type Conn interface {
 	// Serve names the actor that gets the connection's messages. Frames arrive as *Received, one at a time: the next
 	// one is read after the answer to the last one. The end of the connection arrives as *Closed.
 	Serve(to *actor.PID)
-	// Answer sends a frame, in parts, and lets the next request be read. It does not copy them.
+	// Reserve asks for memory for the answer to the current request, which has this size in bytes so far, or will have at least. false: the
+	// client's other answers have what there is for it, or the client has gone. The actor then answers with an error.
+	Reserve(size int) bool
+	// Answer sends a frame, in parts, and lets the next request be read. It does not copy them. Several parts are a
+	// wire.Result, or of the same form.
 	Answer(parts ...[]byte)
 	// Close ends the connection when all answers have been sent.
 	Close()

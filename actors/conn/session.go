@@ -39,6 +39,9 @@ func (s *Session) Decode(ctx actor.Context, m *Received) (wire.Request, bool) {
 	return request, true
 }
 
+// Reserve asks for memory for the answer to the current request (Conn.Reserve).
+func (s *Session) Reserve(size int) bool { return s.conn.Reserve(size) }
+
 // Answer sends a frame, in parts, as the answer to the current request, and ends the conversation about it.
 func (s *Session) Answer(ctx actor.Context, parts ...[]byte) {
 	s.End()

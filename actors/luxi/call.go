@@ -33,6 +33,7 @@ type call struct {
 	stopTimer func() bool         // stops the timer of the open question; nil: no question was asked
 	asksNodes bool                // the open question is one to nodes
 	next      func(actor.Context) // the next slice; see later
+	reserved  int                 // bytes of memory for the answer, at least
 	ended     bool                // the client has its answer, and what the store answers later is dropped
 }
 
@@ -112,10 +113,31 @@ func (c *call) end() {
 	}
 }
 
-// answer answers with a frame.
-func (c *call) answer(ctx actor.Context, frame []byte) {
+// errNoMemory is the answer instead of one that becomes too large while the client has other large ones.
+const errNoMemory = "The daemon is too busy to make this answer: other answers of this user have all the memory that there is; try again"
+
+// Memory is asked for in steps.
+const (
+	reserveMin  = 64 << 10 // what is smaller is counted when it is sent
+	reserveStep = 256 << 10
+)
+
+// reserve asks for memory for an answer that has this size so far, or will have. Without it the client gets an error.
+func (c *call) reserve(ctx actor.Context, size int) bool {
+	if size <= max(c.reserved, reserveMin) {
+		return true
+	}
+	if c.reserved = size + reserveStep; c.session.Reserve(c.reserved) {
+		return true
+	}
+	c.fail(ctx, messages.GenericFailure(errNoMemory))
+	return false
+}
+
+// answer answers with a frame, in parts.
+func (c *call) answer(ctx actor.Context, parts ...[]byte) {
 	c.end()
-	c.session.Answer(ctx, frame)
+	c.session.Answer(ctx, parts...)
 }
 
 // succeed answers with a result.

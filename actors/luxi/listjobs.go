@@ -52,7 +52,7 @@ type selecting struct {
 	row       int                // index in rows of the first one that was not examined
 	selected  []*messages.JobInfo
 	archived  map[int64]bool // of the selected jobs, those of the archive
-	frame     []byte         // the answer
+	result    *wire.Result   // the answer
 
 	candidates []archivedJob // by descending id; the first next of them were read or are being read
 	next       int
@@ -207,7 +207,8 @@ func (s *selecting) wasRead(ctx actor.Context) {
 // finish answers with the selected jobs.
 func (s *selecting) finish(ctx actor.Context) {
 	kept, more := s.selection.Arrange(s.selected)
-	s.frame = append(wire.AppendResult(make([]byte, 0, len(kept)*listedBytes)), `{"jobs":[`...)
+	s.result = wire.NewResult()
+	s.result.Tail = append(s.result.Tail, `{"jobs":[`...)
 	s.append(ctx, kept, more)
 }
 
@@ -219,16 +220,15 @@ func (s *selecting) append(ctx actor.Context, kept []*messages.JobInfo, more int
 			return
 		}
 		work -= rowWork
-		if s.frame[len(s.frame)-1] == '}' {
-			s.frame = append(s.frame, ',')
+		s.result.Tail = query.AppendListed(s.result.Tail, kept[0], s.archived[kept[0].Id])
+		if len(kept) > 1 {
+			s.result.Tail = append(s.result.Tail, ',')
 		}
-		if s.frame = query.AppendListed(s.frame, kept[0], s.archived[kept[0].Id]); len(s.frame) > answerMax {
-			s.fail(ctx, messages.Generic(errTooLarge))
+		s.result.Next(0)
+		if !s.admit(ctx, s.result.Len()) {
 			return
 		}
 	}
-	s.answer(ctx, wire.CloseResult(fmt.Appendf(s.frame, `],"more":%d,"unread":%d}`, more, len(s.candidates)-s.next)))
+	s.result.Tail = fmt.Appendf(s.result.Tail, `],"more":%d,"unread":%d}`, more, len(s.candidates)-s.next)
+	s.answer(ctx, s.result.Close()...)
 }
-
-// listedBytes is about the size of a job in the answer.
-const listedBytes = 256

@@ -219,10 +219,7 @@ func (p *paging) readArchived(ctx actor.Context, item *pageItem, then func(actor
 }
 
 func (p *paging) finish(ctx actor.Context) {
-	frame := p.page.Append(wire.AppendResult(nil))
-	if len(frame) > answerMax {
-		p.fail(ctx, messages.Generic(errTooLarge))
-		return
+	if frame := p.page.Append(wire.AppendResult(nil)); p.admit(ctx, len(frame)) {
+		p.answer(ctx, wire.CloseResult(frame))
 	}
-	p.answer(ctx, wire.CloseResult(frame))
 }

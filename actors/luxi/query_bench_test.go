@@ -22,7 +22,9 @@ type benchConn struct {
 	answers chan []byte
 }
 
-func (c *benchConn) Serve(to *actor.PID)    { c.to <- to }
+func (c *benchConn) Serve(to *actor.PID) { c.to <- to }
+func (c *benchConn) Reserve(int) bool    { return true }
+
 func (c *benchConn) Answer(parts ...[]byte) { c.answers <- bytes.Join(parts, nil) }
 func (c *benchConn) Close()                 {}
 

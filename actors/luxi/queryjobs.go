@@ -126,7 +126,7 @@ func (l *listing) advance(ctx actor.Context) {
 	case len(l.missed) > 0:
 		l.askAgain(ctx)
 	default:
-		l.answer(ctx, l.table.close())
+		l.answer(ctx, l.table.close()...)
 	}
 }
 
@@ -136,9 +136,9 @@ func (l *listing) look(ctx actor.Context, i int) {
 	case row.Unknown:
 		l.readFile(ctx, i, true)
 	case row.Info == nil:
-		l.match(ctx, i, &query.JobItem{ID: job.ID(row.Id), Archived: true}, query.LevelListing)
+		l.match(ctx, i, &query.JobItem{ID: job.ID(row.Id), Archived: true}, query.LevelListing, 0)
 	default:
-		l.match(ctx, i, &query.JobItem{ID: job.ID(row.Id), Info: row.Info}, query.LevelInfo)
+		l.match(ctx, i, &query.JobItem{ID: job.ID(row.Id), Info: row.Info}, query.LevelInfo, 0)
 	}
 }
 
@@ -162,8 +162,8 @@ func (l *listing) askAgain(ctx actor.Context) {
 }
 
 // match decides whether row i is part of the answer, if what is known of the job suffices for that. Otherwise it reads
-// the job's file.
-func (l *listing) match(ctx actor.Context, i int, item *query.JobItem, have query.DataLevel) {
+// the job's file. The item has about this size in the answer.
+func (l *listing) match(ctx actor.Context, i int, item *query.JobItem, have query.DataLevel, size int) {
 	matches, undecided, err := l.table.question.Match(item, have)
 	switch {
 	case err != nil:
@@ -171,9 +171,8 @@ func (l *listing) match(ctx actor.Context, i int, item *query.JobItem, have quer
 	case !matches && !undecided:
 		l.table.skip(i)
 	case !undecided && l.needs <= have:
-		if l.table.add(i, item); l.table.full() {
-			l.fail(ctx, messages.Generic(errTooLarge))
-		}
+		l.table.add(i, item, size)
+		l.admit(ctx, l.table.size())
 	case item.Archived:
 		l.readFile(ctx, i, true)
 	case len(item.Info.Encoded) > 0:
@@ -217,7 +216,7 @@ func (l *listing) readFile(ctx actor.Context, i int, archived bool) {
 
 // matchUnreadable decides about a job whose file is missing or cannot be read.
 func (l *listing) matchUnreadable(ctx actor.Context, i int) {
-	l.match(ctx, i, &query.JobItem{ID: job.ID(l.rows[i].Id), Unknown: true}, query.LevelFile)
+	l.match(ctx, i, &query.JobItem{ID: job.ID(l.rows[i].Id), Unknown: true}, query.LevelFile, 0)
 }
 
 func (l *listing) decode(ctx actor.Context, i int, info *messages.JobInfo, content []byte, archived bool) {
@@ -226,8 +225,12 @@ func (l *listing) decode(ctx actor.Context, i int, info *messages.JobInfo, conte
 		l.matchUnreadable(ctx, i)
 		return
 	}
+	size := len(content) * l.table.question.Copies() // the row is hardly longer
+	if !l.admit(ctx, l.table.size()+size) {
+		return
+	}
 	if info == nil {
 		info = query.NewJobInfo(j, summaryOf, nil)
 	}
-	l.match(ctx, i, &query.JobItem{ID: job.ID(l.rows[i].Id), Archived: archived, Info: info, Job: j}, query.LevelFile)
+	l.match(ctx, i, &query.JobItem{ID: job.ID(l.rows[i].Id), Archived: archived, Info: info, Job: j}, query.LevelFile, size)
 }

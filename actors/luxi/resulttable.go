@@ -1,6 +1,7 @@
 package luxi
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -17,44 +18,45 @@ const answerMax = 256 << 20
 
 var errTooLarge = fmt.Errorf("The answer would be larger than %d bytes: ask for fewer things, or for fewer fields", answerMax)
 
-// resultTable builds the frame that answers a query. Items are added in any order, each under its index; rows are in
+// resultTable builds the answer to a query. Items are added in any order, each under its index; rows are in
 // the order of indexes. An item is encoded when it is added, so that the table keeps nothing else of the item.
 type resultTable[T any] struct {
 	question *query.Query[T]
-	classic  bool   // rows have values without their statuses, and the answer has no definitions of fields
-	frame    []byte // the answer up to the row before index next
-	rows     int    // in frame
-	next     int    // the lowest index that was neither added nor skipped
+	classic  bool         // rows have values without their statuses, and the answer has no definitions of fields
+	result   *wire.Result // up to the row before index next
+	rows     int          // in result
+	next     int          // the lowest index that was neither added nor skipped
 	// early are the rows of indexes above next; nil means that the item was skipped. Invariant: next is not in early.
 	early      map[int][]byte
-	earlyBytes int // of all rows in early
+	scratch    []byte // for the next one of them
+	earlyBytes int    // of all rows in early
 }
 
 // newResultTable begins an answer. A classic answer is a list of rows; any other one is an object with the definitions
 // of the fields, too.
 func newResultTable[T any](q *query.Query[T], classic bool) *resultTable[T] {
-	t := &resultTable[T]{question: q, classic: classic, frame: wire.AppendResult(nil), early: map[int][]byte{}}
+	t := &resultTable[T]{question: q, classic: classic, result: wire.NewResult(), early: map[int][]byte{}}
 	if !classic {
 		fields, err := json.Marshal(q.Definitions())
 		if err != nil {
 			panic(fmt.Errorf("the definitions of fields cannot be encoded: %w", err)) // they are strings
 		}
-		t.frame = append(append(append(t.frame, `{"fields":`...), fields...), `,"data":`...)
+		t.result.Tail = append(append(append(t.result.Tail, `{"fields":`...), fields...), `,"data":`...)
 	}
-	t.frame = append(t.frame, '[')
+	t.result.Tail = append(t.result.Tail, '[')
 	return t
 }
 
-// add adds the item with index i.
-func (t *resultTable[T]) add(i int, item *T) {
+// add adds the item with index i. Its row has about this size in bytes; 0: it is short.
+func (t *resultTable[T]) add(i int, item *T, size int) {
 	if i > t.next {
-		row := t.encode(nil, item)
-		t.early[i] = row
-		t.earlyBytes += len(row)
+		t.scratch = t.encode(t.scratch[:0], item, answerMax-t.size())
+		t.early[i] = bytes.Clone(t.scratch)
+		t.earlyBytes += len(t.scratch)
 		return
 	}
-	t.separate()
-	t.frame = t.encode(t.frame, item)
+	t.separate(size)
+	t.result.Tail = t.encode(t.result.Tail, item, answerMax-t.result.Before())
 	t.advance()
 }
 
@@ -77,42 +79,48 @@ func (t *resultTable[T]) advance() {
 		delete(t.early, t.next)
 		if row != nil {
 			t.earlyBytes -= len(row)
-			t.separate()
-			t.frame = append(t.frame, row...)
+			t.separate(len(row))
+			t.result.Tail = append(t.result.Tail, row...)
 		}
 	}
 }
 
-// encode appends an item's row to dst.
-func (t *resultTable[T]) encode(dst []byte, item *T) []byte {
-	limit := answerMax
-	if dst == nil {
-		limit -= len(t.frame) + t.earlyBytes
-	}
+// encode appends an item's row to dst, until dst is longer than limit.
+func (t *resultTable[T]) encode(dst []byte, item *T, limit int) []byte {
 	if t.classic {
 		return t.question.AppendClassicRow(dst, item, limit)
 	}
 	return t.question.AppendRow(dst, item, limit)
 }
 
-// separate prepares the frame for the next row.
-func (t *resultTable[T]) separate() {
+// separate prepares the answer for the next row, of about this size.
+func (t *resultTable[T]) separate(size int) {
 	if t.rows > 0 {
-		t.frame = append(t.frame, ',')
+		t.result.Tail = append(t.result.Tail, ',')
 	}
+	t.result.Next(size)
 	t.rows++
 }
 
-// full reports whether the answer exceeds answerMax.
-func (t *resultTable[T]) full() bool { return len(t.frame)+t.earlyBytes > answerMax }
+// size is how much memory the answer takes so far, in bytes.
+func (t *resultTable[T]) size() int { return t.result.Len() + t.earlyBytes }
 
-// close ends the frame and returns it.
-func (t *resultTable[T]) close() []byte {
-	t.frame = append(t.frame, ']')
+// close ends the answer and returns it, in parts.
+func (t *resultTable[T]) close() [][]byte {
+	t.result.Tail = append(t.result.Tail, ']')
 	if !t.classic {
-		t.frame = append(t.frame, '}')
+		t.result.Tail = append(t.result.Tail, '}')
 	}
-	return wire.CloseResult(t.frame)
+	return t.result.Close()
+}
+
+// admit takes memory for an answer of this size so far. If the answer is too large, the client gets an error.
+func (c *call) admit(ctx actor.Context, size int) bool {
+	if size > answerMax {
+		c.fail(ctx, messages.Generic(errTooLarge))
+		return false
+	}
+	return c.reserve(ctx, size)
 }
 
 // answerItems answers a query about items of which all is known.
@@ -125,14 +133,13 @@ func answerItems[T any](c *call, ctx actor.Context, q *query.Query[T], classic b
 			return
 		}
 		if matches {
-			t.add(i, item)
+			t.add(i, item, 0)
 		} else {
 			t.skip(i)
 		}
-		if t.full() {
-			c.fail(ctx, messages.Generic(errTooLarge))
+		if !c.admit(ctx, t.size()) {
 			return
 		}
 	}
-	c.answer(ctx, t.close())
+	c.answer(ctx, t.close()...)
 }

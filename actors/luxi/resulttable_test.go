@@ -1,6 +1,7 @@
 package luxi
 
 import (
+	"bytes"
 	"encoding/json"
 	"math/rand/v2"
 	"testing"
@@ -41,13 +42,13 @@ func TestRowsAreInTheOrderOfIndexes(t *testing.T) {
 			if skipped[i] {
 				table.skip(i)
 			} else {
-				table.add(i, itemOf(i))
+				table.add(i, itemOf(i), 0)
 			}
 		}
 		require.Equal(t, n, table.next)
 		require.Empty(t, table.early)
 		require.Zero(t, table.earlyBytes)
-		result, err := wire.DecodeResponse(table.close())
+		result, err := wire.DecodeResponse(bytes.Join(table.close(), nil))
 		require.NoError(t, err)
 		var rows [][]int
 		require.NoError(t, json.Unmarshal(result, &rows))
@@ -57,20 +58,18 @@ func TestRowsAreInTheOrderOfIndexes(t *testing.T) {
 
 func TestEarlyRowsCountForTheSize(t *testing.T) {
 	table := classicTable(t)
-	table.add(3, itemOf(3))
+	table.add(3, itemOf(3), 0)
 	table.skip(2)
 	require.Positive(t, table.earlyBytes)
-	require.False(t, table.full())
-	table.earlyBytes = answerMax
-	require.True(t, table.full())
+	require.Equal(t, table.result.Len()+table.earlyBytes, table.size())
 }
 
 func TestATableHasTheDefinitionsOfItsFields(t *testing.T) {
 	q, err := query.Jobs.NewQuery([]string{"id"}, json.RawMessage("null"))
 	require.NoError(t, err)
 	table := newResultTable(q, false)
-	table.add(0, itemOf(7))
-	result, err := wire.DecodeResponse(table.close())
+	table.add(0, itemOf(7), 0)
+	result, err := wire.DecodeResponse(bytes.Join(table.close(), nil))
 	require.NoError(t, err)
 	var answer struct {
 		Fields []struct{ Name string }

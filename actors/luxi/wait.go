@@ -160,6 +160,11 @@ func (w *waitCall) changed(ctx actor.Context, m *messages.JobChanged) {
 }
 
 func (w *waitCall) observe(ctx actor.Context, info *messages.JobInfo, encoded []byte) {
+	if !w.session.Reserve(len(encoded) * query.Copies(w.fields)) { // the answer is hardly longer
+		w.unsubscribe(ctx)
+		w.fail(ctx, messages.GenericFailure(errNoMemory))
+		return
+	}
 	switch ends, err := w.see(info, encoded); {
 	case errors.Is(err, errTooLarge):
 		w.unsubscribe(ctx)

@@ -130,6 +130,19 @@ func (q *Query[T]) Match(item *T, level DataLevel) (matches, undecided bool, err
 	return matches, false, err
 }
 
+// Copies is how often the query names the field that it names most often: how large a row is at most, in sizes of its item.
+func (q *Query[T]) Copies() int { return Copies(q.fields) }
+
+// Copies is how often the most frequent of these fields is there.
+func Copies[T any](fields []*Field[T]) (most int) {
+	times := make(map[*Field[T]]int, len(fields))
+	for _, f := range fields {
+		times[f]++
+		most = max(most, times[f])
+	}
+	return most
+}
+
 // AppendRow appends an item's row of a Query's answer: a list of [status, value]. The row is cut off where dst becomes
 // longer than limit.
 func (q *Query[T]) AppendRow(dst []byte, item *T, limit int) []byte {

@@ -97,9 +97,8 @@ func EncodeResult(result any) ([]byte, error) {
 
 // EncodeRawResult is EncodeResult for a result in JSON. It copies the text and checks nothing.
 func EncodeRawResult(result []byte) []byte {
-	const start, end = `{"success":true,"result":`, `}`
-	payload := make([]byte, 0, len(start)+len(result)+len(end))
-	return append(append(append(payload, start...), result...), end...)
+	payload := make([]byte, 0, len(resultStart)+len(result)+1)
+	return CloseResult(append(AppendResult(payload), result...))
 }
 
 // EncodeError returns the payload of a failed answer, `{"success":false,"result":["Class",[args]]}`. An argument
@@ -125,6 +124,12 @@ func EncodeParseError(text string) []byte {
 // DecodeResponse reads an answer frame and returns its result. Errors: *Error and *RequestError for the two forms of a
 // failed answer, *MalformedResponse for a frame that is not an answer.
 func DecodeResponse(frame []byte) (json.RawMessage, error) {
+	result, err := decodeResponse(frame)
+	return bytes.Clone(result), err
+}
+
+// decodeResponse is DecodeResponse for a frame that does not change: the result is a part of it.
+func decodeResponse(frame []byte) (json.RawMessage, error) {
 	var success, result json.RawMessage
 	if err := rawjson.ReadObject(frame, func(key, value []byte) {
 		switch string(key) {
@@ -141,7 +146,7 @@ func DecodeResponse(frame []byte) (json.RawMessage, error) {
 	}
 	switch string(success) {
 	case "true":
-		return bytes.Clone(result), nil
+		return result, nil
 	case "false":
 		return nil, decodeFailure(result)
 	default:

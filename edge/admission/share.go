@@ -12,6 +12,7 @@ type memory struct {
 	mu    sync.Mutex
 	bytes *budget.Bytes
 	open  map[*budget.Share]*Share
+	collector
 }
 
 // Share is the memory of one request: of what is received, and of its answer until it is sent.
@@ -19,7 +20,8 @@ type Share struct {
 	memory    *memory
 	share     *budget.Share
 	interrupt func() // ends the receiving; it does not block
-	revoked   bool   // guarded by the mutex of memory
+	revoked   bool   // guarded by the mutex of memory, as is ended
+	ended     bool
 }
 
 // Share makes an empty share. interrupt is called when a request that is being received loses its memory to another one.
@@ -55,11 +57,13 @@ func (s *Share) Add(more int) error { return s.change(func(used int) int { retur
 func (s *Share) change(to func(used int) int) error {
 	m := s.memory
 	m.mu.Lock()
-	if s.revoked {
+	if s.revoked || s.ended {
 		m.mu.Unlock()
 		return ErrBusy
 	}
-	evicted, ok := m.bytes.Grow(s.share, to(s.share.Used()))
+	before := s.share.Used()
+	evicted, ok := m.bytes.Grow(s.share, to(before))
+	taken := s.share.Used() - before
 	var victims []*Share
 	for _, e := range evicted {
 		if v := m.open[e]; v != nil {
@@ -72,6 +76,7 @@ func (s *Share) change(to func(used int) int) error {
 		m.open[s.share] = s
 	}
 	m.mu.Unlock()
+	m.took(taken)
 	for _, v := range victims {
 		v.interrupt()
 	}
@@ -79,6 +84,13 @@ func (s *Share) change(to func(used int) int) error {
 		return ErrBusy
 	}
 	return nil
+}
+
+// Used is the size in bytes.
+func (s *Share) Used() int {
+	s.memory.mu.Lock()
+	defer s.memory.mu.Unlock()
+	return s.share.Used()
 }
 
 // Assign makes the share count for another client.
@@ -89,11 +101,17 @@ func (s *Share) Assign(c budget.Client) {
 }
 
 // Release gives all memory back.
-func (s *Share) Release() {
+func (s *Share) Release() { s.release(false) }
+
+// End is Release for good: an actor that still makes an answer gets no more memory.
+func (s *Share) End() { s.release(true) }
+
+func (s *Share) release(forGood bool) {
 	s.memory.mu.Lock()
 	defer s.memory.mu.Unlock()
 	s.memory.bytes.Release(s.share)
 	delete(s.memory.open, s.share)
+	s.ended = s.ended || forGood
 }
 
 type (
@@ -154,7 +172,7 @@ func Part(ctx context.Context) (part context.Context, release func()) {
 	whole.memory.mu.Lock()
 	defer whole.memory.mu.Unlock()
 	s := &Share{memory: whole.memory, share: whole.memory.bytes.Share(whole.share.Client()), interrupt: func() {}}
-	return WithShare(ctx, s), s.Release
+	return WithShare(ctx, s), s.End
 }
 
 // Take asks for more memory for the request of a context. Without a share it does nothing.

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"lockstep/core/budget"
@@ -54,8 +53,6 @@ type Table struct {
 	memory memory
 	turns  [classes]*turns
 	waits  *Slots
-
-	collecting atomic.Bool // a collection of garbage is under way
 }
 
 // NewTable makes a table of which nothing is used.
@@ -90,7 +87,7 @@ func (t *Table) Turn(ctx context.Context, class Class) (working context.Context,
 	if err == nil && (class == Large || class == Bulk) {
 		end := release
 		release = func() {
-			t.collect()
+			t.memory.collect()
 			end()
 		}
 	}

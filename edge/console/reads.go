@@ -58,7 +58,8 @@ func (c *reads) get(ctx context.Context, maxAge time.Duration, class rapi.Class,
 	if r == nil {
 		r = &read{key: string(key), by: admission.ClientOf(ctx), done: make(chan struct{})}
 		c.open[r.key] = r
-		go c.run(admission.WaiterOf(ctx), r, class, method, args) // not bound to ctx: others may wait for it
+		part, release := admission.Part(ctx)
+		go c.run(context.WithoutCancel(part), release, r, class, method, args) // others may wait for it when ctx has ended
 	} else {
 		defer admission.WaiterOf(ctx).Wait()() // for the call of another request
 	}
@@ -84,11 +85,12 @@ func (r *read) serves(c budget.Client, maxAge time.Duration) bool {
 	}
 }
 
-// run makes a call for the request that asks first.
-func (c *reads) run(first admission.Waiter, r *read, class rapi.Class, method string, args []any) {
-	ctx, cancel := context.WithTimeout(admission.WithClient(context.Background(), r.by), pageTimeout)
+// run makes a call for the request that asks first. What the answer takes counts for that client until it is there, and then for each
+// request that has it.
+func (c *reads) run(ctx context.Context, release func(), r *read, class rapi.Class, method string, args []any) {
+	defer release()
+	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
-	ctx = admission.WithWaiter(ctx, first)
 	r.data, r.err = c.queue.Call(ctx, class, method, args...)
 	r.at = time.Now()
 	c.mu.Lock()

@@ -22,6 +22,8 @@ type Options struct {
 	ConnectTimeout time.Duration // 30 s: how long to retry a server whose backlog is full
 	AnswerTimeout  time.Duration // 180 s: from sending a request to the end of its answer
 	MaxFrame       int           // wire.MaxFrame bytes
+	// Grow is asked before the buffer of an answer grows to a size in bytes, and ends the call with its error; nil: it may grow.
+	Grow func(size int) error
 }
 
 func (o Options) withDefaults() Options {
@@ -72,7 +74,11 @@ func Dial(ctx context.Context, path string, options Options) (*Client, error) {
 // NewClient makes calls over an open connection, which the client owns from then on.
 func NewClient(conn Conn, options Options) *Client {
 	options = options.withDefaults()
-	return &Client{conn: conn, reader: wire.NewReader(conn, options.MaxFrame), options: options}
+	reader := wire.NewReader(conn, options.MaxFrame)
+	if options.Grow != nil {
+		reader.SetGrowCheck(options.Grow)
+	}
+	return &Client{conn: conn, reader: reader, options: options}
 }
 
 // Close ends the connection; closing it again does nothing. A call under way

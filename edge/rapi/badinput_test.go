@@ -3,7 +3,6 @@ package rapi_test
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -185,19 +184,19 @@ func TestConnectionsInUseAreKept(t *testing.T) {
 
 // inTurns makes calls in the turns of their clients, as a Pool does.
 type inTurns struct {
-	rapi.Luxi
+	rapi.LargeLuxi
 	table *admission.Table
 	asked atomic.Int64
 }
 
-func (l *inTurns) Call(ctx context.Context, class rapi.Class, method string, args ...any) (json.RawMessage, error) {
+func (l *inTurns) CallParts(ctx context.Context, class rapi.Class, method string, args ...any) ([][]byte, error) {
 	l.asked.Add(1)
 	ctx, release, err := l.table.Turn(ctx, class)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	return l.Luxi.Call(ctx, class, method, args...)
+	return l.LargeLuxi.CallParts(ctx, class, method, args...)
 }
 
 // Requests that wait for their turn are not at work: a client with as many of them as there are connections keeps no other out.
@@ -205,7 +204,7 @@ func TestRequestsThatWaitForTheirTurnGiveWay(t *testing.T) {
 	const most = 20
 	calls := &inTurns{}
 	b := newTestServer(t, func(c *rapi.Config) {
-		calls.Luxi, calls.table = c.Luxi, c.Table
+		calls.LargeLuxi, calls.table = c.Luxi, c.Table
 		c.Connections, c.Luxi = most, calls
 	})
 	release := make(chan struct{})

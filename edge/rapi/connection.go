@@ -1,7 +1,6 @@
 package rapi
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"sync"
@@ -10,6 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/conn"
+	"lockstep/edge/admission"
 )
 
 const (
@@ -33,7 +33,7 @@ type Gateway struct {
 
 // open offers a new connection to the gateway.
 func (g Gateway) open() *connection {
-	c := &connection{system: g.System, gateway: g.PID, serving: make(chan struct{}), answers: make(chan []byte, 1), closing: make(chan struct{})}
+	c := &connection{system: g.System, gateway: g.PID, serving: make(chan struct{}), answers: make(chan [][]byte, 1), closing: make(chan struct{})}
 	c.opened = &conn.Opened{Conn: c}
 	c.offer()
 	return c
@@ -50,13 +50,46 @@ type connection struct {
 	gateway func() *actor.PID // the current one
 	opened  *conn.Opened      // offers this connection
 	serving chan struct{}     // closed when an actor serves the connection
-	answers chan []byte       // at most one: the answer of the current call
+	answers chan [][]byte     // at most one, in parts: the answer of the current call
 	closing chan struct{}     // closed by Close
+	current *exchange
 
 	mu        sync.Mutex
 	server    *actor.PID
 	abandoned bool
 	closed    bool
+}
+
+// exchange is one call. The actor that answers has it until its answer; the caller has it then.
+type exchange struct {
+	ctx      context.Context //nolint:containedctx // of the call, which ends with it
+	reserved int             // bytes of memory for the answer
+	busy     bool            // there was not enough
+}
+
+// Reserve is part of conn.Conn.
+func (c *connection) Reserve(size int) bool {
+	return c.current.reserve(size) == nil
+}
+
+// reserve takes memory for an answer of this size. The error is admission.ErrBusy, from then on.
+func (x *exchange) reserve(size int) error {
+	if x.busy || admission.Take(x.ctx, size-x.reserved) != nil {
+		_ = admission.Take(x.ctx, -x.reserved) // of the answer that will not come
+		x.busy, x.reserved = true, 0
+		return admission.ErrBusy
+	}
+	x.reserved = size
+	return nil
+}
+
+// settle takes exactly the memory that the answer needs.
+func (x *exchange) settle(answer [][]byte) error {
+	size := 0
+	for _, part := range answer {
+		size += len(part)
+	}
+	return x.reserve(size)
 }
 
 // Serve is part of conn.Conn.
@@ -76,7 +109,7 @@ func (c *connection) Serve(to *actor.PID) {
 // Answer is part of conn.Conn.
 func (c *connection) Answer(parts ...[]byte) {
 	select {
-	case c.answers <- bytes.Join(parts, nil):
+	case c.answers <- parts:
 	default: // the call has ended
 	}
 }
@@ -150,23 +183,25 @@ func (c *connection) awaitServed(ctx context.Context) error {
 	}
 }
 
-// call makes one request and returns its answer. sent reports whether the request may have taken
-// effect. After an error the connection cannot be used.
-func (c *connection) call(ctx context.Context, frame []byte) (answer []byte, sent bool, err error) {
+// call makes one request and returns its answer, whose memory is taken from ctx, in parts. sent reports whether the request may have
+// taken effect. After an error other than admission.ErrBusy the connection cannot be used.
+func (c *connection) call(ctx context.Context, frame []byte) (answer [][]byte, sent bool, err error) {
 	if err := c.awaitServed(ctx); err != nil {
 		return nil, false, err
 	}
+	x := &exchange{ctx: ctx}
+	c.current = x
 	c.system.Root.Send(c.server, &conn.Received{Frame: frame, By: callerOf(ctx)})
 	select {
 	case answer := <-c.answers:
-		return answer, true, nil
+		return answer, true, x.settle(answer)
 	case <-c.closing:
 	case <-ctx.Done():
 		return nil, true, context.Cause(ctx)
 	}
 	select {
 	case answer := <-c.answers: // the answer came before the close
-		return answer, true, nil
+		return answer, true, x.settle(answer)
 	default:
 		return nil, true, errClosed
 	}

@@ -27,10 +27,10 @@ func (s *Server) filters(c *call) (any, error) {
 		return nil, err
 	}
 	if bulk {
-		return rowsAsObjects(rows, fields), nil
+		return rowsAsObjects(parts{rows}, fields), nil
 	}
 	return streamedJSON(func(w io.Writer) error {
-		return writeRows(w, rows, func(row []raw) ([]byte, error) {
+		return writeRows(w, parts{rows}, func(row []raw) ([]byte, error) {
 			var uuid string
 			if err := json.Unmarshal(row[0], &uuid); err != nil {
 				return nil, err

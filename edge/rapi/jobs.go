@@ -32,7 +32,7 @@ func (s *Server) jobs(c *call) (any, error) {
 	if bulk {
 		fields = bulkFields
 	}
-	rows, err := s.luxi(c, Large, "QueryJobs", nil, fields)
+	rows, err := s.luxiParts(c, Large, "QueryJobs", nil, fields)
 	if err != nil {
 		return nil, err
 	}
@@ -48,16 +48,25 @@ func (s *Server) jobs(c *call) (any, error) {
 	}), nil
 }
 
+// reader reads the text. A part that has been read is garbage.
+func (p parts) reader() io.Reader {
+	readers := make([]io.Reader, len(p))
+	for i, part := range p {
+		readers[i], p[i] = bytes.NewReader(part), nil
+	}
+	return io.MultiReader(readers...)
+}
+
 // rowsAsObjects turns the rows of a query into objects, one at a time.
-func rowsAsObjects(rows raw, fields []string) streamedJSON {
+func rowsAsObjects(rows parts, fields []string) streamedJSON {
 	return func(w io.Writer) error {
 		return writeRows(w, rows, func(row []raw) ([]byte, error) { return rowObject(fields, row) })
 	}
 }
 
 // writeRows writes a list with the converted rows.
-func writeRows(w io.Writer, rows raw, convert func([]raw) ([]byte, error)) error {
-	decoder := json.NewDecoder(bytes.NewReader(rows))
+func writeRows(w io.Writer, rows parts, convert func([]raw) ([]byte, error)) error {
+	decoder := json.NewDecoder(rows.reader())
 	if _, err := decoder.Token(); err != nil {
 		return err
 	}

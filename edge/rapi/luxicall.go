@@ -1,6 +1,7 @@
 package rapi
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -10,11 +11,20 @@ import (
 
 // luxi makes a call for a request. The call ends with the client's connection.
 func (s *Server) luxi(c *call, class Class, method string, args ...any) (raw, error) {
-	ctx := c.Context()
-	if c.user != "" {
-		ctx = WithCaller(ctx, "user="+c.user+", from="+sourceAddress(c.Request))
+	return s.config.Luxi.Call(c.callContext(), class, method, args...)
+}
+
+// luxiParts is luxi for a result that may be large.
+func (s *Server) luxiParts(c *call, class Class, method string, args ...any) (parts, error) {
+	return s.config.Luxi.CallParts(c.callContext(), class, method, args...)
+}
+
+// callContext is the context of a call for the request.
+func (c *call) callContext() context.Context {
+	if c.user == "" {
+		return c.Context()
 	}
-	return s.config.Luxi.Call(ctx, class, method, args...)
+	return WithCaller(c.Context(), "user="+c.user+", from="+sourceAddress(c.Request))
 }
 
 // luxiInto is luxi with the result decoded.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +17,13 @@ import (
 // luxiclient.Client, and admission.ErrBusy.
 type Luxi interface {
 	Call(ctx context.Context, class Class, method string, args ...any) (raw, error)
+}
+
+// LargeLuxi is a Luxi that does not copy large results.
+type LargeLuxi interface {
+	Luxi
+	// CallParts is Call for a result that may be large, in parts that are one text together.
+	CallParts(ctx context.Context, class Class, method string, args ...any) ([][]byte, error)
 }
 
 // Class is how long calls of a kind may take, and so by what their number is bounded.
@@ -63,9 +71,9 @@ func NewForwardingPool(g Gateway, t *admission.Table) *Pool {
 const forwardMethod = "LockstepForward"
 
 // exchange makes one request over a connection. A node that is not the master forwards it, if the pool does.
-func (p *Pool) exchange(ctx context.Context, c *connection, payload []byte) (answer []byte, sent bool, err error) {
+func (p *Pool) exchange(ctx context.Context, c *connection, payload []byte) (answer [][]byte, sent bool, err error) {
 	answer, sent, err = c.call(ctx, payload)
-	if err != nil || !p.forwards || !isReferral(answer) {
+	if err != nil || !p.forwards || !isReferral(answer[0]) {
 		return answer, sent, err
 	}
 	forward, err := wire.EncodeRequest(forwardMethod, nil)
@@ -75,7 +83,7 @@ func (p *Pool) exchange(ctx context.Context, c *connection, payload []byte) (ans
 	if answer, sent, err = c.call(ctx, forward); err != nil {
 		return nil, false, err // the request has had no effect
 	}
-	if _, err := wire.DecodeResponse(answer); err != nil {
+	if _, err := wire.ResultParts(answer); err != nil {
 		return answer, sent, nil //nolint:nilerr // the answer is the error: no master is known
 	}
 	return c.call(ctx, payload)
@@ -108,19 +116,47 @@ func (v *Conversation) Call(ctx context.Context, method string, args ...any) (ra
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, callTimeout, luxiclient.ErrNoAnswer)
 	defer cancel()
-	frame, sent, err := v.pool.exchange(ctx, v.conn, payload)
+	answer, sent, err := v.pool.exchange(ctx, v.conn, payload)
 	if err != nil {
 		return nil, &luxiclient.ConnectionLostError{Method: method, Sent: sent, Err: err}
 	}
-	return wire.DecodeResponse(frame)
+	parts, err := wire.ResultParts(answer)
+	if err != nil {
+		return nil, err
+	}
+	return join(ctx, parts)
+}
+
+// join makes one text of parts. It takes memory for the copy, if it makes one.
+func join(ctx context.Context, parts [][]byte) (raw, error) {
+	if len(parts) == 1 {
+		return parts[0], nil
+	}
+	size := 0
+	for _, part := range parts {
+		size += len(part)
+	}
+	if err := admission.Take(ctx, size); err != nil {
+		return nil, err
+	}
+	return slices.Concat(parts...), nil
 }
 
 // Close ends the connection.
 func (v *Conversation) Close() { v.conn.abandon() }
 
-// Call is part of Luxi. A request that was not sent is sent again, over another
-// connection; one that was is not.
+// Call is part of Luxi.
 func (p *Pool) Call(ctx context.Context, class Class, method string, args ...any) (raw, error) {
+	parts, err := p.CallParts(ctx, class, method, args...)
+	if err != nil {
+		return nil, err
+	}
+	return join(ctx, parts)
+}
+
+// CallParts is part of LargeLuxi. A request that was not sent is sent again, over another
+// connection; one that was is not.
+func (p *Pool) CallParts(ctx context.Context, class Class, method string, args ...any) ([][]byte, error) {
 	payload, err := wire.EncodeRequest(method, args)
 	if err != nil {
 		return nil, err
@@ -134,7 +170,11 @@ func (p *Pool) Call(ctx context.Context, class Class, method string, args ...any
 	defer release()
 	for tries := 0; ; tries++ {
 		c := p.connect()
-		frame, sent, err := p.exchange(ctx, c, payload)
+		answer, sent, err := p.exchange(ctx, c, payload)
+		if err != nil && answer != nil { // there is no memory for it
+			p.putIdle(c)
+			return nil, err
+		}
 		if err != nil {
 			c.abandon()
 			if errors.Is(err, errClosed) && !sent && tries < 2 {
@@ -142,11 +182,7 @@ func (p *Pool) Call(ctx context.Context, class Class, method string, args ...any
 			}
 			return nil, &luxiclient.ConnectionLostError{Method: method, Sent: sent, Err: err}
 		}
-		if err := admission.Take(ctx, len(frame)); err != nil {
-			p.putIdle(c)
-			return nil, err
-		}
-		result, err := wire.DecodeResponse(frame)
+		result, err := wire.ResultParts(answer)
 		var failed *wire.Error
 		if err == nil || errors.As(err, &failed) {
 			p.putIdle(c)

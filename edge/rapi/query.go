@@ -41,7 +41,7 @@ func (s *Server) query(c *call) (any, error) {
 	if fields == nil {
 		return nil, errNoFields
 	}
-	return s.luxi(c, queryClass(c.params["kind"]), "Query", c.params["kind"], fields, nil)
+	return s.luxiParts(c, queryClass(c.params["kind"]), "Query", c.params["kind"], fields, nil)
 }
 
 // queryFiltered takes fields and filter in its body.
@@ -69,7 +69,7 @@ func (s *Server) queryFiltered(c *call) (any, error) {
 	if filter == nil {
 		filter = m.nullable("filter") // its name of old
 	}
-	return s.luxi(c, queryClass(c.params["kind"]), "Query", c.params["kind"], fields, filter)
+	return s.luxiParts(c, queryClass(c.params["kind"]), "Query", c.params["kind"], fields, filter)
 }
 
 // queryClass is the class of a query for a kind of items.

@@ -26,14 +26,28 @@ func (r *Remote) Call(ctx context.Context, class Class, method string, args ...a
 		return nil, err
 	}
 	defer release()
-	c, err := luxiclient.Dial(ctx, r.path, luxiclient.Options{AnswerTimeout: callTimeout})
+	taken := 0
+	grow := func(size int) error {
+		err := admission.Take(ctx, size-taken)
+		if err == nil {
+			taken = size
+		}
+		return err
+	}
+	c, err := luxiclient.Dial(ctx, r.path, luxiclient.Options{AnswerTimeout: callTimeout, Grow: grow})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = c.Close() }()
 	var result raw
 	if err = c.Call(ctx, method, args, &result); err == nil {
-		err = admission.Take(ctx, len(result))
+		err = grow(len(result))
 	}
 	return result, err
+}
+
+// CallParts is part of LargeLuxi.
+func (r *Remote) CallParts(ctx context.Context, class Class, method string, args ...any) ([][]byte, error) {
+	result, err := r.Call(ctx, class, method, args...)
+	return [][]byte{result}, err
 }

@@ -27,6 +27,8 @@ type (
 		location string
 		body     any
 	}
+	// parts are JSON already made, one text together.
+	parts [][]byte
 	// streamedJSON writes JSON that is too large to be held twice. An error in the middle cuts
 	// the answer off.
 	streamedJSON func(io.Writer) error
@@ -55,9 +57,12 @@ func (s *Server) reply(w *responseRecorder, result any, err error) {
 		code, result = http.StatusCreated, v.body
 		w.Header().Set("Location", v.location)
 	}
-	made, isMade := result.(raw)
-	if isMade {
+	switch made := result.(type) {
+	case raw:
 		s.send(w, code, made, newline)
+		return
+	case parts:
+		s.send(w, code, append(made, newline)...)
 		return
 	}
 	data, err := encode(result)

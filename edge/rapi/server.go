@@ -42,7 +42,7 @@ const (
 type Config struct {
 	Log      *logrus.Logger
 	Listener net.Listener
-	Luxi     Luxi
+	Luxi     LargeLuxi
 	Feed     *Feed       // nil: the server has no events
 	TLS      *tls.Config // nil: none
 	Logins   *Logins

@@ -57,6 +57,12 @@ func (l *fakeLuxi) Call(ctx context.Context, class rapi.Class, method string, ar
 	return answer, err
 }
 
+// CallParts is part of rapi.LargeLuxi. It cuts the result in two.
+func (l *fakeLuxi) CallParts(ctx context.Context, class rapi.Class, method string, args ...any) ([][]byte, error) {
+	answer, err := l.Call(ctx, class, method, args...)
+	return [][]byte{answer[:len(answer)/2], answer[len(answer)/2:]}, err
+}
+
 func (l *fakeLuxi) call(ctx context.Context, _ rapi.Class, method string, args ...any) (json.RawMessage, error) {
 	encoded, err := json.Marshal(append([]any{}, args...))
 	if err != nil {

@@ -197,6 +197,7 @@ type streamConn struct {
 	peer         peer
 	userNames    *userNames
 	share        *admission.Share
+	received     int // bytes of share that the current request has
 	slot         *admission.Slot
 	answers      chan [][]byte   // at most one, in parts: that of the current request
 	evicted      atomic.Bool     // to make room for another
@@ -227,8 +228,13 @@ func (c *streamConn) closeUnserved() {
 // end gives back what the connection has of the budget.
 func (c *streamConn) end() {
 	c.endWait()
-	c.share.Release()
+	c.share.End()
 	c.slot.Close()
+}
+
+// Reserve is part of conn.Conn.
+func (c *streamConn) Reserve(size int) bool {
+	return size <= freeAllowance || c.share.Grow(c.received+size-freeAllowance) == nil
 }
 
 // Answer sends the answer to the current request.
@@ -348,6 +354,7 @@ func (c *streamConn) read(reader *wire.Reader) ([]byte, error) {
 	if kept := c.share.Keep(); kept != nil || errors.Is(err, admission.ErrBusy) {
 		err = errTooLargeNow
 	}
+	c.received = c.share.Used()
 	return frame, err
 }
 
@@ -358,7 +365,7 @@ func (c *streamConn) send(answer [][]byte) error {
 	for _, part := range answer {
 		size += len(part)
 	}
-	if size > freeAllowance && c.share.Add(size-freeAllowance) != nil {
+	if !c.Reserve(size) {
 		answer, size = [][]byte{wire.EncodeError("GenericError", errBusy)}, 0
 	}
 	if err := c.conn.SetWriteDeadline(time.Now().Add(sendTimeout + time.Duration(size)*time.Second/megabyte)); err != nil {

@@ -176,7 +176,7 @@ func (q *Request) End() {
 	q.set(budget.Idle)
 	q.ended = true
 	q.mu.Unlock()
-	q.share.Release()
+	q.share.End()
 }
 
 // Errors of ReadBody, beside those of the connection and admission.ErrBusy.

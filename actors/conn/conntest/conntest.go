@@ -18,6 +18,7 @@ import (
 // Conn is a connection whose client is the test. The zero value is an open connection that no actor serves yet.
 type Conn struct {
 	mu      sync.Mutex
+	memory  int // for an answer, in bytes; 0: any
 	server  *actor.PID
 	answers []string
 	closed  int // calls of Close
@@ -28,6 +29,20 @@ func (c *Conn) Serve(to *actor.PID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.server = to
+}
+
+// Reserve is part of conn.Conn.
+func (c *Conn) Reserve(size int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.memory == 0 || size <= c.memory
+}
+
+// SetMemory sets how large an answer may become, in bytes.
+func (c *Conn) SetMemory(size int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.memory = size
 }
 
 // Answer is part of conn.Conn.
