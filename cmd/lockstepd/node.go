@@ -121,7 +121,7 @@ func (n *node) open() (err error) {
 	if n.lease, err = persistence.CreateLease(n.config.RunDir); err != nil {
 		return err
 	}
-	n.listener, err = peer.Listen(n.listenAddress(), n.credentials, peer.ListenOptions{Log: n.log})
+	n.listener, err = peer.Listen(n.listenAddress(), n.credentials, peer.ListenOptions{Log: n.log, Table: n.remoteAPI.table})
 	return err
 }
 

@@ -17,7 +17,7 @@ type memory struct {
 
 // Share is the memory of one request: of what is received, and of its answer until it is sent.
 type Share struct {
-	memory    *memory
+	table     *Table
 	share     *budget.Share
 	interrupt func() // ends the receiving; it does not block
 	revoked   bool   // guarded by the mutex of memory, as is ended
@@ -26,25 +26,25 @@ type Share struct {
 
 // Share makes an empty share. interrupt is called when a request that is being received loses its memory to another one.
 func (t *Table) Share(c budget.Client, interrupt func()) *Share {
-	return &Share{memory: &t.memory, share: t.memory.bytes.Share(c), interrupt: interrupt}
+	return &Share{table: t, share: t.memory.bytes.Share(c), interrupt: interrupt}
 }
 
 // Receive says that a request is being received from now on.
 func (s *Share) Receive() {
-	s.memory.mu.Lock()
-	defer s.memory.mu.Unlock()
+	s.table.memory.mu.Lock()
+	defer s.table.memory.mu.Unlock()
 	s.revoked = false
-	s.memory.bytes.Receive(s.share)
+	s.table.memory.bytes.Receive(s.share)
 }
 
 // Keep says that the request is complete. The error is ErrBusy if its memory was taken meanwhile.
 func (s *Share) Keep() error {
-	s.memory.mu.Lock()
-	defer s.memory.mu.Unlock()
+	s.table.memory.mu.Lock()
+	defer s.table.memory.mu.Unlock()
 	if s.revoked {
 		return ErrBusy
 	}
-	s.memory.bytes.Keep(s.share)
+	s.table.memory.bytes.Keep(s.share)
 	return nil
 }
 
@@ -55,7 +55,7 @@ func (s *Share) Grow(size int) error { return s.change(func(int) int { return si
 func (s *Share) Add(more int) error { return s.change(func(used int) int { return used + more }) }
 
 func (s *Share) change(to func(used int) int) error {
-	m := s.memory
+	m := &s.table.memory
 	m.mu.Lock()
 	if s.revoked || s.ended {
 		m.mu.Unlock()
@@ -88,16 +88,16 @@ func (s *Share) change(to func(used int) int) error {
 
 // Used is the size in bytes.
 func (s *Share) Used() int {
-	s.memory.mu.Lock()
-	defer s.memory.mu.Unlock()
+	s.table.memory.mu.Lock()
+	defer s.table.memory.mu.Unlock()
 	return s.share.Used()
 }
 
 // Assign makes the share count for another client.
 func (s *Share) Assign(c budget.Client) {
-	s.memory.mu.Lock()
-	defer s.memory.mu.Unlock()
-	s.memory.bytes.Assign(s.share, c)
+	s.table.memory.mu.Lock()
+	defer s.table.memory.mu.Unlock()
+	s.table.memory.bytes.Assign(s.share, c)
 }
 
 // Release gives all memory back.
@@ -107,10 +107,10 @@ func (s *Share) Release() { s.release(false) }
 func (s *Share) End() { s.release(true) }
 
 func (s *Share) release(forGood bool) {
-	s.memory.mu.Lock()
-	defer s.memory.mu.Unlock()
-	s.memory.bytes.Release(s.share)
-	delete(s.memory.open, s.share)
+	s.table.memory.mu.Lock()
+	defer s.table.memory.mu.Unlock()
+	s.table.memory.bytes.Release(s.share)
+	delete(s.table.memory.open, s.share)
 	s.ended = s.ended || forGood
 }
 
@@ -169,9 +169,9 @@ func Part(ctx context.Context) (part context.Context, release func()) {
 	if !ok {
 		return ctx, func() {}
 	}
-	whole.memory.mu.Lock()
-	defer whole.memory.mu.Unlock()
-	s := &Share{memory: whole.memory, share: whole.memory.bytes.Share(whole.share.Client()), interrupt: func() {}}
+	whole.table.memory.mu.Lock()
+	defer whole.table.memory.mu.Unlock()
+	s := &Share{table: whole.table, share: whole.table.memory.bytes.Share(whole.share.Client()), interrupt: func() {}}
 	return WithShare(ctx, s), s.End
 }
 
@@ -181,4 +181,14 @@ func Take(ctx context.Context, bytes int) error {
 		return s.Add(bytes)
 	}
 	return nil
+}
+
+// RenderTurn is Table.Turn with class Render for a part of the request of a context that uses a processor all the time. Without a share it does not wait.
+func RenderTurn(ctx context.Context) (release func(), err error) {
+	s, ok := ctx.Value(shareKey{}).(*Share)
+	if !ok {
+		return func() {}, nil
+	}
+	_, release, err = s.table.Turn(ctx, Render)
+	return release, err
 }

@@ -35,10 +35,11 @@ const (
 	classes
 )
 
-// turnsOf is how many requests of a class work at a time. Large answers, which use the processor all the time, leave one processor to others where there are three.
+// turnsOf is how many requests of a class work at a time. Large answers, which use the processor all the time, leave one processor to
+// others where there are three; pages have the processors that there are.
 func turnsOf(processors int) [classes]int {
 	busy := max(processors-1, 1)
-	return [classes]int{Short: 32, Page: 4, Large: max(min(busy, 3), 2), Live: 30, Long: 200, Preview: 2, Bulk: 2, Render: 4}
+	return [classes]int{Short: 32, Page: 4, Large: max(min(busy, 3), 2), Live: 30, Long: 200, Preview: 2, Bulk: 2, Render: max(min(processors, 4), 2)}
 }
 
 // Bounds of waiting requests.

@@ -15,8 +15,9 @@ import (
 // join gives a node with a valid token the certificates and keys of a node of the cluster.
 func (s *server) join(w http.ResponseWriter, r *http.Request) {
 	var request joinRequest
-	if err := readBody(w, r, joinBodyMax, &request); err != nil {
-		writeError(w, http.StatusBadRequest, err)
+	release, ok := readBody(w, r, joinBodyMax, &request)
+	defer release()
+	if !ok {
 		return
 	}
 	now := time.Now()

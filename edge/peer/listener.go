@@ -11,6 +11,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"lockstep/core/budget"
 	"lockstep/edge/admission"
 	"lockstep/edge/ratelog"
 )
@@ -19,7 +20,7 @@ import (
 const (
 	connectionsMax = 1000
 	// unverifiedMax bounds the connections without a verified certificate. A further one evicts the
-	// oldest of the address that has most, since a node has few and sends its certificate at once.
+	// oldest of the client that has most (core/budget), since a node has few and sends its certificate at once.
 	unverifiedMax = 64
 )
 
@@ -35,6 +36,10 @@ type ListenOptions struct {
 	Connections int
 	// Handshake is how long a handshake may take; 0: ten seconds.
 	Handshake time.Duration
+	// Table is the budget that all listeners of the daemon share; nil: one for this listener.
+	Table *admission.Table
+	// clientOf is who has made a connection; nil: admission.Peer.
+	clientOf func(net.Conn) budget.Client
 }
 
 // Listener is the port at which other nodes reach this one. It verifies each connection and
@@ -64,7 +69,16 @@ type Listener struct {
 type peerConn struct {
 	*tls.Conn
 	listener *Listener
+	client   budget.Client // before a verified certificate
 	protocol Protocol
+}
+
+// budgetClient is whom the requests of the connection count for.
+func (c *peerConn) budgetClient() budget.Client {
+	if c.protocol == ProtocolJoin {
+		return c.client
+	}
+	return budget.Client{Class: budget.Nodes, Name: "node=" + PeerName(c)} // the certificate has been verified
 }
 
 // Close is part of net.Conn.
@@ -98,6 +112,12 @@ func Listen(address string, credentials *Credentials, o ListenOptions) (*Listene
 	}
 	if o.Handshake == 0 {
 		o.Handshake = handshakeTimeout
+	}
+	if o.Table == nil {
+		o.Table = admission.NewTable()
+	}
+	if o.clientOf == nil {
+		o.clientOf = admission.Peer
 	}
 	l := &Listener{tcp: tcp, credentials: credentials, options: o, done: make(chan struct{}),
 		listeners: map[Protocol]*protocolListener{}, slots: admission.NewSlots(unverifiedMax), unverified: map[*peerConn]*admission.Slot{}, nodes: map[*peerConn]struct{}{}}
@@ -226,7 +246,7 @@ func (l *Listener) accept() {
 			}
 			continue
 		}
-		c := &peerConn{Conn: tls.Server(raw, l.config), listener: l}
+		c := &peerConn{Conn: tls.Server(raw, l.config), listener: l, client: l.options.clientOf(raw)}
 		if !l.register(c) {
 			raw.Close()
 			continue
@@ -242,7 +262,7 @@ func (l *Listener) register(c *peerConn) bool {
 	if l.closed {
 		return false
 	}
-	slot := l.slots.Admit(admission.Address(c.RemoteAddr().String()), c.abort) // its owner closes it, which unregisters it
+	slot := l.slots.Admit(c.client, c.abort) // its owner closes it, which unregisters it
 	if slot == nil {
 		return false
 	}

@@ -8,11 +8,15 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"lockstep/core/budget"
+	"lockstep/edge/admission"
 )
 
 // rawJoin sends a join request as any program could.
@@ -280,9 +284,10 @@ func TestHalfOpenConnectionsAreBounded(t *testing.T) {
 	require.Len(t, n1.listener.nodes, 1)
 }
 
-// A flood of connections from one address takes the place of its own connections, not of those that another address has begun before.
+// A flood of connections of one client takes the place of its own connections, not of those that another client has begun before.
 func TestAFloodOfConnectionsKeepsNoNodeOut(t *testing.T) {
-	n1 := newFounder(t)
+	byAddress := func(c net.Conn) budget.Client { return admission.Address(c.RemoteAddr().String()) } // both are the same user
+	n1 := newFounderWith(t, ListenOptions{clientOf: byAddress})
 	other := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 	slow, err := other.Dial("tcp", n1.address())
 	require.NoError(t, err)
@@ -331,4 +336,18 @@ func TestConnectionsOfNodesAreBounded(t *testing.T) {
 	first.Close()
 	dial()
 	acceptConn(t, raft)
+}
+
+// Bodies of requests for a certificate count for the user who sends them. Without memory for one the answer is 503.
+func TestJoinRequestsCountInTheBudget(t *testing.T) {
+	table := admission.NewTableWith(budget.NewBytesOf(joinBodyMax, joinBodyMax, 0))
+	n1 := newFounderWith(t, ListenOptions{Table: table})
+	other := table.Share(admission.UID(os.Getuid()), func() {})
+	require.NoError(t, other.Grow(1))
+	_, err := rawJoin(t, n1, joinRequest{Name: "n2"})
+	require.ErrorContains(t, err, "too busy")
+	other.Release()
+	_, err = rawJoin(t, n1, joinRequest{Name: "n2"})
+	require.ErrorContains(t, err, "token")
+	require.Eventually(t, func() bool { return table.Used() == 0 }, patience, time.Millisecond)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"lockstep/edge/admission"
 	"lockstep/edge/ratelog"
 	"lockstep/edge/tlsserver"
 )
@@ -102,8 +103,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *server) member(w http.ResponseWriter, r *http.Request) {
 	var request MembershipRequest
-	if err := readBody(w, r, requestBodyMax, &request); err != nil {
-		writeError(w, http.StatusBadRequest, err)
+	release, ok := readBody(w, r, requestBodyMax, &request)
+	defer release()
+	if !ok {
 		return
 	}
 	claimed := Identity{Name: request.Name, UUID: request.UUID, Address: request.Address}
@@ -161,9 +163,30 @@ func (s *server) files(w http.ResponseWriter, r *http.Request) {
 }
 
 // readBody decodes a request, and removes the deadline for reading: afterwards only the end of
-// the connection ends the request.
-func readBody(w http.ResponseWriter, r *http.Request, limit int64, value any) error {
+// the connection ends the request. The memory of the body counts for the client until release. If ok is false, it has answered with an error.
+func readBody(w http.ResponseWriter, r *http.Request, limit int64, value any) (release func(), ok bool) {
+	c := r.Context().Value(connKey{}).(*peerConn)
+	share := c.listener.options.Table.Share(c.budgetClient(), c.abort)
+	err := decodeBody(w, r, share, limit, value)
+	switch {
+	case errors.Is(err, admission.ErrBusy):
+		w.Header().Set("Retry-After", "5")
+		writeError(w, http.StatusServiceUnavailable, err)
+	case err != nil:
+		writeError(w, http.StatusBadRequest, err)
+	}
+	return share.End, err == nil
+}
+
+func decodeBody(w http.ResponseWriter, r *http.Request, share *admission.Share, limit int64, value any) error {
+	share.Receive()
+	if err := share.Grow(int(limit)); err != nil {
+		return err
+	}
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, limit))
+	if kept := share.Keep(); kept != nil {
+		return kept
+	}
 	if err != nil {
 		return fmt.Errorf("read the request: %w", err)
 	}

@@ -63,19 +63,29 @@ func (b *backend) Files(_ context.Context, only []string, each func(FileDigest) 
 // newFounder makes a cluster of one node, n1.
 func newFounder(t *testing.T) *node {
 	t.Helper()
+	return newFounderWith(t, ListenOptions{})
+}
+
+func newFounderWith(t *testing.T, o ListenOptions) *node {
+	t.Helper()
 	dir := t.TempDir()
 	token, err := Init(dir, InitOptions{Name: "n1", Address: "127.0.0.1:7400", Now: time.Now()})
 	require.NoError(t, err)
-	n := openNode(t, dir)
+	n := openNodeWith(t, dir, o)
 	n.token = token
 	return n
 }
 
 func openNode(t *testing.T, dir string) *node {
 	t.Helper()
+	return openNodeWith(t, dir, ListenOptions{})
+}
+
+func openNodeWith(t *testing.T, dir string, o ListenOptions) *node {
+	t.Helper()
 	credentials, err := LoadCredentials(dir)
 	require.NoError(t, err)
-	listener, err := Listen("127.0.0.1:0", credentials, ListenOptions{})
+	listener, err := Listen("127.0.0.1:0", credentials, o)
 	require.NoError(t, err)
 	return serveNode(t, &node{dir: dir, credentials: credentials, listener: listener, backend: &backend{admission: Admission{Status: StatusMember}}})
 }

@@ -126,7 +126,13 @@ func (s *Server) listJobs(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	result, err := withTimes(s.luxi(c, Page, "LockstepPageJobs", request))
+	answer, err := s.luxi(c, Page, "LockstepPageJobs", request)
+	return rendered(func() (any, error) { return pageWithNext(answer, c.URL) }), err
+}
+
+// pageWithNext is the page of an answer, with the path of the next one.
+func pageWithNext(answer raw, of *url.URL) (any, error) {
+	result, err := decodeWithTimes(answer)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +143,7 @@ func (s *Server) listJobs(c *call) (any, error) {
 	}
 	page["next"] = nil
 	if cursor != "0" {
-		values := c.URL.Query()
+		values := of.Query()
 		values.Set(argumentCursor, cursor.String())
 		page["next"] = "/3/jobs?" + values.Encode()
 	}

@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"lockstep/core/answer"
 	"lockstep/core/job"
+	"lockstep/core/rawjson"
 	"lockstep/core/wire"
 	"lockstep/edge/admission"
 )
@@ -48,14 +50,21 @@ type rawEntry struct {
 	payload raw
 }
 
-// UnmarshalJSON reads [serial, time, type, payload].
-func (e *rawEntry) UnmarshalJSON(data []byte) error {
-	var parts []raw
-	if err := json.Unmarshal(data, &parts); err != nil || len(parts) != 4 {
-		return fmt.Errorf("an entry of a log has %d parts", len(parts))
+// appendEntries decodes a list of entries, each [serial, time, type, payload]. The call has checked the syntax of the answer, and a log may
+// have thousands of entries, so the text is only walked. The payloads are parts of it.
+func appendEntries(entries []rawEntry, list raw) ([]rawEntry, error) {
+	for element := range rawjson.Elements(list) {
+		parts := slices.Collect(rawjson.Elements(element))
+		if len(parts) != 4 {
+			return nil, fmt.Errorf("an entry of a log has %d parts", len(parts))
+		}
+		e := rawEntry{payload: parts[3]}
+		if err := errors.Join(json.Unmarshal(parts[0], &e.serial), json.Unmarshal(parts[1], &e.at), json.Unmarshal(parts[2], &e.kind)); err != nil {
+			return nil, err
+		}
+		entries = append(entries, e)
 	}
-	e.payload = parts[3]
-	return errors.Join(json.Unmarshal(parts[0], &e.serial), json.Unmarshal(parts[1], &e.at), json.Unmarshal(parts[2], &e.kind))
+	return entries, nil
 }
 
 // entry is the entry for clients.
@@ -108,21 +117,31 @@ func readLog(ctx context.Context, luxi Luxi, id int64) (jobLog, error) {
 	if err != nil {
 		return jobLog{}, err
 	}
-	var rows [][]raw
-	if err := json.Unmarshal(data, &rows); err != nil || len(rows) != 1 || len(rows[0]) != 2 {
-		return jobLog{}, &wire.MalformedResponse{Err: fmt.Errorf("not one row of two values: %w", err)}
+	release, err := admission.RenderTurn(ctx)
+	if err != nil {
+		return jobLog{}, err
+	}
+	defer release()
+	rows := slices.Collect(rawjson.Elements(data))
+	if len(rows) != 1 {
+		return jobLog{}, &wire.MalformedResponse{Err: fmt.Errorf("%d rows, not one", len(rows))}
+	}
+	values := slices.Collect(rawjson.Elements(rows[0]))
+	if len(values) != 2 {
+		return jobLog{}, &wire.MalformedResponse{Err: fmt.Errorf("%d values, not two", len(values))}
 	}
 	var status *string
-	var logs [][]rawEntry
-	if err := errors.Join(json.Unmarshal(rows[0][0], &status), json.Unmarshal(rows[0][1], &logs)); err != nil {
+	if err := json.Unmarshal(values[0], &status); err != nil {
 		return jobLog{}, &wire.MalformedResponse{Err: err}
 	}
 	if status == nil {
 		return jobLog{}, newFailure(http.StatusNotFound, "Job %d not found in queue, nor in the archive", id)
 	}
 	l := jobLog{status: *status}
-	for _, opcode := range logs {
-		l.entries = append(l.entries, opcode...)
+	for opcode := range rawjson.Elements(values[1]) {
+		if l.entries, err = appendEntries(l.entries, opcode); err != nil {
+			return jobLog{}, &wire.MalformedResponse{Err: err}
+		}
 	}
 	return l, nil
 }
@@ -198,20 +217,19 @@ func waitLog(ctx context.Context, luxi Luxi, id int64, status string, after int6
 	case string(data) == `"nochange"`:
 		return jobLog{status: status}, nil
 	}
-	var parts []raw
-	var values []string
 	if err := admission.Take(ctx, (logCopies-1)*len(data)); err != nil {
 		return jobLog{}, err
 	}
-	l := jobLog{}
-	if err := json.Unmarshal(data, &parts); err != nil || len(parts) != 2 {
-		return jobLog{}, &wire.MalformedResponse{Err: fmt.Errorf("%d parts of a change, not two: %w", len(parts), err)}
+	parts := slices.Collect(rawjson.Elements(data))
+	if len(parts) != 2 {
+		return jobLog{}, &wire.MalformedResponse{Err: fmt.Errorf("%d parts of a change, not two", len(parts))}
 	}
-	if err := errors.Join(json.Unmarshal(parts[0], &values), json.Unmarshal(parts[1], &l.entries)); err != nil || len(values) != 1 {
+	var values []string
+	entries, err := appendEntries(nil, parts[1])
+	if err = errors.Join(err, json.Unmarshal(parts[0], &values)); err != nil || len(values) != 1 {
 		return jobLog{}, &wire.MalformedResponse{Err: fmt.Errorf("a change of a job: %w", err)}
 	}
-	l.status = values[0]
-	return l, nil
+	return jobLog{status: values[0], entries: entries}, nil
 }
 
 // WriteLog writes the output of a job to w, exactly as its commands have written it: that of one stream, or of both in the

@@ -32,6 +32,8 @@ type (
 	// streamedJSON writes JSON that is too large to be held twice. An error in the middle cuts
 	// the answer off.
 	streamedJSON func(io.Writer) error
+	// rendered makes the result, which takes a while.
+	rendered func() (any, error)
 	// alreadyWritten says that the operation has written its answer.
 	alreadyWritten struct{}
 )
@@ -39,11 +41,7 @@ type (
 // reply sends the result of an operation.
 func (s *Server) reply(w *responseRecorder, result any, err error) {
 	if err != nil {
-		f := asFailure(err)
-		if f == errInternal {
-			s.failures.Record("count", logrus.Fields{"operation": w.operation, "err": err})
-		}
-		s.answerFailure(w, f)
+		s.replyError(w, err)
 		return
 	}
 	code := http.StatusOK
@@ -65,20 +63,48 @@ func (s *Server) reply(w *responseRecorder, result any, err error) {
 		s.send(w, code, append(made, newline)...)
 		return
 	}
-	data, err := encode(result)
-	if err == nil {
-		err = w.request.Take(len(data))
-	}
-	if errors.Is(err, admission.ErrBusy) {
-		s.answerFailure(w, errBusy)
-		return
-	}
+	data, err := s.render(w, result)
 	if err != nil {
-		s.failures.Record("count", logrus.Fields{"operation": w.operation, "err": fmt.Errorf("encode the answer: %w", err)})
-		s.answerFailure(w, errInternal)
+		s.replyError(w, err)
 		return
 	}
 	s.send(w, code, data)
+}
+
+// replyError answers with an error. Its cause is logged if the answer hides it.
+func (s *Server) replyError(w *responseRecorder, err error) {
+	f := asFailure(err)
+	if f == errInternal {
+		s.failures.Record("count", logrus.Fields{"operation": w.operation, "err": err})
+	}
+	s.answerFailure(w, f)
+}
+
+// render encodes a result. One that takes a while is made in the turn of the client: many requests of one client leave a processor to
+// others.
+func (s *Server) render(w *responseRecorder, result any) ([]byte, error) {
+	if work, is := result.(rendered); is {
+		release, err := s.renderTurn(w)
+		if err != nil {
+			return nil, err
+		}
+		defer release()
+		if result, err = work(); err != nil {
+			return nil, err
+		}
+	}
+	data, err := encode(result)
+	if err != nil {
+		return nil, fmt.Errorf("encode the answer: %w", err)
+	}
+	return data, w.request.Take(len(data))
+}
+
+// renderTurn returns when the client of a request may use a processor. A client that has gone is noticed by the write.
+func (s *Server) renderTurn(w *responseRecorder) (release func(), err error) {
+	ctx := admission.WithClient(context.Background(), w.request.Client())
+	_, release, err = s.config.Table.Turn(ctx, admission.Render)
+	return release, err
 }
 
 // encode returns JSON with a final newline, as Ganeti's server sends it, without escapes for
@@ -112,11 +138,7 @@ func (s *Server) send(w http.ResponseWriter, code int, parts ...[]byte) {
 // stream sends an answer while it is made. Each chunk is made in the turn of the client, which ends while the client takes the chunk:
 // many large lists at a time leave the processors to others, and a slow reader keeps no turn.
 func (s *Server) stream(w *responseRecorder, write streamedJSON) {
-	ctx := admission.WithClient(context.Background(), w.request.Client()) // a client that has gone ends it with a write
-	out := &turnWriter{to: w, turn: func() (func(), error) {
-		_, release, err := s.config.Table.Turn(ctx, admission.Render)
-		return release, err
-	}}
+	out := &turnWriter{to: w, turn: func() (func(), error) { return s.renderTurn(w) }}
 	err := out.resume()
 	if errors.Is(err, admission.ErrBusy) {
 		s.answerFailure(w, errBusy)

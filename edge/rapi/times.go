@@ -12,9 +12,10 @@ import (
 // withTimes adds to each key_ts (seconds and microseconds since 1970), at any depth, a key
 // without _ts with the time in RFC 3339. Answers below /3 have both.
 func withTimes(answer raw, err error) (any, error) {
-	if err != nil {
-		return nil, err
-	}
+	return rendered(func() (any, error) { return decodeWithTimes(answer) }), err
+}
+
+func decodeWithTimes(answer raw) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(answer))
 	decoder.UseNumber()
 	var value any
