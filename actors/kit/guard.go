@@ -79,7 +79,9 @@ func (g *gate) InvokeUserMessage(msg any) {
 		g.mailbox.env.sys.DeadLetter.SendUserMessage(g.ctx.Self(), msg)
 		return
 	}
+	begin := g.mailbox.env.clock.Now()
 	g.MessageInvoker.InvokeUserMessage(msg)
+	g.mailbox.busy.add(g.mailbox.env.clock.Now().Sub(begin))
 }
 
 func (g *gate) InvokeSystemMessage(msg any) {

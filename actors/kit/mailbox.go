@@ -3,6 +3,7 @@ package kit
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 )
@@ -82,7 +83,18 @@ type trackedMailbox struct {
 	safeMailbox
 	env  *Env
 	kind string
+	busy *busyTime
 }
+
+// busyTime is the longest time that one message has taken, of all actors of a kind.
+type busyTime struct{ most atomic.Int64 } // nanoseconds
+
+func (b *busyTime) add(took time.Duration) {
+	for most := b.most.Load(); int64(took) > most && !b.most.CompareAndSwap(most, int64(took)); most = b.most.Load() {
+	}
+}
+
+func (b *busyTime) longest() time.Duration { return time.Duration(b.most.Load()) }
 
 func (b *trackedMailbox) RegisterHandlers(invoker actor.MessageInvoker, dispatcher actor.Dispatcher) {
 	// The library registers only its actor context, which is a Context.
@@ -97,9 +109,11 @@ func (b *trackedMailbox) RegisterHandlers(invoker actor.MessageInvoker, dispatch
 // NamedMailbox is a mailbox that gets the name of its actor, before its handlers.
 type NamedMailbox interface{ Belongs(actor string) }
 
-// MailboxStat is the length of one actor's queue.
+// MailboxStat is the length of one actor's queue, and how long it makes others wait.
 type MailboxStat struct {
 	Actor  string // name, "daemon/core/store"
 	Kind   string // as given to Props
 	Queued int    // waiting user messages, without the one being handled
+	// Busy is the longest time that an actor of this kind has taken for one user message.
+	Busy time.Duration
 }

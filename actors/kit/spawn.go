@@ -31,7 +31,7 @@ func Supervise(s actor.SupervisorStrategy) Option {
 func (e *Env) Props(kind string, producer func() actor.Actor, opts ...Option) *actor.Props {
 	props := []actor.PropsOption{
 		actor.WithMailbox(func() actor.Mailbox {
-			return &trackedMailbox{safeMailbox: safeMailbox{Mailbox: e.mailbox()}, env: e, kind: kind}
+			return &trackedMailbox{safeMailbox: safeMailbox{Mailbox: e.mailbox()}, env: e, kind: kind, busy: e.busyOf(kind)}
 		}),
 		actor.WithSpawnFunc(e.spawn),
 		actor.WithSupervisor(e.Strategy(Policy{})),

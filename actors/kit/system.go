@@ -38,6 +38,7 @@ type Env struct {
 	root         *actor.RootContext // spawns with the guardian
 	mailboxes    sync.Map           // *actor.PID to *trackedMailbox, for all live actors
 	incarnations sync.Map           // kind to *atomic.Uint64, see NumberedProps
+	busiest      sync.Map           // kind to *busyTime
 	deadLetters  atomic.Uint64
 }
 
@@ -84,6 +85,15 @@ func (e *Env) PID(path string) *actor.PID { return e.sys.NewLocalPID(path) }
 // DeadLetters is the number of user messages so far that reached no actor.
 func (e *Env) DeadLetters() uint64 { return e.deadLetters.Load() }
 
+// busyOf is the time of a kind of actor.
+func (e *Env) busyOf(kind string) *busyTime {
+	if known, ok := e.busiest.Load(kind); ok {
+		return known.(*busyTime)
+	}
+	known, _ := e.busiest.LoadOrStore(kind, &busyTime{})
+	return known.(*busyTime)
+}
+
 // Mailboxes has the queue of each live actor, by name.
 func (e *Env) Mailboxes() []MailboxStat {
 	var stats []MailboxStat
@@ -92,6 +102,7 @@ func (e *Env) Mailboxes() []MailboxStat {
 			Actor:  pid.(*actor.PID).GetId(),
 			Kind:   b.(*trackedMailbox).kind,
 			Queued: b.(*trackedMailbox).UserMessageCount(),
+			Busy:   b.(*trackedMailbox).busy.longest(),
 		})
 		return true
 	})

@@ -1,7 +1,9 @@
 package luxi_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -157,5 +159,28 @@ func TestAClassicQueryOfTheArchive(t *testing.T) {
 		got, err = jsonOf(c.asks("QueryJobs", `[[4, "99"], ["id", "archived", "status"]]`))
 		require.NoError(t, err)
 		require.JSONEq(t, `[[4,true,"error"],[99,null,null]]`, got)
+	})
+}
+
+// An answer for which its client has no memory becomes "too busy", and the connection stays open. A later one is not concerned.
+func TestAnAnswerWithoutMemory(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world, c *client) {
+		for id := range int64(5) {
+			j := someJob(id+1, job.Success)
+			j.AppendLog(0, job.Timestamp{Sec: 5}, "message", json.RawMessage(`"`+strings.Repeat("x", 100_000)+`"`))
+			w.add(j)
+		}
+		for _, call := range [][2]string{
+			{"QueryJobs", `[null, ["id", "oplog"]]`}, {"QueryJobs", `[[1], ["oplog", "oplog", "oplog", "oplog"]]`},
+			{"Query", `["job", ["id", "oplog"], null]`},
+		} {
+			c.Conn.SetMemory(300_000)
+			c.Call(call[0], call[1])
+			require.Contains(t, c.Answer(), "too busy to make this answer", call)
+			c.Conn.SetMemory(0)
+			c.Call(call[0], call[1])
+			require.Contains(t, c.Answer(), `"success":true`, call)
+		}
+		require.Zero(t, c.Conn.Closes())
 	})
 }

@@ -34,7 +34,7 @@ const (
 	walkDelayMax = 20 * time.Millisecond
 	// walkTolerance is how many times longer, and how much more memory, it may be by default: the machine is busy with other tests, and
 	// the runtime keeps some of the memory that it has collected. With WALK there is none.
-	walkTolerance, walkGrowthTolerance = 10, 12
+	walkTolerance, walkGrowthTolerance = 10, 5
 )
 
 // connectionsOf is how many connections an attack opens. The slow writers are more than the remote API admits.

@@ -3,6 +3,7 @@ package admission
 import (
 	"runtime"
 	"runtime/metrics"
+	"sync"
 	"sync/atomic"
 )
 
@@ -16,27 +17,41 @@ const collectEvery = 16 << 20
 // collector collects the garbage of large requests.
 type collector struct {
 	taken   atomic.Int64 // bytes since the last look
-	running atomic.Bool
+	running sync.Mutex   // is held during a collection
 }
 
-// took looks for garbage from time to time.
-func (c *collector) took(bytes int) {
-	if bytes > 0 && c.taken.Add(int64(bytes)) >= collectEvery {
-		c.taken.Store(0)
+// took looks for garbage from time to time. Who receives a request waits for the collection, because the network is faster than the collector.
+func (c *collector) took(bytes int, receives bool) {
+	if bytes <= 0 || c.taken.Add(int64(bytes)) < collectEvery {
+		return
+	}
+	c.taken.Store(0)
+	if !receives {
 		c.collect()
+		return
+	}
+	c.running.Lock()
+	defer c.running.Unlock()
+	if muchGarbage() {
+		runtime.GC()
 	}
 }
 
-// collect begins a collection if there is much garbage, and waits for nothing. With a large heap, which takes long to collect, there may be
-// a quarter of the heap.
+// collect begins a collection if there is much garbage, and waits for nothing.
 func (c *collector) collect() {
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"}}
-	metrics.Read(sample)
-	objects, live := sample[0].Value.Uint64(), sample[1].Value.Uint64()
-	if objects > live+max(garbageMax, live/4) && c.running.CompareAndSwap(false, true) {
+	if muchGarbage() && c.running.TryLock() {
 		go func() {
-			defer c.running.Store(false)
+			defer c.running.Unlock()
 			runtime.GC()
 		}()
 	}
+}
+
+// muchGarbage reports whether there is more than garbageMax. With a large heap, which takes long to collect, there may be a quarter of the
+// heap.
+func muchGarbage() bool {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/live:bytes"}}
+	metrics.Read(sample)
+	objects, live := sample[0].Value.Uint64(), sample[1].Value.Uint64()
+	return objects > live+max(garbageMax, live/4)
 }

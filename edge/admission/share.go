@@ -22,6 +22,7 @@ type Share struct {
 	interrupt func() // ends the receiving; it does not block
 	revoked   bool   // guarded by the mutex of memory, as is ended
 	ended     bool
+	receives  bool // between Receive and Keep
 }
 
 // Share makes an empty share. interrupt is called when a request that is being received loses its memory to another one.
@@ -33,7 +34,7 @@ func (t *Table) Share(c budget.Client, interrupt func()) *Share {
 func (s *Share) Receive() {
 	s.table.memory.mu.Lock()
 	defer s.table.memory.mu.Unlock()
-	s.revoked = false
+	s.revoked, s.receives = false, true
 	s.table.memory.bytes.Receive(s.share)
 }
 
@@ -41,6 +42,7 @@ func (s *Share) Receive() {
 func (s *Share) Keep() error {
 	s.table.memory.mu.Lock()
 	defer s.table.memory.mu.Unlock()
+	s.receives = false
 	if s.revoked {
 		return ErrBusy
 	}
@@ -75,11 +77,12 @@ func (s *Share) change(to func(used int) int) error {
 	if s.share.Used() > 0 {
 		m.open[s.share] = s
 	}
+	receives := s.receives
 	m.mu.Unlock()
-	m.took(taken)
 	for _, v := range victims {
 		v.interrupt()
 	}
+	m.took(taken, receives)
 	if !ok {
 		return ErrBusy
 	}

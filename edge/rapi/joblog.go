@@ -110,7 +110,7 @@ type jobLog struct {
 
 // readLog reads a job's status and log, archived or not. An unknown job is a *Failure.
 func readLog(ctx context.Context, luxi Luxi, id int64) (jobLog, error) {
-	data, err := luxi.Call(ctx, Short, "QueryJobs", []int64{id}, []string{"status", "oplog"})
+	data, err := luxi.Call(ctx, Page, "QueryJobs", []int64{id}, []string{"status", "oplog"})
 	if err == nil {
 		err = admission.Take(ctx, (logCopies-1)*len(data))
 	}

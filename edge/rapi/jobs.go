@@ -120,12 +120,15 @@ func (s *Server) job(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	answer, err := s.luxi(c, Page, "QueryJobs", []int64{id}, jobFields)
+	return rendered(func() (any, error) { return c.jobOf(id, answer) }), err
+}
+
+// jobOf is the job of an answer.
+func (c *call) jobOf(id int64, answer raw) (any, error) {
 	var rows [][]raw
-	if err := s.luxiInto(c, &rows, "QueryJobs", []int64{id}, jobFields); err != nil {
-		return nil, err
-	}
-	if len(rows) != 1 || len(rows[0]) != len(jobFields) {
-		return nil, &wire.MalformedResponse{Err: fmt.Errorf("not one row of %d values", len(jobFields))}
+	if err := json.Unmarshal(answer, &rows); err != nil || len(rows) != 1 || len(rows[0]) != len(jobFields) {
+		return nil, &wire.MalformedResponse{Err: fmt.Errorf("not one row of %d values: %w", len(jobFields), err)}
 	}
 	if string(rows[0][2]) == "null" {
 		return nil, newFailure(http.StatusNotFound, "Job %d not found in queue, nor in the archive", id)

@@ -159,16 +159,18 @@ func (a *actorCollector) Collect(to chan<- prometheus.Metric) {
 	if a.server.config.Mailboxes == nil {
 		return
 	}
-	number, queued, longest := map[string]float64{}, map[string]float64{}, map[string]float64{}
+	number, queued, longest, busy := map[string]float64{}, map[string]float64{}, map[string]float64{}, map[string]float64{}
 	for _, box := range a.server.config.Mailboxes() {
 		number[box.Kind]++
 		queued[box.Kind] += float64(box.Queued)
 		longest[box.Kind] = max(longest[box.Kind], float64(box.Queued))
+		busy[box.Kind] = box.Busy.Seconds()
 	}
 	for kind := range number {
 		to <- prometheus.MustNewConstMetric(newDesc("lockstep_actors", "Actors that live, by kind.", "kind"), prometheus.GaugeValue, number[kind], kind)
 		to <- prometheus.MustNewConstMetric(newDesc("lockstep_mailbox_messages", "Messages that wait for actors, by kind.", "kind"), prometheus.GaugeValue, queued[kind], kind)
 		to <- prometheus.MustNewConstMetric(newDesc("lockstep_mailbox_longest", "Messages in the longest mailbox, by kind of actor.", "kind"), prometheus.GaugeValue, longest[kind], kind)
+		to <- prometheus.MustNewConstMetric(newDesc("lockstep_actor_busy_seconds_max", "Longest time that an actor has taken for one message since the start, by kind.", "kind"), prometheus.GaugeValue, busy[kind], kind)
 	}
 	to <- prometheus.MustNewConstMetric(newDesc("lockstep_dead_letters_total", "Messages that found no actor."), prometheus.CounterValue, float64(a.server.config.DeadLetters()))
 }

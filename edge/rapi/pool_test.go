@@ -3,6 +3,7 @@ package rapi_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"lockstep/actors/conn"
 	"lockstep/actors/kit"
+	"lockstep/core/budget"
 	"lockstep/core/wire"
 	"lockstep/edge/admission"
 	"lockstep/edge/luxiclient"
@@ -208,4 +210,47 @@ func BenchmarkCall(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// An answer for which its client has no memory is not made to its end: the call fails, gives back what it has taken, and the connection
+// serves the next one. Over HTTP it is 503 with Retry-After.
+func TestAnAnswerWithoutMemoryIsRefused(t *testing.T) {
+	steps := 0
+	g := newFakeGateway(t, func(ctx actor.Context, c conn.Conn, request wire.Request) {
+		if request.Method != "QueryJobs" {
+			echo(ctx, c, request)
+			return
+		}
+		result := wire.NewResult()
+		result.Tail = append(result.Tail, '[')
+		for steps = 0; steps < 100; steps++ {
+			if !c.Reserve(result.Len()) {
+				c.Answer(wire.EncodeError("GenericError", "too busy"))
+				return
+			}
+			if steps > 0 {
+				result.Tail = append(result.Tail, ',')
+			}
+			result.Tail = append(result.Tail, `[7]`+strings.Repeat(" ", 100_000)...)
+			result.Next(0)
+		}
+		result.Tail = append(result.Tail, ']')
+		c.Answer(result.Close()...)
+	})
+	table := admission.NewTableWith(budget.NewBytesOf(16<<20, 16<<20, 0))
+	pool := rapi.NewPool(rapi.Gateway{System: g.env.System(), PID: func() *actor.PID { return g.pid }}, table)
+	b := newTestServer(t, func(c *rapi.Config) { c.Luxi, c.Table = pool, table })
+	other := table.Share(admission.User("reader"), func() {})
+	require.NoError(t, other.Grow(12<<20))
+	a := b.do("GET", "/2/jobs", "reader:secret", "")
+	b.failure(503, a)
+	require.Equal(t, "5", a.header.Get("Retry-After"))
+	require.Less(t, steps, 50)
+	other.End()
+	a = b.do("GET", "/2/jobs", "reader:secret", "")
+	require.Equal(t, 200, a.code)
+	require.Equal(t, 100, strings.Count(a.body, `"uri"`))
+	require.Equal(t, 100, steps)
+	require.EqualValues(t, 1, g.opened.Load())
+	require.Eventually(t, func() bool { return table.Used() == 0 }, 10*time.Second, time.Millisecond)
 }

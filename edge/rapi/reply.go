@@ -55,7 +55,7 @@ func (s *Server) reply(w *responseRecorder, result any, err error) {
 		code, result = http.StatusCreated, v.body
 		w.Header().Set("Location", v.location)
 	}
-	switch made := result.(type) {
+	switch made := result.(type) { // counted when it was called for
 	case raw:
 		s.send(w, code, made, newline)
 		return
@@ -92,6 +92,9 @@ func (s *Server) render(w *responseRecorder, result any) ([]byte, error) {
 		if result, err = work(); err != nil {
 			return nil, err
 		}
+	}
+	if made, is := result.(raw); is {
+		return append(made, newline...), w.request.Take(len(made))
 	}
 	data, err := encode(result)
 	if err != nil {
