@@ -312,10 +312,12 @@ func (x *JobEnded) GetEncoded() []byte {
 	return nil
 }
 
-// JobReturned: no process could act on the job. It is pending again, unchanged.
+// JobReturned: no process could act on the job. It is pending again. `encoded` is its file if
+// that differs from what the queue has sent; else it is empty.
 type JobReturned struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Encoded       []byte                 `protobuf:"bytes,2,opt,name=encoded,proto3" json:"encoded,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -355,6 +357,13 @@ func (x *JobReturned) GetId() int64 {
 		return x.Id
 	}
 	return 0
+}
+
+func (x *JobReturned) GetEncoded() []byte {
+	if x != nil {
+		return x.Encoded
+	}
+	return nil
 }
 
 // CallOff asks the jobs actor that these jobs begin no opcode, after a hold of them, or a rule,
@@ -772,8 +781,8 @@ func (x *HandshakeFailed) GetText() string {
 
 // ProcessGone: no process of the job is left. `text` says how it ended, for people.
 // `never_spawned`: it could not be spawned. `never_acted`: it ended before it had all that
-// it needs to act on the job. `canceled`: the port has ended it by an order to cancel, while it
-// executed no opcode.
+// it needs to act on the job, or it has left a proof that it did not begin the job. `canceled`: the
+// port has ended it by an order to cancel, while it executed no opcode.
 type ProcessGone struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Attempt       uint64                 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
@@ -1476,9 +1485,10 @@ const file_process_proto_rawDesc = "" +
 	"\aencoded\x18\x02 \x01(\fR\aencoded\"4\n" +
 	"\bJobEnded\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
-	"\aencoded\x18\x02 \x01(\fR\aencoded\"\x1d\n" +
+	"\aencoded\x18\x02 \x01(\fR\aencoded\"7\n" +
 	"\vJobReturned\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x03R\x02id\"5\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
+	"\aencoded\x18\x02 \x01(\fR\aencoded\"5\n" +
 	"\aCallOff\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x10\n" +
 	"\x03ids\x18\x02 \x03(\x03R\x03ids\"F\n" +

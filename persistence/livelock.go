@@ -64,8 +64,8 @@ func (l *Livelock) Path() string {
 // ownerInfoMax bounds the information about the owner, in bytes.
 const ownerInfoMax = 256
 
-// WriteOwnerInfo writes information about the owner into the file, once. Only the lock says
-// whether the owner is alive.
+// WriteOwnerInfo writes information about the owner into the file, without a sync. Content that
+// replaces other content has the same length. Only the lock says whether the owner is alive.
 func (l *Livelock) WriteOwnerInfo(content []byte) error {
 	if n, err := unix.Pwrite(l.fd, content, 0); err != nil || n != len(content) {
 		return fmt.Errorf("note in livelock %s: %d bytes written: %w", l.path, n, err)

@@ -53,6 +53,11 @@ func PriorityPath(runDir string, id int64) string {
 	return filepath.Join(messageDir(runDir), strconv.FormatInt(id, 10)+".prio")
 }
 
+// BootNotePath is the file that says in which boot of the machine Ganeti's process of a job was started.
+func BootNotePath(runDir string, id int64) string {
+	return filepath.Join(messageDir(runDir), strconv.FormatInt(id, 10)+".boot")
+}
+
 func messageDir(runDir string) string {
 	return filepath.Join(runDir, "luxidmessages")
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"lockstep/core/job"
+	"lockstep/core/paths"
 	"lockstep/persistence"
 	"lockstep/sim/kernel"
 )
@@ -34,12 +36,16 @@ type machine struct {
 	// livelocks holds the lock files that exist, with the process that made
 	// each. The process may be dead.
 	livelocks map[string]*process
+	// formerBoots holds the lock files that a power loss has left. Each may have the mark that its process has not begun.
+	formerBoots map[string]bool
+	// bootNotes holds the lock file of the last process of a job of Ganeti's program, since the boot.
+	bootNotes map[int64]string
 	// priorities holds the priority that was sent to a process, by job.
 	priorities map[int64]int
 }
 
 func newMachine(n *node) *machine {
-	return &machine{world: n.world, node: n, lastPid: 1000, runDir: runDirs[0], livelocks: map[string]*process{}, priorities: map[int64]int{}}
+	return &machine{world: n.world, node: n, lastPid: 1000, runDir: runDirs[0], livelocks: map[string]*process{}, formerBoots: map[string]bool{}, bootNotes: map[int64]string{}, priorities: map[int64]int{}}
 }
 
 func (m *machine) newLivelock(name string, pid int, owner *process) string {
@@ -100,17 +106,43 @@ func (m *machine) ofJob(id int64) *process {
 	return nil
 }
 
+// neverBegan reports whether it is proven that the dead process of a lock file has not begun its job. Of Ganeti's process, a
+// queued job is the proof, in the boot of the note.
+func (m *machine) neverBegan(livelock string) bool {
+	if m.world.mutations.NoMarks {
+		return false
+	}
+	if id, ok := paths.JobIDOfLivelock(livelock); ok && m.bootNotes[id] == livelock {
+		f := m.node.disk.Find(paths.JobPath(id))
+		return f != nil && isWhollyQueued(jobIn(f).job)
+	}
+	p, left := m.livelocks[livelock]
+	if !left {
+		return m.world.mutations.MissingIsProof || m.world.mutations.StaleMark && m.formerBoots[livelock]
+	}
+	return p != nil && p.life.Over && !p.begun && !p.ganetis
+}
+
+func isWhollyQueued(j *job.Job) bool {
+	return j != nil && !slices.ContainsFunc(j.Ops, func(op job.Op) bool { return op.Status != job.Queued })
+}
+
 // cleanUp kills the orphans of a job whose process is dead, removes its lock file, and then calls
-// then. The kill may take a while. seen says that the daemon saw the process end.
-func (m *machine) cleanUp(livelock string, seen bool, l *kernel.Lifetime, then func()) {
-	if _, left := m.livelocks[livelock]; !left {
-		then() // the process has ended in order
+// then. The kill may take a while. seen says that the daemon saw the process end. A lock file with the mark that its process has not begun
+// the job stays.
+func (m *machine) cleanUp(livelock string, seen bool, l *kernel.Lifetime, then func(neverBegan bool)) {
+	neverBegan := m.neverBegan(livelock)
+	if p := m.livelocks[livelock]; p != nil && p.ganetis && neverBegan {
+		delete(m.livelocks, livelock)
+	}
+	if _, left := m.livelocks[livelock]; !left || neverBegan {
+		then(neverBegan) // the process has no children
 		return
 	}
 	clear := func() {
 		m.endCommands(livelock, seen)
 		delete(m.livelocks, livelock)
-		then()
+		then(false)
 	}
 	if !slices.ContainsFunc(m.commands, func(c *command) bool { return c.process.livelock == livelock }) {
 		clear()
@@ -144,7 +176,11 @@ func (m *machine) losePower() {
 		c.life.Over = true
 	}
 	m.processes, m.commands = nil, nil
+	for livelock := range m.livelocks {
+		m.formerBoots[livelock] = true
+	}
 	clear(m.livelocks)
+	clear(m.bootNotes)
 	clear(m.priorities)
 	for _, s := range slices.Clone(m.sessions) {
 		s.process.life.Over = true

@@ -55,6 +55,10 @@ var AllMutations = slices.Concat([]Mutation{
 	{"one-client", "all clients count as one where connections are bounded", Mutations{OneClient: true}},
 	{"any-run-dir", "a daemon starts with another run directory while processes live in the former one", Mutations{AnyRunDir: true}},
 	{"forgotten-programs", "the locks of programs are not written to the journal", Mutations{Alter: losesPrograms}},
+	{"no-marks", "nothing is taken for the proof that a process has not begun its job", Mutations{NoMarks: true}},
+	{"late-mark", "a job process says until its first write that it has not begun the job", Mutations{LateMark: true}},
+	{"stale-mark", "the daemon believes after a boot what a lock file said before the boot, which a power loss may have changed", Mutations{StaleMark: true}},
+	{"missing-mark", "a missing lock file is taken for the proof that a process has not begun its job", Mutations{MissingIsProof: true}},
 	{"marker-only", "orphans of a process whose end the daemon did not see are found by their marker only, not by their session", Mutations{MarkerOnly: true}},
 	{"no-deaths", "the lock manager does not learn that an owner has died", Mutations{Alter: drops("daemon/core/locks", &messages.OwnerDied{}, &messages.OwnersProbed{}, &messages.JobCleanedUp{})}},
 	{"unwritten-release", "a release of all locks is not written to the journal", Mutations{Alter: dropsReleases}},
@@ -108,11 +112,12 @@ var AllMutations = slices.Concat([]Mutation{
 	{"unsynced-leave", "an orderly stop says that the files do not need the log, and does not sync them", Mutations{LeavesUnsynced: true}},
 	{"lost-records", "the storage of a node's configuration does not receive every second record of the log", Mutations{Alter: losesRecords}},
 	{"unnumbered-snapshots", "a snapshot has the configuration without the number of its last record", Mutations{Alter: removesNumbers}},
+	{"unnumbered-starts", "the file of a job whose start was undone has no number of that start", Mutations{Alter: removesStartNumbers}},
 	{"no-master", "no node learns that it is the master", Mutations{Alter: drops("node/master", &messages.BecomeMaster{})}},
 }, configMutations)
 
 // clusterMutations are the names of the mutations that need several nodes.
-var clusterMutations = []string{"hasty-log", "skipped-entry", "forgotten-jobs", "no-fence", "lets-in", "no-master", "untold-progress", "unsynced-entries", "early-notes", "forgotten-file-system", "ignored-sync-errors", "early-service", "unsynced-leave", "lost-records", "unnumbered-snapshots"}
+var clusterMutations = []string{"hasty-log", "skipped-entry", "forgotten-jobs", "no-fence", "lets-in", "no-master", "untold-progress", "unsynced-entries", "early-notes", "forgotten-file-system", "ignored-sync-errors", "early-service", "unsynced-leave", "lost-records", "unnumbered-snapshots", "unnumbered-starts"}
 
 // FindMutation returns the mutations of a name, and none for "". An unknown name is an error that
 // lists the names.
@@ -281,6 +286,23 @@ func hidesCuts(_ string, m any) any {
 			for i := range j.Ops {
 				j.Ops[i].Log = slices.DeleteFunc(j.Ops[i].Log, func(e job.LogEntry) bool { return e.Type == job.LogCut })
 			}
+			f.Content = job.Encode(j)
+		}
+	}
+	return request
+}
+
+// removesStartNumbers writes the files of jobs whose start was undone as if they had never been started.
+func removesStartNumbers(_ string, m any) any {
+	request, is := m.(*messages.AccessStore)
+	undone := func(f *messages.FileWrite) bool { return f.Op == "return-job" }
+	if !is || !slices.ContainsFunc(request.GetWrite().GetFiles(), undone) {
+		return m
+	}
+	request = proto.CloneOf(request)
+	for _, f := range request.GetWrite().Files {
+		if j, err := job.Decode(f.Content); err == nil {
+			j.Livelock = ""
 			f.Content = job.Encode(j)
 		}
 	}

@@ -39,6 +39,8 @@ type process struct {
 	stdin            *pipe // from the daemon
 	stdout           *pipe // to the daemon
 	livelock         string
+	start            int64 // number of the start in the life of the job
+	begun            bool  // the mark in the lock file is revoked: the process may have begun its job
 	hung             bool
 	lease            jobproc.LeaseGuard
 	permitted        bool // from the daemon's permission to the last write
@@ -99,7 +101,7 @@ func (p *process) main() {
 		return
 	}
 	p.afterLoading(func() {
-		p.livelock = p.machine.newLivelock(paths.JobLivelockNameStart(p.job), p.pid, p)
+		p.livelock = p.machine.newLivelock(paths.JobLivelockName(p.job, p.start), p.pid, p)
 		if p.reach(stageLocked) {
 			p.then(p.handshake)
 		}
@@ -186,6 +188,7 @@ func (p *process) loadJob() {
 	for _, kind := range p.signals {
 		p.signal(kind)
 	}
+	p.begun = !p.machine.world.mutations.LateMark
 	p.shell.begin()
 }
 
@@ -204,18 +207,21 @@ func (p *process) load() (*jobproc.Process, error) {
 	return jobproc.NewProcess(j, p.launchSpecs, jobproc.Identity{Livelock: p.livelock, Pid: p.pid, ReportSizeMax: p.machine.world.options.ReportMax})
 }
 
-// exit is an orderly end: the lock file is removed, then the process ends. complaint is "" if nothing is wrong.
+// exit is an orderly end: the lock file is removed, then the process ends. With a complaint the process gives up before it
+// has begun the job. lockstep-job leaves its lock file then; Ganeti's program ends as always.
 func (p *process) exit(complaint string) {
-	status := "exit status 0"
 	if complaint != "" {
 		p.machine.world.trace.addf(TopicProcess, "job %d: process complains: %s", p.job, complaint)
-		status = "exit status 1"
+	}
+	if complaint != "" && !p.ganetis {
+		p.then(func() { p.permitted = false; p.ended("exit status 1") })
+		return
 	}
 	p.then(func() {
 		delete(p.machine.livelocks, p.livelock)
 		p.permitted = false
 		if p.reach(stageReleased) {
-			p.then(func() { p.ended(status) })
+			p.then(func() { p.ended("exit status 0") })
 		}
 	})
 }

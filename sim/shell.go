@@ -220,6 +220,7 @@ func (s *shell) write(w jobproc.FileWrite) {
 			s.written(sync())
 			return
 		}
+		p.begun = true // with the mutation LateMark
 		if err := disk.Replace("run-job", path, w.Content); err != nil {
 			s.written(err)
 			return

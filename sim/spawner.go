@@ -38,6 +38,7 @@ type attempt struct {
 	id         int64
 	ganetis    bool // the job is of Ganeti's program
 	to         *actor.PID
+	number     int64 // of the start in the life of the job
 	thread     *kernel.Thread
 	process    *process
 	livelock   string
@@ -54,7 +55,7 @@ func (s *spawner) newThread() *kernel.Thread {
 // Start spawns the process of a job and goes through the handshake with it.
 func (s *spawner) Start(start uint64, started jobs.Job, to *actor.PID) {
 	id := started.ID
-	a := &attempt{spawner: s, start: start, id: id, ganetis: started.Program == messages.JobProgram_GANETI_JOB, to: to, thread: s.newThread()}
+	a := &attempt{spawner: s, start: start, id: id, number: started.Start, ganetis: started.Program == messages.JobProgram_GANETI_JOB, to: to, thread: s.newThread()}
 	s.attempts[start] = a
 	a.thread.Do(a.spawn)
 }
@@ -98,8 +99,12 @@ func (a *attempt) spawn() {
 	}
 	a.process = a.spawner.daemon.node.machine.spawn(a.id)
 	a.process.ganetis = a.ganetis
+	a.process.start = a.number
 	a.receive("the process did not name its lock file", func(frame []byte) {
 		a.livelock = string(frame)
+		if a.ganetis {
+			a.process.machine.bootNotes[a.id] = a.livelock
+		}
 		a.send(&messages.ProcessNamed{Attempt: a.start, Pid: int64(a.process.pid), Livelock: a.livelock})
 		a.onDecision = func() { a.thread.Do(a.decide) }
 		a.wake()
@@ -181,9 +186,9 @@ func (a *attempt) reap(neverActed bool) {
 	p.whenEnded(func() {
 		a.thread.Do(func() {
 			a.spawner.untrack(a.start)
-			p.machine.cleanUp(a.livelock, true, a.thread.Life, func() {
+			p.machine.cleanUp(a.livelock, true, a.thread.Life, func(neverBegan bool) {
 				a.thread.Do(func() {
-					a.send(&messages.ProcessGone{Attempt: a.start, Text: p.exitText, NeverActed: neverActed, Canceled: p.canceled})
+					a.send(&messages.ProcessGone{Attempt: a.start, Text: p.exitText, NeverActed: neverActed || neverBegan, Canceled: p.canceled})
 				})
 			})
 		})
@@ -204,10 +209,10 @@ func (s *spawner) Adopt(start uint64, adopted jobs.Job, pid int64, livelock stri
 	seen := false
 	gone := func() {
 		s.untrack(start)
-		m.cleanUp(livelock, seen, t.Life, func() {
+		m.cleanUp(livelock, seen, t.Life, func(neverBegan bool) {
 			t.Do(func() {
-				s.send(to, &messages.ProcessGone{Attempt: start,
-					Text: "its process has ended while no daemon was watching, or was not its child", Canceled: p != nil && p.canceled})
+				s.send(to, &messages.ProcessGone{Attempt: start, NeverActed: neverBegan, Canceled: p != nil && p.canceled,
+					Text: "its process has ended while no daemon was watching, or was not its child"})
 			})
 		})
 	}

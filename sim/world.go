@@ -46,6 +46,14 @@ type Mutations struct {
 	UnsyncedEnds bool
 	// Survivors: a forced end of an opcode leaves the processes outside the command's group.
 	Survivors bool
+	// NoMarks: nothing is taken for the proof that a process has not begun its job.
+	NoMarks bool
+	// LateMark: a job process revokes its mark that it has not begun the job with its first write.
+	LateMark bool
+	// StaleMark: the mark of a process of an earlier boot is believed.
+	StaleMark bool
+	// MissingIsProof: a missing lock file is taken for the proof that a process has not begun its job.
+	MissingIsProof bool
 	// MarkerOnly: orphans of a process whose end the daemon did not see are found by their marker
 	// alone.
 	MarkerOnly bool

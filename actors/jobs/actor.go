@@ -120,12 +120,12 @@ type (
 		event   any
 		answers []*messages.OrderJobResult
 	}
-	// startUndone follows startFailed, or a start that was called off, when the job's file has
-	// its former content again. Its priority may differ, because a client may have set another
-	// one meanwhile.
+	// startUndone follows startFailed, or a start that was called off, or the end of an adopted process
+	// that did not begin the job, when the job's file names no process. encoded is its content; nil: it
+	// has not changed. The priority may differ, because a client may have set another one meanwhile.
 	startUndone struct {
 		id        int64
-		text      string
+		encoded   []byte
 		calledOff bool
 		priority  *int
 	}
@@ -194,7 +194,7 @@ func (j *jobs) Receive(ctx actor.Context) {
 	case *handshakeEnded:
 		if m.started {
 			j.consecutiveFailures, j.lastStartError = 0, ""
-			j.failedStarts.started(m.id)
+			j.failedStarts.successes++
 		}
 		j.handshakeEnded(ctx, m.id)
 	case *startFailed:
@@ -374,6 +374,7 @@ func (j *jobs) jobReleased(ctx actor.Context, m *jobReleased) {
 	j.handshakeEnded(ctx, m.id)
 	j.writesFail(&writesFail{id: m.id})
 	delete(j.active, m.id)
+	j.failedStarts.forget(m.id)
 	ctx.Stop(h.pid)
 	ctx.Send(j.config.Queue, m.event)
 	j.answerOrders(ctx, h, m.answers)

@@ -34,19 +34,23 @@ func (a *jobActor) adopt(ctx actor.Context) {
 			a.repair(ctx, m.Missing)
 		case paths.IsJobLivelock(j.Livelock):
 			// This is also right for a final file: its process may still be alive.
-			a.handshake = handshake.Adopted()
+			a.handshake, a.processRecorded, a.number = handshake.Adopted(), true, paths.StartOfLivelock(j.Livelock)
 			a.copyByProcess(ctx)
 			if usable && !j.Status().Final() {
 				a.progress(ctx, m.Content) // earlier reports had no receiver
 			}
-			a.config.Processes.Adopt(a.attempt, Job{a.id, a.program}, int64(j.ProcessID), j.Livelock, ctx.Self())
+			a.config.Processes.Adopt(a.attempt, Job{ID: a.id, Program: a.program}, int64(j.ProcessID), j.Livelock, ctx.Self())
 			a.sendDeferredOrders()
 			a.settleCallOff(ctx)
 		case j.Status().Final():
 			a.ended(ctx, j, m.Content)
+		case j.Status() == job.Queued && a.config.Replicator != nil:
+			// The former actor has crashed, and the name of its process may be on its way through the log.
+			a.processRecorded, a.number = true, paths.StartOfLivelock(j.Livelock)+1
+			a.undoStart(ctx)
 		case j.Status() == job.Queued:
 			// No process ever had the permission to act on the job.
-			ctx.Send(ctx.Parent(), &jobReleased{id: a.id, event: &messages.JobReturned{Id: a.id}})
+			ctx.Send(ctx.Parent(), &jobReleased{id: a.id, event: &messages.JobReturned{Id: a.id, Encoded: m.Content}})
 		default:
 			a.handshake = handshake.Adopted()
 			a.handshake.Gone("")

@@ -95,6 +95,33 @@ func TestAdoptAJobInTheMiddleOfItsStart(t *testing.T) {
 	})
 }
 
+// A process that was killed with the daemon before it began the job fails nothing: the next daemon queues the job again.
+func TestAdoptAJobThatItsProcessHasNotBegun(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.adopt(jobtest.Named(1))
+		b.answerReadJob(jobtest.Named(1))
+		b.sendNeverActed(1)
+		b.answerReadJob(jobtest.Named(1))
+		require.Equal(t, undone(1), b.answerWrite(1, nil))
+		require.Equal(t, int64(1), kittest.Expect[*messages.JobProgressed](b.queue).Id)
+		m := kittest.Expect[*messages.JobReturned](b.queue)
+		require.Equal(t, job.Encode(undone(1)), m.Encoded)
+		require.Empty(t, b.listActive())
+	})
+}
+
+// Without the proof the job fails, and the text says that it may have begun.
+func TestAdoptAJobThatItsProcessMayHaveBegun(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.adopt(jobtest.Named(1))
+		b.answerReadJob(jobtest.Named(1))
+		b.sendGone(1, "its process has ended")
+		b.answerReadJob(jobtest.Named(1))
+		require.Contains(t, string(b.answerWrite(1, nil).Ops[0].Result), "its process has ended; it may have begun")
+		require.Equal(t, job.Error, b.expectEnded(1).Status())
+	})
+}
+
 func TestAdoptAJobThatHasBegunButNamesNoProcess(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		j := jobtest.Queued(1)
@@ -214,4 +241,54 @@ func TestADiskThatRefusesTheEnd(t *testing.T) {
 		require.Equal(t, job.Error, b.expectEnded(1).Status())
 		require.Empty(t, b.listActive())
 	})
+}
+
+// The former actor has crashed after it had undone the start. The queue gets the number of that start.
+func TestAdoptAJobWhoseStartWasUndone(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.adopt(jobtest.Named(1))
+		b.answerReadJob(undone(1))
+		require.Equal(t, job.Encode(undone(1)), kittest.Expect[*messages.JobReturned](b.queue).Encoded)
+	})
+}
+
+// Orders to a process that turns out not to have begun the job: they end the job. One that was answered as refused does not.
+func TestOrdersToAProcessThatHasNotBegun(t *testing.T) {
+	rule := &messages.Verdict{Id: 1, Rule: "r", Reason: "no"}
+	for name, c := range map[string]struct {
+		order    *messages.OrderJob
+		answered bool // before the process has ended, as not done
+		result   string
+	}{
+		"a cancel":         {&messages.OrderJob{Request: 5, Id: 1}, false, ""},
+		"a rule":           {&messages.OrderJob{Request: 5, Id: 1, Rejection: rule}, false, `"rejected by filter rule r: no"`},
+		"a kill":           {&messages.OrderJob{Request: 5, Id: 1, Kind: messages.OrderJob_KILL}, false, ""},
+		"a kill, answered": {&messages.OrderJob{Request: 5, Id: 1, Kind: messages.OrderJob_KILL}, true, ""},
+		"refused":          {&messages.OrderJob{Request: 5, Id: 1}, true, "none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				b.run(1)
+				b.order(c.order)
+				if c.answered {
+					b.Advance(time.Minute)
+					done, _ := b.expectOrderResult(5)
+					require.False(t, done)
+				}
+				b.sendNeverActed(1)
+				b.answerReadJob(jobtest.Named(1))
+				if c.result == "none" {
+					require.Equal(t, undone(1), b.answerWrite(1, nil))
+					kittest.Expect[*messages.JobReturned](b.queue)
+					return
+				}
+				require.Equal(t, c.result, string(b.answerWrite(1, nil).Ops[0].Result))
+				require.Equal(t, job.Canceled, b.expectEnded(1).Status())
+				if !c.answered {
+					done, _ := b.expectOrderResult(5)
+					require.True(t, done)
+				}
+			})
+		})
+	}
 }

@@ -110,7 +110,7 @@ func (j *jobs) answerCallOff(ctx actor.Context, number uint64) {
 func (a *jobActor) stopBeginning(ctx actor.Context, m *stopBeginning) {
 	a.callOff = m.number
 	if a.start != nil {
-		a.abandon(a.handshake.CallOff(a.config.Replicator != nil))
+		a.abandon(a.handshake.CallOff())
 	}
 	a.settleCallOff(ctx)
 }

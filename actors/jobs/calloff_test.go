@@ -103,8 +103,7 @@ func TestAStartThatWaitsIsCalledOff(t *testing.T) {
 	})
 }
 
-// While the name of the process is being written, the answer waits until the file has its former content again: a
-// crash before that would fail the job.
+// While the name of the process is being written, the answer waits until the file names no process.
 func TestAStartIsCalledOffWhileTheNameIsWritten(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.start(1)
@@ -116,7 +115,7 @@ func TestAStartIsCalledOffWhileTheNameIsWritten(t *testing.T) {
 		b.sendGone(1, "exit status 1")
 		b.answerReadJob(jobtest.Named(1))
 		b.client.Quiet()
-		require.Equal(t, jobtest.DaemonLivelock, b.answerWrite(1, nil).Livelock)
+		require.Equal(t, undone(1), b.answerWrite(1, nil))
 		b.expectGivenBack(1)
 		b.expectCalledOff(7)
 		b.expectNoStartError()
@@ -250,8 +249,8 @@ func TestACancelOfACalledOffStart(t *testing.T) {
 	})
 }
 
-// A cluster takes no name back from its log: a start whose name is being written counts as confirmed. One that is not named is abandoned.
-func TestAClusterCallsOffWhatItsLogDoesNotName(t *testing.T) {
+// A cluster calls off a start whether or not its log will name the process. The file keeps the number of the start.
+func TestAClusterCallsOffWhatItsLogNames(t *testing.T) {
 	onNode(t, 0, func(t *testing.T, n *node) {
 		n.start(1)
 		n.sendCallOff(7, 1)
@@ -263,11 +262,13 @@ func TestAClusterCallsOffWhatItsLogDoesNotName(t *testing.T) {
 		n.start(2)
 		n.sendNamed(2)
 		n.sendCallOff(8, 2)
+		require.Equal(t, []string{"start 2", "abandon 2"}, n.takeCalls())
+		n.sendGone(2, "exit status 1")
 		n.answerWrite(2, nil)
-		n.sendConfirmed(2)
-		require.Equal(t, []string{"start 2", "confirm 2 with [null]"}, n.takeCalls())
+		n.answerReadJob(jobtest.Named(2))
 		n.client.Quiet()
-		n.report(jobtest.Running(2))
+		require.Equal(t, undone(2), n.answerWrite(2, nil))
+		n.expectGivenBack(2)
 		n.expectCalledOff(8)
 	})
 }

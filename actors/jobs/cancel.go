@@ -25,19 +25,11 @@ type clientOrders struct {
 	// startCanceled: a client canceled the start, so that the job ends as canceled and not
 	// as failed.
 	startCanceled bool
+	killed        bool              // a client has ended the job: it is not queued again
 	cancels       []*cancelOrder    // unanswered
 	deferred      []Order           // orders to send when the process is confirmed
+	priority      *int              // the last one that a client has set; nil: none
 	rejection     *messages.Verdict // of the last cancel, by a rule; nil: a client's
-}
-
-// priority is the last priority that the process has not been sent yet, or nil.
-func (w *clientOrders) priority() *int {
-	for i := len(w.deferred) - 1; i >= 0; i-- {
-		if w.deferred[i].Kind == TakePriority {
-			return &w.deferred[i].Priority
-		}
-	}
-	return nil
 }
 
 // cancelOrder is an unanswered cancel.
@@ -75,6 +67,7 @@ func (a *jobActor) cancel(ctx actor.Context, request uint64, kill bool) {
 		a.orders.startCanceled = true
 		a.abandon(a.handshake.Failed("canceled"))
 	case kill:
+		a.orders.killed = true
 		a.sendOrder(Order{Kind: EndNow})
 	default:
 		a.sendOrder(Order{Kind: StopBeforeNext})
@@ -165,7 +158,9 @@ func (a *jobActor) changePriority(ctx actor.Context, m *messages.OrderJob) {
 			Text: fmt.Sprintf("Job %d executes its last opcode, which keeps its priority: nothing has changed", a.id)}})
 		return
 	}
-	a.sendOrder(Order{Kind: TakePriority, Priority: int(m.Priority)})
+	priority := int(m.Priority)
+	a.orders.priority = &priority
+	a.sendOrder(Order{Kind: TakePriority, Priority: priority})
 	a.sendAnswers(ctx, []*messages.OrderJobResult{{Request: m.Request, Done: true,
 		Text: fmt.Sprintf("Job %d has been told to take priority %d", a.id, m.Priority)}})
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // RetryLimit says when a job fails because it cannot be started: after Tries failed starts
-// over at least Time, if other jobs were started in between. Where starts fail at random,
+// over at least Time, if processes got their permission in between. Where starts fail at random,
 // because the machine is at a limit, a job is started long before it reaches this limit.
 // The zero value stands for DefaultRetryLimit.
 type RetryLimit struct {
@@ -27,26 +27,24 @@ func DefaultRetryLimit() RetryLimit { return RetryLimit{Tries: 5, Time: 10 * tim
 // dropped.
 const failedStartsMax = 1000
 
-// failedStarts are the jobs whose last start failed.
+// failedStarts are the jobs whose last start failed. A start whose process has its permission may still
+// fail: the process may end before it begins the job.
 type failedStarts struct {
 	limit     RetryLimit
-	successes uint64 // started jobs so far, of all ids
+	successes uint64 // processes with a permission so far, of all jobs
 	jobs      map[int64]failedStart
 }
 
 // failedStart counts the failed starts of one job. Invariant: between any two counted
-// failures another job was started.
+// failures a process got its permission.
 type failedStart struct {
 	tries     int
 	since     time.Time // time of the first failure
 	successes uint64    // failedStarts.successes at the last failure
 }
 
-// started drops the count of a job whose process has its permission.
-func (s *failedStarts) started(id int64) {
-	s.successes++
-	delete(s.jobs, id)
-}
+// forget drops the count of a job that has ended.
+func (s *failedStarts) forget(id int64) { delete(s.jobs, id) }
 
 // failed counts a failed start. It returns the number of failures if they reach the limit,
 // else 0.
@@ -103,14 +101,14 @@ func (j *jobs) startUndone(ctx actor.Context, m *startUndone) {
 	}
 	if !m.calledOff {
 		if tries := j.failedStarts.failed(m.id, j.config.Env.Clock().Now()); tries > 0 {
-			ctx.Send(h.pid, &failJob{fmt.Sprintf(" (%d times, while other jobs were started)", tries)})
+			ctx.Send(h.pid, &failJob{fmt.Sprintf(" (%d times, while processes were started)", tries)})
 			return
 		}
 	}
 	j.handshakeEnded(ctx, m.id)
 	delete(j.active, m.id)
 	ctx.Stop(h.pid)
-	ctx.Send(j.config.Queue, &messages.JobReturned{Id: m.id})
+	ctx.Send(j.config.Queue, &messages.JobReturned{Id: m.id, Encoded: m.encoded})
 	if m.priority != nil {
 		ctx.Send(j.config.Queue, &messages.OrderJob{Id: m.id, Kind: messages.OrderJob_SET_PRIORITY, Priority: int32(*m.priority)})
 	}

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -23,18 +24,22 @@ import (
 type jobActor struct {
 	config          Config
 	id              int64
-	attempt         uint64 // number of this start
+	attempt         uint64 // number of this actor
+	number          int64  // of the start in the life of the job; no earlier start has it
 	program         messages.JobProgram
 	initial         []byte             // the job as the queue sent it
 	start           *messages.StartJob // nil: adopted
 	handshakeError  string             // why the handshake failed
 	processRecorded bool               // the store was asked to write the process into the job's file
-	gaveUpText      string             // why a failed start is not tried again
-	store           *store.Client
-	handshake       handshake.Attempt
-	job             *job.Job // as last known; the file is authoritative
-	exitText        string   // how the process ended
-	canceled        bool     // the port has ended the process by a cancel
+	recording       bool               // that write is under way
+	// afterRecording runs when that write is done: in a cluster, a read of the file could precede it. nil: the process waits for it.
+	afterRecording func(actor.Context)
+	gaveUpText     string // why a failed start is not tried again
+	store          *store.Client
+	handshake      handshake.Attempt
+	job            *job.Job // as last known; the file is authoritative
+	exitText       string   // how the process ended
+	canceled       bool     // the port has ended the process by a cancel
 	// unsynced: the final file was written, but may not be durable.
 	unsynced bool
 	report   []byte // last content that the process reported
@@ -125,7 +130,8 @@ func (a *jobActor) started(ctx actor.Context) {
 		a.adopt(ctx)
 		return
 	}
-	a.config.Processes.Start(a.attempt, Job{a.id, a.program}, ctx.Self())
+	a.number = paths.StartOfLivelock(j.Livelock) + 1
+	a.config.Processes.Start(a.attempt, Job{a.id, a.program, a.number}, ctx.Self())
 }
 
 // abandonStart ends a process that has no permission yet. Without this actor nothing would
@@ -142,10 +148,20 @@ func (a *jobActor) processNamed(ctx actor.Context, m *messages.ProcessNamed) {
 	if m.Attempt != a.attempt || a.handshake.LivelockNamed() != handshake.Save {
 		return
 	}
+	if start := paths.StartOfLivelock(m.Livelock); a.config.Replicator != nil && start != a.number {
+		a.abandon(a.handshake.Failed(fmt.Sprintf("the process has made the lock file of start %d, not %d", start, a.number)))
+		return
+	}
 	j := a.job.Clone()
 	j.Livelock, j.ProcessID = m.Livelock, int(m.Pid)
-	a.processRecorded = true
+	a.processRecorded, a.recording = true, true
 	a.write(ctx, "start-job", job.Encode(j), func(ctx actor.Context, f *messages.Failure) {
+		a.recording = false
+		if undo := a.afterRecording; undo != nil {
+			a.afterRecording = nil
+			undo(ctx)
+			return
+		}
 		if f != nil {
 			a.abandon(a.handshake.Failed(f.Text))
 			return
@@ -188,7 +204,7 @@ func (a *jobActor) processGone(ctx actor.Context, m *messages.ProcessGone) {
 		return
 	}
 	if m.NeverActed {
-		a.handshake.NeverActed(a.handshakeError)
+		a.handshake.NeverActed(cmp.Or(a.handshakeError, "its process has ended before it began the job: "+m.Text))
 	}
 	if a.handshake.Gone(m.Text) != handshake.Finalize {
 		return
@@ -197,11 +213,13 @@ func (a *jobActor) processGone(ctx actor.Context, m *messages.ProcessGone) {
 	a.exitText, a.canceled = m.Text, m.Canceled
 	a.settleCallOff(ctx)
 	switch reason := a.handshake.StartFailure(); {
-	case reason == "" || a.orders.startCanceled:
+	case reason == "" || a.orders.startCanceled || a.canceled:
 		ctx.Send(ctx.Parent(), &handshakeEnded{id: a.id})
 		a.finalize(ctx)
 	case a.handshake.CalledOff():
 		ctx.Send(ctx.Parent(), &handshakeEnded{id: a.id})
+		a.undoStart(ctx)
+	case a.start == nil: // no start of this daemon is in flight
 		a.undoStart(ctx)
 	default:
 		ctx.Send(ctx.Parent(), &startFailed{a.id, reason})
@@ -211,12 +229,17 @@ func (a *jobActor) processGone(ctx actor.Context, m *messages.ProcessGone) {
 
 // undoStart removes the process from the file of a job on which no process has acted, and
 // returns the job to the queue. A file that still named the process would make a later
-// daemon take the job for a dead one. In a cluster the name stays once it is in the log,
-// and the job fails: a replay of the log could not tell this file from that of the next
-// start (replication.Supersedes).
+// daemon take the job for a dead one. The file keeps the number of the start, so that a replay
+// of the log can tell it from that of the next start (replication.Supersedes).
 func (a *jobActor) undoStart(ctx actor.Context) {
-	if !a.processRecorded {
-		a.returnToQueue(ctx)
+	switch {
+	case a.recording:
+		a.afterRecording = a.undoStart
+		return
+	case a.cancelsStart(ctx):
+		return
+	case !a.processRecorded:
+		a.returnToQueue(ctx, nil)
 		return
 	}
 	a.store.Read(ctx, "return-job", paths.JobPath(a.id), func(ctx actor.Context, m *messages.ReadFileResult) {
@@ -227,37 +250,48 @@ func (a *jobActor) undoStart(ctx actor.Context) {
 		switch j, err := job.Decode(m.Content); {
 		case m.Missing || err != nil || j.Status() != job.Queued:
 			a.finalize(ctx) // the file was changed by another program
-		case !paths.IsJobLivelock(j.Livelock):
-			a.returnToQueue(ctx)
-		case a.config.Replicator != nil:
-			a.finalize(ctx)
-		default:
-			a.write(ctx, "return-job", a.initial, func(ctx actor.Context, f *messages.Failure) {
+		case !paths.IsJobLivelock(j.Livelock) && a.config.Replicator == nil:
+			a.returnToQueue(ctx, m.Content)
+		default: // the log of a cluster may name the process, although this node's disk does not
+			j.Livelock, j.ProcessID = paths.UndoneLivelock(a.number), 0
+			undone := job.Encode(j)
+			a.write(ctx, "return-job", undone, func(ctx actor.Context, f *messages.Failure) {
 				if f != nil {
 					a.retryLater(ctx, f, a.undoStart)
 					return
 				}
-				a.returnToQueue(ctx)
+				a.returnToQueue(ctx, undone)
 			})
 		}
 	})
 }
 
-// returnToQueue returns the job. An open cancel is answered, because no process will act on
-// the job.
-func (a *jobActor) returnToQueue(ctx actor.Context) {
-	if len(a.orders.cancels) > 0 {
-		a.orders.startCanceled = true
-		a.finalize(ctx)
+// cancelsStart ends the job if a client or a rule has canceled it: no process will act on it.
+func (a *jobActor) cancelsStart(ctx actor.Context) bool {
+	if len(a.orders.cancels) == 0 && !a.orders.killed {
+		return false
+	}
+	a.orders.startCanceled = true
+	a.finalize(ctx)
+	return true
+}
+
+// returnToQueue returns the job, whose file has the content; nil: it has not changed.
+func (a *jobActor) returnToQueue(ctx actor.Context, encoded []byte) {
+	if a.cancelsStart(ctx) { // the order came during the last write
 		return
 	}
 	a.copyEnd(ctx)
-	ctx.Send(ctx.Parent(), &startUndone{a.id, a.handshake.StartFailure(), a.handshake.CalledOff(), a.orders.priority()})
+	ctx.Send(ctx.Parent(), &startUndone{a.id, encoded, a.handshake.CalledOff(), a.orders.priority})
 }
 
 // finalize makes sure that the file of a job without a process is final: it reads the file,
 // and writes the end if the process did not (design.md 4, "Death").
 func (a *jobActor) finalize(ctx actor.Context) {
+	if a.recording {
+		a.afterRecording = a.finalize
+		return
+	}
 	a.store.Read(ctx, "end-job", paths.JobPath(a.id), func(ctx actor.Context, m *messages.ReadFileResult) {
 		if m.Failure != nil {
 			a.retryLater(ctx, m.Failure, a.finalize)
@@ -284,14 +318,14 @@ func (a *jobActor) finalize(ctx actor.Context) {
 
 // end makes the job final if its process did not, and reports whether it changed the job.
 func (a *jobActor) end(j *job.Job) bool {
-	if a.orders.startCanceled && !j.Status().Final() {
-		j.CancelUnstarted(nil, a.now())
-		return true
-	}
-	if executing, _ := j.Progress(); a.canceled && executing < 0 && !j.Status().Final() {
-		if v := a.orders.rejection; v != nil {
+	executing, _ := j.Progress()
+	if canceled := a.orders.startCanceled || a.canceled && executing < 0; canceled && !j.Status().Final() {
+		switch v := a.orders.rejection; {
+		case v != nil:
 			record.Reject(j, v.Rule, v.Reason, a.now())
-		} else {
+		case a.orders.startCanceled:
+			j.CancelUnstarted(nil, a.now())
+		default:
 			j.CancelUnstarted(rawjson.Quote(jobproc.CanceledByRequest), a.now())
 		}
 		return true

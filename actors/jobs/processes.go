@@ -33,6 +33,7 @@ type Processes interface {
 type Job struct {
 	ID      int64
 	Program messages.JobProgram
+	Start   int64 // number of the start in the life of the job, from 1
 }
 
 // Order is an order to a running job process (queue.md 4.6).

@@ -43,14 +43,21 @@ func (b *bench) startError() string {
 	return m.Text
 }
 
-// If no process could act on the job, its file gets its former content, the job goes back
+// undone is a queued job whose first start was undone.
+func undone(id int64) *job.Job {
+	j := jobtest.Queued(id)
+	j.Livelock = "undone_1"
+	return j
+}
+
+// If no process could act on the job, its file names no process, the job goes back
 // to the queue, and all starts wait.
 func TestAStartThatComesToNothing(t *testing.T) {
 	notRecorded := func(b *bench) { b.answerReadJob(jobtest.Queued(1)) }
 	recorded := func(b *bench) {
 		b.answerReadJob(jobtest.Named(1))
 		b.queue.Quiet() // otherwise a later daemon would fail the job
-		require.Equal(b, jobtest.Queued(1), b.answerWrite(1, nil))
+		require.Equal(b, undone(1), b.answerWrite(1, nil))
 	}
 	for name, c := range map[string]struct {
 		breaks func(*bench)
@@ -225,7 +232,7 @@ func TestAJobThatAloneCannotBeStarted(t *testing.T) {
 		b.sendNeverActed(1)
 		b.answerReadJob(jobtest.Queued(1))
 		end := b.answerWrite(1, nil)
-		require.Equal(t, string(rawjson.Quote("job 1 failed to start: EOF (5 times, while other jobs were started)")), string(end.Ops[0].Result))
+		require.Equal(t, string(rawjson.Quote("job 1 failed to start: EOF (5 times, while processes were started)")), string(end.Ops[0].Result))
 		b.expectEnded(1)
 		require.Empty(t, b.listActive())
 	})

@@ -171,7 +171,7 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 	case *messages.CallOffResult:
 		q.calledOff(ctx, m)
 	case *messages.JobReturned:
-		q.returned(ctx, m.Id)
+		q.returned(ctx, m)
 	case *messages.ListUnfinishedJobs:
 		q.sendUnfinishedJobs(ctx, m.Request)
 	case *messages.JobsActorStarted:

@@ -86,13 +86,16 @@ func (q *queue) awaitCleanup(ctx actor.Context, sender *actor.PID, m *messages.A
 	ctx.Send(q.config.Jobs, m)
 }
 
-// returned makes an active job pending whose process has ended before its confirmation.
-func (q *queue) returned(ctx actor.Context, id int64) {
-	e := q.index.get(id)
+// returned makes an active job pending whose process has ended before it acted.
+func (q *queue) returned(ctx actor.Context, m *messages.JobReturned) {
+	e := q.index.get(m.Id)
 	if e == nil || e.stage != active {
 		return
 	}
-	ctx.Send(q.config.Scheduler, &messages.JobReleased{Id: id})
+	if len(m.Encoded) > 0 {
+		q.index.setInfo(e, q.nextInfo(e, decodeKnown(m.Id, m.Encoded), m.Encoded))
+	}
+	ctx.Send(q.config.Scheduler, &messages.JobReleased{Id: m.Id})
 	q.enqueue(ctx, e)
 }
 

@@ -60,6 +60,23 @@ func TestSecretsAreKeptUntilTheJobEnds(t *testing.T) {
 	})
 }
 
+// A daemon was killed before the process began the job. The next one has no secrets; the process fails the opcode that wants them.
+func TestAnAdoptedJobThatIsQueuedAgainHasNoSecrets(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		named := newJob(1)
+		named.Livelock = "/run/livelocks/job_000001_17"
+		undone := named.Clone()
+		undone.Livelock = "undone_1"
+		b.Restart(b.queue)
+		b.recover(&messages.ScanQueueResult{Serial: []byte("1\n"), Jobs: []*messages.ScannedJob{{Id: 1, Content: job.Encode(named)}}})
+		kittest.Expect[*messages.AdoptJob](b.jobs)
+		b.jobs.Ask(b.queue, &messages.JobReturned{Id: 1, Encoded: job.Encode(undone)})
+		start := b.picked(1)
+		require.JSONEq(t, `[null]`, string(start.Launch))
+		require.Equal(t, job.Encode(undone), start.Encoded, "it has the number of the start that was undone")
+	})
+}
+
 func TestSecretsSurviveTheQueuesCrash(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		file := b.submitSecret()

@@ -81,27 +81,26 @@ func runJob(idText string, place place) error {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR1, syscall.SIGHUP)
 	reserveThreads()
-	livelock, err := persistence.CreateLivelock(persistence.LivelockDir(place.runDir), paths.JobLivelockNameStart(id), place.owners)
+	start, _ := strconv.ParseInt(os.Getenv(jobproc.StartEnvName), 10, 64) // a daemon of an older version sends none
+	livelock, err := persistence.CreateLivelock(persistence.LivelockDir(place.runDir), paths.JobLivelockName(id, start), place.owners)
 	if err != nil {
 		return err
 	}
-	// The lock file is removed at every orderly end, after the last write of the job file: until then the job is alive.
-	err = writeOwnerInfo(livelock)
-	if err != nil {
-		return errors.Join(err, livelock.Release())
-	}
-	err = runPermitted(id, place, livelock.Path(), signals)
-	return errors.Join(err, livelock.Release())
-}
-
-// writeOwnerInfo writes into the lock file which process this is. When the process is killed together with the daemon, the
-// next daemon finds its orphans by that.
-func writeOwnerInfo(livelock *persistence.Livelock) error {
+	// The lock file says which process this is. When the process is killed together with the daemon, the next daemon finds its
+	// orphans by that. It also says that the process has not begun the job. After an error it stays, as the proof of that.
 	self, err := reaper.Self()
 	if err != nil {
 		return err
 	}
-	return livelock.WriteOwnerInfo(self.Encode())
+	if err := livelock.WriteOwnerInfo(self.EncodeNotBegun()); err != nil {
+		return err
+	}
+	begin := func() error { return livelock.WriteOwnerInfo(self.Encode()) }
+	if err := runPermitted(id, place, livelock.Path(), signals, begin); err != nil {
+		return err
+	}
+	// The lock file is removed at the orderly end of the job, after the last write of the job file: until then the job is alive.
+	return livelock.Release()
 }
 
 // threadsNeeded is the number of threads that a job needs beside those with which the runtime starts.
@@ -125,8 +124,10 @@ func reserveThreads() {
 	end.Done()
 }
 
-// runPermitted makes the job process's side of the start handshake (designs.md "Job execution"), and then runs the job.
-func runPermitted(id int64, place place, livelock string, signals <-chan os.Signal) error {
+// runPermitted makes the job process's side of the start handshake (designs.md "Job execution"), and then runs the job. It
+// calls begin, which revokes the proof that the process has not begun the job, before the first call, write or child of the
+// job. After an error the job has not begun.
+func runPermitted(id int64, place place, livelock string, signals <-chan os.Signal, begin func() error) error {
 	launchSpecs, file, err := handshake(livelock, place.runDir)
 	if err != nil {
 		return fmt.Errorf("no permission to start: %w", err)
@@ -154,6 +155,9 @@ func runPermitted(id int64, place place, livelock string, signals <-chan os.Sign
 	lease := &lease{file: file, livelock: livelock}
 	lease.check()
 	go lease.watch()
+	if err := begin(); err != nil {
+		return err
+	}
 	if end := newShell(process, lease, files, place.runDir, signals).run(); end.Abandoned {
 		os.Exit(exitNoQueue)
 	}

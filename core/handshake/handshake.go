@@ -48,7 +48,7 @@ const (
 	// Saving: the name of the livelock is being written.
 	Saving
 	// Confirming: the name is durable, and the permission is being sent. From now on the process may act, so the job is
-	// not started again, unless the process certainly has not acted (NeverActed).
+	// not started again, unless the process certainly has not begun it (NeverActed).
 	Confirming
 	// Running: the process has its permission.
 	Running
@@ -113,12 +113,8 @@ func (s *Attempt) Failed(reason string) Action {
 	}
 }
 
-// CallOff: the job must not begin. An attempt that is not confirmed is abandoned. With logged, the name of the process may be
-// in the consensus log, from which it is not taken back: an attempt whose name is being written counts as confirmed.
-func (s *Attempt) CallOff(logged bool) Action {
-	if s.phase == Saving && logged {
-		return NoAction
-	}
+// CallOff: the job must not begin. An attempt that is not confirmed is abandoned.
+func (s *Attempt) CallOff() Action {
 	action := s.Failed("the start was called off")
 	s.calledOff = s.calledOff || action == Abandon
 	return action
@@ -127,10 +123,10 @@ func (s *Attempt) CallOff(logged bool) Action {
 // CalledOff reports whether CallOff has abandoned the attempt. Such a start has not failed.
 func (s *Attempt) CalledOff() bool { return s.calledOff }
 
-// NeverActed: the handshake broke before the process had all that it needs to act. The start has failed, although the
-// permission was sent.
+// NeverActed: the process has ended before it had all that it needs to act, or has left a proof that it did not begin the
+// job. The start has failed, although the permission was sent, by this daemon or an earlier one.
 func (s *Attempt) NeverActed(reason string) {
-	if s.phase == Confirming {
+	if s.MayAct() {
 		s.phase, s.startFailure = Abandoning, reason
 	}
 }
@@ -174,6 +170,9 @@ func FinalizeJob(j *job.Job, d Death, now job.Timestamp) bool {
 	}
 	if d.StartFailure == "" {
 		d.cutOutput(j, now)
+	}
+	if d.StartFailure == "" && j.Status() == job.Queued {
+		text += "; it may have begun"
 	}
 	j.AppendReason(func(int) string { return source }, func(int) string { return text }, now)
 	j.FailUnfinished(rawjson.Quote(text), now)

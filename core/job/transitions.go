@@ -41,7 +41,7 @@ type Transition struct {
 var transitions = [...][events]Transition{
 	Queued: {
 		Begin:        {Waiting, "the job process begins with this opcode, or goes on to it"},
-		Fail:         {Error, "an earlier opcode has failed, the job process has died, or the job cannot be started"},
+		Fail:         {Error, "an earlier opcode has failed, the job process has died and may have begun, or the job cannot be started"},
 		Cancel:       {Canceled, "a client, a filter rule or a dependency cancels the job"},
 		Reprioritise: {Queued, "the opcode takes the priority"},
 	},

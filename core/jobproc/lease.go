@@ -33,6 +33,10 @@ const (
 	LeaseNotRequired = "no lease"
 )
 
+// StartEnvName is the variable by which a process gets the number of its start, for the name of its lock file (paths.JobLivelockName).
+// Without it the start is the first. Job processes of an older version ignore it.
+const StartEnvName = "LOCKSTEP_START"
+
 // LeaseGuard decides how a process ends itself, and its command before, when the lease is over. The zero value is that of
 // a process with a valid lease.
 type LeaseGuard struct {

@@ -173,6 +173,39 @@ const JobLivelockPattern = jobLivelockPrefix + "*"
 // JobLivelockNameStart is the start of the name of a job process's livelock: Ganeti's job_%06d.
 func JobLivelockNameStart(id int64) string { return fmt.Sprintf("%s%06d", jobLivelockPrefix, id) }
 
+// JobLivelockName is the start of the name of the livelock that the process of a numbered start of a job makes: from the
+// second start on it has the number. Numbers begin with 1.
+func JobLivelockName(id, start int64) string {
+	if start <= 1 {
+		return JobLivelockNameStart(id)
+	}
+	return fmt.Sprintf("%s_%d", JobLivelockNameStart(id), start)
+}
+
+const undonePrefix = "undone_"
+
+// UndoneLivelock is in the file of a job whose start with that number was undone: no process acts on the job.
+func UndoneLivelock(start int64) string { return undonePrefix + strconv.FormatInt(start, 10) }
+
+// StartOfLivelock is the number of the last start of a job whose file has the livelock; 0: it was never started. Ganeti's names
+// and those of a job's first process have no number, and are of the first start.
+func StartOfLivelock(file string) int64 {
+	name := path.Base(file)
+	if digits, undone := strings.CutPrefix(name, undonePrefix); undone {
+		start, _ := strconv.ParseInt(digits, 10, 64)
+		return max(0, start)
+	}
+	if !IsJobLivelock(name) {
+		return 0
+	}
+	if parts := strings.Split(name, "_"); len(parts) == 6 { // job_ID_START_SECONDS_PID_RANDOM
+		if start, err := strconv.ParseInt(parts[2], 10, 64); err == nil && start > 1 {
+			return start
+		}
+	}
+	return 1
+}
+
 // IsJobLivelock reports whether the name is that of a job process's livelock, not of a daemon's or a tool's, as Ganeti
 // does. A job file without such a name was never confirmed, so the job can be started again (design.md 4, step 4).
 func IsJobLivelock(file string) bool {

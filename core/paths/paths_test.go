@@ -136,3 +136,36 @@ func TestJobOfLivelock(t *testing.T) {
 		}
 	}
 }
+
+// The starts of a job are numbered: a lock file has the number of its start, and the job's file that of a start that was undone.
+func TestNumbersOfStarts(t *testing.T) {
+	const rest = "_1700000000_77_0123abcd"
+	for start := int64(1); start < 4; start++ {
+		livelock := "/run/livelocks/" + JobLivelockName(12, start) + rest
+		if id, ok := JobIDOfLivelock(livelock); !ok || id != 12 || !IsJobLivelock(livelock) {
+			t.Errorf("%s is of job %d, %t", livelock, id, ok)
+		}
+		if got := StartOfLivelock(livelock); got != start {
+			t.Errorf("StartOfLivelock(%s) = %d", livelock, got)
+		}
+		if got := StartOfLivelock(UndoneLivelock(start)); got != start || IsJobLivelock(UndoneLivelock(start)) {
+			t.Errorf("StartOfLivelock(%s) = %d", UndoneLivelock(start), got)
+		}
+	}
+	if JobLivelockName(12, 0) != JobLivelockNameStart(12) || JobLivelockName(12, 1) != JobLivelockNameStart(12) {
+		t.Error("the first start has Ganeti's name")
+	}
+	for file, want := range map[string]int64{
+		"":                                   0,
+		"/run/livelocks/luxi-daemon_17_7_ab": 0,
+		"undone_x":                           0,
+		"undone_-3":                          0,
+		"/run/livelocks/job_000012_17":       1, // Ganeti's
+		"job_000012_x_17_77_ab":              1,
+		"job_000012_0_17_77_ab":              1,
+	} {
+		if got := StartOfLivelock(file); got != want {
+			t.Errorf("StartOfLivelock(%q) = %d", file, got)
+		}
+	}
+}

@@ -73,13 +73,18 @@ func (s Applier) quarantines(e *messages.LogEntry, m *messages.MoveFile) bool {
 }
 
 // mayOverwriteLocal reports whether u may be older than the file on this disk. It is false for proposals of this
-// incarnation. For proposals of another node, it is true only until the job has a process: later the process writes the
-// file, or the entry comes from a later master.
+// incarnation. For proposals of another node, it is true only until a process has begun the job: then only that process
+// writes the file, or the entry comes from a later master. A start that was undone on the other node may precede that of
+// the process that writes the file here.
 func (s Applier) mayOverwriteLocal(e *messages.LogEntry, u *messages.FileUpdate) bool {
 	if _, isJob := JobIDOf(u.Path); !isJob || e.Origin == s.Node && e.Incarnation == s.Incarnation {
 		return false
 	}
-	return e.Origin == s.Node || !namesProcess(u.Content)
+	if e.Origin == s.Node {
+		return true
+	}
+	j, err := job.Decode(u.Content)
+	return err != nil || !paths.IsJobLivelock(j.Livelock) || Progress(j) == 0
 }
 
 func namesProcess(content []byte) bool {
@@ -134,7 +139,7 @@ func (s Applier) accepts(e *messages.LogEntry, u *messages.FileUpdate, local map
 	if e.Origin == s.Node && e.Incarnation == s.Incarnation && u.Observed {
 		return false
 	}
-	if s.mayOverwriteLocal(e, u) && !Supersedes(u.Content, local[u.Path]) {
+	if s.mayOverwriteLocal(e, u) && !s.supersedes(e, u.Content, local[u.Path]) {
 		return false
 	}
 	if _, known := local[u.Path]; known {
@@ -143,10 +148,21 @@ func (s Applier) accepts(e *messages.LogEntry, u *messages.FileUpdate, local map
 	return true
 }
 
+// supersedes reports whether the content of an entry replaces that of this disk. What another node has proposed is in the order of the
+// log, unless this disk has a later start.
+func (s Applier) supersedes(e *messages.LogEntry, logged, local []byte) bool {
+	if e.Origin == s.Node {
+		return Supersedes(logged, local)
+	}
+	inLog, err := job.Decode(logged)
+	onDisk, localErr := job.Decode(local)
+	return err != nil || localErr != nil || onDisk.ID != inLog.ID || startOrder(inLog) >= startOrder(onDisk)
+}
+
 // Supersedes reports whether a proposed job replaces the job on this node's disk. The proposal is from a former
-// incarnation of this node's daemon, or from before the job had a process. From the moment at which the file names the
-// job's process, which happens once in a job's life, the process writes the file first and the log gets the change
-// later. So the file is ahead, with two exceptions: a final state that the daemon wrote after the process had ended,
+// incarnation of this node's daemon. The starts of a job are numbered. From the
+// moment at which the file names the process of the last start, the process writes the file first and the log gets the
+// change later. So the file is ahead, with two exceptions: a final state that the daemon wrote after the process had ended,
 // and data that a power loss has destroyed: the file may even have the content of another job.
 func Supersedes(logged, local []byte) bool {
 	inLog, err := job.Decode(logged)
@@ -154,14 +170,27 @@ func Supersedes(logged, local []byte) bool {
 		return true
 	}
 	onDisk, err := job.Decode(local)
-	if err != nil || onDisk.ID != inLog.ID || !paths.IsJobLivelock(onDisk.Livelock) {
+	if err != nil || onDisk.ID != inLog.ID {
 		return true
 	}
-	if onDisk.Livelock != inLog.Livelock {
-		return paths.IsJobLivelock(inLog.Livelock)
+	if newer := startOrder(inLog) - startOrder(onDisk); newer != 0 {
+		return newer > 0
+	}
+	if !paths.IsJobLivelock(onDisk.Livelock) || onDisk.Livelock != inLog.Livelock {
+		return true
 	}
 	// A final status that is already on this disk is written again, because it may not be durable.
 	return Progress(inLog) > Progress(onDisk) || inLog.Status().Final() && bytes.Equal(logged, local)
+}
+
+// startOrder orders the states of a job's file by its starts. It never decreases: 0 before the first start, then an odd
+// number while the file names a process, and an even one after the start was undone.
+func startOrder(j *job.Job) int64 {
+	start := 2 * paths.StartOfLivelock(j.Livelock)
+	if paths.IsJobLivelock(j.Livelock) {
+		return start - 1
+	}
+	return start
 }
 
 // Reconcile compares this node's file of a job that the node has started with the log. It returns the change to

@@ -31,7 +31,8 @@ type history struct {
 // task is a job, and its process if it has one.
 type task struct {
 	id       int64
-	livelock string
+	livelock string // "": it has no process
+	starts   int64
 	course   *job.Job // its opcode's status is what the process has written last
 	acts     bool     // the process may write the file
 	on       int
@@ -81,13 +82,19 @@ func (h *history) write(k *task, livelock string, status job.Status) {
 
 // step is a random event of the job.
 func (h *history) step(k *task) {
-	switch rapid.SampledFrom([]string{"start", "act", "act", "see", "see", "fail", "archive", "serial"}).Draw(h.T, "what") {
+	switch rapid.SampledFrom([]string{"start", "start", "undo", "act", "act", "see", "see", "fail", "archive", "serial"}).Draw(h.T, "what") {
 	case "start":
 		if k.livelock == "" {
-			k.livelock, k.on = fmt.Sprintf("/run/livelocks/job_%06d_%d", k.id, h.next()), h.master
+			k.starts++
+			k.livelock, k.on = fmt.Sprintf("/run/livelocks/%s_1700000000_%d_0123abcd", paths.JobLivelockName(k.id, k.starts), h.next()), h.master
 			h.write(k, k.livelock, job.Queued)
 			h.catchUp(h.master) // afterwards the process has its permission
 			k.acts = rapid.Bool().Draw(h.T, "permitted")
+		}
+	case "undo": // the process has ended before it began the job
+		if k.livelock != "" && !k.over && k.on == h.master && k.course.Status() == job.Queued {
+			k.livelock, k.acts = "", false
+			h.write(k, paths.UndoneLivelock(k.starts), job.Queued)
 		}
 	case "act":
 		if k.acts {

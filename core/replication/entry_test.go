@@ -110,6 +110,7 @@ func TestSplitChangesAreInOrderAndSmall(t *testing.T) {
 
 func TestSupersedes(t *testing.T) {
 	const one, two = "/run/livelocks/job_000007_1", "/run/livelocks/job_000007_2"
+	const undone, second = "undone_1", "/run/livelocks/job_000007_2_1700000000_77_0123abcd"
 	for name, c := range map[string]struct {
 		logged, local []byte
 		want          bool
@@ -127,6 +128,15 @@ func TestSupersedes(t *testing.T) {
 		"a power loss has set it back":       {jobAs(7, one, job.Running, 0), jobAs(7, one, job.Waiting, 0), true},
 		"canceled by the daemon":             {jobAs(7, one, job.Canceled, 0), jobAs(7, one, job.Waiting, 0), true},
 		"a queued one, by its process":       {jobAs(7, one, job.Queued, 0), jobAs(7, one, job.Queued, 1), false},
+		"an undone start":                    {jobAs(7, undone, job.Queued, 0), jobAs(7, one, job.Queued, 0), true},
+		"it was undone":                      {jobAs(7, one, job.Queued, 0), jobAs(7, undone, job.Queued, 0), false},
+		"submitted before it was undone":     {jobAs(7, daemonLock, job.Queued, 0), jobAs(7, undone, job.Queued, 0), false},
+		"canceled after it was undone":       {jobAs(7, undone, job.Canceled, 0), jobAs(7, undone, job.Queued, 0), true},
+		"the next start":                     {jobAs(7, second, job.Queued, 0), jobAs(7, undone, job.Queued, 0), true},
+		"the next start, the first runs":     {jobAs(7, second, job.Queued, 0), jobAs(7, one, job.Running, 0), true},
+		"the first start, the next one runs": {jobAs(7, one, job.Error, 0), jobAs(7, second, job.Running, 0), false},
+		"undone, the next one runs":          {jobAs(7, undone, job.Queued, 0), jobAs(7, second, job.Running, 0), false},
+		"the end of the next start":          {jobAs(7, second, job.Success, 0), jobAs(7, second, job.Running, 0), true},
 		"the disk has another job's content": {jobAs(7, daemonLock, job.Queued, 0), jobAs(8, "/run/livelocks/job_000008_1", job.Running, 0), true},
 	} {
 		require.Equal(t, c.want, replication.Supersedes(c.logged, c.local), name)
@@ -139,6 +149,46 @@ func TestPathsToReadAreOwnJobsOfFormerDaemons(t *testing.T) {
 	require.Equal(t, []string{"queue/job-7"}, now.PathsToRead([]*messages.LogEntry{updateChange(former, "queue/job-7", started), observed(former, 7, started)}))
 	require.Empty(t, now.PathsToRead([]*messages.LogEntry{updateChange(now, "queue/job-7", started), updateChange(other, "queue/job-7", started),
 		updateChange(former, "queue/serial", []byte("7")), archived(former, 7), removed(former, "queue/drain"), updateChange(former, "queue/archive/0/job-7", started)}))
+}
+
+// The first start of a job was undone on another node, or on this one under another master, before this node started the job: the log
+// repeats both entries after what the process has written.
+func TestAnUndoneStartDoesNotUndoTheNextOne(t *testing.T) {
+	const first, second = "/run/livelocks/job_000007_1", "/run/livelocks/job_000007_2_1700000000_77_0123abcd"
+	now, former := replication.Applier{Node: "u1", Incarnation: "now"}, replication.Applier{Node: "u1", Incarnation: "former"}
+	for _, origin := range []string{"u1", "u2"} {
+		by := replication.Applier{Node: origin, Incarnation: "before"}
+		log := []*messages.LogEntry{
+			updateChange(by, "queue/job-7", jobAs(7, daemonLock, job.Queued, 1)),
+			updateChange(by, "queue/job-7", jobAs(7, first, job.Queued, 1)),
+			updateChange(by, "queue/job-7", jobAs(7, "undone_1", job.Queued, 1)),
+			updateChange(former, "queue/job-7", jobAs(7, second, job.Queued, 1)),
+		}
+		require.Equal(t, []string{"queue/job-7"}, now.PathsToRead(log))
+		for _, written := range []job.Status{job.Running, job.Success} {
+			whole, single := files{}, files{}
+			content := string(jobAs(7, second, written, 2))
+			whole["queue/job-7"], single["queue/job-7"] = content, content
+			whole.apply(now, log)
+			require.Equal(t, content, whole["queue/job-7"], "from %s", origin)
+			for _, e := range log {
+				single.apply(now, []*messages.LogEntry{e})
+				require.Equal(t, content, single["queue/job-7"], "from %s", origin)
+			}
+		}
+	}
+}
+
+// What another node's process has written comes in the order of the log, also while the job is queued. The same content is
+// written again, because a power loss may undo the former write.
+func TestAQueuedJobOfAnotherNodesProcess(t *testing.T) {
+	named, written := jobAs(7, "/run/livelocks/job_000007_1", job.Queued, 1), jobAs(7, "/run/livelocks/job_000007_1", job.Queued, 2)
+	for _, content := range [][]byte{named, written} {
+		e := observed(replication.Applier{Node: "u2", Incarnation: "other"}, 7, content)
+		steps := replication.Applier{Node: "u1", Incarnation: "now"}.Apply([]*messages.LogEntry{e}, map[string][]byte{"queue/job-7": named})
+		require.Len(t, steps, 1)
+		require.Equal(t, content, steps[0].GetWrite().Files[0].Content)
+	}
 }
 
 // Writes between renames go to the disk in parallel, each file once.

@@ -71,8 +71,9 @@ func (p *Processes) watchAdopted(l *liveProcess, attempt uint64, pid int, held b
 	if sawEnd {
 		led.leader = leader
 	}
-	p.killOrphans(l.livelock, led)
-	p.notify(jobActor, &messages.ProcessGone{Attempt: attempt, Text: "its process has ended while no daemon was watching, or was not its child", Canceled: l.canceled.Load()})
+	neverBegan := p.cleanUp(l.job, l.livelock, led)
+	p.notify(jobActor, &messages.ProcessGone{Attempt: attempt, Text: "its process has ended while no daemon was watching, or was not its child",
+		NeverActed: neverBegan, Canceled: l.canceled.Load()})
 }
 
 // lostLockFile reports whether the lock file of a live job process was removed. It recognises

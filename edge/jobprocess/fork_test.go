@@ -182,7 +182,7 @@ func TestKillsAtEachStep(t *testing.T) {
 				g.permit(2)
 			}
 			gone := g.gone()
-			require.False(t, gone.NeverActed)
+			require.Equal(t, !survives, gone.NeverActed, "a killed process has not made the job waiting")
 			if victims == "process" {
 				require.Equal(t, "ended by SIGKILL", gone.Text)
 			}

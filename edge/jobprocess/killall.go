@@ -93,13 +93,13 @@ func (p *Processes) killProcess(livelock string, id int64) {
 	}
 }
 
-// pidOf returns the pid in the name job_ID_SECONDS_PID_RANDOM; 0: there is none.
+// pidOf returns the pid in the name job_ID_SECONDS_PID_RANDOM or job_ID_START_SECONDS_PID_RANDOM; 0: there is none.
 func pidOf(livelock string) int {
 	parts := strings.Split(filepath.Base(livelock), "_")
-	if len(parts) != 5 {
+	if len(parts) != 5 && len(parts) != 6 {
 		return 0
 	}
-	pid, err := strconv.Atoi(parts[3])
+	pid, err := strconv.Atoi(parts[len(parts)-2])
 	if err != nil {
 		return 0
 	}

@@ -169,9 +169,11 @@ func TestAJobWithoutALeaseDoesNotBegin(t *testing.T) {
 	r.file(7, named.Livelock, named.Pid)
 	r.port.Confirm(1, []byte(`[null]`))
 	expect[*messages.ProcessConfirmed](r)
-	require.Equal(t, "exit status 4", expect[*messages.ProcessGone](r).Text)
+	gone := expect[*messages.ProcessGone](r)
+	require.Equal(t, "exit status 4", gone.Text)
+	require.True(t, gone.NeverActed)
 	require.Equal(t, job.Queued, r.status())
-	require.NoFileExists(t, named.Livelock)
+	require.FileExists(t, named.Livelock, "it proves that the job has not begun")
 }
 
 // The daemon decides whether a process needs the lease, not the existence of the file. A
@@ -206,7 +208,7 @@ func TestTheDaemonSaysWhetherAJobNeedsTheLease(t *testing.T) {
 			require.Contains(t, expect[*messages.HandshakeFailed](r).Text, "did not take its permission")
 			expect[*messages.ProcessGone](r)
 			require.Equal(t, job.Queued, r.status())
-			require.NoFileExists(t, named.Livelock)
+			require.FileExists(t, named.Livelock, "it proves that the job has not begun")
 		})
 	}
 }

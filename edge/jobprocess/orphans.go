@@ -8,7 +8,9 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"lockstep/actors/jobs"
 	"lockstep/edge/reaper"
+	"lockstep/messages"
 	"lockstep/persistence"
 )
 
@@ -19,6 +21,20 @@ const killTimeout = 5 * time.Second
 type session struct {
 	pid    int            // of a process whose pid cannot be reused yet; 0: see leader
 	leader *reaper.Leader // nil: not known
+}
+
+// cleanUp kills the orphans of a job whose process has ended. If it is proven that the process did not begin the job, the proof
+// stays: a daemon that dies before the job's file is queued again leaves it to the next one. The janitor removes lock files.
+func (p *Processes) cleanUp(job jobs.Job, livelock string, s session) (neverBegan bool) {
+	if livelock == "" {
+		return false
+	}
+	neverBegan = p.takeProof(job, livelock)
+	if neverBegan && job.Program == messages.JobProgram_LOCKSTEP_JOB {
+		return true // there are no orphans
+	}
+	p.killOrphans(livelock, s)
+	return neverBegan
 }
 
 // killOrphans kills the orphans of a job whose process has ended, so that none of them works

@@ -28,6 +28,7 @@ import (
 
 	"lockstep/actors/jobs"
 	"lockstep/core/handshake"
+	"lockstep/core/jobproc"
 	"lockstep/core/ownership"
 	"lockstep/core/paths"
 	"lockstep/edge/forkserver"
@@ -117,8 +118,8 @@ func (p *Processes) Close() {
 // process does one thing at a time; threads for more processors would lengthen its start by a
 // quarter. Commands do not inherit the variable.
 func Environment() []string {
-	const one = "GOMAXPROCS="
-	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, one) })
+	const one, start = "GOMAXPROCS=", jobproc.StartEnvName + "="
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, one) || strings.HasPrefix(v, start) })
 	return append(env, one+"1")
 }
 
@@ -185,13 +186,13 @@ func (p *Processes) runAttempt(a *pendingStart, attempt uint64, job jobs.Job, jo
 	}
 	child.process.AwaitEnd()
 	p.removeLive(attempt)
-	exit := p.killOrphansAndReap(child, livelock)
+	exit, neverBegan := p.cleanUpAndReap(job, child, livelock)
 	if livelock == "" {
 		p.makeRunDirs()
 	}
 	// A failed handshake fails before the process has all of the last message, and without
 	// that the process does not act.
-	p.notify(jobActor, &messages.ProcessGone{Attempt: attempt, Text: exit, NeverActed: failure != nil, Canceled: l.canceled.Load()})
+	p.notify(jobActor, &messages.ProcessGone{Attempt: attempt, Text: exit, NeverActed: failure != nil || neverBegan, Canceled: l.canceled.Load()})
 }
 
 // endUnspawned ends an attempt for which there is no process.
@@ -209,23 +210,23 @@ func (p *Processes) makeRunDirs() {
 	}
 }
 
-// killOrphansAndReap kills the orphans of an ended process, reaps it, and returns how it ended.
+// cleanUpAndReap kills the orphans of an ended process, reaps it, and returns how it ended.
 // A process that ends in order removes its lock file last, and leaves no orphans.
-func (p *Processes) killOrphansAndReap(c *child, livelock string) (exit string) {
+func (p *Processes) cleanUpAndReap(job jobs.Job, c *child, livelock string) (exit string, neverBegan bool) {
 	if _, err := os.Lstat(livelock); livelock == "" || errors.Is(err, fs.ErrNotExist) {
 		exit = c.reap()
 		if exit != handshake.CleanExit {
-			p.killOrphans(livelock, session{leader: c.leader})
+			return exit, p.cleanUp(job, livelock, session{leader: c.leader})
 		}
-		return exit
+		return exit, p.takeProof(job, livelock)
 	}
 	// A command between fork and exec has no mark of its job yet, but holds the inherited
 	// lock until the exec.
 	for deadline := time.Now().Add(execTimeout); isAlive(livelock) && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
-	p.killOrphans(livelock, c.session())
-	return c.reap()
+	neverBegan = p.cleanUp(job, livelock, c.session())
+	return c.reap(), neverBegan
 }
 
 func (p *Processes) removePending(attempt uint64) {
@@ -242,6 +243,7 @@ func (p *Processes) handshake(a *pendingStart, c *child, attempt uint64, job job
 		return "", fmt.Errorf("the process did not name its lock file, jobs.log may say why: %w", err)
 	}
 	livelock = string(name)
+	p.noteBoot(job, livelock)
 	p.notify(jobActor, &messages.ProcessNamed{Attempt: attempt, Pid: int64(c.pid), Livelock: livelock})
 	var launchSpecs []byte
 	select {

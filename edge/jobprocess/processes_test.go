@@ -142,7 +142,7 @@ func TestAnAbandonedStartActsOnNothing(t *testing.T) {
 	after, err := r.files.Read("test", paths.JobPath(7))
 	require.NoError(t, err)
 	require.Equal(t, string(before), string(after))
-	require.NoFileExists(t, named.Livelock)
+	require.FileExists(t, named.Livelock, "it proves that the job has not begun")
 	r.port.Confirm(1, nil) // too late, and harmless
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/jobs"
+	"lockstep/core/jobproc"
 	"lockstep/core/ownership"
 	"lockstep/messages"
 )
@@ -43,7 +44,7 @@ func (p *Processes) commandLine(job jobs.Job) (program string, args []string) {
 // environment is the environment of a job's process.
 func (p *Processes) environment(job jobs.Job) []string {
 	if job.Program != messages.JobProgram_GANETI_JOB {
-		return p.env
+		return append(slices.Clip(p.env), jobproc.StartEnvName+"="+strconv.FormatInt(job.Start, 10))
 	}
 	debug := "0"
 	if p.config.Ganeti.Debug {

@@ -45,8 +45,20 @@ func bootID() (string, error) {
 	return fmt.Sprintf("%s.%d", id, first.startTime), nil
 }
 
-// Encode returns the content of a lock file.
+// Encode returns the content of the lock file of a process that may have begun its job.
 func (l Leader) Encode() []byte { return fmt.Appendf(nil, "%s %d %d\n", l.Boot, l.PID, l.StartTime) }
+
+// notBegun replaces the first byte of Encode in the lock file of a process that has not begun its job. A boot begins with
+// a hexadecimal digit. A reader that does not know the mark reads a process of another boot, of which no process is left.
+const notBegun = '~'
+
+// EncodeNotBegun returns the content of the lock file of a process that has not begun its job. It differs from Encode in
+// its first byte only, so that one write of one byte revokes the mark.
+func (l Leader) EncodeNotBegun() []byte {
+	content := l.Encode()
+	content[0] = notBegun
+	return content
+}
 
 // DecodeLeader decodes the result of Encode.
 func DecodeLeader(content []byte) (Leader, error) {
@@ -55,6 +67,17 @@ func DecodeLeader(content []byte) (Leader, error) {
 		return Leader{}, fmt.Errorf("%q does not say which process it is of", content)
 	}
 	return l, nil
+}
+
+// ProvesNotBegun reports whether the content of the lock file of an ended process proves that the process did not begin
+// its job: it has the mark, and it is of this boot. A revocation is not synced, so that a power loss may undo it.
+func ProvesNotBegun(content []byte) bool {
+	l, err := DecodeLeader(content)
+	if err != nil || l.Boot[0] != notBegun {
+		return false
+	}
+	now, err := bootID()
+	return err == nil && l.Boot[1:] == now[1:]
 }
 
 // leads reports whether a member of a session with the leader's number belongs to the leader's

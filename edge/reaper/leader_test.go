@@ -28,6 +28,37 @@ func TestLeaderOnDisk(t *testing.T) {
 	}
 }
 
+// The mark is a difference in the first byte, so that one write of one byte revokes it.
+func TestTheMarkOfAProcessThatHasNotBegun(t *testing.T) {
+	self, err := Self()
+	require.NoError(t, err)
+	marked, begun := self.EncodeNotBegun(), self.Encode()
+	require.NotEqual(t, begun[0], marked[0])
+	require.Equal(t, begun[1:], marked[1:])
+	read, err := DecodeLeader(marked) // so does an older daemon
+	require.NoError(t, err)
+	require.NotEqual(t, self.Boot, read.Boot, "no process of that boot is left")
+	require.Equal(t, self.PID, read.PID)
+	require.True(t, ProvesNotBegun(marked))
+	require.False(t, ProvesNotBegun(begun))
+}
+
+// Whatever is not the whole content with the mark, of this boot, proves nothing.
+func TestWhatProvesNothing(t *testing.T) {
+	self, err := Self()
+	require.NoError(t, err)
+	marked := self.EncodeNotBegun()
+	for i := range marked {
+		require.False(t, ProvesNotBegun(marked[:i]), "%q", marked[:i])
+	}
+	require.False(t, ProvesNotBegun(append([]byte("~"), marked...)))
+	require.False(t, ProvesNotBegun(append(marked, '\n')))
+	for _, boot := range []string{"0" + self.Boot[1:len(self.Boot)-1] + "x", "01234567-89ab-cdef-0123-456789abcdef.1", "x"} {
+		other := Leader{Boot: boot, PID: self.PID, StartTime: self.StartTime}
+		require.False(t, ProvesNotBegun(other.EncodeNotBegun()), boot)
+	}
+}
+
 // session is a session leader with one other process of its session.
 type session struct {
 	leader Leader
