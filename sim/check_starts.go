@@ -10,9 +10,9 @@ import (
 )
 
 // checkStarts: no job fails because of attempts that had no permission, unless many in a row
-// break over some time. If a daemon or an actor ends during an attempt, the job may fail: the
-// successor does not know how far the attempt had come. It judges single nodes only: in a
-// cluster a job whose start is in the log fails with its process.
+// break over some time. If a daemon or an actor ends during an attempt, checkBegun judges what
+// becomes of the job. It judges single nodes only: in a cluster a job whose start is in the log
+// fails after a failover.
 type checkStarts struct {
 	// acted are jobs of which a process got its permission and launch spec.
 	acted map[int64]bool

@@ -45,6 +45,22 @@ func TestCheckersBite(t *testing.T) {
 			checker:  func() Checker { return &checkOnce{} },
 			mutation: "started-twice", faults: FaultRates{Crash: 200}, within: 20,
 		},
+		"once: a process says too long that it has not begun": {
+			checker:  func() Checker { return &checkOnce{} },
+			mutation: "late-mark", faults: FaultRates{Crash: 200, Process: 100}, within: 200,
+		},
+		"begun: no mark is read": {
+			checker:  func() Checker { return &checkBegun{} },
+			mutation: "no-marks", faults: FaultRates{Crash: 200}, within: 20,
+		},
+		"once: a mark is believed after a boot": {
+			checker:  func() Checker { return &checkOnce{} },
+			mutation: "stale-mark", faults: FaultRates{Reboot: 300}, within: 200,
+		},
+		"once: a missing lock file is taken for a proof": {
+			checker:  func() Checker { return &checkOnce{} },
+			mutation: "missing-mark", faults: FaultRates{Reboot: 300}, within: 200,
+		},
 		"once: a submission that is sent again makes its jobs again": {
 			checker:  func() Checker { return &checkOnce{} },
 			mutation: "nameless", faults: FaultRates{Drop: 5}, within: 20,

@@ -39,6 +39,10 @@ func TestClusterCheckersBite(t *testing.T) {
 			checker:  func() Checker { return checkReplicas{} },
 			mutation: "forgotten-jobs", faults: FaultRates{Crash: 300}, within: 50,
 		},
+		"replicas: an undone start has no number": {
+			checker:  func() Checker { return checkReplicas{} },
+			mutation: "unnumbered-starts", faults: FaultRates{Crash: 300, Process: 100}, within: 20,
+		},
 		"replicas: a node that has lost its queue is let in": {
 			checker:  func() Checker { return checkReplicas{} },
 			mutation: "lets-in", cluster: ClusterFaultRates{LoseQueue: 300}, within: 20,

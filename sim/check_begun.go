@@ -1,0 +1,66 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"lockstep/core/job"
+)
+
+// checkBegun: no job fails because a process has died that has not begun it, or because a daemon has died. A process that was
+// killed after it had begun may fail its job, and so may a loss of power, and starts that fail again and again. It judges single nodes only:
+// after a failover nobody knows how far a process of the former master had come.
+type checkBegun struct {
+	ended map[string]deadProcess // by lock file, since the last loss of power
+	final map[int64]bool         // jobs whose last written file is final
+}
+
+// deadProcess is how far a process had come when it ended, and how it ended.
+type deadProcess struct {
+	begun bool // it was about to act, or Ganeti's had written the job's file
+	exit  string
+}
+
+func (*checkBegun) Name() string { return "a killed daemon ends no job" }
+
+func (c *checkBegun) See(w *World, event any) error {
+	if c.ended == nil {
+		c.ended, c.final = map[string]deadProcess{}, map[int64]bool{}
+	}
+	switch e := event.(type) {
+	case processEnded:
+		p := e.process
+		begun := p.shell != nil
+		if p.ganetis {
+			j := w.Job(p.job)
+			begun = j == nil || j.Status() != job.Queued || j.Ops[0].Status != job.Queued
+		}
+		c.ended[p.livelock] = deadProcess{begun: begun, exit: p.exitText}
+	case powerLost:
+		clear(c.ended)
+		clear(c.final)
+	case fileChanged:
+		err := c.changed(w, e)
+		c.final[e.id] = e.job != nil && e.job.Status().Final()
+		return err
+	}
+	return nil
+}
+
+func (c *checkBegun) changed(w *World, e fileChanged) error {
+	if w.oracle != nil || w.garbled || c.final[e.id] || e.op != "end-job" || e.job == nil || e.job.Status() != job.Error {
+		return nil
+	}
+	p, known := c.ended[e.job.Livelock]
+	result := string(bytes.TrimSpace(e.job.Ops[len(e.job.Ops)-1].Result))
+	switch {
+	case !known, strings.Contains(result, "failed to start"): // judged by checkStarts
+		return nil
+	case !p.begun:
+		return fmt.Errorf("job %d is failed after a process that had not begun it: %s", e.id, result)
+	case !strings.HasPrefix(p.exit, "ended by") && p.exit != "exit status 5":
+		return fmt.Errorf("job %d is failed, and its process ended with %s, killed by nobody: %s", e.id, p.exit, result)
+	}
+	return nil
+}
