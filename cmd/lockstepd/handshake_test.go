@@ -15,6 +15,7 @@ import (
 	"lockstep/core/ownership"
 	"lockstep/core/paths"
 	"lockstep/core/wire"
+	"lockstep/edge/reaper"
 	"lockstep/persistence"
 )
 
@@ -42,6 +43,7 @@ type child struct {
 	dataDir, runDir string
 	stopAt          string
 	dies            bool
+	marks           bool   // as lockstep-job does today: the lock file has a mark, and the child dies with the daemon
 	reached         string // the file to touch
 	livelock        *persistence.Livelock
 }
@@ -56,6 +58,7 @@ func childMain(spec string) {
 		attackerMain()
 	}
 	c.stopAt, c.dies = strings.CutPrefix(stop, "die-")
+	c.stopAt, c.marks = strings.CutPrefix(c.stopAt, "marked-")
 	c.reached = reached
 	c.id, _ = strconv.ParseInt(os.Args[1], 10, 64)
 	c.dataDir, c.runDir = os.Args[2], os.Args[3]
@@ -82,6 +85,18 @@ func (c *child) reach(step string) {
 	}
 	// The child waits until the daemon is gone and its end of the pipe closes.
 	_, _ = wire.NewReader(os.Stdin, 1).ReadFrame()
+	if c.marks {
+		os.Exit(9)
+	}
+}
+
+// note writes the lock file of a child that marks it.
+func (c *child) note(content func(reaper.Leader) []byte) {
+	if c.marks {
+		self, err := reaper.Self()
+		c.must(err)
+		c.must(c.livelock.WriteOwnerInfo(content(self)))
+	}
 }
 
 func (c *child) runJob() {
@@ -89,6 +104,7 @@ func (c *child) runJob() {
 	var err error
 	c.livelock, err = persistence.CreateLivelock(filepath.Join(c.runDir, "livelocks"), paths.JobLivelockNameStart(c.id), ownership.Rules{})
 	c.must(err)
+	c.note(reaper.Leader.EncodeNotBegun)
 	c.reach(atLivelock)
 	in := wire.NewReader(os.Stdin, 1<<20)
 	c.must(wire.WriteFrame(os.Stdout, []byte(c.livelock.Path())))
@@ -101,6 +117,7 @@ func (c *child) runJob() {
 	_, err = in.ReadFrame()
 	c.must(err)
 	c.reach(atLaunchSpecs)
+	c.note(reaper.Leader.Encode)
 	file := filepath.Join(c.dataDir, "queue", fmt.Sprintf("job-%d", c.id))
 	content, err := os.ReadFile(file)
 	c.must(err)
@@ -191,6 +208,7 @@ func TestTheChildDiesAtEachStep(t *testing.T) {
 				j := c.await(id)
 				require.Equal(t, "error", j.Status)
 				require.Contains(t, string(j.Results[0]), "detected death")
+				require.Equal(t, step == atLaunchSpecs, strings.Contains(string(j.Results[0]), "it may have begun"))
 				require.Zero(t, d.runCount())
 			}
 		})
@@ -219,6 +237,57 @@ func TestTheDaemonDiesAtEachStep(t *testing.T) {
 			default:
 				t.Fatal(j.Status)
 			}
+		})
+	}
+}
+
+// The child marks its lock file as lockstep-job does, and dies with the daemon at each step. Before the child revokes the mark, the job
+// is queued again and runs once; with secrets, which the daemon had in memory, it fails as after any restart.
+func TestTheDaemonDiesWithAMarkedProcess(t *testing.T) {
+	for _, step := range steps {
+		for _, secret := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, secret %t", step, secret), func(t *testing.T) {
+				d := newDaemon(t)
+				reached := d.path("reached")
+				d.start("--job-program", d.childProgram("marked-"+step, reached))
+				o := command("sh", "-c", "echo $LOCKSTEP_JOB_ID >> "+d.path("ran"))
+				if secret {
+					o = o.with("secret_env", op{"SECRET": "sesame"})
+				}
+				id := d.dial().submit(o)
+				d.awaitStep(reached)
+				d.kill()
+				d.start()
+				j := d.dial().await(id)
+				switch begun := step == atWaiting || step == atEnd; {
+				case step == atEnd, !begun && !secret:
+					require.Equal(t, "success", j.Status, "%s", j.Results)
+					require.Equal(t, 1, d.runCount())
+				case begun:
+					require.Contains(t, string(j.Results[0]), "detected death")
+					require.Zero(t, d.runCount())
+				default:
+					require.Contains(t, string(j.Results[0]), "Submit it again")
+					require.Zero(t, d.runCount())
+				}
+			})
+		}
+	}
+}
+
+// A marked child dies at each step while the daemon lives: the job keeps its secrets, and runs when a child survives.
+func TestAMarkedProcessDiesAtEachStep(t *testing.T) {
+	for _, step := range []string{atName, atPermission, atRequest, atLaunchSpecs} {
+		t.Run(step, func(t *testing.T) {
+			d := newDaemon(t)
+			reached := d.path("reached")
+			d.start("--job-program", d.childProgram("die-marked-"+step, reached))
+			c := d.dial()
+			id := c.submit(command("sh", "-c", "echo $SECRET >> "+d.path("ran")).with("secret_env", op{"SECRET": "sesame"}))
+			d.awaitStep(reached)
+			d.childProgram("nowhere", reached)
+			require.Equal(t, "success", c.await(id).Status)
+			require.Equal(t, 1, d.runCount())
 		})
 	}
 }

@@ -211,6 +211,9 @@ def main():
   reach("requested")
   secrets = json.loads(receive())
   reach("handed over")
+  if os.path.exists(os.path.join(DATA, "raises-%d" % JOB)):  # as after an exception that Ganeti's program logs
+    os.unlink(path)
+    return
   if os.path.exists(os.path.join(DATA, "sleep-%d" % JOB)):
     start_sleeper()
   slow = os.path.join(DATA, "slow-%d" % JOB)
