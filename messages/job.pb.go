@@ -572,11 +572,10 @@ type JobInfo struct {
 	EndUs      int64                  `protobuf:"varint,7,opt,name=end_us,json=endUs,proto3" json:"end_us,omitempty"`
 	// The content of the job's file; empty for a final job, whose file must be read for
 	// other fields.
-	Encoded []byte `protobuf:"bytes,8,opt,name=encoded,proto3" json:"encoded,omitempty"`
-	// A queued job waits for dependencies. Clients see its status as waiting.
-	DependencyWait bool   `protobuf:"varint,9,opt,name=dependency_wait,json=dependencyWait,proto3" json:"dependency_wait,omitempty"`
-	Name           string `protobuf:"bytes,10,opt,name=name,proto3" json:"name,omitempty"` // that the submitter gave; empty: none
-	User           string `protobuf:"bytes,11,opt,name=user,proto3" json:"user,omitempty"` // submitter, as "uid=1000(alice)" or "user=deploy"; empty: unknown
+	Encoded []byte    `protobuf:"bytes,8,opt,name=encoded,proto3" json:"encoded,omitempty"`
+	Wait    StartWait `protobuf:"varint,9,opt,name=wait,proto3,enum=lockstep.messages.StartWait" json:"wait,omitempty"` // of a queued job; clients see its status as waiting
+	Name    string    `protobuf:"bytes,10,opt,name=name,proto3" json:"name,omitempty"`                                  // that the submitter gave; empty: none
+	User    string    `protobuf:"bytes,11,opt,name=user,proto3" json:"user,omitempty"`                                  // submitter, as "uid=1000(alice)" or "user=deploy"; empty: unknown
 	// Texts of clients in the reason trail of the first opcode.
 	Reasons       []string `protobuf:"bytes,12,rep,name=reasons,proto3" json:"reasons,omitempty"`
 	Result        string   `protobuf:"bytes,13,opt,name=result,proto3" json:"result,omitempty"` // end of the job in words (record.Record.Result); empty: none
@@ -670,11 +669,11 @@ func (x *JobInfo) GetEncoded() []byte {
 	return nil
 }
 
-func (x *JobInfo) GetDependencyWait() bool {
+func (x *JobInfo) GetWait() StartWait {
 	if x != nil {
-		return x.DependencyWait
+		return x.Wait
 	}
-	return false
+	return StartWait_NOT_WAITING
 }
 
 func (x *JobInfo) GetName() string {
@@ -1829,7 +1828,7 @@ const file_job_proto_rawDesc = "" +
 	"\x0fCheckSubmission\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\"1\n" +
 	"\x15CheckSubmissionResult\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"\xd7\x02\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"\xe0\x02\n" +
 	"\aJobInfo\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x16\n" +
 	"\x06status\x18\x02 \x01(\x05R\x06status\x12\x1a\n" +
@@ -1839,8 +1838,8 @@ const file_job_proto_rawDesc = "" +
 	"receivedUs\x12\x19\n" +
 	"\bstart_us\x18\x06 \x01(\x03R\astartUs\x12\x15\n" +
 	"\x06end_us\x18\a \x01(\x03R\x05endUs\x12\x18\n" +
-	"\aencoded\x18\b \x01(\fR\aencoded\x12'\n" +
-	"\x0fdependency_wait\x18\t \x01(\bR\x0edependencyWait\x12\x12\n" +
+	"\aencoded\x18\b \x01(\fR\aencoded\x120\n" +
+	"\x04wait\x18\t \x01(\x0e2\x1c.lockstep.messages.StartWaitR\x04wait\x12\x12\n" +
 	"\x04name\x18\n" +
 	" \x01(\tR\x04name\x12\x12\n" +
 	"\x04user\x18\v \x01(\tR\x04user\x12\x18\n" +
@@ -1974,7 +1973,8 @@ var file_job_proto_goTypes = []any{
 	nil,                           // 28: lockstep.messages.GetQueueStatusResult.JobsEntry
 	(*WaitCycle)(nil),             // 29: lockstep.messages.WaitCycle
 	(*Failure)(nil),               // 30: lockstep.messages.Failure
-	(*Verdict)(nil),               // 31: lockstep.messages.Verdict
+	(StartWait)(0),                // 31: lockstep.messages.StartWait
+	(*Verdict)(nil),               // 32: lockstep.messages.Verdict
 }
 var file_job_proto_depIdxs = []int32{
 	1,  // 0: lockstep.messages.JobDraft.ops:type_name -> lockstep.messages.OpDraft
@@ -1982,22 +1982,23 @@ var file_job_proto_depIdxs = []int32{
 	2,  // 2: lockstep.messages.AwaitJobs.drafts:type_name -> lockstep.messages.JobDraft
 	29, // 3: lockstep.messages.AwaitJobsResult.cycle:type_name -> lockstep.messages.WaitCycle
 	30, // 4: lockstep.messages.SubmitJobsResult.failure:type_name -> lockstep.messages.Failure
-	12, // 5: lockstep.messages.ListJobsResult.rows:type_name -> lockstep.messages.JobRow
-	9,  // 6: lockstep.messages.JobRow.info:type_name -> lockstep.messages.JobInfo
-	12, // 7: lockstep.messages.SubscribeJobResult.row:type_name -> lockstep.messages.JobRow
-	9,  // 8: lockstep.messages.JobChanged.info:type_name -> lockstep.messages.JobInfo
-	9,  // 9: lockstep.messages.JobStatesChanged.jobs:type_name -> lockstep.messages.JobInfo
-	0,  // 10: lockstep.messages.OrderJob.kind:type_name -> lockstep.messages.OrderJob.Kind
-	31, // 11: lockstep.messages.OrderJob.rejection:type_name -> lockstep.messages.Verdict
-	30, // 12: lockstep.messages.ArchiveJobsResult.failure:type_name -> lockstep.messages.Failure
-	30, // 13: lockstep.messages.SetDrainResult.failure:type_name -> lockstep.messages.Failure
-	28, // 14: lockstep.messages.GetQueueStatusResult.jobs:type_name -> lockstep.messages.GetQueueStatusResult.JobsEntry
-	9,  // 15: lockstep.messages.GetQueueStatusResult.active:type_name -> lockstep.messages.JobInfo
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	31, // 5: lockstep.messages.JobInfo.wait:type_name -> lockstep.messages.StartWait
+	12, // 6: lockstep.messages.ListJobsResult.rows:type_name -> lockstep.messages.JobRow
+	9,  // 7: lockstep.messages.JobRow.info:type_name -> lockstep.messages.JobInfo
+	12, // 8: lockstep.messages.SubscribeJobResult.row:type_name -> lockstep.messages.JobRow
+	9,  // 9: lockstep.messages.JobChanged.info:type_name -> lockstep.messages.JobInfo
+	9,  // 10: lockstep.messages.JobStatesChanged.jobs:type_name -> lockstep.messages.JobInfo
+	0,  // 11: lockstep.messages.OrderJob.kind:type_name -> lockstep.messages.OrderJob.Kind
+	32, // 12: lockstep.messages.OrderJob.rejection:type_name -> lockstep.messages.Verdict
+	30, // 13: lockstep.messages.ArchiveJobsResult.failure:type_name -> lockstep.messages.Failure
+	30, // 14: lockstep.messages.SetDrainResult.failure:type_name -> lockstep.messages.Failure
+	28, // 15: lockstep.messages.GetQueueStatusResult.jobs:type_name -> lockstep.messages.GetQueueStatusResult.JobsEntry
+	9,  // 16: lockstep.messages.GetQueueStatusResult.active:type_name -> lockstep.messages.JobInfo
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_job_proto_init() }

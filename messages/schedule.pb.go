@@ -23,6 +23,58 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// StartWait is what a queued job waits for before its start, as people see it. FOR_LOCKS: only
+// locks or a reservation keep it from starting, and it would have a run slot and a place in
+// each of its limits.
+type StartWait int32
+
+const (
+	StartWait_NOT_WAITING StartWait = 0
+	StartWait_FOR_JOBS    StartWait = 1
+	StartWait_FOR_LOCKS   StartWait = 2
+)
+
+// Enum value maps for StartWait.
+var (
+	StartWait_name = map[int32]string{
+		0: "NOT_WAITING",
+		1: "FOR_JOBS",
+		2: "FOR_LOCKS",
+	}
+	StartWait_value = map[string]int32{
+		"NOT_WAITING": 0,
+		"FOR_JOBS":    1,
+		"FOR_LOCKS":   2,
+	}
+)
+
+func (x StartWait) Enum() *StartWait {
+	p := new(StartWait)
+	*p = x
+	return p
+}
+
+func (x StartWait) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (StartWait) Descriptor() protoreflect.EnumDescriptor {
+	return file_schedule_proto_enumTypes[0].Descriptor()
+}
+
+func (StartWait) Type() protoreflect.EnumType {
+	return &file_schedule_proto_enumTypes[0]
+}
+
+func (x StartWait) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use StartWait.Descriptor instead.
+func (StartWait) EnumDescriptor() ([]byte, []int) {
+	return file_schedule_proto_rawDescGZIP(), []int{0}
+}
+
 // Verdict is the rule that applies to a job, with its action. Without a rule the job is
 // accepted.
 type Verdict struct {
@@ -111,6 +163,7 @@ func (x *Verdict) GetBy() string {
 
 // UnfinishedJob is a job that has not ended. `encoded` is the content of its file. `held`: it
 // begins no opcode until HoldChanged. `name`: that of the submitter, for the filter engine.
+// `wait` is what people see; the scheduler reports changes.
 type UnfinishedJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -119,6 +172,7 @@ type UnfinishedJob struct {
 	Held          bool                   `protobuf:"varint,4,opt,name=held,proto3" json:"held,omitempty"`
 	HeldBy        string                 `protobuf:"bytes,5,opt,name=held_by,json=heldBy,proto3" json:"held_by,omitempty"` // user, as the gateway knows it; empty: unknown
 	Name          string                 `protobuf:"bytes,6,opt,name=name,proto3" json:"name,omitempty"`
+	Wait          StartWait              `protobuf:"varint,7,opt,name=wait,proto3,enum=lockstep.messages.StartWait" json:"wait,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -193,6 +247,13 @@ func (x *UnfinishedJob) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *UnfinishedJob) GetWait() StartWait {
+	if x != nil {
+		return x.Wait
+	}
+	return StartWait_NOT_WAITING
 }
 
 // HoldChanged: an operator holds a job, or has released it.
@@ -1219,30 +1280,30 @@ func (x *GetJobOutcomeResult) GetUnknown() bool {
 	return false
 }
 
-// DependencyWaitChanged: a job without a process waits for the end of other jobs, or no
-// longer waits.
-type DependencyWaitChanged struct {
+// StartWaitChanged: a job without a process waits for something else than before, as people
+// see it.
+type StartWaitChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	Waiting       bool                   `protobuf:"varint,2,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	Wait          StartWait              `protobuf:"varint,2,opt,name=wait,proto3,enum=lockstep.messages.StartWait" json:"wait,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *DependencyWaitChanged) Reset() {
-	*x = DependencyWaitChanged{}
+func (x *StartWaitChanged) Reset() {
+	*x = StartWaitChanged{}
 	mi := &file_schedule_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *DependencyWaitChanged) String() string {
+func (x *StartWaitChanged) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*DependencyWaitChanged) ProtoMessage() {}
+func (*StartWaitChanged) ProtoMessage() {}
 
-func (x *DependencyWaitChanged) ProtoReflect() protoreflect.Message {
+func (x *StartWaitChanged) ProtoReflect() protoreflect.Message {
 	mi := &file_schedule_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1254,23 +1315,23 @@ func (x *DependencyWaitChanged) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use DependencyWaitChanged.ProtoReflect.Descriptor instead.
-func (*DependencyWaitChanged) Descriptor() ([]byte, []int) {
+// Deprecated: Use StartWaitChanged.ProtoReflect.Descriptor instead.
+func (*StartWaitChanged) Descriptor() ([]byte, []int) {
 	return file_schedule_proto_rawDescGZIP(), []int{21}
 }
 
-func (x *DependencyWaitChanged) GetId() int64 {
+func (x *StartWaitChanged) GetId() int64 {
 	if x != nil {
 		return x.Id
 	}
 	return 0
 }
 
-func (x *DependencyWaitChanged) GetWaiting() bool {
+func (x *StartWaitChanged) GetWait() StartWait {
 	if x != nil {
-		return x.Waiting
+		return x.Wait
 	}
-	return false
+	return StartWait_NOT_WAITING
 }
 
 // EndUnrunnableJob ends a pending job whose dependency has ended with another status than
@@ -2557,12 +2618,14 @@ func (x *GetRunSlotsResult) GetTaken() int64 {
 	return 0
 }
 
-// ListDependencies asks which jobs wait for which others, and with `blocked` also which do
-// so in a process, and which are not started because of locks.
+// ListDependencies asks which jobs wait for which others, and which are not started because of
+// locks: with `blocked` the first ones in the order, and also the jobs that wait for others in a
+// process; with `marked` those that are shown as waiting for locks.
 type ListDependencies struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Blocked       bool                   `protobuf:"varint,2,opt,name=blocked,proto3" json:"blocked,omitempty"`
+	Marked        bool                   `protobuf:"varint,3,opt,name=marked,proto3" json:"marked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2611,11 +2674,18 @@ func (x *ListDependencies) GetBlocked() bool {
 	return false
 }
 
+func (x *ListDependencies) GetMarked() bool {
+	if x != nil {
+		return x.Marked
+	}
+	return false
+}
+
 type ListDependenciesResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Jobs          []*JobDependencies     `protobuf:"bytes,2,rep,name=jobs,proto3" json:"jobs,omitempty"`
-	Blocked       []*LockBlockedJob      `protobuf:"bytes,3,rep,name=blocked,proto3" json:"blocked,omitempty"` // the first ones in the order
+	Blocked       []*LockBlockedJob      `protobuf:"bytes,3,rep,name=blocked,proto3" json:"blocked,omitempty"` // in the order
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2923,14 +2993,15 @@ const file_schedule_proto_rawDesc = "" +
 	"\x06action\x18\x03 \x01(\x05R\x06action\x12\x14\n" +
 	"\x05limit\x18\x04 \x01(\x03R\x05limit\x12\x16\n" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x0e\n" +
-	"\x02by\x18\x06 \x01(\tR\x02by\"\xb0\x01\n" +
+	"\x02by\x18\x06 \x01(\tR\x02by\"\xe2\x01\n" +
 	"\rUnfinishedJob\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\aencoded\x18\x02 \x01(\fR\aencoded\x124\n" +
 	"\averdict\x18\x03 \x01(\v2\x1a.lockstep.messages.VerdictR\averdict\x12\x12\n" +
 	"\x04held\x18\x04 \x01(\bR\x04held\x12\x17\n" +
 	"\aheld_by\x18\x05 \x01(\tR\x06heldBy\x12\x12\n" +
-	"\x04name\x18\x06 \x01(\tR\x04name\"A\n" +
+	"\x04name\x18\x06 \x01(\tR\x04name\x120\n" +
+	"\x04wait\x18\a \x01(\x0e2\x1c.lockstep.messages.StartWaitR\x04wait\"A\n" +
 	"\vHoldChanged\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x12\n" +
 	"\x04held\x18\x02 \x01(\bR\x04held\x12\x0e\n" +
@@ -2988,10 +3059,10 @@ const file_schedule_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\amissing\x18\x02 \x01(\bR\amissing\x12\x16\n" +
 	"\x06status\x18\x03 \x01(\x05R\x06status\x12\x18\n" +
-	"\aunknown\x18\x04 \x01(\bR\aunknown\"A\n" +
-	"\x15DependencyWaitChanged\x12\x0e\n" +
-	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
-	"\awaiting\x18\x02 \x01(\bR\awaiting\"\x80\x01\n" +
+	"\aunknown\x18\x04 \x01(\bR\aunknown\"T\n" +
+	"\x10StartWaitChanged\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\x120\n" +
+	"\x04wait\x18\x02 \x01(\x0e2\x1c.lockstep.messages.StartWaitR\x04wait\"\x80\x01\n" +
 	"\x10EndUnrunnableJob\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x1a\n" +
 	"\bcanceled\x18\x02 \x01(\bR\bcanceled\x12\x12\n" +
@@ -3091,10 +3162,11 @@ const file_schedule_proto_rawDesc = "" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\"C\n" +
 	"\x11GetRunSlotsResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x14\n" +
-	"\x05taken\x18\x02 \x01(\x03R\x05taken\"F\n" +
+	"\x05taken\x18\x02 \x01(\x03R\x05taken\"^\n" +
 	"\x10ListDependencies\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x18\n" +
-	"\ablocked\x18\x02 \x01(\bR\ablocked\"\xa7\x01\n" +
+	"\ablocked\x18\x02 \x01(\bR\ablocked\x12\x16\n" +
+	"\x06marked\x18\x03 \x01(\bR\x06marked\"\xa7\x01\n" +
 	"\x16ListDependenciesResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x126\n" +
 	"\x04jobs\x18\x02 \x03(\v2\".lockstep.messages.JobDependenciesR\x04jobs\x12;\n" +
@@ -3117,7 +3189,11 @@ const file_schedule_proto_rawDesc = "" +
 	"\rJobDependency\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\x03R\x03job\x12\x1a\n" +
 	"\bstatuses\x18\x02 \x03(\tR\bstatuses\x12\x18\n" +
-	"\aprocess\x18\x03 \x01(\bR\aprocessB\x13Z\x11lockstep/messagesb\x06proto3"
+	"\aprocess\x18\x03 \x01(\bR\aprocess*9\n" +
+	"\tStartWait\x12\x0f\n" +
+	"\vNOT_WAITING\x10\x00\x12\f\n" +
+	"\bFOR_JOBS\x10\x01\x12\r\n" +
+	"\tFOR_LOCKS\x10\x02B\x13Z\x11lockstep/messagesb\x06proto3"
 
 var (
 	file_schedule_proto_rawDescOnce sync.Once
@@ -3131,87 +3207,91 @@ func file_schedule_proto_rawDescGZIP() []byte {
 	return file_schedule_proto_rawDescData
 }
 
+var file_schedule_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_schedule_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_schedule_proto_goTypes = []any{
-	(*Verdict)(nil),                  // 0: lockstep.messages.Verdict
-	(*UnfinishedJob)(nil),            // 1: lockstep.messages.UnfinishedJob
-	(*HoldChanged)(nil),              // 2: lockstep.messages.HoldChanged
-	(*FiltersStarted)(nil),           // 3: lockstep.messages.FiltersStarted
-	(*EvaluateFilters)(nil),          // 4: lockstep.messages.EvaluateFilters
-	(*EvaluateFiltersResult)(nil),    // 5: lockstep.messages.EvaluateFiltersResult
-	(*VerdictsChanged)(nil),          // 6: lockstep.messages.VerdictsChanged
-	(*VerdictsTaken)(nil),            // 7: lockstep.messages.VerdictsTaken
-	(*ReachOp)(nil),                  // 8: lockstep.messages.ReachOp
-	(*ReachOpResult)(nil),            // 9: lockstep.messages.ReachOpResult
-	(*ForgetJob)(nil),                // 10: lockstep.messages.ForgetJob
-	(*EnqueueJobs)(nil),              // 11: lockstep.messages.EnqueueJobs
-	(*JobReleased)(nil),              // 12: lockstep.messages.JobReleased
-	(*ListUnfinishedJobs)(nil),       // 13: lockstep.messages.ListUnfinishedJobs
-	(*ListUnfinishedJobsResult)(nil), // 14: lockstep.messages.ListUnfinishedJobsResult
-	(*PickJob)(nil),                  // 15: lockstep.messages.PickJob
-	(*PriorityChanged)(nil),          // 16: lockstep.messages.PriorityChanged
-	(*GetBeginWait)(nil),             // 17: lockstep.messages.GetBeginWait
-	(*GetBeginWaitResult)(nil),       // 18: lockstep.messages.GetBeginWaitResult
-	(*GetJobOutcome)(nil),            // 19: lockstep.messages.GetJobOutcome
-	(*GetJobOutcomeResult)(nil),      // 20: lockstep.messages.GetJobOutcomeResult
-	(*DependencyWaitChanged)(nil),    // 21: lockstep.messages.DependencyWaitChanged
-	(*EndUnrunnableJob)(nil),         // 22: lockstep.messages.EndUnrunnableJob
-	(*ExplainJobs)(nil),              // 23: lockstep.messages.ExplainJobs
-	(*ExplainJobsResult)(nil),        // 24: lockstep.messages.ExplainJobsResult
-	(*JobExplanation)(nil),           // 25: lockstep.messages.JobExplanation
-	(*WaitCycle)(nil),                // 26: lockstep.messages.WaitCycle
-	(*WaitStep)(nil),                 // 27: lockstep.messages.WaitStep
-	(*Reason)(nil),                   // 28: lockstep.messages.Reason
-	(*HoldReason)(nil),               // 29: lockstep.messages.HoldReason
-	(*DependencyReason)(nil),         // 30: lockstep.messages.DependencyReason
-	(*FilterLimitReason)(nil),        // 31: lockstep.messages.FilterLimitReason
-	(*RateLimitReason)(nil),          // 32: lockstep.messages.RateLimitReason
-	(*SlotsReason)(nil),              // 33: lockstep.messages.SlotsReason
-	(*OrderReason)(nil),              // 34: lockstep.messages.OrderReason
-	(*LockBlocker)(nil),              // 35: lockstep.messages.LockBlocker
-	(*WeightCause)(nil),              // 36: lockstep.messages.WeightCause
-	(*GetRunSlots)(nil),              // 37: lockstep.messages.GetRunSlots
-	(*GetRunSlotsResult)(nil),        // 38: lockstep.messages.GetRunSlotsResult
-	(*ListDependencies)(nil),         // 39: lockstep.messages.ListDependencies
-	(*ListDependenciesResult)(nil),   // 40: lockstep.messages.ListDependenciesResult
-	(*LockBlockedJob)(nil),           // 41: lockstep.messages.LockBlockedJob
-	(*WantedLock)(nil),               // 42: lockstep.messages.WantedLock
-	(*JobDependencies)(nil),          // 43: lockstep.messages.JobDependencies
-	(*JobDependency)(nil),            // 44: lockstep.messages.JobDependency
+	(StartWait)(0),                   // 0: lockstep.messages.StartWait
+	(*Verdict)(nil),                  // 1: lockstep.messages.Verdict
+	(*UnfinishedJob)(nil),            // 2: lockstep.messages.UnfinishedJob
+	(*HoldChanged)(nil),              // 3: lockstep.messages.HoldChanged
+	(*FiltersStarted)(nil),           // 4: lockstep.messages.FiltersStarted
+	(*EvaluateFilters)(nil),          // 5: lockstep.messages.EvaluateFilters
+	(*EvaluateFiltersResult)(nil),    // 6: lockstep.messages.EvaluateFiltersResult
+	(*VerdictsChanged)(nil),          // 7: lockstep.messages.VerdictsChanged
+	(*VerdictsTaken)(nil),            // 8: lockstep.messages.VerdictsTaken
+	(*ReachOp)(nil),                  // 9: lockstep.messages.ReachOp
+	(*ReachOpResult)(nil),            // 10: lockstep.messages.ReachOpResult
+	(*ForgetJob)(nil),                // 11: lockstep.messages.ForgetJob
+	(*EnqueueJobs)(nil),              // 12: lockstep.messages.EnqueueJobs
+	(*JobReleased)(nil),              // 13: lockstep.messages.JobReleased
+	(*ListUnfinishedJobs)(nil),       // 14: lockstep.messages.ListUnfinishedJobs
+	(*ListUnfinishedJobsResult)(nil), // 15: lockstep.messages.ListUnfinishedJobsResult
+	(*PickJob)(nil),                  // 16: lockstep.messages.PickJob
+	(*PriorityChanged)(nil),          // 17: lockstep.messages.PriorityChanged
+	(*GetBeginWait)(nil),             // 18: lockstep.messages.GetBeginWait
+	(*GetBeginWaitResult)(nil),       // 19: lockstep.messages.GetBeginWaitResult
+	(*GetJobOutcome)(nil),            // 20: lockstep.messages.GetJobOutcome
+	(*GetJobOutcomeResult)(nil),      // 21: lockstep.messages.GetJobOutcomeResult
+	(*StartWaitChanged)(nil),         // 22: lockstep.messages.StartWaitChanged
+	(*EndUnrunnableJob)(nil),         // 23: lockstep.messages.EndUnrunnableJob
+	(*ExplainJobs)(nil),              // 24: lockstep.messages.ExplainJobs
+	(*ExplainJobsResult)(nil),        // 25: lockstep.messages.ExplainJobsResult
+	(*JobExplanation)(nil),           // 26: lockstep.messages.JobExplanation
+	(*WaitCycle)(nil),                // 27: lockstep.messages.WaitCycle
+	(*WaitStep)(nil),                 // 28: lockstep.messages.WaitStep
+	(*Reason)(nil),                   // 29: lockstep.messages.Reason
+	(*HoldReason)(nil),               // 30: lockstep.messages.HoldReason
+	(*DependencyReason)(nil),         // 31: lockstep.messages.DependencyReason
+	(*FilterLimitReason)(nil),        // 32: lockstep.messages.FilterLimitReason
+	(*RateLimitReason)(nil),          // 33: lockstep.messages.RateLimitReason
+	(*SlotsReason)(nil),              // 34: lockstep.messages.SlotsReason
+	(*OrderReason)(nil),              // 35: lockstep.messages.OrderReason
+	(*LockBlocker)(nil),              // 36: lockstep.messages.LockBlocker
+	(*WeightCause)(nil),              // 37: lockstep.messages.WeightCause
+	(*GetRunSlots)(nil),              // 38: lockstep.messages.GetRunSlots
+	(*GetRunSlotsResult)(nil),        // 39: lockstep.messages.GetRunSlotsResult
+	(*ListDependencies)(nil),         // 40: lockstep.messages.ListDependencies
+	(*ListDependenciesResult)(nil),   // 41: lockstep.messages.ListDependenciesResult
+	(*LockBlockedJob)(nil),           // 42: lockstep.messages.LockBlockedJob
+	(*WantedLock)(nil),               // 43: lockstep.messages.WantedLock
+	(*JobDependencies)(nil),          // 44: lockstep.messages.JobDependencies
+	(*JobDependency)(nil),            // 45: lockstep.messages.JobDependency
 }
 var file_schedule_proto_depIdxs = []int32{
-	0,  // 0: lockstep.messages.UnfinishedJob.verdict:type_name -> lockstep.messages.Verdict
-	1,  // 1: lockstep.messages.EvaluateFilters.jobs:type_name -> lockstep.messages.UnfinishedJob
-	0,  // 2: lockstep.messages.EvaluateFiltersResult.verdicts:type_name -> lockstep.messages.Verdict
-	0,  // 3: lockstep.messages.VerdictsChanged.verdicts:type_name -> lockstep.messages.Verdict
-	0,  // 4: lockstep.messages.ReachOpResult.verdict:type_name -> lockstep.messages.Verdict
-	1,  // 5: lockstep.messages.EnqueueJobs.jobs:type_name -> lockstep.messages.UnfinishedJob
-	1,  // 6: lockstep.messages.ListUnfinishedJobsResult.pending:type_name -> lockstep.messages.UnfinishedJob
-	1,  // 7: lockstep.messages.ListUnfinishedJobsResult.active:type_name -> lockstep.messages.UnfinishedJob
-	25, // 8: lockstep.messages.ExplainJobsResult.jobs:type_name -> lockstep.messages.JobExplanation
-	28, // 9: lockstep.messages.JobExplanation.reasons:type_name -> lockstep.messages.Reason
-	26, // 10: lockstep.messages.JobExplanation.cycle:type_name -> lockstep.messages.WaitCycle
-	27, // 11: lockstep.messages.WaitCycle.steps:type_name -> lockstep.messages.WaitStep
-	30, // 12: lockstep.messages.Reason.dependency:type_name -> lockstep.messages.DependencyReason
-	0,  // 13: lockstep.messages.Reason.filter:type_name -> lockstep.messages.Verdict
-	31, // 14: lockstep.messages.Reason.filter_limit:type_name -> lockstep.messages.FilterLimitReason
-	32, // 15: lockstep.messages.Reason.rate_limit:type_name -> lockstep.messages.RateLimitReason
-	33, // 16: lockstep.messages.Reason.slots:type_name -> lockstep.messages.SlotsReason
-	34, // 17: lockstep.messages.Reason.order:type_name -> lockstep.messages.OrderReason
-	29, // 18: lockstep.messages.Reason.hold:type_name -> lockstep.messages.HoldReason
-	0,  // 19: lockstep.messages.FilterLimitReason.verdict:type_name -> lockstep.messages.Verdict
-	36, // 20: lockstep.messages.OrderReason.causes:type_name -> lockstep.messages.WeightCause
-	35, // 21: lockstep.messages.OrderReason.blocked_by:type_name -> lockstep.messages.LockBlocker
-	43, // 22: lockstep.messages.ListDependenciesResult.jobs:type_name -> lockstep.messages.JobDependencies
-	41, // 23: lockstep.messages.ListDependenciesResult.blocked:type_name -> lockstep.messages.LockBlockedJob
-	42, // 24: lockstep.messages.LockBlockedJob.wanted:type_name -> lockstep.messages.WantedLock
-	35, // 25: lockstep.messages.LockBlockedJob.blocked_by:type_name -> lockstep.messages.LockBlocker
-	44, // 26: lockstep.messages.JobDependencies.on:type_name -> lockstep.messages.JobDependency
-	27, // [27:27] is the sub-list for method output_type
-	27, // [27:27] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	1,  // 0: lockstep.messages.UnfinishedJob.verdict:type_name -> lockstep.messages.Verdict
+	0,  // 1: lockstep.messages.UnfinishedJob.wait:type_name -> lockstep.messages.StartWait
+	2,  // 2: lockstep.messages.EvaluateFilters.jobs:type_name -> lockstep.messages.UnfinishedJob
+	1,  // 3: lockstep.messages.EvaluateFiltersResult.verdicts:type_name -> lockstep.messages.Verdict
+	1,  // 4: lockstep.messages.VerdictsChanged.verdicts:type_name -> lockstep.messages.Verdict
+	1,  // 5: lockstep.messages.ReachOpResult.verdict:type_name -> lockstep.messages.Verdict
+	2,  // 6: lockstep.messages.EnqueueJobs.jobs:type_name -> lockstep.messages.UnfinishedJob
+	2,  // 7: lockstep.messages.ListUnfinishedJobsResult.pending:type_name -> lockstep.messages.UnfinishedJob
+	2,  // 8: lockstep.messages.ListUnfinishedJobsResult.active:type_name -> lockstep.messages.UnfinishedJob
+	0,  // 9: lockstep.messages.StartWaitChanged.wait:type_name -> lockstep.messages.StartWait
+	26, // 10: lockstep.messages.ExplainJobsResult.jobs:type_name -> lockstep.messages.JobExplanation
+	29, // 11: lockstep.messages.JobExplanation.reasons:type_name -> lockstep.messages.Reason
+	27, // 12: lockstep.messages.JobExplanation.cycle:type_name -> lockstep.messages.WaitCycle
+	28, // 13: lockstep.messages.WaitCycle.steps:type_name -> lockstep.messages.WaitStep
+	31, // 14: lockstep.messages.Reason.dependency:type_name -> lockstep.messages.DependencyReason
+	1,  // 15: lockstep.messages.Reason.filter:type_name -> lockstep.messages.Verdict
+	32, // 16: lockstep.messages.Reason.filter_limit:type_name -> lockstep.messages.FilterLimitReason
+	33, // 17: lockstep.messages.Reason.rate_limit:type_name -> lockstep.messages.RateLimitReason
+	34, // 18: lockstep.messages.Reason.slots:type_name -> lockstep.messages.SlotsReason
+	35, // 19: lockstep.messages.Reason.order:type_name -> lockstep.messages.OrderReason
+	30, // 20: lockstep.messages.Reason.hold:type_name -> lockstep.messages.HoldReason
+	1,  // 21: lockstep.messages.FilterLimitReason.verdict:type_name -> lockstep.messages.Verdict
+	37, // 22: lockstep.messages.OrderReason.causes:type_name -> lockstep.messages.WeightCause
+	36, // 23: lockstep.messages.OrderReason.blocked_by:type_name -> lockstep.messages.LockBlocker
+	44, // 24: lockstep.messages.ListDependenciesResult.jobs:type_name -> lockstep.messages.JobDependencies
+	42, // 25: lockstep.messages.ListDependenciesResult.blocked:type_name -> lockstep.messages.LockBlockedJob
+	43, // 26: lockstep.messages.LockBlockedJob.wanted:type_name -> lockstep.messages.WantedLock
+	36, // 27: lockstep.messages.LockBlockedJob.blocked_by:type_name -> lockstep.messages.LockBlocker
+	45, // 28: lockstep.messages.JobDependencies.on:type_name -> lockstep.messages.JobDependency
+	29, // [29:29] is the sub-list for method output_type
+	29, // [29:29] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_schedule_proto_init() }
@@ -3233,13 +3313,14 @@ func file_schedule_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_schedule_proto_rawDesc), len(file_schedule_proto_rawDesc)),
-			NumEnums:      0,
+			NumEnums:      1,
 			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_schedule_proto_goTypes,
 		DependencyIndexes: file_schedule_proto_depIdxs,
+		EnumInfos:         file_schedule_proto_enumTypes,
 		MessageInfos:      file_schedule_proto_msgTypes,
 	}.Build()
 	File_schedule_proto = out.File

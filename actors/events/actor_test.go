@@ -77,7 +77,7 @@ func TestItAsksForNewsWheneverSomebodyHasStarted(t *testing.T) {
 func TestJobs(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.send(&messages.JobStatesChanged{Jobs: []*messages.JobInfo{
-			{Id: 1, Status: int32(job.Queued), DependencyWait: true, Summary: []string{"TEST_DELAY(1.0)"}, ReceivedUs: 1_000_002},
+			{Id: 1, Status: int32(job.Queued), Wait: messages.StartWait_FOR_JOBS, Summary: []string{"TEST_DELAY(1.0)"}, ReceivedUs: 1_000_002},
 			{Id: 2, Status: int32(job.Success), Priority: -10, Summary: make([]string, 20), ReceivedUs: 1_000_000, StartUs: 3_000_000, EndUs: 10_000_000},
 			{Id: 3, Status: int32(job.Canceled), ReceivedUs: 1_000_000, EndUs: 10_000_000},
 		}, Archived: []int64{7}})

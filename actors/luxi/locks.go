@@ -10,7 +10,6 @@ import (
 
 	"lockstep/actors/locks"
 	"lockstep/core/answer"
-	"lockstep/core/lock"
 	"lockstep/messages"
 )
 
@@ -42,11 +41,7 @@ func blockedWaits(blocked []*messages.LockBlockedJob, now time.Time) []answer.Lo
 		wait := answer.LockWait{Owner: answer.LockOwner{Who: answer.Principal{Job: b.Id}}, Priority: int(b.Priority),
 			Seconds: max(now.Sub(time.UnixMicro(b.ReceivedUs)).Seconds(), 0)}
 		for _, l := range b.Wanted {
-			mode := lock.Shared
-			if l.Exclusive {
-				mode = lock.Exclusive
-			}
-			wait.Request = append(wait.Request, answer.LockItem{Lock: l.Lock, Mode: mode.String()})
+			wait.Request = append(wait.Request, answer.LockItem{Lock: l.Lock, Mode: wantedMode(l).String()})
 		}
 		for _, by := range b.BlockedBy {
 			held := []string{} // none: the owner comes first

@@ -53,7 +53,7 @@ func (n *nextJobs) ask(ctx actor.Context) {
 		for _, row := range a.Rows {
 			n.cursor = row.Id
 			n.examined++
-			if query.ClientStatus(row.Info) == job.Queued {
+			if query.CountedStatus(row.Info) == job.Queued {
 				n.queued = append(n.queued, row.Info)
 			}
 		}

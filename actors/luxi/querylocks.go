@@ -2,6 +2,7 @@ package luxi
 
 import (
 	"encoding/json"
+	"iter"
 	"slices"
 	"strings"
 
@@ -24,11 +25,56 @@ func queryLocks(c *call, ctx actor.Context, fields []string, filter json.RawMess
 		return err
 	}
 	askLocks(c, ctx, locks.ListRows{}, func(ctx actor.Context, rows []answer.Lock) {
-		c.askDependencies(ctx, func(ctx actor.Context, jobs []*messages.JobDependencies) {
-			answerItems(c, ctx, q, false, lockItems(withoutFreeLocks(rows), jobs))
+		c.askMarked(ctx, func(ctx actor.Context, a *messages.ListDependenciesResult) {
+			answerItems(c, ctx, q, false, lockItems(withoutFreeLocks(withMarked(rows, a.Blocked)), a.Jobs))
 		})
 	})
 	return nil
+}
+
+// withMarked is the rows with the jobs that are shown as waiting for locks, at the locks that keep them from their start. The
+// lock manager and the scheduler answer at different times: a job that has asked for its locks meanwhile is there once.
+func withMarked(rows []answer.Lock, marked []*messages.LockBlockedJob) []answer.Lock {
+	rows = slices.Clone(rows)
+	at := make(map[string]int, len(rows))
+	for i := range rows {
+		rows[i].Pending = slices.Clone(rows[i].Pending)
+		at[rows[i].Name] = i
+	}
+	for _, b := range marked {
+		owner := lock.Owner{Job: job.ID(b.Id)}.IdentityJSON()
+		for name, mode := range blockingLocks(b) {
+			i, known := at[name]
+			if !known {
+				i = len(rows)
+				at[name] = i
+				rows = append(rows, answer.Lock{Name: name})
+			}
+			if !slices.ContainsFunc(rows[i].Pending, func(w answer.LockWaiter) bool { return w.Owner == owner }) {
+				rows[i].Pending = append(rows[i].Pending, answer.LockWaiter{Mode: mode.String(), Owner: owner})
+			}
+		}
+	}
+	return rows
+}
+
+// blockingLocks are those of the locks that a job wants which others keep from it, with the modes in which it wants them.
+func blockingLocks(b *messages.LockBlockedJob) iter.Seq2[string, lock.Mode] {
+	return func(yield func(string, lock.Mode) bool) {
+		for _, wanted := range b.Wanted {
+			blocks := slices.ContainsFunc(b.BlockedBy, func(by *messages.LockBlocker) bool { return slices.Contains(by.Locks, wanted.Lock) })
+			if blocks && !yield(wanted.Lock, wantedMode(wanted)) {
+				return
+			}
+		}
+	}
+}
+
+func wantedMode(l *messages.WantedLock) lock.Mode {
+	if l.Exclusive {
+		return lock.Exclusive
+	}
+	return lock.Shared
 }
 
 // withoutFreeLocks is the rows that Ganeti knows.

@@ -99,10 +99,9 @@ func (c *call) askSnapshot(ctx actor.Context, ids []int64, then func(actor.Conte
 	ask(c, ctx, toCore(c.config.Scheduler, func(number uint64) any { return &scheduler.TakeSnapshot{Request: number, Ids: ids} }), then)
 }
 
-// askDependencies asks which jobs wait for the end of other jobs.
-func (c *call) askDependencies(ctx actor.Context, then func(actor.Context, []*messages.JobDependencies)) {
-	ask(c, ctx, toCore(c.config.Scheduler, func(number uint64) any { return &messages.ListDependencies{Request: number} }),
-		func(ctx actor.Context, a *messages.ListDependenciesResult) { then(ctx, a.Jobs) })
+// askMarked asks which jobs wait for the end of other jobs, and which are shown as waiting for locks.
+func (c *call) askMarked(ctx actor.Context, then func(actor.Context, *messages.ListDependenciesResult)) {
+	ask(c, ctx, toCore(c.config.Scheduler, func(number uint64) any { return &messages.ListDependencies{Request: number, Marked: true} }), then)
 }
 
 // askBlocked asks which jobs wait for the end of other jobs, and which are not started because of locks.

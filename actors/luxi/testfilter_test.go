@@ -55,7 +55,7 @@ func TestAPreviewOfARule(t *testing.T) {
 		states := asked[*messages.ListJobs](c.client, c.queue)
 		require.Equal(t, []int64{3, 5}, states.Ids)
 		c.Tell(&messages.ListJobsResult{Request: states.Request, Rows: []*messages.JobRow{
-			{Id: 3, Info: &messages.JobInfo{Id: 3, Status: int32(job.Queued), DependencyWait: true}}, {Id: 5, Unknown: true}}})
+			{Id: 3, Info: &messages.JobInfo{Id: 3, Status: int32(job.Queued), Wait: messages.StartWait_FOR_JOBS}}, {Id: 5, Unknown: true}}})
 		require.JSONEq(t, `{"count": 2, "jobs": [3, 5], "unfinished": 5, "states": {"waiting": 1}}`, c.succeeded())
 		c.filters.Quiet()
 	})

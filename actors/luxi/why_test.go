@@ -167,7 +167,7 @@ func TestWhyNothingIsStarted(t *testing.T) {
 func TestWhyOfAJobThatWaitsForOthers(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		row := rowOf(someJob(7, job.Queued))
-		row.Info.DependencyWait = true
+		row.Info.Wait = messages.StartWait_FOR_JOBS
 		c.Call("LockstepWhy", `[7]`)
 		c.whyRow(row)
 		c.answerReasons(`[{"kind": "dependency", "opcode": 0, "job": 5, "statuses": []}, {"kind": "filter", "uuid": "u", "action": "REJECT", "reason": ""}, {"kind": "dependency", "opcode": 0, "job": 6, "statuses": ["error"]}]`)

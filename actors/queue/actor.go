@@ -158,8 +158,8 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 		q.handleVerdicts(ctx, message)
 	case *messages.GetJobOutcome:
 		q.jobOutcome(ctx, m.Id)
-	case *messages.DependencyWaitChanged:
-		q.dependencyWaitChanged(ctx, m)
+	case *messages.StartWaitChanged:
+		q.startWaitChanged(ctx, m)
 	case *messages.EndUnrunnableJob:
 		q.endUnrunnable(ctx, m)
 	case *opcodes.Changed:
@@ -198,10 +198,14 @@ func (q *queue) newInfo(j *job.Job, encoded []byte, r record.Record) *messages.J
 	return info
 }
 
-// nextInfo is the info of a job whose file has changed.
+// nextInfo is the info of a job whose file has changed. What the job waits for is shown until its process has
+// reported another status than queued.
 func (q *queue) nextInfo(e *entry, j *job.Job, encoded []byte) *messages.JobInfo {
 	info := query.NewJobInfo(j, q.retained.catalogue.Summary, encoded)
 	info.User, info.Reasons = e.info.User, e.info.Reasons
+	if j.Status() == job.Queued {
+		info.Wait = e.info.Wait
+	}
 	query.AddRecord(info, j, q.records.get(e.info.Id))
 	return info
 }

@@ -233,47 +233,59 @@ func TestWhoseJobIsOver(t *testing.T) {
 	})
 }
 
-func (b *bench) hold(id int64, held bool) {
-	b.scheduler.Ask(b.queue, &messages.DependencyWaitChanged{Id: id, Waiting: held})
+func (b *bench) showWait(id int64, wait messages.StartWait) {
+	b.scheduler.Ask(b.queue, &messages.StartWaitChanged{Id: id, Wait: wait})
 	b.Settle()
 }
 
-// A job that waits for dependencies is shown as waiting; on the disk it is queued.
-func TestAHeldJobIsShownSo(t *testing.T) {
-	onReady(t, []*job.Job{newJob(1)}, func(t *testing.T, b *bench) {
-		b.watch(b.client, 1, 1)
-		b.hold(1, true)
-		require.True(t, b.rowOf(1).Info.DependencyWait)
-		changed := kittest.Expect[*messages.JobChanged](b.client)
-		require.True(t, changed.Info.DependencyWait)
-		require.Equal(t, int32(job.Queued), changed.Info.Status)
-		require.Equal(t, job.Encode(newJob(1)), changed.Encoded)
-		b.hold(1, true)
-		b.client.Quiet()
-		b.hold(1, false)
-		require.False(t, kittest.Expect[*messages.JobChanged](b.client).Info.DependencyWait)
-		b.store.Quiet()
-	})
+const (
+	noWait   = messages.StartWait_NOT_WAITING
+	forJobs  = messages.StartWait_FOR_JOBS
+	forLocks = messages.StartWait_FOR_LOCKS
+)
+
+// A job that waits for dependencies or locks is shown as waiting; on the disk it is queued.
+func TestAWaitingJobIsShownSo(t *testing.T) {
+	for _, wait := range []messages.StartWait{forJobs, forLocks} {
+		onReady(t, []*job.Job{newJob(1)}, func(t *testing.T, b *bench) {
+			b.watch(b.client, 1, 1)
+			b.showWait(1, wait)
+			require.Equal(t, wait, b.rowOf(1).Info.Wait)
+			changed := kittest.Expect[*messages.JobChanged](b.client)
+			require.Equal(t, wait, changed.Info.Wait)
+			require.Equal(t, int32(job.Queued), changed.Info.Status)
+			require.Equal(t, job.Encode(newJob(1)), changed.Encoded)
+			b.showWait(1, wait)
+			b.client.Quiet()
+			b.showWait(1, noWait)
+			require.Equal(t, noWait, kittest.Expect[*messages.JobChanged](b.client).Info.Wait)
+			b.store.Quiet()
+		})
+	}
 }
 
-func TestOnlyPendingJobsAreHeld(t *testing.T) {
+func TestOnlyPendingJobsAreShownAsWaiting(t *testing.T) {
 	onReady(t, []*job.Job{running(1), ended(2)}, func(t *testing.T, b *bench) {
 		for id := int64(1); id <= 3; id++ {
-			b.hold(id, true)
+			b.showWait(id, forLocks)
 		}
-		require.False(t, b.rowOf(1).Info.DependencyWait)
-		require.False(t, b.rowOf(2).Info.DependencyWait)
+		require.Equal(t, noWait, b.rowOf(1).Info.Wait)
+		require.Equal(t, noWait, b.rowOf(2).Info.Wait)
 	})
 }
 
-// A new scheduler reports the jobs that wait for dependencies, and no others.
-func TestANewSchedulerSaysWhoIsHeld(t *testing.T) {
-	onReady(t, []*job.Job{newJob(1), newJob(2)}, func(t *testing.T, b *bench) {
-		b.hold(1, true)
-		b.watch(b.client, 1, 1)
+// A new scheduler is told what pending jobs are shown to wait for, and reports what has changed.
+func TestANewSchedulerKnowsWhatIsShown(t *testing.T) {
+	onReady(t, []*job.Job{newJob(1), newJob(2), newJob(3)}, func(t *testing.T, b *bench) {
+		b.showWait(1, forJobs)
+		b.showWait(2, forLocks)
 		b.scheduler.Ask(b.queue, &messages.ListUnfinishedJobs{Request: 2})
-		kittest.Expect[*messages.ListUnfinishedJobsResult](b.scheduler)
-		require.False(t, kittest.Expect[*messages.JobChanged](b.client).Info.DependencyWait)
-		require.False(t, b.rowOf(1).Info.DependencyWait)
+		got := map[int64]messages.StartWait{}
+		for _, w := range kittest.Expect[*messages.ListUnfinishedJobsResult](b.scheduler).Pending {
+			got[w.Id] = w.Wait
+		}
+		require.Equal(t, map[int64]messages.StartWait{1: forJobs, 2: forLocks, 3: noWait}, got)
+		b.showWait(1, noWait)
+		require.Equal(t, noWait, b.rowOf(1).Info.Wait)
 	})
 }

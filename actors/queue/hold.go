@@ -174,5 +174,5 @@ func (q *queue) holdText(id int64, mayBegin bool) (done bool, text string) {
 func (q *queue) asUnfinished(e *entry) *messages.UnfinishedJob {
 	id := e.info.Id
 	h, held := q.holds.inForce[id]
-	return &messages.UnfinishedJob{Id: id, Encoded: e.info.Encoded, Verdict: q.verdicts.of[id], Held: held, HeldBy: h.By}
+	return &messages.UnfinishedJob{Id: id, Encoded: e.info.Encoded, Verdict: q.verdicts.of[id], Held: held, HeldBy: h.By, Wait: e.info.Wait}
 }

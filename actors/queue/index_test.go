@@ -41,22 +41,22 @@ func TestTheIndexCountsItsJobs(t *testing.T) {
 	require.Len(t, x.rows(), 3)
 }
 
-// Jobs are counted by the status that clients see, in each status, with and without a wait for dependencies, and after each
+// Jobs are counted by the status that clients see, in each status, with each wait before the start, and after each
 // change of it.
 func TestTheIndexCountsWhatClientsSee(t *testing.T) {
 	x := newIndex(nil)
 	want := map[int32]int64{}
 	for status := job.Queued; status <= job.Error; status++ {
-		for _, waits := range []bool{false, true} {
+		for _, wait := range []messages.StartWait{messages.StartWait_NOT_WAITING, messages.StartWait_FOR_JOBS, messages.StartWait_FOR_LOCKS} {
 			info := infoOf(int64(len(x.jobs)+1), status)
 			x.put(infoOf(info.Id, status), pending)
-			info.DependencyWait = waits
+			info.Wait = wait
 			x.setInfo(x.get(info.Id), info)
 			want[int32(query.ClientStatus(info))]++
 		}
 	}
 	require.Equal(t, want, x.byStatus)
-	require.EqualValues(t, 3, want[int32(job.Waiting)])
+	require.EqualValues(t, 5, want[int32(job.Waiting)])
 	require.EqualValues(t, 1, want[int32(job.Queued)])
 }
 

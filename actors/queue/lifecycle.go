@@ -96,6 +96,7 @@ func (q *queue) returned(ctx actor.Context, m *messages.JobReturned) {
 		q.index.setInfo(e, q.nextInfo(e, decodeKnown(m.Id, m.Encoded), m.Encoded))
 	}
 	ctx.Send(q.config.Scheduler, &messages.JobReleased{Id: m.Id})
+	q.showStartWait(ctx, e, messages.StartWait_NOT_WAITING)
 	q.enqueue(ctx, e)
 }
 
@@ -107,12 +108,10 @@ func (q *queue) sendUnfinishedJobs(ctx actor.Context, request uint64) {
 		return
 	}
 	p := &messages.ListUnfinishedJobsResult{Request: request}
-	for id, e := range q.index.all() {
+	for _, e := range q.index.all() {
 		w := q.asUnfinished(e)
 		switch e.stage {
 		case pending:
-			// The new scheduler reports again which jobs wait for dependencies.
-			q.dependencyWaitChanged(ctx, &messages.DependencyWaitChanged{Id: id})
 			p.Pending = append(p.Pending, w)
 		case active:
 			p.Active = append(p.Active, w)

@@ -21,14 +21,21 @@ const dependencySource = "gnt:daemon:luxid:dependency"
 // outcomeRetryPause is the time until an archived job that cannot be read is read again.
 const outcomeRetryPause = time.Second
 
-// dependencyWaitChanged shows in a pending job whether it waits for its dependencies.
-func (q *queue) dependencyWaitChanged(ctx actor.Context, m *messages.DependencyWaitChanged) {
-	e := q.index.get(m.Id)
-	if e == nil || e.stage != pending || e.info.DependencyWait == m.Waiting {
+// startWaitChanged shows in a pending job what it waits for. A job that is being changed is given to the scheduler
+// with what was shown before, and the scheduler reports the change again.
+func (q *queue) startWaitChanged(ctx actor.Context, m *messages.StartWaitChanged) {
+	if e := q.index.get(m.Id); e != nil && e.stage == pending {
+		q.showStartWait(ctx, e, m.Wait)
+	}
+}
+
+// showStartWait shows in a job without a process what it waits for. It writes nothing.
+func (q *queue) showStartWait(ctx actor.Context, e *entry, wait messages.StartWait) {
+	if e.info.Wait == wait {
 		return
 	}
 	info := proto.CloneOf(e.info)
-	info.DependencyWait = m.Waiting
+	info.Wait = wait
 	q.index.setInfo(e, info)
 	q.notifySubscribers(ctx, info, info.Encoded)
 }

@@ -14,6 +14,7 @@ import (
 	"lockstep/core/job/jobtest"
 	"lockstep/core/opcode"
 	"lockstep/core/paths"
+	"lockstep/core/query"
 	"lockstep/messages"
 )
 
@@ -64,7 +65,7 @@ func (b *bench) checkCounters() {
 	status, listed := answers[0].(*messages.GetQueueStatusResult), answers[1].(*messages.ListJobsResult)
 	jobs, infos := map[int32]int64{}, map[int64]*messages.JobInfo{}
 	for _, row := range listed.Rows {
-		jobs[row.Info.Status]++
+		jobs[int32(query.ClientStatus(row.Info))]++
 		infos[row.Id] = row.Info
 	}
 	require.Equal(b, len(jobs), len(status.Jobs), "%v, %v", jobs, status.Jobs)

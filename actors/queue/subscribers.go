@@ -25,7 +25,7 @@ type subscribers struct {
 // notifiedState is the part of a job whose change is sent to subscribers of all jobs.
 type notifiedState struct {
 	status, priority int32
-	dependencyWait   bool
+	wait             messages.StartWait
 }
 
 func newSubscribers() *subscribers {
@@ -84,7 +84,7 @@ func (s *subscribers) news(infos ...*messages.JobInfo) []*messages.JobInfo {
 	}
 	var news []*messages.JobInfo
 	for _, info := range infos {
-		now := notifiedState{status: info.Status, priority: info.Priority, dependencyWait: info.DependencyWait}
+		now := notifiedState{status: info.Status, priority: info.Priority, wait: info.Wait}
 		if last, known := s.notified[info.Id]; !known || last != now {
 			s.notified[info.Id] = now
 			news = append(news, info)

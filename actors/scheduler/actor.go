@@ -6,7 +6,7 @@
 // released jobs, the lock manager the held and wanted locks, and the configuration actor
 // the settings. Connections tell it which jobs wait for which others in their processes. It answers ExplainJobs, ListDependencies,
 // AwaitJobs, TakeSnapshot and BeginOp. It sends the queue
-// PickJob, DependencyWaitChanged and EndUnrunnableJob, and the lock manager the paused
+// PickJob, StartWaitChanged and EndUnrunnableJob, and the lock manager the paused
 // jobs.
 //
 // How long opcodes have taken survives in a file, of which it is the writer. Nothing else survives its crash, and a crash of the queue drops all it knows of jobs: it asks
@@ -369,6 +369,7 @@ func (s *scheduler) pick(ctx actor.Context) {
 		s.continuing = true
 		ctx.Send(ctx.Self(), &continuePick{})
 	}
+	marked := s.state.MarkBlocked()
 	s.sleep(ctx, began)
 	s.forbidBypass(ctx, began)
 	for _, id := range picked {
@@ -382,5 +383,8 @@ func (s *scheduler) pick(ctx actor.Context) {
 			continue
 		}
 		ctx.Send(s.config.Queue, &messages.PickJob{Id: int64(id)})
+	}
+	for _, id := range marked {
+		s.showWait(ctx, s.jobs[id])
 	}
 }

@@ -26,11 +26,14 @@ func (b *bench) expectQueueGets(want ...any) {
 	}
 }
 
-func waitsForDependencies(id int64) *messages.DependencyWaitChanged {
-	return &messages.DependencyWaitChanged{Id: id, Waiting: true}
+func waitsForDependencies(id int64) *messages.StartWaitChanged {
+	return &messages.StartWaitChanged{Id: id, Wait: messages.StartWait_FOR_JOBS}
 }
-func waitsNoLonger(id int64) *messages.DependencyWaitChanged {
-	return &messages.DependencyWaitChanged{Id: id}
+func waitsForLocks(id int64) *messages.StartWaitChanged {
+	return &messages.StartWaitChanged{Id: id, Wait: messages.StartWait_FOR_LOCKS}
+}
+func waitsNoLonger(id int64) *messages.StartWaitChanged {
+	return &messages.StartWaitChanged{Id: id}
 }
 func picks(id int64) *messages.PickJob         { return &messages.PickJob{Id: id} }
 func looksUp(id int64) *messages.GetJobOutcome { return &messages.GetJobOutcome{Id: id} }

@@ -31,6 +31,31 @@ func TestOnlyJobsThatCanGetTheirLocksStart(t *testing.T) {
 	})
 }
 
+// Jobs that only locks keep from starting are shown as waiting while a slot is left for them, until they start.
+func TestJobsThatOnlyLocksHoldBackAreShownAsWaiting(t *testing.T) {
+	onBench(t, 2, func(t *testing.T, b *bench) {
+		b.expectJobsRequest()
+		b.reconfigure(2, `{"order": "expected"}`)
+		b.answerJobsRequest(nil, all(unfinished(1, lockingNode("a")), unfinished(2, lockingNode("a")), unfinished(3, lockingNode("a"))))
+		b.expectQueueGets(picks(1), waitsForLocks(2))
+		b.process.Ask(b.scheduler, &messages.ListDependencies{Request: 4, Marked: true})
+		listed := kittest.Expect[*messages.ListDependenciesResult](b.process)
+		require.Len(t, listed.Blocked, 1)
+		require.Equal(t, int64(2), listed.Blocked[0].Id)
+
+		changed := withPriority(-5, 2, lockingNode("a")) // with a new priority it is shown as before
+		changed.Wait = messages.StartWait_FOR_LOCKS
+		b.sendReleased(2)
+		b.add(changed)
+		b.expectQueueGets(waitsForLocks(3)) // there was room while job 2 was changed
+
+		b.send(&messages.HoldChanged{Id: 2, Held: true})
+		b.expectQueueGets(waitsNoLonger(2))
+		b.sendEnded(1, job.Success)
+		b.expectQueueGets(picks(3))
+	})
+}
+
 // The jobs that are not started because of locks are listed with the owners of these locks.
 func TestJobsThatAreNotStartedBecauseOfLocksAreListed(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {

@@ -32,9 +32,9 @@ type scheduledJob struct {
 	verdict    *messages.Verdict           // nil: accepted
 	hold       *messages.HoldReason        // nil: not held
 
-	decoded       *job.Job // only while the job is being added
-	expected      *demand  // of a job without a process; kept because rules may change often
-	waitPublished bool     // the queue was sent that the job waits for dependencies
+	decoded  *job.Job           // only while the job is being added
+	expected *demand            // of a job without a process; kept because rules may change often
+	shown    messages.StartWait // what the queue was sent that the job waits for
 
 	beganUs   int64             // when its process may have begun the opcode, in microseconds since 1970; 0: not known
 	running   bool              // it has a process or is being started
@@ -57,7 +57,7 @@ func (s *scheduler) add(w *messages.UnfinishedJob) *scheduledJob {
 		return nil
 	}
 	known := &scheduledJob{id: j.ID, priority: j.Priority(), receivedUs: j.Received.Sec*1e6 + j.Received.Usec,
-		encoded: w.Encoded, decoded: j, op: j.FirstUnfinished(), limits: sched.ReasonLimits(j), verdict: w.Verdict}
+		encoded: w.Encoded, decoded: j, op: j.FirstUnfinished(), limits: sched.ReasonLimits(j), verdict: w.Verdict, shown: w.Wait}
 	if w.Held {
 		known.hold = &messages.HoldReason{By: w.HeldBy}
 	}
@@ -216,11 +216,10 @@ func (s *scheduler) consider(ctx actor.Context, j *scheduledJob) {
 		s.askVerdict(ctx, j)
 		return
 	}
-	eligible := s.eligible(ctx, j)
-	s.publishDependencyWait(ctx, j)
-	if !eligible {
+	if !s.eligible(ctx, j) {
 		s.state.Withdraw(j.id)
 		s.state.Yield(j.id)
+		s.showWait(ctx, j)
 		return
 	}
 	if (j.openBegin != nil || j.waitsForLocks) && s.exceeds(j) {
@@ -230,7 +229,13 @@ func (s *scheduler) consider(ctx actor.Context, j *scheduledJob) {
 		s.state.Yield(j.id)
 	}
 	switch {
-	case !j.running, s.state.Yielded(j.id):
+	case !j.running:
+		s.state.Enqueue(j.candidate(s))
+		if j.shown == messages.StartWait_FOR_LOCKS { // until the start, also after a change of the job or a restart of this actor
+			s.state.RestoreMark(j.id)
+		}
+		s.showWait(ctx, j)
+	case s.state.Yielded(j.id):
 		s.state.Enqueue(j.candidate(s))
 	default: // it has its slot
 		if j.openBegin != nil {
@@ -257,12 +262,22 @@ func (s *scheduler) mayGiveSlotBack(j *scheduledJob) bool {
 	return j.op > 0 || j.adopted || !s.state.HadReservation(j.id)
 }
 
-// publishDependencyWait tells the queue that dependencies hold the job back, or no longer
-// do.
-func (s *scheduler) publishDependencyWait(ctx actor.Context, j *scheduledJob) {
-	if waits := !j.running && len(s.graph.Unmet(j.id)) > 0; waits != j.waitPublished {
-		j.waitPublished = waits
-		ctx.Send(s.config.Queue, &messages.DependencyWaitChanged{Id: int64(j.id), Waiting: waits})
+// showWait tells the queue what a job without a process waits for, if that has changed. A job that has been picked is
+// shown as before, until its process reports.
+func (s *scheduler) showWait(ctx actor.Context, j *scheduledJob) {
+	if j.running {
+		return
+	}
+	wait := messages.StartWait_NOT_WAITING
+	switch {
+	case len(s.graph.Unmet(j.id)) > 0:
+		wait = messages.StartWait_FOR_JOBS
+	case s.state.HasMark(j.id):
+		wait = messages.StartWait_FOR_LOCKS
+	}
+	if wait != j.shown {
+		j.shown = wait
+		ctx.Send(s.config.Queue, &messages.StartWaitChanged{Id: int64(j.id), Wait: wait})
 	}
 }
 

@@ -123,17 +123,21 @@ func (s *scheduler) dependencies(ctx actor.Context, m *messages.ListDependencies
 		}
 		answer.Jobs = append(answer.Jobs, waiting)
 	}
-	if s.state != nil && m.Blocked {
+	switch {
+	case s.state == nil:
+	case m.Blocked:
 		answer.Jobs = append(answer.Jobs, s.processWaits()...)
-		answer.Blocked = s.lockBlockedJobs()
+		answer.Blocked = s.lockBlockedJobs(s.state.BlockedByLocks(blockedMax, s.config.Env.Clock().Now()))
+	case m.Marked:
+		answer.Blocked = s.lockBlockedJobs(s.state.MarkedByLocks())
 	}
 	ctx.Respond(answer)
 }
 
-// lockBlockedJobs are the first jobs that are not started because of locks.
-func (s *scheduler) lockBlockedJobs() []*messages.LockBlockedJob {
+// lockBlockedJobs are jobs that are not started because of locks.
+func (s *scheduler) lockBlockedJobs(list []sched.BlockedJob) []*messages.LockBlockedJob {
 	var all []*messages.LockBlockedJob
-	for _, b := range s.state.BlockedByLocks(blockedMax, s.config.Env.Clock().Now()) {
+	for _, b := range list {
 		blocked := &messages.LockBlockedJob{Id: int64(b.ID), Priority: b.Priority, ReceivedUs: s.jobs[b.ID].receivedUs, BlockedBy: lockBlockers(b.BlockedBy)}
 		for _, i := range b.Wanted {
 			blocked.Wanted = append(blocked.Wanted, &messages.WantedLock{Lock: i.Lock.String(), Exclusive: i.Mode == lock.Exclusive})

@@ -33,7 +33,7 @@ func TestQueueReport(t *testing.T) {
 	q := NewQueue()
 	require.Equal(t, `{"status":{"code":2,"message":"the queue has not started yet"},"role":"none","jobs":null}`, string(encode(q.Report(noon, Alone, QueueState{}))))
 	q.Changed(noon, []*messages.JobInfo{info(1, job.Success, nil)}, 1) // before the list: the list says it
-	q.Listed([]*messages.JobInfo{info(1, job.Success, nil), info(2, job.Queued, nil), info(3, job.Queued, func(i *messages.JobInfo) { i.DependencyWait = true }), info(4, job.Running, startedAfter(time.Second))})
+	q.Listed([]*messages.JobInfo{info(1, job.Success, nil), info(2, job.Queued, nil), info(3, job.Queued, func(i *messages.JobInfo) { i.Wait = messages.StartWait_FOR_JOBS }), info(4, job.Running, startedAfter(time.Second))})
 	q.Changed(noon, []*messages.JobInfo{info(1, job.Success, nil)}, 0) // a repetition
 	q.Changed(noon, []*messages.JobInfo{info(4, job.Success, startedAfter(time.Second)), info(5, job.Queued, nil)}, 0)
 	q.Changed(noon, []*messages.JobInfo{info(5, job.Running, startedAfter(2*time.Second)), info(6, job.Canceled, func(i *messages.JobInfo) { i.Result = rejectedResult })}, 2)

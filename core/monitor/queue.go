@@ -196,7 +196,7 @@ func (q *Queue) change(now time.Time, info *messages.JobInfo) {
 const rejectedResult = "rejected by a filter rule"
 
 func (q *Queue) set(info *messages.JobInfo) {
-	j := &trackedJob{id: info.Id, received: info.ReceivedUs, status: query.ClientStatus(info), started: info.StartUs != 0}
+	j := &trackedJob{id: info.Id, received: info.ReceivedUs, status: query.CountedStatus(info), started: info.StartUs != 0}
 	q.jobs[j.id] = j
 	if count := q.counts.of(j.status); count != nil {
 		*count++

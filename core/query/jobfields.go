@@ -6,6 +6,7 @@ package query
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"unique"
 
@@ -40,7 +41,7 @@ var Jobs = newTable("id", []JobField{
 	timeField("start_ts", "Start", "When the job was started, in seconds and microseconds", (*messages.JobInfo).GetStartUs),
 	timeField("end_ts", "End", "When the job ended, in seconds and microseconds", (*messages.JobInfo).GetEndUs),
 	jobField("ops", "OpCodes", Other, "The opcodes with their parameters", LevelFile, perOp(func(o *job.Op) any { return o.Input })),
-	jobField("opstatus", "OpCode_status", Other, "State of each opcode", LevelFile, perOp(func(o *job.Op) any { return o.Status.String() })),
+	jobField("opstatus", "OpCode_status", Other, "State of each opcode", LevelFile, opStatuses),
 	jobField("opresult", "OpCode_result", Other, "What each opcode has returned", LevelFile, perOp(func(o *job.Op) any { return o.Result })),
 	jobField("oplog", "OpCode_log", Other, "What each opcode has said", LevelFile, perOp(func(o *job.Op) any { return LogEntries(o.Log) })),
 	jobField("oppriority", "OpCode_prio", Other, "Priority of each opcode", LevelFile, perOp(func(o *job.Op) any { return o.Priority })),
@@ -92,14 +93,34 @@ func JobIDs(q *Query[JobItem]) (ids []int64, only bool) {
 	return ids, true
 }
 
-// ClientStatus is a job's status for clients, wherever jobs are shown or counted. A job that waits for other jobs is
-// waiting, as designs.md "Status while waiting for dependencies" requires, although no process has written that status
-// (design.md 8).
+// ClientStatus is a job's status for clients, wherever jobs are shown. A job that waits for other jobs is waiting, as
+// designs.md "Status while waiting for dependencies" requires, and so is one that only locks or a reservation keep from
+// its start, although no process has written that status (design.md 8).
 func ClientStatus(i *messages.JobInfo) job.Status {
-	if s := StatusOf(i); s != job.Queued || !i.GetDependencyWait() {
+	if s := StatusOf(i); s != job.Queued || i.GetWait() == messages.StartWait_NOT_WAITING {
 		return s
 	}
 	return job.Waiting
+}
+
+// CountedStatus is a job's status in metrics: a job without a process that waits for locks is queued.
+func CountedStatus(i *messages.JobInfo) job.Status {
+	if i.GetWait() == messages.StartWait_FOR_LOCKS {
+		return StatusOf(i)
+	}
+	return ClientStatus(i)
+}
+
+// opStatuses are the statuses of the opcodes. The next one is waiting if the job is.
+func opStatuses(i *JobItem) any {
+	statuses := make([]string, len(i.Job.Ops))
+	for k := range i.Job.Ops {
+		statuses[k] = i.Job.Ops[k].Status.String()
+	}
+	if next := slices.Index(statuses, job.Queued.String()); next >= 0 && i.Job.Status() == job.Queued {
+		statuses[next] = ClientStatus(i.Info).String()
+	}
+	return statuses
 }
 
 // LogEntries are log entries in the form for clients: [serial, [s, us], type, payload] (queue.md 1.6).

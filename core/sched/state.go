@@ -13,8 +13,8 @@ import (
 // State is the state of the scheduler: the candidates, the running jobs, the number of slots, and the locks of active
 // owners. After a crash it is rebuilt from what the queue and the lock manager report.
 //
-// Invariant: a job is at most one of candidate, running, and yielded but not a candidate. A yielded job that may go on
-// is both a candidate and in yielded.
+// Invariants: a job is at most one of candidate, running, and yielded but not a candidate. A yielded job that may go on
+// is both a candidate and in yielded. Only candidates that are not in yielded have marks.
 type State struct {
 	settings   Settings
 	groups     *groups
@@ -24,7 +24,8 @@ type State struct {
 	owners     map[lock.Owner]*activeOwner
 	contention contention
 	weights    weights
-	expected   *expected // in the order Expected only
+	expected   *expected           // in the order Expected only
+	marks      map[job.ID]struct{} // marked candidates (marks.go)
 	// stale is false only if limits block every candidate, so that there is none to pick. Neither time nor the locks of
 	// other owners change that.
 	stale bool
@@ -37,6 +38,7 @@ type occupiedLimits []*counter
 func NewState(settings Settings) *State {
 	s := &State{
 		groups: newGroups(), running: map[job.ID]occupiedLimits{}, yielded: map[job.ID]struct{}{}, owners: map[lock.Owner]*activeOwner{},
+		marks: map[job.ID]struct{}{},
 	}
 	if settings.Order == Expected {
 		s.expected = newExpected(s.groups)
@@ -133,9 +135,10 @@ func clampPriority(priority int) int32 {
 	return int32(min(max(priority, math.MinInt32), math.MaxInt32))
 }
 
-// Withdraw removes a candidate that waits for a dependency, is paused, or does not exist any longer. It does nothing
-// for other jobs.
+// Withdraw removes a candidate that waits for a dependency, is paused, or does not exist any longer, with its mark. It does
+// nothing for other jobs.
 func (s *State) Withdraw(id job.ID) {
+	delete(s.marks, id)
 	if at := s.groups.entryOf(id); at != 0 {
 		s.groups.remove(at)
 	}
