@@ -70,6 +70,7 @@ func benchDecision(b *testing.B, pending int, make func(int) Candidate) {
 		for again := true; again; again = s.Unfinished() {
 			step := threadTime()
 			s.Pick(now)
+			s.MarkBlocked()
 			steps++
 			longest = max(longest, threadTime()-step)
 		}
