@@ -1690,12 +1690,13 @@ type GetQueueStatusResult struct {
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Serial        int64                  `protobuf:"varint,2,opt,name=serial,proto3" json:"serial,omitempty"`
 	Drained       bool                   `protobuf:"varint,3,opt,name=drained,proto3" json:"drained,omitempty"`
-	Jobs          map[int32]int64        `protobuf:"bytes,4,rep,name=jobs,proto3" json:"jobs,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // number of live jobs, by status
+	Jobs          map[int32]int64        `protobuf:"bytes,4,rep,name=jobs,proto3" json:"jobs,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // number of live jobs, by the status that clients see
 	Active        []*JobInfo             `protobuf:"bytes,5,rep,name=active,proto3" json:"active,omitempty"`
 	Quarantined   []string               `protobuf:"bytes,6,rep,name=quarantined,proto3" json:"quarantined,omitempty"`                     // since the daemon's start
 	WithSecrets   int64                  `protobuf:"varint,7,opt,name=with_secrets,json=withSecrets,proto3" json:"with_secrets,omitempty"` // queued jobs with secrets, which are lost with the daemon
 	Settings      []byte                 `protobuf:"bytes,8,opt,name=settings,proto3" json:"settings,omitempty"`
 	AutoArchived  int64                  `protobuf:"varint,9,opt,name=auto_archived,json=autoArchived,proto3" json:"auto_archived,omitempty"`
+	Marked        int64                  `protobuf:"varint,10,opt,name=marked,proto3" json:"marked,omitempty"` // jobs that clients see as waiting for locks and that metrics count as queued
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1789,6 +1790,13 @@ func (x *GetQueueStatusResult) GetSettings() []byte {
 func (x *GetQueueStatusResult) GetAutoArchived() int64 {
 	if x != nil {
 		return x.AutoArchived
+	}
+	return 0
+}
+
+func (x *GetQueueStatusResult) GetMarked() int64 {
+	if x != nil {
+		return x.Marked
 	}
 	return 0
 }
@@ -1912,7 +1920,7 @@ const file_job_proto_rawDesc = "" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x124\n" +
 	"\afailure\x18\x02 \x01(\v2\x1a.lockstep.messages.FailureR\afailure\"*\n" +
 	"\x0eGetQueueStatus\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"\x9c\x03\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"\xb4\x03\n" +
 	"\x14GetQueueStatusResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x16\n" +
 	"\x06serial\x18\x02 \x01(\x03R\x06serial\x12\x18\n" +
@@ -1922,7 +1930,9 @@ const file_job_proto_rawDesc = "" +
 	"\vquarantined\x18\x06 \x03(\tR\vquarantined\x12!\n" +
 	"\fwith_secrets\x18\a \x01(\x03R\vwithSecrets\x12\x1a\n" +
 	"\bsettings\x18\b \x01(\fR\bsettings\x12#\n" +
-	"\rauto_archived\x18\t \x01(\x03R\fautoArchived\x1a7\n" +
+	"\rauto_archived\x18\t \x01(\x03R\fautoArchived\x12\x16\n" +
+	"\x06marked\x18\n" +
+	" \x01(\x03R\x06marked\x1a7\n" +
 	"\tJobsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\x05R\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01B\x13Z\x11lockstep/messagesb\x06proto3"

@@ -2741,7 +2741,8 @@ func (x *ListDependenciesResult) GetBlocked() []*LockBlockedJob {
 	return nil
 }
 
-// LockBlockedJob is a pending job that cannot get the locks `wanted` now.
+// LockBlockedJob is a pending job that cannot get the locks `wanted` now. With `marked` these are
+// only the ones that others keep from it, and there is no `blocked_by`.
 type LockBlockedJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`

@@ -170,6 +170,14 @@ func TestCheckersBite(t *testing.T) {
 			checker:  func() Checker { return &checkClientOrders{} },
 			mutation: "lost-wishes", within: 20,
 		},
+		"marks: there is room for every job": {
+			checker:  func() Checker { return newCheckMarks() },
+			mutation: "marked-all", within: 20,
+		},
+		"marks: one outlives a pause": {
+			checker:  func() Checker { return newCheckMarks() },
+			mutation: "lasting-marks", within: 100,
+		},
 		"starts: a job is failed by the first one that comes to nothing": {
 			checker:  func() Checker { return &checkStarts{} },
 			mutation: "burnt-starts", faults: FaultRates{Starve: 500}, within: 20,

@@ -8,6 +8,7 @@ import (
 
 	"lockstep/core/job"
 	"lockstep/core/paths"
+	"lockstep/messages"
 	"lockstep/sim/simdisk"
 )
 
@@ -23,7 +24,7 @@ func AllCheckers() []Checker {
 	return []Checker{
 		&checkAcknowledged{}, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkReported{},
 		&checkSlots{}, &checkParse{}, &checkIDs{}, &checkLive{}, &checkLocks{}, &checkTable{}, checkReplay{}, &checkOwners{},
-		&checkDepends{}, &checkRecords{}, &checkNames{}, &checkHolds{}, &checkWithheld{}, &checkRetention{}, &checkFilters{}, &checkOwnRules{}, &checkLimits{}, &checkStartOrder{}, &checkExpected{}, checkRest{}, &checkClientOrders{}, &checkStarts{}, &checkBegun{}, &checkLogins{}, &checkFound{}, &checkEdited{}, &checkVanished{}, &checkOutput{}, &checkForgotten{}, &checkPrograms{}, checkConnections{}, checkRunDirs{},
+		&checkDepends{}, &checkRecords{}, &checkNames{}, &checkHolds{}, &checkWithheld{}, &checkRetention{}, &checkFilters{}, &checkOwnRules{}, &checkLimits{}, &checkStartOrder{}, &checkExpected{}, checkRest{}, &checkClientOrders{}, &checkStarts{}, &checkBegun{}, newCheckMarks(), &checkLogins{}, &checkFound{}, &checkEdited{}, &checkVanished{}, &checkOutput{}, &checkForgotten{}, &checkPrograms{}, checkConnections{}, checkRunDirs{},
 		&checkConfig{}, &checkReservations{}, &checkSsconf{}, &checkConfd{},
 	}
 }
@@ -93,6 +94,13 @@ type (
 	cancelConfirmed struct{ id int64 }
 	// jobPicked: the queue was told that the scheduler has chosen a job to start.
 	jobPicked struct{ id int64 }
+	// waitShown: the queue was told what a job without a process waits for, as clients see it.
+	waitShown struct {
+		id   int64
+		wait messages.StartWait
+	}
+	// queueStarted: an actor was told that the queue has started.
+	queueStarted struct{}
 	// jobReturned: the queue was told that a job could not be started and waits.
 	jobReturned struct{ id int64 }
 	// opPermitted: the process of a job has permission to begin its next opcode.

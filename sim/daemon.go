@@ -227,6 +227,10 @@ func (n *node) onDelivery(actor string, m any, kind messageKind) panicWhen {
 			w.notify(jobPicked{m.Id})
 		case *messages.JobReturned:
 			w.notify(jobReturned{m.Id})
+		case *messages.StartWaitChanged:
+			w.notify(waitShown{m.Id, m.Wait})
+		case *messages.QueueStarted:
+			w.notify(queueStarted{})
 		}
 	}
 	when := w.orderedPanic(actor, message, kind)

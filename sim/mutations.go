@@ -83,6 +83,8 @@ var AllMutations = slices.Concat([]Mutation{
 	{"no-retention", "the queue archives no jobs without a request", Mutations{Alter: altersRetention("archive_after", "0")}},
 	{"all-succeed", "every end of a job is reported to the scheduler as a success", Mutations{Alter: allSucceed}},
 	{"burnt-starts", "the first failed start fails the job", Mutations{Patience: jobs.RetryLimit{Tries: 1}}},
+	{"marked-all", "every job that waits for its start is shown as waiting for locks", Mutations{NewAlter: marksAll}},
+	{"lasting-marks", "a job that is shown as waiting for locks is shown so until its process reports", Mutations{Alter: keepsMarks}},
 	{"no-verdicts", "the scheduler does not learn of changed filter rules", Mutations{Alter: drops("daemon/core/scheduler", &messages.VerdictsChanged{})}},
 	{"unjudged", "new jobs get no verdict of the filter rules", Mutations{Alter: skipsVerdicts}},
 	{"equal-priorities", "the scheduler takes urgent jobs for normal ones", Mutations{Alter: hidesPriorities}},
@@ -404,6 +406,37 @@ func hidesPriorities(_ string, m any) any {
 // dropsEnds drops what the scheduler is told of ended jobs.
 func dropsEnds(to string, m any) any {
 	if left, is := m.(*messages.JobReleased); is && left.Ended && strings.HasSuffix(to, "/scheduler") {
+		return nil
+	}
+	return m
+}
+
+// marksAll tells the queue at each choice of a job that all jobs that the scheduler has not chosen wait for locks.
+func marksAll() func(string, any) any {
+	waiting := map[int64]bool{}
+	return func(_ string, m any) any {
+		switch m := m.(type) {
+		case *messages.EnqueueJobs:
+			for _, j := range m.Jobs {
+				waiting[j.Id] = true
+			}
+		case *messages.JobReleased:
+			delete(waiting, m.Id)
+		case *messages.PickJob:
+			delete(waiting, m.Id)
+			all := several{m}
+			for _, id := range slices.Sorted(maps.Keys(waiting)) {
+				all = append(all, &messages.StartWaitChanged{Id: id, Wait: messages.StartWait_FOR_LOCKS})
+			}
+			return all
+		}
+		return m
+	}
+}
+
+// keepsMarks drops what ends a mark.
+func keepsMarks(_ string, m any) any {
+	if changed, is := m.(*messages.StartWaitChanged); is && changed.Wait == messages.StartWait_NOT_WAITING {
 		return nil
 	}
 	return m

@@ -183,7 +183,7 @@ func queueStatus(about About, s *messages.GetQueueStatusResult, cluster config.C
 			RemoveArchivedAfter: settings.RemoveArchivedAfter(about.RemoveArchivedAfter).Seconds()},
 		Cluster: cluster.Name, Master: cluster.MasterName, Version: about.Version, DataDir: about.DataDir, PID: about.PID,
 		Started: answer.TimeOf(about.Started.UnixMicro()), RunSlots: cluster.MaxRunningJobs,
-		LastID: s.Serial, Drained: s.Drained, Jobs: counts, Running: running,
+		LastID: s.Serial, Drained: s.Drained, Jobs: counts, Marked: s.Marked, Running: running,
 		Quarantined: append([]string{}, s.Quarantined...), WithSecrets: s.WithSecrets,
 		Nodes: nodes, CannotStart: startError,
 	}

@@ -2,7 +2,6 @@ package luxi
 
 import (
 	"encoding/json"
-	"iter"
 	"slices"
 	"strings"
 
@@ -43,31 +42,19 @@ func withMarked(rows []answer.Lock, marked []*messages.LockBlockedJob) []answer.
 	}
 	for _, b := range marked {
 		owner := lock.Owner{Job: job.ID(b.Id)}.IdentityJSON()
-		for name, mode := range blockingLocks(b) {
-			i, known := at[name]
+		for _, wanted := range b.Wanted {
+			i, known := at[wanted.Lock]
 			if !known {
 				i = len(rows)
-				at[name] = i
-				rows = append(rows, answer.Lock{Name: name})
+				at[wanted.Lock] = i
+				rows = append(rows, answer.Lock{Name: wanted.Lock})
 			}
 			if !slices.ContainsFunc(rows[i].Pending, func(w answer.LockWaiter) bool { return w.Owner == owner }) {
-				rows[i].Pending = append(rows[i].Pending, answer.LockWaiter{Mode: mode.String(), Owner: owner})
+				rows[i].Pending = append(rows[i].Pending, answer.LockWaiter{Mode: wantedMode(wanted).String(), Owner: owner})
 			}
 		}
 	}
 	return rows
-}
-
-// blockingLocks are those of the locks that a job wants which others keep from it, with the modes in which it wants them.
-func blockingLocks(b *messages.LockBlockedJob) iter.Seq2[string, lock.Mode] {
-	return func(yield func(string, lock.Mode) bool) {
-		for _, wanted := range b.Wanted {
-			blocks := slices.ContainsFunc(b.BlockedBy, func(by *messages.LockBlocker) bool { return slices.Contains(by.Locks, wanted.Lock) })
-			if blocks && !yield(wanted.Lock, wantedMode(wanted)) {
-				return
-			}
-		}
-	}
 }
 
 func wantedMode(l *messages.WantedLock) lock.Mode {

@@ -41,6 +41,7 @@ const (
 type counted struct {
 	present     bool
 	status      int32
+	marked      bool
 	stage       stage
 	withSecrets bool
 }
@@ -56,6 +57,7 @@ type index struct {
 	secrets Secrets
 
 	byStatus    map[int32]int64 // number of jobs by the job.Status that clients see; no entry is 0
+	marked      int64           // number of jobs that metrics count as queued, and clients see as waiting
 	withSecrets int64           // number of pending jobs with secrets
 	active      map[int64]*entry
 	finals      map[int64]*entry
@@ -98,8 +100,12 @@ func (x *index) setInfo(e *entry, info *messages.JobInfo) {
 func (x *index) recount(e *entry) {
 	x.uncount(e)
 	id := e.info.Id
-	e.counted = counted{present: true, status: int32(query.ClientStatus(e.info)), stage: e.stage, withSecrets: e.stage == pending && x.secrets[id] != nil}
+	e.counted = counted{present: true, status: int32(query.ClientStatus(e.info)), marked: query.ClientStatus(e.info) != query.CountedStatus(e.info),
+		stage: e.stage, withSecrets: e.stage == pending && x.secrets[id] != nil}
 	x.byStatus[e.counted.status]++
+	if e.counted.marked {
+		x.marked++
+	}
 	if e.counted.withSecrets {
 		x.withSecrets++
 	}
@@ -119,6 +125,9 @@ func (x *index) uncount(e *entry) {
 	e.counted = counted{}
 	if x.byStatus[was.status]--; x.byStatus[was.status] == 0 {
 		delete(x.byStatus, was.status)
+	}
+	if was.marked {
+		x.marked--
 	}
 	if was.withSecrets {
 		x.withSecrets--

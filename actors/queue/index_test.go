@@ -58,6 +58,9 @@ func TestTheIndexCountsWhatClientsSee(t *testing.T) {
 	require.Equal(t, want, x.byStatus)
 	require.EqualValues(t, 5, want[int32(job.Waiting)])
 	require.EqualValues(t, 1, want[int32(job.Queued)])
+	require.EqualValues(t, 1, x.marked)
+	x.remove(3)
+	require.Zero(t, x.marked)
 }
 
 // Removed ids do not stay in the order for ever, and the order stays ascending.

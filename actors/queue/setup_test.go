@@ -63,12 +63,16 @@ func (b *bench) checkCounters() {
 		return
 	}
 	status, listed := answers[0].(*messages.GetQueueStatusResult), answers[1].(*messages.ListJobsResult)
-	jobs, infos := map[int32]int64{}, map[int64]*messages.JobInfo{}
+	jobs, infos, marked := map[int32]int64{}, map[int64]*messages.JobInfo{}, 0
 	for _, row := range listed.Rows {
 		jobs[int32(query.ClientStatus(row.Info))]++
+		if row.Info.Wait == messages.StartWait_FOR_LOCKS && row.Info.Status == int32(job.Queued) {
+			marked++
+		}
 		infos[row.Id] = row.Info
 	}
 	require.Equal(b, len(jobs), len(status.Jobs), "%v, %v", jobs, status.Jobs)
+	require.EqualValues(b, marked, status.Marked)
 	for s, n := range jobs {
 		require.Equal(b, n, status.Jobs[s], job.Status(s))
 	}

@@ -282,11 +282,13 @@ func (s *scheduler) jobReleased(ctx actor.Context, m *messages.JobReleased) {
 		delete(s.jobs, id)
 	}
 	s.forgetPause(ctx, id)
-	s.state.Remove(id)
 	s.graph.Forget(id)
-	if m.Ended {
-		s.dependenciesResolved(ctx, s.graph.Ended(id, job.Status(m.Status)))
+	if !m.Ended {
+		s.state.Release(id) // the queue enqueues it again, or ends it
+		return
 	}
+	s.state.Remove(id)
+	s.dependenciesResolved(ctx, s.graph.Ended(id, job.Status(m.Status)))
 }
 
 // jobOutcome takes the outcome of an unknown job on which others depend.

@@ -46,11 +46,12 @@ func TestJobsThatOnlyLocksHoldBackAreShownAsWaiting(t *testing.T) {
 		changed := withPriority(-5, 2, lockingNode("a")) // with a new priority it is shown as before
 		changed.Wait = messages.StartWait_FOR_LOCKS
 		b.sendReleased(2)
+		b.queue.Quiet() // there is no room for job 3 while job 2 is changed
 		b.add(changed)
-		b.expectQueueGets(waitsForLocks(3)) // there was room while job 2 was changed
+		b.queue.Quiet()
 
 		b.send(&messages.HoldChanged{Id: 2, Held: true})
-		b.expectQueueGets(waitsNoLonger(2))
+		b.expectQueueGets(waitsNoLonger(2), waitsForLocks(3))
 		b.sendEnded(1, job.Success)
 		b.expectQueueGets(picks(3))
 	})

@@ -1,6 +1,10 @@
 package answer
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"lockstep/core/job"
+)
 
 // QueueStatus answers LockstepStatus: the state of the daemon and its queue.
 type QueueStatus struct {
@@ -16,6 +20,7 @@ type QueueStatus struct {
 	ForeignConfig string           `json:"foreign_config"`
 	Jobs          map[string]int64 `json:"jobs"` // in the queue, by status
 	LastID        int64            `json:"last_id"`
+	Marked        int64            `json:"marked"` // of the waiting ones, those that Counted counts as queued
 	Master        string           `json:"master"`
 	Nodes         *Nodes           `json:"nodes"` // null for a daemon outside of a cluster
 	PID           int              `json:"pid"`
@@ -29,6 +34,18 @@ type QueueStatus struct {
 	Running     []RunningJob `json:"running"`
 	Started     Time         `json:"started_ts"`
 	Version     string       `json:"version"`
+}
+
+// Counted is the number of jobs with a status in metrics. A marked job, which waits for locks without a process, is queued.
+func (s QueueStatus) Counted(status string) int64 {
+	switch status {
+	case job.Queued.String():
+		return s.Jobs[status] + s.Marked
+	case job.Waiting.String():
+		return s.Jobs[status] - s.Marked
+	default:
+		return s.Jobs[status]
+	}
 }
 
 // CannotWrite is a file that cannot be written now. What needs it waits or fails.

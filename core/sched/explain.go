@@ -175,14 +175,9 @@ func (s *State) BlockedByLocks(lookMax int, now time.Time) []BlockedJob {
 	if s.expected == nil {
 		return nil
 	}
-	return s.blockedByLocks(s.First(lookMax, now))
-}
-
-// blockedByLocks are those of some candidates that cannot get their locks now.
-func (s *State) blockedByLocks(ids []job.ID) []BlockedJob {
 	var blocked []BlockedJob
-	for _, id := range ids {
-		group := s.groups.entries.items[s.groups.entryOf(id)].group
+	for _, id := range s.First(lookMax, now) {
+		group := s.groups.groupOf(id)
 		wanted := s.requestOf(group)
 		if by, _ := s.expected.blockersOf(id, wanted); len(by) > 0 {
 			blocked = append(blocked, BlockedJob{id, s.groups.bucketOf(group).priority, slices.Clone(wanted), by})

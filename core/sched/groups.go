@@ -151,6 +151,9 @@ func (g *groups) entryOf(id job.ID) int32 {
 	return g.byID.find(mix(0, uint64(id)), func(at int32) bool { return g.entries.items[at].id == id })
 }
 
+// groupOf is the group of a candidate.
+func (g *groups) groupOf(id job.ID) int32 { return g.entries.items[g.entryOf(id)].group }
+
 func (g *groups) len() int { return g.byID.used }
 
 // add makes a candidate without a group; joinGroup gives it one.

@@ -17,10 +17,11 @@ type limits struct {
 	scratch  []byte
 }
 
-// counter is one key. It exists as long as sets or running jobs refer to it.
+// counter is one key. It exists as long as sets, running jobs or marked jobs refer to it.
 type counter struct {
 	key     string
 	running int // jobs with a process that carry the key
+	marked  int // marked jobs that do (marks.go)
 	refs    int
 }
 
@@ -151,6 +152,24 @@ func (l *limits) vacate(occupied []*counter) {
 		c.running--
 		l.dropCounterRef(c)
 		l.stale = true
+	}
+}
+
+// mark counts a marked job that carries the limits of a set, until unmark.
+func (l *limits) mark(set int32) []*counter {
+	var marked []*counter
+	for _, limit := range l.boundsOf(set) {
+		limit.refs++
+		limit.marked++
+		marked = append(marked, limit.counter)
+	}
+	return marked
+}
+
+func (l *limits) unmark(marked []*counter) {
+	for _, c := range marked {
+		c.marked--
+		l.dropCounterRef(c)
 	}
 }
 

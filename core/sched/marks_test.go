@@ -100,7 +100,7 @@ func TestMarksChangeNoDecision(t *testing.T) {
 		settings := genSettings.Draw(t, "settings")
 		settings.Order, settings.Ageing, settings.ReserveAfter = Expected, rapid.IntRange(1, 30).Draw(t, "ageing"), time.Duration(rapid.IntRange(0, 20).Draw(t, "reserve"))*time.Second
 		w := &twins{NewState(settings), NewState(settings), time.Unix(20, 0), map[job.ID]Candidate{}, nil}
-		next := job.ID(0)
+		next, released := job.ID(0), []job.ID{}
 		anyOf := func(t *rapid.T, ids []job.ID, act func(id job.ID)) {
 			if len(ids) > 0 {
 				act(rapid.SampledFrom(ids).Draw(t, "id"))
@@ -129,19 +129,27 @@ func TestMarksChangeNoDecision(t *testing.T) {
 					w.both(func(s *State) { s.Enqueue(c) })
 				})
 			},
-			"change priority": func(t *rapid.T) { // as the queue does: the job leaves and comes back
+			"release": func(t *rapid.T) { // as the queue does to change a job
 				anyOf(t, w.plain.First(30, w.now), func(id job.ID) {
-					c := w.known[id]
-					c.Priority = genPriority.Draw(t, "priority")
-					w.known[id] = c
-					marked, yielded := w.marked.HasMark(id), w.plain.Yielded(id)
-					if yielded {
+					if !w.plain.Yielded(id) {
+						w.both(func(s *State) { s.Release(id) })
+						released = append(released, id)
+					}
+				})
+			},
+			"come back": func(t *rapid.T) {
+				anyOf(t, released, func(id job.ID) {
+					released = slices.DeleteFunc(released, func(other job.ID) bool { return other == id })
+					if rapid.IntRange(0, 3).Draw(t, "ends") == 0 {
+						delete(w.known, id)
+						w.both(func(s *State) { s.Remove(id) })
+						w.unmark(id)
 						return
 					}
-					w.both(func(s *State) { s.Remove(id); s.Enqueue(c) })
-					if marked {
-						w.marked.RestoreMark(id)
-					}
+					c := w.known[id]
+					c.Priority, c.Limits = genPriority.Draw(t, "priority"), genLimits.Draw(t, "limits")
+					w.known[id] = c
+					w.both(func(s *State) { s.Enqueue(c) })
 				})
 			},
 			"end": func(t *rapid.T) {
@@ -184,6 +192,7 @@ func TestMarksChangeNoDecision(t *testing.T) {
 		for _, id := range slices.Collect(maps.Keys(w.known)) {
 			w.both(func(s *State) { s.Remove(id) })
 		}
-		require.Empty(t, w.marked.marks)
+		require.Equal(t, newMarks(), w.marked.marks)
+		require.Empty(t, w.marked.groups.limits.counters)
 	})
 }

@@ -116,9 +116,7 @@ func (s *State) isCandidate(r *reservation) bool {
 }
 
 // groupOf is the group of a reservation's job, which is a candidate.
-func (s *State) groupOf(r *reservation) int32 {
-	return s.groups.entries.items[s.groups.entryOf(r.id)].group
-}
+func (s *State) groupOf(r *reservation) int32 { return s.groups.groupOf(r.id) }
 
 // started ends the reservations of a job that starts. Its next opcode may want other locks.
 func (s *State) started(id job.ID) {

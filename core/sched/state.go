@@ -14,7 +14,7 @@ import (
 // owners. After a crash it is rebuilt from what the queue and the lock manager report.
 //
 // Invariants: a job is at most one of candidate, running, and yielded but not a candidate. A yielded job that may go on
-// is both a candidate and in yielded. Only candidates that are not in yielded have marks.
+// is both a candidate and in yielded.
 type State struct {
 	settings   Settings
 	groups     *groups
@@ -24,8 +24,8 @@ type State struct {
 	owners     map[lock.Owner]*activeOwner
 	contention contention
 	weights    weights
-	expected   *expected           // in the order Expected only
-	marks      map[job.ID]struct{} // marked candidates (marks.go)
+	expected   *expected // in the order Expected only
+	marks      marks     // shown to people (marks.go)
 	// stale is false only if limits block every candidate, so that there is none to pick. Neither time nor the locks of
 	// other owners change that.
 	stale bool
@@ -38,7 +38,7 @@ type occupiedLimits []*counter
 func NewState(settings Settings) *State {
 	s := &State{
 		groups: newGroups(), running: map[job.ID]occupiedLimits{}, yielded: map[job.ID]struct{}{}, owners: map[lock.Owner]*activeOwner{},
-		marks: map[job.ID]struct{}{},
+		marks: newMarks(),
 	}
 	if settings.Order == Expected {
 		s.expected = newExpected(s.groups)
@@ -128,6 +128,9 @@ func (s *State) Enqueue(c Candidate) {
 			g.places.rebuild()
 		}
 	}
+	if s.HasMark(c.ID) { // with the limits that it has now
+		s.setMark(c.ID)
+	}
 	s.stale = true
 }
 
@@ -138,7 +141,7 @@ func clampPriority(priority int) int32 {
 // Withdraw removes a candidate that waits for a dependency, is paused, or does not exist any longer, with its mark. It does
 // nothing for other jobs.
 func (s *State) Withdraw(id job.ID) {
-	delete(s.marks, id)
+	s.dropMark(id)
 	if at := s.groups.entryOf(id); at != 0 {
 		s.groups.remove(at)
 	}

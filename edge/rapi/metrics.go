@@ -112,7 +112,7 @@ func (q *queueCollector) Collect(to chan<- prometheus.Metric) {
 		return
 	}
 	for _, status := range []string{"queued", "waiting", "canceling", "running", "canceled", "success", "error"} {
-		emit(newDesc("lockstep_jobs", "Jobs in the queue, archived ones left out, by status.", "status"), prometheus.GaugeValue, float64(known.Jobs[status]), status)
+		emit(newDesc("lockstep_jobs", "Jobs in the queue, archived ones left out, by status.", "status"), prometheus.GaugeValue, float64(known.Counted(status)), status)
 	}
 	drained := 0.0
 	if known.Drained {
