@@ -91,3 +91,9 @@ func TestTimes(t *testing.T) {
 	require.True(t, read.IsZero())
 	require.EqualError(t, read.UnmarshalJSON([]byte(`[1]`)), "timestamp [1] has 1 parts")
 }
+
+// Metrics count a job that waits for locks without a process as queued.
+func TestCountedJobs(t *testing.T) {
+	s := answer.QueueStatus{Jobs: map[string]int64{"queued": 1, "waiting": 5, "running": 2}, Marked: 3}
+	require.Equal(t, []int64{4, 2, 2, 0}, []int64{s.Counted("queued"), s.Counted("waiting"), s.Counted("running"), s.Counted("error")})
+}

@@ -6,8 +6,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/core/answer"
 	"lockstep/core/job"
 	"lockstep/core/rawjson"
+	"lockstep/messages"
 )
 
 // A real Ganeti gave these answers for such a job (queue.md 2.5).
@@ -36,6 +38,42 @@ func TestTheFieldsOfAJob(t *testing.T) {
 		require.JSONEq(t, "["+want+"]", string(data), name)
 	}
 	require.Len(t, Jobs.fields, 16)
+}
+
+// A job that waits before its start is waiting, and so is its first opcode. Nothing else of it differs from a queued job.
+func TestTheFieldsOfAJobThatWaitsBeforeItsStart(t *testing.T) {
+	j := job.New(7, []json.RawMessage{json.RawMessage(`{}`), json.RawMessage(`{}`)}, []int{0, 0}, job.Timestamp{Sec: 5}, "")
+	info := NewJobInfo(j, func(json.RawMessage) string { return "S" }, []byte("x"))
+	values := func() string {
+		row := map[string]any{}
+		for _, f := range Jobs.fields {
+			if f.Name != "status" && f.Name != "opstatus" {
+				row[f.Name] = f.Value(&JobItem{ID: 7, Job: j, Info: info})
+			}
+		}
+		data, err := json.Marshal(row)
+		require.NoError(t, err)
+		return string(data)
+	}
+	for wait, want := range map[messages.StartWait]struct {
+		status, first string
+		counted       job.Status
+	}{
+		messages.StartWait_NOT_WAITING: {"queued", "queued", job.Queued},
+		messages.StartWait_FOR_JOBS:    {"waiting", "waiting", job.Waiting},
+		messages.StartWait_FOR_LOCKS:   {"waiting", "waiting", job.Queued},
+	} {
+		before := values()
+		info.Wait = wait
+		fields, err := JobFields([]string{"status", "opstatus"})
+		require.NoError(t, err)
+		require.Equal(t, []any{want.status, []string{want.first, "queued"}}, ClassicRow(fields, &JobItem{ID: 7, Job: j, Info: info}))
+		require.Equal(t, before, values())
+		require.Equal(t, want.counted, CountedStatus(info))
+		selection, err := NewSelection(answer.JobSelection{Statuses: []string{want.status}})
+		require.NoError(t, err)
+		require.True(t, selection.Matches(info))
+	}
 }
 
 func TestFieldsThatAreNotThere(t *testing.T) {

@@ -36,6 +36,7 @@ func TestConformance(t *testing.T) {
 	if programs == "" {
 		t.Skipf("NOT RUN: %s is not set; `make conformance` installs Ganeti's client programs and sets it", packages)
 	}
+	t.Parallel() // with TestConformanceQA, which sleeps
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		s := &site{t: t, programs: programs}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -126,8 +127,10 @@ func (s *site) stop() {
 // scriptMax bounds one script.
 const scriptMax = 3 * time.Minute
 
-func (s *site) run(script string, status int) string {
-	ctx, cancel := context.WithTimeout(context.Background(), scriptMax)
+func (s *site) run(script string, status int) string { return s.runFor(scriptMax, script, status) }
+
+func (s *site) runFor(limit time.Duration, script string, status int) string {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	share := filepath.Join(s.programs, "usr/share/ganeti/3.0")
 	cmd := exec.CommandContext(ctx, "sh", "-c", script)

@@ -125,7 +125,11 @@ func (c *cluster) on(node int, script string) string {
 
 // run runs a shell script on a node. It returns standard output and standard error together, and the exit status.
 func (c *cluster) run(node int, script string) (string, int) {
-	ctx, cancel := context.WithTimeout(context.Background(), scriptMax)
+	return c.runFor(scriptMax, node, script)
+}
+
+func (c *cluster) runFor(limit time.Duration, node int, script string) (string, int) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	cmd := c.nodes[node].Command([]string{"PYTHONDONTWRITEBYTECODE=1"}, "sh", "-c", script)
 	// Daemons that the script starts keep its output open: what waits for its end would wait for theirs.

@@ -16,6 +16,7 @@
 //
 //	TestSwap       before, swap, day, own, fork, kills, swap --rapi, rapi, back, after
 //	TestLive       what stock programs ask, of Ganeti's daemons and after the swap of lockstep's, in three states of the other node
+//	TestQA         Ganeti's own QA of jobs and filter rules, with lockstep
 //	TestReference  before, day, after on Ganeti's daemons, if REFERENCE is set. With -rewrite it writes the expected texts; with
 //	               RECORD=FILE it records all requests and answers of the day
 //	TestThree      lockstep on three nodes that can all become master (`make conformance-cluster NODES=3`): copies and failovers
