@@ -18,6 +18,7 @@ type checkHolds struct {
 // heldJob is what clients know of the hold of a job.
 type heldJob struct {
 	open int    // orders without an answer
+	met  bool   // since there was no open order, two were open at a time: which of them came last is not known
 	held bool   // the last order was a hold, and was acknowledged
 	at   uint64 // step of the acknowledgement
 	may  int    // index of the opcode that may still begin; -1: none
@@ -34,14 +35,15 @@ func (c *checkHolds) See(w *World, event any) error {
 		if c.jobs[e.id] == nil {
 			c.jobs[e.id] = &heldJob{}
 		}
-		c.jobs[e.id].open++
-		c.jobs[e.id].held = false
+		j := c.jobs[e.id]
+		j.open++
+		j.met, j.held = j.open > 1, false
 	case holdAnswered:
 		j := c.jobs[e.id]
 		if e.err == nil {
 			j.open-- // an order without an answer may come late
 		}
-		if j.held, j.at, j.may = e.hold && e.done && j.open == 0, w.stepCount, namedOpcode(e.text); j.held {
+		if j.held, j.at, j.may = e.hold && e.done && j.open == 0 && !j.met, w.stepCount, namedOpcode(e.text); j.held {
 			return c.survives(w, e.id)
 		}
 	case garbled:
