@@ -25,6 +25,7 @@ import (
 	coreconfig "lockstep/core/config"
 	"lockstep/core/lock"
 	"lockstep/core/noded"
+	corecopy "lockstep/core/queuecopy"
 )
 
 // How each actor of the tree is made from the ports and the settings, and which actors there are.
@@ -217,7 +218,7 @@ func copierOf(p Ports) *actor.PID {
 }
 
 func copierProps(p Ports, s Settings) *actor.Props {
-	return queuecopy.Props(queuecopy.Config{Env: p.Env, Daemons: p.Copies, Self: s.Node, ClusterConfig: p.Env.PID(configName), Clients: []*actor.PID{p.Env.PID(jobsName), p.Env.PID(luxiName)}})
+	return queuecopy.Props(queuecopy.Config{Env: p.Env, Daemons: p.Copies, Self: s.Node, ClusterConfig: p.Env.PID(configName), Clients: []*actor.PID{p.Env.PID(jobsName), p.Env.PID(luxiName)}, Acknowledge: s.Acknowledge})
 }
 
 func configcheckProps(p Ports, _ Settings) *actor.Props {
@@ -303,7 +304,7 @@ func queueProps(p Ports, s Settings) *actor.Props {
 func luxiProps(p Ports, s Settings) *actor.Props {
 	return luxi.Props(luxi.Config{Env: p.Env, Queue: p.Env.PID(queueName), Jobs: p.Env.PID(jobsName),
 		Store: storeOf(p), Locks: p.Env.PID(locksName), Events: eventsOf(p), Scheduler: p.Env.PID(schedName), Filters: p.Env.PID(filtersName),
-		ClusterConfig: p.Env.PID(configName), Catalogue: s.Catalogue, NewUUID: s.NewUUID, About: s.About, OpcodeFiles: p.Opcodes, Leads: leadershipCheck(p), Nodes: replicatorOf(p), Distributor: distributorOf(p), Inquirer: inquirerOf(p), Copier: copierOf(p), AwaitCopies: s.AwaitCopies, ConfdKeys: keyKeeperOf(p), Sessions: sessionsOf(p)})
+		ClusterConfig: p.Env.PID(configName), Catalogue: s.Catalogue, NewUUID: s.NewUUID, About: s.About, OpcodeFiles: p.Opcodes, Leads: leadershipCheck(p), Nodes: replicatorOf(p), Distributor: distributorOf(p), Inquirer: inquirerOf(p), Copier: copierOf(p), AwaitCopies: s.Acknowledge != corecopy.Local, ConfdKeys: keyKeeperOf(p), Sessions: sessionsOf(p)})
 }
 
 // hasFeed reports whether events are published.

@@ -32,6 +32,7 @@ import (
 	"lockstep/actors/store"
 	"lockstep/core/lock"
 	"lockstep/core/opcode"
+	corecopy "lockstep/core/queuecopy"
 )
 
 // Ports are the outside world as the actors see it. Clock, log, randomness and mailboxes are part
@@ -85,8 +86,8 @@ type Settings struct {
 	// Node is the name of this node in Ganeti's configuration. Others are sent configuration and queue only while it is the
 	// master's. "": this node is the master.
 	Node string
-	// AwaitCopies: in Ganeti mode clients get their answers when a majority of the master candidates has what they have changed.
-	AwaitCopies bool
+	// Acknowledge says which master candidates of Ganeti mode have what a client has changed when it gets its answer.
+	Acknowledge corecopy.Acknowledge
 	Fence       time.Duration   // of a new master, see jobs.Config and locks.Config
 	Patience    jobs.RetryLimit // before a job that cannot be started fails
 	// StartUnblocked: no job is started before its locks are free, see sched.Settings.
@@ -151,6 +152,8 @@ var tree = group{
 	},
 	children: []child{
 		{name: "core", why: "what decides and what is on the disk must agree: rebuilt together", group: &core},
+		{name: "queuecopy", why: "before those whose changes it sends, so that it drains last; it survives a restart of core, and after its own it compares the queue with all candidates",
+			drains: true, props: copierProps, enabled: hasCopies},
 		{name: "jobs", enabled: hasQueue, why: "before the queue, which asks it for the running jobs at once; its crash ends no job process",
 			drains: true, props: jobsProps},
 		{name: "queue", enabled: hasQueue, why: "reads the disk again and survives a restart of core", drains: true, reportsReady: true, props: queueProps},
@@ -159,7 +162,6 @@ var tree = group{
 		{name: "ssconf", why: "no actor waits for it; it asks for the configuration; in a cluster it is beside each node's own storage", props: ssconfProps, enabled: writesSsconf},
 		{name: "distributor", why: "it survives a restart of core, which tells it the configuration again", props: distributorProps, enabled: hasDaemons},
 		{name: "inquirer", why: "it survives a restart of all others; connections ask it, and ask again", props: inquirerProps, enabled: asksDaemons},
-		{name: "queuecopy", why: "it survives a restart of core, and after its own it compares the queue with all candidates", props: copierProps, enabled: hasCopies},
 		{name: "configcheck", why: "no actor waits for it; it asks for the configuration", props: configcheckProps},
 		{name: "confdkey", why: "no actor waits for it but connections, whose clients can repeat their request", props: confdKeyProps, enabled: makesKeys},
 		{name: "sessions", why: "no actor waits for it but connections, which ask again", props: sessionsProps, enabled: keepsSessions},

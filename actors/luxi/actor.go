@@ -52,7 +52,7 @@ type Config struct {
 	Inquirer *actor.PID
 	// Copier sends the queue to the master candidates of a Ganeti cluster; nil: there are none.
 	Copier *actor.PID
-	// AwaitCopies: an answer waits until a majority of the candidates has the copies of what it reports.
+	// AwaitCopies: an answer waits until candidates have the copies of what it reports, see queuecopy.Await.
 	AwaitCopies bool
 	// SliceWork is the work of a connection's actor between two messages, in steps of about 20 ns; 0: 250,000.
 	SliceWork int

@@ -8,8 +8,8 @@ import (
 	corecopy "lockstep/core/queuecopy"
 )
 
-// succeedCopied answers with a result that reports changes of units of the queue. If the operator wants it, the answer waits until
-// a majority of the master candidates has them. The changes are durable here in any case.
+// succeedCopied answers with a result that reports changes of units of the queue. Unless the operator wants no such wait, the answer
+// waits until master candidates have them. The changes are durable here in any case.
 func (c *call) succeedCopied(ctx actor.Context, result any, units ...corecopy.Unit) {
 	if c.config.Copier == nil || !c.config.AwaitCopies || len(units) == 0 {
 		c.succeed(ctx, result)
@@ -20,9 +20,8 @@ func (c *call) succeedCopied(ctx actor.Context, result any, units ...corecopy.Un
 	ask(c, ctx, q, func(ctx actor.Context, _ *queuecopy.AwaitResult) { c.succeed(ctx, result) })
 }
 
-// jobUnits are the units of a submission: the jobs and the serial.
-func jobUnits(ids []int64) []corecopy.Unit {
-	units := []corecopy.Unit{corecopy.Serial}
+// jobUnits are the units of a submission. No job is sent before a serial that is not below it.
+func jobUnits(ids []int64) (units []corecopy.Unit) {
 	for _, id := range ids {
 		units = append(units, corecopy.Unit(id))
 	}

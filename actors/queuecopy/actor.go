@@ -3,14 +3,14 @@
 //
 // It owns what each candidate may lack, and the calls in progress. The store tells it of each change of a file (store.Changed), the
 // job actors of the processes of Ganeti (ProcessBegan, ProcessEnded), the configuration's actor of the nodes. Connections ask it
-// which candidates are behind (GetNodes) and, if the operator wants it, when a majority has a job (Await). core/queuecopy decides;
-// the port Daemons reads the files and makes the calls. It tells its clients of each start (Started).
+// which candidates are behind (GetNodes) and, unless the operator wants no such wait, when candidates have a change (Await).
+// core/queuecopy decides; the port Daemons reads the files and makes the calls. It tells its clients of each start (Started). An orderly
+// stop (messages.Drain) sends the exact serial.
 //
 // Nothing survives a crash. The next incarnation compares the whole queue with each candidate.
 package queuecopy
 
 import (
-	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -27,8 +27,8 @@ import (
 // Daemons is the port to the node daemons and to the files.
 type Daemons interface {
 	// Call makes a call in the background: it reads the files of the units, calls the node daemon, and calls done once, on any
-	// goroutine, never within Call. Calls to one node, also those of an earlier incarnation of the actor, are made one after the
-	// other.
+	// goroutine, never within Call. An AskMaster, which is the first call of an incarnation to a node, is made when all earlier calls to
+	// that node have ended. Other calls are made at once.
 	Call(call queuecopy.Call, done func(queuecopy.Result))
 }
 
@@ -39,12 +39,13 @@ type Config struct {
 	Self          string // name of this node: the queue is sent while it is the master's; "": this node is the master
 	ClusterConfig *actor.PID
 	Clients       []*actor.PID // get Started
+	Acknowledge   queuecopy.Acknowledge
 }
 
 // Props makes the actor.
 func Props(c Config) *actor.Props {
 	return kit.NumberedProps(c.Env, "queuecopy", func(incarnation uint64) actor.Actor {
-		return &copier{config: c, incarnation: incarnation, tracker: queuecopy.New(), stopTimer: func() bool { return false }}
+		return &copier{config: c, incarnation: incarnation, tracker: queuecopy.New(c.Acknowledge), stopTimer: func() bool { return false }}
 	})
 }
 
@@ -57,6 +58,7 @@ type copier struct {
 	questions []question // without answer
 	last      uint64     // id of the newest question
 	stopTimer func() bool
+	draining  *actor.PID // gets DrainResult; nil: nobody
 }
 
 // question is an open Await.
@@ -97,6 +99,10 @@ func (c *copier) Receive(ctx actor.Context) {
 		if m.incarnation == c.incarnation {
 			c.next(ctx)
 		}
+	case *messages.Drain:
+		c.draining = ctx.Sender()
+		c.tracker.Stop(c.now())
+		c.next(ctx)
 	case *actor.Stopping, *actor.Restarting:
 		c.stopTimer()
 	default:
@@ -128,17 +134,6 @@ func (c *copier) configured(current *model.Config) {
 	c.tracker.SetNodes(c.now(), master.Value.Name, candidates)
 }
 
-// await keeps a question. A repetition of an open one changes nothing.
-func (c *copier) await(ctx actor.Context, m *Await) {
-	if slices.ContainsFunc(c.questions, func(q question) bool { return q.request == m.Request && q.sender.Equal(ctx.Sender()) }) {
-		return
-	}
-	c.last++
-	c.questions = append(c.questions, question{c.last, ctx.Sender(), m.Request})
-	c.tracker.Await(c.now(), c.last, m.Units)
-	c.next(ctx)
-}
-
 // next carries out what follows from the last message.
 func (c *copier) next(ctx actor.Context) {
 	now := c.now()
@@ -147,13 +142,11 @@ func (c *copier) next(ctx actor.Context) {
 		root, self, incarnation := ctx.ActorSystem().Root, ctx.Self(), c.incarnation
 		c.config.Daemons.Call(call, func(r queuecopy.Result) { root.Send(self, &callEnded{incarnation, call, r}) })
 	}
-	for _, released := range decision.Released {
-		i := slices.IndexFunc(c.questions, func(q question) bool { return q.id == released.ID })
-		if released.Late {
-			c.config.Env.Log().WithField("duration", queuecopy.AwaitMax).Warn("no majority of the master candidates has a change; its client gets the answer nevertheless")
-		}
-		ctx.Send(c.questions[i].sender, &AwaitResult{c.questions[i].request, released.Late})
-		c.questions = slices.Delete(c.questions, i, i+1)
+	c.logCandidates(decision)
+	c.answer(ctx, decision.Released)
+	if decision.Stopped && c.draining != nil {
+		ctx.Request(c.draining, &messages.DrainResult{})
+		c.draining = nil
 	}
 	c.stopTimer()
 	if !decision.Wake.IsZero() {

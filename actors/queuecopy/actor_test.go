@@ -52,9 +52,14 @@ type bench struct {
 
 func onBench(t *testing.T, f func(*testing.T, *bench)) {
 	t.Helper()
+	onBenchOf(t, core.Majority, f)
+}
+
+func onBenchOf(t *testing.T, a core.Acknowledge, f func(*testing.T, *bench)) {
+	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := &bench{TB: t, Env: e, daemons: &daemons{}, config: e.Probe("config"), clients: e.Probe("clients")}
-		b.copier = e.Start("queuecopy", queuecopy.Props(queuecopy.Config{Env: e.Env, Daemons: b.daemons, Self: "n1", ClusterConfig: b.config.PID, Clients: []*actor.PID{b.clients.PID}}))
+		b.copier = e.Start("queuecopy", queuecopy.Props(queuecopy.Config{Env: e.Env, Daemons: b.daemons, Self: "n1", ClusterConfig: b.config.PID, Clients: []*actor.PID{b.clients.PID}, Acknowledge: a}))
 		b.begin(1)
 		f(t, b)
 	})
@@ -119,7 +124,7 @@ func (b *bench) end(node string, err error) {
 	})
 	b.daemons.mu.Unlock()
 	for _, c := range ended {
-		c.done(core.Result{Err: err, Master: "n1", Found: make([]core.Found, len(c.Units))})
+		c.done(core.Result{Err: err, Master: "n1", Serial: c.SerialToSend(0), Found: make([]core.Found, len(c.Units))})
 	}
 	b.Settle()
 }
@@ -144,14 +149,14 @@ func (b *bench) nodes() []core.NodeState {
 func TestChangesAreSent(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.changed("queue/job-1", "queue/serial", "queue/lockstep-1", "config.journal")
-		require.Equal(t, []string{"n2 update [-1]", "n3 update [-1]"}, b.calls())
+		b.changed("queue/job-2")
+		require.Equal(t, []string{"n2 update [1]", "n2 update [2]", "n3 update [1]", "n3 update [2]"}, b.calls())
 		b.end("n2", nil)
-		require.Equal(t, []string{"n2 update [1]", "n3 update [-1]"}, b.calls())
-		require.Equal(t, []int{1, 2}, []int{b.nodes()[0].Behind, b.nodes()[1].Behind})
+		require.Equal(t, []int{0, 2}, []int{b.nodes()[0].Behind, b.nodes()[1].Behind})
 		b.finish()
 		require.Zero(t, b.nodes()[1].Behind)
 		b.changed("queue/drain", "watcher.pause")
-		b.end("", nil)
+		require.Equal(t, []string{"n2 update [-2]", "n2 update [-3]", "n3 update [-2]", "n3 update [-3]"}, b.calls())
 		b.finish()
 		b.changed("queue/archive/0/job-1")
 		require.Equal(t, []string{"n2 archive [1]", "n3 archive [1]"}, b.calls())
@@ -203,7 +208,7 @@ func TestAnotherMaster(t *testing.T) {
 }
 
 // An answer waits for one of two candidates, once for each question.
-func TestAwait(t *testing.T) {
+func TestAwaitMajority(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.changed("queue/job-1")
 		m := &queuecopy.Await{Request: 7, Units: []core.Unit{1}}
@@ -219,6 +224,81 @@ func TestAwait(t *testing.T) {
 		b.Settle()
 		b.Advance(core.AwaitMax)
 		require.Equal(t, &queuecopy.AwaitResult{Request: 8, Late: true}, kittest.Expect[*queuecopy.AwaitResult](b.clients))
+	})
+}
+
+// An answer waits for both candidates. One that is silent is logged once, and no answer waits for it until it has caught up.
+func TestAwaitAll(t *testing.T) {
+	onBenchOf(t, core.All, func(t *testing.T, b *bench) {
+		const behind, caughtUp = "a master candidate does not get changes of the queue in time; clients get their answers without it until it has caught up",
+			"a master candidate has caught up with the queue; answers wait for it again"
+		submit := func(id uint64) {
+			b.changed(fmt.Sprint("queue/job-", id))
+			b.clients.Ask(b.copier, &queuecopy.Await{Request: id, Units: []core.Unit{core.Unit(id)}})
+			b.Settle()
+		}
+		answered := func(id uint64) {
+			t.Helper()
+			require.Equal(t, &queuecopy.AwaitResult{Request: id}, kittest.Expect[*queuecopy.AwaitResult](b.clients))
+		}
+		submit(1)
+		b.end("n3", nil)
+		b.clients.Quiet()
+		b.end("n2", nil)
+		answered(1)
+
+		submit(2)
+		b.end("n3", nil)
+		b.Advance(core.AllMax)
+		answered(2)
+		require.Len(t, b.Logged(behind), 1)
+		submit(3)
+		b.end("n3", nil)
+		answered(3)
+		b.Advance(core.AllMax)
+		require.Len(t, b.Logged(behind), 1)
+		require.Empty(t, b.Logged(caughtUp))
+
+		b.finish()
+		require.Len(t, b.Logged(caughtUp), 1)
+		submit(4)
+		b.end("n3", nil)
+		b.clients.Quiet()
+		b.end("n2", nil)
+		answered(4)
+	})
+}
+
+// A job is submitted, changed and archived while the calls of its submission are in progress.
+func TestAwaitOfAJobThatIsArchived(t *testing.T) {
+	onBenchOf(t, core.All, func(t *testing.T, b *bench) {
+		b.changed("queue/job-1")
+		b.clients.Ask(b.copier, &queuecopy.Await{Request: 1, Units: []core.Unit{1}})
+		b.changed("queue/job-1")
+		b.clients.Ask(b.copier, &queuecopy.Await{Request: 2, Units: []core.Unit{1}})
+		b.changed("queue/archive/0/job-1")
+		require.Equal(t, []string{"n2 update [1]", "n3 update [1]"}, b.calls())
+		b.end("", nil)
+		require.Equal(t, uint64(1), kittest.Expect[*queuecopy.AwaitResult](b.clients).Request)
+		require.Equal(t, []string{"n2 check [1]", "n3 check [1]"}, b.calls())
+		b.clients.Quiet()
+		b.end("", nil)
+		require.Equal(t, uint64(2), kittest.Expect[*queuecopy.AwaitResult](b.clients).Request)
+	})
+}
+
+// An orderly stop sends the exact serial. It waits for no silent candidate.
+func TestDrain(t *testing.T) {
+	onBench(t, func(t *testing.T, b *bench) {
+		b.clients.Ask(b.copier, &messages.Drain{})
+		require.Equal(t, []string{"n2 update [-1]", "n3 update [-1]"}, b.calls())
+		require.Equal(t, int64(7), b.daemons.open[0].SerialToSend(7))
+		b.end("n2", nil)
+		b.clients.Quiet()
+		b.Advance(core.StopMax)
+		kittest.Expect[*messages.DrainResult](b.clients)
+		b.clients.Ask(b.copier, &messages.Drain{})
+		kittest.Expect[*messages.DrainResult](b.clients)
 	})
 }
 

@@ -12,14 +12,14 @@ type ProcessBegan struct{ ID int64 }
 // ProcessEnded says that the process of a job is gone and the job's file is final on this disk.
 type ProcessEnded struct{ ID int64 }
 
-// Await asks for AwaitResult when a majority of the candidates that are online has the present states of units. A repetition of an
-// open question changes nothing.
+// Await asks for AwaitResult when the candidates of Config.Acknowledge have the present states of units. A repetition of an open question
+// changes nothing.
 type Await struct {
 	Request uint64
 	Units   []queuecopy.Unit
 }
 
-// AwaitResult answers Await. Late: there is no majority yet; queuecopy.AwaitMax has passed.
+// AwaitResult answers Await. Late: a majority is wanted, and there is none yet; queuecopy.AwaitMax has passed.
 type AwaitResult struct {
 	Request uint64
 	Late    bool

@@ -14,6 +14,7 @@ import (
 	"lockstep/cmd/internal/accounts"
 	"lockstep/core/ownership"
 	"lockstep/core/paths"
+	"lockstep/core/queuecopy"
 	"lockstep/edge/forkserver"
 	"lockstep/edge/jobprocess"
 	"lockstep/edge/noded"
@@ -43,16 +44,10 @@ type GanetiConfig struct {
 	Repairs    string // of forkserver.Repairs, separated by commas
 	// node is the name of this node in Ganeti's configuration; only known under the name of one of Ganeti's daemons.
 	node string
-	// Acknowledge says when a client gets the answer about a change of the queue: acknowledgeLocal or acknowledgeMajority.
-	Acknowledge string
+	// Acknowledge says when a client gets the answer about a change of the queue.
+	Acknowledge queuecopy.Acknowledge
+	acknowledge string // as the operator has written it
 }
-
-// When a client gets the answer about a change of the queue: when this node has it on the disk, or when more than half of the master
-// candidates that are online have it, too.
-const (
-	acknowledgeLocal    = "local"
-	acknowledgeMajority = "majority"
-)
 
 // jobProcess is Ganeti's job process; nil in lockstep's own mode.
 func (g *GanetiConfig) jobProcess(hasQueue bool) *jobprocess.Ganeti {
@@ -105,8 +100,8 @@ func (g *GanetiConfig) flags(flags *flag.FlagSet) {
 	flags.StringVar(&g.RapiUser, "ganeti-rapi-user", "gnt-rapi", "under the name ganeti-rapi: `user` of the daemon, by name or number")
 	flags.StringVar(&g.Python, "ganeti-python", "/usr/bin/python3", "with --ganeti: `path` of the interpreter of Ganeti's job process")
 	flags.StringVar(&g.Share, "ganeti-share", "/usr/share/ganeti/3.0", "with --ganeti: `directory` of Ganeti's Python modules")
-	flags.StringVar(&g.Acknowledge, "acknowledge", acknowledgeLocal, "with --ganeti: `when` a client gets the answer to a submission, an order or a drain: local, when it is on "+
-		"this node's disk, or majority, when more than half of the master candidates that are online have it, too")
+	flags.StringVar(&g.acknowledge, "acknowledge", queuecopy.All.String(), "with --ganeti: `when` a client gets the answer to a submission, an order, a drain or a pause: local, when it is on "+
+		"this node's disk; majority, when more than half of the master candidates that are online have it, too; all, when all of them have it but those that have not got a change in 5 seconds")
 	flags.BoolVar(&g.Debug, "ganeti-debug", false, "with --ganeti: Ganeti's job processes log more")
 	flags.BoolVar(&g.ForkServer, forkServerFlag, true, "with --ganeti: fork Ganeti's job processes from one that has loaded their program")
 	flags.StringVar(&g.Repairs, repairsFlag, strings.Join(forkserver.Repairs(), ","), "with --ganeti: `names` of the repairs of Ganeti's program that the fork server makes, separated by commas")
@@ -134,8 +129,9 @@ func (c *Config) applyGaneti(given map[string]bool) error {
 	if err := c.Ganeti.checkRepairs(); err != nil {
 		return err
 	}
-	if a := c.Ganeti.Acknowledge; a != acknowledgeLocal && a != acknowledgeMajority {
-		return fmt.Errorf("acknowledge: %q is neither %s nor %s", a, acknowledgeLocal, acknowledgeMajority)
+	var err error
+	if c.Ganeti.Acknowledge, err = queuecopy.ParseAcknowledge(c.Ganeti.acknowledge); err != nil {
+		return fmt.Errorf("acknowledge: %w", err)
 	}
 	for _, excluded := range excludedByGaneti {
 		if given[excluded.name] {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"lockstep/edge/noded/nodedtest"
 )
 
 // BenchmarkGanetiChange measures the time from the moment that Ganeti's process has replaced the file of its job until a waiting client
@@ -54,4 +56,29 @@ func BenchmarkGanetiChange(b *testing.B) {
 	b.ReportMetric(float64(times[len(times)*99/100].Microseconds())/1e3, "ms/p99")
 	g.permit(id, 0, "")
 	c.await(id)
+}
+
+// BenchmarkGanetiSubmit measures a submission by one client, with two candidates whose node daemons take 50 ms for each call. luxid makes two
+// calls for each candidate, one after the other: the serial, then the job.
+func BenchmarkGanetiSubmit(b *testing.B) {
+	for _, acknowledge := range []string{"local", "majority", "all"} {
+		b.Run(acknowledge, func(b *testing.B) {
+			g := newGanetiCluster(b)
+			g.promote(2)
+			for _, n := range g.nodes {
+				n.Put(nodedtest.SsconfPath("master_node"), "node0.example.com\n")
+				n.Pause(50 * time.Millisecond)
+			}
+			g.start(append(selfAccounts(), "--acknowledge", acknowledge)...)
+			c := g.dial()
+			c.call("ReplaceFilter", nil, nil, 0, []any{[]any{"jobid", []any{">", "id", 0}}}, "PAUSE", []any{})
+			g.submitHeld(c, 1)
+			g.awaitQueue(1)
+			g.awaitQueue(2)
+			for b.Loop() {
+				g.submitHeld(c, 1)
+			}
+			g.kill()
+		})
+	}
 }

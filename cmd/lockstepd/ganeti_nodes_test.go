@@ -25,7 +25,7 @@ type ganetiCluster struct {
 	server, client *nodedtest.Identity // of the node daemons, and of the master
 }
 
-func newGanetiCluster(t *testing.T) *ganetiCluster {
+func newGanetiCluster(t testing.TB) *ganetiCluster {
 	g := &ganetiCluster{daemon: newDaemon(t)}
 	ganetiData(t, g.path("lib"))
 	server := nodedtest.NewIdentity(t, "ganeti.example.com", nil)

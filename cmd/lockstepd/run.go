@@ -240,7 +240,7 @@ func (d *service) loadSettings(livelock string) error {
 	}
 	d.settings = supervisor.Settings{Livelock: livelock, BootID: boot, NewUUID: uuid.NewString, Random: randomOctets,
 		Locks:      lock.Settings{Hierarchy: lock.Implied},
-		GanetiJobs: c.Ganeti.Enabled, Node: c.Ganeti.node, AwaitCopies: c.Ganeti.Acknowledge == acknowledgeMajority,
+		GanetiJobs: c.Ganeti.Enabled, Node: c.Ganeti.node, Acknowledge: c.Ganeti.Acknowledge,
 		MaxStarts: c.MaxStarts, Writers: c.Writers, Catalogue: catalogue, Secrets: func() []string { return d.catalogue.Load().SecretNames() }, Limits: c.Limits,
 		About: luxi.About{Version: buildinfo.Read().Short(), DataDir: c.DataDir, PID: os.Getpid(), Started: time.Now(), ArchiveAfter: c.ArchiveAfter, RemoveArchivedAfter: time.Duration(c.ArchiveDays) * day, Console: d.remoteAPI.consoleAddress, Monitor: d.mondAddress}}
 	return nil

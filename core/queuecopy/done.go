@@ -47,65 +47,70 @@ func (e *OtherMasterError) Error() string {
 
 // Done records the result of a call.
 func (t *Tracker) Done(now time.Time, number uint64, r Result) Effect {
-	p := t.calls[number]
-	if p == nil {
+	f := t.calls[number]
+	if f == nil {
 		return Effect{Obsolete: true}
 	}
-	delete(t.calls, number)
-	c, taken := p.call, p.taken
-	p.call, p.taken = nil, nil
+	p := f.peer
+	t.end(f)
 	if p.gone {
 		return Effect{Obsolete: true}
 	}
-	if c.Op == AskMaster && r.Err == nil && r.Master != t.master {
+	if f.sweep {
+		p.sweep.inCall = false
+	}
+	if f.Op == AskMaster && r.Err == nil && r.Master != t.master {
 		r.Err = &OtherMasterError{r.Master}
 	}
 	if r.Err != nil {
-		return t.failed(now, p, c, taken, r.Err)
+		return t.failed(now, f, r.Err)
 	}
-	e := Effect{Recovered: p.failures > 0}
-	if e.Recovered && now.Sub(p.failingSince) >= AwayMin {
-		p.compareAll(now, now)
+	var e Effect
+	if p.failures > 0 && f.epoch == p.epoch {
+		e.Recovered = true
+		if now.Sub(p.failingSince) >= AwayMin {
+			p.compareAll(now, now)
+		}
+		p.failures, p.err, p.failedAt, p.retryAt = 0, nil, time.Time{}, time.Time{}
 	}
-	p.failures, p.err, p.failedAt, p.retryAt = 0, nil, time.Time{}, time.Time{}
-	switch c.Op {
+	switch f.Op {
 	case AskMaster:
 		p.known = true
 	case Update, Refill:
-		t.sent(now, p, c, taken, r)
+		t.sent(now, f, r)
 	case Archive:
-		for _, u := range c.Units {
-			p.copiedNow(now, u, taken[u])
+		for _, u := range f.Units {
+			p.copiedNow(now, u, f.taken[u])
 		}
 	case Check:
-		e.Repaired = t.compared(now, p, c, taken, r.Found)
+		e.Repaired = t.compared(now, f, r.Found)
 	}
 	return e
 }
 
 // sent records that one unit was sent.
-func (t *Tracker) sent(now time.Time, p *peer, c *Call, taken map[Unit]mark, r Result) {
-	u := c.Units[0]
-	m := taken[u]
-	if u == Serial {
-		t.serial = max(t.serial, Unit(r.Serial))
-	}
-	if u.IsJob() && r.Missing {
-		p.put(u, check, m.since)
+func (t *Tracker) sent(now time.Time, f *flight, r Result) {
+	p, u := f.peer, f.Units[0]
+	m := f.taken[u]
+	switch {
+	case u == Serial:
+		p.serial, t.serial = Unit(r.Serial), max(t.serial, Unit(r.Serial-f.Ahead))
+		t.reserve(now, p) // ids were given meanwhile
+	case u.IsJob() && r.Missing:
+		p.put(u, check, m.since, m.awaits...)
 		return
-	}
-	if c.Op == Refill {
-		p.put(u, archive, m.since)
+	case f.Op == Refill:
+		p.put(u, archive, m.since, m.awaits...)
 		return
-	}
-	p.copiedNow(now, u, m)
-	if r.Rewritten {
+	case r.Rewritten:
 		p.later(now, u)
 	}
+	p.copiedNow(now, u, m)
 }
 
 // copiedNow counts a unit that the candidate has from now on, unless it has changed again.
 func (p *peer) copiedNow(now time.Time, u Unit, m mark) {
+	p.has(m.awaits)
 	p.copied++
 	if _, again := p.marks[u]; !again {
 		p.lags.add(now.Sub(m.since))
@@ -113,31 +118,29 @@ func (p *peer) copiedNow(now time.Time, u Unit, m mark) {
 }
 
 // compared decides what follows from a comparison.
-func (t *Tracker) compared(now time.Time, p *peer, c *Call, taken map[Unit]mark, found []Found) (repaired int) {
-	isSweep := len(taken) == 0
-	for i, u := range c.Units {
-		f := found[i]
-		n, differs := f.need()
-		if !differs {
-			continue
+func (t *Tracker) compared(now time.Time, f *flight, found []Found) (repaired int) {
+	p := f.peer
+	for i, u := range f.Units {
+		n, differs := found[i].need()
+		m, marked := f.taken[u]
+		if !marked {
+			m.since = now
 		}
-		since := now
-		if m, marked := taken[u]; marked {
-			since = m.since
-		}
-		if t.running[u] && f.Age < Settle {
+		switch {
+		case !differs:
+			p.has(m.awaits)
+		case t.running[u] && found[i].Age < Settle && !m.isAwaited():
 			p.later(now, u) // its process is about to send it
-			continue
+		default:
+			repaired++
+			p.put(u, n, m.since, m.awaits...)
 		}
-		repaired++
-		p.put(u, n, since)
 	}
-	if !isSweep || !p.sweep.begun {
-		return repaired
-	}
-	p.sweep.next, p.sweep.at = c.Units[len(c.Units)-1]-1, now.Add(sweepPause)
-	if p.sweep.next < 0 {
-		p.sweep = sweep{}
+	if f.sweep && p.sweep.begun {
+		p.sweep.at = now.Add(sweepPause)
+		if p.sweep.next < 0 {
+			p.sweep = sweep{}
+		}
 	}
 	return repaired
 }
@@ -159,13 +162,14 @@ func (f Found) need() (n need, differs bool) {
 }
 
 // failed puts the units of a call back, behind the others. A node daemon may have carried the call out, or may do so after the
-// connection is closed.
-func (t *Tracker) failed(now time.Time, p *peer, c *Call, taken map[Unit]mark, err error) Effect {
-	if p.failures == 0 {
-		p.failingSince = now
+// connection is closed. The failures of calls that were in progress at the same time are one.
+func (t *Tracker) failed(now time.Time, f *flight, err error) Effect {
+	p := f.peer
+	if f.sweep && p.sweep.begun {
+		p.sweep.next = f.Units[0]
 	}
-	for _, u := range c.Units {
-		m, was := taken[u]
+	for _, u := range f.Units {
+		m, was := f.taken[u]
 		if !was {
 			continue // of a sweep, which goes on at the same place
 		}
@@ -173,14 +177,21 @@ func (t *Tracker) failed(now time.Time, p *peer, c *Call, taken map[Unit]mark, e
 		if n == archive || n == refill {
 			n = check
 		}
-		if c.Op != Check {
+		if f.Op != Check {
 			p.later(now, u)
 		}
-		if n != update || !t.running[u] {
-			p.put(u, n, m.since)
+		if n != update || !t.running[u] || m.isAwaited() {
+			p.put(u, n, m.since, m.awaits...)
 		}
 	}
+	if f.epoch != p.epoch {
+		return Effect{}
+	}
+	if p.failures == 0 {
+		p.failingSince = now
+	}
 	p.known = false
+	p.epoch++
 	pause := min(retryFirst<<min(p.failures, 16), retryMax)
 	p.failures++
 	p.err, p.failedAt, p.retryAt = err, now, now.Add(pause)

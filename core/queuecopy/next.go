@@ -12,6 +12,9 @@ import (
 type Decision struct {
 	Calls    []Call
 	Released []Released // answers that need not wait any longer
+	Behind   []Node     // candidates that count as behind from now on
+	CaughtUp []Node     // candidates that do no longer
+	Stopped  bool       // Stop is done
 	Wake     time.Time  // when to call Next again at the latest; zero: after the next event
 }
 
@@ -26,19 +29,27 @@ func (t *Tracker) Next(now time.Time) Decision {
 	var d Decision
 	for _, p := range t.peers {
 		t.becomeDue(now, p, &d)
-		switch {
-		case p.call != nil:
-		case now.Before(p.retryAt):
-			d.wake(p.retryAt)
-		default:
-			if c := t.choose(now, p, &d); c != nil {
-				t.begin(p, c)
-				d.Calls = append(d.Calls, *c)
-			}
+		for c := t.choose(now, p, &d); c != nil; c = t.choose(now, p, &d) {
+			t.begin(p, c)
+			d.Calls = append(d.Calls, *c)
 		}
+		t.judge(now, p, &d)
 	}
 	t.release(now, &d)
+	if !t.stopBy.IsZero() {
+		d.Stopped = t.stopped(now)
+		d.wake(t.stopBy)
+	}
 	return d
+}
+
+// stopped reports whether the candidates that answer have the exact serial, or have taken too long.
+func (t *Tracker) stopped(now time.Time) bool {
+	return !now.Before(t.stopBy) || !slices.ContainsFunc(t.peers, func(p *peer) bool {
+		_, marked := p.marks[Serial]
+		_, inCall := p.inCall[Serial]
+		return p.failures == 0 && !p.behind && (marked || inCall)
+	})
 }
 
 // becomeDue turns comparisons whose time has come into marks.
@@ -73,31 +84,64 @@ func (t *Tracker) becomeDue(now time.Time, p *peer, d *Decision) {
 	}
 }
 
-// choose returns the next call of an idle candidate; nil: there is nothing to do.
+// choose returns the next call of a candidate; nil: there is nothing to do, or it must wait.
 func (t *Tracker) choose(now time.Time, p *peer, d *Decision) *Call {
-	if !p.known {
+	switch {
+	case now.Before(p.retryAt):
+		d.wake(p.retryAt)
+		return nil
+	case len(p.flights) >= callsMax || !p.known && len(p.flights) > 0:
+		return nil
+	case !p.known:
 		return &Call{Op: AskMaster}
 	}
-	for _, u := range []Unit{Serial, Drain, Pause} { // the serial first: it is never behind the newest job
-		if _, marked := p.marks[u]; marked {
-			return &Call{Op: Update, Units: []Unit{u}}
+	for _, u := range []Unit{Serial, Drain, Pause} {
+		_, marked := p.marks[u]
+		_, inCall := p.inCall[u]
+		if marked && !inCall {
+			return t.updateOf(u)
 		}
 	}
-	for _, a := range t.awaits {
-		for _, u := range a.units {
-			if m, marked := p.marks[u]; marked {
-				return p.batch(m.need, ordered{u, m.seq})
-			}
-		}
+	if p.serial < max(t.serial, 0) { // the serial is in a call: it is never behind a job
+		return nil
 	}
+	for len(p.awaited) > 0 {
+		if first := p.awaited[0]; p.isMarked(first) {
+			return p.batch(p.marks[first.unit].need, first)
+		}
+		p.awaited = p.awaited[1:]
+	}
+	if first, found := p.oldest(); found {
+		return p.batch(p.marks[first.unit].need, first)
+	}
+	return t.chooseSweep(now, p, d)
+}
+
+// updateOf is the call for a unit that is no job.
+func (t *Tracker) updateOf(u Unit) *Call {
+	c := &Call{Op: Update, Units: []Unit{u}}
+	if u == Serial && t.stopBy.IsZero() {
+		c.Least, c.Ahead = int64(max(t.serial, 0)), serialAhead
+	}
+	return c
+}
+
+// isMarked reports whether an entry is not stale: the mark is there, and its unit is in no call.
+func (p *peer) isMarked(o ordered) bool {
+	m, marked := p.marks[o.unit]
+	_, inCall := p.inCall[o.unit]
+	return marked && m.seq == o.seq && !inCall
+}
+
+// oldest returns the oldest mark whose unit is in no call.
+func (p *peer) oldest() (first ordered, found bool) {
 	for len(p.order) > 0 {
-		first := p.order[0]
-		if m, marked := p.marks[first.unit]; marked && m.seq == first.seq {
-			return p.batch(m.need, first)
+		if p.isMarked(p.order[0]) {
+			return p.order[0], true
 		}
 		p.order = p.order[1:]
 	}
-	return t.chooseSweep(now, p, d)
+	return ordered{}, false
 }
 
 // batch makes a call for a unit and for others with the same need, oldest first.
@@ -108,7 +152,7 @@ func (p *peer) batch(n need, first ordered) *Call {
 		if len(c.Units) >= most {
 			break
 		}
-		if m, marked := p.marks[o.unit]; marked && m.seq == o.seq && m.need == n && o != first {
+		if p.isMarked(o) && p.marks[o.unit].need == n && o != first {
 			c.Units = append(c.Units, o.unit)
 		}
 	}
@@ -119,7 +163,7 @@ func (p *peer) batch(n need, first ordered) *Call {
 func (t *Tracker) chooseSweep(now time.Time, p *peer, d *Decision) *Call {
 	s := &p.sweep
 	switch {
-	case s.at.IsZero():
+	case s.at.IsZero() || s.inCall:
 		return nil
 	case now.Before(s.at):
 		d.wake(s.at)
@@ -131,10 +175,18 @@ func (t *Tracker) chooseSweep(now time.Time, p *peer, d *Decision) *Call {
 		*s = sweep{}
 		return nil
 	}
-	c := &Call{Op: Check}
-	for u := s.next; u >= 0 && len(c.Units) < checkMax; u-- {
-		c.Units = append(c.Units, u)
+	c := &Call{Op: Check, sweep: true}
+	for ; s.next >= 0 && len(c.Units) < checkMax; s.next-- {
+		if _, inCall := p.inCall[s.next]; inCall {
+			p.put(s.next, check, now)
+			continue
+		}
+		c.Units = append(c.Units, s.next)
 	}
+	if len(c.Units) == 0 {
+		return nil
+	}
+	s.inCall = true
 	return c
 }
 
@@ -142,15 +194,41 @@ func (t *Tracker) chooseSweep(now time.Time, p *peer, d *Decision) *Call {
 func (t *Tracker) begin(p *peer, c *Call) {
 	t.lastCall++
 	c.Number, c.Node = t.lastCall, noded.Node{Name: p.Name, Address: p.Address}
-	p.call, p.taken = c, map[Unit]mark{}
+	f := &flight{Call: *c, peer: p, taken: map[Unit]mark{}, epoch: p.epoch}
 	for _, u := range c.Units {
+		p.inCall[u] = f
 		if m, marked := p.marks[u]; marked {
-			p.taken[u] = m
+			f.taken[u] = m
 			delete(p.marks, u)
 		}
 	}
-	if len(p.order) > 2*len(p.marks)+16 {
-		p.order = slices.DeleteFunc(p.order, func(o ordered) bool { return p.marks[o.unit].seq != o.seq })
+	p.order, p.awaited = p.tidy(p.order), p.tidy(p.awaited)
+	p.flights = append(p.flights, f)
+	t.calls[c.Number] = f
+}
+
+// tidy removes stale entries if they are many.
+func (p *peer) tidy(entries []ordered) []ordered {
+	if len(entries) <= 2*len(p.marks)+16 {
+		return entries
 	}
-	t.calls[c.Number] = p
+	return slices.DeleteFunc(entries, func(o ordered) bool { return !p.isMarked(o) })
+}
+
+// end removes a call. What has changed meanwhile can be sent.
+func (t *Tracker) end(f *flight) {
+	p := f.peer
+	delete(t.calls, f.Number)
+	p.flights = slices.DeleteFunc(p.flights, func(o *flight) bool { return o == f })
+	for _, u := range f.Units {
+		delete(p.inCall, u)
+		m, marked := p.marks[u]
+		if !marked {
+			continue
+		}
+		p.order = append(p.order, ordered{u, m.seq})
+		if m.isAwaited() {
+			p.awaited = append(p.awaited, ordered{u, m.seq})
+		}
+	}
 }

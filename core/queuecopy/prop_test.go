@@ -31,7 +31,7 @@ type world struct {
 	here    disk
 	written map[string]time.Time
 	there   map[string]disk
-	calls   map[string]*openCall // by node
+	calls   map[string][]*openCall // by node, oldest first
 	wake    time.Time
 	effects []pending
 	serial  int64
@@ -39,18 +39,22 @@ type world struct {
 	running map[int64]bool
 	master  map[string]string // what each candidate names
 	sent    map[string]int64  // the serial that each candidate has been sent
+	failed  map[string]int    // failed calls of each candidate
+	answers answers
+	plant   func(*Tracker) // a bug: it changes the tracker after each decision
 }
 
 // openCall is a call with what it has read here at its beginning.
 type openCall struct {
 	Call
-	read string
-	has  bool
+	read   string
+	has    bool
+	serial int64
 }
 
 func newWorld(t *rapid.T, nodes int) *world {
-	w := &world{t: t, now: time.Unix(1_000_000, 0), tracker: New(), here: disk{paths.SerialPath: "0"}, written: map[string]time.Time{}, there: map[string]disk{},
-		calls: map[string]*openCall{}, running: map[int64]bool{}, master: map[string]string{}, sent: map[string]int64{}}
+	w := &world{t: t, now: time.Unix(1_000_000, 0), tracker: New(All), here: disk{paths.SerialPath: "0"}, written: map[string]time.Time{}, there: map[string]disk{},
+		calls: map[string][]*openCall{}, running: map[int64]bool{}, master: map[string]string{}, sent: map[string]int64{}, failed: map[string]int{}, answers: newAnswers()}
 	for i := range nodes {
 		w.there[fmt.Sprint("n", i)] = disk{}
 	}
@@ -71,15 +75,24 @@ func (w *world) setNodes(count int) {
 
 func (w *world) next() {
 	d := w.tracker.Next(w.now)
+	if w.plant != nil {
+		w.plant(w.tracker)
+	}
 	w.wake = d.Wake
 	for _, c := range d.Calls {
-		require.Nil(w.t, w.calls[c.Node.Name], "two calls of one node")
+		for _, other := range w.calls[c.Node.Name] {
+			for _, u := range c.Units {
+				require.NotContains(w.t, other.Units, u, "two calls of one file")
+			}
+		}
 		o := &openCall{Call: c}
 		if c.Op == Update || c.Op == Refill {
 			o.read, o.has = w.here[w.fileOf(c)]
 		}
-		w.calls[c.Node.Name] = o
+		w.calls[c.Node.Name] = append(w.calls[c.Node.Name], o)
+		require.LessOrEqual(w.t, len(w.calls[c.Node.Name]), callsMax)
 	}
+	w.answers.decided(w, d)
 }
 
 func (w *world) fileOf(c Call) string {
@@ -100,16 +113,18 @@ func (w *world) execute(c *openCall) Result {
 		if u.IsJob() && !c.has {
 			return Result{Missing: true}
 		}
+		if u == Serial {
+			_, _ = fmt.Sscan(c.read, &c.serial)
+			c.serial = c.SerialToSend(c.serial)
+			there[u.Path()] = fmt.Sprint(c.serial)
+			return Result{Serial: c.serial}
+		}
 		if c.has {
 			there[u.Path()] = c.read
 		} else {
 			delete(there, u.Path())
 		}
-		r := Result{Rewritten: w.here[w.fileOf(c.Call)] != c.read}
-		if u == Serial {
-			_, _ = fmt.Sscan(c.read, &r.Serial)
-		}
-		return r
+		return Result{Rewritten: w.here[w.fileOf(c.Call)] != c.read}
 	case Archive:
 		for _, u := range c.Units {
 			content, exists := there[u.Path()]
@@ -134,12 +149,13 @@ func (w *world) execute(c *openCall) Result {
 }
 
 // end ends the call of a node: it succeeds, or fails with or without its effect, which may come late.
-func (w *world) end(node, how string) {
-	c := w.calls[node]
-	if c == nil {
+func (w *world) end(node string, number int, how string) {
+	if len(w.calls[node]) == 0 {
 		return
 	}
-	delete(w.calls, node)
+	number %= len(w.calls[node])
+	c := w.calls[node][number]
+	w.calls[node] = slices.Delete(w.calls[node], number, number+1)
 	var r Result
 	switch how {
 	case "ok":
@@ -149,9 +165,13 @@ func (w *world) end(node, how string) {
 		r.Err = errors.New(how)
 	case "late":
 		w.effects = append(w.effects, pending{w.now.Add(Settle - time.Second), func() { w.execute(c) }})
+		w.answers.lateCall(c)
 		r.Err = errors.New(how)
 	default:
 		r.Err = errors.New(how)
+	}
+	if r.Err != nil {
+		w.failed[node]++
 	}
 	if r.Err == nil && (c.Op == Update || c.Op == Refill) && !r.Missing {
 		if c.Units[0] == Serial {
@@ -197,6 +217,7 @@ func (w *world) submit() {
 	w.write(paths.JobPath(w.serial))
 	w.here[paths.SerialPath] = fmt.Sprint(w.serial)
 	w.tracker.Changed(w.now, []string{paths.JobPath(w.serial), paths.SerialPath})
+	w.answers.ask(w, w.serial)
 	w.next()
 }
 
@@ -211,6 +232,7 @@ func (w *world) processSends(id int64) {
 		case 0: // fails
 		case 1:
 			w.effects = append(w.effects, pending{w.now.Add(time.Second), put})
+			w.answers.late[node+" "+file] = true
 		default:
 			put()
 		}
@@ -228,6 +250,7 @@ func (w *world) step() {
 	case step == 1 && job >= 0 && !w.running[job]: // the daemon writes
 		w.write(paths.JobPath(job))
 		w.tracker.Changed(w.now, []string{paths.JobPath(job)})
+		w.answers.ask(w, job)
 		w.next()
 	case step == 2 && job >= 0 && !w.running[job]:
 		w.running[job] = true
@@ -257,7 +280,7 @@ func (w *world) step() {
 		w.advance(time.Duration(rapid.IntRange(1, 20_000).Draw(w.t, "ms")) * time.Millisecond)
 	default:
 		node := rapid.SampledFrom(slices.Sorted(maps.Keys(w.there))).Draw(w.t, "node")
-		w.end(node, rapid.SampledFrom([]string{"ok", "ok", "ok", "refused", "lost answer", "late"}).Draw(w.t, "how"))
+		w.end(node, rapid.IntRange(0, callsMax-1).Draw(w.t, "call"), rapid.SampledFrom([]string{"ok", "ok", "ok", "refused", "lost answer", "late"}).Draw(w.t, "how"))
 	}
 }
 
@@ -269,17 +292,31 @@ func (w *world) settle() {
 	w.running = map[int64]bool{}
 	w.next()
 	for range 10_000 {
-		if len(w.calls) == 0 && w.wake.IsZero() && len(w.effects) == 0 {
+		open := 0
+		for _, calls := range w.calls {
+			open += len(calls)
+		}
+		if open == 0 && w.wake.IsZero() && len(w.effects) == 0 {
 			return
 		}
 		for _, node := range slices.Sorted(maps.Keys(w.calls)) {
-			w.end(node, "ok")
+			w.end(node, 0, "ok")
 		}
-		if len(w.calls) == 0 {
+		if open == 0 {
 			w.advance(time.Second)
 		}
 	}
 	require.Fail(w.t, "the tracker finds no end", "%+v", w.tracker.State())
+}
+
+// checkSerial checks that the serial of a candidate runs ahead, but not far, and makes it equal.
+func (w *world) checkSerial(there disk) {
+	var serial int64
+	_, err := fmt.Sscan(there[paths.SerialPath], &serial)
+	require.NoError(w.t, err)
+	require.GreaterOrEqual(w.t, serial, w.serial)
+	require.LessOrEqual(w.t, serial, w.serial+serialAhead)
+	there[paths.SerialPath] = w.here[paths.SerialPath]
 }
 
 // Whatever fails and overtakes what, each candidate has the same queue as the master in the end.
@@ -290,7 +327,10 @@ func TestCandidatesBecomeEqual(t *testing.T) {
 			w.step()
 		}
 		w.settle()
+		require.Empty(t, w.answers.wrong)
+		require.Empty(t, w.answers.open)
 		for node, there := range w.there {
+			w.checkSerial(there)
 			for file, content := range w.here {
 				require.Equal(t, content, there[file], "%s on %s", file, node)
 			}
@@ -331,6 +371,7 @@ func TestASweepRepairsACandidate(t *testing.T) {
 			}
 		}
 		w.settle()
+		w.checkSerial(there)
 		for file, content := range w.here {
 			require.Equal(t, content, there[file], file)
 		}

@@ -25,24 +25,29 @@ type NodeState struct {
 // State returns the states of the candidates by uuid.
 func (t *Tracker) State() (nodes []NodeState) {
 	for _, p := range t.peers {
-		s := NodeState{Node: p.Node, Behind: len(p.marks) + len(p.taken), Comparing: !p.sweep.at.IsZero(), Sending: p.call != nil,
+		s := NodeState{Node: p.Node, Behind: len(p.marks), Comparing: !p.sweep.at.IsZero(), Sending: len(p.flights) > 0,
 			Failures: p.failures, Err: p.err, FailedAt: p.failedAt, RetryAt: p.retryAt, Copied: p.copied, Since: p.sweep.since}
 		s.Median, s.Worst = p.lags.medianAndWorst()
-		for u := range p.taken {
-			if _, both := p.marks[u]; both {
-				s.Behind--
-			}
+		for _, m := range p.marks {
+			s.lacks(m)
 		}
-		for _, marks := range []map[Unit]mark{p.marks, p.taken} {
-			for _, m := range marks {
-				if s.Since.IsZero() || m.since.Before(s.Since) {
-					s.Since = m.since
+		for _, f := range p.flights {
+			for u, m := range f.taken {
+				s.lacks(m)
+				if _, both := p.marks[u]; !both {
+					s.Behind++
 				}
 			}
 		}
 		nodes = append(nodes, s)
 	}
 	return nodes
+}
+
+func (s *NodeState) lacks(m mark) {
+	if s.Since.IsZero() || m.since.Before(s.Since) {
+		s.Since = m.since
+	}
 }
 
 // lagsMax is the number of copies whose lags are kept.

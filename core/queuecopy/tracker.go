@@ -3,8 +3,11 @@
 //
 // A Tracker is told of each change of a file of the queue, of the jobs that a process of Ganeti runs, and of the result of each
 // call. It keeps no contents: a call sends what the file has at the time of the call, so that a candidate gets the newest state
-// of each file and skips the states before. For each candidate it keeps the units that the candidate may lack, and makes one call
-// at a time.
+// of each file and skips the states before. For each candidate it keeps the units that the candidate may lack, and makes up to callsMax
+// calls at a time, with a unit in one of them at most: the states of one file arrive in their order.
+//
+// The serial of a candidate runs ahead of this node's, by serialAhead at most, so that few jobs wait for its call. No job is sent whose id
+// is above it. An orderly stop sends the exact one (Stop). After a failover without such a stop the ids have a gap.
 //
 // Ganeti's job process sends the file of its job itself. While it runs, the daemon sends this file only if it has not changed for
 // some time and the candidate has another content. Two senders can overtake each other, so the tracker compares the file again
@@ -30,13 +33,16 @@ const (
 	Settle = 12 * time.Second
 	// AwayMin is the time of failures after which a candidate is compared from the beginning.
 	AwayMin = time.Minute
-	// AwaitMax is how long an answer waits for a majority at most.
-	AwaitMax = 30 * time.Second
+	// StopMax bounds the calls of an orderly stop.
+	StopMax = 2 * time.Second
 
 	retryFirst   = time.Second // pause after the first failure; it doubles with each further one
 	retryMax     = 30 * time.Second
 	runningPause = time.Minute // between two comparisons of the jobs that run
 	sweepPause   = 200 * time.Millisecond
+
+	callsMax    = 4   // in progress with one candidate
+	serialAhead = 200 // ids; half of them are left when the next ones are sent
 
 	checkMax  = 250    // units of one comparison: two paths each (noded.md 8.3)
 	renameMax = 100    // jobs of one rename
@@ -70,36 +76,49 @@ type Call struct {
 	Node   noded.Node
 	Op     Op
 	Units  []Unit // one for Update and Refill
+	// Least and Ahead are for Update of Serial, see SerialToSend.
+	Least, Ahead int64
+
+	sweep bool // a part of a sweep
 }
+
+// SerialToSend is what Update of Serial sends if this node's serial is recorded.
+func (c Call) SerialToSend(recorded int64) int64 { return max(recorded, c.Least) + c.Ahead }
 
 // Tracker is the state of the copies. Its methods are not safe for concurrent use. Times do not fall from call to call. The caller
 // calls Next after the other methods.
 type Tracker struct {
-	master   string // name of this node
-	peers    []*peer
-	calls    map[uint64]*peer
-	lastCall uint64
-	serial   Unit // the newest job id that is known; below 0: none
-	running  map[Unit]bool
-	awaits   []*await
+	acknowledge Acknowledge
+	master      string // name of this node
+	peers       []*peer
+	calls       map[uint64]*flight
+	lastCall    uint64
+	serial      Unit // the newest job id that is known; below 0: none
+	running     map[Unit]bool
+	awaits      []*await
+	stopBy      time.Time // the end of an orderly stop at the latest; zero: there is none
 }
 
 // peer is a candidate other than the master.
 type peer struct {
 	Node
-	gone   bool // no longer a candidate; its call is in progress
-	known  bool // names this node as the master since the last failure
-	marks  map[Unit]mark
-	order  []ordered // of the marks, oldest first, and stale entries
-	seq    uint64
-	due    []dueCheck // by time
-	checks time.Time  // the next comparison of the jobs that run
+	gone    bool // no longer a candidate; its calls are in progress
+	known   bool // names this node as the master since the last failure
+	behind  bool // answers do not wait for it
+	serial  Unit // that it has been sent; below 0: none. No job above it is sent
+	marks   map[Unit]mark
+	order   []ordered // of the marks whose units are in no call, oldest first, and stale entries
+	awaited []ordered // the same of the marks that answers wait for
+	seq     uint64
+	due     []dueCheck // by time
+	checks  time.Time  // the next comparison of the jobs that run
 
-	call  *Call         // in progress; nil: none
-	taken map[Unit]mark // of that call
-	sweep sweep
+	flights []*flight
+	inCall  map[Unit]*flight
+	sweep   sweep
 
-	failures     int // in a row
+	epoch        uint64 // number of failures, without those of calls that were in progress at a failure
+	failures     int    // in a row
 	failingSince time.Time
 	err          error
 	failedAt     time.Time
@@ -107,6 +126,14 @@ type peer struct {
 
 	copied uint64
 	lags   lags
+}
+
+// flight is a call in progress.
+type flight struct {
+	Call
+	peer  *peer
+	taken map[Unit]mark // of its units
+	epoch uint64        // of the peer, at the begin
 }
 
 // need is what is to be done about a unit.
@@ -124,7 +151,12 @@ type mark struct {
 	need  need
 	since time.Time // of the oldest change that the candidate may lack
 	seq   uint64
+	// awaits are the answers that wait for the unit, and some that no longer do. A mark that is awaited is dropped only when the candidate
+	// has the unit.
+	awaits []*await
 }
+
+func (m mark) isAwaited() bool { return len(open(m.awaits)) > 0 }
 
 type ordered struct {
 	unit Unit
@@ -141,15 +173,17 @@ type sweep struct {
 	at    time.Time // the next part; zero: no sweep is wanted
 	next  Unit      // the newest job that it has not compared
 	begun bool      // next is valid
-	since time.Time // when it became necessary
+	// inCall: a part of this sweep, or of the one that it has replaced, is in progress.
+	inCall bool
+	since  time.Time // when it became necessary
 }
 
 // Node is a candidate.
 type Node struct{ UUID, Name, Address string }
 
 // New returns a tracker without candidates.
-func New() *Tracker {
-	return &Tracker{calls: map[uint64]*peer{}, running: map[Unit]bool{}, serial: -1}
+func New(a Acknowledge) *Tracker {
+	return &Tracker{acknowledge: a, calls: map[uint64]*flight{}, running: map[Unit]bool{}, serial: -1}
 }
 
 // SetNodes sets the name of this node, and the candidates that are online, without this node.
@@ -182,31 +216,29 @@ func (t *Tracker) SetNodes(now time.Time, master string, nodes []Node) {
 }
 
 func newPeer(now time.Time, n Node) *peer {
-	p := &peer{Node: n, marks: map[Unit]mark{}}
+	p := &peer{Node: n, marks: map[Unit]mark{}, inCall: map[Unit]*flight{}}
 	p.compareAll(now, now.Add(Settle))
 	return p
 }
 
 // compareAll begins a sweep at a time, and sends what is no job.
 func (p *peer) compareAll(now, at time.Time) {
-	p.sweep = sweep{at: at, since: now}
+	p.sweep, p.serial = sweep{at: at, since: now, inCall: p.sweep.inCall}, -1
 	for _, u := range []Unit{Serial, Drain, Pause} {
 		p.put(u, update, now)
 	}
 }
 
 // put marks a unit. Two different needs become a comparison.
-func (p *peer) put(u Unit, n need, since time.Time) {
+func (p *peer) put(u Unit, n need, since time.Time, awaits ...*await) {
 	m, marked := p.marks[u]
 	if !marked {
-		if u.IsJob() && len(p.marks) >= marksMax {
+		if u.IsJob() && len(p.marks) >= marksMax && len(awaits) == 0 {
 			p.overflow(since)
 			return
 		}
 		p.seq++
-		p.marks[u] = mark{n, since, p.seq}
-		p.order = append(p.order, ordered{u, p.seq})
-		return
+		m = mark{need: n, since: since, seq: p.seq}
 	}
 	if m.need != n {
 		m.need = check
@@ -214,14 +246,24 @@ func (p *peer) put(u Unit, n need, since time.Time) {
 	if since.Before(m.since) {
 		m.since = since
 	}
+	m.awaits = append(open(m.awaits), open(awaits)...)
 	p.marks[u] = m
+	if _, inCall := p.inCall[u]; inCall {
+		return // the end of the call puts it in order
+	}
+	if !marked {
+		p.order = append(p.order, ordered{u, m.seq})
+	}
+	if len(awaits) > 0 {
+		p.awaited = append(p.awaited, ordered{u, m.seq})
+	}
 }
 
-// overflow replaces all marks of jobs by a sweep.
+// overflow replaces the marks of jobs by a sweep, without those that answers wait for.
 func (p *peer) overflow(now time.Time) {
 	since := now
 	for u, m := range p.marks {
-		if !u.IsJob() {
+		if !u.IsJob() || m.isAwaited() {
 			continue
 		}
 		if m.since.Before(since) {
@@ -229,8 +271,8 @@ func (p *peer) overflow(now time.Time) {
 		}
 		delete(p.marks, u)
 	}
-	p.order = slices.DeleteFunc(p.order, func(o ordered) bool { return o.unit.IsJob() })
-	p.sweep = sweep{at: now, since: since}
+	p.order = slices.DeleteFunc(p.order, func(o ordered) bool { return !p.isMarked(o) })
+	p.sweep = sweep{at: now, since: since, inCall: p.sweep.inCall}
 }
 
 // later compares a unit, or sends what is no job again, when calls of other senders have ended.
@@ -248,7 +290,9 @@ func (t *Tracker) Changed(now time.Time, files []string) {
 		}
 		t.serial = max(t.serial, u)
 		for _, p := range t.peers {
+			t.reserve(now, p)
 			switch {
+			case u == Serial: // it runs ahead
 			case t.running[u]:
 				p.later(now, u)
 			case archived:
@@ -260,9 +304,27 @@ func (t *Tracker) Changed(now time.Time, files []string) {
 	}
 }
 
+// reserve has the candidate's serial sent if few ids are left up to it.
+func (t *Tracker) reserve(now time.Time, p *peer) {
+	if t.stopBy.IsZero() && p.serial < t.serial+serialAhead/2 {
+		p.put(Serial, update, now)
+	}
+}
+
+// Stop says that no more jobs come. The candidates that answer get the exact serial (Decision.Stopped).
+func (t *Tracker) Stop(now time.Time) {
+	if !t.stopBy.IsZero() {
+		return
+	}
+	t.stopBy = now.Add(StopMax)
+	for _, p := range t.peers {
+		p.put(Serial, update, now)
+	}
+}
+
 // archived marks a job whose file was moved. A candidate that has the live file renames it; one that may lack it is asked.
 func (p *peer) archived(u Unit, now time.Time) {
-	_, inCall := p.taken[u]
+	_, inCall := p.inCall[u]
 	if _, marked := p.marks[u]; marked || inCall || !p.sweep.at.IsZero() {
 		p.put(u, check, now)
 		return
@@ -275,10 +337,12 @@ func (t *Tracker) ProcessBegan(now time.Time, id int64) {
 	u := Unit(id)
 	t.running[u] = true
 	for _, p := range t.peers {
-		_, marked := p.marks[u]
-		_, inCall := p.taken[u]
-		if marked || inCall {
+		m, marked := p.marks[u]
+		_, inCall := p.inCall[u]
+		if marked && !m.isAwaited() { // else the client is told that the candidate has the job
 			delete(p.marks, u)
+		}
+		if marked || inCall {
 			p.later(now, u)
 		}
 	}

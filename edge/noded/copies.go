@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -19,14 +20,11 @@ import (
 	"lockstep/core/queuecopy"
 )
 
-// queueTurn is the key of all calls that copy the queue to a node: they are made one after the other.
-const queueTurn noded.Procedure = "queue"
-
 // copyTime bounds one call of a node daemon that copies the queue (noded.md 8).
 const copyTime = time.Minute
 
-// Copies makes the calls of the copier with a Client. It reads the files that it sends when it makes the call. It is a
-// queuecopy.Daemons.
+// Copies makes the calls of the copier with a Client. It reads the files that it sends when it makes the call. The copier bounds the
+// number of calls to a node, so that they take no places of the distribution. It is a queuecopy.Daemons.
 type Copies struct {
 	client *Client
 	dir    string // the data directory of this node
@@ -34,21 +32,52 @@ type Copies struct {
 	cancel context.CancelFunc
 	calls  sync.WaitGroup
 	grace  time.Duration
+
+	mu   sync.Mutex
+	open map[string]*sync.WaitGroup // by address: the calls since the last AskMaster, which waits for those before
 }
 
 var _ actorcopy.Daemons = (*Copies)(nil)
 
 // NewCopies returns a Copies without calls. dir is the data directory of this node. Other nodes have Ganeti's.
 func NewCopies(c *Client, dir string) *Copies {
-	d := &Copies{client: c, dir: dir, grace: closeGrace}
+	d := &Copies{client: c, dir: dir, grace: closeGrace, open: map[string]*sync.WaitGroup{}}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	return d
 }
 
 // Call is part of queuecopy.Daemons.
 func (d *Copies) Call(c queuecopy.Call, done func(queuecopy.Result)) {
-	t := d.client.turns.take(turnKey{c.Node.Address, queueTurn})
-	d.calls.Go(func() { done(d.call(t, c)) })
+	earlier, end := d.enter(c)
+	d.calls.Go(func() {
+		defer end()
+		done(d.call(c, earlier))
+	})
+}
+
+// enter counts a call, until end is called. earlier is closed when the calls have ended that must end before.
+func (d *Copies) enter(c queuecopy.Call) (earlier <-chan struct{}, end func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	before := d.open[c.Node.Address]
+	ended := make(chan struct{})
+	if before != nil && c.Op != queuecopy.AskMaster {
+		before.Add(1)
+		close(ended)
+		return ended, before.Done
+	}
+	own := &sync.WaitGroup{}
+	d.open[c.Node.Address] = own
+	own.Add(1)
+	if before == nil {
+		close(ended)
+		return ended, own.Done
+	}
+	own.Go(func() {
+		before.Wait()
+		close(ended)
+	})
+	return ended, own.Done
 }
 
 // Close waits a few seconds for the calls in progress, and ends them. A node may execute such a call nevertheless.
@@ -58,35 +87,44 @@ func (d *Copies) Close() {
 	d.cancel()
 }
 
-func (d *Copies) call(t turn, c queuecopy.Call) queuecopy.Result {
+func (d *Copies) call(c queuecopy.Call, earlier <-chan struct{}) queuecopy.Result {
 	ctx, cancel := context.WithTimeout(d.ctx, copyTime)
 	defer cancel()
-	if err := t.wait(ctx); err != nil {
-		t.end()
-		return queuecopy.Result{Err: &CallError{c.Node.Name, queueTurn, err}}
+	select {
+	case <-earlier:
+	case <-ctx.Done():
+		return queuecopy.Result{Err: &CallError{c.Node.Name, noded.MasterNodeName, ctx.Err()}}
 	}
 	switch c.Op {
 	case queuecopy.AskMaster:
-		raw, err := d.client.callInTurn(ctx, t, c.Node, noded.AskMasterName())
+		raw, err := d.ask(ctx, c, noded.AskMasterName())
 		if err != nil {
 			return queuecopy.Result{Err: err}
 		}
 		name, err := noded.DecodeMasterName(raw)
 		return queuecopy.Result{Master: name, Err: err}
 	case queuecopy.Update, queuecopy.Refill:
-		return d.send(ctx, t, c)
+		return d.send(ctx, c)
 	case queuecopy.Archive:
-		return d.archive(ctx, t, c)
+		return d.archive(ctx, c)
 	default:
-		return d.check(ctx, t, c)
+		return d.check(ctx, c)
 	}
+}
+
+func (d *Copies) ask(ctx context.Context, c queuecopy.Call, r noded.Request) (json.RawMessage, error) {
+	raw, err := d.client.callNow(ctx, c.Node, r)
+	if err != nil {
+		return nil, &CallError{c.Node.Name, r.Procedure, err}
+	}
+	return raw, nil
 }
 
 // nodePath is the path on another node of a file below the data directory.
 func nodePath(file string) string { return noded.DataDir + file }
 
 // send sends one unit.
-func (d *Copies) send(ctx context.Context, t turn, c queuecopy.Call) queuecopy.Result {
+func (d *Copies) send(ctx context.Context, c queuecopy.Call) queuecopy.Result {
 	u := c.Units[0]
 	file := u.Path()
 	if c.Op == queuecopy.Refill {
@@ -98,25 +136,25 @@ func (d *Copies) send(ctx context.Context, t turn, c queuecopy.Call) queuecopy.R
 	var request noded.Request
 	switch {
 	case err != nil && !missing:
-		t.end()
 		return queuecopy.Result{Err: err}
 	case u == queuecopy.Drain:
 		request = noded.DrainRequest(!missing)
 	case u == queuecopy.Pause:
 		request = noded.PauseRequest(pauseEnd(content))
 	case missing:
-		t.end()
-		return queuecopy.Result{Missing: true}
+		return queuecopy.Result{Missing: true, Serial: c.SerialToSend(0)}
 	default:
-		request = noded.QueueFile{Path: nodePath(u.Path()), Content: content}.Request()
 		if u == queuecopy.Serial {
-			if r.Serial, err = paths.ParseSerial(content); err != nil {
-				t.end()
+			recorded, err := paths.ParseSerial(content)
+			if err != nil {
 				return queuecopy.Result{Err: err}
 			}
+			r.Serial = c.SerialToSend(recorded)
+			content = paths.FormatSerial(r.Serial)
 		}
+		request = noded.QueueFile{Path: nodePath(u.Path()), Content: content}.Request()
 	}
-	raw, err := d.client.callInTurn(ctx, t, c.Node, request)
+	raw, err := d.ask(ctx, c, request)
 	if err == nil {
 		err = noded.DecodeVoid(raw)
 	}
@@ -155,12 +193,12 @@ func pauseEnd(content []byte) time.Time {
 	return time.Unix(seconds, 0)
 }
 
-func (d *Copies) archive(ctx context.Context, t turn, c queuecopy.Call) queuecopy.Result {
+func (d *Copies) archive(ctx context.Context, c queuecopy.Call) queuecopy.Result {
 	var renames []noded.Rename
 	for _, u := range c.Units {
 		renames = append(renames, noded.Rename{nodePath(u.Path()), nodePath(paths.ArchivePath(int64(u)))})
 	}
-	raw, err := d.client.callInTurn(ctx, t, c.Node, noded.RenameRequest(renames))
+	raw, err := d.ask(ctx, c, noded.RenameRequest(renames))
 	if err == nil {
 		err = noded.DecodeRenamed(raw, len(renames))
 	}
@@ -169,12 +207,12 @@ func (d *Copies) archive(ctx context.Context, t turn, c queuecopy.Call) queuecop
 
 // check asks for the digests of the jobs' files there and computes those of the files here. The files there are read first: a
 // difference is then no sign of a change in between that the candidate has and this node does not.
-func (d *Copies) check(ctx context.Context, t turn, c queuecopy.Call) queuecopy.Result {
+func (d *Copies) check(ctx context.Context, c queuecopy.Call) queuecopy.Result {
 	var v noded.Verify
 	for _, u := range c.Units {
 		v.Files = append(v.Files, nodePath(u.Path()), nodePath(paths.ArchivePath(int64(u))))
 	}
-	raw, err := d.client.callInTurn(ctx, t, c.Node, v.Request())
+	raw, err := d.ask(ctx, c, v.Request())
 	var there noded.Verification
 	if err == nil {
 		there, err = v.DecodeVerification(raw)

@@ -63,6 +63,13 @@ func (d *Daemon) Hold() (release func()) {
 	})
 }
 
+// Pause makes each call take a time at least, for measurements.
+func (d *Daemon) Pause(pause time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.pause = pause
+}
+
 // HoldHandshakes makes connections wait in the TLS handshake until release is called.
 func (d *Daemon) HoldHandshakes() (release func()) {
 	d.mu.Lock()

@@ -61,8 +61,9 @@ type Daemon struct {
 	fault Fault
 	held  chan struct{} // calls wait until it is closed; nil: they do not wait
 	calls []Call
-	now   int // calls in progress
-	most  int // the largest number of calls in progress
+	pause time.Duration // that each call takes at least
+	now   int           // calls in progress
+	most  int           // the largest number of calls in progress
 	files map[string]string
 	says  map[noded.Procedure]string // results of procedures that only tell
 	hands chan struct{}              // handshakes wait until it is closed; nil: they do not wait
@@ -185,6 +186,7 @@ func (d *Daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			abort()
 		}
 	}
+	time.Sleep(d.pauseOf())
 	answer := []byte(`[false, "injected refusal"]`)
 	if fault == CloseBefore {
 		abort()
@@ -193,6 +195,12 @@ func (d *Daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer = d.execute(procedure, body)
 	}
 	d.answer(w, r, fault, append(answer, '\n'), stop)
+}
+
+func (d *Daemon) pauseOf() time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.pause
 }
 
 // abort closes the connection without an answer.

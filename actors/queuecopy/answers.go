@@ -1,0 +1,42 @@
+package queuecopy
+
+import (
+	"slices"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/sirupsen/logrus"
+
+	"lockstep/core/queuecopy"
+)
+
+// await keeps a question. A repetition of an open one changes nothing.
+func (c *copier) await(ctx actor.Context, m *Await) {
+	if slices.ContainsFunc(c.questions, func(q question) bool { return q.request == m.Request && q.sender.Equal(ctx.Sender()) }) {
+		return
+	}
+	c.last++
+	c.questions = append(c.questions, question{c.last, ctx.Sender(), m.Request})
+	c.tracker.Await(c.now(), c.last, m.Units)
+	c.next(ctx)
+}
+
+// answer answers the questions that need not wait any longer.
+func (c *copier) answer(ctx actor.Context, all []queuecopy.Released) {
+	for _, released := range all {
+		i := slices.IndexFunc(c.questions, func(q question) bool { return q.id == released.ID })
+		if released.Late {
+			c.config.Env.Log().WithField("duration", queuecopy.AwaitMax).Warn("no majority of the master candidates has a change; its client gets the answer nevertheless")
+		}
+		ctx.Send(c.questions[i].sender, &AwaitResult{c.questions[i].request, released.Late})
+		c.questions = slices.Delete(c.questions, i, i+1)
+	}
+}
+
+func (c *copier) logCandidates(d queuecopy.Decision) {
+	for _, n := range d.Behind {
+		c.config.Env.Log().WithFields(logrus.Fields{"node": n.Name, "address": n.Address, "duration": queuecopy.AllMax}).Warn("a master candidate does not get changes of the queue in time; clients get their answers without it until it has caught up")
+	}
+	for _, n := range d.CaughtUp {
+		c.config.Env.Log().WithFields(logrus.Fields{"node": n.Name, "address": n.Address}).Info("a master candidate has caught up with the queue; answers wait for it again")
+	}
+}
