@@ -27,6 +27,8 @@ var unboundedLines = map[string]string{
 	"edge/confd: configuration queries: keys loaded":                                               "once for each change of a key",
 	"edge/confd: configuration queries: no key yet; queries are answered once the file is there (lockstep confd rotate-key makes it)": "once for each error in turn",
 	"edge/confd: configuration queries: key cannot be read; the keys in force stay":                                                   "once for each error in turn",
+	"edge/confd: configuration queries: configuration loaded":                                                                         "once for each change of the file",
+	"edge/confd: configuration queries: the configuration cannot be read":                                                             "once for each error in turn",
 	"edge/peer: certificate issued to a joining node":                                                                                 "a node with a valid token",
 }
 

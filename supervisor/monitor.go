@@ -1,8 +1,11 @@
 package supervisor
 
 import (
+	"fmt"
+
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/kit"
 	"lockstep/actors/monitor"
 	coreconfig "lockstep/core/config"
 )
@@ -13,6 +16,8 @@ type Monitor struct {
 	Board   monitor.Board
 	// Node is the name of this node in the configuration.
 	Node string
+	// Candidates tell a node without a copy of the configuration about it; nil: this node has one.
+	Candidates monitor.Candidates
 }
 
 // hasMonitor reports whether this node has a monitor.
@@ -29,4 +34,30 @@ func monitorOf(p Ports) *actor.PID {
 func monitorProps(p Ports, s Settings) *actor.Props {
 	return monitor.Props(monitor.Config{Env: p.Env, Sources: p.Monitor.Sources, Board: p.Monitor.Board, Node: p.Monitor.Node, Version: s.About.Version, Started: s.About.Started,
 		Queue: p.Env.PID(queueName), Locks: p.Env.PID(locksName), Storage: ownKeeperOf(p), Distributor: distributorOf(p), Replicator: replicatorOf(p), Release: coreconfig.SoftwareVersion})
+}
+
+func loneMonitorProps(p Ports, _ Settings) *actor.Props {
+	return monitor.Props(monitor.Config{Env: p.Env, Sources: p.Monitor.Sources, Board: p.Monitor.Board, Node: p.Monitor.Node, Candidates: p.Monitor.Candidates, Release: coreconfig.SoftwareVersion})
+}
+
+// Lone is a monitor without the actors of a daemon.
+type Lone struct {
+	env  *kit.Env
+	root *actor.PID
+	done <-chan struct{}
+}
+
+// LoneMonitor starts a monitor that has the configuration from the candidates.
+func LoneMonitor(env *kit.Env, m Monitor) (*Lone, error) {
+	root, done, err := env.SpawnRoot(monitorAlone.props(Ports{Env: env, Monitor: &m}, Settings{}), rootName)
+	if err != nil {
+		return nil, fmt.Errorf("start the monitor: %w", err)
+	}
+	return &Lone{env, root, done}, nil
+}
+
+// Stop stops the monitor and returns when it has.
+func (l *Lone) Stop() {
+	l.env.System().Root.Stop(l.root)
+	<-l.done
 }

@@ -186,6 +186,12 @@ var answers = group{
 	},
 }
 
+// monitorAlone is the tree of a program that has nothing but the monitor.
+var monitorAlone = group{
+	name: rootName, policy: answers.policy,
+	children: []child{{name: "monitor", why: "it is alone", props: loneMonitorProps}},
+}
+
 var core = group{
 	name: "core",
 	policy: kit.Policy{

@@ -21,13 +21,17 @@ const (
 	luxidName  = "ganeti-luxid"
 	wconfdName = "ganeti-wconfd"
 	rapiName   = "ganeti-rapi"
+	confdName  = "ganeti-confd"
+	mondName   = "ganeti-mond"
 )
 
 // faces are the daemons of Ganeti in whose place lockstepd runs when it is started under their names.
 var faces = map[string]face{
 	luxidName:  {name: luxidName, logFile: "luxi-daemon.log", run: runLuxid, onMaster: true},
 	wconfdName: {name: wconfdName, logFile: "wconf-daemon.log", run: runWconfd, onMaster: true, mayForce: true},
-	rapiName:   {name: rapiName, logFile: "rapi-daemon.log", run: runRapi, owners: rapiOwners},
+	rapiName:   {name: rapiName, logFile: "rapi-daemon.log", run: runRapi, owners: rapiOwners, listens: rapiPort},
+	confdName:  {name: confdName, logFile: "conf-daemon.log", run: runConfd, owners: confdOwners, listens: confdFacePort},
+	mondName:   {name: mondName, logFile: "monitoring-daemon.log", run: runMond, owners: mondOwners, listens: mondFacePort},
 }
 
 // face is one of these daemons.
@@ -36,6 +40,7 @@ type face struct {
 	logFile  string // in the log directory
 	onMaster bool   // runs on the master only, and owns files of the data directory
 	mayForce bool   // has --force-node
+	listens  facePort
 	// owners are the rules for its files; nil: those of Ganeti's data directory.
 	owners func(c Config) (ownership.Rules, error)
 	// run runs the daemon until stop ends. It calls ready when clients can connect.
@@ -48,6 +53,7 @@ type faceOptions struct {
 	syslog                          string // syslogNo, syslogYes or syslogOnly
 	noVoting, yesDoIt, forceNode    bool
 	help, version, completion       bool
+	listen                          listenOptions
 	rapi                            rapiOptions
 }
 
@@ -80,6 +86,9 @@ func (f face) options(o *faceOptions) *flag.FlagSet {
 		flags.BoolVar(&o.noVoting, "no-voting", false, "skip the agreement of the nodes about the master")
 		flags.BoolVar(&o.yesDoIt, "yes-do-it", false, "confirm --no-voting")
 	} else {
+		o.listen.flags(flags, f.listens)
+	}
+	if f.name == rapiName {
 		o.rapi.flags(flags)
 	}
 	if f.mayForce {
@@ -100,7 +109,7 @@ func runFace(f face, args []string, stdout, stderr io.Writer) int {
 		err = fmt.Errorf("--syslog: %q is none of no, yes and only", o.syslog)
 	}
 	if err == nil && !f.onMaster {
-		err = o.rapi.check()
+		err = errors.Join(o.listen.check(), o.rapi.check())
 	}
 	switch {
 	case err != nil:

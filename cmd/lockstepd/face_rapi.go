@@ -5,10 +5,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"flag"
-	"fmt"
 	"net"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,10 +26,11 @@ const rapiPEM = "rapi.pem"
 // rapiEndMax bounds the time for accepted requests at the end of ganeti-rapi. daemon-util kills the daemon after 30 seconds.
 const rapiEndMax = 10 * time.Second
 
+// rapiPort is where ganeti-rapi listens.
+var rapiPort = facePort{network: "tcp", port: 5080}
+
 // rapiOptions are the options that only ganeti-rapi has.
 type rapiOptions struct {
-	port                  uint
-	bind                  string
 	noSSL                 bool
 	key, certificate      string // "": rapiPEM
 	requireAuthentication bool
@@ -39,25 +38,19 @@ type rapiOptions struct {
 }
 
 func (o *rapiOptions) flags(flags *flag.FlagSet) {
-	both := func(add func(name string), short, long string) {
-		add(short)
-		add(long)
-	}
-	both(func(name string) { flags.UintVar(&o.port, name, 5080, "TCP port") }, "p", "port")
-	both(func(name string) { flags.StringVar(&o.bind, name, "0.0.0.0", "address to listen at") }, "b", "bind")
 	flags.BoolVar(&o.noSSL, "no-ssl", false, "speak HTTP without TLS")
-	both(func(name string) { flags.StringVar(&o.key, name, "", "file of the key of the certificate") }, "K", "ssl-key")
-	both(func(name string) { flags.StringVar(&o.certificate, name, "", "file of the certificate") }, "C", "ssl-cert")
+	for _, name := range []string{"K", "ssl-key"} {
+		flags.StringVar(&o.key, name, "", "file of the key of the certificate")
+	}
+	for _, name := range []string{"C", "ssl-cert"} {
+		flags.StringVar(&o.certificate, name, "", "file of the certificate")
+	}
 	flags.BoolVar(&o.requireAuthentication, "require-authentication", false, "answer nothing about jobs without a login")
 	flags.UintVar(&o.clientsMax, "max-clients", 0, "maximum number of connections")
 }
 
 func (o *rapiOptions) check() error {
-	const portMax = 65535
-	switch {
-	case o.port == 0 || o.port > portMax:
-		return fmt.Errorf("--port: %d is not a port", o.port)
-	case (o.key == "") != (o.certificate == ""):
+	if (o.key == "") != (o.certificate == "") {
 		return errors.New("--ssl-key and --ssl-cert: set both or none")
 	}
 	return nil
@@ -75,7 +68,7 @@ func runRapi(stop context.Context, c Config, o faceOptions, ready func()) error 
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", net.JoinHostPort(o.rapi.bind, strconv.FormatUint(uint64(o.rapi.port), 10)))
+	listener, err := net.Listen("tcp", o.listen.address())
 	if err != nil {
 		return err
 	}

@@ -45,8 +45,8 @@ func newFaceBench(t *testing.T) *faceBench {
 	b.write("var/lib/ganeti/ssconf_master_node", "node1\n")
 	modules, err := filepath.Abs("testdata/ganeti")
 	require.NoError(t, err)
-	b.write("etc/ganeti/lockstep.yaml", fmt.Sprintf("ganeti-user: %q\nganeti-confd-group: %q\nganeti-daemons-group: %q\nganeti-rapi-user: %q\nganeti-share: %s\n",
-		strconv.Itoa(os.Geteuid()), strconv.Itoa(os.Getegid()), strconv.Itoa(os.Getegid()), strconv.Itoa(os.Geteuid()), modules))
+	b.write("etc/ganeti/lockstep.yaml", fmt.Sprintf("ganeti-user: %q\nganeti-confd-group: %q\nganeti-daemons-group: %q\nganeti-rapi-user: %q\nganeti-confd-user: %q\nganeti-mond-user: %q\nganeti-share: %s\n",
+		strconv.Itoa(os.Geteuid()), strconv.Itoa(os.Getegid()), strconv.Itoa(os.Getegid()), strconv.Itoa(os.Geteuid()), strconv.Itoa(os.Geteuid()), strconv.Itoa(os.Geteuid()), modules))
 	for name := range faces {
 		require.NoError(t, os.Symlink(filepath.Join(programs, "lockstepd"), b.path(name)))
 	}

@@ -36,9 +36,11 @@ type GanetiConfig struct {
 	Enabled  bool
 	Accounts ownership.Accounts
 	RapiUser string // user of ganeti-rapi
-	Python   string // interpreter of Ganeti's job process
-	Share    string // directory of Ganeti's Python modules
-	Debug    bool   // Ganeti's job processes log more
+	// ConfdUser and MondUser are those of ganeti-confd and ganeti-mond.
+	ConfdUser, MondUser string
+	Python              string // interpreter of Ganeti's job process
+	Share               string // directory of Ganeti's Python modules
+	Debug               bool   // Ganeti's job processes log more
 
 	ForkServer bool   // Ganeti's job processes are forked
 	Repairs    string // of forkserver.Repairs, separated by commas
@@ -98,6 +100,8 @@ func (g *GanetiConfig) flags(flags *flag.FlagSet) {
 	flags.StringVar(&g.Accounts.ConfdGroup, "ganeti-confd-group", accounts.Ganeti.ConfdGroup, "with --ganeti: `group` of config.data, by name or number")
 	flags.StringVar(&g.Accounts.DaemonsGroup, "ganeti-daemons-group", accounts.Ganeti.DaemonsGroup, "with --ganeti: `group` of the queue and the sockets, by name or number")
 	flags.StringVar(&g.RapiUser, "ganeti-rapi-user", "gnt-rapi", "under the name ganeti-rapi: `user` of the daemon, by name or number")
+	flags.StringVar(&g.ConfdUser, "ganeti-confd-user", "gnt-confd", "under the name ganeti-confd: `user` of the daemon, by name or number")
+	flags.StringVar(&g.MondUser, "ganeti-mond-user", "root", "under the name ganeti-mond: `user` of the daemon, by name or number")
 	flags.StringVar(&g.Python, "ganeti-python", "/usr/bin/python3", "with --ganeti: `path` of the interpreter of Ganeti's job process")
 	flags.StringVar(&g.Share, "ganeti-share", "/usr/share/ganeti/3.0", "with --ganeti: `directory` of Ganeti's Python modules")
 	flags.StringVar(&g.acknowledge, "acknowledge", queuecopy.All.String(), "with --ganeti: `when` a client gets the answer to a submission, an order, a drain or a pause: local, when it is on "+
@@ -119,7 +123,7 @@ var excludedByGaneti = []struct{ name, why string }{
 // applyGaneti sets the defaults of Ganeti mode. given are the names of the settings that the operator has chosen.
 func (c *Config) applyGaneti(given map[string]bool) error {
 	if !c.Ganeti.Enabled {
-		for _, name := range []string{"ganeti-user", "ganeti-confd-group", "ganeti-daemons-group", "ganeti-rapi-user", "ganeti-python", "ganeti-share", "ganeti-debug", forkServerFlag, repairsFlag, "acknowledge"} {
+		for _, name := range []string{"ganeti-user", "ganeti-confd-group", "ganeti-daemons-group", "ganeti-rapi-user", "ganeti-confd-user", "ganeti-mond-user", "ganeti-python", "ganeti-share", "ganeti-debug", forkServerFlag, repairsFlag, "acknowledge"} {
 			if given[name] {
 				return fmt.Errorf("%s: it has no meaning without %s", name, ganetiFlag)
 			}

@@ -24,8 +24,10 @@ type findings struct {
 	Reasons []string `json:"reasons"` // a swap refuses
 	Notes   []string `json:"notes"`
 	Swapped bool     `json:"swapped"`
-	Rapi    bool     `json:"rapi"` // lockstep is in the place of ganeti-rapi too
+	extras           // lockstep is in the place of these daemons too
 	Step    string   `json:"interrupted_at,omitempty"`
+
+	plain bool // the node is no master candidate
 }
 
 func (f *findings) add(err error) {
@@ -34,14 +36,19 @@ func (f *findings) add(err error) {
 	}
 }
 
-// check looks at the node and changes nothing.
-func (n *node) check() findings {
+// check looks at the node and changes nothing. wanted are the extras that a swap is about.
+func (n *node) check(wanted extras) findings {
 	var f findings
 	f.add(n.load())
-	f.Step = n.state.Step
-	f.Swapped, f.Rapi = n.isLinked(wconfd) && n.isLinked(luxid), n.isLinked(rapi)
+	if f.Step = n.state.Step; f.Step != "" {
+		wanted = wanted.with(n.state.extras)
+	}
+	f.Swapped, f.extras = n.isLinked(wconfd) && n.isLinked(luxid), n.linked()
 	f.add(n.checkRelease())
-	f.add(n.checkConfiguration())
+	f.plain = n.isPlain()
+	if !f.plain || !wanted.suitPlain() {
+		f.add(n.checkConfiguration())
+	}
 	for _, program := range []string{n.program, places.JobProgram(filepath.Dir(n.program))} {
 		f.add(isExecutableByAll(program))
 	}
@@ -76,10 +83,19 @@ func (n *node) check() findings {
 		f.Notes = append(f.Notes, fmt.Sprintf("Ganeti's daemons do not know these filter rules: %s: after lockstep ganeti back they do not apply", strings.Join(rules, ", ")))
 	}
 	if !n.isMaster {
-		f.Notes = append(f.Notes, "this node is not the master: only the links are made, for a failover to this node")
+		f.Notes = append(f.Notes, "this node is not the master: only links are made in the place of ganeti-wconfd, ganeti-luxid and ganeti-rapi, for a failover to this node")
 	}
 	return f
 }
+
+// isPlain reports whether the node is no master candidate: it has no configuration.
+func (n *node) isPlain() bool {
+	_, err := os.Stat(n.path(dataDir, paths.ConfigPath))
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// suitPlain reports whether these are daemons that a node without configuration has.
+func (e extras) suitPlain() bool { return !e.Rapi && (e.Confd || e.Mond) }
 
 func (n *node) checkRelease() error {
 	content, err := os.ReadFile(n.path(dataDir, paths.SsconfPrefix+"release_version"))
@@ -95,7 +111,7 @@ func (n *node) checkRelease() error {
 func (n *node) checkConfiguration() error {
 	content, err := os.ReadFile(n.path(dataDir, paths.ConfigPath))
 	if err != nil {
-		return fmt.Errorf("this node is no master candidate: %w", err)
+		return fmt.Errorf("this node is no master candidate, where only --confd and --mond are possible: %w", err)
 	}
 	parsed, _, err := journal.DecodeConfig(content)
 	if err == nil {

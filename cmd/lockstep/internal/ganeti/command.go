@@ -27,8 +27,9 @@ func NewCommand(globals *cli.Globals) *cobra.Command {
 		Use:   "ganeti check|swap|back",
 		Short: "Put lockstep in the place of Ganeti's daemons, and back",
 		Long: `On a node of a Ganeti cluster, lockstep can take the place of ganeti-luxid and
-ganeti-wconfd, and of ganeti-rapi. Run these commands as root: on the master first, then on each other
-master candidate, since a failover starts the daemons of that node.`,
+ganeti-wconfd, and of ganeti-rapi, ganeti-confd and ganeti-mond. Run these commands as root: on the
+master first, then on each other master candidate, since a failover starts the daemons of that
+node. ganeti-confd and ganeti-mond run on every node.`,
 		Example: `  lockstep ganeti check
   lockstep ganeti swap
   lockstep ganeti back`,
@@ -54,7 +55,7 @@ programs, free space, running jobs. Nothing is changed.
 
 Exit code: 0 if a swap can begin, 1 if not.
 With --json: {"reasons": [string], "notes": [string], "swapped": bool, "rapi": bool,
-"interrupted_at": string}`,
+"confd": bool, "mond": bool, "interrupted_at": string}`,
 		Example: "  lockstep ganeti check",
 		Args:    cli.WantArgs(0, 0, "ganeti check takes no arguments"),
 		RunE: func(*cobra.Command, []string) error {
@@ -62,7 +63,7 @@ With --json: {"reasons": [string], "notes": [string], "swapped": bool, "rapi": b
 			if err != nil {
 				return err
 			}
-			return report(globals, n.check())
+			return report(globals, n.check(extras{}))
 		},
 	}
 }
@@ -85,8 +86,8 @@ func report(globals *cli.Globals, f findings) error {
 			fmt.Fprintf(out, "interrupted at: %s\n", f.Step)
 		}
 		fmt.Fprintln(out, map[bool]string{false: "Ganeti's daemons are in their place", true: "lockstep is in the place of Ganeti's daemons"}[f.Swapped])
-		if f.Rapi {
-			fmt.Fprintln(out, "lockstep is in the place of ganeti-rapi")
+		for _, name := range f.names() {
+			fmt.Fprintln(out, "lockstep is in the place of "+name)
 		}
 	}
 	if len(f.Reasons) > 0 {
@@ -96,7 +97,7 @@ func report(globals *cli.Globals, f findings) error {
 }
 
 func newSwapCommand(globals *cli.Globals) *cobra.Command {
-	withRapi := false
+	var wanted extras
 	command := &cobra.Command{
 		Use:   "swap",
 		Short: "Put lockstep in the place of ganeti-luxid and ganeti-wconfd on this node",
@@ -106,22 +107,26 @@ an upgrade of the package leaves lockstep in place, start lockstep under their n
 and undo drain and pause. Running jobs go on.
 
 With --rapi also in the place of ganeti-rapi, at once or later. lockstep's has all
-resources of Ganeti's, and its own below /3.
+resources of Ganeti's, and its own below /3. With --confd and --mond also in the place
+of ganeti-confd and ganeti-mond, on every node: on one that is no master candidate, only
+of these. On a node that is not the master only the daemons that run there are stopped.
 
 After a crash the same command goes on, and "lockstep ganeti back" turns round.
 
 Exit code: 0; 1 if the node refuses, or a step has failed.`,
-		Example: "  lockstep ganeti swap\n  lockstep ganeti swap --rapi",
+		Example: "  lockstep ganeti swap\n  lockstep ganeti swap --rapi\n  lockstep ganeti swap --confd --mond",
 		Args:    cli.WantArgs(0, 0, "ganeti swap takes no arguments"),
 		RunE: func(*cobra.Command, []string) error {
 			n, err := thisNode(globals)
 			if err != nil {
 				return err
 			}
-			return n.swap(withRapi)
+			return n.swap(wanted)
 		},
 	}
-	command.Flags().BoolVar(&withRapi, "rapi", false, "also in the place of ganeti-rapi")
+	command.Flags().BoolVar(&wanted.Rapi, "rapi", false, "also in the place of ganeti-rapi")
+	command.Flags().BoolVar(&wanted.Confd, "confd", false, "also in the place of ganeti-confd")
+	command.Flags().BoolVar(&wanted.Mond, "mond", false, "also in the place of ganeti-mond")
 	return command
 }
 
@@ -132,8 +137,8 @@ func newBackCommand(globals *cli.Globals) *cobra.Command {
 		Short: "Put Ganeti's daemons in their place again",
 		Long: `Pause ganeti-watcher, drain the queue, stop lockstep, complete config.data, locks.data
 and the serial of the queue, save a copy, remove the diversions, start Ganeti's daemons,
-and undo drain and pause. Running jobs of Ganeti's opcodes go on. ganeti-rapi is among
-the daemons if lockstep is in its place.
+and undo drain and pause. Running jobs of Ganeti's opcodes go on. ganeti-rapi,
+ganeti-confd and ganeti-mond are among the daemons if lockstep is in their place.
 
 Refused while a job with opcodes of lockstep is not final, and while a job is held:
 Ganeti has no holds, so its daemons start such a job at once. With --start-held
@@ -157,20 +162,21 @@ Exit code: 0; 1 if a step has failed.`,
 	return command
 }
 
-// swap puts lockstep in place, also in that of ganeti-rapi if withRapi.
-func (n *node) swap(withRapi bool) error {
-	f := n.check()
+// swap puts lockstep in place, also in that of the wanted extras.
+func (n *node) swap(wanted extras) error {
+	f := n.check(wanted)
 	if len(f.Reasons) > 0 {
 		return errors.New(strings.Join(f.Reasons, "; "))
 	}
 	switch {
-	case f.Step == "" && f.Swapped && (f.Rapi || !withRapi):
+	case f.Step == "" && (f.Swapped || f.plain) && f.extras == f.with(wanted):
 		n.say("lockstep is in the place of Ganeti's daemons already")
 		return nil
 	case f.Step == "":
-		n.state.Rapi = f.Rapi || withRapi
-	case withRapi && !n.state.Rapi: // the programs may be linked already
-		return fmt.Errorf("a %s without --rapi was interrupted at: %s; lockstep ganeti swap completes it, then say --rapi again", n.state.Action, f.Step)
+		n.state.Plain, n.state.extras = f.plain, f.with(wanted)
+	case n.state.extras != n.state.with(wanted): // the programs may be linked already
+		missing := wanted.options(n.state.extras)
+		return fmt.Errorf("a %s without %s was interrupted at: %s; lockstep ganeti swap completes it, then say %s again", n.state.Action, missing, f.Step, missing)
 	}
 	return n.perform("swap", swapSteps)
 }
@@ -181,12 +187,13 @@ func (n *node) back(startHeld bool) error {
 	if err := n.load(); err != nil {
 		return err
 	}
-	if n.state.Step == "" && !n.isLinked(wconfd) && !n.isLinked(luxid) && !n.isLinked(rapi) {
+	plain := !n.isLinked(wconfd) && !n.isLinked(luxid)
+	if n.state.Step == "" && plain && n.linked() == (extras{}) {
 		n.say("Ganeti's daemons are in their place already")
 		return nil
 	}
 	if n.state.Step == "" {
-		n.state.Rapi = n.isLinked(rapi)
+		n.state.Plain, n.state.extras = plain, n.linked()
 		if err := n.refuseJobs(); err != nil {
 			return err
 		}

@@ -24,13 +24,15 @@ import (
 	"lockstep/persistence"
 )
 
-func swap(n *node) error         { return n.swap(false) }
-func swapWithRapi(n *node) error { return n.swap(true) }
+func swap(n *node) error         { return n.swap(extras{}) }
+func swapWithRapi(n *node) error { return n.swap(extras{Rapi: true}) }
+func swapWithAll(n *node) error  { return n.swap(extras{Rapi: true, Confd: true, Mond: true}) }
+func swapOfNode(n *node) error   { return n.swap(extras{Confd: true, Mond: true}) }
 func back(n *node) error         { return n.back(false) }
 func backWithHeld(n *node) error { return n.back(true) }
 
 // allDaemons are those of the master.
-var allDaemons = []string{wconfd, rapi, luxid}
+var allDaemons = []string{confd, wconfd, rapi, luxid, mond}
 
 // crash is the panic of a test in the place of a kill -9 of the command.
 type crash struct{}
@@ -50,19 +52,20 @@ type world struct {
 	watcher int // rounds for which a watcher still runs that has read no pause
 	later   int // number of watchers that were seen once; each look sees another one, which has read the pause; negative: none
 	broken  string
+	watched []string // the daemons that a watcher starts
 	// unknown: the command was killed after it has drained the queue and before it has noted that.
 	unknown bool
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, root: t.TempDir(), running: map[string]*persistence.PIDFile{}, kinds: map[string]string{}, clock: time.Unix(1_800_000_000, 0), later: -1}
+	w := &world{t: t, root: t.TempDir(), running: map[string]*persistence.PIDFile{}, kinds: map[string]string{}, clock: time.Unix(1_800_000_000, 0), later: -1, watched: []string{confd, mond, wconfd, rapi}}
 	first, err := config.New(config.Identity{ClusterName: "demo", ClusterUUID: "c", NodeName: "node1", NodeUUID: "n", NodeIP: "127.0.0.1", GroupUUID: "g", Now: 1})
 	require.NoError(t, err)
 	for name, content := range map[string]string{
 		dataDir + "/" + paths.ConfigPath: string(first.JSON()), dataDir + "/queue/serial": "7\n", dataDir + "/queue/version": "1\n",
 		dataDir + "/ssconf_release_version": config.SoftwareVersion + "\n", dataDir + "/ssconf_master_node": "node1.example\n",
 		dataDir + "/locks.data": "[[],[]]", util: "", modules: "", "/opt/lockstep/lockstepd": "", "/opt/lockstep/lockstep-job": "",
-		sbinDir + "/ganeti-luxid": "ganeti", sbinDir + "/ganeti-wconfd": "ganeti", sbinDir + "/ganeti-rapi": "ganeti", runDir + "/x": "",
+		sbinDir + "/ganeti-luxid": "ganeti", sbinDir + "/ganeti-wconfd": "ganeti", sbinDir + "/ganeti-rapi": "ganeti", sbinDir + "/ganeti-confd": "ganeti", sbinDir + "/ganeti-mond": "ganeti", runDir + "/x": "",
 	} {
 		w.write(name, content)
 	}
@@ -138,7 +141,7 @@ func (w *world) watch() {
 	if err == nil && until > w.clock.Unix() && w.watcher == 0 {
 		return
 	}
-	for _, daemon := range []string{wconfd, rapi} {
+	for _, daemon := range w.watched {
 		if w.running[daemon] == nil {
 			w.startDaemon(daemon)
 		}
@@ -277,16 +280,15 @@ func (w *world) Pause() {
 	w.watcher = max(0, w.watcher-1)
 }
 
-// requireIn: this kind is in place and runs, with Ganeti's ganeti-rapi; nothing is left of the way there.
-func (w *world) requireIn(kind string, text string) {
-	w.t.Helper()
-	w.requireRapiIn(kind, "ganeti", text)
-}
-
-func (w *world) requireRapiIn(kind, kindOfRapi string, text string) {
+// requireIn: this kind is in place and runs, and of the extras those of lockstep; nothing is left of the way there.
+func (w *world) requireIn(kind string, text string, lockstep ...string) {
 	w.t.Helper()
 	require.Empty(w.t, w.broken, text)
-	require.Equal(w.t, map[string]string{wconfd: kind, luxid: kind, rapi: kindOfRapi}, w.kinds, text)
+	kinds := map[string]string{wconfd: kind, luxid: kind, rapi: "ganeti", confd: "ganeti", mond: "ganeti"}
+	for _, daemon := range lockstep {
+		kinds[daemon] = "lockstep"
+	}
+	require.Equal(w.t, kinds, w.kinds, text)
 	require.NoFileExists(w.t, w.path(dataDir+"/watcher.pause"), text)
 	require.NoFileExists(w.t, w.path(dataDir+"/"+drainMark), text)
 	if w.unknown {
@@ -327,11 +329,12 @@ func TestSwapAndBack(t *testing.T) {
 // A kill at any point, before or after what the command does there: the same command goes on to its end, and the other one turns
 // round. At no moment daemons of two kinds run, whatever the watcher does.
 func TestACrashAtEachPoint(t *testing.T) {
-	actions := map[string]func(*node) error{"swap": swap, "swap --rapi": swapWithRapi, "back": back}
+	actions := map[string]func(*node) error{"swap": swap, "swap --rapi": swapWithRapi, "swap --rapi --confd --mond": swapWithAll, "back": back}
 	for _, row := range []struct{ before, first, then string }{
 		{"", "swap", "swap"}, {"", "swap", "back"}, {"swap", "back", "swap"}, {"swap", "back", "back"},
 		{"", "swap --rapi", "swap --rapi"}, {"", "swap --rapi", "back"}, {"swap", "swap --rapi", "swap --rapi"}, {"swap", "swap --rapi", "back"},
 		{"swap --rapi", "back", "swap --rapi"}, {"swap --rapi", "back", "back"},
+		{"swap", "swap --rapi --confd --mond", "swap --rapi --confd --mond"}, {"swap --rapi --confd --mond", "back", "back"},
 	} {
 		first, then := row.first, row.then
 		stride := 1 // of the points
@@ -339,6 +342,9 @@ func TestACrashAtEachPoint(t *testing.T) {
 			stride = 7
 		} else if strings.Contains(row.before+first, "--rapi") {
 			stride = 3 // the points are those of the rows without it, and a few more
+		}
+		if strings.Contains(row.before+first, "--confd") {
+			stride = 7
 		}
 		for _, after := range []bool{false, true} {
 			for at := 1; ; at += stride {
@@ -355,8 +361,16 @@ func TestACrashAtEachPoint(t *testing.T) {
 				}
 				require.EqualError(t, err, "killed", text)
 				require.NoError(t, w.command(actions[then]), text)
-				kinds := map[string][]string{"swap": {"lockstep", "ganeti"}, "swap --rapi": {"lockstep", "lockstep"}, "back": {"ganeti", "ganeti"}}[then]
-				w.requireRapiIn(kinds[0], kinds[1], text)
+				switch then {
+				case "swap":
+					w.requireIn("lockstep", text)
+				case "swap --rapi":
+					w.requireIn("lockstep", text, rapi)
+				case "swap --rapi --confd --mond":
+					w.requireIn("lockstep", text, rapi, confd, mond)
+				default:
+					w.requireIn("ganeti", text)
+				}
 			}
 		}
 	}
@@ -367,11 +381,11 @@ func TestSwapOfRapi(t *testing.T) {
 	w := newWorld(t)
 	require.NoError(t, w.command(swap))
 	require.NoError(t, w.command(swapWithRapi))
-	w.requireRapiIn("lockstep", "lockstep", "")
+	w.requireIn("lockstep", "", rapi)
 	require.NoError(t, w.command(swap))
-	w.requireRapiIn("lockstep", "lockstep", "a swap takes nothing back")
+	w.requireIn("lockstep", "a swap takes nothing back", rapi)
 	require.NoError(t, w.command(func(n *node) error {
-		f := n.check()
+		f := n.check(extras{})
 		require.True(t, f.Swapped && f.Rapi)
 		return nil
 	}))
@@ -399,7 +413,7 @@ func TestBackWithHeldJobs(t *testing.T) {
 	w.writeJob(9, job.Queued, "OP_TEST_DELAY")
 	w.hold(9)
 	require.NoError(t, w.command(func(n *node) error {
-		require.Contains(t, n.check().Notes, "jobs 9 are held, and Ganeti has no holds: after lockstep ganeti back they start at once, so it refuses without --start-held")
+		require.Contains(t, n.check(extras{}).Notes, "jobs 9 are held, and Ganeti has no holds: after lockstep ganeti back they start at once, so it refuses without --start-held")
 		return nil
 	}))
 	require.ErrorContains(t, w.command(back), "jobs 9 are held, and Ganeti's daemons would start them at once")
@@ -426,7 +440,7 @@ func TestBackWithRulesOfLockstep(t *testing.T) {
 		"predicates":[],"action":["RATE_LIMIT",2],"reason_trail":[],"until":5}}}`)
 	const named = "Ganeti's daemons do not know these filter rules: r-1 (PAUSE), r-2 (RATE_LIMIT:2)"
 	require.NoError(t, w.command(func(n *node) error {
-		require.Contains(t, strings.Join(n.check().Notes, "\n"), named)
+		require.Contains(t, strings.Join(n.check(extras{}).Notes, "\n"), named)
 		return nil
 	}))
 	require.NoError(t, w.command(back))
@@ -515,6 +529,79 @@ func TestSwapOfACandidate(t *testing.T) {
 	require.Equal(t, "ganeti", w.kindOf("ganeti-wconfd"))
 }
 
+// Another candidate's ganeti-confd and ganeti-mond run: they are stopped and started, and nothing else is.
+func TestSwapOfConfdAndMondOfACandidate(t *testing.T) {
+	w := newWorld(t)
+	for _, daemon := range []string{wconfd, rapi, luxid} {
+		w.stopDaemon(daemon)
+	}
+	w.watched = []string{confd, mond}
+	w.write(dataDir+"/ssconf_master_node", "node2.example\n")
+	require.NoError(t, w.command(swap))
+	require.Equal(t, map[string]string{confd: "ganeti", mond: "ganeti"}, w.kinds)
+	require.NoError(t, w.command(swapOfNode))
+	require.Equal(t, map[string]string{confd: "lockstep", mond: "lockstep"}, w.kinds)
+	require.Equal(t, "lockstep", w.kindOf(luxid))
+	require.NoFileExists(t, w.path(dataDir+"/watcher.pause"))
+	require.NoFileExists(t, w.path(dataDir+"/"+paths.DrainPath))
+	require.NoError(t, w.command(back))
+	require.Equal(t, map[string]string{confd: "ganeti", mond: "ganeti"}, w.kinds)
+	require.Equal(t, "ganeti", w.kindOf(luxid))
+	require.Empty(t, w.broken)
+}
+
+// A node that is no candidate has ganeti-confd and ganeti-mond only, also after a crash at each point.
+func TestSwapOfConfdAndMondOfARegularNode(t *testing.T) {
+	begin := func() *world {
+		w := newWorld(t)
+		for _, daemon := range []string{wconfd, rapi, luxid} {
+			w.stopDaemon(daemon)
+		}
+		w.watched = []string{confd, mond}
+		w.write(dataDir+"/ssconf_master_node", "node2.example\n")
+		require.NoError(t, os.Remove(w.path(dataDir+"/"+paths.ConfigPath)))
+		return w
+	}
+	requireIn := func(w *world, kind, text string) {
+		t.Helper()
+		require.Empty(t, w.broken, text)
+		require.Equal(t, map[string]string{confd: kind, mond: kind}, w.kinds, text)
+		require.Equal(t, "ganeti", w.kindOf(wconfd), text)
+		require.NoFileExists(t, w.path(dataDir+"/watcher.pause"), text)
+	}
+	w := begin()
+	require.ErrorContains(t, w.command(swap), "no master candidate, where only --confd and --mond are possible")
+	require.ErrorContains(t, w.command(swapWithAll), "no master candidate")
+	require.NoError(t, w.command(swapOfNode))
+	requireIn(w, "lockstep", "")
+	require.NoError(t, w.command(swapOfNode))
+	require.Contains(t, w.said, "lockstep is in the place of Ganeti's daemons already")
+	require.NoError(t, w.command(func(n *node) error {
+		require.Equal(t, extras{Confd: true, Mond: true}, n.check(extras{}).extras)
+		return nil
+	}))
+	require.NoError(t, w.command(back))
+	requireIn(w, "ganeti", "")
+	for at := 1; ; at++ {
+		w := begin()
+		w.events, w.crashAt = 0, at
+		if w.command(swapOfNode) == nil {
+			break // it has fewer events
+		}
+		w.crashAt = 0
+		text := fmt.Sprintf("killed at event %d: %v", at, w.said)
+		require.NoError(t, w.command(swapOfNode), text)
+		requireIn(w, "lockstep", text)
+		w.events, w.crashAt = 0, at
+		if err := w.command(back); err != nil {
+			w.crashAt = 0
+			require.NoError(t, w.command(back), text)
+		}
+		w.crashAt = 0
+		requireIn(w, "ganeti", text)
+	}
+}
+
 // A watcher that starts during the pause reads it and ends, so a swap does not wait for a moment without watchers.
 func TestSwapWithAWatcherAtEachMoment(t *testing.T) {
 	w := newWorld(t)
@@ -545,7 +632,7 @@ func TestCheck(t *testing.T) {
 	w := newWorld(t)
 	w.writeJob(4, job.Running, "OP_TEST_DELAY")
 	require.NoError(t, w.command(func(n *node) error {
-		f := n.check()
+		f := n.check(extras{})
 		require.Empty(t, f.Reasons)
 		require.Equal(t, []string{"jobs 4 run: their processes go on, and lockstep watches them"}, f.Notes)
 		return nil

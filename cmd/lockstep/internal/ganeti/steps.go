@@ -19,13 +19,6 @@ import (
 	"lockstep/persistence"
 )
 
-// The daemons that are replaced. rapi is replaced only if the operator asks for it.
-const (
-	wconfd = "ganeti-wconfd"
-	rapi   = "ganeti-rapi"
-	luxid  = "ganeti-luxid"
-)
-
 // Directories and files of a node, below the root.
 const (
 	dataDir  = "/var/lib/ganeti"
@@ -56,7 +49,8 @@ type state struct {
 	Pause  string `json:"pause_before"` // content of watcher.pause; "": none
 	Serial int64  `json:"serial"`       // of the queue when it was read for the last time
 	Begun  int64  `json:"begun"`        // seconds since 1970; names the copy
-	Rapi   bool   `json:"rapi"`         // ganeti-rapi is among the daemons that are replaced
+	Plain  bool   `json:"plain"`        // the node is no master candidate: ganeti-wconfd and ganeti-luxid stay Ganeti's
+	extras
 }
 
 // node is the node that a command works on.
@@ -75,42 +69,54 @@ type node struct {
 
 // step is one step of a swap or a return. do may be repeated after a crash at any point of it.
 type step struct {
-	name string
-	// masterOnly: on other nodes the daemons do not run.
-	masterOnly bool
-	do         func(*node) error
+	name  string
+	where where
+	do    func(*node) error
+}
+
+// where says on which nodes a step is done.
+type where uint8
+
+const (
+	everywhere where = iota
+	// whereStopped: on the master, and on other nodes if a daemon is replaced that runs there.
+	whereStopped
+	onMaster // the queue is there
+)
+
+// does reports whether a step is done on this node.
+func (n *node) does(s step) bool {
+	switch {
+	case s.where == everywhere, n.isMaster:
+		return true
+	case s.where == whereStopped:
+		return slices.ContainsFunc(n.daemons(), isOnEveryNode)
+	}
+	return false
 }
 
 var swapSteps = []step{
-	{"pause the watcher", true, (*node).pauseWatcher},
-	{"drain the queue", true, (*node).drain},
-	{"stop Ganeti's daemons", true, (*node).stopDaemons},
-	{"save a copy", true, (*node).save},
-	{"put lockstep in their place", false, (*node).link},
-	{"start lockstep", true, (*node).startDaemons},
-	{"open the queue", true, (*node).undrain},
-	{"end the pause of the watcher", true, (*node).resumeWatcher},
+	{"pause the watcher", whereStopped, (*node).pauseWatcher},
+	{"drain the queue", onMaster, (*node).drain},
+	{"stop Ganeti's daemons", whereStopped, (*node).stopDaemons},
+	{"save a copy", onMaster, (*node).save},
+	{"put lockstep in their place", everywhere, (*node).link},
+	{"start lockstep", whereStopped, (*node).startDaemons},
+	{"open the queue", onMaster, (*node).undrain},
+	{"end the pause of the watcher", whereStopped, (*node).resumeWatcher},
 }
 
 var backSteps = []step{
-	{"pause the watcher", true, (*node).pauseWatcher},
-	{"drain the queue", true, (*node).drain},
-	{"look for lockstep's jobs", true, (*node).refuseJobs},
-	{"stop lockstep", true, (*node).stopDaemons},
-	{"complete the files", true, (*node).fold},
-	{"save a copy", true, (*node).save},
-	{"put Ganeti's daemons in their place", false, (*node).unlink},
-	{"start Ganeti's daemons", true, (*node).startDaemons},
-	{"open the queue", true, (*node).undrain},
-	{"end the pause of the watcher", true, (*node).resumeWatcher},
-}
-
-// daemons are those that are replaced, in the order of their start.
-func (n *node) daemons() []string {
-	if n.state.Rapi {
-		return []string{wconfd, rapi, luxid}
-	}
-	return []string{wconfd, luxid}
+	{"pause the watcher", whereStopped, (*node).pauseWatcher},
+	{"drain the queue", onMaster, (*node).drain},
+	{"look for lockstep's jobs", onMaster, (*node).refuseJobs},
+	{"stop lockstep", whereStopped, (*node).stopDaemons},
+	{"complete the files", onMaster, (*node).fold},
+	{"save a copy", onMaster, (*node).save},
+	{"put Ganeti's daemons in their place", everywhere, (*node).unlink},
+	{"start Ganeti's daemons", whereStopped, (*node).startDaemons},
+	{"open the queue", onMaster, (*node).undrain},
+	{"end the pause of the watcher", whereStopped, (*node).resumeWatcher},
 }
 
 func (n *node) path(names ...string) string {
@@ -122,7 +128,7 @@ func (n *node) perform(action string, steps []step) error {
 	from := 0
 	switch {
 	case n.state.Step == "":
-		n.state = state{Action: action, Serial: n.state.Serial, Begun: n.system.Now().Unix(), Rapi: n.state.Rapi}
+		n.state = state{Action: action, Serial: n.state.Serial, Begun: n.system.Now().Unix(), Plain: n.state.Plain, extras: n.state.extras}
 	case n.state.Action == action:
 		from = max(0, slices.IndexFunc(steps, func(s step) bool { return s.name == n.state.Step }))
 		n.say("going on with: %s", n.state.Step)
@@ -131,7 +137,7 @@ func (n *node) perform(action string, steps []step) error {
 		n.state.Action = action // what it has remembered of pause and drain stays true
 	}
 	for i, s := range steps[from:] {
-		if s.masterOnly && !n.isMaster {
+		if !n.does(s) {
 			continue
 		}
 		n.state.Step = s.name
@@ -359,13 +365,16 @@ func (n *node) stop(daemon string) error {
 
 func (n *node) startDaemons() error {
 	for _, daemon := range n.daemons() {
-		if n.runs(daemon) {
+		if n.runs(daemon) || !n.isMaster && !isOnEveryNode(daemon) {
 			continue
 		}
 		persistence.RemoveStalePIDFile(persistence.PIDFilePath(n.path(runDir), daemon))
 		if err := n.run(util, "start", daemon); err != nil {
 			return err
 		}
+	}
+	if !n.isMaster {
+		return nil
 	}
 	return n.await(answerPatience, n.system.Answers)
 }

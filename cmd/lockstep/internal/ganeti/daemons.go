@@ -1,0 +1,70 @@
+package ganeti
+
+import (
+	"slices"
+	"strings"
+)
+
+// The daemons that are replaced.
+const (
+	wconfd = "ganeti-wconfd"
+	luxid  = "ganeti-luxid"
+	rapi   = "ganeti-rapi"
+	confd  = "ganeti-confd"
+	mond   = "ganeti-mond"
+)
+
+// extras are the daemons that are replaced only if the operator asks for it.
+type extras struct {
+	Rapi  bool `json:"rapi"`
+	Confd bool `json:"confd"`
+	Mond  bool `json:"mond"`
+}
+
+// with are both together.
+func (e extras) with(o extras) extras {
+	return extras{e.Rapi || o.Rapi, e.Confd || o.Confd, e.Mond || o.Mond}
+}
+
+// names are those of the daemons.
+func (e extras) names() (names []string) {
+	for _, d := range []struct {
+		is   bool
+		name string
+	}{{e.Rapi, rapi}, {e.Confd, confd}, {e.Mond, mond}} {
+		if d.is {
+			names = append(names, d.name)
+		}
+	}
+	return names
+}
+
+// options are the options of swap that ask for those of e that o lacks.
+func (e extras) options(o extras) string {
+	var texts []string
+	for _, name := range e.names() {
+		if !slices.Contains(o.names(), name) {
+			texts = append(texts, "--"+strings.TrimPrefix(name, "ganeti-"))
+		}
+	}
+	return strings.Join(texts, " ")
+}
+
+// isOnEveryNode reports whether a daemon runs on each node, and not on the master alone.
+func isOnEveryNode(daemon string) bool { return daemon == confd || daemon == mond }
+
+// daemons are those that are replaced, in the order of their start.
+func (n *node) daemons() (names []string) {
+	for _, d := range []struct {
+		is   bool
+		name string
+	}{{n.state.Confd, confd}, {!n.state.Plain, wconfd}, {n.state.Rapi, rapi}, {!n.state.Plain, luxid}, {n.state.Mond, mond}} {
+		if d.is {
+			names = append(names, d.name)
+		}
+	}
+	return names
+}
+
+// linked are the extras in whose place lockstep is.
+func (n *node) linked() extras { return extras{n.isLinked(rapi), n.isLinked(confd), n.isLinked(mond)} }
