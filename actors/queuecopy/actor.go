@@ -63,9 +63,9 @@ type copier struct {
 
 // question is an open Await.
 type question struct {
-	id      uint64
-	sender  *actor.PID
-	request uint64
+	id     uint64
+	sender *actor.PID
+	*Await
 }
 
 func (c *copier) Receive(ctx actor.Context) {
@@ -116,6 +116,9 @@ func (c *copier) now() time.Time { return c.config.Env.Clock().Now() }
 func (c *copier) configured(current *model.Config) {
 	if c.known != nil && c.known.Nodes == current.Nodes && c.known.Cluster == current.Cluster {
 		return
+	}
+	if c.known == nil {
+		defer c.awaitEarly()
 	}
 	c.known = current
 	uuid := current.Cluster.Value.MasterNode

@@ -304,25 +304,45 @@ func TestDrain(t *testing.T) {
 
 // The next incarnation compares everything, also what an open question is about, and ignores results and timers of the former one.
 func TestCrash(t *testing.T) {
-	onBench(t, func(t *testing.T, b *bench) {
-		b.changed("queue/job-1")
-		former := b.daemons.open
-		b.daemons.open = nil
+	for _, acknowledge := range []core.Acknowledge{core.Majority, core.All} {
+		t.Run(acknowledge.String(), func(t *testing.T) { onBenchOf(t, acknowledge, testCrash) })
+	}
+}
+
+func testCrash(t *testing.T, b *bench) {
+	b.changed("queue/job-1")
+	former := b.daemons.open
+	b.daemons.open = nil
+	b.Crash(b.copier)
+	b.Advance(kittest.Backoff)
+	kittest.Expect[*messages.PublishConfig](b.config)
+	kittest.Expect[*queuecopy.Started](b.clients)
+	b.config.Ask(b.copier, &config.Published{Config: nodes(b, "n1")})
+	b.clients.Ask(b.copier, &queuecopy.Await{Request: 7, Units: []core.Unit{1}})
+	require.Equal(t, []string{"n2 ask-master []", "n3 ask-master []"}, b.calls())
+	for _, c := range former {
+		c.done(core.Result{})
+	}
+	b.Settle()
+	require.True(t, b.nodes()[0].Comparing)
+	require.Equal(t, 4, b.nodes()[0].Behind, "serial, drain flag, pause and the job of the question")
+	b.clients.Quiet()
+	b.finish()
+	require.Equal(t, uint64(7), kittest.Expect[*queuecopy.AwaitResult](b.clients).Request)
+}
+
+// A question that comes before the nodes are known waits for them, too.
+func TestAwaitBeforeTheNodesAreKnown(t *testing.T) {
+	onBenchOf(t, core.All, func(t *testing.T, b *bench) {
 		b.Crash(b.copier)
 		b.Advance(kittest.Backoff)
 		kittest.Expect[*messages.PublishConfig](b.config)
 		kittest.Expect[*queuecopy.Started](b.clients)
-		b.config.Ask(b.copier, &config.Published{Config: nodes(b, "n1")})
 		b.clients.Ask(b.copier, &queuecopy.Await{Request: 7, Units: []core.Unit{1}})
-		require.Equal(t, []string{"n2 ask-master []", "n3 ask-master []"}, b.calls())
-		for _, c := range former {
-			c.done(core.Result{})
-		}
-		b.Settle()
-		require.True(t, b.nodes()[0].Comparing)
-		require.Equal(t, 4, b.nodes()[0].Behind, "serial, drain flag, pause and the job of the question")
+		b.clients.Quiet()
+		b.config.Ask(b.copier, &config.Published{Config: nodes(b, "n1")})
 		b.clients.Quiet()
 		b.finish()
-		require.Equal(t, uint64(7), kittest.Expect[*queuecopy.AwaitResult](b.clients).Request)
+		require.Equal(t, &queuecopy.AwaitResult{Request: 7}, kittest.Expect[*queuecopy.AwaitResult](b.clients))
 	})
 }

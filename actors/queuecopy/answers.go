@@ -9,15 +9,24 @@ import (
 	"lockstep/core/queuecopy"
 )
 
-// await keeps a question. A repetition of an open one changes nothing.
+// await keeps a question, and looks at it when the nodes are known. A repetition of an open one changes nothing.
 func (c *copier) await(ctx actor.Context, m *Await) {
-	if slices.ContainsFunc(c.questions, func(q question) bool { return q.request == m.Request && q.sender.Equal(ctx.Sender()) }) {
+	if slices.ContainsFunc(c.questions, func(q question) bool { return q.Request == m.Request && q.sender.Equal(ctx.Sender()) }) {
 		return
 	}
 	c.last++
-	c.questions = append(c.questions, question{c.last, ctx.Sender(), m.Request})
-	c.tracker.Await(c.now(), c.last, m.Units)
-	c.next(ctx)
+	c.questions = append(c.questions, question{c.last, ctx.Sender(), m})
+	if c.known != nil {
+		c.tracker.Await(c.now(), c.last, m.Units)
+		c.next(ctx)
+	}
+}
+
+// awaitEarly looks at the questions that have come before the nodes were known.
+func (c *copier) awaitEarly() {
+	for _, q := range c.questions {
+		c.tracker.Await(c.now(), q.id, q.Units)
+	}
 }
 
 // answer answers the questions that need not wait any longer.
@@ -27,7 +36,7 @@ func (c *copier) answer(ctx actor.Context, all []queuecopy.Released) {
 		if released.Late {
 			c.config.Env.Log().WithField("duration", queuecopy.AwaitMax).Warn("no majority of the master candidates has a change; its client gets the answer nevertheless")
 		}
-		ctx.Send(c.questions[i].sender, &AwaitResult{c.questions[i].request, released.Late})
+		ctx.Send(c.questions[i].sender, &AwaitResult{c.questions[i].Request, released.Late})
 		c.questions = slices.Delete(c.questions, i, i+1)
 	}
 }
