@@ -57,6 +57,7 @@ type Released struct {
 // Await makes an answer wait until the candidates that Acknowledge names have the states that units have now. Their calls come before
 // others.
 func (t *Tracker) Await(now time.Time, id uint64, units []Unit) {
+	t.calmAt = now.Add(calm)
 	a := &await{id: id, deadline: now.Add(AwaitMax), lacks: map[*peer]int{}}
 	if t.acknowledge == All {
 		a.deadline = now.Add(AllMax)

@@ -111,10 +111,24 @@ func (t *Tracker) choose(now time.Time, p *peer, d *Decision) *Call {
 		}
 		p.awaited = p.awaited[1:]
 	}
+	if now.Before(t.calmAt) && slices.ContainsFunc(p.flights, func(f *flight) bool { return !f.isAwaited() }) {
+		d.wake(t.calmAt)
+		return nil
+	}
 	if first, found := p.oldest(); found {
 		return p.batch(p.marks[first.unit].need, first)
 	}
 	return t.chooseSweep(now, p, d)
+}
+
+// isAwaited reports whether an answer waits for a unit of the call.
+func (f *flight) isAwaited() bool {
+	for _, m := range f.taken {
+		if m.isAwaited() {
+			return true
+		}
+	}
+	return false
 }
 
 // updateOf is the call for a unit that is no job.

@@ -41,7 +41,10 @@ const (
 	runningPause = time.Minute // between two comparisons of the jobs that run
 	sweepPause   = 200 * time.Millisecond
 
-	callsMax    = 4   // in progress with one candidate
+	callsMax = 4 // in progress with one candidate
+	// calm is how long after a question for an answer there is one call at a time that no answer waits for: a node daemon makes a process
+	// for each call, and each of them would take time from those that answers wait for.
+	calm        = time.Second
 	serialAhead = 200 // ids; half of them are left when the next ones are sent
 
 	checkMax  = 250    // units of one comparison: two paths each (noded.md 8.3)
@@ -96,6 +99,7 @@ type Tracker struct {
 	serial      Unit // the newest job id that is known; below 0: none
 	running     map[Unit]bool
 	awaits      []*await
+	calmAt      time.Time // see calm
 	stopBy      time.Time // the end of an orderly stop at the latest; zero: there is none
 }
 

@@ -222,6 +222,21 @@ func TestParallelCalls(t *testing.T) {
 	require.Zero(t, b.State()[0].Behind)
 }
 
+// While clients ask for answers, one call at a time is made that no answer waits for.
+func TestCallsOfAnswersAreNotDisturbed(t *testing.T) {
+	b := newBenchOf(t, All, "a")
+	b.jobChanged(1, 2, 3)
+	b.Await(b.now, 1, []Unit{2})
+	require.Equal(t, []string{"update [2]", "update [1]"}, b.calls("a"))
+	b.end("a", Result{})
+	require.Equal(t, b.now.Add(calm), b.next().Wake)
+	b.jobChanged(4, 5)
+	b.Await(b.now, 2, []Unit{4, 5})
+	require.Equal(t, []string{"update [1]", "update [4]", "update [5]"}, b.calls("a"))
+	b.now = b.now.Add(calm)
+	require.Equal(t, []string{"update [1]", "update [4]", "update [5]", "update [3]"}, b.calls("a"))
+}
+
 // The serial of a candidate runs ahead. It is sent again when half of the ids are used, and no job is sent that is above it.
 func TestSerialAhead(t *testing.T) {
 	b := newBench(t, "a")
@@ -438,6 +453,7 @@ func TestAwaitAllOfACandidateThatIsAway(t *testing.T) {
 	b.jobChanged(2, 3)
 	b.Await(b.now, 2, []Unit{2})
 	require.Len(t, b.next().Released, 1)
+	b.now = b.now.Add(calm)
 	b.end("a", Result{})
 	b.next()
 	require.Equal(t, []string{"update [1]", "update [2]", "update [3]"}, b.calls("a"))
