@@ -246,39 +246,6 @@ for i in $(seq 100); do gnt-job list >/dev/null 2>&1 && exit 0; sleep 0.1; done`
 	}
 }
 
-// confdAndMond swaps ganeti-confd and ganeti-mond of all nodes, asks them with Ganeti's client, and returns Ganeti's.
-func (c *three) confdAndMond(t *testing.T) {
-	const check = `
-set -e
-for daemon in ganeti-confd ganeti-mond; do /usr/lib/ganeti/daemon-util check $daemon; done
-PYTHONPATH=/usr/share/ganeti/3.0 python3 - <<'PYTHON'
-import urllib.request
-from ganeti import constants
-from ganeti.confd import client
-answers = []
-confd = client.GetConfdClient(answers.append)
-for kind in (constants.CONFD_REQ_PING, constants.CONFD_REQ_CLUSTER_MASTER):
-    request = client.ConfdClientRequest(type=kind)
-    confd.SendRequest(request, coverage=-1)
-    late, sent, received = confd.WaitForReply(request.rsalt)
-    assert not late and received > 1, (late, sent, received)
-assert urllib.request.urlopen("http://127.0.0.1:1815/").read() == b"[1]"
-PYTHON`
-	for node := range c.nodes {
-		t.Log(c.on(node, "set -e; lockstep ganeti swap --confd --mond; for daemon in confd mond; do readlink -f /usr/sbin/ganeti-$daemon | grep -q lockstepd; done"))
-	}
-	for node := range c.nodes {
-		c.on(node, check)
-	}
-	c.failover(t, 1)
-	c.on(2, check)
-	c.failover(t, 0)
-	for node := range c.nodes {
-		c.on(node, "set -e; lockstep ganeti back; ! readlink -f /usr/sbin/ganeti-confd | grep -q lockstepd")
-	}
-	c.on(0, check)
-}
-
 var errorLine = regexp.MustCompile(`(?m)^.*\bERROR:.*$`)
 
 // verify runs gnt-cluster verify, which must find no error but that of namespaces: /proc has no sysrq-trigger.
@@ -388,6 +355,5 @@ func TestThree(t *testing.T) {
 
 	c.submitTimes(t)
 	c.lag(t, "after 11 submissions")
-	c.confdAndMond(t)
 	t.Logf("all: %.1f s", time.Since(began).Seconds())
 }
