@@ -46,6 +46,7 @@ func (c *checkMarks) shown(w *World, e waitShown) error {
 		delete(c.marked, e.id)
 		return nil
 	}
+	c.dropEnded(w)
 	c.marked[e.id] = true
 	working := 0
 	for id := range c.picked {
@@ -59,13 +60,19 @@ func (c *checkMarks) shown(w *World, e waitShown) error {
 	return nil
 }
 
+// dropEnded drops jobs that have ended or are gone: nothing is shown of their marks.
+func (c *checkMarks) dropEnded(w *World) {
+	for id := range c.marked {
+		if j := w.Job(id); j == nil || j.Status().Final() {
+			delete(c.marked, id)
+		}
+	}
+}
+
 func (c *checkMarks) rest(w *World) error {
+	c.dropEnded(w)
 	for id := range c.marked {
 		j := w.Job(id)
-		if j == nil || j.Status().Final() {
-			delete(c.marked, id)
-			continue
-		}
 		if j.Status() != job.Queued || !j.Start.IsZero() {
 			return fmt.Errorf("job %d is shown as waiting for locks without a process, but its file says %s", id, j.Status())
 		}
