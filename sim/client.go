@@ -191,18 +191,21 @@ func (c *client) awaitChange(id int64, previous string, done func(status string,
 	}
 	// Longer than the server's own bound. Log lines are not asked for.
 	const seconds, allLogs = 120, 1 << 40
-	asked := c.world.Steps()
+	// After so long, which is the server's bound and a minute, "nochange" says that the server could not look at the job.
+	const unseenAfter = 149 * time.Second
+	asked, began := c.world.Steps(), c.world.clock.Now()
 	c.rpc.call("WaitForJobChange", []any{id, []string{"status"}, known, allLogs, seconds}, answerMax,
 		func(result json.RawMessage, err error) {
 			status := previous
-			if err == nil && string(result) != `"nochange"` {
+			same := string(result) == `"nochange"`
+			if err == nil && !same {
 				var parts []json.RawMessage
 				var fields []string
 				mustDecode(result, &parts)
 				mustDecode(parts[0], &fields)
 				status = fields[0]
 			}
-			if err == nil && status != "" {
+			if err == nil && status != "" && (!same || c.world.clock.Now().Sub(began) < unseenAfter) {
 				c.world.notify(statusReported{client: c, id: id, status: status, asked: asked})
 			}
 			done(status, err)
