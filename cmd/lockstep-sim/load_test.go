@@ -85,7 +85,7 @@ func TestLoadWrongUsage(t *testing.T) {
 		"load swf":                     {"--swf", wrong, "--load", "1"},
 		"wrong.swf: line 2: 2 fields":  {"--swf", wrong},
 		"no such file":                 {"--swf", wrong + "x"},
-		"slots and --nodes: want more": {"--swf", wrong, "--slots", "-1"},
+		"slots and --nodes: want 1 or more": {"--swf", wrong, "--slots", "-1"},
 	} {
 		command := newLoadCommand()
 		command.SetArgs(args)

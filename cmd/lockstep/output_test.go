@@ -179,15 +179,17 @@ func TestAProcessThatHasTheOutputOpenAfterTheEndIsReported(t *testing.T) {
 // missing output.
 func TestTheDeathOfAJobProcessMayLoseOutput(t *testing.T) {
 	socket := realDaemon(t)
-	const said = "the job process died here; output that it had not saved is missing\n" +
-		"lockstep: job 1: output may be missing; job 1 failed: detected death of job 1: ended by SIGKILL\n"
+	// The process may die before its file says that the job runs.
+	const said = `the job process died here; output that it had not saved is missing
+lockstep: job 1: output may be missing; job 1 failed: detected death of job 1: ended by SIGKILL(; it may have begun)?
+`
 	r := runProgram(t, socket, "run", "--", "sh", "-c", "echo lost; kill -KILL $PPID")
 	require.Equal(t, follow.ExitIncomplete, r.code)
-	require.Contains(t, string(r.err), said)
+	require.Regexp(t, said, string(r.err))
 	for _, subcommand := range []string{"log", "watch"} {
 		r = runProgram(t, socket, subcommand, "1")
 		require.Equal(t, follow.ExitIncomplete, r.code)
-		require.Contains(t, string(r.err), said)
+		require.Regexp(t, said, string(r.err))
 	}
 	r = runProgram(t, socket, "run", "--partial", "--", "sh", "-c", "kill -KILL $PPID")
 	require.Equal(t, 1, r.code)
