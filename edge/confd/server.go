@@ -62,19 +62,21 @@ type Server struct {
 }
 
 // Listen opens the socket and answers queries until Close. The error wraps that of the system, such as syscall.EADDRINUSE.
-func Listen(c Config) (*Server, error) {
-	address, err := net.ResolveUDPAddr("udp", c.Address)
+func Listen(c Config) (*Server, error) { return listen("udp", c) }
+
+func listen(network string, c Config) (*Server, error) {
+	address, err := net.ResolveUDPAddr(network, c.Address)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := net.ListenUDP("udp", address)
+	conn, err := net.ListenUDP(network, address)
 	if err != nil {
 		return nil, err
 	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	enlargeBuffer(conn)
+	setOptions(conn)
 	s := &Server{config: c, conn: conn, counts: make([]atomic.Uint64, len(confd.Outcomes())), replays: confd.NewReplays(), done: make(chan struct{})}
 	s.failures = ratelog.New(c.Log, logrus.DebugLevel, "configuration queries: read or answer failed", "count")
 	files := newKeyFiles(c.DataDir, c.Log)
@@ -86,8 +88,9 @@ func Listen(c Config) (*Server, error) {
 	return s, nil
 }
 
-// enlargeBuffer enlarges the buffer of the socket as far as permitted. A smaller one only loses more packets in a burst.
-func enlargeBuffer(conn *net.UDPConn) {
+// setOptions enlarges the buffer of the socket as far as permitted, and has each packet come with the address that it was sent to. A smaller
+// buffer only loses more packets in a burst.
+func setOptions(conn *net.UDPConn) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return
@@ -96,7 +99,25 @@ func enlargeBuffer(conn *net.UDPConn) {
 		if unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, socketBuffer) != nil {
 			_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, socketBuffer)
 		}
+		if unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO, 1) != nil { // a socket of IPv4 alone
+			_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_PKTINFO, 1)
+		}
 	})
+}
+
+// sourceOf turns the control message of a packet, which has the address that was asked, into that of the answer, which comes from there:
+// a client whose socket is connected to one of several addresses of the node gets nothing from the others. The route is the kernel's choice.
+func sourceOf(control []byte) []byte {
+	header, info, _, err := unix.ParseOneSocketControlMessage(control)
+	switch {
+	case err != nil:
+		return nil
+	case header.Level == unix.IPPROTO_IPV6 && len(info) == unix.SizeofInet6Pktinfo:
+		clear(info[net.IPv6len:]) // the number of the interface
+	case header.Level == unix.IPPROTO_IP && len(info) == unix.SizeofInet4Pktinfo:
+		clear(info[:4])
+	}
+	return control
 }
 
 // Address returns the address of the socket.
@@ -126,10 +147,11 @@ func (s *Server) serve() {
 		return s.replays.Admit(d, from.Addr().Unmap(), now)
 	}}
 	packet, reply := make([]byte, packetMax), make([]byte, 0, packetMax)
+	control := make([]byte, unix.CmsgSpace(unix.SizeofInet6Pktinfo)) // the longer one of the two that setOptions asks for
 	for {
-		var n int
+		var n, m int
 		var err error
-		n, from, err = s.conn.ReadFromUDPAddrPort(packet)
+		n, m, _, from, err = s.conn.ReadMsgUDPAddrPort(packet, control)
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
@@ -145,7 +167,7 @@ func (s *Server) serve() {
 		reply, outcome = responder.Answer(reply[:0], packet[:n], now, s.keys.Load(), s.snapshot.Load())
 		s.counts[outcome].Add(1)
 		if len(reply) > 0 {
-			if _, err := s.conn.WriteToUDPAddrPort(reply, from); err != nil && !errors.Is(err, net.ErrClosed) {
+			if _, _, err := s.conn.WriteMsgUDPAddrPort(reply, sourceOf(control[:m]), from); err != nil && !errors.Is(err, net.ErrClosed) {
 				s.failures.Record("count", logrus.Fields{"err": err, "address": from.String()})
 			}
 			continue

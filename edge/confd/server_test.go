@@ -115,6 +115,28 @@ func TestAnAddressInUse(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EADDRINUSE)
 }
 
+// A client that is connected to an address gets datagrams from there only, and a node can have several, such as the cluster's.
+func TestAnAnswerComesFromTheAddressThatWasAsked(t *testing.T) {
+	for _, c := range []struct{ network, address string }{
+		{"udp", "0.0.0.0:0"},
+		{"udp", "[::]:0"},
+		{"udp", "127.0.0.2:0"},
+		{"udp4", "0.0.0.0:0"}, // what "udp" is on a machine without IPv6
+	} {
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "hmac.key"), key)
+		s, err := listen(c.network, Config{Log: logrus.New(), Address: c.address, DataDir: dir})
+		require.NoError(t, err)
+		defer s.Close()
+		_, port, err := net.SplitHostPort(s.Address().String())
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		answers := AskAll(ctx, []byte(key), []string{net.JoinHostPort("127.0.0.2", port)}, confd.Query{Type: confd.Ping})
+		cancel()
+		require.NoError(t, answers[0].Err, c)
+	}
+}
+
 func TestTheFreshestAnswerWins(t *testing.T) {
 	stale, _ := start(t, key)
 	fresh, _ := start(t, key)
