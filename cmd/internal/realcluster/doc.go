@@ -20,6 +20,7 @@
 //	TestReference  before, day, after on Ganeti's daemons, if REFERENCE is set. With -rewrite it writes the expected texts; with
 //	               RECORD=FILE it records all requests and answers of the day
 //	TestThree      lockstep on three nodes that can all become master (`make conformance-cluster NODES=3`): copies and failovers
+//	TestThreeConfd lockstep in the place of ganeti-confd and ganeti-mond on a master, a candidate and a regular node
 //	TestHold       puts up the cluster and leaves it for work by hand, if HOLD is set; the one of TestThree if HOLD is 3
 //	TestMeasure    jobs in turns on Ganeti's daemons and on lockstep, if MEASURE has the number of rounds
 package realcluster
