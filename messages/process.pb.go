@@ -1318,7 +1318,8 @@ func (x *FailingWrite) GetByProcess() bool {
 	return false
 }
 
-// BeginOp asks for permission to begin opcode `op` of a job.
+// BeginOp asks for permission to begin opcode `op` of a job. A connection repeats it with the same
+// number after a restart, and the scheduler drops a repetition that comes after its answer.
 type BeginOp struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`

@@ -9,8 +9,9 @@
 // PickJob, StartWaitChanged and EndUnrunnableJob, and the lock manager the paused
 // jobs.
 //
-// How long opcodes have taken survives in a file, of which it is the writer. Nothing else survives its crash, and a crash of the queue drops all it knows of jobs: it asks
-// for everything again. Connections send their waits again.
+// How long opcodes have taken survives in a file, of which it is the writer. Of the rest only the catalogue and the
+// numbers of answered BeginOps survive its crash. A crash of the queue drops all it knows of jobs, except these numbers: it asks
+// for everything again. Connections send their waits and their open BeginOps again.
 package scheduler
 
 import (
@@ -58,10 +59,10 @@ type Config struct {
 
 // Props makes the scheduler.
 func Props(c Config) *actor.Props {
-	catalogue := c.Catalogue
+	catalogue, answered := c.Catalogue, answeredBegins{}
 	return kit.NumberedProps(c.Env, "scheduler", func(incarnation uint32) actor.Actor {
 		c.Catalogue = catalogue
-		return &scheduler{config: c, learned: learned{store: store.NewClient(c.Store, incarnation)}, catalogue: &catalogue, request: uint64(incarnation) << 32, lastReached: uint64(incarnation) << 32, settings: sched.Defaults(), paused: map[job.ID]uint64{}, lastPause: uint64(incarnation) << 32, unknownOutcomes: map[job.ID]bool{},
+		return &scheduler{config: c, learned: learned{store: store.NewClient(c.Store, incarnation)}, catalogue: &catalogue, answered: answered, request: uint64(incarnation) << 32, lastReached: uint64(incarnation) << 32, settings: sched.Defaults(), paused: map[job.ID]uint64{}, lastPause: uint64(incarnation) << 32, unknownOutcomes: map[job.ID]bool{},
 			published: deadlock.NewLocks(), awaited: newClientWaits()}
 	})
 }
@@ -71,6 +72,7 @@ type scheduler struct {
 	lastReached uint64             // number of the last ReachOp; the upper 32 bits are the incarnation
 	request     uint64             // number of the last ListUnfinishedJobs; the upper 32 bits are the incarnation
 	catalogue   **opcode.Catalogue // kept for the next incarnation
+	answered    answeredBegins     // kept for the next incarnation
 
 	configured  bool
 	cluster     *model.Object[model.Cluster] // the origin of settings
@@ -247,6 +249,7 @@ func (s *scheduler) loadJobs(ctx actor.Context, m *messages.ListUnfinishedJobsRe
 		s.consider(ctx, j)
 		j.decoded = nil
 	}
+	s.answered.keepOnly(s.jobs)
 	s.syncPauses(ctx)
 	ctx.Request(s.config.Locks, &messages.PublishLocks{})
 	waiting := s.deferred
@@ -281,6 +284,7 @@ func (s *scheduler) jobReleased(ctx actor.Context, m *messages.JobReleased) {
 		s.answerBegin(ctx, j, &messages.BeginOpResult{Failure: messages.JobLostFailure("The job is over")})
 		delete(s.jobs, id)
 	}
+	delete(s.answered, id)
 	s.forgetPause(ctx, id)
 	s.graph.Forget(id)
 	if !m.Ended {

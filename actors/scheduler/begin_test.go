@@ -10,6 +10,7 @@ import (
 	"lockstep/core/filter"
 	"lockstep/core/job"
 	"lockstep/core/job/jobtest"
+	"lockstep/core/lock"
 	"lockstep/messages"
 )
 
@@ -98,6 +99,74 @@ func TestAJobThatLeavesWhileItWaits(t *testing.T) {
 		b.process.Quiet()
 		b.expectQueueGets()
 	})
+}
+
+// A connection repeats its open question after a restart of the queue. On its way, which may take the read and the replication of the job's
+// file, the question can be overtaken by its answer. Then the opcode runs: the job keeps its slot, and is not taken for one that waits.
+func TestAQuestionThatArrivesAfterItsAnswer(t *testing.T) {
+	for name, meanwhile := range map[string]func(b *bench){
+		"nothing happens":        func(*bench) {},
+		"the queue restarts":     func(b *bench) { b.send(&messages.QueueStarted{Incarnation: 2}); b.answerWithSecondOpcode() },
+		"the scheduler restarts": func(b *bench) { b.Restart(b.scheduler); b.answerWithSecondOpcode() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, 1, func(t *testing.T, b *bench) {
+				b.answerWithSecondOpcode()
+				b.sendBeginOp(7, 1, 1)
+				require.Equal(t, []uint64{7}, b.takePermitted())
+				meanwhile(b)
+				b.sendVerdicts(pausing(1))
+				b.sendBeginOp(7, 1, 1)
+				require.Empty(t, b.takePicked(), "job 1 runs its second opcode in the slot")
+				require.Empty(t, b.takePermitted())
+				b.process.Ask(b.scheduler, &messages.GetBeginWait{Request: 3, Id: 1})
+				require.False(t, kittest.Expect[*messages.GetBeginWaitResult](b.process).Waits)
+
+				b.sendBeginOp(8, 1, 1) // the process has lost its locks by the pause
+				require.Equal(t, []int64{2}, b.takePicked())
+				require.Empty(t, b.takePermitted())
+				b.sendBeginOp(8, 1, 1) // repeated before its answer
+				b.sendVerdicts(accepting(1))
+				b.sendReleased(2)
+				require.Equal(t, []uint64{8}, b.takePermitted())
+			})
+		})
+	}
+}
+
+// The numbers of two connections have nothing to do with one another.
+func TestTheSameNumberOfAnotherConnection(t *testing.T) {
+	onBench(t, 1, func(t *testing.T, b *bench) {
+		b.answerWithSecondOpcode()
+		b.sendBeginOp(7, 1, 1)
+		require.Equal(t, []uint64{7}, b.takePermitted())
+		other := b.Probe("other")
+		other.Ask(b.scheduler, &messages.BeginOp{Request: 7, Id: 1, Livelock: "l", Op: 1})
+		require.Equal(t, uint64(7), kittest.Expect[*messages.BeginOpResult](other).Request)
+	})
+}
+
+// In the order expected, a job that begins its next opcode gives its slot back when its locks are taken. A question that arrives after its
+// answer takes no slot back.
+func TestAQuestionThatArrivesAfterItsAnswerInTheOrderExpected(t *testing.T) {
+	onBench(t, 1, func(t *testing.T, b *bench) {
+		b.expectJobsRequest()
+		b.reconfigure(1, `{"order": "expected"}`)
+		b.answerJobsRequest(all(unfinished(1, jobtest.Delay(), lockingNode("a"))), plainJobs(2))
+		b.sendBeginOp(7, 1, 1)
+		require.Equal(t, []uint64{7}, b.takePermitted())
+		b.sendLocks(true, lock.Record{Owner: lock.NamedOwner("admin", "/l/admin", 78), Locks: node("a")})
+		b.sendBeginOp(7, 1, 1)
+		require.Empty(t, b.takePicked(), "job 1 waits for its locks in the slot")
+		b.sendBeginOp(8, 1, 1)
+		require.Equal(t, []int64{2}, b.takePicked())
+	})
+}
+
+// answerWithSecondOpcode answers ListUnfinishedJobs: job 1 is between its two opcodes, and job 2 is pending.
+func (b *bench) answerWithSecondOpcode() {
+	b.Helper()
+	b.answerJobsRequest(all(unfinished(1, jobtest.Delay(), jobtest.Delay())), plainJobs(2))
 }
 
 // After a restart of the queue, open BeginOps are answered, although their processes may

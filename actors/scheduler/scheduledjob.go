@@ -340,8 +340,11 @@ func (s *scheduler) endUnrunnable(ctx actor.Context, j *scheduledJob, v dependen
 	s.answerBegin(ctx, j, &messages.BeginOpResult{Denied: true, Canceled: canceled, Text: v.Cause.String()})
 }
 
-// beginOp handles the request of a job process to begin an opcode, which may be repeated.
+// beginOp handles the request of a job process to begin an opcode, which may be repeated, also after its answer.
 func (s *scheduler) beginOp(ctx actor.Context, m *messages.BeginOp, sender *actor.PID) {
+	if s.answered.has(m, sender) {
+		return
+	}
 	if s.state == nil {
 		s.deferred = append(s.deferred, deferredBegin{m, sender})
 		return
@@ -389,6 +392,7 @@ func (s *scheduler) answerBegin(ctx actor.Context, j *scheduledJob, a *messages.
 	}
 	a.Request = j.openBegin.Request
 	ctx.Send(j.requester, a)
+	s.answered.add(j.id, j.requester, a.Request)
 	j.openBegin, j.requester = nil, nil
 }
 
