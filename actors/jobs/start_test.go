@@ -180,25 +180,37 @@ func TestAJobIsGivenBackWhenItsFileIsAsBefore(t *testing.T) {
 	})
 }
 
-// A cancel during a failing start cancels a job on which no process has acted.
+// A cancel during a failing start cancels a job on which no process has acted. It comes before the end of the process, or while the file is
+// read to return the job to the queue.
 func TestACancelDuringAStartThatFails(t *testing.T) {
 	for name, kind := range map[string]messages.OrderJob_Kind{"cancel": messages.OrderJob_CANCEL, "kill": messages.OrderJob_KILL} {
-		t.Run(name, func(t *testing.T) {
-			onBench(t, func(t *testing.T, b *bench) {
-				b.start(1)
-				b.sendNamed(1)
-				b.answerWrite(1, noDisk)
-				b.client.Ask(b.jobs, &messages.OrderJob{Request: 5, Id: 1, Kind: kind})
-				b.sendNeverActed(1)
-				b.answerReadJob(jobtest.Queued(1))
-				b.answerReadJob(jobtest.Queued(1))
-				require.Equal(t, job.Canceled, b.answerWrite(1, nil).Status())
-				b.expectEnded(1)
-				m := kittest.Expect[*messages.OrderJobResult](b.client)
-				require.True(t, m.Done)
-				require.Equal(t, "Dequeued job 1", m.Text)
+		for when, late := range map[string]bool{"before the end": false, "after the end": true} {
+			t.Run(name+" "+when, func(t *testing.T) {
+				onBench(t, func(t *testing.T, b *bench) {
+					b.start(1)
+					b.sendNamed(1)
+					b.answerWrite(1, noDisk)
+					order := func() {
+						b.client.Ask(b.jobs, &messages.OrderJob{Request: 5, Id: 1, Kind: kind})
+						b.Settle()
+					}
+					if late {
+						b.sendNeverActed(1)
+						order()
+						b.answerReadJob(jobtest.Queued(1))
+					} else {
+						order()
+						b.sendNeverActed(1)
+					}
+					b.answerReadJob(jobtest.Queued(1))
+					require.Equal(t, job.Canceled, b.answerWrite(1, nil).Status())
+					b.expectEnded(1)
+					m := kittest.Expect[*messages.OrderJobResult](b.client)
+					require.True(t, m.Done)
+					require.Equal(t, "Dequeued job 1", m.Text)
+				})
 			})
-		})
+		}
 	}
 }
 
