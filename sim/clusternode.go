@@ -354,7 +354,7 @@ func (n *node) copyOrRestoreQueue() {
 
 // copyQueue is a copy of the node's queue, with all files durable.
 func (n *node) copyQueue() *simdisk.Disk {
-	dirs := []string{paths.QueueDir, paths.ArchiveDir, paths.QuarantineDir}
+	dirs := n.disk.Dirs(paths.QueueDir)
 	older := simdisk.New(dirs...)
 	for _, dir := range dirs {
 		for name, f := range n.disk.Files(dir) { // the order does not matter
@@ -376,7 +376,7 @@ func (n *node) restoreQueue(older *simdisk.Disk) {
 	n.newDisk()
 	n.world.injector.attachDisk(n)
 	n.disk.TakeDirs(disk, ".", logDir)
-	n.disk.TakeDirs(older, paths.QueueDir, paths.ArchiveDir, paths.QuarantineDir)
+	n.disk.TakeDirs(older, older.Dirs(paths.QueueDir)...)
 }
 
 // settle is the end of an orderly stop: the files do not depend on the log afterwards, and an operator may remove it.

@@ -14,6 +14,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 
 	"lockstep/actors/store"
@@ -354,6 +355,18 @@ func (d *Disk) Names(dir string) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// Dirs are the paths of a directory and of those below it, sorted.
+func (d *Disk) Dirs(dir string) []string {
+	var below []string
+	for name := range d.dirs {
+		if name == dir || strings.HasPrefix(name, dir+"/") {
+			below = append(below, name)
+		}
+	}
+	slices.Sort(below)
+	return below
 }
 
 // Find returns a file as processes see it; nil if there is none. It must not be changed.
