@@ -37,7 +37,7 @@ func TestClusterCheckersBite(t *testing.T) {
 		},
 		"replicas: a node forgets which jobs run": {
 			checker:  func() Checker { return checkReplicas{} },
-			mutation: "forgotten-jobs", faults: FaultRates{Crash: 300}, within: 50,
+			mutation: "forgotten-jobs", faults: FaultRates{Crash: 300}, from: 40, within: 50,
 		},
 		"replicas: an undone start has no number": {
 			checker:  func() Checker { return checkReplicas{} },

@@ -160,7 +160,13 @@ func (w *waitCall) changed(ctx actor.Context, m *messages.JobChanged) {
 }
 
 func (w *waitCall) observe(ctx actor.Context, info *messages.JobInfo, encoded []byte) {
-	if !w.session.Reserve(len(encoded) * query.Copies(w.fields)) { // the answer is hardly longer
+	size := len(encoded) * query.Copies(w.fields) // the answer is hardly longer
+	if size > answerMax {
+		w.unsubscribe(ctx)
+		w.fail(ctx, messages.Generic(errTooLarge))
+		return
+	}
+	if !w.session.Reserve(size) {
 		w.unsubscribe(ctx)
 		w.fail(ctx, messages.GenericFailure(errNoMemory))
 		return
