@@ -74,17 +74,17 @@ func TestLoadWrongUsage(t *testing.T) {
 	wrong := filepath.Join(t.TempDir(), "wrong.swf")
 	require.NoError(t, os.WriteFile(wrong, []byte("; MaxProcs: 4\n1 2\n"), 0o600))
 	for wants, args := range map[string][]string{
-		"unknown mix":                  {"--mix", "nosuch"},
-		"want 1 to 1000000":            {"--jobs", "-1"},
-		"10001 slots":                  {"--slots", "10001"},
-		"2 nodes":                      {"--nodes", "2"},
-		"--only nosuch: want run or":   {"--only", "nosuch"},
-		"--decisions 0":                {"--decisions", "0"},
-		"no setting":                   {"--set", "nosuch=1"},
-		"mix swf":                      {"--swf", wrong, "--mix", "quiet"},
-		"load swf":                     {"--swf", wrong, "--load", "1"},
-		"wrong.swf: line 2: 2 fields":  {"--swf", wrong},
-		"no such file":                 {"--swf", wrong + "x"},
+		"unknown mix":                       {"--mix", "nosuch"},
+		"want 1 to 1000000":                 {"--jobs", "-1"},
+		"10001 slots":                       {"--slots", "10001"},
+		"2 nodes":                           {"--nodes", "2"},
+		"--only nosuch: want run or":        {"--only", "nosuch"},
+		"--decisions 0":                     {"--decisions", "0"},
+		"no setting":                        {"--set", "nosuch=1"},
+		"mix swf":                           {"--swf", wrong, "--mix", "quiet"},
+		"load swf":                          {"--swf", wrong, "--load", "1"},
+		"wrong.swf: line 2: 2 fields":       {"--swf", wrong},
+		"no such file":                      {"--swf", wrong + "x"},
 		"slots and --nodes: want 1 or more": {"--swf", wrong, "--slots", "-1"},
 	} {
 		command := newLoadCommand()
