@@ -51,6 +51,8 @@ type Config struct {
 	Shared bool
 	// GanetiJobs is true in Ganeti mode: Ganeti's job process runs Ganeti's opcodes.
 	GanetiJobs bool
+	// SliceWork is the work between two messages, in steps of about 20 ns; 0: 250,000.
+	SliceWork int
 }
 
 // Props makes the queue.
@@ -93,6 +95,7 @@ type queue struct {
 	archiver    archiver
 	subscribers *subscribers
 	launcher    launcher
+	next        func(actor.Context) // the next slice of the running commit; a proceed is on its way
 
 	// quarantined are the paths of the files that were quarantined in this incarnation.
 	quarantined []string
@@ -130,6 +133,8 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 	case *retryRecord:
 		q.retryRecord(ctx, m)
 	case *rereadDue: // of a former incarnation
+	case *proceed:
+		q.proceed(ctx, m)
 	case *retentionDue:
 		q.archiveDue(ctx, m)
 	case *messages.ArchiveJobs:

@@ -60,10 +60,7 @@ func (a *admission) refusal(m *messages.SubmitJobs) *messages.Failure {
 }
 
 func (a *admission) refusalOfJob(draft *messages.JobDraft) *messages.Failure {
-	size := 0
-	for _, op := range draft.Ops {
-		size += len(op.Input)
-	}
+	size := inputBytes(draft)
 	switch {
 	case len(draft.Ops) == 0:
 		return wrongInput("A job needs at least one opcode")

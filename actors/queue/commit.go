@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"lockstep/core/job"
 	"lockstep/core/paths"
 	"lockstep/messages"
 )
@@ -14,11 +15,14 @@ import (
 // at any point leaves all jobs up to the serial on the disk, and quarantines the files
 // above it at the next start.
 type groupCommit struct {
-	// submissions is not empty. Their jobs have rising ids without gaps.
+	// submissions are those that are not refused. Their jobs have rising ids without gaps.
 	submissions []*submission
 	// recorded is the serial on the disk. While phase is writingJobs, writingSerial or
 	// rollingBack the serial on the disk may be a later one.
 	recorded int64
+	began    job.Timestamp // when its jobs were received
+	// prepared is true when all jobs are built.
+	prepared bool
 
 	phase commitPhase
 	// target is the serial that the write on its way makes durable; 0 if it makes none.

@@ -25,7 +25,7 @@ func begunGroup(n int) *groupCommit {
 	for i := range n {
 		s.incoming = append(s.incoming, &submission{from: requester{request: uint64(i + 1)}, drafts: []*messages.JobDraft{draftOf(delayInput)}})
 	}
-	s.begin(job.Timestamp{Sec: 1})
+	s.buildNext(job.Timestamp{Sec: 1})
 	return s.group
 }
 

@@ -42,7 +42,7 @@ func (q *queue) evaluateGroup(ctx actor.Context) {
 func (q *queue) requestAllVerdicts(ctx actor.Context) {
 	q.verdicts.allRequested = true
 	m := &messages.EvaluateFilters{Jobs: q.index.unfinished()}
-	for _, s := range q.submissions.committing() {
+	for _, s := range q.submissions.prepared() {
 		for i, j := range s.jobs {
 			if !j.Status().Final() {
 				m.Jobs = append(m.Jobs, &messages.UnfinishedJob{Id: int64(j.ID), Encoded: s.encoded[i], Name: s.records[i].Name()})
@@ -64,21 +64,34 @@ func (q *queue) verdictsReceived(ctx actor.Context, m *messages.EvaluateFiltersR
 		}
 		q.callOffByRules(ctx, m.Verdicts, q.tellTaken(m.Taken))
 	case q.verdicts.answersGroup(m):
-		q.rejectInGroup()
-		q.perform(ctx, q.submissions.group.start())
+		q.inSlices(ctx, q.rejectInGroup(), func(ctx actor.Context) { q.perform(ctx, q.submissions.group.start()) })
 	}
 }
 
-// rejectInGroup cancels the jobs of the group that the rules reject. They are written
-// as canceled, before the client receives their ids (design.md 8).
-func (q *queue) rejectInGroup() {
-	for _, s := range q.submissions.committing() {
-		for i, j := range s.jobs {
-			if v := q.verdicts.of[int64(j.ID)]; filter.VerbOf(v) == filter.Reject {
+// rejectInGroup is the step that cancels the jobs of the group that the rules reject.
+// They are written as canceled, before the client receives their ids (design.md 8).
+func (q *queue) rejectInGroup() step {
+	open, next := q.submissions.committing(), 0
+	return func(_ actor.Context, work *int) bool {
+		for len(open) > 0 {
+			s := open[0]
+			for ; next < len(s.jobs); next++ {
+				j := s.jobs[next]
+				v := q.verdicts.of[int64(j.ID)]
+				if filter.VerbOf(v) != filter.Reject {
+					continue
+				}
+				if *work <= 0 {
+					return false
+				}
+				*work -= buildWork + len(s.encoded[next])/builtPerStep
 				record.Reject(j, v.Rule, v.Reason, q.now())
-				s.encoded[i] = job.Encode(j)
+				s.encoded[next] = job.Encode(j)
+				s.infos[next] = q.newInfo(j, s.encoded[next], s.records[next])
 			}
+			open, next = open[1:], 0
 		}
+		return true
 	}
 }
 

@@ -68,20 +68,20 @@ func ganetiSecrets(j *job.Job, secrets []json.RawMessage) []byte {
 }
 
 // refusal returns why no process can run a job of a submission: its locks are unclear, or it needs two programs. It
-// returns nil if there is no such job.
-func (l *launcher) refusal(m *messages.SubmitJobs) *messages.Failure {
-	for _, draft := range m.Jobs {
+// returns nil if the job can run.
+func (l *launcher) refusal(draft *messages.JobDraft) *messages.Failure {
+	if l.ganetiJobs {
 		names := make([]string, len(draft.Ops))
 		for i, op := range draft.Ops {
 			names[i] = job.OpID(op.Input)
 		}
-		if err := l.retained.catalogue.CheckOrigin(names); l.ganetiJobs && err != nil {
+		if err := l.retained.catalogue.CheckOrigin(names); err != nil {
 			return wrongInput(err.Error())
 		}
-		for _, op := range draft.Ops {
-			if err := l.retained.catalogue.CheckBareLockNames(op.Input, l.resources); err != nil {
-				return wrongInput(err.Error())
-			}
+	}
+	for _, op := range draft.Ops {
+		if err := l.retained.catalogue.CheckBareLockNames(op.Input, l.resources); err != nil {
+			return wrongInput(err.Error())
 		}
 	}
 	return nil

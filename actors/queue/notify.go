@@ -1,6 +1,8 @@
 package queue
 
 import (
+	"slices"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/messages"
@@ -50,8 +52,13 @@ func (q *queue) notifySubscribers(ctx actor.Context, info *messages.JobInfo, enc
 	}
 }
 
+// publishedMax is how many changed jobs one message has. A subscriber takes some ten microseconds for each.
+const publishedMax = 500
+
 func (q *queue) notifyAllSubscribers(ctx actor.Context, infos ...*messages.JobInfo) {
-	q.publishChanges(ctx, &messages.JobStatesChanged{Jobs: q.subscribers.news(infos...)})
+	for jobs := range slices.Chunk(q.subscribers.news(infos...), publishedMax) {
+		q.publishChanges(ctx, &messages.JobStatesChanged{Jobs: jobs})
+	}
 }
 
 func (q *queue) publishChanges(ctx actor.Context, changes *messages.JobStatesChanged) {

@@ -25,13 +25,17 @@ type submission struct {
 	// repeats are further requests with the same name and content. They get the same answer.
 	repeats []requester
 
-	// The slices below have one element per draft, after build.
+	checked int   // the drafts before this one are checked
+	first   int64 // id of the first job, after number
+
+	// The slices below have one element for each draft that is built.
 
 	jobs    []*job.Job
 	encoded [][]byte // jobs as they are written to the disk
 	// dependencies are the ids of the earlier jobs that each job depends on, ascending.
 	dependencies [][]int64
 	records      []record.Record
+	infos        []*messages.JobInfo // what the index will have of the jobs
 
 	// failure is why the submission is not recorded; nil while no step has failed.
 	failure *messages.Failure
@@ -43,9 +47,9 @@ type requester struct {
 	request uint64
 }
 
-func (s *submission) firstID() int64 { return int64(s.jobs[0].ID) }
+func (s *submission) firstID() int64 { return s.first }
 
-func (s *submission) lastID() int64 { return int64(s.jobs[len(s.jobs)-1].ID) }
+func (s *submission) lastID() int64 { return s.first + int64(len(s.drafts)) - 1 }
 
 // paths are all files of the submission.
 func (s *submission) paths() []string {
@@ -104,6 +108,14 @@ func (s *submissions) committing() []*submission {
 	return s.group.submissions
 }
 
+// prepared are the submissions of the running commit, if their jobs are built.
+func (s *submissions) prepared() []*submission {
+	if s.group == nil || !s.group.prepared {
+		return nil
+	}
+	return s.group.submissions
+}
+
 // awaits reports whether a request will get an answer from this incarnation.
 func (s *submissions) awaits(from requester) bool {
 	for _, open := range slices.Concat(s.incoming, s.committing()) {
@@ -126,18 +138,23 @@ func (s *submissions) findOpen(name string) *submission {
 	return nil
 }
 
-// begin starts a commit of all incoming submissions and gives their jobs ids. It
-// returns false if a commit is running or no submission has arrived.
+// begin starts a commit of all incoming submissions. It returns false if a commit is
+// running or no submission has arrived.
 func (s *submissions) begin(now job.Timestamp) bool {
 	if s.group != nil || len(s.incoming) == 0 {
 		return false
 	}
-	s.group = &groupCommit{submissions: s.incoming, recorded: s.recorded}
+	s.group = &groupCommit{submissions: s.incoming, recorded: s.recorded, began: now}
 	s.incoming = nil
-	for _, open := range s.group.submissions {
-		s.build(open, now)
-	}
 	return true
+}
+
+// number gives the jobs of the running commit their ids.
+func (s *submissions) number() {
+	for _, open := range s.group.submissions {
+		open.first = s.serial + 1
+		s.serial += int64(len(open.drafts))
+	}
 }
 
 // end ends the running commit and returns its submissions.
@@ -154,37 +171,36 @@ func (s *submissions) takeAfterCommit() []func(actor.Context) {
 	return waiting
 }
 
-// build makes the jobs of a submission.
+// build makes the next job of a submission, which was received at now.
 func (s *submissions) build(open *submission, now job.Timestamp) {
-	for _, draft := range open.drafts {
-		s.serial++
-		inputs := make([]json.RawMessage, len(draft.Ops))
-		priorities := make([]int, len(draft.Ops))
-		for i, op := range draft.Ops {
-			priorities[i] = int(op.Priority)
-			input, err := opcode.ResolveDepends(op.Input, s.serial)
-			if err != nil && open.failure == nil {
-				open.failure = wrongInput(err.Error())
-			}
-			inputs[i] = s.withoutForgedReasons(input, open.by)
+	id := open.first + int64(len(open.jobs))
+	draft := open.drafts[len(open.jobs)]
+	inputs := make([]json.RawMessage, len(draft.Ops))
+	priorities := make([]int, len(draft.Ops))
+	for i, op := range draft.Ops {
+		priorities[i] = int(op.Priority)
+		input, err := opcode.ResolveDepends(op.Input, id)
+		if err != nil && open.failure == nil {
+			open.failure = wrongInput(err.Error())
 		}
-		j := job.New(job.ID(s.serial), inputs, priorities, now, s.livelock)
-		if open.by != "" {
-			j.AppendReason(func(int) string { return job.UserSource }, func(int) string { return open.by }, now)
-		}
-		j.AppendReason(
-			func(op int) string {
-				return "gnt:opcode:" + strings.ToLower(strings.TrimPrefix(job.OpID(inputs[op]), "OP_"))
-			},
-			func(op int) string { return fmt.Sprintf("job=%d;index=%d", j.ID, op) }, now)
-		open.jobs, open.dependencies = append(open.jobs, j), append(open.dependencies, dependenciesOf(j))
-		r := record.Record{}
-		if draft.Name != "" {
-			r = r.WithName(draft.Name)
-		}
-		if open.parent > 0 {
-			r = r.WithParent(open.parent)
-		}
-		open.encoded, open.records = append(open.encoded, job.Encode(j)), append(open.records, r)
+		inputs[i] = s.withoutForgedReasons(input, open.by)
 	}
+	j := job.New(job.ID(id), inputs, priorities, now, s.livelock)
+	if open.by != "" {
+		j.AppendReason(func(int) string { return job.UserSource }, func(int) string { return open.by }, now)
+	}
+	j.AppendReason(
+		func(op int) string {
+			return "gnt:opcode:" + strings.ToLower(strings.TrimPrefix(job.OpID(inputs[op]), "OP_"))
+		},
+		func(op int) string { return fmt.Sprintf("job=%d;index=%d", j.ID, op) }, now)
+	open.jobs, open.dependencies = append(open.jobs, j), append(open.dependencies, dependenciesOf(j))
+	r := record.Record{}
+	if draft.Name != "" {
+		r = r.WithName(draft.Name)
+	}
+	if open.parent > 0 {
+		r = r.WithParent(open.parent)
+	}
+	open.encoded, open.records = append(open.encoded, job.Encode(j)), append(open.records, r)
 }

@@ -11,20 +11,34 @@ import (
 	"lockstep/messages"
 )
 
+// buildNext begins a commit and builds its jobs.
+func (s *submissions) buildNext(now job.Timestamp) bool {
+	if !s.begin(now) {
+		return false
+	}
+	s.number()
+	for _, open := range s.group.submissions {
+		for range open.drafts {
+			s.build(open, now)
+		}
+	}
+	return true
+}
+
 func TestSubmissionsArriveWhileACommitRuns(t *testing.T) {
 	s := newSubmissions("/livelock", false)
 	require.True(t, s.idle())
-	require.False(t, s.begin(job.Timestamp{}), "no submission")
+	require.False(t, s.buildNext(job.Timestamp{}), "no submission")
 	first := &submission{from: requester{actor.NewPID("", "c"), 1}, drafts: []*messages.JobDraft{draftOf(delayInput), draftOf(delayInput)}, name: "n1"}
 	s.incoming = append(s.incoming, first)
-	require.True(t, s.begin(job.Timestamp{}))
+	require.True(t, s.buildNext(job.Timestamp{}))
 	require.EqualValues(t, 2, s.serial)
 	require.EqualValues(t, 1, first.firstID())
 	require.EqualValues(t, 2, first.lastID())
 
 	second := &submission{from: requester{actor.NewPID("", "c"), 2}, drafts: []*messages.JobDraft{draftOf(delayInput)}, name: "n2"}
 	s.incoming = append(s.incoming, second)
-	require.False(t, s.begin(job.Timestamp{}), "a commit is running")
+	require.False(t, s.buildNext(job.Timestamp{}), "a commit is running")
 	require.Same(t, first, s.findOpen("n1"))
 	require.Same(t, second, s.findOpen("n2"))
 	require.Nil(t, s.findOpen("n3"))
@@ -38,7 +52,7 @@ func TestSubmissionsArriveWhileACommitRuns(t *testing.T) {
 	require.Equal(t, []*submission{first}, s.end())
 	require.EqualValues(t, 2, s.recorded)
 	require.False(t, s.idle())
-	require.True(t, s.begin(job.Timestamp{}))
+	require.True(t, s.buildNext(job.Timestamp{}))
 	require.EqualValues(t, 3, second.firstID())
 }
 
@@ -48,7 +62,7 @@ func TestADependencyThatCannotBeResolvedFailsItsSubmission(t *testing.T) {
 	bad := &submission{drafts: []*messages.JobDraft{draftOf(`{"OP_ID": "OP_TEST_DELAY", "depends": [[-5, []]]}`)}}
 	good := &submission{drafts: []*messages.JobDraft{draftOf(`{"OP_ID": "OP_TEST_DELAY", "depends": [[-1, []]]}`)}}
 	s.incoming = append(s.incoming, bad, good)
-	s.begin(job.Timestamp{})
+	s.buildNext(job.Timestamp{})
 	require.Equal(t, "OpPrereqError", bad.failure.Class)
 	require.Nil(t, good.failure)
 	require.EqualValues(t, 2, good.firstID())
@@ -59,7 +73,7 @@ func TestTheSubmitterIsInTheReasonTrail(t *testing.T) {
 	s := newSubmissions("/livelock", false)
 	s.incoming = append(s.incoming, &submission{by: "ann", drafts: []*messages.JobDraft{
 		draftOf(`{"OP_ID": "OP_TEST_DELAY", "reason": [["` + job.UserSource + `", "bob", 1]]}`)}})
-	s.begin(job.Timestamp{Sec: 1})
+	s.buildNext(job.Timestamp{Sec: 1})
 	encoded := string(s.group.submissions[0].encoded[0])
 	require.Contains(t, encoded, "ann")
 	require.NotContains(t, encoded, "bob")
@@ -79,7 +93,7 @@ func TestAClientOfTheSocketForgesNoUserOfTheRemoteAPI(t *testing.T) {
 		s := newSubmissions("/livelock", c.remoteOverSocket)
 		s.incoming = append(s.incoming, &submission{by: c.by, drafts: []*messages.JobDraft{
 			draftOf(`{"OP_ID": "OP_TEST_DELAY", "reason": [["lockstep:r\u0061pi", "user=admin", 1], ["gnt:user", "why", 2]]}`)}})
-		s.begin(job.Timestamp{Sec: 1})
+		s.buildNext(job.Timestamp{Sec: 1})
 		encoded := string(s.group.submissions[0].encoded[0])
 		require.Equal(t, c.stays, strings.Contains(encoded, "user=admin"), "%+v", c)
 		require.Contains(t, encoded, "why")
@@ -107,7 +121,7 @@ func TestARepeatedSubmissionIsComparedWithItsJobs(t *testing.T) {
 	}
 	made := newSubmissions("/l", false)
 	made.incoming = []*submission{{drafts: []*messages.JobDraft{draftOf(delayInput), draftOf(`{"OP_ID": "OP_TEST_DELAY", "duration": 2.0}`)}}}
-	made.begin(job.Timestamp{})
+	made.buildNext(job.Timestamp{})
 	jobs := made.group.submissions[0].encoded
 	r := same()
 	require.False(t, r.compare(0, nil), "an archived job is not compared")

@@ -13,11 +13,7 @@ func (q *queue) submit(ctx actor.Context, sender *actor.PID, m *messages.SubmitJ
 	if q.answerRepeated(ctx, sender, name, m) {
 		return
 	}
-	f := q.admission.refusal(m)
-	if f == nil {
-		f = q.launcher.refusal(m)
-	}
-	if f != nil {
+	if f := q.admission.refusal(m); f != nil {
 		ctx.Send(sender, &messages.SubmitJobsResult{Request: m.Request, Failure: f})
 		return
 	}
@@ -40,12 +36,26 @@ func (q *queue) checkSubmission(ctx actor.Context, sender *actor.PID, m *message
 }
 
 // commitNext starts the next commit, unless one is running. Before the files are
-// written, the ends of archived dependencies are recorded and the filter rules evaluated.
+// written, the jobs are checked and built, the ends of archived dependencies are recorded
+// and the filter rules evaluated.
 func (q *queue) commitNext(ctx actor.Context) {
 	if !q.submissions.begin(q.now()) {
 		q.sendDrained(ctx)
 		return
 	}
+	q.inSlices(ctx, q.checkGroup, func(ctx actor.Context) {
+		if len(q.submissions.committing()) == 0 {
+			q.committed(ctx)
+			return
+		}
+		q.submissions.number()
+		q.inSlices(ctx, q.buildGroup, q.prepared)
+	})
+}
+
+// prepared goes on with a commit whose jobs are built.
+func (q *queue) prepared(ctx actor.Context) {
+	q.submissions.group.prepared = true
 	for _, s := range q.submissions.committing() {
 		for i, j := range s.jobs {
 			q.records.depend(int64(j.ID), s.dependencies[i])
@@ -114,7 +124,7 @@ func (q *queue) committed(ctx actor.Context) {
 // scheduler; nil if a filter rule rejects it.
 func (q *queue) recordedJob(ctx actor.Context, s *submission, i int) *messages.UnfinishedJob {
 	j := s.jobs[i]
-	info := q.newInfo(j, s.encoded[i], s.records[i])
+	info := s.infos[i]
 	q.submissions.named.add(s.name, info.Id)
 	if j.Status().Final() { // rejected
 		q.retain(q.index.put(info, final))
