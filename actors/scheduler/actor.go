@@ -55,6 +55,8 @@ type Config struct {
 	StartUnblocked bool
 	// Decided is called with the duration of each search for jobs to start. It may be nil.
 	Decided func(took time.Duration)
+	// SliceWork is the work between two messages, in steps of about 20 ns; 0: 250,000.
+	SliceWork int
 }
 
 // Props makes the scheduler.
@@ -94,6 +96,7 @@ type scheduler struct {
 	awaited         clientWaits
 
 	continuing bool // continuePick is on its way
+	backlog    backlog
 
 	paused    map[job.ID]uint64 // as last sent to the lock manager, with SetLockPause.withhold
 	lastPause uint64            // the last of these numbers; the upper 32 bits are the incarnation
@@ -134,6 +137,9 @@ func (s *scheduler) Receive(ctx actor.Context) {
 		s.jobOutcome(ctx, m)
 	case *messages.VerdictsChanged:
 		s.verdictsChanged(ctx, m)
+	case *continueBacklog:
+		s.backlog.scheduled = false
+		s.workOff(ctx)
 	case *messages.ReachOpResult:
 		s.opReached(ctx, m)
 	case *messages.HoldChanged:
@@ -168,7 +174,7 @@ func (s *scheduler) Receive(ctx actor.Context) {
 	case *TakeSnapshot:
 		s.takeSnapshot(ctx, m)
 	case *messages.AwaitJobs:
-		s.awaitJobs(ctx, m)
+		s.awaitJobs(ctx, m, ctx.Sender())
 	case *actor.Terminated:
 		s.awaited.end(m.Who.Id)
 	default:
@@ -186,6 +192,7 @@ func (s *scheduler) requestJobs(ctx actor.Context) {
 		}
 	}
 	s.state, s.graph, s.jobs = nil, dependency.Graph{}, nil
+	s.dropBacklog(ctx)
 	clear(s.unknownOutcomes)
 	s.request++ // this also makes answers to a former incarnation stale
 	if !s.configured || s.learned.table == nil {
@@ -265,11 +272,9 @@ func (s *scheduler) enqueue(ctx actor.Context, m *messages.EnqueueJobs) {
 		return
 	}
 	for _, w := range m.Jobs {
-		if j := s.add(w); j != nil {
-			s.consider(ctx, j)
-			j.decoded = nil
-		}
+		s.backlog.add(w)
 	}
+	s.continueBacklog(ctx)
 }
 
 // jobReleased drops a job that has ended or has lost its process, or that the queue will
@@ -280,6 +285,7 @@ func (s *scheduler) jobReleased(ctx actor.Context, m *messages.JobReleased) {
 	}
 	id := job.ID(m.Id)
 	s.recordDurations(ctx, m.Encoded)
+	delete(s.backlog.arrived, id)
 	if j := s.jobs[id]; j != nil {
 		s.answerBegin(ctx, j, &messages.BeginOpResult{Failure: messages.JobLostFailure("The job is over")})
 		delete(s.jobs, id)

@@ -205,16 +205,21 @@ func (j *scheduledJob) inputs() []json.RawMessage {
 }
 
 // awaitJobs records that a process of a job waits for the ends of others, unless that would close a cycle.
-func (s *scheduler) awaitJobs(ctx actor.Context, m *messages.AwaitJobs) {
+// What the jobs in the backlog wait for is not known yet.
+func (s *scheduler) awaitJobs(ctx actor.Context, m *messages.AwaitJobs, sender *actor.PID) {
+	if s.backlog.busy() {
+		s.backlog.waits = append(s.backlog.waits, deferredWait{m, sender})
+		return
+	}
 	var cycle *messages.WaitCycle
 	if !m.Observed {
 		cycle = s.closedCycle(m)
 	}
-	if cycle == nil && len(m.Drafts) == 0 && s.awaited.set(ctx.Sender().Id, m) {
-		ctx.Watch(ctx.Sender())
+	if cycle == nil && len(m.Drafts) == 0 && s.awaited.set(sender.Id, m) {
+		ctx.Watch(sender)
 	}
 	if !m.Observed {
-		ctx.Respond(&messages.AwaitJobsResult{Request: m.Request, Cycle: cycle})
+		ctx.Send(sender, &messages.AwaitJobsResult{Request: m.Request, Cycle: cycle})
 	}
 }
 

@@ -34,6 +34,7 @@ type scheduledJob struct {
 
 	decoded  *job.Job           // only while the job is being added
 	expected *demand            // of a job without a process; kept because rules may change often
+	due      bool               // it is in the backlog, because a rule does not hold it back any more
 	shown    messages.StartWait // what the queue was sent that the job waits for
 
 	beganUs   int64             // when its process may have begun the opcode, in microseconds since 1970; 0: not known
@@ -212,6 +213,7 @@ func (j *scheduledJob) barred() bool { return j.paused() || filter.VerbOf(j.verd
 // consider decides whether the next opcode of a job may run once there is a slot. The job
 // waits for its start, or for the permission to go on.
 func (s *scheduler) consider(ctx actor.Context, j *scheduledJob) {
+	j.due = false
 	if j.openBegin != nil && j.judgedOp != j.op {
 		s.askVerdict(ctx, j)
 		return
@@ -300,7 +302,7 @@ func (s *scheduler) eligible(ctx actor.Context, j *scheduledJob) bool {
 
 // knownStatus looks up a job: an unfinished job has no outcome yet.
 func (s *scheduler) knownStatus(id job.ID) (job.Status, dependency.Lookup) {
-	if s.jobs[id] != nil {
+	if s.jobs[id] != nil || s.backlog.arrived[id] != nil {
 		return job.Queued, dependency.Found
 	}
 	return job.Queued, dependency.Unknown
@@ -401,7 +403,7 @@ func (s *scheduler) priorityChanged(ctx actor.Context, m *messages.PriorityChang
 	if s.state == nil {
 		return // ListUnfinishedJobsResult will have the priority
 	}
-	j := s.jobs[job.ID(m.Id)]
+	j := s.arrivedJob(ctx, job.ID(m.Id))
 	if j == nil {
 		return
 	}
@@ -417,7 +419,7 @@ func (s *scheduler) verdictsChanged(ctx actor.Context, m *messages.VerdictsChang
 		return
 	}
 	for _, v := range m.Verdicts {
-		j := s.jobs[job.ID(v.Id)]
+		j := s.arrivedJob(ctx, job.ID(v.Id))
 		if j == nil {
 			continue
 		}
@@ -425,8 +427,13 @@ func (s *scheduler) verdictsChanged(ctx actor.Context, m *messages.VerdictsChang
 		if v.Rule == "" {
 			j.verdict = nil
 		}
+		if !j.running && !j.barred() && j.expected == nil { // it has to be decoded
+			s.backlog.addKnown(j)
+			continue
+		}
 		s.reconsider(ctx, j)
 	}
+	s.continueBacklog(ctx)
 }
 
 // reconsider acts on a new verdict on a job, or on a hold or release.
@@ -447,7 +454,7 @@ func (s *scheduler) holdChanged(ctx actor.Context, m *messages.HoldChanged) {
 	if s.state == nil {
 		return // ListUnfinishedJobsResult will have it
 	}
-	j := s.jobs[job.ID(m.Id)]
+	j := s.arrivedJob(ctx, job.ID(m.Id))
 	if j == nil {
 		return
 	}

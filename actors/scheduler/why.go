@@ -23,6 +23,9 @@ func (s *scheduler) explainJobs(ctx actor.Context, m *messages.ExplainJobs) {
 	search := min(searchMax, searchTotal/max(len(m.Ids), 1))
 	cycles := s.cycles()
 	for _, id := range m.Ids {
+		if s.state != nil {
+			s.settle(ctx, job.ID(id))
+		}
 		reasons := s.reasons(job.ID(id), search)
 		result.Jobs = append(result.Jobs, &messages.JobExplanation{Id: id, Reasons: reasons, Cycle: s.cycleFor(cycles, job.ID(id), reasons)})
 	}
