@@ -128,7 +128,7 @@ func TestClusterAnswersQueriesDuringFailovers(t *testing.T) {
 	working.Wait()
 	require.Empty(t, violations, "of %d rounds", rounds)
 	t.Logf("%d rounds of queries, %d changes", rounds, made.count())
-	require.Greater(t, rounds, 100)
+	require.Greater(t, rounds, made.count(), "queries are made all the time")
 }
 
 // A change that a client knows to be made is in the answers half a second later, although the master is killed at the moment of its
