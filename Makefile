@@ -6,7 +6,7 @@ VAR     := var
 SEEDS   ?= 1..2000
 BENCH   ?= # more flags for lockstep-bench: BENCH='--only Jobs --out new.txt'
 GANETI  ?= $(BIN)/ganeti
-CLUSTER ?= TestSwap|TestRefusal|TestLive # TestReference: the operator's day on Ganeti's own daemons
+CLUSTER ?= TestSwap|TestRefusal|TestLive|TestQA # TestReference: the operator's day on Ganeti's own daemons
 REVISION := $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 DATE    := $(shell TZ=UTC git show -s --date=iso-strict-local --format=%cd HEAD 2>/dev/null)
 VERSION := $(patsubst v%,%,$(shell git describe --tags --exact-match 2>/dev/null))
