@@ -81,6 +81,9 @@ func (n *node) noteRunDir() error {
 		m.runDir = n.wantedRunDir
 		return nil
 	}
+	if n.disk.Find(paths.RunDirPath) == nil && m.checkNothingLivesIn(m.runDir, "") != nil {
+		n.wantedRunDir = m.runDir // a client that came before the first daemon has its lock file there
+	}
 	err := persistence.NoteRunDirOf(n.disk, n.wantedRunDir, m.checkNothingLivesIn)
 	if former, refused := errors.AsType[*persistence.FormerRunDirError](err); refused {
 		n.wantedRunDir = former.Former
