@@ -92,6 +92,9 @@ gnt-cluster init --enabled-hypervisors=fake --enabled-disk-templates=diskless,fi
   --ipolicy-bounds-specs=min:cpu-count=1,disk-count=0,disk-size=1,memory-size=1,nic-count=0,spindle-use=1/max:cpu-count=8,disk-count=16,disk-size=1048576,memory-size=32768,nic-count=8,spindle-use=12 \
   --maintain-node-health=no `+clusterName+`
 gnt-node add --no-ssh-key-check --master-capable=no `+second)
+	// Ganeti's WConfD sets up the address of the master in the background. Its end in the middle of that call would be an error in
+	// the log of the node daemon.
+	c.on(0, `until grep -q 'POST /node_activate_master_ip .* 200' /var/log/ganeti/node-daemon.log; do sleep 0.1; done`)
 	for node := range c.nodes { // a file that only one node has is a finding
 		c.on(node, `mkdir -p /var/lib/ganeti/rapi && echo 'operator secret write' >/var/lib/ganeti/rapi/users && chown -R gnt-rapi:gnt-masterd /var/lib/ganeti/rapi`)
 	}
