@@ -13,6 +13,9 @@ type eligibility struct {
 	waiting map[int64]*waitingJob
 	orders  map[int64]int  // client orders without an answer, by job
 	held    map[int64]bool // jobs that a client has held at some time
+	// chosen are the jobs that were chosen and have not come back. The value is true if an actor has failed since: if it was the
+	// job's, what it wrote last may say that the job waits, though the job stays with the jobs actor until it is adopted.
+	chosen map[int64]bool
 }
 
 // waitingJob is a job that has not been chosen, as far as an observer can tell.
@@ -34,14 +37,20 @@ func (c *eligibility) eligible(w *World, id int64) bool {
 
 func (c *eligibility) observe(w *World, event any) {
 	if c.waiting == nil {
-		c.waiting, c.orders, c.held = map[int64]*waitingJob{}, map[int64]int{}, map[int64]bool{}
+		c.waiting, c.orders, c.held, c.chosen = map[int64]*waitingJob{}, map[int64]int{}, map[int64]bool{}, map[int64]bool{}
 	}
 	switch e := event.(type) {
 	case fileChanged:
 		c.fileChanged(w, e)
 	case jobPicked:
 		delete(c.waiting, e.id)
+		c.chosen[e.id] = false
+	case panicked:
+		for id := range c.chosen { // the order does not matter
+			c.chosen[id] = true
+		}
 	case jobReturned:
+		delete(c.chosen, e.id)
 		c.see(w, e.id, w.Job(e.id))
 	case holdSent:
 		c.held[e.id] = true
@@ -56,18 +65,26 @@ func (c *eligibility) observe(w *World, event any) {
 		c.failed(w, e.path)
 	case garbled:
 		delete(c.waiting, e.id)
-	case deciderStarted, stalled:
-		for id := range c.waiting { // the order does not matter
-			c.touch(w, id)
-		}
+	case deciderStarted:
+		clear(c.chosen)
+		c.touchAll(w)
+	case stalled:
+		c.touchAll(w)
 	case powerLost:
 		clear(c.waiting)
+		clear(c.chosen)
 	}
 }
 
 func (c *eligibility) touch(w *World, id int64) {
 	if known := c.waiting[id]; known != nil {
 		known.changed = w.stepCount
+	}
+}
+
+func (c *eligibility) touchAll(w *World) {
+	for id := range c.waiting { // the order does not matter
+		c.touch(w, id)
 	}
 }
 
@@ -108,7 +125,7 @@ func (c *eligibility) see(w *World, id int64, j *job.Job) {
 	}
 	known := c.waiting[id]
 	if known == nil {
-		known = &waitingJob{odd: !Unconstrained(j) || c.held[id]}
+		known = &waitingJob{odd: !Unconstrained(j) || c.held[id] || c.chosen[id]}
 		c.waiting[id] = known
 	}
 	known.job, known.changed = j, w.stepCount
