@@ -9,10 +9,10 @@ import (
 
 // garbageMax is how many bytes of garbage there may be when a large request ends, or takes memory. The collector of Go lets the heap
 // double, so that the large requests of one client would otherwise take as much memory as all else.
-const garbageMax = 32 << 20
+const garbageMax = 16 << 20
 
 // collectEvery is how much memory is taken, in bytes, between two looks for garbage.
-const collectEvery = 16 << 20
+const collectEvery = 4 << 20
 
 // collector collects the garbage of large requests.
 type collector struct {
