@@ -111,11 +111,11 @@ var unknown = []struct {
 	form    *regexp.Regexp
 	instead string
 }{
-	{regexp.MustCompile(`\bDESIGN\b`), "write design.md and the number of its section"},
+	{regexp.MustCompile(`\bDESIGN\b`), `write design.md and the heading, as design.md "Replication"`},
 	{regexp.MustCompile(`\bSTYLE\b`), "write docs/contributing.md"},
 	{regexp.MustCompile(`\bdesigns?/[a-z-]+\.(txt|rst)|\bdesign-[a-z-]+\.rst`), `write designs.md and the heading, as designs.md "Job execution"`},
-	{regexp.MustCompile(`\bdesigns?,?` + gap + `sections?\b`), "write design.md and the number of its section"},
-	{regexp.MustCompile(`(?i)\bthe` + gap + `designs?\b|'s` + gap + `designs?\b`), `write design.md and a number, or designs.md and a heading`},
+	{regexp.MustCompile(`\bdesigns?,?` + gap + `sections?\b`), `write design.md and the heading, as design.md "Replication"`},
+	{regexp.MustCompile(`(?i)\bthe` + gap + `designs?\b|'s` + gap + `designs?\b`), `write design.md or designs.md, and the heading in quotes`},
 	{regexp.MustCompile(`[a-z-]+\.md` + gap + `(?:sections?|§)`), "leave the word section out"},
 	{regexp.MustCompile(`\.\./shared\b`), "cite docs/spec"},
 }
@@ -273,6 +273,16 @@ func TestCitations(t *testing.T) {
 	require.Empty(t, all, "%s\nthe forms of citations: docs/spec/README.md", strings.Join(all, "\n"))
 }
 
+// The headings of design.md are the names by which code cites it: each is there once, and none has a number.
+func TestDecisionsHaveNames(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range readSpec(t)["design.md"] {
+		require.Empty(t, s.number, "design.md: %s", s.title)
+		require.False(t, seen[s.title], "design.md has two headings %q", s.title)
+		seen[s.title] = true
+	}
+}
+
 // References within docs/spec resolve, and no section is empty.
 func TestSpecIsClosed(t *testing.T) {
 	documents := readSpec(t)
@@ -318,8 +328,8 @@ func TestFormsOfCitations(t *testing.T) {
 		"DESIGN section 9":        "write design.md",
 		"STYLE":                   "write docs/contributing.md",
 		"designs/daemons.txt":     "write designs.md and the heading",
-		"(design,\n// section 4)": "write design.md and the number",
-		"as the\n// design wants": "write design.md and a number",
+		"(design,\n// section 4)": "write design.md and the heading",
+		"as the\n// design wants": "write design.md or designs.md",
 		"../shared/spec":          "cite docs/spec",
 	} {
 		found := checkText(bad, documents)

@@ -127,7 +127,7 @@ func (ChangeNodes_What) EnumDescriptor() ([]byte, []int) {
 
 // LogEntry is an entry of the consensus log: changes of files below the data directory. It
 // has whole files and numbered records of the configuration, so applying it twice is harmless
-// (design.md 9). It was proposed by node
+// (design.md "Replication"). It was proposed by node
 // `origin` in incarnation `incarnation` of its daemon, which recognises its own proposals
 // by `number`.
 type LogEntry struct {

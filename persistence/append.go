@@ -14,7 +14,7 @@ import (
 // Append adds content to the end of path, which is created if it is absent, with the user, group
 // and mode of the rules; its directory must exist. It is for the journal of the locks, and syncs
 // nothing: the content survives the end of the process, but no power loss. After a power loss all
-// owners of locks are dead, so no lock is valid (design.md 7).
+// owners of locks are dead, so no lock is valid (design.md "Journal").
 //
 // Append makes one write(2) at the end of the file: a reader sees the content whole or not at
 // all. After an error a part of the content may be in the file, and stays there, because another

@@ -16,7 +16,7 @@ import (
 
 // Replace replaces the content of path atomically. It writes a temporary file beside it, gives it
 // the user, group and mode of the rules, syncs and renames it. The sync comes before the rename, so that unwritten data never replaces
-// good data. The new name survives a power loss only after [OSFiles.SyncDir] (design.md 4,
+// good data. The new name survives a power loss only after [OSFiles.SyncDir] (design.md
 // "Durable or not").
 //
 // The directory must exist. On an error the old file is unchanged and the temporary file removed.

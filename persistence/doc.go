@@ -30,5 +30,5 @@
 //
 // The job process links this package, and its start must stay quick: the package imports the
 // standard library, golang.org/x/sys/unix, core/paths and core/ownership only. The rules on what
-// is synced when are in design.md 4, "Durable or not".
+// is synced when are in design.md "Durable or not".
 package persistence

@@ -18,7 +18,7 @@ import (
 const DaemonLivelock = "luxi-daemon"
 
 // Livelock is a file that its process keeps locked while it lives. The kernel frees the lock when
-// the process ends, in whatever way (design.md 4, "Livelock files"). The descriptor is a plain
+// the process ends, in whatever way (design.md "Livelock files"). The descriptor is a plain
 // number, as in [QueueLock]: only Release or the end of the process closes it.
 type Livelock struct {
 	path string

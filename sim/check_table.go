@@ -14,7 +14,7 @@ import (
 // checkTable: each change in the lock manager's journals is valid. No two owners hold locks that
 // exclude each other. An owner takes only locks that follow the locks it holds in the lock order,
 // which prevents deadlocks. An owner that arrives when a request is overdue does not overtake it
-// (design.md 7, "Bounded bypass").
+// (design.md "Bounded bypass").
 type checkTable struct {
 	owners         map[lock.Owner]*tableOwner
 	read           map[string]int // read bytes of the journals, by path

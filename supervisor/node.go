@@ -17,7 +17,7 @@ import (
 	"lockstep/messages"
 )
 
-// Cluster has the ports and settings that only a node of a cluster needs (design.md 9).
+// Cluster has the ports and settings that only a node of a cluster needs (design.md "Replication").
 type Cluster struct {
 	Log   replicator.Log
 	Peers replicator.Peers

@@ -1,6 +1,6 @@
 package conn
 
-// Leased guards the answers of a master, whose lease can end before it hears of another master (design.md 9). leads
+// Leased guards the answers of a master, whose lease can end before it hears of another master (design.md "Master"). leads
 // reports whether the lease holds. Without the lease, Answer closes the connection instead, and the client asks the
 // present master. A nil leads means that there is no lease.
 func Leased(c Conn, leads func() bool) Conn {

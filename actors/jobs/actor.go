@@ -30,7 +30,7 @@ import (
 // Config is what the jobs actors need. MaxStarts is the maximum number of handshakes in
 // flight.
 //
-// In a cluster (design.md 9), Leads reports whether this node is certainly the master, and
+// In a cluster (design.md "Master"), Leads reports whether this node is certainly the master, and
 // Replicator receives what processes write. Until Fence has passed, the actors start no
 // process and take none for dead, because jobs of a former master may still run. Without a
 // cluster all three are zero.

@@ -286,7 +286,7 @@ func (a *jobActor) returnToQueue(ctx actor.Context, encoded []byte) {
 }
 
 // finalize makes sure that the file of a job without a process is final: it reads the file,
-// and writes the end if the process did not (design.md 4, "Death").
+// and writes the end if the process did not (design.md "Death").
 func (a *jobActor) finalize(ctx actor.Context) {
 	if a.recording {
 		a.afterRecording = a.finalize

@@ -1,5 +1,5 @@
 // Package locks is the lock manager: the actor that grants locks to jobs and to Ganeti's
-// programs (locks.md 1; design.md 7).
+// programs (locks.md 1; design.md "Locks").
 //
 // It owns the holders and the waiting requests of all locks, and the files with them:
 // locks.data, and a journal of the changes since; and another such pair for free locks, once

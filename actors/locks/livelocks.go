@@ -75,7 +75,7 @@ func sortedOwners(set map[lock.Owner]struct{}) []lock.Owner {
 
 // ownerDead frees what a dead owner holds and wants. A job's locks are freed only after
 // JobCleanedUp: orphans of its process may still be working, and its end must be on the
-// disk before another job gets its locks (design.md 4, "Death").
+// disk before another job gets its locks (design.md "Death").
 func (l *locks) ownerDead(ctx actor.Context, livelock string) {
 	if l.state == nil {
 		return // resume probes all owners

@@ -13,7 +13,7 @@ import (
 	"lockstep/messages"
 )
 
-// setPause pauses a job, or ends that. A paused job may ask again when it is no longer paused (design.md 8). A job that does
+// setPause pauses a job, or ends that. A paused job may ask again when it is no longer paused (design.md "Differences"). A job that does
 // not wait executes an opcode and keeps its locks.
 func (l *locks) setPause(ctx actor.Context, m *messages.SetLockPause) {
 	if !m.Paused {

@@ -6,7 +6,7 @@ import (
 	"lockstep/messages"
 )
 
-// groupCommit is the commit of a group of submissions (design.md 4, step 1): the job
+// groupCommit is the commit of a group of submissions (design.md "Submission"): the job
 // files are written in parallel, the directory is synced once, then the serial is
 // written, which is the commit record. If a step fails, the files without a commit
 // record are removed, so that no later serial turns them into jobs.

@@ -69,7 +69,7 @@ func (q *queue) verdictsReceived(ctx actor.Context, m *messages.EvaluateFiltersR
 }
 
 // rejectInGroup is the step that cancels the jobs of the group that the rules reject.
-// They are written as canceled, before the client receives their ids (design.md 8).
+// They are written as canceled, before the client receives their ids (design.md "Differences").
 func (q *queue) rejectInGroup() step {
 	open, next := q.submissions.committing(), 0
 	return func(_ actor.Context, work *int) bool {

@@ -88,7 +88,7 @@ func (l *launcher) refusal(draft *messages.JobDraft) *messages.Failure {
 }
 
 // specs encodes the launch specs of a job of lockstep-job for the start pipe of its process (queue.md
-// 4.5, step 5; design.md 1): a JSON list with an element per opcode, null where there
+// 4.5, step 5; design.md "Processes"): a JSON list with an element per opcode, null where there
 // is nothing to say. secrets has an element per opcode, or fewer.
 func (l *launcher) specs(j *job.Job, secrets []json.RawMessage) []byte {
 	specs := make([]*jobproc.LaunchSpec, len(j.Ops))

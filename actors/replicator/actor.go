@@ -1,5 +1,5 @@
 // Package replicator is the actor in front of the consensus log, on a node of a
-// cluster (design.md 9).
+// cluster (design.md "Replication").
 //
 // It owns the way of a change of shared files into the log and to the disks of a
 // majority, and the order in which this node applies committed entries. To the actors

@@ -7,7 +7,7 @@ import (
 	"lockstep/messages"
 )
 
-// Log is the consensus log (design.md 9): one order of entries for all nodes. An entry
+// Log is the consensus log (design.md "Engine"): one order of entries for all nodes. An entry
 // is committed when a majority of the voting nodes has it. Package raftlog implements
 // it; package logconformance tests the contract. Methods do not block and may be called
 // from any goroutine; their results arrive as messages at the actor given to Attach, in

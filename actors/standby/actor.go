@@ -1,5 +1,5 @@
 // Package standby is the gateway of a node that is not the master. It answers on the same sockets as the master's
-// gateways, and names the master (design.md 9).
+// gateways, and names the master (design.md "Master").
 //
 // The reception actor accepts connections and starts an actor for each. That actor asks the replicator which nodes the
 // cluster has and which is the master, and sends the answer to its client. A client may ask to be forwarded: its

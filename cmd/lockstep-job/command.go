@@ -52,7 +52,7 @@ func (x *execution) prepareCommand(parameters json.RawMessage) (c command, path 
 	return c, path, env, nil
 }
 
-// runCommand is OP_RUN_COMMAND (design.md 5). The output of the command becomes log entries as it arrives. The command has
+// runCommand is OP_RUN_COMMAND (design.md "Opcodes"). The output of the command becomes log entries as it arrives. The command has
 // a separate process group. When the command ends, what is left in the group is killed, because it must not work when the
 // locks of the opcode are released.
 func (x *execution) runCommand(parameters json.RawMessage) jobproc.Outcome {

@@ -42,7 +42,7 @@ func (x *execution) queueSettings() (map[string]json.RawMessage, *jobproc.Outcom
 	return settings, nil
 }
 
-// clusterSetParams is OP_CLUSTER_SET_PARAMS for the parameters of the queue (design.md 5). lockstep has no other
+// clusterSetParams is OP_CLUSTER_SET_PARAMS for the parameters of the queue (design.md "Opcodes"). lockstep has no other
 // parameters of a cluster.
 func (x *execution) clusterSetParams() jobproc.Outcome {
 	settings, refused := x.queueSettings()

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The job process starts in about a millisecond, because it links no large packages (design.md 1).
+// The job process starts in about a millisecond, because it links no large packages (design.md "Processes").
 func TestTheJobProcessStaysLight(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", ".").Output()
 	require.NoError(t, err)

@@ -18,7 +18,7 @@ import (
 // exitLeaseOver is the exit status of a process whose lease is over.
 const exitLeaseOver = 4
 
-// lease ends the command and the process when this node may not be the master of its cluster (design.md 9). Then the
+// lease ends the command and the process when this node may not be the master of its cluster (design.md "Master"). Then the
 // process does not write the job file, which belongs to the next master. The lock file stays; it identifies orphans of
 // the command.
 type lease struct {

@@ -50,7 +50,7 @@ func loadIdentity(dataDir string) (*peer.Identity, error) {
 	return nil, nil //nolint:nilnil // the usual case
 }
 
-// node is the daemon of one node of a cluster (design.md 9).
+// node is the daemon of one node of a cluster (design.md "Replication").
 type node struct {
 	*service
 	identity    *peer.Identity

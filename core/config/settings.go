@@ -9,7 +9,7 @@ import (
 )
 
 // Settings are lockstep's own settings. They can change at run time. They have a separate file, because Ganeti's
-// clients refuse a configuration with unknown keys (design.md 6).
+// clients refuse a configuration with unknown keys (design.md "Scheduling").
 type Settings struct {
 	// Order decides which of the pending jobs of one priority starts first: OrderExpected, OrderWeights or OrderPlain.
 	Order string `json:"order"`

@@ -1,5 +1,5 @@
 // Package dependency decides which jobs wait for the end of other jobs, and what happens when these end (queue.md 4.6;
-// designs.md "Chained jobs"; design.md 8). The caller reports the dependencies of a job's next opcode, and the ends of
+// designs.md "Chained jobs"; design.md "Differences"). The caller reports the dependencies of a job's next opcode, and the ends of
 // jobs, to a Graph. The Graph returns for each job whether the opcode may begin, waits, or can never begin, and which
 // jobs the caller must look up.
 //

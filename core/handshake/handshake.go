@@ -1,4 +1,4 @@
-// Package handshake decides the daemon's side of the start handshake (designs.md "Job execution"; design.md 4, step 4).
+// Package handshake decides the daemon's side of the start handshake (designs.md "Job execution"; design.md "Start").
 //
 // An Attempt is one start of a job process. It takes the events of the start: the process has named its livelock, the
 // name is durable, the process has taken its permission, the start has failed, the process has ended. It returns what
@@ -156,7 +156,7 @@ type Death struct {
 }
 
 // FinalizeJob fails the unfinished opcodes of a job whose process has ended, and reports whether there were any. Opcodes
-// that have succeeded keep their success (design.md 8). If a command may have run, its log says that output may be missing.
+// that have succeeded keep their success (design.md "Differences"). If a command may have run, its log says that output may be missing.
 func FinalizeJob(j *job.Job, d Death, now job.Timestamp) bool {
 	if j.Status().Final() {
 		return false

@@ -36,8 +36,8 @@ type Transition struct {
 	Why string
 }
 
-// transitions has every event in every status of an opcode (design.md 4 and 8; queue.md 4.6 to 4.10). A final status is
-// never left.
+// transitions has every event in every status of an opcode (design.md "Life of a job" and "Differences"; queue.md 4.6 to
+// 4.10). A final status is never left.
 var transitions = [...][events]Transition{
 	Queued: {
 		Begin:        {Waiting, "the job process begins with this opcode, or goes on to it"},

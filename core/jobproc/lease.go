@@ -3,7 +3,7 @@ package jobproc
 import "time"
 
 // In a cluster the process of a job ends itself when its node may not be the master any longer: the next master may have
-// failed the job by then and granted its locks to other jobs (design.md 9; package replication says how these times fit
+// failed the job by then and granted its locks to other jobs (design.md "Master"; package replication says how these times fit
 // with the others).
 const (
 	// LeaseProbe is how often the process checks the lease.

@@ -1,4 +1,4 @@
-// Package jobproc decides everything that a job process does (design.md 4, step 5; queue.md 4.6). It is pure: its state
+// Package jobproc decides everything that a job process does (design.md "Run"; queue.md 4.6). It is pure: its state
 // machines take events with the time and return actions. The program lockstep-job performs the actions with real files,
 // sockets and commands; the simulator performs the same actions with simulated ones.
 //
@@ -174,7 +174,7 @@ func (m *Machine) Log(kind string, payload json.RawMessage, now job.Timestamp) S
 }
 
 // Done: the opcode has ended. A failure ends the job. After a success, the same write sets the next opcode waiting, so
-// that the job never shows queued again (design.md 8).
+// that the job never shows queued again (design.md "Differences").
 func (m *Machine) Done(o Outcome, now job.Timestamp) Step {
 	m.expect(executing)
 	op := &m.job.Ops[m.op]

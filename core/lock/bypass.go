@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Bounded bypass (design.md 7). A request that has been pending for longer than the limit is overdue: a later
+// Bounded bypass (design.md "Bounded bypass"). A request that has been pending for longer than the limit is overdue: a later
 // request that conflicts with it, new or pending, is not granted although the locks are free: it waits behind it.
 // An owner for which an overdue request waits, directly or through others, never waits behind that request, because it
 // must finish first: an owner waits for its blockers, or for the one request that is ahead of it.

@@ -251,7 +251,7 @@ func (c *clocked) end(t *rapid.T, owners int) {
 }
 
 // A chain of waiting owners leads from an overdue request to a request behind it. No owner waits for ever, whichever
-// link is made last: design.md 7, "Bounded bypass".
+// link is made last: design.md "Bounded bypass".
 func TestChainsAreNoCycles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := newClocked(domain{"chain", Implied, nil})

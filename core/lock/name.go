@@ -1,4 +1,4 @@
-// Package lock decides which owner holds which lock (locks.md 1; design.md 7). It has the names of locks and their
+// Package lock decides which owner holds which lock (locks.md 1; design.md "Locks"). It has the names of locks and their
 // order, the allocation of locks to owners, the requests that wait, the declarations of what opcodes will ask for, and
 // the bytes in which the state is kept.
 //

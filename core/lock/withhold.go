@@ -7,7 +7,7 @@ import (
 	"lockstep/core/job"
 )
 
-// Withheld jobs (design.md 8). A pending request of a withheld job is not granted, blocks no request and has no age; it stays
+// Withheld jobs (design.md "Differences"). A pending request of a withheld job is not granted, blocks no request and has no age; it stays
 // pending until the job is allowed, or the client drops it. Requests that do not wait, and releases, are as for any job.
 //
 // A State of Settings.WithholdJobs withholds all jobs until AllowOthers: it is not known yet which are withheld.

@@ -194,7 +194,7 @@ var lockTable = map[string][]tableEntry{
 	},
 
 	"OP_TEST_DELAY": {
-		exclusive(unless(isNotFalse("no_locks"), // unlike in Ganeti this parameter has an effect (design.md 8)
+		exclusive(unless(isNotFalse("no_locks"), // unlike in Ganeti this parameter has an effect (design.md "Differences")
 			unionOf(nodes("on_nodes"), when(isNotFalse("on_master"), masterNode))), lock.Node),
 	},
 	"OP_TEST_JQUEUE":    {exclusive(masterNode, lock.Node)},

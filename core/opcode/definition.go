@@ -14,7 +14,7 @@ import (
 )
 
 // Definition is an opcode that an operator declares: the parameters it takes, and the command and the locks that are
-// computed from them (design.md 5). The texts are templates: ${name} stands for the value of a parameter, $${ for these
+// computed from them (design.md "Opcodes"). The texts are templates: ${name} stands for the value of a parameter, $${ for these
 // two characters. A string is inserted unchanged, any other value as its JSON. No shell interprets the result. An
 // argument, a variable or a lock that mentions an unset optional parameter is omitted.
 type Definition struct {

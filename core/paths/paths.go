@@ -207,7 +207,7 @@ func StartOfLivelock(file string) int64 {
 }
 
 // IsJobLivelock reports whether the name is that of a job process's livelock, not of a daemon's or a tool's, as Ganeti
-// does. A job file without such a name was never confirmed, so the job can be started again (design.md 4, step 4).
+// does. A job file without such a name was never confirmed, so the job can be started again (design.md "Start").
 func IsJobLivelock(file string) bool {
 	return strings.HasPrefix(path.Base(file), jobLivelockPrefix)
 }

@@ -95,7 +95,7 @@ func JobIDs(q *Query[JobItem]) (ids []int64, only bool) {
 
 // ClientStatus is a job's status for clients, wherever jobs are shown. A job that waits for other jobs is waiting, as
 // designs.md "Status while waiting for dependencies" requires, and so is one that only locks or a reservation keep from
-// its start, although no process has written that status (design.md 8).
+// its start, although no process has written that status (design.md "Differences").
 func ClientStatus(i *messages.JobInfo) job.Status {
 	if s := StatusOf(i); s != job.Queued || i.GetWait() == messages.StartWait_NOT_WAITING {
 		return s

@@ -7,7 +7,7 @@ import (
 	"lockstep/messages"
 )
 
-// Agreement says what a comparison of the files of all nodes with the master's means (design.md 9).
+// Agreement says what a comparison of the files of all nodes with the master's means (design.md "Equal files").
 type Agreement struct {
 	// Repair are the files that differ on some node while the master and others, a majority of the voters, have the same.
 	Repair []string

@@ -103,9 +103,9 @@ func isStarted(file string, content []byte) bool {
 // Apply is the changes of this node's files by entries, as requests to the store. Each request must be done before the
 // next. local has the content of the PathsToRead; a missing file is nil.
 //
-// Changes of the configuration are left out, see ConfigChanges. An update is omitted if a later update of the same file follows. Files that a job process has written on this node
-// are kept (design.md 9): observations of this incarnation are already on this disk; for those of a former incarnation,
-// see Supersedes.
+// Changes of the configuration are left out, see ConfigChanges. An update is omitted if a later update of the same file
+// follows. Files that a job process has written on this node are kept (design.md "Files of running jobs"): observations of
+// this incarnation are already on this disk; for those of a former incarnation, see Supersedes.
 func (s Applier) Apply(entries []*messages.LogEntry, local map[string][]byte) []*messages.AccessStore {
 	p := storePlan{touchedPaths: map[string]int{}, unsyncedMoves: s.Unsynced}
 	for _, e := range entries {

@@ -226,7 +226,7 @@ func drawHistory(t *rapid.T) *history {
 	return h
 }
 
-// design.md 9: the job files of all nodes are identical, and all nodes agree on which jobs run where.
+// design.md "What is replicated": the job files of all nodes are identical, and all nodes agree on which jobs run where.
 func TestAllNodesComeToHaveTheSameFiles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := drawHistory(t)

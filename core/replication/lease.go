@@ -8,7 +8,7 @@ import (
 	"lockstep/messages"
 )
 
-// Times between nodes (design.md 9). Their order prevents two nodes from working at the same time:
+// Times between nodes (design.md "Master"). Their order prevents two nodes from working at the same time:
 //
 //	Lease < ElectionMin                       the former master stops before another is elected
 //	LeaseProbe + LeaseGrace + a margin <= Fence   (package jobproc)  and its jobs have ended before others start

@@ -25,7 +25,7 @@ const catchUpMax = 100
 // A node that has a log and is not a member was removed. It can join only as a new node. A node that has lost its log
 // cannot be a voter, even if it was one, because it does not have the entries that it helped to commit. So it is
 // removed first, and then joins as a new node. The number of votes is kept odd: two voters fail more often than one
-// (design.md 9).
+// (design.md "Acknowledged").
 func NextChange(members []*messages.Member, w JoinRequest, applied uint64, readyVoters []string) *messages.ChangeNodes {
 	add := &messages.ChangeNodes{What: messages.ChangeNodes_ADD_NONVOTER, Name: w.Name, Address: w.Address}
 	i := slices.IndexFunc(members, func(m *messages.Member) bool { return m.Name == w.Name })

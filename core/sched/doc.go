@@ -1,4 +1,4 @@
-// Package sched decides which pending jobs run next (design.md 6). It is pure. The caller reports candidates, running
+// Package sched decides which pending jobs run next (design.md "Scheduling"). It is pure. The caller reports candidates, running
 // jobs, locks and settings, and passes in the time. Pick returns the jobs that get the free slots, in order. Explain
 // returns why a candidate does not run yet.
 //

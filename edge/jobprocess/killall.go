@@ -20,7 +20,7 @@ import (
 
 // KillAll kills all job processes of this node and the orphans of ended ones, and returns when
 // none is left. It is called when this node is not the master of its cluster and the master has
-// failed their jobs (design.md 9). Usually the processes have ended by then, because their lease
+// failed their jobs (design.md "Master"). Usually the processes have ended by then, because their lease
 // has expired.
 func (p *Processes) KillAll() {
 	for livelock, id := range p.livelocks() {

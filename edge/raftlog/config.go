@@ -1,5 +1,5 @@
 // Package raftlog is the consensus log of the replicator: hashicorp/raft behind the port
-// replicator.Log (design.md 9).
+// replicator.Log (design.md "Replication").
 //
 // It owns the log of this node and the lease: the time for which this node is certain to be
 // the only leader. The replicator may propose entries, acknowledge applied entries and

@@ -118,7 +118,7 @@ func asFailure(err error) *Failure {
 
 // luxiFailure maps an error of a LUXI method to an answer. Ganeti answers 500 to most. Here an
 // unknown job is 404, and a queue that takes no jobs or a node that is not the master is 503
-// (design.md 8 and 9).
+// (design.md "Differences" and "Replication").
 func luxiFailure(e *wire.Error) *Failure {
 	switch e.Class {
 	case "JobQueueFull", "JobQueueDrainError":

@@ -114,7 +114,7 @@ func rowObject(fields []string, row []raw) (raw, error) {
 }
 
 // job returns one job, archived or not. An unknown job is 404, where Ganeti answers with an
-// object full of null (design.md 8).
+// object full of null (design.md "Differences").
 func (s *Server) job(c *call) (any, error) {
 	id, err := c.jobID()
 	if err != nil {

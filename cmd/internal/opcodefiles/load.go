@@ -1,4 +1,4 @@
-// Package opcodefiles reads the opcodes that operators declare in YAML files (design.md 5).
+// Package opcodefiles reads the opcodes that operators declare in YAML files (design.md "Opcodes").
 // The daemon loads them at its start and on SIGHUP; the command line checks them. The error
 // lists every mistake with file and line. The package keeps nothing.
 package opcodefiles
