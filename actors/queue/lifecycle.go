@@ -6,6 +6,7 @@ import (
 
 	"lockstep/core/filter"
 	"lockstep/core/job"
+	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
@@ -65,7 +66,11 @@ func (q *queue) progress(ctx actor.Context, id int64, encoded []byte) {
 
 func (q *queue) ended(ctx actor.Context, m *messages.JobEnded) {
 	e := q.index.get(m.Id)
-	if e == nil || e.stage != active {
+	if e == nil {
+		q.unknownEnded(ctx, m)
+		return
+	}
+	if e.stage != active {
 		return
 	}
 	j, err := job.Decode(m.Encoded)
@@ -74,6 +79,20 @@ func (q *queue) ended(ctx actor.Context, m *messages.JobEnded) {
 	}
 	q.index.setInfo(e, q.nextInfo(e, j, m.Encoded))
 	q.finish(ctx, e, m.Encoded)
+}
+
+// unknownEnded takes the end of a job that is not in the index. It is archived, or its file was removed by hand before this queue read the
+// directory: then the job's actor, which knew the job, has written its file again.
+func (q *queue) unknownEnded(ctx actor.Context, m *messages.JobEnded) {
+	q.store.Read(ctx, "check-job", paths.JobPath(m.Id), func(ctx actor.Context, file *messages.ReadFileResult) {
+		if file.Failure != nil || file.Missing || q.index.get(m.Id) != nil {
+			return
+		}
+		q.recoverJob(ctx, &messages.ScannedJob{Id: m.Id, Content: file.Content}, true)
+		if q.index.get(m.Id) != nil {
+			q.ended(ctx, m)
+		}
+	})
 }
 
 // awaitCleanup answers at once for a job that is not active: it has no process. For an

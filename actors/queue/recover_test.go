@@ -220,3 +220,30 @@ func TestRecoveryThatCannotGoOnIsTriedAgain(t *testing.T) {
 		})
 	}
 }
+
+// The file of a running job was removed by hand before a queue started. Its job's actor writes the file again at the end of the job, and the
+// job is in the queue again. The end of a job that is archived changes nothing.
+func TestAnEndBringsAJobBack(t *testing.T) {
+	for name, r := range map[string]struct {
+		file  *messages.ReadFileResult
+		known bool
+	}{
+		"written again": {&messages.ReadFileResult{Content: job.Encode(ended(1))}, true},
+		"archived":      {&messages.ReadFileResult{Missing: true}, false},
+		"unreadable":    {&messages.ReadFileResult{Failure: messages.GenericFailure("EIO")}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBench(t, func(t *testing.T, b *bench) {
+				b.recover(&messages.ScanQueueResult{Serial: []byte("1\n")}, 1)
+				b.jobs.Ask(b.queue, &messages.JobEnded{Id: 1, Encoded: job.Encode(ended(1))})
+				read := b.storeAsked()
+				require.Equal(t, "queue/job-1", read.GetRead().GetPath())
+				b.fileRead(read, r.file)
+				require.Equal(t, !r.known, b.rowOf(1).Unknown)
+				if r.known {
+					require.Equal(t, "final", b.placeOf(1))
+				}
+			})
+		})
+	}
+}
