@@ -57,7 +57,7 @@ func TestLinksOfDocuments(t *testing.T) {
 			file, anchor, _ := strings.Cut(m[1], "#")
 			target := page
 			if file != "" {
-				target = filepath.Join(filepath.Dir(page), file)
+				target = strings.TrimPrefix(filepath.Join(filepath.Dir(page), file), "../docs/")
 			}
 			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s: the link %s leads to no file", page, m[1])
