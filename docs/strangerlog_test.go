@@ -11,20 +11,20 @@ import (
 )
 
 // doors are the packages that hear clients before these have logged in.
-var doors = []string{"edge/rapi", "edge/console", "edge/mond", "edge/confd", "edge/peer", "edge/tlsserver", "edge/socket"}
+var doors = []string{"edge/rapi", "edge/login", "edge/console", "edge/mond", "edge/confd", "edge/peer", "edge/tlsserver", "edge/socket"}
 
 // unboundedLines are the lines that these packages write as often as their cause comes, each with the reason why no stranger causes it.
 var unboundedLines = map[string]string{
-	"edge/rapi: users file missing; all logins to the remote API fail":                             "once for each change of the file",
-	"edge/rapi: users file unreadable; the users read before stay valid":                           "once for each error in turn",
-	"edge/rapi: users file: invalid line ignored":                                                  "once for each change of the file",
-	"edge/rapi: users file is readable by all users of this machine; set its mode to 0640 or less": "once for each change of the file",
-	"edge/rapi: users file loaded":                                                                 "once for each change of the file",
-	"edge/rapi: remote API: request answered":                                                      "audit of a user who may write",
-	"edge/console: console: logged in":                                                             "a user with the right password",
-	"edge/console: console: logged out":                                                            "a user with a session",
-	"edge/console: console: change requested":                                                      "audit of a user who may write",
-	"edge/confd: configuration queries: keys loaded":                                               "once for each change of a key",
+	"edge/login: users file missing; all logins to the remote API fail":                             "once for each change of the file",
+	"edge/login: users file unreadable; the users read before stay valid":                           "once for each error in turn",
+	"edge/login: users file: invalid line ignored":                                                  "once for each change of the file",
+	"edge/login: users file is readable by all users of this machine; set its mode to 0640 or less": "once for each change of the file",
+	"edge/login: users file loaded":                                                                 "once for each change of the file",
+	"edge/rapi: remote API: request answered":                                                       "audit of a user who may write",
+	"edge/console: console: logged in":                                                              "a user with the right password",
+	"edge/console: console: logged out":                                                             "a user with a session",
+	"edge/console: console: change requested":                                                       "audit of a user who may write",
+	"edge/confd: configuration queries: keys loaded":                                                "once for each change of a key",
 	"edge/confd: configuration queries: no key yet; queries are answered once the file is there (lockstep confd rotate-key makes it)": "once for each error in turn",
 	"edge/confd: configuration queries: key cannot be read; the keys in force stay":                                                   "once for each error in turn",
 	"edge/confd: configuration queries: configuration loaded":                                                                         "once for each change of the file",

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/cmd/internal/opcodefiles"
-	"lockstep/edge/rapi"
+	"lockstep/edge/login"
 )
 
 func TestTheFileAndTheFlagsHaveTheSameNames(t *testing.T) {
@@ -111,7 +111,7 @@ func TestExamplesOfTheFirstStart(t *testing.T) {
 	require.Empty(t, definitions)
 	text, err := os.ReadFile(c.Rapi.Users)
 	require.NoError(t, err)
-	users, mistakes := rapi.ParseUsers(text)
+	users, mistakes := login.ParseUsers(text)
 	require.Empty(t, users)
 	require.Empty(t, mistakes)
 	require.NoError(t, os.WriteFile(c.Rapi.Users, []byte("mine"), 0o600))

@@ -20,8 +20,8 @@ import (
 	"lockstep/core/paths"
 	"lockstep/edge/admission"
 	"lockstep/edge/gather"
+	"lockstep/edge/login"
 	"lockstep/edge/mond"
-	"lockstep/edge/rapi"
 	"lockstep/supervisor"
 )
 
@@ -57,7 +57,7 @@ func runMond(stop context.Context, c Config, o faceOptions, ready func()) error 
 	}
 	defer monitoring.Stop()
 	c.Mond.Address = listener.Addr().String()
-	server := mond.New(mond.Config{Log: log, Listener: listener, Board: board, Logins: rapi.NewLogins(c.Rapi.Users, log), Allow: c.Mond.allowed, Hosts: c.mondHosts(),
+	server := mond.New(mond.Config{Log: log, Listener: listener, Board: board, Logins: login.New(c.Rapi.Users, log), Allow: c.Mond.allowed, Hosts: c.mondHosts(),
 		Table: admission.NewTable(), Collectors: []prometheus.Collector{buildInfo(buildinfo.Read())}})
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve() }()

@@ -16,6 +16,7 @@ import (
 	"lockstep/cmd/internal/buildinfo"
 	"lockstep/core/ownership"
 	"lockstep/edge/admission"
+	"lockstep/edge/login"
 	"lockstep/edge/rapi"
 	"lockstep/persistence"
 )
@@ -79,7 +80,7 @@ func runRapi(stop context.Context, c Config, o faceOptions, ready func()) error 
 	}
 	table := admission.NewTable()
 	server, err := rapi.New(rapi.Config{Ganeti: true, Log: log, Listener: listener, Table: table, Luxi: rapi.NewRemote(persistence.SocketPath(c.RunDir, persistence.LuxiSocket), table),
-		TLS: secure, Logins: rapi.NewLogins(c.Rapi.Users, log), Hosts: hosts, RequireAuthentication: o.rapi.requireAuthentication,
+		TLS: secure, Logins: login.New(c.Rapi.Users, log), Hosts: hosts, RequireAuthentication: o.rapi.requireAuthentication,
 		AllowCommands: c.Rapi.AllowCommands, Connections: int(o.rapi.clientsMax), Collectors: []prometheus.Collector{buildInfo(buildinfo.Read())}}) //nolint:gosec // a bound of connections
 	if err != nil {
 		return errors.Join(err, listener.Close())

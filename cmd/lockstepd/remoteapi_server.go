@@ -20,6 +20,7 @@ import (
 	"lockstep/cmd/internal/buildinfo"
 	"lockstep/edge/admission"
 	"lockstep/edge/console"
+	"lockstep/edge/login"
 	"lockstep/edge/rapi"
 )
 
@@ -32,7 +33,7 @@ type remoteAPI struct {
 	decisionTimes prometheus.Histogram
 	unlocked      *prometheus.CounterVec // of unlockedChanges
 	collectors    []prometheus.Collector
-	logins        *rapi.Logins           // nil: not used yet
+	logins        *login.Logins          // nil: not used yet
 	server        *rapi.Server           // nil: not open
 	console       *console.Console       // nil: not open
 	consoleURL    atomic.Pointer[string] // address of the console; nil: not open
@@ -129,9 +130,9 @@ func (a *remoteAPI) open(env *kit.Env, luxi func() *actor.PID) error {
 }
 
 // sharedLogins are the logins of all servers that show jobs. They are the users of the remote API.
-func (a *remoteAPI) sharedLogins(log *logrus.Logger) *rapi.Logins {
+func (a *remoteAPI) sharedLogins(log *logrus.Logger) *login.Logins {
 	if a.logins == nil {
-		a.logins = rapi.NewLogins(a.config.Rapi.Users, log)
+		a.logins = login.New(a.config.Rapi.Users, log)
 	}
 	return a.logins
 }

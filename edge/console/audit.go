@@ -4,6 +4,8 @@ import (
 	"net/http"
 
 	"github.com/sirupsen/logrus"
+
+	"lockstep/edge/tlsserver"
 )
 
 // change is page for what changes something: it needs the option write, and leaves one line in the log. The line has no error, which may
@@ -15,7 +17,7 @@ func (x *Console) change(serve func(*request) error) http.HandlerFunc {
 		}
 		q.about = logrus.Fields{}
 		err := serve(q)
-		fields := logrus.Fields{"user": q.user.Who, "address": remoteHost(q.Request), "request": q.Method + " " + q.URL.Path, "done": q.done}
+		fields := logrus.Fields{"user": q.user.Who, "address": tlsserver.RemoteHost(q.Request), "request": q.Method + " " + q.URL.Path, "done": q.done}
 		x.config.Log.WithFields(q.about).WithFields(fields).Info("console: change requested")
 		return err
 	})

@@ -29,6 +29,7 @@ import (
 
 	"lockstep/core/budget"
 	"lockstep/edge/admission"
+	"lockstep/edge/login"
 	"lockstep/edge/luxiclient"
 	"lockstep/edge/rapi"
 	"lockstep/edge/ratelog"
@@ -53,7 +54,7 @@ var assetFiles embed.FS
 type Config struct {
 	Log    *logrus.Logger
 	Queue  *rapi.Pool
-	Logins *rapi.Logins
+	Logins *login.Logins
 	// AllowCommands permits opcodes that run arbitrary commands.
 	AllowCommands bool
 	Version       string // of the daemon, for people

@@ -3,12 +3,14 @@ package console
 import (
 	"encoding/base64"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -17,12 +19,13 @@ import (
 	"lockstep/core/answer"
 	"lockstep/core/session"
 	"lockstep/edge/admission"
+	"lockstep/edge/login"
 	"lockstep/edge/rapi"
 )
 
 // All templates parse, no page has an inline script or style, and all assets together are small.
 func TestAssetsAndTemplates(t *testing.T) {
-	x, err := New(Config{Log: logrus.New(), Queue: rapi.NewForwardingPool(rapi.Gateway{}, admission.NewTable()), Logins: rapi.NewLogins("/nonexistent", logrus.New()), Table: admission.NewTable()})
+	x, err := New(Config{Log: logrus.New(), Queue: rapi.NewForwardingPool(rapi.Gateway{}, admission.NewTable()), Logins: login.New("/nonexistent", logrus.New()), Table: admission.NewTable()})
 	require.NoError(t, err)
 	total := 0
 	for name, a := range x.assets {
@@ -191,7 +194,7 @@ func TestAUserWithoutOptionsSeesNothing(t *testing.T) {
 	users := filepath.Join(t.TempDir(), "users")
 	require.NoError(t, os.WriteFile(users, []byte("guest secret\n"), 0o600))
 	log := logrus.New()
-	x, err := New(Config{Log: log, Logins: rapi.NewLogins(users, log), Port: 1, Table: admission.NewTable()})
+	x, err := New(Config{Log: log, Logins: login.New(users, log), Port: 1, Table: admission.NewTable()})
 	require.NoError(t, err)
 	id := newID()
 	guest, known := x.config.Logins.Find("guest")
@@ -205,4 +208,32 @@ func TestAUserWithoutOptionsSeesNothing(t *testing.T) {
 		x.ServeHTTP(w, r)
 		require.Equal(t, http.StatusForbidden, w.Code, path)
 	}
+}
+
+// A browser that guesses passwords is told when there were too many, and when it may try again. It never gets the code that makes it ask
+// for a password itself.
+func TestAGuesserIsToldThatThereWereTooMany(t *testing.T) {
+	users := filepath.Join(t.TempDir(), "users")
+	require.NoError(t, os.WriteFile(users, []byte("reader secret read\n"), 0o600))
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	synctest.Test(t, func(t *testing.T) {
+		x, err := New(Config{Log: log, Logins: login.New(users, log), Port: 1, Table: admission.NewTable()})
+		require.NoError(t, err)
+		for guess := range 10 {
+			r := httptest.NewRequest(http.MethodPost, rapi.ConsolePath+"login", strings.NewReader("name=reader&password=wrong"))
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			r.RemoteAddr = "127.0.0.1:5000"
+			w := httptest.NewRecorder()
+			x.ServeHTTP(w, r)
+			if guess < 8 {
+				require.Equal(t, http.StatusUnprocessableEntity, w.Code)
+				require.Contains(t, w.Body.String(), "The name or the password is wrong.")
+				continue
+			}
+			require.Equal(t, http.StatusTooManyRequests, w.Code)
+			require.Contains(t, w.Body.String(), "The name or the password is wrong, and too many logins have failed; wait before you try again.")
+			require.Equal(t, "3", w.Header().Get("Retry-After"))
+		}
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"lockstep/core/budget"
 	"lockstep/edge/admission"
 	"lockstep/edge/rapi"
+	"lockstep/edge/tlsserver"
 )
 
 // readFresh is how long an answer serves other readers. Many browsers that show the same page then cost the queue four questions a
@@ -140,7 +141,7 @@ func askAged[T any](q *request, maxAge time.Duration, class rapi.Class, method s
 
 // do makes a call with an effect, in the name of the user.
 func (q *request) do(class rapi.Class, result any, method string, args ...any) error {
-	ctx := rapi.WithCaller(q.Context(), q.user.Who+", from="+remoteHost(q.Request))
+	ctx := rapi.WithCaller(q.Context(), q.user.Who+", from="+tlsserver.RemoteHost(q.Request))
 	data, err := q.console.queue.Call(ctx, class, method, args...)
 	q.console.reads.forget()
 	if err != nil || result == nil {

@@ -19,7 +19,9 @@ import (
 
 	"lockstep/core/answer"
 	"lockstep/core/session"
+	"lockstep/edge/login"
 	"lockstep/edge/rapi"
+	"lockstep/edge/tlsserver"
 )
 
 const (
@@ -44,7 +46,7 @@ var errNoSession = errors.New("no session")
 // changed.
 type sessionCache struct {
 	queue  rapi.Luxi
-	logins *rapi.Logins
+	logins *login.Logins
 	now    func() time.Time
 	// account returns the name of the account with a number.
 	account func(uid string) (name string, err error)
@@ -58,7 +60,7 @@ type cachedSession struct {
 	checkedAt time.Time
 }
 
-func newSessionCache(queue rapi.Luxi, logins *rapi.Logins) *sessionCache {
+func newSessionCache(queue rapi.Luxi, logins *login.Logins) *sessionCache {
 	return &sessionCache{queue: queue, logins: logins, now: time.Now, account: accountName, known: map[string]cachedSession{}}
 }
 
@@ -176,7 +178,7 @@ func mayHaveSession(r *http.Request) bool { return r.TLS != nil || isLocal(r) }
 
 // isLocal reports whether a request comes from this machine: from loopback, or from the address that it is sent to.
 func isLocal(r *http.Request) bool {
-	remote := net.ParseIP(remoteHost(r))
+	remote := net.ParseIP(tlsserver.RemoteHost(r))
 	if remote == nil {
 		return false
 	}
@@ -187,14 +189,6 @@ func isLocal(r *http.Request) bool {
 	host, _, err := net.SplitHostPort(local.String())
 	own := net.ParseIP(host)
 	return remote.IsLoopback() || err == nil && own != nil && own.Equal(remote)
-}
-
-func remoteHost(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
 }
 
 // safeNext is a path of the console to go to after the login.
@@ -229,9 +223,10 @@ func (x *Console) login(q *request) error {
 	if err != nil {
 		problem := "The name or the password is wrong."
 		code := http.StatusUnprocessableEntity // a page may not ask the browser for a password by 401
-		if f := rapi.AsFailure(err); f.Code == http.StatusTooManyRequests {
-			problem, code = f.Error()+".", f.Code
-			q.w.Header().Set("Retry-After", fmt.Sprint(f.RetryAfter))
+		var many *login.TooManyError
+		if errors.As(err, &many) {
+			problem, code = many.Error()+".", http.StatusTooManyRequests
+			q.w.Header().Set("Retry-After", fmt.Sprint(many.RetryAfter))
 		}
 		q.render(code, "login", view{Title: "Log in", Data: loginView{Next: next, Name: name, Problem: problem, Open: true}})
 		return nil
@@ -256,7 +251,7 @@ func (x *Console) begin(q *request, id []byte, next, who string, err error) erro
 		return err
 	}
 	x.setCookie(q.w, base64.RawURLEncoding.EncodeToString(id), 0)
-	x.config.Log.WithFields(logrus.Fields{"user": who, "address": remoteHost(q.Request)}).Info("console: logged in")
+	x.config.Log.WithFields(logrus.Fields{"user": who, "address": tlsserver.RemoteHost(q.Request)}).Info("console: logged in")
 	http.Redirect(q.w, q.Request, next, http.StatusSeeOther)
 	return nil
 }
@@ -269,7 +264,7 @@ func (x *Console) logout(q *request) error {
 	x.sessions.forget(q.id)
 	x.setCookie(q.w, "", -1)
 	q.w.Header().Set("Clear-Site-Data", `"cache"`)
-	x.config.Log.WithFields(logrus.Fields{"user": q.user.Who, "address": remoteHost(q.Request)}).Info("console: logged out")
+	x.config.Log.WithFields(logrus.Fields{"user": q.user.Who, "address": tlsserver.RemoteHost(q.Request)}).Info("console: logged out")
 	http.Redirect(q.w, q.Request, "/ui/login", http.StatusSeeOther)
 	return nil
 }

@@ -31,6 +31,7 @@ import (
 	"lockstep/core/opcode"
 	"lockstep/core/session"
 	"lockstep/edge/admission"
+	"lockstep/edge/login"
 	"lockstep/edge/rapi"
 	"lockstep/messages"
 )
@@ -61,7 +62,7 @@ func onBench(t *testing.T, f func(*bench)) {
 		table := admission.NewTable()
 		var err error
 		b.console, err = New(Config{Log: log, Queue: rapi.NewForwardingPool(rapi.Gateway{System: e.System(), PID: func() *actor.PID { return gateway }}, table),
-			Logins: rapi.NewLogins(users, log), Port: 5080, Table: table})
+			Logins: login.New(users, log), Port: 5080, Table: table})
 		require.NoError(t, err)
 		f(b)
 		b.console.Stop()

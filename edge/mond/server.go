@@ -6,6 +6,7 @@
 package mond
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -25,7 +26,7 @@ import (
 
 	"lockstep/core/monitor"
 	"lockstep/edge/admission"
-	"lockstep/edge/rapi"
+	"lockstep/edge/login"
 	"lockstep/edge/ratelog"
 	"lockstep/edge/tlsserver"
 )
@@ -61,7 +62,7 @@ type Config struct {
 	Board    *Board
 	TLS      *tls.Config // nil: none
 	// Logins are the users of the remote API. Without TLS a login is accepted from this machine only.
-	Logins *rapi.Logins
+	Logins *login.Logins
 	// Allow are the networks whose clients are served; nil: all.
 	Allow []netip.Prefix
 	// Hosts are the names, in lower case, that a request may call the server by; nil: any.
@@ -186,7 +187,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.text(w, http.StatusMethodNotAllowed, "Only GET and HEAD are supported")
 		return
 	}
-	if err := rapi.CheckHost("MonD", s.config.Hosts, r); err != nil {
+	if err := tlsserver.CheckHost("MonD", s.config.Hosts, r); err != nil {
 		s.text(w, http.StatusForbidden, err.Error())
 		return
 	}
@@ -199,15 +200,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.busy(w)
 		return
 	}
-	isLoggedIn, failure := s.login(r)
-	if failure != nil {
-		if failure.Code == http.StatusUnauthorized {
-			h.Set("WWW-Authenticate", `Basic realm="`+rapi.Realm+`"`)
-		}
-		if failure.RetryAfter > 0 {
-			h.Set("Retry-After", strconv.Itoa(failure.RetryAfter))
-		}
-		s.text(w, failure.Code, failure.Error())
+	isLoggedIn, refused := s.login(r)
+	if refused != nil {
+		s.refuse(w, refused)
 		return
 	}
 	if isLoggedIn {
@@ -224,27 +219,44 @@ func (s *Server) busy(w http.ResponseWriter) {
 	s.text(w, http.StatusServiceUnavailable, "The daemon is busy with other requests; try again later")
 }
 
+// refusal is the answer to a login that is not accepted.
+type refusal struct {
+	code       int
+	text       string // "": the name of the code
+	retryAfter int    // seconds; 0: none
+}
+
+func (s *Server) refuse(w http.ResponseWriter, f *refusal) {
+	if f.code == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Basic realm="`+login.Realm+`"`)
+	}
+	if f.retryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(f.retryAfter))
+	}
+	s.text(w, f.code, cmp.Or(f.text, http.StatusText(f.code)))
+}
+
 // login reports whether the client has logged in as a user of the remote API who may read. A client without credentials has not,
 // and is served.
-func (s *Server) login(r *http.Request) (bool, *rapi.Failure) {
+func (s *Server) login(r *http.Request) (bool, *refusal) {
 	if r.Header.Get("Authorization") == "" {
 		return false, nil
 	}
 	if r.TLS == nil && !isLocal(r.RemoteAddr) {
-		return false, &rapi.Failure{Code: http.StatusForbidden, Message: "A login needs TLS, since other machines could read the password"}
+		return false, &refusal{code: http.StatusForbidden, text: "A login needs TLS, since other machines could read the password"}
 	}
 	if s.config.Logins == nil {
-		return false, &rapi.Failure{Code: http.StatusUnauthorized}
+		return false, &refusal{code: http.StatusUnauthorized}
 	}
 	_, user, err := s.config.Logins.Check(r)
-	var failure *rapi.Failure
+	var many *login.TooManyError
 	switch {
-	case errors.As(err, &failure):
-		return false, failure
+	case errors.As(err, &many):
+		return false, &refusal{http.StatusTooManyRequests, many.Error(), many.RetryAfter}
 	case err != nil:
-		return false, &rapi.Failure{Code: http.StatusInternalServerError}
+		return false, &refusal{code: http.StatusUnauthorized}
 	case !user.MayRead():
-		return false, &rapi.Failure{Code: http.StatusForbidden}
+		return false, &refusal{code: http.StatusForbidden}
 	}
 	return true, nil
 }

@@ -10,12 +10,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -32,6 +34,7 @@ import (
 	"lockstep/core/monitor"
 	"lockstep/edge/admission"
 	"lockstep/edge/gather"
+	"lockstep/edge/login"
 	"lockstep/edge/mond"
 	"lockstep/edge/rapi"
 	"lockstep/messages"
@@ -56,7 +59,7 @@ func newServer(t testing.TB, change ...func(*mond.Config)) *server {
 	require.NoError(t, err)
 	s := &server{TB: t, board: mond.NewBoard(), addr: l.Addr().String(), url: "http://" + l.Addr().String(),
 		client: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}}
-	c := mond.Config{Log: log, Listener: l, Board: s.board, Logins: rapi.NewLogins(users, log), Table: admission.NewTable()}
+	c := mond.Config{Log: log, Listener: l, Board: s.board, Logins: login.New(users, log), Table: admission.NewTable()}
 	for _, f := range change {
 		f(&c)
 	}
@@ -447,5 +450,31 @@ func compare(b *testing.B, s *server, name string) {
 		b.ReportMetric(median(0)*1e6, "µs/report")
 		b.ReportMetric(median(1)*1e6, "µs/bare")
 		b.ReportMetric(float64(len(body)), "bytes")
+	})
+}
+
+// A client that guesses passwords is told when there were too many, and when it may try again.
+func TestAGuesserIsToldThatThereWereTooMany(t *testing.T) {
+	users := filepath.Join(t.TempDir(), "users")
+	require.NoError(t, os.WriteFile(users, []byte("reader secret read\n"), 0o600))
+	log, _ := logrustest.NewNullLogger()
+	synctest.Test(t, func(t *testing.T) {
+		m := mond.New(mond.Config{Log: log, Board: mond.NewBoard(), Logins: login.New(users, log), Table: admission.NewTable()})
+		for guess := range 10 {
+			r := httptest.NewRequest(http.MethodGet, "/", nil)
+			r.RemoteAddr = "127.0.0.1:5000"
+			r.SetBasicAuth("reader", "wrong")
+			w := httptest.NewRecorder()
+			m.ServeHTTP(w, r)
+			if guess < 8 {
+				require.Equal(t, http.StatusUnauthorized, w.Code)
+				require.Equal(t, "Unauthorized", w.Body.String())
+				require.Equal(t, `Basic realm="Ganeti Remote API"`, w.Header().Get("WWW-Authenticate"))
+				continue
+			}
+			require.Equal(t, http.StatusTooManyRequests, w.Code)
+			require.Equal(t, "The name or the password is wrong, and too many logins have failed; wait before you try again", w.Body.String())
+			require.Equal(t, "3", w.Header().Get("Retry-After"))
+		}
 	})
 }

@@ -84,7 +84,7 @@ func parseObject(body raw) (jsonObject, error) {
 			return nil, errBadJSON
 		}
 		if _, duplicate := found[name]; duplicate {
-			return nil, newFailure(http.StatusBadRequest, "The body has the key '%s' twice", truncated(name))
+			return nil, newFailure(http.StatusBadRequest, "The body has the key '%s' twice", tlsserver.Truncated(name))
 		}
 		found[name] = value
 	}
@@ -103,7 +103,7 @@ func (o jsonObject) nullable(name string) raw {
 func (o jsonObject) allowOnly(names ...string) error {
 	for _, key := range o.keys() {
 		if !slices.Contains(names, key) {
-			return newFailure(http.StatusBadRequest, "Invalid body parameters: there is no parameter '%s'; there are %s", truncated(key), strings.Join(names, ", "))
+			return newFailure(http.StatusBadRequest, "Invalid body parameters: there is no parameter '%s'; there are %s", tlsserver.Truncated(key), strings.Join(names, ", "))
 		}
 	}
 	return nil
@@ -116,13 +116,6 @@ func (o jsonObject) keys() []string {
 	}
 	slices.Sort(keys)
 	return keys
-}
-
-func truncated(name string) string {
-	if len(name) > 100 {
-		return strings.ToValidUTF8(name[:100], "") + "..."
-	}
-	return name
 }
 
 // parseList returns value if it is a JSON list. The error has Ganeti's text.

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"lockstep/edge/tlsserver"
 )
 
 // versionKey is the key of the version of a request for an instance. There is version 1 only.
@@ -18,7 +20,7 @@ func adaptCreation(c *call, body jsonObject) error {
 	case !given || string(version) == "0":
 		return newFailure(http.StatusBadRequest, "Instance creation request version 0 is no longer supported")
 	case string(version) != "1":
-		return newFailure(http.StatusBadRequest, "Unsupported request data version %s", truncated(string(version)))
+		return newFailure(http.StatusBadRequest, "Unsupported request data version %s", tlsserver.Truncated(string(version)))
 	}
 	delete(body, versionKey)
 	return adaptDevices(c, body)
@@ -90,7 +92,7 @@ func adaptDisks(c *call, body jsonObject) error {
 	for part := range strings.SplitSeq(text, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(part))
 		if err != nil {
-			return newFailure(http.StatusBadRequest, "Invalid disk index passed: %s", truncated(part))
+			return newFailure(http.StatusBadRequest, "Invalid disk index passed: %s", tlsserver.Truncated(part))
 		}
 		indexes = append(indexes, n)
 	}
@@ -152,7 +154,7 @@ func roleParameter(name string) fixedParameter {
 		}
 		values, known := roleValues[role]
 		if !known {
-			return nil, newFailure(http.StatusBadRequest, "Can't set '%s' role", truncated(role))
+			return nil, newFailure(http.StatusBadRequest, "Can't set '%s' role", tlsserver.Truncated(role))
 		}
 		return values[name], nil
 	}}

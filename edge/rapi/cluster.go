@@ -60,7 +60,7 @@ func (s *Server) withStop(c *call) (context.Context, context.CancelFunc) {
 		defer cancel()
 		beat := time.NewTicker(s.config.Heartbeat)
 		defer beat.Stop()
-		for s.isStillAllowed(c) {
+		for s.gate.isStillAllowed(c) {
 			select {
 			case <-beat.C:
 			case <-s.stopping:

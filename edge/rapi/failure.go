@@ -9,6 +9,7 @@ import (
 
 	"lockstep/core/wire"
 	"lockstep/edge/admission"
+	"lockstep/edge/login"
 	"lockstep/edge/luxiclient"
 )
 
@@ -93,6 +94,7 @@ var errBusy = &Failure{Code: http.StatusServiceUnavailable, Message: "The daemon
 // asFailure maps an error of a handler to an answer.
 func asFailure(err error) *Failure {
 	var f *Failure
+	var many *login.TooManyError
 	var failed *wire.Error
 	var refused *wire.RequestError
 	var malformed *wire.MalformedResponse
@@ -101,6 +103,10 @@ func asFailure(err error) *Failure {
 	switch {
 	case errors.As(err, &f):
 		return f
+	case errors.Is(err, login.ErrWrong):
+		return &Failure{Code: http.StatusUnauthorized}
+	case errors.As(err, &many):
+		return &Failure{Code: http.StatusTooManyRequests, Message: many.Error(), RetryAfter: many.RetryAfter}
 	case errors.As(err, &failed):
 		return luxiFailure(failed)
 	case errors.As(err, &refused), errors.As(err, &malformed):

@@ -8,6 +8,7 @@ import (
 
 	"lockstep/core/answer"
 	"lockstep/core/wire"
+	"lockstep/edge/tlsserver"
 )
 
 // filterFields are the fields of a filter rule.
@@ -93,7 +94,7 @@ func ruleParts(m jsonObject) (map[string]raw, error) {
 	rule := map[string]raw{"priority": raw("0"), "predicates": raw("[]"), "action": raw(`"CONTINUE"`), "reason": raw("[]"), "for": raw("null")}
 	for _, key := range m.keys() {
 		if _, known := rule[key]; !known {
-			return nil, newFailure(http.StatusBadRequest, "Invalid body parameters: filter rule doesn't support the parameter '%s'", truncated(key))
+			return nil, newFailure(http.StatusBadRequest, "Invalid body parameters: filter rule doesn't support the parameter '%s'", tlsserver.Truncated(key))
 		}
 		rule[key] = m[key]
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"lockstep/core/wire"
+	"lockstep/edge/tlsserver"
 )
 
 // luxi makes a call for a request. The call ends with the client's connection.
@@ -24,7 +25,7 @@ func (c *call) callContext() context.Context {
 	if c.user == "" {
 		return c.Context()
 	}
-	return WithCaller(c.Context(), "user="+c.user+", from="+sourceAddress(c.Request))
+	return WithCaller(c.Context(), "user="+c.user+", from="+tlsserver.RemoteHost(c.Request))
 }
 
 // luxiInto is luxi with the result decoded.

@@ -3,6 +3,8 @@ package rapi
 import (
 	"net/http"
 	"strings"
+
+	"lockstep/edge/tlsserver"
 )
 
 // fieldsArgument is the query argument of that name, nil if there is none.
@@ -23,7 +25,7 @@ func eachOnce(fields []string) error {
 	seen := map[string]bool{}
 	for _, name := range fields {
 		if seen[name] {
-			return newFailure(http.StatusBadRequest, "The field '%s' is there twice", truncated(name))
+			return newFailure(http.StatusBadRequest, "The field '%s' is there twice", tlsserver.Truncated(name))
 		}
 		seen[name] = true
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/edge/admission"
+	"lockstep/edge/login"
 	"lockstep/edge/tlsserver"
 )
 
@@ -189,7 +190,7 @@ func (w *turnWriter) Write(data []byte) (int, error) {
 
 func (s *Server) answerFailure(w http.ResponseWriter, f *Failure) {
 	if f.Code == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", `Basic realm="`+Realm+`"`)
+		w.Header().Set("WWW-Authenticate", `Basic realm="`+login.Realm+`"`)
 	}
 	if f.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(f.RetryAfter))

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"lockstep/edge/tlsserver"
 )
 
 // operation is one method of a resource.
@@ -136,7 +138,7 @@ func findOperation(method, path string) (operation, map[string]string, error) {
 			return o, params, nil
 		}
 		return operation{}, nil, &Failure{Code: http.StatusMethodNotAllowed, Allow: r.methods(),
-			Message: fmt.Sprintf("Method %s is unsupported for path %s", truncated(method), truncated(path))}
+			Message: fmt.Sprintf("Method %s is unsupported for path %s", tlsserver.Truncated(method), tlsserver.Truncated(path))}
 	}
 	return operation{}, nil, &Failure{Code: http.StatusNotFound}
 }

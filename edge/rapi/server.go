@@ -1,12 +1,11 @@
 // Package rapi is the remote API over HTTP: Ganeti's RAPI below /2 (queue.md 6), and
 // lockstep's own below /3.
 //
-// It is an edge, not an actor. It owns the HTTP connections, the counters of failed logins
-// and the last events (Feed). A request becomes calls to the LUXI gateway in the same
-// process. The events actor publishes events through the port events.Feed.
+// It is an edge, not an actor. It owns the HTTP connections and the last events (Feed). A request
+// becomes calls to the LUXI gateway in the same process. The events actor publishes events through
+// the port events.Feed.
 //
-// Nothing of it survives a crash. Users are read from a file of the operator; rules and jobs
-// belong to actors.
+// Nothing of it survives a crash. The users belong to edge/login; rules and jobs belong to actors.
 package rapi
 
 import (
@@ -24,6 +23,7 @@ import (
 
 	"lockstep/actors/kit"
 	"lockstep/edge/admission"
+	"lockstep/edge/login"
 	"lockstep/edge/ratelog"
 	"lockstep/edge/tlsserver"
 )
@@ -45,7 +45,7 @@ type Config struct {
 	Luxi     LargeLuxi
 	Feed     *Feed       // nil: the server has no events
 	TLS      *tls.Config // nil: none
-	Logins   *Logins
+	Logins   *login.Logins
 	// RequireAuthentication refuses clients without a login everything about jobs.
 	RequireAuthentication bool
 	// Hosts are the names, in lower case, that a request may call the server by; nil: any.
@@ -75,7 +75,7 @@ type Server struct {
 	config     Config
 	http       *http.Server
 	conns      *tlsserver.Conns
-	logins     *Logins
+	gate       *gate
 	streams    *admission.Slots // of events
 	logStreams *admission.Slots
 	metrics    *metrics
@@ -97,11 +97,12 @@ func New(c Config) (*Server, error) {
 	if c.Heartbeat == 0 {
 		c.Heartbeat = heartbeatInterval
 	}
-	s := &Server{config: c, conns: tlsserver.NewConns(c.Listener, c.Connections, c.Table), logins: c.Logins, openapi: document,
+	s := &Server{config: c, conns: tlsserver.NewConns(c.Listener, c.Connections, c.Table), openapi: document,
 		streams: admission.NewSlots(eventStreamsMax), logStreams: admission.NewSlots(logStreamsMax), stopping: make(chan struct{})}
 	s.failures = ratelog.New(c.Log, logrus.ErrorLevel, "remote API: request failed", "count")
 	s.panics = ratelog.New(c.Log, logrus.ErrorLevel, "remote API: request handler panicked", "count")
 	s.metrics = newMetrics(s)
+	s.gate = &gate{logins: c.Logins, required: c.RequireAuthentication, failed: s.metrics.logins}
 	s.http = &http.Server{
 		Handler: s, TLSConfig: c.TLS, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerMax,
 		DisableGeneralOptionsHandler: true,
@@ -115,7 +116,7 @@ func New(c Config) (*Server, error) {
 
 // Serve answers requests over the listener until Stop.
 func (s *Server) Serve() error {
-	s.logins.Load() // logs errors of the users file now and not at the first login
+	s.config.Logins.Load() // logs errors of the users file now and not at the first login
 	var err error
 	if s.config.TLS != nil {
 		err = s.http.ServeTLS(s.conns, "", "")
@@ -203,10 +204,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	user := ""
 	if err == nil {
-		user, err = s.login(r, operation.access)
+		user, err = s.gate.authorize(r, operation.access)
 	}
 	if err == nil && operation.access == accessSubmit && !s.config.Ganeti {
-		err = newFailure(http.StatusNotImplemented, "%s %s submits a job of Ganeti, which runs in the place of Ganeti's daemons only: see lockstepd --ganeti", r.Method, truncated(r.URL.Path))
+		err = newFailure(http.StatusNotImplemented, "%s %s submits a job of Ganeti, which runs in the place of Ganeti's daemons only: see lockstepd --ganeti", r.Method, tlsserver.Truncated(r.URL.Path))
 	}
 	if err != nil {
 		s.answerFailure(recorder, asFailure(err))
@@ -231,7 +232,7 @@ func (s *Server) serveOperation(w *responseRecorder, r *http.Request, operation 
 	s.reply(w, result, err)
 	if operation.changes(r) {
 		// The error is not logged: it may quote what the client has sent.
-		s.config.Log.WithFields(logrus.Fields{"user": c.user, "address": sourceAddress(r), "request": r.Method + " " + r.URL.Path, "code": w.code}).
+		s.config.Log.WithFields(logrus.Fields{"user": c.user, "address": tlsserver.RemoteHost(r), "request": r.Method + " " + r.URL.Path, "code": w.code}).
 			Info("remote API: request answered")
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"lockstep/actors/kit"
 	"lockstep/core/wire"
 	"lockstep/edge/admission"
+	"lockstep/edge/login"
 	"lockstep/edge/rapi"
 )
 
@@ -406,7 +407,10 @@ func marshal(v any) string {
 	return string(data)
 }
 
-const usersFile = "# who may do what\npeer secret write\nro secret\nreader secret read\nhashed {HA1}" // the hash follows
+const usersFile = "# who may do what\npeer secret write\nro secret\nreader secret read\nhashed {HA1}" + hashedSecret + " read,write\n"
+
+// hashedSecret is the MD5 of hashed:Ganeti Remote API:secret.
+const hashedSecret = "61e35f0cae55178c6b6e2067cd3e5a35"
 
 // testServer is a server with a fakeLuxi.
 type testServer struct {
@@ -426,13 +430,13 @@ func newTestServer(t testing.TB, change ...func(*rapi.Config)) *testServer {
 	t.Helper()
 	b := &testServer{TB: t, luxi: newFakeLuxi(), feed: rapi.NewFeed(time.Unix(1, 0)), done: make(chan error, 1)}
 	b.users = filepath.Join(t.TempDir(), "users")
-	require.NoError(t, os.WriteFile(b.users, []byte(usersFile+ha1("hashed", "secret")+" read,write\n"), 0o600))
+	require.NoError(t, os.WriteFile(b.users, []byte(usersFile), 0o600))
 	log, hook := logrustest.NewNullLogger()
 	log.SetLevel(logrus.TraceLevel)
 	b.logs = hook
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	config := rapi.Config{Ganeti: true, Log: log, Listener: l, Luxi: b.luxi, Feed: b.feed, Logins: rapi.NewLogins(b.users, log), Table: admission.NewTable(),
+	config := rapi.Config{Ganeti: true, Log: log, Listener: l, Luxi: b.luxi, Feed: b.feed, Logins: login.New(b.users, log), Table: admission.NewTable(),
 		Mailboxes:   func() []kit.MailboxStat { return []kit.MailboxStat{{Actor: "daemon/queue", Kind: "queue", Queued: 3}} },
 		DeadLetters: func() uint64 { return 5 }}
 	for _, f := range change {

@@ -11,6 +11,7 @@ import (
 	"lockstep/actors/events"
 	"lockstep/core/budget"
 	"lockstep/edge/admission"
+	"lockstep/edge/tlsserver"
 )
 
 const (
@@ -84,7 +85,7 @@ func (c *call) kinds() ([]events.Kind, error) {
 	for name := range strings.SplitSeq(given, ",") {
 		kind := events.Kind(strings.TrimSpace(name))
 		if !slices.Contains([]events.Kind{events.Jobs, events.Filters, events.Locks}, kind) {
-			return nil, newFailure(http.StatusBadRequest, "There are no events of kind '%s'; there are job, filter, lock", truncated(name))
+			return nil, newFailure(http.StatusBadRequest, "There are no events of kind '%s'; there are job, filter, lock", tlsserver.Truncated(name))
 		}
 		kinds = append(kinds, kind)
 	}

@@ -1,7 +1,7 @@
-// Package tlsserver is what the two HTTPS servers of the daemon share: the remote API
-// (edge/rapi) and the port of other nodes (edge/peer). It makes keys and certificates,
-// writes long answers under a deadline, and passes the errors of net/http to the log. It
-// owns no state.
+// Package tlsserver is what the HTTPS servers of the daemon share: the remote API (edge/rapi)
+// with the console, MonD (edge/mond) and the port of other nodes (edge/peer). It makes keys and
+// certificates, checks the host that a request names, writes long answers under a deadline, and
+// passes the errors of net/http to the log. It owns no state.
 package tlsserver
 
 import (

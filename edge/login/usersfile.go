@@ -1,4 +1,4 @@
-package rapi
+package login
 
 import (
 	"errors"

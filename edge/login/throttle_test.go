@@ -1,4 +1,4 @@
-package rapi_test
+package login_test
 
 import (
 	"fmt"
@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,29 +15,29 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"lockstep/edge/rapi"
+	"lockstep/edge/login"
 )
 
-// login is a checked login.
-type login struct {
+// failure is a checked login that has failed.
+type failure struct {
 	address, name string
 	at            time.Time
 }
 
 // waitsFor computes how long the check of a login has to wait, from all earlier failures.
-func waitsFor(failed []login, address, name string, now time.Time) time.Duration {
-	pause := func(counts func(l login) bool, free int, first, most time.Duration) (length time.Duration, any bool) {
+func waitsFor(failed []failure, address, name string, now time.Time) time.Duration {
+	pause := func(counts func(l failure) bool, free int, first, most time.Duration) (length time.Duration, any bool) {
 		failures, last := 0, time.Time{}
 		for _, l := range failed {
 			switch {
 			case !counts(l):
-			case l.at.Sub(last) > rapi.ForgetAfter:
+			case l.at.Sub(last) > login.ForgetAfter:
 				failures, last = 1, l.at
 			default:
 				failures, last = failures+1, l.at
 			}
 		}
-		if failures == 0 || now.Sub(last) > rapi.ForgetAfter {
+		if failures == 0 || now.Sub(last) > login.ForgetAfter {
 			return 0, false
 		}
 		if failures <= free {
@@ -50,21 +49,21 @@ func waitsFor(failed []login, address, name string, now time.Time) time.Duration
 		}
 		return max(0, min(length, most)-now.Sub(last)), true
 	}
-	mine, any := pause(func(l login) bool { return l.address == address && l.name == name }, rapi.FreeFailures, rapi.PauseFirst, rapi.PauseMax)
+	mine, any := pause(func(l failure) bool { return l.address == address && l.name == name }, login.FreeFailures, login.PauseFirst, login.PauseMax)
 	if !any {
 		return 0
 	}
-	here, _ := pause(func(l login) bool { return l.address == address }, rapi.FreeNameFailures, rapi.PauseFirst, rapi.PauseMax)
-	everywhere, _ := pause(func(l login) bool { return l.name == name }, rapi.FreeNameFailures, rapi.NamePause, rapi.NamePause)
+	here, _ := pause(func(l failure) bool { return l.address == address }, login.FreeNameFailures, login.PauseFirst, login.PauseMax)
+	everywhere, _ := pause(func(l failure) bool { return l.name == name }, login.FreeNameFailures, login.NamePause, login.NamePause)
 	return max(mine, here, everywhere)
 }
 
 // The throttle decides as its description says.
 func TestTheThrottleDecidesAsDescribed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		throttle := rapi.NewThrottle(1000)
+		throttle := login.NewThrottle(1000)
 		now := time.Unix(1, 0)
-		var failed []login
+		var failed []failure
 		for range rapid.IntRange(1, 120).Draw(t, "logins") {
 			now = now.Add(rapid.SampledFrom([]time.Duration{0, time.Millisecond, 90 * time.Millisecond, time.Second, 5 * time.Second,
 				2 * time.Minute, 2 * time.Hour}).Draw(t, "passes"))
@@ -74,7 +73,7 @@ func TestTheThrottleDecidesAsDescribed(t *testing.T) {
 			want := waitsFor(failed, address, name, now)
 			require.Equal(t, want, throttle.Login(address, name, right, now))
 			if want == 0 && !right {
-				failed = append(failed, login{address, name, now})
+				failed = append(failed, failure{address, name, now})
 			}
 		}
 	})
@@ -84,7 +83,7 @@ func TestTheThrottleDecidesAsDescribed(t *testing.T) {
 // password all the time. Another name is checked at once there.
 func TestGuessesFromOneAddressAreFew(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		throttle := rapi.NewThrottle(1000)
+		throttle := login.NewThrottle(1000)
 		begin := time.Unix(1, 0)
 		names := rapid.IntRange(1, 50).Draw(t, "names")
 		length := time.Duration(rapid.IntRange(1, 55).Draw(t, "seconds")) * time.Second
@@ -97,13 +96,13 @@ func TestGuessesFromOneAddressAreFew(t *testing.T) {
 			throttle.Login("10.0.0.1", "name0", true, begin.Add(passed))
 			require.Zero(t, throttle.Login("10.0.0.1", "neighbour", true, begin.Add(passed)))
 		}
-		require.LessOrEqual(t, checked, names+rapi.FreeNameFailures+6+int(length/rapi.PauseMax))
+		require.LessOrEqual(t, checked, names+login.FreeNameFailures+6+int(length/login.PauseMax))
 	})
 }
 
 // Failures of one address for a name do not delay the user of that name at another address.
 func TestAUserDoesNotWaitForGuessesElsewhere(t *testing.T) {
-	throttle := rapi.NewThrottle(1000)
+	throttle := login.NewThrottle(1000)
 	now := time.Unix(1, 0)
 	for range 60_000 {
 		now = now.Add(time.Millisecond)
@@ -114,7 +113,7 @@ func TestAUserDoesNotWaitForGuessesElsewhere(t *testing.T) {
 
 // Guesses from many addresses for a name are slow after the first of each, and take no more memory than the bound.
 func TestGuessesFromManyAddresses(t *testing.T) {
-	throttle := rapi.NewThrottle(2000)
+	throttle := login.NewThrottle(2000)
 	now := time.Unix(1, 0)
 	checked := 0
 	const addresses = 100
@@ -129,59 +128,24 @@ func TestGuessesFromManyAddresses(t *testing.T) {
 	require.Less(t, checked, addresses+120, "about ten a second")
 }
 
-// A right password waits for the pause after wrong ones of the same name and client, and is then accepted. Meanwhile a further one is
-// refused without a check, whether or not it is right.
-func TestARightPasswordWaitsForThePause(t *testing.T) {
-	t.Parallel()
-	b := newTestServer(t, authenticate)
-	var guesses sync.WaitGroup
-	codes := make(chan int, 100)
-	for thread := range 4 {
-		guesses.Go(func() {
-			for i := range 3 {
-				a := b.do("GET", "/2/jobs", fmt.Sprintf("peer:guess-%d-%d", thread, i), "")
-				if a.code == 429 && a.header.Get("Retry-After") == "" {
-					a.code = 0
-				}
-				codes <- a.code
-			}
-		})
-	}
-	require.Equal(t, 200, b.do("GET", "/2/jobs", "reader:secret", "").code, "of another name")
-	guesses.Wait()
-	close(codes)
-	number := map[int]int{}
-	for code := range codes {
-		number[code]++
-	}
-	require.Equal(t, 12, number[401]+number[429], "%v", number)
-	require.LessOrEqual(t, number[401], 10)
-	require.Equal(t, 200, b.do("GET", "/2/jobs", "peer:secret", "").code)
-	lines := 0
-	for _, e := range b.logs.AllEntries() {
-		if e.Message == "remote API: login failed" {
-			lines++
-		}
-	}
-	require.LessOrEqual(t, lines, 40)
-}
-
 // A client that guesses one password after the other is told that there were too many. Its right password is accepted after the pause.
 func TestAGuesserIsToldThatThereWereTooMany(t *testing.T) {
 	users := filepath.Join(t.TempDir(), "users")
 	require.NoError(t, os.WriteFile(users, []byte("peer secret write\n"), 0o600))
 	synctest.Test(t, func(t *testing.T) {
 		log, _ := logrustest.NewNullLogger()
-		logins := rapi.NewLogins(users, log)
+		logins := login.New(users, log)
 		r := httptest.NewRequest(http.MethodGet, "/2/jobs", nil)
-		var codes []int
-		for range 12 {
+		for guess := range 12 {
 			_, err := logins.CheckPassword(r, "peer", "wrong")
-			f := rapi.AsFailure(err)
-			require.Equal(t, f.Code == 429, f.RetryAfter > 0)
-			codes = append(codes, f.Code)
+			if guess < 8 {
+				require.ErrorIs(t, err, login.ErrWrong)
+				continue
+			}
+			var many *login.TooManyError
+			require.ErrorAs(t, err, &many)
+			require.Equal(t, 3, many.RetryAfter)
 		}
-		require.Equal(t, []int{401, 401, 401, 401, 401, 401, 401, 401, 429, 429, 429, 429}, codes)
 		began := time.Now()
 		_, err := logins.CheckPassword(r, "peer", "secret")
 		require.NoError(t, err)

@@ -1,4 +1,4 @@
-package rapi
+package login
 
 import (
 	"container/list"
@@ -31,7 +31,7 @@ const (
 // others guess. So a user waits for the guesses of others only if they come from his client with his name.
 type throttle struct {
 	limit     int
-	counters  map[loginAttempt]*list.Element
+	counters  map[attempt]*list.Element
 	byLastUse *list.List // of *counter, the most recently used at the end
 }
 
@@ -40,47 +40,47 @@ type digest [16]byte
 
 // counter counts the failed logins of a key.
 type counter struct {
-	key         loginAttempt
+	key         attempt
 	failures    int
 	lastFailure time.Time
 }
 
-// loginAttempt identifies a login to the throttle: a name at a client. With one of them it is the key of that one's counter.
-type loginAttempt struct {
+// attempt identifies a login to the throttle: a name at a client. With one of them it is the key of that one's counter.
+type attempt struct {
 	client budget.Client
 	name   digest
 }
 
-// newLoginAttempt identifies a login.
-func newLoginAttempt(client budget.Client, name string) loginAttempt {
+// newAttempt identifies a login.
+func newAttempt(client budget.Client, name string) attempt {
 	sum := sha256.Sum256([]byte(name))
-	return loginAttempt{client.Key(), digest(sum[:16])}
+	return attempt{client.Key(), digest(sum[:16])}
 }
 
 func newThrottle(limit int) *throttle {
-	return &throttle{limit: limit, counters: map[loginAttempt]*list.Element{}, byLastUse: list.New()}
+	return &throttle{limit: limit, counters: map[attempt]*list.Element{}, byLastUse: list.New()}
 }
 
 // wait returns how long the check of this login has to wait; 0: it may be made now.
-func (t *throttle) wait(a loginAttempt, now time.Time) time.Duration {
+func (t *throttle) wait(a attempt, now time.Time) time.Duration {
 	mine := t.find(a)
 	if mine == nil || mine.forgotten(now) {
 		return 0
 	}
 	return max(mine.remainingPause(freeFailures, pauseFirst, pauseMax, now),
-		t.find(loginAttempt{client: a.client}).remainingPause(freeNameFailures, pauseFirst, pauseMax, now),
-		t.find(loginAttempt{name: a.name}).remainingPause(freeNameFailures, namePause, namePause, now))
+		t.find(attempt{client: a.client}).remainingPause(freeNameFailures, pauseFirst, pauseMax, now),
+		t.find(attempt{name: a.name}).remainingPause(freeNameFailures, namePause, namePause, now))
 }
 
 // recordFailure counts a login that was checked and failed.
-func (t *throttle) recordFailure(a loginAttempt, now time.Time) {
-	for _, key := range []loginAttempt{{name: a.name}, {client: a.client}, a} {
+func (t *throttle) recordFailure(a attempt, now time.Time) {
+	for _, key := range []attempt{{name: a.name}, {client: a.client}, a} {
 		t.findOrCreate(key).addFailure(now)
 	}
 }
 
 // find returns a counter and marks it as used; nil if there is none.
-func (t *throttle) find(key loginAttempt) *counter {
+func (t *throttle) find(key attempt) *counter {
 	e := t.counters[key]
 	if e == nil {
 		return nil
@@ -91,7 +91,7 @@ func (t *throttle) find(key loginAttempt) *counter {
 }
 
 // findOrCreate returns a counter. A new one evicts the least recently used at the limit.
-func (t *throttle) findOrCreate(key loginAttempt) *counter {
+func (t *throttle) findOrCreate(key attempt) *counter {
 	if c := t.find(key); c != nil {
 		return c
 	}
