@@ -18,7 +18,7 @@ import (
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/cmd/lockstep/internal/completion"
-	"lockstep/cmd/lockstep/internal/configuration"
+	"lockstep/cmd/lockstep/internal/config"
 	"lockstep/cmd/lockstep/internal/demo"
 	"lockstep/cmd/lockstep/internal/filters"
 	"lockstep/cmd/lockstep/internal/ganeti"
@@ -138,7 +138,7 @@ status of its command.`,
 		submit.NewRerunCommand(globals),
 		submit.NewWaitCommand(globals),
 		opcodes.NewCommand(globals),
-		queue.NewConfigCommand(globals, configuration.Commands(globals)),
+		config.NewCommand(globals),
 		jobs.NewListCommand(globals),
 		jobs.NewEventsCommand(globals),
 		locks.NewCommand(globals),

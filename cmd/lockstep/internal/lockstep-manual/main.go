@@ -25,7 +25,7 @@ import (
 	"lockstep/cmd/internal/opcodefiles"
 	"lockstep/cmd/internal/roff"
 	"lockstep/cmd/lockstep/internal/command"
-	"lockstep/cmd/lockstep/internal/queue"
+	configcommand "lockstep/cmd/lockstep/internal/config"
 	"lockstep/core/config"
 )
 
@@ -159,7 +159,7 @@ func settingsPage(day time.Time) (string, error) {
 			return "", err
 		}
 		name := fmt.Sprint(key)
-		text := queue.SettingText(name)
+		text := configcommand.SettingText(name)
 		if text == "" {
 			return "", fmt.Errorf("the setting %s has no text", name)
 		}

@@ -1,3 +1,2 @@
-// Package queue has the commands about the whole queue: status, drain, and config for its
-// settings.
+// Package queue has the commands about the whole queue: status and drain.
 package queue

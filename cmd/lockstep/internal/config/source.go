@@ -1,7 +1,4 @@
-// Package configuration has the commands config show, history, diff and check, which show the configuration of the cluster and
-// its changes, and config adopt and discard, which decide about a config.data of another program. The daemon answers them, with secrets redacted. With --file they read the files of a dead daemon instead, and
-// redact themselves.
-package configuration
+package config
 
 import (
 	"context"
@@ -22,12 +19,6 @@ import (
 	"lockstep/core/config/view"
 	"lockstep/core/paths"
 )
-
-// Commands are the subcommands of config about the configuration of the cluster.
-func Commands(globals *cli.Globals) []*cobra.Command {
-	return []*cobra.Command{newShowCommand(globals), newHistoryCommand(globals), newDiffCommand(globals), newCheckCommand(globals),
-		newAdoptCommand(globals), newDiscardCommand(globals)}
-}
 
 // source is where the commands read: the daemon, or the files beside the config.data file.
 type source struct {

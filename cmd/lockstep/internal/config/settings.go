@@ -1,4 +1,4 @@
-package queue
+package config
 
 import (
 	"context"
@@ -18,34 +18,7 @@ import (
 	"lockstep/cmd/lockstep/internal/completion"
 )
 
-// NewConfigCommand is the command config. more are its subcommands about the configuration of the cluster.
-func NewConfigCommand(globals *cli.Globals, more []*cobra.Command) *cobra.Command {
-	command := &cobra.Command{
-		Use:   "config get|set|show|history|diff|check|adopt|discard|fold",
-		Short: "Show or change the settings of the queue, show the configuration of the cluster",
-		Long: `Show or change the settings of the running queue (get and set), which survive restarts
-of the daemon. Show the configuration of the cluster, its history and the changes of
-one serial number, and check it (show, history, diff and check). Decide about a file
-that another program has changed (adopt and discard). Complete the file after a crash,
-while no lockstepd runs (fold).`,
-		Example: `  lockstep config get
-  lockstep config set max_running_jobs=40
-  lockstep config show instances/web1
-  lockstep config history --since 1h`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return cli.Usagef("config get, set, show, history, diff, check, adopt, discard or fold, not %q", args[0])
-			}
-			return cli.Usagef("say one of get, set, show, history, diff, check, adopt, discard and fold")
-		},
-		RunE: func(*cobra.Command, []string) error { return nil }, // without RunE cobra ignores Args
-	}
-	command.AddCommand(newConfigGetCommand(globals), newConfigSetCommand(globals), newConfigFoldCommand(globals))
-	command.AddCommand(more...)
-	return command
-}
-
-func newConfigGetCommand(globals *cli.Globals) *cobra.Command {
+func newGetCommand(globals *cli.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "get [KEY...]",
 		Short: "Show settings of the queue",
@@ -58,13 +31,13 @@ With --json: {KEY: value}`,
   lockstep config get max_running_jobs
   lockstep config get --json | jq .predictive`,
 		RunE: func(command *cobra.Command, args []string) error {
-			return runConfigGet(command.Context(), globals, args)
+			return runGet(command.Context(), globals, args)
 		},
 		ValidArgsFunction: completion.Settings(globals, ""),
 	}
 }
 
-func newConfigSetCommand(globals *cli.Globals) *cobra.Command {
+func newSetCommand(globals *cli.Globals) *cobra.Command {
 	return &cobra.Command{
 		Use:   "set KEY=VALUE...",
 		Short: "Change settings of the queue",
@@ -78,7 +51,7 @@ With --json: {KEY: value}, all current settings.`,
   lockstep config set predictive=true predictive_tick=45s`,
 		Args: cli.WantArgs(1, -1, "say at least one KEY=VALUE"),
 		RunE: func(command *cobra.Command, args []string) error {
-			return runConfigSet(command.Context(), globals, args)
+			return runSet(command.Context(), globals, args)
 		},
 		ValidArgsFunction: completion.Settings(globals, "="),
 	}
@@ -99,7 +72,7 @@ func getSettings(ctx context.Context, daemon client.Querier) (settings, error) {
 	return all, err
 }
 
-func runConfigGet(ctx context.Context, globals *cli.Globals, keys []string) error {
+func runGet(ctx context.Context, globals *cli.Globals, keys []string) error {
 	daemon := globals.Connect()
 	defer daemon.Close()
 	all, err := getSettings(ctx, daemon)
@@ -149,7 +122,7 @@ func settingText(key string, value json.RawMessage) string {
 	return cli.PlainText(decoded)
 }
 
-func runConfigSet(ctx context.Context, globals *cli.Globals, args []string) error {
+func runSet(ctx context.Context, globals *cli.Globals, args []string) error {
 	pairs, err := splitPairs(args)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package queue
+package config
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package queue
+package config
 
 import (
 	"errors"
@@ -26,7 +26,7 @@ type folded struct {
 	Aside   string `json:"set_aside,omitempty"`
 }
 
-func newConfigFoldCommand(globals *cli.Globals) *cobra.Command {
+func newFoldCommand(globals *cli.Globals) *cobra.Command {
 	opts := foldOptions{accounts: accounts.Ganeti}
 	command := &cobra.Command{
 		Use:   "fold",
@@ -53,7 +53,7 @@ With --json: {"serial": number, "changes": number, "set_aside": string}`,
   lockstep config fold --discard-rest`,
 		Args: cli.WantArgs(0, 0, "config fold takes no arguments"),
 		RunE: func(*cobra.Command, []string) error {
-			return runConfigFold(globals, datadir.Choose(opts.dataDir), opts)
+			return runFold(globals, datadir.Choose(opts.dataDir), opts)
 		},
 	}
 	command.Flags().StringVar(&opts.dataDir, "data-dir", "", datadir.Help)
@@ -105,7 +105,7 @@ func (o foldOptions) secrets(dataDir string) ([]string, error) {
 	return catalogue.SecretNames(), nil
 }
 
-func runConfigFold(globals *cli.Globals, dataDir string, opts foldOptions) error {
+func runFold(globals *cli.Globals, dataDir string, opts foldOptions) error {
 	secrets, err := opts.secrets(dataDir)
 	if err != nil {
 		return err
