@@ -18,6 +18,7 @@ import (
 	"lockstep/cmd/lockstep/internal/cli"
 	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/cmd/lockstep/internal/completion"
+	"lockstep/cmd/lockstep/internal/confd"
 	"lockstep/cmd/lockstep/internal/config"
 	"lockstep/cmd/lockstep/internal/demo"
 	"lockstep/cmd/lockstep/internal/filters"
@@ -29,7 +30,6 @@ import (
 	"lockstep/cmd/lockstep/internal/opcodes"
 	"lockstep/cmd/lockstep/internal/open"
 	"lockstep/cmd/lockstep/internal/order"
-	"lockstep/cmd/lockstep/internal/queries"
 	"lockstep/cmd/lockstep/internal/queue"
 	"lockstep/cmd/lockstep/internal/submit"
 	"lockstep/cmd/lockstep/internal/top"
@@ -147,7 +147,7 @@ status of its command.`,
 		open.NewCommand(globals),
 		top.NewCommand(globals, Run),
 		nodes.NewCommand(globals),
-		queries.NewCommand(globals),
+		confd.NewCommand(globals),
 		ganeti.NewCommand(globals),
 		filters.NewCommand(globals),
 		jobs.NewInfoCommand(globals),

@@ -1,6 +1,6 @@
-// Package queries is the command lockstep confd: signed queries about the configuration to the nodes of a cluster, and the rotation of
+// Package confd is the command lockstep confd: signed queries about the configuration to the nodes of a cluster, and the rotation of
 // their key. It owns nothing.
-package queries
+package confd
 
 import (
 	"encoding/json"
