@@ -15,6 +15,7 @@ import (
 
 	"lockstep/edge/admission"
 	"lockstep/edge/login"
+	"lockstep/edge/ratelog"
 	"lockstep/edge/tlsserver"
 )
 
@@ -39,10 +40,16 @@ type (
 	alreadyWritten struct{}
 )
 
-// reply sends the result of an operation.
-func (s *Server) reply(w *responseRecorder, result any, err error) {
+// replier sends the results of operations.
+type replier struct {
+	table    *admission.Table // for turns to make an answer
+	failures *ratelog.Log     // of errors whose cause the client is not told
+}
+
+// reply sends the result of an operation, or its error.
+func (p *replier) reply(w *responseRecorder, result any, err error) {
 	if err != nil {
-		s.replyError(w, err)
+		p.replyError(w, err)
 		return
 	}
 	code := http.StatusOK
@@ -50,7 +57,7 @@ func (s *Server) reply(w *responseRecorder, result any, err error) {
 	case alreadyWritten:
 		return
 	case streamedJSON:
-		s.stream(w, v)
+		p.stream(w, v)
 		return
 	case created:
 		code, result = http.StatusCreated, v.body
@@ -58,34 +65,34 @@ func (s *Server) reply(w *responseRecorder, result any, err error) {
 	}
 	switch made := result.(type) { // counted when it was called for
 	case raw:
-		s.send(w, code, made, newline)
+		send(w, code, made, newline)
 		return
 	case parts:
-		s.send(w, code, append(made, newline)...)
+		send(w, code, append(made, newline)...)
 		return
 	}
-	data, err := s.render(w, result)
+	data, err := p.render(w, result)
 	if err != nil {
-		s.replyError(w, err)
+		p.replyError(w, err)
 		return
 	}
-	s.send(w, code, data)
+	send(w, code, data)
 }
 
 // replyError answers with an error. Its cause is logged if the answer hides it.
-func (s *Server) replyError(w *responseRecorder, err error) {
+func (p *replier) replyError(w *responseRecorder, err error) {
 	f := asFailure(err)
 	if f == errInternal {
-		s.failures.Record("count", logrus.Fields{"operation": w.operation, "err": err})
+		p.failures.Record("count", logrus.Fields{"operation": w.operation, "err": err})
 	}
-	s.answerFailure(w, f)
+	answerFailure(w, f)
 }
 
 // render encodes a result. One that takes a while is made in the turn of the client: many requests of one client leave a processor to
 // others.
-func (s *Server) render(w *responseRecorder, result any) ([]byte, error) {
+func (p *replier) render(w *responseRecorder, result any) ([]byte, error) {
 	if work, is := result.(rendered); is {
-		release, err := s.renderTurn(w)
+		release, err := p.renderTurn(w)
 		if err != nil {
 			return nil, err
 		}
@@ -105,9 +112,9 @@ func (s *Server) render(w *responseRecorder, result any) ([]byte, error) {
 }
 
 // renderTurn returns when the client of a request may use a processor. A client that has gone is noticed by the write.
-func (s *Server) renderTurn(w *responseRecorder) (release func(), err error) {
+func (p *replier) renderTurn(w *responseRecorder) (release func(), err error) {
 	ctx := admission.WithClient(context.Background(), w.request.Client())
-	_, release, err = s.config.Table.Turn(ctx, admission.Render)
+	_, release, err = p.table.Turn(ctx, admission.Render)
 	return release, err
 }
 
@@ -124,7 +131,7 @@ func encode(value any) ([]byte, error) {
 var newline = []byte{'\n'}
 
 // send sends an answer in parts.
-func (s *Server) send(w http.ResponseWriter, code int, parts ...[]byte) {
+func send(w http.ResponseWriter, code int, parts ...[]byte) {
 	length := 0
 	for _, part := range parts {
 		length += len(part)
@@ -141,11 +148,11 @@ func (s *Server) send(w http.ResponseWriter, code int, parts ...[]byte) {
 
 // stream sends an answer while it is made. Each chunk is made in the turn of the client, which ends while the client takes the chunk:
 // many large lists at a time leave the processors to others, and a slow reader keeps no turn.
-func (s *Server) stream(w *responseRecorder, write streamedJSON) {
-	out := &turnWriter{to: w, turn: func() (func(), error) { return s.renderTurn(w) }}
+func (p *replier) stream(w *responseRecorder, write streamedJSON) {
+	out := &turnWriter{to: w, turn: func() (func(), error) { return p.renderTurn(w) }}
 	err := out.resume()
 	if errors.Is(err, admission.ErrBusy) {
-		s.answerFailure(w, errBusy)
+		answerFailure(w, errBusy)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -188,7 +195,8 @@ func (w *turnWriter) Write(data []byte) (int, error) {
 	return n, err
 }
 
-func (s *Server) answerFailure(w http.ResponseWriter, f *Failure) {
+// answerFailure sends an error.
+func answerFailure(w http.ResponseWriter, f *Failure) {
 	if f.Code == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Basic realm="`+login.Realm+`"`)
 	}
@@ -202,5 +210,5 @@ func (s *Server) answerFailure(w http.ResponseWriter, f *Failure) {
 	if err != nil {
 		data = []byte("{}\n") // never reached: texts can be encoded
 	}
-	s.send(w, f.Code, data)
+	send(w, f.Code, data)
 }

@@ -76,13 +76,13 @@ type Server struct {
 	http       *http.Server
 	conns      *tlsserver.Conns
 	gate       *gate
+	replier    *replier
 	streams    *admission.Slots // of events
 	logStreams *admission.Slots
 	metrics    *metrics
 	openapi    []byte
 	stopping   chan struct{}
-
-	failures, panics *ratelog.Log
+	panics     *ratelog.Log
 }
 
 // New makes a server. Nothing is served before Serve.
@@ -99,7 +99,7 @@ func New(c Config) (*Server, error) {
 	}
 	s := &Server{config: c, conns: tlsserver.NewConns(c.Listener, c.Connections, c.Table), openapi: document,
 		streams: admission.NewSlots(eventStreamsMax), logStreams: admission.NewSlots(logStreamsMax), stopping: make(chan struct{})}
-	s.failures = ratelog.New(c.Log, logrus.ErrorLevel, "remote API: request failed", "count")
+	s.replier = &replier{c.Table, ratelog.New(c.Log, logrus.ErrorLevel, "remote API: request failed", "count")}
 	s.panics = ratelog.New(c.Log, logrus.ErrorLevel, "remote API: request handler panicked", "count")
 	s.metrics = newMetrics(s)
 	s.gate = &gate{logins: c.Logins, required: c.RequireAuthentication, failed: s.metrics.logins}
@@ -175,7 +175,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			if recorder.code != 0 {
 				panic(http.ErrAbortHandler) // the code has been sent; only the connection can be ended
 			}
-			s.answerFailure(recorder, errInternal)
+			answerFailure(recorder, errInternal)
 		}
 		s.metrics.observe(recorder.operation, r.Method, recorder.code, time.Since(begin))
 	}()
@@ -183,11 +183,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
 	if busy != nil {
-		s.answerFailure(recorder, asFailure(busy))
+		answerFailure(recorder, asFailure(busy))
 		return
 	}
 	if err := s.checkOrigin(r); err != nil {
-		s.answerFailure(recorder, asFailure(err))
+		answerFailure(recorder, asFailure(err))
 		return
 	}
 	if s.serveConsole(recorder, r) {
@@ -195,7 +195,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	operation, params, err := findOperation(r.Method, r.URL.EscapedPath())
 	if err != nil {
-		s.answerFailure(recorder, asFailure(err))
+		answerFailure(recorder, asFailure(err))
 		return
 	}
 	recorder.operation = operation.name
@@ -210,7 +210,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		err = newFailure(http.StatusNotImplemented, "%s %s submits a job of Ganeti, which runs in the place of Ganeti's daemons only: see lockstepd --ganeti", r.Method, tlsserver.Truncated(r.URL.Path))
 	}
 	if err != nil {
-		s.answerFailure(recorder, asFailure(err))
+		answerFailure(recorder, asFailure(err))
 		return
 	}
 	if user != "" {
@@ -224,12 +224,12 @@ func (s *Server) serveOperation(w *responseRecorder, r *http.Request, operation 
 	var err error
 	if c.body, err = readBody(c.request, r, operation.takesBody || !isReadOnly(r.Method)); err != nil {
 		w.Header().Set("Connection", "close") // the rest of the body is not read
-		s.answerFailure(w, asFailure(err))
+		answerFailure(w, asFailure(err))
 		return
 	}
 	c.request.Work()
 	result, err := operation.serve(s, c)
-	s.reply(w, result, err)
+	s.replier.reply(w, result, err)
 	if operation.changes(r) {
 		// The error is not logged: it may quote what the client has sent.
 		s.config.Log.WithFields(logrus.Fields{"user": c.user, "address": tlsserver.RemoteHost(r), "request": r.Method + " " + r.URL.Path, "code": w.code}).
