@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -19,6 +20,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 )
+
+var walkCalls = flag.Int("walk.calls", 10, "how often TestNobodyStandsInAnothersWay makes each of the user's calls without and with an attack")
 
 // The two attackers: another user, who is in the group of the queue's socket, and another process of the same user.
 const (
@@ -68,7 +71,7 @@ func TestNobodyStandsInAnothersWay(t *testing.T) {
 		t.Skip("NOT RUN: it needs root, who can be another user")
 	}
 	w := newWalk(t)
-	atOnce, samples := 10, 25
+	atOnce, samples := 10, *walkCalls
 	w.tolerance, w.atFirst = [2]int{walkTolerance, walkGrowthTolerance}, w.memory()
 	if text := os.Getenv("WALK"); text != "" {
 		atOnce, _ = strconv.Atoi(text)
