@@ -27,6 +27,7 @@ func (d *daemon) get(path string) (code int, body string) {
 }
 
 func TestProfilesOnTheAdminSocket(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	info, err := os.Stat(d.path("run", "socket", "admin"))

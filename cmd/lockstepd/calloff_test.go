@@ -59,6 +59,7 @@ func (c *client) reasonKinds(id int64) (kinds []string) {
 // A hold calls off a start whose process is loading. The job is pending again with its secrets, and runs after its
 // release.
 func TestAHoldCallsOffAStart(t *testing.T) {
+	t.Parallel()
 	for name, meanwhile := range map[string]func(d *daemon, program slowProgram, c *client) *client{
 		"the process loads on": func(_ *daemon, _ slowProgram, c *client) *client { return c },
 		"kill -9 of the daemon": func(d *daemon, program slowProgram, _ *client) *client {
@@ -101,6 +102,7 @@ func TestAHoldCallsOffAStart(t *testing.T) {
 
 // A release, or a cancel, that comes while the process of the start that was called off still loads.
 func TestOrdersWhileAStartIsCalledOff(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		method string
 		args   []any
@@ -127,6 +129,7 @@ func TestOrdersWhileAStartIsCalledOff(t *testing.T) {
 
 // An acknowledged PAUSE or REJECT rule calls off a start whose process is loading.
 func TestARuleCallsOffAStart(t *testing.T) {
+	t.Parallel()
 	for action, status := range map[string]string{"PAUSE": "queued", "REJECT": "canceled"} {
 		t.Run(action, func(t *testing.T) {
 			d := newDaemon(t)

@@ -14,6 +14,7 @@ import (
 
 // An acknowledged job survives a crash of the daemon at any time, and runs once.
 func TestAJobOutlivesACrashRightAfterItsSubmission(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	trace := d.path("trace")
 	var ids []int64
@@ -47,6 +48,7 @@ func TestAJobOutlivesACrashRightAfterItsSubmission(t *testing.T) {
 }
 
 func TestJobsGoOnWithoutADaemonAndAreAdopted(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	gate := d.path("gate")
@@ -79,6 +81,7 @@ func (d *daemon) jobFile(id int64) string {
 // When a job process dies, all processes of its job are killed, whatever session they have
 // moved to. Opcodes that have succeeded stay successful.
 func TestTheDeathOfAJobProcess(t *testing.T) {
+	t.Parallel()
 	for name, down := range map[string]bool{"daemon up": false, "daemon down": true} {
 		t.Run(name, func(t *testing.T) {
 			d := newDaemon(t)

@@ -15,6 +15,7 @@ import (
 // Commands with the same free lock run one after another: across two submissions, and across a daemon that is killed while
 // one command has the lock and the other waits. The files that Ganeti reads do not name the lock.
 func TestCommandsWithAFreeLockRunOneAfterAnother(t *testing.T) {
+	t.Parallel()
 	for _, order := range []string{"expected", "plain"} {
 		t.Run(order, func(t *testing.T) { runOneAfterAnother(t, order) })
 	}
@@ -76,6 +77,7 @@ func (c *client) awaitBlocked(waiter, holder int64, lock string) {
 
 // A command that needs one of two locks begins when one is free, also if the daemon has been killed while it waited.
 func TestACommandThatNeedsOneOfTwoLocks(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()

@@ -30,6 +30,7 @@ func (d *daemon) smallDataDisk() (fill, free func()) {
 
 // A daemon that starts on a full disk answers questions, and refuses changes with the reason before the client gives up.
 func TestARestartOnAFullDisk(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	fill, free := d.smallDataDisk()
 	d.start()

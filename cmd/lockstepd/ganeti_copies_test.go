@@ -109,6 +109,7 @@ func (g *ganetiCluster) submitHeld(c *client, count int) (ids []int64) {
 
 // The candidate has the queue after each step, and what it has missed when it comes back. Other nodes get nothing of it.
 func TestGanetiCopies(t *testing.T) {
+	t.Parallel()
 	g := newGanetiCluster(t)
 	for i := range g.nodes {
 		g.nodes[i].Put(nodedtest.SsconfPath("master_node"), "node0.example.com\n")
@@ -177,6 +178,7 @@ func TestGanetiCopies(t *testing.T) {
 
 // The daemon that starts again compares the whole queue: a candidate loses live files of archived jobs, and gets what it lacks.
 func TestGanetiCopiesAfterARestart(t *testing.T) {
+	t.Parallel()
 	g := newGanetiCluster(t)
 	g.nodes[1].Put(nodedtest.SsconfPath("master_node"), "node0.example.com\n")
 	g.start(selfAccounts()...)

@@ -18,8 +18,9 @@ import (
 	"lockstep/sim/longtest"
 )
 
-// bothWays runs a test with forked and with executed processes of Ganeti's job program.
+// bothWays runs a test with forked and with executed processes of Ganeti's job program, in parallel with other tests.
 func bothWays(t *testing.T, test func(*testing.T, *ganetiQueue)) {
+	t.Parallel()
 	t.Run("forked", func(t *testing.T) {
 		g := newGanetiQueue(t)
 		g.awaitForkServer(1)

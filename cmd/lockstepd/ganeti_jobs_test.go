@@ -175,6 +175,7 @@ func earlyOrdersToGanetisProcess(t *testing.T, g *ganetiQueue) {
 // A job starts when the dependencies of all of its opcodes are final. An opcode with a dependency that has ended otherwise is
 // for the process to fail; a first opcode with such a dependency ends the job at once.
 func TestDependenciesBeforeGanetisProcess(t *testing.T) {
+	t.Parallel()
 	g := newGanetiQueue(t)
 	c := g.dial()
 	first, second := c.submit(delayOp()), c.submit(delayOp())

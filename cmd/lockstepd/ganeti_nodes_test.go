@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,9 +37,10 @@ func newGanetiCluster(t testing.TB) *ganetiCluster {
 	first, err := model.Decode(content)
 	require.NoError(t, err)
 	e := first.Edit()
-	for i := range 3 {
-		// All of 127/8 is this machine. The port is the same for all node daemons, so tests that run at once need other addresses.
-		ip := fmt.Sprintf("127.%d.%d.%d", 64+os.Getpid()%128, os.Getpid()/128%256, 10+i)
+	// The port is the same for all node daemons, so tests that run at once need other addresses.
+	for i, address := range loopback(t, 3) {
+		ip, _, err := net.SplitHostPort(address)
+		require.NoError(t, err)
 		d := nodedtest.Start(t, fmt.Sprintf("node%d.example.com", i), fmt.Sprintf("%s:%d", ip, noded.Port()), server)
 		d.Admit(client)
 		g.nodes = append(g.nodes, d)
@@ -110,6 +112,7 @@ func (g *ganetiCluster) setTags(tag string) {
 
 // Changes arrive at the candidates, and the ssconf files at all nodes. What fails is repeated, and is not shown as current meanwhile.
 func TestGanetiDistribution(t *testing.T) {
+	t.Parallel()
 	g := newGanetiCluster(t)
 	g.start(selfAccounts()...)
 	c := g.dial()
@@ -157,6 +160,7 @@ func TestGanetiDistribution(t *testing.T) {
 
 // flushConfig waits for the nodes, and gives up a dead one.
 func TestGanetiFlush(t *testing.T) {
+	t.Parallel()
 	g := newGanetiCluster(t)
 	g.start(selfAccounts()...)
 	c := g.dial()

@@ -182,6 +182,7 @@ func TestAJobProcessOfAnOlderVersionWorks(t *testing.T) {
 // had ended. The test fails if jobActor.processGone gives back only jobs whose process could
 // not be spawned.
 func TestTheChildDiesAtEachStep(t *testing.T) {
+	t.Parallel()
 	for _, step := range steps {
 		t.Run(step, func(t *testing.T) {
 			d := newDaemon(t)
@@ -218,6 +219,7 @@ func TestTheChildDiesAtEachStep(t *testing.T) {
 // The daemon dies while the child is at each step. The job runs once, or fails because it may
 // have run. The daemon never starts it twice.
 func TestTheDaemonDiesAtEachStep(t *testing.T) {
+	t.Parallel()
 	for _, step := range steps {
 		t.Run(step, func(t *testing.T) {
 			d := newDaemon(t)
@@ -244,6 +246,7 @@ func TestTheDaemonDiesAtEachStep(t *testing.T) {
 // The child marks its lock file as lockstep-job does, and dies with the daemon at each step. Before the child revokes the mark, the job
 // is queued again and runs once; with secrets, which the daemon had in memory, it fails as after any restart.
 func TestTheDaemonDiesWithAMarkedProcess(t *testing.T) {
+	t.Parallel()
 	for _, step := range steps {
 		for _, secret := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, secret %t", step, secret), func(t *testing.T) {
@@ -277,6 +280,7 @@ func TestTheDaemonDiesWithAMarkedProcess(t *testing.T) {
 
 // A marked child dies at each step while the daemon lives: the job keeps its secrets, and runs when a child survives.
 func TestAMarkedProcessDiesAtEachStep(t *testing.T) {
+	t.Parallel()
 	for _, step := range []string{atName, atPermission, atRequest, atLaunchSpecs} {
 		t.Run(step, func(t *testing.T) {
 			d := newDaemon(t)

@@ -153,6 +153,7 @@ func TestPriority(t *testing.T) {
 // A hold outlives kill -9. A held job does not start, and a running one begins no further opcode. The release lets both
 // go on.
 func TestHold(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()

@@ -19,6 +19,7 @@ var (
 
 // A daemon that is killed while jobs start fails none of them, and none runs twice.
 func TestAKilledDaemonFailsNoJob(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	trace := d.path("trace")

@@ -18,6 +18,7 @@ import (
 // down when the job died. The lock on a file shows whether the command works beside the next
 // job.
 func TestADeadJobLeavesNothingThatHidesItself(t *testing.T) {
+	t.Parallel()
 	for name, down := range map[string]bool{"daemon up": false, "daemon killed with it": true} {
 		t.Run(name, func(t *testing.T) {
 			d := newDaemon(t)
@@ -62,6 +63,7 @@ func (d *daemon) workerPID() string {
 // Processes outside the group of a command that is forced to end have ended when the next job
 // gets its locks.
 func TestAForcedEndLeavesNothing(t *testing.T) {
+	t.Parallel()
 	// With set -m each command in the background has a process group.
 	for name, prefix := range map[string]string{"in another session": "setsid", "without its environment": "set -m; env -i"} {
 		t.Run(name, func(t *testing.T) {
