@@ -22,6 +22,8 @@ PACKAGES := $(BIN)/packages
 PROTOS  := $(wildcard messages/*.proto)
 PROTOC_GEN := $(abspath $(BIN))/protoc-gen-go
 STRIPPED := -ldflags='-s -w' # test binaries without debug information: a third less work for the linker
+DAEMONS := ./cmd/lockstepd # its tests start real daemons and mostly wait
+RACED   := ./core/... ./actors/... ./edge/... ./supervisor/... ./persistence/...
 
 # The tests draw the same in each run; make sweep draws something new. 0 lets each test choose.
 export RAPID_SEED ?= 1
@@ -29,7 +31,7 @@ export RAPID_SEED ?= 1
 SWEEP_CHECKS ?= 300
 
 .DEFAULT_GOAL := help
-.PHONY: help build quick test sweep race lint proto verify sim rooms scenario conformance conformance-cluster browser browser-load manual install packages packages-quick packages-check packages-repeat packages-ganeti container container-check bench bench-guard microbench demo demo-cluster run check clean
+.PHONY: help build quick test test-daemons test-others sweep race lint proto verify sim rooms scenario conformance conformance-cluster browser browser-load manual install packages packages-quick packages-check packages-repeat packages-ganeti container container-check bench bench-guard microbench demo demo-cluster run check check-others clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,7 +44,16 @@ quick: ## the tests to run while editing: all but the long sweeps and real daemo
 	$(GO) test -short -vet=off $(STRIPPED) ./...
 
 test: ## run all tests
-	$(GO) test -timeout 30m $(STRIPPED) ./...
+	@$(MAKE) --no-print-directory -j2 test-daemons test-others
+
+# The clusters of real daemons have leases, which lapse beside heavy work. So they come after the other tests of their package, and all
+# other packages, which run meanwhile, have a lower priority. -skip and -run with one pattern leave out no test.
+test-daemons:
+	$(GO) test -timeout 30m $(STRIPPED) -parallel 4 -skip '^TestCluster' $(DAEMONS) $(DAEMON_FLAGS)
+	$(GO) test -timeout 30m $(STRIPPED) -parallel 2 -run '^TestCluster' $(DAEMONS)
+
+test-others:
+	nice -n 5 $(GO) test -timeout 30m $(STRIPPED) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(DAEMONS))")
 
 sweep: SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 sweep: ## the randomized tests with a new SEED, which it prints
@@ -156,8 +167,13 @@ demo-cluster: build ## three throw-away daemons share a queue while their master
 run: build ## a daemon in ./var, in the foreground
 	$(BIN)/lockstepd --data-dir $(VAR)/lib --run-dir $(VAR)/run --log-dir $(VAR)/log
 
-check: lint verify test ## what CI runs; needs no network once modules are there
-	$(GO) test -race ./core/... ./actors/... ./edge/... ./supervisor/... ./persistence/...
+check: lint verify ## what CI runs: lint, verify, and all that make test runs, the packages in RACED under the race detector; needs no network once modules are there
+	@$(MAKE) --no-print-directory -j2 test-daemons check-others DAEMON_FLAGS=-walk.calls=25
+
+# Each package of make test but that of test-daemons: those in RACED with -race, all others without.
+check-others:
+	nice -n 5 $(GO) test -timeout 30m $(STRIPPED) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(DAEMONS) $(RACED))")
+	nice -n 5 $(GO) test -race -timeout 30m $(RACED)
 
 clean: ## remove what was built
 	rm -rf $(BIN)
