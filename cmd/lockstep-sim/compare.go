@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,14 +16,19 @@ import (
 	"lockstep/sim/study"
 )
 
-// workOptions are the flags for the work that runs in each order.
-type workOptions struct {
+// compareOptions are the flags of compare.
+type compareOptions struct {
 	study.MixOptions
-	mix string
-	set []string
+	mix       string
+	set       []string
+	seeds     string
+	without   []string
+	estimates bool
+	json      bool
 }
 
-func (o *workOptions) flags(flags *pflag.FlagSet) {
+// workFlags defines the flags for the work that runs in each order.
+func (o *compareOptions) workFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.mix, "mix", "operator", "the `kind` of work: "+strings.Join(study.MixNames(), ", "))
 	flags.IntVar(&o.Jobs, "jobs", 2000, "`number` of jobs")
 	flags.IntVar(&o.Slots, "slots", 20, "`number` of run slots")
@@ -35,7 +39,7 @@ func (o *workOptions) flags(flags *pflag.FlagSet) {
 }
 
 // parse finds the mix and reads the settings.
-func (o *workOptions) parse() (study.Mix, study.CompareOptions, error) {
+func (o *compareOptions) parse() (study.Mix, study.CompareOptions, error) {
 	mix, err := study.FindMix(o.mix)
 	if err != nil {
 		return study.Mix{}, study.CompareOptions{}, err
@@ -79,22 +83,11 @@ func compareSeeds(out, stderr io.Writer, mix study.Mix, options study.CompareOpt
 	}
 }
 
-// asJSON prints all measurements; more has further fields.
-func (o *workOptions) asJSON(out io.Writer, all []study.Comparison, more map[string]any) error {
-	fields := map[string]any{"mix": o.mix, "jobs": o.Jobs, "slots": o.Slots, "nodes": o.Nodes, "load": o.Load, "set": o.set, "seeds": all}
-	maps.Copy(fields, more)
+// asJSON prints all measurements.
+func (o *compareOptions) asJSON(out io.Writer, all []study.Comparison) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(fields)
-}
-
-// compareOptions are the flags of compare.
-type compareOptions struct {
-	workOptions
-	seeds     string
-	without   []string
-	estimates bool
-	json      bool
+	return encoder.Encode(map[string]any{"mix": o.mix, "jobs": o.Jobs, "slots": o.Slots, "nodes": o.Nodes, "load": o.Load, "set": o.set, "seeds": all})
 }
 
 func newCompareCommand() *cobra.Command {
@@ -118,7 +111,7 @@ The mixes:
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.OutOrStdout(), c.ErrOrStderr()) },
 	}
-	o.flags(c.Flags())
+	o.workFlags(c.Flags())
 	c.Flags().StringVar(&o.seeds, "seeds", "", "seeds to run, `A..B`, both included")
 	c.Flags().StringSliceVar(&o.without, "without", nil, "`runs` to omit: expected, weights, plain, informed")
 	c.Flags().BoolVar(&o.estimates, "estimates", false, "report how wrong the estimates of starts were")
@@ -155,7 +148,7 @@ func (o *compareOptions) run(out, stderr io.Writer) error {
 	case err != nil:
 		return err
 	case o.json:
-		return o.asJSON(out, all, nil)
+		return o.asJSON(out, all)
 	}
 	o.head(out, mix, first, last)
 	printTables(out, all)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
-	"lockstep/sim/study"
 	"lockstep/sim/study/throughput"
 )
 
@@ -28,21 +27,11 @@ func (l *loadResult) head(out io.Writer) {
 	if l.Plain {
 		order = "plain"
 	}
-	if mix, err := study.FindMix(l.Mix); err == nil {
-		fmt.Fprintf(out, "%s: %s\n%d jobs, %d slots, %d nodes, load %g, ", mix.Name, mix.About, l.Jobs, l.Slots, l.Nodes, l.Load)
-	} else {
-		fmt.Fprintf(out, "%s\n%d jobs, %d slots, %d nodes, ", l.Trace, l.Jobs, l.Slots, l.Nodes)
-	}
-	fmt.Fprintf(out, "%s order, ", order)
+	fmt.Fprintf(out, "%s: %s\n%d jobs, %d slots, %d nodes, load %g, %s order, ", l.Mix, l.about, l.Jobs, l.Slots, l.Nodes, l.Load, order)
 	if len(l.Set) > 0 {
 		fmt.Fprintf(out, "%s, ", strings.Join(l.Set, ", "))
 	}
 	fmt.Fprintf(out, "seed %d\n", l.Seed)
-	if t := l.Taken; t != nil {
-		fmt.Fprintf(out, "Of the jobs %d had failed, %d were canceled while they ran, %d depend on another job.\n"+
-			"Omitted: %d that never ran, %d parts of jobs, %d with too little data; dependencies omitted: %d.\n",
-			t.Failed, t.Cancelled, t.Chained, t.NeverRan, t.Partial, t.Unknown, t.Unchained)
-	}
 	fmt.Fprintln(out)
 }
 

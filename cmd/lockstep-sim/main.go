@@ -35,7 +35,7 @@ func main() {
 		Args:          cobra.NoArgs,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(newRunCommand(), newReplayCommand(), newMinimizeCommand(), newCompareCommand(), newReportCommand(), newLoadCommand())
+	root.AddCommand(newRunCommand(), newReplayCommand(), newMinimizeCommand(), newCompareCommand(), newLoadCommand())
 	command, err := root.ExecuteC()
 	switch {
 	case err == nil:

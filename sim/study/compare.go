@@ -22,8 +22,6 @@ type CompareOptions struct {
 	Without []string
 	// Estimates adds how wrong estimates were, in the order expected. The daemon is asked for them during the runs.
 	Estimates bool
-	// Timings adds the timing of each job, with its locks, to the outcomes.
-	Timings bool
 	// OnJobEnd is called at the end of each job of all runs, one call at a time.
 	OnJobEnd func()
 }
@@ -136,7 +134,7 @@ func measure(batches []batch, o CompareOptions, name string, ended func()) (Outc
 	if err != nil {
 		return Outcome{}, err
 	}
-	outcome, err := m.outcome(w, batches, ids, o.Timings)
+	outcome, err := m.outcome(w, batches, ids)
 	outcome.Drains = drains(m.jobs, o.Slots)
 	outcome.Starvation, outcome.Estimates = starving.counts, m.compareEstimates(w, estimates)
 	return outcome, err

@@ -6,7 +6,5 @@
 // It sees a world only through what sim exports: batches of jobs go in, JobEvents come
 // out. A Comparison of the same options and seed is always the same.
 //
-// Below it are throughput, which does a million jobs with core's decisions alone, swf,
-// which reads traces of other machines for it, and report, which draws a Comparison as a
-// page of HTML.
+// Below it is throughput, which does a million jobs with core's decisions alone.
 package study

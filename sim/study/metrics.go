@@ -114,10 +114,7 @@ type Outcome struct {
 	Kinds           []KindWait `json:"kinds"`
 	Starvation      Starvation `json:"starvation"`
 	Estimates       *Estimates `json:"estimates,omitempty"` // if CompareOptions asks for them
-	// Timings are the timings of all jobs, in the order of their submission, if CompareOptions
-	// asks for them.
-	Timings []JobTiming `json:"-"`
-	Steps   uint64      `json:"steps"`
+	Steps           uint64     `json:"steps"`
 }
 
 // Waits summarizes waits.
@@ -136,7 +133,7 @@ type KindWait struct {
 }
 
 // outcome summarizes a run. All jobs must have succeeded.
-func (m *metrics) outcome(w *sim.World, batches []batch, ids [][]int64, timings bool) (Outcome, error) {
+func (m *metrics) outcome(w *sim.World, batches []batch, ids [][]int64) (Outcome, error) {
 	o := Outcome{Jobs: len(m.jobs), Steps: w.Steps()}
 	first, last := time.Duration(1<<62), time.Duration(0)
 	var all []float64
@@ -154,9 +151,6 @@ func (m *metrics) outcome(w *sim.World, batches []batch, ids [][]int64, timings 
 			kinds[t.Kind] = append(kinds[t.Kind], wait)
 			o.SlotSeconds += t.SlotTime().Seconds()
 			o.LockWaitSeconds += t.SlotWait().Seconds()
-			if timings {
-				o.Timings = append(o.Timings, *t)
-			}
 		}
 	}
 	o.Makespan = (last - first).Seconds()

@@ -2,7 +2,6 @@ package throughput
 
 import (
 	"container/heap"
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -31,12 +30,10 @@ type engine struct {
 	locks     *lock.State
 	durations durations.Table
 
-	now        time.Duration
-	next       int // index of the next job to arrive
-	scheduled  eventHeap
-	order      int           // of the event that was scheduled last
-	dependents map[int][]int // by the number of the job whose end they await
-	chained    Chained       // nil if no job awaits another
+	now       time.Duration
+	next      int // index of the next job to arrive
+	scheduled eventHeap
+	order     int // of the event that was scheduled last
 
 	numbers  []int32
 	received []time.Duration
@@ -58,7 +55,6 @@ type activeJob struct {
 	id           job.ID
 	owner        lock.Owner
 	ops          []opcodePlan  // opcodes that have not ended
-	number       int           // of the job in the work
 	picked       time.Duration // when it got its slot
 	executed     []executed    // opcodes that have ended
 	waitingSince time.Duration // since when the job only waits
@@ -88,63 +84,37 @@ type event struct {
 
 func newEngine(work Work, o Options) *engine {
 	n := work.Len()
-	w := &engine{work: work, options: o, catalogue: opcode.Builtin(),
+	return &engine{work: work, options: o, catalogue: opcode.Builtin(),
 		sched:   sched.NewState(sched.SettingsOf(o.Slots, o.Settings)),
 		locks:   lock.New(lock.Settings{Hierarchy: lock.Implied, BypassAfter: o.Settings.LockBypass()}),
 		numbers: make([]int32, 0, n), received: make([]time.Duration, 0, n), waits: make([]float64, 0, n),
 		arrivals: make([]time.Duration, 0, n), ends: make([]time.Duration, 0, n+n/2),
-		dependents: map[int][]int{}, active: map[job.ID]*activeJob{}}
-	if chained, is := work.(Chained); is {
-		w.chained = chained
-		for i := range n {
-			if preceding, _ := chained.After(i); preceding >= 0 {
-				w.dependents[preceding] = append(w.dependents[preceding], i)
-			}
-		}
-	}
-	return w
+		active: map[job.ID]*activeJob{}}
 }
 
 func (w *engine) time() time.Time { return epoch.Add(w.now) }
 
-// isChained reports whether a job arrives only after another's end.
-func (w *engine) isChained(i int) bool {
-	if w.chained == nil {
-		return false
-	}
-	preceding, _ := w.chained.After(i)
-	return preceding >= 0
-}
-
 // step handles the next event, and everything that follows at the same moment. At one moment ends
 // come before arrivals.
 func (w *engine) step() error {
-	for w.next < w.work.Len() && w.isChained(w.next) {
-		w.next++
-	}
 	if w.next == w.work.Len() || len(w.scheduled) > 0 && w.scheduled[0].at <= w.work.At(w.next) {
 		return w.nextScheduled()
 	}
 	w.now = w.work.At(w.next)
 	var together []int
 	for ; w.next < w.work.Len() && w.work.At(w.next) == w.now; w.next++ {
-		if !w.isChained(w.next) {
-			together = append(together, w.next)
-		}
+		together = append(together, w.next)
 	}
 	return w.arrive(together...)
 }
 
-// nextScheduled handles the earliest scheduled event.
+// nextScheduled handles the earliest end of an opcode.
 func (w *engine) nextScheduled() error {
 	if len(w.scheduled) == 0 {
 		return errStuck(w)
 	}
-	e := heap.Pop(&w.scheduled).(*scheduledEvent)
+	e := heap.Pop(&w.scheduled).(*opcodeEnd)
 	w.now = e.at
-	if e.ends == nil {
-		return w.arrive(e.arrives)
-	}
 	return w.opEnded(e.ends)
 }
 
@@ -251,8 +221,7 @@ func (w *engine) pick() error {
 		if err != nil {
 			return err
 		}
-		a := &activeJob{id: id, owner: lock.JobOwner(id, "load", int(id)%math.MaxInt32), ops: plans,
-			number: int(w.numbers[id-1]), picked: w.now}
+		a := &activeJob{id: id, owner: lock.JobOwner(id, "load", int(id)%math.MaxInt32), ops: plans, picked: w.now}
 		w.active[id] = a
 		w.begin(a)
 	}
@@ -319,12 +288,9 @@ func (w *engine) execute(a *activeJob) error {
 	if !a.began {
 		a.began = true
 		w.waits = append(w.waits, (w.now - w.received[a.id-1]).Seconds())
-		if w.options.OnWait != nil {
-			w.options.OnWait(a.number, w.now-w.received[a.id-1])
-		}
 	}
 	w.notify(a, false)
-	return w.schedule(scheduledEvent{at: w.now + a.ops[0].duration, ends: a})
+	return w.schedule(opcodeEnd{at: w.now + a.ops[0].duration, ends: a})
 }
 
 func (w *engine) notify(a *activeJob, ends bool) {
@@ -343,8 +309,8 @@ func (w *engine) opEnded(a *activeJob) error {
 	}
 	if len(a.ops) > 0 {
 		w.beginNext(a)
-	} else if err := w.endJob(a); err != nil {
-		return err
+	} else {
+		w.endJob(a)
 	}
 	err := w.runScheduler()
 	w.ends = append(w.ends, w.coreTime.reset())
@@ -365,8 +331,8 @@ func (w *engine) beginNext(a *activeJob) {
 	w.slotTime += w.now - a.picked
 }
 
-// endJob forgets a job, and lets the jobs arrive that awaited its end.
-func (w *engine) endJob(a *activeJob) error {
+// endJob forgets a job, and records how long its opcodes took.
+func (w *engine) endJob(a *activeJob) {
 	w.coreTime.start()
 	w.sched.Remove(a.id)
 	w.coreTime.stop()
@@ -379,12 +345,6 @@ func (w *engine) endJob(a *activeJob) error {
 	if w.options.OnJob != nil {
 		w.options.OnJob()
 	}
-	var errs []error
-	for _, i := range w.dependents[int(w.numbers[a.id-1])] {
-		_, think := w.chained.After(i)
-		errs = append(errs, w.schedule(scheduledEvent{at: max(w.work.At(i), w.now+think), arrives: i}))
-	}
-	return errors.Join(errs...)
 }
 
 var _ Work = (*study.Plan)(nil)

@@ -27,8 +27,6 @@ func Sizes(most int) []int {
 // while new jobs keep the backlog as long as it is. Each job of the work arrives at least once.
 func Growth(work Work, o Options, pending, decisions int) (GrowthRow, error) {
 	w := newEngine(work, o)
-	w.chained = nil // no job awaits another here
-	clear(w.dependents)
 	before := heapInUse()
 	next := 0
 	following := func() int {

@@ -5,16 +5,15 @@ import (
 	"time"
 )
 
-// scheduledEvent is the end of an opcode, or the arrival of a job after another's end.
-type scheduledEvent struct {
-	at      time.Duration
-	order   int // order of scheduling, among the events of one moment
-	ends    *activeJob
-	arrives int
+// opcodeEnd is the scheduled end of a job's current opcode.
+type opcodeEnd struct {
+	at    time.Duration
+	order int // order of scheduling, among the ends of one moment
+	ends  *activeJob
 }
 
-// eventHeap is a heap of scheduled events.
-type eventHeap []*scheduledEvent
+// eventHeap is a heap of scheduled ends.
+type eventHeap []*opcodeEnd
 
 func (s eventHeap) Len() int      { return len(s) }
 func (s eventHeap) Swap(i, k int) { s[i], s[k] = s[k], s[i] }
@@ -24,7 +23,7 @@ func (s eventHeap) Less(i, k int) bool {
 	}
 	return s[i].order < s[k].order
 }
-func (s *eventHeap) Push(x any) { *s = append(*s, x.(*scheduledEvent)) }
+func (s *eventHeap) Push(x any) { *s = append(*s, x.(*opcodeEnd)) }
 func (s *eventHeap) Pop() any {
 	last := len(*s) - 1
 	popped := (*s)[last]
@@ -33,8 +32,8 @@ func (s *eventHeap) Pop() any {
 	return popped
 }
 
-// schedule adds an event; it refuses one that is too far away.
-func (w *engine) schedule(e scheduledEvent) error {
+// schedule adds an end; it refuses one that is too far away.
+func (w *engine) schedule(e opcodeEnd) error {
 	if e.at > timeMax {
 		return errEndless
 	}

@@ -27,14 +27,6 @@ type Work interface {
 	Job(i int) []study.Opcode
 }
 
-// Chained is work in which some jobs arrive only after the end of others.
-type Chained interface {
-	Work
-	// After returns the job after whose end job i arrives, and the least time between the two;
-	// negative if there is none. There are no circles.
-	After(i int) (preceding int, think time.Duration)
-}
-
 // Options are the conditions of a run.
 type Options struct {
 	// Slots is the number of run slots, at least 1.
@@ -46,8 +38,6 @@ type Options struct {
 
 	// Clairvoyant: the order OrderExpected knows how long each opcode will take.
 	Clairvoyant bool
-	// OnWait, if set, is called with the number of a job and its wait when its first opcode executes.
-	OnWait func(job int, wait time.Duration)
 
 	onEvent func(event) // for tests: called when a job begins or ends to work with locks
 }
