@@ -35,29 +35,28 @@ type sample struct {
 
 // sizes are the amounts of work of a round.
 type sizes struct {
-	quick                        bool
-	spawns, replaces, roundTrips int
-	submits                      int // by one client
-	submitters                   int // submissions of each of the 64 clients
-	many                         int // jobs of one submission
-	serialJobs                   int // jobs run in sequence
-	jobs                         int // jobs submitted together
-	chain                        int
-	queued                       int // a hundred thousand
-	someQueued                   int // ten thousand
-	locks, wakes, deaths         int
-	idle                         time.Duration
-	fewInstances, manyInstances  int           // of which many are 20 MB of configuration
-	someInstances                int           // 1 MB of configuration
-	updating, stream             time.Duration // of changes of the configuration
-	reads, wholeWrites           int           // of the configuration
+	quick                       bool
+	submits                     int // by one client
+	submitters                  int // submissions of each of the 64 clients
+	many                        int // jobs of one submission
+	serialJobs                  int // jobs run in sequence
+	jobs                        int // jobs submitted together
+	chain                       int
+	queued                      int // a hundred thousand
+	someQueued                  int // ten thousand
+	locks, wakes, deaths        int
+	idle                        time.Duration
+	fewInstances, manyInstances int           // of which many are 20 MB of configuration
+	someInstances               int           // 1 MB of configuration
+	updating, stream            time.Duration // of changes of the configuration
+	reads, wholeWrites          int           // of the configuration
 }
 
 var (
-	fullSizes = sizes{spawns: 50, replaces: 100, roundTrips: 1000, submits: 200, submitters: 10, many: 1000, serialJobs: 20, jobs: 300, chain: 100,
+	fullSizes = sizes{submits: 200, submitters: 10, many: 1000, serialJobs: 20, jobs: 300, chain: 100,
 		queued: 100_000, someQueued: 10_000, locks: 1000, wakes: 50, deaths: 10, idle: 5 * time.Second,
 		fewInstances: 10, manyInstances: 10_000, someInstances: 500, updating: 2 * time.Second, stream: 5 * time.Second, reads: 7, wholeWrites: 10}
-	quickSizes = sizes{quick: true, spawns: 10, replaces: 20, roundTrips: 100, submits: 40, submitters: 3, many: 200, serialJobs: 5, jobs: 60, chain: 10,
+	quickSizes = sizes{quick: true, submits: 40, submitters: 3, many: 200, serialJobs: 5, jobs: 60, chain: 10,
 		queued: 2000, someQueued: 1000, locks: 100, wakes: 10, deaths: 3, idle: time.Second,
 		fewInstances: 10, manyInstances: 10_000, someInstances: 500, updating: 300 * time.Millisecond, stream: 2 * time.Second, reads: 3, wholeWrites: 3}
 )

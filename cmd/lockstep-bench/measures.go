@@ -34,14 +34,9 @@ type measure struct {
 	targets []target
 }
 
-// measures are the rows, in order. Limits have rows only if they are of interest by themselves.
-// Targets apply to full sizes only.
+// measures are the rows, in order. Targets apply to full sizes only.
 func measures(s sizes) []measure {
 	rows := []measure{
-		{name: "Spawn/lockstep-job", text: "spawn and wait, lockstep-job printing its usage; /bin/true", unit: nanoseconds, limit: "Spawn/true"},
-		{name: "Spawn/true", text: "spawn and wait, /bin/true", unit: nanoseconds},
-		{name: "Replace", text: fmt.Sprintf("file of %d bytes: write, fdatasync, rename", jobSize), unit: nanoseconds},
-		{name: "RoundTrip", text: "unix socket, round trip", unit: nanoseconds},
 		{name: "Submit/clients=1", text: "submission, one client; the same files", unit: nanoseconds, limit: "BareSubmit"},
 		{name: "SubmitRate/clients=64", text: "submissions, 64 clients; the same files, 64 to a sync", unit: jobsRate, limit: "BareSubmitters"},
 		{name: "SubmitGain/clients=64", text: "64 clients, rate relative to one", unit: times, targets: []target{{bound: 3}}},

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"regexp"
 	"slices"
 
@@ -16,7 +15,6 @@ import (
 // scenarios are in their order of execution. The scenario that leaves most files is last, since its
 // load on the disk would slow down others.
 var scenarios = append([]scenario{
-	{name: "machine", measurements: []string{"Spawn/lockstep-job", "Spawn/true", "Replace", "RoundTrip"}, run: scenarioMachine},
 	{name: "submit", measurements: []string{"Submit/clients=1", "SubmitRate/clients=64", "SubmitGain/clients=64", "SubmitMany"}, run: scenarioSubmit},
 	{name: "job", measurements: []string{"Job", "Chain"}, run: scenarioJob},
 	{name: "jobs", measurements: []string{"Jobs/slots=20", "Jobs/slots=64"}, run: scenarioJobs},
@@ -54,43 +52,6 @@ func chooseScenarios(only *regexp.Regexp, kinds map[bool]bool) []scenario {
 
 // jobSize is the size of an ordinary job file, in bytes.
 const jobSize = 700
-
-// scenarioMachine measures the basic operations of the machine.
-func scenarioMachine(b *bench) error {
-	files, e, done, err := b.bareParts()
-	if err != nil {
-		return err
-	}
-	defer done()
-	content := make([]byte, jobSize)
-	for round := range b.each(b.rounds) {
-		err := alternate(round,
-			func() error { return b.timeEach("Spawn/lockstep-job", b.sizes.spawns, b.spawnJob) },
-			func() error {
-				return b.timeEach("Spawn/true", b.sizes.spawns, func() error { return exec.Command("/bin/true").Run() })
-			},
-			func() error {
-				return b.timeEach("Replace", b.sizes.replaces, func() error { return files.Replace("bench", paths.JobPath(1), content) })
-			},
-			func() error {
-				return b.timeEach("RoundTrip", b.sizes.roundTrips, func() error { return e.roundTrip(1) })
-			})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// spawnJob starts lockstep-job without arguments, which prints its usage.
-func (b *bench) spawnJob() error {
-	err := exec.Command(b.program("lockstep-job")).Run()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() == 2 {
-		return nil
-	}
-	return errors.Join(errors.New("lockstep-job without arguments does not print its usage"), err)
-}
 
 // bareParts are files and an echo process, in place of a daemon.
 func (b *bench) bareParts() (files *persistence.OSFiles, e *echo, done func(), err error) {
