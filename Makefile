@@ -65,9 +65,10 @@ sweep: ## the randomized tests with a new SEED, which it prints
 race: ## run all tests under the race detector
 	$(GO) test -race -timeout 60m ./...
 
-lint: ## go vet, and golangci-lint with the rules of .golangci.yml
+lint: ## go vet, golangci-lint with the rules of .golangci.yml, and no function that nothing calls
 	$(GO) vet ./...
 	$(TOOLS) golangci-lint run --timeout 30m ./...
+	@dead=$$($(TOOLS) deadcode -test ./...) || exit 1; test -z "$$dead" || { echo "nothing calls:"; echo "$$dead"; exit 1; } >&2
 
 proto: $(PROTOC_GEN) ## generate messages/*.pb.go from messages/*.proto
 	@command -v protoc >/dev/null || { echo "protoc is missing: install your system's protobuf-compiler package" >&2; exit 1; }

@@ -72,6 +72,3 @@ func DrainedFailure(text string) *Failure { return &Failure{Class: ClassQueueDra
 
 // QueueFullFailure refuses a submission to a queue that has its maximum of jobs.
 func QueueFullFailure(text string) *Failure { return &Failure{Class: ClassQueueFull, Text: text} }
-
-// NotMasterFailure refuses a request that only the master can carry out.
-func NotMasterFailure(text string) *Failure { return &Failure{Class: ClassNotMaster, Text: text} }

@@ -25,7 +25,6 @@ func TestFailures(t *testing.T) {
 		{ProgrammerFailure("x"), "ProgrammerError", ""},
 		{DrainedFailure("x"), "JobQueueDrainError", ""},
 		{QueueFullFailure("x"), "JobQueueFull", ""},
-		{NotMasterFailure("x"), "NotMaster", ""},
 	} {
 		require.Equal(t, c.class, c.f.Class)
 		require.Equal(t, c.code, c.f.Code)

@@ -317,13 +317,6 @@ func (w *World) pathOf(id int64) string {
 	return paths.JobPath(id)
 }
 
-// garble replaces a job's file with other content, as an administrator could.
-func (w *World) garble(id int64, content []byte) {
-	w.garbled = true
-	w.disk.Overwrite(paths.JobPath(id), content)
-	w.notify(garbled{id})
-}
-
 // jobIDs are the ids of all job files in the queue, ascending.
 func (w *World) jobIDs() []int64 {
 	var ids []int64

@@ -3,7 +3,6 @@ package sim
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -136,42 +135,6 @@ func jobsText(jobs [][]OpSpec) string {
 		texts[i] = strings.Join(words, "; ")
 	}
 	return "[" + strings.Join(texts, " | ") + "]"
-}
-
-// parseJobs reads one job per line, with its opcodes separated by semicolons.
-func parseJobs(text string) ([][]OpSpec, error) {
-	var jobs [][]OpSpec
-	for line := range strings.Lines(text) {
-		var ops []OpSpec
-		for op := range strings.SplitSeq(line, ";") {
-			op = strings.TrimSpace(op)
-			if op == "" {
-				return nil, fmt.Errorf("an empty opcode in %q", line)
-			}
-			ops = append(ops, OpSpec(op))
-		}
-		jobs = append(jobs, ops)
-	}
-	return jobs, nil
-}
-
-// parsePredicates reads the predicates of a filter rule, one per line, as JSON or as "opcode
-// OP_ID = OP_TEST_DELAY", "jobid id > watermark", "reason reason =~ text".
-func parsePredicates(text string) (json.RawMessage, error) {
-	all := []json.RawMessage{}
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "[") {
-			all = append(all, json.RawMessage(line))
-			continue
-		}
-		words := strings.SplitN(line, " ", 4)
-		if len(words) != 4 {
-			return nil, fmt.Errorf("%q is no predicate: want what it looks at, a field, an operator and a value", line)
-		}
-		all = append(all, predicate(words[0], words[1], words[2], words[3]))
-	}
-	return predicateList(all), nil
 }
 
 func predicate(about, field, operator, value string) json.RawMessage {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
@@ -135,4 +136,23 @@ func (s *scenario) locks(*testing.T, *datadriven.TestData) error {
 		s.lines = append(s.lines, fmt.Sprintf("%s waits for %v", p.Owner.IdentityJSON(), p.Request))
 	}
 	return nil
+}
+
+// parsePredicates reads the predicates of a filter rule, one per line, as JSON or as "opcode
+// OP_ID = OP_TEST_DELAY", "jobid id > watermark", "reason reason =~ text".
+func parsePredicates(text string) (json.RawMessage, error) {
+	all := []json.RawMessage{}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "[") {
+			all = append(all, json.RawMessage(line))
+			continue
+		}
+		words := strings.SplitN(line, " ", 4)
+		if len(words) != 4 {
+			return nil, fmt.Errorf("%q is no predicate: want what it looks at, a field, an operator and a value", line)
+		}
+		all = append(all, predicate(words[0], words[1], words[2], words[3]))
+	}
+	return predicateList(all), nil
 }

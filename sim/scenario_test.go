@@ -162,6 +162,23 @@ func (s *scenario) submit(t *testing.T, d *datadriven.TestData) error {
 	return err
 }
 
+// parseJobs reads one job per line, with its opcodes separated by semicolons.
+func parseJobs(text string) ([][]OpSpec, error) {
+	var jobs [][]OpSpec
+	for line := range strings.Lines(text) {
+		var ops []OpSpec
+		for op := range strings.SplitSeq(line, ";") {
+			op = strings.TrimSpace(op)
+			if op == "" {
+				return nil, fmt.Errorf("an empty opcode in %q", line)
+			}
+			ops = append(ops, OpSpec(op))
+		}
+		jobs = append(jobs, ops)
+	}
+	return jobs, nil
+}
+
 func (s *scenario) wait(t *testing.T, d *datadriven.TestData) error {
 	c, id := s.client(t, d), job64(t, d)
 	c.awaitEnd(id, func(status string) { c.tracef("sees job %d end with %s", id, status) })
@@ -247,6 +264,13 @@ func (s *scenario) kill(t *testing.T, d *datadriven.TestData) error {
 		p.kill("SIGKILL")
 	}
 	return nil
+}
+
+// garble replaces a job's file with other content, as an administrator could.
+func (w *World) garble(id int64, content []byte) {
+	w.garbled = true
+	w.disk.Overwrite(paths.JobPath(id), content)
+	w.notify(garbled{id})
 }
 
 func (s *scenario) garble(t *testing.T, d *datadriven.TestData) error {

@@ -8,20 +8,15 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// SafeMailbox makes mailboxes like p's that accept messages before their actor is ready.
+// safeMailbox is a mailbox that accepts messages before its actor is ready. It keeps the
+// messages that come before Start, Started first, the others in order.
 //
 // The library publishes an actor's name before its mailbox knows the actor and its
 // dispatcher. Without this, a message sent by name in between panics in the sender, and the
 // target handles no message ever.
 //
-// p's mailboxes must only queue and schedule in Post and Start, and never run the actor
-// there.
-func SafeMailbox(p actor.MailboxProducer) actor.MailboxProducer {
-	return func() actor.Mailbox { return &safeMailbox{Mailbox: p()} }
-}
-
-// safeMailbox keeps the messages that come before Start, Started first, the others in
-// order.
+// The wrapped mailbox must only queue and schedule in Post and Start, and never run the
+// actor there.
 //
 // Invariant: open is set under mu after early was delivered, and never cleared. So the
 // messages of one sender stay in order.

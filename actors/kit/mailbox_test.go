@@ -25,7 +25,7 @@ func (m *listMailbox) RegisterHandlers(actor.MessageInvoker, actor.Dispatcher) {
 
 func TestSafeMailboxKeepsEarlyMessages(t *testing.T) {
 	inner := &listMailbox{}
-	m := SafeMailbox(func() actor.Mailbox { return inner })()
+	m := &safeMailbox{Mailbox: inner}
 	started, stop := &actor.Started{}, &actor.Stop{}
 	m.PostUserMessage("a")
 	m.PostSystemMessage(stop)
@@ -39,7 +39,7 @@ func TestSafeMailboxKeepsEarlyMessages(t *testing.T) {
 }
 
 // TestSendWhileSpawning is pitfall P2: messages by name arrive at every moment of a spawn.
-// Without SafeMailbox some senders panic and some actors never handle a message.
+// Without safeMailbox some senders panic and some actors never handle a message.
 func TestSendWhileSpawning(t *testing.T) {
 	const spawns, senders = 1500, 3
 	env := New(Options{})

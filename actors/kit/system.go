@@ -18,8 +18,8 @@ type Options struct {
 	Log   *logrus.Logger // nil: nothing is logged
 	Clock Clock          // nil: RealClock
 
-	// Mailbox makes the queues of all actors; nil: actor.Unbounded(). They are wrapped as
-	// SafeMailbox does.
+	// Mailbox makes the queues of all actors; nil: actor.Unbounded(). They are wrapped in
+	// a safeMailbox.
 	Mailbox actor.MailboxProducer
 
 	// Rand is the jitter of restart delays, uniform over all of uint64. It is called by

@@ -218,11 +218,6 @@ type OutputAccount struct {
 	Uncertain bool
 }
 
-// Complete reports that the reader has received all output that the job has written.
-func (a *OutputAccount) Complete() bool {
-	return a.Missing == (Output{}) && a.Unreadable == 0 && !a.Uncertain
-}
-
 // Add counts the next entry, and returns the output that is missing before it.
 func (a *OutputAccount) Add(typ string, payload json.RawMessage) (gap Output) {
 	typ, payload = FromMessage(typ, payload)

@@ -16,13 +16,6 @@ func TryUpdateLocks(o Owner, req Request) Call {
 	}}
 }
 
-// FreeLocks is the call freeLocks.
-func FreeLocks(o Owner) Call {
-	return Call{Function: "freeLocks", Owner: o, ActsForOwner: true, do: func(s *State, now time.Time) (CallResult, error) {
-		return releaseResult(s.Release(now, o))
-	}}
-}
-
 // UnlockConfig is the call unlockConfig.
 func UnlockConfig(o Owner) Call {
 	return Call{Function: "unlockConfig", Owner: o, ActsForOwner: true, do: func(s *State, now time.Time) (CallResult, error) {

@@ -55,15 +55,6 @@ var collectors = []Collector{
 // Collectors returns all collectors in the order of the listing.
 func Collectors() []Collector { return slices.Clone(collectors) }
 
-// Get returns the collector with a name.
-func Get(name string) (Collector, bool) {
-	i := slices.IndexFunc(collectors, func(c Collector) bool { return c.Name == name })
-	if i < 0 {
-		return Collector{}, false
-	}
-	return collectors[i], true
-}
-
 // noCategory stands for no category in paths and in the listing.
 const noCategory = "default"
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,9 +34,9 @@ var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 func collector(t testing.TB, name string) Collector {
 	t.Helper()
-	c, found := Get(name)
-	require.True(t, found, name)
-	return c
+	i := slices.IndexFunc(collectors, func(c Collector) bool { return c.Name == name })
+	require.GreaterOrEqual(t, i, 0, name)
+	return collectors[i]
 }
 
 func TestDRBDReportIsGanetis(t *testing.T) {

@@ -46,14 +46,6 @@ func exportTable() *Table[ObjectItem] {
 	return t
 }
 
-var collections = map[string]*Collection{"node": Nodes, "group": Groups, "instance": Instances, "network": Networks, "export": Exports}
-
-// CollectionOf is the collection of a kind; false if the kind is not part of the configuration.
-func CollectionOf(kind string) (*Collection, bool) {
-	c, known := collections[kind]
-	return c, known
-}
-
 // ByName are the objects of these names, in the order of the names. The error is a *config.NoSuchObject.
 func (c *Collection) ByName(in *config.Document, names []string) ([]*ObjectItem, error) {
 	items := make([]*ObjectItem, len(names))

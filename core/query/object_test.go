@@ -78,16 +78,14 @@ func TestWhatTheConfigurationSaysOfItsObjects(t *testing.T) {
 	}
 }
 
+var collections = []*Collection{Nodes, Groups, Instances, Networks, Exports}
+
 // No field of any object panics, whichever keys the configuration lacks.
 func TestEveryFieldOfEveryObject(t *testing.T) {
 	bare := config.DocumentOf(configtest.Complete(t, []byte(`{"nodes": {"n": {"name": "n", "group": "g"}}, "instances": {"i": {"nics": [{}], "disks": ["gone"], "primary_node": "n"}},
 		"nodegroups": {"g": {"name": "g"}}, "networks": {"w": {"name": "w", "reservations": "1", "ext_reservations": ""}}}`)))
 	for _, d := range []*config.Document{cluster(t), bare} {
-		for kind := range kinds {
-			of, is := CollectionOf(kind)
-			if !is {
-				continue
-			}
+		for _, of := range collections {
 			var names []string
 			for _, f := range of.Define(nil) {
 				names = append(names, f.Name)

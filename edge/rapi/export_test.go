@@ -18,6 +18,3 @@ func operationsOf(resources []resource) []string {
 	slices.Sort(all)
 	return all
 }
-
-// ParseObject and the following functions are for fuzzing.
-func ParseObject(body []byte) (map[string]raw, error) { return parseObject(body) }

@@ -8,13 +8,6 @@ import (
 	"strings"
 )
 
-// DuplicateNodesError is about a list in which a node is twice.
-type DuplicateNodesError struct{ Nodes string }
-
-func (e *DuplicateNodesError) Error() string {
-	return "Duplicate nodes detected in list '" + e.Nodes + "'"
-}
-
 func minorKey(node string, minor int64) string {
 	return fmt.Sprintf("%s%s%019d", node, separator, minor)
 }

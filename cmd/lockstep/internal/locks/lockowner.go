@@ -25,8 +25,3 @@ func holderOf(text string) answer.Principal {
 	}
 	return p
 }
-
-// ItemText is a text for a lock and a mode.
-func ItemText(i answer.LockItem) string {
-	return fmt.Sprintf("%s (%s)", term.Visible(i.Lock), term.Visible(i.Mode))
-}
