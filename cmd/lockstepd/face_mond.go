@@ -59,22 +59,10 @@ func runMond(stop context.Context, c Config, o faceOptions, ready func()) error 
 	c.Mond.Address = listener.Addr().String()
 	server := mond.New(mond.Config{Log: log, Listener: listener, Board: board, Logins: login.New(c.Rapi.Users, log), Allow: c.Mond.allowed, Hosts: c.mondHosts(),
 		Table: admission.NewTable(), Collectors: []prometheus.Collector{buildInfo(buildinfo.Read())}})
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve() }()
-	log.WithFields(logrus.Fields{"address": c.Mond.Address}).Info("MonD started")
-	ready()
-	select {
-	case err := <-ended:
-		return err
-	case <-stop.Done():
-	}
-	server.Stop()
-	ctx, cancel := context.WithTimeout(context.Background(), mondEndMax)
-	defer cancel()
-	if err := server.Shutdown(ctx); err != nil {
-		log.WithField("err", err).Warn("requests were cut off")
-	}
-	return <-ended
+	return serveFace(stop, server, log, mondEndMax, func() {
+		log.WithFields(logrus.Fields{"address": c.Mond.Address}).Info("MonD started")
+		ready()
+	})
 }
 
 // candidateConfds are the addresses of the ConfDs of all master candidates.

@@ -85,22 +85,10 @@ func runRapi(stop context.Context, c Config, o faceOptions, ready func()) error 
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve() }()
-	log.WithFields(logrus.Fields{"address": c.Rapi.Address, "tls": secure != nil}).Info("remote API started")
-	ready()
-	select {
-	case err := <-ended:
-		return err
-	case <-stop.Done():
-	}
-	server.Stop()
-	ctx, cancel := context.WithTimeout(context.Background(), rapiEndMax)
-	defer cancel()
-	if err := server.Shutdown(ctx); err != nil {
-		log.WithField("err", err).Warn("requests were cut off")
-	}
-	return <-ended
+	return serveFace(stop, server, log, rapiEndMax, func() {
+		log.WithFields(logrus.Fields{"address": c.Rapi.Address, "tls": secure != nil}).Info("remote API started")
+		ready()
+	})
 }
 
 // rapiTLS is the certificate with its key; nil without TLS.
