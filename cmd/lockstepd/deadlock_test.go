@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"lockstep/core/answer"
@@ -121,16 +122,18 @@ func TestACycleOfWaitsIsNamed(t *testing.T) {
 				steps := []answer.WaitStep{{Job: outer, For: inner, By: answer.WaitProcess}, {Job: inner, For: outer, By: answer.WaitLock, Lock: "lock/a"}}
 				require.Equal(t, steps, c.awaitCycle(outer).Steps)
 				require.Equal(t, steps, c.awaitCycle(inner).Steps)
-				text, code := d.client("list", "--pending")
-				require.Zero(t, code, text)
-				require.Contains(t, strings.Join(strings.Fields(text), " "), "cannot end: job 1 waits for job 2")
-				require.Eventually(t, func() bool { // the process of the inner job may not have asked for its lock yet
-					text, code = d.client("locks", "--graph")
-					return code == 0 && strings.Contains(text, "waits for its end in a process") && strings.Contains(text, "(closes the cycle)")
-				}, patience, 20*time.Millisecond)
-				text, code = d.client("why", "1")
-				require.Zero(t, code, text)
-				require.Contains(t, text, "It cannot end, because jobs wait for each other: job 1 waits for job 2; job 2 needs lock/a, which job 1 has.")
+				// The client that watches asks again after each change, so that it waits for nothing for a moment.
+				says := func(want string, args ...string) {
+					require.EventuallyWithT(t, func(c *assert.CollectT) {
+						text, code := d.client(args...)
+						assert.Zero(c, code)
+						assert.Contains(c, strings.Join(strings.Fields(text), " "), want)
+					}, patience, 20*time.Millisecond)
+				}
+				says("cannot end: job 1 waits for job 2", "list", "--pending")
+				says("waits for its end in a process", "locks", "--graph")
+				says("(closes the cycle)", "locks", "--graph")
+				says("It cannot end, because jobs wait for each other: job 1 waits for job 2; job 2 needs lock/a, which job 1 has.", "why", "1")
 			}
 			check()
 			d.kill()
