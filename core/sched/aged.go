@@ -28,13 +28,13 @@ import (
 type agedHeads struct{ oldest, startable int32 }
 
 // agedAt is when the first job of a group is past ReserveAfter, in microseconds since 1970.
-func (s *State) agedAt(group int32) int64 {
-	return s.groups.rootOf(group).receivedUs + s.settings.ReserveAfter.Microseconds()
+func (x *expected) agedAt(group int32) int64 {
+	return x.groups.rootOf(group).receivedUs + x.settings.ReserveAfter.Microseconds()
 }
 
 // olderHeads are the heads with another group, if that is older.
-func (s *State) olderHeads(h agedHeads, group int32, full bool) agedHeads {
-	g := s.groups
+func (x *expected) olderHeads(h agedHeads, group int32, full bool) agedHeads {
+	g := x.groups
 	if h.oldest == 0 || g.items[group].id < g.items[h.oldest].id {
 		h.oldest = group
 	}
@@ -45,10 +45,10 @@ func (s *State) olderHeads(h agedHeads, group int32, full bool) agedHeads {
 }
 
 // updateAged makes and ends the aged reservations. It reports whether groups that were held back must be examined again.
-func (s *State) updateAged(v *survey) (changed bool) {
-	r := &s.expected.reserved
-	changed = s.keepReservations(&r.aged, s.isCandidate)
-	s.hasten()
+func (x *expected) updateAged(v *survey) (changed bool) {
+	r := &x.reserved
+	changed = x.keepReservations(&r.aged, x.isCandidate)
+	x.hasten()
 	for priority, heads := range v.aged { // the order does not matter
 		var first, second *reservation
 		for _, a := range r.aged {
@@ -61,30 +61,30 @@ func (s *State) updateAged(v *survey) (changed bool) {
 			}
 		}
 		if first == nil {
-			if second != nil && s.groupOf(second) == heads.oldest {
+			if second != nil && x.groupOf(second) == heads.oldest {
 				first, second, second.second = second, nil, false
 			} else {
-				first = s.reserveAged(heads.oldest)
+				first = x.reserveAged(heads.oldest)
 			}
 		}
-		if second == nil && heads.startable != 0 && heads.startable != s.groupOf(first) && s.isFull(first) {
-			s.reserveAged(heads.startable).second = true
+		if second == nil && heads.startable != 0 && heads.startable != x.groupOf(first) && x.isFull(first) {
+			x.reserveAged(heads.startable).second = true
 		}
 	}
 	return changed
 }
 
 // isFull reports whether a limit of a reservation's job is full.
-func (s *State) isFull(r *reservation) bool {
-	return s.groups.limits.full[s.groups.bucketOf(s.groupOf(r)).limits]
+func (x *expected) isFull(r *reservation) bool {
+	return x.groups.limits.full[x.groups.bucketOf(x.groupOf(r)).limits]
 }
 
 // reserveAged makes the reservation of the first job of a group.
-func (s *State) reserveAged(group int32) *reservation {
-	a := s.reserve(group)
+func (x *expected) reserveAged(group int32) *reservation {
+	a := x.reserve(group)
 	a.sets = map[int32]struct{}{}
-	a.promise = s.agedPromise(group)
-	r := &s.expected.reserved
+	a.promise = x.agedPromise(group)
+	r := &x.reserved
 	at, _ := slices.BinarySearchFunc(r.aged, int64(a.priority)+1, func(o *reservation, p int64) int { // behind those of its priority
 		if int64(o.priority) < p {
 			return -1
@@ -96,10 +96,10 @@ func (s *State) reserveAged(group int32) *reservation {
 }
 
 // agedPromise is when the first job of a group is expected to have its locks and a place in each of its limits.
-func (s *State) agedPromise(group int32) time.Time {
-	promise := s.startOf(group, s.requestOf(group))
-	for _, b := range s.groups.limits.boundsOf(s.groups.bucketOf(group).limits) {
-		if free := s.placeFree(b, s.agedAt(group)); free.After(promise) {
+func (x *expected) agedPromise(group int32) time.Time {
+	promise := x.startOf(group, x.requestOf(group))
+	for _, b := range x.groups.limits.boundsOf(x.groups.bucketOf(group).limits) {
+		if free := x.placeFree(b, x.agedAt(group)); free.After(promise) {
 			promise = free
 		}
 	}
@@ -108,42 +108,42 @@ func (s *State) agedPromise(group int32) time.Time {
 
 // hasten moves promises to earlier times when what they waited for has ended early, and never to later ones. Otherwise each of a
 // line of jobs waits for as long as the one before it was wrongly expected to execute.
-func (s *State) hasten() {
-	for _, a := range s.expected.reserved.aged {
-		if a.isDue(s.expected.now) {
+func (x *expected) hasten() {
+	for _, a := range x.reserved.aged {
+		if a.isDue(x.now) {
 			continue
 		}
-		if promise := s.agedPromise(s.groupOf(a)); promise.Before(a.promise) {
+		if promise := x.agedPromise(x.groupOf(a)); promise.Before(a.promise) {
 			a.promise = promise
 		}
 	}
 }
 
 // placeFree is when a limit is expected to have a place.
-func (s *State) placeFree(b bound, agedAt int64) time.Time {
+func (x *expected) placeFree(b bound, agedAt int64) time.Time {
 	excess := b.running - b.n // so many and one more must end
 	if excess < 0 {
-		return s.expected.now
+		return x.now
 	}
 	var ends []time.Time
-	for id, occupied := range s.running { // the order does not matter
-		if began, known := s.expected.began[id]; known && slices.Contains(occupied, b.counter) {
-			ends = append(ends, s.expected.endOf(began, agedAt))
+	for id, occupied := range x.running { // the order does not matter
+		if began, known := x.began[id]; known && slices.Contains(occupied, b.counter) {
+			ends = append(ends, x.endOf(began, agedAt))
 		}
 	}
 	slices.SortFunc(ends, time.Time.Compare)
 	if excess >= len(ends) {
-		return s.expected.now
+		return x.now
 	}
 	return ends[excess]
 }
 
 // agedBefore are the aged reservations that concern the first job of a group: those of priorities as urgent, and of
 // earlier ones if it has a reservation itself.
-func (s *State) agedBefore(group int32) []*reservation {
-	r, priority := &s.expected.reserved, s.groups.bucketOf(group).priority
+func (x *expected) agedBefore(group int32) []*reservation {
+	r, priority := &x.reserved, x.groups.bucketOf(group).priority
 	for i, a := range r.aged {
-		if a.priority > priority || s.groups.entryOf(a.id) != 0 && s.groupOf(a) == group {
+		if a.priority > priority || x.groups.entryOf(a.id) != 0 && x.groupOf(a) == group {
 			return r.aged[:i]
 		}
 	}
@@ -151,12 +151,12 @@ func (s *State) agedBefore(group int32) []*reservation {
 }
 
 // keepsPlace reports whether an aged reservation that is due needs the last place in one of the limits of a set.
-func (s *State) keepsPlace(a *reservation, set int32) bool {
-	if set == 0 || !a.isDue(s.expected.now) || !s.isCandidate(a) {
+func (x *expected) keepsPlace(a *reservation, set int32) bool {
+	if set == 0 || !a.isDue(x.now) || !x.isCandidate(a) {
 		return false
 	}
-	a.own = s.groups.bucketOf(s.groupOf(a)).limits
-	limits := &s.groups.limits
+	a.own = x.groups.bucketOf(x.groupOf(a)).limits
+	limits := &x.groups.limits
 	return slices.ContainsFunc(limits.boundsOf(a.own), func(needed bound) bool {
 		return needed.running >= needed.n-1 && slices.ContainsFunc(limits.boundsOf(set), func(b bound) bool { return b.counter == needed.counter })
 	})
@@ -164,15 +164,15 @@ func (s *State) keepsPlace(a *reservation, set int32) bool {
 
 // openPlaces opens the places of groups for which the limits of aged reservations have room again. It is called when limits or the
 // jobs of reservations have changed.
-func (s *State) openPlaces(limitsChanged bool) {
-	for _, a := range s.expected.reserved.aged {
-		if !limitsChanged && (!s.isCandidate(a) || s.groups.bucketOf(s.groupOf(a)).limits == a.own) {
+func (x *expected) openPlaces(limitsChanged bool) {
+	for _, a := range x.reserved.aged {
+		if !limitsChanged && (!x.isCandidate(a) || x.groups.bucketOf(x.groupOf(a)).limits == a.own) {
 			continue
 		}
 		for set := range a.sets { // the order does not matter
-			if !s.keepsPlace(a, set) {
+			if !x.keepsPlace(a, set) {
 				delete(a.sets, set)
-				s.expected.places.openKey(placeKey{reserver: a.id, limits: set})
+				x.places.openKey(placeKey{reserver: a.id, limits: set})
 			}
 		}
 	}
@@ -181,19 +181,19 @@ func (s *State) openPlaces(limitsChanged bool) {
 // agedGroup is a group with an aged reservation that is to be examined before all groups of the priorities from bound
 // on; 0 if none is. Its first job is the one with the reservation, or an older one that wants the same and has come back. If it is due, it
 // starts at once.
-func (s *State) agedGroup(bound int64) (group int32, starts bool) {
-	for _, a := range s.expected.reserved.aged {
+func (x *expected) agedGroup(bound int64) (group int32, starts bool) {
+	for _, a := range x.reserved.aged {
 		if int64(a.priority) > bound {
 			break
 		}
-		group := s.groupOf(a)
-		if s.isFull(a) {
+		group := x.groupOf(a)
+		if x.isFull(a) {
 			continue
 		}
-		if s.startsBlocked(a, group) {
+		if x.startsBlocked(a, group) {
 			return group, true
 		}
-		if s.expected.places.isOpen(group) {
+		if x.places.isOpen(group) {
 			return group, false
 		}
 	}
@@ -201,22 +201,21 @@ func (s *State) agedGroup(bound int64) (group int32, starts bool) {
 }
 
 // startsBlocked reports whether the job of an aged reservation starts now, its locks free or not.
-func (s *State) startsBlocked(a *reservation, group int32) bool {
-	if !a.isDue(s.expected.now) || s.settings.StartUnblocked {
+func (x *expected) startsBlocked(a *reservation, group int32) bool {
+	if !a.isDue(x.now) || x.settings.StartUnblocked {
 		return false
 	}
-	request := s.requestOf(group)
-	if s.precededInSlot(a, request) || s.precededByUrgent(a, request) {
+	request := x.requestOf(group)
+	if x.precededInSlot(a, request) || x.precededByUrgent(a, request) {
 		return false
 	}
-	_, held := s.heldBack(group, request)
+	_, held := x.heldBack(group, request)
 	return !held
 }
 
 // precededInSlot reports whether a job that had an aged reservation waits for its locks in its slot: one of the priority of
 // another reservation, or a more urgent one that wants what that one wants.
-func (s *State) precededInSlot(a *reservation, request lock.Request) bool {
-	x := s.expected
+func (x *expected) precededInSlot(a *reservation, request lock.Request) bool {
 	for id, b := range x.began { // the order does not matter
 		owner := jobOwnerKey(id)
 		if o := x.owners[owner]; !b.reserved || b.priority > a.priority || o == nil || !o.waits() {
@@ -231,10 +230,10 @@ func (s *State) precededInSlot(a *reservation, request lock.Request) bool {
 
 // precededByUrgent reports whether a more urgent job with a reservation wants what a due one wants. However short the due one is
 // expected to be, it would not end before the promise of the other: it would wait in its slot, and then get the locks first.
-func (s *State) precededByUrgent(a *reservation, request lock.Request) bool {
-	r := &s.expected.reserved
+func (x *expected) precededByUrgent(a *reservation, request lock.Request) bool {
+	r := &x.reserved
 	for _, o := range r.view.Blockers(jobOwnerKey(a.id), request) {
-		urgent := func(u *reservation) bool { return u.id == o.Job && u.priority < a.priority && s.isCandidate(u) }
+		urgent := func(u *reservation) bool { return u.id == o.Job && u.priority < a.priority && x.isCandidate(u) }
 		if slices.ContainsFunc(r.urgent, urgent) || slices.ContainsFunc(r.aged, urgent) {
 			return true
 		}
@@ -247,40 +246,32 @@ func (o *expectedOwner) waits() bool {
 	return o.running && (len(o.pending) > 0 || !o.granted && len(o.declared) > 0)
 }
 
-// GivesSlotBack reports whether a running job, which is about to begin its next opcode, gives its slot and its limits back:
-// because it cannot get its locks now, or because a job that is due needs the slot, the locks, or a place in a limit. At most
-// as many processes as slots do without one. In other orders than Expected no job does. What a job had reserved was for the
-// opcode before.
-func (s *State) GivesSlotBack(c Candidate, now time.Time) bool {
-	if s.expected == nil {
-		return false
-	}
-	if b, known := s.expected.began[c.ID]; known {
+func (x *expected) GivesSlotBack(c Candidate, now time.Time) bool {
+	if b, known := x.began[c.ID]; known {
 		b.reserved = false
-		s.expected.began[c.ID] = b
+		x.began[c.ID] = b
 	}
-	if len(s.yielded) >= s.settings.Slots {
+	if len(x.yielded) >= x.settings.Slots {
 		return false
 	}
-	if _, blocked := s.expected.view.BlockedAt(jobOwnerKey(c.ID), c.Declared.Request()); blocked {
+	if _, blocked := x.view.BlockedAt(jobOwnerKey(c.ID), c.Declared.Request()); blocked {
 		return true
 	}
-	return s.givesWay(c, now)
+	return x.givesWay(c, now)
 }
 
 // givesWay reports whether a job that is due needs what a running job has or wants.
-func (s *State) givesWay(c Candidate, now time.Time) bool {
-	x := s.expected
-	x.observe(now, s.settings.LockBypass)
-	s.openLimits()
+func (x *expected) givesWay(c Candidate, now time.Time) bool {
+	x.observe(now, x.settings.LockBypass)
+	x.openLimits()
 	x.reserved.survey.valid = false
-	s.updateAged(s.survey())
+	x.updateAged(x.survey())
 	wanted := x.reserved.view.Blockers(jobOwnerKey(c.ID), c.Declared.Request())
 	for _, a := range x.reserved.aged {
 		if int64(a.priority) > int64(c.Priority) {
 			break
 		}
-		if a.isDue(now) && (slices.Contains(wanted, jobOwnerKey(a.id)) || s.needsPlaceOf(a, c.ID)) {
+		if a.isDue(now) && (slices.Contains(wanted, jobOwnerKey(a.id)) || x.needsPlaceOf(a, c.ID)) {
 			return true
 		}
 	}
@@ -288,37 +279,31 @@ func (s *State) givesWay(c Candidate, now time.Time) bool {
 }
 
 // needsPlaceOf reports whether a job that is due needs the slot or a place in a limit that a running job has.
-func (s *State) needsPlaceOf(a *reservation, id job.ID) bool {
-	group := s.groupOf(a)
-	full := slices.DeleteFunc(slices.Clone(s.groups.limits.boundsOf(s.groups.bucketOf(group).limits)), func(b bound) bool { return !b.full() })
+func (x *expected) needsPlaceOf(a *reservation, id job.ID) bool {
+	group := x.groupOf(a)
+	full := slices.DeleteFunc(slices.Clone(x.groups.limits.boundsOf(x.groups.bucketOf(group).limits)), func(b bound) bool { return !b.full() })
 	if len(full) > 0 {
-		return slices.ContainsFunc(full, func(b bound) bool { return slices.Contains(s.running[id], b.counter) })
+		return slices.ContainsFunc(full, func(b bound) bool { return slices.Contains(x.running[id], b.counter) })
 	}
-	return len(s.running) == s.settings.Slots && s.startsBlocked(a, group)
+	return len(x.running) == x.settings.Slots && x.startsBlocked(a, group)
 }
 
-// Wake is when Pick is to be called although nothing changes: a job is due then, or past ReserveAfter. The zero time: at
-// no time.
-func (s *State) Wake() time.Time {
-	if s.expected == nil {
-		return time.Time{}
-	}
+func (x *expected) Wake() time.Time {
 	at := time.Time{}
 	earlier := func(t time.Time) {
-		if t.After(s.expected.now) && (at.IsZero() || t.Before(at)) {
+		if t.After(x.now) && (at.IsZero() || t.Before(at)) {
 			at = t
 		}
 	}
-	for _, a := range s.expected.reserved.aged {
+	for _, a := range x.reserved.aged {
 		earlier(a.promise)
 	}
-	if v := &s.expected.reserved.survey; v.next != math.MaxInt64 {
+	if v := &x.reserved.survey; v.next != math.MaxInt64 {
 		earlier(time.UnixMicro(v.next))
 	}
 	return at
 }
 
-// HadReservation reports whether a running job was started with an aged reservation, or may have been before a restart.
-func (s *State) HadReservation(id job.ID) bool {
-	return s.expected != nil && s.expected.began[id].reserved
+func (x *expected) HadReservation(id job.ID) bool {
+	return x.began[id].reserved
 }

@@ -109,12 +109,12 @@ func checkBuckets(t *rapid.T, s *State) {
 		l := &g.buckets.items[at]
 		require.EqualValues(t, i, l.liveIndex)
 		require.NotZero(t, l.byID.Len())
-		first := s.orderOf(g.rootOf(l.byID.First()), g.bucketMask(l))
+		first := s.rankOf(g.rootOf(l.byID.First()), g.bucketMask(l))
 		for place, group := range l.byID.Items() {
 			require.Equal(t, at, g.items[group].bucket)
 			require.EqualValues(t, place, g.items[group].heapIndex)
 			require.LessOrEqual(t, g.items[l.byID.Items()[max(0, place-1)/2]].id, g.items[group].id)
-			require.False(t, s.orderOf(g.rootOf(group), g.currentMask(group)).before(first))
+			require.False(t, s.rankOf(g.rootOf(group), g.currentMask(group)).before(first))
 			names := slices.Collect(g.namesOf(group))
 			for _, name := range l.blockingNames {
 				require.True(t, name == 0 || slices.Contains(names, name))

@@ -84,23 +84,23 @@ type contention struct {
 }
 
 // addContention adds the claims of an owner to the contention, or subtracts them if by is -1.
-func (s *State) addContention(p *activeOwner, by int32) {
+func (w *weights) addContention(p *activeOwner, by int32) {
 	var claimed [lock.Levels]bool
 	for c := range p.claims() {
 		if c.level == lock.Cluster {
-			s.contention.bigLock += by
+			w.contention.bigLock += by
 			continue
 		}
 		k := levelNumber(c.level)
 		claimed[k] = true
-		s.contention.counts[k][c.demand] += by
+		w.contention.counts[k][c.demand] += by
 		if c.name != 0 {
-			s.groups.names.countClaims(c.name, c.demand, by)
+			w.groups.names.countClaims(c.name, c.demand, by)
 		}
 	}
 	for k := range claimed {
 		if p.running && !claimed[k] {
-			s.contention.counts[k][lock.Nothing] += by
+			w.contention.counts[k][lock.Nothing] += by
 		}
 	}
 }
@@ -112,43 +112,43 @@ func levelNumber(level lock.Level) int {
 }
 
 // updateOwner edits an active owner. It adds the owner if it is new, and removes it when its invariant no longer holds.
-func (s *State) updateOwner(owner lock.Owner, edit func(*activeOwner)) {
-	p := s.owners[owner]
+func (w *weights) updateOwner(owner lock.Owner, edit func(*activeOwner)) {
+	p := w.owners[owner]
 	if p == nil {
 		p = &activeOwner{}
-		s.owners[owner] = p
+		w.owners[owner] = p
 	}
-	s.addContention(p, -1)
+	w.addContention(p, -1)
 	edit(p)
-	s.addContention(p, +1)
+	w.addContention(p, +1)
 	if !p.running && p.reachedNow == 0 {
-		delete(s.owners, owner)
+		delete(w.owners, owner)
 	}
 }
 
 // replaceClaims drops the references of the former claims. The new claims must have their references already.
-func (s *State) replaceClaims(claims *[]claim, by []claim) {
+func (w *weights) replaceClaims(claims *[]claim, by []claim) {
 	for _, c := range *claims {
 		if c.name != 0 {
-			s.groups.names.dropRef(c.name)
+			w.groups.names.dropRef(c.name)
 		}
 	}
 	*claims = by
 }
 
 // declaredClaims are the claims of a declaration.
-func (s *State) declaredClaims(d *lock.Declaration, kind ClaimKind) []claim {
+func (w *weights) declaredClaims(d *lock.Declaration, kind ClaimKind) []claim {
 	var claims []claim
 	if d.BGL {
 		claims = append(claims, claim{level: lock.Cluster, demand: lock.AllExclusive, kind: kind})
 	}
-	for k, w := range d.Demands {
-		c := claim{level: lock.DemandLevel(k), demand: w.Kind, kind: kind}
+	for k, want := range d.Demands {
+		c := claim{level: lock.DemandLevel(k), demand: want.Kind, kind: kind}
 		switch {
-		case w.Kind == lock.Nothing:
-		case hasNames(w.Kind):
-			for _, text := range w.Names {
-				c.name = s.groups.names.addRef(c.level, text)
+		case want.Kind == lock.Nothing:
+		case hasNames(want.Kind):
+			for _, text := range want.Names {
+				c.name = w.groups.names.addRef(c.level, text)
 				claims = append(claims, c)
 			}
 		default:
@@ -159,8 +159,8 @@ func (s *State) declaredClaims(d *lock.Declaration, kind ClaimKind) []claim {
 }
 
 // groupClaims is declaredClaims for what a group declares.
-func (s *State) groupClaims(group int32) []claim {
-	g := s.groups
+func (w *weights) groupClaims(group int32) []claim {
+	g := w.groups
 	mask := g.buckets.items[g.items[group].bucket].mask
 	var d lock.Declaration
 	d.BGL = mask&bigLock != 0
@@ -169,7 +169,7 @@ func (s *State) groupClaims(group int32) []claim {
 			d.Demands[k].Kind = demand
 		}
 	}
-	claims := s.declaredClaims(&d, Expects)
+	claims := w.declaredClaims(&d, Expects)
 	for name := range g.namesOf(group) {
 		n := &g.names.items[name]
 		n.refs++
@@ -180,7 +180,7 @@ func (s *State) groupClaims(group int32) []claim {
 
 // actualClaims are the claims for items that are held or asked for. It ignores releases, and ConfigLock, which is held
 // within single calls only.
-func (s *State) actualClaims(claims []claim, items []lock.Item, kind ClaimKind) ([]claim, levelsReached) {
+func (w *weights) actualClaims(claims []claim, items []lock.Item, kind ClaimKind) ([]claim, levelsReached) {
 	reached := levelsReached(0)
 	for _, i := range items {
 		level := i.Lock.Level()
@@ -199,7 +199,7 @@ func (s *State) actualClaims(claims []claim, items []lock.Item, kind ClaimKind) 
 			c.demand = [...]lock.DemandKind{lock.Shared: lock.AllShared, lock.Exclusive: lock.AllExclusive}[i.Mode]
 		default:
 			c.demand = [...]lock.DemandKind{lock.Shared: lock.SharedSet, lock.Exclusive: lock.ExclusiveSet}[i.Mode]
-			c.name = s.groups.names.addRef(level, i.Lock.String()[len(level.String())+1:])
+			c.name = w.groups.names.addRef(level, i.Lock.String()[len(level.String())+1:])
 		}
 		claims = append(claims, c)
 	}
@@ -216,17 +216,11 @@ func ownerKey(o lock.Owner) lock.Owner {
 
 func jobOwnerKey(id job.ID) lock.Owner { return lock.Owner{Job: id} }
 
-// SetOwnerLocks sets the locks that an owner holds and its pending request, as the lock manager reports them. It
-// replaces what was set before.
-func (s *State) SetOwnerLocks(o lock.Owner, held []lock.Item, pending lock.Request) {
-	if s.expected != nil {
-		s.expected.setLocks(ownerKey(o), held, pending)
-		return
-	}
-	s.updateOwner(ownerKey(o), func(p *activeOwner) {
-		claims, heldReach := s.actualClaims(nil, held, Holds)
-		claims, pendingReach := s.actualClaims(claims, pending, Awaits)
-		s.replaceClaims(&p.actual, claims)
+func (w *weights) SetOwnerLocks(o lock.Owner, held []lock.Item, pending lock.Request) {
+	w.updateOwner(ownerKey(o), func(p *activeOwner) {
+		claims, heldReach := w.actualClaims(nil, held, Holds)
+		claims, pendingReach := w.actualClaims(claims, pending, Awaits)
+		w.replaceClaims(&p.actual, claims)
 		p.reachedNow = max(heldReach, pendingReach)
 		p.reachedMax = max(p.reachedMax, p.reachedNow)
 		if p.reachedNow == 0 {
@@ -235,34 +229,46 @@ func (s *State) SetOwnerLocks(o lock.Owner, held []lock.Item, pending lock.Reque
 	})
 }
 
-// SetDeclared sets the declarations of the current opcode of a running job and of its later opcodes. Until then the
-// declaration with which the job was picked counts as the current opcode's. It does nothing for a job that does not
-// run.
-func (s *State) SetDeclared(id job.ID, current, later lock.Declaration) {
-	if _, runs := s.running[id]; !runs {
-		return
-	}
-	if s.expected != nil {
-		s.expected.begin(id, current.Request())
-		return
-	}
-	s.updateOwner(jobOwnerKey(id), func(p *activeOwner) {
-		current, later := s.declaredClaims(&current, Expects), s.declaredClaims(&later, Later)
-		s.replaceClaims(&p.current, current)
-		s.replaceClaims(&p.later, later)
+func (w *weights) declare(id job.ID, current, later lock.Declaration) {
+	w.updateOwner(jobOwnerKey(id), func(p *activeOwner) {
+		current, later := w.declaredClaims(&current, Expects), w.declaredClaims(&later, Later)
+		w.replaceClaims(&p.current, current)
+		w.replaceClaims(&p.later, later)
 		p.reachedMax = p.reachedNow
 	})
 }
 
-// ForgetOwners drops what was set for all owners. The lock manager then reports all of them again.
-func (s *State) ForgetOwners() {
-	if s.expected != nil {
-		for o := range maps.Clone(s.expected.owners) {
-			s.expected.setLocks(o, nil, nil)
-		}
+func (w *weights) ForgetOwners() {
+	for o := range maps.Clone(w.owners) {
+		w.SetOwnerLocks(o, nil, nil)
+	}
+}
+
+func (w *weights) addRunning(c Candidate) { w.begin(c.ID, w.declaredClaims(&c.Declared, Expects)) }
+
+// begin makes a job run with the declaration of its current opcode.
+func (w *weights) begin(id job.ID, current []claim) {
+	w.updateOwner(jobOwnerKey(id), func(p *activeOwner) {
+		p.running, p.current, p.reachedMax = true, current, p.reachedNow
+	})
+}
+
+func (w *weights) stop(id job.ID) {
+	w.updateOwner(jobOwnerKey(id), func(p *activeOwner) {
+		p.running = false
+		w.replaceClaims(&p.current, nil)
+		w.replaceClaims(&p.later, nil)
+	})
+}
+
+func (w *weights) remove(id job.ID) {
+	if w.owners[jobOwnerKey(id)] == nil {
 		return
 	}
-	for o := range maps.Clone(s.owners) {
-		s.SetOwnerLocks(o, nil, nil)
-	}
+	w.updateOwner(jobOwnerKey(id), func(p *activeOwner) {
+		w.replaceClaims(&p.current, nil)
+		w.replaceClaims(&p.later, nil)
+		w.replaceClaims(&p.actual, nil)
+		*p = activeOwner{}
+	})
 }

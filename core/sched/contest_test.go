@@ -291,14 +291,14 @@ type vigil struct {
 
 // see takes note of the promise, which is never moved to a later time.
 func (c *vigil) see(t *rapid.T) {
-	for i, a := range c.expected.reserved.aged {
+	for i, a := range expectedOf(c.State).reserved.aged {
 		if a.id != c.victim.ID {
 			continue
 		}
 		require.True(t, c.promise.IsZero() || !a.promise.After(c.promise), "the promise was moved to a later time")
 		if c.promise = a.promise; c.before == nil {
 			c.before = map[job.ID]bool{}
-			for _, earlier := range c.expected.reserved.aged[:i] {
+			for _, earlier := range expectedOf(c.State).reserved.aged[:i] {
 				c.before[earlier.id] = true
 			}
 		}

@@ -2,6 +2,10 @@
 // jobs, locks and settings, and passes in the time. Pick returns the jobs that get the free slots, in order. Explain
 // returns why a candidate does not run yet.
 //
+// State is what the caller sees. It consists of jobs, which all orders share (jobs.go), and of one order (order.go): expected
+// (expected*.go, places.go, reserve.go, aged.go), or weights, which is the plain order, too (weights*.go, contention.go).
+// Both compare the same groups of candidates (groups.go, buckets.go).
+//
 // A job goes before another if its priority is smaller; then, in the order Expected, if its score is smaller, in the
 // order Weights, if its weight is smaller; then if its id is smaller. A job that carries a full limit is skipped.
 //

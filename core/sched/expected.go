@@ -8,10 +8,11 @@ import (
 	"lockstep/core/lock"
 )
 
-// expected is what only the order Expected needs (doc.go).
+// expected is the order Expected: only jobs whose locks are free start (doc.go).
 //
 // Invariants: view has what expectedOwner.items says of each owner. began has the running jobs.
 type expected struct {
+	*jobs
 	places   *places
 	view     *lock.View
 	owners   map[lock.Owner]*expectedOwner
@@ -34,143 +35,31 @@ type begun struct {
 	reserved bool
 }
 
-// expectedOwner is an owner of locks, or a running job.
-type expectedOwner struct {
-	running  bool
-	declared lock.Request // of the current opcode
-	held     []lock.Item
-	pending  lock.Request
-	since    time.Time // when a pick first saw the pending request
-	overdue  bool
-	reached  levelsReached // by what it has held or asked for since the opcode began
-	granted  bool          // it has held something since the opcode began
-	claims   []nameClaim   // of items; each has a reference
-}
-
-// nameClaim counts among the claims on a name.
-type nameClaim struct {
-	name int32
-	kind lock.DemandKind
-}
-
-func newExpected(g *groups) *expected {
-	return &expected{places: newPlaces(g), view: lock.NewView(lock.Implied), owners: map[lock.Owner]*expectedOwner{},
+func newExpected(j *jobs) *expected {
+	x := &expected{jobs: j, places: newPlaces(j.groups), view: lock.NewView(lock.Implied), owners: map[lock.Owner]*expectedOwner{},
 		began: map[job.ID]begun{}, reserved: newReservations()}
+	j.groups.watcher = x.places
+	return x
 }
 
-// items are the locks that an owner has in the way of others: what it holds; its pending request, if it is overdue or
-// the owner is a running job, which has just been started; and what a running job has declared at levels at which it has
-// not asked yet. A job that has released everything has ended its opcode.
-func (o *expectedOwner) items() []lock.Item {
-	items := slices.Clone(o.held)
-	if o.overdue || o.running {
-		items = append(items, o.pending...)
-	}
-	if o.running && (!o.granted || len(o.held) > 0) {
-		for _, i := range o.declared {
-			if !o.reached.covers(i.Lock.Level()) {
-				items = append(items, i)
-			}
-		}
-	}
-	return slices.DeleteFunc(items, func(i lock.Item) bool { return i.Mode == lock.None || i.Lock.Level() == lock.Config })
-}
-
-// holds reports whether the owner, which keeps the lock from others, does so by what it holds.
-func (o *expectedOwner) holds(l lock.Lock) bool {
-	return slices.ContainsFunc(o.held, func(i lock.Item) bool {
-		held := i.Lock
-		return held == l || held == lock.BGL || l == lock.BGL || held.Level() == l.Level() && (held.IsGroup() || l.IsGroup())
-	})
-}
-
-// edit changes an owner, and opens the places at which groups waited for what it has left.
-func (x *expected) edit(o lock.Owner, change func(*expectedOwner)) {
-	p := x.owners[o]
-	if p == nil {
-		p = &expectedOwner{}
-		x.owners[o] = p
-	}
-	change(p)
-	items := p.items()
-	x.view.Set(o, items, func(at lock.Point) { x.places.openKey(placeKey{point: at}) })
-	x.claim(p, items)
-	if !p.running && len(p.held)+len(p.pending) == 0 {
-		delete(x.owners, o)
+func (x *expected) settingsChanged(old Settings) {
+	if x.settings.Tick != old.Tick || x.settings.Ageing != old.Ageing {
+		x.places.ageing, x.places.tickMs = int64(x.settings.Ageing), x.settings.Tick.Milliseconds()
+		x.places.rebuild()
 	}
 }
 
-// claim counts what an owner has in the way of others, by name.
-func (x *expected) claim(p *expectedOwner, items []lock.Item) {
-	names, former := &x.places.groups.names, p.claims
-	p.claims = nil
-	for _, i := range items {
-		if level := i.Lock.Level(); level != lock.Cluster && !i.Lock.IsGroup() {
-			kind := lock.SharedSet
-			if i.Mode == lock.Exclusive {
-				kind = lock.ExclusiveSet
-			}
-			c := nameClaim{names.addRef(level, i.Lock.Name()), kind}
-			names.countClaims(c.name, c.kind, +1)
-			p.claims = append(p.claims, c)
-		}
-	}
-	for _, c := range former {
-		was := names.items[c.name].mode()
-		names.countClaims(c.name, c.kind, -1)
-		if names.items[c.name].mode() < was {
-			x.places.nameFreed(c.name)
-		}
-		names.dropRef(c.name)
-	}
+func (x *expected) refresh(time.Time) { x.openLimits() }
+
+func (x *expected) rankOf(e *entry, _ demandMask) rank {
+	return x.places.rankIn(x.groups.bucketOf(e.group), e)
 }
 
-// setLocks takes the report of the lock manager about an owner.
-func (x *expected) setLocks(o lock.Owner, held []lock.Item, pending lock.Request) {
-	x.edit(o, func(p *expectedOwner) {
-		if !slices.Equal(p.pending, pending) {
-			p.since, p.overdue = time.Time{}, false
-			if len(pending) > 0 && !slices.Contains(x.waiting, o) {
-				x.waiting = append(x.waiting, o)
-			}
-		}
-		p.held, p.pending = held, pending
-		p.granted = p.granted || len(held) > 0
-		p.reached = max(p.reached, reachedBy(held), reachedBy(pending))
-	})
-}
+// maskOf is 0: ranks do not depend on locks.
+func (x *expected) maskOf(int32) demandMask { return 0 }
 
-// reachedBy is how many levels a list of locks has reached.
-func reachedBy(items []lock.Item) levelsReached {
-	reached := levelsReached(0)
-	for _, i := range items {
-		if i.Mode != lock.None && i.Lock.Level() != lock.Config {
-			reached = max(reached, levelsReached(i.Lock.Level()+1))
-		}
-	}
-	return reached
-}
-
-// begin makes the current opcode of a running job the one with this request.
-func (x *expected) begin(id job.ID, request lock.Request) {
-	x.edit(jobOwnerKey(id), func(p *expectedOwner) {
-		p.running, p.declared, p.granted = true, request, len(p.held) > 0
-		p.reached = max(reachedBy(p.held), reachedBy(p.pending))
-	})
-}
-
-// stop makes a job run no opcode.
-func (x *expected) stop(id job.ID) {
-	delete(x.began, id)
-	x.edit(jobOwnerKey(id), func(p *expectedOwner) { p.running, p.declared = false, nil })
-}
-
-// remove forgets a job and its locks.
-func (x *expected) remove(id job.ID) {
-	delete(x.began, id)
-	if x.owners[jobOwnerKey(id)] != nil {
-		x.edit(jobOwnerKey(id), func(p *expectedOwner) { *p = expectedOwner{claims: p.claims} })
-	}
+func (x *expected) classOf(id job.ID, expected time.Duration) (durationClass, bool) {
+	return classOf(expected), x.Yielded(id)
 }
 
 // observe takes the time: requests become overdue.
@@ -207,28 +96,26 @@ const (
 	tellMax    = 20_000
 )
 
-// pickExpected is Pick in the order Expected.
-func (s *State) pickExpected(now time.Time) []job.ID {
-	x := s.expected
-	x.observe(now, s.settings.LockBypass)
+func (x *expected) Pick(now time.Time) []job.ID {
+	x.observe(now, x.settings.LockBypass)
 	x.unfinished, x.reserved.survey.valid = false, false
-	s.openPlaces(false)
-	if len(s.running) < s.settings.Slots && !x.places.tellWatchers(tellMax) {
+	x.openPlaces(false)
+	if len(x.running) < x.settings.Slots && !x.places.tellWatchers(tellMax) {
 		x.unfinished = true
 		return nil
 	}
 	var picked []job.ID
-	for examined := 0; len(s.running) < s.settings.Slots; {
-		s.openLimits()
+	for examined := 0; len(x.running) < x.settings.Slots; {
+		x.openLimits()
 		group := x.places.best()
 		bound := int64(noPriority)
 		if group != 0 {
-			bound = int64(s.groups.bucketOf(group).priority)
+			bound = int64(x.groups.bucketOf(group).priority)
 		}
-		if s.updateReservations(bound) {
+		if x.updateReservations(bound) {
 			continue // a group that waited for a reservation may precede
 		}
-		aged, starts := s.agedGroup(bound)
+		aged, starts := x.agedGroup(bound)
 		if aged != 0 {
 			group = aged
 		}
@@ -236,81 +123,80 @@ func (s *State) pickExpected(now time.Time) []job.ID {
 			break
 		}
 		if starts {
-			picked = append(picked, s.startGroup(group))
+			picked = append(picked, x.startGroup(group))
 			continue
 		}
 		if examined++; examined > examineMax {
 			x.unfinished = true
 			break
 		}
-		if key, blocked := s.blockedBy(group); blocked {
+		if key, blocked := x.blockedBy(group); blocked {
 			x.places.park(group, key)
 			continue
 		}
-		picked = append(picked, s.startGroup(group))
+		picked = append(picked, x.startGroup(group))
 	}
 	return picked
 }
 
-// Unfinished reports whether the last Pick has examined as many groups as it may at a time. The caller calls Pick again.
-func (s *State) Unfinished() bool { return s.expected != nil && s.expected.unfinished }
+func (x *expected) Unfinished() bool { return x.unfinished }
 
 // openLimits computes the full limits, and opens the places of sets that are full no more.
-func (s *State) openLimits() {
-	l := &s.groups.limits
+func (x *expected) openLimits() {
+	l := &x.groups.limits
 	if !l.stale {
 		return
 	}
 	l.updateFull()
-	s.expected.reserved.survey.valid = false
-	s.openPlaces(true)
+	x.reserved.survey.valid = false
+	x.openPlaces(true)
 	for set, full := range l.full {
 		if !full && set > 0 {
-			s.expected.places.openKey(placeKey{limits: int32(set)})
+			x.places.openKey(placeKey{limits: int32(set)})
 		}
 	}
 }
 
 // startGroup makes the first candidate of a group run. Its locks are not free if it is due, or may not be because others
 // have not declared theirs.
-func (s *State) startGroup(group int32) job.ID {
-	g := s.groups
-	reserved := slices.ContainsFunc(s.expected.reserved.aged, func(a *reservation) bool { return s.groupOf(a) == group })
+func (x *expected) startGroup(group int32) job.ID {
+	g := x.groups
+	reserved := slices.ContainsFunc(x.reserved.aged, func(a *reservation) bool { return x.groupOf(a) == group })
 	id, b := g.items[group].id, g.bucketOf(group)
-	class, priority, request := b.class, b.priority, slices.Clone(s.requestOf(group))
-	delete(s.yielded, id)
-	s.started(id)
+	class, priority, request := b.class, b.priority, slices.Clone(x.requestOf(group))
+	delete(x.yielded, id)
+	x.started(id)
 	occupied := g.limits.occupySet(b.limits)
-	s.Withdraw(id)
-	s.running[id] = occupied
-	s.expected.began[id] = begun{s.expected.now, class, priority, reserved}
-	s.expected.begin(id, request)
+	x.Withdraw(id)
+	x.running[id] = occupied
+	x.began[id] = begun{x.now, class, priority, reserved}
+	x.begin(id, request)
 	return id
 }
 
 // blockedBy is the place of a group whose first candidate cannot start; false if it can.
-func (s *State) blockedBy(group int32) (placeKey, bool) {
-	x, b := s.expected, s.groups.bucketOf(group)
-	if s.groups.limits.full[b.limits] {
+func (x *expected) blockedBy(group int32) (placeKey, bool) {
+	b := x.groups.bucketOf(group)
+	if x.groups.limits.full[b.limits] {
 		return placeKey{limits: b.limits}, true
 	}
-	owner := jobOwnerKey(s.groups.items[group].id)
+	owner := jobOwnerKey(x.groups.items[group].id)
 	if x.owners[owner] == nil { // its own locks do not keep a job from starting
-		if key, blocked := s.blockedByName(group); blocked {
+		if key, blocked := x.blockedByName(group); blocked {
 			return key, true
 		}
 	}
-	request := s.requestOf(group)
+	request := x.requestOf(group)
 	if at, blocked := x.view.BlockedAt(owner, request); blocked {
 		return placeKey{point: at}, true
 	}
-	return s.heldBack(group, request)
+	return x.heldBack(group, request)
 }
 
 // blockedByName is the place of a group of which another owner has a name; false if no other has one. The view of locks
 // need not be asked then.
-func (s *State) blockedByName(group int32) (placeKey, bool) {
-	g := s.groups
+func (x *expected) blockedByName(group int32) (placeKey, bool) {
+	g := x.groups
 	shape := g.items[group].shape
 	if g.bucketOf(group).mask&bigLock != 0 {
 		return placeKey{}, false // it asks for no names
@@ -328,8 +214,8 @@ func (s *State) blockedByName(group int32) (placeKey, bool) {
 }
 
 // requestOf is the request for the first opcode of a group's jobs, valid until the next call.
-func (s *State) requestOf(group int32) lock.Request {
-	g, x := s.groups, s.expected
+func (x *expected) requestOf(group int32) lock.Request {
+	g := x.groups
 	mask := g.bucketOf(group).mask
 	x.request = x.request[:0]
 	if mask&bigLock != 0 {

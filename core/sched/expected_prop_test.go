@@ -25,6 +25,8 @@ type listed struct {
 	latest     time.Time // the latest time at which a running job was ever expected to end
 }
 
+func expectedOf(s *State) *expected { return s.order.(*expected) }
+
 // itemsOf are the locks of a declaration, from its names alone.
 func itemsOf(d lock.Declaration) []lock.Item {
 	if d.BGL {
@@ -111,7 +113,7 @@ func (l *listed) pick(t *rapid.T) {
 	}
 	continues := l.YieldedIDs()
 	keeps := map[job.ID]bool{} // jobs that have aged reservations keep them when older ones become eligible
-	for _, r := range l.expected.reserved.aged {
+	for _, r := range expectedOf(l.State).reserved.aged {
 		keeps[r.id] = true
 	}
 	picked := l.Pick(l.now)
@@ -191,7 +193,7 @@ func (l *listed) drain(t *rapid.T) {
 			delete(l.running, id)
 		}
 	}
-	x := l.expected
+	x := expectedOf(l.State)
 	require.Empty(t, x.places.byKey)
 	require.Zero(t, x.places.open.Len())
 	require.Empty(t, x.owners)

@@ -58,12 +58,29 @@ type groups struct {
 	names   names
 	shapes  shapes
 	limits  limits
-	places  *places // in the order Expected
+	watcher groupWatcher
 	scratch []int32
 }
 
+// groupWatcher is told about groups. It is places, in the order Expected.
+type groupWatcher interface {
+	// headChanged: a group has another first candidate, or its first candidate another arrival tick. The group may be new.
+	headChanged(group int32)
+	// take: a group has no candidates any longer.
+	take(group int32)
+	// rebuild: arrival ticks of many candidates have changed.
+	rebuild()
+}
+
+// noPlaces is for orders that compare all groups at each pick.
+type noPlaces struct{}
+
+func (noPlaces) headChanged(int32) {}
+func (noPlaces) take(int32)        {}
+func (noPlaces) rebuild()          {}
+
 func newGroups() *groups {
-	g := &groups{limits: newLimits(), buckets: buckets{byKey: map[bucketKey]int32{}}}
+	g := &groups{limits: newLimits(), watcher: noPlaces{}, buckets: buckets{byKey: map[bucketKey]int32{}}}
 	g.names.byHash.hashOf = g.names.hashOf
 	g.shapes.byHash.hashOf = func(at int32) uint32 { return g.shapes.items[at].hash }
 	g.byHash.hashOf = func(at int32) uint32 { return g.items[at].hash }
@@ -136,9 +153,7 @@ func (g *groups) addGroup(new group, bucket int32) int32 {
 
 // removeGroup removes a group that has no candidates.
 func (g *groups) removeGroup(at int32) {
-	if g.places != nil {
-		g.places.take(at)
-	}
+	g.watcher.take(at)
 	g.byHash.remove(at)
 	g.removeFromBucket(at)
 	g.names.freeList(g.items[at].names)
@@ -195,9 +210,7 @@ func (g *groups) updateHead(group int32) {
 	if id := g.rootOf(group).id; g.items[group].id != id {
 		g.items[group].id = id
 		g.reorder(group)
-		if g.places != nil {
-			g.places.headChanged(group)
-		}
+		g.watcher.headChanged(group)
 	}
 }
 

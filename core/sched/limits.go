@@ -194,12 +194,3 @@ func (l *limits) boundsOf(set int32) []bound {
 }
 
 func (g bound) full() bool { return g.running >= g.n }
-
-// LimitsExceeded reports whether more running jobs carry one of these limits than it allows. That happens when jobs are
-// found running after their slots were given to other jobs.
-func (s *State) LimitsExceeded(list []Limit) bool {
-	return slices.ContainsFunc(list, func(l Limit) bool {
-		c := s.groups.limits.counters[l.Key]
-		return c != nil && c.running > l.N
-	})
-}

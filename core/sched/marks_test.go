@@ -62,7 +62,7 @@ func (w *twins) pick(t *rapid.T) {
 func (w *twins) next() (marked []job.ID) {
 	s := w.marked
 	reserved := func(id job.ID) int {
-		aged := s.expected.reserved.aged
+		aged := expectedOf(s).reserved.aged
 		if at := slices.IndexFunc(aged, func(a *reservation) bool { return a.id == id }); at >= 0 {
 			return at
 		}

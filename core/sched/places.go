@@ -59,14 +59,14 @@ type place struct {
 // placeOrder is the order of groups, by their first candidates.
 type placeOrder struct{ *places }
 
-func (o placeOrder) Before(a, b int32) bool       { return o.orderOf(a).before(o.orderOf(b)) }
+func (o placeOrder) Before(a, b int32) bool       { return o.rankOf(a).before(o.rankOf(b)) }
 func (o placeOrder) Moved(group int32, index int) { o.groups.items[group].placeIndex = int32(index) }
 
 // openOrder is the order of open places, by their first groups.
 type openOrder struct{ *places }
 
 func (o openOrder) Before(a, b int32) bool {
-	return o.orderOf(o.items[a].groups.First()).before(o.orderOf(o.items[b].groups.First()))
+	return o.rankOf(o.items[a].groups.First()).before(o.rankOf(o.items[b].groups.First()))
 }
 func (o openOrder) Moved(place int32, index int) { o.items[place].inOpen = int32(index) }
 
@@ -79,20 +79,20 @@ func newPlaces(g *groups) *places {
 // continuesFirst is subtracted from the score of a job that has a process, so that it precedes new jobs of its priority.
 const continuesFirst = math.MaxInt64 / 2
 
-// orderOf is the order of a group.
-func (p *places) orderOf(group int32) order {
+// rankOf is the rank of a group.
+func (p *places) rankOf(group int32) rank {
 	g := &p.groups.items[group]
-	return p.orderIn(&p.groups.buckets.items[g.bucket], &p.groups.entries.items[g.root])
+	return p.rankIn(&p.groups.buckets.items[g.bucket], &p.groups.entries.items[g.root])
 }
 
-// orderIn is the order of a candidate in a bucket. Its score is the time of its arrival plus a multiple of its expected
+// rankIn is the rank of a candidate in a bucket. Its score is the time of its arrival plus a multiple of its expected
 // duration. This is its expected duration minus its age, up to a factor and a number that all jobs have in common.
-func (p *places) orderIn(b *bucket, e *entry) order {
+func (p *places) rankIn(b *bucket, e *entry) rank {
 	score := e.arrivalTick*p.tickMs + b.class.ms()*p.ageing
 	if b.continues {
 		score -= continuesFirst
 	}
-	return order{b.priority, score, e.id}
+	return rank{b.priority, score, e.id}
 }
 
 // put puts a group at a place. A new place, and the place of new groups, is open if the caller says so.

@@ -61,8 +61,8 @@ type survey struct {
 }
 
 // survey looks at the first group of each bucket.
-func (s *State) survey() *survey {
-	v, g := &s.expected.reserved.survey, s.groups
+func (x *expected) survey() *survey {
+	v, g := &x.reserved.survey, x.groups
 	if v.valid {
 		return v
 	}
@@ -72,16 +72,16 @@ func (s *State) survey() *survey {
 	for _, at := range g.buckets.live {
 		b := &g.buckets.items[at]
 		full, first := g.limits.full[b.limits], b.byID.First()
-		if due := s.agedAt(first); due > s.expected.now.UnixMicro() {
+		if due := x.agedAt(first); due > x.now.UnixMicro() {
 			v.next = min(v.next, due)
 		} else {
-			v.aged[b.priority] = s.olderHeads(v.aged[b.priority], first, full)
+			v.aged[b.priority] = x.olderHeads(v.aged[b.priority], first, full)
 		}
 		if full {
 			continue
 		}
 		v.last = max(v.last, b.priority)
-		if head := v.heads[b.priority]; head == 0 || s.expected.places.orderOf(first).before(s.expected.places.orderOf(head)) {
+		if head := v.heads[b.priority]; head == 0 || x.places.rankOf(first).before(x.places.rankOf(head)) {
 			v.heads[b.priority] = first
 		}
 	}
@@ -90,45 +90,45 @@ func (s *State) survey() *survey {
 
 // updateReservations makes the reservations of the priorities before bound, and the aged ones. All candidates of these
 // priorities are blocked. It reports whether groups that were held back must be examined again.
-func (s *State) updateReservations(bound int64) (changed bool) {
-	r, v := &s.expected.reserved, s.survey()
-	changed = s.keepReservations(&r.urgent, func(u *reservation) bool {
+func (x *expected) updateReservations(bound int64) (changed bool) {
+	r, v := &x.reserved, x.survey()
+	changed = x.keepReservations(&r.urgent, func(u *reservation) bool {
 		head := v.heads[u.priority]
-		return head != 0 && u.priority < v.last && (int64(u.priority) >= bound && s.mayReserve(u) || s.groups.items[head].id == u.id)
+		return head != 0 && u.priority < v.last && (int64(u.priority) >= bound && x.mayReserve(u) || x.groups.items[head].id == u.id)
 	})
 	for priority, head := range v.heads { // the order does not matter
 		has := func(u *reservation) bool { return u.priority == priority }
 		if int64(priority) < bound && priority < v.last && !slices.ContainsFunc(r.urgent, has) {
-			r.urgent = append(r.urgent, s.reserve(head))
+			r.urgent = append(r.urgent, x.reserve(head))
 		}
 	}
-	return s.updateAged(v) || changed
+	return x.updateAged(v) || changed
 }
 
 // mayReserve reports whether the job of an urgent reservation is a candidate without full limits, and as urgent as before.
-func (s *State) mayReserve(r *reservation) bool {
-	return s.isCandidate(r) && !s.groups.limits.full[s.groups.bucketOf(s.groupOf(r)).limits]
+func (x *expected) mayReserve(r *reservation) bool {
+	return x.isCandidate(r) && !x.groups.limits.full[x.groups.bucketOf(x.groupOf(r)).limits]
 }
 
 // isCandidate reports whether the job of a reservation is a candidate as urgent as before.
-func (s *State) isCandidate(r *reservation) bool {
-	return s.groups.entryOf(r.id) != 0 && s.groups.bucketOf(s.groupOf(r)).priority == r.priority
+func (x *expected) isCandidate(r *reservation) bool {
+	return x.groups.entryOf(r.id) != 0 && x.groups.bucketOf(x.groupOf(r)).priority == r.priority
 }
 
 // groupOf is the group of a reservation's job, which is a candidate.
-func (s *State) groupOf(r *reservation) int32 { return s.groups.groupOf(r.id) }
+func (x *expected) groupOf(r *reservation) int32 { return x.groups.groupOf(r.id) }
 
 // started ends the reservations of a job that starts. Its next opcode may want other locks.
-func (s *State) started(id job.ID) {
-	r := &s.expected.reserved
+func (x *expected) started(id job.ID) {
+	r := &x.reserved
 	r.survey.valid = false
 	others := func(u *reservation) bool { return u.id != id }
-	s.keepReservations(&r.urgent, others)
-	s.keepReservations(&r.aged, others)
+	x.keepReservations(&r.urgent, others)
+	x.keepReservations(&r.aged, others)
 }
 
 // keepReservations ends the reservations of a list except some. It reports whether they held groups back.
-func (s *State) keepReservations(list *[]*reservation, keep func(*reservation) bool) (changed bool) {
+func (x *expected) keepReservations(list *[]*reservation, keep func(*reservation) bool) (changed bool) {
 	var ended []*reservation
 	*list = slices.DeleteFunc(*list, func(r *reservation) bool {
 		if keep(r) {
@@ -138,24 +138,23 @@ func (s *State) keepReservations(list *[]*reservation, keep func(*reservation) b
 		return true
 	})
 	for _, r := range ended {
-		changed = s.endReservation(r) || changed
+		changed = x.endReservation(r) || changed
 	}
 	return changed
 }
 
 // reserve makes a reservation for the first job of a group. The promise counts locks only.
-func (s *State) reserve(group int32) *reservation {
-	id := s.groups.items[group].id
-	r := &reservation{id: id, priority: s.groups.bucketOf(group).priority, classes: map[durationClass]struct{}{}}
-	request := s.requestOf(group)
-	r.promise = s.startOf(group, request)
-	s.expected.reserved.view.Set(jobOwnerKey(id), request, func(lock.Point) {})
+func (x *expected) reserve(group int32) *reservation {
+	id := x.groups.items[group].id
+	r := &reservation{id: id, priority: x.groups.bucketOf(group).priority, classes: map[durationClass]struct{}{}}
+	request := x.requestOf(group)
+	r.promise = x.startOf(group, request)
+	x.reserved.view.Set(jobOwnerKey(id), request, func(lock.Point) {})
 	return r
 }
 
 // endReservation ends a reservation that is in no list any longer. It reports whether the reservation held groups back.
-func (s *State) endReservation(r *reservation) bool {
-	x := s.expected
+func (x *expected) endReservation(r *reservation) bool {
 	same := func(o *reservation) bool { return o.id == r.id }
 	if !slices.ContainsFunc(x.reserved.urgent, same) && !slices.ContainsFunc(x.reserved.aged, same) {
 		x.reserved.view.Set(jobOwnerKey(r.id), nil, func(lock.Point) {})
@@ -171,15 +170,14 @@ func (s *State) endReservation(r *reservation) bool {
 
 // startOf is the time before which the locks that block the first job of a group are not expected to be free; the present
 // time if that is unknown.
-func (s *State) startOf(group int32, request lock.Request) time.Time {
-	x := s.expected
+func (x *expected) startOf(group int32, request lock.Request) time.Time {
 	start := x.now
-	for _, o := range x.view.Blockers(jobOwnerKey(s.groups.items[group].id), request) {
+	for _, o := range x.view.Blockers(jobOwnerKey(x.groups.items[group].id), request) {
 		b, runs := x.began[o.Job]
 		if o.Named || !runs {
 			return x.now
 		}
-		if end := x.endOf(b, s.agedAt(group)); end.After(start) {
+		if end := x.endOf(b, x.agedAt(group)); end.After(start) {
 			start = end
 		}
 	}
@@ -201,21 +199,20 @@ func (x *expected) endOf(b begun, agedAt int64) time.Time {
 }
 
 // heldBack is the place of a group whose first candidate a reservation holds back; false if none does.
-func (s *State) heldBack(group int32, request lock.Request) (placeKey, bool) {
-	x := s.expected
-	r, b := &x.reserved, s.groups.bucketOf(group)
+func (x *expected) heldBack(group int32, request lock.Request) (placeKey, bool) {
+	r, b := &x.reserved, x.groups.bucketOf(group)
 	if len(r.urgent)+len(r.aged) == 0 {
 		return placeKey{}, false
 	}
-	before := s.agedBefore(group)
+	before := x.agedBefore(group)
 	for _, a := range before {
-		if s.keepsPlace(a, b.limits) {
+		if x.keepsPlace(a, b.limits) {
 			a.sets[b.limits] = struct{}{}
 			return placeKey{reserver: a.id, limits: b.limits}, true
 		}
 	}
 	end := x.now.Add(b.class.duration())
-	for _, o := range r.view.Blockers(jobOwnerKey(s.groups.items[group].id), request) {
+	for _, o := range r.view.Blockers(jobOwnerKey(x.groups.items[group].id), request) {
 		for _, u := range r.urgent {
 			if u.id == o.Job && !b.continues && u.priority < b.priority && end.After(u.promise) {
 				u.classes[b.class] = struct{}{}

@@ -1,10 +1,7 @@
 package sched
 
 import (
-	"maps"
 	"math"
-	"slices"
-	"time"
 
 	"lockstep/core/job"
 	"lockstep/core/lock"
@@ -12,37 +9,20 @@ import (
 
 // State is the state of the scheduler: the candidates, the running jobs, the number of slots, and the locks of active
 // owners. After a crash it is rebuilt from what the queue and the lock manager report.
-//
-// Invariants: a job is at most one of candidate, running, and yielded but not a candidate. A yielded job that may go on
-// is both a candidate and in yielded.
 type State struct {
-	settings   Settings
-	groups     *groups
-	arrivals   arrivalTicks
-	running    map[job.ID]occupiedLimits
-	yielded    map[job.ID]struct{}
-	owners     map[lock.Owner]*activeOwner
-	contention contention
-	weights    weights
-	expected   *expected // in the order Expected only
-	marks      marks     // shown to people (marks.go)
-	// stale is false only if limits block every candidate, so that there is none to pick. Neither time nor the locks of
-	// other owners change that.
-	stale bool
+	*jobs
+	order
 }
-
-// occupiedLimits is the counters that a running job occupies.
-type occupiedLimits []*counter
 
 // NewState is a State without jobs. It panics if the settings are invalid.
 func NewState(settings Settings) *State {
-	s := &State{
-		groups: newGroups(), running: map[job.ID]occupiedLimits{}, yielded: map[job.ID]struct{}{}, owners: map[lock.Owner]*activeOwner{},
-		marks: newMarks(),
-	}
+	j := newJobs()
+	j.settings.Order = settings.Order
+	s := &State{jobs: j}
 	if settings.Order == Expected {
-		s.expected = newExpected(s.groups)
-		s.groups.places = s.expected.places
+		s.order = newExpected(j)
+	} else {
+		s.order = newWeights(j)
 	}
 	s.SetSettings(settings)
 	return s
@@ -54,44 +34,16 @@ func (s *State) SetSettings(settings Settings) {
 	if err := settings.Validate(); err != nil {
 		panic("sched: invalid settings: " + err.Error())
 	}
-	if (settings.Order == Expected) != (s.expected != nil) {
+	old := s.settings
+	if (settings.Order == Expected) != (old.Order == Expected) {
 		panic("sched: the order " + string(settings.Order) + " needs a new State")
 	}
-	old := s.settings
 	s.settings = settings
 	if settings.Tick != old.Tick {
 		s.recomputeArrivals()
 	}
-	if s.expected != nil && (settings.Tick != old.Tick || settings.Ageing != old.Ageing) {
-		p := s.expected.places
-		p.ageing, p.tickMs = int64(settings.Ageing), settings.Tick.Milliseconds()
-		p.rebuild()
-	}
+	s.settingsChanged(old)
 }
-
-// recomputeArrivals computes the arrival ticks of all candidates again, and forgets the ids of jobs that have left.
-func (s *State) recomputeArrivals() {
-	e := s.groups.entries.items
-	var positions []int32
-	for i := range e {
-		if e[i].group != 0 {
-			positions = append(positions, int32(i))
-		}
-	}
-	slices.SortFunc(positions, func(a, b int32) int { return int(min(max(e[a].id-e[b].id, -1), 1)) })
-	s.arrivals = arrivalTicks{}
-	tick := int64(math.MaxInt64)
-	for _, at := range slices.Backward(positions) {
-		tick = min(tick, s.settings.tickOf(e[at].receivedUs))
-		e[at].arrivalTick = tick
-	}
-	for _, at := range positions {
-		s.arrivals.record(e[at].id, e[at].arrivalTick)
-	}
-}
-
-// Settings are the current settings.
-func (s *State) Settings() Settings { return s.settings }
 
 // Enqueue makes a job a candidate, or changes a candidate. It does nothing for a running job.
 //
@@ -102,9 +54,7 @@ func (s *State) Enqueue(c Candidate) {
 	}
 	g := s.groups
 	key := bucketKey{priority: clampPriority(c.Priority), limits: g.limits.setOf(c.Limits)}
-	if s.expected != nil {
-		key.class, key.continues = classOf(c.Expected), s.Yielded(c.ID)
-	}
+	key.class, key.continues = s.classOf(c.ID, c.Expected)
 	group := g.findOrAdd(key, &c.Declared)
 	at := g.entryOf(c.ID)
 	if at != 0 && g.entries.items[at].group == group && g.entries.items[at].receivedUs == c.ReceivedUs {
@@ -119,14 +69,12 @@ func (s *State) Enqueue(c Candidate) {
 	g.entries.items[at].receivedUs, g.entries.items[at].arrivalTick = c.ReceivedUs, tick
 	if g.entries.items[at].group == 0 {
 		g.joinGroup(at, group)
-	} else if g.places != nil {
-		g.places.headChanged(group)
+	} else {
+		g.watcher.headChanged(group)
 	}
 	if lowered {
 		g.lowerArrivals(c.ID, tick)
-		if g.places != nil {
-			g.places.rebuild()
-		}
+		g.watcher.rebuild()
 	}
 	if s.HasMark(c.ID) { // with the limits that it has now
 		s.setMark(c.ID)
@@ -138,15 +86,6 @@ func clampPriority(priority int) int32 {
 	return int32(min(max(priority, math.MinInt32), math.MaxInt32))
 }
 
-// Withdraw removes a candidate that waits for a dependency, is paused, or does not exist any longer, with its mark. It does
-// nothing for other jobs.
-func (s *State) Withdraw(id job.ID) {
-	s.dropMark(id)
-	if at := s.groups.entryOf(id); at != 0 {
-		s.groups.remove(at)
-	}
-}
-
 // AddRunning adds a job that was found running. Slots and limits do not keep it out, but it occupies both. It does
 // nothing for a job that is known to run.
 func (s *State) AddRunning(c Candidate) {
@@ -155,26 +94,8 @@ func (s *State) AddRunning(c Candidate) {
 	}
 	delete(s.yielded, c.ID)
 	s.Withdraw(c.ID)
-	occupied := s.groups.limits.occupy(c.Limits)
-	if s.expected != nil {
-		s.running[c.ID] = occupied
-		began := begun{class: classOf(c.Expected), priority: clampPriority(c.Priority), reserved: true}
-		if c.BeganUs > 0 {
-			began.at = time.UnixMicro(c.BeganUs)
-		}
-		s.expected.began[c.ID] = began
-		s.expected.begin(c.ID, c.Declared.Request())
-		return
-	}
-	s.start(c.ID, occupied, s.declaredClaims(&c.Declared, Expects))
-}
-
-// start makes a job run with the declaration of its current opcode.
-func (s *State) start(id job.ID, occupied occupiedLimits, current []claim) {
-	s.running[id] = occupied
-	s.updateOwner(jobOwnerKey(id), func(p *activeOwner) {
-		p.running, p.current, p.reachedMax = true, current, p.reachedNow
-	})
+	s.running[c.ID] = s.groups.limits.occupy(c.Limits)
+	s.addRunning(c)
 }
 
 // SetLimits changes the limits that a running job carries, for instance after filter rules have changed. The job goes
@@ -184,12 +105,6 @@ func (s *State) SetLimits(id job.ID, list []Limit) {
 		s.running[id] = s.groups.limits.occupy(list)
 		s.vacate(old)
 	}
-}
-
-// vacate decreases the counters that a running job occupied.
-func (s *State) vacate(occupied occupiedLimits) {
-	s.groups.limits.vacate(occupied)
-	s.stale = s.stale || len(occupied) > 0
 }
 
 // Yield takes the slot and the limits from a job that waits between two opcodes. Such a job does nothing, and may wait
@@ -206,17 +121,13 @@ func (s *State) Yield(id job.ID) {
 	s.stop(id)
 }
 
-// stop removes the declarations of a job that ran.
-func (s *State) stop(id job.ID) {
-	if s.expected != nil {
-		s.expected.stop(id)
-		return
+// SetDeclared sets the declarations of the current opcode of a running job and of its later opcodes. Until then the
+// declaration with which the job was picked counts as the current opcode's. It does nothing for a job that does not
+// run.
+func (s *State) SetDeclared(id job.ID, current, later lock.Declaration) {
+	if _, runs := s.running[id]; runs {
+		s.declare(id, current, later)
 	}
-	s.updateOwner(jobOwnerKey(id), func(p *activeOwner) {
-		p.running = false
-		s.replaceClaims(&p.current, nil)
-		s.replaceClaims(&p.later, nil)
-	})
 }
 
 // Remove removes a job with its slot, limits and locks.
@@ -225,42 +136,5 @@ func (s *State) Remove(id job.ID) {
 	s.vacate(s.running[id])
 	delete(s.running, id)
 	delete(s.yielded, id)
-	if s.expected != nil {
-		s.expected.remove(id)
-		return
-	}
-	if s.owners[jobOwnerKey(id)] == nil {
-		return
-	}
-	s.updateOwner(jobOwnerKey(id), func(p *activeOwner) {
-		s.replaceClaims(&p.current, nil)
-		s.replaceClaims(&p.later, nil)
-		s.replaceClaims(&p.actual, nil)
-		*p = activeOwner{}
-	})
-}
-
-// Len is the number of candidates.
-func (s *State) Len() int { return s.groups.len() }
-
-// SlotsInUse is the number of slots that are taken. It may exceed the number of slots, when that was reduced or when
-// jobs were found running.
-func (s *State) SlotsInUse() int { return len(s.running) }
-
-// Running reports whether a job has a slot.
-func (s *State) Running(id job.ID) bool {
-	_, runs := s.running[id]
-	return runs
-}
-
-// RunningIDs are the jobs that have a slot, by id.
-func (s *State) RunningIDs() []job.ID { return slices.Sorted(maps.Keys(s.running)) }
-
-// YieldedIDs are the jobs that have a process but no slot, by id, whether or not they are candidates again.
-func (s *State) YieldedIDs() []job.ID { return slices.Sorted(maps.Keys(s.yielded)) }
-
-// Yielded reports whether a job has a process but no slot.
-func (s *State) Yielded(id job.ID) bool {
-	_, yielded := s.yielded[id]
-	return yielded
+	s.remove(id)
 }

@@ -250,8 +250,9 @@ func (p *pair) end(t *rapid.T) {
 	}
 	p.refresh(p.now)
 	g := p.groups
-	require.Zero(t, p.contention)
-	require.Empty(t, p.owners)
+	w := p.order.(*weights)
+	require.Zero(t, w.contention)
+	require.Empty(t, w.owners)
 	require.Empty(t, g.buckets.live)
 	require.Empty(t, g.buckets.byKey)
 	require.Empty(t, g.limits.counters)

@@ -27,7 +27,7 @@ func TestFirst(t *testing.T) {
 			s.Enqueue(c)
 		}
 		slices.SortFunc(all, func(a, b Candidate) int {
-			if s.orderOf(&s.groups.entries.items[s.groups.entryOf(a.ID)], 0).before(s.orderOf(&s.groups.entries.items[s.groups.entryOf(b.ID)], 0)) {
+			if s.rankOf(&s.groups.entries.items[s.groups.entryOf(a.ID)], 0).before(s.rankOf(&s.groups.entries.items[s.groups.entryOf(b.ID)], 0)) {
 				return -1
 			}
 			return 1
