@@ -1,7 +1,7 @@
 // Package opcode is the catalogue of opcodes (queue.md 1.5, 3.3 and 8). From a submitted opcode it makes the form that
 // job files contain, without secrets, or says what is wrong with it. For a stored opcode it returns the line that
-// describes it, the locks that it is expected to ask for (Declare), the locks that it must hold (RequiredLocks), and
-// the command of an opcode that an operator has defined (Expand).
+// describes it, and the command of an opcode that an operator has defined (Expand). Its locks are those that core/demand
+// tells (Declare, RequiredLocks).
 //
 // It is pure. JSON values keep the client's spelling, also of numbers. Only white space around tokens is removed. The
 // caller may change returned slices. Input slices are never changed.
@@ -15,7 +15,7 @@ import (
 	"slices"
 	"sync"
 
-	"lockstep/core/lock"
+	"lockstep/core/demand"
 )
 
 // The facts about opcodes. Both files have the same form. "types" names type expressions (see typeNames.parse).
@@ -57,7 +57,7 @@ type Opcode struct {
 
 	// requiredLocks computes the locks of an opcode that names them in its parameters. It is nil for opcodes of the
 	// lock table. Parse calls it without the resources of the cluster, and returns its errors.
-	requiredLocks func(*opcodeParams) (lock.RequiredLocks, *Invalid)
+	requiredLocks demand.Source
 
 	compiled *compiledDefinition // the command of an opcode that an operator has defined, nil for other opcodes
 
@@ -70,7 +70,7 @@ func (op *Opcode) Defined() bool { return op.compiled != nil }
 // RunsCommand reports whether an opcode with this OP_ID executes a command: one that an operator has defined does.
 func RunsCommand(name string) bool {
 	_, known := Builtin().Lookup(name)
-	return !known || name == runCommand
+	return !known || name == demand.RunCommand
 }
 
 // Runs reports whether lockstep's job process has an executor for the opcode.
@@ -150,8 +150,8 @@ func load(files ...[]byte) (*Catalogue, error) {
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
-			if name == runCommand {
-				op.requiredLocks = commandLocks
+			if name == demand.RunCommand {
+				op.requiredLocks = demand.OfCommand
 			}
 			op.lockstep = i > 0
 			c.opcodes[name] = op
@@ -160,9 +160,6 @@ func load(files ...[]byte) (*Catalogue, error) {
 	c.names = slices.Sorted(maps.Keys(c.opcodes))
 	return c, nil
 }
-
-// runCommand is the opcode that names its locks itself.
-const runCommand = "OP_RUN_COMMAND"
 
 func newOpcode(name string, facts opcodeFacts, types *typeNames) (*Opcode, error) {
 	op := &Opcode{Name: name, summary: facts.Summary, index: map[string]int{}}

@@ -110,9 +110,9 @@ func build(t *testing.T, op *Opcode, wanted func(*Param) bool) json.RawMessage {
 		if p := &op.Params[i]; wanted(p) {
 			value := sample(t, p.Type)
 			switch p.Name {
-			case anyOfKey: // of another level than locks
+			case "opportunistic_locks": // of another level than locks
 				value = `[["instance/a","shared"]]`
-			case countKey:
+			case "opportunistic_count":
 				value = "1"
 			}
 			fields = append(fields, `"`+p.Name+`":`+value)

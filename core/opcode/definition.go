@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"lockstep/core/demand"
 	"lockstep/core/lock"
 	"lockstep/core/rawjson"
 )
@@ -75,7 +76,7 @@ func (c *Catalogue) With(definitions []Definition) (*Catalogue, error) {
 		d := definitionCompiler{definition: &definitions[i], index: i}
 		op := d.opcode()
 		_, duplicate := more.opcodes[op.Name]
-		if _, inLockTable := lockTable[op.Name]; duplicate || inLockTable { // the lock table also contains an opcode of a later Ganeti
+		if duplicate || demand.Listed(op.Name) { // the lock table also contains an opcode of a later Ganeti
 			d.fail("name", "there is an opcode "+op.Name+" already")
 		}
 		more.opcodes[op.Name] = op
@@ -289,8 +290,8 @@ func (d *definitionCompiler) lock(field string, from LockDefinition) lockTemplat
 	if templated {
 		example = t.name[0].text + "x"
 	}
-	if l, ok := parseLockName(example); (t.name != nil || from.Lock == "") && (!ok || templated && l.Level() == lock.Cluster) {
-		d.fail(field+".lock", "want "+lockNameDescription+", found "+rawjson.Quoted(from.Lock))
+	if l, ok := demand.ParseLockName(example); (t.name != nil || from.Lock == "") && (!ok || templated && l.Level() == lock.Cluster) {
+		d.fail(field+".lock", "want "+demand.LockNameDescription+", found "+rawjson.Quoted(from.Lock))
 	}
 	return t
 }

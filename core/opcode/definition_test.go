@@ -3,12 +3,16 @@ package opcode
 import (
 	"encoding/json"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"lockstep/core/config"
+	"lockstep/core/config/configtest"
+	"lockstep/core/demand/demandtest"
 	"lockstep/core/lock"
 )
 
@@ -46,6 +50,18 @@ func parsed(t testing.TB, c *Catalogue, raw string) Draft {
 	return d
 }
 
+func handmadeResources(t testing.TB) *config.Resources {
+	data, err := os.ReadFile("../config/testdata/resources.json")
+	require.NoError(t, err)
+	return config.ResourcesOf(configtest.Complete(t, data))
+}
+
+func requiredLocks(t *testing.T, c *Catalogue, input json.RawMessage, resources *config.Resources) string {
+	n, err := c.RequiredLocks(input, resources)
+	require.NoError(t, err)
+	return demandtest.ShowRequiredLocks(n)
+}
+
 func TestADefinitionAddsAnOpcode(t *testing.T) {
 	c := drainCatalogue(t)
 	_, known := Builtin().Lookup("OP_SITE_DRAIN")
@@ -62,12 +78,12 @@ func TestADefinitionAddsAnOpcode(t *testing.T) {
 	require.Equal(t, "SITE_DRAIN", Summary(d.Input), "the built-in catalogue does not know what to show")
 
 	require.Equal(t, lock.Declaration{BGL: true}, Builtin().Declare(d.Input, nil))
-	require.Equal(t, "instance S slow.n1 slow.n2, nodegroup S ALL, node X n1-uuid n2-uuid", showDeclaration(c.Declare(d.Input, handmadeResources(t))))
+	require.Equal(t, "instance S slow.n1 slow.n2, nodegroup S ALL, node X n1-uuid n2-uuid", demandtest.ShowDeclaration(c.Declare(d.Input, handmadeResources(t))))
 	require.Equal(t, "cluster/BGL S, instance/slow.n1 S, instance/slow.n2 S, nodegroup/[lockset] S, node/n1-uuid X, node/n2-uuid X",
-		showRequiredLocks(c.RequiredLocks(d.Input, handmadeResources(t))))
+		requiredLocks(t, c, d.Input, handmadeResources(t)))
 
 	both := parsed(t, c, `{"OP_ID": "OP_SITE_DRAIN", "nodes": ["n1"], "target": "n1"}`)
-	require.Equal(t, "cluster/BGL S, instance/slow.n1 S, nodegroup/[lockset] S, node/n1 X", showRequiredLocks(c.RequiredLocks(both.Input, nil)),
+	require.Equal(t, "cluster/BGL S, instance/slow.n1 S, nodegroup/[lockset] S, node/n1 X", requiredLocks(t, c, both.Input, nil),
 		"the stronger mode includes the other")
 }
 
@@ -144,7 +160,7 @@ func TestWhatCannotBeExpandedIsNotAccepted(t *testing.T) {
 		``: "nothing", `"node": "a", `: "cluster/BGL S, node/a S", `"node": [], `: "nothing", `"node": ["b", "a"], `: "cluster/BGL S, node/a S, node/b S",
 	} {
 		d := parsed(t, c, `{"OP_ID": "OP_LOOSE", `+params+`"program": "a"}`)
-		require.Equal(t, want, showRequiredLocks(c.RequiredLocks(d.Input, nil)))
+		require.Equal(t, want, requiredLocks(t, c, d.Input, nil))
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"lockstep/core/lock"
+	"lockstep/core/demand"
 	"lockstep/core/rawjson"
 )
 
@@ -37,26 +37,20 @@ type variable struct {
 	secret bool // contains a secret parameter
 }
 
-type lockTemplate struct {
-	name      template
-	mode      lock.Mode
-	listParam string // the list parameter, each element of which is one lock; "" for none
-}
-
 // Expand is the command of a defined opcode, from its stored input and the secrets that Parse removed from it. The
 // error is a *Failure: the definition or the secrets are lost, or the input is invalid for a definition that has
 // changed.
 func (c *Catalogue) Expand(input, secrets json.RawMessage) (Command, error) {
-	g := readParams(input, nil)
-	op, known := c.opcodes[g.opcode]
+	p := demand.Read(input, nil)
+	op, known := c.opcodes[p.Opcode]
 	if !known || !op.Defined() {
 		return Command{}, &Failure{Class: "OpCodeUnknown", Text: "Unknown opcode"}
 	}
-	if missing := g.restoreSecrets(op.compiled.secrets, secrets); missing != "" {
+	if missing := restoreSecrets(p, op.compiled.secrets, secrets); missing != "" {
 		return Command{}, &Failure{Class: prereqError, Code: wrongInput, Text: "the value of " + missing + " is gone: it is kept in " +
 			"memory only, and the daemon has restarted since the job was submitted. Submit it again"}
 	}
-	command, bad := op.compiled.expand(g)
+	command, bad := op.compiled.expand(p)
 	if bad != nil {
 		return Command{}, &Failure{Class: prereqError, Text: bad.Text, Code: wrongInput}
 	}
@@ -64,34 +58,30 @@ func (c *Catalogue) Expand(input, secrets json.RawMessage) (Command, error) {
 }
 
 // restoreSecrets replaces redacted values by the secrets. It returns the name of the first missing secret.
-func (g *opcodeParams) restoreSecrets(params []string, secrets json.RawMessage) (missing string) {
-	secret := readParams(secrets, nil)
+func restoreSecrets(g *demand.Params, params []string, secrets json.RawMessage) (missing string) {
+	secret := demand.Read(secrets, nil)
 	for _, param := range params {
-		if !bytes.Contains(g.value(param), []byte(redactedToken)) { // unset, or without secret values
+		if !bytes.Contains(g.Value(param), []byte(redactedToken)) { // unset, or without secret values
 			continue
 		}
-		value := secret.value(param)
+		value := secret.Value(param)
 		if value == nil {
 			return param
 		}
-		for i := range g.members {
-			if string(g.members[i].key) == `"`+param+`"` {
-				g.members[i].value = value
-			}
-		}
+		g.Replace(param, value)
 	}
 	return ""
 }
 
 // expand fills in the templates.
-func (p *compiledDefinition) expand(g *opcodeParams) (Command, *Invalid) {
+func (p *compiledDefinition) expand(g *demand.Params) (Command, *Invalid) {
 	var c Command
 	for _, t := range p.command {
-		if v := g.value(t.soleParam()); t.soleParam() != "" && len(v) > 0 && v[0] == '[' {
+		if v := g.Value(t.soleParam()); t.soleParam() != "" && len(v) > 0 && v[0] == '[' {
 			for element := range rawjson.Elements(v) {
 				c.Argv = append(c.Argv, textOf(element))
 			}
-		} else if text, complete := t.expand(g.value); complete {
+		} else if text, complete := t.expand(g.Value); complete {
 			c.Argv = append(c.Argv, text)
 		}
 	}
@@ -99,7 +89,7 @@ func (p *compiledDefinition) expand(g *opcodeParams) (Command, *Invalid) {
 		return Command{}, p.command[0].valueError("it would be the name of the program, which is empty")
 	}
 	for _, v := range p.env {
-		text, complete := v.value.expand(g.value)
+		text, complete := v.value.expand(g.Value)
 		switch {
 		case !complete:
 		case v.secret:
@@ -108,16 +98,16 @@ func (p *compiledDefinition) expand(g *opcodeParams) (Command, *Invalid) {
 			c.Env = withEntry(c.Env, v.name, text)
 		}
 	}
-	if text, complete := p.stdin.expand(g.value); complete && p.stdin != nil {
+	if text, complete := p.stdin.expand(g.Value); complete && p.stdin != nil {
 		c.Stdin = &text
 	}
-	if text, complete := p.cwd.expand(g.value); complete && p.cwd != nil {
+	if text, complete := p.cwd.expand(g.Value); complete && p.cwd != nil {
 		if !strings.HasPrefix(text, "/") {
 			return Command{}, p.cwd.valueError("the working directory would be " + rawjson.Quoted(text) + ", want an absolute path")
 		}
 		c.Cwd = &text
 	}
-	if text, complete := p.timeout.expand(g.value); complete && p.timeout != nil {
+	if text, complete := p.timeout.expand(g.Value); complete && p.timeout != nil {
 		if !isSeconds(json.RawMessage(text)) {
 			return Command{}, p.timeout.valueError("the time-out would be " + rawjson.Quoted(text) + ", want " + seconds.description)
 		}
@@ -144,14 +134,14 @@ func withEntry(m map[string]string, key, value string) map[string]string {
 }
 
 // checkNUL checks that a part of a command line, an environment or a path contains no NUL, which would end it.
-func (p *compiledDefinition) checkNUL(g *opcodeParams) *Invalid {
+func (p *compiledDefinition) checkNUL(g *demand.Params) *Invalid {
 	templates := append([]template{p.cwd}, p.command...)
 	for _, v := range p.env {
 		templates = append(templates, v.value)
 	}
 	for _, t := range templates {
 		for param := range t.params {
-			v := g.value(param)
+			v := g.Value(param)
 			bad := strings.IndexByte(textOf(v), 0) >= 0
 			for element := range rawjson.Elements(v) {
 				bad = bad || strings.IndexByte(textOf(element), 0) >= 0
@@ -160,67 +150,6 @@ func (p *compiledDefinition) checkNUL(g *opcodeParams) *Invalid {
 				return paramError(param, "it contains NUL, which cannot be part of a command")
 			}
 		}
-	}
-	return nil
-}
-
-// requiredLocks is the locks of a defined opcode.
-func (p *compiledDefinition) requiredLocks(g *opcodeParams) (lock.RequiredLocks, *Invalid) {
-	var wanted []wantedLock
-	for i := range p.locks {
-		var bad *Invalid
-		if wanted, bad = p.locks[i].appendTo(wanted, g); bad != nil {
-			return lock.RequiredLocks{}, bad
-		}
-	}
-	items, bad := resolveLocks(locksKey, g.resources, wanted)
-	return lock.RequiredLocks{Request: items}, bad
-}
-
-// appendTo adds the locks of the template: none if the template has an unset parameter.
-func (t *lockTemplate) appendTo(wanted []wantedLock, g *opcodeParams) ([]wantedLock, *Invalid) {
-	for param := range t.name.params {
-		if param != t.listParam {
-			if bad := checkLockParam(param, g.value(param)); bad != nil {
-				return nil, bad
-			}
-		}
-	}
-	list := g.value(t.listParam)
-	if t.listParam == "" || len(list) > 0 && list[0] != '[' { // a type may allow both a list and a single value
-		if name, complete := t.name.expand(g.value); complete {
-			wanted = append(wanted, wantedLock{name, t.mode})
-		}
-		return wanted, checkLockParam(t.listParam, list)
-	}
-	for element := range rawjson.Elements(list) {
-		if bad := checkLockParam(t.listParam, element); bad != nil {
-			return nil, bad
-		}
-		name, complete := t.name.expand(func(param string) json.RawMessage {
-			if param == t.listParam {
-				return element
-			}
-			return g.value(param)
-		})
-		if complete {
-			wanted = append(wanted, wantedLock{name, t.mode})
-		}
-	}
-	return wanted, nil
-}
-
-// checkLockParam refuses a value that would make the lock a group, which only the text of a definition may name, or a
-// lock without a name.
-func checkLockParam(param string, v json.RawMessage) *Invalid {
-	if v == nil {
-		return nil
-	}
-	switch text := textOf(v); {
-	case text == "":
-		return paramError(param, "it is empty, but a lock is named after it")
-	case strings.Contains(text, "[lockset]"):
-		return paramError(param, "a lock is named after it, and [lockset] would be all of them: name those that are needed")
 	}
 	return nil
 }

@@ -41,7 +41,12 @@ func requireDeclared(t require.TestingT, draft Draft) {
 		return
 	}
 	declared := Builtin().Declare(draft.Input, nil)
-	require.Equal(t, declared, lock.Merge(declared, declarationOf(required)))
+	require.Equal(t, declared, lock.Merge(declared, lock.DeclarationOf(required.Request...)))
+	for _, i := range required.AnyOf { // which of them it will hold is unknown
+		var unknown lock.Declaration
+		unknown.At(i.Lock.Level()).Kind = map[lock.Mode]lock.DemandKind{lock.Shared: lock.UnknownShared, lock.Exclusive: lock.UnknownExclusive}[i.Mode]
+		require.Equal(t, declared, lock.Merge(declared, unknown))
+	}
 	for _, items := range [][]lock.Item{required.Request, required.AnyOf} {
 		for i := range items {
 			require.True(t, i == 0 || items[i-1].Lock.Compare(items[i].Lock) < 0)

@@ -39,6 +39,11 @@ func secretTypeError(opcode string, p *Param) *Invalid {
 	}
 }
 
+// paramError is the error for the value of a parameter that passes its type.
+func paramError(param, text string) *Invalid {
+	return &Invalid{Param: param, Text: "Can't parse value for '" + param + "': " + text}
+}
+
 func tooLarge(opcode string, size int) *Invalid {
 	e := invalidf("an opcode of %d bytes is too large, at most %d are allowed", size, SizeMax)
 	e.Opcode = opcode

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"lockstep/core/demand"
 	"lockstep/core/rawjson"
 )
 
@@ -179,11 +180,14 @@ func (op *Opcode) checkTogether(input json.RawMessage) *Invalid {
 	if op.requiredLocks == nil {
 		return nil
 	}
-	g := readParams(input, nil)
-	_, bad := op.requiredLocks(g)
-	if bad == nil && op.compiled != nil {
-		_, bad = op.compiled.expand(g) // redacted secrets have the same effect here
+	p := demand.Read(input, nil)
+	if _, bad := op.requiredLocks(p); bad != nil {
+		return &Invalid{Param: bad.Param, Text: bad.Text}
 	}
+	if op.compiled == nil {
+		return nil
+	}
+	_, bad := op.compiled.expand(p) // redacted secrets have the same effect here
 	return bad
 }
 

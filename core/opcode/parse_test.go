@@ -387,3 +387,37 @@ func TestSecretsOfANestedOpcodeAreRefused(t *testing.T) {
 	require.NoError(t, parse(`null`))
 	require.NoError(t, parse(`{"password": "<redacted>"}`))
 }
+
+func TestRunCommandRefusesLocksThatCannotBe(t *testing.T) {
+	const want = `want the name of a lock: cluster/BGL, or one of instance/, nodegroup/, node/, node-res/ and network/ followed by a name, or by [lockset] for all of its kind; or a name of 1 to 100 letters, digits, dots, underscores and hyphens, with or without lock/ before it, found `
+	for _, test := range []struct{ params, param, text string }{
+		{`"locks": [["nodes/a", "shared"]]`, "locks", `at [0][0] ` + want + `"nodes/a"`},
+		{`"locks": [["cluster/config", "shared"]]`, "locks", `at [0][0] ` + want + `"cluster/config"`},
+		{`"locks": [["cluster/[lockset]", "shared"]]`, "locks", `at [0][0] ` + want + `"cluster/[lockset]"`},
+		{`"locks": [["node/", "shared"]]`, "locks", `at [0][0] ` + want + `"node/"`},
+		{`"locks": [["node", "shared"]]`, "locks", `at [0][0] ` + want + `"node"`},
+		{`"locks": [["BGL", "shared"]]`, "locks", `at [0][0] ` + want + `"BGL"`},
+		{`"locks": [["lock/", "shared"]]`, "locks", `at [0][0] ` + want + `"lock/"`},
+		{`"locks": [["lock/[lockset]", "shared"]]`, "locks", `at [0][0] ` + want + `"lock/[lockset]"`},
+		{`"locks": [["deploy", "shared"], ["lock/deploy", "exclusive"]]`, "locks", `it has "lock/deploy" both shared and exclusive: name each lock once`},
+		{`"locks": [["node/a", "release"]]`, "locks", `at [0][1] want one of "shared", "exclusive", found "release"`},
+		{`"locks": [["node/a"]]`, "locks", `found a list of 1`},
+		{`"locks": [["node/a", "shared"], ["node/a", "exclusive"]]`, "locks", `it has "node/a" both shared and exclusive: name each lock once`},
+		{`"opportunistic_locks": [["node/a", "shared"], ["network/a", "shared"]]`, "opportunistic_locks", `it has locks of level node and of level network: they must be of one level`},
+		{`"opportunistic_locks": [["node/[lockset]", "shared"]]`, "opportunistic_locks", `node/[lockset] is no choice: name the locks of which some suffice, and put what is needed in any case into locks`},
+		{`"opportunistic_locks": [["cluster/BGL", "shared"]]`, "opportunistic_locks", `cluster/BGL is no choice`},
+		{`"opportunistic_locks": [["node/b", "shared"]], "locks": [["node/a", "shared"]]`, "opportunistic_locks", `locks has node/a, which is of level node, too: the locks of a level are all needed or all opportunistic`},
+		{`"opportunistic_locks": [["node/b", "shared"]], "opportunistic_count": 2`, "opportunistic_count", `of 1 different locks in opportunistic_locks 2 cannot be obtained: give more locks, or want fewer`},
+		{`"opportunistic_count": 2`, "opportunistic_count", `it says how many of opportunistic_locks are needed at least, but there are none of these: give some, or leave it out`},
+		{`"opportunistic_count": 0`, "opportunistic_count", `want null or an integer greater than 0, found 0`},
+		{`"opportunistic_locks": [["node/b", "shared"]], "opportunistic_count": 99999999999`, "opportunistic_count", `cannot be obtained`},
+	} {
+		_, err := Builtin().Parse(json.RawMessage(command(`"argv":["a"],` + test.params)))
+		requireInvalid(t, err, "OP_RUN_COMMAND", test.param)
+		require.ErrorContains(t, err, "Can't parse value for '"+test.param+"': ")
+		require.ErrorContains(t, err, test.text)
+	}
+	draft, err := Builtin().Parse(json.RawMessage(command(`"argv":["a"],"locks":[],"opportunistic_locks":null,"opportunistic_count":1`)))
+	require.NoError(t, err)
+	require.Equal(t, `{"argv":["a"],"env":{},"locks":[],"opportunistic_count":1,`+commonDefaults+`"OP_ID":"OP_RUN_COMMAND"}`, string(draft.Input))
+}

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strconv"
 
+	"lockstep/core/demand"
 	"lockstep/core/rawjson"
 )
 
@@ -56,7 +57,7 @@ var (
 	variableName   = &scalarType{description: "a non-empty string without '=' and NUL", accepts: isVariableName}
 	textWithoutNUL = &scalarType{description: "a string without NUL", accepts: isTextWithoutNUL}
 	absolutePath   = &scalarType{description: "an absolute path (a string that begins with /, without NUL)", accepts: isAbsolutePath}
-	lockNameType   = &scalarType{description: lockNameDescription, accepts: isLockName, showValue: true}
+	lockNameType   = &scalarType{description: demand.LockNameDescription, accepts: demand.IsLockName, showValue: true}
 	seconds        = &scalarType{description: "a number of seconds greater than 0 and at most 1000000000", accepts: isSeconds}
 )
 

@@ -1,28 +1,25 @@
-package opcode
+package demand
 
-import (
-	"encoding/json"
+import "lockstep/core/lock"
 
-	"lockstep/core/config"
-	"lockstep/core/lock"
-)
+// Source computes the locks of an opcode that names them in its parameters. The parameters may be invalid.
+type Source func(*Params) (lock.RequiredLocks, *Refusal)
 
-// Declare predicts the locks that an opcode will ask for, from its input and the resources of the cluster, which may be
-// nil (queue.md 8.3; designs.md "Predictive queue"). Instances are locked by name; nodes, groups and networks by UUID,
+// Declare predicts the locks that an opcode will ask for, from its parameters and the resources of the cluster, which may
+// be nil (queue.md 8.3; designs.md "Predictive queue"). Instances are locked by name; nodes, groups and networks by UUID,
 // if the cluster knows them. An unknown object may be created before the job runs. Its lock has its name, and the
-// objects that it refers to are unknown locks.
+// objects that it refers to are unknown locks. named is nil if the opcode does not name its locks.
 //
 // It never fails. Malformed input and unknown opcodes, whose definition may have been deleted, count as the big lock,
 // because the scheduler must expect the worst case (queue.md 8.5).
 //
 // It runs for every job that is submitted, and for all jobs when the daemon starts.
-func (c *Catalogue) Declare(input json.RawMessage, resources *config.Resources) lock.Declaration {
-	g := readParams(input, resources)
-	if claims, ok := lockTable[g.opcode]; ok {
+func Declare(g *Params, named Source) lock.Declaration {
+	if claims, ok := lockTable[g.Opcode]; ok {
 		return g.declare(claims)
 	}
-	if op, ok := c.opcodes[g.opcode]; ok && op.requiredLocks != nil {
-		if n, bad := op.requiredLocks(g); bad == nil {
+	if named != nil {
+		if n, bad := named(g); bad == nil {
 			return declarationOf(n)
 		}
 	}
@@ -37,10 +34,10 @@ type tableEntry struct {
 }
 
 // lockSource finds the locks of an entry. Its result is always a shared demand; the entry has the mode.
-type lockSource func(*opcodeParams) lock.Demand
+type lockSource func(*Params) lock.Demand
 
 // condition decides whether an entry of the lock table applies.
-type condition func(*opcodeParams) bool
+type condition func(*Params) bool
 
 // bgl is the row of an opcode that wants the big lock exclusively. It needs no other locks.
 var bgl = []tableEntry{{levels: []lock.Level{lock.Cluster}}}
@@ -53,7 +50,7 @@ func exclusive(of lockSource, levels ...lock.Level) tableEntry {
 	return tableEntry{source: of, levels: levels, exclusive: true}
 }
 
-func (g *opcodeParams) declare(entries []tableEntry) lock.Declaration {
+func (g *Params) declare(entries []tableEntry) lock.Declaration {
 	var d lock.Declaration
 	for i := range entries {
 		c := &entries[i]
@@ -74,10 +71,10 @@ func (g *opcodeParams) declare(entries []tableEntry) lock.Declaration {
 }
 
 // allLocks is every lock of the level.
-func allLocks(*opcodeParams) lock.Demand { return lock.Demand{Kind: lock.AllShared} }
+func allLocks(*Params) lock.Demand { return lock.Demand{Kind: lock.AllShared} }
 
 // unknownLocks is an unknown set of locks of the level.
-func unknownLocks(*opcodeParams) lock.Demand { return lock.Demand{Kind: lock.UnknownShared} }
+func unknownLocks(*Params) lock.Demand { return lock.Demand{Kind: lock.UnknownShared} }
 
 // sortedNames is the demand for names that are shared with others and sorted already.
 func sortedNames(names []string) lock.Demand {
@@ -89,7 +86,7 @@ func sortedNames(names []string) lock.Demand {
 
 // orAllLocks is every lock of the level if the source has none.
 func orAllLocks(source lockSource) lockSource {
-	return func(g *opcodeParams) lock.Demand {
+	return func(g *Params) lock.Demand {
 		if want := source(g); want.Kind != lock.Nothing {
 			return want
 		}
@@ -99,7 +96,7 @@ func orAllLocks(source lockSource) lockSource {
 
 // unionOf is the locks of several sources.
 func unionOf(of ...lockSource) lockSource {
-	return func(g *opcodeParams) lock.Demand {
+	return func(g *Params) lock.Demand {
 		var want lock.Demand
 		for _, part := range of {
 			want = want.Join(part(g))
@@ -109,7 +106,7 @@ func unionOf(of ...lockSource) lockSource {
 }
 
 func either(is condition, then, otherwise lockSource) lockSource {
-	return func(g *opcodeParams) lock.Demand {
+	return func(g *Params) lock.Demand {
 		if is(g) {
 			return then(g)
 		}
@@ -121,36 +118,36 @@ func when(is condition, then lockSource) lockSource { return either(is, then, no
 
 func unless(is condition, then lockSource) lockSource { return either(is, none, then) }
 
-func none(*opcodeParams) lock.Demand { return lock.Demand{} }
+func none(*Params) lock.Demand { return lock.Demand{} }
 
 // isTrue reports whether a flag, false by default, is set.
 func isTrue(param string) condition {
-	return func(g *opcodeParams) bool { return g.flag(param, false) }
+	return func(g *Params) bool { return g.flag(param, false) }
 }
 
 // isNotFalse reports whether a flag, true by default, is set.
 func isNotFalse(param string) condition {
-	return func(g *opcodeParams) bool { return g.flag(param, true) }
+	return func(g *Params) bool { return g.flag(param, true) }
 }
 
 // isSet reports whether the parameter has a value that is not empty.
 func isSet(param string) condition {
-	return func(g *opcodeParams) bool {
-		v := string(g.value(param))
+	return func(g *Params) bool {
+		v := string(g.Value(param))
 		return v != "" && v != `""` && v != "[]"
 	}
 }
 
 func is(param, value string) condition {
-	return func(g *opcodeParams) bool { return g.text(param) == value }
+	return func(g *Params) bool { return g.text(param) == value }
 }
 
 func not(c condition) condition {
-	return func(g *opcodeParams) bool { return !c(g) }
+	return func(g *Params) bool { return !c(g) }
 }
 
 func anyOf(cs ...condition) condition {
-	return func(g *opcodeParams) bool {
+	return func(g *Params) bool {
 		for _, c := range cs {
 			if c(g) {
 				return true
@@ -161,7 +158,7 @@ func anyOf(cs ...condition) condition {
 }
 
 func allOf(cs ...condition) condition {
-	return func(g *opcodeParams) bool {
+	return func(g *Params) bool {
 		for _, c := range cs {
 			if !c(g) {
 				return false

@@ -1,4 +1,4 @@
-package opcode
+package demand
 
 import (
 	"encoding/json"
@@ -7,12 +7,12 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// opcodeParams is the parameters of a submitted or stored opcode, by name, and the resources of the cluster to which
+// Params is the parameters of a submitted or stored opcode, by name, and the resources of the cluster to which
 // they refer.
 //
-// The syntax may be wrong: as for Summary, a malformed parameter counts as absent.
-type opcodeParams struct {
-	opcode    string // OP_ID, "" if there is none
+// The syntax may be wrong: a malformed parameter counts as absent.
+type Params struct {
+	Opcode    string // OP_ID, "" if there is none
 	members   []rawMember
 	resources *config.Resources
 }
@@ -23,11 +23,12 @@ type rawMember struct{ key, value []byte }
 // membersUsual is the number of members that most opcodes do not exceed.
 const membersUsual = 24
 
-func readParams(input json.RawMessage, resources *config.Resources) *opcodeParams {
-	g := &opcodeParams{members: make([]rawMember, 0, membersUsual), resources: resources}
+// Read finds the parameters in the JSON of an opcode.
+func Read(input json.RawMessage, resources *config.Resources) *Params {
+	g := &Params{members: make([]rawMember, 0, membersUsual), resources: resources}
 	for key, value := range rawjson.Members(input) {
 		if string(key) == `"OP_ID"` {
-			g.opcode = string(rawjson.Unquote(value))
+			g.Opcode = string(rawjson.Unquote(value))
 			continue
 		}
 		g.members = append(g.members, rawMember{key, value})
@@ -35,8 +36,8 @@ func readParams(input json.RawMessage, resources *config.Resources) *opcodeParam
 	return g
 }
 
-// value is the JSON of a parameter, nil if it is absent or null.
-func (g *opcodeParams) value(param string) json.RawMessage {
+// Value is the JSON of a parameter, nil if it is absent or null.
+func (g *Params) Value(param string) json.RawMessage {
 	for _, m := range g.members {
 		if len(m.key) == len(param)+2 && string(m.key[1:len(m.key)-1]) == param && !rawjson.IsNull(m.value) {
 			return m.value
@@ -46,11 +47,11 @@ func (g *opcodeParams) value(param string) json.RawMessage {
 }
 
 // text is the value of a string parameter, "" if it is unset.
-func (g *opcodeParams) text(param string) string { return string(rawjson.Unquote(g.value(param))) }
+func (g *Params) text(param string) string { return string(rawjson.Unquote(g.Value(param))) }
 
 // appendTexts adds the strings of a parameter that is a string or a list of strings. It ignores empty strings.
-func (g *opcodeParams) appendTexts(names []string, param string) []string {
-	v := g.value(param)
+func (g *Params) appendTexts(names []string, param string) []string {
+	v := g.Value(param)
 	if text := rawjson.Unquote(v); len(text) > 0 {
 		return append(names, string(text))
 	}
@@ -63,12 +64,21 @@ func (g *opcodeParams) appendTexts(names []string, param string) []string {
 }
 
 // flag is a parameter that is true or false.
-func (g *opcodeParams) flag(param string, unset bool) bool {
-	switch string(g.value(param)) {
+func (g *Params) flag(param string, unset bool) bool {
+	switch string(g.Value(param)) {
 	case "true":
 		return true
 	case "false":
 		return false
 	}
 	return unset
+}
+
+// Replace replaces the JSON of a parameter that the opcode has.
+func (g *Params) Replace(param string, value json.RawMessage) {
+	for i := range g.members {
+		if string(g.members[i].key) == `"`+param+`"` {
+			g.members[i].value = value
+		}
+	}
 }

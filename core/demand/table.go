@@ -1,4 +1,4 @@
-package opcode
+package demand
 
 import "lockstep/core/lock"
 
@@ -246,4 +246,10 @@ func creationNodes(chosen lockSource) lockSource {
 	return either(isTrue("commit"), instanceNodes,
 		either(anyOf(isSet("iallocator"), not(isSet("pnode"))), chosen,
 			unionOf(nodes("pnode", "snode"), when(is("mode", "import"), orAllLocks(nodes("src_node"))))))
+}
+
+// Listed reports whether the lock table has the opcode. It has all of Ganeti 3.0, and one of a later Ganeti.
+func Listed(opcode string) bool {
+	_, listed := lockTable[opcode]
+	return listed
 }

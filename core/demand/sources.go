@@ -1,4 +1,4 @@
-package opcode
+package demand
 
 import (
 	"lockstep/core/config"
@@ -8,7 +8,7 @@ import (
 
 // named is the locks of the objects in the parameters, each of which is a string or a list of strings.
 func named(nameOfLock func(*config.Resources, string) string, params ...string) lockSource {
-	return func(g *opcodeParams) lock.Demand {
+	return func(g *Params) lock.Demand {
 		var names []string
 		for _, param := range params {
 			names = g.appendTexts(names, param)
@@ -83,7 +83,7 @@ func ofGroup(list func(*config.Group) []string) relationFunc {
 // related is the locks of the objects to which locked objects refer: the nodes of instances, the groups of nodes and
 // so on. An object that the cluster does not know refers to unknown locks.
 func related(of lockSource, find relationFunc) lockSource {
-	return func(g *opcodeParams) lock.Demand {
+	return func(g *Params) lock.Demand {
 		named := of(g)
 		if named.Kind != lock.SharedSet {
 			return named
@@ -159,7 +159,7 @@ var (
 )
 
 // masterNode is where the cluster's master runs.
-func masterNode(g *opcodeParams) lock.Demand {
+func masterNode(g *Params) lock.Demand {
 	if master := g.resources.Master(); master != "" {
 		return lock.SharedSetOf(master)
 	}
@@ -167,7 +167,7 @@ func masterNode(g *opcodeParams) lock.Demand {
 }
 
 // mirroredOnNode is the instances with mirrored disks of which one copy is on the node.
-func mirroredOnNode(g *opcodeParams) lock.Demand {
+func mirroredOnNode(g *Params) lock.Demand {
 	n, known := g.resources.Node(g.text("node_name"))
 	if !known {
 		return unknownLocks(g)
@@ -182,7 +182,7 @@ func mirroredOnNode(g *opcodeParams) lock.Demand {
 }
 
 // evacuated is the instances that must leave the node.
-func evacuated(g *opcodeParams) lock.Demand {
+func evacuated(g *Params) lock.Demand {
 	n, known := g.resources.Node(g.text("node_name"))
 	if !known {
 		return unknownLocks(g)
@@ -197,18 +197,18 @@ func evacuated(g *opcodeParams) lock.Demand {
 }
 
 // listedNodes is the nodes that the opcodes within OP_INSTANCE_MULTI_ALLOC name.
-func listedNodes(g *opcodeParams) lock.Demand {
+func listedNodes(g *Params) lock.Demand {
 	var want lock.Demand
-	for inner := range rawjson.Elements(g.value("instances")) {
-		want = want.Join(nodes("pnode", "snode")(readParams(inner, g.resources)))
+	for inner := range rawjson.Elements(g.Value("instances")) {
+		want = want.Join(nodes("pnode", "snode")(Read(inner, g.resources)))
 	}
 	return want
 }
 
 // someUnplaced reports whether an instance of OP_INSTANCE_MULTI_ALLOC has no node yet.
-func someUnplaced(g *opcodeParams) bool {
-	for inner := range rawjson.Elements(g.value("instances")) {
-		if readParams(inner, g.resources).text("pnode") == "" {
+func someUnplaced(g *Params) bool {
+	for inner := range rawjson.Elements(g.Value("instances")) {
+		if Read(inner, g.resources).text("pnode") == "" {
 			return true
 		}
 	}
@@ -216,13 +216,13 @@ func someUnplaced(g *opcodeParams) bool {
 }
 
 // externallyMirrored reports whether the instance can move to any node. It is false for an unknown instance.
-func externallyMirrored(g *opcodeParams) bool {
+func externallyMirrored(g *Params) bool {
 	i, known := g.resources.Instance(g.text("instance_name"))
 	return known && config.ExternallyMirrored(i.Template)
 }
 
 // mayDemote reports whether the parameters of OP_NODE_SET_PARAMS may remove the node from the master candidates.
-func mayDemote(g *opcodeParams) bool {
+func mayDemote(g *Params) bool {
 	return !g.flag("master_candidate", true) || !g.flag("master_capable", true) ||
 		g.flag("offline", false) || g.flag("drained", false)
 }

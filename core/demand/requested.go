@@ -1,4 +1,4 @@
-package opcode
+package demand
 
 import (
 	"encoding/json"
@@ -18,20 +18,21 @@ const (
 	countKey = "opportunistic_count"
 )
 
-// lockNameDescription says what parseLockName accepts.
-const lockNameDescription = "the name of a lock: cluster/BGL, or one of instance/, nodegroup/, node/, node-res/ and network/ followed by a name, " +
+// LockNameDescription says what ParseLockName accepts.
+const LockNameDescription = "the name of a lock: cluster/BGL, or one of instance/, nodegroup/, node/, node-res/ and network/ followed by a name, " +
 	"or by [lockset] for all of its kind; or a name of 1 to 100 letters, digits, dots, underscores and hyphens, with or without lock/ before it"
 
-// parseLockName finds a lock that an opcode may name. It refuses the lock of the configuration, which is held only
+// ParseLockName finds a lock that an opcode may name. It refuses the lock of the configuration, which is held only
 // during a change, and all locks of level cluster except the big lock.
-func parseLockName(name string) (lock.Lock, bool) {
+func ParseLockName(name string) (lock.Lock, bool) {
 	l, err := lock.ParseLock(name)
 	_, member, _ := strings.Cut(name, "/")
 	return l, err == nil && member != "" && l.Level() != lock.Config && (l.Level() != lock.Cluster || l == lock.BGL)
 }
 
-func isLockName(v json.RawMessage) bool {
-	_, ok := parseLockName(fullLockName(string(rawjson.Unquote(v))))
+// IsLockName reports whether a JSON value is the name of a lock, full or bare.
+func IsLockName(v json.RawMessage) bool {
+	_, ok := ParseLockName(fullLockName(string(rawjson.Unquote(v))))
 	return ok
 }
 
@@ -46,50 +47,49 @@ func fullLockName(name string) string {
 	return name
 }
 
-// CheckBareLockNames refuses a bare name of a free lock that is also an instance or a node: the client may mean either.
-// The error names both full names; an opcode that gives one of these is accepted. The input is that of a Draft.
-func (c *Catalogue) CheckBareLockNames(input json.RawMessage, resources *config.Resources) error {
-	g := readParams(input, resources)
-	if g.opcode != runCommand {
+// CheckBareNames refuses a bare name of a free lock that is also an instance or a node: the client may mean either.
+// The refusal names both full names; an opcode that gives one of these is accepted.
+func CheckBareNames(g *Params) *Refusal {
+	if g.Opcode != RunCommand {
 		return nil
 	}
 	for _, param := range []string{locksKey, anyOfKey} {
 		for _, w := range g.wantedLocks(param) {
-			if fullLockName(w.name) == w.name {
+			if fullLockName(w.Name) == w.Name {
 				continue
 			}
 			var other string
-			if _, known := resources.Node(w.name); known {
+			if _, known := g.resources.Node(w.Name); known {
 				other = "node"
-			} else if _, known := resources.Instance(w.name); known {
+			} else if _, known := g.resources.Instance(w.Name); known {
 				other = "instance"
 			} else {
 				continue
 			}
-			return &Failure{Class: prereqError, Code: wrongInput, Text: rawjson.Quoted(w.name) + " in '" + param + "' is the name of a free lock and of a cluster's " +
-				other + ": write " + freePrefix + w.name + " for the free lock, " + other + "/" + w.name + " for the lock of the " + other}
+			return &Refusal{Param: param, Code: wrongInput, Text: rawjson.Quoted(w.Name) + " in '" + param + "' is the name of a free lock and of a cluster's " +
+				other + ": write " + freePrefix + w.Name + " for the free lock, " + other + "/" + w.Name + " for the lock of the " + other}
 		}
 	}
 	return nil
 }
 
-// wantedLock is a lock that an opcode wants, with the name in the opcode.
-type wantedLock struct {
-	name string
-	mode lock.Mode
+// Wanted is a lock that an opcode wants, with the name in the opcode.
+type Wanted struct {
+	Name string
+	Mode lock.Mode
 }
 
 // wantedLocks is the value of a parameter: a list of [name, "shared" or "exclusive"].
-func (g *opcodeParams) wantedLocks(param string) []wantedLock {
-	var all []wantedLock
-	for pair := range rawjson.Elements(g.value(param)) {
-		w := wantedLock{mode: lock.Shared}
+func (g *Params) wantedLocks(param string) []Wanted {
+	var all []Wanted
+	for pair := range rawjson.Elements(g.Value(param)) {
+		w := Wanted{Mode: lock.Shared}
 		first := true
 		for part := range rawjson.Elements(pair) {
 			if first {
-				w.name = string(rawjson.Unquote(part))
+				w.Name = string(rawjson.Unquote(part))
 			} else if string(part) == `"exclusive"` {
-				w.mode = lock.Exclusive
+				w.Mode = lock.Exclusive
 			}
 			first = false
 		}
@@ -98,15 +98,18 @@ func (g *opcodeParams) wantedLocks(param string) []wantedLock {
 	return all
 }
 
-// commandLocks is the required locks that OP_RUN_COMMAND names.
-func commandLocks(g *opcodeParams) (lock.RequiredLocks, *Invalid) {
+// RunCommand is the opcode that names its locks itself.
+const RunCommand = "OP_RUN_COMMAND"
+
+// OfCommand is the required locks that OP_RUN_COMMAND names.
+func OfCommand(g *Params) (lock.RequiredLocks, *Refusal) {
 	count := 1
-	if v := g.value(countKey); v != nil {
-		n, _ := parseInteger(v)
+	if v := g.Value(countKey); v != nil {
+		n, _ := strconv.ParseInt(string(v), 10, 64)
 		count = int(min(n, 1<<30))
 	}
 	var n lock.RequiredLocks
-	var bad *Invalid
+	var bad *Refusal
 	if n.Request, bad = g.paramLocks(locksKey); bad != nil {
 		return lock.RequiredLocks{}, bad
 	}
@@ -120,69 +123,71 @@ func commandLocks(g *opcodeParams) (lock.RequiredLocks, *Invalid) {
 }
 
 // checkAnyOf checks that the opportunistic locks can be acquired.
-func checkAnyOf(n *lock.RequiredLocks, count int) *Invalid {
+func checkAnyOf(n *lock.RequiredLocks, count int) *Refusal {
 	switch {
 	case len(n.AnyOf) == 0 && count == 1:
 		return nil
 	case len(n.AnyOf) == 0:
-		return paramError(countKey, "it says how many of "+anyOfKey+" are needed at least, but there are none of these: give some, or leave it out")
+		return Refuse(countKey, "it says how many of "+anyOfKey+" are needed at least, but there are none of these: give some, or leave it out")
 	case count < 1 || count > len(n.AnyOf):
-		return paramError(countKey, "of "+strconv.Itoa(len(n.AnyOf))+" different locks in "+anyOfKey+" "+strconv.Itoa(count)+
+		return Refuse(countKey, "of "+strconv.Itoa(len(n.AnyOf))+" different locks in "+anyOfKey+" "+strconv.Itoa(count)+
 			" cannot be obtained: give more locks, or want fewer")
 	}
 	level := n.AnyOf[0].Lock.Level()
 	for _, i := range n.AnyOf {
 		switch {
 		case i.Lock.Level() == lock.Cluster || i.Lock.IsGroup():
-			return paramError(anyOfKey, i.Lock.String()+" is no choice: name the locks of which some suffice, and put what is needed in any case into "+locksKey)
+			return Refuse(anyOfKey, i.Lock.String()+" is no choice: name the locks of which some suffice, and put what is needed in any case into "+locksKey)
 		case i.Lock.Level() != level:
-			return paramError(anyOfKey, "it has locks of level "+level.String()+" and of level "+i.Lock.Level().String()+": they must be of one level")
+			return Refuse(anyOfKey, "it has locks of level "+level.String()+" and of level "+i.Lock.Level().String()+": they must be of one level")
 		}
 	}
 	for _, i := range n.Request {
 		if i.Lock.Level() == level {
-			return paramError(anyOfKey, locksKey+" has "+i.Lock.String()+", which is of level "+level.String()+
+			return Refuse(anyOfKey, locksKey+" has "+i.Lock.String()+", which is of level "+level.String()+
 				", too: the locks of a level are all needed or all opportunistic")
 		}
 	}
 	return nil
 }
 
-func paramError(param, text string) *Invalid {
-	return &Invalid{Param: param, Text: "Can't parse value for '" + param + "': " + text}
-}
-
 // paramLocks is the locks of a parameter. It refuses a lock that is named in two modes, because the client's intention
 // is unknown.
-func (g *opcodeParams) paramLocks(param string) ([]lock.Item, *Invalid) {
+func (g *Params) paramLocks(param string) ([]lock.Item, *Refusal) {
 	wanted := g.wantedLocks(param)
 	if len(wanted) == 0 {
 		return nil, nil
 	}
 	modes := make(map[string]lock.Mode, len(wanted))
 	for i := range wanted {
-		wanted[i].name = fullLockName(wanted[i].name)
+		wanted[i].Name = fullLockName(wanted[i].Name)
 		w := wanted[i]
-		if before, named := modes[w.name]; named && before != w.mode {
-			return nil, paramError(param, "it has "+rawjson.Quoted(w.name)+" both shared and exclusive: name each lock once")
+		if before, named := modes[w.Name]; named && before != w.Mode {
+			return nil, Refuse(param, "it has "+rawjson.Quoted(w.Name)+" both shared and exclusive: name each lock once")
 		}
-		modes[w.name] = w.mode
+		modes[w.Name] = w.Mode
 	}
-	return resolveLocks(param, g.resources, wanted)
+	return g.resolve(param, wanted)
 }
 
-// resolveLocks is the wanted locks in lock order. If several names mean one lock, the strongest mode counts.
-func resolveLocks(param string, resources *config.Resources, wanted []wantedLock) ([]lock.Item, *Invalid) {
+// Resolve is the required locks for the wanted ones, all of which are named in full.
+func (g *Params) Resolve(wanted []Wanted) (lock.RequiredLocks, *Refusal) {
+	items, bad := g.resolve(locksKey, wanted)
+	return lock.RequiredLocks{Request: items}, bad
+}
+
+// resolve is the wanted locks in lock order. If several names mean one lock, the strongest mode counts.
+func (g *Params) resolve(param string, wanted []Wanted) ([]lock.Item, *Refusal) {
 	if len(wanted) == 0 {
 		return nil, nil
 	}
 	items := make([]lock.Item, 0, len(wanted))
 	for _, w := range wanted {
-		l, ok := parseLockName(lockName(resources, w.name))
+		l, ok := ParseLockName(lockName(g.resources, w.Name))
 		if !ok {
-			return nil, paramError(param, "want "+lockNameDescription+", found "+rawjson.Quoted(w.name))
+			return nil, Refuse(param, "want "+LockNameDescription+", found "+rawjson.Quoted(w.Name))
 		}
-		items = append(items, lock.Item{Lock: l, Mode: w.mode})
+		items = append(items, lock.Item{Lock: l, Mode: w.Mode})
 	}
 	slices.SortFunc(items, func(a, b lock.Item) int { return a.Lock.Compare(b.Lock) })
 	merged := items[:1]
