@@ -10,7 +10,7 @@
 //	                                                   configuration            of owners
 //	configstore config.data, tempres.data, their        configuration, or in a   clients: its start; ssconf: each
 //	           journal and the history, on each node   cluster the replicator   configuration on the disk
-//	config     the configuration in force, the          connections, filters,    configstore: records; locks: calls;
+//	clusterconfig the configuration in force, the       connections, filters,    configstore: records; locks: calls;
 //	           reservations, and settings.json         scheduler, events        filters, scheduler, queue, events,
 //	                                                                            distributor: each change
 //	ssconf     the ssconf files of its node            none                     answers nothing; to configstore
@@ -27,7 +27,7 @@
 //	           links
 //	confd      the snapshot that queries are answered  none                    the server of queries: each
 //	           from                                                            configuration
-//	configcheck the findings about the configuration    configuration            answers nothing; to config the
+//	configcheck the findings about the configuration    configuration            answers nothing; to clusterconfig the
 //	                                                                            question for its state
 //	filters    the verdict on each unfinished job      queue, connections       queue: changed verdicts
 //	scheduler  order of eligible jobs, run slots,      queue, job actors,       queue: picked and unrunnable
@@ -59,8 +59,10 @@
 //	standby     the connections while another node is  clients                  its client
 //	            the master
 //
-// In the tree of actors, config is named cluster, wconfd wconf, and standby reception. rapi
-// is not an actor but an edge: an HTTP server that is a client of luxi and of the feed.
+// An actor has one name: that of its folder is also that of its package, its struct, its place in the tree, its kind in logs and
+// metrics, and the field of Config that has its PID (docs/actors_test.go). Four packages of core have the name of the actor that
+// they decide for: confd, monitor, queuecopy and ssconf. The actor imports them under a second name, such as coreconfd, as a file
+// can't import the name of its own struct. rapi is not an actor but an edge: an HTTP server that is a client of luxi and of the feed.
 //
 // cmd and sim import supervisor, which imports actors, which import core and messages. Package
 // kit is the only one that uses protoactor's spawning.

@@ -1,7 +1,7 @@
 package sim
 
 import (
-	"lockstep/actors/config"
+	"lockstep/actors/clusterconfig"
 	"lockstep/core/config/reserve"
 	"lockstep/core/lock"
 	"lockstep/sim/kernel"
@@ -14,7 +14,7 @@ type callerWatch struct {
 	watched map[reserve.Caller]bool
 }
 
-var _ config.Owners = (*callerWatch)(nil)
+var _ clusterconfig.Owners = (*callerWatch)(nil)
 
 func newCallerWatch(d *daemon) *callerWatch {
 	return &callerWatch{daemon: d, watched: map[reserve.Caller]bool{}}
@@ -33,7 +33,7 @@ func (c *callerWatch) Watch(by reserve.Caller) {
 	tell := func() {
 		t.Do(func() {
 			delete(c.watched, by)
-			c.daemon.env.System().Root.Send(supervisor.ClusterConfig(c.daemon.env), &config.CallerDied{Caller: by})
+			c.daemon.env.System().Root.Send(supervisor.ClusterConfig(c.daemon.env), &clusterconfig.CallerDied{Caller: by})
 		})
 	}
 	if p := c.process(by); p != nil {

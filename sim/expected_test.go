@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	clusterconfig "lockstep/actors/config"
+	"lockstep/actors/clusterconfig"
 	"lockstep/core/config"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	clusterconfig "lockstep/actors/config"
+	"lockstep/actors/clusterconfig"
 	"lockstep/actors/configstore"
 	"lockstep/actors/jobs"
 	"lockstep/actors/locks"

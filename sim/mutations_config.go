@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	clusterconfig "lockstep/actors/config"
+	"lockstep/actors/clusterconfig"
 	"lockstep/actors/configstore"
 	"lockstep/actors/locks"
 	"lockstep/actors/ssconf"
@@ -28,7 +28,7 @@ var configMutations = []Mutation{
 	{"greedy-fold", "a fold removes the whole journal, with the records that were appended meanwhile", Mutations{Alter: removesJournal}},
 	{"kept-refusals", "a record whose append has failed stays in the journal of the configuration", Mutations{Disk: simdisk.Mutations{KeepsFailedAppends: true}}},
 	{"no-rollback", "after a failed append the configuration in memory keeps the changes, whose calls fail", Mutations{NewAlter: forgetsRollback}},
-	{"kept-reservations", "the reservations of dead owners are kept", Mutations{Alter: drops("daemon/core/cluster", &clusterconfig.CallerDied{})}},
+	{"kept-reservations", "the reservations of dead owners are kept", Mutations{Alter: drops("daemon/core/clusterconfig", &clusterconfig.CallerDied{})}},
 	{"hasty-lock-read", "the holder of the configuration lock gets a configuration without the changes under way", Mutations{Alter: readsHastily}},
 	{"ignored-lock", "calls that take the configuration lock do not wait for its holder", Mutations{NewAlter: ignoresLock}},
 	{"lost-pools", "addresses that are committed beside the holder of the configuration lock are lost in what the holder writes", Mutations{NewAlter: forgetsPools}},

@@ -7,7 +7,7 @@ import (
 
 	"lockstep/actors/kit"
 	"lockstep/actors/monitor"
-	coreconfig "lockstep/core/config"
+	"lockstep/core/config"
 )
 
 // Monitor has the ports and settings of the monitor.
@@ -33,11 +33,11 @@ func monitorOf(p Ports) *actor.PID {
 
 func monitorProps(p Ports, s Settings) *actor.Props {
 	return monitor.Props(monitor.Config{Env: p.Env, Sources: p.Monitor.Sources, Board: p.Monitor.Board, Node: p.Monitor.Node, Version: s.About.Version, Started: s.About.Started,
-		Queue: p.Env.PID(queueName), Locks: p.Env.PID(locksName), Storage: ownKeeperOf(p), Distributor: distributorOf(p), Replicator: replicatorOf(p), Release: coreconfig.SoftwareVersion})
+		Queue: p.Env.PID(queueName), Locks: p.Env.PID(locksName), ConfigStore: ownConfigstoreOf(p), Distributor: distributorOf(p), Replicator: replicatorOf(p), Release: config.SoftwareVersion})
 }
 
 func loneMonitorProps(p Ports, _ Settings) *actor.Props {
-	return monitor.Props(monitor.Config{Env: p.Env, Sources: p.Monitor.Sources, Board: p.Monitor.Board, Node: p.Monitor.Node, Candidates: p.Monitor.Candidates, Release: coreconfig.SoftwareVersion})
+	return monitor.Props(monitor.Config{Env: p.Env, Sources: p.Monitor.Sources, Board: p.Monitor.Board, Node: p.Monitor.Node, Candidates: p.Monitor.Candidates, Release: config.SoftwareVersion})
 }
 
 // Lone is a monitor without the actors of a daemon.

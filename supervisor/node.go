@@ -12,7 +12,7 @@ import (
 	"lockstep/actors/ssconf"
 	"lockstep/actors/standby"
 	"lockstep/actors/store"
-	coreconfig "lockstep/core/config"
+	"lockstep/core/config"
 	"lockstep/core/replication"
 	"lockstep/messages"
 )
@@ -35,13 +35,13 @@ type Cluster struct {
 }
 
 const (
-	nodeRoot        = "node"
-	nodeStoreName   = nodeRoot + "/store"
-	nodeConfigsName = nodeRoot + "/configstore"
-	replicatorName  = nodeRoot + "/replicator"
-	masterName      = nodeRoot + "/master"
-	standbyName     = nodeRoot + "/reception"
-	nodeSsconfName  = nodeRoot + "/beside/ssconf"
+	nodeRoot            = "node"
+	nodeStoreName       = nodeRoot + "/store"
+	nodeConfigstoreName = nodeRoot + "/configstore"
+	replicatorName      = nodeRoot + "/replicator"
+	masterName          = nodeRoot + "/master"
+	standbyName         = nodeRoot + "/standby"
+	nodeSsconfName      = nodeRoot + "/beside/ssconf"
 )
 
 // node is the tree of every node of a cluster. The master part is not below it, so that its
@@ -55,11 +55,11 @@ var node = group{
 	},
 	children: []child{
 		{name: "store", why: "what was asked of it is lost with it, and asked again", drains: true, props: nodeStoreProps},
-		{name: "configstore", why: "keeps this node's copy of the configuration, also while another node is the master", drains: true, props: nodeConfigsProps},
+		{name: "configstore", why: "keeps this node's copy of the configuration, also while another node is the master", drains: true, props: nodeConfigstoreProps},
 		{name: "master", why: "before the replicator, which tells it what to do", props: masterProps},
 		{name: "replicator", why: "attaches to the log as soon as it starts", props: replicatorProps},
 		{name: answersName, why: "it shows the configuration of this node, whether there is a master or not", group: &answers},
-		{name: "reception", why: "answers where this node is not the master", props: standbyProps},
+		{name: "standby", why: "answers where this node is not the master", props: standbyProps},
 		{name: "beside", why: "no actor waits for them, and their crashes restart no other actor", group: &besideNode},
 	},
 }
@@ -77,25 +77,25 @@ var besideNode = group{
 }
 
 func nodeStoreProps(p Ports, s Settings) *actor.Props {
-	return store.Props(store.Config{Env: p.Env, Files: p.Files, Writers: s.Writers, Clients: []*actor.PID{p.Env.PID(replicatorName), p.Env.PID(nodeConfigsName), p.Env.PID(nodeSsconfName)}})
+	return store.Props(store.Config{Env: p.Env, Files: p.Files, Writers: s.Writers, Clients: []*actor.PID{p.Env.PID(replicatorName), p.Env.PID(nodeConfigstoreName), p.Env.PID(nodeSsconfName)}})
 }
 
-func nodeConfigsProps(p Ports, s Settings) *actor.Props {
-	return configstore.Props(configstore.Config{Env: p.Env, Store: p.Env.PID(nodeStoreName), Clients: []*actor.PID{p.Env.PID(replicatorName)}, Ssconf: p.Env.PID(nodeSsconfName), Subscribers: keeperSubscribers(p), Secrets: s.Secrets, Prepared: s.Prepared})
+func nodeConfigstoreProps(p Ports, s Settings) *actor.Props {
+	return configstore.Props(configstore.Config{Env: p.Env, Store: p.Env.PID(nodeStoreName), Clients: []*actor.PID{p.Env.PID(replicatorName)}, Ssconf: p.Env.PID(nodeSsconfName), Subscribers: configstoreSubscribers(p), Secrets: s.Secrets, Prepared: s.Prepared})
 }
 
 func nodeSsconfProps(p Ports, _ Settings) *actor.Props {
-	return ssconf.Props(ssconf.Config{Env: p.Env, Store: p.Env.PID(nodeStoreName), Publisher: p.Env.PID(nodeConfigsName), Release: coreconfig.SoftwareVersion})
+	return ssconf.Props(ssconf.Config{Env: p.Env, Store: p.Env.PID(nodeStoreName), ConfigStore: p.Env.PID(nodeConfigstoreName), Release: config.SoftwareVersion})
 }
 
 func replicatorProps(p Ports, _ Settings) *actor.Props {
 	c := p.Cluster
-	return replicator.Props(replicator.Config{Env: p.Env, Log: c.Log, Peers: c.Peers, Store: p.Env.PID(nodeStoreName), Configs: p.Env.PID(nodeConfigsName), Master: p.Env.PID(masterName), Standby: p.Env.PID(standbyName),
-		Clients: storeClients(p), ConfigClients: []*actor.PID{p.Env.PID(configName)}, Members: c.OnMembers, Observer: monitorOf(p), Name: c.Name, Self: c.Applier, Times: c.Times})
+	return replicator.Props(replicator.Config{Env: p.Env, Log: c.Log, Peers: c.Peers, Store: p.Env.PID(nodeStoreName), ConfigStore: p.Env.PID(nodeConfigstoreName), Master: p.Env.PID(masterName), Standby: p.Env.PID(standbyName),
+		Clients: storeClients(p), ConfigStoreClients: []*actor.PID{p.Env.PID(clusterconfigName)}, Members: c.OnMembers, Monitor: monitorOf(p), Name: c.Name, Self: c.Applier, Times: c.Times})
 }
 
 func standbyProps(p Ports, s Settings) *actor.Props {
-	return standby.Props(standby.Config{Env: p.Env, Nodes: p.Env.PID(replicatorName), Tunnels: p.Cluster.Tunnels, Name: p.Cluster.Name, About: s.About})
+	return standby.Props(standby.Config{Env: p.Env, Replicator: p.Env.PID(replicatorName), Tunnels: p.Cluster.Tunnels, Name: p.Cluster.Name, About: s.About})
 }
 
 func masterProps(p Ports, s Settings) *actor.Props {
@@ -205,7 +205,7 @@ func Node(p Ports, s Settings) (*RunningNode, error) {
 func StopMaster(env *kit.Env) { env.System().Root.Send(env.PID(masterName), &messages.ResignMaster{}) }
 
 // ConfigStore is the address of the storage of a node's copy of the configuration, for programs that write config.data on demand.
-func ConfigStore(env *kit.Env) *actor.PID { return env.PID(nodeConfigsName) }
+func ConfigStore(env *kit.Env) *actor.PID { return env.PID(nodeConfigstoreName) }
 
 // Replicator is the address of a node's replicator, for ports that ask it.
 func Replicator(env *kit.Env) *actor.PID { return env.PID(replicatorName) }

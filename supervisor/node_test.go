@@ -380,7 +380,7 @@ func TestANodeThatFailsTooOftenEnds(t *testing.T) {
 // After a crash of any actor of the node the mastership ends: the master part would continue with
 // an actor that has lost its requests.
 func TestACrashOnTheNodeResignsFirst(t *testing.T) {
-	for _, name := range []string{"node/replicator", "node/store", "node/reception", "node/master"} {
+	for _, name := range []string{"node/replicator", "node/store", "node/standby", "node/master"} {
 		t.Run(name, func(t *testing.T) {
 			withNode(t, func(t *testing.T, m *member) {
 				m.lead(true)

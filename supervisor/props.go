@@ -3,9 +3,9 @@ package supervisor
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/clusterconfig"
 	"lockstep/actors/confd"
 	"lockstep/actors/confdkey"
-	"lockstep/actors/config"
 	"lockstep/actors/configcheck"
 	"lockstep/actors/configstore"
 	"lockstep/actors/distributor"
@@ -22,7 +22,7 @@ import (
 	"lockstep/actors/ssconf"
 	"lockstep/actors/store"
 	"lockstep/actors/wconfd"
-	coreconfig "lockstep/core/config"
+	"lockstep/core/config"
 	"lockstep/core/lock"
 	"lockstep/core/noded"
 	corecopy "lockstep/core/queuecopy"
@@ -34,15 +34,15 @@ import (
 func answersQueries(p Ports) bool { return p.Confd != nil }
 
 // ownKeeperOf returns the configstore of this node.
-func ownKeeperOf(p Ports) *actor.PID {
+func ownConfigstoreOf(p Ports) *actor.PID {
 	if isStandalone(p) {
-		return p.Env.PID(keeperName)
+		return p.Env.PID(configstoreName)
 	}
-	return p.Env.PID(nodeConfigsName)
+	return p.Env.PID(nodeConfigstoreName)
 }
 
 // keeperSubscribers returns the actors that the configstore of this node sends each configuration to.
-func keeperSubscribers(p Ports) []*actor.PID {
+func configstoreSubscribers(p Ports) []*actor.PID {
 	var pids []*actor.PID
 	if answersQueries(p) {
 		pids = append(pids, p.Env.PID(answersPath(p)+"/confd"))
@@ -65,14 +65,14 @@ func answersPath(p Ports) string {
 func makesKeys(p Ports) bool { return p.Daemons == nil }
 
 // keyKeeperOf returns the actor that changes the keys; nil: there is none.
-func keyKeeperOf(p Ports) *actor.PID {
+func confdkeyOf(p Ports) *actor.PID {
 	if !makesKeys(p) {
 		return nil
 	}
-	return p.Env.PID(confdKeyName)
+	return p.Env.PID(confdkeyName)
 }
 
-func confdKeyProps(p Ports, s Settings) *actor.Props {
+func confdkeyProps(p Ports, s Settings) *actor.Props {
 	return confdkey.Props(confdkey.Config{Env: p.Env, Store: storeOf(p), Random: s.Random})
 }
 
@@ -92,20 +92,20 @@ func sessionsProps(p Ports, s Settings) *actor.Props {
 }
 
 func confdProps(p Ports, s Settings) *actor.Props {
-	return confd.Props(confd.Config{Env: p.Env, Storage: ownKeeperOf(p), Server: p.Confd, Secrets: s.Secrets})
+	return confd.Props(confd.Config{Env: p.Env, ConfigStore: ownConfigstoreOf(p), Server: p.Confd, Secrets: s.Secrets})
 }
 
 func storeProps(p Ports, s Settings) *actor.Props {
-	return store.Props(store.Config{Env: p.Env, Files: p.Files, Writers: s.Writers, Clients: storeClients(p), Observer: copierOf(p)})
+	return store.Props(store.Config{Env: p.Env, Files: p.Files, Writers: s.Writers, Clients: storeClients(p), QueueCopy: queuecopyOf(p)})
 }
 
 // storeClients are the actors that the store answers.
 func storeClients(p Ports) []*actor.PID {
-	clients := present(p, locksName, configName, queueName, jobsName, luxiName)
+	clients := present(p, locksName, clusterconfigName, queueName, jobsName, luxiName)
 	if isStandalone(p) {
-		clients = append(clients, p.Env.PID(keeperName))
+		clients = append(clients, p.Env.PID(configstoreName))
 	}
-	for _, pid := range []*actor.PID{ssconfOf(p), keyKeeperOf(p), sessionsOf(p)} {
+	for _, pid := range []*actor.PID{ssconfOf(p), confdkeyOf(p), sessionsOf(p)} {
 		if pid != nil {
 			clients = append(clients, pid)
 		}
@@ -119,7 +119,7 @@ func hasQueue(p Ports) bool { return !p.WithoutQueue }
 // belongsToQueue reports whether only a tree with a queue has the actor.
 func belongsToQueue(name string) bool {
 	switch name {
-	case queueName, jobsName, luxiName, filtersName, schedName:
+	case queueName, jobsName, luxiName, filtersName, schedulerName:
 		return true
 	}
 	return false
@@ -180,49 +180,49 @@ func daemonOwner(s Settings, purpose string) lock.Owner {
 
 func locksProps(p Ports, s Settings) *actor.Props {
 	return locks.Props(locks.Config{Env: p.Env, Store: storeOf(p), Queue: ifPresent(p, queueName),
-		Scheduler:   ifPresent(p, schedName),
-		Clients:     subscribers(p, configName, wconfdName, luxiName),
-		Subscribers: subscribers(p), ClusterConfig: p.Env.PID(configName),
+		Scheduler:   ifPresent(p, schedulerName),
+		Clients:     subscribers(p, clusterconfigName, wconfdName, luxiName),
+		Subscribers: subscribers(p), ClusterConfig: p.Env.PID(clusterconfigName),
 		Owners: p.Owners, Settings: s.Locks, Boot: s.BootID, Self: daemonOwner(s, "destruction"), Fence: s.Fence})
 }
 
 func configstoreProps(p Ports, s Settings) *actor.Props {
-	return configstore.Props(configstore.Config{Env: p.Env, Store: p.Env.PID(storeName), Clients: []*actor.PID{p.Env.PID(configName)}, Ssconf: ssconfOf(p), Subscribers: keeperSubscribers(p), Secrets: s.Secrets, Prepared: s.Prepared})
+	return configstore.Props(configstore.Config{Env: p.Env, Store: p.Env.PID(storeName), Clients: []*actor.PID{p.Env.PID(clusterconfigName)}, Ssconf: ssconfOf(p), Subscribers: configstoreSubscribers(p), Secrets: s.Secrets, Prepared: s.Prepared})
 }
 
 // keeperOf returns the storage of the configuration: configstore, or the replicator of a cluster.
-func keeperOf(p Ports) *actor.PID {
+func configstoreOf(p Ports) *actor.PID {
 	if isStandalone(p) {
-		return p.Env.PID(keeperName)
+		return p.Env.PID(configstoreName)
 	}
 	return replicatorOf(p)
 }
 
 func ssconfProps(p Ports, _ Settings) *actor.Props {
-	return ssconf.Props(ssconf.Config{Env: p.Env, Store: p.Env.PID(storeName), Publisher: p.Env.PID(keeperName), Release: coreconfig.SoftwareVersion})
+	return ssconf.Props(ssconf.Config{Env: p.Env, Store: p.Env.PID(storeName), ConfigStore: p.Env.PID(configstoreName), Release: config.SoftwareVersion})
 }
 
 func distributorProps(p Ports, s Settings) *actor.Props {
-	return distributor.Props(distributor.Config{Env: p.Env, Daemons: p.Daemons, Clients: []*actor.PID{p.Env.PID(configName)}, Software: coreconfig.SoftwareVersion, Self: s.Node})
+	return distributor.Props(distributor.Config{Env: p.Env, Daemons: p.Daemons, Clients: []*actor.PID{p.Env.PID(clusterconfigName)}, Software: config.SoftwareVersion, Self: s.Node})
 }
 
 // hasCopies reports whether the queue is sent to master candidates.
 func hasCopies(p Ports) bool { return p.Copies != nil && hasQueue(p) }
 
 // copierOf returns the actor that sends the queue to master candidates, if there is one.
-func copierOf(p Ports) *actor.PID {
+func queuecopyOf(p Ports) *actor.PID {
 	if hasCopies(p) {
-		return p.Env.PID(copierName)
+		return p.Env.PID(queuecopyName)
 	}
 	return nil
 }
 
-func copierProps(p Ports, s Settings) *actor.Props {
-	return queuecopy.Props(queuecopy.Config{Env: p.Env, Daemons: p.Copies, Self: s.Node, ClusterConfig: p.Env.PID(configName), Clients: []*actor.PID{p.Env.PID(jobsName), p.Env.PID(luxiName)}, Acknowledge: s.Acknowledge})
+func queuecopyProps(p Ports, s Settings) *actor.Props {
+	return queuecopy.Props(queuecopy.Config{Env: p.Env, Daemons: p.Copies, Self: s.Node, ClusterConfig: p.Env.PID(clusterconfigName), Clients: []*actor.PID{p.Env.PID(jobsName), p.Env.PID(luxiName)}, Acknowledge: s.Acknowledge})
 }
 
 func configcheckProps(p Ports, _ Settings) *actor.Props {
-	return configcheck.Props(configcheck.Config{Env: p.Env, ClusterConfig: p.Env.PID(configName)})
+	return configcheck.Props(configcheck.Config{Env: p.Env, ClusterConfig: p.Env.PID(clusterconfigName)})
 }
 
 // hasDaemons reports whether node daemons get the configuration.
@@ -262,49 +262,49 @@ func ssconfOf(p Ports) *actor.PID {
 	return nil
 }
 
-func configProps(p Ports, s Settings) *actor.Props {
-	return config.Props(config.Config{Env: p.Env, Store: storeOf(p), Storage: keeperOf(p), Distributor: distributorOf(p), Locks: p.Env.PID(locksName),
-		Subscribers: configSubscribers(p),
+func clusterconfigProps(p Ports, s Settings) *actor.Props {
+	return clusterconfig.Props(clusterconfig.Config{Env: p.Env, Store: storeOf(p), ConfigStore: configstoreOf(p), Distributor: distributorOf(p), Locks: p.Env.PID(locksName),
+		Subscribers: clusterconfigSubscribers(p),
 		Owners:      p.Callers, Random: s.Random, Unlocked: p.OnUnlocked, Destruction: daemonOwner(s, "destruction")})
 }
 
 // configSubscribers are the actors that get each configuration.
-func configSubscribers(p Ports) []*actor.PID {
-	pids := withEvents(p, filtersName, schedName, queueName, configcheckName)
+func clusterconfigSubscribers(p Ports) []*actor.PID {
+	pids := withEvents(p, filtersName, schedulerName, queueName, configcheckName)
 	if hasCopies(p) {
-		pids = append(pids, copierOf(p))
+		pids = append(pids, queuecopyOf(p))
 	}
 	return pids
 }
 
 func filtersProps(p Ports, s Settings) *actor.Props {
-	return filters.Props(filters.Config{Env: p.Env, Queue: p.Env.PID(queueName), ClusterConfig: p.Env.PID(configName), Catalogue: s.Catalogue})
+	return filters.Props(filters.Config{Env: p.Env, Queue: p.Env.PID(queueName), ClusterConfig: p.Env.PID(clusterconfigName), Catalogue: s.Catalogue})
 }
 
 func wconfdProps(p Ports, _ Settings) *actor.Props {
-	return wconfd.Props(wconfd.Config{Env: p.Env, Locks: p.Env.PID(locksName), ClusterConfig: p.Env.PID(configName), Leads: leadershipCheck(p)})
+	return wconfd.Props(wconfd.Config{Env: p.Env, Locks: p.Env.PID(locksName), ClusterConfig: p.Env.PID(clusterconfigName), Leads: leadershipCheck(p)})
 }
 
 func schedulerProps(p Ports, s Settings) *actor.Props {
 	return scheduler.Props(scheduler.Config{Env: p.Env, Store: storeOf(p), Queue: p.Env.PID(queueName), Locks: p.Env.PID(locksName),
-		ClusterConfig: p.Env.PID(configName), Catalogue: s.Catalogue, GanetiJobs: s.GanetiJobs, StartUnblocked: s.StartUnblocked, Decided: p.OnDecision})
+		ClusterConfig: p.Env.PID(clusterconfigName), Catalogue: s.Catalogue, GanetiJobs: s.GanetiJobs, StartUnblocked: s.StartUnblocked, Decided: p.OnDecision})
 }
 
 func jobsProps(p Ports, s Settings) *actor.Props {
 	return jobs.Props(jobs.Config{Env: p.Env, Store: storeOf(p), Queue: p.Env.PID(queueName),
-		Scheduler: p.Env.PID(schedName), Processes: p.Processes, MaxStarts: s.MaxStarts, RetryLimit: s.Patience,
-		Leads: leadershipCheck(p), Replicator: replicatorOf(p), Fence: s.Fence, Copier: copierOf(p), GanetiLog: s.GanetiJobs})
+		Scheduler: p.Env.PID(schedulerName), Processes: p.Processes, MaxStarts: s.MaxStarts, RetryLimit: s.Patience,
+		Leads: leadershipCheck(p), Replicator: replicatorOf(p), Fence: s.Fence, QueueCopy: queuecopyOf(p), GanetiLog: s.GanetiJobs})
 }
 
 func queueProps(p Ports, s Settings) *actor.Props {
-	return queue.Props(queue.Config{Env: p.Env, Store: storeOf(p), Scheduler: p.Env.PID(schedName),
-		Jobs: p.Env.PID(jobsName), Locks: p.Env.PID(locksName), ClusterConfig: p.Env.PID(configName), Filters: p.Env.PID(filtersName), Catalogue: s.Catalogue, Gateways: subscribers(p, luxiName), Livelock: s.Livelock, Limits: s.Limits, ArchiveAfter: s.About.ArchiveAfter, Shared: !isStandalone(p), GanetiJobs: s.GanetiJobs})
+	return queue.Props(queue.Config{Env: p.Env, Store: storeOf(p), Scheduler: p.Env.PID(schedulerName),
+		Jobs: p.Env.PID(jobsName), Locks: p.Env.PID(locksName), ClusterConfig: p.Env.PID(clusterconfigName), Filters: p.Env.PID(filtersName), Catalogue: s.Catalogue, Gateways: subscribers(p, luxiName), Livelock: s.Livelock, Limits: s.Limits, ArchiveAfter: s.About.ArchiveAfter, Shared: !isStandalone(p), GanetiJobs: s.GanetiJobs})
 }
 
 func luxiProps(p Ports, s Settings) *actor.Props {
 	return luxi.Props(luxi.Config{Env: p.Env, Queue: p.Env.PID(queueName), Jobs: p.Env.PID(jobsName),
-		Store: storeOf(p), Locks: p.Env.PID(locksName), Events: eventsOf(p), Scheduler: p.Env.PID(schedName), Filters: p.Env.PID(filtersName),
-		ClusterConfig: p.Env.PID(configName), Catalogue: s.Catalogue, NewUUID: s.NewUUID, About: s.About, OpcodeFiles: p.Opcodes, Leads: leadershipCheck(p), Nodes: replicatorOf(p), Distributor: distributorOf(p), Inquirer: inquirerOf(p), Copier: copierOf(p), AwaitCopies: s.Acknowledge != corecopy.Local, ConfdKeys: keyKeeperOf(p), Sessions: sessionsOf(p)})
+		Store: storeOf(p), Locks: p.Env.PID(locksName), Events: eventsOf(p), Scheduler: p.Env.PID(schedulerName), Filters: p.Env.PID(filtersName),
+		ClusterConfig: p.Env.PID(clusterconfigName), Catalogue: s.Catalogue, NewUUID: s.NewUUID, About: s.About, OpcodeFiles: p.Opcodes, Leads: leadershipCheck(p), Replicator: replicatorOf(p), Distributor: distributorOf(p), Inquirer: inquirerOf(p), QueueCopy: queuecopyOf(p), AwaitCopies: s.Acknowledge != corecopy.Local, ConfdKey: confdkeyOf(p), Sessions: sessionsOf(p)})
 }
 
 // hasFeed reports whether events are published.
@@ -336,5 +336,5 @@ func withEvents(p Ports, names ...string) []*actor.PID {
 }
 
 func eventsProps(p Ports, _ Settings) *actor.Props {
-	return events.Props(events.Config{Env: p.Env, Queue: p.Env.PID(queueName), ClusterConfig: p.Env.PID(configName), Feed: p.Events})
+	return events.Props(events.Config{Env: p.Env, Queue: p.Env.PID(queueName), ClusterConfig: p.Env.PID(clusterconfigName), Feed: p.Events})
 }

@@ -16,8 +16,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/clusterconfig"
 	"lockstep/actors/confd"
-	"lockstep/actors/config"
 	"lockstep/actors/configstore"
 	"lockstep/actors/distributor"
 	"lockstep/actors/events"
@@ -42,12 +42,12 @@ type Ports struct {
 	Files      store.Files
 	Processes  jobs.Processes
 	Owners     locks.Owners
-	Callers    config.Owners
-	OnUnlocked func(config.Unlocked)    // called for each call of WConfD that changes an object without its lock; nil: nobody is told
-	OnDecision func(took time.Duration) // called with the duration of each decision of the scheduler; nil: not measured
-	Events     events.Feed              // nil: no events are published
-	Cluster    *Cluster                 // nil: this node is not part of a cluster
-	Opcodes    luxi.OpcodeFiles         // nil: opcodes are not reloaded on request
+	Callers    clusterconfig.Owners
+	OnUnlocked func(clusterconfig.Unlocked) // called for each call of WConfD that changes an object without its lock; nil: nobody is told
+	OnDecision func(took time.Duration)     // called with the duration of each decision of the scheduler; nil: not measured
+	Events     events.Feed                  // nil: no events are published
+	Cluster    *Cluster                     // nil: this node is not part of a cluster
+	Opcodes    luxi.OpcodeFiles             // nil: opcodes are not reloaded on request
 	// Daemons are the node daemons of a Ganeti cluster, which get the configuration. nil: there are none.
 	Daemons distributor.Daemons
 	// Inquiries asks those node daemons what only they know. nil: there are none.
@@ -101,25 +101,25 @@ func DefaultLimits() queue.Limits {
 
 // Names of actors that other actors send to.
 const (
-	rootName        = "daemon"
-	storeName       = rootName + "/core/store"
-	schedName       = rootName + "/core/scheduler"
-	locksName       = rootName + "/core/locks"
-	configName      = rootName + "/core/cluster"
-	keeperName      = rootName + "/core/configstore"
-	filtersName     = rootName + "/core/filters"
-	jobsName        = rootName + "/jobs"
-	queueName       = rootName + "/queue"
-	luxiName        = rootName + "/luxi"
-	wconfdName      = rootName + "/wconf"
-	eventsName      = rootName + "/events"
-	ssconfName      = rootName + "/ssconf"
-	distributorName = rootName + "/distributor"
-	inquirerName    = rootName + "/inquirer"
-	copierName      = rootName + "/queuecopy"
-	configcheckName = rootName + "/configcheck"
-	confdKeyName    = rootName + "/confdkey"
-	sessionsName    = rootName + "/sessions"
+	rootName          = "daemon"
+	storeName         = rootName + "/core/store"
+	schedulerName     = rootName + "/core/scheduler"
+	locksName         = rootName + "/core/locks"
+	clusterconfigName = rootName + "/core/clusterconfig"
+	configstoreName   = rootName + "/core/configstore"
+	filtersName       = rootName + "/core/filters"
+	jobsName          = rootName + "/jobs"
+	queueName         = rootName + "/queue"
+	luxiName          = rootName + "/luxi"
+	wconfdName        = rootName + "/wconfd"
+	eventsName        = rootName + "/events"
+	ssconfName        = rootName + "/ssconf"
+	distributorName   = rootName + "/distributor"
+	inquirerName      = rootName + "/inquirer"
+	queuecopyName     = rootName + "/queuecopy"
+	configcheckName   = rootName + "/configcheck"
+	confdkeyName      = rootName + "/confdkey"
+	sessionsName      = rootName + "/sessions"
 )
 
 // group is a supervisor: the policy for its children, and the children in the order of their
@@ -153,17 +153,17 @@ var tree = group{
 	children: []child{
 		{name: "core", why: "what decides and what is on the disk must agree: rebuilt together", group: &core},
 		{name: "queuecopy", why: "before those whose changes it sends, so that it drains last; it survives a restart of core, and after its own it compares the queue with all candidates",
-			drains: true, props: copierProps, enabled: hasCopies},
+			drains: true, props: queuecopyProps, enabled: hasCopies},
 		{name: "jobs", enabled: hasQueue, why: "before the queue, which asks it for the running jobs at once; its crash ends no job process",
 			drains: true, props: jobsProps},
 		{name: "queue", enabled: hasQueue, why: "reads the disk again and survives a restart of core", drains: true, reportsReady: true, props: queueProps},
 		{name: "luxi", enabled: hasQueue, why: "last to start and first to stop: clients find a daemon that works", drains: true, props: luxiProps},
-		{name: "wconf", why: "as luxi", drains: true, props: wconfdProps},
+		{name: "wconfd", why: "as luxi", drains: true, props: wconfdProps},
 		{name: "ssconf", why: "no actor waits for it; it asks for the configuration; in a cluster it is beside each node's own storage", props: ssconfProps, enabled: writesSsconf},
 		{name: "distributor", why: "it survives a restart of core, which tells it the configuration again", props: distributorProps, enabled: hasDaemons},
 		{name: "inquirer", why: "it survives a restart of all others; connections ask it, and ask again", props: inquirerProps, enabled: asksDaemons},
 		{name: "configcheck", why: "no actor waits for it; it asks for the configuration", props: configcheckProps},
-		{name: "confdkey", why: "no actor waits for it but connections, whose clients can repeat their request", props: confdKeyProps, enabled: makesKeys},
+		{name: "confdkey", why: "no actor waits for it but connections, whose clients can repeat their request", props: confdkeyProps, enabled: makesKeys},
 		{name: "sessions", why: "no actor waits for it but connections, which ask again", props: sessionsProps, enabled: keepsSessions},
 		{name: answersName, why: "the configuration is shown where it is kept", group: &answers, enabled: isStandalone},
 		{name: "events", why: "no actor waits for it, and after a restart it asks the senders for their state", props: eventsProps, enabled: hasFeed},
@@ -203,7 +203,7 @@ var core = group{
 		{name: "configstore", why: "it is the storage of the configuration; in a cluster the replicator is, before each node's own",
 			drains: true, props: configstoreProps, enabled: isStandalone},
 		{name: "locks", why: "its memory and its journal must agree", drains: true, props: locksProps},
-		{name: "cluster", why: "it asks for locks", props: configProps},
+		{name: "clusterconfig", why: "it asks for locks", props: clusterconfigProps},
 		{name: "filters", why: "its rules are the configuration's", props: filtersProps, enabled: hasQueue},
 		{name: "scheduler", why: "it rebuilds its state from the queue's", props: schedulerProps, enabled: hasQueue},
 	},
@@ -214,12 +214,12 @@ var core = group{
 func Locks(env *kit.Env) *actor.PID { return env.PID(locksName) }
 
 // ClusterConfig returns the PID of the configuration's actor, for the port that reports dead owners of reservations
-// (config.CallerDied).
-func ClusterConfig(env *kit.Env) *actor.PID { return env.PID(configName) }
+// (clusterconfig.CallerDied).
+func ClusterConfig(env *kit.Env) *actor.PID { return env.PID(clusterconfigName) }
 
 // SetOpcodes tells the queue, the filter engine, the scheduler and the LUXI gateway which opcodes operators have declared (opcodes.Changed).
 func SetOpcodes(env *kit.Env, catalogue *opcode.Catalogue) {
-	for _, name := range []string{queueName, filtersName, schedName, luxiName} {
+	for _, name := range []string{queueName, filtersName, schedulerName, luxiName} {
 		env.System().Root.Send(env.PID(name), &opcodes.Changed{Catalogue: catalogue})
 	}
 }

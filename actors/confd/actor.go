@@ -12,36 +12,37 @@ import (
 
 	"lockstep/actors/configstore"
 	"lockstep/actors/kit"
-	"lockstep/core/confd"
+	coreconfd "lockstep/core/confd"
 )
 
 // Server is the port to what answers queries.
 type Server interface {
 	// Use makes answers come from a snapshot from now on. It must not block.
-	Use(s *confd.Snapshot)
+	Use(s *coreconfd.Snapshot)
 }
 
-// Config is what the actor needs. Storage is the configstore of this node.
+// Config is what the actor needs. ConfigStore is the configstore of this node.
 type Config struct {
-	Env     *kit.Env
-	Storage *actor.PID
-	Server  Server
-	Secrets func() []string // as in configstore.Config
+	Env         *kit.Env
+	ConfigStore *actor.PID
+	Server      Server
+	Secrets     func() []string // as in configstore.Config
 }
 
 // Props makes the actor.
 func Props(c Config) *actor.Props {
-	return c.Env.Props("confd", func() actor.Actor { return &publisher{c} })
+	return c.Env.Props("confd", func() actor.Actor { return &confd{c} })
 }
 
-type publisher struct{ config Config }
+// confd is the actor.
+type confd struct{ config Config }
 
-func (p *publisher) Receive(ctx actor.Context) {
+func (p *confd) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
-		ctx.Request(p.config.Storage, &configstore.Publish{})
+		ctx.Request(p.config.ConfigStore, &configstore.Publish{})
 	case *configstore.Published:
-		p.config.Server.Use(confd.NewSnapshot(m.Config, p.config.Secrets))
+		p.config.Server.Use(coreconfd.NewSnapshot(m.Config, p.config.Secrets))
 	default:
 		kit.Unexpected(ctx)
 	}

@@ -56,12 +56,12 @@ type Config struct {
 // Props makes the actor.
 func Props(c Config) *actor.Props {
 	return kit.NumberedProps(c.Env, "confdkey", func(incarnation uint32) actor.Actor {
-		return &keeper{config: c, incarnation: incarnation, store: store.NewClient(c.Store, incarnation)}
+		return &confdkey{config: c, incarnation: incarnation, store: store.NewClient(c.Store, incarnation)}
 	})
 }
 
-// keeper is the actor. It rotates once at a time.
-type keeper struct {
+// confdkey is the actor. It rotates once at a time.
+type confdkey struct {
 	config      Config
 	incarnation uint32
 	store       *store.Client
@@ -89,7 +89,7 @@ type (
 	}
 )
 
-func (k *keeper) Receive(ctx actor.Context) {
+func (k *confdkey) Receive(ctx actor.Context) {
 	if k.store.Handle(ctx) {
 		return
 	}
@@ -112,11 +112,11 @@ func (k *keeper) Receive(ctx actor.Context) {
 	}
 }
 
-func (k *keeper) after(ctx actor.Context, d time.Duration, timer any) {
+func (k *confdkey) after(ctx actor.Context, d time.Duration, timer any) {
 	kit.SendAfter(k.config.Env.Clock(), ctx.ActorSystem(), d, ctx.Self(), timer)
 }
 
-func (k *keeper) begin(ctx actor.Context, m *Rotate) {
+func (k *confdkey) begin(ctx actor.Context, m *Rotate) {
 	if k.rotation != nil && m.Request == k.rotation.request && ctx.Sender().Equal(k.rotation.sender) {
 		return // a connection repeats its request after a restart of core
 	}
@@ -141,7 +141,7 @@ func (k *keeper) begin(ctx actor.Context, m *Rotate) {
 }
 
 // swap makes the new key the first one. The former key is the second one before that, so that an interruption leaves a valid key.
-func (k *keeper) swap(ctx actor.Context) {
+func (k *confdkey) swap(ctx actor.Context) {
 	k.write(ctx, func(ctx actor.Context) {
 		k.after(ctx, Overlap, &overlapped{k.incarnation, k.rotation.number})
 		k.end(ctx, &Rotated{Overlap: Overlap})
@@ -153,7 +153,7 @@ func file(path string, content []byte) *messages.FileWrite {
 }
 
 // write replaces files one after the other. A failure ends the rotation.
-func (k *keeper) write(ctx actor.Context, then func(actor.Context), files ...*messages.FileWrite) {
+func (k *confdkey) write(ctx actor.Context, then func(actor.Context), files ...*messages.FileWrite) {
 	if len(files) == 0 {
 		then(ctx)
 		return
@@ -168,7 +168,7 @@ func (k *keeper) write(ctx actor.Context, then func(actor.Context), files ...*me
 }
 
 // end answers a rotation.
-func (k *keeper) end(ctx actor.Context, answer *Rotated) {
+func (k *confdkey) end(ctx actor.Context, answer *Rotated) {
 	answer.Request = k.rotation.request
 	if answer.Failure == nil {
 		k.config.Env.Log().WithField("duration", answer.Overlap).Info("key of configuration queries replaced; the former key stays valid for this time")
@@ -178,7 +178,7 @@ func (k *keeper) end(ctx actor.Context, answer *Rotated) {
 }
 
 // removeSecond ends the validity of the second key.
-func (k *keeper) removeSecond(ctx actor.Context) {
+func (k *confdkey) removeSecond(ctx actor.Context) {
 	k.store.Read(ctx, "confd-key", paths.ConfdOtherKeyPath, func(ctx actor.Context, r *messages.ReadFileResult) {
 		if r.Missing || k.rotation != nil {
 			return

@@ -1,6 +1,6 @@
 // Package configcheck is the actor that verifies the configuration in the background (config.md 6).
 //
-// It owns the findings of the last check. It gets each durable configuration (config.Published), checks the first one at once and
+// It owns the findings of the last check. It gets each durable configuration (clusterconfig.Published), checks the first one at once and
 // later ones in bounded time, and logs findings when their set has changed. It answers nothing, and no actor waits for it:
 // "lockstep config check" computes the findings itself.
 //
@@ -15,7 +15,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/config"
+	"lockstep/actors/clusterconfig"
 	"lockstep/actors/kit"
 	"lockstep/core/answer"
 	"lockstep/core/config/model"
@@ -43,11 +43,12 @@ type Config struct {
 // Props makes the actor.
 func Props(c Config) *actor.Props {
 	return kit.NumberedProps(c.Env, "configcheck", func(incarnation uint64) actor.Actor {
-		return &checker{config: c, incarnation: incarnation, stopTimer: func() bool { return false }}
+		return &configcheck{config: c, incarnation: incarnation, stopTimer: func() bool { return false }}
 	})
 }
 
-type checker struct {
+// configcheck is the actor.
+type configcheck struct {
 	config      Config
 	incarnation uint64
 	checked     *model.Config // nil: none yet
@@ -60,11 +61,11 @@ type checker struct {
 // pauseOver is the timer of the next check.
 type pauseOver struct{ incarnation uint64 }
 
-func (c *checker) Receive(ctx actor.Context) {
+func (c *configcheck) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		ctx.Request(c.config.ClusterConfig, &messages.PublishConfig{})
-	case *config.Published:
+	case *clusterconfig.Published:
 		c.published(ctx, m.Config)
 	case *pauseOver:
 		if m.incarnation == c.incarnation {
@@ -78,7 +79,7 @@ func (c *checker) Receive(ctx actor.Context) {
 	}
 }
 
-func (c *checker) published(ctx actor.Context, current *model.Config) {
+func (c *configcheck) published(ctx actor.Context, current *model.Config) {
 	if c.next = current; current == c.checked {
 		c.next = nil
 	}
@@ -86,7 +87,7 @@ func (c *checker) published(ctx actor.Context, current *model.Config) {
 }
 
 // proceed checks the newest configuration, unless the last check was too short a time ago.
-func (c *checker) proceed(ctx actor.Context) {
+func (c *configcheck) proceed(ctx actor.Context) {
 	if c.next == nil || c.isPausing {
 		return
 	}
@@ -99,7 +100,7 @@ func (c *checker) proceed(ctx actor.Context) {
 }
 
 // report logs the findings if their set has changed.
-func (c *checker) report(check answer.ConfigCheck) {
+func (c *configcheck) report(check answer.ConfigCheck) {
 	all := slices.Concat(check.Errors, check.Warnings)
 	slices.Sort(all)
 	was := c.findings

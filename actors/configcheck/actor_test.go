@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/config"
+	"lockstep/actors/clusterconfig"
 	"lockstep/actors/configcheck"
 	"lockstep/actors/kittest"
 	"lockstep/core/config/configtest"
@@ -24,7 +24,7 @@ func TestFindingsAreLoggedOnce(t *testing.T) {
 		cluster := e.Probe("cluster")
 		pid := e.Start("configcheck", configcheck.Props(configcheck.Config{Env: e.Env, ClusterConfig: cluster.PID}))
 		kittest.Expect[*messages.PublishConfig](cluster)
-		publish := func(c *model.Config) { e.Send(pid, &config.Published{Config: c}); e.Settle() }
+		publish := func(c *model.Config) { e.Send(pid, &clusterconfig.Published{Config: c}); e.Settle() }
 		good := configtest.New(t)
 		publish(good)
 		require.Empty(t, e.Logged(summary))

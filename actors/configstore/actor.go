@@ -49,12 +49,12 @@ type Config struct {
 // Props makes the actor.
 func Props(c Config) *actor.Props {
 	return kit.NumberedProps(c.Env, "configstore", func(incarnation uint32) actor.Actor {
-		return &keeper{config: c, incarnation: incarnation, store: store.NewClient(c.Store, incarnation)}
+		return &configstore{config: c, incarnation: incarnation, store: store.NewClient(c.Store, incarnation)}
 	}, kit.Supervise(c.Env.Strategy(kit.Policy{OnGiveUp: kit.Escalate})))
 }
 
-// keeper is the actor.
-type keeper struct {
+// configstore is the actor.
+type configstore struct {
 	config      Config
 	incarnation uint32
 	store       *store.Client
@@ -87,7 +87,7 @@ type request struct {
 // retryLoad is a timer after a failed read of the files.
 type retryLoad struct{ incarnation uint32 }
 
-func (k *keeper) Receive(ctx actor.Context) {
+func (k *configstore) Receive(ctx actor.Context) {
 	if k.store.Handle(ctx) {
 		k.proceed(ctx)
 		return
@@ -125,7 +125,7 @@ func (k *keeper) Receive(ctx actor.Context) {
 	k.proceed(ctx)
 }
 
-func (k *keeper) start(ctx actor.Context) {
+func (k *configstore) start(ctx actor.Context) {
 	props := k.config.Env.Props("codec", func() actor.Actor { return &codec{secrets: k.config.Secrets, prepared: k.config.Prepared} })
 	pid, err := ctx.SpawnNamed(props, fmt.Sprintf("codec.%d", k.incarnation))
 	if err != nil {
@@ -140,7 +140,7 @@ func (k *keeper) start(ctx actor.Context) {
 }
 
 // proceed does what is possible now: it handles requests, begins folds, and ends the drain.
-func (k *keeper) proceed(ctx actor.Context) {
+func (k *configstore) proceed(ctx actor.Context) {
 	if k.failure != nil {
 		k.refuseAll(ctx)
 	}
@@ -165,7 +165,7 @@ func (k *keeper) proceed(ctx actor.Context) {
 }
 
 // tellSsconf tells the writer of the ssconf files the durable configuration, once.
-func (k *keeper) tellSsconf(ctx actor.Context) {
+func (k *configstore) tellSsconf(ctx actor.Context) {
 	if k.config.Ssconf != nil && !k.isEmpty && k.told != k.at.Config {
 		k.told = k.at.Config
 		ctx.Send(k.config.Ssconf, &ssconf.Published{Config: k.told})
@@ -173,7 +173,7 @@ func (k *keeper) tellSsconf(ctx actor.Context) {
 }
 
 // publish sends the subscribers a new state once it is durable. A journal of unknown content may lack a record of the state.
-func (k *keeper) publish(ctx actor.Context) {
+func (k *configstore) publish(ctx actor.Context) {
 	if !k.ready || k.isEmpty || k.journal.isUnsure || k.at.Config == k.published {
 		return
 	}
@@ -184,7 +184,7 @@ func (k *keeper) publish(ctx actor.Context) {
 }
 
 // serve handles requests until one has to wait.
-func (k *keeper) serve(ctx actor.Context) {
+func (k *configstore) serve(ctx actor.Context) {
 	for len(k.requests) > 0 && k.ready && !k.journal.writing && !k.file.isAdopting {
 		r := k.requests[0]
 		switch m := r.message.(type) {
@@ -234,12 +234,12 @@ func (k *keeper) serve(ctx actor.Context) {
 	}
 }
 
-func (k *keeper) loaded(request uint64) *Loaded {
+func (k *configstore) loaded(request uint64) *Loaded {
 	return &Loaded{Request: request, State: k.at.State, Number: k.at.Number, Missing: k.isEmpty}
 }
 
 // refuseAll answers all requests while the files cannot be used. A whole state replaces the files.
-func (k *keeper) refuseAll(ctx actor.Context) {
+func (k *configstore) refuseAll(ctx actor.Context) {
 	for len(k.requests) > 0 && !k.file.isAdopting {
 		r := k.requests[0]
 		k.requests = k.requests[1:]
@@ -278,7 +278,7 @@ func failed(request any, f *messages.Failure) any {
 }
 
 // sendDrained ends the drain when the journal is empty, or cannot be folded.
-func (k *keeper) sendDrained(ctx actor.Context) {
+func (k *configstore) sendDrained(ctx actor.Context) {
 	isIdle := len(k.requests) == 0 && !k.journal.writing && !k.journal.isUnsure && !k.file.busy
 	if k.draining == nil || k.failure == nil && (!k.ready || !isIdle || len(k.journal.open) > 0 && !k.folds.hasFailed()) {
 		return
@@ -287,4 +287,4 @@ func (k *keeper) sendDrained(ctx actor.Context) {
 	k.draining = nil
 }
 
-func (k *keeper) now() time.Time { return k.config.Env.Clock().Now() }
+func (k *configstore) now() time.Time { return k.config.Env.Clock().Now() }

@@ -84,7 +84,7 @@ func (m *Appended) replyTo(to *actor.PID) reply {
 
 // appendAll writes the records of the requests at the head of the queue. It reports false if they wait for a fold, or are being
 // written.
-func (k *keeper) appendAll(ctx actor.Context) bool {
+func (k *configstore) appendAll(ctx actor.Context) bool {
 	if f := k.cannotAppend(); f != nil {
 		r := k.requests[0]
 		k.requests = k.requests[1:]
@@ -114,7 +114,7 @@ func (k *keeper) appendAll(ctx actor.Context) bool {
 }
 
 // cannotAppend returns why no append is possible now.
-func (k *keeper) cannotAppend() *messages.Failure {
+func (k *configstore) cannotAppend() *messages.Failure {
 	switch {
 	case k.file.foreign != nil:
 		return k.file.foreign
@@ -155,7 +155,7 @@ func (b *batch) answer(ctx actor.Context, f *messages.Failure) {
 
 // write appends a batch to the journal, unless another program has changed config.data. A fold that is under way examines the file
 // itself, and so does the next one if the file cannot be examined now.
-func (k *keeper) write(ctx actor.Context, b *batch) {
+func (k *configstore) write(ctx actor.Context, b *batch) {
 	k.journal.writing = true
 	if k.file.busy {
 		k.writeJournal(ctx, b)
@@ -174,7 +174,7 @@ func (k *keeper) write(ctx actor.Context, b *batch) {
 }
 
 // writeJournal appends a batch to the journal. A restart of the store in between may have written the batch twice.
-func (k *keeper) writeJournal(ctx actor.Context, b *batch) {
+func (k *configstore) writeJournal(ctx actor.Context, b *batch) {
 	k.journal.writing = true
 	incarnation := k.store.StoreIncarnation()
 	k.store.Append(ctx, &messages.AppendFile{Op: "config-journal", Path: paths.ConfigJournalPath, Content: b.content, Durable: true},
@@ -206,12 +206,12 @@ func cannotWrite(f *messages.FileFailure) *messages.Failure {
 }
 
 // wantsAppend reports whether a client waits for an append.
-func (k *keeper) wantsAppend() bool {
+func (k *configstore) wantsAppend() bool {
 	return slices.ContainsFunc(k.requests, func(r request) bool { _, is := r.message.(*Append); return is })
 }
 
 // refuseAppends answers the appends that have not begun.
-func (k *keeper) refuseAppends(ctx actor.Context, f *messages.Failure) {
+func (k *configstore) refuseAppends(ctx actor.Context, f *messages.Failure) {
 	k.requests = slices.DeleteFunc(k.requests, func(r request) bool {
 		_, is := r.message.(*Append)
 		if is {
@@ -223,7 +223,7 @@ func (k *keeper) refuseAppends(ctx actor.Context, f *messages.Failure) {
 
 // syncRead makes durable what was read at the start although the journal cannot be replaced: that needs no room on the disk. An empty
 // append syncs the file and its directory.
-func (k *keeper) syncRead(ctx actor.Context) {
+func (k *configstore) syncRead(ctx actor.Context) {
 	if !k.journal.unsynced {
 		return
 	}
@@ -234,7 +234,7 @@ func (k *keeper) syncRead(ctx actor.Context) {
 
 // serveReads answers while the journal cannot be replaced: loads, once what was read at the start is durable, and checks, with
 // what is known of config.data.
-func (k *keeper) serveReads(ctx actor.Context) {
+func (k *configstore) serveReads(ctx actor.Context) {
 	k.requests = slices.DeleteFunc(k.requests, func(r request) bool {
 		switch m := r.message.(type) {
 		case *Load:
@@ -253,7 +253,7 @@ func (k *keeper) serveReads(ctx actor.Context) {
 
 // rewrite replaces the journal by the records that are not folded. It is repeated until it succeeds: after a pause, and when a client wants
 // to append. If it fails, the records that wait to be appended are refused, and the state is told to clients that load it.
-func (k *keeper) rewrite(ctx actor.Context) {
+func (k *configstore) rewrite(ctx actor.Context) {
 	k.journal.writing, k.journal.waits = true, false
 	count := len(k.journal.open)
 	done := func(ctx actor.Context, done *messages.ChangeFilesResult) {

@@ -11,7 +11,7 @@ import (
 	"lockstep/core/config/model"
 )
 
-// codec encodes and decodes whole configurations on its own thread, so that the keeper is not busy for the time that 20 MB take.
+// codec encodes and decodes whole configurations on its own thread, so that configstore is not busy for the time that 20 MB take.
 type codec struct {
 	secrets  func() []string
 	prepared *Prepared

@@ -17,7 +17,7 @@ func (m *Commit) hasWhole() bool {
 }
 
 // commit carries out Commit. It reports false if the request waits.
-func (k *keeper) commit(ctx actor.Context, sender *actor.PID, m *Commit) bool {
+func (k *configstore) commit(ctx actor.Context, sender *actor.PID, m *Commit) bool {
 	switch {
 	case m.hasWhole() && (k.file.busy || k.folds.wanted):
 		return false
@@ -77,7 +77,7 @@ func (c *codec) install(m *installWhole) *installed {
 
 // install writes the result of changes with a whole state to the files, in the order of a fold, and then removes the journal. If
 // it is interrupted, the files have a state that means nothing: the log repeats the changes.
-func (k *keeper) install(ctx actor.Context, sender *actor.PID, m *Commit) {
+func (k *configstore) install(ctx actor.Context, sender *actor.PID, m *Commit) {
 	k.file.busy, k.file.isAdopting = true, true
 	open := slices.Clone(k.journal.open)
 	k.readHistory(ctx, func(ctx actor.Context, contents *historyContents) {
@@ -87,7 +87,7 @@ func (k *keeper) install(ctx actor.Context, sender *actor.PID, m *Commit) {
 	})
 }
 
-func (k *keeper) writeInstalled(ctx actor.Context, sender *actor.PID, m *Commit, a *installed) {
+func (k *configstore) writeInstalled(ctx actor.Context, sender *actor.PID, m *Commit, a *installed) {
 	if a.log != nil {
 		k.history.log = a.log
 	}
@@ -117,7 +117,7 @@ func (k *keeper) writeInstalled(ctx actor.Context, sender *actor.PID, m *Commit,
 }
 
 // isInstalled takes a position that the files have. The answer waits until the journal is removed.
-func (k *keeper) isInstalled(at journal.Position, identity string, done notify) {
+func (k *configstore) isInstalled(at journal.Position, identity string, done notify) {
 	k.at, k.isEmpty = at, false
 	k.file = file{identity: identity, at: at.Point()}
 	k.journal = journalFile{isUnsure: true, answers: []func(actor.Context){func(ctx actor.Context) { done(ctx, nil) }}}
@@ -126,7 +126,7 @@ func (k *keeper) isInstalled(at journal.Position, identity string, done notify) 
 }
 
 // installFailed reads the files again: they can be a mixture.
-func (k *keeper) installFailed(ctx actor.Context, f *messages.Failure, done notify) {
+func (k *configstore) installFailed(ctx actor.Context, f *messages.Failure, done notify) {
 	k.config.Env.Log().WithFields(logrus.Fields{"err": f.Text}).Error("configuration from the log of the cluster cannot be written; the write is repeated")
 	k.file.busy, k.file.isAdopting = false, false
 	done(ctx, f)
@@ -134,7 +134,7 @@ func (k *keeper) installFailed(ctx actor.Context, f *messages.Failure, done noti
 }
 
 // notInstalled handles changes whose whole states cannot be used. Their records are committed without them.
-func (k *keeper) notInstalled(ctx actor.Context, m *Commit, done notify) {
+func (k *configstore) notInstalled(ctx actor.Context, m *Commit, done notify) {
 	k.config.Env.Log().WithField("serial", k.at.Point().Serial).Error("a configuration in the log of the cluster cannot be decoded; every node ignores it")
 	k.file.busy, k.file.isAdopting = false, false
 	c := k.at.Commit(m.Changes)
@@ -152,7 +152,7 @@ func (k *keeper) notInstalled(ctx actor.Context, m *Commit, done notify) {
 }
 
 // export is Export.
-func (k *keeper) export(ctx actor.Context, m *Export, then func(actor.Context, *Exported)) {
+func (k *configstore) export(ctx actor.Context, m *Export, then func(actor.Context, *Exported)) {
 	k.file.busy = true
 	answer := func(ctx actor.Context, at journal.Position) {
 		k.codec.ask(ctx, func(n uint64) any { return &encode{request: n, config: at.Config, isWhole: true} }, func(ctx actor.Context, answer any) {

@@ -56,7 +56,7 @@ func (f *folds) want(tell notify, isForced bool) {
 func (f *folds) hasFailed() bool { return f.failure != nil }
 
 // schedule begins a fold that is wanted, or starts the timer of the next one.
-func (k *keeper) schedule(ctx actor.Context) {
+func (k *configstore) schedule(ctx actor.Context) {
 	f := &k.folds
 	if k.draining != nil && len(k.journal.open) > 0 && !k.file.busy && !f.hasFailed() {
 		f.wanted = true
@@ -72,7 +72,7 @@ func (k *keeper) schedule(ctx actor.Context) {
 	}
 }
 
-func (k *keeper) foldDue(m *foldDue) {
+func (k *configstore) foldDue(m *foldDue) {
 	if m.incarnation != k.incarnation || !k.folds.isDue {
 		return
 	}
@@ -93,7 +93,7 @@ type fold struct {
 
 // fold writes the present state to the files: first those that config.data's content does not depend on, so that each step of a
 // crash leaves files that agree.
-func (k *keeper) fold(ctx actor.Context) {
+func (k *configstore) fold(ctx actor.Context) {
 	n := &fold{at: k.at, entries: len(k.journal.open), began: k.now(), isForced: k.folds.isForced, waiters: k.folds.waiters}
 	k.folds.wanted, k.folds.isForced, k.folds.waiters = false, false, nil
 	k.file.busy = true
@@ -123,7 +123,7 @@ func (k *keeper) fold(ctx actor.Context) {
 }
 
 // encode has the codec encode a configuration, with the entries of the history about records.
-func (k *keeper) encode(ctx actor.Context, m *encode, then func(actor.Context, *encoded)) {
+func (k *configstore) encode(ctx actor.Context, m *encode, then func(actor.Context, *encoded)) {
 	k.readHistory(ctx, func(ctx actor.Context, contents *historyContents) {
 		k.readJobFiles(ctx, m.records, func(ctx actor.Context, jobs jobFiles) {
 			m.history, m.jobs = contents, jobs
@@ -139,7 +139,7 @@ func (k *keeper) encode(ctx actor.Context, m *encode, then func(actor.Context, *
 }
 
 // writeBesides writes the files beside config.data, and the history at the same time.
-func (k *keeper) writeBesides(ctx actor.Context, at journal.Position, entries []history.Entry, then notify) {
+func (k *configstore) writeBesides(ctx actor.Context, at journal.Position, entries []history.Entry, then notify) {
 	var failure *messages.Failure
 	open := 2
 	done := func(ctx actor.Context, f *messages.Failure) {
@@ -154,7 +154,7 @@ func (k *keeper) writeBesides(ctx actor.Context, at journal.Position, entries []
 	k.replace(ctx, besides(at), done)
 }
 
-func (k *keeper) writeConfig(ctx actor.Context, n *fold, config [][]byte) {
+func (k *configstore) writeConfig(ctx actor.Context, n *fold, config [][]byte) {
 	data := &messages.FileWrite{Op: "config", Path: paths.ConfigPath, Parts: config}
 	k.replace(ctx, []*messages.FileWrite{data}, func(ctx actor.Context, f *messages.Failure) {
 		if f != nil {
@@ -178,7 +178,7 @@ func besides(at journal.Position) []*messages.FileWrite {
 	}
 }
 
-func (k *keeper) replace(ctx actor.Context, files []*messages.FileWrite, then notify) {
+func (k *configstore) replace(ctx actor.Context, files []*messages.FileWrite, then notify) {
 	k.store.Write(ctx, &messages.WriteFiles{Files: files, Durable: true}, func(ctx actor.Context, done *messages.ChangeFilesResult) {
 		if len(done.GetFailures()) > 0 {
 			then(ctx, done.Failures[0].Failure)
@@ -189,7 +189,7 @@ func (k *keeper) replace(ctx actor.Context, files []*messages.FileWrite, then no
 }
 
 // folded ends a fold. Its records leave the journal.
-func (k *keeper) folded(ctx actor.Context, n *fold, f *messages.Failure) {
+func (k *configstore) folded(ctx actor.Context, n *fold, f *messages.Failure) {
 	k.file.busy = false
 	duration := k.now().Sub(n.began)
 	pause := pauseAfter(duration)

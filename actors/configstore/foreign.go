@@ -29,7 +29,7 @@ type file struct {
 
 // examine finds out whether another program has changed the content of config.data, and sets foreign. The failure is about a
 // config.data that cannot be read.
-func (k *keeper) examine(ctx actor.Context, then notify) {
+func (k *configstore) examine(ctx actor.Context, then notify) {
 	k.store.Identify(ctx, "config", paths.ConfigPath, func(ctx actor.Context, id *messages.IdentifyFileResult) {
 		switch {
 		case id.Failure != nil:
@@ -47,7 +47,7 @@ func (k *keeper) examine(ctx actor.Context, then notify) {
 
 // compare reads config.data. The content that it had after any record in the journal is this actor's own: the fold that wrote it
 // has failed afterwards, or was that of a former incarnation.
-func (k *keeper) compare(ctx actor.Context, identity string, then notify) {
+func (k *configstore) compare(ctx actor.Context, identity string, then notify) {
 	k.store.Read(ctx, "config", paths.ConfigPath, func(ctx actor.Context, r *messages.ReadFileResult) {
 		switch {
 		case r.Failure != nil:
@@ -75,7 +75,7 @@ func (k *keeper) compare(ctx actor.Context, identity string, then notify) {
 	})
 }
 
-func (k *keeper) isKnown(p journal.Point) bool {
+func (k *configstore) isKnown(p journal.Point) bool {
 	if p == k.file.at {
 		return true
 	}
@@ -88,7 +88,7 @@ func (k *keeper) isKnown(p journal.Point) bool {
 }
 
 // isForeign records foreign content. It is logged once.
-func (k *keeper) isForeign(content *model.Config, what string) {
+func (k *configstore) isForeign(content *model.Config, what string) {
 	if k.file.foreign == nil {
 		k.config.Env.Log().WithFields(logrus.Fields{"path": paths.ConfigPath, "err": what, "serial": k.at.Point().Serial}).Error(
 			"config.data was changed by another program; no change is written until lockstep config adopt or discard")
@@ -101,7 +101,7 @@ func (k *keeper) isForeign(content *model.Config, what string) {
 }
 
 // check is Check.
-func (k *keeper) check(ctx actor.Context, then notify) {
+func (k *configstore) check(ctx actor.Context, then notify) {
 	if k.isEmpty || k.file.busy {
 		then(ctx, nil)
 		return
@@ -115,7 +115,7 @@ func (k *keeper) check(ctx actor.Context, then notify) {
 
 // adopt is Adopt. The other files come first, so that the reservations and the numbers of the records go on; then the journal is
 // set aside.
-func (k *keeper) adopt(ctx actor.Context, tell notify) {
+func (k *configstore) adopt(ctx actor.Context, tell notify) {
 	k.file.busy, k.file.isAdopting, k.file.resolved = true, true, false
 	then := func(ctx actor.Context, f *messages.Failure) {
 		k.file.busy, k.file.isAdopting = false, false
@@ -153,7 +153,7 @@ func (k *keeper) adopt(ctx actor.Context, tell notify) {
 
 // writeAdopted writes the files beside an adopted config.data. The history has the records that are set aside, and what the foreign
 // content changes.
-func (k *keeper) writeAdopted(ctx actor.Context, at journal.Position, then notify) {
+func (k *configstore) writeAdopted(ctx actor.Context, at journal.Position, then notify) {
 	open := append([]entry(nil), k.journal.open...)
 	k.encode(ctx, &encode{config: k.at.Config, records: open, adopted: at.Config}, func(ctx actor.Context, content *encoded) {
 		k.writeBesides(ctx, at, content.entries, then)

@@ -71,7 +71,7 @@ func rulesOf(secrets func() []string) redact.Rules {
 }
 
 // readHistory reads the files of the history, once. contents is nil if that is not necessary, or impossible now.
-func (k *keeper) readHistory(ctx actor.Context, then func(ctx actor.Context, contents *historyContents)) {
+func (k *configstore) readHistory(ctx actor.Context, then func(ctx actor.Context, contents *historyContents)) {
 	if k.history.log != nil {
 		then(ctx, nil)
 		return
@@ -118,7 +118,7 @@ func plan(log *history.Log, entries []history.Entry) []*historyWrite {
 }
 
 // writeHistory adds entries to config.history. A failure does not stop the caller: the entries are kept for the next call.
-func (k *keeper) writeHistory(ctx actor.Context, entries []history.Entry, then func(actor.Context)) {
+func (k *configstore) writeHistory(ctx actor.Context, entries []history.Entry, then func(actor.Context)) {
 	entries = append(k.history.unwritten, entries...)
 	k.history.unwritten = nil
 	if k.history.log == nil {
@@ -130,7 +130,7 @@ func (k *keeper) writeHistory(ctx actor.Context, entries []history.Entry, then f
 }
 
 // writeNext carries out writes one after the other, because a rotation must precede its lines.
-func (k *keeper) writeNext(ctx actor.Context, writes []*historyWrite, then func(actor.Context)) {
+func (k *configstore) writeNext(ctx actor.Context, writes []*historyWrite, then func(actor.Context)) {
 	if len(writes) == 0 {
 		then(ctx)
 		return
@@ -166,7 +166,7 @@ func (k *keeper) writeNext(ctx actor.Context, writes []*historyWrite, then func(
 }
 
 // keepUnwritten keeps entries for the next write, the newest ones up to the bound.
-func (k *keeper) keepUnwritten(entries []history.Entry) {
+func (k *configstore) keepUnwritten(entries []history.Entry) {
 	all := append(k.history.unwritten, entries...)
 	if excess := len(all) - unwrittenMax; excess > 0 {
 		k.config.Env.Log().WithFields(logrus.Fields{"entries": excess}).Error("history of the configuration lacks changes, because it could not be written for too long")

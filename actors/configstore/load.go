@@ -15,7 +15,7 @@ import (
 )
 
 // load reads the files.
-func (k *keeper) load(ctx actor.Context) {
+func (k *configstore) load(ctx actor.Context) {
 	k.ready, k.failure = false, nil
 	k.store.Identify(ctx, "config", paths.ConfigPath, func(ctx actor.Context, id *messages.IdentifyFileResult) {
 		if id.Failure != nil {
@@ -32,7 +32,7 @@ func (k *keeper) load(ctx actor.Context) {
 }
 
 // readAll reads files one after the other. An absent file has nil.
-func (k *keeper) readAll(ctx actor.Context, names []string, contents [][]byte, then func(actor.Context, [][]byte)) {
+func (k *configstore) readAll(ctx actor.Context, names []string, contents [][]byte, then func(actor.Context, [][]byte)) {
 	if len(names) == 0 {
 		then(ctx, contents)
 		return
@@ -53,7 +53,7 @@ func (k *keeper) readAll(ctx actor.Context, names []string, contents [][]byte, t
 }
 
 // cannotRead tries again later. Until then all requests fail.
-func (k *keeper) cannotRead(ctx actor.Context, f *messages.Failure) {
+func (k *configstore) cannotRead(ctx actor.Context, f *messages.Failure) {
 	k.failure = messages.ConfigurationFailure("The configuration cannot be read: " + f.Text)
 	delay := kit.Backoff(k.tries)
 	k.tries++
@@ -62,7 +62,7 @@ func (k *keeper) cannotRead(ctx actor.Context, f *messages.Failure) {
 }
 
 // recovered takes the state that the files have together.
-func (k *keeper) recovered(ctx actor.Context, identity string, isEmpty bool, r *recovered) {
+func (k *configstore) recovered(ctx actor.Context, identity string, isEmpty bool, r *recovered) {
 	if r.err != nil {
 		text := Explain(r.err, "")
 		k.config.Env.Log().WithField("err", text).Error("configuration cannot be used; all requests for it fail")
@@ -92,12 +92,12 @@ func (k *keeper) recovered(ctx actor.Context, identity string, isEmpty bool, r *
 }
 
 // becomeReady writes the journal that the state needs. That makes all durable that was read.
-func (k *keeper) becomeReady(ctx actor.Context) {
+func (k *configstore) becomeReady(ctx actor.Context) {
 	k.journal.isUnsure, k.journal.unsynced, k.ready = true, true, true
 }
 
 // setJournalAside renames the journal, because config.data has another content than the journal applies to.
-func (k *keeper) setJournalAside(ctx actor.Context, number uint64, then func(actor.Context), fail func(actor.Context, *messages.Failure)) {
+func (k *configstore) setJournalAside(ctx actor.Context, number uint64, then func(actor.Context), fail func(actor.Context, *messages.Failure)) {
 	k.store.List(ctx, "config", ".", func(ctx actor.Context, names *messages.ListDirResult) {
 		if names.Failure != nil {
 			fail(ctx, names.Failure)

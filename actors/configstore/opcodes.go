@@ -19,7 +19,7 @@ type jobFiles map[int64][]byte
 
 // readJobFiles reads the files of the jobs that have made the changes of records. A file that cannot be read is left out: the entry
 // then names the job alone.
-func (k *keeper) readJobFiles(ctx actor.Context, records []entry, then func(actor.Context, jobFiles)) {
+func (k *configstore) readJobFiles(ctx actor.Context, records []entry, then func(actor.Context, jobFiles)) {
 	var ids []int64
 	for _, e := range records {
 		if id := e.record.Job; id > 0 && e.record.Delta != nil && !slices.Contains(ids, id) && len(ids) < jobFilesMax {
@@ -29,7 +29,7 @@ func (k *keeper) readJobFiles(ctx actor.Context, records []entry, then func(acto
 	k.readNextJob(ctx, ids, jobFiles{}, then)
 }
 
-func (k *keeper) readNextJob(ctx actor.Context, ids []int64, files jobFiles, then func(actor.Context, jobFiles)) {
+func (k *configstore) readNextJob(ctx actor.Context, ids []int64, files jobFiles, then func(actor.Context, jobFiles)) {
 	if len(ids) == 0 {
 		then(ctx, files)
 		return

@@ -21,7 +21,7 @@ import (
 	"lockstep/sim/simdisk"
 )
 
-// bench is the actor on a store with a simulated disk, and a client that decides changes as actors/config does.
+// bench is the actor on a store with a simulated disk, and a client that decides changes as actors/clusterconfig does.
 type bench struct {
 	testing.TB
 	*kittest.Env

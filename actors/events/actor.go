@@ -19,7 +19,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	clusterconfig "lockstep/actors/config"
+	"lockstep/actors/clusterconfig"
 	"lockstep/actors/kit"
 	"lockstep/actors/locks"
 	"lockstep/core/answer"

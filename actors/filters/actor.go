@@ -26,7 +26,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
-	clusterconfig "lockstep/actors/config"
+	"lockstep/actors/clusterconfig"
 	"lockstep/actors/conn"
 	"lockstep/actors/kit"
 	"lockstep/actors/opcodes"

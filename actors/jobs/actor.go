@@ -49,7 +49,7 @@ type Config struct {
 	Fence      time.Duration
 
 	// Copier sends the queue to other nodes of a Ganeti cluster. nil: there is none.
-	Copier *actor.PID
+	QueueCopy *actor.PID
 }
 
 // mayPermit reports whether this node may give processes their permission: only a node that

@@ -18,7 +18,7 @@ func TestTheCopierLearnsOfProcesses(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		copier := b.Probe("copier")
 		b.jobs = b.Start("jobs-of-ganeti", jobs.Props(jobs.Config{Env: b.Env.Env, Store: b.store.PID, Queue: b.queue.PID,
-			Scheduler: b.scheduler.PID, Processes: b.port, MaxStarts: maxStarts, Copier: copier.PID}))
+			Scheduler: b.scheduler.PID, Processes: b.port, MaxStarts: maxStarts, QueueCopy: copier.PID}))
 		kittest.Expect[*messages.JobsActorStarted](b.queue)
 		b.send(&messages.StartJob{Id: 1, Encoded: job.Encode(jobtest.Queued(1)), Program: messages.JobProgram_GANETI_JOB})
 		b.sendNamed(1)

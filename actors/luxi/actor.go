@@ -44,20 +44,20 @@ type Config struct {
 
 	OpcodeFiles OpcodeFiles // nil: opcodes cannot be reloaded
 
-	Leads func() bool // see conn.Leased
-	Nodes *actor.PID  // the replicator; nil: the daemon belongs to no cluster of several nodes
+	Leads      func() bool // see conn.Leased
+	Replicator *actor.PID  // the replicator; nil: the daemon belongs to no cluster of several nodes
 	// Distributor sends the configuration to the nodes of a Ganeti cluster; nil: there are none.
 	Distributor *actor.PID
 	// Inquirer asks node daemons what only they know; nil: there are none.
 	Inquirer *actor.PID
 	// Copier sends the queue to the master candidates of a Ganeti cluster; nil: there are none.
-	Copier *actor.PID
+	QueueCopy *actor.PID
 	// AwaitCopies: an answer waits until candidates have the copies of what it reports, see queuecopy.Await.
 	AwaitCopies bool
 	// SliceWork is the work of a connection's actor between two messages, in steps of about 20 ns; 0: 250,000.
 	SliceWork int
 	// ConfdKeys is the actor of package confdkey; nil in a Ganeti cluster.
-	ConfdKeys *actor.PID
+	ConfdKey *actor.PID
 	// Sessions is the actor of package sessions; nil: there is no console.
 	Sessions *actor.PID
 }
@@ -81,15 +81,16 @@ type About struct {
 
 // Props makes the luxi actor. Its incarnations share the catalogue.
 func Props(c Config) *actor.Props {
-	return conn.Props(c.Env, "luxi", c.Leads, func(g *conn.Gateway) actor.Actor { return &gateway{g, &c} })
+	return conn.Props(c.Env, "luxi", c.Leads, func(g *conn.Gateway) actor.Actor { return &luxi{g, &c} })
 }
 
-type gateway struct {
+// luxi is the actor.
+type luxi struct {
 	*conn.Gateway
 	config *Config // of all incarnations
 }
 
-func (g *gateway) Receive(ctx actor.Context) {
+func (g *luxi) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *conn.Opened:
 		g.Accept(ctx, m, func(c conn.Conn, number uint32) actor.Actor { return newConnection(*g.config, c, number) })

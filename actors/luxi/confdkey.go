@@ -17,11 +17,11 @@ func lockstepRotateConfdKey(c *call, ctx actor.Context, args []json.RawMessage) 
 	if err := arguments(args); err != nil {
 		return fmt.Errorf("LockstepRotateConfdKey: %w", err)
 	}
-	if c.config.ConfdKeys == nil {
+	if c.config.ConfdKey == nil {
 		c.fail(ctx, messages.PrereqFailure(messages.WrongState, "The key is that of a Ganeti cluster: gnt-cluster renew-crypto --new-confd-hmac-key replaces it"))
 		return nil
 	}
-	q := toCore(c.config.ConfdKeys, func(number uint64) any { return &confdkey.Rotate{Request: number} })
+	q := toCore(c.config.ConfdKey, func(number uint64) any { return &confdkey.Rotate{Request: number} })
 	askFallible(c, ctx, q, func(ctx actor.Context, a *confdkey.Rotated) {
 		c.succeed(ctx, answer.KeyRotated{First: a.First, OverlapSeconds: int64(a.Overlap.Seconds())})
 	})

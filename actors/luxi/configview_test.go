@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	clusterconfig "lockstep/actors/config"
+	"lockstep/actors/clusterconfig"
 	"lockstep/core/answer"
 	"lockstep/core/config/configtest"
 	"lockstep/core/config/history"

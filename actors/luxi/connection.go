@@ -5,8 +5,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/clusterconfig"
 	"lockstep/actors/confdkey"
-	clusterconfig "lockstep/actors/config"
 	"lockstep/actors/conn"
 	"lockstep/actors/distributor"
 	"lockstep/actors/events"

@@ -11,11 +11,11 @@ import (
 // succeedCopied answers with a result that reports changes of units of the queue. Unless the operator wants no such wait, the answer
 // waits until master candidates have them. The changes are durable here in any case.
 func (c *call) succeedCopied(ctx actor.Context, result any, units ...corecopy.Unit) {
-	if c.config.Copier == nil || !c.config.AwaitCopies || len(units) == 0 {
+	if c.config.QueueCopy == nil || !c.config.AwaitCopies || len(units) == 0 {
 		c.succeed(ctx, result)
 		return
 	}
-	q := conn.Question{To: c.config.Copier, LostBy: conn.CopierRestart,
+	q := conn.Question{To: c.config.QueueCopy, LostBy: conn.CopierRestart,
 		Message: func(number uint64) any { return &queuecopy.Await{Request: number, Units: units} }}
 	ask(c, ctx, q, func(ctx actor.Context, _ *queuecopy.AwaitResult) { c.succeed(ctx, result) })
 }
@@ -30,11 +30,11 @@ func jobUnits(ids []int64) (units []corecopy.Unit) {
 
 // askCopies asks which candidates are behind with the queue.
 func (c *call) askCopies(ctx actor.Context, then func(actor.Context, []corecopy.NodeState)) {
-	if c.config.Copier == nil {
+	if c.config.QueueCopy == nil {
 		then(ctx, nil)
 		return
 	}
-	q := conn.Question{To: c.config.Copier, LostBy: conn.CopierRestart,
+	q := conn.Question{To: c.config.QueueCopy, LostBy: conn.CopierRestart,
 		Message: func(number uint64) any { return &queuecopy.GetNodes{Request: number} }}
 	ask(c, ctx, q, func(ctx actor.Context, a *queuecopy.GetNodesResult) { then(ctx, a.Nodes) })
 }

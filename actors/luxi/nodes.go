@@ -107,7 +107,7 @@ func changeNode(c *call, ctx actor.Context, what messages.ChangeNodes_What, args
 
 // inCluster reports whether the daemon belongs to a cluster, and fails the call otherwise.
 func inCluster(c *call, ctx actor.Context) bool {
-	if c.config.Nodes == nil {
+	if c.config.Replicator == nil {
 		c.fail(ctx, messages.PrereqFailure(messages.WrongState,
 			"This daemon belongs to no cluster; see lockstep node --help for how to make one"))
 		return false

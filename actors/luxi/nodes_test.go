@@ -18,7 +18,7 @@ func withNodes(t *testing.T, f func(t *testing.T, c *client, nodes *kittest.Prob
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := &bench{T: t, Env: e, queue: e.Probe("queue"), store: e.Probe("store")}
 		nodes := e.Probe("nodes")
-		b.luxi = e.Start("luxi", luxi.Props(luxi.Config{Env: e.Env, Queue: b.queue.PID, Store: b.store.PID, Nodes: nodes.PID, Catalogue: opcode.Builtin()}))
+		b.luxi = e.Start("luxi", luxi.Props(luxi.Config{Env: e.Env, Queue: b.queue.PID, Store: b.store.PID, Replicator: nodes.PID, Catalogue: opcode.Builtin()}))
 		f(t, b.connect(), nodes)
 	})
 }

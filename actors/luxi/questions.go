@@ -7,7 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	clusterconfig "lockstep/actors/config"
+	"lockstep/actors/clusterconfig"
 	"lockstep/actors/conn"
 	"lockstep/actors/locks"
 	"lockstep/actors/scheduler"
@@ -33,7 +33,7 @@ func toCore(to *actor.PID, message func(number uint64) any) conn.Question {
 // toNodes is a question to the replicator. It is sent again after a restart of the queue; a question that a restart of
 // the replicator loses runs into answerTimeout.
 func (c *call) toNodes(message func(number uint64) any) conn.Question {
-	return conn.Question{To: c.config.Nodes, Message: message, LostBy: conn.QueueRestart}
+	return conn.Question{To: c.config.Replicator, Message: message, LostBy: conn.QueueRestart}
 }
 
 // askRows asks the queue for the jobs with these ids.
@@ -178,7 +178,7 @@ func (c *call) askRules(ctx actor.Context, then func(actor.Context, []*config.Ob
 
 // askNodes asks for the nodes of the cluster and their states. nil means that the daemon belongs to no cluster.
 func (c *call) askNodes(ctx actor.Context, then func(actor.Context, *answer.Nodes)) {
-	if c.config.Nodes == nil {
+	if c.config.Replicator == nil {
 		then(ctx, nil)
 		return
 	}

@@ -21,7 +21,7 @@ import (
 	"lockstep/actors/locks"
 	"lockstep/actors/replicator"
 	"lockstep/core/config/model"
-	"lockstep/core/monitor"
+	coremonitor "lockstep/core/monitor"
 	"lockstep/messages"
 )
 
@@ -47,11 +47,11 @@ type Gathered struct {
 	Collector string
 	Absent    bool
 	Err       error
-	Reading   monitor.Reading
+	Reading   coremonitor.Reading
 }
 
 // Board shows snapshots to clients. Show does not block.
-type Board interface{ Show(s *monitor.Snapshot) }
+type Board interface{ Show(s *coremonitor.Snapshot) }
 
 // Candidates asks the ConfDs of all candidates, for a node without a copy of the configuration. Methods do not block.
 type Candidates interface {
@@ -62,7 +62,7 @@ type Candidates interface {
 // Answered answers Ask. Err: no candidate has answered.
 type Answered struct {
 	Number  uint64
-	Answers monitor.Answers
+	Answers coremonitor.Answers
 	Err     error
 }
 
@@ -76,7 +76,7 @@ type Config struct {
 	Started time.Time
 
 	Queue, Locks *actor.PID
-	Storage      *actor.PID // the configstore of this node
+	ConfigStore  *actor.PID // the configstore of this node
 	Distributor  *actor.PID // in Ganeti mode
 	Replicator   *actor.PID // in a cluster: that of this node
 	Candidates   Candidates // nil: this node has a copy of the configuration
@@ -86,18 +86,18 @@ type Config struct {
 // Props makes the actor.
 func Props(c Config) *actor.Props {
 	return kit.NumberedProps(c.Env, "monitor", func(incarnation uint64) actor.Actor {
-		cluster := monitor.NewCluster()
+		cluster := coremonitor.NewCluster()
 		if c.Replicator != nil {
-			cluster.Changed(monitor.View{Role: monitor.Candidate})
+			cluster.Changed(coremonitor.View{Role: coremonitor.Candidate})
 		}
-		return &watcher{config: c, incarnation: incarnation, number: incarnation << 32, stopTick: func() bool { return false },
-			queue: monitor.NewQueue(), locks: monitor.NewLocks(), cluster: cluster,
-			daemon: monitor.Daemon{Version: c.Version, Started: c.Started}, gatherers: newGatherers(c)}
+		return &monitor{config: c, incarnation: incarnation, number: incarnation << 32, stopTick: func() bool { return false },
+			queue: coremonitor.NewQueue(), locks: coremonitor.NewLocks(), cluster: cluster,
+			daemon: coremonitor.Daemon{Version: c.Version, Started: c.Started}, gatherers: newGatherers(c)}
 	})
 }
 
-// watcher is the actor.
-type watcher struct {
+// monitor is the actor.
+type monitor struct {
 	config      Config
 	incarnation uint64
 	number      uint64 // of the last question
@@ -105,12 +105,12 @@ type watcher struct {
 
 	gatherers   []*gatherer // in the order of the listing
 	configuring configuration
-	queue       *monitor.Queue
-	locks       *monitor.Locks
-	cluster     *monitor.Cluster
-	cpu         monitor.CPU
-	xenCPU      monitor.XenCPU
-	daemon      monitor.Daemon
+	queue       *coremonitor.Queue
+	locks       *coremonitor.Locks
+	cluster     *coremonitor.Cluster
+	cpu         coremonitor.CPU
+	xenCPU      coremonitor.XenCPU
+	daemon      coremonitor.Daemon
 	values      values
 	askedNodes  uint64 // number of the open question for the states of the nodes; 0: none is open
 	askedStock  uint64
@@ -124,7 +124,7 @@ type (
 	publishDue struct{ incarnation uint64 }
 )
 
-func (w *watcher) Receive(ctx actor.Context) {
+func (w *monitor) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		w.start(ctx)
@@ -165,16 +165,16 @@ func (w *watcher) Receive(ctx actor.Context) {
 	}
 }
 
-func (w *watcher) now() time.Time { return w.config.Env.Clock().Now() }
+func (w *monitor) now() time.Time { return w.config.Env.Clock().Now() }
 
-func (w *watcher) next() uint64 {
+func (w *monitor) next() uint64 {
 	w.number++
 	return w.number
 }
 
 // start asks every actor for its state, and begins to gather.
-func (w *watcher) start(ctx actor.Context) {
-	w.askStorage(ctx)
+func (w *monitor) start(ctx actor.Context) {
+	w.askConfigStore(ctx)
 	if w.config.Replicator != nil {
 		ctx.Request(w.config.Replicator, &replicator.Publish{})
 	} else {
@@ -185,7 +185,7 @@ func (w *watcher) start(ctx actor.Context) {
 }
 
 // askMasters asks the actors that only the master has. Those that are not started yet announce themselves later.
-func (w *watcher) askMasters(ctx actor.Context) {
+func (w *monitor) askMasters(ctx actor.Context) {
 	if w.config.Locks != nil {
 		ctx.Request(w.config.Locks, &locks.PublishAll{})
 	}
@@ -195,7 +195,7 @@ func (w *watcher) askMasters(ctx actor.Context) {
 }
 
 // ticked begins what is due.
-func (w *watcher) ticked(ctx actor.Context, m *ticked) {
+func (w *monitor) ticked(ctx actor.Context, m *ticked) {
 	if m.incarnation != w.incarnation {
 		return
 	}
@@ -207,7 +207,7 @@ func (w *watcher) ticked(ctx actor.Context, m *ticked) {
 }
 
 // changed plans a snapshot.
-func (w *watcher) changed(ctx actor.Context) {
+func (w *monitor) changed(ctx actor.Context) {
 	w.hasChanged = true
 	if !w.publishing {
 		w.publish(ctx)
@@ -215,13 +215,13 @@ func (w *watcher) changed(ctx actor.Context) {
 }
 
 // publish shows a snapshot and begins a pause.
-func (w *watcher) publish(ctx actor.Context) {
+func (w *monitor) publish(ctx actor.Context) {
 	w.hasChanged, w.publishing = false, true
 	w.config.Board.Show(w.snapshot())
 	kit.SendAfter(w.config.Env.Clock(), ctx.ActorSystem(), Pause, ctx.Self(), &publishDue{w.incarnation})
 }
 
-func (w *watcher) publishDue(ctx actor.Context, m *publishDue) {
+func (w *monitor) publishDue(ctx actor.Context, m *publishDue) {
 	if m.incarnation != w.incarnation {
 		return
 	}
@@ -232,9 +232,9 @@ func (w *watcher) publishDue(ctx actor.Context, m *publishDue) {
 
 // configuration is the configuration as far as this node knows it.
 type configuration struct {
-	current *model.Config  // nil: unknown
-	failure string         // why it cannot be read; "": it can
-	facts   *monitor.Facts // of current, or from the candidates; the last known ones stay
+	current *model.Config      // nil: unknown
+	failure string             // why it cannot be read; "": it can
+	facts   *coremonitor.Facts // of current, or from the candidates; the last known ones stay
 	factsOf *model.Config
 	asked   uint64 // number of the open question to the candidates; 0: none is open
 	askedAt time.Time

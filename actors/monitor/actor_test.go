@@ -94,7 +94,7 @@ func onBench(t *testing.T, change func(*bench, *monitor.Config), f func(*testing
 		b := &bench{Env: e, t: t, queue: e.Probe("queue"), locks: e.Probe("locks"), storage: e.Probe("configstore"), board: &board{},
 			sources: &sources{env: e, hang: map[string]bool{}, fails: map[string]error{}, absent: map[string]bool{core.LV: true, core.XenCPULoad: true, core.InstStatus: true}, asked: map[string]int{}, open: map[string]*monitor.Gathered{}}}
 		c := monitor.Config{Env: e.Env, Sources: b.sources, Board: b.board, Node: "node1.example", Version: "v1", Started: e.Clock.Now(),
-			Queue: b.queue.PID, Locks: b.locks.PID, Storage: b.storage.PID, Release: "3.0.2"}
+			Queue: b.queue.PID, Locks: b.locks.PID, ConfigStore: b.storage.PID, Release: "3.0.2"}
 		if change != nil {
 			change(b, &c)
 		}
@@ -352,7 +352,7 @@ func (c *candidates) Ask(number uint64, _ string, _ *actor.PID) {
 func TestANodeWithoutACopyAsksTheCandidates(t *testing.T) {
 	c := &candidates{}
 	onBench(t, func(_ *bench, config *monitor.Config) {
-		config.Candidates, config.Queue, config.Locks, config.Storage = c, nil, nil, nil
+		config.Candidates, config.Queue, config.Locks, config.ConfigStore = c, nil, nil, nil
 	}, func(t *testing.T, b *bench) {
 		b.Advance(monitor.Pause)
 		require.Equal(t, []string{core.CPULoad, core.DiskStats, core.DRBD, core.Lockstepd, core.ConfigName}, b.names(), "defaults before the first answer")

@@ -8,12 +8,12 @@ import (
 	"lockstep/actors/locks"
 	"lockstep/actors/replicator"
 	"lockstep/core/config/model"
-	"lockstep/core/monitor"
+	coremonitor "lockstep/core/monitor"
 	"lockstep/messages"
 )
 
 // queueStarted subscribes to all jobs, and then asks for them: changes that come before the list are in it.
-func (w *watcher) queueStarted(ctx actor.Context) {
+func (w *monitor) queueStarted(ctx actor.Context) {
 	w.queue.Forget()
 	ctx.Request(w.config.Queue, &messages.SubscribeAllJobs{})
 	ctx.Request(w.config.Queue, &messages.ListJobs{Request: w.next(), All: true})
@@ -22,13 +22,13 @@ func (w *watcher) queueStarted(ctx actor.Context) {
 }
 
 // askQueue asks for what the queue does not send at a change: whether it is drained.
-func (w *watcher) askQueue(ctx actor.Context) {
+func (w *monitor) askQueue(ctx actor.Context) {
 	if w.cluster.Role().RunsQueue() && w.config.Queue != nil {
 		ctx.Request(w.config.Queue, &messages.GetQueueStatus{Request: w.next()})
 	}
 }
 
-func (w *watcher) jobsListed(ctx actor.Context, m *messages.ListJobsResult) {
+func (w *monitor) jobsListed(ctx actor.Context, m *messages.ListJobsResult) {
 	infos := make([]*messages.JobInfo, 0, len(m.Rows))
 	for _, row := range m.Rows {
 		if row.Info != nil {
@@ -39,13 +39,13 @@ func (w *watcher) jobsListed(ctx actor.Context, m *messages.ListJobsResult) {
 	w.changed(ctx)
 }
 
-func (w *watcher) jobsChanged(ctx actor.Context, m *messages.JobStatesChanged) {
+func (w *monitor) jobsChanged(ctx actor.Context, m *messages.JobStatesChanged) {
 	w.queue.Changed(w.now(), m.Jobs, len(m.Archived))
-	w.soon(monitor.Processes)
+	w.soon(coremonitor.Processes)
 	w.changed(ctx)
 }
 
-func (w *watcher) queueAnswered(ctx actor.Context, m *messages.GetQueueStatusResult) {
+func (w *monitor) queueAnswered(ctx actor.Context, m *messages.GetQueueStatusResult) {
 	if w.values.drained != m.Drained {
 		w.values.drained = m.Drained
 		w.changed(ctx)
@@ -53,13 +53,13 @@ func (w *watcher) queueAnswered(ctx actor.Context, m *messages.GetQueueStatusRes
 }
 
 // locksStarted asks for all owners: subscribers get changes only.
-func (w *watcher) locksStarted(ctx actor.Context) {
+func (w *monitor) locksStarted(ctx actor.Context) {
 	w.locks.Forget()
 	ctx.Request(w.config.Locks, &locks.PublishAll{})
 	w.changed(ctx)
 }
 
-func (w *watcher) locksChanged(ctx actor.Context, m *locks.Published) {
+func (w *monitor) locksChanged(ctx actor.Context, m *locks.Published) {
 	w.locks.Died(w.now(), m.Dead)
 	if m.Complete || len(m.Records) > 0 {
 		w.locks.Changed(w.now(), m.Records, m.Complete)
@@ -68,22 +68,22 @@ func (w *watcher) locksChanged(ctx actor.Context, m *locks.Published) {
 }
 
 // configChanged takes the configuration of this node; nil with the failure if it cannot be read. The last known facts stay.
-func (w *watcher) configChanged(ctx actor.Context, c *model.Config, failure string) {
+func (w *monitor) configChanged(ctx actor.Context, c *model.Config, failure string) {
 	k := &w.configuring
 	if c == k.current && failure == k.failure {
 		return
 	}
 	k.current, k.failure = c, failure
-	if c != nil && !monitor.SameFacts(c, k.factsOf) {
+	if c != nil && !coremonitor.SameFacts(c, k.factsOf) {
 		k.factsOf = c
-		w.setFacts(monitor.FactsOf(c, w.config.Node))
+		w.setFacts(coremonitor.FactsOf(c, w.config.Node))
 	}
-	w.soon(monitor.ConfigName)
+	w.soon(coremonitor.ConfigName)
 	w.changed(ctx)
 }
 
 // setFacts takes new facts. A collector whose setting has changed gathers at the next tick.
-func (w *watcher) setFacts(f *monitor.Facts) {
+func (w *monitor) setFacts(f *coremonitor.Facts) {
 	before := w.configuring.facts
 	w.configuring.facts = f
 	for _, g := range w.gatherers {
@@ -93,14 +93,14 @@ func (w *watcher) setFacts(f *monitor.Facts) {
 	}
 }
 
-// askStorage asks for the configuration of this node. Loaded says why there is none; Published comes at each change.
-func (w *watcher) askStorage(ctx actor.Context) {
-	if w.config.Storage != nil {
-		ctx.Request(w.config.Storage, &configstore.Load{Request: w.next()})
+// askConfigStore asks for the configuration of this node. Loaded says why there is none; Published comes at each change.
+func (w *monitor) askConfigStore(ctx actor.Context) {
+	if w.config.ConfigStore != nil {
+		ctx.Request(w.config.ConfigStore, &configstore.Load{Request: w.next()})
 	}
 }
 
-func (w *watcher) configLoaded(ctx actor.Context, m *configstore.Loaded) {
+func (w *monitor) configLoaded(ctx actor.Context, m *configstore.Loaded) {
 	switch {
 	case m.Failure != nil:
 		w.configChanged(ctx, nil, m.Failure.Text)
@@ -110,7 +110,7 @@ func (w *watcher) configLoaded(ctx actor.Context, m *configstore.Loaded) {
 }
 
 // askCandidates asks the candidates on a node without a copy of the configuration.
-func (w *watcher) askCandidates(ctx actor.Context) {
+func (w *monitor) askCandidates(ctx actor.Context) {
 	k := &w.configuring
 	if w.config.Candidates == nil || !k.askedAt.IsZero() && w.now().Sub(k.askedAt) < askInterval {
 		return
@@ -120,12 +120,12 @@ func (w *watcher) askCandidates(ctx actor.Context) {
 }
 
 // candidatesAnswered takes the facts of a node without a copy of the configuration, unless they are older than the known ones.
-func (w *watcher) candidatesAnswered(ctx actor.Context, m *Answered) {
+func (w *monitor) candidatesAnswered(ctx actor.Context, m *Answered) {
 	k := &w.configuring
 	if m.Number != k.asked || m.Err != nil {
 		return
 	}
-	f, err := monitor.FactsFrom(m.Answers)
+	f, err := coremonitor.FactsFrom(m.Answers)
 	if err != nil {
 		w.config.Env.Log().WithField("err", err).Warn("answer of a candidate about the configuration cannot be understood; the last known settings stay")
 		return
@@ -139,14 +139,14 @@ func (w *watcher) candidatesAnswered(ctx actor.Context, m *Answered) {
 
 // clusterChanged takes what this node knows of its cluster. On a node that becomes the master, the actors of the master announce
 // themselves, or are asked after a restart of this actor.
-func (w *watcher) clusterChanged(ctx actor.Context, m *replicator.Published) {
+func (w *monitor) clusterChanged(ctx actor.Context, m *replicator.Published) {
 	was := w.cluster.Role()
-	v := monitor.View{Role: roleOf(m), Term: m.Term, Leader: m.Leader, Applied: m.Applied}
+	v := coremonitor.View{Role: roleOf(m), Term: m.Term, Leader: m.Leader, Applied: m.Applied}
 	if m.Failure != nil {
 		v.Failure = m.Failure.Text
 	}
 	for _, member := range m.Members {
-		v.Members = append(v.Members, monitor.Member{Name: member.Name, Address: member.Address, Voter: member.Voter})
+		v.Members = append(v.Members, coremonitor.Member{Name: member.Name, Address: member.Address, Voter: member.Voter})
 	}
 	w.cluster.Changed(v)
 	for _, took := range m.CommitTimes {
@@ -155,7 +155,7 @@ func (w *watcher) clusterChanged(ctx actor.Context, m *replicator.Published) {
 	if v.Role != was {
 		w.queue.Forget()
 		w.locks.Forget()
-		w.soon(monitor.Replication)
+		w.soon(coremonitor.Replication)
 		if v.Role.RunsQueue() {
 			w.askMasters(ctx)
 		}
@@ -164,19 +164,19 @@ func (w *watcher) clusterChanged(ctx actor.Context, m *replicator.Published) {
 }
 
 // roleOf returns the role of this node. A node that leads is the master when the configuration names it.
-func roleOf(m *replicator.Published) monitor.Role {
+func roleOf(m *replicator.Published) coremonitor.Role {
 	switch {
 	case m.Master:
-		return monitor.Leader
+		return coremonitor.Leader
 	case m.Leader == "":
-		return monitor.Candidate
+		return coremonitor.Candidate
 	}
-	return monitor.Follower
+	return coremonitor.Follower
 }
 
 // askCluster asks for the states of the other nodes. The answer to the question before may still be on its way.
-func (w *watcher) askCluster(ctx actor.Context) {
-	if w.config.Replicator != nil && w.cluster.Role() == monitor.Leader {
+func (w *monitor) askCluster(ctx actor.Context) {
+	if w.config.Replicator != nil && w.cluster.Role() == coremonitor.Leader {
 		w.askedNodes = w.next()
 		ctx.Request(w.config.Replicator, &messages.GetNodes{Request: w.askedNodes, WithStates: true})
 	}
@@ -186,25 +186,25 @@ func (w *watcher) askCluster(ctx actor.Context) {
 	}
 }
 
-func (w *watcher) nodesAnswered(ctx actor.Context, m *messages.GetNodesResult) {
-	if m.Request != w.askedNodes || w.cluster.Role() != monitor.Leader {
+func (w *monitor) nodesAnswered(ctx actor.Context, m *messages.GetNodesResult) {
+	if m.Request != w.askedNodes || w.cluster.Role() != coremonitor.Leader {
 		return
 	}
-	var states []monitor.MemberState
+	var states []coremonitor.MemberState
 	for _, s := range m.States {
-		states = append(states, monitor.MemberState{Name: s.Name, Answers: s.Answers, Applied: s.Applied})
+		states = append(states, coremonitor.MemberState{Name: s.Name, Answers: s.Answers, Applied: s.Applied})
 	}
 	w.cluster.Answered(w.now(), states)
 	w.changed(ctx)
 }
 
-func (w *watcher) stockNodesAnswered(ctx actor.Context, m *distributor.GetNodesResult) {
+func (w *monitor) stockNodesAnswered(ctx actor.Context, m *distributor.GetNodesResult) {
 	if m.Request != w.askedStock {
 		return
 	}
-	var nodes []monitor.StockNode
+	var nodes []coremonitor.StockNode
 	for _, n := range m.Nodes {
-		s := monitor.StockNode{Name: n.Name, Failures: n.ConfigFile.Failures + n.Ssconf.Failures}
+		s := coremonitor.StockNode{Name: n.Name, Failures: n.ConfigFile.Failures + n.Ssconf.Failures}
 		if n.ConfigFile.Behind > 0 {
 			s.Behind++
 		}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/core/monitor"
+	coremonitor "lockstep/core/monitor"
 )
 
 // emptyInterval is the pause until lvs runs again on a node without volumes, since it costs more than all other collectors.
@@ -14,33 +14,33 @@ const emptyInterval = time.Minute
 
 // gatherer is a collector with the state of its readings.
 type gatherer struct {
-	monitor.Collector
+	coremonitor.Collector
 	source  bool // it reads something through Sources
 	present bool // there is something to report
 	due     time.Time
 	asked   uint64 // number of the reading in progress; 0: none
 	since   time.Time
-	overdue bool // that reading takes longer than monitor.GatherTimeout
-	report  *monitor.Report
-	reading monitor.Reading // of an own collector: the last one
+	overdue bool // that reading takes longer than coremonitor.GatherTimeout
+	report  *coremonitor.Report
+	reading coremonitor.Reading // of an own collector: the last one
 }
 
 // newGatherers returns the collectors of this node. Own collectors have something to report if the node has their actors.
 func newGatherers(c Config) []*gatherer {
 	queue, replication := c.Queue != nil, c.Replicator != nil || c.Queue != nil
-	present := map[string]bool{monitor.QueueName: queue, monitor.LocksName: queue, monitor.Replication: replication, monitor.Processes: queue,
-		monitor.Lockstepd: true, monitor.ConfigName: true}
+	present := map[string]bool{coremonitor.QueueName: queue, coremonitor.LocksName: queue, coremonitor.Replication: replication, coremonitor.Processes: queue,
+		coremonitor.Lockstepd: true, coremonitor.ConfigName: true}
 	var all []*gatherer
-	for _, collector := range monitor.Collectors() {
+	for _, collector := range coremonitor.Collectors() {
 		if collector.Own && !present[collector.Name] {
 			continue
 		}
-		all = append(all, &gatherer{Collector: collector, present: collector.Own, source: collector.Name != monitor.LocksName})
+		all = append(all, &gatherer{Collector: collector, present: collector.Own, source: collector.Name != coremonitor.LocksName})
 	}
 	return all
 }
 
-func (w *watcher) gatherer(name string) *gatherer {
+func (w *monitor) gatherer(name string) *gatherer {
 	for _, g := range w.gatherers {
 		if g.Name == name {
 			return g
@@ -50,22 +50,22 @@ func (w *watcher) gatherer(name string) *gatherer {
 }
 
 // isActive reports whether the collector's report is shown.
-func (w *watcher) isActive(g *gatherer) bool {
+func (w *monitor) isActive(g *gatherer) bool {
 	return g.present && g.report != nil && w.configuring.facts.SettingOf(g.Collector).Active && (!g.NeedsXen || w.configuring.facts.HasXen())
 }
 
 // isWanted reports whether a collector gathers. The history of the processors is kept while its report is inactive.
-func (w *watcher) isWanted(g *gatherer) bool {
+func (w *monitor) isWanted(g *gatherer) bool {
 	f := w.configuring.facts
-	return f.SettingOf(g.Collector).Active && (!g.NeedsXen || f.HasXen()) || g.Name == monitor.CPULoad
+	return f.SettingOf(g.Collector).Active && (!g.NeedsXen || f.HasXen()) || g.Name == coremonitor.CPULoad
 }
 
 // gatherIfDue begins a reading when its time has come and the last one has ended.
-func (w *watcher) gatherIfDue(ctx actor.Context, g *gatherer) {
+func (w *monitor) gatherIfDue(ctx actor.Context, g *gatherer) {
 	now := w.now()
-	if g.asked != 0 && !g.overdue && now.Sub(g.since) >= monitor.GatherTimeout {
+	if g.asked != 0 && !g.overdue && now.Sub(g.since) >= coremonitor.GatherTimeout {
 		g.overdue, g.present = true, true
-		g.report = monitor.Failed(g.Collector, now, g.Name+" does not answer for more than "+monitor.GatherTimeout.String(), "")
+		g.report = coremonitor.Failed(g.Collector, now, g.Name+" does not answer for more than "+coremonitor.GatherTimeout.String(), "")
 		w.changed(ctx)
 	}
 	if !w.isWanted(g) || now.Before(g.due) {
@@ -73,12 +73,12 @@ func (w *watcher) gatherIfDue(ctx actor.Context, g *gatherer) {
 	}
 	g.due = now.Add(w.configuring.facts.SettingOf(g.Collector).Interval)
 	switch g.Name {
-	case monitor.Replication:
+	case coremonitor.Replication:
 		w.askCluster(ctx)
-	case monitor.QueueName:
+	case coremonitor.QueueName:
 		w.askQueue(ctx)
-	case monitor.ConfigName:
-		w.askStorage(ctx)
+	case coremonitor.ConfigName:
+		w.askConfigStore(ctx)
 	}
 	if g.Own {
 		w.changed(ctx) // times in the report grow
@@ -90,14 +90,14 @@ func (w *watcher) gatherIfDue(ctx actor.Context, g *gatherer) {
 }
 
 // soon gathers for a collector at the next tick.
-func (w *watcher) soon(name string) {
+func (w *monitor) soon(name string) {
 	if g := w.gatherer(name); g != nil {
 		g.due = time.Time{}
 	}
 }
 
 // gathered takes a reading. One for a former incarnation is ignored.
-func (w *watcher) gathered(ctx actor.Context, m *Gathered) {
+func (w *monitor) gathered(ctx actor.Context, m *Gathered) {
 	g := w.gatherer(m.Collector)
 	if g == nil || g.asked != m.Number {
 		return
@@ -112,7 +112,7 @@ func (w *watcher) gathered(ctx actor.Context, m *Gathered) {
 	}
 	g.present = true
 	now := w.now()
-	if g.Name == monitor.LV && m.Err == nil && len(bytes.TrimSpace(m.Reading.Text)) == 0 {
+	if g.Name == coremonitor.LV && m.Err == nil && len(bytes.TrimSpace(m.Reading.Text)) == 0 {
 		g.due = now.Add(max(emptyInterval, w.configuring.facts.SettingOf(g.Collector).Interval))
 	}
 	if g.Own {
@@ -125,36 +125,36 @@ func (w *watcher) gathered(ctx actor.Context, m *Gathered) {
 }
 
 // report makes the report of one of Ganeti's collectors.
-func (w *watcher) report(g *gatherer, now time.Time, m *Gathered) *monitor.Report {
+func (w *monitor) report(g *gatherer, now time.Time, m *Gathered) *coremonitor.Report {
 	err := m.Err
-	var d monitor.Data
+	var d coremonitor.Data
 	if err == nil {
 		d, err = w.data(g.Name, now, m.Reading)
 	}
 	if err != nil {
-		return monitor.Failed(g.Collector, now, err.Error(), "")
+		return coremonitor.Failed(g.Collector, now, err.Error(), "")
 	}
-	return monitor.NewReport(g.Collector, now, d)
+	return coremonitor.NewReport(g.Collector, now, d)
 }
 
-func (w *watcher) data(name string, now time.Time, r monitor.Reading) (monitor.Data, error) {
+func (w *monitor) data(name string, now time.Time, r coremonitor.Reading) (coremonitor.Data, error) {
 	f := w.configuring.facts
 	switch name {
-	case monitor.CPULoad:
+	case coremonitor.CPULoad:
 		if err := w.cpu.Add(now, r.Text); err != nil {
-			return monitor.Data{}, err
+			return coremonitor.Data{}, err
 		}
 		return w.cpu.Data()
-	case monitor.XenCPULoad:
+	case coremonitor.XenCPULoad:
 		err := w.xenCPU.Add(now, r.Text)
 		return w.xenCPU.Data(), err
-	case monitor.DRBD:
-		return monitor.DRBDData(r.Text, f)
-	case monitor.LV:
-		return monitor.LVData(r.Text, f)
-	case monitor.InstStatus:
-		return monitor.XenData(r.Xen, f)
+	case coremonitor.DRBD:
+		return coremonitor.DRBDData(r.Text, f)
+	case coremonitor.LV:
+		return coremonitor.LVData(r.Text, f)
+	case coremonitor.InstStatus:
+		return coremonitor.XenData(r.Xen, f)
 	default:
-		return monitor.DiskStatsData(r.Text)
+		return coremonitor.DiskStatsData(r.Text)
 	}
 }

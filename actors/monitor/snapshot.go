@@ -6,21 +6,21 @@ import (
 
 	"lockstep/core/config/model"
 	"lockstep/core/config/ssconf"
-	"lockstep/core/monitor"
+	coremonitor "lockstep/core/monitor"
 )
 
 // values are what the own collectors know beside the trackers.
 type values struct {
 	drained bool
 	behind  ssconfBehind
-	usage   *monitor.DaemonReport // of the last reading
-	read    time.Time             // time of that reading
+	usage   *coremonitor.DaemonReport // of the last reading
+	read    time.Time                 // time of that reading
 }
 
 // snapshot makes the reports of the own collectors again, and puts all active ones together.
-func (w *watcher) snapshot() *monitor.Snapshot {
+func (w *monitor) snapshot() *coremonitor.Snapshot {
 	now := w.now()
-	s := &monitor.Snapshot{Taken: now}
+	s := &coremonitor.Snapshot{Taken: now}
 	for _, g := range w.gatherers {
 		if g.Own {
 			w.refreshOwn(g, now, s)
@@ -29,52 +29,52 @@ func (w *watcher) snapshot() *monitor.Snapshot {
 			s.Reports = append(s.Reports, g.report)
 		}
 	}
-	s.Listing = monitor.EncodeListing(s.Reports)
-	s.Ready = (w.configuring.current != nil || w.configuring.facts != nil) && w.cluster.Role() != monitor.Candidate
+	s.Listing = coremonitor.EncodeListing(s.Reports)
+	s.Ready = (w.configuring.current != nil || w.configuring.facts != nil) && w.cluster.Role() != coremonitor.Candidate
 	return s
 }
 
 // refreshOwn makes the report of an own collector and puts its values into the snapshot, if it is active.
-func (w *watcher) refreshOwn(g *gatherer, now time.Time, s *monitor.Snapshot) {
+func (w *monitor) refreshOwn(g *gatherer, now time.Time, s *coremonitor.Snapshot) {
 	if !w.configuring.facts.SettingOf(g.Collector).Active || g.overdue {
 		return
 	}
 	if g.reading.Err != nil {
-		g.report = monitor.Failed(g.Collector, now, "the values cannot be read", g.reading.Err.Error())
+		g.report = coremonitor.Failed(g.Collector, now, "the values cannot be read", g.reading.Err.Error())
 		return
 	}
 	role := w.cluster.Role()
-	var data monitor.Data
+	var data coremonitor.Data
 	switch g.Name {
-	case monitor.QueueName:
-		r := w.queue.Report(now, role, monitor.QueueState{Drained: w.values.drained, RunSlots: w.runSlots(), Disk: g.reading.Disk})
+	case coremonitor.QueueName:
+		r := w.queue.Report(now, role, coremonitor.QueueState{Drained: w.values.drained, RunSlots: w.runSlots(), Disk: g.reading.Disk})
 		s.Queue, data = &r, r.Data()
-	case monitor.LocksName:
+	case coremonitor.LocksName:
 		r := w.locks.Report(now, role)
 		s.Locks, data = &r, r.Data()
-	case monitor.Replication:
+	case coremonitor.Replication:
 		w.cluster.Read(g.reading.Term, g.reading.Committed)
 		r := w.cluster.Report(now)
 		s.Replication, data = &r, r.Data()
-	case monitor.Processes:
+	case coremonitor.Processes:
 		isUnfinished := w.queue.Unfinished
 		if !role.RunsQueue() || !w.queue.IsKnown() {
 			isUnfinished = nil
 		}
-		r := monitor.NewProcessReport(g.reading.Processes, isUnfinished)
+		r := coremonitor.NewProcessReport(g.reading.Processes, isUnfinished)
 		s.Processes, data = &r, r.Data()
-	case monitor.Lockstepd:
+	case coremonitor.Lockstepd:
 		r := w.daemonReport(now, g.reading)
 		s.Daemon, data = r, r.Data()
-	case monitor.ConfigName:
-		r := monitor.NewConfigReport(w.configuring.current, w.configuring.failure, w.values.behind.names(w.configuring.current, g.reading, w.config.Release))
+	case coremonitor.ConfigName:
+		r := coremonitor.NewConfigReport(w.configuring.current, w.configuring.failure, w.values.behind.names(w.configuring.current, g.reading, w.config.Release))
 		s.Config, data = &r, r.Data()
 	}
-	g.report = monitor.NewReport(g.Collector, now, data)
+	g.report = coremonitor.NewReport(g.Collector, now, data)
 }
 
 // daemonReport computes the use of the processor once for each reading.
-func (w *watcher) daemonReport(now time.Time, reading monitor.Reading) *monitor.DaemonReport {
+func (w *monitor) daemonReport(now time.Time, reading coremonitor.Reading) *coremonitor.DaemonReport {
 	w.daemon.Restarts = reading.Usage.Restarts
 	if w.values.usage == nil || !reading.Taken.Equal(w.values.read) {
 		r := w.daemon.Report(reading.Taken, reading.Usage)
@@ -86,7 +86,7 @@ func (w *watcher) daemonReport(now time.Time, reading monitor.Reading) *monitor.
 }
 
 // runSlots is the number of jobs that may run; 0: unknown.
-func (w *watcher) runSlots() int {
+func (w *monitor) runSlots() int {
 	if w.configuring.current == nil {
 		return 0
 	}
@@ -102,7 +102,7 @@ type ssconfBehind struct {
 
 // names returns the names of the ssconf files that differ from the values of the configuration. A node without such files has
 // none that is behind: its daemon does not write them.
-func (b *ssconfBehind) names(c *model.Config, r monitor.Reading, release string) []string {
+func (b *ssconfBehind) names(c *model.Config, r coremonitor.Reading, release string) []string {
 	if c == nil || len(r.Files) == 0 {
 		return nil
 	}

@@ -21,7 +21,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	clusterconfig "lockstep/actors/config"
+	"lockstep/actors/clusterconfig"
 	"lockstep/actors/kit"
 	"lockstep/actors/opcodes"
 	"lockstep/actors/store"

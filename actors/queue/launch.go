@@ -7,7 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	clusterconfig "lockstep/actors/config"
+	"lockstep/actors/clusterconfig"
 	"lockstep/actors/opcodes"
 	"lockstep/core/config"
 	"lockstep/core/job"

@@ -16,11 +16,11 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/config"
+	"lockstep/actors/clusterconfig"
 	"lockstep/actors/kit"
 	"lockstep/actors/store"
 	"lockstep/core/config/model"
-	"lockstep/core/queuecopy"
+	corecopy "lockstep/core/queuecopy"
 	"lockstep/messages"
 )
 
@@ -29,7 +29,7 @@ type Daemons interface {
 	// Call makes a call in the background: it reads the files of the units, calls the node daemon, and calls done once, on any
 	// goroutine, never within Call. An AskMaster, which is the first call of an incarnation to a node, is made when all earlier calls to
 	// that node have ended. Other calls are made at once.
-	Call(call queuecopy.Call, done func(queuecopy.Result))
+	Call(call corecopy.Call, done func(corecopy.Result))
 }
 
 // Config is what the actor needs.
@@ -39,20 +39,21 @@ type Config struct {
 	Self          string // name of this node: the queue is sent while it is the master's; "": this node is the master
 	ClusterConfig *actor.PID
 	Clients       []*actor.PID // get Started
-	Acknowledge   queuecopy.Acknowledge
+	Acknowledge   corecopy.Acknowledge
 }
 
 // Props makes the actor.
 func Props(c Config) *actor.Props {
 	return kit.NumberedProps(c.Env, "queuecopy", func(incarnation uint64) actor.Actor {
-		return &copier{config: c, incarnation: incarnation, tracker: queuecopy.New(c.Acknowledge), stopTimer: func() bool { return false }}
+		return &queuecopy{config: c, incarnation: incarnation, tracker: corecopy.New(c.Acknowledge), stopTimer: func() bool { return false }}
 	})
 }
 
-type copier struct {
+// queuecopy is the actor.
+type queuecopy struct {
 	config      Config
 	incarnation uint64
-	tracker     *queuecopy.Tracker
+	tracker     *corecopy.Tracker
 	known       *model.Config // nil: none yet
 
 	questions []question // without answer
@@ -68,14 +69,14 @@ type question struct {
 	*Await
 }
 
-func (c *copier) Receive(ctx actor.Context) {
+func (c *queuecopy) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		ctx.Request(c.config.ClusterConfig, &messages.PublishConfig{})
 		for _, client := range c.config.Clients {
 			ctx.Send(client, &Started{c.incarnation})
 		}
-	case *config.Published:
+	case *clusterconfig.Published:
 		c.configured(m.Config)
 		c.next(ctx)
 	case *store.Changed:
@@ -110,10 +111,10 @@ func (c *copier) Receive(ctx actor.Context) {
 	}
 }
 
-func (c *copier) now() time.Time { return c.config.Env.Clock().Now() }
+func (c *queuecopy) now() time.Time { return c.config.Env.Clock().Now() }
 
 // configured takes the nodes of a configuration.
-func (c *copier) configured(current *model.Config) {
+func (c *queuecopy) configured(current *model.Config) {
 	if c.known != nil && c.known.Nodes == current.Nodes && c.known.Cluster == current.Cluster {
 		return
 	}
@@ -128,22 +129,22 @@ func (c *copier) configured(current *model.Config) {
 		c.tracker.SetNodes(c.now(), "", nil)
 		return
 	}
-	var candidates []queuecopy.Node
+	var candidates []corecopy.Node
 	for id, n := range current.Nodes.All() {
 		if id != uuid && n.Value.MasterCandidate && !n.Value.Offline {
-			candidates = append(candidates, queuecopy.Node{UUID: id, Name: n.Value.Name, Address: n.Value.PrimaryIP})
+			candidates = append(candidates, corecopy.Node{UUID: id, Name: n.Value.Name, Address: n.Value.PrimaryIP})
 		}
 	}
 	c.tracker.SetNodes(c.now(), master.Value.Name, candidates)
 }
 
 // next carries out what follows from the last message.
-func (c *copier) next(ctx actor.Context) {
+func (c *queuecopy) next(ctx actor.Context) {
 	now := c.now()
 	decision := c.tracker.Next(now)
 	for _, call := range decision.Calls {
 		root, self, incarnation := ctx.ActorSystem().Root, ctx.Self(), c.incarnation
-		c.config.Daemons.Call(call, func(r queuecopy.Result) { root.Send(self, &callEnded{incarnation, call, r}) })
+		c.config.Daemons.Call(call, func(r corecopy.Result) { root.Send(self, &callEnded{incarnation, call, r}) })
 	}
 	c.logCandidates(decision)
 	c.answer(ctx, decision.Released)
@@ -157,7 +158,7 @@ func (c *copier) next(ctx actor.Context) {
 	}
 }
 
-func (c *copier) callEnded(ctx actor.Context, m *callEnded) {
+func (c *queuecopy) callEnded(ctx actor.Context, m *callEnded) {
 	effect := c.tracker.Done(c.now(), m.call.Number, m.result)
 	log := c.config.Env.Log().WithFields(logrus.Fields{"node": m.call.Node.Name, "address": m.call.Node.Address, "op": m.call.Op.String()})
 	switch {

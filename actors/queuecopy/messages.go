@@ -1,6 +1,6 @@
 package queuecopy
 
-import "lockstep/core/queuecopy"
+import corecopy "lockstep/core/queuecopy"
 
 // Started tells clients of an incarnation. The jobs actor answers with ProcessBegan for each process of Ganeti that runs. A client
 // asks its open questions again.
@@ -16,10 +16,10 @@ type ProcessEnded struct{ ID int64 }
 // changes nothing.
 type Await struct {
 	Request uint64
-	Units   []queuecopy.Unit
+	Units   []corecopy.Unit
 }
 
-// AwaitResult answers Await. Late: a majority is wanted, and there is none yet; queuecopy.AwaitMax has passed.
+// AwaitResult answers Await. Late: a majority is wanted, and there is none yet; corecopy.AwaitMax has passed.
 type AwaitResult struct {
 	Request uint64
 	Late    bool
@@ -34,7 +34,7 @@ type GetNodes struct{ Request uint64 }
 // GetNodesResult says what each candidate lacks, by uuid.
 type GetNodesResult struct {
 	Request uint64
-	Nodes   []queuecopy.NodeState
+	Nodes   []corecopy.NodeState
 }
 
 // GetRequest is the number of the request.
@@ -43,8 +43,8 @@ func (r *GetNodesResult) GetRequest() uint64 { return r.Request }
 // callEnded is the end of a call.
 type callEnded struct {
 	incarnation uint64
-	call        queuecopy.Call
-	result      queuecopy.Result
+	call        corecopy.Call
+	result      corecopy.Result
 }
 
 // wake is the timer of the next decision.

@@ -32,21 +32,21 @@ type Config struct {
 	Env   *kit.Env
 	Log   Log
 	Store *actor.PID
-	// Configs is the configstore of this node.
-	Configs *actor.PID
+	// ConfigStore is the configstore of this node.
+	ConfigStore *actor.PID
 	// Master receives BecomeMaster and ResignMaster.
 	Master *actor.PID
 	// Standby receives LogLeaderChanged when another node is the master.
 	Standby *actor.PID
 	// Clients receive StoreStarted when this node becomes the master.
 	Clients []*actor.PID
-	// ConfigClients receive configstore.Started when this node becomes the master.
-	ConfigClients []*actor.PID
-	Peers         Peers                    // nil if other nodes cannot be asked
-	Members       func([]*messages.Member) // is called with each new membership; may be nil
-	Observer      *actor.PID               // receives Published at each change; nil: none
-	Name          string                   // of this node
-	Self          replication.Applier
+	// ConfigStoreClients receive configstore.Started when this node becomes the master.
+	ConfigStoreClients []*actor.PID
+	Peers              Peers                    // nil if other nodes cannot be asked
+	Members            func([]*messages.Member) // is called with each new membership; may be nil
+	Monitor            *actor.PID               // receives Published at each change; nil: none
+	Name               string                   // of this node
+	Self               replication.Applier
 	// Times are the shortest times of elections that this node's log knows. The zero value is replication.InitialTimes.
 	Times replication.Times
 }
@@ -60,7 +60,7 @@ func Props(c Config) *actor.Props {
 		return &replicator{
 			config: c, incarnation: incarnation, storeIncarnation: &storeIncarnation,
 			store:        store.NewClient(c.Store, incarnation),
-			configs:      configstore.NewClient(c.Configs, incarnation),
+			configs:      configstore.NewClient(c.ConfigStore, incarnation),
 			numbers:      numbers,
 			proposals:    newProposals(c.Self, measured.offer(c.Log.Propose), numbers),
 			replica:      newReplica(c.Self.Node),

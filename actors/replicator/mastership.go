@@ -83,7 +83,7 @@ func (r *replicator) becomeMaster(ctx actor.Context, term uint64) {
 	for _, pid := range r.config.Clients {
 		ctx.Send(pid, &messages.StoreStarted{Incarnation: *r.storeIncarnation})
 	}
-	for _, pid := range r.config.ConfigClients {
+	for _, pid := range r.config.ConfigStoreClients {
 		ctx.Send(pid, &configstore.Started{Incarnation: *r.storeIncarnation})
 	}
 	ctx.Send(r.config.Master, &messages.BecomeMaster{Term: term, FenceMs: fence.Milliseconds()})

@@ -51,7 +51,7 @@ func (r *replicator) view() view {
 
 // publish tells the observer what has changed.
 func (r *replicator) publish(ctx actor.Context) {
-	if r.config.Observer == nil {
+	if r.config.Monitor == nil {
 		return
 	}
 	v := r.view()
@@ -59,7 +59,7 @@ func (r *replicator) publish(ctx actor.Context) {
 		return
 	}
 	r.published = v
-	ctx.Send(r.config.Observer, &Published{Self: r.config.Name, Master: v.master, Leader: v.leader, Term: v.term, Applied: v.applied, Failure: v.failure,
+	ctx.Send(r.config.Monitor, &Published{Self: r.config.Name, Master: v.master, Leader: v.leader, Term: v.term, Applied: v.applied, Failure: v.failure,
 		Members: r.membership.members, CommitTimes: r.commitTimes.take()})
 }
 
@@ -74,7 +74,7 @@ type commitTimes struct {
 const openMax = 4096
 
 func newCommitTimes(c Config) *commitTimes {
-	if c.Observer == nil {
+	if c.Monitor == nil {
 		return nil
 	}
 	return &commitTimes{clock: c.Env.Clock(), offered: map[uint64]time.Time{}}

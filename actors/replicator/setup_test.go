@@ -290,9 +290,9 @@ func newBench(t *testing.T, e *kittest.Env, files map[string]string) *bench {
 		Clients: []*actor.PID{e.PID("above-replicator/replicator"), e.PID("above-configstore/configstore")}}))
 	b.configs = e.Start("configstore", configstore.Props(configstore.Config{Env: e.Env, Store: b.store,
 		Clients: []*actor.PID{e.PID("above-replicator/replicator")}}))
-	b.replicator = e.Start("replicator", replicator.Props(replicator.Config{Env: e.Env, Log: b.log, Store: b.store, Configs: b.configs, Master: b.master.PID,
-		Standby: e.Probe("reception").PID, Clients: []*actor.PID{b.client.PID}, Peers: b.peers, Members: func(m []*messages.Member) { b.told = append(b.told, m) },
-		Name: "n1", Self: self, Observer: b.observer.PID, Times: shortTimes}))
+	b.replicator = e.Start("replicator", replicator.Props(replicator.Config{Env: e.Env, Log: b.log, Store: b.store, ConfigStore: b.configs, Master: b.master.PID,
+		Standby: e.Probe("standby").PID, Clients: []*actor.PID{b.client.PID}, Peers: b.peers, Members: func(m []*messages.Member) { b.told = append(b.told, m) },
+		Name: "n1", Self: self, Monitor: b.observer.PID, Times: shortTimes}))
 	kittest.Expect[*messages.ResignMaster](b.master)
 	b.master.Unread()
 	return b

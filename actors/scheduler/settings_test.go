@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	clusterconfig "lockstep/actors/config"
+	"lockstep/actors/clusterconfig"
 	"lockstep/actors/locks"
 	"lockstep/core/config/configtest"
 	"lockstep/core/config/model"

@@ -8,7 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
-	clusterconfig "lockstep/actors/config"
+	"lockstep/actors/clusterconfig"
 	"lockstep/actors/kittest"
 	"lockstep/actors/luxi"
 	"lockstep/actors/scheduler"

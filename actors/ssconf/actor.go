@@ -21,7 +21,7 @@ import (
 	"lockstep/actors/kit"
 	"lockstep/actors/store"
 	"lockstep/core/config/model"
-	"lockstep/core/config/ssconf"
+	coressconf "lockstep/core/config/ssconf"
 	"lockstep/messages"
 )
 
@@ -38,28 +38,28 @@ type (
 
 // Config is what the actor needs.
 type Config struct {
-	Env       *kit.Env
-	Store     *actor.PID // of this node: the files are not replicated
-	Publisher *actor.PID // is sent Publish at each start; nil: Published comes without it
-	Release   string     // version of Ganeti that the nodes' tools expect: "3.0.2"
+	Env         *kit.Env
+	Store       *actor.PID // of this node: the files are not replicated
+	ConfigStore *actor.PID // is sent Publish at each start; nil: Published comes without it
+	Release     string     // version of Ganeti that the nodes' tools expect: "3.0.2"
 }
 
 // Props makes the actor.
 func Props(c Config) *actor.Props {
 	return kit.NumberedProps(c.Env, "ssconf", func(incarnation uint32) actor.Actor {
-		return &writer{config: c, incarnation: incarnation, store: store.NewClient(c.Store, incarnation), written: map[string]string{}}
+		return &ssconf{config: c, incarnation: incarnation, store: store.NewClient(c.Store, incarnation), written: map[string]string{}}
 	})
 }
 
-// writer is the actor. It is idle, writing, or in the pause after that.
-type writer struct {
+// ssconf is the actor. It is idle, writing, or in the pause after that.
+type ssconf struct {
 	config      Config
 	store       *store.Client
 	incarnation uint32
 
 	latest   *model.Config     // as published last; nil: none yet
 	computed *model.Config     // to which files belongs; nil: none yet
-	files    []ssconf.File     // of computed
+	files    []coressconf.File // of computed
 	written  map[string]string // content by path that is on the disk; no entry: unknown
 	busy     bool              // writing or in a pause
 	failures int               // failed writes in a row
@@ -69,15 +69,15 @@ type writer struct {
 // pauseEnded is the timer of a pause.
 type pauseEnded struct{ incarnation uint32 }
 
-func (w *writer) Receive(ctx actor.Context) {
+func (w *ssconf) Receive(ctx actor.Context) {
 	if w.store.Handle(ctx) {
 		return
 	}
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		w.store.Connect(ctx)
-		if w.config.Publisher != nil {
-			ctx.Request(w.config.Publisher, &Publish{})
+		if w.config.ConfigStore != nil {
+			ctx.Request(w.config.ConfigStore, &Publish{})
 		}
 	case *Published:
 		w.latest = m.Config
@@ -93,12 +93,12 @@ func (w *writer) Receive(ctx actor.Context) {
 }
 
 // update brings the files up to the latest configuration, unless the actor is busy.
-func (w *writer) update(ctx actor.Context) {
+func (w *ssconf) update(ctx actor.Context) {
 	if w.busy || w.latest == nil || w.latest == w.computed && w.failures == 0 {
 		return
 	}
 	w.busy = true
-	if w.computed == nil || !ssconf.Unchanged(w.computed, w.latest) {
+	if w.computed == nil || !coressconf.Unchanged(w.computed, w.latest) {
 		w.compute()
 	}
 	w.computed = w.latest
@@ -116,9 +116,9 @@ func (w *writer) update(ctx actor.Context) {
 	w.store.Write(ctx, write, func(ctx actor.Context, m *messages.ChangeFilesResult) { w.wrote(ctx, write, m.Failures) })
 }
 
-func (w *writer) compute() {
-	files, err := ssconf.Of(w.latest, w.config.Release).Files()
-	refused := len(ssconf.Keys()) - len(files)
+func (w *ssconf) compute() {
+	files, err := coressconf.Of(w.latest, w.config.Release).Files()
+	refused := len(coressconf.Keys()) - len(files)
 	if refused > w.refused {
 		w.config.Env.Log().WithField("err", err).Error("ssconf values are too long; their files keep their content")
 	}
@@ -126,7 +126,7 @@ func (w *writer) compute() {
 }
 
 // wrote records what is on the disk. A failed write leaves the old content or the new one.
-func (w *writer) wrote(ctx actor.Context, write *messages.WriteFiles, failures []*messages.FileFailure) {
+func (w *ssconf) wrote(ctx actor.Context, write *messages.WriteFiles, failures []*messages.FileFailure) {
 	for _, f := range write.Files {
 		w.written[f.Path] = string(f.Content)
 	}
@@ -145,6 +145,6 @@ func (w *writer) wrote(ctx actor.Context, write *messages.WriteFiles, failures [
 	w.pause(ctx, delay)
 }
 
-func (w *writer) pause(ctx actor.Context, d time.Duration) {
+func (w *ssconf) pause(ctx actor.Context, d time.Duration) {
 	kit.SendAfter(w.config.Env.Clock(), ctx.ActorSystem(), d, ctx.Self(), &pauseEnded{w.incarnation})
 }

@@ -42,7 +42,7 @@ func onBench(t *testing.T, f func(*bench)) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := &bench{TB: t, Env: e, disk: kittest.NewDisk(nil), publisher: e.Probe("publisher"), config: fresh(t)}
 		b.store = e.Start("store", store.Props(store.Config{Env: e.Env, Files: b.disk, Writers: 4, Clients: []*actor.PID{e.PID("above-ssconf/ssconf")}}))
-		b.pid = e.Start("ssconf", ssconf.Props(ssconf.Config{Env: e.Env, Store: b.store, Publisher: b.publisher.PID, Release: release}))
+		b.pid = e.Start("ssconf", ssconf.Props(ssconf.Config{Env: e.Env, Store: b.store, ConfigStore: b.publisher.PID, Release: release}))
 		kittest.Expect[*ssconf.Publish](b.publisher)
 		f(b)
 	})

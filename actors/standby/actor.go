@@ -1,7 +1,7 @@
 // Package standby is the gateway of a node that is not the master. It answers on the same sockets as the master's
 // gateways, and names the master (design.md "Master").
 //
-// The reception actor accepts connections and starts an actor for each. That actor asks the replicator which nodes the
+// The standby actor accepts connections and starts an actor for each. That actor asks the replicator which nodes the
 // cluster has and which is the master, and sends the answer to its client. A client may ask to be forwarded: its
 // connection's actor then owns a tunnel, which carries the client's requests to the master. All connections end when
 // this node becomes the master. A forwarded connection ends when another node becomes the master. After a crash of a
@@ -41,24 +41,25 @@ type Tunnel interface {
 
 // Config is what the gateway needs.
 type Config struct {
-	Env     *kit.Env
-	Nodes   *actor.PID // the replicator
-	Tunnels Tunnels    // nil: clients are not forwarded
-	Name    string     // of this node
-	About   luxi.About
+	Env        *kit.Env
+	Replicator *actor.PID // the replicator
+	Tunnels    Tunnels    // nil: clients are not forwarded
+	Name       string     // of this node
+	About      luxi.About
 }
 
-// Props makes the reception actor.
+// Props makes the standby actor.
 func Props(c Config) *actor.Props {
-	return conn.Props(c.Env, "reception", nil, func(g *conn.Gateway) actor.Actor { return &gateway{g, c} })
+	return conn.Props(c.Env, "standby", nil, func(g *conn.Gateway) actor.Actor { return &standby{g, c} })
 }
 
-type gateway struct {
+// standby is the actor.
+type standby struct {
 	*conn.Gateway
 	config Config
 }
 
-func (g *gateway) Receive(ctx actor.Context) {
+func (g *standby) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *conn.Opened:
 		g.Accept(ctx, m, func(c conn.Conn, _ uint32) actor.Actor {

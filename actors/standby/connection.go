@@ -86,7 +86,7 @@ func (c *connection) passOn(m *conn.Received) {
 // ask asks the replicator about the nodes. The question is sent once: if the replicator restarts, the client's own
 // timeout ends its wait.
 func (c *connection) ask(ctx actor.Context, withStates bool, then func(actor.Context, *messages.GetNodesResult)) {
-	conn.Ask(ctx, &c.session.Conversation, conn.Question{To: c.config.Nodes,
+	conn.Ask(ctx, &c.session.Conversation, conn.Question{To: c.config.Replicator,
 		Message: func(number uint64) any { return &messages.GetNodes{Request: number, WithStates: withStates} }}, then)
 }
 

@@ -51,21 +51,21 @@ func (x *tunnel) Close() {
 type bench struct {
 	*testing.T
 	*kittest.Env
-	nodes     *kittest.Probe
-	tunnels   *tunnels
-	reception *actor.PID
+	nodes   *kittest.Probe
+	tunnels *tunnels
+	standby *actor.PID
 }
 
 func onBench(t *testing.T, f func(*testing.T, *bench)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := &bench{T: t, Env: e, nodes: e.Probe("nodes"), tunnels: &tunnels{}}
-		b.reception = e.Start("reception", standby.Props(standby.Config{Env: e.Env, Nodes: b.nodes.PID, Tunnels: b.tunnels, Name: "n1"}))
+		b.standby = e.Start("standby", standby.Props(standby.Config{Env: e.Env, Replicator: b.nodes.PID, Tunnels: b.tunnels, Name: "n1"}))
 		f(t, b)
 	})
 }
 
-func (b *bench) connect() *conntest.Client { return conntest.Connect(b.T, b.Env, b.reception) }
+func (b *bench) connect() *conntest.Client { return conntest.Connect(b.T, b.Env, b.standby) }
 
 func request(c *conntest.Client, frame string) { c.Tell(&conn.Received{Frame: []byte(frame)}) }
 
@@ -175,10 +175,10 @@ func TestATunnelAnswersAndEnds(t *testing.T) {
 		require.Equal(t, 1, c.Conn.Closes())
 
 		here, still := b.connect(), carried()
-		b.Send(b.reception, &messages.LogLeaderChanged{Leader: "n2"})
+		b.Send(b.standby, &messages.LogLeaderChanged{Leader: "n2"})
 		b.Settle()
 		require.False(t, still.Closed(), "it is the one it was carried to")
-		b.Send(b.reception, &messages.LogLeaderChanged{})
+		b.Send(b.standby, &messages.LogLeaderChanged{})
 		b.Settle()
 		require.Equal(t, 1, still.Conn.Closes())
 		require.False(t, here.Closed())
@@ -208,7 +208,7 @@ func TestANewMasterClosesTheConnections(t *testing.T) {
 		request(carried, call(standby.ForwardMethod))
 		b.tell(cluster("n2"))
 		request(here, call("QueryJobs"))
-		b.Send(b.reception, &messages.BecomeMaster{Term: 1})
+		b.Send(b.standby, &messages.BecomeMaster{Term: 1})
 		b.Settle()
 		require.Equal(t, 1, here.Conn.Closes())
 		require.Equal(t, 1, carried.Conn.Closes())
@@ -257,7 +257,7 @@ func TestAConnectionThatCrashesIsClosed(t *testing.T) {
 		b.tell(cluster("n2"))
 		require.Len(t, other.Conn.Answers(), 1)
 		client := b.Probe("client")
-		client.Ask(b.reception, &messages.Drain{})
+		client.Ask(b.standby, &messages.Drain{})
 		kittest.Expect[*messages.DrainResult](client)
 	})
 }

@@ -51,8 +51,8 @@ type Config struct {
 	Files   Files
 	Writers int
 	Clients []*actor.PID
-	// Observer gets Changed; nil: no actor does.
-	Observer *actor.PID
+	// QueueCopy gets Changed; nil: this node has no such actor.
+	QueueCopy *actor.PID
 }
 
 // Changed says that files were replaced, removed or quarantined, or may have been; of moved files it has the new paths. It is sent
@@ -172,8 +172,8 @@ func (s *store) writerDone(ctx actor.Context, m *messages.RunDiskTaskResult) {
 
 // observe tells the observer of changes.
 func (s *store) observe(ctx actor.Context, changed []string) {
-	if s.config.Observer != nil && len(changed) > 0 {
-		ctx.Send(s.config.Observer, &Changed{changed})
+	if s.config.QueueCopy != nil && len(changed) > 0 {
+		ctx.Send(s.config.QueueCopy, &Changed{changed})
 	}
 }
 

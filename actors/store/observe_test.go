@@ -16,7 +16,7 @@ func TestTheObserverLearnsOfChanges(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := &bench{T: t, Env: e, disk: kittest.NewDisk(map[string]string{"queue/job-9": "bad"}), asker: e.Probe("asker"), answers: map[uint64]*messages.AccessStoreResult{}}
 		observer := e.Probe("observer")
-		b.store = e.Start("store", store.Props(store.Config{Env: e.Env, Files: b.disk, Writers: writers, Clients: []*actor.PID{b.asker.PID}, Observer: observer.PID}))
+		b.store = e.Start("store", store.Props(store.Config{Env: e.Env, Files: b.disk, Writers: writers, Clients: []*actor.PID{b.asker.PID}, QueueCopy: observer.PID}))
 		b.epoch = kittest.Expect[*messages.StoreStarted](b.asker).Incarnation
 		changes := func(number uint64, what any) []string {
 			b.request(number, what)

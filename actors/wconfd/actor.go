@@ -1,6 +1,6 @@
 // Package wconfd is the gateway of Ganeti's WConfD protocol: locks, the configuration and the reservations (locks.md 2, config.md 4).
 //
-// The wconf actor accepts connections. Each connection has an actor, which owns the call that it is serving. That actor
+// The wconfd actor accepts connections. Each connection has an actor, which owns the call that it is serving. That actor
 // asks the lock manager and the configuration's actor, and tells only its client. Nothing survives its crash: the
 // connection is closed, and the client sends its call on a new connection, as the protocol demands. After a restart of
 // the lock manager or the configuration's actor the open question is sent again, because each call may come twice
@@ -33,17 +33,18 @@ type Config struct {
 	Leads         func() bool // see conn.Leased
 }
 
-// Props makes the wconf actor.
+// Props makes the wconfd actor.
 func Props(c Config) *actor.Props {
-	return conn.Props(c.Env, "wconf", c.Leads, func(g *conn.Gateway) actor.Actor { return &gateway{g, c} })
+	return conn.Props(c.Env, "wconfd", c.Leads, func(g *conn.Gateway) actor.Actor { return &wconfd{g, c} })
 }
 
-type gateway struct {
+// wconfd is the actor.
+type wconfd struct {
 	*conn.Gateway
 	config Config
 }
 
-func (g *gateway) Receive(ctx actor.Context) {
+func (g *wconfd) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *conn.Opened:
 		g.Accept(ctx, m, func(c conn.Conn, _ uint32) actor.Actor {

@@ -3,7 +3,7 @@ package wconfd
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/config"
+	"lockstep/actors/clusterconfig"
 	"lockstep/actors/conn"
 	"lockstep/actors/kit"
 	"lockstep/actors/locks"
@@ -34,7 +34,7 @@ func (c *connection) Receive(ctx actor.Context) {
 		c.session.Close()
 	case *messages.LocksStarted:
 		c.session.Restarted(ctx, conn.CoreRestart)
-	case *config.CallResult:
+	case *clusterconfig.CallResult:
 		c.session.Answered(ctx, m)
 	case *locks.CallResult:
 		c.session.Answered(ctx, m)
@@ -70,10 +70,10 @@ func (c *connection) askLocks(ctx actor.Context, op locks.Operation, then func(c
 }
 
 // askConfig makes a call to the configuration's actor.
-func (c *connection) askConfig(ctx actor.Context, call calls.Call, then func(actor.Context, *config.CallResult)) {
+func (c *connection) askConfig(ctx actor.Context, call calls.Call, then func(actor.Context, *clusterconfig.CallResult)) {
 	caller := reserve.Caller{PID: c.peer.PID, UID: c.peer.UID, Program: c.peer.Program}
 	conn.Ask(ctx, &c.session.Conversation, conn.Question{To: c.config.ClusterConfig, LostBy: conn.CoreRestart,
-		Message: func(number uint64) any { return &config.Call{Request: number, Call: call, Caller: caller} }}, then)
+		Message: func(number uint64) any { return &clusterconfig.Call{Request: number, Call: call, Caller: caller} }}, then)
 }
 
 // fail answers with a Ganeti error. WConfD errors have a class and a text, without a code.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/config"
+	"lockstep/actors/clusterconfig"
 	"lockstep/actors/locks"
 	"lockstep/core/config/calls"
 	"lockstep/core/lock"
@@ -68,12 +68,12 @@ func (c *connection) identify(ctx actor.Context, op locks.Operation) {
 	}
 	if !c.identified && o.PID == c.peer.PID && o.PID != 0 {
 		c.identified = true
-		ctx.Send(c.config.ClusterConfig, &config.Identified{PID: o.PID, Owner: o})
+		ctx.Send(c.config.ClusterConfig, &clusterconfig.Identified{PID: o.PID, Owner: o})
 	}
 }
 
 func (c *connection) callConfig(ctx actor.Context, call calls.Call) {
-	c.askConfig(ctx, call, func(ctx actor.Context, r *config.CallResult) {
+	c.askConfig(ctx, call, func(ctx actor.Context, r *clusterconfig.CallResult) {
 		switch {
 		case r.Error != nil:
 			c.answerError(ctx, r.Error)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/config"
+	"lockstep/actors/clusterconfig"
 	"lockstep/actors/conn"
 	"lockstep/actors/conn/conntest"
 	"lockstep/actors/kittest"
@@ -260,16 +260,16 @@ func TestLockConfigThatIsBusy(t *testing.T) {
 func TestTheCaller(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, _ *client) {
 		peer := &conntest.Conn{}
-		b.Send(b.wconf, &conn.Opened{Conn: peer, Peer: conn.Peer{PID: 112, UID: 1000, Program: "python3"}})
+		b.Send(b.wconfd, &conn.Opened{Conn: peer, Peer: conn.Peer{PID: 112, UID: 1000, Program: "python3"}})
 		b.Settle()
 		ask := func(text string) {
 			b.Send(peer.Server(), &conn.Received{Frame: []byte(text)})
 			b.Settle()
 		}
 		ask(`{"method": "allocatePort", "args": []}`)
-		m := kittest.Expect[*config.Call](b.cluster)
+		m := kittest.Expect[*clusterconfig.Call](b.cluster)
 		require.Equal(t, reserve.Caller{PID: 112, UID: 1000, Program: "python3"}, m.Caller)
-		b.Send(peer.Server(), &config.CallResult{Request: m.Request, Result: []byte("11000")})
+		b.Send(peer.Server(), &clusterconfig.CallResult{Request: m.Request, Result: []byte("11000")})
 		b.Settle()
 		require.Equal(t, []string{`{"success":true,"result":11000}`}, peer.Answers())
 		for range 2 {
@@ -278,7 +278,7 @@ func TestTheCaller(t *testing.T) {
 			b.Send(peer.Server(), &locks.CallResult{Request: q.Request, Value: []any{}})
 			b.Settle()
 		}
-		require.Equal(t, lock.JobOwner(12, "/live/job_000012_1", 112), kittest.Expect[*config.Identified](b.cluster).Owner)
+		require.Equal(t, lock.JobOwner(12, "/live/job_000012_1", 112), kittest.Expect[*clusterconfig.Identified](b.cluster).Owner)
 		b.cluster.Quiet()
 	})
 }
@@ -287,11 +287,11 @@ func TestTheCaller(t *testing.T) {
 func TestErrorsOfTheConfiguration(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		c.Call("verifyConfig", `[]`)
-		c.Tell(&config.CallResult{Request: c.configAsked("verifyConfig").Request,
+		c.Tell(&clusterconfig.CallResult{Request: c.configAsked("verifyConfig").Request,
 			Error: &calls.Error{Class: "ConfigVerifyError", Text: "Validation failed", Details: []string{"a", "b"}}})
 		require.JSONEq(t, `{"success":false,"result":["ConfigVerifyError",["Validation failed",["a","b"]]]}`, c.Answer())
 		c.Call("allocatePort", `[]`)
-		c.Tell(&config.CallResult{Request: c.configAsked("allocatePort").Request, Error: &calls.Error{Class: "ConfigurationError", Text: "no port"}})
+		c.Tell(&clusterconfig.CallResult{Request: c.configAsked("allocatePort").Request, Error: &calls.Error{Class: "ConfigurationError", Text: "no port"}})
 		require.JSONEq(t, `{"success":false,"result":["ConfigurationError",["no port"]]}`, c.Answer())
 	})
 }

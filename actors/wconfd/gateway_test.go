@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/config"
+	"lockstep/actors/clusterconfig"
 	"lockstep/actors/conn"
 	"lockstep/actors/conn/conntest"
 	"lockstep/actors/kittest"
@@ -34,7 +34,7 @@ func TestCallsAreMadeAgain(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
 		idle := b.connect()
 		started := func() {
-			b.Send(b.wconf, &messages.LocksStarted{Incarnation: 2})
+			b.Send(b.wconfd, &messages.LocksStarted{Incarnation: 2})
 			b.Settle()
 		}
 		c.Call("lockConfig", `[`+me+`,false]`)
@@ -52,7 +52,7 @@ func TestCallsAreMadeAgain(t *testing.T) {
 		started()
 		c.configAnswer("lockConfig", fresh(t))
 		require.JSONEq(t, `{"success":true,"result":`+freshText(t)+`}`, c.Answer())
-		c.Tell(&config.CallResult{Request: lost.Request, Result: []byte("{}")})
+		c.Tell(&clusterconfig.CallResult{Request: lost.Request, Result: []byte("{}")})
 		c.Silent()
 		started()
 		b.locks.Quiet()
@@ -81,7 +81,7 @@ func TestAConnectionCrashes(t *testing.T) {
 
 func TestTheGatewayCrashes(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench, c *client) {
-		b.Restart(b.wconf)
+		b.Restart(b.wconfd)
 		require.True(t, c.Closed())
 		next := b.connect()
 		require.Equal(t, `"x"`, next.result("echo", `["x"]`))
@@ -96,7 +96,7 @@ func TestDrain(t *testing.T) {
 		c.Call("listAllLocks", `[]`)
 		request := c.locksAsked("listAllLocks", `[]`)
 		for range 2 {
-			supervisor.Ask(b.wconf, &messages.Drain{})
+			supervisor.Ask(b.wconfd, &messages.Drain{})
 			kittest.Expect[*messages.DrainResult](supervisor)
 		}
 		require.True(t, idle.Closed())
@@ -105,7 +105,7 @@ func TestDrain(t *testing.T) {
 		require.Equal(t, `{"success":true,"result":[]}`, c.Answer())
 		require.True(t, c.Closed())
 		late := &conntest.Conn{}
-		b.Send(b.wconf, &conn.Opened{Conn: late})
+		b.Send(b.wconfd, &conn.Opened{Conn: late})
 		b.Settle()
 		require.Equal(t, 1, late.Closes())
 	})

@@ -11,7 +11,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/config"
+	"lockstep/actors/clusterconfig"
 	"lockstep/actors/configstore/configstoretest"
 	"lockstep/actors/conn/conntest"
 	"lockstep/actors/kittest"
@@ -31,14 +31,14 @@ type bench struct {
 	*testing.T
 	*kittest.Env
 	locks, cluster *kittest.Probe
-	wconf          *actor.PID
+	wconfd         *actor.PID
 }
 
 func onBench(t *testing.T, f func(*testing.T, *bench, *client)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
-		b := &bench{T: t, Env: e, locks: e.Probe("locks"), cluster: e.Probe("cluster")}
-		b.wconf = e.Start("wconf", wconfd.Props(wconfd.Config{Env: e.Env, Locks: b.locks.PID, ClusterConfig: b.cluster.PID}))
+		b := &bench{T: t, Env: e, locks: e.Probe("locks"), cluster: e.Probe("clusterconfig")}
+		b.wconfd = e.Start("wconfd", wconfd.Props(wconfd.Config{Env: e.Env, Locks: b.locks.PID, ClusterConfig: b.cluster.PID}))
 		f(t, b, b.connect())
 	})
 }
@@ -60,17 +60,17 @@ func onWhole(t *testing.T, f func(*testing.T, *whole, *client)) {
 		w := &whole{bench: &bench{T: t, Env: e}, disk: kittest.NewDisk(nil), storage: configstoretest.Start(t, e, fresh(t))}
 		queue := e.Probe("queue")
 		names := map[string]*actor.PID{}
-		for _, name := range []string{"locks", "cluster", "wconf"} {
+		for _, name := range []string{"locks", "clusterconfig", "wconfd"} {
 			names[name] = e.PID("above-" + name + "/" + name)
 		}
-		pid := e.Start("store", store.Props(store.Config{Env: e.Env, Files: w.disk, Writers: 2, Clients: []*actor.PID{names["locks"], names["cluster"]}}))
+		pid := e.Start("store", store.Props(store.Config{Env: e.Env, Files: w.disk, Writers: 2, Clients: []*actor.PID{names["locks"], names["clusterconfig"]}}))
 		destruction := lock.NamedOwner("lockstepd-destruction", "/live/daemon", 1)
-		e.Start("locks", locks.Props(locks.Config{Env: e.Env, Store: pid, Queue: queue.PID, Scheduler: queue.PID, Clients: []*actor.PID{names["cluster"], names["wconf"]},
-			ClusterConfig: names["cluster"], Owners: immortalOwners{}, Settings: lock.Settings{Hierarchy: lock.Implied}, Boot: boot, Self: destruction}))
-		w.cluster = e.Start("cluster", config.Props(config.Config{Env: e.Env, Store: pid, Storage: w.storage.PID, Locks: names["locks"], Owners: immortalCallers{},
+		e.Start("locks", locks.Props(locks.Config{Env: e.Env, Store: pid, Queue: queue.PID, Scheduler: queue.PID, Clients: []*actor.PID{names["clusterconfig"], names["wconfd"]},
+			ClusterConfig: names["clusterconfig"], Owners: immortalOwners{}, Settings: lock.Settings{Hierarchy: lock.Implied}, Boot: boot, Self: destruction}))
+		w.cluster = e.Start("clusterconfig", clusterconfig.Props(clusterconfig.Config{Env: e.Env, Store: pid, ConfigStore: w.storage.PID, Locks: names["locks"], Owners: immortalCallers{},
 			Random: func(count int) []byte { w.random++; return bytes.Repeat([]byte{w.random - 1}, count) }, Destruction: destruction}))
 		e.Send(names["locks"], &messages.SetLockPauses{Incarnation: 1}) // as the scheduler does when it knows who is paused
-		w.wconf = e.Start("wconf", wconfd.Props(wconfd.Config{Env: e.Env, Locks: names["locks"], ClusterConfig: names["cluster"]}))
+		w.wconfd = e.Start("wconfd", wconfd.Props(wconfd.Config{Env: e.Env, Locks: names["locks"], ClusterConfig: names["clusterconfig"]}))
 		f(t, w, w.connect())
 	})
 }
@@ -120,7 +120,7 @@ type client struct {
 }
 
 func (b *bench) connect() *client {
-	return &client{bench: b, Client: conntest.Connect(b.T, b.Env, b.wconf), asked: map[uint64]string{}}
+	return &client{bench: b, Client: conntest.Connect(b.T, b.Env, b.wconfd), asked: map[uint64]string{}}
 }
 
 // result makes a call and returns its result. An error fails the test.
@@ -205,9 +205,9 @@ func (c *client) locksFail(request uint64, text string) {
 }
 
 // configAsked expects a call to the configuration's actor.
-func (c *client) configAsked(method string) *config.Call {
+func (c *client) configAsked(method string) *clusterconfig.Call {
 	c.Helper()
-	m := asked[*config.Call](c, c.cluster)
+	m := asked[*clusterconfig.Call](c, c.cluster)
 	require.Equal(c, method, m.Call.Method)
 	return m
 }
@@ -215,5 +215,5 @@ func (c *client) configAsked(method string) *config.Call {
 // configAnswer answers a call to the configuration's actor with a configuration.
 func (c *client) configAnswer(method string, content *model.Config) {
 	c.Helper()
-	c.Tell(&config.CallResult{Request: c.configAsked(method).Request, Snapshot: calls.NewSnapshot(content)})
+	c.Tell(&clusterconfig.CallResult{Request: c.configAsked(method).Request, Snapshot: calls.NewSnapshot(content)})
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
 
-	clusterconfig "lockstep/actors/config"
+	"lockstep/actors/clusterconfig"
 	"lockstep/actors/configstore"
 	"lockstep/actors/kit"
 	"lockstep/actors/luxi"

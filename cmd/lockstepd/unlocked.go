@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/config"
+	"lockstep/actors/clusterconfig"
 	"lockstep/edge/ratelog"
 )
 
@@ -22,9 +22,9 @@ func unlockedCounter() *prometheus.CounterVec {
 
 // unlockedChanges returns a function that counts and logs changes of the configuration without locks. A client may make thousands a
 // second: the log has one line a second with the latest of them, the history of the configuration has all that were done.
-func unlockedChanges(log *logrus.Logger, counter *prometheus.CounterVec) func(config.Unlocked) {
+func unlockedChanges(log *logrus.Logger, counter *prometheus.CounterVec) func(clusterconfig.Unlocked) {
 	lines := ratelog.New(log, logrus.WarnLevel, "a client changes objects of the configuration without their locks", "done", "refused")
-	return func(u config.Unlocked) {
+	return func(u clusterconfig.Unlocked) {
 		counter.WithLabelValues(strconv.FormatBool(u.Refused)).Inc()
 		outcome := "done"
 		if u.Refused {

@@ -148,6 +148,18 @@ func (q *queueCollector) fetch() (answer.QueueStatus, bool) {
 	return q.cached, q.valid
 }
 
+// formerKinds are the kinds of the release before, of actors that have another name now. Their metrics have both for one release,
+// so that alerts and graphs can be changed (docs/monitoring.md).
+var formerKinds = map[string]string{"clusterconfig": "cluster", "wconfd": "wconf", "standby": "reception"}
+
+// labelsOf are the values of the label kind for a kind of actor.
+func labelsOf(kind string) []string {
+	if former, renamed := formerKinds[kind]; renamed {
+		return []string{kind, former}
+	}
+	return []string{kind}
+}
+
 // actorCollector exports the sizes of mailboxes by kind of actor, since actors come and go.
 type actorCollector struct{ server *Server }
 
@@ -167,10 +179,15 @@ func (a *actorCollector) Collect(to chan<- prometheus.Metric) {
 		busy[box.Kind] = box.Busy.Seconds()
 	}
 	for kind := range number {
-		to <- prometheus.MustNewConstMetric(newDesc("lockstep_actors", "Actors that live, by kind.", "kind"), prometheus.GaugeValue, number[kind], kind)
-		to <- prometheus.MustNewConstMetric(newDesc("lockstep_mailbox_messages", "Messages that wait for actors, by kind.", "kind"), prometheus.GaugeValue, queued[kind], kind)
-		to <- prometheus.MustNewConstMetric(newDesc("lockstep_mailbox_longest", "Messages in the longest mailbox, by kind of actor.", "kind"), prometheus.GaugeValue, longest[kind], kind)
-		to <- prometheus.MustNewConstMetric(newDesc("lockstep_actor_busy_seconds_max", "Longest time that an actor has taken for one message since the start, by kind.", "kind"), prometheus.GaugeValue, busy[kind], kind)
+		for _, label := range labelsOf(kind) {
+			gauge := func(name, help string, value float64) {
+				to <- prometheus.MustNewConstMetric(newDesc(name, help, "kind"), prometheus.GaugeValue, value, label)
+			}
+			gauge("lockstep_actors", "Actors that live, by kind.", number[kind])
+			gauge("lockstep_mailbox_messages", "Messages that wait for actors, by kind.", queued[kind])
+			gauge("lockstep_mailbox_longest", "Messages in the longest mailbox, by kind of actor.", longest[kind])
+			gauge("lockstep_actor_busy_seconds_max", "Longest time that an actor has taken for one message since the start, by kind.", busy[kind])
+		}
 	}
 	to <- prometheus.MustNewConstMetric(newDesc("lockstep_dead_letters_total", "Messages that found no actor."), prometheus.CounterValue, float64(a.server.config.DeadLetters()))
 }

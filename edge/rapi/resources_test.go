@@ -202,7 +202,8 @@ func TestMetrics(t *testing.T) {
 	text := b.do("GET", "/metrics", "", "").body
 	for _, line := range []string{
 		`lockstep_queue_up 1`, `lockstep_jobs{status="queued"} 3`, `lockstep_jobs{status="error"} 0`, `lockstep_run_slots 20`, `lockstep_last_job_id 7`,
-		`lockstep_queue_drained 1`, `lockstep_jobs_in_processes 1`, `lockstep_mailbox_messages{kind="queue"} 3`, `lockstep_dead_letters_total 5`,
+		`lockstep_queue_drained 1`, `lockstep_jobs_in_processes 1`, `lockstep_mailbox_messages{kind="queue"} 3`,
+		`lockstep_mailbox_messages{kind="wconfd"} 2`, `lockstep_mailbox_messages{kind="wconf"} 2`, `lockstep_dead_letters_total 5`,
 		`lockstep_rapi_requests_total{code="200",method="GET",operation="jobs"} 1`, `lockstep_rapi_requests_total{code="405",method="other",operation="unknown"} 1`,
 		`lockstep_rapi_connections `, `go_goroutines `,
 	} {

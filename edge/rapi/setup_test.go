@@ -437,7 +437,9 @@ func newTestServer(t testing.TB, change ...func(*rapi.Config)) *testServer {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	config := rapi.Config{Ganeti: true, Log: log, Listener: l, Luxi: b.luxi, Feed: b.feed, Logins: login.New(b.users, log), Table: admission.NewTable(),
-		Mailboxes:   func() []kit.MailboxStat { return []kit.MailboxStat{{Actor: "daemon/queue", Kind: "queue", Queued: 3}} },
+		Mailboxes: func() []kit.MailboxStat {
+			return []kit.MailboxStat{{Actor: "daemon/queue", Kind: "queue", Queued: 3}, {Actor: "daemon/wconfd", Kind: "wconfd", Queued: 2}}
+		},
 		DeadLetters: func() uint64 { return 5 }}
 	for _, f := range change {
 		f(&config)

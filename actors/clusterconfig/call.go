@@ -1,4 +1,4 @@
-package config
+package clusterconfig
 
 import (
 	"time"
@@ -34,7 +34,7 @@ type request struct {
 }
 
 // call serves a call of a client.
-func (c *configActor) call(ctx actor.Context, m *Call, sender *actor.PID) {
+func (c *clusterconfig) call(ctx actor.Context, m *Call, sender *actor.PID) {
 	c.callers.identify(m.Caller.PID, m.Call.Owner)
 	r := &request{call: m.Call, caller: c.callers.named(m.Caller), origin: deferredMessage{m, sender}, patience: callPatience}
 	r.answer = func(ctx actor.Context, out calls.Outcome, config *model.Config) {
@@ -56,7 +56,7 @@ func (c *configActor) call(ctx actor.Context, m *Call, sender *actor.PID) {
 }
 
 // askHeld asks which locks the client has, and then goes on. Without an answer the call is not checked.
-func (c *configActor) askHeld(ctx actor.Context, r *request) {
+func (c *clusterconfig) askHeld(ctx actor.Context, r *request) {
 	by := r.author().Caller
 	c.asking++
 	c.lockCalls.ask(ctx, locks.ListHeld{Owner: by.Owner, PID: by.PID}, func(ctx actor.Context, a *locks.CallResult) {
@@ -71,7 +71,7 @@ func (c *configActor) askHeld(ctx actor.Context, r *request) {
 }
 
 // proceed applies a call, now or when it may.
-func (c *configActor) proceed(ctx actor.Context, r *request) {
+func (c *clusterconfig) proceed(ctx actor.Context, r *request) {
 	if c.mustWait(r) {
 		c.wait(ctx, r)
 		return
@@ -79,7 +79,7 @@ func (c *configActor) proceed(ctx actor.Context, r *request) {
 	c.apply(ctx, r)
 }
 
-func (c *configActor) snapshotOf(config *model.Config) *calls.Snapshot {
+func (c *clusterconfig) snapshotOf(config *model.Config) *calls.Snapshot {
 	if c.snapshot != nil && c.snapshot.Config == config {
 		return c.snapshot
 	}
@@ -88,7 +88,7 @@ func (c *configActor) snapshotOf(config *model.Config) *calls.Snapshot {
 
 // apply executes a call in memory and sends its record to the storage. The answer waits for it, also that of a call that failed or
 // changed nothing: it tells of the changes before.
-func (c *configActor) apply(ctx actor.Context, r *request) {
+func (c *clusterconfig) apply(ctx actor.Context, r *request) {
 	before := c.commits.state
 	now := model.Time(float64(c.config.Env.Clock().Now().UnixMicro()) / 1e6)
 	after, out := r.call.Apply(before, calls.Env{Now: now, Caller: r.caller, Random: c.config.Random, Locks: c.locks.forClient(r.call.Owner)})
@@ -132,7 +132,7 @@ func (r *request) author() journal.Author {
 // distribute continues with a durable call: if the call waits for distribution, config.data is written and the nodes have it or
 // were given up (config.md 8.2); then locks are freed, then the call is answered. A change that cannot be written to config.data is
 // in the journal, so only a call for the write itself fails.
-func (c *configActor) distribute(ctx actor.Context, r *request, out calls.Outcome, config *model.Config) {
+func (c *clusterconfig) distribute(ctx actor.Context, r *request, out calls.Outcome, config *model.Config) {
 	if !out.Flush && !out.Await {
 		c.freeLocks(ctx, r, out, config)
 		return
@@ -151,7 +151,7 @@ func (c *configActor) distribute(ctx actor.Context, r *request, out calls.Outcom
 	})
 }
 
-func (c *configActor) freeLocks(ctx actor.Context, r *request, out calls.Outcome, config *model.Config) {
+func (c *clusterconfig) freeLocks(ctx actor.Context, r *request, out calls.Outcome, config *model.Config) {
 	var op locks.Operation
 	switch {
 	case out.PassBGL != nil:

@@ -1,4 +1,4 @@
-package config
+package clusterconfig
 
 import (
 	"github.com/asynkron/protoactor-go/actor"
@@ -61,7 +61,7 @@ func (c *commits) undo() []*change {
 }
 
 // write begins the next write, if none is under way. Changes without a record that wait for no write are done.
-func (c *configActor) write(ctx actor.Context) {
+func (c *clusterconfig) write(ctx actor.Context) {
 	w := &c.commits
 	for w.writing == nil && len(w.next) > 0 {
 		var records []*journal.Record
@@ -81,7 +81,7 @@ func (c *configActor) write(ctx actor.Context) {
 }
 
 // written ends a write.
-func (c *configActor) written(ctx actor.Context, m *configstore.Appended) {
+func (c *clusterconfig) written(ctx actor.Context, m *configstore.Appended) {
 	w := &c.commits
 	switch {
 	case m.Failure != nil:

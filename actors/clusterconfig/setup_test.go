@@ -1,4 +1,4 @@
-package config_test
+package clusterconfig_test
 
 import (
 	"encoding/json"
@@ -9,7 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/config"
+	"lockstep/actors/clusterconfig"
 	"lockstep/actors/configstore/configstoretest"
 	"lockstep/actors/kittest"
 	"lockstep/actors/locks"
@@ -113,18 +113,18 @@ func (b *bench) startUnusable() {
 	b.locks.Answer(b.answerHeld)
 	b.Helper()
 	pid := b.Start("store", store.Props(store.Config{Env: b.Env.Env, Files: b.disk, Writers: 2, Clients: []*actor.PID{b.PID("above-cluster/cluster")}}))
-	c := config.Config{Env: b.Env.Env, Store: pid, Storage: b.storage.PID, Locks: b.locks.PID, Subscribers: []*actor.PID{b.others.PID}, Owners: b.callers, Unlocked: func(u config.Unlocked) { b.unlocked = append(b.unlocked, u.Refused) },
+	c := clusterconfig.Config{Env: b.Env.Env, Store: pid, ConfigStore: b.storage.PID, Locks: b.locks.PID, Subscribers: []*actor.PID{b.others.PID}, Owners: b.callers, Unlocked: func(u clusterconfig.Unlocked) { b.unlocked = append(b.unlocked, u.Refused) },
 		Random: func(count int) []byte { return make([]byte, count) }, Destruction: daemon}
 	if b.nodes != nil {
 		c.Distributor = b.nodes.PID
 	}
-	b.cluster = b.Start("cluster", config.Props(c))
+	b.cluster = b.Start("clusterconfig", clusterconfig.Props(c))
 }
 
 // expectPublished expects Published at the subscriber.
 func (b *bench) expectPublished() *model.Config {
 	b.Helper()
-	m := kittest.Expect[*config.Published](b.others)
+	m := kittest.Expect[*clusterconfig.Published](b.others)
 	require.Zero(b, m.Request)
 	return m.Config
 }
@@ -148,7 +148,7 @@ func (b *bench) send(method, args string) uint64 {
 	call, err := calls.Parse(method, list)
 	require.NoError(b, err, "%s %s", method, args)
 	b.number++
-	b.client.Ask(b.cluster, &config.Call{Request: b.number, Call: call, Caller: reserve.Caller{PID: b.pid, UID: 1000, Program: "python3"}})
+	b.client.Ask(b.cluster, &clusterconfig.Call{Request: b.number, Call: call, Caller: reserve.Caller{PID: b.pid, UID: 1000, Program: "python3"}})
 	b.Settle()
 	return b.number
 }
@@ -156,7 +156,7 @@ func (b *bench) send(method, args string) uint64 {
 // expect expects the answer to a call, as result or as the text of an error.
 func (b *bench) expect(number uint64) (string, error) {
 	b.Helper()
-	m := kittest.Expect[*config.CallResult](b.client)
+	m := kittest.Expect[*clusterconfig.CallResult](b.client)
 	require.Equal(b, number, m.Request)
 	switch {
 	case m.Error != nil:

@@ -1,4 +1,4 @@
-package config_test
+package clusterconfig_test
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/config"
+	"lockstep/actors/clusterconfig"
 	"lockstep/actors/configstore/configstoretest"
 	"lockstep/actors/kittest"
 	"lockstep/actors/locks"
@@ -103,11 +103,11 @@ func TestForeignContent(t *testing.T) {
 			b.storage.Overwrite(configtest.Edit(t, fresh(t), configtest.Slots(7)))
 			require.Contains(t, b.fails("allocatePort", "[]"), "another program has changed config.data")
 			require.Equal(t, int64(20), b.current().Cluster.Value.MaxRunningJobs)
-			b.client.Ask(b.cluster, &config.CheckForeign{Request: 76})
-			require.ErrorContains(t, kittest.Expect[*config.CheckForeignResult](b.client).Foreign, "another program has changed config.data")
-			b.client.Ask(b.cluster, &config.ResolveForeign{Request: 77, Adopt: adopt})
-			resolved := kittest.Expect[*config.ResolveForeignResult](b.client)
-			require.Equal(t, &config.ResolveForeignResult{Request: 77, Foreign: true, Serial: b.storage.State().Config.Serial}, resolved)
+			b.client.Ask(b.cluster, &clusterconfig.CheckForeign{Request: 76})
+			require.ErrorContains(t, kittest.Expect[*clusterconfig.CheckForeignResult](b.client).Foreign, "another program has changed config.data")
+			b.client.Ask(b.cluster, &clusterconfig.ResolveForeign{Request: 77, Adopt: adopt})
+			resolved := kittest.Expect[*clusterconfig.ResolveForeignResult](b.client)
+			require.Equal(t, &clusterconfig.ResolveForeignResult{Request: 77, Foreign: true, Serial: b.storage.State().Config.Serial}, resolved)
 			require.Equal(t, slots, b.current().Cluster.Value.MaxRunningJobs)
 			require.Equal(t, "11000", b.call("allocatePort", "[]"))
 			require.Equal(t, string(b.storage.State().Config.JSON()), string(b.current().JSON()))
@@ -346,13 +346,13 @@ func TestADeadOwner(t *testing.T) {
 		b.call("reserveMAC", "["+identity(job12)+`,"aa:00:00:00:00:09"]`)
 		b.call("reserveLV", "["+identity(tool)+`,"vg/three"]`)
 		require.Equal(t, []reserve.Caller{{Known: true, Owner: job12}, {Known: true, Owner: tool}}, b.callers.take())
-		b.Send(b.cluster, &config.CallerDied{Caller: reserve.Caller{Known: true, Owner: lock.Owner{Livelock: job12.Livelock}}})
+		b.Send(b.cluster, &clusterconfig.CallerDied{Caller: reserve.Caller{Known: true, Owner: lock.Owner{Livelock: job12.Livelock}}})
 		b.Settle()
 		require.Equal(t, []reserve.Caller{{Known: true, Owner: tool}}, b.storage.State().Reserved.Callers())
 
 		// A release that cannot be written is repeated.
 		b.storage.Fail("disk full")
-		b.Send(b.cluster, &config.CallerDied{Caller: reserve.Caller{Known: true, Owner: tool}})
+		b.Send(b.cluster, &clusterconfig.CallerDied{Caller: reserve.Caller{Known: true, Owner: tool}})
 		b.Settle()
 		require.NotEmpty(t, b.storage.State().Reserved.Callers())
 		b.Advance(time.Minute)
@@ -368,7 +368,7 @@ func TestAnOwnerDiesDuringAFailedWrite(t *testing.T) {
 		b.storage.Hold()
 		number := b.send("dropAllReservations", "["+identity(job12)+"]")
 		caller := reserve.Caller{Known: true, Owner: job12}
-		b.Send(b.cluster, &config.CallerDied{Caller: caller})
+		b.Send(b.cluster, &clusterconfig.CallerDied{Caller: caller})
 		b.Settle()
 		b.callers.take()
 		b.storage.Fail("disk full")
@@ -376,7 +376,7 @@ func TestAnOwnerDiesDuringAFailedWrite(t *testing.T) {
 		_, err := b.expect(number)
 		require.ErrorContains(t, err, "disk full")
 		require.Equal(t, []reserve.Caller{caller}, b.callers.take())
-		b.Send(b.cluster, &config.CallerDied{Caller: caller})
+		b.Send(b.cluster, &clusterconfig.CallerDied{Caller: caller})
 		b.Settle()
 		require.Empty(t, b.storage.State().Reserved.Callers())
 	})
@@ -389,15 +389,15 @@ func TestTheOwnerOfAMinor(t *testing.T) {
 		process := reserve.Caller{PID: 4711, UID: 1000, Program: "python3"}
 		require.Equal(t, "[0]", b.call("allocateDRBDMinor", `["new",["n"]]`))
 		require.Equal(t, []reserve.Caller{process}, b.callers.take())
-		b.Send(b.cluster, &config.Identified{PID: 112, Owner: job12})
-		b.Send(b.cluster, &config.Identified{PID: 112, Owner: tool}) // has another pid
+		b.Send(b.cluster, &clusterconfig.Identified{PID: 112, Owner: job12})
+		b.Send(b.cluster, &clusterconfig.Identified{PID: 112, Owner: tool}) // has another pid
 		b.pid = 112
 		require.Equal(t, "[1]", b.call("allocateDRBDMinor", `["d",["n"]]`))
 		known := reserve.Caller{Known: true, Owner: job12}
 		require.Equal(t, []reserve.Caller{process, known}, b.storage.State().Reserved.Callers())
 
 		for _, died := range []reserve.Caller{process, known} {
-			b.Send(b.cluster, &config.CallerDied{Caller: died})
+			b.Send(b.cluster, &clusterconfig.CallerDied{Caller: died})
 			b.Settle()
 		}
 		require.Equal(t, []reserve.Caller{known}, b.storage.State().Reserved.Callers(), "disk d has its minor")

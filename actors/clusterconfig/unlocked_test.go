@@ -1,4 +1,4 @@
-package config_test
+package clusterconfig_test
 
 import (
 	"testing"

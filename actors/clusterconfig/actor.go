@@ -1,4 +1,4 @@
-// Package config is the actor of the cluster configuration (config.md 3 to 5).
+// Package clusterconfig is the actor of the cluster configuration (config.md 3 to 5).
 //
 // It owns the configuration in force, the temporary reservations, and settings.json. It executes the calls of WConfD (Call), one
 // at a time, and lockstep's own changes (EditConfig). A call is applied in memory, then its record goes to the storage, and only
@@ -10,7 +10,7 @@
 //
 // After a crash the actor loads the state from the storage, which has all that was answered. Calls under way are lost without an
 // answer: their senders repeat them. A repeated call that an incarnation has taken before has no effect and no second answer.
-package config
+package clusterconfig
 
 import (
 	"github.com/asynkron/protoactor-go/actor"
@@ -41,8 +41,8 @@ type Owners interface {
 type Config struct {
 	Env   *kit.Env
 	Store *actor.PID // has settings.json
-	// Storage keeps the configuration and the reservations: the actor of package configstore, or in a cluster the replicator.
-	Storage     *actor.PID
+	// ConfigStore keeps the configuration and the reservations: the actor of package configstore, or in a cluster the replicator.
+	ConfigStore *actor.PID
 	Locks       *actor.PID
 	Subscribers []*actor.PID // of Published
 	// Distributor sends the configuration to node daemons. nil: no node has one.
@@ -57,16 +57,16 @@ type Config struct {
 
 // Props makes the actor.
 func Props(c Config) *actor.Props {
-	return kit.NumberedProps(c.Env, "cluster", func(incarnation uint32) actor.Actor {
-		a := &configActor{config: c, incarnation: incarnation, store: store.NewClient(c.Store, incarnation),
-			storage: configstore.NewClient(c.Storage, incarnation), callers: callers{port: c.Owners}, lockCalls: newLockCalls(c.Locks, incarnation),
+	return kit.NumberedProps(c.Env, "clusterconfig", func(incarnation uint32) actor.Actor {
+		a := &clusterconfig{config: c, incarnation: incarnation, store: store.NewClient(c.Store, incarnation),
+			storage: configstore.NewClient(c.ConfigStore, incarnation), callers: callers{port: c.Owners}, lockCalls: newLockCalls(c.Locks, incarnation),
 			distributor: distributor.NewClient(c.Distributor, incarnation)}
 		a.locks.daemon = c.Destruction
 		return a
 	})
 }
 
-type configActor struct {
+type clusterconfig struct {
 	config      Config
 	incarnation uint32
 	store       *store.Client
@@ -96,7 +96,7 @@ type deferredMessage struct {
 // retryLoad is a timer after a failed read.
 type retryLoad struct{ incarnation uint32 }
 
-func (c *configActor) Receive(ctx actor.Context) {
+func (c *clusterconfig) Receive(ctx actor.Context) {
 	if c.storage.Handle(ctx) || c.store.Handle(ctx) || c.distributor.Handle(ctx) {
 		return
 	}
@@ -107,7 +107,7 @@ func (c *configActor) Receive(ctx actor.Context) {
 
 // isRepeated reports whether the message is a request for a change that this incarnation has answered or works on: the sender gets
 // one answer.
-func (c *configActor) isRepeated(ctx actor.Context) bool {
+func (c *clusterconfig) isRepeated(ctx actor.Context) bool {
 	switch m := ctx.Message().(type) {
 	case *Call:
 		return c.taken.IsRepeated(ctx.Sender(), m.Request)
@@ -119,7 +119,7 @@ func (c *configActor) isRepeated(ctx actor.Context) bool {
 	return false
 }
 
-func (c *configActor) handle(ctx actor.Context, message any, sender *actor.PID) {
+func (c *clusterconfig) handle(ctx actor.Context, message any, sender *actor.PID) {
 	switch m := message.(type) {
 	case *actor.Started:
 		c.store.Connect(ctx)
@@ -180,7 +180,7 @@ func (c *configActor) handle(ctx actor.Context, message any, sender *actor.PID) 
 }
 
 // ready reports whether the state is loaded; otherwise it defers the message.
-func (c *configActor) ready(message any, sender *actor.PID) bool {
+func (c *clusterconfig) ready(message any, sender *actor.PID) bool {
 	if c.snapshot == nil {
 		c.deferred = append(c.deferred, deferredMessage{message, sender})
 	}
@@ -188,7 +188,7 @@ func (c *configActor) ready(message any, sender *actor.PID) bool {
 }
 
 // load reads the settings, if they are not known, and then the configuration. Both reads are repeated until they succeed.
-func (c *configActor) load(ctx actor.Context) {
+func (c *clusterconfig) load(ctx actor.Context) {
 	if !c.settings.known {
 		c.readSettings(ctx)
 		return
@@ -210,7 +210,7 @@ func (c *configActor) load(ctx actor.Context) {
 	})
 }
 
-func (c *configActor) retryLoadLater(ctx actor.Context, message string, f *messages.Failure) {
+func (c *clusterconfig) retryLoadLater(ctx actor.Context, message string, f *messages.Failure) {
 	delay := kit.Backoff(c.tries)
 	c.tries++
 	c.config.Env.Log().WithFields(logrus.Fields{"err": f.Text, "delay": delay}).Error(message)
@@ -218,7 +218,7 @@ func (c *configActor) retryLoadLater(ctx actor.Context, message string, f *messa
 }
 
 // loaded puts the loaded state in force and handles the deferred messages.
-func (c *configActor) loaded(ctx actor.Context, m *configstore.Loaded) {
+func (c *clusterconfig) loaded(ctx actor.Context, m *configstore.Loaded) {
 	c.tries = 0
 	state := calls.NewState(m.State.Config, m.State.Reserved)
 	state.ConcurrentChanges, state.Rules = m.State.Concurrent, m.State.Rules
@@ -233,7 +233,7 @@ func (c *configActor) loaded(ctx actor.Context, m *configstore.Loaded) {
 }
 
 // reload loads the state again because it is not what the actor took it for, and then handles messages again.
-func (c *configActor) reload(ctx actor.Context, again []deferredMessage) {
+func (c *clusterconfig) reload(ctx actor.Context, again []deferredMessage) {
 	c.snapshot = nil
 	c.deferred = append(again, c.deferred...)
 	c.load(ctx)
@@ -241,7 +241,7 @@ func (c *configActor) reload(ctx actor.Context, again []deferredMessage) {
 
 // resolveForeign has the storage adopt or replace the foreign content of config.data, and loads the state that is then in force.
 // Calls that were applied before the answer fail or are applied again, as after each refusal of the storage.
-func (c *configActor) resolveForeign(ctx actor.Context, m *ResolveForeign, sender *actor.PID) {
+func (c *clusterconfig) resolveForeign(ctx actor.Context, m *ResolveForeign, sender *actor.PID) {
 	c.storage.Resolve(ctx, m.Adopt, func(ctx actor.Context, a *configstore.ForeignResolved) {
 		if a.Failure == nil && a.Foreign && c.snapshot != nil && c.commits.idle() {
 			c.reload(ctx, []deferredMessage{{&foreignResolved{m.Request}, sender}})
@@ -255,7 +255,7 @@ func (c *configActor) resolveForeign(ctx actor.Context, m *ResolveForeign, sende
 type foreignResolved struct{ request uint64 }
 
 // publish puts the durable configuration in force for readers, and sends it to the subscribers and to what distributes it.
-func (c *configActor) publish(ctx actor.Context) {
+func (c *clusterconfig) publish(ctx actor.Context) {
 	if c.snapshot == nil || c.snapshot.Config != c.commits.durable.Config {
 		c.snapshot = calls.NewSnapshot(c.commits.durable.Config)
 		c.distributor.Distribute(ctx, c.snapshot.Config)
@@ -265,6 +265,6 @@ func (c *configActor) publish(ctx actor.Context) {
 	}
 }
 
-func (c *configActor) published(config *model.Config) *Published {
+func (c *clusterconfig) published(config *model.Config) *Published {
 	return &Published{Config: config, Rules: c.commits.durable.Rules, Settings: c.settings.content, SetAside: c.settings.setAside}
 }

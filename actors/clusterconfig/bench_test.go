@@ -1,4 +1,4 @@
-package config_test
+package clusterconfig_test
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/config"
+	"lockstep/actors/clusterconfig"
 	"lockstep/actors/configstore"
 	"lockstep/actors/kittest"
 	"lockstep/actors/locks"
@@ -51,15 +51,15 @@ func BenchmarkUpdateInstance(b *testing.B) {
 			silent, client := e.Probe("silent"), e.Probe("client")
 			pids := map[string]*actor.PID{}
 			for name, props := range map[string]*actor.Props{
-				"store":   store.Props(store.Config{Env: e.Env, Files: disk, Writers: 2, Clients: []*actor.PID{e.PID("keeper"), e.PID("cluster")}}),
-				"keeper":  configstore.Props(configstore.Config{Env: e.Env, Store: e.PID("store"), Clients: []*actor.PID{e.PID("cluster")}}),
-				"cluster": config.Props(config.Config{Env: e.Env, Store: e.PID("store"), Storage: e.PID("keeper"), Locks: silent.PID, Owners: &callers{}}),
+				"store":         store.Props(store.Config{Env: e.Env, Files: disk, Writers: 2, Clients: []*actor.PID{e.PID("configstore"), e.PID("clusterconfig")}}),
+				"configstore":   configstore.Props(configstore.Config{Env: e.Env, Store: e.PID("store"), Clients: []*actor.PID{e.PID("clusterconfig")}}),
+				"clusterconfig": clusterconfig.Props(clusterconfig.Config{Env: e.Env, Store: e.PID("store"), ConfigStore: e.PID("configstore"), Locks: silent.PID, Owners: &callers{}}),
 			} {
 				pid, _, err := e.SpawnRoot(props, name)
 				require.NoError(b, err)
 				pids[name] = pid
 			}
-			e.Send(pids["cluster"], &locks.ConfigLocks{Config: map[lock.Owner]lock.Mode{}})
+			e.Send(pids["clusterconfig"], &locks.ConfigLocks{Config: map[lock.Owner]lock.Mode{}})
 			i, _ := c.Instances.Get("i-00003")
 			instance := i.Value
 			request := uint64(0)
@@ -67,8 +67,8 @@ func BenchmarkUpdateInstance(b *testing.B) {
 				call, err := calls.Parse("updateInstance", []json.RawMessage{model.Instances.NewObject(instance).JSON()})
 				require.NoError(b, err)
 				request++
-				client.Ask(pids["cluster"], &config.Call{Request: request, Call: call})
-				m := kittest.Expect[*config.CallResult](client)
+				client.Ask(pids["clusterconfig"], &clusterconfig.Call{Request: request, Call: call})
+				m := kittest.Expect[*clusterconfig.CallResult](client)
 				require.Nil(b, m.Error)
 				instance.Serial++
 			}

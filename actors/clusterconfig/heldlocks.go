@@ -1,4 +1,4 @@
-package config
+package clusterconfig
 
 import (
 	"maps"
@@ -59,7 +59,7 @@ type patienceOver struct{ number uint64 }
 
 // wait makes a request wait. patience bounds the wait of a call that takes the lock; other calls wait for the first message of the
 // lock manager.
-func (c *configActor) wait(ctx actor.Context, r *request) {
+func (c *clusterconfig) wait(ctx actor.Context, r *request) {
 	w := &c.waiting
 	w.last++
 	r.number = w.last
@@ -75,7 +75,7 @@ func (c *configActor) wait(ctx actor.Context, r *request) {
 }
 
 // serveWaiting applies the calls that no longer have to wait.
-func (c *configActor) serveWaiting(ctx actor.Context) {
+func (c *clusterconfig) serveWaiting(ctx actor.Context) {
 	requests := c.waiting.requests
 	c.waiting.requests = nil
 	for i, r := range requests {
@@ -93,12 +93,12 @@ func (c *configActor) serveWaiting(ctx actor.Context) {
 }
 
 // mustWait reports whether a call waits for the release of the configuration lock, or for the lock manager.
-func (c *configActor) mustWait(r *request) bool {
+func (c *clusterconfig) mustWait(r *request) bool {
 	return !c.locks.known || r.call.TakesLock() && c.locks.held()
 }
 
 // patienceOver answers a call that it is busy, or that the lock manager is not ready.
-func (c *configActor) patienceOver(ctx actor.Context, m *patienceOver) {
+func (c *clusterconfig) patienceOver(ctx actor.Context, m *patienceOver) {
 	for i, r := range c.waiting.requests {
 		if uint64(c.incarnation)<<32|r.number == m.number {
 			c.waiting.requests = slices.Delete(c.waiting.requests, i, i+1)

@@ -1,4 +1,4 @@
-package config
+package clusterconfig
 
 import (
 	"fmt"
@@ -23,7 +23,7 @@ type Unlocked struct {
 }
 
 // foundUnlocked tells of a call that changes objects without their locks. It reports whether the call is refused and answered.
-func (c *configActor) foundUnlocked(ctx actor.Context, r *request, by journal.Author) (refused bool) {
+func (c *clusterconfig) foundUnlocked(ctx actor.Context, r *request, by journal.Author) (refused bool) {
 	settings, err := config.DecodeSettings(c.settings.content)
 	refused = err == nil && settings.ConfigLockCheck == config.LockCheckRefuse
 	objects := objectNames(by.Unlocked)

@@ -1,4 +1,4 @@
-package config
+package clusterconfig
 
 import (
 	"slices"
@@ -64,7 +64,7 @@ func isSame(a, b reserve.Caller) bool {
 }
 
 // callerDied drops the reservations of a dead caller.
-func (c *configActor) callerDied(ctx actor.Context, died reserve.Caller) {
+func (c *clusterconfig) callerDied(ctx actor.Context, died reserve.Caller) {
 	for pid, o := range c.callers.identities {
 		if isSame(died, reserve.Caller{Known: true, Owner: o}) {
 			delete(c.callers.identities, pid)
@@ -75,7 +75,7 @@ func (c *configActor) callerDied(ctx actor.Context, died reserve.Caller) {
 
 // dropDead drops the reservations of dead callers. Those that stay are remembered: they are dropped when the configuration has no
 // longer the disks that they are for.
-func (c *configActor) dropDead(ctx actor.Context, dead ...reserve.Caller) {
+func (c *clusterconfig) dropDead(ctx actor.Context, dead ...reserve.Caller) {
 	isDead := func(by reserve.Caller) bool {
 		return slices.ContainsFunc(dead, func(d reserve.Caller) bool { return isSame(d, by) })
 	}
@@ -105,7 +105,7 @@ type dropAgain struct {
 }
 
 // dropForDisks drops reservations of dead callers for disks that a change has removed.
-func (c *configActor) dropForDisks(ctx actor.Context, touched []model.Touched) {
+func (c *clusterconfig) dropForDisks(ctx actor.Context, touched []model.Touched) {
 	disks := slices.ContainsFunc(touched, func(t model.Touched) bool { return t.Kind == model.Disks.Name })
 	if dead := c.callers.dead; disks && len(dead) > 0 {
 		c.callers.dead = nil

@@ -1,4 +1,4 @@
-package config
+package clusterconfig
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 )
 
 // edit makes a change of lockstep's own, in the configuration or in the settings.
-func (c *configActor) edit(ctx actor.Context, m *messages.EditConfig, sender *actor.PID) {
+func (c *clusterconfig) edit(ctx actor.Context, m *messages.EditConfig, sender *actor.PID) {
 	answer := func(ctx actor.Context, f *messages.Failure) {
 		ctx.Send(sender, &messages.EditConfigResult{Request: m.Request, Failure: f})
 	}

@@ -1,4 +1,4 @@
-package config
+package clusterconfig
 
 import (
 	"bytes"
@@ -32,7 +32,7 @@ type settingsEdit struct {
 
 // readSettings reads settings.json and goes on loading. A failed read is repeated, because the defaults must not replace what an
 // operator has set. A damaged file is set aside, and protective settings are in force.
-func (c *configActor) readSettings(ctx actor.Context) {
+func (c *clusterconfig) readSettings(ctx actor.Context) {
 	c.store.Read(ctx, "settings", paths.SettingsPath, func(ctx actor.Context, m *messages.ReadFileResult) {
 		switch damage := damageOf(m); {
 		case m.Failure != nil:
@@ -64,14 +64,14 @@ func damageOf(m *messages.ReadFileResult) error {
 	return err
 }
 
-func (c *configActor) settingsRead(ctx actor.Context, content []byte) {
+func (c *clusterconfig) settingsRead(ctx actor.Context, content []byte) {
 	c.settings.known, c.settings.content = true, content
 	c.tellBypassLimit(ctx)
 	c.load(ctx)
 }
 
 // listSetAside learns which contents that were set aside an operator has not removed yet. A quarantine that cannot be listed counts as empty.
-func (c *configActor) listSetAside(ctx actor.Context, then func(actor.Context)) {
+func (c *clusterconfig) listSetAside(ctx actor.Context, then func(actor.Context)) {
 	c.store.List(ctx, "settings", paths.QuarantineDir, func(ctx actor.Context, m *messages.ListDirResult) {
 		c.settings.setAside = nil
 		for _, name := range m.Names {
@@ -84,7 +84,7 @@ func (c *configActor) listSetAside(ctx actor.Context, then func(actor.Context)) 
 }
 
 // setAsideSettings moves a damaged settings.json to the quarantine: the next change would replace it.
-func (c *configActor) setAsideSettings(ctx actor.Context, damage error, then func(actor.Context, *messages.Failure)) {
+func (c *clusterconfig) setAsideSettings(ctx actor.Context, damage error, then func(actor.Context, *messages.Failure)) {
 	log := c.config.Env.Log().WithFields(logrus.Fields{"path": paths.SettingsPath, "err": damage})
 	c.store.Quarantine(ctx, paths.SettingsPath, func(ctx actor.Context, m *messages.QuarantineFileResult) {
 		if m.Failure != nil {
@@ -99,7 +99,7 @@ func (c *configActor) setAsideSettings(ctx actor.Context, damage error, then fun
 
 // writeProtective writes the settings in force that replace damaged ones. If that fails, there is no file, and no archived job is
 // removed while the damaged one is in the quarantine.
-func (c *configActor) writeProtective(ctx actor.Context, content []byte) {
+func (c *clusterconfig) writeProtective(ctx actor.Context, content []byte) {
 	c.store.Write(ctx, settingsFile(content), func(_ actor.Context, written *messages.ChangeFilesResult) {
 		for _, f := range written.Failures {
 			c.config.Env.Log().WithFields(logrus.Fields{"path": f.Path, "err": f.Failure.Text}).Error("the settings in force cannot be written")
@@ -112,14 +112,14 @@ func settingsFile(content []byte) *messages.WriteFiles {
 	return &messages.WriteFiles{Files: []*messages.FileWrite{file}, Durable: true}
 }
 
-func (c *configActor) editSettings(ctx actor.Context, changes map[string][]byte, answer func(actor.Context, *messages.Failure)) {
+func (c *clusterconfig) editSettings(ctx actor.Context, changes map[string][]byte, answer func(actor.Context, *messages.Failure)) {
 	c.settings.edits = append(c.settings.edits, settingsEdit{changes, answer})
 	c.nextEdit(ctx)
 }
 
 // nextEdit begins the next change of the settings. It reads the file first: an operator may have edited it since, and the change
 // must not replace that.
-func (c *configActor) nextEdit(ctx actor.Context) {
+func (c *clusterconfig) nextEdit(ctx actor.Context) {
 	s := &c.settings
 	if s.writing || len(s.edits) == 0 {
 		return
@@ -149,14 +149,14 @@ func (c *configActor) nextEdit(ctx actor.Context) {
 }
 
 // edited ends a change of the settings.
-func (c *configActor) edited(ctx actor.Context, e settingsEdit, f *messages.Failure) {
+func (c *clusterconfig) edited(ctx actor.Context, e settingsEdit, f *messages.Failure) {
 	c.settings.writing = false
 	e.answer(ctx, f)
 	c.nextEdit(ctx)
 }
 
 // writeSettings makes a change. After a failed write the content of the file is put in force, because the next start would read it.
-func (c *configActor) writeSettings(ctx actor.Context, e settingsEdit) {
+func (c *clusterconfig) writeSettings(ctx actor.Context, e settingsEdit) {
 	content, err := config.EditSettings(c.settings.content, e.changes)
 	if err != nil {
 		c.edited(ctx, e, messages.PrereqFailure(messages.WrongInput, err.Error()))
@@ -172,7 +172,7 @@ func (c *configActor) writeSettings(ctx actor.Context, e settingsEdit) {
 	})
 }
 
-func (c *configActor) settingsChanged(ctx actor.Context, content []byte) {
+func (c *clusterconfig) settingsChanged(ctx actor.Context, content []byte) {
 	c.settings.content = content
 	c.tellBypassLimit(ctx)
 	if c.snapshot != nil {
@@ -182,7 +182,7 @@ func (c *configActor) settingsChanged(ctx actor.Context, content []byte) {
 
 // rereadSettings puts the content of settings.json in force after a failed write. If the file cannot be read, the former content
 // stays in force.
-func (c *configActor) rereadSettings(ctx actor.Context, done func(actor.Context)) {
+func (c *clusterconfig) rereadSettings(ctx actor.Context, done func(actor.Context)) {
 	c.store.Read(ctx, "settings", paths.SettingsPath, func(ctx actor.Context, m *messages.ReadFileResult) {
 		var err error
 		if m.Failure != nil {
@@ -199,7 +199,7 @@ func (c *configActor) rereadSettings(ctx actor.Context, done func(actor.Context)
 }
 
 // tellBypassLimit sends the lock manager the setting that it needs.
-func (c *configActor) tellBypassLimit(ctx actor.Context) {
+func (c *clusterconfig) tellBypassLimit(ctx actor.Context) {
 	s, err := config.DecodeSettings(c.settings.content)
 	if err != nil {
 		return // invalid settings are not in force
