@@ -77,7 +77,7 @@ func TestCheckExpectedBites(t *testing.T) {
 // forgetsReservations makes the scheduler forget that jobs may reserve, from the time at which *forgotten is set.
 func forgetsReservations(forgotten *bool) func(string, any) any {
 	return func(to string, m any) any {
-		p, is := m.(*clusterconfig.Published)
+		p, is := m.(*clusterconfig.ConfigPublished)
 		if !is || !*forgotten || !strings.HasSuffix(to, "/scheduler") {
 			return m
 		}
@@ -85,7 +85,7 @@ func forgetsReservations(forgotten *bool) func(string, any) any {
 		if err != nil {
 			return m
 		}
-		return &clusterconfig.Published{Request: p.Request, Config: p.Config, Settings: settings}
+		return &clusterconfig.ConfigPublished{Request: p.Request, Config: p.Config, Settings: settings}
 	}
 }
 

@@ -335,7 +335,7 @@ func renewsSessions(_ string, m any) any {
 // altersRetention gives the queue another value of a setting while old jobs are archived.
 func altersRetention(name, value string) func(string, any) any {
 	return func(to string, m any) any {
-		c, is := m.(*clusterconfig.Published)
+		c, is := m.(*clusterconfig.ConfigPublished)
 		if !is || to != "daemon/queue" {
 			return m
 		}
@@ -482,7 +482,7 @@ func movesPromises() func(string, any) any {
 
 // neverAges gives the scheduler settings with which a weight takes a million ticks to fall to zero.
 func neverAges(to string, m any) any {
-	if c, is := m.(*clusterconfig.Published); is && strings.HasSuffix(to, "/scheduler") {
+	if c, is := m.(*clusterconfig.ConfigPublished); is && strings.HasSuffix(to, "/scheduler") {
 		settings, err := config.EditSettings(c.Settings, map[string][]byte{"predictive_ticks": []byte("1000000")})
 		if err != nil {
 			return m

@@ -67,7 +67,7 @@ func losesOwnRules(_ string, m any) any {
 
 // delaysEnds gives the filter engine rules whose ends come later.
 func delaysEnds(to string, m any) any {
-	c, is := m.(*clusterconfig.Published)
+	c, is := m.(*clusterconfig.ConfigPublished)
 	if !is || !strings.HasSuffix(to, "/filters") {
 		return m
 	}
@@ -102,12 +102,12 @@ func forgetsRollback() func(string, any) any {
 	var why *messages.Failure
 	return func(_ string, m any) any {
 		switch m := m.(type) {
-		case *configstore.Append:
+		case *configstore.AddRecords:
 			sizes[m.Request] = len(m.Records)
-		case *configstore.Appended:
+		case *configstore.AddRecordsResult:
 			if m.Failure != nil && !m.Refused {
 				failing, why = failing+sizes[m.Request], m.Failure
-				return &configstore.Appended{Request: m.Request}
+				return &configstore.AddRecordsResult{Request: m.Request}
 			}
 		case *clusterconfig.CallResult:
 			if failing > 0 && m.Error == nil && m.Snapshot == nil {
@@ -236,7 +236,7 @@ func dropsSsconf() func(string, any) any {
 func dropsPublished() func(string, any) any {
 	first := true
 	return func(_ string, m any) any {
-		if _, is := m.(*configstore.Published); is {
+		if _, is := m.(*configstore.CopyPublished); is {
 			if !first {
 				return nil
 			}
@@ -248,10 +248,10 @@ func dropsPublished() func(string, any) any {
 
 // publishesEarly gives the writer of ssconf files the result of a change before the change is on the disk.
 func publishesEarly() func(string, any) any {
-	var latest *configstore.Append
+	var latest *configstore.AddRecords
 	return func(_ string, m any) any {
 		switch m := m.(type) {
-		case *configstore.Append:
+		case *configstore.AddRecords:
 			latest = m
 		case *ssconf.Published:
 			if latest != nil {

@@ -456,7 +456,7 @@ func TestANewMasterStartsNothingBeforeTheFence(t *testing.T) {
 				m.lead(true)
 				m.expectWorking(m.master())
 				tool := m.Probe("tool")
-				tool.Ask(m.PID("daemon/core/locks"), &locks.Call{Request: 1, Operation: locks.Apply{
+				tool.Ask(m.PID("daemon/core/locks"), &locks.Operate{Request: 1, Operation: locks.Apply{
 					Call: lock.TryUpdateLocks(lock.Owner{Named: true, Name: "tool", Livelock: "/live/tool", PID: 7},
 						lock.Request{{Lock: lock.Member(lock.Node, "a"), Mode: lock.Exclusive}})}})
 				m.Settle()
@@ -467,7 +467,7 @@ func TestANewMasterStartsNothingBeforeTheFence(t *testing.T) {
 					m.Advance(time.Millisecond)
 				}
 				require.Equal(t, int64(1), m.processes.started.Load())
-				require.Nil(t, kittest.Expect[*locks.CallResult](tool).Failure)
+				require.Nil(t, kittest.Expect[*locks.OperateResult](tool).Failure)
 			})
 		})
 	}

@@ -2,7 +2,7 @@
 //
 // It owns the configuration in force, the temporary reservations, and settings.json. It executes the calls of WConfD (Call), one
 // at a time, and lockstep's own changes (EditConfig). A call is applied in memory, then its record goes to the storage, and only
-// when the record is durable the call is answered and the subscribers get Published. Records of calls that arrive during a write
+// when the record is durable the call is answered and the subscribers get ConfigPublished. Records of calls that arrive during a write
 // form the next write. After a failed write memory returns to what is on the disk, and all calls since then fail.
 //
 // The lock manager tells it the holders of the configuration lock (locks.ConfigLocks). A call that takes this lock waits a moment
@@ -44,7 +44,7 @@ type Config struct {
 	// ConfigStore keeps the configuration and the reservations: the actor of package configstore, or in a cluster the replicator.
 	ConfigStore *actor.PID
 	Locks       *actor.PID
-	Subscribers []*actor.PID // of Published
+	Subscribers []*actor.PID // of ConfigPublished
 	// Distributor sends the configuration to node daemons. nil: no node has one.
 	Distributor *actor.PID
 	Owners      Owners
@@ -172,7 +172,7 @@ func (c *clusterconfig) handle(ctx actor.Context, message any, sender *actor.PID
 		}
 	case *messages.LocksStarted:
 		c.lockCalls.repeat(ctx)
-	case *locks.CallResult:
+	case *locks.OperateResult:
 		c.lockCalls.answered(ctx, m)
 	default:
 		kit.Unexpected(ctx)
@@ -265,6 +265,6 @@ func (c *clusterconfig) publish(ctx actor.Context) {
 	}
 }
 
-func (c *clusterconfig) published(config *model.Config) *Published {
-	return &Published{Config: config, Rules: c.commits.durable.Rules, Settings: c.settings.content, SetAside: c.settings.setAside}
+func (c *clusterconfig) published(config *model.Config) *ConfigPublished {
+	return &ConfigPublished{Config: config, Rules: c.commits.durable.Rules, Settings: c.settings.content, SetAside: c.settings.setAside}
 }

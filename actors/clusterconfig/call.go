@@ -59,7 +59,7 @@ func (c *clusterconfig) call(ctx actor.Context, m *Call, sender *actor.PID) {
 func (c *clusterconfig) askHeld(ctx actor.Context, r *request) {
 	by := r.author().Caller
 	c.asking++
-	c.lockCalls.ask(ctx, locks.ListHeld{Owner: by.Owner, PID: by.PID}, func(ctx actor.Context, a *locks.CallResult) {
+	c.lockCalls.ask(ctx, locks.ListHeld{Owner: by.Owner, PID: by.PID}, func(ctx actor.Context, a *locks.OperateResult) {
 		c.asking--
 		if r.call.ChecksLocks() {
 			r.held, r.areHeld = a.Value.([]lock.Item)
@@ -109,7 +109,7 @@ func (c *clusterconfig) apply(ctx actor.Context, r *request) {
 				r.answer(ctx, calls.Outcome{Err: errorOf(f)}, nil)
 				return
 			}
-			c.distribute(ctx, r, out, after.Config)
+			c.finish(ctx, r, out, after.Config)
 		}})
 	if out.Changed {
 		c.dropForDisks(ctx, out.Touched)
@@ -129,10 +129,10 @@ func (r *request) author() journal.Author {
 	return a
 }
 
-// distribute continues with a durable call: if the call waits for distribution, config.data is written and the nodes have it or
+// finish continues with a durable call: if the call waits for distribution, config.data is written and the nodes have it or
 // were given up (config.md 8.2); then locks are freed, then the call is answered. A change that cannot be written to config.data is
 // in the journal, so only a call for the write itself fails.
-func (c *clusterconfig) distribute(ctx actor.Context, r *request, out calls.Outcome, config *model.Config) {
+func (c *clusterconfig) finish(ctx actor.Context, r *request, out calls.Outcome, config *model.Config) {
 	if !out.Flush && !out.Await {
 		c.freeLocks(ctx, r, out, config)
 		return
@@ -162,7 +162,7 @@ func (c *clusterconfig) freeLocks(ctx actor.Context, r *request, out calls.Outco
 		r.answer(ctx, out, config)
 		return
 	}
-	c.lockCalls.ask(ctx, op, func(ctx actor.Context, a *locks.CallResult) {
+	c.lockCalls.ask(ctx, op, func(ctx actor.Context, a *locks.OperateResult) {
 		if f := a.Failure; f != nil {
 			e := errorOf(f)
 			if out.Changed {
@@ -184,17 +184,17 @@ type lockCalls struct {
 }
 
 type lockCall struct {
-	message  *locks.Call
-	answered func(ctx actor.Context, a *locks.CallResult)
+	message  *locks.Operate
+	answered func(ctx actor.Context, a *locks.OperateResult)
 }
 
 func newLockCalls(to *actor.PID, incarnation uint32) lockCalls {
 	return lockCalls{to: to, last: uint64(incarnation) << 32}
 }
 
-func (l *lockCalls) ask(ctx actor.Context, op locks.Operation, answered func(actor.Context, *locks.CallResult)) {
+func (l *lockCalls) ask(ctx actor.Context, op locks.Operation, answered func(actor.Context, *locks.OperateResult)) {
 	l.last++
-	call := &lockCall{&locks.Call{Request: l.last, Operation: op}, answered}
+	call := &lockCall{&locks.Operate{Request: l.last, Operation: op}, answered}
 	l.open = append(l.open, call)
 	ctx.Request(l.to, call.message)
 }
@@ -205,7 +205,7 @@ func (l *lockCalls) repeat(ctx actor.Context) {
 	}
 }
 
-func (l *lockCalls) answered(ctx actor.Context, m *locks.CallResult) {
+func (l *lockCalls) answered(ctx actor.Context, m *locks.OperateResult) {
 	for i, call := range l.open {
 		if call.message.Request == m.Request {
 			l.open = append(l.open[:i:i], l.open[i+1:]...)

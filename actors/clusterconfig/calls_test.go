@@ -296,10 +296,10 @@ func TestTheLockManagerRestarts(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.locked(map[lock.Owner]lock.Mode{job12: lock.Shared})
 		number := b.send("unlockConfig", "["+identity(job12)+"]")
-		first := kittest.Expect[*locks.Call](b.locks)
+		first := kittest.Expect[*locks.Operate](b.locks)
 		b.Send(b.cluster, &messages.LocksStarted{Incarnation: 2})
-		require.Equal(t, first, kittest.Expect[*locks.Call](b.locks))
-		b.locks.Ask(b.cluster, &locks.CallResult{Request: first.Request, Value: []any{}})
+		require.Equal(t, first, kittest.Expect[*locks.Operate](b.locks))
+		b.locks.Ask(b.cluster, &locks.OperateResult{Request: first.Request, Value: []any{}})
 		_, err := b.expect(number)
 		require.NoError(t, err)
 	})

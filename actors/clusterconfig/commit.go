@@ -72,16 +72,16 @@ func (c *clusterconfig) write(ctx actor.Context) {
 		}
 		w.writing, w.next = w.next, nil
 		if len(records) == 0 {
-			c.written(ctx, &configstore.Appended{})
+			c.written(ctx, &configstore.AddRecordsResult{})
 			continue
 		}
-		c.storage.Append(ctx, records, c.written)
+		c.storage.AddRecords(ctx, records, c.written)
 		return
 	}
 }
 
 // written ends a write.
-func (c *clusterconfig) written(ctx actor.Context, m *configstore.Appended) {
+func (c *clusterconfig) written(ctx actor.Context, m *configstore.AddRecordsResult) {
 	w := &c.commits
 	switch {
 	case m.Failure != nil:
@@ -103,12 +103,12 @@ func (c *clusterconfig) written(ctx actor.Context, m *configstore.Appended) {
 		c.reload(ctx, again)
 		return
 	}
-	batch := w.writing
+	durable := w.writing
 	w.writing = nil
-	last := batch[len(batch)-1].after
+	last := durable[len(durable)-1].after
 	changed := last.Config != w.durable.Config || last.Rules != w.durable.Rules
 	w.durable = last
-	for _, ch := range batch {
+	for _, ch := range durable {
 		if ch.record != nil {
 			w.number = ch.record.Number
 		}
@@ -116,7 +116,7 @@ func (c *clusterconfig) written(ctx actor.Context, m *configstore.Appended) {
 	if changed {
 		c.publish(ctx)
 	}
-	for _, ch := range batch {
+	for _, ch := range durable {
 		ch.done(ctx, nil)
 	}
 	c.write(ctx)

@@ -15,11 +15,11 @@ import (
 // These messages are plain Go, because core/config has the types of their content. A message, and what it points to, never
 // changes once sent.
 
-// Published has the configuration in force, the filter rules that config.data cannot have, and lockstep's settings, the content of
+// ConfigPublished has the configuration in force, the filter rules that config.data cannot have, and lockstep's settings, the content of
 // settings.json. Subscribers get it when the
 // actor has started and after each change that is on the disk. The sender of messages.PublishConfig gets it with the number of
 // its request. SetAside are the paths of damaged contents of settings.json in the quarantine.
-type Published struct {
+type ConfigPublished struct {
 	Request  uint64
 	Config   *model.Config
 	Rules    ownrules.Rules
@@ -28,12 +28,12 @@ type Published struct {
 }
 
 // FilterRules are all filter rules, by uuid.
-func (p *Published) FilterRules() map[string]json.RawMessage {
+func (p *ConfigPublished) FilterRules() map[string]json.RawMessage {
 	return config.FilterRules(p.Config, p.Rules)
 }
 
 // GetRequest is the number of the request, 0 for subscribers.
-func (p *Published) GetRequest() uint64 { return p.Request }
+func (p *ConfigPublished) GetRequest() uint64 { return p.Request }
 
 // Call asks for a call of WConfD about the configuration or the reservations. Caller is the process at the other end of the
 // socket. A client may send a call twice (config.md 4.7).

@@ -25,14 +25,14 @@ func TestAnOwnRule(t *testing.T) {
 		before := b.current()
 		const rule = `{"uuid":"u","until":5}`
 		require.Nil(t, b.edit(&messages.EditConfig{Filter: "u", Rule: []byte(rule), Own: true}))
-		published := kittest.Expect[*clusterconfig.Published](b.others)
+		published := kittest.Expect[*clusterconfig.ConfigPublished](b.others)
 		require.Equal(t, rule, string(published.FilterRules()["u"]))
 		require.Equal(t, string(before.JSON()), string(published.Config.JSON()))
 		require.Equal(t, rule, string(b.storage.State().Rules.Get("u")))
 
 		b.Crash(b.cluster)
 		b.Advance(kittest.Backoff)
-		require.Equal(t, rule, string(kittest.Expect[*clusterconfig.Published](b.others).FilterRules()["u"]))
+		require.Equal(t, rule, string(kittest.Expect[*clusterconfig.ConfigPublished](b.others).FilterRules()["u"]))
 		b.locked(nil)
 
 		require.Nil(t, b.edit(&messages.EditConfig{Filter: "u", IfRule: []byte(`{"uuid":"u","until":6}`)}), "it is another rule")

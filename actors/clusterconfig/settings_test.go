@@ -34,8 +34,8 @@ func TestSettings(t *testing.T) {
 		first, second := b.set("predictive", "false"), b.set("lock_bypass_after", "7")
 		require.Nil(t, b.expectSet(first))
 		require.Nil(t, b.expectSet(second))
-		kittest.Expect[*clusterconfig.Published](b.others)
-		m := kittest.Expect[*clusterconfig.Published](b.others)
+		kittest.Expect[*clusterconfig.ConfigPublished](b.others)
+		m := kittest.Expect[*clusterconfig.ConfigPublished](b.others)
 		require.JSONEq(t, `{"predictive":false,"lock_bypass_after":7}`, string(m.Settings))
 		require.Equal(t, string(m.Settings), b.disk.Content(paths.SettingsPath))
 		require.Equal(t, 30*time.Second, kittest.Expect[*locks.SetBypassLimit](b.locks).Limit)
@@ -46,7 +46,7 @@ func TestSettings(t *testing.T) {
 		require.Contains(t, f.GetText(), `there is no setting "colour"`)
 
 		b.Restart(b.cluster)
-		require.Equal(t, string(m.Settings), string(kittest.Expect[*clusterconfig.Published](b.others).Settings))
+		require.Equal(t, string(m.Settings), string(kittest.Expect[*clusterconfig.ConfigPublished](b.others).Settings))
 	})
 }
 
@@ -56,7 +56,7 @@ func TestAFailedWriteOfSettings(t *testing.T) {
 		onBench(t, func(t *testing.T, b *bench) {
 			b.disk.Fail(failing, 1)
 			require.Contains(t, b.expectSet(b.set("predictive", "false")).GetText(), "the disk says no")
-			told := kittest.Expect[*clusterconfig.Published](b.others)
+			told := kittest.Expect[*clusterconfig.ConfigPublished](b.others)
 			require.Equal(t, b.disk.Content(paths.SettingsPath), string(told.Settings))
 			if left != "" {
 				require.JSONEq(t, left, string(told.Settings))
@@ -74,11 +74,11 @@ func TestAFailedWriteOfSettings(t *testing.T) {
 func TestSettingsThatCannotBeRead(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		require.Nil(t, b.expectSet(b.set("predictive", "false")))
-		kittest.Expect[*clusterconfig.Published](b.others)
+		kittest.Expect[*clusterconfig.ConfigPublished](b.others)
 		b.disk.Fail("read settings", 1)
 		b.Restart(b.cluster)
 		b.Advance(time.Second)
-		require.JSONEq(t, `{"predictive":false}`, string(kittest.Expect[*clusterconfig.Published](b.others).Settings))
+		require.JSONEq(t, `{"predictive":false}`, string(kittest.Expect[*clusterconfig.ConfigPublished](b.others).Settings))
 		require.Len(t, b.Logged("settings cannot be read; reading them again"), 1)
 	})
 }
@@ -92,7 +92,7 @@ func TestSettingsThatCannotBeUsed(t *testing.T) {
 			b := newBench(t, e, map[string]string{paths.SettingsPath: content})
 			b.storage = startStorage(t, e)
 			b.startUnusable()
-			told := kittest.Expect[*clusterconfig.Published](b.others)
+			told := kittest.Expect[*clusterconfig.ConfigPublished](b.others)
 			require.JSONEq(t, protective, string(told.Settings))
 			require.Equal(t, []string{"queue/quarantine/settings.json"}, told.SetAside)
 			require.Equal(t, content, b.disk.Content("queue/quarantine/settings.json"))
@@ -101,9 +101,9 @@ func TestSettingsThatCannotBeUsed(t *testing.T) {
 
 			require.Nil(t, b.expectSet(b.set("keep_last", "3")))
 			require.JSONEq(t, `{"archive_after": 0, "remove_archived_after": 0, "keep_last": 3, "set_aside": ["queue/quarantine/settings.json"]}`, b.disk.Content(paths.SettingsPath))
-			kittest.Expect[*clusterconfig.Published](b.others)
+			kittest.Expect[*clusterconfig.ConfigPublished](b.others)
 			b.Restart(b.cluster)
-			told = kittest.Expect[*clusterconfig.Published](b.others)
+			told = kittest.Expect[*clusterconfig.ConfigPublished](b.others)
 			require.Equal(t, []string{"queue/quarantine/settings.json"}, told.SetAside, "it is named until an operator removes it")
 			require.JSONEq(t, `{"archive_after": 0, "remove_archived_after": 0, "keep_last": 3, "set_aside": ["queue/quarantine/settings.json"]}`, string(told.Settings))
 		})
@@ -118,13 +118,13 @@ func TestDamagedSettingsAndAFullDisk(t *testing.T) {
 			b.storage = startStorage(t, e)
 			b.disk.Fail(failing, 1)
 			b.startUnusable()
-			told := kittest.Expect[*clusterconfig.Published](b.others)
+			told := kittest.Expect[*clusterconfig.ConfigPublished](b.others)
 			s, err := config.DecodeSettings(told.Settings)
 			require.NoError(t, err)
 			require.Zero(t, s.ArchiveAfter(time.Hour))
 			require.Zero(t, s.RemoveArchivedAfter(time.Hour))
 			require.Nil(t, b.expectSet(b.set("keep_last", "3")))
-			told = kittest.Expect[*clusterconfig.Published](b.others)
+			told = kittest.Expect[*clusterconfig.ConfigPublished](b.others)
 			s, err = config.DecodeSettings(told.Settings)
 			require.NoError(t, err)
 			require.Zero(t, s.RemoveArchivedAfter(time.Hour))
@@ -139,18 +139,18 @@ func TestDamagedSettingsAndAFullDisk(t *testing.T) {
 func TestSettingsThatWereEditedInTheFile(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		require.Nil(t, b.expectSet(b.set("keep_last", "2")))
-		kittest.Expect[*clusterconfig.Published](b.others)
+		kittest.Expect[*clusterconfig.ConfigPublished](b.others)
 		require.NoError(t, b.disk.Replace("edit", paths.SettingsPath, []byte(`{"keep_last": 4, "archive_after": 60}`)))
 		require.Nil(t, b.expectSet(b.set("predictive_base", "7")))
 		require.JSONEq(t, `{"keep_last": 4, "archive_after": 60, "predictive_base": 7}`, b.disk.Content(paths.SettingsPath))
-		kittest.Expect[*clusterconfig.Published](b.others)
-		kittest.Expect[*clusterconfig.Published](b.others)
+		kittest.Expect[*clusterconfig.ConfigPublished](b.others)
+		kittest.Expect[*clusterconfig.ConfigPublished](b.others)
 
 		require.NoError(t, b.disk.Replace("edit", paths.SettingsPath, []byte(`{"keep_last": 9,`)))
 		require.Nil(t, b.expectSet(b.set("predictive_base", "8")))
 		require.JSONEq(t, `{"keep_last": 4, "archive_after": 60, "predictive_base": 8}`, b.disk.Content(paths.SettingsPath))
 		require.Equal(t, `{"keep_last": 9,`, b.disk.Content("queue/quarantine/settings.json"))
-		require.Equal(t, []string{"queue/quarantine/settings.json"}, kittest.Expect[*clusterconfig.Published](b.others).SetAside)
+		require.Equal(t, []string{"queue/quarantine/settings.json"}, kittest.Expect[*clusterconfig.ConfigPublished](b.others).SetAside)
 	})
 }
 

@@ -101,9 +101,9 @@ func (b *bench) start() {
 
 // answerHeld answers the question about the locks of a client.
 func (b *bench) answerHeld(m any) any {
-	if c, is := m.(*locks.Call); is {
+	if c, is := m.(*locks.Operate); is {
 		if _, is := c.Operation.(locks.ListHeld); is {
-			return &locks.CallResult{Request: c.Request, Value: b.held}
+			return &locks.OperateResult{Request: c.Request, Value: b.held}
 		}
 	}
 	return nil
@@ -121,10 +121,10 @@ func (b *bench) startUnusable() {
 	b.cluster = b.Start("clusterconfig", clusterconfig.Props(c))
 }
 
-// expectPublished expects Published at the subscriber.
+// expectPublished expects ConfigPublished at the subscriber.
 func (b *bench) expectPublished() *model.Config {
 	b.Helper()
-	m := kittest.Expect[*clusterconfig.Published](b.others)
+	m := kittest.Expect[*clusterconfig.ConfigPublished](b.others)
 	require.Zero(b, m.Request)
 	return m.Config
 }
@@ -205,8 +205,8 @@ func (b *bench) noLockCall() {
 // lockCall expects a call to the lock manager and answers it.
 func (b *bench) lockCall(f *messages.Failure) locks.Operation {
 	b.Helper()
-	m := kittest.Expect[*locks.Call](b.locks)
-	b.locks.Ask(b.cluster, &locks.CallResult{Request: m.Request, Value: []any{}, Failure: f})
+	m := kittest.Expect[*locks.Operate](b.locks)
+	b.locks.Ask(b.cluster, &locks.OperateResult{Request: m.Request, Value: []any{}, Failure: f})
 	b.Settle()
 	return m.Operation
 }

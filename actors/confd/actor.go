@@ -1,7 +1,7 @@
 // Package confd is the actor that gives the configuration of its node to the server of queries (package edge/confd).
 //
 // It owns the snapshot that answers are made from. The configstore of its node sends it each configuration that is durable there
-// (configstore.Published): in a cluster on every node, whether there is a master or not. It passes each one on at once. It answers
+// (configstore.CopyPublished): in a cluster on every node, whether there is a master or not. It passes each one on at once. It answers
 // nothing, and no actor waits for it.
 //
 // Nothing survives a crash. The server keeps the last snapshot, and the next incarnation asks for the configuration.
@@ -40,8 +40,8 @@ type confd struct{ config Config }
 func (p *confd) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
-		ctx.Request(p.config.ConfigStore, &configstore.Publish{})
-	case *configstore.Published:
+		ctx.Request(p.config.ConfigStore, &configstore.PublishCopy{})
+	case *configstore.CopyPublished:
 		p.config.Server.Use(coreconfd.NewSnapshot(m.Config, p.config.Secrets))
 	default:
 		kit.Unexpected(ctx)

@@ -65,7 +65,7 @@ func (c *configcheck) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		ctx.Request(c.config.ClusterConfig, &messages.PublishConfig{})
-	case *clusterconfig.Published:
+	case *clusterconfig.ConfigPublished:
 		c.published(ctx, m.Config)
 	case *pauseOver:
 		if m.incarnation == c.incarnation {

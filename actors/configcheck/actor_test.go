@@ -21,10 +21,10 @@ const summary = "configuration has findings; lockstep config check shows all of 
 // Findings are in the log once for each change of their set, and no answer waits for them.
 func TestFindingsAreLoggedOnce(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
-		cluster := e.Probe("cluster")
+		cluster := e.Probe("clusterconfig")
 		pid := e.Start("configcheck", configcheck.Props(configcheck.Config{Env: e.Env, ClusterConfig: cluster.PID}))
 		kittest.Expect[*messages.PublishConfig](cluster)
-		publish := func(c *model.Config) { e.Send(pid, &clusterconfig.Published{Config: c}); e.Settle() }
+		publish := func(c *model.Config) { e.Send(pid, &clusterconfig.ConfigPublished{Config: c}); e.Settle() }
 		good := configtest.New(t)
 		publish(good)
 		require.Empty(t, e.Logged(summary))

@@ -1,11 +1,11 @@
 // Package configstore keeps the configuration on the disk; package journal decides what its files say (config.md 12.2, 12.16).
 //
-// It owns config.data, tempres.data, config.extra, config.journal and the two files of the history of this node. Append adds
+// It owns config.data, tempres.data, config.extra, config.journal and the two files of the history of this node. AddRecords adds
 // records to the journal; Load, Flush, Check, Adopt and Discard are its other requests. Each answer is sent after the disk has what
 // it says. The writer of the ssconf files of this node is told each configuration that is durable here (ssconf.Published), and
-// so are its subscribers (Published).
+// so are its subscribers (CopyPublished).
 //
-// Appends that arrive while one is being written form the next one, so that they share one sync. After a failed append the
+// Requests that arrive while one is being written form the next one, so that they share one sync. After a failed append the
 // journal is replaced by the records before it, and only then the failure is answered. A fold writes the state to the other
 // files, off the actor's own thread as far as the whole configuration is concerned, and removes its records from the journal.
 //
@@ -37,7 +37,7 @@ type Config struct {
 	Store   *actor.PID
 	Clients []*actor.PID
 	Ssconf  *actor.PID // writes the ssconf files of this node; nil: node daemons write them
-	// Subscribers are sent Published after each change.
+	// Subscribers are sent CopyPublished after each change.
 	Subscribers []*actor.PID
 	// Secrets returns the names of the parameters that are declared secret: the history has none of their values. It is called on
 	// the thread of the codec. nil: no parameter is declared secret.
@@ -97,15 +97,15 @@ func (k *configstore) Receive(ctx actor.Context) {
 		k.start(ctx)
 	case *Announce:
 		ctx.Respond(&Started{uint64(k.incarnation)})
-	case *Load, *Append, *Commit, *Flush, *Check, *Export, *Adopt, *Discard, *Reload:
+	case *Load, *AddRecords, *Commit, *Flush, *Check, *Export, *Adopt, *Discard, *Reload:
 		k.requests = append(k.requests, request{m, ctx.Sender()})
 	case *encoded, *parsed, *recovered, *installed:
 		k.codec.answered(ctx, m)
 	case *ssconf.Publish:
 		k.told = nil
-	case *Publish:
+	case *PublishCopy:
 		if k.published != nil {
-			ctx.Respond(&Published{k.published})
+			ctx.Respond(&CopyPublished{k.published})
 		}
 	case *retryLoad:
 		if m.incarnation == k.incarnation && k.failure != nil && !k.file.isAdopting {
@@ -146,7 +146,7 @@ func (k *configstore) proceed(ctx actor.Context) {
 	}
 	switch {
 	case !k.journal.waits:
-	case k.wantsAppend():
+	case k.wantsRecords():
 		k.rewrite(ctx)
 	default:
 		k.serveReads(ctx)
@@ -179,7 +179,7 @@ func (k *configstore) publish(ctx actor.Context) {
 	}
 	k.published = k.at.Config
 	for _, s := range k.config.Subscribers {
-		ctx.Send(s, &Published{k.published})
+		ctx.Send(s, &CopyPublished{k.published})
 	}
 }
 
@@ -188,8 +188,8 @@ func (k *configstore) serve(ctx actor.Context) {
 	for len(k.requests) > 0 && k.ready && !k.journal.writing && !k.file.isAdopting {
 		r := k.requests[0]
 		switch m := r.message.(type) {
-		case *Append:
-			if !k.appendAll(ctx) {
+		case *AddRecords:
+			if !k.addAll(ctx) {
 				return
 			}
 			continue // it has taken its requests
@@ -258,8 +258,8 @@ func failed(request any, f *messages.Failure) any {
 		return &Loaded{Request: m.Request, Failure: f}
 	case *Reload:
 		return &Loaded{Request: m.Request, Failure: f}
-	case *Append:
-		return &Appended{Request: m.Request, Failure: f}
+	case *AddRecords:
+		return &AddRecordsResult{Request: m.Request, Failure: f}
 	case *Commit:
 		return &Committed{Request: m.Request, Failure: f}
 	case *Export:

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// batchMax is the length of an append in bytes from which further requests wait for the next one.
-	batchMax = 32 << 20
+	// writeMax is the length of an append in bytes from which further requests wait for the next one.
+	writeMax = 32 << 20
 	// openMax is the length of the journal in bytes from which appends wait for a fold.
 	openMax = 256 << 20
 )
@@ -62,8 +62,8 @@ func (j *journalFile) drop(count int) {
 	j.isUnsure = j.isUnsure || count > 0
 }
 
-// batch is the appends of one write.
-type batch struct {
+// journalWrite is the records of one write to the journal.
+type journalWrite struct {
 	at      journal.Position // after all its records
 	entries []entry
 	content []byte
@@ -73,7 +73,7 @@ type batch struct {
 // reply answers a request after the write. f is the failure of the write.
 type reply func(ctx actor.Context, f *messages.Failure)
 
-func (m *Appended) replyTo(to *actor.PID) reply {
+func (m *AddRecordsResult) replyTo(to *actor.PID) reply {
 	return func(ctx actor.Context, f *messages.Failure) {
 		if f != nil && !m.Refused && m.Failure == nil {
 			m.Failure = f
@@ -82,10 +82,10 @@ func (m *Appended) replyTo(to *actor.PID) reply {
 	}
 }
 
-// appendAll writes the records of the requests at the head of the queue. It reports false if they wait for a fold, or are being
+// addAll writes the records of the requests at the head of the queue. It reports false if they wait for a fold, or are being
 // written.
-func (k *configstore) appendAll(ctx actor.Context) bool {
-	if f := k.cannotAppend(); f != nil {
+func (k *configstore) addAll(ctx actor.Context) bool {
+	if f := k.cannotAdd(); f != nil {
 		r := k.requests[0]
 		k.requests = k.requests[1:]
 		ctx.Send(r.sender, failed(r.message, f))
@@ -95,10 +95,10 @@ func (k *configstore) appendAll(ctx actor.Context) bool {
 		k.folds.want(nil, false)
 		return false
 	}
-	b := &batch{at: k.at}
-	for len(k.requests) > 0 && len(b.content) < batchMax {
+	b := &journalWrite{at: k.at}
+	for len(k.requests) > 0 && len(b.content) < writeMax {
 		r := k.requests[0]
-		m, is := r.message.(*Append)
+		m, is := r.message.(*AddRecords)
 		if !is {
 			break
 		}
@@ -113,8 +113,8 @@ func (k *configstore) appendAll(ctx actor.Context) bool {
 	return false
 }
 
-// cannotAppend returns why no append is possible now.
-func (k *configstore) cannotAppend() *messages.Failure {
+// cannotAdd returns why no record is accepted now.
+func (k *configstore) cannotAdd() *messages.Failure {
 	switch {
 	case k.file.foreign != nil:
 		return k.file.foreign
@@ -125,20 +125,20 @@ func (k *configstore) cannotAppend() *messages.Failure {
 }
 
 // add adds the records of a request, all or none of them.
-func (b *batch) add(m *Append) *Appended {
+func (b *journalWrite) add(m *AddRecords) *AddRecordsResult {
 	at, steps, err := b.at.ApplyAll(m.Records, len(b.content) == 0)
 	switch {
 	case errors.As(err, new(*journal.UnfitError)):
-		return &Appended{Request: m.Request, Refused: true}
+		return &AddRecordsResult{Request: m.Request, Refused: true}
 	case err != nil:
-		return &Appended{Request: m.Request, Failure: messages.ConfigurationFailure(err.Error())}
+		return &AddRecordsResult{Request: m.Request, Failure: messages.ConfigurationFailure(err.Error())}
 	}
 	b.take(at, steps)
-	return &Appended{Request: m.Request}
+	return &AddRecordsResult{Request: m.Request}
 }
 
 // take adds records that lead to a position.
-func (b *batch) take(at journal.Position, steps []journal.Step) {
+func (b *journalWrite) take(at journal.Position, steps []journal.Step) {
 	b.at = at
 	for _, s := range steps {
 		b.entries = append(b.entries, entry{s.Record, s.Line, s.Before.Config, s.After.Config})
@@ -147,15 +147,15 @@ func (b *batch) take(at journal.Position, steps []journal.Step) {
 }
 
 // answer sends the answers. f is the failure of the write.
-func (b *batch) answer(ctx actor.Context, f *messages.Failure) {
+func (b *journalWrite) answer(ctx actor.Context, f *messages.Failure) {
 	for _, reply := range b.answers {
 		reply(ctx, f)
 	}
 }
 
-// write appends a batch to the journal, unless another program has changed config.data. A fold that is under way examines the file
+// write appends to the journal, unless another program has changed config.data. A fold that is under way examines the file
 // itself, and so does the next one if the file cannot be examined now.
-func (k *configstore) write(ctx actor.Context, b *batch) {
+func (k *configstore) write(ctx actor.Context, b *journalWrite) {
 	k.journal.writing = true
 	if k.file.busy {
 		k.writeJournal(ctx, b)
@@ -173,8 +173,8 @@ func (k *configstore) write(ctx actor.Context, b *batch) {
 	})
 }
 
-// writeJournal appends a batch to the journal. A restart of the store in between may have written the batch twice.
-func (k *configstore) writeJournal(ctx actor.Context, b *batch) {
+// writeJournal appends to the journal. A restart of the store in between may have written the records twice.
+func (k *configstore) writeJournal(ctx actor.Context, b *journalWrite) {
 	k.journal.writing = true
 	incarnation := k.store.StoreIncarnation()
 	k.store.Append(ctx, &messages.AppendFile{Op: "config-journal", Path: paths.ConfigJournalPath, Content: b.content, Durable: true},
@@ -205,15 +205,15 @@ func cannotWrite(f *messages.FileFailure) *messages.Failure {
 	return messages.ConfigurationFailure("The change cannot be written, so nothing was changed: " + f.Failure.Text)
 }
 
-// wantsAppend reports whether a client waits for an append.
-func (k *configstore) wantsAppend() bool {
-	return slices.ContainsFunc(k.requests, func(r request) bool { _, is := r.message.(*Append); return is })
+// wantsRecords reports whether a client waits for its records to be written.
+func (k *configstore) wantsRecords() bool {
+	return slices.ContainsFunc(k.requests, func(r request) bool { _, is := r.message.(*AddRecords); return is })
 }
 
-// refuseAppends answers the appends that have not begun.
-func (k *configstore) refuseAppends(ctx actor.Context, f *messages.Failure) {
+// refuseRecords answers the AddRecords that have not begun.
+func (k *configstore) refuseRecords(ctx actor.Context, f *messages.Failure) {
 	k.requests = slices.DeleteFunc(k.requests, func(r request) bool {
-		_, is := r.message.(*Append)
+		_, is := r.message.(*AddRecords)
 		if is {
 			ctx.Send(r.sender, failed(r.message, f))
 		}
@@ -264,7 +264,7 @@ func (k *configstore) rewrite(ctx actor.Context) {
 			k.config.Env.Log().WithFields(logrus.Fields{"err": done.Failures[0].Failure.Text, "delay": delay}).Error(
 				"journal of the configuration cannot be replaced; changes fail until it can")
 			kit.SendAfter(k.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &retryRewrite{k.incarnation, k.journal.tries})
-			k.refuseAppends(ctx, cannotWrite(done.Failures[0]))
+			k.refuseRecords(ctx, cannotWrite(done.Failures[0]))
 			k.syncRead(ctx)
 			return
 		}

@@ -55,12 +55,12 @@ func TestARecordThatDoesNotFitIsRefused(t *testing.T) {
 		stale := *good
 		stale.Number++ // its From is that of good
 		b.send(good, &stale)
-		require.True(t, kittest.Expect[*configstore.Appended](b.client).Refused)
+		require.True(t, kittest.Expect[*configstore.AddRecordsResult](b.client).Refused)
 		require.Equal(t, loaded.Number, b.load().Number)
 		gap := b.record()
 		gap.Number++
 		b.send(gap)
-		require.True(t, kittest.Expect[*configstore.Appended](b.client).Refused)
+		require.True(t, kittest.Expect[*configstore.AddRecordsResult](b.client).Refused)
 		b.load()
 		b.change()
 		b.agree()
@@ -77,7 +77,7 @@ func TestARepeatedRecord(t *testing.T) {
 			b.send(first, second)
 			b.expectAppended()
 			b.send(&other)
-			require.True(t, kittest.Expect[*configstore.Appended](b.client).Refused)
+			require.True(t, kittest.Expect[*configstore.AddRecordsResult](b.client).Refused)
 			b.agree()
 		}
 		b.send(first, second)
@@ -102,14 +102,14 @@ func TestAFailedAppendIsTakenBackBeforeItsAnswer(t *testing.T) {
 			b.send(b.record())
 			first := b.number
 			b.send(b.record()) // it does not wait: nothing of it was written
-			refused := kittest.Expect[*configstore.Appended](b.client)
+			refused := kittest.Expect[*configstore.AddRecordsResult](b.client)
 			require.NotEqual(t, first, refused.Request)
 			require.True(t, refused.Refused || refused.Failure != nil)
 			b.client.Quiet() // the journal could not be replaced yet
 			require.Nil(t, b.load().Failure)
 			b.Advance(100 * time.Millisecond)
 			b.Advance(200 * time.Millisecond)
-			m := kittest.Expect[*configstore.Appended](b.client)
+			m := kittest.Expect[*configstore.AddRecordsResult](b.client)
 			require.Equal(t, first, m.Request)
 			require.ErrorContains(t, m.Failure, "The change cannot be written, so nothing was changed: ")
 			require.Equal(t, "ConfigurationError", m.Failure.Class)
@@ -135,7 +135,7 @@ func TestAStartOnAFullDisk(t *testing.T) {
 		require.Len(t, journal.Read(content).Records, 1)
 		for range 2 {
 			b.send(b.record())
-			require.Equal(t, "ConfigurationError", kittest.Expect[*configstore.Appended](b.client).Failure.GetClass())
+			require.Equal(t, "ConfigurationError", kittest.Expect[*configstore.AddRecordsResult](b.client).Failure.GetClass())
 			require.Nil(t, b.load().Failure)
 			require.Nil(t, b.check().Failure)
 		}

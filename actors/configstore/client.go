@@ -46,7 +46,7 @@ func (c *Client) Handle(ctx actor.Context) bool {
 		}
 	case *Loaded:
 		c.answered(ctx, m.Request, m)
-	case *Appended:
+	case *AddRecordsResult:
 		c.answered(ctx, m.Request, m)
 	case *Committed:
 		c.answered(ctx, m.Request, m)
@@ -89,9 +89,9 @@ func (c *Client) Load(ctx actor.Context, done func(actor.Context, *Loaded)) {
 	c.ask(ctx, func(n uint64) any { return &Load{n} }, func(ctx actor.Context, a any) { done(ctx, a.(*Loaded)) })
 }
 
-// Append is the request Append.
-func (c *Client) Append(ctx actor.Context, records []*journal.Record, done func(actor.Context, *Appended)) {
-	c.ask(ctx, func(n uint64) any { return &Append{n, records} }, func(ctx actor.Context, a any) { done(ctx, a.(*Appended)) })
+// AddRecords is the request AddRecords.
+func (c *Client) AddRecords(ctx actor.Context, records []*journal.Record, done func(actor.Context, *AddRecordsResult)) {
+	c.ask(ctx, func(n uint64) any { return &AddRecords{n, records} }, func(ctx actor.Context, a any) { done(ctx, a.(*AddRecordsResult)) })
 }
 
 // Commit is the request Commit.

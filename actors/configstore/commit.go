@@ -40,7 +40,7 @@ func (k *configstore) commit(ctx actor.Context, sender *actor.PID, m *Commit) bo
 		answer(ctx, nil)
 		return true
 	}
-	b := &batch{answers: []reply{answer}}
+	b := &journalWrite{answers: []reply{answer}}
 	b.take(c.Position, c.Steps)
 	k.writeJournal(ctx, b)
 	return true
@@ -146,7 +146,7 @@ func (k *configstore) notInstalled(ctx actor.Context, m *Commit, done notify) {
 		done(ctx, nil)
 		return
 	}
-	b := &batch{answers: []reply{reply(done)}}
+	b := &journalWrite{answers: []reply{reply(done)}}
 	b.take(c.Position, c.Steps)
 	k.writeJournal(ctx, b)
 }

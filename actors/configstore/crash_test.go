@@ -27,7 +27,7 @@ type outcome struct {
 
 // sendChange sends a request of so many records.
 func (o *outcome) sendChange(b *bench, records int) {
-	m := &configstore.Append{}
+	m := &configstore.AddRecords{}
 	var names []string
 	for range records {
 		m.Records = append(m.Records, b.record())
@@ -40,7 +40,7 @@ func (o *outcome) sendChange(b *bench, records int) {
 func (o *outcome) collect(b *bench) {
 	for _, m := range b.client.Unread() {
 		switch m := m.(type) {
-		case *configstore.Appended:
+		case *configstore.AddRecordsResult:
 			into := o.answered
 			if m.Failure != nil || m.Refused {
 				into = o.rejected

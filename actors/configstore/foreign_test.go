@@ -40,7 +40,7 @@ func (b *bench) requireRefused() {
 	b.Helper()
 	state, records := b.state, b.records
 	b.send(b.record())
-	m := kittest.Expect[*configstore.Appended](b.client)
+	m := kittest.Expect[*configstore.AddRecordsResult](b.client)
 	b.state, b.records = state, records
 	require.ErrorContains(b, m.Failure, "config.data was changed by another program: ")
 	require.ErrorContains(b, m.Failure, "lockstep config adopt")

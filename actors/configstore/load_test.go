@@ -67,7 +67,7 @@ func TestADamagedJournal(t *testing.T) {
 			"the line is damaged. To go on without the changes after that: lockstep config fold --discard-rest")
 		require.Equal(t, m.Failure, b.flush())
 		b.send(b.record())
-		require.Equal(t, m.Failure, kittest.Expect[*configstore.Appended](b.client).Failure)
+		require.Equal(t, m.Failure, kittest.Expect[*configstore.AddRecordsResult](b.client).Failure)
 		require.Equal(t, m.Failure, b.check().Failure)
 		require.Equal(t, m.Failure, b.adopt().Failure)
 		b.drain()
@@ -116,7 +116,7 @@ func TestAnIncompleteConfigurationIsFilledAtTheFirstWrite(t *testing.T) {
 				if filepath.Base(name)[0] == 'l' {
 					b.disk.Fail(simdisk.Fault{Op: "config-extra", Nth: 1, Times: 1, Err: syscall.EIO})
 					b.send(b.record())
-					require.ErrorContains(t, kittest.Expect[*configstore.Appended](b.client).Failure, "config.data cannot be written")
+					require.ErrorContains(t, kittest.Expect[*configstore.AddRecordsResult](b.client).Failure, "config.data cannot be written")
 					b.load()
 					b.Advance(time.Second)
 					b.change()

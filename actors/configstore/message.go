@@ -17,11 +17,11 @@ type Announce struct{}
 // Started: an incarnation takes requests. It is also sent to Config.Clients when the actor starts.
 type Started struct{ Incarnation uint64 }
 
-// Published has a configuration that is durable on this node. Subscribers get it after each change, and the sender of Publish.
-type Published struct{ Config *model.Config }
+// CopyPublished has a configuration that is durable on this node. Subscribers get it after each change, and the sender of PublishCopy.
+type CopyPublished struct{ Config *model.Config }
 
-// Publish asks for Published. It is answered now, or not at all if no configuration was published yet.
-type Publish struct{}
+// PublishCopy asks for CopyPublished. It is answered now, or not at all if no configuration was published yet.
+type PublishCopy struct{}
 
 // Load asks for the state on the disk, with the records of all requests before.
 type Load struct{ Request uint64 }
@@ -36,16 +36,16 @@ type Loaded struct {
 	Failure *messages.Failure
 }
 
-// Append adds records, in ascending order without gaps. The first has Number+1 of the last record, and its From is the point of
+// AddRecords adds records, in ascending order without gaps. The first has Number+1 of the last record, and its From is the point of
 // the present configuration. Records that were applied before are skipped.
-type Append struct {
+type AddRecords struct {
 	Request uint64
 	Records []*journal.Record
 }
 
-// Appended answers Append after the records are durable, all or none of them. Refused: they do not fit the present state, which
+// AddRecordsResult answers AddRecords after the records are durable, all or none of them. Refused: they do not fit the present state, which
 // has not changed; the sender loads again. Failure: they could not be written, and no restart brings them back.
-type Appended struct {
+type AddRecordsResult struct {
 	Request uint64
 	Refused bool
 	Failure *messages.Failure
@@ -63,7 +63,7 @@ type Flushed struct {
 // Check asks whether another program has changed config.data. During a fold the answer is what was known before it.
 type Check struct{ Request uint64 }
 
-// Checked answers Check. If another program has changed the content of config.data, Append and Flush fail until Adopt or Discard.
+// Checked answers Check. If another program has changed the content of config.data, AddRecords and Flush fail until Adopt or Discard.
 type Checked struct {
 	Request uint64
 	Foreign *messages.Failure // for an operator: what the content is and what to do; nil: there is no foreign content

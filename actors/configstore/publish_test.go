@@ -14,26 +14,26 @@ import (
 // A subscriber gets the state of the disk at the start, and each change after it is durable.
 func TestSubscribersGetEachDurableConfiguration(t *testing.T) {
 	onBench(t, func(b *bench) {
-		require.Equal(t, b.name(), kittest.Expect[*configstore.Published](b.subscriber).Config.Cluster.Value.Name)
+		require.Equal(t, b.name(), kittest.Expect[*configstore.CopyPublished](b.subscriber).Config.Cluster.Value.Name)
 		release := b.gate.hold("append " + paths.ConfigJournalPath)
 		b.send(b.record())
 		b.Settle()
 		b.subscriber.Quiet()
 		release()
 		b.expectAppended()
-		require.Equal(t, b.state.Config, kittest.Expect[*configstore.Published](b.subscriber).Config)
+		require.Equal(t, b.state.Config, kittest.Expect[*configstore.CopyPublished](b.subscriber).Config)
 		b.flush()
 		b.Settle()
 		b.subscriber.Quiet()
-		b.subscriber.Ask(b.pid, &configstore.Publish{})
-		require.Equal(t, b.state.Config, kittest.Expect[*configstore.Published](b.subscriber).Config)
+		b.subscriber.Ask(b.pid, &configstore.PublishCopy{})
+		require.Equal(t, b.state.Config, kittest.Expect[*configstore.CopyPublished](b.subscriber).Config)
 	})
 }
 
 // A change that could not be written is not published.
 func TestSubscribersDoNotGetAFailedChange(t *testing.T) {
 	onBench(t, func(b *bench) {
-		kittest.Expect[*configstore.Published](b.subscriber)
+		kittest.Expect[*configstore.CopyPublished](b.subscriber)
 		b.gate.mu.Lock()
 		b.gate.stopAt = len(b.gate.calls) + 1
 		b.gate.mu.Unlock()
@@ -49,11 +49,11 @@ func TestSubscribersGetTheConfigurationAfterACrash(t *testing.T) {
 		b.change()
 		want := string(b.state.Config.JSON())
 		for range 2 {
-			kittest.Expect[*configstore.Published](b.subscriber)
+			kittest.Expect[*configstore.CopyPublished](b.subscriber)
 		}
 		b.Crash(b.pid)
 		b.Advance(time.Second)
 		kittest.Expect[*configstore.Started](b.client)
-		require.Equal(t, want, string(kittest.Expect[*configstore.Published](b.subscriber).Config.JSON()))
+		require.Equal(t, want, string(kittest.Expect[*configstore.CopyPublished](b.subscriber).Config.JSON()))
 	})
 }

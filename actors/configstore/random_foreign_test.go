@@ -73,7 +73,7 @@ func (r *foreignRun) event() {
 func (r *foreignRun) tryChange() {
 	state, records := r.state, r.records
 	r.send(r.record())
-	m := kittest.Expect[*configstore.Appended](r.client)
+	m := kittest.Expect[*configstore.AddRecordsResult](r.client)
 	require.False(r, m.Refused)
 	if m.Failure == nil {
 		require.False(r, r.noticed, "a change is accepted beside foreign content")

@@ -261,7 +261,7 @@ func (b *bench) recordOf(change func(*model.Cluster)) *journal.Record {
 }
 
 func (b *bench) send(records ...*journal.Record) uint64 {
-	return b.ask(func(n uint64) any { return &configstore.Append{Request: n, Records: records} })
+	return b.ask(func(n uint64) any { return &configstore.AddRecords{Request: n, Records: records} })
 }
 
 // change makes one durable change.
@@ -273,7 +273,7 @@ func (b *bench) change() {
 
 func (b *bench) expectAppended() {
 	b.Helper()
-	m := kittest.Expect[*configstore.Appended](b.client)
+	m := kittest.Expect[*configstore.AddRecordsResult](b.client)
 	require.Nil(b, m.Failure)
 	require.False(b, m.Refused)
 }

@@ -111,9 +111,9 @@ func (e *events) Receive(ctx actor.Context) {
 		e.missed(ctx, "the lock manager has started anew")
 	case *messages.JobStatesChanged:
 		e.jobStatesChanged(ctx, m)
-	case *clusterconfig.Published:
+	case *clusterconfig.ConfigPublished:
 		e.configChanged(ctx, m)
-	case *locks.Published:
+	case *locks.OwnersPublished:
 		e.locksPublished(ctx, m)
 	case *Subscribe:
 		if e.subscribers.add(ctx.Sender(), m.Kinds) {
@@ -127,7 +127,7 @@ func (e *events) Receive(ctx actor.Context) {
 }
 
 // configChanged publishes the rules that have changed.
-func (e *events) configChanged(ctx actor.Context, m *clusterconfig.Published) {
+func (e *events) configChanged(ctx actor.Context, m *clusterconfig.ConfigPublished) {
 	if e.rules != nil && m.Config.Filters == e.stored && m.Rules == e.own {
 		return
 	}

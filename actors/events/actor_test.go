@@ -51,7 +51,7 @@ type bench struct {
 
 func onBench(t *testing.T, f func(*testing.T, *bench)) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
-		b := &bench{Env: e, queue: e.Probe("queue"), cluster: e.Probe("cluster"), feed: &feed{}}
+		b := &bench{Env: e, queue: e.Probe("queue"), cluster: e.Probe("clusterconfig"), feed: &feed{}}
 		b.events = e.Start("events", events.Props(events.Config{Env: e.Env, Queue: b.queue.PID, ClusterConfig: b.cluster.PID, Feed: b.feed}))
 		f(t, b)
 	})
@@ -101,14 +101,14 @@ func TestFilters(t *testing.T) {
 				encoded = []byte(rule)
 			}
 			current = configtest.Edit(t, current, config.ConfigChange{RuleUUID: uuid, Rule: encoded})
-			b.send(&clusterconfig.Published{Config: current})
+			b.send(&clusterconfig.ConfigPublished{Config: current})
 		}
 		const u = "11111111-2222-4333-8444-555555555555"
 		rule := func(action string) string {
 			return `{"uuid":"` + u + `","watermark":1,"priority":0,"predicates":[],"action":"` + action + `","reason_trail":[]}`
 		}
-		b.send(&clusterconfig.Published{Config: current})
-		b.send(&clusterconfig.Published{Config: configtest.Edit(t, current, configtest.Slots(3))})
+		b.send(&clusterconfig.ConfigPublished{Config: current})
+		b.send(&clusterconfig.ConfigPublished{Config: configtest.Edit(t, current, configtest.Slots(3))})
 		require.Empty(t, b.feed.takeEvents(), "what there was is no news")
 		for _, step := range []struct{ rule, change string }{{rule("PAUSE"), "added"}, {rule("ACCEPT"), "replaced"}, {rule("ACCEPT"), ""}, {"", "deleted"}} {
 			change(u, step.rule)
@@ -131,7 +131,7 @@ func TestLocks(t *testing.T) {
 		owner := lock.JobOwner(12, "/livelock", 34)
 		item := lock.Item{Lock: lock.Member(lock.Node, "a"), Mode: lock.Exclusive}
 		tell := func(r lock.Record) {
-			b.send(&locks.Published{Records: []lock.Record{r}})
+			b.send(&locks.OwnersPublished{Records: []lock.Record{r}})
 		}
 		tell(lock.Record{Owner: owner, Pending: &lock.Pending{Owner: owner, Request: lock.Request{item}}})
 		require.Equal(t, 1, b.feed.waiting)
@@ -159,18 +159,18 @@ func TestSubscribers(t *testing.T) {
 		p, other := b.Probe("subscriber"), b.Probe("other")
 		p.Ask(b.events, &events.Subscribe{Kinds: []events.Kind{events.Locks, events.Filters}})
 		other.Ask(b.events, &events.Subscribe{Kinds: []events.Kind{events.Jobs}})
-		b.send(&locks.Published{Records: []lock.Record{{Owner: lock.JobOwner(12, "/livelock", 34)}}})
-		require.Contains(t, string(kittest.Expect[*events.Published](p).Data), `"owner":"12"`)
+		b.send(&locks.OwnersPublished{Records: []lock.Record{{Owner: lock.JobOwner(12, "/livelock", 34)}}})
+		require.Contains(t, string(kittest.Expect[*events.EventPublished](p).Data), `"owner":"12"`)
 		other.Quiet()
 		b.send(&messages.JobStatesChanged{Archived: []int64{7}})
-		require.Equal(t, `{"id":7,"archived":true}`, string(kittest.Expect[*events.Published](other).Data))
+		require.Equal(t, `{"id":7,"archived":true}`, string(kittest.Expect[*events.EventPublished](other).Data))
 		p.Quiet()
 		b.Restart(b.events)
 		kittest.Expect[*events.Gap](p)
 		b.send(&messages.LocksStarted{Incarnation: 2})
 		kittest.Expect[*events.Gap](p)
 		p.Ask(b.events, &events.Subscribe{})
-		b.send(&locks.Published{Records: []lock.Record{{Owner: lock.JobOwner(12, "/livelock", 34)}}})
+		b.send(&locks.OwnersPublished{Records: []lock.Record{{Owner: lock.JobOwner(12, "/livelock", 34)}}})
 		p.Quiet()
 	})
 }

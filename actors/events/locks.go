@@ -12,7 +12,7 @@ import (
 // short.
 const locksMax = 32
 
-func (e *events) locksPublished(ctx actor.Context, m *locks.Published) {
+func (e *events) locksPublished(ctx actor.Context, m *locks.OwnersPublished) {
 	for _, r := range m.Records {
 		e.trackWait(r)
 		event := answer.LockEvent{Owner: r.Owner.IdentityJSON(), Locks: [][2]string{}, Pending: [][2]string{}, Held: len(r.Locks)}

@@ -6,12 +6,12 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// Subscribe asks for all events of these kinds from now on. The sender gets a Published for each and a Gap where events may
+// Subscribe asks for all events of these kinds from now on. The sender gets an EventPublished for each and a Gap where events may
 // be missing, until it ends. A second Subscribe replaces the kinds.
 type Subscribe struct{ Kinds []Kind }
 
-// Published is an event for a subscriber. Data is its JSON.
-type Published struct {
+// EventPublished is an event for a subscriber. Data is its JSON.
+type EventPublished struct {
 	Kind Kind
 	Data []byte
 }
@@ -43,7 +43,7 @@ func (s *subscribers) remove(pid *actor.PID) {
 }
 
 func (s *subscribers) publish(ctx actor.Context, kind Kind, data []byte) {
-	m := &Published{kind, data}
+	m := &EventPublished{kind, data}
 	for i, pid := range s.pids {
 		if slices.Contains(s.kinds[i], kind) {
 			ctx.Send(pid, m)

@@ -107,7 +107,7 @@ func (f *filters) handle(ctx actor.Context, message any, sender *actor.PID) {
 		f.all, f.questions, f.reached, f.changed, f.untaken, f.asked = nil, nil, nil, nil, 0, false
 		ctx.Request(f.config.Queue, &messages.FiltersStarted{Incarnation: f.incarnation})
 		f.requestSerials(ctx)
-	case *clusterconfig.Published:
+	case *clusterconfig.ConfigPublished:
 		f.configChanged(ctx, m)
 	case *opcodes.Changed:
 		*f.catalogue = m.Catalogue
@@ -162,7 +162,7 @@ func (f *filters) ready(message any, sender *actor.PID) bool {
 
 // configChanged takes the rules of a configuration. If they are as before, no job is
 // evaluated again.
-func (f *filters) configChanged(ctx actor.Context, m *clusterconfig.Published) {
+func (f *filters) configChanged(ctx actor.Context, m *clusterconfig.ConfigPublished) {
 	f.resources = config.ResourcesOf(m.Config)
 	f.declare = filter.DeclareOf(*f.catalogue, f.resources)
 	if f.rules != nil && m.Config.Filters == f.stored && m.Rules == f.own {

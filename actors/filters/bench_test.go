@@ -36,7 +36,7 @@ func BenchmarkRuleChange(b *testing.B) {
 				if !is {
 					return nil
 				}
-				e.Send(e.filters, &clusterconfig.Published{Config: tenRules(b, op, n)})
+				e.Send(e.filters, &clusterconfig.ConfigPublished{Config: tenRules(b, op, n)})
 				return &messages.EditConfigResult{Request: edit.Request}
 			})
 			for b.Loop() {
@@ -64,11 +64,11 @@ func BenchmarkNewJob(b *testing.B) {
 // newTiming is a filter engine with ten rules that has judged these jobs, without a bubble of its own.
 func newTiming(b *testing.B, jobs int) *bench {
 	e := &bench{Env: kittest.New(b)}
-	e.queue, e.cluster, e.client = e.Probe("queue"), e.Probe("cluster"), e.Probe("client")
+	e.queue, e.cluster, e.client = e.Probe("queue"), e.Probe("clusterconfig"), e.Probe("client")
 	pid, _, err := e.SpawnRoot(filters.Props(filters.Config{Env: e.Env.Env, Queue: e.queue.PID, ClusterConfig: e.cluster.PID, Catalogue: opcode.Builtin()}), "filters")
 	require.NoError(b, err)
 	e.filters = pid
-	e.Send(pid, &clusterconfig.Published{Config: tenRules(b, "<", 0)})
+	e.Send(pid, &clusterconfig.ConfigPublished{Config: tenRules(b, "<", 0)})
 	all := &messages.EvaluateFilters{}
 	for id := range int64(jobs) {
 		all.Jobs = append(all.Jobs, unfinished(id+1))

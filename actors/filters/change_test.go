@@ -67,7 +67,7 @@ func (b *bench) publishEdit(m *messages.EditConfig) {
 }
 
 func (b *bench) publish() {
-	b.cluster.Ask(b.filters, &clusterconfig.Published{Config: b.stored, Rules: b.own})
+	b.cluster.Ask(b.filters, &clusterconfig.ConfigPublished{Config: b.stored, Rules: b.own})
 }
 
 // The watermark is the serial, and the queue has the new verdicts before the client has its

@@ -42,7 +42,7 @@ type bench struct {
 func onBench(t *testing.T, f func(*testing.T, *bench)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
-		b := &bench{T: t, Env: e, queue: e.Probe("queue"), cluster: e.Probe("cluster"), client: e.Probe("client")}
+		b := &bench{T: t, Env: e, queue: e.Probe("queue"), cluster: e.Probe("clusterconfig"), client: e.Probe("client")}
 		b.queue.Answer(func(m any) any {
 			switch m := m.(type) {
 			case *messages.VerdictsChanged:
@@ -81,7 +81,7 @@ func (b *bench) configure(rules map[string]string) {
 	for uuid, rule := range rules {
 		b.stored = configtest.Edit(b, b.stored, config.ConfigChange{RuleUUID: uuid, Rule: []byte(rule)})
 	}
-	b.cluster.Ask(b.filters, &clusterconfig.Published{Config: b.stored})
+	b.cluster.Ask(b.filters, &clusterconfig.ConfigPublished{Config: b.stored})
 	b.Settle()
 }
 

@@ -7,7 +7,7 @@
 // cleaned up (JobCleanedUp), the port Owners when an owner is dead.
 //
 // It answers a call, and tells a waiting owner of its grant, only after the change is on the
-// disk. It sends the scheduler and the subscribers Published at once. After a crash it reads
+// disk. It sends the scheduler and the subscribers OwnersPublished at once. After a crash it reads
 // its files, and clients repeat the calls that were not answered.
 package locks
 
@@ -122,8 +122,8 @@ func (l *locks) handle(ctx actor.Context, message any, sender *actor.PID) {
 		if m.incarnation == l.incarnation {
 			l.recover(ctx)
 		}
-	case *Call:
-		l.call(ctx, m, sender)
+	case *Operate:
+		l.operate(ctx, m, sender)
 	case *messages.JobCleanedUp:
 		l.jobCleanedUp(ctx, m)
 	case *messages.OwnerDied:
@@ -144,7 +144,7 @@ func (l *locks) handle(ctx actor.Context, message any, sender *actor.PID) {
 		if l.ready(message, sender) {
 			l.publishLocks(ctx, l.state.Owners(), true)
 		}
-	case *PublishAll:
+	case *PublishOwners:
 		if l.ready(message, sender) {
 			ctx.Send(sender, l.published(l.state.Owners(), true))
 		}

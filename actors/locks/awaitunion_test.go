@@ -74,7 +74,7 @@ func TestAChoiceIsGrantedLater(t *testing.T) {
 func takeAwaitResult(t *testing.T, c *caller) locks.AwaitResult {
 	t.Helper()
 	for _, m := range c.Unread() {
-		if a, is := m.(*locks.CallResult).Value.(locks.AwaitResult); is {
+		if a, is := m.(*locks.OperateResult).Value.(locks.AwaitResult); is {
 			return a
 		}
 	}

@@ -74,8 +74,8 @@ func BenchmarkTakeAndFree(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				client.Ask(pid, &locks.Call{Request: n, Operation: op})
-				if a := kittest.Expect[*locks.CallResult](client); a.Failure != nil || string(locks.Encode(a.Value)) != "[]" {
+				client.Ask(pid, &locks.Operate{Request: n, Operation: op})
+				if a := kittest.Expect[*locks.OperateResult](client); a.Failure != nil || string(locks.Encode(a.Value)) != "[]" {
 					b.Fatal(a)
 				}
 			}

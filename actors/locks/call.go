@@ -20,14 +20,14 @@ type ManagerStatus struct {
 	Failure     string   `json:"failure,omitempty"` // why no lock is granted
 }
 
-// clientCall is a call with the actor to answer.
-type clientCall struct {
-	*Call
+// asker is an Operate with the actor to answer.
+type asker struct {
+	*Operate
 	sender *actor.PID
 }
 
-func (c *clientCall) answer(ctx actor.Context, value any, f *messages.Failure) {
-	a := &CallResult{Request: c.Request, Failure: f}
+func (c *asker) answer(ctx actor.Context, value any, f *messages.Failure) {
+	a := &OperateResult{Request: c.Request, Failure: f}
 	if f == nil {
 		a.Value = value
 	}
@@ -38,9 +38,9 @@ func genericError(text string) *messages.Failure {
 	return messages.GenericFailure(text)
 }
 
-// call carries out a call. The answer leaves at once, or when the change is on the disk.
-func (l *locks) call(ctx actor.Context, m *Call, sender *actor.PID) {
-	c := &clientCall{m, sender}
+// operate carries out an operation. The answer leaves at once, or when the change is on the disk.
+func (l *locks) operate(ctx actor.Context, m *Operate, sender *actor.PID) {
+	c := &asker{m, sender}
 	_, status := m.Operation.(GetStatus)
 	if status && l.fenced {
 		l.managerStatus(ctx, c)
@@ -54,7 +54,7 @@ func (l *locks) call(ctx actor.Context, m *Call, sender *actor.PID) {
 	}
 	switch op := m.Operation.(type) {
 	case Apply:
-		l.do(ctx, op.Call, c)
+		l.applyCall(ctx, op.Call, c)
 	case Cleanup:
 		l.probe(ctx, m.Request, sender)
 	case Await:
@@ -76,7 +76,7 @@ func (l *locks) call(ctx actor.Context, m *Call, sender *actor.PID) {
 	}
 }
 
-func (l *locks) do(ctx actor.Context, c lock.Call, q *clientCall) {
+func (l *locks) applyCall(ctx actor.Context, c lock.Call, q *asker) {
 	if c.Opportunistic && l.isPaused(c.Owner) { // no lock of the choice is free; an owner that then waits gets the pause as its answer
 		l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, []lock.Lock{}, f) })
 		return
@@ -107,7 +107,7 @@ func (l *locks) heldBy(op ListHeld) []lock.Item {
 }
 
 // deny answers with an error about the arguments or the state of the locks.
-func (l *locks) deny(ctx actor.Context, q *clientCall, err error) {
+func (l *locks) deny(ctx actor.Context, q *asker, err error) {
 	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) {
 		q.answer(ctx, nil, cmp.Or(f, genericError(err.Error())))
 	})
@@ -116,16 +116,16 @@ func (l *locks) deny(ctx actor.Context, q *clientCall, err error) {
 // refuse answers a deferred call while there is no state.
 func (l *locks) refuse(ctx actor.Context, h deferredMessage, f *messages.Failure) {
 	switch m := h.message.(type) {
-	case *Call:
-		ctx.Send(h.sender, &CallResult{Request: m.Request, Failure: f})
+	case *Operate:
+		ctx.Send(h.sender, &OperateResult{Request: m.Request, Failure: f})
 	case *messages.OwnersProbed:
 		if m.Request != 0 {
-			ctx.Send(h.sender, &CallResult{Request: m.Request, Failure: f})
+			ctx.Send(h.sender, &OperateResult{Request: m.Request, Failure: f})
 		}
 	}
 }
 
-func (l *locks) passBGL(ctx actor.Context, from lock.Owner, q *clientCall) {
+func (l *locks) passBGL(ctx actor.Context, from lock.Owner, q *asker) {
 	done := func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, []any{}, f) }
 	if l.state.Allocation().Mode(l.config.Self, lock.BGL) == lock.Exclusive {
 		l.notifyWhenWritten(ctx, done) // the call has come before
@@ -150,7 +150,7 @@ func (l *locks) passBGL(ctx actor.Context, from lock.Owner, q *clientCall) {
 }
 
 // monitorRows answers ListRows.
-func (l *locks) monitorRows(ctx actor.Context, q *clientCall) {
+func (l *locks) monitorRows(ctx actor.Context, q *asker) {
 	rows := RowsOf(l.state)
 	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, rows, f) })
 }
@@ -177,7 +177,7 @@ func RowsOf(s *lock.State) []answer.Lock {
 }
 
 // managerStatus is answered at once, even without a state.
-func (l *locks) managerStatus(ctx actor.Context, q *clientCall) {
+func (l *locks) managerStatus(ctx actor.Context, q *asker) {
 	s := ManagerStatus{Owners: l.owners.len(), Waiting: len(l.deferredCalls), Quarantined: append([]string{}, l.quarantined...)}
 	if l.state != nil {
 		s.Waiting += len(l.state.Pending())

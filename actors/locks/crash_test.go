@@ -22,7 +22,7 @@ func (c *caller) persist(function, args string) string {
 	c.call(function, args)
 	for range 10 {
 		for _, m := range c.Unread() {
-			if a := m.(*locks.CallResult); a.Request == c.asked {
+			if a := m.(*locks.OperateResult); a.Request == c.asked {
 				require.Nil(c.bench, a.Failure)
 				return string(locks.Encode(a.Value))
 			}

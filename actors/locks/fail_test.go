@@ -184,7 +184,7 @@ func TestAFoldThatFails(t *testing.T) {
 			answers := busy.Unread()
 			require.Len(t, answers, 2001)
 			for _, m := range answers {
-				require.Nil(t, m.(*locks.CallResult).Failure)
+				require.Nil(t, m.(*locks.OperateResult).Failure)
 			}
 			require.NotEmpty(t, b.managerStatus().Failure)
 			b.Advance(100 * time.Millisecond)

@@ -219,7 +219,7 @@ func (l *locks) written(ctx actor.Context, failed *messages.Failure) {
 		d(ctx, f)
 	}
 	for _, o := range slices.SortedFunc(maps.Keys(l.waiters), lock.Owner.Compare) {
-		l.takeWaiter(o).call.answer(ctx, nil, f)
+		l.takeWaiter(o).asker.answer(ctx, nil, f)
 	}
 }
 
@@ -242,7 +242,7 @@ func (l *locks) fail(ctx actor.Context, f *messages.Failure) {
 	l.deferred = nil
 	for _, p := range l.deferredCalls {
 		p.stop()
-		p.call.answer(ctx, nil, f)
+		p.asker.answer(ctx, nil, f)
 	}
 	l.deferredCalls = nil
 }
@@ -289,14 +289,14 @@ func (l *locks) publishLocks(ctx actor.Context, owners []lock.Owner, all bool) {
 	}
 }
 
-func (l *locks) publishToScheduler(ctx actor.Context, m *Published) {
+func (l *locks) publishToScheduler(ctx actor.Context, m *OwnersPublished) {
 	if l.config.Scheduler != nil {
 		ctx.Send(l.config.Scheduler, m)
 	}
 }
 
-func (l *locks) published(owners []lock.Owner, all bool) *Published {
-	m := &Published{Records: make([]lock.Record, len(owners)), Complete: all, Incarnation: uint64(l.incarnation)}
+func (l *locks) published(owners []lock.Owner, all bool) *OwnersPublished {
+	m := &OwnersPublished{Records: make([]lock.Record, len(owners)), Complete: all, Incarnation: uint64(l.incarnation)}
 	for i, o := range owners {
 		m.Records[i] = l.state.Record(o)
 		if l.state.Withheld(o) {

@@ -109,7 +109,7 @@ func (l *locks) publishDead(ctx actor.Context, dead []lock.Owner) {
 		return
 	}
 	for _, pid := range l.config.Subscribers {
-		ctx.Send(pid, &Published{Dead: dead, Incarnation: uint64(l.incarnation)})
+		ctx.Send(pid, &OwnersPublished{Dead: dead, Incarnation: uint64(l.incarnation)})
 	}
 }
 
@@ -169,6 +169,6 @@ func (l *locks) ownersDead(ctx actor.Context, m *messages.OwnersProbed, sender *
 		return
 	}
 	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) {
-		ctx.Send(sender, &CallResult{Request: m.Request, Value: []any{}, Failure: f})
+		ctx.Send(sender, &OperateResult{Request: m.Request, Value: []any{}, Failure: f})
 	})
 }

@@ -12,27 +12,27 @@ import (
 // These messages are plain Go, because core/lock has the types of their content. A message,
 // and what it points to, never changes once sent.
 
-// Call asks the lock manager for one operation. A client may send it twice (locks.md 2.1).
-type Call struct {
+// Operate asks the lock manager for one operation. A client may send it twice (locks.md 2.1).
+type Operate struct {
 	Request   uint64
 	Operation Operation
 }
 
-// CallResult answers a Call. It leaves after everything it says is on the disk. Value is
+// OperateResult answers an Operate. It leaves after everything it says is on the disk. Value is
 // the result of the operation, nil with a failure.
-type CallResult struct {
+type OperateResult struct {
 	Request uint64
 	Value   any
 	Failure *messages.Failure
 }
 
 // GetRequest is the number of the call.
-func (r *CallResult) GetRequest() uint64 { return r.Request }
+func (r *OperateResult) GetRequest() uint64 { return r.Request }
 
 // GetFailure is the error of the call, nil if it succeeded.
-func (r *CallResult) GetFailure() *messages.Failure { return r.Failure }
+func (r *OperateResult) GetFailure() *messages.Failure { return r.Failure }
 
-// Operation is what a Call asks for: Apply, Cleanup, Await, AwaitUnion, PassBGL, ListRows, ListWaits, ListHeld or GetStatus.
+// Operation is what an Operate asks for: Apply, Cleanup, Await, AwaitUnion, PassBGL, ListRows, ListWaits, ListHeld or GetStatus.
 type Operation interface{ operation() }
 
 type (
@@ -110,14 +110,14 @@ func Parse(function string, args []json.RawMessage) (Operation, error) {
 	return Apply{c}, err
 }
 
-// PublishAll asks for Published with all owners. Later changes come to Config.Subscribers only.
-type PublishAll struct{}
+// PublishOwners asks for OwnersPublished with all owners. Later changes come to Config.Subscribers only.
+type PublishOwners struct{}
 
-// Published has the records of owners whose locks or requests have changed. Complete: there
+// OwnersPublished has the records of owners whose locks or requests have changed. Complete: there
 // are no other owners. Withheld are those of Records whose requests are pending because their jobs
 // are paused. Dead are owners of which a process was found dead. Incarnation is that of
 // messages.LocksStarted.
-type Published struct {
+type OwnersPublished struct {
 	Records     []lock.Record
 	Withheld    []Withheld
 	Dead        []lock.Owner

@@ -88,7 +88,7 @@ func TestAPausedJobWithoutAState(t *testing.T) {
 		b.sched.Unread()
 		b.sendLockPause(2, true)
 		b.Advance(100 * time.Millisecond)
-		require.True(t, kittest.Expect[*locks.Published](b.sched).Complete)
+		require.True(t, kittest.Expect[*locks.OwnersPublished](b.sched).Complete)
 		require.Contains(t, b.status(), livelock(2))
 		b.sendLockPause(2, true)
 		require.NotContains(t, b.status(), livelock(2))
@@ -100,7 +100,7 @@ func TestAPausedJobWithoutAState(t *testing.T) {
 func TestTheSchedulerIsTold(t *testing.T) {
 	onBench(t, nil, func(t *testing.T, b *bench) {
 		told := func() (lines string, all bool) {
-			m := kittest.Expect[*locks.Published](b.sched)
+			m := kittest.Expect[*locks.OwnersPublished](b.sched)
 			var text []byte
 			for _, r := range m.Records {
 				text = lock.AppendRecord(text, r)
@@ -142,7 +142,7 @@ func TestAwaitWithAnotherPriority(t *testing.T) {
 		b.Settle()
 		two.call(locks.AwaitFunction, `[`+job(3)+`,-5,`+request("node/a:exclusive")+`,60]`)
 		b.Settle()
-		kittest.Expect[*locks.CallResult](two.Probe) // the former call
+		kittest.Expect[*locks.OperateResult](two.Probe) // the former call
 		require.Equal(t, b.status(), b.onDisk())
 		holder.free()
 		require.True(t, two.expectAwaitResult().Granted)
@@ -315,7 +315,7 @@ func (b *bench) withhold(id int64, number uint64) {
 // takeWithheld returns the withheld requests of which the scheduler was told since the last call.
 func (b *bench) takeWithheld() (all []locks.Withheld) {
 	for _, m := range b.sched.Unread() {
-		all = append(all, m.(*locks.Published).Withheld...)
+		all = append(all, m.(*locks.OwnersPublished).Withheld...)
 	}
 	return all
 }

@@ -10,10 +10,10 @@ import (
 )
 
 // last returns the last message to a probe about locks.
-func last(p *kittest.Probe) *locks.Published {
-	var found *locks.Published
+func last(p *kittest.Probe) *locks.OwnersPublished {
+	var found *locks.OwnersPublished
 	for _, m := range p.Unread() {
-		if published, is := m.(*locks.Published); is {
+		if published, is := m.(*locks.OwnersPublished); is {
 			found = published
 		}
 	}
@@ -28,8 +28,8 @@ func TestAllOwnersAreToldOnRequest(t *testing.T) {
 		b.subscriber.Unread()
 		b.sched.Unread()
 		asker := b.Probe("asker")
-		asker.Ask(b.locks, &locks.PublishAll{})
-		m := kittest.Expect[*locks.Published](asker)
+		asker.Ask(b.locks, &locks.PublishOwners{})
+		m := kittest.Expect[*locks.OwnersPublished](asker)
 		require.True(t, m.Complete)
 		require.Len(t, m.Records, 2)
 		b.subscriber.Quiet()
@@ -44,10 +44,10 @@ func TestDeathsAreTold(t *testing.T) {
 		b.Settle()
 		owner := last(b.subscriber).Records[0].Owner
 		b.sendOwnerDied("/live/tool")
-		m := kittest.Expect[*locks.Published](b.subscriber)
+		m := kittest.Expect[*locks.OwnersPublished](b.subscriber)
 		require.Equal(t, owner, m.Dead[0])
 		require.Empty(t, m.Records)
-		freed := kittest.Expect[*locks.Published](b.subscriber)
+		freed := kittest.Expect[*locks.OwnersPublished](b.subscriber)
 		require.Equal(t, owner, freed.Records[0].Owner)
 		require.Empty(t, freed.Records[0].Locks)
 	})

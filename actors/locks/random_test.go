@@ -200,19 +200,19 @@ func (r *run) news() {
 	again := slices.ContainsFunc(r.told.Unread(), func(m any) bool { _, started := m.(*messages.LocksStarted); return started })
 	for _, u := range r.users {
 		for _, m := range u.Unread() {
-			if a, is := m.(*locks.CallResult); is && a.Request == u.asked && u.function != "" {
+			if a, is := m.(*locks.OperateResult); is && a.Request == u.asked && u.function != "" {
 				r.answered(u, a)
 			}
 		}
 		if again && u.function != "" {
 			op, err := operation(u.function, u.args)
 			require.NoError(r, err)
-			u.Ask(r.locks, &locks.Call{Request: u.asked, Operation: op})
+			u.Ask(r.locks, &locks.Operate{Request: u.asked, Operation: op})
 		}
 	}
 }
 
-func (r *run) answered(u *user, a *locks.CallResult) {
+func (r *run) answered(u *user, a *locks.OperateResult) {
 	function, result := u.function, string(locks.Encode(a.Value))
 	u.function = ""
 	granted := false

@@ -220,7 +220,7 @@ func (c *caller) call(function, args string) {
 	c.asked = c.number
 	op, err := operation(function, args)
 	require.NoError(c.bench, err, "%s%s", function, args)
-	c.Ask(c.locks, &locks.Call{Request: c.asked, Operation: op})
+	c.Ask(c.locks, &locks.Operate{Request: c.asked, Operation: op})
 }
 
 func (c *caller) update(items string) {
@@ -234,9 +234,9 @@ func (c *caller) await(items string, seconds float64) {
 func (c *caller) free() { c.call("freeLocks", "["+c.owner+"]") }
 
 // expectResult expects the answer to the last call.
-func (c *caller) expectResult() *locks.CallResult {
+func (c *caller) expectResult() *locks.OperateResult {
 	c.Helper()
-	a := kittest.Expect[*locks.CallResult](c.Probe)
+	a := kittest.Expect[*locks.OperateResult](c.Probe)
 	require.Equal(c.bench, c.asked, a.Request)
 	return a
 }
@@ -332,7 +332,7 @@ func (b *bench) freeLocks() []answer.Lock {
 	looker := b.caller(named("looker"))
 	looker.number++
 	looker.asked = looker.number
-	looker.Ask(b.locks, &locks.Call{Request: looker.asked, Operation: locks.ListRows{}})
+	looker.Ask(b.locks, &locks.Operate{Request: looker.asked, Operation: locks.ListRows{}})
 	return slices.DeleteFunc(looker.expectResult().Value.([]answer.Lock), func(l answer.Lock) bool { return !strings.HasPrefix(l.Name, "lock/") })
 }
 

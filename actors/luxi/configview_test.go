@@ -20,7 +20,7 @@ import (
 func (c *core) publish(current *model.Config) {
 	c.Helper()
 	m := asked[*messages.PublishConfig](c.client, c.cluster)
-	c.Tell(&clusterconfig.Published{Request: m.Request, Config: current})
+	c.Tell(&clusterconfig.ConfigPublished{Request: m.Request, Config: current})
 }
 
 // The daemon redacts, also parameters that the catalogue declares as secret.

@@ -66,8 +66,8 @@ func (c *connection) Receive(ctx actor.Context) {
 	case *queuecopy.Started:
 		c.session.Restarted(ctx, conn.CopierRestart)
 	case *messages.SubmitJobsResult, *messages.ListJobsResult, *messages.SubscribeJobResult, *messages.BeginOpResult,
-		*messages.OrderJobResult, *messages.ArchiveJobsResult, *messages.SetDrainResult, *messages.GetQueueStatusResult, *locks.CallResult,
-		*clusterconfig.Published, *clusterconfig.ResolveForeignResult, *clusterconfig.CheckForeignResult, *confdkey.Rotated, *sessions.CallResult, *distributor.GetNodesResult, *inquirer.AskResult, *queuecopy.GetNodesResult, *queuecopy.AwaitResult, *messages.EditConfigResult, *messages.ChangeFilterResult, *messages.ListFiltersResult, *messages.GetSerialResult, *filters.JobsTaken, *messages.ExplainJobsResult, *scheduler.Snapshot,
+		*messages.OrderJobResult, *messages.ArchiveJobsResult, *messages.SetDrainResult, *messages.GetQueueStatusResult, *locks.OperateResult,
+		*clusterconfig.ConfigPublished, *clusterconfig.ResolveForeignResult, *clusterconfig.CheckForeignResult, *confdkey.Rotated, *sessions.CallResult, *distributor.GetNodesResult, *inquirer.AskResult, *queuecopy.GetNodesResult, *queuecopy.AwaitResult, *messages.EditConfigResult, *messages.ChangeFilterResult, *messages.ListFiltersResult, *messages.GetSerialResult, *filters.JobsTaken, *messages.ExplainJobsResult, *scheduler.Snapshot,
 		*messages.ListDependenciesResult, *messages.GetRunSlotsResult, *messages.GetNodesResult, *messages.ChangeNodesResult, *messages.CheckNodesResult, *messages.GetStartErrorResult, *messages.GetFailingWritesResult,
 		*messages.IdentifyJobResult, *messages.AwaitJobsResult:
 		c.session.Answered(ctx, m.(conn.Answer))
@@ -80,7 +80,7 @@ func (c *connection) Receive(ctx actor.Context) {
 	case *messages.JobStatesChanged:
 		c.pending.add(m)
 		c.current.eventsArrived(ctx)
-	case *events.Published:
+	case *events.EventPublished:
 		c.pending.addOther(m)
 		c.current.eventsArrived(ctx)
 	case *events.Gap:

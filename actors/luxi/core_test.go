@@ -31,7 +31,7 @@ func withCore(t *testing.T, f func(*testing.T, *core)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := &bench{T: t, Env: e, queue: e.Probe("queue"), jobs: e.Probe("jobs"), store: e.Probe("store")}
-		c := &core{locks: e.Probe("locks"), scheduler: e.Probe("scheduler"), filters: e.Probe("filters"), cluster: e.Probe("cluster")}
+		c := &core{locks: e.Probe("locks"), scheduler: e.Probe("scheduler"), filters: e.Probe("filters"), cluster: e.Probe("clusterconfig")}
 		b.store.Answer(func(m any) any {
 			if _, ok := m.(*messages.AnnounceStore); ok {
 				return &messages.StoreStarted{Incarnation: 1}
@@ -208,7 +208,7 @@ func (c *core) configured(slots int, settings string) {
 	current := configtest.New(c, configtest.Slots(slots))
 	c.cluster.Answer(func(m any) any {
 		if question, ok := m.(*messages.PublishConfig); ok {
-			return &clusterconfig.Published{Request: question.Request, Config: current, Settings: []byte(settings)}
+			return &clusterconfig.ConfigPublished{Request: question.Request, Config: current, Settings: []byte(settings)}
 		}
 		return nil
 	})
@@ -238,7 +238,7 @@ func TestSettingsOfAClusterWithoutMaster(t *testing.T) {
 		cluster.MasterNode = ""
 		e.SetCluster(cluster)
 		destroyed, _ := e.Commit(1)
-		c.Tell(&clusterconfig.Published{Request: asked[*messages.PublishConfig](c.client, c.cluster).Request, Config: destroyed})
+		c.Tell(&clusterconfig.ConfigPublished{Request: asked[*messages.PublishConfig](c.client, c.cluster).Request, Config: destroyed})
 		class, _ := c.failed()
 		require.Equal(t, "ConfigurationError", class)
 	})
@@ -332,9 +332,9 @@ func TestASettingThatCannotBeWritten(t *testing.T) {
 // locksSay is the lock manager's answer to an operation, given as JSON.
 func (c *core) locksSay(op locks.Operation, result string) {
 	c.Helper()
-	m := asked[*locks.Call](c.client, c.locks)
+	m := asked[*locks.Operate](c.client, c.locks)
 	require.Equal(c, op, m.Operation)
-	a := &locks.CallResult{Request: m.Request}
+	a := &locks.OperateResult{Request: m.Request}
 	if op == (locks.ListRows{}) {
 		a.Value = decodedAs[[]answer.Lock](c, result)
 	} else {
@@ -367,8 +367,8 @@ func TestLocks(t *testing.T) {
 func TestLocksThatCannotBeTold(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		c.Call("LockstepLocks", `[]`)
-		m := asked[*locks.Call](c.client, c.locks)
-		c.Tell(&locks.CallResult{Request: m.Request, Failure: &messages.Failure{Class: "GenericError", Text: "EIO"}})
+		m := asked[*locks.Operate](c.client, c.locks)
+		c.Tell(&locks.OperateResult{Request: m.Request, Failure: &messages.Failure{Class: "GenericError", Text: "EIO"}})
 		_, text := c.failed()
 		require.Equal(t, "EIO", text)
 	})

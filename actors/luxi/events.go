@@ -96,7 +96,7 @@ func (e *pendingEvents) add(m *messages.JobStatesChanged) {
 }
 
 // addOther keeps an event of a lock or a rule.
-func (e *pendingEvents) addOther(m *events.Published) {
+func (e *pendingEvents) addOther(m *events.EventPublished) {
 	e.others, e.otherBytes = append(e.others, answer.OtherEvent{Kind: string(m.Kind), Data: m.Data}), e.otherBytes+len(m.Data)
 	e.bound()
 }

@@ -57,7 +57,7 @@ func TestEventsOfLocksAndRules(t *testing.T) {
 
 		c.Call("LockstepEvents", `[60, ["lock"]]`)
 		c.Silent()
-		c.Tell(&events.Published{Kind: events.Locks, Data: []byte(`{"owner":"12"}`)})
+		c.Tell(&events.EventPublished{Kind: events.Locks, Data: []byte(`{"owner":"12"}`)})
 		require.JSONEq(t, `{"success": true, "result": {"jobs": [], "archived": [], "others": [{"kind": "lock", "data": {"owner": "12"}}], "missed": false}}`, c.Answer())
 		b.events.Quiet()
 
@@ -67,7 +67,7 @@ func TestEventsOfLocksAndRules(t *testing.T) {
 
 		// What a connection keeps is bounded in bytes.
 		for range 4 {
-			c.Tell(&events.Published{Kind: events.Locks, Data: []byte(`"` + strings.Repeat("x", 1<<20) + `"`)})
+			c.Tell(&events.EventPublished{Kind: events.Locks, Data: []byte(`"` + strings.Repeat("x", 1<<20) + `"`)})
 		}
 		c.Call("LockstepEvents", `[60, ["lock"]]`)
 		require.Contains(t, c.Answer(), `"result":{"jobs":[],"archived":[],"missed":true}`)

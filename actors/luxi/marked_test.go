@@ -15,9 +15,9 @@ import (
 func TestMarkedJobsArePending(t *testing.T) {
 	withCore(t, func(t *testing.T, c *core) {
 		c.Call("Query", `["lock", ["name", "mode", "owner", "pending"], null]`)
-		rows := asked[*locks.Call](c.client, c.locks)
+		rows := asked[*locks.Operate](c.client, c.locks)
 		require.Equal(t, locks.ListRows{}, rows.Operation)
-		c.Tell(&locks.CallResult{Request: rows.Request, Value: []answer.Lock{
+		c.Tell(&locks.OperateResult{Request: rows.Request, Value: []answer.Lock{
 			{Name: "node/a", Mode: "exclusive", Owners: []string{"1"}, Pending: []answer.LockWaiter{{Mode: "exclusive", Owner: "2"}}}, {Name: "node/b", Mode: "shared", Owners: []string{"1"}}}})
 		m := asked[*messages.ListDependencies](c.client, c.scheduler)
 		require.True(t, m.Marked)

@@ -190,7 +190,7 @@ func (w *world) change(r *messages.AccessStore) *messages.ChangeFilesResult {
 }
 
 func (w *world) locksSay(m any) any {
-	call, ok := m.(*locks.Call)
+	call, ok := m.(*locks.Operate)
 	if !ok || call.Operation != (locks.ListRows{}) {
 		return nil
 	}
@@ -198,7 +198,7 @@ func (w *world) locksSay(m any) any {
 	if err := json.Unmarshal([]byte(w.locks), &rows); err != nil {
 		panic(err)
 	}
-	return &locks.CallResult{Request: call.Request, Value: rows}
+	return &locks.OperateResult{Request: call.Request, Value: rows}
 }
 
 func (w *world) schedulerSays(m any) any {
@@ -244,7 +244,7 @@ func (w *world) clusterSays(m any) any {
 	if !ok {
 		return nil
 	}
-	return &clusterconfig.Published{Request: ask.Request, Config: w.config}
+	return &clusterconfig.ConfigPublished{Request: ask.Request, Config: w.config}
 }
 
 // asks calls a method and returns the result.

@@ -111,8 +111,8 @@ func (c *call) askBlocked(ctx actor.Context, then func(actor.Context, *messages.
 
 // askLocks makes a call to the lock manager, whose value is a V.
 func askLocks[V any](c *call, ctx actor.Context, op locks.Operation, then func(actor.Context, V)) {
-	askFallible(c, ctx, toCore(c.config.Locks, func(number uint64) any { return &locks.Call{Request: number, Operation: op} }),
-		func(ctx actor.Context, a *locks.CallResult) { then(ctx, a.Value.(V)) })
+	askFallible(c, ctx, toCore(c.config.Locks, func(number uint64) any { return &locks.Operate{Request: number, Operation: op} }),
+		func(ctx actor.Context, a *locks.OperateResult) { then(ctx, a.Value.(V)) })
 }
 
 // askLockWaits asks which lock owners wait, and for which others.
@@ -123,7 +123,7 @@ func (c *call) askLockWaits(ctx actor.Context, then func(actor.Context, []answer
 // askConfig asks for the configuration and for lockstep's settings, the content of settings.json.
 func (c *call) askConfig(ctx actor.Context, then func(ctx actor.Context, config *model.Config, settings []byte)) {
 	ask(c, ctx, toCore(c.config.ClusterConfig, func(number uint64) any { return &messages.PublishConfig{Request: number} }),
-		func(ctx actor.Context, a *clusterconfig.Published) { then(ctx, a.Config, a.Settings) })
+		func(ctx actor.Context, a *clusterconfig.ConfigPublished) { then(ctx, a.Config, a.Settings) })
 }
 
 // askOfConfig asks for the configuration and computes a part of it. An error of part is a ConfigurationError.
@@ -141,7 +141,7 @@ func askOfConfig[T any](c *call, ctx actor.Context, part func(*model.Config) (T,
 // askStatusOfConfig asks for what the status needs: the cluster, and the damaged settings in the quarantine.
 func (c *call) askStatusOfConfig(ctx actor.Context, then func(actor.Context, config.Cluster, []string)) {
 	ask(c, ctx, toCore(c.config.ClusterConfig, func(number uint64) any { return &messages.PublishConfig{Request: number} }),
-		func(ctx actor.Context, a *clusterconfig.Published) {
+		func(ctx actor.Context, a *clusterconfig.ConfigPublished) {
 			cluster, err := config.ClusterOf(a.Config)
 			if err != nil {
 				c.fail(ctx, configFailure(err))

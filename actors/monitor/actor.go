@@ -144,15 +144,15 @@ func (w *monitor) Receive(ctx actor.Context) {
 		w.queueAnswered(ctx, m)
 	case *messages.LocksStarted:
 		w.locksStarted(ctx)
-	case *locks.Published:
+	case *locks.OwnersPublished:
 		w.locksChanged(ctx, m)
-	case *configstore.Published:
+	case *configstore.CopyPublished:
 		w.configChanged(ctx, m.Config, "")
 	case *configstore.Loaded:
 		w.configLoaded(ctx, m)
 	case *Answered:
 		w.candidatesAnswered(ctx, m)
-	case *replicator.Published:
+	case *replicator.NodePublished:
 		w.clusterChanged(ctx, m)
 	case *messages.GetNodesResult:
 		w.nodesAnswered(ctx, m)
@@ -176,7 +176,7 @@ func (w *monitor) next() uint64 {
 func (w *monitor) start(ctx actor.Context) {
 	w.askConfigStore(ctx)
 	if w.config.Replicator != nil {
-		ctx.Request(w.config.Replicator, &replicator.Publish{})
+		ctx.Request(w.config.Replicator, &replicator.PublishNode{})
 	} else {
 		w.askMasters(ctx)
 	}
@@ -187,7 +187,7 @@ func (w *monitor) start(ctx actor.Context) {
 // askMasters asks the actors that only the master has. Those that are not started yet announce themselves later.
 func (w *monitor) askMasters(ctx actor.Context) {
 	if w.config.Locks != nil {
-		ctx.Request(w.config.Locks, &locks.PublishAll{})
+		ctx.Request(w.config.Locks, &locks.PublishOwners{})
 	}
 	if w.config.Queue != nil {
 		w.queueStarted(ctx)

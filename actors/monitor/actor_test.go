@@ -154,15 +154,15 @@ func TestChangesAreShownAtOnce(t *testing.T) {
 		require.Equal(t, 1.0, q["archived_total"])
 
 		owner := lock.JobOwner(12, "/l", 3)
-		b.send(&locks.Published{Complete: true})
-		b.send(&locks.Published{Records: []lock.Record{{Owner: owner, Locks: []lock.Item{{Lock: lock.Member(lock.Node, "a"), Mode: lock.Exclusive}}}}})
-		b.send(&locks.Published{Dead: []lock.Owner{owner}})
+		b.send(&locks.OwnersPublished{Complete: true})
+		b.send(&locks.OwnersPublished{Records: []lock.Record{{Owner: owner, Locks: []lock.Item{{Lock: lock.Member(lock.Node, "a"), Mode: lock.Exclusive}}}}})
+		b.send(&locks.OwnersPublished{Dead: []lock.Owner{owner}})
 		l := b.data(core.LocksName)
 		require.Equal(t, 12.0, l["holder"])
 		require.Equal(t, 1.0, l["dead_owners_total"])
 
 		c := configtest.New(t)
-		b.send(&configstore.Published{Config: c})
+		b.send(&configstore.CopyPublished{Config: c})
 		require.Equal(t, float64(c.Serial), b.data(core.ConfigName)["serial"])
 		require.True(t, b.board.last().Ready)
 		require.Equal(t, 1.0, b.data(core.Processes)["orphans"], "job 7 is not known")
@@ -240,7 +240,7 @@ func TestActivationAndIntervalsComeFromTheConfiguration(t *testing.T) {
 		for range 10 {
 			b.Advance(time.Second)
 		}
-		b.send(&configstore.Published{Config: collectors(t, model.DictEntry[model.Collector]{Key: core.DRBD, Value: model.Collector{Active: false, Interval: 5_000_000}},
+		b.send(&configstore.CopyPublished{Config: collectors(t, model.DictEntry[model.Collector]{Key: core.DRBD, Value: model.Collector{Active: false, Interval: 5_000_000}},
 			model.DictEntry[model.Collector]{Key: core.DiskStats, Value: model.Collector{Active: true, Interval: 30_000_000}},
 			model.DictEntry[model.Collector]{Key: core.LocksName, Value: model.Collector{Active: false, Interval: 1}})})
 		require.NotContains(t, b.names(), core.DRBD)
@@ -255,7 +255,7 @@ func TestActivationAndIntervalsComeFromTheConfiguration(t *testing.T) {
 		require.Equal(t, drbd, b.sources.times(core.DRBD))
 		require.Equal(t, disks+2, b.sources.times(core.DiskStats))
 		require.Equal(t, cpu+12, b.sources.times(core.CPULoad))
-		b.send(&configstore.Published{Config: collectors(t)})
+		b.send(&configstore.CopyPublished{Config: collectors(t)})
 		b.Advance(time.Second)
 		require.Contains(t, b.names(), core.DRBD, "without a setting it is active")
 	})
@@ -269,7 +269,7 @@ func TestANodeOfAClusterFollowsItsRole(t *testing.T) {
 		require.Equal(t, core.NeedsYou, b.code(core.Replication), "no leader is known")
 		require.False(t, b.board.last().Ready)
 		members := []*messages.Member{{Name: "n1", Address: "a:1", Voter: true}, {Name: "n2", Address: "b:1", Voter: true}}
-		b.send(&replicator.Published{Self: "n1", Leader: "n2", Applied: 80, Members: members})
+		b.send(&replicator.NodePublished{Self: "n1", Leader: "n2", Applied: 80, Members: members})
 		c := configtest.New(t)
 		b.send(&configstore.Loaded{State: journal.State{Config: c}})
 		require.Equal(t, "follower", b.data(core.QueueName)["role"])
@@ -282,16 +282,16 @@ func TestANodeOfAClusterFollowsItsRole(t *testing.T) {
 		b.send(&configstore.Loaded{Failure: &messages.Failure{Text: "torn"}})
 		require.Equal(t, core.NeedsYou, b.code(core.ConfigName))
 
-		b.send(&replicator.Published{Self: "n1", Master: true, Leader: "n1", Term: 5, Applied: 90, Members: members, CommitTimes: []time.Duration{time.Millisecond}})
+		b.send(&replicator.NodePublished{Self: "n1", Master: true, Leader: "n1", Term: 5, Applied: 90, Members: members, CommitTimes: []time.Duration{time.Millisecond}})
 		kittest.Expect[*messages.SubscribeAllJobs](b.queue)
-		kittest.Expect[*locks.PublishAll](b.locks)
+		kittest.Expect[*locks.PublishOwners](b.locks)
 		b.send(&messages.ListJobsResult{})
 		require.Equal(t, core.Fine, b.code(core.QueueName))
 		r = b.data(core.Replication)
 		require.Equal(t, []any{"leader", 5.0, 0.001}, []any{r["role"], r["term"], r["commit_seconds"].(map[string]any)["p50"]})
-		b.send(&configstore.Published{Config: c})
+		b.send(&configstore.CopyPublished{Config: c})
 		require.Equal(t, core.Fine, b.code(core.ConfigName))
-		b.send(&replicator.Published{Self: "n1", Members: members})
+		b.send(&replicator.NodePublished{Self: "n1", Members: members})
 		require.Equal(t, "follower", b.data(core.QueueName)["role"])
 	})
 }
@@ -303,9 +303,9 @@ func TestTheLeaderAsksForTheOtherNodes(t *testing.T) {
 		c.Replicator = nodes.PID
 	}, func(t *testing.T, b *bench) {
 		members := []*messages.Member{{Name: "n1", Voter: true}, {Name: "n2", Voter: true}}
-		b.send(&replicator.Published{Self: "n1", Master: true, Leader: "n1", Term: 5, Applied: 90, Members: members})
+		b.send(&replicator.NodePublished{Self: "n1", Master: true, Leader: "n1", Term: 5, Applied: 90, Members: members})
 		b.Advance(time.Second)
-		kittest.Expect[*replicator.Publish](nodes)
+		kittest.Expect[*replicator.PublishNode](nodes)
 		m := kittest.Expect[*messages.GetNodes](nodes)
 		require.True(t, m.WithStates)
 		b.send(&messages.GetNodesResult{Request: m.Request, States: []*messages.NodeState{{Name: "n1", Answers: true, Applied: 90}, {Name: "n2", Answers: true, Applied: 85}}})

@@ -55,11 +55,11 @@ func (w *monitor) queueAnswered(ctx actor.Context, m *messages.GetQueueStatusRes
 // locksStarted asks for all owners: subscribers get changes only.
 func (w *monitor) locksStarted(ctx actor.Context) {
 	w.locks.Forget()
-	ctx.Request(w.config.Locks, &locks.PublishAll{})
+	ctx.Request(w.config.Locks, &locks.PublishOwners{})
 	w.changed(ctx)
 }
 
-func (w *monitor) locksChanged(ctx actor.Context, m *locks.Published) {
+func (w *monitor) locksChanged(ctx actor.Context, m *locks.OwnersPublished) {
 	w.locks.Died(w.now(), m.Dead)
 	if m.Complete || len(m.Records) > 0 {
 		w.locks.Changed(w.now(), m.Records, m.Complete)
@@ -93,7 +93,7 @@ func (w *monitor) setFacts(f *coremonitor.Facts) {
 	}
 }
 
-// askConfigStore asks for the configuration of this node. Loaded says why there is none; Published comes at each change.
+// askConfigStore asks for the configuration of this node. Loaded says why there is none; ConfigPublished comes at each change.
 func (w *monitor) askConfigStore(ctx actor.Context) {
 	if w.config.ConfigStore != nil {
 		ctx.Request(w.config.ConfigStore, &configstore.Load{Request: w.next()})
@@ -139,7 +139,7 @@ func (w *monitor) candidatesAnswered(ctx actor.Context, m *Answered) {
 
 // clusterChanged takes what this node knows of its cluster. On a node that becomes the master, the actors of the master announce
 // themselves, or are asked after a restart of this actor.
-func (w *monitor) clusterChanged(ctx actor.Context, m *replicator.Published) {
+func (w *monitor) clusterChanged(ctx actor.Context, m *replicator.NodePublished) {
 	was := w.cluster.Role()
 	v := coremonitor.View{Role: roleOf(m), Term: m.Term, Leader: m.Leader, Applied: m.Applied}
 	if m.Failure != nil {
@@ -164,7 +164,7 @@ func (w *monitor) clusterChanged(ctx actor.Context, m *replicator.Published) {
 }
 
 // roleOf returns the role of this node. A node that leads is the master when the configuration names it.
-func roleOf(m *replicator.Published) coremonitor.Role {
+func roleOf(m *replicator.NodePublished) coremonitor.Role {
 	switch {
 	case m.Master:
 		return coremonitor.Leader

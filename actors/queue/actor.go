@@ -184,7 +184,7 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 		q.repeatCallOffs(ctx)
 	case *messages.ListActiveJobsResult:
 		q.activeJobsListed(ctx, m)
-	case *clusterconfig.Published:
+	case *clusterconfig.ConfigPublished:
 		q.configChanged(ctx, m)
 	case *messages.Drain:
 		q.drain(ctx, sender)

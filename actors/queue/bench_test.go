@@ -23,7 +23,7 @@ func BenchmarkSubmit(b *testing.B) {
 				scan.Jobs = append(scan.Jobs, &messages.ScannedJob{Id: id + 1, Content: encodedJob(id + 1)})
 			}
 			e := newBench(nil, kittest.New(b))
-			e.cluster.Answer(func(any) any { return &clusterconfig.Published{Config: configuration} })
+			e.cluster.Answer(func(any) any { return &clusterconfig.ConfigPublished{Config: configuration} })
 			e.store.Answer(func(m any) any { return storeSays(m, scan) })
 			e.jobs.Answer(func(m any) any {
 				if question, ok := m.(*messages.ListActiveJobs); ok {

@@ -138,7 +138,7 @@ func errorResult(err error) json.RawMessage {
 }
 
 // configChanged takes a configuration, and continues a recovery that waits for the first one.
-func (q *queue) configChanged(ctx actor.Context, m *clusterconfig.Published) {
+func (q *queue) configChanged(ctx actor.Context, m *clusterconfig.ConfigPublished) {
 	q.launcher.resources = config.ResourcesOf(m.Config)
 	q.setRetention(ctx, m.Settings)
 	if q.recovery == nil || q.recovery.onConfig == nil {

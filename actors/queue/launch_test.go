@@ -105,7 +105,7 @@ func TestTheQueueWaitsForTheConfiguration(t *testing.T) {
 		b.start(noLimits)
 		b.recover(scanOf(newJob(1)))
 		b.gateway.Quiet()
-		b.cluster.Ask(b.queue, &clusterconfig.Published{Config: configuration})
+		b.cluster.Ask(b.queue, &clusterconfig.ConfigPublished{Config: configuration})
 		kittest.Expect[*messages.QueueStarted](b.gateway)
 		require.JSONEq(t, `[null]`, string(b.picked(1).Launch))
 	})

@@ -40,7 +40,7 @@ func onShared(t *testing.T, f func(*testing.T, *bench)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := newBench(t, e)
-		b.cluster.Answer(func(any) any { return &clusterconfig.Published{Config: configuration} })
+		b.cluster.Answer(func(any) any { return &clusterconfig.ConfigPublished{Config: configuration} })
 		c := b.configOf(noLimits)
 		c.Shared = true
 		b.queue = b.Start("queue", queue.Props(c))

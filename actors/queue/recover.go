@@ -39,7 +39,7 @@ type deferredMessage struct {
 // messages that the recovery waits for and for those of the framework.
 func (q *queue) deferMessage(ctx actor.Context) bool {
 	switch m := ctx.Message().(type) {
-	case actor.SystemMessage, actor.AutoReceiveMessage, *actor.DeadLetterResponse, *messages.ListActiveJobsResult, *clusterconfig.Published:
+	case actor.SystemMessage, actor.AutoReceiveMessage, *actor.DeadLetterResponse, *messages.ListActiveJobsResult, *clusterconfig.ConfigPublished:
 		return false
 	case *rereadDue:
 		if m.incarnation == q.incarnation {

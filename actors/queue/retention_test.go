@@ -14,7 +14,7 @@ import (
 )
 
 func (b *bench) settings(text string) {
-	b.cluster.Ask(b.queue, &clusterconfig.Published{Config: configuration, Settings: []byte(text)})
+	b.cluster.Ask(b.queue, &clusterconfig.ConfigPublished{Config: configuration, Settings: []byte(text)})
 	b.Settle()
 }
 
@@ -82,7 +82,7 @@ func TestTheSettingWinsOverTheOption(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := newBench(t, e)
 		b.cluster.Answer(func(any) any {
-			return &clusterconfig.Published{Config: configuration, Settings: []byte(`{"archive_after": 0}`)}
+			return &clusterconfig.ConfigPublished{Config: configuration, Settings: []byte(`{"archive_after": 0}`)}
 		})
 		c := b.configOf(noLimits)
 		c.ArchiveAfter = time.Minute
@@ -168,7 +168,7 @@ func TestAJobThatIsHalfwayInTheArchiveIsNotKept(t *testing.T) {
 func TestARestartArchivesTheRest(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		b.cluster.Answer(func(any) any {
-			return &clusterconfig.Published{Config: configuration, Settings: []byte(`{"archive_after": 60}`)}
+			return &clusterconfig.ConfigPublished{Config: configuration, Settings: []byte(`{"archive_after": 60}`)}
 		})
 		b.settings(`{"archive_after": 60}`)
 		b.recover(scanOf(ended(1), ended(2)))

@@ -41,7 +41,7 @@ func onBench(t *testing.T, f func(*testing.T, *bench)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := newBench(t, e)
-		b.cluster.Answer(func(any) any { return &clusterconfig.Published{Config: configuration} })
+		b.cluster.Answer(func(any) any { return &clusterconfig.ConfigPublished{Config: configuration} })
 		b.start(noLimits)
 		f(t, b)
 		b.checkCounters()
@@ -84,7 +84,7 @@ func (b *bench) checkCounters() {
 func newBench(t *testing.T, e *kittest.Env) *bench {
 	b := &bench{T: t, Env: e, store: e.Probe("store"), scheduler: e.Probe("scheduler"), jobs: e.Probe("jobs"),
 		gateway: e.Probe("gateway"), client: e.Probe("client"), locks: e.Probe("locks"),
-		cluster: e.Probe("cluster"), filters: e.Probe("filters")}
+		cluster: e.Probe("clusterconfig"), filters: e.Probe("filters")}
 	b.judge()
 	return b
 }

@@ -21,7 +21,7 @@ func inSmallSlices(t *testing.T, atSlice func(b *bench, nth int), f func(*testin
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := newBench(t, e)
-		b.cluster.Answer(func(any) any { return &clusterconfig.Published{Config: configuration} })
+		b.cluster.Answer(func(any) any { return &clusterconfig.ConfigPublished{Config: configuration} })
 		nth := 0
 		b.Panics.Watch(func(_ string, m any) {
 			if strings.HasSuffix(fmt.Sprintf("%T", m), "queue.proceed") {

@@ -92,7 +92,7 @@ func TestARejectedJobIsCanceledBeforeItsIdIsTold(t *testing.T) {
 func TestRejectedJobsLeaveRoom(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		b := newBench(t, e)
-		b.cluster.Answer(func(any) any { return &clusterconfig.Published{Config: configuration} })
+		b.cluster.Answer(func(any) any { return &clusterconfig.ConfigPublished{Config: configuration} })
 		b.start(queue.Limits{Unfinished: 1})
 		b.recover(scanOf())
 		b.judge(verdict(1, filter.Reject))

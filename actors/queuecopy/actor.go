@@ -76,7 +76,7 @@ func (c *queuecopy) Receive(ctx actor.Context) {
 		for _, client := range c.config.Clients {
 			ctx.Send(client, &Started{c.incarnation})
 		}
-	case *clusterconfig.Published:
+	case *clusterconfig.ConfigPublished:
 		c.configured(m.Config)
 		c.next(ctx)
 	case *store.Changed:

@@ -71,7 +71,7 @@ func (b *bench) begin(incarnation uint64) {
 	kittest.Expect[*messages.PublishConfig](b.config)
 	require.Equal(b, &queuecopy.Started{Incarnation: incarnation}, kittest.Expect[*queuecopy.Started](b.clients))
 	require.Empty(b, b.calls(), "nothing is sent before the nodes are known")
-	b.config.Ask(b.copier, &clusterconfig.Published{Config: nodes(b, "n1")})
+	b.config.Ask(b.copier, &clusterconfig.ConfigPublished{Config: nodes(b, "n1")})
 	b.Settle()
 	b.finish()
 	b.Advance(core.Settle)
@@ -199,7 +199,7 @@ func TestANodeIsAway(t *testing.T) {
 // A node whose configuration names another master sends nothing to any node.
 func TestAnotherMaster(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
-		b.config.Ask(b.copier, &clusterconfig.Published{Config: nodes(b, "n2")})
+		b.config.Ask(b.copier, &clusterconfig.ConfigPublished{Config: nodes(b, "n2")})
 		b.changed("queue/job-1")
 		b.Advance(time.Hour)
 		require.Empty(t, b.calls())
@@ -317,7 +317,7 @@ func testCrash(t *testing.T, b *bench) {
 	b.Advance(kittest.Backoff)
 	kittest.Expect[*messages.PublishConfig](b.config)
 	kittest.Expect[*queuecopy.Started](b.clients)
-	b.config.Ask(b.copier, &clusterconfig.Published{Config: nodes(b, "n1")})
+	b.config.Ask(b.copier, &clusterconfig.ConfigPublished{Config: nodes(b, "n1")})
 	b.clients.Ask(b.copier, &queuecopy.Await{Request: 7, Units: []core.Unit{1}})
 	require.Equal(t, []string{"n2 ask-master []", "n3 ask-master []"}, b.calls())
 	for _, c := range former {
@@ -340,7 +340,7 @@ func TestAwaitBeforeTheNodesAreKnown(t *testing.T) {
 		kittest.Expect[*queuecopy.Started](b.clients)
 		b.clients.Ask(b.copier, &queuecopy.Await{Request: 7, Units: []core.Unit{1}})
 		b.clients.Quiet()
-		b.config.Ask(b.copier, &clusterconfig.Published{Config: nodes(b, "n1")})
+		b.config.Ask(b.copier, &clusterconfig.ConfigPublished{Config: nodes(b, "n1")})
 		b.clients.Quiet()
 		b.finish()
 		require.Equal(t, &queuecopy.AwaitResult{Request: 7}, kittest.Expect[*queuecopy.AwaitResult](b.clients))

@@ -44,7 +44,7 @@ type Config struct {
 	ConfigStoreClients []*actor.PID
 	Peers              Peers                    // nil if other nodes cannot be asked
 	Members            func([]*messages.Member) // is called with each new membership; may be nil
-	Monitor            *actor.PID               // receives Published at each change; nil: none
+	Monitor            *actor.PID               // receives NodePublished at each change; nil: none
 	Name               string                   // of this node
 	Self               replication.Applier
 	// Times are the shortest times of elections that this node's log knows. The zero value is replication.InitialTimes.
@@ -178,7 +178,7 @@ func (r *replicator) receive(ctx actor.Context) {
 		if r.mastership.master {
 			ctx.Respond(&configstore.Started{Incarnation: *r.storeIncarnation})
 		}
-	case *configstore.Append, *configstore.Load, *configstore.Flush, *configstore.Check, *configstore.Adopt, *configstore.Discard:
+	case *configstore.AddRecords, *configstore.Load, *configstore.Flush, *configstore.Check, *configstore.Adopt, *configstore.Discard:
 		r.configRequest(ctx, m)
 	case *messages.GetFailingWrites:
 		ctx.Forward(r.config.Store)
@@ -186,7 +186,7 @@ func (r *replicator) receive(ctx actor.Context) {
 		r.replicateJobFile(ctx, m)
 	case *messages.GetCommittedFiles:
 		r.answerCommitted(ctx)
-	case *Publish:
+	case *PublishNode:
 		r.published = view{}
 	case *messages.GetNodes:
 		r.answerNodes(ctx, m)

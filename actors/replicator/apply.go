@@ -113,7 +113,7 @@ func (r *replicator) committed(ctx actor.Context, m *messages.LogCommitted) {
 		b.since = r.config.Env.Clock().Now()
 		r.applying.next = b
 	} else {
-		r.applying.next.append(b)
+		r.applying.next.extend(b)
 	}
 	for _, number := range b.numbersOf(r.config.Self) {
 		r.commitTimes.logged(number)
@@ -122,8 +122,8 @@ func (r *replicator) committed(ctx actor.Context, m *messages.LogCommitted) {
 	r.beginNext(ctx)
 }
 
-// append adds entries that follow those of a batch that has not begun.
-func (b *batch) append(later *batch) {
+// extend adds entries that follow those of a batch that has not begun.
+func (b *batch) extend(later *batch) {
 	b.entries, b.index = append(b.entries, later.entries...), later.index
 	b.size, b.urgent = b.size+later.size, b.urgent || later.urgent
 }
@@ -161,7 +161,7 @@ func (r *replicator) beginNext(ctx actor.Context) {
 		return
 	}
 	r.applying.batch, r.applying.next = b, nil
-	r.commitConfig(ctx, b)
+	r.applyBatch(ctx, b)
 }
 
 // readLocal reads the files that the entries may not overwrite, then applies the entries.

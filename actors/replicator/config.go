@@ -31,8 +31,8 @@ func (r *replicator) configRequest(ctx actor.Context, message any) {
 		return // its sender stops, or repeats it after Started
 	}
 	from := ctx.Sender()
-	if m, is := message.(*configstore.Append); is {
-		r.perform(ctx, deferred{waits: r.configHeld, perform: func(ctx actor.Context) { r.appendConfig(ctx, from, m) }})
+	if m, is := message.(*configstore.AddRecords); is {
+		r.perform(ctx, deferred{waits: r.configHeld, perform: func(ctx actor.Context) { r.addRecords(ctx, from, m) }})
 		return
 	}
 	after := r.numbers.last
@@ -84,11 +84,11 @@ func (r *replicator) adoptConfig(ctx actor.Context, from *actor.PID, m *configst
 	})
 }
 
-// appendConfig proposes records in one entry. If another program has changed config.data, it asks first whether that is still so.
-func (r *replicator) appendConfig(ctx actor.Context, from *actor.PID, m *configstore.Append) {
+// addRecords proposes records in one entry. If another program has changed config.data, it asks first whether that is still so.
+func (r *replicator) addRecords(ctx actor.Context, from *actor.PID, m *configstore.AddRecords) {
 	term := r.mastership.term
 	answer := func(ctx actor.Context, refused bool, f *messages.Failure) {
-		ctx.Send(from, &configstore.Appended{Request: m.Request, Refused: refused, Failure: f})
+		ctx.Send(from, &configstore.AddRecordsResult{Request: m.Request, Refused: refused, Failure: f})
 	}
 	if r.configuration.foreign == nil {
 		r.proposeRecords(ctx, m.Records, answer)
@@ -163,8 +163,8 @@ func (r *replicator) exported(ctx actor.Context, e *configstore.Exported, done f
 	r.performDeferred(ctx)
 }
 
-// commitConfig hands the changes of the configuration in a batch to this node's storage, then applies the rest of the batch.
-func (r *replicator) commitConfig(ctx actor.Context, b *batch) {
+// applyBatch hands the changes of the configuration in a batch to this node's storage, then applies the rest of the batch.
+func (r *replicator) applyBatch(ctx actor.Context, b *batch) {
 	found, err := replication.ConfigChanges(b.entries, r.ownRecords)
 	if err != nil {
 		panic(fmt.Errorf("index %d or before: %w", b.index, err)) // without it this node would differ from the others
@@ -182,7 +182,7 @@ func (r *replicator) commitConfig(ctx actor.Context, b *batch) {
 			return
 		}
 		if m.Failure != nil {
-			r.retryDisk(ctx, b, m.Failure, r.commitConfig)
+			r.retryDisk(ctx, b, m.Failure, r.applyBatch)
 			return
 		}
 		r.configuration.foreign = m.Foreign

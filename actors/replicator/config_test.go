@@ -70,15 +70,15 @@ func (b *bench) recordEntry(by replication.Applier, at *configstore.Loaded, name
 // append has the replicator append records, as the actor config does.
 func (b *bench) append(records ...*journal.Record) uint64 {
 	b.request++
-	b.client.Ask(b.replicator, &configstore.Append{Request: b.request, Records: records})
+	b.client.Ask(b.replicator, &configstore.AddRecords{Request: b.request, Records: records})
 	b.Settle()
 	return b.request
 }
 
-func (b *bench) appended(request uint64) *configstore.Appended {
+func (b *bench) appended(request uint64) *configstore.AddRecordsResult {
 	b.Helper()
 	b.Settle()
-	m := kittest.Expect[*configstore.Appended](b.client)
+	m := kittest.Expect[*configstore.AddRecordsResult](b.client)
 	require.Equal(b, request, m.Request)
 	return m
 }
@@ -97,7 +97,7 @@ func TestARecordIsAnsweredWhenAMajorityHasItAndTheDisk(t *testing.T) {
 		b.client.Quiet()
 		require.Zero(t, b.log.applied)
 		block.Release()
-		require.Equal(t, &configstore.Appended{Request: request}, b.appended(request))
+		require.Equal(t, &configstore.AddRecordsResult{Request: request}, b.appended(request))
 		require.Equal(t, "one", b.clusterName())
 		b.Advance(time.Minute)
 		require.Contains(t, b.content(paths.ConfigPath), `"cluster_name":"one"`)

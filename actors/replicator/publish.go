@@ -9,11 +9,11 @@ import (
 	"lockstep/messages"
 )
 
-// Publish asks for Published.
-type Publish struct{}
+// PublishNode asks for NodePublished.
+type PublishNode struct{}
 
-// Published is what this node knows of the cluster. It is sent to the observer at each change, and after Publish.
-type Published struct {
+// NodePublished is what this node knows of the cluster. It is sent to the monitor at each change, and after PublishNode.
+type NodePublished struct {
 	Self    string // name of this node
 	Master  bool   // this node is the master
 	Leader  string // name of the node that leads; "": unknown
@@ -25,7 +25,7 @@ type Published struct {
 	CommitTimes []time.Duration
 }
 
-// view is what must change for another Published.
+// view is what must change for another NodePublished.
 type view struct {
 	master  bool
 	leader  string
@@ -59,7 +59,7 @@ func (r *replicator) publish(ctx actor.Context) {
 		return
 	}
 	r.published = v
-	ctx.Send(r.config.Monitor, &Published{Self: r.config.Name, Master: v.master, Leader: v.leader, Term: v.term, Applied: v.applied, Failure: v.failure,
+	ctx.Send(r.config.Monitor, &NodePublished{Self: r.config.Name, Master: v.master, Leader: v.leader, Term: v.term, Applied: v.applied, Failure: v.failure,
 		Members: r.membership.members, CommitTimes: r.commitTimes.take()})
 }
 

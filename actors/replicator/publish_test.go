@@ -10,13 +10,13 @@ import (
 	"lockstep/messages"
 )
 
-// lastView returns the last Published to the observer.
-func (b *bench) lastView() *replicator.Published {
+// lastView returns the last NodePublished to the monitor.
+func (b *bench) lastView() *replicator.NodePublished {
 	b.Helper()
 	b.Settle()
-	var found *replicator.Published
+	var found *replicator.NodePublished
 	for _, m := range b.observer.Unread() {
-		found = m.(*replicator.Published)
+		found = m.(*replicator.NodePublished)
 	}
 	require.NotNil(b, found)
 	return found
@@ -36,7 +36,7 @@ func TestTheObserverHearsOfEachChange(t *testing.T) {
 		b.Send(b.replicator, &messages.GetNodes{})
 		b.Settle()
 		b.observer.Quiet() // a question changes nothing
-		b.Send(b.replicator, &replicator.Publish{})
-		require.Equal(t, b.log.index, kittest.Expect[*replicator.Published](b.observer).Applied)
+		b.Send(b.replicator, &replicator.PublishNode{})
+		require.Equal(t, b.log.index, kittest.Expect[*replicator.NodePublished](b.observer).Applied)
 	})
 }

@@ -125,7 +125,7 @@ func (s *scheduler) Receive(ctx actor.Context) {
 		s.requestJobs(ctx) // an answer to a former incarnation is stale from now on
 	case *messages.QueueStarted:
 		s.requestJobs(ctx)
-	case *clusterconfig.Published:
+	case *clusterconfig.ConfigPublished:
 		s.configChanged(ctx, m)
 	case *messages.ListUnfinishedJobsResult:
 		s.loadJobs(ctx, m)
@@ -150,7 +150,7 @@ func (s *scheduler) Receive(ctx actor.Context) {
 		s.beginOp(ctx, m, ctx.Sender())
 	case *messages.GetBeginWait:
 		s.getBeginWait(ctx, m)
-	case *locks.Published:
+	case *locks.OwnersPublished:
 		s.locksPublished(ctx, m)
 	case *opcodes.Changed:
 		s.opcodesChanged(m)
@@ -202,7 +202,7 @@ func (s *scheduler) requestJobs(ctx actor.Context) {
 }
 
 // configChanged takes the settings and the resources. The demand of known jobs is not computed again.
-func (s *scheduler) configChanged(ctx actor.Context, m *clusterconfig.Published) {
+func (s *scheduler) configChanged(ctx actor.Context, m *clusterconfig.ConfigPublished) {
 	s.resources = config.ResourcesOf(m.Config)
 	if s.configured && m.Config.Cluster == s.cluster && bytes.Equal(m.Settings, s.ownSettings) {
 		return
@@ -315,7 +315,7 @@ func (s *scheduler) jobOutcome(ctx actor.Context, m *messages.GetJobOutcomeResul
 }
 
 // locksPublished takes the records of lock owners.
-func (s *scheduler) locksPublished(ctx actor.Context, m *locks.Published) {
+func (s *scheduler) locksPublished(ctx actor.Context, m *locks.OwnersPublished) {
 	if s.state == nil {
 		return
 	}

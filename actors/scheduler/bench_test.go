@@ -28,7 +28,7 @@ type world struct {
 func newWorld(b *testing.B, pending int, signatures int) *world {
 	w := &world{Env: kittest.New(b)}
 	w.queue, w.locks = w.Probe("queue"), w.Probe("locks")
-	cluster := w.Probe("cluster")
+	cluster := w.Probe("clusterconfig")
 	cluster.Answer(func(any) any { return configOf(20, "") })
 	pid, _, err := w.SpawnRoot(scheduler.Props(scheduler.Config{Env: w.Env.Env, Store: storeWithout(w.Env).PID, Queue: w.queue.PID, Locks: w.locks.PID,
 		ClusterConfig: cluster.PID, Catalogue: opcode.Builtin()}), "scheduler")
@@ -48,7 +48,7 @@ func newWorld(b *testing.B, pending int, signatures int) *world {
 	for _, id := range w.running {
 		records = append(records, lock.Record{Owner: lock.JobOwner(job.ID(id), "/l", 7), Locks: node(fmt.Sprintf("n%d", id))})
 	}
-	w.locks.Ask(pid, &locks.Published{Records: records, Complete: true})
+	w.locks.Ask(pid, &locks.OwnersPublished{Records: records, Complete: true})
 	return w
 }
 
@@ -62,7 +62,7 @@ func BenchmarkNextJob(b *testing.B) {
 				next := int64(1_000_000)
 				for b.Loop() {
 					over := w.running[0]
-					w.locks.Ask(w.scheduler, &locks.Published{Records: []lock.Record{{Owner: lock.JobOwner(job.ID(over), "/l", 7)}}})
+					w.locks.Ask(w.scheduler, &locks.OwnersPublished{Records: []lock.Record{{Owner: lock.JobOwner(job.ID(over), "/l", 7)}}})
 					w.queue.Ask(w.scheduler, &messages.JobReleased{Id: over, Ended: true, Status: int32(job.Success)})
 					w.running = append(w.running[1:], kittest.Expect[*messages.PickJob](w.queue).Id)
 					b.StopTimer() // keeps the number of pending jobs

@@ -87,7 +87,7 @@ func onDurations(t *testing.T, content string, f func(*testing.T, *bench, *durat
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		s := newDurationsStore(e, content)
-		b := &bench{T: t, Env: e, queue: e.Probe("queue"), locks: e.Probe("locks"), cluster: e.Probe("cluster"),
+		b := &bench{T: t, Env: e, queue: e.Probe("queue"), locks: e.Probe("locks"), cluster: e.Probe("clusterconfig"),
 			process: e.Probe("process"), config: configOf(1, `{"order": "expected"}`)}
 		b.cluster.Answer(func(any) any { return b.config })
 		b.scheduler = e.Start("scheduler", scheduler.Props(scheduler.Config{Env: e.Env, Store: s.PID, Queue: b.queue.PID,

@@ -26,7 +26,7 @@ func (b *bench) takePauses() []*messages.SetLockPause {
 func (b *bench) waitsWithheld(id int64, pause uint64) {
 	request := lock.Request{{Lock: lock.BGL, Mode: lock.Shared}}
 	record := lock.Record{Owner: ganetiOwner(id), Pending: &lock.Pending{Owner: ganetiOwner(id), Request: request}}
-	b.locks.Ask(b.scheduler, &locks.Published{Records: []lock.Record{record}, Withheld: []locks.Withheld{{Owner: ganetiOwner(id), Pause: pause}}})
+	b.locks.Ask(b.scheduler, &locks.OwnersPublished{Records: []lock.Record{record}, Withheld: []locks.Withheld{{Owner: ganetiOwner(id), Pause: pause}}})
 	b.Settle()
 }
 
@@ -99,7 +99,7 @@ func TestProcessesThatDoNotAskAfterARestart(t *testing.T) {
 		b.expectPublishLocks()
 		pauses := b.takePauses()
 		require.Len(t, pauses, 3, "two have no slot")
-		b.locks.Ask(b.scheduler, &locks.Published{Complete: true, Incarnation: 2})
+		b.locks.Ask(b.scheduler, &locks.OwnersPublished{Complete: true, Incarnation: 2})
 		require.EqualExportedValues(t, []*messages.SetLockPauses{{Incarnation: 2, Withheld: pauses}}, takeAll[*messages.SetLockPauses](b, b.locks))
 		b.waitsWithheld(2, pauses[1].Withhold)
 		b.waitsWithheld(1, pauses[0].Withhold)

@@ -129,7 +129,7 @@ func TestTheLockManagerIsToldWhoIsPaused(t *testing.T) {
 		require.EqualExportedValues(t, &messages.SetLockPause{Id: 5, Paused: true}, told[1])
 		require.IsType(t, &messages.PublishLocks{}, told[2])
 		b.sendBeginOp(7, 3, 1) // it waits without a slot
-		b.locks.Ask(b.scheduler, &locks.Published{Complete: true, Incarnation: 2})
+		b.locks.Ask(b.scheduler, &locks.OwnersPublished{Complete: true, Incarnation: 2})
 		told = b.locks.Unread()
 		require.Len(t, told, 1)
 		require.EqualExportedValues(t, &messages.SetLockPauses{Incarnation: 2, Ids: []int64{3, 5}}, told[0])
@@ -139,7 +139,7 @@ func TestTheLockManagerIsToldWhoIsPaused(t *testing.T) {
 // A scheduler that does not know the paused jobs does not send SetLockPauses.
 func TestTheLockManagerIsNotToldTooEarly(t *testing.T) {
 	onBench(t, 5, func(t *testing.T, b *bench) {
-		b.locks.Ask(b.scheduler, &locks.Published{Complete: true, Incarnation: 1})
+		b.locks.Ask(b.scheduler, &locks.OwnersPublished{Complete: true, Incarnation: 1})
 		b.locks.Quiet()
 	})
 }

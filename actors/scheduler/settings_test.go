@@ -30,9 +30,9 @@ func TestMoreAndFewerSlots(t *testing.T) {
 }
 
 func TestAConfigurationThatCannotBeUsed(t *testing.T) {
-	for name, change := range map[string]func(*clusterconfig.Published){
-		"slots":    func(c *clusterconfig.Published) { c.Config = withoutSlots(t, c.Config) },
-		"settings": func(c *clusterconfig.Published) { c.Settings = []byte(`{"predictive_ticks": 0}`) },
+	for name, change := range map[string]func(*clusterconfig.ConfigPublished){
+		"slots":    func(c *clusterconfig.ConfigPublished) { c.Config = withoutSlots(t, c.Config) },
+		"settings": func(c *clusterconfig.ConfigPublished) { c.Settings = []byte(`{"predictive_ticks": 0}`) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBench(t, 1, func(t *testing.T, b *bench) {
@@ -55,7 +55,7 @@ func withoutSlots(t *testing.T, c *model.Config) *model.Config {
 
 // sendLocks sends the records of lock owners.
 func (b *bench) sendLocks(all bool, records ...lock.Record) {
-	b.locks.Ask(b.scheduler, &locks.Published{Records: records, Complete: all})
+	b.locks.Ask(b.scheduler, &locks.OwnersPublished{Records: records, Complete: all})
 	b.Settle()
 }
 

@@ -25,7 +25,7 @@ type bench struct {
 	*kittest.Env
 	queue, locks, cluster, process *kittest.Probe
 	scheduler                      *actor.PID
-	config                         *clusterconfig.Published // in force
+	config                         *clusterconfig.ConfigPublished // in force
 }
 
 // onBench runs a test with a scheduler without predictive order, which has sent
@@ -45,7 +45,7 @@ func onGanetiBench(t *testing.T, slots int, f func(*testing.T, *bench)) {
 func onBenchOf(t *testing.T, slots int, c scheduler.Config, f func(*testing.T, *bench)) {
 	t.Helper()
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
-		b := &bench{T: t, Env: e, queue: e.Probe("queue"), locks: e.Probe("locks"), cluster: e.Probe("cluster"),
+		b := &bench{T: t, Env: e, queue: e.Probe("queue"), locks: e.Probe("locks"), cluster: e.Probe("clusterconfig"),
 			process: e.Probe("process"), config: configOf(slots, `{"predictive": false}`)}
 		b.cluster.Answer(func(any) any { return b.config })
 		b.queue.Answer(sameVerdict)
@@ -82,8 +82,8 @@ func storeWithout(e *kittest.Env) *kittest.Probe {
 }
 
 // configOf is a configuration with so many slots, and these settings.
-func configOf(slots int, settings string) *clusterconfig.Published {
-	return &clusterconfig.Published{Config: configtest.New(configtest.Must{}, configtest.Slots(slots)), Settings: []byte(settings)}
+func configOf(slots int, settings string) *clusterconfig.ConfigPublished {
+	return &clusterconfig.ConfigPublished{Config: configtest.New(configtest.Must{}, configtest.Slots(slots)), Settings: []byte(settings)}
 }
 
 // reconfigure sends a changed configuration.

@@ -36,7 +36,7 @@ func (c *connection) Receive(ctx actor.Context) {
 		c.session.Restarted(ctx, conn.CoreRestart)
 	case *clusterconfig.CallResult:
 		c.session.Answered(ctx, m)
-	case *locks.CallResult:
+	case *locks.OperateResult:
 		c.session.Answered(ctx, m)
 	case *messages.Drain:
 		c.session.Drain(ctx)
@@ -59,8 +59,8 @@ func (c *connection) refuseArguments(ctx actor.Context, err error) {
 // askLocks makes a call to the lock manager. A failure is the answer to the client; any other answer goes to then.
 func (c *connection) askLocks(ctx actor.Context, op locks.Operation, then func(ctx actor.Context, value any)) {
 	conn.Ask(ctx, &c.session.Conversation, conn.Question{To: c.config.Locks, LostBy: conn.CoreRestart,
-		Message: func(number uint64) any { return &locks.Call{Request: number, Operation: op} }},
-		func(ctx actor.Context, a *locks.CallResult) {
+		Message: func(number uint64) any { return &locks.Operate{Request: number, Operation: op} }},
+		func(ctx actor.Context, a *locks.OperateResult) {
 			if a.Failure != nil {
 				c.fail(ctx, a.Failure)
 				return

@@ -274,8 +274,8 @@ func TestTheCaller(t *testing.T) {
 		require.Equal(t, []string{`{"success":true,"result":11000}`}, peer.Answers())
 		for range 2 {
 			ask(`{"method": "freeLocks", "args": [` + me + `]}`)
-			q := kittest.Expect[*locks.Call](b.locks)
-			b.Send(peer.Server(), &locks.CallResult{Request: q.Request, Value: []any{}})
+			q := kittest.Expect[*locks.Operate](b.locks)
+			b.Send(peer.Server(), &locks.OperateResult{Request: q.Request, Value: []any{}})
 			b.Settle()
 		}
 		require.Equal(t, lock.JobOwner(12, "/live/job_000012_1", 112), kittest.Expect[*clusterconfig.Identified](b.cluster).Owner)

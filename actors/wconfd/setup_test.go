@@ -146,7 +146,7 @@ func asked[M any](c *client, p *kittest.Probe) M {
 // locksAsked expects a call to the lock manager and returns its number.
 func (c *client) locksAsked(function, args string) uint64 {
 	c.Helper()
-	m := asked[*locks.Call](c, c.locks)
+	m := asked[*locks.Operate](c, c.locks)
 	require.Equal(c, calledAs(c, function, args), described(c, m.Operation))
 	c.asked[m.Request] = function
 	return m.Request
@@ -196,12 +196,12 @@ func valueOf(t require.TestingT, function, result string) any {
 // locksAnswer answers a call with a result in JSON.
 func (c *client) locksAnswer(request uint64, result string) {
 	c.Helper()
-	c.Tell(&locks.CallResult{Request: request, Value: valueOf(c, c.asked[request], result)})
+	c.Tell(&locks.OperateResult{Request: request, Value: valueOf(c, c.asked[request], result)})
 }
 
 func (c *client) locksFail(request uint64, text string) {
 	c.Helper()
-	c.Tell(&locks.CallResult{Request: request, Failure: &messages.Failure{Class: "GenericError", Text: text}})
+	c.Tell(&locks.OperateResult{Request: request, Failure: &messages.Failure{Class: "GenericError", Text: text}})
 }
 
 // configAsked expects a call to the configuration's actor.

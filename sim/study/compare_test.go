@@ -128,8 +128,8 @@ func TestCheckExpectedBites(t *testing.T) {
 	}{
 		"none": {func(_ string, m any) any { return m }, ""},
 		"never reserves": {func(to string, m any) any {
-			if p, is := m.(*clusterconfig.Published); is && strings.HasSuffix(to, "/scheduler") {
-				return &clusterconfig.Published{Request: p.Request, Config: p.Config, Settings: []byte(`{"order": "expected", "reserve_after": 30000000}`)}
+			if p, is := m.(*clusterconfig.ConfigPublished); is && strings.HasSuffix(to, "/scheduler") {
+				return &clusterconfig.ConfigPublished{Request: p.Request, Config: p.Config, Settings: []byte(`{"order": "expected", "reserve_after": 30000000}`)}
 			}
 			return m
 		}, "which has been the oldest"},

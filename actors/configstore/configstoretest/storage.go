@@ -142,7 +142,7 @@ func (s *Storage) Receive(ctx actor.Context) {
 		if !s.keep(ctx) {
 			ctx.Respond(&configstore.Loaded{Request: m.Request, State: s.state, Number: s.number, Missing: s.state.Config == nil})
 		}
-	case *configstore.Append:
+	case *configstore.AddRecords:
 		if !s.keep(ctx) {
 			ctx.Respond(s.append(m))
 		}
@@ -189,8 +189,8 @@ func (s *Storage) failure() *messages.Failure {
 	return messages.GenericFailure(text)
 }
 
-func (s *Storage) append(m *configstore.Append) *configstore.Appended {
-	answer := &configstore.Appended{Request: m.Request, Failure: s.failure()}
+func (s *Storage) append(m *configstore.AddRecords) *configstore.AddRecordsResult {
+	answer := &configstore.AddRecordsResult{Request: m.Request, Failure: s.failure()}
 	if s.foreign != nil {
 		answer.Failure = errForeign
 	}
