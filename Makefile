@@ -23,7 +23,6 @@ PROTOS  := $(wildcard messages/*.proto)
 PROTOC_GEN := $(abspath $(BIN))/protoc-gen-go
 STRIPPED := -ldflags='-s -w' # test binaries without debug information: a third less work for the linker
 DAEMONS := ./cmd/lockstepd # its tests start real daemons and mostly wait
-RACED   := ./core/... ./actors/... ./edge/... ./supervisor/... ./persistence/...
 
 # The tests draw the same in each run; make sweep draws something new. 0 lets each test choose.
 export RAPID_SEED ?= 1
@@ -43,8 +42,9 @@ build: ## build the programs into bin/
 quick: ## the tests to run while editing: all but the long sweeps and real daemons, in less than a minute
 	$(GO) test -short -vet=off $(STRIPPED) ./...
 
-test: ## run all tests
+test: ## run all tests; those of packages in RACE under the race detector, when the others have ended
 	@$(MAKE) --no-print-directory -j2 test-daemons test-others
+	$(if $(RACE),$(GO) test -race -timeout 30m $(RACE))
 
 # The clusters of real daemons have leases, which lapse beside heavy work. So they come after the other tests of their package, and all
 # other packages, which run meanwhile, have a lower priority. -skip and -run with one pattern leave out no test.
@@ -53,7 +53,7 @@ test-daemons:
 	$(GO) test -timeout 30m $(STRIPPED) -parallel 2 -run '^TestCluster' $(DAEMONS)
 
 test-others:
-	nice -n 5 $(GO) test -timeout 30m $(STRIPPED) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(DAEMONS))")
+	nice -n 5 $(GO) test -timeout 30m $(STRIPPED) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(DAEMONS) $(RACE))")
 
 sweep: SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 sweep: ## the randomized tests with a new SEED, which it prints
@@ -168,13 +168,8 @@ demo-cluster: build ## three throw-away daemons share a queue while their master
 run: build ## a daemon in ./var, in the foreground
 	$(BIN)/lockstepd --data-dir $(VAR)/lib --run-dir $(VAR)/run --log-dir $(VAR)/log
 
-check: lint verify ## what CI runs: lint, verify, and all that make test runs, the packages in RACED under the race detector; needs no network once modules are there
-	@$(MAKE) --no-print-directory -j2 test-daemons check-others DAEMON_FLAGS=-walk.calls=25
-
-# Each package of make test but that of test-daemons: those in RACED with -race, all others without.
-check-others:
-	nice -n 5 $(GO) test -timeout 30m $(STRIPPED) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(DAEMONS) $(RACED))")
-	nice -n 5 $(GO) test -race -timeout 30m $(RACED)
+check: lint verify ## what CI runs: lint, verify and test, with the race detector; needs no network once modules are there
+	@$(MAKE) --no-print-directory test DAEMON_FLAGS=-walk.calls=25 RACE="./core/... ./actors/... ./edge/... ./supervisor/... ./persistence/..."
 
 clean: ## remove what was built
 	rm -rf $(BIN)
