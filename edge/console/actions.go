@@ -37,8 +37,15 @@ type confirmView struct {
 	Back     string
 }
 
-var bulkVerbs = map[string]string{actionCancel: "Cancel", actionPriority: "Change the priority of", actionArchive: "Archive", actionRerun: "Run again",
-	actionHold: "Hold", actionRelease: "Release", actionKill: "End"}
+var bulkVerbs = map[string]string{
+	actionCancel:   "Cancel",
+	actionPriority: "Change the priority of",
+	actionArchive:  "Archive",
+	actionRerun:    "Run again",
+	actionHold:     "Hold",
+	actionRelease:  "Release",
+	actionKill:     "End",
+}
 
 // confirmJobs shows how many jobs an action concerns, before it is done.
 func (x *Console) confirmJobs(q *request) error {
@@ -137,7 +144,10 @@ func (x *Console) applyJobs(q *request) error {
 	undone, err := x.actOnAll(q, action, ids)
 	if err != nil {
 		text := strings.TrimSuffix(pageErrorOf(err).text, ".")
-		return &pageError{pageErrorOf(err).code, fmt.Sprintf("%s. The action was done for at least %d of %d jobs.", text, len(ids)-undone, len(ids))}
+		return &pageError{
+			pageErrorOf(err).code,
+			fmt.Sprintf("%s. The action was done for at least %d of %d jobs.", text, len(ids)-undone, len(ids)),
+		}
 	}
 	back := q.PostForm.Get("back")
 	if !strings.HasPrefix(back, "/ui/jobs") {

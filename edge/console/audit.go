@@ -17,7 +17,12 @@ func (x *Console) change(serve func(*request) error) http.HandlerFunc {
 		}
 		q.about = logrus.Fields{}
 		err := serve(q)
-		fields := logrus.Fields{"user": q.user.Who, "address": tlsserver.RemoteHost(q.Request), "request": q.Method + " " + q.URL.Path, "done": q.done}
+		fields := logrus.Fields{
+			"user":    q.user.Who,
+			"address": tlsserver.RemoteHost(q.Request),
+			"request": q.Method + " " + q.URL.Path,
+			"done":    q.done,
+		}
 		x.config.Log.WithFields(q.about).WithFields(fields).Info("console: change requested")
 		return err
 	})

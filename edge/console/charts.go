@@ -72,8 +72,13 @@ func (x *Console) timeline(q *request) error {
 	v.Window = chosen.name
 	now := time.Now()
 	from := now.Add(-chosen.span)
-	page, err := askAged[answer.JobPage](q, statusFresh, rapi.Page, "LockstepPageJobs", answer.JobPageRequest{JobSelection: answer.JobSelection{
-		Statuses: []string{"success", "error", "canceled"}, SinceUS: from.Truncate(time.Second).UnixMicro(), Limit: timelineMax, Archived: true}})
+	wanted := answer.JobSelection{
+		Statuses: []string{"success", "error", "canceled"},
+		SinceUS:  from.Truncate(time.Second).UnixMicro(),
+		Limit:    timelineMax,
+		Archived: true,
+	}
+	page, err := askAged[answer.JobPage](q, statusFresh, rapi.Page, "LockstepPageJobs", answer.JobPageRequest{JobSelection: wanted})
 	if err != nil {
 		return err
 	}
@@ -146,7 +151,8 @@ func (v *timelineView) draw(jobs, pending []answer.ListedJob, from, now time.Tim
 		count++
 	}
 	scale := func(ms int64) int {
-		return chartLeft + int(max(0, min(ms-from.UnixMilli(), now.UnixMilli()-from.UnixMilli()))*(chartWidth-chartLeft)/(now.UnixMilli()-from.UnixMilli()))
+		elapsed, whole := ms-from.UnixMilli(), now.UnixMilli()-from.UnixMilli()
+		return chartLeft + int(max(0, min(elapsed, whole))*(chartWidth-chartLeft)/whole)
 	}
 	for i, j := range jobs {
 		x, end := scale(spans[i].Begin), scale(spans[i].End)
@@ -156,7 +162,9 @@ func (v *timelineView) draw(jobs, pending []answer.ListedJob, from, now time.Tim
 			b.Class = "queued"
 			b.Title = fmt.Sprintf("job %d %s: %s for %s", j.ID, j.Name, j.Status, span(now.Sub(j.Received.Time)))
 		} else {
-			b.Title = fmt.Sprintf("job %d %s: %s, waited %s, ran %s", j.ID, j.Name, j.Status, span(j.Started.Sub(j.Received.Time)), span(time.Duration(spans[i].End-spans[i].Begin)*time.Millisecond))
+			ran := time.Duration(spans[i].End-spans[i].Begin) * time.Millisecond
+			b.Title = fmt.Sprintf("job %d %s: %s, waited %s, ran %s",
+				j.ID, j.Name, j.Status, span(j.Started.Sub(j.Received.Time)), span(ran))
 		}
 		if b.W > 60 {
 			name := j.Name
@@ -169,11 +177,18 @@ func (v *timelineView) draw(jobs, pending []answer.ListedJob, from, now time.Tim
 		v.Rows = append(v.Rows, jobRow{ListedJob: j})
 	}
 	for lane := range max(count, 1) {
-		v.Lanes = append(v.Lanes, ganttLane{Y: chartTop + lane*laneHeight, TextY: chartTop + lane*laneHeight + 15, Number: (lane + 1) * min(1, max(0, slots-lane))})
+		v.Lanes = append(v.Lanes, ganttLane{
+			Y:      chartTop + lane*laneHeight,
+			TextY:  chartTop + lane*laneHeight + 15,
+			Number: (lane + 1) * min(1, max(0, slots-lane)),
+		})
 	}
 	v.Height = chartTop + max(count, 1)*laneHeight + 4
 	minute := int64(time.Minute / time.Millisecond)
-	for _, at := range timeline.Ticks(from.UnixMilli(), now.UnixMilli(), 6, []int64{minute, 2 * minute, 5 * minute, 10 * minute, 15 * minute, 30 * minute, 60 * minute, 240 * minute, 1440 * minute}) {
+	steps := []int64{
+		minute, 2 * minute, 5 * minute, 10 * minute, 15 * minute, 30 * minute, 60 * minute, 240 * minute, 1440 * minute,
+	}
+	for _, at := range timeline.Ticks(from.UnixMilli(), now.UnixMilli(), 6, steps) {
 		t := time.UnixMilli(at)
 		tick := ganttTick{X: scale(at), Full: t.Format(time.RFC3339), Text: t.Format("15:04 -07:00"), Days: now.Sub(from) > 48*time.Hour}
 		if tick.Days {
@@ -230,7 +245,16 @@ func (x *Console) graph(q *request) error {
 	for _, j := range list.Jobs {
 		x, y := corner(j.ID)
 		label := fmt.Sprintf("%d %s", j.ID, j.Name)
-		v.Nodes = append(v.Nodes, graphNode{X: x, Y: y, TextY: y + 18, SubY: y + 36, Job: j, Label: shorten(label, 20), Sub: shorten(j.Status+" · "+summaryText(j.Summary), 22), Current: j.ID == id})
+		v.Nodes = append(v.Nodes, graphNode{
+			X:       x,
+			Y:       y,
+			TextY:   y + 18,
+			SubY:    y + 36,
+			Job:     j,
+			Label:   shorten(label, 20),
+			Sub:     shorten(j.Status+" · "+summaryText(j.Summary), 22),
+			Current: j.ID == id,
+		})
 		v.Width, v.Height = max(v.Width, x+nodeWidth+8), max(v.Height, y+nodeHeight+8)
 	}
 	for _, e := range edges {

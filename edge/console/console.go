@@ -138,8 +138,8 @@ func (x *Console) loadAssets() error {
 }
 
 // securityPolicy lets a page load scripts, styles and data from this server only. There is no inline script or style.
-const securityPolicy = "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
-	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+const securityPolicy = "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self' data:; " +
+	"connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 // ServeHTTP serves one request below /ui. The caller has checked Host and origin.
 func (x *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -325,7 +325,10 @@ func (x *Console) page(serve func(*request) error) http.HandlerFunc {
 		q.user, q.id = who, id
 		q.Request = loggedIn(r, who)
 		if !who.Read {
-			q.fail(&pageError{http.StatusForbidden, "Your user has neither the option read nor the option write in the users file of the remote API."})
+			q.fail(&pageError{
+				http.StatusForbidden,
+				"Your user has neither the option read nor the option write in the users file of the remote API.",
+			})
 			return
 		}
 		if err := serve(q); err != nil {

@@ -56,7 +56,8 @@ func (x *Console) filterRules(q *request) (filtersView, error) {
 	for _, rule := range stored {
 		r := rule.row(time.Now())
 		if len(stored) <= 20 {
-			hits, err := askAged[answer.FilterPreview](q, statusFresh, rapi.Preview, "LockstepTestFilter", r.UUID, r.Priority, rule.Predicates, rule.Action, []any{})
+			hits, err := askAged[answer.FilterPreview](q, statusFresh, rapi.Preview, "LockstepTestFilter",
+				r.UUID, r.Priority, rule.Predicates, rule.Action, []any{})
 			if err == nil {
 				r.Hits = &hits
 			}

@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,7 +20,10 @@ import (
 const logTail = 500
 
 // jobFields are the fields of a job's page, in the order of storedJob.
-var jobFields = []string{"status", "ops", "opstatus", "opresult", "opstart", "opexec", "opend", "oppriority", "received_ts", "start_ts", "end_ts"}
+var jobFields = []string{
+	"status", "ops", "opstatus", "opresult", "opstart", "opexec", "opend", "oppriority",
+	"received_ts", "start_ts", "end_ts",
+}
 
 // storedJob has the values of jobFields.
 type storedJob struct {
@@ -42,7 +46,11 @@ func (x *Console) readJob(q *request, id int64) (storedJob, error) {
 	if len(rows) != 1 || len(rows[0]) != len(jobFields) || string(rows[0][0]) == "null" {
 		return j, &pageError{http.StatusNotFound, fmt.Sprintf("Job %d is neither in the queue nor in the archive.", id)}
 	}
-	for i, into := range []any{&j.status, &j.ops, &j.opstatus, &j.opresult, &j.start, &j.exec, &j.end, &j.priority, &j.received, &j.begun, &j.e} {
+	targets := []any{
+		&j.status, &j.ops, &j.opstatus, &j.opresult, &j.start, &j.exec, &j.end, &j.priority,
+		&j.received, &j.begun, &j.e,
+	}
+	for i, into := range targets {
 		if err := json.Unmarshal(rows[0][i], into); err != nil {
 			return j, fmt.Errorf("%s of job %d: %w", jobFields[i], id, err)
 		}
@@ -170,7 +178,15 @@ func headOf(v jobView, j storedJob) string {
 func opViews(j storedJob, summary []string) []opView {
 	views := make([]opView, len(j.ops))
 	for i, op := range j.ops {
-		v := opView{Number: i + 1, Summary: at(summary, i), Status: at(j.opstatus, i), Priority: at(j.priority, i), Start: at(j.start, i), Exec: at(j.exec, i), End: at(j.end, i)}
+		v := opView{
+			Number:   i + 1,
+			Summary:  at(summary, i),
+			Status:   at(j.opstatus, i),
+			Priority: at(j.priority, i),
+			Start:    at(j.start, i),
+			Exec:     at(j.exec, i),
+			End:      at(j.end, i),
+		}
 		if v.Summary == "" {
 			_ = json.Unmarshal(op["OP_ID"], &v.Summary) // it is a string
 		}
@@ -257,7 +273,15 @@ func reasonsOf(ops []map[string]json.RawMessage) []reasonView {
 	for _, entry := range trail {
 		var v reasonView
 		var nanos int64
-		if len(entry) != 3 || json.Unmarshal(entry[0], &v.Source) != nil || json.Unmarshal(entry[1], &v.Text) != nil || json.Unmarshal(entry[2], &nanos) != nil {
+		if len(entry) != 3 {
+			continue
+		}
+		err := errors.Join(
+			json.Unmarshal(entry[0], &v.Source),
+			json.Unmarshal(entry[1], &v.Text),
+			json.Unmarshal(entry[2], &nanos),
+		)
+		if err != nil {
 			continue
 		}
 		v.Time = answer.TimeOf(nanos / 1000)
@@ -370,7 +394,10 @@ func (x *Console) jobFile(q *request) error {
 	if err != nil {
 		return err
 	}
-	fields := []string{"id", "status", "priority", "summary", "ops", "opstatus", "opresult", "oplog", "opstart", "opexec", "opend", "oppriority", "received_ts", "start_ts", "end_ts", "archived"}
+	fields := []string{
+		"id", "status", "priority", "summary", "ops", "opstatus", "opresult", "oplog", "opstart", "opexec", "opend",
+		"oppriority", "received_ts", "start_ts", "end_ts", "archived",
+	}
 	rows, err := ask[[][]json.RawMessage](q, rapi.Short, "QueryJobs", []int64{id}, fields)
 	if err != nil {
 		return err

@@ -61,8 +61,16 @@ func (x *Console) jobs(q *request) error {
 	if err != nil {
 		return err
 	}
-	v := jobsView{Examined: page.Examined, Filter: filterForm{Status: values.Get("status"), Name: values.Get("name"), User: values.Get("user"),
-		Opcode: values.Get("opcode"), Reason: values.Get("reason"), Since: values.Get("since"), Order: values.Get("order"), Archived: wanted.Archived}}
+	v := jobsView{Examined: page.Examined, Filter: filterForm{
+		Status:   values.Get("status"),
+		Name:     values.Get("name"),
+		User:     values.Get("user"),
+		Opcode:   values.Get("opcode"),
+		Reason:   values.Get("reason"),
+		Since:    values.Get("since"),
+		Order:    values.Get("order"),
+		Archived: wanted.Archived,
+	}}
 	if v.Rows, err = x.rows(q, page.Jobs); err != nil {
 		return err
 	}

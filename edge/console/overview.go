@@ -78,8 +78,12 @@ func (x *Console) overview(q *request) error {
 	}
 	v.Failures = failures.Jobs
 	now := time.Now()
-	hour, err := askAged[answer.JobPage](q, historyFresh, rapi.Page, "LockstepPageJobs", answer.JobPageRequest{JobSelection: answer.JobSelection{
-		Statuses: []string{"success", "error", "canceled"}, SinceUS: now.Add(-time.Hour).Truncate(10 * time.Second).UnixMicro(), Limit: 1000}})
+	ended := answer.JobSelection{
+		Statuses: []string{"success", "error", "canceled"},
+		SinceUS:  now.Add(-time.Hour).Truncate(10 * time.Second).UnixMicro(),
+		Limit:    1000,
+	}
+	hour, err := askAged[answer.JobPage](q, historyFresh, rapi.Page, "LockstepPageJobs", answer.JobPageRequest{JobSelection: ended})
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,16 @@ func (f *ruleForm) add() {
 // ruleForm reads the editor, and makes the arguments of the call from it. The problem is for its user.
 func (q *request) ruleForm() (f ruleForm, args []any, problem string) {
 	get := func(name string) string { return strings.TrimSpace(q.PostForm.Get(name)) }
-	f = ruleForm{UUID: get("uuid"), Priority: get("priority"), Action: get("action"), Limit: get("limit"), Reason: get("reason"), Lasts: get("lasts"), Join: get("join"), JSON: get("json")}
+	f = ruleForm{
+		UUID:     get("uuid"),
+		Priority: get("priority"),
+		Action:   get("action"),
+		Limit:    get("limit"),
+		Reason:   get("reason"),
+		Lasts:    get("lasts"),
+		Join:     get("join"),
+		JSON:     get("json"),
+	}
 	if f.Join != joinAny {
 		f.Join = joinAll
 	}
@@ -140,7 +149,20 @@ func predicatesOf(join string, conditions []condition) (predicates []byte, probl
 
 // numeric reports whether the field may have a number. The elements of lists are mostly texts, like those of argv.
 func (c condition) numeric() bool {
-	return c.Operator != hasElement && (c.Kind == "jobid" || c.Kind == "user" && c.Field == "uid" || c.Kind == "reason" && c.Field == "timestamp" || c.Kind == "opcode" && c.Field != "OP_ID")
+	if c.Operator == hasElement {
+		return false
+	}
+	switch c.Kind {
+	case "jobid":
+		return true
+	case "user":
+		return c.Field == "uid"
+	case "reason":
+		return c.Field == "timestamp"
+	case "opcode":
+		return c.Field != "OP_ID"
+	}
+	return false
 }
 
 // literal is the value in the filter language: a number where the field may have one, else a text. A text in quotes is always a text.
@@ -158,7 +180,16 @@ func (c condition) literal() any {
 
 // formOf is the form of a rule that exists. Predicates that do not fit the conditions are shown as JSON.
 func formOf(r ruleRow) ruleForm {
-	f := ruleForm{UUID: r.UUID, Priority: strconv.Itoa(r.Priority), Action: r.Action, Limit: r.Limit, Reason: r.Reason, Lasts: r.Lasts, Join: joinAll, Conditions: []condition{newCondition}}
+	f := ruleForm{
+		UUID:       r.UUID,
+		Priority:   strconv.Itoa(r.Priority),
+		Action:     r.Action,
+		Limit:      r.Limit,
+		Reason:     r.Reason,
+		Lasts:      r.Lasts,
+		Join:       joinAll,
+		Conditions: []condition{newCondition},
+	}
 	join, conditions, ok := conditionsOf([]byte(r.Predicates))
 	if !ok {
 		f.JSON = r.Predicates
@@ -179,7 +210,10 @@ func conditionsOf(predicates []byte) (join string, conditions []condition, ok bo
 	for _, p := range all {
 		var kind string
 		var test []json.RawMessage
-		if len(p) != 2 || json.Unmarshal(p[0], &kind) != nil || json.Unmarshal(p[1], &test) != nil || len(test) == 0 || slices.Contains(kinds, kind) {
+		if len(p) != 2 || json.Unmarshal(p[0], &kind) != nil || json.Unmarshal(p[1], &test) != nil {
+			return "", nil, false
+		}
+		if len(test) == 0 || slices.Contains(kinds, kind) {
 			return "", nil, false
 		}
 		kinds = append(kinds, kind)

@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	// sessionFresh is the age from which a cached session is asked for again. Also while the queue does not answer it counts no longer: it may have
-	// ended on another node.
+	// sessionFresh is the age from which a cached session is asked for again. Also while the queue does not answer it counts no longer: it may
+	// have ended on another node.
 	sessionFresh = 10 * time.Second
 	sessionsKept = 4096
 )
@@ -162,7 +162,15 @@ func (s *sessionCache) forget(hash string) {
 func (x *Console) cookieName() string { return fmt.Sprintf("__Host-lockstep-%d", x.config.Port) }
 
 func (x *Console) setCookie(w http.ResponseWriter, value string, age int) {
-	http.SetCookie(w, &http.Cookie{Name: x.cookieName(), Value: value, Path: "/", MaxAge: age, Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode})
+	http.SetCookie(w, &http.Cookie{
+		Name:     x.cookieName(),
+		Value:    value,
+		Path:     "/",
+		MaxAge:   age,
+		Secure:   true,
+		HttpOnly: true,
+		SameSite: http.SameSiteLaxMode,
+	})
 }
 
 // loginView is the data of the login page.
@@ -194,10 +202,16 @@ func isLocal(r *http.Request) bool {
 // safeNext is a path of the console to go to after the login.
 func safeNext(next string) string {
 	u, err := url.Parse(next)
-	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(u.Path, rapi.ConsolePath) || strings.Contains(next, "\\") || strings.HasPrefix(u.Path, "/ui/login") {
+	if err != nil || strings.Contains(next, "\\") || !isPageAfterLogin(u) {
 		return rapi.ConsolePath
 	}
 	return u.RequestURI()
+}
+
+// isPageAfterLogin reports whether a URL names no server, and is a page of the console other than those of the login.
+func isPageAfterLogin(u *url.URL) bool {
+	isOfThisServer := !u.IsAbs() && u.Host == ""
+	return isOfThisServer && strings.HasPrefix(u.Path, rapi.ConsolePath) && !strings.HasPrefix(u.Path, "/ui/login")
 }
 
 func (x *Console) loginPage(q *request) error {
@@ -283,7 +297,8 @@ func (x *Console) linkPage(q *request) error {
 	if _, err := base64.RawURLEncoding.DecodeString(token); err != nil || len(token) > 100 {
 		token = ""
 	}
-	q.render(http.StatusOK, "open", view{Title: "Open the console", Data: linkView{token, safeNext(q.URL.Query().Get("next")), isLocal(q.Request)}})
+	q.render(http.StatusOK, "open",
+		view{Title: "Open the console", Data: linkView{token, safeNext(q.URL.Query().Get("next")), isLocal(q.Request)}})
 	return nil
 }
 
@@ -306,7 +321,10 @@ func (x *Console) redeem(q *request) error {
 		err = json.Unmarshal(data, &opened)
 	}
 	if err == nil && !opened.Valid {
-		return &pageError{http.StatusForbidden, "The login link was used already, or is older than a minute. “lockstep open” prints a new one."}
+		return &pageError{
+			http.StatusForbidden,
+			"The login link was used already, or is older than a minute. “lockstep open” prints a new one.",
+		}
 	}
 	return x.begin(q, id, safeNext(q.PostForm.Get("next")), opened.User, err)
 }

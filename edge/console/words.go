@@ -47,7 +47,8 @@ func when(t answer.Time) template.HTML {
 	}
 	full := t.Format(time.RFC3339)
 	text := t.Format("2006-01-02 15:04:05 -07:00")
-	return template.HTML(`<time datetime="` + full + `" title="` + full + `">` + text + `</time>`) //nolint:gosec // digits and letters of a time
+	element := `<time datetime="` + full + `" title="` + full + `">` + text + `</time>`
+	return template.HTML(element) //nolint:gosec // digits and letters of a time
 }
 
 // since is a duration from a time until now, which the script goes on counting.
@@ -55,7 +56,8 @@ func since(t answer.Time) template.HTML {
 	if t.IsZero() {
 		return `<span class="none">–</span>`
 	}
-	return template.HTML(`<span class="num" data-since="` + strconv.FormatInt(t.UnixMilli(), 10) + `">` + span(time.Since(t.Time)) + `</span>`) //nolint:gosec // digits
+	element := `<span class="num" data-since="` + strconv.FormatInt(t.UnixMilli(), 10) + `">` + span(time.Since(t.Time)) + `</span>`
+	return template.HTML(element) //nolint:gosec // digits
 }
 
 // span is a duration in at most two units.
@@ -76,7 +78,15 @@ func span(d time.Duration) string {
 
 // status is a status as a word with a shape and a colour.
 func status(name string) template.HTML {
-	known := map[string]bool{"queued": true, "waiting": true, "running": true, "success": true, "error": true, "canceled": true, "canceling": true}
+	known := map[string]bool{
+		"queued":    true,
+		"waiting":   true,
+		"running":   true,
+		"success":   true,
+		"error":     true,
+		"canceled":  true,
+		"canceling": true,
+	}
 	if !known[name] {
 		return template.HTML(template.HTMLEscapeString(name)) //nolint:gosec // escaped
 	}

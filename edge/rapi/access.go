@@ -25,7 +25,13 @@ const (
 
 // isGrantedTo reports whether a user who has logged in has an access.
 func (a access) isGrantedTo(u login.User) bool {
-	return map[access]bool{accessPublic: true, accessGuest: true, accessRead: u.MayRead(), accessWrite: u.MayWrite(), accessSubmit: u.MayWrite()}[a]
+	return map[access]bool{
+		accessPublic: true,
+		accessGuest:  true,
+		accessRead:   u.MayRead(),
+		accessWrite:  u.MayWrite(),
+		accessSubmit: u.MayWrite(),
+	}[a]
 }
 
 // gate decides who may make a request.
@@ -60,8 +66,8 @@ func (g *gate) authorize(r *http.Request, required access) (name string, err err
 	return name, nil
 }
 
-// isStillAllowed reports whether the user of a request that was authorised may still make it: the users file has the same name and password, with
-// the option for it. It is no attempt to log in, so it counts as none.
+// isStillAllowed reports whether the user of a request that was authorised may still make it: the users file has the same name and
+// password, with the option for it. It is no attempt to log in, so it counts as none.
 func (g *gate) isStillAllowed(c *call) bool {
 	name, password, _ := c.BasicAuth()
 	if name == "" {

@@ -35,7 +35,8 @@ func readBody(q *tlsserver.Request, r *http.Request, allowed bool) (raw, error) 
 	case len(data) == 0:
 		return nil, nil
 	case !isJSONType(r.Header.Get("Content-Type")):
-		return nil, newFailure(http.StatusUnsupportedMediaType, "The Content-Type of a request with a body must be application/json, without parameters")
+		return nil, newFailure(http.StatusUnsupportedMediaType,
+			"The Content-Type of a request with a body must be application/json, without parameters")
 	case !utf8.Valid(data) || !json.Valid(data):
 		return nil, errBadJSON
 	}
@@ -103,7 +104,8 @@ func (o jsonObject) nullable(name string) raw {
 func (o jsonObject) allowOnly(names ...string) error {
 	for _, key := range o.keys() {
 		if !slices.Contains(names, key) {
-			return newFailure(http.StatusBadRequest, "Invalid body parameters: there is no parameter '%s'; there are %s", tlsserver.Truncated(key), strings.Join(names, ", "))
+			return newFailure(http.StatusBadRequest, "Invalid body parameters: there is no parameter '%s'; there are %s",
+				tlsserver.Truncated(key), strings.Join(names, ", "))
 		}
 	}
 	return nil

@@ -171,7 +171,9 @@ func clusterResources() []resource {
 	all := slices.Concat(instanceKind.resources(), nodeKind.resources(), groupKind.resources(), networkKind.resources(), []resource{
 		{"/2/nodes/{name}/role", getOnly("node-role", accessGuest, (*Server).nodeRole)},
 		{"/2/instances/{name}/console", getOnly("console", accessRead, (*Server).console)},
-		{"/2/instances/{name}/reinstall", map[string]operation{http.MethodPost: {name: "reinstall-instance", access: accessWrite, serve: (*Server).reinstall}}},
+		{"/2/instances/{name}/reinstall", map[string]operation{
+			http.MethodPost: {name: "reinstall-instance", access: accessWrite, serve: (*Server).reinstall},
+		}},
 		{"/2/os", getOnly("os", accessSubmit, (*Server).operatingSystems)},
 	})
 	for kind, path := range tagPaths {

@@ -52,8 +52,8 @@ func (s *Server) readyz(c *call) (any, error) {
 	return map[string]bool{"ready": true}, nil
 }
 
-// withStop returns a context for an answer that takes long. It ends with the request, when the server stops, and within a heartbeat when the
-// user may no longer make the request.
+// withStop returns a context for an answer that takes long. It ends with the request, when the server stops, and within a heartbeat when
+// the user may no longer make the request.
 func (s *Server) withStop(c *call) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(c.Context())
 	go func() {

@@ -33,7 +33,13 @@ type Gateway struct {
 
 // open offers a new connection to the gateway.
 func (g Gateway) open() *connection {
-	c := &connection{system: g.System, gateway: g.PID, serving: make(chan struct{}), answers: make(chan [][]byte, 1), closing: make(chan struct{})}
+	c := &connection{
+		system:  g.System,
+		gateway: g.PID,
+		serving: make(chan struct{}),
+		answers: make(chan [][]byte, 1),
+		closing: make(chan struct{}),
+	}
 	c.opened = &conn.Opened{Conn: c}
 	c.offer()
 	return c

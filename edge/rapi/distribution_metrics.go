@@ -37,11 +37,16 @@ func (d *distributionCollector) Collect(to chan<- prometheus.Metric) {
 			if !q.Since.IsZero() {
 				lag = max(0, time.Since(q.Since.Time).Seconds())
 			}
-			emit("lockstep_node_queue_behind", "Files of the queue that a master candidate may lack; a job counts as one.", float64(q.Behind), node.Name)
-			emit("lockstep_node_queue_lag_seconds", "Age of the oldest change of the queue that a master candidate may lack; 0: it is current.", lag, node.Name)
-			emit("lockstep_node_queue_copy_median_seconds", "Time from a change of the queue to its copy, median of the last 1000 copies.", q.Median, node.Name)
-			emit("lockstep_node_queue_copy_worst_seconds", "Time from a change of the queue to its copy, the longest of the last 1000 copies.", q.Worst, node.Name)
-			emit("lockstep_node_queue_failures", "Calls of a node daemon for the queue that have failed since the last success.", float64(q.Failures), node.Name)
+			emit("lockstep_node_queue_behind", "Files of the queue that a master candidate may lack; a job counts as one.",
+				float64(q.Behind), node.Name)
+			emit("lockstep_node_queue_lag_seconds", "Age of the oldest change of the queue that a master candidate may lack; 0: it is current.",
+				lag, node.Name)
+			emit("lockstep_node_queue_copy_median_seconds", "Time from a change of the queue to its copy, median of the last 1000 copies.",
+				q.Median, node.Name)
+			emit("lockstep_node_queue_copy_worst_seconds", "Time from a change of the queue to its copy, the longest of the last 1000 copies.",
+				q.Worst, node.Name)
+			emit("lockstep_node_queue_failures", "Calls of a node daemon for the queue that have failed since the last success.",
+				float64(q.Failures), node.Name)
 		}
 		for _, file := range []struct {
 			name string
@@ -50,14 +55,18 @@ func (d *distributionCollector) Collect(to chan<- prometheus.Metric) {
 			if file.has == nil {
 				continue
 			}
-			emit("lockstep_node_config_serial", "Serial number of the configuration that a node has acknowledged; 0: unknown.", float64(file.has.Serial), node.Name, file.name)
-			emit("lockstep_node_config_behind", "Configurations that are newer than the one that a node has.", float64(file.has.Behind), node.Name, file.name)
-			emit("lockstep_node_config_failures", "Calls of a node daemon that have failed since the last success.", float64(file.has.Failures), node.Name, file.name)
+			emit("lockstep_node_config_serial", "Serial number of the configuration that a node has acknowledged; 0: unknown.",
+				float64(file.has.Serial), node.Name, file.name)
+			emit("lockstep_node_config_behind", "Configurations that are newer than the one that a node has.",
+				float64(file.has.Behind), node.Name, file.name)
+			emit("lockstep_node_config_failures", "Calls of a node daemon that have failed since the last success.",
+				float64(file.has.Failures), node.Name, file.name)
 			retry := 0.0
 			if !file.has.Retry.IsZero() {
 				retry = float64(file.has.Retry.UnixMilli()) / 1e3
 			}
-			emit("lockstep_node_config_retry_timestamp_seconds", "Time of the next call after a failure; 0: none has failed.", retry, node.Name, file.name)
+			emit("lockstep_node_config_retry_timestamp_seconds", "Time of the next call after a failure; 0: none has failed.",
+				retry, node.Name, file.name)
 		}
 	}
 }

@@ -89,7 +89,11 @@ func escape(text string) string {
 var errInternal = &Failure{Code: http.StatusInternalServerError}
 
 // errBusy says that the client has to try again later.
-var errBusy = &Failure{Code: http.StatusServiceUnavailable, Message: "The daemon is busy with other requests; try again later", RetryAfter: 5}
+var errBusy = &Failure{
+	Code:       http.StatusServiceUnavailable,
+	Message:    "The daemon is busy with other requests; try again later",
+	RetryAfter: 5,
+}
 
 // asFailure maps an error of a handler to an answer.
 func asFailure(err error) *Failure {

@@ -78,7 +78,8 @@ func (s *Server) putFilter(c *call, uuid any) (any, error) {
 		return s.luxi(c, Short, "ReplaceFilter", uuid, rule["priority"], rule["predicates"], rule["action"], rule["reason"])
 	}
 	var replaced answer.FilterReplaced
-	err = s.luxiInto(c, &replaced, "LockstepReplaceFilter", uuid, rule["priority"], rule["predicates"], rule["action"], rule["reason"], rule["for"])
+	err = s.luxiInto(c, &replaced, "LockstepReplaceFilter", uuid,
+		rule["priority"], rule["predicates"], rule["action"], rule["reason"], rule["for"])
 	return replaced.UUID, asClientError(err)
 }
 
@@ -94,7 +95,8 @@ func ruleParts(m jsonObject) (map[string]raw, error) {
 	rule := map[string]raw{"priority": raw("0"), "predicates": raw("[]"), "action": raw(`"CONTINUE"`), "reason": raw("[]"), "for": raw("null")}
 	for _, key := range m.keys() {
 		if _, known := rule[key]; !known {
-			return nil, newFailure(http.StatusBadRequest, "Invalid body parameters: filter rule doesn't support the parameter '%s'", tlsserver.Truncated(key))
+			return nil, newFailure(http.StatusBadRequest, "Invalid body parameters: filter rule doesn't support the parameter '%s'",
+				tlsserver.Truncated(key))
 		}
 		rule[key] = m[key]
 	}

@@ -37,7 +37,8 @@ func (c *call) jobObject(fields []string, row []raw) (raw, error) {
 
 func redactOps(ops raw) (raw, error) {
 	// Without escapes every name has only one spelling.
-	hides := bytes.ContainsRune(ops, '\\') || slices.ContainsFunc(hiddenCommandParams, func(name string) bool { return bytes.Contains(ops, []byte(name)) })
+	hides := bytes.ContainsRune(ops, '\\') ||
+		slices.ContainsFunc(hiddenCommandParams, func(name string) bool { return bytes.Contains(ops, []byte(name)) })
 	if !hides {
 		return ops, nil
 	}

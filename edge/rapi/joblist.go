@@ -91,7 +91,9 @@ func sinceArgument(text string) (us int64, err error) {
 	}
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
-		return 0, newFailure(http.StatusBadRequest, "The '%s' argument is a time in RFC 3339, such as 2026-01-02T15:04:05Z, or seconds since 1970", argumentSince)
+		return 0, newFailure(http.StatusBadRequest,
+			"The '%s' argument is a time in RFC 3339, such as 2026-01-02T15:04:05Z, or seconds since 1970",
+			argumentSince)
 	}
 	return at.UnixMicro(), nil
 }

@@ -59,7 +59,12 @@ func appendEntries(entries []rawEntry, list raw) ([]rawEntry, error) {
 			return nil, fmt.Errorf("an entry of a log has %d parts", len(parts))
 		}
 		e := rawEntry{payload: parts[3]}
-		if err := errors.Join(json.Unmarshal(parts[0], &e.serial), json.Unmarshal(parts[1], &e.at), json.Unmarshal(parts[2], &e.kind)); err != nil {
+		err := errors.Join(
+			json.Unmarshal(parts[0], &e.serial),
+			json.Unmarshal(parts[1], &e.at),
+			json.Unmarshal(parts[2], &e.kind),
+		)
+		if err != nil {
 			return nil, err
 		}
 		entries = append(entries, e)
@@ -83,7 +88,8 @@ func (e *rawEntry) entry() LogEntry {
 	switch kind {
 	case job.LogOpen:
 		shown.Stream = StreamMissing
-		shown.Text = "a process outside the command's group had its output open a second after the end of the command; what it writes then is missing"
+		shown.Text = "a process outside the command's group had its output open a second after the end of the command; " +
+			"what it writes then is missing"
 		return shown
 	case job.LogCut:
 		shown.Stream, shown.Text = StreamMissing, job.CutText
@@ -172,7 +178,14 @@ func FollowLog(ctx context.Context, luxi Luxi, id, after int64, each func([]LogE
 }
 
 // followPart delivers the entries that there are, or waits for some. Their memory is given back when they are delivered.
-func followPart(ctx context.Context, luxi Luxi, id int64, known string, after *int64, each func([]LogEntry) error) (status string, ended bool, err error) {
+func followPart(
+	ctx context.Context,
+	luxi Luxi,
+	id int64,
+	known string,
+	after *int64,
+	each func([]LogEntry) error,
+) (status string, ended bool, err error) {
 	ctx, release := admission.Part(ctx)
 	defer release()
 	var l jobLog

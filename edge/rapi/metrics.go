@@ -30,8 +30,11 @@ func newMetrics(s *Server) *metrics {
 		registry: prometheus.NewRegistry(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "lockstep_rapi_requests_total",
 			Help: "Requests over the remote API, by operation, method and status code."}, []string{"operation", "method", "code"}),
-		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "lockstep_rapi_request_seconds",
-			Help: "Time to answer requests over the remote API, by operation.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 9)}, []string{"operation"}),
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "lockstep_rapi_request_seconds",
+			Help:    "Time to answer requests over the remote API, by operation.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 9),
+		}, []string{"operation"}),
 		logins: prometheus.NewCounter(prometheus.CounterOpts{Name: "lockstep_rapi_failed_logins_total",
 			Help: "Logins over the remote API that have failed."}),
 	}
@@ -58,7 +61,8 @@ func (m *metrics) observe(operation, method string, code int, took time.Duration
 		method = "other"
 	}
 	m.requests.WithLabelValues(operation, method, strconv.Itoa(code)).Inc()
-	if operation != "events" && operation != "log-events" && operation != "console-events" { // an event stream lasts as long as the client listens
+	isStream := operation == "events" || operation == "log-events" || operation == "console-events"
+	if !isStream { // an event stream lasts as long as the client listens
 		m.durations.WithLabelValues(operation).Observe(took.Seconds())
 	}
 }
@@ -112,24 +116,31 @@ func (q *queueCollector) Collect(to chan<- prometheus.Metric) {
 		return
 	}
 	for _, status := range []string{"queued", "waiting", "canceling", "running", "canceled", "success", "error"} {
-		emit(newDesc("lockstep_jobs", "Jobs in the queue, archived ones left out, by status.", "status"), prometheus.GaugeValue, float64(known.Counted(status)), status)
+		emit(newDesc("lockstep_jobs", "Jobs in the queue, archived ones left out, by status.", "status"),
+			prometheus.GaugeValue, float64(known.Counted(status)), status)
 	}
 	drained := 0.0
 	if known.Drained {
 		drained = 1
 	}
 	emit(newDesc("lockstep_run_slots", "Jobs that may run at a time."), prometheus.GaugeValue, float64(known.RunSlots))
-	emit(newDesc("lockstep_jobs_in_processes", "Jobs that have a process, or are being given one."), prometheus.GaugeValue, float64(len(known.Running)))
+	emit(newDesc("lockstep_jobs_in_processes", "Jobs that have a process, or are being given one."),
+		prometheus.GaugeValue, float64(len(known.Running)))
 	emit(newDesc("lockstep_last_job_id", "The highest job id given away."), prometheus.CounterValue, float64(known.LastID))
 	emit(newDesc("lockstep_queue_drained", "1 if the queue takes no new jobs."), prometheus.GaugeValue, drained)
-	emit(newDesc("lockstep_quarantined_files", "Files that were set aside since the daemon's start."), prometheus.GaugeValue, float64(len(known.Quarantined)))
+	emit(newDesc("lockstep_quarantined_files", "Files that were set aside since the daemon's start."),
+		prometheus.GaugeValue, float64(len(known.Quarantined)))
 	if known.Nodes != nil && known.Nodes.Files != nil {
 		f := known.Nodes.Files
-		emit(newDesc("lockstep_files_compared_timestamp_seconds", "When the master compared the files of all nodes last."), prometheus.GaugeValue, float64(f.At.UnixMicro())/1e6)
-		emit(newDesc("lockstep_files_contested", "Files that differ between the nodes, and about which the master agrees with no majority."), prometheus.GaugeValue, float64(len(f.Contested)))
-		emit(newDesc("lockstep_files_repaired_total", "Files of other nodes that were replaced since this node is the master."), prometheus.CounterValue, float64(f.Repaired))
+		emit(newDesc("lockstep_files_compared_timestamp_seconds", "When the master compared the files of all nodes last."),
+			prometheus.GaugeValue, float64(f.At.UnixMicro())/1e6)
+		emit(newDesc("lockstep_files_contested", "Files that differ between the nodes, and about which the master agrees with no majority."),
+			prometheus.GaugeValue, float64(len(f.Contested)))
+		emit(newDesc("lockstep_files_repaired_total", "Files of other nodes that were replaced since this node is the master."),
+			prometheus.CounterValue, float64(f.Repaired))
 	}
-	emit(newDesc("lockstep_jobs_with_secrets", "Queued jobs whose secrets would not survive the daemon."), prometheus.GaugeValue, float64(known.WithSecrets))
+	emit(newDesc("lockstep_jobs_with_secrets", "Queued jobs whose secrets would not survive the daemon."),
+		prometheus.GaugeValue, float64(known.WithSecrets))
 }
 
 // fetch returns the cached status of the queue, or asks the queue if that is too old.
@@ -189,5 +200,6 @@ func (a *actorCollector) Collect(to chan<- prometheus.Metric) {
 			gauge("lockstep_actor_busy_seconds_max", "Longest time that an actor has taken for one message since the start, by kind.", busy[kind])
 		}
 	}
-	to <- prometheus.MustNewConstMetric(newDesc("lockstep_dead_letters_total", "Messages that found no actor."), prometheus.CounterValue, float64(a.server.config.DeadLetters()))
+	to <- prometheus.MustNewConstMetric(newDesc("lockstep_dead_letters_total", "Messages that found no actor."),
+		prometheus.CounterValue, float64(a.server.config.DeadLetters()))
 }

@@ -31,9 +31,15 @@ var (
 		fields: append(strings.Fields(`name admin_state os pnode snodes disk_template nic.ips nic.macs nic.modes nic.uuids nic.names nic.links
 			nic.networks nic.networks.names nic.bridges network_port disk.sizes disk.spindles disk_usage disk.uuids disk.names beparams hvparams
 			oper_state oper_ram oper_vcpus status custom_hvparams custom_beparams custom_nicparams`), commonFields...)}
-	nodeKind = &objectKind{path: "/2/nodes", word: "node", method: "QueryNodes", idKey: "id", aliases: map[string]string{"sip": "secondary_ip"},
+	nodeKind = &objectKind{
+		path:    "/2/nodes",
+		word:    "node",
+		method:  "QueryNodes",
+		idKey:   "id",
+		aliases: map[string]string{"sip": "secondary_ip"},
 		fields: append(strings.Fields(`name offline master_candidate drained dtotal dfree sptotal spfree mtotal mnode mfree pinst_cnt sinst_cnt
-			ctotal cnos cnodes csockets pip sip role pinst_list sinst_list master_capable vm_capable ndparams group.uuid`), commonFields...)}
+			ctotal cnos cnodes csockets pip sip role pinst_list sinst_list master_capable vm_capable ndparams group.uuid`), commonFields...),
+	}
 	groupKind = &objectKind{path: "/2/groups", word: "group", method: "QueryGroups", idKey: "name",
 		fields: append(strings.Fields(`alloc_policy name node_cnt node_list ipolicy custom_ipolicy diskparams custom_diskparams ndparams
 			custom_ndparams`), commonFields...)}

@@ -26,7 +26,10 @@ func describeOperation(path, method string, o operation) object {
 		summary, answer, takesBody = ch.doc+" ("+ch.opcode+")", object{"type": "integer", "description": "id of the job"}, ch.body == parameters
 	}
 	described := object{"operationId": o.name, "tags": []string{"ganeti"}, "summary": summary, "responses": object{
-		"200":     object{"description": "what was asked for, or the id of the job", "content": object{"application/json": object{"schema": answer}}},
+		"200": object{
+			"description": "what was asked for, or the id of the job",
+			"content":     object{"application/json": object{"schema": answer}},
+		},
 		"default": object{"$ref": "#/components/responses/Failure"}}}
 	var parameters []object
 	for _, name := range []string{"name", "disk"} {
@@ -41,7 +44,8 @@ func describeOperation(path, method string, o operation) object {
 		described["security"] = []object{{}, {"basic": []string{}}}
 	}
 	if takesBody && method != "DELETE" {
-		described["requestBody"] = object{"content": object{"application/json": object{"schema": object{"type": "object", "additionalProperties": true}}}}
+		schema := object{"type": "object", "additionalProperties": true}
+		described["requestBody"] = object{"content": object{"application/json": object{"schema": schema}}}
 	}
 	return described
 }
@@ -56,7 +60,8 @@ func describeRead(name string) (summary string, answer object, takesBody bool) {
 	case "instance", "node", "group", "network":
 		return "One " + name, anyObject, false
 	case "node-role":
-		return "The role of a node", object{"type": "string", "enum": []string{"master", "master-candidate", "drained", "offline", "regular"}}, false
+		roles := []string{"master", "master-candidate", "drained", "offline", "regular"}
+		return "The role of a node", object{"type": "string", "enum": roles}, false
 	case "console":
 		return "How to reach the console of an instance that runs", anyObject, false
 	case "reinstall-instance":

@@ -207,7 +207,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		user, err = s.gate.authorize(r, operation.access)
 	}
 	if err == nil && operation.access == accessSubmit && !s.config.Ganeti {
-		err = newFailure(http.StatusNotImplemented, "%s %s submits a job of Ganeti, which runs in the place of Ganeti's daemons only: see lockstepd --ganeti", r.Method, tlsserver.Truncated(r.URL.Path))
+		err = newFailure(
+			http.StatusNotImplemented,
+			"%s %s submits a job of Ganeti, which runs in the place of Ganeti's daemons only: see lockstepd --ganeti",
+			r.Method,
+			tlsserver.Truncated(r.URL.Path),
+		)
 	}
 	if err != nil {
 		answerFailure(recorder, asFailure(err))
@@ -232,8 +237,12 @@ func (s *Server) serveOperation(w *responseRecorder, r *http.Request, operation 
 	s.replier.reply(w, result, err)
 	if operation.changes(r) {
 		// The error is not logged: it may quote what the client has sent.
-		s.config.Log.WithFields(logrus.Fields{"user": c.user, "address": tlsserver.RemoteHost(r), "request": r.Method + " " + r.URL.Path, "code": w.code}).
-			Info("remote API: request answered")
+		s.config.Log.WithFields(logrus.Fields{
+			"user":    c.user,
+			"address": tlsserver.RemoteHost(r),
+			"request": r.Method + " " + r.URL.Path,
+			"code":    w.code,
+		}).Info("remote API: request answered")
 	}
 }
 

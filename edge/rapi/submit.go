@@ -66,7 +66,10 @@ func (s *Server) submitOne(c *call, opcode, handler string, params jsonObject) (
 func isReserved(entry raw) bool {
 	var parts []raw
 	var source string
-	return json.Unmarshal(entry, &parts) == nil && len(parts) > 0 && json.Unmarshal(parts[0], &source) == nil && (source == job.RemoteSource || source == job.UserSource)
+	return json.Unmarshal(entry, &parts) == nil &&
+		len(parts) > 0 &&
+		json.Unmarshal(parts[0], &source) == nil &&
+		(source == job.RemoteSource || source == job.UserSource)
 }
 
 // reasonTrail returns a reason trail: the entries before, the reason in the query, and an entry
@@ -207,7 +210,13 @@ func submittedIDs(rows []raw) (any, error) {
 			return nil, &wire.MalformedResponse{Err: err}
 		}
 		if !done || json.Unmarshal(outcome, &ids[i]) != nil {
-			return nil, newFailure(http.StatusInternalServerError, "Job %d of %d was not recorded: %s; look at the list of jobs before you submit again", i+1, len(rows), outcome)
+			return nil, newFailure(
+				http.StatusInternalServerError,
+				"Job %d of %d was not recorded: %s; look at the list of jobs before you submit again",
+				i+1,
+				len(rows),
+				outcome,
+			)
 		}
 	}
 	return createdJobs(ids), nil
@@ -241,13 +250,15 @@ func (s *Server) checkOps(c *call, ops raw) ([]jsonObject, error) {
 			return nil, newFailure(http.StatusBadRequest, "Invalid body parameters: opcode %d of a job has no %s", i+1, opIDKey)
 		}
 		if name == opRunCommand && !s.config.AllowCommands {
-			return nil, newFailure(http.StatusForbidden, "%s may not be submitted over the remote API: it would let who has a password run any command; "+
-				"lockstepd --rapi-allow-commands permits it", opRunCommand)
+			return nil, newFailure(http.StatusForbidden,
+				"%s may not be submitted over the remote API: it would let who has a password run any command; "+
+					"lockstepd --rapi-allow-commands permits it", opRunCommand)
 		}
 		m[opIDKey] = quoteJSON(name)
 		var before []raw
+		// LUXI reports a trail that is no list.
 		if given := m.nullable("reason"); given == nil || json.Unmarshal(given, &before) == nil {
-			m["reason"] = c.reasonTrail(slices.DeleteFunc(before, isReserved), job.RemoteSource, "user="+c.user) // LUXI reports a trail that is no list
+			m["reason"] = c.reasonTrail(slices.DeleteFunc(before, isReserved), job.RemoteSource, "user="+c.user)
 		}
 		draft[i] = m
 	}
