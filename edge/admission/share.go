@@ -186,7 +186,8 @@ func Take(ctx context.Context, bytes int) error {
 	return nil
 }
 
-// RenderTurn is Table.Turn with class Render for a part of the request of a context that uses a processor all the time. Without a share it does not wait.
+// RenderTurn is Table.Turn with class Render for a part of the request of a context that uses a processor all the time. Without a share it
+// does not wait.
 func RenderTurn(ctx context.Context) (release func(), err error) {
 	s, ok := ctx.Value(shareKey{}).(*Share)
 	if !ok {

@@ -39,7 +39,16 @@ const (
 // others where there are three; pages have the processors that there are.
 func turnsOf(processors int) [classes]int {
 	busy := max(processors-1, 1)
-	return [classes]int{Short: 32, Page: 4, Large: max(min(busy, 3), 2), Live: 30, Long: 200, Preview: 2, Bulk: 2, Render: max(min(processors, 4), 2)}
+	return [classes]int{
+		Short:   32,
+		Page:    4,
+		Large:   max(min(busy, 3), 2),
+		Live:    30,
+		Long:    200,
+		Preview: 2,
+		Bulk:    2,
+		Render:  max(min(processors, 4), 2),
+	}
 }
 
 // Bounds of waiting requests.

@@ -7,10 +7,25 @@ import (
 )
 
 var (
-	packetsDesc = prometheus.NewDesc("lockstep_confd_packets_total", "Packets that the server of configuration queries has received, by what it did with them; served and refused were answered.", []string{"outcome"}, nil)
-	pausesDesc  = prometheus.NewDesc("lockstep_confd_pauses_total", "How often the server of configuration queries has paused because of too many packets without a valid signature.", nil, nil)
-	serialDesc  = prometheus.NewDesc("lockstep_confd_serial", "Serial number of the configuration that queries are answered from; 0: none yet.", nil, nil)
-	keysDesc    = prometheus.NewDesc("lockstep_confd_keys", "Keys that are valid for configuration queries.", nil, nil)
+	packetsDesc = prometheus.NewDesc(
+		"lockstep_confd_packets_total",
+		"Packets that the server of configuration queries has received, by what it did with them; served and refused were answered.",
+		[]string{"outcome"},
+		nil,
+	)
+	pausesDesc = prometheus.NewDesc(
+		"lockstep_confd_pauses_total",
+		"How often the server of configuration queries has paused because of too many packets without a valid signature.",
+		nil,
+		nil,
+	)
+	serialDesc = prometheus.NewDesc(
+		"lockstep_confd_serial",
+		"Serial number of the configuration that queries are answered from; 0: none yet.",
+		nil,
+		nil,
+	)
+	keysDesc = prometheus.NewDesc("lockstep_confd_keys", "Keys that are valid for configuration queries.", nil, nil)
 )
 
 // Describe is part of prometheus.Collector.

@@ -77,7 +77,13 @@ func listen(network string, c Config) (*Server, error) {
 		c.Now = time.Now
 	}
 	setOptions(conn)
-	s := &Server{config: c, conn: conn, counts: make([]atomic.Uint64, len(confd.Outcomes())), replays: confd.NewReplays(), done: make(chan struct{})}
+	s := &Server{
+		config:  c,
+		conn:    conn,
+		counts:  make([]atomic.Uint64, len(confd.Outcomes())),
+		replays: confd.NewReplays(),
+		done:    make(chan struct{}),
+	}
 	s.failures = ratelog.New(c.Log, logrus.DebugLevel, "configuration queries: read or answer failed", "count")
 	files := newKeyFiles(c.DataDir, c.Log)
 	s.keys.Store(files.read(c.Now()))
@@ -88,8 +94,8 @@ func listen(network string, c Config) (*Server, error) {
 	return s, nil
 }
 
-// setOptions enlarges the buffer of the socket as far as permitted, and has each packet come with the address that it was sent to. A smaller
-// buffer only loses more packets in a burst.
+// setOptions enlarges the buffer of the socket as far as permitted, and has each packet come with the address that it was sent to. A
+// smaller buffer only loses more packets in a burst.
 func setOptions(conn *net.UDPConn) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -106,7 +112,8 @@ func setOptions(conn *net.UDPConn) {
 }
 
 // sourceOf turns the control message of a packet, which has the address that was asked, into that of the answer, which comes from there:
-// a client whose socket is connected to one of several addresses of the node gets nothing from the others. The route is the kernel's choice.
+// a client whose socket is connected to one of several addresses of the node gets nothing from the others. The route is the kernel's
+// choice.
 func sourceOf(control []byte) []byte {
 	header, info, _, err := unix.ParseOneSocketControlMessage(control)
 	switch {

@@ -162,7 +162,8 @@ func (s *Server) usable() *process {
 		return nil
 	}
 	if path := p.changedFile(); path != "" {
-		s.config.Log.WithFields(logrus.Fields{"path": path, "pid": p.pid}).Info("a file of Ganeti's job program has changed; the fork server is replaced")
+		s.config.Log.WithFields(logrus.Fields{"path": path, "pid": p.pid}).
+			Info("a file of Ganeti's job program has changed; the fork server is replaced")
 		s.mu.Lock()
 		if s.current == p {
 			s.current = nil

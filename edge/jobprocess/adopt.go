@@ -72,8 +72,12 @@ func (p *Processes) watchAdopted(l *liveProcess, attempt uint64, pid int, held b
 		led.leader = leader
 	}
 	neverBegan := p.cleanUp(l.job, l.livelock, led)
-	p.notify(jobActor, &messages.ProcessGone{Attempt: attempt, Text: "its process has ended while no daemon was watching, or was not its child",
-		NeverActed: neverBegan, Canceled: l.canceled.Load()})
+	p.notify(jobActor, &messages.ProcessGone{
+		Attempt:    attempt,
+		Text:       "its process has ended while no daemon was watching, or was not its child",
+		NeverActed: neverBegan,
+		Canceled:   l.canceled.Load(),
+	})
 }
 
 // lostLockFile reports whether the lock file of a live job process was removed. It recognises

@@ -74,7 +74,8 @@ func (w *fileWatch) watchDir() {
 		_, err = unix.InotifyAddWatch(int(fd), w.dir, unix.IN_MOVED_TO|unix.IN_ONLYDIR)
 	})
 	if err != nil {
-		w.log.WithFields(logrus.Fields{"path": w.dir, "err": err}).Warn("the queue's directory cannot be watched; changes of job files are found late")
+		w.log.WithFields(logrus.Fields{"path": w.dir, "err": err}).
+			Warn("the queue's directory cannot be watched; changes of job files are found late")
 	}
 }
 

@@ -27,8 +27,16 @@ func (p *Processes) newForkServer() *forkserver.Server {
 	if !g.ForkServer {
 		return nil
 	}
-	return forkserver.New(forkserver.Config{Log: p.config.Log, Python: g.Python, Script: g.Script(), Dir: filepath.Join(p.config.DataDir, forkServerDir),
-		Environment: p.environment(jobs.Job{Program: messages.JobProgram_GANETI_JOB}), Stderr: p.config.Stderr, Repairs: g.Repairs, Start: p.startProcess})
+	return forkserver.New(forkserver.Config{
+		Log:         p.config.Log,
+		Python:      g.Python,
+		Script:      g.Script(),
+		Dir:         filepath.Join(p.config.DataDir, forkServerDir),
+		Environment: p.environment(jobs.Job{Program: messages.JobProgram_GANETI_JOB}),
+		Stderr:      p.config.Stderr,
+		Repairs:     g.Repairs,
+		Start:       p.startProcess,
+	})
 }
 
 // isForked reports whether the fork server may make the process of a job.
@@ -130,7 +138,8 @@ func holds(pid int, name string) bool {
 // executeInstead executes the program of a job whose forked process has ended before it has named its lock file, so that it has not
 // acted. The fork server is replaced, because the cause may be there.
 func (p *Processes) executeInstead(c *child, job jobs.Job) (*child, error) {
-	p.config.Log.WithFields(logrus.Fields{"job": job.ID, "pid": c.pid}).Warn("a forked job process has ended before it named its lock file; its program is executed")
+	p.config.Log.WithFields(logrus.Fields{"job": job.ID, "pid": c.pid}).
+		Warn("a forked job process has ended before it named its lock file; its program is executed")
 	p.forkServer.Distrust()
 	c.closePipes()
 	if !c.process.EndsWithin(killTimeout) {

@@ -46,7 +46,8 @@ func (p *Processes) noteBoot(job jobs.Job, livelock string) {
 		err = persistence.ReplaceMessage(persistence.BootNotePath(p.config.RunDir, job.ID), note, p.config.Owners)
 	}
 	if err != nil {
-		p.config.Log.WithFields(logrus.Fields{"job": job.ID, "err": err}).Warn("the boot of a job process cannot be noted; if it is killed with the daemon, its job fails")
+		p.config.Log.WithFields(logrus.Fields{"job": job.ID, "err": err}).
+			Warn("the boot of a job process cannot be noted; if it is killed with the daemon, its job fails")
 	}
 }
 

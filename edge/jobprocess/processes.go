@@ -96,7 +96,13 @@ type pendingStart struct {
 
 // New returns the port without any processes.
 func New(c Config) *Processes {
-	p := &Processes{config: c, env: Environment(), cgroup: cgroup{path: c.Cgroup, log: c.Log}, pendingStarts: map[uint64]*pendingStart{}, live: map[uint64]*liveProcess{}}
+	p := &Processes{
+		config:        c,
+		env:           Environment(),
+		cgroup:        cgroup{path: c.Cgroup, log: c.Log},
+		pendingStarts: map[uint64]*pendingStart{},
+		live:          map[uint64]*liveProcess{},
+	}
 	if c.Collects {
 		p.collector = newCollector()
 	}
@@ -192,7 +198,12 @@ func (p *Processes) runAttempt(a *pendingStart, attempt uint64, job jobs.Job, jo
 	}
 	// A failed handshake fails before the process has all of the last message, and without
 	// that the process does not act.
-	p.notify(jobActor, &messages.ProcessGone{Attempt: attempt, Text: exit, NeverActed: failure != nil || neverBegan, Canceled: l.canceled.Load()})
+	p.notify(jobActor, &messages.ProcessGone{
+		Attempt:    attempt,
+		Text:       exit,
+		NeverActed: failure != nil || neverBegan,
+		Canceled:   l.canceled.Load(),
+	})
 }
 
 // endUnspawned ends an attempt for which there is no process.

@@ -74,7 +74,8 @@ func parseUser(text string) (u User, problems []string) {
 		if strings.ContainsAny(fields[0], ":{") {
 			return User{}, []string{"not a name, a password and options, with spaces between them"}
 		}
-		return User{name: fields[0]}, []string{fmt.Sprintf("not a name, a password and options, with spaces between them; %q cannot log in", fields[0])}
+		problem := fmt.Sprintf("not a name, a password and options, with spaces between them; %q cannot log in", fields[0])
+		return User{name: fields[0]}, []string{problem}
 	}
 	u.name = fields[0]
 	secret, hashed, problem := parsePassword(fields[1])

@@ -57,8 +57,11 @@ func (c *snapshotCollector) Collect(metrics chan<- prometheus.Metric) {
 	now := time.Now()
 	for _, r := range s.Reports {
 		name := r.Collector.Name
-		to.value(prometheus.GaugeValue, "lockstep_collector_status", "Status of the last report of a collector: 0 fine, 1 being repaired, 2 unknown, 4 wrong.", "name", name, float64(r.Code))
-		to.value(prometheus.GaugeValue, "lockstep_collector_age_seconds", "Age of the last report of a collector.", "name", name, max(0, now.Sub(r.Gathered).Seconds()))
+		to.value(prometheus.GaugeValue, "lockstep_collector_status",
+			"Status of the last report of a collector: 0 fine, 1 being repaired, 2 unknown, 4 wrong.",
+			"name", name, float64(r.Code))
+		to.value(prometheus.GaugeValue, "lockstep_collector_age_seconds", "Age of the last report of a collector.",
+			"name", name, max(0, now.Sub(r.Gathered).Seconds()))
 	}
 	if s.Queue != nil && s.Queue.QueueDetails != nil {
 		collectQueue(to, s.Queue)
@@ -92,7 +95,8 @@ func collectQueue(to emitter, q *monitor.QueueReport) {
 		to.value(prometheus.GaugeValue, "lockstep_jobs", "Unfinished jobs by status.", "status", status, float64(counts[status]))
 	}
 	for _, status := range []string{"canceled", "success", "error"} {
-		to.value(prometheus.CounterValue, "lockstep_jobs_finished_total", "Jobs that have ended since the start of the daemon, by status.", "status", status, float64(counts[status]))
+		to.value(prometheus.CounterValue, "lockstep_jobs_finished_total", "Jobs that have ended since the start of the daemon, by status.",
+			"status", status, float64(counts[status]))
 	}
 	to.histogram("lockstep_job_start_seconds", "Time from the submission of a job to its start.", q.StartTimes)
 	to.counter("lockstep_jobs_started_total", "Jobs that have started since the start of the daemon.", q.Started)
@@ -136,6 +140,7 @@ func (c *snapshotCollector) collectReplication(to emitter, r *monitor.Replicatio
 		return
 	}
 	for name, lag := range r.Lags {
-		to.value(prometheus.GaugeValue, "lockstep_replication_lag_entries", "Entries that a node has less than this one.", "node", name, float64(lag))
+		to.value(prometheus.GaugeValue, "lockstep_replication_lag_entries", "Entries that a node has less than this one.",
+			"node", name, float64(lag))
 	}
 }

@@ -268,7 +268,11 @@ func isLocal(remote string) bool {
 
 // pages are for monitoring systems. Ganeti has none of them.
 func (s *Server) pages() map[string]func(w http.ResponseWriter, r *http.Request, login bool) {
-	return map[string]func(w http.ResponseWriter, r *http.Request, login bool){"/metrics": s.scrape, "/healthz": s.healthz, "/readyz": s.readyz}
+	return map[string]func(w http.ResponseWriter, r *http.Request, login bool){
+		"/metrics": s.scrape,
+		"/healthz": s.healthz,
+		"/readyz":  s.readyz,
+	}
 }
 
 func (s *Server) healthz(w http.ResponseWriter, _ *http.Request, _ bool) {

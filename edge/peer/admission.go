@@ -38,7 +38,8 @@ func (s *server) join(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if s.listener.isKnownMember(request.Name) {
-		writeError(w, http.StatusConflict, fmt.Errorf(`there is a node %s already; choose another name, or say "lockstep node remove %s" first`, request.Name, request.Name))
+		writeError(w, http.StatusConflict,
+			fmt.Errorf(`there is a node %s already; choose another name, or say "lockstep node remove %s" first`, request.Name, request.Name))
 		return
 	}
 	if s.listener.credentials.isAddressTaken(request.Address) {
@@ -51,7 +52,8 @@ func (s *server) join(w http.ResponseWriter, r *http.Request) {
 		writeError(w, http.StatusBadRequest, fmt.Errorf("reading the certificate request of a joining node: %w", err))
 		return
 	}
-	s.log.WithFields(logrus.Fields{"address": r.RemoteAddr, "node": request.Name, "node_address": request.Address}).Info("certificate issued to a joining node")
+	s.log.WithFields(logrus.Fields{"address": r.RemoteAddr, "node": request.Name, "node_address": request.Address}).
+		Info("certificate issued to a joining node")
 	writeJSON(w, http.StatusOK, answer)
 }
 
@@ -85,5 +87,11 @@ func (c *Credentials) admit(r joinRequest, now time.Time) (*joinAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &joinAnswer{ConfdKey: confdKey, Certificate: certificate, CA: string(tlsserver.EncodeBlock(tlsserver.Certificate, c.ca.certificate.Raw)), CAKey: string(key), Peers: peers}, nil
+	return &joinAnswer{
+		ConfdKey:    confdKey,
+		Certificate: certificate,
+		CA:          string(tlsserver.EncodeBlock(tlsserver.Certificate, c.ca.certificate.Raw)),
+		CAKey:       string(key),
+		Peers:       peers,
+	}, nil
 }

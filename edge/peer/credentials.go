@@ -46,7 +46,8 @@ func LoadCredentials(dataDir string) (*Credentials, error) {
 		return nil, err
 	}
 	broken := func(err error) (*Credentials, error) {
-		return nil, fmt.Errorf("the certificates in %s cannot be used: %w; restore them from a backup, or move the directory aside and join again", pathOf(dataDir, ""), err)
+		return nil, fmt.Errorf("the certificates in %s cannot be used: %w; "+
+			"restore them from a backup, or move the directory aside and join again", pathOf(dataDir, ""), err)
 	}
 	certificate, err := os.ReadFile(pathOf(dataDir, caName))
 	if err != nil {
@@ -113,7 +114,8 @@ func (c *Credentials) verify(state tls.ConnectionState, usage x509.ExtKeyUsage) 
 type OtherIncarnationError struct{ Node string }
 
 func (e *OtherIncarnationError) Error() string {
-	return fmt.Sprintf("node %s is of another cluster that was made with the same start secret; one of the two nodes must leave its cluster and join the other's", e.Node)
+	return fmt.Sprintf("node %s is of another cluster that was made with the same start secret; "+
+		"one of the two nodes must leave its cluster and join the other's", e.Node)
 }
 
 // serverConfig is the TLS configuration of the port. The client names one protocol, which selects

@@ -85,5 +85,6 @@ func makeDirectory(dataDir string) error {
 type LeftoverError struct{ Path string }
 
 func (e *LeftoverError) Error() string {
-	return fmt.Sprintf("%s is there, but this node belongs to no cluster: it is of a former one; move %s aside and try again", e.Path, filepath.Dir(e.Path))
+	return fmt.Sprintf("%s is there, but this node belongs to no cluster: it is of a former one; move %s aside and try again",
+		e.Path, filepath.Dir(e.Path))
 }

@@ -47,7 +47,8 @@ func LoadIdentity(dataDir string) (*Identity, error) {
 		err = identity.validate()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s cannot be used: %w; restore it from a backup, or move its directory aside and join again", pathOf(dataDir, identityName), err)
+		return nil, fmt.Errorf("%s cannot be used: %w; restore it from a backup, or move its directory aside and join again",
+			pathOf(dataDir, identityName), err)
 	}
 	return &identity, nil
 }
@@ -114,7 +115,8 @@ func requireNoIdentity(dataDir string) error {
 type GanetiDirectoryError struct{ Path string }
 
 func (e *GanetiDirectoryError) Error() string {
-	return fmt.Sprintf("%s is the data directory of a Ganeti node, because it has %s: a node is in a cluster of lockstep or of Ganeti, never in both; choose another data directory",
+	return fmt.Sprintf("%s is the data directory of a Ganeti node, because it has %s: "+
+		"a node is in a cluster of lockstep or of Ganeti, never in both; choose another data directory",
 		e.Path, paths.GanetiCertificatePath)
 }
 

@@ -46,7 +46,9 @@ func Init(dataDir string, o InitOptions) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	files, err := nodeFiles(ca, key, tlsserver.EncodeBlock(tlsserver.Certificate, certificate), []storedToken{made.hashed(o.Now.Add(TokenLifetime))}, identity)
+	block := tlsserver.EncodeBlock(tlsserver.Certificate, certificate)
+	tokens := []storedToken{made.hashed(o.Now.Add(TokenLifetime))}
+	files, err := nodeFiles(ca, key, block, tokens, identity)
 	if err != nil {
 		return "", err
 	}

@@ -54,7 +54,8 @@ type joinAnswer struct {
 type WrongClusterError struct{ Address string }
 
 func (e *WrongClusterError) Error() string {
-	return fmt.Sprintf("the node at %s is not of the cluster that the join token is for; check the address, and where the token comes from", e.Address)
+	return fmt.Sprintf("the node at %s is not of the cluster that the join token is for; check the address, and where the token comes from",
+		e.Address)
 }
 
 // Join gives this node an identity and certificates of a cluster. When its daemon starts, it asks

@@ -119,8 +119,16 @@ func Listen(address string, credentials *Credentials, o ListenOptions) (*Listene
 	if o.clientOf == nil {
 		o.clientOf = admission.Peer
 	}
-	l := &Listener{tcp: tcp, credentials: credentials, options: o, done: make(chan struct{}),
-		listeners: map[Protocol]*protocolListener{}, slots: admission.NewSlots(unverifiedMax), unverified: map[*peerConn]*admission.Slot{}, nodes: map[*peerConn]struct{}{}}
+	l := &Listener{
+		tcp:         tcp,
+		credentials: credentials,
+		options:     o,
+		done:        make(chan struct{}),
+		listeners:   map[Protocol]*protocolListener{},
+		slots:       admission.NewSlots(unverifiedMax),
+		unverified:  map[*peerConn]*admission.Slot{},
+		nodes:       map[*peerConn]struct{}{},
+	}
 	l.acceptFailures = ratelog.New(o.Log, logrus.WarnLevel, "port of nodes: accept failed; retrying", "count")
 	l.refusals = ratelog.New(o.Log, logrus.DebugLevel, "port of nodes: connection refused", "count")
 	l.config = credentials.serverConfig(l.admits)
@@ -293,7 +301,12 @@ func (l *Listener) handshake(c *peerConn) {
 	}
 	c.protocol = Protocol(c.ConnectionState().NegotiatedProtocol)
 	if g := l.admit(c); g == nil || !g.deliver(c) {
-		l.refusals.Record("count", logrus.Fields{"address": c.RemoteAddr().String(), "err": errNotServed, "node": PeerName(c), "protocol": c.protocol})
+		l.refusals.Record("count", logrus.Fields{
+			"address":  c.RemoteAddr().String(),
+			"err":      errNotServed,
+			"node":     PeerName(c),
+			"protocol": c.protocol,
+		})
 		c.refuse()
 	}
 }

@@ -22,7 +22,8 @@ const (
 // letters, digits, dots, hyphens and underscores, of which the first is a letter or a digit.
 func CheckName(name string) error {
 	if name == "" || len(name) > nameMax || strings.Trim(name, letters+digits+".-_") != "" || strings.Trim(name[:1], letters+digits) != "" {
-		return fmt.Errorf("a node's name is 1 to %d lower-case letters, digits, dots, hyphens and underscores, and begins with a letter or digit, not %.80q", nameMax, name)
+		return fmt.Errorf("a node's name is 1 to %d lower-case letters, digits, dots, hyphens and underscores, "+
+			"and begins with a letter or digit, not %.80q", nameMax, name)
 	}
 	return nil
 }

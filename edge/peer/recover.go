@@ -22,7 +22,8 @@ func RequestRecovery(dataDir string, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%s: %s is to be the only voting member from the next start of lockstepd on\n", now.UTC().Format(time.RFC3339), identity.Name)
+	text := fmt.Sprintf("%s: %s is to be the only voting member from the next start of lockstepd on\n",
+		now.UTC().Format(time.RFC3339), identity.Name)
 	return replaceFiles(dataDir, []nodeFile{{recoveryName, []byte(text), secretMode}})
 }
 

@@ -95,7 +95,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case (c.protocol == ProtocolJoin) != (path == joinPath):
 		writeError(w, http.StatusForbidden, errors.New("this connection is not for that"))
 	case path != joinPath && path != memberPath && !s.listener.isMember(name):
-		writeError(w, http.StatusForbidden, fmt.Errorf("node %s is no member of this cluster; it was removed, or has not been admitted yet", name))
+		writeError(w, http.StatusForbidden,
+			fmt.Errorf("node %s is no member of this cluster; it was removed, or has not been admitted yet", name))
 	default:
 		s.mux.ServeHTTP(w, r)
 	}
@@ -153,7 +154,8 @@ func (s *server) files(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	out := bufio.NewWriterSize(tlsserver.StreamWriter{Response: w, Timeout: sendTimeout}, tlsserver.ChunkSize)
 	lines := json.NewEncoder(out)
-	err := s.backend.Files(r.Context(), r.URL.Query()[onlyParameter], func(f FileDigest) error { return lines.Encode(fileLine{FileDigest: f}) })
+	err := s.backend.Files(r.Context(), r.URL.Query()[onlyParameter],
+		func(f FileDigest) error { return lines.Encode(fileLine{FileDigest: f}) })
 	if err != nil {
 		err = lines.Encode(fileLine{Error: err.Error()})
 	}
@@ -163,7 +165,8 @@ func (s *server) files(w http.ResponseWriter, r *http.Request) {
 }
 
 // readBody decodes a request, and removes the deadline for reading: afterwards only the end of
-// the connection ends the request. The memory of the body counts for the client until release. If ok is false, it has answered with an error.
+// the connection ends the request. The memory of the body counts for the client until release. If ok is false, it has answered with an
+// error.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64, value any) (release func(), ok bool) {
 	c := r.Context().Value(connKey{}).(*peerConn)
 	share := c.listener.options.Table.Share(c.budgetClient(), c.abort)

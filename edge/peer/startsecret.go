@@ -32,7 +32,8 @@ const startIterations = 600_000
 type WeakSecretError struct{ Length, Distinct int }
 
 func (e *WeakSecretError) Error() string {
-	return fmt.Sprintf("the start secret has %d bytes, %d of them different; it needs %d to %d random bytes, because every node of the cluster can be impersonated with it",
+	return fmt.Sprintf("the start secret has %d bytes, %d of them different; it needs %d to %d random bytes, "+
+		"because every node of the cluster can be impersonated with it",
 		e.Length, e.Distinct, StartSecretMin, StartSecretMax)
 }
 

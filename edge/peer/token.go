@@ -110,7 +110,8 @@ func NewToken(dataDir string, lifetime time.Duration, now time.Time) (string, er
 		}
 	}
 	if len(valid) > tokensMax {
-		return "", fmt.Errorf("there are %d join tokens that have not expired; use one of them, or remove %s, which makes all of them useless", len(valid)-1, pathOf(dataDir, tokensName))
+		return "", fmt.Errorf("there are %d join tokens that have not expired; use one of them, or remove %s, which makes all of them useless",
+			len(valid)-1, pathOf(dataDir, tokensName))
 	}
 	f, err := tokensFile(valid)
 	if err != nil {
@@ -161,7 +162,8 @@ func readTokens(dataDir string) ([]storedToken, error) {
 
 // Reasons to refuse a token. Neither tells the client more than the token itself.
 var (
-	errTokenUnknown = errors.New(`this node does not know that join token: a token works only at the node that made it; join there, or make one here with "lockstep node token"`)
+	errTokenUnknown = errors.New(`this node does not know that join token: a token works only at the node that made it; ` +
+		`join there, or make one here with "lockstep node token"`)
 	errTokenExpired = errors.New(`that join token has expired; make a new one with "lockstep node token"`)
 )
 

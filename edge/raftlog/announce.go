@@ -113,8 +113,15 @@ func (l *Log) tellAll(r *raft.Raft, committed *raft.Log) {
 	}
 	self := raft.ServerID(l.config.Name)
 	request := &raft.AppendEntriesRequest{
-		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(self), Addr: l.transport.EncodePeer(self, l.transport.LocalAddr())},
-		Term:      term, PrevLogEntry: committed.Index, PrevLogTerm: committed.Term, LeaderCommitIndex: committed.Index,
+		RPCHeader: raft.RPCHeader{
+			ProtocolVersion: raft.ProtocolVersionMax,
+			ID:              []byte(self),
+			Addr:            l.transport.EncodePeer(self, l.transport.LocalAddr()),
+		},
+		Term:              term,
+		PrevLogEntry:      committed.Index,
+		PrevLogTerm:       committed.Term,
+		LeaderCommitIndex: committed.Index,
 	}
 	for _, server := range r.GetConfiguration().Configuration().Servers {
 		if server.ID != self && l.announcer.begin(server.ID, request) {

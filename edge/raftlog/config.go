@@ -55,12 +55,12 @@ type Config struct {
 	Freeze func() (Frozen, error)
 	// Sync makes durable all shared files as they are. The
 	// log calls it before it records a snapshot: what entries have changed up to then is in no entry
-	// that will be applied again. It also calls it before and after it restores a received snapshot. Calls do not overlap. After an error the log calls it no more, records no snapshot, and calls
-	// Failed: the kernel may have dropped what it could not write, so that a second sync could succeed without it.
-	// Nil: nothing is to be done.
+	// that will be applied again. It also calls it before and after it restores a received snapshot. Calls do not overlap. After an error the
+	// log calls it no more, records no snapshot, and calls Failed: the kernel may have dropped what it could not write, so that a second sync
+	// could succeed without it. Nil: nothing is to be done.
 	Sync func() error
-	// Noting is called after Sync and before the log records that the shared files contain all entries up to an index, so that an older copy of
-	// them can be told from them. After an error the log does not record it. Calls do not overlap. Nil: nothing is to be done.
+	// Noting is called after Sync and before the log records that the shared files contain all entries up to an index, so that an older copy
+	// of them can be told from them. After an error the log does not record it. Calls do not overlap. Nil: nothing is to be done.
 	Noting func(index uint64) error
 	// LeaseRenewed is called with the end of the lease, in time of CLOCK_BOOTTIME; 0: the
 	// lease is revoked. Calls do not overlap. The function must return at once and call no
@@ -173,7 +173,8 @@ func (c *Config) normalize() error {
 		return fmt.Errorf("replication: the lease (%v) must be shorter than the heartbeat timeout (%v)",
 			c.Timing.Lease, c.Timing.Heartbeat)
 	case c.Shortest.Lease >= c.Shortest.Heartbeat || c.Shortest.Heartbeat > c.Timing.Heartbeat || c.Shortest.Lease > c.Timing.Lease:
-		return fmt.Errorf("replication: the shortest lease (%v) must be shorter than the shortest heartbeat timeout (%v), and neither may be longer than %v and %v",
+		return fmt.Errorf("replication: the shortest lease (%v) must be shorter than the shortest heartbeat timeout (%v), "+
+			"and neither may be longer than %v and %v",
 			c.Shortest.Lease, c.Shortest.Heartbeat, c.Timing.Lease, c.Timing.Heartbeat)
 	case c.Timing.Election < c.Timing.Heartbeat:
 		return fmt.Errorf("replication: the election timeout (%v) must not be shorter than the heartbeat timeout (%v)",

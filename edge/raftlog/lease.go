@@ -14,8 +14,8 @@ import (
 // A node that has acknowledged an AppendEntries of this leader votes for no other node
 // until it has not heard from the leader for its heartbeat timeout. So no other node can be
 // elected for that time after a majority was sent the requests that it has acknowledged.
-// The lease is shorter than that time, also where the leader has shortened both (times.go). Raft's VerifyLeader is not enough: it also counts an
-// answer to a request that was sent long before.
+// The lease is shorter than that time, also where the leader has shortened both (times.go). Raft's VerifyLeader is not enough: it also
+// counts an answer to a request that was sent long before.
 //
 // The one exception is a transfer of leadership, for which nodes vote at once. They do so only
 // after the leader has granted its vote, and the lease ends before that vote leaves the leader

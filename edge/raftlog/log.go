@@ -88,7 +88,14 @@ func newLog(config Config, store *logStore) *Log {
 		closing: make(chan struct{}), raftStopped: make(chan struct{}),
 	}
 	l.lease, l.times, l.announcer = newLease(&config, l.voters), newElectionTimes(&config), newAnnouncer(&config, l.voters)
-	l.fsm = &fsm{bridge: l.bridge, snapshots: l.store.snapshots, sync: newSyncer(&l.config).do, noting: config.Noting, onMembership: l.requestRefresh, announce: l.announce}
+	l.fsm = &fsm{
+		bridge:       l.bridge,
+		snapshots:    l.store.snapshots,
+		sync:         newSyncer(&l.config).do,
+		noting:       config.Noting,
+		onMembership: l.requestRefresh,
+		announce:     l.announce,
+	}
 	l.store.snapshots.renew = l.renewSnapshot
 	l.proposals = newProposals(l, 5*config.Timing.Heartbeat)
 	l.membershipChanges = newMembershipChanges(l)

@@ -30,7 +30,8 @@ func (s *syncer) do() error {
 	}
 	if err := s.sync(); err != nil {
 		s.err = fmt.Errorf("the files of applied entries cannot be made durable: %w", err)
-		s.log.WithField("err", err).Error("sync of the files of applied entries failed; it is not repeated, and the log is kept from the last snapshot on")
+		s.log.WithField("err", err).
+			Error("sync of the files of applied entries failed; it is not repeated, and the log is kept from the last snapshot on")
 		s.failed(s.err)
 	}
 	return s.err

@@ -33,7 +33,12 @@ type electionTimes struct {
 }
 
 func newElectionTimes(c *Config) *electionTimes {
-	return &electionTimes{initial: c.Timing.Heartbeat, election: c.Timing.Election, shortest: c.Shortest.Heartbeat, current: c.Timing.Heartbeat}
+	return &electionTimes{
+		initial:  c.Timing.Heartbeat,
+		election: c.Timing.Election,
+		shortest: c.Shortest.Heartbeat,
+		current:  c.Timing.Heartbeat,
+	}
 }
 
 // follow prepares this node for a request of the leader of a term. Raft gets the request afterwards.

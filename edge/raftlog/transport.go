@@ -40,7 +40,16 @@ type transport struct {
 // followsFunc reports whether this node already follows that leader in that term.
 type followsFunc func(leader raft.ServerID, term uint64) bool
 
-func newTransport(c *Config, streams *streamTracker, lease *lease, backoff *peerBackoff, term func() uint64, follows followsFunc, onRequest func(term uint64), log hclog.Logger) *transport {
+func newTransport(
+	c *Config,
+	streams *streamTracker,
+	lease *lease,
+	backoff *peerBackoff,
+	term func() uint64,
+	follows followsFunc,
+	onRequest func(term uint64),
+	log hclog.Logger,
+) *transport {
 	t := &transport{
 		NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 			Stream:  streams,

@@ -63,7 +63,8 @@ func (l Leader) EncodeNotBegun() []byte {
 // DecodeLeader decodes the result of Encode.
 func DecodeLeader(content []byte) (Leader, error) {
 	var l Leader
-	if _, err := fmt.Sscanf(string(content), "%s %d %d\n", &l.Boot, &l.PID, &l.StartTime); err != nil || l.PID <= 0 || !bytes.Equal(l.Encode(), content) {
+	_, err := fmt.Sscanf(string(content), "%s %d %d\n", &l.Boot, &l.PID, &l.StartTime)
+	if err != nil || l.PID <= 0 || !bytes.Equal(l.Encode(), content) {
 		return Leader{}, fmt.Errorf("%q does not say which process it is of", content)
 	}
 	return l, nil

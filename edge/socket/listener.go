@@ -163,7 +163,15 @@ func (l *Listener) Serve(sys *actor.ActorSystem, gateway func() *actor.PID) erro
 			time.Sleep(50 * time.Millisecond)
 			continue
 		}
-		c := &streamConn{conn: nc, root: sys.Root, options: l.options, peer: peerOf(nc), userNames: &l.userNames, answers: make(chan [][]byte, 1), serving: &l.serving}
+		c := &streamConn{
+			conn:      nc,
+			root:      sys.Root,
+			options:   l.options,
+			peer:      peerOf(nc),
+			userNames: &l.userNames,
+			answers:   make(chan [][]byte, 1),
+			serving:   &l.serving,
+		}
 		client := c.peer.client(nc)
 		c.waiting, c.endWait = context.WithCancel(admission.WithClient(context.Background(), client))
 		c.share = l.options.Table.Share(client, c.interrupt)

@@ -41,8 +41,8 @@ func (w StreamWriter) Write(data []byte) (written int, err error) {
 	return written, nil
 }
 
-// ErrorLog is the log of a http.Server, whose lines strangers can cause: at most one line a second, with this level and message, the latest error
-// as the field "err", and their number as "count".
+// ErrorLog is the log of a http.Server, whose lines strangers can cause: at most one line a second, with this level and message, the latest
+// error as the field "err", and their number as "count".
 func ErrorLog(to *logrus.Logger, level logrus.Level, message string) *log.Logger {
 	return log.New(errorLog{ratelog.New(to, level, message, "count")}, "", 0)
 }

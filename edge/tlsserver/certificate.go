@@ -35,7 +35,12 @@ func NewTemplate(now time.Time, skew time.Duration, years int) (*x509.Certificat
 	if err != nil {
 		return nil, err
 	}
-	return &x509.Certificate{SerialNumber: serial, NotBefore: now.Add(-skew), NotAfter: now.AddDate(years, 0, 0), BasicConstraintsValid: true}, nil
+	return &x509.Certificate{
+		SerialNumber:          serial,
+		NotBefore:             now.Add(-skew),
+		NotAfter:              now.AddDate(years, 0, 0),
+		BasicConstraintsValid: true,
+	}, nil
 }
 
 // EncodeKey returns a key as a PEM block.

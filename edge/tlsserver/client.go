@@ -17,8 +17,8 @@ func RemoteHost(r *http.Request) string {
 	return host
 }
 
-// CheckHost refuses a request that calls a server by another name than the hosts, which are in lower case; nil: any name. The error is a text
-// for the client; server is the server's name at the start of it.
+// CheckHost refuses a request that calls a server by another name than the hosts, which are in lower case; nil: any name. The error is a
+// text for the client; server is the server's name at the start of it.
 func CheckHost(server string, hosts []string, r *http.Request) error {
 	if hosts == nil || r.Host == "" || slices.Contains(hosts, hostName(r.Host)) {
 		return nil

@@ -56,7 +56,8 @@ func NewIdentity(t testing.TB, commonName string, signer *Identity) *Identity {
 
 // signVersion1 encodes a certificate without version and extensions, which crypto/x509 cannot do.
 func signVersion1(t testing.TB, of, signer *Identity) []byte {
-	algorithm := pkix.AlgorithmIdentifier{Algorithm: asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 1, 11}, Parameters: asn1.NullRawValue} // RSA with SHA-256
+	rsaWithSHA256 := asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 1, 11}
+	algorithm := pkix.AlgorithmIdentifier{Algorithm: rsaWithSHA256, Parameters: asn1.NullRawValue}
 	public, err := x509.MarshalPKIXPublicKey(&of.key.PublicKey)
 	require.NoError(t, err)
 	type validity struct{ From, To time.Time }
@@ -68,7 +69,14 @@ func signVersion1(t testing.TB, of, signer *Identity) []byte {
 		Validity  validity
 		Subject   pkix.RDNSequence
 		Key       asn1.RawValue
-	}{big.NewInt(1), algorithm, signer.subject, validity{now.Add(-time.Hour), now.Add(5 * 365 * 24 * time.Hour)}, of.subject, asn1.RawValue{FullBytes: public}})
+	}{
+		big.NewInt(1),
+		algorithm,
+		signer.subject,
+		validity{now.Add(-time.Hour), now.Add(5 * 365 * 24 * time.Hour)},
+		of.subject,
+		asn1.RawValue{FullBytes: public},
+	})
 	require.NoError(t, err)
 	digest := sha256.Sum256(content)
 	signature, err := rsa.SignPKCS1v15(rand.Reader, signer.key, crypto.SHA256, digest[:])

@@ -48,10 +48,19 @@ func Open(c Config) (*Node, error) {
 	conf.SnapshotThreshold = math.MaxUint64 // a snapshot would only slow it down
 	conf.NoLegacyTelemetry = true
 	conf.Logger = hclog.NewNullLogger()
-	transport := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{Stream: c.Streams, MaxPool: 3, Timeout: 10 * time.Second, Logger: conf.Logger})
+	transport := raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream:  c.Streams,
+		MaxPool: 3,
+		Timeout: 10 * time.Second,
+		Logger:  conf.Logger,
+	})
 	members := raft.Configuration{}
 	for name, address := range c.Members {
-		members.Servers = append(members.Servers, raft.Server{Suffrage: raft.Voter, ID: raft.ServerID(name), Address: raft.ServerAddress(address)})
+		members.Servers = append(members.Servers, raft.Server{
+			Suffrage: raft.Voter,
+			ID:       raft.ServerID(name),
+			Address:  raft.ServerAddress(address),
+		})
 	}
 	snapshots := raft.NewDiscardSnapshotStore()
 	if err := raft.BootstrapCluster(conf, n.wal, n.wal, snapshots, transport, members); err != nil {
