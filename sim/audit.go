@@ -41,7 +41,7 @@ func newAudit(w *World) *audit {
 // time moves.
 func (a *audit) run() {
 	w, n := a.world, a.world.decider
-	if n == nil || n.daemon == nil || n.daemon.tree == nil || !n.daemon.ready || n.daemon.stopping || n.daemon.life.Paused || n.daemon.mailboxes.suspended > 0 {
+	if n == nil || !n.daemon.canAnswer() {
 		return
 	}
 	if a.daemon != n.daemon {
@@ -59,6 +59,12 @@ func (a *audit) run() {
 		a.next = w.clock.Now().Add(auditPause)
 		a.query(asked)
 	}
+}
+
+// canAnswer reports whether the daemon, if there is one, serves, and neither it nor an actor of it is stopped.
+func (d *daemon) canAnswer() bool {
+	serves := d != nil && d.tree != nil && d.ready && !d.stopping
+	return serves && !d.life.Paused && d.mailboxes.suspended <= 0
 }
 
 // query asks the daemon for the status of these jobs, and steps until it has answered.

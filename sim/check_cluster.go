@@ -11,9 +11,11 @@ import (
 func ClusterCheckers() []Checker {
 	return []Checker{
 		&checkAcknowledged{}, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkReported{}, &checkParse{}, &checkIDs{},
-		&checkDepends{}, &checkRecords{}, &checkLocks{}, &checkLive{}, checkReplicas{}, checkSettled{}, &checkFinal{}, checkMasters{},
-		&checkSlots{}, newCheckMarks(), &checkFilters{}, &checkOwnRules{}, &checkHolds{}, &checkLimits{}, &checkStartOrder{}, &checkTable{}, checkReplay{}, &checkOwners{},
-		checkRest{}, &checkClientOrders{}, &checkConfd{}, &checkLogins{}, &checkFound{}, checkRunDirs{}, &checkVanished{}, &checkOutput{}, &checkPrograms{}, checkConnections{}, &checkFence{},
+		&checkDepends{}, &checkRecords{}, &checkLocks{}, &checkLive{}, checkReplicas{}, checkSettled{}, &checkFinal{},
+		checkMasters{}, &checkSlots{}, newCheckMarks(), &checkFilters{}, &checkOwnRules{}, &checkHolds{}, &checkLimits{},
+		&checkStartOrder{}, &checkTable{}, checkReplay{}, &checkOwners{}, checkRest{}, &checkClientOrders{}, &checkConfd{},
+		&checkLogins{}, &checkFound{}, checkRunDirs{}, &checkVanished{}, &checkOutput{}, &checkPrograms{}, checkConnections{},
+		&checkFence{},
 	}
 }
 

@@ -116,8 +116,8 @@ const answersAfterError = 2 * time.Minute
 // restartMax is the time within which an actor that has panicked, and those that it asks, work again.
 const restartMax = 10 * time.Second
 
-// check reports a server that is late. One whose daemon has ended owes nothing. The time in which a daemon or its actors are stopped does not count,
-// nor the time in which a node cannot make its configuration durable.
+// check reports a server that is late. One whose daemon has ended owes nothing. The time in which a daemon or its actors are stopped does
+// not count, nor the time in which a node cannot make its configuration durable.
 func (c *checkConfd) check(now time.Time) error {
 	c.due = slices.DeleteFunc(c.due, func(d dueAnswer) bool { return d.server.daemon.node.daemon != d.server.daemon })
 	for i, d := range c.due {
@@ -143,7 +143,8 @@ func (c *checkConfd) final(w *World) error {
 			return err
 		}
 		if at.Config != nil && n.daemon.queries.serial != at.Config.Serial {
-			return fmt.Errorf("%s has the configuration with serial number %d, and answers from %d", n.name, at.Config.Serial, n.daemon.queries.serial)
+			return fmt.Errorf("%s has the configuration with serial number %d, and answers from %d",
+				n.name, at.Config.Serial, n.daemon.queries.serial)
 		}
 	}
 	return nil

@@ -277,7 +277,8 @@ func (c *checkExpected) passed(w *World, chosen *lockingJob, urgency int) error 
 	}
 	patience := c.patience(now)
 	if wait := now.Sub(c.since); wait > patience && priority <= urgency && excludeEachOther(oldest.ops[0], chosen.ops[0]) {
-		return fmt.Errorf("job %d was chosen before job %d, which has been the oldest for %v and wants the same locks", chosen.id, oldest.id, wait)
+		return fmt.Errorf("job %d was chosen before job %d, which has been the oldest for %v and wants the same locks",
+			chosen.id, oldest.id, wait)
 	}
 	return nil
 }

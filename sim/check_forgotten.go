@@ -15,8 +15,8 @@ type (
 	}
 )
 
-// checkForgotten: an ended job whose file was removed by hand is forgotten when somebody asks for the file. A list that is asked for later has the
-// same jobs as the questions for one, unless a fault is being repaired.
+// checkForgotten: an ended job whose file was removed by hand is forgotten when somebody asks for the file. A list that is asked for later
+// has the same jobs as the questions for one, unless a fault is being repaired.
 type checkForgotten struct {
 	missed map[int64]time.Time // first, since the last fault
 }
@@ -38,7 +38,8 @@ func (c *checkForgotten) See(w *World, event any) error {
 	case removedListed:
 		at, missed := c.missed[e.id]
 		if missed && w.Job(e.id) == nil && e.sent.Sub(at) > forgetMax && w.disturbance.noneSince(at) {
-			return fmt.Errorf("job %d is listed; its file was removed, and %v ago somebody who wants it was told that there is no such job", e.id, w.clock.Now().Sub(at))
+			return fmt.Errorf("job %d is listed; its file was removed, and %v ago somebody who wants it was told that there is no such job",
+				e.id, w.clock.Now().Sub(at))
 		}
 	}
 	return nil

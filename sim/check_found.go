@@ -17,8 +17,8 @@ type jobRead struct {
 	node         *node // that has answered
 }
 
-// checkFound: who asks for an acknowledged job that is in the queue, or in the archive of the node that answers, finds it, whatever happens to the
-// job meanwhile. A file that was replaced from outside, or that a failing disk does not give, is no job.
+// checkFound: who asks for an acknowledged job that is in the queue, or in the archive of the node that answers, finds it, whatever happens
+// to the job meanwhile. A file that was replaced from outside, or that a failing disk does not give, is no job.
 type checkFound struct {
 	garbled map[int64]bool
 	failed  time.Time // the last failure of a disk

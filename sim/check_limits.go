@@ -84,8 +84,8 @@ func (c *checkLimits) stillMatches(w *World, id int64, v verdict) bool {
 	return known && now.text == v.text
 }
 
-// countByRule counts the working jobs that were chosen under the current rules, and to which the rule still applies: one about locks may apply
-// to one opcode only.
+// countByRule counts the working jobs that were chosen under the current rules, and to which the rule still applies: one about locks may
+// apply to one opcode only.
 func (c *checkLimits) countByRule(w *World, id int64) error {
 	mine, chosen := c.picked[id]
 	if !chosen || mine.verdict.action.Verb != filter.RateLimit || !w.effective.known || mine.generation != w.effective.generation {

@@ -7,8 +7,8 @@ import (
 	"lockstep/core/job"
 )
 
-// checkOutput: output that died with its job process is said. The first opcode whose end no process has written, so that the daemon has failed
-// it, has one log entry output-cut if its command has begun. An opcode whose process has written its end has none.
+// checkOutput: output that died with its job process is said. The first opcode whose end no process has written, so that the daemon has
+// failed it, has one log entry output-cut if its command has begun. An opcode whose process has written its end has none.
 type checkOutput struct {
 	begun   map[string]bool // by opcode and tag: commands that have begun
 	garbled map[int64]bool
@@ -56,7 +56,12 @@ func (c *checkOutput) judge(e fileChanged) error {
 		begun := c.begun[opcodeKey(i, e.tag)]
 		switch {
 		case begun && byDaemon && first && cuts != 1:
-			return fmt.Errorf("the command of opcode %d of job %d has begun, and died with its process: its log says %d times that output is missing", i, e.id, cuts)
+			return fmt.Errorf(
+				"the command of opcode %d of job %d has begun, and died with its process: its log says %d times that output is missing",
+				i,
+				e.id,
+				cuts,
+			)
 		case cuts > 0 && !byDaemon:
 			return fmt.Errorf("opcode %d of job %d is %s, and its log says that its process has died: %s", i, e.id, op.Status, op.Result)
 		}

@@ -84,7 +84,8 @@ func (c *checkParse) checkFile(name string, f *simdisk.File) error {
 }
 
 func parse(name string, data []byte) (err error) {
-	if id, isRecord := paths.ParseRecordName(path.Base(name)); isRecord && (name == paths.RecordPath(id) || name == paths.ArchivedRecordPath(id)) {
+	id, isRecord := paths.ParseRecordName(path.Base(name))
+	if isRecord && (name == paths.RecordPath(id) || name == paths.ArchivedRecordPath(id)) {
 		_, err = record.Decode(data)
 		return err
 	}
@@ -107,7 +108,15 @@ func parse(name string, data []byte) (err error) {
 		if !path.IsAbs(strings.TrimSuffix(string(data), "\n")) {
 			err = fmt.Errorf("%q is no directory", data)
 		}
-	case paths.ConfigExtraPath, paths.ConfigHistoryPath, paths.ConfigHistoryOlderPath, paths.VersionPath, paths.LocksPath, paths.LocksJournalPath, paths.FreeLocksPath, paths.FreeLocksJournalPath, paths.DrainPath:
+	case paths.ConfigExtraPath,
+		paths.ConfigHistoryPath,
+		paths.ConfigHistoryOlderPath,
+		paths.VersionPath,
+		paths.LocksPath,
+		paths.LocksJournalPath,
+		paths.FreeLocksPath,
+		paths.FreeLocksJournalPath,
+		paths.DrainPath:
 	default:
 		if strings.HasPrefix(name, paths.SsconfPrefix) {
 			return nil

@@ -115,7 +115,12 @@ func requireRecord(w *World, id, on int64, status job.Status) error {
 	content, _ := w.disk.Surviving(paths.RecordPath(id))
 	r, err := record.Decode(content)
 	if end, known := r.DependencyEnd(on); err != nil || !known || end != status {
-		return fmt.Errorf("job %d depends on job %d, which is archived: power loss, or another master, would leave no record that it ended with %s", id, on, status)
+		return fmt.Errorf(
+			"job %d depends on job %d, which is archived: power loss, or another master, would leave no record that it ended with %s",
+			id,
+			on,
+			status,
+		)
 	}
 	return nil
 }

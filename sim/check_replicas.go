@@ -29,7 +29,8 @@ func (checkReplicas) See(w *World, event any) error {
 	switch e := event.(type) {
 	case entriesApplied:
 		if want := e.node.cluster.expected.running; !maps.Equal(e.running, want) {
-			return fmt.Errorf("having applied %d, %s remembers the running jobs %v; they are %v", e.node.cluster.replica.Active.AppliedIndex(), e.node.name, e.running, want)
+			return fmt.Errorf("having applied %d, %s remembers the running jobs %v; they are %v",
+				e.node.cluster.replica.Active.AppliedIndex(), e.node.name, e.running, want)
 		}
 		for _, name := range e.touched {
 			if inArchive(name) && e.node.cluster.rebuilt {

@@ -28,7 +28,8 @@ func (checkRest) See(w *World, event any) error {
 			return nil
 		}
 		if j := w.Job(e.process.job); j == nil || opSummary(j) != e.summary {
-			return fmt.Errorf("job %d rests at %s since %.3f s ago; what is committed says %s", e.process.job, e.summary, w.clock.Now().Sub(e.since).Seconds(), committedText(j))
+			return fmt.Errorf("job %d rests at %s since %.3f s ago; what is committed says %s",
+				e.process.job, e.summary, w.clock.Now().Sub(e.since).Seconds(), committedText(j))
 		}
 	case opPermitted:
 		return permitted(w, e)

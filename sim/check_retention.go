@@ -120,7 +120,10 @@ func (c *checkRetention) rest(w *World) error {
 			return fmt.Errorf("job %d is in the queue and in the archive", id)
 		}
 		j := w.Job(id)
-		if !settled || j == nil || !j.Status().Final() || now.Sub(endOf(j)) < s.ArchiveAfter(0)+retentionSlack || now.Sub(j.Received.Time()) < mayBeRepeated+retentionSlack {
+		if !settled || j == nil || !j.Status().Final() {
+			continue
+		}
+		if now.Sub(endOf(j)) < s.ArchiveAfter(0)+retentionSlack || now.Sub(j.Received.Time()) < mayBeRepeated+retentionSlack {
 			continue
 		}
 		if !c.isKept(w, j, c.names[w.tagOf(id)], s, true) {

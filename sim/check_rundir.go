@@ -22,7 +22,8 @@ func (checkRunDirs) See(w *World, event any) error {
 		for _, p := range n.machine.processes {
 			hasLockFile := n.machine.livelocks[p.livelock] == p // without one it has written its end
 			if p.launched && hasLockFile && !p.inRunDir() {
-				return fmt.Errorf("daemon %d runs with %s, and process %d of job %d lives in %s", n.daemon.number, n.machine.runDir, p.pid, p.job, path.Dir(p.livelock))
+				return fmt.Errorf("daemon %d runs with %s, and process %d of job %d lives in %s",
+					n.daemon.number, n.machine.runDir, p.pid, p.job, path.Dir(p.livelock))
 			}
 		}
 	}

@@ -69,5 +69,6 @@ func (c *checkStarts) changed(w *World, e fileChanged) error {
 	if b.count >= patience.Tries && w.clock.Now().Sub(b.first) >= patience.Time {
 		return nil
 	}
-	return fmt.Errorf("job %d is failed after %d starts, none of which permitted anything: %s", e.id, b.count, bytes.TrimSpace(e.job.Ops[0].Result))
+	return fmt.Errorf("job %d is failed after %d starts, none of which permitted anything: %s",
+		e.id, b.count, bytes.TrimSpace(e.job.Ops[0].Result))
 }

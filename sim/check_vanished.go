@@ -11,8 +11,8 @@ type checkVanished struct {
 	since map[*process]time.Time // when the process could first notice; the queue has been missing since then
 }
 
-// vanishedMax is the time after which such a process has ended: a minute until it looks, a minute of attempts to write, and half as much for
-// pauses and the end of a call.
+// vanishedMax is the time after which such a process has ended: a minute until it looks, a minute of attempts to write, and half as much
+// for pauses and the end of a call.
 const vanishedMax = 150 * time.Second
 
 func (*checkVanished) Name() string { return "processes without a queue" }

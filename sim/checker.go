@@ -24,7 +24,10 @@ func AllCheckers() []Checker {
 	return []Checker{
 		&checkAcknowledged{}, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkReported{},
 		&checkSlots{}, &checkParse{}, &checkIDs{}, &checkLive{}, &checkLocks{}, &checkTable{}, checkReplay{}, &checkOwners{},
-		&checkDepends{}, &checkRecords{}, &checkNames{}, &checkHolds{}, &checkWithheld{}, &checkRetention{}, &checkFilters{}, &checkOwnRules{}, &checkLimits{}, &checkStartOrder{}, &checkExpected{}, checkRest{}, &checkClientOrders{}, &checkStarts{}, &checkBegun{}, newCheckMarks(), &checkLogins{}, &checkFound{}, &checkEdited{}, &checkVanished{}, &checkOutput{}, &checkForgotten{}, &checkPrograms{}, checkConnections{}, checkRunDirs{},
+		&checkDepends{}, &checkRecords{}, &checkNames{}, &checkHolds{}, &checkWithheld{}, &checkRetention{}, &checkFilters{},
+		&checkOwnRules{}, &checkLimits{}, &checkStartOrder{}, &checkExpected{}, checkRest{}, &checkClientOrders{},
+		&checkStarts{}, &checkBegun{}, newCheckMarks(), &checkLogins{}, &checkFound{}, &checkEdited{}, &checkVanished{},
+		&checkOutput{}, &checkForgotten{}, &checkPrograms{}, checkConnections{}, checkRunDirs{},
 		&checkConfig{}, &checkReservations{}, &checkSsconf{}, &checkConfd{},
 	}
 }

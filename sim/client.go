@@ -73,8 +73,14 @@ func (s *submission) outcome() outcome {
 
 func (w *World) newClient() *client {
 	c := &client{world: w, number: len(w.clients) + 1}
-	c.rpc = &rpcClient{world: w, node: w.nodes[len(w.clients)%len(w.nodes)], thread: kernel.NewThread(w.kernel, w.life), followsMaster: w.oracle != nil, mayDrop: true,
-		as: budget.Client{Name: fmt.Sprintf("client-%d", c.number)}}
+	c.rpc = &rpcClient{
+		world:         w,
+		node:          w.nodes[len(w.clients)%len(w.nodes)],
+		thread:        kernel.NewThread(w.kernel, w.life),
+		followsMaster: w.oracle != nil,
+		mayDrop:       true,
+		as:            budget.Client{Name: fmt.Sprintf("client-%d", c.number)},
+	}
 	w.clients = append(w.clients, c)
 	return c
 }
@@ -296,8 +302,8 @@ func (c *client) release(id int64, done func()) {
 	next()
 }
 
-// releaseLost releases the jobs with a hold whose answer was lost: it may have come into force after the release of the same client, which has
-// then used another connection. It reports whether there are any.
+// releaseLost releases the jobs with a hold whose answer was lost: it may have come into force after the release of the same client, which
+// has then used another connection. It reports whether there are any.
 func (w *World) releaseLost() bool {
 	ids := w.lostHolds
 	w.lostHolds = nil

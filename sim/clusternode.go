@@ -112,8 +112,14 @@ func (d *daemon) joinCluster() {
 	if !m.replica.Restoring() {
 		m.rebuildExpected(runs.AppliedIndex())
 	}
-	d.ports.Cluster = &supervisor.Cluster{Log: runs, Name: n.name, Applier: replication.Applier{Node: n.uuid(), Incarnation: fmt.Sprintf("%s-run-%d", n.name, n.daemons), Unsynced: true}, Times: m.replica.Times,
-		OnMastership: d.mastershipChanged, OnMembers: func([]*messages.Member) {}}
+	d.ports.Cluster = &supervisor.Cluster{
+		Log:          runs,
+		Name:         n.name,
+		Applier:      replication.Applier{Node: n.uuid(), Incarnation: fmt.Sprintf("%s-run-%d", n.name, n.daemons), Unsynced: true},
+		Times:        m.replica.Times,
+		OnMastership: d.mastershipChanged,
+		OnMembers:    func([]*messages.Member) {},
+	}
 	tree, err := supervisor.Node(d.ports, d.settings)
 	if err != nil {
 		panic(fmt.Errorf("sim: %w", err)) // a bug of the simulator

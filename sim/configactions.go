@@ -16,8 +16,9 @@ func (s *configSession) act() {
 		s.port, s.reserveSome, s.reserveSome, s.reserveSome, s.commit, s.commit, s.holdLock, s.holdLock, s.flush,
 	}
 	if s.world.options.Seed%5 > 2 { // the other seeds keep their runs
-		actions = append(actions, s.shareLock, s.shareLock, s.reserveAddress, s.reserveAddress, s.releaseAddress, s.releaseAddress, s.ownInstance, s.ownInstance,
-			s.updateNetwork, s.updateNetwork, s.destroyWithoutLock)
+		actions = append(actions,
+			s.shareLock, s.shareLock, s.reserveAddress, s.reserveAddress, s.releaseAddress, s.releaseAddress,
+			s.ownInstance, s.ownInstance, s.updateNetwork, s.updateNetwork, s.destroyWithoutLock)
 	}
 	actions[s.rng.IntN(len(actions))]()
 }
@@ -31,10 +32,16 @@ func (s *configSession) updateOne() {
 		}
 		object := doc.objects()[key]
 		to := changedObject{docKey: key, mark: s.newMark(), serial: object.Serial + 1}
-		method := map[string]string{kindCluster: "updateCluster", kindNodes: "updateNode", kindGroups: "updateNodeGroup", kindInstances: "updateInstance"}[key.kind]
+		method := map[string]string{
+			kindCluster:   "updateCluster",
+			kindNodes:     "updateNode",
+			kindGroups:    "updateNodeGroup",
+			kindInstances: "updateInstance",
+		}[key.kind]
 		s.later(time.Duration(max(0, s.rng.IntN(100)-50))*time.Millisecond, func() {
-			s.change(&configChange{method: method, objects: []changedObject{to}}, []any{edited(object.raw, map[string]any{"tags": []string{to.mark}})}, isBusyNull,
-				func(configAnswer) { s.next() })
+			change := &configChange{method: method, objects: []changedObject{to}}
+			tagged := edited(object.raw, map[string]any{"tags": []string{to.mark}})
+			s.change(change, []any{tagged}, isBusyNull, func(configAnswer) { s.next() })
 		})
 	}, s.next)
 }
@@ -75,8 +82,8 @@ func (s *configSession) addInstance() {
 				"hvparams": struct{}{}, "beparams": struct{}{}, "osparams": struct{}{}, "osparams_private": struct{}{}, "admin_state": "down",
 				"admin_state_source": "admin", "nics": []any{nic}, "disks": []string{}, "disks_active": false, "serial_no": 1, "ctime": 1, "mtime": 1,
 				"uuid": to.uuid, "tags": []string{to.mark}}
-			s.change(&configChange{method: "addInstance", objects: []changedObject{to}, commits: slices.Clone(s.ips)}, []any{instance, s.identity(), false}, isNoSuccess,
-				func(configAnswer) { s.next() })
+			change := &configChange{method: "addInstance", objects: []changedObject{to}, commits: slices.Clone(s.ips)}
+			s.change(change, []any{instance, s.identity(), false}, isNoSuccess, func(configAnswer) { s.next() })
 		})
 	})
 }
@@ -130,15 +137,29 @@ func (s *configSession) setStatus(uuid string) {
 func (s *configSession) addDisk(instance string) {
 	s.disks++
 	to := changedObject{docKey: docKey{kindDisks, s.diskName()}, serial: 1}
-	disk := map[string]any{"dev_type": "plain", "logical_id": []string{"xenvg", s.diskName()}, "children": []any{}, "nodes": []string{"n1-uuid"},
-		"iv_name": "", "size": 1024, "mode": "rw", "params": struct{}{}, "uuid": to.uuid, "serial_no": 1, "ctime": 1, "mtime": 1}
-	s.change(&configChange{method: "addInstanceDisk", objects: []changedObject{to}}, []any{instance, disk, nil, false}, isNoSuccess, func(a configAnswer) {
+	disk := map[string]any{
+		"dev_type":   "plain",
+		"logical_id": []string{"xenvg", s.diskName()},
+		"children":   []any{},
+		"nodes":      []string{"n1-uuid"},
+		"iv_name":    "",
+		"size":       1024,
+		"mode":       "rw",
+		"params":     struct{}{},
+		"uuid":       to.uuid,
+		"serial_no":  1,
+		"ctime":      1,
+		"mtime":      1,
+	}
+	addition := &configChange{method: "addInstanceDisk", objects: []changedObject{to}}
+	s.change(addition, []any{instance, disk, nil, false}, isNoSuccess, func(a configAnswer) {
 		if a.outcome != acknowledged || s.rng.IntN(2) == 0 {
 			s.next()
 			return
 		}
 		to.removed = true
-		s.change(&configChange{method: "removeInstanceDisk", objects: []changedObject{to}}, []any{instance, to.uuid}, isNoSuccess, func(configAnswer) { s.next() })
+		removal := &configChange{method: "removeInstanceDisk", objects: []changedObject{to}}
+		s.change(removal, []any{instance, to.uuid}, isNoSuccess, func(configAnswer) { s.next() })
 	})
 }
 
@@ -244,7 +265,8 @@ func (s *configSession) commit() {
 				return
 			}
 			ip := addresses[0]
-			s.change(&configChange{method: "commitReleaseTemporaryIp", frees: []string{ip}}, []any{simNetwork, ip}, never, func(configAnswer) { s.next() })
+			release := &configChange{method: "commitReleaseTemporaryIp", frees: []string{ip}}
+			s.change(release, []any{simNetwork, ip}, never, func(configAnswer) { s.next() })
 		})
 	})
 }

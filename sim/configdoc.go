@@ -67,7 +67,13 @@ const (
 
 // containers are the containers by kind.
 func (d *configDoc) containers() map[string]map[string]*docObject {
-	return map[string]map[string]*docObject{kindNodes: d.Nodes, kindGroups: d.Groups, kindInstances: d.Instances, kindDisks: d.Disks, kindNetworks: d.Networks}
+	return map[string]map[string]*docObject{
+		kindNodes:     d.Nodes,
+		kindGroups:    d.Groups,
+		kindInstances: d.Instances,
+		kindDisks:     d.Disks,
+		kindNetworks:  d.Networks,
+	}
 }
 
 // objects are all objects that checkers follow.

@@ -33,7 +33,8 @@ func (s *configSession) ownInstance() {
 		"admin_state_source": "admin", "nics": []any{}, "disks": []string{}, "disks_active": false, "serial_no": 1, "ctime": 1, "mtime": 1,
 		"uuid": own.uuid, "tags": []string{}}
 	to := changedObject{docKey: docKey{kindInstances, own.uuid}, serial: 1}
-	s.change(&configChange{method: "addInstance", objects: []changedObject{to}}, []any{instance, s.identity(), false}, isNoSuccess, func(a configAnswer) {
+	change := &configChange{method: "addInstance", objects: []changedObject{to}}
+	s.change(change, []any{instance, s.identity(), false}, isNoSuccess, func(a configAnswer) {
 		s.ownChanged(own, a, 3+s.rng.IntN(5), func() {})
 	})
 }
@@ -172,8 +173,9 @@ func (s *configSession) updateNetwork() {
 	s.read(func(doc *configDoc) {
 		object := doc.Networks[plainNetwork]
 		to := changedObject{docKey: docKey{kindNetworks, plainNetwork}, mark: s.newMark(), serial: object.Serial + 1}
-		s.change(&configChange{method: "updateNetwork", objects: []changedObject{to}}, []any{edited(object.raw, map[string]any{"tags": []string{to.mark}})}, isBusyNull,
-			func(configAnswer) { s.next() })
+		change := &configChange{method: "updateNetwork", objects: []changedObject{to}}
+		tagged := edited(object.raw, map[string]any{"tags": []string{to.mark}})
+		s.change(change, []any{tagged}, isBusyNull, func(configAnswer) { s.next() })
 	}, s.next)
 }
 
@@ -188,7 +190,8 @@ func sameObjects(first, second *configDoc) error {
 	for _, key := range slices.SortedFunc(maps.Keys(a), compareKeys) {
 		was, is := a[key], b[key]
 		if is == nil || is.Serial != was.Serial || is.mark() != was.mark() {
-			return fmt.Errorf("%s %s has changed while a session had the shared configuration lock: from %s to %s", key.kind, key.uuid, objectText(was), objectText(is))
+			return fmt.Errorf("%s %s has changed while a session had the shared configuration lock: from %s to %s",
+				key.kind, key.uuid, objectText(was), objectText(is))
 		}
 	}
 	if len(a) != len(b) {
@@ -227,8 +230,8 @@ func (c *checkConfig) own(w *World, e ownSeen) error {
 			size = d.Size
 		}
 		if i.PrimaryNode != e.want.primary || !slices.Equal(i.Disks, e.want.disks) || size != e.want.size {
-			return fmt.Errorf("in %s instance %s of session %d has primary node %s, disks %v, size %d; its session was told %s, %v, %d", where, e.want.uuid,
-				e.want.session.number, i.PrimaryNode, i.Disks, size, e.want.primary, e.want.disks, e.want.size)
+			return fmt.Errorf("in %s instance %s of session %d has primary node %s, disks %v, size %d; its session was told %s, %v, %d",
+				where, e.want.uuid, e.want.session.number, i.PrimaryNode, i.Disks, size, e.want.primary, e.want.disks, e.want.size)
 		}
 	}
 	return nil

@@ -90,7 +90,15 @@ func newConfigSession(k *configWork, c *client) *configSession {
 	}
 	m.lastPid++
 	life := &kernel.Lifetime{}
-	p := &process{machine: m, pid: m.lastPid, life: life, thread: kernel.NewThread(w.kernel, life), stdin: &pipe{}, stdout: &pipe{}, launched: true}
+	p := &process{
+		machine:  m,
+		pid:      m.lastPid,
+		life:     life,
+		thread:   kernel.NewThread(w.kernel, life),
+		stdin:    &pipe{},
+		stdout:   &pipe{},
+		launched: true,
+	}
 	p.livelock = fmt.Sprintf("%ssession_%d_%d", m.livelockDir(), s.number, p.pid)
 	m.livelocks[p.livelock] = p
 	m.sessions = append(m.sessions, s)

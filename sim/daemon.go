@@ -82,16 +82,39 @@ func newDaemon(n *node) *daemon {
 	}
 	boxes := &mailboxes{kernel: w.kernel, life: d.life, observe: n.onDelivery, alter: alter}
 	d.mailboxes = boxes
-	d.env = kit.New(kit.Options{Log: traceLog(w.trace, n.prefix()), Clock: actorClock{w.clock, d.life}, Mailbox: boxes.produce, Rand: w.rng.Uint64})
+	d.env = kit.New(kit.Options{
+		Log:     traceLog(w.trace, n.prefix()),
+		Clock:   actorClock{w.clock, d.life},
+		Mailbox: boxes.produce,
+		Rand:    w.rng.Uint64,
+	})
 	n.machine.lastPid++
 	livelock := n.machine.newLivelock(persistence.DaemonLivelock, n.machine.lastPid, nil)
-	d.ports = supervisor.Ports{Env: d.env, Files: n.disk, Processes: newSpawner(d), Owners: newOwnerWatch(d, livelock), Callers: newCallerWatch(d)}
+	d.ports = supervisor.Ports{
+		Env:       d.env,
+		Files:     n.disk,
+		Processes: newSpawner(d),
+		Owners:    newOwnerWatch(d, livelock),
+		Callers:   newCallerWatch(d),
+	}
 	d.ports.Console = w.options.Browsers
 	d.queries = &queryServer{daemon: d}
 	d.ports.Confd = d.queries
-	d.settings = supervisor.Settings{Livelock: livelock, BootID: n.machine.boot(), Locks: lock.Settings{Hierarchy: lock.Implied, BypassAfter: bypassAfter},
-		About: luxi.About{PID: n.machine.lastPid}, NewUUID: w.newUUID, Random: w.randomOctets, MaxStarts: w.options.Starts,
-		Writers: w.options.Writers, Catalogue: opcode.Builtin(), Limits: supervisor.DefaultLimits(), Patience: w.mutations.Patience, StartUnblocked: w.mutations.StartUnblocked, GanetiJobs: w.options.Ganeti}
+	d.settings = supervisor.Settings{
+		Livelock:       livelock,
+		BootID:         n.machine.boot(),
+		Locks:          lock.Settings{Hierarchy: lock.Implied, BypassAfter: bypassAfter},
+		About:          luxi.About{PID: n.machine.lastPid},
+		NewUUID:        w.newUUID,
+		Random:         w.randomOctets,
+		MaxStarts:      w.options.Starts,
+		Writers:        w.options.Writers,
+		Catalogue:      opcode.Builtin(),
+		Limits:         supervisor.DefaultLimits(),
+		Patience:       w.mutations.Patience,
+		StartUnblocked: w.mutations.StartUnblocked,
+		GanetiJobs:     w.options.Ganeti,
+	}
 	return d
 }
 

@@ -52,8 +52,10 @@ const (
 	faultKindCount // number of kinds
 )
 
-var faultNames = [faultKindCount]string{"", "kill", "reboot", "crash", "partition", "slow", "pause", "wipe", "transfer", "full", "stop", "starve", "lost-queue", "older-queue",
-	"panic", "stall", "disk", "process", "spawn", "drop", "away"}
+var faultNames = [faultKindCount]string{
+	"", "kill", "reboot", "crash", "partition", "slow", "pause", "wipe", "transfer", "full", "stop", "starve",
+	"lost-queue", "older-queue", "panic", "stall", "disk", "process", "spawn", "drop", "away",
+}
 
 func (s Fault) String() string {
 	text := fmt.Sprintf("%s@%d", faultNames[s.Kind], s.At)
@@ -206,7 +208,8 @@ func (c *injector) perform(kind faultKind, n *node) {
 		n.copyOrRestoreQueue()
 	case faultTransfer:
 		n.tracef(TopicFault, "is told to hand the mastership over")
-		n.daemon.request(supervisor.Replicator(n.daemon.env), &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER}, 10*time.Second, func(any) {})
+		transfer := &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER}
+		n.daemon.request(supervisor.Replicator(n.daemon.env), transfer, 10*time.Second, func(any) {})
 	case faultFull:
 		c.fillDisk(n)
 	case faultStop:

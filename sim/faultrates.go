@@ -29,7 +29,10 @@ type FaultRates struct {
 // are for clusters only: "partition" cuts nodes off and makes them slow, "pause" suspends
 // daemons, "wipe" empties disks, "transfer" transfers the mastership, "lost-queue" takes the
 // power of a machine, which comes back without the queue's directory, "older-queue" with an earlier copy of it.
-var FaultKinds = []string{"crash", "reboot", "disk", "full", "process", "panic", "stall", "drop", "stop", "starve", "partition", "pause", "wipe", "transfer", "lost-queue", "older-queue"}
+var FaultKinds = []string{
+	"crash", "reboot", "disk", "full", "process", "panic", "stall", "drop", "stop", "starve", "partition", "pause",
+	"wipe", "transfer", "lost-queue", "older-queue",
+}
 
 // clusterFaultKinds are the kinds for clusters only.
 var clusterFaultKinds = []string{"partition", "pause", "wipe", "transfer", "lost-queue", "older-queue"}

@@ -310,8 +310,8 @@ func ofOneProgram(jobs [][]OpSpec) [][]OpSpec {
 			base := string(op)
 			switch {
 			case ganetis:
-				kept = append([]string{[]string{"delay 0.01", "delay 0.3", "delay 2 a", "delay 0.01 a", "delay 0.3 b", "delay 1 a b"}[len(base)%6]}, kept...)
-				base = strings.Join(kept, " ")
+				delays := []string{"delay 0.01", "delay 0.3", "delay 2 a", "delay 0.01 a", "delay 0.3 b", "delay 1 a b"}
+				base = strings.Join(append([]string{delays[len(base)%6]}, kept...), " ")
 			case name != "run":
 				base = strings.Join(append([]string{"run run_for=0.01"}, kept...), " ")
 			}

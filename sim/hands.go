@@ -12,7 +12,8 @@ import (
 )
 
 // hands are an operator who changes what a daemon finds at its start, in a run over random work: the daemon gets another run directory, and
-// settings.json is edited, well or badly. The operator has separate dice, so that the other work of a seed does not depend on these changes.
+// settings.json is edited, well or badly. The operator has separate dice, so that the other work of a seed does not depend on these
+// changes.
 type hands struct {
 	world *World
 	rng   *rand.Rand
@@ -59,7 +60,12 @@ func (h *hands) edit() {
 		return
 	}
 	h.edits++
-	texts := []string{`{"archive_after": 0.5, "keep_last": 2}`, `{"order": "plain", "lock_bypass_after": 1.5}`, `{"archive_after": 0.5, "keep_last": 3, `, `[%d`}
+	texts := []string{
+		`{"archive_after": 0.5, "keep_last": 2}`,
+		`{"order": "plain", "lock_bypass_after": 1.5}`,
+		`{"archive_after": 0.5, "keep_last": 3, `,
+		`[%d`,
+	}
 	text := texts[h.rng.IntN(len(texts))]
 	if text == `[%d` {
 		text = fmt.Sprintf(text, h.edits)

@@ -30,7 +30,12 @@ type injector struct {
 }
 
 func newInjector(w *World, f FaultRates) *injector {
-	c := &injector{world: w, rates: f, rng: rand.New(rand.NewPCG(w.options.Seed, 0xc4a05)), later: rand.New(rand.NewPCG(w.options.Seed, 0x01de4))}
+	c := &injector{
+		world: w,
+		rates: f,
+		rng:   rand.New(rand.NewPCG(w.options.Seed, 0xc4a05)),
+		later: rand.New(rand.NewPCG(w.options.Seed, 0x01de4)),
+	}
 	for _, n := range w.nodes {
 		c.attachDisk(n)
 	}
@@ -177,7 +182,10 @@ func (n *node) refusesWrite(op string, call simdisk.Call) error {
 const queueMissing = "no queue"
 
 // diskFullOps are the steps of which one is chosen whose writes fail: all, or one step, as with a quota on a directory.
-var diskFullOps = []string{"", "", "", "run-job", "submit-job", "serial", "start-job", "end-job", "archive-job", "locks", "config", "settings", "apply", queueMissing}
+var diskFullOps = []string{
+	"", "", "", "run-job", "submit-job", "serial", "start-job", "end-job", "archive-job", "locks", "config", "settings",
+	"apply", queueMissing,
+}
 
 // fillDisk makes the disk of a node full for a while.
 func (c *injector) fillDisk(n *node) {

@@ -45,7 +45,16 @@ type machine struct {
 }
 
 func newMachine(n *node) *machine {
-	return &machine{world: n.world, node: n, lastPid: 1000, runDir: runDirs[0], livelocks: map[string]*process{}, formerBoots: map[string]bool{}, bootNotes: map[int64]string{}, priorities: map[int64]int{}}
+	return &machine{
+		world:       n.world,
+		node:        n,
+		lastPid:     1000,
+		runDir:      runDirs[0],
+		livelocks:   map[string]*process{},
+		formerBoots: map[string]bool{},
+		bootNotes:   map[int64]string{},
+		priorities:  map[int64]int{},
+	}
 }
 
 func (m *machine) newLivelock(name string, pid int, owner *process) string {

@@ -41,9 +41,11 @@ var AllMutations = slices.Concat([]Mutation{
 	{"late-data-sync", "a file replaces another before its data is synced", Mutations{Disk: simdisk.Mutations{SkipDataSync: true}}},
 	{"kept-files", "a removed file stays on the disk", Mutations{Disk: simdisk.Mutations{KeepsRemoved: true}}},
 	{"torn-appends", "every third append to a file omits its last byte", Mutations{Disk: simdisk.Mutations{TornAppends: true}}},
-	{"late-writes", "two successive writes of a job file reach the disk in reverse order", Mutations{Disk: simdisk.Mutations{LateWrites: true}}},
+	{"late-writes", "two successive writes of a job file reach the disk in reverse order",
+		Mutations{Disk: simdisk.Mutations{LateWrites: true}}},
 	{"lost-serial", "the serial is not written", Mutations{Disk: simdisk.Mutations{Loses: "serial"}}},
-	{"started-twice", "no write of a job's start reaches the disk, and the job process begins whatever livelock the file names", Mutations{Disk: simdisk.Mutations{Loses: "start-job,run-job"}, AnyLivelock: true}},
+	{"started-twice", "no write of a job's start reaches the disk, and the job process begins whatever livelock the file names",
+		Mutations{Disk: simdisk.Mutations{Loses: "start-job,run-job"}, AnyLivelock: true}},
 	{"nameless", "the daemon does not recognise a repeated submission", Mutations{Alter: hidesRequestNames}},
 	{"unsynced-ends", "the job process does not sync the write of the job's end", Mutations{UnsyncedEnds: true}},
 	{"blind-adoption", "the daemon takes a living process of an earlier daemon for dead", Mutations{BlindAdoption: true}},
@@ -57,15 +59,26 @@ var AllMutations = slices.Concat([]Mutation{
 	{"forgotten-programs", "the locks of programs are not written to the journal", Mutations{Alter: losesPrograms}},
 	{"no-marks", "nothing is taken for the proof that a process has not begun its job", Mutations{NoMarks: true}},
 	{"late-mark", "a job process says until its first write that it has not begun the job", Mutations{LateMark: true}},
-	{"stale-mark", "the daemon believes after a boot what a lock file said before the boot, which a power loss may have changed", Mutations{StaleMark: true}},
+	{"stale-mark", "the daemon believes after a boot what a lock file said before the boot, which a power loss may have changed",
+		Mutations{StaleMark: true}},
 	{"missing-mark", "a missing lock file is taken for the proof that a process has not begun its job", Mutations{MissingIsProof: true}},
-	{"marker-only", "orphans of a process whose end the daemon did not see are found by their marker only, not by their session", Mutations{MarkerOnly: true}},
-	{"no-deaths", "the lock manager does not learn that an owner has died", Mutations{Alter: drops("daemon/core/locks", &messages.OwnerDied{}, &messages.OwnersProbed{}, &messages.JobCleanedUp{})}},
+	{"marker-only", "orphans of a process whose end the daemon did not see are found by their marker only, not by their session",
+		Mutations{MarkerOnly: true}},
+	{"no-deaths", "the lock manager does not learn that an owner has died",
+		Mutations{Alter: drops("daemon/core/locks", &messages.OwnerDied{}, &messages.OwnersProbed{}, &messages.JobCleanedUp{})}},
 	{"unwritten-release", "a release of all locks is not written to the journal", Mutations{Alter: dropsReleases}},
 	{"unwritten-free-locks", "free locks are not written to their journal", Mutations{Alter: dropsFreeLocks}},
 	{"no-lock-bound", "a waiting lock request may be overtaken without bound", Mutations{Alter: disablesBypassLimit}},
-	{"first-opcodes-only", "the scheduler knows the locks of the first opcode of a job alone, and a waiting lock request may be overtaken without bound", Mutations{Alter: hidesLaterLocks}},
-	{"unrecorded-ends", "the end of an archived job is not recorded beside its dependents, and a job that the master does not have counts as missing", Mutations{Alter: recordsNoEnds}},
+	{
+		"first-opcodes-only",
+		"the scheduler knows the locks of the first opcode of a job alone, and a waiting lock request may be overtaken without bound",
+		Mutations{Alter: hidesLaterLocks},
+	},
+	{
+		"unrecorded-ends",
+		"the end of an archived job is not recorded beside its dependents, and a job that the master does not have counts as missing",
+		Mutations{Alter: recordsNoEnds},
+	},
 	{"lost-names", "the names of new jobs are not written", Mutations{Alter: losesNames}},
 	{"lost-authors", "the author of a cancel is not written to the job's record", Mutations{Alter: losesAuthors}},
 	{"lost-holds", "the hold of a job is not written to its record", Mutations{Alter: losesHolds}},
@@ -75,41 +88,53 @@ var AllMutations = slices.Concat([]Mutation{
 	{"lost-logins", "the table of sessions is not written", Mutations{Disk: simdisk.Mutations{Loses: "sessions"}}},
 	{"lost-logouts", "a log-out is acknowledged, and the session stays", Mutations{Alter: losesLogouts}},
 	{"ageless-logins", "the sessions that a daemon finds when it starts seem to be in use", Mutations{Alter: renewsSessions}},
-	{"hasty-retention", "the queue archives jobs a millisecond after their end if it archives any", Mutations{Alter: altersRetention("archive_after", "0.001")}},
+	{"hasty-retention", "the queue archives jobs a millisecond after their end if it archives any",
+		Mutations{Alter: altersRetention("archive_after", "0.001")}},
 	{"kept-none", "the queue keeps no last jobs of a name", Mutations{Alter: altersRetention("keep_last", "0")}},
 	{"blind-to-archive", "who asks for a job's file does not find it in the archive", Mutations{Alter: hidesArchive}},
-	{"unheard-misses", "the queue does not learn that the file of an ended job was missed", Mutations{Alter: drops("daemon/queue", &messages.JobFileMissed{})}},
+	{"unheard-misses", "the queue does not learn that the file of an ended job was missed",
+		Mutations{Alter: drops("daemon/queue", &messages.JobFileMissed{})}},
 	{"unset-aside", "settings that cannot be read are taken for the defaults", Mutations{Alter: hidesDamage}},
 	{"no-retention", "the queue archives no jobs without a request", Mutations{Alter: altersRetention("archive_after", "0")}},
 	{"all-succeed", "every end of a job is reported to the scheduler as a success", Mutations{Alter: allSucceed}},
 	{"burnt-starts", "the first failed start fails the job", Mutations{Patience: jobs.RetryLimit{Tries: 1}}},
 	{"marked-all", "every job that waits for its start is shown as waiting for locks", Mutations{NewAlter: marksAll}},
 	{"lasting-marks", "a job that is shown as waiting for locks is shown so until its process reports", Mutations{Alter: keepsMarks}},
-	{"no-verdicts", "the scheduler does not learn of changed filter rules", Mutations{Alter: drops("daemon/core/scheduler", &messages.VerdictsChanged{})}},
+	{"no-verdicts", "the scheduler does not learn of changed filter rules",
+		Mutations{Alter: drops("daemon/core/scheduler", &messages.VerdictsChanged{})}},
 	{"unjudged", "new jobs get no verdict of the filter rules", Mutations{Alter: skipsVerdicts}},
 	{"equal-priorities", "the scheduler takes urgent jobs for normal ones", Mutations{Alter: hidesPriorities}},
 	{"unheard-ends", "the scheduler does not learn that jobs have ended", Mutations{Alter: dropsEnds}},
-	{"paused-get-locks", "the lock manager does not learn which jobs are paused", Mutations{Alter: drops("daemon/core/locks", &messages.SetLockPause{})}},
+	{"paused-get-locks", "the lock manager does not learn which jobs are paused",
+		Mutations{Alter: drops("daemon/core/locks", &messages.SetLockPause{})}},
 	{"rejected-go-on", "a job that a rule rejects gets the permission for its next opcode", Mutations{Alter: permitsRejected}},
-	{"forgotten-pauses", "a lock manager that restarts does not learn for which of Ganeti's processes requests are withheld", Mutations{Alter: forgetsWithheld}},
+	{"forgotten-pauses", "a lock manager that restarts does not learn for which of Ganeti's processes requests are withheld",
+		Mutations{Alter: forgetsWithheld}},
 	{"greater-limits", "the limit of a RATE_LIMIT rule is three higher than the rule says", Mutations{Alter: raisesLimits}},
 	{"no-reason-limits", "rate limits in reason trails have no effect", Mutations{Alter: hidesRateLimits}},
 	{"no-ageing", "the weight of waiting jobs does not fall with their age", Mutations{Alter: neverAges}},
 	{"unblocked-starts", "no job is started before its locks are free, however long it waits", Mutations{StartUnblocked: true}},
 	{"moved-promises", "each end of a job makes the scheduler forget its reservations", Mutations{NewAlter: movesPromises}},
 	{"held-reports", "a job process that has asked for permission reports no progress until it has it", Mutations{DelayReports: true}},
-	{"unheard-progress", "the queue does not receive the progress of job processes", Mutations{Alter: drops("daemon/queue", &messages.JobProgressed{})}},
+	{"unheard-progress", "the queue does not receive the progress of job processes",
+		Mutations{Alter: drops("daemon/queue", &messages.JobProgressed{})}},
 	{"lost-wishes", "a client order that reaches the queue after the job's end gets no answer", Mutations{Alter: dropsLateAnswers}},
-	{"untold-progress", "the progress of a job is not replicated before its process asks to begin the next opcode", Mutations{Alter: dropsProgress}},
+	{"untold-progress", "the progress of a job is not replicated before its process asks to begin the next opcode",
+		Mutations{Alter: dropsProgress}},
 	{"hasty-log", "an entry of the log counts as committed before a majority has it", Mutations{Log: consensus.Mutations{Hasty: true}}},
 	{"skipped-entry", "the second node does not apply every seventh entry of the log", Mutations{Log: consensus.Mutations{Skips: "n2"}}},
 	{"forgotten-jobs", "a replicator that starts does not know which jobs run on which node", Mutations{Alter: dropsRunning}},
 	{"no-fence", "a new master does not wait until the jobs of the former master have ended", Mutations{Alter: noFence}},
-	{"lets-in", "a node that has lost its queue, but not its log, starts with an empty queue, or an older one", Mutations{AdmitLostQueue: true}},
-	{"unsynced-entries", "a node does not sync the files of the log's entries, and notes the entries as durable", Mutations{Disk: simdisk.Mutations{SkipSyncAll: true}}},
-	{"early-notes", "a node notes the entries of the log as durable two seconds before it syncs their files", Mutations{Log: consensus.Mutations{NotesFirst: true}}},
-	{"forgotten-file-system", "a node syncs one of two file systems before it notes entries as durable", Mutations{Disk: simdisk.Mutations{ForgetsQueue: true}}},
-	{"ignored-sync-errors", "a node notes entries as durable although the sync of their files has failed", Mutations{Disk: simdisk.Mutations{HidesSyncErrors: true}}},
+	{"lets-in", "a node that has lost its queue, but not its log, starts with an empty queue, or an older one",
+		Mutations{AdmitLostQueue: true}},
+	{"unsynced-entries", "a node does not sync the files of the log's entries, and notes the entries as durable",
+		Mutations{Disk: simdisk.Mutations{SkipSyncAll: true}}},
+	{"early-notes", "a node notes the entries of the log as durable two seconds before it syncs their files",
+		Mutations{Log: consensus.Mutations{NotesFirst: true}}},
+	{"forgotten-file-system", "a node syncs one of two file systems before it notes entries as durable",
+		Mutations{Disk: simdisk.Mutations{ForgetsQueue: true}}},
+	{"ignored-sync-errors", "a node notes entries as durable although the sync of their files has failed",
+		Mutations{Disk: simdisk.Mutations{HidesSyncErrors: true}}},
 	{"early-service", "a master serves before it has applied its log", Mutations{Log: consensus.Mutations{ServesEarly: true}}},
 	{"unsynced-leave", "an orderly stop says that the files do not need the log, and does not sync them", Mutations{LeavesUnsynced: true}},
 	{"lost-records", "the storage of a node's configuration does not receive every second record of the log", Mutations{Alter: losesRecords}},
@@ -119,7 +144,11 @@ var AllMutations = slices.Concat([]Mutation{
 }, configMutations)
 
 // clusterMutations are the names of the mutations that need several nodes.
-var clusterMutations = []string{"hasty-log", "skipped-entry", "forgotten-jobs", "no-fence", "lets-in", "no-master", "untold-progress", "unsynced-entries", "early-notes", "forgotten-file-system", "ignored-sync-errors", "early-service", "unsynced-leave", "lost-records", "unnumbered-snapshots", "unnumbered-starts"}
+var clusterMutations = []string{
+	"hasty-log", "skipped-entry", "forgotten-jobs", "no-fence", "lets-in", "no-master", "untold-progress",
+	"unsynced-entries", "early-notes", "forgotten-file-system", "ignored-sync-errors", "early-service", "unsynced-leave",
+	"lost-records", "unnumbered-snapshots", "unnumbered-starts",
+}
 
 // FindMutation returns the mutations of a name, and none for "". An unknown name is an error that
 // lists the names.
@@ -176,7 +205,9 @@ func callsNothingOff(_ string, m any) any {
 // hidesArchive makes the gateway read another file than that of an archived job.
 func hidesArchive(_ string, m any) any {
 	r, is := m.(*messages.AccessStore)
-	if read := r.GetRead(); is && (read.GetOp() == "query-job" || read.GetOp() == "wait-job") && strings.HasPrefix(read.Path, paths.ArchiveDir) {
+	read := r.GetRead()
+	asksForJob := read.GetOp() == "query-job" || read.GetOp() == "wait-job"
+	if is && asksForJob && strings.HasPrefix(read.Path, paths.ArchiveDir) {
 		hidden := proto.CloneOf(r)
 		hidden.GetRead().Path = paths.ArchiveDir + "/none"
 		return hidden
@@ -187,7 +218,9 @@ func hidesArchive(_ string, m any) any {
 // hidesDamage makes a damaged file of one line an empty object. Journals have several lines.
 func hidesDamage(_ string, m any) any {
 	r, is := m.(*messages.AccessStoreResult)
-	if content := r.GetRead().GetContent(); is && bytes.HasPrefix(content, []byte("{")) && !bytes.Contains(content, []byte("\n")) && !json.Valid(content) {
+	content := r.GetRead().GetContent()
+	isObjectLine := bytes.HasPrefix(content, []byte("{")) && !bytes.Contains(content, []byte("\n"))
+	if is && isObjectLine && !json.Valid(content) {
 		hidden := proto.CloneOf(r)
 		hidden.GetRead().Content = []byte("{}")
 		return hidden

@@ -140,8 +140,12 @@ func (o *operator) settings() map[string]any {
 	case 1:
 		order := rng.IntN(3)
 		// No further dice: the runs of known seeds do not change.
-		return map[string]any{"order": []string{config.OrderExpected, config.OrderWeights, config.OrderPlain}[order], "reserve_after": []float64{0, 0.1, 3600}[order],
-			"archive_after": []float64{0.5, 0.5, 0}[order], "keep_last": 1}
+		return map[string]any{
+			"order":         []string{config.OrderExpected, config.OrderWeights, config.OrderPlain}[order],
+			"reserve_after": []float64{0, 0.1, 3600}[order],
+			"archive_after": []float64{0.5, 0.5, 0}[order],
+			"keep_last":     1,
+		}
 	case 2:
 		return map[string]any{"predictive_tick": []float64{0.01, 0.1, 1, 30}[rng.IntN(4)], "predictive_ticks": 1 + rng.IntN(5)}
 	default:

@@ -36,7 +36,11 @@ func firstPosition(files map[string][]byte) journal.Position {
 
 // configPosition returns the configuration that the files of a node have together.
 func (n *node) configPosition() (journal.Position, error) {
-	files := journal.Files{TempRes: dataOf(n.disk, paths.TempResPath), Extra: dataOf(n.disk, paths.ConfigExtraPath), Journal: dataOf(n.disk, paths.ConfigJournalPath)}
+	files := journal.Files{
+		TempRes: dataOf(n.disk, paths.TempResPath),
+		Extra:   dataOf(n.disk, paths.ConfigExtraPath),
+		Journal: dataOf(n.disk, paths.ConfigJournalPath),
+	}
 	if raw := dataOf(n.disk, paths.ConfigPath); raw != nil {
 		var err error
 		if files.Config, _, err = journal.DecodeConfig(raw); err != nil {
@@ -58,9 +62,11 @@ func (n *node) compareConfig(want journal.Position) error {
 	case at.Number != want.Number:
 		return fmt.Errorf("%s has record %d of the configuration, and %d is the last one committed", n.name, at.Number, want.Number)
 	case !bytes.Equal(a.Config, b.Config):
-		return fmt.Errorf("%s has another configuration after record %d: %.60q, and %.60q is what was committed", n.name, at.Number, a.Config, b.Config)
+		return fmt.Errorf("%s has another configuration after record %d: %.60q, and %.60q is what was committed",
+			n.name, at.Number, a.Config, b.Config)
 	case !bytes.Equal(a.TempRes, b.TempRes):
-		return fmt.Errorf("%s has other reservations after record %d: %.60q, and %.60q is what was committed", n.name, at.Number, a.TempRes, b.TempRes)
+		return fmt.Errorf("%s has other reservations after record %d: %.60q, and %.60q is what was committed",
+			n.name, at.Number, a.TempRes, b.TempRes)
 	}
 	return nil
 }

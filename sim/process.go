@@ -204,7 +204,11 @@ func (p *process) load() (*jobproc.Process, error) {
 	if j.Livelock != p.livelock && !p.machine.world.mutations.AnyLivelock {
 		return nil, fmt.Errorf("the job's file names another process: %s", j.Livelock)
 	}
-	return jobproc.NewProcess(j, p.launchSpecs, jobproc.Identity{Livelock: p.livelock, Pid: p.pid, ReportSizeMax: p.machine.world.options.ReportMax})
+	return jobproc.NewProcess(j, p.launchSpecs, jobproc.Identity{
+		Livelock:      p.livelock,
+		Pid:           p.pid,
+		ReportSizeMax: p.machine.world.options.ReportMax,
+	})
 }
 
 // exit is an orderly end: the lock file is removed, then the process ends. With a complaint the process gives up before it

@@ -32,7 +32,15 @@ func (w *World) newProgram(number int, n *node) *program {
 	m := n.machine
 	m.lastPid++
 	life := &kernel.Lifetime{}
-	p := &process{machine: m, pid: m.lastPid, life: life, thread: kernel.NewThread(w.kernel, life), stdin: &pipe{}, stdout: &pipe{}, launched: true}
+	p := &process{
+		machine:  m,
+		pid:      m.lastPid,
+		life:     life,
+		thread:   kernel.NewThread(w.kernel, life),
+		stdin:    &pipe{},
+		stdout:   &pipe{},
+		launched: true,
+	}
 	p.livelock = fmt.Sprintf("%sprogram_%d_%d", m.livelockDir(), number, p.pid)
 	m.livelocks[p.livelock] = p
 	made := &program{world: w, process: p, name: fmt.Sprintf("program-%d", number),
@@ -51,7 +59,8 @@ func (p *program) tracef(format string, args ...any) {
 	p.world.trace.addf(TopicProcess, "%s: %s", p.name, fmt.Sprintf(format, args...))
 }
 
-// take asks for locks until the program has them, and then calls taken. Items are "name" for an exclusive and "name:shared" for a shared lock.
+// take asks for locks until the program has them, and then calls taken. Items are "name" for an exclusive and "name:shared" for a shared
+// lock.
 func (p *program) take(items []string, taken func()) {
 	var request [][2]string
 	p.wants = nil
@@ -206,6 +215,9 @@ func (k *programWork) next(p *program) {
 
 // locks draws locks that jobs want too, in lock order.
 func (k *programWork) locks() []string {
-	all := [][]string{{"node/a"}, {"node/a:shared"}, {"node/b"}, {"node/a", "node/b"}, {"instance/i", "node/a:shared"}, {"instance/i"}, {"node-res/a"}}
+	all := [][]string{
+		{"node/a"}, {"node/a:shared"}, {"node/b"}, {"node/a", "node/b"},
+		{"instance/i", "node/a:shared"}, {"instance/i"}, {"node-res/a"},
+	}
 	return all[k.rng.IntN(len(all))]
 }

@@ -127,7 +127,9 @@ var doors = []door{
 	{"Query", func(id int64) []any {
 		return []any{"job", []string{"id", "opresult"}, []any{"==", "id", id}}
 	}, hasCell},
-	{"WaitForJobChange", func(id int64) []any { return []any{id, []string{"opstatus"}, nil, 1 << 40, 0} }, func(json.RawMessage) bool { return true }},
+	{"WaitForJobChange", func(id int64) []any {
+		return []any{id, []string{"opstatus"}, nil, 1 << 40, 0}
+	}, func(json.RawMessage) bool { return true }},
 	{"LockstepWhy", func(id int64) []any { return []any{id} }, func(json.RawMessage) bool { return true }},
 	{"LockstepListJobs", func(id int64) []any { return []any{answer.JobSelection{IDs: []int64{id}}} }, isListed},
 }

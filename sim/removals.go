@@ -11,8 +11,8 @@ import (
 	"lockstep/core/wire"
 )
 
-// removals is an operator who removes files of ended jobs from the queue's directory, and a client who then asks for these jobs, in a run over
-// random work on one node. They have separate dice, so that the other work of a seed does not depend on them.
+// removals is an operator who removes files of ended jobs from the queue's directory, and a client who then asks for these jobs, in a run
+// over random work on one node. They have separate dice, so that the other work of a seed does not depend on them.
 type removals struct {
 	world *World
 	rng   *rand.Rand

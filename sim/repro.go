@@ -51,7 +51,22 @@ func (c Repro) Run(sink func(Line)) (Result, error) {
 			return Result{}, err
 		}
 	}
-	return Run(c.Seed, RunOptions{Steps: c.Steps, Faults: faults, Nodes: c.Nodes, Config: c.Config, Readers: c.Readers, Holders: c.Holders, Ganeti: c.Ganeti, Crowd: c.Crowd, Hands: c.Hands, Removals: c.Removals, Programs: c.Programs, Mutations: mutations, Schedule: c.Schedule, Sink: sink}), nil
+	return Run(c.Seed, RunOptions{
+		Steps:     c.Steps,
+		Faults:    faults,
+		Nodes:     c.Nodes,
+		Config:    c.Config,
+		Readers:   c.Readers,
+		Holders:   c.Holders,
+		Ganeti:    c.Ganeti,
+		Crowd:     c.Crowd,
+		Hands:     c.Hands,
+		Removals:  c.Removals,
+		Programs:  c.Programs,
+		Mutations: mutations,
+		Schedule:  c.Schedule,
+		Sink:      sink,
+	}), nil
 }
 
 // checkNodes refuses faults and mutations that need several nodes.

@@ -61,8 +61,20 @@ func Run(seed uint64, o RunOptions) Result {
 	rng := rand.New(rand.NewPCG(seed, 0xd1ce))
 	clients := configClients(seed, o.Config)
 	browsers := browserCount(seed)
-	w := New(Options{Seed: seed, Networks: clients > 0, Browsers: browsers > 0, Ganeti: o.Nodes <= 1 && ganetiSeed(seed, o.Ganeti), Slots: 1 + rng.IntN(4), Starts: 1 + rng.IntN(3), Writers: 1 + rng.IntN(4),
-		ReportMax: 1 << (20 * (seed % 2)), FaultRates: DrawFaultRates(rng, rand.New(rand.NewPCG(seed, 0xfa17)), o.Faults), Sink: o.Sink, Nodes: o.Nodes, Mutations: o.Mutations})
+	w := New(Options{
+		Seed:       seed,
+		Networks:   clients > 0,
+		Browsers:   browsers > 0,
+		Ganeti:     o.Nodes <= 1 && ganetiSeed(seed, o.Ganeti),
+		Slots:      1 + rng.IntN(4),
+		Starts:     1 + rng.IntN(3),
+		Writers:    1 + rng.IntN(4),
+		ReportMax:  1 << (20 * (seed % 2)),
+		FaultRates: DrawFaultRates(rng, rand.New(rand.NewPCG(seed, 0xfa17)), o.Faults),
+		Sink:       o.Sink,
+		Nodes:      o.Nodes,
+		Mutations:  o.Mutations,
+	})
 	if w.oracle != nil {
 		w.injector.clusterRates = DrawClusterFaultRates(rand.New(rand.NewPCG(seed, 0xc1a5)), o.Faults)
 		if mixesTimes(seed) {
@@ -108,8 +120,8 @@ func Run(seed uint64, o RunOptions) Result {
 	return r
 }
 
-// addOthers adds what is beside the clients of the work: an operator between the starts of daemons, a crowd, programs, and on a single node an
-// operator who removes files.
+// addOthers adds what is beside the clients of the work: an operator between the starts of daemons, a crowd, programs, and on a single node
+// an operator who removes files.
 func (w *World) addOthers(seed uint64, o RunOptions) {
 	w.hands = newHands(w, seed, o.Hands)
 	if w.oracle == nil {
@@ -186,7 +198,16 @@ func (w *World) runToEnd(work *workload) {
 
 // workDone reports whether no work is left, and no step can change what a checker sees.
 func (w *World) workDone(work *workload) bool {
-	return work.done() && w.config.done() && w.browsers.done() && w.readers.done() && w.holders.done() && w.programWork.done() && w.crowd.done() && w.removals.done() && w.kernel.Idle() && w.unfinished() == nil
+	return work.done() &&
+		w.config.done() &&
+		w.browsers.done() &&
+		w.readers.done() &&
+		w.holders.done() &&
+		w.programWork.done() &&
+		w.crowd.done() &&
+		w.removals.done() &&
+		w.kernel.Idle() &&
+		w.unfinished() == nil
 }
 
 // finish asks the daemon for all jobs until it answers, and runs the final checks.

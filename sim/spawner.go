@@ -55,7 +55,15 @@ func (s *spawner) newThread() *kernel.Thread {
 // Start spawns the process of a job and goes through the handshake with it.
 func (s *spawner) Start(start uint64, started jobs.Job, to *actor.PID) {
 	id := started.ID
-	a := &attempt{spawner: s, start: start, id: id, number: started.Start, ganetis: started.Program == messages.JobProgram_GANETI_JOB, to: to, thread: s.newThread()}
+	a := &attempt{
+		spawner: s,
+		start:   start,
+		id:      id,
+		number:  started.Start,
+		ganetis: started.Program == messages.JobProgram_GANETI_JOB,
+		to:      to,
+		thread:  s.newThread(),
+	}
 	s.attempts[start] = a
 	a.thread.Do(a.spawn)
 }

@@ -36,7 +36,12 @@ func (s *storedConfig) read(d *simdisk.Disk) *model.Config {
 	if err != nil {
 		return nil
 	}
-	r, err := journal.Recover(journal.Files{Config: c, Extra: dataOf(d, paths.ConfigExtraPath), TempRes: dataOf(d, paths.TempResPath), Journal: dataOf(d, paths.ConfigJournalPath)}, false)
+	r, err := journal.Recover(journal.Files{
+		Config:  c,
+		Extra:   dataOf(d, paths.ConfigExtraPath),
+		TempRes: dataOf(d, paths.TempResPath),
+		Journal: dataOf(d, paths.ConfigJournalPath),
+	}, false)
 	if err != nil {
 		return nil
 	}

@@ -169,7 +169,17 @@ func New(o Options) *World {
 	}
 	dice := rand.NewPCG(o.Seed, orderDice)
 	rng := rand.New(dice)
-	w := &World{options: o, mutations: o.Mutations, dice: dice, rng: rng, life: &kernel.Lifetime{}, kernel: kernel.New(rng), clock: kernel.NewClock(), checkers: o.Checkers, moments: map[processMoment][]func(){}}
+	w := &World{
+		options:   o,
+		mutations: o.Mutations,
+		dice:      dice,
+		rng:       rng,
+		life:      &kernel.Lifetime{},
+		kernel:    kernel.New(rng),
+		clock:     kernel.NewClock(),
+		checkers:  o.Checkers,
+		moments:   map[processMoment][]func(){},
+	}
 	w.trace = &trace{clock: w.clock, sum: fnvOffset, sink: o.Sink}
 	w.populate()
 	w.injector = newInjector(w, o.FaultRates)

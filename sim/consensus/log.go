@@ -123,9 +123,16 @@ func NewLog(s *kernel.Kernel, c *kernel.Clock, rng *rand.Rand) *Log {
 
 // NewReplica adds a node.
 func (c *Log) NewReplica(name string) *Replica {
-	r := &Replica{consensus: c, name: name, Address: name + ":1", Renewed: func(time.Time) {}, Sync: func() error { return nil }, Failed: func(error) {},
-		Noting: func(uint64) error { return nil },
-		Times:  replication.InitialTimes()}
+	r := &Replica{
+		consensus: c,
+		name:      name,
+		Address:   name + ":1",
+		Renewed:   func(time.Time) {},
+		Sync:      func() error { return nil },
+		Failed:    func(error) {},
+		Noting:    func(uint64) error { return nil },
+		Times:     replication.InitialTimes(),
+	}
 	c.replicas = append(c.replicas, r)
 	return r
 }

@@ -31,7 +31,8 @@ func (n *Active) extendLease() {
 	if !n.announced {
 		return
 	}
-	if until := n.majorityContact(func(p *peer) time.Time { return p.acked }).Add(n.lease(n.term)); until.After(n.leaseUntil) && until.After(n.now()) {
+	until := n.majorityContact(func(p *peer) time.Time { return p.acked }).Add(n.lease(n.term))
+	if until.After(n.leaseUntil) && until.After(n.now()) {
 		n.leaseUntil = until
 		n.Renewed(until)
 	}

@@ -38,7 +38,8 @@ var Mixes = []Mix{
 	{"verify", "frequent verify runs of all nodes, beside creations and small jobs", []share{
 		{4, (*planner).verify}, {10, (*planner).create}, {30, (*planner).power}}},
 	{"maintenance", "nodes are evacuated and then taken out for an hour, beside the ordinary work", []share{
-		{2, (*planner).evacuateAndMaintain}, {8, (*planner).create}, {3, (*planner).replaceDisks}, {30, (*planner).power}, {15, (*planner).query}}},
+		{2, (*planner).evacuateAndMaintain}, {8, (*planner).create}, {3, (*planner).replaceDisks},
+		{30, (*planner).power}, {15, (*planner).query}}},
 	{"quiet", "instances are started, stopped and shown: next to no contention", []share{
 		{2, (*planner).power}, {1, (*planner).query}}},
 	{"bursts", "long quiet spells, then very many disk repairs or creations at once", []share{

@@ -142,7 +142,8 @@ func (p *planner) storageCopy() {
 	if p.rng.IntN(3) == 0 {
 		mode = ""
 	}
-	p.add("storage-copy", p.op(p.drawSeconds(60, 900), "instance/"+p.anyInstance().name, fmt.Sprintf("node/n%d", node+1), storageLock(node, mode)))
+	p.add("storage-copy",
+		p.op(p.drawSeconds(60, 900), "instance/"+p.anyInstance().name, fmt.Sprintf("node/n%d", node+1), storageLock(node, mode)))
 }
 
 // storageSnapshot reads a storage for a moment, some of them at once.
