@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 const patience = 30 * time.Second
@@ -115,6 +116,7 @@ func TestWhatIsLeftOfALeaderThatNobodySawEnd(t *testing.T) {
 func TestWhatIsLeftOfALeaderThatHasNotBeenReaped(t *testing.T) {
 	s := newSession(t)
 	require.NoError(t, s.cmd.Process.Kill())
+	require.NoError(t, unix.Waitid(unix.P_PID, s.cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)) // it is dead, and not reaped
 	require.Equal(t, []int{s.member}, s.kill(t))
 }
 
