@@ -58,9 +58,15 @@ type Config struct {
 // Props makes the actor.
 func Props(c Config) *actor.Props {
 	return kit.NumberedProps(c.Env, "clusterconfig", func(incarnation uint32) actor.Actor {
-		a := &clusterconfig{config: c, incarnation: incarnation, store: store.NewClient(c.Store, incarnation),
-			storage: configstore.NewClient(c.ConfigStore, incarnation), callers: callers{port: c.Owners}, lockCalls: newLockCalls(c.Locks, incarnation),
-			distributor: distributor.NewClient(c.Distributor, incarnation)}
+		a := &clusterconfig{
+			config:      c,
+			incarnation: incarnation,
+			store:       store.NewClient(c.Store, incarnation),
+			storage:     configstore.NewClient(c.ConfigStore, incarnation),
+			callers:     callers{port: c.Owners},
+			lockCalls:   lockCalls{kit.NewAsker[*locks.OperateResult](c.Locks, incarnation)},
+			distributor: distributor.NewClient(c.Distributor, incarnation),
+		}
 		a.locks.daemon = c.Destruction
 		return a
 	})
@@ -171,9 +177,9 @@ func (c *clusterconfig) handle(ctx actor.Context, message any, sender *actor.PID
 			c.dropDead(ctx, m.dead...)
 		}
 	case *messages.LocksStarted:
-		c.lockCalls.repeat(ctx)
+		c.lockCalls.Repeat(ctx)
 	case *locks.OperateResult:
-		c.lockCalls.answered(ctx, m)
+		c.lockCalls.Answered(ctx, m.Request, m)
 	default:
 		kit.Unexpected(ctx)
 	}

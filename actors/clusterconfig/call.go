@@ -7,6 +7,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/configstore"
+	"lockstep/actors/kit"
 	"lockstep/actors/locks"
 	"lockstep/core/config/calls"
 	"lockstep/core/config/journal"
@@ -178,39 +179,9 @@ func errorOf(f *messages.Failure) *calls.Error { return &calls.Error{Class: f.Cl
 
 // lockCalls are the open calls to the lock manager. LocksStarted repeats them.
 type lockCalls struct {
-	to   *actor.PID
-	last uint64 // number of the last call
-	open []*lockCall
-}
-
-type lockCall struct {
-	message  *locks.Operate
-	answered func(ctx actor.Context, a *locks.OperateResult)
-}
-
-func newLockCalls(to *actor.PID, incarnation uint32) lockCalls {
-	return lockCalls{to: to, last: uint64(incarnation) << 32}
+	kit.Asker[*locks.OperateResult]
 }
 
 func (l *lockCalls) ask(ctx actor.Context, op locks.Operation, answered func(actor.Context, *locks.OperateResult)) {
-	l.last++
-	call := &lockCall{&locks.Operate{Request: l.last, Operation: op}, answered}
-	l.open = append(l.open, call)
-	ctx.Request(l.to, call.message)
-}
-
-func (l *lockCalls) repeat(ctx actor.Context) {
-	for _, call := range l.open {
-		ctx.Request(l.to, call.message)
-	}
-}
-
-func (l *lockCalls) answered(ctx actor.Context, m *locks.OperateResult) {
-	for i, call := range l.open {
-		if call.message.Request == m.Request {
-			l.open = append(l.open[:i:i], l.open[i+1:]...)
-			call.answered(ctx, m)
-			return
-		}
-	}
+	l.Ask(ctx, func(n uint64) any { return &locks.Operate{Request: n, Operation: op} }, answered)
 }

@@ -96,7 +96,8 @@ func (c *codec) recover(m *recoverFiles) *recovered {
 	return &recovered{m.request, s, err}
 }
 
-// codecClient sends requests to the codec, one at a time.
+// codecClient sends requests to the codec, one at a time. It is no kit.Asker, because a request is never repeated: a codec that
+// fails takes its actor with it.
 type codecClient struct {
 	pid  *actor.PID
 	last uint64 // number of the last request

@@ -35,7 +35,8 @@ type Answer interface{ GetRequest() uint64 }
 
 // Conversation is the part of an actor that asks other actors on behalf of one client. At most one question is open.
 // A question stays open, and each answer with its number counts, until the next question or End. Late answers are
-// dropped. The zero value has no open question.
+// dropped. The zero value has no open question. It is no kit.Asker, because a question has many answers, and may be one that must
+// not be sent twice (Once).
 type Conversation struct {
 	// number is that of the open question. It grows with each question and each End, so that no two questions of one
 	// actor share a number.

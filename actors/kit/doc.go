@@ -28,5 +28,5 @@
 //   - After Stopping, user messages still arrive while the children stop.
 //   - A panic loses the message being handled, without a notice to its sender.
 //   - SetReceiveTimeout, Stash and ReenterAfter are forbidden. Use [SendAfter], a slice
-//     of messages, and messages with request numbers instead.
+//     of messages, and messages with request numbers ([Asker]) instead.
 package kit

@@ -68,7 +68,7 @@ func Props(c Config) *actor.Props {
 			submissions: newSubmissions(c.Livelock, c.GanetiJobs),
 			verdicts:    newVerdicts(incarnation),
 			holds:       newHolds(),
-			callOffs:    newCallOffs(incarnation),
+			callOffs:    kit.NewAsker[*messages.CallOffResult](c.Jobs, incarnation),
 			subscribers: newSubscribers(),
 			launcher:    launcher{retained: kept, ganetiJobs: c.GanetiJobs},
 		}
@@ -91,7 +91,7 @@ type queue struct {
 	submissions *submissions
 	verdicts    *verdicts
 	holds       holds
-	callOffs    callOffs
+	callOffs    kit.Asker[*messages.CallOffResult] // a new jobs actor gets the open ones again
 	archiver    archiver
 	subscribers *subscribers
 	launcher    launcher
@@ -174,14 +174,14 @@ func (q *queue) handle(ctx actor.Context, message any, sender *actor.PID) {
 	case *messages.AwaitJobCleanup:
 		q.awaitCleanup(ctx, sender, m)
 	case *messages.CallOffResult:
-		q.calledOff(ctx, m)
+		q.callOffs.Answered(ctx, m.Request, m)
 	case *messages.JobReturned:
 		q.returned(ctx, m)
 	case *messages.ListUnfinishedJobs:
 		q.sendUnfinishedJobs(ctx, m.Request)
 	case *messages.JobsActorStarted:
 		q.adoptAll(ctx)
-		q.repeatCallOffs(ctx)
+		q.callOffs.Repeat(ctx)
 	case *messages.ListActiveJobsResult:
 		q.activeJobsListed(ctx, m)
 	case *clusterconfig.ConfigPublished:

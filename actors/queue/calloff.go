@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -9,21 +8,6 @@ import (
 	"lockstep/core/filter"
 	"lockstep/messages"
 )
-
-// callOffs are the open CallOffs. A jobs actor that restarts gets them again.
-type callOffs struct {
-	last uint64 // number of the last one; the upper 32 bits are the incarnation of the queue
-	open map[uint64]*openCallOff
-}
-
-type openCallOff struct {
-	ids  []int64
-	done func(ctx actor.Context, mayBegin []int64)
-}
-
-func newCallOffs(incarnation uint32) callOffs {
-	return callOffs{last: uint64(incarnation) << 32, open: map[uint64]*openCallOff{}}
-}
 
 // callOff calls off the starts of those of the jobs that are active. Before it, the scheduler was told what keeps the
 // jobs from beginning an opcode. done receives the jobs that may begin their next opcode nevertheless.
@@ -33,27 +17,8 @@ func (q *queue) callOff(ctx actor.Context, ids []int64, done func(ctx actor.Cont
 		done(ctx, nil)
 		return
 	}
-	q.callOffs.last++
-	q.callOffs.open[q.callOffs.last] = &openCallOff{ids, done}
-	q.sendCallOff(ctx, q.callOffs.last)
-}
-
-func (q *queue) sendCallOff(ctx actor.Context, number uint64) {
-	ctx.Request(q.config.Jobs, &messages.CallOff{Request: number, Ids: q.callOffs.open[number].ids})
-}
-
-// repeatCallOffs sends the open CallOffs to a jobs actor that has started.
-func (q *queue) repeatCallOffs(ctx actor.Context) {
-	for _, number := range slices.Sorted(maps.Keys(q.callOffs.open)) {
-		q.sendCallOff(ctx, number)
-	}
-}
-
-func (q *queue) calledOff(ctx actor.Context, m *messages.CallOffResult) {
-	if c := q.callOffs.open[m.Request]; c != nil {
-		delete(q.callOffs.open, m.Request)
-		c.done(ctx, m.MayBegin)
-	}
+	q.callOffs.Ask(ctx, func(n uint64) any { return &messages.CallOff{Request: n, Ids: ids} },
+		func(ctx actor.Context, m *messages.CallOffResult) { done(ctx, m.MayBegin) })
 }
 
 // takeVerdicts takes verdicts that a change of the rules has changed, and answers when starts are called off.

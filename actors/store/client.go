@@ -9,7 +9,8 @@ import (
 )
 
 // Client sends an actor's requests to the store. It keeps unanswered requests and repeats
-// them, in order, to a new incarnation of the store.
+// them, in order, to a new incarnation of the store. It is no kit.Asker, because a repeated write
+// must not undo a later one (coveredBy).
 //
 // A Client belongs to one incarnation of its actor. The actor passes each message to Handle
 // first.
