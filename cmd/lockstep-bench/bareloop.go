@@ -96,7 +96,8 @@ func (l *bareLoop) runOne() error {
 }
 
 func (l *bareLoop) submitBatch(n, workers int) ([]*job.Job, error) {
-	input := json.RawMessage(`{"OP_ID": "OP_TEST_DELAY", "debug_level": 0, "depends": null, "duration": 1e-09, "interruptible": false, "on_master": true, "on_nodes": [], "priority": 0, "reason": [], "repeat": 0}`)
+	input := json.RawMessage(`{"OP_ID": "OP_TEST_DELAY", "debug_level": 0, "depends": null, "duration": 1e-09, ` +
+		`"interruptible": false, "on_master": true, "on_nodes": [], "priority": 0, "reason": [], "repeat": 0}`)
 	jobs := make([]*job.Job, n)
 	for i := range jobs {
 		jobs[i] = job.New(job.ID(l.next), []json.RawMessage{input}, []int{0}, job.TimestampOf(time.Now()), "")

@@ -174,7 +174,10 @@ func (d *configDaemon) newWholeWriter() (*wholeWriter, error) {
 	e := d.config.Edit()
 	model.Instances.Put(e, instance.UUID, instance)
 	changed, _ := e.Commit(d.config.MTime)
-	w.writes = [2][]byte{encodeCall("writeConfig", owner, json.RawMessage(changed.JSON())), encodeCall("writeConfig", owner, json.RawMessage(d.config.JSON()))}
+	w.writes = [2][]byte{
+		encodeCall("writeConfig", owner, json.RawMessage(changed.JSON())),
+		encodeCall("writeConfig", owner, json.RawMessage(d.config.JSON())),
+	}
 	w.bareClient, err = d.dialBare()
 	return w, err
 }

@@ -139,7 +139,8 @@ func (d *daemon) stop() error {
 }
 
 func (d *daemon) dial(socket string) (*client, error) {
-	c, err := luxiclient.Dial(d.bench.ctx, persistence.SocketPath(d.runDir(), socket), luxiclient.Options{AnswerTimeout: waitMax, MaxFrame: 256 << 20})
+	options := luxiclient.Options{AnswerTimeout: waitMax, MaxFrame: 256 << 20}
+	c, err := luxiclient.Dial(d.bench.ctx, persistence.SocketPath(d.runDir(), socket), options)
 	if err != nil {
 		return nil, err
 	}

@@ -17,11 +17,14 @@ const (
 "nics":[{"mac":"aa:00:00:%[4]s","ip":"10.%[5]s","nicparams":{"mode":"bridged","link":"br0"},"uuid":"00000000-0000-4000-a000-%012[1]d"},
 {"mac":"aa:00:01:%[4]s","nicparams":{"mode":"bridged","link":"br1"},"uuid":"00000000-0000-4000-b000-%012[1]d"}],
 "disks":["00000000-0000-4000-d000-%012[1]d"],"disks_active":true,"network_port":11001,
-"ctime":1700000000.5,"mtime":1700000000.5,"uuid":"00000000-0000-4000-8000-%012[1]d","serial_no":1,"tags":["owner:team%[1]d","tier:production"]}`
+"ctime":1700000000.5,"mtime":1700000000.5,"uuid":"00000000-0000-4000-8000-%012[1]d",` +
+		`"serial_no":1,"tags":["owner:team%[1]d","tier:production"]}`
 	diskForm = `{"logical_id":["%[2]s","%[3]s",%[1]d,%[4]d,%[4]d,"%040[1]x"],"dev_type":"drbd","children":[
-{"logical_id":["xenvg","%012[1]d.disk0_data"],"dev_type":"plain","children":[],"nodes":["%[2]s","%[3]s"],"iv_name":"","size":20480,"mode":"rw",
+{"logical_id":["xenvg","%012[1]d.disk0_data"],"dev_type":"plain","children":[],` +
+		`"nodes":["%[2]s","%[3]s"],"iv_name":"","size":20480,"mode":"rw",
 "params":{},"uuid":"00000000-0000-4000-e000-%012[1]d","serial_no":1,"ctime":1700000000.5,"mtime":1700000000.5},
-{"logical_id":["xenvg","%012[1]d.disk0_meta"],"dev_type":"plain","children":[],"nodes":["%[2]s","%[3]s"],"iv_name":"","size":128,"mode":"rw",
+{"logical_id":["xenvg","%012[1]d.disk0_meta"],"dev_type":"plain","children":[],` +
+		`"nodes":["%[2]s","%[3]s"],"iv_name":"","size":128,"mode":"rw",
 "params":{},"uuid":"00000000-0000-4000-f000-%012[1]d","serial_no":1,"ctime":1700000000.5,"mtime":1700000000.5}],
 "nodes":["%[2]s","%[3]s"],"iv_name":"disk/0","size":20480,"mode":"rw","params":{"resync-rate":61440},
 "uuid":"00000000-0000-4000-d000-%012[1]d","serial_no":1,"ctime":1700000000.5,"mtime":1700000000.5}`

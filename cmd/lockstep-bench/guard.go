@@ -56,9 +56,11 @@ func checkFloors(rows []row, floors []floor) error {
 		case r == nil:
 			bad = append(bad, fmt.Errorf("%s was not measured", f.name))
 		case r.unit.largerIsBetter() && r.guardValue() < f.ratio:
-			bad = append(bad, fmt.Errorf("%s: ratio %s, at least %s is wanted: %s", f.name, threeDigits(r.guardValue()), threeDigits(f.ratio), f.reason))
+			bad = append(bad, fmt.Errorf("%s: ratio %s, at least %s is wanted: %s",
+				f.name, threeDigits(r.guardValue()), threeDigits(f.ratio), f.reason))
 		case !r.unit.largerIsBetter() && r.guardValue() > f.ratio:
-			bad = append(bad, fmt.Errorf("%s: ratio %s, at most %s is wanted: %s", f.name, threeDigits(r.guardValue()), threeDigits(f.ratio), f.reason))
+			bad = append(bad, fmt.Errorf("%s: ratio %s, at most %s is wanted: %s",
+				f.name, threeDigits(r.guardValue()), threeDigits(f.ratio), f.reason))
 		}
 	}
 	if len(bad) == 0 {

@@ -63,7 +63,8 @@ func (r row) targetResults() string {
 
 // writeBenchFormat writes input for benchstat: a line per round of each measurement and limit.
 func writeBenchFormat(w io.Writer, m machine, s sizes, samples map[string][]sample) {
-	fmt.Fprintf(w, "goos: %s\ngoarch: %s\npkg: lockstep/cmd/lockstep-bench\ncpu: %s\nfs: %s\n", runtime.GOOS, runtime.GOARCH, m.CPU, m.FileSystem)
+	fmt.Fprintf(w, "goos: %s\ngoarch: %s\npkg: lockstep/cmd/lockstep-bench\ncpu: %s\nfs: %s\n",
+		runtime.GOOS, runtime.GOARCH, m.CPU, m.FileSystem)
 	if s.quick {
 		fmt.Fprintln(w, "sizes: quick") // benchstat groups by this line
 	}

@@ -28,11 +28,14 @@ func clusterName(what string, size int) string { return fmt.Sprintf("Cluster%s/n
 func clusterMeasures(size int) []measure {
 	name := func(what string) string { return clusterName(what, size) }
 	rows := []measure{
-		{name: name("Jobs"), text: fmt.Sprintf("%d nodes: no-ops end to end, 20 run slots; one node", size), unit: jobsRate, limit: name("AloneJobs")},
-		{name: name("SubmitRate"), text: fmt.Sprintf("%d nodes: submissions, 64 clients; raft that writes files", size), unit: jobsRate, limit: name("FilesRate")},
+		{name: name("Jobs"), text: fmt.Sprintf("%d nodes: no-ops end to end, 20 run slots; one node", size),
+			unit: jobsRate, limit: name("AloneJobs")},
+		{name: name("SubmitRate"), text: fmt.Sprintf("%d nodes: submissions, 64 clients; raft that writes files", size),
+			unit: jobsRate, limit: name("FilesRate")},
 		{name: name("SubmitRate"), text: "the same; one node", unit: jobsRate, limit: name("AloneSubmitRate")},
 		{name: name("RaftRate"), text: fmt.Sprintf("%d nodes: raft alone, commits for 64 clients", size), unit: jobsRate},
-		{name: name("Submit"), text: fmt.Sprintf("%d nodes: one submission, one client; commit of raft alone", size), unit: nanoseconds, limit: name("RaftCommit")},
+		{name: name("Submit"), text: fmt.Sprintf("%d nodes: one submission, one client; commit of raft alone", size),
+			unit: nanoseconds, limit: name("RaftCommit")},
 		{name: name("Submit"), text: "the same; one node", unit: nanoseconds, limit: name("AloneSubmit")},
 	}
 	if size == 3 {

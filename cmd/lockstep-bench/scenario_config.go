@@ -131,7 +131,11 @@ func (b *bench) configReads(round int, d *configDaemon) error {
 		}
 	}
 	nothing := func() error { return nil }
-	return alternate(round, one("ConfigRead", c, read, nothing), one("BareConfigRead", bare, echo, nothing), one("ConfigReadChanged", c, read, u.update))
+	return alternate(round,
+		one("ConfigRead", c, read, nothing),
+		one("BareConfigRead", bare, echo, nothing),
+		one("ConfigReadChanged", c, read, u.update),
+	)
 }
 
 // configFairness has many clients change an instance each at the same time. It adds the rate of the slowest relative to the mean.

@@ -102,7 +102,11 @@ func scenarioWake(b *bench) error {
 			func() error { return b.wake(c, waiter, id) },
 			func() error {
 				return b.timeEach("BareWake", b.sizes.wakes, func() error {
-					return errors.Join(files.Replace("bare", paths.JobPath(id), make([]byte, jobSize)), files.SyncDir("bare", paths.QueueDir), e.roundTrip(1))
+					return errors.Join(
+						files.Replace("bare", paths.JobPath(id), make([]byte, jobSize)),
+						files.SyncDir("bare", paths.QueueDir),
+						e.roundTrip(1),
+					)
 				})
 			})
 		if err != nil {

@@ -15,7 +15,8 @@ import (
 // scenarios are in their order of execution. The scenario that leaves most files is last, since its
 // load on the disk would slow down others.
 var scenarios = append([]scenario{
-	{name: "submit", measurements: []string{"Submit/clients=1", "SubmitRate/clients=64", "SubmitGain/clients=64", "SubmitMany"}, run: scenarioSubmit},
+	{name: "submit", measurements: []string{"Submit/clients=1", "SubmitRate/clients=64", "SubmitGain/clients=64", "SubmitMany"},
+		run: scenarioSubmit},
 	{name: "job", measurements: []string{"Job", "Chain"}, run: scenarioJob},
 	{name: "jobs", measurements: []string{"Jobs/slots=20", "Jobs/slots=64"}, run: scenarioJobs},
 	{name: "locks", measurements: []string{"LockUpdates"}, run: scenarioLocks},
@@ -23,7 +24,9 @@ var scenarios = append([]scenario{
 	{name: "death", measurements: []string{"Death"}, run: scenarioDeath},
 	{name: "idle", measurements: []string{"IdleResident", "IdleWakeups"}, run: scenarioIdle},
 	{name: "config updates", measurements: []string{"ConfigUpdates/many"}, run: scenarioConfigUpdates},
-	{name: "config", measurements: []string{"ConfigRead", "ConfigReadChanged", "ConfigFairness", "ConfigBehind", "ConfigFoldCPU", "ConfigHeap", "ConfigResident"}, run: scenarioConfig},
+	{name: "config", measurements: []string{
+		"ConfigRead", "ConfigReadChanged", "ConfigFairness", "ConfigBehind", "ConfigFoldCPU", "ConfigHeap", "ConfigResident",
+	}, run: scenarioConfig},
 	{name: "config writes", measurements: []string{"ConfigWrite/some", "ConfigWrite/many", "ConfigWrite/others"}, run: scenarioConfigWrite},
 	{name: "queue", measurements: []string{"Start", "HeapPerJob", "ResidentPerJob", "List/some", "List/all"}, run: scenarioQueue},
 }, clusterScenarios()...)
@@ -31,7 +34,12 @@ var scenarios = append([]scenario{
 func clusterScenarios() []scenario {
 	var all []scenario
 	for _, size := range clusterSizes {
-		all = append(all, scenario{name: fmt.Sprintf("cluster of %d", size), measurements: clusterNames(size), run: scenarioCluster(size), ofCluster: true})
+		all = append(all, scenario{
+			name:         fmt.Sprintf("cluster of %d", size),
+			measurements: clusterNames(size),
+			run:          scenarioCluster(size),
+			ofCluster:    true,
+		})
 	}
 	return all
 }

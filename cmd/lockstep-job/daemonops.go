@@ -35,7 +35,8 @@ func (x *execution) queueSettings() (map[string]json.RawMessage, *jobproc.Outcom
 		case slices.Contains(queueSettingNames, name):
 			settings[name] = value
 		default:
-			o := failure("OpPrereqError", fmt.Sprintf("lockstep cannot set %s; it sets %s", name, strings.Join(queueSettingNames, " and ")), "wrong_input")
+			text := fmt.Sprintf("lockstep cannot set %s; it sets %s", name, strings.Join(queueSettingNames, " and "))
+			o := failure("OpPrereqError", text, "wrong_input")
 			return nil, &o
 		}
 	}

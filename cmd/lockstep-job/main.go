@@ -148,7 +148,12 @@ func runPermitted(id int64, place place, livelock string, signals <-chan os.Sign
 	if j.Livelock != livelock {
 		return fmt.Errorf("the job's file names another process: %s", j.Livelock)
 	}
-	process, err := jobproc.NewProcess(j, launchSpecs, jobproc.Identity{Livelock: livelock, Pid: os.Getpid(), ReportSizeMax: jobproc.ReportSizeMax, GanetiLog: place.ganeti})
+	process, err := jobproc.NewProcess(j, launchSpecs, jobproc.Identity{
+		Livelock:      livelock,
+		Pid:           os.Getpid(),
+		ReportSizeMax: jobproc.ReportSizeMax,
+		GanetiLog:     place.ganeti,
+	})
 	if err != nil {
 		return err
 	}

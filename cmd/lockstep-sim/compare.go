@@ -87,7 +87,15 @@ func compareSeeds(out, stderr io.Writer, mix study.Mix, options study.CompareOpt
 func (o *compareOptions) asJSON(out io.Writer, all []study.Comparison) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(map[string]any{"mix": o.mix, "jobs": o.Jobs, "slots": o.Slots, "nodes": o.Nodes, "load": o.Load, "set": o.set, "seeds": all})
+	return encoder.Encode(map[string]any{
+		"mix":   o.mix,
+		"jobs":  o.Jobs,
+		"slots": o.Slots,
+		"nodes": o.Nodes,
+		"load":  o.Load,
+		"set":   o.set,
+		"seeds": all,
+	})
 }
 
 func newCompareCommand() *cobra.Command {

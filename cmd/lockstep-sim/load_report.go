@@ -69,8 +69,10 @@ func (l *loadResult) reportGrowth(out io.Writer) {
 		}
 		rows = append(rows, row)
 	}
-	fmt.Fprintln(out, render(table.Row{"pending", "decision", "growth", "p50", "p99", "max", "enqueue", "bytes a job", "growth", "locks"}, rows))
-	fmt.Fprintf(out, "\nMeans of %d ends of jobs for each backlog, each with its effects and one new job; the growth is relative to the row above.\n",
+	header := table.Row{"pending", "decision", "growth", "p50", "p99", "max", "enqueue", "bytes a job", "growth", "locks"}
+	fmt.Fprintln(out, render(header, rows))
+	fmt.Fprintf(out,
+		"\nMeans of %d ends of jobs for each backlog, each with its effects and one new job; the growth is relative to the row above.\n",
 		l.Growth[0].Decisions.N)
 }
 

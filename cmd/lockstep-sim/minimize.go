@@ -102,13 +102,19 @@ func (o *minimizeOptions) run(out, stderr io.Writer) error {
 	if err := writeTrace(name, m.Repro); err != nil {
 		return err
 	}
-	is := minimized{Runs: m.Runs, Steps: m.Result.Steps, Faults: m.Repro.Schedule.Faults, Requests: textsOf(m.Repro.Schedule.Requests), Failed: failedOf(m.Result)}
+	is := minimized{
+		Runs:     m.Runs,
+		Steps:    m.Result.Steps,
+		Faults:   m.Repro.Schedule.Faults,
+		Requests: textsOf(m.Repro.Schedule.Requests),
+		Failed:   failedOf(m.Result),
+	}
 	is.Failed.Trace = name
 	if o.json {
 		return json.NewEncoder(out).Encode(is)
 	}
-	fmt.Fprintf(out, "after %d runs, %d steps:\n  faults:   %s\n  requests: %s\n%s\ntrace: %s\nagain: lockstep-sim replay %s --show\n", is.Runs, is.Steps,
-		joined(textsOf(is.Faults)), joined(is.Requests), is.Failed.Text, name, name)
+	fmt.Fprintf(out, "after %d runs, %d steps:\n  faults:   %s\n  requests: %s\n%s\ntrace: %s\nagain: lockstep-sim replay %s --show\n",
+		is.Runs, is.Steps, joined(textsOf(is.Faults)), joined(is.Requests), is.Failed.Text, name, name)
 	return nil
 }
 

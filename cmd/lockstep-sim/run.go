@@ -72,14 +72,21 @@ func (o *runOptions) reproFlags(c *cobra.Command) {
 	c.Flags().Uint64Var(&o.repro.Steps, "steps", 20_000, "`steps` of a run with faults; after them all jobs must end")
 	c.Flags().StringVar(&o.repro.Faults, "faults", "all", "all, none, or `kinds` separated by commas: "+strings.Join(sim.FaultKinds, ", "))
 	c.Flags().IntVar(&o.repro.Nodes, "nodes", 1, "`nodes` of the cluster, 1 to 9; 1 is a single node")
-	c.Flags().IntVar(&o.repro.Config, "config", sim.ConfigSeeds, "about one of `n` seeds has clients that change the configuration; 1: all, 0: none")
+	c.Flags().IntVar(&o.repro.Config, "config", sim.ConfigSeeds,
+		"about one of `n` seeds has clients that change the configuration; 1: all, 0: none")
 	c.Flags().IntVar(&o.repro.Readers, "readers", sim.ReaderSeeds, "about one of `n` seeds has clients that only ask; 1: all, 0: none")
-	c.Flags().IntVar(&o.repro.Holders, "holders", sim.HolderSeeds, "in about one of `n` seeds job programs take time to load, and clients hold jobs meanwhile; 1: all, 0: none")
-	c.Flags().IntVar(&o.repro.Crowd, "crowd", sim.CrowdSeeds, "in about one of `n` seeds a user takes all connections that the daemon gives, and reads slowly; 1: all, 0: none")
-	c.Flags().IntVar(&o.repro.Hands, "hands", sim.HandSeeds, "in about one of `n` seeds an operator changes the run directory and settings.json between starts; 1: all, 0: none")
-	c.Flags().IntVar(&o.repro.Removals, "removals", sim.RemovalSeeds, "in about one of `n` seeds an operator removes files of ended jobs, on one node; 1: all, 0: none")
-	c.Flags().IntVar(&o.repro.Programs, "programs", sim.ProgramSeeds, "about one of `n` seeds has programs that compete with jobs for locks; 1: all, 0: none")
-	c.Flags().IntVar(&o.repro.Ganeti, "ganeti", sim.GanetiSeeds, "in about one of `n` seeds Ganeti's program runs the jobs of its opcodes, on one node; 1: all, 0: none")
+	c.Flags().IntVar(&o.repro.Holders, "holders", sim.HolderSeeds,
+		"in about one of `n` seeds job programs take time to load, and clients hold jobs meanwhile; 1: all, 0: none")
+	c.Flags().IntVar(&o.repro.Crowd, "crowd", sim.CrowdSeeds,
+		"in about one of `n` seeds a user takes all connections that the daemon gives, and reads slowly; 1: all, 0: none")
+	c.Flags().IntVar(&o.repro.Hands, "hands", sim.HandSeeds,
+		"in about one of `n` seeds an operator changes the run directory and settings.json between starts; 1: all, 0: none")
+	c.Flags().IntVar(&o.repro.Removals, "removals", sim.RemovalSeeds,
+		"in about one of `n` seeds an operator removes files of ended jobs, on one node; 1: all, 0: none")
+	c.Flags().IntVar(&o.repro.Programs, "programs", sim.ProgramSeeds,
+		"about one of `n` seeds has programs that compete with jobs for locks; 1: all, 0: none")
+	c.Flags().IntVar(&o.repro.Ganeti, "ganeti", sim.GanetiSeeds,
+		"in about one of `n` seeds Ganeti's program runs the jobs of its opcodes, on one node; 1: all, 0: none")
 	c.Flags().StringVar(&o.repro.Mutation, "plant", "", "the `name` of a mutation, a bug built into the run; run --help lists them")
 }
 
@@ -155,7 +162,8 @@ func (o *runOptions) report(out io.Writer, sum sweep, r sim.Result) error {
 			return err
 		}
 	case sum.Failed == nil:
-		fmt.Fprintf(out, "%d runs, %d steps, %d deliveries in %.1f s, %.0f deliveries/s: good\n", sum.Runs, sum.Steps, sum.Deliveries, sum.Seconds, float64(sum.Deliveries)/sum.Seconds)
+		fmt.Fprintf(out, "%d runs, %d steps, %d deliveries in %.1f s, %.0f deliveries/s: good\n",
+			sum.Runs, sum.Steps, sum.Deliveries, sum.Seconds, float64(sum.Deliveries)/sum.Seconds)
 	default:
 		o.show(out, sum.Failed, r.Last)
 	}

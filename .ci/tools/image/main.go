@@ -44,7 +44,8 @@ func build(root, out, version string) error {
 	if err != nil {
 		return err
 	}
-	image, err := mutate.AppendLayers(mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON), layer)
+	base := mutate.MediaType(empty.Image, types.OCIManifestSchema1)
+	image, err := mutate.AppendLayers(mutate.ConfigMediaType(base, types.OCIConfigJSON), layer)
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,14 @@ const initFlag = "LOCKSTEP_MACHINE_INIT"
 // Start makes a machine. The calling program must call Init before anything else. An error says which step failed.
 func Start(spec Spec) (*Machine, error) {
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = []string{initFlag + "=1", "HOSTNAME=" + spec.Hostname, "ADDRESS=" + spec.Address, "HOSTS=" + spec.Hosts, "LAYER=" + spec.Layer, "PATH=" + path}
+	cmd.Env = []string{
+		initFlag + "=1",
+		"HOSTNAME=" + spec.Hostname,
+		"ADDRESS=" + spec.Address,
+		"HOSTS=" + spec.Hosts,
+		"LAYER=" + spec.Layer,
+		"PATH=" + path,
+	}
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWUTS | syscall.CLONE_NEWIPC,
@@ -90,7 +97,12 @@ const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 // Command returns a command that runs on the machine as root, with an environment of a login and more variables. The
 // programs that it starts outlive it.
 func (m *Machine) Command(more []string, name string, args ...string) *exec.Cmd {
-	enter := []string{"--target", strconv.Itoa(m.PID()), "--mount", "--pid", "--net", "--uts", "--ipc", "--root=" + m.Path(), "--wd=" + m.Path(), "--", name}
+	enter := []string{
+		"--target", strconv.Itoa(m.PID()),
+		"--mount", "--pid", "--net", "--uts", "--ipc",
+		"--root=" + m.Path(), "--wd=" + m.Path(),
+		"--", name,
+	}
 	cmd := exec.Command("nsenter", append(enter, args...)...)
 	cmd.Env = append([]string{"HOME=/root", "TERM=dumb", "LC_ALL=C.UTF-8", "PATH=" + path}, more...)
 	return cmd

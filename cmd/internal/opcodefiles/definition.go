@@ -162,7 +162,10 @@ func (r *fieldReader) object(n doctree.Node, field string, known fields) {
 }
 
 // eachMember reads the members of an object. inner names the field of a key.
-func (r *fieldReader) eachMember(n doctree.Node, field string, inner func(key string) string, read func(key doctree.Key, value doctree.Node, field string)) {
+func (r *fieldReader) eachMember(
+	n doctree.Node, field string,
+	inner func(key string) string, read func(key doctree.Key, value doctree.Node, field string),
+) {
 	if !r.want(n, doctree.Object, field, `"key: value" lines`) {
 		return
 	}

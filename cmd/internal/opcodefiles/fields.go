@@ -10,7 +10,9 @@ func Fields() []Field {
 		{"doc", "what it does, in a sentence"},
 		{"summary", "the parameter that lists of jobs show with the opcode"},
 		{"params", "a list of its parameters; see below"},
-		{"command", "a list: the program and its arguments. ${NAME} stands for the value of a parameter; an argument that consists of ${NAME} of a list becomes one argument for each element"},
+		{"command",
+			"a list: the program and its arguments. ${NAME} stands for the value of a parameter; " +
+				"an argument that consists of ${NAME} of a list becomes one argument for each element"},
 		{"env", "variables of the environment of the command, with ${NAME}"},
 		{"cwd", "the directory in which the command runs"},
 		{"stdin", "the standard input of the command"},
