@@ -166,7 +166,8 @@ status of its command.`,
 		newVersionCommand(globals),
 		why.NewCommand(globals),
 	)
-	completion.Flag(root, "daemon", cobra.FixedCompletions([]string{string(client.Users), string(client.Systems)}, cobra.ShellCompDirectiveNoFileComp))
+	completion.Flag(root, "daemon",
+		cobra.FixedCompletions([]string{string(client.Users), string(client.Systems)}, cobra.ShellCompDirectiveNoFileComp))
 	completion.Flag(root, "color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
 	completeNoFiles(root)
 	return root

@@ -92,9 +92,13 @@ func Names(globals *cli.Globals) Func {
 // Statuses completes statuses of jobs.
 func Statuses(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return []string{
-		candidate(client.StatusQueued, "waits for its turn"), candidate(client.StatusWaiting, "waits for other jobs or for locks"),
-		candidate(client.StatusRunning, "an opcode executes"), candidate(client.StatusCanceling, "is being canceled"),
-		candidate(client.StatusSuccess, "has succeeded"), candidate(client.StatusError, "has failed"), candidate(client.StatusCanceled, "was canceled"),
+		candidate(client.StatusQueued, "waits for its turn"),
+		candidate(client.StatusWaiting, "waits for other jobs or for locks"),
+		candidate(client.StatusRunning, "an opcode executes"),
+		candidate(client.StatusCanceling, "is being canceled"),
+		candidate(client.StatusSuccess, "has succeeded"),
+		candidate(client.StatusError, "has failed"),
+		candidate(client.StatusCanceled, "was canceled"),
 	}, only
 }
 

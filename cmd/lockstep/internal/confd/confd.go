@@ -70,7 +70,8 @@ With --json: {"first": bool, "overlap": seconds for which the old key stays vali
 			case rotated.First:
 				fmt.Fprintf(out, "%s was made. There was no key before.\n", paths.ConfdKeyPath)
 			default:
-				fmt.Fprintf(out, "%s has a new key. The old one stays valid for %v.\n", paths.ConfdKeyPath, time.Duration(rotated.OverlapSeconds)*time.Second)
+				overlap := time.Duration(rotated.OverlapSeconds) * time.Second
+				fmt.Fprintf(out, "%s has a new key. The old one stays valid for %v.\n", paths.ConfdKeyPath, overlap)
 			}
 			return nil
 		},
@@ -190,7 +191,8 @@ func readKey(dataDir string) ([]byte, error) {
 func (o *options) register(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringVar(&o.DataDir, "data-dir", "", datadir.Help)
-	flags.StringArrayVar(&o.Addresses, "address", nil, "`HOST:PORT` of a node to ask; may be repeated (default: port "+port+" of all nodes that this node knows)")
+	flags.StringArrayVar(&o.Addresses, "address", nil,
+		"`HOST:PORT` of a node to ask; may be repeated (default: port "+port+" of all nodes that this node knows)")
 	flags.StringVar(&o.Link, "link", "", "with node-of: `LINK` of the address (default: that of the cluster)")
 	flags.DurationVar(&o.Timeout, "timeout", 3*time.Second, "`TIME` in which a node must answer")
 }

@@ -154,7 +154,8 @@ func (r *result) print(out, err io.Writer) {
 		case n.Error != "":
 			fmt.Fprintf(err, "%s: %s\n", n.Address, n.Error)
 		case !n.Agrees:
-			fmt.Fprintf(err, "%s has another answer: its configuration has serial number %d, that of %s has %d\n", n.Address, n.ConfigSerial, r.From, r.ConfigSerial)
+			fmt.Fprintf(err, "%s has another answer: its configuration has serial number %d, that of %s has %d\n",
+				n.Address, n.ConfigSerial, r.From, r.ConfigSerial)
 		}
 	}
 }

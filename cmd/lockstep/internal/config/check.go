@@ -50,7 +50,8 @@ func runCheck(ctx context.Context, from *source) error {
 		for _, text := range check.Warnings {
 			fmt.Fprintf(out, "warning: %s\n", term.Visible(text))
 		}
-		fmt.Fprintf(out, "serial number %d: %s, %s\n", check.Serial, term.Count(len(check.Errors), "error"), term.Count(len(check.Warnings), "warning"))
+		fmt.Fprintf(out, "serial number %d: %s, %s\n",
+			check.Serial, term.Count(len(check.Errors), "error"), term.Count(len(check.Warnings), "warning"))
 	}
 	if len(check.Errors)+len(check.Warnings) > 0 {
 		return &cli.ExitError{Code: cli.ExitFailure}

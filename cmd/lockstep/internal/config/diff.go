@@ -80,7 +80,8 @@ func runDiff(ctx context.Context, from *source, serials string) error {
 			fmt.Fprintln(streams.Out)
 		}
 		fmt.Fprintf(streams.Out, "%s\n", from.globals.Palette().Title(fmt.Sprintf("Serial number %d, was %d", e.Serial, e.Before)))
-		fmt.Fprintf(streams.Out, "Time: %s\nClient: %s\nCall: %s\n", term.FullClock(streams.Now(), timeOf(e)), clientText(e.Client), term.OrDash(term.Visible(e.Method)))
+		fmt.Fprintf(streams.Out, "Time: %s\nClient: %s\nCall: %s\n",
+			term.FullClock(streams.Now(), timeOf(e)), clientText(e.Client), term.OrDash(term.Visible(e.Method)))
 		printObjects(streams.Out, e)
 	}
 	return nil

@@ -58,10 +58,14 @@ With --json: {"serial": number, "changes": number, "set_aside": string}`,
 	}
 	command.Flags().StringVar(&opts.dataDir, "data-dir", "", datadir.Help)
 	command.Flags().BoolVar(&opts.discardRest, "discard-rest", false, "go on without the changes after damage of the journal")
-	command.Flags().StringVar(&opts.opcodesDir, "opcodes-dir", "", "`DIR` of the declared opcodes; without it, opcodes.d in the data directory")
-	command.Flags().StringVar(&opts.accounts.Daemon, "ganeti-user", opts.accounts.Daemon, "`USER` of the files of a Ganeti node, by name or number")
-	command.Flags().StringVar(&opts.accounts.ConfdGroup, "ganeti-confd-group", opts.accounts.ConfdGroup, "`GROUP` of config.data of a Ganeti node, by name or number")
-	command.Flags().StringVar(&opts.accounts.DaemonsGroup, "ganeti-daemons-group", opts.accounts.DaemonsGroup, "`GROUP` of the queue of a Ganeti node, by name or number")
+	command.Flags().StringVar(&opts.opcodesDir, "opcodes-dir", "",
+		"`DIR` of the declared opcodes; without it, opcodes.d in the data directory")
+	command.Flags().StringVar(&opts.accounts.Daemon, "ganeti-user", opts.accounts.Daemon,
+		"`USER` of the files of a Ganeti node, by name or number")
+	command.Flags().StringVar(&opts.accounts.ConfdGroup, "ganeti-confd-group", opts.accounts.ConfdGroup,
+		"`GROUP` of config.data of a Ganeti node, by name or number")
+	command.Flags().StringVar(&opts.accounts.DaemonsGroup, "ganeti-daemons-group", opts.accounts.DaemonsGroup,
+		"`GROUP` of the queue of a Ganeti node, by name or number")
 	return command
 }
 

@@ -77,7 +77,8 @@ func runResolve(ctx context.Context, globals *cli.Globals, method, done string) 
 	case globals.JSON:
 		return cli.PrintJSON(out, resolved)
 	case !resolved.Foreign:
-		fmt.Fprintf(out, "No other program has changed %s: nothing was done. The configuration has serial number %d.\n", paths.ConfigPath, resolved.Serial)
+		fmt.Fprintf(out, "No other program has changed %s: nothing was done. The configuration has serial number %d.\n",
+			paths.ConfigPath, resolved.Serial)
 	default:
 		fmt.Fprintf(out, done, resolved.Serial)
 	}

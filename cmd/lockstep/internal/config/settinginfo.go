@@ -25,7 +25,10 @@ func settingInfoOf(key string) settingInfo {
 	case "order":
 		return settingInfo{text: "which pending jobs go first: expected, weights or plain"}
 	case "reserve_after":
-		return settingInfo{text: "time after which the oldest waiting job of each priority reserves its locks and places in limits", duration: true}
+		return settingInfo{
+			text:     "time after which the oldest waiting job of each priority reserves its locks and places in limits",
+			duration: true,
+		}
 	case "predictive":
 		return settingInfo{text: "false: the order is plain; true: the default order"}
 	case "predictive_base":

@@ -24,7 +24,8 @@ const (
 )
 
 // Help is the help of the flag --data-dir.
-const Help = "data `DIRECTORY` of this node's lockstepd (default " + localDataDir + " if that holds a queue, otherwise that of your own daemon, or as root " + systemDataDir + ")"
+const Help = "data `DIRECTORY` of this node's lockstepd (default " + localDataDir +
+	" if that holds a queue, otherwise that of your own daemon, or as root " + systemDataDir + ")"
 
 // Choose chooses the data directory: the flag, that of a daemon in the current directory,
 // that of the user's daemon, the system's.

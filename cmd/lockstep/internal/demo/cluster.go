@@ -88,7 +88,10 @@ func (d *clusterDemo) setUp(ctx context.Context) error {
 		}
 		args := []string{"node", "init", "--name", n.name, "--address", address, "--data-dir", filepath.Join(root, "lib")}
 		if i > 0 {
-			args = []string{"node", "add", "--name", n.name, "--address", address, "--join", d.nodes[0].address, "--data-dir", filepath.Join(root, "lib")}
+			args = []string{
+				"node", "add", "--name", n.name, "--address", address,
+				"--join", d.nodes[0].address, "--data-dir", filepath.Join(root, "lib"),
+			}
 		}
 		d.say("$ lockstep %s", strings.Join(args[:len(args)-2], " "))
 		out, err := demoCommand(ctx, token, args)
@@ -192,7 +195,9 @@ func (d *clusterDemo) work(ctx context.Context) error {
 		d.gap = max(d.gap, took)
 		switch {
 		case killed != nil:
-			d.say("%s", d.colours.Title(fmt.Sprintf("Job %d was acknowledged %.1f s after the kill. %s returns, and catches up.", d.ids[len(d.ids)-1], took.Seconds(), killed.name)))
+			text := fmt.Sprintf("Job %d was acknowledged %.1f s after the kill. %s returns, and catches up.",
+				d.ids[len(d.ids)-1], took.Seconds(), killed.name)
+			d.say("%s", d.colours.Title(text))
 			if err := killed.Start(ctx); err != nil {
 				return err
 			}
@@ -287,7 +292,8 @@ func (d *clusterDemo) conclude(ctx context.Context) error {
 			twice++
 		}
 	}
-	d.say("\n%d jobs were acknowledged: %d succeeded, %d failed because they ran when their node was killed.", len(d.ids), counts[client.StatusSuccess], counts[client.StatusError])
+	d.say("\n%d jobs were acknowledged: %d succeeded, %d failed because they ran when their node was killed.",
+		len(d.ids), counts[client.StatusSuccess], counts[client.StatusError])
 	d.say("%d of them are missing on any node, %d ran twice. The longest wait for an answer was %.1f s.", missing, twice, d.gap.Seconds())
 	d.say("\nNext:  lockstep node --help                    (three commands make a cluster of three machines)")
 	if missing > 0 || twice > 0 || counts[client.StatusSuccess]+counts[client.StatusError] < len(d.ids) {

@@ -48,8 +48,11 @@ func (d *Daemon) Start(ctx context.Context) error {
 		program = places.Daemon(filepath.Dir(self))
 	}
 	d.log = &bytes.Buffer{}
-	d.cmd = exec.Command(program, "--data-dir", filepath.Join(d.root, "lib"),
-		"--run-dir", filepath.Join(d.root, "run"), "--log-dir", filepath.Join(d.root, "log"), "--rapi-address", "", "--confd-address", "", "--mond-address", "")
+	d.cmd = exec.Command(program,
+		"--data-dir", filepath.Join(d.root, "lib"),
+		"--run-dir", filepath.Join(d.root, "run"),
+		"--log-dir", filepath.Join(d.root, "log"),
+		"--rapi-address", "", "--confd-address", "", "--mond-address", "")
 	d.cmd.Stderr = d.log
 	// Ctrl-C must not reach the daemon: the demonstration stops it in order.
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

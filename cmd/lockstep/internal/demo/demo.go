@@ -161,7 +161,8 @@ func (d *demo) run(ctx context.Context) error {
 	d.say("side by side; one has three steps, in order; one shows its progress; one will fail.\n")
 	daemon := d.session()
 	defer daemon.Close()
-	ids, err := submitJobs(ctx, daemon, jobs, client.NewTrails(d.globals.Streams.Now(), d.globals.Streams.RequestName(), "demonstration", "demo"))
+	trails := client.NewTrails(d.globals.Streams.Now(), d.globals.Streams.RequestName(), "demonstration", "demo")
+	ids, err := submitJobs(ctx, daemon, jobs, trails)
 	if err != nil {
 		return err
 	}

@@ -200,7 +200,8 @@ const uuidPrefixMin = 4
 func checkUUIDs(uuids []string) error {
 	for _, uuid := range uuids {
 		if !isUUID(uuid) && !isUUIDPrefix(uuid) {
-			return cli.Usagef("a UUID is groups of 8, 4, 4, 4 and 12 digits or letters a to f, or at least the first %d of them, not %q", uuidPrefixMin, uuid)
+			return cli.Usagef("a UUID is groups of 8, 4, 4, 4 and 12 digits or letters a to f, or at least the first %d of them, not %q",
+				uuidPrefixMin, uuid)
 		}
 	}
 	return nil

@@ -72,18 +72,26 @@ func (n *node) check(wanted extras) findings {
 		f.Notes = append(f.Notes, fmt.Sprintf("jobs %s run: their processes go on, and lockstep watches them", list(u.running)))
 	}
 	if len(u.own) > 0 {
-		f.Notes = append(f.Notes, fmt.Sprintf("jobs %s have opcodes of lockstep and are not final: lockstep ganeti back refuses meanwhile", list(u.own)))
+		f.Notes = append(f.Notes, fmt.Sprintf(
+			"jobs %s have opcodes of lockstep and are not final: lockstep ganeti back refuses meanwhile",
+			list(u.own)))
 	}
 	if len(u.held) > 0 {
-		f.Notes = append(f.Notes, fmt.Sprintf("jobs %s are held, and Ganeti has no holds: after lockstep ganeti back they start at once, so it refuses without --start-held", list(u.held)))
+		f.Notes = append(f.Notes, fmt.Sprintf(
+			"jobs %s are held, and Ganeti has no holds: after lockstep ganeti back they start at once, so it refuses without --start-held",
+			list(u.held)))
 	}
 	rules, err := n.ownRules()
 	f.add(err)
 	if len(rules) > 0 {
-		f.Notes = append(f.Notes, fmt.Sprintf("Ganeti's daemons do not know these filter rules: %s: after lockstep ganeti back they do not apply", strings.Join(rules, ", ")))
+		f.Notes = append(f.Notes, fmt.Sprintf(
+			"Ganeti's daemons do not know these filter rules: %s: after lockstep ganeti back they do not apply",
+			strings.Join(rules, ", ")))
 	}
 	if !n.isMaster {
-		f.Notes = append(f.Notes, "this node is not the master: only links are made in the place of ganeti-wconfd, ganeti-luxid and ganeti-rapi, for a failover to this node")
+		f.Notes = append(f.Notes,
+			"this node is not the master: only links are made in the place of ganeti-wconfd, ganeti-luxid and ganeti-rapi, "+
+				"for a failover to this node")
 	}
 	return f
 }

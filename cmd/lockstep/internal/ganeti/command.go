@@ -85,7 +85,11 @@ func report(globals *cli.Globals, f findings) error {
 		if f.Step != "" {
 			fmt.Fprintf(out, "interrupted at: %s\n", f.Step)
 		}
-		fmt.Fprintln(out, map[bool]string{false: "Ganeti's daemons are in their place", true: "lockstep is in the place of Ganeti's daemons"}[f.Swapped])
+		place := "Ganeti's daemons are in their place"
+		if f.Swapped {
+			place = "lockstep is in the place of Ganeti's daemons"
+		}
+		fmt.Fprintln(out, place)
 		for _, name := range f.names() {
 			fmt.Fprintln(out, "lockstep is in the place of "+name)
 		}
@@ -176,7 +180,8 @@ func (n *node) swap(wanted extras) error {
 		n.state.Plain, n.state.extras = f.plain, f.with(wanted)
 	case n.state.extras != n.state.with(wanted): // the programs may be linked already
 		missing := wanted.options(n.state.extras)
-		return fmt.Errorf("a %s without %s was interrupted at: %s; lockstep ganeti swap completes it, then say %s again", n.state.Action, missing, f.Step, missing)
+		return fmt.Errorf("a %s without %s was interrupted at: %s; lockstep ganeti swap completes it, then say %s again",
+			n.state.Action, missing, f.Step, missing)
 	}
 	return n.perform("swap", swapSteps)
 }

@@ -141,7 +141,8 @@ func (n *node) refuseJobs() error {
 	case len(u.own) > 0:
 		err = fmt.Errorf("jobs %s have opcodes of lockstep and are not final; wait for their ends, or cancel them", list(u.own))
 	case len(u.held) > 0 && !n.startHeld:
-		err = fmt.Errorf("jobs %s are held, and Ganeti's daemons would start them at once; release or cancel them, or say --start-held", list(u.held))
+		err = fmt.Errorf("jobs %s are held, and Ganeti's daemons would start them at once; release or cancel them, or say --start-held",
+			list(u.held))
 	}
 	if err != nil && n.hasDrained() {
 		err = fmt.Errorf("%w (the queue is drained: gnt-cluster queue undrain opens it)", err)

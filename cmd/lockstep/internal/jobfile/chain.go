@@ -187,7 +187,8 @@ func (c *jobChain) id(job doctree.Node) (string, error) {
 	if job.Kind != doctree.Scalar || !isName {
 		number, err := strconv.ParseInt(fmt.Sprint(job.Scalar), 10, 64)
 		if job.Kind != doctree.Scalar || err != nil || number < 1 {
-			return "", doctree.Errorf(job.At, "want the name of an earlier job of this file, or the id or name of an existing job, found %s", quoted(job))
+			return "", doctree.Errorf(job.At,
+				"want the name of an earlier job of this file, or the id or name of an existing job, found %s", quoted(job))
 		}
 		return strconv.FormatInt(number, 10), nil
 	}
@@ -196,7 +197,8 @@ func (c *jobChain) id(job doctree.Node) (string, error) {
 	case known:
 		return strconv.Itoa(before - c.read), nil
 	case c.all[name]:
-		return "", doctree.Errorf(job.At, "the job %q is not before this job in the file; a job can only come after earlier jobs: move it up", name)
+		return "", doctree.Errorf(job.At,
+			"the job %q is not before this job in the file; a job can only come after earlier jobs: move it up", name)
 	}
 	if err := record.CheckName(name); err != nil {
 		return "", doctree.Errorf(job.At, "no job of this file has the name %q, and none can: %v; write an id without quotes", name, err)

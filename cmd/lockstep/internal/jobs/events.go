@@ -65,7 +65,8 @@ With --json, one object per line: {"time", "job", "name", "status", "result", "u
 	command.Flags().BoolVarP(&opts.Follow, "follow", "f", false, "continue with new events")
 	command.Flags().IntVarP(&opts.Limit, "limit", "n", eventsShown, "the last `N` past events")
 	completion.Flag(command, "limit", completion.Nothing)
-	command.Flags().StringSliceVar(&opts.Kinds, "kinds", []string{answer.EventJob}, "with --follow: print events of these `KINDS`: job, lock, filter")
+	command.Flags().StringSliceVar(&opts.Kinds, "kinds", []string{answer.EventJob},
+		"with --follow: print events of these `KINDS`: job, lock, filter")
 	completion.Flag(command, "kinds", cobra.FixedCompletions(answer.EventKinds(), cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
@@ -80,6 +81,19 @@ type jobEvent struct {
 	User     string           `json:"user,omitempty"`
 	Summary  []string         `json:"summary,omitempty"`
 	Archived bool             `json:"archived,omitempty"`
+}
+
+// eventOf is the event that a job gets a status.
+func eventOf(job answer.ListedJob, at client.Timestamp, status, result string) jobEvent {
+	return jobEvent{
+		Time:    at,
+		Job:     job.ID,
+		Name:    job.Name,
+		Status:  status,
+		Result:  result,
+		User:    job.User,
+		Summary: job.Summary,
+	}
 }
 
 // eventView prints events.
@@ -135,7 +149,7 @@ func pastEvents(jobs []answer.ListedJob) []jobEvent {
 	for _, job := range jobs {
 		add := func(at answer.Time, status, result string) {
 			if !at.IsZero() {
-				events = append(events, jobEvent{Time: client.Timestamp(at), Job: job.ID, Name: job.Name, Status: status, Result: result, User: job.User, Summary: job.Summary})
+				events = append(events, eventOf(job, client.Timestamp(at), status, result))
 			}
 		}
 		add(job.Received, client.StatusQueued, "")
@@ -182,7 +196,7 @@ func (v *eventView) follow(ctx context.Context, daemon *client.Session, opts eve
 			if client.Final(job.Status) && !job.Ended.IsZero() {
 				at = client.Timestamp(job.Ended)
 			}
-			if err := v.show(jobEvent{Time: at, Job: job.ID, Name: job.Name, Status: job.Status, Result: job.Result, User: job.User, Summary: job.Summary}); err != nil {
+			if err := v.show(eventOf(job, at, job.Status, job.Result)); err != nil {
 				return err
 			}
 		}

@@ -213,7 +213,8 @@ func columns(jobs []ListedJob, now time.Time, colours term.Palette) []column {
 	}
 	list = append(list, column{title: "Status", cell: func(job ListedJob) string { return cli.StatusText(colours, job.Status) }})
 	if slices.ContainsFunc(jobs, func(job ListedJob) bool { return job.Result != "" }) {
-		list = append(list, column{title: "Result", wide: true, cell: func(job ListedJob) string { return term.OrDash(term.Visible(job.Result)) }})
+		result := func(job ListedJob) string { return term.OrDash(term.Visible(job.Result)) }
+		list = append(list, column{title: "Result", wide: true, cell: result})
 	}
 	return append(list,
 		column{title: "Priority", rank: 1, cell: func(job ListedJob) string { return cli.PriorityName(job.Priority) }},

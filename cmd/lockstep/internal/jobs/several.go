@@ -59,7 +59,10 @@ const followedMax = 100
 
 // followSeveral follows jobs to their ends, at the same time. show gets their changes, one at a time. done is called
 // once for each job, with the follower of the job after its end; the first error ends all.
-func followSeveral(ctx context.Context, daemon *client.Session, ids []int64, show func(id int64, c follow.Change), done func(*follow.Follower, string) error) error {
+func followSeveral(
+	ctx context.Context, daemon *client.Session, ids []int64,
+	show func(id int64, c follow.Change), done func(*follow.Follower, string) error,
+) error {
 	if len(ids) > followedMax {
 		return cli.Usagef("at most %d jobs can be followed at once, not %d", followedMax, len(ids))
 	}

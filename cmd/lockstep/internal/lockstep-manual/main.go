@@ -139,7 +139,9 @@ func plain(c *cobra.Command, escaped map[*pflag.Flag]bool) {
 func settingsPage(day time.Time) (string, error) {
 	page := roff.New("lockstep-settings", 5, "settings of the queue that change at run time", day)
 	page.Section("DESCRIPTION")
-	page.Text("\"lockstep config set\" changes a setting, \"lockstep config\" shows all. settings.json in the data directory of lockstepd(8) has those that differ from the defaults; do not edit it while the daemon runs.")
+	page.Text("\"lockstep config set\" changes a setting, \"lockstep config\" shows all. " +
+		"settings.json in the data directory of lockstepd(8) has those that differ from the defaults; " +
+		"do not edit it while the daemon runs.")
 	page.Section("SETTINGS")
 	encoded, err := json.Marshal(config.DefaultSettings())
 	if err != nil {
@@ -174,7 +176,9 @@ func settingsPage(day time.Time) (string, error) {
 func opcodesPage(day time.Time) string {
 	page := roff.New("lockstep-opcodes", 5, "files that declare opcodes", day)
 	page.Section("DESCRIPTION")
-	page.Text("Each file *.yaml in opcodes.d in the data directory of lockstepd(8) declares opcodes: commands with a name, checked parameters and locks. \"---\" separates several. \"lockstep opcode check\" finds mistakes, \"lockstep opcode reload\" makes the daemon read the files.")
+	page.Text("Each file *.yaml in opcodes.d in the data directory of lockstepd(8) declares opcodes: " +
+		"commands with a name, checked parameters and locks. \"---\" separates several. " +
+		"\"lockstep opcode check\" finds mistakes, \"lockstep opcode reload\" makes the daemon read the files.")
 	page.Section("FIELDS")
 	for _, field := range opcodefiles.Fields() {
 		page.Item(field.Name, "", field.Text)

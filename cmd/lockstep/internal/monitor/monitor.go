@@ -73,11 +73,13 @@ reports as MonD sends them: {"name", "version", "format_version", "timestamp",
 		},
 	}
 	flags := command.Flags()
-	flags.StringSliceVarP(&opts.Nodes, "node", "n", nil, "`address` of a node's MonD; the port is 1815 if it has none; repeatable (default the MonD of the daemon)")
+	flags.StringSliceVarP(&opts.Nodes, "node", "n", nil,
+		"`address` of a node's MonD; the port is 1815 if it has none; repeatable (default the MonD of the daemon)")
 	flags.StringVarP(&opts.User, "user", "u", "", "`name` of a user of the remote API")
 	flags.StringVar(&opts.Password, "password-file", "", "`file` with the password of --user in its first line")
 	flags.BoolVar(&opts.TLS, "tls", false, "speak TLS")
-	flags.StringVar(&opts.Certificate, "certificate", "", "`file` with the certificate to trust, such as rapi/cert.pem of the node; implies --tls")
+	flags.StringVar(&opts.Certificate, "certificate", "",
+		"`file` with the certificate to trust, such as rapi/cert.pem of the node; implies --tls")
 	return command
 }
 
@@ -161,8 +163,9 @@ func ownMonitor(ctx context.Context, globals *cli.Globals) (address string, secu
 	if address, is := strings.CutPrefix(nodes.Monitor, "http://"); is {
 		return address, false, nil
 	}
-	return "", false, errors.New("the daemon reports nothing: it was started without --mond-address, or the default address is in use by another " +
-		"program; its log says which. --node asks the MonD at an address, which may be another daemon's")
+	return "", false, errors.New("the daemon reports nothing: it was started without --mond-address, " +
+		"or the default address is in use by another program; its log says which. " +
+		"--node asks the MonD at an address, which may be another daemon's")
 }
 
 // checkSecrecy refuses to send a password in clear to another machine.
@@ -218,7 +221,8 @@ func newClient(opts options) (*http.Client, error) {
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
-	return &http.Client{Timeout: timeout, Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, nil
+	noRedirects := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &http.Client{Timeout: timeout, Transport: transport, CheckRedirect: noRedirects}, nil
 }
 
 // fetch asks one node.

@@ -29,7 +29,8 @@ func (o *initOptions) register(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringVar(&o.Address, "address", "", "`HOST:PORT` at which other nodes reach this node")
 	flags.StringVar(&o.Name, "name", "", "`NAME` of this node (default its host name)")
-	flags.StringVar(&o.SecretFile, "start-secret-file", "", "`FILE` with a start secret: at least 32 random bytes, the same for all nodes, in place of the join token")
+	flags.StringVar(&o.SecretFile, "start-secret-file", "",
+		"`FILE` with a start secret: at least 32 random bytes, the same for all nodes, in place of the join token")
 	flags.StringVar(&o.DataDir, "data-dir", "", datadir.Help)
 }
 
@@ -50,7 +51,8 @@ func (o *initOptions) startSecret(warnings io.Writer) ([]byte, error) {
 	}
 	const ofOthers = 0o004
 	if info.Mode().IsRegular() && info.Mode()&ofOthers != 0 {
-		fmt.Fprintf(warnings, "lockstep: all users of this machine can read %s and so become a member of the cluster: chmod o= %s\n", o.SecretFile, o.SecretFile)
+		fmt.Fprintf(warnings, "lockstep: all users of this machine can read %s and so become a member of the cluster: chmod o= %s\n",
+			o.SecretFile, o.SecretFile)
 	}
 	content, err := io.ReadAll(io.LimitReader(file, peer.StartSecretMax+1))
 	if err != nil {
@@ -125,7 +127,8 @@ func runInit(globals *cli.Globals, opts initOptions) error {
 		return err
 	}
 	err = datadir.WhileStopped(opts.DataDir, func() (err error) {
-		token, err = peer.Init(opts.DataDir, peer.InitOptions{Name: opts.Name, Address: opts.Address, Now: globals.Streams.Now(), StartSecret: secret})
+		options := peer.InitOptions{Name: opts.Name, Address: opts.Address, Now: globals.Streams.Now(), StartSecret: secret}
+		token, err = peer.Init(opts.DataDir, options)
 		return err
 	})
 	if err != nil {

@@ -67,6 +67,7 @@ func runRecover(globals *cli.Globals, dataDir string, sure bool) error {
 	if globals.JSON {
 		return cli.PrintJSON(globals.Streams.Out, outcome{name, true, text})
 	}
-	fmt.Fprintf(globals.Streams.Out, "node %s: %s.\nStart lockstepd here now, check \"lockstep list\", and add the other nodes again.\n", name, text)
+	fmt.Fprintf(globals.Streams.Out, "node %s: %s.\nStart lockstepd here now, check \"lockstep list\", and add the other nodes again.\n",
+		name, text)
 	return nil
 }

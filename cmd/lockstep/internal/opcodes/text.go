@@ -24,7 +24,12 @@ func opcodeTable(opcodes []Opcode, width int) string {
 				required = append(required, p.Name)
 			}
 		}
-		rows = append(rows, table.Row{term.Visible(o.Name), o.kind(), term.OrDash(term.Visible(strings.Join(required, ", "))), term.OrDash(term.Visible(o.Doc))})
+		rows = append(rows, table.Row{
+			term.Visible(o.Name),
+			o.kind(),
+			term.OrDash(term.Visible(strings.Join(required, ", "))),
+			term.OrDash(term.Visible(o.Doc)),
+		})
 	}
 	return term.TextTable(table.Row{"Opcode", "Kind", "Required", "Doc"}, rows, []int{2, 3}, width)
 }

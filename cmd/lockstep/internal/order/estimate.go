@@ -49,8 +49,17 @@ type Range struct {
 }
 
 func shownOf(e answer.Estimate) Shown {
-	s := Shown{ID: e.ID, Estimate: true, Running: e.Running, Start: rangeOf(e.Start), End: rangeOf(e.End), Unknown: e.Unknown, UnknownOf: e.UnknownOf,
-		WaitsFor: e.WaitsFor, WaitsForJobs: append([]int64{}, e.WaitsForJobs...)}
+	s := Shown{
+		ID:           e.ID,
+		Estimate:     true,
+		Running:      e.Running,
+		Start:        rangeOf(e.Start),
+		End:          rangeOf(e.End),
+		Unknown:      e.Unknown,
+		UnknownOf:    e.UnknownOf,
+		WaitsFor:     e.WaitsFor,
+		WaitsForJobs: append([]int64{}, e.WaitsForJobs...),
+	}
 	if e.LaterThan != nil {
 		s.LaterThan = client.Timestamp(*e.LaterThan)
 	}

@@ -185,7 +185,8 @@ func (p *preview) print(out io.Writer, now time.Time, limit int) {
 		if by < 0 {
 			by, word = -by, "earlier"
 		}
-		fmt.Fprintf(out, "  job %d  %s %s, at %s\n", c.Now.ID, term.Span(by), word, term.WallClock(now, c.Then.Start.Likely.Truncate(time.Second)))
+		start := c.Then.Start.Likely.Truncate(time.Second)
+		fmt.Fprintf(out, "  job %d  %s %s, at %s\n", c.Now.ID, term.Span(by), word, term.WallClock(now, start))
 	}
 	if more := len(p.Changed) - limit; more > 0 {
 		fmt.Fprintf(out, "  and %d more\n", more)

@@ -59,8 +59,11 @@ says what another program has changed in config.data, else empty.`,
 // statusOrder is the order of keys in the JSON output.
 func statusOrder() map[string][]string {
 	return map[string][]string{
-		"": {"cluster", "master", "version", "pid", "started_ts", "run_slots", "run_slots_taken", "last_id", "drained", "jobs", "marked", "running",
-			"quarantined", "queued_with_secrets", "cannot_start", "cannot_write", "data_dir", "foreign_config", "nodes", "retention"},
+		"": {
+			"cluster", "master", "version", "pid", "started_ts", "run_slots", "run_slots_taken", "last_id", "drained", "jobs", "marked",
+			"running", "quarantined", "queued_with_secrets", "cannot_start", "cannot_write", "data_dir", "foreign_config", "nodes",
+			"retention",
+		},
 		"cannot_write": {"job", "by", "text", "since_ts"},
 		"running":      {"id", "status", "priority", "summary", "start_ts"},
 	}
@@ -134,7 +137,8 @@ func (p statusPrinter) print(s answer.QueueStatus, socket string) {
 		fmt.Fprintf(p.out, "\n%s\n", slotTable(s.Running, p.now, p.colours, p.width))
 	}
 	if s.CannotStart != "" {
-		fmt.Fprintf(p.out, "\n%s\n", p.colours.Paint("1;31", "ATTENTION: job processes cannot be started"+term.AfterColon(s.CannotStart)+" Queued jobs wait until they can."))
+		text := "ATTENTION: job processes cannot be started" + term.AfterColon(s.CannotStart) + " Queued jobs wait until they can."
+		fmt.Fprintf(p.out, "\n%s\n", p.colours.Paint("1;31", text))
 	}
 	for _, sentence := range why.Style.FailingWrites(s.CannotWrite, s.DataDir, p.now) {
 		fmt.Fprintf(p.out, "\n%s\n", p.colours.Paint("1;31", "ATTENTION: "+sentence))
@@ -172,11 +176,17 @@ func retentionText(r answer.Retention) string {
 func (p statusPrinter) safety(s answer.QueueStatus) {
 	switch {
 	case s.Nodes != nil && nodes.Voters(s.Nodes.Nodes) > 1 && nodes.Spare(s.Nodes.Nodes) == 0:
-		fmt.Fprintf(p.out, "\nA stop or restart of the daemon of any voting node would leave no majority: no job would be accepted\nor started until it is back, and running jobs (%d) would fail.\n", len(s.Running))
+		fmt.Fprintf(p.out, "\nA stop or restart of the daemon of any voting node would leave no majority: no job would be accepted\n"+
+			"or started until it is back, and running jobs (%d) would fail.\n",
+			len(s.Running))
 	case s.Nodes != nil && nodes.Voters(s.Nodes.Nodes) > 1 && len(s.Running) > 0:
-		fmt.Fprintf(p.out, "\nA stop or restart of the daemon of %s, the master, would fail running jobs (%d): another node takes over.\nTo let them finish: \"lockstep drain on\", and wait until no slot is taken.\n", term.Visible(s.Master), len(s.Running))
+		fmt.Fprintf(p.out, "\nA stop or restart of the daemon of %s, the master, would fail running jobs (%d): another node takes over.\n"+
+			"To let them finish: \"lockstep drain on\", and wait until no slot is taken.\n",
+			term.Visible(s.Master), len(s.Running))
 	case s.WithSecrets > 0:
-		fmt.Fprintf(p.out, "\nA stop or restart of the daemon would fail %d queued jobs, whose secrets are in its memory only;\nrunning jobs would continue and be adopted.\n", s.WithSecrets)
+		fmt.Fprintf(p.out, "\nA stop or restart of the daemon would fail %d queued jobs, whose secrets are in its memory only;\n"+
+			"running jobs would continue and be adopted.\n",
+			s.WithSecrets)
 	case s.Nodes != nil && nodes.Voters(s.Nodes.Nodes) > 1:
 		fmt.Fprintln(p.out, "\nIt is safe to stop or restart the daemon: no job runs, and another node takes over.")
 	default:

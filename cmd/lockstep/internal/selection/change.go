@@ -71,7 +71,10 @@ func (f *ChangeFlags) CheckGiven(args []string) error {
 
 // Jobs returns the ids of the jobs to change, after the user has agreed. doing is the verb of the question, such as
 // "cancel". No job is an empty list.
-func (f *ChangeFlags) Jobs(ctx context.Context, globals *cli.Globals, daemon client.Querier, args []string, scope Scope, doing string) ([]int64, error) {
+func (f *ChangeFlags) Jobs(
+	ctx context.Context, globals *cli.Globals, daemon client.Querier,
+	args []string, scope Scope, doing string,
+) ([]int64, error) {
 	for _, arg := range args {
 		if err := checkArg(arg); err != nil {
 			return nil, err

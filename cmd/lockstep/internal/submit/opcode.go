@@ -110,8 +110,12 @@ func parameterValue(words, text string) (any, error) {
 			return nil, fmt.Errorf("want %s, or a duration like 90s, not %s", words, strconv.Quote(text))
 		}
 		return duration.Seconds(), nil
-	case words == "true or false", strings.HasPrefix(words, "an integer"), strings.HasPrefix(words, "a number"), strings.HasPrefix(words, "a job id"),
-		strings.HasPrefix(words, "an object"), strings.HasPrefix(words, "a list"):
+	case words == "true or false",
+		strings.HasPrefix(words, "an integer"),
+		strings.HasPrefix(words, "a number"),
+		strings.HasPrefix(words, "a job id"),
+		strings.HasPrefix(words, "an object"),
+		strings.HasPrefix(words, "a list"):
 		if !isJSON {
 			return nil, fmt.Errorf("want %s, not %s", words, strconv.Quote(text))
 		}

@@ -162,8 +162,11 @@ func addedBySystem(entry any) bool {
 		return true
 	}
 	source, _ := parts[0].(string)
-	return source == job.SubmissionSource || source == job.UserSource || source == job.RemoteSource ||
-		slices.ContainsFunc([]string{"gnt:opcode:", "gnt:client:", "gnt:library:", "gnt:daemon:"}, func(beginning string) bool { return strings.HasPrefix(source, beginning) })
+	if source == job.SubmissionSource || source == job.UserSource || source == job.RemoteSource {
+		return true
+	}
+	beginnings := []string{"gnt:opcode:", "gnt:client:", "gnt:library:", "gnt:daemon:"}
+	return slices.ContainsFunc(beginnings, func(beginning string) bool { return strings.HasPrefix(source, beginning) })
 }
 
 // secretSource has the values of secrets.

@@ -100,26 +100,32 @@ With --json, one object per line: {"event": "submitted", "job", "daemon"},
 			return runRun(command.Context(), opts, globals, args)
 		},
 	}
+	opts.register(globals, command)
+	return command
+}
+
+// register adds the flags.
+func (o *runOptions) register(globals *cli.Globals, command *cobra.Command) {
 	flags := command.Flags()
 	flags.SetInterspersed(false) // arguments after COMMAND belong to the command
-	flags.StringVar(&opts.Name, "name", "", "`NAME` of the job, for lists and for other commands: letters, digits, '.', '_', '-'")
-	flags.StringVar(&opts.Priority, "priority", "normal", "`PRIORITY` of the job: low, normal or high, or 10, 0, -10")
-	flags.StringVar(&opts.Reason, "reason", "", "`TEXT` for the job's reason trail")
-	flags.StringVar(&opts.Kind, "kind", "", "`LABEL` of jobs that take about as long as each other; they are compared with each other, not with all runs of the program")
-	flags.Var(term.DurationFlag{Value: &opts.Timeout}, "timeout", "end the command after `DURATION`, like 90s, 1h30m or 2d (default none)")
-	flags.StringArrayVar(&opts.Env, "env", nil, "set variable `NAME=VALUE` for the command (repeatable)")
-	flags.StringArrayVar(&opts.SecretEnv, "secret-env", nil,
+	flags.StringVar(&o.Name, "name", "", "`NAME` of the job, for lists and for other commands: letters, digits, '.', '_', '-'")
+	flags.StringVar(&o.Priority, "priority", "normal", "`PRIORITY` of the job: low, normal or high, or 10, 0, -10")
+	flags.StringVar(&o.Reason, "reason", "", "`TEXT` for the job's reason trail")
+	flags.StringVar(&o.Kind, "kind", "",
+		"`LABEL` of jobs that take about as long as each other; they are compared with each other, not with all runs of the program")
+	flags.Var(term.DurationFlag{Value: &o.Timeout}, "timeout", "end the command after `DURATION`, like 90s, 1h30m or 2d (default none)")
+	flags.StringArrayVar(&o.Env, "env", nil, "set variable `NAME=VALUE` for the command (repeatable)")
+	flags.StringArrayVar(&o.SecretEnv, "secret-env", nil,
 		"the same for a secret, which is never stored; `NAME` alone takes the value from your environment (repeatable)")
-	flags.StringVar(&opts.Cwd, "cwd", "", "run the command in `DIRECTORY` (default the current one)")
-	flags.BoolVar(&opts.Stdin, "stdin", false, "pass standard input to the command, at most 1 MiB of text")
-	flags.BoolVarP(&opts.Detach, "detach", "d", false, "print the job's id and exit")
-	follow.PartialFlag(command, &opts.Partial)
-	opts.needs.register(flags)
-	flags.BoolVarP(&opts.Quiet, "quiet", "q", false, "show no progress and no message about the end of the command")
+	flags.StringVar(&o.Cwd, "cwd", "", "run the command in `DIRECTORY` (default the current one)")
+	flags.BoolVar(&o.Stdin, "stdin", false, "pass standard input to the command, at most 1 MiB of text")
+	flags.BoolVarP(&o.Detach, "detach", "d", false, "print the job's id and exit")
+	follow.PartialFlag(command, &o.Partial)
+	o.needs.register(flags)
+	flags.BoolVarP(&o.Quiet, "quiet", "q", false, "show no progress and no message about the end of the command")
 	completion.Flag(command, "priority", completion.Priorities)
 	completion.Flag(command, "name", completion.Names(globals))
 	completion.Flag(command, "after", completion.Jobs(globals))
-	return command
 }
 
 func runRun(ctx context.Context, opts runOptions, globals *cli.Globals, argv []string) error {
@@ -232,7 +238,9 @@ func parsePriority(text string) (int, error) {
 		return 0, err
 	}
 	if !slices.Contains([]int{cli.PriorityHigh, cli.PriorityNormal, cli.PriorityLow}, priority) {
-		return 0, cli.Usagef("a new job has priority low, normal or high (10, 0 or -10), not %d; \"lockstep priority %d ID\" can change it afterwards", priority, priority)
+		return 0, cli.Usagef("a new job has priority low, normal or high (10, 0 or -10), not %d; "+
+			"\"lockstep priority %d ID\" can change it afterwards",
+			priority, priority)
 	}
 	return priority, nil
 }

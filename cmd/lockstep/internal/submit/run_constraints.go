@@ -156,7 +156,10 @@ func parseLocks(flag string, texts []string) ([]lockOption, error) {
 		parsed, err := lock.ParseLock(full)
 		_, member, _ := strings.Cut(full, "/")
 		if err != nil || member == "" || parsed.Level() == lock.Config || parsed.Level() == lock.Cluster && parsed != lock.BGL {
-			return nil, cli.Usagef("%s: a lock is a name of letters, digits, dots, underscores and hyphens, like deploy; or cluster/BGL, or one of instance/, nodegroup/, node/, node-res/ and network/ followed by a name or by [lockset]; not %q", flag, name)
+			return nil, cli.Usagef("%s: a lock is a name of letters, digits, dots, underscores and hyphens, like deploy; "+
+				"or cluster/BGL, or one of instance/, nodegroup/, node/, node-res/ and network/ "+
+				"followed by a name or by [lockset]; not %q",
+				flag, name)
 		}
 		if slices.ContainsFunc(items, func(item lockOption) bool { return item.Lock == parsed }) {
 			return nil, cli.Usagef("%s names %s twice", flag, parsed)

@@ -83,13 +83,18 @@ func runWait(ctx context.Context, globals *cli.Globals, timeout time.Duration, a
 			failed = append(failed, job)
 		} else if globals.JSON {
 			zero := 0
-			_ = follow.PrintEvent(globals.Streams.Out, follow.Event{Event: "end", Job: job.id, Status: status, ExitCode: &zero}) // Run checks the stream's errors
+			ended := follow.Event{Event: "end", Job: job.id, Status: status, ExitCode: &zero}
+			_ = follow.PrintEvent(globals.Streams.Out, ended) // Run checks the stream's errors
 		}
 	}, display.show)
 	display.stop()
 	switch {
 	case errors.Is(context.Cause(ctx), errOver):
-		return &cli.ExitError{Code: exitTimeout, Err: fmt.Errorf("%d of %s did not end in %s", len(jobs)-len(statuses), term.Count(len(jobs), "job"), term.Span(timeout))}
+		return &cli.ExitError{
+			Code: exitTimeout,
+			Err: fmt.Errorf("%d of %s did not end in %s",
+				len(jobs)-len(statuses), term.Count(len(jobs), "job"), term.Span(timeout)),
+		}
 	case err != nil:
 		return err
 	}
@@ -97,7 +102,10 @@ func runWait(ctx context.Context, globals *cli.Globals, timeout time.Duration, a
 }
 
 // reportFailed prints how jobs have failed, and returns the error with the highest exit code.
-func reportFailed(ctx context.Context, globals *cli.Globals, daemon *client.Session, failed []submittedJob, statuses map[int64]string) error {
+func reportFailed(
+	ctx context.Context, globals *cli.Globals, daemon *client.Session,
+	failed []submittedJob, statuses map[int64]string,
+) error {
 	highest := 0
 	for _, job := range failed {
 		code, text := cli.ExitFailure, client.ErrUnknownJob(job.id).Error()
@@ -116,7 +124,8 @@ func reportFailed(ctx context.Context, globals *cli.Globals, daemon *client.Sess
 			cli.PrintError(globals.Streams.Err, text)
 			continue
 		}
-		if err := follow.PrintEvent(globals.Streams.Out, follow.Event{Event: "end", Job: job.id, Status: statuses[job.id], ExitCode: &code, Error: text}); err != nil {
+		ended := follow.Event{Event: "end", Job: job.id, Status: statuses[job.id], ExitCode: &code, Error: text}
+		if err := follow.PrintEvent(globals.Streams.Out, ended); err != nil {
 			return err
 		}
 	}

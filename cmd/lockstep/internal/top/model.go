@@ -148,11 +148,20 @@ func (m *model) readText() tea.Cmd {
 	}
 }
 
+// searched reports whether the search selects a job.
+func (m *model) searched(j answer.ListedJob) bool {
+	if m.search == "" {
+		return true
+	}
+	text := fmt.Sprint(j.ID, " ", j.Name, " ", j.Status, " ", j.User, " ", strings.Join(j.Summary, " "))
+	return strings.Contains(strings.ToLower(text), strings.ToLower(m.search))
+}
+
 // rows are the jobs that the search selects: those that have not ended, then those that ended last.
 func (m *model) rows() []answer.ListedJob {
 	var rows, ended []answer.ListedJob
 	for _, j := range m.state.jobs {
-		if m.search != "" && !strings.Contains(strings.ToLower(fmt.Sprint(j.ID, " ", j.Name, " ", j.Status, " ", j.User, " ", strings.Join(j.Summary, " "))), strings.ToLower(m.search)) {
+		if !m.searched(j) {
 			continue
 		}
 		if j.Ended.IsZero() {
@@ -260,7 +269,10 @@ func (m *model) jobKey(key string) tea.Cmd {
 	case "u":
 		return m.act("release", number)
 	case "p":
-		m.prompt = &prompt{question: "Priority of job " + number + ", -20 to 19: ", done: func(m *model, text string) tea.Cmd { return m.act("priority", text, number) }}
+		m.prompt = &prompt{
+			question: "Priority of job " + number + ", -20 to 19: ",
+			done:     func(m *model, text string) tea.Cmd { return m.act("priority", text, number) },
+		}
 	}
 	return nil
 }

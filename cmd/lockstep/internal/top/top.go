@@ -62,7 +62,10 @@ func runTop(ctx context.Context, globals *cli.Globals, run Runner) error {
 		return err
 	}
 	// It runs on the terminal itself, whose size it asks. The palette has decided about colours.
-	program := tea.NewProgram(newModel(source, globals.Palette(), globals.Streams.Now, first), tea.WithColorProfile(colorprofile.TrueColor), tea.WithContext(ctx))
+	program := tea.NewProgram(
+		newModel(source, globals.Palette(), globals.Streams.Now, first),
+		tea.WithColorProfile(colorprofile.TrueColor),
+		tea.WithContext(ctx))
 	listening, stop := context.WithCancel(ctx)
 	defer stop()
 	go source.listen(listening, program.Send)
@@ -105,7 +108,8 @@ func (s *source) read(ctx context.Context) (state, error) {
 		return st, err
 	}
 	var list answer.JobList
-	if err := s.daemon.Query(ctx, "LockstepListJobs", []any{answer.JobSelection{MaxUnfinished: unfinishedMax, MaxEnded: endedMax}}, &list); err != nil {
+	shown := answer.JobSelection{MaxUnfinished: unfinishedMax, MaxEnded: endedMax}
+	if err := s.daemon.Query(ctx, "LockstepListJobs", []any{shown}, &list); err != nil {
 		return st, err
 	}
 	st.jobs, st.more, st.why = list.Jobs, list.More, map[int64]string{}

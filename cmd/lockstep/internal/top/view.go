@@ -125,7 +125,8 @@ func (m *model) table(room int) []string {
 	if at >= m.top+visible {
 		m.top = at - visible + 1
 	}
-	lines := []string{m.colours.Title(fmt.Sprintf("  %7s  %-9s %9s  %-16s %s", "Id", "Status", "Time", "Name", "What, and why it waits or how it ended"))}
+	header := fmt.Sprintf("  %7s  %-9s %9s  %-16s %s", "Id", "Status", "Time", "Name", "What, and why it waits or how it ended")
+	lines := []string{m.colours.Title(header)}
 	if len(rows) == 0 {
 		return append(lines, "", "  No job.")
 	}
