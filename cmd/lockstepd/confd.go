@@ -30,8 +30,10 @@ const (
 )
 
 func (c *ConfdConfig) flags(flags *flag.FlagSet) {
-	flags.StringVar(&c.Address, confdAddressFlag, confdAuto, "UDP `address` and port at which signed queries about the configuration are answered, in the protocol of ganeti-confd; "+
-		"auto: port "+confdPort+" of this node's own address in its cluster, of loopback without a cluster, and nowhere with --ganeti; empty: nowhere")
+	flags.StringVar(&c.Address, confdAddressFlag, confdAuto,
+		"UDP `address` and port at which signed queries about the configuration are answered, in the protocol of ganeti-confd; "+
+			"auto: port "+confdPort+" of this node's own address in its cluster, of loopback without a cluster, "+
+			"and nowhere with --ganeti; empty: nowhere")
 }
 
 func (c *ConfdConfig) validate() error {

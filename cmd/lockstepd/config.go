@@ -95,40 +95,11 @@ func parseConfig(args []string, output io.Writer) (Config, error) {
 	var page string // of the manual
 	flags := flag.NewFlagSet("lockstepd", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	hostname, err := os.Hostname()
-	if err != nil {
-		hostname = "localhost"
-	}
 	flags.BoolVar(&version, "version", false, "print the version and exit")
 	flags.StringVar(&page, manualFlag, "", "")
-	flags.StringVar(&file, "config", "", "YAML `file` to read settings from. A file named "+places.SystemConfig+", or $XDG_CONFIG_HOME/lockstep/lockstepd.yaml, may be missing")
-	flags.StringVar(&c.DataDir, "data-dir", places.System().Data, "`directory` of the queue and the configuration")
-	flags.StringVar(&c.RunDir, "run-dir", places.System().Run, "`directory` of lock files, and of sockets without socket-dir")
-	flags.StringVar(&c.SocketDir, "socket-dir", "", "`directory` of the sockets; socket in run-dir is then a link to it (default: socket in run-dir)")
-	flags.StringVar(&c.LogDir, "log-dir", places.System().Log, "`directory` of logs")
-	flags.StringVar(&c.OpcodesDir, "opcodes-dir", "", "`directory` of declared opcodes, *.yaml; SIGHUP reloads them (default: opcodes.d in data-dir)")
-	flags.StringVar(&c.ClusterName, "cluster-name", "lockstep", "`name` of a new cluster")
-	flags.StringVar(&c.NodeName, "node-name", hostname, "`name` of this node in a new cluster")
-	flags.StringVar(&c.JobProgram, "job-program", "", "`path` of lockstep-job (default: beside lockstepd, or in ../lib/lockstep)")
-	flags.StringVar(&c.JobCgroup, "job-cgroup", "", "`directory` of the control group, version 2, in which job processes start; without its parent directory, and if empty, they start in the daemon's")
-	flags.StringVar(&c.LogLevel, "log-level", "info", "least severe `level` that is logged: debug, info, warn, error")
-	flags.IntVar(&c.MaxFrame, "max-frame", 64<<20, "largest request, in `bytes`")
-	flags.IntVar(&c.MaxConns, "max-connections", 8192, "`number` of connections that may be open at a time, for each socket")
-	flags.StringVar(&c.SocketGroup, "socket-group", "", "`group` whose members may submit jobs: it owns the sockets, and may search the run directory (default: the daemon's own group)")
-	flags.IntVar(&c.MaxStarts, "max-starts", 2*runtime.NumCPU(), "`number` of job processes being started at a time")
-	flags.IntVar(&c.Writers, "writers", 32, "`number` of disk operations at a time")
-	limits := supervisor.DefaultLimits()
-	flags.IntVar(&c.Limits.Unfinished, "max-unfinished", limits.Unfinished, "`number` of jobs that may be queued or running")
-	flags.IntVar(&c.Limits.Ops, "max-job-ops", limits.Ops, "`number` of opcodes that a job may have")
-	flags.IntVar(&c.Limits.JobBytes, "max-job-bytes", limits.JobBytes, "`bytes` that a job may have when it is submitted")
-	c.Rapi.flags(flags)
-	c.Confd.flags(flags)
-	c.Mond.flags(flags)
-	c.Ganeti.flags(flags)
-	flags.StringVar(&c.NodeListen, "node-listen", "", "`address` at which this node listens for other nodes of the cluster (default: the node's own, see lockstep node)")
-	flags.BoolVar(&c.LeaveJobs, "leave-jobs", false, "in a cluster: let running jobs continue when this node is no longer the master")
-	flags.Var(term.DurationFlag{Value: &c.ArchiveAfter}, "archive-after", "archive jobs this `DURATION` after their end, like 7d; the setting archive_after wins (default never)")
-	flags.IntVar(&c.ArchiveDays, "archive-days", 0, "`days` after which archived jobs are removed; 0: never; the setting remove_archived_after wins")
+	flags.StringVar(&file, "config", "",
+		"YAML `file` to read settings from. A file named "+places.SystemConfig+", or $XDG_CONFIG_HOME/lockstep/lockstepd.yaml, may be missing")
+	c.flags(flags)
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			printUsage(flags, output)
@@ -165,6 +136,49 @@ func parseConfig(args []string, output io.Writer) (Config, error) {
 		return c, err
 	}
 	return c, c.normalize()
+}
+
+// flags adds the flags that are settings.
+func (c *Config) flags(flags *flag.FlagSet) {
+	hostname, err := os.Hostname()
+	if err != nil {
+		hostname = "localhost"
+	}
+	flags.StringVar(&c.DataDir, "data-dir", places.System().Data, "`directory` of the queue and the configuration")
+	flags.StringVar(&c.RunDir, "run-dir", places.System().Run, "`directory` of lock files, and of sockets without socket-dir")
+	flags.StringVar(&c.SocketDir, "socket-dir", "",
+		"`directory` of the sockets; socket in run-dir is then a link to it (default: socket in run-dir)")
+	flags.StringVar(&c.LogDir, "log-dir", places.System().Log, "`directory` of logs")
+	flags.StringVar(&c.OpcodesDir, "opcodes-dir", "",
+		"`directory` of declared opcodes, *.yaml; SIGHUP reloads them (default: opcodes.d in data-dir)")
+	flags.StringVar(&c.ClusterName, "cluster-name", "lockstep", "`name` of a new cluster")
+	flags.StringVar(&c.NodeName, "node-name", hostname, "`name` of this node in a new cluster")
+	flags.StringVar(&c.JobProgram, "job-program", "", "`path` of lockstep-job (default: beside lockstepd, or in ../lib/lockstep)")
+	flags.StringVar(&c.JobCgroup, "job-cgroup", "",
+		"`directory` of the control group, version 2, in which job processes start; "+
+			"without its parent directory, and if empty, they start in the daemon's")
+	flags.StringVar(&c.LogLevel, "log-level", "info", "least severe `level` that is logged: debug, info, warn, error")
+	flags.IntVar(&c.MaxFrame, "max-frame", 64<<20, "largest request, in `bytes`")
+	flags.IntVar(&c.MaxConns, "max-connections", 8192, "`number` of connections that may be open at a time, for each socket")
+	flags.StringVar(&c.SocketGroup, "socket-group", "",
+		"`group` whose members may submit jobs: it owns the sockets, and may search the run directory (default: the daemon's own group)")
+	flags.IntVar(&c.MaxStarts, "max-starts", 2*runtime.NumCPU(), "`number` of job processes being started at a time")
+	flags.IntVar(&c.Writers, "writers", 32, "`number` of disk operations at a time")
+	limits := supervisor.DefaultLimits()
+	flags.IntVar(&c.Limits.Unfinished, "max-unfinished", limits.Unfinished, "`number` of jobs that may be queued or running")
+	flags.IntVar(&c.Limits.Ops, "max-job-ops", limits.Ops, "`number` of opcodes that a job may have")
+	flags.IntVar(&c.Limits.JobBytes, "max-job-bytes", limits.JobBytes, "`bytes` that a job may have when it is submitted")
+	c.Rapi.flags(flags)
+	c.Confd.flags(flags)
+	c.Mond.flags(flags)
+	c.Ganeti.flags(flags)
+	flags.StringVar(&c.NodeListen, "node-listen", "",
+		"`address` at which this node listens for other nodes of the cluster (default: the node's own, see lockstep node)")
+	flags.BoolVar(&c.LeaveJobs, "leave-jobs", false, "in a cluster: let running jobs continue when this node is no longer the master")
+	flags.Var(term.DurationFlag{Value: &c.ArchiveAfter}, "archive-after",
+		"archive jobs this `DURATION` after their end, like 7d; the setting archive_after wins (default never)")
+	flags.IntVar(&c.ArchiveDays, "archive-days", 0,
+		"`days` after which archived jobs are removed; 0: never; the setting remove_archived_after wins")
 }
 
 // printUsage prints the flags with two dashes, as users write them.
@@ -239,7 +253,10 @@ func (c *Config) normalize() error {
 	if err := c.Mond.normalize(); err != nil {
 		return err
 	}
-	for _, path := range []*string{&c.DataDir, &c.RunDir, &c.LogDir, &c.SocketDir, &c.OpcodesDir, &c.JobProgram, &c.JobCgroup, &c.Rapi.Users, &c.Rapi.Certificate, &c.Rapi.Key} {
+	for _, path := range []*string{
+		&c.DataDir, &c.RunDir, &c.LogDir, &c.SocketDir, &c.OpcodesDir, &c.JobProgram, &c.JobCgroup,
+		&c.Rapi.Users, &c.Rapi.Certificate, &c.Rapi.Key,
+	} {
 		if *path == "" {
 			continue // Validate reports this error
 		}
@@ -274,7 +291,11 @@ func (c *Config) Validate() error {
 		{c.Limits.Ops < 1, fmt.Sprintf("max-job-ops: %d is less than 1", c.Limits.Ops)},
 		{c.Limits.JobBytes < 1, fmt.Sprintf("max-job-bytes: %d is less than 1", c.Limits.JobBytes)},
 		{c.ArchiveDays < 0, fmt.Sprintf("archive-days: %d is less than 0", c.ArchiveDays)},
-		{len(c.longestSocket()) > socketPathMax, fmt.Sprintf("run-dir: the socket's path %s is longer than the %d bytes that a socket's path may have", c.longestSocket(), socketPathMax)},
+		{
+			len(c.longestSocket()) > socketPathMax,
+			fmt.Sprintf("run-dir: the socket's path %s is longer than the %d bytes that a socket's path may have",
+				c.longestSocket(), socketPathMax),
+		},
 	} {
 		if check.bad {
 			return errors.New(check.text)

@@ -80,7 +80,8 @@ func (f face) options(o *faceOptions) *flag.FlagSet {
 	both(&o.help, "h", "help", "show help")
 	both(&o.version, "V", "version", "show the version of the program")
 	flags.BoolVar(&o.noUserChecks, "no-user-checks", false, "ignore user checks")
-	flags.StringVar(&o.syslog, "syslog", syslogNo, "no; yes: log lines go to syslog too; only: to syslog alone, and not to the log file, or with -f to standard error")
+	flags.StringVar(&o.syslog, "syslog", syslogNo,
+		"no; yes: log lines go to syslog too; only: to syslog alone, and not to the log file, or with -f to standard error")
 	flags.BoolVar(&o.completion, "help-completion", false, "show completion info")
 	if f.onMaster {
 		flags.BoolVar(&o.noVoting, "no-voting", false, "skip the agreement of the nodes about the master")

@@ -50,15 +50,26 @@ func runMond(stop context.Context, c Config, o faceOptions, ready func()) error 
 	monitoring, err := supervisor.LoneMonitor(env, supervisor.Monitor{Board: board, Node: c.Ganeti.node,
 		Sources: gather.New(gather.Config{System: env.System(), Proc: "/proc", DataDir: c.DataDir, Reasons: m.reasons(), Log: m.logState,
 			Processes: func() []monitor.Process { return nil }, Restarts: func() int64 { return 0 }}),
-		Candidates: &mond.Candidates{System: env.System(), Key: func() ([]byte, error) { return os.ReadFile(filepath.Join(c.DataDir, paths.ConfdKeyPath)) },
-			Addresses: func() []string { return candidateConfds(c.DataDir) }}})
+		Candidates: &mond.Candidates{
+			System:    env.System(),
+			Key:       func() ([]byte, error) { return os.ReadFile(filepath.Join(c.DataDir, paths.ConfdKeyPath)) },
+			Addresses: func() []string { return candidateConfds(c.DataDir) },
+		}})
 	if err != nil {
 		return err
 	}
 	defer monitoring.Stop()
 	c.Mond.Address = listener.Addr().String()
-	server := mond.New(mond.Config{Log: log, Listener: listener, Board: board, Logins: login.New(c.Rapi.Users, log), Allow: c.Mond.allowed, Hosts: c.mondHosts(),
-		Table: admission.NewTable(), Collectors: []prometheus.Collector{buildInfo(buildinfo.Read())}})
+	server := mond.New(mond.Config{
+		Log:        log,
+		Listener:   listener,
+		Board:      board,
+		Logins:     login.New(c.Rapi.Users, log),
+		Allow:      c.Mond.allowed,
+		Hosts:      c.mondHosts(),
+		Table:      admission.NewTable(),
+		Collectors: []prometheus.Collector{buildInfo(buildinfo.Read())},
+	})
 	return serveFace(stop, server, log, mondEndMax, func() {
 		log.WithFields(logrus.Fields{"address": c.Mond.Address}).Info("MonD started")
 		ready()

@@ -66,7 +66,11 @@ func startDaemonProcess(f face) error {
 	}
 	defer null.Close()
 	process, err := os.StartProcess(program, append([]string{program}, os.Args[1:]...), &os.ProcAttr{
-		Dir: "/", Env: append(os.Environ(), daemonMark+"=1"), Files: []*os.File{null, null, null, daemonsEnd}, Sys: &syscall.SysProcAttr{Setsid: true}})
+		Dir:   "/",
+		Env:   append(os.Environ(), daemonMark+"=1"),
+		Files: []*os.File{null, null, null, daemonsEnd},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
 	_ = daemonsEnd.Close()
 	if err != nil {
 		return err

@@ -79,9 +79,20 @@ func runRapi(stop context.Context, c Config, o faceOptions, ready func()) error 
 		hosts = c.rapiHosts()
 	}
 	table := admission.NewTable()
-	server, err := rapi.New(rapi.Config{Ganeti: true, Log: log, Listener: listener, Table: table, Luxi: rapi.NewRemote(persistence.SocketPath(c.RunDir, persistence.LuxiSocket), table),
-		TLS: secure, Logins: login.New(c.Rapi.Users, log), Hosts: hosts, RequireAuthentication: o.rapi.requireAuthentication,
-		AllowCommands: c.Rapi.AllowCommands, Connections: int(o.rapi.clientsMax), Collectors: []prometheus.Collector{buildInfo(buildinfo.Read())}}) //nolint:gosec // a bound of connections
+	server, err := rapi.New(rapi.Config{
+		Ganeti:                true,
+		Log:                   log,
+		Listener:              listener,
+		Table:                 table,
+		Luxi:                  rapi.NewRemote(persistence.SocketPath(c.RunDir, persistence.LuxiSocket), table),
+		TLS:                   secure,
+		Logins:                login.New(c.Rapi.Users, log),
+		Hosts:                 hosts,
+		RequireAuthentication: o.rapi.requireAuthentication,
+		AllowCommands:         c.Rapi.AllowCommands,
+		Connections:           int(o.rapi.clientsMax), //nolint:gosec // a bound of connections
+		Collectors:            []prometheus.Collector{buildInfo(buildinfo.Read())},
+	})
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}

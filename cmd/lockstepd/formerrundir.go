@@ -19,7 +19,9 @@ func noteRunDir(c Config, files *persistence.OSFiles) error {
 	}
 	remove := fmt.Sprintf("rm %s", filepath.Join(c.DataDir, paths.RunDirPath))
 	if former.Problem != nil {
-		return fmt.Errorf("run-dir: %w; nothing was started. Start lockstepd with --run-dir %s. If no process of this queue lives any longer: %s", err, former.Former, remove)
+		return fmt.Errorf("run-dir: %w; nothing was started. Start lockstepd with --run-dir %s. "+
+			"If no process of this queue lives any longer: %s",
+			err, former.Former, remove)
 	}
 	var living []string
 	for _, name := range former.Living {
@@ -28,7 +30,8 @@ func noteRunDir(c Config, files *persistence.OSFiles) error {
 		}
 		living = append(living, name)
 	}
-	return fmt.Errorf("run-dir: this queue's run directory is %s, and processes live there: %s. With %s they would count as dead; nothing was started. "+
+	return fmt.Errorf("run-dir: this queue's run directory is %s, and processes live there: %s. "+
+		"With %s they would count as dead; nothing was started. "+
 		"Start lockstepd with --run-dir %s, and change it when they have ended. If they are of another queue: %s",
 		former.Former, strings.Join(living, ", "), c.RunDir, former.Former, remove)
 }

@@ -94,21 +94,30 @@ func (g *GanetiConfig) checkPrograms() error {
 }
 
 func (g *GanetiConfig) flags(flags *flag.FlagSet) {
-	flags.BoolVar(&g.Enabled, ganetiFlag, false, "take the place of Ganeti's daemons on a node of a Ganeti cluster: the directories default to "+
-		ganetiDataDir+", "+ganetiRunDir+" and "+ganetiLogDir+", files belong to Ganeti's user and groups, and there is no cluster of lockstep")
-	flags.StringVar(&g.Accounts.Daemon, "ganeti-user", accounts.Ganeti.Daemon, "with --ganeti: `user` of the daemons and of their files, by name or number")
-	flags.StringVar(&g.Accounts.ConfdGroup, "ganeti-confd-group", accounts.Ganeti.ConfdGroup, "with --ganeti: `group` of config.data, by name or number")
-	flags.StringVar(&g.Accounts.DaemonsGroup, "ganeti-daemons-group", accounts.Ganeti.DaemonsGroup, "with --ganeti: `group` of the queue and the sockets, by name or number")
+	flags.BoolVar(&g.Enabled, ganetiFlag, false,
+		"take the place of Ganeti's daemons on a node of a Ganeti cluster: the directories default to "+
+			ganetiDataDir+", "+ganetiRunDir+" and "+ganetiLogDir+
+			", files belong to Ganeti's user and groups, and there is no cluster of lockstep")
+	flags.StringVar(&g.Accounts.Daemon, "ganeti-user", accounts.Ganeti.Daemon,
+		"with --ganeti: `user` of the daemons and of their files, by name or number")
+	flags.StringVar(&g.Accounts.ConfdGroup, "ganeti-confd-group", accounts.Ganeti.ConfdGroup,
+		"with --ganeti: `group` of config.data, by name or number")
+	flags.StringVar(&g.Accounts.DaemonsGroup, "ganeti-daemons-group", accounts.Ganeti.DaemonsGroup,
+		"with --ganeti: `group` of the queue and the sockets, by name or number")
 	flags.StringVar(&g.RapiUser, "ganeti-rapi-user", "gnt-rapi", "under the name ganeti-rapi: `user` of the daemon, by name or number")
 	flags.StringVar(&g.ConfdUser, "ganeti-confd-user", "gnt-confd", "under the name ganeti-confd: `user` of the daemon, by name or number")
 	flags.StringVar(&g.MondUser, "ganeti-mond-user", "root", "under the name ganeti-mond: `user` of the daemon, by name or number")
 	flags.StringVar(&g.Python, "ganeti-python", "/usr/bin/python3", "with --ganeti: `path` of the interpreter of Ganeti's job process")
 	flags.StringVar(&g.Share, "ganeti-share", "/usr/share/ganeti/3.0", "with --ganeti: `directory` of Ganeti's Python modules")
-	flags.StringVar(&g.acknowledge, "acknowledge", queuecopy.All.String(), "with --ganeti: `when` a client gets the answer to a submission, an order, a drain or a pause: local, when it is on "+
-		"this node's disk; majority, when more than half of the master candidates that are online have it, too; all, when all of them have it but those that have not got a change in 5 seconds")
+	flags.StringVar(&g.acknowledge, "acknowledge", queuecopy.All.String(),
+		"with --ganeti: `when` a client gets the answer to a submission, an order, a drain or a pause: "+
+			"local, when it is on this node's disk; "+
+			"majority, when more than half of the master candidates that are online have it, too; "+
+			"all, when all of them have it but those that have not got a change in 5 seconds")
 	flags.BoolVar(&g.Debug, "ganeti-debug", false, "with --ganeti: Ganeti's job processes log more")
 	flags.BoolVar(&g.ForkServer, forkServerFlag, true, "with --ganeti: fork Ganeti's job processes from one that has loaded their program")
-	flags.StringVar(&g.Repairs, repairsFlag, strings.Join(forkserver.Repairs(), ","), "with --ganeti: `names` of the repairs of Ganeti's program that the fork server makes, separated by commas")
+	flags.StringVar(&g.Repairs, repairsFlag, strings.Join(forkserver.Repairs(), ","),
+		"with --ganeti: `names` of the repairs of Ganeti's program that the fork server makes, separated by commas")
 }
 
 // excludedByGaneti are settings that have no meaning in Ganeti mode.
@@ -123,7 +132,13 @@ var excludedByGaneti = []struct{ name, why string }{
 // applyGaneti sets the defaults of Ganeti mode. given are the names of the settings that the operator has chosen.
 func (c *Config) applyGaneti(given map[string]bool) error {
 	if !c.Ganeti.Enabled {
-		for _, name := range []string{"ganeti-user", "ganeti-confd-group", "ganeti-daemons-group", "ganeti-rapi-user", "ganeti-confd-user", "ganeti-mond-user", "ganeti-python", "ganeti-share", "ganeti-debug", forkServerFlag, repairsFlag, "acknowledge"} {
+		onlyOfGaneti := []string{
+			"ganeti-user", "ganeti-confd-group", "ganeti-daemons-group",
+			"ganeti-rapi-user", "ganeti-confd-user", "ganeti-mond-user",
+			"ganeti-python", "ganeti-share", "ganeti-debug",
+			forkServerFlag, repairsFlag, "acknowledge",
+		}
+		for _, name := range onlyOfGaneti {
 			if given[name] {
 				return fmt.Errorf("%s: it has no meaning without %s", name, ganetiFlag)
 			}
@@ -170,7 +185,9 @@ func (c *Config) resolveOwners() (err error) {
 		c.owners, err = accounts.Resolve(c.Ganeti.Accounts)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w; Ganeti's packages make them, and ganeti-user, ganeti-confd-group and ganeti-daemons-group set other names", ganetiFlag, err)
+		return fmt.Errorf("%s: %w; Ganeti's packages make them, "+
+			"and ganeti-user, ganeti-confd-group and ganeti-daemons-group set other names",
+			ganetiFlag, err)
 	}
 	return nil
 }
@@ -183,7 +200,9 @@ func checkAccounts(owners ownership.Rules, uid int, groups []int) error {
 	}
 	for _, owner := range owners.UIDs() {
 		if owner != uid {
-			return fmt.Errorf("%s: lockstepd runs as user %d, and its files must belong to user %d: start it as that user, or set ganeti-user", ganetiFlag, uid, owner)
+			return fmt.Errorf("%s: lockstepd runs as user %d, and its files must belong to user %d: "+
+				"start it as that user, or set ganeti-user",
+				ganetiFlag, uid, owner)
 		}
 	}
 	for _, group := range owners.GIDs() {
@@ -203,7 +222,8 @@ func checkSetUp(c Config) error {
 	case err != nil:
 		return err
 	case !c.Ganeti.Enabled && ganeti:
-		return fmt.Errorf("data-dir: %s is the data directory of a Ganeti node, because it has %s: start lockstepd with --%s, or with another data-dir",
+		return fmt.Errorf("data-dir: %s is the data directory of a Ganeti node, because it has %s: "+
+			"start lockstepd with --%s, or with another data-dir",
 			c.DataDir, paths.GanetiCertificatePath, ganetiFlag)
 	case !c.Ganeti.Enabled:
 		return nil
@@ -218,14 +238,17 @@ func checkSetUp(c Config) error {
 	for _, left := range []string{raftDirName, memberMark} {
 		path := filepath.Join(c.DataDir, left)
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s: %s belongs to a cluster of lockstep, because it has %s; a node is in a cluster of lockstep or of Ganeti, never in both. "+
-				"Set data-dir to Ganeti's, or run lockstep node remove on another node of that cluster and move %s aside", ganetiFlag, c.DataDir, left, path)
+			return fmt.Errorf("%s: %s belongs to a cluster of lockstep, because it has %s; "+
+				"a node is in a cluster of lockstep or of Ganeti, never in both. "+
+				"Set data-dir to Ganeti's, or run lockstep node remove on another node of that cluster and move %s aside",
+				ganetiFlag, c.DataDir, left, path)
 		}
 	}
 	for _, name := range []string{paths.GanetiCertificatePath, paths.ConfigPath} {
 		path := filepath.Join(c.DataDir, name)
 		if _, err := os.Stat(path); err != nil {
-			return fmt.Errorf("%s: %w; every master candidate of Ganeti has this file: gnt-cluster init or gnt-node add makes it. Check data-dir", ganetiFlag, err)
+			return fmt.Errorf("%s: %w; every master candidate of Ganeti has this file: gnt-cluster init or gnt-node add makes it. Check data-dir",
+				ganetiFlag, err)
 		}
 	}
 	return nil

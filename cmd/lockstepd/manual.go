@@ -53,7 +53,9 @@ func manual(flags *flag.FlagSet, section string) (string, error) {
 	case "5":
 		page := roff.New("lockstepd.yaml", 5, "settings of lockstepd", day)
 		page.Section("DESCRIPTION")
-		page.Text("The file is YAML: one setting a line, a name and a value. The settings are the flags of lockstepd(8); a flag on the command line takes precedence. An unknown setting is an error.")
+		page.Text("The file is YAML: one setting a line, a name and a value. " +
+			"The settings are the flags of lockstepd(8); a flag on the command line takes precedence. " +
+			"An unknown setting is an error.")
 		page.Example("log-level: debug\nmax-starts: 4")
 		page.Section("SETTINGS")
 		eachSetting(flags, func(f *flag.Flag, argument, text string) {

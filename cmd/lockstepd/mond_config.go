@@ -22,9 +22,14 @@ type MondConfig struct {
 const mondAddressFlag = "mond-address"
 
 func (m *MondConfig) flags(flags *flag.FlagSet) {
-	flags.StringVar(&m.Address, mondAddressFlag, "127.0.0.1:1815", "`address` and port at which this node reports its state in the formats of ganeti-mond; beyond loopback it needs TLS or --mond-allow; off with --ganeti unless given; empty: off")
-	flags.StringVar(&m.Allow, "mond-allow", "", "`networks` whose clients --mond-address serves, such as 192.0.2.0/24,2001:db8::7; others are disconnected (default: all clients)")
-	flags.StringVar(&m.TLS, "mond-tls", tlsAuto, "`when` --mond-address speaks TLS, with the certificate of the remote API: on, off, or auto, which is on beyond loopback without --mond-allow. Ganeti's hbal and hail need it off")
+	flags.StringVar(&m.Address, mondAddressFlag, "127.0.0.1:1815",
+		"`address` and port at which this node reports its state in the formats of ganeti-mond; "+
+			"beyond loopback it needs TLS or --mond-allow; off with --ganeti unless given; empty: off")
+	flags.StringVar(&m.Allow, "mond-allow", "",
+		"`networks` whose clients --mond-address serves, such as 192.0.2.0/24,2001:db8::7; others are disconnected (default: all clients)")
+	flags.StringVar(&m.TLS, "mond-tls", tlsAuto,
+		"`when` --mond-address speaks TLS, with the certificate of the remote API: "+
+			"on, off, or auto, which is on beyond loopback without --mond-allow. Ganeti's hbal and hail need it off")
 }
 
 // loopback reports whether only this machine can connect.
@@ -71,7 +76,8 @@ func (m *MondConfig) validate() error {
 	case m.TLS != tlsOn && m.TLS != tlsOff:
 		return fmt.Errorf("mond-tls: %q is not on, off or auto", m.TLS)
 	case m.TLS == tlsOff && !m.loopback() && m.allowed == nil:
-		return fmt.Errorf("%s: %s is open to all machines: leave out mond-tls=off, name the machines with mond-allow, or listen on 127.0.0.1", mondAddressFlag, m.Address)
+		return fmt.Errorf("%s: %s is open to all machines: leave out mond-tls=off, name the machines with mond-allow, or listen on 127.0.0.1",
+			mondAddressFlag, m.Address)
 	}
 	return nil
 }

@@ -109,8 +109,17 @@ func (m *mondServer) open(api *remoteAPI) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", mondAddressFlag, err)
 	}
-	server := mond.New(mond.Config{Log: m.log, Listener: listener, Board: m.board, TLS: secure, Logins: api.sharedLogins(m.log), Allow: c.allowed, Hosts: m.config.mondHosts(), Table: api.table,
-		Collectors: append(m.collectors, buildInfo(buildinfo.Read()))})
+	server := mond.New(mond.Config{
+		Log:        m.log,
+		Listener:   listener,
+		Board:      m.board,
+		TLS:        secure,
+		Logins:     api.sharedLogins(m.log),
+		Allow:      c.allowed,
+		Hosts:      m.config.mondHosts(),
+		Table:      api.table,
+		Collectors: append(m.collectors, buildInfo(buildinfo.Read())),
+	})
 	m.server, m.done = server, make(chan struct{})
 	url := "http://" + listener.Addr().String()
 	if secure != nil {

@@ -43,8 +43,10 @@ func loadIdentity(dataDir string) (*peer.Identity, error) {
 	for _, left := range []string{raftDirName, memberMark} {
 		path := filepath.Join(dataDir, left)
 		if _, err := os.Stat(path); err == nil {
-			return nil, fmt.Errorf("%s exists, but the identity of this node does not: the queue may belong to a cluster, whose other nodes run its jobs. "+
-				"Run lockstep node add --discard-queue to join the cluster again; to run a queue without a cluster, remove %s", path, path)
+			return nil, fmt.Errorf("%s exists, but the identity of this node does not: "+
+				"the queue may belong to a cluster, whose other nodes run its jobs. "+
+				"Run lockstep node add --discard-queue to join the cluster again; to run a queue without a cluster, remove %s",
+				path, path)
 		}
 	}
 	return nil, nil //nolint:nilnil // the usual case
@@ -78,7 +80,13 @@ type node struct {
 
 // runNode runs the daemon of a node of a cluster.
 func (d *service) runNode(identity *peer.Identity, stop context.Context) (err error) {
-	n := &node{service: d, identity: identity, raftFailed: make(chan error, 1), lostNames: identity.Lost, peerUpdates: make(chan peerUpdate, 1)}
+	n := &node{
+		service:     d,
+		identity:    identity,
+		raftFailed:  make(chan error, 1),
+		lostNames:   identity.Lost,
+		peerUpdates: make(chan peerUpdate, 1),
+	}
 	if err := n.open(); err != nil {
 		return err
 	}
@@ -90,8 +98,16 @@ func (d *service) runNode(identity *peer.Identity, stop context.Context) (err er
 		return err
 	}
 	n.ports.Opcodes = nodeOpcodes{n}
-	n.ports.Cluster = &supervisor.Cluster{Log: n.raft, Peers: &peers{n}, Tunnels: &tunnels{n.credentials, n.env.System().Root}, Name: identity.Name,
-		Applier: replication.Applier{Node: identity.UUID, Incarnation: uuid.NewString(), Unsynced: n.unsynced}, Times: replication.KnownTimes(), OnMastership: n.onMastership, OnMembers: n.onMembers}
+	n.ports.Cluster = &supervisor.Cluster{
+		Log:          n.raft,
+		Peers:        &peers{n},
+		Tunnels:      &tunnels{n.credentials, n.env.System().Root},
+		Name:         identity.Name,
+		Applier:      replication.Applier{Node: identity.UUID, Incarnation: uuid.NewString(), Unsynced: n.unsynced},
+		Times:        replication.KnownTimes(),
+		OnMastership: n.onMastership,
+		OnMembers:    n.onMembers,
+	}
 	tree, err := supervisor.Node(n.ports, n.settings)
 	if err != nil {
 		return errors.Join(err, n.raft.Close())
@@ -138,15 +154,25 @@ func (n *node) listenAddress() string {
 // may still count it as a node that has one.
 func (n *node) openLog(stop context.Context) error {
 	dir := filepath.Join(n.config.DataDir, raftDirName)
-	config := raftlog.Config{Dir: dir, Name: n.identity.Name, Address: n.identity.Address, Founder: isFounder(n.identity),
-		System: n.env.System(), Log: n.log,
-		Sync: n.syncApplied, Noting: func(index uint64) error { return persistence.MarkApplied(n.files, index) }, LeaseRenewed: n.onLeaseRenewed, Failed: n.reportRaftFailure, Urgent: replication.ChangesConfig,
+	config := raftlog.Config{
+		Dir:          dir,
+		Name:         n.identity.Name,
+		Address:      n.identity.Address,
+		Founder:      isFounder(n.identity),
+		System:       n.env.System(),
+		Log:          n.log,
+		Sync:         n.syncApplied,
+		Noting:       func(index uint64) error { return persistence.MarkApplied(n.files, index) },
+		LeaseRenewed: n.onLeaseRenewed,
+		Failed:       n.reportRaftFailure,
+		Urgent:       replication.ChangesConfig,
 		Freeze: func() (raftlog.Frozen, error) {
 			f, err := persistence.Freeze(n.config.DataDir, dir, n.committedFiles)
 			return frozen{f}, err
 		},
 		Timing:   raftlog.Timing{Heartbeat: replication.ElectionMin, Election: replication.ElectionMin, Lease: replication.Lease},
-		Shortest: replication.KnownTimes()}
+		Shortest: replication.KnownTimes(),
+	}
 	if err := persistence.SweepFrozen(dir); err != nil {
 		return err
 	}
@@ -219,7 +245,14 @@ func (n *node) serveNode(stop context.Context) error {
 	if err != nil {
 		return err
 	}
-	luxiOptions := socket.Options{Idle: luxi.Idle, MaxFrame: n.config.MaxFrame, MaxConns: n.config.MaxConns, Table: n.remoteAPI.table, Turn: luxiTurn, Forwards: true}
+	luxiOptions := socket.Options{
+		Idle:     luxi.Idle,
+		MaxFrame: n.config.MaxFrame,
+		MaxConns: n.config.MaxConns,
+		Table:    n.remoteAPI.table,
+		Turn:     luxiTurn,
+		Forwards: true,
+	}
 	tunnelled := socket.NewListener(n.listener.Luxi(), luxiOptions)
 	go func() { _ = tunnelled.Serve(n.env.System(), n.luxiGateway) }() // ends with the listener
 	n.log.WithFields(logrus.Fields{"node": n.identity.Name, "address": n.identity.Address}).Info("cluster member started")
@@ -264,7 +297,8 @@ func (n *node) resign() {
 	}
 	n.drain(running.Root)
 	if n.voters.Load() > 1 {
-		_, err := n.env.System().Root.RequestFuture(supervisor.Replicator(n.env), &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER}, transferTimeout).Result()
+		handOver := &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER}
+		_, err := n.env.System().Root.RequestFuture(supervisor.Replicator(n.env), handOver, transferTimeout).Result()
 		if err != nil {
 			n.log.WithField("err", err).Warn("hand-over of the mastership failed; the other nodes elect a master when the lease has expired")
 		}

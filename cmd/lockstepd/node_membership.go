@@ -36,7 +36,8 @@ func hasLog(dataDir string) bool {
 // runs that was started before the node joined the cluster: the cluster does not know that job.
 func (n *node) awaitLogAllowed(stop context.Context) error {
 	if running := n.processes.RunningJobs(); len(running) > 0 {
-		return fmt.Errorf("job %d, started before this node belonged to its cluster, still runs here; start lockstepd again when it has ended", running[0])
+		return fmt.Errorf("job %d, started before this node belonged to its cluster, still runs here; start lockstepd again when it has ended",
+			running[0])
 	}
 	if !isFounder(n.identity) {
 		if err := n.awaitAdmission(stop); err != nil {

@@ -16,7 +16,8 @@ const aboutTimeout = 2 * time.Second
 
 // queryNodes asks the replicator for the nodes of the cluster.
 func (n *node) queryNodes(all bool) (*messages.GetNodesResult, error) {
-	answer, err := n.env.System().Root.RequestFuture(supervisor.Replicator(n.env), &messages.GetNodes{WithStates: all}, requestTimeout).Result()
+	query := &messages.GetNodes{WithStates: all}
+	answer, err := n.env.System().Root.RequestFuture(supervisor.Replicator(n.env), query, requestTimeout).Result()
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +40,15 @@ func (b *backend) About(context.Context) (peer.About, error) {
 	if err != nil {
 		return peer.About{}, err
 	}
-	about := peer.About{Name: b.node.identity.Name, UUID: b.node.identity.UUID, Master: nodes.Master, Applied: nodes.Applied, Leads: nodes.IsMaster, Voting: b.node.identity.Voting, Console: b.node.remoteAPI.consoleAddress()}
+	about := peer.About{
+		Name:    b.node.identity.Name,
+		UUID:    b.node.identity.UUID,
+		Master:  nodes.Master,
+		Applied: nodes.Applied,
+		Leads:   nodes.IsMaster,
+		Voting:  b.node.identity.Voting,
+		Console: b.node.remoteAPI.consoleAddress(),
+	}
 	if nodes.Failure != nil {
 		about.Error = nodes.Failure.Text
 	}
@@ -48,8 +57,15 @@ func (b *backend) About(context.Context) (peer.About, error) {
 
 // Admit is part of peer.Backend.
 func (b *backend) Admit(_ context.Context, r peer.MembershipRequest) (peer.Admission, error) {
-	answer, err := b.node.env.System().Root.RequestFuture(supervisor.Replicator(b.node.env), &messages.AdmitNode{
-		Name: r.Name, Address: r.Address, Voting: r.Voting, Fresh: r.Fresh, Applied: r.Applied, HeartbeatMs: r.HeartbeatMs}, requestTimeout).Result()
+	admit := &messages.AdmitNode{
+		Name:        r.Name,
+		Address:     r.Address,
+		Voting:      r.Voting,
+		Fresh:       r.Fresh,
+		Applied:     r.Applied,
+		HeartbeatMs: r.HeartbeatMs,
+	}
+	answer, err := b.node.env.System().Root.RequestFuture(supervisor.Replicator(b.node.env), admit, requestTimeout).Result()
 	if err != nil {
 		return peer.Admission{}, err
 	}
@@ -100,5 +116,12 @@ func (p *peers) ask(m *messages.Member) *messages.NodeState {
 	if err != nil {
 		return &messages.NodeState{Name: m.Name, Error: err.Error()}
 	}
-	return &messages.NodeState{Name: m.Name, Answers: true, Error: about.Error, Applied: about.Applied, Voting: about.Voting, Console: about.Console}
+	return &messages.NodeState{
+		Name:    m.Name,
+		Answers: true,
+		Error:   about.Error,
+		Applied: about.Applied,
+		Voting:  about.Voting,
+		Console: about.Console,
+	}
 }

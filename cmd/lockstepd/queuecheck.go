@@ -43,9 +43,11 @@ func checkNeedsLog(c Config, files *persistence.OSFiles) error {
 		err = persistence.CheckNeedsLog(files, boot)
 	}
 	if needs, is := errors.AsType[*persistence.NeedsLogError](err); is {
-		return fmt.Errorf("%w; nothing was started. If the log is elsewhere, put it back to %s, start lockstepd as a member of its cluster, and stop it when it has caught up. "+
+		return fmt.Errorf("%w; nothing was started. If the log is elsewhere, put it back to %s, "+
+			"start lockstepd as a member of its cluster, and stop it when it has caught up. "+
 			"If the log is lost and other nodes have the queue, have this node take their copy: mv %s %s.lost, and start lockstepd as a member. "+
-			"To run on with files of which the last ones may be damaged: rm %s", err, filepath.Join(c.DataDir, raftDirName),
+			"To run on with files of which the last ones may be damaged: rm %s",
+			err, filepath.Join(c.DataDir, raftDirName),
 			filepath.Join(c.DataDir, paths.QueueDir), filepath.Join(c.DataDir, paths.QueueDir), filepath.Join(c.DataDir, needs.Path))
 	}
 	return err
@@ -61,13 +63,15 @@ func explainLostQueue(c Config, identity *peer.Identity, err error) error {
 	find := fmt.Sprintf("If %s is on a disk that is not mounted, mount it and start lockstepd again. ", queue)
 	if identity == nil || isFounder(identity) && !hasLog(c.DataDir) {
 		return fmt.Errorf("the queue is lost: %w; nothing was started. %s"+
-			"To begin with an empty queue, which gives out job ids from 1 again: echo 1 > %s", err, find, filepath.Join(c.DataDir, paths.VersionPath))
+			"To begin with an empty queue, which gives out job ids from 1 again: echo 1 > %s",
+			err, find, filepath.Join(c.DataDir, paths.VersionPath))
 	}
 	what, other := "lost", "else the queue has to come from a backup"
 	if lost.Older {
 		what = "an older copy"
 		find = fmt.Sprintf("If the newer queue is elsewhere, put it back to %s and start lockstepd again. ", queue)
-		other = "to go on with the older copy, which lacks later jobs and gives out their ids again: rm " + filepath.Join(c.DataDir, paths.LogQueuePath)
+		other = "to go on with the older copy, which lacks later jobs and gives out their ids again: rm " +
+			filepath.Join(c.DataDir, paths.LogQueuePath)
 	}
 	if isFounder(identity) {
 		return fmt.Errorf("the queue of this node, %s, is %s: %w; nothing was started. %s"+

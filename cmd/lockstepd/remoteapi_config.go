@@ -37,12 +37,17 @@ const (
 func (r *RapiConfig) flags(flags *flag.FlagSet) {
 	flags.StringVar(&r.Address, rapiAddressFlag, "127.0.0.1:5080", "`address` and port of the remote API; empty: no remote API")
 	flags.StringVar(&r.Users, "rapi-users", "", "`file` of the users of the remote API (default: rapi/users in data-dir)")
-	flags.StringVar(&r.Certificate, "rapi-cert", "", "`file` of the remote API's certificate (default: lockstepd makes one, in rapi in data-dir)")
+	flags.StringVar(&r.Certificate, "rapi-cert", "",
+		"`file` of the remote API's certificate (default: lockstepd makes one, in rapi in data-dir)")
 	flags.StringVar(&r.Key, "rapi-key", "", "`file` of the certificate's key")
-	flags.StringVar(&r.TLS, "rapi-tls", tlsAuto, "`when` the remote API speaks TLS: on, off, or auto, which is off on loopback. Ganeti's own client needs it on")
-	flags.BoolVar(&r.RequireAuthentication, "rapi-require-authentication", true, "show nothing about jobs over the remote API without a login; =false lets every client read jobs and rules")
-	flags.BoolVar(&r.AllowCommands, "rapi-allow-commands", false, "accept OP_RUN_COMMAND over the remote API: users with the option write can then run any command as the daemon's user")
-	flags.BoolVar(&r.Insecure, "rapi-insecure", false, "let the remote API listen beyond loopback without TLS or without required authentication")
+	flags.StringVar(&r.TLS, "rapi-tls", tlsAuto,
+		"`when` the remote API speaks TLS: on, off, or auto, which is off on loopback. Ganeti's own client needs it on")
+	flags.BoolVar(&r.RequireAuthentication, "rapi-require-authentication", true,
+		"show nothing about jobs over the remote API without a login; =false lets every client read jobs and rules")
+	flags.BoolVar(&r.AllowCommands, "rapi-allow-commands", false,
+		"accept OP_RUN_COMMAND over the remote API: users with the option write can then run any command as the daemon's user")
+	flags.BoolVar(&r.Insecure, "rapi-insecure", false,
+		"let the remote API listen beyond loopback without TLS or without required authentication")
 }
 
 // rapiHosts are the names, in lower case, by which a request may call the remote API; nil: any. A

@@ -54,10 +54,16 @@ func newRemoteAPI(c Config) *remoteAPI {
 		return a
 	}
 	a.feed = rapi.NewFeed(time.Now())
-	a.diskTimes = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "lockstep_store_seconds", Buckets: prometheus.ExponentialBuckets(0.0001, 4, 9),
-		Help: "Time that operations on the disk have taken, syncs included, by operation and whether they have failed."}, []string{"operation", "failed"})
-	a.decisionTimes = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "lockstep_scheduler_decision_seconds", Buckets: prometheus.ExponentialBuckets(0.000001, 4, 10),
-		Help: "Time that the scheduler has taken to look for the jobs that run next."})
+	a.diskTimes = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "lockstep_store_seconds",
+		Buckets: prometheus.ExponentialBuckets(0.0001, 4, 9),
+		Help:    "Time that operations on the disk have taken, syncs included, by operation and whether they have failed.",
+	}, []string{"operation", "failed"})
+	a.decisionTimes = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "lockstep_scheduler_decision_seconds",
+		Buckets: prometheus.ExponentialBuckets(0.000001, 4, 10),
+		Help:    "Time that the scheduler has taken to look for the jobs that run next.",
+	})
 	return a
 }
 
@@ -99,20 +105,42 @@ func (a *remoteAPI) open(env *kit.Env, luxi func() *actor.PID) error {
 	}
 	listener, err := net.Listen("tcp", c.Address)
 	if errors.Is(err, syscall.EADDRINUSE) && !c.addressGiven {
-		env.Log().WithField("address", c.Address).Warn("remote API not started: its default address is in use; choose another with --rapi-address, or none")
+		env.Log().WithField("address", c.Address).
+			Warn("remote API not started: its default address is in use; choose another with --rapi-address, or none")
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", rapiAddressFlag, err)
 	}
-	pages, err := console.New(console.Config{Log: env.Log(), Queue: rapi.NewForwardingPool(rapi.Gateway{System: env.System(), PID: luxi}, a.table), Logins: a.sharedLogins(env.Log()),
-		AllowCommands: c.AllowCommands, Version: buildinfo.Read().Short(), Port: listener.Addr().(*net.TCPAddr).Port, Table: a.table})
+	pages, err := console.New(console.Config{
+		Log:           env.Log(),
+		Queue:         rapi.NewForwardingPool(rapi.Gateway{System: env.System(), PID: luxi}, a.table),
+		Logins:        a.sharedLogins(env.Log()),
+		AllowCommands: c.AllowCommands,
+		Version:       buildinfo.Read().Short(),
+		Port:          listener.Addr().(*net.TCPAddr).Port,
+		Table:         a.table,
+	})
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	server, err := rapi.New(rapi.Config{Ganeti: a.config.Ganeti.Enabled, Console: pages, Table: a.table, Log: env.Log(), Listener: listener, Luxi: rapi.NewPool(rapi.Gateway{System: env.System(), PID: luxi}, a.table), Feed: a.feed,
-		TLS: secure, Logins: a.sharedLogins(env.Log()), Hosts: a.config.rapiHosts(), RequireAuthentication: c.RequireAuthentication, AllowCommands: c.AllowCommands,
-		Mailboxes: env.Mailboxes, DeadLetters: env.DeadLetters, Collectors: append(a.collectors, a.diskTimes, a.decisionTimes, a.unlocked, buildInfo(buildinfo.Read()))})
+	server, err := rapi.New(rapi.Config{
+		Ganeti:                a.config.Ganeti.Enabled,
+		Console:               pages,
+		Table:                 a.table,
+		Log:                   env.Log(),
+		Listener:              listener,
+		Luxi:                  rapi.NewPool(rapi.Gateway{System: env.System(), PID: luxi}, a.table),
+		Feed:                  a.feed,
+		TLS:                   secure,
+		Logins:                a.sharedLogins(env.Log()),
+		Hosts:                 a.config.rapiHosts(),
+		RequireAuthentication: c.RequireAuthentication,
+		AllowCommands:         c.AllowCommands,
+		Mailboxes:             env.Mailboxes,
+		DeadLetters:           env.DeadLetters,
+		Collectors:            append(a.collectors, a.diskTimes, a.decisionTimes, a.unlocked, buildInfo(buildinfo.Read())),
+	})
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}

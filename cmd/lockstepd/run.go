@@ -11,7 +11,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -23,15 +22,11 @@ import (
 	"lockstep/actors/clusterconfig"
 	"lockstep/actors/configstore"
 	"lockstep/actors/kit"
-	"lockstep/actors/luxi"
-	"lockstep/cmd/internal/buildinfo"
 	"lockstep/cmd/internal/places"
 	"lockstep/core/config"
 	"lockstep/core/config/reserve"
-	"lockstep/core/lock"
 	"lockstep/core/opcode"
 	"lockstep/core/paths"
-	"lockstep/edge/jobprocess"
 	"lockstep/edge/ownerwatch"
 	"lockstep/edge/peer"
 	"lockstep/messages"
@@ -109,23 +104,6 @@ func lockSockets(c Config) (*persistence.RunLock, error) {
 	return persistence.LockRun(c.SocketDir)
 }
 
-// service is the part of the daemon that is the same with and without a cluster.
-type service struct {
-	config    Config
-	log       *logrus.Logger
-	files     *persistence.OSFiles
-	env       *kit.Env
-	processes *jobprocess.Processes
-	remoteAPI *remoteAPI
-	mond      *mondServer
-	ports     supervisor.Ports
-	settings  supervisor.Settings
-	catalogue atomic.Pointer[opcode.Catalogue] // in force
-	reload    <-chan os.Signal                 // each SIGHUP: reload the declared opcodes
-
-	reloadRequests reloadRequests
-}
-
 // checkStart fails if this node must not start with the given configuration, and returns the identity of the node, nil without a cluster.
 func checkStart(c Config) (*peer.Identity, error) {
 	if !places.IsProgram(c.JobProgram) {
@@ -178,9 +156,8 @@ func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan
 		return err
 	}
 	defer jobStderr.Close()
-	d := &service{config: c, log: log, files: files, reload: reload, remoteAPI: newRemoteAPI(c), env: kit.New(kit.Options{Log: log, Clock: kit.RealClock(), Rand: randomUint64})}
-	d.processes = jobprocess.New(jobprocess.Config{System: d.env.System(), Log: log, Program: c.JobProgram,
-		DataDir: c.DataDir, RunDir: c.RunDir, Stderr: jobStderr, Permission: permission(identity), Owners: c.owners, Cgroup: c.JobCgroup, Ganeti: c.Ganeti.jobProcess(c.hasQueue()), Collects: identity != nil})
+	d := newService(c, log, files, reload)
+	d.openProcesses(jobStderr, identity)
 	defer d.processes.Close()
 	owners := ownerwatch.New(persistence.LivelockDir(c.RunDir), livelock.Path(), func(livelock string) {
 		d.env.System().Root.Send(supervisor.Locks(d.env), &messages.OwnerDied{Livelock: livelock})
@@ -190,10 +167,7 @@ func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan
 		d.env.System().Root.Send(supervisor.ClusterConfig(d.env), &clusterconfig.CallerDied{Caller: by})
 	})
 	defer callers.Close()
-	d.ports = supervisor.Ports{Env: d.env, Files: d.remoteAPI.withTimes(files), Processes: d.processes, Owners: owners, Callers: callers, Events: d.remoteAPI.events(), OnDecision: d.remoteAPI.onDecision(), OnUnlocked: unlockedChanges(log, d.remoteAPI.unlocked)}
-	d.reloadRequests = make(reloadRequests, reloadsWaiting)
-	d.ports.Opcodes, d.ports.WithoutQueue = d.reloadRequests, !c.hasQueue()
-	d.ports.Console = c.Rapi.Address != ""
+	d.setPorts(owners, callers)
 	if err := d.loadSettings(livelock.Path()); err != nil {
 		return err
 	}
@@ -224,26 +198,6 @@ func (d *service) runAlone(stop context.Context) error {
 		return err
 	}
 	return d.serve(tree, stop)
-}
-
-// loadSettings sets the settings of the tree.
-func (d *service) loadSettings(livelock string) error {
-	c := d.config
-	catalogue, err := loadCatalogue(c)
-	if err != nil {
-		return err
-	}
-	d.catalogue.Store(catalogue)
-	boot, err := persistence.BootID()
-	if err != nil {
-		return err
-	}
-	d.settings = supervisor.Settings{Livelock: livelock, BootID: boot, NewUUID: uuid.NewString, Random: randomOctets,
-		Locks:      lock.Settings{Hierarchy: lock.Implied},
-		GanetiJobs: c.Ganeti.Enabled, Node: c.Ganeti.node, Acknowledge: c.Ganeti.Acknowledge,
-		MaxStarts: c.MaxStarts, Writers: c.Writers, Catalogue: catalogue, Secrets: func() []string { return d.catalogue.Load().SecretNames() }, Limits: c.Limits,
-		About: luxi.About{Version: buildinfo.Read().Short(), DataDir: c.DataDir, PID: os.Getpid(), Started: time.Now(), ArchiveAfter: c.ArchiveAfter, RemoveArchivedAfter: time.Duration(c.ArchiveDays) * day, Console: d.remoteAPI.consoleAddress, Monitor: d.mondAddress}}
-	return nil
 }
 
 // initQueue creates the files of the queue that are missing. member says that the node has a consensus log.
