@@ -33,7 +33,10 @@ type envelopeReader struct {
 
 // open reads an envelope: the magic, one JSON object with exactly three texts, and white space (confd.md 2).
 func (r *envelopeReader) open(packet []byte) (e envelope, valid bool) {
-	if len(packet) < packetMin || len(packet) > DatagramMax || string(packet[:len(magic)]) != magic || packet[len(magic)] != '{' || !utf8.Valid(packet) {
+	if len(packet) < packetMin || len(packet) > DatagramMax {
+		return e, false
+	}
+	if string(packet[:len(magic)]) != magic || packet[len(magic)] != '{' || !utf8.Valid(packet) {
 		return e, false
 	}
 	if cap(r.text) < len(packet) {

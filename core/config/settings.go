@@ -54,7 +54,16 @@ const (
 
 // DefaultSettings are the settings without a file.
 func DefaultSettings() Settings {
-	return Settings{Order: OrderExpected, Predictive: true, ReserveAfterSeconds: 1800, PredictiveBase: 1, PredictiveTickSeconds: 30, PredictiveTicks: 30, LockBypassSeconds: 30, ConfigLockCheck: LockCheckNote}
+	return Settings{
+		Order:                 OrderExpected,
+		Predictive:            true,
+		ReserveAfterSeconds:   1800,
+		PredictiveBase:        1,
+		PredictiveTickSeconds: 30,
+		PredictiveTicks:       30,
+		LockBypassSeconds:     30,
+		ConfigLockCheck:       LockCheckNote,
+	}
 }
 
 // PredictiveTick is the unit of a job's age.

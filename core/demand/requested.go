@@ -19,8 +19,10 @@ const (
 )
 
 // LockNameDescription says what ParseLockName accepts.
-const LockNameDescription = "the name of a lock: cluster/BGL, or one of instance/, nodegroup/, node/, node-res/ and network/ followed by a name, " +
-	"or by [lockset] for all of its kind; or a name of 1 to 100 letters, digits, dots, underscores and hyphens, with or without lock/ before it"
+const LockNameDescription = "the name of a lock: " +
+	"cluster/BGL, or one of instance/, nodegroup/, node/, node-res/ and network/ followed by a name, " +
+	"or by [lockset] for all of its kind; " +
+	"or a name of 1 to 100 letters, digits, dots, underscores and hyphens, with or without lock/ before it"
 
 // ParseLockName finds a lock that an opcode may name. It refuses the lock of the configuration, which is held only
 // during a change, and all locks of level cluster except the big lock.
@@ -66,8 +68,9 @@ func CheckBareNames(g *Params) *Refusal {
 			} else {
 				continue
 			}
-			return &Refusal{Param: param, Code: wrongInput, Text: rawjson.Quoted(w.Name) + " in '" + param + "' is the name of a free lock and of a cluster's " +
-				other + ": write " + freePrefix + w.Name + " for the free lock, " + other + "/" + w.Name + " for the lock of the " + other}
+			text := rawjson.Quoted(w.Name) + " in '" + param + "' is the name of a free lock and of a cluster's " + other +
+				": write " + freePrefix + w.Name + " for the free lock, " + other + "/" + w.Name + " for the lock of the " + other
+			return &Refusal{Param: param, Code: wrongInput, Text: text}
 		}
 	}
 	return nil
@@ -137,7 +140,8 @@ func checkAnyOf(n *lock.RequiredLocks, count int) *Refusal {
 	for _, i := range n.AnyOf {
 		switch {
 		case i.Lock.Level() == lock.Cluster || i.Lock.IsGroup():
-			return Refuse(anyOfKey, i.Lock.String()+" is no choice: name the locks of which some suffice, and put what is needed in any case into "+locksKey)
+			return Refuse(anyOfKey, i.Lock.String()+
+				" is no choice: name the locks of which some suffice, and put what is needed in any case into "+locksKey)
 		case i.Lock.Level() != level:
 			return Refuse(anyOfKey, "it has locks of level "+level.String()+" and of level "+i.Lock.Level().String()+": they must be of one level")
 		}

@@ -69,7 +69,15 @@ func (t *Tracker) fileState(at target) FileState {
 	if r == nil || !r.wanted {
 		return FileState{}
 	}
-	s := FileState{Wanted: true, Behind: t.version, Sending: r.call != 0, Failures: r.failures, Err: r.err, FailedAt: r.failedAt, RetryAt: r.retryAt}
+	s := FileState{
+		Wanted:   true,
+		Behind:   t.version,
+		Sending:  r.call != 0,
+		Failures: r.failures,
+		Err:      r.err,
+		FailedAt: r.failedAt,
+		RetryAt:  r.retryAt,
+	}
 	if r.acked != 0 {
 		s.Serial, s.Behind = r.ackedSerial, t.version-r.ackedVersion
 	}

@@ -20,7 +20,14 @@ const (
 	partLock
 )
 
-var partNames = [...]string{partID: "jobid", partName: "name", partUser: "user", partReason: "reason", partOpcode: "opcode", partLock: "lock"}
+var partNames = [...]string{
+	partID:     "jobid",
+	partName:   "name",
+	partUser:   "user",
+	partReason: "reason",
+	partOpcode: "opcode",
+	partLock:   "lock",
+}
 
 // isGanetis reports whether Ganeti has this kind of predicate.
 func (p subjectPart) isGanetis() bool { return p == partID || p == partReason || p == partOpcode }

@@ -214,7 +214,8 @@ func (p *predicate) checkSatisfiable(prefix string) error {
 		case op == query.True, op == query.Contains, op == query.Matches && !isText:
 			return &Invalid{path, fmt.Sprintf("the operator %s can never hold of the field %s", op, fieldList(known[at:at+1]))}
 		case p.part == partID && leaf.Value.IsText && leaf.Value.Text != watermark:
-			return &Invalid{path, "an id is compared with a number or with \"" + watermark + "\", found " + rawjson.Clipped([]byte(leaf.Value.String()))}
+			found := rawjson.Clipped([]byte(leaf.Value.String()))
+			return &Invalid{path, "an id is compared with a number or with \"" + watermark + "\", found " + found}
 		}
 	}
 	return nil

@@ -72,7 +72,10 @@ func Encode(r *Rule) []byte {
 // IsGanetis reports whether Ganeti's programs can read the rule: it has no end, and no predicate that Ganeti lacks. They refuse a whole
 // configuration with any other rule. Invalid predicates count as Ganeti's: they come from its programs.
 func (r *Rule) IsGanetis() bool {
-	return r.Until == 0 && (r.compiled == nil || !slices.ContainsFunc(r.compiled.predicates, func(p predicate) bool { return !p.part.isGanetis() }))
+	if r.Until != 0 {
+		return false
+	}
+	return r.compiled == nil || !slices.ContainsFunc(r.compiled.predicates, func(p predicate) bool { return !p.part.isGanetis() })
 }
 
 // HasEnded reports whether the end of the rule has come.

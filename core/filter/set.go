@@ -39,7 +39,8 @@ func newCompiled(predicates []predicate, instructions int) *compiled {
 const instructionsMax = 1_000_000
 
 func tooManyInstructions() *Invalid {
-	return &Invalid{"predicates", fmt.Sprintf("the patterns of all rules together have more than %d instructions, repetitions written out", instructionsMax)}
+	text := fmt.Sprintf("the patterns of all rules together have more than %d instructions, repetitions written out", instructionsMax)
+	return &Invalid{"predicates", text}
 }
 
 // activeRule is a rule that may apply: it is valid, and its action is not Continue.

@@ -33,16 +33,16 @@ const (
 // queueLossMax is how long the queue's directory may be missing before the process abandons the job.
 const queueLossMax = time.Minute
 
-// queueProbe is the age of the file at which a process whose daemon does not answer writes it again: a process that waits has nothing else to write,
-// and would not notice that the directory is gone for ever.
+// queueProbe is the age of the file at which a process whose daemon does not answer writes it again: a process that waits
+// has nothing else to write, and would not notice that the directory is gone for ever.
 const queueProbe = time.Minute
 
 // FileWrite is one write of the job file: the file is replaced, and then its directory is synced if Durable is set.
 type FileWrite struct {
 	Content []byte
 	Durable bool
-	// Ended: an earlier attempt has replaced the file by this content, with which the job has ended. A daemon may have archived it since: if the
-	// file is gone it is not made again, or the job would be in the queue and in the archive.
+	// Ended: an earlier attempt has replaced the file by this content, with which the job has ended. A daemon may have archived
+	// it since: if the file is gone it is not made again, or the job would be in the queue and in the archive.
 	Ended bool
 }
 

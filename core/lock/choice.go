@@ -10,8 +10,9 @@ import (
 )
 
 // A choice is an owner that waits for some of a set of locks, at least count of them (design.md "Grants and owners"). It takes
-// as many as are free as soon as these are enough, after all pending requests, which may be for the same locks; among choices, the first one to arrive takes first. It
-// reserves nothing and blocks nobody. A choice is part of no record, because only the connection of its client ends the wait.
+// as many as are free as soon as these are enough, after all pending requests, which may be for the same locks; among
+// choices, the first one to arrive takes first. It reserves nothing and blocks nobody. A choice is part of no record,
+// because only the connection of its client ends the wait.
 
 // choice is one of them.
 type choice struct {
@@ -107,8 +108,8 @@ func (c *choices) takeFreed(implied Hierarchy) []*choice {
 func (c *choice) compare(other *choice) int { return cmp.Compare(c.order, other.order) }
 
 // Choose gives an owner as many of these locks as are free if, with those that it holds already, they are at least count. Otherwise it
-// takes none and waits, in place of an earlier choice of the owner. An owner that holds enough of them gets no others, so that the call may be
-// repeated. Errors are those of TryUpdate.
+// takes none and waits, in place of an earlier choice of the owner. An owner that holds enough of them gets no others, so
+// that the call may be repeated. Errors are those of TryUpdate.
 func (s *State) Choose(now time.Time, o Owner, count int, items []Item) (Update, error) {
 	h := s.table.holder(o)
 	defer s.table.forget(h)

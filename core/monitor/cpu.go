@@ -55,7 +55,8 @@ type cpuReport struct {
 	Total  float64   `json:"cpu_total"`
 }
 
-var errTooFewSamples = fmt.Errorf("Time covered by data is not sufficient. The window considered is %d", int(Window.Seconds())) //nolint:staticcheck // Ganeti's text
+//nolint:staticcheck // Ganeti's text
+var errTooFewSamples = fmt.Errorf("Time covered by data is not sufficient. The window considered is %d", int(Window.Seconds()))
 
 // Add takes the text of /proc/stat.
 func (c *CPU) Add(now time.Time, text []byte) error {

@@ -80,7 +80,14 @@ type Daemon struct {
 
 // Report takes a reading and returns the report.
 func (d *Daemon) Report(now time.Time, u Usage) DaemonReport {
-	r := DaemonReport{Memory: u.Memory, SizeUnit: "bytes", Uptime: seconds(now, d.Started), Version: d.Version, Goroutines: u.Goroutines, Restarts: d.Restarts}
+	r := DaemonReport{
+		Memory:     u.Memory,
+		SizeUnit:   "bytes",
+		Uptime:     seconds(now, d.Started),
+		Version:    d.Version,
+		Goroutines: u.Goroutines,
+		Restarts:   d.Restarts,
+	}
 	if passed := now.Sub(d.last.at); !d.last.at.IsZero() && passed > 0 {
 		percent := max(0, 100*float64(u.CPU-d.last.value)/float64(passed))
 		r.CPUPercent = &percent

@@ -220,8 +220,18 @@ func (r *drbdReport) addDevice(minor string, fields []string) error {
 
 // add reads "ns:0 nr:0 dw:33318 … wo:d oos:1048320".
 func (c *drbdCounters) add(fields []string) error {
-	known := map[string]*int64{"ns": &c.NetworkSend, "nr": &c.NetworkReceive, "dw": &c.DiskWrite, "dr": &c.DiskRead, "al": &c.ActivityLog, "bm": &c.BitMap,
-		"lo": &c.LocalCount, "pe": &c.Pending, "ua": &c.Unacknowledged, "ap": &c.ApplicationPending}
+	known := map[string]*int64{
+		"ns": &c.NetworkSend,
+		"nr": &c.NetworkReceive,
+		"dw": &c.DiskWrite,
+		"dr": &c.DiskRead,
+		"al": &c.ActivityLog,
+		"bm": &c.BitMap,
+		"lo": &c.LocalCount,
+		"pe": &c.Pending,
+		"ua": &c.Unacknowledged,
+		"ap": &c.ApplicationPending,
+	}
 	for _, field := range fields {
 		key, text, _ := strings.Cut(field, ":")
 		if key == "wo" {

@@ -217,10 +217,18 @@ func (f *Facts) addMinors(answer json.RawMessage) error {
 	return nil
 }
 
+// volume returns the names of the volume group and the volume of a plain disk. is is false for any other disk.
+func (d *diskObject) volume() (group, volume string, is bool) {
+	if d.Type != "plain" || len(d.LogicalID) != 2 {
+		return "", "", false
+	}
+	is = json.Unmarshal(d.LogicalID[0], &group) == nil && json.Unmarshal(d.LogicalID[1], &volume) == nil
+	return group, volume, is
+}
+
 // addVolumes adds the volumes of a disk and its children. A volume of another node does no harm: the name does not occur here.
 func (f *Facts) addVolumes(d diskObject, instance string) {
-	var group, volume string
-	if d.Type == "plain" && len(d.LogicalID) == 2 && json.Unmarshal(d.LogicalID[0], &group) == nil && json.Unmarshal(d.LogicalID[1], &volume) == nil {
+	if group, volume, is := d.volume(); is {
 		f.Volumes[group+"/"+volume] = instance
 	}
 	for _, child := range d.Children {

@@ -75,7 +75,12 @@ type Cluster struct {
 
 // NewCluster returns the tracker of a node outside of a cluster; the first View says otherwise.
 func NewCluster() *Cluster {
-	return &Cluster{view: View{Role: Alone}, states: map[string]MemberState{}, current: map[string]time.Time{}, commits: newHistogram(commitBounds)}
+	return &Cluster{
+		view:    View{Role: Alone},
+		states:  map[string]MemberState{},
+		current: map[string]time.Time{},
+		commits: newHistogram(commitBounds),
+	}
 }
 
 // Role is the role of this node.
@@ -118,8 +123,16 @@ func (c *Cluster) StockNodes(nodes []StockNode) { c.stock = nodes }
 // Report returns the report of replication.
 func (c *Cluster) Report(now time.Time) ReplicationReport {
 	v := &c.view
-	r := ReplicationReport{Role: v.Role, Term: max(v.Term, c.term), Committed: max(v.Applied, c.committed), Applied: v.Applied, Members: [][6]any{}, StockNodes: [][4]any{},
-		CommitTimes: c.commits.Clone(), Lags: map[string]uint64{}}
+	r := ReplicationReport{
+		Role:        v.Role,
+		Term:        max(v.Term, c.term),
+		Committed:   max(v.Applied, c.committed),
+		Applied:     v.Applied,
+		Members:     [][6]any{},
+		StockNodes:  [][4]any{},
+		CommitTimes: c.commits.Clone(),
+		Lags:        map[string]uint64{},
+	}
 	quantiles := c.recent.quantiles(now, 0.5, 0.99)
 	r.Commits.P50, r.Commits.P99 = quantiles[0], quantiles[1]
 	if v.Leader != "" {

@@ -57,7 +57,8 @@ func (v Votes) Lost(self string) error {
 	if 2*(v.Favor+v.Unknown) > v.Nodes {
 		return nil
 	}
-	return fmt.Errorf("Voting cannot be won by %s: %d of %d nodes name it as the master, and %d do not answer", self, v.Favor, v.Nodes, v.Unknown)
+	return fmt.Errorf("Voting cannot be won by %s: %d of %d nodes name it as the master, and %d do not answer",
+		self, v.Favor, v.Nodes, v.Unknown)
 }
 
 // Count adds the answer of a node: the name of the master that it knows, or an error.

@@ -1,6 +1,7 @@
 // Package noded implements the messages of the RPC of Ganeti's node daemon, as far as the distribution of the configuration,
-// the start of a master and queries use it (noded.md, live.md 2 to 4). It encodes and decodes the requests and the answers of nine procedures, and
-// knows the limits of each procedure. It decodes requests for fake node daemons. It owns no state. Pure.
+// the start of a master and queries use it (noded.md, live.md 2 to 4). It encodes and decodes the requests and the answers
+// of nine procedures, and knows the limits of each procedure. It decodes requests for fake node daemons. It owns no state.
+// Pure.
 package noded
 
 import (

@@ -20,10 +20,12 @@ type Class uint8
 const (
 	Configuration Class = iota // config.data
 	Private                    // reservations, locks, their journal, the configuration's journal and history
-	Queue                      // job files and records, archive, serial, version, lock, drain mark; settings.json and other files of the data directory
-	Ssconf                     // ssconf_*
-	Key                        // hmac.key, hmac.key.other
-	RunFile                    // livelocks, the lease, messages to job processes
+	// Queue: job files and records, archive, serial, version, lock, drain mark; settings.json and other files of the data
+	// directory.
+	Queue
+	Ssconf  // ssconf_*
+	Key     // hmac.key, hmac.key.other
+	RunFile // livelocks, the lease, messages to job processes
 	PIDFile
 	Log
 	LuxiSocket  // of clients

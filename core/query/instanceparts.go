@@ -97,7 +97,8 @@ func nicFields() []Field[ObjectItem] {
 		{"nic.mode", "NicMode", "nic.modes", "NIC_modes", Text, "Mode of the interface", storedMember("mode")},
 		{"nic.name", "NicName", "nic.names", "NIC_Names", Text, "Name of the interface", storedMember("name")},
 		{"nic.network", "NicNetwork", "nic.networks", "NIC_networks", Text, "UUID of the interface's network", storedMember("network")},
-		{"nic.network.name", "NicNetworkName", "nic.networks.names", "NIC_networks_names", Text, "Name of the interface's network", nicNetworkName},
+		{"nic.network.name", "NicNetworkName", "nic.networks.names", "NIC_networks_names",
+			Text, "Name of the interface's network", nicNetworkName},
 		{"nic.uuid", "NicUUID", "nic.uuids", "NIC_UUIDs", Text, "UUID of the interface", storedMember("uuid")},
 		{"nic.vlan", "NicVLAN", "nic.vlans", "NIC_VLANs", Text, "VLAN of the interface", nicVLAN},
 	} {

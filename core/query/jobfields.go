@@ -36,7 +36,8 @@ var Jobs = newTable("id", []JobField{
 	jobField("status", "Status", Text, "State of the job", LevelInfo, func(i *JobItem) any { return ClientStatus(i.Info).String() }),
 	jobField("priority", "Priority", Number, "Priority of what is still to run, from 19 to -20, which goes first", LevelInfo,
 		func(i *JobItem) any { return i.Info.GetPriority() }),
-	jobField("summary", "Summary", Other, "What each opcode does, in a few words", LevelInfo, func(i *JobItem) any { return i.Info.GetSummary() }),
+	jobField("summary", "Summary", Other, "What each opcode does, in a few words", LevelInfo,
+		func(i *JobItem) any { return i.Info.GetSummary() }),
 	timeField("received_ts", "Received", "When the job was submitted, in seconds and microseconds", (*messages.JobInfo).GetReceivedUs),
 	timeField("start_ts", "Start", "When the job was started, in seconds and microseconds", (*messages.JobInfo).GetStartUs),
 	timeField("end_ts", "End", "When the job ended, in seconds and microseconds", (*messages.JobInfo).GetEndUs),
@@ -45,8 +46,10 @@ var Jobs = newTable("id", []JobField{
 	jobField("opresult", "OpCode_result", Other, "What each opcode has returned", LevelFile, perOp(func(o *job.Op) any { return o.Result })),
 	jobField("oplog", "OpCode_log", Other, "What each opcode has said", LevelFile, perOp(func(o *job.Op) any { return LogEntries(o.Log) })),
 	jobField("oppriority", "OpCode_prio", Other, "Priority of each opcode", LevelFile, perOp(func(o *job.Op) any { return o.Priority })),
-	jobField("opstart", "OpCode_start", Other, "When each opcode began to wait for its locks", LevelFile, perOp(func(o *job.Op) any { return opStamp(o.Start) })),
-	jobField("opexec", "OpCode_exec", Other, "When each opcode had its locks", LevelFile, perOp(func(o *job.Op) any { return opStamp(o.Exec) })),
+	jobField("opstart", "OpCode_start", Other, "When each opcode began to wait for its locks", LevelFile,
+		perOp(func(o *job.Op) any { return opStamp(o.Start) })),
+	jobField("opexec", "OpCode_exec", Other, "When each opcode had its locks", LevelFile,
+		perOp(func(o *job.Op) any { return opStamp(o.Exec) })),
 	jobField("opend", "OpCode_end", Other, "When each opcode ended", LevelFile, perOp(func(o *job.Op) any { return opStamp(o.End) })),
 })
 

@@ -40,6 +40,11 @@ func ofStorage(physical bool, value func(*noded.StorageFacts) *int64) func(*Obje
 func storageSize(s *noded.StorageFacts) *int64 { return s.Size }
 func storageFree(s *noded.StorageFacts) *int64 { return s.Free }
 
+// hypervisorField is a field whose value is one of the first hypervisor.
+func hypervisorField(name, title string, kind FieldType, doc string, value func(*noded.HypervisorFacts) *int64) Field[ObjectItem] {
+	return liveField(LiveHypervisor, field(name, title, kind, doc, ofHypervisor(value)))
+}
+
 // ofHypervisor is a value of the first hypervisor.
 func ofHypervisor(value func(*noded.HypervisorFacts) *int64) func(*ObjectItem) Value {
 	return liveOnNode(func(f *noded.NodeFacts) Value {

@@ -8,15 +8,22 @@ import (
 // nodeFields are the fields of nodes, without single node parameters.
 var nodeFields = append(commonFields("node", "Node", CompareHostName), []Field[ObjectItem]{
 	liveField(LiveBoot, field("bootid", "BootID", Text, "Names the node's present boot", liveOnNode(bootID))),
-	liveField(LiveHypervisor, field("cnodes", "CNodes", Number, "Memory nodes of its processors", ofHypervisor(func(f *noded.HypervisorFacts) *int64 { return f.CPUNodes }))),
-	liveField(LiveHypervisor, field("cnos", "CNOs", Number, "Processors that the node's own system uses", ofHypervisor(func(f *noded.HypervisorFacts) *int64 { return f.CPUOwn }))),
-	liveField(LiveHypervisor, field("csockets", "CSockets", Number, "Processor sockets", ofHypervisor(func(f *noded.HypervisorFacts) *int64 { return f.CPUSockets }))),
-	liveField(LiveHypervisor, field("ctotal", "CTotal", Number, "Processors", ofHypervisor(func(f *noded.HypervisorFacts) *int64 { return f.CPUTotal }))),
+	hypervisorField("cnodes", "CNodes", Number, "Memory nodes of its processors",
+		func(f *noded.HypervisorFacts) *int64 { return f.CPUNodes }),
+	hypervisorField("cnos", "CNOs", Number, "Processors that the node's own system uses",
+		func(f *noded.HypervisorFacts) *int64 { return f.CPUOwn }),
+	hypervisorField("csockets", "CSockets", Number, "Processor sockets",
+		func(f *noded.HypervisorFacts) *int64 { return f.CPUSockets }),
+	hypervisorField("ctotal", "CTotal", Number, "Processors",
+		func(f *noded.HypervisorFacts) *int64 { return f.CPUTotal }),
 	liveField(LiveStorage, field("dfree", "DFree", Unit, "Free storage", ofStorage(false, storageFree))),
 	liveField(LiveStorage, field("dtotal", "DTotal", Unit, "Storage in all", ofStorage(false, storageSize))),
-	liveField(LiveHypervisor, field("mfree", "MFree", Unit, "Memory for further instances", ofHypervisor(func(f *noded.HypervisorFacts) *int64 { return f.MemoryFree }))),
-	liveField(LiveHypervisor, field("mnode", "MNode", Unit, "Memory of the node's own system", ofHypervisor(func(f *noded.HypervisorFacts) *int64 { return f.MemoryNode }))),
-	liveField(LiveHypervisor, field("mtotal", "MTotal", Unit, "Memory in all", ofHypervisor(func(f *noded.HypervisorFacts) *int64 { return f.MemoryTotal }))),
+	hypervisorField("mfree", "MFree", Unit, "Memory for further instances",
+		func(f *noded.HypervisorFacts) *int64 { return f.MemoryFree }),
+	hypervisorField("mnode", "MNode", Unit, "Memory of the node's own system",
+		func(f *noded.HypervisorFacts) *int64 { return f.MemoryNode }),
+	hypervisorField("mtotal", "MTotal", Unit, "Memory in all",
+		func(f *noded.HypervisorFacts) *int64 { return f.MemoryTotal }),
 	liveField(LiveStorage, field("spfree", "SpFree", Number, "Free spindles", ofStorage(true, storageFree))),
 	liveField(LiveStorage, field("sptotal", "SpTotal", Number, "Spindles in all", ofStorage(true, storageSize))),
 	field("custom_ndparams", "CustomNodeParameters", Other, "Node parameters that are set for this node", storedOr("ndparams", "{}")),
@@ -26,12 +33,15 @@ var nodeFields = append(commonFields("node", "Node", CompareHostName), []Field[O
 	field("drained", "Drained", Bool, "Whether no instance is to be put there", storedOr("drained", "false")),
 	field("offline", "Offline", Bool, "Whether the node is not to be spoken to", storedOr("offline", "false")),
 	field("master", "IsMaster", Bool, "Whether it is the master node", func(t *ObjectItem) Value { return normal(t.isMaster()) }),
-	field("master_candidate", "MasterC", Bool, "Whether it has a copy of the configuration, to become master", storedOr("master_candidate", "false")),
+	field("master_candidate", "MasterC", Bool, "Whether it has a copy of the configuration, to become master",
+		storedOr("master_candidate", "false")),
 	field("master_capable", "MasterCapable", Bool, "Whether it may become a master candidate", storedOr("master_capable", "true")),
 	field("vm_capable", "VMCapable", Bool, "Whether it may run instances", storedOr("vm_capable", "true")),
 	field("powered", "Powered", Bool, "Whether it is thought to have power", nodePowered),
-	field("role", "Role", Text, `"M" for the master, "C" for a candidate, "D" for drained, "O" for offline, "R" for the rest`, nodeRole),
-	field("group", "Group", Text, "Name of its group", func(t *ObjectItem) Value { return textOrUnavailable(t.groupName(t.Object.Text("group"))) }),
+	field("role", "Role", Text, `"M" for the master, "C" for a candidate, "D" for drained, "O" for offline, "R" for the rest`,
+		nodeRole),
+	field("group", "Group", Text, "Name of its group",
+		func(t *ObjectItem) Value { return textOrUnavailable(t.groupName(t.Object.Text("group"))) }),
 	field("group.uuid", "GroupUUID", Text, "UUID of its group", stored("group")),
 	field("pip", "PrimaryIP", Text, "Address by which the cluster knows it", stored("primary_ip")),
 	field("sip", "SecondaryIP", Text, "Address for copies of disks", stored("secondary_ip")),
@@ -84,7 +94,16 @@ func nodeParameters(t *ObjectItem) config.Object {
 }
 
 // nodeParameterOrder is Ganeti's order of node parameters.
-var nodeParameterOrder = []string{"oob_program", "spindle_count", "exclusive_storage", "ovs", "ovs_name", "ovs_link", "ssh_port", "cpu_speed"}
+var nodeParameterOrder = []string{
+	"oob_program",
+	"spindle_count",
+	"exclusive_storage",
+	"ovs",
+	"ovs_name",
+	"ovs_link",
+	"ssh_port",
+	"cpu_speed",
+}
 
 func nodePrimaries(t *ObjectItem) []string {
 	n, known := t.Document.Resources.Node(t.UUID)

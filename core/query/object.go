@@ -35,9 +35,12 @@ type Collection struct {
 var (
 	Nodes     = &Collection{newTable("name", nodeFields, ndpFields(nodeParameters)), config.KindNode}
 	Groups    = &Collection{newTable("name", groupFields, ndpFields(groupNodeParameters)), config.KindGroup}
-	Instances = &Collection{newTable("name", instanceFields, diskFields(), nicFields(), backendFields(), hypervisorFields()), config.KindInstance}
-	Networks  = &Collection{newTable("name", networkFields), config.KindNetwork}
-	Exports   = &Collection{exportTable(), config.KindNode}
+	Instances = &Collection{
+		newTable("name", instanceFields, diskFields(), nicFields(), backendFields(), hypervisorFields()),
+		config.KindInstance,
+	}
+	Networks = &Collection{newTable("name", networkFields), config.KindNetwork}
+	Exports  = &Collection{exportTable(), config.KindNode}
 )
 
 func exportTable() *Table[ObjectItem] {

@@ -74,7 +74,8 @@ func (a *PatternBudget) compile(text string) (*Pattern, error) {
 	}
 	cost := costOf(tree)
 	if cost > a.instructions {
-		return nil, fmt.Errorf("the pattern %s is too complex: all patterns together may have %d instructions, repetitions written out", rawjson.Quoted(text), a.max)
+		return nil, fmt.Errorf("the pattern %s is too complex: all patterns together may have %d instructions, repetitions written out",
+			rawjson.Quoted(text), a.max)
 	}
 	compiled, err := regexp.Compile(text)
 	if err != nil {

@@ -24,7 +24,8 @@ const testsMax = 1_000_000_000
 type FilterTooExpensive struct{ CostPerItem int }
 
 func (e *FilterTooExpensive) Error() string {
-	return fmt.Sprintf("the filter takes too long: it costs %d tests for each item, and %d for all items are allowed; patterns are counted by their instructions", e.CostPerItem, testsMax)
+	return fmt.Sprintf("the filter takes too long: it costs %d tests for each item, and %d for all items are allowed; "+
+		"patterns are counted by their instructions", e.CostPerItem, testsMax)
 }
 
 // partialItem returns the loaded values of an item to the filter.

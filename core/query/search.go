@@ -38,7 +38,13 @@ func (p *Pattern) Search(text []byte, work *int) (s *Search, found bool) {
 		*work -= steps
 		return nil, p.regexp.Match(text)
 	}
-	s = &Search{prog: p.prog, anchored: p.prog.StartCond()&syntax.EmptyBeginText != 0, text: text, before: -1, place: make([]uint32, len(p.prog.Inst))}
+	s = &Search{
+		prog:     p.prog,
+		anchored: p.prog.StartCond()&syntax.EmptyBeginText != 0,
+		text:     text,
+		before:   -1,
+		place:    make([]uint32, len(p.prog.Inst)),
+	}
 	found, done := s.Continue(work)
 	if done {
 		return nil, found

@@ -43,7 +43,8 @@ func NewSelection(s answer.JobSelection) (*Selection, error) {
 		}
 	}
 	if len(searches) > searchesMax {
-		return nil, fmt.Errorf("a selection has at most %d patterns with '*' or '?' and texts of reasons, found %d: ask several times", searchesMax, len(searches))
+		return nil, fmt.Errorf("a selection has at most %d patterns with '*' or '?' and texts of reasons, found %d: ask several times",
+			searchesMax, len(searches))
 	}
 	for _, search := range searches {
 		if len(search) > searchMax {

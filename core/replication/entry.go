@@ -11,11 +11,17 @@ import (
 )
 
 // IsShared reports whether all nodes of a cluster have this file: jobs and their records, serial, drain flag,
-// configuration, settings, durations, sessions of the console and the keys of queries about the configuration. Only the master has locks, because their owners are its processes. A node's journal and history
-// of the configuration are its own.
+// configuration, settings, durations, sessions of the console and the keys of queries about the configuration. Only the
+// master has locks, because their owners are its processes. A node's journal and history of the configuration are its own.
 func IsShared(file string) bool {
 	switch dir := path.Dir(file); {
-	case file == paths.ConfigPath, file == paths.SettingsPath, file == paths.DurationsPath, file == paths.ConfdKeyPath, file == paths.ConfdOtherKeyPath, file == paths.SerialPath, file == paths.DrainPath,
+	case file == paths.ConfigPath,
+		file == paths.SettingsPath,
+		file == paths.DurationsPath,
+		file == paths.ConfdKeyPath,
+		file == paths.ConfdOtherKeyPath,
+		file == paths.SerialPath,
+		file == paths.DrainPath,
 		file == paths.SessionsPath:
 		return true
 	case dir == paths.QueueDir:
@@ -109,7 +115,8 @@ func ObservedChange(file string, content []byte) *messages.FileChange {
 }
 
 func updateChange(file string, content []byte, observed bool) *messages.FileChange {
-	return &messages.FileChange{What: &messages.FileChange_Update{Update: &messages.FileUpdate{Path: file, Content: content, Observed: observed}}}
+	update := &messages.FileUpdate{Path: file, Content: content, Observed: observed}
+	return &messages.FileChange{What: &messages.FileChange_Update{Update: update}}
 }
 
 func mustShareAllOrNone(shared, all int) {

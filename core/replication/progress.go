@@ -13,4 +13,12 @@ func Progress(j *job.Job) int {
 }
 
 // statusRank orders the statuses of an opcode.
-var statusRank = map[job.Status]uint8{job.Queued: 0, job.Waiting: 1, job.Running: 2, job.Canceling: 3, job.Canceled: 4, job.Success: 4, job.Error: 4}
+var statusRank = map[job.Status]uint8{
+	job.Queued:    0,
+	job.Waiting:   1,
+	job.Running:   2,
+	job.Canceling: 3,
+	job.Canceled:  4,
+	job.Success:   4,
+	job.Error:     4,
+}

@@ -54,11 +54,14 @@ func (p *storePlan) touches(file string) bool {
 func (p *storePlan) flush() {
 	switch {
 	case p.writes != nil:
-		p.steps = append(p.steps, &messages.AccessStore{What: &messages.AccessStore_Write{Write: &messages.WriteFiles{Files: p.writes, Durable: true}}})
+		write := &messages.WriteFiles{Files: p.writes, Durable: true}
+		p.steps = append(p.steps, &messages.AccessStore{What: &messages.AccessStore_Write{Write: write}})
 	case p.moves != nil:
-		p.steps = append(p.steps, &messages.AccessStore{What: &messages.AccessStore_Move{Move: &messages.MoveFiles{Files: p.moves, Unsynced: p.unsyncedMoves}}})
+		move := &messages.MoveFiles{Files: p.moves, Unsynced: p.unsyncedMoves}
+		p.steps = append(p.steps, &messages.AccessStore{What: &messages.AccessStore_Move{Move: move}})
 	case p.removes != nil:
-		p.steps = append(p.steps, &messages.AccessStore{What: &messages.AccessStore_Remove{Remove: &messages.RemoveFiles{Op: "apply", Paths: p.removes, Unsynced: p.unsyncedRemoves}}})
+		remove := &messages.RemoveFiles{Op: "apply", Paths: p.removes, Unsynced: p.unsyncedRemoves}
+		p.steps = append(p.steps, &messages.AccessStore{What: &messages.AccessStore_Remove{Remove: remove}})
 	}
 	p.writes, p.moves, p.removes = nil, nil, nil
 	clear(p.touchedPaths)

@@ -45,7 +45,9 @@ func NextChange(members []*messages.Member, w JoinRequest, applied uint64, ready
 		return nil
 	}
 	voters := Voters(members)
-	others := slices.DeleteFunc(slices.Clone(readyVoters), func(name string) bool { return name == w.Name || isVoter(members, name) || !isMember(members, name) })
+	others := slices.DeleteFunc(slices.Clone(readyVoters), func(name string) bool {
+		return name == w.Name || isVoter(members, name) || !isMember(members, name)
+	})
 	if voters%2 == 1 && len(others) == 0 {
 		return nil
 	}

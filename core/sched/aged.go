@@ -158,7 +158,8 @@ func (x *expected) keepsPlace(a *reservation, set int32) bool {
 	a.own = x.groups.bucketOf(x.groupOf(a)).limits
 	limits := &x.groups.limits
 	return slices.ContainsFunc(limits.boundsOf(a.own), func(needed bound) bool {
-		return needed.running >= needed.n-1 && slices.ContainsFunc(limits.boundsOf(set), func(b bound) bool { return b.counter == needed.counter })
+		return needed.running >= needed.n-1 &&
+			slices.ContainsFunc(limits.boundsOf(set), func(b bound) bool { return b.counter == needed.counter })
 	})
 }
 

@@ -17,7 +17,8 @@ func (w Style) order(r answer.Reason) Sentence {
 	if len(r.Causes) == 0 {
 		return s
 	}
-	s = s.text(" Others of its priority come before it, because it would contend with ").enumerate(len(r.Causes), "and", func(s Sentence, i int) Sentence {
+	s = s.text(" Others of its priority come before it, because it would contend with ")
+	s = s.enumerate(len(r.Causes), "and", func(s Sentence, i int) Sentence {
 		s = w.owner(s, r.Causes[i].Job, r.Causes[i].Owner)
 		if r.Causes[i].Lock != "" {
 			s = s.text(" for %s", w.Clean(r.Causes[i].Lock))
@@ -57,7 +58,8 @@ func (w Style) heldBack(r answer.Reason) Sentence {
 	case len(r.BlockedBy) > 0:
 		s = w.awaitedLocks(s.text("It waits for "), r).text(".")
 	case r.ReservedBy != 0:
-		s = append(s, Part{Text: "Job " + decimal(r.ReservedBy), Job: r.ReservedBy}).text(" has a reservation for locks that it wants, and starts before it.")
+		s = append(s, Part{Text: "Job " + decimal(r.ReservedBy), Job: r.ReservedBy})
+		s = s.text(" has a reservation for locks that it wants, and starts before it.")
 	}
 	switch {
 	case r.ReservationsBefore == 1:

@@ -108,8 +108,8 @@ func (w Style) FailingWrites(all []answer.CannotWrite, dataDir string, now time.
 		if c.others != nil {
 			what = append(what, "files of the daemon ("+strings.Join(c.others, "; ")+")")
 		}
-		sentences = append(sentences, "files in "+w.Clean(dataDir)+" cannot be written since "+w.Clock(now, c.since)+": "+w.Clean(strings.TrimSpace(text))+
-			". This concerns "+strings.Join(what, " and ")+". Jobs go on "+WriteRemedy(text)+".")
+		sentences = append(sentences, "files in "+w.Clean(dataDir)+" cannot be written since "+w.Clock(now, c.since)+": "+
+			w.Clean(strings.TrimSpace(text))+". This concerns "+strings.Join(what, " and ")+". Jobs go on "+WriteRemedy(text)+".")
 	}
 	return sentences
 }

@@ -49,8 +49,8 @@ func (r *Result) Len() int { return r.size + len(r.Tail) }
 // Close ends the answer and returns its parts, of which none is empty.
 func (r *Result) Close() [][]byte { return append(r.full, CloseResult(r.Tail)) }
 
-// ResultParts returns the result of an answer in parts, without a copy. Several parts are a Result; the errors for a single one are those of
-// DecodeResponse.
+// ResultParts returns the result of an answer in parts, without a copy. Several parts are a Result; the errors for a single
+// one are those of DecodeResponse.
 func ResultParts(parts [][]byte) ([][]byte, error) {
 	if len(parts) == 1 {
 		result, err := decodeResponse(parts[0])

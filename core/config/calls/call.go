@@ -144,7 +144,13 @@ func Parse(method string, args []json.RawMessage) (Call, error) {
 func (c Call) TakesLock() bool { return c.spec.busy != "" }
 
 // reads are the calls that change nothing in any state.
-var reads = map[string]bool{"readConfig": true, "verifyConfig": true, "computeDRBDMap": true, "listReservedIps": true, "lockstepConfigHash": true}
+var reads = map[string]bool{
+	"readConfig":         true,
+	"verifyConfig":       true,
+	"computeDRBDMap":     true,
+	"listReservedIps":    true,
+	"lockstepConfigHash": true,
+}
 
 // OnlyReads reports whether the call changes nothing and depends on no lock.
 func (c Call) OnlyReads() bool { return reads[c.Method] }

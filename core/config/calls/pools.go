@@ -61,7 +61,8 @@ func openPool(c *model.Config, uuid string) (*pool, error) {
 func checkSize(prefix int) error {
 	hosts := uint64(1) << (32 - prefix)
 	if prefix < prefixMin {
-		return reservation(fmt.Sprintf("A big network with %d host(s) is currently not supported, please specify at most a /%d network", hosts, prefixMin))
+		return reservation(fmt.Sprintf(
+			"A big network with %d host(s) is currently not supported, please specify at most a /%d network", hosts, prefixMin))
 	}
 	if prefix > prefixMax {
 		return reservation(fmt.Sprintf("A network with only %d host(s) is too small, please specify at least a /%d network", hosts, prefixMax))

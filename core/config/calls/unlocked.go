@@ -7,9 +7,10 @@ import (
 	"lockstep/core/lock"
 )
 
-// checked are the calls that change objects which have locks. Not among them: the calls that need the configuration's lock; updateCluster and
-// the calls about ports, because the cluster has no lock; and commits of addresses, because the lock of a network does not protect its pool.
-// addInstance and removeInstance change pools too, so only updateNetwork needs the lock of a network.
+// checked are the calls that change objects which have locks. Not among them: the calls that need the configuration's lock;
+// updateCluster and the calls about ports, because the cluster has no lock; and commits of addresses, because the lock of a
+// network does not protect its pool. addInstance and removeInstance change pools too, so only updateNetwork needs the lock
+// of a network.
 var checked = map[string]bool{
 	"updateNode": true, "updateInstance": true, "updateNodeGroup": true, "updateNetwork": true, "updateDisk": true,
 	"addInstance": true, "removeInstance": true, "setInstanceStatus": true, "setInstancePrimaryNode": true,
@@ -87,6 +88,8 @@ func Holds(held []lock.Item) func(lock.Lock) bool {
 		}
 	}
 	return func(l lock.Lock) bool {
-		return exclusive[l] || exclusive[lock.Group(l.Level())] || exclusive[lock.BGL] || exclusive[lock.Group(lock.Cluster)] || exclusive[lock.ConfigLock]
+		inItself := exclusive[l] || exclusive[lock.Group(l.Level())]
+		inAll := exclusive[lock.BGL] || exclusive[lock.Group(lock.Cluster)] || exclusive[lock.ConfigLock]
+		return inItself || inAll
 	}
 }

@@ -24,7 +24,15 @@ func noError(t TB, err error) {
 
 // New is the configuration of a new cluster with one node, after changes.
 func New(t TB, changes ...config.ConfigChange) *model.Config {
-	c, err := config.New(config.Identity{ClusterName: "demo", ClusterUUID: "c", NodeName: "node1", NodeUUID: "n", NodeIP: "127.0.0.1", GroupUUID: "g", Now: 1})
+	c, err := config.New(config.Identity{
+		ClusterName: "demo",
+		ClusterUUID: "c",
+		NodeName:    "node1",
+		NodeUUID:    "n",
+		NodeIP:      "127.0.0.1",
+		GroupUUID:   "g",
+		Now:         1,
+	})
 	noError(t, err)
 	return Edit(t, c, changes...)
 }
@@ -112,7 +120,12 @@ func completed(kind, defaults, uuid string, given object) object {
 	of := func(list string) []any { all, _ := full[list].([]any); return all }
 	if kind == "instances" {
 		for i, nic := range of("nics") {
-			full["nics"].([]any)[i] = joined(object{"mac": fmt.Sprintf("aa:00:00:00:00:%02d", i), "nicparams": object{}, "uuid": fmt.Sprintf("%s-nic%d", uuid, i)}, nic.(object))
+			required := object{
+				"mac":       fmt.Sprintf("aa:00:00:00:00:%02d", i),
+				"nicparams": object{},
+				"uuid":      fmt.Sprintf("%s-nic%d", uuid, i),
+			}
+			full["nics"].([]any)[i] = joined(required, nic.(object))
 		}
 	}
 	if kind == "disks" {

@@ -37,7 +37,10 @@ func Touched(old, new *model.Config) []model.Touched {
 	if old.Cluster != new.Cluster && !bytes.Equal(old.Cluster.JSON(), new.Cluster.JSON()) {
 		all = append(all, model.Touched{Kind: model.Clusters.Name})
 	}
-	for _, name := range []string{model.Nodes.Name, model.Groups.Name, model.Instances.Name, model.Networks.Name, model.Disks.Name, model.Filters.Name} {
+	inContainers := []string{
+		model.Nodes.Name, model.Groups.Name, model.Instances.Name, model.Networks.Name, model.Disks.Name, model.Filters.Name,
+	}
+	for _, name := range inContainers {
 		all = append(all, kinds[name].touched(old, new)...)
 	}
 	return all

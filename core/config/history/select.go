@@ -7,11 +7,12 @@ import (
 
 // Query selects entries. The zero Query selects all.
 type Query struct {
-	Since  float64 `json:"since,omitempty"`  // time of the oldest entry
-	Object string  `json:"object,omitempty"` // name or uuid of a changed object, perhaps after its kind and a slash; a kind; or the first labels of a name
-	From   int64   `json:"from,omitempty"`   // the lowest serial number; 0: any
-	To     int64   `json:"to,omitempty"`     // the highest serial number; 0: any
-	Limit  int     `json:"limit,omitempty"`  // how many of the newest entries; 0: all
+	Since float64 `json:"since,omitempty"` // time of the oldest entry
+	// Object is the name or uuid of a changed object, perhaps after its kind and a slash; a kind; or the first labels of a name.
+	Object string `json:"object,omitempty"`
+	From   int64  `json:"from,omitempty"`  // the lowest serial number; 0: any
+	To     int64  `json:"to,omitempty"`    // the highest serial number; 0: any
+	Limit  int    `json:"limit,omitempty"` // how many of the newest entries; 0: all
 	// Unlocked selects the changes of an object by a client without its lock.
 	Unlocked bool `json:"unlocked,omitempty"`
 }

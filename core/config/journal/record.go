@@ -1,10 +1,10 @@
 // Package journal decides what the files of the configuration say together: config.data, tempres.data, config.extra and
 // config.journal.
 //
-// A change of the configuration, of the reservations or of lockstep's own filter rules is one Record, one line of config.journal. A fold writes the state to
-// config.data, tempres.data and config.extra, and removes its records from the journal. Read splits the journal into records
-// and Recover applies those that config.data does not have. After a crash at any step the files together have every record of a
-// complete append. Pure.
+// A change of the configuration, of the reservations or of lockstep's own filter rules is one Record, one line of
+// config.journal. A fold writes the state to config.data, tempres.data and config.extra, and removes its records from the
+// journal. Read splits the journal into records and Recover applies those that config.data does not have. After a crash at
+// any step the files together have every record of a complete append. Pure.
 package journal
 
 import (

@@ -25,14 +25,37 @@ type Kind[T any] struct {
 
 // The kinds of objects. The cluster is not in a container.
 var (
-	Clusters  = &Kind[Cluster]{Name: "cluster", table: clusterTable}
-	Nodes     = &Kind[Node]{"nodes", nodeTable, func(c *Config) *Container[Node] { return &c.Nodes }, nodeRefs, spaceNodeName}
-	Groups    = &Kind[NodeGroup]{"nodegroups", groupTable, func(c *Config) *Container[NodeGroup] { return &c.Groups }, groupRefs, spaceGroupName}
-	Instances = &Kind[Instance]{"instances", instanceTable, func(c *Config) *Container[Instance] { return &c.Instances }, instanceRefs, spaceInstanceName}
-	Networks  = &Kind[Network]{"networks", networkTable, func(c *Config) *Container[Network] { return &c.Networks }, networkRefs, spaceNetworkName}
-	Disks     = &Kind[Disk]{"disks", diskTable, func(c *Config) *Container[Disk] { return &c.Disks }, diskRefs, 0}
-	Filters   = &Kind[FilterRule]{"filters", filterTable, func(c *Config) *Container[FilterRule] { return &c.Filters },
-		func(string, *FilterRule, func(byte, string)) {}, 0}
+	Clusters = &Kind[Cluster]{Name: "cluster", table: clusterTable}
+	Nodes    = &Kind[Node]{
+		"nodes", nodeTable,
+		func(c *Config) *Container[Node] { return &c.Nodes },
+		nodeRefs, spaceNodeName,
+	}
+	Groups = &Kind[NodeGroup]{
+		"nodegroups", groupTable,
+		func(c *Config) *Container[NodeGroup] { return &c.Groups },
+		groupRefs, spaceGroupName,
+	}
+	Instances = &Kind[Instance]{
+		"instances", instanceTable,
+		func(c *Config) *Container[Instance] { return &c.Instances },
+		instanceRefs, spaceInstanceName,
+	}
+	Networks = &Kind[Network]{
+		"networks", networkTable,
+		func(c *Config) *Container[Network] { return &c.Networks },
+		networkRefs, spaceNetworkName,
+	}
+	Disks = &Kind[Disk]{
+		"disks", diskTable,
+		func(c *Config) *Container[Disk] { return &c.Disks },
+		diskRefs, 0,
+	}
+	Filters = &Kind[FilterRule]{
+		"filters", filterTable,
+		func(c *Config) *Container[FilterRule] { return &c.Filters },
+		func(string, *FilterRule, func(byte, string)) {}, 0,
+	}
 )
 
 // Decode decodes an object strictly (config.md 1.1).

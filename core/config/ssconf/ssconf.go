@@ -50,7 +50,8 @@ func Of(c *model.Config, release string) Values {
 // Unchanged reports whether two configurations certainly have the same values for the same release. It computes no
 // values: it compares the identity of objects, and the names of instances. Its cost is that of a look-up per instance.
 func Unchanged(a, b *model.Config) bool {
-	if a.Cluster != b.Cluster || a.Nodes != b.Nodes || a.Groups != b.Groups || a.Networks != b.Networks || a.Instances.Len() != b.Instances.Len() {
+	sameOthers := a.Cluster == b.Cluster && a.Nodes == b.Nodes && a.Groups == b.Groups && a.Networks == b.Networks
+	if !sameOthers || a.Instances.Len() != b.Instances.Len() {
 		return false
 	}
 	if a.Instances == b.Instances {

@@ -251,7 +251,8 @@ func (w *warnings) node(n *model.Node) {
 		}
 	}
 	if states > 1 {
-		w.add("Node %s state is invalid: master_candidate=%s, drain=%s, offline=%s", n.Name, python(n.MasterCandidate), python(n.Drained), python(n.Offline))
+		w.add("Node %s state is invalid: master_candidate=%s, drain=%s, offline=%s",
+			n.Name, python(n.MasterCandidate), python(n.Drained), python(n.Offline))
 	}
 	if n.NDParams.ExclusiveStorage.Set {
 		w.add("Node '%s' has some global parameters set: exclusive_storage", n.Name)

@@ -102,7 +102,8 @@ func find[T any](c *model.Config, k *model.Kind[T], nameOf func(*T) string, refe
 		o, _ := k.Get(c, exact[0])
 		return exact[0], nameOf(&o.Value), nil
 	}
-	return "", "", &NotFoundError{path, fmt.Sprintf("%d objects have this name: %s", len(exact), strings.Join(exact[:min(len(exact), shownMax)], ", "))}
+	shown := strings.Join(exact[:min(len(exact), shownMax)], ", ")
+	return "", "", &NotFoundError{path, fmt.Sprintf("%d objects have this name: %s", len(exact), shown)}
 }
 
 func nodeRow(c *model.Config) func(string, *model.Node) []string {

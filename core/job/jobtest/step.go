@@ -14,8 +14,9 @@ func Events(s job.Status) []job.Event {
 }
 
 // Step takes a job one event further: its first opcode that is not final takes one of [Events], which draw chooses. As in a
-// job process, the success of an opcode begins the next one in the same write, and the opcodes after a failed or canceled one end as it does.
-// A final job stays as it is. Generators of statuses use Step, so that no test asks for a course that the table forbids.
+// job process, the success of an opcode begins the next one in the same write, and the opcodes after a failed or canceled
+// one end as it does. A final job stays as it is. Generators of statuses use Step, so that no test asks for a course that
+// the table forbids.
 func Step(j *job.Job, draw func([]job.Event) job.Event) {
 	for i := range j.Ops {
 		op := &j.Ops[i]
