@@ -45,7 +45,11 @@ func lockDir(dir string) (dirLock, error) {
 		switch {
 		case err == nil:
 			return dirLock{fd, true}, nil
-		case errors.Is(err, unix.EBADF), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOLCK), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOSYS):
+		case errors.Is(err, unix.EBADF),
+			errors.Is(err, unix.EINVAL),
+			errors.Is(err, unix.ENOLCK),
+			errors.Is(err, unix.EOPNOTSUPP),
+			errors.Is(err, unix.ENOSYS):
 			return dirLock{}, unix.Close(fd)
 		case !errors.Is(err, unix.EWOULDBLOCK):
 			return dirLock{}, errors.Join(err, unix.Close(fd))
@@ -105,7 +109,8 @@ func (e *RunLockedError) Error() string {
 	if e.PID != 0 {
 		holder = fmt.Sprintf("process %d", e.PID)
 	}
-	return fmt.Sprintf("directory %s is in use by %s: another daemon has its sockets and lock files there; give this daemon another --run-dir or --socket-dir", e.Dir, holder)
+	return fmt.Sprintf("directory %s is in use by %s: another daemon has its sockets and lock files there; "+
+		"give this daemon another --run-dir or --socket-dir", e.Dir, holder)
 }
 
 // LockRun locks the run directory, which must exist. If another process has locked it, the error

@@ -41,7 +41,10 @@ func SharedFiles(dataDir string) ([]string, error) {
 			files = append(files, name)
 		}
 	}
-	for _, name := range []string{paths.ConfigPath, paths.ConfigExtraPath, paths.TempResPath, paths.SettingsPath, paths.DurationsPath, paths.ConfdKeyPath, paths.ConfdOtherKeyPath, paths.SessionsPath} {
+	for _, name := range []string{
+		paths.ConfigPath, paths.ConfigExtraPath, paths.TempResPath, paths.SettingsPath,
+		paths.DurationsPath, paths.ConfdKeyPath, paths.ConfdOtherKeyPath, paths.SessionsPath,
+	} {
 		if _, err := os.Stat(filepath.Join(dataDir, name)); err == nil {
 			files = append(files, name)
 		}

@@ -138,7 +138,8 @@ func (l *QueueLock) lockDirectory() (err error) {
 type LockReplacedError struct{ Path string }
 
 func (e *LockReplacedError) Error() string {
-	return fmt.Sprintf("%s was removed or replaced while this daemon runs: it protects the queue no more. The daemon stops; start it again, and leave that file alone", e.Path)
+	return fmt.Sprintf("%s was removed or replaced while this daemon runs: it protects the queue no more. "+
+		"The daemon stops; start it again, and leave that file alone", e.Path)
 }
 
 // CheckHeld returns a [*LockReplacedError] if queue/lock is not the locked file. It returns nil

@@ -94,7 +94,8 @@ type ForeignDirError struct {
 }
 
 func (e *ForeignDirError) Error() string {
-	return fmt.Sprintf("%s: %s belongs to user %d, who could replace its files, and lockstepd runs as user %d: give it to that user with chown, or choose another directory",
+	return fmt.Sprintf("%s: %s belongs to user %d, who could replace its files, and lockstepd runs as user %d: "+
+		"give it to that user with chown, or choose another directory",
 		e.Setting, e.Path, e.Owner, e.UID)
 }
 

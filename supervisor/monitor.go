@@ -32,12 +32,31 @@ func monitorOf(p Ports) *actor.PID {
 }
 
 func monitorProps(p Ports, s Settings) *actor.Props {
-	return monitor.Props(monitor.Config{Env: p.Env, Sources: p.Monitor.Sources, Board: p.Monitor.Board, Node: p.Monitor.Node, Version: s.About.Version, Started: s.About.Started,
-		Queue: p.Env.PID(queueName), Locks: p.Env.PID(locksName), ConfigStore: ownConfigstoreOf(p), Distributor: distributorOf(p), Replicator: replicatorOf(p), Release: config.SoftwareVersion})
+	return monitor.Props(monitor.Config{
+		Env:         p.Env,
+		Sources:     p.Monitor.Sources,
+		Board:       p.Monitor.Board,
+		Node:        p.Monitor.Node,
+		Version:     s.About.Version,
+		Started:     s.About.Started,
+		Queue:       p.Env.PID(queueName),
+		Locks:       p.Env.PID(locksName),
+		ConfigStore: ownConfigstoreOf(p),
+		Distributor: distributorOf(p),
+		Replicator:  replicatorOf(p),
+		Release:     config.SoftwareVersion,
+	})
 }
 
 func loneMonitorProps(p Ports, _ Settings) *actor.Props {
-	return monitor.Props(monitor.Config{Env: p.Env, Sources: p.Monitor.Sources, Board: p.Monitor.Board, Node: p.Monitor.Node, Candidates: p.Monitor.Candidates, Release: config.SoftwareVersion})
+	return monitor.Props(monitor.Config{
+		Env:        p.Env,
+		Sources:    p.Monitor.Sources,
+		Board:      p.Monitor.Board,
+		Node:       p.Monitor.Node,
+		Candidates: p.Monitor.Candidates,
+		Release:    config.SoftwareVersion,
+	})
 }
 
 // Lone is a monitor without the actors of a daemon.

@@ -55,7 +55,8 @@ var node = group{
 	},
 	children: []child{
 		{name: "store", why: "what was asked of it is lost with it, and asked again", drains: true, props: nodeStoreProps},
-		{name: "configstore", why: "keeps this node's copy of the configuration, also while another node is the master", drains: true, props: nodeConfigstoreProps},
+		{name: "configstore", why: "keeps this node's copy of the configuration, also while another node is the master",
+			drains: true, props: nodeConfigstoreProps},
 		{name: "master", why: "before the replicator, which tells it what to do", props: masterProps},
 		{name: "replicator", why: "attaches to the log as soon as it starts", props: replicatorProps},
 		{name: answersName, why: "it shows the configuration of this node, whether there is a master or not", group: &answers},
@@ -77,25 +78,63 @@ var besideNode = group{
 }
 
 func nodeStoreProps(p Ports, s Settings) *actor.Props {
-	return store.Props(store.Config{Env: p.Env, Files: p.Files, Writers: s.Writers, Clients: []*actor.PID{p.Env.PID(replicatorName), p.Env.PID(nodeConfigstoreName), p.Env.PID(nodeSsconfName)}})
+	return store.Props(store.Config{
+		Env:     p.Env,
+		Files:   p.Files,
+		Writers: s.Writers,
+		Clients: []*actor.PID{p.Env.PID(replicatorName), p.Env.PID(nodeConfigstoreName), p.Env.PID(nodeSsconfName)},
+	})
 }
 
 func nodeConfigstoreProps(p Ports, s Settings) *actor.Props {
-	return configstore.Props(configstore.Config{Env: p.Env, Store: p.Env.PID(nodeStoreName), Clients: []*actor.PID{p.Env.PID(replicatorName)}, Ssconf: p.Env.PID(nodeSsconfName), Subscribers: configstoreSubscribers(p), Secrets: s.Secrets, Prepared: s.Prepared})
+	return configstore.Props(configstore.Config{
+		Env:         p.Env,
+		Store:       p.Env.PID(nodeStoreName),
+		Clients:     []*actor.PID{p.Env.PID(replicatorName)},
+		Ssconf:      p.Env.PID(nodeSsconfName),
+		Subscribers: configstoreSubscribers(p),
+		Secrets:     s.Secrets,
+		Prepared:    s.Prepared,
+	})
 }
 
 func nodeSsconfProps(p Ports, _ Settings) *actor.Props {
-	return ssconf.Props(ssconf.Config{Env: p.Env, Store: p.Env.PID(nodeStoreName), ConfigStore: p.Env.PID(nodeConfigstoreName), Release: config.SoftwareVersion})
+	return ssconf.Props(ssconf.Config{
+		Env:         p.Env,
+		Store:       p.Env.PID(nodeStoreName),
+		ConfigStore: p.Env.PID(nodeConfigstoreName),
+		Release:     config.SoftwareVersion,
+	})
 }
 
 func replicatorProps(p Ports, _ Settings) *actor.Props {
 	c := p.Cluster
-	return replicator.Props(replicator.Config{Env: p.Env, Log: c.Log, Peers: c.Peers, Store: p.Env.PID(nodeStoreName), ConfigStore: p.Env.PID(nodeConfigstoreName), Master: p.Env.PID(masterName), Standby: p.Env.PID(standbyName),
-		Clients: storeClients(p), ConfigStoreClients: []*actor.PID{p.Env.PID(clusterconfigName)}, Members: c.OnMembers, Monitor: monitorOf(p), Name: c.Name, Self: c.Applier, Times: c.Times})
+	return replicator.Props(replicator.Config{
+		Env:                p.Env,
+		Log:                c.Log,
+		Peers:              c.Peers,
+		Store:              p.Env.PID(nodeStoreName),
+		ConfigStore:        p.Env.PID(nodeConfigstoreName),
+		Master:             p.Env.PID(masterName),
+		Standby:            p.Env.PID(standbyName),
+		Clients:            storeClients(p),
+		ConfigStoreClients: []*actor.PID{p.Env.PID(clusterconfigName)},
+		Members:            c.OnMembers,
+		Monitor:            monitorOf(p),
+		Name:               c.Name,
+		Self:               c.Applier,
+		Times:              c.Times,
+	})
 }
 
 func standbyProps(p Ports, s Settings) *actor.Props {
-	return standby.Props(standby.Config{Env: p.Env, Replicator: p.Env.PID(replicatorName), Tunnels: p.Cluster.Tunnels, Name: p.Cluster.Name, About: s.About})
+	return standby.Props(standby.Config{
+		Env:        p.Env,
+		Replicator: p.Env.PID(replicatorName),
+		Tunnels:    p.Cluster.Tunnels,
+		Name:       p.Cluster.Name,
+		About:      s.About,
+	})
 }
 
 func masterProps(p Ports, s Settings) *actor.Props {

@@ -187,7 +187,15 @@ func locksProps(p Ports, s Settings) *actor.Props {
 }
 
 func configstoreProps(p Ports, s Settings) *actor.Props {
-	return configstore.Props(configstore.Config{Env: p.Env, Store: p.Env.PID(storeName), Clients: []*actor.PID{p.Env.PID(clusterconfigName)}, Ssconf: ssconfOf(p), Subscribers: configstoreSubscribers(p), Secrets: s.Secrets, Prepared: s.Prepared})
+	return configstore.Props(configstore.Config{
+		Env:         p.Env,
+		Store:       p.Env.PID(storeName),
+		Clients:     []*actor.PID{p.Env.PID(clusterconfigName)},
+		Ssconf:      ssconfOf(p),
+		Subscribers: configstoreSubscribers(p),
+		Secrets:     s.Secrets,
+		Prepared:    s.Prepared,
+	})
 }
 
 // keeperOf returns the storage of the configuration: configstore, or the replicator of a cluster.
@@ -199,11 +207,22 @@ func configstoreOf(p Ports) *actor.PID {
 }
 
 func ssconfProps(p Ports, _ Settings) *actor.Props {
-	return ssconf.Props(ssconf.Config{Env: p.Env, Store: p.Env.PID(storeName), ConfigStore: p.Env.PID(configstoreName), Release: config.SoftwareVersion})
+	return ssconf.Props(ssconf.Config{
+		Env:         p.Env,
+		Store:       p.Env.PID(storeName),
+		ConfigStore: p.Env.PID(configstoreName),
+		Release:     config.SoftwareVersion,
+	})
 }
 
 func distributorProps(p Ports, s Settings) *actor.Props {
-	return distributor.Props(distributor.Config{Env: p.Env, Daemons: p.Daemons, Clients: []*actor.PID{p.Env.PID(clusterconfigName)}, Software: config.SoftwareVersion, Self: s.Node})
+	return distributor.Props(distributor.Config{
+		Env:      p.Env,
+		Daemons:  p.Daemons,
+		Clients:  []*actor.PID{p.Env.PID(clusterconfigName)},
+		Software: config.SoftwareVersion,
+		Self:     s.Node,
+	})
 }
 
 // hasCopies reports whether the queue is sent to master candidates.
@@ -218,7 +237,14 @@ func queuecopyOf(p Ports) *actor.PID {
 }
 
 func queuecopyProps(p Ports, s Settings) *actor.Props {
-	return queuecopy.Props(queuecopy.Config{Env: p.Env, Daemons: p.Copies, Self: s.Node, ClusterConfig: p.Env.PID(clusterconfigName), Clients: []*actor.PID{p.Env.PID(jobsName), p.Env.PID(luxiName)}, Acknowledge: s.Acknowledge})
+	return queuecopy.Props(queuecopy.Config{
+		Env:           p.Env,
+		Daemons:       p.Copies,
+		Self:          s.Node,
+		ClusterConfig: p.Env.PID(clusterconfigName),
+		Clients:       []*actor.PID{p.Env.PID(jobsName), p.Env.PID(luxiName)},
+		Acknowledge:   s.Acknowledge,
+	})
 }
 
 func configcheckProps(p Ports, _ Settings) *actor.Props {
@@ -240,7 +266,12 @@ func inquirerOf(p Ports) *actor.PID {
 }
 
 func inquirerProps(p Ports, _ Settings) *actor.Props {
-	return inquirer.Props(inquirer.Config{Env: p.Env, Daemons: p.Inquiries, Places: noded.ParallelMax, Clients: []*actor.PID{p.Env.PID(luxiName)}})
+	return inquirer.Props(inquirer.Config{
+		Env:     p.Env,
+		Daemons: p.Inquiries,
+		Places:  noded.ParallelMax,
+		Clients: []*actor.PID{p.Env.PID(luxiName)},
+	})
 }
 
 // distributorOf returns the distributor, if there is one.
@@ -263,9 +294,18 @@ func ssconfOf(p Ports) *actor.PID {
 }
 
 func clusterconfigProps(p Ports, s Settings) *actor.Props {
-	return clusterconfig.Props(clusterconfig.Config{Env: p.Env, Store: storeOf(p), ConfigStore: configstoreOf(p), Distributor: distributorOf(p), Locks: p.Env.PID(locksName),
+	return clusterconfig.Props(clusterconfig.Config{
+		Env:         p.Env,
+		Store:       storeOf(p),
+		ConfigStore: configstoreOf(p),
+		Distributor: distributorOf(p),
+		Locks:       p.Env.PID(locksName),
 		Subscribers: clusterconfigSubscribers(p),
-		Owners:      p.Callers, Random: s.Random, Unlocked: p.OnUnlocked, Destruction: daemonOwner(s, "destruction")})
+		Owners:      p.Callers,
+		Random:      s.Random,
+		Unlocked:    p.OnUnlocked,
+		Destruction: daemonOwner(s, "destruction"),
+	})
 }
 
 // configSubscribers are the actors that get each configuration.
@@ -278,16 +318,35 @@ func clusterconfigSubscribers(p Ports) []*actor.PID {
 }
 
 func filtersProps(p Ports, s Settings) *actor.Props {
-	return filters.Props(filters.Config{Env: p.Env, Queue: p.Env.PID(queueName), ClusterConfig: p.Env.PID(clusterconfigName), Catalogue: s.Catalogue})
+	return filters.Props(filters.Config{
+		Env:           p.Env,
+		Queue:         p.Env.PID(queueName),
+		ClusterConfig: p.Env.PID(clusterconfigName),
+		Catalogue:     s.Catalogue,
+	})
 }
 
 func wconfdProps(p Ports, _ Settings) *actor.Props {
-	return wconfd.Props(wconfd.Config{Env: p.Env, Locks: p.Env.PID(locksName), ClusterConfig: p.Env.PID(clusterconfigName), Leads: leadershipCheck(p)})
+	return wconfd.Props(wconfd.Config{
+		Env:           p.Env,
+		Locks:         p.Env.PID(locksName),
+		ClusterConfig: p.Env.PID(clusterconfigName),
+		Leads:         leadershipCheck(p),
+	})
 }
 
 func schedulerProps(p Ports, s Settings) *actor.Props {
-	return scheduler.Props(scheduler.Config{Env: p.Env, Store: storeOf(p), Queue: p.Env.PID(queueName), Locks: p.Env.PID(locksName),
-		ClusterConfig: p.Env.PID(clusterconfigName), Catalogue: s.Catalogue, GanetiJobs: s.GanetiJobs, StartUnblocked: s.StartUnblocked, Decided: p.OnDecision})
+	return scheduler.Props(scheduler.Config{
+		Env:            p.Env,
+		Store:          storeOf(p),
+		Queue:          p.Env.PID(queueName),
+		Locks:          p.Env.PID(locksName),
+		ClusterConfig:  p.Env.PID(clusterconfigName),
+		Catalogue:      s.Catalogue,
+		GanetiJobs:     s.GanetiJobs,
+		StartUnblocked: s.StartUnblocked,
+		Decided:        p.OnDecision,
+	})
 }
 
 func jobsProps(p Ports, s Settings) *actor.Props {
@@ -297,14 +356,48 @@ func jobsProps(p Ports, s Settings) *actor.Props {
 }
 
 func queueProps(p Ports, s Settings) *actor.Props {
-	return queue.Props(queue.Config{Env: p.Env, Store: storeOf(p), Scheduler: p.Env.PID(schedulerName),
-		Jobs: p.Env.PID(jobsName), Locks: p.Env.PID(locksName), ClusterConfig: p.Env.PID(clusterconfigName), Filters: p.Env.PID(filtersName), Catalogue: s.Catalogue, Gateways: subscribers(p, luxiName), Livelock: s.Livelock, Limits: s.Limits, ArchiveAfter: s.About.ArchiveAfter, Shared: !isStandalone(p), GanetiJobs: s.GanetiJobs})
+	return queue.Props(queue.Config{
+		Env:           p.Env,
+		Store:         storeOf(p),
+		Scheduler:     p.Env.PID(schedulerName),
+		Jobs:          p.Env.PID(jobsName),
+		Locks:         p.Env.PID(locksName),
+		ClusterConfig: p.Env.PID(clusterconfigName),
+		Filters:       p.Env.PID(filtersName),
+		Catalogue:     s.Catalogue,
+		Gateways:      subscribers(p, luxiName),
+		Livelock:      s.Livelock,
+		Limits:        s.Limits,
+		ArchiveAfter:  s.About.ArchiveAfter,
+		Shared:        !isStandalone(p),
+		GanetiJobs:    s.GanetiJobs,
+	})
 }
 
 func luxiProps(p Ports, s Settings) *actor.Props {
-	return luxi.Props(luxi.Config{Env: p.Env, Queue: p.Env.PID(queueName), Jobs: p.Env.PID(jobsName),
-		Store: storeOf(p), Locks: p.Env.PID(locksName), Events: eventsOf(p), Scheduler: p.Env.PID(schedulerName), Filters: p.Env.PID(filtersName),
-		ClusterConfig: p.Env.PID(clusterconfigName), Catalogue: s.Catalogue, NewUUID: s.NewUUID, About: s.About, OpcodeFiles: p.Opcodes, Leads: leadershipCheck(p), Replicator: replicatorOf(p), Distributor: distributorOf(p), Inquirer: inquirerOf(p), QueueCopy: queuecopyOf(p), AwaitCopies: s.Acknowledge != corecopy.Local, ConfdKey: confdkeyOf(p), Sessions: sessionsOf(p)})
+	return luxi.Props(luxi.Config{
+		Env:           p.Env,
+		Queue:         p.Env.PID(queueName),
+		Jobs:          p.Env.PID(jobsName),
+		Store:         storeOf(p),
+		Locks:         p.Env.PID(locksName),
+		Events:        eventsOf(p),
+		Scheduler:     p.Env.PID(schedulerName),
+		Filters:       p.Env.PID(filtersName),
+		ClusterConfig: p.Env.PID(clusterconfigName),
+		Catalogue:     s.Catalogue,
+		NewUUID:       s.NewUUID,
+		About:         s.About,
+		OpcodeFiles:   p.Opcodes,
+		Leads:         leadershipCheck(p),
+		Replicator:    replicatorOf(p),
+		Distributor:   distributorOf(p),
+		Inquirer:      inquirerOf(p),
+		QueueCopy:     queuecopyOf(p),
+		AwaitCopies:   s.Acknowledge != corecopy.Local,
+		ConfdKey:      confdkeyOf(p),
+		Sessions:      sessionsOf(p),
+	})
 }
 
 // hasFeed reports whether events are published.

@@ -152,21 +152,29 @@ var tree = group{
 	},
 	children: []child{
 		{name: "core", why: "what decides and what is on the disk must agree: rebuilt together", group: &core},
-		{name: "queuecopy", why: "before those whose changes it sends, so that it drains last; it survives a restart of core, and after its own it compares the queue with all candidates",
+		{name: "queuecopy", why: "before those whose changes it sends, so that it drains last; " +
+			"it survives a restart of core, and after its own it compares the queue with all candidates",
 			drains: true, props: queuecopyProps, enabled: hasCopies},
 		{name: "jobs", enabled: hasQueue, why: "before the queue, which asks it for the running jobs at once; its crash ends no job process",
 			drains: true, props: jobsProps},
-		{name: "queue", enabled: hasQueue, why: "reads the disk again and survives a restart of core", drains: true, reportsReady: true, props: queueProps},
-		{name: "luxi", enabled: hasQueue, why: "last to start and first to stop: clients find a daemon that works", drains: true, props: luxiProps},
+		{name: "queue", enabled: hasQueue, why: "reads the disk again and survives a restart of core",
+			drains: true, reportsReady: true, props: queueProps},
+		{name: "luxi", enabled: hasQueue, why: "last to start and first to stop: clients find a daemon that works",
+			drains: true, props: luxiProps},
 		{name: "wconfd", why: "as luxi", drains: true, props: wconfdProps},
-		{name: "ssconf", why: "no actor waits for it; it asks for the configuration; in a cluster it is beside each node's own storage", props: ssconfProps, enabled: writesSsconf},
-		{name: "distributor", why: "it survives a restart of core, which tells it the configuration again", props: distributorProps, enabled: hasDaemons},
-		{name: "inquirer", why: "it survives a restart of all others; connections ask it, and ask again", props: inquirerProps, enabled: asksDaemons},
+		{name: "ssconf", why: "no actor waits for it; it asks for the configuration; in a cluster it is beside each node's own storage",
+			props: ssconfProps, enabled: writesSsconf},
+		{name: "distributor", why: "it survives a restart of core, which tells it the configuration again",
+			props: distributorProps, enabled: hasDaemons},
+		{name: "inquirer", why: "it survives a restart of all others; connections ask it, and ask again",
+			props: inquirerProps, enabled: asksDaemons},
 		{name: "configcheck", why: "no actor waits for it; it asks for the configuration", props: configcheckProps},
-		{name: "confdkey", why: "no actor waits for it but connections, whose clients can repeat their request", props: confdkeyProps, enabled: makesKeys},
+		{name: "confdkey", why: "no actor waits for it but connections, whose clients can repeat their request",
+			props: confdkeyProps, enabled: makesKeys},
 		{name: "sessions", why: "no actor waits for it but connections, which ask again", props: sessionsProps, enabled: keepsSessions},
 		{name: answersName, why: "the configuration is shown where it is kept", group: &answers, enabled: isStandalone},
-		{name: "events", why: "no actor waits for it, and after a restart it asks the senders for their state", props: eventsProps, enabled: hasFeed},
+		{name: "events", why: "no actor waits for it, and after a restart it asks the senders for their state",
+			props: eventsProps, enabled: hasFeed},
 	},
 }
 
@@ -199,7 +207,8 @@ var core = group{
 		Limit: 5, Window: time.Minute, OnGiveUp: kit.Escalate,
 	},
 	children: []child{
-		{name: "store", why: "everybody needs the disk; in a cluster the replicator is the store", drains: true, props: storeProps, enabled: isStandalone},
+		{name: "store", why: "everybody needs the disk; in a cluster the replicator is the store",
+			drains: true, props: storeProps, enabled: isStandalone},
 		{name: "configstore", why: "it is the storage of the configuration; in a cluster the replicator is, before each node's own",
 			drains: true, props: configstoreProps, enabled: isStandalone},
 		{name: "locks", why: "its memory and its journal must agree", drains: true, props: locksProps},
@@ -217,7 +226,8 @@ func Locks(env *kit.Env) *actor.PID { return env.PID(locksName) }
 // (clusterconfig.CallerDied).
 func ClusterConfig(env *kit.Env) *actor.PID { return env.PID(clusterconfigName) }
 
-// SetOpcodes tells the queue, the filter engine, the scheduler and the LUXI gateway which opcodes operators have declared (opcodes.Changed).
+// SetOpcodes tells the queue, the filter engine, the scheduler and the LUXI gateway which opcodes operators have declared
+// (opcodes.Changed).
 func SetOpcodes(env *kit.Env, catalogue *opcode.Catalogue) {
 	for _, name := range []string{queueName, filtersName, schedulerName, luxiName} {
 		env.System().Root.Send(env.PID(name), &opcodes.Changed{Catalogue: catalogue})
