@@ -123,4 +123,5 @@ const (
 	managerPatience = 10 * time.Second
 )
 
-const managerSilent = "The configuration was not changed, because the lock manager is not ready: perhaps its files cannot be written. lockstep status says more"
+const managerSilent = "The configuration was not changed, because the lock manager is not ready: " +
+	"perhaps its files cannot be written. lockstep status says more"

@@ -70,7 +70,8 @@ func (c *clusterconfig) settingsRead(ctx actor.Context, content []byte) {
 	c.load(ctx)
 }
 
-// listSetAside learns which contents that were set aside an operator has not removed yet. A quarantine that cannot be listed counts as empty.
+// listSetAside learns which contents that were set aside an operator has not removed yet. A quarantine that cannot be listed
+// counts as empty.
 func (c *clusterconfig) listSetAside(ctx actor.Context, then func(actor.Context)) {
 	c.store.List(ctx, "settings", paths.QuarantineDir, func(ctx actor.Context, m *messages.ListDirResult) {
 		c.settings.setAside = nil
@@ -91,7 +92,8 @@ func (c *clusterconfig) setAsideSettings(ctx actor.Context, damage error, then f
 			log.WithField("quarantine", m.Failure.Text).Error("settings cannot be used, and cannot be set aside; no change of a setting is possible")
 		} else {
 			c.settings.setAside = append(c.settings.setAside, m.Path)
-			log.WithField("to", m.Path).Error("settings cannot be used, and are set aside; no job is archived or removed by its age until an operator sets that again")
+			log.WithField("to", m.Path).
+				Error("settings cannot be used, and are set aside; no job is archived or removed by its age until an operator sets that again")
 		}
 		then(ctx, m.Failure)
 	})

@@ -31,8 +31,9 @@ func (c *clusterconfig) foundUnlocked(ctx actor.Context, r *request, by journal.
 		c.config.Unlocked(Unlocked{by.Method, by.Job, by.Caller.PID, objects, refused})
 	}
 	if refused {
-		r.answer(ctx, calls.Outcome{Err: errorOf(messages.ConfigurationFailure(fmt.Sprintf(
-			"%s changes %s without the lock in exclusive mode, and the setting config_lock_check is %s", by.Method, objects, config.LockCheckRefuse)))}, nil)
+		text := fmt.Sprintf("%s changes %s without the lock in exclusive mode, and the setting config_lock_check is %s",
+			by.Method, objects, config.LockCheckRefuse)
+		r.answer(ctx, calls.Outcome{Err: errorOf(messages.ConfigurationFailure(text))}, nil)
 	}
 	return refused
 }

@@ -171,7 +171,8 @@ func (k *confdkey) write(ctx actor.Context, then func(actor.Context), files ...*
 func (k *confdkey) end(ctx actor.Context, answer *Rotated) {
 	answer.Request = k.rotation.request
 	if answer.Failure == nil {
-		k.config.Env.Log().WithField("duration", answer.Overlap).Info("key of configuration queries replaced; the former key stays valid for this time")
+		k.config.Env.Log().WithField("duration", answer.Overlap).
+			Info("key of configuration queries replaced; the former key stays valid for this time")
 	}
 	ctx.Send(k.rotation.sender, answer)
 	k.rotation = nil
@@ -186,7 +187,8 @@ func (k *confdkey) removeSecond(ctx actor.Context) {
 		remove := &messages.RemoveFiles{Op: "confd-key", Paths: []string{paths.ConfdOtherKeyPath}}
 		k.store.Remove(ctx, remove, func(ctx actor.Context, m *messages.ChangeFilesResult) {
 			if len(m.Failures) > 0 {
-				k.config.Env.Log().WithField("err", m.Failures[0].Failure.Text).Warn("former key of configuration queries cannot be removed; trying again later")
+				k.config.Env.Log().WithField("err", m.Failures[0].Failure.Text).
+					Warn("former key of configuration queries cannot be removed; trying again later")
 				k.after(ctx, Overlap, &overlapped{k.incarnation, k.rotations})
 			}
 		})

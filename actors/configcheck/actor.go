@@ -96,7 +96,8 @@ func (c *configcheck) proceed(ctx actor.Context) {
 	c.checked, c.next = c.next, nil
 	c.report(view.Check(c.checked))
 	c.isPausing = true
-	c.stopTimer = kit.SendAfter(clock, ctx.ActorSystem(), max(pause, pauseFactor*clock.Now().Sub(began)), ctx.Self(), &pauseOver{c.incarnation})
+	delay := max(pause, pauseFactor*clock.Now().Sub(began))
+	c.stopTimer = kit.SendAfter(clock, ctx.ActorSystem(), delay, ctx.Self(), &pauseOver{c.incarnation})
 }
 
 // report logs the findings if their set has changed.
@@ -118,5 +119,6 @@ func (c *configcheck) report(check answer.ConfigCheck) {
 	for i, text := range check.Warnings[:min(len(check.Warnings), linesMax-min(len(check.Errors), linesMax))] {
 		log.WithFields(logrus.Fields{"err": fmt.Sprintf("%.*s", textMax, text), "number": i + 1}).Warn("configuration has a warning")
 	}
-	log.WithFields(logrus.Fields{"errors": len(check.Errors), "warnings": len(check.Warnings)}).Warn("configuration has findings; lockstep config check shows all of them")
+	log.WithFields(logrus.Fields{"errors": len(check.Errors), "warnings": len(check.Warnings)}).
+		Warn("configuration has findings; lockstep config check shows all of them")
 }

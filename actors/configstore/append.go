@@ -227,7 +227,8 @@ func (k *configstore) syncRead(ctx actor.Context) {
 	if !k.journal.unsynced {
 		return
 	}
-	k.store.Append(ctx, &messages.AppendFile{Op: "config-sync", Path: paths.ConfigJournalPath, Durable: true}, func(_ actor.Context, done *messages.ChangeFilesResult) {
+	request := &messages.AppendFile{Op: "config-sync", Path: paths.ConfigJournalPath, Durable: true}
+	k.store.Append(ctx, request, func(_ actor.Context, done *messages.ChangeFilesResult) {
 		k.journal.unsynced = k.journal.unsynced && len(done.GetFailures()) > 0
 	})
 }

@@ -18,8 +18,8 @@ type codec struct {
 }
 
 // encode asks for the content of config.data and the entries of the history about records, and also opens the history if it has
-// contents. With adopted it asks for the entry about foreign content, too, and for no content of config.data. parse asks for a decoded config.data. recoverFiles
-// asks for the state of all files.
+// contents. With adopted it asks for the entry about foreign content, too, and for no content of config.data. parse asks for
+// a decoded config.data. recoverFiles asks for the state of all files.
 type (
 	encode struct {
 		request uint64

@@ -127,7 +127,8 @@ func (k *configstore) isInstalled(at journal.Position, identity string, done not
 
 // installFailed reads the files again: they can be a mixture.
 func (k *configstore) installFailed(ctx actor.Context, f *messages.Failure, done notify) {
-	k.config.Env.Log().WithFields(logrus.Fields{"err": f.Text}).Error("configuration from the log of the cluster cannot be written; the write is repeated")
+	k.config.Env.Log().WithFields(logrus.Fields{"err": f.Text}).
+		Error("configuration from the log of the cluster cannot be written; the write is repeated")
 	k.file.busy, k.file.isAdopting = false, false
 	done(ctx, f)
 	k.load(ctx)
@@ -135,7 +136,8 @@ func (k *configstore) installFailed(ctx actor.Context, f *messages.Failure, done
 
 // notInstalled handles changes whose whole states cannot be used. Their records are committed without them.
 func (k *configstore) notInstalled(ctx actor.Context, m *Commit, done notify) {
-	k.config.Env.Log().WithField("serial", k.at.Point().Serial).Error("a configuration in the log of the cluster cannot be decoded; every node ignores it")
+	k.config.Env.Log().WithField("serial", k.at.Point().Serial).
+		Error("a configuration in the log of the cluster cannot be decoded; every node ignores it")
 	k.file.busy, k.file.isAdopting = false, false
 	c := k.at.Commit(m.Changes)
 	if k.failure != nil {
@@ -155,9 +157,11 @@ func (k *configstore) notInstalled(ctx actor.Context, m *Commit, done notify) {
 func (k *configstore) export(ctx actor.Context, m *Export, then func(actor.Context, *Exported)) {
 	k.file.busy = true
 	answer := func(ctx actor.Context, at journal.Position) {
-		k.codec.ask(ctx, func(n uint64) any { return &encode{request: n, config: at.Config, isWhole: true} }, func(ctx actor.Context, answer any) {
+		whole := func(n uint64) any { return &encode{request: n, config: at.Config, isWhole: true} }
+		k.codec.ask(ctx, whole, func(ctx actor.Context, answer any) {
 			k.file.busy = false
-			then(ctx, &Exported{Request: m.Request, Contents: journal.Contents{Config: answer.(*encoded).config[0], TempRes: at.TempRes(), Extra: at.Extra()}})
+			contents := journal.Contents{Config: answer.(*encoded).config[0], TempRes: at.TempRes(), Extra: at.Extra()}
+			then(ctx, &Exported{Request: m.Request, Contents: contents})
 		})
 	}
 	end := func(ctx actor.Context, f *messages.Failure) {

@@ -79,7 +79,8 @@ func (k *configstore) readHistory(ctx actor.Context, then func(ctx actor.Context
 	read := func(ctx actor.Context, path string, got func(actor.Context, []byte)) {
 		k.store.Read(ctx, "config-history", path, func(ctx actor.Context, r *messages.ReadFileResult) {
 			if r.Failure != nil {
-				k.config.Env.Log().WithFields(logrus.Fields{"err": r.Failure.Text, "path": path}).Error("history of the configuration cannot be read; its entries wait")
+				k.config.Env.Log().WithFields(logrus.Fields{"err": r.Failure.Text, "path": path}).
+					Error("history of the configuration cannot be read; its entries wait")
 				then(ctx, nil)
 				return
 			}
@@ -169,7 +170,8 @@ func (k *configstore) writeNext(ctx actor.Context, writes []*historyWrite, then 
 func (k *configstore) keepUnwritten(entries []history.Entry) {
 	all := append(k.history.unwritten, entries...)
 	if excess := len(all) - unwrittenMax; excess > 0 {
-		k.config.Env.Log().WithFields(logrus.Fields{"entries": excess}).Error("history of the configuration lacks changes, because it could not be written for too long")
+		k.config.Env.Log().WithFields(logrus.Fields{"entries": excess}).
+			Error("history of the configuration lacks changes, because it could not be written for too long")
 		all = all[excess:]
 	}
 	k.history.unwritten = all

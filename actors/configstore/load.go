@@ -97,7 +97,10 @@ func (k *configstore) becomeReady(ctx actor.Context) {
 }
 
 // setJournalAside renames the journal, because config.data has another content than the journal applies to.
-func (k *configstore) setJournalAside(ctx actor.Context, number uint64, then func(actor.Context), fail func(actor.Context, *messages.Failure)) {
+func (k *configstore) setJournalAside(
+	ctx actor.Context, number uint64,
+	then func(actor.Context), fail func(actor.Context, *messages.Failure),
+) {
 	k.store.List(ctx, "config", ".", func(ctx actor.Context, names *messages.ListDirResult) {
 		if names.Failure != nil {
 			fail(ctx, names.Failure)

@@ -39,7 +39,12 @@ type Config struct {
 // Props makes the actor.
 func Props(c Config) *actor.Props {
 	return kit.NumberedProps(c.Env, "distributor", func(incarnation uint64) actor.Actor {
-		return &distributor{config: c, incarnation: incarnation, tracker: distribution.New(c.Software, c.Self), stopTimer: func() bool { return false }}
+		return &distributor{
+			config:      c,
+			incarnation: incarnation,
+			tracker:     distribution.New(c.Software, c.Self),
+			stopTimer:   func() bool { return false },
+		}
 	})
 }
 
@@ -134,7 +139,8 @@ func (d *distributor) callEnded(ctx actor.Context, m *callEnded) {
 	case effect.Failures == 1:
 		log.WithFields(logrus.Fields{"err": m.result.Err, "delay": effect.Retry}).Warn("distribution to a node failed; it is repeated")
 	case effect.Failures > 1:
-		log.WithFields(logrus.Fields{"err": m.result.Err, "delay": effect.Retry, "attempt": effect.Failures}).Debug("distribution to a node failed again; it is repeated")
+		log.WithFields(logrus.Fields{"err": m.result.Err, "delay": effect.Retry, "attempt": effect.Failures}).
+			Debug("distribution to a node failed again; it is repeated")
 	case effect.Recovered:
 		log.Info("distribution to a node succeeded after failures")
 	}

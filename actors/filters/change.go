@@ -41,7 +41,14 @@ func (f *filters) change(ctx actor.Context, sender *actor.PID, m *messages.Chang
 }
 
 func (f *filters) replace(ctx actor.Context, sender *actor.PID, m *messages.ChangeFilter, parts *messages.FilterParts) {
-	request := filter.ReplaceRequest{UUID: parts.Uuid, Priority: parts.Priority, Predicates: parts.Predicates, Action: parts.Action, Reason: parts.Reason, Lasts: parts.Lasts}
+	request := filter.ReplaceRequest{
+		UUID:       parts.Uuid,
+		Priority:   parts.Priority,
+		Predicates: parts.Predicates,
+		Action:     parts.Action,
+		Reason:     parts.Reason,
+		Lasts:      parts.Lasts,
+	}
 	now := f.config.Env.Clock().Now().UnixNano()
 	rule, err := request.Rule(now)
 	if err != nil {
@@ -53,7 +60,9 @@ func (f *filters) replace(ctx actor.Context, sender *actor.PID, m *messages.Chan
 		return
 	}
 	if m.By != "" {
-		rule.ReasonTrail = slices.DeleteFunc(rule.ReasonTrail, func(r filter.Reason) bool { return r.Source == job.UserSource || r.Source == job.RemoteSource })
+		rule.ReasonTrail = slices.DeleteFunc(rule.ReasonTrail, func(r filter.Reason) bool {
+			return r.Source == job.UserSource || r.Source == job.RemoteSource
+		})
 		rule.ReasonTrail = append(rule.ReasonTrail, filter.Reason{Source: job.UserSource, Text: m.By, Nanos: now})
 	}
 	rule.ReasonTrail = append(rule.ReasonTrail, filter.Reason{Source: ownSource, Nanos: now})
@@ -93,7 +102,13 @@ func (f *filters) serialKnown(ctx actor.Context, m *messages.GetSerialResult) {
 func (f *filters) edit(ctx actor.Context, c *change, rule []byte) {
 	f.request++
 	f.changes[f.request] = c
-	ctx.Request(f.config.ClusterConfig, &messages.EditConfig{Request: f.request, Filter: c.uuid, Rule: rule, Own: rule != nil && !c.rule.IsGanetis(), By: c.by})
+	ctx.Request(f.config.ClusterConfig, &messages.EditConfig{
+		Request: f.request,
+		Filter:  c.uuid,
+		Rule:    rule,
+		Own:     rule != nil && !c.rule.IsGanetis(),
+		By:      c.by,
+	})
 }
 
 // written takes the outcome of an edit. The rules are in force for new jobs, because ConfigPublished came before.

@@ -69,7 +69,8 @@ func (f *filters) deleted(ctx actor.Context, m *messages.EditConfigResult, uuid 
 		log.Info("filter rule has ended")
 		return
 	}
-	log.WithFields(logrus.Fields{"err": m.Failure.Text, "delay": deletePause}).Warn("filter rule that has ended cannot be deleted; it applies to no job")
+	log.WithFields(logrus.Fields{"err": m.Failure.Text, "delay": deletePause}).
+		Warn("filter rule that has ended cannot be deleted; it applies to no job")
 	f.startTimer(ctx, deletePause)
 }
 

@@ -139,7 +139,9 @@ func (f *filters) judge(ctx actor.Context) {
 
 // canGoOn reports whether there are jobs to judge before the queue has taken verdicts.
 func (f *filters) canGoOn() bool {
-	return len(f.questions) > 0 || f.canReach() || f.all != nil && f.all.next < len(f.all.jobs) || f.next < len(f.order) && len(f.changed) < verdictsMax
+	judgesAll := f.all != nil && f.all.next < len(f.all.jobs)
+	judgesNext := f.next < len(f.order) && len(f.changed) < verdictsMax
+	return len(f.questions) > 0 || f.canReach() || judgesAll || judgesNext
 }
 
 // canReach reports whether the oldest ReachOp waits for work only.

@@ -63,7 +63,15 @@ func Props(c Config) *actor.Props {
 		c.RetryLimit = DefaultRetryLimit()
 	}
 	return kit.NumberedProps(c.Env, "jobs", func(incarnation uint64) actor.Actor {
-		return &jobs{config: c, failedStarts: failedStarts{limit: c.RetryLimit}, attempt: incarnation << 32, lastOrder: incarnation << 32, active: map[int64]*activeJob{}, callOffs: map[uint64]*callOff{}, fenced: c.Fence > 0}
+		return &jobs{
+			config:       c,
+			failedStarts: failedStarts{limit: c.RetryLimit},
+			attempt:      incarnation << 32,
+			lastOrder:    incarnation << 32,
+			active:       map[int64]*activeJob{},
+			callOffs:     map[uint64]*callOff{},
+			fenced:       c.Fence > 0,
+		}
 	}, kit.Supervise(c.Env.Strategy(kit.Policy{OnGiveUp: kit.Stop})))
 }
 

@@ -78,7 +78,8 @@ func (j *jobs) startFailed(ctx actor.Context, m *startFailed) {
 		delay := kit.Backoff(j.consecutiveFailures)
 		j.consecutiveFailures++
 		if !known { // the retries say nothing new
-			j.config.Env.Log().WithFields(logrus.Fields{"job": m.id, "err": m.text}).Error("job process cannot be started; all starts wait and are tried again")
+			j.config.Env.Log().WithFields(logrus.Fields{"job": m.id, "err": m.text}).
+				Error("job process cannot be started; all starts wait and are tried again")
 		}
 		kit.SendAfter(j.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &retryStarts{})
 	}

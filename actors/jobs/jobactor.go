@@ -64,7 +64,15 @@ type retryDisk struct{}
 func newJobActor(c Config, id int64, attempt uint64, active *activeJob, start *messages.StartJob) *jobActor {
 	// The number is unique in the daemon's life. Its lower half is unique among the actors
 	// that can have open requests at the same time.
-	return &jobActor{config: c, id: id, attempt: attempt, program: active.program, initial: active.encoded, start: start, store: store.NewClient(c.Store, uint32(attempt))}
+	return &jobActor{
+		config:  c,
+		id:      id,
+		attempt: attempt,
+		program: active.program,
+		initial: active.encoded,
+		start:   start,
+		store:   store.NewClient(c.Store, uint32(attempt)),
+	}
 }
 
 func (a *jobActor) Receive(ctx actor.Context) {

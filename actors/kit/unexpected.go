@@ -13,6 +13,7 @@ func Unexpected(ctx actor.Context) {
 	case actor.SystemMessage, actor.AutoReceiveMessage, *actor.DeadLetterResponse:
 		// Dead letters are logged by observe.
 	default:
-		ctx.Logger().Warn("actor received a message that it does not handle; the message is dropped", "actor", ctx.Self().GetId(), "op", fmt.Sprintf("%T", m))
+		ctx.Logger().Warn("actor received a message that it does not handle; the message is dropped",
+			"actor", ctx.Self().GetId(), "op", fmt.Sprintf("%T", m))
 	}
 }

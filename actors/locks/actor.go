@@ -64,8 +64,18 @@ func Props(c Config) *actor.Props {
 	fence := lock.NewFence(c.Env.Clock().Now(), c.Fence)
 	c.Settings.WithholdJobs = c.Scheduler != nil // until it has sent SetLockPauses
 	return kit.NumberedProps(c.Env, "locks", func(incarnation uint32) actor.Actor {
-		return &locks{config: c, incarnation: incarnation, fence: fence, store: store.NewClient(c.Store, incarnation),
-			number: uint64(incarnation) << 32, owners: newOwners(), configLocks: configLocks{to: c.ClusterConfig}, waiters: map[lock.Owner]*waiter{}, paused: map[int64]uint64{}, unpassable: map[int64]bool{}}
+		return &locks{
+			config:      c,
+			incarnation: incarnation,
+			fence:       fence,
+			store:       store.NewClient(c.Store, incarnation),
+			number:      uint64(incarnation) << 32,
+			owners:      newOwners(),
+			configLocks: configLocks{to: c.ClusterConfig},
+			waiters:     map[lock.Owner]*waiter{},
+			paused:      map[int64]uint64{},
+			unpassable:  map[int64]bool{},
+		}
 	})
 }
 

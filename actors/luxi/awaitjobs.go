@@ -55,9 +55,9 @@ func (c *call) askMayWait(ctx actor.Context, m *messages.AwaitJobs, then func(ac
 	})
 }
 
-// lockstepAwaitJobs takes [[id, ...]]. The client says that it waits for the ends of these jobs until its connection or its next call of this
-// method ends that. The answer is null, or an error if the wait would close a cycle of waits. Only waits of processes of jobs are
-// known.
+// lockstepAwaitJobs takes [[id, ...]]. The client says that it waits for the ends of these jobs until its connection or its
+// next call of this method ends that. The answer is null, or an error if the wait would close a cycle of waits. Only waits
+// of processes of jobs are known.
 func lockstepAwaitJobs(c *call, ctx actor.Context, args []json.RawMessage) error {
 	var asked []jobID
 	if err := arguments(args, &asked); err != nil {

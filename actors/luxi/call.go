@@ -93,7 +93,8 @@ func (c *call) timedOut(ctx actor.Context) {
 		return
 	}
 	if c.next != nil {
-		c.fail(ctx, messages.GenericFailure(fmt.Sprintf("%s takes longer than %d s: ask with simpler patterns, or about fewer jobs", c.method, answerTimeout/time.Second)))
+		text := fmt.Sprintf("%s takes longer than %d s: ask with simpler patterns, or about fewer jobs", c.method, answerTimeout/time.Second)
+		c.fail(ctx, messages.GenericFailure(text))
 		return
 	}
 	if c.asksNodes {

@@ -18,7 +18,8 @@ func lockstepRotateConfdKey(c *call, ctx actor.Context, args []json.RawMessage) 
 		return fmt.Errorf("LockstepRotateConfdKey: %w", err)
 	}
 	if c.config.ConfdKey == nil {
-		c.fail(ctx, messages.PrereqFailure(messages.WrongState, "The key is that of a Ganeti cluster: gnt-cluster renew-crypto --new-confd-hmac-key replaces it"))
+		c.fail(ctx, messages.PrereqFailure(messages.WrongState,
+			"The key is that of a Ganeti cluster: gnt-cluster renew-crypto --new-confd-hmac-key replaces it"))
 		return nil
 	}
 	q := toCore(c.config.ConfdKey, func(number uint64) any { return &confdkey.Rotate{Request: number} })

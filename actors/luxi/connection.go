@@ -65,11 +65,17 @@ func (c *connection) Receive(ctx actor.Context) {
 		c.session.Restarted(ctx, conn.InquirerRestart)
 	case *queuecopy.Started:
 		c.session.Restarted(ctx, conn.CopierRestart)
-	case *messages.SubmitJobsResult, *messages.ListJobsResult, *messages.SubscribeJobResult, *messages.BeginOpResult,
-		*messages.OrderJobResult, *messages.ArchiveJobsResult, *messages.SetDrainResult, *messages.GetQueueStatusResult, *locks.OperateResult,
-		*clusterconfig.ConfigPublished, *clusterconfig.ResolveForeignResult, *clusterconfig.CheckForeignResult, *confdkey.Rotated, *sessions.CallResult, *distributor.GetNodesResult, *inquirer.AskResult, *queuecopy.GetNodesResult, *queuecopy.AwaitResult, *messages.EditConfigResult, *messages.ChangeFilterResult, *messages.ListFiltersResult, *messages.GetSerialResult, *filters.JobsTaken, *messages.ExplainJobsResult, *scheduler.Snapshot,
-		*messages.ListDependenciesResult, *messages.GetRunSlotsResult, *messages.GetNodesResult, *messages.ChangeNodesResult, *messages.CheckNodesResult, *messages.GetStartErrorResult, *messages.GetFailingWritesResult,
-		*messages.IdentifyJobResult, *messages.AwaitJobsResult:
+	case *messages.SubmitJobsResult, *messages.ListJobsResult, *messages.SubscribeJobResult, *messages.GetQueueStatusResult,
+		*messages.OrderJobResult, *messages.ArchiveJobsResult, *messages.SetDrainResult, *messages.GetSerialResult,
+		*messages.BeginOpResult, *messages.IdentifyJobResult, *messages.AwaitJobsResult,
+		*messages.ListDependenciesResult, *messages.ExplainJobsResult, *messages.GetRunSlotsResult, *scheduler.Snapshot,
+		*messages.ChangeFilterResult, *messages.ListFiltersResult, *filters.JobsTaken,
+		*messages.EditConfigResult, *clusterconfig.ConfigPublished,
+		*clusterconfig.ResolveForeignResult, *clusterconfig.CheckForeignResult,
+		*messages.GetNodesResult, *messages.ChangeNodesResult, *messages.CheckNodesResult,
+		*messages.GetStartErrorResult, *messages.GetFailingWritesResult,
+		*distributor.GetNodesResult, *queuecopy.GetNodesResult, *queuecopy.AwaitResult, *inquirer.AskResult,
+		*locks.OperateResult, *confdkey.Rotated, *sessions.CallResult:
 		c.session.Answered(ctx, m.(conn.Answer))
 	case *messages.CheckSubmissionResult:
 		c.submissionLost(ctx, m)
@@ -124,7 +130,15 @@ func (c *connection) received(ctx actor.Context, m *conn.Received) {
 	if m.Marker != "" {
 		c.origin.marker = m.Marker
 	}
-	c.current = &call{pending: &c.pending, origin: &c.origin, config: &c.config, session: c.session, store: c.store, method: request.Method, by: by}
+	c.current = &call{
+		pending: &c.pending,
+		origin:  &c.origin,
+		config:  &c.config,
+		session: c.session,
+		store:   c.store,
+		method:  request.Method,
+		by:      by,
+	}
 	if err := serve(c.current, ctx, request.Args); err != nil {
 		c.refuse(ctx, err)
 	}
@@ -158,8 +172,8 @@ func (c *connection) submissionLost(ctx actor.Context, m *messages.CheckSubmissi
 	}
 }
 
-// drain ends an idle connection. The current request is answered first, within drainPatience if it waits for nodes. A client that waits for a job gets the job's
-// present state, and waits on in the next daemon.
+// drain ends an idle connection. The current request is answered first, within drainPatience if it waits for nodes. A client
+// that waits for a job gets the job's present state, and waits on in the next daemon.
 func (c *connection) drain(ctx actor.Context) {
 	c.session.Drain(ctx)
 	if c.current.wait != nil {

@@ -37,8 +37,15 @@ func replaceRule(c *call, ctx actor.Context, args []json.RawMessage, then func(a
 		return err
 	}
 	changeFilter(c, ctx, func(number uint64) any {
-		return &messages.ChangeFilter{Request: number, By: c.by, Change: &messages.ChangeFilter_Replace{
-			Replace: &messages.FilterParts{Uuid: parts.UUID, Priority: parts.Priority, Predicates: parts.Predicates, Action: parts.Action, Reason: parts.Reason, Lasts: parts.Lasts}}}
+		replace := &messages.FilterParts{
+			Uuid:       parts.UUID,
+			Priority:   parts.Priority,
+			Predicates: parts.Predicates,
+			Action:     parts.Action,
+			Reason:     parts.Reason,
+			Lasts:      parts.Lasts,
+		}
+		return &messages.ChangeFilter{Request: number, By: c.by, Change: &messages.ChangeFilter_Replace{Replace: replace}}
 	}, then)
 	return nil
 }

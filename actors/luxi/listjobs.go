@@ -165,7 +165,8 @@ func (s *selecting) advance(ctx actor.Context) {
 			case !candidate.hasRecord:
 				s.add(ctx, j, nil)
 			default:
-				s.read(ctx, "list-record", paths.ArchivedRecordPath(candidate.id), func(ctx actor.Context, m *messages.ReadFileResult) { s.add(ctx, j, m.Content) })
+				path := paths.ArchivedRecordPath(candidate.id)
+				s.read(ctx, "list-record", path, func(ctx actor.Context, m *messages.ReadFileResult) { s.add(ctx, j, m.Content) })
 			}
 		})
 	}

@@ -26,7 +26,11 @@ func lockstepLocks(c *call, ctx actor.Context, args []json.RawMessage) error {
 		c.askLockWaits(ctx, func(ctx actor.Context, waits []answer.LockWait) {
 			c.askBlocked(ctx, func(ctx actor.Context, a *messages.ListDependenciesResult) {
 				waits = append(slices.Clone(waits), blockedWaits(a.Blocked, c.config.Env.Clock().Now())...)
-				c.succeed(ctx, answer.LocksOf[encoded, encoded, []answer.JobWait]{Locks: locks.Encode(rows), Waits: locks.Encode(waits), Jobs: jobWaits(a.Jobs)})
+				c.succeed(ctx, answer.LocksOf[encoded, encoded, []answer.JobWait]{
+					Locks: locks.Encode(rows),
+					Waits: locks.Encode(waits),
+					Jobs:  jobWaits(a.Jobs),
+				})
 			})
 		})
 	})
@@ -48,7 +52,8 @@ func blockedWaits(blocked []*messages.LockBlockedJob, now time.Time) []answer.Lo
 			if by.Holds {
 				held = by.Locks
 			}
-			wait.Blockers = append(wait.Blockers, answer.LockOwner{Who: answer.Principal{Job: by.Job, Name: by.Owner, Named: by.Named}, Livelock: by.Livelock, PID: int(by.Pid)})
+			who := answer.Principal{Job: by.Job, Name: by.Owner, Named: by.Named}
+			wait.Blockers = append(wait.Blockers, answer.LockOwner{Who: who, Livelock: by.Livelock, PID: int(by.Pid)})
 			wait.Locks = append(wait.Locks, held)
 		}
 		waits = append(waits, wait)

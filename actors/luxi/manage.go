@@ -167,7 +167,10 @@ func (c *call) addToStatus(ctx actor.Context, status answer.QueueStatus) {
 	})
 }
 
-func queueStatus(about About, s *messages.GetQueueStatusResult, cluster config.Cluster, nodes *answer.Nodes, startError string) answer.QueueStatus {
+func queueStatus(
+	about About, s *messages.GetQueueStatusResult, cluster config.Cluster,
+	nodes *answer.Nodes, startError string,
+) answer.QueueStatus {
 	counts := map[string]int64{}
 	for status, n := range s.Jobs {
 		counts[job.Status(status).String()] = n
@@ -179,8 +182,12 @@ func queueStatus(about About, s *messages.GetQueueStatusResult, cluster config.C
 	}
 	settings, _ := config.DecodeSettings(s.Settings) // the queue has decoded them
 	return answer.QueueStatus{
-		Retention: answer.Retention{ArchiveAfter: settings.ArchiveAfter(about.ArchiveAfter).Seconds(), KeepLast: settings.KeepLast, Archived: s.AutoArchived,
-			RemoveArchivedAfter: settings.RemoveArchivedAfter(about.RemoveArchivedAfter).Seconds()},
+		Retention: answer.Retention{
+			ArchiveAfter:        settings.ArchiveAfter(about.ArchiveAfter).Seconds(),
+			KeepLast:            settings.KeepLast,
+			Archived:            s.AutoArchived,
+			RemoveArchivedAfter: settings.RemoveArchivedAfter(about.RemoveArchivedAfter).Seconds(),
+		},
 		Cluster: cluster.Name, Master: cluster.MasterName, Version: about.Version, DataDir: about.DataDir, PID: about.PID,
 		Started: answer.TimeOf(about.Started.UnixMicro()), RunSlots: cluster.MaxRunningJobs,
 		LastID: s.Serial, Drained: s.Drained, Jobs: counts, Marked: s.Marked, Running: running,

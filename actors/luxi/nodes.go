@@ -37,7 +37,13 @@ func NodesOf(n *messages.GetNodesResult) answer.Nodes {
 	for _, s := range n.States {
 		most = max(most, s.Applied)
 	}
-	nodes := answer.Nodes{Self: n.Self, Master: n.Master, MasterAddress: n.MasterAddress, Nodes: []answer.Node{}, Files: filesCompared(n.Compared)}
+	nodes := answer.Nodes{
+		Self:          n.Self,
+		Master:        n.Master,
+		MasterAddress: n.MasterAddress,
+		Nodes:         []answer.Node{},
+		Files:         filesCompared(n.Compared),
+	}
 	for i, m := range n.Members {
 		node := answer.Node{Name: m.Name, Address: m.Address, Voter: m.Voter, Master: m.Name == n.Master}
 		if i < len(n.States) {

@@ -33,7 +33,14 @@ func lockstepOpcodes(c *call, ctx actor.Context, args []json.RawMessage) error {
 			if value == nil {
 				value = json.RawMessage("null")
 			}
-			row.Params = append(row.Params, answer.OpcodeParam{Name: p.Name, Type: fmt.Sprint(p.Type), Required: p.Required(), Default: value, Doc: p.Doc, Secret: p.Secret})
+			row.Params = append(row.Params, answer.OpcodeParam{
+				Name:     p.Name,
+				Type:     fmt.Sprint(p.Type),
+				Required: p.Required(),
+				Default:  value,
+				Doc:      p.Doc,
+				Secret:   p.Secret,
+			})
 		}
 		rows = append(rows, row)
 	}

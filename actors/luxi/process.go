@@ -12,9 +12,9 @@ import (
 )
 
 // reportJob takes [id, livelock, job] from a job process that has written its file; a null job means that the job is
-// long and the file must be read. A process that cannot write its file adds a jobproc.WriteFailure. The livelock's name identifies the attempt. It does not authenticate the sender:
-// each client that may open the socket can do more harm in other ways. The answer is null, at once, because a report is
-// a hint.
+// long and the file must be read. A process that cannot write its file adds a jobproc.WriteFailure. The livelock's name
+// identifies the attempt. It does not authenticate the sender: each client that may open the socket can do more harm in
+// other ways. The answer is null, at once, because a report is a hint.
 func reportJob(c *call, ctx actor.Context, args []json.RawMessage) error {
 	var id jobID
 	var livelock string

@@ -14,9 +14,12 @@ import (
 // drainPatience is how long the end of the daemon waits for nodes. It is shorter than the time that the daemon has for its end.
 const drainPatience = 3 * time.Second
 
-// answerLive answers a query about objects. If it needs what only nodes know, and there are node daemons, they are asked about the objects that
-// the configuration leaves (live.md 1).
-func answerLive(c *call, ctx actor.Context, d *config.Document, q *query.Query[query.ObjectItem], classic bool, objects []*query.ObjectItem) {
+// answerLive answers a query about objects. If it needs what only nodes know, and there are node daemons, they are asked
+// about the objects that the configuration leaves (live.md 1).
+func answerLive(
+	c *call, ctx actor.Context, d *config.Document,
+	q *query.Query[query.ObjectItem], classic bool, objects []*query.ObjectItem,
+) {
 	parts := q.LiveParts()
 	if parts == 0 || c.config.Inquirer == nil {
 		answerItems(c, ctx, q, classic, objects)

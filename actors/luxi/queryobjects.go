@@ -64,7 +64,10 @@ func queryObjects(c *call, ctx actor.Context, of *query.Collection, asked, field
 }
 
 // answerObjects answers a query about the objects that choose takes from the configuration.
-func answerObjects(c *call, ctx actor.Context, q *query.Query[query.ObjectItem], classic bool, choose func(*config.Document) ([]*query.ObjectItem, error)) {
+func answerObjects(
+	c *call, ctx actor.Context, q *query.Query[query.ObjectItem], classic bool,
+	choose func(*config.Document) ([]*query.ObjectItem, error),
+) {
 	c.askDocument(ctx, func(ctx actor.Context, d *config.Document) {
 		objects, err := choose(d)
 		if err != nil {
@@ -82,7 +85,8 @@ func queryTags(c *call, ctx actor.Context, args []json.RawMessage) error {
 		return fmt.Errorf("QueryTags: %w", err)
 	}
 	if !config.IsTagKind(string(kind)) {
-		return fmt.Errorf("QueryTags: argument 1: %s is not a kind of things with tags; there are cluster, instance, network, node, nodegroup", quote(string(kind)))
+		return fmt.Errorf("QueryTags: argument 1: %s is not a kind of things with tags; there are cluster, instance, network, node, nodegroup",
+			quote(string(kind)))
 	}
 	c.askDocument(ctx, func(ctx actor.Context, d *config.Document) {
 		tags, err := d.Tags(string(kind), string(name))

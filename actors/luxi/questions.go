@@ -106,7 +106,10 @@ func (c *call) askMarked(ctx actor.Context, then func(actor.Context, *messages.L
 
 // askBlocked asks which jobs wait for the end of other jobs, and which are not started because of locks.
 func (c *call) askBlocked(ctx actor.Context, then func(actor.Context, *messages.ListDependenciesResult)) {
-	ask(c, ctx, toCore(c.config.Scheduler, func(number uint64) any { return &messages.ListDependencies{Request: number, Blocked: true} }), then)
+	q := toCore(c.config.Scheduler, func(number uint64) any {
+		return &messages.ListDependencies{Request: number, Blocked: true}
+	})
+	ask(c, ctx, q, then)
 }
 
 // askLocks makes a call to the lock manager, whose value is a V.

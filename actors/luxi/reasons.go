@@ -26,13 +26,26 @@ func reasonOf(r *messages.Reason) answer.Reason {
 	switch kind := r.Kind.(type) {
 	case *messages.Reason_Dependency:
 		d := kind.Dependency
-		return answer.Reason{Kind: answer.WhyDependency, Opcode: int(d.Opcode), Job: d.Job, Statuses: append([]string{}, d.Statuses...), Unknown: d.Unknown}
+		return answer.Reason{
+			Kind:     answer.WhyDependency,
+			Opcode:   int(d.Opcode),
+			Job:      d.Job,
+			Statuses: append([]string{}, d.Statuses...),
+			Unknown:  d.Unknown,
+		}
 	case *messages.Reason_Filter:
 		v := kind.Filter
 		return answer.Reason{Kind: answer.WhyFilter, UUID: v.Rule, Action: filter.VerbOf(v).String(), RuleReason: v.Reason, By: v.By}
 	case *messages.Reason_FilterLimit:
 		l := kind.FilterLimit
-		return answer.Reason{Kind: answer.WhyFilterLimit, UUID: l.Verdict.Rule, Limit: l.Limit, Running: l.Running, RuleReason: l.Verdict.Reason, By: l.Verdict.By}
+		return answer.Reason{
+			Kind:       answer.WhyFilterLimit,
+			UUID:       l.Verdict.Rule,
+			Limit:      l.Limit,
+			Running:    l.Running,
+			RuleReason: l.Verdict.Reason,
+			By:         l.Verdict.By,
+		}
 	case *messages.Reason_RateLimit:
 		l := kind.RateLimit
 		return answer.Reason{Kind: answer.WhyRateLimit, Label: l.Label, Limit: l.Limit, Running: l.Running}

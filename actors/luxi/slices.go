@@ -40,8 +40,8 @@ func (c *call) later(ctx actor.Context, next func(actor.Context)) {
 	ctx.Send(ctx.Self(), &proceed{c.session.Number()})
 }
 
-// takeRows takes the rows of all jobs of the queue by ascending id, some at a time, and hands them to then. A job that is there all the time
-// has one row; others may come or go meanwhile.
+// takeRows takes the rows of all jobs of the queue by ascending id, some at a time, and hands them to then. A job that is
+// there all the time has one row; others may come or go meanwhile.
 func (c *call) takeRows(ctx actor.Context, then func(actor.Context, []*messages.JobRow)) {
 	var pages [][]*messages.JobRow
 	var take func(ctx actor.Context, cursor int64)

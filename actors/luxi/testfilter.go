@@ -25,7 +25,8 @@ func lockstepTestFilter(c *call, ctx actor.Context, args []json.RawMessage) erro
 	if err != nil {
 		return c.refuseRule(ctx, err)
 	}
-	ask(c, ctx, c.toQueue(func(number uint64) any { return &messages.GetSerial{Request: number} }), func(ctx actor.Context, a *messages.GetSerialResult) {
+	q := c.toQueue(func(number uint64) any { return &messages.GetSerial{Request: number} })
+	ask(c, ctx, q, func(ctx actor.Context, a *messages.GetSerialResult) {
 		rule.Watermark = job.ID(a.Serial)
 		(&previewing{call: c, rule: rule, answer: answer.FilterPreview{Jobs: []int64{}, States: map[string]int64{}}}).ask(ctx)
 	})

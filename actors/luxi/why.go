@@ -55,7 +55,8 @@ type explanation struct {
 	archived bool
 }
 
-// conclude answers with the reasons, the first of which is the most important: that the job's file cannot be written, or that it waits for itself.
+// conclude answers with the reasons, the first of which is the most important: that the job's file cannot be written, or
+// that it waits for itself.
 func (w *explanation) conclude(ctx actor.Context, reasons ...answer.Reason) {
 	if w.cycle != nil {
 		reasons = slices.Insert(slices.Clone(reasons), 0, cycleReason(w.cycle))
@@ -75,7 +76,14 @@ func (w *explanation) conclude(ctx actor.Context, reasons ...answer.Reason) {
 }
 
 func (w *explanation) reply(ctx actor.Context, reasons []answer.Reason) {
-	w.succeed(ctx, answer.Why{ID: w.info.Id, Name: w.info.Name, Status: query.ClientStatus(w.info).String(), Summary: w.info.Summary, Archived: w.archived, Reasons: reasons})
+	w.succeed(ctx, answer.Why{
+		ID:       w.info.Id,
+		Name:     w.info.Name,
+		Status:   query.ClientStatus(w.info).String(),
+		Summary:  w.info.Summary,
+		Archived: w.archived,
+		Reasons:  reasons,
+	})
 }
 
 func (w *explanation) explain(ctx actor.Context) {

@@ -127,7 +127,8 @@ func (w *monitor) candidatesAnswered(ctx actor.Context, m *Answered) {
 	}
 	f, err := coremonitor.FactsFrom(m.Answers)
 	if err != nil {
-		w.config.Env.Log().WithField("err", err).Warn("answer of a candidate about the configuration cannot be understood; the last known settings stay")
+		w.config.Env.Log().WithField("err", err).
+			Warn("answer of a candidate about the configuration cannot be understood; the last known settings stay")
 		return
 	}
 	if k.facts != nil && f.Serial < k.facts.Serial {

@@ -28,8 +28,14 @@ type gatherer struct {
 // newGatherers returns the collectors of this node. Own collectors have something to report if the node has their actors.
 func newGatherers(c Config) []*gatherer {
 	queue, replication := c.Queue != nil, c.Replicator != nil || c.Queue != nil
-	present := map[string]bool{coremonitor.QueueName: queue, coremonitor.LocksName: queue, coremonitor.Replication: replication, coremonitor.Processes: queue,
-		coremonitor.Lockstepd: true, coremonitor.ConfigName: true}
+	present := map[string]bool{
+		coremonitor.QueueName:   queue,
+		coremonitor.LocksName:   queue,
+		coremonitor.Replication: replication,
+		coremonitor.Processes:   queue,
+		coremonitor.Lockstepd:   true,
+		coremonitor.ConfigName:  true,
+	}
 	var all []*gatherer
 	for _, collector := range coremonitor.Collectors() {
 		if collector.Own && !present[collector.Name] {

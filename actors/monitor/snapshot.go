@@ -67,7 +67,8 @@ func (w *monitor) refreshOwn(g *gatherer, now time.Time, s *coremonitor.Snapshot
 		r := w.daemonReport(now, g.reading)
 		s.Daemon, data = r, r.Data()
 	case coremonitor.ConfigName:
-		r := coremonitor.NewConfigReport(w.configuring.current, w.configuring.failure, w.values.behind.names(w.configuring.current, g.reading, w.config.Release))
+		behind := w.values.behind.names(w.configuring.current, g.reading, w.config.Release)
+		r := coremonitor.NewConfigReport(w.configuring.current, w.configuring.failure, behind)
 		s.Config, data = &r, r.Data()
 	}
 	g.report = coremonitor.NewReport(g.Collector, now, data)

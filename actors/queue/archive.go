@@ -71,7 +71,12 @@ func (q *queue) archiveNext(ctx actor.Context, a *archiving) {
 		if a.sender == nil {
 			return
 		}
-		ctx.Send(a.sender, &messages.ArchiveJobsResult{Request: a.request, Archived: a.done, Remaining: int64(len(a.remaining)), Failure: a.failure})
+		ctx.Send(a.sender, &messages.ArchiveJobsResult{
+			Request:   a.request,
+			Archived:  a.done,
+			Remaining: int64(len(a.remaining)),
+			Failure:   a.failure,
+		})
 		return
 	}
 	q.archiveBatch(ctx, a, q.takeArchiveBatch(a))

@@ -118,7 +118,10 @@ func busyText(id int64) string {
 // from it. The job is changing until the write is over, and the scheduler does not know
 // it: it must not start with the former content. If the write fails, done receives the
 // failure and the file is restored; the record stays.
-func (q *queue) rewrite(ctx actor.Context, e *entry, op string, recorded record.Record, change func(*job.Job), done func(actor.Context, *messages.Failure)) {
+func (q *queue) rewrite(
+	ctx actor.Context, e *entry, op string, recorded record.Record,
+	change func(*job.Job), done func(actor.Context, *messages.Failure),
+) {
 	id := e.info.Id
 	j, err := job.Decode(e.info.Encoded)
 	if err != nil {

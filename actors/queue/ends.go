@@ -28,7 +28,10 @@ func (q *queue) recordEnds(ctx actor.Context, ends []end, done func(actor.Contex
 
 // readArchivedStatus reads a job in this node's archive. known is false if the job is
 // not there, or is not final.
-func (q *queue) readArchivedStatus(ctx actor.Context, op string, id int64, done func(ctx actor.Context, status job.Status, known bool, f *messages.Failure)) {
+func (q *queue) readArchivedStatus(
+	ctx actor.Context, op string, id int64,
+	done func(ctx actor.Context, status job.Status, known bool, f *messages.Failure),
+) {
 	q.store.Read(ctx, op, paths.ArchivePath(id), func(ctx actor.Context, m *messages.ReadFileResult) {
 		j, err := job.Decode(m.Content)
 		if m.Failure != nil || err != nil || !j.Status().Final() {

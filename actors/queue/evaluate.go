@@ -124,7 +124,8 @@ func (q *queue) opReached(ctx actor.Context, m *messages.ReachOpResult) {
 }
 
 func (q *queue) rejectPending(ctx actor.Context, e *entry, v *messages.Verdict) {
-	q.rewrite(ctx, e, "reject-job", q.records.get(v.Id), func(j *job.Job) { record.Reject(j, v.Rule, v.Reason, q.now()) }, q.logEndNotWritten(v.Id))
+	reject := func(j *job.Job) { record.Reject(j, v.Rule, v.Reason, q.now()) }
+	q.rewrite(ctx, e, "reject-job", q.records.get(v.Id), reject, q.logEndNotWritten(v.Id))
 }
 
 // unfinishedJob returns a pending job for the scheduler; nil if a rule rejects it, and

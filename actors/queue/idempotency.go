@@ -109,8 +109,9 @@ func sameJob(j *job.Job, draft *messages.JobDraft) bool {
 }
 
 func sameDrafts(a, b []*messages.JobDraft) bool {
+	sameOps := func(a, b *messages.OpDraft) bool { return job.SameSubmission(a.Input, b.Input) }
 	return slices.EqualFunc(a, b, func(a, b *messages.JobDraft) bool {
-		return a.Name == b.Name && slices.EqualFunc(a.Ops, b.Ops, func(a, b *messages.OpDraft) bool { return job.SameSubmission(a.Input, b.Input) })
+		return a.Name == b.Name && slices.EqualFunc(a.Ops, b.Ops, sameOps)
 	})
 }
 

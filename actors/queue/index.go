@@ -100,8 +100,13 @@ func (x *index) setInfo(e *entry, info *messages.JobInfo) {
 func (x *index) recount(e *entry) {
 	x.uncount(e)
 	id := e.info.Id
-	e.counted = counted{present: true, status: int32(query.ClientStatus(e.info)), marked: query.ClientStatus(e.info) != query.CountedStatus(e.info),
-		stage: e.stage, withSecrets: e.stage == pending && x.secrets[id] != nil}
+	e.counted = counted{
+		present:     true,
+		status:      int32(query.ClientStatus(e.info)),
+		marked:      query.ClientStatus(e.info) != query.CountedStatus(e.info),
+		stage:       e.stage,
+		withSecrets: e.stage == pending && x.secrets[id] != nil,
+	}
 	x.byStatus[e.counted.status]++
 	if e.counted.marked {
 		x.marked++

@@ -97,7 +97,8 @@ func (l *launcher) specs(j *job.Job, secrets []json.RawMessage) []byte {
 		if i < len(secrets) {
 			secretsOfOp = secrets[i]
 		}
-		if spec := l.spec(j.Ops[i].Input, secretsOfOp); spec.Secrets != nil || spec.Command != nil || spec.FailureResult != nil || spec.RequiredLocks.NotEmpty() {
+		spec := l.spec(j.Ops[i].Input, secretsOfOp)
+		if spec.Secrets != nil || spec.Command != nil || spec.FailureResult != nil || spec.RequiredLocks.NotEmpty() {
 			specs[i] = &spec
 		}
 	}

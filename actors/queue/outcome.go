@@ -67,7 +67,8 @@ func (q *queue) endUnrunnable(ctx actor.Context, m *messages.EndUnrunnableJob) {
 func (q *queue) logEndNotWritten(id int64) func(actor.Context, *messages.Failure) {
 	return func(_ actor.Context, f *messages.Failure) {
 		if f != nil {
-			q.config.Env.Log().WithFields(logrus.Fields{"job": id, "err": f.Text}).Error("the end of a pending job cannot be written; the job stays pending")
+			q.config.Env.Log().WithFields(logrus.Fields{"job": id, "err": f.Text}).
+				Error("the end of a pending job cannot be written; the job stays pending")
 		}
 	}
 }
@@ -104,7 +105,9 @@ func (q *queue) archivedOutcome(ctx actor.Context, id int64) {
 			ctx.Send(q.config.Scheduler, &messages.GetJobOutcomeResult{Id: id, Status: int32(status)})
 			q.recordEnds(ctx, []end{{id, status}}, func(_ actor.Context, failed map[int64]*messages.Failure) { q.logEndsNotRecorded(failed) })
 		case q.config.Shared:
-			q.config.Env.Log().WithField("job", id).Warn("the archive of this node lacks a job that others depend on; they wait until a node with that job is the master, or until they are canceled")
+			q.config.Env.Log().WithField("job", id).
+				Warn("the archive of this node lacks a job that others depend on; " +
+					"they wait until a node with that job is the master, or until they are canceled")
 			ctx.Send(q.config.Scheduler, &messages.GetJobOutcomeResult{Id: id, Unknown: true})
 		default:
 			ctx.Send(q.config.Scheduler, &messages.GetJobOutcomeResult{Id: id, Missing: true})
@@ -114,6 +117,7 @@ func (q *queue) archivedOutcome(ctx actor.Context, id int64) {
 
 // retryOutcome repeats the question about an archived job whose file could not be read.
 func (q *queue) retryOutcome(ctx actor.Context, id int64, f *messages.Failure) {
-	q.config.Env.Log().WithFields(logrus.Fields{"job": id, "err": f.Text}).Error("an archived job that others depend on cannot be read; it is read again")
+	q.config.Env.Log().WithFields(logrus.Fields{"job": id, "err": f.Text}).
+		Error("an archived job that others depend on cannot be read; it is read again")
 	kit.SendAfter(q.config.Env.Clock(), ctx.ActorSystem(), outcomeRetryPause, ctx.Self(), &messages.GetJobOutcome{Id: id})
 }

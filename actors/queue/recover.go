@@ -39,7 +39,8 @@ type deferredMessage struct {
 // messages that the recovery waits for and for those of the framework.
 func (q *queue) deferMessage(ctx actor.Context) bool {
 	switch m := ctx.Message().(type) {
-	case actor.SystemMessage, actor.AutoReceiveMessage, *actor.DeadLetterResponse, *messages.ListActiveJobsResult, *clusterconfig.ConfigPublished:
+	case actor.SystemMessage, actor.AutoReceiveMessage, *actor.DeadLetterResponse,
+		*messages.ListActiveJobsResult, *clusterconfig.ConfigPublished:
 		return false
 	case *rereadDue:
 		if m.incarnation == q.incarnation {
@@ -125,7 +126,8 @@ func (q *queue) recovered(ctx actor.Context, serial int64, jobs []*messages.Scan
 // recoverJob adds a job to the index, or quarantines its file if that is not the job.
 func (q *queue) recoverJob(ctx actor.Context, s *messages.ScannedJob, isActive bool) {
 	if s.Failure != nil {
-		q.config.Env.Log().WithFields(logrus.Fields{"job": s.Id, "err": s.Failure.Text}).Error("a job file cannot be read; the queue goes on without the job until the next start of the daemon")
+		q.config.Env.Log().WithFields(logrus.Fields{"job": s.Id, "err": s.Failure.Text}).
+			Error("a job file cannot be read; the queue goes on without the job until the next start of the daemon")
 		return
 	}
 	j, err := job.Decode(s.Content)

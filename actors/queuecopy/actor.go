@@ -165,7 +165,8 @@ func (c *queuecopy) callEnded(ctx actor.Context, m *callEnded) {
 	case effect.Failures == 1:
 		log.WithFields(logrus.Fields{"err": effect.Err, "delay": effect.Retry}).Warn("copy of the queue to a node failed; it is repeated")
 	case effect.Failures > 1:
-		log.WithFields(logrus.Fields{"err": effect.Err, "delay": effect.Retry, "attempt": effect.Failures}).Debug("copy of the queue to a node failed again; it is repeated")
+		log.WithFields(logrus.Fields{"err": effect.Err, "delay": effect.Retry, "attempt": effect.Failures}).
+			Debug("copy of the queue to a node failed again; it is repeated")
 	case effect.Recovered:
 		log.Info("copy of the queue to a node succeeded after failures")
 	}

@@ -34,7 +34,8 @@ func (c *queuecopy) answer(ctx actor.Context, all []corecopy.Released) {
 	for _, released := range all {
 		i := slices.IndexFunc(c.questions, func(q question) bool { return q.id == released.ID })
 		if released.Late {
-			c.config.Env.Log().WithField("duration", corecopy.AwaitMax).Warn("no majority of the master candidates has a change; its client gets the answer nevertheless")
+			c.config.Env.Log().WithField("duration", corecopy.AwaitMax).
+				Warn("no majority of the master candidates has a change; its client gets the answer nevertheless")
 		}
 		ctx.Send(c.questions[i].sender, &AwaitResult{c.questions[i].Request, released.Late})
 		c.questions = slices.Delete(c.questions, i, i+1)
@@ -43,9 +44,11 @@ func (c *queuecopy) answer(ctx actor.Context, all []corecopy.Released) {
 
 func (c *queuecopy) logCandidates(d corecopy.Decision) {
 	for _, n := range d.Behind {
-		c.config.Env.Log().WithFields(logrus.Fields{"node": n.Name, "address": n.Address, "duration": corecopy.AllMax}).Warn("a master candidate does not get changes of the queue in time; clients get their answers without it until it has caught up")
+		c.config.Env.Log().WithFields(logrus.Fields{"node": n.Name, "address": n.Address, "duration": corecopy.AllMax}).
+			Warn("a master candidate does not get changes of the queue in time; clients get their answers without it until it has caught up")
 	}
 	for _, n := range d.CaughtUp {
-		c.config.Env.Log().WithFields(logrus.Fields{"node": n.Name, "address": n.Address}).Info("a master candidate has caught up with the queue; answers wait for it again")
+		c.config.Env.Log().WithFields(logrus.Fields{"node": n.Name, "address": n.Address}).
+			Info("a master candidate has caught up with the queue; answers wait for it again")
 	}
 }

@@ -224,8 +224,13 @@ func (r *replicator) started(ctx actor.Context) {
 // fromLog reports whether a message comes from the log, and is not LogAttached.
 func fromLog(message any) bool {
 	switch message.(type) {
-	case *messages.LogCommitted, *messages.LogSnapshotReceived, *messages.LogRefused, *messages.LogLeadershipGained, *messages.LogLeaderChanged,
-		*messages.LogMembersChanged, *messages.LogChangeResult:
+	case *messages.LogCommitted,
+		*messages.LogSnapshotReceived,
+		*messages.LogRefused,
+		*messages.LogLeadershipGained,
+		*messages.LogLeaderChanged,
+		*messages.LogMembersChanged,
+		*messages.LogChangeResult:
 		return true
 	}
 	return false

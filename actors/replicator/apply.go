@@ -252,7 +252,8 @@ func (r *replicator) answerDrain(ctx actor.Context) {
 // over meanwhile, because its actors would wait for the disk.
 func (r *replicator) retryDisk(ctx actor.Context, b *batch, why *messages.Failure, again func(actor.Context, *batch)) {
 	delay := kit.Backoff(b.tries)
-	r.config.Env.Log().WithFields(logrus.Fields{"err": why.Text, "delay": delay}).Error("committed entries cannot be written to this node's disk; the write is repeated")
+	r.config.Env.Log().WithFields(logrus.Fields{"err": why.Text, "delay": delay}).
+		Error("committed entries cannot be written to this node's disk; the write is repeated")
 	r.applying.failure = why
 	b.tries++
 	if r.mastership.leads {
@@ -282,7 +283,8 @@ func (r *replicator) restore(ctx actor.Context, m *messages.LogSnapshotReceived)
 			replication.TakeConfigFile(&s.config, f) // configstore writes it, after the last part
 		} else {
 			// The log syncs all before it records that the snapshot is restored.
-			files = append(files, &messages.FileWrite{Op: f.Op, Path: f.Path, Content: f.Content, Unsynced: !r.config.Self.NeedsSync("", f.Path, f.Content)})
+			unsynced := !r.config.Self.NeedsSync("", f.Path, f.Content)
+			files = append(files, &messages.FileWrite{Op: f.Op, Path: f.Path, Content: f.Content, Unsynced: unsynced})
 		}
 	}
 	r.store.Write(ctx, &messages.WriteFiles{Files: files, Durable: true}, func(ctx actor.Context, done *messages.ChangeFilesResult) {

@@ -57,7 +57,13 @@ func (r *replicator) filesCompared(ctx actor.Context, m *messages.NodesCompared)
 	r.repair(ctx, slices.Compact(files), func(ctx actor.Context) {
 		answer.Nodes = nil
 		for _, n := range m.Nodes {
-			answer.Nodes = append(answer.Nodes, &messages.NodeDifferences{Name: n.Name, Answers: n.Answers, Error: n.Error, Files: n.Files, Repaired: int64(len(n.Files))})
+			answer.Nodes = append(answer.Nodes, &messages.NodeDifferences{
+				Name:     n.Name,
+				Answers:  n.Answers,
+				Error:    n.Error,
+				Files:    n.Files,
+				Repaired: int64(len(n.Files)),
+			})
 		}
 		ctx.Send(q.pid, answer)
 	})

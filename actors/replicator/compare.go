@@ -49,23 +49,32 @@ func (r *replicator) comparedByItself(ctx actor.Context, q peerQuery, m *message
 	agreement := replication.Agree(r.membership.members, r.config.Name, m.Nodes)
 	contested := r.confirm(agreement.Contested)
 	former := r.compared
-	r.compared = &messages.FilesCompared{AtUs: r.config.Env.Clock().Now().UnixMicro(), Files: m.Files, Repaired: former.GetRepaired(), Contested: contested}
-	if len(contested) > 0 && !slices.EqualFunc(contested, former.GetContested(), func(a, b *messages.ContestedFile) bool { return a.Path == b.Path }) {
-		r.config.Env.Log().WithFields(logrus.Fields{"files": contestedText(contested)}).Error("files differ between the nodes, and the master does not agree with a majority; nothing was changed")
+	r.compared = &messages.FilesCompared{
+		AtUs:      r.config.Env.Clock().Now().UnixMicro(),
+		Files:     m.Files,
+		Repaired:  former.GetRepaired(),
+		Contested: contested,
+	}
+	samePath := func(a, b *messages.ContestedFile) bool { return a.Path == b.Path }
+	if len(contested) > 0 && !slices.EqualFunc(contested, former.GetContested(), samePath) {
+		r.config.Env.Log().WithFields(logrus.Fields{"files": contestedText(contested)}).
+			Error("files differ between the nodes, and the master does not agree with a majority; nothing was changed")
 	}
 	files := slices.DeleteFunc(agreement.Repair, r.isBusy)
 	if len(files) == 0 {
 		return
 	}
 	named := strings.Join(files[:min(len(files), namedMax)], ", ")
-	r.config.Env.Log().WithFields(logrus.Fields{"files": named, "number": len(files)}).Warn("files of other nodes differ from those of a majority; they are replaced by the master's")
+	r.config.Env.Log().WithFields(logrus.Fields{"files": named, "number": len(files)}).
+		Warn("files of other nodes differ from those of a majority; they are replaced by the master's")
 	number := int64(len(files))
 	r.repair(ctx, files, func(actor.Context) {
 		if r.mastership.term != q.request || r.compared == nil {
 			return
 		}
 		c := r.compared
-		r.compared = &messages.FilesCompared{AtUs: c.AtUs, Files: c.Files, Repaired: c.Repaired + number, Contested: c.Contested} // a sent message does not change
+		// A sent message does not change.
+		r.compared = &messages.FilesCompared{AtUs: c.AtUs, Files: c.Files, Repaired: c.Repaired + number, Contested: c.Contested}
 	})
 }
 

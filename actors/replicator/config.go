@@ -110,7 +110,10 @@ func (r *replicator) addRecords(ctx actor.Context, from *actor.PID, m *configsto
 
 // proposeRecords has records of the configuration applied on all nodes, all or none. done is called when this node has applied
 // them, or nothing was changed.
-func (r *replicator) proposeRecords(ctx actor.Context, records []*journal.Record, done func(ctx actor.Context, refused bool, f *messages.Failure)) {
+func (r *replicator) proposeRecords(
+	ctx actor.Context, records []*journal.Record,
+	done func(ctx actor.Context, refused bool, f *messages.Failure),
+) {
 	changes, err := replication.RecordChanges(records)
 	if err != nil {
 		done(ctx, false, messages.ConfigurationFailure(err.Error()))
@@ -154,7 +157,8 @@ func (r *replicator) exported(ctx actor.Context, e *configstore.Exported, done f
 	} else {
 		r.propose([]*messages.FileChange{replication.StateChange(e.Contents)}, func(ctx actor.Context, m *messages.ChangeFilesResult) {
 			if len(m.Failures) > 0 {
-				done(ctx, messages.ConfigurationFailure("The configuration cannot be replicated: the log of the cluster does not take it: "+m.Failures[0].Failure.Text))
+				done(ctx, messages.ConfigurationFailure("The configuration cannot be replicated: the log of the cluster does not take it: "+
+					m.Failures[0].Failure.Text))
 				return
 			}
 			done(ctx, nil)
@@ -272,7 +276,8 @@ func (r *replicator) masterRecord(m *configstore.Loaded) *journal.Record {
 	now := model.Time(float64(r.config.Env.Clock().Now().UnixMicro()) / 1e6)
 	after := m.State
 	var touched []model.Touched
-	after.Config, touched = config.SetMaster(m.State.Config, now, config.Master{Name: r.config.Name, UUID: r.config.Self.Node, IP: r.membership.ip()})
+	master := config.Master{Name: r.config.Name, UUID: r.config.Self.Node, IP: r.membership.ip()}
+	after.Config, touched = config.SetMaster(m.State.Config, now, master)
 	by := journal.Author{Caller: reserve.Caller{Program: "lockstepd"}, Method: "becomeMaster"}
 	return journal.NewRecord(m.Number+1, m.State, after, touched, now, by)
 }

@@ -100,7 +100,9 @@ func (s *membership) takeChange(number uint64) (requester, bool) {
 // admit decides on a join request. The answer says how far the node is; next is the
 // change that takes it further, nil if there is none. applied is the index of the last
 // entry on this node's disk, which is the master.
-func (s *membership) admit(m *messages.AdmitNode, applied uint64, now time.Time) (answer *messages.AdmitNodeResult, next *messages.ChangeNodes) {
+func (s *membership) admit(m *messages.AdmitNode, applied uint64, now time.Time) (
+	answer *messages.AdmitNodeResult, next *messages.ChangeNodes,
+) {
 	answer = &messages.AdmitNodeResult{Request: m.Request}
 	w := replication.JoinRequest{Name: m.Name, Address: m.Address, WantsVote: m.Voting, NoLog: m.Fresh, Applied: m.Applied}
 	next = replication.NextChange(s.members, w, applied, s.voteCandidates(w, applied, now))

@@ -39,7 +39,14 @@ type view struct {
 
 func (r *replicator) view() view {
 	s := &r.mastership
-	v := view{master: s.master, leader: s.leader, applied: r.replica.applied, failure: r.applying.failure, number: len(r.membership.members), known: true}
+	v := view{
+		master:  s.master,
+		leader:  s.leader,
+		applied: r.replica.applied,
+		failure: r.applying.failure,
+		number:  len(r.membership.members),
+		known:   true,
+	}
 	if s.leads {
 		v.term = s.term
 	}
@@ -59,8 +66,16 @@ func (r *replicator) publish(ctx actor.Context) {
 		return
 	}
 	r.published = v
-	ctx.Send(r.config.Monitor, &NodePublished{Self: r.config.Name, Master: v.master, Leader: v.leader, Term: v.term, Applied: v.applied, Failure: v.failure,
-		Members: r.membership.members, CommitTimes: r.commitTimes.take()})
+	ctx.Send(r.config.Monitor, &NodePublished{
+		Self:        r.config.Name,
+		Master:      v.master,
+		Leader:      v.leader,
+		Term:        v.term,
+		Applied:     v.applied,
+		Failure:     v.failure,
+		Members:     r.membership.members,
+		CommitTimes: r.commitTimes.take(),
+	})
 }
 
 // commitTimes measures how long commits take, if there is an observer. Its methods may be called on nil.

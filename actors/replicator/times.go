@@ -62,6 +62,7 @@ func (r *replicator) takeTimes(entries []*messages.LogEntry) {
 		}
 		r.times.known.Take(e.Times)
 		r.config.Log.SetTimes(e.Times.Term, t)
-		r.config.Env.Log().WithFields(logrus.Fields{"term": e.Times.Term, "heartbeat": t.Heartbeat, "lease": t.Lease}).Debug("times of elections declared")
+		r.config.Env.Log().WithFields(logrus.Fields{"term": e.Times.Term, "heartbeat": t.Heartbeat, "lease": t.Lease}).
+			Debug("times of elections declared")
 	}
 }

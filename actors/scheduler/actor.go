@@ -64,8 +64,20 @@ func Props(c Config) *actor.Props {
 	catalogue, answered := c.Catalogue, answeredBegins{}
 	return kit.NumberedProps(c.Env, "scheduler", func(incarnation uint32) actor.Actor {
 		c.Catalogue = catalogue
-		return &scheduler{config: c, learned: learned{store: store.NewClient(c.Store, incarnation)}, catalogue: &catalogue, answered: answered, request: uint64(incarnation) << 32, lastReached: uint64(incarnation) << 32, settings: sched.Defaults(), paused: map[job.ID]uint64{}, lastPause: uint64(incarnation) << 32, unknownOutcomes: map[job.ID]bool{},
-			published: deadlock.NewLocks(), awaited: newClientWaits()}
+		return &scheduler{
+			config:          c,
+			learned:         learned{store: store.NewClient(c.Store, incarnation)},
+			catalogue:       &catalogue,
+			answered:        answered,
+			request:         uint64(incarnation) << 32,
+			lastReached:     uint64(incarnation) << 32,
+			settings:        sched.Defaults(),
+			paused:          map[job.ID]uint64{},
+			lastPause:       uint64(incarnation) << 32,
+			unknownOutcomes: map[job.ID]bool{},
+			published:       deadlock.NewLocks(),
+			awaited:         newClientWaits(),
+		}
 	})
 }
 

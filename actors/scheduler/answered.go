@@ -9,9 +9,10 @@ import (
 	"lockstep/messages"
 )
 
-// answeredBegins are, for each active job, the last BeginOp that was answered. A connection repeats an open BeginOp, with its number, after a
-// restart of the queue or of this actor. On its way, which may take a read and a replication of the job's file, the repetition can be overtaken
-// by the answer to the first one. It must not be taken for a new one: the opcode may run, and its job would give its slot back.
+// answeredBegins are, for each active job, the last BeginOp that was answered. A connection repeats an open BeginOp, with
+// its number, after a restart of the queue or of this actor. On its way, which may take a read and a replication of the
+// job's file, the repetition can be overtaken by the answer to the first one. It must not be taken for a new one: the opcode
+// may run, and its job would give its slot back.
 //
 // They survive a crash of this actor, because a repetition may still be on its way.
 type answeredBegins map[job.ID]answeredBegin

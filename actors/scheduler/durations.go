@@ -79,7 +79,8 @@ func (s *scheduler) writeLearned(ctx actor.Context) {
 	l.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{file}}, func(ctx actor.Context, written *messages.ChangeFilesResult) {
 		l.writing = false
 		for _, f := range written.Failures {
-			s.config.Env.Log().WithFields(logrus.Fields{"path": paths.DurationsPath, "err": f.Failure.Text}).Warn("the durations of finished jobs cannot be written")
+			s.config.Env.Log().WithFields(logrus.Fields{"path": paths.DurationsPath, "err": f.Failure.Text}).
+				Warn("the durations of finished jobs cannot be written")
 			s.learnedChanged(ctx)
 		}
 		if l.draining != nil && len(written.Failures) == 0 {

@@ -184,7 +184,14 @@ func (j *scheduledJob) candidate(s *scheduler) sched.Candidate {
 	if !j.running {
 		j.expected = d
 	}
-	return sched.Candidate{ID: j.id, Priority: j.priority, ReceivedUs: j.receivedUs, Declared: d.declared, Expected: d.expected, Limits: j.allLimits()}
+	return sched.Candidate{
+		ID:         j.id,
+		Priority:   j.priority,
+		ReceivedUs: j.receivedUs,
+		Declared:   d.declared,
+		Expected:   d.expected,
+		Limits:     j.allLimits(),
+	}
 }
 
 // allLimits are the limits of the job's reason trails and of the rule that applies.
@@ -227,7 +234,8 @@ func (s *scheduler) consider(ctx actor.Context, j *scheduledJob) {
 	if (j.openBegin != nil || j.waitsForLocks) && s.exceeds(j) {
 		s.state.Yield(j.id)
 	}
-	if j.openBegin != nil && !s.state.Yielded(j.id) && s.state.Running(j.id) && s.mayGiveSlotBack(j) && s.state.GivesSlotBack(j.candidate(s), s.config.Env.Clock().Now()) {
+	if j.openBegin != nil && s.hasSlot(j) && s.mayGiveSlotBack(j) &&
+		s.state.GivesSlotBack(j.candidate(s), s.config.Env.Clock().Now()) {
 		s.state.Yield(j.id)
 	}
 	switch {
@@ -374,6 +382,11 @@ func (s *scheduler) askVerdict(ctx actor.Context, j *scheduledJob) {
 	}
 }
 
+// hasSlot reports whether a job runs and has not given its slot back.
+func (s *scheduler) hasSlot(j *scheduledJob) bool {
+	return s.state.Running(j.id) && !s.state.Yielded(j.id)
+}
+
 // opReached goes on with a job whose verdict at its opcode has come, as VerdictsChanged before this message.
 func (s *scheduler) opReached(ctx actor.Context, m *messages.ReachOpResult) {
 	j := s.jobs[job.ID(m.Verdict.GetId())]
@@ -381,7 +394,8 @@ func (s *scheduler) opReached(ctx actor.Context, m *messages.ReachOpResult) {
 		return
 	}
 	j.reaching, j.judgedOp = 0, j.op
-	if filter.VerbOf(j.verdict) == filter.RateLimit && j.verdict.Rule != j.ruleWas && s.state.Running(j.id) && !s.state.Yielded(j.id) && s.state.LimitsExceeded(j.allLimits()) {
+	isNewLimit := filter.VerbOf(j.verdict) == filter.RateLimit && j.verdict.Rule != j.ruleWas
+	if isNewLimit && s.hasSlot(j) && s.state.LimitsExceeded(j.allLimits()) {
 		s.state.Yield(j.id) // it waits for a place in the limit under which it comes
 	}
 	s.consider(ctx, j)

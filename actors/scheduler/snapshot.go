@@ -133,7 +133,13 @@ func (s *scheduler) copyJob(a *Snapshot, list *[]forecast.Job, id job.ID) {
 	if j == nil {
 		return
 	}
-	c := forecast.Job{ID: id, Priority: j.priority, ReceivedUs: j.receivedUs, Limits: j.allLimits(), Continues: j.running && !s.state.Running(id)}
+	c := forecast.Job{
+		ID:         id,
+		Priority:   j.priority,
+		ReceivedUs: j.receivedUs,
+		Limits:     j.allLimits(),
+		Continues:  j.running && !s.state.Running(id),
+	}
 	if j.beganUs > 0 {
 		c.Began = time.UnixMicro(j.beganUs)
 	}

@@ -68,7 +68,8 @@ func (s *scheduler) blockReasons(j *scheduledJob, search int) []*messages.Reason
 		all = append(all, limitReason(j, full))
 	}
 	if w.Running >= w.Slots {
-		all = append(all, &messages.Reason{Kind: &messages.Reason_Slots{Slots: &messages.SlotsReason{Slots: int64(w.Slots), Running: int64(w.Running)}}})
+		slots := &messages.SlotsReason{Slots: int64(w.Slots), Running: int64(w.Running)}
+		all = append(all, &messages.Reason{Kind: &messages.Reason_Slots{Slots: slots}})
 	}
 	return append(all, &messages.Reason{Kind: &messages.Reason_Order{Order: s.orderReason(w)}})
 }
@@ -77,14 +78,24 @@ func (s *scheduler) blockReasons(j *scheduledJob, search int) []*messages.Reason
 func limitReason(j *scheduledJob, full sched.FullLimit) *messages.Reason {
 	limit, running := int64(full.N), int64(full.Running)
 	if j.verdict != nil && full.Key == j.verdict.Rule {
-		return &messages.Reason{Kind: &messages.Reason_FilterLimit{FilterLimit: &messages.FilterLimitReason{Verdict: j.verdict, Limit: limit, Running: running}}}
+		r := &messages.FilterLimitReason{Verdict: j.verdict, Limit: limit, Running: running}
+		return &messages.Reason{Kind: &messages.Reason_FilterLimit{FilterLimit: r}}
 	}
-	return &messages.Reason{Kind: &messages.Reason_RateLimit{RateLimit: &messages.RateLimitReason{Label: full.Key, Limit: limit, Running: running}}}
+	r := &messages.RateLimitReason{Label: full.Key, Limit: limit, Running: running}
+	return &messages.Reason{Kind: &messages.Reason_RateLimit{RateLimit: r}}
 }
 
 func (s *scheduler) orderReason(w sched.Explanation) *messages.OrderReason {
-	r := &messages.OrderReason{Position: int64(w.Position), Pending: int64(s.state.Len()), AtLeast: w.PositionIsMinimum, Predictive: w.Predictive,
-		Weight: w.Weight, StaticWeight: w.StaticWeight, AgeTicks: w.AgeTicks, BigLock: w.BGL}
+	r := &messages.OrderReason{
+		Position:     int64(w.Position),
+		Pending:      int64(s.state.Len()),
+		AtLeast:      w.PositionIsMinimum,
+		Predictive:   w.Predictive,
+		Weight:       w.Weight,
+		StaticWeight: w.StaticWeight,
+		AgeTicks:     w.AgeTicks,
+		BigLock:      w.BGL,
+	}
 	r.Reserves, r.ReservedBy = w.Reserves, int64(w.ReservedBy)
 	r.ReservationsBefore, r.NothingPromised = int64(w.ReservationsBefore), w.LessUrgent
 	r.BlockedBy, r.OtherBlockers = lockBlockers(w.BlockedBy), int64(w.OtherBlockers)
@@ -102,8 +113,15 @@ func (s *scheduler) orderReason(w sched.Explanation) *messages.OrderReason {
 func lockBlockers(list []sched.Blocker) []*messages.LockBlocker {
 	var all []*messages.LockBlocker
 	for _, b := range list {
-		blocker := &messages.LockBlocker{Named: b.Owner.Named, Owner: b.Owner.Name, Job: int64(b.Owner.Job), Livelock: b.Owner.Livelock, Pid: int64(b.Owner.PID),
-			OtherLocks: int64(b.OtherLocks), Holds: b.Holds}
+		blocker := &messages.LockBlocker{
+			Named:      b.Owner.Named,
+			Owner:      b.Owner.Name,
+			Job:        int64(b.Owner.Job),
+			Livelock:   b.Owner.Livelock,
+			Pid:        int64(b.Owner.PID),
+			OtherLocks: int64(b.OtherLocks),
+			Holds:      b.Holds,
+		}
 		for _, l := range b.Locks {
 			blocker.Locks = append(blocker.Locks, l.String())
 		}
@@ -141,7 +159,12 @@ func (s *scheduler) dependencies(ctx actor.Context, m *messages.ListDependencies
 func (s *scheduler) lockBlockedJobs(list []sched.BlockedJob) []*messages.LockBlockedJob {
 	var all []*messages.LockBlockedJob
 	for _, b := range list {
-		blocked := &messages.LockBlockedJob{Id: int64(b.ID), Priority: b.Priority, ReceivedUs: s.jobs[b.ID].receivedUs, BlockedBy: lockBlockers(b.BlockedBy)}
+		blocked := &messages.LockBlockedJob{
+			Id:         int64(b.ID),
+			Priority:   b.Priority,
+			ReceivedUs: s.jobs[b.ID].receivedUs,
+			BlockedBy:  lockBlockers(b.BlockedBy),
+		}
 		for _, i := range b.Wanted {
 			blocked.Wanted = append(blocked.Wanted, &messages.WantedLock{Lock: i.Lock.String(), Exclusive: i.Mode == lock.Exclusive})
 		}

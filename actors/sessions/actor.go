@@ -195,7 +195,8 @@ func (s *sessions) answer(ctx actor.Context, q question, a CallResult) {
 func (s *sessions) write(ctx actor.Context, next session.Table, then func(actor.Context, *messages.Failure)) {
 	s.writing = true
 	file := &messages.FileWrite{Op: "sessions", Path: paths.SessionsPath, Content: next.Encode()}
-	s.store.Write(ctx, &messages.WriteFiles{Files: []*messages.FileWrite{file}, Durable: true}, func(ctx actor.Context, m *messages.ChangeFilesResult) {
+	write := &messages.WriteFiles{Files: []*messages.FileWrite{file}, Durable: true}
+	s.store.Write(ctx, write, func(ctx actor.Context, m *messages.ChangeFilesResult) {
 		s.writing = false
 		if len(m.Failures) > 0 {
 			then(ctx, m.Failures[0].Failure)

@@ -98,7 +98,8 @@ func (c *connection) list(ctx actor.Context, n *messages.GetNodesResult) {
 
 // answerNotMaster names the master: an error of class NotMaster with a text, the master's name and its address.
 func (c *connection) answerNotMaster(ctx actor.Context, n *messages.GetNodesResult) {
-	text := fmt.Sprintf("This node, %s, is not the master of the cluster, and has found no other: a majority of the nodes that vote must reach each other. See lockstep node list", n.Self)
+	text := fmt.Sprintf("This node, %s, is not the master of the cluster, and has found no other: "+
+		"a majority of the nodes that vote must reach each other. See lockstep node list", n.Self)
 	if masterKnown(n) {
 		text = fmt.Sprintf("This node, %s, is not the master of the cluster; %s at %s is", n.Self, n.Master, n.MasterAddress)
 	}

@@ -38,7 +38,8 @@ func (w *failingWrites) answered(env *kit.Env, kind writeKind, failures []*messa
 		if w.kind == noWrite {
 			w.since = now
 			if w.last.IsZero() || now.Sub(w.last) >= quietAfter {
-				env.Log().WithField("err", failures[0].Failure.Text).Error("file of the daemon cannot be written; requests that need it fail until it can")
+				env.Log().WithField("err", failures[0].Failure.Text).
+					Error("file of the daemon cannot be written; requests that need it fail until it can")
 			}
 		}
 		w.kind, w.text, w.last = kind, failures[0].Failure.Text, now
