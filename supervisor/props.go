@@ -198,7 +198,7 @@ func configstoreProps(p Ports, s Settings) *actor.Props {
 	})
 }
 
-// keeperOf returns the storage of the configuration: configstore, or the replicator of a cluster.
+// configstoreOf returns the storage of the configuration: configstore, or the replicator of a cluster.
 func configstoreOf(p Ports) *actor.PID {
 	if isStandalone(p) {
 		return p.Env.PID(configstoreName)
@@ -308,7 +308,7 @@ func clusterconfigProps(p Ports, s Settings) *actor.Props {
 	})
 }
 
-// configSubscribers are the actors that get each configuration.
+// clusterconfigSubscribers are the actors that get each configuration.
 func clusterconfigSubscribers(p Ports) []*actor.PID {
 	pids := withEvents(p, filtersName, schedulerName, queueName, configcheckName)
 	if hasCopies(p) {

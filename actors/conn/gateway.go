@@ -43,7 +43,8 @@ func (g *Gateway) Accept(ctx actor.Context, m *Opened, produce func(c Conn, numb
 	g.accepted++
 	number := g.accepted
 	c = Leased(c, g.leads)
-	_, err := ctx.SpawnNamed(g.env.Props("connection", func() actor.Actor { return produce(c, number) }), fmt.Sprintf("conn-%d.%d", number, g.incarnation))
+	props := g.env.Props("connection", func() actor.Actor { return produce(c, number) })
+	_, err := ctx.SpawnNamed(props, fmt.Sprintf("conn-%d.%d", number, g.incarnation))
 	switch {
 	case errors.Is(err, kit.ErrStopping):
 		c.Close()
