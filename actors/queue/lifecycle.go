@@ -6,7 +6,6 @@ import (
 
 	"lockstep/core/filter"
 	"lockstep/core/job"
-	"lockstep/core/paths"
 	"lockstep/messages"
 )
 
@@ -84,11 +83,11 @@ func (q *queue) ended(ctx actor.Context, m *messages.JobEnded) {
 // unknownEnded takes the end of a job that is not in the index. It is archived, or its file was removed by hand before this queue read the
 // directory: then the job's actor, which knew the job, has written its file again.
 func (q *queue) unknownEnded(ctx actor.Context, m *messages.JobEnded) {
-	q.store.Read(ctx, "check-job", paths.JobPath(m.Id), func(ctx actor.Context, file *messages.ReadFileResult) {
-		if file.Failure != nil || file.Missing || q.index.get(m.Id) != nil {
+	q.readJob(ctx, m.Id, func(ctx actor.Context, s *messages.ScannedJob) {
+		if s == nil || s.Failure != nil || q.index.get(m.Id) != nil {
 			return
 		}
-		q.recoverJob(ctx, &messages.ScannedJob{Id: m.Id, Content: file.Content}, true)
+		q.recoverJob(ctx, s, true)
 		if q.index.get(m.Id) != nil {
 			q.ended(ctx, m)
 		}

@@ -239,6 +239,12 @@ func TestAnEndBringsAJobBack(t *testing.T) {
 				read := b.storeAsked()
 				require.Equal(t, "queue/job-1", read.GetRead().GetPath())
 				b.fileRead(read, r.file)
+				if r.known { // the record is not lost
+					read = b.storeAsked()
+					require.Equal(t, "queue/lockstep-1", read.GetRead().GetPath())
+					b.fileRead(read, &messages.ReadFileResult{Content: []byte(`{"name": "nightly"}`)})
+					require.Equal(t, "nightly", b.rowOf(1).Info.Name)
+				}
 				require.Equal(t, !r.known, b.rowOf(1).Unknown)
 				if r.known {
 					require.Equal(t, "final", b.placeOf(1))
