@@ -61,8 +61,9 @@
 //
 // An actor has one name: that of its folder is also that of its package, its struct, its place in the tree, its kind in logs and
 // metrics, and the field of Config that has its PID (docs/actors_test.go). Four packages of core have the name of the actor that
-// they decide for: confd, monitor, queuecopy and ssconf. The actor imports them under a second name, such as coreconfd, as a file
-// can't import the name of its own struct. rapi is not an actor but an edge: an HTTP server that is a client of luxi and of the feed.
+// they decide for: confd, monitor, queuecopy and ssconf. The actor imports them under a second name, such as coreconfd, because in
+// one file a name cannot be both an import and a struct. rapi is not an actor but an edge: an HTTP server that is a client of luxi
+// and of the feed.
 //
 // cmd and sim import supervisor, which imports actors, which import core and messages. Package
 // kit is the only one that uses protoactor's spawning.

@@ -10,7 +10,7 @@ import (
 
 // checkBegun: no job fails because a process has died that has not begun it, or because a daemon has died. A process that was
 // killed after it had begun may fail its job, and so may a loss of power, and starts that fail again and again. It judges single nodes
-// only: after a failover nobody knows how far a process of the former master had come.
+// only: after a failover no file tells whether a process of the former master had begun.
 type checkBegun struct {
 	ended map[string]deadProcess // by lock file, since the last loss of power
 	final map[int64]bool         // jobs whose last written file is final

@@ -43,7 +43,7 @@ type Ports struct {
 	Processes  jobs.Processes
 	Owners     locks.Owners
 	Callers    clusterconfig.Owners
-	OnUnlocked func(clusterconfig.Unlocked) // called for each call of WConfD that changes an object without its lock; nil: nobody is told
+	OnUnlocked func(clusterconfig.Unlocked) // called for each call of WConfD that changes an object without its lock; nil: not reported
 	OnDecision func(took time.Duration)     // called with the duration of each decision of the scheduler; nil: not measured
 	Events     events.Feed                  // nil: no events are published
 	Cluster    *Cluster                     // nil: this node is not part of a cluster

@@ -49,7 +49,7 @@ func (a *asking) ask(text string) {
 		func(_ actor.Context, answer string) { a.answers = append(a.answers, text+": "+answer) })
 }
 
-// Each question has a number of its own, also among those of other incarnations of the actor that asks.
+// No two questions have the same number, not even two questions of different incarnations of the actor that asks.
 func TestAskerNumbersQuestions(t *testing.T) {
 	a := newAsking(t, 2)
 	a.ask("a")
@@ -110,7 +110,7 @@ func TestAskerTakesOneAnswer(t *testing.T) {
 	require.Empty(t, a.sent)
 }
 
-// Who gets an answer may ask at once. The answered question is not open any more.
+// The function that takes an answer may ask the next question. By then the answered question is no longer open.
 func TestAskerAsksWithinAnAnswer(t *testing.T) {
 	a := newAsking(t, 1)
 	a.Ask(a.outbox, func(n uint64) any { return numbered{"a", n} }, func(actor.Context, string) {

@@ -11,8 +11,8 @@ import (
 
 // A choice is an owner that waits for some of a set of locks, at least count of them (design.md "Grants and owners"). It takes
 // as many as are free as soon as these are enough, after all pending requests, which may be for the same locks; among
-// choices, the first one to arrive takes first. It reserves nothing and blocks nobody. A choice is part of no record,
-// because only the connection of its client ends the wait.
+// choices, the first one to arrive takes first. It reserves nothing and blocks nobody. A choice is not written to the journal,
+// because its wait ends with the connection of its client.
 
 // choice is one of them.
 type choice struct {

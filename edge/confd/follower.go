@@ -32,8 +32,9 @@ type Follower struct {
 	running sync.WaitGroup
 }
 
-// Follow calls use with each configuration in a data directory, and with nil when the file is gone: a node that is no candidate any more
-// must not answer. A file that is no configuration changes nothing. It has looked once when it returns.
+// Follow watches the configuration file of a data directory, and calls use with each new content. It calls use with nil when the file is
+// gone, because a node that is no longer a candidate must not answer. A file that is no configuration is ignored. Follow has read the
+// file once when it returns.
 func Follow(dataDir string, log *logrus.Logger, use func(*confd.Snapshot)) *Follower {
 	f := &Follower{path: filepath.Join(dataDir, paths.ConfigPath), log: log, use: use, stop: make(chan struct{})}
 	f.look()

@@ -45,7 +45,8 @@ type counter struct {
 	lastFailure time.Time
 }
 
-// attempt identifies a login to the throttle: a name at a client. With one of them it is the key of that one's counter.
+// attempt is whose failures the throttle counts: a name at a client. With the client alone it is the key of the client's counter, with
+// the name alone that of the name's counter.
 type attempt struct {
 	client budget.Client
 	name   digest
