@@ -79,7 +79,7 @@ func TestASubmissionDoesNotWaitForAChangeOfTheRules(t *testing.T) {
 		edit := b.replaceByExpensive(8, uuidA)
 		asked := false // when the first slice begins, so that the submission is behind one slice, however slow this machine is
 		b.Panics.Watch(func(_ string, m any) {
-			if !asked && strings.HasSuffix(fmt.Sprintf("%T", m), "proceed") {
+			if strings.HasSuffix(fmt.Sprintf("%T", m), "proceed") && !asked { // asked belongs to the engine's goroutine
 				asked = true
 				b.queue.Ask(b.filters, &messages.EvaluateFilters{Request: 1, Jobs: []*messages.UnfinishedJob{unfinished(many + 1)}})
 			}
@@ -119,7 +119,7 @@ func TestARuleIsDeletedWhileItIsJudged(t *testing.T) {
 		b.judgeMany()
 		b.client = b.queue
 		edit := b.replaceByExpensive(8, uuidA)
-		b.queueIsBusy = true // so that some verdicts of the first rule are told
+		b.queueIsBusy.Store(true) // so that some verdicts of the first rule are told
 		b.publishEdit(edit)
 		b.Settle()
 		b.request(deletes(9, uuidA))
@@ -129,7 +129,7 @@ func TestARuleIsDeletedWhileItIsJudged(t *testing.T) {
 		b.queue.Quiet()
 		b.publishEdit(deletion)
 		b.queue.Quiet()
-		b.queueIsBusy = false
+		b.queueIsBusy.Store(false)
 		b.queue.Ask(b.filters, &messages.VerdictsTaken{Request: first.Request})
 		all := append([]any{first}, b.queue.Unread()...)
 		one, two := indexOf(all, isChange(8)), indexOf(all, isChange(9))
@@ -143,7 +143,7 @@ func TestARuleIsDeletedWhileItIsJudged(t *testing.T) {
 func TestJobsEndWhileARuleIsJudged(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.judgeMany()
-		b.queueIsBusy = true
+		b.queueIsBusy.Store(true)
 		b.publishEdit(b.replaceByExpensive(8, uuidA))
 		b.Settle()
 		for id := int64(1); id <= many; id += 2 {
@@ -152,7 +152,7 @@ func TestJobsEndWhileARuleIsJudged(t *testing.T) {
 		first := kittest.Expect[*messages.VerdictsChanged](b.queue)
 		b.Settle()
 		b.client.Quiet()
-		b.queueIsBusy = false
+		b.queueIsBusy.Store(false)
 		b.queue.Ask(b.filters, &messages.VerdictsTaken{Request: first.Request})
 		answer := b.expectFilterResult(8)
 		require.EqualValues(t, many/2, answer.Matches)
@@ -168,7 +168,7 @@ func TestJobsEndWhileARuleIsJudged(t *testing.T) {
 func TestTheQueueRestartsWhileARuleIsJudged(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.judgeMany()
-		b.queueIsBusy = true
+		b.queueIsBusy.Store(true)
 		b.publishEdit(b.replaceByExpensive(8, uuidA))
 		b.Settle()
 		kittest.Expect[*messages.VerdictsChanged](b.queue)
@@ -188,7 +188,7 @@ func TestTheQueueRestartsWhileARuleIsJudged(t *testing.T) {
 func TestACrashWhileARuleIsJudged(t *testing.T) {
 	onReady(t, nil, func(t *testing.T, b *bench) {
 		b.judgeMany()
-		b.queueIsBusy = true
+		b.queueIsBusy.Store(true)
 		b.publishEdit(b.replaceByExpensive(8, uuidA))
 		b.Settle()
 		taken := kittest.Expect[*messages.VerdictsChanged](b.queue)

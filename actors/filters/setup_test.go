@@ -2,6 +2,7 @@ package filters_test
 
 import (
 	"fmt"
+	"sync/atomic"
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -35,7 +36,7 @@ type bench struct {
 	filters                *actor.PID
 	stored                 *model.Config
 	own                    ownrules.Rules
-	queueIsBusy            bool // it takes no verdicts
+	queueIsBusy            atomic.Bool // it takes no verdicts
 }
 
 // onBench runs a test with a filter engine that has no answer yet.
@@ -46,11 +47,11 @@ func onBench(t *testing.T, f func(*testing.T, *bench)) {
 		b.queue.Answer(func(m any) any {
 			switch m := m.(type) {
 			case *messages.VerdictsChanged:
-				if !b.queueIsBusy {
+				if !b.queueIsBusy.Load() {
 					b.Send(b.filters, &messages.VerdictsTaken{Request: m.Request})
 				}
 			case *messages.EvaluateFiltersResult:
-				if m.Taken != 0 && !b.queueIsBusy {
+				if m.Taken != 0 && !b.queueIsBusy.Load() {
 					b.Send(b.filters, &messages.VerdictsTaken{Request: m.Taken})
 				}
 			}
