@@ -132,8 +132,10 @@ func TestTheLogIsBoundedWhileACandidateIsDown(t *testing.T) {
 	back := c.startCounter("n3", logconformance.Options{Files: noFiles})
 	c.Until("it is back", back.restored.Load)
 	before := back.committed.Load()
-	nodes["n1"].write(10, func() {})
-	c.Until("it gets entries again", func() bool { return back.committed.Load() >= before+10 })
+	c.Until("it gets entries again", func() bool { // those that a second snapshot brings are not counted
+		nodes["n1"].write(1, func() {})
+		return back.committed.Load() >= before+10
+	})
 }
 
 // BenchmarkACandidateIsDown measures how fast entries are committed with all three nodes, and with two of them: with the retention of a
