@@ -10,7 +10,7 @@ import (
 
 	"lockstep/actors/conn"
 	"lockstep/actors/kit"
-	"lockstep/actors/luxi"
+	"lockstep/actors/luxi/call"
 	"lockstep/core/config"
 	"lockstep/core/config/model"
 	"lockstep/core/lock"
@@ -104,7 +104,7 @@ func newDaemon(n *node) *daemon {
 		Livelock:       livelock,
 		BootID:         n.machine.boot(),
 		Locks:          lock.Settings{Hierarchy: lock.Implied, BypassAfter: bypassAfter},
-		About:          luxi.About{PID: n.machine.lastPid},
+		About:          call.About{PID: n.machine.lastPid},
 		NewUUID:        w.newUUID,
 		Random:         w.randomOctets,
 		MaxStarts:      w.options.Starts,

@@ -25,7 +25,7 @@ import (
 	"lockstep/actors/jobs"
 	"lockstep/actors/kit"
 	"lockstep/actors/locks"
-	"lockstep/actors/luxi"
+	"lockstep/actors/luxi/call"
 	"lockstep/actors/opcodes"
 	"lockstep/actors/queue"
 	"lockstep/actors/queuecopy"
@@ -47,7 +47,7 @@ type Ports struct {
 	OnDecision func(took time.Duration)     // called with the duration of each decision of the scheduler; nil: not measured
 	Events     events.Feed                  // nil: no events are published
 	Cluster    *Cluster                     // nil: this node is not part of a cluster
-	Opcodes    luxi.OpcodeFiles             // nil: opcodes are not reloaded on request
+	Opcodes    call.OpcodeFiles             // nil: opcodes are not reloaded on request
 	// Daemons are the node daemons of a Ganeti cluster, which get the configuration. nil: there are none.
 	Daemons distributor.Daemons
 	// Inquiries asks those node daemons what only they know. nil: there are none.
@@ -78,7 +78,7 @@ type Settings struct {
 	Secrets func() []string
 	// Prepared is the state of the configuration that the start has read and checked; nil: none.
 	Prepared *configstore.Prepared
-	About    luxi.About
+	About    call.About
 	NewUUID  func() string // makes the ids of filter rules
 	// Random returns unpredictable octets: MAC addresses and DRBD secrets are made of them.
 	Random func(count int) []byte

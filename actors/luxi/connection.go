@@ -1,6 +1,7 @@
 package luxi
 
 import (
+	"encoding/json"
 	"errors"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -9,11 +10,13 @@ import (
 	"lockstep/actors/confdkey"
 	"lockstep/actors/conn"
 	"lockstep/actors/distributor"
-	"lockstep/actors/events"
 	"lockstep/actors/filters"
 	"lockstep/actors/inquirer"
 	"lockstep/actors/kit"
 	"lockstep/actors/locks"
+	"lockstep/actors/luxi/call"
+	"lockstep/actors/luxi/jobs"
+	"lockstep/actors/luxi/objects"
 	"lockstep/actors/opcodes"
 	"lockstep/actors/queuecopy"
 	"lockstep/actors/scheduler"
@@ -28,20 +31,20 @@ type connection struct {
 	config  Config
 	session *conn.Session
 	store   *store.Client
-	pending pendingEvents
-	origin  origin
-	current *call // the last request; ended if the client has its answer
+	jobs    *jobs.Client
+	current *call.Call // the last request; before the first one a call without method
 }
 
 // newConnection makes the actor of a connection. number is unique in its incarnation of the gateway.
 func newConnection(c Config, client conn.Conn, number uint32) *connection {
 	x := &connection{config: c, session: conn.NewSession(client, c.Env.Log()), store: store.NewClient(c.Store, number)}
-	x.current = &call{ended: true, pending: &x.pending, origin: &x.origin}
+	x.jobs = jobs.NewClient(&x.config)
+	x.current = &call.Call{Config: &x.config, Session: x.session, Store: x.store}
 	return x
 }
 
 func (c *connection) Receive(ctx actor.Context) {
-	if c.store.Handle(ctx) {
+	if c.store.Handle(ctx) || c.current.Receive(ctx) || c.jobs.Receive(ctx) {
 		return
 	}
 	switch m := ctx.Message().(type) {
@@ -51,7 +54,7 @@ func (c *connection) Receive(ctx actor.Context) {
 	case *conn.Received:
 		c.received(ctx, m)
 	case *conn.Refused:
-		c.refuse(ctx, m.Err)
+		c.current.Refuse(ctx, m.Err)
 	case *conn.Closed:
 		ctx.Stop(ctx.Self())
 	case *actor.Stopping:
@@ -60,7 +63,7 @@ func (c *connection) Receive(ctx actor.Context) {
 		c.queueStarted(ctx)
 	case *messages.LocksStarted:
 		c.session.Restarted(ctx, conn.CoreRestart)
-		c.repeatWait(ctx)
+		c.jobs.CoreStarted(ctx)
 	case *inquirer.Started:
 		c.session.Restarted(ctx, conn.InquirerRestart)
 	case *queuecopy.Started:
@@ -79,33 +82,8 @@ func (c *connection) Receive(ctx actor.Context) {
 		c.session.Answered(ctx, m.(conn.Answer))
 	case *messages.CheckSubmissionResult:
 		c.submissionLost(ctx, m)
-	case *messages.JobChanged:
-		if c.current.wait != nil {
-			c.current.wait.changed(ctx, m)
-		}
-	case *messages.JobStatesChanged:
-		c.pending.add(m)
-		c.current.eventsArrived(ctx)
-	case *events.EventPublished:
-		c.pending.addOther(m)
-		c.current.eventsArrived(ctx)
-	case *events.Gap:
-		c.pending.missed = true
-		c.current.eventsArrived(ctx)
-	case *proceed:
-		if c.session.IsOpen(m.request) {
-			c.current.next(ctx)
-		}
-	case *opcodesReloaded:
-		if c.session.IsOpen(m.request) {
-			c.current.reloaded(ctx, m)
-		}
 	case *opcodes.Changed:
 		c.config.Catalogue = m.Catalogue
-	case *conversationTimeout:
-		if c.session.IsOpen(m.request) {
-			c.current.timedOut(ctx)
-		}
 	case *messages.Drain:
 		c.drain(ctx)
 	default:
@@ -118,46 +96,37 @@ func (c *connection) received(ctx actor.Context, m *conn.Received) {
 	if !ok {
 		return
 	}
-	serve, known := methods[request.Method]
-	if !known {
-		c.refuse(ctx, errors.New("Unable to parse LUXI request method: Invalid string value for type LuxiReq: "+quote(request.Method)))
-		return
-	}
 	by := m.By
 	if m.Forwarded {
 		by = request.User
 	}
-	if m.Marker != "" {
-		c.origin.marker = m.Marker
-	}
-	c.current = &call{
-		pending: &c.pending,
-		origin:  &c.origin,
-		config:  &c.config,
-		session: c.session,
-		store:   c.store,
-		method:  request.Method,
-		by:      by,
-	}
-	if err := serve(c.current, ctx, request.Args); err != nil {
-		c.refuse(ctx, err)
+	c.current = &call.Call{Config: &c.config, Session: c.session, Store: c.store, Method: request.Method, By: by}
+	c.jobs.Comes(m.Marker)
+	known, err := c.serve(ctx, request.Args)
+	switch {
+	case !known:
+		text := "Unable to parse LUXI request method: Invalid string value for type LuxiReq: " + call.Quote(request.Method)
+		c.current.Refuse(ctx, errors.New(text))
+	case err != nil:
+		c.current.Refuse(ctx, err)
 	}
 }
 
-// refuse answers a frame that is not a valid request, and closes the connection.
-func (c *connection) refuse(ctx actor.Context, err error) {
-	c.current.end()
-	c.session.Refuse(ctx, err)
+// serve hands the current call to the package that has its method. known is false if there is no such method.
+func (c *connection) serve(ctx actor.Context, args []json.RawMessage) (known bool, err error) {
+	if serve, own := methods[c.current.Method]; own {
+		return true, serve(c.current, ctx, args)
+	}
+	if known, err = c.jobs.Serve(c.current, ctx, args); known {
+		return known, err
+	}
+	return objects.Serve(c.current, ctx, args)
 }
 
 // queueStarted handles a restart of the queue. The queue loses the question that it was handling, but none of its
 // mailbox. A submission is not sent again: the queue is asked whether it has the submission.
 func (c *connection) queueStarted(ctx actor.Context) {
-	if c.pending.subscribed {
-		ctx.Request(c.config.Queue, &messages.SubscribeAllJobs{})
-		c.pending.missed = true
-		c.current.eventsArrived(ctx)
-	}
+	c.jobs.QueueStarted(ctx)
 	if undecided := c.session.Restarted(ctx, conn.QueueRestart); undecided {
 		ctx.Request(c.config.Queue, &messages.CheckSubmission{Request: c.session.Number()})
 	}
@@ -167,20 +136,14 @@ func (c *connection) queueStarted(ctx actor.Context) {
 // jobs is unknown.
 func (c *connection) submissionLost(ctx actor.Context, m *messages.CheckSubmissionResult) {
 	if c.session.IsOpen(m.Request) {
-		c.current.fail(ctx, messages.GenericFailure("The queue has restarted while it had your "+c.current.method+
+		c.current.Fail(ctx, messages.GenericFailure("The queue has restarted while it had your "+c.current.Method+
 			" in hand: look at the list of jobs before you send it again"))
 	}
 }
 
-// drain ends an idle connection. The current request is answered first, within drainPatience if it waits for nodes. A client
+// drain ends an idle connection. The current request is answered first, soon if it waits for nodes. A client
 // that waits for a job gets the job's present state, and waits on in the next daemon.
 func (c *connection) drain(ctx actor.Context) {
 	c.session.Drain(ctx)
-	if c.current.wait != nil {
-		c.current.wait.expire(ctx)
-	}
-	if c.current.asksNodes && !c.current.ended {
-		c.current.setTimer(ctx, drainPatience)
-	}
-	c.current.eventsArrived(ctx)
+	c.current.Drain(ctx)
 }

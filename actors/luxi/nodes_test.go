@@ -8,6 +8,7 @@ import (
 	"lockstep/actors/conn/conntest"
 	"lockstep/actors/kittest"
 	"lockstep/actors/luxi"
+	"lockstep/actors/luxi/call"
 	"lockstep/core/opcode"
 	"lockstep/messages"
 )
@@ -25,7 +26,7 @@ func withNodes(t *testing.T, f func(t *testing.T, c *client, nodes *kittest.Prob
 
 func TestNodesOfACluster(t *testing.T) {
 	withNodes(t, func(t *testing.T, c *client, nodes *kittest.Probe) {
-		c.Call(luxi.NodesMethod, `[]`)
+		c.Call(call.NodesMethod, `[]`)
 		m := conntest.Asked[*messages.GetNodes](c.Client, nodes)
 		require.True(t, m.WithStates)
 		c.Tell(&messages.GetNodesResult{Request: m.Request, Self: "n1", Master: "n1", MasterAddress: "a", Members: []*messages.Member{{Name: "n1", Address: "a", Voter: true}}})
@@ -67,7 +68,7 @@ func TestCheckOfNodes(t *testing.T) {
 
 func TestADaemonWithoutACluster(t *testing.T) {
 	onBench(t, func(t *testing.T, _ *bench, c *client) {
-		c.Call(luxi.NodesMethod, `[]`)
+		c.Call(call.NodesMethod, `[]`)
 		require.JSONEq(t, `{"success":true,"result":{"self":"","master":"","master_address":"","nodes":[]}}`, c.Answer())
 		for method, args := range map[string]string{"LockstepNodeRemove": `["n2"]`, "LockstepNodePromote": `["n2"]`, "LockstepNodeCheck": `[false]`} {
 			c.Call(method, args)

@@ -10,7 +10,7 @@ import (
 
 	"lockstep/actors/clusterconfig"
 	"lockstep/actors/kittest"
-	"lockstep/actors/luxi"
+	"lockstep/actors/luxi/jobs"
 	"lockstep/actors/scheduler"
 	"lockstep/core/config/configtest"
 	"lockstep/core/job"
@@ -232,7 +232,7 @@ func (b *bench) explain(id int64) string {
 	require.Equal(b, uint64(9), a.Request)
 	require.Len(b, a.Jobs, 1)
 	require.Equal(b, id, a.Jobs[0].Id)
-	encoded, err := json.Marshal(luxi.Reasons(a.Jobs[0].Reasons))
+	encoded, err := json.Marshal(jobs.Reasons(a.Jobs[0].Reasons))
 	require.NoError(b, err)
 	return string(encoded)
 }

@@ -13,7 +13,7 @@ import (
 
 	"lockstep/actors/conn"
 	"lockstep/actors/kit"
-	"lockstep/actors/luxi"
+	"lockstep/actors/luxi/call"
 	"lockstep/messages"
 )
 
@@ -45,7 +45,7 @@ type Config struct {
 	Replicator *actor.PID // the replicator
 	Tunnels    Tunnels    // nil: clients are not forwarded
 	Name       string     // of this node
-	About      luxi.About
+	About      call.About
 }
 
 // Props makes the standby actor.

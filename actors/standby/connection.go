@@ -7,7 +7,7 @@ import (
 
 	"lockstep/actors/conn"
 	"lockstep/actors/kit"
-	"lockstep/actors/luxi"
+	"lockstep/actors/luxi/call"
 	"lockstep/core/wire"
 	"lockstep/messages"
 )
@@ -61,12 +61,12 @@ func (c *connection) received(ctx actor.Context, m *conn.Received) {
 		c.passOn(m)
 		return
 	}
-	call, ok := c.session.Decode(ctx, m)
+	request, ok := c.session.Decode(ctx, m)
 	switch {
 	case !ok:
-	case call.Method == luxi.NodesMethod:
+	case request.Method == call.NodesMethod:
 		c.ask(ctx, true, c.list)
-	case call.Method == ForwardMethod:
+	case request.Method == ForwardMethod:
 		c.ask(ctx, false, c.forward)
 	default:
 		c.ask(ctx, false, c.answerNotMaster)
@@ -91,7 +91,7 @@ func (c *connection) ask(ctx actor.Context, withStates bool, then func(actor.Con
 }
 
 func (c *connection) list(ctx actor.Context, n *messages.GetNodesResult) {
-	nodes := luxi.NodesOf(n)
+	nodes := call.NodesOf(n)
 	nodes.Console = c.config.About.ConsoleAddress()
 	c.session.Succeed(ctx, nodes)
 }

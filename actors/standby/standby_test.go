@@ -12,7 +12,7 @@ import (
 	"lockstep/actors/conn"
 	"lockstep/actors/conn/conntest"
 	"lockstep/actors/kittest"
-	"lockstep/actors/luxi"
+	"lockstep/actors/luxi/call"
 	"lockstep/actors/standby"
 	"lockstep/core/wire"
 	"lockstep/messages"
@@ -69,7 +69,7 @@ func (b *bench) connect() *conntest.Client { return conntest.Connect(b.T, b.Env,
 
 func request(c *conntest.Client, frame string) { c.Tell(&conn.Received{Frame: []byte(frame)}) }
 
-func call(method string) string { return `{"method": "` + method + `", "args": []}` }
+func frame(method string) string { return `{"method": "` + method + `", "args": []}` }
 
 // tell answers the question to the replicator and returns that question.
 func (b *bench) tell(n *messages.GetNodesResult) *messages.GetNodes {
@@ -92,14 +92,14 @@ func cluster(master string) *messages.GetNodesResult {
 func TestAClientLearnsTheMaster(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		c := b.connect()
-		request(c, call("QueryJobs"))
+		request(c, frame("QueryJobs"))
 		require.False(t, b.tell(cluster("n2")).WithStates)
 		require.JSONEq(t, `{"success": false, "result": ["NotMaster", ["This node, n1, is not the master of the cluster; n2 at 10.0.0.2:1 is", "n2", "10.0.0.2:1"]]}`, c.Last())
-		request(c, call("SubmitJob"))
+		request(c, frame("SubmitJob"))
 		b.tell(cluster(""))
 		require.Contains(t, c.Last(), "has found no other")
 		require.Contains(t, c.Last(), `"NotMaster"`)
-		request(c, call("SubmitJob"))
+		request(c, frame("SubmitJob"))
 		b.tell(cluster("n1"))
 		require.Contains(t, c.Last(), "has found no other", "it is to be the master, and is not yet")
 		require.False(t, c.Closed())
@@ -109,7 +109,7 @@ func TestAClientLearnsTheMaster(t *testing.T) {
 func TestTheNodesAreListedOnEveryNode(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		c := b.connect()
-		request(c, call(luxi.NodesMethod))
+		request(c, frame(call.NodesMethod))
 		n := cluster("n2")
 		n.States = []*messages.NodeState{{Name: "n1", Answers: true, Applied: 5, Voting: true}, {Name: "n2", Answers: true, Applied: 9, Voting: true}}
 		require.True(t, b.tell(n).WithStates)
@@ -123,7 +123,7 @@ func TestTheNodesAreListedOnEveryNode(t *testing.T) {
 func TestANodeWithoutMembersIsJoining(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		c := b.connect()
-		request(c, call(luxi.NodesMethod))
+		request(c, frame(call.NodesMethod))
 		b.tell(&messages.GetNodesResult{Self: "n3"})
 		require.JSONEq(t, `{"success": true, "result": {"self": "n3", "master": "", "master_address": "", "nodes": [
 			{"name": "n3", "address": "", "voter": false, "master": false, "answers": true, "applied": 0, "behind": 0, "error": "", "joining": true}]}}`, c.Last())
@@ -133,11 +133,11 @@ func TestANodeWithoutMembersIsJoining(t *testing.T) {
 func TestAClientIsForwardedToTheMaster(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		c := b.connect()
-		request(c, call(standby.ForwardMethod))
+		request(c, frame(standby.ForwardMethod))
 		b.tell(cluster("n2"))
 		require.Equal(t, []string{"10.0.0.2:1"}, b.tunnels.opened)
 		require.JSONEq(t, `{"success": true, "result": null}`, c.Last())
-		request(c, call("QueryJobs"))
+		request(c, frame("QueryJobs"))
 		request(c, "not even a request")
 		const forged = `{"by": "uid=0(root)", "method": "QueryJobs", "args": []}`
 		c.Tell(&conn.Received{Frame: []byte(forged), By: "uid=1000(ada), pid=7"})
@@ -161,12 +161,12 @@ func TestATunnelAnswersAndEnds(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		carried := func() *conntest.Client {
 			c := b.connect()
-			request(c, call(standby.ForwardMethod))
+			request(c, frame(standby.ForwardMethod))
 			b.tell(cluster("n2"))
 			return c
 		}
 		c := carried()
-		request(c, call("QueryJobs"))
+		request(c, frame("QueryJobs"))
 		b.Send(b.tunnels.to[0], &standby.TunnelAnswer{Frame: []byte("jobs")})
 		b.Settle()
 		require.Equal(t, "jobs", c.Last())
@@ -190,10 +190,10 @@ func TestWithoutAMasterNoClientIsForwarded(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		for _, master := range []string{"", "n1"} {
 			c := b.connect()
-			request(c, call(standby.ForwardMethod))
+			request(c, frame(standby.ForwardMethod))
 			b.tell(cluster(master))
 			require.Contains(t, c.Last(), `"NotMaster"`)
-			request(c, call("QueryJobs"))
+			request(c, frame("QueryJobs"))
 			b.tell(cluster("n2"))
 			require.Len(t, c.Conn.Answers(), 2, "it is served here still")
 		}
@@ -205,9 +205,9 @@ func TestWithoutAMasterNoClientIsForwarded(t *testing.T) {
 func TestANewMasterClosesTheConnections(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		here, carried := b.connect(), b.connect()
-		request(carried, call(standby.ForwardMethod))
+		request(carried, frame(standby.ForwardMethod))
 		b.tell(cluster("n2"))
-		request(here, call("QueryJobs"))
+		request(here, frame("QueryJobs"))
 		b.Send(b.standby, &messages.BecomeMaster{Term: 1})
 		b.Settle()
 		require.Equal(t, 1, here.Conn.Closes())
@@ -236,7 +236,7 @@ func TestOnlyTheOpenQuestionIsAnswered(t *testing.T) {
 	onBench(t, func(t *testing.T, b *bench) {
 		c := b.connect()
 		c.Tell(cluster("n2"))
-		request(c, call("QueryJobs"))
+		request(c, frame("QueryJobs"))
 		_, from := kittest.ExpectFrom[*messages.GetNodes](b.nodes)
 		other := cluster("n2")
 		other.Request = 9
@@ -253,7 +253,7 @@ func TestAConnectionThatCrashesIsClosed(t *testing.T) {
 		b.Crash(c.Conn.Server())
 		require.Equal(t, 1, c.Conn.Closes())
 		require.False(t, other.Closed())
-		request(other, call("QueryJobs"))
+		request(other, frame("QueryJobs"))
 		b.tell(cluster("n2"))
 		require.Len(t, other.Conn.Answers(), 1)
 		client := b.Probe("client")

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"lockstep/actors/luxi"
+	"lockstep/actors/luxi/call"
 	"lockstep/core/answer"
 	"lockstep/persistence"
 )
@@ -114,5 +114,5 @@ func (d *daemon) listNodes() (list answer.Nodes, err error) {
 		return list, err
 	}
 	defer c.close()
-	return list, c.call(&list, luxi.NodesMethod)
+	return list, c.call(&list, call.NodesMethod)
 }

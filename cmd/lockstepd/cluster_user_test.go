@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/luxi"
+	"lockstep/actors/luxi/call"
 	"lockstep/actors/standby"
 	"lockstep/core/answer"
 	"lockstep/core/job"
@@ -183,7 +183,7 @@ func (u *user) awaitStatus(id int64, wanted ...string) {
 // list asks a node, whatever its role is, for all nodes.
 func (m *member) list() (answer.Nodes, error) {
 	var nodes answer.Nodes
-	return nodes, m.direct(luxi.NodesMethod, &nodes)
+	return nodes, m.direct(call.NodesMethod, &nodes)
 }
 
 // direct sends the request to this node only.

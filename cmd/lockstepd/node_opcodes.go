@@ -15,10 +15,10 @@ import (
 // reloadTimeout is how long a node may take to read its declared opcodes.
 const reloadTimeout = 20 * time.Second
 
-// nodeOpcodes reloads the opcodes of all nodes of a cluster. It is luxi.OpcodeFiles of the master.
+// nodeOpcodes reloads the opcodes of all nodes of a cluster. It is call.OpcodeFiles of the master.
 type nodeOpcodes struct{ node *node }
 
-// Reload is part of luxi.OpcodeFiles. A node with a mistake in its files, and a node that does not answer, is reported
+// Reload is part of call.OpcodeFiles. A node with a mistake in its files, and a node that does not answer, is reported
 // beside the others.
 func (o nodeOpcodes) Reload(done func(answer.OpcodesReloaded, error)) {
 	go func() {

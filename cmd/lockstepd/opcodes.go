@@ -21,13 +21,13 @@ func loadCatalogue(c Config) (*opcode.Catalogue, error) {
 }
 
 // reloadRequests are requests to reload the opcodes of this daemon: what to call with the number of declared opcodes. It is
-// luxi.OpcodeFiles of a daemon without a cluster.
+// call.OpcodeFiles of a daemon without a cluster.
 type reloadRequests chan func(declared int, err error)
 
 // reloadsWaiting bounds the requests that wait for a reload.
 const reloadsWaiting = 16
 
-// Reload is part of luxi.OpcodeFiles.
+// Reload is part of call.OpcodeFiles.
 func (r reloadRequests) Reload(done func(answer.OpcodesReloaded, error)) {
 	r.request(func(declared int, err error) { done(answer.OpcodesReloaded{Declared: declared}, err) })
 }

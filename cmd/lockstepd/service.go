@@ -9,7 +9,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/kit"
-	"lockstep/actors/luxi"
+	"lockstep/actors/luxi/call"
 	"lockstep/cmd/internal/buildinfo"
 	"lockstep/core/lock"
 	"lockstep/core/opcode"
@@ -111,7 +111,7 @@ func (d *service) loadSettings(livelock string) error {
 		Catalogue:   catalogue,
 		Secrets:     func() []string { return d.catalogue.Load().SecretNames() },
 		Limits:      c.Limits,
-		About: luxi.About{
+		About: call.About{
 			Version:             buildinfo.Read().Short(),
 			DataDir:             c.DataDir,
 			PID:                 os.Getpid(),

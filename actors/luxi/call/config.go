@@ -1,0 +1,86 @@
+package call
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/kit"
+	"lockstep/core/answer"
+	"lockstep/core/opcode"
+)
+
+// Config is what the gateway needs.
+type Config struct {
+	Env           *kit.Env
+	Queue         *actor.PID
+	Jobs          *actor.PID
+	Store         *actor.PID
+	Locks         *actor.PID
+	Events        *actor.PID // of locks and filter rules; nil: there are none
+	Scheduler     *actor.PID
+	Filters       *actor.PID
+	ClusterConfig *actor.PID
+	Catalogue     *opcode.Catalogue // until opcodes.Changed brings another one
+	NewUUID       func() string     // for filter rules
+	About         About
+
+	OpcodeFiles OpcodeFiles // nil: opcodes cannot be reloaded
+
+	Leads      func() bool // see conn.Leased
+	Replicator *actor.PID  // the replicator; nil: the daemon belongs to no cluster of several nodes
+	// Distributor sends the configuration to the nodes of a Ganeti cluster; nil: there are none.
+	Distributor *actor.PID
+	// Inquirer asks node daemons what only they know; nil: there are none.
+	Inquirer *actor.PID
+	// Copier sends the queue to the master candidates of a Ganeti cluster; nil: there are none.
+	QueueCopy *actor.PID
+	// AwaitCopies: an answer waits until candidates have the copies of what it reports, see queuecopy.Await.
+	AwaitCopies bool
+	// SliceWork is the work of a connection's actor between two messages, in steps of about 20 ns; 0: 250,000.
+	SliceWork int
+	// ConfdKeys is the actor of package confdkey; nil in a Ganeti cluster.
+	ConfdKey *actor.PID
+	// Sessions is the actor of package sessions; nil: there is no console.
+	Sessions *actor.PID
+}
+
+// About is what a client can learn of the daemon itself.
+type About struct {
+	Version string
+	DataDir string
+	PID     int
+	Started time.Time
+	// Console returns the address of this node's console, as "http://127.0.0.1:5080/ui/"; "" while there is none. It may be
+	// called on any goroutine. nil: there is none.
+	Console func() string
+	// Monitor is the same for the address of this node's MonD, as "http://127.0.0.1:1815".
+	Monitor func() string
+	// ArchiveAfter is what the daemon's options say of ended jobs; the setting overrides it. 0: they stay in the queue.
+	ArchiveAfter time.Duration
+	// RemoveArchivedAfter is what the daemon's options say of archived jobs; the setting overrides it. 0: they stay.
+	RemoveArchivedAfter time.Duration
+}
+
+// ConsoleAddress is the address of this node's console; empty: there is none.
+func (a About) ConsoleAddress() string {
+	if a.Console == nil {
+		return ""
+	}
+	return a.Console()
+}
+
+// MonitorAddress is the address of this node's MonD; empty: there is none.
+func (a About) MonitorAddress() string {
+	if a.Monitor == nil {
+		return ""
+	}
+	return a.Monitor()
+}
+
+// OpcodeFiles are the files that declare opcodes.
+type OpcodeFiles interface {
+	// Reload reads the files again and puts the catalogue in force, in a cluster on all nodes. It does not block; done is
+	// called once, on any goroutine. After an error the former catalogue stays in force.
+	Reload(done func(answer.OpcodesReloaded, error))
+}

@@ -1,0 +1,44 @@
+package jobs
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"lockstep/core/answer"
+	"lockstep/core/opcode"
+	"lockstep/messages"
+)
+
+func TestDraftErrorsNameTheirPlace(t *testing.T) {
+	good, bad := json.RawMessage(`{"OP_ID":"OP_TEST_DELAY","duration":1}`), json.RawMessage(`{"OP_ID":"OP_NO_SUCH"}`)
+	catalogue := opcode.Builtin()
+	for _, c := range []struct {
+		jobs  [][]json.RawMessage
+		place string // "": none
+	}{
+		{[][]json.RawMessage{{bad}}, ""},
+		{[][]json.RawMessage{{good, bad}}, ", in opcode 2 of 2"},
+		{[][]json.RawMessage{{good}, {bad}}, ", in job 2 of 2"},
+		{[][]json.RawMessage{{good}, {good, bad}}, ", in opcode 2 of 2, in job 2 of 2"},
+	} {
+		_, alone := draftJob(catalogue, []json.RawMessage{bad})
+		require.Error(t, alone)
+		_, err := draftJobs(catalogue, c.jobs)
+		require.EqualError(t, err, alone.Error()+c.place)
+	}
+	drafts, err := draftJobs(catalogue, [][]json.RawMessage{{good}, {good, good}})
+	require.NoError(t, err)
+	require.Len(t, drafts[1].Ops, 2)
+}
+
+func TestTheSchedulersReasonComesBeforeAWaitForLocks(t *testing.T) {
+	slots := []*messages.Reason{{Kind: &messages.Reason_Slots{Slots: &messages.SlotsReason{Slots: 2, Running: 2}}}}
+	wait := func(id int64, lock string) answer.LockWait {
+		return answer.LockWait{Owner: answer.LockOwner{Who: answer.Principal{Job: id}},
+			Blockers: []answer.LockOwner{{Who: answer.Principal{Job: 9}}}, Locks: [][]string{{lock}}}
+	}
+	require.Equal(t, []answer.PendingReason{{ID: 1, Text: "no free slot (2 of 2)"}, {ID: 2, Text: "waits for node/n2, which job 9 has"}, {ID: 3}},
+		pendingReasons([]*messages.JobExplanation{{Id: 1, Reasons: slots}, {Id: 2}, {Id: 3}}, []answer.LockWait{wait(1, "node/n1"), wait(2, "node/n2")}))
+}

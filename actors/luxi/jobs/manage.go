@@ -1,0 +1,133 @@
+package jobs
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/luxi/call"
+	"lockstep/core/queuecopy"
+	"lockstep/core/wire"
+	"lockstep/messages"
+)
+
+// Range of the priority that a client can give to a job after its submission (queue.md 7). -20 is the most urgent.
+const (
+	priorityMin = -20
+	priorityMax = 19
+)
+
+// cancelJob takes [id, kill], and [id] from old clients.
+func cancelJob(c *request, ctx actor.Context, args []json.RawMessage) error {
+	var id jobID
+	kill := false
+	into := []any{&id, &kill}
+	if len(args) == 1 {
+		into = into[:1]
+	}
+	if err := wire.Arguments(args, into...); err != nil {
+		return fmt.Errorf("CancelJob: %w", err)
+	}
+	kind := messages.OrderJob_CANCEL
+	if kill {
+		kind = messages.OrderJob_KILL
+	}
+	orderJob(c, ctx, int64(id), func(number uint64) any {
+		return &messages.OrderJob{Request: number, Id: int64(id), Kind: kind, By: c.By}
+	})
+	return nil
+}
+
+// changeJobPriority takes [id, priority].
+func changeJobPriority(c *request, ctx actor.Context, args []json.RawMessage) error {
+	var id jobID
+	var priority int
+	if err := wire.Arguments(args, &id, &priority); err != nil {
+		return fmt.Errorf("ChangeJobPriority: %w", err)
+	}
+	if priority < priorityMin || priority > priorityMax {
+		c.Succeed(ctx, [2]any{false, fmt.Sprintf("Priority %d is not between %d and %d", priority, priorityMin, priorityMax)})
+		return nil
+	}
+	orderJob(c, ctx, int64(id), func(number uint64) any {
+		return &messages.OrderJob{Request: number, Id: int64(id), Kind: messages.OrderJob_SET_PRIORITY, Priority: int32(priority)}
+	})
+	return nil
+}
+
+// lockstepHoldJob takes [id, hold]: with hold the job begins no opcode until a call without it.
+func lockstepHoldJob(c *request, ctx actor.Context, args []json.RawMessage) error {
+	var id jobID
+	var hold bool
+	if err := wire.Arguments(args, &id, &hold); err != nil {
+		return fmt.Errorf("LockstepHoldJob: %w", err)
+	}
+	kind := messages.OrderJob_RELEASE
+	if hold {
+		kind = messages.OrderJob_HOLD
+	}
+	orderJob(c, ctx, int64(id), func(number uint64) any {
+		return &messages.OrderJob{Request: number, Id: int64(id), Kind: kind, By: c.By}
+	})
+	return nil
+}
+
+// orderJob sends a client order. The answer is [done, text]. Sent twice, it does no harm: the second answer reports
+// what the first order has done.
+func orderJob(c *request, ctx actor.Context, id int64, order func(number uint64) any) {
+	call.Ask(c.Call, ctx, c.ToQueue(order), func(ctx actor.Context, a *messages.OrderJobResult) {
+		c.SucceedCopied(ctx, [2]any{a.Done, a.Text}, queuecopy.Unit(id))
+	})
+}
+
+// archiveJob takes [id]. The answer is whether the job was archived.
+func archiveJob(c *request, ctx actor.Context, args []json.RawMessage) error {
+	var id jobID
+	if err := wire.Arguments(args, &id); err != nil {
+		return fmt.Errorf("ArchiveJob: %w", err)
+	}
+	if id == 0 {
+		c.Succeed(ctx, false) // no job has id 0, and the queue takes it for all jobs of some age
+		return nil
+	}
+	archive(c, ctx, &messages.ArchiveJobs{Id: int64(id)}, func(a *messages.ArchiveJobsResult) any { return a.Archived > 0 })
+	return nil
+}
+
+// autoArchiveJobs takes [age, timeout], both in seconds; a negative age means all final jobs (queue.md 4.9). The answer
+// is [archived, remaining].
+func autoArchiveJobs(c *request, ctx actor.Context, args []json.RawMessage) error {
+	var age, timeout int64
+	if err := wire.Arguments(args, &age, &timeout); err != nil {
+		return fmt.Errorf("AutoArchiveJobs: %w", err)
+	}
+	archive(c, ctx, &messages.ArchiveJobs{AgeS: age, TimeoutS: timeout},
+		func(a *messages.ArchiveJobsResult) any { return [2]int64{a.Archived, a.Remaining} })
+	return nil
+}
+
+func archive(c *request, ctx actor.Context, m *messages.ArchiveJobs, result func(*messages.ArchiveJobsResult) any) {
+	q := c.ToQueue(func(number uint64) any {
+		return &messages.ArchiveJobs{Request: number, Id: m.Id, AgeS: m.AgeS, TimeoutS: m.TimeoutS}
+	})
+	call.Ask(c.Call, ctx, q, func(ctx actor.Context, a *messages.ArchiveJobsResult) {
+		if a.Failure != nil {
+			c.Fail(ctx, &messages.Failure{Class: a.Failure.Class,
+				Text: fmt.Sprintf("%d jobs were archived; of the others, the first could not be: %s", a.Archived, a.Failure.Text)})
+			return
+		}
+		c.Succeed(ctx, result(a))
+	})
+}
+
+// setDrainFlag takes [drained]. A drained queue refuses submissions.
+func setDrainFlag(c *request, ctx actor.Context, args []json.RawMessage) error {
+	var drained bool
+	if err := wire.Arguments(args, &drained); err != nil {
+		return fmt.Errorf("SetDrainFlag: %w", err)
+	}
+	call.AskFallible(c.Call, ctx, c.ToQueue(func(number uint64) any { return &messages.SetDrain{Request: number, Drained: drained} }),
+		func(ctx actor.Context, _ *messages.SetDrainResult) { c.SucceedCopied(ctx, true, queuecopy.Drain) })
+	return nil
+}
