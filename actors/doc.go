@@ -1,5 +1,7 @@
 // Package actors has the actors of lockstep, one thin actor in each folder. The packages
-// below core make their decisions.
+// below core make their decisions. Actors that own the configuration in one of its forms are
+// below config: in force, on the disk, as ssconf files, as findings, on other nodes, for
+// queries.
 //
 //	actor      owns                                    takes requests from      sends
 //	store      all files below the data directory      queue, job actors,       answers only

@@ -14,7 +14,8 @@ import (
 
 // TestActorNames checks that an actor of the tree has one name: that of its folder is the name of its package, of its struct and of its
 // kind in logs and metrics, of its place in the tree, of the constant with its address, of each field of a Config that has its PID, and of
-// its row in actors/doc.go. Fields and constants may have capitals in their middle (ConfdKey).
+// its row in actors/doc.go. The folder is in actors, or in actors/config if the actor owns the configuration in one of its forms. Fields
+// and constants may have capitals in their middle (ConfdKey).
 func TestActorNames(t *testing.T) {
 	actors := actorsOfTree(t)
 	require.Contains(t, actors, "clusterconfig")
@@ -25,7 +26,7 @@ func TestActorNames(t *testing.T) {
 		require.Contains(t, string(doc), "\n//\t"+name+" ", "actors/doc.go has no row for %s", name)
 	}
 	for _, s := range sources(t, "actors") {
-		folder, below, _ := strings.Cut(strings.TrimPrefix(path.Dir(s.path), "actors/"), "/")
+		folder, below, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(path.Dir(s.path), "actors/"), "config/"), "/")
 		if !actors[folder] {
 			continue
 		}

@@ -1,7 +1,7 @@
 package sim
 
 import (
-	"lockstep/actors/clusterconfig"
+	"lockstep/actors/config/clusterconfig"
 	"lockstep/core/config/reserve"
 	"lockstep/core/lock"
 	"lockstep/sim/kernel"

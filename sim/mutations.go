@@ -13,8 +13,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"lockstep/actors/clusterconfig"
-	"lockstep/actors/configstore"
+	"lockstep/actors/config/clusterconfig"
+	"lockstep/actors/config/configstore"
 	"lockstep/actors/jobs"
 	"lockstep/actors/locks"
 	"lockstep/actors/sessions"

@@ -9,10 +9,10 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"lockstep/actors/clusterconfig"
-	"lockstep/actors/configstore"
+	"lockstep/actors/config/clusterconfig"
+	"lockstep/actors/config/configstore"
+	"lockstep/actors/config/ssconf"
 	"lockstep/actors/locks"
-	"lockstep/actors/ssconf"
 	"lockstep/core/config/calls"
 	"lockstep/core/filter"
 	"lockstep/core/lock"

@@ -6,10 +6,10 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/configstore"
+	"lockstep/actors/config/configstore"
+	"lockstep/actors/config/ssconf"
 	"lockstep/actors/kit"
 	"lockstep/actors/replicator"
-	"lockstep/actors/ssconf"
 	"lockstep/actors/standby"
 	"lockstep/actors/store"
 	"lockstep/core/config"

@@ -16,10 +16,10 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/clusterconfig"
-	"lockstep/actors/confd"
-	"lockstep/actors/configstore"
-	"lockstep/actors/distributor"
+	"lockstep/actors/config/clusterconfig"
+	"lockstep/actors/config/confd"
+	"lockstep/actors/config/configstore"
+	"lockstep/actors/config/distributor"
 	"lockstep/actors/events"
 	"lockstep/actors/inquirer"
 	"lockstep/actors/jobs"

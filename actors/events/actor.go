@@ -19,7 +19,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/clusterconfig"
+	"lockstep/actors/config/clusterconfig"
 	"lockstep/actors/kit"
 	"lockstep/actors/locks"
 	"lockstep/core/answer"

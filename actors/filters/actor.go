@@ -26,7 +26,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/clusterconfig"
+	"lockstep/actors/config/clusterconfig"
 	"lockstep/actors/conn"
 	"lockstep/actors/kit"
 	"lockstep/actors/opcodes"

@@ -6,10 +6,10 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/clusterconfig"
 	"lockstep/actors/confdkey"
+	"lockstep/actors/config/clusterconfig"
+	"lockstep/actors/config/distributor"
 	"lockstep/actors/conn"
-	"lockstep/actors/distributor"
 	"lockstep/actors/filters"
 	"lockstep/actors/inquirer"
 	"lockstep/actors/kit"

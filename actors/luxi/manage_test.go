@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/clusterconfig"
+	"lockstep/actors/config/clusterconfig"
 	"lockstep/core/job"
 	"lockstep/messages"
 )

@@ -15,8 +15,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/configstore"
-	"lockstep/actors/distributor"
+	"lockstep/actors/config/configstore"
+	"lockstep/actors/config/distributor"
 	"lockstep/actors/kit"
 	"lockstep/actors/locks"
 	"lockstep/actors/replicator"

@@ -11,8 +11,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/configstore"
-	"lockstep/actors/distributor"
+	"lockstep/actors/config/configstore"
+	"lockstep/actors/config/distributor"
 	"lockstep/actors/kittest"
 	"lockstep/actors/locks"
 	"lockstep/actors/monitor"

@@ -3,8 +3,8 @@ package monitor
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/configstore"
-	"lockstep/actors/distributor"
+	"lockstep/actors/config/configstore"
+	"lockstep/actors/config/distributor"
 	"lockstep/actors/locks"
 	"lockstep/actors/replicator"
 	"lockstep/core/config/model"

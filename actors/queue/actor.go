@@ -21,7 +21,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/clusterconfig"
+	"lockstep/actors/config/clusterconfig"
 	"lockstep/actors/kit"
 	"lockstep/actors/opcodes"
 	"lockstep/actors/store"

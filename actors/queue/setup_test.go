@@ -6,7 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/clusterconfig"
+	"lockstep/actors/config/clusterconfig"
 	"lockstep/actors/kittest"
 	"lockstep/actors/queue"
 	"lockstep/core/config/configtest"

@@ -20,7 +20,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/configstore"
+	"lockstep/actors/config/configstore"
 	"lockstep/actors/kit"
 	"lockstep/actors/store"
 	"lockstep/core/replication"

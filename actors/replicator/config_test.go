@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/configstore"
+	"lockstep/actors/config/configstore"
 	"lockstep/actors/kittest"
 	"lockstep/core/config/journal"
 	"lockstep/core/config/model"

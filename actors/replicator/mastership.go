@@ -7,7 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/configstore"
+	"lockstep/actors/config/configstore"
 	"lockstep/core/paths"
 	"lockstep/core/replication"
 	"lockstep/messages"

@@ -24,7 +24,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/clusterconfig"
+	"lockstep/actors/config/clusterconfig"
 	"lockstep/actors/kit"
 	"lockstep/actors/locks"
 	"lockstep/actors/opcodes"

@@ -3,7 +3,7 @@ package wconfd
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/clusterconfig"
+	"lockstep/actors/config/clusterconfig"
 	"lockstep/actors/conn"
 	"lockstep/actors/kit"
 	"lockstep/actors/locks"

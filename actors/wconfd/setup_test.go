@@ -11,8 +11,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/clusterconfig"
-	"lockstep/actors/configstore/configstoretest"
+	"lockstep/actors/config/clusterconfig"
+	"lockstep/actors/config/configstore/configstoretest"
 	"lockstep/actors/conn/conntest"
 	"lockstep/actors/kittest"
 	"lockstep/actors/locks"

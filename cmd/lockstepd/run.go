@@ -19,8 +19,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/clusterconfig"
-	"lockstep/actors/configstore"
+	"lockstep/actors/config/clusterconfig"
+	"lockstep/actors/config/configstore"
 	"lockstep/actors/kit"
 	"lockstep/cmd/internal/places"
 	"lockstep/core/config"

@@ -3,7 +3,7 @@
 //
 // A Responder turns a datagram into an answer or into silence. It needs the keys (Keys), the time, and a configuration (Snapshot).
 // Secrets of the configuration are never in an answer. The package is pure: sockets are package edge/confd, and the snapshot is
-// kept by the actor of package actors/confd.
+// kept by the actor of package actors/config/confd.
 package confd
 
 // Limits of datagrams in bytes (confd.md 2).

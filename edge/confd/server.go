@@ -1,6 +1,6 @@
 // Package confd is the UDP server of queries about the configuration, and a client of such servers (confd.md).
 //
-// It owns the socket, the keys that are valid, and the counters of packets. The actor of package actors/confd gives it each
+// It owns the socket, the keys that are valid, and the counters of packets. The actor of package actors/config/confd gives it each
 // configuration (Server.Use); the answers are made by core/confd. It reads the keys from their files, waits for them, and takes new
 // ones while it runs. A packet without a valid signature gets no answer and leaves nothing behind but a count.
 //

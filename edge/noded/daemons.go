@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"lockstep/actors/distributor"
+	"lockstep/actors/config/distributor"
 	"lockstep/core/distribution"
 	"lockstep/core/noded"
 )

@@ -12,7 +12,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/distributor"
+	"lockstep/actors/config/distributor"
 	"lockstep/actors/kit"
 	"lockstep/core/config/model"
 	"lockstep/core/distribution"

@@ -7,8 +7,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/config/distributor"
 	"lockstep/actors/conn"
-	"lockstep/actors/distributor"
 	"lockstep/actors/luxi/call"
 	"lockstep/core/answer"
 	"lockstep/core/distribution"

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lockstep/actors/configstore"
+	"lockstep/actors/config/configstore"
 	"lockstep/cmd/internal/accounts"
 	"lockstep/cmd/internal/opcodefiles"
 	"lockstep/cmd/lockstep/internal/cli"

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"lockstep/actors/configstore"
+	"lockstep/actors/config/configstore"
 	"lockstep/core/job"
 	"lockstep/core/opcode"
 	"lockstep/core/paths"
