@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/ownership"
 	"lockstep/core/paths"
 	"lockstep/edge/peer"
@@ -157,7 +158,7 @@ func TestClusterNodeWithAnOlderQueue(t *testing.T) {
 // The only node of a cluster has no other to take a copy from. Its operator may go on with the older queue.
 func TestTheOnlyNodeWithAnOlderQueue(t *testing.T) {
 	dir := t.TempDir()
-	c := Config{DataDir: filepath.Join(dir, "lib")}
+	c := settings.Config{DataDir: filepath.Join(dir, "lib")}
 	require.NoError(t, persistence.MakeDirs(c.DataDir, filepath.Join(dir, "run"), filepath.Join(dir, "log"), ownership.Rules{}))
 	require.NoError(t, os.MkdirAll(filepath.Join(c.DataDir, raftDirName, "wal"), 0o700))
 	files, err := persistence.OpenFiles(c.DataDir, ownership.Rules{})

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"lockstep/cmd/lockstepd/internal/settings"
 )
 
 //go:embed examples
@@ -16,7 +18,7 @@ var examples embed.FS
 // writeExamples creates, at the first start, the directory of declared opcodes and the users file
 // of the remote API, with comments only: an operator finds there where they belong. It keeps
 // existing files. After a crash in between an example is missing, which does no harm.
-func writeExamples(c Config) error {
+func writeExamples(c settings.Config) error {
 	for name, path := range map[string]string{
 		"drain.yaml.example": filepath.Join(c.OpcodesDir, "drain.yaml.example"),
 		"users":              c.Rapi.Users,

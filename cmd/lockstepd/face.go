@@ -12,6 +12,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sirupsen/logrus"
+
+	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/config"
 	"lockstep/core/ownership"
 )
@@ -42,19 +45,27 @@ type face struct {
 	mayForce bool   // has --force-node
 	listens  facePort
 	// owners are the rules for its files; nil: those of Ganeti's data directory.
-	owners func(c Config) (ownership.Rules, error)
+	owners func(c settings.Config) (ownership.Rules, error)
 	// run runs the daemon until stop ends. It calls ready when clients can connect.
-	run func(stop context.Context, c Config, o faceOptions, ready func()) error
+	run func(stop context.Context, c settings.Config, o faceOptions, ready func()) error
 }
 
 // faceOptions are the options of Ganeti's daemons.
 type faceOptions struct {
 	foreground, debug, noUserChecks bool
 	syslog                          string // syslogNo, syslogYes or syslogOnly
+	output                          *syslogOutput
 	noVoting, yesDoIt, forceNode    bool
 	help, version, completion       bool
 	listen                          listenOptions
 	rapi                            rapiOptions
+}
+
+// newLog returns the log of the daemon.
+func (o *faceOptions) newLog(c settings.Config) *logrus.Logger {
+	log := c.NewLog()
+	o.output.apply(log)
+	return log
 }
 
 // Exit codes of Ganeti's daemons.
@@ -148,16 +159,16 @@ func dashed(name string) string {
 func (f face) start(o faceOptions, stderr io.Writer) error {
 	c, err := faceConfig(o)
 	if err == nil && f.owners != nil {
-		c.owners, err = f.owners(c)
+		c.Owners, err = f.owners(c)
 	}
 	if err == nil {
-		c.syslog, err = openSyslog(o.syslog, "")
+		o.output, err = openSyslog(o.syslog, "")
 	}
 	if err != nil {
 		return err
 	}
 	self := ownName()
-	c.Ganeti.node = self
+	c.Ganeti.Node = self
 	if isDaemonProcess() {
 		return f.runDaemon(c, o)
 	}
@@ -184,11 +195,11 @@ func (f face) start(o faceOptions, stderr io.Writer) error {
 }
 
 // checkUser returns an error unless the process has the user of Ganeti's daemons.
-func (f face) checkUser(c Config, o faceOptions) error {
+func (f face) checkUser(c settings.Config, o faceOptions) error {
 	if o.noUserChecks {
 		return nil
 	}
-	for _, owner := range c.owners.UIDs() {
+	for _, owner := range c.Owners.UIDs() {
 		if uid := os.Geteuid(); uid != owner {
 			return fmt.Errorf("%s started using wrong user ID (%d), expected %d", f.name, uid, owner)
 		}
@@ -200,18 +211,18 @@ func (f face) checkUser(c Config, o faceOptions) error {
 const faceSettingsFile = "/etc/ganeti/lockstep.yaml"
 
 // faceConfig are the settings: Ganeti's directories, below GANETI_ROOTDIR if that is set, as for Ganeti's programs.
-func faceConfig(o faceOptions) (Config, error) {
+func faceConfig(o faceOptions) (settings.Config, error) {
 	root := os.Getenv("GANETI_ROOTDIR")
-	args := []string{"--ganeti", "--data-dir", filepath.Join("/", root, ganetiDataDir), "--run-dir", filepath.Join("/", root, ganetiRunDir),
-		"--log-dir", filepath.Join("/", root, ganetiLogDir)}
+	args := []string{"--ganeti", "--data-dir", filepath.Join("/", root, settings.GanetiDataDir), "--run-dir", filepath.Join("/", root, settings.GanetiRunDir),
+		"--log-dir", filepath.Join("/", root, settings.GanetiLogDir)}
 	if o.debug {
 		args = append(args, "--log-level", "debug", "--ganeti-debug")
 	}
-	settings := filepath.Join("/", root, faceSettingsFile)
-	if _, err := os.Stat(settings); err == nil {
-		args = append(args, "--config", settings)
+	file := filepath.Join("/", root, faceSettingsFile)
+	if _, err := os.Stat(file); err == nil {
+		args = append(args, "--config", file)
 	} else if !errors.Is(err, fs.ErrNotExist) {
-		return Config{}, err
+		return settings.Config{}, err
 	}
-	return parseConfig(args, io.Discard)
+	return settings.Parse(args, io.Discard)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/ownership"
 	"lockstep/edge/attach"
 	"lockstep/edge/socket"
@@ -24,9 +25,9 @@ const (
 )
 
 // runLuxid is ganeti-luxid: it owns the queue's socket, and ganeti-wconfd serves the queue while this process lives.
-func runLuxid(stop context.Context, c Config, _ faceOptions, ready func()) error {
-	log := newLog(c)
-	listener, err := socket.ListenUnix(persistence.SocketPath(c.RunDir, persistence.LuxiSocket), c.owners.Of(ownership.LuxiSocket))
+func runLuxid(stop context.Context, c settings.Config, o faceOptions, ready func()) error {
+	log := o.newLog(c)
+	listener, err := socket.ListenUnix(persistence.SocketPath(c.RunDir, persistence.LuxiSocket), c.Owners.Of(ownership.LuxiSocket))
 	if err != nil {
 		return err
 	}

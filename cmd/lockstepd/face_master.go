@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/config/journal"
 	"lockstep/core/config/model"
 	corenoded "lockstep/core/noded"
@@ -44,7 +45,7 @@ func ownName() string {
 }
 
 // checkMaster returns errNotMaster unless ssconf names this node as the master.
-func checkMaster(c Config, self string) error {
+func checkMaster(c settings.Config, self string) error {
 	content, err := os.ReadFile(filepath.Join(c.DataDir, paths.SsconfPrefix+"master_node"))
 	if err != nil {
 		return fmt.Errorf("the name of the master: %w", err)
@@ -56,7 +57,7 @@ func checkMaster(c Config, self string) error {
 }
 
 // readConfiguration reads config.data.
-func readConfiguration(c Config) (*model.Config, error) {
+func readConfiguration(c settings.Config) (*model.Config, error) {
 	path := filepath.Join(c.DataDir, paths.ConfigPath)
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -70,7 +71,7 @@ func readConfiguration(c Config) (*model.Config, error) {
 }
 
 // nodeClient calls the node daemons of the cluster.
-func nodeClient(c Config) *noded.Client {
+func nodeClient(c settings.Config) *noded.Client {
 	return noded.NewClient(noded.Config{Port: noded.Port(),
 		ServerPEM: filepath.Join(c.DataDir, paths.GanetiCertificatePath),
 		ClientPEM: filepath.Join(c.DataDir, paths.GanetiClientCertificatePath)})
@@ -80,7 +81,7 @@ func nodeClient(c Config) *noded.Client {
 const voteTimeout = 30 * time.Second
 
 // vote returns nil when more than half of all nodes, also of those marked offline, name this node as the master.
-func vote(c Config, self string, stderr io.Writer) error {
+func vote(c settings.Config, self string, stderr io.Writer) error {
 	configuration, err := readConfiguration(c)
 	if err != nil {
 		return err
@@ -142,7 +143,7 @@ func askAll(client *noded.Client, nodes []corenoded.Node, self string, stderr io
 const masterIPTimeout = 5 * time.Minute
 
 // activateMasterIP has the node daemon of this node put the address of the cluster on the network interface.
-func activateMasterIP(ctx context.Context, c Config) error {
+func activateMasterIP(ctx context.Context, c settings.Config) error {
 	configuration, err := readConfiguration(c)
 	if err != nil {
 		return err

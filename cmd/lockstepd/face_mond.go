@@ -15,6 +15,7 @@ import (
 	"lockstep/actors/kit"
 	"lockstep/cmd/internal/accounts"
 	"lockstep/cmd/internal/buildinfo"
+	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/monitor"
 	"lockstep/core/ownership"
 	"lockstep/core/paths"
@@ -32,14 +33,14 @@ var mondFacePort = facePort{network: "tcp", service: mondName, port: 1815}
 const mondEndMax = 5 * time.Second
 
 // mondOwners are the rules for the files of ganeti-mond.
-func mondOwners(c Config) (ownership.Rules, error) {
+func mondOwners(c settings.Config) (ownership.Rules, error) {
 	return accounts.Resolve(ownership.Accounts{Daemon: c.Ganeti.MondUser})
 }
 
 // runMond is ganeti-mond: it reports the state of the node. Like Ganeti's it has the configuration from the ConfDs of the candidates, so
 // that it is the same on every node.
-func runMond(stop context.Context, c Config, o faceOptions, ready func()) error {
-	log := newLog(c)
+func runMond(stop context.Context, c settings.Config, o faceOptions, ready func()) error {
+	log := o.newLog(c)
 	listener, err := net.Listen("tcp", o.listen.address())
 	if err != nil {
 		return err
@@ -47,7 +48,7 @@ func runMond(stop context.Context, c Config, o faceOptions, ready func()) error 
 	env := kit.New(kit.Options{Log: log, Clock: kit.RealClock(), Rand: randomUint64})
 	board := mond.NewBoard()
 	m := &mondServer{config: c}
-	monitoring, err := supervisor.LoneMonitor(env, supervisor.Monitor{Board: board, Node: c.Ganeti.node,
+	monitoring, err := supervisor.LoneMonitor(env, supervisor.Monitor{Board: board, Node: c.Ganeti.Node,
 		Sources: gather.New(gather.Config{System: env.System(), Proc: "/proc", DataDir: c.DataDir, Reasons: m.reasons(), Log: m.logState,
 			Processes: func() []monitor.Process { return nil }, Restarts: func() int64 { return 0 }}),
 		Candidates: &mond.Candidates{
@@ -65,8 +66,8 @@ func runMond(stop context.Context, c Config, o faceOptions, ready func()) error 
 		Listener:   listener,
 		Board:      board,
 		Logins:     login.New(c.Rapi.Users, log),
-		Allow:      c.Mond.allowed,
-		Hosts:      c.mondHosts(),
+		Allow:      c.Mond.Allowed,
+		Hosts:      c.MondHosts(),
 		Table:      admission.NewTable(),
 		Collectors: []prometheus.Collector{buildInfo(buildinfo.Read())},
 	})

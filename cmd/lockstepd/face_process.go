@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lockstep/cmd/internal/buildinfo"
+	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/ownership"
 	"lockstep/persistence"
 )
@@ -91,7 +92,7 @@ func startDaemonProcess(f face) error {
 }
 
 // runDaemon is the daemon's own process: its standard error is the log file, which SIGHUP opens again.
-func (f face) runDaemon(c Config, o faceOptions) error {
+func (f face) runDaemon(c settings.Config, o faceOptions) error {
 	_ = os.Unsetenv(daemonMark) // not for job processes
 	unix.CloseOnExec(statusDescriptor)
 	status := os.NewFile(statusDescriptor, "status")
@@ -119,19 +120,19 @@ func (f face) runDaemon(c Config, o faceOptions) error {
 }
 
 // makeDirs makes the directories that are missing. ensure-dirs of Ganeti makes the same ones.
-func (f face) makeDirs(c Config) error {
+func (f face) makeDirs(c settings.Config) error {
 	if !f.onMaster {
 		return nil // its user may not make them
 	}
-	if err := persistence.MakeDirs(c.DataDir, c.RunDir, c.LogDir, c.owners); err != nil {
+	if err := persistence.MakeDirs(c.DataDir, c.RunDir, c.LogDir, c.Owners); err != nil {
 		return err
 	}
-	return persistence.MakeSocketDir(c.RunDir, persistence.SocketDir(c.RunDir), c.owners)
+	return persistence.MakeSocketDir(c.RunDir, persistence.SocketDir(c.RunDir), c.Owners)
 }
 
 // openLog makes the log file standard output and standard error.
-func (f face) openLog(c Config) error {
-	file, err := persistence.OpenLog(filepath.Join(c.LogDir, f.logFile), c.owners)
+func (f face) openLog(c settings.Config) error {
+	file, err := persistence.OpenLog(filepath.Join(c.LogDir, f.logFile), c.Owners)
 	if err != nil {
 		return err
 	}
@@ -140,7 +141,7 @@ func (f face) openLog(c Config) error {
 }
 
 // runForeground runs the daemon in this process.
-func (f face) runForeground(c Config, o faceOptions) error {
+func (f face) runForeground(c settings.Config, o faceOptions) error {
 	syscall.Umask(facesUmask)
 	if err := f.makeDirs(c); err != nil {
 		return err
@@ -149,18 +150,18 @@ func (f face) runForeground(c Config, o faceOptions) error {
 }
 
 // runLocked runs the daemon with its pid file. reopen is called for each SIGHUP, which has no other effect.
-func (f face) runLocked(c Config, o faceOptions, reopen, ready func()) error {
+func (f face) runLocked(c settings.Config, o faceOptions, reopen, ready func()) error {
 	stop, reload := signals()
 	go func() {
 		for range reload {
 			reopen()
 		}
 	}()
-	pid, err := persistence.CreatePIDFile(persistence.PIDFilePath(c.RunDir, f.name), c.owners)
+	pid, err := persistence.CreatePIDFile(persistence.PIDFilePath(c.RunDir, f.name), c.Owners)
 	if err != nil {
 		return err
 	}
-	log := newLog(c)
+	log := o.newLog(c)
 	log.WithField("pid", os.Getpid()).Info(f.name + " starts")
 	err = f.run(stop, c, o, ready)
 	if err != nil {
@@ -174,7 +175,7 @@ func (f face) runLocked(c Config, o faceOptions, reopen, ready func()) error {
 // attachSocket is the socket at which ganeti-wconfd waits for ganeti-luxid.
 const attachSocket = "lockstep-luxid"
 
-func attachOwner(c Config) ownership.Attributes { return c.owners.Of(ownership.AdminSocket) }
+func attachOwner(c settings.Config) ownership.Attributes { return c.Owners.Of(ownership.AdminSocket) }
 
 // doneOf returns a context that ends with ctx or when done is closed.
 func doneOf(ctx context.Context, done <-chan struct{}) (context.Context, context.CancelFunc) {

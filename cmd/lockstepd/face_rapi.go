@@ -14,6 +14,7 @@ import (
 
 	"lockstep/cmd/internal/accounts"
 	"lockstep/cmd/internal/buildinfo"
+	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/ownership"
 	"lockstep/edge/admission"
 	"lockstep/edge/login"
@@ -58,13 +59,13 @@ func (o *rapiOptions) check() error {
 }
 
 // rapiOwners are the rules for the files of ganeti-rapi: its user has nothing of the queue.
-func rapiOwners(c Config) (ownership.Rules, error) {
+func rapiOwners(c settings.Config) (ownership.Rules, error) {
 	return accounts.Resolve(ownership.Accounts{Daemon: c.Ganeti.RapiUser})
 }
 
 // runRapi is ganeti-rapi: the remote API over the socket of the queue.
-func runRapi(stop context.Context, c Config, o faceOptions, ready func()) error {
-	log := newLog(c)
+func runRapi(stop context.Context, c settings.Config, o faceOptions, ready func()) error {
+	log := o.newLog(c)
 	secure, err := rapiTLS(c, o.rapi)
 	if err != nil {
 		return err
@@ -76,7 +77,7 @@ func runRapi(stop context.Context, c Config, o faceOptions, ready func()) error 
 	c.Rapi.Address = listener.Addr().String()
 	var hosts []string
 	if secure == nil {
-		hosts = c.rapiHosts()
+		hosts = c.RapiHosts()
 	}
 	table := admission.NewTable()
 	server, err := rapi.New(rapi.Config{
@@ -103,7 +104,7 @@ func runRapi(stop context.Context, c Config, o faceOptions, ready func()) error 
 }
 
 // rapiTLS is the certificate with its key; nil without TLS.
-func rapiTLS(c Config, o rapiOptions) (*tls.Config, error) {
+func rapiTLS(c settings.Config, o rapiOptions) (*tls.Config, error) {
 	if o.noSSL {
 		return nil, nil
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"lockstep/cmd/lockstepd/internal/settings"
 )
 
 // Log lines go to syslog too, or to syslog alone. A daemon that cannot reach syslog does not start.
@@ -24,7 +26,7 @@ func TestSyslog(t *testing.T) {
 		require.NoError(t, err)
 		file, err := os.Create(filepath.Join(t.TempDir(), "file"))
 		require.NoError(t, err)
-		log := newLog(Config{LogLevel: "info"})
+		log := (&faceOptions{}).newLog(settings.Config{LogLevel: "info"})
 		log.SetOutput(file)
 		output.apply(log)
 		log.WithField("job", 12).Error("a line")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/ownership"
 	"lockstep/edge/attach"
 	"lockstep/edge/socket"
@@ -27,8 +28,11 @@ type phase struct {
 	ready  func()        // called when clients are served
 }
 
+// hasQueue reports whether the daemon has the queue: always, but not ganeti-wconfd without ganeti-luxid.
+func (p *phase) hasQueue() bool { return p == nil || p.queue != nil }
+
 // runWconfd is ganeti-wconfd: configuration and locks, and the queue for ganeti-luxid.
-func runWconfd(stop context.Context, c Config, _ faceOptions, ready func()) (err error) {
+func runWconfd(stop context.Context, c settings.Config, o faceOptions, ready func()) (err error) {
 	if err := dropJobMarker(); err != nil {
 		return err
 	}
@@ -45,7 +49,7 @@ func runWconfd(stop context.Context, c Config, _ faceOptions, ready func()) (err
 		return err
 	}
 	defer func() { err = errors.Join(err, dataDir.Release()) }()
-	wconfd, err := socket.ListenUnix(persistence.SocketPath(c.RunDir, persistence.WconfSocket), c.owners.Of(ownership.WconfSocket))
+	wconfd, err := socket.ListenUnix(persistence.SocketPath(c.RunDir, persistence.WconfSocket), c.Owners.Of(ownership.WconfSocket))
 	if err != nil {
 		return err
 	}
@@ -55,14 +59,14 @@ func runWconfd(stop context.Context, c Config, _ faceOptions, ready func()) (err
 		return err
 	}
 	defer func() { _ = server.Close() }()
-	w := &wconfdPhases{config: c, log: newLog(c), wconfd: wconfd, queues: make(chan *attach.Queue), ready: ready}
+	w := &wconfdPhases{config: c, log: o.newLog(c), wconfd: wconfd, queues: make(chan *attach.Queue), ready: ready}
 	go w.accept(stop, server)
 	return w.run(stop)
 }
 
 // wconfdPhases runs the phases, one after the other.
 type wconfdPhases struct {
-	config Config
+	config settings.Config
 	log    *logrus.Logger
 	wconfd net.Listener
 	queues chan *attach.Queue // each ganeti-luxid that runs
@@ -116,7 +120,7 @@ func (w *wconfdPhases) withQueue(stop context.Context, queue *attach.Queue) {
 	defer queue.Close()
 	ctx, cancel := doneOf(stop, queue.Gone())
 	defer cancel()
-	lock, err := persistence.LockQueue(w.config.DataDir, w.config.owners)
+	lock, err := persistence.LockQueue(w.config.DataDir, w.config.Owners)
 	if err == nil {
 		held, lost := context.WithCancelCause(ctx)
 		go watchLock(held, lock, lost)
@@ -161,9 +165,7 @@ func (w *wconfdPhases) withoutQueue(stop context.Context) (*attach.Queue, error)
 }
 
 func (w *wconfdPhases) runPhase(ctx context.Context, p *phase) error {
-	c := w.config
-	c.phase = p
-	err := runLocked(c, w.log, ctx, make(chan os.Signal))
+	err := runLocked(w.config, w.log, ctx, make(chan os.Signal), p)
 	if errors.Is(err, errStoppedEarly) && ctx.Err() != nil {
 		err = nil
 	}

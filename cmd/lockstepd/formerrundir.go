@@ -6,12 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 
+	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/paths"
 	"lockstep/persistence"
 )
 
 // noteRunDir records the run directory in the data directory. It adds to a refusal what the operator can do.
-func noteRunDir(c Config, files *persistence.OSFiles) error {
+func noteRunDir(c settings.Config, files *persistence.OSFiles) error {
 	err := persistence.NoteRunDir(files, c.RunDir)
 	former, is := errors.AsType[*persistence.FormerRunDirError](err)
 	if !is {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/config"
 	"lockstep/core/ownership"
 	"lockstep/core/paths"
@@ -23,43 +24,6 @@ func selfAccounts() []string {
 		panic(err)
 	}
 	return []string{"--ganeti", "--ganeti-share", modules, "--ganeti-user", strconv.Itoa(os.Geteuid()), "--ganeti-confd-group", group, "--ganeti-daemons-group", group}
-}
-
-func TestGanetiDefaults(t *testing.T) {
-	c, err := parseConfig(selfAccounts(), io.Discard)
-	require.NoError(t, err)
-	require.Equal(t, []string{"/var/lib/ganeti", "/run/ganeti", "/var/log/ganeti"}, []string{c.DataDir, c.RunDir, c.LogDir})
-	require.Equal(t, "/var/lib/ganeti/opcodes.d", c.OpcodesDir)
-	require.Empty(t, c.Rapi.Address, "the port is that of ganeti-rapi")
-	require.Equal(t, ownership.Attributes{Mode: 0o640, UID: os.Geteuid(), GID: os.Getegid()}, c.owners.DataFile(paths.ConfigPath))
-
-	// Settings win, on the command line and in the file.
-	file := filepath.Join(t.TempDir(), "lockstepd.yaml")
-	require.NoError(t, os.WriteFile(file, []byte("run-dir: /srv/run\nrapi-address: 127.0.0.1:5081\n"), 0o600))
-	c, err = parseConfig(append(selfAccounts(), "--config", file, "--data-dir", "/srv/data"), io.Discard)
-	require.NoError(t, err)
-	require.Equal(t, []string{"/srv/data", "/srv/run", "/var/log/ganeti"}, []string{c.DataDir, c.RunDir, c.LogDir})
-	require.Equal(t, "127.0.0.1:5081", c.Rapi.Address)
-
-	c, err = parseConfig(nil, io.Discard)
-	require.NoError(t, err)
-	require.Equal(t, "/var/lib/lockstep", c.DataDir)
-	require.Equal(t, ownership.Rules{}, c.owners)
-}
-
-func TestBadGanetiSettings(t *testing.T) {
-	for _, args := range [][]string{{"--node-listen", ":1"}, {"--node-name", "n"}, {"--cluster-name", "c"}, {"--leave-jobs"}, {"--socket-group", "root"}} {
-		_, err := parseConfig(append(selfAccounts(), args...), io.Discard)
-		require.ErrorContains(t, err, args[0][2:]+": it cannot be set with ganeti")
-	}
-	_, err := parseConfig([]string{"--ganeti-user", "root"}, io.Discard)
-	require.ErrorContains(t, err, "ganeti-user: it has no meaning without ganeti")
-	_, err = parseConfig(append(selfAccounts(), "--ganeti-user", "no-such-user"), io.Discard)
-	require.ErrorContains(t, err, `there is no user "no-such-user"`)
-	for _, name := range []string{"--ganeti-confd-group", "--ganeti-daemons-group"} {
-		_, err = parseConfig(append(selfAccounts(), name, "no-such-group"), io.Discard)
-		require.ErrorContains(t, err, `there is no group "no-such-group"`)
-	}
 }
 
 // Only root can give files to other users, and to groups that it is no member of.
@@ -87,11 +51,11 @@ func ganetiData(t testing.TB, dir string) {
 // A data directory belongs to Ganeti or to lockstep, and no daemon of the other one starts on it.
 func TestSetUpsAreNotMixed(t *testing.T) {
 	dir := t.TempDir()
-	self, err := parseConfig(append(selfAccounts(), "--data-dir", dir), io.Discard)
+	self, err := settings.Parse(append(selfAccounts(), "--data-dir", dir), io.Discard)
 	require.NoError(t, err)
-	own := Config{DataDir: dir}
+	own := settings.Config{DataDir: dir}
 	require.NoError(t, checkSetUp(own))
-	require.NoError(t, checkSetUp(Config{DataDir: filepath.Join(dir, "absent")}))
+	require.NoError(t, checkSetUp(settings.Config{DataDir: filepath.Join(dir, "absent")}))
 	require.ErrorContains(t, checkSetUp(self), "server.pem: no such file or directory; every master candidate of Ganeti has this file")
 
 	ganetiData(t, dir)

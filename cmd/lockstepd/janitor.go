@@ -11,6 +11,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/config"
 	"lockstep/core/job"
 	"lockstep/core/paths"
@@ -55,7 +56,7 @@ func watchLock(ctx context.Context, queue *persistence.QueueLock, onLost func(er
 
 // runJanitor removes old archived jobs and lock files of dead processes until ctx ends. complete reports whether the archive has
 // what it had before a power loss: until then no archived job is removed.
-func runJanitor(ctx context.Context, log *logrus.Logger, files *persistence.OSFiles, c Config, complete func() bool) {
+func runJanitor(ctx context.Context, log *logrus.Logger, files *persistence.OSFiles, c settings.Config, complete func() bool) {
 	sweep, archive := time.NewTicker(sweepInterval), time.NewTicker(archiveInterval)
 	defer sweep.Stop()
 	defer archive.Stop()
@@ -97,7 +98,7 @@ func (w *clockMonitor) isDue(wall time.Time, up time.Duration) bool {
 
 // removeOldArchive removes archived jobs that are old enough, in pieces with a pause, until ctx ends. Other writers only
 // add files to the archive, so no actor is needed.
-func removeOldArchive(ctx context.Context, log *logrus.Logger, files *persistence.OSFiles, c Config, now time.Time) {
+func removeOldArchive(ctx context.Context, log *logrus.Logger, files *persistence.OSFiles, c settings.Config, now time.Time) {
 	age, err := archiveAge(files, c)
 	if err != nil {
 		log.WithField("err", err).Error("the settings are not known; no archived job is removed")
@@ -122,7 +123,7 @@ func removeOldArchive(ctx context.Context, log *logrus.Logger, files *persistenc
 }
 
 // archiveAge is the age from which archived jobs are removed: a setting, else --archive-days; 0 is never.
-func archiveAge(files *persistence.OSFiles, c Config) (time.Duration, error) {
+func archiveAge(files *persistence.OSFiles, c settings.Config) (time.Duration, error) {
 	content, err := files.Read("sweep", paths.SettingsPath)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
@@ -136,7 +137,7 @@ func archiveAge(files *persistence.OSFiles, c Config) (time.Duration, error) {
 
 // archiveAgeWithoutSettings is --archive-days; never, if damaged settings were set aside, and a crash came before the file that replaces
 // them.
-func archiveAgeWithoutSettings(files *persistence.OSFiles, c Config) (time.Duration, error) {
+func archiveAgeWithoutSettings(files *persistence.OSFiles, c settings.Config) (time.Duration, error) {
 	names, err := files.List("sweep", paths.QuarantineDir)
 	if err != nil || slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, filepath.Base(paths.SettingsPath)) }) {
 		return 0, errors.Join(err, errors.New("settings that could not be read are in the quarantine"))
@@ -145,7 +146,7 @@ func archiveAgeWithoutSettings(files *persistence.OSFiles, c Config) (time.Durat
 }
 
 // sweepLivelocks removes the lock files of dead processes that are not needed.
-func sweepLivelocks(c Config, log *logrus.Logger, files *persistence.OSFiles) {
+func sweepLivelocks(c settings.Config, log *logrus.Logger, files *persistence.OSFiles) {
 	_, err := persistence.SweepLivelocks(persistence.LivelockDir(c.RunDir), func(name string) bool { return isLivelockNeeded(files, name) })
 	if err != nil {
 		log.WithField("err", err).Warn("removal of lock files of dead daemons and jobs failed")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/ownership"
 	"lockstep/persistence"
 )
@@ -55,14 +56,14 @@ func TestDamagedSettingsRemoveNothing(t *testing.T) {
 	require.NoError(t, err)
 	age := func() time.Duration {
 		t.Helper()
-		age, err := archiveAge(files, Config{ArchiveDays: 30})
+		age, err := archiveAge(files, settings.Config{ArchiveDays: 30})
 		require.NoError(t, err)
 		return age
 	}
 	require.Equal(t, 30*day, age())
 	const edited = `{"remove_archived_after": 0,`
 	require.NoError(t, os.WriteFile(d.path("lib", "settings.json"), []byte(edited), 0o640))
-	_, err = archiveAge(files, Config{ArchiveDays: 30})
+	_, err = archiveAge(files, settings.Config{ArchiveDays: 30})
 	require.Error(t, err, "before the daemon has set it aside")
 	for range 2 {
 		d.start("--archive-days", "30", "--archive-after", "1s")
@@ -86,7 +87,7 @@ func TestDamagedSettingsRemoveNothing(t *testing.T) {
 		require.Zero(t, d.stop())
 	}
 	require.NoError(t, os.Remove(d.path("lib", "settings.json")))
-	_, err = archiveAge(files, Config{ArchiveDays: 30})
+	_, err = archiveAge(files, settings.Config{ArchiveDays: 30})
 	require.ErrorContains(t, err, "in the quarantine", "a crash may have come before the file that replaces it")
 	require.NoError(t, os.WriteFile(d.path("lib", "settings.json"), []byte(`{"remove_archived_after": 86400}`), 0o640))
 	require.Equal(t, day, age())

@@ -11,6 +11,7 @@ import (
 	"lockstep/actors/kit"
 	"lockstep/actors/luxi"
 	"lockstep/actors/wconfd"
+	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/ownership"
 	"lockstep/edge/admission"
 	"lockstep/edge/socket"
@@ -52,9 +53,9 @@ type listeners struct {
 }
 
 // openListeners listens on all sockets, or on none.
-func openListeners(c Config, env *kit.Env, gateways gateways, api *remoteAPI, mond *mondServer) (*listeners, error) {
+func openListeners(c settings.Config, p *phase, env *kit.Env, gateways gateways, api *remoteAPI, mond *mondServer) (*listeners, error) {
 	d := &listeners{serveErrors: make(chan error, 2), remoteAPI: api, mond: mond}
-	group, err := c.socketGroup()
+	group, err := c.SocketGroupID()
 	if err == nil && group != nil {
 		err = persistence.OpenToGroup(c.RunDir, *group)
 	}
@@ -78,14 +79,14 @@ func openListeners(c Config, env *kit.Env, gateways gateways, api *remoteAPI, mo
 		{persistence.LuxiSocket, gateways.luxi, ownership.LuxiSocket, socket.Options{Idle: luxi.Idle, Turn: luxiTurn, OfJobs: luxi.DependsOnJob}},
 	} {
 		spec.options.MaxFrame, spec.options.MaxConns, spec.options.Table = c.MaxFrame, c.MaxConns, api.table
-		spec.options.Owner = c.owners.Of(spec.class)
+		spec.options.Owner = c.Owners.Of(spec.class)
 		if group != nil {
 			spec.options.Owner.GID = *group
 		}
-		if spec.name == persistence.LuxiSocket && !c.hasQueue() {
+		if spec.name == persistence.LuxiSocket && !p.hasQueue() {
 			continue
 		}
-		opened, err := listenOrBorrow(c, activation, spec.name, spec.options.Owner)
+		opened, err := listenOrBorrow(c, p, activation, spec.name, spec.options.Owner)
 		if err != nil {
 			return nil, errors.Join(err, activation.Close(), d.close())
 		}
@@ -93,10 +94,10 @@ func openListeners(c Config, env *kit.Env, gateways gateways, api *remoteAPI, mo
 		d.sockets = append(d.sockets, listener)
 		go func() { d.serveErrors <- listener.Serve(env.System(), spec.gateway) }()
 	}
-	if d.admin, err = openAdmin(c.RunDir, c.owners.Of(ownership.AdminSocket), env.Log()); err != nil {
+	if d.admin, err = openAdmin(c.RunDir, c.Owners.Of(ownership.AdminSocket), env.Log()); err != nil {
 		return nil, errors.Join(err, d.close())
 	}
-	if !c.hasQueue() {
+	if !p.hasQueue() {
 		return d, nil
 	}
 	if err := api.open(env, gateways.luxi); err != nil {
@@ -109,14 +110,14 @@ func openListeners(c Config, env *kit.Env, gateways gateways, api *remoteAPI, mo
 }
 
 // listenOrBorrow listens at a socket of the daemon. ganeti-wconfd has its sockets for longer than its actors.
-func listenOrBorrow(c Config, activation *socket.Activation, name string, owner ownership.Attributes) (net.Listener, error) {
+func listenOrBorrow(c settings.Config, p *phase, activation *socket.Activation, name string, owner ownership.Attributes) (net.Listener, error) {
 	switch {
-	case c.phase == nil:
+	case p == nil:
 		return activation.Listen(persistence.SocketPath(c.RunDir, name), name, owner)
 	case name == persistence.LuxiSocket:
-		return socket.Borrow(c.phase.queue.Listener), nil
+		return socket.Borrow(p.queue.Listener), nil
 	default:
-		return socket.Borrow(c.phase.wconfd), nil
+		return socket.Borrow(p.wconfd), nil
 	}
 }
 

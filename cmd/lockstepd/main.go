@@ -15,13 +15,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"lockstep/cmd/lockstepd/internal/settings"
 )
 
 func main() {
 	if f, known := faces[filepath.Base(os.Args[0])]; known {
 		os.Exit(runFace(f, os.Args[1:], os.Stdout, os.Stderr))
 	}
-	config, err := parseConfig(os.Args[1:], os.Stdout)
+	config, err := settings.Parse(os.Args[1:], os.Stdout)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		os.Exit(0)

@@ -15,6 +15,7 @@ import (
 
 	"lockstep/actors/kit"
 	"lockstep/cmd/internal/buildinfo"
+	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/monitor"
 	"lockstep/edge/gather"
 	"lockstep/edge/jobprocess"
@@ -24,7 +25,7 @@ import (
 
 // mondServer is MonD. If it is off, all methods do nothing.
 type mondServer struct {
-	config     Config
+	config     settings.Config
 	log        *logrus.Logger
 	board      *mond.Board // nil: off
 	collectors []prometheus.Collector
@@ -102,12 +103,12 @@ func (m *mondServer) open(api *remoteAPI) error {
 		return err
 	}
 	listener, err := net.Listen("tcp", c.Address)
-	if errors.Is(err, syscall.EADDRINUSE) && !c.addressGiven {
+	if errors.Is(err, syscall.EADDRINUSE) && !c.AddressGiven {
 		m.log.WithField("address", c.Address).Warn("MonD not started: its default address is in use; choose another with --mond-address, or none")
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", mondAddressFlag, err)
+		return fmt.Errorf("%s: %w", settings.MondAddressFlag, err)
 	}
 	server := mond.New(mond.Config{
 		Log:        m.log,
@@ -115,8 +116,8 @@ func (m *mondServer) open(api *remoteAPI) error {
 		Board:      m.board,
 		TLS:        secure,
 		Logins:     api.sharedLogins(m.log),
-		Allow:      c.allowed,
-		Hosts:      m.config.mondHosts(),
+		Allow:      c.Allowed,
+		Hosts:      m.config.MondHosts(),
 		Table:      api.table,
 		Collectors: append(m.collectors, buildInfo(buildinfo.Read())),
 	})

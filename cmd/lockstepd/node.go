@@ -241,7 +241,7 @@ func (f frozen) Files() []raftlog.FrozenFile {
 
 // serveNode accepts connections until the daemon is stopped or fails.
 func (n *node) serveNode(stop context.Context) error {
-	listeners, err := openListeners(n.config, n.env, gateways{luxi: n.luxiGateway, wconfd: n.wconfdGateway}, n.remoteAPI, n.mond)
+	listeners, err := openListeners(n.config, n.phase, n.env, gateways{luxi: n.luxiGateway, wconfd: n.wconfdGateway}, n.remoteAPI, n.mond)
 	if err != nil {
 		return err
 	}

@@ -6,13 +6,14 @@ import (
 	"fmt"
 
 	"lockstep/cmd/internal/opcodefiles"
+	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/answer"
 	"lockstep/core/opcode"
 )
 
 // loadCatalogue returns all opcodes. An invalid declaration is an error, and the daemon does not
 // start: it must not run queued jobs whose opcodes it does not know.
-func loadCatalogue(c Config) (*opcode.Catalogue, error) {
+func loadCatalogue(c settings.Config) (*opcode.Catalogue, error) {
 	definitions, err := opcodefiles.Load(c.OpcodesDir)
 	if err != nil {
 		return nil, fmt.Errorf("opcodes-dir: mistakes in what is declared:\n%w", err)

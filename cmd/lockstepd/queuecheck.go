@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/paths"
 	"lockstep/edge/peer"
 	"lockstep/persistence"
@@ -14,7 +15,7 @@ import (
 
 // checkQueue checks, before it creates anything in queue/, that queue/ belongs to this data
 // directory. A node that joins a cluster has no queue yet. A member without a mark gets one.
-func checkQueue(c Config, files *persistence.OSFiles, identity *peer.Identity) error {
+func checkQueue(c settings.Config, files *persistence.OSFiles, identity *peer.Identity) error {
 	member := identity != nil && hasLog(c.DataDir)
 	if member {
 		marked, err := persistence.CheckQueueMark(files)
@@ -37,7 +38,7 @@ func checkQueue(c Config, files *persistence.OSFiles, identity *peer.Identity) e
 }
 
 // checkNeedsLog refuses a queue whose files may be damaged and whose log is gone. Files that are right are made durable.
-func checkNeedsLog(c Config, files *persistence.OSFiles) error {
+func checkNeedsLog(c settings.Config, files *persistence.OSFiles) error {
 	boot, err := persistence.BootID()
 	if err == nil {
 		err = persistence.CheckNeedsLog(files, boot)
@@ -54,7 +55,7 @@ func checkNeedsLog(c Config, files *persistence.OSFiles) error {
 }
 
 // explainLostQueue adds to an error what the operator can do.
-func explainLostQueue(c Config, identity *peer.Identity, err error) error {
+func explainLostQueue(c settings.Config, identity *peer.Identity, err error) error {
 	lost, is := errors.AsType[*persistence.LostQueueError](err)
 	if !is {
 		return err

@@ -18,6 +18,7 @@ import (
 	"lockstep/actors/kit"
 	"lockstep/actors/store"
 	"lockstep/cmd/internal/buildinfo"
+	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/edge/admission"
 	"lockstep/edge/console"
 	"lockstep/edge/login"
@@ -26,7 +27,7 @@ import (
 
 // remoteAPI is the daemon's remote API. If it is off, all methods do nothing.
 type remoteAPI struct {
-	config        Config
+	config        settings.Config
 	table         *admission.Table // the budget of all listeners
 	feed          *rapi.Feed       // nil: there is no remote API
 	diskTimes     *prometheus.HistogramVec
@@ -48,7 +49,7 @@ func buildInfo(build buildinfo.Build) prometheus.Collector {
 	return info
 }
 
-func newRemoteAPI(c Config) *remoteAPI {
+func newRemoteAPI(c settings.Config) *remoteAPI {
 	a := &remoteAPI{config: c, table: admission.NewTable(), unlocked: unlockedCounter()}
 	if c.Rapi.Address == "" {
 		return a
@@ -104,13 +105,13 @@ func (a *remoteAPI) open(env *kit.Env, luxi func() *actor.PID) error {
 		return err
 	}
 	listener, err := net.Listen("tcp", c.Address)
-	if errors.Is(err, syscall.EADDRINUSE) && !c.addressGiven {
+	if errors.Is(err, syscall.EADDRINUSE) && !c.AddressGiven {
 		env.Log().WithField("address", c.Address).
 			Warn("remote API not started: its default address is in use; choose another with --rapi-address, or none")
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", rapiAddressFlag, err)
+		return fmt.Errorf("%s: %w", settings.RapiAddressFlag, err)
 	}
 	pages, err := console.New(console.Config{
 		Log:           env.Log(),
@@ -134,7 +135,7 @@ func (a *remoteAPI) open(env *kit.Env, luxi func() *actor.PID) error {
 		Feed:                  a.feed,
 		TLS:                   secure,
 		Logins:                a.sharedLogins(env.Log()),
-		Hosts:                 a.config.rapiHosts(),
+		Hosts:                 a.config.RapiHosts(),
 		RequireAuthentication: c.RequireAuthentication,
 		AllowCommands:         c.AllowCommands,
 		Mailboxes:             env.Mailboxes,
@@ -169,11 +170,11 @@ func (a *remoteAPI) sharedLogins(log *logrus.Logger) *login.Logins {
 // it; nil without TLS.
 func (a *remoteAPI) certificate(log *logrus.Logger, use string) (*tls.Config, error) {
 	c := a.config.Rapi
-	if use != tlsOn {
+	if use != settings.TLSOn {
 		return nil, nil
 	}
-	if c.generatedKey {
-		made, err := rapi.EnsureCertificate(c.Certificate, c.Key, localHosts(a.config.NodeName, a.config.Rapi.Address), time.Now())
+	if c.GeneratedKey {
+		made, err := rapi.EnsureCertificate(c.Certificate, c.Key, a.config.LocalHosts(a.config.Rapi.Address), time.Now())
 		if err != nil {
 			return nil, fmt.Errorf("make a certificate for the remote API: %w", err)
 		}
@@ -189,19 +190,9 @@ func (a *remoteAPI) certificate(log *logrus.Logger, use string) (*tls.Config, er
 	return secure, nil
 }
 
-// localHosts are the names of this machine for a server at an address.
-func localHosts(node, address string) []string {
-	hosts := []string{node, "localhost", "127.0.0.1", "::1"}
-	host, _, err := net.SplitHostPort(address)
-	if ip := net.ParseIP(host); err == nil && host != "" && (ip == nil || !ip.IsUnspecified()) {
-		hosts = append(hosts, host)
-	}
-	return hosts
-}
-
 // consoleURL is the address by which people open the console of this node: that of loopback if the server listens there or
 // everywhere, otherwise the configured host.
-func consoleURL(c Config, listening net.Addr, secure bool) string {
+func consoleURL(c settings.Config, listening net.Addr, secure bool) string {
 	host, _, err := net.SplitHostPort(c.Rapi.Address)
 	_, port, _ := net.SplitHostPort(listening.String()) // it is an address with a port
 	if ip := net.ParseIP(host); err != nil || host == "" || ip != nil && ip.IsUnspecified() {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -73,12 +72,4 @@ func TestTheSocketsGroup(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEqualValues(t, group, info.Sys().(*syscall.Stat_t).Gid, "it is nothing for clients")
 	require.Equal(t, 0, d.stop())
-
-	_, err = parseConfig([]string{"--socket-group=nosuchgroup", "--run-dir=/tmp/r"}, io.Discard)
-	require.ErrorContains(t, err, `socket-group: there is no group "nosuchgroup"`)
-	file := filepath.Join(t.TempDir(), "lockstepd.yaml")
-	require.NoError(t, os.WriteFile(file, []byte("socket-group: \"54321\"\n"), 0o600))
-	c, err := parseConfig([]string{"--config", file, "--run-dir=/tmp/r"}, io.Discard)
-	require.NoError(t, err)
-	require.Equal(t, "54321", c.SocketGroup)
 }

@@ -23,6 +23,7 @@ import (
 	"lockstep/actors/config/configstore"
 	"lockstep/actors/kit"
 	"lockstep/cmd/internal/places"
+	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/config"
 	"lockstep/core/config/reserve"
 	"lockstep/core/opcode"
@@ -58,7 +59,7 @@ func signals() (stop context.Context, reload <-chan os.Signal) {
 
 // run runs the daemon, from the directories to the orderly stop. Its error says in one line what
 // the operator must correct.
-func run(c Config) error {
+func run(c settings.Config) error {
 	if err := dropJobMarker(); err != nil {
 		return err
 	}
@@ -66,11 +67,11 @@ func run(c Config) error {
 		return err
 	}
 	stop, reload := signals()
-	log := newLog(c)
-	if err := persistence.MakeDirs(c.DataDir, c.RunDir, c.LogDir, c.owners); err != nil {
+	log := c.NewLog()
+	if err := persistence.MakeDirs(c.DataDir, c.RunDir, c.LogDir, c.Owners); err != nil {
 		return err
 	}
-	queue, err := persistence.LockQueue(c.DataDir, c.owners)
+	queue, err := persistence.LockQueue(c.DataDir, c.Owners)
 	if err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func run(c Config) error {
 	stop, lost := context.WithCancelCause(stop)
 	defer lost(nil)
 	go watchLock(stop, queue, lost)
-	err = runLocked(c, log, stop, reload)
+	err = runLocked(c, log, stop, reload, nil)
 	if replaced, ok := errors.AsType[*persistence.LockReplacedError](context.Cause(stop)); ok {
 		err = errors.Join(replaced, err)
 	}
@@ -94,8 +95,8 @@ func run(c Config) error {
 
 // lockSockets makes the directory of the sockets, and locks it if it is not in the run directory,
 // which is locked: another daemon with another run directory could have it, too.
-func lockSockets(c Config) (*persistence.RunLock, error) {
-	if err := persistence.MakeSocketDir(c.RunDir, c.SocketDir, c.owners); err != nil {
+func lockSockets(c settings.Config) (*persistence.RunLock, error) {
+	if err := persistence.MakeSocketDir(c.RunDir, c.SocketDir, c.Owners); err != nil {
 		return nil, fmt.Errorf("socket-dir: %w", err)
 	}
 	if c.SocketDir == persistence.SocketDir(c.RunDir) {
@@ -105,11 +106,11 @@ func lockSockets(c Config) (*persistence.RunLock, error) {
 }
 
 // checkStart fails if this node must not start with the given configuration, and returns the identity of the node, nil without a cluster.
-func checkStart(c Config) (*peer.Identity, error) {
+func checkStart(c settings.Config) (*peer.Identity, error) {
 	if !places.IsProgram(c.JobProgram) {
 		return nil, fmt.Errorf("job-program: %s is not a program that can be started", c.JobProgram)
 	}
-	if err := c.Ganeti.checkPrograms(); err != nil {
+	if err := c.Ganeti.CheckPrograms(); err != nil {
 		return nil, err
 	}
 	// Again, because lockstep node init may have run before this process got the lock.
@@ -119,8 +120,8 @@ func checkStart(c Config) (*peer.Identity, error) {
 	return loadIdentity(c.DataDir)
 }
 
-// runLocked runs while this process holds the locks of the queue and of the run directory.
-func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan os.Signal) error {
+// runLocked runs while this process holds the locks of the queue and of the run directory. p is nil under the name lockstepd.
+func runLocked(c settings.Config, log *logrus.Logger, stop context.Context, reload <-chan os.Signal, p *phase) error {
 	identity, err := checkStart(c)
 	if err != nil {
 		return err
@@ -128,35 +129,35 @@ func runLocked(c Config, log *logrus.Logger, stop context.Context, reload <-chan
 	if identity != nil {
 		c.NodeName = identity.Name
 	}
-	files, err := persistence.OpenFiles(c.DataDir, c.owners)
+	files, err := persistence.OpenFiles(c.DataDir, c.Owners)
 	if err != nil {
 		return err
 	}
 	defer files.Close()
-	if c.hasQueue() {
+	if p.hasQueue() {
 		if err := checkQueue(c, files, identity); err != nil {
 			return err
 		}
 	}
-	prepared, err := prepare(c, files, log, identity != nil && hasLog(c.DataDir))
+	prepared, err := prepare(c, p.hasQueue(), files, log, identity != nil && hasLog(c.DataDir))
 	if err != nil {
 		return err
 	}
 	if err := noteRunDir(c, files); err != nil {
 		return err
 	}
-	livelock, err := persistence.CreateLivelock(persistence.LivelockDir(c.RunDir), persistence.DaemonLivelock, c.owners)
+	livelock, err := persistence.CreateLivelock(persistence.LivelockDir(c.RunDir), persistence.DaemonLivelock, c.Owners)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = livelock.Release() }() // left behind, a free lock also means a dead process
 	sweepLivelocks(c, log, files)
-	jobStderr, err := persistence.OpenLog(filepath.Join(c.LogDir, "jobs.log"), c.owners)
+	jobStderr, err := persistence.OpenLog(filepath.Join(c.LogDir, "jobs.log"), c.Owners)
 	if err != nil {
 		return err
 	}
 	defer jobStderr.Close()
-	d := newService(c, log, files, reload)
+	d := newService(c, log, files, reload, p)
 	d.openProcesses(jobStderr, identity)
 	defer d.processes.Close()
 	owners := ownerwatch.New(persistence.LivelockDir(c.RunDir), livelock.Path(), func(livelock string) {
@@ -213,9 +214,9 @@ func initQueue(files *persistence.OSFiles, log *logrus.Logger, member bool) erro
 }
 
 // prepare creates the files that are missing at the first start, and reads and checks the configuration. member is as for initQueue.
-func prepare(c Config, files *persistence.OSFiles, log *logrus.Logger, member bool) (*configstore.Prepared, error) {
+func prepare(c settings.Config, hasQueue bool, files *persistence.OSFiles, log *logrus.Logger, member bool) (*configstore.Prepared, error) {
 	sweep := []string{"."}
-	if c.hasQueue() {
+	if hasQueue {
 		if err := initQueue(files, log, member); err != nil {
 			return nil, err
 		}
@@ -253,7 +254,7 @@ const (
 )
 
 // readConfig reads the configuration, and checks that the daemon can start with it.
-func readConfig(c Config, files *persistence.OSFiles) (*configstore.Prepared, error) {
+func readConfig(c settings.Config, files *persistence.OSFiles) (*configstore.Prepared, error) {
 	prepared, err := (configstore.Offline{Files: files}).Prepare()
 	if err != nil {
 		return nil, errors.New(configstore.Explain(err, c.DataDir))
@@ -268,7 +269,7 @@ func readConfig(c Config, files *persistence.OSFiles) (*configstore.Prepared, er
 	return prepared, nil
 }
 
-func firstConfig(c Config, files *persistence.OSFiles) error {
+func firstConfig(c settings.Config, files *persistence.OSFiles) error {
 	first, err := config.New(config.Identity{
 		ClusterName: c.ClusterName, ClusterUUID: uuid.NewString(), NodeName: c.NodeName, NodeUUID: uuid.NewString(),
 		NodeIP: "127.0.0.1", GroupUUID: uuid.NewString(), Now: float64(time.Now().UnixMicro()) / 1e6,
@@ -285,14 +286,14 @@ func firstConfig(c Config, files *persistence.OSFiles) error {
 // serve accepts connections until the daemon is stopped or fails.
 func (d *service) serve(tree *supervisor.Running, stop context.Context) error {
 	to, question := tree.Root, any(&messages.AnnounceQueue{})
-	if !d.config.hasQueue() {
+	if !d.phase.hasQueue() {
 		to, question = supervisor.ClusterConfig(d.env), &messages.PublishConfig{}
 	}
 	if err := awaitAnswer(stop, d.env, tree, to, question); err != nil {
 		d.stopTree(tree)
 		return err
 	}
-	listeners, err := openListeners(d.config, d.env, gateways{luxi: fixedPID(tree.Luxi), wconfd: fixedPID(tree.Wconfd)}, d.remoteAPI, d.mond)
+	listeners, err := openListeners(d.config, d.phase, d.env, gateways{luxi: fixedPID(tree.Luxi), wconfd: fixedPID(tree.Wconfd)}, d.remoteAPI, d.mond)
 	if err != nil {
 		d.stopTree(tree)
 		return err
@@ -301,7 +302,7 @@ func (d *service) serve(tree *supervisor.Running, stop context.Context) error {
 	background, end := context.WithCancel(stop)
 	defer end()
 	go watchdog(background, d.log, d.env.System(), to, question)
-	if d.config.hasQueue() {
+	if d.phase.hasQueue() {
 		go runJanitor(background, d.log, d.files, d.config, func() bool { return true })
 	}
 	go d.reloadOpcodes(background, func(c *opcode.Catalogue) { supervisor.SetOpcodes(d.env, c) })
@@ -345,21 +346,18 @@ func (d *service) drain(root *actor.PID) {
 // errStoppedEarly is the error of a daemon that was stopped before it served clients.
 var errStoppedEarly = errors.New("stopped before the queue was read")
 
-// hasQueue reports whether the daemon has the queue: always, but not ganeti-wconfd without ganeti-luxid.
-func (c Config) hasQueue() bool { return c.phase == nil || c.phase.queue != nil }
-
 // announceStart tells that clients are served.
 func (d *service) announceStart() {
 	switch {
-	case d.config.phase == nil:
+	case d.phase == nil:
 		d.announce("lockstepd started: jobs are accepted")
 		return
-	case d.config.hasQueue():
+	case d.phase.hasQueue():
 		d.announce("locks, configuration and queue are served")
 	default:
 		d.announce("locks and configuration are served, without the queue: ganeti-luxid does not run")
 	}
-	d.config.phase.ready()
+	d.phase.ready()
 }
 
 // awaitAnswer returns when an actor of the tree answers a question, or the tree has stopped.
@@ -377,18 +375,6 @@ func awaitAnswer(stop context.Context, env *kit.Env, tree *supervisor.Running, t
 		default:
 		}
 	}
-}
-
-func newLog(c Config) *logrus.Logger {
-	log := logrus.New()
-	log.SetOutput(os.Stderr)
-	log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, TimestampFormat: "2006-01-02 15:04:05.000"})
-	level, err := logrus.ParseLevel(c.LogLevel)
-	if err == nil {
-		log.SetLevel(level)
-	}
-	c.syslog.apply(log)
-	return log
 }
 
 // randomUint64 makes the seed of retry pauses; it is not for secrets.

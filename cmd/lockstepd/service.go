@@ -11,6 +11,7 @@ import (
 	"lockstep/actors/kit"
 	"lockstep/actors/luxi/call"
 	"lockstep/cmd/internal/buildinfo"
+	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/lock"
 	"lockstep/core/opcode"
 	"lockstep/edge/jobprocess"
@@ -22,7 +23,8 @@ import (
 
 // service is the part of the daemon that is the same with and without a cluster.
 type service struct {
-	config    Config
+	config    settings.Config
+	phase     *phase // of ganeti-wconfd; nil: lockstepd runs under its own name
 	log       *logrus.Logger
 	files     *persistence.OSFiles
 	env       *kit.Env
@@ -38,9 +40,10 @@ type service struct {
 }
 
 // newService is the service without job processes, ports and settings.
-func newService(c Config, log *logrus.Logger, files *persistence.OSFiles, reload <-chan os.Signal) *service {
+func newService(c settings.Config, log *logrus.Logger, files *persistence.OSFiles, reload <-chan os.Signal, p *phase) *service {
 	return &service{
 		config:    c,
+		phase:     p,
 		log:       log,
 		files:     files,
 		reload:    reload,
@@ -60,9 +63,9 @@ func (d *service) openProcesses(stderr *os.File, identity *peer.Identity) {
 		RunDir:     c.RunDir,
 		Stderr:     stderr,
 		Permission: permission(identity),
-		Owners:     c.owners,
+		Owners:     c.Owners,
 		Cgroup:     c.JobCgroup,
-		Ganeti:     c.Ganeti.jobProcess(c.hasQueue()),
+		Ganeti:     c.Ganeti.JobProcess(d.phase.hasQueue()),
 		Collects:   identity != nil,
 	})
 }
@@ -81,7 +84,7 @@ func (d *service) setPorts(owners *ownerwatch.Owners, callers *ownerwatch.Caller
 		OnDecision:   d.remoteAPI.onDecision(),
 		OnUnlocked:   unlockedChanges(d.log, d.remoteAPI.unlocked),
 		Console:      d.config.Rapi.Address != "",
-		WithoutQueue: !d.config.hasQueue(),
+		WithoutQueue: !d.phase.hasQueue(),
 	}
 }
 
@@ -104,7 +107,7 @@ func (d *service) loadSettings(livelock string) error {
 		Random:      randomOctets,
 		Locks:       lock.Settings{Hierarchy: lock.Implied},
 		GanetiJobs:  c.Ganeti.Enabled,
-		Node:        c.Ganeti.node,
+		Node:        c.Ganeti.Node,
 		Acknowledge: c.Ganeti.Acknowledge,
 		MaxStarts:   c.MaxStarts,
 		Writers:     c.Writers,

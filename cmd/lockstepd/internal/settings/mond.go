@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"flag"
@@ -15,14 +15,14 @@ type MondConfig struct {
 	Allow   string // networks, separated by commas; "": no list
 	TLS     string
 
-	addressGiven bool
-	allowed      []netip.Prefix // of Allow
+	AddressGiven bool           // the address was set, even if to the default
+	Allowed      []netip.Prefix // of Allow
 }
 
-const mondAddressFlag = "mond-address"
+const MondAddressFlag = "mond-address"
 
 func (m *MondConfig) flags(flags *flag.FlagSet) {
-	flags.StringVar(&m.Address, mondAddressFlag, "127.0.0.1:1815",
+	flags.StringVar(&m.Address, MondAddressFlag, "127.0.0.1:1815",
 		"`address` and port at which this node reports its state in the formats of ganeti-mond; "+
 			"beyond loopback it needs TLS or --mond-allow; off with --ganeti unless given; empty: off")
 	flags.StringVar(&m.Allow, "mond-allow", "",
@@ -49,11 +49,11 @@ func (m *MondConfig) normalize() error {
 		if err != nil {
 			return fmt.Errorf("mond-allow: %q is neither an address nor a network", text)
 		}
-		m.allowed = append(m.allowed, network.Masked())
+		m.Allowed = append(m.Allowed, network.Masked())
 	}
 	if m.TLS == tlsAuto {
-		m.TLS = tlsOn
-		if m.loopback() || m.allowed != nil {
+		m.TLS = TLSOn
+		if m.loopback() || m.Allowed != nil {
 			m.TLS = tlsOff
 		}
 	}
@@ -67,17 +67,17 @@ func (m *MondConfig) validate() error {
 	}
 	_, port, err := net.SplitHostPort(m.Address)
 	if err != nil {
-		return fmt.Errorf("%s: %q is not an address and a port, such as 127.0.0.1:1815", mondAddressFlag, m.Address)
+		return fmt.Errorf("%s: %q is not an address and a port, such as 127.0.0.1:1815", MondAddressFlag, m.Address)
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return fmt.Errorf("%s: %q is not a port", mondAddressFlag, port)
+		return fmt.Errorf("%s: %q is not a port", MondAddressFlag, port)
 	}
 	switch {
-	case m.TLS != tlsOn && m.TLS != tlsOff:
+	case m.TLS != TLSOn && m.TLS != tlsOff:
 		return fmt.Errorf("mond-tls: %q is not on, off or auto", m.TLS)
-	case m.TLS == tlsOff && !m.loopback() && m.allowed == nil:
+	case m.TLS == tlsOff && !m.loopback() && m.Allowed == nil:
 		return fmt.Errorf("%s: %s is open to all machines: leave out mond-tls=off, name the machines with mond-allow, or listen on 127.0.0.1",
-			mondAddressFlag, m.Address)
+			MondAddressFlag, m.Address)
 	}
 	return nil
 }

@@ -1,4 +1,9 @@
-package main
+// Package settings has what an operator can set of lockstepd: the flags, which are also the keys of the configuration file, with their
+// help and manual pages.
+//
+// Config is what the rest of the daemon is given. It is valid, and its defaults are set: those of a system's daemon, of a user without
+// root, or of a node of a Ganeti cluster.
+package settings
 
 import (
 	"bytes"
@@ -56,10 +61,7 @@ type Config struct {
 	Confd        ConfdConfig
 	Mond         MondConfig
 
-	owners   ownership.Rules // of files and sockets
-	userMode bool            // the daemon of a user without root, with the user's directories
-	syslog   *syslogOutput   // nil: log lines go to standard error alone
-	phase    *phase          // of ganeti-wconfd; nil: lockstepd runs under its own name
+	Owners ownership.Rules // of files and sockets
 }
 
 const usageText = `lockstepd runs a job queue: it accepts jobs over its socket, stores them as files, and
@@ -86,9 +88,9 @@ A flag on the command line wins over the file.
 Flags:
 `
 
-// parseConfig reads flags, and the configuration file that they name. Errors name the field. It
+// Parse reads flags, and the configuration file that they name. Errors name the field. It
 // returns flag.ErrHelp after it has printed the help or the version.
-func parseConfig(args []string, output io.Writer) (Config, error) {
+func Parse(args []string, output io.Writer) (Config, error) {
 	var c Config
 	var file string
 	var version bool
@@ -128,7 +130,7 @@ func parseConfig(args []string, output io.Writer) (Config, error) {
 	}
 	given := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	c.Rapi.addressGiven, c.Confd.addressGiven, c.Mond.addressGiven = given[rapiAddressFlag], given[confdAddressFlag], given[mondAddressFlag]
+	c.Rapi.AddressGiven, c.Confd.AddressGiven, c.Mond.AddressGiven = given[RapiAddressFlag], given[ConfdAddressFlag], given[MondAddressFlag]
 	if err := c.applyGaneti(given); err != nil {
 		return c, err
 	}
@@ -304,7 +306,7 @@ func (c *Config) Validate() error {
 	if _, err := logrus.ParseLevel(c.LogLevel); err != nil {
 		return fmt.Errorf("log-level: %q is none of debug, info, warn and error", c.LogLevel)
 	}
-	if _, err := c.socketGroup(); err != nil {
+	if _, err := c.SocketGroupID(); err != nil {
 		return fmt.Errorf("socket-group: %w", err)
 	}
 	if err := c.resolveOwners(); err != nil {
@@ -319,8 +321,8 @@ func (c *Config) Validate() error {
 	return c.Rapi.validate()
 }
 
-// socketGroup returns the id of the sockets' group; nil if none was chosen.
-func (c *Config) socketGroup() (*int, error) {
+// SocketGroupID returns the id of the sockets' group; nil if none was chosen.
+func (c *Config) SocketGroupID() (*int, error) {
 	if c.SocketGroup == "" {
 		return nil, nil
 	}
@@ -333,4 +335,16 @@ func (c *Config) socketGroup() (*int, error) {
 
 func (c *Config) longestSocket() string {
 	return persistence.SocketPath(c.RunDir, persistence.WconfSocket)
+}
+
+// NewLog returns the log of the daemon: lines on standard error, from the level of the settings.
+func (c *Config) NewLog() *logrus.Logger {
+	log := logrus.New()
+	log.SetOutput(os.Stderr)
+	log.SetFormatter(&logrus.TextFormatter{FullTimestamp: true, TimestampFormat: "2006-01-02 15:04:05.000"})
+	level, err := logrus.ParseLevel(c.LogLevel)
+	if err == nil {
+		log.SetLevel(level)
+	}
+	return log
 }

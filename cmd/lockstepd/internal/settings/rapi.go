@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"errors"
@@ -21,21 +21,21 @@ type RapiConfig struct {
 	AllowCommands         bool
 	Insecure              bool
 
-	addressGiven bool // the address was set, even if to the default
-	generatedKey bool // lockstepd makes certificate and key
+	AddressGiven bool // the address was set, even if to the default
+	GeneratedKey bool // lockstepd makes certificate and key
 }
 
-const rapiAddressFlag = "rapi-address"
+const RapiAddressFlag = "rapi-address"
 
 // Values of rapi-tls.
 const (
 	tlsAuto = "auto"
-	tlsOn   = "on"
+	TLSOn   = "on"
 	tlsOff  = "off"
 )
 
 func (r *RapiConfig) flags(flags *flag.FlagSet) {
-	flags.StringVar(&r.Address, rapiAddressFlag, "127.0.0.1:5080", "`address` and port of the remote API; empty: no remote API")
+	flags.StringVar(&r.Address, RapiAddressFlag, "127.0.0.1:5080", "`address` and port of the remote API; empty: no remote API")
 	flags.StringVar(&r.Users, "rapi-users", "", "`file` of the users of the remote API (default: rapi/users in data-dir)")
 	flags.StringVar(&r.Certificate, "rapi-cert", "",
 		"`file` of the remote API's certificate (default: lockstepd makes one, in rapi in data-dir)")
@@ -50,22 +50,32 @@ func (r *RapiConfig) flags(flags *flag.FlagSet) {
 		"let the remote API listen beyond loopback without TLS or without required authentication")
 }
 
-// rapiHosts are the names, in lower case, by which a request may call the remote API; nil: any. A
+// RapiHosts are the names, in lower case, by which a request may call the remote API; nil: any. A
 // server on loopback permits few names. Otherwise a web page whose name resolves to this machine
 // could use the server through a local user's browser.
-func (c Config) rapiHosts() []string {
+func (c *Config) RapiHosts() []string {
 	if !c.Rapi.loopback() {
 		return nil
 	}
-	return lowerCase(localHosts(c.NodeName, c.Rapi.Address))
+	return lowerCase(c.LocalHosts(c.Rapi.Address))
 }
 
-// mondHosts are rapiHosts for MonD.
-func (c Config) mondHosts() []string {
+// MondHosts are RapiHosts for MonD.
+func (c *Config) MondHosts() []string {
 	if !c.Mond.loopback() {
 		return nil
 	}
-	return lowerCase(localHosts(c.NodeName, c.Mond.Address))
+	return lowerCase(c.LocalHosts(c.Mond.Address))
+}
+
+// LocalHosts are the names of this machine for a server at an address.
+func (c *Config) LocalHosts(address string) []string {
+	hosts := []string{c.NodeName, "localhost", "127.0.0.1", "::1"}
+	host, _, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err == nil && host != "" && (ip == nil || !ip.IsUnspecified()) {
+		hosts = append(hosts, host)
+	}
+	return hosts
 }
 
 func lowerCase(hosts []string) []string {
@@ -82,11 +92,11 @@ func (r *RapiConfig) normalize(dataDir string) {
 		r.Users = filepath.Join(dataDir, "rapi", "users")
 	}
 	if r.Certificate == "" && r.Key == "" {
-		r.generatedKey = true
+		r.GeneratedKey = true
 		r.Certificate, r.Key = filepath.Join(dataDir, "rapi", "cert.pem"), filepath.Join(dataDir, "rapi", "key.pem")
 	}
 	if r.TLS == tlsAuto {
-		r.TLS = tlsOn
+		r.TLS = TLSOn
 		if r.loopback() {
 			r.TLS = tlsOff
 		}
@@ -108,24 +118,24 @@ func (r *RapiConfig) validate() error {
 	}
 	_, port, err := net.SplitHostPort(r.Address)
 	if err != nil {
-		return fmt.Errorf("%s: %q is not an address and a port, such as 127.0.0.1:5080", rapiAddressFlag, r.Address)
+		return fmt.Errorf("%s: %q is not an address and a port, such as 127.0.0.1:5080", RapiAddressFlag, r.Address)
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n > 65535 {
-		return fmt.Errorf("%s: %q is not a port", rapiAddressFlag, port)
+		return fmt.Errorf("%s: %q is not a port", RapiAddressFlag, port)
 	}
 	switch {
-	case r.TLS != tlsOn && r.TLS != tlsOff:
+	case r.TLS != TLSOn && r.TLS != tlsOff:
 		return fmt.Errorf("rapi-tls: %q is not on, off or auto", r.TLS)
-	case !r.generatedKey && (r.Certificate == "" || r.Key == ""):
+	case !r.GeneratedKey && (r.Certificate == "" || r.Key == ""):
 		return errors.New("rapi-cert and rapi-key: set both or none")
 	case r.loopback() || r.Insecure:
 		return nil
 	case r.TLS == tlsOff:
 		return fmt.Errorf("%s: %s is open to other machines, and without TLS passwords could be intercepted: "+
-			"leave out rapi-tls=off, listen on 127.0.0.1, or set rapi-insecure", rapiAddressFlag, r.Address)
+			"leave out rapi-tls=off, listen on 127.0.0.1, or set rapi-insecure", RapiAddressFlag, r.Address)
 	case !r.RequireAuthentication:
 		return fmt.Errorf("%s: %s is open to other machines, and every client could read the jobs: "+
-			"leave out rapi-require-authentication=false, listen on 127.0.0.1, or set rapi-insecure", rapiAddressFlag, r.Address)
+			"leave out rapi-require-authentication=false, listen on 127.0.0.1, or set rapi-insecure", RapiAddressFlag, r.Address)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"bytes"
@@ -9,17 +9,15 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"lockstep/cmd/internal/opcodefiles"
-	"lockstep/edge/login"
 )
 
 func TestTheFileAndTheFlagsHaveTheSameNames(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "lockstepd.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("data-dir: /srv/queue\nmax-starts: 7\nlog-level: debug\n"), 0o600))
-	c, err := parseConfig([]string{"--config", file, "--max-starts", "9"}, io.Discard)
+	c, err := Parse([]string{"--config", file, "--max-starts", "9"}, io.Discard)
 	require.NoError(t, err)
 	require.Equal(t, "/srv/queue", c.DataDir)
 	require.Equal(t, "debug", c.LogLevel)
@@ -28,13 +26,13 @@ func TestTheFileAndTheFlagsHaveTheSameNames(t *testing.T) {
 
 // The file that is shipped for /etc/lockstep is read, and archives jobs after a week. Without it no job is archived.
 func TestTheShippedFileArchivesAfterAWeek(t *testing.T) {
-	c, err := parseConfig([]string{"--config", "../../packaging/lockstepd.yaml"}, io.Discard)
+	c, err := Parse([]string{"--config", "../../../../packaging/lockstepd.yaml"}, io.Discard)
 	require.NoError(t, err)
-	require.Equal(t, 7*day, c.ArchiveAfter)
-	c, err = parseConfig(nil, io.Discard)
+	require.Equal(t, 7*24*time.Hour, c.ArchiveAfter)
+	c, err = Parse(nil, io.Discard)
 	require.NoError(t, err)
 	require.Zero(t, c.ArchiveAfter)
-	_, err = parseConfig([]string{"--archive-after", "7"}, io.Discard)
+	_, err = Parse([]string{"--archive-after", "7"}, io.Discard)
 	require.ErrorContains(t, err, "7 has no unit; write 7s, 7m, 7h or 7d")
 }
 
@@ -52,18 +50,18 @@ func TestBadSettingsAreNamed(t *testing.T) {
 		"run-dir: /" + strings.Repeat("x", 100): "run-dir: the socket's path",
 	} {
 		require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
-		_, err := parseConfig([]string{"--config", file}, io.Discard)
+		_, err := Parse([]string{"--config", file}, io.Discard)
 		require.ErrorContains(t, err, want, content)
 	}
-	_, err := parseConfig([]string{"--config", file + ".none"}, io.Discard)
+	_, err := Parse([]string{"--config", file + ".none"}, io.Discard)
 	require.ErrorContains(t, err, "no such file")
-	_, err = parseConfig([]string{"surplus"}, io.Discard)
+	_, err = Parse([]string{"surplus"}, io.Discard)
 	require.ErrorContains(t, err, "surplus")
 }
 
 func TestHelpTellsEverySetting(t *testing.T) {
 	var help strings.Builder
-	_, err := parseConfig([]string{"--help"}, &help)
+	_, err := Parse([]string{"--help"}, &help)
 	require.ErrorIs(t, err, flag.ErrHelp)
 	for _, name := range []string{"--config", "--data-dir", "--run-dir", "--log-dir", "--cluster-name", "--node-name",
 		"--job-program", "--log-level", "--max-frame", "--max-starts", "--writers", "--ganeti", "--ganeti-user", "Examples:"} {
@@ -73,12 +71,12 @@ func TestHelpTellsEverySetting(t *testing.T) {
 
 // Every setting in the comments of the installed file exists.
 func TestTheInstalledConfigurationFile(t *testing.T) {
-	text, err := os.ReadFile("../../packaging/lockstepd.yaml")
+	text, err := os.ReadFile("../../../../packaging/lockstepd.yaml")
 	require.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "lockstepd.yaml")
 	for _, content := range [][]byte{text, regexp.MustCompile(`(?m)^#([a-z-]+: \S+)$`).ReplaceAll(text, []byte("$1"))} {
 		require.NoError(t, os.WriteFile(file, content, 0o600))
-		c, err := parseConfig([]string{"--config", file}, io.Discard)
+		c, err := Parse([]string{"--config", file}, io.Discard)
 		require.NoError(t, err)
 		if !bytes.Equal(content, text) {
 			require.Equal(t, "debug", c.LogLevel, "comments were removed")
@@ -91,42 +89,23 @@ func TestTheManual(t *testing.T) {
 	t.Setenv("SOURCE_DATE_EPOCH", "1790000000")
 	for _, section := range []string{"5", "8"} {
 		var page strings.Builder
-		_, err := parseConfig([]string{"--manual", section}, &page)
+		_, err := Parse([]string{"--manual", section}, &page)
 		require.ErrorIs(t, err, flag.ErrHelp)
 		require.Contains(t, page.String(), `max\-starts`)
 		require.Contains(t, page.String(), "(default the host name)")
 		require.NotContains(t, page.String(), "manual\\fR")
 	}
-	_, err := parseConfig([]string{"--manual", "7"}, io.Discard)
+	_, err := Parse([]string{"--manual", "7"}, io.Discard)
 	require.ErrorContains(t, err, "no manual page of section")
 }
 
-// The first start writes examples of opcodes and users, and keeps existing files.
-func TestExamplesOfTheFirstStart(t *testing.T) {
-	data := t.TempDir()
-	c := Config{DataDir: data, OpcodesDir: filepath.Join(data, "opcodes.d"), Rapi: RapiConfig{Users: filepath.Join(data, "rapi", "users")}}
-	require.NoError(t, writeExamples(c))
-	definitions, err := opcodefiles.Load(c.OpcodesDir)
+// A group that does not exist is refused; a number is a group.
+func TestTheGroupOfTheSockets(t *testing.T) {
+	_, err := Parse([]string{"--socket-group=nosuchgroup", "--run-dir=/tmp/r"}, io.Discard)
+	require.ErrorContains(t, err, `socket-group: there is no group "nosuchgroup"`)
+	file := filepath.Join(t.TempDir(), "lockstepd.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("socket-group: \"54321\"\n"), 0o600))
+	c, err := Parse([]string{"--config", file, "--run-dir=/tmp/r"}, io.Discard)
 	require.NoError(t, err)
-	require.Empty(t, definitions)
-	text, err := os.ReadFile(c.Rapi.Users)
-	require.NoError(t, err)
-	users, mistakes := login.ParseUsers(text)
-	require.Empty(t, users)
-	require.Empty(t, mistakes)
-	require.NoError(t, os.WriteFile(c.Rapi.Users, []byte("mine"), 0o600))
-	require.NoError(t, writeExamples(c))
-	text, err = os.ReadFile(c.Rapi.Users)
-	require.NoError(t, err)
-	require.Equal(t, "mine", string(text))
-
-	// The example without its comment signs is a valid opcode.
-	example, err := examples.ReadFile("examples/drain.yaml.example")
-	require.NoError(t, err)
-	_, body, _ := strings.Cut(string(example), "#\n")
-	file := filepath.Join(data, "drain.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(regexp.MustCompile(`(?m)^# ?`).ReplaceAllString(body, "")), 0o600))
-	definitions, err = opcodefiles.LoadFiles([]string{file})
-	require.NoError(t, err)
-	require.Len(t, definitions, 1)
+	require.Equal(t, "54321", c.SocketGroup)
 }

@@ -1,4 +1,4 @@
-package main
+package settings
 
 import (
 	"flag"
@@ -19,7 +19,6 @@ func (c *Config) applyUser(given map[string]bool, environment places.Environment
 	if err != nil {
 		return fmt.Errorf("data-dir: %w, so there is no directory for the queue of user %d: set data-dir, or set HOME", err, environment.UID)
 	}
-	c.userMode = true
 	c.DataDir = dirs.Data
 	if !given["log-dir"] {
 		c.LogDir = dirs.Log
