@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -45,7 +46,7 @@ func runMond(stop context.Context, c settings.Config, o faceOptions, ready func(
 	if err != nil {
 		return err
 	}
-	env := kit.New(kit.Options{Log: log, Clock: kit.RealClock(), Rand: randomUint64})
+	env := kit.New(kit.Options{Log: log, Clock: kit.RealClock(), Rand: rand.Uint64})
 	board := mond.NewBoard()
 	m := &mondServer{config: c}
 	monitoring, err := supervisor.LoneMonitor(env, supervisor.Monitor{Board: board, Node: c.Ganeti.Node,

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"lockstep/cmd/internal/buildinfo"
+	"lockstep/cmd/lockstepd/internal/process"
 	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/ownership"
 	"lockstep/persistence"
@@ -151,7 +152,7 @@ func (f face) runForeground(c settings.Config, o faceOptions) error {
 
 // runLocked runs the daemon with its pid file. reopen is called for each SIGHUP, which has no other effect.
 func (f face) runLocked(c settings.Config, o faceOptions, reopen, ready func()) error {
-	stop, reload := signals()
+	stop, reload := process.Signals()
 	go func() {
 		for range reload {
 			reopen()

@@ -9,6 +9,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"lockstep/cmd/lockstepd/internal/janitor"
+	"lockstep/cmd/lockstepd/internal/process"
 	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/ownership"
 	"lockstep/edge/attach"
@@ -33,7 +35,7 @@ func (p *phase) hasQueue() bool { return p == nil || p.queue != nil }
 
 // runWconfd is ganeti-wconfd: configuration and locks, and the queue for ganeti-luxid.
 func runWconfd(stop context.Context, c settings.Config, o faceOptions, ready func()) (err error) {
-	if err := dropJobMarker(); err != nil {
+	if err := process.DropJobMarker(); err != nil {
 		return err
 	}
 	if err := checkSetUp(c); err != nil {
@@ -123,7 +125,7 @@ func (w *wconfdPhases) withQueue(stop context.Context, queue *attach.Queue) {
 	lock, err := persistence.LockQueue(w.config.DataDir, w.config.Owners)
 	if err == nil {
 		held, lost := context.WithCancelCause(ctx)
-		go watchLock(held, lock, lost)
+		go janitor.WatchLock(held, lock, lost)
 		err = w.runPhase(held, &phase{wconfd: w.wconfd, queue: queue, ready: func() { w.ready(); queue.Ready() }})
 		if replaced, ok := errors.AsType[*persistence.LockReplacedError](context.Cause(held)); ok {
 			err = errors.Join(replaced, err)

@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"lockstep/cmd/lockstepd/internal/process"
 	"lockstep/cmd/lockstepd/internal/settings"
 )
 
@@ -33,7 +34,7 @@ func main() {
 	}
 	status := 0
 	if os.Getpid() == 1 {
-		status, err = runAsInit()
+		status, err = process.RunAsInit()
 	} else {
 		err = run(config)
 	}

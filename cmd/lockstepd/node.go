@@ -17,6 +17,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/luxi"
+	"lockstep/cmd/lockstepd/internal/janitor"
 	"lockstep/core/opcode"
 	"lockstep/core/replication"
 	"lockstep/edge/peer"
@@ -260,7 +261,7 @@ func (n *node) serveNode(stop context.Context) error {
 	background, end := context.WithCancel(stop)
 	defer end()
 	go watchdog(background, n.log, n.env.System(), supervisor.Replicator(n.env), &messages.GetNodes{})
-	go runJanitor(background, n.log, n.files, n.config, n.raft.Reapplied)
+	go janitor.Run(background, n.log, n.files, n.config, n.raft.Reapplied)
 	go n.requestMembership(background)
 	go n.savePeers(background)
 	go n.reloadOpcodes(background, func(c *opcode.Catalogue) {

@@ -3,15 +3,12 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime/debug"
-	"syscall"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -23,6 +20,8 @@ import (
 	"lockstep/actors/config/configstore"
 	"lockstep/actors/kit"
 	"lockstep/cmd/internal/places"
+	"lockstep/cmd/lockstepd/internal/janitor"
+	"lockstep/cmd/lockstepd/internal/process"
 	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/config"
 	"lockstep/core/config/reserve"
@@ -46,27 +45,16 @@ const answersTimeout = 2 * time.Second
 // queue loses a question.
 const readyPollInterval = time.Second
 
-// signals handles signals. The first SIGTERM or SIGINT ends stop; the second one kills the daemon
-// at once. reload gets each SIGHUP. It is called first, because an unhandled SIGHUP would end the
-// daemon.
-func signals() (stop context.Context, reload <-chan os.Signal) {
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	stop, release := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	context.AfterFunc(stop, release)
-	return stop, hangups
-}
-
 // run runs the daemon, from the directories to the orderly stop. Its error says in one line what
 // the operator must correct.
 func run(c settings.Config) error {
-	if err := dropJobMarker(); err != nil {
+	if err := process.DropJobMarker(); err != nil {
 		return err
 	}
 	if err := checkSetUp(c); err != nil {
 		return err
 	}
-	stop, reload := signals()
+	stop, reload := process.Signals()
 	log := c.NewLog()
 	if err := persistence.MakeDirs(c.DataDir, c.RunDir, c.LogDir, c.Owners); err != nil {
 		return err
@@ -85,7 +73,7 @@ func run(c settings.Config) error {
 	}
 	stop, lost := context.WithCancelCause(stop)
 	defer lost(nil)
-	go watchLock(stop, queue, lost)
+	go janitor.WatchLock(stop, queue, lost)
 	err = runLocked(c, log, stop, reload, nil)
 	if replaced, ok := errors.AsType[*persistence.LockReplacedError](context.Cause(stop)); ok {
 		err = errors.Join(replaced, err)
@@ -151,7 +139,7 @@ func runLocked(c settings.Config, log *logrus.Logger, stop context.Context, relo
 		return err
 	}
 	defer func() { _ = livelock.Release() }() // left behind, a free lock also means a dead process
-	sweepLivelocks(c, log, files)
+	janitor.SweepLivelocks(c.RunDir, log, files)
 	jobStderr, err := persistence.OpenLog(filepath.Join(c.LogDir, "jobs.log"), c.Owners)
 	if err != nil {
 		return err
@@ -303,7 +291,7 @@ func (d *service) serve(tree *supervisor.Running, stop context.Context) error {
 	defer end()
 	go watchdog(background, d.log, d.env.System(), to, question)
 	if d.phase.hasQueue() {
-		go runJanitor(background, d.log, d.files, d.config, func() bool { return true })
+		go janitor.Run(background, d.log, d.files, d.config, func() bool { return true })
 	}
 	go d.reloadOpcodes(background, func(c *opcode.Catalogue) { supervisor.SetOpcodes(d.env, c) })
 	select {
@@ -377,15 +365,9 @@ func awaitAnswer(stop context.Context, env *kit.Env, tree *supervisor.Running, t
 	}
 }
 
-// randomUint64 makes the seed of retry pauses; it is not for secrets.
+// randomOctets returns octets that cannot be guessed.
 func randomOctets(count int) []byte {
 	b := make([]byte, count)
 	_, _ = rand.Read(b) // never fails
 	return b
-}
-
-func randomUint64() uint64 {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return binary.LittleEndian.Uint64(b[:])
 }

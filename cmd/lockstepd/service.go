@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math/rand/v2"
 	"os"
 	"sync/atomic"
 	"time"
@@ -48,7 +49,7 @@ func newService(c settings.Config, log *logrus.Logger, files *persistence.OSFile
 		files:     files,
 		reload:    reload,
 		remoteAPI: newRemoteAPI(c),
-		env:       kit.New(kit.Options{Log: log, Clock: kit.RealClock(), Rand: randomUint64}),
+		env:       kit.New(kit.Options{Log: log, Clock: kit.RealClock(), Rand: rand.Uint64}),
 	}
 }
 
@@ -120,7 +121,7 @@ func (d *service) loadSettings(livelock string) error {
 			PID:                 os.Getpid(),
 			Started:             time.Now(),
 			ArchiveAfter:        c.ArchiveAfter,
-			RemoveArchivedAfter: time.Duration(c.ArchiveDays) * day,
+			RemoveArchivedAfter: c.RemoveArchivedAfter(),
 			Console:             d.remoteAPI.consoleAddress,
 			Monitor:             d.mondAddress,
 		},

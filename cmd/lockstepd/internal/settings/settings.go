@@ -271,6 +271,12 @@ func (c *Config) normalize() error {
 	return c.Validate()
 }
 
+// RemoveArchivedAfter is the age from which archived jobs are removed, unless a setting of the queue says another; 0: never.
+func (c *Config) RemoveArchivedAfter() time.Duration {
+	const day = 24 * time.Hour
+	return time.Duration(c.ArchiveDays) * day
+}
+
 // socketPathMax is the longest path of a unix socket, in bytes.
 const socketPathMax = 107
 

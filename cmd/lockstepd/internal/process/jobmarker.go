@@ -1,4 +1,4 @@
-package main
+package process
 
 import (
 	"fmt"
@@ -9,12 +9,12 @@ import (
 	"lockstep/edge/reaper"
 )
 
-// dropJobMarker executes the program again, in the same process, without the marker of a job in
+// DropJobMarker executes the program again, in the same process, without the marker of a job in
 // its environment. A daemon that a job's command has started has the marker. The reaper would
 // find it by the marker, with all its job processes, and kill it with the orphans of that job.
 // Unsetting the variable does not help: the kernel shows the environment with which the process
 // was started.
-func dropJobMarker() error {
+func DropJobMarker() error {
 	if _, marked := os.LookupEnv(reaper.EnvName); !marked {
 		return nil
 	}

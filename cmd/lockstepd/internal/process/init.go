@@ -1,4 +1,4 @@
-package main
+package process
 
 import (
 	"errors"
@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// runAsInit is lockstepd as process 1 of a container. Every orphan of the container becomes a
+// RunAsInit is lockstepd as process 1 of a container. Every orphan of the container becomes a
 // child of process 1, and stays a zombie until process 1 waits for it. So the daemon runs as a
 // child of this process, which only waits for all children and forwards signals. In the daemon
-// such a wait could take the exit status of a child that other code waits for. runAsInit
+// such a wait could take the exit status of a child that other code waits for. RunAsInit
 // returns the exit status of the daemon, with which all processes of the container end.
-func runAsInit() (status int, err error) {
+func RunAsInit() (status int, err error) {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
 	program, err := os.Executable()

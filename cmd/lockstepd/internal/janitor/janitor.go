@@ -1,4 +1,6 @@
-package main
+// Package janitor has the work that a daemon does beside its actors, at intervals: the lock of the queue, lock files of dead processes, and
+// archived jobs that are old enough to be removed.
+package janitor
 
 import (
 	"context"
@@ -36,9 +38,9 @@ const (
 	clockSlack = time.Minute
 )
 
-// watchLock calls onLost, which stops the daemon in order, when the queue's lock file was removed
+// WatchLock calls onLost, which stops the daemon in order, when the queue's lock file was removed
 // or replaced. It returns when ctx ends.
-func watchLock(ctx context.Context, queue *persistence.QueueLock, onLost func(error)) {
+func WatchLock(ctx context.Context, queue *persistence.QueueLock, onLost func(error)) {
 	ticks := time.NewTicker(lockCheckInterval)
 	defer ticks.Stop()
 	for {
@@ -54,9 +56,9 @@ func watchLock(ctx context.Context, queue *persistence.QueueLock, onLost func(er
 	}
 }
 
-// runJanitor removes old archived jobs and lock files of dead processes until ctx ends. complete reports whether the archive has
+// Run removes old archived jobs and lock files of dead processes until ctx ends. complete reports whether the archive has
 // what it had before a power loss: until then no archived job is removed.
-func runJanitor(ctx context.Context, log *logrus.Logger, files *persistence.OSFiles, c settings.Config, complete func() bool) {
+func Run(ctx context.Context, log *logrus.Logger, files *persistence.OSFiles, c settings.Config, complete func() bool) {
 	sweep, archive := time.NewTicker(sweepInterval), time.NewTicker(archiveInterval)
 	defer sweep.Stop()
 	defer archive.Stop()
@@ -67,7 +69,7 @@ func runJanitor(ctx context.Context, log *logrus.Logger, files *persistence.OSFi
 		case <-ctx.Done():
 			return
 		case <-sweep.C:
-			sweepLivelocks(c, log, files)
+			SweepLivelocks(c.RunDir, log, files)
 		case <-archive.C:
 			now := time.Now()
 			if complete() && clock.isDue(now.Round(0), now.Sub(started)) {
@@ -131,8 +133,8 @@ func archiveAge(files *persistence.OSFiles, c settings.Config) (time.Duration, e
 	if content == nil {
 		return archiveAgeWithoutSettings(files, c)
 	}
-	settings, err := config.DecodeSettings(content)
-	return settings.RemoveArchivedAfter(time.Duration(c.ArchiveDays) * day), err
+	stored, err := config.DecodeSettings(content)
+	return stored.RemoveArchivedAfter(c.RemoveArchivedAfter()), err
 }
 
 // archiveAgeWithoutSettings is --archive-days; never, if damaged settings were set aside, and a crash came before the file that replaces
@@ -142,12 +144,12 @@ func archiveAgeWithoutSettings(files *persistence.OSFiles, c settings.Config) (t
 	if err != nil || slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, filepath.Base(paths.SettingsPath)) }) {
 		return 0, errors.Join(err, errors.New("settings that could not be read are in the quarantine"))
 	}
-	return time.Duration(c.ArchiveDays) * day, nil
+	return c.RemoveArchivedAfter(), nil
 }
 
-// sweepLivelocks removes the lock files of dead processes that are not needed.
-func sweepLivelocks(c settings.Config, log *logrus.Logger, files *persistence.OSFiles) {
-	_, err := persistence.SweepLivelocks(persistence.LivelockDir(c.RunDir), func(name string) bool { return isLivelockNeeded(files, name) })
+// SweepLivelocks removes the lock files of dead processes that are not needed.
+func SweepLivelocks(runDir string, log *logrus.Logger, files *persistence.OSFiles) {
+	_, err := persistence.SweepLivelocks(persistence.LivelockDir(runDir), func(name string) bool { return isLivelockNeeded(files, name) })
 	if err != nil {
 		log.WithField("err", err).Warn("removal of lock files of dead daemons and jobs failed")
 	}
