@@ -10,11 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/cmd/lockstepd/internal/settings"
-	"lockstep/core/ownership"
 	"lockstep/core/paths"
-	"lockstep/edge/peer"
-	"lockstep/persistence"
 )
 
 // removeFile removes the queue of a node whose daemon is stopped, as if the disk was not
@@ -155,35 +151,8 @@ func TestClusterNodeWithAnOlderQueue(t *testing.T) {
 	c.awaitEqual()
 }
 
-// The only node of a cluster has no other to take a copy from. Its operator may go on with the older queue.
-func TestTheOnlyNodeWithAnOlderQueue(t *testing.T) {
-	dir := t.TempDir()
-	c := settings.Config{DataDir: filepath.Join(dir, "lib")}
-	require.NoError(t, persistence.MakeDirs(c.DataDir, filepath.Join(dir, "run"), filepath.Join(dir, "log"), ownership.Rules{}))
-	require.NoError(t, os.MkdirAll(filepath.Join(c.DataDir, raftDirName, "wal"), 0o700))
-	files, err := persistence.OpenFiles(c.DataDir, ownership.Rules{})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = files.Close() })
-	_, err = persistence.InitQueue(files)
-	require.NoError(t, err)
-	founder := &peer.Identity{Name: "n1", Founder: true}
-	require.NoError(t, checkQueue(c, files, founder))
-	older, err := files.Read("test", paths.MemberPath)
-	require.NoError(t, err)
-	require.NoError(t, persistence.MarkApplied(files, 7))
-	require.NoError(t, checkQueue(c, files, founder))
-	require.NoError(t, files.Replace("test", paths.MemberPath, older))
-	err = checkQueue(c, files, founder)
-	require.ErrorContains(t, err, "the queue of this node, n1, is an older copy: queue/member is of entry 0 of the log, and the log in raft/ needs the files of entry 7")
-	accept := regexp.MustCompile(`rm (\S+)$`).FindStringSubmatch(err.Error())
-	require.NotNil(t, accept, "%v", err)
-	require.NoError(t, os.Remove(accept[1]))
-	require.NoError(t, checkQueue(c, files, founder))
-	require.NoError(t, persistence.MarkApplied(files, 9))
-}
-
 // The first node of a cluster does not make a second cluster when it has lost its log: it
-// joins the cluster that it made as a new node. The test fails if isFounder looks at Founder
+// joins the cluster that it made as a new node. The test fails if datadir.IsFounder looks at Founder
 // alone.
 func TestClusterFounderWithoutItsLog(t *testing.T) {
 	t.Parallel()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"lockstep/cmd/lockstepd/internal/datadir"
 	"lockstep/cmd/lockstepd/internal/janitor"
 	"lockstep/cmd/lockstepd/internal/process"
 	"lockstep/cmd/lockstepd/internal/settings"
@@ -38,7 +39,7 @@ func runWconfd(stop context.Context, c settings.Config, o faceOptions, ready fun
 	if err := process.DropJobMarker(); err != nil {
 		return err
 	}
-	if err := checkSetUp(c); err != nil {
+	if err := datadir.CheckSetUp(c); err != nil {
 		return err
 	}
 	runDir, err := persistence.LockRun(c.RunDir)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -10,9 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/config"
-	"lockstep/core/ownership"
 	"lockstep/core/paths"
 )
 
@@ -26,17 +23,6 @@ func selfAccounts() []string {
 	return []string{"--ganeti", "--ganeti-share", modules, "--ganeti-user", strconv.Itoa(os.Geteuid()), "--ganeti-confd-group", group, "--ganeti-daemons-group", group}
 }
 
-// Only root can give files to other users, and to groups that it is no member of.
-func TestCheckAccounts(t *testing.T) {
-	rules, err := ownership.Ganeti(ownership.Accounts{Daemon: "104", ConfdGroup: "111", DaemonsGroup: "112"}).Resolve(strconv.Atoi, strconv.Atoi)
-	require.NoError(t, err)
-	require.NoError(t, checkAccounts(rules, 0, nil))
-	require.NoError(t, checkAccounts(rules, 104, []int{105, 111, 112}))
-	require.ErrorContains(t, checkAccounts(rules, 1000, []int{111, 112}), "runs as user 1000, and its files must belong to user 104")
-	require.ErrorContains(t, checkAccounts(rules, 104, []int{112}), "no member of group 111")
-	require.NoError(t, checkAccounts(ownership.Rules{}, 1000, nil))
-}
-
 // ganetiData makes the data directory of a Ganeti node.
 func ganetiData(t testing.TB, dir string) {
 	t.Helper()
@@ -45,33 +31,6 @@ func ganetiData(t testing.TB, dir string) {
 	require.NoError(t, err)
 	for name, content := range map[string]string{paths.ConfigPath: string(first.JSON()), paths.GanetiCertificatePath: "", paths.VersionPath: "1\n", paths.SerialPath: "0\n"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o640))
-	}
-}
-
-// A data directory belongs to Ganeti or to lockstep, and no daemon of the other one starts on it.
-func TestSetUpsAreNotMixed(t *testing.T) {
-	dir := t.TempDir()
-	self, err := settings.Parse(append(selfAccounts(), "--data-dir", dir), io.Discard)
-	require.NoError(t, err)
-	own := settings.Config{DataDir: dir}
-	require.NoError(t, checkSetUp(own))
-	require.NoError(t, checkSetUp(settings.Config{DataDir: filepath.Join(dir, "absent")}))
-	require.ErrorContains(t, checkSetUp(self), "server.pem: no such file or directory; every master candidate of Ganeti has this file")
-
-	ganetiData(t, dir)
-	require.NoError(t, checkSetUp(self))
-	require.ErrorContains(t, checkSetUp(own), "is the data directory of a Ganeti node, because it has server.pem: start lockstepd with --ganeti")
-
-	require.NoError(t, os.Remove(filepath.Join(dir, paths.ConfigPath)))
-	require.ErrorContains(t, checkSetUp(self), "config.data: no such file")
-
-	for _, left := range []string{raftDirName, memberMark} {
-		path := filepath.Join(dir, left)
-		require.NoError(t, os.Mkdir(path, 0o700))
-		err := checkSetUp(self)
-		require.ErrorContains(t, err, dir+" belongs to a cluster of lockstep, because it has "+left)
-		require.ErrorContains(t, err, "move "+path+" aside")
-		require.NoError(t, os.Remove(path))
 	}
 }
 

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
-	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -17,6 +15,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/luxi"
+	"lockstep/cmd/lockstepd/internal/datadir"
 	"lockstep/cmd/lockstepd/internal/janitor"
 	"lockstep/core/opcode"
 	"lockstep/core/replication"
@@ -27,31 +26,6 @@ import (
 	"lockstep/persistence"
 	"lockstep/supervisor"
 )
-
-// raftDirName is where a node keeps its identity and its log, below the data directory.
-const raftDirName = "raft"
-
-// memberMark is a file in the data directory of every node of a cluster. Its queue is the
-// cluster's, and a daemon without the cluster must not run it.
-const memberMark = "member-of-cluster"
-
-// loadIdentity returns the identity of this node in its cluster; nil: it belongs to none.
-func loadIdentity(dataDir string) (*peer.Identity, error) {
-	identity, err := peer.LoadIdentity(dataDir)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return identity, err
-	}
-	for _, left := range []string{raftDirName, memberMark} {
-		path := filepath.Join(dataDir, left)
-		if _, err := os.Stat(path); err == nil {
-			return nil, fmt.Errorf("%s exists, but the identity of this node does not: "+
-				"the queue may belong to a cluster, whose other nodes run its jobs. "+
-				"Run lockstep node add --discard-queue to join the cluster again; to run a queue without a cluster, remove %s",
-				path, path)
-		}
-	}
-	return nil, nil //nolint:nilnil // the usual case
-}
 
 // node is the daemon of one node of a cluster (design.md "Replication").
 type node struct {
@@ -131,7 +105,7 @@ func (n *node) open() (err error) {
 	if n.credentials, err = peer.LoadCredentials(n.config.DataDir); err != nil {
 		return err
 	}
-	if err := persistence.ReplaceFile(filepath.Join(n.config.DataDir, memberMark), []byte(n.identity.Name+"\n"), 0o640); err != nil {
+	if err := persistence.ReplaceFile(filepath.Join(n.config.DataDir, datadir.MemberMark), []byte(n.identity.Name+"\n"), 0o640); err != nil {
 		return fmt.Errorf("mark the queue as a cluster's: %w", err)
 	}
 	n.client = peer.NewClient(n.credentials)
@@ -154,12 +128,12 @@ func (n *node) listenAddress() string {
 // openLog opens the consensus log. A node without a log must be admitted first: the other nodes
 // may still count it as a node that has one.
 func (n *node) openLog(stop context.Context) error {
-	dir := filepath.Join(n.config.DataDir, raftDirName)
+	dir := filepath.Join(n.config.DataDir, datadir.RaftDir)
 	config := raftlog.Config{
 		Dir:          dir,
 		Name:         n.identity.Name,
 		Address:      n.identity.Address,
-		Founder:      isFounder(n.identity),
+		Founder:      datadir.IsFounder(n.identity),
 		System:       n.env.System(),
 		Log:          n.log,
 		Sync:         n.syncApplied,
@@ -186,7 +160,7 @@ func (n *node) openLog(stop context.Context) error {
 			return err
 		}
 	}
-	if !hasLog(n.config.DataDir) {
+	if !datadir.HasLog(n.config.DataDir) {
 		if err := n.awaitLogAllowed(stop); err != nil {
 			return err
 		}

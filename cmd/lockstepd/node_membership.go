@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
 
+	"lockstep/cmd/lockstepd/internal/datadir"
 	"lockstep/core/replication"
 	"lockstep/edge/peer"
 	"lockstep/edge/raftlog"
@@ -26,12 +25,6 @@ const (
 	requestTimeout = 5 * time.Second
 )
 
-// hasLog reports whether this node has opened its consensus log before.
-func hasLog(dataDir string) bool {
-	_, err := os.Stat(filepath.Join(dataDir, raftDirName, "wal"))
-	return err == nil
-}
-
 // awaitLogAllowed returns when this node, which has no log, may open one. It fails while a job
 // runs that was started before the node joined the cluster: the cluster does not know that job.
 func (n *node) awaitLogAllowed(stop context.Context) error {
@@ -39,18 +32,13 @@ func (n *node) awaitLogAllowed(stop context.Context) error {
 		return fmt.Errorf("job %d, started before this node belonged to its cluster, still runs here; start lockstepd again when it has ended",
 			running[0])
 	}
-	if !isFounder(n.identity) {
+	if !datadir.IsFounder(n.identity) {
 		if err := n.awaitAdmission(stop); err != nil {
 			return err
 		}
 	}
 	return persistence.MarkQueue(n.files, uuid.NewString())
 }
-
-// isFounder reports whether this node may create the log of its cluster: it is the first node,
-// and knows no other node. If it knows others it has lost its log, and would create a second
-// cluster.
-func isFounder(identity *peer.Identity) bool { return identity.Founder && len(identity.Peers) == 0 }
 
 // awaitAdmission returns when this node, which has no log, is a member.
 func (n *node) awaitAdmission(stop context.Context) error {

@@ -5,28 +5,23 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	systemd "github.com/coreos/go-systemd/v22/daemon"
-	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/config/clusterconfig"
-	"lockstep/actors/config/configstore"
 	"lockstep/actors/kit"
 	"lockstep/cmd/internal/places"
+	"lockstep/cmd/lockstepd/internal/datadir"
 	"lockstep/cmd/lockstepd/internal/janitor"
 	"lockstep/cmd/lockstepd/internal/process"
 	"lockstep/cmd/lockstepd/internal/settings"
-	"lockstep/core/config"
 	"lockstep/core/config/reserve"
 	"lockstep/core/opcode"
-	"lockstep/core/paths"
 	"lockstep/edge/ownerwatch"
 	"lockstep/edge/peer"
 	"lockstep/messages"
@@ -51,7 +46,7 @@ func run(c settings.Config) error {
 	if err := process.DropJobMarker(); err != nil {
 		return err
 	}
-	if err := checkSetUp(c); err != nil {
+	if err := datadir.CheckSetUp(c); err != nil {
 		return err
 	}
 	stop, reload := process.Signals()
@@ -102,10 +97,10 @@ func checkStart(c settings.Config) (*peer.Identity, error) {
 		return nil, err
 	}
 	// Again, because lockstep node init may have run before this process got the lock.
-	if err := checkSetUp(c); err != nil {
+	if err := datadir.CheckSetUp(c); err != nil {
 		return nil, err
 	}
-	return loadIdentity(c.DataDir)
+	return datadir.LoadIdentity(c.DataDir)
 }
 
 // runLocked runs while this process holds the locks of the queue and of the run directory. p is nil under the name lockstepd.
@@ -123,15 +118,15 @@ func runLocked(c settings.Config, log *logrus.Logger, stop context.Context, relo
 	}
 	defer files.Close()
 	if p.hasQueue() {
-		if err := checkQueue(c, files, identity); err != nil {
+		if err := datadir.CheckQueue(c, files, identity); err != nil {
 			return err
 		}
 	}
-	prepared, err := prepare(c, p.hasQueue(), files, log, identity != nil && hasLog(c.DataDir))
+	prepared, err := datadir.Prepare(c, p.hasQueue(), files, log, identity != nil && datadir.HasLog(c.DataDir))
 	if err != nil {
 		return err
 	}
-	if err := noteRunDir(c, files); err != nil {
+	if err := datadir.NoteRunDir(c, files); err != nil {
 		return err
 	}
 	livelock, err := persistence.CreateLivelock(persistence.LivelockDir(c.RunDir), persistence.DaemonLivelock, c.Owners)
@@ -187,88 +182,6 @@ func (d *service) runAlone(stop context.Context) error {
 		return err
 	}
 	return d.serve(tree, stop)
-}
-
-// initQueue creates the files of the queue that are missing. member says that the node has a consensus log.
-func initQueue(files *persistence.OSFiles, log *logrus.Logger, member bool) error {
-	if member {
-		return persistence.InitMember(files)
-	}
-	start, err := persistence.InitQueue(files)
-	if err == nil && start.SerialRecreated {
-		log.WithField("serial", start.Serial).Warn("queue/serial was missing; recreated from the highest job id found")
-	}
-	return err
-}
-
-// prepare creates the files that are missing at the first start, and reads and checks the configuration. member is as for initQueue.
-func prepare(c settings.Config, hasQueue bool, files *persistence.OSFiles, log *logrus.Logger, member bool) (*configstore.Prepared, error) {
-	sweep := []string{"."}
-	if hasQueue {
-		if err := initQueue(files, log, member); err != nil {
-			return nil, err
-		}
-		sweep = append(sweep, paths.QueueDir)
-	}
-	for _, dir := range sweep {
-		if _, err := files.SweepTemp(dir); err != nil {
-			log.WithField("err", err).Warn("removal of left-over temporary files failed")
-		}
-	}
-	if err := files.CorrectOwners("start", paths.ConfigPath, paths.LocksPath, paths.LocksJournalPath); err != nil {
-		log.WithField("err", err).Warn("user, group or mode of files of the data directory are wrong and could not be corrected")
-	}
-	if _, err := os.Stat(filepath.Join(c.DataDir, paths.ConfigPath)); errors.Is(err, fs.ErrNotExist) {
-		if err := writeExamples(c); err != nil {
-			return nil, err
-		}
-		if err := firstConfig(c, files); err != nil {
-			return nil, err
-		}
-	}
-	prepared, err := readConfig(c, files)
-	if err == nil && prepared.Size() > largeConfig {
-		debug.SetGCPercent(largeConfigGC)
-	}
-	debug.FreeOSMemory() // the decoding of a large configuration leaves several times its size
-	return prepared, err
-}
-
-// With a configuration of more than largeConfig bytes at the start, the heap grows by largeConfigGC percent of what lives between
-// two collections, so that the memory of the process stays below ten times the configuration.
-const (
-	largeConfig   = 4 << 20
-	largeConfigGC = 50
-)
-
-// readConfig reads the configuration, and checks that the daemon can start with it.
-func readConfig(c settings.Config, files *persistence.OSFiles) (*configstore.Prepared, error) {
-	prepared, err := (configstore.Offline{Files: files}).Prepare()
-	if err != nil {
-		return nil, errors.New(configstore.Explain(err, c.DataDir))
-	}
-	current := prepared.Config()
-	if current == nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(c.DataDir, paths.ConfigPath), fs.ErrNotExist)
-	}
-	if _, err := config.ClusterOf(current); err != nil {
-		return nil, fmt.Errorf("%s: parsing configuration: %w", filepath.Join(c.DataDir, paths.ConfigPath), err)
-	}
-	return prepared, nil
-}
-
-func firstConfig(c settings.Config, files *persistence.OSFiles) error {
-	first, err := config.New(config.Identity{
-		ClusterName: c.ClusterName, ClusterUUID: uuid.NewString(), NodeName: c.NodeName, NodeUUID: uuid.NewString(),
-		NodeIP: "127.0.0.1", GroupUUID: uuid.NewString(), Now: float64(time.Now().UnixMicro()) / 1e6,
-	})
-	if err != nil {
-		return err
-	}
-	if err := files.Replace("config", paths.ConfigPath, first.JSON()); err != nil {
-		return err
-	}
-	return files.SyncDir("config", ".")
 }
 
 // serve accepts connections until the daemon is stopped or fails.

@@ -1,4 +1,4 @@
-package main
+package datadir
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 	"lockstep/persistence"
 )
 
-// noteRunDir records the run directory in the data directory. It adds to a refusal what the operator can do.
-func noteRunDir(c settings.Config, files *persistence.OSFiles) error {
+// NoteRunDir records the run directory in the data directory. It adds to a refusal what the operator can do.
+func NoteRunDir(c settings.Config, files *persistence.OSFiles) error {
 	err := persistence.NoteRunDir(files, c.RunDir)
 	former, is := errors.AsType[*persistence.FormerRunDirError](err)
 	if !is {

@@ -1,4 +1,4 @@
-package main
+package datadir
 
 import (
 	"errors"
@@ -13,10 +13,10 @@ import (
 	"lockstep/persistence"
 )
 
-// checkQueue checks, before it creates anything in queue/, that queue/ belongs to this data
+// CheckQueue checks, before it creates anything in queue/, that queue/ belongs to this data
 // directory. A node that joins a cluster has no queue yet. A member without a mark gets one.
-func checkQueue(c settings.Config, files *persistence.OSFiles, identity *peer.Identity) error {
-	member := identity != nil && hasLog(c.DataDir)
+func CheckQueue(c settings.Config, files *persistence.OSFiles, identity *peer.Identity) error {
+	member := identity != nil && HasLog(c.DataDir)
 	if member {
 		marked, err := persistence.CheckQueueMark(files)
 		if err == nil && !marked {
@@ -31,7 +31,7 @@ func checkQueue(c settings.Config, files *persistence.OSFiles, identity *peer.Id
 			return err
 		}
 	}
-	if identity == nil || member || isFounder(identity) {
+	if identity == nil || member || IsFounder(identity) {
 		return explainLostQueue(c, identity, persistence.CheckQueue(files))
 	}
 	return nil
@@ -48,7 +48,7 @@ func checkNeedsLog(c settings.Config, files *persistence.OSFiles) error {
 			"start lockstepd as a member of its cluster, and stop it when it has caught up. "+
 			"If the log is lost and other nodes have the queue, have this node take their copy: mv %s %s.lost, and start lockstepd as a member. "+
 			"To run on with files of which the last ones may be damaged: rm %s",
-			err, filepath.Join(c.DataDir, raftDirName),
+			err, filepath.Join(c.DataDir, RaftDir),
 			filepath.Join(c.DataDir, paths.QueueDir), filepath.Join(c.DataDir, paths.QueueDir), filepath.Join(c.DataDir, needs.Path))
 	}
 	return err
@@ -60,9 +60,9 @@ func explainLostQueue(c settings.Config, identity *peer.Identity, err error) err
 	if !is {
 		return err
 	}
-	queue, raft := filepath.Join(c.DataDir, paths.QueueDir), filepath.Join(c.DataDir, raftDirName)
+	queue, raft := filepath.Join(c.DataDir, paths.QueueDir), filepath.Join(c.DataDir, RaftDir)
 	find := fmt.Sprintf("If %s is on a disk that is not mounted, mount it and start lockstepd again. ", queue)
-	if identity == nil || isFounder(identity) && !hasLog(c.DataDir) {
+	if identity == nil || IsFounder(identity) && !HasLog(c.DataDir) {
 		return fmt.Errorf("the queue is lost: %w; nothing was started. %s"+
 			"To begin with an empty queue, which gives out job ids from 1 again: echo 1 > %s",
 			err, find, filepath.Join(c.DataDir, paths.VersionPath))
@@ -74,7 +74,7 @@ func explainLostQueue(c settings.Config, identity *peer.Identity, err error) err
 		other = "to go on with the older copy, which lacks later jobs and gives out their ids again: rm " +
 			filepath.Join(c.DataDir, paths.LogQueuePath)
 	}
-	if isFounder(identity) {
+	if IsFounder(identity) {
 		return fmt.Errorf("the queue of this node, %s, is %s: %w; nothing was started. %s"+
 			"It knows no other node of its cluster that has a copy: %s", identity.Name, what, err, find, other)
 	}
