@@ -15,7 +15,7 @@ import (
 
 	"lockstep/actors/kit"
 	"lockstep/cmd/internal/accounts"
-	"lockstep/cmd/internal/buildinfo"
+	"lockstep/cmd/lockstepd/internal/listeners"
 	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/monitor"
 	"lockstep/core/ownership"
@@ -48,10 +48,10 @@ func runMond(stop context.Context, c settings.Config, o faceOptions, ready func(
 	}
 	env := kit.New(kit.Options{Log: log, Clock: kit.RealClock(), Rand: rand.Uint64})
 	board := mond.NewBoard()
-	m := &mondServer{config: c}
 	monitoring, err := supervisor.LoneMonitor(env, supervisor.Monitor{Board: board, Node: c.Ganeti.Node,
-		Sources: gather.New(gather.Config{System: env.System(), Proc: "/proc", DataDir: c.DataDir, Reasons: m.reasons(), Log: m.logState,
-			Processes: func() []monitor.Process { return nil }, Restarts: func() int64 { return 0 }}),
+		Sources: gather.New(gather.Config{System: env.System(), Proc: "/proc", DataDir: c.DataDir, Reasons: c.ReasonDir(),
+			Processes: func() []monitor.Process { return nil }, Restarts: func() int64 { return 0 },
+			Log: func() (term, committed uint64) { return 0, 0 }}),
 		Candidates: &mond.Candidates{
 			System:    env.System(),
 			Key:       func() ([]byte, error) { return os.ReadFile(filepath.Join(c.DataDir, paths.ConfdKeyPath)) },
@@ -70,7 +70,7 @@ func runMond(stop context.Context, c settings.Config, o faceOptions, ready func(
 		Allow:      c.Mond.Allowed,
 		Hosts:      c.MondHosts(),
 		Table:      admission.NewTable(),
-		Collectors: []prometheus.Collector{buildInfo(buildinfo.Read())},
+		Collectors: []prometheus.Collector{listeners.BuildInfo()},
 	})
 	return serveFace(stop, server, log, mondEndMax, func() {
 		log.WithFields(logrus.Fields{"address": c.Mond.Address}).Info("MonD started")

@@ -13,7 +13,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/cmd/internal/accounts"
-	"lockstep/cmd/internal/buildinfo"
+	"lockstep/cmd/lockstepd/internal/listeners"
 	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/ownership"
 	"lockstep/edge/admission"
@@ -92,7 +92,7 @@ func runRapi(stop context.Context, c settings.Config, o faceOptions, ready func(
 		RequireAuthentication: o.rapi.requireAuthentication,
 		AllowCommands:         c.Rapi.AllowCommands,
 		Connections:           int(o.rapi.clientsMax), //nolint:gosec // a bound of connections
-		Collectors:            []prometheus.Collector{buildInfo(buildinfo.Read())},
+		Collectors:            []prometheus.Collector{listeners.BuildInfo()},
 	})
 	if err != nil {
 		return errors.Join(err, listener.Close())

@@ -14,9 +14,9 @@ import (
 	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/luxi"
 	"lockstep/cmd/lockstepd/internal/datadir"
 	"lockstep/cmd/lockstepd/internal/janitor"
+	"lockstep/cmd/lockstepd/internal/listeners"
 	"lockstep/core/opcode"
 	"lockstep/core/replication"
 	"lockstep/edge/peer"
@@ -88,9 +88,8 @@ func (d *service) runNode(identity *peer.Identity, stop context.Context) (err er
 		return errors.Join(err, n.raft.Close())
 	}
 	n.tree = tree
-	state := n.raft.State
-	n.mond.readLog.Store(&state)
-	n.remoteAPI.collectors = append(n.remoteAPI.collectors, n.gauges()...)
+	n.mond.SetLog(n.raft.State)
+	n.remoteAPI.AddCollectors(n.gauges()...)
 	go n.servePeers()
 	err = n.serveNode(stop)
 	reapplied := n.raft.Reapplied()
@@ -112,7 +111,7 @@ func (n *node) open() (err error) {
 	if n.lease, err = persistence.CreateLease(n.config.RunDir); err != nil {
 		return err
 	}
-	n.listener, err = peer.Listen(n.listenAddress(), n.credentials, peer.ListenOptions{Log: n.log, Table: n.remoteAPI.table})
+	n.listener, err = peer.Listen(n.listenAddress(), n.credentials, peer.ListenOptions{Log: n.log, Table: n.remoteAPI.Table})
 	return err
 }
 
@@ -216,18 +215,13 @@ func (f frozen) Files() []raftlog.FrozenFile {
 
 // serveNode accepts connections until the daemon is stopped or fails.
 func (n *node) serveNode(stop context.Context) error {
-	listeners, err := openListeners(n.config, n.phase, n.env, gateways{luxi: n.luxiGateway, wconfd: n.wconfdGateway}, n.remoteAPI, n.mond)
+	gateways := listeners.Gateways{Luxi: n.luxiGateway, Wconfd: n.wconfdGateway}
+	open, err := listeners.Open(n.config, nil, n.env, gateways, n.remoteAPI, n.mond)
 	if err != nil {
 		return err
 	}
-	luxiOptions := socket.Options{
-		Idle:     luxi.Idle,
-		MaxFrame: n.config.MaxFrame,
-		MaxConns: n.config.MaxConns,
-		Table:    n.remoteAPI.table,
-		Turn:     luxiTurn,
-		Forwards: true,
-	}
+	luxiOptions := listeners.QueueOptions(n.config, n.remoteAPI.Table)
+	luxiOptions.Forwards = true
 	tunnelled := socket.NewListener(n.listener.Luxi(), luxiOptions)
 	go func() { _ = tunnelled.Serve(n.env.System(), n.luxiGateway) }() // ends with the listener
 	n.log.WithFields(logrus.Fields{"node": n.identity.Name, "address": n.identity.Address}).Info("cluster member started")
@@ -246,18 +240,18 @@ func (n *node) serveNode(stop context.Context) error {
 	select {
 	case <-stop.Done():
 	case err := <-n.raftFailed:
-		return errors.Join(fmt.Errorf("the consensus log has failed: %w", err), listeners.close())
+		return errors.Join(fmt.Errorf("the consensus log has failed: %w", err), open.Close())
 	case <-n.tree.Done:
-		return errors.Join(errTreeFailed, listeners.close())
+		return errors.Join(errTreeFailed, open.Close())
 	}
 	n.log.Info("stopping")
 	notifySystemd(n.log, systemd.SdNotifyStopping)
-	err = errors.Join(listeners.close(), tunnelled.Close())
+	err = errors.Join(open.Close(), tunnelled.Close())
 	n.resign()
 	n.drain(n.tree.Root)
 	n.env.System().Root.Stop(n.tree.Root)
 	<-n.tree.Done
-	listeners.wait(answersTimeout)
+	open.Wait(answersTimeout)
 	return err
 }
 

@@ -47,7 +47,7 @@ func (b *backend) About(context.Context) (peer.About, error) {
 		Applied: nodes.Applied,
 		Leads:   nodes.IsMaster,
 		Voting:  b.node.identity.Voting,
-		Console: b.node.remoteAPI.consoleAddress(),
+		Console: b.node.remoteAPI.ConsoleAddress(),
 	}
 	if nodes.Failure != nil {
 		about.Error = nodes.Failure.Text

@@ -11,6 +11,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	systemd "github.com/coreos/go-systemd/v22/daemon"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/config/clusterconfig"
@@ -18,6 +19,7 @@ import (
 	"lockstep/cmd/internal/places"
 	"lockstep/cmd/lockstepd/internal/datadir"
 	"lockstep/cmd/lockstepd/internal/janitor"
+	"lockstep/cmd/lockstepd/internal/listeners"
 	"lockstep/cmd/lockstepd/internal/process"
 	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/config/reserve"
@@ -155,13 +157,11 @@ func runLocked(c settings.Config, log *logrus.Logger, stop context.Context, relo
 	if err := d.loadSettings(livelock.Path()); err != nil {
 		return err
 	}
-	queries, err := d.openConfd(identity)
+	closeServers, err := d.openServers(identity)
 	if err != nil {
 		return err
 	}
-	defer queries.close()
-	d.mond = d.newMond()
-	d.mond.collectors = queries.collectors()
+	defer closeServers()
 	d.settings.Prepared = prepared
 	if identity != nil {
 		return d.runNode(identity, stop)
@@ -170,6 +170,30 @@ func runLocked(c settings.Config, log *logrus.Logger, stop context.Context, relo
 		return d.runGaneti(stop)
 	}
 	return d.runAlone(stop)
+}
+
+// openServers opens the server of queries about the configuration, and makes MonD. identity is nil without a cluster.
+func (d *service) openServers(identity *peer.Identity) (closeServers func(), err error) {
+	node := ""
+	if identity != nil {
+		node = identity.Address
+	}
+	queries, err := listeners.OpenConfd(d.config, d.log, node)
+	if err != nil {
+		return nil, err
+	}
+	var collectors []prometheus.Collector
+	if queries != nil {
+		d.ports.Confd = queries
+		collectors = append(collectors, queries)
+	}
+	d.remoteAPI.AddCollectors(collectors...)
+	d.mond, d.ports.Monitor = listeners.NewMond(d.config, d.env, d.processes, collectors...)
+	return func() {
+		if queries != nil {
+			_ = queries.Close() // nothing is lost with it
+		}
+	}, nil
 }
 
 // runAlone runs the daemon of a queue that belongs to no cluster of lockstep.
@@ -194,7 +218,8 @@ func (d *service) serve(tree *supervisor.Running, stop context.Context) error {
 		d.stopTree(tree)
 		return err
 	}
-	listeners, err := openListeners(d.config, d.phase, d.env, gateways{luxi: fixedPID(tree.Luxi), wconfd: fixedPID(tree.Wconfd)}, d.remoteAPI, d.mond)
+	gateways := listeners.Gateways{Luxi: func() *actor.PID { return tree.Luxi }, Wconfd: func() *actor.PID { return tree.Wconfd }}
+	open, err := listeners.Open(d.config, d.phase.borrowed(), d.env, gateways, d.remoteAPI, d.mond)
 	if err != nil {
 		d.stopTree(tree)
 		return err
@@ -210,15 +235,15 @@ func (d *service) serve(tree *supervisor.Running, stop context.Context) error {
 	select {
 	case <-stop.Done():
 	case <-tree.Done:
-		return errors.Join(errTreeFailed, listeners.close())
+		return errors.Join(errTreeFailed, open.Close())
 	}
 	d.log.Info("stopping; running jobs continue")
 	notifySystemd(d.log, systemd.SdNotifyStopping)
-	err = listeners.close()
+	err = open.Close()
 	d.drain(tree.Root)
 	d.env.System().Root.Stop(tree.Root)
 	<-tree.Done
-	listeners.wait(answersTimeout)
+	open.Wait(answersTimeout)
 	return err
 }
 

@@ -12,6 +12,7 @@ import (
 	"lockstep/actors/kit"
 	"lockstep/actors/luxi/call"
 	"lockstep/cmd/internal/buildinfo"
+	"lockstep/cmd/lockstepd/internal/listeners"
 	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/lock"
 	"lockstep/core/opcode"
@@ -30,8 +31,8 @@ type service struct {
 	files     *persistence.OSFiles
 	env       *kit.Env
 	processes *jobprocess.Processes
-	remoteAPI *remoteAPI
-	mond      *mondServer
+	remoteAPI *listeners.RemoteAPI
+	mond      *listeners.Mond
 	ports     supervisor.Ports
 	settings  supervisor.Settings
 	catalogue atomic.Pointer[opcode.Catalogue] // in force
@@ -48,7 +49,7 @@ func newService(c settings.Config, log *logrus.Logger, files *persistence.OSFile
 		log:       log,
 		files:     files,
 		reload:    reload,
-		remoteAPI: newRemoteAPI(c),
+		remoteAPI: listeners.NewRemoteAPI(c),
 		env:       kit.New(kit.Options{Log: log, Clock: kit.RealClock(), Rand: rand.Uint64}),
 	}
 }
@@ -76,14 +77,14 @@ func (d *service) setPorts(owners *ownerwatch.Owners, callers *ownerwatch.Caller
 	d.reloadRequests = make(reloadRequests, reloadsWaiting)
 	d.ports = supervisor.Ports{
 		Env:          d.env,
-		Files:        d.remoteAPI.withTimes(d.files),
+		Files:        d.remoteAPI.WithTimes(d.files),
 		Processes:    d.processes,
 		Owners:       owners,
 		Callers:      callers,
 		Opcodes:      d.reloadRequests,
-		Events:       d.remoteAPI.events(),
-		OnDecision:   d.remoteAPI.onDecision(),
-		OnUnlocked:   unlockedChanges(d.log, d.remoteAPI.unlocked),
+		Events:       d.remoteAPI.Events(),
+		OnDecision:   d.remoteAPI.OnDecision(),
+		OnUnlocked:   d.remoteAPI.OnUnlocked(d.log),
 		Console:      d.config.Rapi.Address != "",
 		WithoutQueue: !d.phase.hasQueue(),
 	}
@@ -122,8 +123,8 @@ func (d *service) loadSettings(livelock string) error {
 			Started:             time.Now(),
 			ArchiveAfter:        c.ArchiveAfter,
 			RemoveArchivedAfter: c.RemoveArchivedAfter(),
-			Console:             d.remoteAPI.consoleAddress,
-			Monitor:             d.mondAddress,
+			Console:             d.remoteAPI.ConsoleAddress,
+			Monitor:             func() string { return d.mond.Address() },
 		},
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -184,4 +185,12 @@ func (c *Config) resolveOwners() (err error) {
 			GanetiFlag, err)
 	}
 	return nil
+}
+
+// ReasonDir is where Ganeti's programs leave the reasons of the states of instances; "" in lockstep's own mode.
+func (c *Config) ReasonDir() string {
+	if !c.Ganeti.Enabled {
+		return ""
+	}
+	return filepath.Join(c.RunDir, "instance-reason")
 }

@@ -1,4 +1,4 @@
-package main
+package listeners
 
 import (
 	"errors"

@@ -1,11 +1,10 @@
-package main
+package listeners
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"net"
-	"path/filepath"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/kit"
-	"lockstep/cmd/internal/buildinfo"
 	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/monitor"
 	"lockstep/edge/gather"
@@ -23,8 +21,8 @@ import (
 	"lockstep/supervisor"
 )
 
-// mondServer is MonD. If it is off, all methods do nothing.
-type mondServer struct {
+// Mond is MonD. If it is off, all methods do nothing.
+type Mond struct {
 	config     settings.Config
 	log        *logrus.Logger
 	board      *mond.Board // nil: off
@@ -35,45 +33,36 @@ type mondServer struct {
 	url        atomic.Pointer[string] // nil: not open
 }
 
-// mondAddress is the address of this node's MonD; "" while it is not open. It may be called on any goroutine.
-func (d *service) mondAddress() string {
-	if d.mond == nil {
-		return ""
-	}
-	if url := d.mond.url.Load(); url != nil {
+// Address is the address of this node's MonD; "" while it is not open. It may be called on any goroutine.
+func (m *Mond) Address() string {
+	if url := m.url.Load(); url != nil {
 		return *url
 	}
 	return ""
 }
 
-// newMond returns MonD and adds its ports to the tree. It is not open yet.
-func (d *service) newMond() *mondServer {
-	m := &mondServer{config: d.config, log: d.log}
-	if d.config.Mond.Address == "" {
-		return m
+// SetLog sets the function that reads the state of the consensus log. It may be called on any goroutine.
+func (m *Mond) SetLog(read func() (term, committed uint64)) { m.readLog.Store(&read) }
+
+// NewMond returns MonD, which is not open yet, and its port for the tree, nil if MonD is off.
+func NewMond(c settings.Config, env *kit.Env, processes *jobprocess.Processes, collectors ...prometheus.Collector) (*Mond, *supervisor.Monitor) {
+	m := &Mond{config: c, log: env.Log(), collectors: collectors}
+	if c.Mond.Address == "" {
+		return m, nil
 	}
 	m.board = mond.NewBoard()
 	restarts := &atomic.Int64{}
-	d.env.System().EventStream.Subscribe(func(event any) {
+	env.System().EventStream.Subscribe(func(event any) {
 		if failed, is := event.(*kit.ChildFailed); is && failed.Directive == kit.Restart {
 			restarts.Add(1)
 		}
 	})
-	sources := gather.New(gather.Config{System: d.env.System(), Proc: "/proc", DataDir: d.config.DataDir, Reasons: m.reasons(),
-		Processes: jobProcesses(d.processes), Restarts: restarts.Load, Log: m.logState})
-	d.ports.Monitor = &supervisor.Monitor{Sources: sources, Board: m.board, Node: d.config.NodeName}
-	return m
+	sources := gather.New(gather.Config{System: env.System(), Proc: "/proc", DataDir: c.DataDir, Reasons: c.ReasonDir(),
+		Processes: jobProcesses(processes), Restarts: restarts.Load, Log: m.logState})
+	return m, &supervisor.Monitor{Sources: sources, Board: m.board, Node: c.NodeName}
 }
 
-// reasons is where Ganeti's programs leave the reasons of the states of instances.
-func (m *mondServer) reasons() string {
-	if !m.config.Ganeti.Enabled {
-		return ""
-	}
-	return filepath.Join(m.config.RunDir, "instance-reason")
-}
-
-func (m *mondServer) logState() (term, committed uint64) {
+func (m *Mond) logState() (term, committed uint64) {
 	if read := m.readLog.Load(); read != nil {
 		return (*read)()
 	}
@@ -93,7 +82,7 @@ func jobProcesses(p *jobprocess.Processes) func() []monitor.Process {
 }
 
 // open starts the server. If the address is the default and another program uses it, the daemon runs without MonD.
-func (m *mondServer) open(api *remoteAPI) error {
+func (m *Mond) open(api *RemoteAPI) error {
 	if m.board == nil {
 		return nil
 	}
@@ -118,8 +107,8 @@ func (m *mondServer) open(api *remoteAPI) error {
 		Logins:     api.sharedLogins(m.log),
 		Allow:      c.Allowed,
 		Hosts:      m.config.MondHosts(),
-		Table:      api.table,
-		Collectors: append(m.collectors, buildInfo(buildinfo.Read())),
+		Table:      api.Table,
+		Collectors: append(m.collectors, BuildInfo()),
 	})
 	m.server, m.done = server, make(chan struct{})
 	url := "http://" + listener.Addr().String()
@@ -138,13 +127,13 @@ func (m *mondServer) open(api *remoteAPI) error {
 }
 
 // stop accepts no more requests. wait returns when the accepted ones are answered, or at end.
-func (m *mondServer) stop() {
+func (m *Mond) stop() {
 	if m.server != nil {
 		m.server.Stop()
 	}
 }
 
-func (m *mondServer) wait(end time.Time) {
+func (m *Mond) wait(end time.Time) {
 	if m.server == nil {
 		return
 	}

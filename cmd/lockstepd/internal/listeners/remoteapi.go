@@ -1,4 +1,4 @@
-package main
+package listeners
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
 
+	"lockstep/actors/clusterconfig"
 	"lockstep/actors/events"
 	"lockstep/actors/kit"
 	"lockstep/actors/store"
@@ -23,16 +25,19 @@ import (
 	"lockstep/edge/console"
 	"lockstep/edge/login"
 	"lockstep/edge/rapi"
+	"lockstep/edge/ratelog"
 )
 
-// remoteAPI is the daemon's remote API. If it is off, all methods do nothing.
-type remoteAPI struct {
+// RemoteAPI is the daemon's remote API. If it is off, all methods do nothing.
+type RemoteAPI struct {
+	// Table is the budget of all listeners.
+	Table *admission.Table
+
 	config        settings.Config
-	table         *admission.Table // the budget of all listeners
-	feed          *rapi.Feed       // nil: there is no remote API
+	feed          *rapi.Feed // nil: there is no remote API
 	diskTimes     *prometheus.HistogramVec
 	decisionTimes prometheus.Histogram
-	unlocked      *prometheus.CounterVec // of unlockedChanges
+	unlocked      *prometheus.CounterVec // of OnUnlocked
 	collectors    []prometheus.Collector
 	logins        *login.Logins          // nil: not used yet
 	server        *rapi.Server           // nil: not open
@@ -41,16 +46,9 @@ type remoteAPI struct {
 	done          chan struct{}          // closed when the server has stopped
 }
 
-// buildInfo is a metric whose labels say which build the daemon is.
-func buildInfo(build buildinfo.Build) prometheus.Collector {
-	info := prometheus.NewGauge(prometheus.GaugeOpts{Name: "lockstep_build_info", Help: "Always 1; the labels name the daemon's build.",
-		ConstLabels: prometheus.Labels{"version": build.Version, "revision": build.Revision, "goversion": build.Go}})
-	info.Set(1)
-	return info
-}
-
-func newRemoteAPI(c settings.Config) *remoteAPI {
-	a := &remoteAPI{config: c, table: admission.NewTable(), unlocked: unlockedCounter()}
+// NewRemoteAPI returns the remote API, which is not open yet.
+func NewRemoteAPI(c settings.Config) *RemoteAPI {
+	a := &RemoteAPI{config: c, Table: admission.NewTable(), unlocked: unlockedCounter()}
 	if c.Rapi.Address == "" {
 		return a
 	}
@@ -68,34 +66,39 @@ func newRemoteAPI(c settings.Config) *remoteAPI {
 	return a
 }
 
-// onDecision returns the function that measures decisions of the scheduler; nil: there is no
+// OnDecision returns the function that measures decisions of the scheduler; nil: there is no
 // remote API.
-func (a *remoteAPI) onDecision() func(time.Duration) {
+func (a *RemoteAPI) OnDecision() func(time.Duration) {
 	if a.decisionTimes == nil {
 		return nil
 	}
 	return func(took time.Duration) { a.decisionTimes.Observe(took.Seconds()) }
 }
 
-// events returns the feed for the tree. Without the remote API it keeps nothing: the socket has events, too.
-func (a *remoteAPI) events() events.Feed {
+// Events returns the feed for the tree. Without the remote API it keeps nothing: the socket has events, too.
+func (a *RemoteAPI) Events() events.Feed {
 	if a.feed == nil {
 		return events.Discard{}
 	}
 	return a.feed
 }
 
-// withTimes returns files whose operations are measured.
-func (a *remoteAPI) withTimes(files store.Files) store.Files {
+// WithTimes returns files whose operations are measured.
+func (a *RemoteAPI) WithTimes(files store.Files) store.Files {
 	if a.diskTimes == nil {
 		return files
 	}
 	return &timedFiles{files, a.diskTimes}
 }
 
+// AddCollectors adds metrics to those of /metrics, until the server is open.
+func (a *RemoteAPI) AddCollectors(more ...prometheus.Collector) {
+	a.collectors = append(a.collectors, more...)
+}
+
 // open starts the server. If the address is the default and another program uses it, the daemon
 // runs without the remote API.
-func (a *remoteAPI) open(env *kit.Env, luxi func() *actor.PID) error {
+func (a *RemoteAPI) open(env *kit.Env, luxi func() *actor.PID) error {
 	if a.feed == nil {
 		return nil
 	}
@@ -115,12 +118,12 @@ func (a *remoteAPI) open(env *kit.Env, luxi func() *actor.PID) error {
 	}
 	pages, err := console.New(console.Config{
 		Log:           env.Log(),
-		Queue:         rapi.NewForwardingPool(rapi.Gateway{System: env.System(), PID: luxi}, a.table),
+		Queue:         rapi.NewForwardingPool(rapi.Gateway{System: env.System(), PID: luxi}, a.Table),
 		Logins:        a.sharedLogins(env.Log()),
 		AllowCommands: c.AllowCommands,
 		Version:       buildinfo.Read().Short(),
 		Port:          listener.Addr().(*net.TCPAddr).Port,
-		Table:         a.table,
+		Table:         a.Table,
 	})
 	if err != nil {
 		return errors.Join(err, listener.Close())
@@ -128,10 +131,10 @@ func (a *remoteAPI) open(env *kit.Env, luxi func() *actor.PID) error {
 	server, err := rapi.New(rapi.Config{
 		Ganeti:                a.config.Ganeti.Enabled,
 		Console:               pages,
-		Table:                 a.table,
+		Table:                 a.Table,
 		Log:                   env.Log(),
 		Listener:              listener,
-		Luxi:                  rapi.NewPool(rapi.Gateway{System: env.System(), PID: luxi}, a.table),
+		Luxi:                  rapi.NewPool(rapi.Gateway{System: env.System(), PID: luxi}, a.Table),
 		Feed:                  a.feed,
 		TLS:                   secure,
 		Logins:                a.sharedLogins(env.Log()),
@@ -140,7 +143,7 @@ func (a *remoteAPI) open(env *kit.Env, luxi func() *actor.PID) error {
 		AllowCommands:         c.AllowCommands,
 		Mailboxes:             env.Mailboxes,
 		DeadLetters:           env.DeadLetters,
-		Collectors:            append(a.collectors, a.diskTimes, a.decisionTimes, a.unlocked, buildInfo(buildinfo.Read())),
+		Collectors:            append(a.collectors, a.diskTimes, a.decisionTimes, a.unlocked, BuildInfo()),
 	})
 	if err != nil {
 		return errors.Join(err, listener.Close())
@@ -159,7 +162,7 @@ func (a *remoteAPI) open(env *kit.Env, luxi func() *actor.PID) error {
 }
 
 // sharedLogins are the logins of all servers that show jobs. They are the users of the remote API.
-func (a *remoteAPI) sharedLogins(log *logrus.Logger) *login.Logins {
+func (a *RemoteAPI) sharedLogins(log *logrus.Logger) *login.Logins {
 	if a.logins == nil {
 		a.logins = login.New(a.config.Rapi.Users, log)
 	}
@@ -168,7 +171,7 @@ func (a *remoteAPI) sharedLogins(log *logrus.Logger) *login.Logins {
 
 // certificate loads the certificate for a server with this value of its setting of TLS, and creates it first if lockstepd makes
 // it; nil without TLS.
-func (a *remoteAPI) certificate(log *logrus.Logger, use string) (*tls.Config, error) {
+func (a *RemoteAPI) certificate(log *logrus.Logger, use string) (*tls.Config, error) {
 	c := a.config.Rapi
 	if use != settings.TLSOn {
 		return nil, nil
@@ -205,8 +208,8 @@ func consoleURL(c settings.Config, listening net.Addr, secure bool) string {
 	return scheme + "://" + net.JoinHostPort(host, port) + rapi.ConsolePath
 }
 
-// consoleAddress is the address of the console; "": there is none yet.
-func (a *remoteAPI) consoleAddress() string {
+// ConsoleAddress is the address of the console; "": there is none yet.
+func (a *RemoteAPI) ConsoleAddress() string {
 	if url := a.consoleURL.Load(); url != nil {
 		return *url
 	}
@@ -214,14 +217,14 @@ func (a *remoteAPI) consoleAddress() string {
 }
 
 // stop accepts no more requests. wait returns when the accepted ones are answered, or at end.
-func (a *remoteAPI) stop() {
+func (a *RemoteAPI) stop() {
 	if a.server != nil {
 		a.console.Stop()
 		a.server.Stop()
 	}
 }
 
-func (a *remoteAPI) wait(end time.Time) {
+func (a *RemoteAPI) wait(end time.Time) {
 	if a.server == nil {
 		return
 	}
@@ -231,51 +234,16 @@ func (a *remoteAPI) wait(end time.Time) {
 	<-a.done
 }
 
-// timedFiles measures the operations of a disk.
-type timedFiles struct {
-	store.Files
-	times *prometheus.HistogramVec
-}
-
-func (f *timedFiles) observe(operation string, begin time.Time, err error) {
-	failed := "no"
-	if err != nil {
-		failed = "yes"
+// OnUnlocked returns a function that counts and logs changes of the configuration without locks. A client may make thousands a
+// second: the log has one line a second with the latest of them, the history of the configuration has all that were done.
+func (a *RemoteAPI) OnUnlocked(log *logrus.Logger) func(clusterconfig.Unlocked) {
+	lines := ratelog.New(log, logrus.WarnLevel, "a client changes objects of the configuration without their locks", "done", "refused")
+	return func(u clusterconfig.Unlocked) {
+		a.unlocked.WithLabelValues(strconv.FormatBool(u.Refused)).Inc()
+		outcome := "done"
+		if u.Refused {
+			outcome = "refused"
+		}
+		lines.Record(outcome, logrus.Fields{"method": u.Method, "job": u.Job, "pid": u.PID, "objects": u.Objects})
 	}
-	f.times.WithLabelValues(operation, failed).Observe(time.Since(begin).Seconds())
-}
-
-func (f *timedFiles) Replace(op, path string, data ...[]byte) (err error) {
-	defer func(begin time.Time) { f.observe("replace", begin, err) }(time.Now())
-	return f.Files.Replace(op, path, data...)
-}
-
-func (f *timedFiles) ReplaceUnsynced(op, path string, data ...[]byte) (err error) {
-	defer func(begin time.Time) { f.observe("replace-unsynced", begin, err) }(time.Now())
-	return f.Files.ReplaceUnsynced(op, path, data...)
-}
-
-func (f *timedFiles) SyncDir(op, dir string) (err error) {
-	defer func(begin time.Time) { f.observe("sync-dir", begin, err) }(time.Now())
-	return f.Files.SyncDir(op, dir)
-}
-
-func (f *timedFiles) Append(op, path string, data []byte) (err error) {
-	defer func(begin time.Time) { f.observe("append", begin, err) }(time.Now())
-	return f.Files.Append(op, path, data)
-}
-
-func (f *timedFiles) AppendDurable(op, path string, data []byte) (err error) {
-	defer func(begin time.Time) { f.observe("append-durable", begin, err) }(time.Now())
-	return f.Files.AppendDurable(op, path, data)
-}
-
-func (f *timedFiles) Read(op, path string) (data []byte, err error) {
-	defer func(begin time.Time) { f.observe("read", begin, err) }(time.Now())
-	return f.Files.Read(op, path)
-}
-
-func (f *timedFiles) Rename(op, from, to string) (err error) {
-	defer func(begin time.Time) { f.observe("rename", begin, err) }(time.Now())
-	return f.Files.Rename(op, from, to)
 }

@@ -1,0 +1,146 @@
+// Package listeners has what others connect to: the sockets of LUXI and WConfD, the remote API, MonD, queries about the configuration, and
+// the socket of profiles.
+//
+// Each server can be off. Together they share one budget (admission.Table), and they stop in two steps: Close accepts no more requests, and
+// Wait returns when the accepted ones are answered.
+package listeners
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/kit"
+	"lockstep/actors/luxi"
+	"lockstep/actors/wconfd"
+	"lockstep/cmd/lockstepd/internal/settings"
+	"lockstep/core/ownership"
+	"lockstep/edge/admission"
+	"lockstep/edge/socket"
+	"lockstep/persistence"
+)
+
+// Gateways return the actors that currently serve connections.
+type Gateways struct {
+	Luxi, Wconfd func() *actor.PID
+}
+
+// luxiTurn is the class of a request to the queue. Only what examines much takes turns: submissions are committed together. What waits
+// for a change may give way.
+func luxiTurn(frame []byte) (admission.Class, bool) {
+	switch luxi.ExtentOf(frame) {
+	case luxi.Whole:
+		return admission.Large, true
+	case luxi.Paged:
+		return admission.Page, true
+	case luxi.Preview:
+		return admission.Preview, true
+	case luxi.Waits:
+		return admission.Wait, true
+	case luxi.Part:
+	}
+	return 0, false
+}
+
+// QueueOptions are the options of a listener of the queue.
+func QueueOptions(c settings.Config, table *admission.Table) socket.Options {
+	return socket.Options{Idle: luxi.Idle, Turn: luxiTurn, MaxFrame: c.MaxFrame, MaxConns: c.MaxConns, Table: table}
+}
+
+// Listeners are the daemon's sockets.
+type Listeners struct {
+	sockets     []*socket.Listener
+	serveErrors chan error // one error from each socket
+	admin       *admin
+	remoteAPI   *RemoteAPI
+	mond        *Mond
+}
+
+// Open listens on all sockets, or on none. borrowed are sockets that are open for longer than the actors, by name; without that of the
+// queue there is no queue. nil: lockstepd opens its own.
+func Open(c settings.Config, borrowed map[string]net.Listener, env *kit.Env, gateways Gateways, api *RemoteAPI, mond *Mond) (*Listeners, error) {
+	hasQueue := borrowed == nil || borrowed[persistence.LuxiSocket] != nil
+	d := &Listeners{serveErrors: make(chan error, 2), remoteAPI: api, mond: mond}
+	group, err := c.SocketGroupID()
+	if err == nil && group != nil {
+		err = persistence.OpenToGroup(c.RunDir, *group)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("socket-group: %w", err)
+	}
+	activation, err := socket.Activate(map[string]string{
+		persistence.SocketPath(c.RunDir, persistence.WconfSocket): persistence.WconfSocket,
+		persistence.SocketPath(c.RunDir, persistence.LuxiSocket):  persistence.LuxiSocket,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("sockets of systemd: %w", err)
+	}
+	queue := QueueOptions(c, api.Table)
+	queue.OfJobs = luxi.DependsOnJob
+	for _, spec := range []struct {
+		name    string
+		gateway func() *actor.PID
+		class   ownership.Class
+		options socket.Options
+	}{
+		{persistence.WconfSocket, gateways.Wconfd, ownership.WconfSocket, socket.Options{Idle: wconfd.Idle, MaxFrame: c.MaxFrame, MaxConns: c.MaxConns, Table: api.Table}},
+		{persistence.LuxiSocket, gateways.Luxi, ownership.LuxiSocket, queue},
+	} {
+		if spec.name == persistence.LuxiSocket && !hasQueue {
+			continue
+		}
+		spec.options.Owner = c.Owners.Of(spec.class)
+		if group != nil {
+			spec.options.Owner.GID = *group
+		}
+		var opened net.Listener
+		if borrowed != nil {
+			opened = socket.Borrow(borrowed[spec.name])
+		} else {
+			opened, err = activation.Listen(persistence.SocketPath(c.RunDir, spec.name), spec.name, spec.options.Owner)
+		}
+		if err != nil {
+			return nil, errors.Join(err, activation.Close(), d.Close())
+		}
+		listener := socket.NewListener(opened, spec.options)
+		d.sockets = append(d.sockets, listener)
+		go func() { d.serveErrors <- listener.Serve(env.System(), spec.gateway) }()
+	}
+	if d.admin, err = openAdmin(c.RunDir, c.Owners.Of(ownership.AdminSocket), env.Log()); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	if !hasQueue {
+		return d, nil
+	}
+	if err := api.open(env, gateways.Luxi); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	if err := mond.open(api); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// Close accepts no more connections.
+func (d *Listeners) Close() error {
+	d.remoteAPI.stop()
+	d.mond.stop()
+	errs := []error{d.admin.close()}
+	for _, l := range d.sockets {
+		errs = append(errs, l.Close(), <-d.serveErrors)
+	}
+	return errors.Join(errs...)
+}
+
+// Wait returns when clients have received their answers, or after limit.
+func (d *Listeners) Wait(limit time.Duration) {
+	end := time.Now().Add(limit)
+	for _, l := range d.sockets {
+		l.Wait(max(time.Until(end), 0))
+	}
+	d.remoteAPI.wait(end)
+	d.mond.wait(end)
+}
