@@ -213,8 +213,12 @@ const faceSettingsFile = "/etc/ganeti/lockstep.yaml"
 // faceConfig are the settings: Ganeti's directories, below GANETI_ROOTDIR if that is set, as for Ganeti's programs.
 func faceConfig(o faceOptions) (settings.Config, error) {
 	root := os.Getenv("GANETI_ROOTDIR")
-	args := []string{"--ganeti", "--data-dir", filepath.Join("/", root, settings.GanetiDataDir), "--run-dir", filepath.Join("/", root, settings.GanetiRunDir),
-		"--log-dir", filepath.Join("/", root, settings.GanetiLogDir)}
+	args := []string{
+		"--ganeti",
+		"--data-dir", filepath.Join("/", root, settings.GanetiDataDir),
+		"--run-dir", filepath.Join("/", root, settings.GanetiRunDir),
+		"--log-dir", filepath.Join("/", root, settings.GanetiLogDir),
+	}
 	if o.debug {
 		args = append(args, "--log-level", "debug", "--ganeti-debug")
 	}

@@ -70,13 +70,6 @@ func readConfiguration(c settings.Config) (*model.Config, error) {
 	return parsed, nil
 }
 
-// nodeClient calls the node daemons of the cluster.
-func nodeClient(c settings.Config) *noded.Client {
-	return noded.NewClient(noded.Config{Port: noded.Port(),
-		ServerPEM: filepath.Join(c.DataDir, paths.GanetiCertificatePath),
-		ClientPEM: filepath.Join(c.DataDir, paths.GanetiClientCertificatePath)})
-}
-
 // voteTimeout bounds the answer of one node in one round.
 const voteTimeout = 30 * time.Second
 
@@ -90,7 +83,7 @@ func vote(c settings.Config, self string, stderr io.Writer) error {
 	for _, n := range configuration.Nodes.All() {
 		nodes = append(nodes, corenoded.Node{Name: n.Value.Name, Address: n.Value.PrimaryIP})
 	}
-	client := nodeClient(c)
+	client := noded.NewClient(noded.ConfigOf(c.DataDir))
 	return decideVote(self, stderr, func(round int) corenoded.Votes {
 		if round > 0 {
 			time.Sleep(corenoded.VoteInterval)
@@ -161,7 +154,8 @@ func activateMasterIP(ctx context.Context, c settings.Config) error {
 		Family: family, External: cluster.UseExternalMIPScript}
 	ctx, cancel := context.WithTimeout(ctx, masterIPTimeout)
 	defer cancel()
-	result, err := nodeClient(c).Call(ctx, corenoded.Node{Name: master.Value.Name, Address: master.Value.PrimaryIP}, ip.Request())
+	node := corenoded.Node{Name: master.Value.Name, Address: master.Value.PrimaryIP}
+	result, err := noded.NewClient(noded.ConfigOf(c.DataDir)).Call(ctx, node, ip.Request())
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"lockstep/cmd/lockstepd/internal/datadir"
 	"lockstep/cmd/lockstepd/internal/janitor"
 	"lockstep/cmd/lockstepd/internal/process"
+	"lockstep/cmd/lockstepd/internal/service"
 	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/ownership"
 	"lockstep/edge/attach"
@@ -22,18 +23,6 @@ import (
 // attachGrace is how long a start waits for a ganeti-luxid that has lost the former ganeti-wconfd, so that the tree of actors is
 // started once.
 const attachGrace = 3 * attachInterval
-
-// phase is a part of the life of ganeti-wconfd: with the queue while a ganeti-luxid runs, without it otherwise. At the end of a
-// phase the actors stop in order, and the next phase starts them from the disk, as after a restart of the daemon.
-type phase struct {
-	// sockets are by name. That of WConfD stays open over all phases; clients wait in its backlog between two. That of the queue is
-	// ganeti-luxid's; a phase without it is without the queue.
-	sockets map[string]net.Listener
-	ready   func() // called when clients are served
-}
-
-// hasQueue reports whether the daemon has the queue: always, but not ganeti-wconfd without ganeti-luxid.
-func (p *phase) hasQueue() bool { return p == nil || p.sockets[persistence.LuxiSocket] != nil }
 
 // runWconfd is ganeti-wconfd: configuration and locks, and the queue for ganeti-luxid.
 func runWconfd(stop context.Context, c settings.Config, o faceOptions, ready func()) (err error) {
@@ -128,9 +117,9 @@ func (w *wconfdPhases) withQueue(stop context.Context, queue *attach.Queue) {
 	if err == nil {
 		held, lost := context.WithCancelCause(ctx)
 		go janitor.WatchLock(held, lock, lost)
-		err = w.runPhase(held, &phase{
-			sockets: map[string]net.Listener{persistence.WconfSocket: w.wconfd, persistence.LuxiSocket: queue.Listener},
-			ready:   func() { w.ready(); queue.Ready() },
+		err = w.runPhase(held, &service.Phase{
+			Sockets: map[string]net.Listener{persistence.WconfSocket: w.wconfd, persistence.LuxiSocket: queue.Listener},
+			Ready:   func() { w.ready(); queue.Ready() },
 		})
 		if replaced, ok := errors.AsType[*persistence.LockReplacedError](context.Cause(held)); ok {
 			err = errors.Join(replaced, err)
@@ -161,7 +150,7 @@ func (w *wconfdPhases) withoutQueue(stop context.Context) (*attach.Queue, error)
 		case <-ctx.Done():
 		}
 	}()
-	err := w.runPhase(ctx, &phase{sockets: map[string]net.Listener{persistence.WconfSocket: w.wconfd}, ready: w.ready})
+	err := w.runPhase(ctx, &service.Phase{Sockets: map[string]net.Listener{persistence.WconfSocket: w.wconfd}, Ready: w.ready})
 	cancel()
 	queue := <-begun
 	if err != nil && queue != nil {
@@ -171,18 +160,10 @@ func (w *wconfdPhases) withoutQueue(stop context.Context) (*attach.Queue, error)
 	return queue, err
 }
 
-func (w *wconfdPhases) runPhase(ctx context.Context, p *phase) error {
+func (w *wconfdPhases) runPhase(ctx context.Context, p *service.Phase) error {
 	err := runLocked(w.config, w.log, ctx, make(chan os.Signal), p)
-	if errors.Is(err, errStoppedEarly) && ctx.Err() != nil {
+	if errors.Is(err, service.ErrStoppedEarly) && ctx.Err() != nil {
 		err = nil
 	}
 	return err
-}
-
-// borrowed are the sockets that outlive the actors; nil: there are none.
-func (p *phase) borrowed() map[string]net.Listener {
-	if p == nil {
-		return nil
-	}
-	return p.sockets
 }

@@ -2,45 +2,29 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-	systemd "github.com/coreos/go-systemd/v22/daemon"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/config/clusterconfig"
-	"lockstep/actors/kit"
 	"lockstep/cmd/internal/places"
 	"lockstep/cmd/lockstepd/internal/datadir"
 	"lockstep/cmd/lockstepd/internal/janitor"
-	"lockstep/cmd/lockstepd/internal/listeners"
+	"lockstep/cmd/lockstepd/internal/node"
 	"lockstep/cmd/lockstepd/internal/process"
+	"lockstep/cmd/lockstepd/internal/service"
 	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/config/reserve"
-	"lockstep/core/opcode"
+	"lockstep/edge/noded"
 	"lockstep/edge/ownerwatch"
 	"lockstep/edge/peer"
 	"lockstep/messages"
 	"lockstep/persistence"
 	"lockstep/supervisor"
 )
-
-// drainTimeout bounds an orderly stop. What was acknowledged is on the disk, so that the end of
-// the time loses nothing.
-const drainTimeout = 10 * time.Second
-
-// answersTimeout is how long an orderly stop waits for clients to receive their answers.
-const answersTimeout = 2 * time.Second
-
-// readyPollInterval is the pause between questions whether the queue is ready. A crash of the
-// queue loses a question.
-const readyPollInterval = time.Second
 
 // run runs the daemon, from the directories to the orderly stop. Its error says in one line what
 // the operator must correct.
@@ -106,25 +90,26 @@ func checkStart(c settings.Config) (*peer.Identity, error) {
 }
 
 // runLocked runs while this process holds the locks of the queue and of the run directory. p is nil under the name lockstepd.
-func runLocked(c settings.Config, log *logrus.Logger, stop context.Context, reload <-chan os.Signal, p *phase) error {
+func runLocked(c settings.Config, log *logrus.Logger, stop context.Context, reload <-chan os.Signal, p *service.Phase) error {
 	identity, err := checkStart(c)
 	if err != nil {
 		return err
 	}
+	address := "" // of this node in its cluster
 	if identity != nil {
-		c.NodeName = identity.Name
+		c.NodeName, address = identity.Name, identity.Address
 	}
 	files, err := persistence.OpenFiles(c.DataDir, c.Owners)
 	if err != nil {
 		return err
 	}
 	defer files.Close()
-	if p.hasQueue() {
+	if p.HasQueue() {
 		if err := datadir.CheckQueue(c, files, identity); err != nil {
 			return err
 		}
 	}
-	prepared, err := datadir.Prepare(c, p.hasQueue(), files, log, identity != nil && datadir.HasLog(c.DataDir))
+	prepared, err := datadir.Prepare(c, p.HasQueue(), files, log, identity != nil && datadir.HasLog(c.DataDir))
 	if err != nil {
 		return err
 	}
@@ -142,170 +127,56 @@ func runLocked(c settings.Config, log *logrus.Logger, stop context.Context, relo
 		return err
 	}
 	defer jobStderr.Close()
-	d := newService(c, log, files, reload, p)
-	d.openProcesses(jobStderr, identity)
-	defer d.processes.Close()
+	d := service.New(c, log, files, reload, p)
+	d.OpenProcesses(jobStderr, identity != nil)
+	defer d.Processes.Close()
 	owners := ownerwatch.New(persistence.LivelockDir(c.RunDir), livelock.Path(), func(livelock string) {
-		d.env.System().Root.Send(supervisor.Locks(d.env), &messages.OwnerDied{Livelock: livelock})
+		d.Env.System().Root.Send(supervisor.Locks(d.Env), &messages.OwnerDied{Livelock: livelock})
 	})
 	defer owners.Close()
 	callers := ownerwatch.NewCallers(persistence.LivelockDir(c.RunDir), livelock.Path(), func(by reserve.Caller) {
-		d.env.System().Root.Send(supervisor.ClusterConfig(d.env), &clusterconfig.CallerDied{Caller: by})
+		d.Env.System().Root.Send(supervisor.ClusterConfig(d.Env), &clusterconfig.CallerDied{Caller: by})
 	})
 	defer callers.Close()
-	d.setPorts(owners, callers)
-	if err := d.loadSettings(livelock.Path()); err != nil {
+	d.SetPorts(owners, callers)
+	if err := d.LoadSettings(livelock.Path()); err != nil {
 		return err
 	}
-	closeServers, err := d.openServers(identity)
+	closeServers, err := d.OpenServers(address)
 	if err != nil {
 		return err
 	}
 	defer closeServers()
-	d.settings.Prepared = prepared
+	d.Settings.Prepared = prepared
 	if identity != nil {
-		return d.runNode(identity, stop)
+		return node.Run(d, identity, stop)
 	}
 	if c.Ganeti.Enabled {
-		return d.runGaneti(stop)
+		return runGaneti(d, stop)
 	}
-	return d.runAlone(stop)
-}
-
-// openServers opens the server of queries about the configuration, and makes MonD. identity is nil without a cluster.
-func (d *service) openServers(identity *peer.Identity) (closeServers func(), err error) {
-	node := ""
-	if identity != nil {
-		node = identity.Address
-	}
-	queries, err := listeners.OpenConfd(d.config, d.log, node)
-	if err != nil {
-		return nil, err
-	}
-	var collectors []prometheus.Collector
-	if queries != nil {
-		d.ports.Confd = queries
-		collectors = append(collectors, queries)
-	}
-	d.remoteAPI.AddCollectors(collectors...)
-	d.mond, d.ports.Monitor = listeners.NewMond(d.config, d.env, d.processes, collectors...)
-	return func() {
-		if queries != nil {
-			_ = queries.Close() // nothing is lost with it
-		}
-	}, nil
+	return runAlone(d, stop)
 }
 
 // runAlone runs the daemon of a queue that belongs to no cluster of lockstep.
-func (d *service) runAlone(stop context.Context) error {
-	if err := persistence.RemoveLease(d.config.RunDir); err != nil {
+func runAlone(d *service.Service, stop context.Context) error {
+	if err := persistence.RemoveLease(d.Config.RunDir); err != nil {
 		return err
 	}
-	tree, err := supervisor.Tree(d.ports, d.settings)
+	tree, err := supervisor.Tree(d.Ports, d.Settings)
 	if err != nil {
 		return err
 	}
-	return d.serve(tree, stop)
+	return d.Serve(tree, stop)
 }
 
-// serve accepts connections until the daemon is stopped or fails.
-func (d *service) serve(tree *supervisor.Running, stop context.Context) error {
-	to, question := tree.Root, any(&messages.AnnounceQueue{})
-	if !d.phase.hasQueue() {
-		to, question = supervisor.ClusterConfig(d.env), &messages.PublishConfig{}
-	}
-	if err := awaitAnswer(stop, d.env, tree, to, question); err != nil {
-		d.stopTree(tree)
-		return err
-	}
-	gateways := listeners.Gateways{Luxi: func() *actor.PID { return tree.Luxi }, Wconfd: func() *actor.PID { return tree.Wconfd }}
-	open, err := listeners.Open(d.config, d.phase.borrowed(), d.env, gateways, d.remoteAPI, d.mond)
-	if err != nil {
-		d.stopTree(tree)
-		return err
-	}
-	d.announceStart()
-	background, end := context.WithCancel(stop)
-	defer end()
-	go watchdog(background, d.log, d.env.System(), to, question)
-	if d.phase.hasQueue() {
-		go janitor.Run(background, d.log, d.files, d.config, func() bool { return true })
-	}
-	go d.reloadOpcodes(background, func(c *opcode.Catalogue) { supervisor.SetOpcodes(d.env, c) })
-	select {
-	case <-stop.Done():
-	case <-tree.Done:
-		return errors.Join(errTreeFailed, open.Close())
-	}
-	d.log.Info("stopping; running jobs continue")
-	notifySystemd(d.log, systemd.SdNotifyStopping)
-	err = open.Close()
-	d.drain(tree.Root)
-	d.env.System().Root.Stop(tree.Root)
-	<-tree.Done
-	open.Wait(answersTimeout)
-	return err
-}
-
-// stopTree stops the actors before their files are closed.
-func (d *service) stopTree(tree *supervisor.Running) {
-	d.env.System().Root.Stop(tree.Root)
-	<-tree.Done
-}
-
-// errTreeFailed is the error after actors have failed too often.
-var errTreeFailed = errors.New("the daemon cannot go on; its log says why. Running jobs go on, and are adopted at the next start")
-
-// announce logs that the daemon has started.
-func (d *service) announce(text string) {
-	d.log.WithFields(logrus.Fields{"run_dir": d.config.RunDir, "data_dir": d.config.DataDir, "pid": os.Getpid()}).Info(text)
-	notifySystemd(d.log, systemd.SdNotifyReady)
-}
-
-// drain completes everything that a tree has accepted.
-func (d *service) drain(root *actor.PID) {
-	if _, err := d.env.System().Root.RequestFuture(root, &messages.Drain{}, drainTimeout).Result(); err != nil {
-		d.log.WithField("err", err).Warn("drain not finished in time; unanswered requests are dropped, acknowledged ones are on disk")
-	}
-}
-
-// errStoppedEarly is the error of a daemon that was stopped before it served clients.
-var errStoppedEarly = errors.New("stopped before the queue was read")
-
-// announceStart tells that clients are served.
-func (d *service) announceStart() {
-	switch {
-	case d.phase == nil:
-		d.announce("lockstepd started: jobs are accepted")
-		return
-	case d.phase.hasQueue():
-		d.announce("locks, configuration and queue are served")
-	default:
-		d.announce("locks and configuration are served, without the queue: ganeti-luxid does not run")
-	}
-	d.phase.ready()
-}
-
-// awaitAnswer returns when an actor of the tree answers a question, or the tree has stopped.
-func awaitAnswer(stop context.Context, env *kit.Env, tree *supervisor.Running, to *actor.PID, question any) error {
-	for {
-		_, err := env.System().Root.RequestFuture(to, question, readyPollInterval).Result()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-tree.Done:
-			return errors.New("the files cannot be read; the log says why")
-		case <-stop.Done():
-			return errStoppedEarly
-		default:
-		}
-	}
-}
-
-// randomOctets returns octets that cannot be guessed.
-func randomOctets(count int) []byte {
-	b := make([]byte, count)
-	_, _ = rand.Read(b) // never fails
-	return b
+// runGaneti runs the daemon of a node of a Ganeti cluster. The node daemons of Ganeti get the configuration, write the ssconf
+// files, are asked for what only they know, and on master candidates get the queue.
+func runGaneti(d *service.Service, stop context.Context) error {
+	client := noded.NewClient(noded.ConfigOf(d.Config.DataDir))
+	daemons, inquiries, copies := noded.NewDaemons(client), noded.NewInquiries(client), noded.NewCopies(client, d.Config.DataDir)
+	defer daemons.Close()
+	defer inquiries.Close()
+	defer copies.Close()
+	d.Ports.Daemons, d.Ports.Inquiries, d.Ports.Copies = daemons, inquiries, copies
+	return runAlone(d, stop)
 }

@@ -17,10 +17,12 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strconv"
 	"time"
 
 	"lockstep/core/noded"
+	"lockstep/core/paths"
 )
 
 // headerMax bounds the header of an answer, in bytes.
@@ -31,6 +33,15 @@ type Config struct {
 	ServerPEM string // path of the cluster's certificate and key
 	ClientPEM string // path of this node's certificate and key; without the file ServerPEM is used
 	Port      int    // of all node daemons
+}
+
+// ConfigOf returns what a daemon with that data directory uses.
+func ConfigOf(dataDir string) Config {
+	return Config{
+		Port:      Port(),
+		ServerPEM: filepath.Join(dataDir, paths.GanetiCertificatePath),
+		ClientPEM: filepath.Join(dataDir, paths.GanetiClientCertificatePath),
+	}
 }
 
 // Port returns the port of node daemons: that of the services database, or the default.

@@ -61,7 +61,9 @@ type Listeners struct {
 
 // Open listens on all sockets, or on none. borrowed are sockets that are open for longer than the actors, by name; without that of the
 // queue there is no queue. nil: lockstepd opens its own.
-func Open(c settings.Config, borrowed map[string]net.Listener, env *kit.Env, gateways Gateways, api *RemoteAPI, mond *Mond) (*Listeners, error) {
+func Open(
+	c settings.Config, borrowed map[string]net.Listener, env *kit.Env, gateways Gateways, api *RemoteAPI, mond *Mond,
+) (*Listeners, error) {
 	hasQueue := borrowed == nil || borrowed[persistence.LuxiSocket] != nil
 	d := &Listeners{serveErrors: make(chan error, 2), remoteAPI: api, mond: mond}
 	group, err := c.SocketGroupID()
@@ -80,13 +82,14 @@ func Open(c settings.Config, borrowed map[string]net.Listener, env *kit.Env, gat
 	}
 	queue := QueueOptions(c, api.Table)
 	queue.OfJobs = luxi.DependsOnJob
+	wconf := socket.Options{Idle: wconfd.Idle, MaxFrame: c.MaxFrame, MaxConns: c.MaxConns, Table: api.Table}
 	for _, spec := range []struct {
 		name    string
 		gateway func() *actor.PID
 		class   ownership.Class
 		options socket.Options
 	}{
-		{persistence.WconfSocket, gateways.Wconfd, ownership.WconfSocket, socket.Options{Idle: wconfd.Idle, MaxFrame: c.MaxFrame, MaxConns: c.MaxConns, Table: api.Table}},
+		{persistence.WconfSocket, gateways.Wconfd, ownership.WconfSocket, wconf},
 		{persistence.LuxiSocket, gateways.Luxi, ownership.LuxiSocket, queue},
 	} {
 		if spec.name == persistence.LuxiSocket && !hasQueue {

@@ -45,7 +45,9 @@ func (m *Mond) Address() string {
 func (m *Mond) SetLog(read func() (term, committed uint64)) { m.readLog.Store(&read) }
 
 // NewMond returns MonD, which is not open yet, and its port for the tree, nil if MonD is off.
-func NewMond(c settings.Config, env *kit.Env, processes *jobprocess.Processes, collectors ...prometheus.Collector) (*Mond, *supervisor.Monitor) {
+func NewMond(
+	c settings.Config, env *kit.Env, processes *jobprocess.Processes, collectors ...prometheus.Collector,
+) (*Mond, *supervisor.Monitor) {
 	m := &Mond{config: c, log: env.Log(), collectors: collectors}
 	if c.Mond.Address == "" {
 		return m, nil

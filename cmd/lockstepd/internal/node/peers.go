@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"context"
@@ -17,7 +17,7 @@ const aboutTimeout = 2 * time.Second
 // queryNodes asks the replicator for the nodes of the cluster.
 func (n *node) queryNodes(all bool) (*messages.GetNodesResult, error) {
 	query := &messages.GetNodes{WithStates: all}
-	answer, err := n.env.System().Root.RequestFuture(supervisor.Replicator(n.env), query, requestTimeout).Result()
+	answer, err := n.Env.System().Root.RequestFuture(supervisor.Replicator(n.Env), query, requestTimeout).Result()
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +27,7 @@ func (n *node) queryNodes(all bool) (*messages.GetNodesResult, error) {
 // servePeers answers other nodes, until the listener is closed.
 func (n *node) servePeers() {
 	if err := n.listener.Serve(&backend{n}); err != nil {
-		n.log.WithField("err", err).Error("port of nodes: server failed; no more requests are answered")
+		n.Log.WithField("err", err).Error("port of nodes: server failed; no more requests are answered")
 	}
 }
 
@@ -47,7 +47,7 @@ func (b *backend) About(context.Context) (peer.About, error) {
 		Applied: nodes.Applied,
 		Leads:   nodes.IsMaster,
 		Voting:  b.node.identity.Voting,
-		Console: b.node.remoteAPI.ConsoleAddress(),
+		Console: b.node.RemoteAPI.ConsoleAddress(),
 	}
 	if nodes.Failure != nil {
 		about.Error = nodes.Failure.Text
@@ -65,7 +65,7 @@ func (b *backend) Admit(_ context.Context, r peer.MembershipRequest) (peer.Admis
 		Applied:     r.Applied,
 		HeartbeatMs: r.HeartbeatMs,
 	}
-	answer, err := b.node.env.System().Root.RequestFuture(supervisor.Replicator(b.node.env), admit, requestTimeout).Result()
+	answer, err := b.node.Env.System().Root.RequestFuture(supervisor.Replicator(b.node.Env), admit, requestTimeout).Result()
 	if err != nil {
 		return peer.Admission{}, err
 	}
@@ -99,7 +99,7 @@ func (p *peers) Ask(number uint64, members []*messages.Member, to *actor.PID) {
 			asking.Go(func() { states[i] = p.ask(m) })
 		}
 		asking.Wait()
-		p.node.env.System().Root.Send(to, &messages.NodeStatesCollected{Number: number, States: states})
+		p.node.Env.System().Root.Send(to, &messages.NodeStatesCollected{Number: number, States: states})
 	}()
 }
 

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"context"
@@ -16,8 +16,8 @@ func notifySystemd(log *logrus.Logger, state string) {
 	}
 }
 
-// watchdog notifies systemd as long as an actor answers a question, if the unit has WatchdogSec=.
-func watchdog(ctx context.Context, log *logrus.Logger, sys *actor.ActorSystem, pid *actor.PID, question any) {
+// Watchdog notifies systemd as long as an actor answers a question, if the unit has WatchdogSec=.
+func (d *Service) Watchdog(ctx context.Context, pid *actor.PID, question any) {
 	interval, err := systemd.SdWatchdogEnabled(false)
 	if err != nil || interval == 0 {
 		return
@@ -30,10 +30,10 @@ func watchdog(ctx context.Context, log *logrus.Logger, sys *actor.ActorSystem, p
 			return
 		case <-ticks.C:
 		}
-		if _, err := sys.Root.RequestFuture(pid, question, interval/3).Result(); err != nil {
-			log.WithField("err", err).Warn("health check of the actors failed; watchdog notification withheld from systemd")
+		if _, err := d.Env.System().Root.RequestFuture(pid, question, interval/3).Result(); err != nil {
+			d.Log.WithField("err", err).Warn("health check of the actors failed; watchdog notification withheld from systemd")
 			continue
 		}
-		notifySystemd(log, systemd.SdNotifyWatchdog)
+		notifySystemd(d.Log, systemd.SdNotifyWatchdog)
 	}
 }

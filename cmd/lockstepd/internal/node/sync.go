@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"sync/atomic"
@@ -28,17 +28,17 @@ func (s *syncTimes) add(took time.Duration) {
 // after an error.
 func (n *node) syncApplied() error {
 	if !n.unsynced {
-		return n.files.SyncDir("note", paths.QueueDir) // for the files that job processes have renamed
+		return n.Files.SyncDir("note", paths.QueueDir) // for the files that job processes have renamed
 	}
 	begin := time.Now()
-	err := n.files.SyncAll("note")
+	err := n.Files.SyncAll("note")
 	took := time.Since(begin)
 	n.synced.add(took)
-	entry := n.log.WithFields(logrus.Fields{"duration": took})
+	entry := n.Log.WithFields(logrus.Fields{"duration": took})
 	switch {
 	case err != nil:
 		n.syncFailed.Store(true)
-		if marked := persistence.MarkSyncFailed(n.files); marked != nil {
+		if marked := persistence.MarkSyncFailed(n.Files); marked != nil {
 			entry.WithField("err", marked).Error("write of the mark that the queue needs its log failed")
 		}
 	case took > slowSync:
@@ -53,7 +53,7 @@ func (n *node) syncApplied() error {
 // kernel would report a success. Then the mark says so, if that could not be written before.
 func (n *node) settle(reapplied bool) error {
 	if n.syncFailed.Load() {
-		return persistence.MarkSyncFailed(n.files)
+		return persistence.MarkSyncFailed(n.Files)
 	}
-	return persistence.SettleFiles(n.files, n.settings.BootID, reapplied)
+	return persistence.SettleFiles(n.Files, n.Settings.BootID, reapplied)
 }

@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"context"
@@ -28,7 +28,7 @@ const (
 // awaitLogAllowed returns when this node, which has no log, may open one. It fails while a job
 // runs that was started before the node joined the cluster: the cluster does not know that job.
 func (n *node) awaitLogAllowed(stop context.Context) error {
-	if running := n.processes.RunningJobs(); len(running) > 0 {
+	if running := n.Processes.RunningJobs(); len(running) > 0 {
 		return fmt.Errorf("job %d, started before this node belonged to its cluster, still runs here; start lockstepd again when it has ended",
 			running[0])
 	}
@@ -37,12 +37,12 @@ func (n *node) awaitLogAllowed(stop context.Context) error {
 			return err
 		}
 	}
-	return persistence.MarkQueue(n.files, uuid.NewString())
+	return persistence.MarkQueue(n.Files, uuid.NewString())
 }
 
 // awaitAdmission returns when this node, which has no log, is a member.
 func (n *node) awaitAdmission(stop context.Context) error {
-	n.log.WithFields(logrus.Fields{"node": n.identity.Name, "peers": n.identity.Peers}).Info("requesting admission to the cluster")
+	n.Log.WithFields(logrus.Fields{"node": n.identity.Name, "peers": n.identity.Peers}).Info("requesting admission to the cluster")
 	logged := ""
 	for {
 		admission, err := n.requestMembershipOnce(stop, peer.MembershipRequest{Fresh: true}, "")
@@ -51,7 +51,7 @@ func (n *node) awaitAdmission(stop context.Context) error {
 		}
 		if err != nil && err.Error() != logged {
 			logged = err.Error()
-			n.log.WithField("err", err).Warn("admission to the cluster failed; retrying")
+			n.Log.WithField("err", err).Warn("admission to the cluster failed; retrying")
 		}
 		select {
 		case <-stop.Done():
@@ -72,7 +72,7 @@ func (n *node) requestMembership(ctx context.Context) {
 		if err == nil && !nodes.IsMaster && (!votes || n.raft.HeartbeatTimeout() > known) {
 			request := peer.MembershipRequest{Applied: nodes.Applied, HeartbeatMs: known.Milliseconds()}
 			if _, err := n.requestMembershipOnce(ctx, request, nodes.MasterAddress); err != nil {
-				n.log.WithField("err", err).Info("request for a vote or a statement to the master failed; retrying")
+				n.Log.WithField("err", err).Info("request for a vote or a statement to the master failed; retrying")
 			}
 		}
 		select {
@@ -165,8 +165,8 @@ func (n *node) savePeers(ctx context.Context) {
 			if identity.Lost = o.lost; len(o.addresses) > 0 {
 				identity.Peers = o.addresses
 			}
-			if err := identity.Save(n.config.DataDir); err != nil {
-				n.log.WithField("err", err).Warn("write of the addresses of other nodes to node.json failed")
+			if err := identity.Save(n.Config.DataDir); err != nil {
+				n.Log.WithField("err", err).Warn("write of the addresses of other nodes to node.json failed")
 			}
 		case <-ctx.Done():
 			return
@@ -177,18 +177,18 @@ func (n *node) savePeers(ctx context.Context) {
 // recoverCluster makes this node the only voter, and bars all other nodes: if they came back,
 // they would be a majority of the old cluster.
 func (n *node) recoverCluster(config raftlog.Config) error {
-	n.log.Warn("recovery requested: this node becomes the only voter")
+	n.Log.Warn("recovery requested: this node becomes the only voter")
 	members, err := raftlog.Members(config)
 	if err != nil {
 		return err
 	}
 	n.lostNames = replication.RemovedNodes(n.lostNames, members, []*messages.Member{{Name: n.identity.Name}})
 	n.identity.Lost = n.lostNames
-	if err := n.identity.Save(n.config.DataDir); err != nil {
+	if err := n.identity.Save(n.Config.DataDir); err != nil {
 		return err
 	}
 	if err := raftlog.Recover(config); err != nil {
 		return err
 	}
-	return peer.ClearRecovery(n.config.DataDir)
+	return peer.ClearRecovery(n.Config.DataDir)
 }

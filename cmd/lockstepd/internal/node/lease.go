@@ -1,22 +1,12 @@
-package main
+package node
 
 import (
 	"context"
 	"time"
 
-	"lockstep/core/jobproc"
 	"lockstep/core/replication"
-	"lockstep/edge/peer"
 	"lockstep/persistence"
 )
-
-// permission returns the permission of job processes, which says whether they need the lease.
-func permission(identity *peer.Identity) string {
-	if identity == nil {
-		return jobproc.LeaseNotRequired
-	}
-	return jobproc.LeaseRequired
-}
 
 // onLeaseRenewed is called with the end of the lease, 0 if it is revoked, and writes the lease
 // for the job processes. If no other node could be the master, or if the operator has set
@@ -30,11 +20,11 @@ func (n *node) onLeaseRenewed(until time.Duration) {
 		publish = n.lease.Expire
 	}
 	if err := publish(); err != nil {
-		n.log.WithField("err", err).Error("publication of the lease to job processes failed; they end when the last lease expires")
+		n.Log.WithField("err", err).Error("publication of the lease to job processes failed; they end when the last lease expires")
 	}
 }
 
-func (n *node) jobsOutliveMastership() bool { return n.voters.Load() == 1 || n.config.LeaveJobs }
+func (n *node) jobsOutliveMastership() bool { return n.voters.Load() == 1 || n.Config.LeaveJobs }
 
 // endJobsInterval is the pause between checks whether this node may have jobs.
 const endJobsInterval = time.Second
@@ -51,10 +41,10 @@ func (n *node) endJobs(ctx context.Context) {
 			return
 		case <-ticks.C:
 		}
-		if n.master.Load() != nil || n.voters.Load() <= 1 || n.config.LeaveJobs {
+		if n.master.Load() != nil || n.voters.Load() <= 1 || n.Config.LeaveJobs {
 			since = time.Now()
 		} else if time.Since(since) > replication.Fence {
-			n.processes.KillAll()
+			n.Processes.KillAll()
 		}
 	}
 }

@@ -1,4 +1,8 @@
-package main
+// Package node is the daemon of one node of a cluster (design.md "Replication"): the consensus log, the port for other nodes, membership,
+// and the lease of job processes.
+//
+// It keeps the log, the identity of the node and the lease on the disk. After a crash the next start goes on from them.
+package node
 
 import (
 	"context"
@@ -10,13 +14,13 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	systemd "github.com/coreos/go-systemd/v22/daemon"
 	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
 
 	"lockstep/cmd/lockstepd/internal/datadir"
 	"lockstep/cmd/lockstepd/internal/janitor"
 	"lockstep/cmd/lockstepd/internal/listeners"
+	"lockstep/cmd/lockstepd/internal/service"
 	"lockstep/core/opcode"
 	"lockstep/core/replication"
 	"lockstep/edge/peer"
@@ -27,9 +31,9 @@ import (
 	"lockstep/supervisor"
 )
 
-// node is the daemon of one node of a cluster (design.md "Replication").
+// node is the daemon of one node of a cluster.
 type node struct {
-	*service
+	*service.Service
 	identity    *peer.Identity
 	credentials *peer.Credentials
 	client      *peer.Client
@@ -53,10 +57,10 @@ type node struct {
 	peerUpdates chan peerUpdate // for savePeers; the latest only
 }
 
-// runNode runs the daemon of a node of a cluster.
-func (d *service) runNode(identity *peer.Identity, stop context.Context) (err error) {
+// Run runs the daemon of a node of a cluster.
+func Run(d *service.Service, identity *peer.Identity, stop context.Context) (err error) {
 	n := &node{
-		service:     d,
+		Service:     d,
 		identity:    identity,
 		raftFailed:  make(chan error, 1),
 		lostNames:   identity.Lost,
@@ -66,30 +70,30 @@ func (d *service) runNode(identity *peer.Identity, stop context.Context) (err er
 		return err
 	}
 	defer func() { _ = n.listener.Close() }() // its error has no consequence
-	if n.unsynced, err = n.files.HoldFileSystems(); err != nil {
+	if n.unsynced, err = n.Files.HoldFileSystems(); err != nil {
 		return err
 	}
 	if err := n.openLog(stop); err != nil {
 		return err
 	}
-	n.ports.Opcodes = nodeOpcodes{n}
-	n.ports.Cluster = &supervisor.Cluster{
+	n.Ports.Opcodes = nodeOpcodes{n}
+	n.Ports.Cluster = &supervisor.Cluster{
 		Log:          n.raft,
 		Peers:        &peers{n},
-		Tunnels:      &tunnels{n.credentials, n.env.System().Root},
+		Tunnels:      &tunnels{n.credentials, n.Env.System().Root},
 		Name:         identity.Name,
 		Applier:      replication.Applier{Node: identity.UUID, Incarnation: uuid.NewString(), Unsynced: n.unsynced},
 		Times:        replication.KnownTimes(),
 		OnMastership: n.onMastership,
 		OnMembers:    n.onMembers,
 	}
-	tree, err := supervisor.Node(n.ports, n.settings)
+	tree, err := supervisor.Node(n.Ports, n.Settings)
 	if err != nil {
 		return errors.Join(err, n.raft.Close())
 	}
 	n.tree = tree
-	n.mond.SetLog(n.raft.State)
-	n.remoteAPI.AddCollectors(n.gauges()...)
+	n.Mond.SetLog(n.raft.State)
+	n.RemoteAPI.AddCollectors(n.gauges()...)
 	go n.servePeers()
 	err = n.serveNode(stop)
 	reapplied := n.raft.Reapplied()
@@ -101,25 +105,25 @@ func (d *service) runNode(identity *peer.Identity, stop context.Context) (err er
 
 // open listens for other nodes, and takes over the lease.
 func (n *node) open() (err error) {
-	if n.credentials, err = peer.LoadCredentials(n.config.DataDir); err != nil {
+	if n.credentials, err = peer.LoadCredentials(n.Config.DataDir); err != nil {
 		return err
 	}
-	if err := persistence.ReplaceFile(filepath.Join(n.config.DataDir, datadir.MemberMark), []byte(n.identity.Name+"\n"), 0o640); err != nil {
+	if err := persistence.ReplaceFile(filepath.Join(n.Config.DataDir, datadir.MemberMark), []byte(n.identity.Name+"\n"), 0o640); err != nil {
 		return fmt.Errorf("mark the queue as a cluster's: %w", err)
 	}
 	n.client = peer.NewClient(n.credentials)
-	if n.lease, err = persistence.CreateLease(n.config.RunDir); err != nil {
+	if n.lease, err = persistence.CreateLease(n.Config.RunDir); err != nil {
 		return err
 	}
-	n.listener, err = peer.Listen(n.listenAddress(), n.credentials, peer.ListenOptions{Log: n.log, Table: n.remoteAPI.Table})
+	n.listener, err = peer.Listen(n.listenAddress(), n.credentials, peer.ListenOptions{Log: n.Log, Table: n.RemoteAPI.Table})
 	return err
 }
 
 // listenAddress is the node's address, unless a flag sets another one, as it must behind a
 // router.
 func (n *node) listenAddress() string {
-	if n.config.NodeListen != "" {
-		return n.config.NodeListen
+	if n.Config.NodeListen != "" {
+		return n.Config.NodeListen
 	}
 	return n.identity.Address
 }
@@ -127,21 +131,21 @@ func (n *node) listenAddress() string {
 // openLog opens the consensus log. A node without a log must be admitted first: the other nodes
 // may still count it as a node that has one.
 func (n *node) openLog(stop context.Context) error {
-	dir := filepath.Join(n.config.DataDir, datadir.RaftDir)
+	dir := filepath.Join(n.Config.DataDir, datadir.RaftDir)
 	config := raftlog.Config{
 		Dir:          dir,
 		Name:         n.identity.Name,
 		Address:      n.identity.Address,
 		Founder:      datadir.IsFounder(n.identity),
-		System:       n.env.System(),
-		Log:          n.log,
+		System:       n.Env.System(),
+		Log:          n.Log,
 		Sync:         n.syncApplied,
-		Noting:       func(index uint64) error { return persistence.MarkApplied(n.files, index) },
+		Noting:       func(index uint64) error { return persistence.MarkApplied(n.Files, index) },
 		LeaseRenewed: n.onLeaseRenewed,
 		Failed:       n.reportRaftFailure,
 		Urgent:       replication.ChangesConfig,
 		Freeze: func() (raftlog.Frozen, error) {
-			f, err := persistence.Freeze(n.config.DataDir, dir, n.committedFiles)
+			f, err := persistence.Freeze(n.Config.DataDir, dir, n.committedFiles)
 			return frozen{f}, err
 		},
 		Timing:   raftlog.Timing{Heartbeat: replication.ElectionMin, Election: replication.ElectionMin, Lease: replication.Lease},
@@ -150,7 +154,7 @@ func (n *node) openLog(stop context.Context) error {
 	if err := persistence.SweepFrozen(dir); err != nil {
 		return err
 	}
-	recovering, err := peer.RecoveryRequested(n.config.DataDir)
+	recovering, err := peer.RecoveryRequested(n.Config.DataDir)
 	if err != nil {
 		return err
 	}
@@ -159,17 +163,17 @@ func (n *node) openLog(stop context.Context) error {
 			return err
 		}
 	}
-	if !datadir.HasLog(n.config.DataDir) {
+	if !datadir.HasLog(n.Config.DataDir) {
 		if err := n.awaitLogAllowed(stop); err != nil {
 			return err
 		}
 	}
 	if n.unsynced {
-		if err := persistence.MarkNeedsLog(n.files, n.settings.BootID); err != nil {
+		if err := persistence.MarkNeedsLog(n.Files, n.Settings.BootID); err != nil {
 			return err
 		}
 	} else {
-		n.log.Warn("the file systems of the queue are not known to report errors to syncfs; each file of an entry is synced, which is slower")
+		n.Log.Warn("the file systems of the queue are not known to report errors to syncfs; each file of an entry is synced, which is slower")
 	}
 	config.Streams = raftlog.Streams(n.listener.Raft(), func(ctx context.Context, address string) (net.Conn, error) {
 		return n.credentials.Dial(ctx, address, peer.ProtocolRaft)
@@ -187,7 +191,7 @@ func (n *node) reportRaftFailure(err error) {
 
 // committedFiles returns the files of jobs that run on this node, and of the configuration, as they are in the log.
 func (n *node) committedFiles() (map[string][]byte, error) {
-	answer, err := n.env.System().Root.RequestFuture(supervisor.Replicator(n.env), &messages.GetCommittedFiles{}, requestTimeout).Result()
+	answer, err := n.Env.System().Root.RequestFuture(supervisor.Replicator(n.Env), &messages.GetCommittedFiles{}, requestTimeout).Result()
 	if err != nil {
 		return nil, err
 	}
@@ -216,25 +220,25 @@ func (f frozen) Files() []raftlog.FrozenFile {
 // serveNode accepts connections until the daemon is stopped or fails.
 func (n *node) serveNode(stop context.Context) error {
 	gateways := listeners.Gateways{Luxi: n.luxiGateway, Wconfd: n.wconfdGateway}
-	open, err := listeners.Open(n.config, nil, n.env, gateways, n.remoteAPI, n.mond)
+	open, err := listeners.Open(n.Config, nil, n.Env, gateways, n.RemoteAPI, n.Mond)
 	if err != nil {
 		return err
 	}
-	luxiOptions := listeners.QueueOptions(n.config, n.remoteAPI.Table)
+	luxiOptions := listeners.QueueOptions(n.Config, n.RemoteAPI.Table)
 	luxiOptions.Forwards = true
 	tunnelled := socket.NewListener(n.listener.Luxi(), luxiOptions)
-	go func() { _ = tunnelled.Serve(n.env.System(), n.luxiGateway) }() // ends with the listener
-	n.log.WithFields(logrus.Fields{"node": n.identity.Name, "address": n.identity.Address}).Info("cluster member started")
-	n.announce("lockstepd started: connections are accepted")
+	go func() { _ = tunnelled.Serve(n.Env.System(), n.luxiGateway) }() // ends with the listener
+	n.Log.WithFields(logrus.Fields{"node": n.identity.Name, "address": n.identity.Address}).Info("cluster member started")
+	n.Announce("lockstepd started: connections are accepted")
 	background, end := context.WithCancel(stop)
 	defer end()
-	go watchdog(background, n.log, n.env.System(), supervisor.Replicator(n.env), &messages.GetNodes{})
-	go janitor.Run(background, n.log, n.files, n.config, n.raft.Reapplied)
+	go n.Watchdog(background, supervisor.Replicator(n.Env), &messages.GetNodes{})
+	go janitor.Run(background, n.Log, n.Files, n.Config, n.raft.Reapplied)
 	go n.requestMembership(background)
 	go n.savePeers(background)
-	go n.reloadOpcodes(background, func(c *opcode.Catalogue) {
+	go n.ReloadOpcodes(background, func(c *opcode.Catalogue) {
 		n.opcodes.Store(c)
-		supervisor.SetOpcodes(n.env, c)
+		supervisor.SetOpcodes(n.Env, c)
 	})
 	go n.endJobs(background)
 	select {
@@ -242,16 +246,15 @@ func (n *node) serveNode(stop context.Context) error {
 	case err := <-n.raftFailed:
 		return errors.Join(fmt.Errorf("the consensus log has failed: %w", err), open.Close())
 	case <-n.tree.Done:
-		return errors.Join(errTreeFailed, open.Close())
+		return errors.Join(service.ErrTreeFailed, open.Close())
 	}
-	n.log.Info("stopping")
-	notifySystemd(n.log, systemd.SdNotifyStopping)
+	n.AnnounceStop("stopping")
 	err = errors.Join(open.Close(), tunnelled.Close())
 	n.resign()
-	n.drain(n.tree.Root)
-	n.env.System().Root.Stop(n.tree.Root)
+	n.Drain(n.tree.Root)
+	n.Env.System().Root.Stop(n.tree.Root)
 	<-n.tree.Done
-	open.Wait(answersTimeout)
+	open.Wait(service.AnswersTimeout)
 	return err
 }
 
@@ -264,15 +267,15 @@ func (n *node) resign() {
 	if running == nil {
 		return
 	}
-	n.drain(running.Root)
+	n.Drain(running.Root)
 	if n.voters.Load() > 1 {
 		handOver := &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER}
-		_, err := n.env.System().Root.RequestFuture(supervisor.Replicator(n.env), handOver, transferTimeout).Result()
+		_, err := n.Env.System().Root.RequestFuture(supervisor.Replicator(n.Env), handOver, transferTimeout).Result()
 		if err != nil {
-			n.log.WithField("err", err).Warn("hand-over of the mastership failed; the other nodes elect a master when the lease has expired")
+			n.Log.WithField("err", err).Warn("hand-over of the mastership failed; the other nodes elect a master when the lease has expired")
 		}
 	}
-	supervisor.StopMaster(n.env)
+	supervisor.StopMaster(n.Env)
 	<-running.Done
 }
 
@@ -295,6 +298,6 @@ func (n *node) wconfdGateway() *actor.PID {
 func (n *node) onMastership(running *supervisor.Running) {
 	n.master.Store(running)
 	if catalogue := n.opcodes.Load(); running != nil && catalogue != nil {
-		supervisor.SetOpcodes(n.env, catalogue)
+		supervisor.SetOpcodes(n.Env, catalogue)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"context"
@@ -30,14 +30,14 @@ const (
 // written first, because each node writes its own at other times. If that fails, they differ from those of
 // the other nodes.
 func (n *node) digests(ctx context.Context, only []string, each func(peer.FileDigest) error) error {
-	answer, err := n.env.System().Root.RequestFuture(supervisor.ConfigStore(n.env), &configstore.Flush{}, requestTimeout).Result()
+	answer, err := n.Env.System().Root.RequestFuture(supervisor.ConfigStore(n.Env), &configstore.Flush{}, requestTimeout).Result()
 	if m, is := answer.(*configstore.Flushed); is && m.Failure != nil {
 		err = m.Failure
 	}
 	if err != nil {
-		n.log.WithField("err", err).Warn("configuration cannot be written before its comparison with that of other nodes")
+		n.Log.WithField("err", err).Warn("configuration cannot be written before its comparison with that of other nodes")
 	}
-	names, err := persistence.SharedFiles(n.config.DataDir)
+	names, err := persistence.SharedFiles(n.Config.DataDir)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (n *node) digests(ctx context.Context, only []string, each func(peer.FileDi
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		sum, size, err := persistence.Digest(n.config.DataDir, name)
+		sum, size, err := persistence.Digest(n.Config.DataDir, name)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // archived since the list was made
 		}
@@ -89,7 +89,7 @@ func (p *peers) Compare(number uint64, members []*messages.Member, leaveOut []st
 	go func() {
 		answer := p.compareTwice(members, leaveOut)
 		answer.Number = number
-		p.node.env.System().Root.Send(to, answer)
+		p.node.Env.System().Root.Send(to, answer)
 	}()
 }
 

@@ -1,4 +1,4 @@
-package main
+package service
 
 import (
 	"context"
@@ -33,6 +33,9 @@ func (r reloadRequests) Reload(done func(answer.OpcodesReloaded, error)) {
 	r.request(func(declared int, err error) { done(answer.OpcodesReloaded{Declared: declared}, err) })
 }
 
+// RequestReload reloads the opcodes of this daemon, and calls done with the number of declared opcodes.
+func (d *Service) RequestReload(done func(declared int, err error)) { d.reloadRequests.request(done) }
+
 func (r reloadRequests) request(done func(declared int, err error)) {
 	select {
 	case r <- done:
@@ -41,9 +44,9 @@ func (r reloadRequests) request(done func(declared int, err error)) {
 	}
 }
 
-// reloadOpcodes reads the declared opcodes again on each SIGHUP and each request of a client. If a declaration is
+// ReloadOpcodes reads the declared opcodes again on each SIGHUP and each request of a client. If a declaration is
 // invalid, the previous opcodes stay in force.
-func (d *service) reloadOpcodes(ctx context.Context, publish func(*opcode.Catalogue)) {
+func (d *Service) ReloadOpcodes(ctx context.Context, publish func(*opcode.Catalogue)) {
 	for {
 		done := func(int, error) {}
 		select {
@@ -52,19 +55,19 @@ func (d *service) reloadOpcodes(ctx context.Context, publish func(*opcode.Catalo
 		case <-d.reload:
 		case done = <-d.reloadRequests:
 		}
-		definitions, err := opcodefiles.Load(d.config.OpcodesDir)
+		definitions, err := opcodefiles.Load(d.Config.OpcodesDir)
 		var catalogue *opcode.Catalogue
 		if err == nil {
 			catalogue, err = opcode.Builtin().With(definitions)
 		}
 		if err != nil {
-			d.log.WithField("err", err).Error("reload of opcodes failed; the previous opcodes stay in force")
+			d.Log.WithField("err", err).Error("reload of opcodes failed; the previous opcodes stay in force")
 			done(0, err)
 			continue
 		}
 		d.catalogue.Store(catalogue)
 		publish(catalogue)
-		d.log.WithField("opcodes", len(definitions)).Info("opcodes reloaded")
+		d.Log.WithField("opcodes", len(definitions)).Info("opcodes reloaded")
 		done(len(definitions), nil)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"cmp"
@@ -66,7 +66,7 @@ func (b *backend) ReloadOpcodes(ctx context.Context) (declared int, err error) {
 		err      error
 	}
 	done := make(chan result, 1)
-	b.node.reloadRequests.request(func(declared int, err error) { done <- result{declared, err} })
+	b.node.RequestReload(func(declared int, err error) { done <- result{declared, err} })
 	select {
 	case r := <-done:
 		return r.declared, r.err
