@@ -6,25 +6,44 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	"github.com/stretchr/testify/require"
 
-	corenoded "lockstep/core/noded"
 	"lockstep/core/ownership"
 	"lockstep/edge/luxiclient"
-	"lockstep/edge/socket"
 	"lockstep/persistence"
+)
+
+// Names under which lockstepd takes the place of a daemon of Ganeti.
+const (
+	luxidName  = "ganeti-luxid"
+	wconfdName = "ganeti-wconfd"
+	rapiName   = "ganeti-rapi"
+	confdName  = "ganeti-confd"
+	mondName   = "ganeti-mond"
+)
+
+// faceLogs are their log files.
+var faceLogs = map[string]string{
+	luxidName:  "luxi-daemon.log",
+	wconfdName: "wconf-daemon.log",
+	rapiName:   "rapi-daemon.log",
+	confdName:  "conf-daemon.log",
+	mondName:   "monitoring-daemon.log",
+}
+
+// Exit codes of Ganeti's daemons.
+const (
+	exitFailed    = 1
+	exitUsage     = 2
+	exitNotMaster = 11
 )
 
 // faceBench has the daemons under Ganeti's names on directories below a root, with the user of the test in the place of
@@ -47,7 +66,7 @@ func newFaceBench(t *testing.T) *faceBench {
 	require.NoError(t, err)
 	b.write("etc/ganeti/lockstep.yaml", fmt.Sprintf("ganeti-user: %q\nganeti-confd-group: %q\nganeti-daemons-group: %q\nganeti-rapi-user: %q\nganeti-confd-user: %q\nganeti-mond-user: %q\nganeti-share: %s\n",
 		strconv.Itoa(os.Geteuid()), strconv.Itoa(os.Getegid()), strconv.Itoa(os.Getegid()), strconv.Itoa(os.Geteuid()), strconv.Itoa(os.Geteuid()), strconv.Itoa(os.Geteuid()), modules))
-	for name := range faces {
+	for name := range faceLogs {
 		require.NoError(t, os.Symlink(filepath.Join(programs, "lockstepd"), b.path(name)))
 	}
 	b.env = append(os.Environ(), "GANETI_ROOTDIR="+b.root, "GANETI_HOSTNAME=node1", "STANDIN_DATA="+b.path("var/lib/ganeti"), "STANDIN_RUN="+b.path("run/ganeti"))
@@ -56,9 +75,9 @@ func newFaceBench(t *testing.T) *faceBench {
 		b.end(wconfdName, syscall.SIGKILL)
 		(&ganetiQueue{d}).endStandIns(b.path("run/ganeti"))
 		if t.Failed() {
-			for _, f := range faces {
-				log, _ := os.ReadFile(b.path("var/log/ganeti", f.logFile))
-				t.Logf("%s:\n%s", f.logFile, log)
+			for _, file := range faceLogs {
+				log, _ := os.ReadFile(b.path("var/log/ganeti", file))
+				t.Logf("%s:\n%s", file, log)
 			}
 		}
 	})
@@ -182,7 +201,7 @@ func TestFacesStartAsGanetisDaemons(t *testing.T) {
 
 	// SIGHUP opens the log again, and nothing else.
 	for _, name := range []string{wconfdName, luxidName} {
-		log := b.path("var/log/ganeti", faces[name].logFile)
+		log := b.path("var/log/ganeti", faceLogs[name])
 		require.NoError(t, os.Rename(log, log+".1"))
 		require.NoError(t, syscall.Kill(b.pid(name), syscall.SIGHUP))
 		require.Eventually(t, func() bool { _, err := os.Stat(log); return err == nil }, patience, time.Millisecond)
@@ -366,42 +385,4 @@ func TestFacesExcludeGanetisDaemons(t *testing.T) {
 	require.NoError(t, lock.Release())
 	require.Equal(t, "lives", b.wconf("echo", "lives"))
 	b.start(luxidName)
-}
-
-// Without ganeti-wconfd a client gets an error in the end, and the next one is served when there is one.
-func TestStandIn(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "queue")
-	l, err := net.Listen("unix", path)
-	require.NoError(t, err)
-	defer l.Close()
-	log := logrus.New()
-	log.SetOutput(io.Discard)
-	s := newStandIn(l, 0, log)
-	c, err := luxiclient.Dial(t.Context(), path, luxiclient.Options{AnswerTimeout: patience})
-	require.NoError(t, err)
-	for range 2 {
-		require.ErrorContains(t, c.Call(t.Context(), "QueryJobs", []any{}, nil), "ganeti-wconfd does not run")
-	}
-	s.end()
-	require.Error(t, c.Call(t.Context(), "QueryJobs", []any{}, nil))
-	next, err := net.Dial("unix", path)
-	require.NoError(t, err)
-	defer next.Close()
-	served, err := socket.Borrow(l).Accept()
-	require.NoError(t, err)
-	require.NoError(t, served.Close())
-}
-
-// The vote is won by more than half of all nodes, asked again while that is possible, and lost at once otherwise.
-func TestVoting(t *testing.T) {
-	var told strings.Builder
-	votes := func(all ...corenoded.Votes) func(int) corenoded.Votes {
-		return func(round int) corenoded.Votes { return all[min(round, len(all)-1)] }
-	}
-	require.NoError(t, decideVote("n1", &told, votes(corenoded.Votes{Nodes: 3, Favor: 2, Unknown: 1})))
-	require.Empty(t, told.String())
-	require.NoError(t, decideVote("n1", &told, votes(corenoded.Votes{Nodes: 3, Favor: 1, Unknown: 2}, corenoded.Votes{Nodes: 3, Favor: 2})))
-	require.Contains(t, told.String(), "1 of 3 nodes name n1 as the master, 2 do not answer")
-	require.ErrorContains(t, decideVote("n1", &told, votes(corenoded.Votes{Nodes: 2, Favor: 1})), "Voting cannot be won by n1")
-	require.EqualError(t, decideVote("n1", &told, votes(corenoded.Votes{Nodes: 2, Favor: 1, Unknown: 1})), "Couldn't gather voting results of enough nodes")
 }

@@ -16,13 +16,14 @@ import (
 	"os"
 	"path/filepath"
 
+	"lockstep/cmd/lockstepd/internal/faces"
 	"lockstep/cmd/lockstepd/internal/process"
 	"lockstep/cmd/lockstepd/internal/settings"
 )
 
 func main() {
-	if f, known := faces[filepath.Base(os.Args[0])]; known {
-		os.Exit(runFace(f, os.Args[1:], os.Stdout, os.Stderr))
+	if name := filepath.Base(os.Args[0]); faces.Known(name) {
+		os.Exit(faces.Run(name, os.Args[1:], os.Stdout, os.Stderr, runLocked))
 	}
 	config, err := settings.Parse(os.Args[1:], os.Stdout)
 	switch {

@@ -1,4 +1,4 @@
-package main
+package faces
 
 import (
 	"context"
@@ -25,7 +25,7 @@ const (
 )
 
 // runLuxid is ganeti-luxid: it owns the queue's socket, and ganeti-wconfd serves the queue while this process lives.
-func runLuxid(stop context.Context, c settings.Config, o faceOptions, ready func()) error {
+func runLuxid(stop context.Context, c settings.Config, o options, ready func()) error {
 	log := o.newLog(c)
 	listener, err := socket.ListenUnix(persistence.SocketPath(c.RunDir, persistence.LuxiSocket), c.Owners.Of(ownership.LuxiSocket))
 	if err != nil {

@@ -1,4 +1,9 @@
-package main
+// Package faces runs lockstepd in the place of Ganeti's daemons, under their names: ganeti-luxid, ganeti-wconfd, ganeti-rapi, ganeti-confd
+// and ganeti-mond. They have the options, the exit codes, the pid files, the logs and the users of Ganeti's.
+//
+// ganeti-wconfd has the actors. ganeti-luxid holds the socket of the queue, and has ganeti-wconfd serve it. The other three only read what
+// these two have written, or speak to their sockets.
+package faces
 
 import (
 	"context"
@@ -14,6 +19,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"lockstep/cmd/lockstepd/internal/service"
 	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/config"
 	"lockstep/core/ownership"
@@ -47,11 +53,12 @@ type face struct {
 	// owners are the rules for its files; nil: those of Ganeti's data directory.
 	owners func(c settings.Config) (ownership.Rules, error)
 	// run runs the daemon until stop ends. It calls ready when clients can connect.
-	run func(stop context.Context, c settings.Config, o faceOptions, ready func()) error
+	run func(stop context.Context, c settings.Config, o options, ready func()) error
 }
 
-// faceOptions are the options of Ganeti's daemons.
-type faceOptions struct {
+// options are what a daemon of Ganeti is started with.
+type options struct {
+	startActors                     Start // for ganeti-wconfd
 	foreground, debug, noUserChecks bool
 	syslog                          string // syslogNo, syslogYes or syslogOnly
 	output                          *syslogOutput
@@ -62,7 +69,7 @@ type faceOptions struct {
 }
 
 // newLog returns the log of the daemon.
-func (o *faceOptions) newLog(c settings.Config) *logrus.Logger {
+func (o *options) newLog(c settings.Config) *logrus.Logger {
 	log := c.NewLog()
 	o.output.apply(log)
 	return log
@@ -78,8 +85,8 @@ const (
 // errNotMaster is the error of a daemon that is started on a node that is not the master.
 var errNotMaster = errors.New("Not master, exiting.")
 
-// options are the names that the command line may have, the short ones too.
-func (f face) options(o *faceOptions) *flag.FlagSet {
+// flags are the names that the command line may have, the short ones too.
+func (f face) flags(o *options) *flag.FlagSet {
 	flags := flag.NewFlagSet(f.name, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	both := func(into *bool, short, long, usage string) {
@@ -109,10 +116,19 @@ func (f face) options(o *faceOptions) *flag.FlagSet {
 	return flags
 }
 
-// runFace is main under the name of a daemon of Ganeti. It returns the exit code.
-func runFace(f face, args []string, stdout, stderr io.Writer) int {
-	var o faceOptions
-	flags := f.options(&o)
+// Known reports whether a program of that name is a face.
+func Known(name string) bool {
+	_, known := faces[name]
+	return known
+}
+
+// Start runs the actors of the daemon while this process holds the locks of the run directory and of the data directory, until stop ends.
+type Start func(c settings.Config, log *logrus.Logger, stop context.Context, reload <-chan os.Signal, p *service.Phase) error
+
+// Run is main under the name of a daemon of Ganeti. It returns the exit code.
+func Run(name string, args []string, stdout, stderr io.Writer, start Start) int {
+	f, o := faces[name], options{startActors: start}
+	flags := f.flags(&o)
 	err := flags.Parse(args)
 	if err == nil && flags.NArg() > 0 {
 		err = fmt.Errorf("this program takes no arguments, and got %s", strings.Join(flags.Args(), " "))
@@ -156,7 +172,7 @@ func dashed(name string) string {
 }
 
 // start makes the checks of a start, and then runs the daemon, or starts the process that does.
-func (f face) start(o faceOptions, stderr io.Writer) error {
+func (f face) start(o options, stderr io.Writer) error {
 	c, err := faceConfig(o)
 	if err == nil && f.owners != nil {
 		c.Owners, err = f.owners(c)
@@ -195,7 +211,7 @@ func (f face) start(o faceOptions, stderr io.Writer) error {
 }
 
 // checkUser returns an error unless the process has the user of Ganeti's daemons.
-func (f face) checkUser(c settings.Config, o faceOptions) error {
+func (f face) checkUser(c settings.Config, o options) error {
 	if o.noUserChecks {
 		return nil
 	}
@@ -211,7 +227,7 @@ func (f face) checkUser(c settings.Config, o faceOptions) error {
 const faceSettingsFile = "/etc/ganeti/lockstep.yaml"
 
 // faceConfig are the settings: Ganeti's directories, below GANETI_ROOTDIR if that is set, as for Ganeti's programs.
-func faceConfig(o faceOptions) (settings.Config, error) {
+func faceConfig(o options) (settings.Config, error) {
 	root := os.Getenv("GANETI_ROOTDIR")
 	args := []string{
 		"--ganeti",

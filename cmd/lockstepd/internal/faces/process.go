@@ -1,4 +1,4 @@
-package main
+package faces
 
 import (
 	"bufio"
@@ -93,7 +93,7 @@ func startDaemonProcess(f face) error {
 }
 
 // runDaemon is the daemon's own process: its standard error is the log file, which SIGHUP opens again.
-func (f face) runDaemon(c settings.Config, o faceOptions) error {
+func (f face) runDaemon(c settings.Config, o options) error {
 	_ = os.Unsetenv(daemonMark) // not for job processes
 	unix.CloseOnExec(statusDescriptor)
 	status := os.NewFile(statusDescriptor, "status")
@@ -142,7 +142,7 @@ func (f face) openLog(c settings.Config) error {
 }
 
 // runForeground runs the daemon in this process.
-func (f face) runForeground(c settings.Config, o faceOptions) error {
+func (f face) runForeground(c settings.Config, o options) error {
 	syscall.Umask(facesUmask)
 	if err := f.makeDirs(c); err != nil {
 		return err
@@ -151,7 +151,7 @@ func (f face) runForeground(c settings.Config, o faceOptions) error {
 }
 
 // runLocked runs the daemon with its pid file. reopen is called for each SIGHUP, which has no other effect.
-func (f face) runLocked(c settings.Config, o faceOptions, reopen, ready func()) error {
+func (f face) runLocked(c settings.Config, o options, reopen, ready func()) error {
 	stop, reload := process.Signals()
 	go func() {
 		for range reload {

@@ -1,4 +1,4 @@
-package main
+package faces
 
 import (
 	"net"
@@ -26,12 +26,12 @@ func TestSyslog(t *testing.T) {
 		require.NoError(t, err)
 		file, err := os.Create(filepath.Join(t.TempDir(), "file"))
 		require.NoError(t, err)
-		log := (&faceOptions{}).newLog(settings.Config{LogLevel: "info"})
+		log := (&options{}).newLog(settings.Config{LogLevel: "info"})
 		log.SetOutput(file)
 		output.apply(log)
 		log.WithField("job", 12).Error("a line")
 		line := make([]byte, 1<<10)
-		require.NoError(t, syslogd.SetReadDeadline(time.Now().Add(patience)))
+		require.NoError(t, syslogd.SetReadDeadline(time.Now().Add(time.Minute)))
 		n, err := syslogd.Read(line)
 		require.NoError(t, err)
 		require.Contains(t, string(line[:n]), "<27>", "facility daemon, severity error")

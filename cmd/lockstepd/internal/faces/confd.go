@@ -1,4 +1,4 @@
-package main
+package faces
 
 import (
 	"context"
@@ -19,7 +19,7 @@ func confdOwners(c settings.Config) (ownership.Rules, error) {
 
 // runConfd is ganeti-confd: it answers queries from the node's config.data, whoever writes that. A node without the file gives errors as
 // answers.
-func runConfd(stop context.Context, c settings.Config, o faceOptions, ready func()) error {
+func runConfd(stop context.Context, c settings.Config, o options, ready func()) error {
 	log := o.newLog(c)
 	server, err := confd.Listen(confd.Config{Log: log, Address: o.listen.address(), DataDir: c.DataDir})
 	if err != nil {

@@ -1,4 +1,4 @@
-package main
+package faces
 
 import (
 	"context"
@@ -25,7 +25,7 @@ import (
 const attachGrace = 3 * attachInterval
 
 // runWconfd is ganeti-wconfd: configuration and locks, and the queue for ganeti-luxid.
-func runWconfd(stop context.Context, c settings.Config, o faceOptions, ready func()) (err error) {
+func runWconfd(stop context.Context, c settings.Config, o options, ready func()) (err error) {
 	if err := process.DropJobMarker(); err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func runWconfd(stop context.Context, c settings.Config, o faceOptions, ready fun
 		return err
 	}
 	defer func() { _ = server.Close() }()
-	w := &wconfdPhases{config: c, log: o.newLog(c), wconfd: wconfd, queues: make(chan *attach.Queue), ready: ready}
+	w := &wconfdPhases{config: c, start: o.startActors, log: o.newLog(c), wconfd: wconfd, queues: make(chan *attach.Queue), ready: ready}
 	go w.accept(stop, server)
 	return w.run(stop)
 }
@@ -60,6 +60,7 @@ func runWconfd(stop context.Context, c settings.Config, o faceOptions, ready fun
 // wconfdPhases runs the phases, one after the other.
 type wconfdPhases struct {
 	config settings.Config
+	start  Start
 	log    *logrus.Logger
 	wconfd net.Listener
 	queues chan *attach.Queue // each ganeti-luxid that runs
@@ -161,7 +162,7 @@ func (w *wconfdPhases) withoutQueue(stop context.Context) (*attach.Queue, error)
 }
 
 func (w *wconfdPhases) runPhase(ctx context.Context, p *service.Phase) error {
-	err := runLocked(w.config, w.log, ctx, make(chan os.Signal), p)
+	err := w.start(w.config, w.log, ctx, make(chan os.Signal), p)
 	if errors.Is(err, service.ErrStoppedEarly) && ctx.Err() != nil {
 		err = nil
 	}

@@ -1,4 +1,4 @@
-package main
+package faces
 
 import (
 	"context"
@@ -64,7 +64,7 @@ func rapiOwners(c settings.Config) (ownership.Rules, error) {
 }
 
 // runRapi is ganeti-rapi: the remote API over the socket of the queue.
-func runRapi(stop context.Context, c settings.Config, o faceOptions, ready func()) error {
+func runRapi(stop context.Context, c settings.Config, o options, ready func()) error {
 	log := o.newLog(c)
 	secure, err := rapiTLS(c, o.rapi)
 	if err != nil {

@@ -1,4 +1,4 @@
-package main
+package faces
 
 import (
 	"context"
@@ -40,7 +40,7 @@ func mondOwners(c settings.Config) (ownership.Rules, error) {
 
 // runMond is ganeti-mond: it reports the state of the node. Like Ganeti's it has the configuration from the ConfDs of the candidates, so
 // that it is the same on every node.
-func runMond(stop context.Context, c settings.Config, o faceOptions, ready func()) error {
+func runMond(stop context.Context, c settings.Config, o options, ready func()) error {
 	log := o.newLog(c)
 	listener, err := net.Listen("tcp", o.listen.address())
 	if err != nil {
