@@ -7,7 +7,6 @@ package mond
 
 import (
 	"cmp"
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -34,9 +33,7 @@ import (
 // Bounds of connections and requests.
 const (
 	connectionsMax = 64
-	headerMax      = 16 << 10
 	headerTimeout  = 5 * time.Second
-	idleTimeout    = 60 * time.Second
 	streamsMax     = 8 // requests at a time on one connection of HTTP/2
 )
 
@@ -77,9 +74,8 @@ type Config struct {
 
 // Server is MonD's HTTP server. It is made by New, runs in Serve, and ends by Stop and Shutdown.
 type Server struct {
+	*tlsserver.Server
 	config Config
-	http   *http.Server
-	conns  *tlsserver.Conns
 	// metrics are the handlers of /metrics: without and with a login.
 	metrics [2]http.Handler
 	panics  *ratelog.Log
@@ -90,17 +86,21 @@ func New(c Config) *Server {
 	if c.Connections == 0 {
 		c.Connections = connectionsMax
 	}
-	s := &Server{config: c, conns: tlsserver.NewConns(&allowedListener{c.Listener, c.Allow}, c.Connections, c.Table)}
+	s := &Server{config: c}
 	s.metrics = [2]http.Handler{newMetrics(c, false), newMetrics(c, true)}
 	s.panics = ratelog.New(c.Log, logrus.ErrorLevel, "MonD: request handler panicked", "count")
-	s.http = &http.Server{
-		Handler: s, TLSConfig: c.TLS, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerMax,
-		DisableGeneralOptionsHandler: true,
-		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: streamsMax, SendPingTimeout: idleTimeout},
-		ErrorLog:                     tlsserver.ErrorLog(c.Log, logrus.DebugLevel, "MonD: connection failed"),
-		ConnState:                    s.conns.OnStateChange,
-		ConnContext:                  s.conns.ConnContext,
-	}
+	s.Server = tlsserver.NewServer(tlsserver.Config{
+		Name:          "MonD",
+		CutOff:        "requests to MonD were cut off",
+		Log:           c.Log,
+		Handler:       s,
+		Listener:      &allowedListener{c.Listener, c.Allow},
+		TLS:           c.TLS,
+		Connections:   c.Connections,
+		Streams:       streamsMax,
+		HeaderTimeout: headerTimeout,
+		Table:         c.Table,
+	})
 	return s
 }
 
@@ -131,35 +131,6 @@ func isAllowed(allow []netip.Prefix, remote net.Addr) bool {
 		}
 	}
 	return false
-}
-
-// Serve answers requests over the listener until Stop.
-func (s *Server) Serve() error {
-	var err error
-	if s.config.TLS != nil {
-		err = s.http.ServeTLS(s.conns, "", "")
-	} else {
-		err = s.http.Serve(s.conns)
-	}
-	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, net.ErrClosed) {
-		return nil
-	}
-	return err
-}
-
-// Stop accepts no more connections. It is called once. Shutdown waits for the requests.
-func (s *Server) Stop() {
-	s.http.SetKeepAlivesEnabled(false)
-	_ = s.conns.Close() // Serve returns the error
-}
-
-// Shutdown returns when all requests have been answered. When ctx ends first, it cuts the others off and returns an error.
-func (s *Server) Shutdown(ctx context.Context) error {
-	err := s.http.Shutdown(ctx)
-	if err != nil {
-		err = errors.Join(fmt.Errorf("requests to MonD were cut off: %w", err), s.http.Close())
-	}
-	return err
 }
 
 // ServeHTTP answers one request.

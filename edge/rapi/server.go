@@ -9,9 +9,7 @@
 package rapi
 
 import (
-	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -32,9 +30,7 @@ import (
 const (
 	connectionsMax = 1000
 	streamsMax     = 32 // requests at a time on one connection of HTTP/2
-	headerMax      = 16 << 10
 	headerTimeout  = 10 * time.Second
-	idleTimeout    = 60 * time.Second
 	sendTimeout    = 30 * time.Second // for a client to take one chunk of a stream
 )
 
@@ -72,9 +68,8 @@ type Config struct {
 // Server is the HTTP server of the remote API. It is made by New, runs in Serve, and ends by Stop
 // and Shutdown.
 type Server struct {
+	*tlsserver.Server
 	config     Config
-	http       *http.Server
-	conns      *tlsserver.Conns
 	gate       *gate
 	replier    *replier
 	streams    *admission.Slots // of events
@@ -97,54 +92,38 @@ func New(c Config) (*Server, error) {
 	if c.Heartbeat == 0 {
 		c.Heartbeat = heartbeatInterval
 	}
-	s := &Server{config: c, conns: tlsserver.NewConns(c.Listener, c.Connections, c.Table), openapi: document,
+	s := &Server{config: c, openapi: document,
 		streams: admission.NewSlots(eventStreamsMax), logStreams: admission.NewSlots(logStreamsMax), stopping: make(chan struct{})}
 	s.replier = &replier{c.Table, ratelog.New(c.Log, logrus.ErrorLevel, "remote API: request failed", "count")}
 	s.panics = ratelog.New(c.Log, logrus.ErrorLevel, "remote API: request handler panicked", "count")
 	s.metrics = newMetrics(s)
 	s.gate = &gate{logins: c.Logins, required: c.RequireAuthentication, failed: s.metrics.logins}
-	s.http = &http.Server{
-		Handler: s, TLSConfig: c.TLS, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerMax,
-		DisableGeneralOptionsHandler: true,
-		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: streamsMax, SendPingTimeout: idleTimeout},
-		ErrorLog:                     tlsserver.ErrorLog(c.Log, logrus.DebugLevel, "remote API: connection failed"),
-		ConnState:                    s.conns.OnStateChange,
-		ConnContext:                  s.conns.ConnContext,
-	}
+	s.Server = tlsserver.NewServer(tlsserver.Config{
+		Name:          "remote API",
+		CutOff:        "requests over the remote API were cut off",
+		Log:           c.Log,
+		Handler:       s,
+		Listener:      c.Listener,
+		TLS:           c.TLS,
+		Connections:   c.Connections,
+		Streams:       streamsMax,
+		HeaderTimeout: headerTimeout,
+		Table:         c.Table,
+	})
 	return s, nil
 }
 
 // Serve answers requests over the listener until Stop.
 func (s *Server) Serve() error {
 	s.config.Logins.Load() // logs errors of the users file now and not at the first login
-	var err error
-	if s.config.TLS != nil {
-		err = s.http.ServeTLS(s.conns, "", "")
-	} else {
-		err = s.http.Serve(s.conns)
-	}
-	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, net.ErrClosed) {
-		return nil
-	}
-	return err
+	return s.Server.Serve()
 }
 
 // Stop accepts no more connections, and ends the requests that only wait for an event. It is
 // called once. Shutdown waits for the other requests.
 func (s *Server) Stop() {
 	close(s.stopping)
-	s.http.SetKeepAlivesEnabled(false)
-	_ = s.conns.Close() // Serve returns the error
-}
-
-// Shutdown returns when all requests have been answered. When ctx ends first, it cuts the others
-// off and returns an error.
-func (s *Server) Shutdown(ctx context.Context) error {
-	err := s.http.Shutdown(ctx)
-	if err != nil {
-		err = errors.Join(fmt.Errorf("requests over the remote API were cut off: %w", err), s.http.Close())
-	}
-	return err
+	s.Server.Stop()
 }
 
 // call is one request with its parameters, body and user.

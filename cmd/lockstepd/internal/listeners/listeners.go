@@ -130,7 +130,7 @@ func Open(
 // Close accepts no more connections.
 func (d *Listeners) Close() error {
 	d.remoteAPI.stop()
-	d.mond.stop()
+	d.mond.server.stop()
 	errs := []error{d.admin.close()}
 	for _, l := range d.sockets {
 		errs = append(errs, l.Close(), <-d.serveErrors)
@@ -144,6 +144,6 @@ func (d *Listeners) Wait(limit time.Duration) {
 	for _, l := range d.sockets {
 		l.Wait(max(time.Until(end), 0))
 	}
-	d.remoteAPI.wait(end)
-	d.mond.wait(end)
+	d.remoteAPI.server.wait(end)
+	d.mond.server.wait(end)
 }

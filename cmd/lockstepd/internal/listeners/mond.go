@@ -1,13 +1,11 @@
 package listeners
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
@@ -28,9 +26,8 @@ type Mond struct {
 	board      *mond.Board // nil: off
 	collectors []prometheus.Collector
 	readLog    atomic.Pointer[func() (term, committed uint64)] // nil: there is no consensus log
-	server     *mond.Server                                    // nil: not open
-	done       chan struct{}
-	url        atomic.Pointer[string] // nil: not open
+	server     *server                                         // nil: not open
+	url        atomic.Pointer[string]                          // nil: not open
 }
 
 // Address is the address of this node's MonD; "" while it is not open. It may be called on any goroutine.
@@ -101,7 +98,7 @@ func (m *Mond) open(api *RemoteAPI) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", settings.MondAddressFlag, err)
 	}
-	server := mond.New(mond.Config{
+	reports := mond.New(mond.Config{
 		Log:        m.log,
 		Listener:   listener,
 		Board:      m.board,
@@ -112,35 +109,12 @@ func (m *Mond) open(api *RemoteAPI) error {
 		Table:      api.Table,
 		Collectors: append(m.collectors, BuildInfo()),
 	})
-	m.server, m.done = server, make(chan struct{})
+	m.server = serve(reports, m.log, "MonD: server failed; no more requests are answered")
 	url := "http://" + listener.Addr().String()
 	if secure != nil {
 		url = "https://" + listener.Addr().String()
 	}
 	m.url.Store(&url)
-	go func() {
-		if err := server.Serve(); err != nil {
-			m.log.WithField("err", err).Error("MonD: server failed; no more requests are answered")
-		}
-		close(m.done)
-	}()
 	m.log.WithFields(logrus.Fields{"address": listener.Addr().String(), "tls": secure != nil}).Info("MonD started")
 	return nil
-}
-
-// stop accepts no more requests. wait returns when the accepted ones are answered, or at end.
-func (m *Mond) stop() {
-	if m.server != nil {
-		m.server.Stop()
-	}
-}
-
-func (m *Mond) wait(end time.Time) {
-	if m.server == nil {
-		return
-	}
-	ctx, cancel := context.WithDeadline(context.Background(), end)
-	defer cancel()
-	_ = m.server.Shutdown(ctx) // a client that is cut off sees the end of its connection
-	<-m.done
 }

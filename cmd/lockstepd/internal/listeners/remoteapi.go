@@ -1,7 +1,6 @@
 package listeners
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -40,10 +39,9 @@ type RemoteAPI struct {
 	unlocked      *prometheus.CounterVec // of OnUnlocked
 	collectors    []prometheus.Collector
 	logins        *login.Logins          // nil: not used yet
-	server        *rapi.Server           // nil: not open
+	server        *server                // nil: not open
 	console       *console.Console       // nil: not open
 	consoleURL    atomic.Pointer[string] // address of the console; nil: not open
-	done          chan struct{}          // closed when the server has stopped
 }
 
 // NewRemoteAPI returns the remote API, which is not open yet.
@@ -128,7 +126,7 @@ func (a *RemoteAPI) open(env *kit.Env, luxi func() *actor.PID) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	server, err := rapi.New(rapi.Config{
+	api, err := rapi.New(rapi.Config{
 		Ganeti:                a.config.Ganeti.Enabled,
 		Console:               pages,
 		Table:                 a.Table,
@@ -148,15 +146,9 @@ func (a *RemoteAPI) open(env *kit.Env, luxi func() *actor.PID) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	a.server, a.console, a.done = server, pages, make(chan struct{})
+	a.server, a.console = serve(api, env.Log(), "remote API: server failed; no more requests are answered"), pages
 	url := consoleURL(a.config, listener.Addr(), secure != nil)
 	a.consoleURL.Store(&url)
-	go func() {
-		if err := server.Serve(); err != nil {
-			env.Log().WithField("err", err).Error("remote API: server failed; no more requests are answered")
-		}
-		close(a.done)
-	}()
 	env.Log().WithFields(logrus.Fields{"address": listener.Addr().String(), "tls": secure != nil}).Info("remote API started")
 	return nil
 }
@@ -216,22 +208,12 @@ func (a *RemoteAPI) ConsoleAddress() string {
 	return ""
 }
 
-// stop accepts no more requests. wait returns when the accepted ones are answered, or at end.
+// stop accepts no more requests.
 func (a *RemoteAPI) stop() {
-	if a.server != nil {
+	if a.console != nil {
 		a.console.Stop()
-		a.server.Stop()
 	}
-}
-
-func (a *RemoteAPI) wait(end time.Time) {
-	if a.server == nil {
-		return
-	}
-	ctx, cancel := context.WithDeadline(context.Background(), end)
-	defer cancel()
-	_ = a.server.Shutdown(ctx) // a client that is cut off sees the end of its connection
-	<-a.done
+	a.server.stop()
 }
 
 // OnUnlocked returns a function that counts and logs changes of the configuration without locks. A client may make thousands a
