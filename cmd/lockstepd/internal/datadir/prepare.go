@@ -16,7 +16,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/configstore"
+	"lockstep/actors/config/configstore"
 	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/config"
 	"lockstep/core/paths"

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/clusterconfig"
+	"lockstep/actors/config/clusterconfig"
 	"lockstep/actors/events"
 	"lockstep/actors/kit"
 	"lockstep/actors/store"

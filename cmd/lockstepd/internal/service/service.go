@@ -15,7 +15,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/kit"
-	"lockstep/actors/luxi"
+	"lockstep/actors/luxi/call"
 	"lockstep/cmd/internal/buildinfo"
 	"lockstep/cmd/lockstepd/internal/listeners"
 	"lockstep/cmd/lockstepd/internal/settings"
@@ -125,7 +125,7 @@ func (d *Service) LoadSettings(livelock string) error {
 		Catalogue:   catalogue,
 		Secrets:     func() []string { return d.catalogue.Load().SecretNames() },
 		Limits:      c.Limits,
-		About: luxi.About{
+		About: call.About{
 			Version:             buildinfo.Read().Short(),
 			DataDir:             c.DataDir,
 			PID:                 os.Getpid(),
