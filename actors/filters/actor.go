@@ -70,7 +70,7 @@ type filters struct {
 	own       ownrules.Rules
 	resources *config.Resources
 	declare   filter.Declare    // of catalogue and resources
-	deferred  []deferredMessage // messages to handle once the rules are known
+	deferred  kit.Deferred[any] // messages to handle once the rules are known
 	ends
 
 	jobs map[int64]*evaluatedJob
@@ -81,11 +81,6 @@ type filters struct {
 	request uint64             // number of the last request to another actor
 	changes map[uint64]*change // open changes, by the number of their open request
 	taken   conn.Taken         // the requests for changes
-}
-
-type deferredMessage struct {
-	message any
-	sender  *actor.PID
 }
 
 // evaluatedJob is an unfinished job with its verdict.
@@ -155,7 +150,7 @@ func (f *filters) handle(ctx actor.Context, message any, sender *actor.PID) {
 // ready reports whether the rules are known; otherwise it defers the message.
 func (f *filters) ready(message any, sender *actor.PID) bool {
 	if f.rules == nil {
-		f.deferred = append(f.deferred, deferredMessage{message, sender})
+		f.deferred.Add(message, sender)
 	}
 	return f.rules != nil
 }
@@ -178,11 +173,7 @@ func (f *filters) configChanged(ctx actor.Context, m *clusterconfig.ConfigPublis
 	f.rules = f.compile(raw)
 	f.awaitEnd(ctx)
 	f.rejudge(ctx)
-	waiting := f.deferred
-	f.deferred = nil
-	for _, h := range waiting {
-		f.handle(ctx, h.message, h.sender)
-	}
+	f.deferred.HandleAll(ctx, f.handle)
 }
 
 // compile compiles the rules of a configuration. A rule that cannot be compiled applies to

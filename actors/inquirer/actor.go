@@ -43,7 +43,7 @@ type Config struct {
 // Props makes the actor.
 func Props(c Config) *actor.Props {
 	return kit.NumberedProps(c.Env, "inquirer", func(incarnation uint64) actor.Actor {
-		return &inquirer{config: c, incarnation: incarnation, tracker: inquiry.New(c.Places), askers: map[uint64]asker{},
+		return &inquirer{config: c, incarnation: incarnation, tracker: inquiry.New(c.Places), requesters: map[uint64]requester{},
 			calls: map[uint64]Call{}, stopTimer: func() bool { return false }}
 	})
 }
@@ -52,14 +52,14 @@ type inquirer struct {
 	config      Config
 	incarnation uint64
 	tracker     *inquiry.Tracker
-	last        uint64           // id of the newest inquiry
-	askers      map[uint64]asker // by inquiry without answer
-	calls       map[uint64]Call  // in progress
+	last        uint64               // id of the newest inquiry
+	requesters  map[uint64]requester // by inquiry without answer
+	calls       map[uint64]Call      // in progress
 	stopTimer   func() bool
 }
 
-// asker is the sender of an Ask.
-type asker struct {
+// requester is the sender of an Ask.
+type requester struct {
 	pid     *actor.PID
 	request uint64
 }
@@ -98,7 +98,7 @@ func (i *inquirer) ask(ctx actor.Context, m *Ask) {
 		}
 	}
 	i.last++
-	i.askers[i.last] = asker{ctx.Sender(), m.Request}
+	i.requesters[i.last] = requester{ctx.Sender(), m.Request}
 	i.tracker.Ask(i.now(), i.last, m.Questions)
 	i.next(ctx)
 }
@@ -121,8 +121,8 @@ func (i *inquirer) next(ctx actor.Context) {
 		})
 	}
 	for _, e := range d.Ended {
-		to := i.askers[e.Inquiry]
-		delete(i.askers, e.Inquiry)
+		to := i.requesters[e.Inquiry]
+		delete(i.requesters, e.Inquiry)
 		ctx.Send(to.pid, &AskResult{to.request, e.Answers})
 	}
 	i.stopTimer()

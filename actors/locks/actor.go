@@ -87,7 +87,7 @@ type locks struct {
 	fenced      bool // the fence has not passed yet
 
 	state       *lock.State       // nil until the files are read
-	deferred    []deferredMessage // messages to handle once there is a state
+	deferred    kit.Deferred[any] // messages to handle once there is a state
 	unavailable *messages.Failure // why the files could not be read or written; nil: they can
 	tries       int               // failed reads and writes of the files in a row
 
@@ -103,11 +103,6 @@ type locks struct {
 	quarantined   []string
 	hasFreeFiles  bool // the files of the free locks exist
 	draining      *actor.PID
-}
-
-type deferredMessage struct {
-	message any
-	sender  *actor.PID
 }
 
 // retryRecover is a timer after a failed read or write of the files.
@@ -179,7 +174,7 @@ func (l *locks) handle(ctx actor.Context, message any, sender *actor.PID) {
 // message.
 func (l *locks) ready(message any, sender *actor.PID) bool {
 	if l.state == nil && l.unavailable == nil {
-		l.deferred = append(l.deferred, deferredMessage{message, sender})
+		l.deferred.Add(message, sender)
 	}
 	return l.state != nil
 }

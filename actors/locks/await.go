@@ -27,11 +27,11 @@ type AwaitResult struct {
 
 // waiter is an unanswered Await or AwaitUnion.
 type waiter struct {
-	asker    *asker
-	blockers []lock.Owner
-	choice   []lock.Item // of AwaitUnion; nil: it is an Await
-	number   uint64
-	stop     func() bool
+	requester *requester
+	blockers  []lock.Owner
+	choice    []lock.Item // of AwaitUnion; nil: it is an Await
+	number    uint64
+	stop      func() bool
 }
 
 // waitExpired is a timer: the time of a waiter is up.
@@ -40,7 +40,7 @@ type waitExpired struct {
 	number uint64
 }
 
-func (l *locks) await(ctx actor.Context, op Await, q *asker) {
+func (l *locks) await(ctx actor.Context, op Await, q *requester) {
 	p, wait := op.Pending, waitOf(op.Seconds)
 	if l.mayNotWait(ctx, p.Owner, q, wait) {
 		return
@@ -59,12 +59,12 @@ func (l *locks) await(ctx actor.Context, op Await, q *asker) {
 	// A client changes the priority of a request by asking again.
 	l.updated(ctx, l.state.Reprioritise(p.Owner, p.Priority))
 	l.replaceWaiter(ctx, p.Owner, q)
-	l.addWaiter(ctx, p.Owner, &waiter{asker: q, blockers: u.Blockers}, wait)
+	l.addWaiter(ctx, p.Owner, &waiter{requester: q, blockers: u.Blockers}, wait)
 }
 
 // awaitUnion carries out AwaitUnion. Only as long as the call has no answer the owner waits, so that no lock is given to a client that
 // has left.
-func (l *locks) awaitUnion(ctx actor.Context, op AwaitUnion, q *asker) {
+func (l *locks) awaitUnion(ctx actor.Context, op AwaitUnion, q *requester) {
 	wait := waitOf(op.Seconds)
 	if l.mayNotWait(ctx, op.Owner, q, wait) {
 		return
@@ -82,7 +82,7 @@ func (l *locks) awaitUnion(ctx actor.Context, op AwaitUnion, q *asker) {
 		l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, got, f) })
 		return
 	}
-	l.addWaiter(ctx, op.Owner, &waiter{asker: q, blockers: u.Blockers, choice: op.Items}, wait)
+	l.addWaiter(ctx, op.Owner, &waiter{requester: q, blockers: u.Blockers, choice: op.Items}, wait)
 }
 
 // chosen are those of the items that an owner holds, in lock order.
@@ -99,7 +99,7 @@ func waitOf(seconds float64) time.Duration {
 }
 
 // mayNotWait defers the call of a job until the paused jobs are known, and answers that of a paused job.
-func (l *locks) mayNotWait(ctx actor.Context, o lock.Owner, q *asker, wait time.Duration) bool {
+func (l *locks) mayNotWait(ctx actor.Context, o lock.Owner, q *requester, wait time.Duration) bool {
 	if l.deferUntilPausesKnown(ctx, o, q, wait) {
 		return true
 	}
@@ -121,13 +121,13 @@ func (l *locks) addWaiter(ctx actor.Context, o lock.Owner, w *waiter, wait time.
 // replaceWaiter ends the former Await of an owner that asks again, because the owner has
 // lost the connection of the former one. If both calls have the same number, the client has
 // repeated its call (LocksStarted), and one answer is enough.
-func (l *locks) replaceWaiter(ctx actor.Context, o lock.Owner, q *asker) {
+func (l *locks) replaceWaiter(ctx actor.Context, o lock.Owner, q *requester) {
 	w := l.takeWaiter(o)
-	if w == nil || w.asker.Request == q.Request && w.asker.sender.Equal(q.sender) {
+	if w == nil || w.requester.Request == q.Request && w.requester.sender.Equal(q.sender) {
 		return
 	}
 	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) {
-		w.asker.answer(ctx, AwaitResult{Blockers: w.blockers}, f)
+		w.requester.answer(ctx, AwaitResult{Blockers: w.blockers}, f)
 	})
 }
 
@@ -139,7 +139,7 @@ func (l *locks) waitExpired(ctx actor.Context, m *waitExpired) {
 			l.owners.update(m.owner, l.state.HasOwner(m.owner), l.config.Owners)
 		}
 		l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) {
-			w.asker.answer(ctx, AwaitResult{Blockers: w.blockers}, f)
+			w.requester.answer(ctx, AwaitResult{Blockers: w.blockers}, f)
 		})
 	}
 }
@@ -165,7 +165,7 @@ func (l *locks) notifyGranted(ctx actor.Context, o lock.Owner) {
 	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) {
 		switch {
 		case w != nil:
-			w.asker.answer(ctx, granted, f)
+			w.requester.answer(ctx, granted, f)
 		case f == nil:
 			l.config.Owners.Wake(o.Livelock, o.PID)
 		}
@@ -175,10 +175,10 @@ func (l *locks) notifyGranted(ctx actor.Context, o lock.Owner) {
 // notifyWithdrawn tells an owner that its request no longer waits.
 func (l *locks) notifyWithdrawn(ctx actor.Context, o lock.Owner) {
 	w := l.takeWaiter(o)
-	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { w.asker.answer(ctx, AwaitResult{Withdrawn: true}, f) })
+	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { w.requester.answer(ctx, AwaitResult{Withdrawn: true}, f) })
 }
 
-func (l *locks) waits(ctx actor.Context, q *asker) {
+func (l *locks) waits(ctx actor.Context, q *requester) {
 	now := l.config.Env.Clock().Now()
 	waits := []answer.LockWait{}
 	for _, p := range l.state.Pending() {

@@ -20,13 +20,13 @@ type ManagerStatus struct {
 	Failure     string   `json:"failure,omitempty"` // why no lock is granted
 }
 
-// asker is an Operate with the actor to answer.
-type asker struct {
+// requester is an Operate with the actor to answer.
+type requester struct {
 	*Operate
 	sender *actor.PID
 }
 
-func (c *asker) answer(ctx actor.Context, value any, f *messages.Failure) {
+func (c *requester) answer(ctx actor.Context, value any, f *messages.Failure) {
 	a := &OperateResult{Request: c.Request, Failure: f}
 	if f == nil {
 		a.Value = value
@@ -40,7 +40,7 @@ func genericError(text string) *messages.Failure {
 
 // operate carries out an operation. The answer leaves at once, or when the change is on the disk.
 func (l *locks) operate(ctx actor.Context, m *Operate, sender *actor.PID) {
-	c := &asker{m, sender}
+	c := &requester{m, sender}
 	_, status := m.Operation.(GetStatus)
 	if status && l.fenced {
 		l.managerStatus(ctx, c)
@@ -76,7 +76,7 @@ func (l *locks) operate(ctx actor.Context, m *Operate, sender *actor.PID) {
 	}
 }
 
-func (l *locks) applyCall(ctx actor.Context, c lock.Call, q *asker) {
+func (l *locks) applyCall(ctx actor.Context, c lock.Call, q *requester) {
 	if c.Opportunistic && l.isPaused(c.Owner) { // no lock of the choice is free; an owner that then waits gets the pause as its answer
 		l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, []lock.Lock{}, f) })
 		return
@@ -107,25 +107,25 @@ func (l *locks) heldBy(op ListHeld) []lock.Item {
 }
 
 // deny answers with an error about the arguments or the state of the locks.
-func (l *locks) deny(ctx actor.Context, q *asker, err error) {
+func (l *locks) deny(ctx actor.Context, q *requester, err error) {
 	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) {
 		q.answer(ctx, nil, cmp.Or(f, genericError(err.Error())))
 	})
 }
 
-// refuse answers a deferred call while there is no state.
-func (l *locks) refuse(ctx actor.Context, h deferredMessage, f *messages.Failure) {
-	switch m := h.message.(type) {
+// refuse answers a call while the files cannot be read or written.
+func (l *locks) refuse(ctx actor.Context, message any, sender *actor.PID) {
+	switch m := message.(type) {
 	case *Operate:
-		ctx.Send(h.sender, &OperateResult{Request: m.Request, Failure: f})
+		ctx.Send(sender, &OperateResult{Request: m.Request, Failure: l.unavailable})
 	case *messages.OwnersProbed:
 		if m.Request != 0 {
-			ctx.Send(h.sender, &OperateResult{Request: m.Request, Failure: f})
+			ctx.Send(sender, &OperateResult{Request: m.Request, Failure: l.unavailable})
 		}
 	}
 }
 
-func (l *locks) passBGL(ctx actor.Context, from lock.Owner, q *asker) {
+func (l *locks) passBGL(ctx actor.Context, from lock.Owner, q *requester) {
 	done := func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, []any{}, f) }
 	if l.state.Allocation().Mode(l.config.Self, lock.BGL) == lock.Exclusive {
 		l.notifyWhenWritten(ctx, done) // the call has come before
@@ -150,7 +150,7 @@ func (l *locks) passBGL(ctx actor.Context, from lock.Owner, q *asker) {
 }
 
 // monitorRows answers ListRows.
-func (l *locks) monitorRows(ctx actor.Context, q *asker) {
+func (l *locks) monitorRows(ctx actor.Context, q *requester) {
 	rows := RowsOf(l.state)
 	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, rows, f) })
 }
@@ -177,7 +177,7 @@ func RowsOf(s *lock.State) []answer.Lock {
 }
 
 // managerStatus is answered at once, even without a state.
-func (l *locks) managerStatus(ctx actor.Context, q *asker) {
+func (l *locks) managerStatus(ctx actor.Context, q *requester) {
 	s := ManagerStatus{Owners: l.owners.len(), Waiting: len(l.deferredCalls), Quarantined: append([]string{}, l.quarantined...)}
 	if l.state != nil {
 		s.Waiting += len(l.state.Pending())

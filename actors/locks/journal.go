@@ -219,7 +219,7 @@ func (l *locks) written(ctx actor.Context, failed *messages.Failure) {
 		d(ctx, f)
 	}
 	for _, o := range slices.SortedFunc(maps.Keys(l.waiters), lock.Owner.Compare) {
-		l.takeWaiter(o).asker.answer(ctx, nil, f)
+		l.takeWaiter(o).requester.answer(ctx, nil, f)
 	}
 }
 
@@ -236,13 +236,10 @@ func (l *locks) fail(ctx actor.Context, f *messages.Failure) {
 	l.config.Env.Log().WithFields(logrus.Fields{"err": f.Text, "delay": delay}).Error(
 		"lock files cannot be read or written; granting no locks until they can")
 	kit.SendAfter(l.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &retryRecover{l.incarnation})
-	for _, h := range l.deferred {
-		l.refuse(ctx, h, f)
-	}
-	l.deferred = nil
+	l.deferred.HandleAll(ctx, l.refuse)
 	for _, p := range l.deferredCalls {
 		p.stop()
-		p.asker.answer(ctx, nil, f)
+		p.requester.answer(ctx, nil, f)
 	}
 	l.deferredCalls = nil
 }

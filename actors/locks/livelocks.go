@@ -158,7 +158,7 @@ func (l *locks) probe(ctx actor.Context, request uint64, sender *actor.PID) {
 func (l *locks) ownersDead(ctx actor.Context, m *messages.OwnersProbed, sender *actor.PID) {
 	if !l.ready(m, sender) {
 		if l.unavailable != nil {
-			l.refuse(ctx, deferredMessage{m, sender}, l.unavailable)
+			l.refuse(ctx, m, sender)
 		}
 		return
 	}

@@ -80,7 +80,7 @@ func (l *locks) pausesListed(ctx actor.Context, m *messages.SetLockPauses) {
 	l.deferredCalls = nil
 	for _, p := range calls {
 		p.stop()
-		l.handle(ctx, p.asker.Operate, p.asker.sender)
+		l.handle(ctx, p.requester.Operate, p.requester.sender)
 	}
 }
 
@@ -94,8 +94,8 @@ func (l *locks) isPaused(o lock.Owner) bool {
 // deferredCall is a call that waits for SetLockPauses, so that an acknowledged PAUSE rule
 // also holds over a restart.
 type deferredCall struct {
-	asker *asker
-	stop  func() bool
+	requester *requester
+	stop      func() bool
 }
 
 // deferredCallExpired is a timer: the time of a deferred call is up.
@@ -103,11 +103,11 @@ type deferredCallExpired struct{ call *deferredCall }
 
 // deferUntilPausesKnown defers the call of a job until the paused jobs are known, at most
 // for the call's own timeout.
-func (l *locks) deferUntilPausesKnown(ctx actor.Context, o lock.Owner, q *asker, wait time.Duration) bool {
+func (l *locks) deferUntilPausesKnown(ctx actor.Context, o lock.Owner, q *requester, wait time.Duration) bool {
 	if l.pausesKnown || o.Named {
 		return false
 	}
-	p := &deferredCall{asker: q}
+	p := &deferredCall{requester: q}
 	p.stop = kit.SendAfter(l.config.Env.Clock(), ctx.ActorSystem(), wait, ctx.Self(), &deferredCallExpired{p})
 	l.deferredCalls = append(l.deferredCalls, p)
 	return true
@@ -116,7 +116,7 @@ func (l *locks) deferUntilPausesKnown(ctx actor.Context, o lock.Owner, q *asker,
 func (l *locks) deferredCallExpired(ctx actor.Context, m *deferredCallExpired) {
 	if at := slices.Index(l.deferredCalls, m.call); at >= 0 {
 		l.deferredCalls = slices.Delete(l.deferredCalls, at, at+1)
-		m.call.asker.answer(ctx, AwaitResult{}, nil)
+		m.call.requester.answer(ctx, AwaitResult{}, nil)
 	}
 }
 

@@ -152,9 +152,5 @@ func (l *locks) resumed(ctx actor.Context, restored lock.RestoreResult) {
 	l.publishLocks(ctx, l.state.Owners(), true)
 	// Owners that died while there was no state are found now.
 	l.probe(ctx, 0, nil)
-	waiting := l.deferred
-	l.deferred = nil
-	for _, h := range waiting {
-		l.handle(ctx, h.message, h.sender)
-	}
+	l.deferred.HandleAll(ctx, l.handle)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/config/clusterconfig"
+	"lockstep/actors/kit"
 	"lockstep/core/job"
 	"lockstep/core/paths"
 	"lockstep/core/record"
@@ -27,12 +28,7 @@ type recovery struct {
 	// onConfig continues when the first configuration has arrived; nil unless that is the
 	// only thing that is missing.
 	onConfig func(actor.Context)
-	deferred []deferredMessage // in order of arrival
-}
-
-type deferredMessage struct {
-	message any
-	sender  *actor.PID
+	deferred kit.Deferred[any] // in order of arrival
 }
 
 // deferMessage keeps a message until the end of the recovery. It returns false for
@@ -53,9 +49,9 @@ func (q *queue) deferMessage(ctx actor.Context) bool {
 		if q.recovery.active == nil {
 			q.requestActiveJobs(ctx) // the former jobs actor may not have answered
 		}
-		q.recovery.deferred = append(q.recovery.deferred, deferredMessage{m, ctx.Sender()})
+		q.recovery.deferred.Add(m, ctx.Sender())
 	default:
-		q.recovery.deferred = append(q.recovery.deferred, deferredMessage{m, ctx.Sender()})
+		q.recovery.deferred.Add(m, ctx.Sender())
 	}
 	return true
 }
@@ -118,9 +114,7 @@ func (q *queue) recovered(ctx actor.Context, serial int64, jobs []*messages.Scan
 	}
 	ctx.Request(q.config.Scheduler, &messages.QueueStarted{Incarnation: uint64(q.incarnation)})
 	q.recordArchived(ctx)
-	for _, h := range r.deferred {
-		q.handle(ctx, h.message, h.sender)
-	}
+	r.deferred.HandleAll(ctx, q.handle)
 }
 
 // recoverJob adds a job to the index, or quarantines its file if that is not the job.

@@ -98,9 +98,9 @@ type scheduler struct {
 	state      *sched.State // nil until the queue has sent the unfinished jobs
 	graph      dependency.Graph
 	jobs       map[job.ID]*scheduledJob
-	deferred   []deferredBegin // requests from before that
-	wakeAt     time.Time       // of the timer; zero: there is none
-	unpassable []int64         // what the lock manager was told of ForbidBypass
+	deferred   kit.Deferred[*messages.BeginOp] // requests from before that
+	wakeAt     time.Time                       // of the timer; zero: there is none
+	unpassable []int64                         // what the lock manager was told of ForbidBypass
 	// unknownOutcomes are the jobs whose outcome this node does not know. They are shown to
 	// people.
 	unknownOutcomes map[job.ID]bool
@@ -112,12 +112,6 @@ type scheduler struct {
 
 	paused    map[job.ID]uint64 // as last sent to the lock manager, with SetLockPause.withhold
 	lastPause uint64            // the last of these numbers; the upper 32 bits are the incarnation
-}
-
-// deferredBegin is a BeginOp that came before the unfinished jobs were known.
-type deferredBegin struct {
-	m      *messages.BeginOp
-	sender *actor.PID
 }
 
 // wake is a timer: a job may be due, or past reserve_after.
@@ -200,7 +194,7 @@ func (s *scheduler) Receive(ctx actor.Context) {
 func (s *scheduler) requestJobs(ctx actor.Context) {
 	for _, id := range slices.Sorted(maps.Keys(s.jobs)) {
 		if j := s.jobs[id]; j.openBegin != nil {
-			s.deferred = append(s.deferred, deferredBegin{j.openBegin, j.requester})
+			s.deferred.Add(j.openBegin, j.requester)
 		}
 	}
 	s.state, s.graph, s.jobs = nil, dependency.Graph{}, nil
@@ -271,11 +265,7 @@ func (s *scheduler) loadJobs(ctx actor.Context, m *messages.ListUnfinishedJobsRe
 	s.answered.keepOnly(s.jobs)
 	s.syncPauses(ctx)
 	ctx.Request(s.config.Locks, &messages.PublishLocks{})
-	waiting := s.deferred
-	s.deferred = nil
-	for _, e := range waiting {
-		s.beginOp(ctx, e.m, e.sender)
-	}
+	s.deferred.HandleAll(ctx, s.beginOp)
 }
 
 // A job that is enqueued before ListUnfinishedJobsResult comes is in that result.

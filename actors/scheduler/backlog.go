@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/kit"
 	"lockstep/core/job"
 	"lockstep/messages"
 )
@@ -22,14 +23,8 @@ type backlog struct {
 	arrived map[job.ID]*messages.UnfinishedJob // new jobs, which are not in scheduler.jobs, or are replaced there
 	// order has the jobs of arrived and those that are due, in order of arrival, and others that were dealt with.
 	order     []job.ID
-	waits     []deferredWait // requests that have to know all jobs
-	scheduled bool           // continueBacklog is on its way
-}
-
-// deferredWait is an AwaitJobs that came while there was a backlog.
-type deferredWait struct {
-	m      *messages.AwaitJobs
-	sender *actor.PID
+	waits     kit.Deferred[*messages.AwaitJobs] // requests that have to know all jobs
+	scheduled bool                              // continueBacklog is on its way
 }
 
 // continueBacklog is sent by the scheduler to itself for the next slice.
@@ -75,7 +70,7 @@ func (s *scheduler) workOff(ctx actor.Context) {
 		return
 	}
 	b.order = nil
-	s.answerWaits(ctx)
+	s.backlog.waits.HandleAll(ctx, s.awaitJobs)
 }
 
 // settle decodes a job of the backlog, and returns the work that it took. The state must be known.
@@ -106,13 +101,5 @@ func (s *scheduler) arrivedJob(ctx actor.Context, id job.ID) *scheduledJob {
 // dropBacklog forgets the backlog when all jobs are asked for again.
 func (s *scheduler) dropBacklog(ctx actor.Context) {
 	s.backlog.arrived, s.backlog.order = nil, nil
-	s.answerWaits(ctx)
-}
-
-func (s *scheduler) answerWaits(ctx actor.Context) {
-	waits := s.backlog.waits
-	s.backlog.waits = nil
-	for _, w := range waits {
-		s.awaitJobs(ctx, w.m, w.sender)
-	}
+	s.backlog.waits.HandleAll(ctx, s.awaitJobs)
 }

@@ -208,7 +208,7 @@ func (j *scheduledJob) inputs() []json.RawMessage {
 // What the jobs in the backlog wait for is not known yet.
 func (s *scheduler) awaitJobs(ctx actor.Context, m *messages.AwaitJobs, sender *actor.PID) {
 	if s.backlog.busy() {
-		s.backlog.waits = append(s.backlog.waits, deferredWait{m, sender})
+		s.backlog.waits.Add(m, sender)
 		return
 	}
 	var cycle *messages.WaitCycle

@@ -356,7 +356,7 @@ func (s *scheduler) beginOp(ctx actor.Context, m *messages.BeginOp, sender *acto
 		return
 	}
 	if s.state == nil {
-		s.deferred = append(s.deferred, deferredBegin{m, sender})
+		s.deferred.Add(m, sender)
 		return
 	}
 	j := s.jobs[job.ID(m.Id)]

@@ -81,11 +81,8 @@ func Props(c Config) *actor.Props {
 	})
 }
 
-// question is a Call with its sender.
-type question struct {
-	call   *Call
-	sender *actor.PID
-}
+// question is a Call that may have to wait.
+type question = kit.Deferral[*Call]
 
 type sessions struct {
 	config Config
@@ -94,8 +91,8 @@ type sessions struct {
 	loaded  bool
 	table   session.Table // in force: what the disk has, or newer notes of uses
 	links   session.Links
-	writing bool       // a write is on its way
-	waiting []question // until the table is read, or the write on its way has ended
+	writing bool                // a write is on its way
+	waiting kit.Deferred[*Call] // until the table is read, or the write on its way has ended
 }
 
 // readAgain is a timer: the table could not be read.
@@ -112,7 +109,7 @@ func (s *sessions) Receive(ctx actor.Context) {
 	case *readAgain:
 		s.load(ctx)
 	case *Call:
-		s.take(ctx, question{m, ctx.Sender()})
+		s.take(ctx, question{Message: m, Sender: ctx.Sender()})
 	default:
 		kit.Unexpected(ctx)
 	}
@@ -143,7 +140,7 @@ func (s *sessions) take(ctx actor.Context, q question) {
 		return
 	}
 	now := s.config.Env.Clock().Now()
-	switch op := q.call.Operation.(type) {
+	switch op := q.Message.Operation.(type) {
 	case MakeLink:
 		token := s.config.Random(tokenOctets)
 		s.links.Add(token, op.User, now)
@@ -186,8 +183,8 @@ func (s *sessions) open(ctx actor.Context, q question, opened session.Session, n
 }
 
 func (s *sessions) answer(ctx actor.Context, q question, a CallResult) {
-	a.Request = q.call.Request
-	ctx.Send(q.sender, &a)
+	a.Request = q.Message.Request
+	ctx.Send(q.Sender, &a)
 }
 
 // write writes a table, which is in force when it is on the disk. After a failed write the former table stays in force, unless the

@@ -90,13 +90,8 @@ type clusterconfig struct {
 	distributor *distributor.Client
 
 	taken    conn.Taken        // the requests for changes
-	deferred []deferredMessage // messages to handle once the state is loaded
+	deferred kit.Deferred[any] // messages to handle once the state is loaded
 	tries    int
-}
-
-type deferredMessage struct {
-	message any
-	sender  *actor.PID
 }
 
 // retryLoad is a timer after a failed read.
@@ -188,7 +183,7 @@ func (c *clusterconfig) handle(ctx actor.Context, message any, sender *actor.PID
 // ready reports whether the state is loaded; otherwise it defers the message.
 func (c *clusterconfig) ready(message any, sender *actor.PID) bool {
 	if c.snapshot == nil {
-		c.deferred = append(c.deferred, deferredMessage{message, sender})
+		c.deferred.Add(message, sender)
 	}
 	return c.snapshot != nil
 }
@@ -231,15 +226,11 @@ func (c *clusterconfig) loaded(ctx actor.Context, m *configstore.Loaded) {
 	c.commits.reset(state, m.Number)
 	c.publish(ctx)
 	c.callers.watchAll(state.Reserved)
-	waiting := c.deferred
-	c.deferred = nil
-	for _, h := range waiting {
-		c.handle(ctx, h.message, h.sender)
-	}
+	c.deferred.HandleAll(ctx, c.handle)
 }
 
 // reload loads the state again because it is not what the actor took it for, and then handles messages again.
-func (c *clusterconfig) reload(ctx actor.Context, again []deferredMessage) {
+func (c *clusterconfig) reload(ctx actor.Context, again kit.Deferred[any]) {
 	c.snapshot = nil
 	c.deferred = append(again, c.deferred...)
 	c.load(ctx)
@@ -250,7 +241,7 @@ func (c *clusterconfig) reload(ctx actor.Context, again []deferredMessage) {
 func (c *clusterconfig) resolveForeign(ctx actor.Context, m *ResolveForeign, sender *actor.PID) {
 	c.storage.Resolve(ctx, m.Adopt, func(ctx actor.Context, a *configstore.ForeignResolved) {
 		if a.Failure == nil && a.Foreign && c.snapshot != nil && c.commits.idle() {
-			c.reload(ctx, []deferredMessage{{&foreignResolved{m.Request}, sender}})
+			c.reload(ctx, kit.Deferred[any]{{Message: &foreignResolved{m.Request}, Sender: sender}})
 			return
 		}
 		ctx.Send(sender, &ResolveForeignResult{m.Request, a.Foreign, c.commits.durable.Config.Serial, a.Failure})

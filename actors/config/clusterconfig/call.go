@@ -21,7 +21,7 @@ import (
 type request struct {
 	call     calls.Call
 	caller   reserve.Caller
-	origin   deferredMessage
+	origin   kit.Deferral[any]
 	patience time.Duration
 	// answer is called once. config is the result if the Outcome says so.
 	answer func(ctx actor.Context, out calls.Outcome, config *model.Config)
@@ -37,7 +37,7 @@ type request struct {
 // call serves a call of a client.
 func (c *clusterconfig) call(ctx actor.Context, m *Call, sender *actor.PID) {
 	c.callers.identify(m.Caller.PID, m.Call.Owner)
-	r := &request{call: m.Call, caller: c.callers.named(m.Caller), origin: deferredMessage{m, sender}, patience: callPatience}
+	r := &request{call: m.Call, caller: c.callers.named(m.Caller), origin: kit.Deferral[any]{Message: m, Sender: sender}, patience: callPatience}
 	r.answer = func(ctx actor.Context, out calls.Outcome, config *model.Config) {
 		answer := &CallResult{Request: m.Request, Result: out.Result, Error: out.Err}
 		if out.Err == nil && out.IsConfig {
@@ -65,7 +65,7 @@ func (c *clusterconfig) askHeld(ctx actor.Context, r *request) {
 		if r.call.ChecksLocks() {
 			r.held, r.areHeld = a.Value.([]lock.Item)
 		}
-		if c.ready(r.origin.message, r.origin.sender) { // else a call before it has found another state on the disk
+		if c.ready(r.origin.Message, r.origin.Sender) { // else a call before it has found another state on the disk
 			c.proceed(ctx, r)
 		}
 	})

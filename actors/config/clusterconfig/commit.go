@@ -4,6 +4,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"lockstep/actors/config/configstore"
+	"lockstep/actors/kit"
 	"lockstep/core/config/calls"
 	"lockstep/core/config/journal"
 	"lockstep/messages"
@@ -11,7 +12,7 @@ import (
 
 // change is a call that was applied in memory.
 type change struct {
-	origin deferredMessage // handled again if the storage has another state
+	origin kit.Deferral[any] // handled again if the storage has another state
 	after  calls.State
 	record *journal.Record // nil: nothing changed; the answer still tells of the changes before
 	// done is called once: when the change and all before it are durable, or with the failure after which they are undone.
@@ -94,9 +95,9 @@ func (c *clusterconfig) written(ctx actor.Context, m *configstore.AddRecordsResu
 		return
 	case m.Refused:
 		c.config.Env.Log().Warn("the storage has another configuration; the calls are applied to it")
-		var again []deferredMessage
+		var again kit.Deferred[any]
 		for _, ch := range w.undo() {
-			if ch.origin.message != nil {
+			if ch.origin.Message != nil {
 				again = append(again, ch.origin)
 			}
 		}

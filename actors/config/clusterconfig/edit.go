@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/kit"
 	"lockstep/core/config"
 	"lockstep/core/config/calls"
 	"lockstep/core/config/model"
@@ -31,7 +32,7 @@ func (c *clusterconfig) edit(ctx actor.Context, m *messages.EditConfig, sender *
 		by = "lockstepd"
 	}
 	r := &request{call: calls.Own(method, change.Apply), caller: reserve.Caller{Program: by},
-		origin: deferredMessage{m, sender}, patience: editPatience}
+		origin: kit.Deferral[any]{Message: m, Sender: sender}, patience: editPatience}
 	r.answer = func(ctx actor.Context, out calls.Outcome, _ *model.Config) {
 		switch {
 		case out.Busy:

@@ -79,7 +79,7 @@ func (c *clusterconfig) serveWaiting(ctx actor.Context) {
 	requests := c.waiting.requests
 	c.waiting.requests = nil
 	for i, r := range requests {
-		if !c.ready(r.origin.message, r.origin.sender) { // a call before it has found another state on the disk
+		if !c.ready(r.origin.Message, r.origin.Sender) { // a call before it has found another state on the disk
 			r.stop()
 			continue
 		}

@@ -63,7 +63,7 @@ type configstore struct {
 	ready    bool              // the files are read and agree with the fields below
 	failure  *messages.Failure // why the files cannot be used; nil: they can, or are being read
 	tries    int               // failed reads in a row
-	requests []request         // not handled yet, in order
+	requests kit.Deferred[any] // not handled yet, in order
 
 	at      journal.Position // the durable state
 	isEmpty bool             // there is no config.data
@@ -76,12 +76,6 @@ type configstore struct {
 	published *model.Config // as sent to the subscribers last; nil: none yet
 
 	draining *actor.PID
-}
-
-// request is a request with its sender.
-type request struct {
-	message any
-	sender  *actor.PID
 }
 
 // retryLoad is a timer after a failed read of the files.
@@ -98,7 +92,7 @@ func (k *configstore) Receive(ctx actor.Context) {
 	case *Announce:
 		ctx.Respond(&Started{uint64(k.incarnation)})
 	case *Load, *AddRecords, *Commit, *Flush, *Check, *Export, *Adopt, *Discard, *Reload:
-		k.requests = append(k.requests, request{m, ctx.Sender()})
+		k.requests.Add(m, ctx.Sender())
 	case *encoded, *parsed, *recovered, *installed:
 		k.codec.answered(ctx, m)
 	case *ssconf.Publish:
@@ -187,47 +181,47 @@ func (k *configstore) publish(ctx actor.Context) {
 func (k *configstore) serve(ctx actor.Context) {
 	for len(k.requests) > 0 && k.ready && !k.journal.writing && !k.file.isAdopting {
 		r := k.requests[0]
-		switch m := r.message.(type) {
+		switch m := r.Message.(type) {
 		case *AddRecords:
 			if !k.addAll(ctx) {
 				return
 			}
 			continue // it has taken its requests
 		case *Commit:
-			if !k.commit(ctx, r.sender, m) {
+			if !k.commit(ctx, r.Sender, m) {
 				return
 			}
 		case *Load:
-			ctx.Send(r.sender, k.loaded(m.Request))
+			ctx.Send(r.Sender, k.loaded(m.Request))
 		case *Reload:
 			if k.file.busy || k.folds.wanted {
 				return
 			}
 			k.ready = false
-			k.requests[0].message = &Load{m.Request}
+			k.requests[0].Message = &Load{m.Request}
 			k.load(ctx)
 			return
 		case *Flush:
-			k.folds.want(func(ctx actor.Context, f *messages.Failure) { ctx.Send(r.sender, &Flushed{m.Request, f}) }, false)
+			k.folds.want(func(ctx actor.Context, f *messages.Failure) { ctx.Send(r.Sender, &Flushed{m.Request, f}) }, false)
 		case *Discard:
 			k.folds.want(func(ctx actor.Context, f *messages.Failure) {
-				ctx.Send(r.sender, &ForeignResolved{m.Request, k.file.resolved, f})
+				ctx.Send(r.Sender, &ForeignResolved{m.Request, k.file.resolved, f})
 			}, true)
 		case *Check:
 			k.check(ctx, func(ctx actor.Context, f *messages.Failure) {
-				ctx.Send(r.sender, &Checked{m.Request, k.file.foreign, f})
+				ctx.Send(r.Sender, &Checked{m.Request, k.file.foreign, f})
 			})
 		case *Export:
 			if k.file.busy {
 				return
 			}
-			k.export(ctx, m, func(ctx actor.Context, answer *Exported) { ctx.Send(r.sender, answer) })
+			k.export(ctx, m, func(ctx actor.Context, answer *Exported) { ctx.Send(r.Sender, answer) })
 		case *Adopt:
 			if k.file.busy {
 				return
 			}
 			k.adopt(ctx, func(ctx actor.Context, f *messages.Failure) {
-				ctx.Send(r.sender, &ForeignResolved{m.Request, k.file.resolved, f})
+				ctx.Send(r.Sender, &ForeignResolved{m.Request, k.file.resolved, f})
 			})
 		}
 		k.requests = k.requests[1:]
@@ -243,10 +237,10 @@ func (k *configstore) refuseAll(ctx actor.Context) {
 	for len(k.requests) > 0 && !k.file.isAdopting {
 		r := k.requests[0]
 		k.requests = k.requests[1:]
-		if m, is := r.message.(*Commit); is && m.hasWhole() {
-			k.install(ctx, r.sender, m)
+		if m, is := r.Message.(*Commit); is && m.hasWhole() {
+			k.install(ctx, r.Sender, m)
 		} else {
-			ctx.Send(r.sender, failed(r.message, k.failure))
+			ctx.Send(r.Sender, failed(r.Message, k.failure))
 		}
 	}
 }

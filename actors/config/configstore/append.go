@@ -88,7 +88,7 @@ func (k *configstore) addAll(ctx actor.Context) bool {
 	if f := k.cannotAdd(); f != nil {
 		r := k.requests[0]
 		k.requests = k.requests[1:]
-		ctx.Send(r.sender, failed(r.message, f))
+		ctx.Send(r.Sender, failed(r.Message, f))
 		return true
 	}
 	if k.file.isFilled || k.journal.length > openMax {
@@ -98,12 +98,12 @@ func (k *configstore) addAll(ctx actor.Context) bool {
 	b := &journalWrite{at: k.at}
 	for len(k.requests) > 0 && len(b.content) < writeMax {
 		r := k.requests[0]
-		m, is := r.message.(*AddRecords)
+		m, is := r.Message.(*AddRecords)
 		if !is {
 			break
 		}
 		k.requests = k.requests[1:]
-		b.answers = append(b.answers, b.add(m).replyTo(r.sender))
+		b.answers = append(b.answers, b.add(m).replyTo(r.Sender))
 	}
 	if len(b.entries) == 0 {
 		b.answer(ctx, nil)
@@ -207,15 +207,15 @@ func cannotWrite(f *messages.FileFailure) *messages.Failure {
 
 // wantsRecords reports whether a client waits for its records to be written.
 func (k *configstore) wantsRecords() bool {
-	return slices.ContainsFunc(k.requests, func(r request) bool { _, is := r.message.(*AddRecords); return is })
+	return slices.ContainsFunc(k.requests, func(r kit.Deferral[any]) bool { _, is := r.Message.(*AddRecords); return is })
 }
 
 // refuseRecords answers the AddRecords that have not begun.
 func (k *configstore) refuseRecords(ctx actor.Context, f *messages.Failure) {
-	k.requests = slices.DeleteFunc(k.requests, func(r request) bool {
-		_, is := r.message.(*AddRecords)
+	k.requests = slices.DeleteFunc(k.requests, func(r kit.Deferral[any]) bool {
+		_, is := r.Message.(*AddRecords)
 		if is {
-			ctx.Send(r.sender, failed(r.message, f))
+			ctx.Send(r.Sender, failed(r.Message, f))
 		}
 		return is
 	})
@@ -236,15 +236,15 @@ func (k *configstore) syncRead(ctx actor.Context) {
 // serveReads answers while the journal cannot be replaced: loads, once what was read at the start is durable, and checks, with
 // what is known of config.data.
 func (k *configstore) serveReads(ctx actor.Context) {
-	k.requests = slices.DeleteFunc(k.requests, func(r request) bool {
-		switch m := r.message.(type) {
+	k.requests = slices.DeleteFunc(k.requests, func(r kit.Deferral[any]) bool {
+		switch m := r.Message.(type) {
 		case *Load:
 			if k.journal.unsynced {
 				return false
 			}
-			ctx.Send(r.sender, k.loaded(m.Request))
+			ctx.Send(r.Sender, k.loaded(m.Request))
 		case *Check:
-			ctx.Send(r.sender, &Checked{m.Request, k.file.foreign, nil})
+			ctx.Send(r.Sender, &Checked{m.Request, k.file.foreign, nil})
 		default:
 			return false
 		}
