@@ -10,8 +10,8 @@
 //	locks      holders and waiting requests of locks,  WConfD and LUXI          waiting owners: their grants;
 //	           their files                             connections,             scheduler, events: records
 //	                                                   configuration            of owners
-//	configstore config.data, tempres.data, their        configuration, or in a   clients: its start; ssconf: each
-//	           journal and the history, on each node   cluster the replicator   configuration on the disk
+//	configstore config.data, tempres.data, their        configuration, or in a   clients: its start; ssconf,
+//	           journal and the history, on each node   cluster the replicator   confd: each configuration
 //	clusterconfig the configuration in force, the       connections, filters,    configstore: records; locks: calls;
 //	           reservations, and settings.json         scheduler, events        filters, scheduler, queue, events,
 //	                                                                            distributor: each change

@@ -228,8 +228,8 @@ func forgetsPools() func(string, any) any {
 // dropsSsconf drops all configurations to the writer of ssconf files but the first.
 func dropsSsconf() func(string, any) any {
 	first := true
-	return func(_ string, m any) any {
-		if _, is := m.(*ssconf.Published); is {
+	return func(to string, m any) any {
+		if _, is := m.(*configstore.CopyPublished); is && writesSsconf(to) {
 			if !first {
 				return nil
 			}
@@ -239,11 +239,14 @@ func dropsSsconf() func(string, any) any {
 	}
 }
 
+// writesSsconf reports whether an actor is the writer of the ssconf files of its node.
+func writesSsconf(actor string) bool { return strings.HasSuffix(actor, "/ssconf") }
+
 // dropsPublished drops all configurations to the server of queries but the first.
 func dropsPublished() func(string, any) any {
 	first := true
-	return func(_ string, m any) any {
-		if _, is := m.(*configstore.CopyPublished); is {
+	return func(to string, m any) any {
+		if _, is := m.(*configstore.CopyPublished); is && !writesSsconf(to) {
 			if !first {
 				return nil
 			}
@@ -256,15 +259,15 @@ func dropsPublished() func(string, any) any {
 // publishesEarly gives the writer of ssconf files the result of a change before the change is on the disk.
 func publishesEarly() func(string, any) any {
 	var latest *configstore.AddRecords
-	return func(_ string, m any) any {
+	return func(to string, m any) any {
 		switch m := m.(type) {
 		case *configstore.AddRecords:
 			latest = m
-		case *ssconf.Published:
-			if latest != nil {
+		case *configstore.CopyPublished:
+			if latest != nil && writesSsconf(to) {
 				for _, r := range slices.Backward(latest.Records) {
 					if r.After != nil {
-						return &ssconf.Published{Config: r.After}
+						return &configstore.CopyPublished{Config: r.After}
 					}
 				}
 			}
@@ -291,11 +294,11 @@ func mixesSsconf(_ string, m any) any {
 
 // repeatsSsconf gives the writer of the ssconf files its first configuration again after every third one.
 func repeatsSsconf() func(string, any) any {
-	var first *ssconf.Published
+	var first *configstore.CopyPublished
 	count := 0
-	return func(_ string, m any) any {
-		p, is := m.(*ssconf.Published)
-		if !is {
+	return func(to string, m any) any {
+		p, is := m.(*configstore.CopyPublished)
+		if !is || !writesSsconf(to) {
 			return m
 		}
 		if first == nil {

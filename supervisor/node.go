@@ -91,8 +91,7 @@ func nodeConfigstoreProps(p Ports, s Settings) *actor.Props {
 		Env:         p.Env,
 		Store:       p.Env.PID(nodeStoreName),
 		Clients:     []*actor.PID{p.Env.PID(replicatorName)},
-		Ssconf:      p.Env.PID(nodeSsconfName),
-		Subscribers: configstoreSubscribers(p),
+		Subscribers: append([]*actor.PID{p.Env.PID(nodeSsconfName)}, configstoreSubscribers(p)...),
 		Secrets:     s.Secrets,
 		Prepared:    s.Prepared,
 	})

@@ -33,7 +33,7 @@ import (
 // answersQueries reports whether queries about the configuration are answered.
 func answersQueries(p Ports) bool { return p.Confd != nil }
 
-// ownKeeperOf returns the configstore of this node.
+// ownConfigstoreOf returns the configstore of this node.
 func ownConfigstoreOf(p Ports) *actor.PID {
 	if isStandalone(p) {
 		return p.Env.PID(configstoreName)
@@ -41,9 +41,12 @@ func ownConfigstoreOf(p Ports) *actor.PID {
 	return p.Env.PID(nodeConfigstoreName)
 }
 
-// keeperSubscribers returns the actors that the configstore of this node sends each configuration to.
+// configstoreSubscribers returns the actors that the configstore of this node sends each configuration to.
 func configstoreSubscribers(p Ports) []*actor.PID {
 	var pids []*actor.PID
+	if pid := ssconfOf(p); pid != nil {
+		pids = append(pids, pid)
+	}
 	if answersQueries(p) {
 		pids = append(pids, p.Env.PID(answersPath(p)+"/confd"))
 	}
@@ -191,7 +194,6 @@ func configstoreProps(p Ports, s Settings) *actor.Props {
 		Env:         p.Env,
 		Store:       p.Env.PID(storeName),
 		Clients:     []*actor.PID{p.Env.PID(clusterconfigName)},
-		Ssconf:      ssconfOf(p),
 		Subscribers: configstoreSubscribers(p),
 		Secrets:     s.Secrets,
 		Prepared:    s.Prepared,

@@ -2,8 +2,7 @@
 //
 // It owns config.data, tempres.data, config.extra, config.journal and the two files of the history of this node. AddRecords adds
 // records to the journal; Load, Flush, Check, Adopt and Discard are its other requests. Each answer is sent after the disk has what
-// it says. The writer of the ssconf files of this node is told each configuration that is durable here (ssconf.Published), and
-// so are its subscribers (CopyPublished).
+// it says. Its subscribers get each configuration that is durable on this node (CopyPublished).
 //
 // Requests that arrive while one is being written form the next one, so that they share one sync. After a failed append the
 // journal is replaced by the records before it, and only then the failure is answered. A fold writes the state to the other
@@ -36,7 +35,6 @@ type Config struct {
 	Env     *kit.Env
 	Store   *actor.PID
 	Clients []*actor.PID
-	Ssconf  *actor.PID // writes the ssconf files of this node; nil: node daemons write them
 	// Subscribers are sent CopyPublished after each change.
 	Subscribers []*actor.PID
 	// Secrets returns the names of the parameters that are declared secret: the history has none of their values. It is called on
@@ -72,7 +70,6 @@ type configstore struct {
 	folds   folds
 	history historyFile
 
-	told      *model.Config // that the writer of the ssconf files was told last
 	published *model.Config // as sent to the subscribers last; nil: none yet
 
 	draining *actor.PID
@@ -95,8 +92,6 @@ func (k *configstore) Receive(ctx actor.Context) {
 		k.requests.Add(m, ctx.Sender())
 	case *encoded, *parsed, *recovered, *installed:
 		k.codec.answered(ctx, m)
-	case *ssconf.Publish:
-		k.told = nil
 	case *PublishCopy:
 		if k.published != nil {
 			ctx.Respond(&CopyPublished{k.published})
@@ -149,21 +144,12 @@ func (k *configstore) proceed(ctx actor.Context) {
 		if k.journal.isUnsure {
 			k.rewrite(ctx)
 		} else {
-			k.tellSsconf(ctx)
 			k.serve(ctx)
 		}
 	}
 	k.publish(ctx)
 	k.schedule(ctx)
 	k.sendDrained(ctx)
-}
-
-// tellSsconf tells the writer of the ssconf files the durable configuration, once.
-func (k *configstore) tellSsconf(ctx actor.Context) {
-	if k.config.Ssconf != nil && !k.isEmpty && k.told != k.at.Config {
-		k.told = k.at.Config
-		ctx.Send(k.config.Ssconf, &ssconf.Published{Config: k.told})
-	}
 }
 
 // publish sends the subscribers a new state once it is durable. A journal of unknown content may lack a record of the state.

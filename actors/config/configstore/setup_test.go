@@ -28,7 +28,6 @@ type bench struct {
 	disk       *simdisk.Disk
 	gate       *gate
 	client     *kittest.Probe
-	ssconf     *kittest.Probe // stands for the writer of ssconf files
 	pid        *actor.PID
 	subscriber *kittest.Probe
 	secrets    []string // names of parameters that are declared secret
@@ -181,10 +180,10 @@ func onDisk(t *testing.T, d *simdisk.Disk, f func(b *bench)) {
 }
 
 func (b *bench) boot() {
-	b.client, b.ssconf, b.subscriber = b.Probe("client"), b.Probe("ssconf"), b.Probe("subscriber")
+	b.client, b.subscriber = b.Probe("client"), b.Probe("subscriber")
 	pid := b.Start("store", store.Props(store.Config{Env: b.Env.Env, Files: b.gate, Writers: 4,
 		Clients: []*actor.PID{b.PID("above-configstore/configstore")}}))
-	config := configstore.Config{Env: b.Env.Env, Store: pid, Clients: []*actor.PID{b.client.PID}, Ssconf: b.ssconf.PID, Subscribers: []*actor.PID{b.subscriber.PID}, Prepared: b.prepared}
+	config := configstore.Config{Env: b.Env.Env, Store: pid, Clients: []*actor.PID{b.client.PID}, Subscribers: []*actor.PID{b.subscriber.PID}, Prepared: b.prepared}
 	if b.secrets != nil {
 		config.Secrets = func() []string { return b.secrets }
 	}
@@ -198,7 +197,7 @@ func (b *bench) boot() {
 // reboot stops all actors and starts them again on the disk, after a loss of power if lose is given.
 func (b *bench) reboot(lose func()) {
 	b.Settle()
-	for _, name := range []string{"above-configstore", "above-store", "client", "ssconf", "subscriber"} {
+	for _, name := range []string{"above-configstore", "above-store", "client", "subscriber"} {
 		b.System().Root.Stop(b.PID(name))
 	}
 	b.Settle()

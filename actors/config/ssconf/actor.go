@@ -2,7 +2,7 @@
 // mode the node daemons write them, and the actor is not in the tree.
 //
 // It owns the files ssconf_* of the data directory, and is their only writer. The storage of the configuration on this node tells
-// it each configuration that is durable there (Published), in a cluster on each node. The actor computes the values, and writes the
+// it each configuration that is durable there (configstore.CopyPublished), in a cluster on each node. The actor computes the values, and writes the
 // files whose content differs from what it wrote last. It writes all files once after each start. It answers no requests.
 //
 // A crash between two files leaves files of two configurations, until the start of the daemon writes all of them.
@@ -18,6 +18,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
+	"lockstep/actors/configstore"
 	"lockstep/actors/kit"
 	"lockstep/actors/store"
 	"lockstep/core/config/model"
@@ -28,19 +29,11 @@ import (
 // Interval is the pause between two computations.
 const Interval = 100 * time.Millisecond
 
-// Messages between this actor and the one that publishes configurations.
-type (
-	// Published carries a configuration that is durable on this node. It is sent after changes, and after Publish.
-	Published struct{ Config *model.Config }
-	// Publish asks for Published, which is sent when there is a durable configuration.
-	Publish struct{}
-)
-
 // Config is what the actor needs.
 type Config struct {
 	Env         *kit.Env
 	Store       *actor.PID // of this node: the files are not replicated
-	ConfigStore *actor.PID // is sent Publish at each start; nil: Published comes without it
+	ConfigStore *actor.PID // of this node, which has the actor as a subscriber
 	Release     string     // version of Ganeti that the nodes' tools expect: "3.0.2"
 }
 
@@ -76,10 +69,8 @@ func (w *ssconf) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		w.store.Connect(ctx)
-		if w.config.ConfigStore != nil {
-			ctx.Request(w.config.ConfigStore, &Publish{})
-		}
-	case *Published:
+		ctx.Request(w.config.ConfigStore, &configstore.PublishCopy{})
+	case *configstore.CopyPublished:
 		w.latest = m.Config
 		w.update(ctx)
 	case *pauseEnded:

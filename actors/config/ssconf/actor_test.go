@@ -9,7 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
-	"lockstep/actors/config/ssconf"
+	"lockstep/actors/config/configstore"
 	"lockstep/actors/kittest"
 	"lockstep/actors/store"
 	"lockstep/core/config"
@@ -43,7 +43,7 @@ func onBench(t *testing.T, f func(*bench)) {
 		b := &bench{TB: t, Env: e, disk: kittest.NewDisk(nil), publisher: e.Probe("publisher"), config: fresh(t)}
 		b.store = e.Start("store", store.Props(store.Config{Env: e.Env, Files: b.disk, Writers: 4, Clients: []*actor.PID{e.PID("above-ssconf/ssconf")}}))
 		b.pid = e.Start("ssconf", ssconf.Props(ssconf.Config{Env: e.Env, Store: b.store, ConfigStore: b.publisher.PID, Release: release}))
-		kittest.Expect[*ssconf.Publish](b.publisher)
+		kittest.Expect[*configstore.PublishCopy](b.publisher)
 		f(b)
 	})
 }
@@ -54,7 +54,7 @@ func (b *bench) publish(change func(*model.Edit)) {
 	e := b.config.Edit()
 	change(e)
 	b.config, _ = e.Commit(2)
-	b.publisher.Ask(b.pid, &ssconf.Published{Config: b.config})
+	b.publisher.Ask(b.pid, &configstore.CopyPublished{Config: b.config})
 	b.Settle()
 }
 
@@ -212,7 +212,7 @@ func TestRestart(t *testing.T) {
 		b.publish(tag("b"))
 		block.Entered()
 		b.Restart(b.pid)
-		kittest.Expect[*ssconf.Publish](b.publisher)
+		kittest.Expect[*configstore.PublishCopy](b.publisher)
 		b.publish(tag("c"))
 		block.Release()
 		b.Advance(time.Hour)
@@ -255,15 +255,15 @@ func TestValueThatIsTooLong(t *testing.T) {
 	})
 }
 
-// Without a publisher the actor waits for the first configuration.
-func TestWithoutPublisher(t *testing.T) {
+// The actor writes nothing before it has a configuration.
+func TestWithoutConfiguration(t *testing.T) {
 	kittest.Run(t, func(t *testing.T, e *kittest.Env) {
 		disk := kittest.NewDisk(nil)
 		pid := e.Start("store", store.Props(store.Config{Env: e.Env, Files: disk, Writers: 1, Clients: []*actor.PID{e.PID("above-ssconf/ssconf")}}))
-		writer := e.Start("ssconf", ssconf.Props(ssconf.Config{Env: e.Env, Store: pid, Release: release}))
+		writer := e.Start("ssconf", ssconf.Props(ssconf.Config{Env: e.Env, Store: pid, ConfigStore: e.Probe("publisher").PID, Release: release}))
 		e.Advance(time.Hour)
 		require.Empty(t, disk.Names())
-		e.Send(writer, &ssconf.Published{Config: fresh(t)})
+		e.Send(writer, &configstore.CopyPublished{Config: fresh(t)})
 		e.Settle()
 		require.Len(t, disk.Names(), 34)
 		require.Empty(t, disk.Calls("sync"), "the start after a power loss writes the files")
