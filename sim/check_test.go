@@ -51,7 +51,7 @@ func TestCheckersBite(t *testing.T) {
 		},
 		"begun: no mark is read": {
 			checker:  func() Checker { return &checkBegun{} },
-			mutation: "no-marks", faults: FaultRates{Crash: 200}, within: 20,
+			mutation: "no-marks", faults: FaultRates{Crash: 200}, within: 60,
 		},
 		"once: a mark is believed after a boot": {
 			checker:  func() Checker { return &checkOnce{} },
