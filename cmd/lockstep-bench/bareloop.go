@@ -56,7 +56,7 @@ func (b *bench) newBareLoop(d *daemon) (*bareLoop, error) {
 }
 
 // withBareLoop runs a scenario with a daemon whose jobs run, and a bare loop in its directory.
-func (b *bench) withBareLoop(run func(*daemon, *client, *bareLoop) error) error {
+func (b *bench) withBareLoop(run func(*client, *bareLoop) error) error {
 	d, c, err := b.startDaemon(false)
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (b *bench) withBareLoop(run func(*daemon, *client, *bareLoop) error) error 
 		return err
 	}
 	defer loop.close()
-	if err := run(d, c, loop); err != nil {
+	if err := run(c, loop); err != nil {
 		return err
 	}
 	return d.stop()

@@ -43,24 +43,19 @@ type sizes struct {
 	jobs                        int // jobs submitted together
 	chain                       int
 	queued                      int // a hundred thousand
-	someQueued                  int // ten thousand
-	locks, wakes, deaths        int
+	locks, wakes                int
 	idle                        time.Duration
 	fewInstances, manyInstances int           // of which many are 20 MB of configuration
-	someInstances               int           // 1 MB of configuration
-	updating, stream            time.Duration // of changes of the configuration
-	reads, wholeWrites          int           // of the configuration
+	updating                    time.Duration // of changes of the configuration
 }
 
 var (
 	fullSizes = sizes{submits: 200, submitters: 10, many: 1000, serialJobs: 20, jobs: 300, chain: 100,
-		queued: 100_000, someQueued: 10_000, locks: 1000, wakes: 50, deaths: 10, idle: 5 * time.Second,
-		fewInstances: 10, manyInstances: 10_000, someInstances: 500,
-		updating: 2 * time.Second, stream: 5 * time.Second, reads: 7, wholeWrites: 10}
+		queued: 100_000, locks: 1000, wakes: 50, idle: 5 * time.Second,
+		fewInstances: 10, manyInstances: 10_000, updating: 2 * time.Second}
 	quickSizes = sizes{quick: true, submits: 40, submitters: 3, many: 200, serialJobs: 5, jobs: 60, chain: 10,
-		queued: 2000, someQueued: 1000, locks: 100, wakes: 10, deaths: 3, idle: time.Second,
-		fewInstances: 10, manyInstances: 10_000, someInstances: 500,
-		updating: 300 * time.Millisecond, stream: 2 * time.Second, reads: 3, wholeWrites: 3}
+		queued: 2000, locks: 100, wakes: 10, idle: time.Second,
+		fewInstances: 10, manyInstances: 10_000, updating: 300 * time.Millisecond}
 )
 
 // clients is the number of concurrent submitters.

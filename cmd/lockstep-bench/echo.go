@@ -74,10 +74,22 @@ type echo struct {
 	cmd *exec.Cmd
 }
 
+// startEcho starts an echo process and connects to it.
 func (b *bench) startEcho() (*echo, error) {
-	e, path, err := b.launchEcho()
+	path := b.newDir()
+	cmd := exec.Command(b.self, "echo", path)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	e := &echo{cmd: cmd}
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		e.stop()
+		return nil, fmt.Errorf("%s does not listen: %w", filepath.Base(b.self), err)
 	}
 	connection, err := luxiclient.Dial(b.ctx, path, luxiclient.Options{AnswerTimeout: waitMax, MaxFrame: 256 << 20})
 	if err != nil {
@@ -86,26 +98,6 @@ func (b *bench) startEcho() (*echo, error) {
 	}
 	e.client = client{ctx: b.ctx, luxi: connection}
 	return e, nil
-}
-
-// launchEcho starts an echo process, which serves one connection at a path.
-func (b *bench) launchEcho() (e *echo, path string, err error) {
-	path = b.newDir()
-	cmd := exec.Command(b.self, "echo", path)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, "", err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, "", err
-	}
-	e = &echo{cmd: cmd}
-	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
-		e.stop()
-		return nil, "", fmt.Errorf("%s does not listen: %w", filepath.Base(b.self), err)
-	}
-	return e, path, nil
 }
 
 // roundTrip makes one request with an answer of the given number of bytes.

@@ -13,7 +13,6 @@ const (
 	byteSize    unit = "B"
 	wakeups     unit = "wakeups/s"
 	times       unit = "x"
-	cores       unit = "cores"
 )
 
 // largerIsBetter reports whether larger values are better.
@@ -54,36 +53,19 @@ func measures(s sizes) []measure {
 			limit: "BareLoop/workers=64", targets: endToEndTargets()},
 		{name: "LockUpdates", text: "lock updates, one client; round trips", unit: updatesRate, limit: "BareUpdates"},
 		{name: "Wake", text: "change of a job until a waiting client sees it; its file and a round trip", unit: nanoseconds, limit: "BareWake"},
-		{name: "Death", text: "kill of a job process until a client knows; until its parent knows", unit: nanoseconds, limit: "BareDeath"},
 		{name: "IdleResident", text: "idle daemon, resident", unit: byteSize, targets: []target{{bound: 40e6}}},
 		{name: "IdleWakeups", text: "idle daemon, wake-ups of its threads", unit: wakeups, targets: []target{{bound: 1}}},
 		{name: "ConfigUpdates/many", text: fmt.Sprintf("changes of one instance of %d; of one of %d", s.manyInstances, s.fewInstances),
 			unit: updatesRate, limit: "ConfigUpdates/few", targets: []target{{ofRatio: true, bound: 1 / 1.3}}},
-		{name: "ConfigRead", text: "readConfig of 20 MB; as many bytes through a socket", unit: nanoseconds, limit: "BareConfigRead",
-			targets: []target{{ofRatio: true, bound: 1 / 0.6}}},
-		{name: "ConfigReadChanged", text: "readConfig of 20 MB after a change; without a change", unit: nanoseconds, limit: "ConfigRead",
-			targets: []target{{ofRatio: true, bound: 1.5}}},
 		{name: "ConfigFairness",
 			text: fmt.Sprintf("%d clients change an instance each, rate of the slowest relative to the mean", updatingClients),
 			unit: times, targets: []target{{bound: 1. / 3}}},
-		{name: "ConfigBehind", text: "stream of changes to 20 MB, age of what config.data lacks", unit: nanoseconds,
-			targets: []target{{bound: 3e9}}},
-		{name: "ConfigFoldCPU", text: "the same, processor time of folds", unit: cores, targets: []target{{bound: 0.1}}},
-		{name: "ConfigHeap", text: "configuration of 20 MB, live heap; config.data", unit: byteSize, limit: "ConfigFile",
-			targets: []target{{ofRatio: true, bound: 5}}},
 		{name: "ConfigResident", text: "configuration of 20 MB, resident; config.data", unit: byteSize, limit: "ConfigFile",
 			targets: []target{{ofRatio: true, bound: 10}}},
-		{name: "ConfigWrite/some", text: "lock, write and unlock a configuration of 1 MB; parse, write, fdatasync",
-			unit: nanoseconds, limit: "BareConfigWrite/some", targets: []target{{ofRatio: true, bound: 4}}},
-		{name: "ConfigWrite/many", text: "lock, write and unlock a configuration of 20 MB", unit: nanoseconds},
-		{name: "ConfigWrite/others", text: "the same, longest call of another client meanwhile", unit: nanoseconds,
-			targets: []target{{bound: 100e6}}},
 		{name: "Start", text: fmt.Sprintf("start with %d queued; reading their files", s.queued), unit: nanoseconds,
 			limit: "BareReadAll", targets: []target{{bound: 3e9}}},
 		{name: "HeapPerJob", text: fmt.Sprintf("live heap per job of %d queued", s.queued), unit: bytesPerJob, targets: []target{{bound: 3000}}},
 		{name: "ResidentPerJob", text: fmt.Sprintf("resident per job of %d queued", s.queued), unit: bytesPerJob},
-		{name: "List/some", text: fmt.Sprintf("list of %d; as many bytes through a socket", s.someQueued), unit: nanoseconds,
-			limit: "BareList/some"},
 		{name: "List/all", text: fmt.Sprintf("list of %d; as many bytes through a socket", s.queued), unit: nanoseconds, limit: "BareList/all"},
 	}
 	for _, size := range clusterSizes {

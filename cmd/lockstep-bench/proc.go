@@ -1,13 +1,11 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // residentBytes is the resident memory of a process, in bytes.
@@ -18,22 +16,6 @@ func residentBytes(pid int) (float64, error) {
 	}
 	pages, err := statusField(string(content), "VmRSS")
 	return float64(pages) * 1024, err
-}
-
-// processorTime is the processor time that a process has used, in ticks of 10 ms.
-func processorTime(pid int) (time.Duration, error) {
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
-	}
-	_, rest, _ := strings.Cut(string(content), ") ") // the name of the program can have spaces
-	words := strings.Fields(rest)
-	if len(words) < 13 {
-		return 0, fmt.Errorf("process %d has no times", pid)
-	}
-	user, userErr := strconv.ParseInt(words[11], 10, 64)
-	system, systemErr := strconv.ParseInt(words[12], 10, 64)
-	return time.Duration(user+system) * 10 * time.Millisecond, errors.Join(userErr, systemErr)
 }
 
 // contextSwitches are the voluntary context switches of each thread of a process so far, the number of

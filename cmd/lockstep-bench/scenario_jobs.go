@@ -8,7 +8,7 @@ import (
 
 // scenarioJob measures jobs that run one after the other.
 func scenarioJob(b *bench) error {
-	return b.withBareLoop(func(_ *daemon, c *client, loop *bareLoop) error {
+	return b.withBareLoop(func(c *client, loop *bareLoop) error {
 		for round := range b.each(b.rounds) {
 			err := alternate(round,
 				func() error {
@@ -53,7 +53,7 @@ func (b *bench) chain(c *client) error {
 
 // scenarioJobs measures many jobs end to end, submitted together and run concurrently.
 func scenarioJobs(b *bench) error {
-	return b.withBareLoop(func(_ *daemon, c *client, loop *bareLoop) error {
+	return b.withBareLoop(func(c *client, loop *bareLoop) error {
 		bare := func(workers int, name string) func() error {
 			return func() error {
 				began := time.Now()

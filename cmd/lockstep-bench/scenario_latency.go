@@ -3,13 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"path/filepath"
-	"syscall"
 	"time"
 
-	"lockstep/core/job"
 	"lockstep/core/lock"
 	"lockstep/core/ownership"
 	"lockstep/core/paths"
@@ -142,75 +138,6 @@ func (b *bench) wake(c, waiter *client, id int64) error {
 		took[i] = float64(time.Since(began).Nanoseconds())
 	}
 	b.record("Wake", median(took), len(took))
-	return nil
-}
-
-// scenarioDeath measures the time from the kill of a job process until a client learns that the job
-// has failed.
-func scenarioDeath(b *bench) error {
-	return b.withBareLoop(func(d *daemon, c *client, loop *bareLoop) error {
-		for round := range b.each(b.rounds) {
-			if err := alternate(round, func() error { return b.deaths(d, c) }, func() error { return b.bareDeaths(loop) }); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-func (b *bench) deaths(d *daemon, c *client) error {
-	took := make([]float64, b.sizes.deaths)
-	for i := range took {
-		id, err := c.submit([]op{{"OP_ID": "OP_TEST_DELAY", "duration": waitMax.Seconds()}})
-		if err != nil {
-			return err
-		}
-		if _, err := c.awaitStatus(id, func(s job.Status) bool { return s == job.Running }); err != nil {
-			return err
-		}
-		content, err := os.ReadFile(filepath.Join(d.dataDir(), paths.JobPath(id)))
-		if err != nil {
-			return err
-		}
-		j, err := job.Decode(content)
-		if err != nil {
-			return err
-		}
-		began := time.Now()
-		if err := syscall.Kill(j.ProcessID, syscall.SIGKILL); err != nil {
-			return err
-		}
-		status, err := c.awaitStatus(id, job.Status.Final)
-		if err != nil {
-			return err
-		}
-		if took[i] = float64(time.Since(began).Nanoseconds()); status != job.Error {
-			return fmt.Errorf("job %d, whose process was killed, has ended: %s", id, status)
-		}
-	}
-	b.record("Death", median(took), len(took))
-	return nil
-}
-
-// bareDeaths measures the same for a process in its handshake and its parent.
-func (b *bench) bareDeaths(l *bareLoop) error {
-	took := make([]float64, b.sizes.deaths)
-	for i := range took {
-		child, err := b.launch(l.next, l.dataDir, l.runDir, l.stderr)
-		if err != nil {
-			return err
-		}
-		_, err = child.reader.ReadFrame()
-		began := time.Now()
-		_ = child.cmd.Process.Kill()
-		_ = child.cmd.Wait() // killed
-		took[i] = float64(time.Since(began).Nanoseconds())
-		child.closePipes()
-		if err != nil {
-			return err
-		}
-	}
-	b.record("BareDeath", median(took), len(took))
 	return nil
 }
 

@@ -21,14 +21,10 @@ var scenarios = append([]scenario{
 	{name: "jobs", measurements: []string{"Jobs/slots=20", "Jobs/slots=64"}, run: scenarioJobs},
 	{name: "locks", measurements: []string{"LockUpdates"}, run: scenarioLocks},
 	{name: "wake", measurements: []string{"Wake"}, run: scenarioWake},
-	{name: "death", measurements: []string{"Death"}, run: scenarioDeath},
 	{name: "idle", measurements: []string{"IdleResident", "IdleWakeups"}, run: scenarioIdle},
 	{name: "config updates", measurements: []string{"ConfigUpdates/many"}, run: scenarioConfigUpdates},
-	{name: "config", measurements: []string{
-		"ConfigRead", "ConfigReadChanged", "ConfigFairness", "ConfigBehind", "ConfigFoldCPU", "ConfigHeap", "ConfigResident",
-	}, run: scenarioConfig},
-	{name: "config writes", measurements: []string{"ConfigWrite/some", "ConfigWrite/many", "ConfigWrite/others"}, run: scenarioConfigWrite},
-	{name: "queue", measurements: []string{"Start", "HeapPerJob", "ResidentPerJob", "List/some", "List/all"}, run: scenarioQueue},
+	{name: "config", measurements: []string{"ConfigFairness", "ConfigResident"}, run: scenarioConfig},
+	{name: "queue", measurements: []string{"Start", "HeapPerJob", "ResidentPerJob", "List/all"}, run: scenarioQueue},
 }, clusterScenarios()...)
 
 func clusterScenarios() []scenario {

@@ -57,8 +57,6 @@ func (u unit) format(value float64) string {
 		}
 	case jobsRate, updatesRate, wakeups:
 		return threeDigits(value) + "/s"
-	case cores:
-		return fmt.Sprintf("%.3f cores", value)
 	default:
 		return threeDigits(value) + "x"
 	}

@@ -374,11 +374,20 @@ func BenchmarkConfig(b *testing.B) {
 			state.Config.JSON()
 		}
 	})
-	b.Run("write", func(b *testing.B) {
+	parse := func() Call {
+		call, err := Parse("writeConfig", []json.RawMessage{json.RawMessage(cidA), raw})
+		require.NoError(b, err)
+		return call
+	}
+	b.Run("parse", func(b *testing.B) { // in the connection of the client that writes
 		b.SetBytes(int64(len(raw)))
 		for range b.N {
-			call, err := Parse("writeConfig", []json.RawMessage{json.RawMessage(cidA), raw})
-			require.NoError(b, err)
+			parse()
+		}
+	})
+	b.Run("apply", func(b *testing.B) { // in the actor: calls of other clients wait for it
+		call := parse()
+		for range b.N {
 			_, out := call.Apply(state, Env{Locks: Locks{Mode: lock.Exclusive}})
 			require.Nil(b, out.Err)
 		}
