@@ -41,10 +41,10 @@ func Describe(proc string, p core.Process, booted time.Time) core.Process {
 		return p
 	}
 	// The name may have spaces and ends at the last parenthesis; then come the columns from the third on.
-	_, rest, found := cutLast(string(text), ")")
-	fields := strings.Fields(rest)
+	end := strings.LastIndex(string(text), ")")
+	fields := strings.Fields(string(text[end+1:]))
 	const utime, stime, start = 14 - 3, 15 - 3, 22 - 3
-	if !found || len(fields) <= start {
+	if end < 0 || len(fields) <= start {
 		return p
 	}
 	ticks := func(i int) float64 {
@@ -54,14 +54,6 @@ func Describe(proc string, p core.Process, booted time.Time) core.Process {
 	p.CPU = ticks(utime) + ticks(stime)
 	p.Since = float64(booted.UnixMilli())/1e3 + ticks(start)
 	return p
-}
-
-func cutLast(text, mark string) (before, after string, found bool) {
-	i := strings.LastIndex(text, mark)
-	if i < 0 {
-		return text, "", false
-	}
-	return text[:i], text[i+len(mark):], true
 }
 
 // BootTime returns when the machine has started, with a precision of a second.

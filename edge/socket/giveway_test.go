@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/conn"
-	"lockstep/core/ownership"
 	"lockstep/core/wire"
 	"lockstep/edge/admission"
 )
@@ -45,8 +44,7 @@ func TestARequestThatWaitsGivesWay(t *testing.T) {
 		return 0, false
 	}
 	path := filepath.Join(t.TempDir(), "s")
-	listener, err := Listen(path, Options{MaxFrame: 1 << 10, MaxConns: 2, Idle: time.Minute, Owner: ownership.Rules{}.Of(ownership.AdminSocket), Turn: turnOf})
-	require.NoError(t, err)
+	listener := listen(t, path, Options{MaxFrame: 1 << 10, MaxConns: 2, Idle: time.Minute, Turn: turnOf})
 	served := make(chan error, 1)
 	go func() { served <- listener.Serve(sys, func() *actor.PID { return gateway }) }()
 	ask := func(text string) net.Conn {
@@ -102,8 +100,7 @@ func TestLargeRequestsOfOneClientWorkOneAfterTheOther(t *testing.T) {
 	}))
 	path := filepath.Join(t.TempDir(), "s")
 	table := admission.NewTable()
-	listener, err := Listen(path, Options{MaxFrame: 4 << 20, Idle: time.Minute, Owner: ownership.Rules{}.Of(ownership.AdminSocket), Table: table})
-	require.NoError(t, err)
+	listener := listen(t, path, Options{MaxFrame: 4 << 20, Idle: time.Minute, Table: table})
 	ended := make(chan error, 1)
 	go func() { ended <- listener.Serve(sys, func() *actor.PID { return gateway }) }()
 	send := func(size int) conn.Conn {

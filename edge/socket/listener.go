@@ -58,7 +58,6 @@ type Options struct {
 	MaxFrame int                  // bounds a request, in bytes
 	MaxConns int                  // bounds the connections of a class that are open at a time (core/budget); 0: any number
 	Idle     time.Duration        // how long a client may send nothing, or take to send one request
-	Owner    ownership.Attributes // of the socket: who may connect
 	Forwards bool                 // clients are other nodes, which pass requests on
 	Table    *admission.Table     // the budget that all listeners of the daemon share; nil: one for this listener
 	// Turn returns the class of requests that take turns with those of other clients, or that only wait; ok is false for a request
@@ -75,16 +74,6 @@ type Listener struct {
 	options   Options
 	slots     *admission.Slots // of connections
 	serving   sync.WaitGroup
-}
-
-// Listen listens on the unix socket at path, and removes a stale file there. The queue's lock
-// excludes another daemon that uses it.
-func Listen(path string, options Options) (*Listener, error) {
-	l, err := ListenUnix(path, options.Owner)
-	if err != nil {
-		return nil, err
-	}
-	return NewListener(l, options), nil
 }
 
 // ListenUnix listens at a path. The caller owns the directory, so an existing socket there is
@@ -124,7 +113,7 @@ func restrict(_, _ string, raw syscall.RawConn) (err error) {
 	return errors.Join(controlErr, err)
 }
 
-// NewListener serves the connections of another listener. It ignores Options.Owner.
+// NewListener serves the connections of a listener.
 func NewListener(l net.Listener, options Options) *Listener {
 	if options.Table == nil {
 		options.Table = admission.NewTable()

@@ -15,6 +15,14 @@ import (
 	"lockstep/core/wire"
 )
 
+// listen listens on the unix socket at path.
+func listen(t *testing.T, path string, options Options) *Listener {
+	t.Helper()
+	l, err := ListenUnix(path, ownership.Rules{}.Of(ownership.AdminSocket))
+	require.NoError(t, err)
+	return NewListener(l, options)
+}
+
 // A connection that was offered to the former gateway, and not served, is served by the
 // next gateway.
 func TestAConnectionIsOfferedToTheNextGateway(t *testing.T) {
@@ -30,8 +38,7 @@ func TestAConnectionIsOfferedToTheNextGateway(t *testing.T) {
 	var gateway atomic.Pointer[actor.PID]
 	gateway.Store(former)
 	path := filepath.Join(t.TempDir(), "s")
-	listener, err := Listen(path, Options{MaxFrame: 1 << 10, Idle: time.Minute, Owner: ownership.Rules{}.Of(ownership.AdminSocket)})
-	require.NoError(t, err)
+	listener := listen(t, path, Options{MaxFrame: 1 << 10, Idle: time.Minute})
 	served := make(chan error, 1)
 	go func() { served <- listener.Serve(sys, gateway.Load) }()
 
@@ -58,8 +65,7 @@ func TestAConnectionIsOfferedToTheSameGatewayAgain(t *testing.T) {
 		}
 	})
 	path := filepath.Join(t.TempDir(), "s")
-	listener, err := Listen(path, Options{MaxFrame: 1 << 10, Idle: time.Minute, Owner: ownership.Rules{}.Of(ownership.AdminSocket)})
-	require.NoError(t, err)
+	listener := listen(t, path, Options{MaxFrame: 1 << 10, Idle: time.Minute})
 	served := make(chan error, 1)
 	go func() { served <- listener.Serve(sys, func() *actor.PID { return sys.NewLocalPID(name) }) }()
 

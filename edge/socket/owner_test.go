@@ -34,7 +34,7 @@ func TestOwnerOfASocket(t *testing.T) {
 				want := ownership.Attributes{Mode: ownership.Rules{}.Of(class).Mode, UID: account[0], GID: account[1]}
 				path := filepath.Join(t.TempDir(), "s")
 				underUmask(umask, func() {
-					l, err := Listen(path, Options{MaxFrame: 1 << 10, Owner: want})
+					l, err := ListenUnix(path, want)
 					require.NoError(t, err)
 					defer l.Close()
 					info, err := os.Lstat(path)

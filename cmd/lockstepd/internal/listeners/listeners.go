@@ -95,9 +95,9 @@ func Open(
 		if spec.name == persistence.LuxiSocket && !hasQueue {
 			continue
 		}
-		spec.options.Owner = c.Owners.Of(spec.class)
+		owner := c.Owners.Of(spec.class)
 		if group != nil {
-			spec.options.Owner.GID = *group
+			owner.GID = *group
 		}
 		var opened net.Listener
 		if borrowed != nil {
