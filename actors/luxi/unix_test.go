@@ -34,7 +34,7 @@ type server struct {
 	path     string
 }
 
-var listening = socket.Options{MaxFrame: 1000, Idle: time.Minute, Owner: ownership.Rules{}.Of(ownership.LuxiSocket)}
+var listening = socket.Options{MaxFrame: 1000, Idle: time.Minute}
 
 func listen(t *testing.T) *server { return listenWith(t, listening) }
 
@@ -42,8 +42,9 @@ func listenWith(t *testing.T, options socket.Options) *server {
 	e := kittest.New(t)
 	s := &server{t: t, env: e, queue: e.Probe("queue"), path: filepath.Join(t.TempDir(), "s")}
 	other := e.Probe("other")
-	listener, err := socket.Listen(s.path, options)
+	opened, err := socket.ListenUnix(s.path, ownership.Rules{}.Of(ownership.LuxiSocket))
 	require.NoError(t, err)
+	listener := socket.NewListener(opened, options)
 	s.listener = listener
 	pid, _, err := e.SpawnRoot(luxi.Props(luxi.Config{Env: e.Env, Queue: s.queue.PID, Jobs: other.PID,
 		Store: other.PID, Catalogue: opcode.Builtin()}), "luxi")
@@ -146,7 +147,7 @@ func TestAStaleSocketIsReplaced(t *testing.T) {
 	require.NoError(t, err)
 	former.SetUnlinkOnClose(false)
 	require.NoError(t, former.Close())
-	l, err := socket.Listen(path, listening)
+	l, err := socket.ListenUnix(path, ownership.Rules{}.Of(ownership.LuxiSocket))
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
 }
