@@ -55,9 +55,7 @@ func (g *Gateway) Accept(ctx actor.Context, m *Opened, produce func(c Conn, numb
 
 // Broadcast sends a message to the actors of all connections.
 func (g *Gateway) Broadcast(ctx actor.Context, m any) {
-	for _, pid := range ctx.Children() {
-		ctx.Send(pid, m)
-	}
+	kit.Publish(ctx, ctx.Children(), m)
 }
 
 // Drain refuses new connections, tells the present ones to end after their current request, and answers DrainResult

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
+
+	"lockstep/actors/kit"
 )
 
 // Subscribe asks for all events of these kinds from now on. The sender gets an EventPublished for each and a Gap where events may
@@ -52,7 +54,5 @@ func (s *subscribers) publish(ctx actor.Context, kind Kind, data []byte) {
 }
 
 func (s *subscribers) missed(ctx actor.Context) {
-	for _, pid := range s.pids {
-		ctx.Send(pid, &Gap{})
-	}
+	kit.Publish(ctx, s.pids, &Gap{})
 }

@@ -67,9 +67,7 @@ type requester struct {
 func (i *inquirer) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
-		for _, client := range i.config.Clients {
-			ctx.Send(client, &Started{})
-		}
+		kit.Publish(ctx, i.config.Clients, &Started{})
 	case *Announce:
 		ctx.Respond(&Started{})
 	case *Ask:

@@ -281,9 +281,7 @@ func (l *locks) publishLocks(ctx actor.Context, owners []lock.Owner, all bool) {
 	if all {
 		return // subscribers get all changes, or LocksStarted
 	}
-	for _, pid := range l.config.Subscribers {
-		ctx.Send(pid, changed)
-	}
+	kit.Publish(ctx, l.config.Subscribers, changed)
 }
 
 func (l *locks) publishToScheduler(ctx actor.Context, m *OwnersPublished) {

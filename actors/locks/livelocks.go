@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
+	"lockstep/actors/kit"
 	"lockstep/core/lock"
 	"lockstep/messages"
 )
@@ -108,9 +109,7 @@ func (l *locks) publishDead(ctx actor.Context, dead []lock.Owner) {
 	if len(dead) == 0 {
 		return
 	}
-	for _, pid := range l.config.Subscribers {
-		ctx.Send(pid, &OwnersPublished{Dead: dead, Incarnation: uint64(l.incarnation)})
-	}
+	kit.Publish(ctx, l.config.Subscribers, &OwnersPublished{Dead: dead, Incarnation: uint64(l.incarnation)})
 }
 
 // repeatCleanupRequests sends AwaitJobCleanup again to a restarted queue.

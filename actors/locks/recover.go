@@ -6,6 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
+	"lockstep/actors/kit"
 	"lockstep/core/lock"
 	"lockstep/core/paths"
 	"lockstep/messages"
@@ -145,9 +146,7 @@ func (l *locks) resumed(ctx actor.Context, restored lock.RestoreResult) {
 		l.config.Env.Log().WithField("owner", o.String()).Error("pending lock request can no longer be granted; dropping it")
 	}
 	l.config.Env.Log().WithFields(logrus.Fields{"owners": l.owners.len()}).Info("lock manager is ready")
-	for _, pid := range l.config.Clients {
-		ctx.Send(pid, &messages.LocksStarted{Incarnation: uint64(l.incarnation)})
-	}
+	kit.Publish(ctx, l.config.Clients, &messages.LocksStarted{Incarnation: uint64(l.incarnation)})
 	l.configLocks.reset(ctx, l.state)
 	l.publishLocks(ctx, l.state.Owners(), true)
 	// Owners that died while there was no state are found now.

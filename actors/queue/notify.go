@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"lockstep/actors/kit"
 	"lockstep/messages"
 )
 
@@ -47,9 +48,7 @@ func (q *queue) subscribeAll(ctx actor.Context, subscriber *actor.PID) {
 func (q *queue) notifySubscribers(ctx actor.Context, info *messages.JobInfo, encoded []byte) {
 	q.notifyAllSubscribers(ctx, info)
 	changed := &messages.JobChanged{Info: info, Encoded: encoded}
-	for _, subscriber := range q.subscribers.byJob[info.Id] {
-		ctx.Send(subscriber, changed)
-	}
+	kit.Publish(ctx, q.subscribers.byJob[info.Id], changed)
 }
 
 // publishedMax is how many changed jobs one message has. A subscriber takes some ten microseconds for each.
@@ -65,7 +64,5 @@ func (q *queue) publishChanges(ctx actor.Context, changes *messages.JobStatesCha
 	if len(changes.Jobs)+len(changes.Archived) == 0 {
 		return
 	}
-	for _, subscriber := range q.subscribers.all {
-		ctx.Send(subscriber, changes)
-	}
+	kit.Publish(ctx, q.subscribers.all, changes)
 }

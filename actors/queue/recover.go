@@ -109,9 +109,7 @@ func (q *queue) recovered(ctx actor.Context, serial int64, jobs []*messages.Scan
 	}
 	q.fillKeeper(ctx)
 	q.config.Env.Log().WithFields(logrus.Fields{"jobs": len(q.index.jobs), "serial": serial}).Info("queue is ready")
-	for _, pid := range append(slices.Clone(q.config.Gateways), q.config.Filters, q.config.Locks) {
-		ctx.Send(pid, &messages.QueueStarted{Incarnation: uint64(q.incarnation)})
-	}
+	kit.Publish(ctx, append(slices.Clone(q.config.Gateways), q.config.Filters, q.config.Locks), &messages.QueueStarted{Incarnation: uint64(q.incarnation)})
 	ctx.Request(q.config.Scheduler, &messages.QueueStarted{Incarnation: uint64(q.incarnation)})
 	q.recordArchived(ctx)
 	r.deferred.HandleAll(ctx, q.handle)

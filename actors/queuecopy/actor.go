@@ -73,9 +73,7 @@ func (c *queuecopy) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
 		ctx.Request(c.config.ClusterConfig, &messages.PublishConfig{})
-		for _, client := range c.config.Clients {
-			ctx.Send(client, &Started{c.incarnation})
-		}
+		kit.Publish(ctx, c.config.Clients, &Started{c.incarnation})
 	case *clusterconfig.ConfigPublished:
 		c.configured(m.Config)
 		c.next(ctx)

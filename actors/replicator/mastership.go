@@ -8,6 +8,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"lockstep/actors/config/configstore"
+	"lockstep/actors/kit"
 	"lockstep/core/paths"
 	"lockstep/core/replication"
 	"lockstep/messages"
@@ -80,12 +81,8 @@ func (r *replicator) becomeMaster(ctx actor.Context, term uint64) {
 		fence = replication.Fence
 	}
 	r.config.Env.Log().WithFields(logrus.Fields{"term": term, "fence": fence}).Info("this node is the master")
-	for _, pid := range r.config.Clients {
-		ctx.Send(pid, &messages.StoreStarted{Incarnation: *r.storeIncarnation})
-	}
-	for _, pid := range r.config.ConfigStoreClients {
-		ctx.Send(pid, &configstore.Started{Incarnation: *r.storeIncarnation})
-	}
+	kit.Publish(ctx, r.config.Clients, &messages.StoreStarted{Incarnation: *r.storeIncarnation})
+	kit.Publish(ctx, r.config.ConfigStoreClients, &configstore.Started{Incarnation: *r.storeIncarnation})
 	ctx.Send(r.config.Master, &messages.BecomeMaster{Term: term, FenceMs: fence.Milliseconds()})
 	r.compared, r.suspects = nil, nil
 	r.compareAfter(ctx, compareEvery)

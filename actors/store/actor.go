@@ -110,9 +110,7 @@ func (s *store) start(ctx actor.Context) {
 		}
 		s.queues.addWriter(pid)
 	}
-	for _, pid := range s.config.Clients {
-		ctx.Send(pid, &messages.StoreStarted{Incarnation: s.incarnation})
-	}
+	kit.Publish(ctx, s.config.Clients, &messages.StoreStarted{Incarnation: s.incarnation})
 }
 
 func (s *store) request(ctx actor.Context, m *messages.AccessStore) {

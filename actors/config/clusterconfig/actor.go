@@ -257,9 +257,7 @@ func (c *clusterconfig) publish(ctx actor.Context) {
 		c.snapshot = calls.NewSnapshot(c.commits.durable.Config)
 		c.distributor.Distribute(ctx, c.snapshot.Config)
 	}
-	for _, pid := range c.config.Subscribers {
-		ctx.Send(pid, c.published(c.snapshot.Config))
-	}
+	kit.Publish(ctx, c.config.Subscribers, c.published(c.snapshot.Config))
 }
 
 func (c *clusterconfig) published(config *model.Config) *ConfigPublished {

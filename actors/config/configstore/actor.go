@@ -121,9 +121,7 @@ func (k *configstore) start(ctx actor.Context) {
 		panic(fmt.Errorf("spawn codec: %w", err))
 	}
 	k.codec = codecClient{pid: pid, last: uint64(k.incarnation) << 32}
-	for _, client := range k.config.Clients {
-		ctx.Send(client, &Started{uint64(k.incarnation)})
-	}
+	kit.Publish(ctx, k.config.Clients, &Started{uint64(k.incarnation)})
 	k.store.Connect(ctx)
 	k.load(ctx)
 }
@@ -158,9 +156,7 @@ func (k *configstore) publish(ctx actor.Context) {
 		return
 	}
 	k.published = k.at.Config
-	for _, s := range k.config.Subscribers {
-		ctx.Send(s, &CopyPublished{k.published})
-	}
+	kit.Publish(ctx, k.config.Subscribers, &CopyPublished{k.published})
 }
 
 // serve handles requests until one has to wait.

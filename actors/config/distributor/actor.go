@@ -68,9 +68,7 @@ type question struct {
 func (d *distributor) Receive(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
-		for _, client := range d.config.Clients {
-			ctx.Send(client, &Started{d.incarnation})
-		}
+		kit.Publish(ctx, d.config.Clients, &Started{d.incarnation})
 	case *Announce:
 		ctx.Respond(&Started{d.incarnation})
 	case *Distribute:
