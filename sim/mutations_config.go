@@ -11,7 +11,6 @@ import (
 
 	"lockstep/actors/config/clusterconfig"
 	"lockstep/actors/config/configstore"
-	"lockstep/actors/config/ssconf"
 	"lockstep/actors/locks"
 	"lockstep/core/config/calls"
 	"lockstep/core/filter"

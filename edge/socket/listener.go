@@ -55,11 +55,11 @@ const errBusy = "The daemon is too busy to send this answer: the former ones of 
 
 // Options are the options of a listener.
 type Options struct {
-	MaxFrame int                  // bounds a request, in bytes
-	MaxConns int                  // bounds the connections of a class that are open at a time (core/budget); 0: any number
-	Idle     time.Duration        // how long a client may send nothing, or take to send one request
-	Forwards bool                 // clients are other nodes, which pass requests on
-	Table    *admission.Table     // the budget that all listeners of the daemon share; nil: one for this listener
+	MaxFrame int              // bounds a request, in bytes
+	MaxConns int              // bounds the connections of a class that are open at a time (core/budget); 0: any number
+	Idle     time.Duration    // how long a client may send nothing, or take to send one request
+	Forwards bool             // clients are other nodes, which pass requests on
+	Table    *admission.Table // the budget that all listeners of the daemon share; nil: one for this listener
 	// Turn returns the class of requests that take turns with those of other clients, or that only wait; ok is false for a request
 	// that does neither. nil: none does.
 	Turn func(frame []byte) (class admission.Class, ok bool)

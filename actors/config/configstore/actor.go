@@ -22,7 +22,6 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"lockstep/actors/config/ssconf"
 	"lockstep/actors/kit"
 	"lockstep/actors/store"
 	"lockstep/core/config/journal"

@@ -18,7 +18,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/sirupsen/logrus"
 
-	"lockstep/actors/configstore"
+	"lockstep/actors/config/configstore"
 	"lockstep/actors/kit"
 	"lockstep/actors/store"
 	"lockstep/core/config/model"

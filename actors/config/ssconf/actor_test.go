@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"lockstep/actors/config/configstore"
+	"lockstep/actors/config/ssconf"
 	"lockstep/actors/kittest"
 	"lockstep/actors/store"
 	"lockstep/core/config"

@@ -103,7 +103,7 @@ func Open(
 		if borrowed != nil {
 			opened = socket.Borrow(borrowed[spec.name])
 		} else {
-			opened, err = activation.Listen(persistence.SocketPath(c.RunDir, spec.name), spec.name, spec.options.Owner)
+			opened, err = activation.Listen(persistence.SocketPath(c.RunDir, spec.name), spec.name, owner)
 		}
 		if err != nil {
 			return nil, errors.Join(err, activation.Close(), d.Close())
