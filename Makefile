@@ -50,7 +50,7 @@ test: ## run all tests; those of packages in RACE under the race detector, when 
 # other packages, which run meanwhile, have a lower priority. -skip and -run with one pattern leave out no test.
 test-daemons:
 	$(GO) test -timeout 30m $(STRIPPED) -parallel 4 -skip '^TestCluster' $(DAEMONS) $(DAEMON_FLAGS)
-	$(GO) test -timeout 30m $(STRIPPED) -parallel 2 -run '^TestCluster' $(DAEMONS)
+	$(GO) test -timeout 30m $(STRIPPED) -parallel 4 -run '^TestCluster' $(DAEMONS)
 
 test-others:
 	nice -n 5 $(GO) test -timeout 30m $(STRIPPED) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(DAEMONS) $(RACE))")
@@ -169,7 +169,7 @@ run: build ## a daemon in ./var, in the foreground
 	$(BIN)/lockstepd --data-dir $(VAR)/lib --run-dir $(VAR)/run --log-dir $(VAR)/log
 
 check: lint verify ## what CI runs: lint, verify and test, with the race detector; needs no network once modules are there
-	@$(MAKE) --no-print-directory test DAEMON_FLAGS=-walk.calls=25 RACE="./core/... ./actors/... ./edge/... ./supervisor/... ./persistence/..."
+	@$(MAKE) --no-print-directory test DAEMON_FLAGS='-walk.calls=25 -config.megabytes=100' RACE="./core/... ./actors/... ./edge/... ./supervisor/... ./persistence/..."
 
 clean: ## remove what was built
 	rm -rf $(BIN)

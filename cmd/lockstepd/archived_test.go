@@ -83,6 +83,7 @@ func (u *user) reason(id int64, want string) error {
 // removed job run, also after a restart. The daemon removes old jobs after an hour at the
 // earliest; the test removes them in its place.
 func TestOldArchivedJobsAreRemovedWithTheirRecords(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()

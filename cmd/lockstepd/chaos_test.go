@@ -29,6 +29,7 @@ var (
 // left over. The test fails if lockDir in persistence locks nothing, without LockRun, and, in
 // most runs, without killOrphans or readLeader: see docs/simulation.md.
 func TestChaos(t *testing.T) {
+	t.Parallel()
 	seed := *chaosSeed
 	if seed == 0 {
 		seed = uint64(time.Now().UnixNano())

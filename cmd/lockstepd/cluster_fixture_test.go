@@ -51,6 +51,10 @@ type member struct {
 	up      bool     // its daemon was started, and not ended by the test
 }
 
+// clustersAtWork bounds the clusters that a test works on, because leases lapse beside heavy work. A cluster that gets its nodes and their
+// votes only waits for some seconds, and is not counted: with -parallel 4 two tests work while the next two clusters are made.
+var clustersAtWork = make(chan struct{}, 2)
+
 // newCluster makes a cluster and starts it. When it returns, all nodes have a vote and one
 // node is the master.
 func newCluster(t testing.TB, size int, flags ...string) *cluster {
@@ -84,6 +88,8 @@ func newClusterAt(t testing.TB, addresses []string, prepare func(i int, m *membe
 	starting.Wait()
 	require.NoError(t, errors.Join(failed...))
 	c.awaitVotes(len(c.nodes))
+	clustersAtWork <- struct{}{}
+	t.Cleanup(func() { <-clustersAtWork })
 	return c
 }
 

@@ -199,6 +199,7 @@ func TestClusterMemberOfAnOlderVersion(t *testing.T) {
 // A standalone node that has lost its queue does not start with an empty queue unless the
 // operator permits it. The test fails if checkQueue returns nil.
 func TestANodeWithoutItsQueue(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()

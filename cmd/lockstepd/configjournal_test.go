@@ -42,6 +42,7 @@ func ofVersion(line []byte, version string) []byte {
 // A journal that is torn in its last record is cut there. One that is damaged before, or of a newer version, stops the start with the
 // file, the last good serial number and the command that goes on.
 func TestTheConfigurationsJournalAtTheStart(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	require.Zero(t, d.stop())

@@ -49,6 +49,7 @@ func (c *client) history() []history.Entry {
 
 // The history of a real daemon says who has changed what, when and how, also after a crash. Its file has no secret.
 func TestConfigHistory(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	before := time.Now()
@@ -93,6 +94,7 @@ func TestConfigHistory(t *testing.T) {
 // A client that changes a node without its lock is in the history, with its call and the object, also after a crash of the daemon. With
 // the setting it is refused, and one that has the lock is not.
 func TestAChangeWithoutItsLock(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	tagNode := func(tag string) error {
@@ -132,6 +134,7 @@ func TestAChangeWithoutItsLock(t *testing.T) {
 // While another program's config.data is on the disk, changes fail with the names of the commands that decide. A touch, chmod or
 // chown is no change.
 func TestForeignConfig(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()

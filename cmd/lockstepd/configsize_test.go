@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -23,9 +24,12 @@ import (
 	"lockstep/persistence"
 )
 
-// A configuration of 100 MB is served and changed. A request with it is refused if it is longer than max-frame, and accepted
-// otherwise.
+var configMegabytes = flag.Int("config.megabytes", 20, "size of the configuration of TestALargeConfiguration; make check has 100")
+
+// A large configuration is served and changed. A request with it is refused if it is longer than max-frame, and accepted otherwise. With
+// one of 100 MB, max-frame is the default.
 func TestALargeConfiguration(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	require.Zero(t, d.stop())
@@ -35,7 +39,7 @@ func TestALargeConfiguration(t *testing.T) {
 	c, _, err := journal.DecodeConfig(content)
 	require.NoError(t, err)
 	e, cluster := c.Edit(), c.Cluster.Value
-	for i := range 100 {
+	for i := range *configMegabytes {
 		cluster.Tags = append(cluster.Tags, fmt.Sprintf("%03d%s", i, strings.Repeat("x", 1<<20)))
 	}
 	e.SetCluster(cluster)
@@ -67,10 +71,11 @@ func TestALargeConfiguration(t *testing.T) {
 		require.True(t, isWritten)
 		return nil
 	}
-	d.start()
+	frameMax := *configMegabytes << 20 * 64 / 100
+	d.start("--max-frame", fmt.Sprint(frameMax))
 	require.True(t, bytes.Equal(large.JSON(), read()))
 	err = write()
-	require.ErrorContains(t, err, "Failed to parse request: frame is larger than 67108864 bytes")
+	require.ErrorContains(t, err, fmt.Sprintf("Failed to parse request: frame is larger than %d bytes", frameMax))
 	require.True(t, bytes.Equal(large.JSON(), read()), "nothing has changed")
 	require.NoError(t, dial().Call(context.Background(), "unlockConfig", []any{owner}, nil))
 	var port int64
@@ -84,7 +89,7 @@ func TestALargeConfiguration(t *testing.T) {
 	require.Equal(t, port, folded.Cluster.Value.HighestUsedPort)
 	require.Equal(t, large.Serial+1, folded.Serial)
 
-	d.start("--max-frame", fmt.Sprint(200<<20))
+	d.start("--max-frame", fmt.Sprint(*configMegabytes<<21))
 	e, cluster = folded.Edit(), folded.Cluster.Value
 	cluster.Tags = append([]string{"written"}, cluster.Tags...)
 	e.SetCluster(cluster)
@@ -101,6 +106,7 @@ func TestALargeConfiguration(t *testing.T) {
 
 // A configuration that is not UTF-8 stops the start, and a request with it changes nothing.
 func TestAConfigurationThatIsNotUTF8(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.wconfd()

@@ -86,9 +86,10 @@ func counted(t *testing.T, pattern, text string) map[string]int64 {
 // Each door counts the jobs of a queue alike, with jobs in every state, and so do the metrics: they count the job that waits for a lock
 // without a process as queued.
 func TestEveryDoorCountsAlike(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
-	mond := freePort(t, "127.0.0.1")
-	r := d.startRemote("--mond-address", mond, "--rapi-allow-commands")
+	r := d.startRemote("--mond-address", "127.0.0.1:0", "--rapi-allow-commands")
+	mond := regexp.MustCompile(`MonD started" address="?([0-9.:]+)`).FindStringSubmatch(d.logged())[1]
 	r.everyState()
 	program, err := lockstepProgram()
 	require.NoError(t, err)

@@ -126,6 +126,7 @@ func (d *daemon) processOf(id int64) int {
 }
 
 func TestAnUnreadableJobFileIsSetAside(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()
@@ -148,6 +149,7 @@ func TestAnUnreadableJobFileIsSetAside(t *testing.T) {
 }
 
 func TestSecretsDoNotOutliveTheDaemon(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()

@@ -62,6 +62,7 @@ func (c *client) awaitCycle(id int64) (r answer.Reason) {
 
 // A command that waits for a job which needs the command's lock would wait for ever. It is refused at once, before there is a job.
 func TestAWaitThatWouldNeverEndIsRefused(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	inner := strings.Fields(d.inJob("run --lock a -- true"))
@@ -87,6 +88,7 @@ func TestAWaitThatWouldNeverEndIsRefused(t *testing.T) {
 
 // The record of a job names the job whose command has submitted it, also from a process that has another environment.
 func TestTheParentOfASubmittedJob(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	for i, submit := range []string{d.inJob("run --detach -- true"), "env -i " + d.inJob("run --detach -- true")} {
@@ -109,6 +111,7 @@ func TestTheParentOfASubmittedJob(t *testing.T) {
 
 // A client that does not say that it waits is not refused. The cycle is named, also by a daemon that has started since.
 func TestACycleOfWaitsIsNamed(t *testing.T) {
+	t.Parallel()
 	for _, order := range []string{"expected", "plain"} {
 		t.Run(order, func(t *testing.T) {
 			d := newDaemon(t)
@@ -149,6 +152,7 @@ func TestACycleOfWaitsIsNamed(t *testing.T) {
 
 // Jobs with run slots that wait for jobs without one are no reason to refuse a wait, because slots may be added. They are named.
 func TestRunSlotsOfJobsThatWaitAreNamed(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()

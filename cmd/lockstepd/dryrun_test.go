@@ -11,6 +11,7 @@ import (
 // An opcode with dry_run is only checked and takes its locks; it executes nothing. The test
 // fails without the check in execution.run.
 func TestADryRunExecutesNothing(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	require.NoError(t, os.MkdirAll(d.path("lib", "opcodes.d"), 0o750))
 	declared := "name: OP_SITE_TOUCH\nparams:\n  - {name: path, type: NonEmptyString, required: true}\n  - {name: password, type: String, secret: true}\n" +
@@ -70,6 +71,7 @@ func TestADryRunExecutesNothing(t *testing.T) {
 
 // An opcode with dry_run takes its locks, and waits while they are held.
 func TestADryRunWaitsForItsLocks(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()

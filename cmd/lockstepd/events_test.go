@@ -11,6 +11,7 @@ import (
 
 // A client of the socket gets events of locks and filter rules, without the remote API, too.
 func TestEventsOverTheSocket(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start("--rapi-address", "")
 	c, watcher := d.dial(), d.dial()

@@ -16,6 +16,7 @@ import (
 // Opcodes of a job send queries and changes of settings to the daemon. The daemon refuses a
 // setting that it does not have.
 func TestOpcodesThatAskTheDaemon(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()
@@ -41,6 +42,7 @@ func TestOpcodesThatAskTheDaemon(t *testing.T) {
 
 // A client that connects ends an interruptible delay.
 func TestADelayIsInterrupted(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()
@@ -67,6 +69,7 @@ func TestADelayIsInterrupted(t *testing.T) {
 
 // A cancel ends a wait for locks at once, and frees the locks that the job requested.
 func TestACancelEndsTheWaitForLocks(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()

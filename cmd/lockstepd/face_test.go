@@ -176,6 +176,7 @@ func (b *faceBench) queueFiles() map[string]string {
 
 // The daemons have the names, pid files and exit codes that Ganeti's tools ask for.
 func TestFacesStartAsGanetisDaemons(t *testing.T) {
+	t.Parallel()
 	b := newFaceBench(t)
 	wconfd := b.start(wconfdName)
 	luxid := b.start(luxidName)
@@ -217,6 +218,7 @@ func TestFacesStartAsGanetisDaemons(t *testing.T) {
 
 // The options and exit codes of Ganeti's daemons.
 func TestFaceOptions(t *testing.T) {
+	t.Parallel()
 	b := newFaceBench(t)
 	for _, c := range []struct {
 		args []string
@@ -252,6 +254,7 @@ func TestFaceOptions(t *testing.T) {
 // ganeti-wconfd runs alone: it touches nothing of the queue. Each of the two daemons is stopped and started again, in order and
 // by kill -9, while a job runs and holds a lock: job, lock and configuration survive, and a client gets its answer.
 func TestFacesSurviveEachOther(t *testing.T) {
+	t.Parallel()
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		t.Run(signal.String(), func(t *testing.T) {
 			b := newFaceBench(t)
@@ -307,6 +310,7 @@ func TestFacesSurviveEachOther(t *testing.T) {
 // A change of the configuration that is answered just before kill -9 of either daemon is there afterwards, and on the disk when
 // ganeti-wconfd has ended in order. It comes over either socket.
 func TestFacesLoseNoChangeOfTheConfiguration(t *testing.T) {
+	t.Parallel()
 	b := newFaceBench(t)
 	b.start(wconfdName)
 	b.start(luxidName)
@@ -349,6 +353,7 @@ func TestFacesLoseNoChangeOfTheConfiguration(t *testing.T) {
 
 // Ganeti's own daemon beside lockstep's is refused by the pid file, and lockstep's beside Ganeti's.
 func TestFacesExcludeGanetisDaemons(t *testing.T) {
+	t.Parallel()
 	b := newFaceBench(t)
 	require.NoError(t, os.MkdirAll(b.path("run/ganeti"), 0o750))
 	stock := func(name string) *exec.Cmd { // locks as Ganeti's daemons do

@@ -11,6 +11,7 @@ import (
 
 // A daemon with another run directory would not see that a job and a program live. It does not start until they have ended.
 func TestAnotherRunDirectoryWhileProcessesLive(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()

@@ -198,6 +198,7 @@ func TestGanetiCopiesAfterARestart(t *testing.T) {
 
 // With acknowledge: majority the answer to a submission waits for the candidate.
 func TestGanetiAcknowledgeMajority(t *testing.T) {
+	t.Parallel()
 	g := newGanetiCluster(t)
 	g.nodes[1].Put(nodedtest.SsconfPath("master_node"), "node0.example.com\n")
 	g.start(append(selfAccounts(), "--acknowledge", "majority")...)
@@ -214,6 +215,7 @@ func TestGanetiAcknowledgeMajority(t *testing.T) {
 // By default the answer to a submission waits for each candidate. One that does not answer is waited for once, until it has caught up. After
 // a kill of the daemon and the loss of its disk, a candidate has each job that a client knows.
 func TestGanetiAcknowledgeAll(t *testing.T) {
+	t.Parallel()
 	g := newGanetiCluster(t)
 	g.promote(2)
 	for i := range g.nodes {

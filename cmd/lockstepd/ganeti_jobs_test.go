@@ -212,6 +212,7 @@ func readProcess(t *testing.T, g *ganetiQueue, id int64) int {
 // lockstep's own opcodes run beside Ganeti's, and what they leave in the queue is readable for Ganeti's daemon: its keys and
 // its types of log entries only. A job with opcodes of both is refused.
 func TestOwnOpcodesInGanetiMode(t *testing.T) {
+	t.Parallel()
 	g := newGanetiQueue(t)
 	c := g.dial()
 	id := c.submit(command("sh", "-c", `echo out; echo err >&2; printf part; printf '\377' >&2`))

@@ -144,6 +144,7 @@ func TestTheWatchersOfFiftyGroups(t *testing.T) {
 
 // While a node says nothing, the others' values are there, and a client that has the patience of Ganeti's gets its answer.
 func TestAClientOfASilentNode(t *testing.T) {
+	t.Parallel()
 	g := newGanetiCluster(t)
 	for _, d := range g.nodes[:2] {
 		d.Say(corenoded.NodeInfo, `["boot", [], []]`)

@@ -60,6 +60,7 @@ func (e exchange) cannotReplay() string {
 // Ganeti mode, and compares the answers. A filter rule keeps the jobs from being started: the recording has the
 // requests of their processes.
 func TestReplayOfGanetiDay(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	exchanges := recording(t, "testdata/ganeti-day.jsonl.gz", strings.NewReplacer(
 		"/var/run/ganeti/livelocks", d.path("run", "livelocks"),
@@ -357,6 +358,7 @@ func (r *replay) compare(where, key string, recorded, answered any) {
 // Ganeti mode. The configurations between them are not in the transcripts: an answer may be an error about an object
 // that is absent, and no other error.
 func TestReplayOfTranscripts(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	configuration, err := os.ReadFile("testdata/ganeti-three-nodes.json")
 	require.NoError(t, err)

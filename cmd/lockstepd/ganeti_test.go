@@ -36,6 +36,7 @@ func ganetiData(t testing.TB, dir string) {
 
 // A daemon in Ganeti mode runs jobs, and its files and sockets have the owners and modes of that mode.
 func TestGanetiMode(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	ganetiData(t, d.path("lib"))
 	uid, gid := os.Geteuid(), os.Getegid()

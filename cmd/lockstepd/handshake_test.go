@@ -170,6 +170,7 @@ func (d *daemon) runCount() int {
 }
 
 func TestAJobProcessOfAnOlderVersionWorks(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start("--job-program", d.childProgram("nowhere", d.path("reached")))
 	c := d.dial()

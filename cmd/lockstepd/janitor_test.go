@@ -12,6 +12,7 @@ import (
 
 // The start of a daemon removes no archived job, whatever the clock says.
 func TestTheStartRemovesNoArchivedJobs(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()
@@ -33,6 +34,7 @@ func TestTheStartRemovesNoArchivedJobs(t *testing.T) {
 // A settings.json that cannot be read may have forbidden what --archive-days permits: it is set aside, the status names it, and no
 // archived job is removed by its age until an operator sets that again.
 func TestDamagedSettingsAreSetAside(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	require.Zero(t, d.stop())

@@ -49,6 +49,7 @@ func (d *daemon) fillSlots(c *client) (open func()) {
 }
 
 func TestCancel(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()
@@ -78,6 +79,7 @@ func TestCancel(t *testing.T) {
 }
 
 func TestKillEndsWhatRuns(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()
@@ -103,6 +105,7 @@ func TestKillEndsWhatRuns(t *testing.T) {
 // While the daemon is down, a job waits before its second opcode. The cancel reaches the job
 // there.
 func TestAWaitingJobIsCanceledAtOnce(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	work, open := d.gate("gate")
@@ -119,6 +122,7 @@ func TestAWaitingJobIsCanceledAtOnce(t *testing.T) {
 }
 
 func TestPriority(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	require.Equal(t, 0, d.stop())
@@ -191,6 +195,7 @@ func TestHold(t *testing.T) {
 }
 
 func TestPriorityOfARunningJob(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()
@@ -210,6 +215,7 @@ func TestPriorityOfARunningJob(t *testing.T) {
 }
 
 func TestArchive(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()
@@ -256,6 +262,7 @@ func TestArchive(t *testing.T) {
 }
 
 func TestDrainAndLimits(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start("--max-job-ops", "2", "--max-unfinished", "3", "--max-job-bytes", "2000")
 	c := d.dial()
@@ -298,6 +305,7 @@ func TestDrainAndLimits(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()

@@ -39,6 +39,7 @@ func (c *client) submitAll(n int) []int64 {
 // The run directory is emptied while the daemon runs. The daemon makes the directories that
 // job processes need again.
 func TestTheDirectoriesOfJobProcessesAreMadeAgain(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()
@@ -54,6 +55,7 @@ func TestTheDirectoriesOfJobProcessesAreMadeAgain(t *testing.T) {
 // that, clients can read why no job runs, and all jobs run when processes can start. The test
 // fails if jobActor.processGone gives back only jobs whose process could not be spawned.
 func TestJobsWaitForProcessesThatCanStart(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()
@@ -99,6 +101,7 @@ func (d *daemon) smallDisk() (ballast string) {
 // On a full disk, a job whose process cannot write its end, and a submission that cannot be written, are in the status, in the
 // reasons of the job and, with one line each, in the log. When the disk has room, both are gone.
 func TestAFullDiskIsSaid(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	ballast := d.smallDisk()
 	d.start()
@@ -144,6 +147,7 @@ func TestAFullDiskIsSaid(t *testing.T) {
 // be recorded. The test fails if jobActor.processGone gives back only jobs whose process could
 // not be spawned.
 func TestJobsWaitUntilTheirStartsCanBeRecorded(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	ballast := d.smallDisk()
 	d.start()

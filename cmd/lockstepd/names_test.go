@@ -22,6 +22,7 @@ func (c *client) list(s answer.JobSelection) []answer.ListedJob {
 // Names, the author of a kill and the cause of a job that is not run survive a killed daemon and the archive. The job
 // files have no trace of them.
 func TestNamesAndResultsSurviveAKill(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()
@@ -80,6 +81,7 @@ func TestNamesAndResultsSurviveAKill(t *testing.T) {
 
 // A job whose second opcode depends on a job that fails says which opcode was not run.
 func TestTheResultOfAJobThatEndsBetweenOpcodes(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()

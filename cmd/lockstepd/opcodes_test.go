@@ -15,6 +15,7 @@ import (
 // The daemon reads the declared opcodes again on SIGHUP. A mistake in a declaration changes
 // nothing.
 func TestDeclaredOpcodesAreReadAgain(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()
@@ -53,6 +54,7 @@ func TestDeclaredOpcodesAreReadAgain(t *testing.T) {
 
 // A SIGHUP during the start does not end the daemon, and takes effect after the start.
 func TestOpcodesAreReadAgainAfterTheStart(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	ready := d.launch()
 	require.Eventually(t, func() bool { return d.logged() != "" }, patience, time.Millisecond)

@@ -113,6 +113,7 @@ func TestADaemonThatAJobHasStartedOutlivesIt(t *testing.T) {
 
 // A job whose lock file was removed does not count as dead while its process lives.
 func TestAJobThatHasLostItsLockFileIsNotGivenUp(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()
@@ -133,6 +134,7 @@ func TestAJobThatHasLostItsLockFileIsNotGivenUp(t *testing.T) {
 
 // Jobs wait while no process can be started, and no job fails for that.
 func TestAProgramThatIsMissingForAWhileFailsNoJob(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	program := d.path("lockstep-job")
 	real := filepath.Join(programs, "lockstep-job")
@@ -152,6 +154,7 @@ func TestAProgramThatIsMissingForAWhileFailsNoJob(t *testing.T) {
 }
 
 func TestTheEnvironmentOfOneOpcodeIsItsOwn(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()
@@ -163,6 +166,7 @@ func TestTheEnvironmentOfOneOpcodeIsItsOwn(t *testing.T) {
 
 // The daemon reads a job file that is too long for a report from the disk.
 func TestALongLogIsSeenWhileTheCommandRuns(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()
@@ -178,6 +182,7 @@ func TestALongLogIsSeenWhileTheCommandRuns(t *testing.T) {
 // A process that has left the command's group and holds the command's input does not keep the
 // job running.
 func TestACommandIsOverWhenItHasEnded(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()

@@ -18,6 +18,7 @@ import (
 // As process 1 of a container the daemon leaves no zombies, learns how its jobs have ended,
 // and handles the signals to stop and to read its files again.
 func TestTheDaemonAsProcessOne(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	args := append([]string{"--pid", "--fork", "--mount-proc", filepath.Join(programs, "lockstepd")}, d.args()...)
 	if out, err := exec.Command("unshare", "--pid", "--fork", "--mount-proc", "true").CombinedOutput(); err != nil {

@@ -15,6 +15,7 @@ func (c *client) pauseLate(id int64) {
 // A rule ends all jobs that a cancel would end: one that waits between two opcodes, one whose process waits for locks, and a queued
 // one. An opcode that runs goes on, and its job ends before the next one. Each result names the rule.
 func TestRejectEndsWhatACancelEnds(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()

@@ -197,6 +197,7 @@ func TestGuestsOfARealDaemon(t *testing.T) {
 // Archiving a job makes an event. A client that reconnects after a restart of the daemon
 // receives a notice of the gap.
 func TestEventsOverARestartOfTheDaemon(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	r := d.startRemote()
 	first := r.events("")

@@ -15,6 +15,7 @@ import (
 // The daemon records which process has submitted a job or made a rule. It takes the process
 // from the socket, not from the request.
 func TestWhoAskedIsRecorded(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()
@@ -40,6 +41,7 @@ func TestWhoAskedIsRecorded(t *testing.T) {
 
 // With --socket-group the members of a group may submit jobs, and no other user.
 func TestTheSocketsGroup(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("NOT RUN: it needs root, who can be anybody")
 	}

@@ -14,6 +14,7 @@ import (
 )
 
 func TestACommandsLinesStatusAndOrder(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()
@@ -31,6 +32,7 @@ func TestACommandsLinesStatusAndOrder(t *testing.T) {
 }
 
 func TestHowCommandsEnd(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()
@@ -56,6 +58,7 @@ func TestHowCommandsEnd(t *testing.T) {
 }
 
 func TestWhatACommandIsGiven(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()
@@ -67,6 +70,7 @@ func TestWhatACommandIsGiven(t *testing.T) {
 
 // A secret value may appear only in the output of a command that prints it.
 func TestSecretsAreOnNoDisk(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start("--log-level", "debug")
 	c := d.dial()
@@ -86,6 +90,7 @@ func TestSecretsAreOnNoDisk(t *testing.T) {
 }
 
 func TestOutputIsSeenWhileTheCommandRuns(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()
@@ -104,6 +109,7 @@ func TestOutputIsSeenWhileTheCommandRuns(t *testing.T) {
 }
 
 func TestWhatACommandLeavesInItsGroupIsEnded(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()
@@ -119,6 +125,7 @@ func isGone(pid string) bool {
 }
 
 func TestBadInputHarmsNobody(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start("--max-frame", "4096")
 	good := d.dial()
@@ -162,6 +169,7 @@ func (d *daemon) raw(request string) string {
 }
 
 func TestADaemonThatCannotStartSaysWhy(t *testing.T) {
+	t.Parallel()
 	fail := func(args ...string) (string, int) {
 		cmd := exec.Command(filepath.Join(programs, "lockstepd"), args...)
 		out, err := cmd.CombinedOutput()

@@ -52,6 +52,7 @@ func (d *daemon) requireServing() {
 // A second daemon that is started with a run directory in use takes neither the sockets nor
 // the lease, whatever its data directory is.
 func TestASecondDaemonOnTheRunDirectory(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	require.NoError(t, os.WriteFile(d.path("run", "lease"), nil, 0o600)) // like the file of a node of a cluster
@@ -72,6 +73,7 @@ func TestASecondDaemonOnTheRunDirectory(t *testing.T) {
 // After queue/lock was removed no second daemon can start. The first daemon stops in order;
 // running jobs continue, and the next daemon adopts them.
 func TestARemovedQueueLock(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()

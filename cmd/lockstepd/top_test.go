@@ -69,6 +69,7 @@ func (s *screen) shows(texts ...string) string {
 // The screens of lockstep top, as a person sees them: the table is live, a job has its log, and keys cancel, search and change the
 // priority.
 func TestTop(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start("--rapi-address=", "--node-name", "node1")
 	c := d.dial()
@@ -104,6 +105,7 @@ func TestTop(t *testing.T) {
 
 // Without a terminal the command says what to use instead.
 func TestTopWithoutATerminal(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start("--rapi-address=")
 	program, err := lockstepProgram()

@@ -44,6 +44,7 @@ func userDaemon(t *testing.T) (d *daemon, start func()) {
 // A user runs jobs without root and without a flag. The queue, the logs and the lock files outlive
 // the runtime directory, which a logout removes.
 func TestTheDaemonOfAUser(t *testing.T) {
+	t.Parallel()
 	d, start := userDaemon(t)
 	start()
 	state := d.path("home", ".local", "state", "lockstep")

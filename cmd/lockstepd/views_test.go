@@ -245,6 +245,7 @@ func (d *daemon) runViewCase(r viewCase, kill bool) {
 // A paused job that has given its run slot back and then gets a new priority continues at the
 // new priority, before less urgent jobs.
 func TestAnInterruptedJobGoesOnAtItsNewPriority(t *testing.T) {
+	t.Parallel()
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()
