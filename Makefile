@@ -23,6 +23,7 @@ PROTOS  := $(wildcard messages/*.proto)
 PROTOC_GEN := $(abspath $(BIN))/protoc-gen-go
 STRIPPED := -ldflags='-s -w' # test binaries without debug information: a third less work for the linker
 DAEMONS := ./cmd/lockstepd # its tests start real daemons and mostly wait
+CLUSTER_FLAGS ?= -cluster.kills=3 # make check has the default, 5
 
 # The tests draw the same in each run; make sweep draws something new. 0 lets each test choose.
 export RAPID_SEED ?= 1
@@ -50,7 +51,7 @@ test: ## run all tests; those of packages in RACE under the race detector, when 
 # other packages, which run meanwhile, have a lower priority. -skip and -run with one pattern leave out no test.
 test-daemons:
 	$(GO) test -timeout 30m $(STRIPPED) -parallel 4 -skip '^TestCluster' $(DAEMONS) $(DAEMON_FLAGS)
-	$(GO) test -timeout 30m $(STRIPPED) -parallel 4 -run '^TestCluster' $(DAEMONS)
+	$(GO) test -timeout 30m $(STRIPPED) -parallel 4 -run '^TestCluster' $(DAEMONS) $(CLUSTER_FLAGS)
 
 test-others:
 	nice -n 5 $(GO) test -timeout 30m $(STRIPPED) $$($(GO) list ./... | grep -vxF "$$($(GO) list $(DAEMONS) $(RACE))")
@@ -169,7 +170,7 @@ run: build ## a daemon in ./var, in the foreground
 	$(BIN)/lockstepd --data-dir $(VAR)/lib --run-dir $(VAR)/run --log-dir $(VAR)/log
 
 check: lint verify ## what CI runs: lint, verify and test, with the race detector; needs no network once modules are there
-	@$(MAKE) --no-print-directory test DAEMON_FLAGS='-walk.calls=25 -config.megabytes=100' RACE="./core/... ./actors/... ./edge/... ./supervisor/... ./persistence/..."
+	@$(MAKE) --no-print-directory test DAEMON_FLAGS='-walk.calls=25 -config.megabytes=100' CLUSTER_FLAGS= RACE="./core/... ./actors/... ./edge/... ./supervisor/... ./persistence/..."
 
 clean: ## remove what was built
 	rm -rf $(BIN)

@@ -38,8 +38,8 @@ type Config struct {
 	Table *admission.Table
 }
 
-// Server is a HTTP server with a bound of its connections, with or without TLS. It is made by NewServer, runs in Serve, and ends by Stop and
-// Shutdown.
+// Server is a HTTP server with a bound of its connections, with or without TLS. It is made by NewServer, runs in Serve, and ends by Stop
+// and Shutdown.
 type Server struct {
 	cutOff string
 	tls    bool
