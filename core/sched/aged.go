@@ -28,12 +28,12 @@ import (
 type agedHeads struct{ oldest, startable int32 }
 
 // agedAt is when the first job of a group is past ReserveAfter, in microseconds since 1970.
-func (x *expected) agedAt(group int32) int64 {
+func (x *situation) agedAt(group int32) int64 {
 	return x.groups.rootOf(group).receivedUs + x.settings.ReserveAfter.Microseconds()
 }
 
 // olderHeads are the heads with another group, if that is older.
-func (x *expected) olderHeads(h agedHeads, group int32, full bool) agedHeads {
+func (x *reservations) olderHeads(h agedHeads, group int32, full bool) agedHeads {
 	g := x.groups
 	if h.oldest == 0 || g.items[group].id < g.items[h.oldest].id {
 		h.oldest = group
@@ -45,13 +45,12 @@ func (x *expected) olderHeads(h agedHeads, group int32, full bool) agedHeads {
 }
 
 // updateAged makes and ends the aged reservations. It reports whether groups that were held back must be examined again.
-func (x *expected) updateAged(v *survey) (changed bool) {
-	r := &x.reserved
-	changed = x.keepReservations(&r.aged, x.isCandidate)
+func (x *reservations) updateAged(v *survey) (changed bool) {
+	changed = x.keepReservations(&x.aged, x.isCandidate)
 	x.hasten()
 	for priority, heads := range v.aged { // the order does not matter
 		var first, second *reservation
-		for _, a := range r.aged {
+		for _, a := range x.aged {
 			switch {
 			case a.priority != priority:
 			case a.second:
@@ -75,28 +74,27 @@ func (x *expected) updateAged(v *survey) (changed bool) {
 }
 
 // isFull reports whether a limit of a reservation's job is full.
-func (x *expected) isFull(r *reservation) bool {
+func (x *reservations) isFull(r *reservation) bool {
 	return x.groups.limits.full[x.groups.bucketOf(x.groupOf(r)).limits]
 }
 
 // reserveAged makes the reservation of the first job of a group.
-func (x *expected) reserveAged(group int32) *reservation {
+func (x *reservations) reserveAged(group int32) *reservation {
 	a := x.reserve(group)
 	a.sets = map[int32]struct{}{}
 	a.promise = x.agedPromise(group)
-	r := &x.reserved
-	at, _ := slices.BinarySearchFunc(r.aged, int64(a.priority)+1, func(o *reservation, p int64) int { // behind those of its priority
+	at, _ := slices.BinarySearchFunc(x.aged, int64(a.priority)+1, func(o *reservation, p int64) int { // behind those of its priority
 		if int64(o.priority) < p {
 			return -1
 		}
 		return 1
 	})
-	r.aged = slices.Insert(r.aged, at, a)
+	x.aged = slices.Insert(x.aged, at, a)
 	return a
 }
 
 // agedPromise is when the first job of a group is expected to have its locks and a place in each of its limits.
-func (x *expected) agedPromise(group int32) time.Time {
+func (x *reservations) agedPromise(group int32) time.Time {
 	promise := x.startOf(group, x.requestOf(group))
 	for _, b := range x.groups.limits.boundsOf(x.groups.bucketOf(group).limits) {
 		if free := x.placeFree(b, x.agedAt(group)); free.After(promise) {
@@ -108,8 +106,8 @@ func (x *expected) agedPromise(group int32) time.Time {
 
 // hasten moves promises to earlier times when what they waited for has ended early, and never to later ones. Otherwise each of a
 // line of jobs waits for as long as the one before it was wrongly expected to execute.
-func (x *expected) hasten() {
-	for _, a := range x.reserved.aged {
+func (x *reservations) hasten() {
+	for _, a := range x.aged {
 		if a.isDue(x.now) {
 			continue
 		}
@@ -120,7 +118,7 @@ func (x *expected) hasten() {
 }
 
 // placeFree is when a limit is expected to have a place.
-func (x *expected) placeFree(b bound, agedAt int64) time.Time {
+func (x *reservations) placeFree(b bound, agedAt int64) time.Time {
 	excess := b.running - b.n // so many and one more must end
 	if excess < 0 {
 		return x.now
@@ -140,18 +138,18 @@ func (x *expected) placeFree(b bound, agedAt int64) time.Time {
 
 // agedBefore are the aged reservations that concern the first job of a group: those of priorities as urgent, and of
 // earlier ones if it has a reservation itself.
-func (x *expected) agedBefore(group int32) []*reservation {
-	r, priority := &x.reserved, x.groups.bucketOf(group).priority
-	for i, a := range r.aged {
+func (x *reservations) agedBefore(group int32) []*reservation {
+	priority := x.groups.bucketOf(group).priority
+	for i, a := range x.aged {
 		if a.priority > priority || x.groups.entryOf(a.id) != 0 && x.groupOf(a) == group {
-			return r.aged[:i]
+			return x.aged[:i]
 		}
 	}
-	return r.aged
+	return x.aged
 }
 
 // keepsPlace reports whether an aged reservation that is due needs the last place in one of the limits of a set.
-func (x *expected) keepsPlace(a *reservation, set int32) bool {
+func (x *reservations) keepsPlace(a *reservation, set int32) bool {
 	if set == 0 || !a.isDue(x.now) || !x.isCandidate(a) {
 		return false
 	}
@@ -165,8 +163,8 @@ func (x *expected) keepsPlace(a *reservation, set int32) bool {
 
 // openPlaces opens the places of groups for which the limits of aged reservations have room again. It is called when limits or the
 // jobs of reservations have changed.
-func (x *expected) openPlaces(limitsChanged bool) {
-	for _, a := range x.reserved.aged {
+func (x *reservations) openPlaces(limitsChanged bool) {
+	for _, a := range x.aged {
 		if !limitsChanged && (!x.isCandidate(a) || x.groups.bucketOf(x.groupOf(a)).limits == a.own) {
 			continue
 		}
@@ -182,8 +180,8 @@ func (x *expected) openPlaces(limitsChanged bool) {
 // agedGroup is a group with an aged reservation that is to be examined before all groups of the priorities from bound
 // on; 0 if none is. Its first job is the one with the reservation, or an older one that wants the same and has come back. If it is due, it
 // starts at once.
-func (x *expected) agedGroup(bound int64) (group int32, starts bool) {
-	for _, a := range x.reserved.aged {
+func (x *reservations) agedGroup(bound int64) (group int32, starts bool) {
+	for _, a := range x.aged {
 		if int64(a.priority) > bound {
 			break
 		}
@@ -202,7 +200,7 @@ func (x *expected) agedGroup(bound int64) (group int32, starts bool) {
 }
 
 // startsBlocked reports whether the job of an aged reservation starts now, its locks free or not.
-func (x *expected) startsBlocked(a *reservation, group int32) bool {
+func (x *reservations) startsBlocked(a *reservation, group int32) bool {
 	if !a.isDue(x.now) || x.settings.StartUnblocked {
 		return false
 	}
@@ -216,7 +214,7 @@ func (x *expected) startsBlocked(a *reservation, group int32) bool {
 
 // precededInSlot reports whether a job that had an aged reservation waits for its locks in its slot: one of the priority of
 // another reservation, or a more urgent one that wants what that one wants.
-func (x *expected) precededInSlot(a *reservation, request lock.Request) bool {
+func (x *reservations) precededInSlot(a *reservation, request lock.Request) bool {
 	for id, b := range x.began { // the order does not matter
 		owner := jobOwnerKey(id)
 		if o := x.owners[owner]; !b.reserved || b.priority > a.priority || o == nil || !o.waits() {
@@ -231,11 +229,10 @@ func (x *expected) precededInSlot(a *reservation, request lock.Request) bool {
 
 // precededByUrgent reports whether a more urgent job with a reservation wants what a due one wants. However short the due one is
 // expected to be, it would not end before the promise of the other: it would wait in its slot, and then get the locks first.
-func (x *expected) precededByUrgent(a *reservation, request lock.Request) bool {
-	r := &x.reserved
-	for _, o := range r.view.Blockers(jobOwnerKey(a.id), request) {
+func (x *reservations) precededByUrgent(a *reservation, request lock.Request) bool {
+	for _, o := range x.wanted.Blockers(jobOwnerKey(a.id), request) {
 		urgent := func(u *reservation) bool { return u.id == o.Job && u.priority < a.priority && x.isCandidate(u) }
-		if slices.ContainsFunc(r.urgent, urgent) || slices.ContainsFunc(r.aged, urgent) {
+		if slices.ContainsFunc(x.urgent, urgent) || slices.ContainsFunc(x.aged, urgent) {
 			return true
 		}
 	}
@@ -261,14 +258,19 @@ func (x *expected) GivesSlotBack(c Candidate, now time.Time) bool {
 	return x.givesWay(c, now)
 }
 
-// givesWay reports whether a job that is due needs what a running job has or wants.
+// givesWay reports whether a running job gives way to a job that is due.
 func (x *expected) givesWay(c Candidate, now time.Time) bool {
 	x.observe(now, x.settings.LockBypass)
 	x.openLimits()
-	x.reserved.survey.valid = false
+	return x.reserved.needsOf(c, now)
+}
+
+// needsOf reports whether a job that is due needs what a running job has or wants. Limits are up to date.
+func (x *reservations) needsOf(c Candidate, now time.Time) bool {
+	x.seen.valid = false
 	x.updateAged(x.survey())
-	wanted := x.reserved.view.Blockers(jobOwnerKey(c.ID), c.Declared.Request())
-	for _, a := range x.reserved.aged {
+	wanted := x.wanted.Blockers(jobOwnerKey(c.ID), c.Declared.Request())
+	for _, a := range x.aged {
 		if int64(a.priority) > int64(c.Priority) {
 			break
 		}
@@ -280,7 +282,7 @@ func (x *expected) givesWay(c Candidate, now time.Time) bool {
 }
 
 // needsPlaceOf reports whether a job that is due needs the slot or a place in a limit that a running job has.
-func (x *expected) needsPlaceOf(a *reservation, id job.ID) bool {
+func (x *reservations) needsPlaceOf(a *reservation, id job.ID) bool {
 	group := x.groupOf(a)
 	full := slices.DeleteFunc(slices.Clone(x.groups.limits.boundsOf(x.groups.bucketOf(group).limits)), func(b bound) bool { return !b.full() })
 	if len(full) > 0 {
@@ -289,17 +291,20 @@ func (x *expected) needsPlaceOf(a *reservation, id job.ID) bool {
 	return len(x.running) == x.settings.Slots && x.startsBlocked(a, group)
 }
 
-func (x *expected) Wake() time.Time {
+func (x *expected) Wake() time.Time { return x.reserved.wake() }
+
+// wake is the next time at which a reservation becomes due or is to be made; the zero time if there is none.
+func (x *reservations) wake() time.Time {
 	at := time.Time{}
 	earlier := func(t time.Time) {
 		if t.After(x.now) && (at.IsZero() || t.Before(at)) {
 			at = t
 		}
 	}
-	for _, a := range x.reserved.aged {
+	for _, a := range x.aged {
 		earlier(a.promise)
 	}
-	if v := &x.reserved.survey; v.next != math.MaxInt64 {
+	if v := &x.seen; v.next != math.MaxInt64 {
 		earlier(time.UnixMicro(v.next))
 	}
 	return at

@@ -9,21 +9,27 @@ import (
 )
 
 // expected is the order Expected: only jobs whose locks are free start (doc.go).
-//
-// Invariants: view has what expectedOwner.items says of each owner. began has the running jobs.
 type expected struct {
-	*jobs
-	places   *places
-	view     *lock.View
-	owners   map[lock.Owner]*expectedOwner
+	*situation
+	reserved *reservations
 	waiting  []lock.Owner // owners with a pending request that is not overdue, as far as is known
-	began    map[job.ID]begun
-	reserved reservations
-	now      time.Time
-	first    time.Time // the earliest now
 	// unfinished: the last pick has examined as many groups as it may, and there are more.
 	unfinished bool
-	request    lock.Request // scratch
+}
+
+// situation is what the order Expected and its reservations decide from: candidates with their places, and what running
+// jobs and other owners have.
+//
+// Invariants: view has what expectedOwner.items says of each owner. began has the running jobs.
+type situation struct {
+	*jobs
+	places  *places
+	view    *lock.View
+	owners  map[lock.Owner]*expectedOwner
+	began   map[job.ID]begun
+	now     time.Time
+	first   time.Time    // the earliest now
+	request lock.Request // scratch
 }
 
 // begun is when a running job began, and how long it was then expected to take. A zero time is replaced at the next
@@ -36,8 +42,9 @@ type begun struct {
 }
 
 func newExpected(j *jobs) *expected {
-	x := &expected{jobs: j, places: newPlaces(j.groups), view: lock.NewView(lock.Implied), owners: map[lock.Owner]*expectedOwner{},
-		began: map[job.ID]begun{}, reserved: newReservations()}
+	s := &situation{jobs: j, places: newPlaces(j.groups), view: lock.NewView(lock.Implied),
+		owners: map[lock.Owner]*expectedOwner{}, began: map[job.ID]begun{}}
+	x := &expected{situation: s, reserved: newReservations(s)}
 	j.groups.watcher = x.places
 	return x
 }
@@ -98,8 +105,8 @@ const (
 
 func (x *expected) Pick(now time.Time) []job.ID {
 	x.observe(now, x.settings.LockBypass)
-	x.unfinished, x.reserved.survey.valid = false, false
-	x.openPlaces(false)
+	x.unfinished, x.reserved.seen.valid = false, false
+	x.reserved.openPlaces(false)
 	if len(x.running) < x.settings.Slots && !x.places.tellWatchers(tellMax) {
 		x.unfinished = true
 		return nil
@@ -112,10 +119,10 @@ func (x *expected) Pick(now time.Time) []job.ID {
 		if group != 0 {
 			bound = int64(x.groups.bucketOf(group).priority)
 		}
-		if x.updateReservations(bound) {
+		if x.reserved.updateReservations(bound) {
 			continue // a group that waited for a reservation may precede
 		}
-		aged, starts := x.agedGroup(bound)
+		aged, starts := x.reserved.agedGroup(bound)
 		if aged != 0 {
 			group = aged
 		}
@@ -148,8 +155,8 @@ func (x *expected) openLimits() {
 		return
 	}
 	l.updateFull()
-	x.reserved.survey.valid = false
-	x.openPlaces(true)
+	x.reserved.seen.valid = false
+	x.reserved.openPlaces(true)
 	for set, full := range l.full {
 		if !full && set > 0 {
 			x.places.openKey(placeKey{limits: int32(set)})
@@ -161,11 +168,11 @@ func (x *expected) openLimits() {
 // have not declared theirs.
 func (x *expected) startGroup(group int32) job.ID {
 	g := x.groups
-	reserved := slices.ContainsFunc(x.reserved.aged, func(a *reservation) bool { return x.groupOf(a) == group })
+	reserved := slices.ContainsFunc(x.reserved.aged, func(a *reservation) bool { return x.groups.groupOf(a.id) == group })
 	id, b := g.items[group].id, g.bucketOf(group)
 	class, priority, request := b.class, b.priority, slices.Clone(x.requestOf(group))
 	delete(x.yielded, id)
-	x.started(id)
+	x.reserved.started(id)
 	occupied := g.limits.occupySet(b.limits)
 	x.Withdraw(id)
 	x.running[id] = occupied
@@ -190,7 +197,7 @@ func (x *expected) blockedBy(group int32) (placeKey, bool) {
 	if at, blocked := x.view.BlockedAt(owner, request); blocked {
 		return placeKey{point: at}, true
 	}
-	return x.heldBack(group, request)
+	return x.reserved.heldBack(group, request)
 }
 
 // blockedByName is the place of a group of which another owner has a name; false if no other has one. The view of locks
@@ -214,7 +221,7 @@ func (x *expected) blockedByName(group int32) (placeKey, bool) {
 }
 
 // requestOf is the request for the first opcode of a group's jobs, valid until the next call.
-func (x *expected) requestOf(group int32) lock.Request {
+func (x *situation) requestOf(group int32) lock.Request {
 	g := x.groups
 	mask := g.bucketOf(group).mask
 	x.request = x.request[:0]

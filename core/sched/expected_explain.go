@@ -35,7 +35,7 @@ func (x *expected) explain(to *Explanation, e *entry, now time.Time) {
 	request := x.requestOf(group)
 	to.BlockedBy, to.OtherBlockers = x.blockersOf(id, request)
 	priority := x.groups.bucketOf(group).priority
-	before := x.reserved.view.Blockers(jobOwnerKey(id), request)
+	before := x.reserved.wanted.Blockers(jobOwnerKey(id), request)
 	precedes := func(r *reservation) bool { return r.id != id && slices.Contains(before, jobOwnerKey(r.id)) }
 	for _, r := range x.reserved.urgent {
 		to.Reserves = to.Reserves || r.id == id
@@ -43,7 +43,7 @@ func (x *expected) explain(to *Explanation, e *entry, now time.Time) {
 			to.ReservationsBefore++
 		}
 	}
-	earlier := len(x.agedBefore(group))
+	earlier := len(x.reserved.agedBefore(group))
 	for i, r := range x.reserved.aged {
 		if r.id == id {
 			to.Reserves = true
@@ -53,7 +53,7 @@ func (x *expected) explain(to *Explanation, e *entry, now time.Time) {
 		}
 	}
 	if x.groups.items[group].id == id {
-		by, _ := x.heldBack(group, request)
+		by, _ := x.reserved.heldBack(group, request)
 		to.ReservedBy = by.reserver
 	}
 	for _, at := range x.groups.buckets.live {

@@ -16,8 +16,8 @@ func (x *expected) MarkBlocked() []job.ID {
 	for m.room > 0 {
 		at, more := f.pop()
 		for len(aged) > 0 && (!more || aged[0].priority <= at.rank.priority) {
-			if x.isCandidate(aged[0]) {
-				m.consider(aged[0].id, x.groups.items[x.groupOf(aged[0])].bucket)
+			if x.reserved.isCandidate(aged[0]) {
+				m.consider(aged[0].id, x.groups.items[x.groups.groupOf(aged[0].id)].bucket)
 			}
 			aged = aged[1:]
 		}

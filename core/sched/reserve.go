@@ -36,16 +36,17 @@ func (r *reservation) isDue(now time.Time) bool { return !now.Before(r.promise) 
 
 // reservations are those in force.
 //
-// Invariant: view has the request of each job with a reservation.
+// Invariant: wanted has the request of each job with a reservation.
 type reservations struct {
+	*situation
 	urgent []*reservation // at most one for each priority
 	aged   []*reservation // by priority; of one priority, in the order in which they were made
-	view   *lock.View
-	survey survey
+	wanted *lock.View
+	seen   survey
 }
 
-func newReservations() reservations {
-	return reservations{view: lock.NewView(lock.Implied), survey: survey{heads: map[int32]int32{}, aged: map[int32]agedHeads{}}}
+func newReservations(s *situation) *reservations {
+	return &reservations{situation: s, wanted: lock.NewView(lock.Implied), seen: survey{heads: map[int32]int32{}, aged: map[int32]agedHeads{}}}
 }
 
 // noPriority is greater than every priority.
@@ -61,8 +62,8 @@ type survey struct {
 }
 
 // survey looks at the first group of each bucket.
-func (x *expected) survey() *survey {
-	v, g := &x.reserved.survey, x.groups
+func (x *reservations) survey() *survey {
+	v, g := &x.seen, x.groups
 	if v.valid {
 		return v
 	}
@@ -90,45 +91,44 @@ func (x *expected) survey() *survey {
 
 // updateReservations makes the reservations of the priorities before bound, and the aged ones. All candidates of these
 // priorities are blocked. It reports whether groups that were held back must be examined again.
-func (x *expected) updateReservations(bound int64) (changed bool) {
-	r, v := &x.reserved, x.survey()
-	changed = x.keepReservations(&r.urgent, func(u *reservation) bool {
+func (x *reservations) updateReservations(bound int64) (changed bool) {
+	v := x.survey()
+	changed = x.keepReservations(&x.urgent, func(u *reservation) bool {
 		head := v.heads[u.priority]
 		return head != 0 && u.priority < v.last && (int64(u.priority) >= bound && x.mayReserve(u) || x.groups.items[head].id == u.id)
 	})
 	for priority, head := range v.heads { // the order does not matter
 		has := func(u *reservation) bool { return u.priority == priority }
-		if int64(priority) < bound && priority < v.last && !slices.ContainsFunc(r.urgent, has) {
-			r.urgent = append(r.urgent, x.reserve(head))
+		if int64(priority) < bound && priority < v.last && !slices.ContainsFunc(x.urgent, has) {
+			x.urgent = append(x.urgent, x.reserve(head))
 		}
 	}
 	return x.updateAged(v) || changed
 }
 
 // mayReserve reports whether the job of an urgent reservation is a candidate without full limits, and as urgent as before.
-func (x *expected) mayReserve(r *reservation) bool {
+func (x *reservations) mayReserve(r *reservation) bool {
 	return x.isCandidate(r) && !x.groups.limits.full[x.groups.bucketOf(x.groupOf(r)).limits]
 }
 
 // isCandidate reports whether the job of a reservation is a candidate as urgent as before.
-func (x *expected) isCandidate(r *reservation) bool {
+func (x *reservations) isCandidate(r *reservation) bool {
 	return x.groups.entryOf(r.id) != 0 && x.groups.bucketOf(x.groupOf(r)).priority == r.priority
 }
 
 // groupOf is the group of a reservation's job, which is a candidate.
-func (x *expected) groupOf(r *reservation) int32 { return x.groups.groupOf(r.id) }
+func (x *reservations) groupOf(r *reservation) int32 { return x.groups.groupOf(r.id) }
 
 // started ends the reservations of a job that starts. Its next opcode may want other locks.
-func (x *expected) started(id job.ID) {
-	r := &x.reserved
-	r.survey.valid = false
+func (x *reservations) started(id job.ID) {
+	x.seen.valid = false
 	others := func(u *reservation) bool { return u.id != id }
-	x.keepReservations(&r.urgent, others)
-	x.keepReservations(&r.aged, others)
+	x.keepReservations(&x.urgent, others)
+	x.keepReservations(&x.aged, others)
 }
 
 // keepReservations ends the reservations of a list except some. It reports whether they held groups back.
-func (x *expected) keepReservations(list *[]*reservation, keep func(*reservation) bool) (changed bool) {
+func (x *reservations) keepReservations(list *[]*reservation, keep func(*reservation) bool) (changed bool) {
 	var ended []*reservation
 	*list = slices.DeleteFunc(*list, func(r *reservation) bool {
 		if keep(r) {
@@ -144,20 +144,20 @@ func (x *expected) keepReservations(list *[]*reservation, keep func(*reservation
 }
 
 // reserve makes a reservation for the first job of a group. The promise counts locks only.
-func (x *expected) reserve(group int32) *reservation {
+func (x *reservations) reserve(group int32) *reservation {
 	id := x.groups.items[group].id
 	r := &reservation{id: id, priority: x.groups.bucketOf(group).priority, classes: map[durationClass]struct{}{}}
 	request := x.requestOf(group)
 	r.promise = x.startOf(group, request)
-	x.reserved.view.Set(jobOwnerKey(id), request, func(lock.Point) {})
+	x.wanted.Set(jobOwnerKey(id), request, func(lock.Point) {})
 	return r
 }
 
 // endReservation ends a reservation that is in no list any longer. It reports whether the reservation held groups back.
-func (x *expected) endReservation(r *reservation) bool {
+func (x *reservations) endReservation(r *reservation) bool {
 	same := func(o *reservation) bool { return o.id == r.id }
-	if !slices.ContainsFunc(x.reserved.urgent, same) && !slices.ContainsFunc(x.reserved.aged, same) {
-		x.reserved.view.Set(jobOwnerKey(r.id), nil, func(lock.Point) {})
+	if !slices.ContainsFunc(x.urgent, same) && !slices.ContainsFunc(x.aged, same) {
+		x.wanted.Set(jobOwnerKey(r.id), nil, func(lock.Point) {})
 	}
 	for class := range r.classes { // the order does not matter
 		x.places.openKey(placeKey{reserver: r.id, class: class})
@@ -170,7 +170,7 @@ func (x *expected) endReservation(r *reservation) bool {
 
 // startOf is the time before which the locks that block the first job of a group are not expected to be free; the present
 // time if that is unknown.
-func (x *expected) startOf(group int32, request lock.Request) time.Time {
+func (x *situation) startOf(group int32, request lock.Request) time.Time {
 	start := x.now
 	for _, o := range x.view.Blockers(jobOwnerKey(x.groups.items[group].id), request) {
 		b, runs := x.began[o.Job]
@@ -188,7 +188,7 @@ func (x *expected) startOf(group int32, request lock.Request) time.Time {
 // Durations are rounded down here, so that a job whose own one is rounded up and that ends before does not delay the
 // reservation. A job that takes longer than expected counts as two thirds done. If the other job had a reservation before a restart, its
 // promise may have been made when this was not known: restarts must not move promises for ever.
-func (x *expected) endOf(b begun, agedAt int64) time.Time {
+func (x *situation) endOf(b begun, agedAt int64) time.Time {
 	if b.at.Add(b.class.duration()).After(x.now) {
 		return b.at.Add(b.class.least())
 	}
@@ -199,9 +199,9 @@ func (x *expected) endOf(b begun, agedAt int64) time.Time {
 }
 
 // heldBack is the place of a group whose first candidate a reservation holds back; false if none does.
-func (x *expected) heldBack(group int32, request lock.Request) (placeKey, bool) {
-	r, b := &x.reserved, x.groups.bucketOf(group)
-	if len(r.urgent)+len(r.aged) == 0 {
+func (x *reservations) heldBack(group int32, request lock.Request) (placeKey, bool) {
+	b := x.groups.bucketOf(group)
+	if len(x.urgent)+len(x.aged) == 0 {
 		return placeKey{}, false
 	}
 	before := x.agedBefore(group)
@@ -212,8 +212,8 @@ func (x *expected) heldBack(group int32, request lock.Request) (placeKey, bool) 
 		}
 	}
 	end := x.now.Add(b.class.duration())
-	for _, o := range r.view.Blockers(jobOwnerKey(x.groups.items[group].id), request) {
-		for _, u := range r.urgent {
+	for _, o := range x.wanted.Blockers(jobOwnerKey(x.groups.items[group].id), request) {
+		for _, u := range x.urgent {
 			if u.id == o.Job && !b.continues && u.priority < b.priority && end.After(u.promise) {
 				u.classes[b.class] = struct{}{}
 				return placeKey{reserver: u.id, class: b.class}, true
