@@ -53,7 +53,7 @@ func TestAdversariesFindStarvation(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c.mutation, ", ", c.plan), func(t *testing.T) {
 			t.Parallel()
-			mutations, err := FindMutation(c.mutation)
+			mutations, err := findMutation(c.mutation)
 			require.NoError(t, err)
 			wait, w := runPlan(1, provenPlans[c.plan], AdversaryOptions{Order: config.OrderExpected, Mutations: mutations})
 			require.True(t, wait == 0 || w.Err() != nil, "it had its locks after %v", wait)

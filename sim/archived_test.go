@@ -67,7 +67,7 @@ func archivedDependency(t *testing.T, seed uint64, checker Checker, mutations Mu
 
 // A dependency that was met stays met on a master that does not have the archived job.
 func TestADependencyOutlivesTheArchiveOfItsJob(t *testing.T) {
-	mutations, err := FindMutation("unrecorded-ends")
+	mutations, err := findMutation("unrecorded-ends")
 	require.NoError(t, err)
 	for seed := range uint64(5) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

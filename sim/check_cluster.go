@@ -6,9 +6,9 @@ import (
 	"lockstep/core/job"
 )
 
-// ClusterCheckers makes one of each checker for several nodes. Those that AllCheckers has too
+// clusterCheckers makes one of each checker for several nodes. Those that allCheckers has too
 // judge what is committed instead of what is on a disk.
-func ClusterCheckers() []Checker {
+func clusterCheckers() []Checker {
 	return []Checker{
 		&checkAcknowledged{}, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkReported{}, &checkParse{}, &checkIDs{},
 		&checkDepends{}, &checkRecords{}, &checkLocks{}, &checkLive{}, checkReplicas{}, checkSettled{}, &checkFinal{},

@@ -64,7 +64,7 @@ func TestConfigCheckersBite(t *testing.T) {
 	for _, c := range configBites {
 		t.Run(fmt.Sprintf("%s on %d nodes", c.mutation, max(1, c.nodes)), func(t *testing.T) {
 			t.Parallel()
-			mutations, err := FindMutation(c.mutation)
+			mutations, err := findMutation(c.mutation)
 			require.NoError(t, err)
 			for seed := range c.within {
 				if err := run(seed, c.nodes, c.faults, c.checker(), mutations); err != nil {

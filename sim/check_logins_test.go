@@ -35,7 +35,7 @@ func TestLoginCheckerBites(t *testing.T) {
 	for _, c := range loginBites {
 		t.Run(fmt.Sprintf("%s on %d nodes", c.mutation, max(1, c.nodes)), func(t *testing.T) {
 			t.Parallel()
-			mutations, err := FindMutation(c.mutation)
+			mutations, err := findMutation(c.mutation)
 			require.NoError(t, err)
 			for seed := range c.within {
 				if err := run(seed, c.nodes, c.faults, mutations); err != nil {

@@ -129,13 +129,13 @@ func (n *node) sharedChanged(call simdisk.Call, op, path string) {
 			r := jobIn(f)
 			text = jobText(r.job, r.err)
 		}
-		n.tracef(TopicFile, "job %d: %s (%s)", id, text, op)
+		n.tracef(topicFile, "job %d: %s (%s)", id, text, op)
 		return
 	}
 	if n == n.world.decider && slices.Contains(lockPaths[:], path) || strings.HasPrefix(path, paths.SsconfPrefix) {
 		n.world.notify(otherFileChanged{disk: n.disk, call: call, path: path})
 	}
 	if path != paths.LocksJournalPath {
-		n.tracef(TopicDisk, "disk: %s %s (%s)", call, path, op)
+		n.tracef(topicDisk, "disk: %s %s (%s)", call, path, op)
 	}
 }

@@ -218,7 +218,7 @@ func TestCheckersBite(t *testing.T) {
 		bites[c.checker().Name()] = true
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			mutations, err := FindMutation(c.mutation)
+			mutations, err := findMutation(c.mutation)
 			require.NoError(t, err)
 			for seed := range c.within {
 				w := New(Options{Seed: seed, FaultRates: c.faults, Checkers: []Checker{c.checker()}, Mutations: mutations})
@@ -231,7 +231,7 @@ func TestCheckersBite(t *testing.T) {
 			require.Fail(t, "it has not bitten", "within %d seeds", c.within)
 		})
 	}
-	for _, c := range AllCheckers() {
+	for _, c := range allCheckers() {
 		require.True(t, bites[c.Name()], "nothing shows that the checker bites: %s", c.Name())
 	}
 }
@@ -295,7 +295,7 @@ func TestWhatHidesIsEnded(t *testing.T) {
 		"killed with the daemon, in another session":      {"", hidesSession, killedTogether},
 	} {
 		t.Run(name, func(t *testing.T) {
-			mutations, err := FindMutation(c.mutation)
+			mutations, err := findMutation(c.mutation)
 			require.NoError(t, err)
 			run := func(seed uint64, mutations Mutations) error {
 				w := New(Options{Seed: seed, Slots: 4, Starts: 3, Checkers: []Checker{checkLocks{}}, Mutations: mutations})
@@ -323,7 +323,7 @@ func TestWhatHidesIsEnded(t *testing.T) {
 
 // A running job keeps its free lock over a crash of the daemon.
 func TestFreeLocksSurviveACrash(t *testing.T) {
-	mutations, err := FindMutation("unwritten-free-locks")
+	mutations, err := findMutation("unwritten-free-locks")
 	require.NoError(t, err)
 	run := func(seed uint64, mutations Mutations) error {
 		w := New(Options{Seed: seed, Slots: 4, Starts: 3, Checkers: []Checker{checkLocks{}, checkReplay{}}, Mutations: mutations})
@@ -367,7 +367,7 @@ func TestCheckersBiteWhereJobsMeet(t *testing.T) {
 			func() Checker { return &checkFilters{} }, "paused-get-locks", pause, "run run_for=1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			mutations, err := FindMutation(c.mutation)
+			mutations, err := findMutation(c.mutation)
 			require.NoError(t, err)
 			for seed := range uint64(5) {
 				require.NoError(t, contended(seed, c.checker(), Mutations{}, c.after, "run run_for=1 locks=node/a", c.third))

@@ -19,8 +19,8 @@ type Checker interface {
 	See(w *World, event any) error
 }
 
-// AllCheckers makes one of each checker.
-func AllCheckers() []Checker {
+// allCheckers makes one of each checker.
+func allCheckers() []Checker {
 	return []Checker{
 		&checkAcknowledged{}, &checkOnce{}, &checkEnds{}, &checkForward{}, &checkReported{},
 		&checkSlots{}, &checkParse{}, &checkIDs{}, &checkLive{}, &checkLocks{}, &checkTable{}, checkReplay{}, &checkOwners{},
@@ -231,7 +231,7 @@ func (w *World) notify(event any) {
 	for _, c := range w.checkers {
 		if err := c.See(w, event); err != nil && w.violation == nil {
 			w.violation = &Violation{Checker: c.Name(), Step: w.stepCount, At: w.clock.Elapsed(), Err: err}
-			w.trace.addf(TopicFault, "broken: %v", w.violation)
+			w.trace.addf(topicFault, "broken: %v", w.violation)
 		}
 	}
 }
@@ -248,7 +248,7 @@ func (n *node) diskChanged(call simdisk.Call, op, path string, content []byte) {
 func (w *World) diskChanged(call simdisk.Call, op, path string, content []byte) {
 	id, isJob := jobOfPath(path)
 	if !isJob || call == simdisk.CallSync {
-		w.trace.addf(TopicDisk, "disk: %s %s (%s)", call, path, op)
+		w.trace.addf(topicDisk, "disk: %s %s (%s)", call, path, op)
 		if call != simdisk.CallSync {
 			w.effective.diskChanged(path)
 			w.notify(otherFileChanged{disk: w.disk, call: call, path: path})
@@ -257,11 +257,11 @@ func (w *World) diskChanged(call simdisk.Call, op, path string, content []byte) 
 	}
 	event := fileChanged{id: id, content: content, op: op}
 	if content == nil {
-		w.trace.addf(TopicFile, "job %d: file is gone (%s)", id, op)
+		w.trace.addf(topicFile, "job %d: file is gone (%s)", id, op)
 	} else {
 		r := jobIn(w.disk.Find(path))
 		event.job, event.tag, event.err = r.job, r.tag, r.err
-		w.trace.addf(TopicFile, "job %d: %s (%s)", id, jobText(event.job, event.err), op)
+		w.trace.addf(topicFile, "job %d: %s (%s)", id, jobText(event.job, event.err), op)
 	}
 	w.notify(event)
 }

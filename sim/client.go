@@ -378,7 +378,7 @@ func (c *client) list(done func([]listed, error)) {
 }
 
 func (c *client) tracef(format string, args ...any) {
-	c.world.trace.addf(TopicClient, "client %d: %s", c.number, fmt.Sprintf(format, args...))
+	c.world.trace.addf(topicClient, "client %d: %s", c.number, fmt.Sprintf(format, args...))
 }
 
 func (c *client) tracefResult(ids []int64, err error) {

@@ -125,7 +125,7 @@ func TestClusterCheckersBite(t *testing.T) {
 		bites[c.checker().Name()] = true
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			mutations, err := FindMutation(c.mutation)
+			mutations, err := findMutation(c.mutation)
 			require.NoError(t, err)
 			for seed := c.from; seed < c.from+c.within; seed++ {
 				w := New(Options{Seed: seed, Nodes: 3, FaultRates: c.faults, Checkers: []Checker{c.checker()}, Mutations: mutations})
@@ -140,10 +140,10 @@ func TestClusterCheckersBite(t *testing.T) {
 		})
 	}
 	bites[checkMasters{}.Name()] = true // TestAStaleMasterIsSeen
-	for _, c := range AllCheckers() {
+	for _, c := range allCheckers() {
 		bites[c.Name()] = true // TestCheckersBite
 	}
-	for _, c := range ClusterCheckers() {
+	for _, c := range clusterCheckers() {
 		require.True(t, bites[c.Name()], "nothing shows that the checker bites: %s", c.Name())
 	}
 }

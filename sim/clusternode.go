@@ -36,7 +36,7 @@ func (w *World) foundCluster() {
 	w.oracle = &oracle{world: w, files: map[string][]byte{}, running: replication.RunningJobs{}}
 	w.log = consensus.NewLog(w.kernel, w.clock, rand.New(rand.NewPCG(w.options.Seed, 0x7af7)))
 	w.log.Mutations = w.mutations.Log
-	w.log.Tracef = func(format string, args ...any) { w.trace.addf(TopicLog, "log: "+format, args...) }
+	w.log.Tracef = func(format string, args ...any) { w.trace.addf(topicLog, "log: "+format, args...) }
 	w.log.Committed = w.oracle.committed
 	w.log.Partitioned = func(a, b string) bool { return w.nodeNamed(a).cluster.group != w.nodeNamed(b).cluster.group }
 	w.log.Delay = func(name string) time.Duration { return w.nodeNamed(name).cluster.slow }
@@ -126,7 +126,7 @@ func (d *daemon) joinCluster() {
 	}
 	d.nodeTree, d.done, d.ready = tree, tree.Done, true
 	n.daemon = d
-	n.tracef(TopicDaemon, "daemon %d starts", d.number)
+	n.tracef(topicDaemon, "daemon %d starts", d.number)
 	n.world.notify(daemonStarted{})
 	d.endJobs(replication.Fence)
 	d.requestVoting()
@@ -135,7 +135,7 @@ func (d *daemon) joinCluster() {
 // logFailed ends the daemon, as lockstepd ends when its log has failed.
 func (n *node) logFailed(err error) {
 	_ = persistence.MarkSyncFailed(n.disk) // without the mark, the operator must not remove the log
-	n.tracef(TopicDaemon, "daemon %d ends, because its log has failed: %v", n.daemon.number, err)
+	n.tracef(topicDaemon, "daemon %d ends, because its log has failed: %v", n.daemon.number, err)
 	n.endDaemon()
 }
 
@@ -188,11 +188,11 @@ func (d *daemon) whenDone(done <-chan struct{}, then func()) {
 func (d *daemon) mastershipChanged(tree *supervisor.Running) {
 	d.tree = tree
 	if tree != nil {
-		d.node.tracef(TopicDaemon, "is the master")
+		d.node.tracef(topicDaemon, "is the master")
 		d.node.becomeDecider()
 		return
 	}
-	d.node.tracef(TopicDaemon, "is the master no more")
+	d.node.tracef(topicDaemon, "is the master no more")
 	d.node.resignDecider()
 	d.endJobs(replication.Fence)
 }
@@ -269,7 +269,7 @@ func (n *node) requestJoin(request *messages.AdmitNode, answered func(*messages.
 
 // wipe removes the content of the disk. The node joins again.
 func (n *node) wipe() {
-	n.tracef(TopicFault, "the disk is wiped")
+	n.tracef(topicFault, "the disk is wiped")
 	n.machine.losePower()
 	if n.daemon != nil {
 		n.endDaemon()
@@ -292,7 +292,7 @@ func (n *node) rejoinAsNew() {
 // loseQueue is a power loss after which the queue's directory is missing, as when a disk is not
 // mounted. The rest of the data directory stays.
 func (n *node) loseQueue() {
-	n.tracef(TopicFault, "the machine loses power, and queue/")
+	n.tracef(topicFault, "the machine loses power, and queue/")
 	n.machine.losePower()
 	n.disk.LosePower(n.world.rng)
 	if n.daemon != nil {
@@ -354,7 +354,7 @@ func (n *node) copyOrRestoreQueue() {
 		n.restoreQueue(older)
 		return
 	}
-	n.tracef(TopicFault, "queue/ is copied")
+	n.tracef(topicFault, "queue/ is copied")
 	n.older = n.copyQueue()
 }
 
@@ -372,7 +372,7 @@ func (n *node) copyQueue() *simdisk.Disk {
 
 // restoreQueue is a power loss after which an older copy of queue/ is in its place, as when a snapshot of its file system was restored.
 func (n *node) restoreQueue(older *simdisk.Disk) {
-	n.tracef(TopicFault, "the machine loses power, and queue/ is replaced by an older copy")
+	n.tracef(topicFault, "the machine loses power, and queue/ is replaced by an older copy")
 	n.machine.losePower()
 	n.disk.LosePower(n.world.rng)
 	if n.daemon != nil {
@@ -399,7 +399,7 @@ func (d *daemon) settle() {
 		}
 	}
 	if err := settle(n.disk, n.machine.boot(), runs.Reapplied()); err != nil {
-		n.tracef(TopicDaemon, "the files still need the log: %v", err)
+		n.tracef(topicDaemon, "the files still need the log: %v", err)
 	}
 	if n.disk.Find(paths.NeedsLogPath) == nil {
 		n.world.notify(filesSettled{n})
@@ -425,7 +425,7 @@ func (n *node) requestAdmission() {
 
 // pause suspends the daemon; the processes of its jobs continue.
 func (n *node) pause(d time.Duration) {
-	n.tracef(TopicFault, "the daemon is stopped for %v", d)
+	n.tracef(topicFault, "the daemon is stopped for %v", d)
 	l := n.daemon.life
 	l.Paused = true
 	n.world.clock.After(d, n.world.life, func() {
@@ -433,7 +433,7 @@ func (n *node) pause(d time.Duration) {
 			n.world.clock.Resume(l, n.world.kernel)
 		}
 		if !l.Over {
-			n.tracef(TopicFault, "the daemon goes on")
+			n.tracef(topicFault, "the daemon goes on")
 			n.world.notify(daemonGoesOn{n})
 		}
 	})

@@ -226,7 +226,7 @@ func (c *command) end(how string) {
 		}
 	}
 	if how != "" {
-		m.node.tracef(TopicProcess, "job %d: command %s", c.process.job, how)
+		m.node.tracef(topicProcess, "job %d: command %s", c.process.job, how)
 	}
 }
 

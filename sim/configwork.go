@@ -24,7 +24,7 @@ type configWork struct {
 	sessions int // sessions so far
 }
 
-// ConfigSeeds is the usual value of RunOptions.Config: these clients cost time.
+// ConfigSeeds is the usual value of runOptions.Config: these clients cost time.
 const ConfigSeeds = 16
 
 // configDice separates the dice of this work from others of the same seed.
@@ -174,5 +174,5 @@ func (s *configSession) newMark() string {
 }
 
 func (s *configSession) tracef(format string, args ...any) {
-	s.world.trace.addf(TopicClient, "session %d: %s", s.number, fmt.Sprintf(format, args...))
+	s.world.trace.addf(topicClient, "session %d: %s", s.number, fmt.Sprintf(format, args...))
 }

@@ -18,7 +18,7 @@ type crowd struct {
 }
 
 const (
-	// CrowdSeeds is the usual value of RunOptions.Crowd.
+	// CrowdSeeds is the usual value of runOptions.Crowd.
 	CrowdSeeds = 8
 	// crowdDice separates the dice of this work from others of the same seed.
 	crowdDice = 0xc4d

@@ -140,7 +140,7 @@ func (d *daemon) startAlone() {
 	}
 	d.tree, d.done = tree, tree.Done
 	d.node.daemon = d
-	d.node.tracef(TopicDaemon, "daemon %d starts", d.number)
+	d.node.tracef(topicDaemon, "daemon %d starts", d.number)
 	d.world.notify(daemonStarted{})
 	d.world.notify(deciderStarted{})
 	d.requestOK(tree.Root, &messages.AnnounceQueue{}, readyMax, d.started)
@@ -228,12 +228,12 @@ const bypassAfter = 30 * time.Second
 // requests.
 func (d *daemon) started(ready bool) {
 	if !ready {
-		d.node.tracef(TopicDaemon, "daemon %d cannot read the queue", d.number)
+		d.node.tracef(topicDaemon, "daemon %d cannot read the queue", d.number)
 		d.node.endDaemon()
 		return
 	}
 	d.ready = true
-	d.node.tracef(TopicDaemon, "daemon %d takes connections", d.number)
+	d.node.tracef(topicDaemon, "daemon %d takes connections", d.number)
 }
 
 // onDelivery is called before each message to an actor.
@@ -243,7 +243,7 @@ func (n *node) onDelivery(actor string, m any, kind messageKind) panicWhen {
 		return noPanic
 	}
 	w.deliveries++
-	w.trace.add(TopicDelivery, n.prefix()+actor, message)
+	w.trace.add(topicDelivery, n.prefix()+actor, message)
 	if n == w.decider {
 		switch m := m.(type) {
 		case *messages.PickJob:
@@ -261,7 +261,7 @@ func (n *node) onDelivery(actor string, m any, kind messageKind) panicWhen {
 		when = w.injector.panics(kind)
 	}
 	if when != noPanic {
-		n.tracef(TopicFault, "%s panics over %s", actor, message)
+		n.tracef(topicFault, "%s panics over %s", actor, message)
 		w.panics++
 		w.notify(panicked{})
 	}

@@ -42,7 +42,7 @@ func editedSettings(t *testing.T, steps int, fault func(*World) bool, mutations 
 // A damaged settings.json is never replaced, and no job is archived by a default meanwhile, whatever happens while the daemon sets
 // it aside.
 func TestEveryStepOfDamagedSettings(t *testing.T) {
-	unset, err := FindMutation("unset-aside")
+	unset, err := findMutation("unset-aside")
 	require.NoError(t, err)
 	require.ErrorContains(t, editedSettings(t, 0, func(*World) bool { return true }, unset), "edited files")
 	for name, fault := range stepFaults {

@@ -76,7 +76,7 @@ func TestEveryStepOfTheRetention(t *testing.T) {
 
 // Due jobs that stay in the queue are found.
 func TestJobsThatAreNotArchivedAreFound(t *testing.T) {
-	mutations, err := FindMutation("no-retention")
+	mutations, err := findMutation("no-retention")
 	require.NoError(t, err)
 	w := New(Options{Seed: 8, Checkers: []Checker{&checkRetention{}}, Mutations: mutations})
 	w.startAgain()

@@ -52,7 +52,7 @@ func TestCheckExpectedBites(t *testing.T) {
 			[]OpSpec{"run run_for=10 locks=node/a", "run run_for=1 locks=node/a"}, "could run"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			mutations, err := FindMutation(c.mutation)
+			mutations, err := findMutation(c.mutation)
 			require.NoError(t, err)
 			run := func(seed uint64, m Mutations) error {
 				w := New(Options{Seed: seed, Slots: 4, Starts: 3, Checkers: []Checker{&checkExpected{}}, Mutations: m})

@@ -185,7 +185,7 @@ func (c *injector) perform(kind faultKind, n *node) {
 	switch kind {
 	case faultKill:
 		p := n.machine.processes[c.draw(len(n.machine.processes))]
-		n.tracef(TopicFault, "job %d: process is killed", p.job)
+		n.tracef(topicFault, "job %d: process is killed", p.job)
 		n.disk.LeaveTemp(c.leftoverDice(), p.pid)
 		p.kill("SIGKILL")
 	case faultReboot:
@@ -195,7 +195,7 @@ func (c *injector) perform(kind faultKind, n *node) {
 	case faultPartition:
 		c.partition()
 	case faultSlow:
-		n.tracef(TopicFault, "is slow")
+		n.tracef(topicFault, "is slow")
 		n.cluster.slow = time.Duration(1+c.draw(200)) * time.Millisecond
 		c.after(10*time.Second, func() { n.cluster.slow = 0 })
 	case faultPause:
@@ -207,7 +207,7 @@ func (c *injector) perform(kind faultKind, n *node) {
 	case faultOlderQueue:
 		n.copyOrRestoreQueue()
 	case faultTransfer:
-		n.tracef(TopicFault, "is told to hand the mastership over")
+		n.tracef(topicFault, "is told to hand the mastership over")
 		transfer := &messages.ChangeNodes{What: messages.ChangeNodes_TRANSFER}
 		n.daemon.request(supervisor.Replicator(n.daemon.env), transfer, 10*time.Second, func(any) {})
 	case faultFull:
@@ -216,7 +216,7 @@ func (c *injector) perform(kind faultKind, n *node) {
 		n.Stop()
 	case faultStarve:
 		n.starvedUntil = c.world.clock.Now().Add(time.Duration(1+c.draw(8000)) * time.Millisecond)
-		n.tracef(TopicFault, "processes die as they start")
+		n.tracef(topicFault, "processes die as they start")
 	}
 }
 

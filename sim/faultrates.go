@@ -20,7 +20,7 @@ type FaultRates struct {
 	Starve  int // all processes die at their start for a while, per step
 }
 
-// FaultKinds are the names of the kinds, as ParseFaults accepts them.
+// FaultKinds are the names of the kinds, as parseFaults accepts them.
 //
 // "disk" fails single calls; "full" fails all writes, or those of one op, for a while, or takes the
 // directory of the queue from job processes; "starve"
@@ -37,8 +37,8 @@ var FaultKinds = []string{
 // clusterFaultKinds are the kinds for clusters only.
 var clusterFaultKinds = []string{"partition", "pause", "wipe", "transfer", "lost-queue", "older-queue"}
 
-// ParseFaults reads "none", or kinds separated by commas, one of which may be "all".
-func ParseFaults(text string) (map[string]bool, error) {
+// parseFaults reads "none", or kinds separated by commas, one of which may be "all".
+func parseFaults(text string) (map[string]bool, error) {
 	kinds := map[string]bool{}
 	if text == "none" {
 		return kinds, nil
@@ -62,12 +62,12 @@ func ParseFaults(text string) (map[string]bool, error) {
 	return kinds, nil
 }
 
-// DrawFaultRates draws rates for the allowed kinds. Each run leaves some kinds out, because a run
+// drawFaultRates draws rates for the allowed kinds. Each run leaves some kinds out, because a run
 // in which everything fails all the time reaches little.
 //
 // Newer kinds have separate dice, later: so the draws of the older kinds do not change, and kept
 // seeds stay useful.
-func DrawFaultRates(rng, later *rand.Rand, allowed map[string]bool) FaultRates {
+func drawFaultRates(rng, later *rand.Rand, allowed map[string]bool) FaultRates {
 	draw, drawLater := drawRates(rng, allowed), drawRates(later, allowed)
 	return FaultRates{
 		Crash:   draw("crash", 150, 3000),

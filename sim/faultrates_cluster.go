@@ -18,8 +18,8 @@ type ClusterFaultRates struct {
 	OlderQueue  int // queue/ is copied, or is an earlier copy after a reboot; per step
 }
 
-// DrawClusterFaultRates draws rates for the allowed kinds, as DrawFaultRates does.
-func DrawClusterFaultRates(rng *rand.Rand, allowed map[string]bool) ClusterFaultRates {
+// drawClusterFaultRates draws rates for the allowed kinds, as drawFaultRates does.
+func drawClusterFaultRates(rng *rand.Rand, allowed map[string]bool) ClusterFaultRates {
 	draw := drawRates(rng, allowed)
 	return ClusterFaultRates{
 		Partition:   draw("partition", 400, 6000),
@@ -41,7 +41,7 @@ func (c *injector) partition() {
 		n.cluster.group = c.draw(2)
 		text += " " + n.name + []string{" here", " there"}[n.cluster.group]
 	}
-	w.trace.addf(TopicFault, "partition:%s", text)
+	w.trace.addf(topicFault, "partition:%s", text)
 	c.after(15*time.Second, c.healPartition)
 }
 
@@ -49,7 +49,7 @@ func (c *injector) healPartition() {
 	for _, n := range c.world.nodes {
 		n.cluster.group = 0
 	}
-	c.world.trace.addf(TopicFault, "the partition is over")
+	c.world.trace.addf(topicFault, "the partition is over")
 }
 
 // heal ends the partition and all lasting faults.

@@ -11,22 +11,22 @@ import (
 // TestGanetisProcessesWait runs random work of which Ganeti's program runs a part, and shows that nothing is granted to its processes
 // while their jobs are paused, rejected or held, and that the checker bites.
 func TestGanetisProcessesWait(t *testing.T) {
-	faults, err := ParseFaults("all")
+	faults, err := parseFaults("all")
 	require.NoError(t, err)
 	const seeds = 200
 	t.Run("good", func(t *testing.T) {
 		t.Parallel()
 		for i := range longtest.Times(seeds) {
-			requireGood(t, 1, "all --ganeti 1", Run(*firstFlag+uint64(i), RunOptions{Steps: stepsOfSeed, Faults: faults, Ganeti: 1, Holders: HolderSeeds}))
+			requireGood(t, 1, "all --ganeti 1", simulate(*firstFlag+uint64(i), runOptions{Steps: stepsOfSeed, Faults: faults, Ganeti: 1, Holders: HolderSeeds}))
 		}
 	})
 	for _, name := range []string{"paused-get-locks", "forgotten-pauses"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			mutations, err := FindMutation(name)
+			mutations, err := findMutation(name)
 			require.NoError(t, err)
 			for i := range uint64(seeds) {
-				if r := Run(*firstFlag+i, RunOptions{Steps: stepsOfSeed, Faults: faults, Ganeti: 1, Mutations: mutations}); r.Err != nil {
+				if r := simulate(*firstFlag+i, runOptions{Steps: stepsOfSeed, Faults: faults, Ganeti: 1, Mutations: mutations}); r.Err != nil {
 					require.ErrorContains(t, r.Err, "is granted")
 					return
 				}

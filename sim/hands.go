@@ -21,7 +21,7 @@ type hands struct {
 }
 
 const (
-	// HandSeeds is the usual value of RunOptions.Hands.
+	// HandSeeds is the usual value of runOptions.Hands.
 	HandSeeds = 8
 	// handDice separates the dice of this work from others of the same seed.
 	handDice = 0x4a4d
@@ -70,7 +70,7 @@ func (h *hands) edit() {
 	if text == `[%d` {
 		text = fmt.Sprintf(text, h.edits)
 	}
-	h.world.trace.addf(TopicFault, "settings.json is edited: %s", text)
+	h.world.trace.addf(topicFault, "settings.json is edited: %s", text)
 	h.world.editSettings(text)
 }
 

@@ -10,15 +10,15 @@ import (
 )
 
 // requireBite runs seeds with a mutation until a checker finds it, which must be the one with that text.
-func requireBite(t *testing.T, within uint64, want string, o RunOptions, mutation, kinds string) {
+func requireBite(t *testing.T, within uint64, want string, o runOptions, mutation, kinds string) {
 	t.Helper()
-	mutations, err := FindMutation(mutation)
+	mutations, err := findMutation(mutation)
 	require.NoError(t, err)
 	o.Mutations, o.Steps = mutations, stepsOfSeed
-	o.Faults, err = ParseFaults(kinds)
+	o.Faults, err = parseFaults(kinds)
 	require.NoError(t, err)
 	for i := range within {
-		if r := Run(*firstFlag+i, o); r.Err != nil {
+		if r := simulate(*firstFlag+i, o); r.Err != nil {
 			require.ErrorContains(t, r.Err, want)
 			t.Logf("seed %d: %v", r.Seed, r.Err)
 			return
@@ -28,13 +28,13 @@ func requireBite(t *testing.T, within uint64, want string, o RunOptions, mutatio
 }
 
 // requireSeedsGood runs seeds with all faults.
-func requireSeedsGood(t *testing.T, seeds uint64, flags string, o RunOptions) {
+func requireSeedsGood(t *testing.T, seeds uint64, flags string, o runOptions) {
 	t.Helper()
-	faults, err := ParseFaults("all")
+	faults, err := parseFaults("all")
 	require.NoError(t, err)
 	o.Steps, o.Faults = stepsOfSeed, faults
 	for i := range longtest.Times(seeds) {
-		requireGood(t, o.Nodes, "all "+flags, Run(*firstFlag+i, o))
+		requireGood(t, o.Nodes, "all "+flags, simulate(*firstFlag+i, o))
 	}
 }
 
@@ -43,14 +43,14 @@ func requireSeedsGood(t *testing.T, seeds uint64, flags string, o RunOptions) {
 func TestAnOperatorChangesWhatLiesAround(t *testing.T) {
 	t.Run("one node", func(t *testing.T) {
 		t.Parallel()
-		o := RunOptions{Nodes: 1, Hands: 1}
+		o := runOptions{Nodes: 1, Hands: 1}
 		requireSeedsGood(t, 150, "--hands 1", o)
 		requireBite(t, 50, "run directories", o, "any-run-dir", "crash,stop")
 		requireBite(t, 50, "edited files", o, "unset-aside", "crash,stop")
 	})
 	t.Run("three nodes", func(t *testing.T) {
 		t.Parallel()
-		o := RunOptions{Nodes: 3, Hands: 1}
+		o := runOptions{Nodes: 3, Hands: 1}
 		requireSeedsGood(t, 30, "--hands 1", o)
 		requireBite(t, 50, "run directories", o, "any-run-dir", "crash,stop")
 	})
@@ -65,7 +65,7 @@ func TestProgramsCompeteForLocks(t *testing.T) {
 	}{1: {150, "crash"}, 3: {30, "panic"}} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
 			t.Parallel()
-			o := RunOptions{Nodes: nodes, Programs: 1}
+			o := runOptions{Nodes: nodes, Programs: 1}
 			requireSeedsGood(t, c.seeds, "--programs 1", o)
 			requireBite(t, 50, "locks of programs", o, "forgotten-programs", c.kinds)
 		})
@@ -74,7 +74,7 @@ func TestProgramsCompeteForLocks(t *testing.T) {
 
 // TestRemovedJobsAreForgotten runs random work while an operator removes files of ended jobs, and shows that the checker bites.
 func TestRemovedJobsAreForgotten(t *testing.T) {
-	o := RunOptions{Nodes: 1, Removals: 1}
+	o := runOptions{Nodes: 1, Removals: 1}
 	requireSeedsGood(t, 150, "--removals 1", o)
 	requireBite(t, 50, "removed jobs are forgotten", o, "unheard-misses", "none")
 }

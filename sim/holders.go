@@ -16,7 +16,7 @@ type holders struct {
 }
 
 const (
-	// HolderSeeds is the usual value of RunOptions.Holders.
+	// HolderSeeds is the usual value of runOptions.Holders.
 	HolderSeeds = 3
 	// holderDice separates the dice of this work from others of the same seed.
 	holderDice = 0x401d

@@ -195,7 +195,7 @@ func (c *injector) fillDisk(n *node) {
 		duration *= 20 // processes give up after a minute
 	}
 	n.diskFull.until = c.world.clock.Now().Add(duration)
-	n.tracef(TopicFault, "the disk is full (%s)", n.diskFull.op)
+	n.tracef(topicFault, "the disk is full (%s)", n.diskFull.op)
 }
 
 // hangsUp draws when a client drops its connection, if it does: after a while, or after some of

@@ -62,7 +62,7 @@ func (p *process) observeLease() (again time.Duration) {
 
 // stopForLease lets the process do nothing more but end.
 func (p *process) stopForLease() {
-	p.machine.node.tracef(TopicProcess, "job %d: process ends: its node may no longer be the master", p.job)
+	p.machine.node.tracef(topicProcess, "job %d: process ends: its node may no longer be the master", p.job)
 	p.thread.Drop()
 	p.thread = kernel.NewThread(p.machine.world.kernel, &kernel.Lifetime{Over: true})
 }

@@ -127,9 +127,9 @@ var AllMutations = slices.Concat([]Mutation{
 	{"no-master", "no node learns that it is the master", Mutations{Alter: drops("node/master", &messages.BecomeMaster{})}},
 }, configMutations)
 
-// FindMutation returns the mutations of a name, and none for "". An unknown name is an error that
+// findMutation returns the mutations of a name, and none for "". An unknown name is an error that
 // lists the names.
-func FindMutation(name string) (Mutations, error) {
+func findMutation(name string) (Mutations, error) {
 	names := make([]string, len(AllMutations))
 	for i, p := range AllMutations {
 		if p.Name == name {

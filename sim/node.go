@@ -44,7 +44,7 @@ func (n *node) newDisk() {
 	n.disk = simdisk.New(paths.QueueDir, paths.ArchiveDir, paths.QuarantineDir, logDir)
 	n.disk.Changed = n.diskChanged
 	n.disk.Failed = func(call simdisk.Call, op, path string, err error) {
-		n.tracef(TopicFault, "disk: %s %s (%s) fails: %v", call, path, op, err)
+		n.tracef(topicFault, "disk: %s %s (%s) fails: %v", call, path, op, err)
 		n.world.notify(diskFailed{node: n, path: path})
 	}
 }
@@ -52,8 +52,8 @@ func (n *node) newDisk() {
 func (n *node) clustered() bool { return n.cluster != nil }
 
 // tracef adds a line about this node to the trace. It names the node if there are several.
-func (n *node) tracef(topic Topic, format string, args ...any) {
-	n.world.trace.addf(topic, "%s", n.prefix()+fmt.Sprintf(format, args...))
+func (n *node) tracef(about topic, format string, args ...any) {
+	n.world.trace.addf(about, "%s", n.prefix()+fmt.Sprintf(format, args...))
 }
 
 func (n *node) prefix() string {
@@ -70,7 +70,7 @@ func (n *node) Start() error {
 	}
 	n.daemons++
 	if err := n.prepare(); err != nil {
-		n.tracef(TopicDaemon, "daemon %d cannot start: %v", n.daemons, err)
+		n.tracef(topicDaemon, "daemon %d cannot start: %v", n.daemons, err)
 		return err
 	}
 	n.disk.Mutations = n.world.mutations.Disk // not before there is a queue
@@ -85,7 +85,7 @@ func (n *node) Start() error {
 
 // Crash ends the daemon at once; processes and the disk stay.
 func (n *node) Crash() {
-	n.tracef(TopicFault, "daemon %d crashes", n.daemon.number)
+	n.tracef(topicFault, "daemon %d crashes", n.daemon.number)
 	n.disk.LeaveTemp(n.world.injector.leftoverDice(), n.daemon.settings.About.PID)
 	n.endDaemon()
 }
@@ -128,7 +128,7 @@ func (n *node) startAgain() {
 
 // Reboot reboots the machine: the daemon, all processes and everything unsynced are gone.
 func (n *node) Reboot() {
-	n.tracef(TopicFault, "the machine loses power")
+	n.tracef(topicFault, "the machine loses power")
 	n.machine.losePower()
 	n.disk.LosePower(n.world.rng)
 	if n.daemon != nil {
@@ -147,12 +147,12 @@ func (n *node) supervise() {
 	select {
 	case <-n.daemon.done:
 		if n.daemon.stopping {
-			n.tracef(TopicDaemon, "daemon %d has stopped", n.daemon.number)
+			n.tracef(topicDaemon, "daemon %d has stopped", n.daemon.number)
 			if n.clustered() {
 				n.daemon.settle()
 			}
 		} else {
-			n.tracef(TopicDaemon, "daemon %d cannot go on", n.daemon.number)
+			n.tracef(topicDaemon, "daemon %d cannot go on", n.daemon.number)
 		}
 		n.endDaemon()
 	default:
@@ -168,7 +168,7 @@ const (
 // Stop stops the daemon in order.
 func (n *node) Stop() {
 	d := n.daemon
-	n.tracef(TopicDaemon, "daemon %d is told to stop", d.number)
+	n.tracef(topicDaemon, "daemon %d is told to stop", d.number)
 	d.stopping = true
 	if n.clustered() {
 		d.resign()

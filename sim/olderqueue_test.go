@@ -14,7 +14,7 @@ import (
 // olderQueue runs three nodes. The queue of one that does not lead is replaced by an older copy of it; its log lacks what has come since if
 // compact is true. Then it is made the master, and a client submits a job.
 func olderQueue(t *testing.T, seed uint64, compact bool, mutations Mutations) (w *World, rejoined bool) {
-	w = New(Options{Seed: seed, Nodes: 3, Slots: 2, Checkers: ClusterCheckers(), Mutations: mutations})
+	w = New(Options{Seed: seed, Nodes: 3, Slots: 2, Checkers: clusterCheckers(), Mutations: mutations})
 	w.restartAfter = restartDelay
 	for _, n := range w.nodes {
 		n.startAgain()
@@ -72,7 +72,7 @@ func olderQueue(t *testing.T, seed uint64, compact bool, mutations Mutations) (w
 // A node whose queue was replaced by an older copy comes back as a new one, if its log cannot complete the copy. No acknowledged job is lost, and no
 // id given again.
 func TestAnOlderQueueIsNotUsed(t *testing.T) {
-	admits, err := FindMutation("lets-in")
+	admits, err := findMutation("lets-in")
 	require.NoError(t, err)
 	for seed := range uint64(5) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

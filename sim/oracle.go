@@ -44,7 +44,7 @@ func (t *oracle) committed(index uint64, data []byte) {
 	t.entries = append(t.entries, committedEntry{index, decoded})
 	t.running.Apply(decoded)
 	for _, c := range decoded.Changes {
-		t.world.trace.addf(TopicDisk, "log: %d: %s", index, changeText(c))
+		t.world.trace.addf(topicDisk, "log: %d: %s", index, changeText(c))
 		t.apply(c)
 	}
 	at := withEntry(t.config, decoded)

@@ -53,7 +53,7 @@ func (o *ownerWatch) Forget(livelock string) { delete(o.watched, livelock) }
 
 // Wake signals a process that does not wait on a connection: Ganeti's.
 func (o *ownerWatch) Wake(livelock string, _ int) {
-	o.daemon.world.trace.addf(TopicProcess, "the holder of %s is woken", livelock)
+	o.daemon.world.trace.addf(topicProcess, "the holder of %s is woken", livelock)
 	if p := o.daemon.node.machine.livelocks[livelock]; p != nil && !p.life.Over && p.ganeti != nil {
 		p.then(p.ganeti.wake)
 	}

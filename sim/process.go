@@ -60,7 +60,7 @@ type process struct {
 
 // reach records a stage, and reports whether the process continues from there.
 func (p *process) reach(s stage) bool {
-	p.machine.node.tracef(TopicProcess, "job %d: process %s", p.job, s)
+	p.machine.node.tracef(topicProcess, "job %d: process %s", p.job, s)
 	switch p.machine.world.processFault(p, s) {
 	case processDies:
 		p.kill("SIGKILL")
@@ -87,7 +87,7 @@ func (p *process) starves(s stage) bool {
 
 // hang suspends the process, with its lock held, until it is killed.
 func (p *process) hang() {
-	p.machine.world.trace.addf(TopicFault, "job %d: process hangs", p.job)
+	p.machine.world.trace.addf(topicFault, "job %d: process hangs", p.job)
 	p.hung = true
 	p.thread.Drop()
 	p.thread = kernel.NewThread(p.machine.world.kernel, &kernel.Lifetime{Over: true})
@@ -215,7 +215,7 @@ func (p *process) load() (*jobproc.Process, error) {
 // has begun the job. lockstep-job leaves its lock file then; Ganeti's program ends as always.
 func (p *process) exit(complaint string) {
 	if complaint != "" {
-		p.machine.world.trace.addf(TopicProcess, "job %d: process complains: %s", p.job, complaint)
+		p.machine.world.trace.addf(topicProcess, "job %d: process complains: %s", p.job, complaint)
 	}
 	if complaint != "" && !p.ganetis {
 		p.then(func() { p.permitted = false; p.ended("exit status 1") })
@@ -252,7 +252,7 @@ func (p *process) ended(how string) {
 	if p.ganeti != nil {
 		p.ganeti.wconfd.hangUp()
 	}
-	m.node.tracef(TopicProcess, "job %d: process %s", p.job, how)
+	m.node.tracef(topicProcess, "job %d: process %s", p.job, how)
 	p.stdin.closeReader()
 	p.stdout.closeWriter()
 	for _, tell := range p.watchers {

@@ -56,7 +56,7 @@ func (p *program) later(d time.Duration, f func()) {
 }
 
 func (p *program) tracef(format string, args ...any) {
-	p.world.trace.addf(TopicProcess, "%s: %s", p.name, fmt.Sprintf(format, args...))
+	p.world.trace.addf(topicProcess, "%s: %s", p.name, fmt.Sprintf(format, args...))
 }
 
 // take asks for locks until the program has them, and then calls taken. Items are "name" for an exclusive and "name:shared" for a shared
@@ -149,7 +149,7 @@ type programWork struct {
 }
 
 const (
-	// ProgramSeeds is the usual value of RunOptions.Programs.
+	// ProgramSeeds is the usual value of runOptions.Programs.
 	ProgramSeeds = 4
 	// programDice separates the dice of this work from others of the same seed.
 	programDice = 0x9406

@@ -23,7 +23,7 @@ type readers struct {
 }
 
 const (
-	// ReaderSeeds is the usual value of RunOptions.Readers: these clients cost time.
+	// ReaderSeeds is the usual value of runOptions.Readers: these clients cost time.
 	ReaderSeeds = 8
 	// readerDice separates the dice of this work from others of the same seed.
 	readerDice = 0x4ead

@@ -21,7 +21,7 @@ type removals struct {
 }
 
 const (
-	// RemovalSeeds is the usual value of RunOptions.Removals: other checkers judge less in a run with files that were removed.
+	// RemovalSeeds is the usual value of runOptions.Removals: other checkers judge less in a run with files that were removed.
 	RemovalSeeds = 16
 	// removalDice separates the dice of this work from others of the same seed.
 	removalDice = 0x4e40
@@ -92,6 +92,6 @@ func (k *removals) ask(c *client, id int64, left int) {
 func (w *World) removeFile(id int64) {
 	w.garbled = true
 	w.disk.Discard(paths.JobPath(id))
-	w.trace.addf(TopicFault, "job %d: its file is removed by hand", id)
+	w.trace.addf(topicFault, "job %d: its file is removed by hand", id)
 	w.notify(garbled{id})
 }

@@ -14,44 +14,44 @@ import (
 // run.
 type Repro struct {
 	Seed     uint64    `json:"seed"`
-	Nodes    int       `json:"nodes"`              // 1 to NodesMax
+	Nodes    int       `json:"nodes"`              // 1 to nodesMax
 	Steps    uint64    `json:"steps"`              // steps with faults; later ones are without
-	Faults   string    `json:"faults"`             // see ParseFaults
-	Config   int       `json:"config,omitempty"`   // see RunOptions
-	Readers  int       `json:"readers,omitempty"`  // see RunOptions
-	Holders  int       `json:"holders,omitempty"`  // see RunOptions
-	Crowd    int       `json:"crowd,omitempty"`    // see RunOptions
-	Hands    int       `json:"hands,omitempty"`    // see RunOptions
-	Removals int       `json:"removals,omitempty"` // see RunOptions
-	Programs int       `json:"programs,omitempty"` // see RunOptions
-	Ganeti   int       `json:"ganeti,omitempty"`   // see RunOptions
+	Faults   string    `json:"faults"`             // see parseFaults
+	Config   int       `json:"config,omitempty"`   // see runOptions
+	Readers  int       `json:"readers,omitempty"`  // see runOptions
+	Holders  int       `json:"holders,omitempty"`  // see runOptions
+	Crowd    int       `json:"crowd,omitempty"`    // see runOptions
+	Hands    int       `json:"hands,omitempty"`    // see runOptions
+	Removals int       `json:"removals,omitempty"` // see runOptions
+	Programs int       `json:"programs,omitempty"` // see runOptions
+	Ganeti   int       `json:"ganeti,omitempty"`   // see runOptions
 	Mutation string    `json:"plant,omitempty"`
 	Schedule *Schedule `json:"recipe,omitempty"` // nil: the seed's own
 }
 
-// NodesMax bounds the nodes of a simulated cluster.
-const NodesMax = 9
+// nodesMax bounds the nodes of a simulated cluster.
+const nodesMax = 9
 
 // Run makes the run. Sink, if set, gets every line of the trace. The error says what is wrong
 // with the Repro.
 func (c Repro) Run(sink func(Line)) (Result, error) {
-	faults, err := ParseFaults(c.Faults)
+	faults, err := parseFaults(c.Faults)
 	if err != nil {
 		return Result{}, err
 	}
-	mutations, err := FindMutation(c.Mutation)
+	mutations, err := findMutation(c.Mutation)
 	if err != nil {
 		return Result{}, err
 	}
-	if c.Nodes < 1 || c.Nodes > NodesMax {
-		return Result{}, fmt.Errorf("%d nodes: want 1 to %d", c.Nodes, NodesMax)
+	if c.Nodes < 1 || c.Nodes > nodesMax {
+		return Result{}, fmt.Errorf("%d nodes: want 1 to %d", c.Nodes, nodesMax)
 	}
 	if c.Nodes == 1 {
 		if err := c.checkNodes(faults); err != nil {
 			return Result{}, err
 		}
 	}
-	return Run(c.Seed, RunOptions{
+	return simulate(c.Seed, runOptions{
 		Steps:     c.Steps,
 		Faults:    faults,
 		Nodes:     c.Nodes,

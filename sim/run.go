@@ -8,10 +8,10 @@ import (
 	"lockstep/core/paths"
 )
 
-// RunOptions are the options of a run over random work.
-type RunOptions struct {
+// runOptions are the options of a run over random work.
+type runOptions struct {
 	Steps     uint64          // steps with faults; later ones are without
-	Faults    map[string]bool // kinds allowed, see ParseFaults
+	Faults    map[string]bool // kinds allowed, see parseFaults
 	Nodes     int             // 1 or less: one, without a cluster
 	Config    int             // about one of so many seeds has clients that change the configuration; 0: none
 	Readers   int             // about one of so many seeds has clients that only ask; 0: none
@@ -56,8 +56,8 @@ const (
 	linesShown    = 60
 )
 
-// Run makes the run of a seed, which decides the size of the world, the work and the faults.
-func Run(seed uint64, o RunOptions) Result {
+// simulate makes the run of a seed, which decides the size of the world, the work and the faults.
+func simulate(seed uint64, o runOptions) Result {
 	rng := rand.New(rand.NewPCG(seed, 0xd1ce))
 	clients := configClients(seed, o.Config)
 	browsers := browserCount(seed)
@@ -70,13 +70,13 @@ func Run(seed uint64, o RunOptions) Result {
 		Starts:     1 + rng.IntN(3),
 		Writers:    1 + rng.IntN(4),
 		ReportMax:  1 << (20 * (seed % 2)),
-		FaultRates: DrawFaultRates(rng, rand.New(rand.NewPCG(seed, 0xfa17)), o.Faults),
+		FaultRates: drawFaultRates(rng, rand.New(rand.NewPCG(seed, 0xfa17)), o.Faults),
 		Sink:       o.Sink,
 		Nodes:      o.Nodes,
 		Mutations:  o.Mutations,
 	})
 	if w.oracle != nil {
-		w.injector.clusterRates = DrawClusterFaultRates(rand.New(rand.NewPCG(seed, 0xc1a5)), o.Faults)
+		w.injector.clusterRates = drawClusterFaultRates(rand.New(rand.NewPCG(seed, 0xc1a5)), o.Faults)
 		if mixesTimes(seed) {
 			w.times.mix(seed)
 		}
@@ -122,7 +122,7 @@ func Run(seed uint64, o RunOptions) Result {
 
 // addOthers adds what is beside the clients of the work: an operator between the starts of daemons, a crowd, programs, and on a single node
 // an operator who removes files.
-func (w *World) addOthers(seed uint64, o RunOptions) {
+func (w *World) addOthers(seed uint64, o runOptions) {
 	w.hands = newHands(w, seed, o.Hands)
 	if w.oracle == nil {
 		w.removals = newRemovals(w, seed, o.Removals)
@@ -143,7 +143,7 @@ func configClients(seed uint64, oneOf int) int {
 }
 
 const (
-	// GanetiSeeds is the usual value of RunOptions.Ganeti.
+	// GanetiSeeds is the usual value of runOptions.Ganeti.
 	GanetiSeeds = 6
 	// ganetiDice separates the dice of this choice from others of the same seed.
 	ganetiDice = 0x6a7e

@@ -67,7 +67,7 @@ func TestScenarios(t *testing.T) {
 // scenario is the state of one scenario file while it runs.
 type scenario struct {
 	world *World
-	show  map[Topic]bool
+	show  map[topic]bool
 	lines []string
 	seen  func(Line)
 	rules map[string]string // uuids by name
@@ -112,11 +112,11 @@ func (s *scenario) newWorld(t *testing.T, d *datadriven.TestData) error {
 	d.MaybeScanArgs(t, "seed", &o.Seed)
 	d.MaybeScanArgs(t, "slots", &o.Slots)
 	d.MaybeScanArgs(t, "starts", &o.Starts)
-	s.show = map[Topic]bool{TopicFile: true, TopicClient: true, TopicDaemon: true, TopicLog: true, TopicFault: true}
+	s.show = map[topic]bool{topicFile: true, topicClient: true, topicDaemon: true, topicLog: true, topicFault: true}
 	if arg, given := d.Arg("show"); given {
-		s.show = map[Topic]bool{}
-		for _, topic := range arg.Vals {
-			s.show[Topic(topic)] = true
+		s.show = map[topic]bool{}
+		for _, shown := range arg.Vals {
+			s.show[topic(shown)] = true
 		}
 	}
 	s.world, s.rules = New(o), nil
@@ -131,7 +131,7 @@ func (s *scenario) newWorld(t *testing.T, d *datadriven.TestData) error {
 }
 
 func (s *scenario) line(l Line) {
-	if s.show[l.Topic] {
+	if s.show[l.topic] {
 		s.lines = append(s.lines, l.String())
 	}
 	if s.seen != nil {

@@ -25,9 +25,9 @@ var (
 const stepsOfSeed = 20_000
 
 func runSeed(t *testing.T, nodes int, seed uint64, kinds string) Result {
-	faults, err := ParseFaults(kinds)
+	faults, err := parseFaults(kinds)
 	require.NoError(t, err)
-	return Run(seed, RunOptions{Steps: stepsOfSeed, Faults: faults, Nodes: nodes})
+	return simulate(seed, runOptions{Steps: stepsOfSeed, Faults: faults, Nodes: nodes})
 }
 
 func requireGood(t *testing.T, nodes int, kinds string, r Result) {
@@ -45,26 +45,26 @@ func TestSeeds(t *testing.T) {
 // TestConfigSeeds runs random work beside clients that change the configuration.
 func TestConfigSeeds(t *testing.T) {
 	seeds := uint64(longtest.Times(*seedsFlag / 5))
-	faults, err := ParseFaults("all")
+	faults, err := parseFaults("all")
 	require.NoError(t, err)
 	for i := uint64(0); i < seeds && !t.Failed(); i++ {
-		requireGood(t, 1, "all --config 1", Run(*firstFlag+i, RunOptions{Steps: stepsOfSeed, Faults: faults, Nodes: 1, Config: 1}))
+		requireGood(t, 1, "all --config 1", simulate(*firstFlag+i, runOptions{Steps: stepsOfSeed, Faults: faults, Nodes: 1, Config: 1}))
 	}
 }
 
 // TestReadersFindEveryJob runs random work beside clients that only ask, on one node and on three, and shows that the checker bites.
 func TestReadersFindEveryJob(t *testing.T) {
-	faults, err := ParseFaults("all")
+	faults, err := parseFaults("all")
 	require.NoError(t, err)
-	blind, err := FindMutation("blind-to-archive")
+	blind, err := findMutation("blind-to-archive")
 	require.NoError(t, err)
 	for nodes, seeds := range map[int]uint64{1: 200, 3: 40} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
 			t.Parallel()
 			bites := 0
 			for i := range longtest.Times(seeds) {
-				requireGood(t, nodes, "all --readers 1", Run(*firstFlag+i, RunOptions{Steps: stepsOfSeed, Faults: faults, Nodes: nodes, Readers: 1}))
-				if r := Run(*firstFlag+i, RunOptions{Steps: stepsOfSeed, Nodes: nodes, Readers: 1, Mutations: blind}); r.Err != nil {
+				requireGood(t, nodes, "all --readers 1", simulate(*firstFlag+i, runOptions{Steps: stepsOfSeed, Faults: faults, Nodes: nodes, Readers: 1}))
+				if r := simulate(*firstFlag+i, runOptions{Steps: stepsOfSeed, Nodes: nodes, Readers: 1, Mutations: blind}); r.Err != nil {
 					require.ErrorContains(t, r.Err, "jobs are found")
 					bites++
 				}
@@ -77,18 +77,18 @@ func TestReadersFindEveryJob(t *testing.T) {
 // TestHoldersCrossStarts runs random work beside clients that hold jobs while their processes load, on one node and on three, and shows that
 // the checker bites.
 func TestHoldersCrossStarts(t *testing.T) {
-	faults, err := ParseFaults("all")
+	faults, err := parseFaults("all")
 	require.NoError(t, err)
-	hasty, err := FindMutation("hasty-answers")
+	hasty, err := findMutation("hasty-answers")
 	require.NoError(t, err)
 	for nodes, seeds := range map[int]uint64{1: 200, 3: 40} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
 			t.Parallel()
 			for i := range longtest.Times(seeds) {
-				requireGood(t, nodes, "all --holders 1", Run(*firstFlag+i, RunOptions{Steps: stepsOfSeed, Faults: faults, Nodes: nodes, Holders: 1}))
+				requireGood(t, nodes, "all --holders 1", simulate(*firstFlag+i, runOptions{Steps: stepsOfSeed, Faults: faults, Nodes: nodes, Holders: 1}))
 			}
 			for i := range seeds {
-				if r := Run(*firstFlag+i, RunOptions{Steps: stepsOfSeed, Nodes: nodes, Holders: 1, Mutations: hasty}); r.Err != nil {
+				if r := simulate(*firstFlag+i, runOptions{Steps: stepsOfSeed, Nodes: nodes, Holders: 1, Mutations: hasty}); r.Err != nil {
 					require.ErrorContains(t, r.Err, "is held")
 					return
 				}
@@ -100,7 +100,7 @@ func TestHoldersCrossStarts(t *testing.T) {
 
 // TestKeptConfigSeeds runs the kept seeds with clients that change the configuration.
 func TestKeptConfigSeeds(t *testing.T) {
-	keptSeeds(t, RunOptions{Nodes: 1, Config: 1}, "testdata/config-seeds.txt")
+	keptSeeds(t, runOptions{Nodes: 1, Config: 1}, "testdata/config-seeds.txt")
 }
 
 // TestClusterSeeds runs random work in a cluster of three nodes.
@@ -127,29 +127,29 @@ func sweepSeeds(t *testing.T, nodes, count, nth int) {
 }
 
 // TestKeptSeeds runs the seeds that have failed before. Format of a line: "SEED FAULTS # why".
-func TestKeptSeeds(t *testing.T) { keptSeeds(t, RunOptions{Nodes: 1}, "testdata/seeds.txt") }
+func TestKeptSeeds(t *testing.T) { keptSeeds(t, runOptions{Nodes: 1}, "testdata/seeds.txt") }
 
 // TestKeptClusterSeeds runs the kept seeds of three nodes.
 func TestKeptClusterSeeds(t *testing.T) {
-	keptSeeds(t, RunOptions{Nodes: 3}, "testdata/cluster-seeds.txt")
+	keptSeeds(t, runOptions{Nodes: 3}, "testdata/cluster-seeds.txt")
 }
 
 // TestKeptLargeClusterSeeds runs the kept seeds of five nodes.
 func TestKeptLargeClusterSeeds(t *testing.T) {
-	keptSeeds(t, RunOptions{Nodes: 5}, "testdata/cluster5-seeds.txt")
+	keptSeeds(t, runOptions{Nodes: 5}, "testdata/cluster5-seeds.txt")
 }
 
 // TestKeptHolderClusterSeeds runs the kept seeds of three nodes with clients that hold jobs while their processes load.
 func TestKeptHolderClusterSeeds(t *testing.T) {
-	keptSeeds(t, RunOptions{Nodes: 3, Holders: 1}, "testdata/cluster-holder-seeds.txt")
+	keptSeeds(t, runOptions{Nodes: 3, Holders: 1}, "testdata/cluster-holder-seeds.txt")
 }
 
 // TestKeptUsualSeeds runs kept seeds of one node with the usual flags of lockstep-sim run.
 func TestKeptUsualSeeds(t *testing.T) {
-	keptSeeds(t, RunOptions{Nodes: 1, Config: ConfigSeeds, Readers: ReaderSeeds, Holders: HolderSeeds, Hands: HandSeeds, Programs: ProgramSeeds, Crowd: CrowdSeeds, Ganeti: GanetiSeeds}, "testdata/usual-seeds.txt")
+	keptSeeds(t, runOptions{Nodes: 1, Config: ConfigSeeds, Readers: ReaderSeeds, Holders: HolderSeeds, Hands: HandSeeds, Programs: ProgramSeeds, Crowd: CrowdSeeds, Ganeti: GanetiSeeds}, "testdata/usual-seeds.txt")
 }
 
-func keptSeeds(t *testing.T, o RunOptions, path string) {
+func keptSeeds(t *testing.T, o runOptions, path string) {
 	file, err := os.Open(path)
 	require.NoError(t, err)
 	defer file.Close()
@@ -165,14 +165,14 @@ func keptSeeds(t *testing.T, o RunOptions, path string) {
 		require.NoError(t, err)
 		t.Run(fmt.Sprintf("%d %s", seed, strings.TrimSpace(why)), func(t *testing.T) {
 			t.Parallel()
-			faults, err := ParseFaults(words[1])
+			faults, err := parseFaults(words[1])
 			require.NoError(t, err)
 			if words[1] == "all" { // the kinds that there were when these seeds were kept
 				delete(faults, "older-queue")
 			}
 			o := o
 			o.Steps, o.Faults = stepsOfSeed, faults
-			requireGood(t, o.Nodes, fmt.Sprintf("%s --config %d --holders %d", words[1], o.Config, o.Holders), Run(seed, o))
+			requireGood(t, o.Nodes, fmt.Sprintf("%s --config %d --holders %d", words[1], o.Config, o.Holders), simulate(seed, o))
 		})
 	}
 	require.NoError(t, lines.Err())
@@ -182,14 +182,14 @@ func keptSeeds(t *testing.T, o RunOptions, path string) {
 // processors, and that other seeds give other traces.
 func TestASeedIsARun(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
-	faults, err := ParseFaults("all")
+	faults, err := parseFaults("all")
 	require.NoError(t, err)
-	everybody := RunOptions{Steps: stepsOfSeed, Faults: faults, Config: 1, Readers: 1, Holders: 1, Hands: 1, Programs: 1, Crowd: 1}
+	everybody := runOptions{Steps: stepsOfSeed, Faults: faults, Config: 1, Readers: 1, Holders: 1, Hands: 1, Programs: 1, Crowd: 1}
 	sums := map[uint64]uint64{}
 	for seed := range max(longtest.Times(uint64(10)), 2) {
 		for _, processors := range []int{1, 4} {
 			runtime.GOMAXPROCS(processors)
-			sum := runSeed(t, 1, seed, "all").Sum ^ runSeed(t, 3, seed, "all").Sum ^ Run(seed, everybody).Sum
+			sum := runSeed(t, 1, seed, "all").Sum ^ runSeed(t, 3, seed, "all").Sum ^ simulate(seed, everybody).Sum
 			if before, known := sums[seed]; known {
 				require.Equal(t, before, sum, "seed %d", seed)
 			}

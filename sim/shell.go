@@ -53,7 +53,7 @@ func (s *shell) event(e func(now time.Time) jobproc.Actions) {
 func (s *shell) perform(a jobproc.Actions) {
 	p := s.process
 	for _, text := range a.Complaints {
-		p.machine.world.trace.addf(TopicProcess, "job %d: process complains: %s", p.job, text)
+		p.machine.world.trace.addf(topicProcess, "job %d: process complains: %s", p.job, text)
 	}
 	for _, c := range a.Calls {
 		s.call(c)

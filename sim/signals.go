@@ -17,7 +17,7 @@ func (s *spawner) Tell(start uint64, order jobs.Order) {
 		return
 	}
 	m := p.machine
-	m.world.trace.addf(TopicProcess, "job %d: process is told %s", p.job, orderText(order))
+	m.world.trace.addf(topicProcess, "job %d: process is told %s", p.job, orderText(order))
 	if order.Kind == jobs.TakePriority {
 		m.priorities[p.job] = order.Priority
 	}

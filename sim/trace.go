@@ -11,26 +11,26 @@ import (
 	"lockstep/sim/kernel"
 )
 
-// Topic is the subject of a line of the trace.
-type Topic string
+// topic is the subject of a line of the trace.
+type topic string
 
 // The topics. A delivery is a message handed to an actor, a file a change of a
 // job's file, a disk line any other call that changes something.
 const (
-	TopicDelivery Topic = "deliver"
-	TopicDisk     Topic = "disk"
-	TopicFile     Topic = "job"
-	TopicProcess  Topic = "process"
-	TopicClient   Topic = "client"
-	TopicDaemon   Topic = "daemon"
-	TopicLog      Topic = "log"
-	TopicFault    Topic = "fault"
+	topicDelivery topic = "deliver"
+	topicDisk     topic = "disk"
+	topicFile     topic = "job"
+	topicProcess  topic = "process"
+	topicClient   topic = "client"
+	topicDaemon   topic = "daemon"
+	topicLog      topic = "log"
+	topicFault    topic = "fault"
 )
 
 // Line is one event of a run.
 type Line struct {
 	At    time.Duration // since the world began
-	Topic Topic
+	topic topic
 	a, b  string
 }
 
@@ -57,8 +57,8 @@ type trace struct {
 	sink func(Line)
 }
 
-func (t *trace) add(topic Topic, a, b string) {
-	line := Line{At: t.clock.Elapsed(), Topic: topic, a: a, b: b}
+func (t *trace) add(about topic, a, b string) {
+	line := Line{At: t.clock.Elapsed(), topic: about, a: a, b: b}
 	t.hash(a)
 	t.hash(b)
 	t.sum = (t.sum ^ uint64(line.At)) * fnvPrime
@@ -83,8 +83,8 @@ func (t *trace) hash(s string) {
 	t.sum = (sum ^ uint64(len(s))) * fnvPrime
 }
 
-func (t *trace) addf(topic Topic, format string, args ...any) {
-	t.add(topic, fmt.Sprintf(format, args...), "")
+func (t *trace) addf(about topic, format string, args ...any) {
+	t.add(about, fmt.Sprintf(format, args...), "")
 }
 
 // last returns the latest lines, at most n.
@@ -138,6 +138,6 @@ func (h logHook) Fire(e *logrus.Entry) error {
 	for _, key := range keys {
 		fmt.Fprintf(&b, " %s=%v", key, e.Data[key])
 	}
-	h.trace.add(TopicLog, b.String(), "")
+	h.trace.add(topicLog, b.String(), "")
 	return nil
 }

@@ -35,7 +35,7 @@ func vanishedQueue(t *testing.T, steps int, mutations Mutations) (lived bool, er
 
 // Wherever a job process is when the daemon and the queue vanish, it ends.
 func TestProcessesEndWithoutAQueueAtEveryStep(t *testing.T) {
-	patient, err := FindMutation("patient-processes")
+	patient, err := findMutation("patient-processes")
 	require.NoError(t, err)
 	living, bites := 0, 0
 	stride := 600 / longtest.Times(200)

@@ -63,7 +63,7 @@ func (k walk) record(t *testing.T) (steps []string) {
 	sink := func(l Line) {
 		text := l.Text()
 		in, out = in || acting && strings.Contains(text, k.from), out || in && strings.Contains(text, k.to)
-		if in && !out && l.Topic == TopicDelivery {
+		if in && !out && l.topic == topicDelivery {
 			steps = append(steps, text)
 		}
 	}

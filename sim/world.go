@@ -185,9 +185,9 @@ func New(o Options) *World {
 	w.injector = newInjector(w, o.FaultRates)
 	w.effective = newEffectiveConfig(w)
 	if w.checkers == nil && len(w.nodes) > 1 {
-		w.checkers = ClusterCheckers()
+		w.checkers = clusterCheckers()
 	} else if w.checkers == nil {
-		w.checkers = AllCheckers()
+		w.checkers = allCheckers()
 	}
 	if slices.Contains(w.checkers, Checker(checkRest{})) {
 		w.audit = newAudit(w)
