@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"lockstep/actors/conn"
-	"lockstep/sim/kernel"
 )
 
 // configWork is the work of the clients that change the configuration in a run over random work. It has its own dice, so that the
@@ -88,19 +87,7 @@ func newConfigSession(k *configWork, c *client) *configSession {
 	if w.decider != nil {
 		m = w.decider.machine
 	}
-	m.lastPid++
-	life := &kernel.Lifetime{}
-	p := &process{
-		machine:  m,
-		pid:      m.lastPid,
-		life:     life,
-		thread:   kernel.NewThread(w.kernel, life),
-		stdin:    &pipe{},
-		stdout:   &pipe{},
-		launched: true,
-	}
-	p.livelock = fmt.Sprintf("%ssession_%d_%d", m.livelockDir(), s.number, p.pid)
-	m.livelocks[p.livelock] = p
+	p := m.startClient(fmt.Sprintf("session_%d", s.number))
 	m.sessions = append(m.sessions, s)
 	s.process = p
 	s.rpc = &rpcClient{world: w, node: m.node, thread: p.thread, wconf: true, mayDrop: true, peer: conn.Peer{PID: p.pid, Program: "gnt-sim"}}

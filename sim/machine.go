@@ -86,13 +86,26 @@ func (m *machine) checkNothingLivesIn(former, _ string) error {
 
 // spawn starts the process of a job, which does nothing yet.
 func (m *machine) spawn(id int64) *process {
-	m.lastPid++
-	l := &kernel.Lifetime{}
-	p := &process{machine: m, pid: m.lastPid, job: id, life: l, thread: kernel.NewThread(m.world.kernel, l),
-		stdin: &pipe{}, stdout: &pipe{}}
+	p := m.newProcess()
+	p.job = id
 	m.processes = append(m.processes, p)
 	p.thread.Do(p.main)
 	m.world.notify(processSpawned{id})
+	return p
+}
+
+func (m *machine) newProcess() *process {
+	m.lastPid++
+	l := &kernel.Lifetime{}
+	return &process{machine: m, pid: m.lastPid, life: l, thread: kernel.NewThread(m.world.kernel, l), stdin: &pipe{}, stdout: &pipe{}}
+}
+
+// startClient starts the process of a client, which runs no job and has a lock file of this name.
+func (m *machine) startClient(name string) *process {
+	p := m.newProcess()
+	p.launched = true
+	p.livelock = fmt.Sprintf("%s%s_%d", m.livelockDir(), name, p.pid)
+	m.livelocks[p.livelock] = p
 	return p
 }
 

@@ -33,7 +33,7 @@ var configMutations = []Mutation{
 	{"kept-reservations", "the reservations of dead owners are kept",
 		Mutations{Alter: drops("daemon/core/clusterconfig", &clusterconfig.CallerDied{})}},
 	{"hasty-lock-read", "the holder of the configuration lock gets a configuration without the changes under way",
-		Mutations{Alter: readsHastily}},
+		Mutations{Alter: onlyAnswers("lockConfig")}},
 	{"ignored-lock", "calls that take the configuration lock do not wait for its holder", Mutations{NewAlter: ignoresLock}},
 	{"lost-pools", "addresses that are committed beside the holder of the configuration lock are lost in what the holder writes",
 		Mutations{NewAlter: forgetsPools}},
@@ -46,8 +46,8 @@ var configMutations = []Mutation{
 	{"ignored-shared-lock", "calls that take the configuration lock do not wait for its shared holders",
 		Mutations{NewAlter: ignoresSharedLock}},
 	{"free-destruction", "prepareClusterDestruction takes the big lock for granted", Mutations{NewAlter: destroysFreely}},
-	{"stale-ssconf", "the writer of the ssconf files learns of no change", Mutations{NewAlter: dropsSsconf}},
-	{"stale-confd", "the server of queries learns of no change of the configuration", Mutations{NewAlter: dropsPublished}},
+	{"stale-ssconf", "the writer of the ssconf files learns of no change", Mutations{NewAlter: dropsPublished(true)}},
+	{"stale-confd", "the server of queries learns of no change of the configuration", Mutations{NewAlter: dropsPublished(false)}},
 	{"early-ssconf", "ssconf files are written before the change is on the disk", Mutations{NewAlter: publishesEarly}},
 	{"mixed-ssconf", "the names of the instances are not in the set of ssconf files that a start writes", Mutations{Alter: mixesSsconf}},
 	{"older-ssconf", "the writer of the ssconf files gets an old configuration after a new one", Mutations{NewAlter: repeatsSsconf}},
@@ -123,19 +123,6 @@ func forgetsRollback() func(string, any) any {
 		}
 		return m
 	}
-}
-
-// readsHastily reads the configuration for the holder of the lock as for any client.
-func readsHastily(_ string, m any) any {
-	call, is := m.(*clusterconfig.Call)
-	if !is || call.Call.Method != "lockConfig" {
-		return m
-	}
-	read, err := calls.Parse("readConfig", nil)
-	if err != nil {
-		panic(err)
-	}
-	return &clusterconfig.Call{Request: call.Request, Call: read, Caller: call.Caller}
 }
 
 // ignoresLock hides the holder of the configuration lock from calls that take the lock.
@@ -224,34 +211,22 @@ func forgetsPools() func(string, any) any {
 	}
 }
 
-// dropsSsconf drops all configurations to the writer of ssconf files but the first.
-func dropsSsconf() func(string, any) any {
-	first := true
-	return func(to string, m any) any {
-		if _, is := m.(*configstore.CopyPublished); is && writesSsconf(to) {
-			if !first {
-				return nil
-			}
-			first = false
-		}
-		return m
-	}
-}
-
 // writesSsconf reports whether an actor is the writer of the ssconf files of its node.
 func writesSsconf(actor string) bool { return strings.HasSuffix(actor, "/ssconf") }
 
-// dropsPublished drops all configurations to the server of queries but the first.
-func dropsPublished() func(string, any) any {
-	first := true
-	return func(to string, m any) any {
-		if _, is := m.(*configstore.CopyPublished); is && !writesSsconf(to) {
-			if !first {
-				return nil
+// dropsPublished drops all configurations but the first to the writer of the ssconf files, or to the other subscribers.
+func dropsPublished(toSsconf bool) func() func(string, any) any {
+	return func() func(string, any) any {
+		first := true
+		return func(to string, m any) any {
+			if _, is := m.(*configstore.CopyPublished); is && writesSsconf(to) == toSsconf {
+				if !first {
+					return nil
+				}
+				first = false
 			}
-			first = false
+			return m
 		}
-		return m
 	}
 }
 

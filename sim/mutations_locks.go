@@ -26,38 +26,23 @@ func releasesEarly(to string, m any) any {
 	return m
 }
 
-// dropsReleases removes the lines from the journal that say that an owner has released all locks.
-func dropsReleases(_ string, m any) any {
-	request, is := m.(*messages.AccessStore)
-	if !is || request.GetAppend().GetPath() != paths.LocksJournalPath {
-		return m
-	}
-	request = proto.CloneOf(request)
-	var kept []byte
-	for line := range bytes.Lines(request.GetAppend().Content) {
-		if !bytes.Contains(line, []byte(`"locks":[],"pending":null`)) {
-			kept = append(kept, line...)
+// dropsLockRecords removes the lines with a text from the journal of the locks.
+func dropsLockRecords(text string) func(string, any) any {
+	return func(_ string, m any) any {
+		request, is := m.(*messages.AccessStore)
+		if !is || request.GetAppend().GetPath() != paths.LocksJournalPath {
+			return m
 		}
-	}
-	request.GetAppend().Content = kept
-	return request
-}
-
-// losesPrograms removes the records of programs from the journal of the locks.
-func losesPrograms(_ string, m any) any {
-	request, is := m.(*messages.AccessStore)
-	if !is || request.GetAppend().GetPath() != paths.LocksJournalPath {
-		return m
-	}
-	request = proto.CloneOf(request)
-	var kept []byte
-	for line := range bytes.Lines(request.GetAppend().Content) {
-		if !bytes.Contains(line, []byte(`"program-`)) {
-			kept = append(kept, line...)
+		request = proto.CloneOf(request)
+		var kept []byte
+		for line := range bytes.Lines(request.GetAppend().Content) {
+			if !bytes.Contains(line, []byte(text)) {
+				kept = append(kept, line...)
+			}
 		}
+		request.GetAppend().Content = kept
+		return request
 	}
-	request.GetAppend().Content = kept
-	return request
 }
 
 // dropsFreeLocks removes all records from the journal of the free locks.

@@ -10,7 +10,6 @@ import (
 
 	"lockstep/actors/conn"
 	"lockstep/core/lock"
-	"lockstep/sim/kernel"
 )
 
 // program is a process beside the jobs that takes locks over WConfD's socket. In a cluster it runs on the master, and ends when the daemon
@@ -30,19 +29,7 @@ const programPolls = 20 * time.Millisecond
 
 func (w *World) newProgram(number int, n *node) *program {
 	m := n.machine
-	m.lastPid++
-	life := &kernel.Lifetime{}
-	p := &process{
-		machine:  m,
-		pid:      m.lastPid,
-		life:     life,
-		thread:   kernel.NewThread(w.kernel, life),
-		stdin:    &pipe{},
-		stdout:   &pipe{},
-		launched: true,
-	}
-	p.livelock = fmt.Sprintf("%sprogram_%d_%d", m.livelockDir(), number, p.pid)
-	m.livelocks[p.livelock] = p
+	p := m.startClient(fmt.Sprintf("program_%d", number))
 	made := &program{world: w, process: p, name: fmt.Sprintf("program-%d", number),
 		rpc: &rpcClient{world: w, node: m.node, thread: p.thread, wconf: true, peer: conn.Peer{PID: p.pid, Program: "gnt-sim"}}}
 	w.programs = append(w.programs, made)

@@ -27,6 +27,6 @@
 //     spawned between the old one's end and that message is lost to its parent.
 //   - After Stopping, user messages still arrive while the children stop.
 //   - A panic loses the message being handled, without a notice to its sender.
-//   - SetReceiveTimeout, Stash and ReenterAfter are forbidden. Use [SendAfter], a slice
-//     of messages, and messages with request numbers ([Asker]) instead.
+//   - SetReceiveTimeout, Stash and ReenterAfter are forbidden. Use [SendAfter], [Deferred],
+//     and messages with request numbers ([Asker]) instead.
 package kit
