@@ -172,6 +172,7 @@ func (x *EditConfig) GetIfRule() []byte {
 	return nil
 }
 
+// EditConfigResult answers EditConfig. Without a failure the change is on the disk.
 type EditConfigResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -497,7 +498,7 @@ func (x *ChangeFilterResult) GetLowestJobs() []int64 {
 	return nil
 }
 
-// ListFilters asks for the filter rules.
+// ListFilters asks the filter engine for all rules in force.
 type ListFilters struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -596,7 +597,8 @@ func (x *ListFiltersResult) GetRules() [][]byte {
 	return nil
 }
 
-// GetSerial asks for the serial.
+// GetSerial asks the queue for the highest job id that it has given so far. A new filter rule
+// notes it as its watermark: the rule's jobs up to it were there before the rule.
 type GetSerial struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -641,6 +643,7 @@ func (x *GetSerial) GetRequest() uint64 {
 	return 0
 }
 
+// GetSerialResult answers GetSerial.
 type GetSerialResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`

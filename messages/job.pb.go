@@ -960,6 +960,7 @@ func (x *SubscribeJob) GetId() int64 {
 	return 0
 }
 
+// SubscribeJobResult has the job as it is now; later states come in JobChanged.
 type SubscribeJobResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -1012,6 +1013,7 @@ func (x *SubscribeJobResult) GetRow() *JobRow {
 	return nil
 }
 
+// UnsubscribeJob ends the sender's subscription to one job.
 type UnsubscribeJob struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -1288,7 +1290,8 @@ func (x *OrderJob) GetRejection() *Verdict {
 	return nil
 }
 
-// OrderJobResult comes from the queue, or from the jobs actor for an active job.
+// OrderJobResult says whether an order was carried out (`done`), with a text for people. It comes from
+// the queue, or from the jobs actor for an active job.
 type OrderJobResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -1465,6 +1468,8 @@ func (x *JobFileMissed) GetId() int64 {
 	return 0
 }
 
+// ArchiveJobsResult answers ArchiveJobs: how many jobs it has moved, and how many are left over
+// because the time was up.
 type ArchiveJobsResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -1586,6 +1591,7 @@ func (x *SetDrain) GetDrained() bool {
 	return false
 }
 
+// SetDrainResult answers SetDrain: without a failure the change is durable.
 type SetDrainResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`

@@ -69,7 +69,8 @@ func (x *LocksStarted) GetIncarnation() uint64 {
 	return 0
 }
 
-// OwnerDied: the livelock of an owner is free.
+// OwnerDied tells the lock manager that the livelock of an owner is free, so its process is gone, and its
+// locks can be freed.
 type OwnerDied struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Livelock      string                 `protobuf:"bytes,1,opt,name=livelock,proto3" json:"livelock,omitempty"`

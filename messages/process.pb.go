@@ -475,7 +475,8 @@ func (x *CallOffResult) GetMayBegin() []int64 {
 	return nil
 }
 
-// ListActiveJobs asks for the active jobs.
+// ListActiveJobs is the question of a restarted queue to the jobs actor: which jobs have a
+// process, or are about to have one?
 type ListActiveJobs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -520,6 +521,8 @@ func (x *ListActiveJobs) GetRequest() uint64 {
 	return 0
 }
 
+// ListActiveJobsResult has the ids of the jobs that the jobs actor has taken over and not
+// given back.
 type ListActiveJobsResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -905,6 +908,7 @@ func (x *GetStartError) GetRequest() uint64 {
 	return 0
 }
 
+// GetStartErrorResult answers GetStartError.
 type GetStartErrorResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -1098,6 +1102,7 @@ func (x *IdentifyJob) GetName() string {
 	return ""
 }
 
+// IdentifyJobResult answers IdentifyJob.
 type IdentifyJobResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -1195,6 +1200,7 @@ func (x *GetFailingWrites) GetRequest() uint64 {
 	return 0
 }
 
+// GetFailingWritesResult has the files that cannot be written at present; empty: all can.
 type GetFailingWritesResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`

@@ -277,6 +277,8 @@ func (x *ElectionTimes) GetNames() []string {
 	return nil
 }
 
+// FileChange is one change of an entry: a file is replaced, renamed or removed, or the
+// configuration changes.
 type FileChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to What:
@@ -599,7 +601,7 @@ func (x *FileUpdate) GetObserved() bool {
 	return false
 }
 
-// LogAttached is the first message to an attached actor. `applied` is the last applied
+// LogAttached is the first message of the consensus log to the actor that has attached to it, the replicator. `applied` is the last applied
 // entry, and `state` is what Log.Applied was given with that entry.
 type LogAttached struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -707,6 +709,7 @@ func (x *LogCommitted) GetEntries() []*CommittedEntry {
 	return nil
 }
 
+// CommittedEntry is an entry that a majority has, with its place in the log.
 type CommittedEntry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"` // rises, with gaps
@@ -1044,6 +1047,8 @@ func (x *LogMembersChanged) GetMembers() []*Member {
 	return nil
 }
 
+// Member is a node of the cluster. A member that is no voter gets all entries and counts for no
+// majority.
 type Member struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -1219,6 +1224,7 @@ func (x *ReplicateJobFile) GetEncoded() []byte {
 	return nil
 }
 
+// ReplicateJobFileResult answers ReplicateJobFile: a majority has the content.
 type ReplicateJobFileResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -1263,7 +1269,7 @@ func (x *ReplicateJobFileResult) GetRequest() uint64 {
 	return 0
 }
 
-// BecomeMaster: this node leads, and the master part of the tree is started. For `fence_ms`
+// BecomeMaster tells the actor above the master part of the tree to start that part: this node leads. For `fence_ms`
 // milliseconds no job is started, because jobs of a former master may still run.
 type BecomeMaster struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1317,7 +1323,8 @@ func (x *BecomeMaster) GetFenceMs() int64 {
 	return 0
 }
 
-// ResignMaster: this node no longer leads; the master part of the tree is stopped.
+// ResignMaster tells the actor above the master part of the tree to stop that part: this node
+// no longer leads.
 type ResignMaster struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1733,7 +1740,8 @@ func (x *NodeState) GetConsole() string {
 	return ""
 }
 
-// NodeStatesCollected comes from the port to other nodes.
+// NodeStatesCollected comes from the port to other nodes, with the answers to the replicator's
+// question `number`.
 type NodeStatesCollected struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
@@ -1840,6 +1848,7 @@ func (x *CheckNodes) GetRepair() bool {
 	return false
 }
 
+// CheckNodesResult has the differences of each node from the master.
 type CheckNodesResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -1985,6 +1994,8 @@ func (x *NodeDifferences) GetRepaired() int64 {
 	return 0
 }
 
+// FileDifference is one file that a node has not, has with another content, or has although the
+// master has not.
 type FileDifference struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
@@ -2037,14 +2048,15 @@ func (x *FileDifference) GetWhat() FileDifference_What {
 	return FileDifference_MISSING
 }
 
-// NodesCompared comes from the port to other nodes.
+// NodesCompared comes from the port to other nodes, with the outcome of the comparison `number`
+// that the replicator has ordered.
 type NodesCompared struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
 	Files         int64                  `protobuf:"varint,2,opt,name=files,proto3" json:"files,omitempty"`
 	Nodes         []*NodeDifferences     `protobuf:"bytes,3,rep,name=nodes,proto3" json:"nodes,omitempty"`
 	Failure       *Failure               `protobuf:"bytes,4,opt,name=failure,proto3" json:"failure,omitempty"`
-	TookUs        int64                  `protobuf:"varint,5,opt,name=took_us,json=tookUs,proto3" json:"took_us,omitempty"` // that the nodes read files
+	TookUs        int64                  `protobuf:"varint,5,opt,name=took_us,json=tookUs,proto3" json:"took_us,omitempty"` // microseconds for which the nodes read files
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2183,6 +2195,7 @@ func (x *ChangeNodes) GetAddress() string {
 	return ""
 }
 
+// ChangeNodesResult answers ChangeNodes when the log has made the change, or has refused it.
 type ChangeNodesResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -2453,6 +2466,7 @@ func (*GetCommittedFiles) Descriptor() ([]byte, []int) {
 	return file_replicate_proto_rawDescGZIP(), []int{35}
 }
 
+// GetCommittedFilesResult answers GetCommittedFiles.
 type GetCommittedFilesResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Files         []*FileWrite           `protobuf:"bytes,1,rep,name=files,proto3" json:"files,omitempty"`

@@ -534,6 +534,8 @@ func (x *VerdictsChanged) GetRequest() uint64 {
 	return 0
 }
 
+// VerdictsTaken tells the filter engine that the queue has the verdicts of the message with this
+// number, and has acted on them. The filter engine may then send the next ones.
 type VerdictsTaken struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -578,9 +580,9 @@ func (x *VerdictsTaken) GetRequest() uint64 {
 	return 0
 }
 
-// ReachOp: a job has come to an opcode, and begins it only after the answer. The scheduler
-// asks the queue, and the queue the filter engine, so that the answer follows all verdicts
-// that were sent before.
+// ReachOp asks which rule applies to a job that has come to opcode `op`, counted from 0. The job
+// begins it only after the answer. The scheduler asks the queue, and the queue the filter
+// engine, so that the answer follows all verdicts that were sent before.
 type ReachOp struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -739,7 +741,8 @@ func (x *ForgetJob) GetId() int64 {
 	return 0
 }
 
-// EnqueueJobs adds pending jobs.
+// EnqueueJobs passes jobs without a process from the queue to the scheduler, which chooses
+// when each of them starts.
 type EnqueueJobs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Jobs          []*UnfinishedJob       `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
@@ -1113,6 +1116,7 @@ func (x *GetBeginWait) GetId() int64 {
 	return 0
 }
 
+// GetBeginWaitResult answers GetBeginWait: `waits` if the process waits so.
 type GetBeginWaitResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -1467,6 +1471,7 @@ func (x *ExplainJobs) GetIds() []int64 {
 	return nil
 }
 
+// ExplainJobsResult has an explanation for each id, in the order of the question.
 type ExplainJobsResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -1519,6 +1524,7 @@ func (x *ExplainJobsResult) GetJobs() []*JobExplanation {
 	return nil
 }
 
+// JobExplanation has all that holds one job back, for people and for the console.
 type JobExplanation struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -2106,6 +2112,8 @@ func (x *RateLimitReason) GetRunning() int64 {
 	return 0
 }
 
+// SlotsReason: all run slots are taken. `slots` is how many jobs may run at once, `running` how
+// many do, which is more after the setting was lowered.
 type SlotsReason struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Slots         int64                  `protobuf:"varint,1,opt,name=slots,proto3" json:"slots,omitempty"`
@@ -2566,6 +2574,7 @@ func (x *GetRunSlots) GetRequest() uint64 {
 	return 0
 }
 
+// GetRunSlotsResult answers GetRunSlots.
 type GetRunSlotsResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -2681,6 +2690,7 @@ func (x *ListDependencies) GetMarked() bool {
 	return false
 }
 
+// ListDependenciesResult answers ListDependencies. `jobs` are the jobs that wait for others.
 type ListDependenciesResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -2819,6 +2829,7 @@ func (x *LockBlockedJob) GetBlockedBy() []*LockBlocker {
 	return nil
 }
 
+// WantedLock is a lock that a job asks for, by its name in WConfD ("node/NAME"), exclusive or shared.
 type WantedLock struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Lock          string                 `protobuf:"bytes,1,opt,name=lock,proto3" json:"lock,omitempty"`
@@ -2871,6 +2882,7 @@ func (x *WantedLock) GetExclusive() bool {
 	return false
 }
 
+// JobDependencies has the jobs for whose ends the job `id` waits.
 type JobDependencies struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -2923,6 +2935,7 @@ func (x *JobDependencies) GetOn() []*JobDependency {
 	return nil
 }
 
+// JobDependency is the wait for the end of the job `job`.
 type JobDependency struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Job           int64                  `protobuf:"varint,1,opt,name=job,proto3" json:"job,omitempty"`

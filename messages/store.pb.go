@@ -318,6 +318,7 @@ func (*AccessStore_Append) isAccessStore_What() {}
 
 func (*AccessStore_Identify) isAccessStore_What() {}
 
+// AccessStoreResult answers the AccessStore with the same `request`.
 type AccessStoreResult struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Request uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
@@ -924,6 +925,7 @@ func (x *IdentifyFileResult) GetFailure() *Failure {
 	return nil
 }
 
+// ListDirResult has the names in a directory, without the directory's own path.
 type ListDirResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Names         []string               `protobuf:"bytes,1,rep,name=names,proto3" json:"names,omitempty"`
@@ -1022,6 +1024,7 @@ func (x *ChangeFilesResult) GetFailures() []*FileFailure {
 	return nil
 }
 
+// FileFailure is the failure of one file of a request; the others may have succeeded.
 type FileFailure struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
@@ -1090,6 +1093,7 @@ func (x *FileFailure) GetUnchanged() bool {
 	return false
 }
 
+// ReadFile asks for the content of a file. `op` labels the step in errors and tests.
 type ReadFile struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Op            string                 `protobuf:"bytes,1,opt,name=op,proto3" json:"op,omitempty"`
@@ -1142,6 +1146,7 @@ func (x *ReadFile) GetPath() string {
 	return ""
 }
 
+// ReadFileResult has the content; `missing`: there is no such file.
 type ReadFileResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Content       []byte                 `protobuf:"bytes,1,opt,name=content,proto3" json:"content,omitempty"`
@@ -1247,6 +1252,7 @@ func (x *QuarantineFile) GetPath() string {
 	return ""
 }
 
+// QuarantineFileResult has the path at which the file is now.
 type QuarantineFileResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
@@ -1336,6 +1342,8 @@ func (*ScanQueue) Descriptor() ([]byte, []int) {
 	return file_store_proto_rawDescGZIP(), []int{18}
 }
 
+// ScanQueueResult has what a queue needs to begin its work. `drained`: it is closed for
+// submissions.
 type ScanQueueResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Serial        []byte                 `protobuf:"bytes,1,opt,name=serial,proto3" json:"serial,omitempty"`
@@ -1693,6 +1701,7 @@ func (*RunDiskTask_Append) isRunDiskTask_What() {}
 
 func (*RunDiskTask_Identify) isRunDiskTask_What() {}
 
+// SyncDir makes the names in a directory durable: files that were created, renamed or removed.
 type SyncDir struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Op            string                 `protobuf:"bytes,1,opt,name=op,proto3" json:"op,omitempty"`
@@ -1745,6 +1754,7 @@ func (x *SyncDir) GetDir() string {
 	return ""
 }
 
+// RemoveFile removes one file.
 type RemoveFile struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Op            string                 `protobuf:"bytes,1,opt,name=op,proto3" json:"op,omitempty"`
@@ -1797,6 +1807,7 @@ func (x *RemoveFile) GetPath() string {
 	return ""
 }
 
+// MoveFile renames one file; a file at `to` is replaced.
 type MoveFile struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Op            string                 `protobuf:"bytes,1,opt,name=op,proto3" json:"op,omitempty"`
@@ -1857,6 +1868,7 @@ func (x *MoveFile) GetTo() string {
 	return ""
 }
 
+// ListDir asks for the names in a directory.
 type ListDir struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Op            string                 `protobuf:"bytes,1,opt,name=op,proto3" json:"op,omitempty"`
@@ -1963,6 +1975,8 @@ func (x *ReadJobs) GetWithRecord() []int64 {
 	return nil
 }
 
+// RunDiskTaskResult is the outcome of the RunDiskTask with the same `task`. Which fields are set
+// depends on the task.
 type RunDiskTaskResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Incarnation   uint64                 `protobuf:"varint,1,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
