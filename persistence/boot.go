@@ -14,12 +14,12 @@ import (
 func BootID() (string, error) {
 	content, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		return "", fmt.Errorf("boot id: %w", err)
+		return "", fmt.Errorf("read the boot id: %w", err)
 	}
 	id := strings.TrimSpace(string(content))
 	if id == "" {
 		// An empty id would be equal at every boot.
-		return "", fmt.Errorf("boot id: the system names none")
+		return "", fmt.Errorf("the system names no boot id")
 	}
 	return id, nil
 }

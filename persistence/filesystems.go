@@ -48,7 +48,7 @@ func OpenFileSystems(dataDir string) (*FileSystems, error) {
 			}
 		}
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("file system of %s: %w", filepath.Join(dataDir, dir), err), f.Close())
+			return nil, errors.Join(fmt.Errorf("open the file system of %s: %w", filepath.Join(dataDir, dir), err), f.Close())
 		}
 	}
 	return f, nil

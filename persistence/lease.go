@@ -149,7 +149,7 @@ func (l *Lease) until() (until time.Duration, known bool) {
 func SinceBoot() time.Duration {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {
-		panic(fmt.Errorf("CLOCK_BOOTTIME: %w", err)) // every kernel with pidfds has this clock
+		panic(fmt.Errorf("read CLOCK_BOOTTIME: %w", err)) // every kernel with pidfds has this clock
 	}
 	return time.Duration(now.Nano())
 }

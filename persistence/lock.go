@@ -78,7 +78,7 @@ func lockQueue(dataDir string, rules ownership.Rules, pause func()) (*QueueLock,
 			return lock, err
 		}
 	}
-	return nil, fmt.Errorf("lock queue: %s is replaced all the time", path)
+	return nil, fmt.Errorf("lock queue: other processes replace %s all the time", path)
 }
 
 // isProcessDead reports whether certainly no running process has that pid.
@@ -106,12 +106,15 @@ func tryLockQueue(path string, rules ownership.Rules) (*QueueLock, error) {
 	} else if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock queue: lock %s: %w", path, err), unix.Close(fd))
 	}
+	// Looked at after the lock is taken: the former holder may have unlinked the file since it was opened here, and then this lock protects
+	// nothing.
 	if !lock.namesLockedFile() {
 		return nil, unix.Close(fd)
 	}
 	if err := lock.lockDirectory(); err != nil {
 		return nil, errors.Join(err, lock.Release())
 	}
+	// With both locks held. Until then the file names the process that had them.
 	if err := writePID(fd); err != nil {
 		return nil, errors.Join(fmt.Errorf("lock queue: write %s: %w", path, err), lock.Release())
 	}

@@ -54,7 +54,7 @@ const dirHandlesMax = 64
 func OpenFiles(root string, owners ownership.Rules) (*OSFiles, error) {
 	absolute, err := filepath.Abs(root)
 	if err != nil {
-		return nil, fmt.Errorf("data directory %s: %w", root, err)
+		return nil, fmt.Errorf("open the data directory %s: %w", root, err)
 	}
 	info, err := os.Stat(absolute)
 	if err == nil && !info.IsDir() {
@@ -64,7 +64,7 @@ func OpenFiles(root string, owners ownership.Rules) (*OSFiles, error) {
 		err = unix.Faccessat(unix.AT_FDCWD, absolute, unix.R_OK|unix.W_OK|unix.X_OK, unix.AT_EACCESS)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("data directory %s: %w", absolute, systemError(err))
+		return nil, fmt.Errorf("open the data directory %s: %w", absolute, systemError(err))
 	}
 	return &OSFiles{root: absolute, owners: owners, dirHandles: make(map[string]dirHandle)}, nil
 }

@@ -36,7 +36,7 @@ func CreatePIDFile(path string, rules ownership.Rules) (*PIDFile, error) {
 			return file, err
 		}
 	}
-	return nil, fmt.Errorf("%s is replaced all the time", path)
+	return nil, fmt.Errorf("lock %s: other processes replace it all the time", path)
 }
 
 // tryPIDFile returns nil, nil if the locked file is no longer the one at path: RemoveStalePIDFile has removed it.

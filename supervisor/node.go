@@ -17,7 +17,8 @@ import (
 	"lockstep/messages"
 )
 
-// Cluster has the ports and settings that only a node of a cluster needs (design.md "Replication").
+// Cluster has what a node of a cluster takes from the outside beside what every daemon does: the consensus log, peers, and their
+// settings.
 type Cluster struct {
 	Log   replicator.Log
 	Peers replicator.Peers
@@ -141,7 +142,7 @@ func masterProps(p Ports, s Settings) *actor.Props {
 	return p.Env.Props("master", func() actor.Actor { return &master{ports: p, settings: s, masterTree: tree} })
 }
 
-// masterTree is the master part of the tree.
+// masterTree is the master part of the tree as its starter knows it: running, being stopped, or absent.
 type masterTree struct {
 	running  *Running // nil: there is none
 	stopping bool     // its root was stopped
@@ -184,7 +185,7 @@ func (m *master) start(ctx actor.Context) {
 	settings.Fence = time.Duration(m.command.FenceMs) * time.Millisecond
 	running, err := Tree(m.ports, settings)
 	if err != nil {
-		panic(fmt.Errorf("the master part of the tree: %w", err))
+		panic(fmt.Errorf("start the master part of the tree: %w", err))
 	}
 	ctx.Watch(running.Root)
 	m.running, m.stopping = running, false
@@ -218,7 +219,7 @@ func (m *master) treeEnded(ctx actor.Context, pid *actor.PID) {
 	}
 }
 
-// RunningNode is a started node of a cluster.
+// RunningNode is a started node of a cluster: the actors that the program talks to, and the sign that all have stopped.
 type RunningNode struct {
 	// Root answers Drain with DrainResult when nothing is on its way to the disk. It is
 	// stopped after the master part of the tree.

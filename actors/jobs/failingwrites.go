@@ -27,7 +27,7 @@ func (j *jobs) writesFail(m *writesFail) {
 	case m.write.ByProcess:
 		log.WithField("err", m.write.Text).Error("job process cannot write its job file; it tries again until it can")
 	default:
-		log.WithField("err", m.write.Text).Error("job file cannot be read or written; tried again until it can")
+		log.WithField("err", m.write.Text).Error("job file cannot be read or written; the daemon tries again until it can")
 	}
 }
 

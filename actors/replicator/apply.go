@@ -55,7 +55,7 @@ func newBatch(m *messages.LogCommitted) *batch {
 	for _, c := range m.Entries {
 		entry, err := messages.UnmarshalLogEntry(c.Entry)
 		if err != nil {
-			panic(fmt.Errorf("index %d: %w", c.Index, err))
+			panic(fmt.Errorf("decode the entry with index %d: %w", c.Index, err))
 		}
 		b.entries, b.index, b.size = append(b.entries, entry), c.Index, b.size+len(c.Entry)
 		b.urgent = b.urgent || !replication.MayWait(entry)
@@ -115,6 +115,8 @@ func (r *replicator) committed(ctx actor.Context, m *messages.LogCommitted) {
 	} else {
 		r.applying.next.extend(b)
 	}
+	// Before the disk has them: a majority does, so that they cannot be lost. Proposals that had to follow them are offered, and requests
+	// that need no more are answered.
 	for _, number := range b.numbersOf(r.config.Self) {
 		r.commitTimes.logged(number)
 		r.proposals.logged(ctx, number)
@@ -160,6 +162,7 @@ func (r *replicator) beginNext(ctx actor.Context) {
 		}
 		return
 	}
+	// One batch at a time, because entries may be about the same files: the disk gets them in the order of the log.
 	r.applying.batch, r.applying.next = b, nil
 	r.applyBatch(ctx, b)
 }
@@ -174,6 +177,8 @@ func (r *replicator) readLocal(ctx actor.Context, b *batch) {
 			r.retryDisk(ctx, b, failure, r.readLocal)
 			return
 		}
+		// Decided when all files are read: an entry from before a restart must not undo what a job process has written since
+		// (replication.Supersedes).
 		b.steps = r.config.Self.Apply(b.entries, local)
 		r.applyNext(ctx, b)
 	}
@@ -205,6 +210,7 @@ func (r *replicator) applyNext(ctx actor.Context, b *batch) {
 		}
 		r.applyNext(ctx, b)
 	}
+	// The next step waits for the answer to this one, whose files it may rename or remove.
 	switch what := b.steps[0].What.(type) {
 	case *messages.AccessStore_Write:
 		r.store.Write(ctx, what.Write, done)
@@ -223,8 +229,10 @@ func (r *replicator) batchWritten(ctx actor.Context, b *batch) {
 	}
 	r.applying.batch = nil
 	r.replica.apply(b.index, b.entries)
+	// Only now: from here on the log may drop the entries. Dropped before this node's disk has them, they would be missing after a crash.
 	r.config.Log.Applied(b.index, r.replica.running.Encode())
 	r.takeTimes(b.entries)
+	// Answered last: whatever a requester asks next finds the change on the disk and in the replica.
 	for _, number := range b.numbersOf(r.config.Self) {
 		r.proposals.finish(ctx, number, b.failures)
 	}
@@ -292,6 +300,7 @@ func (r *replicator) restore(ctx actor.Context, m *messages.LogSnapshotReceived)
 		case s.part != m: // a new snapshot has begun
 		case len(done.Failures) > 0:
 			r.retryRestore(ctx, m, done.Failures[0].Failure)
+		// Only with the last part it is known which files the snapshot has. Before it nothing may be removed.
 		case m.Last:
 			r.removeExtraFiles(ctx, m)
 		default:
@@ -332,6 +341,8 @@ func (r *replicator) removeExtraFiles(ctx actor.Context, m *messages.LogSnapshot
 				return
 			}
 			r.restoreConfig(ctx, m, func(ctx actor.Context) {
+				// All files are on the disk. Memory follows, and then the log hears of it: after a crash before that, it gives this node the whole
+				// snapshot again.
 				r.replica.restore(m.Index, s.running)
 				r.applying = applying{}
 				r.config.Env.Log().Info("snapshot received from the master is written to this node's disk")

@@ -139,6 +139,7 @@ func (r *replicator) proposeRecords(
 func (r *replicator) proposeState(ctx actor.Context, adopting bool, done func(actor.Context, *messages.Failure)) {
 	term := r.mastership.term
 	r.configuration.holds++
+	// The exported state must have every change that was proposed before it.
 	waits := func() bool { return r.proposals.touches(paths.ConfigPath) }
 	r.perform(ctx, deferred{waits: waits, perform: func(ctx actor.Context) {
 		r.configs.Export(ctx, adopting, func(ctx actor.Context, e *configstore.Exported) {
@@ -151,6 +152,8 @@ func (r *replicator) proposeState(ctx actor.Context, adopting bool, done func(ac
 
 // exported proposes a state, and lets requests go on.
 func (r *replicator) exported(ctx actor.Context, e *configstore.Exported, done func(actor.Context, *messages.Failure)) {
+	// The hold ends in the message in which the state is proposed, so that no change is proposed between the export and the state: all nodes
+	// would lose it.
 	r.configuration.holds--
 	if e.Failure != nil || e.Contents.Config == nil {
 		done(ctx, e.Failure)
@@ -171,7 +174,7 @@ func (r *replicator) exported(ctx actor.Context, e *configstore.Exported, done f
 func (r *replicator) applyBatch(ctx actor.Context, b *batch) {
 	found, err := replication.ConfigChanges(b.entries, r.ownRecords)
 	if err != nil {
-		panic(fmt.Errorf("index %d or before: %w", b.index, err)) // without it this node would differ from the others
+		panic(fmt.Errorf("decode the configuration up to index %d: %w", b.index, err)) // without it this node would differ from the others
 	}
 	if len(found) == 0 {
 		r.readLocal(ctx, b)
@@ -181,7 +184,10 @@ func (r *replicator) applyBatch(ctx actor.Context, b *batch) {
 	for i, c := range found {
 		changes[i] = c.Change
 	}
+	// The configuration goes first. A change of it may be refused, on all nodes alike, and this must be known before the proposals are
+	// answered (batchWritten).
 	r.configs.Commit(ctx, changes, func(ctx actor.Context, m *configstore.Committed) {
+		// A snapshot has replaced the batch meanwhile.
 		if r.applying.batch != b {
 			return
 		}

@@ -32,7 +32,7 @@ func TestConfdPortIsTaken(t *testing.T) {
 		defer taker.Close()
 	}
 	d.awaitReady(d.launchProgram(filepath.Join(programs, "lockstepd"), d.defaultConfdFlags()...))
-	require.Contains(t, d.logged(), "queries about the configuration are not answered: their default address cannot be used")
+	require.Contains(t, d.logged(), "ConfD answers no queries: its default address cannot be used")
 	require.Contains(t, d.logged(), address)
 	d.dial().submit(command("true"))
 	require.Zero(t, d.stop())

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// Time is a point in time. On the wire it is [seconds, microseconds], or null for none.
+// Time is a point in time in an answer to a client. On the wire it is [seconds, microseconds], or null for none.
 type Time struct{ time.Time }
 
-// TimeOf is the time of so many microseconds since 1970; 0 is none.
+// TimeOf converts microseconds since 1970, the unit of messages, into a Time; 0 means no time.
 func TimeOf(us int64) Time {
 	if us == 0 {
 		return Time{}
@@ -37,7 +37,7 @@ func (t Time) MarshalJSON() ([]byte, error) {
 func (t *Time) UnmarshalJSON(data []byte) error {
 	var parts []int64
 	if err := json.Unmarshal(data, &parts); err != nil {
-		return fmt.Errorf("timestamp %s: %w", data, err)
+		return fmt.Errorf("decode the timestamp %s: %w", data, err)
 	}
 	switch len(parts) {
 	case 0:

@@ -273,7 +273,7 @@ func (r *Reason) UnmarshalJSON(data []byte) error {
 			Kind string `json:"kind"`
 		}
 		if known := json.Unmarshal(data, &kind); known != nil || slices.Contains(whyKinds(), kind.Kind) {
-			return fmt.Errorf("a reason: %w", err)
+			return fmt.Errorf("decode a reason: %w", err)
 		}
 		decoded = plain{Kind: kind.Kind}
 	}

@@ -38,11 +38,11 @@ type Identity struct {
 	Now         float64
 }
 
-// New is the configuration of a new cluster of one node.
+// New returns the configuration of a new cluster that has one node, which is the master.
 func New(id Identity) (*model.Config, error) {
 	var cluster map[string]any
 	if err := json.Unmarshal(clusterDefaults, &cluster); err != nil {
-		return nil, fmt.Errorf("built-in cluster parameters: %w", err)
+		return nil, fmt.Errorf("decode the built-in cluster parameters: %w", err)
 	}
 	for key, value := range map[string]any{
 		"cluster_name": id.ClusterName, "uuid": id.ClusterUUID,
@@ -85,7 +85,7 @@ type Cluster struct {
 	MaxRunningJobs int
 }
 
-// ClusterOf is the part of a configuration that the queue needs. Its errors name what is wrong with the configuration.
+// ClusterOf returns the part of a configuration that the queue needs. The error names what is missing or invalid in the configuration.
 func ClusterOf(c *model.Config) (Cluster, error) {
 	cluster := &c.Cluster.Value
 	master, found := c.Nodes.Get(cluster.MasterNode)

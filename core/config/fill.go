@@ -20,7 +20,7 @@ func Fill(data []byte) ([]byte, error) {
 	}
 	defaults, err := decodeObject(clusterDefaults)
 	if err != nil {
-		return nil, fmt.Errorf("built-in cluster parameters: %w", err)
+		return nil, fmt.Errorf("decode the built-in cluster parameters: %w", err)
 	}
 	maps.Copy(defaults, map[string]json.RawMessage{"candidate_certs": raw(`{}`), "rsahostkeypub": raw(`""`), "uuid": raw(`""`),
 		"serial_no": raw(`1`), "master_ip": raw(`""`)})

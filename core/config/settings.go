@@ -152,7 +152,7 @@ func DecodeSettings(data []byte) (Settings, error) {
 	}
 	s.Order = ""
 	if err := json.Unmarshal(data, &s); err != nil {
-		return s, fmt.Errorf("settings: %w", err)
+		return s, fmt.Errorf("decode the settings: %w", err)
 	}
 	if s.Order == "" {
 		s.Order = OrderPlain
@@ -169,7 +169,7 @@ func DecodeSettings(data []byte) (Settings, error) {
 func EditSettings(data []byte, changes map[string][]byte) ([]byte, error) {
 	file, err := decodeObject(data)
 	if err != nil {
-		return nil, fmt.Errorf("settings: %w", err)
+		return nil, fmt.Errorf("decode the settings: %w", err)
 	}
 	known := DefaultSettings().Values()
 	for _, name := range slices.Sorted(maps.Keys(changes)) {

@@ -32,7 +32,8 @@ const (
 	Unknown = time.Minute
 )
 
-// Table is the durations of all kinds. Without any it is ready for use.
+// Table remembers how long opcodes have taken, by kind, and says how long further ones are expected to take. Without any it is ready for
+// use.
 type Table struct {
 	rows  map[string]*row
 	all   window // of successes of all kinds
@@ -179,10 +180,10 @@ func Decode(content []byte) (*Table, error) {
 	}
 	var f file
 	if err := json.Unmarshal(content, &f); err != nil {
-		return nil, fmt.Errorf("durations: %w", err)
+		return nil, fmt.Errorf("decode the durations: %w", err)
 	}
 	if len(f.Kinds) > rowsMax {
-		return nil, fmt.Errorf("durations: %d kinds, at most %d are kept", len(f.Kinds), rowsMax)
+		return nil, fmt.Errorf("durations: the file has %d kinds, and at most %d are kept", len(f.Kinds), rowsMax)
 	}
 	if err := validWindow(f.All); err != nil {
 		return nil, err
@@ -205,7 +206,7 @@ func Decode(content []byte) (*Table, error) {
 
 func validWindow(ms []int64) error {
 	if len(ms) > windowSize {
-		return fmt.Errorf("durations: %d values of a kind, at most %d are kept", len(ms), windowSize)
+		return fmt.Errorf("durations: a kind has %d values, and at most %d are kept", len(ms), windowSize)
 	}
 	for _, v := range ms {
 		if v < 0 || v > durationMaxMs {

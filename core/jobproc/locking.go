@@ -36,7 +36,8 @@ const (
 	CallWaitSeconds = 60
 )
 
-// NewLockAcquirer begins to take the required locks for an owner at a priority.
+// NewLockAcquirer returns the LockAcquirer of one opcode: it takes the locks n for the owner o, whose requests have this priority (-20 to
+// 19, the smallest first).
 func NewLockAcquirer(o lock.Owner, priority int, n lock.RequiredLocks) *LockAcquirer {
 	l := &LockAcquirer{owner: o, priority: priority}
 	var below, above lock.Request
@@ -93,7 +94,7 @@ func (l *LockAcquirer) HandleResult(result json.RawMessage) (withdrawn bool, err
 		Locks              []lock.Item // of the any-of locks
 	}
 	if err := json.Unmarshal(result, &answer); err != nil {
-		return false, fmt.Errorf("the answer to a request for locks: %w", err)
+		return false, fmt.Errorf("decode the answer to a request for locks: %w", err)
 	}
 	switch {
 	case answer.Granted:
@@ -116,7 +117,7 @@ func (l *LockAcquirer) advance() {
 func (l *LockAcquirer) checkHeld(result json.RawMessage) (withdrawn bool, err error) {
 	var held []lock.Item
 	if err := json.Unmarshal(result, &held); err != nil {
-		return false, fmt.Errorf("the list of held locks: %w", err)
+		return false, fmt.Errorf("decode the list of held locks: %w", err)
 	}
 	l.mustCheck = false
 	modes := make(map[lock.Lock]lock.Mode, len(held))

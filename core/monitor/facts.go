@@ -9,7 +9,7 @@ import (
 	"lockstep/core/config/model"
 )
 
-// Facts are what the collectors of one node need of the configuration. A node with a copy computes them (FactsOf), another one
+// Facts are the part of the configuration that the collectors of one node need. A node with a copy computes them (FactsOf), another one
 // gets them from the ConfDs of the candidates (FactsFrom). They never change.
 type Facts struct {
 	Serial   int64              // of the configuration
@@ -156,7 +156,7 @@ func InstanceNames(answer json.RawMessage) ([]string, error) {
 
 func decodeInstances(answer json.RawMessage) (both [2][]instanceObject, err error) {
 	if err := json.Unmarshal(answer, &both); err != nil {
-		return both, fmt.Errorf("answer about the instances of the node: %w", err)
+		return both, fmt.Errorf("decode the answer about the instances of the node: %w", err)
 	}
 	return both, nil
 }
@@ -170,7 +170,7 @@ func FactsFrom(a Answers) (*Facts, error) {
 		Interval int64 `json:"interval"`
 	}
 	if err := json.Unmarshal(a.Collectors, &stored); err != nil {
-		return nil, fmt.Errorf("answer about the data collectors: %w", err)
+		return nil, fmt.Errorf("decode the answer about the data collectors: %w", err)
 	}
 	for name, s := range stored {
 		f.Settings[name] = Setting{s.Active, interval(s.Interval)}
@@ -190,7 +190,7 @@ func FactsFrom(a Answers) (*Facts, error) {
 	for instance, answer := range a.Disks {
 		var disks []diskObject
 		if err := json.Unmarshal(answer, &disks); err != nil {
-			return nil, fmt.Errorf("answer about the disks of an instance: %w", err)
+			return nil, fmt.Errorf("decode the answer about the disks of an instance: %w", err)
 		}
 		for _, d := range disks {
 			f.addVolumes(d, instance)
@@ -202,7 +202,7 @@ func FactsFrom(a Answers) (*Facts, error) {
 func (f *Facts) addMinors(answer json.RawMessage) error {
 	var rows [][]any
 	if err := json.Unmarshal(answer, &rows); err != nil {
-		return fmt.Errorf("answer about the DRBD minors of the node: %w", err)
+		return fmt.Errorf("decode the answer about the DRBD minors of the node: %w", err)
 	}
 	for _, row := range rows {
 		if len(row) < 3 {
@@ -236,7 +236,7 @@ func (f *Facts) addVolumes(d diskObject, instance string) {
 	}
 }
 
-// Reading is what the node says for one collector; only the fields of that collector are set.
+// Reading is what was read on this node for one collector; only the fields of that collector are set.
 type Reading struct {
 	Taken     time.Time
 	Text      []byte            // of a file of the kernel or a program

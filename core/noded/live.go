@@ -148,7 +148,7 @@ func DecodeNodeInfo(result json.RawMessage) (NodeFacts, error) {
 		}
 	}
 	if err != nil {
-		return NodeFacts{}, fmt.Errorf("the result of node_info: %w", err)
+		return NodeFacts{}, fmt.Errorf("decode the result of node_info: %w", err)
 	}
 	return f, nil
 }
@@ -189,7 +189,7 @@ func DecodeInstances(result json.RawMessage) (map[string]InstanceFacts, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("the result of all_instances_info: %w", err)
+		return nil, fmt.Errorf("decode the result of all_instances_info: %w", err)
 	}
 	return found, nil
 }
@@ -205,7 +205,7 @@ func DecodeConsoles(result json.RawMessage) (map[string]json.RawMessage, error) 
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("the result of instance_console_info: %w", err)
+		return nil, fmt.Errorf("decode the result of instance_console_info: %w", err)
 	}
 	return found, nil
 }

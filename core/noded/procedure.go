@@ -142,7 +142,7 @@ func list(raw []byte) (parts []json.RawMessage, err error) {
 func arguments(body []byte, count int) ([]json.RawMessage, error) {
 	parts, err := list(body)
 	if err == nil && len(parts) != count {
-		err = fmt.Errorf("%d arguments in place of %d", len(parts), count)
+		err = fmt.Errorf("the call has %d arguments in place of %d", len(parts), count)
 	}
 	return parts, err
 }

@@ -20,7 +20,8 @@ const (
 // DataDir is the data directory of a node with Ganeti's paths. Paths below the queue directory are written with slashes after it.
 const DataDir = "/var/lib/ganeti/"
 
-// QueueFile is the replacement of a file below the queue directory. The directory of the file must exist on the node.
+// QueueFile asks a node daemon to replace one file below the queue directory (jobqueue_update). The directory of the file must exist on
+// the node.
 type QueueFile struct {
 	Path    string // absolute
 	Content []byte
@@ -72,7 +73,7 @@ func DecodeRenames(body []byte) (renames []Rename, err error) {
 func DecodeRenamed(result json.RawMessage, count int) error {
 	parts, err := list(result)
 	if err == nil && len(parts) != count {
-		err = fmt.Errorf("%d results for %d files", len(parts), count)
+		err = fmt.Errorf("the answer has %d results for %d files", len(parts), count)
 	}
 	return err
 }

@@ -9,7 +9,7 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// Verify is a call of node_verify: the checks that the node is asked for (noded.md 6).
+// Verify says which facts node_verify is to report about a node (noded.md 6).
 type Verify struct {
 	Cluster    string   // name of the cluster
 	Files      []string // paths whose digests are wanted
@@ -36,7 +36,7 @@ const (
 	checkClientCert = "client-cert"
 )
 
-// Request encodes the call.
+// Request encodes the call of node_verify.
 func (v Verify) Request() Request {
 	what := map[string]any{}
 	if len(v.Files) > 0 {
@@ -106,7 +106,7 @@ func (v Verify) DecodeVerification(result json.RawMessage) (found Verification, 
 			return found, fmt.Errorf("the result has no %s", check.key)
 		}
 		if err := check.decode(raw); err != nil {
-			return found, fmt.Errorf("the result of %s: %w", check.key, err)
+			return found, fmt.Errorf("decode the result of %s: %w", check.key, err)
 		}
 	}
 	return found, nil

@@ -16,8 +16,8 @@ import (
 // by id: {"12": "success"}.
 const dependenciesKey = "dependencies"
 
-// Record is the content of one such file. The zero value is that of a job without a file. A record is never changed:
-// the methods With and Without return a new one.
+// Record is lockstep's data about a job that Ganeti's job file has no place for: the content of one such file. The zero value is that of
+// a job without a file. A record is never changed: the methods With and Without return a new one.
 type Record struct {
 	members      map[string]json.RawMessage // all members except dependencies; the values are valid JSON
 	dependencies map[string]string
@@ -34,7 +34,7 @@ func Decode(data []byte) (Record, error) {
 	}
 	if value, there := r.members[dependenciesKey]; there {
 		if err := json.Unmarshal(value, &r.dependencies); err != nil {
-			return Record{}, fmt.Errorf("the record of a job: %q: %w", dependenciesKey, err)
+			return Record{}, fmt.Errorf("decode %q in the record of a job: %w", dependenciesKey, err)
 		}
 		delete(r.members, dependenciesKey)
 	}
@@ -50,13 +50,13 @@ func (r Record) Encode() []byte {
 	if len(r.dependencies) > 0 {
 		value, err := json.Marshal(r.dependencies)
 		if err != nil {
-			panic(fmt.Errorf("record: %w", err)) // strings
+			panic(fmt.Errorf("encode the record of a job: %w", err)) // strings
 		}
 		members[dependenciesKey] = value
 	}
 	data, err := json.Marshal(members)
 	if err != nil {
-		panic(fmt.Errorf("record: %w", err)) // each was decoded
+		panic(fmt.Errorf("encode the record of a job: %w", err)) // each was decoded
 	}
 	return append(data, '\n')
 }
@@ -95,7 +95,7 @@ func (r Record) WithoutDependencyEnd(id int64) Record {
 func (r Record) with(key string, value any) Record {
 	data, err := json.Marshal(value)
 	if err != nil {
-		panic(fmt.Errorf("record: %w", err)) // strings and numbers
+		panic(fmt.Errorf("encode the record of a job: %w", err)) // strings and numbers
 	}
 	r.members = maps.Clone(r.members)
 	if r.members == nil {

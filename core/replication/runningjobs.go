@@ -78,7 +78,7 @@ func (r RunningJobs) StartedElsewhere(node string) bool { return len(r.StartedOn
 func (r RunningJobs) Encode() []byte {
 	data, err := json.Marshal(map[int64]RunningJob(r))
 	if err != nil {
-		panic(fmt.Errorf("replication: %w", err)) // numbers and strings
+		panic(fmt.Errorf("encode the list of running jobs: %w", err)) // numbers and strings
 	}
 	return data
 }

@@ -46,7 +46,7 @@ func isHash(text string) bool {
 	return err == nil && len(data) == sha256.Size
 }
 
-// Session is one session.
+// Session is a user's login to the console, as sessions.json has it.
 type Session struct {
 	Hash string `json:"hash"` // HashOf its id
 	// User is who has logged in, as in reason trails: "user=deploy", or "uid=1000(alice)" by a link.
@@ -87,7 +87,7 @@ func Decode(content []byte) (Table, error) {
 		Sessions []Session `json:"sessions"`
 	}
 	if err := json.Unmarshal(content, &all); err != nil {
-		return t, fmt.Errorf("the table of sessions: %w", err)
+		return t, fmt.Errorf("decode the table of sessions: %w", err)
 	}
 	for _, s := range all.Sessions {
 		if s.Validate() == nil {
@@ -176,7 +176,7 @@ func (t Table) End(hash string, now time.Time) (next Table, ended bool) {
 	return next, true
 }
 
-// valid is a copy without expired sessions.
+// valid returns a copy of the table without the sessions that have expired.
 func (t Table) valid(now time.Time) Table {
 	next := Table{make(map[string]Session, len(t.sessions)+1)}
 	for hash, s := range t.sessions {

@@ -24,20 +24,20 @@ var errNoOwner = errors.New("the kernel does not know the socket")
 func ownerOf(from, to netip.AddrPort) (uid int, err error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
-		return 0, fmt.Errorf("sock_diag: %w", err)
+		return 0, fmt.Errorf("ask the kernel for the user of a socket: %w", err)
 	}
 	defer func() { _ = unix.Close(fd) }()
 	timeout := unix.NsecToTimeval(diagTimeout.Nanoseconds())
 	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout); err != nil {
-		return 0, fmt.Errorf("sock_diag: %w", err)
+		return 0, fmt.Errorf("ask the kernel for the user of a socket: %w", err)
 	}
 	if err := unix.Sendto(fd, diagRequest(from, to), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return 0, fmt.Errorf("sock_diag: %w", err)
+		return 0, fmt.Errorf("ask the kernel for the user of a socket: %w", err)
 	}
 	answer := make([]byte, 4096)
 	n, _, err := unix.Recvfrom(fd, answer, 0)
 	if err != nil {
-		return 0, fmt.Errorf("sock_diag: %w", err)
+		return 0, fmt.Errorf("ask the kernel for the user of a socket: %w", err)
 	}
 	order := binary.NativeEndian
 	if n < unix.SizeofNlMsghdr+diagAnswerSize || order.Uint16(answer[4:]) == unix.NLMSG_ERROR {

@@ -50,7 +50,7 @@ var templateFiles embed.FS
 //go:embed assets
 var assetFiles embed.FS
 
-// Config is what the console needs.
+// Config has what the console takes from the daemon: its calls, logins, limits and links.
 type Config struct {
 	Log    *logrus.Logger
 	Queue  *rapi.Pool
@@ -63,7 +63,7 @@ type Config struct {
 	Table *admission.Table
 }
 
-// Console serves the pages. It is made by New and ended by Stop.
+// Console is the HTTP handler of lockstep's web pages. It is made by New and ended by Stop.
 type Console struct {
 	config    Config
 	mux       *http.ServeMux
@@ -87,7 +87,7 @@ type asset struct {
 	data []byte
 }
 
-// New makes a console.
+// New returns a Console that serves pages at once. An error is about the pages that are built into the program.
 func New(c Config) (*Console, error) {
 	x := &Console{config: c, mux: http.NewServeMux(), assets: map[string]asset{}, names: map[string]string{},
 		streams: admission.NewSlots(streamsMax), stopping: make(chan struct{}),
@@ -98,7 +98,7 @@ func New(c Config) (*Console, error) {
 	}
 	var err error
 	if x.templates, err = template.New("").Funcs(x.functions()).ParseFS(templateFiles, "templates/*.html"); err != nil {
-		return nil, fmt.Errorf("templates of the console: %w", err)
+		return nil, fmt.Errorf("parse the templates of the console: %w", err)
 	}
 	x.hub = newHub(c.Queue, x.stopping)
 	x.setQueue(c.Queue)
@@ -113,7 +113,7 @@ func (x *Console) setQueue(queue rapi.Luxi) {
 	x.queue, x.reads, x.sessions = queue, newReads(queue), newSessionCache(queue, x.config.Logins)
 }
 
-// Stop ends the streams. It may be called more than once.
+// Stop ends the streams of events, so that the server can end. It may be called more than once.
 func (x *Console) Stop() { x.stopOnce.Do(func() { close(x.stopping) }) }
 
 // loadAssets gives each asset a name with a part of its hash.
@@ -337,7 +337,7 @@ func (x *Console) page(serve func(*request) error) http.HandlerFunc {
 	})
 }
 
-// loggedIn makes a request count for its user.
+// loggedIn makes a request count for its user, no longer for the address, in the limits of connections, turns and memory.
 func loggedIn(r *http.Request, who user) *http.Request {
 	name, _, _ := strings.Cut(who.Who, "(") // uid=1000(alice)
 	return tlsserver.RequestOf(r.Context()).Login(budget.Client{Name: name}, r)
@@ -458,7 +458,7 @@ func (q *request) fail(err error) {
 	q.render(known.code, "error", view{Title: http.StatusText(known.code), Data: known})
 }
 
-// Code and Text are for the template.
+// Code returns the HTTP status of the error, for the template. Text returns its text.
 func (e *pageError) Code() int    { return e.code }
 func (e *pageError) Text() string { return e.text }
 

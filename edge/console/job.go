@@ -52,7 +52,7 @@ func (x *Console) readJob(q *request, id int64) (storedJob, error) {
 	}
 	for i, into := range targets {
 		if err := json.Unmarshal(rows[0][i], into); err != nil {
-			return j, fmt.Errorf("%s of job %d: %w", jobFields[i], id, err)
+			return j, fmt.Errorf("decode %s of job %d: %w", jobFields[i], id, err)
 		}
 	}
 	return j, nil
@@ -361,7 +361,7 @@ func (x *Console) submitJob(q *request, name string, ops []map[string]json.RawMe
 		return 0, submissionError(err)
 	}
 	if len(ids) != 1 {
-		return 0, fmt.Errorf("%d ids for one job", len(ids))
+		return 0, fmt.Errorf("the answer has %d ids for one job", len(ids))
 	}
 	return ids[0], nil
 }

@@ -39,7 +39,8 @@ const (
 // errAbsent: this node has nothing to read.
 var errAbsent = errors.New("there is nothing to read")
 
-// Config says where to read. Functions may be nil: their values stay 0.
+// Config says where Sources reads: directories, and functions for what the daemon knows itself. Functions may be nil: their values stay
+// 0.
 type Config struct {
 	System  *actor.ActorSystem
 	Proc    string // "/proc"
@@ -51,7 +52,7 @@ type Config struct {
 	Log       func() (term, last uint64) // of the consensus log: its term, and the index of the last committed entry
 }
 
-// Sources reads for the collectors.
+// Sources is the monitor.Sources of a daemon: it reads files of the kernel and outputs of programs for MonD's collectors.
 type Sources struct {
 	config Config
 
@@ -59,14 +60,14 @@ type Sources struct {
 	busy map[string]*request // by collector: the request to answer; a reading is in progress
 }
 
-// request is the latest request for a collector.
+// request is the latest request for the data of a collector. It is answered with a reading that began after it came.
 type request struct {
 	number uint64
 	to     *actor.PID
 	again  bool // it came during the reading
 }
 
-// New returns the port.
+// New returns a Sources that has read nothing.
 func New(c Config) *Sources { return &Sources{config: c, busy: map[string]*request{}} }
 
 // Gather is part of monitor.Sources.
@@ -81,7 +82,7 @@ func (s *Sources) Gather(number uint64, collector string, to *actor.PID) {
 	go s.gather(collector)
 }
 
-// gather reads until no request is left.
+// gather reads a collector's data again and again until the latest request has been answered.
 func (s *Sources) gather(collector string) {
 	for {
 		reading, err := s.read(collector)
@@ -249,7 +250,7 @@ func (s *Sources) usage() (core.Usage, error) {
 	}
 	var used unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
-		return u, fmt.Errorf("use of the processor: %w", err)
+		return u, fmt.Errorf("read the use of the processor: %w", err)
 	}
 	u.CPU = time.Duration(used.Utime.Nano() + used.Stime.Nano())
 	memory, err := residentMemory(s.config.Proc, "self")
@@ -265,7 +266,7 @@ func (s *Sources) ssconf() (map[string][]byte, error) {
 	}
 	names, err := filepath.Glob(filepath.Join(s.config.DataDir, "ssconf_*"))
 	if err != nil {
-		return nil, fmt.Errorf("data directory: %w", err)
+		return nil, fmt.Errorf("list the ssconf files of the data directory: %w", err)
 	}
 	for _, path := range names {
 		text, err := readFile(path)

@@ -22,11 +22,11 @@ func residentMemory(proc, pid string) (int64, error) {
 	}
 	fields := strings.Fields(string(text))
 	if len(fields) < 2 {
-		return 0, fmt.Errorf("memory of process %s: %d columns", pid, len(fields))
+		return 0, fmt.Errorf("the memory of process %s has %d columns", pid, len(fields))
 	}
 	pages, err := strconv.ParseInt(fields[1], 10, 64)
 	if err != nil {
-		return 0, fmt.Errorf("memory of process %s: %w", pid, err)
+		return 0, fmt.Errorf("read the memory of process %s: %w", pid, err)
 	}
 	return pages * int64(os.Getpagesize()), nil
 }

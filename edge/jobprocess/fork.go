@@ -146,6 +146,6 @@ func (p *Processes) executeInstead(c *child, job jobs.Job) (*child, error) {
 		_ = c.process.Signal(unix.SIGKILL)
 		c.process.AwaitEnd()
 	}
-	p.config.Log.WithFields(logrus.Fields{"job": job.ID, "pid": c.pid, "err": c.reap()}).Info("the end of that process")
+	p.config.Log.WithFields(logrus.Fields{"job": job.ID, "pid": c.pid, "err": c.reap()}).Info("the forked job process has ended")
 	return p.execute(job)
 }

@@ -40,7 +40,7 @@ func (c *Candidates) Ask(number uint64, node string, to *actor.PID) {
 	}()
 }
 
-// round are the questions of one Ask.
+// round is one Ask: the questions to the ConfDs of the candidates with which it is answered.
 type round struct {
 	ctx       context.Context
 	key       []byte
@@ -53,7 +53,7 @@ type round struct {
 func (c *Candidates) ask(ctx context.Context, node string) (core.Answers, error) {
 	key, err := c.Key()
 	if err != nil {
-		return core.Answers{}, fmt.Errorf("key of ConfD: %w", err)
+		return core.Answers{}, fmt.Errorf("read the key of ConfD: %w", err)
 	}
 	r := &round{ctx: ctx, key: key, addresses: c.Addresses()}
 	var a core.Answers
@@ -86,7 +86,7 @@ func (r *round) query(kind confd.Type, argument json.RawMessage) (json.RawMessag
 	}
 	found := answers[best]
 	if found.Reply.Status != confd.StatusOK {
-		return nil, fmt.Errorf("query of type %d: status %d", kind, found.Reply.Status)
+		return nil, fmt.Errorf("the answer to a query of type %d has status %d", kind, found.Reply.Status)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -22,11 +22,11 @@ type credentials struct {
 func readCredentials(serverPEM, clientPEM string) (credentials, error) {
 	data, err := os.ReadFile(serverPEM)
 	if err != nil {
-		return credentials{}, fmt.Errorf("certificate of the cluster: %w", err)
+		return credentials{}, fmt.Errorf("read the certificate of the cluster: %w", err)
 	}
 	server, err := firstCertificate(data)
 	if err != nil {
-		return credentials{}, fmt.Errorf("certificate of the cluster: %s: %w", serverPEM, err)
+		return credentials{}, fmt.Errorf("use the certificate of the cluster: %s: %w", serverPEM, err)
 	}
 	path := clientPEM
 	own, err := os.ReadFile(path)
@@ -34,11 +34,11 @@ func readCredentials(serverPEM, clientPEM string) (credentials, error) {
 		path, own, err = serverPEM, data, nil
 	}
 	if err != nil {
-		return credentials{}, fmt.Errorf("client certificate: %w", err)
+		return credentials{}, fmt.Errorf("read the client certificate: %w", err)
 	}
 	client, err := tls.X509KeyPair(own, own)
 	if err != nil {
-		return credentials{}, fmt.Errorf("client certificate: %s: %w", path, err)
+		return credentials{}, fmt.Errorf("use the client certificate: %s: %w", path, err)
 	}
 	client.Certificate = client.Certificate[:1] // a node daemon refuses some chains
 	return credentials{server, client}, nil

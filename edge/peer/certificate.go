@@ -154,11 +154,11 @@ func parseKey(data []byte) (*ecdsa.PrivateKey, error) {
 func parseAuthority(certificate, key []byte) (*authority, error) {
 	parsed, err := parseCertificate(certificate)
 	if err != nil {
-		return nil, fmt.Errorf("certificate of the cluster: %w", err)
+		return nil, fmt.Errorf("use the certificate of the cluster: %w", err)
 	}
 	private, err := parseKey(key)
 	if err != nil {
-		return nil, fmt.Errorf("key of the cluster: %w", err)
+		return nil, fmt.Errorf("use the key of the cluster: %w", err)
 	}
 	if !parsed.IsCA || !private.PublicKey.Equal(parsed.PublicKey) {
 		return nil, errors.New("certificate and key of the cluster do not belong together")

@@ -14,8 +14,8 @@ import (
 // fileLineMax bounds a line of the answer of GET /v1/files, in bytes.
 const fileLineMax = 64 << 10
 
-// Client sends requests to other nodes. Its methods may be called from any goroutine, and take as
-// long as their contexts allow. An error that another node has answered is a *RefusedError.
+// Client sends requests to the other nodes of the cluster, over connections with this node's certificate. Its methods may be called from
+// any goroutine, and take as long as their contexts allow. An error that another node has answered is a *RefusedError.
 type Client struct{ http *http.Client }
 
 // NewClient returns a client that shows these credentials.
@@ -40,7 +40,7 @@ func (c *Client) RequestMembership(ctx context.Context, address string, r Member
 	case StatusMember, StatusWaiting, StatusNotMaster:
 		return admission, nil
 	}
-	return Admission{}, fmt.Errorf("the answer of the node at %s to %s: unknown status %q", address, memberPath, admission.Status)
+	return Admission{}, fmt.Errorf("the answer of the node at %s to %s has the unknown status %q", address, memberPath, admission.Status)
 }
 
 // About asks a node for its state.
@@ -82,17 +82,17 @@ func (c *Client) Files(ctx context.Context, address string, only []string, each 
 	for lines.Scan() {
 		var line fileLine
 		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			return fmt.Errorf("files of the node at %s: %w", address, err)
+			return fmt.Errorf("read the files of the node at %s: %w", address, err)
 		}
 		if line.Error != "" {
-			return fmt.Errorf("files of the node at %s: %w", address, errors.New(line.Error))
+			return fmt.Errorf("read the files of the node at %s: %w", address, errors.New(line.Error))
 		}
 		if err := each(line.FileDigest); err != nil {
 			return err
 		}
 	}
 	if err := lines.Err(); err != nil { // also if the answer was cut off
-		return fmt.Errorf("files of the node at %s: %w", address, err)
+		return fmt.Errorf("read the files of the node at %s: %w", address, err)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func readConfdKey(dataDir string) ([]byte, error) {
 
 func writeConfdKey(dataDir string, key []byte) error {
 	if err := confd.CheckKey(key); err != nil {
-		return fmt.Errorf("key of configuration queries: %w", err)
+		return fmt.Errorf("read the key of configuration queries: %w", err)
 	}
 	mode := fs.FileMode(ownership.Own()[ownership.Key].Mode)
 	return persistence.ReplaceFile(confdKeyPath(dataDir), key, mode)

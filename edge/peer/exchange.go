@@ -35,7 +35,7 @@ const (
 	answerBodyMax  = 1 << 20
 )
 
-// About is the state of a node in its own words.
+// About is what a node says of itself to other nodes: who it is, which master it knows, what it has applied, and whether it works.
 type About struct {
 	Name    string `json:"name"`
 	UUID    string `json:"uuid"`
@@ -71,7 +71,7 @@ const (
 	StatusNotMaster AdmissionStatus = "elsewhere"
 )
 
-// Admission answers a MembershipRequest.
+// Admission answers a MembershipRequest: whether the node is a member now, and whom to ask if not.
 type Admission struct {
 	Status        AdmissionStatus `json:"status"`
 	Master        string          `json:"master"` // "": unknown
@@ -179,7 +179,7 @@ func exchange(ctx context.Context, client *http.Client, method, address, path st
 	}
 	defer response.Body.Close()
 	if err := decode(response.Body, answer); err != nil {
-		return 0, fmt.Errorf("the answer of the node at %s to %s: %w", address, path, err)
+		return 0, fmt.Errorf("decode the answer of the node at %s to %s: %w", address, path, err)
 	}
 	return response.StatusCode, nil
 }

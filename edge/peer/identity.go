@@ -135,17 +135,18 @@ func IsGanetiDirectory(dataDir string) (bool, error) {
 func CheckDataDir(dataDir string) error {
 	ganeti, err := IsGanetiDirectory(dataDir)
 	if err != nil {
-		return fmt.Errorf("data directory %s: %w", dataDir, err)
+		return fmt.Errorf("examine the data directory %s: %w", dataDir, err)
 	}
 	if ganeti {
 		return &GanetiDirectoryError{Path: dataDir}
 	}
 	var status unix.Stat_t
 	if err := unix.Stat(dataDir, &status); err != nil {
-		return fmt.Errorf("data directory %s: %w; create it as the user that lockstepd runs as, or choose another directory", dataDir, err)
+		return fmt.Errorf("examine the data directory %s: %w; create it as the user that lockstepd runs as, or choose another directory",
+			dataDir, err)
 	}
 	if status.Mode&unix.S_IFMT != unix.S_IFDIR {
-		return fmt.Errorf("data directory %s: it is not a directory", dataDir)
+		return fmt.Errorf("data directory %s is not a directory", dataDir)
 	}
 	if int(status.Uid) != os.Geteuid() {
 		return fmt.Errorf("data directory %s belongs to user %d: run this as the user that lockstepd runs as", dataDir, status.Uid)

@@ -95,7 +95,7 @@ func Join(ctx context.Context, dataDir string, o JoinOptions) error {
 	}
 	ca, err := answer.verify(o, t, key)
 	if err != nil {
-		return fmt.Errorf("the answer of the node at %s: %w", o.From, err)
+		return fmt.Errorf("verify the answer of the node at %s: %w", o.From, err)
 	}
 	for _, address := range append([]string{o.From}, answer.Peers...) {
 		if address != o.Address && !slices.Contains(identity.Peers, address) {
@@ -106,6 +106,8 @@ func Join(ctx context.Context, dataDir string, o JoinOptions) error {
 	if err != nil {
 		return err
 	}
+	// After the answer is verified, so that a node that cannot join keeps its queue. Before replaceFiles, whose last file makes the node a
+	// member: a member has no jobs of its own.
 	if old != nil {
 		if err := moveQueueAside(dataDir, o.Now); err != nil {
 			return err

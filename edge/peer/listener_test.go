@@ -128,9 +128,9 @@ func TestOnlyNodesOfTheClusterAreHeard(t *testing.T) {
 	// possible.
 	client := newHTTPClient(func(context.Context, string) (net.Conn, error) { return anybody(ProtocolJoin), nil })
 	_, err = exchange(t.Context(), client, http.MethodGet, n1.address(), aboutPath, nil, &About{})
-	require.ErrorContains(t, err, "this connection is not for that")
+	require.ErrorContains(t, err, "a connection of this protocol may not send this request")
 	_, err = exchange(t.Context(), NewClient(n2).http, http.MethodPost, n1.address(), joinPath, joinRequest{}, &joinAnswer{})
-	require.ErrorContains(t, err, "this connection is not for that")
+	require.ErrorContains(t, err, "a connection of this protocol may not send this request")
 }
 
 func noNode(string) bool { return false }

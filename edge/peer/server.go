@@ -93,7 +93,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := PeerName(c)
 	switch path := r.URL.Path; {
 	case (c.protocol == ProtocolJoin) != (path == joinPath):
-		writeError(w, http.StatusForbidden, errors.New("this connection is not for that"))
+		writeError(w, http.StatusForbidden, errors.New("a connection of this protocol may not send this request"))
 	case path != joinPath && path != memberPath && !s.listener.isMember(name):
 		writeError(w, http.StatusForbidden,
 			fmt.Errorf("node %s is no member of this cluster; it was removed, or has not been admitted yet", name))
@@ -195,7 +195,7 @@ func decodeBody(w http.ResponseWriter, r *http.Request, share *admission.Share, 
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	if err := json.Unmarshal(data, value); err != nil {
-		return fmt.Errorf("the request is not what it should be: %w", err)
+		return fmt.Errorf("decode the request: %w", err)
 	}
 	return nil
 }

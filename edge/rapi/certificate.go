@@ -29,7 +29,7 @@ const (
 func TLSConfig(certificate, key string) (*tls.Config, error) {
 	pair, err := tls.LoadX509KeyPair(certificate, key)
 	if err != nil {
-		return nil, fmt.Errorf("the certificate %s and its key %s: %w", certificate, key, err)
+		return nil, fmt.Errorf("load the certificate %s and its key %s: %w", certificate, key, err)
 	}
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}, nil
 }

@@ -130,11 +130,11 @@ func readLog(ctx context.Context, luxi Luxi, id int64) (jobLog, error) {
 	defer release()
 	rows := slices.Collect(rawjson.Elements(data))
 	if len(rows) != 1 {
-		return jobLog{}, &wire.MalformedResponse{Err: fmt.Errorf("%d rows, not one", len(rows))}
+		return jobLog{}, &wire.MalformedResponse{Err: fmt.Errorf("the answer has %d rows, not one", len(rows))}
 	}
 	values := slices.Collect(rawjson.Elements(rows[0]))
 	if len(values) != 2 {
-		return jobLog{}, &wire.MalformedResponse{Err: fmt.Errorf("%d values, not two", len(values))}
+		return jobLog{}, &wire.MalformedResponse{Err: fmt.Errorf("the row has %d values, not two", len(values))}
 	}
 	var status *string
 	if err := json.Unmarshal(values[0], &status); err != nil {
@@ -235,12 +235,12 @@ func waitLog(ctx context.Context, luxi Luxi, id int64, status string, after int6
 	}
 	parts := slices.Collect(rawjson.Elements(data))
 	if len(parts) != 2 {
-		return jobLog{}, &wire.MalformedResponse{Err: fmt.Errorf("%d parts of a change, not two", len(parts))}
+		return jobLog{}, &wire.MalformedResponse{Err: fmt.Errorf("a change of a job has %d parts, not two", len(parts))}
 	}
 	var values []string
 	entries, err := appendEntries(nil, parts[1])
 	if err = errors.Join(err, json.Unmarshal(parts[0], &values)); err != nil || len(values) != 1 {
-		return jobLog{}, &wire.MalformedResponse{Err: fmt.Errorf("a change of a job: %w", err)}
+		return jobLog{}, &wire.MalformedResponse{Err: fmt.Errorf("decode a change of a job: %w", err)}
 	}
 	return jobLog{status: values[0], entries: entries}, nil
 }

@@ -99,7 +99,7 @@ func writeRows(w io.Writer, rows parts, convert func([]raw) ([]byte, error)) err
 // rowObject returns an object with the values of a row, whose keys are the fields.
 func rowObject(fields []string, row []raw) (raw, error) {
 	if len(row) != len(fields) {
-		return nil, &wire.MalformedResponse{Err: fmt.Errorf("%d values for %d fields", len(row), len(fields))}
+		return nil, &wire.MalformedResponse{Err: fmt.Errorf("the row has %d values for %d fields", len(row), len(fields))}
 	}
 	data := []byte{'{'}
 	for i, name := range fields {
@@ -128,7 +128,7 @@ func (s *Server) job(c *call) (any, error) {
 func (c *call) jobOf(id int64, answer raw) (any, error) {
 	var rows [][]raw
 	if err := json.Unmarshal(answer, &rows); err != nil || len(rows) != 1 || len(rows[0]) != len(jobFields) {
-		return nil, &wire.MalformedResponse{Err: fmt.Errorf("not one row of %d values: %w", len(jobFields), err)}
+		return nil, &wire.MalformedResponse{Err: fmt.Errorf("the answer is not one row of %d values: %w", len(jobFields), err)}
 	}
 	if string(rows[0][2]) == "null" {
 		return nil, newFailure(http.StatusNotFound, "Job %d not found in queue, nor in the archive", id)
@@ -185,7 +185,7 @@ func (s *Server) wait(c *call) (any, error) {
 		return nil, nil
 	}
 	if err := json.Unmarshal(result, &change); err != nil || len(change) != 2 {
-		return nil, &wire.MalformedResponse{Err: fmt.Errorf("%d parts of a change, not two: %w", len(change), err)}
+		return nil, &wire.MalformedResponse{Err: fmt.Errorf("a change of a job has %d parts, not two: %w", len(change), err)}
 	}
 	return map[string]raw{"job_info": change[0], "log_entries": change[1]}, nil
 }

@@ -18,7 +18,7 @@ var openapiYAML []byte
 func openAPIDocument() ([]byte, error) {
 	var described map[string]any
 	if err := yaml.Unmarshal(openapiYAML, &described); err != nil {
-		return nil, fmt.Errorf("openapi.yaml: %w", err)
+		return nil, fmt.Errorf("convert openapi.yaml: %w", err)
 	}
 	describeCluster(described["paths"].(map[string]any))
 	return json.Marshal(described)

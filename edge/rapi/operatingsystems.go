@@ -81,7 +81,7 @@ func (s *Server) resultOf(c *call, id int64) (raw, error) {
 	}
 	var results []raw
 	if len(rows) != 1 || len(rows[0]) != 2 || json.Unmarshal(rows[0][1], &results) != nil || len(results) != 1 {
-		return nil, &wire.MalformedResponse{Err: errors.New("not one job with the result of one opcode")}
+		return nil, &wire.MalformedResponse{Err: errors.New("the answer is not one job with the result of one opcode")}
 	}
 	if string(rows[0][0]) != `"success"` {
 		return nil, newFailure(http.StatusInternalServerError, "Job %d has not succeeded: %s", id, results[0])

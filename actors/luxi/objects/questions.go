@@ -69,7 +69,7 @@ func askRules(c *call.Call, ctx actor.Context, then func(actor.Context, []*confi
 		rules := make([]*config.Object, len(a.Rules))
 		for i, data := range a.Rules {
 			if err := json.Unmarshal(data, &rules[i]); err != nil {
-				c.Fail(ctx, messages.Generic(fmt.Errorf("a filter rule: %w", err)))
+				c.Fail(ctx, messages.Generic(fmt.Errorf("decode a filter rule: %w", err)))
 				return
 			}
 		}

@@ -82,7 +82,7 @@ func (s State) EncodeExtra() []byte {
 func (s State) WithExtra(raw []byte) (State, error) {
 	var o extra
 	if err := json.Unmarshal(raw, &o); err != nil {
-		return s, fmt.Errorf("the owners of the reservations: %w", err)
+		return s, fmt.Errorf("decode the owners of the reservations: %w", err)
 	}
 	for _, m := range o.Minors {
 		key := minorKey(m.Node, m.Minor)

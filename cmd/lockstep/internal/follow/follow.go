@@ -33,10 +33,10 @@ type LogEntry struct {
 func (e *LogEntry) UnmarshalJSON(data []byte) error {
 	var parts []json.RawMessage
 	if err := json.Unmarshal(data, &parts); err != nil {
-		return fmt.Errorf("log entry: %w", err)
+		return fmt.Errorf("decode a log entry: %w", err)
 	}
 	if len(parts) != 4 {
-		return fmt.Errorf("log entry of %d parts", len(parts))
+		return fmt.Errorf("a log entry has %d parts", len(parts))
 	}
 	e.Payload = parts[3]
 	return client.Scan(parts[:3], &e.Serial, &e.Time, &e.Type)
@@ -78,8 +78,8 @@ type Change struct {
 	Final    bool // no change follows
 }
 
-// Follower follows a job to its end (queue.md 1.6). It returns each log entry once and in order,
-// also over restarts of the daemon.
+// Follower waits for the changes of one job until its end (queue.md 1.6). It returns each log entry once and in order, also over restarts
+// of the daemon.
 type Follower struct {
 	Session *client.Session
 	ID      int64

@@ -126,7 +126,7 @@ func (n *node) checkConfiguration() error {
 		_, err = config.ClusterOf(parsed)
 	}
 	if err != nil {
-		return fmt.Errorf("config.data: %w", err)
+		return fmt.Errorf("use config.data: %w", err)
 	}
 	return nil
 }

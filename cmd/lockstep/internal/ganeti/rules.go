@@ -27,7 +27,7 @@ func (n *node) ownRules() ([]string, error) {
 	}
 	parsed, _, err := journal.DecodeConfig(contents[0])
 	if err != nil {
-		return nil, fmt.Errorf("config.data: %w", err)
+		return nil, fmt.Errorf("decode config.data: %w", err)
 	}
 	r, err := journal.Recover(journal.Files{Config: parsed, TempRes: contents[1], Extra: contents[2], Journal: contents[3]}, true)
 	if err != nil {

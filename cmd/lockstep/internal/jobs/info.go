@@ -95,7 +95,7 @@ func runInfo(ctx context.Context, globals *cli.Globals, args []string) error {
 	for i, row := range rows {
 		job, err := decodeInfo(row)
 		if err != nil {
-			return fmt.Errorf("job %d: %w", ids[i], err)
+			return fmt.Errorf("decode job %d: %w", ids[i], err)
 		}
 		if job.Status == "" {
 			cli.PrintError(globals.Streams.Err, client.ErrUnknownJob(ids[i]).Error())
@@ -172,7 +172,7 @@ func decodeInfo(row []json.RawMessage) (jobInfo, error) {
 	for i := range ops {
 		parameters, err := cli.DecodeAny(ops[i])
 		if err != nil {
-			return job, fmt.Errorf("opcode %d: %w", i+1, err)
+			return job, fmt.Errorf("decode opcode %d: %w", i+1, err)
 		}
 		job.Opcodes[i] = opcodeInfo{
 			Summary:    at(summaries, i),

@@ -57,7 +57,7 @@ func (v *eventView) showOther(e answer.OtherEvent) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("the daemon's event %s: %w", e.Data, err)
+		return fmt.Errorf("decode the daemon's event %s: %w", e.Data, err)
 	}
 	if v.globals.JSON {
 		return v.showJSON(shown)

@@ -195,7 +195,7 @@ func (o options) password(globals *cli.Globals) (string, error) {
 	case o.Password != "":
 		text, err := os.ReadFile(o.Password)
 		if err != nil {
-			return "", fmt.Errorf("password: %w", err)
+			return "", fmt.Errorf("read the password: %w", err)
 		}
 		line, _, _ := strings.Cut(string(text), "\n")
 		return strings.TrimSuffix(line, "\r"), nil
@@ -213,11 +213,11 @@ func newClient(opts options) (*http.Client, error) {
 	if opts.Certificate != "" {
 		trusted, err := os.ReadFile(opts.Certificate)
 		if err != nil {
-			return nil, fmt.Errorf("certificate: %w", err)
+			return nil, fmt.Errorf("read the certificate: %w", err)
 		}
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(trusted) {
-			return nil, fmt.Errorf("certificate: %s has no certificate", opts.Certificate)
+			return nil, fmt.Errorf("the file %s has no certificate", opts.Certificate)
 		}
 		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
@@ -225,7 +225,7 @@ func newClient(opts options) (*http.Client, error) {
 	return &http.Client{Timeout: timeout, Transport: transport, CheckRedirect: noRedirects}, nil
 }
 
-// fetch asks one node.
+// fetch gets the reports with the given names from one node. A failure is in the answer, because the other nodes are shown all the same.
 func fetch(ctx context.Context, client *http.Client, opts options, node, password string, names []string) nodeReports {
 	answer := nodeReports{Node: node, Reports: []json.RawMessage{}}
 	fail := func(err error) nodeReports {

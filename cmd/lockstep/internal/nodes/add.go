@@ -120,7 +120,7 @@ func joinToken(streams cli.Streams, path string) (string, error) {
 	if path != "" {
 		file, err := os.Open(path)
 		if err != nil {
-			return "", fmt.Errorf("the join token: %w", err)
+			return "", fmt.Errorf("read the join token: %w", err)
 		}
 		defer file.Close()
 		return readToken(file)

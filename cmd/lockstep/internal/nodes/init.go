@@ -42,12 +42,12 @@ func (o *initOptions) startSecret(warnings io.Writer) ([]byte, error) {
 	}
 	file, err := os.Open(o.SecretFile)
 	if err != nil {
-		return nil, fmt.Errorf("the start secret: %w", err)
+		return nil, fmt.Errorf("read the start secret: %w", err)
 	}
 	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("the start secret: %w", err)
+		return nil, fmt.Errorf("read the start secret: %w", err)
 	}
 	const ofOthers = 0o004
 	if info.Mode().IsRegular() && info.Mode()&ofOthers != 0 {
@@ -56,12 +56,12 @@ func (o *initOptions) startSecret(warnings io.Writer) ([]byte, error) {
 	}
 	content, err := io.ReadAll(io.LimitReader(file, peer.StartSecretMax+1))
 	if err != nil {
-		return nil, fmt.Errorf("the start secret: %w", err)
+		return nil, fmt.Errorf("read the start secret: %w", err)
 	}
 	if secret := bytes.TrimSpace(content); len(secret) > 0 {
 		return secret, nil
 	}
-	return nil, fmt.Errorf("the start secret: %s is empty", o.SecretFile)
+	return nil, fmt.Errorf("the file of the start secret, %s, is empty", o.SecretFile)
 }
 
 // complete sets missing options and validates all.

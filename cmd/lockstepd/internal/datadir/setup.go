@@ -52,7 +52,7 @@ func CheckSetUp(c settings.Config) error {
 	}
 	groups, err := os.Getgroups()
 	if err != nil {
-		return fmt.Errorf("%s: groups of this process: %w", settings.GanetiFlag, err)
+		return fmt.Errorf("%s: list the groups of this process: %w", settings.GanetiFlag, err)
 	}
 	if err := checkAccounts(c.Owners, os.Geteuid(), append(groups, os.Getegid())); err != nil {
 		return err

@@ -25,7 +25,7 @@ func runConfd(stop context.Context, c settings.Config, o options, ready func()) 
 	if err != nil {
 		return err
 	}
-	log.WithField("address", server.Address().String()).Info("queries about the configuration are answered")
+	log.WithField("address", server.Address().String()).Info("ConfD answers queries about the configuration")
 	follower := confd.Follow(c.DataDir, log, server.Use)
 	ready()
 	<-stop.Done()

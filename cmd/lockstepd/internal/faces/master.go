@@ -48,7 +48,7 @@ func ownName() string {
 func checkMaster(c settings.Config, self string) error {
 	content, err := os.ReadFile(filepath.Join(c.DataDir, paths.SsconfPrefix+"master_node"))
 	if err != nil {
-		return fmt.Errorf("the name of the master: %w", err)
+		return fmt.Errorf("read the name of the master: %w", err)
 	}
 	if strings.TrimSpace(string(content)) != self {
 		return errNotMaster

@@ -32,7 +32,7 @@ type admin struct {
 func openAdmin(runDir string, owner ownership.Attributes, log *logrus.Logger) (*admin, error) {
 	listener, err := socket.ListenUnix(persistence.SocketPath(runDir, persistence.AdminSocket), owner)
 	if err != nil {
-		return nil, fmt.Errorf("admin socket: %w", err)
+		return nil, fmt.Errorf("open the admin socket: %w", err)
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)

@@ -23,12 +23,12 @@ func OpenConfd(c settings.Config, log *logrus.Logger, node string) (*confd.Serve
 	isUnusable := errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, syscall.EADDRNOTAVAIL)
 	if isUnusable && !c.Confd.AddressGiven {
 		log.WithFields(logrus.Fields{"address": address, "err": err}).Warn(
-			"queries about the configuration are not answered: their default address cannot be used; choose another with --confd-address, or none")
+			"ConfD answers no queries: its default address cannot be used; choose another with --confd-address, or none")
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", settings.ConfdAddressFlag, err)
 	}
-	log.WithField("address", server.Address().String()).Info("queries about the configuration are answered")
+	log.WithField("address", server.Address().String()).Info("ConfD answers queries about the configuration")
 	return server, nil
 }

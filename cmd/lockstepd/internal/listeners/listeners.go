@@ -78,7 +78,7 @@ func Open(
 		persistence.SocketPath(c.RunDir, persistence.LuxiSocket):  persistence.LuxiSocket,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("sockets of systemd: %w", err)
+		return nil, fmt.Errorf("take the sockets of systemd: %w", err)
 	}
 	queue := QueueOptions(c, api.Table)
 	queue.OfJobs = luxi.DependsOnJob

@@ -55,7 +55,7 @@ func (c *Config) ConfdAddress(node string) (string, error) {
 	}
 	host, _, err := net.SplitHostPort(node)
 	if err != nil {
-		return "", fmt.Errorf("address of this node: %w", err)
+		return "", fmt.Errorf("split the address of this node: %w", err)
 	}
 	return net.JoinHostPort(host, confdPort), nil
 }

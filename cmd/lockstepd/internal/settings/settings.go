@@ -210,7 +210,7 @@ func readConfigFile(flags *flag.FlagSet, file string) error {
 	}
 	var settings map[string]yaml.Node
 	if err := yaml.NewDecoder(bytes.NewReader(data)).Decode(&settings); err != nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("config %s: %w", file, err)
+		return fmt.Errorf("decode config %s: %w", file, err)
 	}
 	given := map[string]bool{"config": true}
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
