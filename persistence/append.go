@@ -59,6 +59,7 @@ func appendSynced(name string, content []byte, a ownership.Attributes) (isNew bo
 	step, err = appendTo(name, a, func(fd int, stat unix.Stat_t) (string, error) {
 		step, err := appendOnce(fd, stat, content)
 		if err != nil {
+			// The file may have a part of the content, which a later append would continue.
 			return step, takeBack(fd, stat, err)
 		}
 		return "sync", syncData(fd)

@@ -43,6 +43,7 @@ func RemoveArchived(dataDir string, now time.Time, age time.Duration, most int) 
 				continue
 			}
 			removed++
+			// After its job: a record that a crash leaves here belongs to no job, and the next call removes it.
 			if removeErr := os.Remove(filepath.Join(dataDir, paths.ArchivedRecordPath(f.id))); !errors.Is(removeErr, fs.ErrNotExist) {
 				err = errors.Join(err, removeErr)
 			}

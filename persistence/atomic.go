@@ -38,6 +38,7 @@ func (f *OSFiles) replace(op, path string, data [][]byte, sync bool) error {
 	if step, err := writeNew(temp, data, f.owners.DataFile(path), sync); err != nil {
 		return fileError(op, step, path, err)
 	}
+	// The content is synced by now, if it is to be at all: a name that survives a power loss must not name unwritten data.
 	if err := unix.Rename(temp, target); err != nil {
 		discardTemp(temp)
 		return fileError(op, "rename", path, err)

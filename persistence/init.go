@@ -201,6 +201,7 @@ func initSerial(files QueueFiles) (start InitResult, wrote bool, err error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return InitResult{}, false, err
 	}
+	// A serial below an id in use would give out that id again.
 	highest, found, err := highestJobID(files)
 	if err != nil {
 		return InitResult{}, false, err

@@ -46,6 +46,7 @@ func CreateLivelock(dir, name string, rules ownership.Rules) (*Livelock, error) 
 	if err == nil {
 		err = setLock(fd, unix.F_WRLCK)
 	}
+	// The lock comes before the name, by which others would take the process for dead.
 	if err == nil {
 		err = unix.Rename(temp, path)
 	}

@@ -70,8 +70,10 @@ func SettleFiles(files LoggedFiles, boot string, reapplied bool) error {
 		return err
 	}
 	if err := files.SyncAll("settle"); err != nil {
+		// The kernel reports this failure once. Unless it is recorded, the next sync succeeds, and the files count as right.
 		return errors.Join(err, MarkSyncFailed(files))
 	}
+	// Only when all files are durable: without the mark the next start trusts them.
 	return removeNeedsLog(files)
 }
 

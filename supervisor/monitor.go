@@ -10,7 +10,7 @@ import (
 	"lockstep/core/config"
 )
 
-// Monitor has the ports and settings of the monitor.
+// Monitor has what the monitor of a node takes from the outside: its ports and settings.
 type Monitor struct {
 	Sources monitor.Sources
 	Board   monitor.Board
@@ -23,7 +23,7 @@ type Monitor struct {
 // hasMonitor reports whether this node has a monitor.
 func hasMonitor(p Ports) bool { return p.Monitor != nil }
 
-// monitorOf returns the monitor, if there is one.
+// monitorOf returns the actor that collects MonD's reports; nil: this node has no monitor.
 func monitorOf(p Ports) *actor.PID {
 	if hasMonitor(p) {
 		return p.Env.PID(answersPath(p) + "/monitor")
@@ -59,7 +59,7 @@ func loneMonitorProps(p Ports, _ Settings) *actor.Props {
 	})
 }
 
-// Lone is a monitor without the actors of a daemon.
+// Lone is a running monitor without the other actors of a daemon; it asks the master candidates for the configuration.
 type Lone struct {
 	env  *kit.Env
 	root *actor.PID

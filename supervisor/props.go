@@ -33,7 +33,8 @@ import (
 // answersQueries reports whether queries about the configuration are answered.
 func answersQueries(p Ports) bool { return p.Confd != nil }
 
-// ownConfigstoreOf returns the configstore of this node.
+// ownConfigstoreOf returns the actor that keeps the configuration on this node: the one of the only tree, or of the node's tree in a
+// cluster.
 func ownConfigstoreOf(p Ports) *actor.PID {
 	if isStandalone(p) {
 		return p.Env.PID(configstoreName)
@@ -41,7 +42,8 @@ func ownConfigstoreOf(p Ports) *actor.PID {
 	return p.Env.PID(nodeConfigstoreName)
 }
 
-// configstoreSubscribers returns the actors that the configstore of this node sends each configuration to.
+// configstoreSubscribers returns the actors that the configstore of this node sends each configuration to: ConfD and the monitor, if the
+// node has them.
 func configstoreSubscribers(p Ports) []*actor.PID {
 	var pids []*actor.PID
 	if pid := ssconfOf(p); pid != nil {
@@ -67,7 +69,7 @@ func answersPath(p Ports) string {
 // makesKeys reports whether the keys of queries are lockstep's own. In a Ganeti cluster they are Ganeti's.
 func makesKeys(p Ports) bool { return p.Daemons == nil }
 
-// keyKeeperOf returns the actor that changes the keys; nil: there is none.
+// confdkeyOf returns the actor that changes the keys of ConfD; nil: there is none.
 func confdkeyOf(p Ports) *actor.PID {
 	if !makesKeys(p) {
 		return nil
@@ -230,7 +232,7 @@ func distributorProps(p Ports, s Settings) *actor.Props {
 // hasCopies reports whether the queue is sent to master candidates.
 func hasCopies(p Ports) bool { return p.Copies != nil && hasQueue(p) }
 
-// copierOf returns the actor that sends the queue to master candidates, if there is one.
+// queuecopyOf returns the actor that sends the queue to master candidates, if there is one.
 func queuecopyOf(p Ports) *actor.PID {
 	if hasCopies(p) {
 		return p.Env.PID(queuecopyName)
@@ -402,7 +404,7 @@ func luxiProps(p Ports, s Settings) *actor.Props {
 	})
 }
 
-// hasFeed reports whether events are published.
+// hasFeed reports whether this node has a queue and a port that publishes its events to clients of the remote API.
 func hasFeed(p Ports) bool { return p.Events != nil && hasQueue(p) }
 
 // eventsOf returns the actor that publishes events; nil: none does.

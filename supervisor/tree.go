@@ -35,8 +35,8 @@ import (
 	corecopy "lockstep/core/queuecopy"
 )
 
-// Ports are the outside world as the actors see it. Clock, log, randomness and mailboxes are part
-// of Env.
+// Ports are what the actors reach the outside world by: the disk, job processes, connections, other nodes. Clock, log, randomness and
+// mailboxes are part of Env.
 type Ports struct {
 	Env        *kit.Env
 	Files      store.Files
@@ -234,7 +234,7 @@ func SetOpcodes(env *kit.Env, catalogue *opcode.Catalogue) {
 	}
 }
 
-// Running is a started tree.
+// Running is a started tree of actors: those that the program talks to, and the sign that all have stopped.
 type Running struct {
 	// Root answers AnnounceQueue, if there is a queue, when the queue accepts requests, and Drain with DrainResult when
 	// everything accepted is on the disk and no start is in progress. Root may be stopped then.

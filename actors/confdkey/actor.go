@@ -28,11 +28,11 @@ const (
 	Overlap = 10 * time.Minute
 )
 
-// Rotate asks for a new key.
+// Rotate asks the actor to replace ConfD's key by a new random one. Rotated answers it.
 type Rotate struct{ Request uint64 }
 
-// Rotated answers Rotate when the new key is the first one. First: there was no key before. Overlap is how long the former key stays
-// valid.
+// Rotated answers Rotate as soon as clients sign with the new key, which is then the first of the two files. First: there was no key
+// before. Overlap is how long the former key stays valid.
 type Rotated struct {
 	Request uint64
 	First   bool
@@ -46,14 +46,14 @@ func (r *Rotated) GetRequest() uint64 { return r.Request }
 // GetFailure is the error, nil if there is none.
 func (r *Rotated) GetFailure() *messages.Failure { return r.Failure }
 
-// Config is what the actor needs.
+// Config has the neighbours and ports of the actor that rotates ConfD's key.
 type Config struct {
 	Env    *kit.Env
 	Store  *actor.PID
 	Random func(count int) []byte // unpredictable octets
 }
 
-// Props makes the actor.
+// Props describes the actor that rotates ConfD's key and is the only writer of hmac.key and hmac.key.other.
 func Props(c Config) *actor.Props {
 	return kit.NumberedProps(c.Env, "confdkey", func(incarnation uint32) actor.Actor {
 		return &confdkey{config: c, incarnation: incarnation, store: store.NewClient(c.Store, incarnation)}
@@ -69,7 +69,7 @@ type confdkey struct {
 	rotations   uint64    // number of the last one
 }
 
-// rotation is one rotation.
+// rotation is a change of the key that is under way, with the request that it answers.
 type rotation struct {
 	number      uint64
 	request     uint64
@@ -134,6 +134,7 @@ func (k *confdkey) begin(ctx actor.Context, m *Rotate) {
 			k.write(ctx, func(ctx actor.Context) { k.end(ctx, &Rotated{First: true}) }, file(paths.ConfdKeyPath, k.rotation.key))
 		default:
 			k.rotation.former = r.Content
+			// The new key is the second one at first: every node accepts it before a client signs with it.
 			k.write(ctx, func(ctx actor.Context) { k.after(ctx, Spread, &spread{k.incarnation, k.rotation.number}) },
 				file(paths.ConfdOtherKeyPath, k.rotation.key))
 		}
@@ -167,7 +168,7 @@ func (k *confdkey) write(ctx actor.Context, then func(actor.Context), files ...*
 	})
 }
 
-// end answers a rotation.
+// end answers the request of the rotation that is under way. The next rotation may begin.
 func (k *confdkey) end(ctx actor.Context, answer *Rotated) {
 	answer.Request = k.rotation.request
 	if answer.Failure == nil {
@@ -178,7 +179,7 @@ func (k *confdkey) end(ctx actor.Context, answer *Rotated) {
 	k.rotation = nil
 }
 
-// removeSecond ends the validity of the second key.
+// removeSecond removes hmac.key.other: from then on only the first key is valid.
 func (k *confdkey) removeSecond(ctx actor.Context) {
 	k.store.Read(ctx, "confd-key", paths.ConfdOtherKeyPath, func(ctx actor.Context, r *messages.ReadFileResult) {
 		if r.Missing || k.rotation != nil {

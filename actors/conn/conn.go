@@ -15,7 +15,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// Conn is one client connection. Methods do not block.
+// Conn is one client's connection, as the actor that serves it sees it. Methods do not block.
 type Conn interface {
 	// Serve names the actor that gets the connection's messages. Frames arrive as *Received, one at a time: the next
 	// one is read after the answer to the last one. The end of the connection arrives as *Closed.
@@ -40,8 +40,8 @@ type Peer struct {
 
 // Messages from the owner of a connection to actors.
 type (
-	// Opened offers a new connection to the gateway. Its owner may send the same message several times, to several
-	// gateways: the first Accept takes it.
+	// Opened offers a new connection to a gateway. Its owner may send the same message several times, to several gateways: the first Accept
+	// takes it.
 	Opened struct {
 		Conn  Conn
 		Peer  Peer

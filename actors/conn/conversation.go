@@ -4,7 +4,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// Restarts is a set of restarts. An actor that restarts loses the question that it was handling.
+// Restarts is a set of actors, by what announces their restart. An actor that restarts loses the question that it was handling.
 type Restarts uint8
 
 // The restarts that a connection's actor hears of.
@@ -19,7 +19,7 @@ const (
 	CopierRestart
 )
 
-// Question is a question to one actor.
+// Question is a message to one actor that is to be answered, with what happens if that actor restarts before its answer.
 type Question struct {
 	To *actor.PID
 	// Message makes the message. It carries the number of the question; so does each answer.
@@ -30,7 +30,7 @@ type Question struct {
 	Once bool
 }
 
-// Answer is a message that answers a question. GetRequest is the number of that question.
+// Answer is a message that answers a Question. GetRequest is the number of that question.
 type Answer interface{ GetRequest() uint64 }
 
 // Conversation is the part of an actor that asks other actors on behalf of one client. At most one question is open.

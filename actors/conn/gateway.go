@@ -10,9 +10,9 @@ import (
 	"lockstep/messages"
 )
 
-// Props makes the actor of a gateway. produce makes its instance for each incarnation, with the incarnation's own
-// Gateway. An actor below it that crashes is stopped: its connection is closed, and the client sends its request on a
-// new connection.
+// Props describes the actor of a gateway: one that accepts connections and has a child for each. produce makes its instance for each
+// incarnation, with the incarnation's own Gateway. An actor below it that crashes is stopped: its connection is closed, and the client
+// sends its request on a new connection.
 func Props(env *kit.Env, kind string, leads func() bool, produce func(g *Gateway) actor.Actor) *actor.Props {
 	return kit.NumberedProps(env, kind, func(incarnation uint64) actor.Actor {
 		return produce(&Gateway{env: env, leads: leads, incarnation: incarnation})

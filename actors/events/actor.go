@@ -29,7 +29,7 @@ import (
 	"lockstep/messages"
 )
 
-// Kind says what an event is about.
+// Kind names the subject of an event, as clients of the event stream see it: a job, a filter rule, or locks.
 type Kind string
 
 // Kinds of events.
@@ -39,7 +39,7 @@ const (
 	Locks   Kind = answer.EventLock
 )
 
-// Feed receives events and measurements. Its methods do not block.
+// Feed is the port that takes events and measurements for clients of this process. Its methods do not block.
 type Feed interface {
 	// Publish takes one event as JSON, which never changes afterwards.
 	Publish(kind Kind, data []byte)
@@ -53,7 +53,7 @@ type Feed interface {
 	Waiting(owners int)
 }
 
-// End is the end of a job. Ran is 0 for a job that was never started.
+// End is the measurement of a job that has ended. Ran is 0 for a job that was never started.
 type End struct {
 	Status  string
 	Started bool
@@ -61,7 +61,7 @@ type End struct {
 	Ran     time.Duration
 }
 
-// Discard is a feed that keeps nothing.
+// Discard is a Feed that drops everything, for daemons and tests that serve no event streams.
 type Discard struct{}
 
 func (Discard) Publish(Kind, []byte) {}
@@ -70,7 +70,7 @@ func (Discard) Ended(End)            {}
 func (Discard) Waited(time.Duration) {}
 func (Discard) Waiting(int)          {}
 
-// Config is what the actor needs.
+// Config has the senders of changes, which the actor asks at its start, and the feed that gets events.
 type Config struct {
 	Env           *kit.Env
 	Queue         *actor.PID
@@ -78,7 +78,7 @@ type Config struct {
 	Feed          Feed
 }
 
-// Props makes the actor.
+// Props describes the actor that turns changes of jobs, filter rules and locks into events. Its subscribers survive a restart.
 func Props(c Config) *actor.Props {
 	subscribers := &subscribers{}
 	return c.Env.Props("events", func() actor.Actor {

@@ -39,7 +39,7 @@ import (
 	"lockstep/messages"
 )
 
-// Config is what the filter engine needs.
+// Config has the neighbours and settings of the filter engine.
 type Config struct {
 	Env           *kit.Env
 	Queue         *actor.PID
@@ -49,7 +49,7 @@ type Config struct {
 	SliceWork int
 }
 
-// Props makes the filter engine.
+// Props describes the filter engine, the actor that judges jobs by the filter rules. The catalogue survives a restart.
 func Props(c Config) *actor.Props {
 	catalogue := c.Catalogue
 	return kit.NumberedProps(c.Env, "filters", func(incarnation uint64) actor.Actor {

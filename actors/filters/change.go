@@ -129,6 +129,7 @@ func (f *filters) written(ctx actor.Context, m *messages.EditConfigResult) {
 	if c.by != "" {
 		f.config.Env.Log().WithFields(logrus.Fields{"rule": c.uuid, "deleted": c.rule.UUID == "", "by": c.by}).Info("filter rule changed")
 	}
+	// Answered when all jobs are judged by the new rules and the queue has the verdicts: the author relies on that.
 	f.applied = append(f.applied, c)
 	f.judge(ctx)
 }

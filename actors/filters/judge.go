@@ -42,7 +42,7 @@ type judging struct {
 // proceed is sent by the actor to itself for the next slice.
 type proceed struct{ incarnation uint64 }
 
-// question is an EvaluateFilters that is not answered yet.
+// question is an EvaluateFilters whose jobs are not all judged yet.
 type question struct {
 	sender  *actor.PID
 	request uint64
@@ -238,7 +238,7 @@ func (f *filters) judgeKnown(work *int) (done bool) {
 	return true
 }
 
-// answer answers a question about new jobs.
+// answer sends the verdicts on new jobs to the queue, which waits with their submission for them.
 func (f *filters) answer(ctx actor.Context, q *question) {
 	answer := &messages.EvaluateFiltersResult{Request: q.request}
 	for _, w := range q.jobs {

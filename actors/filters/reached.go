@@ -9,7 +9,7 @@ import (
 	"lockstep/messages"
 )
 
-// reached is a ReachOp that is not answered yet.
+// reached is a ReachOp, of a job that comes to its next opcode, that waits for its verdict.
 type reached struct {
 	sender  *actor.PID
 	message *messages.ReachOp

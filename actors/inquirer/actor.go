@@ -17,14 +17,15 @@ import (
 	"lockstep/core/inquiry"
 )
 
-// Daemons is the port to the node daemons.
+// Daemons is the port through which the inquirer asks node daemons. Its methods do not block.
 type Daemons interface {
 	// Ask makes a call in the background. It calls done once, on any goroutine, never within Ask. late says that a time limit
 	// has ended the call.
 	Ask(q inquiry.Question, done func(answer inquiry.Answer, late bool)) Call
 }
 
-// Call is a call in progress. Its methods may be called from any goroutine, and after the end of the call.
+// Call is one call of a node daemon that was begun and may be given up. Its methods may be called from any goroutine, and after the end
+// of the call.
 type Call interface {
 	// Sent reports whether the node daemon may have the request already.
 	Sent() bool
@@ -32,7 +33,7 @@ type Call interface {
 	GiveUp()
 }
 
-// Config is what the actor needs.
+// Config has the neighbours and ports of the actor that asks node daemons.
 type Config struct {
 	Env     *kit.Env
 	Daemons Daemons
@@ -40,7 +41,7 @@ type Config struct {
 	Clients []*actor.PID // get Started
 }
 
-// Props makes the actor.
+// Props describes the actor that asks node daemons for what only they know, such as free memory.
 func Props(c Config) *actor.Props {
 	return kit.NumberedProps(c.Env, "inquirer", func(incarnation uint64) actor.Actor {
 		return &inquirer{config: c, incarnation: incarnation, tracker: inquiry.New(c.Places), requesters: map[uint64]requester{},
@@ -58,7 +59,7 @@ type inquirer struct {
 	stopTimer   func() bool
 }
 
-// requester is the sender of an Ask.
+// requester is where the answer to an Ask goes: its sender and the sender's number.
 type requester struct {
 	pid     *actor.PID
 	request uint64
@@ -101,7 +102,7 @@ func (i *inquirer) ask(ctx actor.Context, m *Ask) {
 	i.next(ctx)
 }
 
-// next carries out what follows from the last message.
+// next asks core/inquiry what to do now, begins and gives up calls, answers complete inquiries, and sets the timer.
 func (i *inquirer) next(ctx actor.Context) {
 	now := i.now()
 	d := i.tracker.Next(now)

@@ -32,5 +32,5 @@ type callEnded struct {
 	late        bool
 }
 
-// wake is the timer of Decision.Wake.
+// wake is the timer message at the time of Decision.Wake, at which core/inquiry decides again.
 type wake struct{ incarnation uint64 }

@@ -27,7 +27,7 @@ import (
 	"lockstep/messages"
 )
 
-// Config is what the jobs actors need. MaxStarts is the maximum number of handshakes in
+// Config has the neighbours, ports and limits of the actors that own the active jobs. MaxStarts is the maximum number of handshakes in
 // flight.
 //
 // In a cluster (design.md "Master"), Leads reports whether this node is certainly the master, and
@@ -56,8 +56,8 @@ type Config struct {
 // is certainly the master may.
 func (c Config) mayPermit() bool { return c.Leads == nil || c.Leads() }
 
-// Props makes the jobs actor. A job actor that crashes is stopped, not restarted: the jobs
-// actor spawns a new one, which reads the job's file.
+// Props describes the jobs actor, which has a child for each job that has or gets a process. A job actor that crashes is stopped, not
+// restarted: the jobs actor spawns a new one, which reads the job's file.
 func Props(c Config) *actor.Props {
 	if c.RetryLimit == (RetryLimit{}) {
 		c.RetryLimit = DefaultRetryLimit()
@@ -337,6 +337,7 @@ func (j *jobs) forwardOrReturn(ctx actor.Context, order *messages.OrderJob) {
 		return
 	}
 	if h != nil {
+		// The job goes back before the order, so that the queue finds it pending when the order comes.
 		j.returnWaiting(ctx, id)
 	}
 	ctx.RequestWithCustomSender(j.config.Queue, order, ctx.Sender())
@@ -381,9 +382,11 @@ func (j *jobs) jobReleased(ctx actor.Context, m *jobReleased) {
 	}
 	j.handshakeEnded(ctx, m.id)
 	j.writesFail(&writesFail{id: m.id})
+	// Out of the list before its actor stops, which childStopped would take for a crash.
 	delete(j.active, m.id)
 	j.failedStarts.forget(m.id)
 	ctx.Stop(h.pid)
+	// The queue hears of the end before the clients, and before the orders that it gets back: they find the job ended.
 	ctx.Send(j.config.Queue, m.event)
 	j.answerOrders(ctx, h, m.answers)
 	j.returnOrders(ctx, h)

@@ -39,7 +39,9 @@ func (a *jobActor) adopt(ctx actor.Context) {
 			if usable && !j.Status().Final() {
 				a.progress(ctx, m.Content) // earlier reports had no receiver
 			}
+			// From here on the port reports the end of the process, at once if it has come already.
 			a.config.Processes.Adopt(a.attempt, Job{ID: a.id, Program: a.program}, int64(j.ProcessID), j.Livelock, ctx.Self())
+			// Adopt has opened the process, so that orders reach it.
 			a.sendDeferredOrders()
 			a.settleCallOff(ctx)
 		case j.Status().Final():

@@ -83,6 +83,7 @@ func (j *jobs) startFailed(ctx actor.Context, m *startFailed) {
 		}
 		kit.SendAfter(j.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &retryStarts{})
 	}
+	// Last: it starts the next job, unless the pause above forbids it.
 	j.handshakeEnded(ctx, m.id)
 }
 
@@ -107,8 +108,10 @@ func (j *jobs) startUndone(ctx actor.Context, m *startUndone) {
 		}
 	}
 	j.handshakeEnded(ctx, m.id)
+	// Out of the list before its actor stops, which childStopped would take for a crash.
 	delete(j.active, m.id)
 	ctx.Stop(h.pid)
+	// First the job, then its priority and the other orders: the queue carries them out on a pending job.
 	ctx.Send(j.config.Queue, &messages.JobReturned{Id: m.id, Encoded: m.encoded})
 	if m.priority != nil {
 		ctx.Send(j.config.Queue, &messages.OrderJob{Id: m.id, Kind: messages.OrderJob_SET_PRIORITY, Priority: int32(*m.priority)})

@@ -162,9 +162,11 @@ func (a *jobActor) processNamed(ctx actor.Context, m *messages.ProcessNamed) {
 	}
 	j := a.job.Clone()
 	j.Livelock, j.ProcessID = m.Livelock, int(m.Pid)
+	// Noted before the answer of the store: the file may name the process from now on, so that the end of a failed start must look at it.
 	a.processRecorded, a.recording = true, true
 	a.write(ctx, "start-job", job.Encode(j), func(ctx actor.Context, f *messages.Failure) {
 		a.recording = false
+		// The process has ended during the write. What follows reads the file, and had to wait until the name is in it.
 		if undo := a.afterRecording; undo != nil {
 			a.afterRecording = nil
 			undo(ctx)
@@ -175,10 +177,13 @@ func (a *jobActor) processNamed(ctx actor.Context, m *messages.ProcessNamed) {
 			return
 		}
 		a.job = j
+		// Asked after the write, which may have taken longer than the lease: the jobs of a former master must not act.
 		if !a.config.mayPermit() {
 			a.abandon(a.handshake.Failed("this node is not the master any more"))
 			return
 		}
+		// From here on the process may act: its name is durable, so that every later daemon can find out whether it lives. Permitted earlier,
+		// the job could run twice after a crash.
 		if a.handshake.NameSaved() == handshake.Confirm {
 			a.copyByProcess(ctx)
 			a.config.Processes.Confirm(a.attempt, a.start.Launch)
@@ -190,6 +195,7 @@ func (a *jobActor) processConfirmed(ctx actor.Context, m *messages.ProcessConfir
 	if m.Attempt == a.attempt {
 		a.handshake.Confirmed()
 		ctx.Send(ctx.Parent(), &handshakeEnded{id: a.id, started: true})
+		// Not before this: until the process has its handlers, a signal would end it.
 		a.sendDeferredOrders()
 	}
 }
@@ -268,6 +274,7 @@ func (a *jobActor) undoStart(ctx actor.Context) {
 					a.retryLater(ctx, f, a.undoStart)
 					return
 				}
+				// After the write: the queue may start the job again at once, and its file must not name the former process then.
 				a.returnToQueue(ctx, undone)
 			})
 		}
@@ -319,6 +326,7 @@ func (a *jobActor) finalize(ctx actor.Context) {
 		case a.unsynced || a.exitText != handshake.CleanExit || a.program == messages.JobProgram_GANETI_JOB:
 			a.writeEnd(ctx, j, encoded) // the file is final, but may not be durable: Ganeti's process does not sync the directory
 		default:
+			// The process has written this end durably itself. In a cluster a majority must have it before a client hears of it.
 			a.replicateEnd(ctx, encoded, func(ctx actor.Context) { a.ended(ctx, j, encoded) })
 		}
 	})
@@ -343,6 +351,7 @@ func (a *jobActor) end(j *job.Job) bool {
 }
 
 func (a *jobActor) ended(ctx actor.Context, j *job.Job, encoded []byte) {
+	// Before the release: the answer to a client may wait for the copy of this end, of which the copier must know by then.
 	a.copyEnd(ctx)
 	ctx.Send(ctx.Parent(), &jobReleased{a.id, &messages.JobEnded{Id: a.id, Encoded: encoded}, a.cancelAnswersAtEnd(j.Status())})
 }
@@ -350,6 +359,7 @@ func (a *jobActor) ended(ctx actor.Context, j *job.Job, encoded []byte) {
 func (a *jobActor) writeEnd(ctx actor.Context, j *job.Job, encoded []byte) {
 	a.write(ctx, "end-job", encoded, func(ctx actor.Context, f *messages.Failure) {
 		if f != nil {
+			// The file may be replaced without being durable. The next round finds it final then, and must write it again nevertheless.
 			a.unsynced = true
 			a.retryLater(ctx, f, a.finalize)
 			return

@@ -6,9 +6,9 @@ import (
 	"lockstep/messages"
 )
 
-// Processes is the port to job processes. The actor `to` receives messages.ProcessNamed,
-// ProcessConfirmed and HandshakeFailed, and last, exactly once, ProcessGone when no process
-// of the job is left. attempt numbers a start, uniquely in a daemon's life.
+// Processes is the port that starts, adopts, signals and watches job processes. The actor `to` receives messages.ProcessNamed,
+// ProcessConfirmed and HandshakeFailed, and last, exactly once, ProcessGone when no process of the job is left. attempt numbers a start,
+// uniquely in a daemon's life.
 //
 // Ganeti's job process reports nothing, so the port watches the file of its job: `to` receives
 // messages.ProcessReported, without the content, after the process has written the file.
@@ -29,20 +29,20 @@ type Processes interface {
 	Probe(attempt uint64)
 }
 
-// Job is a job whose process is started or adopted.
+// Job identifies the job whose process is started or adopted, with what its start needs.
 type Job struct {
 	ID      int64
 	Program messages.JobProgram
 	Start   int64 // number of the start in the life of the job, from 1
 }
 
-// Order is an order to a running job process (queue.md 4.6).
+// Order is what a client wants of a running job process: an earlier end, or another priority (queue.md 4.6).
 type Order struct {
 	Kind     OrderKind
 	Priority int // for TakePriority, -20 to 19
 }
 
-// OrderKind is the kind of an Order.
+// OrderKind says what an Order wants: to cancel, to kill, or to change the priority.
 type OrderKind uint8
 
 const (

@@ -7,14 +7,14 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// Requester sends a message whose answer arrives as a message. An actor.Context is one.
+// Requester sends a message so that the answer comes back to the same actor as a message. An actor.Context is one.
 type Requester interface {
 	Request(to *actor.PID, message any)
 }
 
-// Asker asks another actor on behalf of one. A question stays open until its first answer, of type A, and is sent again to each
-// later incarnation of the asked actor, which knows nothing of what earlier ones were asked. All questions are sent again in their
-// order. The asked actor may get a question twice; the one who asked gets one answer.
+// Asker is the part of an actor that asks one other actor, and asks again when that actor has restarted. A question stays open until its
+// first answer, of type A, and is sent again to each later incarnation of the asked actor, which knows nothing of what earlier ones were
+// asked. All questions are sent again in their order. The asked actor may get a question twice; the one who asked gets one answer.
 //
 // An Asker belongs to one incarnation of the actor that asks.
 type Asker[A any] struct {
@@ -31,8 +31,8 @@ type question[A any] struct {
 	answered func(ctx actor.Context, answer A)
 }
 
-// NewAsker makes an Asker that sends each question at once. incarnation is that of the actor that asks: it numbers the questions,
-// so that an answer to a former incarnation is recognised.
+// NewAsker returns an Asker without open questions, which sends each question at once. incarnation is that of the actor that asks: it is
+// the upper half of the number of each question, so that an answer to a former incarnation is recognised.
 func NewAsker[A any](to *actor.PID, incarnation uint32) Asker[A] {
 	return Asker[A]{to: to, last: uint64(incarnation) << 32}
 }

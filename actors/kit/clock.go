@@ -6,7 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// Clock is the only source of time for actors.
+// Clock tells actors the time and calls functions later. It is their only source of time, so that the simulator can replace it.
 type Clock interface {
 	Now() time.Time
 
@@ -16,7 +16,7 @@ type Clock interface {
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 }
 
-// RealClock is the clock of the machine.
+// RealClock returns the Clock of the machine, for daemons; the simulator has a virtual one.
 func RealClock() Clock { return realClock{} }
 
 type realClock struct{}

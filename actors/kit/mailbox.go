@@ -60,7 +60,8 @@ func (m *safeMailbox) buffer(msg any, deliver func(any)) bool {
 	return true
 }
 
-// Start is called once, when the mailbox knows its actor.
+// Start begins the delivery. It hands over the messages that were posted before the mailbox knew its actor, in their order but Started
+// first. protoactor calls it once.
 func (m *safeMailbox) Start() {
 	m.Mailbox.Start()
 	m.mu.Lock()
@@ -101,10 +102,10 @@ func (b *trackedMailbox) RegisterHandlers(invoker actor.MessageInvoker, dispatch
 	b.Mailbox.RegisterHandlers(&gate{MessageInvoker: invoker, ctx: ctx, mailbox: b}, dispatcher)
 }
 
-// NamedMailbox is a mailbox that gets the name of its actor, before its handlers.
+// NamedMailbox is a mailbox that is told the name of its actor before it gets handlers, so that it can report under that name.
 type NamedMailbox interface{ Belongs(actor string) }
 
-// MailboxStat is the length of one actor's queue, and how long it makes others wait.
+// MailboxStat is a measurement of one actor's mailbox: its length, and how long the actor makes senders wait.
 type MailboxStat struct {
 	Actor  string // name, "daemon/core/store"
 	Kind   string // as given to Props

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Policy says how failed children are treated.
+// Policy says what a supervisor does when a child panics: restart it, after which delay, how often, and what when it fails too often.
 type Policy struct {
 	Scope Scope
 
@@ -22,7 +22,7 @@ type Policy struct {
 	OnGiveUp Directive     // Stop or Escalate
 }
 
-// Scope says which children are treated together.
+// Scope says whether the siblings of a failed child are restarted with it.
 type Scope int
 
 const (
@@ -46,7 +46,7 @@ func (s Scope) String() string {
 	}
 }
 
-// Directive is what happens after a failure.
+// Directive is what a supervisor does about a failed child, or about all its children (Scope).
 type Directive int
 
 const (
@@ -80,7 +80,7 @@ func (d Directive) String() string {
 	}
 }
 
-// Validate names the first invalid field.
+// Validate returns an error that names the first field out of its range, nil if there is none.
 func (p Policy) Validate() error {
 	switch {
 	case p.Scope != OneForOne && p.Scope != AllForOne:

@@ -12,7 +12,7 @@ import (
 // ErrStopping is the error of a spawn by an actor that has got Stopping or Restarting.
 var ErrStopping = errors.New("spawn: parent is stopping or restarting")
 
-// Option changes the props of an actor kind.
+// Option changes how the actors of one kind are spawned, such as their supervision.
 type Option struct{ props actor.PropsOption }
 
 // Supervise sets the strategy for the actor's children. Without it failed children are

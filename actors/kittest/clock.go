@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Clock stands still until it is advanced. It implements kit.Clock.
+// Clock is a kit.Clock for tests: it stands still until the test advances it. It implements kit.Clock.
 type Clock struct {
 	mu     sync.Mutex
 	now    time.Time

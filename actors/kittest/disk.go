@@ -34,7 +34,7 @@ type fault struct {
 	remaining int
 }
 
-// Block is a call that does not return until it is released.
+// Block lets a test hold one call of a Disk: it does not return until the test releases it.
 type Block struct {
 	prefix  string
 	entered chan struct{}

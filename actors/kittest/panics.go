@@ -8,7 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// InjectedPanic makes its receiver panic.
+// InjectedPanic is a message that makes its receiver panic, as a bug in the handling of any message would.
 type InjectedPanic struct{}
 
 // When is the time of a panic within a delivery.
@@ -21,7 +21,7 @@ const (
 	After When = "after"
 )
 
-// DeliveryKind is a kind of delivery.
+// DeliveryKind is what deliveries are counted by: the actor and the type of the message.
 type DeliveryKind struct {
 	Actor   string // name without the numbers of jobs, connections and incarnations
 	Message string // Go type

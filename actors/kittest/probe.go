@@ -15,7 +15,7 @@ import (
 // virtual time inside.
 const ExpectTimeout = 10 * time.Second
 
-// Probe is an actor that keeps its messages until the test takes them.
+// Probe stands for a neighbour of the actor under test: it keeps the messages that it gets until the test takes them.
 type Probe struct {
 	PID *actor.PID
 

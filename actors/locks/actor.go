@@ -39,10 +39,9 @@ type Owners interface {
 	Remove(livelock string)
 }
 
-// Config is what the lock manager needs. Boot identifies the boot of the machine: locks of
-// an earlier boot have no owner. Self is the daemon as a lock owner. Clients are sent each
-// new incarnation. Fence is how long a new master of a cluster grants nothing; 0 if no jobs
-// of a former master can be running.
+// Config has the neighbours and settings of the lock manager. Boot identifies the boot of the machine: locks of an earlier boot have no
+// owner. Self is the daemon as a lock owner. Clients are sent each new incarnation. Fence is how long a new master of a cluster grants
+// nothing; 0 if no jobs of a former master can be running.
 type Config struct {
 	Env     *kit.Env
 	Store   *actor.PID
@@ -59,7 +58,7 @@ type Config struct {
 	Fence         time.Duration
 }
 
-// Props makes the lock manager.
+// Props describes the lock manager, the actor that grants locks to jobs and to Ganeti's programs.
 func Props(c Config) *actor.Props {
 	fence := lock.NewFence(c.Env.Clock().Now(), c.Fence)
 	c.Settings.WithholdJobs = c.Scheduler != nil // until it has sent SetLockPauses

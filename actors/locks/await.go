@@ -50,6 +50,7 @@ func (l *locks) await(ctx actor.Context, op Await, q *requester) {
 		l.deny(ctx, q, err)
 		return
 	}
+	// Recorded before the answer is queued: notifyWhenWritten lets it wait for the records so far.
 	l.updated(ctx, u)
 	if u.Granted {
 		l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, AwaitResult{Granted: true}, f) })
@@ -58,6 +59,7 @@ func (l *locks) await(ctx actor.Context, op Await, q *requester) {
 	l.protect(p.Owner)
 	// A client changes the priority of a request by asking again.
 	l.updated(ctx, l.state.Reprioritise(p.Owner, p.Priority))
+	// The former call of the owner ends before this one waits: a grant has one receiver.
 	l.replaceWaiter(ctx, p.Owner, q)
 	l.addWaiter(ctx, p.Owner, &waiter{requester: q, blockers: u.Blockers}, wait)
 }
@@ -69,6 +71,7 @@ func (l *locks) awaitUnion(ctx actor.Context, op AwaitUnion, q *requester) {
 	if l.mayNotWait(ctx, op.Owner, q, wait) {
 		return
 	}
+	// Before Choose: updated would take the former call for one whose request was withdrawn.
 	l.replaceWaiter(ctx, op.Owner, q)
 	u, err := l.state.Choose(l.config.Env.Clock().Now(), op.Owner, op.Count, op.Items)
 	if err != nil {
@@ -135,6 +138,7 @@ func (l *locks) waitExpired(ctx actor.Context, m *waitExpired) {
 	if w := l.waiters[m.owner]; w != nil && w.number == m.number {
 		l.takeWaiter(m.owner)
 		if w.choice != nil {
+			// From the moment of its answer the owner waits no longer: a lock given later would have no receiver.
 			l.state.DropChoice(m.owner)
 			l.owners.update(m.owner, l.state.HasOwner(m.owner), l.config.Owners)
 		}

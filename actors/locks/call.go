@@ -12,7 +12,8 @@ import (
 	"lockstep/messages"
 )
 
-// ManagerStatus is the state of the lock manager.
+// ManagerStatus answers GetStatus: how many owners there are, how many requests and calls wait, which files were quarantined, and why no
+// lock can be granted.
 type ManagerStatus struct {
 	Owners      int      `json:"owners"`
 	Waiting     int      `json:"waiting"`

@@ -101,10 +101,13 @@ func (l *locks) updated(ctx actor.Context, u lock.Update) {
 // changed records a change of the state, and tells owners of their grants once it is
 // written.
 func (l *locks) changed(ctx actor.Context, a lock.CallResult) {
+	// In the order of Changed: if a crash cuts the write off, no prefix of the records gives a lock to two owners.
 	for _, o := range a.Changed {
 		l.journal.add(l.state.Record(o))
 		l.owners.update(o, l.state.HasOwner(o), l.config.Owners)
 	}
+	// Sent before any client can hear of the change, whose answer waits for the write: a client that has the configuration lock finds it
+	// known there.
 	l.configLocks.update(ctx, l.state.Allocation(), a.Changed)
 	if len(a.Changed) > 0 {
 		l.publishLocks(ctx, a.Changed, false)
@@ -112,6 +115,7 @@ func (l *locks) changed(ctx actor.Context, a lock.CallResult) {
 	granted := make(map[lock.Owner]bool, len(a.Notify))
 	for _, o := range a.Notify {
 		granted[o] = true
+		// After journal.add, so that the grant is told when its record is written. A grant that a crash takes back could go to another owner.
 		l.notifyGranted(ctx, o)
 	}
 	for _, o := range a.Changed {
@@ -140,6 +144,7 @@ func (l *locks) flush(ctx actor.Context) {
 		return
 	}
 	ganeti, free := j.ganeti.take(), j.free.take()
+	// These notifications are due with these records. What comes during the write belongs to the next one.
 	j.inFlight, j.queued = j.queued, nil
 	j.writing = true
 	var snapshot *lock.Snapshot // of the state that the journals then describe, if they become too long
@@ -147,8 +152,11 @@ func (l *locks) flush(ctx actor.Context) {
 		s := l.state.Snapshot()
 		snapshot = &s
 	}
+	// Ganeti's locks are written before the free ones, which are the last in the order of locks: a crash in between leaves the owner a
+	// request that it can repeat.
 	l.append(ctx, paths.LocksJournalPath, ganeti, func(ctx actor.Context) {
 		l.appendFree(ctx, free, func(ctx actor.Context) {
+			// Owners hear of their grants before a fold, for which they need not wait.
 			l.written(ctx, nil)
 			if snapshot != nil && l.state != nil {
 				l.fold(ctx, *snapshot)
@@ -211,6 +219,7 @@ func (l *locks) written(ctx actor.Context, failed *messages.Failure) {
 		return
 	}
 	f := cannotWrite(failed)
+	// Memory is given up before the failures are told: it has changes that the disk may lack, and no further call may see them.
 	notifications = append(notifications, j.queued...)
 	*j = journal{}
 	l.state = nil
@@ -266,6 +275,7 @@ func (l *locks) fold(ctx actor.Context, snapshot lock.Snapshot) {
 // foldPart writes a file and then empties its journal.
 func (l *locks) foldPart(ctx actor.Context, path, journal string, p *part, content []byte, next func(actor.Context)) {
 	l.replace(ctx, path, content, func(ctx actor.Context) {
+		// Only when the folded file has the records. In the other order a crash between the two would lose them.
 		l.replace(ctx, journal, lock.JournalHeader(l.config.Boot), func(ctx actor.Context) {
 			p.length, p.folded = 0, len(content)
 			next(ctx)

@@ -36,9 +36,9 @@ func (r *OperateResult) GetFailure() *messages.Failure { return r.Failure }
 type Operation interface{ operation() }
 
 type (
-	// Apply is one of Ganeti's functions on the state of locks. Value: the call's result.
+	// Apply executes one of Ganeti's functions about locks, such as updateLocks, on the state. Value: the function's result.
 	Apply struct{ Call lock.Call }
-	// Cleanup looks for dead owners now. Value: an empty list.
+	// Cleanup makes the lock manager look for owners whose processes have died, and free their locks. Value: an empty list.
 	Cleanup struct{}
 	// Await is updateLocksWaiting for a client that waits on its connection. The answer
 	// comes when the request is granted, withdrawn, or its seconds have passed. After that
@@ -68,7 +68,7 @@ type (
 		Owner lock.Owner
 		PID   int
 	}
-	// GetStatus is answered at once in every state. Value: a ManagerStatus.
+	// GetStatus asks for the ManagerStatus. It is answered at once, also while the lock manager still reads its files.
 	GetStatus struct{}
 )
 
@@ -131,7 +131,7 @@ type Withheld struct {
 	Pause uint64
 }
 
-// PublishConfigLocks asks for ConfigLocks.
+// PublishConfigLocks asks the lock manager to send ConfigLocks to the configuration's actor, as soon as it has read its files.
 type PublishConfigLocks struct{}
 
 // ConfigLocks has the holders of the locks that the configuration's actor must know: the configuration lock, and the big lock

@@ -74,8 +74,10 @@ func (l *locks) pausesListed(ctx actor.Context, m *messages.SetLockPauses) {
 		}
 	}
 	if l.state != nil {
+		// After all pauses are set: until then the request of a paused job could be granted here.
 		l.updated(ctx, l.state.AllowOthers(l.config.Env.Clock().Now()))
 	}
+	// Last: these calls are decided with all pauses in force.
 	calls := l.deferredCalls
 	l.deferredCalls = nil
 	for _, p := range calls {

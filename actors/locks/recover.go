@@ -66,6 +66,7 @@ func (l *locks) decode(paths []string, files []*messages.ReadFileResult) (lock.S
 	if err != nil {
 		return snapshot, fmt.Errorf("%s: %w", paths[1], err)
 	}
+	// The processes of another boot are dead, whatever the files say.
 	if boot != "" && boot != l.config.Boot {
 		l.config.Env.Log().WithField("path", paths[0]).Info("machine has rebooted; dropping all locks")
 		return snapshot, nil
@@ -125,6 +126,7 @@ func (l *locks) resume(ctx actor.Context, state *lock.State, restored lock.Resto
 	}
 	l.configLocks.forget()
 	l.journal = journal{}
+	// Calls wait for the fold: Restore may have granted or dropped requests, and a grant must not be told before it is on the disk.
 	l.journal.inFlight = []notification{func(ctx actor.Context, f *messages.Failure) {
 		if f == nil {
 			l.resumed(ctx, restored)
@@ -146,6 +148,7 @@ func (l *locks) resumed(ctx actor.Context, restored lock.RestoreResult) {
 		l.config.Env.Log().WithField("owner", o.String()).Error("pending lock request can no longer be granted; dropping it")
 	}
 	l.config.Env.Log().WithFields(logrus.Fields{"owners": l.owners.len()}).Info("lock manager is ready")
+	// The whole state is told before the deferred messages change it. From then on others hear of changes only.
 	kit.Publish(ctx, l.config.Clients, &messages.LocksStarted{Incarnation: uint64(l.incarnation)})
 	l.configLocks.reset(ctx, l.state)
 	l.publishLocks(ctx, l.state.Owners(), true)

@@ -28,10 +28,11 @@ import (
 // Idle is how long a connection may carry nothing (queue.md 1.1).
 const Idle = 180 * time.Second
 
-// Config is what the gateway needs, which is what the calls of its clients need.
+// Config has the neighbours and settings of the gateway for LUXI, the protocol of Ganeti's job queue: what the calls of its clients need.
 type Config = call.Config
 
-// Props makes the luxi actor. Its incarnations share the catalogue.
+// Props describes the gateway for LUXI, the actor that accepts its connections and has a child for each. The catalogue of opcodes
+// survives a restart.
 func Props(c Config) *actor.Props {
 	return conn.Props(c.Env, "luxi", c.Leads, func(g *conn.Gateway) actor.Actor { return &luxi{g, &c} })
 }

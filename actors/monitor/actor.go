@@ -34,14 +34,16 @@ const (
 	askInterval = 15 * time.Second
 )
 
-// Sources reads what collectors report. Methods do not block.
+// Sources is the port that reads, on this node, what collectors report: files of the kernel and outputs of programs. Methods do not
+// block.
 type Sources interface {
 	// Gather reads for a collector and sends one Gathered to the actor. While a reading for the collector is in progress,
 	// which may last for ever, another request waits for its end, and only the latest one is answered.
 	Gather(number uint64, collector string, to *actor.PID)
 }
 
-// Gathered answers Gather. Absent: this node has nothing to read. Err: the reading has failed.
+// Gathered answers Sources.Gather with what was read for one collector. Absent: this node has nothing to read. Err: the reading has
+// failed.
 type Gathered struct {
 	Number    uint64
 	Collector string
@@ -50,23 +52,23 @@ type Gathered struct {
 	Reading   coremonitor.Reading
 }
 
-// Board shows snapshots to clients. Show does not block.
+// Board is the port to MonD's server, which shows clients the last snapshot. Show does not block.
 type Board interface{ Show(s *coremonitor.Snapshot) }
 
-// Candidates asks the ConfDs of all candidates, for a node without a copy of the configuration. Methods do not block.
+// Candidates is the port to the ConfDs of all master candidates, for a node without a copy of the configuration. Methods do not block.
 type Candidates interface {
 	// Ask sends one Answered to the actor, with the freshest answer, in a few seconds at most.
 	Ask(number uint64, node string, to *actor.PID)
 }
 
-// Answered answers Ask. Err: no candidate has answered.
+// Answered answers Candidates.Ask with the best of their answers. Err: no candidate has answered.
 type Answered struct {
 	Number  uint64
 	Answers coremonitor.Answers
 	Err     error
 }
 
-// Config is what the actor needs. Actors that the node does not have are nil.
+// Config has the neighbours and ports of the actor that makes MonD's reports. Actors that the node does not have are nil.
 type Config struct {
 	Env     *kit.Env
 	Sources Sources
@@ -83,7 +85,7 @@ type Config struct {
 	Release      string     // version of the ssconf files
 }
 
-// Props makes the actor.
+// Props describes the actor that gathers what MonD's collectors report and shows it as snapshots.
 func Props(c Config) *actor.Props {
 	return kit.NumberedProps(c.Env, "monitor", func(incarnation uint64) actor.Actor {
 		cluster := coremonitor.NewCluster()

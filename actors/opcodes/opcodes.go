@@ -4,5 +4,6 @@ package opcodes
 
 import "lockstep/core/opcode"
 
-// Changed replaces the catalogue after operators have declared other opcodes. Catalogue has all opcodes, and never changes.
+// Changed tells an actor to use another catalogue of opcodes, after operators have declared other ones. Catalogue has all opcodes, and
+// never changes.
 type Changed struct{ Catalogue *opcode.Catalogue }

@@ -32,7 +32,7 @@ import (
 	"lockstep/messages"
 )
 
-// Config is what the queue needs.
+// Config has the neighbours, limits and settings of the queue.
 type Config struct {
 	Env           *kit.Env
 	Store         *actor.PID
@@ -55,7 +55,8 @@ type Config struct {
 	SliceWork int
 }
 
-// Props makes the queue.
+// Props describes the queue, the actor that accepts jobs, gives them their ids and knows the stage of each. Secrets and the catalogue
+// survive a restart.
 func Props(c Config) *actor.Props {
 	kept := &retained{secrets: Secrets{}, catalogue: c.Catalogue}
 	return kit.NumberedProps(c.Env, "queue", func(incarnation uint32) actor.Actor {

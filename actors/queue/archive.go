@@ -110,6 +110,7 @@ func (q *queue) archiveBatch(ctx actor.Context, a *archiving, batch []int64) {
 	for i, id := range batch {
 		ends[i] = end{id, q.index.get(id).status()}
 	}
+	// Before the files leave the queue directory: a crash in between leaves the end in both places, never in neither.
 	q.recordEnds(ctx, ends, func(ctx actor.Context, failed map[int64]*messages.Failure) {
 		recorded := batch[:0:0]
 		for _, id := range batch {

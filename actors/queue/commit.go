@@ -70,6 +70,7 @@ func (c *groupCommit) start() commitStep {
 		}
 	}
 	if complete { // otherwise some files are removed before a serial is written
+		// The store writes the serial when the files are durable, and then only if none has failed.
 		c.target, write.CommitRecord = last, serialFile(last)
 	}
 	return commitStep{write: write}
@@ -112,6 +113,7 @@ func (c *groupCommit) next(failures []*messages.FileFailure, repeated bool) comm
 		}
 		return commitStep{}
 	}
+	// The serial is on the disk: the jobs up to it exist from here on, whatever crashes.
 	c.recorded = c.target
 	return commitStep{}
 }
@@ -148,6 +150,7 @@ func (c *groupCommit) writeSerial() commitStep {
 	if len(c.written) == 0 {
 		return commitStep{}
 	}
+	// The files of failed submissions are removed by now. Left on the disk, those below this serial would become jobs.
 	c.phase, c.target = writingSerial, c.written[len(c.written)-1].lastID()
 	return commitStep{write: writeSerialFile(c.target)}
 }

@@ -150,6 +150,7 @@ func (q *queue) clearOrphanRecords(ctx actor.Context, serial int64, orphans []in
 			log := q.config.Env.Log().WithFields(logrus.Fields{"job": id, "err": f.Failure.Text})
 			switch {
 			case f.Missing:
+			// A new job will get this id, and would inherit the record.
 			case id > serial:
 				panic("the record of a submission without a commit record cannot be removed: " + f.Failure.Text)
 			default:

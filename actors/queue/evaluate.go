@@ -60,6 +60,7 @@ func (q *queue) verdictsReceived(ctx actor.Context, m *messages.EvaluateFiltersR
 	case q.verdicts.answersAll(m):
 		q.verdictsChanged(ctx, q.verdicts.completed(m.Verdicts))
 		if request := q.verdicts.takeScheduler(); request != 0 {
+			// The scheduler has waited for the verdicts: without them it would start jobs that a rule pauses.
 			q.sendUnfinishedJobs(ctx, request)
 		}
 		q.callOffByRules(ctx, m.Verdicts, q.tellTaken(m.Taken))

@@ -43,6 +43,7 @@ func (q *queue) orderHold(ctx actor.Context, sender *actor.PID, m *messages.Orde
 	if hold {
 		if !held {
 			former = record.Hold{By: m.By, SinceUs: q.config.Env.Clock().Now().UnixMicro()}
+			// In force before it is written: a job that began during the write would make the answer wrong.
 			q.setHold(ctx, m.Id, former)
 		}
 		after = before.WithHold(former)
@@ -66,6 +67,7 @@ func (q *queue) orderHold(ctx actor.Context, sender *actor.PID, m *messages.Orde
 			})
 			return
 		}
+		// A release counts when it is durable: after a crash before that, the job is held as its record says.
 		q.dropHold(ctx, m.Id)
 		answerClient(ctx, sender, m.Request, true, fmt.Sprintf("Job %d is released", m.Id))
 	})

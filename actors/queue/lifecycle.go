@@ -31,6 +31,7 @@ func (q *queue) pick(ctx actor.Context, id int64) {
 		q.enqueue(ctx, e)
 		return
 	}
+	// From here on the jobs actor alone writes the file, until JobEnded or JobReturned: orders about the job go there.
 	q.index.setStage(e, active)
 	program, launch := q.launcher.launch(id, e.info.Encoded, q.retained.secrets[id])
 	ctx.Send(q.config.Jobs, &messages.StartJob{Id: id, Encoded: e.info.Encoded, Launch: launch, Program: program})
@@ -113,6 +114,7 @@ func (q *queue) returned(ctx actor.Context, m *messages.JobReturned) {
 	if len(m.Encoded) > 0 {
 		q.index.setInfo(e, q.nextInfo(e, decodeKnown(m.Id, m.Encoded), m.Encoded))
 	}
+	// The scheduler takes the slot back before it gets the job as a candidate: it ignores one that runs.
 	ctx.Send(q.config.Scheduler, &messages.JobReleased{Id: m.Id})
 	q.showStartWait(ctx, e, messages.StartWait_NOT_WAITING)
 	q.enqueue(ctx, e)
@@ -161,6 +163,7 @@ func (q *queue) finish(ctx actor.Context, e *entry, encoded []byte) {
 	released := &messages.JobReleased{Id: id, Ended: true, Status: e.info.Status}
 	if e.stage == active {
 		released.Encoded = encoded
+		// The end is on the disk and no process is left. Freed earlier, the job's locks could go to another job beside an orphan of this one.
 		ctx.Send(q.config.Locks, &messages.JobCleanedUp{Id: id})
 	}
 	q.records.ended(id)

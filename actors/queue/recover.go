@@ -109,9 +109,11 @@ func (q *queue) recovered(ctx actor.Context, serial int64, jobs []*messages.Scan
 	}
 	q.fillKeeper(ctx)
 	q.config.Env.Log().WithFields(logrus.Fields{"jobs": len(q.index.jobs), "serial": serial}).Info("queue is ready")
+	// Announced when the index is complete: the other actors ask for all jobs at once.
 	kit.Publish(ctx, append(slices.Clone(q.config.Gateways), q.config.Filters, q.config.Locks), &messages.QueueStarted{Incarnation: uint64(q.incarnation)})
 	ctx.Request(q.config.Scheduler, &messages.QueueStarted{Incarnation: uint64(q.incarnation)})
 	q.recordArchived(ctx)
+	// Last: they meet the queue as if they had come now.
 	r.deferred.HandleAll(ctx, q.handle)
 }
 
@@ -149,8 +151,10 @@ func (q *queue) recoverJob(ctx actor.Context, s *messages.ScannedJob, isActive b
 		q.index.put(info, active)
 	case j.Status().Final():
 		q.index.put(info, final)
+	// No process was ever named durably, so that none had the permission to act: the job may start.
 	case j.Status() == job.Queued && !paths.IsJobLivelock(j.Livelock):
 		q.index.put(info, pending)
+	// A process may be alive. The jobs actor finds out, and ends the job if none is.
 	default:
 		q.index.put(info, active)
 		ctx.Send(q.config.Jobs, &messages.AdoptJob{Id: s.Id, Encoded: s.Content, Program: q.launcher.program(j)})

@@ -10,6 +10,7 @@ import (
 
 func (q *queue) submit(ctx actor.Context, sender *actor.PID, m *messages.SubmitJobs) {
 	name := submissionName(m.Jobs)
+	// Before the limits: a client that repeats an accepted submission gets its ids, also from a full or drained queue.
 	if q.answerRepeated(ctx, sender, name, m) {
 		return
 	}
@@ -21,6 +22,8 @@ func (q *queue) submit(ctx actor.Context, sender *actor.PID, m *messages.SubmitJ
 		ctx.Send(sender, &messages.SubmitJobsResult{Request: m.Request})
 		return
 	}
+	// Counted before they are written, so that submissions that come together do not pass the limit together. Failed ones are taken off in
+	// committed.
 	q.admission.unfinished += len(m.Jobs)
 	q.submissions.incoming = append(q.submissions.incoming,
 		&submission{from: requester{sender, m.Request}, drafts: m.Jobs, by: m.By, name: name, parent: m.Parent})
@@ -48,6 +51,7 @@ func (q *queue) commitNext(ctx actor.Context) {
 			q.committed(ctx)
 			return
 		}
+		// After the check, so that a refused submission uses no ids.
 		q.submissions.number()
 		q.inSlices(ctx, q.buildGroup, q.prepared)
 	})
@@ -58,6 +62,7 @@ func (q *queue) prepared(ctx actor.Context) {
 	q.submissions.group.prepared = true
 	for _, s := range q.submissions.committing() {
 		for i, j := range s.jobs {
+			// Before the ends of the dependencies are looked up: an archiving that begins meanwhile finds these jobs, and waits for the commit.
 			q.records.depend(int64(j.ID), s.dependencies[i])
 		}
 	}
@@ -66,6 +71,7 @@ func (q *queue) prepared(ctx actor.Context) {
 
 // perform performs a step of the running commit.
 func (q *queue) perform(ctx actor.Context, step commitStep) {
+	// If the store restarts before its answer, the step may have been performed twice, and next must know.
 	incarnation := q.store.StoreIncarnation()
 	done := func(ctx actor.Context, m *messages.ChangeFilesResult) {
 		q.perform(ctx, q.submissions.group.next(m.Failures, q.store.StoreIncarnation() != incarnation))
@@ -108,12 +114,15 @@ func (q *queue) committed(ctx actor.Context) {
 			}
 			recorded = append(recorded, q.index.get(ids[i]).info)
 		}
+		// The serial is durable and the index has the jobs: a client may ask for them as soon as it has this answer.
 		s.answer(ctx, ids)
 	}
 	q.notifyAllSubscribers(ctx, recorded...)
 	if enqueue != nil {
+		// Not before the commit: a job that has started could not be taken back.
 		ctx.Send(q.config.Scheduler, &messages.EnqueueJobs{Jobs: enqueue})
 	}
+	// Archivings that waited for this commit go on before the next one begins, for which they could have to wait again.
 	for _, f := range q.submissions.takeAfterCommit() {
 		f(ctx)
 	}

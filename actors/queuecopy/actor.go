@@ -24,7 +24,7 @@ import (
 	"lockstep/messages"
 )
 
-// Daemons is the port to the node daemons and to the files.
+// Daemons is the port through which the actor reads files of the queue and sends them to node daemons.
 type Daemons interface {
 	// Call makes a call in the background: it reads the files of the units, calls the node daemon, and calls done once, on any
 	// goroutine, never within Call. An AskMaster, which is the first call of an incarnation to a node, is made when all earlier calls to
@@ -32,7 +32,7 @@ type Daemons interface {
 	Call(call corecopy.Call, done func(corecopy.Result))
 }
 
-// Config is what the actor needs.
+// Config has the neighbours and ports of the actor that copies the queue to Ganeti's master candidates.
 type Config struct {
 	Env           *kit.Env
 	Daemons       Daemons
@@ -42,7 +42,7 @@ type Config struct {
 	Acknowledge   corecopy.Acknowledge
 }
 
-// Props makes the actor.
+// Props describes the actor that copies the queue to the master candidates of a Ganeti cluster.
 func Props(c Config) *actor.Props {
 	return kit.NumberedProps(c.Env, "queuecopy", func(incarnation uint64) actor.Actor {
 		return &queuecopy{config: c, incarnation: incarnation, tracker: corecopy.New(c.Acknowledge), stopTimer: func() bool { return false }}
@@ -62,7 +62,7 @@ type queuecopy struct {
 	draining  *actor.PID // gets DrainResult; nil: nobody
 }
 
-// question is an open Await.
+// question is an Await whose candidates do not all have the change yet, with the actor that asked.
 type question struct {
 	id     uint64
 	sender *actor.PID
@@ -111,7 +111,7 @@ func (c *queuecopy) Receive(ctx actor.Context) {
 
 func (c *queuecopy) now() time.Time { return c.config.Env.Clock().Now() }
 
-// configured takes the nodes of a configuration.
+// configured makes the master candidates of a configuration the targets of copies.
 func (c *queuecopy) configured(current *model.Config) {
 	if c.known != nil && c.known.Nodes == current.Nodes && c.known.Cluster == current.Cluster {
 		return
@@ -136,7 +136,7 @@ func (c *queuecopy) configured(current *model.Config) {
 	c.tracker.SetNodes(c.now(), master.Value.Name, candidates)
 }
 
-// next carries out what follows from the last message.
+// next asks core/queuecopy what to do now, makes the calls, answers what need not wait longer, and sets the timer.
 func (c *queuecopy) next(ctx actor.Context) {
 	now := c.now()
 	decision := c.tracker.Next(now)

@@ -2,8 +2,8 @@ package queuecopy
 
 import corecopy "lockstep/core/queuecopy"
 
-// Started tells clients of an incarnation. The jobs actor answers with ProcessBegan for each process of Ganeti that runs. A client
-// asks its open questions again.
+// Started tells the clients of the actor that a new incarnation works, which knows nothing of earlier ones. The jobs actor answers with
+// ProcessBegan for each process of Ganeti that runs. A client asks its open questions again.
 type Started struct{ Incarnation uint64 }
 
 // ProcessBegan says that from now on a process of Ganeti sends the file of a job. It is sent before the process may act.
@@ -28,7 +28,7 @@ type AwaitResult struct {
 // GetRequest is the number of the request.
 func (r *AwaitResult) GetRequest() uint64 { return r.Request }
 
-// GetNodes asks for GetNodesResult.
+// GetNodes asks what each master candidate still lacks of the queue.
 type GetNodes struct{ Request uint64 }
 
 // GetNodesResult says what each candidate lacks, by uuid.
@@ -47,5 +47,5 @@ type callEnded struct {
 	result      corecopy.Result
 }
 
-// wake is the timer of the next decision.
+// wake is the timer message at the time at which core/queuecopy decides again.
 type wake struct{ incarnation uint64 }

@@ -27,7 +27,7 @@ import (
 	"lockstep/messages"
 )
 
-// Config is what the replicator needs.
+// Config has the neighbours and ports of the replicator.
 type Config struct {
 	Env   *kit.Env
 	Log   Log
@@ -51,7 +51,7 @@ type Config struct {
 	Times replication.Times
 }
 
-// Props makes the replicator.
+// Props describes the replicator, the actor between the consensus log and the actors of one node.
 func Props(c Config) *actor.Props {
 	storeIncarnation := uint64(0)
 	return kit.NumberedProps(c.Env, "replicator", func(incarnation uint32) actor.Actor {

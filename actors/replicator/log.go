@@ -46,7 +46,7 @@ type Log interface {
 	Leads() bool
 }
 
-// Peers asks the other nodes. Methods do not block.
+// Peers is the port through which the replicator asks the other nodes for their state and files. Methods do not block.
 type Peers interface {
 	// Ask asks nodes for their state. messages.NodeStatesCollected has the answers, or why
 	// there is none, in the order of nodes, after a few seconds at most.
@@ -57,7 +57,7 @@ type Peers interface {
 	Compare(number uint64, nodes []*messages.Member, leaveOut []string, to *actor.PID)
 }
 
-// Change is a change of the membership, see messages.ChangeNodes.
+// Change is one change of the members of the cluster, or of its leader, which the log is asked to make: see messages.ChangeNodes.
 type Change struct {
 	What    messages.ChangeNodes_What
 	Name    string // of the node

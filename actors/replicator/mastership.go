@@ -63,6 +63,7 @@ func (r *replicator) becomeLeader(ctx actor.Context, term uint64) {
 	if !r.mastership.gain(term) {
 		return
 	}
+	// Before anything of this term is proposed: the actors that wait for answers of a former term are stopped.
 	r.dropProposals()
 	r.declareTimes()
 	r.nameMaster(ctx, term)
@@ -75,14 +76,17 @@ func (r *replicator) becomeMaster(ctx actor.Context, term uint64) {
 		return
 	}
 	r.mastership.master = true
+	// Each mastership is another incarnation of the store: requests of the former one that are still in the mailbox are dropped.
 	*r.storeIncarnation++
 	fence := time.Duration(0)
+	// Jobs of another node run until their lease has ended there. Without the fence their locks could be granted beside them.
 	if r.replica.running.StartedElsewhere(r.config.Self.Node) {
 		fence = replication.Fence
 	}
 	r.config.Env.Log().WithFields(logrus.Fields{"term": term, "fence": fence}).Info("this node is the master")
 	kit.Publish(ctx, r.config.Clients, &messages.StoreStarted{Incarnation: *r.storeIncarnation})
 	kit.Publish(ctx, r.config.ConfigStoreClients, &configstore.Started{Incarnation: *r.storeIncarnation})
+	// After the announcements and with master set: the actors that start now send requests at once.
 	ctx.Send(r.config.Master, &messages.BecomeMaster{Term: term, FenceMs: fence.Milliseconds()})
 	r.compared, r.suspects = nil, nil
 	r.compareAfter(ctx, compareEvery)
@@ -94,6 +98,7 @@ func (r *replicator) becomeFollower(ctx actor.Context, m *messages.LogLeaderChan
 	if r.mastership.lose(m.Leader, m.Address) {
 		r.config.Env.Log().WithField("leader", m.Leader).Warn("this node has lost the mastership")
 	}
+	// Not answered, because it is not known which of them will be committed: the next master reads that from its disk.
 	r.dropProposals()
 	r.membership.forgetJoinRequests()
 	ctx.Send(r.config.Master, &messages.ResignMaster{})
@@ -109,6 +114,7 @@ func (r *replicator) scan(ctx actor.Context, done func(actor.Context, *messages.
 	ownFiles := map[int64][]byte{}
 	read := func(ctx actor.Context) {
 		r.store.Scan(ctx, func(ctx actor.Context, q *messages.ScanQueueResult) {
+			// In another term the actor that has asked is stopped, and its successor asks again.
 			if r.mastership.master && r.mastership.term == term {
 				done(ctx, r.replica.asLogged(q, ownFiles))
 			}

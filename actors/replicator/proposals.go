@@ -172,6 +172,7 @@ func (s *proposals) finish(ctx actor.Context, number uint64, failures map[string
 			p.request.failures = append(p.request.failures, f)
 		}
 	}
+	// The last part to reach the disk answers the request, with the failures of all parts.
 	if p.request.remaining--; p.request.remaining == 0 {
 		p.request.done(ctx, &messages.ChangeFilesResult{Failures: p.request.failures})
 	}
@@ -215,6 +216,7 @@ func (s *proposals) fail(ctx actor.Context, p *proposal, why *messages.Failure) 
 		}
 		s.finish(ctx, piece.number, failures)
 	}
+	// Only when both have failed: the last part waits for the other one, and would be offered here.
 	for _, piece := range failing {
 		s.offerDependents(piece)
 	}

@@ -9,7 +9,7 @@ import (
 	"lockstep/messages"
 )
 
-// PublishNode asks for NodePublished.
+// PublishNode asks for this node's view of the cluster, NodePublished.
 type PublishNode struct{}
 
 // NodePublished is what this node knows of the cluster. It is sent to the monitor at each change, and after PublishNode.

@@ -40,7 +40,7 @@ import (
 	"lockstep/messages"
 )
 
-// Config is what the scheduler needs.
+// Config has the neighbours and settings of the scheduler.
 type Config struct {
 	Env           *kit.Env
 	Store         *actor.PID
@@ -59,7 +59,8 @@ type Config struct {
 	SliceWork int
 }
 
-// Props makes the scheduler.
+// Props describes the scheduler, the actor that decides which job runs next. The catalogue and the numbers of answered BeginOps survive a
+// restart.
 func Props(c Config) *actor.Props {
 	catalogue, answered := c.Catalogue, answeredBegins{}
 	return kit.NumberedProps(c.Env, "scheduler", func(incarnation uint32) actor.Actor {
@@ -241,6 +242,7 @@ func (s *scheduler) loadJobs(ctx actor.Context, m *messages.ListUnfinishedJobsRe
 	}
 	s.state = sched.NewState(s.settings)
 	s.graph, s.jobs = dependency.Graph{}, make(map[job.ID]*scheduledJob, len(m.Pending)+len(m.Active))
+	// Running jobs first: they take their slots before a pending job is considered.
 	for _, w := range m.Active {
 		if j := s.add(w); j != nil {
 			j.running, j.adopted = true, true
@@ -264,7 +266,9 @@ func (s *scheduler) loadJobs(ctx actor.Context, m *messages.ListUnfinishedJobsRe
 	}
 	s.answered.keepOnly(s.jobs)
 	s.syncPauses(ctx)
+	// Only now: records of lock owners are dropped while there is no state.
 	ctx.Request(s.config.Locks, &messages.PublishLocks{})
+	// Last: whether a job may begin its next opcode depends on what else runs.
 	s.deferred.HandleAll(ctx, s.beginOp)
 }
 
@@ -300,6 +304,7 @@ func (s *scheduler) jobReleased(ctx actor.Context, m *messages.JobReleased) {
 		return
 	}
 	s.state.Remove(id)
+	// After the job has left its slot, for which the jobs that become ready compete.
 	s.dependenciesResolved(ctx, s.graph.Ended(id, job.Status(m.Status)))
 }
 

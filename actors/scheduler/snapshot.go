@@ -18,8 +18,8 @@ import (
 // SnapshotMax is how many of the first candidates a snapshot has, and how many other jobs.
 const SnapshotMax = 1_000
 
-// TakeSnapshot asks for what estimates of jobs are computed from. The asker computes them, so that the scheduler goes on
-// meanwhile. Ids are jobs that the snapshot has to have, at most SnapshotMax.
+// TakeSnapshot asks for a copy of the jobs, locks and durations that estimates of starts and ends are computed from. The asker computes
+// them, so that the scheduler goes on meanwhile. Ids are jobs that the snapshot has to have, at most SnapshotMax.
 type TakeSnapshot struct {
 	Request uint64
 	Ids     []int64

@@ -23,26 +23,26 @@ import (
 // tokenOctets is the length of the token of a link: 256 bits.
 const tokenOctets = 32
 
-// Call asks for one operation.
+// Call asks the actor for one operation on sessions of the console or on login links. CallResult answers it.
 type Call struct {
 	Request   uint64
 	Operation Operation
 }
 
-// Operation is one of the types below.
+// Operation is what a Call does: MakeLink, Redeem, Open, Check or End.
 type Operation interface{ isOperation() }
 
 // The operations.
 type (
 	// MakeLink makes a one-time login link for a user.
 	MakeLink struct{ User string }
-	// Redeem consumes the link whose token has the hash Link, and opens a session with the hash Session for its user.
+	// Redeem consumes the login link whose token has the hash Link, and opens a session with the hash Session for the link's user.
 	Redeem struct{ Link, Session string }
-	// Open opens a session.
+	// Open makes a session of the console valid, for a user who has logged in.
 	Open struct{ Session session.Session }
-	// Check asks for a session, which counts as used.
+	// Check asks whether a session is valid, and for whom. The session counts as used now.
 	Check struct{ Hash string }
-	// End ends a session.
+	// End makes a session invalid, after a logout.
 	End struct{ Hash string }
 )
 
@@ -52,7 +52,7 @@ func (Open) isOperation()     {}
 func (Check) isOperation()    {}
 func (End) isOperation()      {}
 
-// CallResult answers Call. Valid: there is such a session or link. Token is that of a new link.
+// CallResult answers a Call. Valid: there is such a session or link. Token is that of a new link.
 type CallResult struct {
 	Request uint64
 	Valid   bool
@@ -67,14 +67,14 @@ func (r *CallResult) GetRequest() uint64 { return r.Request }
 // GetFailure is the error, nil if there is none.
 func (r *CallResult) GetFailure() *messages.Failure { return r.Failure }
 
-// Config is what the actor needs.
+// Config has the neighbours and ports of the actor that keeps the console's sessions.
 type Config struct {
 	Env    *kit.Env
 	Store  *actor.PID
 	Random func(count int) []byte // unpredictable octets
 }
 
-// Props makes the actor.
+// Props describes the actor that keeps the console's sessions and is the only writer of sessions.json.
 func Props(c Config) *actor.Props {
 	return kit.NumberedProps(c.Env, "sessions", func(incarnation uint32) actor.Actor {
 		return &sessions{config: c, store: store.NewClient(c.Store, incarnation)}

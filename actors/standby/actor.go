@@ -17,7 +17,7 @@ import (
 	"lockstep/messages"
 )
 
-// Tunnels is the port to the master.
+// Tunnels is the port that opens connections to the master for clients of this node.
 type Tunnels interface {
 	// Open makes a tunnel to the node at that address, and does not block. The actor gets each answer as
 	// *TunnelAnswer and the end of the tunnel as *TunnelClosed.
@@ -26,9 +26,9 @@ type Tunnels interface {
 
 // Messages from a tunnel to the actor of its connection.
 type (
-	// TunnelAnswer is the frame that answers a request.
+	// TunnelAnswer tells a connection's actor the master's answer to the request that it has sent through its tunnel.
 	TunnelAnswer struct{ Frame []byte }
-	// TunnelClosed reports that no answer will follow.
+	// TunnelClosed tells a connection's actor that its tunnel has ended: no answer will follow.
 	TunnelClosed struct{}
 )
 
@@ -39,7 +39,7 @@ type Tunnel interface {
 	Close()
 }
 
-// Config is what the gateway needs.
+// Config has the neighbours and ports of the gateway of a node that is not the master.
 type Config struct {
 	Env        *kit.Env
 	Replicator *actor.PID // the replicator
@@ -48,12 +48,12 @@ type Config struct {
 	About      call.About
 }
 
-// Props makes the standby actor.
+// Props describes the gateway of a node that is not the master: it names the master to clients, or forwards them.
 func Props(c Config) *actor.Props {
 	return conn.Props(c.Env, "standby", nil, func(g *conn.Gateway) actor.Actor { return &standby{g, c} })
 }
 
-// standby is the actor.
+// standby accepts connections and has a child for each.
 type standby struct {
 	*conn.Gateway
 	config Config

@@ -16,7 +16,7 @@ import (
 // answers all further requests of the connection.
 const ForwardMethod = "LockstepForward"
 
-// connection serves one client, one request at a time.
+// connection is the actor of one client's connection at a node that is not the master: it takes one request at a time.
 type connection struct {
 	config  Config
 	session *conn.Session

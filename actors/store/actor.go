@@ -18,9 +18,8 @@ import (
 	"lockstep/messages"
 )
 
-// Files is the disk. Paths are relative to the data directory. op labels the caller's step,
-// for errors and injected faults. persistence.OSFiles is the implementation;
-// persistencetest tests the contract.
+// Files is the port to the disk below one data directory. Paths are relative to the data directory. op labels the caller's step, for
+// errors and injected faults. persistence.OSFiles is the implementation; persistencetest tests the contract.
 type Files interface {
 	// Replace replaces the content of path: temporary file, write, fdatasync, rename. The
 	// name survives power loss only after SyncDir. The content is data in parts.
@@ -44,8 +43,8 @@ type Files interface {
 	List(op, dir string) ([]string, error)
 }
 
-// Config is what the store needs. Writers is the maximum number of disk calls at the same
-// time. Clients are sent each new incarnation.
+// Config has the disk and the clients of the store. Writers is the maximum number of disk calls at the same time. Clients are sent each
+// new incarnation.
 type Config struct {
 	Env     *kit.Env
 	Files   Files
@@ -59,7 +58,7 @@ type Config struct {
 // before the answer to the client. An append is no change.
 type Changed struct{ Paths []string }
 
-// Props makes the store.
+// Props describes the store, the actor in front of the disk. If it fails too often, its supervisor fails with it.
 func Props(c Config) *actor.Props {
 	return kit.NumberedProps(c.Env, "store", func(incarnation uint64) actor.Actor {
 		return &store{config: c, incarnation: incarnation}
@@ -114,6 +113,7 @@ func (s *store) start(ctx actor.Context) {
 }
 
 func (s *store) request(ctx actor.Context, m *messages.AccessStore) {
+	// The client repeats it after StoreStarted. Carried out for both incarnations, it could undo what the client has written in between.
 	if m.Incarnation != s.incarnation {
 		return
 	}
@@ -162,13 +162,15 @@ func (s *store) writerDone(ctx actor.Context, m *messages.RunDiskTaskResult) {
 		return // from a writer of a former incarnation
 	}
 	finished := s.queues.done(m.Task)
+	// The step is still the first of its queue here, so that its continuation can put another one in its place (quarantine), ahead of those
+	// that wait.
 	finished.done(ctx, m)
 	s.queues.finish(finished)
 	s.dispatch(ctx)
 	s.sendDrained(ctx)
 }
 
-// observe tells the observer of changes.
+// observe tells the copier of the queue, if there is one, which files a request may have changed.
 func (s *store) observe(ctx actor.Context, changed []string) {
 	if s.config.QueueCopy != nil && len(changed) > 0 {
 		ctx.Send(s.config.QueueCopy, &Changed{changed})

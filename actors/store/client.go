@@ -8,9 +8,8 @@ import (
 	"lockstep/messages"
 )
 
-// Client sends an actor's requests to the store. It keeps unanswered requests and repeats
-// them, in order, to a new incarnation of the store. It is no kit.Asker, because a repeated write
-// must not undo a later one (coveredBy).
+// Client is the part of an actor that sends requests to the store. It keeps unanswered requests and repeats them, in order, to a new
+// incarnation of the store. It is no kit.Asker, because a repeated write must not undo a later one (coveredBy).
 //
 // A Client belongs to one incarnation of its actor. The actor passes each message to Handle
 // first.
@@ -30,8 +29,8 @@ type call struct {
 	covers []*call
 }
 
-// NewClient makes a client. incarnation is that of its actor: it numbers the requests, so
-// that an answer to a former incarnation is recognised.
+// NewClient returns a Client without open requests. incarnation is that of its actor: it numbers the requests, so that an answer to a
+// former incarnation is recognised.
 func NewClient(store *actor.PID, incarnation uint32) *Client {
 	return &Client{store: store, last: uint64(incarnation) << 32, open: map[uint64]*call{}}
 }
@@ -39,7 +38,8 @@ func NewClient(store *actor.PID, incarnation uint32) *Client {
 // Connect asks the store for its incarnation. Requests are kept until the answer comes.
 func (c *Client) Connect(ctx actor.Context) { ctx.Request(c.store, &messages.AnnounceStore{}) }
 
-// Write replaces files.
+// Write replaces the content of files, in the order that messages.WriteFiles states. done is called once, when the disk has them or has
+// refused some.
 func (c *Client) Write(ctx actor.Context, m *messages.WriteFiles, done func(actor.Context, *messages.ChangeFilesResult)) {
 	c.ask(ctx, &messages.AccessStore{What: &messages.AccessStore_Write{Write: m}},
 		func(ctx actor.Context, a *messages.AccessStoreResult) { done(ctx, a.GetFiles()) })
@@ -52,25 +52,25 @@ func (c *Client) Append(ctx actor.Context, m *messages.AppendFile, done func(act
 		func(ctx actor.Context, a *messages.AccessStoreResult) { done(ctx, a.GetFiles()) })
 }
 
-// Remove removes files, durably.
+// Remove removes files, durably. An absent file is no error.
 func (c *Client) Remove(ctx actor.Context, m *messages.RemoveFiles, done func(actor.Context, *messages.ChangeFilesResult)) {
 	c.ask(ctx, &messages.AccessStore{What: &messages.AccessStore_Remove{Remove: m}},
 		func(ctx actor.Context, a *messages.AccessStoreResult) { done(ctx, a.GetFiles()) })
 }
 
-// Read reads a file.
+// Read asks for the content of the file at path. An absent file has Missing in the answer.
 func (c *Client) Read(ctx actor.Context, op, path string, done func(actor.Context, *messages.ReadFileResult)) {
 	c.ask(ctx, &messages.AccessStore{What: &messages.AccessStore_Read{Read: &messages.ReadFile{Op: op, Path: path}}},
 		func(ctx actor.Context, a *messages.AccessStoreResult) { done(ctx, a.GetRead()) })
 }
 
-// Identify asks for the identity of a file.
+// Identify asks for the identity of a file, which changes when another program writes it.
 func (c *Client) Identify(ctx actor.Context, op, path string, done func(actor.Context, *messages.IdentifyFileResult)) {
 	c.ask(ctx, &messages.AccessStore{What: &messages.AccessStore_Identify{Identify: &messages.IdentifyFile{Op: op, Path: path}}},
 		func(ctx actor.Context, a *messages.AccessStoreResult) { done(ctx, a.GetIdentify()) })
 }
 
-// Quarantine moves a file to the quarantine.
+// Quarantine moves an unreadable file to queue/quarantine, so that it is kept for the operator and not read again.
 func (c *Client) Quarantine(ctx actor.Context, path string, done func(actor.Context, *messages.QuarantineFileResult)) {
 	c.ask(ctx, &messages.AccessStore{What: &messages.AccessStore_Quarantine{Quarantine: &messages.QuarantineFile{Path: path}}},
 		func(ctx actor.Context, a *messages.AccessStoreResult) { done(ctx, a.GetQuarantine()) })
@@ -82,13 +82,13 @@ func (c *Client) Move(ctx actor.Context, m *messages.MoveFiles, done func(actor.
 		func(ctx actor.Context, a *messages.AccessStoreResult) { done(ctx, a.GetFiles()) })
 }
 
-// List lists a directory. An absent directory is empty.
+// List asks for the names in a directory. An absent directory is empty.
 func (c *Client) List(ctx actor.Context, op, dir string, done func(actor.Context, *messages.ListDirResult)) {
 	c.ask(ctx, &messages.AccessStore{What: &messages.AccessStore_List{List: &messages.ListDir{Op: op, Dir: dir}}},
 		func(ctx actor.Context, a *messages.AccessStoreResult) { done(ctx, a.GetList()) })
 }
 
-// Scan reads all live jobs.
+// Scan reads all live jobs of the queue directory, with their records.
 func (c *Client) Scan(ctx actor.Context, done func(actor.Context, *messages.ScanQueueResult)) {
 	c.ask(ctx, &messages.AccessStore{What: &messages.AccessStore_Scan{Scan: &messages.ScanQueue{}}},
 		func(ctx actor.Context, a *messages.AccessStoreResult) { done(ctx, a.GetScan()) })
@@ -99,10 +99,11 @@ func (c *Client) Scan(ctx actor.Context, done func(actor.Context, *messages.Scan
 // out twice.
 func (c *Client) StoreIncarnation() uint64 { return c.incarnation }
 
-// Idle reports whether no request is open.
+// Idle reports whether every request has been answered.
 func (c *Client) Idle() bool { return len(c.open) == 0 }
 
-// Handle handles the store's messages. It returns false for any other message.
+// Handle takes StoreStarted and the store's answers, and calls the function of the request. It returns false for a message that is not
+// for the client.
 func (c *Client) Handle(ctx actor.Context) bool {
 	switch m := ctx.Message().(type) {
 	case *messages.StoreStarted:
@@ -110,6 +111,8 @@ func (c *Client) Handle(ctx actor.Context) bool {
 	case *messages.AccessStoreResult:
 		if call, known := c.open[m.Request]; known {
 			delete(c.open, m.Request)
+			// The covered calls were not repeated: the answer to the later write is theirs, too. They are answered first, in the order in which
+			// they were asked.
 			for _, earlier := range call.covers {
 				delete(c.open, earlier.request.Request)
 				earlier.done(ctx, earlier.part(m))
@@ -125,6 +128,7 @@ func (c *Client) Handle(ctx actor.Context) bool {
 func (c *Client) ask(ctx actor.Context, r *messages.AccessStore, done func(actor.Context, *messages.AccessStoreResult)) {
 	c.last++
 	r.Request = c.last
+	// Kept before it is sent: while the incarnation of the store is unknown nothing is sent, and storeStarted sends what is kept.
 	c.open[r.Request] = &call{request: r, done: done}
 	if len(c.opened) > 2*len(c.open)+16 {
 		c.opened = slices.DeleteFunc(c.opened, func(n uint64) bool { return c.open[n] == nil })
@@ -141,6 +145,7 @@ func (c *Client) storeStarted(ctx actor.Context, incarnation uint64) {
 	calls := make([]*call, 0, len(c.open))
 	for _, n := range c.opened {
 		if call := c.open[n]; call != nil {
+			// Since the last restart the client may have asked for writes that cover other calls.
 			call.covers = nil
 			calls = append(calls, call)
 		}

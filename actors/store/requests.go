@@ -16,6 +16,8 @@ import (
 // before the answer, but for those of unsynced files.
 func (s *store) write(ctx actor.Context, request uint64, m *messages.WriteFiles) {
 	b := s.newBatch(ctx, request, len(m.Files), m.Durable)
+	// The commit record is written by answer, after the directories of all files are synced: on the disk without them, it would make jobs of
+	// files that a power loss has taken.
 	b.kind, b.then = replaces, m.CommitRecord
 	for _, f := range m.Files {
 		b.changed = append(b.changed, f.Path)
@@ -65,6 +67,7 @@ func (s *store) move(ctx actor.Context, request uint64, m *messages.MoveFiles) {
 		task := &messages.RunDiskTask{What: &messages.RunDiskTask_Move{Move: f}}
 		s.do(ctx, f.From, task, func(ctx actor.Context, d *messages.RunDiskTaskResult) {
 			if d.Failure == nil {
+				// The directory of the new name is synced, too. With the old one alone synced, a power loss could leave the file under neither name.
 				b.syncWith(f.From, f.To)
 			}
 			b.stepDone(ctx, f.From, d)
@@ -127,6 +130,7 @@ func (b *batch) stepDone(ctx actor.Context, path string, d *messages.RunDiskTask
 		b.done = append(b.done, path)
 	}
 	b.remaining--
+	// Every file has its name before the first directory is synced, so that one sync of a directory covers all of them.
 	if b.remaining == 0 {
 		b.sync(ctx)
 	}
@@ -169,6 +173,7 @@ func (b *batch) sync(ctx actor.Context) {
 }
 
 func (b *batch) answer(ctx actor.Context) {
+	// All files are durable now. A crash before the commit record leaves files that count for nothing; after it none of them can be missing.
 	if then := b.then; then != nil && len(b.failures) == 0 {
 		b.then, b.remaining, b.done, b.unsynced, b.changed = nil, 1, nil, nil, append(b.changed, then.Path)
 		task := &messages.RunDiskTask{What: &messages.RunDiskTask_Replace{Replace: then}}
@@ -180,9 +185,12 @@ func (b *batch) answer(ctx actor.Context) {
 	}
 	slices.SortFunc(b.failures, func(x, y *messages.FileFailure) int { return strings.Compare(x.Path, y.Path) })
 	b.store.failing.answered(b.store.config.Env, b.kind, b.failures)
+	// After observe: a client that has its answer may ask the copier at once whether other nodes have the change, and the copier must know
+	// of it by then.
 	ctx.Send(b.sender, &messages.AccessStoreResult{Request: b.request,
 		What: &messages.AccessStoreResult_Files{Files: &messages.ChangeFilesResult{Failures: b.failures}}})
 	delete(b.store.batches, b)
+	// A scan by the same sender begins only now. Beside these writes it could read the serial without its jobs.
 	b.store.beginReadyScans(ctx, b)
 }
 
@@ -220,18 +228,20 @@ func (s *store) quarantine(ctx actor.Context, request uint64, m *messages.Quaran
 			answer(ctx, "", d.Failure)
 			return
 		}
-		// reservedNames has names that were chosen after this listing.
+		// Two files of one name may be moved at once: both have listed the directory before either has its new name there. So the
+		// names that were chosen after this listing are taken, too.
 		name := FreeName(path.Base(m.Path), slices.Concat(d.Names, s.reservedNames))
 		s.reservedNames = append(s.reservedNames, name)
 		to := paths.QuarantineDir + "/" + name
 		move := &messages.RunDiskTask{What: &messages.RunDiskTask_Move{
 			Move: &messages.MoveFile{Op: "quarantine", From: m.Path, To: to}}}
+		// The move takes the place of the listing, ahead of later steps of this path. Behind them it would move a file that was written since.
 		s.queues.replaceHead(m.Path, move, func(ctx actor.Context, d *messages.RunDiskTaskResult) {
 			if d.Failure != nil {
 				answer(ctx, "", d.Failure)
 				return
 			}
-			// The new directory is synced before the old one.
+			// The new directory is synced before the old one: in the other order a power loss could leave the file under neither name.
 			s.syncDir(ctx, paths.QuarantineDir, func(ctx actor.Context, f *messages.Failure) {
 				if f != nil {
 					answer(ctx, "", f)

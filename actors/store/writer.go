@@ -100,6 +100,8 @@ func (w *writer) readJobs(m *messages.ReadJobs) []*messages.ScannedJob {
 	for _, id := range m.Ids {
 		var record []byte
 		var unread error
+		// The record is read before its job, because an archiving moves the job first. In the other order the job could be read here and its
+		// record be gone.
 		if len(left) > 0 && left[0] == id {
 			left = left[1:]
 			if record, unread = w.files.Read("scan-record", paths.RecordPath(id)); errors.Is(unread, fs.ErrNotExist) {

@@ -25,7 +25,7 @@ const (
 	SocketMode = 0o600
 )
 
-// Config is what the gateway needs.
+// Config has the neighbours of the gateway for WConfD.
 type Config struct {
 	Env           *kit.Env
 	Locks         *actor.PID
@@ -33,12 +33,12 @@ type Config struct {
 	Leads         func() bool // see conn.Leased
 }
 
-// Props makes the wconfd actor.
+// Props describes the gateway for Ganeti's WConfD protocol, the actor that accepts its connections and has a child for each.
 func Props(c Config) *actor.Props {
 	return conn.Props(c.Env, "wconfd", c.Leads, func(g *conn.Gateway) actor.Actor { return &wconfd{g, c} })
 }
 
-// wconfd is the actor.
+// wconfd accepts connections and has a child for each.
 type wconfd struct {
 	*conn.Gateway
 	config Config

@@ -12,7 +12,7 @@ import (
 	"lockstep/messages"
 )
 
-// connection serves one client, one call at a time.
+// connection is the actor of one client's connection: it takes one call of WConfD at a time.
 type connection struct {
 	config     Config
 	peer       conn.Peer
@@ -51,7 +51,7 @@ func (c *connection) received(ctx actor.Context, m *conn.Received) {
 	}
 }
 
-// refuseArguments answers a call with invalid arguments.
+// refuseArguments answers a call whose arguments do not have the right types, with Ganeti's text.
 func (c *connection) refuseArguments(ctx actor.Context, err error) {
 	c.fail(ctx, genericError("RPC input: "+err.Error()))
 }
@@ -69,7 +69,7 @@ func (c *connection) askLocks(ctx actor.Context, op locks.Operation, then func(c
 		})
 }
 
-// askConfig makes a call to the configuration's actor.
+// askConfig sends the call to the configuration's actor and answers the client with its result.
 func (c *connection) askConfig(ctx actor.Context, call calls.Call, then func(actor.Context, *clusterconfig.CallResult)) {
 	caller := reserve.Caller{PID: c.peer.PID, UID: c.peer.UID, Program: c.peer.Program}
 	conn.Ask(ctx, &c.session.Conversation, conn.Question{To: c.config.ClusterConfig, LostBy: conn.CoreRestart,

@@ -145,6 +145,7 @@ func runPermitted(id int64, place place, livelock string, signals <-chan os.Sign
 	if err != nil {
 		return err
 	}
+	// The name was made durable before the permission. Another one is that of a later start, whose process has the job.
 	if j.Livelock != livelock {
 		return fmt.Errorf("the job's file names another process: %s", j.Livelock)
 	}
@@ -158,8 +159,11 @@ func runPermitted(id int64, place place, livelock string, signals <-chan os.Sign
 		return err
 	}
 	lease := &lease{file: file, livelock: livelock}
+	// Before begin: if the lease is over, the process ends, and its lock file still proves that the job has not begun.
 	lease.check()
 	go lease.watch()
+	// Last before the job acts: up to here the lock file proves that the job may be started again. From here on an end without a result is a
+	// failure of the job.
 	if err := begin(); err != nil {
 		return err
 	}
@@ -191,6 +195,7 @@ func handshake(livelock, runDir string) ([]jobproc.LaunchSpec, *persistence.Leas
 	if err := wire.WriteFrame(os.Stdout, nil); err != nil {
 		return nil, nil, err
 	}
+	// Only the launch specs complete the permission: a start that fails before them never acted.
 	frame, err := in.ReadFrame()
 	if err != nil {
 		return nil, nil, err

@@ -96,6 +96,7 @@ func (s *shell) perform(a jobproc.Actions) *jobproc.End {
 			s.prepare(a.Op)
 		}
 		if a.Execute {
+			// As late as possible: an opcode that begins after the lease would work beside the jobs of the next master.
 			s.lease.check()
 			s.execute(a.Op, a.Locks)
 		}
@@ -105,6 +106,7 @@ func (s *shell) perform(a jobproc.Actions) *jobproc.End {
 		if a.Write == nil {
 			return a.End
 		}
+		// What must not happen before the file has its content comes from Written, as the next actions.
 		err := s.write(*a.Write)
 		a = s.process.Written(time.Now(), err)
 	}

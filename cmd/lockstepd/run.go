@@ -40,6 +40,7 @@ func run(c settings.Config) error {
 	if err := persistence.MakeDirs(c.DataDir, c.RunDir, c.LogDir, c.Owners); err != nil {
 		return err
 	}
+	// Before anything of the queue is read: two daemons on one queue would give out the same ids.
 	queue, err := persistence.LockQueue(c.DataDir, c.Owners)
 	if err != nil {
 		return err
@@ -113,6 +114,7 @@ func runLocked(c settings.Config, log *logrus.Logger, stop context.Context, relo
 	if err != nil {
 		return err
 	}
+	// Before the first livelock is made: livelocks are looked for in the directory that is noted.
 	if err := datadir.NoteRunDir(c, files); err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ type Distribution struct {
 	Nodes  []DistributionNode `json:"nodes"`     // by uuid
 }
 
-// DistributionNode is what one node has.
+// DistributionNode says what one node has of the configuration and of the queue, and why it has no more.
 type DistributionNode struct {
 	UUID    string           `json:"uuid"`
 	Name    string           `json:"name"`
@@ -18,7 +18,7 @@ type DistributionNode struct {
 	Queue   *CopiedQueue     `json:"queue"`  // the files of the queue; null: the node is not to get them, or no queue runs
 }
 
-// CopiedQueue is what a master candidate has of the queue.
+// CopiedQueue says what a master candidate lacks of the queue.
 type CopiedQueue struct {
 	Behind    int     `json:"behind"`    // files that the candidate may lack; a job counts as one
 	Since     Time    `json:"since_ts"`  // of the oldest change that it may lack; null: it is current

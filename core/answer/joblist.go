@@ -63,7 +63,7 @@ type NextJobs struct {
 	More     bool `json:"more"`
 }
 
-// NextJob is a job that waits for its turn.
+// NextJob is a pending job in LockstepNextJobs, with what keeps it from its start.
 type NextJob struct {
 	ID       int64    `json:"id"`
 	Name     string   `json:"name"` // empty: none

@@ -18,7 +18,7 @@ const (
 	classes
 )
 
-// Client is who has something. The zero Client is an unknown one of class People.
+// Client identifies whose connections, memory and turns are counted together. The zero Client is an unknown one of class People.
 type Client struct {
 	Class Class
 	Name  string // "user=ada", "uid=1000" or an address

@@ -8,7 +8,7 @@ const (
 	BytesOwn = 1 << 20
 )
 
-// Bytes bounds the memory of requests that are being received and of answers that are being sent.
+// Bytes bounds how much memory requests that are being received and answers that are being sent have, in all and for each client.
 type Bytes struct {
 	total, each, own int
 	classes          [classes]bytesClass
@@ -20,13 +20,13 @@ type bytesClass struct {
 	accounts map[Client]*account
 }
 
-// account is a client with bytes.
+// account has what one client uses: the bytes of all its shares, and the shares that are still being received.
 type account struct {
 	used      int
 	receiving map[*Share]struct{}
 }
 
-// Share is the memory of one request. Its fields belong to the Bytes.
+// Share is the memory that one request counts for. Its fields belong to the Bytes that made it.
 type Share struct {
 	client    Client
 	used      int
@@ -40,10 +40,11 @@ func (s *Share) Client() Client { return s.client }
 // Used is the size of the share, in bytes.
 func (s *Share) Used() int { return s.used }
 
-// NewBytes makes the bounds of memory of this package.
+// NewBytes returns a Bytes with the limits of this package (the constants above).
 func NewBytes() *Bytes { return NewBytesOf(BytesMax, ClientBytesMax, BytesOwn) }
 
-// NewBytesOf makes bounds of memory: in all, of each client, and what each client may have in any case.
+// NewBytesOf returns a Bytes with other limits, in bytes: total for all clients, each for one client, and own for what one client may
+// have even when the total is used up.
 func NewBytesOf(total, each, own int) *Bytes {
 	b := &Bytes{total: total, each: each, own: own}
 	for i := range b.classes {
@@ -153,7 +154,7 @@ func (b *Bytes) Assign(s *Share, c Client) {
 	b.set(s, used)
 }
 
-// set changes the size of a share.
+// set makes a share count for size bytes from now on, in the client's account and in its class; 0 ends it.
 func (b *Bytes) set(s *Share, size int) {
 	class := &b.classes[s.client.Class]
 	a := class.accounts[s.client]

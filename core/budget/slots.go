@@ -25,7 +25,7 @@ type Slot struct {
 // Client is whom the slot counts for.
 func (s *Slot) Client() Client { return s.client }
 
-// Slots bounds the number of slots in each class. The zero value is not usable.
+// Slots bounds the number of connections or streams, and decides which one gives way to a new one. The zero value is not usable.
 type Slots struct {
 	limit   int // 0: any number
 	classes [classes]slotClass
@@ -36,7 +36,7 @@ type slotClass struct {
 	holders map[Client]*holder
 }
 
-// holder is a client with slots.
+// holder is a client that has slots, with its programs that have them.
 type holder struct {
 	used     int
 	programs map[int]*program
@@ -48,7 +48,7 @@ type program struct {
 	byPhase [Working]*list.List // of *Slot, the longest in that phase first; those at work are in no list
 }
 
-// NewSlots makes slots; limit 0: any number.
+// NewSlots returns Slots of which none is taken. limit is the most that each class has; 0: any number.
 func NewSlots(limit int) *Slots {
 	s := &Slots{limit: limit}
 	for i := range s.classes {

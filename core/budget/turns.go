@@ -2,8 +2,8 @@ package budget
 
 import "slices"
 
-// Turns lets a number of requests work at a time. Further ones wait; when one has ended, the client begins one that has the fewest at
-// work, and among these the one that has waited for longest since it began its last.
+// Turns bounds how many requests are at work at a time, and decides which waiting one is next. Further ones wait; when one has ended, the
+// client begins one that has the fewest at work, and among these the one that has waited for longest since it began its last.
 //
 // One client never has all turns of several: a request at work is not interrupted and may take a minute, so the last turn stays for others.
 //
@@ -35,7 +35,7 @@ const (
 // Working reports whether the request may work.
 func (t *Turn) Working() bool { return t.state == turnWorking }
 
-// NewTurns makes turns for limit requests at work and waitingMax that wait.
+// NewTurns returns Turns of which none is taken: at most limit requests are at work, and at most waitingMax wait.
 func NewTurns(limit, waitingMax int) *Turns {
 	return &Turns{limit: limit, waitingMax: waitingMax, atWork: map[Client]int{}, queues: map[Client][]*Turn{}}
 }

@@ -15,7 +15,8 @@ const KeySize = 41
 // keyMax is the length of the longest key that is accepted, in bytes.
 const keyMax = 4096
 
-// Keys are the keys that are valid at a time. They are immutable. The zero value and nil have no key.
+// Keys are the secrets with which queries to ConfD are signed, as they are valid at one time. They are immutable. The zero value and nil
+// have no key.
 type Keys struct{ valid [][]byte }
 
 // NewKeys returns keys. Empty keys and repetitions are left out.

@@ -28,16 +28,15 @@ func digestOf(salt, msg []byte) (d Digest) {
 	return d
 }
 
-// Replays remembers the signed requests that were answered, so that a captured request makes the server send little: it is
-// answered answersMax times, and to the address that has sent it first. Only requests with a valid signature are remembered,
-// so strangers displace none.
+// Replays limits how often a signed request is answered, so that a captured one makes the server send little to a victim. Only requests
+// with a valid signature are remembered, so strangers displace none.
 type Replays struct {
 	seen  map[Digest]*answered
 	order []*answered // the oldest at next, which is where a new one goes when there are replaysMax
 	next  int
 }
 
-// answered is a request that was answered.
+// answered is a request that was answered, by its digest: to which address, how often, and when first.
 type answered struct {
 	digest Digest
 	to     netip.Addr

@@ -6,7 +6,7 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// request is a well-formed request (confd.md 2).
+// request is a question to ConfD whose form is right (confd.md 2): its kind, its argument, and the salt of the answer.
 type request struct {
 	kind  Type
 	query query
@@ -24,7 +24,7 @@ type query struct {
 	fields         []int
 }
 
-// form is the JSON type of a query.
+// form says whether the argument of a query is absent, a text, or an object.
 type form uint8
 
 const (
@@ -63,7 +63,7 @@ func parseRequest(msg []byte) (r request, valid bool) {
 	return r, s.End() == nil && seen["protocol"] && seen["type"] && seen["rsalt"]
 }
 
-// set takes one member of the request.
+// set takes one member of the request's object, and reports whether the member has the form of its key.
 func (r *request) set(key string, value []byte) (valid bool) {
 	switch key {
 	case "protocol":

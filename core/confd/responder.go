@@ -8,7 +8,7 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// Responder answers datagrams. It keeps buffers between calls and belongs to one goroutine.
+// Responder makes the answer to each datagram that reaches the ConfD server. It keeps buffers between calls and belongs to one goroutine.
 type Responder struct {
 	// Admit reports whether a signed request is to be answered; nil: each one is.
 	Admit func(Digest) bool
@@ -52,7 +52,7 @@ func (r *Responder) Answer(dst, packet []byte, now time.Time, keys *Keys, s *Sna
 	return r.reply(dst, by, &q, s)
 }
 
-// use prepares the signers of the keys.
+// use makes a signer for each valid key, unless the keys are those of the last call.
 func (r *Responder) use(keys *Keys) {
 	if r.keys == keys {
 		return
@@ -90,7 +90,8 @@ func saltTime(salt []byte) (seconds int64, valid bool) {
 	return seconds, true
 }
 
-// reply appends the reply to a request.
+// reply appends the signed datagram that answers a request. An answer that is too large for a datagram is replaced by an error that says
+// so.
 func (r *Responder) reply(dst []byte, by *signer, q *request, s *Snapshot) ([]byte, Outcome) {
 	r.answer.reset()
 	serial, refusal := s.answer(&r.answer, q)

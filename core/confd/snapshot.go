@@ -121,13 +121,13 @@ func (s *Snapshot) nodeRole(to *builder, q *query) *refusal {
 	return nil
 }
 
-// defaultLink returns the default link of the cluster.
+// defaultLink returns the link (bridge) that interfaces have without one of their own.
 func (s *Snapshot) defaultLink() string {
 	params, _ := s.config.Cluster.Value.NicParams.Get("default")
 	return params.Link.Value
 }
 
-// link returns the link that a query is about.
+// link returns the link on which a query looks for addresses: the query's, else the cluster's default.
 func (s *Snapshot) link(q *query) string {
 	if q.hasLink {
 		return q.link
@@ -135,7 +135,7 @@ func (s *Snapshot) link(q *query) string {
 	return s.defaultLink()
 }
 
-// linkOf returns the link of an interface.
+// linkOf returns the link of an instance's interface: its own, else the cluster's default.
 func (s *Snapshot) linkOf(nic *model.NIC) string {
 	if nic.NicParams.Link.Set {
 		return nic.NicParams.Link.Value

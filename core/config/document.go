@@ -81,7 +81,7 @@ type Document struct {
 	decoded   map[string]Object // by kind and uuid
 }
 
-// DocumentOf returns the document of a configuration.
+// DocumentOf returns a Document of a configuration. It decodes nothing yet.
 func DocumentOf(c *model.Config) *Document {
 	return &Document{Cluster: decoded(c.Cluster.JSON()), Resources: ResourcesOf(c), config: c, decoded: map[string]Object{}}
 }

@@ -27,7 +27,8 @@ type NoSuchRule struct{ UUID string }
 
 func (e *NoSuchRule) Error() string { return "There is no filter rule " + e.UUID }
 
-// Edit is the configuration after a change, with new serial numbers and times of change.
+// Edit applies one of lockstep's own changes and returns the new configuration, with higher serial numbers and new times of change. The
+// configuration c stays as it is.
 func Edit(c *model.Config, now model.Time, change ConfigChange) (*model.Config, error) {
 	e := c.Edit()
 	if _, err := change.Apply(e, ownrules.Rules{}, now); err != nil {

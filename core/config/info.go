@@ -26,8 +26,8 @@ var infoParameters = []string{
 	"use_external_mip_script", "uuid", "volume_group_name", "zeroing_image",
 }
 
-// Info is the description of the cluster for clients (queue.md 1.8). They read all of its keys, so values that the
-// configuration lacks are null.
+// Info returns the description of the cluster that QueryClusterInfo answers with (queue.md 1.8). They read all of its keys, so values
+// that the configuration lacks are null.
 func Info(c *model.Config) (map[string]any, error) {
 	cluster, err := ClusterOf(c)
 	if err != nil {

@@ -41,8 +41,8 @@ type Step struct {
 	Lock    lock.Lock
 }
 
-// Search looks for paths in the graph of waits. Waits are those of a vertex; the end of a job waits for its current opcode in any
-// case. Waits must not say that a job waits for itself.
+// Search looks for cycles and paths in the graph of what jobs wait for. Waits are those of a vertex; the end of a job waits for its
+// current opcode in any case. Waits must not say that a job waits for itself.
 type Search struct {
 	Waits func(Vertex) []Wait
 	// Budget is how many vertices may still be examined. Each examined vertex takes one. Without budget nothing is found.

@@ -8,14 +8,14 @@ import (
 	"lockstep/core/lock"
 )
 
-// Locks is what owners hold and ask for, as the lock manager has published it.
+// Locks answers who waits for whom because of locks.
 type Locks struct {
 	held *lock.View
 	// pending has the requests of jobs, by owner: a job that was started again is another owner.
 	pending map[job.ID]map[lock.Owner]lock.Request
 }
 
-// NewLocks is a Locks without owners.
+// NewLocks returns a Locks that knows no owners yet: Set adds them.
 func NewLocks() *Locks {
 	return &Locks{held: lock.NewView(lock.Implied), pending: map[job.ID]map[lock.Owner]lock.Request{}}
 }

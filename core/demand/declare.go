@@ -70,10 +70,10 @@ func (g *Params) declare(entries []tableEntry) lock.Declaration {
 	return d
 }
 
-// allLocks is every lock of the level.
+// allLocks demands every lock of the level, shared.
 func allLocks(*Params) lock.Demand { return lock.Demand{Kind: lock.AllShared} }
 
-// unknownLocks is an unknown set of locks of the level.
+// unknownLocks demands locks of the level, shared, of which nobody knows the names before the opcode runs.
 func unknownLocks(*Params) lock.Demand { return lock.Demand{Kind: lock.UnknownShared} }
 
 // sortedNames is the demand for names that are shared with others and sorted already.
@@ -94,7 +94,7 @@ func orAllLocks(source lockSource) lockSource {
 	}
 }
 
-// unionOf is the locks of several sources.
+// unionOf demands what any of the sources demands.
 func unionOf(of ...lockSource) lockSource {
 	return func(g *Params) lock.Demand {
 		var want lock.Demand

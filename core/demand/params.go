@@ -7,8 +7,7 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// Params is the parameters of a submitted or stored opcode, by name, and the resources of the cluster to which
-// they refer.
+// Params are the parameters of one opcode, for the prediction of its locks.
 //
 // The syntax may be wrong: a malformed parameter counts as absent.
 type Params struct {

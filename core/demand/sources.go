@@ -181,7 +181,7 @@ func mirroredOnNode(g *Params) lock.Demand {
 	return lock.SharedSetOf(append(names, n.Secondaries()...)...)
 }
 
-// evacuated is the instances that must leave the node.
+// evacuated demands the instances that an evacuation of the node moves away, by its mode: primary, secondary or all ones.
 func evacuated(g *Params) lock.Demand {
 	n, known := g.resources.Node(g.text("node_name"))
 	if !known {

@@ -46,7 +46,7 @@ const (
 	NoSuchJob
 )
 
-// Graph stores which job waits for which. The zero value is ready to use.
+// Graph decides when a job's dependencies are met: it stores which job waits for the end of which other. The zero value is ready to use.
 //
 // A job is in the graph while it waits. A decision of Ready or Unrunnable removes it. The caller ends an unrunnable
 // job, and reports its end with Ended like any other end; that makes the jobs that depend on it unrunnable in turn.
@@ -267,7 +267,7 @@ func (g *Graph) Unmet(id job.ID) []opcode.Dependency {
 	return open
 }
 
-// UnfinishedJob is a job that waits, and the dependencies of its next opcode that are not met yet.
+// WaitingJob is a job that waits for others, and the dependencies of its next opcode that are not met yet.
 type WaitingJob struct {
 	ID    job.ID
 	Op    int

@@ -39,14 +39,14 @@ const (
 	encodingPauseMax = 10 * time.Second
 )
 
-// target is a node as the receiver of a kind.
+// target is a node together with what it is sent: config.data, or the ssconf files.
 type target struct {
 	node string // uuid
 	kind Kind
 }
 
-// Tracker is the state of the distribution. Its methods are not safe for concurrent use. The caller calls Next after the
-// other methods.
+// Tracker decides which node daemon is sent which configuration and when, and which answers may leave. Its methods are not safe for
+// concurrent use. The caller calls Next after the other methods.
 type Tracker struct {
 	software string // version of Ganeti's software
 	self     string // name of this node; "": this node is the master, whatever the configuration says
@@ -72,6 +72,7 @@ type node struct {
 
 // record is what is known about a target.
 type record struct {
+	// record is what the tracker knows of a target: what it has acknowledged, the call to it in progress, and its failures.
 	wanted  bool // the node is to get this kind; if false, the record exists until its call ends
 	address string
 
@@ -154,7 +155,7 @@ func (t *Tracker) isMaster() bool {
 	return t.self == "" || !found || master.Value.Name == t.self
 }
 
-// reset makes the node count as having nothing.
+// reset makes the target count as having nothing and as never having failed; the success of a call in progress proves nothing.
 func (r *record) reset() {
 	*r = record{wanted: r.wanted, address: r.address, call: r.call, sending: r.sending, discard: r.call != 0}
 }
@@ -164,7 +165,7 @@ func (r *record) forget() {
 	r.acked, r.ackedVersion, r.ackedSerial, r.discard = 0, 0, 0, r.call != 0
 }
 
-// Send is a call to make.
+// Send is a call of a node daemon that the caller of Next must make, and whose end it reports by Done.
 type Send struct {
 	Call    uint64 // number for Done
 	Node    noded.Node
@@ -179,7 +180,8 @@ type Decision struct {
 	Wake     time.Time // when to call Next again at the latest; zero: after the next event
 }
 
-// Next decides what follows at a time.
+// Next decides what the caller does now: the calls to make, the answers that need not wait longer, and when to call Next again at the
+// latest.
 func (t *Tracker) Next(now time.Time) Decision {
 	var d Decision
 	if t.config != nil {
@@ -275,7 +277,7 @@ func (t *Tracker) send(now time.Time, d *Decision) {
 	}
 }
 
-// Result is the result of a call.
+// Result says how a call of a node daemon has ended, for Done.
 type Result struct {
 	Err      error         // nil: the node has the content
 	Encoding time.Duration // time that the encoding of the content took

@@ -78,7 +78,8 @@ func (e *Evaluation) interrupt(at query.Step) testResult {
 	return interrupted
 }
 
-// find searches a text for a pattern.
+// find reports whether a pattern is found in a text. If the work of this turn is done before that is known, the search is kept, and the
+// result is interrupted.
 func (e *Evaluation) find(p *query.Pattern, text []byte) testResult {
 	search, found := p.Search(text, &e.work)
 	if search != nil {

@@ -69,7 +69,7 @@ var partFields = [...][]knownField{
 // watermark is the string that stands for the rule's watermark where a job id is compared with it.
 const watermark = "watermark"
 
-// predicate is one condition of a rule.
+// predicate is one condition of a rule: an expression about one part of a job. All conditions of a rule must hold.
 type predicate struct {
 	part   subjectPart
 	expr   *query.Expr
@@ -78,6 +78,7 @@ type predicate struct {
 
 // field is the place of an expression's field.
 type field struct {
+	// field says where the value of a field of an expression is found in a job.
 	index int // except for opcodes: the index in partFields, -1 if there is no such field
 
 	key     string   // for opcodes: the first key
@@ -85,7 +86,7 @@ type field struct {
 	subkeys []string // further keys, into objects
 }
 
-// testResult is the result of testing one leaf.
+// testResult is what testing one leaf of an expression, a comparison or a pattern, has given.
 type testResult uint8
 
 const (
@@ -394,7 +395,7 @@ func testElements(value *query.Literal, raw []byte) testResult {
 	return resultOf(found)
 }
 
-// rank orders values of different types (queue.md 5.3).
+// rank orders values of different types by their type (queue.md 5.3): null is less than all others, an object greater.
 type rank uint8
 
 const (

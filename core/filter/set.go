@@ -13,7 +13,8 @@ import (
 	"lockstep/core/query"
 )
 
-// Set is the chain of rules, prepared for evaluation. It never changes, so any number of readers may share it.
+// Set is the chain of all filter rules, prepared for the evaluation of jobs (queue.md 5.5). It never changes, so any number of readers
+// may share it.
 type Set struct {
 	rules      []Rule // in the order of evaluation
 	active     []activeRule

@@ -42,7 +42,7 @@ const (
 	inputMax  = 1 << hashShift // far above opcode.SizeMax
 )
 
-// reasonEntry is one entry of a reason trail.
+// reasonEntry is one entry of a job's reason trail: who gave a reason, which, and when.
 type reasonEntry struct {
 	source, reason span // within op.trailTexts(), without quotes
 	nanos          int64
@@ -74,7 +74,7 @@ func (s *Subject) At(next int) *Subject {
 	return &moved
 }
 
-// locks are what the next opcode is declared to take.
+// locks returns the locks that the next opcode is declared to take; none if there is no next one, or it declares nothing.
 func (s *Subject) locks(declare Declare) []Lock {
 	if declare == nil || s.next < 0 || s.next >= len(s.ops) || s.ops[s.next].input == nil {
 		return nil

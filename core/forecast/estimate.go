@@ -83,7 +83,7 @@ func inOtherOrder(w *World) []Estimate {
 	return all
 }
 
-// compareStarts is the order of Estimates.
+// compareStarts orders estimates: running jobs, then those with a known start, by the likely one, then the others.
 func compareStarts(a, b Estimate) int {
 	rank := func(e Estimate) int {
 		switch {
@@ -141,7 +141,7 @@ func estimate(w *World, plays [3]*play, j *Job) Estimate {
 	return e
 }
 
-// rangeOf is the range of the times of the three plays.
+// rangeOf returns the earliest, the typical and the latest of the times that the three plays give.
 func rangeOf(times []time.Time) Range {
 	return Range{slices.MinFunc(times, time.Time.Compare), times[Typical], slices.MaxFunc(times, time.Time.Compare)}
 }

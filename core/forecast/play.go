@@ -24,7 +24,7 @@ type play struct {
 	cut    bool                 // more has ended the play
 }
 
-// played is a job in a play. A zero time has not come.
+// played is a job as one play has it: how far it has come. A zero time has not come.
 type played struct {
 	*Job
 	op         int
@@ -37,7 +37,7 @@ type played struct {
 	began      time.Time // when its opcode began
 }
 
-// opEnd is the end of the running opcode of a job.
+// opEnd is the moment at which a running job's present opcode will end in a play.
 type opEnd struct {
 	at time.Time
 	id job.ID
@@ -52,7 +52,7 @@ func (opEndOrder) Moved(opEnd, int) {}
 
 func ownerOf(id job.ID) lock.Owner { return lock.Owner{Job: id} }
 
-// newPlay is a play at its beginning.
+// newPlay returns a play at the present state of the world, in which opcodes take as long as pace says.
 func newPlay(w *World, pace Pace) *play {
 	settings := w.Settings
 	settings.StartUnblocked = true // a job that is picked begins its opcode at once
@@ -101,7 +101,7 @@ func (p *play) restore(j *Job) {
 	}
 }
 
-// run plays until no job runs.
+// run plays to the end: until no job runs, or more returns false.
 func (p *play) run(more func() bool) {
 	for {
 		p.freedBy()
@@ -139,7 +139,7 @@ func (p *play) freedBy() {
 	}
 }
 
-// begin makes a picked job execute its current opcode.
+// begin starts the current opcode of a job that the order has picked, and notes what the job has waited for if this is its start.
 func (p *play) begin(j *played) {
 	j.began = p.now
 	p.ends.Push(opEnd{p.now.Add(p.pace.of(j.Ops[j.op].Takes)), j.ID})
@@ -162,7 +162,7 @@ func (p *play) begin(j *played) {
 	}
 }
 
-// waitOf is what a job has waited for that starts now.
+// waitOf returns what a job that starts now has waited for last: jobs that it depends on, locks and whose, or a slot.
 func (p *play) waitOf(j *played) Wait {
 	if j.ready.Equal(p.now) {
 		return Wait{ForJobs, slices.Clone(j.After)}

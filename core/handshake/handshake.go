@@ -39,7 +39,7 @@ const (
 // other way may have died before that.
 const CleanExit = "exit status 0"
 
-// Phase is the phase of a start.
+// Phase says how far the start of a process has come.
 type Phase uint8
 
 const (
@@ -58,7 +58,7 @@ const (
 	Gone
 )
 
-// Attempt is one start of a job's process.
+// Attempt is one start of a job's process, from its spawn to its end: it decides what follows from each event.
 //
 // Invariant: the action Confirm is returned at most once, and only by NameSaved.
 type Attempt struct {
@@ -138,6 +138,7 @@ func (s *Attempt) Gone(exit string) Action {
 		return NoAction
 	case Spawning, Saving:
 		s.startFailure = exit
+	// The process may have acted: this is not a failed start, and the job is not started again.
 	case Confirming, Running:
 		s.startFailure = ""
 	}
@@ -148,7 +149,7 @@ func (s *Attempt) Gone(exit string) Action {
 // StartFailure is why the process could not act; "" if it may have acted.
 func (s *Attempt) StartFailure() string { return s.startFailure }
 
-// Death is the end of a job's process.
+// Death says how the process of a job has ended, for the result of the job.
 type Death struct {
 	StartFailure string // of the Attempt
 	Exit         string // how the process has ended
@@ -169,6 +170,7 @@ func FinalizeJob(j *job.Job, d Death, now job.Timestamp) bool {
 		text += ": " + d.Exit
 	}
 	if d.StartFailure == "" {
+		// Before FailUnfinished, after which no opcode is unfinished any more.
 		d.cutOutput(j, now)
 	}
 	if d.StartFailure == "" && j.Status() == job.Queued {

@@ -79,7 +79,7 @@ func (h *Heap[T, O]) place(x T, i int) {
 	}
 }
 
-// rise puts x at i or above.
+// rise puts x at index i or, while it goes before its parent, further up.
 func (h *Heap[T, O]) rise(x T, i int) {
 	for i > 0 {
 		parent := (i - 1) / 2
@@ -95,7 +95,7 @@ func (h *Heap[T, O]) rise(x T, i int) {
 	h.Order.Moved(x, i)
 }
 
-// sink puts x at i or below.
+// sink puts x at index i or, while a child goes before it, further down.
 func (h *Heap[T, O]) sink(x T, i int) {
 	for {
 		child := 2*i + 1

@@ -40,7 +40,7 @@ type Answer struct {
 	Err   error
 }
 
-// Start is a call to begin.
+// Start is a call of a node daemon that the caller of Next must begin, and whose end it reports by Done.
 type Start struct {
 	Call     uint64 // unique in the tracker
 	Question Question
@@ -68,7 +68,7 @@ type Decision struct {
 	Wake   time.Time // when Next must be called again at the latest; zero: not before it is told something
 }
 
-// Tracker decides. The zero value is not valid.
+// Tracker decides which questions are sent to node daemons now, which share a call, and which are given up. The zero value is not valid.
 type Tracker struct {
 	places    int // calls in progress at most
 	last      uint64
@@ -78,7 +78,7 @@ type Tracker struct {
 	causes    map[procedureOf]string // of the last failures
 }
 
-// procedureOf is a procedure of a node.
+// procedureOf is one procedure of one node's daemon: failures are logged once for each.
 type procedureOf struct {
 	address   string
 	procedure noded.Procedure
@@ -91,7 +91,7 @@ type Report struct {
 	Recovered bool // the call has succeeded, and the last one has failed
 }
 
-// asked is an inquiry.
+// asked is an inquiry with the answers that it has so far.
 type asked struct {
 	id      uint64
 	since   time.Time
@@ -99,7 +99,7 @@ type asked struct {
 	open    int // questions without answer
 }
 
-// call is a call and the questions that it answers.
+// call is a call to a node daemon, waiting or in progress, and the questions that its answer is for.
 type call struct {
 	id       uint64
 	question Question
@@ -108,13 +108,13 @@ type call struct {
 	waiting  []place
 }
 
-// place is a question of an inquiry.
+// place says where an answer belongs: to a question of an inquiry, by its index.
 type place struct {
 	of    *asked
 	index int
 }
 
-// New returns a tracker that makes so many calls at the same time at most.
+// New returns a Tracker without inquiries, which has at most this many calls in progress.
 func New(places int) *Tracker {
 	return &Tracker{places: places, slow: map[string]bool{}, causes: map[procedureOf]string{}}
 }
@@ -142,7 +142,7 @@ func (t *Tracker) Ask(now time.Time, id uint64, questions []Question) {
 	}
 }
 
-// key identifies what is asked of which node.
+// key identifies what is asked of which node. Questions with the same key may share a call.
 type key struct {
 	address   string
 	procedure noded.Procedure
@@ -153,7 +153,7 @@ func keyOf(q Question) key {
 	return key{q.Node.Address, q.Request.Procedure, string(q.Request.Body)}
 }
 
-// Sent tells that the request of a call is on its way. Later questions do not join the call.
+// Sent tells the tracker that the request of a call is on its way. Later questions do not join the call.
 func (t *Tracker) Sent(id uint64) {
 	if c := t.find(id); c != nil {
 		c.sent = true
@@ -224,7 +224,8 @@ func (t *Tracker) answer(c *call, answer Answer) Report {
 	return r
 }
 
-// Next decides.
+// Next decides what the caller does now: the calls to begin and to give up, the complete inquiries to answer, and when to call Next again
+// at the latest.
 func (t *Tracker) Next(now time.Time) Decision {
 	var d Decision
 	t.expire(now, &d)
@@ -287,7 +288,7 @@ func (t *Tracker) start(now time.Time, d *Decision) {
 	}
 }
 
-// rank is the place of a waiting call among the others.
+// rank orders waiting calls: those to slow nodes (1) come after the others (0).
 func (t *Tracker) rank(c *call) int {
 	if t.slow[c.question.Node.Address] {
 		return 1

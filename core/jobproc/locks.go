@@ -22,7 +22,7 @@ type locks struct {
 	limit     time.Time     // of a release; zero: none
 }
 
-// locksEvent is what an answer means for the process.
+// locksEvent says how far the locks of the opcode are after an answer of the daemon.
 type locksEvent uint8
 
 const (
@@ -33,7 +33,7 @@ const (
 	locksReleased
 )
 
-// take begins to take the required locks.
+// take begins to ask for the locks of an opcode. From now on the process may hold some.
 func (l *locks) take(out *Actions, priority int, required lock.RequiredLocks) {
 	l.mayHold = true
 	l.acquirer = NewLockAcquirer(l.owner, priority, required)
@@ -41,7 +41,7 @@ func (l *locks) take(out *Actions, priority int, required lock.RequiredLocks) {
 	l.next(out)
 }
 
-// next makes the next call of the acquirer.
+// next sends the call that the acquirer wants next.
 func (l *locks) next(out *Actions) {
 	function, args := l.acquirer.NextCall()
 	l.call(out, function, args, lockTimeout)
@@ -79,7 +79,7 @@ func (l *locks) giveBack(now time.Time, out *Actions, limit time.Duration) (noth
 	return false
 }
 
-// answered handles the end of the latest call.
+// answered takes the answer to the latest call about locks, or the failure of it, and says what this means for the process.
 func (l *locks) answered(now time.Time, out *Actions, result json.RawMessage, err error) (locksEvent, error) {
 	if l.releasing {
 		if err != nil {

@@ -71,8 +71,8 @@ type Outcome struct {
 	Result json.RawMessage
 }
 
-// Machine owns the job of one process and the phase of its current opcode. The caller writes Job() as the steps say and
-// does not change it.
+// Machine decides the course of one job: it owns the job of one process and the phase of its current opcode. The caller writes Job() as
+// the steps say and does not change it.
 //
 // Invariant: the opcodes before op have succeeded; those after op are queued until the job ends.
 type Machine struct {
@@ -153,6 +153,7 @@ func (m *Machine) execute(now job.Timestamp) Step {
 	op.Exec = now
 	m.phase = executing
 	m.log = m.log.next(len(op.Log))
+	// The file says that the opcode runs before it does. After a crash such an opcode has failed, and is not run twice.
 	return Step{Write: Visible, Action: Execute, Op: m.op}
 }
 
@@ -191,6 +192,7 @@ func (m *Machine) Done(o Outcome, now job.Timestamp) Step {
 	}
 	free := m.Spec(m.op).RequiredLocks.NotEmpty()
 	next := m.requestPermission(m.op+1, now, Recorded)
+	// Released after the write of the result, on which the next owner of the locks may build.
 	next.ReleaseLocks = free
 	return next
 }
@@ -253,6 +255,7 @@ func (m *Machine) requestPermission(op int, now job.Timestamp, w Write) Step {
 
 func (m *Machine) exit() Step {
 	m.phase = ended
+	// The end is durable before the locks are released and the process exits: what a power loss takes back, no other job has built on.
 	return Step{Write: Durable, ReleaseLocks: m.Spec(m.op).RequiredLocks.NotEmpty(), Action: Exit, Op: m.op}
 }
 

@@ -17,7 +17,7 @@ type permission struct {
 	step     permissionStep
 }
 
-// permissionStep is what a permission waits for.
+// permissionStep says what has to happen before the process may begin its next opcode.
 type permissionStep uint8
 
 const (

@@ -181,10 +181,13 @@ func (p *Process) Written(now time.Time, err error) Actions {
 		p.complain("the job file is written again, after %v", took.Round(time.Millisecond))
 	}
 	p.writes.succeeded(now)
+	// Reported after the write: the daemon must know nothing that it would not find in the file after a restart.
 	if !p.Job().Status().Final() {
 		p.reports.add(&p.out, p.writes.write.Content) // the end of the process reports the end of the job
 	}
+	// Only now what had to wait for the file, such as the execution of the opcode or the exit.
 	p.follow(now, p.afterWrite)
+	// The events that came during the write, in their order, until one of them begins another write.
 	for len(p.held) > 0 && !p.writes.writing && p.stage == working {
 		event := p.held[0]
 		p.held = p.held[1:]
@@ -201,6 +204,7 @@ func (p *Process) Answered(now time.Time, line Line, number uint64, result json.
 	switch line {
 	case ReportLine:
 		delivered := p.reports.accept(number) && p.reports.answered(now, &p.out, err)
+		// The permission is asked for when the daemon has all reports: it depends on the end of the former opcode.
 		if delivered && p.permission.step == awaitingReports {
 			p.permission.ask(&p.out)
 		}
@@ -290,6 +294,7 @@ func (p *Process) PriorityChanged(now time.Time, priority int) Actions {
 		p.locks.reprioritise(&p.out, priority)
 		p.apply(now, p.machine.Reprioritise(priority))
 	})
+	// take returns the actions that were collected while an event was handled, and begins a new collection.
 	return p.take()
 }
 

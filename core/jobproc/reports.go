@@ -31,7 +31,7 @@ type reports struct {
 	next     *report // newer than sent; nil: none
 }
 
-// add reports new content.
+// add reports new content of the job's file to the daemon. Of long content it only says that it is new, and the daemon reads the file.
 func (r *reports) add(out *Actions, content []byte) {
 	if len(content) > r.sizeMax {
 		content = []byte("null")
@@ -58,7 +58,7 @@ func (r *reports) put(out *Actions, next report) {
 	}
 }
 
-// send sends the newest report.
+// send makes the call that reports the newest state, in place of older ones that were not delivered.
 func (r *reports) send(out *Actions) {
 	if r.next != nil {
 		r.sent, r.next = *r.next, nil

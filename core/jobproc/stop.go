@@ -42,7 +42,7 @@ const (
 	ForceKill
 )
 
-// NewCommandStop is for a command that starts now. limit bounds its running time, in seconds; 0: no limit.
+// NewCommandStop returns the CommandStop of a command that starts now. limit bounds its running time, in seconds; 0: no limit.
 func NewCommandStop(now time.Time, limit float64) CommandStop {
 	s := CommandStop{limit: limit}
 	if limit > 0 {

@@ -121,7 +121,7 @@ func (w *writes) failedFor(now time.Time) time.Duration {
 	return now.Sub(time.UnixMicro(w.failure.SinceUS))
 }
 
-// succeeded ends the write under way.
+// succeeded notes that the write under way is done, and how long it took, from which logDelay follows.
 func (w *writes) succeeded(now time.Time) {
 	w.writing = false
 	w.lastTook, w.lastSize = now.Sub(w.began), len(w.write.Content)
@@ -161,7 +161,7 @@ type queueLoss struct {
 	last  time.Time // latest failure
 }
 
-// observe takes the error of a write.
+// observe takes the error of a write: it begins, continues or ends the time for which the queue's directory has been missing.
 func (l *queueLoss) observe(err error, now time.Time) {
 	var missing *QueueMissingError
 	switch {

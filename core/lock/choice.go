@@ -14,7 +14,7 @@ import (
 // choices, the first one to arrive takes first. It reserves nothing and blocks nobody. A choice is not written to the journal,
 // because its wait ends with the connection of its client.
 
-// choice is one of them.
+// choice is one such wait.
 type choice struct {
 	owner Owner
 	count int
@@ -113,6 +113,7 @@ func (c *choice) compare(other *choice) int { return cmp.Compare(c.order, other.
 func (s *State) Choose(now time.Time, o Owner, count int, items []Item) (Update, error) {
 	h := s.table.holder(o)
 	defer s.table.forget(h)
+	// The former choice ends even if this call is refused: the client has sent this one in its place.
 	s.choices.drop(o)
 	if h.pending != nil {
 		return Update{}, ErrPending

@@ -9,7 +9,7 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// DecodeError says what is wrong in locks.data or in the journal, and where.
+// DecodeError says what is wrong in locks.data or in its journal, and where.
 type DecodeError struct {
 	Path string // as "allocation[3][1][0]" or "line 7: pending[1]"; "" for the file itself
 	Err  error

@@ -24,7 +24,7 @@ const (
 // kindsPerMode is the distance between a kind and the same kind in the other mode.
 const kindsPerMode = ExclusiveSet - SharedSet
 
-// exclusively is the same kind for exclusive locks.
+// exclusively returns the demand for the same names, or as little known ones, held exclusively.
 func (k DemandKind) exclusively() DemandKind {
 	if k == Nothing || k >= ExclusiveSet {
 		return k

@@ -75,7 +75,7 @@ func Join(ganeti, free Snapshot) Snapshot {
 	return snapshotOf(latest)
 }
 
-// records is the snapshot by owner.
+// records returns what the snapshot has of each owner, as the record that would set the owner so.
 func (s Snapshot) records() map[Owner]Record {
 	all := map[Owner]Record{}
 	for _, h := range s.Holdings {

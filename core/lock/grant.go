@@ -69,13 +69,14 @@ type grantCandidate struct {
 	queue *queue
 }
 
-// candidateOrder is the order of the first requests.
+// candidateOrder lets the queue go first whose first request goes before those of the other queues.
 type candidateOrder struct{}
 
 func (candidateOrder) Before(a, b grantCandidate) bool { return a.first.before(b.first) }
 func (candidateOrder) Moved(grantCandidate, int)       {}
 
-// beginPass starts a pass.
+// beginPass begins the evaluation of one change: nothing is granted yet, and requests that have waited too long become overdue, so that
+// no later one overtakes them.
 func (s *State) beginPass(now time.Time) {
 	s.pass = grantPass{}
 	s.markOverdue(now)
@@ -84,12 +85,15 @@ func (s *State) beginPass(now time.Time) {
 // finishPass grants what the changes of the pass have made possible, and returns what happened. caller is the owner of
 // the call.
 func (s *State) finishPass(caller *holder, changed bool) Update {
+	// A grant may downgrade or release locks, and so make further candidates. The pass ends when none is left.
 	for s.pass.ready.Len() > 0 {
 		s.tryCandidate(s.pass.ready.Pop())
 	}
+	// After the requests: an owner that takes any locks of a set gets what they leave.
 	s.tryChoices()
 	u := Update{Granted: true}
 	if changed && !slices.Contains(s.pass.granted, caller.owner) {
+		// The caller first: the record of its release precedes those of the grants that the release has made possible.
 		u.Changed = append(u.Changed, caller.owner)
 	}
 	u.Changed = append(u.Changed, s.pass.granted...)
@@ -170,7 +174,7 @@ func (s *State) wakeAll(q *queue) {
 	}
 }
 
-// enqueue makes a new request wait.
+// enqueue makes a new request wait at a queue, as the pending request of its owner.
 func (s *State) enqueue(r *request, at *queue) {
 	r.holder.pending = r
 	r.followers.behind = r
@@ -183,7 +187,7 @@ func (s *State) enqueue(r *request, at *queue) {
 	}
 }
 
-// withdraw ends a wait without a grant.
+// withdraw takes a pending request away without a grant, and wakes those that waited behind it.
 func (s *State) withdraw(r *request) {
 	s.detach(r)
 	s.unregister(r)

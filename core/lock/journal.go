@@ -99,6 +99,7 @@ func Replay(base Snapshot, journal []byte) (ReplayResult, error) {
 		if err != nil {
 			return ReplayResult{}, err
 		}
+		// The last record of an owner counts, so that a journal may be replayed over a snapshot that has a part of it.
 		latest[r.Owner] = r
 	}
 	return ReplayResult{snapshotOf(latest), complete}, nil

@@ -8,5 +8,5 @@ type RequiredLocks struct {
 	Count   int     `json:"count,omitempty"`
 }
 
-// NotEmpty tells whether there is any lock to take.
+// NotEmpty reports whether the opcode needs any lock.
 func (n RequiredLocks) NotEmpty() bool { return len(n.Request)+len(n.AnyOf) > 0 }

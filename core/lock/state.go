@@ -30,7 +30,7 @@ type State struct {
 	pass         grantPass
 }
 
-// Settings are the parameters of a State.
+// Settings are the parameters of a State: the hierarchy of locks, and the limits of waiting.
 type Settings struct {
 	// Hierarchy is Implied, except in tests.
 	Hierarchy Hierarchy
@@ -50,7 +50,7 @@ func New(s Settings) *State {
 	return state
 }
 
-// Update is the result of a request.
+// Update is the result of a request: whether it was granted, whom it waits for, and whose waiting requests were granted with it.
 type Update struct {
 	// Granted: the owner holds every item in its mode.
 	Granted bool
@@ -175,7 +175,8 @@ func (s *State) Reprioritise(o Owner, priority int) Update {
 	return Update{Changed: []Owner{o}}
 }
 
-// request decides on a new request.
+// request decides on a new request of an owner: it is granted as a whole at once, or waits if wait is set. It is refused if the owner has
+// a pending one, or if the request is invalid whatever others hold (locks.md 1.5).
 func (s *State) request(now time.Time, p Pending, wait bool) (Update, error) {
 	h := s.table.holder(p.Owner)
 	defer s.table.forget(h)
@@ -188,10 +189,12 @@ func (s *State) request(now time.Time, p Pending, wait bool) (Update, error) {
 	if err := s.table.check(h, p.Request); err != nil {
 		return Update{}, err
 	}
+	// Requests that have become overdue are marked before this one is judged, which must not overtake them.
 	s.beginPass(now)
 	r := &request{Pending: p, holder: h, arrival: s.arrivalCount}
 	var at *queue
 	if wait {
+		// A withheld request waits even if its locks are free.
 		at = s.withheld.queueOf(p.Owner)
 	}
 	if at == nil {
@@ -201,6 +204,7 @@ func (s *State) request(now time.Time, p Pending, wait bool) (Update, error) {
 		s.apply(h, p.Request)
 		return s.finishPass(h, true), nil
 	}
+	// Taken before finishPass, which may change who blocks.
 	blockers := s.blockersOf(r, at)
 	if wait {
 		s.choices.drop(p.Owner)
@@ -262,6 +266,7 @@ func (s *State) releaseWith(now time.Time, o Owner, releases func(*holder) Reque
 	defer s.table.forget(h)
 	s.beginPass(now)
 	changed := s.choices.drop(o)
+	// The wait ends before locks are released: the freed ones must not be granted to this request.
 	if h.pending != nil {
 		s.withdraw(h.pending)
 		changed = true

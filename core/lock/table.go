@@ -163,6 +163,7 @@ func (h *holder) mode(l Lock) Mode {
 
 // items are the held locks, in lock order.
 func (h *holder) items() []Item {
+	// items returns the locks that the owner holds, with their modes, in lock order.
 	items := make([]Item, 0, len(h.held))
 	for _, l := range slices.SortedFunc(maps.Keys(h.held), Lock.Compare) {
 		items = append(items, Item{l, h.held[l].mode})

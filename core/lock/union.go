@@ -66,7 +66,8 @@ func (s *State) takeFree(h *holder, items []Item, countMin int) []Lock {
 	return nil
 }
 
-// tryGrant grants a single item if it is not blocked.
+// tryGrant grants one lock of a union to the owner, unless the owner may not have it or another owner or waiting request is in the way.
+// It reports whether the owner has the lock.
 func (s *State) tryGrant(h *holder, i Item) bool {
 	req := Request{i}
 	if h.satisfies(req) {

@@ -5,11 +5,10 @@ import (
 	"slices"
 )
 
-// View is the allocation as a program sees it that is told of locks and expects others. It answers what the lock
-// manager would answer: a request of an owner is blocked at the same points as in State. The caller passes what an
-// owner holds, what it is expected to take soon, and its overdue request; the three count alike, because an overdue
-// request is in the way of others at exactly the points where its locks would be (bypass.go). Owners may therefore
-// conflict in a View.
+// View answers whether a request would be granted, for a program that is told of locks and expects others. It answers what the lock
+// manager would answer: a request of an owner is blocked at the same points as in State. The caller passes what an owner holds, what it
+// is expected to take soon, and its overdue request; the three count alike, because an overdue request is in the way of others at exactly
+// the points where its locks would be (bypass.go). Owners may therefore conflict in a View.
 //
 // It is in memory only.
 type View struct{ table *Table }
@@ -136,7 +135,7 @@ func (d *Declaration) AppendRequest(req Request) Request {
 	return req
 }
 
-// mode is the mode of the locks of a kind of demand.
+// mode returns how locks of a demand of this kind are held; None for no demand.
 func (k DemandKind) mode() Mode {
 	switch {
 	case k == Nothing:

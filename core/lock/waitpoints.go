@@ -15,7 +15,7 @@ const (
 	pointCount
 )
 
-// lockEntry is the table's record of one lock.
+// lockEntry has all that the table knows of one lock: who holds it and who waits for it, at each of its points.
 type lockEntry struct {
 	lock   Lock
 	points [pointCount]waitPoint
@@ -45,7 +45,7 @@ func (t *Table) entry(l Lock) *lockEntry {
 	return e
 }
 
-// dropUnused removes an entry that nothing refers to.
+// dropUnused removes the entry of a lock that nobody holds, waits for or reserves, so that the table has entries of locks in use only.
 func (t *Table) dropUnused(e *lockEntry) {
 	for i := range e.points {
 		if s := &e.points[i]; len(s.owners)+s.waiters.heap.Len()+len(s.reservations) > 0 {

@@ -57,6 +57,7 @@ func (s *State) Withhold(now time.Time, id job.ID, owners []Owner) Update {
 		was := h.pending
 		s.withdraw(was)
 		s.enqueue(&request{Pending: was.Pending, holder: h, arrival: s.arrivalCount}, q)
+		// Clients see for how long the owner waits. For the bounded bypass the request is new when it is allowed.
 		h.pending.since = was.since
 	}
 	return s.finishPass(&holder{}, false)

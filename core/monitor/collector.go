@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Collector describes a collector (mond.md 4 and 7).
+// Collector describes one collector of MonD: its name, category and kind, and when it can report (mond.md 4 and 7).
 type Collector struct {
 	Name     string
 	Category string // "": none; the listing and paths say "default"
@@ -66,7 +66,7 @@ func (c Collector) PathCategory() string {
 	return c.Category
 }
 
-// Setting is what the configuration says of a collector.
+// Setting is what the cluster's configuration says of a collector: whether it is active, and how often it gathers.
 type Setting struct {
 	Active   bool
 	Interval time.Duration // between two gatherings

@@ -45,7 +45,7 @@ func (h *history[T]) span() (oldest, newest T, seconds float64) {
 // clockTicks is the number of ticks of /proc/stat in a second. Linux shows it as 100 to programs on all its platforms.
 const clockTicks = 100
 
-// CPU is the history of /proc/stat: the ticks of each line.
+// CPU computes average loads of the processors, from the history of /proc/stat.
 type CPU struct{ history[map[string]uint64] }
 
 // cpuReport is the data of cpu-avg-load. Ganeti's hbal ignores the report of all nodes if it has another key.
@@ -58,7 +58,7 @@ type cpuReport struct {
 //nolint:staticcheck // Ganeti's text
 var errTooFewSamples = fmt.Errorf("Time covered by data is not sufficient. The window considered is %d", int(Window.Seconds()))
 
-// Add takes the text of /proc/stat.
+// Add adds a reading of /proc/stat, taken at a time, to the history. The error says that the text has another form.
 func (c *CPU) Add(now time.Time, text []byte) error {
 	times := map[string]uint64{}
 	for line := range strings.Lines(string(text)) {
@@ -98,7 +98,8 @@ func parseCPULine(columns []string) (load uint64, err error) {
 	return load, nil
 }
 
-// Data returns the average loads. Processors that are not in both readings are left out.
+// Data returns the average load of each processor over the history. Processors that are not in both the first and the last reading are
+// left out.
 func (c *CPU) Data() (Data, error) {
 	oldest, newest, seconds := c.span()
 	if seconds <= 0 {

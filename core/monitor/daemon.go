@@ -15,7 +15,7 @@ type Process struct {
 	Since float64 // its start, in seconds since 1970
 }
 
-// ProcessReport is the data of processes.
+// ProcessReport is what the collector "processes" reports: the job processes of this node.
 type ProcessReport struct {
 	Status Status   `json:"status"`
 	Count  int      `json:"count"`
@@ -43,14 +43,14 @@ func NewProcessReport(all []Process, isUnfinished func(job int64) bool) ProcessR
 	return r
 }
 
-// Data is the report for clients. Without a login it has neither jobs nor pids.
+// Data encodes the report for clients. The part for clients without a login has neither jobs nor pids.
 func (r ProcessReport) Data() Data {
 	public := r
 	public.Jobs = [][5]any{}
 	return Data{Full: r, Public: public, Code: r.Status.Code}
 }
 
-// Usage is what the daemon's process uses.
+// Usage is one reading of the resources that the daemon's process has used.
 type Usage struct {
 	Memory     int64         // bytes
 	CPU        time.Duration // processor time since the start of the process
@@ -58,7 +58,7 @@ type Usage struct {
 	Restarts   int64 // of actors since the start
 }
 
-// DaemonReport is the data of lockstepd.
+// DaemonReport is what the collector "lockstepd" reports: the resources and the age of the daemon.
 type DaemonReport struct {
 	Status     Status   `json:"status"`
 	Memory     int64    `json:"memory"`
@@ -70,7 +70,7 @@ type DaemonReport struct {
 	Restarts   int64    `json:"restarts"` // of actors, since the start
 }
 
-// Daemon tracks the daemon's process.
+// Daemon makes reports about the daemon's process from successive readings.
 type Daemon struct {
 	Version  string
 	Started  time.Time
@@ -78,7 +78,7 @@ type Daemon struct {
 	last     sample[time.Duration]
 }
 
-// Report takes a reading and returns the report.
+// Report takes a reading of the daemon's process and returns the report about it, with the use of a processor since the reading before.
 func (d *Daemon) Report(now time.Time, u Usage) DaemonReport {
 	r := DaemonReport{
 		Memory:     u.Memory,
@@ -96,10 +96,11 @@ func (d *Daemon) Report(now time.Time, u Usage) DaemonReport {
 	return r
 }
 
-// Data is the report for clients.
+// Data encodes the report for clients.
 func (r DaemonReport) Data() Data { return Data{Full: r, Code: r.Status.Code} }
 
-// ConfigReport is the data of config. The numbers are null while the configuration is not readable.
+// ConfigReport is what the collector "config" reports: the serial number of the configuration on this node, and which ssconf files are
+// older. The numbers are null while the configuration is not readable.
 type ConfigReport struct {
 	Status        Status   `json:"status"`
 	Serial        *int64   `json:"serial"`
@@ -126,7 +127,7 @@ func NewConfigReport(c *model.Config, failure string, behind []string) ConfigRep
 	return r
 }
 
-// Data is the report for clients. Without a login it names no files.
+// Data encodes the report for clients. The part for clients without a login names no files.
 func (r ConfigReport) Data() Data {
 	public := r
 	public.SsconfBehind = []string{}

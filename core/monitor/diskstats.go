@@ -31,7 +31,7 @@ func (d *diskStat) columns() []*uint64 {
 		&d.SectorsWriten, &d.TimeWrite, &d.IOs, &d.TimeIO, &d.WeightedIO}
 }
 
-// DiskStatsData reads /proc/diskstats.
+// DiskStatsData converts the text of /proc/diskstats into the data of the collector diskstats (mond.md 5).
 func DiskStatsData(text []byte) (Data, error) {
 	all := []diskStat{}
 	number := 0

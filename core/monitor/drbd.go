@@ -77,7 +77,7 @@ const unconfigured = "Unconfigured"
 // errDRBD9 is why the versions from 9 have no report: they have no such /proc/drbd.
 var errDRBD9 = errors.New("DRBD 9 is not supported")
 
-// DRBDData reads /proc/drbd.
+// DRBDData converts the text of /proc/drbd into the data of the collector drbd (mond.md 5). f says which instances have the minors.
 func DRBDData(text []byte, f *Facts) (Data, error) {
 	report := drbdReport{Devices: []drbdDevice{}}
 	number := 0

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Histogram counts values. It is copied by value with Clone only.
+// Histogram counts values by size, for a histogram of Prometheus. It is copied by value with Clone only.
 type Histogram struct {
 	Bounds []float64 // upper bounds of the buckets, rising
 	Counts []uint64  // of values up to each bound, and at the end of all others

@@ -8,14 +8,14 @@ import (
 	"lockstep/core/lock"
 )
 
-// LockReport is the data of locks. On a node without the lock manager it has only status and role.
+// LockReport is what the collector "locks" reports. On a node without the lock manager it has only status and role.
 type LockReport struct {
 	Status Status `json:"status"`
 	Role   Role   `json:"role"`
 	*LockDetails
 }
 
-// LockDetails are known where the lock manager runs. Totals count since the start of the daemon.
+// LockDetails are the part of a LockReport that is known only where the lock manager runs. Totals count since the start of the daemon.
 type LockDetails struct {
 	Held        HeldLocks `json:"held"`
 	Pending     int       `json:"pending"`              // owners that wait
@@ -43,7 +43,7 @@ const (
 	waitersMax     = 10
 )
 
-// Locks tracks the owners of locks.
+// Locks makes reports about locks from the records of owners that the lock manager publishes.
 type Locks struct {
 	known   bool
 	owners  map[lock.Owner]*lockOwner
@@ -51,7 +51,7 @@ type Locks struct {
 	details LockDetails
 }
 
-// lockOwner is what an owner holds and wants.
+// lockOwner is what the tracker knows of an owner: how many locks it holds and since when, and what it waits for.
 type lockOwner struct {
 	exclusive, shared int64
 	heldSince         time.Time  // with held locks
@@ -66,7 +66,7 @@ func NewLocks() *Locks {
 	return &Locks{owners: map[lock.Owner]*lockOwner{}, dead: map[lock.Owner]time.Time{}, details: LockDetails{Waits: NewWaits()}}
 }
 
-// Forget forgets all owners. Totals stay.
+// Forget drops what is known of all owners. Totals stay.
 func (l *Locks) Forget() {
 	l.known = false
 	clear(l.owners)
@@ -74,7 +74,7 @@ func (l *Locks) Forget() {
 	l.details.Held, l.details.Pending = HeldLocks{}, 0
 }
 
-// Changed takes the records of owners. complete: there are no others.
+// Changed takes the records of owners whose locks or requests have changed. complete: there are no other owners.
 func (l *Locks) Changed(now time.Time, records []lock.Record, complete bool) {
 	if complete {
 		listed := map[lock.Owner]bool{}
@@ -142,7 +142,7 @@ func count(wants *lock.Item) int {
 	return 1
 }
 
-// Died takes owners whose processes have died. Their locks are freed in a moment.
+// Died counts owners whose processes have died. The lock manager frees their locks in a moment.
 func (l *Locks) Died(now time.Time, owners []lock.Owner) {
 	for _, o := range owners {
 		if _, known := l.dead[o]; known {
@@ -155,7 +155,7 @@ func (l *Locks) Died(now time.Time, owners []lock.Owner) {
 	}
 }
 
-// Report returns the report of the locks.
+// Report returns the report about locks at a time, for a node with this role.
 func (l *Locks) Report(now time.Time, role Role) LockReport {
 	r := LockReport{Role: role}
 	if !role.RunsQueue() {
@@ -217,7 +217,7 @@ func identity(o lock.Owner) any {
 
 func seconds(now, since time.Time) float64 { return max(0, now.Sub(since).Seconds()) }
 
-// Data is the report for clients. Without a login it names neither locks nor owners.
+// Data encodes the report for clients. The part for clients without a login names neither locks nor owners.
 func (r LockReport) Data() Data {
 	public := r
 	if r.LockDetails != nil {

@@ -35,7 +35,7 @@ type lv struct {
 	Instance    *string `json:"instance"` // null: no instance uses the volume
 }
 
-// LVData reads the output of lvs.
+// LVData converts the output of the program lvs into the data of the collector lv (mond.md 5).
 func LVData(text []byte, f *Facts) (Data, error) {
 	all := []lv{}
 	number := 0

@@ -23,7 +23,7 @@ const (
 // RunsQueue reports whether the queue runs on a node with this role.
 func (r Role) RunsQueue() bool { return r == Leader || r == Alone }
 
-// QueueReport is the data of queue. On a node without the queue it has only status and role, and jobs is null.
+// QueueReport is what the collector "queue" reports. On a node without the queue it has only status and role, and jobs is null.
 type QueueReport struct {
 	Status Status     `json:"status"`
 	Role   Role       `json:"role"`
@@ -57,7 +57,7 @@ func (c *JobCounts) ByStatus() map[string]int64 {
 	return all
 }
 
-// QueueDetails are known where the queue runs. Totals count since the start of the daemon.
+// QueueDetails are the part of a QueueReport that is known only where the queue runs. Totals count since the start of the daemon.
 type QueueDetails struct {
 	PendingMax    int64     `json:"pending_max"`            // greatest number of queued and waiting jobs at a time
 	OldestQueued  *float64  `json:"oldest_queued_seconds"`  // since its submission; null: none is queued
@@ -72,7 +72,7 @@ type QueueDetails struct {
 	StartTimes Histogram `json:"-"`
 }
 
-// Quantiles of times in seconds; null without any.
+// Quantiles are the median, the 90th and the 99th percentile of times in seconds; null if there were no times.
 type Quantiles struct {
 	P50 *float64 `json:"p50"`
 	P90 *float64 `json:"p90"`
@@ -99,7 +99,7 @@ const (
 	freeLimit   = 0.01            // of the disk
 )
 
-// Queue tracks the jobs of the queue.
+// Queue makes reports about the queue from the changes of jobs that the queue publishes.
 type Queue struct {
 	known   bool // the jobs of the queue are known
 	jobs    map[int64]*trackedJob
@@ -110,7 +110,7 @@ type Queue struct {
 	recent  recent
 }
 
-// trackedJob is a job that is not final.
+// trackedJob is a job that has not ended, as far as the reports of the queue need it.
 type trackedJob struct {
 	id       int64
 	received int64 // microseconds since 1970
@@ -132,7 +132,7 @@ func NewQueue() *Queue {
 	return &Queue{jobs: map[int64]*trackedJob{}, details: QueueDetails{StartTimes: NewWaits()}}
 }
 
-// Forget forgets the jobs: another node runs the queue, or the queue starts again. Totals stay.
+// Forget drops all jobs, because another node runs the queue, or the queue starts again. Totals stay.
 func (q *Queue) Forget() {
 	q.known = false
 	clear(q.jobs)
@@ -140,7 +140,7 @@ func (q *Queue) Forget() {
 	q.counts.Queued, q.counts.Waiting, q.counts.Running, q.counts.Canceling = 0, 0, 0, 0
 }
 
-// Listed takes all jobs of the queue.
+// Listed takes the list of all jobs, which a queue that starts sends before changes.
 func (q *Queue) Listed(jobs []*messages.JobInfo) {
 	q.Forget()
 	q.known = true
@@ -153,7 +153,7 @@ func (q *Queue) Listed(jobs []*messages.JobInfo) {
 	q.countPending()
 }
 
-// Changed takes changed jobs, and the number of archived ones.
+// Changed takes the jobs that have changed, and the number of jobs that were archived meanwhile.
 func (q *Queue) Changed(now time.Time, jobs []*messages.JobInfo, archived int) {
 	if !q.known {
 		return // the list of all jobs comes
@@ -240,7 +240,7 @@ func (q *Queue) oldest(now time.Time, status job.Status) *float64 {
 	return &age
 }
 
-// Report returns the report of the queue.
+// Report returns the report about the queue at a time, for a node with this role.
 func (q *Queue) Report(now time.Time, role Role, state QueueState) QueueReport {
 	r := QueueReport{Role: role}
 	if !role.RunsQueue() {
@@ -274,5 +274,5 @@ func (q *Queue) Report(now time.Time, role Role, state QueueState) QueueReport {
 	return r
 }
 
-// Data is the report for clients. It has neither ids nor names.
+// Data encodes the report for clients. It has neither ids nor names of jobs, so all clients get the whole.
 func (r QueueReport) Data() Data { return Data{Full: r, Code: r.Status.Code} }

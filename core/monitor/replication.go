@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// ReplicationReport is the data of replication.
+// ReplicationReport is what the collector "replication" reports: the members of the cluster, and how far each is behind.
 type ReplicationReport struct {
 	Status    Status   `json:"status"`
 	Role      Role     `json:"role"`
@@ -24,7 +24,7 @@ type ReplicationReport struct {
 	Lags map[string]uint64 `json:"-"`
 }
 
-// View is what the node knows of its cluster.
+// View is what this node's replicator knows of the cluster: members, leader, and its own role.
 type View struct {
 	Role    Role
 	Term    uint64 // of the leadership of this node; 0: it does not lead
@@ -61,7 +61,7 @@ const (
 	lagLimit        = 10 * time.Second
 )
 
-// Cluster tracks replication.
+// Cluster makes reports about replication from what the replicator and the distributor publish.
 type Cluster struct {
 	view            View
 	term, committed uint64 // as the log says; 0: unknown
@@ -86,7 +86,7 @@ func NewCluster() *Cluster {
 // Role is the role of this node.
 func (c *Cluster) Role() Role { return c.view.Role }
 
-// Changed takes a new view.
+// Changed takes the replicator's new view of the cluster.
 func (c *Cluster) Changed(v View) {
 	if v.Role != c.view.Role || v.Term != c.view.Term {
 		c.asked = false
@@ -96,7 +96,7 @@ func (c *Cluster) Changed(v View) {
 	c.view = v
 }
 
-// Committed takes the time from the proposal of an entry to its commit.
+// Committed takes how long an entry took from its proposal to its commit, as it was committed at a time.
 func (c *Cluster) Committed(now time.Time, took time.Duration) {
 	c.recent.add(now, took.Seconds())
 	c.commits.Observe(took.Seconds())
@@ -105,7 +105,7 @@ func (c *Cluster) Committed(now time.Time, took time.Duration) {
 // Read takes the term of the log, and the index of its last committed entry.
 func (c *Cluster) Read(term, committed uint64) { c.term, c.committed = term, committed }
 
-// Answered takes the states of all members.
+// Answered takes the states of all members, which they have reported when they were asked.
 func (c *Cluster) Answered(now time.Time, states []MemberState) {
 	c.asked = true
 	clear(c.states)
@@ -120,7 +120,7 @@ func (c *Cluster) Answered(now time.Time, states []MemberState) {
 // StockNodes takes the states of the nodes that have node daemons.
 func (c *Cluster) StockNodes(nodes []StockNode) { c.stock = nodes }
 
-// Report returns the report of replication.
+// Report returns the report about replication at a time.
 func (c *Cluster) Report(now time.Time) ReplicationReport {
 	v := &c.view
 	r := ReplicationReport{
@@ -210,7 +210,7 @@ func (c *Cluster) status(now time.Time) Status {
 	return s
 }
 
-// Data is the report for clients. Without a login it names no nodes.
+// Data encodes the report for clients. The part for clients without a login names no nodes.
 func (r ReplicationReport) Data() Data {
 	public := r
 	public.Leader = nil

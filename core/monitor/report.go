@@ -58,7 +58,7 @@ type Report struct {
 	Full, Public []byte
 }
 
-// Data is what a collector has gathered. Public is for clients without a login; nil: Full is for all.
+// Data is what a collector has gathered, as JSON. Public is for clients without a login; nil: Full is for all.
 type Data struct {
 	Full, Public any
 	Code         Code

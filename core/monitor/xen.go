@@ -28,8 +28,8 @@ type xenInstance struct {
 	Status     Status            `json:"status"`
 }
 
-// XenReading is what this node says of its domains: the outputs of "xl list" and "xl uptime", and the contents of the files
-// that Ganeti leaves about the reason of an instance's state, by instance.
+// XenReading is what was read about Xen's domains on this node: the outputs of "xl list" and "xl uptime", and by instance the contents of
+// the files in which Ganeti leaves the reason of the instance's state.
 type XenReading struct {
 	List    []byte
 	Uptimes []byte
@@ -134,13 +134,13 @@ func parseUptimes(text []byte) map[string]string {
 	return uptimes
 }
 
-// XenCPU is the history of xentop: processor seconds by domain.
+// XenCPU computes how many processors each domain has used, from the history of xentop.
 type XenCPU struct{ history[map[string]float64] }
 
 // xenSpanMin is the least time that the readings must cover (mond.md 4).
 const xenSpanMin = 100 * time.Second
 
-// Add takes the output of "xentop -f -b -i 1".
+// Add adds an output of "xentop -f -b -i 1", taken at a time, to the history.
 func (c *XenCPU) Add(now time.Time, text []byte) error {
 	domains := map[string]float64{}
 	for line := range strings.Lines(string(text)) {

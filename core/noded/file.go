@@ -29,7 +29,7 @@ const (
 	regular = 0o100000
 )
 
-// File is the replacement of a file of a node by upload_file_single.
+// File asks a node daemon to replace one file of its node (upload_file_single).
 type File struct {
 	Path        string // absolute, one of the paths that the node daemon allows (noded.md 5)
 	Content     []byte
@@ -42,7 +42,7 @@ func ConfigFile(content []byte) File {
 	return File{Path: "/var/lib/ganeti/config.data", Content: content, Mode: 0o640, User: "gnt-masterd", Group: "gnt-confd"}
 }
 
-// Request encodes the call. The node daemon sets the times of the file itself.
+// Request encodes the call of upload_file_single. The node daemon sets the times of the file itself.
 func (f File) Request() Request {
 	dst := rawjson.AppendQuoted([]byte{'['}, f.Path)
 	dst = appendContent(append(dst, ','), f.Content)

@@ -9,7 +9,7 @@ import (
 // ActivateMasterIP is the procedure that puts the cluster's address on the master's network interface.
 const ActivateMasterIP Procedure = "node_activate_master_ip"
 
-// MasterIP is the address of the cluster (noded.md 5).
+// MasterIP is the address of the cluster, which the master's node daemon configures on an interface (noded.md 5).
 type MasterIP struct {
 	Node     string // UUID of the master
 	Address  string
@@ -42,7 +42,7 @@ const (
 	VoteRetries  = 6
 )
 
-// Votes are the answers of one round.
+// Votes counts which node the nodes of a cluster take for the master, in one round of questions.
 type Votes struct {
 	Nodes   int // all nodes of the configuration, offline ones too
 	Favor   int // name this node

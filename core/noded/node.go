@@ -1,6 +1,6 @@
 package noded
 
-// Node is a node as the target of calls.
+// Node says where the node daemon of a node is called: its name and address.
 type Node struct {
 	Name    string
 	Address string // primary IP

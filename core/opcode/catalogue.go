@@ -46,7 +46,7 @@ type Param struct {
 // type allows null.
 func (p *Param) Required() bool { return p.Default == nil }
 
-// Opcode is one kind of opcode. It is immutable.
+// Opcode describes one kind of opcode: its OP_ID and its parameters. It is immutable.
 type Opcode struct {
 	Name   string  // OP_ID
 	Params []Param // in the order of the job file: the opcode's own parameters, then the common ones (queue.md 8.1)
@@ -83,7 +83,7 @@ func (op *Opcode) Runs() bool {
 	return op.Defined()
 }
 
-// Catalogue is a set of opcodes. It is immutable, so any number of goroutines may use it.
+// Catalogue is the set of opcodes that a daemon knows. It is immutable, so any number of goroutines may use it.
 type Catalogue struct {
 	opcodes map[string]*Opcode
 	names   []string // sorted

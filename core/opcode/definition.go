@@ -31,7 +31,7 @@ type Definition struct {
 	Summary string // name of the parameter that lists show after the name of the opcode
 }
 
-// ParamDefinition is a parameter of a Definition.
+// ParamDefinition declares one parameter of the opcode that a Definition declares.
 type ParamDefinition struct {
 	Name     string
 	Type     string          // an expression as in ganeti.json: String, Integer, List of NonEmptyString, OneOf a, b …
@@ -41,13 +41,13 @@ type ParamDefinition struct {
 	Secret   bool // not in files and lists; may be used only in Env
 }
 
-// LockDefinition is a lock, or one for each element of a list, of a Definition.
+// LockDefinition declares a lock that the opcode of a Definition takes, or one lock for each element of a list.
 type LockDefinition struct {
 	Lock string // a template; the part before the / has no parameter
 	Mode string // shared or exclusive
 }
 
-// DefinitionError is a mistake in a definition.
+// DefinitionError says what is wrong in a declaration of an opcode, and where.
 type DefinitionError struct {
 	Definition int    // position in the list that With was given
 	Opcode     string // the name in the definition

@@ -133,7 +133,7 @@ func (op *Opcode) assign(found []member) (values []json.RawMessage, err error) {
 	return values, nil
 }
 
-// draft checks the values and writes them in order.
+// draft checks the value of each parameter, and writes the values in the order of the catalogue, with defaults.
 func (op *Opcode) draft(values []json.RawMessage, found []member) (Draft, error) {
 	d := Draft{Name: op.Name}
 	input := make([]byte, 0, 512)
@@ -175,7 +175,8 @@ func (op *Opcode) draft(values []json.RawMessage, found []member) (Draft, error)
 	return d, nil
 }
 
-// checkTogether checks the parameters in combination.
+// checkTogether checks what no parameter shows alone: whether the locks that follow from all of them can be taken, and the command of a
+// declared opcode be made.
 func (op *Opcode) checkTogether(input json.RawMessage) *Invalid {
 	if op.requiredLocks == nil {
 		return nil

@@ -18,7 +18,7 @@ const summaryRunesMax = 60
 // without OP_ID is "INVALID_OP", and a value that cannot be shown is omitted.
 func Summary(input json.RawMessage) string { return Builtin().Summary(input) }
 
-// Summary is the same for the opcodes of this catalogue.
+// Summary is the function Summary for the opcodes of this catalogue, which may be declared ones.
 func (c *Catalogue) Summary(input json.RawMessage) string {
 	var buffer [48]summaryMember // large enough for most opcodes, whose members then stay on the stack
 	found := buffer[:0]

@@ -36,7 +36,7 @@ func (m *mismatch) text() string {
 	return text
 }
 
-// in puts place below a step. It returns nil for nil.
+// in makes the mismatch of a part that of the whole: step, the way from the whole to the part, goes before its place. nil stays nil.
 func (m *mismatch) in(step string) *mismatch {
 	if m == nil {
 		return nil
@@ -113,7 +113,7 @@ func (t oneOf) check(v json.RawMessage) *mismatch {
 	return &mismatch{want: t.String(), found: shown(v)}
 }
 
-// lessThan is every integer below the limit.
+// lessThan is the type of the integers below a limit.
 type lessThan int64
 
 func (t lessThan) String() string { return "an integer less than " + strconv.FormatInt(int64(t), 10) }
@@ -149,7 +149,7 @@ func (t list) check(v json.RawMessage) *mismatch {
 	return nil
 }
 
-// tuple is every list with exactly these elements.
+// tuple is the type of lists that have exactly these elements, in this order.
 type tuple []Type
 
 func (t tuple) String() string {

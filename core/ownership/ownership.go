@@ -42,14 +42,14 @@ const (
 	classes = iota
 )
 
-// Entry is a line of a table.
+// Entry says which user and group own the files of one class, and their mode.
 type Entry struct {
 	Mode  uint32 // permission bits
 	User  string // "": the user of the process that makes the file
 	Group string // "": its group
 }
 
-// Table has an entry for each class.
+// Table says for each class of files who owns them.
 type Table [classes]Entry
 
 // Own is the table of lockstep's own mode: every file belongs to the user and group of its process.
@@ -90,7 +90,8 @@ type Attributes struct {
 	UID, GID int    // -1: those of the process that makes the file
 }
 
-// Rules are a table with numbers for names. The zero value are the rules of lockstep's own mode.
+// Rules say for each class of files which numbers of user and group, and which mode, new files get. The zero value are the rules of
+// lockstep's own mode.
 type Rules struct {
 	of *[classes]Attributes // nil: those of Own
 }

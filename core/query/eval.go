@@ -41,7 +41,7 @@ type Value struct {
 	Data   any
 }
 
-// ValueSource returns the values of an item.
+// ValueSource gives the values of one item's fields to an expression, by name.
 type ValueSource interface {
 	Field(name string) Value
 }

@@ -20,8 +20,8 @@ const (
 	pageFilesMax = 1_000
 )
 
-// Page is one page of jobs while it is made. It walks over the ids in the order of the page, so that a job that comes,
-// ends or moves to the archive meanwhile is neither skipped nor there twice.
+// Page collects the jobs of one page of a long list, over several messages. It walks over the ids in the order of the page, so that a job
+// that comes, ends or moves to the archive meanwhile is neither skipped nor there twice.
 type Page struct {
 	selection *Selection
 	request   answer.JobPageRequest

@@ -41,7 +41,7 @@ func NewRuleBudget() *PatternBudget {
 	return &PatternBudget{patternsMax, ruleInstructionsMax, ruleInstructionsMax}
 }
 
-// Spent is the number of instructions that have been used up.
+// Spent returns the number of instructions of patterns that were parsed within the budget.
 func (a *PatternBudget) Spent() int { return a.max - a.instructions }
 
 // Pattern is a regular expression in the dialect RE2. Most patterns are plain text, for which no regular expression is

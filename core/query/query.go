@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Query is a client's query of one kind: some fields of the items that a filter selects. One goroutine uses it.
+// Query selects items of one kind by a filter and makes a row of each from some of its fields. One goroutine uses it.
 type Query[T any] struct {
 	names     []string
 	table     *Table[T]

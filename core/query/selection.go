@@ -13,7 +13,7 @@ import (
 	"lockstep/messages"
 )
 
-// Selection decides which jobs an answer.JobSelection selects, and in which order an answer has them.
+// Selection decides for a list of jobs which jobs are in it and in which order.
 type Selection struct {
 	answer.JobSelection
 	ids map[int64]bool

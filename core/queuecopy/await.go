@@ -40,7 +40,7 @@ const (
 	AllMax = 5 * time.Second
 )
 
-// await is an answer that waits for candidates.
+// await is an answer to a client that is held back until the candidates have what it reports.
 type await struct {
 	id       uint64
 	deadline time.Time
@@ -106,7 +106,7 @@ func open(awaits []*await) (waiting []*await) {
 	return waiting
 }
 
-// has says that the candidate has what answers wait for.
+// has counts down, in each answer that waited for a unit of this candidate, that the candidate has the unit.
 func (p *peer) has(awaits []*await) {
 	for _, a := range awaits {
 		a.lacks[p]--

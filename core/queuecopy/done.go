@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Result is the result of a call.
+// Result says how a call of a node daemon has ended, for Tracker.Done.
 type Result struct {
 	Err error // nil: the call has succeeded
 	// Master is the answer to AskMaster.
@@ -88,7 +88,8 @@ func (t *Tracker) Done(now time.Time, number uint64, r Result) Effect {
 	return e
 }
 
-// sent records that one unit was sent.
+// sent evaluates a call that has sent one unit: the candidate has it, unless it reports something missing; then the unit is marked again,
+// with what is to be done.
 func (t *Tracker) sent(now time.Time, f *flight, r Result) {
 	p, u := f.peer, f.Units[0]
 	m := f.taken[u]
@@ -117,7 +118,7 @@ func (p *peer) copiedNow(now time.Time, u Unit, m mark) {
 	}
 }
 
-// compared decides what follows from a comparison.
+// compared evaluates a comparison: units that differ are marked with what repairs them, and the others count as there.
 func (t *Tracker) compared(now time.Time, f *flight, found []Found) (repaired int) {
 	p := f.peer
 	for i, u := range f.Units {

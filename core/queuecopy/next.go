@@ -8,7 +8,7 @@ import (
 	"lockstep/core/noded"
 )
 
-// Decision is what follows from the events so far.
+// Decision says what the caller of Next does now.
 type Decision struct {
 	Calls    []Call
 	Released []Released // answers that need not wait any longer
@@ -24,7 +24,8 @@ func (d *Decision) wake(at time.Time) {
 	}
 }
 
-// Next decides what follows at a time.
+// Next decides what the caller does now: the calls to make, the answers that need not wait longer, and when to call Next again at the
+// latest.
 func (t *Tracker) Next(now time.Time) Decision {
 	var d Decision
 	for _, p := range t.peers {
@@ -52,7 +53,7 @@ func (t *Tracker) stopped(now time.Time) bool {
 	})
 }
 
-// becomeDue turns comparisons whose time has come into marks.
+// becomeDue marks the units whose comparison was put off until now.
 func (t *Tracker) becomeDue(now time.Time, p *peer, d *Decision) {
 	for len(p.due) > 0 && !now.Before(p.due[0].at) {
 		n := check
@@ -204,7 +205,8 @@ func (t *Tracker) chooseSweep(now time.Time, p *peer, d *Decision) *Call {
 	return c
 }
 
-// begin takes the marks of a call.
+// begin notes that a call is in progress. It has the marks of its units from now on, so a change during the call makes a new mark, and
+// the unit is sent again.
 func (t *Tracker) begin(p *peer, c *Call) {
 	t.lastCall++
 	c.Number, c.Node = t.lastCall, noded.Node{Name: p.Name, Address: p.Address}
@@ -221,7 +223,7 @@ func (t *Tracker) begin(p *peer, c *Call) {
 	t.calls[c.Number] = f
 }
 
-// tidy removes stale entries if they are many.
+// tidy removes the entries of marks that are gone, once they outnumber the others, so that the list stays as long as the marks.
 func (p *peer) tidy(entries []ordered) []ordered {
 	if len(entries) <= 2*len(p.marks)+16 {
 		return entries
@@ -229,7 +231,8 @@ func (p *peer) tidy(entries []ordered) []ordered {
 	return slices.DeleteFunc(entries, func(o ordered) bool { return !p.isMarked(o) })
 }
 
-// end removes a call. What has changed meanwhile can be sent.
+// end removes a call that has ended, so that its units may be in another call: those that have changed meanwhile come at the end of the
+// order.
 func (t *Tracker) end(f *flight) {
 	p := f.peer
 	delete(t.calls, f.Number)

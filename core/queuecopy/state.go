@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// NodeState says what a candidate lacks, and why.
+// NodeState says what one master candidate still lacks of the queue, and why.
 type NodeState struct {
 	Node
 	Behind    int       // units that the candidate may lack

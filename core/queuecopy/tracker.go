@@ -52,7 +52,7 @@ const (
 	marksMax  = 50_000 // units that a candidate may lack; with more of them it is compared from the beginning
 )
 
-// Op is the kind of a call.
+// Op says what a call does: ask for the name of the master, send a file, rename files into the archive, or ask for digests.
 type Op uint8
 
 const (
@@ -73,7 +73,7 @@ func (o Op) String() string {
 	return [...]string{"ask-master", "update", "refill", "archive", "check"}[o]
 }
 
-// Call is a call to make.
+// Call is a call of a node daemon that the caller of Next must make, and whose end it reports by Done.
 type Call struct {
 	Number uint64 // for Done
 	Node   noded.Node
@@ -88,8 +88,8 @@ type Call struct {
 // SerialToSend is what Update of Serial sends if this node's serial is recorded.
 func (c Call) SerialToSend(recorded int64) int64 { return max(recorded, c.Least) + c.Ahead }
 
-// Tracker is the state of the copies. Its methods are not safe for concurrent use. Times do not fall from call to call. The caller
-// calls Next after the other methods.
+// Tracker decides which files of the queue are sent to which master candidate and when, and which answers may leave. Its methods are not
+// safe for concurrent use. Times do not fall from call to call. The caller calls Next after the other methods.
 type Tracker struct {
 	acknowledge Acknowledge
 	master      string // name of this node
@@ -103,7 +103,7 @@ type Tracker struct {
 	stopBy      time.Time // the end of an orderly stop at the latest; zero: there is none
 }
 
-// peer is a candidate other than the master.
+// peer is a master candidate other than this node, with what it may lack of the queue and the calls to it in progress.
 type peer struct {
 	Node
 	gone    bool // no longer a candidate; its calls are in progress
@@ -132,7 +132,7 @@ type peer struct {
 	lags   lags
 }
 
-// flight is a call in progress.
+// flight is a call to a candidate that has not been answered.
 type flight struct {
 	Call
 	peer  *peer
@@ -140,7 +140,7 @@ type flight struct {
 	epoch uint64        // of the peer, at the begin
 }
 
-// need is what is to be done about a unit.
+// need is what is to be done about a unit that a candidate may lack.
 type need uint8
 
 const (
@@ -174,6 +174,7 @@ type dueCheck struct {
 
 // sweep is the comparison of all jobs.
 type sweep struct {
+	// sweep is the comparison of all jobs with a candidate, from the newest down, a part at a time.
 	at    time.Time // the next part; zero: no sweep is wanted
 	next  Unit      // the newest job that it has not compared
 	begun bool      // next is valid
@@ -182,7 +183,7 @@ type sweep struct {
 	since  time.Time // when it became necessary
 }
 
-// Node is a candidate.
+// Node is a master candidate to which the queue is copied.
 type Node struct{ UUID, Name, Address string }
 
 // New returns a tracker without candidates.
@@ -190,7 +191,7 @@ func New(a Acknowledge) *Tracker {
 	return &Tracker{acknowledge: a, calls: map[uint64]*flight{}, running: map[Unit]bool{}, serial: -1}
 }
 
-// SetNodes sets the name of this node, and the candidates that are online, without this node.
+// SetNodes says to which candidates the queue is copied from now on: those that are online, without this node, which has the name master.
 func (t *Tracker) SetNodes(now time.Time, master string, nodes []Node) {
 	if master != t.master {
 		for _, p := range t.peers {
@@ -233,7 +234,8 @@ func (p *peer) compareAll(now, at time.Time) {
 	}
 }
 
-// put marks a unit. Two different needs become a comparison.
+// put marks a unit that the candidate may lack, with what is to be done about it. If a mark wants something else already, the unit is
+// compared first. With marksMax marks a sweep takes the place of those that no answer waits for.
 func (p *peer) put(u Unit, n need, since time.Time, awaits ...*await) {
 	m, marked := p.marks[u]
 	if !marked {

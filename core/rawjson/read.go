@@ -8,7 +8,7 @@ func Check(raw []byte) error {
 	return s.complete(err)
 }
 
-// ReadObject calls member for each member of a JSON object, in order. The values lie in raw and are well-formed. White
+// ReadObject parses a JSON object and calls member for each of its members, in order. The values lie in raw and are well-formed. White
 // space may surround the object. After an error, an *Error, some members may have been passed.
 func ReadObject(raw []byte, member func(key, value []byte)) error {
 	s := NewScanner(raw)

@@ -18,7 +18,7 @@ const canceledByKey = "canceled_by"
 // causeKey holds the job because of which the job was not run: {"job": 15, "status": "error"}.
 const causeKey = "not_run"
 
-// cause is the value of causeKey.
+// cause is the job because of whose end a job has not run, as the record has it under causeKey.
 type cause struct {
 	Job    int64  `json:"job"`
 	Status string `json:"status"` // with which that job has ended

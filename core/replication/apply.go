@@ -9,7 +9,7 @@ import (
 	"lockstep/messages"
 )
 
-// Applier identifies the node that applies entries, and the incarnation of its daemon.
+// Applier says which node applies entries, and which start of its daemon, so that the node recognises its own proposals.
 type Applier struct {
 	Node        string
 	Incarnation string
@@ -120,6 +120,7 @@ func (s Applier) Apply(entries []*messages.LogEntry, local map[string][]byte) []
 					continue // the file of a job with a process is not the quarantined file
 				}
 				p.rename(what.Rename)
+				// From here on the path is free: an update that follows finds nothing that it must not overwrite.
 				delete(local, what.Rename.From)
 			case *messages.FileChange_Remove:
 				if IsConfig(what.Remove.Path) {
@@ -136,6 +137,7 @@ func (s Applier) Apply(entries []*messages.LogEntry, local map[string][]byte) []
 
 // accepts reports whether an update is applied, and records its content in local.
 func (s Applier) accepts(e *messages.LogEntry, u *messages.FileUpdate, local map[string][]byte) bool {
+	// The process has written this here before it was proposed, and may have written more since.
 	if e.Origin == s.Node && e.Incarnation == s.Incarnation && u.Observed {
 		return false
 	}
@@ -143,6 +145,7 @@ func (s Applier) accepts(e *messages.LogEntry, u *messages.FileUpdate, local map
 		return false
 	}
 	if _, known := local[u.Path]; known {
+		// Later entries of the batch are compared with what the disk will have by then.
 		local[u.Path] = u.Content
 	}
 	return true
@@ -176,6 +179,7 @@ func Supersedes(logged, local []byte) bool {
 	if newer := startOrder(inLog) - startOrder(onDisk); newer != 0 {
 		return newer > 0
 	}
+	// No process has written this file: the log is at least as new.
 	if !paths.IsJobLivelock(onDisk.Livelock) || onDisk.Livelock != inLog.Livelock {
 		return true
 	}

@@ -22,7 +22,7 @@ const (
 	Fence = jobproc.Fence
 )
 
-// Times are the times of elections while one node leads. Lease < Heartbeat.
+// Times are the lease and the heartbeat timeout that are in force while one node leads. Lease < Heartbeat.
 type Times struct {
 	// Heartbeat is how long a node that follows the leader waits for a message before it becomes a candidate or votes for one.
 	Heartbeat time.Duration
@@ -50,8 +50,8 @@ func DeclaredTimes(d *messages.ElectionTimes) (Times, bool) {
 	return t, d != nil && t.Lease > 0 && t.Lease < t.Heartbeat && t.Heartbeat <= ElectionMin
 }
 
-// TimesKnown says which times members know, by name. It only delays a declaration: nodes that do not know the declared times are safe
-// beside it, because their heartbeat timeout is longer.
+// TimesKnown notes which members of the cluster know shorter election times: the shortest heartbeat timeout, by the name of the member.
+// It only delays a declaration: nodes that do not know the declared times are safe beside it, because their heartbeat timeout is longer.
 type TimesKnown map[string]time.Duration
 
 // State notes the shortest heartbeat timeout that a member knows, by its own words. A member that states nothing knows InitialTimes.

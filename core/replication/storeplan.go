@@ -50,7 +50,8 @@ func (p *storePlan) touches(file string) bool {
 	return there
 }
 
-// flush ends a step.
+// flush ends the present step, because the changes of a step go to the disk in parallel: the next change is of another kind, or of a file
+// that the step has changed.
 func (p *storePlan) flush() {
 	switch {
 	case p.writes != nil:

@@ -11,7 +11,7 @@ import (
 	"lockstep/core/heap"
 )
 
-// Job is an ended job.
+// Job is an ended job, as far as its age and name decide when it leaves the queue.
 type Job struct {
 	ID     int64
 	Name   string // "" for most jobs
@@ -24,8 +24,8 @@ func (j Job) compare(k Job) int {
 	return cmp.Or(cmp.Compare(j.EndUs, k.EndUs), cmp.Compare(j.ID, k.ID))
 }
 
-// Keeper holds the ended jobs of a queue. Which jobs are due depends on these jobs only, not on those that were in the queue before: so
-// it is the same after a restart.
+// Keeper decides which ended jobs are due to be archived: the old ones, except the last ones of each name. Which jobs are due depends on
+// these jobs only, not on those that were in the queue before: so it is the same after a restart.
 //
 // Invariant: a job is older than the last ones of its name, or it is one of these. A name with older jobs has keepLast last ones.
 type Keeper struct {
@@ -35,13 +35,14 @@ type Keeper struct {
 	names    map[string]*named           // no name is without jobs
 }
 
-// older is a job that may become due. It is in two heaps.
+// older is an ended job that is not among the last ones of its name, so it becomes due by age. It is in two heaps: of all such jobs by
+// age, and of its name by end.
 type older struct {
 	Job
 	ofAll, ofName int // places in Keeper.oldest and named.older
 }
 
-// named are the jobs of a name.
+// named has the ended jobs of one name: the last ones, which are kept, and the older ones.
 type named struct {
 	last  []Job                       // in the order of ends
 	older heap.Heap[*older, endOrder] // the last one first
@@ -59,7 +60,7 @@ type endOrder struct{}
 func (endOrder) Before(a, b *older) bool { return a.compare(b.Job) > 0 }
 func (endOrder) Moved(o *older, i int)   { o.ofName = i }
 
-// NewKeeper is a Keeper without jobs that keeps the last jobs of each name; 0 keeps none.
+// NewKeeper returns a Keeper without jobs. keepLast is how many jobs of each name are never due; 0: none.
 func NewKeeper(keepLast int) *Keeper {
 	return &Keeper{keepLast: keepLast, older: map[int64]*older{}, names: map[string]*named{}}
 }
@@ -89,7 +90,7 @@ func (k *Keeper) Add(j Job) {
 	}
 }
 
-// Forget drops a job that has left the queue otherwise. The next one of its name is one of the last then.
+// Forget drops a job that has left the queue by another way than TakeDue. The next one of its name is one of the last then.
 func (k *Keeper) Forget(j Job) {
 	if o := k.older[j.ID]; o != nil {
 		k.removeOlder(o)

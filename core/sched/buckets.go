@@ -24,7 +24,8 @@ type bucket struct {
 	liveIndex int32 // in buckets.live
 }
 
-// bucketKey is what the groups of a bucket have in common.
+// bucketKey is what the groups of a bucket have in common: priority, limits, kinds of demands, and the names at which they conflict with
+// running jobs (see bucket).
 type bucketKey struct {
 	priority      int32
 	mask          demandMask // without overlaps
@@ -34,7 +35,8 @@ type bucketKey struct {
 	continues     bool               // in the order Expected: the job has a process and waits between two opcodes
 }
 
-// buckets is all buckets. A pick goes through live.
+// buckets are all buckets of candidates. A pick goes through those in live, which have groups, so its cost depends on the number of
+// distinct keys and not on that of the jobs.
 type buckets struct {
 	arena[bucket]
 	byKey map[bucketKey]int32
@@ -65,7 +67,7 @@ func (g *groups) bucketFor(key bucketKey) int32 {
 	return at
 }
 
-// removeBucket drops a bucket that has no groups.
+// removeBucket drops a bucket that has no groups, with its references to names and to a set of limits.
 func (g *groups) removeBucket(at int32) {
 	closed := &g.buckets.items[at]
 	delete(g.buckets.byKey, closed.bucketKey)
@@ -82,7 +84,7 @@ func (g *groups) removeBucket(at int32) {
 	g.buckets.release(at)
 }
 
-// addToBucket puts a group into a bucket.
+// addToBucket puts a group into a bucket, at the place of its first candidate's id.
 func (g *groups) addToBucket(group, bucket int32) {
 	g.items[group].bucket = bucket
 	g.buckets.items[bucket].byID.Push(group)

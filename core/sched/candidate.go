@@ -25,7 +25,7 @@ type Candidate struct {
 	Limits     []Limit
 }
 
-// Order is the order of candidates of one priority.
+// Order names the rule by which candidates of the same priority are ordered.
 type Order string
 
 const (

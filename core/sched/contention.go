@@ -55,7 +55,8 @@ type levelsReached uint8
 
 func (r levelsReached) covers(l lock.Level) bool { return l < lock.Level(r) }
 
-// claims are the claims of an owner that count.
+// claims are the claims by which an owner of locks contends with candidates: for the locks that it holds or waits for, for those that its
+// current opcode declares at levels that it has not reached, and for those of its later opcodes.
 func (p *activeOwner) claims() iter.Seq[claim] {
 	return func(yield func(claim) bool) {
 		for _, c := range p.actual {
@@ -136,7 +137,8 @@ func (w *weights) replaceClaims(claims *[]claim, by []claim) {
 	*claims = by
 }
 
-// declaredClaims are the claims of a declaration.
+// declaredClaims turns what an opcode declares into claims, one for each name, or one for a level without names. Each claim with a name
+// has a reference to that name.
 func (w *weights) declaredClaims(d *lock.Declaration, kind ClaimKind) []claim {
 	var claims []claim
 	if d.BGL {

@@ -62,7 +62,7 @@ func (x *expected) rankOf(e *entry, _ demandMask) rank {
 	return x.places.rankIn(x.groups.bucketOf(e.group), e)
 }
 
-// maskOf is 0: ranks do not depend on locks.
+// maskOf returns 0 for every group: in the order Expected ranks do not depend on locks.
 func (x *expected) maskOf(int32) demandMask { return 0 }
 
 func (x *expected) classOf(id job.ID, expected time.Duration) (durationClass, bool) {

@@ -9,7 +9,8 @@ import (
 	"lockstep/core/lock"
 )
 
-// expectedOwner is an owner of locks, or a running job.
+// expectedOwner is what the order Expected knows of an owner that may be in the way of candidates: a job, or another program that holds
+// locks or asks for some.
 type expectedOwner struct {
 	running  bool
 	declared lock.Request // of the current opcode
@@ -22,7 +23,7 @@ type expectedOwner struct {
 	claims   []nameClaim   // of items; each has a reference
 }
 
-// nameClaim counts among the claims on a name.
+// nameClaim is a reference of an owner to a name that it has in the way of others, counted as a shared or an exclusive claim on the name.
 type nameClaim struct {
 	name int32
 	kind lock.DemandKind
@@ -72,6 +73,7 @@ func (x *expected) edit(o lock.Owner, change func(*expectedOwner)) {
 
 // claim counts what an owner has in the way of others, by name.
 func (x *expected) claim(p *expectedOwner, items []lock.Item) {
+	// claim counts the items that an owner has in the way of others as claims on their names, in place of its former claims.
 	names, former := &x.places.groups.names, p.claims
 	p.claims = nil
 	for _, i := range items {
@@ -110,7 +112,8 @@ func (x *expected) SetOwnerLocks(o lock.Owner, held []lock.Item, pending lock.Re
 	})
 }
 
-// reachedBy is how many levels a list of locks has reached.
+// reachedBy returns how far a list of locks has come in the order of the levels: the highest level in it, and so many levels below, count
+// as asked for. The configuration's level does not count.
 func reachedBy(items []lock.Item) levelsReached {
 	reached := levelsReached(0)
 	for _, i := range items {

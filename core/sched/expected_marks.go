@@ -32,7 +32,7 @@ func (x *expected) MarkBlocked() []job.ID {
 	return m.marked
 }
 
-// marking is the search for candidates to mark.
+// marking is one search for the candidates that clients shall see as waiting for locks: at most room of them.
 type marking struct {
 	*expected
 	room   int

@@ -148,7 +148,8 @@ func (a *positionSearch) countBucket(b *bucket, mask demandMask) {
 	}
 }
 
-// countGroup counts in one group.
+// countGroup counts the candidates of a group that go before the job, from the first one down as long as they do; each costs one of the
+// budget.
 func (a *positionSearch) countGroup(group int32) {
 	mask, e := a.maskOf(group), a.groups.entries.items
 	stack := []int32{a.groups.items[group].root}

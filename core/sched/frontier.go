@@ -69,7 +69,7 @@ func (f *frontier) expand(b branch) {
 	}
 }
 
-// presentRank is the rank of a candidate.
+// presentRank returns the key by which a candidate is compared with others at this moment.
 func presentRank(g *groups, by ranking, at int32) rank {
 	e := &g.entries.items[at]
 	return by.rankOf(e, by.maskOf(e.group))
@@ -82,7 +82,7 @@ func (s *State) First(max int, now time.Time) []job.ID {
 	return first(s.groups, s.order, max)
 }
 
-// first is First with what refresh has computed.
+// first returns what First does. The ranks must be up to date (refresh).
 func first(g *groups, by ranking, max int) []job.ID {
 	f := newFrontier(g, by, func(int32) bool { return true })
 	var ids []job.ID

@@ -48,7 +48,8 @@ type group struct {
 	place, placeIndex int32
 }
 
-// groups holds all candidates.
+// groups holds all candidates for a run slot: those that want the same locks under the same limits are a group, and groups that differ
+// only in names are in a bucket.
 type groups struct {
 	arena[group]
 	byHash  hashIndex
@@ -72,7 +73,7 @@ type groupWatcher interface {
 	rebuild()
 }
 
-// noPlaces is for orders that compare all groups at each pick.
+// noPlaces is the groupWatcher of the orders that compare all groups at each pick, and so need no places.
 type noPlaces struct{}
 
 func (noPlaces) headChanged(int32) {}
@@ -151,7 +152,7 @@ func (g *groups) addGroup(new group, bucket int32) int32 {
 	return at
 }
 
-// removeGroup removes a group that has no candidates.
+// removeGroup drops a group whose last candidate has left, with all that refers to it: place, hash, bucket, names and shape.
 func (g *groups) removeGroup(at int32) {
 	g.watcher.take(at)
 	g.byHash.remove(at)
@@ -185,7 +186,7 @@ func (g *groups) joinGroup(entry, group int32) {
 	g.updateHead(group)
 }
 
-// leaveGroup takes a candidate out of its group.
+// leaveGroup takes a candidate out of its group. The group goes with its last one, else it gets its next candidate as the first.
 func (g *groups) leaveGroup(entry int32) {
 	at := g.entries.items[entry].group
 	g.entries.items[entry].group = 0
@@ -198,7 +199,7 @@ func (g *groups) leaveGroup(entry int32) {
 	}
 }
 
-// remove removes a candidate.
+// remove makes a job no candidate any longer: the group, the index by id and the entry forget it.
 func (g *groups) remove(entry int32) {
 	g.leaveGroup(entry)
 	g.byID.remove(entry)

@@ -24,7 +24,7 @@ type jobs struct {
 	stale bool
 }
 
-// occupiedLimits is the counters that a running job occupies.
+// occupiedLimits are the counters of the limits (rate limits, filter rules) in which a running job takes a place, until vacate.
 type occupiedLimits []*counter
 
 func newJobs() *jobs {

@@ -116,7 +116,7 @@ func (l *limits) dropCounterRef(c *counter) {
 	}
 }
 
-// occupy counts a job that carries a list, until vacate.
+// occupy counts a running job in each limit of a list, and returns the counters, which vacate decreases when the job ends.
 func (l *limits) occupy(list []Limit) []*counter {
 	if len(list) == 0 {
 		return nil
@@ -131,7 +131,8 @@ func (l *limits) occupy(list []Limit) []*counter {
 	return occupied
 }
 
-// occupySet is occupy for the limits of a set.
+// occupySet counts a job that starts in each limit of its set, and returns the counters for vacate. Each counter gets a reference, so it
+// outlives the set.
 func (l *limits) occupySet(set int32) []*counter {
 	if set == 0 {
 		return nil

@@ -15,13 +15,14 @@ func newMarks() marks {
 	return marks{candidates: map[job.ID][]*counter{}, released: map[job.ID][]*counter{}}
 }
 
-// setMark marks a candidate with the limits that it has now.
+// setMark marks a candidate as waiting for locks, which takes a place in each limit that it has now; a former mark, perhaps with other
+// limits, is dropped.
 func (j *jobs) setMark(id job.ID) {
 	j.dropMark(id)
 	j.marks.candidates[id] = j.groups.limits.mark(j.groups.bucketOf(j.groups.groupOf(id)).limits)
 }
 
-// dropMark takes the mark from a job that has one.
+// dropMark takes the mark from a job, also from one that was released, and gives back its places in limits.
 func (j *jobs) dropMark(id job.ID) {
 	for _, of := range []map[job.ID][]*counter{j.marks.candidates, j.marks.released} {
 		j.groups.limits.unmark(of[id])

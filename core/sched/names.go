@@ -30,7 +30,7 @@ type link struct{ name, next int32 }
 
 func (n *names) hashOf(at int32) uint32 { return hashName(n.items[at].level, n.items[at].text) }
 
-// hashName is FNV-1a.
+// hashName is the hash of a name at a level, for the index of names: FNV-1a, with the level as the first byte.
 func hashName(level lock.Level, text string) uint32 {
 	h := (uint32(2166136261) ^ uint32(level)) * 16777619
 	for i := range len(text) {
@@ -39,7 +39,7 @@ func hashName(level lock.Level, text string) uint32 {
 	return h ^ h>>15
 }
 
-// addRef finds or makes a name, and adds a reference to it.
+// addRef returns the index of the name at a level, and adds a reference to it. Without a reference before, the name is made.
 func (n *names) addRef(level lock.Level, text string) int32 {
 	at := n.byHash.find(hashName(level, text), func(at int32) bool {
 		return n.items[at].level == level && n.items[at].text == text
@@ -53,7 +53,7 @@ func (n *names) addRef(level lock.Level, text string) int32 {
 	return at
 }
 
-// dropRef drops a reference, and the name with the last one.
+// dropRef drops a reference to a name. The name goes with the last one, and its index may stand for another one then.
 func (n *names) dropRef(at int32) {
 	if n.items[at].refs--; n.items[at].refs == 0 {
 		n.byHash.remove(at)
@@ -113,7 +113,7 @@ func (n *names) newList(all []int32) int32 {
 	return first
 }
 
-// freeList drops a list and its references.
+// freeList drops a list of names, which begins at a link, and the reference of each link to its name.
 func (n *names) freeList(first int32) {
 	for at := first; at != 0; {
 		l := n.links.items[at]

@@ -24,7 +24,7 @@ type order interface {
 	settingsChanged(old Settings)
 }
 
-// ranking compares candidates.
+// ranking is an order of candidates: by it a pick chooses among those that may start.
 type ranking interface {
 	// classOf is what candidates of one group have in common in this order only.
 	classOf(id job.ID, expected time.Duration) (class durationClass, continues bool)
@@ -53,7 +53,7 @@ type claimBook interface {
 	ForgetOwners()
 }
 
-// rank is the key by which two jobs are compared.
+// rank is the key by which two jobs are compared: first the priority, then the score, then the id; the smaller one goes first.
 type rank struct {
 	priority int32
 	score    int64 // what the order says: the score, the weight, or nothing

@@ -34,7 +34,8 @@ type places struct {
 	isFreed map[int32]struct{}
 }
 
-// watchList is the shapes whose places watch one name.
+// watchList lists the shapes that wait for one name: when fewer demands conflict with it, their places watch another name that is taken,
+// or are opened.
 type watchList struct{ shapes []int32 }
 
 // placeKey is what keeps the groups of a place from starting. At most one part is set; without any, the groups have not
@@ -50,19 +51,20 @@ type placeKey struct {
 
 // place is a heap of groups by order.
 type place struct {
+	// place is where the groups wait that the same thing keeps from starting; they are in the order in which they would start.
 	key    placeKey
 	groups heap.Heap[int32, placeOrder]
 	inOpen int32 // the index in places.open
 	opened bool
 }
 
-// placeOrder is the order of groups, by their first candidates.
+// placeOrder compares the groups of a place by their first candidates.
 type placeOrder struct{ *places }
 
 func (o placeOrder) Before(a, b int32) bool       { return o.rankOf(a).before(o.rankOf(b)) }
 func (o placeOrder) Moved(group int32, index int) { o.groups.items[group].placeIndex = int32(index) }
 
-// openOrder is the order of open places, by their first groups.
+// openOrder compares open places by their first groups.
 type openOrder struct{ *places }
 
 func (o openOrder) Before(a, b int32) bool {
@@ -144,7 +146,7 @@ func (p *places) record(key placeKey, at int32) {
 	}
 }
 
-// take takes a group from its place.
+// take takes a group from its place, if it has one. A place goes with its last group.
 func (p *places) take(group int32) {
 	g := &p.groups.items[group]
 	at := g.place
@@ -198,14 +200,14 @@ func (p *places) closePlace(at int32) {
 	}
 }
 
-// openKey opens the place with a key, if there is one.
+// openKey opens the place whose groups wait for what the key names, if there are any: it has changed, so they are examined again.
 func (p *places) openKey(key placeKey) {
 	if at := p.find(key); at != 0 {
 		p.openPlace(at)
 	}
 }
 
-// best is the first group of all open places, or 0.
+// best returns the group that goes first among those at open places, or 0 if no place is open.
 func (p *places) best() int32 {
 	if p.open.Len() == 0 {
 		return 0

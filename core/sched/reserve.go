@@ -52,7 +52,8 @@ func newReservations(s *situation) *reservations {
 // noPriority is greater than every priority.
 const noPriority = math.MaxInt32 + 1
 
-// survey is what the reservations depend on: the first groups.
+// survey is what the choice of reservations depends on, kept between picks, as looking at the first group of each bucket is what costs
+// time.
 type survey struct {
 	valid bool                // nothing has started, and no limit has changed since
 	heads map[int32]int32     // the first group of each priority without a full limit
@@ -61,7 +62,7 @@ type survey struct {
 	next  int64               // when the next of the first jobs is past ReserveAfter, in microseconds since 1970; math.MaxInt64: none will be
 }
 
-// survey looks at the first group of each bucket.
+// survey returns the survey, made anew from the first group of each bucket if something has started or a limit has changed since.
 func (x *reservations) survey() *survey {
 	v, g := &x.seen, x.groups
 	if v.valid {

@@ -19,7 +19,7 @@ type shape struct {
 // without a look at other memory.
 const firstNames = 4
 
-// shapes is all shapes.
+// shapes are the distinct combinations of a mask and of the names in it, each shared by the groups that want just these locks.
 type shapes struct {
 	arena[shape]
 	byHash hashIndex
@@ -99,7 +99,7 @@ func (g *groups) blockingIn(list int32, mask demandMask) int32 {
 	return 0
 }
 
-// blockingShape is blockingIn for the names of a shape.
+// blockingShape returns a name of a shape that another owner has in the way of the shape's jobs, or 0 if there is none.
 func (g *groups) blockingShape(at int32) int32 {
 	s := &g.shapes.items[at]
 	for _, name := range s.first {

@@ -7,7 +7,7 @@ import (
 	"lockstep/core/lock"
 )
 
-// State is the state of the scheduler: the candidates, the running jobs, the number of slots, and the locks of active
+// State decides which candidates start next: it has the candidates, the running jobs, the number of slots, and the locks of active
 // owners. After a crash it is rebuilt from what the queue and the lock manager report.
 type State struct {
 	*jobs

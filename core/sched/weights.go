@@ -49,7 +49,8 @@ func (w *weights) Pick(now time.Time) []job.ID {
 	return picked
 }
 
-// pick makes the first candidate of a group run.
+// pick starts the first candidate of a group: from now on it is no candidate, counts in its limits, and contends with others by what it
+// declares.
 func (w *weights) pick(group int32) job.ID {
 	g := w.groups
 	id := g.items[group].id

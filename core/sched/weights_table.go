@@ -18,7 +18,8 @@ type weightTable struct {
 	levels     [lock.Levels][1 << 4]int32 // by the four bits of a mask
 }
 
-// update compares every possible demand with the contention.
+// update fills the table for a moment: for each level and each kind of demand at it, what the present owners of locks add to the weight.
+// A weight is then a few look-ups.
 func (w *weightTable) update(s Settings, l *contention, now time.Time) {
 	w.predictive, w.now, w.k = s.Order == Weights, s.tickOf(now.UnixMicro()), int64(s.K)
 	if !w.predictive {
@@ -70,7 +71,7 @@ func (w *weightTable) staticWeight(l demandMask) int64 {
 	return int64(sum)
 }
 
-// ticksLeft is how many ticks remain until age K.
+// ticksLeft returns how many ticks remain until a job that came at arrivalTick has the age K, at which its weight is 0; 0 to K.
 func (w *weightTable) ticksLeft(arrivalTick int64) int64 {
 	return w.k - min(max(w.now-arrivalTick, 0), w.k)
 }

@@ -59,7 +59,7 @@ func Ticks(begin, end int64, count int, steps []int64) []int64 {
 // Edge is a dependency: To waits for From.
 type Edge struct{ From, To int64 }
 
-// Place is the position of a job in a graph: its layer, and its place in the layer, from 0.
+// Place is where a job is drawn in a graph of dependencies: its layer, and its place in the layer, from 0.
 type Place struct{ Layer, Row int }
 
 // Layers puts jobs into layers, so that each edge goes from a layer to a later one: a job is in the layer after the last one of those that

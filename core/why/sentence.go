@@ -10,7 +10,7 @@ import (
 	"lockstep/core/answer"
 )
 
-// Part is a part of a sentence.
+// Part is a piece of a Sentence: plain text, or a name that a program may show as a link.
 type Part struct {
 	Text string
 	Job  int64     // the text names this job; 0: none
@@ -39,7 +39,7 @@ type Style struct {
 	Clock        func(now, at time.Time) string // at, without what is the same as now
 }
 
-// text adds text that is fit to be shown.
+// text appends a formatted text, which must be fit to be shown: texts of clients are cleaned before.
 func (s Sentence) text(format string, args ...any) Sentence {
 	return append(s, Part{Text: fmt.Sprintf(format, args...)})
 }
@@ -87,5 +87,6 @@ func (s Sentence) enumerate(count int, last string, add func(Sentence, int) Sent
 
 // words is enumerate for texts.
 func (w Style) words(s Sentence, words []string, last string) Sentence {
+	// words appends an enumeration of texts of clients, cleaned for the terminal; last stands before the last one ("and").
 	return s.enumerate(len(words), last, func(s Sentence, i int) Sentence { return s.text("%s", w.Clean(words[i])) })
 }

@@ -4,7 +4,7 @@ package wire
 // then calls CloseResult.
 func AppendResult(dst []byte) []byte { return append(dst, resultStart...) }
 
-// CloseResult ends the payload.
+// CloseResult ends the payload that AppendResult has begun.
 func CloseResult(dst []byte) []byte { return append(dst, resultEnd) }
 
 const (

@@ -11,10 +11,10 @@ import (
 // ipv6Bits is the part of an address of IPv6 that a customer of a provider has for himself.
 const ipv6Bits = 64
 
-// User is the client of a user who has logged in.
+// User returns the budget.Client of a user who has logged in, by name: all requests of that user count together.
 func User(name string) budget.Client { return budget.Client{Name: "user=" + name} }
 
-// Address is the client of an address, host or host with port: all of a /64 of IPv6 are one.
+// Address returns the budget.Client of an address from which strangers connect.
 func Address(text string) budget.Client {
 	if host, _, err := net.SplitHostPort(text); err == nil {
 		text = host
@@ -30,8 +30,7 @@ func Address(text string) budget.Client {
 	return budget.Client{Name: "address=" + netip.PrefixFrom(address, ipv6Bits).Masked().String()}
 }
 
-// Peer is the client of a connection of TCP before a login: the user of this machine who has made it over loopback, otherwise the
-// address.
+// Peer returns the budget.Client of a connection of TCP before a login.
 func Peer(c net.Conn) budget.Client {
 	remote, isTCP := c.RemoteAddr().(*net.TCPAddr)
 	local, _ := c.LocalAddr().(*net.TCPAddr)
@@ -47,5 +46,5 @@ func Peer(c net.Conn) budget.Client {
 	return Address(remote.String())
 }
 
-// UID is the client of a user of this machine.
+// UID returns the budget.Client of a user of this machine, by number.
 func UID(uid int) budget.Client { return budget.Client{Name: "uid=" + strconv.Itoa(uid)} }

@@ -14,7 +14,7 @@ const garbageMax = 16 << 20
 // collectEvery is how much memory is taken, in bytes, between two looks for garbage.
 const collectEvery = 4 << 20
 
-// collector collects the garbage of large requests.
+// collector runs Go's garbage collection when large requests have left much garbage, so that the memory is free for others soon.
 type collector struct {
 	taken   atomic.Int64 // bytes since the last look
 	running sync.Mutex   // is held during a collection

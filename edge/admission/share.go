@@ -7,7 +7,7 @@ import (
 	"lockstep/core/budget"
 )
 
-// memory is budget.Bytes for goroutines.
+// memory is budget.Bytes with a mutex, for the goroutines of all requests.
 type memory struct {
 	mu    sync.Mutex
 	bytes *budget.Bytes
@@ -15,7 +15,7 @@ type memory struct {
 	collector
 }
 
-// Share is the memory of one request: of what is received, and of its answer until it is sent.
+// Share is the memory that one request and its answer count for, from the first byte received to the last byte sent.
 type Share struct {
 	table     *Table
 	share     *budget.Share
@@ -30,7 +30,7 @@ func (t *Table) Share(c budget.Client, interrupt func()) *Share {
 	return &Share{table: t, share: t.memory.bytes.Share(c), interrupt: interrupt}
 }
 
-// Receive says that a request is being received from now on.
+// Receive says that a request is being received from now on: it may lose its memory to another one until Keep.
 func (s *Share) Receive() {
 	s.table.memory.mu.Lock()
 	defer s.table.memory.mu.Unlock()
@@ -38,7 +38,7 @@ func (s *Share) Receive() {
 	s.table.memory.bytes.Receive(s.share)
 }
 
-// Keep says that the request is complete. The error is ErrBusy if its memory was taken meanwhile.
+// Keep says that the request is complete and keeps its memory until Release. The error is ErrBusy if its memory was taken meanwhile.
 func (s *Share) Keep() error {
 	s.table.memory.mu.Lock()
 	defer s.table.memory.mu.Unlock()
@@ -50,10 +50,10 @@ func (s *Share) Keep() error {
 	return nil
 }
 
-// Grow asks for a size in bytes. The error is ErrBusy.
+// Grow makes the share this many bytes. The error is ErrBusy if there is not enough memory; the share stays as it was.
 func (s *Share) Grow(size int) error { return s.change(func(int) int { return size }) }
 
-// Add asks for more bytes. The error is ErrBusy.
+// Add makes the share larger by this many bytes. The error is ErrBusy if there is not enough memory; the share stays as it was.
 func (s *Share) Add(more int) error { return s.change(func(used int) int { return used + more }) }
 
 func (s *Share) change(to func(used int) int) error {
@@ -122,7 +122,7 @@ type (
 	clientKey struct{}
 )
 
-// WithClient returns a context of what is done for a client.
+// WithClient returns a context whose work counts for a client.
 func WithClient(ctx context.Context, c budget.Client) context.Context {
 	return context.WithValue(ctx, clientKey{}, c)
 }
@@ -133,7 +133,7 @@ func ClientOf(ctx context.Context) budget.Client {
 	return c
 }
 
-// WithShare returns a context of a request with a share.
+// WithShare returns a context for the work on a request, whose memory counts in the share.
 func WithShare(ctx context.Context, s *Share) context.Context {
 	return context.WithValue(ctx, shareKey{}, s)
 }
@@ -159,7 +159,7 @@ func WaiterOf(ctx context.Context) Waiter {
 	return nobody{}
 }
 
-// nobody is told nothing.
+// nobody is the Waiter of requests whose connection does not give way while they wait: it does nothing.
 type nobody struct{}
 
 // Wait is part of Waiter.

@@ -6,19 +6,19 @@ import (
 	"lockstep/core/budget"
 )
 
-// Slots is budget.Slots for goroutines.
+// Slots is budget.Slots for use by many goroutines: it bounds connections or streams, and ends the one that gives way.
 type Slots struct {
 	mu    sync.Mutex
 	slots *budget.Slots
 	open  map[*budget.Slot]func() // ends what has the slot
 }
 
-// NewSlots makes slots; limit 0: any number.
+// NewSlots returns Slots of which none is taken. limit is the most that each class of clients has; 0: any number.
 func NewSlots(limit int) *Slots {
 	return &Slots{slots: budget.NewSlots(limit), open: map[*budget.Slot]func(){}}
 }
 
-// Slot is one connection or stream.
+// Slot is the place of one connection or stream among Slots.
 type Slot struct {
 	slots *Slots
 	slot  *budget.Slot

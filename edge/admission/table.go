@@ -58,17 +58,17 @@ const (
 	turnMax    = 10 * time.Second
 )
 
-// Table is what all listeners of a daemon share.
+// Table bounds the memory and the work of all requests of a daemon. All its listeners share one.
 type Table struct {
 	memory memory
 	turns  [classes]*turns
 	waits  *Slots
 }
 
-// NewTable makes a table of which nothing is used.
+// NewTable returns a Table with the limits of package budget, of which nothing is used.
 func NewTable() *Table { return NewTableWith(budget.NewBytes()) }
 
-// NewTableWith is NewTable with other bounds of memory.
+// NewTableWith returns a Table with other bounds of memory, of which nothing is used.
 func NewTableWith(b *budget.Bytes) *Table {
 	t := &Table{memory: memory{bytes: b, open: map[*budget.Share]*Share{}}, waits: NewSlots(waitsMax)}
 	for class, limit := range turnsOf(runtime.GOMAXPROCS(0)) {
@@ -119,7 +119,7 @@ func (t *Table) Used() int {
 	return t.memory.bytes.Len()
 }
 
-// turns is budget.Turns for goroutines.
+// turns is budget.Turns with a mutex, and with a channel for each request on which its goroutine waits for its turn.
 type turns struct {
 	mu      sync.Mutex
 	turns   *budget.Turns

@@ -112,7 +112,7 @@ func descriptor(control []byte) (int, error) {
 	return fds[0], nil
 }
 
-// Queue is a living ganeti-luxid, seen from ganeti-wconfd.
+// Queue is the connection to a ganeti-luxid that has passed its socket, as ganeti-wconfd sees it.
 type Queue struct {
 	Listener net.Listener // at the queue's socket
 	conn     *net.UnixConn
@@ -125,7 +125,7 @@ func (q *Queue) awaitEnd() {
 	_, _ = q.conn.Read(make([]byte, 1)) // it sends nothing more
 }
 
-// Gone is closed when ganeti-luxid has ended or wants to end.
+// Gone returns a channel that is closed when ganeti-luxid has ended or wants to end.
 func (q *Queue) Gone() <-chan struct{} { return q.gone }
 
 // Ready tells ganeti-luxid that clients are served.
@@ -141,7 +141,7 @@ func (q *Queue) send(line string) {
 	_, _ = q.conn.Write([]byte(line + "\n"))                     // the end of the connection tells the rest
 }
 
-// Close ends the service of the queue: the caller serves no client any more.
+// Close closes the listener and the connection to ganeti-luxid, which learns from this that the queue is not served any more.
 func (q *Queue) Close() {
 	q.closing.Do(func() { _, _ = q.Listener.Close(), q.conn.Close() })
 }

@@ -15,7 +15,7 @@ import (
 // resendInterval is the pause between two sendings of a query: datagrams get lost.
 const resendInterval = 250 * time.Millisecond
 
-// Answer is what one node has answered.
+// Answer is what one node has answered to a query of ConfD, or why it has not.
 type Answer struct {
 	Address string
 	Reply   confd.Reply

@@ -34,7 +34,7 @@ type keyFiles struct {
 	complained  string // the last complaint
 }
 
-// keyFile is a file as it was read last.
+// keyFile is what one of the files of ConfD's keys was when it was read last, to see whether it has changed.
 type keyFile struct {
 	info    fs.FileInfo // nil: it was not there
 	content []byte      // nil: there is none that can be a key

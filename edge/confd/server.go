@@ -35,7 +35,7 @@ const (
 	errorPause = 100 * time.Millisecond
 )
 
-// Config is what the server needs.
+// Config has the address at which the ConfD server answers, and the data directory with its keys.
 type Config struct {
 	Log     *logrus.Logger
 	Address string // host:port
@@ -44,7 +44,7 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Server answers queries. Its methods may be called from any goroutine.
+// Server answers ConfD's queries on a UDP socket. Its methods may be called from any goroutine.
 type Server struct {
 	config   Config
 	conn     *net.UDPConn
@@ -130,7 +130,7 @@ func sourceOf(control []byte) []byte {
 // Address returns the address of the socket.
 func (s *Server) Address() net.Addr { return s.conn.LocalAddr() }
 
-// Use makes answers come from a snapshot from now on.
+// Use makes the server answer from this snapshot from now on; nil: it refuses every query.
 func (s *Server) Use(snapshot *confd.Snapshot) { s.snapshot.Store(snapshot) }
 
 // Close ends the server and waits for its goroutines. A second call does nothing.

@@ -58,6 +58,7 @@ func newHub(queue *rapi.Pool, stopping <-chan struct{}) *hub {
 
 // listen adds a stream.
 func (h *hub) listen() *listener {
+	// listen adds a stream of a browser, and starts the hub's conversation with the daemon for the first one.
 	l := &listener{wake: make(chan struct{}, 1), seen: map[int64]bool{}}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,7 +79,7 @@ func (h *hub) remove(l *listener) {
 	delete(h.listeners, l)
 }
 
-// run listens until no stream is left.
+// run listens to the daemon's events for all streams, until there has been none for a while or the console stops.
 func (h *hub) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -124,7 +125,7 @@ func (h *hub) used() bool {
 	return len(h.listeners) > 0
 }
 
-// end ends the hub, unless a stream has come.
+// end reports whether the hub may end: no stream has come since it found none.
 func (h *hub) end() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -259,7 +259,7 @@ func newID() []byte {
 	return id
 }
 
-// begin gives the browser its session.
+// begin gives the browser the cookie of its new session, and sends it to the page that it wanted.
 func (x *Console) begin(q *request, id []byte, next, who string, err error) error {
 	if err != nil {
 		return err

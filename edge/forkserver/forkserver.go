@@ -60,7 +60,8 @@ type RefusedError struct{ Text string }
 
 func (e *RefusedError) Error() string { return "the fork server has made no process: " + e.Text }
 
-// Server starts and replaces the fork server. Its methods may be called from several goroutines at once.
+// Server runs the fork server: it starts its process, asks it for children, and replaces it when it fails. Its methods may be called from
+// several goroutines at once.
 type Server struct {
 	config      Config
 	childrenMax int // of one process

@@ -166,6 +166,7 @@ func (p *process) read(started *os.Process) {
 	}
 	p.exits = nil
 	p.mu.Unlock()
+	// Last: a request that still waits for an answer learns from this that none will come.
 	close(p.done)
 }
 
@@ -212,7 +213,8 @@ func (p *process) take(data, rights []byte, flags int) error {
 	return nil
 }
 
-// takeAnswer handles the answer to a request.
+// takeAnswer passes the fork server's answer, a child or an error, to the request that waits for it. An answer without such a request
+// means that the fork server cannot be trusted.
 func (p *process) takeAnswer(m message, descriptors []int) error {
 	p.mu.Lock()
 	waiter := p.requests[m.Request]
@@ -237,13 +239,15 @@ func (p *process) takeAnswer(m message, descriptors []int) error {
 	}
 	exit := make(chan unix.WaitStatus, 1)
 	p.mu.Lock()
+	// Before the answer is handed on: the child may have ended already, and its status is the next message.
 	p.exits[m.PID] = exit
 	p.mu.Unlock()
 	waiter <- answer{child: &Child{PID: m.PID, Process: child, exit: exit}}
 	return nil
 }
 
-// fork asks for a child.
+// fork asks the fork server for a child that runs a job, with this environment and these files as its standard streams, and waits for the
+// answer.
 func (p *process) fork(job int64, environment []string, files [3]*os.File) (*Child, error) {
 	result := make(chan answer, 1)
 	p.mu.Lock()
@@ -251,6 +255,7 @@ func (p *process) fork(job int64, environment []string, files [3]*os.File) (*Chi
 	r := request{Request: p.last, Job: job, environment: environment}
 	usable := !p.retired
 	if usable {
+		// Registered before it is sent, because the answer may come at once.
 		p.requests[r.Request] = result
 	}
 	p.mu.Unlock()
@@ -301,7 +306,7 @@ func (p *process) send(r request, files [3]*os.File) error {
 	return err
 }
 
-// used is the number of requests.
+// used returns how many requests the process has been sent, which decides when a new one takes its place.
 func (p *process) used() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -313,6 +318,7 @@ func (p *process) retire() {
 	p.mu.Lock()
 	p.retired = true
 	p.mu.Unlock()
+	// After retired is set, so that no request is sent into the closed side.
 	_ = p.conn.CloseWrite()
 }
 

@@ -30,11 +30,13 @@ const watchedProbeInterval = 30 * time.Second
 // job file still belongs to it. Tell reaches the process as soon as Adopt returns.
 func (p *Processes) Adopt(attempt uint64, job jobs.Job, pid int64, livelock string, jobActor *actor.PID) {
 	l := &liveProcess{job: job, process: openProcess(int(pid)), pid: int(pid), livelock: livelock, ended: make(chan struct{})}
+	// After the pidfd is open: if the livelock is held now, the process lives, and the pidfd is not that of a later process with its pid.
 	held := isAlive(livelock) || p.lostLockFile(l, int(pid))
 	var leader *reaper.Leader
 	if held {
 		leader = leaderOf(l.process, int(pid))
 		l.signal(syscall.SIGCONT) // the former daemon may have died while it carried out a cancel
+		// Before this returns, so that an order that follows Adopt finds the process.
 		p.addLive(attempt, l)
 		p.watchFile(attempt, job, livelock, jobActor)
 	}
@@ -59,6 +61,7 @@ func (p *Processes) watchAdopted(l *liveProcess, attempt uint64, pid int, held b
 			sawEnd = l.process.EndsWithin(watchedProbeInterval)
 		}
 	}
+	// The livelock has the last word: as long as it is held, a process of the job may be alive, whatever the pid says.
 	for isAlive(l.livelock) {
 		time.Sleep(probeInterval)
 	}
@@ -71,6 +74,7 @@ func (p *Processes) watchAdopted(l *liveProcess, attempt uint64, pid int, held b
 	if sawEnd {
 		led.leader = leader
 	}
+	// Orphans are killed before the end is reported: after that report the job's locks go to other owners.
 	neverBegan := p.cleanUp(l.job, l.livelock, led)
 	p.notify(jobActor, &messages.ProcessGone{
 		Attempt:    attempt,

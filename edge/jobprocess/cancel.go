@@ -30,6 +30,7 @@ func (p *Processes) cancelGaneti(l *liveProcess) {
 	l.cancel.Lock()
 	defer l.cancel.Unlock()
 	if l.suspend() && p.executesNothing(l.job) {
+		// Before the kill, because the watch reports it with the end of the process.
 		l.canceled.Store(true)
 		l.signal(syscall.SIGKILL)
 		return

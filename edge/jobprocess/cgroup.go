@@ -46,7 +46,7 @@ func (g *cgroup) open() *os.File {
 	return dir
 }
 
-// unusable logs the first failure.
+// unusable logs why the control group of job processes cannot be used, the first time only.
 func (g *cgroup) unusable(err error) {
 	g.refused.Do(func() {
 		g.log.WithFields(logrus.Fields{"path": g.path, "err": err}).

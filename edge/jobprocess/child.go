@@ -47,6 +47,7 @@ func (p pipes) closeDaemonEnds()  { _, _ = p.inWrite.Close(), p.outRead.Close() 
 
 // child is the process at the other ends.
 func (p pipes) child(pid int, process *pidfd.Process) *child {
+	// child returns the started process together with the daemon's ends of the pipes.
 	return &child{pid: pid, process: process, in: p.inWrite, out: p.outRead, reader: wire.NewReader(p.outRead, nameFrameMax)}
 }
 
@@ -60,12 +61,13 @@ func (p *Processes) spawn(job jobs.Job) (*child, error) {
 	return p.execute(job)
 }
 
-// execute executes the program of a job.
+// execute starts the program of a job in a process of its own, with two pipes for the handshake and the daemon's file for errors.
 func (p *Processes) execute(job jobs.Job) (*child, error) {
 	ends, err := newPipes()
 	if err != nil {
 		return nil, err
 	}
+	// The daemon keeps no copy of these ends: with one it would not see that the process has closed its own.
 	defer ends.closeProcessEnds()
 	fd := -1
 	program, args := p.commandLine(job)

@@ -26,6 +26,7 @@ func (p *Processes) KillAll() {
 	for livelock, id := range p.livelocks() {
 		p.config.Log.WithFields(logrus.Fields{"job": id, "path": livelock}).Info("killing job process: this node is no longer the master")
 		p.killProcess(livelock, id)
+		// After the process, which could have started more of them.
 		p.killOrphans(livelock, session{})
 		p.removePriorityMessage(id)
 	}
@@ -81,6 +82,7 @@ func (p *Processes) livelocks() map[string]int64 {
 func (p *Processes) killProcess(livelock string, id int64) {
 	pid := pidOf(livelock)
 	for deadline := time.Now().Add(killTimeout); isAlive(livelock) && time.Now().Before(deadline); time.Sleep(killInterval) {
+		// Opened before the command line is compared: the signal then reaches the process that was compared, or none.
 		process := openProcess(pid)
 		if process == nil {
 			continue // a child of the process may hold the lock until killOrphans

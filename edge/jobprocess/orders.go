@@ -108,6 +108,7 @@ func (p *Processes) removeLive(attempt uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if l := p.live[attempt]; l != nil {
+		// Closed before the priority file is removed: a delivery that writes the file later sees the end, and removes the file itself.
 		close(l.ended)
 		delete(p.live, attempt)
 		p.removePriorityMessage(l.job.ID)
@@ -119,8 +120,8 @@ func (p *Processes) removePriorityMessage(id int64) {
 	_ = os.Remove(persistence.PriorityPath(p.config.RunDir, id))
 }
 
-// Tell passes a client order to a process, by Ganeti's signals: SIGTERM to cancel, SIGUSR1
-// for a priority in a file (queue.md 4.6). SIGINT, to end what runs, is lockstep's own.
+// Tell passes a client's order to a running job process, by Ganeti's signals: SIGTERM to cancel, SIGUSR1 for a priority in a file
+// (queue.md 4.6). SIGINT, to end what runs, is lockstep's own.
 func (p *Processes) Tell(attempt uint64, order jobs.Order) {
 	p.mu.Lock()
 	l := p.live[attempt]
@@ -144,6 +145,7 @@ func (p *Processes) deliver(l *liveProcess, order jobs.Order) {
 			p.config.Log.WithFields(logrus.Fields{"job": l.job.ID, "err": err}).Error("delivery of a priority to a job process failed")
 			return
 		}
+		// When the file is in place: the process reads it at the signal.
 		l.signal(syscall.SIGUSR1)
 		select {
 		case <-l.ended: // the file may have been written after its removal

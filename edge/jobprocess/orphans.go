@@ -29,6 +29,7 @@ func (p *Processes) cleanUp(job jobs.Job, livelock string, s session) (neverBega
 	if livelock == "" {
 		return false
 	}
+	// Read before killOrphans, which removes the lock file.
 	neverBegan = p.takeProof(job, livelock)
 	if neverBegan && job.Program == messages.JobProgram_LOCKSTEP_JOB {
 		return true // there are no orphans
@@ -44,6 +45,7 @@ func (p *Processes) killOrphans(livelock string, s session) {
 		return // the process ended before it had a lock file
 	}
 	p.runReaper(livelock, s)
+	// Last: if this daemon dies before it, the next one finds the orphans by the session that the lock file names.
 	if err := os.Remove(livelock); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		p.config.Log.WithFields(logrus.Fields{"path": livelock, "err": err}).Warn("removal of the lock file of a dead job process failed")
 	}

@@ -51,7 +51,7 @@ const (
 	nameFrameMax = 4096
 )
 
-// Config is the program and the places of job processes. All paths are absolute.
+// Config has the program and the directories of job processes. All paths are absolute.
 type Config struct {
 	System  *actor.ActorSystem
 	Log     *logrus.Logger
@@ -69,9 +69,8 @@ type Config struct {
 	Collects bool
 }
 
-// Processes starts and watches job processes. Its methods do not block. Each attempt has one
-// goroutine. After the handshake it waits in the runtime's poller, without a thread, for the
-// end of the process.
+// Processes is the port jobs.Processes on a real machine: it starts, adopts and watches job processes. Its methods do not block. Each
+// attempt has one goroutine. After the handshake it waits in the runtime's poller, without a thread, for the end of the process.
 type Processes struct {
 	config Config
 	env    []string // environment of job processes
@@ -94,7 +93,7 @@ type pendingStart struct {
 	once    sync.Once
 }
 
-// New returns the port without any processes.
+// New returns a Processes that has started and adopted none.
 func New(c Config) *Processes {
 	p := &Processes{
 		config:        c,
@@ -138,7 +137,8 @@ func (p *Processes) Start(attempt uint64, job jobs.Job, jobActor *actor.PID) {
 	go p.runAttempt(a, attempt, job, jobActor)
 }
 
-// Confirm permits the process to act.
+// Confirm permits the process to act, by its launch specs, which it reads from its start pipe. It is called once the file of the job
+// names the process durably.
 func (p *Processes) Confirm(attempt uint64, launchSpecs []byte) {
 	if a := p.pendingStart(attempt); a != nil {
 		select {
@@ -148,7 +148,7 @@ func (p *Processes) Confirm(attempt uint64, launchSpecs []byte) {
 	}
 }
 
-// Abandon ends an attempt that is not confirmed.
+// Abandon ends an attempt that was not confirmed: its process may not act, and ends.
 func (p *Processes) Abandon(attempt uint64) {
 	if a := p.pendingStart(attempt); a != nil {
 		a.once.Do(func() { close(a.abandon) })
@@ -179,19 +179,24 @@ func (p *Processes) runAttempt(a *pendingStart, attempt uint64, job jobs.Job, jo
 		}
 		livelock, failure = p.handshake(a, child, attempt, job, jobActor)
 	}
+	// The handshake has its result: from here on Confirm and Abandon have no effect.
 	p.removePending(attempt)
+	// A child without permission takes this as a refusal; one that has its permission does not need the pipes.
 	child.closePipes()
 	l := &liveProcess{job: job, process: child.process, pid: child.pid, livelock: livelock, ended: make(chan struct{})}
 	if failure != nil {
+		// Reported at once, because the end of the process may take a while.
 		p.notify(jobActor, &messages.HandshakeFailed{Attempt: attempt, Text: failure.Error()})
 		p.fileWatch.remove(attempt)
 		child.terminate()
 	} else {
+		// Before the actor hears of it: the orders that it then sends must find the process.
 		p.addLive(attempt, l)
 		p.notify(jobActor, &messages.ProcessConfirmed{Attempt: attempt})
 	}
 	child.process.AwaitEnd()
 	p.removeLive(attempt)
+	// Orphans are killed before ProcessGone: with it the job's locks are freed, or the job is started again.
 	exit, neverBegan := p.cleanUpAndReap(job, child, livelock)
 	if livelock == "" {
 		p.makeRunDirs()
@@ -255,6 +260,7 @@ func (p *Processes) handshake(a *pendingStart, c *child, attempt uint64, job job
 	}
 	livelock = string(name)
 	p.noteBoot(job, livelock)
+	// The process waits from here on, until the actor has made its name durable.
 	p.notify(jobActor, &messages.ProcessNamed{Attempt: attempt, Pid: int64(c.pid), Livelock: livelock})
 	var launchSpecs []byte
 	select {
@@ -272,8 +278,11 @@ func (p *Processes) handshake(a *pendingStart, c *child, attempt uint64, job job
 	permission := p.config.Permission
 	if job.Program == messages.JobProgram_GANETI_JOB {
 		permission = "" // it takes any other answer for a refusal
+		// The watch begins before the permission, so that no write of the process is missed.
 		p.watchFile(attempt, job, livelock, jobActor)
 	}
+	// The permission alone lets the process do nothing: it answers, and acts when it has the launch specs. So a handshake that fails before
+	// they are sent proves that it did not act.
 	if err := c.send([]byte(permission)); err != nil {
 		return livelock, fmt.Errorf("the process does not take its permission to start: %w", err)
 	}

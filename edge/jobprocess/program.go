@@ -15,7 +15,7 @@ import (
 	"lockstep/messages"
 )
 
-// Ganeti is Ganeti's job process, for a daemon in Ganeti mode.
+// Ganeti says how Ganeti's own job program is started, for a daemon in Ganeti mode.
 type Ganeti struct {
 	Python string // interpreter: /usr/bin/python3
 	Share  string // directory of Ganeti's Python modules: /usr/share/ganeti/3.0

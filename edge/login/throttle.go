@@ -38,7 +38,7 @@ type throttle struct {
 // digest is the hash of a name. Names are sent by clients and may be long.
 type digest [16]byte
 
-// counter counts the failed logins of a key.
+// counter counts the failed logins of a name, of a client, or of a name at a client.
 type counter struct {
 	key         attempt
 	failures    int

@@ -71,7 +71,7 @@ func Dial(ctx context.Context, path string, options Options) (*Client, error) {
 	return NewClient(conn, options), nil
 }
 
-// NewClient makes calls over an open connection, which the client owns from then on.
+// NewClient returns a Client that makes its calls over an open connection, which it owns from then on.
 func NewClient(conn Conn, options Options) *Client {
 	options = options.withDefaults()
 	reader := wire.NewReader(conn, options.MaxFrame)

@@ -37,12 +37,12 @@ const (
 	streamsMax     = 8 // requests at a time on one connection of HTTP/2
 )
 
-// Board keeps the last snapshot. It implements the port of package actors/monitor.
+// Board is the monitor.Board of a daemon: it keeps the last snapshot, from which the server answers.
 type Board struct {
 	last atomic.Pointer[monitor.Snapshot]
 }
 
-// NewBoard returns a board that shows that nothing is known yet.
+// NewBoard returns a Board without a snapshot: until Show, clients learn that nothing is known yet.
 func NewBoard() *Board {
 	b := &Board{}
 	b.Show(&monitor.Snapshot{Listing: monitor.EncodeListing(nil)})
@@ -52,7 +52,7 @@ func NewBoard() *Board {
 // Show is part of monitor.Board.
 func (b *Board) Show(s *monitor.Snapshot) { b.last.Store(s) }
 
-// Config is the configuration of a server.
+// Config has the listener, the logins and the limits of MonD's HTTP server.
 type Config struct {
 	Log      *logrus.Logger
 	Listener net.Listener
@@ -81,7 +81,7 @@ type Server struct {
 	panics  *ratelog.Log
 }
 
-// New makes a server. Nothing is served before Serve.
+// New returns a Server over its listener. It answers no request before Serve.
 func New(c Config) *Server {
 	if c.Connections == 0 {
 		c.Connections = connectionsMax

@@ -28,7 +28,7 @@ import (
 // headerMax bounds the header of an answer, in bytes.
 const headerMax = 64 << 10
 
-// Config is what a Client needs.
+// Config has the certificates with which a Client calls node daemons, and their port.
 type Config struct {
 	ServerPEM string // path of the cluster's certificate and key
 	ClientPEM string // path of this node's certificate and key; without the file ServerPEM is used
@@ -52,7 +52,7 @@ func Port() int {
 	return noded.DefaultPort
 }
 
-// CallError is the error of all calls.
+// CallError is the error of a call of a node daemon: it names the node and the procedure.
 type CallError struct {
 	Node      string // name
 	Procedure noded.Procedure
@@ -72,7 +72,7 @@ var ErrOffline = errors.New("the node is marked offline")
 // errNoAnswer reports a closed connection. The node daemon may have executed the procedure.
 var errNoAnswer = errors.New("the node daemon closed the connection without an answer")
 
-// Client makes calls. Its methods may be called from any goroutine.
+// Client calls the node daemons of other nodes by HTTPS (noded.md 2). Its methods may be called from any goroutine.
 type Client struct {
 	config         Config
 	connectTimeout time.Duration // for the connection and the TLS handshake
@@ -160,7 +160,7 @@ func (c *Client) call(ctx context.Context, t turn, node noded.Node, r noded.Requ
 	return c.callNow(ctx, node, r)
 }
 
-// callNow makes a call without a turn and a slot.
+// callNow makes a call to a node's daemon at once, without waiting for a turn and a slot, and returns the result of the procedure.
 func (c *Client) callNow(ctx context.Context, node noded.Node, r noded.Request) (json.RawMessage, error) {
 	limits := c.limits(r.Procedure)
 	limited, cancel := context.WithTimeout(ctx, c.connectTimeout+limits.Time)

@@ -23,8 +23,9 @@ import (
 // copyTime bounds one call of a node daemon that copies the queue (noded.md 8).
 const copyTime = time.Minute
 
-// Copies makes the calls of the copier with a Client. It reads the files that it sends when it makes the call. The copier bounds the
-// number of calls to a node, so that they take no places of the distribution. It is a queuecopy.Daemons.
+// Copies is the queuecopy.Daemons of a real node: it reads files of the queue and sends them to node daemons. It reads the files that it
+// sends when it makes the call. The copier bounds the number of calls to a node, so that they take no places of the distribution. It is a
+// queuecopy.Daemons.
 type Copies struct {
 	client *Client
 	dir    string // the data directory of this node
@@ -39,7 +40,8 @@ type Copies struct {
 
 var _ actorcopy.Daemons = (*Copies)(nil)
 
-// NewCopies returns a Copies without calls. dir is the data directory of this node. Other nodes have Ganeti's.
+// NewCopies returns a Copies that makes its calls with c. No call is in progress. dir is the data directory of this node; the other nodes
+// have Ganeti's.
 func NewCopies(c *Client, dir string) *Copies {
 	d := &Copies{client: c, dir: dir, grace: closeGrace, open: map[string]*sync.WaitGroup{}}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
@@ -123,7 +125,8 @@ func (d *Copies) ask(ctx context.Context, c queuecopy.Call, r noded.Request) (js
 // nodePath is the path on another node of a file below the data directory.
 func nodePath(file string) string { return noded.DataDir + file }
 
-// send sends one unit.
+// send sends one unit of the queue to a candidate as this disk has it: a job's file, the serial, the drain flag or the watcher's pause.
+// The result says whether the file was rewritten meanwhile.
 func (d *Copies) send(ctx context.Context, c queuecopy.Call) queuecopy.Result {
 	u := c.Units[0]
 	file := u.Path()
@@ -166,7 +169,7 @@ func (d *Copies) send(ctx context.Context, c queuecopy.Call) queuecopy.Result {
 	return r
 }
 
-// read reads a file below the data directory.
+// read returns the content of a file below the data directory, and what stat says of the file that was read.
 func (d *Copies) read(file string) (fs.FileInfo, []byte, error) {
 	f, err := os.Open(filepath.Join(d.dir, file))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"lockstep/core/noded"
 )
 
-// Daemons makes the calls of the distributor with a Client. It is a distributor.Daemons.
+// Daemons is the distributor.Daemons of a real node: it sends the configuration and ssconf files to node daemons with a Client.
 type Daemons struct {
 	client     *Client
 	waiting    context.Context // of calls that wait for their turn; it ends at the beginning of Close
@@ -26,7 +26,7 @@ const closeGrace = 5 * time.Second
 
 var _ distributor.Daemons = (*Daemons)(nil)
 
-// NewDaemons returns a Daemons without calls.
+// NewDaemons returns a Daemons that makes its calls with c. No call is in progress.
 func NewDaemons(c *Client) *Daemons {
 	d := &Daemons{client: c, closeGrace: closeGrace}
 	d.ctx, d.cancel = context.WithCancel(context.Background())

@@ -13,8 +13,8 @@ import (
 	"lockstep/core/noded"
 )
 
-// Inquiries makes the calls of the inquirer with a Client. It is an inquirer.Daemons. The inquirer bounds the number of calls: they take
-// no slots of the client, so that queries and the distribution do not wait for each other.
+// Inquiries is the inquirer.Daemons of a real node: it asks node daemons for what only they know. It is an inquirer.Daemons. The inquirer
+// bounds the number of calls: they take no slots of the client, so that queries and the distribution do not wait for each other.
 type Inquiries struct {
 	client     *Client
 	ctx        context.Context // of all calls; it ends with Close
@@ -25,14 +25,14 @@ type Inquiries struct {
 
 var _ inquirer.Daemons = (*Inquiries)(nil)
 
-// NewInquiries returns an Inquiries without calls.
+// NewInquiries returns an Inquiries that makes its calls with c. No call is in progress.
 func NewInquiries(c *Client) *Inquiries {
 	i := &Inquiries{client: c, closeGrace: closeGrace}
 	i.ctx, i.cancel = context.WithCancel(context.Background())
 	return i
 }
 
-// inquiryCall is a call in progress.
+// inquiryCall is one question to a node daemon that is on its way.
 type inquiryCall struct {
 	sent   atomic.Bool
 	cancel context.CancelFunc

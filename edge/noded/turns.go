@@ -44,7 +44,7 @@ func (t *turns) take(key turnKey) turn {
 	return u
 }
 
-// wait waits until all earlier turns have ended.
+// wait returns when all earlier turns of its key have ended, or when the context ends.
 func (u turn) wait(ctx context.Context) error {
 	select {
 	case <-u.prev:

@@ -26,8 +26,8 @@ type Callers struct {
 	watched   map[reserve.Caller]*pidfd.Process // callers without livelock
 }
 
-// NewCallers returns the port. livelockDir and own are as for New. onDeath is called once for each watch that ends by a death; of a
-// caller with a livelock it names only the livelock.
+// NewCallers returns a Callers that watches no process yet. livelockDir and own are as for New. onDeath is called once for each watch
+// that ends by a death; of a caller with a livelock it names only the livelock.
 func NewCallers(livelockDir, own string, onDeath func(reserve.Caller)) *Callers {
 	c := &Callers{onDeath: onDeath, watched: map[reserve.Caller]*pidfd.Process{}}
 	c.owners = New(livelockDir, own, func(livelock string) {

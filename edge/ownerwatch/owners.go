@@ -28,9 +28,9 @@ const (
 	pidsMax = 16
 )
 
-// Owners watches livelocks. The key of a livelock is the path that the client gave; its file
-// is the one of that base name in one directory, whatever the rest of the path. Methods do not
-// block. Callbacks run on other goroutines, concurrently.
+// Owners reports when a process that holds locks has ended: it watches the process's livelock. The key of a livelock is the path that the
+// client gave; its file is the one of that base name in one directory, whatever the rest of the path. Methods do not block. Callbacks run
+// on other goroutines, concurrently.
 type Owners struct {
 	dir      string
 	ownBase  string // base name, "" if there is none
@@ -58,7 +58,7 @@ type watch struct {
 	ended         chan struct{} // closed at the end of the watch
 }
 
-// New returns the port for the livelocks in a directory. own is the daemon's livelock, which
+// New returns an Owners that watches no livelock yet. livelockDir is the directory of the livelocks. own is the daemon's livelock, which
 // always counts as alive. onDeath is called for each watched livelock that is dead.
 func New(livelockDir, own string, onDeath func(livelock string)) *Owners {
 	return &Owners{dir: livelockDir, ownBase: baseName(own), onDeath: onDeath, interval: probeInterval,

@@ -65,6 +65,7 @@ func moveQueueAside(dataDir string, now time.Time) error {
 		return err
 	}
 	lock := strings.TrimPrefix(paths.LockPath, paths.QueueDir+"/")
+	// The new directory has the lock before it becomes the queue, so that no daemon finds an unlocked one there.
 	err = os.Link(filepath.Join(queue, lock), filepath.Join(backup, lock))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(err, os.Remove(backup))

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process is a process that may have ended and been reaped. Its methods may be called from
-// several goroutines at once.
+// Process identifies a process beyond its end, when another process may have its pid. Its methods may be called from several goroutines
+// at once.
 type Process struct {
 	file  *os.File
 	woken atomic.Bool // by Wake, since the last EndsWithin returned

@@ -142,7 +142,8 @@ func (l *Log) tell(id raft.ServerID, address raft.ServerAddress) {
 	}
 }
 
-// awaitKnown is the wait of announce.
+// awaitKnown waits until a majority knows that the entry with this index is committed, while this node leads, and for one heartbeat
+// timeout at most.
 func (l *Log) awaitKnown(r *raft.Raft, index uint64) {
 	limit, look := time.NewTimer(l.config.Timing.Heartbeat), time.NewTicker(announceLook)
 	defer limit.Stop()

@@ -122,12 +122,14 @@ func (b *bridge) send(message proto.Message) {
 func (b *bridge) attach(receiver *actor.PID, incarnation uint32) (led bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	// What the former actor has not got yet is dropped: the new one gets the state, and the entries after it again.
 	b.receiver, b.outbox = receiver, nil
 	if led = b.leaderRole != nil; led {
 		b.leaderRole, b.followerRole = nil, &messages.LogLeaderChanged{}
 	}
 	close(b.reattached)
 	b.reattached = make(chan struct{})
+	// The state comes before the entries that build on it.
 	b.enqueue(&messages.LogAttached{Applied: b.applied, State: b.state, Incarnation: incarnation})
 	b.enqueue(&messages.LogMembersChanged{Members: b.members})
 	b.enqueueRole()
@@ -191,6 +193,7 @@ func (b *bridge) apply(entries []*messages.CommittedEntry) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	// Kept until the actor acknowledges them: an actor that is attached later gets them again.
 	b.unapplied = append(b.unapplied, entries...)
 	b.enqueue(&messages.LogCommitted{Entries: entries})
 	return nil
@@ -295,6 +298,7 @@ func (b *bridge) awaitAttached() (changed chan struct{}, err error) {
 // on the disk. It returns errReattached if another actor was attached.
 func (b *bridge) restorePart(reattached chan struct{}, part *messages.LogSnapshotReceived) error {
 	b.mu.Lock()
+	// The part continues what the former actor has got. Another actor needs the snapshot from its beginning.
 	if b.reattached != reattached {
 		b.mu.Unlock()
 		return errReattached

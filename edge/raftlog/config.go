@@ -32,7 +32,7 @@ import (
 	"lockstep/core/replication"
 )
 
-// Config is what a node's log needs.
+// Config has the directory, the addresses and the limits of a node's consensus log.
 type Config struct {
 	// Dir holds the log and the notes of snapshots; it is made where it is missing,
 	// for this user alone.
@@ -112,7 +112,7 @@ type Retention struct {
 	Segment int
 }
 
-// Frozen is a consistent copy of the shared files.
+// Frozen is a consistent copy of the shared files, for a snapshot that is sent to another node.
 type Frozen interface {
 	// Files lists them, in the order in which they are sent.
 	Files() []FrozenFile

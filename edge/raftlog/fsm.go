@@ -46,6 +46,7 @@ func (f *fsm) ApplyBatch(logs []*raft.Log) []any {
 	if len(entries) == 0 {
 		return answers
 	}
+	// Before the actor gets the entries, because it answers clients then.
 	f.announce(logs)
 	if err := f.bridge.apply(entries); err != nil {
 		for i := range logs {
@@ -68,9 +69,11 @@ func (f *fsm) Snapshot() (raft.FSMSnapshot, error) {
 // Restore sends the last received snapshot to the actor. It begins again if another actor is
 // attached, so it reads the snapshot's file and not the reader that raft has opened.
 func (f *fsm) Restore(io.ReadCloser) error {
+	// Entries that are on their way to the disk are older than the snapshot, and would overwrite its files.
 	if err := f.bridge.awaitApplied(); err != nil {
 		return err
 	}
+	// From this record on the snapshot counts as received: after a crash the restore begins again with it.
 	if err := f.snapshots.recordReceived(f.sync); err != nil {
 		return err
 	}
@@ -90,9 +93,12 @@ func (f *fsm) Restore(io.ReadCloser) error {
 		if err != nil {
 			return fmt.Errorf("restoring a snapshot: %w", err)
 		}
+		// The files are durable before the snapshot counts as applied: its data is removed then, and nothing could repair them.
 		if err := f.sync(); err != nil {
 			return err
 		}
+		// Noted beside the queue before the log records the index: from then on the log lacks the entries that an older copy of the queue would
+		// need.
 		if err := f.noting(record.Index); err != nil {
 			return fmt.Errorf("restoring a snapshot: %w", err)
 		}

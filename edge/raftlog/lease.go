@@ -68,7 +68,7 @@ func bootTime() time.Duration {
 	return time.Duration(now.Nano())
 }
 
-// valid reports whether the lease has not expired.
+// valid reports whether this node may act as the master at this moment: a majority has answered recently enough.
 func (l *lease) valid() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -130,7 +130,7 @@ func (l *lease) cede(term uint64) {
 	}
 }
 
-// end revokes the lease: this node does not lead.
+// end revokes the lease, because this node does not lead any longer.
 func (l *lease) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,6 +143,7 @@ func (l *lease) end() {
 func (l *lease) acknowledged(by raft.ServerID, term uint64, sent time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	// Answers may come out of order. An earlier contact must not replace a later one.
 	if old := l.acks[by]; term < old.term || term == old.term && sent <= old.sent {
 		return
 	}

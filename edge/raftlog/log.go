@@ -15,7 +15,7 @@ import (
 	"lockstep/messages"
 )
 
-// Log is a node's consensus log.
+// Log is a node's consensus log on hashicorp/raft: the replicator.Log of a real node.
 type Log struct {
 	config            Config
 	store             *logStore

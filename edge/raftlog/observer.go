@@ -8,7 +8,7 @@ import (
 	"lockstep/messages"
 )
 
-// election is an election that this node has won.
+// election is an election that this node has won, from the moment at which raft says so until the actor is told.
 type election struct {
 	number uint64 // counts the changes of leadership in this process
 	term   uint64
@@ -27,6 +27,7 @@ func (l *Log) observe() {
 			if leads {
 				l.scheduleCatchUp(transitions)
 			} else {
+				// The lease ends before the actor hears of it: from here on no answer leaves this node as the master's.
 				l.lease.end()
 				l.reportFollower()
 			}
@@ -34,6 +35,7 @@ func (l *Log) observe() {
 			transitions++
 			l.scheduleCatchUp(transitions)
 		case won := <-l.caughtUp:
+			// Only the result of the latest election counts, and only if no further change waits to be read.
 			if won.number == transitions && len(l.leadership) == 0 {
 				l.confirmLeader(won.term)
 			}
@@ -88,6 +90,8 @@ func (l *Log) awaitCaughtUp() (term uint64, ok bool) {
 			return 0, false
 		}
 		term := r.CurrentTerm()
+		// The barrier is an entry of this term: when it is applied, so is every entry of former terms. The term is compared again, because this
+		// node may have lost and won another election meanwhile.
 		if r.Barrier(0).Error() == nil && l.bridge.awaitApplied() == nil && r.CurrentTerm() == term {
 			return term, true
 		}
@@ -119,6 +123,7 @@ func (l *Log) confirmLeader(term uint64) {
 		return
 	default:
 	}
+	// Before the actor hears of the leadership, so that it never leads without a lease.
 	l.lease.begin(term)
 	l.bridge.becomeLeader(term)
 }

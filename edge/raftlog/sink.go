@@ -38,6 +38,7 @@ func (s *snapshotSink) Close() error {
 		return nil
 	}
 	if s.file != nil {
+		// The data is durable before the snapshot can be recorded.
 		if err := s.file.Sync(); err != nil {
 			return errors.Join(fmt.Errorf("receiving a snapshot: %w", err), s.Cancel())
 		}
@@ -78,6 +79,8 @@ type fsmSnapshot struct {
 // Persist puts the state into the snapshot's record.
 func (s fsmSnapshot) Persist(to raft.SnapshotSink) error {
 	sink := to.(*snapshotSink)
+	// First the files, then the note beside the queue, then the record: with the record raft may drop the entries that these files come
+	// from.
 	err := s.sync()
 	if err == nil {
 		err = s.noting(sink.record.Index)

@@ -187,6 +187,8 @@ func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, erro
 	if s.renew != nil && s.renew() == nil {
 		n = s.newestApplied(n)
 	}
+	// Frozen after the record is chosen: the files may have more than the record says, never less. The receiver applies the entries in
+	// between again.
 	frozen, err := s.freeze()
 	if err != nil {
 		return nil, nil, fmt.Errorf("freezing the files for a snapshot: %w", err)
@@ -239,6 +241,7 @@ func (s *snapshotStore) openData(n snapshotRecord) (*raft.SnapshotMeta, io.ReadC
 func (s *snapshotStore) add(n snapshotRecord) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// On the disk before an old record is removed, so that there is always one to start from.
 	if err := s.write(n); err != nil {
 		return err
 	}
@@ -313,6 +316,7 @@ func (s *snapshotStore) markRestored(id string, state []byte) error {
 		return err
 	}
 	*n = done
+	// Not before the record says that the snapshot is applied: the next start would look for this data.
 	if err := os.Remove(s.dataPath(id)); err != nil {
 		return fmt.Errorf("removing a snapshot that is restored: %w", err)
 	}

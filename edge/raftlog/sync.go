@@ -25,6 +25,7 @@ func newSyncer(c *Config) *syncer {
 func (s *syncer) do() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// The kernel drops what it could not write, so that a second sync would succeed without it.
 	if s.err != nil {
 		return s.err
 	}

@@ -71,7 +71,7 @@ func (e *electionTimes) start(r *raft.Raft) {
 	e.reload()
 }
 
-// heartbeat is the heartbeat timeout in force.
+// heartbeat returns the heartbeat timeout in force: without a sign of the leader for so long, this node starts an election.
 func (e *electionTimes) heartbeat() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -20,7 +20,8 @@ import (
 // The order holds for the term after the one in which the node has followed that leader, and
 // for no other: only that leader can have a lease in the term before.
 
-// transferOrder is an order to start an election.
+// transferOrder is the leader's order to this node to start an election and become the leader. The election begins once the leader has
+// granted its vote.
 type transferOrder struct {
 	leader raft.ServerID // it has given the order
 	term   uint64        // in which it led
@@ -34,7 +35,7 @@ func newTransferOrder(leader raft.ServerID, term uint64) *transferOrder {
 	return &transferOrder{leader: leader, term: term, asked: make(chan struct{})}
 }
 
-// answered records the answer of the leader.
+// answered records whether the leader has granted its vote; the first answer counts.
 func (o *transferOrder) answered(granted bool) {
 	o.once.Do(func() {
 		o.granted = granted

@@ -34,7 +34,7 @@ func (a access) isGrantedTo(u login.User) bool {
 	}[a]
 }
 
-// gate decides who may make a request.
+// gate decides whether the sender of a request may make it, by name, password and the user's options.
 type gate struct {
 	logins   *login.Logins
 	required bool               // clients without a login are refused everything about jobs

@@ -25,7 +25,7 @@ var (
 	errClosed    = errors.New("the connection was closed")
 )
 
-// Gateway is the LUXI gateway as connections in this process see it.
+// Gateway opens connections to the LUXI gateway's actor inside this process, without a socket.
 type Gateway struct {
 	System *actor.ActorSystem
 	PID    func() *actor.PID // the current gateway

@@ -17,7 +17,7 @@ const (
 	eventBytesMax = 16 << 20
 )
 
-// event is a retained event. number rises by one.
+// event is an event that the feed has kept for clients that reconnect. number rises by one from event to event.
 type event struct {
 	number uint64
 	kind   events.Kind // "reset" for a gap

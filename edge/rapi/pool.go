@@ -46,7 +46,7 @@ const (
 	callTimeout  = 75 * time.Second // a little more than what the gateway allows itself
 )
 
-// Pool makes calls over connections to the gateway, of which it keeps some.
+// Pool makes calls of the LUXI gateway for HTTP requests, over connections of which it keeps some open.
 type Pool struct {
 	gateway  Gateway
 	table    *admission.Table
@@ -56,7 +56,7 @@ type Pool struct {
 	idle []*connection
 }
 
-// NewPool makes a pool that has no connections yet.
+// NewPool returns a Pool without connections, whose calls are not forwarded to another node.
 func NewPool(g Gateway, t *admission.Table) *Pool {
 	return &Pool{gateway: g, table: t}
 }
@@ -99,7 +99,7 @@ func isReferral(answer []byte) bool {
 	return errors.As(err, &failed) && failed.Class == "NotMaster"
 }
 
-// Conversation is one connection, for calls whose state belongs to the connection. One goroutine at a time uses it.
+// Conversation is one connection to the gateway, for calls whose state belongs to the connection. One goroutine at a time uses it.
 type Conversation struct {
 	pool *Pool
 	conn *connection

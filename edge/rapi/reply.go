@@ -36,11 +36,11 @@ type (
 	streamedJSON func(io.Writer) error
 	// rendered makes the result, which takes a while.
 	rendered func() (any, error)
-	// alreadyWritten says that the operation has written its answer.
+	// alreadyWritten is the result of an operation that has written its answer itself.
 	alreadyWritten struct{}
 )
 
-// replier sends the results of operations.
+// replier sends the results of operations to HTTP clients.
 type replier struct {
 	table    *admission.Table // for turns to make an answer
 	failures *ratelog.Log     // of errors whose cause the client is not told
@@ -170,7 +170,8 @@ func (p *replier) stream(w *responseRecorder, write streamedJSON) {
 	}
 }
 
-// turnWriter gives its turn back while it writes.
+// turnWriter writes an answer that is made in parts. While a part is being written it gives its turn back, so that a slow client keeps
+// none.
 type turnWriter struct {
 	to   io.Writer
 	turn func() (release func(), err error)

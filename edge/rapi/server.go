@@ -34,7 +34,7 @@ const (
 	sendTimeout    = 30 * time.Second // for a client to take one chunk of a stream
 )
 
-// Config is the configuration of a server.
+// Config has the listener, the calls, the logins and the limits of the server of the remote API.
 type Config struct {
 	Log      *logrus.Logger
 	Listener net.Listener
@@ -80,7 +80,7 @@ type Server struct {
 	panics     *ratelog.Log
 }
 
-// New makes a server. Nothing is served before Serve.
+// New returns a Server over its listener. It answers no request before Serve.
 func New(c Config) (*Server, error) {
 	document, err := openAPIDocument()
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 // interval is the least time between two lines of one kind.
 const interval = time.Second
 
-// Log writes the lines of one kind. Its methods may be called from any goroutine.
+// Log writes log lines of one kind that strangers could cause any number of: at most one in a while, with counts of the rest. Its methods
+// may be called from any goroutine.
 type Log struct {
 	to      *logrus.Logger
 	level   logrus.Level

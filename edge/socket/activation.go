@@ -14,10 +14,9 @@ import (
 	"lockstep/core/ownership"
 )
 
-// Activation opens unix sockets of a daemon that systemd may have started. A listening socket
-// that systemd has passed is used again, because clients may wait in its queue: systemd
-// listens on it (sd_listen_fds(3)), or has kept it for the former daemon (FDSTORE of sd_notify(3)).
-// systemd keeps the sockets during a restart, and closes them when the service is stopped.
+// Activation opens the unix sockets of a daemon, or takes those that systemd has passed to it. A listening socket that systemd has passed
+// is used again, because clients may wait in its queue: systemd listens on it (sd_listen_fds(3)), or has kept it for the former daemon
+// (FDSTORE of sd_notify(3)). systemd keeps the sockets during a restart, and closes them when the service is stopped.
 type Activation struct {
 	passed map[string]*net.UnixListener // by resolved path; taken ones are removed
 	notify string                       // path of systemd's socket; "": systemd has not started this process

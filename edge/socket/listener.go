@@ -53,7 +53,8 @@ const errWaited = "The daemon is too busy with other requests of this user; try 
 // errBusy is the answer instead of one that is too large while the client has not read others.
 const errBusy = "The daemon is too busy to send this answer: the former ones of this user have not been read; try again"
 
-// Options are the options of a listener.
+// Options say how a listener treats its clients: how large and how many their requests are, which of them take turns, and who may
+// connect.
 type Options struct {
 	MaxFrame int              // bounds a request, in bytes
 	MaxConns int              // bounds the connections of a class that are open at a time (core/budget); 0: any number
@@ -67,7 +68,7 @@ type Options struct {
 	OfJobs func(frame []byte) bool
 }
 
-// Listener accepts connections and serves them.
+// Listener accepts the connections of one unix socket and offers each to a gateway's actor.
 type Listener struct {
 	listener  net.Listener
 	userNames userNames
@@ -124,7 +125,7 @@ func NewListener(l net.Listener, options Options) *Listener {
 // Close stops accepting connections, and removes the socket.
 func (l *Listener) Close() error { return l.listener.Close() }
 
-// Wait returns when all served connections have sent their answers, or after d.
+// Wait waits until all served connections have sent their answers, for d at most.
 func (l *Listener) Wait(d time.Duration) {
 	done := make(chan struct{})
 	go func() {

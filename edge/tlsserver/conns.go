@@ -10,8 +10,8 @@ import (
 	"lockstep/edge/admission"
 )
 
-// Conns bounds the open connections of a HTTP server. A connection counts for the user of this machine or the address it comes from,
-// and for the user after a login. At the limit one gives way to a new one (core/budget).
+// Conns is a net.Listener that bounds the open connections of an HTTP server. A connection counts for the user of this machine or the
+// address it comes from, and for the user after a login. At the limit one gives way to a new one (core/budget).
 type Conns struct {
 	net.Listener
 	table *admission.Table

@@ -24,7 +24,7 @@ const (
 	readStep     = 64 << 10
 )
 
-// Request is a request as its listener sees it: it has a place of its connection and memory until the answer is sent. It is a
+// Request is one HTTP request with what it takes of its server: the place of its connection, and memory until the answer is sent. It is a
 // http.ResponseWriter, whose first byte begins the sending. Begin makes it and End ends it, in one goroutine.
 type Request struct {
 	http.ResponseWriter
@@ -84,7 +84,7 @@ func (q *Request) Login(c budget.Client, r *http.Request) *http.Request {
 	return r.WithContext(admission.WithClient(r.Context(), q.client))
 }
 
-// Take asks for more memory, for the answer. The error is admission.ErrBusy.
+// Take asks for this many more bytes of memory, for the answer. The error is admission.ErrBusy.
 func (q *Request) Take(bytes int) error { return q.share.Add(bytes) }
 
 // Origin is the client of the connection before a login.
@@ -170,7 +170,7 @@ func (q *Request) Write(data []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (q *Request) Unwrap() http.ResponseWriter { return q.ResponseWriter }
 
-// End gives everything back.
+// End gives back the memory of the request and the place of its connection.
 func (q *Request) End() {
 	q.mu.Lock()
 	q.set(budget.Idle)

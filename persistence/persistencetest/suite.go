@@ -37,8 +37,8 @@ type Files interface {
 	List(op, dir string) ([]string, error)
 }
 
-// TestFiles runs the suite. newFiles returns an empty data directory in which
-// the directory "queue" exists, and nothing else.
+// TestFiles tests an implementation of Files against the promises of the port. newFiles returns an empty data directory in which the
+// directory "queue" exists, and nothing else.
 func TestFiles(t *testing.T, newFiles func(t *testing.T) Files) {
 	tests := []struct {
 		name string

@@ -30,14 +30,14 @@ import (
 	"lockstep/messages"
 )
 
-// Owners is the port to the processes that own reservations.
+// Owners watches, for this actor, the processes that own reservations and reports each death as a CallerDied.
 type Owners interface {
 	// Watch sends the actor CallerDied, once, when the process is dead, at once if it is dead already. A Known caller is dead when
 	// its livelock is free, any other when its process has ended.
 	Watch(c reserve.Caller)
 }
 
-// Config is what the actor needs.
+// Config has the neighbours and ports of the actor that owns the cluster configuration.
 type Config struct {
 	Env   *kit.Env
 	Store *actor.PID // has settings.json
@@ -55,7 +55,8 @@ type Config struct {
 	Destruction lock.Owner
 }
 
-// Props makes the actor.
+// Props describes the actor that owns the cluster configuration, for kit's spawn functions: each incarnation loads its state from
+// ConfigStore.
 func Props(c Config) *actor.Props {
 	return kit.NumberedProps(c.Env, "clusterconfig", func(incarnation uint32) actor.Actor {
 		a := &clusterconfig{

@@ -101,6 +101,7 @@ func (c *clusterconfig) apply(ctx actor.Context, r *request) {
 		return
 	}
 	if out.ReservedChanged {
+		// Before the reservation is durable: the caller may die meanwhile, and nothing else would release what it has reserved.
 		c.callers.watch(by.Caller)
 	}
 	c.commits.add(&change{origin: r.origin, after: after,
@@ -163,6 +164,8 @@ func (c *clusterconfig) freeLocks(ctx actor.Context, r *request, out calls.Outco
 		r.answer(ctx, out, config)
 		return
 	}
+	// The change is durable: the next client that gets the lock reads it. This client is answered after that, so that it finds its lock
+	// freed.
 	c.lockCalls.ask(ctx, op, func(ctx actor.Context, a *locks.OperateResult) {
 		if f := a.Failure; f != nil {
 			e := errorOf(f)

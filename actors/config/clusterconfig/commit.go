@@ -71,6 +71,7 @@ func (c *clusterconfig) write(ctx actor.Context) {
 				records = append(records, ch.record)
 			}
 		}
+		// All changes so far share one write. Those that come during it make the next one.
 		w.writing, w.next = w.next, nil
 		if len(records) == 0 {
 			c.written(ctx, &configstore.AddRecordsResult{})
@@ -88,6 +89,7 @@ func (c *clusterconfig) written(ctx actor.Context, m *configstore.AddRecordsResu
 	case m.Failure != nil:
 		f := messages.ConfigurationFailure(m.Failure.Text)
 		c.config.Env.Log().WithField("err", m.Failure.Text).Error("configuration cannot be written; the changes are undone and their calls fail")
+		// Every later change was made on the result of these, so all of them fail.
 		for _, ch := range w.undo() {
 			ch.done(ctx, f)
 		}
@@ -115,6 +117,7 @@ func (c *clusterconfig) written(ctx actor.Context, m *configstore.AddRecordsResu
 		}
 	}
 	if changed {
+		// Before the clients are answered: a client that asks a subscriber next finds its change there.
 		c.publish(ctx)
 	}
 	for _, ch := range durable {

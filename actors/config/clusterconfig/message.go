@@ -35,15 +35,15 @@ func (p *ConfigPublished) FilterRules() map[string]json.RawMessage {
 // GetRequest is the number of the request, 0 for subscribers.
 func (p *ConfigPublished) GetRequest() uint64 { return p.Request }
 
-// Call asks for a call of WConfD about the configuration or the reservations. Caller is the process at the other end of the
-// socket. A client may send a call twice (config.md 4.7).
+// Call asks the actor to execute one call of WConfD about the configuration or the reservations. Caller is the process at the other end
+// of the socket. A client may send a call twice (config.md 4.7).
 type Call struct {
 	Request uint64
 	Call    calls.Call
 	Caller  reserve.Caller
 }
 
-// CallResult answers a Call after all that it says is on the disk. It has either an error, or a configuration, or another
+// CallResult answers a Call, after everything that the answer says is on the disk. It has either an error, or a configuration, or another
 // result as JSON.
 type CallResult struct {
 	Request  uint64
@@ -80,7 +80,8 @@ func (r *ResolveForeignResult) GetFailure() *messages.Failure { return r.Failure
 // CheckForeign asks whether another program has changed config.data, so that all changes fail.
 type CheckForeign struct{ Request uint64 }
 
-// CheckForeignResult answers CheckForeign. Foreign is the error that changes get; nil if they can be made.
+// CheckForeignResult answers CheckForeign. Foreign is the error that every change gets because another program has changed config.data;
+// nil if changes can be made.
 type CheckForeignResult struct {
 	Request uint64
 	Foreign *messages.Failure
@@ -90,8 +91,8 @@ type CheckForeignResult struct {
 // GetRequest is the number of the request.
 func (r *CheckForeignResult) GetRequest() uint64 { return r.Request }
 
-// Identified tells which owner of locks a process is. It is sent for calls to the lock manager, whose senders may make calls
-// without identity.
+// Identified tells the actor to which owner of locks a process belongs. It is sent for calls to the lock manager, whose senders may make
+// calls without identity.
 type Identified struct {
 	PID   int
 	Owner lock.Owner

@@ -15,13 +15,13 @@ import (
 	coreconfd "lockstep/core/confd"
 )
 
-// Server is the port to what answers queries.
+// Server is the port to the socket that answers ConfD's queries; each answer is made from the snapshot that the actor gave last.
 type Server interface {
 	// Use makes answers come from a snapshot from now on. It must not block.
 	Use(s *coreconfd.Snapshot)
 }
 
-// Config is what the actor needs. ConfigStore is the configstore of this node.
+// Config has the neighbours of the actor that feeds the ConfD server. ConfigStore is the configstore of this node, also in a cluster.
 type Config struct {
 	Env         *kit.Env
 	ConfigStore *actor.PID
@@ -29,12 +29,12 @@ type Config struct {
 	Secrets     func() []string // as in configstore.Config
 }
 
-// Props makes the actor.
+// Props describes the actor that passes each durable configuration of this node to the ConfD server.
 func Props(c Config) *actor.Props {
 	return c.Env.Props("confd", func() actor.Actor { return &confd{c} })
 }
 
-// confd is the actor.
+// confd passes configurations on and keeps none: the server has the last one.
 type confd struct{ config Config }
 
 func (p *confd) Receive(ctx actor.Context) {

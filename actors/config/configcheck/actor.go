@@ -34,20 +34,20 @@ const (
 	textMax = 1000
 )
 
-// Config is what the actor needs.
+// Config has the neighbours of the actor that verifies the configuration in the background.
 type Config struct {
 	Env           *kit.Env
 	ClusterConfig *actor.PID
 }
 
-// Props makes the actor.
+// Props describes the actor that verifies each durable configuration in the background and logs what is wrong with it.
 func Props(c Config) *actor.Props {
 	return kit.NumberedProps(c.Env, "configcheck", func(incarnation uint64) actor.Actor {
 		return &configcheck{config: c, incarnation: incarnation, stopTimer: func() bool { return false }}
 	})
 }
 
-// configcheck is the actor.
+// configcheck is the state between two checks: what was found, and which configuration waits for the end of the pause.
 type configcheck struct {
 	config      Config
 	incarnation uint64

@@ -29,7 +29,8 @@ import (
 	"lockstep/messages"
 )
 
-// Config is what the actor needs. Store is the store of this node, also in a cluster. Clients are sent each new incarnation.
+// Config has the neighbours and ports of the actor that keeps the configuration on this node's disk. Store is the store of this node,
+// also in a cluster. Clients are sent each new incarnation.
 type Config struct {
 	Env     *kit.Env
 	Store   *actor.PID
@@ -43,14 +44,15 @@ type Config struct {
 	Prepared *Prepared
 }
 
-// Props makes the actor.
+// Props describes the actor that keeps the configuration on this node's disk. If it fails too often, its supervisor fails with it.
 func Props(c Config) *actor.Props {
 	return kit.NumberedProps(c.Env, "configstore", func(incarnation uint32) actor.Actor {
 		return &configstore{config: c, incarnation: incarnation, store: store.NewClient(c.Store, incarnation)}
 	}, kit.Supervise(c.Env.Strategy(kit.Policy{OnGiveUp: kit.Escalate})))
 }
 
-// configstore is the actor.
+// configstore is the state of the actor: the position that its files have together, what is being written, and the requests that wait for
+// that.
 type configstore struct {
 	config      Config
 	incarnation uint32
@@ -158,7 +160,7 @@ func (k *configstore) publish(ctx actor.Context) {
 	kit.Publish(ctx, k.config.Subscribers, &CopyPublished{k.published})
 }
 
-// serve handles requests until one has to wait.
+// serve handles the waiting requests in the order of their arrival, until one of them has to wait for the disk.
 func (k *configstore) serve(ctx actor.Context) {
 	for len(k.requests) > 0 && k.ready && !k.journal.writing && !k.file.isAdopting {
 		r := k.requests[0]

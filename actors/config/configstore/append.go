@@ -162,6 +162,7 @@ func (k *configstore) write(ctx actor.Context, b *journalWrite) {
 		return
 	}
 	k.file.busy = true
+	// Before the append: a record that follows on content which another program has replaced could never be folded.
 	k.examine(ctx, func(ctx actor.Context, _ *messages.Failure) {
 		k.file.busy = false
 		if k.file.foreign != nil {
@@ -186,6 +187,7 @@ func (k *configstore) writeJournal(ctx actor.Context, b *journalWrite) {
 				k.config.Env.Log().WithFields(logrus.Fields{"err": done.Failures[0].Failure.Text, "serial": k.at.Point().Serial}).Error(
 					"journal of the configuration cannot be written; the changes fail")
 			} else {
+				// Only when the records are durable, because the next ones follow on this position.
 				k.at = b.at
 				for _, e := range b.entries {
 					k.journal.add(e)
@@ -196,6 +198,8 @@ func (k *configstore) writeJournal(ctx actor.Context, b *journalWrite) {
 				b.answer(ctx, f)
 				return
 			}
+			// The file may have the records not at all, in part or twice. It is replaced first, and the answer waits for that: until then neither
+			// success nor failure is certain.
 			k.journal.isUnsure = true
 			k.journal.answers = append(k.journal.answers, func(ctx actor.Context) { b.answer(ctx, f) })
 		})
@@ -273,6 +277,7 @@ func (k *configstore) rewrite(ctx actor.Context) {
 		k.journal.isUnsure = count != len(k.journal.open) // a fold has ended meanwhile
 		answers := k.journal.answers
 		k.journal.answers = nil
+		// The file has exactly the open records now, so that what is answered stays true.
 		for _, answer := range answers {
 			answer(ctx)
 		}

@@ -13,16 +13,17 @@ import (
 // A Client belongs to one incarnation of its actor. The actor passes each message to Handle first.
 type Client struct{ asker kit.Asker[any] }
 
-// NewClient makes a client. incarnation is that of its actor: it numbers the requests, so that an answer to a former incarnation
-// is recognised.
+// NewClient returns a Client without open requests, for one incarnation of the actor that asks. incarnation is its number: it is part of
+// the number of each request, so that an answer to a former incarnation is recognised and dropped.
 func NewClient(to *actor.PID, incarnation uint32) *Client {
 	return &Client{kit.NewAsker[any](to, incarnation)}
 }
 
-// Connect asks for the incarnation. Requests are kept until the answer comes.
+// Connect announces the client to the actor that it asks. Requests are kept until Started, the answer, has come.
 func (c *Client) Connect(ctx actor.Context) { c.asker.Connect(ctx, &Announce{}) }
 
-// Handle handles Started and answers. It returns false for any other message.
+// Handle takes Started and the answers of the asked actor, and calls the function of the request. It returns false for a message that is
+// not for the client.
 func (c *Client) Handle(ctx actor.Context) bool {
 	switch m := ctx.Message().(type) {
 	case *Started:
@@ -52,37 +53,38 @@ func ask[A any](ctx actor.Context, c *Client, message func(request uint64) any, 
 	c.asker.Ask(ctx, message, func(ctx actor.Context, answer any) { done(ctx, answer.(A)) })
 }
 
-// Load is the request Load.
+// Load asks for the state on the disk, by the message Load. done gets the answer, once.
 func (c *Client) Load(ctx actor.Context, done func(actor.Context, *Loaded)) {
 	ask(ctx, c, func(n uint64) any { return &Load{n} }, done)
 }
 
-// AddRecords is the request AddRecords.
+// AddRecords asks to append records to the journal, by the message AddRecords. done gets the answer when they are durable or refused.
 func (c *Client) AddRecords(ctx actor.Context, records []*journal.Record, done func(actor.Context, *AddRecordsResult)) {
 	ask(ctx, c, func(n uint64) any { return &AddRecords{n, records} }, done)
 }
 
-// Commit is the request Commit.
+// Commit hands over what the log of the cluster says of the configuration, by the message Commit. done gets the answer when that is
+// durable.
 func (c *Client) Commit(ctx actor.Context, changes []journal.Change, done func(actor.Context, *Committed)) {
 	ask(ctx, c, func(n uint64) any { return &Commit{n, changes} }, done)
 }
 
-// Flush is the request Flush.
+// Flush asks for a fold now, by the message Flush. done gets the answer when config.data has all records so far.
 func (c *Client) Flush(ctx actor.Context, done func(actor.Context, *Flushed)) {
 	ask(ctx, c, func(n uint64) any { return &Flush{n} }, done)
 }
 
-// Check is the request Check.
+// Check asks whether another program has changed config.data, by the message Check.
 func (c *Client) Check(ctx actor.Context, done func(actor.Context, *Checked)) {
 	ask(ctx, c, func(n uint64) any { return &Check{n} }, done)
 }
 
-// Export is the request Export.
+// Export asks for the state as contents of files, by the message Export. adopting: the state that the foreign content would lead to.
 func (c *Client) Export(ctx actor.Context, adopting bool, done func(actor.Context, *Exported)) {
 	ask(ctx, c, func(n uint64) any { return &Export{n, adopting} }, done)
 }
 
-// Resolve is the request Adopt or Discard.
+// Resolve accepts the foreign content of config.data (adopt) or replaces it by the state, by the message Adopt or Discard.
 func (c *Client) Resolve(ctx actor.Context, adopt bool, done func(actor.Context, *ForeignResolved)) {
 	ask(ctx, c, func(n uint64) any {
 		if adopt {

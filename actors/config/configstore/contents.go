@@ -11,7 +11,7 @@ import (
 	"lockstep/core/paths"
 )
 
-// contentPaths are the files that have the state together.
+// contentPaths are the files that make up one state only together: config.data and what lockstep keeps beside it.
 func contentPaths() []string {
 	return []string{paths.ConfigPath, paths.ConfigExtraPath, paths.TempResPath, paths.ConfigJournalPath}
 }
@@ -52,8 +52,8 @@ func (c contents) digest() (d [sha256.Size]byte) {
 	return d
 }
 
-// Prepared is the state of the files before the actor starts. The first load takes it if the files have still the same contents, so
-// that a daemon decodes a large configuration once. Any goroutine may use it.
+// Prepared is the state that the files had before the actor started, already decoded. The first load takes it if the files have still the
+// same contents, so that a daemon decodes a large configuration once. Any goroutine may use it.
 type Prepared struct {
 	digest [sha256.Size]byte
 	size   int
@@ -66,7 +66,7 @@ func newPrepared(c contents, s state) *Prepared {
 	return p
 }
 
-// Size returns the octets of config.data.
+// Size returns the length of config.data in bytes.
 func (p *Prepared) Size() int { return p.size }
 
 // Config returns the configuration of config.data; nil if there is none, or after the first load.

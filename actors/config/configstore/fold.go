@@ -103,6 +103,7 @@ func (k *configstore) fold(ctx actor.Context) {
 	}
 	open := append([]entry(nil), k.journal.open...)
 	k.encode(ctx, &encode{config: n.at.Config, records: open}, func(ctx actor.Context, content *encoded) {
+		// Examined after the encoding, which takes long: this is the last look before config.data is overwritten.
 		k.examine(ctx, func(ctx actor.Context, f *messages.Failure) {
 			if f == nil && !n.isForced {
 				f = k.file.foreign
@@ -116,6 +117,7 @@ func (k *configstore) fold(ctx actor.Context) {
 					k.folded(ctx, n, f)
 					return
 				}
+				// config.data comes last: after a crash before it the journal still leads from the old content to the state.
 				k.writeConfig(ctx, n, content.config)
 			})
 		})
@@ -203,6 +205,7 @@ func (k *configstore) folded(ctx actor.Context, n *fold, f *messages.Failure) {
 		k.folds.tries++
 	} else {
 		k.folds.tries = 0
+		// Only now, when config.data has these records. Those that came during the fold stay.
 		k.journal.drop(n.entries)
 	}
 	k.folds.failure = f

@@ -11,10 +11,11 @@ import (
 // when it gets Started with a higher incarnation. messages.Drain folds and answers messages.DrainResult: an orderly stop leaves
 // no journal.
 
-// Announce asks for Started. A client sends it when it starts.
+// Announce tells the configstore that a client has started. The answer is Started, with the incarnation that takes the client's requests.
 type Announce struct{}
 
-// Started: an incarnation takes requests. It is also sent to Config.Clients when the actor starts.
+// Started tells a client which incarnation of the configstore takes requests from now on. It answers Announce, and is sent to
+// Config.Clients at each start of the actor.
 type Started struct{ Incarnation uint64 }
 
 // CopyPublished has a configuration that is durable on this node. Subscribers get it after each change, and the sender of PublishCopy.
@@ -23,7 +24,7 @@ type CopyPublished struct{ Config *model.Config }
 // PublishCopy asks for CopyPublished. It is answered now, or not at all if no configuration was published yet.
 type PublishCopy struct{}
 
-// Load asks for the state on the disk, with the records of all requests before.
+// Load asks for the state on the disk, including the records of all requests before it.
 type Load struct{ Request uint64 }
 
 // Loaded answers Load. Number is that of the last record. State has no configuration if there is a Failure, or if there is no
@@ -43,15 +44,15 @@ type AddRecords struct {
 	Records []*journal.Record
 }
 
-// AddRecordsResult answers AddRecords after the records are durable, all or none of them. Refused: they do not fit the present state, which
-// has not changed; the sender loads again. Failure: they could not be written, and no restart brings them back.
+// AddRecordsResult answers AddRecords after all of the records are durable, or none of them is. Refused: they do not fit the present
+// state, which has not changed; the sender loads again. Failure: they could not be written, and no restart brings them back.
 type AddRecordsResult struct {
 	Request uint64
 	Refused bool
 	Failure *messages.Failure
 }
 
-// Flush asks for a fold now, even if nothing has changed.
+// Flush asks for a fold at once, even if there is no new record.
 type Flush struct{ Request uint64 }
 
 // Flushed answers Flush after config.data, tempres.data and config.extra have the state with the records of all requests before.

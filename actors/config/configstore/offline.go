@@ -11,13 +11,14 @@ import (
 	"lockstep/core/paths"
 )
 
-// Offline folds without the actor, while the caller holds the locks of a stopped daemon. Its calls block.
+// Offline reads and folds the configuration's files without the actor, while the caller holds the locks of a stopped daemon. Its calls
+// block.
 type Offline struct {
 	Files   store.Files
 	Secrets func() []string // as in Config
 }
 
-// Result is the result of a fold without a daemon.
+// Result says what Offline.Fold has done.
 type Result struct {
 	Serial  int64  // of config.data now
 	Records int    // of the journal that config.data did not have

@@ -20,14 +20,14 @@ import (
 	"lockstep/core/distribution"
 )
 
-// Daemons is the port to the node daemons.
+// Daemons is the port through which the distributor calls node daemons. Its methods do not block.
 type Daemons interface {
 	// Send makes a call in the background. It calls done once, on any goroutine, never within Send. Calls of one kind to one
 	// node, also those of an earlier incarnation of the actor, are made one after the other, in the order of Send.
 	Send(call distribution.Send, done func(distribution.Result))
 }
 
-// Config is what the actor needs.
+// Config has the neighbours and ports of the actor that sends the configuration to node daemons.
 type Config struct {
 	Env      *kit.Env
 	Daemons  Daemons
@@ -36,7 +36,7 @@ type Config struct {
 	Self     string       // name of this node: a configuration that names another master is not sent; "": this node is the master
 }
 
-// Props makes the actor.
+// Props describes the actor that sends the configuration to the node daemons of other nodes.
 func Props(c Config) *actor.Props {
 	return kit.NumberedProps(c.Env, "distributor", func(incarnation uint64) actor.Actor {
 		return &distributor{
@@ -58,7 +58,7 @@ type distributor struct {
 	stopTimer func() bool
 }
 
-// question is an open Await.
+// question is an Await whose answer must wait for the nodes, with the actor that asked.
 type question struct {
 	id      uint64
 	sender  *actor.PID
@@ -107,7 +107,7 @@ func (d *distributor) await(ctx actor.Context, m *Await) {
 	d.next(ctx)
 }
 
-// next carries out what follows from the last message.
+// next asks core/distribution what to do now, makes the calls, answers what need not wait longer, and sets the timer.
 func (d *distributor) next(ctx actor.Context) {
 	now := d.now()
 	decision := d.tracker.Next(now)

@@ -7,8 +7,8 @@ import (
 	"lockstep/core/config/model"
 )
 
-// Client asks the distributor for an actor. It keeps the newest configuration and the unanswered questions (kit.Asker), and sends
-// them again to a new incarnation of the distributor.
+// Client is the part of an actor that talks to the distributor. It keeps the newest configuration and the unanswered questions
+// (kit.Asker), and sends them again to a new incarnation of the distributor.
 //
 // A Client belongs to one incarnation of its actor. The actor passes each message to Handle first. The actor is one of
 // Config.Clients.
@@ -18,20 +18,20 @@ type Client struct {
 	asker       kit.Asker[*AwaitResult]
 }
 
-// NewClient makes a client. Without a distributor Await does not wait. incarnation is that of the client's actor: it numbers the
-// questions, so that an answer to a former incarnation is recognised.
+// NewClient returns a Client that knows no configuration and has no open question. Without a distributor Await does not wait. incarnation
+// is that of the client's actor: it numbers the questions, so that an answer to a former incarnation is recognised.
 func NewClient(distributor *actor.PID, incarnation uint32) *Client {
 	return &Client{distributor: distributor, asker: kit.NewAsker[*AwaitResult](distributor, incarnation)}
 }
 
-// Connect asks the distributor for its incarnation. Messages are kept until the answer comes.
+// Connect asks the distributor for its incarnation. Configurations and questions are kept until the answer comes.
 func (c *Client) Connect(ctx actor.Context) {
 	if c.distributor != nil {
 		c.asker.Connect(ctx, &Announce{})
 	}
 }
 
-// Distribute tells the distributor of a durable configuration.
+// Distribute makes config, which must be durable, what the distributor sends to the nodes from now on.
 func (c *Client) Distribute(ctx actor.Context, config *model.Config) {
 	c.config = config
 	if c.asker.Epoch() != 0 {
@@ -50,7 +50,7 @@ func (c *Client) Await(ctx actor.Context, group string, force bool, done func(ac
 		func(ctx actor.Context, _ *AwaitResult) { done(ctx) })
 }
 
-// Handle handles the distributor's messages. It returns false for any other message.
+// Handle takes Started and AwaitResult. It returns false for a message that is not for the client.
 func (c *Client) Handle(ctx actor.Context) bool {
 	switch m := ctx.Message().(type) {
 	case *Started:

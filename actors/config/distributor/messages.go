@@ -27,10 +27,10 @@ type Await struct {
 // AwaitResult answers Await. It does not say which nodes have the configuration.
 type AwaitResult struct{ Request uint64 }
 
-// GetNodes asks what each node has.
+// GetNodes asks which configuration each node has acknowledged.
 type GetNodes struct{ Request uint64 }
 
-// GetNodesResult answers GetNodes.
+// GetNodesResult answers GetNodes with the state of each node.
 type GetNodesResult struct {
 	Request uint64
 	Serial  int64                    // of the newest configuration; 0: none yet
@@ -47,5 +47,5 @@ type callEnded struct {
 	result      distribution.Result
 }
 
-// wake is the timer of Decision.Wake.
+// wake is the timer message at the time of Decision.Wake, at which core/distribution decides again.
 type wake struct{ incarnation uint64 }

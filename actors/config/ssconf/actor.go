@@ -29,7 +29,7 @@ import (
 // Interval is the pause between two computations.
 const Interval = 100 * time.Millisecond
 
-// Config is what the actor needs.
+// Config has the neighbours of the actor that writes ssconf files.
 type Config struct {
 	Env         *kit.Env
 	Store       *actor.PID // of this node: the files are not replicated
@@ -37,7 +37,7 @@ type Config struct {
 	Release     string     // version of Ganeti that the nodes' tools expect: "3.0.2"
 }
 
-// Props makes the actor.
+// Props describes the actor that writes this node's ssconf files and is their only writer.
 func Props(c Config) *actor.Props {
 	return kit.NumberedProps(c.Env, "ssconf", func(incarnation uint32) actor.Actor {
 		return &ssconf{config: c, incarnation: incarnation, store: store.NewClient(c.Store, incarnation), written: map[string]string{}}

@@ -66,14 +66,14 @@ func (c *Conn) Server() *actor.PID {
 	return c.server
 }
 
-// Answers are the answers that were not taken.
+// Answers returns the answers that the actor has sent and that no call of Answer or Last has taken.
 func (c *Conn) Answers() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.answers)
 }
 
-// Closes is how often the connection was closed.
+// Closes counts the calls of Close.
 func (c *Conn) Closes() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,14 +88,14 @@ func (c *Conn) take() []string {
 	return answers
 }
 
-// Client is the client of one connection. It needs an Env made by kittest.Run.
+// Client plays the client of one connection in a test, which runs in kittest.Run: it sends requests and takes the answers.
 type Client struct {
 	Conn *Conn
 	t    testing.TB
 	env  *kittest.Env
 }
 
-// Connect opens a connection at a gateway.
+// Connect opens a connection at a gateway actor and returns its client.
 func Connect(t testing.TB, e *kittest.Env, gateway *actor.PID) *Client {
 	c := &Client{Conn: &Conn{}, t: t, env: e}
 	e.Send(gateway, &conn.Opened{Conn: c.Conn})
@@ -149,7 +149,8 @@ func (c *Client) Closed() bool {
 	return c.Conn.Closes() > 0
 }
 
-// Asked is a message of the connection's actor to a neighbour.
+// Asked takes the next message that the neighbour p has received, which must be of type M. It fails the test if another actor than that
+// of the connection has sent it.
 func Asked[M any](c *Client, p *kittest.Probe) M {
 	c.t.Helper()
 	m, from := kittest.ExpectFrom[M](p)

@@ -78,7 +78,7 @@ func (a About) MonitorAddress() string {
 	return a.Monitor()
 }
 
-// OpcodeFiles are the files that declare opcodes.
+// OpcodeFiles is the port to the files in which operators declare opcodes.
 type OpcodeFiles interface {
 	// Reload reads the files again and puts the catalogue in force, in a cluster on all nodes. It does not block; done is
 	// called once, on any goroutine. After an error the former catalogue stays in force.

@@ -27,7 +27,7 @@ func (a *arguments) fail(err error) {
 // tuples are the names of argument lists in errors, by length.
 var tuples = []string{"()", "1 tuple", "Pair", "Triple", "4 tuple"}
 
-// count checks the number of arguments.
+// count makes the call fail unless it has this number of arguments, with the text of Ganeti's decoder.
 func (a *arguments) count(want int) {
 	if len(a.values) != want {
 		a.fail(errors.New("Unable to read " + tuples[want]))
@@ -43,7 +43,8 @@ func (a *arguments) raw(i int) []byte {
 	return []byte(strings.Trim(string(a.values[i]), " \t\r\n"))
 }
 
-// read decodes an argument.
+// read decodes the argument with index i. After an error, of this or an earlier argument, it returns the zero value, and a.err has the
+// first error.
 func read[V any](a *arguments, i int, decode func([]byte) (V, error)) V {
 	var v V
 	if a.err == nil {

@@ -14,7 +14,7 @@ import (
 	"lockstep/core/lock"
 )
 
-// State is the configuration, the reservations and what is derived from them. It is immutable.
+// State is what calls of WConfD read and change: the configuration, the reservations and what is derived from them. It is immutable.
 type State struct {
 	Config   *model.Config
 	Reserved reserve.State
@@ -31,7 +31,7 @@ func NewState(c *model.Config, r reserve.State) State {
 	return State{Config: c, Reserved: r, Findings: verify.Of(c)}
 }
 
-// Env is the context in which a call is applied.
+// Env is what a call depends on beside the State: the time, the caller, and the locks that are held.
 type Env struct {
 	Now    model.Time
 	Caller reserve.Caller         // the process at the other end of the socket
@@ -39,7 +39,7 @@ type Env struct {
 	Locks  Locks
 }
 
-// Locks is the state of the locks that calls depend on.
+// Locks says who holds the locks that calls of WConfD depend on: the configuration lock and the big lock.
 type Locks struct {
 	Held    bool      // a client holds cluster/config in any mode
 	Mode    lock.Mode // in which the client of the call holds it
@@ -77,7 +77,7 @@ type Outcome struct {
 	FlushGroup string      // only to the nodes of this group; "" for all
 }
 
-// Error is an error answer. Clients raise the exception named by Class (locks.md 2.1).
+// Error is the error that the client of a call gets: it raises the exception named by Class (locks.md 2.1).
 type Error struct {
 	Class   string
 	Text    string
@@ -100,7 +100,7 @@ func configuration(text string) *Error { return failure("ConfigurationError", te
 func reservation(text string) *Error   { return failure("ReservationError", text) }
 func generic(text string) *Error       { return failure("GenericError", text) }
 
-// Call is a call with decoded arguments.
+// Call is one call of WConfD that Parse has accepted, with its arguments decoded.
 type Call struct {
 	Method string
 	Owner  lock.Owner // the client that the call names; the zero Owner if it names none
@@ -173,7 +173,7 @@ func DropDead(isDead func(reserve.Caller) bool) Call {
 	}}
 }
 
-// tx is a call in execution.
+// tx is one call while it is executed: the state before it, the changes so far, and the outcome for the client.
 type tx struct {
 	State
 	env  Env

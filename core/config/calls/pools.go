@@ -122,7 +122,7 @@ func (p *pools) isDone(ip reserve.IP) bool {
 	return err == nil && isSet(o.used, i) != ip.Release
 }
 
-// apply executes an action.
+// apply takes an address out of a network's pool, or returns it, as a reservation says. It fails if the address is in that state already.
 func (p *pools) apply(ip reserve.IP) error {
 	o, err := p.open(ip.Network)
 	if err != nil {

@@ -30,7 +30,7 @@ func allocatePort(a *arguments) step {
 	}
 }
 
-// addPort moves a port to the front of the pool.
+// addPort parses the call that gives a TCP or UDP port back: it is the next one to be allocated.
 func addPort(a *arguments) step {
 	a.count(1)
 	port := read(a, 0, model.DecodeInt)

@@ -7,13 +7,13 @@ import (
 	"lockstep/core/config/model"
 )
 
-// stamped is an object with a Stamp.
+// stamped is a pointer to an object that has a uuid, a serial number and times (model.Stamp).
 type stamped[T any] interface {
 	*T
 	Stamps() *model.Stamp
 }
 
-// updater returns the parser of an update call.
+// updater returns the parser of the call that updates an object of a kind (UpdateNode, ...): one argument, the whole object.
 func updater[T any, P stamped[T]](k *model.Kind[T], also func(t *tx)) func(a *arguments) step {
 	return func(a *arguments) step {
 		a.count(1)
@@ -63,7 +63,7 @@ func serialAndTime(s model.Stamp) []byte {
 	return append(model.AppendTime(fmt.Appendf(nil, "[%d,", s.Serial), s.MTime), ']')
 }
 
-// updateCluster ignores the uuid.
+// updateCluster parses the call that updates the cluster object. There is one only, so its uuid is not looked at.
 func updateCluster(a *arguments) step {
 	a.count(1)
 	sent := read(a, 0, model.Clusters.Decode)

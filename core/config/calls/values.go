@@ -24,7 +24,8 @@ func dropAllReservations(a *arguments) step {
 // tries is the number of attempts to generate an unused value.
 const tries = 64
 
-// generate reserves an unused value for a client.
+// generate reserves the first value from next that nothing in the configuration and no reservation has, for a client, and answers with
+// the value.
 func (t *tx) generate(kind reserve.Kind, owner lock.Owner, isUsed func(value string) bool, next func() string) ([]byte, error) {
 	for range tries {
 		value := next()

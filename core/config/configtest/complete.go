@@ -9,7 +9,7 @@ import (
 	"lockstep/core/config/model"
 )
 
-// TB is what the functions need of a test.
+// TB is the part of testing.TB by which these functions report failures; Must has it, too.
 type TB interface {
 	Errorf(format string, args ...any)
 	FailNow()
@@ -22,7 +22,7 @@ func noError(t TB, err error) {
 	}
 }
 
-// New is the configuration of a new cluster with one node, after changes.
+// New returns the configuration of a new cluster with one node, after the given changes. It fails the test if a change is refused.
 func New(t TB, changes ...config.ConfigChange) *model.Config {
 	c, err := config.New(config.Identity{
 		ClusterName: "demo",
@@ -37,7 +37,7 @@ func New(t TB, changes ...config.ConfigChange) *model.Config {
 	return Edit(t, c, changes...)
 }
 
-// Edit is a configuration after changes.
+// Edit returns a configuration after changes of lockstep's own, with higher serial numbers. It fails the test if a change is refused.
 func Edit(t TB, c *model.Config, changes ...config.ConfigChange) *model.Config {
 	for _, change := range changes {
 		var err error
@@ -47,7 +47,7 @@ func Edit(t TB, c *model.Config, changes ...config.ConfigChange) *model.Config {
 	return c
 }
 
-// Slots is the change of the number of jobs that may run.
+// Slots returns the change that lets this number of jobs run at once.
 func Slots(jobs int) config.ConfigChange {
 	return config.ConfigChange{Cluster: map[string][]byte{"max_running_jobs": fmt.Append(nil, jobs)}}
 }
@@ -59,8 +59,8 @@ func Rule(uuid, fields string) config.ConfigChange {
 	return config.ConfigChange{RuleUUID: uuid, Rule: format(rule)}
 }
 
-// Complete is a configuration of which raw has some objects, each with some values. Values that a configuration must have are
-// added.
+// Complete returns the configuration that raw describes in part: it has some objects, each with some values. The required values that raw
+// lacks are added.
 func Complete(t TB, raw []byte) *model.Config {
 	given := parse(string(raw))
 	full := parse(string(New(t).JSON()))

@@ -30,8 +30,8 @@ type anyKind struct {
 	touched    func(old, new *model.Config) []model.Touched
 }
 
-// Touched compares two configurations and returns the objects that differ. It compares shared objects by identity and others by
-// their encoding, each once.
+// Touched compares two configurations and returns the objects that were added, changed or removed. It compares shared objects by identity
+// and others by their encoding, each once.
 func Touched(old, new *model.Config) []model.Touched {
 	var all []model.Touched
 	if old.Cluster != new.Cluster && !bytes.Equal(old.Cluster.JSON(), new.Cluster.JSON()) {

@@ -12,7 +12,7 @@ import (
 // the configuration waits.
 const MaxSize = 8 << 20
 
-// Log is the state of the files of the history. Its owner is their only writer.
+// Log decides what is appended to the two files of the history, and when they are rotated. Its owner is their only writer.
 type Log struct {
 	size int // of the current file
 	torn bool

@@ -2,7 +2,7 @@ package journal
 
 import "bytes"
 
-// Contents are the contents of the files of a state that needs no journal. An absent file is nil.
+// Contents are the files of a state after a fold, when no record is only in the journal. An absent file is nil.
 type Contents struct{ Config, TempRes, Extra []byte }
 
 // Contents returns the files of a position. It encodes the whole configuration.
@@ -23,8 +23,8 @@ func (c Contents) Position() (Position, error) {
 	return p, err
 }
 
-// Change is what the log of a cluster says about the configuration in one place: records, of which all are applied or none, or a
-// whole state, which replaces everything before.
+// Change is one entry's part in the configuration, as the log of a cluster has it: records, of which all are applied or none, or a whole
+// state, which replaces everything before.
 type Change struct {
 	Records []*Record
 	Whole   *Contents // nil: Records

@@ -31,7 +31,7 @@ func (d digests) last(age int) Digest {
 	return d.older[len(d.older)-1-(age-len(d.recent))]
 }
 
-// with returns the digests with one more.
+// with returns the list of digests with one more at its end. d stays as it is.
 func (d digests) with(last Digest) digests {
 	if len(d.recent) == recentMax {
 		d = digests{older: d.all()}

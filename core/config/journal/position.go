@@ -9,7 +9,7 @@ import (
 	"lockstep/core/config/reserve"
 )
 
-// Position is a state with what identifies the records that led to it. It is immutable.
+// Position is a state of the configuration and the number of the last record in it. It is immutable.
 type Position struct {
 	State
 	Number   uint64       // of the last record; 0: there was none
@@ -24,7 +24,7 @@ func (p Position) Point() Point { return p.concerns }
 // TempRes returns the content of tempres.data.
 func (p Position) TempRes() []byte { return p.encoded.File }
 
-// UnfitError is about a record that does not apply to the present state.
+// UnfitError says why a record does not follow on the present state, which stays as it is.
 type UnfitError struct{ reason string }
 
 func (e *UnfitError) Error() string { return e.reason }
@@ -75,7 +75,7 @@ func (p Position) Apply(r *Record, d Digest) (Position, error) {
 	return next, nil
 }
 
-// configured applies the change of the configuration.
+// configured returns the position after the record's change of the configuration. An error means that the record does not fit.
 func (p Position) configured(r *Record) (Position, error) {
 	if r.Delta == nil {
 		if r.To != r.From {

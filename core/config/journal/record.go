@@ -48,7 +48,8 @@ type Author struct {
 	Unlocked []model.Touched
 }
 
-// Record is one change. It is immutable once sent.
+// Record is one change of the configuration or the reservations: one line of config.journal, and the content of an entry of the log. It
+// is immutable once sent.
 type Record struct {
 	// Number is one above the number of the previous record, from 1. A record with a lower or equal number was applied before.
 	Number uint64

@@ -8,7 +8,7 @@ import (
 	"lockstep/core/paths"
 )
 
-// Files are the contents of the files. An absent file is nil; an empty one is not.
+// Files are the contents of the configuration's files as a start finds them. An absent file is nil; an empty one is not.
 type Files struct {
 	Config  *model.Config // of config.data; nil if there is none
 	TempRes []byte
@@ -16,7 +16,7 @@ type Files struct {
 	Journal []byte
 }
 
-// Recovered is what the files say together.
+// Recovered is the state that Files lead to, with what the next fold must know.
 type Recovered struct {
 	Position
 	// File is the position of config.data: Remaining lead from it to Position.

@@ -19,7 +19,7 @@ type Opt[V any] struct {
 // Some returns a value that is set.
 func Some[V any](v V) Opt[V] { return Opt[V]{v, true} }
 
-// Dict is an object with free keys. Entries are sorted, and keys are unique.
+// Dict is a JSON object whose keys are free, such as tags or parameters by hypervisor. Entries are sorted, and keys are unique.
 type Dict[V any] []DictEntry[V]
 
 // DictEntry is one entry of a Dict.

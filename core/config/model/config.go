@@ -13,7 +13,8 @@ import (
 	"lockstep/core/config/tree"
 )
 
-// Config is a configuration.
+// Config is the content of config.data with typed values: the cluster object, all other objects by kind, and the serial number. It is
+// immutable (config.md 2).
 type Config struct {
 	head
 	Cluster   *Object[Cluster]

@@ -8,7 +8,7 @@ type Touched struct {
 	UUID string
 }
 
-// Edit is a change in progress. Its base configuration does not change.
+// Edit collects changes of a configuration until Commit makes a new configuration of them. Its base configuration does not change.
 type Edit struct {
 	base, now *Config
 	order     []Touched
@@ -17,7 +17,7 @@ type Edit struct {
 	extra     int64 // additional increments of the serial number
 }
 
-// Edit starts a change.
+// Edit starts a change of c, which itself stays as it is.
 func (c *Config) Edit() *Edit {
 	now := *c
 	return &Edit{base: c, now: &now, seen: map[Touched]bool{}}

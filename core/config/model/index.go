@@ -109,7 +109,7 @@ func diskRefs(key string, top *Disk, add func(byte, string)) {
 	})
 }
 
-// ref is a name in a name space.
+// ref is a name in one of the name spaces in which the configuration must have it once.
 type ref struct {
 	space byte
 	name  string

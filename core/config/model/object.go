@@ -2,7 +2,7 @@ package model
 
 import "lockstep/core/config/tree"
 
-// Object is an immutable object with its cached encoding.
+// Object is one object of a configuration, immutable, with its encoding, which is made once.
 type Object[T any] struct {
 	Value    T // including its slices
 	encoding []byte

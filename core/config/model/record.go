@@ -120,7 +120,7 @@ func (t *table[T]) append(dst []byte, v *T) []byte {
 	return closeWith(dst, '{')
 }
 
-// decodeField decodes the value of a field.
+// decodeField decodes the value of a field; an error names the field as Ganeti's decoder does.
 func decodeField[V any](name string, c codec[V], raw []byte) (V, error) {
 	v, err := c.decode(raw)
 	if err != nil {

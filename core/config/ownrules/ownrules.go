@@ -12,7 +12,8 @@ import (
 	"lockstep/core/config/tree"
 )
 
-// Rules are rules in JSON by UUID. They are immutable.
+// Rules are the filter rules of lockstep that config.data cannot have, because Ganeti's programs would refuse it: their JSON by UUID.
+// They are immutable.
 type Rules struct{ all tree.Map[string] }
 
 // Patch is a change of rules, by UUID. Without JSON the rule is removed. To apply a patch again changes nothing.

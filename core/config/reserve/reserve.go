@@ -24,7 +24,7 @@ const (
 	kinds
 )
 
-// IP is an action on the address pool of a network.
+// IP is an intended change of the address pool of a network, which a client reserves before it changes the configuration.
 type IP struct {
 	Release bool   `json:"release"` // free the address; else take it
 	Network string `json:"network"`
@@ -52,7 +52,8 @@ type Caller struct {
 	Program  string
 }
 
-// State is the set of all reservations. The zero State is empty.
+// State is the set of all temporary reservations: values and addresses that a client may use before the configuration has them (config.md
+// 5). The zero State is empty.
 type State struct {
 	values [kinds]tree.Map[lock.Owner]
 	ips    tree.Map[ipReservation]

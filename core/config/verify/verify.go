@@ -11,7 +11,7 @@ import (
 	"lockstep/core/config/tree"
 )
 
-// Findings are the errors found in a configuration. They are immutable.
+// Findings are what is wrong in a configuration, as WConfD's verifyConfig reports it (config.md 6.1). They are immutable.
 type Findings struct {
 	texts tree.Map[string] // by their place in the order
 }

@@ -47,7 +47,8 @@ type Call struct {
 	Client    string // digest of the client's certificate
 }
 
-// Daemon is a fake node daemon. Its methods may be called from any goroutine.
+// Daemon is a fake node daemon for tests: an HTTPS server with files in memory, which records its calls. Its methods may be called from
+// any goroutine.
 type Daemon struct {
 	Name   string
 	t      testing.TB

@@ -19,7 +19,7 @@ import (
 	"lockstep/messages"
 )
 
-// Storage stands for the actor of package configstore.
+// Storage stands for the configstore in tests of its clients: it keeps the state in memory, and can fail, hold and forget requests.
 type Storage struct {
 	PID *actor.PID
 
@@ -42,7 +42,7 @@ type held struct {
 	sender  *actor.PID
 }
 
-// Start starts a storage with a configuration and no reservations. nil: there is no configuration.
+// Start starts a Storage that has the configuration c and no reservations. With c nil its Load says that there is no config.data.
 func Start(t testing.TB, e *kittest.Env, c *model.Config) *Storage {
 	s := &Storage{t: t, incarnation: 1, applied: map[uint64]*journal.Record{}, state: journal.State{Config: c}}
 	pid, _, err := e.SpawnRoot(e.Props("storage", func() actor.Actor { return s }), "storage")
@@ -51,14 +51,14 @@ func Start(t testing.TB, e *kittest.Env, c *model.Config) *Storage {
 	return s
 }
 
-// State is what the storage has.
+// State returns the state after all records that the Storage has taken.
 func (s *Storage) State() journal.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state
 }
 
-// Last is the last record.
+// Last returns the record that the Storage took last; nil if there was none.
 func (s *Storage) Last() *journal.Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,14 +101,14 @@ func (s *Storage) Fail(text string) {
 	s.failures = append(s.failures, text)
 }
 
-// Hold keeps requests unanswered until Release.
+// Hold makes the Storage keep requests without carrying them out or answering, until Release.
 func (s *Storage) Hold() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.holding = true
 }
 
-// Release carries out what was held.
+// Release carries out the requests that Hold has kept, and answers them in order.
 func (s *Storage) Release(e *kittest.Env) {
 	s.mu.Lock()
 	s.holding = false
@@ -121,7 +121,7 @@ func (s *Storage) Release(e *kittest.Env) {
 	e.Settle()
 }
 
-// Restart forgets what is held and tells a client of the next incarnation.
+// Restart drops the requests that are held, as a crash does, and announces the next incarnation to a client.
 func (s *Storage) Restart(e *kittest.Env, client *actor.PID) {
 	s.mu.Lock()
 	s.incarnation++

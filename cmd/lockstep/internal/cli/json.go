@@ -9,7 +9,7 @@ import (
 	"lockstep/cmd/internal/term"
 )
 
-// OrEmpty is the list, or an empty list for nil, which JSON shows as [].
+// OrEmpty returns the list, or an empty list for nil, so that JSON shows [] and not null.
 func OrEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}

@@ -23,7 +23,8 @@ const (
 	reconnectLimit        = time.Minute
 )
 
-// Session makes calls to one daemon and connects when needed. One goroutine at a time may use it.
+// Session makes calls to one daemon over one connection, which it opens at the first call and again after a loss. One goroutine at a time
+// may use it.
 type Session struct {
 	Path   string
 	Whose  Whose              // daemon

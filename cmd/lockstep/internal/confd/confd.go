@@ -78,7 +78,7 @@ With --json: {"first": bool, "overlap": seconds for which the old key stays vali
 	}
 }
 
-// kind is a kind of query by its word on the command line.
+// kind is a query that the command can make, chosen by a word on the command line ("role NODE").
 type kind struct {
 	word     string
 	of       confd.Type
@@ -171,7 +171,7 @@ func nodesOf(dataDir string) ([]string, error) {
 	return addresses, nil
 }
 
-// readKey returns the key of the data directory.
+// readKey reads the key that signs queries from the data directory of a node. A missing or unfit key is an error that names the remedy.
 func readKey(dataDir string) ([]byte, error) {
 	path := filepath.Join(dataDir, paths.ConfdKeyPath)
 	key, err := os.ReadFile(path)

@@ -19,7 +19,7 @@ import (
 	"lockstep/persistence"
 )
 
-// Daemon is a lockstepd with its directories below root.
+// Daemon is a lockstepd of the demo: a process whose directories are below root.
 type Daemon struct {
 	root    string
 	Program string // path of lockstepd; "": beside this program

@@ -100,7 +100,7 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-// demo is one demonstration.
+// demo is one run of `lockstep demo`: a daemon in a temporary directory, a workload, and what is shown of it.
 type demo struct {
 	globals *cli.Globals
 	root    string

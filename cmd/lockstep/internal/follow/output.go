@@ -40,9 +40,8 @@ processes had open after the end; "output-cut" null, the job process died here;
 "message" a text; others a value.`
 )
 
-// JobOutput writes the log of a job. Output of a command goes to the same stream: byte for byte,
-// or for a terminal without control characters. Missing output is reported on standard error
-// only.
+// JobOutput writes the log of a job for people: the output of its commands and the messages of its opcodes. Output of a command goes to
+// the same stream: byte for byte, or for a terminal without control characters. Missing output is reported on standard error only.
 type JobOutput struct {
 	ID      int64
 	Streams cli.Streams

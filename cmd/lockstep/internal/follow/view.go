@@ -10,7 +10,7 @@ import (
 	"lockstep/core/job"
 )
 
-// EventView prints the changes of a job as JSON lines. A line that cannot be written is missing output.
+// EventView prints the course of a job for programs, as JSON lines. A line that cannot be written is missing output.
 type EventView struct {
 	Out  io.Writer
 	ID   int64

@@ -21,12 +21,12 @@ type extras struct {
 	Mond  bool `json:"mond"`
 }
 
-// with are both together.
+// with returns the daemons of both.
 func (e extras) with(o extras) extras {
 	return extras{e.Rapi || o.Rapi, e.Confd || o.Confd, e.Mond || o.Mond}
 }
 
-// names are those of the daemons.
+// names returns the names of the daemons ("ganeti-rapi"), in a fixed order.
 func (e extras) names() (names []string) {
 	for _, d := range []struct {
 		is   bool
@@ -66,5 +66,5 @@ func (n *node) daemons() (names []string) {
 	return names
 }
 
-// linked are the extras in whose place lockstep is.
+// linked returns the optional daemons whose program in /usr/sbin is a link to lockstepd.
 func (n *node) linked() extras { return extras{n.isLinked(rapi), n.isLinked(confd), n.isLinked(mond)} }

@@ -26,7 +26,7 @@ type System interface {
 	Pause()
 }
 
-// machine is the machine that this program runs on.
+// machine is the System of production: programs, sockets and the clock of this machine. Tests have a made-up one.
 type machine struct{}
 
 const (

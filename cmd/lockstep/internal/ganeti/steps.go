@@ -53,7 +53,7 @@ type state struct {
 	extras
 }
 
-// node is the node that a command works on.
+// node is the Ganeti node that the commands of `lockstep ganeti` inspect and change.
 type node struct {
 	root     string // "" but in tests
 	system   System
@@ -96,12 +96,16 @@ func (n *node) does(s step) bool {
 }
 
 var swapSteps = []step{
+	// Before anything stops: the watcher would start the daemons again.
 	{"pause the watcher", whereStopped, (*node).pauseWatcher},
+	// Clients are refused, instead of submitting to a daemon that is about to end.
 	{"drain the queue", onMaster, (*node).drain},
 	{"stop Ganeti's daemons", whereStopped, (*node).stopDaemons},
+	// When no daemon changes the files any more.
 	{"save a copy", onMaster, (*node).save},
 	{"put lockstep in their place", everywhere, (*node).link},
 	{"start lockstep", whereStopped, (*node).startDaemons},
+	// Not before the daemons of the new kind serve the queue.
 	{"open the queue", onMaster, (*node).undrain},
 	{"end the pause of the watcher", whereStopped, (*node).resumeWatcher},
 }
@@ -109,8 +113,10 @@ var swapSteps = []step{
 var backSteps = []step{
 	{"pause the watcher", whereStopped, (*node).pauseWatcher},
 	{"drain the queue", onMaster, (*node).drain},
+	// Again, after the drain: from here on no further job can come.
 	{"look for lockstep's jobs", onMaster, (*node).refuseJobs},
 	{"stop lockstep", whereStopped, (*node).stopDaemons},
+	// Between the stop and the start: Ganeti's daemons do not know lockstep's journals.
 	{"complete the files", onMaster, (*node).fold},
 	{"save a copy", onMaster, (*node).save},
 	{"put Ganeti's daemons in their place", everywhere, (*node).unlink},
@@ -248,7 +254,7 @@ func (n *node) watcherLockIsFree() error {
 	return errors.Join(err, file.Close()) // the lock ends with it
 }
 
-// await repeats a check until it succeeds, or for so long.
+// await repeats a check until it succeeds, or returns its last error when patience is over.
 func (n *node) await(patience time.Duration, check func() error) error {
 	for end := n.system.Now().Add(patience); ; n.system.Pause() {
 		err := check()
@@ -379,7 +385,7 @@ func (n *node) startDaemons() error {
 	return n.await(answerPatience, n.system.Answers)
 }
 
-// run runs a program of the node.
+// run runs a program on the node. An error has the command and what the program has printed.
 func (n *node) run(name string, args ...string) error {
 	output, err := n.system.Run(name, args...)
 	if err != nil {
@@ -413,7 +419,7 @@ func (n *node) link() error {
 	return syncDir(n.path(sbinDir))
 }
 
-// unlink is the reverse of link.
+// unlink gives each daemon's name in sbin back to Ganeti's program. It refuses while a daemon runs from the link.
 func (n *node) unlink() error {
 	for _, daemon := range n.daemons() {
 		path := filepath.Join(sbinDir, daemon)

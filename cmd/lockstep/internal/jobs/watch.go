@@ -108,7 +108,7 @@ func runWatch(ctx context.Context, opts watchOptions, globals *cli.Globals, args
 	return &cli.ExitError{Code: code}
 }
 
-// watched is a job that is watched, with both of its views.
+// watched is a job that `watch` follows, as text or, with json, as events; both views get each change.
 type watched struct {
 	json   bool
 	events *follow.EventView

@@ -16,7 +16,7 @@ import (
 	"lockstep/edge/luxiclient"
 )
 
-// change is an order about one node.
+// change is an order about one node: the method of the daemon, and the words for its success and failure.
 type change struct {
 	method string
 	done   string // "node n2: " + done
