@@ -260,7 +260,7 @@ func (c *Config) normalize() error {
 		&c.Rapi.Users, &c.Rapi.Certificate, &c.Rapi.Key,
 	} {
 		if *path == "" {
-			continue // Validate reports this error
+			continue // validate reports this error
 		}
 		absolute, err := filepath.Abs(*path)
 		if err != nil {
@@ -268,7 +268,7 @@ func (c *Config) normalize() error {
 		}
 		*path = absolute
 	}
-	return c.Validate()
+	return c.validate()
 }
 
 // RemoveArchivedAfter is the age from which archived jobs are removed, unless a setting of the queue says another; 0: never.
@@ -280,8 +280,8 @@ func (c *Config) RemoveArchivedAfter() time.Duration {
 // socketPathMax is the longest path of a unix socket, in bytes.
 const socketPathMax = 107
 
-// Validate returns an error that names the first invalid field.
-func (c *Config) Validate() error {
+// validate returns an error that names the first invalid field.
+func (c *Config) validate() error {
 	for _, check := range []struct {
 		bad  bool
 		text string
