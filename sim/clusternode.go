@@ -291,8 +291,10 @@ func (n *node) rejoinAsNew() {
 
 // loseQueue is a power loss after which the queue's directory is missing, as when a disk is not
 // mounted. The rest of the data directory stays.
-func (n *node) loseQueue() {
-	n.tracef(topicFault, "the machine loses power, and queue/")
+func (n *node) loseQueue() { n.losePowerAndQueue("the machine loses power, and queue/") }
+
+func (n *node) losePowerAndQueue(trace string) {
+	n.tracef(topicFault, "%s", trace)
 	n.machine.losePower()
 	n.disk.LosePower(n.world.rng)
 	if n.daemon != nil {
@@ -372,16 +374,7 @@ func (n *node) copyQueue() *simdisk.Disk {
 
 // restoreQueue is a power loss after which an older copy of queue/ is in its place, as when a snapshot of its file system was restored.
 func (n *node) restoreQueue(older *simdisk.Disk) {
-	n.tracef(topicFault, "the machine loses power, and queue/ is replaced by an older copy")
-	n.machine.losePower()
-	n.disk.LosePower(n.world.rng)
-	if n.daemon != nil {
-		n.endDaemon()
-	}
-	disk := n.disk
-	n.newDisk()
-	n.world.injector.attachDisk(n)
-	n.disk.TakeDirs(disk, ".", logDir)
+	n.losePowerAndQueue("the machine loses power, and queue/ is replaced by an older copy")
 	n.disk.TakeDirs(older, older.Dirs(paths.QueueDir)...)
 }
 
