@@ -50,7 +50,8 @@ var AllMutations = slices.Concat([]Mutation{
 		Mutations{MarkerOnly: true}},
 	{"no-deaths", "the lock manager does not learn that an owner has died",
 		Mutations{Alter: drops("daemon/core/locks", &messages.OwnerDied{}, &messages.OwnersProbed{}, &messages.JobCleanedUp{})}},
-	{"unwritten-release", "a release of all locks is not written to the journal", Mutations{Alter: dropsLockRecords(`"locks":[],"pending":null`)}},
+	{"unwritten-release", "a release of all locks is not written to the journal",
+		Mutations{Alter: dropsLockRecords(`"locks":[],"pending":null`)}},
 	{"unwritten-free-locks", "free locks are not written to their journal", Mutations{Alter: dropsFreeLocks}},
 	{"no-lock-bound", "a waiting lock request may be overtaken without bound", Mutations{Alter: disablesBypassLimit}},
 	{

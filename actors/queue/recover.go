@@ -110,7 +110,8 @@ func (q *queue) recovered(ctx actor.Context, serial int64, jobs []*messages.Scan
 	q.fillKeeper(ctx)
 	q.config.Env.Log().WithFields(logrus.Fields{"jobs": len(q.index.jobs), "serial": serial}).Info("queue is ready")
 	// Announced when the index is complete: the other actors ask for all jobs at once.
-	kit.Publish(ctx, append(slices.Clone(q.config.Gateways), q.config.Filters, q.config.Locks), &messages.QueueStarted{Incarnation: uint64(q.incarnation)})
+	kit.Publish(ctx, append(slices.Clone(q.config.Gateways), q.config.Filters, q.config.Locks),
+		&messages.QueueStarted{Incarnation: uint64(q.incarnation)})
 	ctx.Request(q.config.Scheduler, &messages.QueueStarted{Incarnation: uint64(q.incarnation)})
 	q.recordArchived(ctx)
 	// Last: they meet the queue as if they had come now.

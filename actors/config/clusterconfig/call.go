@@ -37,7 +37,8 @@ type request struct {
 // call serves a call of a client.
 func (c *clusterconfig) call(ctx actor.Context, m *Call, sender *actor.PID) {
 	c.callers.identify(m.Caller.PID, m.Call.Owner)
-	r := &request{call: m.Call, caller: c.callers.named(m.Caller), origin: kit.Deferral[any]{Message: m, Sender: sender}, patience: callPatience}
+	r := &request{call: m.Call, caller: c.callers.named(m.Caller),
+		origin: kit.Deferral[any]{Message: m, Sender: sender}, patience: callPatience}
 	r.answer = func(ctx actor.Context, out calls.Outcome, config *model.Config) {
 		answer := &CallResult{Request: m.Request, Result: out.Result, Error: out.Err}
 		if out.Err == nil && out.IsConfig {

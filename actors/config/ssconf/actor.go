@@ -2,8 +2,9 @@
 // mode the node daemons write them, and the actor is not in the tree.
 //
 // It owns the files ssconf_* of the data directory, and is their only writer. The storage of the configuration on this node tells
-// it each configuration that is durable there (configstore.CopyPublished), in a cluster on each node. The actor computes the values, and writes the
-// files whose content differs from what it wrote last. It writes all files once after each start. It answers no requests.
+// it each configuration that is durable there (configstore.CopyPublished), in a cluster on each node. The actor computes the
+// values, and writes the files whose content differs from what it wrote last. It writes all files once after each start. It answers
+// no requests.
 //
 // A crash between two files leaves files of two configurations, until the start of the daemon writes all of them.
 //
