@@ -95,7 +95,9 @@ func TestAnInquiry(t *testing.T) {
 		require.Equal(t, []string{"n1", "n2", "n2"}, b.calls(), "the node may have looked already")
 		b.daemons.open = b.daemons.open[:2]
 		b.end("n2", inquiry.Answer{Value: []string{"e"}})
-		require.Equal(t, &inquirer.AskResult{Request: 2, Answers: []inquiry.Answer{{Value: []string{"e"}}}}, b.answered())
+		first := b.answered()
+		require.EqualValues(t, 2, first.GetRequest())
+		require.Equal(t, &inquirer.AskResult{Request: 2, Answers: []inquiry.Answer{{Value: []string{"e"}}}}, first)
 		down := errors.New("connection refused")
 		b.end("n1", inquiry.Answer{Err: down})
 		require.Equal(t, &inquirer.AskResult{Request: 1, Answers: []inquiry.Answer{{Err: down}, {Value: []string{"e"}}}}, b.answered())

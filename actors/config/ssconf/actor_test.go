@@ -125,6 +125,27 @@ func TestFilesFollowTheConfiguration(t *testing.T) {
 	})
 }
 
+// A change that is taken back within the pause writes nothing.
+func TestAChangeThatIsTakenBack(t *testing.T) {
+	onBench(t, func(b *bench) {
+		b.publish(nothing)
+		b.wantWrites(34)
+		former := b.config
+		b.publish(tag("x"))
+		b.config = former
+		b.publish(func(e *model.Edit) {
+			v := e.Config().Cluster.Value
+			v.MaxRunningJobs++ // no file has it
+			e.SetCluster(v)
+		})
+		b.Advance(ssconf.Interval)
+		b.wantWrites(0)
+		b.Advance(ssconf.Interval)
+		b.publish(tag("y"))
+		b.wantWrites(1, "cluster_tags")
+	})
+}
+
 // Of the configurations that come while files are written, or within the pause after it, the last one is written.
 func TestLatestConfigurationCounts(t *testing.T) {
 	onBench(t, func(b *bench) {
