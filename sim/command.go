@@ -157,8 +157,7 @@ func (p *process) runCommand(input json.RawMessage) {
 }
 
 func stdout(line string) jobproc.LogEntry {
-	kind, payload := job.EncodeOutput(job.LogStdout, []byte(line))
-	return jobproc.LogEntry{Kind: kind, Payload: payload}
+	return jobproc.LogEntry{Kind: job.LogStdout, Output: []byte(line)}
 }
 
 // terminate ends a command for a client.

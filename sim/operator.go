@@ -145,6 +145,7 @@ func (o *operator) settings() map[string]any {
 			"reserve_after": []float64{0, 0.1, 3600}[order],
 			"archive_after": []float64{0.5, 0.5, 0}[order],
 			"keep_last":     1,
+			"log_limit":     []int{config.LogLimitMin, 1_000_000, config.LogLimitMax}[order],
 		}
 	case 2:
 		return map[string]any{"predictive_tick": []float64{0.01, 0.1, 1, 30}[rng.IntN(4)], "predictive_ticks": 1 + rng.IntN(5)}

@@ -24,6 +24,16 @@ type launcher struct {
 	resources *config.Resources
 	// ganetiJobs: Ganeti's job process runs the jobs with Ganeti's opcodes.
 	ganetiJobs bool
+	// logLimit is the setting log_limit, in bytes; 0: jobproc.LogLimit.
+	logLimit int
+}
+
+// setLogLimit takes the setting log_limit. Most jobs have nothing to say, so the default is left out of launch specs.
+func (l *launcher) setLogLimit(limit int) {
+	l.logLimit = limit
+	if limit == jobproc.LogLimit {
+		l.logLimit = 0
+	}
 }
 
 // program returns the program that runs a job.
@@ -98,7 +108,7 @@ func (l *launcher) specs(j *job.Job, secrets []json.RawMessage) []byte {
 			secretsOfOp = secrets[i]
 		}
 		spec := l.spec(j.Ops[i].Input, secretsOfOp)
-		if spec.Secrets != nil || spec.Command != nil || spec.FailureResult != nil || spec.RequiredLocks.NotEmpty() {
+		if spec.Secrets != nil || spec.Command != nil || spec.FailureResult != nil || spec.LogLimit != 0 || spec.RequiredLocks.NotEmpty() {
 			specs[i] = &spec
 		}
 	}
@@ -112,7 +122,7 @@ func (l *launcher) specs(j *job.Job, secrets []json.RawMessage) []byte {
 func (l *launcher) spec(input, secrets json.RawMessage) jobproc.LaunchSpec {
 	catalogue := l.retained.catalogue
 	needs, err := catalogue.RequiredLocks(input, l.resources)
-	spec := jobproc.LaunchSpec{Secrets: secrets, RequiredLocks: needs}
+	spec := jobproc.LaunchSpec{Secrets: secrets, RequiredLocks: needs, LogLimit: l.logLimit}
 	if op, known := catalogue.Lookup(job.OpID(input)); err == nil && known && op.Defined() {
 		spec.Secrets = nil // they are in the command
 		var command opcode.Command
@@ -141,7 +151,10 @@ func errorResult(err error) json.RawMessage {
 // configChanged takes a configuration, and continues a recovery that waits for the first one.
 func (q *queue) configChanged(ctx actor.Context, m *clusterconfig.ConfigPublished) {
 	q.launcher.resources = config.ResourcesOf(m.Config)
-	q.setRetention(ctx, m.Settings)
+	if settings, err := config.DecodeSettings(m.Settings); err == nil { // the scheduler logs the error
+		q.launcher.setLogLimit(settings.LogLimit)
+		q.setRetention(ctx, settings, m.Settings)
+	}
 	if q.recovery == nil || q.recovery.onConfig == nil {
 		return
 	}

@@ -122,3 +122,16 @@ func TestAnUnclearLockNameIsRefused(t *testing.T) {
 			b.launchOf(`{"OP_ID": "OP_RUN_COMMAND", "argv": ["true"], "locks": [["deploy", "exclusive"], ["lock/n1", "shared"]]}`, ""))
 	})
 }
+
+// A job takes the bound of its log at its start. Settings that cannot be used change nothing.
+func TestTheBoundOfALog(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		const delay = `{"OP_ID": "OP_TEST_DELAY", "duration": 1.0}`
+		b.settings(`{"log_limit": 64000}`)
+		require.JSONEq(t, `{"log_limit": 64000}`, b.launchOf(delay, ""))
+		b.settings(`{"log_limit": 1}`)
+		require.JSONEq(t, `{"log_limit": 64000}`, b.launchOf(delay, ""))
+		b.settings(``)
+		require.JSONEq(t, `null`, b.launchOf(delay, ""))
+	})
+}

@@ -35,12 +35,8 @@ type archiver struct {
 // retentionDue is the timer message of the next tick.
 type retentionDue struct{ incarnation uint32 }
 
-// setRetention takes the settings. Only if those of the retention have changed does it look at all final jobs.
-func (q *queue) setRetention(ctx actor.Context, content []byte) {
-	settings, err := config.DecodeSettings(content)
-	if err != nil {
-		return // the scheduler logs the error
-	}
+// setRetention takes the settings, and their file. Only if those of the retention have changed does it look at all final jobs.
+func (q *queue) setRetention(ctx actor.Context, settings config.Settings, content []byte) {
 	a := &q.archiver
 	after := settings.ArchiveAfter(q.config.ArchiveAfter)
 	changed := after != a.after || settings.KeepLast != a.keepLast

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -72,32 +73,22 @@ func (o *output) startCopying() {
 
 // copyStream reports whether it has read to the end: the last writer has closed the pipe.
 func (o *output) copyStream(reader *os.File, name string) (ended bool) {
-	var batch []jobproc.LogEntry
-	pieces := lineSplitter{emit: func(piece []byte) {
-		typ, payload := job.EncodeOutput(name, piece)
-		batch = append(batch, jobproc.LogEntry{Kind: typ, Payload: payload})
-	}}
-	emit := func() {
-		if len(batch) > 0 {
-			o.log(batch)
-			batch = nil // it belongs to the shell now
-		}
-	}
+	emit := func(p []byte) { o.log([]jobproc.LogEntry{{Kind: name, Output: p}}) }
 	buffer := make([]byte, readMax)
 	for {
 		n, err := reader.Read(buffer)
-		pieces.write(buffer[:n])
-		emit()
+		if n > 0 {
+			emit(bytes.Clone(buffer[:n])) // it belongs to the shell now
+		}
 		ended = errors.Is(err, io.EOF)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			ended = drainPipe(reader, buffer, func(p []byte) { pieces.write(p); emit() })
+			ended = drainPipe(reader, buffer, func(p []byte) { emit(bytes.Clone(p)) })
 		}
 		if err != nil {
 			break // the last writer has closed the pipe, or the time is over
 		}
 	}
-	pieces.flush()
-	emit()
+	emit(nil)
 	return ended
 }
 

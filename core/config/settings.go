@@ -37,7 +37,16 @@ type Settings struct {
 	RemoveArchivedAfterSeconds *float64 `json:"remove_archived_after"`
 	// ConfigLockCheck is what becomes of a change of an object by a client without its lock: LockCheckNote or LockCheckRefuse.
 	ConfigLockCheck string `json:"config_lock_check"`
+	// LogLimit bounds the log of one opcode, in bytes. Each write of a job's file writes the logs of its opcodes, and in a cluster the log
+	// of the nodes carries them.
+	LogLimit int `json:"log_limit"`
 }
+
+// The bounds of LogLimit.
+const (
+	LogLimitMin = 64_000
+	LogLimitMax = 4_000_000
+)
 
 // The values of ConfigLockCheck.
 const (
@@ -63,6 +72,7 @@ func DefaultSettings() Settings {
 		PredictiveTicks:       30,
 		LockBypassSeconds:     30,
 		ConfigLockCheck:       LockCheckNote,
+		LogLimit:              1_000_000,
 	}
 }
 
@@ -114,6 +124,8 @@ func (s Settings) Validate() error {
 		return fmt.Errorf("archive_after: %v is not between 0 and %d seconds", *s.ArchiveAfterSeconds, 100*year)
 	case s.ConfigLockCheck != LockCheckNote && s.ConfigLockCheck != LockCheckRefuse:
 		return fmt.Errorf("config_lock_check: %q is none of note, refuse", s.ConfigLockCheck)
+	case s.LogLimit < LogLimitMin || s.LogLimit > LogLimitMax:
+		return fmt.Errorf("log_limit: %d is not between %d and %d bytes", s.LogLimit, LogLimitMin, LogLimitMax)
 	case s.KeepLast < 0 || s.KeepLast > 1000:
 		return fmt.Errorf("keep_last: %d is not between 0 and 1000", s.KeepLast)
 	case s.RemoveArchivedAfterSeconds != nil && !(*s.RemoveArchivedAfterSeconds >= 0 && *s.RemoveArchivedAfterSeconds <= 100*year):

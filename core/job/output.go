@@ -179,10 +179,19 @@ func OutputOf(typ string, payload json.RawMessage) Output {
 			v = StreamOutput{Lines: 1, Bytes: v.Bytes + 1}
 		}
 	} else if _, piece, ok := DecodeOutput(typ, payload); ok {
-		v = StreamOutput{Lines: int64(bytes.Count(piece, []byte("\n"))), Bytes: int64(len(piece))}
+		return AmountOf(stream, piece)
 	} else {
 		return Output{Messages: 1}
 	}
+	return ofStream(stream, v)
+}
+
+// AmountOf is the amount of output in a piece of a stream, LogStdout or LogStderr.
+func AmountOf(stream string, piece []byte) Output {
+	return ofStream(stream, StreamOutput{Lines: int64(bytes.Count(piece, []byte("\n"))), Bytes: int64(len(piece))})
+}
+
+func ofStream(stream string, v StreamOutput) Output {
 	if stream == LogStdout {
 		return Output{Stdout: v}
 	}

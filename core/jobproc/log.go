@@ -7,43 +7,117 @@ import (
 	"lockstep/core/job"
 )
 
-// Bounds of one opcode's log, in bytes. A write of the log writes the whole job file, so the log of a command with endless
-// output must be bounded: its first and its latest entries are kept. In a job of more than logShareOps opcodes, all
-// opcodes together may have as much as logShareOps opcodes, but each opcode has at least 1/logSharesMax of a bound.
+// LogLimit is the bound of one opcode's log in bytes, without the setting `log_limit`. A write of the log writes the whole job file, so
+// the log of a command with endless output must be bounded: its first and its latest entries are kept. In a job of more than logShareOps
+// opcodes, all opcodes together may have as much as logShareOps opcodes, but each opcode has at least 1/logSharesMax of the bound.
 const (
-	logHeadBytes = 256 << 10 // of the first entries
-	logTailBytes = 768 << 10 // of the latest entries
+	LogLimit     = 1_000_000
+	logHeadPart  = 4 // the first entries have a quarter of the bound
 	logShareOps  = 4
 	logSharesMax = 32
 	// logEntryBytes is the size of an entry beside its payload.
 	logEntryBytes = 64
 )
 
-// logShare is the part of a bound that each opcode of a job has.
-func logShare(bound, ops int) int {
-	return bound * logShareOps / min(max(ops, logShareOps), logShareOps*logSharesMax)
+// logShare is the part of a bound that each opcode of a job has: of its first entries, and of its latest ones.
+func logShare(limit, ops int) (head, tail int) {
+	share := limit * logShareOps / min(max(ops, logShareOps), logShareOps*logSharesMax)
+	return share / logHeadPart, share - share/logHeadPart
 }
 
 // logBounds keeps one opcode's log within its bounds.
 //
 // Invariant: entries [0,head) of the log are the first entries. If entries were dropped, entry head is the note about them.
-// The entries after it are the tail.
+// The entries after it are the tail. Output that is later than all of them is in raw and lines: its entries are made when the log is
+// written, so that output which is dropped before that costs little.
 type logBounds struct {
+	limit     int        // of the opcode's log, in bytes
 	head      int        // number of first entries
 	headBytes int        // size of the first entries
+	headFull  bool       // the tail has begun
 	tailBytes int        // size of the tail, at most twice its bound
 	dropped   bool       // entries were dropped
 	missing   job.Output // of this opcode that was dropped
 	beginning job.Output // of the job before the tail began
-	total     job.Output // of the job, in all opcodes
+	total     job.Output // of the job, in all opcodes, without raw and lines
 	ganeti    bool       // entries have types that Ganeti's daemon reads
+
+	raw      []rawOutput
+	rawBytes int
+	lines    map[string]*lineSplitter // by stream: the line that is not complete, which is before raw
 }
 
-// next returns the bounds of the next opcode, whose log has entries already.
-func (b *logBounds) next(entries int) logBounds {
-	return logBounds{head: entries, total: b.total, ganeti: b.ganeti}
+// rawOutput is output of a command as it was read.
+type rawOutput struct {
+	at     job.Timestamp
+	stream string
+	bytes  []byte
 }
 
+// next returns the bounds of the next opcode, whose log has entries already. limit 0 stands for LogLimit.
+func (b *logBounds) next(entries, limit int) logBounds {
+	if limit == 0 {
+		limit = LogLimit
+	}
+	return logBounds{limit: limit, head: entries, total: b.total, ganeti: b.ganeti}
+}
+
+// output adds output of a stream, as it was read. Without a byte it says that the stream has ended.
+func (b *logBounds) output(j *job.Job, op int, now job.Timestamp, stream string, output []byte) {
+	if len(output) == 0 {
+		b.encode(j, op)
+		b.endLine(j, op, now, stream)
+		return
+	}
+	b.raw = append(b.raw, rawOutput{now, stream, output})
+	b.rawBytes += len(output) + logEntryBytes
+	switch _, tail := logShare(b.limit, len(j.Ops)); {
+	case b.rawBytes <= 2*tail:
+	case !b.headFull:
+		b.encode(j, op)
+	default:
+		b.dropRaw(j, op, tail)
+	}
+}
+
+// encode makes the entries of the latest output, but for lines that are not complete.
+func (b *logBounds) encode(j *job.Job, op int) {
+	for _, r := range b.raw {
+		s := b.lines[r.stream]
+		if s == nil {
+			s = &lineSplitter{}
+			if b.lines == nil {
+				b.lines = map[string]*lineSplitter{}
+			}
+			b.lines[r.stream] = s
+		}
+		s.emit = func(piece []byte) { b.addOutput(j, op, r.at, r.stream, piece) }
+		s.write(r.bytes)
+	}
+	b.raw, b.rawBytes = nil, 0
+}
+
+// endLine makes the entry of a stream's last line, which has no newline.
+func (b *logBounds) endLine(j *job.Job, op int, now job.Timestamp, stream string) {
+	if s := b.lines[stream]; s != nil {
+		s.emit = func(piece []byte) { b.addOutput(j, op, now, stream, piece) }
+		s.flush()
+	}
+}
+
+// end makes the entries of all output: the opcode has ended.
+func (b *logBounds) end(j *job.Job, op int, now job.Timestamp) {
+	b.encode(j, op)
+	b.endLine(j, op, now, job.LogStdout)
+	b.endLine(j, op, now, job.LogStderr)
+}
+
+func (b *logBounds) addOutput(j *job.Job, op int, at job.Timestamp, stream string, piece []byte) {
+	kind, payload := job.EncodeOutput(stream, piece)
+	b.add(j, op, at, kind, payload)
+}
+
+// add adds an entry. Output that came before it has its entries already.
 func (b *logBounds) add(j *job.Job, op int, now job.Timestamp, kind string, payload json.RawMessage) {
 	if b.ganeti {
 		kind, payload = job.AsMessage(kind, payload)
@@ -52,18 +126,19 @@ func (b *logBounds) add(j *job.Job, op int, now job.Timestamp, kind string, payl
 	before := b.total
 	b.total = before.Plus(job.OutputOf(kind, payload))
 	size := len(payload) + logEntryBytes
-	if b.tailBytes == 0 && b.headBytes+size <= logShare(logHeadBytes, len(j.Ops)) {
+	head, tail := logShare(b.limit, len(j.Ops))
+	if !b.headFull && b.headBytes+size <= head {
 		b.head++
 		b.headBytes += size
 		return
 	}
-	if b.tailBytes == 0 {
-		b.beginning = before
+	if !b.headFull {
+		b.headFull, b.beginning = true, before
 	}
 	b.tailBytes += size
 	// To cut at twice the bound keeps the cost of an entry constant.
-	if bytesMax := logShare(logTailBytes, len(j.Ops)); b.tailBytes > 2*bytesMax {
-		b.dropOldest(&j.Ops[op], bytesMax)
+	if b.tailBytes > 2*tail {
+		b.dropOldest(&j.Ops[op], tail)
 	}
 }
 
@@ -73,28 +148,67 @@ func (b *logBounds) add(j *job.Job, op int, now job.Timestamp, kind string, payl
 // The note says how much output was dropped and how much the job had written up to the note. A reader that follows the
 // log may have some of the dropped entries. The second number less what this reader has is what this reader misses.
 func (b *logBounds) dropOldest(op *job.Op, bytesMax int) {
-	first := b.head
-	if b.dropped {
-		first++
-	}
+	first := b.tail()
 	last := first
 	for b.tailBytes > bytesMax && last < len(op.Log)-1 {
-		entry := &op.Log[last]
-		b.tailBytes -= len(entry.Payload) + logEntryBytes
-		b.missing = b.missing.Plus(job.OutputOf(entry.Type, entry.Payload))
+		b.drop(op.Log[last])
 		last++
 	}
 	if last == first {
 		return
 	}
-	b.dropped = true
-	gap := op.Log[last-1]
-	gap.Type = job.LogMissing
-	gap.Payload = missingPayload(job.MissingOutput{Missing: b.missing, Written: b.beginning.Plus(b.missing)})
-	if b.ganeti {
-		gap.Type, gap.Payload = job.AsMessage(gap.Type, gap.Payload)
+	op.Log = slices.Replace(op.Log, b.head, last, b.note(op.Log[last-1]))
+}
+
+// dropRaw replaces the tail and the oldest output that has no entries by a note.
+func (b *logBounds) dropRaw(j *job.Job, op int, bytesMax int) {
+	for _, entry := range j.Ops[op].Log[b.tail():] {
+		b.drop(entry)
 	}
-	op.Log = slices.Replace(op.Log, b.head, last, gap)
+	for stream, s := range b.lines { // these lines are older than raw
+		b.dropUncounted(stream, s.partial)
+		s.partial = nil
+	}
+	oldest := 0
+	for ; b.rawBytes > bytesMax && oldest < len(b.raw)-1; oldest++ {
+		r := b.raw[oldest]
+		b.rawBytes -= len(r.bytes) + logEntryBytes
+		b.dropUncounted(r.stream, r.bytes)
+	}
+	last := j.AppendLog(op, b.raw[oldest].at, job.LogMissing, nil)
+	b.raw = slices.Clone(b.raw[oldest:])
+	j.Ops[op].Log = append(j.Ops[op].Log[:b.head], b.note(last))
+}
+
+// tail is the index of the first entry of the tail.
+func (b *logBounds) tail() int {
+	if b.dropped {
+		return b.head + 1
+	}
+	return b.head
+}
+
+// drop counts an entry of the tail as dropped.
+func (b *logBounds) drop(entry job.LogEntry) {
+	b.tailBytes -= len(entry.Payload) + logEntryBytes
+	b.missing = b.missing.Plus(job.OutputOf(entry.Type, entry.Payload))
+}
+
+// dropUncounted counts output without an entry as dropped.
+func (b *logBounds) dropUncounted(stream string, output []byte) {
+	amount := job.AmountOf(stream, output)
+	b.missing, b.total = b.missing.Plus(amount), b.total.Plus(amount)
+}
+
+// note is the note about all that was dropped, in the place of an entry.
+func (b *logBounds) note(place job.LogEntry) job.LogEntry {
+	b.dropped = true
+	place.Type = job.LogMissing
+	place.Payload = missingPayload(job.MissingOutput{Missing: b.missing, Written: b.beginning.Plus(b.missing)})
+	if b.ganeti {
+		place.Type, place.Payload = job.AsMessage(place.Type, place.Payload)
+	}
+	return place
 }
 
 func missingPayload(m job.MissingOutput) json.RawMessage {

@@ -152,8 +152,6 @@ func (m *Machine) execute(now job.Timestamp) Step {
 	op.Take(job.Execute)
 	op.Exec = now
 	m.phase = executing
-	m.log = m.log.next(len(op.Log))
-	// The file says that the opcode runs before it does. After a crash such an opcode has failed, and is not run twice.
 	return Step{Write: Visible, Action: Execute, Op: m.op}
 }
 
@@ -170,8 +168,23 @@ func (m *Machine) Log(kind string, payload json.RawMessage, now job.Timestamp) S
 	if m.phase != awaitingLocks { // one opcode logs before it has its locks
 		m.expect(executing)
 	}
+	m.log.encode(m.job, m.op) // it came before
 	m.log.add(m.job, m.op, now, kind, payload)
 	return Step{Write: Logged, Action: Wait, Op: m.op}
+}
+
+// Output records output of a command on a stream, job.LogStdout or job.LogStderr, as it was read; without a byte it records the end of the
+// stream. The Machine owns the bytes from then on.
+func (m *Machine) Output(stream string, output []byte, now job.Timestamp) Step {
+	m.expect(executing)
+	m.log.output(m.job, m.op, now, stream, output)
+	return Step{Write: Logged, Action: Wait, Op: m.op}
+}
+
+// Encode is the content of the job file for the current state.
+func (m *Machine) Encode() []byte {
+	m.log.encode(m.job, m.op)
+	return job.Encode(m.job)
 }
 
 // Done: the opcode has ended. A failure ends the job. After a success, the same write sets the next opcode waiting, so
@@ -179,6 +192,7 @@ func (m *Machine) Log(kind string, payload json.RawMessage, now job.Timestamp) S
 func (m *Machine) Done(o Outcome, now job.Timestamp) Step {
 	m.expect(executing)
 	op := &m.job.Ops[m.op]
+	m.log.end(m.job, m.op, now)
 	op.Result, op.End = o.Result, now
 	if o.Failed {
 		op.Take(job.Fail)
@@ -248,6 +262,7 @@ func (m *Machine) Reprioritise(priority int) Step {
 
 func (m *Machine) requestPermission(op int, now job.Timestamp, w Write) Step {
 	m.op, m.phase = op, awaitingPermission
+	m.log = m.log.next(len(m.job.Ops[op].Log), m.Spec(op).LogLimit)
 	m.job.Ops[op].Take(job.Begin)
 	m.job.Ops[op].Start = now
 	return Step{Write: w, Action: Begin, Op: op}

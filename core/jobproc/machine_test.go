@@ -176,7 +176,7 @@ func TestALogKeepsItsBeginningAndItsEnd(t *testing.T) {
 			notes++
 		}
 	}
-	require.Less(t, size, logHeadBytes+2*logTailBytes+1000)
+	require.Less(t, size, 2*LogLimit)
 	require.Equal(t, 1, notes)
 	require.Contains(t, string(log[0].Payload), "0 x")
 	require.Contains(t, string(log[len(log)-1].Payload), fmt.Sprint(lines-1))
@@ -260,7 +260,7 @@ func TestManyOpcodesShareTheLogOfFour(t *testing.T) {
 		}
 		m.Done(Outcome{}, at(3))
 	}
-	require.Less(t, len(job.Encode(m.Job())), logShareOps*(logHeadBytes+2*logTailBytes)+ops*1000)
+	require.Less(t, len(job.Encode(m.Job())), logShareOps*2*LogLimit+ops*1000)
 	for i := range m.Job().Ops {
 		require.Greater(t, len(m.Job().Ops[i].Log), 30)
 	}

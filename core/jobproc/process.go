@@ -63,10 +63,11 @@ type Actions struct {
 // that finds the job file again fails the job.
 type End struct{ Abandoned bool }
 
-// LogEntry is a log entry of an opcode.
+// LogEntry is a log entry of an opcode, or output of its command.
 type LogEntry struct {
-	Kind    string // of the entry, such as job.LogStdout
+	Kind    string // of the entry; of output the stream: job.LogStdout or job.LogStderr
 	Payload json.RawMessage
+	Output  []byte // as it was read; the Process owns it from then on. Empty without a Payload: the stream has ended
 }
 
 // Identity says which process works on the job.
@@ -247,11 +248,15 @@ func (p *Process) Prepared(now time.Time, err error) Actions {
 	return p.take()
 }
 
-// Logged: the opcode has written log entries.
+// Logged: the opcode has written log entries, or output.
 func (p *Process) Logged(now time.Time, entries []LogEntry) Actions {
 	p.handle(now, func(now time.Time) {
 		for _, e := range entries {
-			p.apply(now, p.machine.Log(e.Kind, e.Payload, job.TimestampOf(now)))
+			if e.Payload != nil {
+				p.apply(now, p.machine.Log(e.Kind, e.Payload, job.TimestampOf(now)))
+			} else {
+				p.apply(now, p.machine.Output(e.Kind, e.Output, job.TimestampOf(now)))
+			}
 		}
 	})
 	return p.take()

@@ -270,7 +270,7 @@ func TestAnotherPriorityRepeatsTheRequestForLocks(t *testing.T) {
 
 func TestAPreparationThatFails(t *testing.T) {
 	r := newRig(t, 1, nodeLock)
-	r.do(r.p.Logged(r.now, []LogEntry{{"message", rawjson.Quote("x")}}))
+	r.do(r.p.Logged(r.now, []LogEntry{{Kind: "message", Payload: rawjson.Quote("x")}}))
 	r.prepared(errors.New("no client"))
 	r.disk(nil)
 	require.JSONEq(t, `["OpPrereqError", ["no client"]]`, string(r.p.Job().Ops[0].Result))
@@ -341,7 +341,7 @@ func TestALostQueueEndsTheProcess(t *testing.T) {
 		require.Nil(t, r.ended, "the opcode has to end first")
 		require.True(t, r.p.AcceptsOutput())
 		require.Zero(t, r.p.Deadline())
-		r.do(r.p.Logged(r.now, []LogEntry{{"message", rawjson.Quote("x")}}))
+		r.do(r.p.Logged(r.now, []LogEntry{{Kind: "message", Payload: rawjson.Quote("x")}}))
 		r.do(r.p.Answered(r.now, ReportLine, 1, nil, nil))
 		r.executed(Outcome{})
 		require.Equal(t, &End{Abandoned: true}, r.ended)
@@ -500,7 +500,7 @@ func TestEveryProcessEnds(t *testing.T) {
 				executions++
 				r.executed(Outcome{Failed: err != nil})
 			case "log":
-				r.do(r.p.Logged(r.now, []LogEntry{{"message", rawjson.Quote("x")}}))
+				r.do(r.p.Logged(r.now, []LogEntry{{Kind: "message", Payload: rawjson.Quote("x")}}))
 			case "tick":
 				r.tick()
 			case "priority":

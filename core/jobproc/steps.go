@@ -40,7 +40,7 @@ func (p *Process) apply(now time.Time, s Step) {
 // write writes the current state of the job, and then follows the rest of the step.
 func (p *Process) write(now time.Time, durable bool, rest Step) {
 	p.afterWrite = rest
-	p.writes.begin(now, &p.out, FileWrite{Content: job.Encode(p.Job()), Durable: durable})
+	p.writes.begin(now, &p.out, FileWrite{Content: p.machine.Encode(), Durable: durable})
 }
 
 // follow performs a step whose write is done, or may wait.

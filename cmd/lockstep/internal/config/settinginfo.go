@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"github.com/dustin/go-humanize"
+
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
 )
@@ -13,6 +15,8 @@ type settingInfo struct {
 	text string
 	// duration: the value is a time in seconds, typed with a unit.
 	duration bool
+	// size: the value is a number of bytes, typed with a unit.
+	size bool
 }
 
 // SettingText says what a setting means; "": the setting is unknown.
@@ -41,6 +45,8 @@ func settingInfoOf(key string) settingInfo {
 		return settingInfo{text: "time after which later requests may not overtake a lock request", duration: true}
 	case "config_lock_check":
 		return settingInfo{text: "a change of an object by a client without its lock: note or refuse"}
+	case "log_limit":
+		return settingInfo{text: "bound of the log of each opcode, 64kB to 4MB", size: true}
 	case "archive_after":
 		return settingInfo{text: "time after which ended jobs are archived; 0: never; null: lockstepd --archive-after", duration: true}
 	case "keep_last":
@@ -69,6 +75,13 @@ func settingValue(key, typed string, have json.RawMessage) (json.RawMessage, err
 			return nil, cli.Usagef("the setting %s: %v", key, err)
 		}
 		return json.RawMessage(strconv.FormatFloat(duration.Seconds(), 'f', -1, 64)), nil
+	}
+	if settingInfoOf(key).size && typed != "null" {
+		size, err := humanize.ParseBytes(typed)
+		if err != nil {
+			return nil, cli.Usagef("the setting %s: %q is not a size: write a number of bytes, or one with a unit, like 64kB or 1MB", key, typed)
+		}
+		return json.RawMessage(strconv.FormatUint(size, 10)), nil
 	}
 	if is := jsonType(value); is != want && is != "null" && want != "null" {
 		return nil, cli.Usagef("the setting %s is %s, like %s, not %s", key, want, settingText(key, have), typed)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -115,11 +116,28 @@ func settingText(key string, value json.RawMessage) string {
 	if settingInfoOf(key).duration && jsonType(value) == "a number" && json.Unmarshal(value, &seconds) == nil {
 		return term.FormatDuration(time.Duration(seconds * float64(time.Second)).Round(time.Millisecond))
 	}
+	var size int64
+	if settingInfoOf(key).size && json.Unmarshal(value, &size) == nil {
+		return sizeText(size)
+	}
 	decoded, err := cli.DecodeAny(value)
 	if err != nil {
 		return term.Visible(string(value))
 	}
 	return cli.PlainText(decoded)
+}
+
+// sizeText is a number of bytes in the largest unit in which it is whole.
+func sizeText(size int64) string {
+	for _, unit := range []struct {
+		bytes int64
+		name  string
+	}{{1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}} {
+		if size != 0 && size%unit.bytes == 0 {
+			return strconv.FormatInt(size/unit.bytes, 10) + unit.name
+		}
+	}
+	return strconv.FormatInt(size, 10)
 }
 
 func runSet(ctx context.Context, globals *cli.Globals, args []string) error {

@@ -17,8 +17,9 @@ a pipe or file the bytes are exactly those of the command. On a terminal, escape
 sequences and control characters are removed. The order of lines of different
 streams is approximate.
 
-The log of a job is bounded: it keeps the first 256 kB and the last 768 kB or more
-of each opcode, less if the job has more than four opcodes. A follower also misses
+The log of a job is bounded: it keeps the first 250 kB and the last 750 kB or more
+of each opcode, a quarter and three quarters of the setting log_limit; less if the
+job has more than four opcodes. A follower also misses
 output if the command writes faster than the follower reads. Not in the log is what
 processes that the command leaves behind write later than a second after its end,
 and what a job process that dies had not saved. Where lines are missing, standard
