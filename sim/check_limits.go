@@ -58,8 +58,9 @@ func (c *checkLimits) See(w *World, event any) error {
 // pick records by which rule a job was chosen. It counts the working jobs that the same rule
 // chose: the daemon knows of them.
 func (c *checkLimits) pick(w *World, id int64) error {
-	v, known := w.effective.verdict(w.Job(id))
-	if !known {
+	j := w.Job(id)
+	v, known := w.effective.verdict(j)
+	if !known || j != nil && j.Status().Final() { // a choice that a cancel has overtaken starts nothing, and rules about locks say nothing of an ended job
 		delete(c.picked, id)
 		return nil
 	}

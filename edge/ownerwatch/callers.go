@@ -13,9 +13,9 @@ import (
 	"lockstep/edge/pidfd"
 )
 
-// Callers watches the processes that own reservations. It implements the interface Owners of package actors/config/clusterconfig. A caller with
-// a livelock is dead when that is free; any other when its process has ended. Methods do not block. onDeath runs on other
-// goroutines.
+// Callers watches the processes that own reservations. It implements the interface Owners of package actors/config/clusterconfig. A
+// caller with a livelock is dead when that is free; any other when its process has ended. Methods do not block. onDeath runs on
+// other goroutines.
 type Callers struct {
 	owners  *Owners
 	onDeath func(reserve.Caller)
