@@ -60,7 +60,8 @@ func (c *checkLimits) See(w *World, event any) error {
 func (c *checkLimits) pick(w *World, id int64) error {
 	j := w.Job(id)
 	v, known := w.effective.verdict(j)
-	if !known || j != nil && j.Status().Final() { // a choice that a cancel has overtaken starts nothing, and rules about locks say nothing of an ended job
+	// A choice that a cancel has overtaken starts nothing, and rules about locks say other things of an ended job.
+	if !known || j != nil && j.Status().Final() {
 		delete(c.picked, id)
 		return nil
 	}
