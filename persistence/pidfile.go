@@ -48,7 +48,7 @@ func tryPIDFile(path string, rules ownership.Rules) (*PIDFile, error) {
 	if err := setLock(fd, unix.F_WRLCK); isLockConflict(err) {
 		return nil, errors.Join(&PIDFileLockedError{path}, unix.Close(fd))
 	} else if err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), unix.Close(fd))
+		return nil, errors.Join(fmt.Errorf("cannot lock %s: %w", path, err), unix.Close(fd))
 	}
 	if lock := (QueueLock{path: path, fd: fd}); !lock.namesLockedFile() {
 		return nil, unix.Close(fd)

@@ -76,7 +76,7 @@ func (s ssconfSet) isLike(other ssconfSet) bool {
 	return !slices.ContainsFunc(ssconfPaths, func(path string) bool { return s[path] != other[path] })
 }
 
-// written judges a write.
+// written judges a write: the content must be that of a configuration which is not older than that of the write before.
 func (c *checkSsconf) written(w *World, d *simdisk.Disk, path string) error {
 	n := c.nodes[d]
 	if n == nil {

@@ -192,7 +192,7 @@ func (n *node) snapshotFiles() []*messages.FileWrite {
 	}
 	at, err := n.configPosition()
 	if err != nil {
-		panic(fmt.Errorf("sim: the configuration of %s: %w", n.name, err))
+		panic(fmt.Errorf("sim: read the configuration of node %s: %w", n.name, err))
 	}
 	return append(writes, replication.ConfigFiles(at.Contents())...)
 }

@@ -166,7 +166,8 @@ func (a *attempt) receive(problem string, then func([]byte)) {
 	})
 }
 
-// closePipes closes the pipes. A child without permission takes that as a refusal.
+// closePipes closes the pipes of the start handshake and forgets the attempt: Confirm and Abandon have no effect from here on. A child
+// without permission takes the end of its pipe as a refusal.
 func (a *attempt) closePipes() {
 	delete(a.spawner.attempts, a.start)
 	a.process.stdin.closeWriter()

@@ -195,7 +195,7 @@ func (a *jobActor) processConfirmed(ctx actor.Context, m *messages.ProcessConfir
 	if m.Attempt == a.attempt {
 		a.handshake.Confirmed()
 		ctx.Send(ctx.Parent(), &handshakeEnded{id: a.id, started: true})
-		// Not before this: until the process has its handlers, a signal would end it.
+		// The orders wait until here: they can signal the process, and a signal would end a process that has no handlers yet.
 		a.sendDeferredOrders()
 	}
 }

@@ -56,7 +56,7 @@ type Config struct {
 }
 
 // Props describes the queue, the actor that accepts jobs, gives them their ids and knows the stage of each. Secrets and the catalogue
-// survive a restart.
+// survive a crash of the actor, but not the end of the daemon.
 func Props(c Config) *actor.Props {
 	kept := &retained{secrets: Secrets{}, catalogue: c.Catalogue}
 	return kit.NumberedProps(c.Env, "queue", func(incarnation uint32) actor.Actor {

@@ -304,7 +304,7 @@ func (s *scheduler) jobReleased(ctx actor.Context, m *messages.JobReleased) {
 		return
 	}
 	s.state.Remove(id)
-	// After the job has left its slot, for which the jobs that become ready compete.
+	// The dependents are told after the job has left its slot: the jobs that become ready compete for this slot.
 	s.dependenciesResolved(ctx, s.graph.Ended(id, job.Status(m.Status)))
 }
 

@@ -50,7 +50,7 @@ type scheduledJob struct {
 	beginWaits    []beginWait // until then
 }
 
-// add adds a job, or replaces what is known of it.
+// add adds a job, or replaces what is known of it. It returns nil, and logs an error, if the job cannot be decoded.
 func (s *scheduler) add(w *messages.UnfinishedJob) *scheduledJob {
 	j, err := job.Decode(w.Encoded)
 	if err != nil {

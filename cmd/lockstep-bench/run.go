@@ -66,7 +66,7 @@ func (o *options) kinds() map[bool]bool {
 	return map[bool]bool{false: !o.cluster, true: o.cluster || o.guard}
 }
 
-// prepare makes the temporary directory.
+// prepare looks for the programs to measure, makes the temporary directory and describes the machine.
 func (o *options) prepare(ctx context.Context) (*bench, error) {
 	self, err := os.Executable()
 	if err != nil {

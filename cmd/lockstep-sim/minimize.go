@@ -62,7 +62,7 @@ by run}`,
 	return c
 }
 
-// read reads the run from the head of a trace.
+// read takes the run from the head of a trace file. It refuses the flags that would describe another run.
 func (o *minimizeOptions) read(c *cobra.Command, name string) error {
 	for _, flag := range []string{"seed", "nodes", "steps", "faults", "plant"} {
 		if c.Flags().Changed(flag) {

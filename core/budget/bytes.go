@@ -37,7 +37,7 @@ type Share struct {
 // Client is whom the share counts for.
 func (s *Share) Client() Client { return s.client }
 
-// Used is the size of the share, in bytes.
+// Used is how many bytes of memory the share has taken.
 func (s *Share) Used() int { return s.used }
 
 // NewBytes returns a Bytes with the limits of this package (the constants above).

@@ -64,7 +64,7 @@ func editCluster(e *model.Edit, now model.Time, values map[string][]byte) error 
 	}
 	cluster, err := model.Clusters.Decode(object.JSON())
 	if err != nil {
-		return fmt.Errorf("cluster: %w", err)
+		return fmt.Errorf("the cluster cannot have these parameters: %w", err)
 	}
 	changed := cluster.Value
 	changed.Serial++

@@ -20,7 +20,7 @@ func NewLocks() *Locks {
 	return &Locks{held: lock.NewView(lock.Implied), pending: map[job.ID]map[lock.Owner]lock.Request{}}
 }
 
-// Set replaces what an owner holds and asks for.
+// Set replaces what an owner holds and asks for. The request of a named owner, which is no job, is not kept.
 func (l *Locks) Set(r lock.Record) {
 	l.held.Set(r.Owner, r.Locks, func(lock.Point) {})
 	if r.Owner.Named {

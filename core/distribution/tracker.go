@@ -291,7 +291,8 @@ type Effect struct {
 	Obsolete  bool          // the node is no longer a target
 }
 
-// Done records the result of a call.
+// Done records the result of a call. The result is dropped, and the effect is Obsolete, if the tracker does not know the call any more
+// or the node is no longer a target.
 func (t *Tracker) Done(now time.Time, call uint64, result Result) Effect {
 	at, known := t.calls[call]
 	if !known {

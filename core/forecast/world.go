@@ -97,8 +97,8 @@ func (p Pace) of(r durations.Range) time.Duration {
 	return r.Median
 }
 
-// left is how much longer an opcode takes that has executed for some time. One that takes longer than expected takes half
-// as long again, or, when slow, as long again.
+// left is how much longer an opcode takes that has executed for the time elapsed. If elapsed is more than the pace expects, the
+// opcode ends at once at the pace Fast, takes half of elapsed longer at Typical, and all of elapsed at Slow.
 func (p Pace) left(r durations.Range, elapsed time.Duration) time.Duration {
 	switch left := p.of(r) - elapsed; {
 	case left > 0:

@@ -122,6 +122,8 @@ func encodableRaw(raw json.RawMessage, key string) error {
 	return nil
 }
 
+// inRange is the error for a timestamp that a job file cannot have. The two numbers in its text are the seconds and the microseconds of
+// the timestamp, not the limits.
 func inRange(t Timestamp, key string) error {
 	if t.valid() {
 		return nil

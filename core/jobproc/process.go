@@ -186,7 +186,7 @@ func (p *Process) Written(now time.Time, err error) Actions {
 	if !p.Job().Status().Final() {
 		p.reports.add(&p.out, p.writes.write.Content) // the end of the process reports the end of the job
 	}
-	// Only now what had to wait for the file, such as the question for the next opcode, or the exit.
+	// What had to wait for the file happens only now, such as the question for the next opcode, or the exit.
 	p.follow(now, p.afterWrite)
 	// The events that came during the write, in their order, until one of them begins another write.
 	for len(p.held) > 0 && !p.writes.writing && p.stage == working {

@@ -61,7 +61,7 @@ func CutJournalHeader(journal []byte) (boot string, rest []byte, err error) {
 		return "", nil, &DecodeError{"line 1", err}
 	}
 	if first.Boot == nil {
-		return "", nil, &DecodeError{"line 1", errors.New("names no boot")}
+		return "", nil, &DecodeError{"line 1", errors.New("the header of the journal has no boot id")}
 	}
 	return *first.Boot, rest, nil
 }

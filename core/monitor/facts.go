@@ -14,7 +14,7 @@ import (
 type Facts struct {
 	Serial   int64              // of the configuration
 	Settings map[string]Setting // by collector; a collector without one has the default
-	Xen      bool               // a Xen hypervisor is enabled
+	Xen      bool               // a Xen hypervisor is enabled; from FactsFrom: an instance uses one
 	// Minors are the instances of the DRBD minors of this node.
 	Minors map[int64]string
 	// Instances are those whose primary node this is, by name.
@@ -41,8 +41,9 @@ func (f *Facts) SettingOf(c Collector) Setting {
 	return Setting{Active: true, Interval: IntervalDefault}
 }
 
-// HasXen reports whether a Xen hypervisor is enabled. Without facts it is not known, and the collectors of Xen depend on their
-// programs alone (mond.md 5).
+// HasXen reports whether the collectors of Xen have work: whether a Xen hypervisor is enabled in the cluster or, if the facts come from
+// a ConfD, whether an instance of the node uses Xen. Without facts neither is known. HasXen is then true, and the collectors of Xen
+// depend on their programs alone (mond.md 5).
 func (f *Facts) HasXen() bool { return f == nil || f.Xen }
 
 // FactsOf computes the facts of a node from the configuration. Its cost grows with the instances of the node only.

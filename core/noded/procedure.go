@@ -109,7 +109,7 @@ func refusal(raw json.RawMessage) string {
 	return strings.ToValidUTF8(text[:end], "\uFFFD") + "…"
 }
 
-// DecodeVoid checks the result of upload_file_single and write_ssconf_files.
+// DecodeVoid checks the result of a procedure that returns nothing, such as upload_file_single or write_ssconf_files: it is null.
 func DecodeVoid(result json.RawMessage) error {
 	if !rawjson.IsNull(result) {
 		return fmt.Errorf("the result is not null: %s", rawjson.Clipped(result))

@@ -73,7 +73,7 @@ func restoreSecrets(g *demand.Params, params []string, secrets json.RawMessage) 
 	return ""
 }
 
-// expand fills in the templates.
+// expand fills in the templates. It leaves out what has an unset parameter. An Invalid says which value a command cannot have.
 func (p *compiledDefinition) expand(g *demand.Params) (Command, *Invalid) {
 	var c Command
 	for _, t := range p.command {

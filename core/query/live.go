@@ -161,7 +161,8 @@ func hypervisorsOf(d *config.Document, names []string) []noded.Hypervisor {
 	return all
 }
 
-// askOfInstances asks the primary nodes.
+// askOfInstances adds the questions to the primary nodes of the instances: one about states and, if
+// the query needs it, one about consoles.
 func (l *Live) askOfInstances(d *config.Document) {
 	var used []string
 	byPrimary := map[string][]*ObjectItem{}

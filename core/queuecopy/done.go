@@ -45,7 +45,8 @@ func (e *OtherMasterError) Error() string {
 	return fmt.Sprintf("its ssconf files name %s as the master", e.Name)
 }
 
-// Done records the result of a call.
+// Done records the result of a call. The result is dropped, and the effect is Obsolete, if the tracker does not know the call any more
+// or the node is no longer a candidate.
 func (t *Tracker) Done(now time.Time, number uint64, r Result) Effect {
 	f := t.calls[number]
 	if f == nil {

@@ -226,7 +226,8 @@ func newPeer(now time.Time, n Node) *peer {
 	return p
 }
 
-// compareAll begins a sweep at a time, and sends what is no job.
+// compareAll plans a sweep, whose first part is due at the time at. It also marks the serial, the drain mark and the pause, so that the
+// next calls send them to the candidate. A former sweep is dropped.
 func (p *peer) compareAll(now, at time.Time) {
 	p.sweep, p.serial = sweep{at: at, since: now, inCall: p.sweep.inCall}, -1
 	for _, u := range []Unit{Serial, Drain, Pause} {

@@ -145,7 +145,7 @@ func (s *Scanner) colon() *Error {
 	return nil
 }
 
-// Key reads the key of a member and moves to its value.
+// Key reads the key of a member and moves to the value of the member. The key is decoded, like the result of Text.
 func (s *Scanner) Key() ([]byte, *Error) {
 	if s.Peek() != '"' {
 		return nil, s.Fail("want a key, found %s", s.Found())

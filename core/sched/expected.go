@@ -69,7 +69,8 @@ func (x *expected) classOf(id job.ID, expected time.Duration) (durationClass, bo
 	return classOf(expected), x.Yielded(id)
 }
 
-// observe takes the time: requests become overdue.
+// observe sets the time, also as the begin of what has begun since the last call. A request that has waited for longer
+// than bypass becomes overdue. With a bypass of 0 none does.
 func (x *expected) observe(now time.Time, bypass time.Duration) {
 	x.now = now
 	if x.first.IsZero() {

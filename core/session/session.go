@@ -112,7 +112,8 @@ func (t Table) Encode() []byte {
 // Len is the number of sessions.
 func (t Table) Len() int { return len(t.sessions) }
 
-// Open adds a session, without expired ones.
+// Open returns the table with one more session and without expired ones. For a user with more than UserMax sessions, and in a table
+// with Max, those end that were unused for longest: of the same user, or of the user with the most.
 func (t Table) Open(s Session, now time.Time) Table {
 	s.Opened, s.Used = now.Unix(), now.Unix()
 	next := t.valid(now)

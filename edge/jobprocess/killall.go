@@ -26,7 +26,7 @@ func (p *Processes) KillAll() {
 	for livelock, id := range p.livelocks() {
 		p.config.Log.WithFields(logrus.Fields{"job": id, "path": livelock}).Info("killing job process: this node is no longer the master")
 		p.killProcess(livelock, id)
-		// After the process, which could have started more of them.
+		// The orphans are killed after the process, which could have started more of them.
 		p.killOrphans(livelock, session{})
 		p.removePriorityMessage(id)
 	}

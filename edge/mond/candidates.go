@@ -105,7 +105,8 @@ func (r *round) query(kind confd.Type, argument json.RawMessage) (json.RawMessag
 	return found.Reply.Answer, nil
 }
 
-// disks asks for the disks of all instances.
+// disks asks for the disks of all instances, some at a time, and returns the answers by name of the instance. After a failure the
+// answers are not complete.
 func (r *round) disks(instances json.RawMessage) (map[string]json.RawMessage, error) {
 	names, err := core.InstanceNames(instances)
 	if err != nil {

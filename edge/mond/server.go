@@ -273,7 +273,7 @@ func (s *Server) scrape(w http.ResponseWriter, r *http.Request, login bool) {
 	}
 }
 
-// answer answers from the last snapshot.
+// answer answers a request for a page of lockstep, or for a resource of Ganeti's monitoring daemon from the last snapshot of the reports.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, login bool) {
 	if page, known := s.pages()[r.URL.Path]; known {
 		page(w, r, login)

@@ -52,7 +52,7 @@ func Init(dataDir string, o InitOptions) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// Before the files that make the node a member. After a crash in between the next attempt uses this key.
+	// The key for ConfD is written before the files that make the node a member. After a crash in between, the next attempt uses this key.
 	if err := ensureConfdKey(dataDir); err != nil {
 		return "", err
 	}

@@ -82,7 +82,8 @@ func (c *clusterconfig) write(ctx actor.Context) {
 	}
 }
 
-// written ends a write.
+// written takes the result of a write. After a success the changes are published and their calls answered. After a failure all changes
+// are undone and their calls fail. If the storage has another configuration, the calls are applied to that one.
 func (c *clusterconfig) written(ctx actor.Context, m *configstore.AddRecordsResult) {
 	w := &c.commits
 	switch {

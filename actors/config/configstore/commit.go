@@ -153,7 +153,7 @@ func (k *configstore) notInstalled(ctx actor.Context, m *Commit, done notify) {
 	k.writeJournal(ctx, b)
 }
 
-// export is Export.
+// export carries out Export. Until the answer the file is busy: no fold begins.
 func (k *configstore) export(ctx actor.Context, m *Export, then func(actor.Context, *Exported)) {
 	k.file.busy = true
 	answer := func(ctx actor.Context, at journal.Position) {

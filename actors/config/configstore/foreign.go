@@ -100,7 +100,7 @@ func (k *configstore) isForeign(content *model.Config, what string) {
 		paths.ConfigPath, what, k.at.Point().Serial))
 }
 
-// check is Check.
+// check carries out Check. It does not look at the file if there is no configuration, or while another operation is busy with the file.
 func (k *configstore) check(ctx actor.Context, then notify) {
 	if k.isEmpty || k.file.busy {
 		then(ctx, nil)

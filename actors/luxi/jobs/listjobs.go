@@ -45,7 +45,7 @@ type archivedJob struct {
 	hasRecord bool // there is a record, or may be
 }
 
-// selecting is a LockstepListJobs on its way through the archive.
+// selecting is the state of one LockstepListJobs: it examines the jobs of the queue first, and then the archive if the selection wants it.
 type selecting struct {
 	*request
 	selection *query.Selection

@@ -85,7 +85,8 @@ func (p *previewing) ask(ctx actor.Context) {
 	})
 }
 
-// judge judges some of the jobs.
+// judge judges the taken jobs until the slice of work is used up, and goes on later. After the last of them it takes the next jobs, or
+// counts the states if there are no more.
 func (p *previewing) judge(ctx actor.Context) {
 	work := p.Slice()
 	for ; p.next < len(p.jobs); p.next++ {

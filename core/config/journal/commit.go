@@ -13,7 +13,8 @@ func (p Position) Contents() Contents {
 	return Contents{Config: p.Config.JSON(), TempRes: p.TempRes(), Extra: p.Extra()}
 }
 
-// Position returns the position that the files have. Without config.extra it has number 0 and no reservations of minors.
+// Position returns the position that the files have. Without config.extra the position has number 0. It then lacks what only that file
+// has: reservations of minors, concurrent changes and own filter rules. The error is about a file that cannot be decoded.
 func (c Contents) Position() (Position, error) {
 	config, _, err := DecodeConfig(c.Config)
 	if err != nil {

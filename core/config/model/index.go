@@ -165,13 +165,13 @@ func (c *Config) isUsed(space byte, name string) bool {
 	return false
 }
 
-// MACUsers iterates over the instances with a MAC address.
+// MACUsers iterates over the uuids of the instances that have an interface with a MAC address.
 func (c *Config) MACUsers(mac string) iter.Seq[string] { return c.users(spaceMAC, mac) }
 
-// AddressUsers iterates over the instances that have an interface with an IP address.
+// AddressUsers iterates over the uuids of the instances that have an interface with an IP address.
 func (c *Config) AddressUsers(ip string) iter.Seq[string] { return c.users(spaceIP, ip) }
 
-// DiskUsers iterates over the instances that a disk is attached to.
+// DiskUsers iterates over the uuids of the instances that a disk is attached to.
 func (c *Config) DiskUsers(disk string) iter.Seq[string] { return c.users(spaceDisk, disk) }
 
 // HasLV reports whether a disk or a child of a disk is a logical volume.

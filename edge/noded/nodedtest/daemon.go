@@ -70,7 +70,8 @@ type Daemon struct {
 	hands chan struct{}              // handshakes wait until it is closed; nil: they do not wait
 }
 
-// Start starts a daemon at an address with a port, which can be 0. The daemon stops at the end of the test.
+// Start starts a fake node daemon for the node with a name. server is its certificate and key. The address has a port; with port 0 the
+// kernel chooses one. The daemon stops at the end of the test.
 func Start(t testing.TB, name, address string, server *Identity) *Daemon {
 	t.Helper()
 	d := &Daemon{Name: name, t: t, server: server, listen: address, files: map[string]string{}, says: map[noded.Procedure]string{}}

@@ -113,7 +113,7 @@ var swapSteps = []step{
 var backSteps = []step{
 	{"pause the watcher", whereStopped, (*node).pauseWatcher},
 	{"drain the queue", onMaster, (*node).drain},
-	// Again, after the drain: from here on no further job can come.
+	// The command has looked for the jobs before the first step, too. After the drain no further job can come.
 	{"look for lockstep's jobs", onMaster, (*node).refuseJobs},
 	{"stop lockstep", whereStopped, (*node).stopDaemons},
 	// Between the stop and the start: Ganeti's daemons do not know lockstep's journals.
