@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"lockstep/actors/luxi"
 	"lockstep/edge/luxiclient"
 	"lockstep/sim/longtest"
 )
@@ -47,9 +48,12 @@ var listing = map[string]string{
 	"LockstepBeginOpcode":     "called by job processes, answered when the job may go on",
 	"ReplaceFilter":           "the rule is in force for all jobs when it is answered",
 	"DeleteFilter":            "the same",
+	"LockstepReplaceFilter":   "the same",
+	"LockstepTestFilter":      "judges all jobs",
 	"LockstepNodeRemove":      "of a cluster",
 	"LockstepNodePromote":     "of a cluster",
 	"LockstepNodeCheck":       "compares all files",
+	"LockstepRotateConfdKey":  "waits until those who answer have the new key",
 }
 
 // callCosts is a daemon with many queued jobs, of which none can start.
@@ -166,7 +170,21 @@ func (f *callCosts) calls() map[string]func() {
 		"ReplaceFilter": func() {
 			f.call("ReplaceFilter", nil, f.uuid, 9, []any{[]any{"jobid", []any{"==", "id", 1}}}, "ACCEPT", []any{})
 		},
-		"PickupJob": func() { _ = f.Call(context.Background(), "PickupJob", []any{1}, nil) },
+		"LockstepAwaitJobs": func() { f.call("LockstepAwaitJobs", nil, []int64{f.someID}) },
+		"LockstepHoldJob": func() {
+			f.call("LockstepHoldJob", nil, f.someID, true)
+			f.call("LockstepHoldJob", nil, f.someID, false)
+		},
+		"LockstepPageJobs": func() { f.call("LockstepPageJobs", nil, map[string]any{"limit": 10}) },
+	}
+	hash := strings.Repeat("0", 64)
+	for name, args := range map[string][]any{ // an error of these is an answer, too
+		"PickupJob": {1}, "LockstepNextJobs": {10}, "LockstepCheckSession": {hash}, "LockstepEndSession": {hash}, "LockstepRedeemLink": {hash, hash},
+		"LockstepOpenSession": {hash, "root", "root", ""}, "LockstepLoginLink": {}, "LockstepConfigShow": {"cluster", false},
+		"LockstepConfigHistory": {map[string]any{}}, "LockstepConfigCheck": {}, "LockstepConfigAdopt": {}, "LockstepConfigDiscard": {},
+		"LockstepDistribution": {}, "LockstepListFilters": {},
+	} {
+		calls[name] = func() { _ = f.Call(context.Background(), name, args, nil) }
 	}
 	for _, name := range []string{"QueryNodes", "QueryInstances", "QueryGroups", "QueryNetworks"} {
 		calls[name] = func() { f.call(name, nil, []string{}, []string{"name"}, false) }
@@ -251,7 +269,7 @@ func TestNoCallGrowsWithTheQueue(t *testing.T) {
 		f.remote.kill()
 		f.remote.endJobs()
 	}
-	for _, method := range declaredNames(t, "actors/luxi/methods.go", `"(\w+)": +\(?c`) {
+	for _, method := range luxi.Methods() {
 		require.True(t, listing[method] != "" || measured[method][1] > 0, "%s is not measured", method)
 	}
 	var bad []string
