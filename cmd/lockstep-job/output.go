@@ -73,7 +73,11 @@ func (o *output) startCopying() {
 
 // copyStream reports whether it has read to the end: the last writer has closed the pipe.
 func (o *output) copyStream(reader *os.File, name string) (ended bool) {
-	emit := func(p []byte) { o.log([]jobproc.LogEntry{{Kind: name, Output: p}}) }
+	lineOpen := false // the last line has no newline yet
+	emit := func(p []byte) {
+		lineOpen = len(p) > 0 && p[len(p)-1] != '\n'
+		o.log([]jobproc.LogEntry{{Kind: name, Output: p}})
+	}
 	buffer := make([]byte, readMax)
 	for {
 		n, err := reader.Read(buffer)
@@ -88,7 +92,9 @@ func (o *output) copyStream(reader *os.File, name string) (ended bool) {
 			break // the last writer has closed the pipe, or the time is over
 		}
 	}
-	emit(nil)
+	if lineOpen {
+		emit(nil) // it comes before what finish adds
+	}
 	return ended
 }
 
