@@ -32,6 +32,7 @@ func TestRejectEndsWhatACancelEnds(t *testing.T) {
 	c.awaitOpStatus(runs, 0, "running")
 	locked := c.submit(command("true").with("locks", locks))
 	c.awaitStatus(locked, "waiting")
+	c.call("LockstepSetSettings", nil, map[string]any{"max_running_jobs": 3}) // all have a job: the next one is queued until it is paused
 	queued := c.submit(command("true"))
 	c.pauseLate(queued)
 
