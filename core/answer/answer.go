@@ -24,7 +24,7 @@ func TimeOf(us int64) Time {
 	return Time{time.UnixMicro(us)}
 }
 
-// MarshalJSON writes the form on the wire.
+// MarshalJSON writes [seconds, microseconds] since 1970, or null for the zero time.
 func (t Time) MarshalJSON() ([]byte, error) {
 	if t.IsZero() {
 		return []byte("null"), nil
@@ -33,7 +33,7 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	return json.Marshal([2]int64{us / 1e6, us % 1e6})
 }
 
-// UnmarshalJSON reads the form on the wire; an empty list is none, too.
+// UnmarshalJSON reads [seconds, microseconds]. null and an empty list give the zero time.
 func (t *Time) UnmarshalJSON(data []byte) error {
 	var parts []int64
 	if err := json.Unmarshal(data, &parts); err != nil {

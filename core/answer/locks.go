@@ -98,7 +98,7 @@ type Principal struct {
 	Named bool
 }
 
-// MarshalJSON writes the id or the name.
+// MarshalJSON writes the id of a job as a number, or the name of another client as a string.
 func (p Principal) MarshalJSON() ([]byte, error) {
 	if p.Named {
 		return []byte(rawjson.Quote(p.Name)), nil
@@ -106,7 +106,7 @@ func (p Principal) MarshalJSON() ([]byte, error) {
 	return strconv.AppendInt(nil, p.Job, 10), nil
 }
 
-// UnmarshalJSON reads an id or a name.
+// UnmarshalJSON reads the id of a job, which is a number, or the name of another client, which is a string.
 func (p *Principal) UnmarshalJSON(data []byte) error {
 	*p = Principal{}
 	if data = bytes.TrimSpace(data); len(data) > 0 && data[0] == '"' {
@@ -135,13 +135,13 @@ type LockOwner struct {
 	PID      int
 }
 
-// MarshalJSON writes the three parts.
+// MarshalJSON writes [who, livelock, pid].
 func (o LockOwner) MarshalJSON() ([]byte, error) {
 	who, err := o.Who.MarshalJSON()
 	return fmt.Appendf(nil, "[%s,%s,%d]", who, rawjson.Quote(o.Livelock), o.PID), err
 }
 
-// UnmarshalJSON reads the three parts.
+// UnmarshalJSON reads [who, livelock, pid].
 func (o *LockOwner) UnmarshalJSON(data []byte) error {
 	return readParts(data, "an owner of locks is not [who, livelock, pid]", &o.Who, &o.Livelock, &o.PID)
 }
@@ -149,12 +149,12 @@ func (o *LockOwner) UnmarshalJSON(data []byte) error {
 // LockItem is a lock and a mode, a pair on the wire.
 type LockItem struct{ Lock, Mode string }
 
-// MarshalJSON writes the pair.
+// MarshalJSON writes [lock, mode].
 func (i LockItem) MarshalJSON() ([]byte, error) {
 	return fmt.Appendf(nil, "[%s,%s]", rawjson.Quote(i.Lock), rawjson.Quote(i.Mode)), nil
 }
 
-// UnmarshalJSON reads the pair.
+// UnmarshalJSON reads [lock, mode].
 func (i *LockItem) UnmarshalJSON(data []byte) error {
 	return readParts(data, "a request for a lock is not [lock, mode]", &i.Lock, &i.Mode)
 }

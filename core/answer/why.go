@@ -107,7 +107,7 @@ type Cause struct {
 	Others int     `json:"others"` // number of further owners with the same effect
 }
 
-// MarshalJSON writes the fields that have a value.
+// MarshalJSON writes the name of the owner if there is one, else the id of the job. It leaves out an empty lock.
 func (c Cause) MarshalJSON() ([]byte, error) {
 	keys := map[string]any{"value": c.Value, "level": c.Level, "how": c.How, "others": c.Others}
 	if c.Owner != "" {
@@ -132,7 +132,7 @@ type LockBlocker struct {
 	Holds bool `json:"holds"`
 }
 
-// MarshalJSON writes the fields that have a value.
+// MarshalJSON writes the name of the owner if there is one, else the id of the job. It leaves out other_locks if there are none.
 func (b LockBlocker) MarshalJSON() ([]byte, error) {
 	keys := map[string]any{"locks": b.Locks, "holds": b.Holds}
 	if b.Owner != "" {
@@ -154,7 +154,7 @@ type Blocker struct {
 	Locks []string `json:"locks"`
 }
 
-// MarshalJSON writes the fields that have a value.
+// MarshalJSON writes the owner and the locks; for a job, whose owner is empty, also its id and the time since when.
 func (b Blocker) MarshalJSON() ([]byte, error) {
 	keys := map[string]any{"owner": b.Owner, "locks": b.Locks}
 	if b.Owner == "" {
@@ -289,10 +289,10 @@ type PendingReason struct {
 	Text string
 }
 
-// MarshalJSON writes the pair.
+// MarshalJSON writes [id, text].
 func (p PendingReason) MarshalJSON() ([]byte, error) { return encode([2]any{p.ID, p.Text}) }
 
-// UnmarshalJSON reads the pair.
+// UnmarshalJSON reads [id, text].
 func (p *PendingReason) UnmarshalJSON(data []byte) error {
 	return readParts(data, "the reason of a pending job is not [id, text]", &p.ID, &p.Text)
 }

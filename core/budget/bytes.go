@@ -53,7 +53,7 @@ func NewBytesOf(total, each, own int) *Bytes {
 	return b
 }
 
-// Share makes an empty share.
+// Share returns an empty share whose bytes will count for the client c.
 func (b *Bytes) Share(c Client) *Share { return &Share{client: c.Key()} }
 
 // Receive says that a request is being received into the share: it may lose its memory to another one until Keep.
@@ -137,7 +137,7 @@ func oldest(a *account, but *Share) *Share {
 	return found
 }
 
-// Release gives all of a share back.
+// Release gives all bytes of a share back. The share no longer counts as receiving.
 func (b *Bytes) Release(s *Share) {
 	s.receiving = false
 	b.set(s, 0)

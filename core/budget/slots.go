@@ -179,7 +179,7 @@ func (s *Slots) Remove(slot *Slot) {
 	slot.holder, slot.program = nil, nil
 }
 
-// Len is the number of slots.
+// Len is the number of slots in use, over all classes.
 func (s *Slots) Len() (total int) {
 	for i := range s.classes {
 		total += s.classes[i].used

@@ -69,8 +69,8 @@ func (t *Turns) Ask(c Client) (added, refused *Turn) {
 	return added, refused
 }
 
-// Leave ends a request, whether it works or waits. next is the request that may work now; nil: there is none. A second call does
-// nothing.
+// Leave ends a request, whether it works or waits. next is the request that may work now: it has left its queue and counts as working.
+// nil: there is none. A second call does nothing.
 func (t *Turns) Leave(turn *Turn) (next *Turn) {
 	c := turn.client
 	switch turn.state {

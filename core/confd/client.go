@@ -34,7 +34,7 @@ func (q Query) Request(key []byte, now time.Time, salt string) []byte {
 	return sealed(key, string(msg)+"}", strconv.FormatInt(now.Unix(), 10))
 }
 
-// sealed returns the datagram of a signed message.
+// sealed returns the datagram of a message: signed with key, with the salt and the magic of ConfD.
 func sealed(key []byte, msg, salt string) []byte {
 	return appendReply(nil, newSigner(key), []byte(msg), salt)
 }
@@ -42,7 +42,8 @@ func sealed(key []byte, msg, salt string) []byte {
 // ErrNotSigned is the error for a datagram that is no answer, or whose signature is of another key.
 var ErrNotSigned = errors.New("the datagram is no answer that is signed with the key")
 
-// ParseReply reads an answer and returns it with its salt.
+// ParseReply checks the signature of a datagram and returns the answer in it with its salt. The error is ErrNotSigned for a datagram that
+// is no signed message, or that of a message that is no JSON of an answer.
 func ParseReply(key, packet []byte) (reply Reply, salt string, err error) {
 	var r envelopeReader
 	e, valid := r.open(packet)

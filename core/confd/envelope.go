@@ -124,7 +124,7 @@ func (r *envelopeReader) string(b []byte) (value, rest []byte, valid bool) {
 	return nil, b, false
 }
 
-// escaped is string for a text with its first escape at b[plain].
+// escaped continues string at the first escape, which is at b[plain]. The value that it returns lies in the buffer of the reader.
 func (r *envelopeReader) escaped(b []byte, plain int) (value, rest []byte, valid bool) {
 	start := len(r.text)
 	r.text = append(r.text, b[:plain]...)
@@ -175,7 +175,7 @@ func unescape(b []byte) (char rune, n int) {
 	return char, 12
 }
 
-// codeUnit reads \uXXXX.
+// codeUnit reads the escape \uXXXX at the start of b and returns its UTF-16 code unit. valid is false if b begins with anything else.
 func codeUnit(b []byte) (unit rune, valid bool) {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return 0, false

@@ -23,7 +23,8 @@ func (s *Snapshot) nodeInstances(to *builder, q *query) (serial int64, f *refusa
 	return node.Value.Serial, nil
 }
 
-// instancesOf returns the UUIDs of the instances of a node, sorted.
+// instancesOf returns the UUIDs of the instances whose primary node this is, and of the other instances that have a DRBD disk on it; both
+// sorted.
 func (s *Snapshot) instancesOf(node string) (primaries, secondaries []string) {
 	primaries = slices.Sorted(s.config.Primaries(node))
 	others := map[string]bool{}

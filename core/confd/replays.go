@@ -47,7 +47,8 @@ type answered struct {
 // NewReplays returns a memory without requests.
 func NewReplays() *Replays { return &Replays{seen: map[Digest]*answered{}} }
 
-// Admit reports whether a request from an address is to be answered, and counts the answer.
+// Admit reports whether a request from an address is to be answered, and counts the answer. A repetition within replayLife is answered to
+// the same address only, and at most answersMax times in all. When replaysMax requests are remembered, a new one replaces the oldest.
 func (r *Replays) Admit(d Digest, from netip.Addr, now time.Time) bool {
 	if a := r.seen[d]; a != nil && now.Sub(a.first) < replayLife {
 		a.times++

@@ -42,7 +42,8 @@ const (
 	fields = iota
 )
 
-// parseRequest reads a request. It reports false for every defect of its form.
+// parseRequest reads a request. It reports false for every defect of its form: an unknown or repeated key, a value of the wrong type, or
+// a missing protocol, type or rsalt.
 func parseRequest(msg []byte) (r request, valid bool) {
 	s := rawjson.NewScanner(msg)
 	seen := map[string]bool{}

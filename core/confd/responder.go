@@ -150,7 +150,8 @@ func (b *builder) reset() { b.text, b.quoted = b.text[:0], 0 }
 
 func (b *builder) overflows() bool { return b.quoted > 0 }
 
-// add appends a part of the text.
+// add appends a part of the answer's text. A text that would be longer than DatagramMax stays incomplete: from then on only the length of
+// its quoted form is counted.
 func (b *builder) add(part []byte) {
 	if !b.overflows() && len(b.text)+len(part) <= DatagramMax {
 		b.text = append(b.text, part...)
@@ -172,7 +173,7 @@ func (b *builder) addInt(n int64) {
 	b.add(strconv.AppendInt(digits[:0], n, 10))
 }
 
-// quotedLen returns the length of a text as a part of a JSON string in ASCII.
+// quotedLen returns the length in bytes of a text as a part of a JSON string in ASCII, without the quotes around the string.
 func quotedLen(text []byte) int {
 	n := len(text)
 	for i := 0; i < len(text); i++ {

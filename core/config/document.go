@@ -86,7 +86,7 @@ func DocumentOf(c *model.Config) *Document {
 	return &Document{Cluster: decoded(c.Cluster.JSON()), Resources: ResourcesOf(c), config: c, decoded: map[string]Object{}}
 }
 
-// decoded splits the stored form of an object.
+// decoded splits the stored form of an object into its members. It panics if the encoding is no object.
 func decoded(encoding []byte) Object {
 	object, err := decodeObject(encoding)
 	if err != nil {
@@ -95,7 +95,7 @@ func decoded(encoding []byte) Object {
 	return object
 }
 
-// object is an object by its uuid; empty if there is none.
+// object is the object of a kind with a uuid, decoded at the first use; nil if there is none.
 func object[T any](d *Document, k *model.Kind[T], uuid string) Object {
 	o, found := k.Get(d.config, uuid)
 	if !found {
@@ -111,13 +111,13 @@ func object[T any](d *Document, k *model.Kind[T], uuid string) Object {
 // Node is a node by its UUID; without values if there is none. The same applies to Group, Network and Disk.
 func (d *Document) Node(uuid string) Object { return object(d, model.Nodes, uuid) }
 
-// Group is a node group by its UUID.
+// Group is the node group with a UUID; nil if there is none.
 func (d *Document) Group(uuid string) Object { return object(d, model.Groups, uuid) }
 
-// Network is a network by its UUID.
+// Network is the network with a UUID; nil if there is none.
 func (d *Document) Network(uuid string) Object { return object(d, model.Networks, uuid) }
 
-// Disk is a disk by its UUID.
+// Disk is the disk with a UUID; nil if there is none.
 func (d *Document) Disk(uuid string) Object { return object(d, model.Disks, uuid) }
 
 // DisksOf are the disks of an instance, in order. A missing disk has no values.
@@ -161,7 +161,7 @@ const (
 	KindNetwork  = "network"
 )
 
-// All are the objects of a kind, by UUID.
+// All are the objects of a kind, by UUID; nil for a kind that the document does not offer.
 func (d *Document) All(kind string) map[string]Object {
 	switch kind {
 	case KindNode:
@@ -208,7 +208,7 @@ func (e *NoSuchObject) Error() string {
 	return fmt.Sprintf("%s name %s not found", kind, e.Name)
 }
 
-// Find is the UUID of the object of a kind with a name or UUID. The error is a *NoSuchObject.
+// Find is the UUID of the object of a kind with a name or UUID. The error is a *NoSuchObject, also for an unknown kind.
 func (d *Document) Find(kind, name string) (uuid string, err error) {
 	switch kind {
 	case KindNode:

@@ -73,7 +73,8 @@ func editCluster(e *model.Edit, now model.Time, values map[string][]byte) error 
 	return nil
 }
 
-// editFilters adds, replaces or deletes a rule, which is either in config.data or among the own rules.
+// editFilters adds, replaces or deletes the rule RuleUUID, which is either in config.data or among the own rules, and returns the own
+// rules after the change. A deletion with If does nothing unless the rule equals If; without If an absent rule is a *NoSuchRule.
 func (c ConfigChange) editFilters(e *model.Edit, own ownrules.Rules) (ownrules.Rules, error) {
 	uuid := c.RuleUUID
 	present := ruleOf(e.Config(), own, uuid)
@@ -104,7 +105,7 @@ func (c ConfigChange) editFilters(e *model.Edit, own ownrules.Rules) (ownrules.R
 	return own, nil
 }
 
-// ruleOf is one of FilterRules, nil if there is none.
+// ruleOf is the JSON of the filter rule with a uuid, from config.data or else from the own rules; nil if there is none.
 func ruleOf(c *model.Config, own ownrules.Rules, uuid string) json.RawMessage {
 	if o, found := c.Filters.Get(uuid); found {
 		return o.JSON()

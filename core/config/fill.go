@@ -89,7 +89,7 @@ func filledObjects(data json.RawMessage, defaults map[string]json.RawMessage, na
 	return Object(objects).JSON()
 }
 
-// onlyGroup returns the uuid of the group if there is one, else "".
+// onlyGroup returns the uuid of the group as a JSON string if there is exactly one group, else the empty string.
 func onlyGroup(groups json.RawMessage) json.RawMessage {
 	objects, err := decodeObject(groups)
 	if err != nil || len(objects) != 1 {

@@ -215,7 +215,8 @@ func (g *Group) InstanceGroups() []string {
 	return g.collect(func(i *Instance) []string { return i.Groups })
 }
 
-// collect joins values of the instances whose primary node is a member.
+// collect joins values of the instances that have a name and whose primary node is a member of the group. The result is sorted, without
+// duplicates.
 func (g *Group) collect(values func(*Instance) []string) []string {
 	var all []string
 	for node := range g.config.Members(g.UUID) {

@@ -156,7 +156,8 @@ func SetAside(data []byte) []string {
 	return file.SetAside
 }
 
-// DecodeSettings reads the file. Missing settings, and all settings of an empty file, are the defaults.
+// DecodeSettings reads and validates the file. Missing settings, and all settings of an empty file, are the defaults. In a file without
+// order, predictive decides about it: false means plain.
 func DecodeSettings(data []byte) (Settings, error) {
 	s := DefaultSettings()
 	if len(data) == 0 {
@@ -176,8 +177,9 @@ func DecodeSettings(data []byte) (Settings, error) {
 	return s, s.Validate()
 }
 
-// EditSettings changes settings by name. Values are JSON. The file contains only settings that differ from the
-// defaults, so a new default takes effect. The error names the setting.
+// EditSettings changes settings by name, in the content of the file. Values are JSON; null brings the default back. A change of order
+// removes predictive, and the other way round. The file contains only settings that differ from the defaults, so a new default takes
+// effect. The error names the setting.
 func EditSettings(data []byte, changes map[string][]byte) ([]byte, error) {
 	file, err := decodeObject(data)
 	if err != nil {

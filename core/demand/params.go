@@ -22,7 +22,7 @@ type rawMember struct{ key, value []byte }
 // membersUsual is the number of members that most opcodes do not exceed.
 const membersUsual = 24
 
-// Read finds the parameters in the JSON of an opcode.
+// Read finds the name and the parameters of an opcode in its JSON. It decodes none of the values.
 func Read(input json.RawMessage, resources *config.Resources) *Params {
 	g := &Params{members: make([]rawMember, 0, membersUsual), resources: resources}
 	for key, value := range rawjson.Members(input) {
@@ -62,7 +62,7 @@ func (g *Params) appendTexts(names []string, param string) []string {
 	return names
 }
 
-// flag is a parameter that is true or false.
+// flag is a parameter that is true or false. For anything else, and if it is absent, the result is unset.
 func (g *Params) flag(param string, unset bool) bool {
 	switch string(g.Value(param)) {
 	case "true":

@@ -104,7 +104,8 @@ func (g *Params) wantedLocks(param string) []Wanted {
 // RunCommand is the opcode that names its locks itself.
 const RunCommand = "OP_RUN_COMMAND"
 
-// OfCommand is the required locks that OP_RUN_COMMAND names.
+// OfCommand is the required locks that OP_RUN_COMMAND names: all of locks, and at least opportunistic_count, by default one, of
+// opportunistic_locks.
 func OfCommand(g *Params) (lock.RequiredLocks, *Refusal) {
 	count := 1
 	if v := g.Value(countKey); v != nil {

@@ -48,7 +48,7 @@ func Required(g *Params, named Source) (n lock.RequiredLocks, bad *Refusal) {
 	return n, nil
 }
 
-// request is the opcode's row of the lock table, as a request.
+// request is the opcode's row of the lock table, as a request. It is refused if the master node or a named node is not known.
 func (g *Params) request() (lock.Request, *Refusal) {
 	d := g.declare(lockTable[g.Opcode])
 	var r lock.Request

@@ -159,7 +159,7 @@ func (g *Graph) addWaiter(id job.ID, op int, open []opcode.Dependency) {
 	g.waiters[id] = w
 }
 
-// newLookups returns the jobs that no earlier decision asked to look up.
+// newLookups returns those of the unknown jobs that no earlier decision asked to look up, and marks them as asked for.
 func (g *Graph) newLookups(unknown []job.ID) (ids []job.ID) {
 	for _, id := range unknown {
 		if b := g.blockers[id]; !b.lookupRequested {
@@ -189,7 +189,8 @@ func (g *Graph) Missing(id job.ID) []Decision {
 		func(d opcode.Dependency) Cause { return Cause{Dependency: d, Kind: MissingJob} })
 }
 
-// resolve removes a blocker, and the jobs that no longer wait.
+// resolve removes a blocker. It returns the decisions about the jobs that need not wait any longer, and forgets these jobs: they are
+// ready, or unrunnable if a dependency is unmet.
 func (g *Graph) resolve(id job.ID, evaluate func(opcode.Dependency) Outcome, cause func(opcode.Dependency) Cause) []Decision {
 	b := g.blockers[id]
 	if b == nil {

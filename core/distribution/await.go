@@ -55,7 +55,7 @@ func (t *Tracker) isAwaited(kind Kind) bool {
 	})
 }
 
-// giveUp makes no answer wait for a target any longer.
+// giveUp lets no answer wait for a target any longer.
 func (t *Tracker) giveUp(at target) {
 	for _, a := range t.awaits {
 		a.pending = slices.DeleteFunc(a.pending, func(other target) bool { return other == at })

@@ -97,7 +97,8 @@ func New(software, self string) *Tracker {
 	return &Tracker{software: software, self: self, records: map[target]*record{}, calls: map[uint64]target{}}
 }
 
-// Distribute makes a durable configuration the newest one.
+// Distribute makes a durable configuration the newest one, with a version of its own, and updates the targets if the cluster or a node
+// differs. It starts no call. For the configuration that is the newest already it does nothing.
 func (t *Tracker) Distribute(c *model.Config) {
 	if c == t.config {
 		return
@@ -110,7 +111,8 @@ func (t *Tracker) Distribute(c *model.Config) {
 	}
 }
 
-// updateTargets compares the records with the nodes of the newest configuration.
+// updateTargets takes the targets from the newest configuration: the nodes that are not offline for ssconf, and the other candidates for
+// config.data; none if this node is not the master. The record of a former target goes when its call has ended.
 func (t *Tracker) updateTargets() {
 	wanted := map[target]string{}
 	t.nodes = nil
@@ -149,7 +151,8 @@ func (t *Tracker) updateTargets() {
 	}
 }
 
-// isMaster reports whether this node may send the newest configuration.
+// isMaster reports whether this node may send the newest configuration. It may, too, if its own name is unknown or the configuration
+// lacks the master.
 func (t *Tracker) isMaster() bool {
 	master, found := t.config.Nodes.Get(t.config.Cluster.Value.MasterNode)
 	return t.self == "" || !found || master.Value.Name == t.self

@@ -64,7 +64,8 @@ func (w *window) quantile(percent int) time.Duration {
 	return time.Duration(sorted[max((len(sorted)*percent+99)/100, 1)-1]) * time.Millisecond
 }
 
-// Record adds the duration of an opcode that has ended.
+// Record adds the duration of an opcode that has ended. Only a success counts in the durations of all kinds. If a new kind exceeds
+// rowsMax, the kind that has had no duration for longest is evicted.
 func (t *Table) Record(kind string, took time.Duration, succeeded bool) {
 	if t.rows == nil {
 		t.rows = map[string]*row{}
@@ -106,7 +107,8 @@ type Range struct {
 	Known             bool
 }
 
-// Expect is the range of a kind.
+// Expect is the range of a kind: from its successes, or its failures if it has no success. For a kind without durations it is the range
+// of all kinds; without any duration it is Unknown.
 func (t *Table) Expect(kind string) Range {
 	if r := t.rows[kind]; r != nil {
 		w := &r.succeeded
@@ -141,7 +143,7 @@ func (t *Table) Clone() *Table {
 
 func (w *window) clone() window { return window{slices.Clone(w.ms)} }
 
-// Len is the number of kinds.
+// Len is the number of kinds that have durations.
 func (t *Table) Len() int { return len(t.rows) }
 
 // file is the encoded table. The kinds are those with the oldest newest duration first, which is all that counts of

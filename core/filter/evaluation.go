@@ -72,7 +72,7 @@ func (e *Evaluation) resume(p *predicate) query.Step {
 	return e.at
 }
 
-// interrupt records the leaf at which the evaluation goes on.
+// interrupt records the leaf from which the evaluation continues in its next slice, and returns interrupted.
 func (e *Evaluation) interrupt(at query.Step) testResult {
 	e.at, e.resumes = at, true
 	return interrupted
@@ -89,7 +89,7 @@ func (e *Evaluation) find(p *query.Pattern, text []byte) testResult {
 	return resultOf(found)
 }
 
-// searchOn goes on with the search that was interrupted.
+// searchOn continues the search for a pattern that was interrupted. It is interrupted again when the slice of work is used up.
 func (e *Evaluation) searchOn() testResult {
 	found, done := e.search.Continue(&e.work)
 	if !done {

@@ -71,7 +71,7 @@ func objectsAt(r *config.Resources, level lock.Level) iter.Seq2[string, string] 
 	return r.Nodes()
 }
 
-// nameAt is the name of the object with a UUID, "" if there is none.
+// nameAt is the name of the node group, node or network with a UUID. It is "" if there is none, and for other levels.
 func nameAt(r *config.Resources, level lock.Level, uuid string) string {
 	switch level {
 	case lock.NodeGroup:

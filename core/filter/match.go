@@ -211,7 +211,7 @@ func (e *Evaluation) isExpression(p *predicate, test func(leaf *query.Leaf, fiel
 	return resultOf(at == query.Yes)
 }
 
-// testName tests the name of the job, "" if it has none.
+// testName tests the name of the job. The result is invalid if the leaf has an unknown field.
 func (e *Evaluation) testName(leaf *query.Leaf, field int) testResult {
 	switch {
 	case field < 0:
@@ -359,7 +359,7 @@ func (e *Evaluation) testOpcode(leaf *query.Leaf, o *op, f *field) testResult {
 	return invalid
 }
 
-// testValue tests a value in JSON.
+// testValue tests a value in JSON. The result is invalid if the operator does not fit the type of the value.
 func (e *Evaluation) testValue(leaf *query.Leaf, raw []byte) testResult {
 	switch leaf.Operator {
 	case query.True:

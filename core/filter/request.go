@@ -101,7 +101,7 @@ func (q *ReplaceRequest) Rule(nowNanos int64) (Rule, error) {
 	return rule, nil
 }
 
-// isUUID checks for 8-4-4-4-12 digits. Upper case is refused, because it would give one rule two names.
+// isUUID reports whether text is 8-4-4-4-12 hexadecimal digits. Upper case is refused, because it would give one rule two names.
 func isUUID(text string) bool {
 	if len(text) != 36 {
 		return false

@@ -96,7 +96,7 @@ func NewSet(rules []Rule, known ...Rule) (*Set, error) {
 	return s, errors.Join(errs...)
 }
 
-// compile sets compiled, which may be ready. The error is an *Invalid.
+// compile sets r.compiled: from ready if that has equal predicates, else by parsing them. The error is an *Invalid.
 func (r *Rule) compile(ready map[string]*compiled) error {
 	if r.compiled != nil {
 		return nil
@@ -122,7 +122,7 @@ func compact(raw json.RawMessage) string {
 	return text.String()
 }
 
-// resolve sets the places of the expression's fields.
+// resolve sets where a job has the fields of the expression: the keys of a path for an opcode, else the index of the field.
 func (p *predicate) resolve() {
 	for _, name := range p.expr.Fields() {
 		if p.part == partOpcode {

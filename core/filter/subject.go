@@ -98,7 +98,8 @@ func (s *Subject) user() (name []byte, uid int64, hasUID bool) {
 	return nil, 0, false
 }
 
-// parseUser reads the description of a user by a gateway.
+// parseUser reads how a gateway describes a user, as "uid=1000(alice)" or "user=deploy". hasUID is false for the second form and for
+// other texts.
 func parseUser(text []byte) (name []byte, uid int64, hasUID bool) {
 	first, _, _ := bytes.Cut(text, []byte(", "))
 	if remote, is := bytes.CutPrefix(first, []byte("user=")); is {
@@ -138,7 +139,7 @@ func newOp(input []byte) op {
 	return o
 }
 
-// hashOf is FNV-1a, folded.
+// hashOf is the 32-bit FNV-1a of a key, folded to 8 bits.
 func hashOf(key []byte) uint8 {
 	hash := uint32(2166136261)
 	for _, c := range key {
@@ -177,7 +178,7 @@ func (o *op) value(f *field) []byte {
 	return raw
 }
 
-// readTrail sets trail and texts.
+// readTrail sets trail and texts from the list at a place of the input. Entries that are malformed are left out.
 func (o *op) readTrail(at span) {
 	list := at.of(o.input)
 	if bytes.IndexByte(list, '\\') >= 0 || !utf8.Valid(list) {

@@ -52,7 +52,8 @@ func (opEndOrder) Moved(opEnd, int) {}
 
 func ownerOf(id job.ID) lock.Owner { return lock.Owner{Job: id} }
 
-// newPlay returns a play at the present state of the world, in which opcodes take as long as pace says.
+// newPlay returns a play at the present state of the world, in which opcodes take as long as pace says. Waiting jobs with an obstacle are
+// not part of it.
 func newPlay(w *World, pace Pace) *play {
 	settings := w.Settings
 	settings.StartUnblocked = true // a job that is picked begins its opcode at once
@@ -101,7 +102,7 @@ func (p *play) restore(j *Job) {
 	}
 }
 
-// run plays to the end: until no job runs, or more returns false.
+// run plays until no job runs, or until more returns false, which it asks before each step in time. In the second case p.cut is set.
 func (p *play) run(more func() bool) {
 	for {
 		p.freedBy()

@@ -16,7 +16,8 @@ type Preview struct {
 // Change is a likely start in both cases.
 type Change struct{ Now, Then Estimate }
 
-// Prefer is the preview of a priority for a job of the world; false if the job is not a pending one of it.
+// Prefer is the preview of a priority for a job of the world; false if the job is not a pending one of it. now are the estimates of w.
+// more is asked while there is work; false ends the estimates early.
 func Prefer(w *World, id job.ID, priority int, now []Estimate, more func() bool) (Preview, bool) {
 	changed := *w
 	changed.First, changed.Waiting, changed.Beyond = slices.Clone(w.First), slices.Clone(w.Waiting), nil

@@ -76,7 +76,7 @@ func (s *Attempt) Phase() Phase { return s.phase }
 // MayAct reports whether the process has, or may have, permission to act.
 func (s *Attempt) MayAct() bool { return s.phase == Confirming || s.phase == Running }
 
-// LivelockNamed: the process has locked its livelock and named it.
+// LivelockNamed: the process has locked its livelock and named it. The result is Save, or NoAction if this is not expected.
 func (s *Attempt) LivelockNamed() Action {
 	if s.phase != Spawning {
 		return NoAction
@@ -85,7 +85,7 @@ func (s *Attempt) LivelockNamed() Action {
 	return Save
 }
 
-// NameSaved: the job file that names the livelock is durable.
+// NameSaved: the job file that names the livelock is durable. The result is Confirm, or NoAction if this is not expected.
 func (s *Attempt) NameSaved() Action {
 	if s.phase != Saving {
 		return NoAction
@@ -94,7 +94,7 @@ func (s *Attempt) NameSaved() Action {
 	return Confirm
 }
 
-// Confirmed: the process has taken its permission.
+// Confirmed: the process has taken its permission. Nothing happens if this is not expected.
 func (s *Attempt) Confirmed() {
 	if s.phase == Confirming {
 		s.phase = Running
@@ -131,7 +131,8 @@ func (s *Attempt) NeverActed(reason string) {
 	}
 }
 
-// Gone: the process and its orphans have ended. exit says how.
+// Gone: the process and its orphans have ended. exit says how; it is the failure of a start that was not confirmed. The result is
+// Finalize, or NoAction if this is known.
 func (s *Attempt) Gone(exit string) Action {
 	switch s.phase {
 	case Gone:

@@ -50,7 +50,7 @@ func (h *Heap[T, O]) Remove(i int) {
 	h.shrink()
 }
 
-// Pop removes the first element.
+// Pop removes and returns the first element. The heap must not be empty.
 func (h *Heap[T, O]) Pop() T {
 	first := h.items[0]
 	h.Remove(0)
@@ -95,7 +95,7 @@ func (h *Heap[T, O]) rise(x T, i int) {
 	h.Order.Moved(x, i)
 }
 
-// sink puts x at index i or, while a child goes before it, further down.
+// sink puts x at index i or, while a child goes before it, further down. It reports each new index to Order.Moved.
 func (h *Heap[T, O]) sink(x T, i int) {
 	for {
 		child := 2*i + 1

@@ -213,7 +213,7 @@ func (t *Tracker) find(id uint64) *call {
 	return nil
 }
 
-// answer answers the questions of a call and removes it.
+// answer gives an answer to all questions that wait for a call, and removes the call.
 func (t *Tracker) answer(c *call, answer Answer) Report {
 	r := t.report(c, answer.Err)
 	for _, p := range c.waiting {
@@ -261,7 +261,8 @@ func (t *Tracker) expire(now time.Time, d *Decision) {
 	t.calls = slices.DeleteFunc(t.calls, func(c *call) bool { return c.started.IsZero() && len(c.waiting) == 0 })
 }
 
-// giveUp frees places for calls that wait, the longest calls first.
+// giveUp frees places for calls that wait: it gives up running calls older than PlaceMax, the oldest first, no more than are needed.
+// Their questions are answered with ErrGivenUp, and their nodes count as slow.
 func (t *Tracker) giveUp(now time.Time, d *Decision) {
 	running, waiting := t.split()
 	slices.SortStableFunc(running, func(a, b *call) int { return a.started.Compare(b.started) })

@@ -143,7 +143,7 @@ func (s *decoder) op(op *Op) *rawjson.Error {
 	return s.missing(start, seen, keyInput, "input", keyStatus, "status")
 }
 
-// opMember is jobMember for an opcode.
+// opMember reads a member of an opcode, as jobMember does for a job. field is 0 for an unknown key, whose value is not read.
 func (s *decoder) opMember(op *Op, key []byte) (field keySet, err *rawjson.Error) {
 	switch string(key) {
 	case "input":
@@ -306,7 +306,7 @@ func (s *decoder) status() (Status, *rawjson.Error) {
 	return status, nil
 }
 
-// id reads a number, or a string of decimal digits (queue.md 1.4).
+// id reads a job id: a number, or a string of decimal digits (queue.md 1.4).
 func (s *decoder) id() (ID, *rawjson.Error) {
 	if s.Peek() != '"' {
 		n, err := s.Integer(0, math.MaxInt64)

@@ -21,7 +21,7 @@ func Encode(j *Job) []byte {
 	return AppendEncoded(make([]byte, 0, encodedSize(j)), j)
 }
 
-// encodedSize is an estimate with which Encode rarely grows its buffer.
+// encodedSize is an estimate of the encoded size in bytes with which Encode rarely grows its buffer.
 func encodedSize(j *Job) int {
 	size := 256 + len(j.Livelock)
 	for i := range j.Ops {
@@ -34,7 +34,7 @@ func encodedSize(j *Job) int {
 	return size
 }
 
-// AppendEncoded appends Encode(j) to dst.
+// AppendEncoded appends Encode(j) to dst. It panics if the job breaks an invariant of Encode.
 func AppendEncoded(dst []byte, j *Job) []byte {
 	if err := encodable(j); err != nil {
 		panic(fmt.Sprintf("encode job %d: %v", j.ID, err))

@@ -74,7 +74,7 @@ func AsMessage(typ string, payload json.RawMessage) (string, json.RawMessage) {
 	return LogMessage, rawjson.Quote("[" + typ + "] " + text)
 }
 
-// FromMessage is the inverse of AsMessage.
+// FromMessage is the inverse of AsMessage. It returns an entry unchanged that AsMessage has not made.
 func FromMessage(typ string, payload json.RawMessage) (string, json.RawMessage) {
 	if typ != LogMessage || len(payload) < 3 || payload[1] != '[' {
 		return typ, payload
@@ -162,7 +162,8 @@ func outputType(typ string) (stream, form string, ok bool) {
 	return "", "", false
 }
 
-// OutputOf is the amount of output in one log entry. An entry of LogMissing has none.
+// OutputOf is the amount of output in one log entry. Any other entry counts as one message, and so does output that cannot be decoded. An
+// entry of LogMissing has none.
 func OutputOf(typ string, payload json.RawMessage) Output {
 	typ, payload = FromMessage(typ, payload)
 	stream, form, ok := outputType(typ)
@@ -227,7 +228,8 @@ type OutputAccount struct {
 	Uncertain bool
 }
 
-// Add counts the next entry, and returns the output that is missing before it.
+// Add counts the next entry of a log. For an entry of LogMissing it returns the output that is missing before the entry and was not
+// counted yet; else none.
 func (a *OutputAccount) Add(typ string, payload json.RawMessage) (gap Output) {
 	typ, payload = FromMessage(typ, payload)
 	if typ != LogMissing {

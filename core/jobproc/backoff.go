@@ -8,7 +8,7 @@ type Backoff struct {
 	last       time.Duration // 0: no pause since the last Reset
 }
 
-// Pause returns the pause before the next attempt.
+// Pause returns the pause before the next attempt, twice the former one: from First up to Max.
 func (b *Backoff) Pause() time.Duration {
 	b.last = min(max(b.First, 2*b.last), b.Max)
 	return b.last

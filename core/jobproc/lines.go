@@ -55,7 +55,7 @@ func (s *lineSplitter) emitLong(p []byte) {
 	s.partial = append(s.partial[:0], s.partial[end:]...)
 }
 
-// flush emits the rest, which has no end of line.
+// flush emits the rest, which has no end of line. Without a rest it emits nothing.
 func (s *lineSplitter) flush() {
 	if len(s.partial) > 0 {
 		s.emit(s.partial)

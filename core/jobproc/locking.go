@@ -61,7 +61,7 @@ func NewLockAcquirer(o lock.Owner, priority int, n lock.RequiredLocks) *LockAcqu
 	return l
 }
 
-// Done reports whether all locks are held.
+// Done reports whether all locks are held, and checked to be held.
 func (l *LockAcquirer) Done() bool { return len(l.requests) == 0 && !l.mustCheck }
 
 // Acquired returns the locks that are held. Once Done they are in lock order.
@@ -70,7 +70,7 @@ func (l *LockAcquirer) Acquired() []lock.Item { return l.acquired }
 // Reprioritise changes the priority of the calls that follow.
 func (l *LockAcquirer) Reprioritise(priority int) { l.priority = priority }
 
-// NextCall returns the next call.
+// NextCall returns function and arguments of the call that the daemon gets next.
 func (l *LockAcquirer) NextCall() (function string, args []any) {
 	if l.mustCheck {
 		return "listLocks", []any{l.owner}
@@ -113,7 +113,7 @@ func (l *LockAcquirer) advance() {
 	l.mustCheck = l.severalRequests && len(l.requests) == 0
 }
 
-// checkHeld takes the list of held locks. A missing lock means that the request was withdrawn.
+// checkHeld takes the list of held locks, and ends the need to check. A missing lock means that the request was withdrawn.
 func (l *LockAcquirer) checkHeld(result json.RawMessage) (withdrawn bool, err error) {
 	var held []lock.Item
 	if err := json.Unmarshal(result, &held); err != nil {

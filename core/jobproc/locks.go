@@ -53,7 +53,7 @@ func (l *locks) stop() {
 	l.line.stop()
 }
 
-// reprioritise repeats the current call with another priority.
+// reprioritise repeats the current call with another priority. Without a current request it does nothing.
 func (l *locks) reprioritise(out *Actions, priority int) {
 	if l.acquirer == nil {
 		return
@@ -121,7 +121,7 @@ func (l *locks) endRelease() {
 	l.line.stop()
 }
 
-// tick makes the call that is due, or gives a release up.
+// tick makes the call that is due, or gives a release up whose limit has come: the result is then locksReleased.
 func (l *locks) tick(now time.Time, out *Actions) locksEvent {
 	switch {
 	case !l.limit.IsZero() && !now.Before(l.limit):

@@ -80,7 +80,7 @@ func (b *logBounds) output(j *job.Job, op int, now job.Timestamp, stream string,
 	}
 }
 
-// encode makes the entries of the latest output, but for lines that are not complete.
+// encode makes the entries of the latest output. The end of it that is no complete line stays with its stream.
 func (b *logBounds) encode(j *job.Job, op int) {
 	for _, r := range b.raw {
 		s := b.lines[r.stream]
@@ -117,7 +117,8 @@ func (b *logBounds) addOutput(j *job.Job, op int, at job.Timestamp, stream strin
 	b.add(j, op, at, kind, payload)
 }
 
-// add adds an entry. Output that came before it has its entries already.
+// add adds an entry to the log of the current opcode. If the log exceeds its bound, the oldest entries of the tail are dropped. Output
+// that came before the entry has its entries already.
 func (b *logBounds) add(j *job.Job, op int, now job.Timestamp, kind string, payload json.RawMessage) {
 	if b.ganeti {
 		kind, payload = job.AsMessage(kind, payload)

@@ -118,7 +118,8 @@ func (m *Machine) Start(now job.Timestamp) Step {
 	return m.requestPermission(0, now, Visible)
 }
 
-// Permitted: the daemon permits the current opcode to begin.
+// Permitted: the daemon permits the current opcode to begin. It takes its locks or executes, or fails at once if its LaunchSpec has a
+// failure.
 func (m *Machine) Permitted(now job.Timestamp) Step {
 	m.expect(awaitingPermission)
 	spec := m.Spec(m.op)
@@ -133,7 +134,7 @@ func (m *Machine) Permitted(now job.Timestamp) Step {
 	}
 }
 
-// LocksAcquired: the current opcode has its locks.
+// LocksAcquired: the current opcode has its locks, and executes.
 func (m *Machine) LocksAcquired(now job.Timestamp) Step {
 	m.expect(awaitingLocks)
 	return m.execute(now)
@@ -155,7 +156,7 @@ func (m *Machine) execute(now job.Timestamp) Step {
 	return Step{Write: Visible, Action: Execute, Op: m.op}
 }
 
-// Spec is the LaunchSpec of an opcode.
+// Spec is the LaunchSpec of an opcode; the zero LaunchSpec if there is none.
 func (m *Machine) Spec(op int) LaunchSpec {
 	if op < len(m.specs) {
 		return m.specs[op]

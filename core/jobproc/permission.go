@@ -54,7 +54,7 @@ func (p *permission) answered(now time.Time, result json.RawMessage, err error) 
 	return nil, false
 }
 
-// cancel ends the question: the job ends without the opcode.
+// cancel ends the question for a permission: the job ends without the opcode.
 func (p *permission) cancel() {
 	p.stop()
 	p.step = noPermissionNeeded

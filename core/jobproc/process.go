@@ -149,7 +149,8 @@ func (p *Process) Start(now time.Time) Actions {
 	return p.take()
 }
 
-// Tick: the Deadline has come.
+// Tick: the Deadline has come. What is due is done: a write, a report, the question for a permission, a call about locks. An early Tick
+// does nothing.
 func (p *Process) Tick(now time.Time) Actions {
 	w := &p.writes
 	if !w.retryAt.IsZero() && !now.Before(w.retryAt) {
@@ -273,7 +274,8 @@ func (p *Process) Executed(now time.Time, o Outcome) Actions {
 	return p.take()
 }
 
-// CancelRequested: a client cancels the job, unless an opcode executes.
+// CancelRequested: a client cancels the job. Nothing happens while an opcode executes. During a write of the job file the cancel is held
+// until the end of the write.
 func (p *Process) CancelRequested(now time.Time) Actions {
 	p.cancelHeld = p.writes.writing
 	p.abandonIfLost()
@@ -303,7 +305,7 @@ func (p *Process) PriorityChanged(now time.Time, priority int) Actions {
 	return p.take()
 }
 
-// take returns the actions that the event has caused.
+// take returns the actions that the event has caused, and forgets them.
 func (p *Process) take() Actions {
 	out := p.out
 	p.out = Actions{}

@@ -19,7 +19,8 @@ func (p *Process) handle(now time.Time, event func(now time.Time)) {
 	}
 }
 
-// apply performs a step of the Machine: first its write, then the rest.
+// apply performs a step of the Machine: first its write, then the rest. A step that ends the job ends the questions for a permission and
+// for locks, too.
 func (p *Process) apply(now time.Time, s Step) {
 	if s.Action == Exit { // a cancel may come while the process waits for a preparation, a permission or locks
 		p.out.EndOpcode = true
@@ -43,7 +44,7 @@ func (p *Process) write(now time.Time, durable bool, rest Step) {
 	p.writes.begin(now, &p.out, FileWrite{Content: p.machine.Encode(), Durable: durable})
 }
 
-// follow performs a step whose write is done, or may wait.
+// follow performs the action of a step whose write is done, or may wait.
 func (p *Process) follow(now time.Time, s Step) {
 	switch s.Action {
 	case Wait:

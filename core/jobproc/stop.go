@@ -60,7 +60,8 @@ func (s *CommandStop) Deadline() time.Time { return s.due }
 // Request: a client ends the job.
 func (s *CommandStop) Request(now time.Time) StopSignal { return s.stop(now, StoppedOnRequest) }
 
-// Tick: the Deadline has come. An early Tick does nothing.
+// Tick: the Deadline has come. A command that was not told to end gets Terminate for its time-out, and one that was told gets ForceKill.
+// An early Tick does nothing.
 func (s *CommandStop) Tick(now time.Time) StopSignal {
 	switch {
 	case s.due.IsZero() || now.Before(s.due):

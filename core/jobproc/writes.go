@@ -84,7 +84,7 @@ func (w *writes) schedule(now time.Time, urgency Write) {
 	}
 }
 
-// begin begins a write, which includes the pending change.
+// begin begins a write, which includes the pending change. What was known of a failure of the former write is forgotten.
 func (w *writes) begin(now time.Time, out *Actions, write FileWrite) {
 	w.pending, w.writing = false, true
 	w.write, w.began = write, now

@@ -41,7 +41,8 @@ func (b *bypass) track(r *request) {
 // BypassAfter is the limit in force, zero if there is none.
 func (s *State) BypassAfter() time.Duration { return s.bypass.limit }
 
-// SetBypassAfter changes the limit; zero or less is none. Requests that waited behind another may get their locks.
+// SetBypassAfter changes the limit; zero or less is none. Requests stop being overdue or become overdue by the new limit, and those that
+// waited behind another may get their locks.
 func (s *State) SetBypassAfter(now time.Time, after time.Duration) Update {
 	s.pass = grantPass{}
 	s.bypass.limit = max(after, 0)
@@ -73,7 +74,8 @@ func (s *State) SetBypassAfter(now time.Time, after time.Duration) Update {
 	return s.finishPass(&holder{}, false)
 }
 
-// markOverdue marks the requests that have become overdue. This changes their order, so no pass may have begun.
+// markOverdue sets the time, and marks and reserves for the requests that have become overdue. This changes their order, so no pass may
+// have begun.
 func (s *State) markOverdue(now time.Time) {
 	b := &s.bypass
 	if now.After(b.now) {

@@ -79,7 +79,7 @@ func (c *choices) leave(at *waitPoint) {
 	}
 }
 
-// takeFreed are the choices that may get what they want now, in order of arrival.
+// takeFreed are the choices that may get what they want now, in order of arrival. It forgets what was freed.
 func (c *choices) takeFreed(implied Hierarchy) []*choice {
 	if len(c.freed) == 0 {
 		return nil
@@ -152,7 +152,7 @@ func (s *State) tryChoice(c *choice) (took, enough bool) {
 	return took, took
 }
 
-// tryChoices gives owners that wait what has become free in the pass.
+// tryChoices gives choices that wait what has become free in the pass. An owner that gets enough is granted and waits no longer.
 func (s *State) tryChoices() {
 	for _, c := range s.choices.takeFreed(s.table.implied) {
 		if _, enough := s.tryChoice(c); enough {
@@ -194,7 +194,8 @@ func (s *State) Choices() []Choice {
 	return all
 }
 
-// ChoiceArguments parses [count, identity, items] and the arguments that follow.
+// ChoiceArguments parses [count, identity, items] and the arguments that follow. The items must be different, none a release, and at
+// least count.
 func ChoiceArguments(args []json.RawMessage, more ...any) (o Owner, count int, items []Item, err error) {
 	if err = Arguments(args, append([]any{&count, &o, &items}, more...)...); err != nil {
 		return o, count, items, err

@@ -170,7 +170,7 @@ func decodeList(raw json.RawMessage, path string, length int) ([]json.RawMessage
 
 func elementPath(path string, k int) string { return path + "[" + strconv.Itoa(k) + "]" }
 
-// elements splits a JSON list; the elements lie in raw.
+// elements splits a JSON list; the elements lie in raw. Anything else is an error.
 func elements(raw []byte) ([]json.RawMessage, error) {
 	var few [3]json.RawMessage // most lists are not longer
 	parts := few[:0]

@@ -43,7 +43,7 @@ func (k DemandKind) shared() DemandKind {
 // order.
 const Levels = int(Network-Instance) + 2
 
-// DemandLevel is the level with a number.
+// DemandLevel is the level at index k of Declaration.Demands.
 func DemandLevel(k int) Level {
 	if k == Levels-1 {
 		return Free

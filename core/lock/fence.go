@@ -6,7 +6,7 @@ import "time"
 // still work with their locks. The zero value is over.
 type Fence struct{ until time.Time }
 
-// NewFence is a fence that begins now.
+// NewFence is a fence that begins now and lasts for d.
 func NewFence(now time.Time, d time.Duration) Fence { return Fence{until: now.Add(d)} }
 
 // Remaining is for how long no lock is granted yet.

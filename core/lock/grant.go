@@ -107,7 +107,8 @@ func (s *State) finishPass(caller *holder, changed bool) Update {
 	return u
 }
 
-// tryCandidate tries the first request of a candidate, and makes the rest of its queue a candidate again.
+// tryCandidate tries the first request of a candidate, unless it is no longer the first or the queue is still blocked, and makes the rest
+// of its queue candidates again.
 func (s *State) tryCandidate(c grantCandidate) {
 	q := c.queue
 	if q == nil {

@@ -23,7 +23,7 @@ type Record struct {
 	Pending *Pending // nil, or a request of Owner
 }
 
-// Record is the current record of an owner.
+// Record is the current record of an owner: its locks and the request that waits, if there is one.
 func (s *State) Record(o Owner) Record {
 	r := Record{Owner: o, Locks: s.table.Held(o)}
 	if h := s.table.holders[o]; h != nil && h.pending != nil {

@@ -143,7 +143,7 @@ func (l Lock) Compare(m Lock) int {
 	}
 }
 
-// String is the name on the wire and on disk.
+// String is the name on the wire and on disk: LEVEL/MEMBER, or LEVEL/[lockset] for all of a level.
 func (l Lock) String() string {
 	switch {
 	case l.level == Config:

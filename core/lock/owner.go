@@ -22,7 +22,7 @@ type Owner struct {
 	PID      int
 }
 
-// JobOwner is the process of a job.
+// JobOwner is the owner that is the process of a job.
 func JobOwner(id job.ID, livelock string, pid int) Owner {
 	return Owner{Job: id, Livelock: livelock, PID: pid}
 }

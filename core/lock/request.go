@@ -42,7 +42,7 @@ type Item struct {
 	Mode Mode
 }
 
-// Compare orders items by lock, then mode.
+// Compare orders items by lock, then by mode.
 func (i Item) Compare(k Item) int {
 	if c := i.Lock.Compare(k.Lock); c != 0 {
 		return c

@@ -83,7 +83,7 @@ func Arguments(args []json.RawMessage, into ...any) error {
 	}
 }
 
-// PendingArguments parses [identity, priority, request] and the arguments that follow.
+// PendingArguments parses [identity, priority, request] and the arguments that follow. The priority must fit 32 bits.
 func PendingArguments(args []json.RawMessage, more ...any) (Pending, error) {
 	var p Pending
 	var priority int32 // the range that decodePriority reads from the disk
@@ -132,7 +132,7 @@ func parseUnlockConfig(c *Call, args []json.RawMessage) error {
 	return err
 }
 
-// parseLevelCall is for the functions that release or downgrade at one level.
+// parseLevelCall is the parser for the functions that release or downgrade at one level: [identity, level].
 func parseLevelCall(release func(*State, time.Time, Owner, Level) Update) func(*Call, []json.RawMessage) error {
 	return func(c *Call, args []json.RawMessage) error {
 		var o Owner
@@ -187,7 +187,7 @@ func (c *Call) union(o Owner, items []Item, countMin int) error {
 	return nil
 }
 
-// ownerQuery is for the functions that read the state of one owner.
+// ownerQuery is the parser for the functions that read the state of one owner: [identity].
 func ownerQuery(read func(*State, Owner) any) func(*Call, []json.RawMessage) error {
 	return func(c *Call, args []json.RawMessage) error {
 		var o Owner
@@ -197,7 +197,7 @@ func ownerQuery(read func(*State, Owner) any) func(*Call, []json.RawMessage) err
 	}
 }
 
-// globalQuery is for the functions that read the whole state.
+// globalQuery is the parser for the functions that read the whole state, without arguments.
 func globalQuery(read func(*State) any) func(*Call, []json.RawMessage) error {
 	return func(c *Call, args []json.RawMessage) error {
 		c.do = func(s *State, _ time.Time) (CallResult, error) { return CallResult{Result: read(s)}, nil }

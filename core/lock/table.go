@@ -65,7 +65,7 @@ func (t *Table) Update(o Owner, req Request) ([]Owner, error) {
 	return blockers, nil
 }
 
-// ReleaseAll releases all locks of the owner.
+// ReleaseAll releases all locks of the owner and forgets the owner.
 func (t *Table) ReleaseAll(o Owner) {
 	h := t.holder(o)
 	t.apply(h, h.releases(func(Lock) bool { return true }), func(*waitPoint) {})
@@ -80,7 +80,7 @@ func (t *Table) Mode(o Owner, l Lock) Mode {
 	return None
 }
 
-// Held are the locks of the owner, in lock order.
+// Held are the locks of the owner, in lock order; nil for an owner without locks.
 func (t *Table) Held(o Owner) []Item {
 	if h := t.holders[o]; h != nil {
 		return h.items()
@@ -107,7 +107,7 @@ type OwnerMode struct {
 	Mode  Mode
 }
 
-// Owners are the owners that hold the lock itself, in owner order.
+// Owners are the owners that hold the lock itself, in owner order. Those that hold it only through its level are not among them.
 func (t *Table) Owners(l Lock) []OwnerMode {
 	e := t.locks[l]
 	if e == nil {
@@ -137,7 +137,7 @@ func (t *Table) ownersWhere(wanted func(*holder) bool) []Owner {
 	return all
 }
 
-// holder finds or adds an owner. The caller calls forget afterwards.
+// holder finds or adds an owner. The caller calls forget afterwards, which removes an owner without locks and requests.
 func (t *Table) holder(o Owner) *holder {
 	h := t.holders[o]
 	if h == nil {
@@ -161,9 +161,8 @@ func (h *holder) mode(l Lock) Mode {
 	return None
 }
 
-// items are the held locks, in lock order.
+// items returns the locks that the owner holds, with their modes, in lock order.
 func (h *holder) items() []Item {
-	// items returns the locks that the owner holds, with their modes, in lock order.
 	items := make([]Item, 0, len(h.held))
 	for _, l := range slices.SortedFunc(maps.Keys(h.held), Lock.Compare) {
 		items = append(items, Item{l, h.held[l].mode})

@@ -73,7 +73,8 @@ type Conflict struct {
 	Locks []Lock
 }
 
-// Conflicts are the owners that block a request, as Blockers lists them, with the locks.
+// Conflicts are the other owners that block a request, in owner order as Blockers lists them, each with the items of the request that it
+// blocks.
 func (v *View) Conflicts(o Owner, req Request) []Conflict {
 	h := v.table.holders[o]
 	found := map[*holder]*Conflict{}
@@ -102,7 +103,7 @@ func (v *View) Conflicts(o Owner, req Request) []Conflict {
 	return conflicts
 }
 
-// Compare is an order of points.
+// Compare orders points by lock, then by kind.
 func (p Point) Compare(q Point) int {
 	return cmp.Or(p.lock.Compare(q.lock), cmp.Compare(p.kind, q.kind))
 }
@@ -111,7 +112,8 @@ func (p Point) Compare(q Point) int {
 // which every opcode with locks takes shared. An unknown lock is not in it. Without any demand it is empty.
 func (d *Declaration) Request() Request { return d.AppendRequest(nil) }
 
-// AppendRequest is Request in the space of a list.
+// AppendRequest appends to req what the declaration demands, as a request: BGL alone, or shared BGL before anything else. It is empty
+// without a demand.
 func (d *Declaration) AppendRequest(req Request) Request {
 	if d.BGL {
 		return append(req, Item{BGL, Exclusive})

@@ -96,7 +96,7 @@ func (d *Daemon) Report(now time.Time, u Usage) DaemonReport {
 	return r
 }
 
-// Data encodes the report for clients.
+// Data encodes the report for clients, with or without a login.
 func (r DaemonReport) Data() Data { return Data{Full: r, Code: r.Status.Code} }
 
 // ConfigReport is what the collector "config" reports: the serial number of the configuration on this node, and which ssconf files are

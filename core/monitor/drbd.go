@@ -132,7 +132,7 @@ func drbdStatus(devices []drbdDevice) Status {
 	return s
 }
 
-// addLine adds a line. Lines that say nothing for the report are ignored.
+// addLine adds a line of /proc/drbd. A line about a device belongs to the last one. Lines that say nothing for the report are ignored.
 func (r *drbdReport) addLine(line string) error {
 	fields := strings.Fields(line)
 	if len(fields) == 0 {
@@ -169,7 +169,7 @@ func (r *drbdReport) addLine(line string) error {
 	return nil
 }
 
-// addVersion reads "8.4.2 (api:1/proto:86-101)".
+// addVersion reads the version of the module: "8.4.2 (api:1/proto:86-101)". Later versions may lack the second part.
 func (v *drbdVersion) addVersion(fields []string) error {
 	if len(fields) == 0 {
 		return errors.New("the version is missing")
@@ -218,7 +218,7 @@ func (r *drbdReport) addDevice(minor string, fields []string) error {
 	return nil
 }
 
-// add reads "ns:0 nr:0 dw:33318 … wo:d oos:1048320".
+// add reads the counters of a device: "ns:0 nr:0 dw:33318 … wo:d oos:1048320". Unknown ones are ignored.
 func (c *drbdCounters) add(fields []string) error {
 	known := map[string]*int64{
 		"ns": &c.NetworkSend,

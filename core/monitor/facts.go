@@ -31,7 +31,7 @@ type Instance struct {
 	MTime      float64 // seconds since 1970
 }
 
-// SettingOf returns the setting of a collector.
+// SettingOf returns the setting of a collector; without facts or a setting it is active at the default interval.
 func (f *Facts) SettingOf(c Collector) Setting {
 	if f != nil {
 		if s, known := f.Settings[c.Name]; known {
@@ -77,7 +77,7 @@ func SameFacts(a, b *model.Config) bool {
 
 func isXen(hypervisor string) bool { return hypervisor == "xen-pvm" || hypervisor == "xen-hvm" }
 
-// addInstance adds an instance whose primary node this is, and its volumes.
+// addInstance adds an instance whose primary node this is, and its volumes. Disks that the configuration lacks are left out.
 func (f *Facts) addInstance(c *model.Config, i *model.Instance) {
 	f.Instances = append(f.Instances, Instance{Name: i.Name.Value, UUID: i.UUID, AdminState: i.AdminState.Value, MTime: float64(i.MTime)})
 	for _, id := range i.Disks {

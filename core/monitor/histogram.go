@@ -69,7 +69,8 @@ func (r *recent) add(now time.Time, seconds float64) {
 	}
 }
 
-// quantiles returns the values below which these parts of all are; nil for each without any value.
+// quantiles drops the values older than recentWindow, and all but the last recentMax. It returns for each part the value below which this
+// part of the rest lies; nil without any value.
 func (r *recent) quantiles(now time.Time, parts ...float64) []*float64 {
 	first := slices.IndexFunc(r.values, func(s sample[float64]) bool { return now.Sub(s.at) <= recentWindow })
 	if first < 0 {

@@ -66,7 +66,7 @@ func NewLocks() *Locks {
 	return &Locks{owners: map[lock.Owner]*lockOwner{}, dead: map[lock.Owner]time.Time{}, details: LockDetails{Waits: NewWaits()}}
 }
 
-// Forget drops what is known of all owners. Totals stay.
+// Forget drops what is known of all owners, until Changed gets all of them again. Totals stay.
 func (l *Locks) Forget() {
 	l.known = false
 	clear(l.owners)
@@ -74,7 +74,8 @@ func (l *Locks) Forget() {
 	l.details.Held, l.details.Pending = HeldLocks{}, 0
 }
 
-// Changed takes the records of owners whose locks or requests have changed. complete: there are no other owners.
+// Changed takes the records of owners whose locks or requests have changed. complete: there are no other owners. The first records must
+// be complete; others before them are dropped.
 func (l *Locks) Changed(now time.Time, records []lock.Record, complete bool) {
 	if complete {
 		listed := map[lock.Owner]bool{}
@@ -96,7 +97,8 @@ func (l *Locks) Changed(now time.Time, records []lock.Record, complete bool) {
 	l.known = true
 }
 
-// change takes one record. silent: what it says has happened at an unknown time, and is not counted.
+// change takes one record in place of the former one of its owner. silent: what it says has happened at an unknown time, and is not
+// counted in the totals of grants and waits.
 func (l *Locks) change(now time.Time, r lock.Record, silent bool) {
 	before := l.owners[r.Owner]
 	if before == nil {
@@ -155,7 +157,8 @@ func (l *Locks) Died(now time.Time, owners []lock.Owner) {
 	}
 }
 
-// Report returns the report about locks at a time, for a node with this role.
+// Report returns the report about locks at a time, for a node with this role. A node that does not run the queue reports only its role,
+// and a queue whose locks are not known only that.
 func (l *Locks) Report(now time.Time, role Role) LockReport {
 	r := LockReport{Role: role}
 	if !role.RunsQueue() {

@@ -42,7 +42,7 @@ type JobCounts struct {
 	Canceled  int64 `json:"canceled"`
 }
 
-// of returns the count of a status.
+// of returns the place of the count of a status; nil for an unknown status.
 func (c *JobCounts) of(s job.Status) *int64 {
 	return map[job.Status]*int64{job.Queued: &c.Queued, job.Waiting: &c.Waiting, job.Running: &c.Running, job.Canceling: &c.Canceling,
 		job.Success: &c.Success, job.Error: &c.Error, job.Canceled: &c.Canceled}[s]
@@ -240,7 +240,8 @@ func (q *Queue) oldest(now time.Time, status job.Status) *float64 {
 	return &age
 }
 
-// Report returns the report about the queue at a time, for a node with this role.
+// Report returns the report about the queue at a time, for a node with this role. A node that does not run the queue reports only its
+// role, and a queue that has not started only its status.
 func (q *Queue) Report(now time.Time, role Role, state QueueState) QueueReport {
 	r := QueueReport{Role: role}
 	if !role.RunsQueue() {

@@ -86,7 +86,7 @@ func NewCluster() *Cluster {
 // Role is the role of this node.
 func (c *Cluster) Role() Role { return c.view.Role }
 
-// Changed takes the replicator's new view of the cluster.
+// Changed takes the replicator's new view of the cluster. In a new role or term, what was known of the members is forgotten.
 func (c *Cluster) Changed(v View) {
 	if v.Role != c.view.Role || v.Term != c.view.Term {
 		c.asked = false
@@ -168,7 +168,7 @@ func (c *Cluster) member(now time.Time, m Member, lags map[string]uint64) [6]any
 	return row
 }
 
-// status judges the view: only the leader knows of the others.
+// status judges the view. Only the leader judges the members, because only it knows of them, and not before it has asked them.
 func (c *Cluster) status(now time.Time) Status {
 	var s Status
 	v := &c.view

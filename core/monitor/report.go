@@ -64,7 +64,7 @@ type Data struct {
 	Code         Code
 }
 
-// For returns the report as a client may see it.
+// For returns the report as a client with or without a login may see it.
 func (r *Report) For(login bool) []byte {
 	if login {
 		return r.Full
@@ -72,7 +72,7 @@ func (r *Report) For(login bool) []byte {
 	return r.Public
 }
 
-// NewReport encodes what a collector has gathered at a time.
+// NewReport encodes what a collector has gathered at a time. Without a part of d for clients without a login they see the whole.
 func NewReport(c Collector, gathered time.Time, d Data) *Report {
 	r := &Report{Collector: c, Gathered: gathered, Code: d.Code}
 	r.Full = encodeReport(c, gathered, d.Full)

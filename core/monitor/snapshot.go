@@ -21,7 +21,7 @@ type Snapshot struct {
 	Ready bool
 }
 
-// Report returns the report of an active collector; nil: there is none.
+// Report returns the report of an active collector by its name; nil: there is none.
 func (s *Snapshot) Report(name string) *Report {
 	for _, r := range s.Reports {
 		if r.Collector.Name == name {
@@ -40,7 +40,7 @@ func EncodeListing(reports []*Report) []byte {
 	return encode(rows)
 }
 
-// AppendAll appends the answer to /1/report/all.
+// AppendAll appends the answer to /1/report/all for a client with or without a login.
 func (s *Snapshot) AppendAll(b []byte, login bool) []byte {
 	size := 2
 	for _, r := range s.Reports {

@@ -44,7 +44,8 @@ const (
 	domainAbsent  = "shutdown" // there is no domain
 )
 
-// XenData compares the domains with what the configuration wants of the instances whose primary node this is.
+// XenData compares the domains with what the configuration wants of the instances whose primary node this is. Without facts the report
+// has no instances and the code Unknown.
 func XenData(r XenReading, f *Facts) (Data, error) {
 	domains, err := parseDomains(r.List)
 	if err != nil {

@@ -52,7 +52,7 @@ func (f File) Request() Request {
 	return Request{UploadFile, append(dst, ",null,null]"...)}
 }
 
-// DecodeFile decodes the body of upload_file_single, for fake node daemons. It ignores the times.
+// DecodeFile decodes the body of upload_file_single, for fake node daemons. It ignores the times. The mode has no file type.
 func DecodeFile(body []byte) (File, error) {
 	args, err := arguments(body, 7)
 	if err != nil {

@@ -210,7 +210,7 @@ func DecodeConsoles(result json.RawMessage) (map[string]json.RawMessage, error) 
 	return found, nil
 }
 
-// decodeMembers calls member for each member of an object in UTF-8.
+// decodeMembers calls member for each member of an object in UTF-8, until the first error.
 func decodeMembers(result json.RawMessage, member func(name string, raw json.RawMessage) error) error {
 	if !utf8.Valid(result) {
 		return errors.New("its text is not UTF-8")

@@ -41,7 +41,7 @@ type Limits struct {
 	Answer int64         // of the answer's body, in bytes
 }
 
-// Limits returns the limits of the procedure (noded.md 5).
+// Limits returns the limits of the procedure: the time for a call, and the size of its result in bytes (noded.md 5).
 func (p Procedure) Limits() Limits {
 	const short = 64 << 10 // a null, a name or an error text
 	switch p {
@@ -132,13 +132,13 @@ func DecodeMasterName(result json.RawMessage) (string, error) {
 	return name, nil
 }
 
-// list splits a JSON list.
+// list splits a JSON list. The parts lie in raw.
 func list(raw []byte) (parts []json.RawMessage, err error) {
 	err = rawjson.ReadList(raw, func(value []byte) { parts = append(parts, value) })
 	return parts, err
 }
 
-// arguments splits the body of a request.
+// arguments splits the body of a request, which must have count arguments.
 func arguments(body []byte, count int) ([]json.RawMessage, error) {
 	parts, err := list(body)
 	if err == nil && len(parts) != count {

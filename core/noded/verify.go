@@ -77,7 +77,8 @@ func DecodeVerify(body []byte) (Verify, error) {
 	return v, err
 }
 
-// DecodeVerification decodes the result of a call. The result has a value for each check that the call asks for.
+// DecodeVerification decodes the result of a call. The result must have a value for each check that the call asks for; others are
+// ignored.
 func (v Verify) DecodeVerification(result json.RawMessage) (found Verification, err error) {
 	var values map[string]json.RawMessage
 	if err := json.Unmarshal(result, &values); err != nil {
@@ -112,7 +113,7 @@ func (v Verify) DecodeVerification(result json.RawMessage) (found Verification, 
 	return found, nil
 }
 
-// decodeClientCert decodes [null, digest], or [code, text] if the certificate is invalid.
+// decodeClientCert decodes [null, digest] into ClientCert, or [code, text] into CertFault if the certificate is invalid.
 func (v *Verification) decodeClientCert(raw json.RawMessage) error {
 	var code json.RawMessage
 	var text string

@@ -73,7 +73,7 @@ func RunsCommand(name string) bool {
 	return !known || name == demand.RunCommand
 }
 
-// Runs reports whether lockstep's job process has an executor for the opcode.
+// Runs reports whether lockstep's job process has an executor for the opcode: one of lockstep's own, or declared in opcodes.d.
 func (op *Opcode) Runs() bool {
 	switch op.Name {
 	case "OP_CLUSTER_QUERY", "OP_CLUSTER_REDIST_CONF", "OP_CLUSTER_SET_PARAMS", "OP_QUERY", "OP_QUERY_FIELDS", "OP_RUN_COMMAND",
@@ -130,7 +130,8 @@ type opcodeFacts struct {
 	Params  [][]json.RawMessage `json:"params"`
 }
 
-// load builds a catalogue from files of facts. The named types of a file are valid only in that file.
+// load builds a catalogue from files of facts: Ganeti's opcodes first, lockstep's in the further files. The named types of a file are
+// valid only in that file.
 func load(files ...[]byte) (*Catalogue, error) {
 	c := &Catalogue{opcodes: map[string]*Opcode{}}
 	for i, file := range files {

@@ -179,7 +179,7 @@ func (d *definitionCompiler) param(field string, from *ParamDefinition) Param {
 	return p
 }
 
-// compile parses the templates.
+// compile parses the templates and checks their fields. What is wrong is added to d.errs.
 func (d *definitionCompiler) compile() *compiledDefinition {
 	p := &compiledDefinition{}
 	for i := range d.definition.Params {
@@ -213,7 +213,8 @@ func (d *definitionCompiler) compile() *compiledDefinition {
 	return p
 }
 
-// argument reads an element of the command. The first element must not be omitted.
+// argument reads an element of the command, and reports what is wrong with it. The first element must name a program, and a parameter
+// that is a list must be an element of its own.
 func (d *definitionCompiler) argument(i int, text string) template {
 	field := "command[" + strconv.Itoa(i) + "]"
 	t := d.template(field, text, false)
@@ -235,7 +236,8 @@ func (d *definitionCompiler) argument(i int, text string) template {
 	return t
 }
 
-// optional reads the template of a field that may be empty. Without parameters, it is checked at once.
+// optional reads the template of a field that may be empty. Without parameters the text is checked at once; with kind nil it may be any
+// text.
 func (d *definitionCompiler) optional(field, text string, kind *scalarType) template {
 	if text == "" {
 		return nil

@@ -18,7 +18,7 @@ const (
 	OfLockstep
 )
 
-// origin returns the origin of an opcode.
+// origin returns the origin of an opcode. An unknown one counts as Ganeti's.
 func (c *Catalogue) origin(name string) Origin {
 	if op, known := c.opcodes[name]; known && (op.lockstep || op.Defined()) {
 		return OfLockstep

@@ -115,7 +115,7 @@ func parseInteger(v json.RawMessage) (int64, bool) {
 	return n, err == nil
 }
 
-// parseFloat reads any number.
+// parseFloat reads any JSON number; false for a value that is none, or out of range.
 func parseFloat(v json.RawMessage) (float64, bool) {
 	if len(v) == 0 || v[0] != '-' && (v[0] < '0' || v[0] > '9') {
 		return 0, false

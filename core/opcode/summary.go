@@ -18,7 +18,8 @@ const summaryRunesMax = 60
 // without OP_ID is "INVALID_OP", and a value that cannot be shown is omitted.
 func Summary(input json.RawMessage) string { return Builtin().Summary(input) }
 
-// Summary is the function Summary for the opcodes of this catalogue, which may be declared ones.
+// Summary is the function Summary for the opcodes of this catalogue, which may be declared ones. Without a value that describes the
+// opcode it is the name without OP_, and without a name INVALID_OP.
 func (c *Catalogue) Summary(input json.RawMessage) string {
 	var buffer [48]summaryMember // large enough for most opcodes, whose members then stay on the stack
 	found := buffer[:0]
@@ -54,7 +55,8 @@ func (c *Catalogue) Summary(input json.RawMessage) string {
 
 type summaryMember struct{ key, value []byte }
 
-// appendSummaryValue writes the value of the parameter that describes the opcode, which is nil if unset.
+// appendSummaryValue writes the value of the parameter that describes the opcode, which is nil if unset. It reports false if the value
+// cannot be part of a summary.
 func appendSummaryValue(dst []byte, op *Opcode, v json.RawMessage) ([]byte, bool) {
 	if op.Defined() && len(v) > 0 && !rawjson.IsNull(v) && v[0] != '{' { // any value except an object
 		if v[0] == '[' {
@@ -120,7 +122,8 @@ func appendHaskellFloat(dst []byte, f float64) []byte {
 	return strconv.AppendInt(append(dst, 'e'), int64(power), 10)
 }
 
-// appendCommandLine writes the arguments with spaces between them, cut to summaryRunesMax runes.
+// appendCommandLine writes the arguments with spaces between them, cut to summaryRunesMax runes. It reports false if argv has no argument
+// or one that is no string.
 func appendCommandLine(dst []byte, argv json.RawMessage) ([]byte, bool) {
 	line := truncatedLine{dst: dst, fits: len(dst)}
 	count := 0

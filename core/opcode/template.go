@@ -14,7 +14,7 @@ type template []piece
 // piece is a literal text or the name of a parameter.
 type piece struct{ text, param string }
 
-// parseTemplate reads a template. wrong says what is wrong with it, "" if it is valid.
+// parseTemplate reads a template. problem says what is wrong with it, "" if it is valid.
 func parseTemplate(s string, isParam func(string) bool) (t template, problem string) {
 	var text strings.Builder
 	for s != "" {
@@ -56,7 +56,7 @@ func (t template) soleParam() string {
 	return ""
 }
 
-// params yields the parameters in the template.
+// params yields the parameters in the template, each as often as it occurs.
 func (t template) params(yield func(string) bool) {
 	for _, p := range t {
 		if p.param != "" && !yield(p.param) {

@@ -141,7 +141,7 @@ func (r Rules) DataFile(name string) Attributes { return r.Of(ClassOf(name)) }
 // UIDs and GIDs return the numbers in the rules, without -1. They may repeat.
 func (r Rules) UIDs() []int { return r.numbers(func(a Attributes) int { return a.UID }) }
 
-// GIDs is documented at UIDs.
+// GIDs is for groups what UIDs is for users.
 func (r Rules) GIDs() []int { return r.numbers(func(a Attributes) int { return a.GID }) }
 
 func (r Rules) numbers(of func(Attributes) int) (found []int) {
@@ -157,7 +157,7 @@ func (r Rules) numbers(of func(Attributes) int) (found []int) {
 // without an own entry is private, also a journal that was set aside.
 var privatePrefixes = []string{"config.", "locks.", "tempres.", "sessions."}
 
-// ClassOf returns the class of a file with that path below the data directory.
+// ClassOf returns the class of a file with that path below the data directory. An unknown file has the class Queue.
 func ClassOf(name string) Class {
 	switch name {
 	case paths.ConfigPath:

@@ -265,7 +265,7 @@ func (v Literal) equals(element any) (same, ok bool) {
 	return ok && order == 0, ok
 }
 
-// decoded is the decoded value; raw itself if it is not JSON.
+// decoded is the decoded value, in which numbers are json.Number; raw itself if it is not JSON, nil if it is empty.
 func decoded(raw json.RawMessage) any {
 	if len(raw) == 0 { // null, as in job.Op
 		return nil

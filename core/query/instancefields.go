@@ -102,7 +102,8 @@ func instanceTemplate(t *ObjectItem) Value {
 	return normal(cmp.Or(template, "diskless"))
 }
 
-// instanceDiskUsage is the sum of the sizes. Block devices are not the cluster's storage.
+// instanceDiskUsage is the sum of the sizes of the disks in MiB, with DRBD's metadata. Block devices are not the cluster's storage and do
+// not count.
 func instanceDiskUsage(t *ObjectItem) Value {
 	var sum int64
 	for _, disk := range t.diskList() {
@@ -130,7 +131,7 @@ func backend(t *ObjectItem) config.Object {
 // globalHypervisorParameters are parameters of the cluster that no instance has.
 var globalHypervisorParameters = []string{"migration_bandwidth", "migration_mode", "migration_port", "xen_cmd"}
 
-// hypervisor are the parameters in force that belong to instances.
+// hypervisor are the hypervisor parameters in force that belong to instances: without the global ones.
 func hypervisor(t *ObjectItem) config.Object {
 	return t.cached("hvparams", func() config.Object {
 		own := hypervisorWithGlobals(t)

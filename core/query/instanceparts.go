@@ -22,7 +22,7 @@ type indexedField struct {
 	value       func(*ObjectItem, config.Object) Value
 }
 
-// elementField is the value of element i.
+// elementField is the value of element i of a list of an instance; unavailable if there are fewer.
 func elementField(objects func(*ObjectItem) []config.Object, i int, value func(*ObjectItem, config.Object) Value) func(*ObjectItem) Value {
 	return func(t *ObjectItem) Value {
 		all := objects(t)
@@ -107,7 +107,7 @@ func nicFields() []Field[ObjectItem] {
 	return fields
 }
 
-// nicBridge is the link of a bridged interface.
+// nicBridge is the link of a bridged interface; unavailable for another mode.
 func nicBridge(_ *ObjectItem, nic config.Object) Value {
 	if nic.Text("mode") != "bridged" {
 		return unavailable()
@@ -115,7 +115,7 @@ func nicBridge(_ *ObjectItem, nic config.Object) Value {
 	return member(nic, "link")
 }
 
-// nicVLAN is the VLAN of an interface of Open vSwitch.
+// nicVLAN is the VLAN of an interface of Open vSwitch; unavailable for another mode.
 func nicVLAN(_ *ObjectItem, nic config.Object) Value {
 	if nic.Text("mode") != "openvswitch" {
 		return unavailable()

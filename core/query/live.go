@@ -257,7 +257,7 @@ func (l *Live) mergeInstances() {
 	}
 }
 
-// texts are the strings of a list.
+// texts are the strings of a list. Other elements are left out.
 func texts(list []json.RawMessage) []string {
 	all := make([]string, 0, len(list))
 	for _, raw := range list {

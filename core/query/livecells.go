@@ -45,7 +45,7 @@ func hypervisorField(name, title string, kind FieldType, doc string, value func(
 	return liveField(LiveHypervisor, field(name, title, kind, doc, ofHypervisor(value)))
 }
 
-// ofHypervisor is a value of the first hypervisor.
+// ofHypervisor is a value of the first hypervisor that a node reports; no data if it reports none.
 func ofHypervisor(value func(*noded.HypervisorFacts) *int64) func(*ObjectItem) Value {
 	return liveOnNode(func(f *noded.NodeFacts) Value {
 		if len(f.Hypervisors) == 0 {
@@ -86,7 +86,7 @@ const (
 	primaryDown                 // not seen, and the primary node has not answered
 )
 
-// look returns what nodes say of an instance. Nodes were asked.
+// look returns where nodes have seen an instance, and what the node says of it. It may be called only if nodes were asked.
 func (t *ObjectItem) look() (sight, noded.InstanceFacts) {
 	name := t.Object.Text("name")
 	primary := t.live.nodes[t.Object.Text("primary_node")]
@@ -131,7 +131,8 @@ func instanceRuns(_ *ObjectItem, where sight, _ noded.InstanceFacts) Value {
 	return normal(where.seen())
 }
 
-// ifSeen is a value of what a node says of an instance.
+// ifSeen is a value of what a node says of an instance. An instance that no node has seen has no value: offline or no data if its primary
+// node did not answer, else unavailable.
 func ifSeen(value func(noded.InstanceFacts) int64) func(*ObjectItem) Value {
 	return liveOnPrimary(func(_ *ObjectItem, where sight, facts noded.InstanceFacts) Value {
 		switch {

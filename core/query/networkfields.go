@@ -57,7 +57,7 @@ type addressPool struct {
 	externalMap string
 }
 
-// poolField is a field about the used and free addresses of a network.
+// poolField is a field about the used and free addresses of a network; unavailable if the network has no valid pool.
 func poolField(value func(*addressPool) any) func(*ObjectItem) Value {
 	return func(t *ObjectItem) Value {
 		p := &addressPool{externalMap: t.Object.Text("ext_reservations")}

@@ -117,7 +117,7 @@ func (d decimal) compare(e decimal) int {
 	return d.sign() * cmp.Or(cmp.Compare(d.point, e.point), bytes.Compare(d.digits, e.digits))
 }
 
-// wholeNumber reads a JSON number without a fraction. If it is whole but exceeds int64, fits is false.
+// wholeNumber reads a JSON number. whole is false if it has a fraction; fits is false if it is whole but exceeds int64.
 func wholeNumber(spelled string) (n int64, whole, fits bool) {
 	if n, err := strconv.ParseInt(spelled, 10, 64); err == nil {
 		return n, true, true

@@ -189,7 +189,7 @@ func inOrder(o config.Object, order []string) json.RawMessage {
 	return append(dst, '}')
 }
 
-// cached merges the parameters of several objects once.
+// cached returns the parameters with a name, which make merges from several objects at the first call.
 func (t *ObjectItem) cached(name string, make func() config.Object) config.Object {
 	if made, there := t.parameters[name]; there {
 		return made

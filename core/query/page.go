@@ -127,7 +127,7 @@ func (p *Page) Work(info *messages.JobInfo) int {
 	return p.selection.Work(info)
 }
 
-// Append appends the page as an answer.JobPage.
+// Append appends the page as an answer.JobPage. Its cursor is 0 if there is no next page.
 func (p *Page) Append(dst []byte) []byte {
 	dst = append(dst, `{"jobs":[`...)
 	for i, info := range p.infos {

@@ -28,7 +28,7 @@ func (e *ParseError) Error() string { return "filter" + e.Path + ": " + e.Reason
 // *ParseError.
 func Parse(data json.RawMessage) (*Expr, error) { return NewPatternBudget().Parse(data) }
 
-// Parse is the function Parse within a budget.
+// Parse is the function Parse within a budget, from which it takes the patterns. The error is a *ParseError.
 func (a *PatternBudget) Parse(data json.RawMessage) (*Expr, error) {
 	if len(data) > SizeMax {
 		return nil, &ParseError{"", fmt.Sprintf("%d bytes are too many, at most %d are allowed", len(data), SizeMax)}

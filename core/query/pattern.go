@@ -54,7 +54,8 @@ type Pattern struct {
 	cost   int            // instructions; 0 if plain
 }
 
-// compile makes a pattern if the budget suffices. The error is the reason of a ParseError.
+// compile makes a pattern if the budget suffices, and takes it from the budget. A text without special characters costs nothing. The
+// error is the reason of a ParseError.
 func (a *PatternBudget) compile(text string) (*Pattern, error) {
 	if len(text) > patternMax {
 		return nil, fmt.Errorf("a pattern of %d bytes is too long, at most %d are allowed", len(text), patternMax)
@@ -97,7 +98,8 @@ func costOf(tree *syntax.Regexp) int {
 	return ends + instructions(tree) + runes(tree)/runesPerInstruction
 }
 
-// instructions stops growing above the largest budget, so that products do not overflow.
+// instructions estimates how many instructions a pattern compiles to. It stops growing above the largest budget, so that products do not
+// overflow.
 func instructions(r *syntax.Regexp) int {
 	n := 0
 	for _, sub := range r.Sub {

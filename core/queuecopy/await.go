@@ -113,7 +113,8 @@ func (p *peer) has(awaits []*await) {
 	}
 }
 
-// release moves the answers that need not wait any longer into the decision.
+// release moves the answers that need not wait any longer into the decision: those of which all candidates, or a majority of the nodes,
+// have all units, and those whose time is over. A candidate that lacks units then falls behind if all are awaited.
 func (t *Tracker) release(now time.Time, d *Decision) {
 	t.awaits = slices.DeleteFunc(t.awaits, func(a *await) bool {
 		if t.acknowledge == All {

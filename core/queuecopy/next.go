@@ -53,7 +53,7 @@ func (t *Tracker) stopped(now time.Time) bool {
 	})
 }
 
-// becomeDue marks the units whose comparison was put off until now.
+// becomeDue marks the units whose comparison was put off until now, and once in each runningPause the running jobs for a check.
 func (t *Tracker) becomeDue(now time.Time, p *peer, d *Decision) {
 	for len(p.due) > 0 && !now.Before(p.due[0].at) {
 		n := check
@@ -148,7 +148,7 @@ func (p *peer) isMarked(o ordered) bool {
 	return marked && m.seq == o.seq && !inCall
 }
 
-// oldest returns the oldest mark whose unit is in no call.
+// oldest returns the oldest mark whose unit is in no call. It drops what is older in the order and no longer marked.
 func (p *peer) oldest() (first ordered, found bool) {
 	for len(p.order) > 0 {
 		if p.isMarked(p.order[0]) {
@@ -174,7 +174,8 @@ func (p *peer) batch(n need, first ordered) *Call {
 	return c
 }
 
-// chooseSweep returns the next part of a sweep.
+// chooseSweep returns the next part of a sweep, from the newest job down; nil: there is no sweep, it is not due, or a part is in a call.
+// After the last part the sweep is over.
 func (t *Tracker) chooseSweep(now time.Time, p *peer, d *Decision) *Call {
 	s := &p.sweep
 	switch {

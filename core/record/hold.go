@@ -19,10 +19,10 @@ func (r Record) Hold() (Hold, bool) {
 	return hold, there
 }
 
-// WithHold holds the job.
+// WithHold returns the record of a job that is held.
 func (r Record) WithHold(h Hold) Record { return r.with(holdKey, h) }
 
-// WithoutHold releases the job.
+// WithoutHold returns the record of a job that is not held.
 func (r Record) WithoutHold() Record {
 	r.members = maps.Clone(r.members)
 	delete(r.members, holdKey)

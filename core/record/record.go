@@ -84,7 +84,7 @@ func (r Record) WithDependencyEnd(id int64, status job.Status) Record {
 	return r
 }
 
-// WithoutDependencyEnd removes the final status of a job.
+// WithoutDependencyEnd returns the record without the final status of a job that this one depends on.
 func (r Record) WithoutDependencyEnd(id int64) Record {
 	r.dependencies = maps.Clone(r.dependencies)
 	delete(r.dependencies, strconv.FormatInt(id, 10))

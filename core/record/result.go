@@ -30,7 +30,7 @@ func (r Record) CanceledBy() string {
 	return by
 }
 
-// WithCanceledBy sets the author of a cancel.
+// WithCanceledBy returns the record with the author of a cancel.
 func (r Record) WithCanceledBy(by string) Record { return r.with(canceledByKey, by) }
 
 // WithCause sets the job because of which the job was not run, and the status with which that job has ended.
@@ -189,7 +189,8 @@ func canceledWords(j *job.Job, by string) string {
 	return ""
 }
 
-// failureWords describes the result of a failed opcode: ["Class", [text, details]], or a text (queue.md 3.4).
+// failureWords describes the result of a failed opcode: ["Class", [text, details]], or a text (queue.md 3.4). by follows "killed". "":
+// the result has another form.
 func failureWords(result json.RawMessage, by string) string {
 	var text string
 	if json.Unmarshal(result, &text) == nil {

@@ -15,7 +15,8 @@ type Agreement struct {
 	Contested []*messages.ContestedFile
 }
 
-// Agree judges the differences of the other nodes. A voter that did not answer does not count as agreeing.
+// Agree judges the differences of the other nodes. A file is repaired from the master if a majority of the voters has it as the master
+// does, else it is contested. A voter that did not answer does not count as agreeing.
 func Agree(members []*messages.Member, master string, compared []*messages.NodeDifferences) Agreement {
 	voters := map[string]bool{}
 	for _, m := range members {

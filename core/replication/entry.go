@@ -84,7 +84,8 @@ func WriteChanges(m *messages.WriteFiles) []*messages.FileChange {
 	return changes
 }
 
-// RenameChanges are the changes that a request to move makes.
+// RenameChanges are the changes of shared files that a request to move makes; nil if it moves files of this node only. It panics if only
+// some are shared.
 func RenameChanges(m *messages.MoveFiles) []*messages.FileChange {
 	var changes []*messages.FileChange
 	for _, f := range m.Files {
@@ -96,7 +97,8 @@ func RenameChanges(m *messages.MoveFiles) []*messages.FileChange {
 	return changes
 }
 
-// RemoveChanges are the changes that a request to remove makes.
+// RemoveChanges are the changes of shared files that a request to remove makes; nil if it removes files of this node only. It panics if
+// only some are shared.
 func RemoveChanges(m *messages.RemoveFiles) []*messages.FileChange {
 	var changes []*messages.FileChange
 	for _, p := range m.Paths {

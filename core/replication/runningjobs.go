@@ -74,7 +74,7 @@ func (r RunningJobs) StartedOn(node string) []int64 {
 // StartedElsewhere reports whether another node has started jobs that have not ended.
 func (r RunningJobs) StartedElsewhere(node string) bool { return len(r.StartedOn(node)) < len(r) }
 
-// Equal RunningJobs have the same Encode.
+// Encode is the list as JSON. Equal RunningJobs have the same encoding.
 func (r RunningJobs) Encode() []byte {
 	data, err := json.Marshal(map[int64]RunningJob(r))
 	if err != nil {

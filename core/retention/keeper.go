@@ -65,7 +65,8 @@ func NewKeeper(keepLast int) *Keeper {
 	return &Keeper{keepLast: keepLast, older: map[int64]*older{}, names: map[string]*named{}}
 }
 
-// Add adds a job that has ended. It may be there already.
+// Add adds a job that has ended. If its name has more than keepLast jobs then, the oldest of them is no longer protected. A job that is
+// there already changes nothing.
 func (k *Keeper) Add(j Job) {
 	if k.older[j.ID] != nil {
 		return

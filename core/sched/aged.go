@@ -78,7 +78,7 @@ func (x *reservations) isFull(r *reservation) bool {
 	return x.groups.limits.full[x.groups.bucketOf(x.groupOf(r)).limits]
 }
 
-// reserveAged makes the reservation of the first job of a group.
+// reserveAged makes the reservation of the first job of a group, with its promise, and puts it behind those of its priority.
 func (x *reservations) reserveAged(group int32) *reservation {
 	a := x.reserve(group)
 	a.sets = map[int32]struct{}{}
@@ -117,7 +117,7 @@ func (x *reservations) hasten() {
 	}
 }
 
-// placeFree is when a limit is expected to have a place.
+// placeFree is when a limit is expected to have a place. It is now if too few ends of jobs are known.
 func (x *reservations) placeFree(b bound, agedAt int64) time.Time {
 	excess := b.running - b.n // so many and one more must end
 	if excess < 0 {

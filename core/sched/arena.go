@@ -74,7 +74,7 @@ func (x *hashIndex) insert(at int32) {
 	x.slots[i] = at
 }
 
-// remove closes the gap with entries that collisions had displaced.
+// remove removes the entry at, and closes the gap with entries that collisions had displaced.
 func (x *hashIndex) remove(at int32) {
 	mask := uint32(len(x.slots) - 1)
 	gap := x.hashOf(at) & mask

@@ -49,7 +49,7 @@ const noCandidate = job.ID(math.MaxInt64)
 // bucketOf is the bucket of a group, valid until the next bucket is made.
 func (g *groups) bucketOf(group int32) *bucket { return &g.buckets.items[g.items[group].bucket] }
 
-// bucketFor finds or makes the bucket of a key. The caller puts a group into a new one.
+// bucketFor finds or makes the bucket of a key. A new one holds references to its names and limits, and the caller puts a group into it.
 func (g *groups) bucketFor(key bucketKey) int32 {
 	if at, known := g.buckets.byKey[key]; known {
 		return at

@@ -160,7 +160,7 @@ func (w *weights) declaredClaims(d *lock.Declaration, kind ClaimKind) []claim {
 	return claims
 }
 
-// groupClaims is declaredClaims for what a group declares.
+// groupClaims is declaredClaims for what a group declares. Each name in the claims has one more reference.
 func (w *weights) groupClaims(group int32) []claim {
 	g := w.groups
 	mask := g.buckets.items[g.items[group].bucket].mask

@@ -71,9 +71,9 @@ func (x *expected) edit(o lock.Owner, change func(*expectedOwner)) {
 	}
 }
 
-// claim counts what an owner has in the way of others, by name.
+// claim counts the items that an owner has in the way of others as claims on their names, in place of its former claims. The places of
+// groups learn of each name that is less claimed than before.
 func (x *expected) claim(p *expectedOwner, items []lock.Item) {
-	// claim counts the items that an owner has in the way of others as claims on their names, in place of its former claims.
 	names, former := &x.places.groups.names, p.claims
 	p.claims = nil
 	for _, i := range items {

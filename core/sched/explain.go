@@ -133,7 +133,7 @@ type positionSearch struct {
 	position int
 }
 
-// countBucket counts in the groups of a bucket with the given mask.
+// countBucket counts the groups of a bucket with the given mask that go before the job, until the budget is used up.
 func (a *positionSearch) countBucket(b *bucket, mask demandMask) {
 	stack, groups := []int{0}, b.byID.Items()
 	for len(stack) > 0 && a.budget >= 0 {

@@ -199,7 +199,8 @@ func (x *situation) endOf(b begun, agedAt int64) time.Time {
 	return x.now.Add(x.now.Sub(b.at) / 2)
 }
 
-// heldBack is the place of a group whose first candidate a reservation holds back; false if none does.
+// heldBack is the place of a group whose first candidate a reservation holds back; false if none does. The reservation remembers the
+// limits or the duration class of the place.
 func (x *reservations) heldBack(group int32, request lock.Request) (placeKey, bool) {
 	b := x.groups.bucketOf(group)
 	if len(x.urgent)+len(x.aged) == 0 {

@@ -130,7 +130,7 @@ func (s *State) SetDeclared(id job.ID, current, later lock.Declaration) {
 	}
 }
 
-// Remove removes a job with its slot, limits and locks.
+// Remove removes a job, whether it waits or runs, with its slot, limits and locks.
 func (s *State) Remove(id job.ID) {
 	s.Withdraw(id)
 	s.vacate(s.running[id])

@@ -77,7 +77,7 @@ type Table struct {
 	sessions map[string]Session // by hash
 }
 
-// Decode reads the content of the file. No content is no session.
+// Decode reads the content of the file. No content is no session, and a session that is not valid is left out.
 func Decode(content []byte) (Table, error) {
 	t := Table{map[string]Session{}}
 	if len(content) == 0 {
@@ -97,7 +97,7 @@ func Decode(content []byte) (Table, error) {
 	return t, nil
 }
 
-// Encode is the content of the file.
+// Encode is the content of the file, sorted by hash.
 func (t Table) Encode() []byte {
 	all := struct {
 		Sessions []Session `json:"sessions"`
@@ -167,7 +167,8 @@ func (t Table) Find(hash string, now time.Time) (s Session, noted Table, changed
 	return s, noted, true, true
 }
 
-// End removes a session. ended is false if there was none.
+// End returns the table without a session and without expired ones. ended is false, and the table unchanged, if there was no such
+// session.
 func (t Table) End(hash string, now time.Time) (next Table, ended bool) {
 	if _, known := t.sessions[hash]; !known {
 		return t, false

@@ -85,8 +85,7 @@ func (s Sentence) enumerate(count int, last string, add func(Sentence, int) Sent
 	return s
 }
 
-// words is enumerate for texts.
+// words appends an enumeration of texts of clients, cleaned for the terminal; last stands before the last one ("and").
 func (w Style) words(s Sentence, words []string, last string) Sentence {
-	// words appends an enumeration of texts of clients, cleaned for the terminal; last stands before the last one ("and").
 	return s.enumerate(len(words), last, func(s Sentence, i int) Sentence { return s.text("%s", w.Clean(words[i])) })
 }

@@ -218,7 +218,7 @@ func decodeObject(frame []byte) (object, error) {
 	return objectError(document)
 }
 
-// objectError is the error text for a malformed object.
+// objectError decodes a document that rawjson has refused, with encoding/json: the text of its error says where the document is wrong.
 func objectError(document []byte) (object, error) {
 	decoder := json.NewDecoder(bytes.NewReader(document))
 	if _, err := decoder.Token(); err != nil {

@@ -112,7 +112,8 @@ func (r *Reader) ReadFrame() ([]byte, error) {
 	}
 }
 
-// take removes one frame from the buffer, if it is complete. Each byte is searched once, for any number of reads.
+// take removes one frame from the buffer, if it is complete. A frame above the limit sets r.failed. Each byte is searched once, for any
+// number of reads.
 func (r *Reader) take() ([]byte, bool) {
 	found := bytes.IndexByte(r.buffer[r.searched:r.end], Terminator)
 	if found < 0 {

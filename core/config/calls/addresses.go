@@ -42,7 +42,8 @@ func (t *tx) reserveIP(ip reserve.IP, owner lock.Owner) (err error) {
 	return err
 }
 
-// releaseIP reserves a release. It is checked when it is committed.
+// releaseIP reserves the release of an address of a network for the client. Whether the release is possible is checked when it is
+// committed.
 func releaseIP(a *arguments) step {
 	a.count(3)
 	owner := a.owner(0)
@@ -110,7 +111,8 @@ func (t *tx) recordConcurrent(change PoolChange) {
 	}
 }
 
-// commitReleaseTemporaryIP frees an address immediately. A repetition by the same caller succeeds.
+// commitReleaseTemporaryIP frees an address of a network immediately. While a client holds the configuration lock it also records that as
+// a concurrent change. A repetition by the same caller succeeds.
 func commitReleaseTemporaryIP(a *arguments) step {
 	a.count(2)
 	ip := reserve.IP{Release: true, Network: a.text(0), Address: a.address(1)}

@@ -56,7 +56,7 @@ func read[V any](a *arguments, i int, decode func([]byte) (V, error)) V {
 	return v
 }
 
-// readOpt decodes an argument that can be null.
+// readOpt decodes argument i. The result is unset if the argument is null or an earlier argument was wrong.
 func readOpt[V any](a *arguments, i int, decode func([]byte) (V, error)) model.Opt[V] {
 	if a.err != nil || string(a.raw(i)) == "null" {
 		return model.Opt[V]{}
@@ -74,7 +74,7 @@ func decodeFlag(raw []byte) (bool, error) {
 	return false, errors.New("Unable to read Bool")
 }
 
-// owner decodes the client identity (locks.md 2.2).
+// owner decodes argument i as a client identity (locks.md 2.2). This identity becomes the client of the call.
 func (a *arguments) owner(i int) lock.Owner {
 	o := read(a, i, func(raw []byte) (lock.Owner, error) {
 		var o lock.Owner
@@ -112,7 +112,7 @@ func decodeTexts(raw []byte) ([]string, error) {
 	return all, errors.Join(err, bad)
 }
 
-// word returns a decoder of an enumeration.
+// word returns a decoder of a string that must be one of words. typeName is the name of the enumeration in errors.
 func word(typeName string, words ...string) func(raw []byte) (string, error) {
 	return func(raw []byte) (string, error) {
 		s, err := model.DecodeText(raw)

@@ -86,7 +86,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Class + ": " + e.Text }
 
-// Args returns the arguments of the exception.
+// Args returns the arguments of the exception: the text, and the details if there are any.
 func (e *Error) Args() []any {
 	if e.Details != nil {
 		return []any{e.Text, e.Details}
@@ -121,7 +121,8 @@ type spec struct {
 // ErrNoCall reports a method that this package does not implement.
 var ErrNoCall = errors.New("no such call")
 
-// Parse decodes the arguments of a call. The error is an *Error or ErrNoCall.
+// Parse decodes the arguments of a call and returns the call, which Apply executes. The error is ErrNoCall for an unknown method, else an
+// *Error about an argument.
 func Parse(method string, args []json.RawMessage) (Call, error) {
 	s, known := specs[method]
 	if !known {

@@ -34,7 +34,8 @@ func verifyConfig(a *arguments) step {
 	}
 }
 
-// lockConfig returns the configuration if the lock was granted. Concurrent changes are part of it.
+// lockConfig answers with the configuration if the lock was granted, else with null. An exclusive grant forgets the concurrent changes:
+// the configuration that the client gets has them.
 func lockConfig(a *arguments) step {
 	a.count(2)
 	a.owner(0)
@@ -118,7 +119,8 @@ func flushConfigGroup(a *arguments) step {
 	}
 }
 
-// prepareClusterDestruction clears the master node, so that no daemon starts with this configuration.
+// prepareClusterDestruction clears the master node, so that no daemon starts with this configuration, and passes cluster/BGL from the
+// client to the daemon.
 func prepareClusterDestruction(a *arguments) step {
 	a.count(1)
 	owner := a.owner(0)
@@ -137,7 +139,7 @@ func prepareClusterDestruction(a *arguments) step {
 	}
 }
 
-// awaits reports whether the answer waits for distribution (config.md 8.2).
+// awaits reports whether the answer to a call with these changes waits until they are distributed (config.md 8.2).
 func awaits(before, after *model.Config, touched []model.Touched) bool {
 	for _, t := range touched {
 		switch t.Kind {

@@ -17,7 +17,7 @@ func noInstance(uuid string) *Error {
 	return configuration("Could not find instance with UUID " + uuid)
 }
 
-// named formats a name for errors.
+// named formats an optional name for errors as Ganeti does: Just "NAME", or Nothing.
 func named(name model.Opt[string]) string {
 	if !name.Set {
 		return "Nothing"
@@ -36,7 +36,8 @@ func inUse(c *model.Config, uuid string, name model.Opt[string], replace, isTher
 	return nil
 }
 
-// addInstance adds an instance and commits the address actions of the client.
+// addInstance adds an instance, with the present as its times, and commits the address actions of the client. A repetition with an equal
+// instance does nothing.
 func addInstance(a *arguments) step {
 	a.count(3)
 	sent := read(a, 0, model.Instances.Decode)
@@ -70,7 +71,7 @@ func sameInstance(stored *model.Object[model.Instance], i model.Instance) bool {
 	return bytes.Equal(model.Instances.NewObject(i).JSON(), stored.JSON())
 }
 
-// macsInUse returns the MAC addresses that other instances have, sorted and quoted.
+// macsInUse returns the MAC addresses of an instance that other instances have, sorted and quoted.
 func macsInUse(c *model.Config, i *model.Instance) []string {
 	found := map[string]bool{}
 	for _, nic := range i.NICs {
@@ -122,7 +123,7 @@ func (p *pools) release(network, address string) error {
 	return p.apply(reserve.IP{Release: true, Network: network, Address: v})
 }
 
-// setInstanceStatus sets the values that are not null. The serial number changes only if a value changes.
+// setInstanceStatus sets the values that are not null, and answers with the instance. The serial number changes only if a value changes.
 func setInstanceStatus(a *arguments) step {
 	a.count(4)
 	uuid := a.text(0)

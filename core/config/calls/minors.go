@@ -106,7 +106,7 @@ func computeDRBDMap(a *arguments) step {
 	}
 }
 
-// duplicates formats the minors that several disks use.
+// duplicates formats the minors that several disks use as Ganeti's error has them, one text for each node that has such minors.
 func (m minorMap) duplicates() []string {
 	var nodes []string
 	for _, node := range slices.Sorted(maps.Keys(m)) {

@@ -32,7 +32,8 @@ func noNetwork(uuid string) *Error {
 	return reservation(fmt.Sprintf("Network '%s' not found", model.AppendText(nil, uuid)))
 }
 
-// openPool returns the pools of a network. Absent pools are empty.
+// openPool returns the pools of a network. An absent pool has no used address. The error is about an unknown network, an invalid one, or
+// one that is too large for a pool.
 func openPool(c *model.Config, uuid string) (*pool, error) {
 	stored, found := c.Networks.Get(uuid)
 	if !found {
@@ -70,7 +71,7 @@ func checkSize(prefix int) error {
 	return nil
 }
 
-// index returns the index of an address in the pool.
+// index returns the index of an address in the pool. The error is about an address outside the network.
 func (p *pool) index(address uint32) (int, error) {
 	i := uint64(address) - uint64(p.base)
 	if address < p.base || i >= uint64(1)<<(32-p.prefix) {
@@ -112,7 +113,8 @@ func (p *pools) open(uuid string) (*pool, error) {
 	return o, err
 }
 
-// isDone reports whether an action is already in effect.
+// isDone reports whether a reservation or release of an address is already in effect. It is false for an unknown network and for an
+// address outside it.
 func (p *pools) isDone(ip reserve.IP) bool {
 	o, err := p.open(ip.Network)
 	if err != nil {

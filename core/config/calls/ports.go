@@ -10,7 +10,8 @@ import (
 // portMax is the highest port that is allocated.
 const portMax = 14999
 
-// allocatePort takes the first port of the pool, or else the next unused one (config.md 4.5).
+// allocatePort takes the first port of the pool, or else the next one that was never used, and fails if that is above portMax (config.md
+// 4.5).
 func allocatePort(a *arguments) step {
 	a.count(0)
 	return func(t *tx) ([]byte, error) {

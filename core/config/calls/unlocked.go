@@ -79,7 +79,8 @@ func lockIf(exists bool, level lock.Level, name string) []lock.Lock {
 	return []lock.Lock{lock.Member(level, name)}
 }
 
-// Holds returns the argument of Unlocked for a client with these locks.
+// Holds returns the argument of Unlocked for a client with these locks. It reports whether the client holds one exclusively that protects
+// a lock: the lock itself, all of its level, the BGL, all of level cluster, or the lock of the configuration.
 func Holds(held []lock.Item) func(lock.Lock) bool {
 	exclusive := map[lock.Lock]bool{}
 	for _, i := range held {

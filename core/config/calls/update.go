@@ -21,7 +21,8 @@ func updater[T any, P stamped[T]](k *model.Kind[T], also func(t *tx)) func(a *ar
 	}
 }
 
-// update returns the update of an object (config.md 4.2). It calls also after a change, but not after a repetition.
+// update returns the step that stores a changed object (config.md 4.2). The step calls also, which may be nil, after a change, but not
+// after a repetition.
 func update[T any, P stamped[T]](k *model.Kind[T], sent *model.Object[T], also func(t *tx)) step {
 	return func(t *tx) ([]byte, error) {
 		uuid := P(&sent.Value).Stamps().UUID
@@ -76,7 +77,7 @@ func updateCluster(a *arguments) step {
 	}
 }
 
-// updateDisk releases the reserved DRBD minors of the disk: the configuration contains them now.
+// updateDisk stores a changed disk and releases its reserved DRBD minors: the configuration contains them now.
 func updateDisk(a *arguments) step {
 	a.count(1)
 	sent := read(a, 0, model.Disks.Decode)

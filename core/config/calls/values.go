@@ -39,7 +39,7 @@ func (t *tx) generate(kind reserve.Kind, owner lock.Owner, isUsed func(value str
 	return nil, reservation("Not able generate new resource")
 }
 
-// isMAC reports whether an instance has a MAC address.
+// isMAC reports whether an interface of an instance in the configuration has a MAC address. Reservations are not looked at.
 func (t *tx) isMAC(mac string) bool {
 	for range t.config().MACUsers(mac) {
 		return true
@@ -94,7 +94,8 @@ func (t *tx) reserve(kind reserve.Kind, value string, owner lock.Owner) (err err
 	return err
 }
 
-// reserveLV checks all disks of the configuration, attached or not (config.md 12.8).
+// reserveLV reserves a logical volume for the client. It refuses a volume that a disk of the configuration has, attached or not
+// (config.md 12.8).
 func reserveLV(a *arguments) step {
 	a.count(2)
 	owner := a.owner(0)
@@ -131,7 +132,8 @@ func decodeLV(raw []byte) (string, error) {
 	return s, nil
 }
 
-// checkName checks the name of a volume group or volume. what names it in errors.
+// checkName checks the name of a volume group or volume, and returns what is wrong with it in Ganeti's words; empty: it is valid. what
+// names it in these words.
 func checkName(what, name string) []string {
 	var wrong []string
 	isGood := func(r rune) bool {

@@ -27,7 +27,7 @@ const (
 	PlainDisk = "d0000000-0000-4000-8000-000000000002" // disk 1 of Inst1
 )
 
-// Config returns the decoded configuration.
+// Config decodes JSON, the configuration for tests. It panics if that is not possible.
 func Config() *model.Config {
 	c, err := model.Decode(JSON)
 	if err != nil {
@@ -43,7 +43,7 @@ func Change(c *model.Config, now model.Time, change func(e *model.Edit)) (*model
 	return e.Commit(now)
 }
 
-// Put changes one object.
+// Put changes one object of a kind with change. It panics if the configuration does not have the object.
 func Put[T any](e *model.Edit, k *model.Kind[T], uuid string, change func(v *T)) {
 	o, found := k.Get(e.Config(), uuid)
 	if !found {
@@ -54,7 +54,7 @@ func Put[T any](e *model.Edit, k *model.Kind[T], uuid string, change func(v *T))
 	k.Put(e, uuid, v)
 }
 
-// Cluster changes the cluster object.
+// Cluster changes the cluster object of an edit with change.
 func Cluster(e *model.Edit, change func(v *model.Cluster)) {
 	v := e.Config().Cluster.Value
 	change(&v)

@@ -103,7 +103,7 @@ type pathChange struct {
 // stamps are the fields that each change of an object sets. They are listed only if nothing else differs.
 var stamps = []string{"serial_no", "mtime"}
 
-// pathsOf returns the values of an object that differ.
+// pathsOf returns the values of an object that differ. The stamps, such as mtime, are among them only if nothing else differs.
 func pathsOf(kind string, old, new []byte, rules redact.Rules) []pathChange {
 	c := comparison{kind: kind, rules: rules}
 	c.compare(nil, old, new)
@@ -179,7 +179,7 @@ func (c *comparison) redact(path []string, raw []byte) []byte {
 	return c.rules.Value(c.kind, path, raw)
 }
 
-// bounded cuts what is longer than maxText.
+// bounded returns the change with its path and its values cut to maxText.
 func (p pathChange) bounded() PathChange {
 	b := PathChange{Path: shorten(strings.Join(p.path, "/"))}
 	b.Old, b.OldLength = cut(p.old)

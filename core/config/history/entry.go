@@ -111,7 +111,8 @@ type Origin struct {
 	Unlocked []model.Touched // objects that were changed without their lock
 }
 
-// NewEntry describes the change from old to new. touched are the changed objects. Secrets are redacted by rules.
+// NewEntry describes the change from old to new. touched are the changed objects. Secrets are redacted by rules. The entry has at most
+// maxObjects objects and maxPaths values; MoreObjects and MorePaths count the rest.
 func NewEntry(old, new *model.Config, touched []model.Touched, origin Origin, rules redact.Rules) Entry {
 	e := Entry{Serial: new.Serial, Before: old.Serial, Time: float64(new.MTime), Client: origin.Client, Method: shorten(origin.Method),
 		Objects: []Difference{}}

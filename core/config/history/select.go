@@ -17,7 +17,7 @@ type Query struct {
 	Unlocked bool `json:"unlocked,omitempty"`
 }
 
-// Select returns the entries that a query selects, in their order.
+// Select returns the entries that meet all conditions of a query, in their order. Of more than q.Limit entries it returns the last ones.
 func Select(entries []Entry, q Query) []Entry {
 	selected := slices.DeleteFunc(slices.Clone(entries), func(e Entry) bool {
 		return e.Time < q.Since || q.Unlocked && !e.IsUnlocked() || q.From > 0 && e.Serial < q.From || q.To > 0 && e.Serial > q.To ||

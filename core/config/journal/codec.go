@@ -106,7 +106,7 @@ func compact(v any) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
 }
 
-// checksum returns the checksum of a line without line feed.
+// checksum returns the CRC-32C of a line without line feed, from the mark (line[9]) on, as four bytes.
 func checksum(line []byte) []byte {
 	sum := crc32.Checksum(line[9:], castagnoli)
 	return []byte{byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)}
@@ -158,7 +158,7 @@ func (e *newerError) Error() string {
 	return fmt.Sprintf("the record has version %d, this program knows version %d", e.version, version)
 }
 
-// decode decodes a line without line feed.
+// decode decodes a line without line feed. The error is a *newerError if a later version has written the line.
 func decode(line []byte) (*Record, error) {
 	if err := checkLine(line); err != nil {
 		return nil, err
@@ -179,7 +179,7 @@ func decode(line []byte) (*Record, error) {
 	return o.record(), nil
 }
 
-// checkLine checks form and checksum of a line.
+// checkLine checks form and checksum of a line without line feed. The error is errLine.
 func checkLine(line []byte) error {
 	if len(line) <= prefixLen || len(line) > LineMax || line[8] != ' ' || line[10] != ' ' || line[9] != markFirst && line[9] != markNext {
 		return errLine

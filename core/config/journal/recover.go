@@ -44,8 +44,9 @@ func (e *DamageError) Error() string {
 
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// Recover returns the state after all records. discardRest ignores what follows damage; else the error is a *DamageError. Other
-// errors name the file that cannot be used.
+// Recover returns the state after all records of the journal. If no record continues config.data, the journal is Unused: of its records
+// only the changes of own rules count. discardRest ignores what follows damage; else the error is a *DamageError. Other errors name the
+// file that cannot be used.
 func Recover(f Files, discardRest bool) (Recovered, error) {
 	base, extra, err := f.base()
 	if err != nil {
@@ -134,7 +135,8 @@ func firstRemaining(base Position, records []*Record) int {
 	return -1
 }
 
-// base returns the position of the files without the journal.
+// base returns the position of the files without the journal, and the content of config.extra. Its concurrent changes are part of the
+// position only if config.extra was written with this configuration.
 func (f Files) base() (Position, extraJSON, error) {
 	extra, err := decodeExtra(f.Extra)
 	if err != nil {

@@ -88,7 +88,8 @@ var set = codec[[]string]{
 // dict returns the codec of containers that are sorted by key.
 func dict[V any](c codec[V]) codec[Dict[V]] { return orderedDict(c, strings.Compare, nil) }
 
-// orderedDict returns the codec of containers with a given order. The last of several equal keys wins.
+// orderedDict returns the codec of containers with a given order of keys. The last of several equal keys wins. check refuses keys when
+// decoding; nil: all are good.
 func orderedDict[V any](c codec[V], order func(a, b string) int, check func(key string) error) codec[Dict[V]] {
 	decode := func(raw []byte) (Dict[V], error) {
 		var d Dict[V]
@@ -123,7 +124,7 @@ func orderedDict[V any](c codec[V], order func(a, b string) int, check func(key 
 	}}
 }
 
-// members calls member for each member of a container. It stops at the first error.
+// members calls member for each member of a container. After the first error it calls no more, and returns that error. null is an error.
 func members(raw []byte, member func(key string, value []byte) error) error {
 	if isNull(raw) {
 		return errors.New("Failed to load container, expected object but got null")
@@ -140,7 +141,7 @@ func members(raw []byte, member func(key string, value []byte) error) error {
 	return cmp.Or(bad, err)
 }
 
-// enum returns the codec of an enumeration.
+// enum returns the codec of a string that must be one of words. typeName names the enumeration in errors.
 func enum(typeName string, words ...string) codec[string] {
 	return codec[string]{
 		decode: func(raw []byte) (string, error) {

@@ -64,7 +64,8 @@ var fileTable = func() *table[file] {
 		required("serial_no", integer, func(f *file) *int64 { return &f.Serial })))
 }()
 
-// Decode decodes a configuration strictly.
+// Decode decodes a configuration strictly: an unknown key, a missing required field and invalid UTF-8 are errors. It builds the index of
+// names, too.
 func Decode(raw []byte) (*Config, error) {
 	if err := CheckUTF8(raw); err != nil {
 		return nil, err
@@ -97,7 +98,7 @@ func Decode(raw []byte) (*Config, error) {
 	return c, nil
 }
 
-// read decodes a container and returns the index entries of its objects.
+// read decodes a container into c, adds its objects to the hash of c, and returns their entries for the index.
 func (k *Kind[T]) read(c *Config, raw []byte) (entries []string, err error) {
 	objects := codec[*Object[T]]{decode: k.Decode}
 	d, err := dict(objects).decode(raw)

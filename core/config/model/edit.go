@@ -63,7 +63,7 @@ func (k *Kind[T]) putObject(e *Edit, key string, o *Object[T]) {
 	k.touch(e, key)
 }
 
-// Delete removes an object.
+// Delete removes the object with a key. It does nothing if there is none.
 func (k *Kind[T]) Delete(e *Edit, key string) {
 	at := k.at(e.now)
 	old, found := at.Get(key)

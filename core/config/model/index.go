@@ -130,7 +130,7 @@ func (r ref) compare(other ref) int {
 	return cmp.Or(cmp.Compare(r.space, other.space), strings.Compare(r.name, other.name))
 }
 
-// reindex updates the index entries of an object.
+// reindex returns the index with the names that an object uses now in place of those that it has used.
 func reindex(x index, key string, old, now []ref) index {
 	for _, r := range old {
 		if _, still := slices.BinarySearchFunc(now, r, ref.compare); !still {

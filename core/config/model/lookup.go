@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ByName returns the uuid of the object with a name.
+// ByName returns the uuid of the object with a name. Of several objects with this name it is the smallest uuid.
 func (k *Kind[T]) ByName(c *Config, name string) (uuid string, found bool) {
 	for uuid := range c.users(k.names, name) {
 		return uuid, true
@@ -37,7 +37,7 @@ func (c *Config) DRBDDisks(node string) iter.Seq[string] {
 	return c.owners(string(rune(spaceMinor)) + node + separator)
 }
 
-// owners iterates over the objects whose index entries begin with a prefix.
+// owners iterates over the uuids of the objects whose index entries begin with a prefix: once for each such entry.
 func (c *Config) owners(prefix string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for e := range c.index.From(prefix) {

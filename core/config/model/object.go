@@ -70,7 +70,7 @@ func (k *Kind[T]) Decode(raw []byte) (*Object[T], error) {
 // NewObject returns the object of a value. The caller must not modify the value afterwards.
 func (k *Kind[T]) NewObject(v T) *Object[T] { return k.newObject(v, 1024) }
 
-// newObject is NewObject with an estimate of the length of the encoding.
+// newObject is NewObject with an estimate of the length of the encoding, in bytes.
 func (k *Kind[T]) newObject(v T, size int) *Object[T] {
 	o := &Object[T]{Value: v}
 	o.encoding = k.table.append(make([]byte, 0, size), &o.Value)

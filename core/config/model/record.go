@@ -48,7 +48,8 @@ func (t *table[T]) codec(lenient bool) codec[T] {
 	}
 }
 
-// decode decodes an object. Unknown keys are errors (config.md 1.1).
+// decode decodes an object. Unknown keys are errors, and of a repeated key the first value counts (config.md 1.1). lenient permits that
+// fields are absent; an object that is marked as forthcoming is lenient, too.
 func (t *table[T]) decode(raw []byte, lenient bool) (v T, err error) {
 	if len(raw) == 0 || raw[0] != '{' {
 		if t.forthcoming != nil {
@@ -149,7 +150,7 @@ func required[T, V any](name string, c codec[V], at func(*T) *V) field[T] {
 	}
 }
 
-// optional returns a field that can be absent.
+// optional returns a field that can be absent or null, which leaves it unset.
 func optional[T, V any](name string, c codec[V], at func(*T) *Opt[V]) field[T] {
 	f := strict(name, c, at)
 	decode := f.decode
@@ -157,7 +158,7 @@ func optional[T, V any](name string, c codec[V], at func(*T) *Opt[V]) field[T] {
 	return f
 }
 
-// strict returns a field that must be present, except in lenient objects.
+// strict returns a field that must be present. In lenient objects it can be absent or null, which leaves it unset.
 func strict[T, V any](name string, c codec[V], at func(*T) *Opt[V]) field[T] {
 	return field[T]{
 		names: []string{name},
@@ -181,7 +182,7 @@ func strict[T, V any](name string, c codec[V], at func(*T) *Opt[V]) field[T] {
 	}
 }
 
-// withDefault returns a field with a default. It is always encoded.
+// withDefault returns a field that has a default when it is absent or null. It is always encoded.
 func withDefault[T, V any](name string, c codec[V], value V, at func(*T) *V) field[T] {
 	f := required(name, c, at)
 	decode := f.decode

@@ -152,7 +152,8 @@ func AppendDouble(dst []byte, v float64) []byte {
 	return strconv.AppendInt(append(append(dst, mantissa...), 'e'), int64(e), 10)
 }
 
-// appendNumber writes a JSON number of any size in Ganeti's form.
+// appendNumber writes a JSON number of any size in Ganeti's form: an integer without fraction and exponent, anything else as a double.
+// The error is errSize for an integer of too many digits.
 func appendNumber(dst, raw []byte) ([]byte, error) {
 	if !bytes.ContainsAny(raw, ".eE") && len(raw) < digitsMax && string(raw) != "-0" {
 		return append(dst, raw...), nil
@@ -274,7 +275,7 @@ func appendNested(dst, raw []byte) ([]byte, error) {
 	return closeWith(dst, opening), nil
 }
 
-// closeWith replaces the last comma by the bracket that matches opening.
+// closeWith ends a list or object with the bracket that matches opening. The bracket replaces the last comma, if there is one.
 func closeWith(dst []byte, opening byte) []byte {
 	closing := opening + 2 // in ASCII
 	if last := len(dst) - 1; dst[last] == ',' {

@@ -111,7 +111,8 @@ func (r Rules) Value(kind string, path []string, raw []byte) []byte {
 // Object redacts an object of a kind.
 func (r Rules) Object(kind string, raw []byte) []byte { return r.Value(kind, nil, raw) }
 
-// redact redacts a value. at is what remains of the places there.
+// redact redacts a value of an object. at is what remains of the places of secrets there. If the value has no secret, the result is raw
+// itself.
 func (r Rules) redact(kind string, at []rest, raw []byte) []byte {
 	if len(at) == 0 || len(raw) == 0 || raw[0] != '{' && raw[0] != '[' {
 		return raw

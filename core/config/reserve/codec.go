@@ -79,7 +79,7 @@ func appendOwned[V any](dst []byte, m tree.Map[V], owner func(V) lock.Owner, wri
 	return dst
 }
 
-// Decode decodes tempres.data. A duplicate value is an error.
+// Decode decodes tempres.data. A missing key and a duplicate value are errors.
 func Decode(raw []byte) (State, error) {
 	var s State
 	parts := map[string][]byte{}

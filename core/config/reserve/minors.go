@@ -33,7 +33,7 @@ func (s State) Minors(node string) iter.Seq2[int64, string] {
 	}
 }
 
-// MinorNodes returns the nodes with reserved minors, sorted.
+// MinorNodes returns the uuids of the nodes with reserved minors, sorted.
 func (s State) MinorNodes() []string {
 	var nodes []string
 	for key := range s.minors.All() {
@@ -64,7 +64,7 @@ func (s State) AllocateMinors(disk string, nodes []string, by Caller, used func(
 	return s, minors
 }
 
-// ReleaseMinors releases the minors of a disk.
+// ReleaseMinors returns the state without the reserved minors of a disk.
 func (s State) ReleaseMinors(disk string) State {
 	s.minors = without(s.minors, func(held minorReservation) bool { return held.Disk == disk })
 	return s

@@ -131,7 +131,7 @@ func (s State) IsIPReservedBy(ip IP, o lock.Owner) bool {
 	return found && held.Owner == o
 }
 
-// ReserveIP reserves an action for a client, like Reserve.
+// ReserveIP reserves an action for a client, like Reserve. The error is a *DuplicateError if another client has reserved the action.
 func (s State) ReserveIP(ip IP, o lock.Owner) (State, error) {
 	held, found := s.ips.Get(ip.key())
 	switch {
@@ -160,7 +160,7 @@ func (s State) IPReserved(network string, address uint32) bool {
 	return s.ips.Has(IP{false, network, address}.key()) || s.ips.Has(IP{true, network, address}.key())
 }
 
-// Committed marks an action as applied.
+// Committed returns the state in which a reserved action is marked as applied. Without a reservation the state stays as it is.
 func (s State) Committed(ip IP) State {
 	if held, found := s.ips.Get(ip.key()); found {
 		held.Committed = true
@@ -212,7 +212,8 @@ func without[V any](m tree.Map[V], drop func(V) bool) tree.Map[V] {
 	return m
 }
 
-// Callers returns the owners of all reservations. Minors from another daemon's file have a zero Caller.
+// Callers returns the owners of all reservations and the callers that have freed addresses, each once. Minors from another daemon's file
+// have a zero Caller.
 func (s State) Callers() []Caller {
 	var all []Caller
 	add := func(c Caller) {

@@ -94,7 +94,7 @@ func (n *node[V]) child(key string) int {
 	return i
 }
 
-// Put returns the map with key set to value.
+// Put returns the map with key set to value. The map m stays as it is.
 func (m Map[V]) Put(key string, value V) Map[V] {
 	if m.root == nil {
 		return Map[V]{&node[V]{keys: []string{key}, values: []V{value}}, 1}
@@ -109,7 +109,8 @@ func (m Map[V]) Put(key string, value V) Map[V] {
 	return Map[V]{left, m.count}
 }
 
-// put returns the node with the entry. It splits a node that exceeds fanout.
+// put returns the node with the entry. If that exceeds fanout, it is split into left and right; else right is nil. added is false if the
+// entry replaces one.
 func (n *node[V]) put(key string, value V) (left, right *node[V], added bool) {
 	c := &node[V]{keys: slices.Clone(n.keys)}
 	if n.children == nil {

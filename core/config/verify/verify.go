@@ -61,7 +61,8 @@ func Of(c *model.Config) Findings {
 	return f
 }
 
-// After returns the findings about after, which a change made of before. f are the findings about before.
+// After returns the findings about after, which a change made of before. f are the findings about before. Only the touched objects are
+// checked, unless a node or group was added or removed, to which any object can refer.
 func (f Findings) After(before, after *model.Config, touched []model.Touched) Findings {
 	if slices.ContainsFunc(touched, func(t model.Touched) bool { return isReferred(before, after, t) }) {
 		return Of(after)

@@ -76,7 +76,8 @@ func containerOfKind[T any](k *model.Kind[T], nameOf func(*T) string, columns []
 // shownMax is the number of objects that an error about an ambiguous reference names.
 const shownMax = 5
 
-// find returns the object that a reference means: a uuid, a name, or the first labels of exactly one name.
+// find returns uuid and name of the object that a reference means: a uuid, a name, or the first labels of exactly one name. The error is
+// a *NotFoundError, also if several objects have the name.
 func find[T any](c *model.Config, k *model.Kind[T], nameOf func(*T) string, reference string) (uuid, name string, err error) {
 	if o, found := k.Get(c, reference); found {
 		return reference, cmp.Or(nameOf(&o.Value), reference), nil

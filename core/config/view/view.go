@@ -137,7 +137,7 @@ func topLevel(c *model.Config, path []string) ([]byte, error) {
 	return nil, &NotFoundError{path[0], "the configuration has no such part; it has " + strings.Join(names, ", ")}
 }
 
-// overview is the table of the parts of a configuration.
+// overview is the table of the parts of a configuration: the name of the cluster, and the number of objects of each kind.
 func overview(c *model.Config) *answer.ConfigTable {
 	t := &answer.ConfigTable{Columns: []string{"Part", "Content"}, Rows: [][]string{{model.Clusters.Name, c.Cluster.Value.Name}}}
 	for _, k := range containers {

@@ -21,7 +21,7 @@ func Delay(params ...string) string {
 	return "{" + strings.Join(append([]string{`"OP_ID": "OP_TEST_DELAY"`, `"duration": 1.0`}, params...), ", ") + "}"
 }
 
-// Queued is a job as it is after its submission.
+// Queued is a job as it is after its submission; without ops it has one OP_TEST_DELAY.
 func Queued(id int64, ops ...string) *job.Job {
 	if len(ops) == 0 {
 		ops = []string{Delay(`"reason": []`)}
