@@ -153,7 +153,7 @@ func file(path string, content []byte) *messages.FileWrite {
 	return &messages.FileWrite{Op: "confd-key", Path: path, Content: content}
 }
 
-// write replaces files one after the other. A failure ends the rotation.
+// write replaces files one after the other, and then calls then. A failure ends the rotation, whose client gets it.
 func (k *confdkey) write(ctx actor.Context, then func(actor.Context), files ...*messages.FileWrite) {
 	if len(files) == 0 {
 		then(ctx)
@@ -179,7 +179,8 @@ func (k *confdkey) end(ctx actor.Context, answer *Rotated) {
 	k.rotation = nil
 }
 
-// removeSecond removes hmac.key.other: from then on only the first key is valid.
+// removeSecond removes hmac.key.other: from then on only the first key is valid. It does nothing while a rotation is under way. After a
+// failure it tries again later.
 func (k *confdkey) removeSecond(ctx actor.Context) {
 	k.store.Read(ctx, "confd-key", paths.ConfdOtherKeyPath, func(ctx actor.Context, r *messages.ReadFileResult) {
 		if r.Missing || k.rotation != nil {

@@ -94,13 +94,13 @@ func (c *Conversation) Restarted(ctx actor.Context, by Restarts) (undecided bool
 // conversation continues with the store.
 func (c *Conversation) StopResending() { c.open.LostBy = 0 }
 
-// End closes the open question.
+// End closes the open question: an answer to it is dropped from then on.
 func (c *Conversation) End() {
 	c.number++
 	c.open, c.answered = Question{}, nil
 }
 
-// Open reports whether a question is open.
+// Open reports whether a question is open, whose answer has not come.
 func (c *Conversation) Open() bool { return c.answered != nil }
 
 // Number is the number of the open question.

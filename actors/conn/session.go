@@ -51,7 +51,7 @@ func (s *Session) Answer(ctx actor.Context, parts ...[]byte) {
 	}
 }
 
-// Succeed answers with a result.
+// Succeed answers with a result. If it cannot be encoded, this is logged and the request fails.
 func (s *Session) Succeed(ctx actor.Context, result any) {
 	frame, err := wire.EncodeResult(result)
 	if err != nil {

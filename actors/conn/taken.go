@@ -16,7 +16,8 @@ type Taken struct {
 // sendersMax is above the number of connections that are open at a time.
 const sendersMax = 32_768
 
-// IsRepeated reports whether the question of a sender was taken before. Otherwise it is taken now.
+// IsRepeated reports whether the question of a sender was the last one taken from it. Otherwise it is taken now. With too many senders,
+// those are forgotten that have sent nothing for longest.
 func (t *Taken) IsRepeated(sender *actor.PID, number uint64) bool {
 	last, known := t.recent[sender.Id]
 	if !known {

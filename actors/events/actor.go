@@ -126,7 +126,7 @@ func (e *events) Receive(ctx actor.Context) {
 	}
 }
 
-// configChanged publishes the rules that have changed.
+// configChanged publishes the rules that were added, replaced or deleted. The first configuration publishes nothing.
 func (e *events) configChanged(ctx actor.Context, m *clusterconfig.ConfigPublished) {
 	if e.rules != nil && m.Config.Filters == e.stored && m.Rules == e.own {
 		return

@@ -33,7 +33,7 @@ func (e *events) locksPublished(ctx actor.Context, m *locks.OwnersPublished) {
 	}
 }
 
-// trackWait measures how long an owner waits, from its records.
+// trackWait measures how long an owner waits for locks, from its records, and reports it to the feed at the end of the wait.
 func (e *events) trackWait(r lock.Record) {
 	since, waits := e.waiting[r.Owner]
 	now := e.config.Env.Clock().Now()

@@ -155,8 +155,8 @@ func (f *filters) ready(message any, sender *actor.PID) bool {
 	return f.rules != nil
 }
 
-// configChanged takes the rules of a configuration. If they are as before, no job is
-// evaluated again.
+// configChanged takes the rules of a configuration, and judges all jobs again. If the rules are as before, no job is evaluated again, and
+// only the resources are taken.
 func (f *filters) configChanged(ctx actor.Context, m *clusterconfig.ConfigPublished) {
 	f.resources = config.ResourcesOf(m.Config)
 	f.declare = filter.DeclareOf(*f.catalogue, f.resources)
@@ -176,8 +176,8 @@ func (f *filters) configChanged(ctx actor.Context, m *clusterconfig.ConfigPublis
 	f.deferred.HandleAll(ctx, f.handle)
 }
 
-// compile compiles the rules of a configuration. A rule that cannot be compiled applies to
-// no job. This is logged, because the rule may protect the cluster.
+// compile compiles the rules of a configuration, without those that have ended, and sets nextEnd. A rule that cannot be compiled applies
+// to no job. This is logged, because the rule may protect the cluster.
 func (f *filters) compile(raw map[string]json.RawMessage) *filter.Set {
 	var rules []filter.Rule
 	now := f.config.Env.Clock().Now().UnixNano()
@@ -243,7 +243,7 @@ func ruleReason(trail []filter.Reason) string {
 	return text
 }
 
-// ruleAuthor is the author of a rule, "" if unknown.
+// ruleAuthor is the last author of a rule, "" if unknown.
 func ruleAuthor(trail []filter.Reason) string {
 	by := ""
 	for _, r := range trail {

@@ -71,7 +71,7 @@ func (f *filters) replace(ctx actor.Context, sender *actor.PID, m *messages.Chan
 	ctx.Request(f.config.Queue, &messages.GetSerial{Request: f.request})
 }
 
-// requestSerials sends GetSerial again to a restarted queue.
+// requestSerials sends GetSerial again to a restarted queue, for each change that awaits the answer.
 func (f *filters) requestSerials(ctx actor.Context) {
 	for _, request := range slices.Sorted(maps.Keys(f.changes)) {
 		if f.changes[request].awaitsSerial {
@@ -80,8 +80,8 @@ func (f *filters) requestSerials(ctx actor.Context) {
 	}
 }
 
-// serialKnown sets the watermark of the rule: all jobs that exist now have ids at or below
-// it.
+// serialKnown sets the watermark of the rule: all jobs that exist now have ids at or below it. The rule is then written, or refused if
+// the patterns of all rules would be too expensive.
 func (f *filters) serialKnown(ctx actor.Context, m *messages.GetSerialResult) {
 	c := f.changes[m.Request]
 	if c == nil || !c.awaitsSerial {

@@ -43,7 +43,8 @@ func (f *filters) startTimer(ctx actor.Context, delay time.Duration) {
 	kit.SendAfter(f.config.Env.Clock(), ctx.ActorSystem(), max(delay, 0), ctx.Self(), &endDue{f.incarnation, f.timer})
 }
 
-// deleteEnded deletes a rule, unless a client has replaced it meanwhile.
+// deleteEnded has a rule deleted from the configuration, unless a client has replaced it meanwhile. While a deletion is open it does
+// nothing.
 func (f *filters) deleteEnded(ctx actor.Context, uuid string) {
 	for _, open := range f.deleting {
 		if open == uuid {
@@ -74,7 +75,7 @@ func (f *filters) deleted(ctx actor.Context, m *messages.EditConfigResult, uuid 
 	f.startTimer(ctx, deletePause)
 }
 
-// endDue puts the rules in force whose end has not come.
+// endDue is the timer of the next end of a rule. The rules are compiled without the ended ones, and all jobs are judged again.
 func (f *filters) endDue(ctx actor.Context, m *endDue) {
 	if m.incarnation != f.incarnation || m.timer != f.timer || f.rules == nil {
 		return

@@ -53,7 +53,8 @@ type question struct {
 	ended   map[int64]bool     // jobs that have ended since the question; nil: none
 }
 
-// evaluate takes a question about new jobs, or about all jobs of a restarted queue.
+// evaluate takes a question about new jobs, or about all jobs of a restarted queue. In the second case what was known of jobs is
+// forgotten.
 func (f *filters) evaluate(ctx actor.Context, sender *actor.PID, m *messages.EvaluateFilters) {
 	q := &question{sender: sender, request: m.Request, jobs: m.Jobs}
 	if m.Request == 0 {
@@ -70,7 +71,7 @@ func (f *filters) evaluate(ctx actor.Context, sender *actor.PID, m *messages.Eva
 	f.judge(ctx)
 }
 
-// forget drops a job that has ended or was not recorded.
+// forget drops a job that has ended or was not recorded, also from open questions and from verdicts that were not sent.
 func (f *filters) forget(id int64) {
 	delete(f.jobs, id)
 	for _, q := range f.questions {
@@ -93,7 +94,7 @@ func (q *question) jobEnded(id int64) {
 	q.ended[id] = true
 }
 
-// rejudge begins the judging of all jobs by other rules.
+// rejudge begins the judging of all jobs by other rules. Open questions begin again, too.
 func (f *filters) rejudge(ctx actor.Context) {
 	f.next, f.current = 0, nil
 	for _, q := range f.questions {
@@ -154,7 +155,7 @@ func (f *filters) isSettled() bool {
 	return f.asked && f.all == nil && f.next == len(f.order) && len(f.changed) == 0 && f.untaken == 0
 }
 
-// judgeNew judges the jobs of a question, and keeps their subjects. It reports whether all are judged.
+// judgeNew judges the jobs of a question, and keeps their subjects and verdicts. It reports false when the slice of work is used up.
 func (f *filters) judgeNew(q *question, work *int) (done bool) {
 	for ; q.next < len(q.jobs); q.next++ {
 		if *work <= 0 {
@@ -273,7 +274,7 @@ func (f *filters) tellChanged(ctx actor.Context) {
 	}
 }
 
-// verdictsTaken goes on when the queue has taken verdicts.
+// verdictsTaken continues the judging when the queue has taken the verdicts that were sent last.
 func (f *filters) verdictsTaken(ctx actor.Context, m *messages.VerdictsTaken) {
 	if m.Request == f.untaken {
 		f.untaken = 0

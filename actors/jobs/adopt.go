@@ -9,8 +9,8 @@ import (
 	"lockstep/messages"
 )
 
-// adopt takes over a job from its file after the daemon, or the former actor of the job,
-// has died.
+// adopt takes over a job from its file after the daemon, or the former actor of the job, has died. By the file it watches the process,
+// ends the job, or returns a job that has not begun to the queue.
 func (a *jobActor) adopt(ctx actor.Context) {
 	a.store.Read(ctx, "adopt-job", paths.JobPath(a.id), func(ctx actor.Context, m *messages.ReadFileResult) {
 		if m.Failure != nil {

@@ -39,7 +39,8 @@ type (
 	callOffExpired struct{ number uint64 }
 )
 
-// callOff abandons or waits for the starts of some jobs.
+// callOff abandons or waits for the starts of some jobs. It answers when none of them may begin an opcode any longer, or when callOffMax
+// has passed.
 func (j *jobs) callOff(ctx actor.Context, m *messages.CallOff) {
 	j.lastOrder++
 	number := j.lastOrder
@@ -72,7 +73,7 @@ func (j *jobs) repeatCallOffs(ctx actor.Context, id int64) {
 	}
 }
 
-// settleCallOffs takes a job off all CallOffs up to a number.
+// settleCallOffs takes a job off all CallOffs up to a number, and answers those that wait for no other job.
 func (j *jobs) settleCallOffs(ctx actor.Context, id int64, upTo uint64) {
 	for _, number := range slices.Sorted(maps.Keys(j.callOffs)) {
 		if c := j.callOffs[number]; number <= upTo && c.remaining[id] {
@@ -115,7 +116,8 @@ func (a *jobActor) stopBeginning(ctx actor.Context, m *stopBeginning) {
 	a.settleCallOff(ctx)
 }
 
-// settleCallOff settles an open CallOff, or asks the scheduler about a process that may act.
+// settleCallOff settles an open CallOff, or asks the scheduler about a process that may act. During an adoption or before a confirmation
+// it waits.
 func (a *jobActor) settleCallOff(ctx actor.Context) {
 	if a.callOff == 0 {
 		return
@@ -161,7 +163,7 @@ func (a *jobActor) beginWaits(ctx actor.Context, m *messages.GetBeginWaitResult)
 	}
 }
 
-// settled answers an open CallOff.
+// settled answers the open CallOff for this job, if there is one.
 func (a *jobActor) settled(ctx actor.Context) {
 	if a.callOff != 0 {
 		ctx.Send(ctx.Parent(), &beginSettled{a.id, a.callOff})

@@ -42,7 +42,7 @@ type cancelOrder struct {
 // cancelTimeout is a timer: the cancel is answered with what is known.
 type cancelTimeout struct{ order *cancelOrder }
 
-// ordered handles a client order.
+// ordered handles a client order that the queue has passed on: a priority, or a cancel or kill.
 func (a *jobActor) ordered(ctx actor.Context, m *messages.OrderJob) {
 	if m.Kind == messages.OrderJob_SET_PRIORITY {
 		a.changePriority(ctx, m)
@@ -110,7 +110,7 @@ func (a *jobActor) cancelTimeout(ctx actor.Context, m *cancelTimeout) {
 	}))
 }
 
-// cancelAnswersAtEnd answers all cancels with the job's final status.
+// cancelAnswersAtEnd returns the answers to all open cancels, by the job's final status, and forgets the cancels.
 func (a *jobActor) cancelAnswersAtEnd(status job.Status) []*messages.OrderJobResult {
 	return a.answerCancels(func(w *cancelOrder) (bool, string, bool) {
 		switch {
@@ -126,8 +126,7 @@ func (a *jobActor) cancelAnswersAtEnd(status job.Status) []*messages.OrderJobRes
 	})
 }
 
-// answerCancels returns the answers to those cancels for which answerTo returns now, and
-// keeps the others.
+// answerCancels returns the answers to those cancels for which answerTo returns now, and stops their timers. It keeps the others.
 func (a *jobActor) answerCancels(answerTo func(*cancelOrder) (done bool, text string, now bool)) []*messages.OrderJobResult {
 	var replies []*messages.OrderJobResult
 	var kept []*cancelOrder

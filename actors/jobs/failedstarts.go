@@ -46,8 +46,8 @@ type failedStart struct {
 // forget drops the count of a job that has ended.
 func (s *failedStarts) forget(id int64) { delete(s.jobs, id) }
 
-// failed counts a failed start. It returns the number of failures if they reach the limit,
-// else 0.
+// failed counts a failed start of a job. It returns the number of failures if they reach the limits of number and time, and forgets them;
+// else 0. Failures between two successes of other jobs count once.
 func (s *failedStarts) failed(id int64, now time.Time) int {
 	job, known := s.jobs[id]
 	if !known {
@@ -95,7 +95,8 @@ func (j *jobs) retryStarts(ctx actor.Context) {
 	j.startNext(ctx)
 }
 
-// startUndone returns the job to the queue, or fails it if its failures reach the limit.
+// startUndone returns the job to the queue, and with it the orders that it could not carry out, or fails it if its failures reach the
+// limit. The actor of a returned job stops.
 func (j *jobs) startUndone(ctx actor.Context, m *startUndone) {
 	h := j.active[m.id]
 	if h == nil {

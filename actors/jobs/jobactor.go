@@ -332,7 +332,8 @@ func (a *jobActor) finalize(ctx actor.Context) {
 	})
 }
 
-// end makes the job final if its process did not, and reports whether it changed the job.
+// end makes the job final if its process did not: canceled or rejected if that was ordered before it began, else failed. It reports
+// whether it changed the job.
 func (a *jobActor) end(j *job.Job) bool {
 	executing, _ := j.Progress()
 	if canceled := a.orders.startCanceled || a.canceled && executing < 0; canceled && !j.Status().Final() {

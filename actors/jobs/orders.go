@@ -24,7 +24,7 @@ type ordersAnswered struct {
 	answers []*messages.OrderJobResult
 }
 
-// passOrder sends an order to the job's actor under a new number.
+// passOrder sends an order to the job's actor under a new number, and keeps it until it is answered.
 func (j *jobs) passOrder(ctx actor.Context, h *activeJob, m *messages.OrderJob) {
 	j.lastOrder++
 	if h.orders == nil {

@@ -12,7 +12,8 @@ import (
 	"lockstep/messages"
 )
 
-// processReported passes the reported content of the file on to the queue.
+// processReported passes the reported content of the file on to the queue. Without content the file is read. A report of a process that
+// is not this attempt's is dropped; in an adoption the file is then read again.
 func (a *jobActor) processReported(ctx actor.Context, m *messages.ProcessReported) {
 	if m.Livelock != a.job.Livelock || !a.handshake.MayAct() {
 		a.reportMissed = a.start == nil // else the report is not of this attempt's process
@@ -54,7 +55,8 @@ const (
 	readFinal                        // the process has written the end, and will exit
 )
 
-// readJobFile reads the job's file and passes the content on to the queue.
+// readJobFile reads the job's file and passes the content on to the queue, unless it is final or a later content has been passed on. done
+// hears which; it is not called if the process has gone.
 func (a *jobActor) readJobFile(ctx actor.Context, done func(ctx actor.Context, result readResult, f *messages.Failure)) {
 	a.version++
 	version := a.version
@@ -76,7 +78,8 @@ func (a *jobActor) readJobFile(ctx actor.Context, done func(ctx actor.Context, r
 	})
 }
 
-// progress sends the content of the job's file to the queue.
+// progress sends the content of the job's file to the queue, and in a cluster to the replicator. Cancels that come too late are answered,
+// and an open CallOff may be settled.
 func (a *jobActor) progress(ctx actor.Context, encoded []byte) {
 	a.version++
 	a.report = encoded

@@ -37,8 +37,8 @@ var group *actor.PID
 // restart.
 type restartDue struct{ failures *failures }
 
-// HandleFailure runs on the supervisor's goroutine, or on the child's if the supervisor is
-// the guardian.
+// HandleFailure decides by the policy what happens to a child that has crashed: a restart after a delay, a stop, or an escalation. It
+// runs on the supervisor's goroutine, or on the child's if the supervisor is the guardian.
 func (s *strategy) HandleFailure(
 	_ *actor.ActorSystem, by actor.Supervisor, child *actor.PID, _ *actor.RestartStatistics, reason, message any,
 ) {

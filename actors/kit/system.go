@@ -85,7 +85,7 @@ func (e *Env) PID(path string) *actor.PID { return e.sys.NewLocalPID(path) }
 // DeadLetters is the number of user messages so far that reached no actor.
 func (e *Env) DeadLetters() uint64 { return e.deadLetters.Load() }
 
-// busyOf is the time of a kind of actor.
+// busyOf is the time that actors of a kind have spent with messages. It is made at the first call.
 func (e *Env) busyOf(kind string) *busyTime {
 	if known, ok := e.busiest.Load(kind); ok {
 		return known.(*busyTime)

@@ -20,7 +20,7 @@ type timer struct {
 	f   func()
 }
 
-// NewClock starts at a fixed time.
+// NewClock returns a clock that begins at the start of 2024 in UTC.
 func NewClock() *Clock {
 	return &Clock{now: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)}
 }
@@ -48,7 +48,7 @@ func (c *Clock) AfterFunc(d time.Duration, f func()) (stop func() bool) {
 	}
 }
 
-// Next is the time until the next timer; false: there is none.
+// Next is the time until the next timer, zero if it is overdue; false: there is no timer.
 func (c *Clock) Next() (time.Duration, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,7 +59,7 @@ func (c *Clock) Next() (time.Duration, bool) {
 	return max(first.at.Sub(c.now), 0), true
 }
 
-// Advance advances the clock by d and runs the timers that are due, in order.
+// Advance advances the clock by d and runs the timers that are due, in order, also those that a timer starts meanwhile.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -42,10 +42,10 @@ type Block struct {
 	once    sync.Once
 }
 
-// Entered waits for the call.
+// Entered waits until a call has reached the block.
 func (b *Block) Entered() { <-b.entered }
 
-// Release lets the call return.
+// Release lets the blocked call return. A second Release does nothing.
 func (b *Block) Release() { b.once.Do(func() { close(b.release) }) }
 
 // NewDisk makes a disk with these files and an empty queue directory.
@@ -58,14 +58,14 @@ func NewDisk(files map[string]string) *Disk {
 	return d
 }
 
-// Fail makes the next n calls with prefix fail.
+// Fail makes the next n calls fail that begin with prefix ("ACTION OP NAME").
 func (d *Disk) Fail(prefix string, n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.fails = append(d.fails, &fault{prefix, n})
 }
 
-// Block blocks the next call with prefix.
+// Block blocks the next call that begins with prefix, until the Block that it returns is released.
 func (d *Disk) Block(prefix string) *Block {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -81,7 +81,7 @@ func (d *Disk) Observe(f func(call string)) {
 	d.observe = f
 }
 
-// Calls are the finished calls with prefix, in order.
+// Calls are the finished calls that begin with prefix, in order, as "ACTION OP NAME".
 func (d *Disk) Calls(prefix string) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -224,7 +224,7 @@ func (d *Disk) AppendDurable(op, name string, content []byte) error {
 	})
 }
 
-// Identify returns a number that grows with each write of the file.
+// Identify returns a number that grows with each change of the file.
 func (d *Disk) Identify(op, name string) (identity string, err error) {
 	err = d.call("identify", op, name, func() error {
 		if _, there := d.files[name]; !there {

@@ -84,7 +84,7 @@ func (e *Env) Advance(d time.Duration) {
 	e.Settle()
 }
 
-// Logged returns the fields of the log entries with this message.
+// Logged returns the fields of the log entries with this message, one map for each entry.
 func (e *Env) Logged(text string) []logrus.Fields {
 	var found []logrus.Fields
 	for _, entry := range e.Logs.AllEntries() {

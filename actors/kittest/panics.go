@@ -60,7 +60,7 @@ func (b *PanicInjector) Fired() bool {
 	return b.scheduled != nil && b.scheduled.fired
 }
 
-// Delivered is the number of deliveries of each kind.
+// Delivered is the number of deliveries of each kind so far.
 func (b *PanicInjector) Delivered() map[DeliveryKind]int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

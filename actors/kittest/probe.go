@@ -32,7 +32,7 @@ type Envelope struct {
 	Sender  *actor.PID
 }
 
-// Probe spawns a probe with that name.
+// Probe spawns a probe with that name, which is an actor that keeps what it receives.
 func (e *Env) Probe(name string) *Probe {
 	e.t.Helper()
 	p := &Probe{env: e, arrived: make(chan struct{}, 1)}
@@ -42,7 +42,8 @@ func (e *Env) Probe(name string) *Probe {
 	return p
 }
 
-// Receive keeps all messages except the framework's own.
+// Receive keeps all messages except the framework's own, for the test. A message that the probe has an answer to is answered and not
+// kept.
 func (p *Probe) Receive(ctx actor.Context) {
 	switch ctx.Message().(type) {
 	case *actor.Terminated:
@@ -82,7 +83,7 @@ func (p *Probe) Stop() {
 	p.env.Settle()
 }
 
-// Unread removes and returns all messages that the test has not taken.
+// Unread waits until all actors are idle, and removes and returns all messages that the test has not taken.
 func (p *Probe) Unread() []any {
 	p.env.Settle()
 	p.mu.Lock()

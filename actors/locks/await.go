@@ -96,7 +96,7 @@ func (l *locks) chosen(o lock.Owner, items []lock.Item) []lock.Item {
 	})
 }
 
-// waitOf is how long a call waits.
+// waitOf is how long a call waits, from its argument in seconds: at most awaitMax.
 func waitOf(seconds float64) time.Duration {
 	return time.Duration(min(max(seconds, 0), awaitMax.Seconds()) * float64(time.Second))
 }
@@ -176,7 +176,7 @@ func (l *locks) notifyGranted(ctx actor.Context, o lock.Owner) {
 	})
 }
 
-// notifyWithdrawn tells an owner that its request no longer waits.
+// notifyWithdrawn tells an owner that its request no longer waits, when that is written.
 func (l *locks) notifyWithdrawn(ctx actor.Context, o lock.Owner) {
 	w := l.takeWaiter(o)
 	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { w.requester.answer(ctx, AwaitResult{Withdrawn: true}, f) })

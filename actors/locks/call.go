@@ -92,7 +92,7 @@ func (l *locks) applyCall(ctx actor.Context, c lock.Call, q *requester) {
 	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, a.Result, f) })
 }
 
-// heldBy are the locks of an owner.
+// heldBy are the locks of an owner or, without an owner, those of all owners with a pid.
 func (l *locks) heldBy(op ListHeld) []lock.Item {
 	table := l.state.Allocation()
 	if op.Owner != (lock.Owner{}) {
@@ -114,7 +114,7 @@ func (l *locks) deny(ctx actor.Context, q *requester, err error) {
 	})
 }
 
-// refuse answers a call while the files cannot be read or written.
+// refuse answers a call while the files cannot be read or written. Messages that want no answer are dropped.
 func (l *locks) refuse(ctx actor.Context, message any, sender *actor.PID) {
 	switch m := message.(type) {
 	case *Operate:
@@ -150,7 +150,7 @@ func (l *locks) passBGL(ctx actor.Context, from lock.Owner, q *requester) {
 	l.notifyWhenWritten(ctx, done)
 }
 
-// monitorRows answers ListRows.
+// monitorRows answers ListRows, when the changes that the rows show are written.
 func (l *locks) monitorRows(ctx actor.Context, q *requester) {
 	rows := RowsOf(l.state)
 	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, rows, f) })
@@ -177,7 +177,7 @@ func RowsOf(s *lock.State) []answer.Lock {
 	return rows
 }
 
-// managerStatus is answered at once, even without a state.
+// managerStatus answers GetStatus at once, even without a state.
 func (l *locks) managerStatus(ctx actor.Context, q *requester) {
 	s := ManagerStatus{Owners: l.owners.len(), Waiting: len(l.deferredCalls), Quarantined: append([]string{}, l.quarantined...)}
 	if l.state != nil {

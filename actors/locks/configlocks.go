@@ -14,10 +14,10 @@ type configLocks struct {
 	holders ConfigLocks // as sent last; without Config: the state is not on the disk yet
 }
 
-// forget ends the messages until reset.
+// forget ends the messages until reset: the holders are not known any longer.
 func (c *configLocks) forget() { c.holders = ConfigLocks{} }
 
-// reset takes the holders of another state and sends them.
+// reset takes the holders of the configuration lock and the BGL from another state, and sends them.
 func (c *configLocks) reset(ctx actor.Context, state *lock.State) {
 	c.holders = ConfigLocks{Config: map[lock.Owner]lock.Mode{}}
 	c.take(state.Allocation(), state.Owners())
@@ -31,7 +31,7 @@ func (c *configLocks) update(ctx actor.Context, held *lock.Table, changed []lock
 	}
 }
 
-// take takes the locks of owners, and reports whether they are others than before.
+// take takes the locks of owners, and reports whether the holders are others than before. It does nothing between forget and reset.
 func (c *configLocks) take(held *lock.Table, owners []lock.Owner) (differ bool) {
 	if c.holders.Config == nil {
 		return false

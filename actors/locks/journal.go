@@ -48,7 +48,7 @@ func (p *part) add(r lock.Record) {
 	p.know(r)
 }
 
-// know follows what a record says of its owner.
+// know follows what a record says of its owner: an owner without locks and requests is forgotten.
 func (p *part) know(r lock.Record) {
 	if r.Empty() {
 		delete(p.owners, r.Owner)
@@ -70,7 +70,7 @@ func (p *part) knowAll(s lock.Snapshot) {
 	}
 }
 
-// take returns the records, for a write.
+// take returns the records for a write, and forgets them. They count in the length of the journal.
 func (p *part) take() []byte {
 	content := p.records
 	p.length += len(content)
@@ -82,7 +82,7 @@ func (j *journal) hasRecords() bool { return len(j.ganeti.records)+len(j.free.re
 
 func (j *journal) length() int { return j.ganeti.length + j.free.length }
 
-// add appends the record of an owner.
+// add appends the record of an owner to the two journals, of Ganeti's locks and of free locks.
 func (j *journal) add(r lock.Record) {
 	ganeti, free := r.Split()
 	j.ganeti.add(ganeti)
@@ -98,8 +98,8 @@ func (l *locks) updated(ctx actor.Context, u lock.Update) {
 	l.changed(ctx, lock.CallResult{Changed: u.Changed, Notify: u.Notify})
 }
 
-// changed records a change of the state, and tells owners of their grants once it is
-// written.
+// changed records a change of the state, and tells others of it: the scheduler and subscribers at once, the owners of grants and of
+// withdrawn requests once it is written.
 func (l *locks) changed(ctx actor.Context, a lock.CallResult) {
 	// In the order of Changed: if a crash cuts the write off, no prefix of the records gives a lock to two owners.
 	for _, o := range a.Changed {
@@ -125,7 +125,7 @@ func (l *locks) changed(ctx actor.Context, a lock.CallResult) {
 	}
 }
 
-// notifyWhenWritten sends d when all changes so far are written.
+// notifyWhenWritten calls d when all changes so far are written, with the failure if they cannot be; at once if none is open.
 func (l *locks) notifyWhenWritten(ctx actor.Context, d notification) {
 	switch {
 	case l.journal.hasRecords():
@@ -137,7 +137,8 @@ func (l *locks) notifyWhenWritten(ctx actor.Context, d notification) {
 	}
 }
 
-// flush writes the changes that have collected since the last write began.
+// flush writes the changes that have collected since the last write began, unless a write is under way. It folds the journals if they
+// have become too long.
 func (l *locks) flush(ctx actor.Context) {
 	j := &l.journal
 	if j.writing || !j.hasRecords() {
@@ -187,7 +188,7 @@ func (l *locks) append(ctx actor.Context, path string, records []byte, next func
 	l.store.Append(ctx, &messages.AppendFile{Op: "locks", Path: path, Content: records}, l.orFail(next))
 }
 
-// replace writes a whole file. A failure ends the write.
+// replace writes a whole file and then calls next. A failure ends the write, which fails.
 func (l *locks) replace(ctx actor.Context, path string, content []byte, next func(actor.Context)) {
 	files := []*messages.FileWrite{{Op: "locks", Path: path, Content: content}}
 	l.store.Write(ctx, &messages.WriteFiles{Files: files}, l.orFail(next))
@@ -237,7 +238,7 @@ func cannotWrite(f *messages.Failure) *messages.Failure {
 	return messages.LockFailure("The state of the locks cannot be written, so nothing was changed: " + f.Text)
 }
 
-// fail refuses all calls until the files can be read and written.
+// fail refuses all calls until the files can be read and written, which is tried again later. Calls that wait are answered with f.
 func (l *locks) fail(ctx actor.Context, f *messages.Failure) {
 	l.unavailable = f
 	delay := kit.Backoff(l.tries)

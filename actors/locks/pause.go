@@ -42,7 +42,7 @@ func (l *locks) setPause(ctx actor.Context, m *messages.SetLockPause) {
 	}
 }
 
-// allow ends the pause of a job.
+// allow ends the pause of a job: its withheld requests may be granted.
 func (l *locks) allow(ctx actor.Context, id int64) {
 	delete(l.paused, id)
 	if l.state == nil {

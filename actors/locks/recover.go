@@ -18,7 +18,7 @@ var lockFiles = []string{paths.LocksPath, paths.LocksJournalPath, paths.FreeLock
 // recover reads the files, folds them, and takes calls again.
 func (l *locks) recover(ctx actor.Context) { l.readNext(ctx, nil) }
 
-// readNext reads the files that follow the first ones.
+// readNext reads the lock files that follow those of read, and then restores the state. A failure is tried again later.
 func (l *locks) readNext(ctx actor.Context, read []*messages.ReadFileResult) {
 	if len(read) == len(lockFiles) {
 		l.restore(ctx, read)
@@ -59,7 +59,7 @@ func (l *locks) restore(ctx actor.Context, files []*messages.ReadFileResult) {
 	l.resume(ctx, state, restored)
 }
 
-// decode returns the state of a file and its journal together.
+// decode returns the state of a file and its journal together. After a reboot it is empty.
 func (l *locks) decode(paths []string, files []*messages.ReadFileResult) (lock.Snapshot, error) {
 	var snapshot lock.Snapshot
 	boot, changes, err := lock.CutJournalHeader(files[1].Content)
@@ -117,7 +117,7 @@ func (l *locks) quarantineNext(ctx actor.Context, reason error, paths []string) 
 	})
 }
 
-// resume takes calls again, once the files hold exactly the state in force.
+// resume puts a state in force and folds it. Calls are taken again once the files hold exactly this state.
 func (l *locks) resume(ctx actor.Context, state *lock.State, restored lock.RestoreResult) {
 	l.state = state
 	l.owners.reset() // the former state may have had other owners

@@ -52,7 +52,7 @@ func DependsOnJob(frame []byte) bool {
 	return false
 }
 
-// ExtentOf returns how much of the queue a request examines.
+// ExtentOf returns how much of the queue a request examines, from the beginning of its frame.
 func ExtentOf(frame []byte) Extent {
 	method, all := beginningOf(frame)
 	if method == "QueryJobs" && all {

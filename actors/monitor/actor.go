@@ -174,7 +174,7 @@ func (w *monitor) next() uint64 {
 	return w.number
 }
 
-// start asks every actor for its state, and begins to gather.
+// start asks every actor for its state, gathers what is due, and plans a snapshot.
 func (w *monitor) start(ctx actor.Context) {
 	w.askConfigStore(ctx)
 	if w.config.Replicator != nil {
@@ -196,7 +196,7 @@ func (w *monitor) askMasters(ctx actor.Context) {
 	}
 }
 
-// ticked begins what is due.
+// ticked begins what is due, and starts the timer of the next tick.
 func (w *monitor) ticked(ctx actor.Context, m *ticked) {
 	if m.incarnation != w.incarnation {
 		return
@@ -208,7 +208,7 @@ func (w *monitor) ticked(ctx actor.Context, m *ticked) {
 	}
 }
 
-// changed plans a snapshot.
+// changed publishes a snapshot: at once, or after the pause since the last one.
 func (w *monitor) changed(ctx actor.Context) {
 	w.hasChanged = true
 	if !w.publishing {
@@ -216,7 +216,7 @@ func (w *monitor) changed(ctx actor.Context) {
 	}
 }
 
-// publish shows a snapshot and begins a pause.
+// publish shows a snapshot on the board and begins a pause, in which changes collect.
 func (w *monitor) publish(ctx actor.Context) {
 	w.hasChanged, w.publishing = false, true
 	w.config.Board.Show(w.snapshot())

@@ -52,7 +52,7 @@ func (w *monitor) queueAnswered(ctx actor.Context, m *messages.GetQueueStatusRes
 	}
 }
 
-// locksStarted asks for all owners: subscribers get changes only.
+// locksStarted forgets the locks and asks for all owners: subscribers get changes only.
 func (w *monitor) locksStarted(ctx actor.Context) {
 	w.locks.Forget()
 	ctx.Request(w.config.Locks, &locks.PublishOwners{})

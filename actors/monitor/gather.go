@@ -66,7 +66,8 @@ func (w *monitor) isWanted(g *gatherer) bool {
 	return f.SettingOf(g.Collector).Active && (!g.NeedsXen || f.HasXen()) || g.Name == coremonitor.CPULoad
 }
 
-// gatherIfDue begins a reading when its time has come and the last one has ended.
+// gatherIfDue begins a reading when its time has come and the last one has ended. A reading that takes longer than GatherTimeout gets a
+// report that says so.
 func (w *monitor) gatherIfDue(ctx actor.Context, g *gatherer) {
 	now := w.now()
 	if g.asked != 0 && !g.overdue && now.Sub(g.since) >= coremonitor.GatherTimeout {
@@ -95,14 +96,14 @@ func (w *monitor) gatherIfDue(ctx actor.Context, g *gatherer) {
 	}
 }
 
-// soon gathers for a collector at the next tick.
+// soon lets a collector gather at the next tick.
 func (w *monitor) soon(name string) {
 	if g := w.gatherer(name); g != nil {
 		g.due = time.Time{}
 	}
 }
 
-// gathered takes a reading. One for a former incarnation is ignored.
+// gathered takes a reading. One for a former incarnation is ignored. A source that is absent on this node has no report.
 func (w *monitor) gathered(ctx actor.Context, m *Gathered) {
 	g := w.gatherer(m.Collector)
 	if g == nil || g.asked != m.Number {
@@ -130,7 +131,7 @@ func (w *monitor) gathered(ctx actor.Context, m *Gathered) {
 	w.changed(ctx)
 }
 
-// report makes the report of one of Ganeti's collectors.
+// report makes the report of one of Ganeti's collectors from a reading. A failure is a report, too.
 func (w *monitor) report(g *gatherer, now time.Time, m *Gathered) *coremonitor.Report {
 	err := m.Err
 	var d coremonitor.Data

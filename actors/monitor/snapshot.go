@@ -34,7 +34,8 @@ func (w *monitor) snapshot() *coremonitor.Snapshot {
 	return s
 }
 
-// refreshOwn makes the report of an own collector and puts its values into the snapshot, if it is active.
+// refreshOwn makes the report of an own collector and puts its values into the snapshot. It does nothing for an inactive or overdue
+// collector.
 func (w *monitor) refreshOwn(g *gatherer, now time.Time, s *coremonitor.Snapshot) {
 	if !w.configuring.facts.SettingOf(g.Collector).Active || g.overdue {
 		return

@@ -33,7 +33,7 @@ type admission struct {
 	asGaneti bool
 }
 
-// refusal returns why a submission is not accepted; nil if it is.
+// refusal returns why a submission is not accepted; nil if it is. Of several jobs the first refused one decides.
 func (a *admission) refusal(m *messages.SubmitJobs) *messages.Failure {
 	switch {
 	case a.stopping != nil:

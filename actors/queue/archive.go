@@ -191,7 +191,7 @@ func (q *queue) notArchived(a *archiving, id int64, f *messages.Failure) {
 	}
 }
 
-// removeJob drops an archived job from memory.
+// removeJob drops an archived job from memory: from the index, the records, the subscriptions and the names of submissions.
 func (q *queue) removeJob(id int64) {
 	if q.archiver.keeper != nil {
 		q.archiver.keeper.Forget(q.endedJob(q.index.get(id)))

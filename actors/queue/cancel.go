@@ -14,7 +14,7 @@ import (
 	"lockstep/messages"
 )
 
-// ordered handles a client order.
+// ordered handles a client order: a priority, a hold or release, or a cancel or kill.
 func (q *queue) ordered(ctx actor.Context, sender *actor.PID, m *messages.OrderJob) {
 	switch m.Kind {
 	case messages.OrderJob_SET_PRIORITY:
@@ -75,8 +75,8 @@ func (q *queue) recordCanceledBy(ctx actor.Context, sender *actor.PID, m *messag
 		})
 }
 
-// changePriority sets the priority of the opcodes that have not started, of a job that
-// is not final.
+// changePriority sets the priority of the opcodes that have not started, of a job that is not final, and answers. The order for an active
+// job is passed on to its process.
 func (q *queue) changePriority(ctx actor.Context, sender *actor.PID, m *messages.OrderJob) {
 	e := q.index.get(m.Id)
 	switch {

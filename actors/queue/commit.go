@@ -54,8 +54,8 @@ type commitStep struct {
 	crash *messages.Failure
 }
 
-// start writes the job files. It is called once, when the filter rules have been
-// evaluated.
+// start is the first step of a commit: the write of the job files, and of the serial after them. It is called once, when the filter rules
+// have been evaluated.
 func (c *groupCommit) start() commitStep {
 	write := &messages.WriteFiles{Durable: true, Logged: true}
 	last, complete := int64(0), true
@@ -76,8 +76,8 @@ func (c *groupCommit) start() commitStep {
 	return commitStep{write: write}
 }
 
-// next takes the failures of the step before. repeated says that the store has
-// restarted meanwhile, so that the step may have been performed twice.
+// next takes the failures of the step before and returns the next step; the empty step: the commit has ended. repeated says that the
+// store has restarted meanwhile, so that the step may have been performed twice.
 func (c *groupCommit) next(failures []*messages.FileFailure, repeated bool) commitStep {
 	var failure *messages.Failure
 	if len(failures) > 0 {
@@ -118,7 +118,7 @@ func (c *groupCommit) next(failures []*messages.FileFailure, repeated bool) comm
 	return commitStep{}
 }
 
-// takeBack removes the files of submissions that are not completely on the disk.
+// takeBack fails the submissions that are not completely on the disk, and removes their files. Then the serial is written for the others.
 func (c *groupCommit) takeBack(failures []*messages.FileFailure) commitStep {
 	failed := make(map[string]*messages.Failure, len(failures))
 	for _, f := range failures {

@@ -25,7 +25,7 @@ func (q *queue) handleVerdicts(ctx actor.Context, message any) {
 	}
 }
 
-// evaluateGroup asks the filter engine about the jobs that are being committed.
+// evaluateGroup asks the filters about the jobs that are being committed. The answer starts the writes.
 func (q *queue) evaluateGroup(ctx actor.Context) {
 	var jobs []*messages.UnfinishedJob
 	for _, s := range q.submissions.committing() {

@@ -84,13 +84,13 @@ func (q *queue) writeRecord(ctx actor.Context, op string, id int64, r record.Rec
 	})
 }
 
-// setHold puts a hold into force.
+// setHold puts a hold into force, and tells the scheduler and others.
 func (q *queue) setHold(ctx actor.Context, id int64, h record.Hold) {
 	q.holds.inForce[id] = h
 	q.holdChanged(ctx, &messages.HoldChanged{Id: id, Held: true, By: h.By})
 }
 
-// dropHold ends a hold.
+// dropHold ends the hold of a job, and tells the scheduler and others. Without a hold it does nothing.
 func (q *queue) dropHold(ctx actor.Context, id int64) {
 	if _, held := q.holds.inForce[id]; held {
 		delete(q.holds.inForce, id)
@@ -172,7 +172,7 @@ func (q *queue) holdText(id int64, mayBegin bool) (done bool, text string) {
 	return true, text
 }
 
-// asUnfinished is a job for the scheduler.
+// asUnfinished is a job as the scheduler gets it: with its verdict and hold.
 func (q *queue) asUnfinished(e *entry) *messages.UnfinishedJob {
 	id := e.info.Id
 	h, held := q.holds.inForce[id]

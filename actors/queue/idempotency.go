@@ -83,7 +83,7 @@ func (r *repeatedSubmission) compare(i int, content []byte) bool {
 	return r.remaining == 0
 }
 
-// result is the answer after all comparisons.
+// result is the answer after all comparisons: the ids of the first submission, or why the repetition is refused.
 func (r *repeatedSubmission) result() *messages.SubmitJobsResult {
 	switch {
 	case r.differs:
@@ -100,7 +100,7 @@ func differentContent(name string, request uint64) *messages.SubmitJobsResult {
 		"A submission named %q came before, with other jobs or opcodes: look at the list of jobs, and use a new name for each submission", name))}
 }
 
-// sameJob reports whether a job was made from a draft.
+// sameJob reports whether a job was made from a draft: its opcodes have the same parameters.
 func sameJob(j *job.Job, draft *messages.JobDraft) bool {
 	return slices.EqualFunc(j.Ops, draft.Ops, func(op job.Op, d *messages.OpDraft) bool {
 		input, err := opcode.ResolveDepends(d.Input, int64(j.ID))
@@ -146,8 +146,8 @@ func (q *queue) answerRepeated(ctx actor.Context, sender *actor.PID, name string
 	return true
 }
 
-// compareJob compares one job with its draft. The opcodes of a final job are only in
-// its file.
+// compareJob compares one job with its draft. The opcodes of a final job are only in its file. After the last comparison the submission
+// is answered.
 func (q *queue) compareJob(ctx actor.Context, r *repeatedSubmission, i int, id int64) {
 	compared := func(ctx actor.Context, content []byte) {
 		if r.compare(i, content) {

@@ -173,7 +173,7 @@ func (x *index) all() iter.Seq2[int64, *entry] {
 	}
 }
 
-// row is a job as a client is shown it.
+// row is a job as a client is shown it. A job that the queue does not have is Unknown.
 func (x *index) row(id int64) *messages.JobRow {
 	if e := x.jobs[id]; e != nil {
 		return &messages.JobRow{Id: id, Info: e.info}

@@ -36,7 +36,7 @@ func (l *launcher) setLogLimit(limit int) {
 	}
 }
 
-// program returns the program that runs a job.
+// program returns the program that runs a job: Ganeti's for jobs of Ganeti's opcodes in Ganeti mode, else lockstep's.
 func (l *launcher) program(j *job.Job) messages.JobProgram {
 	if l.ganetiJobs && l.retained.catalogue.OriginOf(j) == opcode.OfGaneti {
 		return messages.JobProgram_GANETI_JOB

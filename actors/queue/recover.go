@@ -118,7 +118,8 @@ func (q *queue) recovered(ctx actor.Context, serial int64, jobs []*messages.Scan
 	r.deferred.HandleAll(ctx, q.handle)
 }
 
-// recoverJob adds a job to the index, or quarantines its file if that is not the job.
+// recoverJob adds a job to the index as final, pending or active, or quarantines its file if that is not the job. A job that may have a
+// process is given to the jobs actor. A file that cannot be read is left alone.
 func (q *queue) recoverJob(ctx actor.Context, s *messages.ScannedJob, isActive bool) {
 	if s.Failure != nil {
 		q.config.Env.Log().WithFields(logrus.Fields{"job": s.Id, "err": s.Failure.Text}).

@@ -37,7 +37,8 @@ func (q *queue) rereadFailed(ctx actor.Context, serial int64, jobs []*messages.S
 	kit.SendAfter(q.config.Env.Clock(), ctx.ActorSystem(), rereadPause<<tries, ctx.Self(), &rereadDue{q.incarnation})
 }
 
-// rereadOnce reads again, in parallel, the files that could not be read.
+// rereadOnce reads again, in parallel, the files that could not be read. When all are read, rereadFailed decides about the rest. Files
+// that are gone are left out.
 func (q *queue) rereadOnce(ctx actor.Context, serial int64, jobs []*messages.ScannedJob, tries int) {
 	remaining := 0
 	for i, s := range jobs {

@@ -61,7 +61,7 @@ func (q *queue) fillKeeper(ctx actor.Context) {
 	q.scheduleRetention(ctx, retentionSoon)
 }
 
-// retain gives a job that has ended to the keeper.
+// retain gives a job that has ended to the keeper, unless there is none or its archiving has begun.
 func (q *queue) retain(e *entry) {
 	if q.archiver.keeper != nil && !q.archiver.halfway[e.info.Id] {
 		q.archiver.keeper.Add(q.endedJob(e))
@@ -126,7 +126,7 @@ func (q *queue) archiveDue(ctx actor.Context, m *retentionDue) {
 	q.archiveNext(ctx, &archiving{deadline: now.Add(time.Hour), remaining: due, due: due})
 }
 
-// dueArchived ends a tick. Jobs that could not be archived become due again.
+// dueArchived ends a tick and starts the timer of the next one. Jobs that could not be archived become due again.
 func (q *queue) dueArchived(ctx actor.Context, a *archiving) {
 	q.archiver.archived += a.done
 	if a.failure != nil {

@@ -18,7 +18,7 @@ type retained struct {
 // it. It is in memory only.
 type Secrets map[int64][]json.RawMessage
 
-// keep stores the secrets of a new job, if it has any.
+// keep stores the secrets of a new job in memory, if it has any.
 func (s Secrets) keep(id int64, ops []*messages.OpDraft) {
 	secrets := make([]json.RawMessage, len(ops))
 	found := false

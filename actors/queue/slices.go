@@ -43,7 +43,8 @@ func (q *queue) proceed(ctx actor.Context, m *proceed) {
 	}
 }
 
-// checkGroup answers those submissions of the running commit that no process can run, and drops them from it.
+// checkGroup answers those submissions of the running commit that no process can run, and drops them from it. It reports false when the
+// slice of work is used up.
 func (q *queue) checkGroup(ctx actor.Context, work *int) (done bool) {
 	group := q.submissions.group
 	for i := 0; i < len(group.submissions); {
@@ -67,7 +68,7 @@ func (q *queue) checkGroup(ctx actor.Context, work *int) (done bool) {
 	return true
 }
 
-// buildGroup builds the jobs of the running commit, which have their ids.
+// buildGroup builds the jobs of the running commit, which have their ids. It reports false when the slice of work is used up.
 func (q *queue) buildGroup(_ actor.Context, work *int) (done bool) {
 	group := q.submissions.group
 	for _, s := range group.submissions {
@@ -83,7 +84,7 @@ func (q *queue) buildGroup(_ actor.Context, work *int) (done bool) {
 	return true
 }
 
-// inputBytes is the size of a job's opcodes.
+// inputBytes is the size of a job's opcodes in bytes.
 func inputBytes(draft *messages.JobDraft) int {
 	size := 0
 	for _, op := range draft.Ops {

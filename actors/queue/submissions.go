@@ -51,7 +51,7 @@ func (s *submission) firstID() int64 { return s.first }
 
 func (s *submission) lastID() int64 { return s.first + int64(len(s.drafts)) - 1 }
 
-// paths are all files of the submission.
+// paths are the files of all jobs and records of the submission.
 func (s *submission) paths() []string {
 	files := make([]string, len(s.jobs))
 	for i, j := range s.jobs {
@@ -100,7 +100,7 @@ func (s *submissions) withoutForgedReasons(input json.RawMessage, by string) jso
 // idle reports that no submission waits for an answer.
 func (s *submissions) idle() bool { return s.group == nil && len(s.incoming) == 0 }
 
-// committing are the submissions of the running commit.
+// committing are the submissions of the running commit; nil: none is running.
 func (s *submissions) committing() []*submission {
 	if s.group == nil {
 		return nil
@@ -116,7 +116,7 @@ func (s *submissions) prepared() []*submission {
 	return s.group.submissions
 }
 
-// awaits reports whether a request will get an answer from this incarnation.
+// awaits reports whether a request will get an answer from this incarnation, also as the repetition of another request.
 func (s *submissions) awaits(from requester) bool {
 	for _, open := range slices.Concat(s.incoming, s.committing()) {
 		for _, r := range append(open.repeats, open.from) {
@@ -157,7 +157,7 @@ func (s *submissions) number() {
 	}
 }
 
-// end ends the running commit and returns its submissions.
+// end ends the running commit, takes over its serial, and returns its submissions.
 func (s *submissions) end() []*submission {
 	group := s.group.submissions
 	s.recorded, s.group = s.group.recorded, nil
@@ -171,7 +171,8 @@ func (s *submissions) takeAfterCommit() []func(actor.Context) {
 	return waiting
 }
 
-// build makes the next job of a submission, which was received at now.
+// build makes the next job of a submission, which was received at now, with its record. A dependency on a job that cannot exist fails the
+// submission.
 func (s *submissions) build(open *submission, now job.Timestamp) {
 	id := open.first + int64(len(open.jobs))
 	draft := open.drafts[len(open.jobs)]

@@ -57,7 +57,7 @@ func (q *queue) commitNext(ctx actor.Context) {
 	})
 }
 
-// prepared goes on with a commit whose jobs are built.
+// prepared continues a commit whose jobs are built: their dependencies are recorded, and the filter rules evaluated.
 func (q *queue) prepared(ctx actor.Context) {
 	q.submissions.group.prepared = true
 	for _, s := range q.submissions.committing() {
@@ -69,7 +69,7 @@ func (q *queue) prepared(ctx actor.Context) {
 	q.recordKnownEnds(ctx, q.evaluateGroup)
 }
 
-// perform performs a step of the running commit.
+// perform performs a step of the running commit, and then the next one. The empty step ends the commit.
 func (q *queue) perform(ctx actor.Context, step commitStep) {
 	// If the store restarts before its answer, the step may have been performed twice, and next must know.
 	incarnation := q.store.StoreIncarnation()

@@ -34,7 +34,7 @@ func newVerdicts(incarnation uint32) *verdicts {
 // verb returns what the rules do with a job.
 func (v *verdicts) verb(id int64) filter.Verb { return filter.VerbOf(v.of[id]) }
 
-// ask makes the question about the jobs of a group.
+// ask makes the question about the jobs of a group, and keeps it open.
 func (v *verdicts) ask(jobs []*messages.UnfinishedJob) *messages.EvaluateFilters {
 	v.last++
 	v.open = &messages.EvaluateFilters{Request: v.last, Jobs: jobs}

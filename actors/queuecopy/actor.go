@@ -111,7 +111,7 @@ func (c *queuecopy) Receive(ctx actor.Context) {
 
 func (c *queuecopy) now() time.Time { return c.config.Env.Clock().Now() }
 
-// configured makes the master candidates of a configuration the targets of copies.
+// configured makes the master candidates of a configuration the targets of copies. If this node is not its master there are none.
 func (c *queuecopy) configured(current *model.Config) {
 	if c.known != nil && c.known.Nodes == current.Nodes && c.known.Cluster == current.Cluster {
 		return

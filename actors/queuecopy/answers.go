@@ -29,7 +29,7 @@ func (c *queuecopy) awaitEarly() {
 	}
 }
 
-// answer answers the questions that need not wait any longer.
+// answer answers the questions that need not wait any longer, and forgets them.
 func (c *queuecopy) answer(ctx actor.Context, all []corecopy.Released) {
 	for _, released := range all {
 		i := slices.IndexFunc(c.questions, func(q question) bool { return q.id == released.ID })

@@ -149,7 +149,7 @@ func (r *replicator) collects(b *batch) time.Duration {
 	return max(0, collectPause-r.config.Env.Clock().Now().Sub(b.since))
 }
 
-// beginNext begins the next batch, unless one is on its way or more entries are awaited.
+// beginNext applies the next batch, unless one is being applied or more entries are awaited.
 func (r *replicator) beginNext(ctx actor.Context) {
 	b := r.applying.next
 	if r.applying.batch != nil || b == nil {
@@ -221,7 +221,7 @@ func (r *replicator) applyNext(ctx actor.Context, b *batch) {
 	}
 }
 
-// batchWritten takes a batch that is on the disk, and answers the requests of this node.
+// batchWritten takes a batch that is on the disk, tells the log, answers the requests of this node, and begins the next batch.
 func (r *replicator) batchWritten(ctx actor.Context, b *batch) {
 	if r.applying.failure != nil {
 		r.config.Env.Log().Info("replication resumed after disk error")

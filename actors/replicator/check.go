@@ -20,7 +20,7 @@ func (r *replicator) check(ctx actor.Context, m *messages.CheckNodes) {
 	r.compare(ctx, peerQuery{requester: requester{ctx.Sender(), m.Request}, repair: m.Repair})
 }
 
-// compare asks the other nodes for what differs from the master's files.
+// compare asks the other nodes for what differs from the master's files. The files of running jobs are left out.
 func (r *replicator) compare(ctx actor.Context, q peerQuery) {
 	var leaveOut []string
 	for id := range r.replica.running {
@@ -32,7 +32,7 @@ func (r *replicator) compare(ctx actor.Context, q peerQuery) {
 	r.config.Peers.Compare(number, r.membership.others(), leaveOut, ctx.Self())
 }
 
-// filesCompared answers with the differences, after their repair if that is wanted.
+// filesCompared answers with the differences, after their repair if that is wanted and this node is the master.
 func (r *replicator) filesCompared(ctx actor.Context, m *messages.NodesCompared) {
 	q, known := r.takeQuery(m.Number)
 	if !known {

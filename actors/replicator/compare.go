@@ -36,7 +36,8 @@ func (r *replicator) compareAfter(ctx actor.Context, pause time.Duration) {
 	})
 }
 
-// comparedByItself repairs what differs from the files of a majority, and reports what differs otherwise.
+// comparedByItself repairs what differs from the files of a majority, and reports what differs otherwise. It starts the timer of the next
+// comparison. In another term it does nothing.
 func (r *replicator) comparedByItself(ctx actor.Context, q peerQuery, m *messages.NodesCompared) {
 	if !r.mastership.master || r.mastership.term != q.request {
 		return

@@ -150,7 +150,7 @@ func (r *replicator) proposeState(ctx actor.Context, adopting bool, done func(ac
 	}})
 }
 
-// exported proposes a state, and lets requests go on.
+// exported proposes a state for all nodes, and lets requests go on that the export has held up. done hears when the log has the state.
 func (r *replicator) exported(ctx actor.Context, e *configstore.Exported, done func(actor.Context, *messages.Failure)) {
 	// The hold ends in the message in which the state is proposed, so that no change is proposed between the export and the state: all nodes
 	// would lose it.
@@ -217,7 +217,8 @@ func (r *replicator) ownRecords(e *messages.LogEntry) []*journal.Record {
 	return r.proposals.records(e.Number)
 }
 
-// restoreConfig makes the configuration of a snapshot this node's.
+// restoreConfig makes the configuration of a snapshot this node's, and then calls then. A snapshot without configuration leaves it as it
+// is.
 func (r *replicator) restoreConfig(ctx actor.Context, m *messages.LogSnapshotReceived, then func(actor.Context)) {
 	s := &r.applying.snapshot
 	if s.config.Config == nil {
@@ -236,7 +237,7 @@ func (r *replicator) restoreConfig(ctx actor.Context, m *messages.LogSnapshotRec
 	})
 }
 
-// answerCommitted answers GetCommittedFiles.
+// answerCommitted answers GetCommittedFiles with the files of the replica and the configuration.
 func (r *replicator) answerCommitted(ctx actor.Context) {
 	sender := ctx.Sender()
 	r.configs.Export(ctx, false, func(ctx actor.Context, e *configstore.Exported) {

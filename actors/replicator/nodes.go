@@ -64,7 +64,8 @@ func (r *replicator) clusterView(request uint64) *messages.GetNodesResult {
 	return answer
 }
 
-// change changes the membership or hands the mastership over, for an operator.
+// change starts a change of the membership or a transfer, for an operator. It answers only a refusal; the end of the change answers the
+// rest.
 func (r *replicator) change(ctx actor.Context, m *messages.ChangeNodes) {
 	failure := r.mastership.notMaster()
 	if r.mastership.leads {

@@ -137,7 +137,8 @@ func (s observations) forgetEnded(running replication.RunningJobs) {
 	}
 }
 
-// replicateJobFile proposes what a job process has written.
+// replicateJobFile proposes what a job process has written. A requester is answered when a majority has it. A node that is not the master
+// does nothing.
 func (r *replicator) replicateJobFile(ctx actor.Context, m *messages.ReplicateJobFile) {
 	if !r.mastership.master {
 		return

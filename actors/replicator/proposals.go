@@ -68,7 +68,7 @@ func newProposals(self replication.Applier, offer func(uint64, []byte), numbers 
 		byNumber: map[uint64]*proposal{}, touched: map[string]int{}, latest: map[string]*proposal{}}
 }
 
-// add splits changes into entries and offers those that need not wait.
+// add splits changes into entries and offers those that need not wait for an earlier proposal about the same file.
 func (s *proposals) add(changes []*messages.FileChange, w *changeRequest) {
 	pieces := replication.SplitChanges(changes, entryMax)
 	w.remaining = len(pieces)
@@ -139,7 +139,8 @@ func (s *proposals) offerDependents(p *proposal) {
 	}
 }
 
-// logged notes that a majority has a proposal. It ignores unknown numbers.
+// logged notes that a majority has a proposal. Proposals that waited for it are offered, and a request that wants no more is answered. It
+// ignores unknown numbers.
 func (s *proposals) logged(ctx actor.Context, number uint64) {
 	p := s.byNumber[number]
 	if p == nil {

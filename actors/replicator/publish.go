@@ -56,7 +56,7 @@ func (r *replicator) view() view {
 	return v
 }
 
-// publish tells the observer what has changed.
+// publish tells the monitor what has changed of this node's view; nothing if it is as before.
 func (r *replicator) publish(ctx actor.Context) {
 	if r.config.Monitor == nil {
 		return
@@ -95,7 +95,7 @@ func newCommitTimes(c Config) *commitTimes {
 	return &commitTimes{clock: c.Env.Clock(), offered: map[uint64]time.Time{}}
 }
 
-// offer returns a function that offers an entry to the log (Log.Propose).
+// offer returns a function that offers an entry to the log (Log.Propose) and notes when; propose itself if no times are measured.
 func (c *commitTimes) offer(propose func(uint64, []byte)) func(uint64, []byte) {
 	if c == nil {
 		return propose
@@ -109,7 +109,7 @@ func (c *commitTimes) offer(propose func(uint64, []byte)) func(uint64, []byte) {
 	}
 }
 
-// logged notes the commit of a proposal.
+// logged notes how long a proposal has taken to be committed.
 func (c *commitTimes) logged(number uint64) {
 	if c == nil {
 		return

@@ -53,7 +53,7 @@ func (r *replicator) declareTimes() {
 		Times: replication.Declaration(s.term, r.times.shortest, names)}).Marshal())
 }
 
-// takeTimes takes the declarations in committed entries.
+// takeTimes takes the declarations in committed entries, and passes their times on to the log.
 func (r *replicator) takeTimes(entries []*messages.LogEntry) {
 	for _, e := range entries {
 		t, ok := replication.DeclaredTimes(e.Times)

@@ -208,7 +208,8 @@ func (s *scheduler) requestJobs(ctx actor.Context) {
 	ctx.Request(s.config.Queue, &messages.ListUnfinishedJobs{Request: s.request})
 }
 
-// configChanged takes the settings and the resources. The demand of known jobs is not computed again.
+// configChanged takes the settings and the resources. Settings that are not valid are logged and not taken. The demand of known jobs is
+// not computed again. For another order all jobs are requested from the queue.
 func (s *scheduler) configChanged(ctx actor.Context, m *clusterconfig.ConfigPublished) {
 	s.resources = config.ResourcesOf(m.Config)
 	if s.configured && m.Config.Cluster == s.cluster && bytes.Equal(m.Settings, s.ownSettings) {
@@ -272,7 +273,7 @@ func (s *scheduler) loadJobs(ctx actor.Context, m *messages.ListUnfinishedJobsRe
 	s.deferred.HandleAll(ctx, s.beginOp)
 }
 
-// A job that is enqueued before ListUnfinishedJobsResult comes is in that result.
+// enqueue takes new jobs. One that is enqueued before ListUnfinishedJobsResult comes is in that result, and is dropped here.
 func (s *scheduler) enqueue(ctx actor.Context, m *messages.EnqueueJobs) {
 	if s.state == nil {
 		return
@@ -308,7 +309,7 @@ func (s *scheduler) jobReleased(ctx actor.Context, m *messages.JobReleased) {
 	s.dependenciesResolved(ctx, s.graph.Ended(id, job.Status(m.Status)))
 }
 
-// jobOutcome takes the outcome of an unknown job on which others depend.
+// jobOutcome takes the outcome of an unknown job on which others depend: they become ready or unrunnable, or wait on.
 func (s *scheduler) jobOutcome(ctx actor.Context, m *messages.GetJobOutcomeResult) {
 	switch id := job.ID(m.Id); {
 	case s.state == nil:
@@ -321,7 +322,8 @@ func (s *scheduler) jobOutcome(ctx actor.Context, m *messages.GetJobOutcomeResul
 	}
 }
 
-// locksPublished takes the records of lock owners.
+// locksPublished takes the records of lock owners. A complete list, from a lock manager that has started, replaces all former ones and is
+// answered with the pauses.
 func (s *scheduler) locksPublished(ctx actor.Context, m *locks.OwnersPublished) {
 	if s.state == nil {
 		return

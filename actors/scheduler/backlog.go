@@ -39,7 +39,7 @@ func (b *backlog) add(w *messages.UnfinishedJob) {
 	b.order = append(b.order, job.ID(w.Id))
 }
 
-// addKnown adds a job that was decoded before.
+// addKnown adds a job that was decoded before, unless it is there.
 func (b *backlog) addKnown(j *scheduledJob) {
 	if !j.due {
 		j.due = true
@@ -57,7 +57,7 @@ func (s *scheduler) continueBacklog(ctx actor.Context) {
 	}
 }
 
-// workOff makes one slice.
+// workOff works off one slice of the backlog. The rest follows in a message to itself; at the end the questions that wait are answered.
 func (s *scheduler) workOff(ctx actor.Context) {
 	b := &s.backlog
 	work := cmp.Or(s.config.SliceWork, sliceWork)

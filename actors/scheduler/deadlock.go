@@ -50,7 +50,7 @@ func (w *clientWaits) set(client string, m *messages.AwaitJobs) (isNew bool) {
 	return !known
 }
 
-// end drops a client.
+// end drops a client and its waits.
 func (w *clientWaits) end(client string) {
 	m := w.byClient[client]
 	if m == nil {
@@ -172,7 +172,7 @@ func (w *waitSearch) waitsOfOpcode(id job.ID, input json.RawMessage) []deadlock.
 	return append(waits, w.waitsForLocks(id, []json.RawMessage{input}, 0)...)
 }
 
-// waitsForLocks are the waits of an opcode for its locks.
+// waitsForLocks are the waits of an opcode for its locks; nil for an opcode that will fail.
 func (w *waitSearch) waitsForLocks(id job.ID, inputs []json.RawMessage, op int) []deadlock.Wait {
 	if op >= len(inputs) {
 		return nil
@@ -339,7 +339,8 @@ func (s *scheduler) slotCycles(w *waitSearch, budget int, found map[job.ID]*mess
 // anyJob stands for each job that needs a run slot.
 const anyJob = job.ID(-1)
 
-// cycleFor is the cycle of a job among those of cycles.
+// cycleFor is the cycle of a job among those that were found; a job that waits for a run slot has the cycle that takes all of them. nil:
+// none.
 func (s *scheduler) cycleFor(found map[job.ID]*messages.WaitCycle, id job.ID, reasons []*messages.Reason) *messages.WaitCycle {
 	if c := found[id]; c != nil {
 		return c
@@ -350,7 +351,7 @@ func (s *scheduler) cycleFor(found map[job.ID]*messages.WaitCycle, id job.ID, re
 	return nil
 }
 
-// processWaits are the waits of processes of jobs, by job.
+// processWaits are the waits of processes for the ends of jobs, by the job of the process. Jobs that have ended are left out.
 func (s *scheduler) processWaits() []*messages.JobDependencies {
 	var all []*messages.JobDependencies
 	for _, id := range slices.Sorted(maps.Keys(s.awaited.byJob)) {

@@ -49,7 +49,7 @@ func (s *scheduler) readDurations(ctx actor.Context) {
 	})
 }
 
-// recordDurations learns from a job that has ended.
+// recordDurations learns the durations of a job that has ended, and plans a write of the table.
 func (s *scheduler) recordDurations(ctx actor.Context, encoded []byte) {
 	j, err := job.Decode(encoded)
 	if err != nil || s.learned.table == nil || len(encoded) == 0 {
@@ -59,7 +59,7 @@ func (s *scheduler) recordDurations(ctx actor.Context, encoded []byte) {
 	s.learnedChanged(ctx)
 }
 
-// learnedChanged writes the table after the pause.
+// learnedChanged has the table written after the pause.
 func (s *scheduler) learnedChanged(ctx actor.Context) {
 	s.learned.changed = true
 	if !s.learned.timed {
@@ -68,7 +68,7 @@ func (s *scheduler) learnedChanged(ctx actor.Context) {
 	}
 }
 
-// writeLearned writes the table if it has changed. A failed write is repeated after the pause.
+// writeLearned writes the table if it has changed. A failed write is repeated after the pause. A drain waits for it.
 func (s *scheduler) writeLearned(ctx actor.Context) {
 	l := &s.learned
 	if !l.changed || l.writing {
@@ -90,7 +90,7 @@ func (s *scheduler) writeLearned(ctx actor.Context) {
 	})
 }
 
-// drain writes the table before the daemon stops.
+// drain writes the table before the daemon stops, and is answered when that is done.
 func (s *scheduler) drain(ctx actor.Context) {
 	s.learned.draining = ctx.Sender()
 	s.writeLearned(ctx)

@@ -57,7 +57,7 @@ func (s *scheduler) syncPauses(ctx actor.Context) {
 	}
 }
 
-// sendPauses sends all paused jobs to a restarted lock manager.
+// sendPauses sends all paused jobs to a lock manager that has started.
 func (s *scheduler) sendPauses(ctx actor.Context, incarnation uint64) {
 	pauses := &messages.SetLockPauses{Incarnation: incarnation}
 	for _, id := range slices.Sorted(maps.Keys(s.paused)) {

@@ -127,7 +127,7 @@ func finalStatuses() []string {
 	return []string{job.Success.String(), job.Error.String(), job.Canceled.String()}
 }
 
-// declarations is the demand of the next opcode, and that of the opcodes after it.
+// declarations is the demand of the next opcode, and the joined demand of the opcodes after it.
 func (j *scheduledJob) declarations(s *scheduler) (current, later lock.Declaration) {
 	decoded := j.decoded
 	if decoded == nil {
@@ -172,7 +172,7 @@ func (j *scheduledJob) demand(s *scheduler) *demand {
 	return d
 }
 
-// candidate is the job as sched sees it.
+// candidate is the job as sched sees it. The demand of a job that does not run is kept.
 func (j *scheduledJob) candidate(s *scheduler) sched.Candidate {
 	d := j.expected
 	switch {
@@ -217,8 +217,8 @@ func (j *scheduledJob) paused() bool {
 // barred reports whether the process of the job must begin no opcode, for now or because a rule rejects the job.
 func (j *scheduledJob) barred() bool { return j.paused() || filter.VerbOf(j.verdict) == filter.Reject }
 
-// consider decides whether the next opcode of a job may run once there is a slot. The job
-// waits for its start, or for the permission to go on.
+// consider decides whether the next opcode of a job may run once there is a slot. The job waits for its start, or for the permission to
+// go on. A running job that may not go on gives its slot back.
 func (s *scheduler) consider(ctx actor.Context, j *scheduledJob) {
 	j.due = false
 	if j.openBegin != nil && j.judgedOp != j.op {
@@ -331,7 +331,7 @@ func (s *scheduler) dependenciesResolved(ctx actor.Context, verdicts []dependenc
 	}
 }
 
-// dependenciesMet drops the dependencies of an opcode.
+// dependenciesMet drops the dependencies of an opcode of a job.
 func (j *scheduledJob) dependenciesMet(op int) { delete(j.depends, op) }
 
 // endUnrunnable ends a job whose dependency cannot be met: through the queue if it is
@@ -401,7 +401,7 @@ func (s *scheduler) opReached(ctx actor.Context, m *messages.ReachOpResult) {
 	s.consider(ctx, j)
 }
 
-// answerBegin answers the open BeginOp of a job, if there is one.
+// answerBegin answers the open BeginOp of a job, if there is one, and remembers that for repetitions.
 func (s *scheduler) answerBegin(ctx actor.Context, j *scheduledJob, a *messages.BeginOpResult) {
 	if j.openBegin == nil {
 		return
@@ -427,7 +427,7 @@ func (s *scheduler) priorityChanged(ctx actor.Context, m *messages.PriorityChang
 	}
 }
 
-// verdictsChanged takes the new verdicts on these jobs.
+// verdictsChanged takes the new verdicts on these jobs, and considers each job again.
 func (s *scheduler) verdictsChanged(ctx actor.Context, m *messages.VerdictsChanged) {
 	if s.state == nil {
 		return
@@ -463,7 +463,7 @@ func (s *scheduler) reconsider(ctx actor.Context, j *scheduledJob) {
 	}
 }
 
-// holdChanged takes a hold or a release.
+// holdChanged takes a hold or a release of a job, and considers the job again.
 func (s *scheduler) holdChanged(ctx actor.Context, m *messages.HoldChanged) {
 	if s.state == nil {
 		return // ListUnfinishedJobsResult will have it

@@ -95,7 +95,8 @@ func (s *scheduler) takeSnapshot(ctx actor.Context, m *TakeSnapshot) {
 	ctx.Respond(a)
 }
 
-// copyOther adds a job that is not among the first candidates, and the jobs that it waits for.
+// copyOther adds a job that is not among the first candidates, and the jobs that it waits for, with what they wait for. At most
+// SnapshotMax jobs are added.
 func (s *scheduler) copyOther(a *Snapshot, id job.ID) {
 	for next := []job.ID{id}; len(next) > 0 && len(a.world.Waiting)+len(a.world.Beyond) < SnapshotMax; next = next[1:] {
 		id := next[0]

@@ -17,7 +17,7 @@ const (
 	searchTotal = 50_000
 )
 
-// explainJobs answers what holds jobs back. An unknown job has no reasons.
+// explainJobs answers what holds jobs back, and in which cycle of waits each is. An unknown job has no reasons.
 func (s *scheduler) explainJobs(ctx actor.Context, m *messages.ExplainJobs) {
 	result := &messages.ExplainJobsResult{Request: m.Request}
 	search := min(searchMax, searchTotal/max(len(m.Ids), 1))
@@ -155,7 +155,7 @@ func (s *scheduler) dependencies(ctx actor.Context, m *messages.ListDependencies
 	ctx.Respond(answer)
 }
 
-// lockBlockedJobs are jobs that are not started because of locks.
+// lockBlockedJobs are jobs that are not started because of locks, with the locks and who has them.
 func (s *scheduler) lockBlockedJobs(list []sched.BlockedJob) []*messages.LockBlockedJob {
 	var all []*messages.LockBlockedJob
 	for _, b := range list {

@@ -133,7 +133,7 @@ func (s *sessions) load(ctx actor.Context) {
 	})
 }
 
-// take carries out an operation, in the order of arrival: each waits for the write before it.
+// take carries out an operation, in the order of arrival: each waits for the write before it. A change is answered when it is written.
 func (s *sessions) take(ctx actor.Context, q question) {
 	if !s.loaded || s.writing {
 		s.waiting = append(s.waiting, q)
@@ -205,7 +205,7 @@ func (s *sessions) write(ctx actor.Context, next session.Table, then func(actor.
 	})
 }
 
-// takeWaiting carries out waiting operations until one of them writes.
+// takeWaiting carries out waiting operations in their order, until one of them writes.
 func (s *sessions) takeWaiting(ctx actor.Context) {
 	for len(s.waiting) > 0 && !s.writing {
 		next := s.waiting[0]

@@ -29,7 +29,8 @@ type failingWrites struct {
 	last  time.Time // of the latest failure; zero: none has failed
 }
 
-// answered takes the end of a request.
+// answered takes the end of a request, and follows whether files can be written. The begin and the end of a time in which they cannot are
+// logged.
 func (w *failingWrites) answered(env *kit.Env, kind writeKind, failures []*messages.FileFailure) {
 	now := env.Clock().Now()
 	switch {

@@ -90,7 +90,7 @@ func (l *pathQueues) done(task uint64) *step {
 	return o.step
 }
 
-// finish removes a step from its queue, unless replaceHead has replaced it.
+// finish removes a step from its queue, unless replaceHead has replaced it. The next step of the path is ready then.
 func (l *pathQueues) finish(s *step) {
 	lane := l.steps[s.path]
 	switch {

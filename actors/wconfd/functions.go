@@ -55,7 +55,7 @@ func (c *connection) callLocks(ctx actor.Context, request wire.Request) {
 	}
 }
 
-// identify tells the configuration's actor, once, that the peer has named itself.
+// identify tells the configuration's actor, once, that the peer has named itself in a call as the owner with its own pid.
 func (c *connection) identify(ctx actor.Context, op locks.Operation) {
 	var o lock.Owner // named only by calls that act for an owner
 	switch op := op.(type) {
@@ -118,7 +118,7 @@ func (c *connection) lockConfig(ctx actor.Context, request wire.Request, call ca
 	})
 }
 
-// configLockMode asks in which mode an owner holds the configuration lock.
+// configLockMode asks in which mode an owner holds the configuration lock; lock.None: it does not.
 func (c *connection) configLockMode(ctx actor.Context, owner lock.Owner, answer func(actor.Context, lock.Mode)) {
 	c.askLocks(ctx, locks.Apply{Call: lock.ListLocks(owner)}, func(ctx actor.Context, value any) {
 		has := lock.None

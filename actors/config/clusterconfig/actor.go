@@ -219,7 +219,7 @@ func (c *clusterconfig) retryLoadLater(ctx actor.Context, message string, f *mes
 	kit.SendAfter(c.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &retryLoad{c.incarnation})
 }
 
-// loaded puts the loaded state in force and handles the deferred messages.
+// loaded puts the loaded state in force: it publishes it, watches the callers in it, and handles the deferred messages.
 func (c *clusterconfig) loaded(ctx actor.Context, m *configstore.Loaded) {
 	c.tries = 0
 	state := calls.NewState(m.State.Config, m.State.Reserved)

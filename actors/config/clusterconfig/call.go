@@ -34,7 +34,8 @@ type request struct {
 	stop   func() bool
 }
 
-// call serves a call of a client.
+// call serves a call of a client. One that only reads is answered at once from the durable state. Another one is applied in its turn,
+// when it is known which locks the client holds.
 func (c *clusterconfig) call(ctx actor.Context, m *Call, sender *actor.PID) {
 	c.callers.identify(m.Caller.PID, m.Call.Owner)
 	r := &request{call: m.Call, caller: c.callers.named(m.Caller),
@@ -72,7 +73,7 @@ func (c *clusterconfig) askHeld(ctx actor.Context, r *request) {
 	})
 }
 
-// proceed applies a call, now or when it may.
+// proceed applies a call at once, or lets it wait while another client has the configuration locked.
 func (c *clusterconfig) proceed(ctx actor.Context, r *request) {
 	if c.mustWait(r) {
 		c.wait(ctx, r)

@@ -51,7 +51,7 @@ func (c *callers) watch(by reserve.Caller) {
 	}
 }
 
-// watchAll watches the owners of all reservations.
+// watchAll watches the owners of all reservations, so that their death is reported.
 func (c *callers) watchAll(s reserve.State) {
 	for _, by := range s.Callers() {
 		c.watch(by)
@@ -63,7 +63,7 @@ func isSame(a, b reserve.Caller) bool {
 	return a == b || a.Known && b.Known && a.Owner.Livelock == b.Owner.Livelock
 }
 
-// callerDied drops the reservations of a dead caller.
+// callerDied forgets a dead caller and drops its reservations.
 func (c *clusterconfig) callerDied(ctx actor.Context, died reserve.Caller) {
 	for pid, o := range c.callers.identities {
 		if isSame(died, reserve.Caller{Known: true, Owner: o}) {

@@ -43,7 +43,7 @@ func stateOf(s calls.State) journal.State {
 	return journal.State{Config: s.Config, Reserved: s.Reserved, Concurrent: s.ConcurrentChanges, Rules: s.Rules}
 }
 
-// add takes a change that was applied to state.
+// add takes a change that was applied to state, for the next write.
 func (c *commits) add(ch *change) {
 	if c.state = ch.after; ch.record != nil {
 		c.made = ch.record.Number

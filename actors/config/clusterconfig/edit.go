@@ -13,7 +13,8 @@ import (
 	"lockstep/messages"
 )
 
-// edit makes a change of lockstep's own, in the configuration or in the settings.
+// edit makes a change of lockstep's own for another actor, in the configuration or in the settings, and answers when it is durable. It
+// waits as a client's call does.
 func (c *clusterconfig) edit(ctx actor.Context, m *messages.EditConfig, sender *actor.PID) {
 	answer := func(ctx actor.Context, f *messages.Failure) {
 		ctx.Send(sender, &messages.EditConfigResult{Request: m.Request, Failure: f})

@@ -74,7 +74,8 @@ func (c *clusterconfig) wait(ctx actor.Context, r *request) {
 	}
 }
 
-// serveWaiting applies the calls that no longer have to wait.
+// serveWaiting applies the calls that no longer have to wait. If one of them finds another state on the disk, the others are deferred
+// until it is loaded.
 func (c *clusterconfig) serveWaiting(ctx actor.Context) {
 	requests := c.waiting.requests
 	c.waiting.requests = nil
@@ -97,7 +98,7 @@ func (c *clusterconfig) mustWait(r *request) bool {
 	return !c.locks.known || r.call.TakesLock() && c.locks.held()
 }
 
-// patienceOver answers a call that it is busy, or that the lock manager is not ready.
+// patienceOver answers a call that has waited for too long: it is busy or, if the lock manager has not told its locks yet, that fails it.
 func (c *clusterconfig) patienceOver(ctx actor.Context, m *patienceOver) {
 	for i, r := range c.waiting.requests {
 		if uint64(c.incarnation)<<32|r.number == m.number {

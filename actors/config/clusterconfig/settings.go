@@ -119,8 +119,8 @@ func (c *clusterconfig) editSettings(ctx actor.Context, changes map[string][]byt
 	c.nextEdit(ctx)
 }
 
-// nextEdit begins the next change of the settings. It reads the file first: an operator may have edited it since, and the change
-// must not replace that.
+// nextEdit begins the next change of the settings, unless one is under way. It reads the file first: an operator may have edited it
+// since, and the change must not replace that.
 func (c *clusterconfig) nextEdit(ctx actor.Context) {
 	s := &c.settings
 	if s.writing || len(s.edits) == 0 {
@@ -150,7 +150,7 @@ func (c *clusterconfig) nextEdit(ctx actor.Context) {
 	})
 }
 
-// edited ends a change of the settings.
+// edited answers a change of the settings, with f if it has failed, and begins the next one.
 func (c *clusterconfig) edited(ctx actor.Context, e settingsEdit, f *messages.Failure) {
 	c.settings.writing = false
 	e.answer(ctx, f)
@@ -200,7 +200,7 @@ func (c *clusterconfig) rereadSettings(ctx actor.Context, done func(actor.Contex
 	})
 }
 
-// tellBypassLimit sends the lock manager the setting that it needs.
+// tellBypassLimit sends the lock manager the setting that it needs, unless the settings are invalid.
 func (c *clusterconfig) tellBypassLimit(ctx actor.Context) {
 	s, err := config.DecodeSettings(c.settings.content)
 	if err != nil {

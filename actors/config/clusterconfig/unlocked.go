@@ -38,7 +38,7 @@ func (c *clusterconfig) foundUnlocked(ctx actor.Context, r *request, by journal.
 	return refused
 }
 
-// objectNames names the first of the objects.
+// objectNames names the first five of the objects, as kind/uuid, and counts the others.
 func objectNames(objects []model.Touched) string {
 	const most = 5
 	var names []string

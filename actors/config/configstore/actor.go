@@ -127,7 +127,7 @@ func (k *configstore) start(ctx actor.Context) {
 	k.load(ctx)
 }
 
-// proceed does what is possible now: it handles requests, begins folds, and ends the drain.
+// proceed does what is possible now: it replaces a journal of unknown content, handles requests, begins folds, and ends the drain.
 func (k *configstore) proceed(ctx actor.Context) {
 	if k.failure != nil {
 		k.refuseAll(ctx)
@@ -228,7 +228,7 @@ func (k *configstore) refuseAll(ctx actor.Context) {
 	}
 }
 
-// failed returns the answer to a request that has failed.
+// failed returns the answer to a request that has failed, of the type that the request expects.
 func failed(request any, f *messages.Failure) any {
 	switch m := request.(type) {
 	case *Load:

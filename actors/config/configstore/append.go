@@ -53,7 +53,7 @@ func (j *journalFile) add(e entry) {
 	j.length += len(e.line.Bytes)
 }
 
-// drop removes the first records, which are folded.
+// drop removes the first records, which are folded, from memory. The file still has them, so it is rewritten later.
 func (j *journalFile) drop(count int) {
 	for _, e := range j.open[:count] {
 		j.length -= len(e.line.Bytes)
@@ -82,8 +82,8 @@ func (m *AddRecordsResult) replyTo(to *actor.PID) reply {
 	}
 }
 
-// addAll writes the records of the requests at the head of the queue. It reports false if they wait for a fold, or are being
-// written.
+// addAll writes the records of the requests at the head of the queue, for which one append is enough. It reports true if all these
+// requests are answered, and false if they wait for a fold, or are being written.
 func (k *configstore) addAll(ctx actor.Context) bool {
 	if f := k.cannotAdd(); f != nil {
 		r := k.requests[0]
@@ -113,7 +113,7 @@ func (k *configstore) addAll(ctx actor.Context) bool {
 	return false
 }
 
-// cannotAdd returns why no record is accepted now.
+// cannotAdd returns why no record is accepted now; nil: records are accepted.
 func (k *configstore) cannotAdd() *messages.Failure {
 	switch {
 	case k.file.foreign != nil:
@@ -124,7 +124,8 @@ func (k *configstore) cannotAdd() *messages.Failure {
 	return nil
 }
 
-// add adds the records of a request, all or none of them.
+// add adds the records of a request, all or none of them, and returns its answer for after the write. Refused: the first does not fit the
+// position.
 func (b *journalWrite) add(m *AddRecords) *AddRecordsResult {
 	at, steps, err := b.at.ApplyAll(m.Records, len(b.content) == 0)
 	switch {
@@ -137,7 +138,7 @@ func (b *journalWrite) add(m *AddRecords) *AddRecordsResult {
 	return &AddRecordsResult{Request: m.Request}
 }
 
-// take adds records that lead to a position.
+// take adds records that lead to a position, which becomes that of the write.
 func (b *journalWrite) take(at journal.Position, steps []journal.Step) {
 	b.at = at
 	for _, s := range steps {
@@ -174,7 +175,8 @@ func (k *configstore) write(ctx actor.Context, b *journalWrite) {
 	})
 }
 
-// writeJournal appends to the journal. A restart of the store in between may have written the records twice.
+// writeJournal appends to the journal and answers. A success makes the position of the write the present one. If the content of the file
+// is not certain, the answers wait until it is rewritten. A restart of the store in between may have written the records twice.
 func (k *configstore) writeJournal(ctx actor.Context, b *journalWrite) {
 	k.journal.writing = true
 	incarnation := k.store.StoreIncarnation()
@@ -214,7 +216,7 @@ func (k *configstore) wantsRecords() bool {
 	return slices.ContainsFunc(k.requests, func(r kit.Deferral[any]) bool { _, is := r.Message.(*AddRecords); return is })
 }
 
-// refuseRecords answers the AddRecords that have not begun.
+// refuseRecords answers with a failure the AddRecords that have not begun, and drops them.
 func (k *configstore) refuseRecords(ctx actor.Context, f *messages.Failure) {
 	k.requests = slices.DeleteFunc(k.requests, func(r kit.Deferral[any]) bool {
 		_, is := r.Message.(*AddRecords)

@@ -104,14 +104,14 @@ type codecClient struct {
 	then func(ctx actor.Context, answer any)
 }
 
-// ask sends the request that make returns for a number.
+// ask sends the codec the request that make returns for a number, and has its answer passed to then. Only the last request is answered.
 func (c *codecClient) ask(ctx actor.Context, make func(request uint64) any, then func(ctx actor.Context, answer any)) {
 	c.last++
 	c.then = then
 	ctx.Request(c.pid, make(c.last))
 }
 
-// answered calls the continuation of the last request. It drops answers to a former incarnation.
+// answered calls the continuation of the last request. It drops answers to other requests, such as those of a former incarnation.
 func (c *codecClient) answered(ctx actor.Context, answer any) {
 	var number uint64
 	switch m := answer.(type) {

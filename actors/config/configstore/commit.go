@@ -16,7 +16,8 @@ func (m *Commit) hasWhole() bool {
 	return slices.ContainsFunc(m.Changes, func(c journal.Change) bool { return c.Whole != nil })
 }
 
-// commit carries out Commit. It reports false if the request waits.
+// commit carries out Commit: it writes the records of the changes that fit, and answers which were refused. It reports false if the
+// request waits for a fold or for another operation on the file.
 func (k *configstore) commit(ctx actor.Context, sender *actor.PID, m *Commit) bool {
 	switch {
 	case m.hasWhole() && (k.file.busy || k.folds.wanted):
@@ -125,7 +126,7 @@ func (k *configstore) isInstalled(at journal.Position, identity string, done not
 	k.ready, k.failure, k.tries = true, nil, 0
 }
 
-// installFailed reads the files again: they can be a mixture.
+// installFailed answers and reads the files again: they can be a mixture of old and new ones.
 func (k *configstore) installFailed(ctx actor.Context, f *messages.Failure, done notify) {
 	k.config.Env.Log().WithFields(logrus.Fields{"err": f.Text}).
 		Error("configuration from the log of the cluster cannot be written; the write is repeated")
@@ -134,7 +135,7 @@ func (k *configstore) installFailed(ctx actor.Context, f *messages.Failure, done
 	k.load(ctx)
 }
 
-// notInstalled handles changes whose whole states cannot be used. Their records are committed without them.
+// notInstalled handles changes whose whole states cannot be decoded. The records among them are committed without them.
 func (k *configstore) notInstalled(ctx actor.Context, m *Commit, done notify) {
 	k.config.Env.Log().WithField("serial", k.at.Point().Serial).
 		Error("a configuration in the log of the cluster cannot be decoded; every node ignores it")

@@ -37,7 +37,7 @@ func (c contents) recover(discardRest bool) (s state, err error) {
 	return s, err
 }
 
-// digest identifies the contents.
+// digest identifies the contents. An absent file and an empty one differ.
 func (c contents) digest() (d [sha256.Size]byte) {
 	h := sha256.New()
 	for _, content := range c {

@@ -45,7 +45,7 @@ type folds struct {
 // foldDue is the timer of the next fold.
 type foldDue struct{ incarnation uint32 }
 
-// want asks for a fold now. tell may be nil.
+// want asks for a fold now. tell, which may be nil, hears of its end. isForced: it replaces foreign content, too.
 func (f *folds) want(tell notify, isForced bool) {
 	f.wanted, f.isForced = true, f.isForced || isForced
 	if tell != nil {
@@ -55,7 +55,7 @@ func (f *folds) want(tell notify, isForced bool) {
 
 func (f *folds) hasFailed() bool { return f.failure != nil }
 
-// schedule begins a fold that is wanted, or starts the timer of the next one.
+// schedule begins a fold that is wanted, or starts the timer of the next one. A drain wants one. While the file is busy nothing happens.
 func (k *configstore) schedule(ctx actor.Context) {
 	f := &k.folds
 	if k.draining != nil && len(k.journal.open) > 0 && !k.file.busy && !f.hasFailed() {
@@ -172,7 +172,7 @@ func (k *configstore) writeConfig(ctx actor.Context, n *fold, config [][]byte) {
 	})
 }
 
-// besides returns the files beside config.data.
+// besides returns the writes of the files beside config.data, for a position.
 func besides(at journal.Position) []*messages.FileWrite {
 	return []*messages.FileWrite{
 		{Op: "config-extra", Path: paths.ConfigExtraPath, Content: at.Extra()},
@@ -190,7 +190,8 @@ func (k *configstore) replace(ctx actor.Context, files []*messages.FileWrite, th
 	})
 }
 
-// folded ends a fold. Its records leave the journal.
+// folded ends a fold and tells those who wait for it. Its records leave the journal. After a failure they stay, and the pause before the
+// next fold is longer.
 func (k *configstore) folded(ctx actor.Context, n *fold, f *messages.Failure) {
 	k.file.busy = false
 	duration := k.now().Sub(n.began)

@@ -87,7 +87,8 @@ func (k *configstore) isKnown(p journal.Point) bool {
 	return false
 }
 
-// isForeign records foreign content. It is logged once.
+// isForeign records that config.data has foreign content. what says how it differs. content is what can be accepted; nil: the file cannot
+// be decoded. The first time it is logged.
 func (k *configstore) isForeign(content *model.Config, what string) {
 	if k.file.foreign == nil {
 		k.config.Env.Log().WithFields(logrus.Fields{"path": paths.ConfigPath, "err": what, "serial": k.at.Point().Serial}).Error(
@@ -113,8 +114,8 @@ func (k *configstore) check(ctx actor.Context, then notify) {
 	})
 }
 
-// adopt is Adopt. The other files come first, so that the reservations and the numbers of the records go on; then the journal is
-// set aside.
+// adopt carries out Adopt: it makes foreign content the configuration, and does nothing without any. The other files come first, so that
+// the reservations and the numbers of the records go on; then the journal is set aside.
 func (k *configstore) adopt(ctx actor.Context, tell notify) {
 	k.file.busy, k.file.isAdopting, k.file.resolved = true, true, false
 	then := func(ctx actor.Context, f *messages.Failure) {

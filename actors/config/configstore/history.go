@@ -45,7 +45,7 @@ func entryOf(before, after *model.Config, r *journal.Record, rules redact.Rules,
 	return history.NewEntry(before, after, touched, origin, rules), true
 }
 
-// entriesOf returns the entries about records. jobs has files of their jobs.
+// entriesOf returns the entries about records, without the records that have none. jobs has files of their jobs.
 func entriesOf(records []entry, secrets func() []string, jobs jobFiles) []history.Entry {
 	rules := rulesOf(secrets)
 	var all []history.Entry
@@ -101,7 +101,7 @@ type historyWrite struct {
 	entries []history.Entry
 }
 
-// plan returns the writes for entries that the files do not have.
+// plan returns the writes for entries that the files do not have. The log takes these entries as written.
 func plan(log *history.Log, entries []history.Entry) []*historyWrite {
 	var all []*historyWrite
 	for _, e := range entries {
@@ -130,7 +130,8 @@ func (k *configstore) writeHistory(ctx actor.Context, entries []history.Entry, t
 	k.writeNext(ctx, plan(k.history.log, entries), then)
 }
 
-// writeNext carries out writes one after the other, because a rotation must precede its lines.
+// writeNext carries out writes one after the other, because a rotation must precede its lines. Entries whose write fails are kept for the
+// next change.
 func (k *configstore) writeNext(ctx actor.Context, writes []*historyWrite, then func(actor.Context)) {
 	if len(writes) == 0 {
 		then(ctx)

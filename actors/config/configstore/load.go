@@ -14,7 +14,7 @@ import (
 	"lockstep/messages"
 )
 
-// load reads the files.
+// load reads the files and decodes them. Until it has a state all requests wait.
 func (k *configstore) load(ctx actor.Context) {
 	k.ready, k.failure = false, nil
 	k.store.Identify(ctx, "config", paths.ConfigPath, func(ctx actor.Context, id *messages.IdentifyFileResult) {
@@ -31,7 +31,8 @@ func (k *configstore) load(ctx actor.Context) {
 	})
 }
 
-// readAll reads files one after the other. An absent file has nil.
+// readAll reads files one after the other and passes their contents to then. An absent file has nil, an empty one an empty slice. A
+// failure ends in cannotRead.
 func (k *configstore) readAll(ctx actor.Context, names []string, contents [][]byte, then func(actor.Context, [][]byte)) {
 	if len(names) == 0 {
 		then(ctx, contents)
@@ -61,7 +62,8 @@ func (k *configstore) cannotRead(ctx actor.Context, f *messages.Failure) {
 	kit.SendAfter(k.config.Env.Clock(), ctx.ActorSystem(), delay, ctx.Self(), &retryLoad{k.incarnation})
 }
 
-// recovered takes the state that the files have together.
+// recovered takes the state that the files have together, or the failure with which all requests are answered. A journal that belongs to
+// another config.data is set aside first.
 func (k *configstore) recovered(ctx actor.Context, identity string, isEmpty bool, r *recovered) {
 	if r.err != nil {
 		text := Explain(r.err, "")
@@ -96,7 +98,8 @@ func (k *configstore) becomeReady(ctx actor.Context) {
 	k.journal.isUnsure, k.journal.unsynced, k.ready = true, true, true
 }
 
-// setJournalAside renames the journal, because config.data has another content than the journal applies to.
+// setJournalAside renames the journal, because config.data has another content than the journal applies to. The new name has the number
+// and is not in use. An absent journal is no failure.
 func (k *configstore) setJournalAside(
 	ctx actor.Context, number uint64,
 	then func(actor.Context), fail func(actor.Context, *messages.Failure),

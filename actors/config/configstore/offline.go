@@ -38,7 +38,7 @@ func (o Offline) Prepare() (*Prepared, error) {
 	return newPrepared(contents, s), nil
 }
 
-// recover returns the state of the files.
+// recover returns the state of the files. isFilled: config.data lacks values that the state has.
 func (o Offline) recover(discardRest bool) (r journal.Recovered, isFilled bool, err error) {
 	contents, err := o.readAll()
 	if err != nil {
@@ -104,7 +104,7 @@ func (o Offline) write(r journal.Recovered) error {
 	return o.Files.SyncDir("config-fold", ".")
 }
 
-// writeHistory writes the entries about the records that config.data does not have.
+// writeHistory writes the entries about the records that config.data does not have, and rotates the history where that is due.
 func (o Offline) writeHistory(r journal.Recovered) error {
 	var records []entry
 	before := r.File.Config

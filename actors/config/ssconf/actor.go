@@ -84,7 +84,7 @@ func (w *ssconf) Receive(ctx actor.Context) {
 	}
 }
 
-// update brings the files up to the latest configuration, unless the actor is busy.
+// update writes the files that differ from the latest configuration, unless the actor is busy. After each write there is a pause.
 func (w *ssconf) update(ctx actor.Context) {
 	if w.busy || w.latest == nil || w.latest == w.computed && w.failures == 0 {
 		return
@@ -117,7 +117,8 @@ func (w *ssconf) compute() {
 	w.files, w.refused = files, refused
 }
 
-// wrote records what is on the disk. A failed write leaves the old content or the new one.
+// wrote records what is on the disk, and begins the pause. A failed write leaves the old content or the new one, so the file counts as
+// unknown and is written again.
 func (w *ssconf) wrote(ctx actor.Context, write *messages.WriteFiles, failures []*messages.FileFailure) {
 	for _, f := range write.Files {
 		w.written[f.Path] = string(f.Content)

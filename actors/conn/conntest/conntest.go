@@ -73,7 +73,7 @@ func (c *Conn) Answers() []string {
 	return slices.Clone(c.answers)
 }
 
-// Closes counts the calls of Close.
+// Closes is how often Close was called.
 func (c *Conn) Closes() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,7 +103,7 @@ func Connect(t testing.TB, e *kittest.Env, gateway *actor.PID) *Client {
 	return c
 }
 
-// Tell sends a message to the connection's actor.
+// Tell sends a message to the connection's actor and waits until all actors are idle.
 func (c *Client) Tell(m any) {
 	c.t.Helper()
 	require.NotNil(c.t, c.Conn.Server(), "no actor serves the connection")
@@ -111,7 +111,7 @@ func (c *Client) Tell(m any) {
 	c.env.Settle()
 }
 
-// Call sends a request. args is a JSON list.
+// Call sends a request to the connection's actor. args is a JSON list. The answer is read with Last.
 func (c *Client) Call(method, args string) {
 	c.t.Helper()
 	c.Tell(&conn.Received{Frame: []byte(`{"method": "` + method + `", "args": ` + args + `}`)})
@@ -126,7 +126,7 @@ func (c *Client) Answer() string {
 	return answers[0]
 }
 
-// Last is the last answer that was not taken.
+// Last is the last answer that was not taken. Without one the test fails.
 func (c *Client) Last() string {
 	c.t.Helper()
 	c.env.Settle()

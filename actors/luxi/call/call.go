@@ -65,7 +65,8 @@ type Call struct {
 // Ended reports whether the client has its answer.
 func (c *Call) Ended() bool { return c.ended }
 
-// Receive handles the messages of the call to itself. It reports whether the message is one of them.
+// Receive handles the messages that the call has sent to itself. It reports whether the message is one of them. Those of a former call
+// are dropped.
 func (c *Call) Receive(ctx actor.Context) bool {
 	switch m := ctx.Message().(type) {
 	case *proceed:
@@ -86,7 +87,7 @@ func (c *Call) Receive(ctx actor.Context) bool {
 	return true
 }
 
-// Drain makes the call end soon.
+// Drain makes the call end soon, if it is of a kind that can.
 func (c *Call) Drain(ctx actor.Context) {
 	if c.OnDrain != nil {
 		c.OnDrain(ctx)
@@ -123,7 +124,7 @@ func (c *Call) Begin(ctx actor.Context) {
 	c.SetTimer(ctx, Timeout)
 }
 
-// Read reads a file, unless the call ends first.
+// Read reads a file and passes it to then, unless the call ends first.
 func (c *Call) Read(ctx actor.Context, op, path string, then func(actor.Context, *messages.ReadFileResult)) {
 	c.Store.Read(ctx, op, path, func(ctx actor.Context, m *messages.ReadFileResult) {
 		if !c.ended {
@@ -184,19 +185,19 @@ func (c *Call) Reserve(ctx actor.Context, size int) bool {
 	return false
 }
 
-// Answer answers with a frame, in parts.
+// Answer ends the call and answers with a frame, in parts.
 func (c *Call) Answer(ctx actor.Context, parts ...[]byte) {
 	c.end()
 	c.Session.Answer(ctx, parts...)
 }
 
-// Succeed answers with a result.
+// Succeed ends the call and answers with a result.
 func (c *Call) Succeed(ctx actor.Context, result any) {
 	c.end()
 	c.Session.Succeed(ctx, result)
 }
 
-// Fail answers with a Ganeti error.
+// Fail ends the call and answers with a Ganeti error.
 func (c *Call) Fail(ctx actor.Context, f *messages.Failure) {
 	c.end()
 	c.Session.Fail(ctx, f)

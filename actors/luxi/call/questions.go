@@ -29,7 +29,7 @@ func (c *Call) ToNodes(message func(number uint64) any) conn.Question {
 	return conn.Question{To: c.Config.Replicator, Message: message, LostBy: conn.QueueRestart}
 }
 
-// AskRows asks the queue for the jobs with these ids.
+// AskRows asks the queue for the jobs with these ids. An unknown one has a row that says so.
 func (c *Call) AskRows(ctx actor.Context, ids []int64, then func(actor.Context, []*messages.JobRow)) {
 	Ask(c, ctx, c.ToQueue(func(number uint64) any { return &messages.ListJobs{Request: number, Ids: ids} }),
 		func(ctx actor.Context, a *messages.ListJobsResult) { then(ctx, a.Rows) })

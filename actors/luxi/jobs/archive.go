@@ -43,7 +43,7 @@ func (l *archiveListing) list(ctx actor.Context, dir string, then func(actor.Con
 	})
 }
 
-// add takes the names of one directory.
+// add takes the names of one directory. After the last directory the rows are passed on, each job once.
 func (l *archiveListing) add(ctx actor.Context, names []string) {
 	for _, name := range names {
 		if id, ok := paths.ParseJobName(name); ok {

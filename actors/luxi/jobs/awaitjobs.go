@@ -120,7 +120,7 @@ func waitCause(by deadlock.Cause) string {
 	}
 }
 
-// cycleText names the waits of a cycle.
+// cycleText names the waits of a cycle, in one line.
 func cycleText(r answer.Reason) string {
 	return whywords.Style{Clean: func(text string) string { return text }}.Waits(r).String()
 }

@@ -98,7 +98,8 @@ func (k *Client) Receive(ctx actor.Context) bool {
 	return true
 }
 
-// QueueStarted subscribes again to the events of jobs.
+// QueueStarted subscribes again to the events of jobs after a restart of the queue, if the client has subscribed. Events may have been
+// missed, and a waiting call is answered with that.
 func (k *Client) QueueStarted(ctx actor.Context) {
 	if k.pending.subscribed {
 		ctx.Request(k.config.Queue, &messages.SubscribeAllJobs{})

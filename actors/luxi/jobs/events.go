@@ -59,7 +59,8 @@ func lockstepEvents(c *request, ctx actor.Context, args []json.RawMessage) error
 	return nil
 }
 
-// subscribeEvents subscribes to jobs, and to these further kinds.
+// subscribeEvents subscribes to jobs, and to these further kinds. A change of the kinds counts as missed events. The error is about an
+// unknown kind.
 func (c *request) subscribeEvents(ctx actor.Context, names []string) error {
 	e := &c.client.pending
 	var kinds []events.Kind
@@ -89,13 +90,13 @@ func (e *pendingEvents) isEmpty() bool {
 	return len(e.changed)+len(e.archived)+len(e.others) == 0 && !e.missed
 }
 
-// add keeps changes of jobs.
+// add keeps changes of jobs for the next call, within bounds.
 func (e *pendingEvents) add(m *messages.JobStatesChanged) {
 	e.changed, e.archived = append(e.changed, m.Jobs...), append(e.archived, m.Archived...)
 	e.bound()
 }
 
-// addOther keeps an event of a lock or a rule.
+// addOther keeps an event of a lock or a rule for the next call, within bounds.
 func (e *pendingEvents) addOther(m *events.EventPublished) {
 	e.others, e.otherBytes = append(e.others, answer.OtherEvent{Kind: string(m.Kind), Data: m.Data}), e.otherBytes+len(m.Data)
 	e.bound()
@@ -142,7 +143,7 @@ func appendJSON(to []byte, value any) []byte {
 	return append(to, data...)
 }
 
-// arrived answers a call that waits for events.
+// arrived answers the call that waits for events, if there is one.
 func (e *pendingEvents) arrived(ctx actor.Context) {
 	if e.awaiting != nil && !e.awaiting.Ended() {
 		e.awaiting.answerEvents(ctx)

@@ -62,7 +62,7 @@ type selecting struct {
 	files      int // files that were read
 }
 
-// examine selects jobs of the queue.
+// examine takes the rows of the queue and selects jobs among them, in slices.
 func (s *selecting) examine(ctx actor.Context, rows []*messages.JobRow) {
 	s.rows = rows
 	s.examineMore(ctx)
@@ -94,7 +94,8 @@ func (s *selecting) examineMore(ctx actor.Context) {
 	}
 }
 
-// listArchive lists the directories of the archive. A directory that cannot be listed counts as empty.
+// listArchive lists the directories of the archive, and reads the jobs that can be selected and are not in the queue. A directory that
+// cannot be listed counts as empty.
 func (s *selecting) listArchive(ctx actor.Context, rows []*messages.JobRow) {
 	inQueue := make(map[int64]bool, len(rows))
 	for _, row := range rows {
@@ -151,7 +152,7 @@ func (s *selecting) readArchive(ctx actor.Context, candidates []archivedJob) {
 	s.advance(ctx)
 }
 
-// advance reads further archived jobs, and answers when no further one is needed and none is being read.
+// advance reads further archived jobs, at most readsInFlight at once. It answers when no further one is needed and none is being read.
 func (s *selecting) advance(ctx actor.Context) {
 	need := s.selection.ArchiveNeed()
 	for s.next < len(s.candidates) && s.reading < readsInFlight && !s.Ended() && (need == 0 || s.found < need) {
@@ -214,7 +215,8 @@ func (s *selecting) finish(ctx actor.Context) {
 	s.append(ctx, kept, more)
 }
 
-// append appends jobs to the answer.
+// append appends jobs to the answer, in slices, and sends it. more is how many selected jobs the answer lacks. A too large answer ends
+// the call.
 func (s *selecting) append(ctx actor.Context, kept []*messages.JobInfo, more int) {
 	for work := s.Slice(); len(kept) > 0; kept = kept[1:] {
 		if work <= 0 {

@@ -18,7 +18,7 @@ const (
 	priorityMax = 19
 )
 
-// cancelJob takes [id, kill], and [id] from old clients.
+// cancelJob takes [id, kill], and [id] from old clients. The answer is [done, text].
 func cancelJob(c *request, ctx actor.Context, args []json.RawMessage) error {
 	var id jobID
 	kill := false
@@ -39,7 +39,7 @@ func cancelJob(c *request, ctx actor.Context, args []json.RawMessage) error {
 	return nil
 }
 
-// changeJobPriority takes [id, priority].
+// changeJobPriority takes [id, priority]. The answer is [done, text], also for a priority out of range.
 func changeJobPriority(c *request, ctx actor.Context, args []json.RawMessage) error {
 	var id jobID
 	var priority int
@@ -56,7 +56,7 @@ func changeJobPriority(c *request, ctx actor.Context, args []json.RawMessage) er
 	return nil
 }
 
-// lockstepHoldJob takes [id, hold]: with hold the job begins no opcode until a call without it.
+// lockstepHoldJob takes [id, hold]: with hold the job begins no opcode until a call without it. The answer is [done, text].
 func lockstepHoldJob(c *request, ctx actor.Context, args []json.RawMessage) error {
 	var id jobID
 	var hold bool
@@ -121,7 +121,8 @@ func archive(c *request, ctx actor.Context, m *messages.ArchiveJobs, result func
 	})
 }
 
-// setDrainFlag takes [drained]. A drained queue refuses submissions.
+// setDrainFlag takes [drained]. A drained queue refuses submissions. The answer is true, when the flag is copied as far as clients wait
+// for copies.
 func setDrainFlag(c *request, ctx actor.Context, args []json.RawMessage) error {
 	var drained bool
 	if err := wire.Arguments(args, &drained); err != nil {

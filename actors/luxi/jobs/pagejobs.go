@@ -42,7 +42,7 @@ type paging struct {
 	page *query.Page
 }
 
-// ask asks the queue for the next window.
+// ask asks the queue for the next window of jobs, and takes it together with the archived jobs in between.
 func (p *paging) ask(ctx actor.Context) {
 	q := p.ToQueue(func(number uint64) any {
 		return &messages.ListJobs{Request: number, Limit: pageWindow, Cursor: p.page.Cursor(), Newest: !p.page.OldestFirst()}
@@ -74,7 +74,8 @@ func numbers(names []string) []int64 {
 	return dirs
 }
 
-// listDirs lists the first directory, and takes its jobs with the rows of the queue up to the end of the directory.
+// listDirs lists the first of the archive's directories, and takes its jobs with the rows of the queue up to the end of the directory.
+// Then it goes on with the next directory, and after the last one with the next window.
 func (p *paging) listDirs(ctx actor.Context, l *archiveListing, dirs []int64, rows []*messages.JobRow, last int64) {
 	if len(dirs) == 0 {
 		p.take(ctx, rows, nil, last)
@@ -116,7 +117,7 @@ func (p *paging) take(ctx actor.Context, rows []*messages.JobRow, archived []arc
 	p.takeWith(ctx, rows, archived, func(ctx actor.Context) { p.windowDone(ctx, last) })
 }
 
-// windowDone goes on after the last job of a window.
+// windowDone asks for the next window after the job last of this one. 0 means that there is none: the page is complete.
 func (p *paging) windowDone(ctx actor.Context, last int64) {
 	if last == 0 {
 		p.page.Finish()
@@ -184,7 +185,7 @@ func (p *paging) examine(ctx actor.Context, items []*pageItem, then func(actor.C
 	}
 }
 
-// add adds jobs to the page, in slices.
+// add adds jobs to the page, in slices, and then calls then. A full page is answered, and then is not called.
 func (p *paging) add(ctx actor.Context, items []*pageItem, then func(actor.Context)) {
 	work := p.Slice()
 	for i, item := range items {
@@ -200,7 +201,8 @@ func (p *paging) add(ctx actor.Context, items []*pageItem, then func(actor.Conte
 	then(ctx)
 }
 
-// readArchived reads the files of an archived job. Without a readable record the job has none.
+// readArchived reads the files of an archived job into item.info, which stays nil if the job cannot be read. Without a readable record
+// the job has none.
 func (p *paging) readArchived(ctx actor.Context, item *pageItem, then func(actor.Context)) {
 	p.Read(ctx, "list-job", paths.ArchivePath(item.id), func(ctx actor.Context, m *messages.ReadFileResult) {
 		j, err := job.Decode(m.Content)

@@ -15,7 +15,7 @@ import (
 	"lockstep/messages"
 )
 
-// queryJobs takes [[id, ...] or null, [field, ...]].
+// queryJobs takes [[id, ...] or null, [field, ...]]. null means all jobs of the queue. The answer is a row of values for each job.
 func queryJobs(c *request, ctx actor.Context, args []json.RawMessage) error {
 	var ids []jobID
 	var names call.Texts
@@ -132,7 +132,7 @@ func (l *listing) advance(ctx actor.Context) {
 	}
 }
 
-// look decides about row i with what the row has.
+// look decides about row i with what the row has. A job that the queue does not know is read from the archive.
 func (l *listing) look(ctx actor.Context, i int) {
 	switch row := l.rows[i]; {
 	case row.Unknown:

@@ -65,7 +65,7 @@ func (c *request) askExplanations(ctx actor.Context, ids []int64, then func(acto
 		func(ctx actor.Context, a *messages.ExplainJobsResult) { then(ctx, a.Jobs) })
 }
 
-// askSnapshot asks the scheduler for what estimates are computed from.
+// askSnapshot asks the scheduler for what estimates of these jobs are computed from.
 func (c *request) askSnapshot(ctx actor.Context, ids []int64, then func(actor.Context, *scheduler.Snapshot)) {
 	q := call.ToCore(c.Config.Scheduler, func(number uint64) any { return &scheduler.TakeSnapshot{Request: number, Ids: ids} })
 	call.Ask(c.Call, ctx, q, then)

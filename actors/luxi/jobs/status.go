@@ -37,7 +37,7 @@ func lockstepStatus(c *request, ctx actor.Context, args []json.RawMessage) error
 	return nil
 }
 
-// addToStatus completes a status and answers with it.
+// addToStatus completes a status with the run slots and the failing writes, and answers with it.
 func (c *request) addToStatus(ctx actor.Context, status answer.QueueStatus) {
 	c.askRunSlots(ctx, func(ctx actor.Context, taken int) {
 		status.SlotsTaken = taken

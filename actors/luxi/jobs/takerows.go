@@ -35,7 +35,7 @@ func (c *request) takeRows(ctx actor.Context, then func(actor.Context, []*messag
 	take(ctx, 0)
 }
 
-// takeRowsOf takes the rows of the jobs with these ids, some at a time.
+// takeRowsOf takes the rows of the jobs with these ids, jobsTaken in each question, and passes all to then.
 func (c *request) takeRowsOf(ctx actor.Context, ids []int64, then func(actor.Context, []*messages.JobRow)) {
 	rows := make([]*messages.JobRow, 0, len(ids))
 	var take func(ctx actor.Context)

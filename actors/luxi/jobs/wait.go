@@ -102,7 +102,7 @@ type waitCall struct {
 	observed   bool // the scheduler knows of the wait
 }
 
-// subscribe subscribes to the job.
+// subscribe subscribes to the job; the answer has its present row.
 func (w *waitCall) subscribe(ctx actor.Context) {
 	call.Ask(w.Call, ctx, w.ToQueue(func(number uint64) any { return &messages.SubscribeJob{Request: number, Id: int64(w.id)} }),
 		func(ctx actor.Context, a *messages.SubscribeJobResult) { w.subscribed(ctx, a.Row) })

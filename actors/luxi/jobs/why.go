@@ -31,7 +31,7 @@ func lockstepWhy(c *request, ctx actor.Context, args []json.RawMessage) error {
 	return nil
 }
 
-// explainArchived answers for a job that the queue does not know.
+// explainArchived answers for a job that the queue does not know, from the archive. A job that is in neither is Ganeti's JobLost error.
 func explainArchived(c *request, ctx actor.Context, id int64) {
 	c.Session.StopResending() // all that follows is between this actor and the store
 	c.Read(ctx, "query-job", paths.ArchivePath(id), func(ctx actor.Context, m *messages.ReadFileResult) {
@@ -152,7 +152,8 @@ func (w *explanation) explainStart(ctx actor.Context, reasons []answer.Reason) {
 	})
 }
 
-// explainDependencies adds to each dependency the status of the job that it waits for.
+// explainDependencies answers with the reasons, and adds to each dependency the status of the job that it waits for; "" for an unknown
+// job.
 func (w *explanation) explainDependencies(ctx actor.Context, list []*messages.Reason) {
 	reasons := Reasons(list)
 	var ids []int64
@@ -195,7 +196,7 @@ func (w *explanation) explainLocks(ctx actor.Context) {
 	})
 }
 
-// explainBlockers adds to each blocker that is a job the time since when the job has been running.
+// explainBlockers answers with the wait for locks, and adds to each blocker that is a job the time since when the job has been running.
 func (w *explanation) explainBlockers(ctx actor.Context, wait answer.LockWait) {
 	var ids []int64
 	for _, b := range wait.Blockers {
@@ -252,7 +253,7 @@ func lockstepPending(c *request, ctx actor.Context, args []json.RawMessage) erro
 	return nil
 }
 
-// pendingReasons prefers the scheduler's reason for a job to its wait for locks.
+// pendingReasons returns a few words for each job: a cycle of waits, else the scheduler's reason, else the wait for locks, else "".
 func pendingReasons(jobs []*messages.JobExplanation, waits []answer.LockWait) []answer.PendingReason {
 	lockWaits := make(map[int64]string, len(waits))
 	for _, w := range waits {
@@ -274,7 +275,7 @@ func pendingReasons(jobs []*messages.JobExplanation, waits []answer.LockWait) []
 	return pending
 }
 
-// briefWait describes a wait for locks in a few words.
+// briefWait describes a wait for locks in a few words: the first lock that another owner has.
 func briefWait(w answer.LockWait) string {
 	for i, b := range w.Blockers {
 		if len(w.Locks[i]) > 0 {

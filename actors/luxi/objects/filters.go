@@ -32,7 +32,7 @@ func lockstepReplaceFilter(c *call.Call, ctx actor.Context, args []json.RawMessa
 	})
 }
 
-// replaceRule puts a rule in force.
+// replaceRule adds or replaces a filter rule. The error is about the arguments.
 func replaceRule(c *call.Call, ctx actor.Context, args []json.RawMessage, then func(actor.Context, *messages.ChangeFilterResult)) error {
 	parts, err := ruleOf(c, args)
 	if err != nil {

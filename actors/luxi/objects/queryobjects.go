@@ -39,7 +39,7 @@ func classicQuery(name string, of *query.Collection) call.Method {
 	}
 }
 
-// queryExports takes [[node, ...], lock].
+// queryExports takes [[node, ...], lock]. The answer has the values of node and export for each row. A call with lock is refused.
 func queryExports(c *call.Call, ctx actor.Context, args []json.RawMessage) error {
 	var nodes call.Texts
 	var lock call.Flag
@@ -80,7 +80,7 @@ func answerObjects(
 	})
 }
 
-// queryTags takes [kind, name].
+// queryTags takes [kind, name]. The answer is the list of the object's tags.
 func queryTags(c *call.Call, ctx actor.Context, args []json.RawMessage) error {
 	var kind, name call.Text
 	if err := wire.Arguments(args, &kind, &name); err != nil {
@@ -101,7 +101,7 @@ func queryTags(c *call.Call, ctx actor.Context, args []json.RawMessage) error {
 	return nil
 }
 
-// answerItems answers a query about items of which all is known.
+// answerItems answers a query about items of which all is known. A filter that does not fit a value fails the query.
 func answerItems[T any](c *call.Call, ctx actor.Context, q *query.Query[T], classic bool, items []*T) {
 	t := query.NewAnswer(q, classic)
 	for i, item := range items {

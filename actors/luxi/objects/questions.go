@@ -62,7 +62,7 @@ func askDocument(c *call.Call, ctx actor.Context, then func(actor.Context, *conf
 	askConfig(c, ctx, func(ctx actor.Context, current *model.Config, _ []byte) { then(ctx, config.DocumentOf(current)) })
 }
 
-// askRules asks for the filter rules, in the order of answers.
+// askRules asks for the filter rules, decoded and in the order of answers. A rule that cannot be decoded fails the call.
 func askRules(c *call.Call, ctx actor.Context, then func(actor.Context, []*config.Object)) {
 	q := call.ToCore(c.Config.Filters, func(number uint64) any { return &messages.ListFilters{Request: number} })
 	call.Ask(c, ctx, q, func(ctx actor.Context, a *messages.ListFiltersResult) {
@@ -78,7 +78,7 @@ func askRules(c *call.Call, ctx actor.Context, then func(actor.Context, []*confi
 	})
 }
 
-// askCopies asks which candidates are behind with the queue.
+// askCopies asks which candidates are behind with the queue; nil without copies.
 func askCopies(c *call.Call, ctx actor.Context, then func(actor.Context, []queuecopy.NodeState)) {
 	if c.Config.QueueCopy == nil {
 		then(ctx, nil)

@@ -62,7 +62,8 @@ type previewing struct {
 // statesAsked is how many jobs the queue is asked about at a time.
 const statesAsked = 5000
 
-// ask takes the next jobs.
+// ask takes the next jobs from the filters and judges them. If the rules have changed since the last jobs, the rule is checked against
+// their budget again.
 func (p *previewing) ask(ctx actor.Context) {
 	after := int64(0)
 	if len(p.jobs) > 0 {
@@ -116,7 +117,7 @@ func (p *previewing) judge(ctx actor.Context) {
 	p.countStates(ctx)
 }
 
-// countStates asks for the status of the jobs, some at a time.
+// countStates counts the statuses of the unfinished jobs among the hits, statesAsked in each question, and answers.
 func (p *previewing) countStates(ctx actor.Context) {
 	if len(p.hits) == 0 {
 		p.Succeed(ctx, p.answer)

@@ -87,7 +87,7 @@ func (s *Storage) Batches() []int {
 	return s.batches
 }
 
-// Flushes is the number of flushes so far.
+// Flushes is the number of Flush requests that were carried out so far.
 func (s *Storage) Flushes() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +131,7 @@ func (s *Storage) Restart(e *kittest.Env, client *actor.PID) {
 	e.Settle()
 }
 
-// Receive answers the messages of package configstore.
+// Receive answers the messages of package configstore as the actor does, from memory.
 func (s *Storage) Receive(ctx actor.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,7 +216,7 @@ func (s *Storage) append(m *configstore.AddRecords) *configstore.AddRecordsResul
 	return answer
 }
 
-// after is the state after a record.
+// after is the state after a record. A record that does not lead to the configuration that it names fails the test.
 func (s *Storage) after(state journal.State, r *journal.Record) journal.State {
 	var err error
 	if r.Delta != nil {
