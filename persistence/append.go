@@ -49,7 +49,7 @@ type UnchangedError struct{ Err error }
 func (e *UnchangedError) Error() string { return e.Err.Error() }
 func (e *UnchangedError) Unwrap() error { return e.Err }
 
-// Unchanged is true.
+// Unchanged reports that the file has its former content, which is always so.
 func (*UnchangedError) Unchanged() bool { return true }
 
 func appendSynced(name string, content []byte, a ownership.Attributes) (isNew bool, step string, err error) {

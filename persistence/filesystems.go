@@ -131,7 +131,7 @@ func reportsErrors(release string) bool {
 	return err == nil && (x > 5 || x == 5 && minorErr == nil && y >= 8)
 }
 
-// Close closes the descriptors.
+// Close closes the descriptors of the file systems.
 func (f *FileSystems) Close() error {
 	var errs []error
 	for _, s := range f.held {

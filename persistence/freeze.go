@@ -157,12 +157,12 @@ func (f *Frozen) link(dataDir, name string, number int) error {
 	return nil
 }
 
-// Open reads a file of the copy.
+// Open reads a file of the copy, by its path below the data directory.
 func (f *Frozen) Open(name string) (io.ReadCloser, error) {
 	return os.Open(filepath.Join(f.dir, name))
 }
 
-// Close removes the copy.
+// Close removes the copy from the disk.
 func (f *Frozen) Close() error { return os.RemoveAll(f.dir) }
 
 // SweepFrozen removes copies that a crash has left below dir.

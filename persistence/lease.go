@@ -145,7 +145,7 @@ func (l *Lease) until() (until time.Duration, known bool) {
 	return time.Duration(binary.LittleEndian.Uint64(content[:])), err == nil && n == len(content)
 }
 
-// SinceBoot is the time of CLOCK_BOOTTIME.
+// SinceBoot is the time of CLOCK_BOOTTIME: since the boot, suspended time included.
 func SinceBoot() time.Duration {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {

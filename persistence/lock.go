@@ -60,7 +60,8 @@ func LockQueue(dataDir string, rules ownership.Rules) (*QueueLock, error) {
 	return lockQueue(dataDir, rules, func() { time.Sleep(lockRetryInterval) })
 }
 
-// lockQueue calls pause between two attempts while the holder is dead.
+// lockQueue locks the queue. While the holder of the lock is dead, whose lock the kernel gives back soon, it calls pause and tries again.
+// The error is a *QueueLockedError if another process has the lock.
 func lockQueue(dataDir string, rules ownership.Rules, pause func()) (*QueueLock, error) {
 	path, err := filepath.Abs(filepath.Join(dataDir, paths.LockPath))
 	if err != nil {
@@ -81,7 +82,7 @@ func lockQueue(dataDir string, rules ownership.Rules, pause func()) (*QueueLock,
 	return nil, fmt.Errorf("lock queue: other processes replace %s all the time", path)
 }
 
-// isProcessDead reports whether certainly no running process has that pid.
+// isProcessDead reports whether certainly no running process has that pid. A zombie does not run.
 func isProcessDead(pid int) bool {
 	if pid <= 0 {
 		return false

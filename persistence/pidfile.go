@@ -59,7 +59,8 @@ func tryPIDFile(path string, rules ownership.Rules) (*PIDFile, error) {
 	return &PIDFile{path, fd}, nil
 }
 
-// IsPIDFileLocked reports whether a daemon holds the file, and its pid as the file has it.
+// IsPIDFileLocked reports whether a daemon holds the file, and its pid as the file has it; 0 if it has none. A file that cannot be opened
+// is not held.
 func IsPIDFileLocked(path string) (pid int, locked bool) {
 	fd, err := openFile(path, unix.O_RDWR, 0)
 	if err != nil {

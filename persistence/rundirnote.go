@@ -66,8 +66,8 @@ func NoteRunDirOf(files QueueFiles, runDir string, check func(former, runDir str
 	return files.SyncDir("run-dir", ".")
 }
 
-// checkNothingLivesIn returns a [*FormerRunDirError] if a job process or a lock owner may live in former, another name of
-// which may be runDir.
+// checkNothingLivesIn returns a [*FormerRunDirError] if a job process or a lock owner may live in former, or if that cannot be found out;
+// nil if former is another name of runDir.
 func checkNothingLivesIn(former, runDir string) error {
 	if !filepath.IsAbs(former) {
 		return &FormerRunDirError{Former: former, Problem: errors.New("the note of it is damaged")}

@@ -43,7 +43,8 @@ func MakeSocketDir(runDir, dir string, rules ownership.Rules) error {
 	return replaceLink(dir, link)
 }
 
-// removeStaleSockets removes a directory of sockets. Its error names another file in it.
+// removeStaleSockets removes a directory of sockets; an absent one is no error. If the directory has another file, this is the error, and
+// the directory stays.
 func removeStaleSockets(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

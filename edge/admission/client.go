@@ -14,7 +14,8 @@ const ipv6Bits = 64
 // User returns the budget.Client of a user who has logged in, by name: all requests of that user count together.
 func User(name string) budget.Client { return budget.Client{Name: "user=" + name} }
 
-// Address returns the budget.Client of an address from which strangers connect.
+// Address returns the budget.Client of an address from which strangers connect. The addresses of one network of IPv6 are one client.
+// Without a valid address it is unknown.
 func Address(text string) budget.Client {
 	if host, _, err := net.SplitHostPort(text); err == nil {
 		text = host
@@ -30,7 +31,7 @@ func Address(text string) budget.Client {
 	return budget.Client{Name: "address=" + netip.PrefixFrom(address, ipv6Bits).Masked().String()}
 }
 
-// Peer returns the budget.Client of a connection of TCP before a login.
+// Peer returns the budget.Client of a connection of TCP before a login: the user, if the client is on this machine, else the address.
 func Peer(c net.Conn) budget.Client {
 	remote, isTCP := c.RemoteAddr().(*net.TCPAddr)
 	local, _ := c.LocalAddr().(*net.TCPAddr)

@@ -89,14 +89,14 @@ func (s *Share) change(to func(used int) int) error {
 	return nil
 }
 
-// Used is the size in bytes.
+// Used is how many bytes of memory the share has taken.
 func (s *Share) Used() int {
 	s.table.memory.mu.Lock()
 	defer s.table.memory.mu.Unlock()
 	return s.share.Used()
 }
 
-// Assign makes the share count for another client.
+// Assign makes the share count for another client: its user has logged in.
 func (s *Share) Assign(c budget.Client) {
 	s.table.memory.mu.Lock()
 	defer s.table.memory.mu.Unlock()

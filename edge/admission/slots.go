@@ -76,7 +76,7 @@ func (s *Slot) Move(to budget.Phase) {
 	s.slots.slots.Move(s.slot, to)
 }
 
-// Assign makes the slot count for another client.
+// Assign makes the slot count for another client: its user has logged in.
 func (s *Slot) Assign(c budget.Client) {
 	s.slots.mu.Lock()
 	defer s.slots.mu.Unlock()

@@ -20,7 +20,8 @@ const (
 
 var errNoOwner = errors.New("the kernel does not know the socket")
 
-// ownerOf asks the kernel for the user who has made the socket from one address of this machine to another one.
+// ownerOf asks the kernel for the user who has made the socket from one address of this machine to another one. The error is errNoOwner
+// if there is no such socket.
 func ownerOf(from, to netip.AddrPort) (uid int, err error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -50,7 +51,7 @@ func ownerOf(from, to netip.AddrPort) (uid int, err error) {
 	return int(order.Uint32(body[diagUIDOffset:])), nil
 }
 
-// diagRequest asks for one socket, in any state.
+// diagRequest is the message of netlink that asks for one TCP socket, in any state.
 func diagRequest(from, to netip.AddrPort) []byte {
 	const sockDiagByFamily = 20
 	order := binary.NativeEndian

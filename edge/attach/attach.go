@@ -38,7 +38,7 @@ const handOverTimeout = 5 * time.Second
 // Server accepts the connections of ganeti-luxid.
 type Server struct{ listener net.Listener }
 
-// Listen listens at path.
+// Listen listens at path. owner owns the socket.
 func Listen(path string, owner ownership.Attributes) (*Server, error) {
 	l, err := socket.ListenUnix(path, owner)
 	if err != nil {
@@ -98,7 +98,7 @@ func receive(c *net.UnixConn) (*Queue, error) {
 	return q, nil
 }
 
-// descriptor is the one descriptor of a control message.
+// descriptor is the one descriptor of a control message. It is closed at exec. Anything else is an error.
 func descriptor(control []byte) (int, error) {
 	parsed, err := unix.ParseSocketControlMessage(control)
 	if err != nil || len(parsed) != 1 {
@@ -157,7 +157,7 @@ type Client struct {
 	lines *bufio.Scanner
 }
 
-// Dial passes the listening socket to the ganeti-wconfd at path.
+// Dial connects to the ganeti-wconfd at path and passes it the listening socket.
 func Dial(path string, listener *net.UnixListener) (*Client, error) {
 	c, err := net.Dial("unix", path)
 	if err != nil {

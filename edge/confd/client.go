@@ -65,7 +65,8 @@ func (a *Answer) betterThan(b *Answer) bool {
 	return a.ConfigSerial > b.ConfigSerial
 }
 
-// ask asks one node for its serial number, and then the query.
+// ask asks one node for the serial number of its configuration, and then the query. Err of the answer says why one of the two has no
+// answer.
 func ask(ctx context.Context, key []byte, address string, q confd.Query) Answer {
 	answer := Answer{Address: address}
 	conn, err := (&net.Dialer{}).DialContext(ctx, "udp", address)
@@ -88,7 +89,7 @@ func ask(ctx context.Context, key []byte, address string, q confd.Query) Answer 
 // errNoAnswer is the error after no answer came in time. The other end is silent about every defect of a query.
 var errNoAnswer = errors.New("no answer: the node is down, its clock differs by more than five minutes, or it has another key")
 
-// exchange sends a query until its answer comes.
+// exchange sends a query every resendInterval until its answer comes or ctx ends.
 func exchange(ctx context.Context, conn net.Conn, key []byte, q confd.Query) (confd.Reply, error) {
 	salt := confd.NewSalt(randomOctets)
 	buffer := make([]byte, packetMax)

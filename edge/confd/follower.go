@@ -53,7 +53,7 @@ func Follow(dataDir string, log *logrus.Logger, use func(*confd.Snapshot)) *Foll
 	return f
 }
 
-// Close ends the looks.
+// Close ends the looks at the file, and returns when none is under way.
 func (f *Follower) Close() {
 	close(f.stop)
 	f.running.Wait()
@@ -95,7 +95,7 @@ func (f *Follower) gone(err error) {
 	f.complain(err)
 }
 
-// complain logs what is wrong with the file, once.
+// complain logs what is wrong with the file, once for each text.
 func (f *Follower) complain(err error) {
 	if text := err.Error(); text != f.complained {
 		f.complained = text

@@ -42,7 +42,7 @@ type keyFile struct {
 
 func newKeyFiles(dir string, log *logrus.Logger) *keyFiles { return &keyFiles{dir: dir, log: log} }
 
-// read looks at the files and returns the keys that are valid now.
+// read looks at the files and returns the keys that are valid now. A key that was replaced stays valid for keyOverlap.
 func (k *keyFiles) read(now time.Time) *confd.Keys {
 	before := k.key.content
 	changed := k.look(&k.key, paths.ConfdKeyPath, true)
@@ -60,7 +60,8 @@ func (k *keyFiles) read(now time.Time) *confd.Keys {
 	return k.keys
 }
 
-// look reads a file if it has changed. The main key stays in force when its file is gone or cannot be read.
+// look reads a file if it has changed, and reports whether its key is another one. The main key stays in force when its file is gone or
+// cannot be read, which is logged; the other key does not.
 func (k *keyFiles) look(f *keyFile, name string, isMain bool) (changed bool) {
 	path := filepath.Join(k.dir, name)
 	info, err := os.Stat(path)

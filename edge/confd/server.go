@@ -144,7 +144,7 @@ func (s *Server) Close() error {
 	return err
 }
 
-// serve reads and answers packets until the socket is closed.
+// serve reads and answers packets until the socket is closed. It pauses after errors and after too many forged packets.
 func (s *Server) serve() {
 	var from netip.AddrPort
 	var now time.Time
@@ -185,7 +185,7 @@ func (s *Server) serve() {
 	}
 }
 
-// pause waits. It reports false if the server is closed.
+// pause waits for d. It reports false if the server is closed.
 func (s *Server) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -47,7 +47,7 @@ var bulkVerbs = map[string]string{
 	actionKill:     "End",
 }
 
-// confirmJobs shows how many jobs an action concerns, before it is done.
+// confirmJobs shows how many jobs an action concerns, and asks whether it is to be done. It changes nothing.
 func (x *Console) confirmJobs(q *request) error {
 	if err := q.ParseForm(); err != nil {
 		return badRequest("The form cannot be read.")
@@ -77,7 +77,7 @@ func (x *Console) confirmJobs(q *request) error {
 	return nil
 }
 
-// matching are the ids of the jobs of the queue that a filter selects, at most bulkMax.
+// matching are the ids of the jobs of the queue that a filter selects, at most bulkMax. more: there are others.
 func (x *Console) matching(q *request, query string) (ids []int64, more bool, err error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {
@@ -120,7 +120,7 @@ func idsOf(texts []string) ([]int64, error) {
 	return ids, nil
 }
 
-// applyJobs does an action on several jobs, and counts those that permitted it. Jobs that refuse it do not keep it from the others.
+// applyJobs does an action on several jobs, and tells how many permitted it. Jobs that refuse it do not keep it from the others.
 func (x *Console) applyJobs(q *request) error {
 	if err := q.ParseForm(); err != nil {
 		return badRequest("The form cannot be read.")
@@ -192,7 +192,7 @@ func idList(ids []int64) string {
 	return strings.Join(texts, ",")
 }
 
-// withDone adds the name of a notice to a path.
+// withDone adds the name of a notice to a path. If that is not possible the result is the path of the console.
 func withDone(path, done string) string {
 	u, err := url.Parse(path)
 	if err != nil {
@@ -204,7 +204,8 @@ func withDone(path, done string) string {
 	return u.RequestURI()
 }
 
-// act does one action on a job. done is the name of its notice, next the job to show.
+// act does one action on a job. done is the name of its notice, which says so if the job refused it; next is the job to show: the new one
+// of a rerun, else the same.
 func (x *Console) act(q *request, action string, id int64) (done string, next int64, err error) {
 	outcome := func(name, method string, args ...any) (string, int64, error) {
 		var result []json.RawMessage
@@ -247,7 +248,7 @@ func (x *Console) act(q *request, action string, id int64) (done string, next in
 	return "", id, badRequest("There is no action %s.", strconv.Quote(shorten(action, 20)))
 }
 
-// jobAction does one action on one job.
+// jobAction does the action in the path on the job in the path, and shows the job.
 func (x *Console) jobAction(q *request) error {
 	id, err := q.jobID()
 	if err != nil {
@@ -268,7 +269,7 @@ func (x *Console) jobAction(q *request) error {
 	return q.finish(done != noticeNotDone, fmt.Sprintf("/ui/jobs/%d?done=%s", next, done))
 }
 
-// priority is the priority that a form asks for.
+// priority is the priority that a form asks for. The error is for the user.
 func (q *request) priority() (int, error) {
 	priority, err := strconv.Atoi(strings.TrimSpace(q.PostForm.Get("priority")))
 	if err != nil || priority < -20 || priority > 19 {

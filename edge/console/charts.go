@@ -95,7 +95,8 @@ func (x *Console) timeline(q *request) error {
 	return q.show("timeline", "Timeline", "timeline", "jobs", v)
 }
 
-// unfinished are all jobs with a process, and the oldest of those that have not begun. leftOut is the number of the others.
+// unfinished are all jobs with a process, and the oldest of those that have not begun. leftOut is the number of the other unfinished
+// jobs.
 func (x *Console) unfinished(q *request) (active, pending []answer.ListedJob, leftOut int64, err error) {
 	status, err := askAged[answer.QueueStatus](q, statusFresh, rapi.Short, "LockstepStatus")
 	if err != nil {
@@ -271,7 +272,8 @@ func (x *Console) graph(q *request) error {
 	return q.show("graph", fmt.Sprintf("Chain of job %d", id), "jobs", "jobs", v)
 }
 
-// chain are the jobs of a chain and their dependencies: those that job files name, and those of jobs that wait now.
+// chain are the jobs of a chain, at most graphMax, and their dependencies: those that job files name, and those of jobs that wait now.
+// more: the chain has more jobs.
 func (x *Console) chain(q *request, id int64) (ids []int64, edges []timeline.Edge, more bool, err error) {
 	locks, err := askAged[answer.Locks](q, statusFresh, rapi.Large, "LockstepLocks")
 	if err != nil {
@@ -317,7 +319,7 @@ func (x *Console) chain(q *request, id int64) (ids []int64, edges []timeline.Edg
 	return ids, edges, more, nil
 }
 
-// dependencies are the ids in the parameter depends of opcodes.
+// dependencies are the ids in the parameter depends of opcodes. What is malformed is left out.
 func dependencies(ops []map[string]json.RawMessage) []int64 {
 	var ids []int64
 	for _, op := range ops {

@@ -124,7 +124,7 @@ type promoteView struct {
 	Queued  int64 // queued jobs with secrets
 }
 
-// confirmPromotion says what it would cost to make another node the master.
+// confirmPromotion says what it would cost to make another node the master, and asks whether it is to be done. It changes nothing.
 func (x *Console) confirmPromotion(q *request) error {
 	if err := q.ParseForm(); err != nil {
 		return badRequest("The form cannot be read.")

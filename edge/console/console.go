@@ -116,7 +116,7 @@ func (x *Console) setQueue(queue rapi.Luxi) {
 // Stop ends the streams of events, so that the server can end. It may be called more than once.
 func (x *Console) Stop() { x.stopOnce.Do(func() { close(x.stopping) }) }
 
-// loadAssets gives each asset a name with a part of its hash.
+// loadAssets reads the assets, and gives each a public name with a part of its hash.
 func (x *Console) loadAssets() error {
 	return fs.WalkDir(assetFiles, "assets", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -175,7 +175,7 @@ func (x *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x.mux.ServeHTTP(w, r)
 }
 
-// refuse answers a request that is not served.
+// refuse answers a request whose body cannot be read, or for which there is no room.
 func refuse(w http.ResponseWriter, err error) {
 	code, text := http.StatusBadRequest, "The form cannot be read."
 	switch {
@@ -282,7 +282,7 @@ func (e *pageError) Error() string { return e.text }
 
 var errNotFound = &pageError{http.StatusNotFound, "There is no such page."}
 
-// pageErrorOf is an error for people.
+// pageErrorOf is an error for people, with the code of the answer.
 func pageErrorOf(err error) *pageError {
 	var known *pageError
 	if errors.As(err, &known) {
@@ -296,7 +296,7 @@ func badRequest(format string, args ...any) error {
 	return &pageError{http.StatusBadRequest, fmt.Sprintf(format, args...)}
 }
 
-// open serves a page that needs no login.
+// open serves a page that needs no login. An error is shown as a page.
 func (x *Console) open(serve func(*request) error) http.HandlerFunc {
 	return x.limited(func(w http.ResponseWriter, r *http.Request) {
 		q := &request{w: w, Request: r, console: x}
@@ -343,7 +343,7 @@ func loggedIn(r *http.Request, who user) *http.Request {
 	return tlsserver.RequestOf(r.Context()).Login(budget.Client{Name: name}, r)
 }
 
-// limited ends a request whose page takes too long.
+// limited ends the context of a request whose page takes longer than pageTimeout.
 func (x *Console) limited(serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), pageTimeout)
@@ -401,7 +401,7 @@ type pageView struct {
 	console *Console
 }
 
-// Body renders the main part.
+// Body renders the main part of a page.
 func (p pageView) Body() (template.HTML, error) {
 	var b bytes.Buffer
 	err := p.console.templates.ExecuteTemplate(&b, p.Main, p.view)
@@ -445,7 +445,7 @@ func (q *request) execute(name, operation string, data any) (b bytes.Buffer, ok 
 	return b, false
 }
 
-// fail shows an error as a page.
+// fail shows an error as a page. A failure of the server is logged. The script of a live page gets the code alone.
 func (q *request) fail(err error) {
 	known := pageErrorOf(err)
 	if known.code >= http.StatusInternalServerError && !isAway(err) {
@@ -468,7 +468,7 @@ func isAway(err error) bool {
 	return errors.As(err, &lost) || pageErrorOf(err).code == http.StatusServiceUnavailable
 }
 
-// writePart renders one template alone.
+// writePart sends one template alone, without the frame of a page.
 func (q *request) writePart(name string, data any) {
 	b, ok := q.execute(name, name, data)
 	if !ok {

@@ -107,7 +107,7 @@ func (s storedRule) row(now time.Time) ruleRow {
 	return r
 }
 
-// previewFilter shows what a rule would hold back, before it is made.
+// previewFilter shows what a rule of the editor would hold back, before it is made. With more it adds a condition to the editor.
 func (x *Console) previewFilter(q *request) error {
 	if err := q.ParseForm(); err != nil {
 		return badRequest("The form cannot be read.")
@@ -146,7 +146,7 @@ func ruleProblem(err error) string {
 	return text
 }
 
-// saveFilter adds or replaces a rule.
+// saveFilter adds or replaces a rule. A rule that is refused is shown again in the editor, with the reason.
 func (x *Console) saveFilter(q *request) error {
 	if err := q.ParseForm(); err != nil {
 		return badRequest("The form cannot be read.")

@@ -56,9 +56,8 @@ func newHub(queue *rapi.Pool, stopping <-chan struct{}) *hub {
 	return &hub{queue: queue, stopping: stopping, listeners: map[*listener]bool{}}
 }
 
-// listen adds a stream.
+// listen adds a stream of a browser, and starts the hub's conversation with the daemon for the first one.
 func (h *hub) listen() *listener {
-	// listen adds a stream of a browser, and starts the hub's conversation with the daemon for the first one.
 	l := &listener{wake: make(chan struct{}, 1), seen: map[int64]bool{}}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -79,7 +78,8 @@ func (h *hub) remove(l *listener) {
 	delete(h.listeners, l)
 }
 
-// run listens to the daemon's events for all streams, until there has been none for a while or the console stops.
+// run listens to the daemon's events for all streams, until there has been no stream for a while or the console stops. While the daemon
+// does not answer, the streams hear of it.
 func (h *hub) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -133,7 +133,7 @@ func (h *hub) end() bool {
 	return !h.running
 }
 
-// describe is an error for people.
+// describe is an error of the conversation with the daemon for people.
 func describe(err error) string {
 	var failed *wire.Error
 	if errors.As(err, &failed) {
@@ -142,7 +142,7 @@ func describe(err error) string {
 	return "The queue does not answer."
 }
 
-// changesOf are the events of one answer.
+// changesOf are the changes that the events of one answer tell. After missed events everything may have changed.
 func changesOf(e answer.JobEvents) changes {
 	c := changes{All: e.Missed, Locks: e.Missed, Filters: e.Missed}
 	for _, j := range e.Jobs {
@@ -212,7 +212,7 @@ func (l *listener) signal() {
 	}
 }
 
-// take returns what has changed since the last call.
+// take returns what has changed since the last call. down says why the queue does not answer, "" if it does; turned: this has changed.
 func (l *listener) take() (c changes, down string, turned bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -36,7 +36,7 @@ type storedJob struct {
 	received, begun, e answer.Time
 }
 
-// readJob asks for a job, archived or not.
+// readJob asks for a job, archived or not. The error is a *pageError with code 404 for an unknown job.
 func (x *Console) readJob(q *request, id int64) (storedJob, error) {
 	var j storedJob
 	rows, err := ask[[][]json.RawMessage](q, rapi.Short, "QueryJobs", []int64{id}, jobFields)
@@ -212,7 +212,8 @@ func at[T any](list []T, i int) (value T) {
 	return value
 }
 
-// barOf is the timeline of a job: queued, then for each opcode waiting for locks and running.
+// barOf is the timeline of a job: queued, then for each opcode waiting for locks and running. Positions and widths are in thousandths;
+// nil: the job has no time of its submission.
 func barOf(j storedJob, now time.Time) []barPart {
 	end := now
 	if !j.e.IsZero() {
@@ -260,7 +261,7 @@ func barOf(j storedJob, now time.Time) []barPart {
 	return parts
 }
 
-// reasonsOf is the reason trail of the first opcode.
+// reasonsOf is the reason trail of the first opcode. Entries that are malformed are left out.
 func reasonsOf(ops []map[string]json.RawMessage) []reasonView {
 	if len(ops) == 0 {
 		return nil
@@ -306,7 +307,8 @@ func rerunProblem(j storedJob, allowCommands bool) (problem string) {
 	return problem
 }
 
-// rerun submits a job again, as a new job: with its name and parameters, without dependencies.
+// rerun submits a job again, as a new job: with its name and parameters, without dependencies. It returns the id of the new job, or that
+// of the former one with an error.
 func (x *Console) rerun(q *request, id int64) (int64, error) {
 	j, err := x.readJob(q, id)
 	if err != nil {
@@ -336,7 +338,7 @@ func (x *Console) rerun(q *request, id int64) (int64, error) {
 	return x.submitJob(q, name, ops)
 }
 
-// trail is the reason trail of a submission.
+// trail is the reason trail of a submission by the console: text, unless it is empty, and who has used the console.
 func (q *request) trail(text string) json.RawMessage {
 	now := time.Now().UnixNano()
 	entries := [][3]any{}
@@ -372,7 +374,7 @@ func submissionError(err error) error {
 	return &pageError{f.Code, strings.TrimPrefix(f.Error(), "Invalid body parameters: ")}
 }
 
-// downloadLog sends the output of a job, byte for byte.
+// downloadLog sends the output of a job, byte for byte: of the stream in the query, or of both.
 func (x *Console) downloadLog(q *request) error {
 	id, err := q.jobID()
 	if err != nil {

@@ -107,7 +107,7 @@ func filterOf(values url.Values) url.Values {
 	return kept
 }
 
-// tabs select by status, with the other parts of the filter.
+// tabs select by status, with the other parts of the filter. They show the number of jobs only without another filter.
 func tabs(filter url.Values, status answer.QueueStatus) []tab {
 	var all []tab
 	total := int64(0)
@@ -176,7 +176,7 @@ func shortUser(text string) string {
 	return text
 }
 
-// jobID is the id in the path.
+// jobID is the id in the path. The error is errNotFound.
 func (q *request) jobID() (int64, error) {
 	id, err := strconv.ParseInt(q.PathValue("id"), 10, 64)
 	if err != nil || id < 1 {

@@ -74,7 +74,7 @@ func (x *Console) locks(q *request) error {
 	return q.show("locks", "Locks", "locks", "locks", v)
 }
 
-// ownerOf reads the JSON text of a principal.
+// ownerOf reads the JSON text of a principal. Any other text is the name.
 func ownerOf(text string) ownerName {
 	var p answer.Principal
 	if json.Unmarshal([]byte(text), &p) != nil {

@@ -70,7 +70,7 @@ func colourParts(text string) []textPart {
 	return parts
 }
 
-// sequenceEnd is the length of an escape sequence at the beginning of text; at least 1.
+// sequenceEnd is the length in bytes of an escape sequence at the beginning of text; at least 1.
 func sequenceEnd(text string) int {
 	if len(text) < 2 {
 		return 1

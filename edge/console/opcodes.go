@@ -86,7 +86,8 @@ func (x *Console) opcode(q *request) error {
 	return q.show("opcode", op.Name, "opcodes", "", x.opcodeForm(q, op))
 }
 
-// opcodeForm is a form for the parameters of an opcode, with the values that were sent.
+// opcodeForm is a form for the parameters of an opcode, with the values that were sent. Disabled says why this user cannot submit it; "":
+// he can.
 func (x *Console) opcodeForm(q *request, op answer.Opcode) opcodeView {
 	v := opcodeView{Opcode: op, Name: q.PostForm.Get("job-name"), Reason: q.PostForm.Get("job-reason")}
 	switch {
@@ -151,7 +152,7 @@ func optionsOf(kind string) []string {
 	return options
 }
 
-// submit submits a job of one opcode.
+// submit submits a job of one opcode from the form, and shows the job. A job that is refused is shown again in the form, with the reason.
 func (x *Console) submit(q *request) error {
 	if err := q.ParseForm(); err != nil {
 		return badRequest("The form cannot be read.")
@@ -181,7 +182,7 @@ func (x *Console) submit(q *request) error {
 	return nil
 }
 
-// paramsOf are the parameters that the fields give. An empty field leaves its parameter out.
+// paramsOf are the parameters that the fields give. An empty field leaves its parameter out. problem is for the user; "": there is none.
 func paramsOf(fields []formField) (params map[string]json.RawMessage, problem string) {
 	params = map[string]json.RawMessage{}
 	for _, f := range fields {

@@ -129,7 +129,7 @@ func sparkOf(page answer.JobPage, now time.Time) spark {
 	return s
 }
 
-// majority says how many nodes may fail; "" without a cluster.
+// majority says how many nodes answer and how many of them may fail; "" without a cluster.
 func majority(n *answer.Nodes) string {
 	if n == nil || len(n.Nodes) == 0 {
 		return ""

@@ -45,7 +45,8 @@ type read struct {
 
 func newReads(queue rapi.Luxi) *reads { return &reads{queue: queue, open: map[string]*read{}} }
 
-// get makes a call, or waits for the same call of another request. An answer may be as old as maxAge.
+// get makes a call, or waits for the same call of another request. An answer may be as old as maxAge. The memory of the answer counts for
+// the request of ctx.
 func (c *reads) get(ctx context.Context, maxAge time.Duration, class rapi.Class, method string, args ...any) (json.RawMessage, error) {
 	key, err := json.Marshal(append([]any{method}, args...))
 	if err != nil {
@@ -124,12 +125,12 @@ func (c *reads) forget() {
 	c.kept, c.size = nil, 0
 }
 
-// ask decodes the answer of a call.
+// ask decodes the answer of a call. The answer may be as old as readFresh.
 func ask[T any](q *request, class rapi.Class, method string, args ...any) (T, error) {
 	return askAged[T](q, readFresh, class, method, args...)
 }
 
-// askAged is ask for an answer that may be older.
+// askAged is ask for an answer that may be as old as maxAge.
 func askAged[T any](q *request, maxAge time.Duration, class rapi.Class, method string, args ...any) (T, error) {
 	var result T
 	data, err := q.console.reads.get(q.Context(), maxAge, class, method, args...)

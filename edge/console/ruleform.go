@@ -40,7 +40,7 @@ var ruleOperators = []string{"=", "!=", "=~", hasElement, "<", "<=", ">", ">="}
 // hasElement is true of a list that has the value as an element.
 const hasElement = "=[]"
 
-// add adds a condition, which begins like the last one.
+// add adds a condition to the editor, with kind, field and operator of the last one. It does nothing at conditionsMax.
 func (f *ruleForm) add() {
 	if len(f.Conditions) >= conditionsMax {
 		return
@@ -53,7 +53,7 @@ func (f *ruleForm) add() {
 	f.Conditions, f.Added = append(f.Conditions, next), true
 }
 
-// ruleForm reads the editor, and makes the arguments of the call from it. The problem is for its user.
+// ruleForm reads the editor, and makes the arguments of the call from it. problem is for its user; "": the arguments are complete.
 func (q *request) ruleForm() (f ruleForm, args []any, problem string) {
 	get := func(name string) string { return strings.TrimSpace(q.PostForm.Get(name)) }
 	f = ruleForm{
@@ -199,7 +199,7 @@ func formOf(r ruleRow) ruleForm {
 	return f
 }
 
-// conditionsOf reads what predicatesOf has made.
+// conditionsOf reads what predicatesOf has made, for the editor. ok is false for other predicates, which the editor cannot show.
 func conditionsOf(predicates []byte) (join string, conditions []condition, ok bool) {
 	var all [][]json.RawMessage
 	if json.Unmarshal(predicates, &all) != nil || len(all) == 0 {
@@ -237,7 +237,7 @@ func conditionsOf(predicates []byte) (join string, conditions []condition, ok bo
 	return join, conditions, len(conditions) > 0 && len(conditions) <= conditionsMax
 }
 
-// conditionOf reads one comparison.
+// conditionOf reads one comparison. ok is false for one that the editor cannot show.
 func conditionOf(kind string, test json.RawMessage) (c condition, ok bool) {
 	var parts []json.RawMessage
 	if json.Unmarshal(test, &parts) != nil || len(parts) != 3 {

@@ -224,7 +224,7 @@ func (x *Console) loginPage(q *request) error {
 	return nil
 }
 
-// login checks a name and a password, and opens a session.
+// login checks a name and a password, and opens a session. A wrong password or too many attempts show the page of the login again.
 func (x *Console) login(q *request) error {
 	if !mayHaveSession(q.Request) {
 		return &pageError{http.StatusForbidden, "Without TLS a login is possible from the daemon's own machine only."}
@@ -302,7 +302,7 @@ func (x *Console) linkPage(q *request) error {
 	return nil
 }
 
-// redeem consumes a login link and opens a session.
+// redeem consumes a login link and opens a session. It works on the daemon's own machine only.
 func (x *Console) redeem(q *request) error {
 	if !isLocal(q.Request) {
 		return &pageError{http.StatusForbidden, "A login link works on the daemon's own machine only."}

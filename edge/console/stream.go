@@ -150,7 +150,8 @@ func encodeEvent(kind string, data any) ([]byte, error) {
 	return rapi.FormatEvent("", events.Kind(kind), encoded), nil
 }
 
-// follow sends the entries of one log. While the queue does not answer it tries again.
+// follow sends the entries of one log to the browser, until the job ends or the browser goes. While the queue does not answer it tries
+// again.
 func (s *stream) follow(id, after int64) {
 	deliver := func(kind string, data any) error {
 		text, err := encodeEvent(kind, data)

@@ -93,7 +93,7 @@ func status(name string) template.HTML {
 	return template.HTML(`<span class="s s-` + name + `">` + name + `</span>`) //nolint:gosec // one of the names above
 }
 
-// summaryText is the summary of a job's opcodes.
+// summaryText is the summary of a job's opcodes: that of the first, and the number of the others.
 func summaryText(summary []string) string {
 	switch len(summary) {
 	case 0:
@@ -161,7 +161,7 @@ func sentences(w answer.Why) [][]part {
 	return all
 }
 
-// sentenceOf is a reason with links to the jobs and rules that it names.
+// sentenceOf is a reason in words, with links to the jobs and rules that it names.
 func sentenceOf(r answer.Reason) []part {
 	s := style.Sentence(r, time.Now())
 	if s == nil {
@@ -219,7 +219,7 @@ var noticeTexts = map[string]string{
 	"promoted":    "The node is the master.",
 }
 
-// plural is a number with its noun.
+// plural is a number with its noun, the numbers up to five as words.
 func plural(n int, noun string) string {
 	words := map[int]string{1: "one", 2: "two", 3: "three", 4: "four", 5: "five"}
 	number, is := words[n]

@@ -216,7 +216,7 @@ func (s *Server) load() {
 	go s.watch(p)
 }
 
-// watch starts the next process after the end of one that was in use.
+// watch starts the next process after the end of one that was in use. After one that has served nothing it waits for retryPause.
 func (s *Server) watch(p *process) {
 	<-p.done
 	s.mu.Lock()
@@ -235,7 +235,7 @@ func (s *Server) watch(p *process) {
 	}
 }
 
-// discard kills a process that is in an unknown state.
+// discard kills a process that is in an unknown state. It is not used any longer; the next start waits for retryPause.
 func (s *Server) discard(p *process) {
 	s.mu.Lock()
 	if s.current == p {

@@ -139,7 +139,8 @@ func spawn(c Config, program string) (*process, error) {
 	return p, nil
 }
 
-// read handles the messages of the process, and reaps it.
+// read handles the messages of the process until it ends or sends something invalid, and reaps it. Its children live, and those who wait
+// for their ends are told that these are not known.
 func (p *process) read(started *os.Process) {
 	buffer, rights := make([]byte, messageMax), make([]byte, unix.CmsgSpace(4*4))
 	var err error
@@ -247,7 +248,7 @@ func (p *process) takeAnswer(m message, descriptors []int) error {
 }
 
 // fork asks the fork server for a child that runs a job, with this environment and these files as its standard streams, and waits for the
-// answer.
+// answer. The error is ErrNotReady or a *RefusedError if there is no child, and ErrUnanswered if there may be one.
 func (p *process) fork(job int64, environment []string, files [3]*os.File) (*Child, error) {
 	result := make(chan answer, 1)
 	p.mu.Lock()
@@ -328,7 +329,7 @@ func (p *process) end() {
 	<-p.done
 }
 
-// descriptorsOf returns the descriptors of a message, which close at exec.
+// descriptorsOf returns the descriptors of a message, which close at exec. With an error it returns those that it has read.
 func descriptorsOf(rights []byte) (descriptors []int, err error) {
 	if len(rights) == 0 {
 		return nil, nil

@@ -70,7 +70,7 @@ type request struct {
 // New returns a Sources that has read nothing.
 func New(c Config) *Sources { return &Sources{config: c, busy: map[string]*request{}} }
 
-// Gather is part of monitor.Sources.
+// Gather is part of monitor.Sources. While the collector is being read, the reading begins again after it for the latest request.
 func (s *Sources) Gather(number uint64, collector string, to *actor.PID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,7 +173,7 @@ func (b *limitedBuffer) Write(data []byte) (int, error) {
 	return b.kept.Write(data)
 }
 
-// output runs a program. A program that is not installed is no failure.
+// output runs a program and returns what it prints. The error is errAbsent for a program that is not installed, which is no failure.
 func output(program string, args ...string) ([]byte, error) {
 	path, err := lookUp(program)
 	if err != nil {
@@ -209,7 +209,7 @@ func lookUp(program string) (string, error) {
 	return "", err
 }
 
-// xen asks for the domains with the program that is installed: xl, or its predecessor xm.
+// xen asks for the domains with the program that is installed: xl, or its predecessor xm. The error is errAbsent without either.
 func (s *Sources) xen() (core.XenReading, error) {
 	program := "xl"
 	if _, err := lookUp(program); err != nil {
@@ -258,7 +258,7 @@ func (s *Sources) usage() (core.Usage, error) {
 	return u, err
 }
 
-// ssconf reads the ssconf files of this node.
+// ssconf reads the ssconf files of this node, by name; none without a data directory.
 func (s *Sources) ssconf() (map[string][]byte, error) {
 	files := map[string][]byte{}
 	if s.config.DataDir == "" {

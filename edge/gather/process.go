@@ -14,7 +14,7 @@ import (
 // clockTicks is the number of ticks in a second in the files of processes.
 const clockTicks = 100
 
-// residentMemory returns the bytes of memory that a process uses.
+// residentMemory returns the bytes of memory that a process uses, from /proc.
 func residentMemory(proc, pid string) (int64, error) {
 	text, err := readFile(filepath.Join(proc, pid, "statm"))
 	if err != nil {

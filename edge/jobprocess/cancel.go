@@ -41,7 +41,7 @@ func (p *Processes) cancelGaneti(l *liveProcess) {
 	}
 }
 
-// suspend stops the process, and reports whether it has stopped.
+// suspend stops the process with SIGSTOP, and reports whether all of it has stopped within suspendMax.
 func (l *liveProcess) suspend() bool {
 	if l.process == nil {
 		return false

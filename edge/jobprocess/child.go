@@ -45,9 +45,8 @@ func newPipes() (p pipes, err error) {
 func (p pipes) closeProcessEnds() { _, _ = p.inRead.Close(), p.outWrite.Close() }
 func (p pipes) closeDaemonEnds()  { _, _ = p.inWrite.Close(), p.outRead.Close() }
 
-// child is the process at the other ends.
+// child returns the started process together with the daemon's ends of the pipes.
 func (p pipes) child(pid int, process *pidfd.Process) *child {
-	// child returns the started process together with the daemon's ends of the pipes.
 	return &child{pid: pid, process: process, in: p.inWrite, out: p.outRead, reader: wire.NewReader(p.outRead, nameFrameMax)}
 }
 
@@ -171,7 +170,7 @@ func (c *child) hasEnded(failure error) bool {
 	return errors.Is(failure, io.EOF) || errors.Is(failure, io.ErrUnexpectedEOF)
 }
 
-// reap reaps the ended process and returns how it ended. The fork server reaps its children.
+// reap reaps the ended process and returns in words how it ended. The fork server reaps its children.
 func (c *child) reap() string {
 	if c.forked != nil {
 		_ = c.process.Close()

@@ -149,7 +149,7 @@ func (w *fileWatch) rescan() {
 	}
 }
 
-// read compares the files that inotify names, or all after the kernel has dropped events.
+// read compares the files that inotify names, or all after the kernel has dropped events, until the watch is closed.
 func (w *fileWatch) read() {
 	defer w.done.Done()
 	buffer := make([]byte, 64<<10)

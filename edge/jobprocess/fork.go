@@ -91,7 +91,7 @@ func (p *Processes) awaitClosed(pipe *os.File, job int64) error {
 	return errors.New("a process of the job that has no permission to act does not end")
 }
 
-// killHolders kills the other processes of this user that have an end of the pipe.
+// killHolders kills the other processes of this user that have an end of the pipe, and returns their pids.
 func killHolders(pipe *os.File) (killed []int) {
 	conn, err := pipe.SyscallConn()
 	if err != nil {

@@ -57,7 +57,7 @@ func (h *heldOrders) hold(order jobs.Order, takesSignals func() bool) bool {
 	return true
 }
 
-// release returns the orders that the process takes now.
+// release returns the held orders if the process takes signals now, and forgets them. From then on no order is held.
 func (h *heldOrders) release(takesSignals func() bool) []jobs.Order {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,7 +84,7 @@ func (p *Processes) takesSignals(started jobs.Job) bool {
 	return err != nil || j.Status() != job.Queued || !j.Start.IsZero()
 }
 
-// releaseOrders delivers the orders that were held for a process.
+// releaseOrders delivers the orders that were held for a process, once it takes signals.
 func (p *Processes) releaseOrders(attempt uint64) {
 	p.mu.Lock()
 	l := p.live[attempt]
@@ -135,7 +135,8 @@ func (p *Processes) Tell(attempt uint64, order jobs.Order) {
 	}
 }
 
-// deliver signals a process, which may have ended since it was looked up.
+// deliver signals a process, which may have ended since it was looked up. A priority is in a file before the signal. A command that
+// EndNow does not end is killed after a grace period.
 func (p *Processes) deliver(l *liveProcess, order jobs.Order) {
 	switch order.Kind {
 	case jobs.StopBeforeNext:

@@ -211,7 +211,7 @@ func (p *Processes) runAttempt(a *pendingStart, attempt uint64, job jobs.Job, jo
 	})
 }
 
-// endUnspawned ends an attempt for which there is no process.
+// endUnspawned ends an attempt for which there is no process, and tells the job's actor.
 func (p *Processes) endUnspawned(attempt uint64, jobActor *actor.PID, err error) {
 	p.removePending(attempt)
 	p.notify(jobActor, &messages.HandshakeFailed{Attempt: attempt, Text: err.Error()})
@@ -251,8 +251,9 @@ func (p *Processes) removePending(attempt uint64) {
 	delete(p.pendingStarts, attempt)
 }
 
-// handshake is the parent's side of the start handshake (queue.md 4.5). It returns the
-// livelock's name, also with an error if the process has named it.
+// handshake is the parent's side of the start handshake (queue.md 4.5). It tells the job's actor the process's name, and waits for the
+// confirmation, for an abandonment, or for permissionTimeout. It returns the livelock's name, also with an error if the process has named
+// it.
 func (p *Processes) handshake(a *pendingStart, c *child, attempt uint64, job jobs.Job, jobActor *actor.PID) (livelock string, err error) {
 	name, err := c.receive()
 	if err != nil {

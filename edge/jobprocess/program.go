@@ -28,7 +28,7 @@ type Ganeti struct {
 // Script is the program that Python executes.
 func (g *Ganeti) Script() string { return filepath.Join(g.Share, "ganeti", "jqueue", "exec.py") }
 
-// commandLine is the program of a job's process, and its arguments.
+// commandLine is the path of the program of a job's process, and its arguments.
 func (p *Processes) commandLine(job jobs.Job) (program string, args []string) {
 	c, id := p.config, strconv.FormatInt(job.ID, 10)
 	if job.Program == messages.JobProgram_GANETI_JOB {

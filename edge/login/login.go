@@ -30,7 +30,7 @@ type TooManyError struct {
 	RetryAfter int
 }
 
-// Error is the text for the user.
+// Error is the text for the user who has tried too often.
 func (e *TooManyError) Error() string { return e.message }
 
 // Logins checks the logins of the users in a file, for all servers that share its counters of failed logins.

@@ -52,7 +52,7 @@ type attempt struct {
 	name   digest
 }
 
-// newAttempt identifies a login.
+// newAttempt identifies logins of a client as a user name, of which only a hash is kept.
 func newAttempt(client budget.Client, name string) attempt {
 	sum := sha256.Sum256([]byte(name))
 	return attempt{client.Key(), digest(sum[:16])}
@@ -73,7 +73,7 @@ func (t *throttle) wait(a attempt, now time.Time) time.Duration {
 		t.find(attempt{name: a.name}).remainingPause(freeNameFailures, namePause, namePause, now))
 }
 
-// recordFailure counts a login that was checked and failed.
+// recordFailure counts a login that was checked and failed: for its name, for its client, and for both together.
 func (t *throttle) recordFailure(a attempt, now time.Time) {
 	for _, key := range []attempt{{name: a.name}, {client: a.client}, a} {
 		t.findOrCreate(key).addFailure(now)

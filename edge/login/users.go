@@ -67,7 +67,8 @@ func ParseUsers(data []byte) (Users, []Mistake) {
 	return users, mistakes
 }
 
-// parseUser reads one line. A user without a secret cannot log in.
+// parseUser reads one line of the users file, which has a name, a password and options. A user without a secret cannot log in. problems
+// are for the log.
 func parseUser(text string) (u User, problems []string) {
 	fields := strings.Fields(text)
 	if len(fields) < 2 || len(fields) > 3 {

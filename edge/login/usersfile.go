@@ -35,7 +35,7 @@ func newUsersFile(path string, log *logrus.Logger) *usersFile {
 	return &usersFile{path: path, log: log, users: Users{}, signature: "not yet", readFile: readLimited}
 }
 
-// current returns the current users. It reads the file again if it has changed.
+// current returns the current users. It looks at the file every usersCheckInterval, and reads it again if it has changed.
 func (f *usersFile) current() Users {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -54,7 +54,7 @@ func (f *usersFile) current() Users {
 	return f.users
 }
 
-// fileSignature changes when the file does: time, size and mode.
+// fileSignature changes when the file does: it has time, size and mode, or the error.
 func fileSignature(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {

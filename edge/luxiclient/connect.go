@@ -28,7 +28,7 @@ func connect(ctx context.Context, path string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// connectSocket returns a syscall.Errno, or the context's cause.
+// connectSocket connects a socket, and waits while the backlog of the server is full. It returns a syscall.Errno, or the context's cause.
 func connectSocket(ctx context.Context, fd int, path string) error {
 	address := &syscall.SockaddrUnix{Name: path}
 	if len(path) > len(syscall.RawSockaddrUnix{}.Path)-1 {

@@ -274,6 +274,7 @@ func (s *Server) scrape(w http.ResponseWriter, r *http.Request, login bool) {
 }
 
 // answer answers a request for a page of lockstep, or for a resource of Ganeti's monitoring daemon from the last snapshot of the reports.
+// Clients without a login see the public part.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, login bool) {
 	if page, known := s.pages()[r.URL.Path]; known {
 		page(w, r, login)

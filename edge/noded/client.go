@@ -35,7 +35,7 @@ type Config struct {
 	Port      int    // of all node daemons
 }
 
-// ConfigOf returns what a daemon with that data directory uses.
+// ConfigOf returns the port and the certificates that a daemon with that data directory uses.
 func ConfigOf(dataDir string) Config {
 	return Config{
 		Port:      Port(),
@@ -211,7 +211,7 @@ func (c *Client) exchange(ctx context.Context, address string, r noded.Request, 
 	return answer, nil
 }
 
-// explain adds to an error of the connection what it means.
+// explain returns an error of the connection with what it means for an operator, if that is known.
 func explain(err error) error {
 	var op *net.OpError
 	switch {

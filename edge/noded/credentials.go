@@ -54,7 +54,7 @@ func firstCertificate(data []byte) ([]byte, error) {
 	return nil, errors.New("there is no certificate in it")
 }
 
-// dial connects and completes the TLS handshake within timeout.
+// dial connects and completes the TLS handshake within timeout. The error wraps context.DeadlineExceeded after it.
 func (c credentials) dial(ctx context.Context, timeout time.Duration, network, address string) (net.Conn, error) {
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

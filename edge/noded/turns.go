@@ -27,7 +27,7 @@ type turn struct {
 	own  chan struct{} // closed at the end of this turn
 }
 
-// take returns the next turn of a key. The caller must call end.
+// take returns the next turn of a key, which begins when the turns before it have ended. The caller must call end.
 func (t *turns) take(key turnKey) turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -78,7 +78,7 @@ func (c *Callers) Watch(by reserve.Caller) {
 	c.callbacks.Go(func() { c.await(by, process) })
 }
 
-// await waits for the end of a process. nil has ended.
+// await waits for the end of a process, and then reports the death of the caller. nil has ended. After Close nothing is reported.
 func (c *Callers) await(by reserve.Caller, process *pidfd.Process) {
 	if process != nil {
 		if !process.AwaitEnd() {

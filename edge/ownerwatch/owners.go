@@ -123,7 +123,7 @@ func (w *watch) addProcess(pid int) *pidfd.Process {
 	return process
 }
 
-// probeAtEnd probes the livelock now, and when the process has ended.
+// probeAtEnd probes the livelock now, and again when the process has ended.
 func (o *Owners) probeAtEnd(w *watch, pid int, process *pidfd.Process) {
 	if o.probeWatch(w) || process == nil || !process.AwaitEnd() {
 		return
@@ -153,7 +153,7 @@ func (w *watch) closeProcess(pid int) {
 	}
 }
 
-// probeWatch probes a livelock, and calls onDeath if it is dead.
+// probeWatch probes a livelock. If it is dead, the watch ends, and onDeath is called unless it has ended before.
 func (o *Owners) probeWatch(w *watch) (dead bool) {
 	if o.isHeld(w.livelock) {
 		return false
@@ -170,7 +170,7 @@ func (o *Owners) probeWatch(w *watch) (dead bool) {
 	return true
 }
 
-// endWatch ends a watch, if it is not ended.
+// endWatch ends a watch and closes its processes. The caller holds the mutex and knows that it has not ended.
 func (o *Owners) endWatch(w *watch) {
 	delete(o.watches, w.livelock)
 	for pid := range w.processes {
@@ -179,7 +179,7 @@ func (o *Owners) endWatch(w *watch) {
 	close(w.ended)
 }
 
-// Forget ends a watch.
+// Forget ends the watch of a livelock, if there is one: its death is not reported.
 func (o *Owners) Forget(livelock string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

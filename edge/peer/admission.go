@@ -12,7 +12,8 @@ import (
 	"lockstep/edge/tlsserver"
 )
 
-// join gives a node with a valid token the certificates and keys of a node of the cluster.
+// join gives a node with a valid token the certificates and keys of a node of the cluster. It refuses a name or an address that another
+// node has. The node becomes a member by a later request.
 func (s *server) join(w http.ResponseWriter, r *http.Request) {
 	var request joinRequest
 	release, ok := readBody(w, r, joinBodyMax, &request)

@@ -150,7 +150,7 @@ func parseKey(data []byte) (*ecdsa.PrivateKey, error) {
 	return key, nil
 }
 
-// parseAuthority reads the authority's certificate and key, and checks that they match.
+// parseAuthority reads the authority's certificate and key, both PEM, and checks that they match.
 func parseAuthority(certificate, key []byte) (*authority, error) {
 	parsed, err := parseCertificate(certificate)
 	if err != nil {

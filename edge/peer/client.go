@@ -43,7 +43,7 @@ func (c *Client) RequestMembership(ctx context.Context, address string, r Member
 	return Admission{}, fmt.Errorf("the answer of the node at %s to %s has the unknown status %q", address, memberPath, admission.Status)
 }
 
-// About asks a node for its state.
+// About asks a node for its state. Any answer without one is an error.
 func (c *Client) About(ctx context.Context, address string) (About, error) {
 	var about About
 	code, err := exchange(ctx, c.http, http.MethodGet, address, aboutPath, nil, &about)

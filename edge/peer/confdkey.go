@@ -19,7 +19,7 @@ import (
 
 func confdKeyPath(dataDir string) string { return filepath.Join(dataDir, paths.ConfdKeyPath) }
 
-// ensureConfdKey makes the key unless there is one.
+// ensureConfdKey makes the key of ConfD on this node unless there is one.
 func ensureConfdKey(dataDir string) error {
 	key, err := readConfdKey(dataDir)
 	if err != nil || len(key) > 0 {
@@ -32,7 +32,7 @@ func ensureConfdKey(dataDir string) error {
 	}))
 }
 
-// readConfdKey returns the key; nil if there is none.
+// readConfdKey returns the key of ConfD; nil if there is none.
 func readConfdKey(dataDir string) ([]byte, error) {
 	key, err := os.ReadFile(confdKeyPath(dataDir))
 	if errors.Is(err, fs.ErrNotExist) {

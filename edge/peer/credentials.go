@@ -96,7 +96,8 @@ func (c *Credentials) Dial(ctx context.Context, address string, protocol Protoco
 	})
 }
 
-// verify returns the name of the node at the other end.
+// verify returns the name of the node at the other end. The error is an *OtherIncarnationError for a node of a cluster from before a
+// recovery.
 func (c *Credentials) verify(state tls.ConnectionState, usage x509.ExtKeyUsage) (string, error) {
 	if len(state.PeerCertificates) == 0 {
 		return "", errors.New("it shows no certificate")

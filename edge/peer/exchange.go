@@ -125,8 +125,7 @@ func newHTTPClient(dial func(ctx context.Context, address string) (net.Conn, err
 	}
 }
 
-// send makes a request. It returns an answer with code 200 or 421, and an error for any other
-// code.
+// send makes a request. It returns an answer with code 200 or 421, and a *RefusedError for any other code. The caller closes the body.
 func send(ctx context.Context, client *http.Client, method, address, path string, body any) (*http.Response, error) {
 	if err := CheckAddress(address); err != nil {
 		return nil, err

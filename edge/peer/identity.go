@@ -98,7 +98,7 @@ func (e *AlreadyMemberError) Error() string {
 say "lockstep node remove %s" there, stop lockstepd here and move %s aside`, e.Name, e.Name, e.Directory)
 }
 
-// requireNoIdentity returns a *AlreadyMemberError if the node has an identity.
+// requireNoIdentity returns a *AlreadyMemberError if the node has an identity; nil if it has none.
 func requireNoIdentity(dataDir string) error {
 	identity, err := LoadIdentity(dataDir)
 	if errors.Is(err, fs.ErrNotExist) {

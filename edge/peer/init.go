@@ -59,7 +59,7 @@ func Init(dataDir string, o InitOptions) (string, error) {
 	return made.String(), replaceFiles(dataDir, files)
 }
 
-// authority makes the certificate authority of the new cluster, and the first token.
+// authority makes the certificate authority of the new cluster, and the first token for joining nodes.
 func (o InitOptions) authority() (*authority, token, error) {
 	if o.StartSecret != nil {
 		ca, t, err := startAuthority(o.StartSecret)

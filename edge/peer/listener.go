@@ -181,7 +181,7 @@ func (l *Listener) isKnownMember(name string) bool {
 	return name == l.credentials.name || member != nil && member(name)
 }
 
-// Expel ends the connections that a node has made to this one.
+// Expel ends the connections that a node has made to this one. It can make new ones.
 func (l *Listener) Expel(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -36,7 +36,7 @@ func RecoveryRequested(dataDir string) (bool, error) {
 	return err == nil, err
 }
 
-// ClearRecovery removes the request, after the recovery.
+// ClearRecovery removes the request durably, after the recovery. Without a request it does nothing.
 func ClearRecovery(dataDir string) error {
 	if err := os.Remove(pathOf(dataDir, recoveryName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

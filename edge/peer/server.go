@@ -57,7 +57,7 @@ type server struct {
 // connKey is the key of the connection in a request's context.
 type connKey struct{}
 
-// Serve answers requests of ProtocolNode and ProtocolJoin until the listener is closed.
+// Serve answers requests of ProtocolNode and ProtocolJoin until the listener is closed, which is no error.
 func (l *Listener) Serve(backend Backend) error {
 	s := &server{listener: l, backend: backend, log: l.options.Log, mux: http.NewServeMux(),
 		refusals: ratelog.New(l.options.Log, logrus.WarnLevel, "join request refused", "refused"),

@@ -24,7 +24,7 @@ type Process struct {
 	woken atomic.Bool // by Wake, since the last EndsWithin returned
 }
 
-// Open opens a pidfd of the process that has the pid now.
+// Open opens a pidfd of the process that has the pid now. The error is about a process that has ended, too.
 func Open(pid int) (*Process, error) {
 	if pid <= 0 {
 		return nil, fmt.Errorf("watch process %d: no such number", pid)

@@ -65,7 +65,7 @@ func newBridge(system *actor.ActorSystem) *bridge {
 	}
 }
 
-// run sends the messages of the outbox until drain is called.
+// run sends the messages of the outbox in their order until drain is called and the outbox is empty.
 func (b *bridge) run() {
 	defer close(b.drained)
 	for range b.wakeup {
@@ -211,7 +211,8 @@ func (b *bridge) awaitApplied() error {
 	return b.awaitProgress(func() bool { return len(b.unapplied) == 0 })
 }
 
-// awaitProgress returns when the condition holds. It is called with the mutex held.
+// awaitProgress returns nil when the condition holds, and errClosed when the bridge is shut down. The condition is called with the mutex
+// held, after each entry that is applied.
 func (b *bridge) awaitProgress(holds func() bool) error {
 	for {
 		b.mu.Lock()
@@ -233,7 +234,8 @@ func (b *bridge) awaitProgress(holds func() bool) error {
 	}
 }
 
-// advanceApplied records that the entries up to that index are on the disk.
+// advanceApplied records that the entries up to that index are on the disk, and the state after them. An index that is known changes
+// nothing.
 func (b *bridge) advanceApplied(index uint64, state []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -111,7 +111,8 @@ func (f *fsm) Restore(io.ReadCloser) error {
 	}
 }
 
-// sendParts sends the parts of a snapshot to the attached actor, one after another.
+// sendParts sends the parts of a snapshot to the attached actor, one after another, each when the former one is on the disk. It returns
+// the state in the snapshot. The error may be that another actor was attached.
 func (f *fsm) sendParts(record snapshotRecord, reattached chan struct{}) (state []byte, err error) {
 	_, file, err := f.snapshots.openData(record)
 	if err != nil {

@@ -75,7 +75,7 @@ func (l *lease) valid() bool {
 	return l.until > 0 && bootTime() < l.until
 }
 
-// begin starts the lease: this node leads in that term.
+// begin starts the lease: this node leads in that term. If it has voted in a later term, nothing happens.
 func (l *lease) begin(term uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -106,7 +106,7 @@ func newLog(config Config, store *logStore) *Log {
 	return l
 }
 
-// startGoroutines starts the goroutines of the log. bootstrapped says that the log is new.
+// startGoroutines starts the goroutines of the log, among them the one that starts raft. bootstrapped says that the log is new.
 func (l *Log) startGoroutines(bootstrapped bool) {
 	go l.bridge.run()
 	l.waiters.Go(l.proposals.submitLoop)
@@ -123,7 +123,8 @@ func (l *Log) startGoroutines(bootstrapped bool) {
 	l.waiters.Go(l.watchLeader) // waits for the one before
 }
 
-// startRaft starts raft after the waits described at Open.
+// startRaft starts raft after the waits described at Open: a received snapshot is restored first, and any lease of this node must be
+// over. It returns errClosed if the log is closed meanwhile.
 func (l *Log) startRaft(bootstrapped bool) error {
 	if _, pending := l.store.snapshots.pending(); pending {
 		if err := l.fsm.Restore(nil); err != nil {
@@ -190,7 +191,7 @@ func (l *Log) requestRefresh() {
 	}
 }
 
-// Attach sends all further messages to this actor, see [replicator.Log].
+// Attach sends all further messages to this actor, see [replicator.Log]. What was not applied is sent again.
 func (l *Log) Attach(to *actor.PID, incarnation uint32) {
 	if l.bridge.attach(to, incarnation) {
 		select {

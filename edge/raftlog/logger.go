@@ -57,7 +57,7 @@ func ownLevel(level hclog.Level) logrus.Level {
 	}
 }
 
-// formatValue formats values as raft means them.
+// formatValue formats a value of a line as raft means it.
 func formatValue(value any) any {
 	switch value := value.(type) {
 	case hclog.Format:

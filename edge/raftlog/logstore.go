@@ -63,7 +63,7 @@ func openLogStore(c *Config) (*logStore, error) {
 	return d, nil
 }
 
-// lockDir locks the directory against other processes until the file is closed.
+// lockDir locks the directory of a log against other processes until the file is closed. The error says if another process has it.
 func lockDir(dir string) (*os.File, error) {
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -104,8 +104,8 @@ func soleVoter(c *Config) raft.Configuration {
 		{Suffrage: raft.Voter, ID: raft.ServerID(c.Name), Address: raft.ServerAddress(c.Address)}}}
 }
 
-// repair completes a change of snapshots and log that a crash has interrupted, and checks
-// that the log continues the newest snapshot.
+// repair completes a change of snapshots and log that a crash has interrupted, and checks that the log continues the newest snapshot.
+// Missing entries are an error.
 func (s *logStore) repair() error {
 	n, found := s.snapshots.newest()
 	if !found {

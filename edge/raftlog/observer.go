@@ -60,8 +60,8 @@ func (l *Log) scheduleCatchUp(number uint64) {
 	l.electionsWon <- number
 }
 
-// catchUp waits, after each election that was won, until everything that was committed
-// before is applied here.
+// catchUp waits, after each election that was won, until everything that was committed before is applied here, and reports that to
+// observe.
 func (l *Log) catchUp() {
 	for {
 		select {
@@ -139,7 +139,7 @@ func (l *Log) publish() {
 	l.bridge.setMembers(membersOf(r.GetConfiguration().Configuration()))
 }
 
-// reportFollower reports which other node leads, if any.
+// reportFollower reports that this node does not lead, and which other node does, if one is known.
 func (l *Log) reportFollower() {
 	r := l.raft.Load()
 	if r == nil {

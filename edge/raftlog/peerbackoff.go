@@ -39,7 +39,8 @@ func newPeerBackoff(stop <-chan struct{}) *peerBackoff {
 	return &peerBackoff{stop: stop, unreachable: map[raft.ServerID]*unreachablePeer{}}
 }
 
-// wait blocks until entries may be sent to that node.
+// wait blocks until entries may be sent to that node: at once if it has answered last, else until it answers a heartbeat, at most for
+// waitMax.
 func (b *peerBackoff) wait(id raft.ServerID) {
 	b.mu.Lock()
 	peer := b.unreachable[id]
@@ -58,7 +59,7 @@ func (b *peerBackoff) wait(id raft.ServerID) {
 	}
 }
 
-// report records whether entries have reached that node.
+// report records whether entries have reached that node. If they have, those that wait go on.
 func (b *peerBackoff) report(id raft.ServerID, reached bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -55,7 +55,7 @@ func (p *proposals) propose(number uint64, entry []byte) {
 	}
 }
 
-// enqueue queues a proposal, or returns the reason of the refusal.
+// enqueue queues a proposal, or returns the reason of the refusal; "": it is queued.
 func (p *proposals) enqueue(number uint64, entry []byte) (refusal string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,7 +96,7 @@ func (p *proposals) barrier() <-chan struct{} {
 	return barrier
 }
 
-// close refuses the proposals that are not submitted to raft.
+// close ends submitLoop when all queued proposals are submitted. Later ones are refused.
 func (p *proposals) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,7 +104,7 @@ func (p *proposals) close() {
 	p.wake()
 }
 
-// submitLoop submits proposals to raft until the log is closed.
+// submitLoop submits proposals to raft in their order until the log is closed.
 func (p *proposals) submitLoop() {
 	defer close(p.inFlight)
 	for range p.wakeup {

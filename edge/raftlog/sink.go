@@ -53,7 +53,7 @@ func (s *snapshotSink) Close() error {
 	return s.store.add(s.record)
 }
 
-// Cancel discards the snapshot.
+// Cancel discards the snapshot and its data file. After the end of the snapshot it does nothing.
 func (s *snapshotSink) Cancel() error {
 	if s.ended {
 		return nil
@@ -76,7 +76,7 @@ type fsmSnapshot struct {
 	noting func(index uint64) error // see Config.Noting
 }
 
-// Persist puts the state into the snapshot's record.
+// Persist makes the files durable and puts the state into the snapshot's record. After a failure the snapshot is discarded.
 func (s fsmSnapshot) Persist(to raft.SnapshotSink) error {
 	sink := to.(*snapshotSink)
 	// First the files, then the note beside the queue, then the record: with the record raft may drop the entries that these files come

@@ -237,7 +237,8 @@ func (s *snapshotStore) openData(n snapshotRecord) (*raft.SnapshotMeta, io.ReadC
 	return n.meta(info.Size()), file, nil
 }
 
-// add writes a record to the disk, and removes the records that it replaces.
+// add writes a record to the disk, and removes the records that it replaces: all but the newest recordsMax, and a received snapshot that
+// was not restored when another one has come.
 func (s *snapshotStore) add(n snapshotRecord) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -99,7 +99,7 @@ func (e *snapshotEncoder) closeContent() {
 	}
 }
 
-// Close ends the copy.
+// Close removes the copy of the files.
 func (e *snapshotEncoder) Close() error {
 	e.closeContent()
 	return e.frozen.Close()

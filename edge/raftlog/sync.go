@@ -21,7 +21,7 @@ func newSyncer(c *Config) *syncer {
 	return &syncer{sync: c.Sync, failed: c.Failed, log: c.Log}
 }
 
-// do returns when everything that was applied before the call is durable.
+// do returns when everything that was applied before the call is durable. After a failure it fails forever, and failed is called.
 func (s *syncer) do() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -51,7 +51,8 @@ func (e *electionTimes) follow(term uint64) {
 	}
 }
 
-// declare takes a declaration of the leader of a term.
+// declare takes a declaration of the leader of a term: the heartbeat timeout of the nodes that follow it. One of an earlier term is
+// ignored.
 func (e *electionTimes) declare(term uint64, timeout time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -78,7 +79,8 @@ func (e *electionTimes) heartbeat() time.Duration {
 	return e.current
 }
 
-// reload gives raft the heartbeat timeout that applies. The caller holds the mutex.
+// reload gives raft the heartbeat timeout that applies: the declared one in the term of its leader, else the initial one. The caller
+// holds the mutex.
 func (e *electionTimes) reload() {
 	wanted := e.initial
 	if e.declared == e.followed && e.declared > 0 {

@@ -97,7 +97,7 @@ func (t *transport) RequestVote(id raft.ServerID, to raft.ServerAddress,
 	return t.NetworkTransport.RequestVote(id, to, request, answer)
 }
 
-// endLeaseWithVote makes the lease end before a granted vote leaves this node.
+// endLeaseWithVote returns the request with an answer that ends the lease of this node before a granted vote leaves it.
 func (t *transport) endLeaseWithVote(rpc raft.RPC) raft.RPC {
 	answers, raftAnswers := rpc.RespChan, make(chan raft.RPCResponse, 1)
 	rpc.RespChan = raftAnswers

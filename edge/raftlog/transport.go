@@ -176,7 +176,7 @@ func (t *transport) awaitHeartbeats() {
 	t.ended = true
 }
 
-// AppendEntriesPipeline sends several requests without waiting for answers.
+// AppendEntriesPipeline sends several requests without waiting for answers. Accepted entries are reported in the order of the answers.
 func (t *transport) AppendEntriesPipeline(id raft.ServerID, to raft.ServerAddress) (raft.AppendPipeline, error) {
 	inner, err := t.NetworkTransport.AppendEntriesPipeline(id, to)
 	if err != nil {
@@ -225,7 +225,7 @@ func (p *pipeline) forward() {
 // Consumer returns the channel of answers, in the order of the requests.
 func (p *pipeline) Consumer() <-chan raft.AppendFuture { return p.answers }
 
-// Close ends it.
+// Close ends the pipeline. A second call closes only what is below it.
 func (p *pipeline) Close() error {
 	p.once.Do(func() { close(p.closed) })
 	return p.AppendPipeline.Close()
@@ -261,7 +261,7 @@ func (t *streamTracker) Dial(to raft.ServerAddress, timeout time.Duration) (net.
 	return t.track(conn)
 }
 
-// Accept returns the next connection.
+// Accept returns the next connection, which is tracked.
 func (t *streamTracker) Accept() (net.Conn, error) {
 	for {
 		conn, err := t.StreamLayer.Accept()
@@ -274,7 +274,7 @@ func (t *streamTracker) Accept() (net.Conn, error) {
 	}
 }
 
-// track adds a connection. After closeAll it closes the connection and fails.
+// track adds a connection. After closeAll it closes the connection and fails with net.ErrClosed.
 func (t *streamTracker) track(conn net.Conn) (net.Conn, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -300,7 +300,7 @@ func (t *streamTracker) closeAll() {
 	}
 }
 
-// Close ends the connection.
+// Close ends the connection, which is no longer tracked.
 func (s *trackedStream) Close() error {
 	s.tracker.mu.Lock()
 	delete(s.tracker.open, s)

@@ -23,7 +23,7 @@ const (
 	accessSubmit
 )
 
-// isGrantedTo reports whether a user who has logged in has an access.
+// isGrantedTo reports whether a user who has logged in has an access. accessPublic and accessGuest are granted to all.
 func (a access) isGrantedTo(u login.User) bool {
 	return map[access]bool{
 		accessPublic: true,

@@ -67,7 +67,7 @@ func isJSONType(value string) bool {
 // the check could see one of the values and the operation the other.
 type jsonObject map[string]raw
 
-// parseObject decodes a body that must be a JSON object. A missing body is an error.
+// parseObject decodes a body that must be a JSON object without repeated keys. A missing body is an error. The errors are for the client.
 func parseObject(body raw) (jsonObject, error) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	if open, err := decoder.Token(); err != nil || open != json.Delim('{') {
@@ -128,7 +128,7 @@ func parseList(name string, value raw) (raw, error) {
 	return value, nil
 }
 
-// parseStrings decodes a list of strings.
+// parseStrings decodes a list of strings, which is the value of a parameter. The error, for the client, has its name.
 func parseStrings(name string, value raw) ([]string, error) {
 	if _, err := parseList(name, value); err != nil {
 		return nil, err
@@ -144,7 +144,7 @@ func parseStrings(name string, value raw) ([]string, error) {
 	return all, nil
 }
 
-// parseInteger decodes a whole number.
+// parseInteger decodes a whole number, which is the value of a parameter. The error, for the client, has its name.
 func parseInteger(name string, value raw) (int64, error) {
 	n, err := strconv.ParseInt(string(value), 10, 64)
 	if err != nil {

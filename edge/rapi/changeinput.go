@@ -26,7 +26,7 @@ func adaptCreation(c *call, body jsonObject) error {
 	return adaptDevices(c, body)
 }
 
-// adaptCreations makes an opcode of each instance.
+// adaptCreations makes an opcode OP_INSTANCE_CREATE of each instance in the body.
 func adaptCreations(c *call, body jsonObject) error {
 	if body["instances"] == nil {
 		return newFailure(http.StatusBadRequest, "Request is missing required 'instances' field in body")
@@ -69,7 +69,8 @@ func adaptDevices(_ *call, body jsonObject) error {
 	return nil
 }
 
-// adaptDisks reads the parameters of a replacement from the query if there is no body. Indexes of disks may be a text with commas.
+// adaptDisks reads the parameters of a replacement from the query if there is no body. Indexes of disks may be a text with commas, which
+// becomes a list. No index means all disks.
 func adaptDisks(c *call, body jsonObject) error {
 	if len(body) == 0 {
 		for _, name := range []string{"remote_node", "mode", "disks", "iallocator"} {
@@ -101,7 +102,7 @@ func adaptDisks(c *call, body jsonObject) error {
 	return err
 }
 
-// adaptNodeMigration reads the parameters of a migration from the query if the query has any.
+// adaptNodeMigration reads the parameters of a migration from the query if the query has any; the body does not count then.
 func adaptNodeMigration(c *call, body jsonObject) error {
 	query := c.URL.Query()
 	if len(query) == 0 {
@@ -184,7 +185,8 @@ func onlyZeros(digits string) string {
 	return ""
 }
 
-// reinstall submits a job that stops an instance, installs its operating system and starts it again.
+// reinstall submits a job that stops an instance, installs its operating system and, unless the client wants it stopped, starts it again.
+// The answer is the id of the job.
 func (s *Server) reinstall(c *call) (any, error) {
 	body, err := c.optionalObject()
 	if err != nil {

@@ -101,7 +101,7 @@ func (ch *change) serve(s *Server, c *call) (any, error) {
 	return id, asClientError(err)
 }
 
-// build makes the opcode of a request.
+// build makes the opcode of a request: from the body, the adaptation of the operation, and the parameters that the client cannot set.
 func (ch *change) build(c *call) (jsonObject, error) {
 	given, err := c.optionalObject()
 	if err != nil && ch.body == parameters {
@@ -150,7 +150,7 @@ func (c *call) optionalObject() (jsonObject, error) {
 	return m, nil
 }
 
-// rename gives keys the opcode's names.
+// rename gives keys the opcode's names. The error is for a body that has both names.
 func (o jsonObject) rename(names map[string]string) error {
 	for _, key := range o.keys() {
 		to, renamed := names[key]
@@ -197,7 +197,7 @@ var tagPaths = map[string]string{
 	"nodegroup": "/2/groups/{name}/tags", "network": "/2/networks/{name}/tags",
 }
 
-// tagName is the name of an operation on tags.
+// tagName is the name of an operation on tags of the objects at path; without a verb it is that of the list.
 func tagName(verb, path string) string {
 	parts := strings.Split(path, "/")
 	name := "tags"

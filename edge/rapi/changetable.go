@@ -104,7 +104,7 @@ func ofNetwork(verb, opcode, doc string, fixed ...fixedParameter) change {
 		nil, append([]fixedParameter{inPath("network_name")}, fixed...), nil}
 }
 
-// renaming adds names of parameters, in pairs.
+// renaming returns the change with names of parameters in pairs: the client's, and the opcode's.
 func renaming(ch change, names ...string) change {
 	ch.renamed = map[string]string{}
 	for i := 0; i < len(names); i += 2 {

@@ -42,7 +42,7 @@ func (s *Server) healthz(*call) (any, error) { return map[string]bool{"up": true
 // readyTimeout is how long the queue may take to answer before the daemon counts as not ready.
 const readyTimeout = 5 * time.Second
 
-// readyz asks the queue a question that it answers from memory.
+// readyz asks the queue a question that it answers from memory. If it does not within readyTimeout, the answer is code 503.
 func (s *Server) readyz(c *call) (any, error) {
 	ctx, cancel := context.WithTimeout(c.Context(), readyTimeout)
 	defer cancel()

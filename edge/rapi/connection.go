@@ -31,7 +31,7 @@ type Gateway struct {
 	PID    func() *actor.PID // the current gateway
 }
 
-// open offers a new connection to the gateway.
+// open makes a connection and offers it to the gateway.
 func (g Gateway) open() *connection {
 	c := &connection{
 		system:  g.System,
@@ -89,7 +89,7 @@ func (x *exchange) reserve(size int) error {
 	return nil
 }
 
-// settle takes exactly the memory that the answer needs.
+// settle takes exactly the memory that the answer needs, and gives the rest back.
 func (x *exchange) settle(answer [][]byte) error {
 	size := 0
 	for _, part := range answer {
@@ -130,7 +130,7 @@ func (c *connection) Close() {
 	}
 }
 
-// abandon reports to the serving actor that the client has gone.
+// abandon reports to the serving actor that the client has gone. An actor that serves later hears it then.
 func (c *connection) abandon() {
 	c.mu.Lock()
 	to, closed := c.server, c.closed
@@ -163,7 +163,8 @@ func (c *connection) usable() bool {
 	}
 }
 
-// awaitServed waits for an actor that serves the connection, and offers the connection again after pauses that double.
+// awaitServed waits for an actor that serves the connection, and offers the connection again after pauses that double. The error is
+// errClosed, or the cause of ctx or of serveTimeout.
 func (c *connection) awaitServed(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, serveTimeout, errNotServed)
 	defer cancel()

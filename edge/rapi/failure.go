@@ -48,7 +48,7 @@ func (f *Failure) body() errorBody {
 	return errorBody{f.Code, escape(f.message()), explain(f.Code)}
 }
 
-// explain returns Ganeti's text for a code.
+// explain returns Ganeti's text for a code of HTTP.
 func explain(code int) string {
 	switch code {
 	case http.StatusBadRequest:

@@ -136,7 +136,7 @@ func (f *Feed) since(number uint64, limit int) (found []event, changed <-chan st
 	return nil, f.changed, false
 }
 
-// lastNumber is the number of the last event.
+// lastNumber is the number of the last event; 0: there was none.
 func (f *Feed) lastNumber() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()

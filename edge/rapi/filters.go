@@ -41,7 +41,7 @@ func (s *Server) filters(c *call) (any, error) {
 	}), nil
 }
 
-// filter returns one filter rule.
+// filter returns one filter rule. An unknown uuid is code 404.
 func (s *Server) filter(c *call) (any, error) {
 	var rows [][]raw
 	err := s.luxiInto(c, &rows, "QueryFilters", []string{c.params["uuid"]}, filterFields)
@@ -64,7 +64,7 @@ func (s *Server) addFilter(c *call) (any, error) { return s.putFilter(c, nil) }
 
 func (s *Server) replaceFilter(c *call) (any, error) { return s.putFilter(c, c.params["uuid"]) }
 
-// putFilter adds or replaces a filter rule. Missing parts have their defaults.
+// putFilter adds or replaces a filter rule, and answers with its uuid; uuid nil: a new rule. Missing parts have their defaults.
 func (s *Server) putFilter(c *call, uuid any) (any, error) {
 	m, err := parseObject(c.body)
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *Server) deleteFilter(c *call) (any, error) {
 	return s.luxi(c, Short, "DeleteFilter", c.params["uuid"])
 }
 
-// ruleParts are the parts of a rule in a body. Missing parts have their defaults.
+// ruleParts are the parts of a rule in a body. Missing parts have their defaults, unknown ones are an error for the client.
 func ruleParts(m jsonObject) (map[string]raw, error) {
 	rule := map[string]raw{"priority": raw("0"), "predicates": raw("[]"), "action": raw(`"CONTINUE"`), "reason": raw("[]"), "for": raw("null")}
 	for _, key := range m.keys() {

@@ -81,7 +81,7 @@ func JobsQuery(values url.Values) (answer.JobPageRequest, error) {
 	return r, nil
 }
 
-// sinceArgument reads a time in RFC 3339, or a number of seconds since 1970.
+// sinceArgument reads a time in RFC 3339, or a number of seconds since 1970, and returns microseconds; 0 for an empty text.
 func sinceArgument(text string) (us int64, err error) {
 	if text == "" {
 		return 0, nil
@@ -98,7 +98,7 @@ func sinceArgument(text string) (us int64, err error) {
 	return at.UnixMicro(), nil
 }
 
-// numberArgument is 0 if the argument is absent.
+// numberArgument reads a number from 0 to limit in the query. It is 0 if the argument is absent.
 func numberArgument(values url.Values, name string, limit int64) (int64, error) {
 	text := values.Get(name)
 	if text == "" {
@@ -132,7 +132,7 @@ func (s *Server) listJobs(c *call) (any, error) {
 	return rendered(func() (any, error) { return pageWithNext(answer, c.URL) }), err
 }
 
-// pageWithNext is the page of an answer, with the path of the next one.
+// pageWithNext is the page of an answer, with the path of the next one; null: there is none. Times are in RFC 3339.
 func pageWithNext(answer raw, of *url.URL) (any, error) {
 	result, err := decodeWithTimes(answer)
 	if err != nil {
@@ -155,12 +155,12 @@ func pageWithNext(answer raw, of *url.URL) (any, error) {
 // nodes returns the nodes of the cluster.
 func (s *Server) nodes(c *call) (any, error) { return s.luxi(c, Short, "LockstepNodes") }
 
-// promote makes a node the master.
+// promote makes the node in the path the master.
 func (s *Server) promote(c *call) (any, error) {
 	return s.luxi(c, Long, "LockstepNodePromote", c.params["node"])
 }
 
-// opcodes returns the catalogue.
+// opcodes returns the catalogue of opcodes.
 func (s *Server) opcodes(c *call) (any, error) { return s.luxi(c, Short, "LockstepOpcodes") }
 
 // archive archives a job that has ended. The answer is false for a job that has not, or that is not in the queue.
@@ -181,7 +181,7 @@ func (s *Server) kill(c *call) (any, error) {
 	return s.luxi(c, Long, "CancelJob", id, true)
 }
 
-// changeSettings changes settings; null restores a default.
+// changeSettings changes the settings in the body; null restores a default. It returns all settings after the change.
 func (s *Server) changeSettings(c *call) (any, error) {
 	m, err := parseObject(c.body)
 	if err != nil {

@@ -72,7 +72,7 @@ func appendEntries(entries []rawEntry, list raw) ([]rawEntry, error) {
 	return entries, nil
 }
 
-// entry is the entry for clients.
+// entry is the entry for clients: output as text or base64, a note about missing output in words, or a message.
 func (e *rawEntry) entry() LogEntry {
 	shown := LogEntry{Serial: e.serial, Time: e.at, Stream: StreamMessage}
 	if stream, piece, ok := job.DecodeOutput(e.kind, e.payload); ok {
@@ -114,7 +114,7 @@ type jobLog struct {
 	entries []rawEntry
 }
 
-// readLog reads a job's status and log, archived or not. An unknown job is a *Failure.
+// readLog reads a job's status and log, archived or not. An unknown job is a *Failure. The memory counts for the request of ctx.
 func readLog(ctx context.Context, luxi Luxi, id int64) (jobLog, error) {
 	data, err := luxi.Call(ctx, Page, "QueryJobs", []int64{id}, []string{"status", "oplog"})
 	if err == nil {
@@ -177,7 +177,8 @@ func FollowLog(ctx context.Context, luxi Luxi, id, after int64, each func([]LogE
 	}
 }
 
-// followPart delivers the entries that there are, or waits for some. Their memory is given back when they are delivered.
+// followPart delivers the entries after *after that there are, or waits for some, and moves *after behind them. known is the status that
+// the client knows; "" for the first call. ended: the job is final. The memory of the entries is given back when they are delivered.
 func followPart(
 	ctx context.Context,
 	luxi Luxi,
@@ -218,7 +219,8 @@ func followPart(
 	return l.status, IsFinal(l.status), nil
 }
 
-// waitLog waits for a change of the status or for an entry after a serial number.
+// waitLog waits for a change of the status or for an entry after a serial number. Without a change within followSeconds the log has no
+// entries.
 func waitLog(ctx context.Context, luxi Luxi, id int64, status string, after int64) (jobLog, error) {
 	data, err := luxi.Call(ctx, Wait, "WaitForJobChange", id, []string{"status"}, []string{status}, after, followSeconds)
 	var lost *wire.Error
@@ -297,7 +299,7 @@ func LogHeader(h http.Header, id int64, stream string, dropped int64) {
 	h.Set("Lockstep-Dropped-Bytes", strconv.FormatInt(dropped, 10))
 }
 
-// log sends the output of a job, byte for byte.
+// log sends the output of a job, byte for byte. A failure after the begin cuts the answer off.
 func (s *Server) log(c *call) (any, error) {
 	id, err := c.jobID()
 	if err != nil {
@@ -379,7 +381,7 @@ func rfc3339Of(t answer.Time) *string {
 	return &text
 }
 
-// logPosition is the serial number after which a log is followed.
+// logPosition is the serial number after which a log is followed: Last-Event-ID or the argument after; 0 without either.
 func logPosition(r *http.Request) (int64, error) {
 	text := r.Header.Get("Last-Event-ID")
 	if text == "" {

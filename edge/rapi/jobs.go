@@ -22,7 +22,7 @@ var (
 	jobFields  = append(bulkFields[:len(bulkFields):len(bulkFields)], "oplog", "opresult")
 )
 
-// jobs lists all jobs: ids and links, or with bulk all fields.
+// jobs lists all jobs of the queue: ids and links, or with bulk all fields. The list is converted while it is sent.
 func (s *Server) jobs(c *call) (any, error) {
 	bulk, err := c.flagArgument("bulk")
 	if err != nil {
@@ -64,7 +64,7 @@ func rowsAsObjects(rows parts, fields []string) streamedJSON {
 	}
 }
 
-// writeRows writes a list with the converted rows.
+// writeRows writes a list with the converted rows, one row after the other.
 func writeRows(w io.Writer, rows parts, convert func([]raw) ([]byte, error)) error {
 	decoder := json.NewDecoder(rows.reader())
 	if _, err := decoder.Token(); err != nil {
@@ -124,7 +124,7 @@ func (s *Server) job(c *call) (any, error) {
 	return rendered(func() (any, error) { return c.jobOf(id, answer) }), err
 }
 
-// jobOf is the job of an answer.
+// jobOf is the job of an answer as an object. An unknown job is code 404.
 func (c *call) jobOf(id int64, answer raw) (any, error) {
 	var rows [][]raw
 	if err := json.Unmarshal(answer, &rows); err != nil || len(rows) != 1 || len(rows[0]) != len(jobFields) {
@@ -145,7 +145,7 @@ func (s *Server) cancel(c *call) (any, error) {
 	return s.luxi(c, Long, "CancelJob", id, false)
 }
 
-// wait returns when a job differs from what the client knows, or after waitSeconds.
+// wait returns the change when a job differs from what the client knows, or null after waitSeconds or when the daemon stops.
 func (s *Server) wait(c *call) (any, error) {
 	id, err := c.jobID()
 	if err != nil {
@@ -215,7 +215,7 @@ func (s *Server) why(c *call) (any, error) {
 // hold makes a job begin no opcode until release.
 func (s *Server) hold(c *call) (any, error) { return s.orderHold(c, true) }
 
-// release ends a hold.
+// release ends the hold of a job.
 func (s *Server) release(c *call) (any, error) { return s.orderHold(c, false) }
 
 func (s *Server) orderHold(c *call, hold bool) (any, error) {
@@ -226,7 +226,7 @@ func (s *Server) orderHold(c *call, hold bool) (any, error) {
 	return s.luxi(c, Short, "LockstepHoldJob", id, hold)
 }
 
-// priority changes the priority of the opcodes that have not begun.
+// priority changes the priority of the opcodes of a job that have not begun.
 func (s *Server) priority(c *call) (any, error) {
 	id, err := c.jobID()
 	if err != nil {

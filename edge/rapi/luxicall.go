@@ -20,7 +20,7 @@ func (s *Server) luxiParts(c *call, class Class, method string, args ...any) (pa
 	return s.config.Luxi.CallParts(c.callContext(), class, method, args...)
 }
 
-// callContext is the context of a call for the request.
+// callContext is the context of a call for the request. Its caller is the user who has logged in.
 func (c *call) callContext() context.Context {
 	if c.user == "" {
 		return c.Context()
@@ -28,7 +28,7 @@ func (c *call) callContext() context.Context {
 	return WithCaller(c.Context(), "user="+c.user+", from="+tlsserver.RemoteHost(c.Request))
 }
 
-// luxiInto is luxi with the result decoded.
+// luxiInto is luxi with the result decoded into result.
 func (s *Server) luxiInto(c *call, result any, method string, args ...any) error {
 	data, err := s.luxi(c, Short, method, args...)
 	if err != nil {
@@ -40,7 +40,8 @@ func (s *Server) luxiInto(c *call, result any, method string, args ...any) error
 	return nil
 }
 
-// flagArgument reports whether a numeric query argument is not 0.
+// flagArgument reports whether a numeric query argument is not 0. An absent one is false; one that is no number is an error for the
+// client.
 func (c *call) flagArgument(name string) (bool, error) {
 	values := c.URL.Query()[name]
 	if len(values) == 0 {

@@ -76,7 +76,7 @@ func isMethod(method string) bool {
 	}
 }
 
-// scrape answers in the format of Prometheus.
+// scrape answers in the format of Prometheus, within the budget of memory.
 func (s *Server) scrape(c *call) (any, error) {
 	return alreadyWritten{}, tlsserver.Scrape(c.ResponseWriter, c.Request, s.config.Table, s.metrics.handler)
 }

@@ -56,7 +56,7 @@ func (k *objectKind) resources() []resource {
 	}
 }
 
-// list lists all objects: names and links, sorted, or with bulk all fields.
+// list lists all objects of the kind: names and links, sorted, or with bulk all fields.
 func (k *objectKind) list(s *Server, c *call) (any, error) {
 	bulk, err := c.flagArgument("bulk")
 	if err != nil {
@@ -104,7 +104,7 @@ func (k *objectKind) object(row []raw) (raw, error) {
 	return rowObject(k.fields, row)
 }
 
-// one returns one object.
+// one returns the object in the path, with the fields that have a second name also by that.
 func (k *objectKind) one(s *Server, c *call) (any, error) {
 	row, err := k.row(s, c, k.fields)
 	if err != nil {
@@ -141,7 +141,7 @@ func (k *objectKind) row(s *Server, c *call, fields []string) ([]raw, error) {
 	return rows[0], nil
 }
 
-// luxiLive is luxiInto for a call about objects of the cluster.
+// luxiLive is luxiInto for a call about objects of the cluster, which may wait for node daemons.
 func (s *Server) luxiLive(c *call, result any, method string, args ...any) error {
 	data, err := s.luxi(c, Live, method, args...)
 	if err != nil {
@@ -181,7 +181,7 @@ func (s *Server) nodeRole(c *call) (any, error) {
 	return roles[short], nil
 }
 
-// console tells how to reach the console of an instance that runs.
+// console tells how to reach the console of an instance. One that does not run is code 503.
 func (s *Server) console(c *call) (any, error) {
 	row, err := instanceKind.row(s, c, []string{"console", "oper_state"})
 	if err != nil {

@@ -50,7 +50,7 @@ func describeOperation(path, method string, o operation) object {
 	return described
 }
 
-// describeRead describes the operations that are no changes of one opcode.
+// describeRead describes an operation that is no change of one opcode, by its name. Other names are those of tags.
 func describeRead(name string) (summary string, answer object, takesBody bool) {
 	anyObject := object{"type": "object", "additionalProperties": true}
 	texts := object{"type": "array", "items": object{"type": "string"}}

@@ -105,7 +105,7 @@ type Conversation struct {
 	conn *connection
 }
 
-// Converse opens a connection.
+// Converse opens a connection for calls that remember one another, such as those for events.
 func (p *Pool) Converse() *Conversation { return &Conversation{p, p.gateway.open()} }
 
 // Call makes one call. After an error other than that of a method the connection cannot be used.
@@ -142,7 +142,7 @@ func join(ctx context.Context, parts [][]byte) (raw, error) {
 	return slices.Concat(parts...), nil
 }
 
-// Close ends the connection.
+// Close ends the connection of the conversation.
 func (v *Conversation) Close() { v.conn.abandon() }
 
 // Call is part of Luxi.
@@ -193,7 +193,7 @@ func (p *Pool) CallParts(ctx context.Context, class Class, method string, args .
 	}
 }
 
-// connect is the connection that was used last, or a new one.
+// connect takes the idle connection that was used last, or opens one.
 func (p *Pool) connect() *connection {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -46,7 +46,7 @@ func (s *Server) query(c *call) (any, error) {
 	return s.luxiParts(c, queryClass(c.params["kind"]), "Query", c.params["kind"], fields, nil)
 }
 
-// queryFiltered takes fields and filter in its body.
+// queryFiltered takes fields and filter in its body. Fields in the query count if the body has none.
 func (s *Server) queryFiltered(c *call) (any, error) {
 	m, err := parseObject(c.body)
 	if err != nil {

@@ -46,7 +46,7 @@ type replier struct {
 	failures *ratelog.Log     // of errors whose cause the client is not told
 }
 
-// reply sends the result of an operation, or its error.
+// reply sends the result of an operation, or its error. What it sends is bounded by the budget of memory.
 func (p *replier) reply(w *responseRecorder, result any, err error) {
 	if err != nil {
 		p.replyError(w, err)
@@ -130,7 +130,7 @@ func encode(value any) ([]byte, error) {
 
 var newline = []byte{'\n'}
 
-// send sends an answer in parts.
+// send sends an answer of JSON in parts, with its length.
 func send(w http.ResponseWriter, code int, parts ...[]byte) {
 	length := 0
 	for _, part := range parts {
@@ -196,7 +196,7 @@ func (w *turnWriter) Write(data []byte) (int, error) {
 	return n, err
 }
 
-// answerFailure sends an error.
+// answerFailure sends an error, with the headers that its code needs.
 func answerFailure(w http.ResponseWriter, f *Failure) {
 	if f.Code == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Basic realm="`+login.Realm+`"`)

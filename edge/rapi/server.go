@@ -203,7 +203,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.serveOperation(recorder, r, operation, &call{recorder, r, params, nil, user, operation.access, request})
 }
 
-// serveOperation runs the operation of an authorised request.
+// serveOperation reads the body and runs the operation of an authorised request. A change is logged with its user.
 func (s *Server) serveOperation(w *responseRecorder, r *http.Request, operation operation, c *call) {
 	var err error
 	if c.body, err = readBody(c.request, r, operation.takesBody || !isReadOnly(r.Method)); err != nil {

@@ -117,7 +117,8 @@ func (s *eventStream) start(name string) {
 	}
 }
 
-// next sends the events since the last one, or waits for one.
+// next sends the events since the last one, or waits for one. After heartbeat without an event it sends a comment. Lost events are
+// reported as a gap.
 func (s *eventStream) next(ctx context.Context) {
 	found, changed, lost := s.feed.since(s.lastSent, batchMax)
 	switch {

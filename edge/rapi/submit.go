@@ -25,12 +25,12 @@ const (
 	opRunCommand = "OP_RUN_COMMAND"
 )
 
-// redistributeConfig submits Ganeti's job of that name.
+// redistributeConfig submits Ganeti's job of that name. The answer is its id.
 func (s *Server) redistributeConfig(c *call) (any, error) {
 	return s.submitOne(c, "OP_CLUSTER_REDIST_CONF", "redist_config", jsonObject{})
 }
 
-// modify submits a job that changes parameters of the cluster.
+// modify submits a job that changes parameters of the cluster. The answer is its id.
 func (s *Server) modify(c *call) (any, error) {
 	m, err := parseObject(c.body)
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *Server) modify(c *call) (any, error) {
 	return s.submitOne(c, "OP_CLUSTER_SET_PARAMS", "cluster_modify", m)
 }
 
-// submitOne submits a job of one opcode, whose parameters are the body.
+// submitOne submits a job of one opcode, whose parameters are the body if params is empty. The answer is the id of the job.
 func (s *Server) submitOne(c *call, opcode, handler string, params jsonObject) (any, error) {
 	if len(params) == 0 && c.body != nil && string(c.body) != "null" {
 		var err error
@@ -171,7 +171,7 @@ func readJobs(list raw) ([]jobDraft, error) {
 	return jobs, nil
 }
 
-// submitJobs submits jobs with Ganeti's call, or with lockstep's if a job has a name.
+// submitJobs submits jobs with Ganeti's call, or with lockstep's if a job has a name. It returns their ids.
 func (s *Server) submitJobs(c *call, jobs []jobDraft) (any, error) {
 	type namedJob struct {
 		Ops  []jsonObject `json:"ops"`
@@ -232,8 +232,8 @@ func createdJobs(ids []int64) created {
 	return result
 }
 
-// checkOps checks the opcodes of a job. It passes on the parsed form and not the text, so that
-// the queue sees exactly the checked opcodes.
+// checkOps checks the opcodes of a job, and gives each its reason trail. It passes on the parsed form and not the text, so that the queue
+// sees exactly the checked opcodes. Errors are for the client.
 func (s *Server) checkOps(c *call, ops raw) ([]jsonObject, error) {
 	var each []raw
 	if ops == nil || json.Unmarshal(ops, &each) != nil {

@@ -47,7 +47,7 @@ func addTimes(value any) {
 	}
 }
 
-// rfc3339 returns nil for a value that is no time.
+// rfc3339 converts [seconds, microseconds] since 1970 to a text. It returns nil for a value that is no time.
 func rfc3339(value any) any {
 	pair, ok := value.([]any)
 	if !ok || len(pair) != 2 {

@@ -57,7 +57,7 @@ func (l *Log) write() {
 	time.AfterFunc(interval, l.resume)
 }
 
-// resume writes what was counted during the pause.
+// resume writes what was counted during the pause; nothing if nothing came.
 func (l *Log) resume() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -60,7 +60,7 @@ func (l Leader) EncodeNotBegun() []byte {
 	return content
 }
 
-// DecodeLeader decodes the result of Encode.
+// DecodeLeader decodes the result of Encode. Any other content is an error.
 func DecodeLeader(content []byte) (Leader, error) {
 	var l Leader
 	_, err := fmt.Sscanf(string(content), "%s %d %d\n", &l.Boot, &l.PID, &l.StartTime)

@@ -69,7 +69,7 @@ func (j Job) Kill() error {
 	return nil
 }
 
-// killPass kills the orphans that were not signalled before, and returns their number.
+// killPass kills the orphans that were not signalled before, notes them in signalled, and returns their number.
 func (j Job) killPass(signalled map[int]bool) (killed int, err error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

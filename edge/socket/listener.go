@@ -114,7 +114,7 @@ func restrict(_, _ string, raw syscall.RawConn) (err error) {
 	return errors.Join(controlErr, err)
 }
 
-// NewListener serves the connections of a listener.
+// NewListener returns what serves the connections of a listener. Nothing is served before Serve.
 func NewListener(l net.Listener, options Options) *Listener {
 	if options.Table == nil {
 		options.Table = admission.NewTable()
@@ -138,8 +138,8 @@ func (l *Listener) Wait(d time.Duration) {
 	}
 }
 
-// Serve accepts connections until Close. It offers each to the actor that is the gateway at
-// that time.
+// Serve accepts connections until Close. It offers each to the actor that is the gateway at that time. A connection for which there is no
+// slot is closed at once, and one that no actor serves after serveTimeout.
 func (l *Listener) Serve(sys *actor.ActorSystem, gateway func() *actor.PID) error {
 	for {
 		nc, err := l.listener.Accept()
@@ -206,7 +206,7 @@ type streamConn struct {
 	serving      *sync.WaitGroup
 }
 
-// Serve starts reading requests, for the actor to.
+// Serve starts to read requests, for the actor to. If the connection is closed already, the actor is told so.
 func (c *streamConn) Serve(to *actor.PID) {
 	if c.closeClaimed.CompareAndSwap(false, true) {
 		c.serving.Go(func() { c.serve(to) })
@@ -215,7 +215,7 @@ func (c *streamConn) Serve(to *actor.PID) {
 	c.root.Send(to, &conn.Closed{})
 }
 
-// closeUnserved closes a connection that no actor serves.
+// closeUnserved closes a connection that no actor serves. One that is served stays.
 func (c *streamConn) closeUnserved() {
 	if c.closeClaimed.CompareAndSwap(false, true) {
 		_ = c.conn.Close()
@@ -223,7 +223,7 @@ func (c *streamConn) closeUnserved() {
 	}
 }
 
-// end gives back what the connection has of the budget.
+// end gives back the slot and the memory that the connection has of the budget.
 func (c *streamConn) end() {
 	c.endWait()
 	c.share.End()
@@ -235,14 +235,14 @@ func (c *streamConn) Reserve(size int) bool {
 	return size <= freeAllowance || c.share.Grow(c.received+size-freeAllowance) == nil
 }
 
-// Answer sends the answer to the current request.
+// Answer sends the answer to the current request. After Close it does nothing.
 func (c *streamConn) Answer(parts ...[]byte) {
 	if !c.closing.Load() {
 		c.answers <- parts // never blocks: one answer a request
 	}
 }
 
-// Close ends the connection after the answers are sent.
+// Close ends the connection after the answers are sent. A second call does nothing.
 func (c *streamConn) Close() {
 	if c.closing.CompareAndSwap(false, true) {
 		close(c.answers)
@@ -339,7 +339,8 @@ func (c *streamConn) begin(frame []byte) (end func(), evicted <-chan struct{}, e
 	return end, nil, err
 }
 
-// read reads a request. Its memory is taken as it grows, and kept until the answer is sent.
+// read reads a request. Its memory is taken as it grows, and kept until the answer is sent. The error is errTooLargeNow if the budget
+// does not suffice.
 func (c *streamConn) read(reader *wire.Reader) ([]byte, error) {
 	c.share.Release()
 	c.share.Receive()

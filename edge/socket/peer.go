@@ -62,7 +62,7 @@ func (p peer) client(c net.Conn) budget.Client {
 	return found
 }
 
-// forActors returns what actors may know of the peer.
+// forActors returns what actors may know of the peer: pid, uid and program, or nothing if they are not known.
 func (p peer) forActors() conn.Peer {
 	if !p.known {
 		return conn.Peer{}
@@ -116,7 +116,7 @@ type userName struct {
 	since time.Time
 }
 
-// lookup returns the name of a user; "" if there is none.
+// lookup returns the name of a user; "" if there is none. It is remembered for userNameLifetime.
 func (l *userNames) lookup(uid int) string {
 	l.mu.Lock()
 	found := l.names[uid]

@@ -49,7 +49,7 @@ func (l *Conns) Close() (err error) {
 // Count is the number of open connections.
 func (l *Conns) Count() int { return l.slots.Len() }
 
-// OnStateChange is the server's hook ConnState.
+// OnStateChange is the server's hook ConnState. It notes that a client has sent something.
 func (l *Conns) OnStateChange(c net.Conn, state http.ConnState) {
 	if tracked := trackedOf(c); tracked != nil && state != http.StateNew {
 		tracked.change(func() { tracked.heard = true })
@@ -90,7 +90,7 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// change changes the state, and the phase with it.
+// change changes the state with f, and the phase of the connection's slot with it: Working, Sending, Idle or Silent.
 func (c *conn) change(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -130,7 +130,8 @@ func (q *Request) change(from, to budget.Phase) bool {
 	return true
 }
 
-// set changes the phase. The caller holds the mutex.
+// set changes the phase of the request, and with it that of its connection. After the end of the request it does nothing. The caller
+// holds the mutex.
 func (q *Request) set(to budget.Phase) {
 	from := q.phase
 	if from == to || q.ended {

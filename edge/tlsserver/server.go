@@ -47,7 +47,7 @@ type Server struct {
 	conns  *Conns
 }
 
-// NewServer makes a server. Nothing is served before Serve.
+// NewServer makes a server of HTTP with bounded connections. Nothing is served before Serve.
 func NewServer(c Config) *Server {
 	conns := NewConns(c.Listener, c.Connections, c.Table)
 	return &Server{cutOff: c.CutOff, tls: c.TLS != nil, conns: conns, http: &http.Server{
@@ -63,7 +63,7 @@ func NewServer(c Config) *Server {
 // Connections is the number of open connections.
 func (s *Server) Connections() int { return s.conns.Count() }
 
-// Serve answers requests over the listener until Stop.
+// Serve answers requests over the listener until Stop, which is no error.
 func (s *Server) Serve() error {
 	var err error
 	if s.tls {

@@ -54,7 +54,7 @@ func NewIdentity(t testing.TB, commonName string, signer *Identity) *Identity {
 	return i
 }
 
-// signVersion1 encodes a certificate without version and extensions, which crypto/x509 cannot do.
+// signVersion1 returns a certificate in DER without version and extensions, which crypto/x509 cannot make.
 func signVersion1(t testing.TB, of, signer *Identity) []byte {
 	rsaWithSHA256 := asn1.ObjectIdentifier{1, 2, 840, 113549, 1, 1, 11}
 	algorithm := pkix.AlgorithmIdentifier{Algorithm: rsaWithSHA256, Parameters: asn1.NullRawValue}

@@ -38,7 +38,7 @@ func (d *Daemon) UseCertificate(i *Identity) {
 	d.server = i
 }
 
-// Admit makes the daemon accept clients with these certificates.
+// Admit makes the daemon accept clients with these certificates, and no others.
 func (d *Daemon) Admit(clients ...*Identity) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -70,7 +70,7 @@ func (d *Daemon) Pause(pause time.Duration) {
 	d.pause = pause
 }
 
-// HoldHandshakes makes connections wait in the TLS handshake until release is called.
+// HoldHandshakes makes connections wait in the TLS handshake until release is called. A second release does nothing.
 func (d *Daemon) HoldHandshakes() (release func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -91,7 +91,7 @@ func (d *Daemon) Say(p noded.Procedure, result string) {
 	d.says[p] = result
 }
 
-// Calls returns the calls so far.
+// Calls returns the calls so far, in the order of their arrival.
 func (d *Daemon) Calls() []Call {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -147,7 +147,7 @@ func (l silenced) Accept() (net.Conn, error) {
 	}
 }
 
-// verify is the client check of the real daemon (noded.md 1).
+// verify is the client check of the real daemon (noded.md 1): without an ssconf file of certificates only the cluster's own is admitted.
 func (d *Daemon) verify(state tls.ConnectionState) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -167,7 +167,7 @@ func (d *Daemon) verify(state tls.ConnectionState) error {
 	return errors.New("unknown client certificate")
 }
 
-// ServeHTTP is part of http.Handler.
+// ServeHTTP is part of http.Handler. It records the call, and waits, refuses or fails as the test has arranged.
 func (d *Daemon) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	procedure := noded.Procedure(strings.TrimPrefix(r.URL.Path, "/"))
 	if r.Method != http.MethodPost || r.ContentLength < 0 {
@@ -269,7 +269,7 @@ func (d *Daemon) answer(w http.ResponseWriter, r *http.Request, fault Fault, ans
 	_, _ = w.Write(answer)
 }
 
-// execute carries out a procedure and returns the answer.
+// execute carries out a procedure and returns the answer: [true, result], or [false, text].
 func (d *Daemon) execute(p noded.Procedure, body []byte) []byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -39,7 +39,7 @@ func isGroup(name string) bool {
 	return isUser(name) || slices.Contains([]string{"gnt-luxid", "gnt-daemons", "gnt-admin"}, name)
 }
 
-// dispatch executes a procedure. d.mu is held.
+// dispatch executes a procedure. An unknown one closes the connection. d.mu is held.
 func (d *Daemon) dispatch(p noded.Procedure, body []byte) (any, error) {
 	switch p {
 	case noded.UploadFile:

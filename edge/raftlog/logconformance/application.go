@@ -34,7 +34,7 @@ func (o *oracle) violation(format string, args ...any) {
 	o.violations = append(o.violations, fmt.Sprintf(format, args...))
 }
 
-// committed records an entry that a node has committed.
+// committed records an entry that a node has committed. An entry that differs from another node's, or has another index, is a violation.
 func (o *oracle) committed(node string, index uint64, entry string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -101,7 +101,7 @@ type attachment struct {
 	lastTaken   uint64 // index of the last entry it has taken
 }
 
-// Receive handles the messages of the log.
+// Receive handles the messages of the log, as a test application. A former attachment gets none.
 func (l *attachment) Receive(ctx actor.Context) {
 	a := l.application
 	a.mu.Lock()
@@ -162,7 +162,7 @@ func (a *application) becameLeader() {
 	}
 }
 
-// takeQueued takes held messages within the budget.
+// takeQueued takes held messages within the budget; a budget below 0 has no end.
 func (l *attachment) takeQueued() {
 	a := l.application
 	for len(a.queued) > 0 && a.budget != 0 {
@@ -187,7 +187,7 @@ func (a *application) spendBudget() {
 	}
 }
 
-// apply applies new entries, and acknowledges all.
+// apply applies new entries within the budget, and acknowledges all that are applied.
 func (l *attachment) apply(m *messages.LogCommitted) {
 	a := l.application
 	for _, e := range m.Entries {
@@ -229,7 +229,7 @@ func (a *application) applyEntry(e *messages.CommittedEntry) {
 	}
 }
 
-// restore takes a part of a snapshot.
+// restore takes a part of a snapshot, and acknowledges it. The last part replaces all files. Parts out of order are violations.
 func (l *attachment) restore(m *messages.LogSnapshotReceived) {
 	a := l.application
 	if m.Part != a.partsReceived+1 {
@@ -267,7 +267,7 @@ func (a *application) copyFiles() map[string]string {
 	return maps.Clone(a.files)
 }
 
-// inspect calls f with the application's mutex held.
+// inspect returns the result of f, which is called with the application's mutex held.
 func (a *application) inspect(f func(*application) bool) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -56,7 +56,7 @@ type Node struct {
 	Tell func(to *actor.PID, what any)
 }
 
-// Run runs the suite.
+// Run runs the suite of the log's promises. Each test has a cluster of its own, which newCluster makes.
 func Run(t *testing.T, newCluster func(t *testing.T) Cluster) {
 	for _, c := range []struct {
 		name string

@@ -28,7 +28,7 @@ type proposal struct {
 	entry  string
 }
 
-// add starts a new node with these files.
+// add starts a new node with these files. founder: it begins the cluster.
 func (s *suite) add(name string, founder bool, files map[string]string) *application {
 	a := &application{name: name, oracle: s.oracle, budget: -1, files: map[string]string{}, positions: map[uint64]position{},
 		refused: map[uint64]*messages.LogRefused{}, changed: map[uint64]*messages.LogChangeResult{}}
@@ -50,7 +50,7 @@ func (s *suite) start(name string, founder bool) {
 	s.attach(a)
 }
 
-// attach attaches a new actor to the log of the node.
+// attach attaches a new actor to the log of the node. What the former one has not taken is dropped.
 func (s *suite) attach(a *application) {
 	a.mu.Lock()
 	a.attachments++
@@ -149,7 +149,7 @@ func (s *suite) join(name string, role messages.ChangeNodes_What) {
 	s.mustChange(replicator.Change{What: role, Name: name, Address: s.cluster.Address(name)})
 }
 
-// change makes a change of membership and returns its result.
+// change makes a change of membership, waits for its end and returns its result.
 func (s *suite) change(at *application, c replicator.Change) *messages.LogChangeResult {
 	s.Helper()
 	s.number++
@@ -177,7 +177,7 @@ func (s *suite) mustChange(c replicator.Change) {
 	s.Fatalf("%v %s: %s", c.What, c.Name, last)
 }
 
-// propose proposes an entry that writes a file.
+// propose proposes an entry that writes a file, and does not wait for its end.
 func (s *suite) propose(at *application, path, content string) proposal {
 	s.number++
 	entry, err := proto.Marshal(&messages.LogEntry{Origin: at.name, Incarnation: s.Name(), Number: s.number,
@@ -196,7 +196,7 @@ func (p proposal) refusal() *messages.LogRefused {
 	return p.by.refused[p.number]
 }
 
-// commit proposes entries at the leader until n more are committed.
+// commit proposes entries at the leader until n more are committed. Refused ones are replaced by others.
 func (s *suite) commit(n int) {
 	s.Helper()
 	for n > 0 {
