@@ -104,7 +104,7 @@ func storeProps(p Ports, s Settings) *actor.Props {
 	return store.Props(store.Config{Env: p.Env, Files: p.Files, Writers: s.Writers, Clients: storeClients(p), QueueCopy: queuecopyOf(p)})
 }
 
-// storeClients are the actors that the store answers.
+// storeClients are the actors that the store tells when it has started, so that they repeat their requests.
 func storeClients(p Ports) []*actor.PID {
 	clients := present(p, locksName, clusterconfigName, queueName, jobsName, luxiName)
 	if isStandalone(p) {
@@ -130,7 +130,7 @@ func belongsToQueue(name string) bool {
 	return false
 }
 
-// present returns the actors with these names that the tree has.
+// present returns the actors with these names that the tree has. Without a queue, those of the queue are left out.
 func present(p Ports, names ...string) []*actor.PID {
 	var pids []*actor.PID
 	for _, name := range names {
@@ -278,7 +278,7 @@ func inquirerProps(p Ports, _ Settings) *actor.Props {
 	})
 }
 
-// distributorOf returns the distributor, if there is one.
+// distributorOf returns the distributor; nil: there is none.
 func distributorOf(p Ports) *actor.PID {
 	if hasDaemons(p) {
 		return p.Env.PID(distributorName)

@@ -247,7 +247,7 @@ type Running struct {
 	Done <-chan struct{}
 }
 
-// Tree starts the actors of one daemon.
+// Tree starts the actors of one daemon. Done of the result is closed when they have ended.
 func Tree(p Ports, s Settings) (*Running, error) {
 	pid, done, err := p.Env.SpawnRoot(tree.props(p, s), rootName)
 	if err != nil {
