@@ -21,7 +21,8 @@ type connections struct {
 	idle *luxiclient.Client // nil: none
 }
 
-// call makes one call. timeout bounds the connection and the answer together.
+// call makes one call over the idle connection or a new one, and decodes the answer into result. timeout bounds the connection and the
+// answer together. A connection that is in order stays open for the next call.
 func (c *connections) call(ctx context.Context, timeout time.Duration, method string, args []any, result any) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -97,7 +97,8 @@ func (c *command) newCmd(path string, env []string, out *output) *exec.Cmd {
 	return cmd
 }
 
-// mergeSecrets replaces the placeholders of the job file by the secrets of the launch spec.
+// mergeSecrets replaces the placeholders of the job file by the secrets of the launch spec. The error, if they are gone, is for the user
+// of the job.
 func (c *command) mergeSecrets(secrets json.RawMessage) error {
 	var got struct {
 		SecretEnv map[string]string `json:"secret_env"`
@@ -144,7 +145,8 @@ func (c *command) environment(x *execution) []string {
 	return env
 }
 
-// lookPath finds the program in the PATH that the command will have.
+// lookPath finds the program in the PATH that the command will have. A name with a slash is the path itself. Relative directories in PATH
+// are left out. The error is exec.ErrNotFound.
 func lookPath(name string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil

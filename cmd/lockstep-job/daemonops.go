@@ -21,7 +21,8 @@ var queueSettingNames = []string{"max_running_jobs", "max_tracked_jobs"}
 // unsetValues are the values with which clients leave a parameter unchanged.
 var unsetValues = []string{"null", "false", "[]", "{}"}
 
-// queueSettings returns the settings that OP_CLUSTER_SET_PARAMS changes.
+// queueSettings returns the settings that OP_CLUSTER_SET_PARAMS changes; unset ones are left out. The outcome, if not nil, is the failure
+// of the opcode.
 func (x *execution) queueSettings() (map[string]json.RawMessage, *jobproc.Outcome) {
 	var op map[string]json.RawMessage
 	if err := json.Unmarshal(x.input, &op); err != nil {
@@ -59,7 +60,8 @@ func (x *execution) clusterSetParams() jobproc.Outcome {
 	return jobproc.Outcome{}
 }
 
-// query is OP_QUERY, OP_QUERY_FIELDS and OP_CLUSTER_QUERY. The answer of the daemon is the result.
+// query is OP_QUERY, OP_QUERY_FIELDS and OP_CLUSTER_QUERY. The answer of the daemon is the result, but for an OP_QUERY of cluster or os,
+// which queryCluster serves.
 func (x *execution) query() jobproc.Outcome {
 	var op struct {
 		What   string          `json:"what"`

@@ -31,7 +31,7 @@ func (x *execution) delay() (op testDelayParams, refused *jobproc.Outcome) {
 	return op, nil
 }
 
-// testDelay is OP_TEST_DELAY (queue.md 8.4) on this node.
+// testDelay is OP_TEST_DELAY (queue.md 8.4) on this node: it waits for a time, once or several times. A kill ends it with a failure.
 func (x *execution) testDelay() jobproc.Outcome {
 	op, refused := x.delay()
 	if refused != nil {

@@ -26,7 +26,7 @@ func (x *execution) log(kind string, payload json.RawMessage) {
 	x.emit([]jobproc.LogEntry{{Kind: kind, Payload: payload}})
 }
 
-// run executes the opcode to its end.
+// run executes the opcode to its end. A dry run does nothing but check. An opcode without executor fails.
 func (x *execution) run() jobproc.Outcome {
 	if isDryRun(x.input) {
 		return x.dryRun()

@@ -43,7 +43,7 @@ func openLease(runDir, permission string) (*persistence.Lease, error) {
 	return file, err
 }
 
-// watch checks the lease until the process ends.
+// watch checks the lease until the process ends. Without a lease it returns at once.
 func (l *lease) watch() {
 	for l.file != nil {
 		time.Sleep(l.observe())
@@ -67,7 +67,8 @@ func (l *lease) isOver() bool {
 	return l.guard.Ending()
 }
 
-// observe looks at the lease and does what follows. The next look is due after again.
+// observe looks at the lease and does what follows: it goes on, ends the command, or ends this process with all that it has started. The
+// next look is due after again.
 func (l *lease) observe() (again time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

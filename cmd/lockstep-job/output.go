@@ -71,7 +71,8 @@ func (o *output) startCopying() {
 	}
 }
 
-// copyStream reports whether it has read to the end: the last writer has closed the pipe.
+// copyStream copies what comes from reader to the log as output of stream name. It reports whether it has read to the end: the last
+// writer has closed the pipe. It is false if its time was over before.
 func (o *output) copyStream(reader *os.File, name string) (ended bool) {
 	lineOpen := false // the last line has no newline yet
 	emit := func(p []byte) {

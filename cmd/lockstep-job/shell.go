@@ -49,7 +49,7 @@ func newShell(p *jobproc.Process, l *lease, files *persistence.OSFiles, runDir s
 	return s
 }
 
-// run runs the job to the end of its process.
+// run runs the job to the end of its process, and returns how it ends.
 func (s *shell) run() jobproc.End {
 	actions := s.process.Start(time.Now())
 	for {
@@ -60,7 +60,7 @@ func (s *shell) run() jobproc.End {
 	}
 }
 
-// await waits for the next event.
+// await waits for the next event and returns the actions that the event causes. Output is read only if the process accepts some.
 func (s *shell) await() jobproc.Actions {
 	var output <-chan []jobproc.LogEntry
 	if s.process.AcceptsOutput() {
@@ -83,7 +83,7 @@ func (s *shell) await() jobproc.Actions {
 	}
 }
 
-// perform performs actions, and those that follow from a write of the job file.
+// perform performs actions, and those that follow from a write of the job file. It returns the end of the process; nil: it continues.
 func (s *shell) perform(a jobproc.Actions) *jobproc.End {
 	for {
 		for _, text := range a.Complaints {
@@ -112,7 +112,8 @@ func (s *shell) perform(a jobproc.Actions) *jobproc.End {
 	}
 }
 
-// signalled handles the signals of Ganeti's job processes (queue.md 4.6), and SIGINT, which is lockstep's own.
+// signalled handles the signals of Ganeti's job processes (queue.md 4.6): SIGTERM is a cancel, SIGUSR1 another priority. SIGINT, a kill,
+// is lockstep's own.
 func (s *shell) signalled(signal os.Signal) jobproc.Actions {
 	now := time.Now()
 	switch signal {
@@ -146,7 +147,7 @@ func (s *shell) readPriority() (int, error) {
 	return priority, err
 }
 
-// write writes the job file.
+// write writes the job file. The error is a *QueueMissingError if its directory is gone.
 func (s *shell) write(w jobproc.FileWrite) error {
 	s.lease.check() // without the lease the file belongs to the next master
 	err := writeJobFile(s.files, paths.JobPath(int64(s.process.Job().ID)), w)
@@ -171,7 +172,7 @@ func writeJobFile(files *persistence.OSFiles, path string, w jobproc.FileWrite) 
 	return nil
 }
 
-// call makes a call on a goroutine.
+// call makes a call to the daemon on a goroutine. Its answer is an event.
 func (s *shell) call(c jobproc.Call) {
 	s.lines[c.Line].call(c, func(result []byte, err error) {
 		s.events <- func(now time.Time) jobproc.Actions {
@@ -180,7 +181,7 @@ func (s *shell) call(c jobproc.Call) {
 	})
 }
 
-// prepare prepares an opcode that needs locks, on a goroutine.
+// prepare prepares an opcode that needs locks, on a goroutine. Its end is an event.
 func (s *shell) prepare(op int) {
 	x := s.newExecution(op, nil)
 	go func() {
@@ -189,7 +190,7 @@ func (s *shell) prepare(op int) {
 	}()
 }
 
-// execute executes an opcode, on a goroutine.
+// execute executes an opcode with its locks, on a goroutine. Its end is an event.
 func (s *shell) execute(op int, locks []lock.Item) {
 	x := s.newExecution(op, locks)
 	go func() {

@@ -39,7 +39,8 @@ func (x *execution) expandNames() error {
 	return nil
 }
 
-// testJqueue is what OP_TEST_JQUEUE does while it has its locks.
+// testJqueue is what OP_TEST_JQUEUE does while it has its locks: it tells a test client of its steps, logs messages, and fails if that is
+// asked for.
 func (x *execution) testJqueue() jobproc.Outcome {
 	var op testQueueParams
 	if err := json.Unmarshal(x.input, &op); err != nil {

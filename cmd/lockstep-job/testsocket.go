@@ -54,7 +54,7 @@ var (
 	errKilled  = errors.New("ended on request")
 )
 
-// acceptClient waits for a connection, at most for d.
+// acceptClient waits for a connection, at most for d, and returns its descriptor. The error is errTimeout, or errKilled.
 func (b *testSocket) acceptClient(d time.Duration, killed <-chan struct{}) (fd int, err error) {
 	if err := awaitReadable(b.fd, d, killed); err != nil {
 		return -1, err
@@ -66,7 +66,8 @@ func (b *testSocket) acceptClient(d time.Duration, killed <-chan struct{}) (fd i
 // pollInterval bounds one poll of a descriptor: between polls the end of the opcode is checked.
 const pollInterval = 100 * time.Millisecond
 
-// awaitReadable returns when a descriptor is readable, or at its end.
+// awaitReadable returns nil when a descriptor is readable or at its end. The error is errTimeout after d, or errKilled once killed is
+// closed.
 func awaitReadable(fd int, d time.Duration, killed <-chan struct{}) error {
 	for end := time.Now().Add(d); ; {
 		select {

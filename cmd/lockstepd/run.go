@@ -90,7 +90,8 @@ func checkStart(c settings.Config) (*peer.Identity, error) {
 	return datadir.LoadIdentity(c.DataDir)
 }
 
-// runLocked runs while this process holds the locks of the queue and of the run directory. p is nil under the name lockstepd.
+// runLocked runs while this process holds the locks of the queue and of the run directory: it checks and prepares the files, opens what
+// both kinds of daemon need, and serves until stop. p is nil under the name lockstepd.
 func runLocked(c settings.Config, log *logrus.Logger, stop context.Context, reload <-chan os.Signal, p *service.Phase) error {
 	identity, err := checkStart(c)
 	if err != nil {

@@ -35,8 +35,8 @@ func initQueue(files *persistence.OSFiles, log *logrus.Logger, member bool) erro
 	return err
 }
 
-// Prepare creates the files that are missing at the first start, and reads and checks the configuration. member says that the node has a
-// consensus log.
+// Prepare creates the files that are missing at the first start, and reads and checks the configuration. It removes left-over temporary
+// files and corrects the owners of files, and only logs if that fails. member says that the node has a consensus log.
 func Prepare(c settings.Config, hasQueue bool, files *persistence.OSFiles, log *logrus.Logger, member bool) (*configstore.Prepared, error) {
 	sweep := []string{"."}
 	if hasQueue {

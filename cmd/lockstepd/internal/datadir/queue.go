@@ -54,7 +54,7 @@ func checkNeedsLog(c settings.Config, files *persistence.OSFiles) error {
 	return err
 }
 
-// explainLostQueue adds to an error what the operator can do.
+// explainLostQueue adds to a *persistence.LostQueueError what the operator can do. It returns any other error as it is.
 func explainLostQueue(c settings.Config, identity *peer.Identity, err error) error {
 	lost, is := errors.AsType[*persistence.LostQueueError](err)
 	if !is {

@@ -68,7 +68,7 @@ type options struct {
 	rapi                            rapiOptions
 }
 
-// newLog returns the log of the daemon.
+// newLog returns the log of the daemon, which goes to syslog, too, if the options say so.
 func (o *options) newLog(c settings.Config) *logrus.Logger {
 	log := c.NewLog()
 	o.output.apply(log)
@@ -171,7 +171,8 @@ func dashed(name string) string {
 	return "--" + name
 }
 
-// start makes the checks of a start, and then runs the daemon, or starts the process that does.
+// start makes the checks of a start, and then runs the daemon, or starts the process that does. The error is errNotMaster for a daemon of
+// the master on another node.
 func (f face) start(o options, stderr io.Writer) error {
 	c, err := faceConfig(o)
 	if err == nil && f.owners != nil {

@@ -24,7 +24,8 @@ const (
 	queueEndMax = 25 * time.Second
 )
 
-// runLuxid is ganeti-luxid: it owns the queue's socket, and ganeti-wconfd serves the queue while this process lives.
+// runLuxid is ganeti-luxid: it owns the queue's socket, and ganeti-wconfd serves the queue while this process lives. Without a
+// ganeti-wconfd clients wait, and are refused after standInAfter.
 func runLuxid(stop context.Context, c settings.Config, o options, ready func()) error {
 	log := o.newLog(c)
 	listener, err := socket.ListenUnix(persistence.SocketPath(c.RunDir, persistence.LuxiSocket), c.Owners.Of(ownership.LuxiSocket))
@@ -72,7 +73,8 @@ func runLuxid(stop context.Context, c settings.Config, o options, ready func()) 
 	return nil
 }
 
-// holdQueue keeps the queue served until stop ends or ganeti-wconfd does. An error says why ganeti-wconfd does not serve it.
+// holdQueue keeps the queue served until stop ends or ganeti-wconfd does, which is no error. An error says why ganeti-wconfd does not
+// serve it.
 func holdQueue(stop context.Context, client *attach.Client, runDir string, log *logrus.Logger, ready func()) error {
 	defer client.Close()
 	ended := make(chan error, 1)
@@ -106,7 +108,7 @@ func holdQueue(stop context.Context, client *attach.Client, runDir string, log *
 	return nil
 }
 
-// pause waits, or until ctx ends.
+// pause waits for d, or until ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():

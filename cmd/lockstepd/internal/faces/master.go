@@ -56,7 +56,7 @@ func checkMaster(c settings.Config, self string) error {
 	return nil
 }
 
-// readConfiguration reads config.data.
+// readConfiguration reads and decodes config.data.
 func readConfiguration(c settings.Config) (*model.Config, error) {
 	path := filepath.Join(c.DataDir, paths.ConfigPath)
 	data, err := os.ReadFile(path)
@@ -92,7 +92,8 @@ func vote(c settings.Config, self string, stderr io.Writer) error {
 	})
 }
 
-// decideVote asks in rounds until the vote is decided.
+// decideVote asks the nodes in rounds until the vote is decided: nil if it is won, else the reason why not. A round that decides nothing
+// is reported on stderr.
 func decideVote(self string, stderr io.Writer, ask func(round int) corenoded.Votes) error {
 	for round := range corenoded.VoteRetries + 1 {
 		votes := ask(round)
@@ -107,7 +108,7 @@ func decideVote(self string, stderr io.Writer, ask func(round int) corenoded.Vot
 	return errors.New("Couldn't gather voting results of enough nodes")
 }
 
-// askAll asks all nodes for the name of the master.
+// askAll asks all nodes at once for the name of the master, and counts the answers. A node that does not answer is reported on stderr.
 func askAll(client *noded.Client, nodes []corenoded.Node, self string, stderr io.Writer) (votes corenoded.Votes) {
 	ctx, cancel := context.WithTimeout(context.Background(), voteTimeout)
 	defer cancel()

@@ -78,7 +78,7 @@ func runMond(stop context.Context, c settings.Config, o options, ready func()) e
 	})
 }
 
-// candidateConfds are the addresses of the ConfDs of all master candidates.
+// candidateConfds are the addresses of the ConfDs of all master candidates, from ssconf; none if that cannot be read.
 func candidateConfds(dataDir string) (addresses []string) {
 	content, err := os.ReadFile(filepath.Join(dataDir, paths.SsconfPrefix+"master_candidates_ips"))
 	if err != nil {

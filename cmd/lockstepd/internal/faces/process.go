@@ -92,7 +92,8 @@ func startDaemonProcess(f face) error {
 	return errors.New(strings.Join(failure, "\n"))
 }
 
-// runDaemon is the daemon's own process: its standard error is the log file, which SIGHUP opens again.
+// runDaemon is the daemon's own process: its standard error is the log file, which SIGHUP opens again. It tells the process that has
+// started it when clients can connect, or why it ends.
 func (f face) runDaemon(c settings.Config, o options) error {
 	_ = os.Unsetenv(daemonMark) // not for job processes
 	unix.CloseOnExec(statusDescriptor)
@@ -131,7 +132,7 @@ func (f face) makeDirs(c settings.Config) error {
 	return persistence.MakeSocketDir(c.RunDir, persistence.SocketDir(c.RunDir), c.Owners)
 }
 
-// openLog makes the log file standard output and standard error.
+// openLog makes the log file standard output and standard error. A second call opens a file of that name again.
 func (f face) openLog(c settings.Config) error {
 	file, err := persistence.OpenLog(filepath.Join(c.LogDir, f.logFile), c.Owners)
 	if err != nil {

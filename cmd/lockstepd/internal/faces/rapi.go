@@ -63,7 +63,7 @@ func rapiOwners(c settings.Config) (ownership.Rules, error) {
 	return accounts.Resolve(ownership.Accounts{Daemon: c.Ganeti.RapiUser})
 }
 
-// runRapi is ganeti-rapi: the remote API over the socket of the queue.
+// runRapi is ganeti-rapi: the remote API over the socket of the queue, until stop ends.
 func runRapi(stop context.Context, c settings.Config, o options, ready func()) error {
 	log := o.newLog(c)
 	secure, err := rapiTLS(c, o.rapi)

@@ -81,7 +81,7 @@ func (s *standIn) refuse(c net.Conn) {
 	}
 }
 
-// end leaves the socket to ganeti-wconfd.
+// end leaves the socket to ganeti-wconfd: no connection is refused any longer. On nil it does nothing.
 func (s *standIn) end() {
 	if s == nil {
 		return

@@ -41,7 +41,7 @@ func openSyslog(use, socket string) (*syslogOutput, error) {
 	return &syslogOutput{hook, use == syslogOnly}, nil
 }
 
-// apply adds the output to a log. A nil output changes nothing.
+// apply adds the output to a log, and makes it the only one if that is wanted. A nil output changes nothing.
 func (s *syslogOutput) apply(log *logrus.Logger) {
 	if s == nil {
 		return

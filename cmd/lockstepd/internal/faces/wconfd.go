@@ -24,7 +24,8 @@ import (
 // started once.
 const attachGrace = 3 * attachInterval
 
-// runWconfd is ganeti-wconfd: configuration and locks, and the queue for ganeti-luxid.
+// runWconfd is ganeti-wconfd: configuration and locks, and the queue for ganeti-luxid. It holds the locks of the directories until stop
+// ends.
 func runWconfd(stop context.Context, c settings.Config, o options, ready func()) (err error) {
 	if err := process.DropJobMarker(); err != nil {
 		return err
@@ -137,7 +138,7 @@ func (w *wconfdPhases) withQueue(stop context.Context, queue *attach.Queue) {
 	}
 }
 
-// withoutQueue runs until a ganeti-luxid begins, which it returns.
+// withoutQueue serves configuration and locks until a ganeti-luxid begins, which it returns; nil: stop has ended.
 func (w *wconfdPhases) withoutQueue(stop context.Context) (*attach.Queue, error) {
 	ctx, cancel := context.WithCancel(stop)
 	defer cancel()

@@ -127,7 +127,7 @@ func Open(
 	return d, nil
 }
 
-// Close accepts no more connections.
+// Close accepts no more connections. Requests that have begun continue, see Wait.
 func (d *Listeners) Close() error {
 	d.remoteAPI.stop()
 	d.mond.server.stop()
@@ -138,7 +138,7 @@ func (d *Listeners) Close() error {
 	return errors.Join(errs...)
 }
 
-// Wait returns when clients have received their answers, or after limit.
+// Wait returns when clients have received the answers to requests that have begun, or after limit.
 func (d *Listeners) Wait(limit time.Duration) {
 	end := time.Now().Add(limit)
 	for _, l := range d.sockets {

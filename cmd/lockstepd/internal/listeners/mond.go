@@ -68,7 +68,7 @@ func (m *Mond) logState() (term, committed uint64) {
 	return 0, 0
 }
 
-// jobProcesses returns the function that lists the job processes of this node.
+// jobProcesses returns the function that lists and describes the job processes of this node.
 func jobProcesses(p *jobprocess.Processes) func() []monitor.Process {
 	booted := gather.BootTime("/proc")
 	return func() []monitor.Process {

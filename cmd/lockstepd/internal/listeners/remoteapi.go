@@ -81,7 +81,7 @@ func (a *RemoteAPI) Events() events.Feed {
 	return a.feed
 }
 
-// WithTimes returns files whose operations are measured.
+// WithTimes returns files whose operations are measured; the same files without the remote API.
 func (a *RemoteAPI) WithTimes(files store.Files) store.Files {
 	if a.diskTimes == nil {
 		return files
@@ -208,7 +208,7 @@ func (a *RemoteAPI) ConsoleAddress() string {
 	return ""
 }
 
-// stop accepts no more requests.
+// stop accepts no more requests. Streams of the console end.
 func (a *RemoteAPI) stop() {
 	if a.console != nil {
 		a.console.Stop()

@@ -93,7 +93,8 @@ func (p *peers) Compare(number uint64, members []*messages.Member, leaveOut []st
 	}()
 }
 
-// compareTwice compares what differs a second time.
+// compareTwice compares the files of the nodes, and after a pause those that differ once more. A file counts that differs both times: it
+// was not only on its way.
 func (p *peers) compareTwice(members []*messages.Member, leaveOut []string) *messages.NodesCompared {
 	began := time.Now()
 	first, err := p.compare(members, nil, leaveOut)
@@ -124,7 +125,8 @@ func (p *peers) compareTwice(members []*messages.Member, leaveOut []string) *mes
 	return answer
 }
 
-// compare compares the files of only; none: all. The nodes read their files at the same time.
+// compare compares the files of only, with no paths all files, and leaves out those of leaveOut. The nodes read their files at the same
+// time. The error is about this node's files; those of others are in the comparison.
 func (p *peers) compare(members []*messages.Member, only, leaveOut []string) (comparison, error) {
 	wanted := checksums{}
 	for _, path := range only {

@@ -40,7 +40,8 @@ func (n *node) awaitLogAllowed(stop context.Context) error {
 	return persistence.MarkQueue(n.Files, uuid.NewString())
 }
 
-// awaitAdmission returns when this node, which has no log, is a member.
+// awaitAdmission asks the cluster again and again, and returns nil when this node, which has no log, is a member. The error says that
+// stop has ended before.
 func (n *node) awaitAdmission(stop context.Context) error {
 	n.Log.WithFields(logrus.Fields{"node": n.identity.Name, "peers": n.identity.Peers}).Info("requesting admission to the cluster")
 	logged := ""
@@ -92,8 +93,8 @@ func hasVote(nodes *messages.GetNodesResult, name string) bool {
 	return false
 }
 
-// requestMembershipOnce asks the master, if it is known, and else every node it knows, until the
-// master answers.
+// requestMembershipOnce asks the master, if it is known, and else every node it knows, until the master answers. A node that is not the
+// master names it. The error is that of the last node.
 func (n *node) requestMembershipOnce(ctx context.Context, r peer.MembershipRequest, master string) (peer.Admission, error) {
 	r.Name, r.UUID, r.Address, r.Voting = n.identity.Name, n.identity.UUID, n.identity.Address, n.identity.Voting
 	err := errors.New("there is no other node to ask")

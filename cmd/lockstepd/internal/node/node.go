@@ -57,7 +57,7 @@ type node struct {
 	peerUpdates chan peerUpdate // for savePeers; the latest only
 }
 
-// Run runs the daemon of a node of a cluster.
+// Run runs the daemon of a node of a cluster until stop ends, or until the log or the actors fail.
 func Run(d *service.Service, identity *peer.Identity, stop context.Context) (err error) {
 	n := &node{
 		Service:     d,
@@ -103,7 +103,7 @@ func Run(d *service.Service, identity *peer.Identity, stop context.Context) (err
 	return err
 }
 
-// open listens for other nodes, and takes over the lease.
+// open loads the certificates, marks the queue as a cluster's, takes over the lease, and listens for other nodes.
 func (n *node) open() (err error) {
 	if n.credentials, err = peer.LoadCredentials(n.Config.DataDir); err != nil {
 		return err
@@ -217,7 +217,7 @@ func (f frozen) Files() []raftlog.FrozenFile {
 	return files
 }
 
-// serveNode accepts connections until the daemon is stopped or fails.
+// serveNode accepts connections until the daemon is stopped or fails. A stop hands the mastership over and completes what was accepted.
 func (n *node) serveNode(stop context.Context) error {
 	gateways := listeners.Gateways{Luxi: n.luxiGateway, Wconfd: n.wconfdGateway}
 	open, err := listeners.Open(n.Config, nil, n.Env, gateways, n.RemoteAPI, n.Mond)
@@ -261,7 +261,7 @@ func (n *node) serveNode(stop context.Context) error {
 // transferTimeout is how long an orderly stop waits for another node to become the master.
 const transferTimeout = 3 * time.Second
 
-// resign completes everything accepted, and transfers the mastership to another node.
+// resign completes everything accepted, and transfers the mastership to another node. A node that is not the master does nothing.
 func (n *node) resign() {
 	running := n.master.Load()
 	if running == nil {
@@ -279,7 +279,7 @@ func (n *node) resign() {
 	<-running.Done
 }
 
-// luxiGateway and wconfdGateway return the actors that currently serve connections.
+// luxiGateway returns the actor that serves connections of LUXI now: the master's, or that of a node that is not the master.
 func (n *node) luxiGateway() *actor.PID {
 	if running := n.master.Load(); running != nil {
 		return running.Luxi
@@ -294,7 +294,8 @@ func (n *node) wconfdGateway() *actor.PID {
 	return n.tree.Standby
 }
 
-// onMastership is called by the supervisor, see supervisor.Cluster.
+// onMastership is called by the supervisor, see supervisor.Cluster. running is the master part of the tree; nil: this node is not the
+// master.
 func (n *node) onMastership(running *supervisor.Running) {
 	n.master.Store(running)
 	if catalogue := n.opcodes.Load(); running != nil && catalogue != nil {

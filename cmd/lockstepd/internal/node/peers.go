@@ -14,7 +14,7 @@ import (
 
 const aboutTimeout = 2 * time.Second
 
-// queryNodes asks the replicator for the nodes of the cluster.
+// queryNodes asks the replicator for the nodes of the cluster. all: with the states of the other nodes, which are asked for them.
 func (n *node) queryNodes(all bool) (*messages.GetNodesResult, error) {
 	query := &messages.GetNodes{WithStates: all}
 	answer, err := n.Env.System().Root.RequestFuture(supervisor.Replicator(n.Env), query, requestTimeout).Result()

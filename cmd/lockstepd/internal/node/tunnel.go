@@ -44,7 +44,7 @@ func (t *tunnel) Send(frame []byte) { t.requests <- frame }
 // Close is part of standby.Tunnel.
 func (t *tunnel) Close() { t.once.Do(t.cancel) }
 
-// carry forwards requests and answers until either end closes.
+// carry forwards requests to the node at address, and its answers, until either end closes. A failure closes it.
 func (t *tunnel) carry(ctx context.Context, credentials *peer.Credentials, address string, answer func(frame []byte)) {
 	conn, err := credentials.Dial(ctx, address, peer.ProtocolLuxi)
 	if err != nil {

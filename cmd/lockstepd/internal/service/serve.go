@@ -31,7 +31,8 @@ const AnswersTimeout = 2 * time.Second
 // queue loses a question.
 const readyPollInterval = time.Second
 
-// Serve accepts connections until the daemon is stopped or fails.
+// Serve accepts connections until the daemon is stopped or fails. A stop completes what was accepted. The error is ErrTreeFailed if the
+// actors have failed.
 func (d *Service) Serve(tree *supervisor.Running, stop context.Context) error {
 	to, question := tree.Root, any(&messages.AnnounceQueue{})
 	if !d.phase.HasQueue() {
@@ -69,7 +70,7 @@ func (d *Service) Serve(tree *supervisor.Running, stop context.Context) error {
 	return err
 }
 
-// stopTree stops the actors before their files are closed.
+// stopTree stops the actors and waits for their end, before their files are closed.
 func (d *Service) stopTree(tree *supervisor.Running) {
 	d.Env.System().Root.Stop(tree.Root)
 	<-tree.Done
@@ -78,19 +79,19 @@ func (d *Service) stopTree(tree *supervisor.Running) {
 // ErrTreeFailed is the error after actors have failed too often.
 var ErrTreeFailed = errors.New("the daemon cannot go on; its log says why. Running jobs go on, and are adopted at the next start")
 
-// Announce logs that the daemon has started.
+// Announce logs that the daemon has started, and tells systemd.
 func (d *Service) Announce(text string) {
 	d.Log.WithFields(logrus.Fields{"run_dir": d.Config.RunDir, "data_dir": d.Config.DataDir, "pid": os.Getpid()}).Info(text)
 	notifySystemd(d.Log, systemd.SdNotifyReady)
 }
 
-// AnnounceStop logs that the orderly stop begins.
+// AnnounceStop logs that the orderly stop begins, and tells systemd.
 func (d *Service) AnnounceStop(text string) {
 	d.Log.Info(text)
 	notifySystemd(d.Log, systemd.SdNotifyStopping)
 }
 
-// Drain completes everything that a tree has accepted.
+// Drain completes everything that a tree has accepted, as far as that is possible within drainTimeout.
 func (d *Service) Drain(root *actor.PID) {
 	if _, err := d.Env.System().Root.RequestFuture(root, &messages.Drain{}, drainTimeout).Result(); err != nil {
 		d.Log.WithField("err", err).Warn("drain not finished in time; unanswered requests are dropped, acknowledged ones are on disk")
@@ -100,7 +101,7 @@ func (d *Service) Drain(root *actor.PID) {
 // ErrStoppedEarly is the error of a daemon that was stopped before it served clients.
 var ErrStoppedEarly = errors.New("stopped before the queue was read")
 
-// announceStart tells that clients are served.
+// announceStart tells that clients are served: in the log, to systemd, and by Ready of the phase.
 func (d *Service) announceStart() {
 	switch {
 	case d.phase == nil:
@@ -114,7 +115,8 @@ func (d *Service) announceStart() {
 	d.phase.Ready()
 }
 
-// awaitAnswer returns when an actor of the tree answers a question, or the tree has stopped.
+// awaitAnswer asks an actor of the tree again and again, and returns nil when it answers. The error says that the tree has stopped, or is
+// ErrStoppedEarly.
 func awaitAnswer(stop context.Context, env *kit.Env, tree *supervisor.Running, to *actor.PID, question any) error {
 	for {
 		_, err := env.System().Root.RequestFuture(to, question, readyPollInterval).Result()

@@ -99,7 +99,7 @@ func (d *Service) SetPorts(owners *ownerwatch.Owners, callers *ownerwatch.Caller
 	}
 }
 
-// LoadSettings sets the settings of the tree.
+// LoadSettings loads the catalogue and sets the settings of the tree. livelock is that of the daemon.
 func (d *Service) LoadSettings(livelock string) error {
 	c := d.Config
 	catalogue, err := loadCatalogue(c)

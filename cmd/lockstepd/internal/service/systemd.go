@@ -16,7 +16,7 @@ func notifySystemd(log *logrus.Logger, state string) {
 	}
 }
 
-// Watchdog notifies systemd as long as an actor answers a question, if the unit has WatchdogSec=.
+// Watchdog notifies systemd until ctx ends, as long as an actor answers a question. Without WatchdogSec= in the unit it does nothing.
 func (d *Service) Watchdog(ctx context.Context, pid *actor.PID, question any) {
 	interval, err := systemd.SdWatchdogEnabled(false)
 	if err != nil || interval == 0 {

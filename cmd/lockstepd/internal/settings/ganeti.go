@@ -46,7 +46,7 @@ type GanetiConfig struct {
 	acknowledge string // as the operator has written it
 }
 
-// JobProcess is Ganeti's job process; nil in lockstep's own mode.
+// JobProcess is how Ganeti's job process is started; nil in lockstep's own mode. Without a queue there is no fork server.
 func (g *GanetiConfig) JobProcess(hasQueue bool) *jobprocess.Ganeti {
 	if !g.Enabled {
 		return nil
@@ -59,7 +59,7 @@ func (g *GanetiConfig) repairs() []string {
 	return strings.FieldsFunc(g.Repairs, func(r rune) bool { return r == ',' })
 }
 
-// checkRepairs returns an error for a name that is no repair.
+// checkRepairs returns an error for a name in the setting that is no repair.
 func (g *GanetiConfig) checkRepairs() error {
 	for _, name := range g.repairs() {
 		if !slices.Contains(forkserver.Repairs(), name) {
@@ -74,7 +74,7 @@ const (
 	repairsFlag    = "fork-server-repairs"
 )
 
-// CheckPrograms returns an error if Ganeti's job process cannot be started.
+// CheckPrograms returns an error if Ganeti's job process cannot be started, because Python or the script is missing.
 func (g *GanetiConfig) CheckPrograms() error {
 	if !g.Enabled {
 		return nil
@@ -124,7 +124,8 @@ var excludedByGaneti = []struct{ name, why string }{
 	{"socket-group", "the sockets belong to the group that ganeti-daemons-group names"},
 }
 
-// applyGaneti sets the defaults of Ganeti mode. given are the names of the settings that the operator has chosen.
+// applyGaneti sets the defaults of Ganeti mode, and refuses settings that do not fit the mode of the daemon. given are the names of the
+// settings that the operator has chosen.
 func (c *Config) applyGaneti(given map[string]bool) error {
 	if !c.Ganeti.Enabled {
 		onlyOfGaneti := []string{

@@ -35,7 +35,7 @@ func (m *MondConfig) flags(flags *flag.FlagSet) {
 // loopback reports whether only this machine can connect.
 func (m *MondConfig) loopback() bool { return (&RapiConfig{Address: m.Address}).loopback() }
 
-// normalize sets the fields that depend on others.
+// normalize decodes Allow and decides about TLS where that is left to the daemon.
 func (m *MondConfig) normalize() error {
 	for text := range strings.SplitSeq(m.Allow, ",") {
 		text = strings.TrimSpace(text)

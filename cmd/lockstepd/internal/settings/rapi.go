@@ -60,7 +60,7 @@ func (c *Config) RapiHosts() []string {
 	return lowerCase(c.LocalHosts(c.Rapi.Address))
 }
 
-// MondHosts are RapiHosts for MonD.
+// MondHosts are the names by which clients may address MonD, see RapiHosts; nil: any.
 func (c *Config) MondHosts() []string {
 	if !c.Mond.loopback() {
 		return nil
@@ -86,7 +86,7 @@ func lowerCase(hosts []string) []string {
 	return slices.Compact(hosts)
 }
 
-// normalize sets the fields that depend on others.
+// normalize sets the users file and the certificate where none is set, and decides about TLS where that is left to the daemon.
 func (r *RapiConfig) normalize(dataDir string) {
 	if r.Users == "" {
 		r.Users = filepath.Join(dataDir, "rapi", "users")

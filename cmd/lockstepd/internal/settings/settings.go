@@ -88,8 +88,8 @@ A flag on the command line wins over the file.
 Flags:
 `
 
-// Parse reads flags, and the configuration file that they name. Errors name the field. It
-// returns flag.ErrHelp after it has printed the help or the version.
+// Parse reads flags, and the configuration file that they name. Flags take precedence. Errors name the field. It returns flag.ErrHelp
+// after it has printed the help or the version.
 func Parse(args []string, output io.Writer) (Config, error) {
 	var c Config
 	var file string
@@ -140,7 +140,7 @@ func Parse(args []string, output io.Writer) (Config, error) {
 	return c, c.normalize()
 }
 
-// flags adds the flags that are settings.
+// flags adds the flags that are settings, with their defaults, which set c.
 func (c *Config) flags(flags *flag.FlagSet) {
 	hostname, err := os.Hostname()
 	if err != nil {
@@ -236,7 +236,7 @@ func readConfigFile(flags *flag.FlagSet, file string) error {
 	return nil
 }
 
-// normalize sets the fields that depend on others, and validates.
+// normalize sets the fields that depend on others, makes paths absolute, and validates.
 func (c *Config) normalize() error {
 	if c.JobProgram == "" {
 		self, err := os.Executable()
@@ -280,7 +280,7 @@ func (c *Config) RemoveArchivedAfter() time.Duration {
 // socketPathMax is the longest path of a unix socket, in bytes.
 const socketPathMax = 107
 
-// validate returns an error that names the first invalid field.
+// validate returns an error that names the first invalid field. It resolves the owners of files, too.
 func (c *Config) validate() error {
 	for _, check := range []struct {
 		bad  bool
