@@ -32,7 +32,7 @@ type UsageError struct{ text string }
 
 func (e *UsageError) Error() string { return e.text }
 
-// Usagef is fmt.Errorf for a UsageError.
+// Usagef returns a *UsageError with a formatted text.
 func Usagef(format string, args ...any) error {
 	return &UsageError{fmt.Sprintf(format, args...)}
 }

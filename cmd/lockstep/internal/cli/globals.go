@@ -22,7 +22,7 @@ type Globals struct {
 	Streams Streams
 }
 
-// Validate checks the common flags.
+// Validate checks the common flags. The error is a *UsageError.
 func (g *Globals) Validate() error {
 	switch g.Color {
 	case "auto", "always", "never":

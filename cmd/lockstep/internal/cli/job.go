@@ -29,7 +29,7 @@ func PriorityName(priority int) string {
 	return strconv.Itoa(priority)
 }
 
-// ParseIDs reads job ids from the command line.
+// ParseIDs reads job ids from the command line. The error is a *UsageError.
 func ParseIDs(args []string) ([]int64, error) {
 	ids := make([]int64, 0, len(args))
 	for _, arg := range args {

@@ -17,7 +17,7 @@ func OrEmpty[T any](list []T) []T {
 	return list
 }
 
-// RawText is JSON as it was received, with control characters escaped.
+// RawText is JSON as it was received, with control characters escaped. What is no JSON is shown as text.
 func RawText(raw json.RawMessage) string {
 	value, err := DecodeAny(raw)
 	if err != nil {

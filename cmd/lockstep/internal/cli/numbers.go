@@ -23,7 +23,8 @@ func UnshieldNumbers(args []string) []string {
 	return bare
 }
 
-// ShieldNumbers puts notAFlag before negative numbers if the command is marked with NegativeNumbers.
+// ShieldNumbers puts notAFlag before negative numbers if the command is marked with NegativeNumbers, so that they are no flags. Arguments
+// after -- stay.
 func ShieldNumbers(root *cobra.Command, args []string) []string {
 	command, _, err := root.Find(args)
 	if err != nil { // Execute reports the error

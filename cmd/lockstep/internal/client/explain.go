@@ -83,8 +83,8 @@ type barrier struct {
 	user  string // the user without access
 }
 
-// inFrontOf finds the barrier: the first of the socket and the directories above it whose
-// permissions can be read.
+// inFrontOf finds the barrier: the first of the socket and the directories above it whose permissions can be read. Its group is set if
+// members of the group can pass.
 func inFrontOf(path string) barrier {
 	b := barrier{owner: "its owner", user: "USER"}
 	if me, err := user.Current(); err == nil {

@@ -19,7 +19,7 @@ func ReasonTrail(text, subcommand string, now time.Time) [][]any {
 	return append(trail, []any{"gnt:client:lockstep", subcommand, now.UnixNano()})
 }
 
-// NewRequestName returns a unique name for a submission.
+// NewRequestName returns a unique random name for a submission.
 func NewRequestName() string {
 	var name [16]byte
 	_, _ = rand.Read(name[:]) // never fails

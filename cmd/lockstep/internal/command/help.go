@@ -11,7 +11,7 @@ import (
 	"lockstep/cmd/lockstep/internal/cli"
 )
 
-// suggestFlag adds the flags with similar names to the error about an unknown flag.
+// suggestFlag adds the flags with similar names to the error about an unknown flag. It returns any other error as it is.
 func suggestFlag(command *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) < 2 {

@@ -71,7 +71,8 @@ func checkTexts(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// report writes the error of a command to w and returns the exit code.
+// report writes the error of a command to w and returns the exit code; 0 without an error. early: no command has started, which is wrong
+// usage.
 func report(w io.Writer, command *cobra.Command, err error, early bool) int {
 	if err == nil {
 		return 0

@@ -27,7 +27,7 @@ type Func = cobra.CompletionFunc
 
 const only = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 
-// Flag sets the completion of a flag, which must exist.
+// Flag sets the completion of a flag of a command, which must have the flag: else it panics.
 func Flag(command *cobra.Command, name string, f Func) {
 	if err := command.RegisterFlagCompletionFunc(name, f); err != nil {
 		panic(err)
@@ -37,12 +37,12 @@ func Flag(command *cobra.Command, name string, f Func) {
 // Nothing completes nothing, not even names of files.
 func Nothing(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) { return nil, only }
 
-// candidate is a word and its description.
+// candidate is a word and its description, as the shell scripts of cobra want it.
 func candidate(word, description string) string {
 	return word + "\t" + strings.ReplaceAll(term.Visible(term.Shortened(description, 60)), "\t", " ")
 }
 
-// query makes a query with a bounded wait.
+// query makes a query for a completion with a bounded wait. It prints nothing.
 func query(globals *cli.Globals, method string, args []any, result any) error {
 	daemon := globals.Connect()
 	defer daemon.Close()
@@ -80,7 +80,7 @@ func Jobs(globals *cli.Globals, statuses ...string) Func {
 	}
 }
 
-// Names completes the names of jobs of the queue.
+// Names completes the names of jobs of the queue. Ids are no candidates.
 func Names(globals *cli.Globals) Func {
 	jobs := Jobs(globals)
 	return func(command *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
@@ -112,7 +112,7 @@ func Opcodes(globals *cli.Globals) Func {
 	return opcodes(globals, func(op answer.Opcode) bool { return op.Runs })
 }
 
-// AllOpcodes completes OP_IDs of the catalogue.
+// AllOpcodes completes OP_IDs of the catalogue, also of opcodes that this daemon cannot execute.
 func AllOpcodes(globals *cli.Globals) Func {
 	return opcodes(globals, func(answer.Opcode) bool { return true })
 }
@@ -134,7 +134,7 @@ func opcodes(globals *cli.Globals, wanted func(answer.Opcode) bool) Func {
 	}
 }
 
-// Settings completes names of settings, followed by end, with their values.
+// Settings completes names of settings, followed by end, with their present values. With an end no space follows.
 func Settings(globals *cli.Globals, end string) Func {
 	return func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		var settings map[string]json.RawMessage
@@ -155,7 +155,7 @@ func Settings(globals *cli.Globals, end string) Func {
 	}
 }
 
-// Nodes completes names of the nodes of the cluster.
+// Nodes completes names of the nodes of the cluster that are not among the arguments yet.
 func Nodes(globals *cli.Globals) Func {
 	return func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		var nodes answer.Nodes
@@ -172,7 +172,7 @@ func Nodes(globals *cli.Globals) Func {
 	}
 }
 
-// Filters completes the uuids of filter rules, with what they do.
+// Filters completes the uuids of filter rules that are not among the arguments yet, with what they do.
 func Filters(globals *cli.Globals) Func {
 	return func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		var rows [][]json.RawMessage
@@ -190,7 +190,7 @@ func Filters(globals *cli.Globals) Func {
 	}
 }
 
-// Parameters completes the parameters of an opcode, as NAME=.
+// Parameters completes the parameters of an opcode that are not among the arguments yet, as NAME=.
 func Parameters(globals *cli.Globals, opcode string) Func {
 	return func(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		var known []answer.Opcode

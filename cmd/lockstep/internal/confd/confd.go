@@ -136,8 +136,8 @@ func queryOf(args []string, link string) (confd.Query, error) {
 // port is the one at which nodes answer unless they are told otherwise.
 const port = "1814"
 
-// nodesOf returns the addresses of the nodes that a data directory knows: those of a cluster of lockstep, else the master candidates of
-// ssconf, else this node.
+// nodesOf returns the addresses of the ConfDs of the nodes that a data directory knows: those of a cluster of lockstep, else the master
+// candidates of ssconf, else this node.
 func nodesOf(dataDir string) ([]string, error) {
 	var hosts []string
 	identity, err := peer.LoadIdentity(dataDir)
@@ -187,7 +187,7 @@ func readKey(dataDir string) ([]byte, error) {
 	return key, nil
 }
 
-// register adds the flags.
+// register adds the flags of the command.
 func (o *options) register(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringVar(&o.DataDir, "data-dir", "", datadir.Help)

@@ -141,7 +141,7 @@ func resultOf(answers []edge.Answer, best int) result {
 	return r
 }
 
-// print prints the answer to out, and to err the nodes that have not given it.
+// print prints the answer to out, and to err a refusal and the nodes that have not given this answer.
 func (r *result) print(out, err io.Writer) {
 	text := plain(r.Answer)
 	if r.Status == confd.StatusOK {

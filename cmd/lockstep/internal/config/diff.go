@@ -38,7 +38,7 @@ Exit code: 0; 1 if the history has no such change.
 	return command
 }
 
-// parseRange reads the argument of diff.
+// parseRange reads the argument of diff: N is the change that leads to serial number N, and N..M the changes after N up to M.
 func parseRange(text string) (q history.Query, err error) {
 	first, last, isRange := strings.Cut(text, "..")
 	if !isRange {
@@ -87,7 +87,7 @@ func runDiff(ctx context.Context, from *source, serials string) error {
 	return nil
 }
 
-// printObjects shows the objects of a change, with their changed values.
+// printObjects shows the objects of a change, with their changed values, and counts what the history has left out.
 func printObjects(w io.Writer, e history.Entry) {
 	for _, d := range e.Objects {
 		object := objectText(d)
@@ -107,7 +107,7 @@ func printObjects(w io.Writer, e history.Entry) {
 	}
 }
 
-// changeText shows a value before and after.
+// changeText shows a value before and after. If both look alike, it says why they differ.
 func changeText(p history.PathChange) string {
 	text := partText(p.Old, p.OldLength) + " -> " + partText(p.New, p.NewLength)
 	switch {
@@ -119,7 +119,7 @@ func changeText(p history.PathChange) string {
 	return text + " (they differ in a secret)"
 }
 
-// partText shows a value, or the start of one that is cut.
+// partText shows a value, or the start of one that is cut, whose whole length is then more than 0 bytes.
 func partText(value json.RawMessage, length int) string {
 	if value == nil {
 		return "none"

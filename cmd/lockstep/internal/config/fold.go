@@ -92,7 +92,7 @@ func (o foldOptions) whileStopped(dataDir string, do func(owners ownership.Rules
 	return datadir.WhileGanetiStopped(dataDir, owners, func() error { return do(owners) })
 }
 
-// secrets returns the names of the parameters that are declared secret.
+// secrets returns the names of the parameters of opcodes that are declared secret.
 func (o foldOptions) secrets(dataDir string) ([]string, error) {
 	dir := o.opcodesDir
 	if dir == "" {

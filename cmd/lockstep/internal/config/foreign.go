@@ -64,7 +64,7 @@ first if it has a value.
 	}
 }
 
-// runResolve makes a call that ends the state. done is the text about the serial number.
+// runResolve makes a call that ends the state of foreign content. done is the text about the serial number.
 func runResolve(ctx context.Context, globals *cli.Globals, method, done string) error {
 	daemon := globals.Connect()
 	defer daemon.Close()

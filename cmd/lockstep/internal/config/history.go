@@ -117,7 +117,7 @@ func documents(entries []history.Entry) []document {
 // timeOf is the time of a change, to the microsecond.
 func timeOf(e history.Entry) time.Time { return time.UnixMicro(int64(math.Round(e.Time * 1e6))) }
 
-// clientText names the origin of a change.
+// clientText names the origin of a change: a job, a user's program, or the daemon; "-": it is not known.
 func clientText(c history.Client) string {
 	switch {
 	case c.Job != 0 && c.Opcode != "":
@@ -137,7 +137,7 @@ func clientText(c history.Client) string {
 // shownMax is the number of objects, and of paths of an object, in a line of the list.
 const shownMax = 3
 
-// summary names the changed objects of a change.
+// summary names the first changed objects of a change with their changed values, and counts the others.
 func summary(e history.Entry) string {
 	var parts []string
 	for i, d := range e.Objects[:min(len(e.Objects), shownMax)] {
@@ -163,7 +163,7 @@ func summary(e history.Entry) string {
 	return term.OrDash(strings.Join(parts, "; "))
 }
 
-// objectText is the path of an object.
+// objectText is the path of an object: its kind, and its name or uuid if it has one.
 func objectText(d history.Difference) string {
 	switch {
 	case d.UUID == "":

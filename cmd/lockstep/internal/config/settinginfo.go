@@ -57,8 +57,8 @@ func settingInfoOf(key string) settingInfo {
 	return settingInfo{}
 }
 
-// settingValue is the JSON of a typed value, which must have the type of the setting. The error
-// of the daemon would not show the typed value.
+// settingValue is the JSON of a typed value, which must have the type of the setting; durations and sizes may have units. The error of
+// the daemon would not show the typed value.
 func settingValue(key, typed string, have json.RawMessage) (json.RawMessage, error) {
 	want := jsonType(have)
 	value := json.RawMessage(typed)

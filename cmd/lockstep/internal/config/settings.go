@@ -110,7 +110,7 @@ func settingTable(shown settings, width int) string {
 	return term.TextTable(table.Row{"Setting", "Value", "Meaning"}, rows, []int{1, 2}, width)
 }
 
-// settingText is a value in the form that set accepts.
+// settingText is a value in the form that set accepts, with units.
 func settingText(key string, value json.RawMessage) string {
 	var seconds float64
 	if settingInfoOf(key).duration && jsonType(value) == "a number" && json.Unmarshal(value, &seconds) == nil {

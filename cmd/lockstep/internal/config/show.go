@@ -68,7 +68,7 @@ func runShow(ctx context.Context, from *source, path string) error {
 	return nil
 }
 
-// tableText shows the objects of a container.
+// tableText shows the objects of a container as a table, at most width columns wide.
 func tableText(t *answer.ConfigTable, width int) string {
 	header := table.Row{}
 	for _, column := range t.Columns {

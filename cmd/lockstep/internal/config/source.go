@@ -37,7 +37,7 @@ func (s *source) ask(ctx context.Context, method string, args []any, result any)
 	return daemon.Query(ctx, method, args, result)
 }
 
-// read decodes the file.
+// read decodes the configuration in the file of the source.
 func (s *source) read() (*model.Config, error) {
 	data, err := os.ReadFile(s.file)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *source) check(ctx context.Context) (check answer.ConfigCheck, err error
 	return view.Check(c), nil
 }
 
-// history returns the selected changes. It reports damaged lines.
+// history returns the selected changes, from the daemon or from the file of the source. It reports damaged lines on standard error.
 func (s *source) history(ctx context.Context, q history.Query) (h answer.ConfigHistory, err error) {
 	if s.file == "" {
 		err = s.ask(ctx, "LockstepConfigHistory", []any{q}, &h)
@@ -85,7 +85,7 @@ func (s *source) history(ctx context.Context, q history.Query) (h answer.ConfigH
 	return h, err
 }
 
-// readHistory reads the files of the history beside the file.
+// readHistory reads the files of the history beside the file of the source. An absent one has no changes.
 func (s *source) readHistory(q history.Query) (answer.ConfigHistory, error) {
 	if _, err := os.Stat(s.file); err != nil {
 		return answer.ConfigHistory{}, err

@@ -94,7 +94,7 @@ func (w valueWriter) flat(key string, raw json.RawMessage) string {
 	return term.Visible(text)
 }
 
-// clock shows a time in seconds since 1970.
+// clock shows a time in seconds since 1970 as people read it.
 func clock(seconds float64, now time.Time) string {
 	whole, fraction := math.Modf(seconds)
 	return term.FullClock(now, time.Unix(int64(whole), int64(fraction*1e9)))

@@ -72,7 +72,7 @@ func runCluster(ctx context.Context, globals *cli.Globals) (err error) {
 	return d.conclude(ctx)
 }
 
-// setUp makes the cluster with the commands of an operator.
+// setUp makes the cluster with the commands of an operator, starts its daemons, and waits until all have a vote.
 func (d *clusterDemo) setUp(ctx context.Context) error {
 	token := ""
 	for i := range demoNodes {
@@ -134,7 +134,7 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// list queries the nodes from any node that answers.
+// list queries the nodes of the cluster from the first node that answers.
 func (d *clusterDemo) list(ctx context.Context) (answer.Nodes, error) {
 	err := errors.New("there is no node")
 	for _, n := range d.nodes {
@@ -236,8 +236,7 @@ func (d *clusterDemo) master(ctx context.Context) (*demoNode, error) {
 	return nil, errors.New("no node knows a master")
 }
 
-// submitOne submits one job under one name until a node acknowledges it. The name makes repeats
-// harmless.
+// submitOne submits one job under one name to one node after the other until one acknowledges it. The name makes repeats harmless.
 func (d *clusterDemo) submitOne(ctx context.Context) error {
 	script := fmt.Sprintf("echo $LOCKSTEP_JOB_ID >> %s/ran-$LOCKSTEP_JOB_ID", d.root)
 	jobs := []demoJob{{"cluster", []string{script}, d.root}}
@@ -258,7 +257,7 @@ func (d *clusterDemo) submitOne(ctx context.Context) error {
 	}
 }
 
-// conclude waits for the ends of all jobs and prints a summary.
+// conclude waits for the ends of all jobs and prints a summary. The error says that a job is missing or ran twice.
 func (d *clusterDemo) conclude(ctx context.Context) error {
 	s := &client.Session{Path: d.nodes[0].Socket, After: d.globals.Streams.After}
 	defer s.Close()
@@ -334,7 +333,7 @@ func (d *clusterDemo) missing() int {
 	return missing
 }
 
-// kill ends the daemon with SIGKILL.
+// kill ends the daemon with SIGKILL and waits for its end.
 func (d *Daemon) kill() error {
 	if err := d.cmd.Process.Kill(); err != nil {
 		return err

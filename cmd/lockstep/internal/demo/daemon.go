@@ -79,7 +79,7 @@ func (d *Daemon) Start(ctx context.Context) error {
 	}
 }
 
-// crash kills the daemon and starts it again.
+// crash kills the daemon and starts it again, and returns when it answers calls.
 func (d *Daemon) crash(ctx context.Context) error {
 	if err := d.kill(); err != nil {
 		return err
@@ -87,7 +87,8 @@ func (d *Daemon) crash(ctx context.Context) error {
 	return d.Start(ctx)
 }
 
-// Stop ends a started daemon in order. Running jobs continue.
+// Stop ends a started daemon in order, or by force after demoStopMax. Running jobs continue. The error says that the daemon has ended
+// with a failure.
 func (d *Daemon) Stop() error {
 	if d.done == nil {
 		return nil
@@ -122,7 +123,7 @@ func Clear(root string, daemons ...*Daemon) error {
 // jobProcesses bounds the searches of killJobs: a process may start while the daemon stops.
 const jobProcesses = 100
 
-// killJobs kills first the job processes, which start commands, then the commands.
+// killJobs kills first the job processes of the demonstration, which start commands, then the commands.
 func (d *Daemon) killJobs() error {
 	runDir := filepath.Join(d.root, "run")
 	for range jobProcesses {

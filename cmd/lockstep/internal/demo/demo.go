@@ -90,7 +90,7 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-// firstError returns the first error; later errors are consequences.
+// firstError returns the first error that is not nil; later errors are consequences of it.
 func firstError(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
@@ -222,7 +222,7 @@ type line struct {
 	err   error
 }
 
-// follow sends the events of a job, and returns its end.
+// follow sends the lines about a job to lines, and returns the last one, which says that the job has ended.
 func (d *demo) follow(ctx context.Context, job demoJob, id int64, lines chan<- line) line {
 	session := d.session()
 	defer session.Close()
@@ -248,7 +248,7 @@ func (d *demo) follow(ctx context.Context, job demoJob, id int64, lines chan<- l
 	}
 }
 
-// sumUp shows the list as `lockstep list` does, and the location of the job files.
+// sumUp shows the list as `lockstep list` does, and the number of the job files. The error says that a job has not ended as intended.
 func (d *demo) sumUp(ctx context.Context, daemon *client.Session, ids []int64) error {
 	list, err := jobs.FetchList(ctx, daemon)
 	if err != nil {

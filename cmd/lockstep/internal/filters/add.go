@@ -136,7 +136,7 @@ With --json: {"uuid": string, "count": number, "jobs": [number], "warnings": [st
 	return command
 }
 
-// runReplace makes or replaces a rule; uuid nil makes a new rule.
+// runReplace makes or replaces a rule, or says with --plan what it would decide; uuid nil makes a new rule.
 func runReplace(ctx context.Context, opts ruleOptions, globals *cli.Globals, subcommand string, uuid *string) error {
 	if opts.Priority < 0 {
 		return cli.Usagef("--priority must not be negative")
@@ -209,7 +209,7 @@ func warningsOf(ctx context.Context, daemon client.Querier, predicates []any) []
 	return warnings
 }
 
-// runningAmong returns the running jobs among ids, or none after an error.
+// runningAmong returns the running jobs among ids. After an error it knows of none.
 func runningAmong(ctx context.Context, daemon client.Querier, ids []int64) map[int64]bool {
 	running := map[int64]bool{}
 	if len(ids) == 0 {
@@ -265,7 +265,7 @@ func (m madeRule) effect(action any, running map[int64]bool) string {
 	return fmt.Sprintf("the rule %s %s now: %s%s", verb, term.Count(m.Count, "job"), strings.Join(ids, ", "), more)
 }
 
-// parseAction reads an action, in any case of letters, and returns its form on the wire.
+// parseAction reads an action, in any case of letters, and returns its form on the wire. The error is a *UsageError.
 func parseAction(text string) (any, error) {
 	name, number, limited := strings.Cut(text, ":")
 	name = strings.ReplaceAll(strings.ToUpper(name), "-", "_")
@@ -285,7 +285,7 @@ func parseAction(text string) (any, error) {
 	return []any{ActionRateLimit, limit}, nil
 }
 
-// predicates are the conditions of all flags; all must hold.
+// predicates are the conditions of all flags; all must hold. The error is a *UsageError.
 func (o ruleOptions) predicates() ([]any, error) {
 	predicates := []any{}
 	if o.JobNewer && len(o.Jobs) > 0 {
@@ -339,7 +339,7 @@ func anyOf[T any](operator, field string, values []T) []any {
 	return either
 }
 
-// parsePredicates checks the outer form only; the daemon checks the expressions.
+// parsePredicates decodes --predicates; nil without it. It checks the outer form only; the daemon checks the expressions.
 func parsePredicates(text string) ([]any, error) {
 	if text == "" {
 		return nil, nil

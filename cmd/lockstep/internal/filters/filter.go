@@ -147,7 +147,7 @@ type deleteAnswer struct {
 	Message string `json:"message"`
 }
 
-// runDelete continues after a refusal; a lost daemon ends the loop.
+// runDelete deletes the rules and prints an answer for each. It continues after a refusal; a lost daemon ends the loop.
 func runDelete(ctx context.Context, globals *cli.Globals, uuids []string) error {
 	if err := checkUUIDs(uuids); err != nil {
 		return err
@@ -212,8 +212,8 @@ func isUUIDPrefix(text string) bool {
 	return len(text) >= uuidPrefixMin && len(text) < len(zero) && isUUID(text+zero[len(text):])
 }
 
-// completeUUIDs replaces beginnings of UUIDs by the UUIDs. It queries the daemon only if there are
-// beginnings.
+// completeUUIDs replaces beginnings of UUIDs by the UUIDs. It queries the daemon only if there are beginnings. A beginning of no rule or
+// of several is an error.
 func completeUUIDs(ctx context.Context, daemon client.Querier, args []string) ([]string, error) {
 	if !slices.ContainsFunc(args, isUUIDPrefix) {
 		return args, nil

@@ -100,7 +100,7 @@ func verbOf(action any) string {
 	return "limit"
 }
 
-// printJobs lists the first jobs.
+// printJobs lists the first jobs that a rule would decide, and counts the others.
 func (p plannedRule) printJobs(ctx context.Context, globals *cli.Globals, daemon client.Querier) error {
 	if len(p.Jobs) == 0 {
 		return nil

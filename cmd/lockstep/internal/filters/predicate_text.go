@@ -51,7 +51,7 @@ type expressionReader struct {
 	fields    map[string]string // displayed names of fields, where they differ
 }
 
-// text shows an expression inside an operator with the precedence within.
+// text shows an expression in words, inside an operator with the precedence within. What is invalid is shown as JSON.
 func (r expressionReader) text(expression any, within int) string {
 	if expression == nil {
 		return "any"
@@ -102,7 +102,7 @@ func (r expressionReader) joined(parts []any, word string, tightness, within int
 	return text
 }
 
-// choice shortens comparisons of one field with several values: "job is 3, 4 or 5".
+// choice shortens comparisons of one field with several values: "job is 3, 4 or 5". It reports false if the parts are something else.
 func (r expressionReader) choice(parts []any, tightness int) (string, bool) {
 	if tightness != looser || len(parts) < 2 {
 		return "", false

@@ -50,7 +50,7 @@ type opcodeNames struct {
 	texts           map[string]bool // parameters that may be other than a list; false: a list in all opcodes
 }
 
-// check walks an expression, and warns about unknown names.
+// check walks an expression, and warns about names that no opcode has and comparisons that never hold.
 func (n opcodeNames) check(expression any, warn func(string)) {
 	list, ok := expression.([]any)
 	if !ok || len(list) == 0 {

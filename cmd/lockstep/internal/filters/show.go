@@ -178,7 +178,7 @@ func (r rule) action() string {
 	return cli.PlainText(value)
 }
 
-// conditions describes in words the jobs that the rule matches.
+// conditions describes in words the jobs that the rule matches; "all" without conditions.
 func (r rule) conditions() string {
 	value, err := cli.DecodeAny(r.Predicates)
 	list, ok := value.([]any)

@@ -38,7 +38,7 @@ type Event struct {
 	Error    string `json:"error,omitempty"`
 }
 
-// PrintEvent writes one event as one line.
+// PrintEvent writes one event as one line of JSON.
 func PrintEvent(w io.Writer, e Event) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)

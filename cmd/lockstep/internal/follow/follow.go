@@ -90,7 +90,8 @@ type Follower struct {
 
 func followFields() []string { return []string{"status", "opstatus"} }
 
-// Next waits for the next change. After PollTimeout without change it returns the unchanged state.
+// Next waits for the next change of the job. After PollTimeout without change it returns the unchanged state. For an archived job it
+// returns the rest.
 func (f *Follower) Next(ctx context.Context) (Change, error) {
 	var answer json.RawMessage
 	err := f.Session.Query(ctx, "WaitForJobChange",
@@ -117,7 +118,7 @@ func (f *Follower) Next(ctx context.Context) (Change, error) {
 	return f.understand(pair[0], entries)
 }
 
-// understand converts an answer to a change and keeps the values for the next call.
+// understand converts an answer to a change and keeps the values for the next call. The change is Final when nothing can follow.
 func (f *Follower) understand(values json.RawMessage, entries []LogEntry) (Change, error) {
 	var row []json.RawMessage
 	if err := json.Unmarshal(values, &row); err != nil || len(row) != len(followFields()) {

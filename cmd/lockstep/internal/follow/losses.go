@@ -65,7 +65,7 @@ func openText(payload json.RawMessage) string {
 	return "a process outside the command's group had " + names + " open a second after the end of the command; what it writes then is missing"
 }
 
-// missingText describes an entry that stands for dropped entries.
+// missingText describes an entry that stands for dropped entries, with their amount if that is known.
 func missingText(payload json.RawMessage) string {
 	note, known := decodeMissing(payload)
 	if !known {

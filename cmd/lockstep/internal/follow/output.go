@@ -121,7 +121,7 @@ func (o *JobOutput) keep(err error) {
 	}
 }
 
-// write writes one piece of a stream.
+// write writes one piece of a stream to its output, at a terminal without control characters and with lines of both streams kept apart.
 func (o *JobOutput) write(stream string, entry LogEntry, piece []byte) {
 	before := o.states[stream]
 	if o.states == nil {
@@ -172,7 +172,7 @@ func stateAfter(piece []byte) lineState {
 	}
 }
 
-// EndLine ends an open line before other text.
+// EndLine ends an open line before other text. Without an open line it does nothing.
 func (o *JobOutput) EndLine() {
 	if o.open != "" {
 		w, _ := o.writer(o.open)

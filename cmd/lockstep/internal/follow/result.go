@@ -26,7 +26,7 @@ type CommandEnd struct {
 	Timeout    *float64        `json:"timeout"` // the timeout, in seconds
 }
 
-// ParseFailure reads the result of a failed opcode.
+// ParseFailure reads the result of a failed opcode. A result in another form is the text.
 func ParseFailure(result json.RawMessage) Failure {
 	var text string
 	if json.Unmarshal(result, &text) == nil && string(result) != "null" {
@@ -83,7 +83,7 @@ func (f Failure) ExitCode() int {
 	return cli.ExitFailure
 }
 
-// signalNumber returns 0 if raw names no signal of this system.
+// signalNumber reads the number or the name of a signal. It returns 0 if raw names no signal of this system.
 func signalNumber(raw json.RawMessage) int {
 	var number int
 	if json.Unmarshal(raw, &number) == nil {
@@ -106,7 +106,8 @@ type Ending struct {
 	Success json.RawMessage
 }
 
-// endingOf reads the fields status, opstatus and opresult of a final job.
+// endingOf reads the fields status, opstatus and opresult of a final job. The first opcode with the job's status is the one that has
+// failed.
 func endingOf(status string, opStatus []string, opResult []json.RawMessage) Ending {
 	end := Ending{Status: status, count: len(opStatus)}
 	if len(opResult) > 0 {

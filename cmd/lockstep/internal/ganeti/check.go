@@ -36,7 +36,8 @@ func (f *findings) add(err error) {
 	}
 }
 
-// check looks at the node and changes nothing. wanted are the extras that a swap is about.
+// check looks at the node and changes nothing. wanted are the extras that a swap is about. Reasons of the result keep a swap from being
+// made; Notes do not.
 func (n *node) check(wanted extras) findings {
 	var f findings
 	f.add(n.load())

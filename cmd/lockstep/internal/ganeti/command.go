@@ -166,7 +166,8 @@ Exit code: 0; 1 if a step has failed.`,
 	return command
 }
 
-// swap puts lockstep in place, also in that of the wanted extras.
+// swap puts lockstep in place, also in that of the wanted extras. It completes an interrupted swap, and does nothing if lockstep is in
+// place.
 func (n *node) swap(wanted extras) error {
 	f := n.check(wanted)
 	if len(f.Reasons) > 0 {
@@ -186,7 +187,8 @@ func (n *node) swap(wanted extras) error {
 	return n.perform("swap", swapSteps)
 }
 
-// back puts Ganeti's daemons in place, also if they start held jobs then, if startHeld.
+// back puts Ganeti's daemons in place. It refuses while jobs have opcodes of lockstep, and while jobs are held unless startHeld. It
+// completes an interrupted back.
 func (n *node) back(startHeld bool) error {
 	n.startHeld = startHeld
 	if err := n.load(); err != nil {
@@ -206,7 +208,7 @@ func (n *node) back(startHeld bool) error {
 	return n.perform("back", backSteps)
 }
 
-// thisNode is the node that the program runs on.
+// thisNode is the node that the program runs on. The user must be root.
 func thisNode(globals *cli.Globals) (*node, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("this command changes the programs of the machine: run it as root")

@@ -23,7 +23,7 @@ import (
 // savedPrefix begins the names of saved copies, in the data directory.
 const savedPrefix = "lockstep-before-"
 
-// save copies what the daemons own. The copy has its name when it is complete.
+// save copies what the daemons own, unless this action has a copy. The copy has its name when it is complete.
 func (n *node) save() error {
 	name := savedPrefix + n.state.Action + "-" + time.Unix(n.state.Begun, 0).UTC().Format("20060102-150405")
 	target := n.path(dataDir, name)
@@ -215,7 +215,7 @@ func (n *node) serial() (int64, error) {
 	return serial, nil
 }
 
-// noteSerial remembers the serial, below which no later one may be.
+// noteSerial records the serial of the queue, below which no later one may be.
 func (n *node) noteSerial() error {
 	serial, err := n.serial()
 	if err != nil {
@@ -225,7 +225,8 @@ func (n *node) noteSerial() error {
 	return n.record()
 }
 
-// raiseSerial makes sure that Ganeti's daemons give out no id twice.
+// raiseSerial makes sure that Ganeti's daemons give out no id twice: it raises the serial to the highest id that is known, if it is
+// lower.
 func (n *node) raiseSerial() error {
 	serial, err := n.serial()
 	if err != nil {

@@ -43,7 +43,7 @@ func (machine) Run(name string, args ...string) (string, error) {
 	return string(output), err
 }
 
-// Watchers is part of System.
+// Watchers is part of System. A process that has ended meanwhile is left out.
 func (machine) Watchers() (pids []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range files {

@@ -12,7 +12,8 @@ import (
 	"lockstep/core/paths"
 )
 
-// ownRules describes the filter rules that are in config.extra alone, because Ganeti's programs cannot read them.
+// ownRules describes the filter rules that are in config.extra alone, because Ganeti's programs cannot read them. Without a configuration
+// there are none.
 func (n *node) ownRules() ([]string, error) {
 	var contents [4][]byte
 	for i, name := range []string{paths.ConfigPath, paths.TempResPath, paths.ConfigExtraPath, paths.ConfigJournalPath} {
@@ -47,7 +48,7 @@ func (n *node) ownRules() ([]string, error) {
 	return texts, nil
 }
 
-// nameOwnRules names the rules that do not apply while Ganeti's daemons run.
+// nameOwnRules names to the operator the rules that do not apply while Ganeti's daemons run, if there are any.
 func (n *node) nameOwnRules() error {
 	rules, err := n.ownRules()
 	if err == nil && len(rules) > 0 {

@@ -84,7 +84,7 @@ const (
 	onMaster // the queue is there
 )
 
-// does reports whether a step is done on this node.
+// does reports whether a step is done on this node: some are done on the master only, or where lockstep has a daemon of the node.
 func (n *node) does(s step) bool {
 	switch {
 	case s.where == everywhere, n.isMaster:
@@ -129,7 +129,8 @@ func (n *node) path(names ...string) string {
 	return filepath.Join(append([]string{"/", n.root}, names...)...)
 }
 
-// perform does the steps of an action, from the recorded one on. The state is loaded.
+// perform does the steps of an action, from the recorded one on, and records each before it begins. A former action that was interrupted
+// is turned round. The state is loaded.
 func (n *node) perform(action string, steps []step) error {
 	from := 0
 	switch {
@@ -181,7 +182,7 @@ func (n *node) record() error {
 	return n.replace(filepath.Join(dataDir, stateKey), append(content, '\n'), 0o600)
 }
 
-// replace replaces a file durably.
+// replace replaces a file durably, or makes it. Its content is never incomplete.
 func (n *node) replace(name string, content []byte, mode fs.FileMode) (err error) {
 	path := n.path(name)
 	file, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
@@ -239,7 +240,7 @@ func (n *node) pauseWatcher() error {
 	})
 }
 
-// watcherLockIsFree returns an error while a watcher holds its lock.
+// watcherLockIsFree returns an error while a watcher holds its lock; nil if there is no lock file.
 func (n *node) watcherLockIsFree() error {
 	file, err := os.Open(n.path(watcherLock))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -346,7 +347,7 @@ func (n *node) runs(daemon string) bool {
 	return err == nil
 }
 
-// stopDaemons stops the daemons, Ganeti's or lockstep's. Job processes go on.
+// stopDaemons stops the daemons, Ganeti's or lockstep's, in the reverse order of their start. Job processes go on.
 func (n *node) stopDaemons() error {
 	for _, daemon := range slices.Backward(n.daemons()) {
 		if err := n.stop(daemon); err != nil {

@@ -134,7 +134,7 @@ func archiveAll(ctx context.Context, globals *cli.Globals, daemon *client.Sessio
 // ageAll is the age on the wire that selects every job that has ended.
 const ageAll = -1
 
-// parseAge returns an age in whole seconds, rounded up.
+// parseAge returns an age in whole seconds, rounded up; ageAll for "all". The error is a *UsageError.
 func parseAge(text string) (int64, error) {
 	if text == "all" {
 		return ageAll, nil

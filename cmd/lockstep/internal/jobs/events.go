@@ -83,7 +83,7 @@ type jobEvent struct {
 	Archived bool             `json:"archived,omitempty"`
 }
 
-// eventOf is the event that a job gets a status.
+// eventOf is the event that a job gets a status at a time.
 func eventOf(job answer.ListedJob, at client.Timestamp, status, result string) jobEvent {
 	return jobEvent{
 		Time:    at,
@@ -143,7 +143,7 @@ func runEvents(ctx context.Context, opts eventsOptions, globals *cli.Globals) er
 	return view.follow(ctx, daemon, opts)
 }
 
-// pastEvents are the events of jobs of which the daemon knows the time, in order.
+// pastEvents are the events of jobs of which the daemon knows the time: submission, start and end, in order of time.
 func pastEvents(jobs []answer.ListedJob) []jobEvent {
 	var events []jobEvent
 	for _, job := range jobs {
@@ -167,7 +167,7 @@ func pastEvents(jobs []answer.ListedJob) []jobEvent {
 // eventsPoll is the time limit of one call, in seconds.
 const eventsPoll = 60
 
-// follow prints new events until an error ends it.
+// follow prints new events until an error ends it. Events that may be missing are reported on standard error.
 func (v *eventView) follow(ctx context.Context, daemon *client.Session, opts eventsOptions) error {
 	flags := opts.Flags
 	flags.Status, flags.Failed, flags.Since = nil, false, 0

@@ -126,7 +126,7 @@ func runInfo(ctx context.Context, globals *cli.Globals, args []string) error {
 	return nil
 }
 
-// addRecorded adds what is in the records of jobs and in no field of a query.
+// addRecorded adds name, result and user, which are in the records of jobs and in no field of a query.
 func addRecorded(ctx context.Context, daemon client.Querier, jobs []jobInfo) error {
 	if len(jobs) == 0 {
 		return nil
@@ -192,7 +192,7 @@ func decodeInfo(row []json.RawMessage) (jobInfo, error) {
 	return job, nil
 }
 
-// at is list[i], or the zero value beyond the end.
+// at is list[i], or the zero value if the list is shorter.
 func at[T any](list []T, i int) T {
 	if i < len(list) {
 		return list[i]

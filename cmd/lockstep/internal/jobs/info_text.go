@@ -76,7 +76,7 @@ func (p infoPrinter) opcode(job int64, opcode opcodeInfo) {
 	p.log(job, opcode.Log)
 }
 
-// parameters prints the given parameters, the reason trail as a separate list.
+// parameters prints the parameters of an opcode that are not null, the reason trail as a separate list.
 func (p infoPrinter) parameters(value any) {
 	object, ok := value.(map[string]any)
 	if !ok {
@@ -99,7 +99,7 @@ func (p infoPrinter) parameters(value any) {
 	}
 }
 
-// reason shows one step of a trail, [source, text, ns]; an invalid time is omitted.
+// reason shows one step of a trail, [source, text, ns], in words; an invalid time is omitted.
 func (p infoPrinter) reason(step any) string {
 	parts, ok := step.([]any)
 	if !ok || len(parts) != 3 {

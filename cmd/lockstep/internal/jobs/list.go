@@ -103,7 +103,7 @@ type ListedJob struct {
 	Estimate *order.Shown `json:"estimate,omitempty"`
 }
 
-// selection is the request of the command.
+// selection is the request of the command. The error is a *UsageError about flags that exclude each other.
 func (o listOptions) selection(globals *cli.Globals) (answer.JobSelection, error) {
 	s, err := o.Selection(globals.Streams.Now())
 	switch {

@@ -15,7 +15,7 @@ import (
 // pendingIDsMax is the maximum number of jobs of one call of LockstepPending.
 const pendingIDsMax = 1000
 
-// fillReasons queries the reasons of pending jobs. A job that has begun since has none.
+// fillReasons queries the reasons of pending jobs, and sets Why of all jobs. A job that has begun since has an empty one.
 func fillReasons(ctx context.Context, daemon client.Querier, jobs []ListedJob) error {
 	at := map[int64]*ListedJob{}
 	var ids []int64
@@ -41,7 +41,7 @@ func fillReasons(ctx context.Context, daemon client.Querier, jobs []ListedJob) e
 	return nil
 }
 
-// fillEstimates queries when jobs that have not ended are expected to start and to end.
+// fillEstimates queries when jobs that have not ended are expected to start and to end. A job without an estimate stays without.
 func fillEstimates(ctx context.Context, daemon client.Querier, jobs []ListedJob) error {
 	var ids []int64
 	for _, job := range jobs {
@@ -61,7 +61,7 @@ func fillEstimates(ctx context.Context, daemon client.Querier, jobs []ListedJob)
 	return err
 }
 
-// estimateColumns are the columns of --estimate.
+// estimateColumns are the columns of --estimate: start and end. A job without an estimate has a dash.
 func estimateColumns(now time.Time) []column {
 	cell := func(text func(order.Shown) string) func(ListedJob) string {
 		return func(job ListedJob) string {

@@ -104,7 +104,7 @@ func laterLoss(globals *cli.Globals, earlier, err error) error {
 	return err
 }
 
-// printLog prints the present log of one job.
+// printLog prints the present log of one job. The error says that there is no such job, or that output is missing.
 func printLog(ctx context.Context, opts logOptions, globals *cli.Globals, daemon client.Querier, id int64) error {
 	rows, err := client.QueryJobs(ctx, daemon, []int64{id}, "status", "oplog")
 	if err != nil {
@@ -123,7 +123,7 @@ func printLog(ctx context.Context, opts logOptions, globals *cli.Globals, daemon
 	return view.finish(ctx, daemon)
 }
 
-// followLogs follows several jobs at the same time.
+// followLogs follows several jobs at the same time, each line with the id of its job. The error is the worst loss of output.
 func followLogs(ctx context.Context, opts logOptions, globals *cli.Globals, daemon *client.Session, ids []int64) error {
 	views := map[int64]*logView{}
 	for _, id := range ids {
@@ -167,7 +167,7 @@ func (v *logView) show(entries []follow.LogEntry) {
 	v.lines.Show(entries)
 }
 
-// finish reports what is missing, and asks for the status of the job then.
+// finish ends the output. If some is missing, it asks for the status of the job and returns both as an error, unless --partial is given.
 func (v *logView) finish(ctx context.Context, daemon client.Querier) error {
 	v.lines.Finish()
 	losses := v.lines.Losses()

@@ -20,7 +20,7 @@ type otherEvent struct {
 	Filter *answer.RuleEvent `json:"filter,omitempty"`
 }
 
-// checkKinds checks the value of --kinds.
+// checkKinds checks the value of --kinds: kinds other than job need --follow.
 func checkKinds(kinds []string, follow bool) error {
 	for _, kind := range kinds {
 		switch {
@@ -33,7 +33,7 @@ func checkKinds(kinds []string, follow bool) error {
 	return nil
 }
 
-// arguments are those of LockstepEvents.
+// arguments are those of LockstepEvents, for a call that waits at most seconds.
 func (o eventsOptions) arguments(seconds int) []any {
 	if others := slices.DeleteFunc(slices.Clone(o.Kinds), func(kind string) bool { return kind == answer.EventJob }); len(others) > 0 {
 		return []any{seconds, others}
@@ -41,7 +41,7 @@ func (o eventsOptions) arguments(seconds int) []any {
 	return []any{seconds}
 }
 
-// showOther prints an event of locks or of a filter rule. It happened a moment ago.
+// showOther prints an event of locks or of a filter rule, with the present as its time. Other kinds are not printed.
 func (v *eventView) showOther(e answer.OtherEvent) error {
 	shown := otherEvent{Time: client.Timestamp{Time: v.globals.Streams.Now()}}
 	var err error
@@ -98,7 +98,7 @@ func lockText(e *answer.LockEvent) string {
 	return fmt.Sprintf("locks: %s %s", owner, strings.Join(parts, ", "))
 }
 
-// lockList are locks, of which only some are listed.
+// lockList names locks, of which only some are listed; all is their number.
 func lockList(locks [][2]string, all int) string {
 	texts := make([]string, len(locks))
 	for i, l := range locks {

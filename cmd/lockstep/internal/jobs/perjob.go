@@ -99,7 +99,7 @@ func (a perJobAction) forAll(ctx context.Context, globals *cli.Globals, chosen *
 	return stopped
 }
 
-// forOne sends the order for one job; after a refusal it queries the job's state.
+// forOne sends the order for one job; after a refusal it queries the job's state for a better text. The error is that of the connection.
 func (a perJobAction) forOne(ctx context.Context, globals *cli.Globals, daemon *client.Session, id int64) (Answer, error) {
 	line := term.StatusLine{Out: globals.Streams.Err, On: globals.Streams.ErrTerminal && !globals.JSON}
 	line.Set(fmt.Sprintf("%s job %d…", a.doing, id))

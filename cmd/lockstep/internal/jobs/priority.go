@@ -89,7 +89,7 @@ func runPriority(ctx context.Context, globals *cli.Globals, chosen *selection.Ch
 	return change.forAll(ctx, globals, chosen, args)
 }
 
-// ParseLevel reads a priority of the whole range; a new job can have only three of them.
+// ParseLevel reads a priority of the whole range, from -20 to 19, or its name; a new job can have only three of them.
 func ParseLevel(text string) (int, error) {
 	switch text {
 	case "high":

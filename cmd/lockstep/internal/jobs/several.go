@@ -137,7 +137,7 @@ func (w *prefixWriter) Write(data []byte) (int, error) {
 	}
 }
 
-// Flush writes a last line that has no end.
+// Flush writes a last line that has no end, and ends it.
 func (w *prefixWriter) Flush() error {
 	if len(w.line) == 0 {
 		return nil

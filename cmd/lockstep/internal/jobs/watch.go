@@ -137,7 +137,7 @@ func (w *watched) losses() follow.Losses {
 	return w.lines.output.Losses()
 }
 
-// end reports the end of the job and returns the error with the exit code.
+// end reports the end of the job and returns the error with the exit code; nil: the job has succeeded and no output is missing.
 func (w *watched) end(ctx context.Context, opts watchOptions, f *follow.Follower, status string) error {
 	w.lines.output.Finish()
 	text, lost, err := w.outcome(ctx, opts, f, status)

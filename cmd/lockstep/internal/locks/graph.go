@@ -100,7 +100,8 @@ func (v *vertex) String() string {
 	return PrincipalText(v.owner.Who)
 }
 
-// print writes a tree for each vertex that does not wait, then one for each remaining cycle.
+// print writes a tree for each vertex that does not wait, then one for each remaining cycle. Below each vertex are those that wait for
+// it.
 func (g *waitGraph) print(out io.Writer, colours term.Palette) {
 	ordered := make([]*vertex, 0, len(g.vertices))
 	for _, v := range g.vertices {
@@ -172,7 +173,7 @@ func lockNames(items []answer.LockItem) string {
 	return term.FirstFew(names, shown)
 }
 
-// holdings maps owners to the locks that they hold.
+// holdings maps owners to the locks that they hold, from the rows of the lock monitor.
 func holdings(rows []answer.Lock) map[answer.Principal][]answer.LockItem {
 	held := map[answer.Principal][]answer.LockItem{}
 	for _, row := range rows {
@@ -199,7 +200,7 @@ func inTheWay(request, held []answer.LockItem) []answer.LockItem {
 	return blocked
 }
 
-// conflicts reports whether two owners cannot hold the locks in these modes.
+// conflicts reports whether two owners cannot hold the locks in these modes. A lock and all of its level conflict, too.
 func conflicts(i, held answer.LockItem) bool {
 	if i.Mode == "release" || i.Mode == "shared" && held.Mode == "shared" {
 		return false

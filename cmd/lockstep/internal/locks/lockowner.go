@@ -8,7 +8,7 @@ import (
 	"lockstep/core/answer"
 )
 
-// PrincipalText is a text for a job or a client.
+// PrincipalText is a text for a job, by its id, or a client, by its name.
 func PrincipalText(p answer.Principal) string {
 	if p.Named {
 		return term.Visible(p.Name)

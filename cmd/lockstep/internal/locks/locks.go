@@ -69,7 +69,7 @@ held.`,
 // lockState is the state of the locks, or a part of it.
 type lockState answer.Locks
 
-// Wanted are the accepted statuses of a dependency.
+// Wanted are the accepted statuses of a dependency. None means success and error.
 func Wanted(statuses []string) []string {
 	if len(statuses) == 0 {
 		return []string{client.StatusSuccess, client.StatusError}
@@ -135,7 +135,7 @@ func runLocks(ctx context.Context, opts locksOptions, globals *cli.Globals, name
 	return nil
 }
 
-// only is the part of the state about the named locks.
+// only is the part of the state about the locks with these names, kinds or job/ID.
 func (s lockState) only(names []string) lockState {
 	about := func(lock string) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return namesLock(name, lock) })
@@ -251,7 +251,7 @@ type awaitedRow struct {
 	waiters []answer.AwaitedJob // their ids and accepted statuses, or "process"
 }
 
-// awaitedRows returns a row for each awaited job, by id.
+// awaitedRows returns a row for each awaited job, by id, with the jobs that wait for it.
 func awaitedRows(waits []answer.JobWait) []awaitedRow {
 	byID := map[int64]int{}
 	var jobs []awaitedRow

@@ -68,7 +68,7 @@ func writeFile(dir, name, content string) error {
 	return os.WriteFile(filepath.Join(dir, name), []byte(content), mode)
 }
 
-// commandPages writes a page for each command.
+// commandPages writes a manual page of section 1 for each command.
 func commandPages(dir string, day time.Time) error {
 	root := command.Tree()
 	root.InitDefaultCompletionCmd()
@@ -135,7 +135,7 @@ func plain(c *cobra.Command, escaped map[*pflag.Flag]bool) {
 	}
 }
 
-// settingsPage is the page about the settings that change at run time.
+// settingsPage is the manual page about the settings that change at run time. A setting without a text is an error.
 func settingsPage(day time.Time) (string, error) {
 	page := roff.New("lockstep-settings", 5, "settings of the queue that change at run time", day)
 	page.Section("DESCRIPTION")

@@ -149,7 +149,7 @@ func run(ctx context.Context, opts options, globals *cli.Globals, names []string
 	return nil
 }
 
-// ownMonitor asks the daemon for the address of its MonD, and whether it speaks TLS.
+// ownMonitor asks the daemon for the address of its MonD, and whether it speaks TLS. A daemon without MonD is an error.
 func ownMonitor(ctx context.Context, globals *cli.Globals) (address string, secure bool, err error) {
 	daemon := globals.Connect()
 	defer daemon.Close()
@@ -168,7 +168,7 @@ func ownMonitor(ctx context.Context, globals *cli.Globals) (address string, secu
 		"--node asks the MonD at an address, which may be another daemon's")
 }
 
-// checkSecrecy refuses to send a password in clear to another machine.
+// checkSecrecy refuses to send a password in clear to another machine. The error is a *UsageError.
 func (o options) checkSecrecy() error {
 	if o.User == "" || o.TLS || o.Certificate != "" {
 		return nil
@@ -185,7 +185,7 @@ func (o options) checkSecrecy() error {
 	return nil
 }
 
-// password returns the password of the user; "" without a user.
+// password returns the password of the user, from the file or from the terminal; "" without a user.
 func (o options) password(globals *cli.Globals) (string, error) {
 	switch {
 	case o.User == "" && o.Password != "":
@@ -225,7 +225,8 @@ func newClient(opts options) (*http.Client, error) {
 	return &http.Client{Timeout: timeout, Transport: transport, CheckRedirect: noRedirects}, nil
 }
 
-// fetch gets the reports with the given names from one node. A failure is in the answer, because the other nodes are shown all the same.
+// fetch gets the reports with the given names from one node, without names all. A failure is in the answer, because the other nodes are
+// shown all the same.
 func fetch(ctx context.Context, client *http.Client, opts options, node, password string, names []string) nodeReports {
 	answer := nodeReports{Node: node, Reports: []json.RawMessage{}}
 	fail := func(err error) nodeReports {
@@ -280,7 +281,7 @@ func fetch(ctx context.Context, client *http.Client, opts options, node, passwor
 	return answer
 }
 
-// printTable prints a line for each report.
+// printTable prints a line for each report, and on standard error what has failed.
 func printTable(globals *cli.Globals, all []nodeReports) {
 	p := globals.Palette()
 	header := table.Row{"Collector", "Status", "Age", "Summary"}

@@ -51,7 +51,7 @@ func (s status) paint(p term.Palette) string {
 	return s.text
 }
 
-// summary returns what is most worth knowing of a report.
+// summary returns what is most worth knowing of a report: the message of its status, and values; "-": neither.
 func summary(r report, s status) string {
 	parts := []string{}
 	if s.message != "" {
@@ -66,7 +66,7 @@ func summary(r report, s status) string {
 	return strings.Join(parts, "; ")
 }
 
-// valuesOf returns the values of the known collectors in short.
+// valuesOf returns the values of a report in short; "" if its form is not known.
 func valuesOf(r report) string {
 	switch r.Name {
 	case monitor.QueueName:
@@ -139,7 +139,7 @@ func otherValues(r report) string {
 	return fmt.Sprintf("%d entries", len(list))
 }
 
-// values decodes a report of lockstep's own and formats it.
+// values decodes a report of lockstep's own and formats it; "" if it cannot be decoded.
 func values[T any](r report, format func(*T) string) string {
 	var d T
 	if json.Unmarshal(r.Data, &d) != nil {

@@ -101,7 +101,7 @@ Start lockstepd here: it asks to be a member and fetches the queue%s.
 	return nil
 }
 
-// token returns the join token, which a start secret determines.
+// token returns the join token: the one that a start secret determines, else the one that an operator gives.
 func (o *addOptions) token(streams cli.Streams) (string, error) {
 	secret, err := o.startSecret(streams.Err)
 	switch {
@@ -115,7 +115,7 @@ func (o *addOptions) token(streams cli.Streams) (string, error) {
 	return peer.StartToken(secret)
 }
 
-// joinToken reads the token from a source that other users cannot read.
+// joinToken reads the token from a source that other users cannot read: a file, the environment, standard input or the terminal.
 func joinToken(streams cli.Streams, path string) (string, error) {
 	if path != "" {
 		file, err := os.Open(path)
@@ -141,7 +141,7 @@ func joinToken(streams cli.Streams, path string) (string, error) {
 	return string(token), err
 }
 
-// readToken reads to the end of the first line.
+// readToken reads to the end of the first line, and no further. At tokenMax bytes it stops.
 func readToken(r io.Reader) (string, error) {
 	var text strings.Builder
 	one := make([]byte, 1)

@@ -40,7 +40,7 @@ string, "differs": [{"path", "what": string}], "repaired": number}]}`,
 // checkTimeout bounds the wait for the answer: all nodes read all of their files.
 const checkTimeout = time.Hour
 
-// good reports whether no difference is left.
+// good reports whether the node answers and no difference is left.
 func good(n answer.NodeCheck) bool {
 	return n.Answers && n.Error == "" && n.Repaired >= int64(len(n.Differs))
 }

@@ -64,7 +64,7 @@ func hasText(f *answer.DistributedFile, colours term.Palette) string {
 // lags reports whether a candidate lacks a part of the queue for longer than a call takes.
 func lags(q *answer.CopiedQueue) bool { return q != nil && (q.Behind > 0 || q.Failures > 0) }
 
-// queueText says how many files of the queue a candidate may lack, and since when.
+// queueText says how many files of the queue a candidate may lack, and since when; "-" for a node that gets none.
 func queueText(q *answer.CopiedQueue, now time.Time, colours term.Palette) string {
 	switch {
 	case q == nil:
@@ -81,7 +81,7 @@ func queueText(q *answer.CopiedQueue, now time.Time, colours term.Palette) strin
 	return "current"
 }
 
-// why is the reason for which a node is behind, and the time of the next call.
+// why is the reason for which a node is behind, and the time of the next call; "" if it is not.
 func why(n answer.DistributionNode, now time.Time) string {
 	for _, f := range []*answer.DistributedFile{n.Config, n.Ssconf} {
 		switch {

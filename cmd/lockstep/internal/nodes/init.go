@@ -64,7 +64,7 @@ func (o *initOptions) startSecret(warnings io.Writer) ([]byte, error) {
 	return nil, fmt.Errorf("the file of the start secret, %s, is empty", o.SecretFile)
 }
 
-// complete sets missing options and validates all.
+// complete sets missing options and validates all. The error is a *UsageError.
 func (o *initOptions) complete() error {
 	if o.Name == "" {
 		host, err := os.Hostname()

@@ -51,7 +51,7 @@ Others can be declared in files of the daemon's directory opcodes.d:
 // Opcode is an opcode of the daemon's catalogue.
 type Opcode struct{ answer.Opcode }
 
-// MarshalJSON returns the JSON output.
+// MarshalJSON returns what --json prints of an opcode.
 func (o Opcode) MarshalJSON() ([]byte, error) {
 	return cli.EncodeJSON(struct {
 		Name    string               `json:"name"`
@@ -71,7 +71,7 @@ without an executor`
 // IsBuiltin reports whether the opcode is one that every daemon executes.
 func IsBuiltin(name string) bool { return builtinOpcodes()[name] != "" }
 
-// builtinOpcodes describes the opcodes that job processes execute (execute.go of lockstep-job).
+// builtinOpcodes describes the opcodes that lockstep's job process executes itself (execute.go of lockstep-job), by OP_ID.
 func builtinOpcodes() map[string]string {
 	return map[string]string{
 		"OP_CLUSTER_QUERY":       "Queries the daemon about the cluster.",
@@ -86,7 +86,7 @@ func builtinOpcodes() map[string]string {
 	}
 }
 
-// CheckRuns returns an error if the opcode has no executor.
+// CheckRuns returns an error for the user if the opcode has no executor.
 func (o Opcode) CheckRuns() error {
 	if o.Runs {
 		return nil
@@ -94,7 +94,7 @@ func (o Opcode) CheckRuns() error {
 	return fmt.Errorf(`this daemon cannot execute %s, an opcode of Ganeti; "lockstep opcode list" lists those that it executes`, o.Name)
 }
 
-// kind names the origin of the opcode.
+// kind names the origin of the opcode, or says that this daemon cannot execute it.
 func (o Opcode) kind() string {
 	switch {
 	case o.Defined:

@@ -60,7 +60,7 @@ func runReload(ctx context.Context, globals *cli.Globals) error {
 	return nil
 }
 
-// printNodes prints one line for each node.
+// printNodes prints one line for each node about its reload, and a warning if they have different numbers of opcodes.
 func printNodes(streams cli.Streams, nodes []answer.NodeOpcodes) {
 	for _, n := range nodes {
 		if n.Error != "" {

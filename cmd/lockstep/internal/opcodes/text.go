@@ -61,7 +61,8 @@ func printOpcode(globals *cli.Globals, o Opcode) {
 	fmt.Fprintf(out, "\n%s\n  %s\n", colours.Title(`Example of a file for "lockstep submit"`), term.Visible(o.example()))
 }
 
-// paramTable omits the column for the documentation if no parameter has one.
+// paramTable shows the parameters of an opcode as a table, at most width columns wide, or as blocks if that is too narrow. It omits the
+// column for the documentation if no parameter has one.
 func paramTable(params []answer.OpcodeParam, width int) string {
 	documented := slices.ContainsFunc(params, func(p answer.OpcodeParam) bool { return p.Doc != "" })
 	header, wide := table.Row{"Parameter", "Required", "Secret", "Default", "Type"}, []int{3, 4}
@@ -113,7 +114,7 @@ func paramBlocks(params []answer.OpcodeParam, width int) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// example is a job of the opcode with the required parameters.
+// example is a job of the opcode with the required parameters, as JSON.
 func (o Opcode) example() string {
 	members := []string{`"OP_ID": ` + jsonWord(o.Name)}
 	for _, p := range o.Params {

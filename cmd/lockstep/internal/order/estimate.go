@@ -73,7 +73,7 @@ func rangeOf(r *answer.TimeRange) *Range {
 	return &Range{client.Timestamp(r.From), client.Timestamp(r.Likely), client.Timestamp(r.To)}
 }
 
-// StartText is the expected start in a few words.
+// StartText is the expected start in a few words, as a range.
 func (s Shown) StartText(now time.Time) string {
 	switch {
 	case s.Running:
@@ -108,7 +108,7 @@ func (r *Range) text(now time.Time) string {
 	return fmt.Sprintf("%s (%s to %s)", at(r.Likely), at(r.From), at(r.To))
 }
 
-// WaitText is what the job waits for last, and for how long, or why that is not known.
+// WaitText is what the job waits for last, and for how long, or why that is not known; "" if it waits for nothing.
 func (s Shown) WaitText(now time.Time) string {
 	if s.Unknown != "" {
 		return s.obstacle()
@@ -156,7 +156,7 @@ func (s Shown) obstacle() string {
 // Sentence is the estimate as a sentence.
 func (s Shown) Sentence(now time.Time) string { return "Estimate: " + s.clauses(now) + "." }
 
-// clauses are the sentence without its beginning and its end.
+// clauses are the sentence without "Estimate: " and the full stop.
 func (s Shown) clauses(now time.Time) string {
 	text := ""
 	switch {

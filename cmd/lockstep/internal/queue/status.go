@@ -90,7 +90,7 @@ func runStatus(ctx context.Context, globals *cli.Globals) error {
 	return nil
 }
 
-// fillLists replaces null lists by empty lists.
+// fillLists replaces null lists by empty lists, for the JSON output.
 func fillLists(s *answer.QueueStatus) {
 	if s.Jobs == nil {
 		s.Jobs = map[string]int64{}
@@ -172,7 +172,7 @@ func retentionText(r answer.Retention) string {
 	return strings.Join(parts, "; ")
 }
 
-// safety states what a stop of the daemon would do.
+// safety states what a stop of the daemon would do to the jobs.
 func (p statusPrinter) safety(s answer.QueueStatus) {
 	switch {
 	case s.Nodes != nil && nodes.Voters(s.Nodes.Nodes) > 1 && nodes.Spare(s.Nodes.Nodes) == 0:

@@ -107,7 +107,8 @@ func (f *ChangeFlags) Jobs(
 	return ids, nil
 }
 
-// selected returns the jobs of the scope that the flags select.
+// selected returns the ids of the jobs of the scope that the flags select. Statuses outside the scope select nothing, which is an error
+// if no other is left.
 func (f *ChangeFlags) selected(ctx context.Context, globals *cli.Globals, daemon client.Querier, scope Scope) ([]int64, error) {
 	s, err := f.Selection(globals.Streams.Now())
 	if err != nil {
@@ -131,7 +132,8 @@ func (f *ChangeFlags) selected(ctx context.Context, globals *cli.Globals, daemon
 	return ids, nil
 }
 
-// confirm asks whether these jobs are to be changed. The error says that nothing was changed.
+// confirm asks whether these jobs are to be changed; nil is yes. The error says that nothing was changed. Without a terminal it is a
+// *UsageError.
 func confirm(globals *cli.Globals, doing string, ids []int64) error {
 	texts := make([]string, len(ids))
 	for i, id := range ids {

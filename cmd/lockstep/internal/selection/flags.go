@@ -57,7 +57,7 @@ func (f Flags) Given() bool {
 	return len(f.Status)+len(f.Names)+len(f.Users)+len(f.Opcodes)+len(f.Reasons) > 0 || f.Since > 0 || f.Failed
 }
 
-// Selection is the request for the selected jobs. An error is wrong usage.
+// Selection is the request for the selected jobs. now is for --since. An error is wrong usage.
 func (f Flags) Selection(now time.Time) (answer.JobSelection, error) {
 	s := answer.JobSelection{Names: f.Names, Statuses: slices.Clone(f.Status), Users: f.Users, Opcodes: f.Opcodes, Reasons: f.Reasons}
 	for _, status := range f.Status {

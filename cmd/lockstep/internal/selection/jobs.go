@@ -17,7 +17,7 @@ import (
 const ArgsHelp = `A job is given by its id or by its name. A name stands for the newest job that has
 it, archived jobs included.`
 
-// List asks for the selected jobs.
+// List asks the daemon for the selected jobs.
 func List(ctx context.Context, from client.Querier, s answer.JobSelection) (answer.JobList, error) {
 	var list answer.JobList
 	err := from.Query(ctx, "LockstepListJobs", []any{s}, &list)

@@ -42,7 +42,8 @@ type foregroundRun struct {
 	output  follow.JobOutput
 }
 
-// submit submits one job of one opcode. It keeps an interrupt for follow.
+// submit submits one job of one opcode. It keeps the first interrupt for follow; a second one, or submitGrace, ends the submission if it
+// has no answer yet.
 func (r *foregroundRun) submit(ctx context.Context, opcode any) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -135,7 +136,8 @@ func updatesOf(ctx context.Context, f *follow.Follower) (updates <-chan update, 
 	}
 }
 
-// follow follows the job to its end and returns the error that carries its exit code.
+// follow follows the job to its end and returns the error that carries its exit code; nil: 0. An interrupt may end it while the job
+// continues.
 func (r *foregroundRun) follow(ctx context.Context) error {
 	r.line = term.StatusLine{Out: r.streams.Err, On: r.streams.ErrTerminal && !r.quiet && !r.json}
 	defer r.line.Clear()
@@ -203,7 +205,7 @@ func (r *foregroundRun) makeRoom() {
 	r.output.EndLine()
 }
 
-// finish reports the end of the job and returns its exit code as an error.
+// finish reports the end of the job and returns its exit code as an error; nil: 0.
 func (r *foregroundRun) finish(ctx context.Context, f *follow.Follower) error {
 	end, err := f.Ending(ctx)
 	if err != nil {
@@ -307,7 +309,7 @@ func (r *foregroundRun) readLine() <-chan string {
 	return lines
 }
 
-// detach stops following; the job continues.
+// detach returns the error that ends the command while the job continues. It has the exit code of the signal.
 func (r *foregroundRun) detach(signal os.Signal) error {
 	return &cli.ExitError{Code: cli.SignalCode(signal), Err: fmt.Errorf(
 		`job %d continues; "lockstep watch %d" follows it, "lockstep cancel %d" cancels it`, r.id, r.id, r.id)}

@@ -22,7 +22,8 @@ import (
 // opcodeName is the first argument of submit if it names an opcode and no file.
 var opcodeName = regexp.MustCompile(`^OP_[A-Z0-9_]+$`)
 
-// opcodeJob returns the job of one opcode whose parameters are arguments NAME=VALUE.
+// opcodeJob returns the job of one opcode whose parameters are arguments NAME=VALUE. The opcode must be one that the daemon executes;
+// wrong arguments are *UsageErrors.
 func opcodeJob(ctx context.Context, daemon client.Querier, name string, args []string, trail [][]any) ([]json.RawMessage, error) {
 	known, err := opcodes.Fetch(ctx, daemon, name)
 	if err != nil {

@@ -175,7 +175,8 @@ type secretSource struct {
 	variables map[string]string // of --secret-env
 }
 
-// restore replaces redacted values by secrets, at any depth.
+// restore returns the value with redacted values replaced by secrets, at any depth. path is where the value is. It changes lists and
+// objects in place.
 func (s *secretSource) restore(path []string, value any) (any, error) {
 	var err error
 	switch value := value.(type) {

@@ -231,7 +231,7 @@ func (o runOptions) opcode(streams cli.Streams, argv []string, resolve func(name
 	return opcode, nil
 }
 
-// parsePriority reads the priority of a new job; Ganeti permits three values.
+// parsePriority reads the priority of a new job; Ganeti permits three values. The error is a *UsageError.
 func parsePriority(text string) (int, error) {
 	priority, err := jobs.ParseLevel(text)
 	if err != nil {
@@ -274,7 +274,7 @@ func environment(flag string, pairs []string, lookup func(string) (string, bool)
 	return variables, nil
 }
 
-// workingDirectory returns an absolute path: the job does not run in the caller's directory.
+// workingDirectory returns the absolute path of --cwd, or of the current directory: the job does not run in the caller's directory.
 func workingDirectory(flag string) (string, error) {
 	directory, err := filepath.Abs(flag) // "" is the current directory
 	if err != nil {

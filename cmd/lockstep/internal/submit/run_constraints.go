@@ -88,7 +88,7 @@ func resolveAfter(ctx context.Context, streams cli.Streams, daemon client.Querie
 	}
 }
 
-// parseAfter reads ID[:STATUS,...] or NAME[:STATUS,...]; resolve returns the id for a name.
+// parseAfter reads ID[:STATUS,...] or NAME[:STATUS,...]; resolve returns the id for a name. Without a status the job must succeed.
 func parseAfter(flags []string, resolve func(name string) (int64, error)) ([]dependency, error) {
 	var depends []dependency
 	met := map[int64]bool{}
@@ -133,8 +133,8 @@ func (o lockOption) MarshalJSON() ([]byte, error) {
 	return json.Marshal([2]string{o.name, o.Mode.String()})
 }
 
-// parseLocks reads NAME or NAME:MODE. A name with a colon needs a mode, so that a mistyped mode does not
-// become part of the name.
+// parseLocks reads NAME or NAME:MODE; without a mode the lock is exclusive. A name with a colon needs a mode, so that a mistyped mode
+// does not become part of the name. The error is a *UsageError.
 func parseLocks(flag string, texts []string) ([]lockOption, error) {
 	var items []lockOption
 	for _, text := range texts {

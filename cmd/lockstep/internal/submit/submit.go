@@ -115,7 +115,7 @@ func completeSubmit(globals *cli.Globals) completion.Func {
 	}
 }
 
-// submitOpcode submits a job of one opcode.
+// submitOpcode submits a job of one opcode and prints its id. With --wait it waits for the end of the job.
 func submitOpcode(ctx context.Context, opts submitOptions, globals *cli.Globals, name string, args []string) error {
 	var names []string
 	if opts.Name != "" {
@@ -203,7 +203,7 @@ func runSubmit(ctx context.Context, opts submitOptions, globals *cli.Globals, na
 	return nil
 }
 
-// loadSubmission reads and checks a file; errors begin with the file's name.
+// loadSubmission reads and checks a file of jobs, or stdin if its name is "-"; errors begin with the file's name.
 func loadSubmission(name string, stdin io.Reader) (jobfile.Submission, error) {
 	data, err := readInput(name, stdin)
 	if err != nil {
@@ -232,7 +232,7 @@ func shownName(name string) string {
 	return name
 }
 
-// readInput reads the whole file, at most the size of a frame.
+// readInput reads the whole file, or stdin if its name is "-". A file larger than a frame is an error.
 func readInput(name string, stdin io.Reader) ([]byte, error) {
 	from := stdin
 	if name != "-" {
@@ -347,7 +347,7 @@ func printSubmitted(globals *cli.Globals, daemon *client.Session, index int, nam
 	return nil
 }
 
-// waitForSubmitted returns an error that names the jobs which did not succeed.
+// waitForSubmitted waits for the ends of the jobs and reports each. The error names the jobs that did not succeed.
 func waitForSubmitted(ctx context.Context, globals *cli.Globals, daemon *client.Session, jobs []submittedJob) error {
 	ids := make([]int64, len(jobs))
 	for i, job := range jobs {

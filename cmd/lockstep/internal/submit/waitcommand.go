@@ -101,7 +101,7 @@ func runWait(ctx context.Context, globals *cli.Globals, timeout time.Duration, a
 	return reportFailed(ctx, globals, daemon, failed, statuses)
 }
 
-// reportFailed prints how jobs have failed, and returns the error with the highest exit code.
+// reportFailed prints how jobs have failed, and returns the error with the highest exit code; nil without failed jobs.
 func reportFailed(
 	ctx context.Context, globals *cli.Globals, daemon *client.Session,
 	failed []submittedJob, statuses map[int64]string,

@@ -111,7 +111,7 @@ func (m *model) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// readState asks for the state, one question at a time.
+// readState asks for the state if it has changed. While a question is open it does nothing; the answer asks again.
 func (m *model) readState() tea.Cmd {
 	if m.reading || !m.dirty {
 		return nil
@@ -124,7 +124,7 @@ func (m *model) readState() tea.Cmd {
 	}
 }
 
-// readText asks for the text of a page other than the table.
+// readText asks for the text of the page; nil for a page without a text from commands.
 func (m *model) readText() tea.Cmd {
 	at, id, width := m.page, m.selectedID(), m.width
 	number := strconv.FormatInt(id, 10)
@@ -148,7 +148,7 @@ func (m *model) readText() tea.Cmd {
 	}
 }
 
-// searched reports whether the search selects a job.
+// searched reports whether the search text is in what the table shows of a job, in any case of letters. An empty search selects all.
 func (m *model) searched(j answer.ListedJob) bool {
 	if m.search == "" {
 		return true
@@ -173,7 +173,7 @@ func (m *model) rows() []answer.ListedJob {
 	return append(rows, ended...)
 }
 
-// index is the place of the selected job among the rows.
+// index is the place of the selected job among the rows; 0 if it is not there.
 func (m *model) index(rows []answer.ListedJob) int {
 	for i, j := range rows {
 		if j.ID == m.selected {
@@ -183,7 +183,7 @@ func (m *model) index(rows []answer.ListedJob) int {
 	return 0
 }
 
-// selectedID is the selected job; 0 if there is none.
+// selectedID is the id of the selected job; 0 if there is none.
 func (m *model) selectedID() int64 {
 	rows := m.rows()
 	if m.page == pageJob && m.selected != 0 {
@@ -205,7 +205,7 @@ func (m *model) show(p page) tea.Cmd {
 	return m.readText()
 }
 
-// key handles one key.
+// key handles one key: it changes the page, the selection or the search, or quits. The prompt gets it first, if one is open.
 func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	if m.prompt != nil {
 		return m.promptKey(k)
@@ -247,7 +247,7 @@ func (m *model) key(k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// jobKey handles the keys that change the selected job.
+// jobKey handles the keys that change the selected job. Those that end or submit something are asked about first.
 func (m *model) jobKey(key string) tea.Cmd {
 	id := m.selectedID()
 	if id == 0 || m.page != pageJobs && m.page != pageJob {
@@ -299,7 +299,7 @@ func (m *model) promptKey(k tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
-// move selects another job, or scrolls a text.
+// move selects the job step rows below, or scrolls a text by step lines.
 func (m *model) move(step int) {
 	if m.page != pageJobs {
 		if m.page == pageJob {

@@ -141,7 +141,7 @@ const (
 	retryPause    = time.Second
 )
 
-// listen sends changed for events, until ctx ends. It follows the master.
+// listen sends changed after each call for events, until ctx ends, also after a failed call. It follows the master.
 func (s *source) listen(ctx context.Context, send func(tea.Msg)) {
 	daemon := s.daemon.Other()
 	defer daemon.Close()
@@ -159,7 +159,7 @@ func (s *source) listen(ctx context.Context, send func(tea.Msg)) {
 	}
 }
 
-// output is what a command of this program prints.
+// output is what a command of this program prints to both streams, at the same daemon, for a screen of that width.
 func (s *source) output(ctx context.Context, width int, args ...string) string {
 	var out bytes.Buffer
 	streams := s.globals.Streams

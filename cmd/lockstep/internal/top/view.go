@@ -21,7 +21,7 @@ func (m *model) View() tea.View {
 	return view
 }
 
-// screen is the text of the whole screen.
+// screen is the text of the whole screen: one line for each of its rows, cut to its columns.
 func (m *model) screen() string {
 	lines := m.head()
 	room := m.height - len(lines) - 1
@@ -43,7 +43,7 @@ func (m *model) screen() string {
 	return strings.Join(lines, "\n")
 }
 
-// head is the state of the queue.
+// head is the state of the queue in three lines; the last one is empty if nothing is wrong.
 func (m *model) head() []string {
 	s := m.state.status
 	used, slots := s.SlotsTaken, max(s.RunSlots, 1)
@@ -101,7 +101,7 @@ func nodesText(n *answer.Nodes) string {
 	return fmt.Sprintf("%d of %d voting nodes answer, %d may fail", answering, voters, max(0, answering-voters/2-1))
 }
 
-// oldest is the job that has waited for longest.
+// oldest is the job that has waited for its start for longest; nil: none waits.
 func (m *model) oldest() *answer.ListedJob {
 	var found *answer.ListedJob
 	for i := range m.state.jobs {
@@ -113,7 +113,7 @@ func (m *model) oldest() *answer.ListedJob {
 	return found
 }
 
-// table is the table of jobs, in which the selected row is visible.
+// table is the table of jobs in at most room lines. It scrolls so that the selected row is visible.
 func (m *model) table(room int) []string {
 	rows := m.rows()
 	at := m.index(rows)
@@ -152,7 +152,7 @@ func (m *model) row(j *answer.ListedJob, selected bool) string {
 	return fmt.Sprintf("%s%7d  %s %9s  %-16s %s", mark, j.ID, status, m.elapsed(j), term.Shortened(term.Visible(j.Name), 16), what)
 }
 
-// elapsed is how long a job waits, runs or has run.
+// elapsed is how long a job waits, runs or has run; "-" for a job that has ended without a start.
 func (m *model) elapsed(j *answer.ListedJob) string {
 	switch {
 	case !j.Ended.IsZero() && !j.Started.IsZero():

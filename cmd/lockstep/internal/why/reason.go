@@ -87,7 +87,7 @@ func withTimes(value any) any {
 	return value
 }
 
-// generic shows a reason of an unknown kind.
+// generic shows a reason of a kind that this program does not know, with its keys.
 func (r whyReason) generic() string {
 	value, err := cli.DecodeAny(r.Raw)
 	object, ok := value.(map[string]any)

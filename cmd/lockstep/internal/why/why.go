@@ -189,7 +189,7 @@ func (w *whyWalk) take() whyStep {
 	return step
 }
 
-// inTheWay are the jobs that block this job.
+// inTheWay are the ids of the jobs that block this job: by dependencies, in the order, or by locks.
 func (w jobWhy) inTheWay() []int64 {
 	var ids []int64
 	for _, reason := range w.reasons() {
