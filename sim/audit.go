@@ -67,7 +67,8 @@ func (d *daemon) canAnswer() bool {
 	return serves && !d.life.Paused && d.mailboxes.suspended <= 0
 }
 
-// query asks the daemon for the status of these jobs, and steps until it has answered.
+// query asks the daemon for the status of the jobs of these processes, and steps until it has answered. Meanwhile there are no faults,
+// and the random choices of the run stay as they are.
 func (a *audit) query(of []*process) {
 	w := a.world
 	dice, _ := w.dice.MarshalBinary() // it never fails
@@ -91,7 +92,7 @@ func (a *audit) query(of []*process) {
 	_ = w.dice.UnmarshalBinary(dice)
 }
 
-// scan records which processes rest, and notifies the checkers of each.
+// scan records which processes of a node rest and since when, and notifies the checkers of each.
 func (a *audit) scan(n *node) {
 	here := make(map[*process]restingProcess, len(a.resting))
 	for _, p := range n.machine.processes {

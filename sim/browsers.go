@@ -54,7 +54,7 @@ func (k *browsers) newSession() session.Session {
 	return session.Session{Hash: session.HashOf(binary.BigEndian.AppendUint64(nil, k.made)), User: "user=sim", Name: "sim", Proof: "p"}
 }
 
-// leaveSessions makes the sessions of an earlier daemon.
+// leaveSessions makes the sessions that an earlier daemon has left, with different times until they expire.
 func (k *browsers) leaveSessions() {
 	table, err := session.Decode(nil)
 	if err != nil {
@@ -70,7 +70,7 @@ func (k *browsers) leaveSessions() {
 	k.first = table.Encode()
 }
 
-// firstSessions writes the file of an earlier daemon.
+// firstSessions writes the file of sessions of an earlier daemon, if the run has browsers.
 func (n *node) firstSessions() error {
 	if n.world.browsers == nil || n.world.browsers.first == nil {
 		return nil

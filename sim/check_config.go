@@ -234,7 +234,7 @@ func (t *trackedObject) raise(w *World, serial int64) {
 	}
 }
 
-// read judges the answer to a read.
+// read judges the answer to a read of the configuration: no object may be older than what was known when the read was sent.
 func (c *checkConfig) read(w *World, e configSeen) error {
 	if err := c.judge(w, e.doc, e.sent, true); err != nil {
 		return fmt.Errorf("a client reads: %w", err)
@@ -250,7 +250,7 @@ func (c *checkConfig) read(w *World, e configSeen) error {
 	return nil
 }
 
-// files judges what the files say together.
+// files judges what the files of the configuration say together. err is that of their reading.
 func (c *checkConfig) files(w *World, kept *keptConfig, err error) error {
 	if err != nil {
 		return err
@@ -291,7 +291,8 @@ func (c *checkConfig) judge(w *World, doc *configDoc, sent uint64, isAnswer bool
 	return c.addresses(doc, sent)
 }
 
-// compare compares an object with what was known of it at a step.
+// compare compares an object with what was known of it at a step. The error says that it is older, has another content, was removed or
+// was refused.
 func (c *checkConfig) compare(key docKey, o *docObject, sent uint64) error {
 	if c.refused[o.mark()] {
 		return fmt.Errorf("%s %s has %s, and that change was refused", key.kind, key.uuid, o.mark())
@@ -313,7 +314,7 @@ func (c *checkConfig) compare(key docKey, o *docObject, sent uint64) error {
 	return nil
 }
 
-// learn takes an object in an answer as known.
+// learn takes an object in an answer as known, if it does not contradict what was known.
 func (c *checkConfig) learn(w *World, key docKey, o *docObject, sent uint64) error {
 	if err := c.compare(key, o, sent); err != nil {
 		return err
@@ -324,7 +325,7 @@ func (c *checkConfig) learn(w *World, key docKey, o *docObject, sent uint64) err
 	return nil
 }
 
-// addresses checks that the addresses that were taken are in use, and those that were freed are not.
+// addresses checks that the addresses that were taken at a step are in use, and that those freed at that step are not.
 func (c *checkConfig) addresses(doc *configDoc, sent uint64) error {
 	if doc.Cluster != nil && doc.Cluster.MasterNode == "" {
 		return errors.New("the cluster is prepared for its destruction, and no session had the big lock")

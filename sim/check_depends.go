@@ -65,7 +65,7 @@ func dependenciesOf(input json.RawMessage) []dependency {
 	return all
 }
 
-// met reports whether the job has ended with an accepted status. The default is success or error.
+// met returns nil if a dependency of job id is met: the other job has ended with an accepted status. The default is success or error.
 func (c *checkDepends) met(_ *World, id int64, d dependency, on *job.Job) error {
 	switch {
 	case c.garbled[d.job]:

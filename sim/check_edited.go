@@ -50,7 +50,7 @@ func (w *World) hasSettings(content []byte) bool {
 	return false
 }
 
-// editSettings replaces settings.json, as an operator does with an editor.
+// editSettings replaces settings.json on the disk, as an operator does with an editor. The daemon does not notice.
 func (w *World) editSettings(content string) {
 	w.disk.Overwrite(paths.SettingsPath, []byte(content))
 	w.notify(settingsEdited{[]byte(content)})

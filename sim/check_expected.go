@@ -172,7 +172,7 @@ func (c *checkExpected) applies(w *World) bool {
 	return w.effective.known && w.effective.settings.Order == config.OrderExpected
 }
 
-// picked judges the choice of a job, whose file was that one.
+// picked judges the choice of a job, whose file was that one: no job that goes before it could have been chosen.
 func (c *checkExpected) picked(w *World, id int64, file *job.Job) error {
 	j := c.known[id]
 	if j == nil || c.active[id] != nil {
@@ -247,7 +247,7 @@ func (c *checkExpected) mayPause(w *World, j *lockingJob) bool {
 	return c.held[j.id] || !judged || j.rules != w.effective.generation || v.action.Verb != filter.Accept
 }
 
-// onlyFixed reports whether the locks of all active jobs are known.
+// onlyFixed reports whether the locks of all active jobs are known to the checker.
 func (c *checkExpected) onlyFixed() bool {
 	for _, j := range c.active {
 		if !j.fixed {
@@ -257,7 +257,7 @@ func (c *checkExpected) onlyFixed() bool {
 	return true
 }
 
-// passed judges that the oldest job was passed by a choice.
+// passed judges that the oldest job was passed by a choice. The error says that this was so for longer than a reservation permits.
 func (c *checkExpected) passed(w *World, chosen *lockingJob, urgency int) error {
 	now, reserveAfter := w.clock.Now(), w.effective.settings.ReserveAfter()
 	var oldest *lockingJob
@@ -332,8 +332,8 @@ func (c *checkExpected) olderBetween(w *World, id int64, priority int, before ti
 // searchEvery is how many events pass between two searches.
 const searchEvery = 64
 
-// search looks for a job that could run. Everything was at rest before the time passed. A process that has ended with the new
-// time is not noticed yet.
+// search looks for a job that could run, which is an error. Everything was at rest before the time passed. A process that has ended with
+// the new time is not noticed yet.
 func (c *checkExpected) search(w *World) error {
 	switch slots := w.effective.slots; {
 	case c.changes < searchEvery, !c.applies(w), w.effective.quiescentAt == 0, !w.disturbance.recovered(w), !c.onlyFixed():
@@ -398,7 +398,7 @@ func level(lock string) string {
 	return name
 }
 
-// excludeEachOther compares two lists of names and modes. Every job with locks shares the big lock.
+// excludeEachOther reports whether two lists of names and modes cannot be held together. Every job with locks shares the big lock.
 func excludeEachOther(a, b [][2]string) bool {
 	const big = "cluster/BGL"
 	for _, x := range a {

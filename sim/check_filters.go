@@ -75,7 +75,8 @@ func (c *checkFilters) judgeStart(w *World, rules *filter.Set, j *job.Job) error
 	return nil
 }
 
-// judgeNew checks new jobs if the rules have not changed since the jobs were sent.
+// judgeNew checks new jobs by the rules, if these have not changed since the jobs were sent: a rejected job is canceled when its client
+// hears of it.
 func (c *checkFilters) judgeNew(w *World, ids []int64) error {
 	for _, id := range ids {
 		j := w.Job(id)

@@ -66,7 +66,7 @@ func (c *checkOwners) fileChanged(e fileChanged) {
 	}
 }
 
-// started checks a job that begins to work with its locks.
+// started checks a job that begins to work with its locks: none may be of a dead job whose end is not on the disk.
 func (c *checkOwners) started(p *process) error {
 	if p == nil || len(p.heldLocks) == 0 {
 		return nil
@@ -79,7 +79,7 @@ func (c *checkOwners) started(p *process) error {
 	return nil
 }
 
-// checkReleased checks that processes that died long ago hold no locks.
+// checkReleased checks that processes that died more than deadHoldMax ago hold and request no locks.
 func (c *checkOwners) checkReleased(w *World) error {
 	snapshot, err := w.lockState()
 	if err != nil {

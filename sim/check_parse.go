@@ -64,7 +64,7 @@ func (c *checkParse) checkAll(w *World) error {
 	return nil
 }
 
-// checkFile reads a file, unless this version was read before.
+// checkFile checks that a file can be read, unless this version was read before.
 func (c *checkParse) checkFile(name string, f *simdisk.File) error {
 	id, isJob := paths.ParseJobName(path.Base(name))
 	switch {

@@ -75,7 +75,7 @@ func (w *World) lockState() (lock.Snapshot, error) {
 	return is.state, nil
 }
 
-// read decodes the file with this index and its journal, which follows.
+// read decodes the file with this index and its journal, which follows. After a reboot of the machine they are empty.
 func (f *lockFiles) read(at int) (lock.Snapshot, error) {
 	snapshot, journal := f.files[at], f.files[at+1]
 	var changes []byte

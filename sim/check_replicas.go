@@ -68,7 +68,7 @@ func (checkReplicas) See(w *World, event any) error {
 	return nil
 }
 
-// compare compares all files that the nodes share.
+// compare compares all files that the nodes share, and the configuration, with what was committed.
 func (t *oracle) compare(n *node) error {
 	if err := n.compareConfig(t.config); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (m *clusterNode) rebuildExpected(index uint64) {
 	m.expected.applyThrough(t, index)
 }
 
-// applied is called by the replicator.
+// applied is called by the replicator when a node has the entries up to index on its disk.
 func (m *clusterNode) applied(index uint64, state []byte) {
 	touched := m.expected.applyThrough(m.node.world.oracle, index)
 	running, err := replication.DecodeRunningJobs(state)
@@ -118,7 +118,7 @@ func (m *clusterNode) restored(index uint64) {
 	m.expected.reachedIndex = max(m.expected.reachedIndex, m.node.world.log.CommittedIndex())
 }
 
-// sharedChanged is called for each change on the disk of a node of a cluster.
+// sharedChanged traces each change on the disk of a node of a cluster, and tells the checkers of locks and ssconf.
 func (n *node) sharedChanged(call simdisk.Call, op, path string) {
 	if call == simdisk.CallSync {
 		return

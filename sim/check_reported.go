@@ -93,7 +93,7 @@ func (c *checkReported) compare(w *World) error {
 	return nil
 }
 
-// allOrNone checks that a submission has all of its jobs, or none.
+// allOrNone checks that each submission has all of its jobs, or none.
 func allOrNone(w *World) error {
 	found := map[string]bool{}
 	for id := int64(1); id <= w.serial(); id++ {

@@ -90,7 +90,7 @@ func (c *checkReservations) made(w *World, e reservationMade) error {
 	return c.compare(kept, err)
 }
 
-// files checks the files that processes see.
+// files checks that the files have the reservations that sessions were told of.
 func (c *checkReservations) files(w *World) error {
 	if len(c.held) == 0 {
 		return nil
@@ -116,7 +116,7 @@ func (c *checkReservations) compare(kept *keptConfig, err error) error {
 	return nil
 }
 
-// released checks that sessions that ended long ago have no reservations.
+// released checks that sessions that ended more than deadReservationMax ago have no reservations.
 func (c *checkReservations) released(w *World) error {
 	kept, err := w.keptNow()
 	if err != nil || kept == nil {

@@ -59,7 +59,7 @@ func (c *checkSsconf) See(w *World, event any) error {
 	return nil
 }
 
-// learn records what the files of the configuration say.
+// learn records what the files of the configuration say, as contents that the ssconf files may have.
 func (c *checkSsconf) learn(w *World) error {
 	kept, err := w.keptNow()
 	if err != nil || kept == nil {

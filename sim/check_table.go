@@ -54,7 +54,7 @@ func (c *checkTable) See(w *World, event any) error {
 	return nil
 }
 
-// readAll reads the files from the beginning.
+// readAll reads the lock files from the beginning, in place of what was known of owners.
 func (c *checkTable) readAll(w *World) error {
 	c.owners, c.read = map[lock.Owner]*tableOwner{}, map[string]int{}
 	snapshot, err := w.lockState()
@@ -81,7 +81,7 @@ func (c *checkTable) readAll(w *World) error {
 	return nil
 }
 
-// readAppended reads what was appended to a journal since the last call.
+// readAppended reads what was appended to a journal since the last call, and judges each change.
 func (c *checkTable) readAppended(w *World, disk *simdisk.Disk, path string) error {
 	f := disk.Find(path)
 	complete := bytes.LastIndexByte(f.Data, '\n') + 1

@@ -64,7 +64,7 @@ func (c *checkWithheld) readAll(w *World) error {
 	return nil
 }
 
-// appended judges what was appended to the journal.
+// appended judges what was appended to the journal: no process that must not begin its opcode gets a lock.
 func (c *checkWithheld) appended(w *World) error {
 	f := w.decider.disk.Find(paths.LocksJournalPath)
 	complete := bytes.LastIndexByte(f.Data, '\n') + 1

@@ -320,7 +320,7 @@ func (w *World) pathOf(id int64) string {
 	return paths.JobPath(id)
 }
 
-// jobIDs are the ids of all job files in the queue, ascending.
+// jobIDs are the ids of all job files in the queue, ascending. Archived ones are left out.
 func (w *World) jobIDs() []int64 {
 	var ids []int64
 	for _, name := range w.disk.Names(paths.QueueDir) {

@@ -51,7 +51,8 @@ const (
 	unknown
 )
 
-// outcome returns the outcome. An error is a refusal, unless its text tells the client to look.
+// outcome returns what the client knows of its submission: acknowledged, refused or unknown. An error is a refusal, unless its text tells
+// the client to look.
 func (s *submission) outcome() outcome {
 	var failed *wire.Error
 	var parse *wire.RequestError
@@ -123,7 +124,7 @@ func (c *client) resend(s *submission, done func(*submission)) {
 	c.send(s, method, args, done)
 }
 
-// rpcCall is the call for the submission.
+// rpcCall is the method and the arguments of the call for the submission.
 func (s *submission) rpcCall() (method string, args []any) {
 	encoded := make([][]json.RawMessage, len(s.jobs))
 	for i, ops := range s.jobs {
@@ -188,8 +189,8 @@ func mustDecode(result json.RawMessage, into any) {
 	}
 }
 
-// awaitChange waits once until a job's status differs from previous, and passes the new status to
-// done.
+// awaitChange waits once until a job's status differs from previous, and passes the new status to done. Without a change it is previous
+// again.
 func (c *client) awaitChange(id int64, previous string, done func(status string, err error)) {
 	var known any
 	if previous != "" {
@@ -256,7 +257,7 @@ func (c *client) cancel(id int64, kill bool, done func()) {
 	})
 }
 
-// reprioritise changes the priority of a job.
+// reprioritise changes the priority of a job, and calls done when that is answered.
 func (c *client) reprioritise(id int64, priority int, done func()) {
 	c.world.notify(orderSent{c, id})
 	c.rpc.call("ChangeJobPriority", []any{id, priority}, answerMax, func(result json.RawMessage, err error) {
@@ -264,7 +265,7 @@ func (c *client) reprioritise(id int64, priority int, done func()) {
 	})
 }
 
-// setHold holds or releases a job. known is false without an answer.
+// setHold holds or releases a job. answered gets whether that was done and the text; known is false without an answer.
 func (c *client) setHold(id int64, hold bool, answered func(done, known bool, text string)) {
 	c.world.notify(holdSent{id, hold})
 	c.rpc.call("LockstepHoldJob", []any{id, hold}, answerMax, func(result json.RawMessage, err error) {
@@ -285,7 +286,7 @@ func (c *client) setHold(id int64, hold bool, answered func(done, known bool, te
 	})
 }
 
-// release releases a job, or learns that it has ended. It repeats the order until it knows.
+// release releases a job, or learns that it has ended. It repeats the order until it knows, at most releasesMax times, and calls done.
 func (c *client) release(id int64, done func()) {
 	tries := 0
 	var next func()
@@ -334,7 +335,7 @@ func (c *client) answeredOrder(order string, id int64, result json.RawMessage, e
 	}
 }
 
-// archive archives an ended job. It repeats the call after an error.
+// archive archives an ended job, and calls done. It repeats the call after an error.
 func (c *client) archive(id int64, done func()) {
 	c.world.notify(archiveSent{id})
 	tries := 0
@@ -359,7 +360,7 @@ type listed struct {
 	Status string
 }
 
-// list lists all jobs.
+// list lists all jobs of the queue, and passes them to done.
 func (c *client) list(done func([]listed, error)) {
 	asked := c.world.Steps()
 	c.rpc.call("QueryJobs", []any{nil, []string{"id", "status"}}, answerMax, func(result json.RawMessage, err error) {

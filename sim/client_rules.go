@@ -32,7 +32,7 @@ func (r rule) String() string {
 	return text
 }
 
-// replaceFilter adds a rule, or replaces the one with its uuid.
+// replaceFilter adds a rule, or replaces the one with its uuid. done gets the uuid.
 func (c *client) replaceFilter(r rule, done func(uuid string, err error)) {
 	var uuid, action any
 	if r.uuid != "" {
@@ -83,7 +83,7 @@ func (c *client) set(values map[string]any, done func(error)) {
 	})
 }
 
-// changes makes a call that changes rules or settings.
+// changes makes a call that changes rules or settings, and tells the checkers when it is sent and answered.
 func (c *client) changes(method string, args []any, done func(json.RawMessage, error)) {
 	c.world.notify(changeSent{})
 	c.rpc.call(method, args, answerMax, func(result json.RawMessage, err error) {
@@ -117,7 +117,8 @@ func (c *client) why(id int64, done func(status string, reasons json.RawMessage,
 	})
 }
 
-// queryPending asks for a summary of the reasons of many jobs.
+// queryPending asks for a summary of the reasons of many jobs, and calls done, also after an error. An answer without a row for each job
+// panics.
 func (c *client) queryPending(ids []int64, done func()) {
 	c.rpc.call("LockstepPending", []any{ids}, answerMax, func(result json.RawMessage, err error) {
 		var rows [][2]any

@@ -30,7 +30,7 @@ type clusterNode struct {
 	rebuilt  bool // the expected files start again
 }
 
-// foundCluster makes a cluster in which all nodes are voters with equal disks.
+// foundCluster makes a cluster in which all nodes are voters with equal disks, and the oracle that knows what was committed.
 func (w *World) foundCluster() {
 	w.disk = simdisk.New("queue", "queue/archive", "queue/quarantine")
 	w.oracle = &oracle{world: w, files: map[string][]byte{}, running: replication.RunningJobs{}}
@@ -82,7 +82,7 @@ func (w *World) nodeNamed(name string) *node {
 
 func (n *node) uuid() string { return n.name + "-uuid" }
 
-// renew writes the lease of the job processes.
+// renew writes the lease of the job processes of this node: until when it leads.
 func (m *clusterNode) renew(until time.Time) {
 	if runs := m.replica.Active; runs != nil && !until.IsZero() {
 		until = runs.LeadsUntil(until)
@@ -101,7 +101,7 @@ func (n *node) leaseExpired() time.Duration {
 
 func (n *node) mayStart() bool { return !n.clustered() || !n.cluster.wiped }
 
-// joinCluster starts the actors of a node of a cluster.
+// joinCluster starts the actors of a node of a cluster, with its part of the log.
 func (d *daemon) joinCluster() {
 	n := d.node
 	m := n.cluster
@@ -139,7 +139,7 @@ func (n *node) logFailed(err error) {
 	n.endDaemon()
 }
 
-// daemonEnded ends the running part of the log.
+// daemonEnded ends the running part of the log of this node, and its leadership.
 func (m *clusterNode) daemonEnded() {
 	if runs := m.replica.Active; runs != nil {
 		m.expected.reachedIndex = max(m.expected.reachedIndex, runs.SentThrough())
@@ -174,7 +174,7 @@ func (d *daemon) resign() {
 	})
 }
 
-// whenDone calls then when a tree has ended.
+// whenDone calls then when a tree has ended, at which it looks every millisecond.
 func (d *daemon) whenDone(done <-chan struct{}, then func()) {
 	select {
 	case <-done:
@@ -184,7 +184,7 @@ func (d *daemon) whenDone(done <-chan struct{}, then func()) {
 	}
 }
 
-// mastershipChanged is called by the supervisor.
+// mastershipChanged is called by the supervisor. tree is the master part of the actors; nil: this node is the master no more.
 func (d *daemon) mastershipChanged(tree *supervisor.Running) {
 	d.tree = tree
 	if tree != nil {
@@ -211,7 +211,8 @@ func (n *node) resignDecider() {
 	}
 }
 
-// endJobs kills the processes of all jobs after a while, if this node is not the master then.
+// endJobs kills the processes and commands of all jobs after a while, if this node is not the master then. A cluster of one voter keeps
+// them.
 func (d *daemon) endJobs(after time.Duration) {
 	d.world.clock.After(after, d.life, func() {
 		n, m := d.node, d.node.machine
@@ -267,7 +268,7 @@ func (n *node) requestJoin(request *messages.AdmitNode, answered func(*messages.
 	}
 }
 
-// wipe removes the content of the disk. The node joins again.
+// wipe removes the content of the disk, and all that runs on the machine. The node joins again.
 func (n *node) wipe() {
 	n.tracef(topicFault, "the disk is wiped")
 	n.machine.losePower()
@@ -306,8 +307,8 @@ func (n *node) losePowerAndQueue(trace string) {
 	n.disk.TakeDirs(disk, ".", logDir)
 }
 
-// checkQueue is as in lockstepd. It is exempt from faults of the disk, so that the random choices
-// of old seeds stay the same.
+// checkQueue is as in lockstepd: it refuses to start without the queue that the node had. It is exempt from faults of the disk, so that
+// the random choices of old seeds stay the same.
 func (n *node) checkQueue() error {
 	chance := n.disk.Chance
 	n.disk.Chance = nil
@@ -399,7 +400,7 @@ func (d *daemon) settle() {
 	}
 }
 
-// requestAdmission asks every second whether this node is a member.
+// requestAdmission asks every second whether this node is a member, until it is, and then starts its daemon.
 func (n *node) requestAdmission() {
 	w := n.world
 	w.clock.After(time.Second, w.life, func() {
@@ -416,7 +417,7 @@ func (n *node) requestAdmission() {
 	})
 }
 
-// pause suspends the daemon; the processes of its jobs continue.
+// pause suspends the daemon for d; the processes of its jobs continue.
 func (n *node) pause(d time.Duration) {
 	n.tracef(topicFault, "the daemon is stopped for %v", d)
 	l := n.daemon.life

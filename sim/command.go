@@ -160,7 +160,7 @@ func stdout(line string) jobproc.LogEntry {
 	return jobproc.LogEntry{Kind: job.LogStdout, Output: []byte(line)}
 }
 
-// terminate ends a command for a client.
+// terminate ends a command for a client, who has killed its job.
 func (c *command) terminate() {
 	c.process.shell.kill = nil
 	c.signal(c.stop.Request(c.process.machine.world.clock.Now()))

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// act makes a random action of a session.
+// act makes a random action of a session. The action goes on to the next one.
 func (s *configSession) act() {
 	actions := []func(){
 		s.updateOne, s.updateOne, s.updateOne, s.addInstance, s.addInstance, s.changeInstance, s.changeInstance,
@@ -23,7 +23,7 @@ func (s *configSession) act() {
 	actions[s.rng.IntN(len(actions))]()
 }
 
-// updateOne updates one object with a new mark.
+// updateOne updates one object with a new mark, from a read of it a moment before.
 func (s *configSession) updateOne() {
 	s.read(func(doc *configDoc) {
 		key := s.choose(doc)
@@ -46,7 +46,7 @@ func (s *configSession) updateOne() {
 	}, s.next)
 }
 
-// choose chooses a node, a group or an instance.
+// choose chooses a node, a group or an instance of a configuration, but none that another session owns.
 func (s *configSession) choose(doc *configDoc) docKey {
 	var keys []docKey
 	for kind, of := range doc.containers() {
@@ -64,7 +64,7 @@ func compareKeys(a, b docKey) int {
 	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.uuid, b.uuid))
 }
 
-// addInstance reserves what an instance needs, and adds it.
+// addInstance reserves what an instance needs, and adds it. Without a MAC address it does nothing.
 func (s *configSession) addInstance() {
 	s.generateMAC(func(mac string) {
 		if mac == "" {
@@ -88,7 +88,7 @@ func (s *configSession) addInstance() {
 	})
 }
 
-// changeInstance changes status or disks of an instance, or removes it.
+// changeInstance changes status or disks of an instance, or removes it. Without an instance it does nothing.
 func (s *configSession) changeInstance() {
 	s.read(func(doc *configDoc) {
 		uuids := slices.DeleteFunc(slices.Sorted(maps.Keys(doc.Instances)), isOwn)
@@ -187,7 +187,7 @@ func (s *configSession) port() {
 	})
 }
 
-// reserveSome reserves something. Few names are in use, so that sessions want the same.
+// reserveSome reserves something at random. Few names are in use, so that sessions want the same.
 func (s *configSession) reserveSome() {
 	next := func(string) { s.next() }
 	name := func(value string) func(json.RawMessage) string {
@@ -217,7 +217,7 @@ func (s *configSession) generateMAC(done func(mac string)) {
 	s.reserve("generateMAC", reservedMAC, []any{s.identity(), nil}, asText, func(value string) { done(unquoted([]byte(value))) })
 }
 
-// generateIP reserves an address, and remembers it for a later commit.
+// generateIP reserves an address, remembers it for a later commit, and passes it to done; "" if there is none.
 func (s *configSession) generateIP(done func(ip string)) {
 	asAction := func(result json.RawMessage) string {
 		return fmt.Sprintf(`["reserve",%s,%s]`, result, quoted(simNetwork))

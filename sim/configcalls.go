@@ -70,12 +70,12 @@ func isNoSuccess(result string) bool {
 	return result == "false"
 }
 
-// read reads the configuration.
+// read reads the configuration, tells checkers of it, and passes it to then. Without an answer it calls otherwise.
 func (s *configSession) read(then func(*configDoc), otherwise func()) {
 	s.call("readConfig", nil, never, func(a configAnswer) { s.saw(a, then, otherwise) })
 }
 
-// saw tells checkers of a configuration in an answer.
+// saw tells checkers of a configuration in an answer, and passes it to then. An answer without one calls otherwise.
 func (s *configSession) saw(a configAnswer, then func(*configDoc), otherwise func()) {
 	if a.outcome != acknowledged {
 		otherwise()
@@ -108,7 +108,7 @@ type changedObject struct {
 	removed bool
 }
 
-// change makes a call that changes the configuration.
+// change makes a call that changes the configuration, and tells the checkers when it is sent and answered.
 func (s *configSession) change(c *configChange, args []any, isRefusal func(string) bool, done func(configAnswer)) {
 	c.session = s
 	s.world.notify(configChangeSent{c})
@@ -131,7 +131,7 @@ func (s *configSession) reserve(method, kind string, args []any, key func(result
 	})
 }
 
-// drop drops the reservations of the session.
+// drop drops the reservations of the session, also those that it has remembered for a commit.
 func (s *configSession) drop(done func()) {
 	s.ips = nil
 	s.world.notify(reservationsDropping{s})

@@ -120,7 +120,8 @@ type journalLine struct {
 	Reserved *struct{ File, Extra json.RawMessage }
 }
 
-// keptIn reads the files of the configuration through a function that returns nil for an absent file.
+// keptIn reads what the files of the configuration say together, through a function that returns nil for an absent file. The result is
+// nil without a configuration.
 func keptIn(content func(path string) []byte) (*keptConfig, error) {
 	raw := content(paths.ConfigPath)
 	if raw == nil {
@@ -153,7 +154,7 @@ func keptIn(content func(path string) []byte) (*keptConfig, error) {
 	return k, err
 }
 
-// journalLines reads the complete lines of a journal.
+// journalLines reads the complete lines of a journal, each record once.
 func journalLines(content []byte) ([]journalLine, error) {
 	const prefix = 11 // checksum and mark
 	var lines []journalLine

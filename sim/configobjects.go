@@ -39,7 +39,8 @@ func (s *configSession) ownInstance() {
 	})
 }
 
-// ownChanged continues after a change with a certain outcome: set is what an acknowledgement means.
+// ownChanged continues after a change of the own instance: set is what an acknowledgement means. After an unknown outcome the instance is
+// left alone. left is the number of further changes.
 func (s *configSession) ownChanged(own *ownInstance, a configAnswer, left int, set func()) {
 	if a.outcome == unknown {
 		s.next()
@@ -92,7 +93,7 @@ func (s *configSession) changeOwn(own *ownInstance, doc *configDoc, left int) {
 	}
 }
 
-// shareLock takes the shared configuration lock and reads twice.
+// shareLock takes the shared configuration lock and reads twice. Checkers compare the two.
 func (s *configSession) shareLock() {
 	s.call("lockConfig", []any{s.identity(), true}, isBusyNull, func(a configAnswer) {
 		if a.outcome == refused {
@@ -112,7 +113,7 @@ func (s *configSession) shareLock() {
 	})
 }
 
-// reserveAddress reserves one of few addresses by name, and commits it.
+// reserveAddress reserves one of few addresses by name, commits it, and tells the checkers whether it is taken.
 func (s *configSession) reserveAddress() {
 	ip := fmt.Sprintf(simNetworkForm, 58+s.rng.IntN(3))
 	s.world.notify(addressWanted{ip})
@@ -138,7 +139,7 @@ func (s *configSession) reserveAddress() {
 	})
 }
 
-// releaseAddress gives back an address that the session has taken by name.
+// releaseAddress gives back an address that the session has taken by name. Without one it takes one.
 func (s *configSession) releaseAddress() {
 	if len(s.taken) == 0 {
 		s.reserveAddress()
@@ -184,7 +185,7 @@ func (s *configSession) destroyWithoutLock() {
 	s.call("prepareClusterDestruction", []any{s.identity()}, never, func(configAnswer) { s.next() })
 }
 
-// sameObjects compares the objects of two reads that no change may separate.
+// sameObjects compares the objects of two reads that no change may separate. The error names the first that differs.
 func sameObjects(first, second *configDoc) error {
 	a, b := first.objects(), second.objects()
 	for _, key := range slices.SortedFunc(maps.Keys(a), compareKeys) {

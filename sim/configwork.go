@@ -95,7 +95,7 @@ func newConfigSession(k *configWork, c *client) *configSession {
 	return s
 }
 
-// begin makes the first call. Some sessions die at a random moment.
+// begin makes the first call of a session. Some sessions die at a random moment.
 func (s *configSession) begin() {
 	s.process.whenEnded(s.ended)
 	s.tracef("begins, pid %d", s.process.pid)
@@ -105,7 +105,7 @@ func (s *configSession) begin() {
 	s.process.then(s.next)
 }
 
-// next makes the next action, or ends the session.
+// next makes the next action after a pause, or ends the session after the last one.
 func (s *configSession) next() {
 	if s.left == 0 {
 		s.leave()
@@ -135,7 +135,7 @@ func (s *configSession) leave() {
 	s.drop(exit)
 }
 
-// ended is called once, when the process has ended.
+// ended is called once, when the process of the session has ended. Its client thinks about the next session.
 func (s *configSession) ended() {
 	m := s.process.machine
 	s.endedAt = s.world.clock.Elapsed()

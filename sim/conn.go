@@ -29,7 +29,7 @@ type simConn struct {
 
 var _ conn.Conn = (*simConn)(nil)
 
-// Serve starts reading requests, for the actor to.
+// Serve starts to read requests, for the actor to. If the connection is closed already, the actor is told so.
 func (c *simConn) Serve(to *actor.PID) {
 	if c.closing {
 		c.thread.Do(func() { c.daemon.env.System().Root.Send(to, &conn.Closed{}) })
@@ -59,7 +59,7 @@ func (c *simConn) deliver(message any) { c.daemon.env.System().Root.Send(c.to, m
 // Reserve is part of conn.Conn. The daemon's memory is not simulated.
 func (c *simConn) Reserve(int) bool { return true }
 
-// Answer sends the answer to the current request.
+// Answer sends the answer to the current request, to some clients slowly. After Close it does nothing.
 func (c *simConn) Answer(parts ...[]byte) {
 	if c.closing {
 		return
@@ -83,7 +83,7 @@ func (c *simConn) passAnswer(frame []byte) {
 	c.read()
 }
 
-// Close ends the connection after the answers are sent.
+// Close ends the connection after the answers are sent. A second call does nothing.
 func (c *simConn) Close() {
 	if c.closing {
 		return
@@ -100,7 +100,7 @@ func (c *simConn) Close() {
 // servedMax is as in socket.
 const servedMax = 10 * time.Second
 
-// closeUnserved closes a connection that no gateway serves.
+// closeUnserved closes a connection that no gateway serves. One that is served stays.
 func (c *simConn) closeUnserved() {
 	if c.to == nil && !c.closing {
 		c.closing = true
@@ -108,7 +108,7 @@ func (c *simConn) closeUnserved() {
 	}
 }
 
-// drop removes the connection; the client notices.
+// drop removes the connection and gives its slot back; the client notices.
 func (c *simConn) drop() {
 	c.daemon.entrance.leave(c)
 	for i, other := range c.daemon.conns {
@@ -128,7 +128,7 @@ func (c *simConn) send(frame []byte) {
 	c.read()
 }
 
-// hangUp is called when the client has gone.
+// hangUp is called when the client has gone. The server reads that.
 func (c *simConn) hangUp() {
 	c.rpc = nil
 	c.read()

@@ -45,7 +45,7 @@ type daemon struct {
 	entrance  *entrance // nil: any number of connections
 }
 
-// prepare creates what is missing at a first start.
+// prepare creates what is missing at a first start, as lockstepd does, and checks the queue.
 func (n *node) prepare() error {
 	if err := n.checkQueue(); err != nil {
 		return err
@@ -292,7 +292,7 @@ func (w *World) orderedPanic(actor, message string, kind messageKind) panicWhen 
 	return noPanic
 }
 
-// dial connects to the daemon; nil if there is none.
+// dial connects to the daemon of a node; nil if there is none, or no slot for the client.
 func (n *node) dial(from *rpcClient) *simConn {
 	d := n.daemon
 	if d == nil || !d.ready || d.stopping {
@@ -310,7 +310,7 @@ func (n *node) dial(from *rpcClient) *simConn {
 	return c
 }
 
-// gateway is the actor that currently gets new connections.
+// gateway is the actor that gets new connections now: of WConfD, of the queue, or of a node that is not the master.
 func (d *daemon) gateway(wconf bool) *actor.PID {
 	switch {
 	case d.tree == nil:

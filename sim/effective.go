@@ -83,7 +83,8 @@ func (f *effectiveConfig) observe(event any) {
 
 func (f *effectiveConfig) invalidate() { f.known, f.certain, f.answered = false, false, nil }
 
-// diskChanged records a change on the disk whose client has stopped waiting.
+// diskChanged records a change of configuration or settings on the disk whose client has stopped waiting: which are in force is not known
+// then.
 func (f *effectiveConfig) diskChanged(path string) {
 	switch path {
 	case paths.ConfigPath, paths.ConfigJournalPath:
@@ -205,7 +206,7 @@ func (f *effectiveConfig) judge(s *filter.Subject) verdict {
 	return verdict{uuid: is.UUID, text: string(f.ruleTexts[is.UUID]), action: is.Action}
 }
 
-// verdictAt is the verdict on a job that comes to an opcode.
+// verdictAt is the verdict on a job that comes to an opcode. known is false while it is not certain which rules are in force.
 func (f *effectiveConfig) verdictAt(j *job.Job, op int) (v verdict, known bool) {
 	if v, known = f.verdict(j); !known || !f.rules.ReadsLocks() {
 		return v, known

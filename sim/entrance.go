@@ -30,7 +30,7 @@ type connectionLost struct {
 	refused  bool
 }
 
-// admit gives a connection a slot. It reports false if the client is refused.
+// admit gives a connection a slot, for which another one may have to give way. It reports false if the client is refused.
 func (o *entrance) admit(c *simConn) bool {
 	if o == nil {
 		return true
@@ -61,7 +61,7 @@ func (o *entrance) move(c *simConn, to budget.Phase) {
 	}
 }
 
-// leave gives the slot of a connection back.
+// leave gives the slot of a connection back, if it has one.
 func (o *entrance) leave(c *simConn) {
 	if o != nil && c.slot != nil {
 		o.slots.Remove(c.slot)
@@ -69,7 +69,7 @@ func (o *entrance) leave(c *simConn) {
 	}
 }
 
-// evict ends a connection that gives way.
+// evict ends a connection that gives way to another client.
 func (c *simConn) evict() {
 	if c.closing {
 		return
@@ -86,7 +86,7 @@ func (c *simConn) evict() {
 // sendMax is how long a client may take for an answer, as in edge/socket.
 const sendMax = 60 * time.Second
 
-// sendSlowly passes an answer to a client that takes it late, or never.
+// sendSlowly passes an answer to a client that takes it after a time. If that exceeds sendMax, the connection is closed instead.
 func (c *simConn) sendSlowly(frame []byte, after time.Duration) {
 	c.daemon.entrance.move(c, budget.Sending)
 	c.daemon.world.clock.After(min(after, sendMax), c.daemon.life, func() {

@@ -68,7 +68,7 @@ func (s Fault) String() string {
 // MarshalText and UnmarshalText have the form of String.
 func (s Fault) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads what MarshalText has written.
+// UnmarshalText reads what MarshalText has written: kind@when:way,way.
 func (s *Fault) UnmarshalText(text []byte) error {
 	name, rest, found := strings.Cut(string(text), "@")
 	at, ways, some := strings.Cut(rest, ":")
@@ -91,7 +91,7 @@ func (s *Fault) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// inject injects the faults that come between two steps.
+// inject injects the faults that come between two steps: those of the schedule, or a drawn one.
 func (c *injector) inject() {
 	w := c.world
 	if c.scheduled {
@@ -131,7 +131,7 @@ func (c *injector) injectLater() {
 // there are many steps, and the process's command survives.
 const killRateFactor = 40
 
-// drawKind draws the kind of fault that hits a node now, if any.
+// drawKind draws the kind of fault that hits a node now; faultNone: none does.
 func (c *injector) drawKind(n *node) faultKind {
 	for _, r := range [...]struct {
 		kind faultKind

@@ -83,7 +83,8 @@ func drawFaultRates(rng, later *rand.Rand, allowed map[string]bool) FaultRates {
 	}
 }
 
-// drawRates returns a function that draws the rate of a kind.
+// drawRates returns a function that draws the rate of a kind between often and rarely: one fault in so many opportunities. 0: none, also
+// for a kind that is not allowed.
 func drawRates(rng *rand.Rand, allowed map[string]bool) func(kind string, often, rarely int) int {
 	return func(kind string, often, rarely int) int {
 		rate, in := often+rng.IntN(rarely-often), rng.IntN(3) > 0

@@ -52,7 +52,7 @@ func (c *injector) healPartition() {
 	c.world.trace.addf(topicFault, "the partition is over")
 }
 
-// heal ends the partition and all lasting faults.
+// heal ends the partition and all lasting faults of a cluster.
 func (c *injector) heal() {
 	if c.world.oracle == nil {
 		return
@@ -66,7 +66,7 @@ func (c *injector) heal() {
 	}
 }
 
-// extraDowntime is the additional time until a daemon starts again.
+// extraDowntime is the additional time until the daemon of a node of a cluster starts again.
 func (c *injector) extraDowntime(n *node) time.Duration {
 	if !n.clustered() || !c.occurs(faultLateRestart, c.clusterRates.LateRestart) {
 		return 0

@@ -42,7 +42,7 @@ func newGanetiProcess(p *process) *ganetiProcess {
 	return &ganetiProcess{process: p, wconfd: &rpcClient{world: p.machine.world, node: p.machine.node, thread: p.thread, wconf: true}}
 }
 
-// begin reads the job, and begins its first opcode.
+// begin reads the job, and begins its first opcode. If its file names another process, this one ends.
 func (g *ganetiProcess) begin() {
 	content, err := g.process.machine.node.disk.Read("run-job", paths.JobPath(g.process.job))
 	if err == nil {
@@ -63,7 +63,7 @@ func (g *ganetiProcess) now() job.Timestamp {
 	return job.TimestampOf(g.process.machine.world.clock.Now())
 }
 
-// next goes on with the first opcode that has not ended.
+// next continues with the first opcode that has not ended, unless the job was canceled: the file shows that it waits for locks.
 func (g *ganetiProcess) next() {
 	_, g.op = g.job.Progress()
 	g.attempts = 0
@@ -92,7 +92,7 @@ func (g *ganetiProcess) canceledNow() bool {
 	return g.canceled
 }
 
-// attempt tries to get the locks of the opcode.
+// attempt tries to get the locks of the opcode, for a time that grows with the attempts.
 func (g *ganetiProcess) attempt() {
 	if g.canceledNow() {
 		return
@@ -162,7 +162,7 @@ func (g *ganetiProcess) awaitSignal(granted func()) {
 	}
 }
 
-// wake is SIGHUP.
+// wake is SIGHUP: the lock manager may have granted a request.
 func (g *ganetiProcess) wake() {
 	g.woken = true
 	if g.onWake != nil {
@@ -217,7 +217,7 @@ func (g *ganetiProcess) executed() {
 	})
 }
 
-// end writes the end of the job, and ends the process.
+// end writes the end of the job, and then ends the process.
 func (g *ganetiProcess) end() {
 	g.write(func() {
 		g.process.permitted = false
@@ -227,7 +227,7 @@ func (g *ganetiProcess) end() {
 	})
 }
 
-// write writes the job file, until that succeeds.
+// write writes the job file until that succeeds, and then calls then.
 func (g *ganetiProcess) write(then func()) {
 	p := g.process
 	p.then(func() {
@@ -253,7 +253,7 @@ func (g *ganetiProcess) call(method string, args []any, then func(json.RawMessag
 	})
 }
 
-// signalled handles SIGTERM and SIGUSR1.
+// signalled handles SIGTERM, a cancel, and SIGUSR1, another priority. They count at the next look.
 func (g *ganetiProcess) signalled(kind jobs.OrderKind) {
 	switch priority, sent := g.process.machine.priorities[g.process.job]; {
 	case kind == jobs.StopBeforeNext:

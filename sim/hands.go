@@ -40,7 +40,7 @@ func newHands(w *World, seed uint64, oneOf int) *hands {
 // runDirs are the run directories of a machine.
 var runDirs = []string{"/run/lockstep", "/run/other", "/tmp/lockstep"}
 
-// beforeStart is called before a daemon starts.
+// beforeStart is called before a daemon starts: an operator may choose another run directory, and edit the settings.
 func (h *hands) beforeStart(n *node) {
 	if h == nil {
 		return

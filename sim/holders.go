@@ -49,7 +49,7 @@ func (k *holders) loading() time.Duration {
 	return time.Duration(k.rng.Int64N([]int64{1, int64(5 * time.Millisecond), int64(time.Second)}[k.rng.IntN(3)]))
 }
 
-// observe holds some of the jobs whose processes have been spawned.
+// observe has clients hold some of the jobs whose processes have been spawned, a moment later.
 func (k *holders) observe(event any) {
 	spawned, is := event.(processSpawned)
 	if k == nil || !is || k.left == 0 || len(k.idle) == 0 || k.rng.IntN(3) == 0 {

@@ -42,7 +42,7 @@ func newInjector(w *World, f FaultRates) *injector {
 	return c
 }
 
-// replay injects the faults of a schedule, and no others.
+// replay injects the faults of a schedule at their opportunities, and no others.
 func (c *injector) replay(faults []Fault) {
 	c.scheduled = true
 	for _, s := range faults {
@@ -53,7 +53,7 @@ func (c *injector) replay(faults []Fault) {
 	}
 }
 
-// attachDisk lets the calls of a node's disk fail.
+// attachDisk lets the calls of a node's disk fail when the injector says so.
 func (c *injector) attachDisk(n *node) {
 	n.disk.Chance = func(op string, call simdisk.Call) (simdisk.FaultWhen, error) { return c.disk(n, op, call) }
 	n.disk.Partial = c.draw
@@ -61,7 +61,7 @@ func (c *injector) attachDisk(n *node) {
 
 func (c *injector) oneIn(n int) bool { return n > 0 && c.rng.IntN(n) == 0 }
 
-// occurs reports whether a fault of a kind comes at this opportunity.
+// occurs reports whether a fault of a kind comes at this opportunity: by the schedule, or one in rate. It records the fault.
 func (c *injector) occurs(kind faultKind, rate int) bool {
 	if c.disabled {
 		return false
@@ -77,7 +77,7 @@ func (c *injector) occurs(kind faultKind, rate int) bool {
 	return true
 }
 
-// due takes a fault off the schedule if its opportunity has come.
+// due takes a fault off the schedule if its opportunity has come. Faults whose opportunity has passed are dropped.
 func (c *injector) due(kind faultKind, chance uint64) bool {
 	script := c.schedule[kind]
 	for len(script) > 0 && script[0].At < chance {
@@ -91,7 +91,7 @@ func (c *injector) due(kind faultKind, chance uint64) bool {
 	return true
 }
 
-// draw draws one of n variants of the current fault.
+// draw draws one of n variants of the current fault, or takes it from the schedule.
 func (c *injector) draw(n int) int {
 	if !c.scheduled {
 		way := c.rng.IntN(n)
@@ -108,7 +108,7 @@ func (c *injector) draw(n int) int {
 	return way
 }
 
-// stop ends the faults and kills the processes that hang.
+// stop ends the faults and kills the processes that hang, so that everything can end.
 func (c *injector) stop() {
 	c.rates, c.schedule = FaultRates{}, [faultKindCount][]Fault{}
 	for _, n := range c.world.nodes {
@@ -187,7 +187,7 @@ var diskFullOps = []string{
 	"apply", queueMissing,
 }
 
-// fillDisk makes the disk of a node full for a while.
+// fillDisk makes the disk of a node fail for a while: it is full, or the queue's directory is gone.
 func (c *injector) fillDisk(n *node) {
 	n.diskFull.op = diskFullOps[c.draw(len(diskFullOps))]
 	duration := time.Duration(1+c.draw(8000)) * time.Millisecond

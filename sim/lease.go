@@ -17,7 +17,7 @@ func (p *process) checkLease() bool {
 	return !p.lease.Ending()
 }
 
-// watchLease looks at the lease repeatedly.
+// watchLease looks at the lease of a process of a cluster again and again, from a random moment on.
 func (p *process) watchLease() {
 	if !p.machine.node.clustered() {
 		return
@@ -60,7 +60,7 @@ func (p *process) observeLease() (again time.Duration) {
 	return again
 }
 
-// stopForLease lets the process do nothing more but end.
+// stopForLease lets the process do nothing more but end: its steps are dropped.
 func (p *process) stopForLease() {
 	p.machine.node.tracef(topicProcess, "job %d: process ends: its node may no longer be the master", p.job)
 	p.thread.Drop()

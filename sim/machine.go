@@ -70,7 +70,7 @@ func (m *machine) alive(livelock string) bool {
 	return p != nil && !p.life.Over
 }
 
-// checkNothingLivesIn is as in persistence.
+// checkNothingLivesIn is as in persistence: it refuses to leave a run directory in which a process lives.
 func (m *machine) checkNothingLivesIn(former, _ string) error {
 	refusal := &persistence.FormerRunDirError{Former: former}
 	for _, livelock := range slices.Sorted(maps.Keys(m.livelocks)) {
@@ -118,7 +118,7 @@ func (m *machine) find(pid int64) *process {
 	return nil
 }
 
-// ofJob is the youngest process of a job.
+// ofJob is the youngest process of a job; nil: it has none.
 func (m *machine) ofJob(id int64) *process {
 	for _, p := range slices.Backward(m.processes) {
 		if p.job == id {
@@ -188,7 +188,7 @@ func (m *machine) endCommands(livelock string, seen bool) {
 // boot identifies the machine's current boot.
 func (m *machine) boot() string { return fmt.Sprintf("boot-%d", m.boots) }
 
-// losePower ends everything at once.
+// losePower ends all processes, commands and sessions of the machine at once. Its livelocks are free after the next boot.
 func (m *machine) losePower() {
 	m.boots++
 	for _, p := range m.processes {

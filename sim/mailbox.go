@@ -160,7 +160,7 @@ func (b *mailbox) suspend(now bool) {
 // several are messages in place of one, see Mutations.Alter.
 type several []any
 
-// altered returns the messages in place of a message.
+// altered returns the messages that a mutation delivers in place of a message: none, another one or several.
 func (b *mailbox) altered(m any) several {
 	if b.owner.alter == nil {
 		return several{m}

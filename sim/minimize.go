@@ -57,7 +57,8 @@ func (s *minimizer) size() int {
 // found only if two things happen in one of two orders.
 const ordersTried = 4
 
-// without tries a change of the best schedule.
+// without tries a change of the best schedule, with a few orders of the steps. It reports true if the run still fails, and is then the
+// best.
 func (s *minimizer) without(change func(*Schedule)) bool {
 	r := *s.best.Repro.Schedule
 	change(&r)

@@ -144,7 +144,7 @@ func findMutation(name string) (Mutations, error) {
 	return Mutations{}, fmt.Errorf("unknown plant %q: there are %s", name, strings.Join(names, ", "))
 }
 
-// drops drops all messages of these types to this actor.
+// drops returns a mutation that drops all messages of these types to this actor.
 func drops(actor string, types ...any) func(string, any) any {
 	return func(to string, m any) any {
 		for _, t := range types {

@@ -102,7 +102,8 @@ func removesJournal(_ string, m any) any {
 	return request
 }
 
-// forgetsRollback reports failed appends to the configuration's actor as done, and to its clients as failed.
+// forgetsRollback reports failed appends to the configuration's actor as done, and as failed to the clients of the calls. So the actor
+// does not undo the changes.
 func forgetsRollback() func(string, any) any {
 	sizes, failing := map[uint64]int{}, 0
 	var why *messages.Failure
@@ -141,7 +142,7 @@ func ignoresLock() func(string, any) any {
 	}
 }
 
-// ignoresSharedLock hides shared holders of the configuration lock from calls that take the lock.
+// ignoresSharedLock hides shared holders of the configuration lock from calls that take the lock, and shows them again afterwards.
 func ignoresSharedLock() func(string, any) any {
 	known := &locks.ConfigLocks{}
 	return func(_ string, m any) any {
@@ -159,7 +160,7 @@ func ignoresSharedLock() func(string, any) any {
 	}
 }
 
-// onlyAnswers makes a read in place of a call.
+// onlyAnswers makes a read in place of a call of a method, which is then answered without an effect.
 func onlyAnswers(method string) func(string, any) any {
 	return func(_ string, m any) any {
 		call, is := m.(*clusterconfig.Call)
@@ -190,7 +191,8 @@ func destroysFreely() func(string, any) any {
 	}
 }
 
-// forgetsPools makes calls for addresses in the name of the holder of the configuration lock.
+// forgetsPools makes calls for addresses in the name of the holder of the configuration lock. So they are not recorded as concurrent
+// changes.
 func forgetsPools() func(string, any) any {
 	var holder lock.Owner
 	return func(_ string, m any) any {

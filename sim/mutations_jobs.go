@@ -131,7 +131,7 @@ func dropsLateAnswers(_ string, m any) any {
 	return m
 }
 
-// altersRetention gives the queue another value of a setting while old jobs are archived.
+// altersRetention gives the queue another value of a setting while it archives old jobs.
 func altersRetention(name, value string) func(string, any) any {
 	return func(to string, m any) any {
 		c, is := m.(*clusterconfig.ConfigPublished)
@@ -177,7 +177,7 @@ func hidesDamage(_ string, m any) any {
 	return m
 }
 
-// losesLogouts makes a log-out a look at the session.
+// losesLogouts makes a log-out a look at the session, which stays open.
 func losesLogouts(_ string, m any) any {
 	if c, is := m.(*sessions.Call); is {
 		if end, is := c.Operation.(sessions.End); is {

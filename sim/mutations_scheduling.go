@@ -25,7 +25,7 @@ func permitsRejected(_ string, m any) any {
 	return m
 }
 
-// callsNothingOff takes the jobs out of a CallOff.
+// callsNothingOff takes the jobs out of a CallOff, which is then answered at once.
 func callsNothingOff(_ string, m any) any {
 	if m, is := m.(*messages.CallOff); is {
 		return &messages.CallOff{Request: m.Request}
@@ -97,7 +97,7 @@ func hidesPriorities(_ string, m any) any {
 	return enqueue
 }
 
-// dropsEnds drops what the scheduler is told of ended jobs.
+// dropsEnds drops the messages that tell the scheduler of ended jobs.
 func dropsEnds(to string, m any) any {
 	if left, is := m.(*messages.JobReleased); is && left.Ended && strings.HasSuffix(to, "/scheduler") {
 		return nil

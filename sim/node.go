@@ -63,7 +63,7 @@ func (n *node) prefix() string {
 	return n.name + ": "
 }
 
-// Start starts a daemon as lockstepd does. The error is the disk's; no daemon runs then.
+// Start starts a daemon as lockstepd does. The error is that of the disk or of the check of the queue; no daemon runs then.
 func (n *node) Start() error {
 	if n.daemon != nil {
 		panic("sim: there is a daemon")
@@ -139,7 +139,7 @@ func (n *node) Reboot() {
 	}
 }
 
-// supervise starts a new daemon after one has failed or stopped.
+// supervise notices that a daemon has failed or stopped, and ends it; a new one starts after a delay.
 func (n *node) supervise() {
 	if n.daemon == nil {
 		return
@@ -165,7 +165,7 @@ const (
 	drainMax = 10 * time.Second
 )
 
-// Stop stops the daemon in order.
+// Stop stops the daemon in order; its end is noticed by supervise.
 func (n *node) Stop() {
 	d := n.daemon
 	n.tracef(topicDaemon, "daemon %d is told to stop", d.number)

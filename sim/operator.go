@@ -73,7 +73,7 @@ func (o *operator) change() {
 	}
 }
 
-// replaceOne adds a rule, or replaces one.
+// replaceOne adds a rule, or replaces one, and goes on.
 func (o *operator) replaceOne() {
 	r := o.rule()
 	if len(o.rules) > 0 && o.work.rng.IntN(3) == 0 {
@@ -245,7 +245,7 @@ func (w *World) hasRecord(id, on int64) bool {
 	return err == nil && known
 }
 
-// ruleUUIDs are the rules on the disk without an end.
+// ruleUUIDs are the uuids of the filter rules on the disk that have no end, sorted.
 func (w *World) ruleUUIDs() []string {
 	var stored storedConfig
 	if stored.read(w.disk) == nil {

@@ -41,7 +41,7 @@ type opInput struct {
 
 type reasonEntry [3]any
 
-// Encode encodes the opcode as a client sends it. The tag identifies its job.
+// Encode encodes the opcode as a client sends it. The tag identifies its job. Words that are not known become the OP_ID.
 func (o OpSpec) Encode(tag string) json.RawMessage {
 	op := opInput{Comment: tag}
 	words := op.commonWords(strings.Fields(string(o)))

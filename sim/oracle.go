@@ -32,7 +32,7 @@ type committedEntry struct {
 	entry *messages.LogEntry
 }
 
-// committed records one committed entry.
+// committed records one committed entry: in the files that all nodes must have, and on the oracle's disk, which the checkers read.
 func (t *oracle) committed(index uint64, data []byte) {
 	if data == nil {
 		return
@@ -67,7 +67,7 @@ func (t *oracle) configure(at journal.Position) {
 	t.must(t.world.disk.SyncDir("committed", path.Dir(paths.ConfigPath)))
 }
 
-// apply applies a change, durably, unless it is one of the configuration.
+// apply applies a change to the expected files and, durably, to the oracle's disk, unless it is one of the configuration.
 func (t *oracle) apply(c *messages.FileChange) {
 	if replication.IsConfig(replication.ChangedPaths(c)[0]) {
 		return
@@ -164,7 +164,7 @@ func (t *oracle) newExpected(first map[string][]byte) *expectedFiles {
 	return &expectedFiles{files: maps.Clone(first), running: replication.RunningJobs{}, config: firstPosition(first)}
 }
 
-// sharedFiles are those that a snapshot contains.
+// sharedFiles are the files on a node's disk that a snapshot contains, by path.
 func (n *node) sharedFiles() map[string][]byte {
 	files := map[string][]byte{}
 	for _, dir := range []string{".", paths.QueueDir} {
@@ -197,7 +197,7 @@ func (n *node) snapshotFiles() []*messages.FileWrite {
 	return append(writes, replication.ConfigFiles(at.Contents())...)
 }
 
-// compareFile compares a file of a node with the expected one.
+// compareFile compares a file of a node with the expected content; wanted false: there must be no such file.
 func (n *node) compareFile(name string, want []byte, wanted bool) error {
 	f := n.disk.Find(name)
 	switch {

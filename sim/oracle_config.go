@@ -10,7 +10,7 @@ import (
 	"lockstep/messages"
 )
 
-// withEntry returns a configuration after an entry of the log.
+// withEntry returns the position of a configuration after an entry of the log.
 func withEntry(at journal.Position, e *messages.LogEntry) journal.Position {
 	found, err := replication.ConfigChanges([]*messages.LogEntry{e}, func(*messages.LogEntry) []*journal.Record { return nil })
 	if err != nil {
@@ -22,7 +22,7 @@ func withEntry(at journal.Position, e *messages.LogEntry) journal.Position {
 	return at
 }
 
-// firstPosition returns the configuration of files from before the first entry.
+// firstPosition returns the position of the configuration in files from before the first entry; the zero position without one.
 func firstPosition(files map[string][]byte) journal.Position {
 	if files[paths.ConfigPath] == nil {
 		return journal.Position{}

@@ -48,7 +48,7 @@ func (o *ownerWatch) Watch(livelock string, _ int) {
 	tell()
 }
 
-// Forget ends a watch.
+// Forget ends a watch: the death of the livelock is not reported.
 func (o *ownerWatch) Forget(livelock string) { delete(o.watched, livelock) }
 
 // Wake signals a process that does not wait on a connection: Ganeti's.
@@ -59,7 +59,7 @@ func (o *ownerWatch) Wake(livelock string, _ int) {
 	}
 }
 
-// Probe answers with the dead livelocks.
+// Probe answers with the dead ones of these livelocks, in the order given.
 func (o *ownerWatch) Probe(livelocks []string, answer func(dead []string)) {
 	t := kernel.NewThread(o.daemon.world.kernel, o.daemon.life)
 	t.Do(func() {
@@ -73,7 +73,7 @@ func (o *ownerWatch) Probe(livelocks []string, answer func(dead []string)) {
 	})
 }
 
-// Remove removes a lock file.
+// Remove removes a lock file, so that nobody holds the livelock.
 func (o *ownerWatch) Remove(livelock string) {
 	m := o.daemon.node.machine
 	delete(m.livelocks, m.local(livelock))

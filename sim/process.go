@@ -58,7 +58,7 @@ type process struct {
 	watchers         []func()
 }
 
-// reach records a stage, and reports whether the process continues from there.
+// reach records a stage, and reports whether the process continues from there: a fault may kill it or make it hang.
 func (p *process) reach(s stage) bool {
 	p.machine.node.tracef(topicProcess, "job %d: process %s", p.job, s)
 	switch p.machine.world.processFault(p, s) {
@@ -93,7 +93,7 @@ func (p *process) hang() {
 	p.thread = kernel.NewThread(p.machine.world.kernel, &kernel.Lifetime{Over: true})
 }
 
-// then is the process's next step.
+// then adds the process's next step. It is dropped when the process has ended.
 func (p *process) then(f func()) { p.thread.Do(f) }
 
 func (p *process) main() {

@@ -85,7 +85,7 @@ func (p *program) take(items []string, taken func()) {
 	ask()
 }
 
-// free gives all locks back until that is acknowledged, and then calls freed.
+// free gives all locks back, and repeats that until it is acknowledged, and then calls freed. In a cluster an error ends the program.
 func (p *program) free(freed func()) {
 	p.has = false
 	p.rpc.call("freeLocks", []any{p.identity()}, answerMax, func(_ json.RawMessage, err error) {
@@ -114,7 +114,7 @@ func (p *program) end(inOrder bool) {
 	p.rpc.hangUp()
 }
 
-// losePower ends the process with its machine.
+// losePower ends the process of the program with its machine.
 func (p *program) losePower() {
 	p.process.ended("lost with its machine")
 }

@@ -103,7 +103,7 @@ func (k *readers) visit(c *client) {
 	next()
 }
 
-// choose is an acknowledged job; 0 if there is none.
+// choose is the id of a job to ask for, most often a recent one; 0 if there is none.
 func (k *readers) choose(rng *rand.Rand) int64 {
 	if len(k.recent) > 0 && rng.IntN(8) > 0 {
 		return k.recent[rng.IntN(len(k.recent))]
@@ -156,7 +156,7 @@ func isListed(result json.RawMessage) bool {
 	return len(list.Jobs) == 1
 }
 
-// read asks for a job by one door.
+// read asks for a job by one door, tells the checkers whether it was found, and calls done.
 func (c *client) read(by door, id int64, done func()) {
 	asked := jobRead{door: by.name, id: id, sent: c.world.clock.Now(), acknowledged: c.world.isAcknowledged(id)}
 	c.rpc.call(by.name, by.args(id), answerMax, func(result json.RawMessage, err error) {

@@ -32,8 +32,8 @@ type Repro struct {
 // nodesMax bounds the nodes of a simulated cluster.
 const nodesMax = 9
 
-// Run makes the run. Sink, if set, gets every line of the trace. The error says what is wrong
-// with the Repro.
+// Run makes the run and returns its result, in which a violation is. Sink, if set, gets every line of the trace. The error says what is
+// wrong with the Repro.
 func (c Repro) Run(sink func(Line)) (Result, error) {
 	faults, err := parseFaults(c.Faults)
 	if err != nil {
@@ -92,7 +92,7 @@ const traceMagic = "lockstep-sim trace 1"
 // reproMax bounds the line of a Repro, in bytes.
 const reproMax = 4 << 20
 
-// WriteTrace makes the run and writes its trace.
+// WriteTrace makes the run and writes its trace: the head, which describes the run, and the lines.
 func (c Repro) WriteTrace(out io.Writer) (Result, error) {
 	head, err := json.Marshal(c)
 	if err != nil {
@@ -104,7 +104,7 @@ func (c Repro) WriteTrace(out io.Writer) (Result, error) {
 	return r, errors.Join(err, buffered.Flush())
 }
 
-// ReadRepro reads the head of a trace. The reader continues with the lines.
+// ReadRepro reads the head of a trace, which describes the run. The reader continues with the lines.
 func ReadRepro(trace *bufio.Scanner) (Repro, error) {
 	var c Repro
 	trace.Buffer(nil, reproMax)

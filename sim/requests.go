@@ -38,7 +38,7 @@ func (a Request) String() string {
 	return fmt.Sprintf("client %d: %s at %.3f s", a.Client, a.What, a.At.Seconds())
 }
 
-// MarshalText writes the request completely.
+// MarshalText writes the request completely: client.number what@nanoseconds:dice.
 func (a Request) MarshalText() ([]byte, error) {
 	return fmt.Appendf(nil, "%d.%d %s@%d:%x", a.Client, a.Number, a.What, a.At, a.dice), nil
 }
@@ -110,7 +110,8 @@ func (a *requestLog) pop(c *client, number int, at time.Duration) Request {
 	return Request{Client: c.number, Number: number, At: at}
 }
 
-// begin is called when the pending request is due. Without a schedule, think decides what it is.
+// begin returns what the pending request is, when it is due, and records it. Without a schedule, think decides; with one it decides
+// nothing.
 func (a *requestLog) begin(c *client, think func() requestKind) requestKind {
 	due := a.pending[c]
 	if a.scheduled == nil {
@@ -127,7 +128,7 @@ func (a *requestLog) begin(c *client, think func() requestKind) requestKind {
 	return due.What
 }
 
-// followUp reports whether the client makes a request about the answer to its last one.
+// followUp reports whether the client makes a request about the answer to its last one: always without a schedule.
 func (a *requestLog) followUp(c *client) bool {
 	due := &Request{Client: c.number, Number: a.pending[c].Number + 1, What: requestFollowUp, At: c.world.clock.Elapsed()}
 	if a.scheduled == nil {

@@ -79,7 +79,7 @@ func isNotMaster(err error) bool {
 	return errors.As(err, &failed) && failed.Class == "NotMaster"
 }
 
-// tryNextNode selects another node, unless this one has refused the request itself.
+// tryNextNode hangs up and selects another node, unless this one has refused the request itself.
 func (c *rpcClient) tryNextNode(err error) {
 	var failed *wire.Error
 	if errors.As(err, &failed) && failed.Class != "NotMaster" {
@@ -90,7 +90,7 @@ func (c *rpcClient) tryNextNode(err error) {
 	c.node = c.world.nodes[(at+1)%len(c.world.nodes)]
 }
 
-// callNode is call to the selected node.
+// callNode makes a call to the selected node. done gets its answer, errNoDaemon, or errNoAnswer after timeout.
 func (c *rpcClient) callNode(method string, args []any, timeout time.Duration, done func(json.RawMessage, error)) {
 	if c.done != nil {
 		panic("sim: a caller makes one call at a time")
@@ -123,7 +123,7 @@ func (c *rpcClient) callNode(method string, args []any, timeout time.Duration, d
 	conn.send(frame)
 }
 
-// scheduleDrop makes the client hang up while it waits, if the injector says so.
+// scheduleDrop makes the client hang up while it waits, if the injector says so. Its call then ends with errHungUp.
 func (c *rpcClient) scheduleDrop() {
 	after, steps, does := c.world.injector.hangsUp()
 	if !does {

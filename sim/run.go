@@ -56,7 +56,7 @@ const (
 	linesShown    = 60
 )
 
-// simulate makes the run of a seed, which decides the size of the world, the work and the faults.
+// simulate makes the run of a seed, which decides the size of the world, the work and the faults. The options decide the rest.
 func simulate(seed uint64, o runOptions) Result {
 	rng := rand.New(rand.NewPCG(seed, 0xd1ce))
 	clients := configClients(seed, o.Config)
@@ -163,7 +163,7 @@ func browserCount(seed uint64) int {
 	return 1 + rng.IntN(3)
 }
 
-// runWork does the work under faults, and then lets everything end.
+// runWork does the work under faults, at most for so many steps, and then ends the faults and lets everything end.
 func (w *World) runWork(work *workload, steps uint64) {
 	w.restartAfter = restartDelay
 	for _, n := range w.nodes {
@@ -210,7 +210,7 @@ func (w *World) workDone(work *workload) bool {
 		w.unfinished() == nil
 }
 
-// finish asks the daemon for all jobs until it answers, and runs the final checks.
+// finish asks the daemon for all jobs until it answers, and runs the checks of a finished run.
 func (w *World) finish() {
 	asked, answered := w.newClient(), false
 	var ask func()
@@ -231,7 +231,7 @@ func (w *World) finish() {
 	}
 }
 
-// serial is the last id given, as on the disk.
+// serial is the last id given, as on the disk; 0 if that cannot be read.
 func (w *World) serial() int64 {
 	f := w.disk.Find(paths.SerialPath)
 	if f == nil {

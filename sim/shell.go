@@ -81,7 +81,7 @@ func (s *shell) perform(a jobproc.Actions) {
 	s.arm()
 }
 
-// arm sets the timer to the deadline of the Process.
+// arm sets the timer to the deadline of the Process. Without a deadline there is no timer.
 func (s *shell) arm() {
 	deadline := s.jobproc.Deadline()
 	if deadline.Equal(s.deadline) {
@@ -103,7 +103,7 @@ func (s *shell) arm() {
 	})
 }
 
-// call makes a call in place of the call under way on its line.
+// call makes a call in place of the call under way on its line, whose answer is dropped.
 func (s *shell) call(c jobproc.Call) {
 	p := s.process
 	client := s.lines[c.Line]

@@ -68,7 +68,7 @@ func (s *spawner) Start(start uint64, started jobs.Job, to *actor.PID) {
 	a.thread.Do(a.spawn)
 }
 
-// Confirm permits the process to act.
+// Confirm permits the process of an attempt to act, and gives it the launch spec. Without such an attempt it does nothing.
 func (s *spawner) Confirm(start uint64, launchSpec []byte) {
 	if a := s.attempts[start]; a != nil && !a.permitted {
 		a.launchSpec, a.permitted = launchSpec, true
@@ -76,7 +76,7 @@ func (s *spawner) Confirm(start uint64, launchSpec []byte) {
 	}
 }
 
-// Abandon ends an attempt that is not confirmed.
+// Abandon ends an attempt that is not confirmed. Without such an attempt it does nothing.
 func (s *spawner) Abandon(start uint64) {
 	if a := s.attempts[start]; a != nil {
 		a.abandoned = true
@@ -127,8 +127,7 @@ func (a *attempt) wake() {
 	}
 }
 
-// decide continues after Confirm or Abandon. A permission counts, even if the attempt is
-// abandoned too.
+// decide continues the handshake after Confirm or Abandon. A permission counts, even if the attempt is abandoned too.
 func (a *attempt) decide() {
 	if !a.permitted {
 		a.fail("the start was called off")
@@ -174,7 +173,7 @@ func (a *attempt) closePipes() {
 	a.process.stdout.closeReader()
 }
 
-// fail ends the process. A process that hangs gets SIGKILL.
+// fail ends an attempt and reports that. Its process gets SIGABRT and, if that does not end it, SIGKILL.
 func (a *attempt) fail(text string) {
 	a.closePipes()
 	a.send(&messages.HandshakeFailed{Attempt: a.start, Text: text})
@@ -204,7 +203,7 @@ func (a *attempt) reap(neverActed bool) {
 	})
 }
 
-// Adopt watches a process of a former daemon. Tell works as soon as Adopt returns.
+// Adopt watches a process of a former daemon, and reports when it has gone, at once if it has. Tell works as soon as Adopt returns.
 func (s *spawner) Adopt(start uint64, adopted jobs.Job, pid int64, livelock string, to *actor.PID) {
 	m, t := s.daemon.node.machine, s.newThread()
 	if m.alive(livelock) {

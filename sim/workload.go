@@ -85,7 +85,7 @@ func (k *workload) send(c *client, jobs [][]OpSpec) {
 // resendMost bounds the repetitions of a submission.
 const resendMost = 60
 
-// followUp is the client's next request about one of its jobs.
+// followUp makes the client's next request about one of its jobs, drawn at random, and then lets the client think.
 func (k *workload) followUp(c *client, id int64) {
 	think := func() { k.think(c) }
 	if !k.requests.followUp(c) {
@@ -229,7 +229,7 @@ func (k *workload) pause() time.Duration {
 	return time.Duration(k.rng.IntN(1000)) * time.Millisecond
 }
 
-// rareOpcode is an opcode that ends in a special way.
+// rareOpcode is an opcode that ends in a special way, which the drawn number chooses.
 func rareOpcode(spell float64) OpSpec {
 	switch spell {
 	case 0:

@@ -195,7 +195,7 @@ func New(o Options) *World {
 	return w
 }
 
-// populate makes the nodes.
+// populate makes the nodes: one that is alone, or a cluster.
 func (w *World) populate() {
 	if w.options.Nodes > 1 {
 		w.foundCluster()
@@ -226,7 +226,7 @@ func (w *World) Step() bool {
 	return w.violation == nil
 }
 
-// advance makes a step, or moves the time.
+// advance makes a step, or moves the time to the next timer; false: nothing is left to do.
 func (w *World) advance() bool {
 	if w.injector.stalls() && w.clock.Fire() {
 		w.notify(stalled{})
@@ -255,7 +255,7 @@ const (
 	momentEnds                   // the process has written the job's end
 )
 
-// momentReached runs the functions that wait for a moment.
+// momentReached runs the functions that wait for a moment, once.
 func (w *World) momentReached(m processMoment) {
 	tell := w.moments[m]
 	delete(w.moments, m)

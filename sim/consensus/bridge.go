@@ -66,7 +66,7 @@ func (d *bridge) send(what proto.Message) {
 	})
 }
 
-// Attach makes this actor the one that gets the messages of the log.
+// Attach makes this actor the one that gets the messages of the log. What was not applied is sent again.
 func (n *Active) Attach(to *actor.PID, incarnation uint32) {
 	d := n.bridge
 	d.to = to
@@ -100,7 +100,7 @@ func (d *bridge) sendRole() {
 	}
 }
 
-// sendLeader sends the actor a change of the leader.
+// sendLeader sends the actor a change of the leader, if it was not told that.
 func (d *bridge) sendLeader() {
 	n := d.replica
 	is := &messages.LogLeaderChanged{}
@@ -114,7 +114,7 @@ func (d *bridge) sendLeader() {
 	d.sendRole()
 }
 
-// sendMembers sends the actor a change of the members.
+// sendMembers sends the actor a change of the members, if it was not told that.
 func (d *bridge) sendMembers() {
 	members := d.replica.Members()
 	same := slices.EqualFunc(d.sentMembers, members, func(a, b *messages.Member) bool { return proto.Equal(a, b) })
@@ -176,7 +176,7 @@ func (d *bridge) announceLeader() {
 	}
 }
 
-// Applied acknowledges that entries are on this node's disk.
+// Applied acknowledges that entries up to index are on this node's disk, and the state after them. The actor gets the next ones.
 func (n *Active) Applied(index uint64, state []byte) {
 	d := n.bridge
 	rest := slices.IndexFunc(d.entries, func(e *messages.CommittedEntry) bool { return e.Index > index })
@@ -224,7 +224,7 @@ func (n *Active) LeadsLatest() bool {
 	return n.role == roleLeader && n.term == n.consensus.latestTerm()
 }
 
-// Propose proposes an entry.
+// Propose proposes an entry, of which the actor hears when it is committed. On a node that does not lead it is refused.
 func (n *Active) Propose(number uint64, data []byte) {
 	data = bytes.Clone(data)
 	n.thread.Do(func() {
@@ -295,7 +295,7 @@ func (n *Active) install(leader string, term uint64, s snapshotMeta, files []*me
 	return true, n.term
 }
 
-// restore sends one part of a snapshot to the actor.
+// restore sends one part of a snapshot to the actor, if one is attached.
 func (d *bridge) restore(part uint64) {
 	if d.to == nil {
 		return
@@ -311,7 +311,8 @@ func (d *bridge) restore(part uint64) {
 	d.send(m)
 }
 
-// Restored acknowledges that a part of a snapshot is on the disk.
+// Restored acknowledges that a part of a snapshot is on the disk, and sends the next part. After the last one the committed entries
+// follow.
 func (n *Active) Restored(part uint64) {
 	d := n.bridge
 	if n.restoring == nil || part == 0 || part != d.part {

@@ -121,7 +121,7 @@ func NewLog(s *kernel.Kernel, c *kernel.Clock, rng *rand.Rand) *Log {
 		Partitioned: func(string, string) bool { return false }, Delay: func(string) time.Duration { return 0 }}
 }
 
-// NewReplica adds a node.
+// NewReplica adds a node, which does not run yet.
 func (c *Log) NewReplica(name string) *Replica {
 	r := &Replica{
 		consensus: c,
@@ -166,7 +166,7 @@ func (r *Replica) Found(members []*messages.Member) {
 	r.consensus.committedIndex = max(r.consensus.committedIndex, 1)
 }
 
-// Wipe removes everything from the node's disk.
+// Wipe removes everything of the log from the node's disk.
 func (r *Replica) Wipe() {
 	r.term, r.votedFor, r.base, r.baseTerm, r.log, r.snapshot, r.restoring = 0, "", 0, 0, nil, snapshotMeta{}, nil
 }
@@ -210,7 +210,8 @@ func (r *Replica) Voter(name string) bool {
 // majority is the number of voters that is a majority, as this node knows them.
 func (r *Replica) majority() int { return replication.Voters(r.Members())/2 + 1 }
 
-// Compact takes a snapshot, and drops the entries before it.
+// Compact takes a snapshot, and drops the entries before it but for the last Trailing. If entries wait to be applied, or the disk fails,
+// it does nothing.
 func (r *Replica) Compact() {
 	d := r.Active.bridge
 	if d.applied <= r.snapshot.index || len(d.entries) > 0 || !r.Active.synced() || r.Noting(d.applied) != nil {
@@ -261,7 +262,7 @@ func (r *Replica) rpc(to string, slow time.Duration, handle func(other *Replica)
 	})
 }
 
-// deliver delivers a message to a node, if that runs then.
+// deliver delivers a message to a node after a delay. It is lost if the node does not run then, or is cut off.
 func (c *Log) deliver(from, to string, slow time.Duration, arrive func(*Replica)) {
 	other := c.Replica(to)
 	if other == nil || other.Active == nil || c.Partitioned(from, to) {

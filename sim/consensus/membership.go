@@ -26,7 +26,7 @@ func (n *Active) majorityContact(acked func(*peer) time.Time) time.Time {
 	return times[len(times)-n.majority()]
 }
 
-// extendLease renews the lease of a leader that has sent LogLeadershipGained.
+// extendLease renews the lease of a leader that has sent LogLeadershipGained, from the latest contact with a majority.
 func (n *Active) extendLease() {
 	if !n.announced {
 		return
@@ -81,7 +81,7 @@ func logFailure(text string) *messages.Failure {
 	return messages.GenericFailure(text)
 }
 
-// changeDone ends the current change.
+// changeDone ends and answers the current change of the membership, with err if it has failed, and begins the next one.
 func (n *Active) changeDone(err error) {
 	w := n.changes[0]
 	n.changes, n.pendingIndex = n.changes[1:], 0
@@ -126,7 +126,8 @@ func (n *Active) nextChange() {
 	}
 }
 
-// next are the members after a change; nil for a transfer of the leadership.
+// next are the members after a change; nil for a transfer of the leadership, also that of a leader to be removed. The error is for the
+// operator.
 func (n *Active) next(w membershipChange) ([]*messages.Member, error) {
 	members := slices.Clone(n.Members())
 	at := slices.IndexFunc(members, func(m *messages.Member) bool { return m.Name == w.Name })
@@ -163,7 +164,7 @@ func (n *Active) next(w membershipChange) ([]*messages.Member, error) {
 	return nil, fmt.Errorf("%v is no change", w.What)
 }
 
-// transfer transfers the leadership to the named node, or else to the voter with the longest log.
+// transfer transfers the leadership to the named node, or else to the voter with the longest log. After transferMax it has failed.
 func (n *Active) transfer(w membershipChange) {
 	to := w.Name
 	if w.What == messages.ChangeNodes_REMOVE || to == "" {

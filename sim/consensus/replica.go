@@ -163,7 +163,7 @@ func (n *Active) voters() (names []string) {
 	return names
 }
 
-// collectVotes calls won once, when a majority has voted for this node.
+// collectVotes asks the voters, and calls won once, when a majority has voted for this node.
 func (n *Active) collectVotes(b ballot, voters []string, won func()) {
 	votes := 1 + b.votes
 	if votes >= n.majority() {
@@ -195,7 +195,7 @@ func (n *Active) ask(name string, b ballot, granted func()) {
 	})
 }
 
-// vote answers a candidate, with the term of the voter.
+// vote answers a candidate whether this node votes for it, with the term of the voter.
 func (n *Active) vote(candidate string, b ballot, last, lastTerm uint64) (granted bool, at uint64) {
 	stranger := len(n.Members()) > 0 && !n.Voter(candidate)
 	if b.term < n.term || stranger || n.now().Before(n.noVoteUntil) {
@@ -221,7 +221,7 @@ func (n *Active) vote(candidate string, b ballot, last, lastTerm uint64) (grante
 	return true, n.term
 }
 
-// newTerm begins a later term.
+// newTerm begins a later term, in which this node does not lead and has not voted.
 func (n *Active) newTerm(term uint64) {
 	n.term, n.votedFor = term, ""
 	n.leader = ""
@@ -257,7 +257,7 @@ func (n *Active) stepDown(why string) {
 	n.abandonChanges()
 }
 
-// add appends an entry to the leader's own log.
+// add appends an entry to the leader's own log, and commits what a majority has.
 func (n *Active) add(e entry) {
 	e.term = n.term
 	n.log = append(n.log, e)
@@ -285,7 +285,8 @@ func (n *Active) broadcast() {
 	}
 }
 
-// send sends a node the entries that it lacks, or an empty request.
+// send sends a node the entries that it lacks, or an empty request, or a snapshot if the log lacks them. While an answer is open it does
+// nothing.
 func (n *Active) send(name string) {
 	p := n.peer(name)
 	if n.now().Before(p.busy) {
@@ -350,7 +351,7 @@ func (n *Active) truncate(index uint64) {
 	n.bridge.sentThrough = min(n.bridge.sentThrough, n.commit)
 }
 
-// heardLeader records the leader of a term.
+// heardLeader records the leader of a term, from whom a message has come, and puts the next election off.
 func (n *Active) heardLeader(leader string, term uint64) {
 	if term > n.term {
 		n.newTerm(term)
@@ -364,7 +365,7 @@ func (n *Active) heardLeader(leader string, term uint64) {
 	}
 }
 
-// answered handles a follower's answer.
+// answered handles a follower's answer: it extends the lease, commits what a majority has, and sends what the follower lacks.
 func (n *Active) answered(name string, p *peer, term uint64, sent time.Time, ok bool, at, hint uint64) {
 	if at > n.term {
 		n.newTerm(at)
@@ -391,7 +392,7 @@ func (n *Active) answered(name string, p *peer, term uint64, sent time.Time, ok 
 	}
 }
 
-// count commits what a majority has.
+// count commits what a majority has, if it is an entry of this term.
 func (n *Active) count() {
 	for index := n.Last(); index > n.commit && n.termAt(index) == n.term; index-- {
 		have := 0

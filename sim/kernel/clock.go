@@ -39,7 +39,7 @@ func (c *Clock) After(d time.Duration, l *Lifetime, f func()) (stop func() bool)
 	}
 }
 
-// Fire moves the time to the next timer and runs it; false if there is none.
+// Fire moves the time to the next timer and runs it; false if there is none. Timers of what is paused wait for its end.
 func (c *Clock) Fire() bool {
 	for len(c.timers) > 0 {
 		t := heap.Pop(&c.timers).(*timer)
@@ -59,7 +59,7 @@ func (c *Clock) Fire() bool {
 	return false
 }
 
-// Next is the time at which the next timer fires.
+// Next is the time at which the next timer fires; false if there is none.
 func (c *Clock) Next() (time.Time, bool) {
 	for len(c.timers) > 0 {
 		t := c.timers[0]

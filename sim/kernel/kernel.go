@@ -24,7 +24,7 @@ func New(rng *rand.Rand) *Kernel { return &Kernel{rng: rng} }
 // Add makes r runnable.
 func (s *Kernel) Add(r Runnable) { s.ready = append(s.ready, r) }
 
-// Step runs one of the runnables; false if there is none.
+// Step runs one of the runnables, drawn at random; false if there is none.
 func (s *Kernel) Step() bool {
 	if len(s.ready) == 0 {
 		return false
@@ -79,7 +79,7 @@ func (t *Thread) Busy() bool { return len(t.queue) > 0 }
 // Drop drops the functions that wait to be run.
 func (t *Thread) Drop() { t.queue = nil }
 
-// Do adds a function.
+// Do adds a function to the thread, to be run in its order. A thread whose life is over drops it.
 func (t *Thread) Do(f func()) {
 	if t.Life.Over {
 		return

@@ -213,7 +213,7 @@ func (d *Disk) appendPart(op, name string, content []byte) {
 	}
 }
 
-// Identify returns a text that changes with each write of the file.
+// Identify returns a text that changes with each write of the file. An absent file is an error.
 func (d *Disk) Identify(op, name string) (identity string, err error) {
 	err = d.call(CallIdentify, op, name, func() error {
 		f := d.Find(name)

@@ -25,14 +25,14 @@ type Fault struct {
 	When  FaultWhen
 }
 
-// Fail adds a fault.
+// Fail adds a fault: the calls that it describes fail from now on.
 func (d *Disk) Fail(f Fault) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.faults = append(d.faults, &f)
 }
 
-// Heal removes all faults.
+// Heal removes all faults that were added.
 func (d *Disk) Heal() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

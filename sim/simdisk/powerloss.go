@@ -47,7 +47,8 @@ func (d *Disk) LosePower(rng *rand.Rand) {
 	}
 }
 
-// losePower: other is the content of another file.
+// losePower makes of the file what a loss of power may leave: an unsynced file is empty, or has its former content or that of another
+// file, and unsynced appends are cut off. other returns the content of another file.
 func (f *File) losePower(rng *rand.Rand, other func() []byte) {
 	switch {
 	case !f.synced && !f.written:

@@ -47,7 +47,8 @@ type boundJob struct {
 	locks         []string // that it needs exclusively
 }
 
-// boundOfLocks is the sum of waits, bounded by the locks.
+// boundOfLocks is a lower bound of the sum of all waits: each lock executes its jobs one after the other, the shortest first. A job
+// counts for its busiest lock.
 func boundOfLocks(all []boundJob, perLock map[string]time.Duration) time.Duration {
 	machines := map[string][]boundJob{}
 	for _, j := range all {
@@ -96,7 +97,7 @@ func waitsOfShortestFirst(jobs []boundJob, speed int) time.Duration {
 	return sum
 }
 
-// exclusiveLocksOf are the locks that a planned run needs exclusively.
+// exclusiveLocksOf are the names of the locks that a planned run needs exclusively.
 func exclusiveLocksOf(op sim.OpSpec) []string {
 	var exclusive []string
 	for word := range strings.FieldsSeq(string(op)) {

@@ -67,7 +67,8 @@ func (c *Comparison) run(name string) **Outcome {
 	panic("no run is called " + name)
 }
 
-// Compare runs the work of a mix in each order, in equal worlds, without faults.
+// Compare runs the work of a mix in each order, at the same time and in equal worlds, without faults. The errors are those of single
+// runs.
 func Compare(m Mix, o CompareOptions) (Comparison, error) {
 	c := Comparison{Seed: o.Seed}
 	batches := plan(m, o.MixOptions)
@@ -100,7 +101,7 @@ func Compare(m Mix, o CompareOptions) (Comparison, error) {
 // startsInFlight is lockstepd's default.
 const startsInFlight = 8
 
-// measure runs the work once.
+// measure runs the work once, in the order with a name, and returns what was measured.
 func measure(batches []batch, o CompareOptions, name string, ended func()) (Outcome, error) {
 	values := maps.Clone(o.Settings)
 	if values == nil {

@@ -18,7 +18,8 @@ type Drains struct {
 	EmptySlotSeconds float64 `json:"empty_slot_seconds"`
 }
 
-// drains measures the drains of a run with so many slots. All jobs must have ended.
+// drains measures the drains of a run with so many slots: the times in which slots stay empty for a job that keeps out most others. All
+// jobs must have ended.
 func drains(jobs map[int64]*JobTiming, slots int) Drains {
 	d := Drains{}
 	for _, wide := range jobs {
@@ -37,7 +38,7 @@ func drains(jobs map[int64]*JobTiming, slots int) Drains {
 	return d
 }
 
-// isWide reports whether locks keep out most other jobs.
+// isWide reports whether locks keep out most other jobs: the big lock, or all of a level.
 func isWide(locks []lock.Item) bool {
 	return slices.ContainsFunc(locks, func(i lock.Item) bool {
 		return i.Lock == lock.BGL && i.Mode == lock.Exclusive || i.Lock.IsGroup()

@@ -27,7 +27,7 @@ type estimated struct {
 	answer answer.TimeRange
 }
 
-// watchEstimates records the first estimate of each job.
+// watchEstimates records the first estimate of each job while the world runs, in the map that it returns.
 func watchEstimates(w *sim.World) map[int64]estimated {
 	first := map[int64]estimated{}
 	w.WatchOrder(estimatesEvery, func(order answer.Order) {
@@ -43,7 +43,7 @@ func watchEstimates(w *sim.World) map[int64]estimated {
 // startTolerance is for a start at the moment of a range's end: the daemon takes some time for it.
 const startTolerance = time.Second
 
-// compareEstimates compares estimates with what has happened. It is nil without any.
+// compareEstimates compares the first estimates of jobs with what has happened. It is nil without any.
 func (m *metrics) compareEstimates(w *sim.World, first map[int64]estimated) *Estimates {
 	began := w.Now().Add(-w.Elapsed())
 	var wrong, waits []float64

@@ -68,7 +68,7 @@ func newMetrics(onEnd func()) *metrics { return &metrics{jobs: map[int64]*JobTim
 // Name names the checker.
 func (*metrics) Name() string { return "metrics" }
 
-// See records the time of each event of a job.
+// See records the time of each event of a job, and reports each end to onEnd.
 func (m *metrics) See(w *sim.World, event any) error {
 	e, is := sim.JobEventOf(event)
 	if !is {
@@ -132,7 +132,7 @@ type KindWait struct {
 	Waits
 }
 
-// outcome summarizes a run. All jobs must have succeeded.
+// outcome summarizes a run. A job that has not succeeded is an error.
 func (m *metrics) outcome(w *sim.World, batches []batch, ids [][]int64) (Outcome, error) {
 	o := Outcome{Jobs: len(m.jobs), Steps: w.Steps()}
 	first, last := time.Duration(1<<62), time.Duration(0)
@@ -166,7 +166,7 @@ func (m *metrics) outcome(w *sim.World, batches []batch, ids [][]int64) (Outcome
 	return o, nil
 }
 
-// Summarize sorts at least one wait, and summarizes them.
+// Summarize sorts at least one wait, in seconds, and summarizes them.
 func Summarize(waits []float64) Waits {
 	slices.Sort(waits)
 	sum := 0.0

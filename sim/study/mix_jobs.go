@@ -19,7 +19,7 @@ func (p *planner) power() {
 	}
 }
 
-// query reads instances: OP_INSTANCE_QUERY_DATA.
+// query adds a job that reads an instance: OP_INSTANCE_QUERY_DATA.
 func (p *planner) query() {
 	i := p.anyInstance()
 	locks := append([]string{"instance/" + i.name + ":shared"}, nodeLocks("node", ":shared", i.primary, i.secondary)...)
@@ -40,7 +40,7 @@ func (p *planner) create() {
 	}
 }
 
-// remove removes instances: OP_INSTANCE_REMOVE.
+// remove adds jobs that remove n instances: OP_INSTANCE_REMOVE.
 func (p *planner) remove(n int) {
 	for range n {
 		at := p.rng.IntN(len(p.instances))
@@ -80,7 +80,7 @@ func (p *planner) maintainNode(node int) {
 // opcodes if the instance must fail over first.
 func (p *planner) evacuate() { p.evacuateNode(p.rng.IntN(p.nodes)) }
 
-// evacuateAndMaintain empties a node and then takes it exclusively.
+// evacuateAndMaintain adds the jobs that empty a node, and one that then takes it exclusively.
 func (p *planner) evacuateAndMaintain() {
 	node := p.rng.IntN(p.nodes)
 	p.evacuateNode(node)
@@ -107,7 +107,7 @@ func (p *planner) evacuateNode(node int) {
 	}
 }
 
-// burstOfDisks repairs the mirrors of all instances of two nodes.
+// burstOfDisks adds jobs that repair the mirrors of all instances of two nodes.
 func (p *planner) burstOfDisks() {
 	for range 2 {
 		for _, i := range p.on(p.rng.IntN(p.nodes)) {
@@ -116,7 +116,7 @@ func (p *planner) burstOfDisks() {
 	}
 }
 
-// burstOfCreations creates or removes 60 instances.
+// burstOfCreations adds jobs that create 60 instances or, if there are many, remove 60.
 func (p *planner) burstOfCreations() {
 	if len(p.instances) > p.nodes*instancesPerNode*5/4 {
 		p.remove(60)
@@ -153,7 +153,7 @@ func (p *planner) storageSnapshot() {
 	}
 }
 
-// storageCheck takes a storage and all of its nodes.
+// storageCheck adds a job that takes a storage and all of its nodes.
 func (p *planner) storageCheck() {
 	first := p.rng.IntN(p.nodes) / nodesPerStorage * nodesPerStorage
 	locks := []string{storageLock(first, "")}

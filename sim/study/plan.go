@@ -55,7 +55,7 @@ func (p *Plan) Job(i int) []Opcode {
 	return ops
 }
 
-// durationOf is the duration of a planned run.
+// durationOf is the duration of a planned run. It panics for any other opcode.
 func durationOf(o sim.OpSpec) time.Duration {
 	for word := range strings.FieldsSeq(string(o)) {
 		if text, found := strings.CutPrefix(word, "run_for="); found {

@@ -108,7 +108,7 @@ func (w *engine) step() error {
 	return w.arrive(together...)
 }
 
-// nextScheduled handles the earliest end of an opcode.
+// nextScheduled moves the time to the earliest end of an opcode and handles it. The error is errStuck if there is none.
 func (w *engine) nextScheduled() error {
 	if len(w.scheduled) == 0 {
 		return errStuck(w)
@@ -128,7 +128,7 @@ func (w *engine) arrive(numbers ...int) error {
 	return err
 }
 
-// enqueue does what the scheduler's actor does with new jobs.
+// enqueue does what the scheduler's actor does with new jobs, and measures the time of the core alone. numbers are those of the work.
 func (w *engine) enqueue(numbers ...int) error {
 	for _, i := range numbers {
 		plans, err := w.parsedOpcodes(i)
@@ -239,7 +239,7 @@ func (w *engine) begin(a *activeJob) {
 	w.starting = append(w.starting, a)
 }
 
-// takeLocks requests all locks of the current opcode, as the job's process does.
+// takeLocks requests all locks of the current opcode, as the job's process does. With them the opcode executes; else the job waits.
 func (w *engine) takeLocks(a *activeJob) error {
 	needs := a.ops[0].needs
 	if !needs.NotEmpty() {
@@ -331,7 +331,7 @@ func (w *engine) beginNext(a *activeJob) {
 	w.slotTime += w.now - a.picked
 }
 
-// endJob forgets a job, and records how long its opcodes took.
+// endJob forgets a job, records how long its opcodes took, and counts it.
 func (w *engine) endJob(a *activeJob) {
 	w.coreTime.start()
 	w.sched.Remove(a.id)

@@ -32,7 +32,7 @@ type Spread struct {
 	Max  float64 `json:"max"`
 }
 
-// spreadOf sorts the spans.
+// spreadOf sorts the spans and summarizes them, in seconds.
 func spreadOf(spans []time.Duration) Spread {
 	n := len(spans)
 	if n == 0 {

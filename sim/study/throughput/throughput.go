@@ -93,7 +93,7 @@ func Run(work Work, o Options) (Result, error) {
 	return r, err
 }
 
-// run steps until every job has ended.
+// run steps until every job has ended, or until a step fails.
 func (w *engine) run() error {
 	for w.ended < w.work.Len() {
 		if err := w.step(); err != nil {
