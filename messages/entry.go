@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Marshal encodes the entry for the consensus log.
+// Marshal encodes the entry for the consensus log. It panics if a path is not UTF-8.
 func (x *LogEntry) Marshal() []byte {
 	data, err := proto.Marshal(x)
 	if err != nil {
@@ -15,7 +15,7 @@ func (x *LogEntry) Marshal() []byte {
 	return data
 }
 
-// UnmarshalLogEntry is the inverse of Marshal.
+// UnmarshalLogEntry is the inverse of Marshal. The error is about data that is no entry.
 func UnmarshalLogEntry(data []byte) (*LogEntry, error) {
 	var entry LogEntry
 	if err := proto.Unmarshal(data, &entry); err != nil {

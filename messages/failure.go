@@ -64,7 +64,7 @@ func ConfigurationFailure(text string) *Failure {
 // ParameterFailure is for an argument that has no meaning.
 func ParameterFailure(text string) *Failure { return &Failure{Class: ClassParameter, Text: text} }
 
-// ProgrammerFailure is for a bug in lockstep.
+// ProgrammerFailure is the failure of a request for which a bug in lockstep is to blame.
 func ProgrammerFailure(text string) *Failure { return &Failure{Class: ClassProgrammer, Text: text} }
 
 // DrainedFailure refuses a submission to a drained queue.

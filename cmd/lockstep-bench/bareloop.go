@@ -55,7 +55,7 @@ func (b *bench) newBareLoop(d *daemon) (*bareLoop, error) {
 	return l, err
 }
 
-// withBareLoop runs a scenario with a daemon whose jobs run, and a bare loop in its directory.
+// withBareLoop calls run with a client of a new daemon, whose jobs run, and with a bare loop in its directory. It stops both.
 func (b *bench) withBareLoop(run func(*client, *bareLoop) error) error {
 	d, c, err := b.startDaemon(false)
 	if err != nil {
@@ -86,7 +86,7 @@ func (l *bareLoop) runBatch(n, workers int) error {
 	return parallel(n, workers, func(i int) error { return l.execute(jobs[i]) })
 }
 
-// runOne submits and runs a single job.
+// runOne submits and runs a single job in the bare loop.
 func (l *bareLoop) runOne() error {
 	jobs, err := l.submitBatch(1, 1)
 	if err != nil {
@@ -118,7 +118,7 @@ func (l *bareLoop) submitBatch(n, workers int) ([]*job.Job, error) {
 	return jobs, err
 }
 
-// execute starts the job process and waits for its end.
+// execute starts the job process of the bare loop, permits it to begin, and waits for its end.
 func (l *bareLoop) execute(j *job.Job) error {
 	child, err := l.bench.launch(int64(j.ID), l.dataDir, l.runDir, l.stderr)
 	if err != nil {
@@ -132,7 +132,7 @@ func (l *bareLoop) execute(j *job.Job) error {
 	return nil
 }
 
-// permit is the daemon's side of the handshake.
+// permit is the daemon's side of the handshake: it writes the job file durably and lets the process begin.
 func (l *bareLoop) permit(child *child, j *job.Job) error {
 	livelock, err := child.reader.ReadFrame()
 	if err != nil {

@@ -100,7 +100,7 @@ func (b *bench) record(name string, value float64, n int) {
 	b.samples[name] = append(b.samples[name], sample{value, n})
 }
 
-// recordTime adds the time of one operation.
+// recordTime adds the time of one operation to the samples with a name.
 func (b *bench) recordTime(name string, took time.Duration) {
 	b.record(name, float64(took.Nanoseconds()), 1)
 }
@@ -110,7 +110,7 @@ func (b *bench) recordRate(name string, took time.Duration, n int) {
 	b.record(name, float64(n)/took.Seconds(), n)
 }
 
-// timeEach adds the median time of n operations.
+// timeEach carries out do n times and adds the median time to the samples with a name.
 func (b *bench) timeEach(name string, n int, do func() error) error {
 	times := make([]float64, n)
 	for i := range times {

@@ -32,7 +32,7 @@ func noOp() []op { return []op{{"OP_ID": "OP_TEST_DELAY", "duration": 1e-9}} }
 // command is an ordinary job, which is only queued.
 func command() []op { return []op{{"OP_ID": "OP_RUN_COMMAND", "argv": []string{"true"}}} }
 
-// repeatJobs is a list for SubmitManyJobs.
+// repeatJobs returns n jobs for SubmitManyJobs, each with the opcodes that ops makes.
 func repeatJobs(n int, ops func() []op) [][]op {
 	list := make([][]op, n)
 	for i := range list {
@@ -62,7 +62,8 @@ func (c *client) submitMany(list [][]op) ([]int64, error) {
 	return ids, nil
 }
 
-// awaitStatus waits as clients do, until the job has one of the wanted statuses.
+// awaitStatus waits as clients do, until will is true of the job's status, which it returns. A job that ends with another status is an
+// error.
 func (c *client) awaitStatus(id int64, will func(job.Status) bool) (job.Status, error) {
 	for name := "nothing yet"; ; {
 		var change [2]json.RawMessage

@@ -53,7 +53,7 @@ func (b *bench) startCluster(size int) (nodes []*daemon, master *daemon, err err
 	return nodes, master, err
 }
 
-// freeAddress is an address at which nothing listens now.
+// freeAddress is an address on loopback at which nothing listens now.
 func freeAddress() (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -62,7 +62,7 @@ func freeAddress() (string, error) {
 	return listener.Addr().String(), listener.Close()
 }
 
-// command runs a subcommand of lockstep node.
+// command runs a subcommand of lockstep node for the data directory of a daemon, and returns what it prints.
 func (d *daemon) command(args ...string) (string, error) {
 	args = append(append([]string{"node"}, args...), "--data-dir", d.dataDir())
 	out, err := exec.CommandContext(d.bench.ctx, d.bench.program("lockstep"), args...).Output()
@@ -73,7 +73,7 @@ func (d *daemon) command(args ...string) (string, error) {
 	return string(out), err
 }
 
-// writeToken returns the name of a file with a join token.
+// writeToken makes a join token and returns the name of a file that has it.
 func (d *daemon) writeToken() (string, error) {
 	token, err := d.command("token")
 	if err != nil {
@@ -83,7 +83,7 @@ func (d *daemon) writeToken() (string, error) {
 	return name, os.WriteFile(name, []byte(token), 0o600)
 }
 
-// awaitVotes returns the master when all nodes have a vote.
+// awaitVotes returns the master when all nodes have a vote. The error is that of waitMax.
 func (b *bench) awaitVotes(nodes []*daemon) (*daemon, error) {
 	for deadline := time.Now().Add(waitMax); b.ctx.Err() == nil && time.Now().Before(deadline); <-time.After(pollPause) {
 		votes, master := 0, (*daemon)(nil)

@@ -19,7 +19,7 @@ type configDaemon struct {
 	updated map[int]*model.Instance
 }
 
-// startConfigDaemon starts a daemon with so many instances.
+// startConfigDaemon starts a daemon whose configuration has so many instances.
 func (b *bench) startConfigDaemon(instances int) (*configDaemon, error) {
 	d, c, err := b.startDaemon(false)
 	if err != nil {

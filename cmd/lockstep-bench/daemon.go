@@ -34,7 +34,7 @@ type daemon struct {
 	done          chan struct{}
 }
 
-// startDaemon returns when the daemon accepts jobs. With paused, jobs are queued and do not run.
+// startDaemon starts a daemon and returns, with a connection to it, when it accepts jobs. With paused, jobs are queued and do not run.
 func (b *bench) startDaemon(paused bool) (*daemon, *client, error) {
 	d := &daemon{bench: b, root: b.newDir()}
 	if err := os.Mkdir(d.root, 0o750); err != nil {
@@ -104,7 +104,7 @@ func (d *daemon) start() error {
 	return fmt.Errorf("the daemon does not accept jobs; its log:\n%s", text)
 }
 
-// kill ends the daemon with SIGKILL.
+// kill ends the daemon with SIGKILL and waits for its end. A daemon that does not run is no error.
 func (d *daemon) kill() {
 	if d.cmd == nil {
 		return
@@ -124,7 +124,7 @@ func (d *daemon) endJobs() {
 	}
 }
 
-// stop stops the daemon in order.
+// stop stops the daemon in order and waits for its end, at most for waitMax.
 func (d *daemon) stop() error {
 	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return err

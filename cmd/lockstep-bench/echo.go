@@ -17,7 +17,8 @@ import (
 	"lockstep/edge/luxiclient"
 )
 
-// newEchoCommand is the server of a socket, in a separate process as the daemon.
+// newEchoCommand is the hidden command that serves a socket, in a separate process as the daemon does: it answers with as many bytes as a
+// request asks for.
 func newEchoCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "echo SOCKET",
@@ -74,7 +75,7 @@ type echo struct {
 	cmd *exec.Cmd
 }
 
-// startEcho starts an echo process and connects to it.
+// startEcho starts an echo process and connects to it. The caller stops it.
 func (b *bench) startEcho() (*echo, error) {
 	path := b.newDir()
 	cmd := exec.Command(b.self, "echo", path)

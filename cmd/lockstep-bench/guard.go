@@ -38,7 +38,7 @@ var floors = []floor{
 	{"List/all", "BareList/all", 10, "a list is made about as fast as it is sent"},
 }
 
-// guardPattern matches the measurements of the guard.
+// guardPattern matches the names of the measurements of the guard, and no others.
 func guardPattern() *regexp.Regexp {
 	names := make([]string, len(floors))
 	for i, f := range floors {
@@ -47,7 +47,8 @@ func guardPattern() *regexp.Regexp {
 	return regexp.MustCompile("^(" + strings.Join(names, "|") + ")$")
 }
 
-// checkFloors wraps errRegression if a ratio is missing or worse than its floor.
+// checkFloors returns nil if each ratio is as good as its floor. The error wraps errRegression and names the ratios that are missing or
+// worse.
 func checkFloors(rows []row, floors []floor) error {
 	var bad []error
 	for _, f := range floors {

@@ -28,7 +28,7 @@ type machine struct {
 	Pending float64 `json:"pending_seconds"`
 }
 
-// describe returns the machine and the file system of dir.
+// describe returns the machine, its load, and the file system of dir.
 func describe(dir string) (machine, error) {
 	m := machine{CPU: "unknown", Cores: runtime.NumCPU(), Go: runtime.Version(), Kernel: "unknown"}
 	if content, err := os.ReadFile("/proc/cpuinfo"); err == nil {
@@ -78,7 +78,7 @@ func flush(dir string) (seconds float64, err error) {
 	return time.Since(began).Seconds(), err
 }
 
-// journal describes the journal of an ext file system, and the kind of other file systems.
+// journal describes the journal of an ext file system, or says for another kind whether it has one.
 func journal(m mount) string {
 	switch {
 	case m.kind == "tmpfs" || m.kind == "ramfs":

@@ -15,7 +15,7 @@ const (
 	times       unit = "x"
 )
 
-// largerIsBetter reports whether larger values are better.
+// largerIsBetter reports whether larger values of the unit are better.
 func (u unit) largerIsBetter() bool { return u == jobsRate || u == updatesRate || u == times }
 
 // target is a bound of the value, in its unit, or of its ratio to the limit.
@@ -33,7 +33,7 @@ type measure struct {
 	targets []target
 }
 
-// measures are the rows, in order. Targets apply to full sizes only.
+// measures are the rows of the report, in order. Targets apply to full sizes only.
 func measures(s sizes) []measure {
 	rows := []measure{
 		{name: "Submit/clients=1", text: "submission, one client; the same files", unit: nanoseconds, limit: "BareSubmit"},
@@ -81,7 +81,7 @@ func measures(s sizes) []measure {
 
 func endToEndTargets() []target { return []target{{bound: 300}, {ofRatio: true, bound: 0.65}} }
 
-// unitOf is the unit of samples, also those of a limit.
+// unitOf is the unit of the samples with a name, also of those of a limit.
 func unitOf(name string) unit {
 	for _, m := range measures(fullSizes) {
 		if m.name == name || m.limit == name {
@@ -111,7 +111,7 @@ func (r row) met(t target) bool {
 	return found <= t.bound
 }
 
-// makeRows omits measures without samples.
+// makeRows summarizes the samples as rows of the report. It omits measures without samples.
 func makeRows(s sizes, samples map[string][]sample) []row {
 	var rows []row
 	for _, m := range measures(s) {

@@ -50,7 +50,7 @@ func switchesBetween(before, after map[string]int64) (sum int64) {
 	return sum
 }
 
-// statusField is a number of /proc/PID/status, without its unit.
+// statusField is the number in a field of /proc/PID/status, without its unit.
 func statusField(status, name string) (int64, error) {
 	for line := range strings.Lines(status) {
 		key, value, found := strings.Cut(line, ":")

@@ -140,7 +140,8 @@ type referenceGroup struct {
 	leader *referenceNode
 }
 
-// startReference starts nodes with the certificates of a cluster's nodes, and returns when they have a leader.
+// startReference starts nodes of raft alone, with the certificates of a cluster's nodes, and returns when they have a leader. files: they
+// write the files of jobs, too.
 func (b *bench) startReference(cluster []*daemon, files bool) (*referenceGroup, error) {
 	members := map[string]string{}
 	for _, d := range cluster {

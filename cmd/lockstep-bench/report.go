@@ -14,7 +14,7 @@ import (
 	"lockstep/cmd/internal/term"
 )
 
-// renderTable renders the rows as text.
+// renderTable renders the rows as text, with limits, ratios and targets.
 func renderTable(rows []row) string {
 	writer := term.NewTable()
 	writer.AppendHeader(table.Row{"Measurement", "lockstep", "", "this machine's limit", "", "ratio", "target", "met?"})
@@ -32,7 +32,7 @@ func (r row) spread(f summary) string {
 	return fmt.Sprintf("(%s..%s)", r.unit.format(f.Min), r.unit.format(f.Max))
 }
 
-// targetsText is a text for the targets.
+// targetsText is a text for the targets of a row; "" if it has none.
 func (r row) targetsText() string {
 	var words []string
 	for _, t := range r.targets {
@@ -48,7 +48,7 @@ func (r row) targetsText() string {
 	return strings.Join(words, ", ")
 }
 
-// targetResults reports whether each target is met.
+// targetResults is yes or no for each target of a row.
 func (r row) targetResults() string {
 	var words []string
 	for _, t := range r.targets {

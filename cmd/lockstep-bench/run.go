@@ -25,7 +25,7 @@ type options struct {
 	cluster bool
 }
 
-// run measures and prints. Errors: wrong flags, a failed scenario, or a wrapped errRegression.
+// run measures and prints. Errors: wrong flags, missing programs, a failed scenario, or a wrapped errRegression.
 func (o *options) run(ctx context.Context, out, stderr io.Writer) error {
 	if o.rounds < 1 || o.rounds > 1000 {
 		return fmt.Errorf("--rounds %d: want 1 to 1000", o.rounds)
@@ -141,7 +141,7 @@ func (o *options) report(out io.Writer, b *bench) error {
 	return nil
 }
 
-// cleanUp ends the remaining daemons and removes the files.
+// cleanUp ends the remaining daemons and their jobs, and removes the files.
 func (b *bench) cleanUp() {
 	for _, d := range b.daemons {
 		d.kill()

@@ -65,7 +65,7 @@ type clusterSide struct {
 	submitters chan *client
 }
 
-// scenarioCluster measures a cluster of that size.
+// scenarioCluster returns the scenario that compares a cluster of that size with a single daemon and with raft alone.
 func scenarioCluster(size int) func(*bench) error {
 	return func(b *bench) error {
 		p, err := b.startComparison(size)
@@ -211,7 +211,8 @@ func (b *bench) clusterSubmissions(p *comparison, s *clusterSide) error {
 // commitsPerSubmission is how many more commits than submissions are made in a round, since they take less time.
 const commitsPerSubmission = 5
 
-// commits measures raft alone. Without a name for the time of one commit it measures only the rate.
+// commits measures raft alone. The samples have the names one, for the time of one commit, and rate; with one "" only the rate is
+// measured.
 func (b *bench) commits(p *comparison, g *referenceGroup, one, rate string) error {
 	if one != "" {
 		answer, err := g.leader.order(referenceOrder{Clients: 1, Commits: b.sizes.submits, Entry: p.entry})

@@ -55,7 +55,7 @@ func repeatFor(length time.Duration, do func() error) (n int, err error) {
 	return n, err
 }
 
-// scenarioConfig measures a daemon with many instances.
+// scenarioConfig measures a daemon with many instances: its fairness to several clients, and its memory.
 func scenarioConfig(b *bench) error {
 	d, err := b.startConfigDaemon(b.sizes.manyInstances)
 	if err != nil {

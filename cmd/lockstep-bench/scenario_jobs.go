@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// scenarioJob measures jobs that run one after the other.
+// scenarioJob measures jobs that run one after the other, with lockstep and in a bare loop.
 func scenarioJob(b *bench) error {
 	return b.withBareLoop(func(c *client, loop *bareLoop) error {
 		for round := range b.each(b.rounds) {
@@ -51,7 +51,7 @@ func (b *bench) chain(c *client) error {
 	return err
 }
 
-// scenarioJobs measures many jobs end to end, submitted together and run concurrently.
+// scenarioJobs measures many jobs end to end, submitted together and run concurrently, with lockstep and in a bare loop.
 func scenarioJobs(b *bench) error {
 	return b.withBareLoop(func(c *client, loop *bareLoop) error {
 		bare := func(workers int, name string) func() error {

@@ -12,7 +12,8 @@ import (
 	"lockstep/persistence"
 )
 
-// scenarioLocks acquires and releases a lock through the socket: two updates.
+// scenarioLocks acquires and releases a lock through the socket, which are two updates, and measures round trips of an echo process
+// beside it.
 func scenarioLocks(b *bench) error {
 	d, c, err := b.startDaemon(false)
 	if err != nil {
@@ -144,7 +145,7 @@ func (b *bench) wake(c, waiter *client, id int64) error {
 // idleWarmup is the time between the start of a daemon and the measurement of its idle state.
 const idleWarmup = 2 * time.Second
 
-// scenarioIdle measures an idle daemon.
+// scenarioIdle measures the wake-ups and the memory of an idle daemon.
 func scenarioIdle(b *bench) error {
 	d, c, err := b.startDaemon(false)
 	if err != nil {

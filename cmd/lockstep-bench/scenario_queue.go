@@ -10,7 +10,7 @@ import (
 	"lockstep/persistence"
 )
 
-// scenarioQueue measures a daemon with very many queued jobs.
+// scenarioQueue measures a daemon with very many queued jobs: its start, its memory, and the list of all jobs.
 func scenarioQueue(b *bench) error {
 	d, c, err := b.startDaemon(true)
 	if err != nil {
@@ -56,7 +56,7 @@ func scenarioQueue(b *bench) error {
 	return nil // no orderly stop: the directory is removed
 }
 
-// fill queues n more jobs.
+// fill queues n more jobs, 1000 in each submission.
 func (b *bench) fill(c *client, n int) error {
 	for done := 0; done < n; done += 1000 {
 		if _, err := c.submitMany(repeatJobs(min(1000, n-done), command)); err != nil {
@@ -93,7 +93,7 @@ func (b *bench) startFull(d *daemon) error {
 	return err
 }
 
-// readAll reads all job files, one after the other.
+// readAll reads all job files, one after the other, as the limit of a start, and records the time.
 func (b *bench) readAll(d *daemon) error {
 	began := time.Now()
 	dir := filepath.Join(d.dataDir(), paths.QueueDir)

@@ -91,7 +91,7 @@ type bareSubmissions struct {
 	next  int64
 }
 
-// submit writes n jobs, concurrently with the given number of workers, and the serial.
+// submit writes n jobs and the serial durably, as a daemon does, with the given number of workers at the same time.
 func (s *bareSubmissions) submit(n, workers int) error {
 	content, first := make([]byte, jobSize), s.next
 	s.next += int64(n)
@@ -117,7 +117,8 @@ func (b *bench) submitBare(s *bareSubmissions) error {
 // daemonWriters is the number of simultaneous disk operations of a daemon, see lockstepd --writers.
 const daemonWriters = 32
 
-// submitManyBare is also the limit of many clients: concurrent submissions can share their syncs.
+// submitManyBare measures bare submissions of many jobs. They are also the limit of many clients: concurrent submissions can share their
+// syncs.
 func (b *bench) submitManyBare(s *bareSubmissions) error {
 	began := time.Now()
 	if err := s.submit(b.sizes.many, daemonWriters); err != nil {

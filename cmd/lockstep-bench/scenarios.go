@@ -57,7 +57,7 @@ func chooseScenarios(only *regexp.Regexp, kinds map[bool]bool) []scenario {
 // jobSize is the size of an ordinary job file, in bytes.
 const jobSize = 700
 
-// bareParts are files and an echo process, in place of a daemon.
+// bareParts are files and an echo process, in place of a daemon. done ends both.
 func (b *bench) bareParts() (files *persistence.OSFiles, e *echo, done func(), err error) {
 	if files, err = b.newQueueDir(); err != nil {
 		return nil, nil, nil, err
@@ -68,7 +68,7 @@ func (b *bench) bareParts() (files *persistence.OSFiles, e *echo, done func(), e
 	return files, e, func() { e.stop(); _ = files.Close() }, nil
 }
 
-// newQueueDir is a data directory without a daemon.
+// newQueueDir makes a data directory without a daemon, and opens its files.
 func (b *bench) newQueueDir() (*persistence.OSFiles, error) {
 	dir := b.newDir()
 	if err := os.MkdirAll(dir+"/"+paths.QueueDir, 0o750); err != nil {

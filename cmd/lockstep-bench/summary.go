@@ -13,7 +13,7 @@ type summary struct {
 	Samples []float64 `json:"samples"` // in the order of rounds
 }
 
-// summarize needs at least one sample.
+// summarize summarizes at least one sample.
 func summarize(samples []float64) summary {
 	return summary{Median: median(samples), Min: slices.Min(samples), Max: slices.Max(samples), Samples: samples}
 }
@@ -36,7 +36,7 @@ func values(samples []sample) []float64 {
 	return found
 }
 
-// format is a value with a readable unit.
+// format is a value of a unit with a readable unit, such as ms for nanoseconds.
 func (u unit) format(value float64) string {
 	switch u {
 	case nanoseconds:

@@ -38,7 +38,7 @@ func (o *compareOptions) workFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.set, "set", nil, "a setting of lockstep for all runs, `name=value`, such as predictive_ticks=120")
 }
 
-// parse finds the mix and reads the settings.
+// parse finds the mix, reads the settings, and checks the flags of the work.
 func (o *compareOptions) parse() (study.Mix, study.CompareOptions, error) {
 	mix, err := study.FindMix(o.mix)
 	if err != nil {
@@ -83,7 +83,7 @@ func compareSeeds(out, stderr io.Writer, mix study.Mix, options study.CompareOpt
 	}
 }
 
-// asJSON prints all measurements.
+// asJSON prints all measurements, and the flags that describe the work.
 func (o *compareOptions) asJSON(out io.Writer, all []study.Comparison) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", "  ")
@@ -163,7 +163,7 @@ func (o *compareOptions) run(out, stderr io.Writer) error {
 	return nil
 }
 
-// head describes the work.
+// head describes the work and the seeds in front of the tables.
 func (o *compareOptions) head(out io.Writer, mix study.Mix, first, last uint64) {
 	fmt.Fprintf(out, "%s: %s\n%d jobs, %d slots, %d nodes, load %g, ", mix.Name, mix.About, o.Jobs, o.Slots, o.Nodes, o.Load)
 	if len(o.set) > 0 {
@@ -176,7 +176,7 @@ func (o *compareOptions) head(out io.Writer, mix study.Mix, first, last uint64) 
 	}
 }
 
-// parseSettings reads name=value; the value is JSON.
+// parseSettings reads name=value for each setting; the value is JSON.
 func parseSettings(words []string) (map[string][]byte, error) {
 	settings := map[string][]byte{}
 	for _, word := range words {

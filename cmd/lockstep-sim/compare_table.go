@@ -171,7 +171,7 @@ func change(is, was float64) string {
 	return fmt.Sprintf("%+.1f %%", 100*(is/was-1))
 }
 
-// kindRows are the mean waits over all jobs of a kind, and the longest of all.
+// kindRows are rows with the mean wait of all jobs of a kind in each run, and the longest wait.
 func kindRows(all []study.Comparison, runs []string) []table.Row {
 	var names []string
 	for _, c := range all {

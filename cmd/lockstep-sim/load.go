@@ -128,7 +128,7 @@ func (o *loadOptions) run(out, stderr io.Writer) error {
 	return nil
 }
 
-// measure runs the chosen measurements.
+// measure runs the chosen measurements: the work as a whole, and its growth for each size.
 func (o *loadOptions) measure(work throughput.Work, options throughput.Options, sizes []int, l *loadResult) error {
 	if o.only != "growth" {
 		result, err := throughput.Run(work, options)
@@ -147,7 +147,7 @@ func (o *loadOptions) measure(work throughput.Work, options throughput.Options, 
 	return nil
 }
 
-// settings checks the flags that do not concern the work.
+// settings returns the settings of the run, and checks the flags that do not concern the work.
 func (o *loadOptions) settings() (config.Settings, error) {
 	switch {
 	case o.only != "" && o.only != "run" && o.only != "growth":
@@ -165,7 +165,7 @@ func (o *loadOptions) settings() (config.Settings, error) {
 	return study.SettingsWith(values)
 }
 
-// work generates the work.
+// work generates the work of a mix, and begins the result with its description.
 func (o *loadOptions) work() (*study.Plan, *loadResult, error) {
 	mix, err := study.FindMix(o.mix)
 	if err != nil {

@@ -21,7 +21,7 @@ func (l *loadResult) report(out io.Writer) {
 	}
 }
 
-// head describes the work.
+// head describes the work in front of the results.
 func (l *loadResult) head(out io.Writer) {
 	order := "predictive"
 	if l.Plain {
@@ -76,7 +76,7 @@ func (l *loadResult) reportGrowth(out io.Writer) {
 		l.Growth[0].Decisions.N)
 }
 
-// short formats times up to about a second.
+// short formats a time in seconds up to about a second, with its unit.
 func short(s float64) string {
 	switch {
 	case s < 1e-3:
@@ -88,7 +88,7 @@ func short(s float64) string {
 	}
 }
 
-// long is span for times up to years.
+// long formats a time in seconds up to years: span, but days from four days on.
 func long(s float64) string {
 	if day := 24 * 3600.0; s >= 4*day {
 		return fmt.Sprintf("%.1f d", s/day)

@@ -71,7 +71,7 @@ type comparedRun struct {
 // endOfTrace stands for a missing line at the end.
 const endOfTrace = "(nothing more)"
 
-// replay repeats the run of a trace. It returns an error if the trace is unusable.
+// replay repeats the run of a trace and compares the lines. A difference is in Same; the error is about a trace that is unusable.
 func (r *comparedRun) replay(trace io.Reader) error {
 	r.lines, r.Same = bufio.NewScanner(trace), true
 	of, err := sim.ReadRepro(r.lines)
@@ -110,7 +110,7 @@ func (r *comparedRun) line(l sim.Line) {
 
 func (r *comparedRun) differs(was, is string) { r.Same, r.Trace, r.Run = false, was, is }
 
-// report prints the result; the error determines the exit code.
+// report prints the result; the error determines the exit code: errDiffers, errBroken, or nil for the same good run.
 func (r *comparedRun) report(asJSON bool) error {
 	switch {
 	case asJSON:

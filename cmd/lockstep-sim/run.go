@@ -66,7 +66,7 @@ func mutationList() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// reproFlags are the flags that determine a run.
+// reproFlags adds the flags that determine a run.
 func (o *runOptions) reproFlags(c *cobra.Command) {
 	c.Flags().Uint64Var(&o.repro.Seed, "seed", 1, "the seed to run")
 	c.Flags().Uint64Var(&o.repro.Steps, "steps", 20_000, "`steps` of a run with faults; after them all jobs must end")
@@ -138,7 +138,7 @@ type failed struct {
 	Trace   string `json:"trace,omitempty"` // its file
 }
 
-// failedOf is nil for a good run.
+// failedOf describes the violation of a run; nil for a good one.
 func failedOf(r sim.Result) *failed {
 	var broken *sim.Violation
 	if !errors.As(r.Err, &broken) {
@@ -147,7 +147,8 @@ func failedOf(r sim.Result) *failed {
 	return &failed{Seed: r.Seed, Checker: broken.Checker, Step: broken.Step, Text: broken.Error()}
 }
 
-// report prints the result; for a failed run also how to repeat it.
+// report prints the result; for a failed run also how to repeat it, after its trace is kept if that is wanted. The error is errBroken for
+// a failed run.
 func (o *runOptions) report(out io.Writer, sum sweep, r sim.Result) error {
 	sum.Failed = failedOf(r)
 	if sum.Failed != nil && o.keep != "" {
@@ -173,7 +174,7 @@ func (o *runOptions) report(out io.Writer, sum sweep, r sim.Result) error {
 	return nil
 }
 
-// show prints a failed run as text.
+// show prints a failed run as text, with its last lines unless the trace has been printed.
 func (o *runOptions) show(out io.Writer, f *failed, last []sim.Line) {
 	if !o.trace {
 		for _, line := range last {

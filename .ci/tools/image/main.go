@@ -84,7 +84,8 @@ func build(root, out, version string) error {
 	return archive(dir, out, time.Unix(seconds, 0))
 }
 
-// archive writes the files below dir, in the order of their names.
+// archive writes the files below dir into the tar file out, in the order of their names and with one date. Equal files give equal
+// archives.
 func archive(dir, out string, date time.Time) error {
 	file, err := os.Create(out)
 	if err != nil {

@@ -26,7 +26,7 @@ func userNumber(name string) (int, error) {
 	return number("user", name, digits)
 }
 
-// GroupNumber returns the number of a group.
+// GroupNumber returns the number of a group, which may be given by its name or its number.
 func GroupNumber(name string) (int, error) {
 	digits := name
 	if found, err := user.LookupGroup(name); err == nil {

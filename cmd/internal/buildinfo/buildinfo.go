@@ -27,7 +27,7 @@ type Build struct {
 
 const revisionDigits = 12
 
-// Read returns the build of the running program.
+// Read returns the build of the running program. What the linker was not told comes from Go's own information, or is unknown.
 func Read() Build {
 	build := Build{Version: version, Revision: revision, Date: dayOf(date)}
 	if build.Version == "" {

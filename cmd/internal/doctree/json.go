@@ -56,7 +56,7 @@ func (s *jsonSource) position(offset int) Position {
 	return s.last
 }
 
-// next reads one value. The decoder is behind the previous token.
+// next reads one value with all that is in it. The decoder is behind the previous token.
 func (s *jsonSource) next() (Node, error) {
 	offset := int(s.decoder.InputOffset())
 	for offset < len(s.data) && strings.IndexByte(" \t\r\n,:", s.data[offset]) >= 0 {

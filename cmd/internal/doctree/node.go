@@ -20,7 +20,7 @@ type Error struct {
 	Text string
 }
 
-// Errorf returns an *Error.
+// Errorf returns an *Error with a formatted text about a place.
 func Errorf(at Position, format string, args ...any) error {
 	return &Error{at, fmt.Sprintf(format, args...)}
 }
@@ -63,7 +63,7 @@ type Key struct {
 	At   Position
 }
 
-// Describe names the kind of the value.
+// Describe names the kind of the value for errors: "a list", "a number".
 func (n Node) Describe() string {
 	switch n.Kind {
 	case List:
@@ -83,7 +83,7 @@ func (n Node) Describe() string {
 	return "a number"
 }
 
-// Field returns the value of a key.
+// Field returns the value of a key of an object; false if there is none.
 func (n Node) Field(name string) (Node, bool) {
 	if i := n.index(name); i >= 0 {
 		return n.Values[i], true
@@ -107,7 +107,7 @@ func (n Node) With(name string, value Node) Node {
 	return n
 }
 
-// addKey adds the key of the value that comes next.
+// addKey adds the key of the value that comes next. The error is about a key that is no string or is there already.
 func (n *Node) addKey(key Node) error {
 	name, ok := key.Scalar.(string)
 	if key.Kind != Scalar || !ok {

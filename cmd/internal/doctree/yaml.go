@@ -100,7 +100,8 @@ func (c *yamlConverter) convert(from *yaml.Node, depth int) Node {
 	return result
 }
 
-// scalar keeps the digits of a number that JSON spells alike.
+// scalar returns a value without parts. It keeps the digits of a number that JSON spells alike. A value that JSON does not have is
+// invalid, which is noted.
 func (c *yamlConverter) scalar(from *yaml.Node) Node {
 	result := Node{At: Position{from.Line, from.Column}, Text: from.Value}
 	switch tag := from.ShortTag(); tag {

@@ -33,7 +33,7 @@ func Init() {
 	reap()
 }
 
-// reap collects processes whose parent has ended. It does not return.
+// reap collects processes whose parent has ended, as the first process of a machine must. It does not return.
 func reap() {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, syscall.SIGCHLD)
@@ -88,7 +88,7 @@ func setUp(hostname, address, hosts, layer string) error {
 	return nil
 }
 
-// mountRoot mounts the machine's root directory below scratch.
+// mountRoot mounts the machine's root directory below scratch: this machine's own, read-only, with layer over it.
 func mountRoot(layer string) error {
 	below := func(names ...string) string { return filepath.Join(append([]string{scratch}, names...)...) }
 	const private = syscall.MS_REC | syscall.MS_PRIVATE

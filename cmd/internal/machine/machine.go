@@ -108,7 +108,7 @@ func (m *Machine) Command(more []string, name string, args ...string) *exec.Cmd 
 	return cmd
 }
 
-// Connect lays a cable from the bridge of a machine to that of another.
+// Connect lays a cable from the bridge of a machine to that of another. The error is that of a command of ip.
 func (m *Machine) Connect(other *Machine) error {
 	m.cables++
 	port := "port" + strconv.Itoa(m.cables)

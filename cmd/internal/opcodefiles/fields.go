@@ -3,7 +3,7 @@ package opcodefiles
 // Field is a field of a file of opcodes, for documentation.
 type Field struct{ Name, Text string }
 
-// Fields are the fields of an opcode, in the order of their importance.
+// Fields are the fields of an opcode in a file, in the order of their importance.
 func Fields() []Field {
 	return []Field{
 		{"name", "the name of the opcode, which begins with OP_"},
@@ -21,7 +21,7 @@ func Fields() []Field {
 	}
 }
 
-// ParamFields are the fields of a parameter.
+// ParamFields are the fields of a parameter of an opcode in a file.
 func ParamFields() []Field {
 	return []Field{
 		{"name", "the name of the parameter"},

@@ -19,7 +19,7 @@ func New(name string, section int, summary string, day time.Time) *Page {
 	return p
 }
 
-// Section begins a section.
+// Section begins a section of the page with a title.
 func (p *Page) Section(title string) { fmt.Fprintf(&p.b, ".SH %s\n", escape(title)) }
 
 // Text adds paragraphs, which empty lines separate.
@@ -32,7 +32,7 @@ func (p *Page) Text(text string) {
 	}
 }
 
-// Example adds lines as they are.
+// Example adds lines to the page as they are, indented.
 func (p *Page) Example(lines string) {
 	fmt.Fprintf(&p.b, ".RS 4\n.nf\n%s\n.fi\n.RE\n", escape(strings.Trim(lines, "\n")))
 }
@@ -46,7 +46,7 @@ func (p *Page) Item(name, argument, text string) {
 	p.b.WriteString("\n" + escape(text) + "\n")
 }
 
-// String returns the page.
+// String returns the page as the source of a manual page.
 func (p *Page) String() string { return p.b.String() }
 
 // escape makes text literal: a backslash and a leading dot or quote are no requests.

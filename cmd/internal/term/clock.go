@@ -41,7 +41,8 @@ func Span(d time.Duration) string {
 	return fmt.Sprintf("%dd%02dh", d/Day, d%Day/time.Hour)
 }
 
-// WallClock is t in now's zone, without the parts that equal now's.
+// WallClock is t in now's zone, without the parts that equal now's: the time of today, day and time of this year, or the day of another
+// year.
 func WallClock(now, t time.Time) string {
 	t = t.In(now.Location())
 	switch {

@@ -3,7 +3,7 @@ package term
 // Palette paints text for a terminal, or leaves it as it is.
 type Palette struct{ On bool }
 
-// Title paints a heading.
+// Title paints a heading, if the palette has colours.
 func (p Palette) Title(text string) string { return p.Paint("1", text) }
 
 // Paint paints text in the colour that code stands for (ECMA-48, SGR).

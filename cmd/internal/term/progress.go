@@ -54,7 +54,7 @@ func draw(w io.Writer, writer progress.Writer, tracker *progress.Tracker) *Bar {
 	return b
 }
 
-// Show sets the text before the bar, and the progress.
+// Show sets the text before the bar, and the progress. A bar that is not shown ignores it.
 func (b *Bar) Show(text string, value int) {
 	if b.tracker != nil {
 		b.tracker.UpdateMessage(text)
@@ -62,7 +62,7 @@ func (b *Bar) Show(text string, value int) {
 	}
 }
 
-// SetLabel sets the text before the bar.
+// SetLabel sets the text before the bar. A bar that is not shown ignores it.
 func (b *Bar) SetLabel(label string) {
 	if b.tracker != nil {
 		b.tracker.UpdateMessage(label)
@@ -74,7 +74,7 @@ func (b *Bar) SetRate(n uint64, unit string, took time.Duration) {
 	b.SetLabel(fmt.Sprintf("%d %s, %.0f/s", n, unit, float64(n)/took.Seconds()))
 }
 
-// Step counts one step.
+// Step counts one step of the progress. A bar that is not shown ignores it.
 func (b *Bar) Step() {
 	if b.tracker != nil {
 		b.tracker.Increment(1)

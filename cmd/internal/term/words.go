@@ -13,7 +13,7 @@ func OrDash(text string) string {
 	return text
 }
 
-// Count is "1 job", "2 jobs".
+// Count is a number with its noun: "1 job", "2 jobs".
 func Count[N int | int64](n N, what string) string {
 	if n == 1 {
 		return "1 " + what
