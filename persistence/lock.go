@@ -94,8 +94,8 @@ func isProcessDead(pid int) bool {
 	return ok && state == "Z"
 }
 
-// tryLockQueue returns nil, nil if the locked file is no longer the one called path: its holder
-// has unlinked it, and a third daemon may have locked a new one.
+// tryLockQueue locks the queue's file and its directory, and writes the pid. It returns nil, nil if the locked file is no longer the one
+// called path: its holder has unlinked it, and a third daemon may have locked a new one.
 func tryLockQueue(path string, rules ownership.Rules) (*QueueLock, error) {
 	fd, _, step, err := openOrCreate(path, unix.O_RDWR, rules.DataFile(paths.LockPath))
 	if err != nil {

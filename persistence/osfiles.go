@@ -131,8 +131,8 @@ func (f *OSFiles) SyncDir(op, dir string) error {
 	return nil
 }
 
-// dirHandle returns an open descriptor of the directory that currently has the name. A directory
-// that was removed and created again under the same name is a different one.
+// dirHandle returns an open descriptor of the directory that currently has the name. It is kept for later calls, and the caller does not
+// close it. A directory that was removed and created again under the same name is a different one.
 func (f *OSFiles) dirHandle(dir string) (*os.File, error) {
 	name := f.abs(dir)
 	info, err := os.Stat(name)

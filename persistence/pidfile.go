@@ -39,7 +39,8 @@ func CreatePIDFile(path string, rules ownership.Rules) (*PIDFile, error) {
 	return nil, fmt.Errorf("lock %s: other processes replace it all the time", path)
 }
 
-// tryPIDFile returns nil, nil if the locked file is no longer the one at path: RemoveStalePIDFile has removed it.
+// tryPIDFile opens, locks and fills a pid file. It returns nil, nil if the locked file is no longer the one at path: RemoveStalePIDFile
+// has removed it.
 func tryPIDFile(path string, rules ownership.Rules) (*PIDFile, error) {
 	fd, _, step, err := openOrCreate(path, unix.O_RDWR, rules.Of(ownership.PIDFile))
 	if err != nil {

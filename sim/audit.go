@@ -37,8 +37,8 @@ func newAudit(w *World) *audit {
 		rpc: &rpcClient{world: w, thread: kernel.NewThread(w.kernel, w.life)}}
 }
 
-// run asks, if the deciding daemon can answer. World calls it when no step is left before the
-// time moves.
+// run asks the deciding daemon about the processes that rest in a state that the audit has not asked about, at most once in auditPause.
+// It does nothing if no daemon can answer. World calls it when no step is left before the time moves.
 func (a *audit) run() {
 	w, n := a.world, a.world.decider
 	if n == nil || !n.daemon.canAnswer() {

@@ -15,9 +15,9 @@ type Minimal struct {
 // ErrGood: the run does not fail, so there is nothing to minimize.
 var ErrGood = errors.New("the run is good")
 
-// Minimize looks for a smaller run in which the same checker fails, with fewer faults and fewer
-// requests. It makes at most so many runs, and returns the smallest. progress, if set, is called
-// after each run with the size of the smallest one so far.
+// Minimize looks for a smaller run in which the same checker fails, with fewer faults and fewer requests. It makes at most so many runs,
+// and returns the smallest. progress, if set, is called after each run with the size of the smallest one so far. The error is ErrGood if
+// the run does not fail.
 func Minimize(c Repro, runs int, progress func(run, faults, requests int)) (Minimal, error) {
 	first, err := c.Run(nil)
 	if err != nil {

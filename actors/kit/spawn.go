@@ -53,8 +53,8 @@ func NumberedProps[N uint32 | uint64](e *Env, kind string, producer func(incarna
 	return e.Props(kind, func() actor.Actor { return producer(N(count.(*atomic.Uint64).Add(1))) }, opts...)
 }
 
-// spawn checks the name first. The library would run the producer and then return the PID
-// of the actor that has the name.
+// spawn refuses a parent that is stopping and a name in use. For the latter the library would run the producer, and return the PID of the
+// actor that has the name.
 func (e *Env) spawn(sys *actor.ActorSystem, id string, props *actor.Props, parent actor.SpawnerContext) (*actor.PID, error) {
 	if host, ok := parent.Actor().(*guarded); ok && host.stopping {
 		return nil, fmt.Errorf("%w: %s", ErrStopping, id)

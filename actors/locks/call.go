@@ -92,7 +92,7 @@ func (l *locks) applyCall(ctx actor.Context, c lock.Call, q *requester) {
 	l.notifyWhenWritten(ctx, func(ctx actor.Context, f *messages.Failure) { q.answer(ctx, a.Result, f) })
 }
 
-// heldBy are the locks of an owner or, without an owner, those of all owners with a pid.
+// heldBy are the locks of an owner or, without an owner, those of all owners with the pid of the question.
 func (l *locks) heldBy(op ListHeld) []lock.Item {
 	table := l.state.Allocation()
 	if op.Owner != (lock.Owner{}) {

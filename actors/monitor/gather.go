@@ -25,7 +25,7 @@ type gatherer struct {
 	reading coremonitor.Reading // of an own collector: the last one
 }
 
-// newGatherers returns the collectors of this node. Own collectors have something to report if the node has their actors.
+// newGatherers returns the collectors of this node. Those of this daemon's own actors are left out if the node does not run the actors.
 func newGatherers(c Config) []*gatherer {
 	queue, replication := c.Queue != nil, c.Replicator != nil || c.Queue != nil
 	present := map[string]bool{

@@ -76,7 +76,7 @@ func (q *queue) recordCanceledBy(ctx actor.Context, sender *actor.PID, m *messag
 }
 
 // changePriority sets the priority of the opcodes that have not started, of a job that is not final, and answers. The order for an active
-// job is passed on to its process.
+// job is passed on to the jobs actor.
 func (q *queue) changePriority(ctx actor.Context, sender *actor.PID, m *messages.OrderJob) {
 	e := q.index.get(m.Id)
 	switch {

@@ -84,13 +84,13 @@ func (q *queue) writeRecord(ctx actor.Context, op string, id int64, r record.Rec
 	})
 }
 
-// setHold puts a hold into force, and tells the scheduler and others.
+// setHold puts a hold into force, and tells the scheduler and the subscribers.
 func (q *queue) setHold(ctx actor.Context, id int64, h record.Hold) {
 	q.holds.inForce[id] = h
 	q.holdChanged(ctx, &messages.HoldChanged{Id: id, Held: true, By: h.By})
 }
 
-// dropHold ends the hold of a job, and tells the scheduler and others. Without a hold it does nothing.
+// dropHold ends the hold of a job, and tells the scheduler and the subscribers. Without a hold it does nothing.
 func (q *queue) dropHold(ctx actor.Context, id int64) {
 	if _, held := q.holds.inForce[id]; held {
 		delete(q.holds.inForce, id)

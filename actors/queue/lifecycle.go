@@ -9,9 +9,9 @@ import (
 	"lockstep/messages"
 )
 
-// pick gives a job that the scheduler has chosen to the jobs actor. If the job is not
-// pending any longer, its run slot is released. While the daemon is stopping no job is
-// started.
+// pick gives a job that the scheduler has chosen to the jobs actor. If the job is not pending any longer, its run slot is released; a job
+// that is held or paused meanwhile becomes a candidate again. It does nothing for a job that is active already, and while the daemon is
+// stopping.
 func (q *queue) pick(ctx actor.Context, id int64) {
 	if q.admission.stopping != nil {
 		return

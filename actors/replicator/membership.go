@@ -117,8 +117,8 @@ func (s *membership) admit(m *messages.AdmitNode, applied uint64, now time.Time)
 	return answer, next
 }
 
-// voteCandidates notes a join request. It returns the names of the nodes that may be
-// given a vote and have asked within joinRequestTTL, sorted.
+// voteCandidates notes a join request, or forgets the last one of the node if it may not vote now. It returns the names of the nodes that
+// may be given a vote and have asked within joinRequestTTL, sorted.
 func (s *membership) voteCandidates(w replication.JoinRequest, applied uint64, now time.Time) []string {
 	if w.MayVote(applied) {
 		s.joinRequests[w.Name] = joinRequest{w, now}

@@ -63,9 +63,9 @@ func (r *replicator) propose(changes []*messages.FileChange, done func(actor.Con
 	r.proposals.add(changes, &changeRequest{done: done})
 }
 
-// proposalRefused offers an entry again that the log has not taken, while this node
-// leads. If the outcome is unknown, the leadership was lost and the request is not
-// answered: the next master reads from the disk whether the change was made.
+// proposalRefused offers an entry again that the log has not taken, while this node leads; after triesMax tries the request fails. If the
+// outcome is unknown, the leadership was lost and the request is not answered: the next master reads from the disk whether the change was
+// made.
 func (r *replicator) proposalRefused(ctx actor.Context, m *messages.LogRefused) {
 	if m.Unknown || !r.mastership.leads {
 		return
@@ -156,8 +156,8 @@ func (r *replicator) readNow(ctx actor.Context, from requester, m *messages.Acce
 	}
 }
 
-// quarantine chooses a name that is free on this node and has the file renamed on all
-// nodes. A node with an intact copy keeps the copy under that name.
+// quarantine chooses a name that is free on this node and has the file renamed on all nodes, or on this node alone if the others do not
+// share it. A node with an intact copy keeps the copy under that name.
 func (r *replicator) quarantine(ctx actor.Context, from requester, m *messages.QuarantineFile) {
 	answer := func(ctx actor.Context, to string, f *messages.Failure) {
 		ctx.Send(from.pid, &messages.AccessStoreResult{Request: from.request, What: &messages.AccessStoreResult_Quarantine{

@@ -204,8 +204,9 @@ func (j *scheduledJob) inputs() []json.RawMessage {
 	return inputs
 }
 
-// awaitJobs records that a process of a job waits for the ends of others, unless that would close a cycle.
-// What the jobs in the backlog wait for is not known yet.
+// awaitJobs records that a process of a job waits for the ends of others, unless that would close a cycle. An observed wait is neither
+// examined nor answered; one with drafts, which have no ids yet, is examined and not recorded. While the backlog is worked off the
+// question waits: what its jobs wait for is not known yet.
 func (s *scheduler) awaitJobs(ctx actor.Context, m *messages.AwaitJobs, sender *actor.PID) {
 	if s.backlog.busy() {
 		s.backlog.waits.Add(m, sender)

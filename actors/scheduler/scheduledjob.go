@@ -350,7 +350,8 @@ func (s *scheduler) endUnrunnable(ctx actor.Context, j *scheduledJob, v dependen
 	s.answerBegin(ctx, j, &messages.BeginOpResult{Denied: true, Canceled: canceled, Text: v.Cause.String()})
 }
 
-// beginOp handles the request of a job process to begin an opcode, which may be repeated, also after its answer.
+// beginOp handles the request of a job process to begin an opcode: it is answered when the opcode may begin. A request that is repeated
+// after its answer is ignored, and one that comes before the jobs are known waits.
 func (s *scheduler) beginOp(ctx actor.Context, m *messages.BeginOp, sender *actor.PID) {
 	if s.answered.has(m, sender) {
 		return

@@ -12,8 +12,8 @@ import (
 	"lockstep/core/wire"
 )
 
-// serve serves a call: echo at once, a call about the configuration or the reservations by the configuration's actor, any other
-// call by the lock manager. A call without a result answers with the empty list, which Ganeti's clients require.
+// serve serves a call: echo at once, a call about the configuration or the reservations by the configuration's actor, lockConfig by both
+// actors, any other call by the lock manager. A call without a result answers with the empty list, which Ganeti's clients require.
 func (c *connection) serve(ctx actor.Context, request wire.Request) {
 	if request.Method == "echo" {
 		c.echo(ctx, request)

@@ -124,9 +124,9 @@ func reserveThreads() {
 	end.Done()
 }
 
-// runPermitted makes the job process's side of the start handshake (designs.md "Job execution"), and then runs the job. It
-// calls begin, which revokes the proof that the process has not begun the job, before the first call, write or child of the
-// job. After an error the job has not begun.
+// runPermitted makes the job process's side of the start handshake (designs.md "Job execution"), and then runs the job. It calls begin,
+// which revokes the proof that the process has not begun the job, before the first call, write or child of the job. After an error the
+// job has not begun. If the job is abandoned, it ends the process with exitNoQueue.
 func runPermitted(id int64, place place, livelock string, signals <-chan os.Signal, begin func() error) error {
 	launchSpecs, file, err := handshake(livelock, place.runDir)
 	if err != nil {

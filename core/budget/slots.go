@@ -76,7 +76,8 @@ func (s *Slots) Admit(c Client) (added, evicted *Slot) {
 	return added, evicted
 }
 
-// EvictOne removes a slot of the client that has most; nil: all slots are at work. It is for a lack that the limit does not know.
+// EvictOne removes and returns one slot for a lack that the limit does not know: in the class with the most slots in use, one of the
+// client that has most there. nil: all slots are at work.
 func (s *Slots) EvictOne() *Slot {
 	var found *Slot
 	most := 0

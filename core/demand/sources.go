@@ -80,8 +80,8 @@ func ofGroup(list func(*config.Group) []string) relationFunc {
 	}
 }
 
-// related is the locks of the objects to which locked objects refer: the nodes of instances, the groups of nodes and
-// so on. An object that the cluster does not know refers to unknown locks.
+// related is the locks of the objects to which locked objects refer: the nodes of instances, the groups of nodes and so on. An object
+// that the cluster does not know refers to unknown locks. A demand that is not a set of names is returned as it is.
 func related(of lockSource, find relationFunc) lockSource {
 	return func(g *Params) lock.Demand {
 		named := of(g)

@@ -10,9 +10,9 @@ import (
 	"lockstep/core/job"
 )
 
-// KindOf is the kind of an opcode, by its stored input: OP_ID, which is the name of a declared opcode. For a command it
-// is followed by the base name of the program and the label that the submitter gave, if there are any. Malformed input
-// has the empty kind.
+// KindOf is the kind of an opcode, by its stored input: OP_ID, which is the name of a declared opcode. For a command it is followed by
+// the base name of the program and the label that the submitter gave, if there are any, and cut to kindMax bytes. Malformed input has the
+// empty kind.
 func KindOf(input json.RawMessage) string {
 	var op struct {
 		OpID string          `json:"OP_ID"`

@@ -82,8 +82,9 @@ func (l *LockAcquirer) NextCall() (function string, args []any) {
 	return "lockstepAwaitUnion", []any{s.count, l.owner, s.anyOf, ChoiceWaitSeconds}
 }
 
-// HandleResult takes the result of the current call. With withdrawn, the daemon has withdrawn the request, and the caller
-// must release all locks. The error says that the result has the wrong form.
+// HandleResult takes the result of the current call. With withdrawn, the daemon has withdrawn the request, and the caller must release
+// all locks. If too few locks of a choice became free, the first count of them are asked for next. The error says that the result has the
+// wrong form.
 func (l *LockAcquirer) HandleResult(result json.RawMessage) (withdrawn bool, err error) {
 	if l.mustCheck {
 		return l.checkHeld(result)

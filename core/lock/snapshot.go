@@ -56,8 +56,9 @@ func (e *StatusError) Unwrap() error { return e.Err }
 // errDuplicateOwner is the error for an owner that a snapshot contains twice.
 var errDuplicateOwner = errors.New("more than one entry")
 
-// Restore makes a State of a snapshot (locks.md 1.8, "Restart"). It requests each owner's locks at once, and then
-// repeats the pending requests in pending order. Their age begins now. The error is a *StatusError.
+// Restore makes a State of a snapshot (locks.md 1.8, "Restart"). It requests each owner's locks at once, and then repeats the pending
+// requests in pending order. Their age begins now. One that is granted at once is in Granted, one that cannot be repeated in Dropped:
+// neither is an error. The error is a *StatusError.
 func Restore(settings Settings, now time.Time, snap Snapshot) (*State, RestoreResult, error) {
 	s := New(settings)
 	var restored RestoreResult

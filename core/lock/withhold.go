@@ -40,8 +40,8 @@ func (s *State) Withheld(o Owner) bool {
 	return h != nil && h.pending != nil && !o.Named && h.pending.queue == s.withheld.jobs[o.Job]
 }
 
-// Withhold withholds a job. owners are those of its owners that the State has. The owners of other requests may get their
-// locks, which waited behind one of the job.
+// Withhold withholds a job; for one that is withheld already it does nothing. owners are those of its owners that the State has. The
+// owners of other requests may get their locks, which waited behind one of the job.
 func (s *State) Withhold(now time.Time, id job.ID, owners []Owner) Update {
 	if s.withheld.jobs[id] != nil {
 		return Update{}

@@ -46,7 +46,8 @@ func (f *Facts) SettingOf(c Collector) Setting {
 // depend on their programs alone (mond.md 5).
 func (f *Facts) HasXen() bool { return f == nil || f.Xen }
 
-// FactsOf computes the facts of a node from the configuration. Its cost grows with the instances of the node only.
+// FactsOf computes the facts of a node from the configuration. A node that the configuration does not know has only the settings and the
+// facts of Xen. Its cost grows with the instances of the node only.
 func FactsOf(c *model.Config, node string) *Facts {
 	cluster := &c.Cluster.Value
 	f := &Facts{Serial: c.Serial, Settings: map[string]Setting{}, Minors: map[int64]string{}, Volumes: map[string]string{}}

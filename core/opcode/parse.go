@@ -133,8 +133,8 @@ func (op *Opcode) assign(found []member) (values []json.RawMessage, err error) {
 	return values, nil
 }
 
-// draft checks the value of each parameter, and writes the values in the order of the catalogue, with defaults. Secrets are left out of
-// the input and are in Draft.Secrets. The error is for the client.
+// draft checks the value of each parameter, and writes the values in the order of the catalogue, with defaults. Secrets are redacted in
+// the input; their values are in Draft.Secrets. The error is for the client.
 func (op *Opcode) draft(values []json.RawMessage, found []member) (Draft, error) {
 	d := Draft{Name: op.Name}
 	input := make([]byte, 0, 512)

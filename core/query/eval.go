@@ -132,8 +132,8 @@ func (e *Expr) costOfLeaves() int {
 	return cost
 }
 
-// evaluate reports whether the leaf holds for a value, or what is wrong with it. A leaf holds for every value that is
-// not Normal, because it is not known to be false.
+// evaluate reports whether the leaf holds for a value, or what is wrong with it ("" if nothing is). A field that does not exist is wrong.
+// A leaf holds for every other value that is not Normal, because it is not known to be false.
 func (l *Leaf) evaluate(name string, v Value) (holds bool, problem string) {
 	if v.Status == Unknown {
 		return false, unknownField(name)

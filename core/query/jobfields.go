@@ -77,7 +77,8 @@ func timeField(name, title, doc string, micros func(*messages.JobInfo) int64) Jo
 // JobFields is Find of Jobs.
 func JobFields(names []string) ([]*JobField, error) { return Jobs.Find(names) }
 
-// JobIDs are the jobs that a query is about if its filter asks only for ids: in the order asked, each once.
+// JobIDs are the jobs that a query is about if its filter asks only for ids: in the order asked, each once. only is false if the filter
+// asks for anything else, or for a value that cannot be an id.
 func JobIDs(q *Query[JobItem]) (ids []int64, only bool) {
 	literals, only := q.KeyValues()
 	if !only {

@@ -6,7 +6,8 @@ import (
 
 func noData() Value { return Value{Status: NoData} }
 
-// liveOnNode is a value of a node that node_info reports. Where no node daemons are asked it is unavailable.
+// liveOnNode is a value of a node that node_info reports. It has the status Offline for an offline node, is unavailable where no node
+// daemons are asked, and has no data if the node has not answered.
 func liveOnNode(value func(*noded.NodeFacts) Value) func(*ObjectItem) Value {
 	return func(t *ObjectItem) Value {
 		switch {

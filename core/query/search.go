@@ -28,7 +28,8 @@ type Search struct {
 	place   []uint32
 }
 
-// Search begins a search that has not ended after the work that is left. It is nil if the search has ended.
+// Search looks for the pattern in a text, and subtracts the steps from work. If work is used up first, s is the search, which Continue
+// goes on with. Otherwise s is nil, and found is the result.
 func (p *Pattern) Search(text []byte, work *int) (s *Search, found bool) {
 	if p.regexp == nil {
 		*work -= 1 + len(text)/bytesPerStep
@@ -55,7 +56,8 @@ func (p *Pattern) Search(text []byte, work *int) (s *Search, found bool) {
 // bytesPerStep is how many bytes are compared or skipped in the time of one step.
 const bytesPerStep = 20
 
-// Continue goes on until the search has ended or the work is done. It reads at least one character.
+// Continue reads on until the search has ended or work is used up, at least one character. done: it has ended, and found says whether the
+// pattern matches.
 func (s *Search) Continue(work *int) (found, done bool) {
 	for {
 		next, width := rune(-1), 0
@@ -74,8 +76,8 @@ func (s *Search) Continue(work *int) (found, done bool) {
 	}
 }
 
-// step lets all threads, and one that begins here, read the next character, -1 at the end of the text. It reports whether one of them has
-// matched before that character.
+// step lets all threads, and one that begins at this place, read the next character, -1 at the end of the text. It reports whether one of
+// them has matched before that character.
 func (s *Search) step(next rune) (matched bool) {
 	context := syntax.EmptyOpContext(s.before, next)
 	s.stack, s.threads, s.reached = append(s.stack[:0], s.threads...), s.threads[:0], s.reached[:0]

@@ -54,8 +54,8 @@ type Released struct {
 	Late bool // the majority lacks a unit; AwaitMax has passed
 }
 
-// Await makes an answer wait until the candidates that Acknowledge names have the states that units have now. Their calls come before
-// others.
+// Await makes an answer wait until the candidates that Acknowledge names have the states that units have now. Calls about these units
+// come before other calls.
 func (t *Tracker) Await(now time.Time, id uint64, units []Unit) {
 	t.calmAt = now.Add(calm)
 	a := &await{id: id, deadline: now.Add(AwaitMax), lacks: map[*peer]int{}}

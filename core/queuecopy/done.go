@@ -163,8 +163,9 @@ func (f Found) need() (n need, differs bool) {
 	return refill, f.ArchivedThere != f.ArchivedHere
 }
 
-// failed puts the units of a call back, behind the others. A node daemon may have carried the call out, or may do so after the
-// connection is closed. The failures of calls that were in progress at the same time are one.
+// failed puts the units of a failed call back, behind the others, and sets the time of the next try. A node daemon may have carried the
+// call out, or may do so after the connection is closed, so what it may have moved is compared first. The failures of calls that were in
+// progress at the same time count as one.
 func (t *Tracker) failed(now time.Time, f *flight, err error) Effect {
 	p := f.peer
 	if f.sweep && p.sweep.begun {

@@ -171,7 +171,8 @@ func Rejected(result string) bool { return strings.HasPrefix(result, rejectedBy)
 
 const rejectedBy = "rejected by filter rule "
 
-// canceledWords describes a canceled job. A filter rule leaves a reason, and a dependency another result than a client.
+// canceledWords describes a canceled job by its filter rule, its dependency or its client; "" if none of these is known. A filter rule
+// leaves a reason, and a dependency another result than a client.
 func canceledWords(j *job.Job, by string) string {
 	if len(j.Ops) == 0 {
 		return ""

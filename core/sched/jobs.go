@@ -64,7 +64,7 @@ func (j *jobs) Withdraw(id job.ID) {
 	}
 }
 
-// vacate decreases the counters that a running job occupied. What was known of full limits is stale then.
+// vacate decreases the counters that a running job occupied. If it occupied any, candidates may be picked again.
 func (j *jobs) vacate(occupied occupiedLimits) {
 	j.groups.limits.vacate(occupied)
 	j.stale = j.stale || len(occupied) > 0

@@ -21,7 +21,7 @@ func (w *weights) explain(to *Explanation, e *entry, _ time.Time) {
 	}
 }
 
-// causes finds the owners behind the values of the levels. While the big lock is wanted it is the only cause.
+// causes finds the owners behind the values of the levels. While the big lock counts in the contention it is the only cause.
 func (w *weights) causes(group int32, l demandMask) []Cause {
 	owners := slices.SortedFunc(maps.Keys(w.owners), lock.Owner.Compare)
 	if w.contention.bigLock > 0 {

@@ -199,7 +199,7 @@ type link struct {
 	until time.Time
 }
 
-// Add makes a link for a user. The link that ends first gives way to it if there are too many.
+// Add makes a link for a user, and drops the links that have expired. If there are too many, the link that ends first gives way to it.
 func (l *Links) Add(token []byte, user string, now time.Time) {
 	l.sweep(now)
 	if l.links == nil {

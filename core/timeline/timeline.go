@@ -37,7 +37,8 @@ func Lanes(spans []Span) (lanes []int, count int) {
 	return lanes, len(ends)
 }
 
-// Ticks are at most count+1 round values from begin to end: multiples of one of steps, which are ascending.
+// Ticks are at most count+1 round values from begin to end: multiples of the first of steps, which are ascending, that leaves so few.
+// They are nil for an empty interval.
 func Ticks(begin, end int64, count int, steps []int64) []int64 {
 	if end <= begin || len(steps) == 0 {
 		return nil

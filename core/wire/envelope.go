@@ -40,10 +40,9 @@ func EncodeRequest(method string, args []any) ([]byte, error) {
 	return payload, nil
 }
 
-// DecodeRequest reads a request frame (queue.md 1.2). Keys other than method and
-// args do not matter; of a key given twice the first counts. The errors carry the
-// real server's texts, without the leading "Failed to parse request: " that
-// EncodeParseError's caller adds. The result shares no memory with frame.
+// DecodeRequest reads a request frame (queue.md 1.2): method and args, and our keys version and by, of which a wrong value counts as a
+// missing one. Other keys do not matter; of a key given twice the first counts. The errors carry the real server's texts, without the
+// leading "Failed to parse request: " that EncodeParseError's caller adds. The result shares no memory with frame.
 func DecodeRequest(frame []byte) (Request, error) {
 	object, err := decodeObject(frame)
 	if err != nil {

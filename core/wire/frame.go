@@ -180,9 +180,8 @@ func (r *Reader) endOfStream() error {
 	return io.ErrUnexpectedEOF
 }
 
-// WriteFrame writes payload and the terminator in one write. When it returns an
-// error the terminator was not written, so the peer cannot have acted on the
-// frame.
+// WriteFrame writes payload and the terminator in one write, or a payload that is too long to copy in a write of its own. When it returns
+// an error the terminator was not written, so the peer cannot have acted on the frame.
 func WriteFrame(w io.Writer, payload []byte) error {
 	if bytes.IndexByte(payload, Terminator) >= 0 {
 		return ErrTerminatorInside

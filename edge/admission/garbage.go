@@ -20,8 +20,8 @@ type collector struct {
 	running sync.Mutex   // is held during a collection
 }
 
-// took looks for garbage from time to time. Who receives a request waits for the collection, because the network is faster than the
-// collector.
+// took counts memory that a request has taken, and looks for garbage after every collectEvery bytes. Who receives a request waits for the
+// collection, because the network is faster than the collector.
 func (c *collector) took(bytes int, receives bool) {
 	if bytes <= 0 || c.taken.Add(int64(bytes)) < collectEvery {
 		return

@@ -423,7 +423,7 @@ func (q *request) writePage(code int, name string, v pageView) {
 	}
 }
 
-// execute renders a template in the turn of its user. ok is false if it has answered with an error.
+// execute renders a template in the turn of its user. ok is false if it has answered with an error, or if the client has left.
 func (q *request) execute(name, operation string, data any) (b bytes.Buffer, ok bool) {
 	ctx, release, err := q.console.config.Table.Turn(q.Context(), admission.Render)
 	if err == nil {

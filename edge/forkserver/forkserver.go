@@ -150,8 +150,8 @@ func (s *Server) Distrust() {
 	}
 }
 
-// usable returns the process that takes requests, if the files of the program have not changed since it has loaded them. It
-// starts the next one if that is due.
+// usable returns the process that takes requests; nil if there is none, or if the files of the program have changed since it has loaded
+// them. It starts the next one if that is due.
 func (s *Server) usable() *process {
 	s.mu.Lock()
 	p := s.current
@@ -191,7 +191,8 @@ func (s *Server) startLocked() {
 	s.loads.Go(s.load)
 }
 
-// load starts a process and waits until it is ready. Then it is the current one, and the former one takes no more requests.
+// load starts a process and waits until it is ready. Then it is the current one, and the former one takes no more requests. After a
+// failure the current one stays, and the next try is after retryPause.
 func (s *Server) load() {
 	p, err := start(s.config, s.stop)
 	s.mu.Lock()

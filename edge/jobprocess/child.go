@@ -87,7 +87,8 @@ func (p *Processes) execute(job jobs.Job) (*child, error) {
 	return ends.child(pid, process), nil
 }
 
-// startProcess starts a process that leads a session, in the control group of job processes if there is one.
+// startProcess starts a process that leads a session, in the control group of job processes. Without a group, and if the group cannot be
+// used, it starts the process in the daemon's own.
 func (p *Processes) startProcess(program string, args, environment []string, files []*os.File, pidFD *int) (*os.Process, error) {
 	attributes := &os.ProcAttr{
 		Dir:   "/",

@@ -61,7 +61,7 @@ func newFileWatch(dir string, log *logrus.Logger) *fileWatch {
 	return w
 }
 
-// watchDir watches the directory that now has the name. It is repeated, because the directory may have been replaced.
+// watchDir watches the directory that has the name at this moment. Its caller repeats it, because the directory may have been replaced.
 func (w *fileWatch) watchDir() {
 	if w.inotify == nil {
 		return

@@ -44,8 +44,8 @@ func (p *Processes) isForked(job jobs.Job) bool {
 	return p.forkServer != nil && job.Program == messages.JobProgram_GANETI_JOB
 }
 
-// fork asks the fork server for the process of a job. Without a process and an error, no process exists and the program is to be
-// executed.
+// fork asks the fork server for the process of a job. nil without an error: no process exists, and the program is to be executed. With an
+// error a process without permission to act may exist.
 func (p *Processes) fork(job jobs.Job) (*child, error) {
 	ends, err := newPipes()
 	if err != nil {
@@ -70,8 +70,8 @@ func (p *Processes) fork(job jobs.Job) (*child, error) {
 // holdersTimeout is how long a process without permission may keep its pipe open before it is killed.
 const holdersTimeout = 5 * time.Second
 
-// awaitClosed waits until no process has the other end of a pipe, which is then the end of every process that the fork server may
-// have made for the job.
+// awaitClosed waits until no process has the other end of a pipe, which is then the end of every process that the fork server may have
+// made for the job. It kills those that keep the end for longer than holdersTimeout. The error says that one has not ended in time.
 func (p *Processes) awaitClosed(pipe *os.File, job int64) error {
 	for end := time.Now().Add(permissionTimeout); time.Now().Before(end); {
 		if err := pipe.SetReadDeadline(time.Now().Add(holdersTimeout)); err != nil {

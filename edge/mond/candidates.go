@@ -77,7 +77,8 @@ func (c *Candidates) ask(ctx context.Context, node string) (core.Answers, error)
 	return a, nil
 }
 
-// query asks all candidates and returns the freshest answer. A candidate that has not answered is not asked again in this round.
+// query asks all candidates and returns the freshest answer. It keeps the lowest serial of the round. A candidate that has not answered
+// the first question is not asked again in this round.
 func (r *round) query(kind confd.Type, argument json.RawMessage) (json.RawMessage, error) {
 	answers := edgeconfd.AskAll(r.ctx, r.key, r.addresses, confd.Query{Type: kind, Argument: argument})
 	best := edgeconfd.Freshest(answers)

@@ -181,7 +181,7 @@ func (l *Listener) isKnownMember(name string) bool {
 	return name == l.credentials.name || member != nil && member(name)
 }
 
-// Expel ends the connections that a node has made to this one. It can make new ones.
+// Expel ends the connections that a node has made to this one.
 func (l *Listener) Expel(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -311,8 +311,8 @@ func (l *Listener) handshake(c *peerConn) {
 	}
 }
 
-// admit moves a connection from the unverified to the verified ones, and returns the listener of
-// its protocol. It returns nil if there is no room or no such listener.
+// admit moves a connection from the unverified to the verified ones, and returns the listener of its protocol. A connection that joins
+// stays with the unverified ones. It returns nil if there is no room or no such listener.
 func (l *Listener) admit(c *peerConn) *protocolListener {
 	l.mu.Lock()
 	defer l.mu.Unlock()

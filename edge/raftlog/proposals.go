@@ -96,7 +96,7 @@ func (p *proposals) barrier() <-chan struct{} {
 	return barrier
 }
 
-// close ends submitLoop when all queued proposals are submitted. Later ones are refused.
+// close refuses the proposals that are not submitted to raft, and later ones. submitLoop ends after it.
 func (p *proposals) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

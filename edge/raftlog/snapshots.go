@@ -282,9 +282,9 @@ func (s *snapshotStore) hold(n snapshotRecord) error {
 	return nil
 }
 
-// recordReceived writes the record of the held snapshot, if there is one: from then on the snapshot replaces the entries up to its
-// index. durable is called before, to make durable what these entries have changed: an archived file may be in no later entry and in
-// no snapshot.
+// recordReceived writes the record of the held snapshot, if there is one: from then on the snapshot replaces the entries up to its index.
+// durable is called before, to make durable what these entries have changed: an archived file may be in no later entry and in no
+// snapshot. If either fails, the data of the snapshot is removed.
 func (s *snapshotStore) recordReceived(durable func() error) error {
 	s.mu.Lock()
 	held := s.received

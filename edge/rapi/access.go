@@ -41,8 +41,9 @@ type gate struct {
 	failed   prometheus.Counter // logins with a wrong name or password
 }
 
-// authorize authenticates the caller and checks the required access. It checks credentials that are sent even if none are required.
-// Its errors are those of login.Logins.Check, and a *Failure for a user without the access.
+// authorize authenticates the caller and checks the required access. A public operation is granted without a look at the credentials; for
+// any other one, credentials that are sent are checked even if none are required. Its errors are those of login.Logins.Check, and a
+// *Failure for a user without the access.
 func (g *gate) authorize(r *http.Request, required access) (name string, err error) {
 	if required == accessPublic {
 		return "", nil

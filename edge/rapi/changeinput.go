@@ -70,7 +70,7 @@ func adaptDevices(_ *call, body jsonObject) error {
 }
 
 // adaptDisks reads the parameters of a replacement from the query if there is no body. Indexes of disks may be a text with commas, which
-// becomes a list. No index means all disks.
+// becomes a list.
 func adaptDisks(c *call, body jsonObject) error {
 	if len(body) == 0 {
 		for _, name := range []string{"remote_node", "mode", "disks", "iallocator"} {

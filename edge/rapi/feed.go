@@ -115,9 +115,8 @@ func (f *Feed) Waited(d time.Duration) { f.lockWaits.Observe(d.Seconds()) }
 // Waiting is part of events.Feed.
 func (f *Feed) Waiting(owners int) { f.lockWaiters.Set(float64(owners)) }
 
-// since returns at most limit events after a number. Without any it returns a channel that is
-// closed at the next event. missed reports that the first of these events are no longer retained;
-// no event is returned then.
+// since returns at most limit events after a number. Without any it returns a channel that is closed at the next event. missed reports
+// that the first of these events are no longer retained, or that the number is none of this feed; no event is returned then.
 func (f *Feed) since(number uint64, limit int) (found []event, changed <-chan struct{}, missed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

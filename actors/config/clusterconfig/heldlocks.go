@@ -98,7 +98,7 @@ func (c *clusterconfig) mustWait(r *request) bool {
 	return !c.locks.known || r.call.TakesLock() && c.locks.held()
 }
 
-// patienceOver answers a call that has waited for too long: it is busy or, if the lock manager has not told its locks yet, that fails it.
+// patienceOver answers a call that has waited for too long: it is busy, or it fails if the lock manager has not told its locks yet.
 func (c *clusterconfig) patienceOver(ctx actor.Context, m *patienceOver) {
 	for i, r := range c.waiting.requests {
 		if uint64(c.incarnation)<<32|r.number == m.number {

@@ -96,7 +96,8 @@ func (d *distributor) Receive(ctx actor.Context) {
 
 func (d *distributor) now() time.Time { return d.config.Env.Clock().Now() }
 
-// await keeps a question until the distribution has reached the nodes that it names. A repetition of an open one changes nothing.
+// await keeps a question until the nodes of its group, or all nodes, have the newest configuration, at the latest for AwaitMax of the
+// tracker. A repetition of an open one changes nothing.
 func (d *distributor) await(ctx actor.Context, m *Await) {
 	if slices.ContainsFunc(d.questions, func(q question) bool { return q.request == m.Request && q.sender.Equal(ctx.Sender()) }) {
 		return

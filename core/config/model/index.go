@@ -180,8 +180,8 @@ func (c *Config) HasLV(lv string) bool { return c.isUsed(spaceLV, lv) }
 // HasSecret reports whether a disk has a DRBD secret.
 func (c *Config) HasSecret(secret string) bool { return c.isUsed(spaceSecret, secret) }
 
-// Minors iterates over the DRBD minors of a node in ascending order, with the uuid of the disk. A minor of several disks
-// occurs once per disk.
+// Minors iterates over the DRBD minors of a node in ascending order, with the uuid of the disk. A minor of several disks occurs once per
+// disk; negative minors are left out.
 func (c *Config) Minors(node string) iter.Seq2[int64, string] {
 	prefix := string(rune(spaceMinor)) + node + separator
 	return func(yield func(int64, string) bool) {

@@ -148,7 +148,8 @@ func sshPort(c *model.Config, n *model.Node) string {
 	return ""
 }
 
-// masterName returns the name of the master node. master_node is a uuid, a name or a unique prefix of a name.
+// masterName returns the name of the master node, "NO MASTER" if there is none. master_node is a uuid, a name or a unique prefix of a
+// name.
 func masterName(c *model.Config) string {
 	master := c.Cluster.Value.MasterNode
 	if node, found := c.Nodes.Get(master); found {

@@ -301,8 +301,8 @@ func (d *clusterDemo) conclude(ctx context.Context) error {
 	return nil
 }
 
-// awaitCopies waits until all nodes have all acknowledged jobs, and returns the number of jobs that
-// are still missing on some node.
+// awaitCopies waits until all nodes have all acknowledged jobs, for at most demoCatchUp, and returns the number of jobs that are still
+// missing on some node.
 func (d *clusterDemo) awaitCopies(ctx context.Context) (missing int, err error) {
 	limit := d.globals.Streams.After(demoCatchUp)
 	for {

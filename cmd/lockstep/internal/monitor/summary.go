@@ -20,7 +20,8 @@ type status struct {
 	message string
 }
 
-// statusOf returns the status of a report. A report without a status has one only if its collector has failed.
+// statusOf returns the status of a report. Without one it is "-" with code 0, and the error of the collector as the message if that has
+// failed.
 func statusOf(r report) status {
 	var data struct {
 		Status *monitor.Status `json:"status"`

@@ -69,8 +69,8 @@ func (f *ChangeFlags) CheckGiven(args []string) error {
 	return nil
 }
 
-// Jobs returns the ids of the jobs to change, after the user has agreed. doing is the verb of the question, such as
-// "cancel". No job is an empty list.
+// Jobs returns the ids of the jobs to change. Before more than one is changed, the user must agree, unless --yes is given. doing is the
+// verb of the question, such as "cancel". No job is an empty list.
 func (f *ChangeFlags) Jobs(
 	ctx context.Context, globals *cli.Globals, daemon client.Querier,
 	args []string, scope Scope, doing string,

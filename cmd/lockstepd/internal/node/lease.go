@@ -29,8 +29,9 @@ func (n *node) jobsOutliveMastership() bool { return n.voters.Load() == 1 || n.C
 // endJobsInterval is the pause between checks whether this node may have jobs.
 const endJobsInterval = time.Second
 
-// endJobs kills job processes and orphans while another node may be the master. Usually they have
-// ended by then, because their lease has expired. Without a lock file of a job it does nothing.
+// endJobs kills job processes and orphans when another node may have been the master for longer than the fence, again and again until ctx
+// ends. Usually they have ended by then, because their lease has expired. Without a lock file of a job, and for a node that leaves its
+// jobs alone (LeaveJobs), it does nothing.
 func (n *node) endJobs(ctx context.Context) {
 	ticks := time.NewTicker(endJobsInterval)
 	defer ticks.Stop()

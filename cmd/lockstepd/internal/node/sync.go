@@ -24,8 +24,8 @@ func (s *syncTimes) add(took time.Duration) {
 	s.last.Store(int64(took))
 }
 
-// syncApplied makes durable what entries of the log have changed, and what job processes have written. It is not called again
-// after an error.
+// syncApplied makes durable what entries of the log have changed, and what job processes have written. After a failed sync it marks the
+// queue as one that needs its log. It is not called again after an error.
 func (n *node) syncApplied() error {
 	if !n.unsynced {
 		return n.Files.SyncDir("note", paths.QueueDir) // for the files that job processes have renamed

@@ -133,8 +133,8 @@ func awaitAnswer(stop context.Context, env *kit.Env, tree *supervisor.Running, t
 	}
 }
 
-// OpenServers opens the server of queries about the configuration, and makes MonD. node is the address of this node in its cluster, ""
-// without one.
+// OpenServers opens the server of queries about the configuration, and makes MonD, which is opened later. closeServers closes what was
+// opened. node is the address of this node in its cluster, "" without one.
 func (d *Service) OpenServers(node string) (closeServers func(), err error) {
 	queries, err := listeners.OpenConfd(d.Config, d.Log, node)
 	if err != nil {
