@@ -75,7 +75,7 @@ func placeOf(args []string) (place, error) {
 func runJob(idText string, place place) error {
 	id, err := strconv.ParseInt(idText, 10, 64)
 	if err != nil {
-		return fmt.Errorf("job id: %w", err)
+		return fmt.Errorf("parse the job id: %w", err)
 	}
 	// Before the daemon can send a signal, whose default action would end the process.
 	signals := make(chan os.Signal, 8)

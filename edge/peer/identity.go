@@ -75,16 +75,16 @@ func (i *Identity) validate() error {
 		return err
 	}
 	if _, err := uuid.Parse(i.UUID); err != nil {
-		return fmt.Errorf("uuid: %w", err)
+		return fmt.Errorf("parse the uuid of the node: %w", err)
 	}
 	for _, address := range i.Peers {
 		if err := CheckAddress(address); err != nil {
-			return fmt.Errorf("peers: %w", err)
+			return fmt.Errorf("check the address of a peer: %w", err)
 		}
 	}
 	for _, name := range i.Lost {
 		if err := CheckName(name); err != nil {
-			return fmt.Errorf("lost: %w", err)
+			return fmt.Errorf("check the name of a lost node: %w", err)
 		}
 	}
 	return nil

@@ -40,7 +40,7 @@ func Open(c Config) (*Node, error) {
 	n := &Node{meta: &metadb.BoltMetaDB{}}
 	var err error
 	if n.wal, err = wal.Open(c.Dir, wal.WithMetaStore(n.meta)); err != nil {
-		return nil, fmt.Errorf("reference: %w", err)
+		return nil, fmt.Errorf("reference: open the log: %w", err)
 	}
 	conf := raft.DefaultConfig()
 	conf.LocalID = raft.ServerID(c.Name)
@@ -64,10 +64,10 @@ func Open(c Config) (*Node, error) {
 	}
 	snapshots := raft.NewDiscardSnapshotStore()
 	if err := raft.BootstrapCluster(conf, n.wal, n.wal, snapshots, transport, members); err != nil {
-		return nil, fmt.Errorf("reference: %w", err)
+		return nil, fmt.Errorf("reference: make the cluster: %w", err)
 	}
 	if n.raft, err = raft.NewRaft(conf, machine{c.Apply}, n.wal, n.wal, snapshots, transport); err != nil {
-		return nil, fmt.Errorf("reference: %w", err)
+		return nil, fmt.Errorf("reference: start raft: %w", err)
 	}
 	return n, nil
 }

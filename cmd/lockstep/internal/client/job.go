@@ -83,7 +83,7 @@ func QueryJobs(ctx context.Context, from Querier, ids []int64, fields ...string)
 func Scan(row []json.RawMessage, targets ...any) error {
 	for i, target := range targets {
 		if err := json.Unmarshal(row[i], target); err != nil {
-			return fmt.Errorf("field %d of a job: %w", i+1, err)
+			return fmt.Errorf("decode field %d of a job: %w", i+1, err)
 		}
 	}
 	return nil

@@ -182,7 +182,7 @@ func readKey(dataDir string) ([]byte, error) {
 		err = confd.CheckKey(key)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("key of configuration queries: %w", err)
+		return nil, fmt.Errorf("read the key of configuration queries: %w", err)
 	}
 	return key, nil
 }

@@ -100,7 +100,7 @@ func (o *options) run(ctx context.Context, globals *cli.Globals, args []string) 
 	}
 	if len(o.Addresses) == 0 {
 		if o.Addresses, err = nodesOf(dataDir); err != nil {
-			return fmt.Errorf("nodes of the cluster: %w", err)
+			return fmt.Errorf("find the nodes of the cluster: %w", err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
