@@ -140,8 +140,8 @@ func tempName(target string) string {
 	return fmt.Sprintf("%s-%d-%0*x%s", target, os.Getpid(), tempRandomLen, rand.Uint64(), tempSuffix)
 }
 
-// tempOwner returns the pid in a name that tempName made. The fixed length of the random part
-// distinguishes it from Ganeti's "job-12-<random>.tmp".
+// tempOwner returns the pid in a name that tempName made; false for any other name. The fixed length of the random part distinguishes it
+// from Ganeti's "job-12-<random>.tmp".
 func tempOwner(base string) (pid int, ok bool) {
 	rest, ok := strings.CutSuffix(base, tempSuffix)
 	if !ok {

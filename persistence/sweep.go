@@ -51,8 +51,8 @@ func (f *OSFiles) SweepTemp(dir string) (removed []string, err error) {
 	return removed, errors.Join(errs...)
 }
 
-// isStaleTemp applies the rule of SweepTemp to the file fullName with the base name base. A file
-// that cannot be examined is kept: most likely it has just been renamed.
+// isStaleTemp reports whether the rule of SweepTemp lets the file fullName with the base name base be removed. A file that cannot be
+// examined is kept: most likely it has just been renamed.
 func isStaleTemp(fullName, base string, booted time.Time) bool {
 	info, err := os.Lstat(fullName)
 	if err != nil || !info.Mode().IsRegular() {
@@ -83,8 +83,8 @@ func hasWriterEnded(pid int, wrote, booted time.Time) bool {
 	return state == "Z" || started.After(wrote.Add(startTimeSlack))
 }
 
-// processStat returns the state of a process and its start time in ticks since boot
-// (proc_pid_stat(5), fields 3 and 22).
+// processStat returns the state of a process and its start time in ticks since boot (proc_pid_stat(5), fields 3 and 22). ok is false if
+// there is no such process.
 func processStat(pid int) (state string, ticks int64, ok bool) {
 	content, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

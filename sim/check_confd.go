@@ -40,7 +40,7 @@ type checkConfd struct {
 	hasWhole bool
 }
 
-// dueAnswer is a serial number that a node must show at a time.
+// dueAnswer is the serial number that a node must show from a moment on.
 type dueAnswer struct {
 	server *queryServer
 	serial int64

@@ -67,7 +67,7 @@ func (x lockUser) leftOnOtherNode(other lockUser) bool {
 	return x.process.life.Over && x.process.machine != other.process.machine
 }
 
-// conflict returns a lock that two owners hold in modes that exclude each other.
+// conflict returns a lock that two owners hold in modes that exclude each other; false if there is none.
 func conflict(a, b []lock.Item) (lock.Lock, bool) {
 	for _, x := range a {
 		for _, y := range b {

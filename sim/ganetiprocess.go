@@ -79,7 +79,7 @@ func (g *ganetiProcess) next() {
 	g.write(g.attempt)
 }
 
-// canceledNow ends the job after a cancel. Otherwise it takes another priority, if there is one.
+// canceledNow takes another priority, if there is one, and ends the job after a cancel. It reports whether it has ended the job.
 func (g *ganetiProcess) canceledNow() bool {
 	if g.priority != nil {
 		g.job.Reprioritise(*g.priority)

@@ -77,7 +77,8 @@ func (c *injector) occurs(kind faultKind, rate int) bool {
 	return true
 }
 
-// due takes a fault off the schedule if its opportunity has come. Faults whose opportunity has passed are dropped.
+// due takes a fault off the schedule if its opportunity has come, and reports whether it has. Faults whose opportunity has passed are
+// dropped.
 func (c *injector) due(kind faultKind, chance uint64) bool {
 	script := c.schedule[kind]
 	for len(script) > 0 && script[0].At < chance {

@@ -60,7 +60,7 @@ func Props(c Config) *actor.Props {
 	})
 }
 
-// confdkey is the actor. It rotates once at a time.
+// confdkey is the actor that replaces the key. One rotation is under way at most.
 type confdkey struct {
 	config      Config
 	incarnation uint32

@@ -39,7 +39,7 @@ func (s *Session) Decode(ctx actor.Context, m *Received) (wire.Request, bool) {
 	return request, true
 }
 
-// Reserve asks for memory for the answer to the current request (Conn.Reserve).
+// Reserve asks for memory for the answer to the current request (Conn.Reserve). false: there is none.
 func (s *Session) Reserve(size int) bool { return s.conn.Reserve(size) }
 
 // Answer sends a frame, in parts, as the answer to the current request, and ends the conversation about it.

@@ -281,7 +281,7 @@ func (a *jobActor) undoStart(ctx actor.Context) {
 	})
 }
 
-// cancelsStart ends the job if a client or a rule has canceled it: no process will act on it.
+// cancelsStart ends the job if a client or a rule has canceled it: no process will act on it. It reports whether it has.
 func (a *jobActor) cancelsStart(ctx actor.Context) bool {
 	if len(a.orders.cancels) == 0 && !a.orders.killed {
 		return false

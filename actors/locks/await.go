@@ -88,7 +88,7 @@ func (l *locks) awaitUnion(ctx actor.Context, op AwaitUnion, q *requester) {
 	l.addWaiter(ctx, op.Owner, &waiter{requester: q, blockers: u.Blockers, choice: op.Items}, wait)
 }
 
-// chosen are those of the items that an owner holds, in lock order.
+// chosen are the items whose locks an owner holds, in lock order.
 func (l *locks) chosen(o lock.Owner, items []lock.Item) []lock.Item {
 	held := slices.Clone(l.state.Allocation().Held(o))
 	return slices.DeleteFunc(held, func(h lock.Item) bool {
@@ -101,7 +101,8 @@ func waitOf(seconds float64) time.Duration {
 	return time.Duration(min(max(seconds, 0), awaitMax.Seconds()) * float64(time.Second))
 }
 
-// mayNotWait defers the call of a job until the paused jobs are known, and answers that of a paused job.
+// mayNotWait defers the call of a job until the paused jobs are known. A paused job loses its locks, and is answered that its request is
+// withdrawn. It reports whether it has done either, so that the caller does nothing more.
 func (l *locks) mayNotWait(ctx actor.Context, o lock.Owner, q *requester, wait time.Duration) bool {
 	if l.deferUntilPausesKnown(ctx, o, q, wait) {
 		return true

@@ -194,7 +194,7 @@ func (l *locks) replace(ctx actor.Context, path string, content []byte, next fun
 	l.store.Write(ctx, &messages.WriteFiles{Files: files}, l.orFail(next))
 }
 
-// orFail goes on after a successful change of files, and ends the write after a failed one.
+// orFail calls the next step after a successful change of files, and ends the write after a failed one.
 func (l *locks) orFail(next func(actor.Context)) func(actor.Context, *messages.ChangeFilesResult) {
 	return func(ctx actor.Context, done *messages.ChangeFilesResult) {
 		if len(done.GetFailures()) > 0 {

@@ -34,8 +34,8 @@ func (w *owners) reset() {
 
 func (w *owners) len() int { return w.count }
 
-// update follows the record of an owner. A livelock is watched from the owner's first
-// record until it is free, because its process may ask again soon.
+// update begins or ends the knowledge of an owner, as known says that it has a record or has none any longer; otherwise it does nothing.
+// The first record of an owner begins the watch of its livelock. The last does not end it, because the process may ask again soon.
 func (w *owners) update(o lock.Owner, known bool, port Owners) {
 	set := w.byLivelock[o.Livelock]
 	_, was := set[o]

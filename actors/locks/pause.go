@@ -103,8 +103,8 @@ type deferredCall struct {
 // deferredCallExpired is a timer: the time of a deferred call is up.
 type deferredCallExpired struct{ call *deferredCall }
 
-// deferUntilPausesKnown defers the call of a job until the paused jobs are known, at most
-// for the call's own timeout.
+// deferUntilPausesKnown defers the call of a job until the paused jobs are known, at most for the call's own timeout. It reports whether
+// it has deferred the call; that of a program is never deferred.
 func (l *locks) deferUntilPausesKnown(ctx actor.Context, o lock.Owner, q *requester, wait time.Duration) bool {
 	if l.pausesKnown || o.Named {
 		return false

@@ -88,8 +88,8 @@ func (r *records) dropDependent(id int64, dependencies []int64) {
 // of returns the dependents of a job, ascending.
 func (r *records) of(id int64) []int64 { return slices.Sorted(maps.Keys(r.dependents[id])) }
 
-// put sets dependencies and record of a job of the index. A record that is not empty is
-// on the disk.
+// put sets dependencies and record of a job of the index, and makes the job a dependent of each. A record that is not empty counts as one
+// with a file.
 func (r *records) put(id int64, dependencies []int64, content record.Record) {
 	if len(dependencies) > 0 || !content.Empty() {
 		r.byJob[id] = &jobRecord{dependencies: dependencies, record: content, onDisk: !content.Empty()}

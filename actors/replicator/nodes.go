@@ -22,7 +22,7 @@ type peerQuery struct {
 	ofMaster bool
 }
 
-// takeQuery returns a question that is not answered yet, and forgets it.
+// takeQuery returns a question that is not answered yet, and forgets it; false for any other number.
 func (r *replicator) takeQuery(number uint64) (peerQuery, bool) {
 	q, known := r.peerQueries[number]
 	delete(r.peerQueries, number)

@@ -44,8 +44,8 @@ func (s *scheduler) forgetPause(ctx actor.Context, id job.ID) {
 	}
 }
 
-// syncPauses does this for all jobs after a restart, during which verdicts may have
-// changed.
+// syncPauses brings the pauses of all running jobs up to date after the jobs were loaded again: verdicts may have changed meanwhile. The
+// pauses of jobs that do not run are forgotten.
 func (s *scheduler) syncPauses(ctx actor.Context) {
 	for _, id := range slices.Sorted(maps.Keys(s.paused)) {
 		if j := s.jobs[id]; j == nil || !j.running {

@@ -388,7 +388,8 @@ func (s *scheduler) hasSlot(j *scheduledJob) bool {
 	return s.state.Running(j.id) && !s.state.Yielded(j.id)
 }
 
-// opReached goes on with a job whose verdict at its opcode has come, as VerdictsChanged before this message.
+// opReached continues with a job whose verdict at its next opcode has come, as VerdictsChanged before this message. A job that comes
+// under a new limit, which is exceeded, gives up its run slot.
 func (s *scheduler) opReached(ctx actor.Context, m *messages.ReachOpResult) {
 	j := s.jobs[job.ID(m.Verdict.GetId())]
 	if j == nil || j.reaching != m.Request {

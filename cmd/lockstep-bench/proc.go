@@ -72,7 +72,7 @@ type mount struct {
 	device                       string // major:minor
 }
 
-// mountOf is the mount of a path: of the mounts with the longest point above it, the last.
+// mountOf is the mount of a path: of the mounts with the longest point above it, the last. ok is false if no mount is above it.
 func mountOf(mountinfo, path string) (found mount, ok bool) {
 	for line := range strings.Lines(mountinfo) {
 		m, well := parseMount(line)

@@ -148,7 +148,7 @@ func (m *measure) row(all []study.Comparison, runs []string, compares bool) tabl
 	return row
 }
 
-// standardError is that of the mean difference between the orders expected and plain, which have the same work for each
+// standardError is the standard error of the mean difference between the orders expected and plain, which have the same work for each
 // seed, in percent of the mean in the plain order.
 func (m *measure) standardError(all []study.Comparison) string {
 	n := float64(len(all))

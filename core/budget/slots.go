@@ -115,8 +115,8 @@ func (c *slotClass) victim(newcomer Client, least int) *Slot {
 	return found
 }
 
-// before orders the victims of clients that have equally many slots: by phase, then by name, so that the choice does not depend on
-// the order of a map.
+// before reports which of two victims goes first, of clients that have equally many slots: by phase, then by name, so that the choice
+// does not depend on the order of a map.
 func (s *Slot) before(other *Slot) bool {
 	if s.phase != other.phase {
 		return s.phase < other.phase

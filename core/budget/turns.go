@@ -2,10 +2,11 @@ package budget
 
 import "slices"
 
-// Turns bounds how many requests are at work at a time, and decides which waiting one is next. Further ones wait; when one has ended, the
-// client begins one that has the fewest at work, and among these the one that has waited for longest since it began its last.
+// Turns bounds how many requests work at the same moment, and decides which waiting one is next. Further ones wait; when one has ended,
+// the client begins one that has the fewest at work, and among these the one that has waited for longest since it began its last.
 //
-// One client never has all turns of several: a request at work is not interrupted and may take a minute, so the last turn stays for others.
+// One client never has all turns of several: a request at work is not interrupted and may take a minute, so the last turn stays for
+// others.
 //
 // Invariant: while there is a free turn, only clients wait that may not have it.
 type Turns struct {

@@ -24,7 +24,7 @@ type Reply struct {
 	Serial   int64           `json:"serial"`
 }
 
-// Request returns the datagram of a query that is signed at a time. The answer has the salt; each request has another one.
+// Request returns the datagram of a query, signed as of now. The answer has the salt; each request has another one.
 func (q Query) Request(key []byte, now time.Time, salt string) []byte {
 	argument := q.Argument
 	if len(argument) == 0 {

@@ -31,7 +31,8 @@ type envelopeReader struct {
 	text []byte // decoded strings
 }
 
-// open reads an envelope: the magic, one JSON object with exactly three texts, and white space (confd.md 2).
+// open reads an envelope: the magic, one JSON object with exactly three texts, and white space (confd.md 2). valid is false for anything
+// else.
 func (r *envelopeReader) open(packet []byte) (e envelope, valid bool) {
 	if len(packet) < packetMin || len(packet) > DatagramMax {
 		return e, false
@@ -124,7 +125,8 @@ func (r *envelopeReader) string(b []byte) (value, rest []byte, valid bool) {
 	return nil, b, false
 }
 
-// escaped continues string at the first escape, which is at b[plain]. The value that it returns lies in the buffer of the reader.
+// escaped continues string at the first escape, which is at b[plain]. The value that it returns lies in the buffer of the reader. valid
+// is false for an invalid escape, a control character and a string without end.
 func (r *envelopeReader) escaped(b []byte, plain int) (value, rest []byte, valid bool) {
 	start := len(r.text)
 	r.text = append(r.text, b[:plain]...)

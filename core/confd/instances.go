@@ -108,7 +108,7 @@ func (s *Snapshot) nodeDRBD(to *builder, q *query) (serial int64, f *refusal) {
 	return node.Value.Serial, nil
 }
 
-// minorOn returns the minor of a disk on a node, and the UUID of the other node.
+// minorOn returns the minor of a disk on a node, and the UUID of the other node. is: the disk is a drbd disk with a half on that node.
 func minorOn(d *model.Disk, node string) (minor int64, peer string, is bool) {
 	l, is := d.DRBD()
 	switch {

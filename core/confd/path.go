@@ -78,7 +78,8 @@ func (s *Snapshot) addValue(to *builder, path []string) (found bool) {
 	return true
 }
 
-// addContained appends a value below a container, or the whole container.
+// addContained appends a value below a container, or the whole container for an empty path. found is false, and nothing is appended, if
+// there is no such value.
 func addContained[T any](to *builder, s *Snapshot, k *model.Kind[T], path []string) (found bool) {
 	if len(path) > 0 {
 		o, found := k.Get(s.config, path[0])
@@ -99,7 +100,7 @@ func addContained[T any](to *builder, s *Snapshot, k *model.Kind[T], path []stri
 	return true
 }
 
-// addFrom appends a value of an object.
+// addFrom appends the value at a path below an object. found is false, and nothing is appended, if there is none.
 func addFrom[T any](to *builder, s *Snapshot, k *model.Kind[T], o *model.Object[T], path []string) (found bool) {
 	raw := o.JSON()
 	for _, element := range path {
@@ -131,7 +132,7 @@ func step(raw []byte, element string) []byte {
 	return nil
 }
 
-// listIndex reads the index of a list: decimal digits.
+// listIndex reads the index of a list: decimal digits. valid is false for anything else.
 func listIndex(element string) (index int, valid bool) {
 	for _, c := range element {
 		if c < '0' || c > '9' {

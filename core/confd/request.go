@@ -102,7 +102,8 @@ func (q *query) set(value []byte) (valid bool) {
 	return false
 }
 
-// setOption takes one option of a query that is an object. null means that the option is absent.
+// setOption takes one option of a query that is an object. null means that the option is absent. valid is false for an unknown option and
+// for a value of another type.
 func (q *query) setOption(key string, value []byte) (valid bool) {
 	absent := rawjson.IsNull(value)
 	switch key {

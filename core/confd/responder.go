@@ -76,7 +76,7 @@ func (r *Responder) signerOf(e *envelope) *signer {
 // saltDigitsMax is the number of digits of the longest time that is read.
 const saltDigitsMax = 18
 
-// saltTime reads the salt of a request: seconds since 1970 in decimal digits and nothing else.
+// saltTime reads the salt of a request: seconds since 1970 in decimal digits and nothing else. valid is false for any other salt.
 func saltTime(salt []byte) (seconds int64, valid bool) {
 	if len(salt) == 0 || len(salt) > saltDigitsMax {
 		return 0, false

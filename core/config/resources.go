@@ -69,7 +69,7 @@ func find[T any](r *Resources, k *model.Kind[T], name string, short bool) (uuid 
 	return uuid, &o.Value
 }
 
-// Node finds a node by UUID, name or short name.
+// Node finds a node by UUID, name or short name; nil and false: none has it.
 func (r *Resources) Node(name string) (*Node, bool) {
 	uuid, n := find(r, model.Nodes, name, true)
 	if n == nil {
@@ -78,7 +78,7 @@ func (r *Resources) Node(name string) (*Node, bool) {
 	return &Node{Name: n.Name, UUID: uuid, Group: n.Group, config: r.config}, true
 }
 
-// Group finds a node group by UUID or name.
+// Group finds a node group by UUID or name; nil and false: none has it.
 func (r *Resources) Group(name string) (*Group, bool) {
 	uuid, g := find(r, model.Groups, name, false)
 	if g == nil {
@@ -87,7 +87,7 @@ func (r *Resources) Group(name string) (*Group, bool) {
 	return &Group{Name: g.Name, UUID: uuid, config: r.config}, true
 }
 
-// Instance finds an instance by UUID, name or short name.
+// Instance finds an instance by UUID, name or short name; nil and false: none has it.
 func (r *Resources) Instance(name string) (*Instance, bool) {
 	uuid, i := find(r, model.Instances, name, true)
 	if i == nil {
@@ -96,7 +96,7 @@ func (r *Resources) Instance(name string) (*Instance, bool) {
 	return newInstance(r.config, uuid, i), true
 }
 
-// Network finds a network by UUID or name.
+// Network finds a network by UUID or name; nil and false: none has it.
 func (r *Resources) Network(name string) (*Network, bool) {
 	uuid, n := find(r, model.Networks, name, false)
 	if n == nil {

@@ -24,8 +24,8 @@ const LockNameDescription = "the name of a lock: " +
 	"or by [lockset] for all of its kind; " +
 	"or a name of 1 to 100 letters, digits, dots, underscores and hyphens, with or without lock/ before it"
 
-// ParseLockName finds a lock that an opcode may name. It refuses the lock of the configuration, which is held only
-// during a change, and all locks of level cluster except the big lock.
+// ParseLockName finds a lock that an opcode may name; false for any other text. It refuses the lock of the configuration, which is held
+// only during a change, and all locks of level cluster except the big lock.
 func ParseLockName(name string) (lock.Lock, bool) {
 	l, err := lock.ParseLock(name)
 	_, member, _ := strings.Cut(name, "/")

@@ -37,7 +37,7 @@ func (s *Set) Begin(j *Subject, declare Declare) Evaluation {
 	return Evaluation{set: s, job: j, declare: declare}
 }
 
-// Continue goes on until the verdict is known or the work is done, which it subtracts. With any work it makes progress.
+// Continue goes on until the verdict is known (done), or work is used up. It subtracts what it has used. With any work it makes progress.
 func (e *Evaluation) Continue(work *int) (v Verdict, done bool) {
 	e.work = *work
 	v, done = e.run()

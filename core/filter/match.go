@@ -272,7 +272,7 @@ func (e *Evaluation) testNames(leaf *query.Leaf, names []string) testResult {
 	return failed
 }
 
-// hasNextName goes on to the next name of a thing whose last one did not match.
+// hasNextName goes on to the next name of a thing whose last one did not match. false: that was the last one.
 func (e *Evaluation) hasNextName() bool {
 	e.name++
 	return e.name < e.names

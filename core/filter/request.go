@@ -54,11 +54,11 @@ type ReplaceRequest struct {
 // lastsMax is the longest time that a rule with an end lasts, in seconds: ten years.
 const lastsMax = 10 * 366 * 86400
 
-// Rule is the rule that is requested at a time, in nanoseconds since 1970. It still lacks a watermark, the daemon's entry in the reason
-// trail, and a UUID if UUID is "". The error is an *Invalid or a *BadUUID.
+// Rule is the rule that a client has requested at the time nowNanos, in nanoseconds since 1970. It still lacks a watermark, the daemon's
+// entry in the reason trail, and a UUID if UUID is "". The error is an *Invalid or a *BadUUID.
 //
-// It refuses some rules that Decode accepts: a test that no job can pass is a mistake of the client, and a rule that
-// never applies is hard to find.
+// It refuses some rules that Decode accepts: a test that no job can pass is a mistake of the client, and a rule that never applies is
+// hard to find.
 func (q *ReplaceRequest) Rule(nowNanos int64) (Rule, error) {
 	rule := Rule{Predicates: bytes.Clone(bytes.TrimSpace(q.Predicates))}
 	if !isNull(q.UUID) {

@@ -42,7 +42,7 @@ const (
 	ForJobs    WaitKind = "dependency"
 )
 
-// Wait is a wait for the end of jobs, or of opcodes of them.
+// Wait is a wait for the ends of jobs, or of opcodes of these jobs.
 type Wait struct {
 	Kind WaitKind
 	Jobs []job.ID

@@ -107,8 +107,8 @@ func (l *LockAcquirer) HandleResult(result json.RawMessage) (withdrawn bool, err
 	return answer.Withdrawn, nil
 }
 
-// advance goes on to the next request. After the last of several requests the acquirer checks that all locks are still
-// held: a lost answer may have said that a request was withdrawn, and with it the locks of earlier requests.
+// advance drops the current request, so that the next one is current. After the last of several requests the acquirer checks that all
+// locks are still held: a lost answer may have said that a request was withdrawn, and with it the locks of earlier requests.
 func (l *LockAcquirer) advance() {
 	l.requests = l.requests[1:]
 	l.mustCheck = l.severalRequests && len(l.requests) == 0

@@ -34,7 +34,7 @@ func (c *choice) missing(h *holder) int {
 	return n
 }
 
-// choices are those of all owners, at most one for each.
+// choices are the open choices of all owners, at most one for each.
 type choices struct {
 	byOwner map[Owner]*choice
 	byLock  map[Lock][]*choice

@@ -58,7 +58,7 @@ type cpuReport struct {
 //nolint:staticcheck // Ganeti's text
 var errTooFewSamples = fmt.Errorf("Time covered by data is not sufficient. The window considered is %d", int(Window.Seconds()))
 
-// Add adds a reading of /proc/stat, taken at a time, to the history. The error says that the text has another form.
+// Add adds a reading of /proc/stat, taken now, to the history. The error says that the text has another form; then nothing is added.
 func (c *CPU) Add(now time.Time, text []byte) error {
 	times := map[string]uint64{}
 	for line := range strings.Lines(string(text)) {

@@ -96,7 +96,7 @@ func (c *Cluster) Changed(v View) {
 	c.view = v
 }
 
-// Committed takes how long an entry took from its proposal to its commit, as it was committed at a time.
+// Committed records that an entry was committed now, and how long that took from its proposal.
 func (c *Cluster) Committed(now time.Time, took time.Duration) {
 	c.recent.add(now, took.Seconds())
 	c.commits.Observe(took.Seconds())
@@ -120,7 +120,7 @@ func (c *Cluster) Answered(now time.Time, states []MemberState) {
 // StockNodes takes the states of the nodes that have node daemons.
 func (c *Cluster) StockNodes(nodes []StockNode) { c.stock = nodes }
 
-// Report returns the report about replication at a time.
+// Report returns the report about replication as of now.
 func (c *Cluster) Report(now time.Time) ReplicationReport {
 	v := &c.view
 	r := ReplicationReport{

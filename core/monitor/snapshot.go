@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// Snapshot is what MonD serves at a time: the reports, and the values of lockstep's own collectors for Prometheus. It never
+// Snapshot is what MonD serves until the next one: the reports, and the values of lockstep's own collectors for Prometheus. It never
 // changes.
 type Snapshot struct {
 	Taken   time.Time

@@ -141,7 +141,7 @@ type XenCPU struct{ history[map[string]float64] }
 // xenSpanMin is the least time that the readings must cover (mond.md 4).
 const xenSpanMin = 100 * time.Second
 
-// Add adds an output of "xentop -f -b -i 1", taken at a time, to the history.
+// Add adds an output of "xentop -f -b -i 1", taken now, to the history. After an error nothing is added.
 func (c *XenCPU) Add(now time.Time, text []byte) error {
 	domains := map[string]float64{}
 	for line := range strings.Lines(string(text)) {

@@ -101,7 +101,7 @@ var builtin = sync.OnceValue(func() *Catalogue {
 // which takes about two milliseconds.
 func Builtin() *Catalogue { return builtin() }
 
-// Lookup finds an opcode by its OP_ID.
+// Lookup finds an opcode by its OP_ID; nil and false: the catalogue does not have it.
 func (c *Catalogue) Lookup(name string) (*Opcode, bool) {
 	op, ok := c.opcodes[name]
 	return op, ok

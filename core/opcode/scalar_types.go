@@ -64,7 +64,7 @@ var (
 // secondsMax is the longest time-out of a command, about 31 years. In nanoseconds it fits into 64 bits.
 const secondsMax = 1e9
 
-// scalarTypeOf finds a scalar type by the name that type expressions use for it.
+// scalarTypeOf finds a scalar type by the name that type expressions use for it; ok is false for any other name.
 func scalarTypeOf(name string) (t *scalarType, ok bool) {
 	switch name {
 	case "None":
@@ -109,7 +109,8 @@ func scalarTypeOf(name string) (t *scalarType, ok bool) {
 	return nil, false
 }
 
-// parseInteger reads an integer without fraction and exponent: Ganeti refuses 1.0 for an integer (queue.md 1.4).
+// parseInteger reads an integer without fraction and exponent: Ganeti refuses 1.0 for an integer (queue.md 1.4). The result is false for
+// any other value.
 func parseInteger(v json.RawMessage) (int64, bool) {
 	n, err := strconv.ParseInt(string(v), 10, 64)
 	return n, err == nil
@@ -155,7 +156,7 @@ func isIPv4Address(v json.RawMessage) bool {
 	return err == nil && addr.Is4()
 }
 
-// isIPv6Address refuses addresses with a zone, which are valid only on one machine.
+// isIPv6Address reports whether a value is the text of an IPv6 address without a zone: one with a zone is valid only on one machine.
 func isIPv6Address(v json.RawMessage) bool {
 	addr, err := netip.ParseAddr(string(rawjson.Unquote(v)))
 	return err == nil && addr.Is6() && addr.Zone() == ""

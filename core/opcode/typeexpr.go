@@ -86,7 +86,7 @@ func (p *typeParser) next() string {
 	return p.tokens[p.pos-1]
 }
 
-// take takes the next token if it is the given one.
+// take takes the next token if it is the given one, and reports whether it was.
 func (p *typeParser) take(token string) bool {
 	if p.pos < len(p.tokens) && p.tokens[p.pos] == token {
 		p.pos++

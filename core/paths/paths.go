@@ -139,8 +139,8 @@ func ParseRecordName(base string) (id int64, ok bool) {
 	return parseDecimal(digits)
 }
 
-// parseDecimal accepts exactly what strconv.FormatInt writes for values >= 0,
-// so that a number and its name stay one to one.
+// parseDecimal accepts exactly what strconv.FormatInt writes for values >= 0, so that a number and its name stay one to one. The result
+// is false for any other text.
 func parseDecimal(s string) (int64, bool) {
 	if s == "" || s[0] < '0' || s[0] > '9' || (s[0] == '0' && len(s) > 1) {
 		return 0, false
@@ -212,7 +212,8 @@ func IsJobLivelock(file string) bool {
 	return strings.HasPrefix(path.Base(file), jobLivelockPrefix)
 }
 
-// JobIDOfLivelock is the id of the job whose process made the livelock of that name or path.
+// JobIDOfLivelock is the id of the job whose process made the livelock of that name or path. ok is false for the livelock of anything
+// else.
 func JobIDOfLivelock(file string) (id int64, ok bool) {
 	suffix, ok := strings.CutPrefix(path.Base(file), jobLivelockPrefix)
 	digits, _, found := strings.Cut(suffix, "_")

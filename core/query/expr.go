@@ -33,7 +33,7 @@ var operatorNames = [...]string{
 // String is the operator as clients write it.
 func (o Operator) String() string { return operatorNames[o] }
 
-// operatorOf is the inverse of String. It also accepts =, the old spelling of ==.
+// operatorOf is the inverse of String; false for any other text. It also accepts =, the old spelling of ==.
 func operatorOf(name string) (Operator, bool) {
 	if name == "=" {
 		return Equal, true

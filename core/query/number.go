@@ -26,7 +26,7 @@ func IsWhole(spelled []byte) bool {
 	return d.point >= len(d.digits)
 }
 
-// shortInteger reads a number of a sign and so few digits that it cannot overflow.
+// shortInteger reads a number of a sign and so few digits that it cannot overflow. ok is false for any other spelling.
 func shortInteger(spelled []byte) (n int64, ok bool) {
 	digits := spelled
 	if len(digits) > 0 && digits[0] == '-' {

@@ -114,7 +114,7 @@ func like(pattern, text string) bool {
 	return matches
 }
 
-// isUser compares a submitter, "uid=1000(alice)" or "user=deploy", with a name or a number.
+// isUser reports whether a submitter, "uid=1000(alice)" or "user=deploy", is the user with a name or number.
 func isUser(submitter, user string) bool {
 	if name, is := strings.CutPrefix(submitter, "user="); is {
 		return name == user
@@ -123,7 +123,7 @@ func isUser(submitter, user string) bool {
 	return submitter != "" && user != "" && (uid == user || strings.TrimSuffix(name, ")") == user)
 }
 
-// matchesOpcode looks at the summary of an opcode, which begins with the OP_ID without "OP_".
+// matchesOpcode reports whether one of the wanted opcodes fits the summary of an opcode, which begins with the OP_ID without "OP_".
 func (s *Selection) matchesOpcode(summary string) bool {
 	id, _, _ := strings.Cut(summary, "(")
 	return slices.ContainsFunc(s.Opcodes, func(p string) bool { return like(strings.TrimPrefix(p, "OP_"), id) })

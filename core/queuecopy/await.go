@@ -73,8 +73,8 @@ func (t *Tracker) Await(now time.Time, id uint64, units []Unit) {
 	t.awaits = append(t.awaits, a)
 }
 
-// attach adds an answer to what the candidate may lack of a unit, if it may. A unit that has changed before the begin of a call is in
-// that call; one that has changed since is marked.
+// attach adds an answer to what the candidate may lack of a unit, and reports whether it may lack any. A unit that has changed before the
+// begin of a call is in that call; one that has changed since is marked.
 func (p *peer) attach(now time.Time, u Unit, a *await) (lacks bool) {
 	m, marked := p.marks[u]
 	f, inCall := p.inCall[u]

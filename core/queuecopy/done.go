@@ -147,8 +147,8 @@ func (t *Tracker) compared(now time.Time, f *flight, found []Found) (repaired in
 	return repaired
 }
 
-// need is what the candidate needs to have the same as this node. There is no call that removes a file, so a live file of a job
-// that this node lacks goes to the archive.
+// need is what the candidate needs to have the same as this node. differs is false if it needs nothing. There is no call that removes a
+// file, so a live file of a job that this node lacks goes to the archive.
 func (f Found) need() (n need, differs bool) {
 	switch {
 	case f.Here != "":

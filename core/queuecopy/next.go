@@ -148,7 +148,8 @@ func (p *peer) isMarked(o ordered) bool {
 	return marked && m.seq == o.seq && !inCall
 }
 
-// oldest returns the oldest mark whose unit is in no call. It drops what is older in the order and no longer marked.
+// oldest returns the oldest mark whose unit is in no call; found is false without one. It drops what is older in the order and no longer
+// marked.
 func (p *peer) oldest() (first ordered, found bool) {
 	for len(p.order) > 0 {
 		if p.isMarked(p.order[0]) {

@@ -105,7 +105,7 @@ func (r Record) with(key string, value any) Record {
 	return r
 }
 
-// member reads a member. A value that this version does not understand counts as absent.
+// member reads a member of a record. known is false if it is absent, or has a value that this version does not understand.
 func member[T any](r Record, key string) (value T, known bool) {
 	data, there := r.members[key]
 	if !there || json.Unmarshal(data, &value) != nil {

@@ -95,7 +95,7 @@ func DecodeRunningJobs(data []byte) (RunningJobs, error) {
 	return r, nil
 }
 
-// JobIDOf is the id of the live job with this file.
+// JobIDOf is the id of the live job with this file; false for a file of another kind.
 func JobIDOf(file string) (int64, bool) {
 	if path.Dir(file) != paths.QueueDir {
 		return 0, false

@@ -112,7 +112,7 @@ func (l *limits) fullOf(set int32) []FullLimit {
 	return full
 }
 
-// position is one more than the number of candidates that precede the given one. It stops after lookMax of them.
+// position is one more than the number of candidates that precede the given one. It stops after lookMax of them; then isMinimum is true.
 func (s *State) position(of *entry, lookMax int) (position int, isMinimum bool) {
 	a := positionSearch{State: s, own: s.rankOf(of, s.maskOf(of.group)), budget: lookMax, position: 1}
 	for _, at := range s.groups.buckets.live {

@@ -20,7 +20,7 @@ import (
 // Jobs that have a process ignore reservations before their promise, and urgent ones always: others may wait for their
 // ends.
 
-// reservation is one of them. The last fields are for aged reservations.
+// reservation holds back other jobs for one job, as described above. The last fields are for aged reservations.
 type reservation struct {
 	id       job.ID
 	priority int32
@@ -34,7 +34,7 @@ type reservation struct {
 
 func (r *reservation) isDue(now time.Time) bool { return !now.Before(r.promise) }
 
-// reservations are those in force.
+// reservations are the reservations that are in force.
 //
 // Invariant: wanted has the request of each job with a reservation.
 type reservations struct {

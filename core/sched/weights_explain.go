@@ -79,8 +79,8 @@ func (w *weights) addOwners(c *Cause, owners []lock.Owner, matches func(claim) b
 	}
 }
 
-// firstClaim is the first claim that counts and matches. Claims on held and awaited locks come before declared ones. A
-// running job without claims at the level has the claim that it wants nothing.
+// firstClaim is the first claim that counts and matches; false if none does. Claims on held and awaited locks come before declared ones.
+// A running job without claims at the level has the claim that it wants nothing.
 func (p *activeOwner) firstClaim(level lock.Level, matches func(claim) bool) (claim, bool) {
 	claimed := false
 	for c := range p.claims() {

@@ -217,7 +217,7 @@ func (l *Links) Add(token []byte, user string, now time.Time) {
 	l.links[HashOf(token)] = link{user, now.Add(LinkLife)}
 }
 
-// Take returns the user of a valid link and consumes the link.
+// Take returns the user of a valid link and consumes the link. ok is false for a link that does not exist, is used or has expired.
 func (l *Links) Take(hash string, now time.Time) (user string, ok bool) {
 	l.sweep(now)
 	k, ok := l.links[hash]

@@ -107,7 +107,8 @@ func (s *sessionCache) hasAccount(text string) bool {
 	return err == nil && name == strings.TrimSuffix(named, ")") || err != nil && !errors.As(err, &unknown)
 }
 
-// permissions are those of the user now. A user who was removed, or has another password since the login, has none.
+// permissions are what a user may do now, found by the session with this id. A user who was removed, or has another password since the
+// login, has none, and the result is false.
 func (s *sessionCache) permissions(found answer.Session, id []byte) (user, bool) {
 	if found.Name == "" { // by a link
 		return user{Who: found.User, Name: found.User, Read: true, Write: true}, s.hasAccount(found.User)

@@ -13,7 +13,7 @@ import (
 	"lockstep/core/why"
 )
 
-// functions are those of the templates.
+// functions are the functions that the templates can call, by name.
 func (x *Console) functions() template.FuncMap {
 	return template.FuncMap{
 		"asset":    func(name string) string { return "/ui/assets/" + x.names[name] },
@@ -51,7 +51,7 @@ func when(t answer.Time) template.HTML {
 	return template.HTML(element) //nolint:gosec // digits and letters of a time
 }
 
-// since is a duration from a time until now, which the script goes on counting.
+// since is the HTML of the time that has passed since a moment, which the script in the page keeps up to date; a dash for no time.
 func since(t answer.Time) template.HTML {
 	if t.IsZero() {
 		return `<span class="none">–</span>`

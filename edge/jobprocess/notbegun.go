@@ -24,7 +24,8 @@ func (p *Processes) neverBegan(job jobs.Job, livelock string) bool {
 	return err == nil && reaper.ProvesNotBegun(content)
 }
 
-// takeProof is neverBegan, and removes the note of a process that may have begun.
+// takeProof is neverBegan. If the result is false, it removes the boot note of a job of Ganeti's: a note about another lock file proves
+// nothing.
 func (p *Processes) takeProof(job jobs.Job, livelock string) bool {
 	if p.neverBegan(job, livelock) {
 		return true

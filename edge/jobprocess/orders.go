@@ -46,7 +46,7 @@ type heldOrders struct {
 	orders []jobs.Order
 }
 
-// hold keeps an order if the process does not take it yet. SIGKILL is never held.
+// hold keeps an order if the process does not take it yet, and reports whether it has kept it. SIGKILL is never held.
 func (h *heldOrders) hold(order jobs.Order, takesSignals func() bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

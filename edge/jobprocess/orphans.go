@@ -23,8 +23,8 @@ type session struct {
 	leader *reaper.Leader // nil: not known
 }
 
-// cleanUp kills the orphans of a job whose process has ended. If it is proven that the process did not begin the job, the proof
-// stays: a daemon that dies before the job's file is queued again leaves it to the next one. The janitor removes lock files.
+// cleanUp kills the orphans of a job whose process has ended. neverBegan: it is proven that the process did not begin the job. Then the
+// proof stays: a daemon that dies before the job's file is queued again leaves it to the next one. The janitor removes lock files.
 func (p *Processes) cleanUp(job jobs.Job, livelock string, s session) (neverBegan bool) {
 	if livelock == "" {
 		return false

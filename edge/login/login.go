@@ -69,7 +69,7 @@ func (l *Logins) Check(r *http.Request) (name string, u User, err error) {
 }
 
 // CheckPassword checks a name and a password that a form has sent. It waits for the pause after failures of that name at the client of
-// the request; one check of a name waits there at a time. The errors are those of Check.
+// the request; while one check of a name waits there, further ones are refused. The errors are those of Check.
 func (l *Logins) CheckPassword(r *http.Request, name, password string) (User, error) {
 	u, ok, checked, pause := l.check(r.Context(), clientOf(r), name, password)
 	switch {
@@ -98,7 +98,7 @@ func clientOf(r *http.Request) budget.Client {
 	return admission.Address(r.RemoteAddr)
 }
 
-// Find returns the user with that name who can log in.
+// Find returns the user with that name; false if there is none, or it cannot log in.
 func (l *Logins) Find(name string) (User, bool) {
 	u, known := l.users.current()[name]
 	return u, known && u.secret != nil

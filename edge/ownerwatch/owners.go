@@ -153,7 +153,8 @@ func (w *watch) closeProcess(pid int) {
 	}
 }
 
-// probeWatch probes a livelock. If it is dead, the watch ends, and onDeath is called unless it has ended before.
+// probeWatch probes a livelock, and reports whether it is dead. If it is, the watch ends, and onDeath is called unless the watch has
+// ended before.
 func (o *Owners) probeWatch(w *watch) (dead bool) {
 	if o.isHeld(w.livelock) {
 		return false
@@ -254,7 +255,8 @@ func (o *Owners) runTicker() {
 	}
 }
 
-// due returns the watches to probe now. Without any watch it ends the ticker.
+// due returns the watches to probe now: all, or those without a process to await. more: there are watches. Without any it ends the
+// ticker.
 func (o *Owners) due(all bool) (due []*watch, more bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

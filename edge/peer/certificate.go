@@ -102,8 +102,7 @@ func newRequest(name string, key *ecdsa.PrivateKey) (string, error) {
 	return string(tlsserver.EncodeBlock(tlsserver.CertificateRequest, raw)), err
 }
 
-// verifyNode checks a node's certificate for a usage at a time, where the zero time means now,
-// and returns the name in it.
+// verifyNode checks a node's certificate for a usage at the moment at, where the zero time means now, and returns the name in it.
 func verifyNode(certificate, ca *x509.Certificate, usage x509.ExtKeyUsage, at time.Time) (string, error) {
 	roots := x509.NewCertPool()
 	roots.AddCert(ca)

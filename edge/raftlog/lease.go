@@ -193,8 +193,8 @@ func (l *lease) extend() {
 	}
 }
 
-// majorityContact returns the latest time t such that a majority of the voters has
-// acknowledged, in this term, requests sent at t or later.
+// majorityContact returns the latest time t such that a majority of the voters has acknowledged, in this term, requests sent at t or
+// later; false if fewer have acknowledged any.
 func (l *lease) majorityContact(now time.Duration) (time.Duration, bool) {
 	voters := l.voters()
 	times := make([]time.Duration, 0, len(voters))

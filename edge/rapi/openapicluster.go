@@ -50,7 +50,8 @@ func describeOperation(path, method string, o operation) object {
 	return described
 }
 
-// describeRead describes an operation that is no change of one opcode, by its name. Other names are those of tags.
+// describeRead describes an operation that is no change of one opcode, by its name. Other names are those of tags. takesBody: the request
+// has one.
 func describeRead(name string) (summary string, answer object, takesBody bool) {
 	anyObject := object{"type": "object", "additionalProperties": true}
 	texts := object{"type": "array", "items": object{"type": "string"}}

@@ -110,7 +110,7 @@ func (j Job) killIfOrphan(pid int, marker []byte) bool {
 	return true
 }
 
-// inSession: the process lives and belongs to the session of the job's process.
+// inSession reports whether the process lives and belongs to the session of the job's process, of which the leader itself does not count.
 func (j Job) inSession(pid int) bool {
 	s, exists := readProcessStat(pid)
 	switch {

@@ -223,7 +223,7 @@ func (r *Replica) Compact() {
 	}
 }
 
-// synced makes everything that is applied durable. A sync that has failed is not repeated.
+// synced makes everything that is applied durable, and reports whether it is. A sync that has failed is not repeated.
 func (n *Active) synced() bool {
 	if n.syncFailed {
 		return false

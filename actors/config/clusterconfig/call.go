@@ -58,7 +58,7 @@ func (c *clusterconfig) call(ctx actor.Context, m *Call, sender *actor.PID) {
 	}
 }
 
-// askHeld asks which locks the client has, and then goes on. Without an answer the call is not checked.
+// askHeld asks the lock manager which locks the client has, and then continues the call. Without an answer the call is not checked.
 func (c *clusterconfig) askHeld(ctx actor.Context, r *request) {
 	by := r.author().Caller
 	c.asking++

@@ -173,7 +173,8 @@ const (
 	reserveStep = 256 << 10
 )
 
-// Reserve asks for memory for an answer that has this size so far, or will have. Without it the client gets an error.
+// Reserve asks for memory for an answer that has this size so far, or will have. Without it the client gets an error, and the result is
+// false.
 func (c *Call) Reserve(ctx actor.Context, size int) bool {
 	if size <= max(c.reserved, reserveMin) {
 		return true
@@ -212,7 +213,7 @@ func (c *Call) Refuse(ctx actor.Context, err error) {
 // Slice is the work that may be done before the next message.
 func (c *Call) Slice() int { return cmp.Or(c.Config.SliceWork, sliceWork) }
 
-// Later goes on with the work after the messages that have arrived, unless the call ends.
+// Later continues the work after the messages that have arrived, unless the call ends before.
 func (c *Call) Later(ctx actor.Context, next func(actor.Context)) {
 	if c.ended {
 		return
@@ -229,7 +230,8 @@ func (c *Call) Await(ctx actor.Context) func(then func(actor.Context)) {
 	return func(then func(actor.Context)) { root.Send(self, &finished{number, then}) }
 }
 
-// Admit takes memory for an answer of this size so far. If the answer is too large, the client gets an error.
+// Admit takes memory for an answer of this size so far. If the answer is too large, or there is no memory, the client gets an error, and
+// the result is false.
 func (c *Call) Admit(ctx actor.Context, size int) bool {
 	if size > query.AnswerMax {
 		c.Fail(ctx, messages.Generic(query.ErrTooLarge))

@@ -77,7 +77,8 @@ func (k *Client) Comes(marker string) {
 	}
 }
 
-// Receive handles changes and events that the client has subscribed to. It reports whether the message is one of them.
+// Receive handles a change or an event that the client has subscribed to. It reports whether the message is one; false leaves it to
+// others.
 func (k *Client) Receive(ctx actor.Context) bool {
 	switch m := ctx.Message().(type) {
 	case *messages.JobChanged:

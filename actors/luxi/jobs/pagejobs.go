@@ -152,7 +152,8 @@ func (p *paging) takeWith(ctx actor.Context, rows []*messages.JobRow, archived [
 	p.examine(ctx, items, then)
 }
 
-// examine reads the next archived jobs, at most readsInFlight at a time, and adds the jobs in order.
+// examine reads the next archived jobs, up to readsInFlight in parallel, and adds the jobs in order. It calls then after the last of
+// items.
 func (p *paging) examine(ctx actor.Context, items []*pageItem, then func(actor.Context)) {
 	var reading []*pageItem
 	end := 0

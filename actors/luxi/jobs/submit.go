@@ -145,7 +145,8 @@ func draftJob(catalogue *opcode.Catalogue, ops []json.RawMessage) (*messages.Job
 	return draft, nil
 }
 
-// submit hands jobs to the queue, unless the client must not wait for them.
+// submit hands jobs to the queue. If the client says that it will wait for them and that would close a cycle of waits, it fails the call
+// instead.
 func submit(c *request, ctx actor.Context, m *messages.SubmitJobs, options submitOptions, then func(ctx actor.Context, ids []int64)) {
 	c.askParent(ctx, func(ctx actor.Context, parent int64) {
 		m.Parent = parent

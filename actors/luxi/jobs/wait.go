@@ -55,7 +55,7 @@ func (w *jobWait) see(info *messages.JobInfo, encoded []byte) (ends bool, err er
 	return w.expired || j.Status().Final() || len(log) > 0 || !sameJSON(values, w.previous), nil
 }
 
-// sameJSON compares values with those of a client as JSON: 1 equals 1.0, and the order of keys has no meaning.
+// sameJSON reports whether values are equal to those of a client as JSON: 1 equals 1.0, and the order of keys has no meaning.
 func sameJSON(values []any, previous any) bool {
 	data, err := json.Marshal(values)
 	if err != nil {

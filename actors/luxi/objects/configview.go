@@ -61,7 +61,8 @@ func lockstepConfigAdopt(c *call.Call, ctx actor.Context, args []json.RawMessage
 	return resolveForeign(c, ctx, args, true)
 }
 
-// lockstepConfigDiscard takes [] and replaces that content by the configuration. The answer is an answer.ConfigResolved.
+// lockstepConfigDiscard takes [] and replaces the content that another program has written to config.data by the configuration. The
+// answer is an answer.ConfigResolved.
 func lockstepConfigDiscard(c *call.Call, ctx actor.Context, args []json.RawMessage) error {
 	return resolveForeign(c, ctx, args, false)
 }

@@ -60,7 +60,7 @@ func copied(s queuecopy.NodeState) *answer.CopiedQueue {
 	return q
 }
 
-// distributed returns nil for a file that the node is not to get.
+// distributed is what a client is told of a file of a node; nil if the node is not to get the file.
 func distributed(s distribution.FileState) *answer.DistributedFile {
 	if !s.Wanted {
 		return nil

@@ -83,7 +83,7 @@ func (p *pool) index(address uint32) (int, error) {
 // isSet reports whether bit i is 1. Bits beyond the end are 0.
 func isSet[S string | []byte](bits S, i int) bool { return i < len(bits) && bits[i] == '1' }
 
-// free returns the lowest address that is in neither pool and in no reservation.
+// free returns the lowest address that is in neither pool and in no reservation. found is false if all are taken.
 func (p *pool) free(r reserve.State) (address uint32, found bool) {
 	for i := range min(len(p.used), len(p.ext)) {
 		address = p.base + uint32(i)

@@ -36,7 +36,7 @@ func Config() *model.Config {
 	return c
 }
 
-// Change applies a change to a configuration and commits it at a time.
+// Change applies a change to a configuration and commits it, as of the time now.
 func Change(c *model.Config, now model.Time, change func(e *model.Edit)) (*model.Config, []model.Touched) {
 	e := c.Edit()
 	change(e)

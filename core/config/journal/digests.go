@@ -6,8 +6,8 @@ const digestsMax = 1024
 // recentMax is the number of digests that an added one copies at most.
 const recentMax = 32
 
-// digests are those of the last records, the last one last. It is immutable: an added digest copies the recent ones only, and once in
-// recentMax times all.
+// digests are the digests of the last records, the last one last. They are immutable: an added digest copies the recent ones only, and
+// once in recentMax times all.
 type digests struct {
 	older, recent []Digest
 }

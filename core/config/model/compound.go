@@ -28,7 +28,7 @@ type DictEntry[V any] struct {
 	Value V
 }
 
-// Get returns the value of a key.
+// Get returns the value of a key; found is false without one.
 func (d Dict[V]) Get(key string) (value V, found bool) {
 	for i := range d { // linear: containers by hypervisor have another order
 		if d[i].Key == key {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ByName returns the uuid of the object with a name. Of several objects with this name it is the smallest uuid.
+// ByName returns the uuid of the object with a name, found false without one. Of several objects with this name it is the smallest uuid.
 func (k *Kind[T]) ByName(c *Config, name string) (uuid string, found bool) {
 	for uuid := range c.users(k.names, name) {
 		return uuid, true

@@ -80,7 +80,7 @@ func (k *Kind[T]) newObject(v T, size int) *Object[T] {
 	return o
 }
 
-// Get returns the object with a uuid.
+// Get returns the object with a uuid; nil and false: there is none.
 func (k *Kind[T]) Get(c *Config, uuid string) (*Object[T], bool) { return k.at(c).Get(uuid) }
 
 // All returns the container of the kind.

@@ -63,7 +63,7 @@ func Of[V any](sorted []Entry[V]) Map[V] {
 // Len returns the number of entries.
 func (m Map[V]) Len() int { return m.count }
 
-// Get returns the value of a key.
+// Get returns the value of a key; found is false without one.
 func (m Map[V]) Get(key string) (value V, found bool) {
 	n := m.root
 	for n != nil && n.children != nil {

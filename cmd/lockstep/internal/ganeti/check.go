@@ -103,7 +103,7 @@ func (n *node) isPlain() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// suitPlain reports whether these are daemons that a node without configuration has.
+// suitPlain reports whether the chosen daemons are ones that run on a node without a configuration: only ganeti-confd and ganeti-mond.
 func (e extras) suitPlain() bool { return !e.Rapi && (e.Confd || e.Mond) }
 
 func (n *node) checkRelease() error {

@@ -53,7 +53,7 @@ func (e extras) options(o extras) string {
 // isOnEveryNode reports whether a daemon runs on each node, and not on the master alone.
 func isOnEveryNode(daemon string) bool { return daemon == confd || daemon == mond }
 
-// daemons are those that are replaced, in the order of their start.
+// daemons are the names of Ganeti's daemons that lockstep replaces on this node, in the order of their start.
 func (n *node) daemons() (names []string) {
 	for _, d := range []struct {
 		is   bool

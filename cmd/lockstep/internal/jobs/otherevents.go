@@ -33,7 +33,7 @@ func checkKinds(kinds []string, follow bool) error {
 	return nil
 }
 
-// arguments are those of LockstepEvents, for a call that waits at most seconds.
+// arguments are the arguments of LockstepEvents, for a call that waits at most seconds.
 func (o eventsOptions) arguments(seconds int) []any {
 	if others := slices.DeleteFunc(slices.Clone(o.Kinds), func(kind string) bool { return kind == answer.EventJob }); len(others) > 0 {
 		return []any{seconds, others}

@@ -43,7 +43,7 @@ var faces = map[string]face{
 	mondName:   {name: mondName, logFile: "monitoring-daemon.log", run: runMond, owners: mondOwners, listens: mondFacePort},
 }
 
-// face is one of these daemons.
+// face is one of Ganeti's daemons in whose place lockstepd runs.
 type face struct {
 	name     string
 	logFile  string // in the log directory

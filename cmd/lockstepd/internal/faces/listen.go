@@ -14,7 +14,7 @@ type facePort struct {
 	port    uint
 }
 
-// listenOptions are the options of these daemons.
+// listenOptions are the address and port on which a daemon of Ganeti's name listens, as its flags say.
 type listenOptions struct {
 	port uint
 	bind string

@@ -28,8 +28,8 @@ type Gateways struct {
 	Luxi, Wconfd func() *actor.PID
 }
 
-// luxiTurn is the class of a request to the queue. Only what examines much takes turns: submissions are committed together. What waits
-// for a change may give way.
+// luxiTurn is the class of a request to the queue; false: it needs no turn. Only what examines much takes turns: submissions are
+// committed together. What waits for a change may give way.
 func luxiTurn(frame []byte) (admission.Class, bool) {
 	switch luxi.ExtentOf(frame) {
 	case luxi.Whole:
