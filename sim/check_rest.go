@@ -37,8 +37,8 @@ func (checkRest) See(w *World, event any) error {
 	return nil
 }
 
-// rereadMax is how long the daemon may take to read a file that is too long for a report: in a
-// cluster it waits for entries on their way to the other nodes.
+// rereadMax is how long the daemon may take to read a file that is too long for a report: in a cluster it waits for entries on their way
+// to the other nodes, otherwise it takes no time.
 func (w *World) rereadMax() time.Duration {
 	if w.oracle == nil || w.options.ReportMax > 1 {
 		return 0

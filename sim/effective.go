@@ -218,7 +218,8 @@ func (f *effectiveConfig) verdictAt(j *job.Job, op int) (v verdict, known bool) 
 	return f.judge(at), true
 }
 
-// nameOf is the name that the submitter has given to a job, as its record on the disk says.
+// nameOf is the name that the submitter has given to a job, as its record on the disk says; "" if the job has no name, or no readable
+// record.
 func (w *World) nameOf(id job.ID) string {
 	r, err := record.Decode(dataOf(w.disk, paths.RecordPath(int64(id))))
 	if err != nil {

@@ -66,7 +66,7 @@ func (c *injector) heal() {
 	}
 }
 
-// extraDowntime is the additional time until the daemon of a node of a cluster starts again.
+// extraDowntime is the additional time until the daemon of a node of a cluster starts again; 0 unless the fault of a late restart occurs.
 func (c *injector) extraDowntime(n *node) time.Duration {
 	if !n.clustered() || !c.occurs(faultLateRestart, c.clusterRates.LateRestart) {
 		return 0

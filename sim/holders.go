@@ -22,7 +22,7 @@ const (
 	holderDice = 0x401d
 )
 
-// holderCount is the number of clients that hold jobs in the run of a seed.
+// holderCount is the number of clients that hold jobs in the run of a seed: 1 to 3 in one of oneOf seeds, otherwise 0.
 func holderCount(seed uint64, oneOf int) int {
 	rng := rand.New(rand.NewPCG(seed, holderDice))
 	if oneOf < 1 || rng.IntN(oneOf) > 0 {
@@ -41,7 +41,7 @@ func newHolders(w *World, count int) *holders {
 
 func (k *holders) done() bool { return k == nil || len(k.idle) == k.clients }
 
-// loading is the time that the program of the next process takes to load.
+// loading is the time that the program of the next process takes to load; 0 in a run without holders.
 func (k *holders) loading() time.Duration {
 	if k == nil {
 		return 0

@@ -142,7 +142,7 @@ const (
 	programDice = 0x9406
 )
 
-// programCount is the number of programs in the run of a seed.
+// programCount is the number of programs in the run of a seed: 1 or 2 in one of oneOf seeds, otherwise 0.
 func programCount(seed uint64, oneOf int) int {
 	rng := rand.New(rand.NewPCG(seed, programDice))
 	if oneOf < 1 || rng.IntN(oneOf) > 0 {

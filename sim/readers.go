@@ -32,7 +32,7 @@ const (
 	recentMax      = 4
 )
 
-// readerCount is the number of readers in the run of a seed.
+// readerCount is the number of readers in the run of a seed: 1 to 3 in one of oneOf seeds, otherwise 0.
 func readerCount(seed uint64, oneOf int) int {
 	rng := rand.New(rand.NewPCG(seed, readerDice))
 	if oneOf < 1 || rng.IntN(oneOf) > 0 {

@@ -133,7 +133,7 @@ func (w *World) addOthers(seed uint64, o runOptions) {
 	}
 }
 
-// configClients is the number of clients that change the configuration in the run of a seed.
+// configClients is the number of clients that change the configuration in the run of a seed: 1 to 3 in one of oneOf seeds, otherwise 0.
 func configClients(seed uint64, oneOf int) int {
 	rng := rand.New(rand.NewPCG(seed, configDice))
 	if oneOf < 1 || rng.IntN(oneOf) > 0 {
@@ -154,7 +154,7 @@ func ganetiSeed(seed uint64, oneOf int) bool {
 	return oneOf > 0 && rand.New(rand.NewPCG(seed, ganetiDice)).IntN(oneOf) == 0
 }
 
-// browserCount is the number of browsers in the run of a seed.
+// browserCount is the number of browsers in the run of a seed: 1 to 3 in one of browserSeeds seeds, otherwise 0.
 func browserCount(seed uint64) int {
 	rng := rand.New(rand.NewPCG(seed, browserDice))
 	if rng.IntN(browserSeeds) > 0 {

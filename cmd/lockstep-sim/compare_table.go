@@ -149,7 +149,7 @@ func (m *measure) row(all []study.Comparison, runs []string, compares bool) tabl
 }
 
 // standardError is the standard error of the mean difference between the orders expected and plain, which have the same work for each
-// seed, in percent of the mean in the plain order.
+// seed, in percent of the mean in the plain order; "" if that mean is 0.
 func (m *measure) standardError(all []study.Comparison) string {
 	n := float64(len(all))
 	plain := m.sum(all, config.OrderPlain) / n

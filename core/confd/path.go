@@ -8,7 +8,8 @@ import (
 	"lockstep/core/rawjson"
 )
 
-// path answers ConfigPath: the value at a JSON pointer (RFC 6901), with secrets replaced.
+// path answers ConfigPath: the value at a JSON pointer (RFC 6901), with secrets replaced. It refuses a query that is no path, and a path
+// without a value.
 func (s *Snapshot) path(to *builder, q *query) *refusal {
 	if q.form != formText {
 		return &refusal{text: "the query must be a path, such as /cluster/cluster_name"}

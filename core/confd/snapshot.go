@@ -143,7 +143,8 @@ func (s *Snapshot) linkOf(nic *model.NIC) string {
 	return s.defaultLink()
 }
 
-// nodeOfAddress answers NodePrimaryIPByInstanceIP.
+// nodeOfAddress answers NodePrimaryIPByInstanceIP: for one address the node, or a refusal if no instance has it; for a list of addresses
+// a list of [status, node, serial], with the status 1 for those that no instance has.
 func (s *Snapshot) nodeOfAddress(to *builder, q *query) *refusal {
 	if q.form != formObject {
 		return &refusal{code: CodeArgument}

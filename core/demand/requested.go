@@ -126,7 +126,7 @@ func OfCommand(g *Params) (lock.RequiredLocks, *Refusal) {
 	return n, checkAnyOf(&n, count)
 }
 
-// checkAnyOf checks that the opportunistic locks can be acquired.
+// checkAnyOf returns why the opportunistic locks cannot be acquired, nil if they can be.
 func checkAnyOf(n *lock.RequiredLocks, count int) *Refusal {
 	switch {
 	case len(n.AnyOf) == 0 && count == 1:

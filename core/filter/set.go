@@ -113,7 +113,7 @@ func (r *Rule) compile(ready map[string]*compiled) error {
 	return nil
 }
 
-// compact is JSON without spaces, which the configuration may not keep.
+// compact is JSON without spaces, which the configuration may not keep; "" for text that is not JSON.
 func compact(raw json.RawMessage) string {
 	var text bytes.Buffer
 	if json.Compact(&text, raw) != nil {

@@ -81,7 +81,7 @@ func (s *Scanner) skipSpace() {
 	}
 }
 
-// End checks that only white space follows.
+// End returns an error unless only white space follows.
 func (s *Scanner) End() *Error {
 	s.skipSpace()
 	if s.pos < len(s.data) {
@@ -134,7 +134,7 @@ func (s *Scanner) Next(opening byte) (more bool, err *Error) {
 // closing is the bracket that closes the opening one. In ASCII the two of both pairs are two apart.
 func closing(opening byte) byte { return opening + 2 }
 
-// colon moves from the end of a key to its value.
+// colon moves from the end of a key to its value. The error says that there is no colon.
 func (s *Scanner) colon() *Error {
 	s.skipSpace()
 	if s.Peek() != ':' {
@@ -182,7 +182,7 @@ func (s *Scanner) text() ([]byte, *Error) {
 	return []byte(decoded), nil
 }
 
-// SkipValue moves past a value of any type and checks its syntax.
+// SkipValue moves past a value of any type. The error says what is wrong with its syntax.
 func (s *Scanner) SkipValue() *Error {
 	switch c := s.Peek(); {
 	case c == '"':
@@ -287,7 +287,7 @@ func escapeLen(b []byte) int {
 	return 0
 }
 
-// skipNumber moves past the number at pos.
+// skipNumber moves past the number at pos. The error says what is wrong with its syntax.
 func (s *Scanner) skipNumber() *Error {
 	if s.Peek() == '-' {
 		s.pos++

@@ -185,8 +185,8 @@ func stringEnd(raw []byte, pos int) int {
 	return longStringEnd(raw, at)
 }
 
-// longStringEnd is stringEnd for the part of a string that begins at pos, which is not after a backslash. The closing
-// quote is the first with an even number of backslashes before it.
+// longStringEnd is stringEnd for the part of a string that begins at pos, which is not after a backslash; -1 if the string does not end.
+// The closing quote is the first with an even number of backslashes before it.
 func longStringEnd(raw []byte, pos int) int {
 	for pos < len(raw) {
 		n := bytes.IndexByte(raw[pos:], '"')

@@ -34,8 +34,8 @@ func (w *weightTable) update(s Settings, l *contention, now time.Time) {
 	}
 }
 
-// worstCase is the largest value of a demand at a level, given as the four bits of a mask, over all claims there. A
-// claim on the big lock blocks every demand, and counts as valueOfBigLock in all.
+// worstCase is the largest value of a demand at a level, given as the four bits of a mask, over all claims there. A claim on the big lock
+// blocks every demand but one for free locks, and counts as valueOfBigLock in all.
 func (l *contention) worstCase(k int, mask demandMask) int32 {
 	if l.bigLock > 0 {
 		if lock.DemandLevel(k) == lock.Free {

@@ -162,7 +162,7 @@ func WaiterOf(ctx context.Context) Waiter {
 // nobody is the Waiter of requests whose connection does not give way while they wait: it does nothing.
 type nobody struct{}
 
-// Wait is part of Waiter.
+// Wait is part of Waiter. It does nothing: there is no connection that could give way.
 func (nobody) Wait() (resume func()) { return func() {} }
 
 // Part returns a context for a part of what is done for a request. What the part takes is given back by release, before the request

@@ -28,14 +28,15 @@ var (
 	keysDesc = prometheus.NewDesc("lockstep_confd_keys", "Keys that are valid for configuration queries.", nil, nil)
 )
 
-// Describe is part of prometheus.Collector.
+// Describe is part of prometheus.Collector. It names the metrics of the server of configuration queries.
 func (s *Server) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{packetsDesc, pausesDesc, serialDesc, keysDesc} {
 		to <- d
 	}
 }
 
-// Collect is part of prometheus.Collector.
+// Collect is part of prometheus.Collector. It sends the packets by outcome, the pauses, the serial number of the configuration and the
+// number of keys.
 func (s *Server) Collect(to chan<- prometheus.Metric) {
 	for _, o := range confd.Outcomes() {
 		to <- prometheus.MustNewConstMetric(packetsDesc, prometheus.CounterValue, float64(s.counts[o].Load()), o.String())

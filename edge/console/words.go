@@ -93,7 +93,7 @@ func status(name string) template.HTML {
 	return template.HTML(`<span class="s s-` + name + `">` + name + `</span>`) //nolint:gosec // one of the names above
 }
 
-// summaryText is the summary of a job's opcodes: that of the first, and the number of the others.
+// summaryText is the summary of a job's opcodes: that of the first, and the number of the others; "" without opcodes.
 func summaryText(summary []string) string {
 	switch len(summary) {
 	case 0:
@@ -112,7 +112,7 @@ func shorten(text string, limit int) string {
 	return string(runes[:limit-1]) + "…"
 }
 
-// indented is JSON for people.
+// indented is a value as JSON for people, with indents; "" if it cannot be encoded.
 func indented(value any) string {
 	data, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
@@ -232,7 +232,7 @@ func plural(n int, noun string) string {
 	return number + " " + noun
 }
 
-// capital begins a sentence.
+// capital is the text with a capital first letter, to begin a sentence.
 func capital(text string) string {
 	if text == "" {
 		return ""

@@ -56,7 +56,7 @@ func Describe(proc string, p core.Process, booted time.Time) core.Process {
 	return p
 }
 
-// BootTime returns when the machine has started, with a precision of a second.
+// BootTime returns when the machine has started, with a precision of a second; the zero time if /proc does not say it.
 func BootTime(proc string) time.Time {
 	text, err := readFile(filepath.Join(proc, "stat"))
 	if err != nil {

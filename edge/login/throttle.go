@@ -117,8 +117,8 @@ func (c *counter) addFailure(now time.Time) {
 	c.lastFailure = now
 }
 
-// remainingPause returns how long a check still has to wait: after more than free failures for
-// first, and for twice as long after each further failure, up to limit.
+// remainingPause returns how long a check still has to wait: after more than free failures for first, and for twice as long after each
+// further failure, up to limit; 0 if it need not wait.
 func (c *counter) remainingPause(free int, first, limit time.Duration, now time.Time) time.Duration {
 	if c == nil || c.failures <= free || c.forgotten(now) {
 		return 0

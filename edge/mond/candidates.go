@@ -30,7 +30,7 @@ type Candidates struct {
 	Addresses func() []string        // of the ConfDs, host:port
 }
 
-// Ask is part of monitor.Candidates.
+// Ask is part of monitor.Candidates. It returns at once; to gets what the candidates say of a node, with the number, or an error.
 func (c *Candidates) Ask(number uint64, node string, to *actor.PID) {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), candidatesTimeout)

@@ -49,7 +49,7 @@ func NewBoard() *Board {
 	return b
 }
 
-// Show is part of monitor.Board.
+// Show is part of monitor.Board. It makes a snapshot the one that requests get from now on.
 func (b *Board) Show(s *monitor.Snapshot) { b.last.Store(s) }
 
 // Config has the listener, the logins and the limits of MonD's HTTP server.

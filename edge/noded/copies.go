@@ -48,7 +48,8 @@ func NewCopies(c *Client, dir string) *Copies {
 	return d
 }
 
-// Call is part of queuecopy.Daemons.
+// Call is part of queuecopy.Daemons. It returns at once, and makes the call when the earlier ones to the node have ended that must
+// precede it. done gets the result.
 func (d *Copies) Call(c queuecopy.Call, done func(queuecopy.Result)) {
 	earlier, end := d.enter(c)
 	d.calls.Go(func() {

@@ -34,7 +34,8 @@ func NewDaemons(c *Client) *Daemons {
 	return d
 }
 
-// Send is part of distributor.Daemons.
+// Send is part of distributor.Daemons. It returns at once; calls to one node with one kind of content are made in the order of Send. done
+// gets the result.
 func (d *Daemons) Send(s distribution.Send, done func(distribution.Result)) {
 	t := d.client.turns.take(turnKey{s.Node.Address, s.Content.Kind.Procedure()})
 	d.calls.Go(func() { done(d.send(t, s)) })

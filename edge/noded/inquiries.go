@@ -38,13 +38,13 @@ type inquiryCall struct {
 	cancel context.CancelFunc
 }
 
-// Sent is part of inquirer.Call.
+// Sent is part of inquirer.Call. It reports whether the question may have left for the node.
 func (c *inquiryCall) Sent() bool { return c.sent.Load() }
 
-// GiveUp is part of inquirer.Call.
+// GiveUp is part of inquirer.Call. It ends the call, whose done gets an error.
 func (c *inquiryCall) GiveUp() { c.cancel() }
 
-// Ask is part of inquirer.Daemons.
+// Ask is part of inquirer.Daemons. It returns at once; done gets the answer, and whether a time limit has ended the call.
 func (i *Inquiries) Ask(q inquiry.Question, done func(inquiry.Answer, bool)) inquirer.Call {
 	ctx, cancel := context.WithCancel(i.ctx)
 	c := &inquiryCall{cancel: cancel}

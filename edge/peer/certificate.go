@@ -117,7 +117,7 @@ func verifyNode(certificate, ca *x509.Certificate, usage x509.ExtKeyUsage, at ti
 	return name, CheckName(name)
 }
 
-// incarnationOf returns the incarnation of the cluster that a node's certificate is for.
+// incarnationOf returns the incarnation of the cluster that a node's certificate is for; "" if the certificate names none.
 func incarnationOf(certificate *x509.Certificate) string {
 	if len(certificate.Subject.Organization) != 1 {
 		return ""

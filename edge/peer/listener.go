@@ -81,7 +81,7 @@ func (c *peerConn) budgetClient() budget.Client {
 	return budget.Client{Class: budget.Nodes, Name: "node=" + PeerName(c)} // the certificate has been verified
 }
 
-// Close is part of net.Conn.
+// Close is part of net.Conn. It also frees the place of the connection at the listener.
 func (c *peerConn) Close() error {
 	c.listener.unregister(c)
 	return c.Conn.Close()

@@ -19,7 +19,7 @@ type streams struct {
 	dial func(context.Context, string) (net.Conn, error)
 }
 
-// Dial is part of raft.StreamLayer.
+// Dial is part of raft.StreamLayer. It connects to a node within the timeout.
 func (s *streams) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()

@@ -118,7 +118,7 @@ func (e *electionTimes) look() {
 	}
 }
 
-// SetTimes is part of [replicator.Log].
+// SetTimes is part of [replicator.Log]. It shortens the lease of this node as the leader of a term, and then the heartbeat timeout.
 func (l *Log) SetTimes(term uint64, t replication.Times) {
 	l.lease.shorten(term, t.Lease)
 	l.times.declare(term, t.Heartbeat)

@@ -177,7 +177,7 @@ func storageChanges(c *call) (raw, error) {
 	return raw(`{"allocatable":` + strconv.FormatBool(set) + `}`), err
 }
 
-// onlyZeros is "0" for a number that has no other digit.
+// onlyZeros is "0" for a number that has no other digit, and "" for any other number.
 func onlyZeros(digits string) string {
 	if strings.Trim(digits, "0") == "" {
 		return "0"

@@ -73,7 +73,7 @@ type exchange struct {
 	busy     bool            // there was not enough
 }
 
-// Reserve is part of conn.Conn.
+// Reserve is part of conn.Conn. It takes memory for the answer from the request that is being made; false: there is none.
 func (c *connection) Reserve(size int) bool {
 	return c.current.reserve(size) == nil
 }
@@ -98,7 +98,8 @@ func (x *exchange) settle(answer [][]byte) error {
 	return x.reserve(size)
 }
 
-// Serve is part of conn.Conn.
+// Serve is part of conn.Conn. It lets calls begin, whose requests go to that actor; if the client has gone meanwhile, the actor gets
+// conn.Closed.
 func (c *connection) Serve(to *actor.PID) {
 	c.mu.Lock()
 	first, abandoned := c.server == nil, c.abandoned
@@ -112,7 +113,7 @@ func (c *connection) Serve(to *actor.PID) {
 	}
 }
 
-// Answer is part of conn.Conn.
+// Answer is part of conn.Conn. It passes the answer to the call that waits for it, and drops it if that has ended.
 func (c *connection) Answer(parts ...[]byte) {
 	select {
 	case c.answers <- parts:
@@ -120,7 +121,7 @@ func (c *connection) Answer(parts ...[]byte) {
 	}
 }
 
-// Close is part of conn.Conn.
+// Close is part of conn.Conn. The call in progress fails; a second Close does nothing.
 func (c *connection) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

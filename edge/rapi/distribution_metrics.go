@@ -17,7 +17,8 @@ type distributionCollector struct{ server *Server }
 // Describe is part of prometheus.Collector. It describes nothing: Collect determines the metrics.
 func (d *distributionCollector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect is part of prometheus.Collector.
+// Collect is part of prometheus.Collector. It asks the queue how far the nodes of a Ganeti cluster have the configuration and the queue,
+// and sends that; nothing if there is no answer.
 func (d *distributionCollector) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
 	defer cancel()

@@ -71,7 +71,8 @@ func (f *Feed) collectors() []prometheus.Collector {
 	return []prometheus.Collector{f.jobsEnded, f.queueTimes, f.runTimes, f.lockWaits, f.lockWaiters}
 }
 
-// Publish is part of events.Feed.
+// Publish is part of events.Feed. It gives the event the next number, wakes those who listen, and drops the oldest events beyond the
+// bounds.
 func (f *Feed) Publish(kind events.Kind, data []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -93,14 +94,14 @@ func (f *Feed) Publish(kind events.Kind, data []byte) {
 	}
 }
 
-// Missed is part of events.Feed.
+// Missed is part of events.Feed. It publishes that events may be missing here, with the reason.
 func (f *Feed) Missed(reason string) { f.Publish(gapKind, reasonData(reason)) }
 
 func reasonData(reason string) []byte {
 	return append(append([]byte(`{"reason": `), quoteJSON(reason)...), '}')
 }
 
-// Ended is part of events.Feed.
+// Ended is part of events.Feed. It counts an ended job in the metrics, with the times that it has waited and run.
 func (f *Feed) Ended(e events.End) {
 	f.jobsEnded.WithLabelValues(e.Status).Inc()
 	if e.Started {
@@ -109,10 +110,10 @@ func (f *Feed) Ended(e events.End) {
 	}
 }
 
-// Waited is part of events.Feed.
+// Waited is part of events.Feed. It counts a wait for locks that has ended in the metrics.
 func (f *Feed) Waited(d time.Duration) { f.lockWaits.Observe(d.Seconds()) }
 
-// Waiting is part of events.Feed.
+// Waiting is part of events.Feed. It sets the number of owners that wait for locks in the metrics.
 func (f *Feed) Waiting(owners int) { f.lockWaiters.Set(float64(owners)) }
 
 // since returns at most limit events after a number. Without any it returns a channel that is closed at the next event. missed reports

@@ -101,7 +101,8 @@ func newDesc(name, help string, labels ...string) *prometheus.Desc {
 // Describe is part of prometheus.Collector. It describes nothing: Collect determines the metrics.
 func (q *queueCollector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect is part of prometheus.Collector.
+// Collect is part of prometheus.Collector. It asks the queue for its status, and sends the numbers of jobs and of run slots; of a queue
+// that does not answer only that.
 func (q *queueCollector) Collect(to chan<- prometheus.Metric) {
 	known, ok := q.fetch()
 	up := 0.0
@@ -174,10 +175,11 @@ func labelsOf(kind string) []string {
 // actorCollector exports the sizes of mailboxes by kind of actor, since actors come and go.
 type actorCollector struct{ server *Server }
 
-// Describe is part of prometheus.Collector.
+// Describe is part of prometheus.Collector. It names nothing: the labels are not known before.
 func (a *actorCollector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect is part of prometheus.Collector.
+// Collect is part of prometheus.Collector. It sends, by kind of actor, how many there are, how many messages wait for them, and how long
+// they have worked.
 func (a *actorCollector) Collect(to chan<- prometheus.Metric) {
 	if a.server.config.Mailboxes == nil {
 		return

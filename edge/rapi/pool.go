@@ -145,7 +145,7 @@ func join(ctx context.Context, parts [][]byte) (raw, error) {
 // Close ends the connection of the conversation.
 func (v *Conversation) Close() { v.conn.abandon() }
 
-// Call is part of Luxi.
+// Call is part of Luxi. It is CallParts with the parts of the answer joined.
 func (p *Pool) Call(ctx context.Context, class Class, method string, args ...any) (raw, error) {
 	parts, err := p.CallParts(ctx, class, method, args...)
 	if err != nil {

@@ -46,7 +46,7 @@ func (r *Remote) Call(ctx context.Context, class Class, method string, args ...a
 	return result, err
 }
 
-// CallParts is part of LargeLuxi.
+// CallParts is part of LargeLuxi. The answer is one part.
 func (r *Remote) CallParts(ctx context.Context, class Class, method string, args ...any) ([][]byte, error) {
 	result, err := r.Call(ctx, class, method, args...)
 	return [][]byte{result}, err

@@ -186,7 +186,7 @@ func (w *turnWriter) resume() (err error) {
 	return err
 }
 
-// Write is part of io.Writer.
+// Write is part of io.Writer. It gives the turn back while the client takes the data, and then waits for the next turn.
 func (w *turnWriter) Write(data []byte) (int, error) {
 	w.end()
 	n, err := w.to.Write(data)

@@ -233,7 +233,7 @@ type responseRecorder struct {
 	code      int
 }
 
-// WriteHeader is part of http.ResponseWriter.
+// WriteHeader is part of http.ResponseWriter. It also notes the first status code, for the log and the metrics.
 func (w *responseRecorder) WriteHeader(code int) {
 	if w.code == 0 {
 		w.code = code

@@ -24,7 +24,7 @@ type borrowed struct {
 	accepting sync.Mutex // held by Accept; Close returns when no Accept can take a client
 }
 
-// Accept is part of net.Listener.
+// Accept is part of net.Listener. After Close it returns net.ErrClosed, though the socket, which is not its own, stays open.
 func (b *borrowed) Accept() (net.Conn, error) {
 	b.accepting.Lock()
 	defer b.accepting.Unlock()

@@ -230,7 +230,7 @@ func (c *streamConn) end() {
 	c.slot.Close()
 }
 
-// Reserve is part of conn.Conn.
+// Reserve is part of conn.Conn. It takes memory for an answer of this size beyond the free allowance; false: there is none.
 func (c *streamConn) Reserve(size int) bool {
 	return size <= freeAllowance || c.share.Grow(c.received+size-freeAllowance) == nil
 }
@@ -379,7 +379,7 @@ type firstByte struct {
 	heard func()
 }
 
-// Read is part of io.Reader.
+// Read is part of io.Reader. It calls heard once, when the first byte has come.
 func (r *firstByte) Read(p []byte) (int, error) {
 	n, err := r.Reader.Read(p)
 	if n > 0 && r.heard != nil {

@@ -82,7 +82,7 @@ func programOf(pid int) string {
 	return strings.TrimSuffix(string(name), "\n")
 }
 
-// describe returns the text that is recorded for the peer, such as uid=1000(alice), pid=4711.
+// describe returns the text that is recorded for the peer, such as uid=1000(alice), pid=4711; "" if the kernel has not told who it is.
 func (p peer) describe(names *userNames) string {
 	if !p.known {
 		return ""

@@ -20,7 +20,7 @@ type StreamWriter struct {
 	Timeout  time.Duration
 }
 
-// Write is part of io.Writer.
+// Write is part of io.Writer. It sends the data in chunks, each within Timeout, and returns how many bytes were sent.
 func (w StreamWriter) Write(data []byte) (written int, err error) {
 	control := http.NewResponseController(w.Response)
 	for len(data) > 0 {

@@ -84,7 +84,7 @@ type conn struct {
 	working, sending int  // requests in that phase
 }
 
-// Close is part of net.Conn.
+// Close is part of net.Conn. It also frees the slot of the connection.
 func (c *conn) Close() error {
 	c.slot.Close()
 	return c.Conn.Close()

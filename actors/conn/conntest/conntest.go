@@ -31,7 +31,7 @@ func (c *Conn) Serve(to *actor.PID) {
 	c.server = to
 }
 
-// Reserve is part of conn.Conn.
+// Reserve is part of conn.Conn. It grants what the bound that a test has set allows.
 func (c *Conn) Reserve(size int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,7 +45,7 @@ func (c *Conn) SetMemory(size int) {
 	c.memory = size
 }
 
-// Answer is part of conn.Conn.
+// Answer is part of conn.Conn. It keeps the answer for the test.
 func (c *Conn) Answer(parts ...[]byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

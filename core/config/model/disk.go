@@ -145,13 +145,13 @@ func (d *Disk) Each(do func(*Disk)) {
 	}
 }
 
-// LV returns the logical volume of a plain disk as "group/volume". is is false for a disk of another kind.
+// LV returns the logical volume of a plain disk as "group/volume"; false for a disk of another kind.
 func (d *Disk) LV() (name string, is bool) {
 	l := d.LogicalID
 	return l.Value.A + "/" + l.Value.B, l.Set && l.Value.Type == "plain"
 }
 
-// DRBD returns the logical id of a drbd disk. is is false for a disk of another kind.
+// DRBD returns the logical id of a drbd disk; false for a disk of another kind.
 func (d *Disk) DRBD() (l LogicalID, is bool) {
 	return d.LogicalID.Value, d.LogicalID.Set && d.LogicalID.Value.Type == "drbd"
 }

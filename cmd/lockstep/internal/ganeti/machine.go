@@ -35,7 +35,7 @@ const (
 	runTimeout    = 5 * time.Minute
 )
 
-// Run is part of System.
+// Run is part of System. It runs a program for at most runTimeout, and returns its output and its errors together.
 func (machine) Run(name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), runTimeout)
 	defer cancel()
@@ -58,7 +58,7 @@ func (machine) Watchers() (pids []int) {
 	return pids
 }
 
-// Answers is part of System.
+// Answers is part of System. It makes one call to the daemon of the queue, and returns its error.
 func (machine) Answers() error {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
@@ -74,5 +74,5 @@ func (machine) Answers() error {
 // Now is part of System.
 func (machine) Now() time.Time { return time.Now() }
 
-// Pause is part of System.
+// Pause is part of System. It sleeps for pauseInterval.
 func (machine) Pause() { time.Sleep(pauseInterval) }

@@ -105,7 +105,7 @@ func valuesOf(r report) string {
 	return otherValues(r)
 }
 
-// otherValues are the values of collectors whose report is a list, or has other types.
+// otherValues is a text with the values of collectors whose report is a list, or has other types; "" if the report lacks them.
 func otherValues(r report) string {
 	switch r.Name {
 	case monitor.LocksName:

@@ -73,7 +73,8 @@ func everySecond() tea.Cmd { return tea.Tick(time.Second, func(time.Time) tea.Ms
 // Init is part of tea.Model.
 func (m *model) Init() tea.Cmd { return everySecond() }
 
-// Update is part of tea.Model.
+// Update is part of tea.Model. It takes one message: a key, a change of the queue, what was read of it, the result of an action or the
+// tick of a second.
 func (m *model) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := message.(type) {
 	case tea.WindowSizeMsg:

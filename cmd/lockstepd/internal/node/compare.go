@@ -84,7 +84,8 @@ type comparedNode struct {
 	err     error // why there is no result
 }
 
-// Compare is part of replicator.Peers.
+// Compare is part of replicator.Peers. It returns at once; to gets the differences of the members' files from this node's, with the
+// number.
 func (p *peers) Compare(number uint64, members []*messages.Member, leaveOut []string, to *actor.PID) {
 	go func() {
 		answer := p.compareTwice(members, leaveOut)

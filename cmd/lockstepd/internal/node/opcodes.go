@@ -59,7 +59,8 @@ func (o nodeOpcodes) reload(m *messages.Member) answer.NodeOpcodes {
 	return result
 }
 
-// ReloadOpcodes is part of peer.Backend.
+// ReloadOpcodes is part of peer.Backend. It has this node read its declared opcodes again, and returns their number, or the mistakes in
+// the files.
 func (b *backend) ReloadOpcodes(ctx context.Context) (declared int, err error) {
 	type result struct {
 		declared int

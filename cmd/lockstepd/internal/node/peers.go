@@ -34,7 +34,8 @@ func (n *node) servePeers() {
 // backend answers requests of other nodes.
 type backend struct{ node *node }
 
-// About is part of peer.Backend.
+// About is part of peer.Backend. It tells another node the name of this one, its state in the log, the master that it knows and the
+// address of its console.
 func (b *backend) About(context.Context) (peer.About, error) {
 	nodes, err := b.node.queryNodes(false)
 	if err != nil {
@@ -55,7 +56,8 @@ func (b *backend) About(context.Context) (peer.About, error) {
 	return about, nil
 }
 
-// Admit is part of peer.Backend.
+// Admit is part of peer.Backend. It asks the replicator to make a node a member, and answers whether it is one, must wait, or must ask
+// the master.
 func (b *backend) Admit(_ context.Context, r peer.MembershipRequest) (peer.Admission, error) {
 	admit := &messages.AdmitNode{
 		Name:        r.Name,
@@ -82,7 +84,7 @@ func (b *backend) Admit(_ context.Context, r peer.MembershipRequest) (peer.Admis
 	return admission, nil
 }
 
-// Files is part of peer.Backend.
+// Files is part of peer.Backend. It calls each with the digest of every shared file of this node, or of those in only.
 func (b *backend) Files(ctx context.Context, only []string, each func(peer.FileDigest) error) error {
 	return b.node.digests(ctx, only, each)
 }
@@ -90,7 +92,8 @@ func (b *backend) Files(ctx context.Context, only []string, each func(peer.FileD
 // peers is the replicator's port to other nodes.
 type peers struct{ node *node }
 
-// Ask is part of replicator.Peers.
+// Ask is part of replicator.Peers. It returns at once; to gets the states of all members, with the number, when each has answered or
+// failed.
 func (p *peers) Ask(number uint64, members []*messages.Member, to *actor.PID) {
 	go func() {
 		states := make([]*messages.NodeState, len(members))

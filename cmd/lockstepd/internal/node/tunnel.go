@@ -19,7 +19,8 @@ type tunnels struct {
 	root        *actor.RootContext
 }
 
-// Open is part of standby.Tunnels.
+// Open is part of standby.Tunnels. It connects to the master at an address; to gets each answer of the master, and TunnelClosed at the
+// end.
 func (t *tunnels) Open(address string, to *actor.PID) standby.Tunnel {
 	ctx, cancel := context.WithCancel(context.Background())
 	tunnel := &tunnel{requests: make(chan []byte, 1), cancel: cancel}
@@ -38,10 +39,10 @@ type tunnel struct {
 	once     sync.Once
 }
 
-// Send is part of standby.Tunnel.
+// Send is part of standby.Tunnel. It sends one request to the master, and does not wait for the answer.
 func (t *tunnel) Send(frame []byte) { t.requests <- frame }
 
-// Close is part of standby.Tunnel.
+// Close is part of standby.Tunnel. It ends the connection to the master; a second call does nothing.
 func (t *tunnel) Close() { t.once.Do(t.cancel) }
 
 // carry forwards requests to the node at address, and its answers, until either end closes. A failure closes it.

@@ -28,7 +28,8 @@ type reloadRequests chan func(declared int, err error)
 // reloadsWaiting bounds the requests that wait for a reload.
 const reloadsWaiting = 16
 
-// Reload is part of call.OpcodeFiles.
+// Reload is part of call.OpcodeFiles. It calls done when the declared opcodes of this single node were read again, with their number or
+// the mistakes.
 func (r reloadRequests) Reload(done func(answer.OpcodesReloaded, error)) {
 	r.request(func(declared int, err error) { done(answer.OpcodesReloaded{Declared: declared}, err) })
 }
