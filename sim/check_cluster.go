@@ -58,6 +58,7 @@ func (checkMasters) See(w *World, event any) error {
 	if !is {
 		return nil
 	}
+	// In what is committed the job has ended, or there is no such job.
 	if j := w.Job(e.job); j == nil || j.Status().Final() {
 		return fmt.Errorf("opcode %d of job %d executes on %s; what is committed says %s", e.op, e.job, e.node.name, committedText(j))
 	}

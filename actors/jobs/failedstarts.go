@@ -112,7 +112,8 @@ func (j *jobs) startUndone(ctx actor.Context, m *startUndone) {
 	// Out of the list before its actor stops, which childStopped would take for a crash.
 	delete(j.active, m.id)
 	ctx.Stop(h.pid)
-	// First the job, then its priority and the other orders: the queue carries them out on a pending job.
+	// The queue gets the job back before the priority and the other orders: it carries them out itself only on a pending job. Those about
+	// an active job it would send back to this actor.
 	ctx.Send(j.config.Queue, &messages.JobReturned{Id: m.id, Encoded: m.encoded})
 	if m.priority != nil {
 		ctx.Send(j.config.Queue, &messages.OrderJob{Id: m.id, Kind: messages.OrderJob_SET_PRIORITY, Priority: int32(*m.priority)})

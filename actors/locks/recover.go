@@ -59,7 +59,8 @@ func (l *locks) restore(ctx actor.Context, files []*messages.ReadFileResult) {
 	l.resume(ctx, state, restored)
 }
 
-// decode returns the state of a file and its journal together. After a reboot it is empty.
+// decode returns the state of a file and its journal together. After a reboot it is empty. The error names the file that cannot be decoded,
+// and is the reason for which restore moves the two files away.
 func (l *locks) decode(paths []string, files []*messages.ReadFileResult) (lock.Snapshot, error) {
 	var snapshot lock.Snapshot
 	boot, changes, err := lock.CutJournalHeader(files[1].Content)

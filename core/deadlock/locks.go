@@ -39,7 +39,8 @@ func (l *Locks) Set(r lock.Record) {
 	}
 }
 
-// Pending are the waits of a job for the locks that its processes ask for.
+// Pending are the waits of a job for the other jobs that have the locks for which its processes ask now. An owner of locks that is no job
+// gives no wait.
 func (l *Locks) Pending(id job.ID) []Wait {
 	var waits []Wait
 	for _, o := range slices.SortedFunc(maps.Keys(l.pending[id]), lock.Owner.Compare) {

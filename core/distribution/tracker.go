@@ -124,7 +124,8 @@ func (t *Tracker) updateTargets() {
 			continue
 		}
 		wanted[target{uuid, Ssconf}] = n.Value.PrimaryIP
-		// Without a master the cluster is being destroyed, and this node must not replace its own file.
+		// If the configuration has no master, no node is sent config.data. The cluster is being destroyed then, and this node, which may be
+		// among the candidates, must not replace its own file.
 		if n.Value.MasterCandidate && uuid != master && t.config.Nodes.Has(master) {
 			wanted[target{uuid, ConfigFile}] = n.Value.PrimaryIP
 		}

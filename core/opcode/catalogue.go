@@ -131,7 +131,8 @@ type opcodeFacts struct {
 }
 
 // load builds a catalogue from files of facts: Ganeti's opcodes first, lockstep's in the further files. The named types of a file are
-// valid only in that file.
+// valid only in that file. The files are part of the program, so an error is about a mistake of its authors, such as an opcode that is in
+// two files.
 func load(files ...[]byte) (*Catalogue, error) {
 	c := &Catalogue{opcodes: map[string]*Opcode{}}
 	for i, file := range files {

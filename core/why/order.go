@@ -44,7 +44,8 @@ func (s Sentence) promise(r answer.Reason) Sentence {
 	return s.text(" More urgent jobs are pending, and nothing is promised to it while such jobs come.")
 }
 
-// IsHeldBack reports whether locks or reservations keep the job from starting, in the order expected.
+// IsHeldBack reports whether locks or reservations keep the job from starting. It is true only if the scheduler's order is the one that
+// is called expected: the reasons of other orders have none of these fields.
 func IsHeldBack(r answer.Reason) bool {
 	return len(r.BlockedBy) > 0 || r.ReservedBy != 0 || r.ReservationsBefore > 0
 }

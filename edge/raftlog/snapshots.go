@@ -172,7 +172,7 @@ func (s *snapshotStore) List() ([]*raft.SnapshotMeta, error) {
 
 // Open reads a received snapshot that is not applied yet. For all others it freezes the application's files, to be sent with the
 // record of a new snapshot: the receiver applies the entries after the recorded index again, so an old index would have it write most
-// files twice.
+// files twice. An id without a record is an error with os.ErrNotExist.
 func (s *snapshotStore) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	n, found := s.opened(id)
 	if !found {

@@ -57,7 +57,7 @@ type Node struct {
 	Values []Node   // elements of a list; values of Keys, with the same index
 }
 
-// Key is a key of an object.
+// Key is a key of an object, without its value, and the place of the key in the text. A key that With has added has no place.
 type Key struct {
 	Name string
 	At   Position

@@ -99,7 +99,8 @@ func Decode(raw []byte) (State, error) {
 	return s, nil
 }
 
-// pairs calls pair for each element of a list of pairs.
+// pairs calls pair for each element of a list of pairs in tempres.data. The text about another element is Ganeti's; Decode says of which
+// key it is.
 func pairs(raw []byte, pair func(a, b json.RawMessage) error) error {
 	var all [][]json.RawMessage
 	if err := json.Unmarshal(raw, &all); err != nil {
@@ -116,6 +117,8 @@ func pairs(raw []byte, pair func(a, b json.RawMessage) error) error {
 	return nil
 }
 
+// readMinors reads the minors of tempres.data, by node. A negative one is an error. Their callers are in no field of that file; WithExtra
+// adds them.
 func readMinors(s *State, raw []byte) error {
 	return pairs(raw, func(a, b json.RawMessage) error {
 		node, err := model.DecodeText(a)

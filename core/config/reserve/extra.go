@@ -53,7 +53,8 @@ func (c *Caller) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// EncodeExtra returns the part of the state that Encode omits: callers of DRBD minors, and committed actions.
+// EncodeExtra returns the part of the state that Encode omits: callers of DRBD minors, actions on addresses that are committed, and
+// addresses that callers have freed without a reservation. WithExtra reads it.
 func (s State) EncodeExtra() []byte {
 	o := extra{Minors: []extraMinor{}, Committed: []IP{}, Freed: []extraFreed{}}
 	for key, held := range s.minors.All() {

@@ -61,7 +61,8 @@ func Run(ctx context.Context, args []string, streams cli.Streams) int {
 	return report(streams.Err, command, err, !started)
 }
 
-// checkTexts refuses flags that become texts of a job or a rule, which are JSON, and are not UTF-8.
+// checkTexts refuses a text that is not UTF-8 in five flags: reason, reason-match, kind, name and predicates. A job and a rule are JSON,
+// which would have another text. It does not look at the other flags.
 func checkTexts(flags *pflag.FlagSet) error {
 	for _, name := range []string{"reason", "reason-match", "kind", "name", "predicates"} {
 		if f := flags.Lookup(name); f != nil && f.Changed && !utf8.ValidString(f.Value.String()) {

@@ -27,8 +27,9 @@ const (
 const Help = "data `DIRECTORY` of this node's lockstepd (default " + localDataDir +
 	" if that holds a queue, otherwise that of your own daemon, or as root " + systemDataDir + ")"
 
-// Choose chooses the data directory: the flag, that of a daemon in the current directory,
-// that of the user's daemon, the system's.
+// Choose returns the data directory for a command; its daemon may be stopped. The flag comes first, if it is not empty. ./var/lib is
+// next, if it holds a queue. A user whose daemon has directories of its own (places.Environment.UserMode) gets those, whether they exist
+// or not. All others get the system's.
 func Choose(flag string) string {
 	if flag != "" {
 		return flag

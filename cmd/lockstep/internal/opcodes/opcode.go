@@ -68,7 +68,8 @@ const jsonHelp = `{"name": string, "doc": string, "defined": bool, "runs": bool,
 "secret": bool}]}; "defined" is true for declared opcodes, "runs" false for opcodes
 without an executor`
 
-// IsBuiltin reports whether the opcode is one that every daemon executes.
+// IsBuiltin reports whether jobs of every daemon can have the opcode, without a declaration: lockstep's job process has an executor for
+// it. In Ganeti mode Ganeti's job process executes these opcodes, all but OP_RUN_COMMAND.
 func IsBuiltin(name string) bool { return builtinOpcodes()[name] != "" }
 
 // builtinOpcodes describes the opcodes that lockstep's job process executes itself (execute.go of lockstep-job), by OP_ID.

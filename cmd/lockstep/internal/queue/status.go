@@ -111,7 +111,7 @@ func fillLists(s *answer.QueueStatus) {
 	}
 }
 
-// statusPrinter writes the screen.
+// statusPrinter writes what "lockstep status" shows without --json, once.
 type statusPrinter struct {
 	out     io.Writer
 	now     time.Time

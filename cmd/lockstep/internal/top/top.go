@@ -132,7 +132,8 @@ func (s *source) read(ctx context.Context) (state, error) {
 	return st, nil
 }
 
-// changed says that there are events since the last one.
+// changed makes the model read the state again. It comes after each call for events: there are events, or none came in eventsSeconds, or
+// the call has failed.
 type changed struct{}
 
 const (
