@@ -61,10 +61,9 @@ func Run(ctx context.Context, args []string, streams cli.Streams) int {
 	return report(streams.Err, command, err, !started)
 }
 
-// checkTexts refuses a text that is not UTF-8 in five flags: reason, reason-match, kind, name and predicates. A job and a rule are JSON,
-// which would have another text. It does not look at the other flags.
+// checkTexts refuses a flag that becomes a text of a job or of a rule and is not UTF-8: both are JSON, which would have another text.
 func checkTexts(flags *pflag.FlagSet) error {
-	for _, name := range []string{"reason", "reason-match", "kind", "name", "predicates"} {
+	for _, name := range []string{"any-lock", "kind", "lock", "name", "predicates", "rate-limit", "reason", "reason-match", "user"} {
 		if f := flags.Lookup(name); f != nil && f.Changed && !utf8.ValidString(f.Value.String()) {
 			return cli.Usagef("--%s is not UTF-8: %q", name, f.Value.String())
 		}
