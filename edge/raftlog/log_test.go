@@ -127,8 +127,9 @@ func TestRefusals(t *testing.T) {
 	require.False(t, r.Unknown)
 	require.Contains(t, r.Failure.Text, "try again later")
 	require.NoError(t, w.log.Close())
-	r, _ = lastOf[*messages.LogRefused](w)
-	require.True(t, r.Unknown, "the last one may be committed when the log is opened again")
+	if r, _ = lastOf[*messages.LogRefused](w); r.Number != 15 { // on a slow machine all four are committed by now, and none is refused
+		require.True(t, r.Unknown, "the last one may be committed when the log is opened again")
+	}
 	require.False(t, w.log.Leads())
 	require.NoError(t, w.log.Close(), "again")
 	w.log.Propose(20, []byte("late"))
