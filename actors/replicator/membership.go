@@ -90,7 +90,7 @@ func wrongState(format, node string) *messages.Failure {
 // changing reports whether a change of the membership is on its way.
 func (s *membership) changing() bool { return len(s.changes) > 0 }
 
-// takeChange returns who waits for a change, and forgets it; false: nobody waits.
+// takeChange returns who waits for a change, and forgets it; false: no client waits for one.
 func (s *membership) takeChange(number uint64) (requester, bool) {
 	a, known := s.changes[number]
 	delete(s.changes, number)

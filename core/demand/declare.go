@@ -73,7 +73,7 @@ func (g *Params) declare(entries []tableEntry) lock.Declaration {
 // allLocks demands every lock of the level, shared.
 func allLocks(*Params) lock.Demand { return lock.Demand{Kind: lock.AllShared} }
 
-// unknownLocks demands locks of the level, shared, of which nobody knows the names before the opcode runs.
+// unknownLocks demands locks of the level, shared. Their names are not known before the opcode runs.
 func unknownLocks(*Params) lock.Demand { return lock.Demand{Kind: lock.UnknownShared} }
 
 // sortedNames is the demand for names that are shared with others and sorted already.

@@ -171,7 +171,7 @@ func FinalizeJob(j *job.Job, d Death, now job.Timestamp) bool {
 		text += ": " + d.Exit
 	}
 	if d.StartFailure == "" {
-		// Before FailUnfinished, after which no opcode is unfinished any more.
+		// The note is added before FailUnfinished ends all opcodes: it belongs to the one that was running.
 		d.cutOutput(j, now)
 	}
 	if d.StartFailure == "" && j.Status() == job.Queued {

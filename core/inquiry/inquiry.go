@@ -242,7 +242,7 @@ func (t *Tracker) Next(now time.Time) Decision {
 }
 
 // expire answers the open questions of inquiries that have lasted too long. Their calls that have begun continue while they have a place;
-// those that have not begun and that nobody waits for any more are dropped.
+// those that have not begun, and of which each asker has gone, are dropped.
 func (t *Tracker) expire(now time.Time, d *Decision) {
 	for _, c := range t.calls {
 		isLate := func(p place) bool { return now.Sub(p.of.since) >= AnswerMax }

@@ -64,16 +64,17 @@ func TestOutputIsInTheLogOrCountedAsMissing(t *testing.T) {
 			for range rapid.IntRange(0, 12).Draw(t, "chunks") {
 				stream := rapid.SampledFrom([]string{job.LogStdout, job.LogStderr}).Draw(t, "stream")
 				var chunk bytes.Buffer
-				for range rapid.IntRange(1, 80).Draw(t, "lines") {
+				end := rapid.SampledFrom([]string{"\n", "\r\n", " ", "\xff", "\n\n"}).Draw(t, "end")
+				for range rapid.IntRange(1, 500).Draw(t, "lines") {
 					n++
-					fmt.Fprintf(&chunk, "%d%s", n, rapid.SampledFrom([]string{"\n", "\r\n", " ", "\xff", "\n\n"}).Draw(t, "end"))
+					fmt.Fprintf(&chunk, "%d%s", n, end)
 				}
 				if rapid.IntRange(0, 9).Draw(t, "long") == 0 {
 					chunk.Write(bytes.Repeat([]byte("long "), 500))
 				}
 				m.Output(stream, bytes.Clone(chunk.Bytes()), at(2))
 				written[stream] = append(written[stream], chunk.Bytes()...)
-				switch rapid.IntRange(0, 4).Draw(t, "then") {
+				switch rapid.IntRange(0, 9).Draw(t, "then") {
 				case 0:
 					write()
 				case 1:

@@ -101,7 +101,7 @@ var swapSteps = []step{
 	// Clients are refused, instead of submitting to a daemon that is about to end.
 	{"drain the queue", onMaster, (*node).drain},
 	{"stop Ganeti's daemons", whereStopped, (*node).stopDaemons},
-	// When no daemon changes the files any more.
+	// The daemons of the old kind have stopped, so that none changes the files meanwhile.
 	{"save a copy", onMaster, (*node).save},
 	{"put lockstep in their place", everywhere, (*node).link},
 	{"start lockstep", whereStopped, (*node).startDaemons},
