@@ -117,8 +117,8 @@ func AskFallible[A fallible](c *Call, ctx actor.Context, q conn.Question, then f
 	})
 }
 
-// Begin begins work for which the connection's actor sends no question: the client of the store asks, or no actor is asked. Timeout bounds it. A
-// repeated answer to the last question is dropped.
+// Begin begins work for which the connection's actor sends no question: the client of the store asks, or no actor is asked. Timeout
+// bounds it. A repeated answer to the last question is dropped.
 func (c *Call) Begin(ctx actor.Context) {
 	c.Session.Begin()
 	c.SetTimer(ctx, Timeout)
