@@ -19,7 +19,8 @@ func TestRejectEndsWhatACancelEnds(t *testing.T) {
 	d := newDaemon(t)
 	d.start()
 	c := d.dial()
-	c.call("LockstepSetSettings", nil, map[string]any{"order": "plain"}) // jobs wait for locks in their processes
+	// Jobs wait for locks in their processes. When three have a process the next one is queued until it is paused.
+	c.call("LockstepSetSettings", nil, map[string]any{"order": "plain", "max_running_jobs": 3})
 	first, openFirst := d.gate("first")
 	between := c.submit(first, command("true"))
 	c.awaitOpStatus(between, 0, "running")
@@ -32,7 +33,6 @@ func TestRejectEndsWhatACancelEnds(t *testing.T) {
 	c.awaitOpStatus(runs, 0, "running")
 	locked := c.submit(command("true").with("locks", locks))
 	c.awaitStatus(locked, "waiting")
-	c.call("LockstepSetSettings", nil, map[string]any{"max_running_jobs": 3}) // all have a job: the next one is queued until it is paused
 	queued := c.submit(command("true"))
 	c.pauseLate(queued)
 
