@@ -13,6 +13,8 @@ const (
 	LuxiSocket  = "ganeti-query"
 	WconfSocket = "ganeti-wconfd"
 	AdminSocket = "admin"
+	// OutputSocket is where readers of a job's output and its process meet.
+	OutputSocket = "lockstep-output"
 )
 
 // SocketPath is the path of a listening socket: <run>/socket/<name>.

@@ -31,6 +31,7 @@ const (
 	LuxiSocket  // of clients
 	WconfSocket // for locks and the configuration
 	AdminSocket
+	OutputSocket // of the readers of output
 
 	DataDir
 	QueueDir // queue, its archive and its quarantine
@@ -57,7 +58,7 @@ func Own() Table {
 	return Table{
 		Configuration: {Mode: 0o640}, Private: {Mode: 0o600}, Queue: {Mode: 0o640}, Ssconf: {Mode: 0o444}, Key: {Mode: 0o440},
 		RunFile: {Mode: 0o640}, PIDFile: {Mode: 0o600}, Log: {Mode: 0o640},
-		LuxiSocket: {Mode: 0o660}, WconfSocket: {Mode: 0o600}, AdminSocket: {Mode: 0o600},
+		LuxiSocket: {Mode: 0o660}, WconfSocket: {Mode: 0o600}, AdminSocket: {Mode: 0o600}, OutputSocket: {Mode: 0o660},
 		DataDir: {Mode: 0o750}, QueueDir: {Mode: 0o750}, RunDir: {Mode: 0o750}, SocketDir: {Mode: 0o750},
 		LivelockDir: {Mode: 0o750}, LogDir: {Mode: 0o750},
 	}
@@ -78,7 +79,7 @@ func Ganeti(a Accounts) Table {
 		Configuration: {0o640, a.Daemon, a.ConfdGroup}, Private: {0o600, a.Daemon, a.ConfdGroup},
 		Queue: daemons(0o640), Ssconf: {Mode: 0o444}, Key: daemons(0o440),
 		RunFile: daemons(0o640), PIDFile: {0o600, a.Daemon, ""}, Log: {0o600, a.Daemon, ""},
-		LuxiSocket: daemons(0o660), WconfSocket: daemons(0o600), AdminSocket: {0o600, a.Daemon, ""},
+		LuxiSocket: daemons(0o660), OutputSocket: daemons(0o660), WconfSocket: daemons(0o600), AdminSocket: {0o600, a.Daemon, ""},
 		DataDir: {0o755, a.Daemon, ""}, QueueDir: daemons(0o750), RunDir: daemons(0o775), SocketDir: daemons(0o770),
 		LivelockDir: daemons(0o750), LogDir: daemons(0o770),
 	}

@@ -64,7 +64,7 @@ func Dial(ctx context.Context, path string, options Options) (*Client, error) {
 	options = options.withDefaults()
 	ctx, cancel := context.WithTimeoutCause(ctx, options.ConnectTimeout, ErrNoAnswer)
 	defer cancel()
-	conn, err := connect(ctx, path)
+	conn, err := Connect(ctx, path)
 	if err != nil {
 		return nil, &NoDaemonError{Path: path, Err: err}
 	}

@@ -12,10 +12,10 @@ import (
 // is full.
 const backlogRetryInterval = 50 * time.Millisecond
 
-// connect opens a stream to the unix socket at path, without package net, which
+// Connect opens a stream to the unix socket at path, without package net, which
 // would be most of what the job process links. The descriptor is non-blocking, so
 // os.File waits for it in the runtime's poller and obeys deadlines and Close.
-func connect(ctx context.Context, path string) (*os.File, error) {
+func Connect(ctx context.Context, path string) (*os.File, error) {
 	const flags = syscall.SOCK_STREAM | syscall.SOCK_CLOEXEC | syscall.SOCK_NONBLOCK
 	fd, err := syscall.Socket(syscall.AF_UNIX, flags, 0)
 	if err != nil {

@@ -135,3 +135,9 @@ func (l *userNames) lookup(uid int) string {
 	})
 	return found.name
 }
+
+// PeerUID is the user of the process at the other end of a unix socket when it connected; known is false on other connections.
+func PeerUID(c net.Conn) (uid int, known bool) {
+	p := peerOf(c)
+	return p.uid, p.known
+}
