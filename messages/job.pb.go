@@ -144,9 +144,11 @@ func (x *OpDraft) GetPriority() int32 {
 // JobDraft is one job of a submission. `name` is the user's name for it (record.CheckName),
 // or empty.
 type JobDraft struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ops           []*OpDraft             `protobuf:"bytes,1,rep,name=ops,proto3" json:"ops,omitempty"`
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Ops   []*OpDraft             `protobuf:"bytes,1,rep,name=ops,proto3" json:"ops,omitempty"`
+	Name  string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// The client reads all output of the job, and its commands wait for the client.
+	Followed      bool `protobuf:"varint,3,opt,name=followed,proto3" json:"followed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -193,6 +195,13 @@ func (x *JobDraft) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *JobDraft) GetFollowed() bool {
+	if x != nil {
+		return x.Followed
+	}
+	return false
 }
 
 // SubmitJobs asks the queue to record jobs, all or none.
@@ -1815,10 +1824,11 @@ const file_job_proto_rawDesc = "" +
 	"\aOpDraft\x12\x14\n" +
 	"\x05input\x18\x01 \x01(\fR\x05input\x12\x18\n" +
 	"\asecrets\x18\x02 \x01(\fR\asecrets\x12\x1a\n" +
-	"\bpriority\x18\x03 \x01(\x05R\bpriority\"L\n" +
+	"\bpriority\x18\x03 \x01(\x05R\bpriority\"h\n" +
 	"\bJobDraft\x12,\n" +
 	"\x03ops\x18\x01 \x03(\v2\x1a.lockstep.messages.OpDraftR\x03ops\x12\x12\n" +
-	"\x04name\x18\x02 \x01(\tR\x04name\"\xa2\x01\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1a\n" +
+	"\bfollowed\x18\x03 \x01(\bR\bfollowed\"\xa2\x01\n" +
 	"\n" +
 	"SubmitJobs\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12/\n" +

@@ -963,7 +963,8 @@ func (x *GetStartErrorResult) GetText() string {
 
 // ProcessReported: a job process has replaced its job's file. `encoded` is the
 // content, empty if it is long. With `write_error` the process cannot replace the file,
-// since the first failed attempt; `encoded` is of an earlier write then, or empty.
+// since the first failed attempt; `encoded` is of an earlier write then, or empty. With
+// `reader_since_us` its output has waited for its reader since then.
 type ProcessReported struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Id             int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -971,6 +972,7 @@ type ProcessReported struct {
 	Encoded        []byte                 `protobuf:"bytes,3,opt,name=encoded,proto3" json:"encoded,omitempty"`
 	WriteError     string                 `protobuf:"bytes,4,opt,name=write_error,json=writeError,proto3" json:"write_error,omitempty"`
 	FailingSinceUs int64                  `protobuf:"varint,5,opt,name=failing_since_us,json=failingSinceUs,proto3" json:"failing_since_us,omitempty"`
+	ReaderSinceUs  int64                  `protobuf:"varint,6,opt,name=reader_since_us,json=readerSinceUs,proto3" json:"reader_since_us,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1036,6 +1038,13 @@ func (x *ProcessReported) GetWriteError() string {
 func (x *ProcessReported) GetFailingSinceUs() int64 {
 	if x != nil {
 		return x.FailingSinceUs
+	}
+	return 0
+}
+
+func (x *ProcessReported) GetReaderSinceUs() int64 {
+	if x != nil {
+		return x.ReaderSinceUs
 	}
 	return 0
 }
@@ -1200,11 +1209,13 @@ func (x *GetFailingWrites) GetRequest() uint64 {
 	return 0
 }
 
-// GetFailingWritesResult has the files that cannot be written at present; empty: all can.
+// GetFailingWritesResult has the files that cannot be written at present; empty: all can. The
+// jobs actor adds the jobs whose output waits for its reader.
 type GetFailingWritesResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Request       uint64                 `protobuf:"varint,1,opt,name=request,proto3" json:"request,omitempty"`
 	Writes        []*FailingWrite        `protobuf:"bytes,2,rep,name=writes,proto3" json:"writes,omitempty"`
+	Readers       []*ReaderWait          `protobuf:"bytes,3,rep,name=readers,proto3" json:"readers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1253,6 +1264,66 @@ func (x *GetFailingWritesResult) GetWrites() []*FailingWrite {
 	return nil
 }
 
+func (x *GetFailingWritesResult) GetReaders() []*ReaderWait {
+	if x != nil {
+		return x.Readers
+	}
+	return nil
+}
+
+// ReaderWait: the output of a job waits for the client that follows it.
+type ReaderWait struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	SinceUs       int64                  `protobuf:"varint,2,opt,name=since_us,json=sinceUs,proto3" json:"since_us,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReaderWait) Reset() {
+	*x = ReaderWait{}
+	mi := &file_process_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReaderWait) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReaderWait) ProtoMessage() {}
+
+func (x *ReaderWait) ProtoReflect() protoreflect.Message {
+	mi := &file_process_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReaderWait.ProtoReflect.Descriptor instead.
+func (*ReaderWait) Descriptor() ([]byte, []int) {
+	return file_process_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ReaderWait) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *ReaderWait) GetSinceUs() int64 {
+	if x != nil {
+		return x.SinceUs
+	}
+	return 0
+}
+
 // FailingWrite: a file cannot be written, or not be read. `id` is the job whose file it
 // is, 0 for other files of the daemon. `by_process`: its process cannot write it, else
 // the daemon cannot.
@@ -1268,7 +1339,7 @@ type FailingWrite struct {
 
 func (x *FailingWrite) Reset() {
 	*x = FailingWrite{}
-	mi := &file_process_proto_msgTypes[21]
+	mi := &file_process_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1280,7 +1351,7 @@ func (x *FailingWrite) String() string {
 func (*FailingWrite) ProtoMessage() {}
 
 func (x *FailingWrite) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[21]
+	mi := &file_process_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1293,7 +1364,7 @@ func (x *FailingWrite) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FailingWrite.ProtoReflect.Descriptor instead.
 func (*FailingWrite) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{21}
+	return file_process_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *FailingWrite) GetId() int64 {
@@ -1338,7 +1409,7 @@ type BeginOp struct {
 
 func (x *BeginOp) Reset() {
 	*x = BeginOp{}
-	mi := &file_process_proto_msgTypes[22]
+	mi := &file_process_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1350,7 +1421,7 @@ func (x *BeginOp) String() string {
 func (*BeginOp) ProtoMessage() {}
 
 func (x *BeginOp) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[22]
+	mi := &file_process_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1363,7 +1434,7 @@ func (x *BeginOp) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginOp.ProtoReflect.Descriptor instead.
 func (*BeginOp) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{22}
+	return file_process_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *BeginOp) GetRequest() uint64 {
@@ -1410,7 +1481,7 @@ type BeginOpResult struct {
 
 func (x *BeginOpResult) Reset() {
 	*x = BeginOpResult{}
-	mi := &file_process_proto_msgTypes[23]
+	mi := &file_process_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1422,7 +1493,7 @@ func (x *BeginOpResult) String() string {
 func (*BeginOpResult) ProtoMessage() {}
 
 func (x *BeginOpResult) ProtoReflect() protoreflect.Message {
-	mi := &file_process_proto_msgTypes[23]
+	mi := &file_process_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1435,7 +1506,7 @@ func (x *BeginOpResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginOpResult.ProtoReflect.Descriptor instead.
 func (*BeginOpResult) Descriptor() ([]byte, []int) {
-	return file_process_proto_rawDescGZIP(), []int{23}
+	return file_process_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *BeginOpResult) GetRequest() uint64 {
@@ -1529,14 +1600,15 @@ const file_process_proto_rawDesc = "" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\"C\n" +
 	"\x13GetStartErrorResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"\xa2\x01\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"\xca\x01\n" +
 	"\x0fProcessReported\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x1a\n" +
 	"\blivelock\x18\x02 \x01(\tR\blivelock\x12\x18\n" +
 	"\aencoded\x18\x03 \x01(\fR\aencoded\x12\x1f\n" +
 	"\vwrite_error\x18\x04 \x01(\tR\n" +
 	"writeError\x12(\n" +
-	"\x10failing_since_us\x18\x05 \x01(\x03R\x0efailingSinceUs\"K\n" +
+	"\x10failing_since_us\x18\x05 \x01(\x03R\x0efailingSinceUs\x12&\n" +
+	"\x0freader_since_us\x18\x06 \x01(\x03R\rreaderSinceUs\"K\n" +
 	"\vIdentifyJob\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x03R\x02id\x12\x12\n" +
@@ -1545,10 +1617,15 @@ const file_process_proto_rawDesc = "" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\x03R\x02id\",\n" +
 	"\x10GetFailingWrites\x12\x18\n" +
-	"\arequest\x18\x01 \x01(\x04R\arequest\"k\n" +
+	"\arequest\x18\x01 \x01(\x04R\arequest\"\xa4\x01\n" +
 	"\x16GetFailingWritesResult\x12\x18\n" +
 	"\arequest\x18\x01 \x01(\x04R\arequest\x127\n" +
-	"\x06writes\x18\x02 \x03(\v2\x1f.lockstep.messages.FailingWriteR\x06writes\"l\n" +
+	"\x06writes\x18\x02 \x03(\v2\x1f.lockstep.messages.FailingWriteR\x06writes\x127\n" +
+	"\areaders\x18\x03 \x03(\v2\x1d.lockstep.messages.ReaderWaitR\areaders\"7\n" +
+	"\n" +
+	"ReaderWait\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x19\n" +
+	"\bsince_us\x18\x02 \x01(\x03R\asinceUs\"l\n" +
 	"\fFailingWrite\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x19\n" +
@@ -1585,7 +1662,7 @@ func file_process_proto_rawDescGZIP() []byte {
 }
 
 var file_process_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_process_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_process_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_process_proto_goTypes = []any{
 	(JobProgram)(0),                // 0: lockstep.messages.JobProgram
 	(*StartJob)(nil),               // 1: lockstep.messages.StartJob
@@ -1609,21 +1686,23 @@ var file_process_proto_goTypes = []any{
 	(*IdentifyJobResult)(nil),      // 19: lockstep.messages.IdentifyJobResult
 	(*GetFailingWrites)(nil),       // 20: lockstep.messages.GetFailingWrites
 	(*GetFailingWritesResult)(nil), // 21: lockstep.messages.GetFailingWritesResult
-	(*FailingWrite)(nil),           // 22: lockstep.messages.FailingWrite
-	(*BeginOp)(nil),                // 23: lockstep.messages.BeginOp
-	(*BeginOpResult)(nil),          // 24: lockstep.messages.BeginOpResult
-	(*Failure)(nil),                // 25: lockstep.messages.Failure
+	(*ReaderWait)(nil),             // 22: lockstep.messages.ReaderWait
+	(*FailingWrite)(nil),           // 23: lockstep.messages.FailingWrite
+	(*BeginOp)(nil),                // 24: lockstep.messages.BeginOp
+	(*BeginOpResult)(nil),          // 25: lockstep.messages.BeginOpResult
+	(*Failure)(nil),                // 26: lockstep.messages.Failure
 }
 var file_process_proto_depIdxs = []int32{
 	0,  // 0: lockstep.messages.StartJob.program:type_name -> lockstep.messages.JobProgram
 	0,  // 1: lockstep.messages.AdoptJob.program:type_name -> lockstep.messages.JobProgram
-	22, // 2: lockstep.messages.GetFailingWritesResult.writes:type_name -> lockstep.messages.FailingWrite
-	25, // 3: lockstep.messages.BeginOpResult.failure:type_name -> lockstep.messages.Failure
-	4,  // [4:4] is the sub-list for method output_type
-	4,  // [4:4] is the sub-list for method input_type
-	4,  // [4:4] is the sub-list for extension type_name
-	4,  // [4:4] is the sub-list for extension extendee
-	0,  // [0:4] is the sub-list for field type_name
+	23, // 2: lockstep.messages.GetFailingWritesResult.writes:type_name -> lockstep.messages.FailingWrite
+	22, // 3: lockstep.messages.GetFailingWritesResult.readers:type_name -> lockstep.messages.ReaderWait
+	26, // 4: lockstep.messages.BeginOpResult.failure:type_name -> lockstep.messages.Failure
+	5,  // [5:5] is the sub-list for method output_type
+	5,  // [5:5] is the sub-list for method input_type
+	5,  // [5:5] is the sub-list for extension type_name
+	5,  // [5:5] is the sub-list for extension extendee
+	0,  // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_process_proto_init() }
@@ -1638,7 +1717,7 @@ func file_process_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_process_proto_rawDesc), len(file_process_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   24,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -107,6 +107,7 @@ type activeJob struct {
 	// beginsNothing: the job's process is being ended, or has ended.
 	beginsNothing bool
 	failing       *messages.FailingWrite // nil: the job's file can be written, as far as it is known
+	readerSince   int64                  // since when its output waits for its reader, in microseconds since 1970; 0: it does not
 }
 
 // Messages from a job actor to the jobs actor.
@@ -143,6 +144,8 @@ type (
 		id    int64
 		write *messages.FailingWrite
 	}
+	// readerWait says since when the output of a job waits for its reader, in microseconds since 1970; 0: it does not.
+	readerWait struct{ id, since int64 }
 	// failJob answers startUndone if the job fails instead of going back to the queue. text
 	// completes the reason.
 	failJob struct{ text string }
@@ -196,9 +199,13 @@ func (j *jobs) Receive(ctx actor.Context) {
 	case *messages.GetStartError:
 		ctx.Respond(&messages.GetStartErrorResult{Request: m.Request, Text: j.lastStartError})
 	case *messages.GetFailingWrites:
-		ctx.Respond(&messages.GetFailingWritesResult{Request: m.Request, Writes: j.failingWrites()})
+		ctx.Respond(&messages.GetFailingWritesResult{Request: m.Request, Writes: j.failingWrites(), Readers: j.readerWaits()})
 	case *writesFail:
 		j.writesFail(m)
+	case *readerWait:
+		if h := j.active[m.id]; h != nil {
+			h.readerSince = m.since
+		}
 	case *handshakeEnded:
 		if m.started {
 			j.consecutiveFailures, j.lastStartError = 0, ""

@@ -43,6 +43,18 @@ func (j *jobs) failingWrites() []*messages.FailingWrite {
 	return all
 }
 
+// readerWaits are the jobs whose output waits for its reader, by id.
+func (j *jobs) readerWaits() []*messages.ReaderWait {
+	var all []*messages.ReaderWait
+	for id, h := range j.active {
+		if h.readerSince != 0 {
+			all = append(all, &messages.ReaderWait{Id: id, SinceUs: h.readerSince})
+		}
+	}
+	slices.SortFunc(all, func(a, b *messages.ReaderWait) int { return int(a.Id - b.Id) })
+	return all
+}
+
 // reportFailing tells the jobs actor that the file cannot be written or read, since the first
 // failure; "" is the end of that.
 func (a *jobActor) reportFailing(ctx actor.Context, text string, since time.Time, byProcess bool) {

@@ -20,6 +20,10 @@ func (a *jobActor) processReported(ctx actor.Context, m *messages.ProcessReporte
 		return
 	}
 	a.reportFailing(ctx, m.WriteError, time.UnixMicro(m.FailingSinceUs), true)
+	if m.ReaderSinceUs != a.readerSince {
+		a.readerSince = m.ReaderSinceUs
+		ctx.Send(ctx.Parent(), &readerWait{a.id, a.readerSince})
+	}
 	if len(m.Encoded) > 0 {
 		a.progress(ctx, m.Encoded)
 		return

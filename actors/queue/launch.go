@@ -26,13 +26,18 @@ type launcher struct {
 	ganetiJobs bool
 	// logLimit is the setting log_limit, in bytes; 0: jobproc.LogLimit.
 	logLimit int
+	// outputWait is the setting output_wait, in seconds; 0: jobproc.OutputWait.
+	outputWait float64
 }
 
-// setLogLimit takes the setting log_limit. Most jobs have nothing to say, so the default is left out of launch specs.
-func (l *launcher) setLogLimit(limit int) {
-	l.logLimit = limit
-	if limit == jobproc.LogLimit {
+// setOutput takes the settings for output. Most jobs have nothing to say, so defaults are left out of launch specs.
+func (l *launcher) setOutput(s config.Settings) {
+	l.logLimit, l.outputWait = s.LogLimit, s.OutputWaitSeconds
+	if s.LogLimit == jobproc.LogLimit {
 		l.logLimit = 0
+	}
+	if s.OutputWaitSeconds == jobproc.OutputWait.Seconds() {
+		l.outputWait = 0
 	}
 }
 
@@ -44,14 +49,14 @@ func (l *launcher) program(j *job.Job) messages.JobProgram {
 	return messages.JobProgram_LOCKSTEP_JOB
 }
 
-// launch returns the program of a job and what its process receives through its start pipe.
-func (l *launcher) launch(id int64, encoded []byte, secrets []json.RawMessage) (messages.JobProgram, []byte) {
+// launch returns the program of a job and what its process receives through its start pipe. followed: its submitter reads all of its output.
+func (l *launcher) launch(id int64, encoded []byte, secrets []json.RawMessage, followed bool) (messages.JobProgram, []byte) {
 	j := decodeKnown(id, encoded)
 	program := l.program(j)
 	if program == messages.JobProgram_GANETI_JOB {
 		return program, ganetiSecrets(j, secrets)
 	}
-	return program, l.specs(j, secrets)
+	return program, l.specs(j, secrets, followed)
 }
 
 // decodeKnown decodes a job that was decoded when it was added.
@@ -100,7 +105,7 @@ func (l *launcher) refusal(draft *messages.JobDraft) *messages.Failure {
 // specs encodes the launch specs of a job of lockstep-job for the start pipe of its process (queue.md
 // 4.5, step 5; design.md "Processes"): a JSON list with an element per opcode, null where there
 // is nothing to say. secrets has an element per opcode, or fewer.
-func (l *launcher) specs(j *job.Job, secrets []json.RawMessage) []byte {
+func (l *launcher) specs(j *job.Job, secrets []json.RawMessage, followed bool) []byte {
 	specs := make([]*jobproc.LaunchSpec, len(j.Ops))
 	for i := range j.Ops {
 		var secretsOfOp json.RawMessage
@@ -108,7 +113,10 @@ func (l *launcher) specs(j *job.Job, secrets []json.RawMessage) []byte {
 			secretsOfOp = secrets[i]
 		}
 		spec := l.spec(j.Ops[i].Input, secretsOfOp)
-		if spec.Secrets != nil || spec.Command != nil || spec.FailureResult != nil || spec.LogLimit != 0 || spec.RequiredLocks.NotEmpty() {
+		if i == 0 && followed {
+			spec.Followed, spec.OutputWait = true, l.outputWait
+		}
+		if spec.Followed || spec.Secrets != nil || spec.Command != nil || spec.FailureResult != nil || spec.LogLimit != 0 || spec.RequiredLocks.NotEmpty() {
 			specs[i] = &spec
 		}
 	}
@@ -152,7 +160,7 @@ func errorResult(err error) json.RawMessage {
 func (q *queue) configChanged(ctx actor.Context, m *clusterconfig.ConfigPublished) {
 	q.launcher.resources = config.ResourcesOf(m.Config)
 	if settings, err := config.DecodeSettings(m.Settings); err == nil { // the scheduler logs the error
-		q.launcher.setLogLimit(settings.LogLimit)
+		q.launcher.setOutput(settings)
 		q.setRetention(ctx, settings, m.Settings)
 	}
 	if q.recovery == nil || q.recovery.onConfig == nil {

@@ -197,6 +197,9 @@ func (s *submissions) build(open *submission, now job.Timestamp) {
 		func(op int) string { return fmt.Sprintf("job=%d;index=%d", j.ID, op) }, now)
 	open.jobs, open.dependencies = append(open.jobs, j), append(open.dependencies, dependenciesOf(j))
 	r := record.Record{}
+	if draft.Followed {
+		r = r.WithFollower()
+	}
 	if draft.Name != "" {
 		r = r.WithName(draft.Name)
 	}

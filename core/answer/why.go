@@ -29,6 +29,7 @@ const (
 	WhyStarting    = "starting"     // its process is being started
 	WhyCannotStart = "cannot-start" // no job process can be started
 	WhyCannotWrite = "cannot-write" // its file cannot be written
+	WhyReader      = "reader"       // its output waits for the client that follows it
 	WhyStopping    = "stopping"     // the daemon is stopping
 	WhyCycle       = "cycle"        // it and other jobs wait for each other, and none of them ends
 	WhyRunning     = "running"      // it runs
@@ -37,7 +38,7 @@ const (
 
 func whyKinds() []string {
 	return []string{WhyDependency, WhyHold, WhyFilter, WhyFilterLimit, WhyRateLimit, WhySlots, WhyOrder, WhyLock,
-		WhyStarting, WhyCannotStart, WhyCannotWrite, WhyStopping, WhyCycle, WhyRunning, WhyEnded}
+		WhyStarting, WhyCannotStart, WhyCannotWrite, WhyReader, WhyStopping, WhyCycle, WhyRunning, WhyEnded}
 }
 
 // Reason is one reason. Its kind says which fields it has, see MarshalJSON.
@@ -215,6 +216,8 @@ func (r Reason) MarshalJSON() ([]byte, error) {
 		keys["text"] = r.Text
 	case WhyCannotWrite:
 		keys["by"], keys["text"], keys["since_ts"] = r.By, r.Text, r.Since
+	case WhyReader:
+		keys["since_ts"] = r.Since
 	case WhyRunning:
 		keys["opcode"], keys["opcodes"] = r.Opcode, r.Opcodes
 		if r.Since != nil {

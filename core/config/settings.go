@@ -40,6 +40,8 @@ type Settings struct {
 	// LogLimit bounds the log of one opcode, in bytes. Each write of a job's file writes the logs of its opcodes, and in a cluster the log
 	// of the nodes carries them.
 	LogLimit int `json:"log_limit"`
+	// OutputWaitSeconds is how long a command waits for the client that follows its job and takes no output.
+	OutputWaitSeconds float64 `json:"output_wait"`
 }
 
 // The bounds of LogLimit.
@@ -73,6 +75,7 @@ func DefaultSettings() Settings {
 		LockBypassSeconds:     30,
 		ConfigLockCheck:       LockCheckNote,
 		LogLimit:              1_000_000,
+		OutputWaitSeconds:     3600,
 	}
 }
 
@@ -126,6 +129,8 @@ func (s Settings) Validate() error {
 		return fmt.Errorf("config_lock_check: %q is none of note, refuse", s.ConfigLockCheck)
 	case s.LogLimit < LogLimitMin || s.LogLimit > LogLimitMax:
 		return fmt.Errorf("log_limit: %d is not between %d and %d bytes", s.LogLimit, LogLimitMin, LogLimitMax)
+	case !(s.OutputWaitSeconds >= 0.001 && s.OutputWaitSeconds <= year):
+		return fmt.Errorf("output_wait: %v is not between 0.001 and %d seconds", s.OutputWaitSeconds, year)
 	case s.KeepLast < 0 || s.KeepLast > 1000:
 		return fmt.Errorf("keep_last: %d is not between 0 and 1000", s.KeepLast)
 	case s.RemoveArchivedAfterSeconds != nil && !(*s.RemoveArchivedAfterSeconds >= 0 && *s.RemoveArchivedAfterSeconds <= 100*year):

@@ -2,17 +2,25 @@ package jobproc
 
 import (
 	"encoding/json"
+	"time"
 
 	"lockstep/core/lock"
 )
+
+// OutputWait is how long a command waits for a reader who follows it and takes nothing, without the setting `output_wait`.
+const OutputWait = time.Hour
 
 // LaunchSpec is what a job process receives for one opcode through its start pipe, beside the job file: the secrets, which
 // must not be in the file, and what only the daemon can derive from the configuration and the catalogue. An empty
 // LaunchSpec is JSON's null.
 type LaunchSpec struct {
-	Secrets       json.RawMessage    `json:"secrets,omitempty"`   // an object: the parameters that are missing in the job file
-	RequiredLocks lock.RequiredLocks `json:"needs,omitzero"`      // held while the opcode executes
-	Command       json.RawMessage    `json:"command,omitempty"`   // of a catalogue opcode, as parameters of OP_RUN_COMMAND
-	FailureResult json.RawMessage    `json:"refused,omitempty"`   // the opcode cannot run, and this is its result
-	LogLimit      int                `json:"log_limit,omitempty"` // bound of the opcode's log in bytes; 0: LogLimit
+	Secrets       json.RawMessage    `json:"secrets,omitempty"` // an object: the parameters that are missing in the job file
+	RequiredLocks lock.RequiredLocks `json:"needs,omitzero"`    // held while the opcode executes
+	Command       json.RawMessage    `json:"command,omitempty"` // of a catalogue opcode, as parameters of OP_RUN_COMMAND
+	FailureResult json.RawMessage    `json:"refused,omitempty"` // the opcode cannot run, and this is its result
+	// Followed: the client that has submitted the job reads all of its output, and commands wait for it. It is in the spec of the first opcode.
+	Followed bool `json:"followed,omitempty"`
+	// OutputWait is the setting output_wait, in seconds; 0: OutputWait. It is in the spec of the first opcode.
+	OutputWait float64 `json:"output_wait,omitempty"`
+	LogLimit   int     `json:"log_limit,omitempty"` // bound of the opcode's log in bytes; 0: LogLimit
 }

@@ -81,6 +81,8 @@ type Machine struct {
 	op    int          // index of the current opcode
 	phase phase
 	log   logBounds // of the current opcode
+
+	lacksOutput bool // the log of an ended opcode has dropped entries
 }
 
 type phase uint8
@@ -194,6 +196,7 @@ func (m *Machine) Done(o Outcome, now job.Timestamp) Step {
 	m.expect(executing)
 	op := &m.job.Ops[m.op]
 	m.log.end(m.job, m.op, now)
+	m.lacksOutput = m.lacksOutput || m.log.dropped
 	op.Result, op.End = o.Result, now
 	if o.Failed {
 		op.Take(job.Fail)

@@ -113,6 +113,9 @@ func (p *Process) Locks() []lock.Item { return p.locks.held }
 // output, because held entries take memory.
 func (p *Process) AcceptsOutput() bool { return !p.writes.writing || p.stage == abandoning }
 
+// LogLacksOutput reports whether the log of an opcode has lost output.
+func (p *Process) LogLacksOutput() bool { return p.machine.lacksOutput }
+
 // IsResting reports whether the job file has the current state and no event is held.
 func (p *Process) IsResting() bool {
 	return p.stage == working && !p.writes.writing && !p.writes.pending && len(p.held) == 0
@@ -134,6 +137,7 @@ func (p *Process) Deadline() time.Time {
 	}
 	consider(p.writes.retryAt)
 	consider(p.reports.at)
+	consider(p.reports.reminder)
 	consider(p.permission.at)
 	consider(p.locks.at)
 	consider(p.locks.limit)
@@ -162,6 +166,7 @@ func (p *Process) Tick(now time.Time) Actions {
 	if p.reports.isDue(now) {
 		p.reports.send(&p.out)
 	}
+	p.reports.remind(now, &p.out)
 	if p.permission.isDue(now) {
 		p.permission.ask(&p.out)
 	}
@@ -260,6 +265,14 @@ func (p *Process) Logged(now time.Time, entries []LogEntry) Actions {
 			}
 		}
 	})
+	return p.take()
+}
+
+// ReaderAwaited: since a time the output of the opcode waits for the reader who follows the job; the zero time: it does not any more.
+func (p *Process) ReaderAwaited(now, since time.Time) Actions {
+	if p.stage == working {
+		p.reports.awaitReader(now, &p.out, since)
+	}
 	return p.take()
 }
 

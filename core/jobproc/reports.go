@@ -8,27 +8,36 @@ import (
 // ReportSizeMax is the usual Identity.ReportSizeMax.
 const ReportSizeMax = 1 << 20
 
-// WriteFailure says that the job file cannot be written at present. It is the last argument of a report.
+// WriteFailure says that the job file cannot be written at present.
 type WriteFailure struct {
 	Error   string `json:"error"`
 	SinceUS int64  `json:"since_us"` // microseconds since 1970: the first failed attempt
 }
 
-// report is what the daemon is told. Without a failure, the file has the content.
-type report struct {
-	content json.RawMessage // nil: the daemon has been told
-	failure *WriteFailure   // nil: the last write has succeeded
+// Hindrance is what keeps the job from going on, as far as its process knows. It is the last argument of a report, without which nothing
+// does.
+type Hindrance struct {
+	WriteFailure
+	ReaderSinceUS int64 `json:"reader_since_us,omitempty"` // microseconds since 1970: since then output waits for its reader; 0: it does not
 }
 
-// reports delivers the content of the job file to the daemon, and that it cannot be written. A report is repeated until a
+// readerReminder is how often the daemon is told again that output waits for its reader: another daemon has not heard of it.
+const readerReminder = 20 * time.Second
+
+// report is new content of the file; nil: the daemon knows it.
+type report struct{ content json.RawMessage }
+
+// reports delivers the content of the job file to the daemon, and what keeps the job from going on. A report is repeated until a
 // daemon accepts it or a newer one replaces it.
 type reports struct {
 	line
-	job      int64
-	livelock string
-	sizeMax  int
-	sent     report  // of the latest call
-	next     *report // newer than sent; nil: none
+	job       int64
+	livelock  string
+	sizeMax   int
+	sent      report  // of the latest call
+	next      *report // newer than sent; nil: none
+	hindrance Hindrance
+	reminder  time.Time // of a hindrance by the reader; zero: there is none
 }
 
 // add reports new content of the job's file to the daemon. Of long content it only says that it is new, and the daemon reads the file.
@@ -36,17 +45,41 @@ func (r *reports) add(out *Actions, content []byte) {
 	if len(content) > r.sizeMax {
 		content = []byte("null")
 	}
-	r.put(out, report{content: content})
+	r.hindrance.WriteFailure = WriteFailure{}
+	r.put(out, report{content})
 }
 
-// fail reports that the file cannot be written. Content that is not delivered yet goes with it.
+// fail reports that the file cannot be written.
 func (r *reports) fail(out *Actions, failure WriteFailure) {
-	next := report{failure: &failure}
+	r.hindrance.WriteFailure = failure
+	r.repeat(out)
+}
+
+// awaitReader reports since when output waits for its reader; the zero time: it does not.
+func (r *reports) awaitReader(now time.Time, out *Actions, since time.Time) {
+	r.hindrance.ReaderSinceUS, r.reminder = 0, time.Time{}
+	if !since.IsZero() {
+		r.hindrance.ReaderSinceUS, r.reminder = since.UnixMicro(), now.Add(readerReminder)
+	}
+	r.repeat(out)
+}
+
+// remind reports a hindrance by the reader again, if it is time.
+func (r *reports) remind(now time.Time, out *Actions) {
+	if !r.reminder.IsZero() && !now.Before(r.reminder) {
+		r.reminder = now.Add(readerReminder)
+		r.repeat(out)
+	}
+}
+
+// repeat reports the hindrance. Content that is not delivered yet goes with it.
+func (r *reports) repeat(out *Actions) {
+	next := report{}
 	switch {
 	case r.next != nil:
-		next.content = r.next.content
+		next = *r.next
 	case r.busy():
-		next.content = r.sent.content
+		next = r.sent
 	}
 	r.put(out, next)
 }
@@ -68,8 +101,9 @@ func (r *reports) send(out *Actions) {
 		content = json.RawMessage("null") // the daemon reads the file, which is as it was
 	}
 	args := []any{r.job, r.livelock, content}
-	if r.sent.failure != nil {
-		args = append(args, r.sent.failure)
+	if r.hindrance != (Hindrance{}) {
+		hindrance := r.hindrance
+		args = append(args, &hindrance)
 	}
 	r.call(out, "LockstepReportJob", args, reportTimeout)
 }

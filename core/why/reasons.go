@@ -41,6 +41,12 @@ func (w Style) Sentence(r answer.Reason, now time.Time) Sentence {
 		return s.text("Job processes cannot be started%s", afterColon(w.Clean(r.Text)))
 	case answer.WhyCannotWrite:
 		return w.cannotWrite(r, now)
+	case answer.WhyReader:
+		s = s.text("Its output waits for its reader, the command that follows it")
+		if r.Since != nil && !r.Since.IsZero() {
+			s = append(s.text(", since "), Part{Text: w.Clock(now, r.Since.Time), Time: r.Since.Time})
+		}
+		return s.text(".")
 	case answer.WhyStopping:
 		return s.text("The daemon is stopping; jobs start when it runs again.")
 	case answer.WhyCycle:

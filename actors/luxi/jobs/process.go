@@ -14,15 +14,15 @@ import (
 )
 
 // reportJob takes [id, livelock, job] from a job process that has written its file; a null job means that the job is
-// long and the file must be read. A process that cannot write its file adds a jobproc.WriteFailure. The livelock's name
+// long and the file must be read. A process whose job cannot go on adds a jobproc.Hindrance. The livelock's name
 // identifies the attempt. It does not authenticate the sender: each client that may open the socket can do more harm in
 // other ways. The answer is null, at once, because a report is a hint.
 func reportJob(c *request, ctx actor.Context, args []json.RawMessage) error {
 	var id jobID
 	var livelock string
 	var encoded json.RawMessage
-	var failing jobproc.WriteFailure
-	into := []any{&id, &livelock, &encoded, &failing}
+	var hindrance jobproc.Hindrance
+	into := []any{&id, &livelock, &encoded, &hindrance}
 	if len(args) < len(into) {
 		into = into[:3]
 	}
@@ -33,7 +33,7 @@ func reportJob(c *request, ctx actor.Context, args []json.RawMessage) error {
 		encoded = nil
 	}
 	ctx.Send(c.Config.Jobs, &messages.ProcessReported{Id: int64(id), Livelock: livelock, Encoded: encoded,
-		WriteError: failing.Error, FailingSinceUs: failing.SinceUS})
+		WriteError: hindrance.Error, FailingSinceUs: hindrance.SinceUS, ReaderSinceUs: hindrance.ReaderSinceUS})
 	c.Succeed(ctx, nil)
 	return nil
 }

@@ -31,8 +31,9 @@ func (c *request) askRunSlots(ctx actor.Context, then func(ctx actor.Context, ta
 		func(ctx actor.Context, a *messages.GetRunSlotsResult) { then(ctx, int(a.Taken)) })
 }
 
-// askFailingWrites asks which files cannot be written now: those of jobs, by id, and then one of the daemon's others.
-func (c *request) askFailingWrites(ctx actor.Context, then func(actor.Context, []answer.CannotWrite)) {
+// askHindrances asks which files cannot be written now, those of jobs by id and then one of the daemon's others, and which jobs' output
+// waits for its reader.
+func (c *request) askHindrances(ctx actor.Context, then func(actor.Context, []answer.CannotWrite, []*messages.ReaderWait)) {
 	q := func(to *actor.PID) conn.Question {
 		return conn.Question{To: to, LostBy: conn.QueueRestart | conn.CoreRestart,
 			Message: func(number uint64) any { return &messages.GetFailingWrites{Request: number} }}
@@ -46,7 +47,7 @@ func (c *request) askFailingWrites(ctx actor.Context, then func(actor.Context, [
 					failing = append(failing, cannotWrite(w))
 				}
 			}
-			then(ctx, failing)
+			then(ctx, failing, ofJobs.Readers)
 		})
 	})
 }

@@ -41,7 +41,7 @@ func lockstepStatus(c *request, ctx actor.Context, args []json.RawMessage) error
 func (c *request) addToStatus(ctx actor.Context, status answer.QueueStatus) {
 	c.askRunSlots(ctx, func(ctx actor.Context, taken int) {
 		status.SlotsTaken = taken
-		c.askFailingWrites(ctx, func(ctx actor.Context, failing []answer.CannotWrite) {
+		c.askHindrances(ctx, func(ctx actor.Context, failing []answer.CannotWrite, _ []*messages.ReaderWait) {
 			status.CannotWrite = failing
 			c.Succeed(ctx, status)
 		})

@@ -64,6 +64,8 @@ func submitManyJobs(c *request, ctx actor.Context, args []json.RawMessage) error
 type namedJob struct {
 	Ops  []json.RawMessage `json:"ops"`
 	Name string            `json:"name"` // empty: none
+	// Followed: the client reads all output of the job, and its commands wait for the client (package outflow).
+	Followed bool `json:"followed"`
 }
 
 // submitOptions are the options of a submission.
@@ -72,7 +74,7 @@ type submitOptions struct {
 	Wait bool `json:"wait"`
 }
 
-// lockstepSubmitJobs takes [[{"ops": [opcode, ...], "name": text}, ...]], and the options {"wait": true} if there are any.
+// lockstepSubmitJobs takes [[{"ops": [opcode, ...], "name": text, "followed": bool}, ...]], and the options {"wait": true} if there are any.
 // The answer is the list of ids. As with SubmitManyJobs all jobs are recorded, or none.
 func lockstepSubmitJobs(c *request, ctx actor.Context, args []json.RawMessage) error {
 	var jobs []json.RawMessage
@@ -84,7 +86,7 @@ func lockstepSubmitJobs(c *request, ctx actor.Context, args []json.RawMessage) e
 	if err := wire.Arguments(args, into...); err != nil {
 		return fmt.Errorf("LockstepSubmitJobs: %w", err)
 	}
-	ops, names := make([][]json.RawMessage, len(jobs)), make([]string, len(jobs))
+	ops, all := make([][]json.RawMessage, len(jobs)), make([]namedJob, len(jobs))
 	for i, data := range jobs {
 		var named namedJob
 		decoder := json.NewDecoder(bytes.NewReader(data))
@@ -97,14 +99,14 @@ func lockstepSubmitJobs(c *request, ctx actor.Context, args []json.RawMessage) e
 				return fmt.Errorf("LockstepSubmitJobs: job %d of %d: %w", i+1, len(jobs), err)
 			}
 		}
-		ops[i], names[i] = named.Ops, named.Name
+		ops[i], all[i] = named.Ops, named
 	}
 	drafts, err := draftJobs(c.Config.Catalogue, ops)
 	if err != nil {
 		return fmt.Errorf("LockstepSubmitJobs: %w", err)
 	}
 	for i, draft := range drafts {
-		draft.Name = names[i]
+		draft.Name, draft.Followed = all[i].Name, all[i].Followed
 	}
 	submit(c, ctx, &messages.SubmitJobs{Jobs: drafts, By: c.By}, options, func(ctx actor.Context, ids []int64) {
 		c.SucceedCopied(ctx, append([]int64{}, ids...), jobUnits(ids)...)

@@ -66,7 +66,13 @@ func (w *explanation) conclude(ctx actor.Context, reasons ...answer.Reason) {
 		w.reply(ctx, reasons)
 		return
 	}
-	w.askFailingWrites(ctx, func(ctx actor.Context, failing []answer.CannotWrite) {
+	w.askHindrances(ctx, func(ctx actor.Context, failing []answer.CannotWrite, readers []*messages.ReaderWait) {
+		for _, r := range readers {
+			if r.Id == w.info.Id {
+				since := answer.TimeOf(r.SinceUs)
+				reasons = slices.Insert(reasons, 0, answer.Reason{Kind: answer.WhyReader, Since: &since})
+			}
+		}
 		for _, f := range failing {
 			if f.Job == w.info.Id {
 				reasons = slices.Insert(reasons, 0, answer.Reason{Kind: answer.WhyCannotWrite, By: f.By, Text: f.Text, Since: &f.Since})
