@@ -60,7 +60,7 @@ func (x *execution) runCommand(parameters json.RawMessage) jobproc.Outcome {
 	if refused != nil {
 		return *refused
 	}
-	out, err := newOutput(x.emit)
+	out, err := newOutput(x.emit, x.relay)
 	if err != nil {
 		return failure("OpExecError", "cannot make a pipe: "+err.Error())
 	}

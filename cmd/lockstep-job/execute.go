@@ -20,6 +20,7 @@ type execution struct {
 	lease    *lease
 	ask      func(method string, args []any, result any) error // calls the daemon, and waits for a daemon
 	emit     func([]jobproc.LogEntry)                          // returns when the shell has the entries
+	relay    *relay
 }
 
 func (x *execution) log(kind string, payload json.RawMessage) {

@@ -12,6 +12,7 @@ import (
 
 	"lockstep/core/job"
 	"lockstep/core/jobproc"
+	"lockstep/core/outflow"
 )
 
 const (
@@ -28,6 +29,7 @@ const (
 // order of pieces of different streams is the order in which they are read.
 type output struct {
 	log     func([]jobproc.LogEntry)
+	relay   *relay
 	streams [2]struct {
 		name           string
 		reader, writer *os.File
@@ -36,8 +38,9 @@ type output struct {
 	copying sync.WaitGroup
 }
 
-func newOutput(log func([]jobproc.LogEntry)) (*output, error) {
-	o := &output{log: log}
+func newOutput(log func([]jobproc.LogEntry), relay *relay) (*output, error) {
+	o := &output{log: log, relay: relay}
+	relay.ending(false)
 	for i, name := range []string{job.LogStdout, job.LogStderr} {
 		s := &o.streams[i]
 		s.name = name
@@ -71,13 +74,17 @@ func (o *output) startCopying() {
 	}
 }
 
+var streamNames = map[string]outflow.Stream{job.LogStdout: outflow.Stdout, job.LogStderr: outflow.Stderr}
+
 // copyStream copies what comes from reader to the log as output of stream name. It reports whether it has read to the end: the last
 // writer has closed the pipe. It is false if its time was over before.
 func (o *output) copyStream(reader *os.File, name string) (ended bool) {
 	lineOpen := false // the last line has no newline yet
 	emit := func(p []byte) {
 		lineOpen = len(p) > 0 && p[len(p)-1] != '\n'
+		// The log first: it is written while the command waits for its reader.
 		o.log([]jobproc.LogEntry{{Kind: name, Output: p}})
+		o.relay.write(streamNames[name], p)
 	}
 	buffer := make([]byte, readMax)
 	for {
@@ -125,6 +132,7 @@ func drainPipe(reader *os.File, buffer []byte, emit func([]byte)) (ended bool) {
 // finish is called at the end of the command. It returns when the output is in the log: all of it when every writer has
 // closed its pipe, otherwise what has arrived after outputGrace, and an entry that names the streams that are open.
 func (o *output) finish() {
+	o.relay.ending(true)
 	copied := make(chan struct{})
 	go func() {
 		o.copying.Wait()

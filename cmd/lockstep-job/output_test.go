@@ -9,6 +9,7 @@ import (
 
 	"lockstep/core/job"
 	"lockstep/core/jobproc"
+	"lockstep/core/outflow"
 )
 
 // On a slow disk the log takes output slowly. What the command has written before its end is in the log nevertheless,
@@ -35,7 +36,7 @@ func TestOutputThatIsStillInThePipeIsKept(t *testing.T) {
 			require.Equal(t, job.LogStdout, e.Kind)
 			got.Write(e.Output)
 		}
-	})
+	}, newRelay("", 1, outflow.NewSource(outflow.Standard(time.Hour), false), nil, nil))
 	require.NoError(t, err)
 	_, err = out.stdout().WriteString("first\n")
 	require.NoError(t, err)

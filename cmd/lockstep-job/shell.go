@@ -14,7 +14,9 @@ import (
 	"lockstep/core/job"
 	"lockstep/core/jobproc"
 	"lockstep/core/lock"
+	"lockstep/core/outflow"
 	"lockstep/core/paths"
+	"lockstep/core/rawjson"
 	"lockstep/persistence"
 )
 
@@ -28,6 +30,7 @@ type shell struct {
 	lines        [jobproc.LockLine + 1]*line
 	signals      <-chan os.Signal
 	priorityPath string
+	relay        *relay
 
 	events    chan event
 	output    chan []jobproc.LogEntry // unbuffered, so that the output of an opcode comes before its end
@@ -42,6 +45,13 @@ func newShell(p *jobproc.Process, l *lease, files *persistence.OSFiles, runDir s
 	s := &shell{process: p, lease: l, files: files, signals: signals, priorityPath: persistence.PriorityPath(runDir, int64(p.Job().ID)),
 		queue:  &connections{socket: persistence.SocketPath(runDir, persistence.LuxiSocket)},
 		events: make(chan event), output: make(chan []jobproc.LogEntry), endOpcode: func() {}, timer: time.NewTimer(0)}
+	first := p.Spec(0)
+	outputWait := jobproc.OutputWait
+	if first.OutputWait > 0 {
+		outputWait = time.Duration(first.OutputWait * float64(time.Second))
+	}
+	s.relay = newRelay(persistence.SocketPath(runDir, persistence.OutputSocket), int64(p.Job().ID),
+		outflow.NewSource(outflow.Standard(outputWait), first.Followed), s.readerAwaited, s.readerLost)
 	lockManager := &connections{socket: persistence.SocketPath(runDir, persistence.WconfSocket)}
 	s.lines[jobproc.ReportLine] = newLine(s.queue)
 	s.lines[jobproc.PermissionLine] = newLine(s.queue)
@@ -54,6 +64,7 @@ func (s *shell) run() jobproc.End {
 	actions := s.process.Start(time.Now())
 	for {
 		if end := s.perform(actions); end != nil {
+			s.relay.finish(s.process.LogLacksOutput())
 			return *end
 		}
 		actions = s.await()
@@ -181,6 +192,16 @@ func (s *shell) call(c jobproc.Call) {
 	})
 }
 
+// readerAwaited passes on since when the output waits for its reader. It is called by the goroutines that read the output.
+func (s *shell) readerAwaited(since time.Time) {
+	s.events <- func(now time.Time) jobproc.Actions { return s.process.ReaderAwaited(now, since) }
+}
+
+// readerLost says in the log why the command does not wait for its reader any more.
+func (s *shell) readerLost(complaint string) {
+	s.output <- []jobproc.LogEntry{{Kind: job.LogMessage, Payload: rawjson.Quote(complaint)}}
+}
+
 // prepare prepares an opcode that needs locks, on a goroutine. Its end is an event.
 func (s *shell) prepare(op int) {
 	x := s.newExecution(op, nil)
@@ -205,7 +226,7 @@ func (s *shell) newExecution(op int, locks []lock.Item) *execution {
 	s.endOpcode = cancel
 	j, spec := s.process.Job(), s.process.Spec(op)
 	return &execution{id: j.ID, lease: s.lease, livelock: j.Livelock, input: j.Ops[op].Input, secrets: spec.Secrets, locks: locks,
-		killed: ctx.Done(), command: spec.Command, ask: s.queue.ask, emit: func(entries []jobproc.LogEntry) { s.output <- entries }}
+		killed: ctx.Done(), command: spec.Command, ask: s.queue.ask, relay: s.relay, emit: func(entries []jobproc.LogEntry) { s.output <- entries }}
 }
 
 // prepare does what an opcode does before it takes its locks. Only OP_TEST_JQUEUE does anything.

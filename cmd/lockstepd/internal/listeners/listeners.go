@@ -19,6 +19,7 @@ import (
 	"lockstep/cmd/lockstepd/internal/settings"
 	"lockstep/core/ownership"
 	"lockstep/edge/admission"
+	"lockstep/edge/outputs"
 	"lockstep/edge/socket"
 	"lockstep/persistence"
 )
@@ -55,6 +56,7 @@ type Listeners struct {
 	sockets     []*socket.Listener
 	serveErrors chan error // one error from each socket
 	admin       *admin
+	outputs     *outputs.Server // nil: there is no queue
 	remoteAPI   *RemoteAPI
 	mond        *Mond
 }
@@ -118,6 +120,9 @@ func Open(
 	if !hasQueue {
 		return d, nil
 	}
+	if err := d.openOutputs(c, group, env); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
 	if err := api.open(env, gateways.Luxi); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -127,11 +132,27 @@ func Open(
 	return d, nil
 }
 
+// openOutputs opens the socket where readers of a job's output meet its process.
+func (d *Listeners) openOutputs(c settings.Config, group *int, env *kit.Env) (err error) {
+	owner := c.Owners.Of(ownership.OutputSocket)
+	if group != nil {
+		owner.GID = *group
+	}
+	if d.outputs, err = outputs.Listen(persistence.SocketPath(c.RunDir, persistence.OutputSocket), owner, env.Log()); err != nil {
+		return fmt.Errorf("open the socket for output: %w", err)
+	}
+	go func() { _ = d.outputs.Serve() }() // it ends with Close
+	return nil
+}
+
 // Close accepts no more connections. Requests that have begun continue, see Wait.
 func (d *Listeners) Close() error {
 	d.remoteAPI.stop()
 	d.mond.server.stop()
 	errs := []error{d.admin.close()}
+	if d.outputs != nil {
+		errs = append(errs, d.outputs.Close())
+	}
 	for _, l := range d.sockets {
 		errs = append(errs, l.Close(), <-d.serveErrors)
 	}

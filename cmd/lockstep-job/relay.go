@@ -1,0 +1,270 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"lockstep/core/outflow"
+	"lockstep/edge/outputs/end"
+)
+
+// relayAfter is how much output a job has before its process takes readers, in bytes. Less is in the log, whole, from which readers get
+// it, so that a job with little output costs nothing.
+const relayAfter = 48 << 10
+
+// relay brings the output of the job to its readers, by an outflow.Source. It has goroutines of its own: one takes readers from the
+// daemon, and two serve each reader.
+type relay struct {
+	path    string // of the daemon's socket for output
+	job     int64
+	changed func(blocked time.Time) // since when output waits for its reader, zero: it does not; called without mu
+	note    func(complaint string)  // says that the reader is not waited for any more; called without mu
+
+	mu      sync.Mutex
+	moved   sync.Cond // something may go on
+	source  *outflow.Source
+	written int64
+	stop    context.CancelFunc // ends the taking of readers; nil: it has not begun
+	readers map[uint64]*outReader
+	ended   bool
+	serving sync.WaitGroup
+	told    time.Time // what changed was called with
+}
+
+// outReader is one reader's connection.
+type outReader struct {
+	conn   *os.File
+	unsent []byte // of the frame whose write was cut off by the end
+}
+
+func newRelay(path string, job int64, source *outflow.Source, changed func(time.Time), note func(string)) *relay {
+	r := &relay{path: path, job: job, source: source, changed: changed, note: note, readers: map[uint64]*outReader{}}
+	r.moved.L = &r.mu
+	return r
+}
+
+// write adds output. It returns when there is room for it: the caller reads no more from the command until then.
+func (r *relay) write(stream outflow.Stream, output []byte) {
+	r.mu.Lock()
+	r.written += int64(len(output))
+	if r.stop == nil && r.written > relayAfter {
+		r.take()
+	}
+	for len(output) > 0 {
+		room := r.source.Room(time.Now())
+		r.tell()
+		if room == 0 {
+			r.await()
+			continue
+		}
+		n := min(room, len(output))
+		r.source.Add(stream, output[:n])
+		output = output[n:]
+		r.moved.Broadcast()
+	}
+	r.mu.Unlock()
+}
+
+// take begins to take readers.
+func (r *relay) take() {
+	ctx, cancel := context.WithCancel(context.Background())
+	r.stop = cancel
+	r.source.Open(time.Now())
+	r.serving.Go(func() { end.TakeReaders(ctx, r.path, r.job, r.attach) })
+}
+
+// await waits until something has changed, the source's deadline has come, or the wait has become worth telling.
+func (r *relay) await() {
+	var wake time.Time
+	if blocked := r.source.Blocked(); !blocked.IsZero() {
+		wake = blocked.Add(tellAfter)
+	}
+	if deadline := r.source.Deadline(); wake.IsZero() || !r.told.IsZero() || !deadline.IsZero() && deadline.Before(wake) {
+		wake = deadline
+	}
+	if !wake.IsZero() {
+		timer := time.AfterFunc(time.Until(wake), func() {
+			r.mu.Lock()
+			r.source.Tick(time.Now())
+			r.mu.Unlock()
+			r.moved.Broadcast()
+		})
+		defer timer.Stop()
+	}
+	r.moved.Wait()
+}
+
+// tellAfter is how long output waits for its reader before the daemon hears of it.
+const tellAfter = time.Second
+
+// tell passes on what the source says of the wait for its reader.
+func (r *relay) tell() {
+	blocked, complaint := r.source.Blocked(), r.source.Complaint()
+	if !blocked.IsZero() && time.Since(blocked) < tellAfter {
+		blocked = r.told
+	}
+	isNew := !blocked.Equal(r.told)
+	if !isNew && complaint == "" {
+		return
+	}
+	r.told = blocked
+	r.mu.Unlock()
+	if isNew {
+		r.changed(blocked)
+	}
+	if complaint != "" {
+		r.note(complaint)
+	}
+	r.mu.Lock()
+}
+
+// attach serves a reader.
+func (r *relay) attach(h end.Hello, c *os.File) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	id, err := r.source.Attach(h.At, h.Follows, h.Relayed)
+	if err != nil || r.ended {
+		_ = c.Close() // it gets the rest from the log
+		return
+	}
+	reader := &outReader{conn: c}
+	r.readers[id] = reader
+	r.serving.Go(func() { r.send(id, reader) })
+	r.serving.Go(func() { r.takeAcks(id, reader) })
+	r.moved.Broadcast()
+}
+
+// send sends a reader what there is, until its connection or the output ends.
+func (r *relay) send(id uint64, reader *outReader) {
+	buffer, frame := make([]byte, outflow.FrameMax), make([]byte, 0, outflow.HeaderSize+outflow.FrameMax)
+	for {
+		r.mu.Lock()
+		f, ok := r.source.Next(id, buffer)
+		for !ok && !r.ended && r.readers[id] != nil {
+			r.moved.Wait()
+			f, ok = r.source.Next(id, buffer)
+		}
+		ended, gone := r.ended, r.readers[id] == nil
+		r.mu.Unlock()
+		if gone || ended && !ok {
+			return
+		}
+		frame := append(f.AppendHeader(frame[:0]), f.Output...)
+		n := 0
+		var err error
+		if !ended {
+			n, err = reader.conn.Write(frame)
+		}
+		if ended || err != nil { // takeAcks notices the end of the connection
+			reader.unsent = frame[n:]
+			return
+		}
+	}
+}
+
+// takeAcks takes a reader's acknowledgements until its connection ends.
+func (r *relay) takeAcks(id uint64, reader *outReader) {
+	var ack [outflow.AckSize]byte
+	for {
+		_, err := io.ReadFull(reader.conn, ack[:])
+		r.mu.Lock()
+		if err == nil {
+			err = r.source.Ack(id, outflow.DecodeAck(ack))
+		}
+		if err != nil && !r.ended {
+			r.source.Detach(id, time.Now())
+			delete(r.readers, id)
+			_ = reader.conn.Close()
+		}
+		r.mu.Unlock()
+		r.moved.Broadcast()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// ending says whether the opcode's command has ended, see outflow.Source.Ending.
+func (r *relay) ending(ends bool) {
+	r.mu.Lock()
+	r.source.Ending(ends)
+	r.mu.Unlock()
+	r.moved.Broadcast()
+}
+
+// finish gives each reader the rest of the output in a file of memory, so that the job ends without waiting for a slow reader. Only for
+// the follower that has not come yet it waits, if the log lacks output.
+func (r *relay) finish(logLacksOutput bool) {
+	r.mu.Lock()
+	if r.stop == nil {
+		r.mu.Unlock()
+		return
+	}
+	for logLacksOutput && r.source.Expects() {
+		r.await()
+	}
+	r.ended = true
+	r.source.End()
+	r.stop()
+	readers := r.readers
+	for _, reader := range readers {
+		_ = reader.conn.SetDeadline(time.Unix(1, 0))
+	}
+	r.mu.Unlock()
+	r.moved.Broadcast()
+	r.serving.Wait()
+	buffer := make([]byte, outflow.FrameMax)
+	for id, reader := range readers {
+		_ = r.passRest(id, reader, buffer) // without it the reader knows that output is missing
+		_ = reader.conn.Close()
+	}
+}
+
+// restTimeout is how long a reader's connection may have no room for the byte with the descriptor of the rest.
+const restTimeout = 5 * time.Second
+
+// passRest passes a reader the rest, after what was sent to it.
+func (r *relay) passRest(id uint64, reader *outReader, buffer []byte) error {
+	rest, err := end.Rest()
+	if err != nil {
+		return err
+	}
+	defer rest.Close()
+	content := &restWriter{file: rest}
+	content.add(reader.unsent)
+	r.source.Rest(id, buffer, func(f outflow.Frame) {
+		content.add(f.AppendHeader(nil))
+		content.add(f.Output)
+	})
+	if content.err != nil || len(content.first) == 0 {
+		return content.err
+	}
+	if err := reader.conn.SetDeadline(time.Now().Add(restTimeout)); err != nil {
+		return err
+	}
+	n, err := end.Send(reader.conn, content.first, rest)
+	if err == nil && n != len(content.first) {
+		err = errors.New("the byte with the rest was not sent")
+	}
+	return err
+}
+
+// restWriter takes the bytes of the rest: the first one is sent with the descriptor of the file that has the others.
+type restWriter struct {
+	file  *os.File
+	first []byte
+	err   error
+}
+
+func (w *restWriter) add(b []byte) {
+	if len(w.first) == 0 && len(b) > 0 {
+		w.first, b = append(w.first, b[0]), b[1:]
+	}
+	if w.err == nil && len(b) > 0 {
+		_, w.err = w.file.Write(b)
+	}
+}
