@@ -47,6 +47,8 @@ func settingInfoOf(key string) settingInfo {
 		return settingInfo{text: "a change of an object by a client without its lock: note or refuse"}
 	case "log_limit":
 		return settingInfo{text: "bound of the log of each opcode, 64kB to 4MB", size: true}
+	case "output_wait":
+		return settingInfo{text: "time that a command waits for a client that follows it and takes no output", duration: true}
 	case "archive_after":
 		return settingInfo{text: "time after which ended jobs are archived; 0: never; null: lockstepd --archive-after", duration: true}
 	case "keep_last":

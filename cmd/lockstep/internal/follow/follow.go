@@ -172,6 +172,19 @@ func (f *Follower) archived(ctx context.Context) (Change, error) {
 	return result, nil
 }
 
+// Log queries the whole log of the job.
+func (f *Follower) Log(ctx context.Context) ([]LogEntry, error) {
+	rows, err := client.QueryJobs(ctx, f.Session, []int64{f.ID}, "oplog")
+	if err != nil {
+		return nil, err
+	}
+	var logs [][]LogEntry
+	if err := client.Scan(rows[0], &logs); err != nil {
+		return nil, err
+	}
+	return slices.Concat(logs...), nil
+}
+
 // Follow passes every change to show until the job is final, and returns the last status.
 func (f *Follower) Follow(ctx context.Context, show func(Change)) (string, error) {
 	for {

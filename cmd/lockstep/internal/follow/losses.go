@@ -49,6 +49,8 @@ func (l Losses) Error(id int64, end string) *cli.ExitError {
 	return &cli.ExitError{Code: ExitIncomplete, Err: fmt.Errorf("job %d: %s; %s", id, l, end)}
 }
 
+var streamWords = strings.NewReplacer(job.LogStdout, "standard output", job.LogStderr, "standard error")
+
 const unreadableText = "a log entry of output cannot be read here"
 
 func decodeMissing(payload json.RawMessage) (note job.MissingOutput, known bool) {
@@ -61,7 +63,7 @@ func openText(payload json.RawMessage) string {
 	if json.Unmarshal(payload, &streams) != nil {
 		streams = nil
 	}
-	names := strings.NewReplacer(job.LogStdout, "standard output", job.LogStderr, "standard error").Replace(strings.Join(streams, " and "))
+	names := streamWords.Replace(strings.Join(streams, " and "))
 	return "a process outside the command's group had " + names + " open a second after the end of the command; what it writes then is missing"
 }
 

@@ -8,7 +8,9 @@ import (
 
 	"lockstep/cmd/internal/term"
 	"lockstep/cmd/lockstep/internal/cli"
+	"lockstep/cmd/lockstep/internal/client"
 	"lockstep/core/job"
+	"lockstep/core/outflow"
 )
 
 // OutputHelp is the part of the help of run and log about a command's output.
@@ -54,8 +56,13 @@ type JobOutput struct {
 	// Stamped: each line begins with its timestamp.
 	Stamped bool
 
-	account   job.OutputAccount
-	unwritten error // the first error of a write
+	account job.OutputAccount // of the log
+	// streamed: output comes by a Stream, beside the log, whose output is not shown then. have is what was shown of the output or reported
+	// as missing.
+	streamed  bool
+	have      outflow.Position
+	missed    outflow.Position // of have: what was missing on the Stream
+	unwritten error            // the first error of a write
 	states    map[string]lineState
 	open      string // the stream whose last line has no newline yet
 }
@@ -73,9 +80,14 @@ const (
 func (o *JobOutput) Show(entries []LogEntry) {
 	for _, entry := range entries {
 		entry.Type, entry.Payload = job.FromMessage(entry.Type, entry.Payload)
-		if gap := o.account.Add(entry.Type, entry.Payload); gap != (job.Output{}) {
+		gap := o.account.Add(entry.Type, entry.Payload)
+		if o.streamed && (job.IsOutput(entry.Type) || entry.Type == job.LogMissing) {
+			continue
+		}
+		if gap != (job.Output{}) {
 			o.reportMissing(gap)
 		}
+		o.have = outputOf(o.account.Delivered.Plus(o.account.Missing))
 		stream, piece, ok := job.DecodeOutput(entry.Type, entry.Payload)
 		switch {
 		case ok:
@@ -93,6 +105,66 @@ func (o *JobOutput) Show(entries []LogEntry) {
 		case entry.Type == job.LogMessage || o.Others:
 			o.write(job.LogStdout, entry, []byte(entry.Text()+"\n"))
 		}
+	}
+}
+
+func outputOf(o job.Output) outflow.Position {
+	return outflow.Position{Stdout: o.Stdout.Bytes, Stderr: o.Stderr.Bytes}
+}
+
+// ShowPiece writes output of a Stream, as far as the log has not brought it already.
+func (o *JobOutput) ShowPiece(p Piece) {
+	o.streamed = true
+	name, have := job.LogStdout, &o.have.Stdout
+	if p.Stream == outflow.Stderr {
+		name, have = job.LogStderr, &o.have.Stderr
+	}
+	if p.Ends() {
+		o.reportGap(job.LogStdout, p.At.Stdout-o.have.Stdout, &o.missed.Stdout)
+		o.reportGap(job.LogStderr, p.At.Stderr-o.have.Stderr, &o.missed.Stderr)
+		o.have = p.At
+		return
+	}
+	from := p.At.Of(p.Stream)
+	if p.Stream == outflow.Stderr {
+		o.reportGap(name, from-*have, &o.missed.Stderr)
+	} else {
+		o.reportGap(name, from-*have, &o.missed.Stdout)
+	}
+	if shown := *have - from; shown < int64(len(p.Output)) {
+		o.write(name, LogEntry{Time: client.Timestamp{Time: o.Streams.Now()}}, p.Output[max(shown, 0):])
+		*have = from + int64(len(p.Output))
+	}
+}
+
+// ShowRest shows what is in the whole log of a job and was not shown: the Stream has broken off.
+func (o *JobOutput) ShowRest(entries []LogEntry) {
+	var log job.OutputAccount
+	for _, entry := range entries {
+		before := outputOf(log.Delivered.Plus(log.Missing))
+		log.Add(entry.Type, entry.Payload)
+		if name, output, ok := job.DecodeOutput(entry.Type, entry.Payload); ok {
+			p := Piece{Frame: outflow.Frame{At: before, Output: output}}
+			if name == job.LogStderr {
+				p.Stream = outflow.Stderr
+			}
+			o.ShowPiece(p)
+		}
+	}
+	o.ShowPiece(Piece{Frame: outflow.Frame{At: outputOf(log.Delivered.Plus(log.Missing))}})
+}
+
+// IsStreamed reports whether output has come by a Stream.
+func (o *JobOutput) IsStreamed() bool { return o.streamed }
+
+// LogLacksOutput reports whether the log has lost output.
+func (o *JobOutput) LogLacksOutput() bool { return o.account.Missing != (job.Output{}) }
+
+// reportGap reports bytes of a stream that a Stream did not bring; there is none if the number is not positive.
+func (o *JobOutput) reportGap(stream string, bytes int64, missed *int64) {
+	if bytes > 0 {
+		*missed += bytes
+		o.report("missing here: " + term.Count(bytes, "byte") + " of " + streamWords.Replace(stream))
 	}
 }
 
@@ -198,7 +270,18 @@ func (o *JobOutput) reportMissing(gap job.Output) {
 }
 
 // Losses are what is missing of the output that was shown.
-func (o *JobOutput) Losses() Losses { return lossesOf(o.account, o.unwritten) }
+func (o *JobOutput) Losses() Losses {
+	account := o.account
+	if o.streamed {
+		account.Missing, account.Unreadable = o.streamMissing(), 0
+	}
+	return lossesOf(account, o.unwritten)
+}
+
+// streamMissing is what is missing of a Stream, in bytes: its lines were not seen.
+func (o *JobOutput) streamMissing() job.Output {
+	return job.Output{Stdout: job.StreamOutput{Bytes: o.missed.Stdout}, Stderr: job.StreamOutput{Bytes: o.missed.Stderr}}
+}
 
 // Finish ends the last line, also one that a stream keeps back, and reports the total of missing output.
 func (o *JobOutput) Finish() {
@@ -208,14 +291,21 @@ func (o *JobOutput) Finish() {
 			o.keep(w.Flush())
 		}
 	}
-	if o.account.Missing == (job.Output{}) {
-		return
-	}
 	missing := o.account.Missing
 	all := o.account.Delivered.Plus(missing)
+	if o.streamed {
+		missing = o.streamMissing()
+	}
+	if missing == (job.Output{}) {
+		return
+	}
 	var parts []string
 	part := func(name string, missing, all job.StreamOutput) {
-		if missing != (job.StreamOutput{}) {
+		switch {
+		case missing == (job.StreamOutput{}):
+		case missing.Lines == 0:
+			parts = append(parts, term.Count(missing.Bytes, "byte")+" of "+name)
+		default:
 			parts = append(parts, fmt.Sprintf("%d of %s of %s (%d of %s)", missing.Lines, term.Count(all.Lines, "line"), name,
 				missing.Bytes, term.Count(all.Bytes, "byte")))
 		}

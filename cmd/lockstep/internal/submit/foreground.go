@@ -33,6 +33,11 @@ type foregroundRun struct {
 	name       string // of the job; "": none
 	detached   bool   // the job is not followed
 
+	stream   *follow.Stream // nil: there is none, or it has ended
+	lost     bool           // the stream has broken off
+	final    bool           // the job has ended
+	patience <-chan time.Time
+
 	id      int64
 	pending os.Signal // received during the submission
 	input   *bufio.Reader
@@ -69,14 +74,15 @@ func (r *foregroundRun) submit(ctx context.Context, opcode any) error {
 
 func (r *foregroundRun) submitOnce(ctx context.Context, opcode any) error {
 	awaits := r.daemon.InJob && !r.detached
-	if r.name == "" && !awaits {
+	if r.name == "" && !awaits && !r.followed() {
 		return r.daemon.Submit(ctx, "SubmitJob", []any{opcode}, &r.id)
 	}
 	var ids []int64
 	job := struct {
-		Ops  []any  `json:"ops"`
-		Name string `json:"name,omitempty"`
-	}{[]any{opcode}, r.name}
+		Ops      []any  `json:"ops"`
+		Name     string `json:"name,omitempty"`
+		Followed bool   `json:"followed,omitempty"`
+	}{[]any{opcode}, r.name, r.followed()}
 	var err error
 	if awaits {
 		err = r.daemon.SubmitToAwait(ctx, []any{job}, &ids)
@@ -157,8 +163,19 @@ func (r *foregroundRun) follow(ctx context.Context) error {
 	f := &follow.Follower{Session: r.daemon, ID: r.id}
 	updates, stop := updatesOf(ctx, f)
 	defer stop()
+	if r.followed() {
+		r.stream = follow.OpenStream(ctx, r.daemon, r.id, true)
+		defer r.stream.Close()
+	}
 	for {
 		select {
+		case p := <-r.pieces():
+			r.showPiece(p)
+			if r.final && r.stream == nil {
+				return r.finish(ctx, f)
+			}
+		case <-r.patience: // the process has ended without a word
+			return r.finish(ctx, f)
 		case signal := <-r.interrupts:
 			if err := r.interrupted(ctx, signal); err != nil {
 				return err
@@ -174,11 +191,51 @@ func (r *foregroundRun) follow(ctx context.Context) error {
 			default:
 				r.show(next.Change)
 			}
-			if next.Final {
+			if next.Final && !r.awaitsStream() {
 				return r.finish(ctx, f)
+			}
+			if next.Final {
+				updates = nil
 			}
 		}
 	}
+}
+
+// followed reports whether this command reads all output of the job, which waits for it.
+func (r *foregroundRun) followed() bool { return !r.detached && !r.json }
+
+func (r *foregroundRun) pieces() <-chan follow.Piece {
+	if r.stream == nil {
+		return nil
+	}
+	return r.stream.Pieces
+}
+
+// showPiece shows a piece of the stream. The stream is nil after its end.
+func (r *foregroundRun) showPiece(p follow.Piece) {
+	if p.Lost {
+		r.lost, r.stream = true, nil
+		return
+	}
+	r.line.Clear()
+	r.output.ShowPiece(p)
+	r.stream.Taken()
+	if p.Ends() {
+		r.stream = nil
+	}
+}
+
+// streamPatience is how long the process of an ended job may take to give its reader the rest.
+const streamPatience = 35 * time.Second
+
+// awaitsStream reports whether output is still to come when the job has ended, and begins to wait for it.
+func (r *foregroundRun) awaitsStream() bool {
+	r.final = true
+	if r.stream == nil || !r.output.IsStreamed() && !r.output.LogLacksOutput() {
+		return false
+	}
+	r.patience = r.streams.After(streamPatience)
+	return true
 }
 
 func (r *foregroundRun) show(c follow.Change) {
@@ -212,6 +269,13 @@ func (r *foregroundRun) finish(ctx context.Context, f *follow.Follower) error {
 		return fmt.Errorf("job %d has ended, but its result is unknown: %w", r.id, err)
 	}
 	r.line.Clear()
+	if r.lost {
+		entries, err := f.Log(ctx)
+		if err != nil {
+			return fmt.Errorf("job %d has ended, but its log is unknown: %w", r.id, err)
+		}
+		r.output.ShowRest(entries)
+	}
 	r.output.Finish()
 	code, text, lost := r.outcome(end)
 	if r.json {

@@ -140,7 +140,7 @@ func (w jobWhy) hints() []hint {
 			add("start it before others", "priority high %d", w.ID)
 		case answer.WhyLock:
 			add("show all waiting owners", "locks --graph")
-		case answer.WhyCannotStart, answer.WhyCannotWrite, answer.WhyStopping:
+		case answer.WhyCannotStart, answer.WhyCannotWrite, answer.WhyReader, answer.WhyStopping:
 			add("show the state of the daemon", "status")
 		case answer.WhyCycle:
 			add("show who waits for whom", "locks --graph")
