@@ -31,16 +31,17 @@ func logShare(limit, ops int) (head, tail int) {
 // The entries after it are the tail. Output that is later than all of them is in raw and lines: its entries are made when the log is
 // written, so that output which is dropped before that costs little.
 type logBounds struct {
-	limit     int        // of the opcode's log, in bytes
-	head      int        // number of first entries
-	headBytes int        // size of the first entries
-	headFull  bool       // the tail has begun
-	tailBytes int        // size of the tail, at most twice its bound
-	dropped   bool       // entries were dropped
-	missing   job.Output // of this opcode that was dropped
-	beginning job.Output // of the job before the tail began
-	total     job.Output // of the job, in all opcodes, without raw and lines
-	ganeti    bool       // entries have types that Ganeti's daemon reads
+	limit     int          // of the opcode's log, in bytes
+	head      int          // number of first entries
+	headBytes int          // size of the first entries
+	headFull  bool         // the tail has begun
+	tailBytes int          // size of the tail, at most twice its bound
+	tailOf    []job.Output // of each entry of the tail
+	dropped   bool         // entries were dropped
+	missing   job.Output   // of this opcode that was dropped
+	beginning job.Output   // of the job before the tail began
+	total     job.Output   // of the job, in all opcodes, without raw and lines
+	ganeti    bool         // entries have types that Ganeti's daemon reads
 
 	raw      []rawOutput
 	rawBytes int
@@ -114,18 +115,22 @@ func (b *logBounds) end(j *job.Job, op int, now job.Timestamp) {
 
 func (b *logBounds) addOutput(j *job.Job, op int, at job.Timestamp, stream string, piece []byte) {
 	kind, payload := job.EncodeOutput(stream, piece)
-	b.add(j, op, at, kind, payload)
+	b.addCounted(j, op, at, kind, payload, job.AmountOf(stream, piece))
 }
 
-// add adds an entry to the log of the current opcode. If the log exceeds its bound, the oldest entries of the tail are dropped. Output
-// that came before the entry has its entries already.
+// add adds an entry to the log of the current opcode. Output that came before the entry has its entries already.
 func (b *logBounds) add(j *job.Job, op int, now job.Timestamp, kind string, payload json.RawMessage) {
+	b.addCounted(j, op, now, kind, payload, job.OutputOf(kind, payload))
+}
+
+// addCounted adds an entry whose amount of output is known. If the log exceeds its bound, the oldest entries of the tail are dropped.
+func (b *logBounds) addCounted(j *job.Job, op int, now job.Timestamp, kind string, payload json.RawMessage, amount job.Output) {
 	if b.ganeti {
 		kind, payload = job.AsMessage(kind, payload)
 	}
 	j.AppendLog(op, now, kind, payload)
 	before := b.total
-	b.total = before.Plus(job.OutputOf(kind, payload))
+	b.total = before.Plus(amount)
 	size := len(payload) + logEntryBytes
 	head, tail := logShare(b.limit, len(j.Ops))
 	if !b.headFull && b.headBytes+size <= head {
@@ -137,6 +142,7 @@ func (b *logBounds) add(j *job.Job, op int, now job.Timestamp, kind string, payl
 		b.headFull, b.beginning = true, before
 	}
 	b.tailBytes += size
+	b.tailOf = append(b.tailOf, amount)
 	// To cut at twice the bound keeps the cost of an entry constant.
 	if b.tailBytes > 2*tail {
 		b.dropOldest(&j.Ops[op], tail)
@@ -152,20 +158,22 @@ func (b *logBounds) dropOldest(op *job.Op, bytesMax int) {
 	first := b.tail()
 	last := first
 	for b.tailBytes > bytesMax && last < len(op.Log)-1 {
-		b.drop(op.Log[last])
+		b.drop(op.Log[last], b.tailOf[last-first])
 		last++
 	}
 	if last == first {
 		return
 	}
+	b.tailOf = slices.Delete(b.tailOf, 0, last-first)
 	op.Log = slices.Replace(op.Log, b.head, last, b.note(op.Log[last-1]))
 }
 
 // dropRaw replaces the tail and the oldest output that has no entries by a note.
 func (b *logBounds) dropRaw(j *job.Job, op int, bytesMax int) {
-	for _, entry := range j.Ops[op].Log[b.tail():] {
-		b.drop(entry)
+	for i, entry := range j.Ops[op].Log[b.tail():] {
+		b.drop(entry, b.tailOf[i])
 	}
+	b.tailOf = nil
 	for stream, s := range b.lines { // these lines are older than raw
 		b.dropUncounted(stream, s.partial)
 		s.partial = nil
@@ -190,9 +198,9 @@ func (b *logBounds) tail() int {
 }
 
 // drop counts an entry of the tail as dropped.
-func (b *logBounds) drop(entry job.LogEntry) {
+func (b *logBounds) drop(entry job.LogEntry, amount job.Output) {
 	b.tailBytes -= len(entry.Payload) + logEntryBytes
-	b.missing = b.missing.Plus(job.OutputOf(entry.Type, entry.Payload))
+	b.missing = b.missing.Plus(amount)
 }
 
 // dropUncounted counts output without an entry as dropped.

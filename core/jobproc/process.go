@@ -261,6 +261,7 @@ func (p *Process) Logged(now time.Time, entries []LogEntry) Actions {
 			if e.Payload != nil {
 				p.apply(now, p.machine.Log(e.Kind, e.Payload, job.TimestampOf(now)))
 			} else {
+				p.writes.burst.output += len(e.Output)
 				p.apply(now, p.machine.Output(e.Kind, e.Output, job.TimestampOf(now)))
 			}
 		}

@@ -22,6 +22,9 @@ const (
 	logDelayShare = 10
 	// logBurstGap without a log entry ends a burst.
 	logBurstGap = 2 * logDelayMax
+	// logFlood is how much output makes a burst count as old, in bytes: who wants to see so much at once has a connection for it (package
+	// outflow).
+	logFlood = 64 << 10
 )
 
 // Pauses between attempts to write the job file.
@@ -137,14 +140,20 @@ func logDelay(size int, talking, cost time.Duration) time.Duration {
 }
 
 // logBurst is a time in which an opcode logs without a gap of logBurstGap.
-type logBurst struct{ start, last time.Time }
+type logBurst struct {
+	start, last time.Time
+	output      int // bytes
+}
 
-// extend records a log entry and returns for how long the burst has lasted.
+// extend records a log entry and returns how old the burst is, for logDelay.
 func (b *logBurst) extend(now time.Time) time.Duration {
 	if now.Sub(b.last) > logBurstGap {
-		b.start = now
+		b.start, b.output = now, 0
 	}
 	b.last = now
+	if b.output > logFlood {
+		return logDelayShare * logDelayMax
+	}
 	return now.Sub(b.start)
 }
 

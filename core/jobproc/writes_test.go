@@ -42,6 +42,9 @@ func TestAnOpcodeThatNeverStopsLoggingIsWrittenOnceASecond(t *testing.T) {
 	require.Less(t, written/3600, 2*logWriteMax)
 
 	require.Zero(t, burst.extend(now.Add(logBurstGap+1)), "a gap ends the burst")
+	burst.output = logFlood + 1
+	require.Equal(t, time.Second, logDelay(size, burst.extend(burst.last.Add(1)), time.Millisecond), "a flood is old at once")
+	require.Zero(t, burst.extend(burst.last.Add(logBurstGap+1)), "and ends, too")
 }
 
 // A change of status does not wait as long as a log that grows, even if the log entry came first.
