@@ -140,20 +140,20 @@ func (r *relay) attach(h end.Hello, c *os.File) {
 
 // send sends a reader what there is, until its connection or the output ends.
 func (r *relay) send(id uint64, reader *outReader) {
-	buffer, frame := make([]byte, outflow.FrameMax), make([]byte, 0, outflow.HeaderSize+outflow.FrameMax)
+	buffer := make([]byte, outflow.HeaderSize+outflow.FrameMax) // output is copied to its place behind the header
 	for {
 		r.mu.Lock()
-		f, ok := r.source.Next(id, buffer)
+		f, ok := r.source.Next(id, buffer[outflow.HeaderSize:])
 		for !ok && !r.ended && r.readers[id] != nil {
 			r.moved.Wait()
-			f, ok = r.source.Next(id, buffer)
+			f, ok = r.source.Next(id, buffer[outflow.HeaderSize:])
 		}
 		ended, gone := r.ended, r.readers[id] == nil
 		r.mu.Unlock()
 		if gone || ended && !ok {
 			return
 		}
-		frame := append(f.AppendHeader(frame[:0]), f.Output...)
+		frame := buffer[:len(f.AppendHeader(buffer[:0]))+len(f.Output)]
 		n := 0
 		var err error
 		if !ended {

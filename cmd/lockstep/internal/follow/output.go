@@ -207,7 +207,10 @@ func (o *JobOutput) write(stream string, entry LogEntry, piece []byte) {
 	}
 	w, terminal := o.writer(stream)
 	if !terminal {
-		o.put(w, append([]byte(prefix), piece...))
+		if prefix != "" {
+			piece = append([]byte(prefix), piece...)
+		}
+		o.put(w, piece)
 		if o.Mixed && stream == job.LogStdout {
 			o.open = ""
 			if o.states[stream] == lineGoesOn {
