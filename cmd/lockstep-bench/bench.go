@@ -43,6 +43,7 @@ type sizes struct {
 	jobs                        int // jobs submitted together
 	chain                       int
 	queued                      int // a hundred thousand
+	output                      int // bytes of one command
 	locks, wakes                int
 	idle                        time.Duration
 	fewInstances, manyInstances int           // of which many are 20 MB of configuration
@@ -51,10 +52,10 @@ type sizes struct {
 
 var (
 	fullSizes = sizes{submits: 200, submitters: 10, many: 1000, serialJobs: 20, jobs: 300, chain: 100,
-		queued: 100_000, locks: 1000, wakes: 50, idle: 5 * time.Second,
+		queued: 100_000, output: 2_000_000_000, locks: 1000, wakes: 50, idle: 5 * time.Second,
 		fewInstances: 10, manyInstances: 10_000, updating: 2 * time.Second}
 	quickSizes = sizes{quick: true, submits: 40, submitters: 3, many: 200, serialJobs: 5, jobs: 60, chain: 10,
-		queued: 2000, locks: 100, wakes: 10, idle: time.Second,
+		queued: 2000, output: 50_000_000, locks: 100, wakes: 10, idle: time.Second,
 		fewInstances: 10, manyInstances: 10_000, updating: 300 * time.Millisecond}
 )
 

@@ -46,6 +46,15 @@ func (c *client) submit(ops []op) (id int64, err error) {
 	return id, err
 }
 
+// runNoOp runs a no-op job to its end.
+func (c *client) runNoOp() error {
+	id, err := c.submit(noOp())
+	if err != nil {
+		return err
+	}
+	return c.awaitSuccess(id)
+}
+
 func (c *client) submitMany(list [][]op) ([]int64, error) {
 	var answers [][2]any
 	if err := c.call(&answers, "SubmitManyJobs", list); err != nil {

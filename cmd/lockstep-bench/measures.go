@@ -11,12 +11,15 @@ const (
 	updatesRate unit = "updates/s"
 	bytesPerJob unit = "B/job"
 	byteSize    unit = "B"
+	bytesRate   unit = "B/s"
 	wakeups     unit = "wakeups/s"
 	times       unit = "x"
 )
 
 // largerIsBetter reports whether larger values of the unit are better.
-func (u unit) largerIsBetter() bool { return u == jobsRate || u == updatesRate || u == times }
+func (u unit) largerIsBetter() bool {
+	return u == jobsRate || u == updatesRate || u == bytesRate || u == times
+}
 
 // target is a bound of the value, in its unit, or of its ratio to the limit.
 type target struct {
@@ -51,6 +54,11 @@ func measures(s sizes) []measure {
 			unit: jobsRate, limit: "BareLoop/starts"},
 		{name: "Jobs/slots=64", text: "no-ops end to end, 64 run slots; bare loop, 64 workers", unit: jobsRate,
 			limit: "BareLoop/workers=64", targets: endToEndTargets()},
+		{name: "Output", text: fmt.Sprintf("%d MB of output to who follows it; through cat", s.output/1e6), unit: bytesRate,
+			limit: "BareOutput", targets: []target{{ofRatio: true, bound: 0.5}}},
+		{name: "JobBesideOutput", text: "one no-op while they flow; alone", unit: nanoseconds, limit: "JobAlone",
+			targets: []target{{ofRatio: true, bound: 2}}},
+		{name: "OutputMemory", text: "the daemon's resident memory while they flow, growth", unit: byteSize, targets: []target{{bound: 4e6}}},
 		{name: "LockUpdates", text: "lock updates, one client; round trips", unit: updatesRate, limit: "BareUpdates"},
 		{name: "Wake", text: "change of a job until a waiting client sees it; its file and a round trip", unit: nanoseconds, limit: "BareWake"},
 		{name: "IdleResident", text: "idle daemon, resident", unit: byteSize, targets: []target{{bound: 40e6}}},

@@ -76,11 +76,7 @@ func (o *options) prepare(ctx context.Context) (*bench, error) {
 	if o.quick || o.guard {
 		b.sizes = quickSizes
 	}
-	needed := []string{"lockstepd", "lockstep-job"}
-	if o.cluster || o.guard {
-		needed = append(needed, "lockstep")
-	}
-	for _, program := range needed {
+	for _, program := range []string{"lockstepd", "lockstep-job", "lockstep"} {
 		if _, err := os.Stat(b.program(program)); err != nil {
 			return nil, fmt.Errorf("%w; run: make build", err)
 		}

@@ -11,15 +11,7 @@ func scenarioJob(b *bench) error {
 	return b.withBareLoop(func(c *client, loop *bareLoop) error {
 		for round := range b.each(b.rounds) {
 			err := alternate(round,
-				func() error {
-					return b.timeEach("Job", b.sizes.serialJobs, func() error {
-						id, err := c.submit(noOp())
-						if err != nil {
-							return err
-						}
-						return c.awaitSuccess(id)
-					})
-				},
+				func() error { return b.timeEach("Job", b.sizes.serialJobs, c.runNoOp) },
 				func() error { return b.timeEach("BareJob", b.sizes.serialJobs, loop.runOne) },
 				func() error { return b.chain(c) },
 				func() error {

@@ -19,6 +19,7 @@ var scenarios = append([]scenario{
 		run: scenarioSubmit},
 	{name: "job", measurements: []string{"Job", "Chain"}, run: scenarioJob},
 	{name: "jobs", measurements: []string{"Jobs/slots=20", "Jobs/slots=64"}, run: scenarioJobs},
+	{name: "output", measurements: []string{"Output", "JobBesideOutput", "OutputMemory"}, run: scenarioOutput},
 	{name: "locks", measurements: []string{"LockUpdates"}, run: scenarioLocks},
 	{name: "wake", measurements: []string{"Wake"}, run: scenarioWake},
 	{name: "idle", measurements: []string{"IdleResident", "IdleWakeups"}, run: scenarioIdle},

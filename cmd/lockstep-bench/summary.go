@@ -55,6 +55,8 @@ func (u unit) format(value float64) string {
 		default:
 			return threeDigits(value/1e3) + " kB"
 		}
+	case bytesRate:
+		return threeDigits(value/1e6) + " MB/s"
 	case jobsRate, updatesRate, wakeups:
 		return threeDigits(value) + "/s"
 	default:
