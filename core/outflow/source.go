@@ -18,7 +18,7 @@ type Limits struct {
 
 // Standard is the Limits of a job process, but for Stalled, which is the setting `output_wait`.
 func Standard(stalled time.Duration) Limits {
-	return Limits{Capacity: 1 << 20, InFlight: 96 << 10, Frames: 32, Ending: 5 << 20, Readers: 16, Stalled: stalled, Absent: 30 * time.Second}
+	return Limits{Capacity: 1 << 20, InFlight: 192 << 10, Frames: 32, Ending: 5 << 20, Readers: 16, Stalled: stalled, Absent: 30 * time.Second}
 }
 
 // Source is the output of a job in its process, with its readers.
