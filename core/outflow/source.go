@@ -138,9 +138,9 @@ func (s *Source) Room(now time.Time) int {
 	}
 	if s.blocked.IsZero() {
 		s.blocked = now
-		if s.follower == followerReads {
-			s.patience = now.Add(s.limits.Stalled)
-		}
+	}
+	if s.follower == followerReads && s.patience.IsZero() { // it may have come since
+		s.patience = now.Add(s.limits.Stalled)
 	}
 	return 0
 }

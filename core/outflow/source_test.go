@@ -217,6 +217,32 @@ func TestAFollowerThatTakesNothingIsWaitedForLonger(t *testing.T) {
 	require.Equal(t, outflow.Position{Stdout: 1000}, c.received.Missing)
 }
 
+// A follower that comes while output waits, and then takes nothing, is not waited for without end.
+func TestAFollowerThatComesAndTakesNothing(t *testing.T) {
+	for name, come := range map[string]func(*testing.T, *outflow.Source){
+		"late": func(*testing.T, *outflow.Source) {},
+		"again": func(t *testing.T, s *outflow.Source) {
+			c := attach(t, s, outflow.Position{}, true, true)
+			require.Zero(t, s.Room(start.Add(time.Second)))
+			s.Detach(c.id, start.Add(2*time.Second))
+			require.Zero(t, s.Room(start.Add(2*time.Second)))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSource(small, true)
+			full(start, s)
+			come(t, s)
+			attach(t, s, outflow.Position{}, true, false)
+			now := start.Add(5 * time.Second)
+			require.Zero(t, s.Room(now))
+			require.Equal(t, start, s.Blocked(), "output waits since then")
+			require.Equal(t, now.Add(small.Stalled), s.Deadline())
+			s.Tick(now.Add(small.Stalled))
+			require.Equal(t, small.Capacity, s.Room(now.Add(small.Stalled)))
+		})
+	}
+}
+
 func TestTheEndOfAFollowerIsTheEndOfTheWait(t *testing.T) {
 	for name, relayed := range map[string]bool{"direct": false, "through a daemon": true} {
 		t.Run(name, func(t *testing.T) {
