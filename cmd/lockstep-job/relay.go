@@ -12,8 +12,9 @@ import (
 	"lockstep/edge/outputs/end"
 )
 
-// relayAfter is how much output a job has before its process takes readers, in bytes. Less is in the log, whole, from which readers get
-// it, so that a job with little output costs nothing.
+// relayAfter is how much output a job has before its process takes readers, in bytes. Less is in the log, from which readers get it, so
+// that a job with little output costs nothing. If the log lacks some of it, because it is many short lines or the log is small, finish
+// takes the follower.
 const relayAfter = 48 << 10
 
 // relay brings the output of the job to its readers, by an outflow.Source. It has goroutines of its own: one takes readers from the
@@ -200,6 +201,9 @@ func (r *relay) ending(ends bool) {
 // the follower that has not come yet it waits, if the log lacks output.
 func (r *relay) finish(logLacksOutput bool) {
 	r.mu.Lock()
+	if r.stop == nil && logLacksOutput && r.source.Expects() {
+		r.take()
+	}
 	if r.stop == nil {
 		r.mu.Unlock()
 		return

@@ -127,6 +127,19 @@ func TestAReaderThatIsNotWaitedFor(t *testing.T) {
 	require.EqualValues(t, 101*size, read+received.Missing.Stdout)
 }
 
+// Short lines take much room in the log, which may lack some although there is little output.
+func TestAJobWhoseLogLacksOutputTakesItsFollower(t *testing.T) {
+	b := newRelayed(t, true)
+	got := 0
+	ended := b.read(end.Hello{Job: 7, Follows: true}, func(f outflow.Frame) { got += len(f.Output) })
+	b.write(outflow.Stdout, make([]byte, 1000))
+	b.ending(true)
+	b.finish(true)
+	received := <-ended
+	require.True(t, received.Ended)
+	require.Equal(t, 1000, got)
+}
+
 // A job with little output takes no readers: its log has everything.
 func TestAJobWithLittleOutputTakesNoReader(t *testing.T) {
 	b := newRelayed(t, true)
