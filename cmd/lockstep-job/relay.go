@@ -57,7 +57,9 @@ func (r *relay) write(stream outflow.Stream, output []byte) {
 	}
 	for len(output) > 0 {
 		room := r.source.Room(time.Now())
-		r.tell()
+		if r.tell() {
+			continue // the other stream may have taken the room meanwhile
+		}
 		if room == 0 {
 			r.await()
 			continue
@@ -102,15 +104,15 @@ func (r *relay) await() {
 // tellAfter is how long output waits for its reader before the daemon hears of it.
 const tellAfter = time.Second
 
-// tell passes on what the source says of the wait for its reader.
-func (r *relay) tell() {
+// tell passes on what the source says of the wait for its reader. It reports whether there was anything; mu was unlocked then.
+func (r *relay) tell() bool {
 	blocked, complaint := r.source.Blocked(), r.source.Complaint()
 	if !blocked.IsZero() && time.Since(blocked) < tellAfter {
 		blocked = r.told
 	}
 	isNew := !blocked.Equal(r.told)
 	if !isNew && complaint == "" {
-		return
+		return false
 	}
 	r.told = blocked
 	r.mu.Unlock()
@@ -121,6 +123,7 @@ func (r *relay) tell() {
 		r.note(complaint)
 	}
 	r.mu.Lock()
+	return true
 }
 
 // attach serves a reader.

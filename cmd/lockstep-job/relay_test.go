@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -101,6 +102,68 @@ func TestAFollowerGetsEverything(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Output of both streams waits for the follower. While the daemon is told of the end of the wait, the room goes to one of them.
+func TestBothStreamsWaitForTheFollower(t *testing.T) {
+	b := newRelayed(t, true)
+	const size = outflow.FrameMax
+	waits, goesOn := make(chan struct{}), make(chan struct{})
+	begins := sync.OnceFunc(func() { close(waits) })
+	ends := sync.OnceFunc(func() {
+		b.write(outflow.Stderr, make([]byte, size))
+		close(goesOn)
+	})
+	b.relay.changed = func(since time.Time) {
+		if since.IsZero() {
+			ends()
+		} else {
+			begins()
+		}
+	}
+	id, err := b.source.Attach(outflow.Position{}, true, false)
+	require.NoError(t, err)
+	written := make(chan struct{})
+	go func() {
+		b.write(outflow.Stdout, make([]byte, outflow.Standard(0).Capacity+size))
+		close(written)
+	}()
+	<-waits
+	var received outflow.Received
+	buffer := make([]byte, size)
+	take := func() (more bool) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		f, ok := b.source.Next(id, buffer)
+		if ok {
+			_, err = received.Take(f)
+			require.NoError(t, err)
+			require.NoError(t, b.source.Ack(id, received.At.Sum()))
+		}
+		b.moved.Broadcast()
+		return ok
+	}
+	require.True(t, take())
+	<-goesOn
+	waitsAgain := func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return !b.source.Blocked().IsZero()
+	}
+	for ended := false; !ended && !waitsAgain(); {
+		select {
+		case <-written:
+			ended = true
+		default:
+		}
+	}
+	require.True(t, take())
+	<-written
+	for take() {
+	}
+	require.Zero(t, received.Missing)
+	require.EqualValues(t, outflow.Standard(0).Capacity+2*size, received.At.Sum())
+	b.finish(false)
 }
 
 // A reader that is no follower slows nobody, and knows what it has missed.
