@@ -14,7 +14,7 @@ func clusterCheckers() []Checker {
 		&checkDepends{}, &checkRecords{}, &checkLocks{}, &checkLive{}, checkReplicas{}, checkSettled{}, &checkFinal{},
 		checkMasters{}, &checkSlots{}, newCheckMarks(), &checkFilters{}, &checkOwnRules{}, &checkHolds{}, &checkLimits{},
 		&checkStartOrder{}, &checkTable{}, checkReplay{}, &checkOwners{}, checkRest{}, &checkClientOrders{}, &checkConfd{},
-		&checkLogins{}, &checkFound{}, checkRunDirs{}, &checkVanished{}, &checkOutput{}, &checkPrograms{}, checkConnections{},
+		&checkLogins{}, &checkFound{}, checkRunDirs{}, &checkVanished{}, &checkOutput{}, &checkFollowed{}, &checkPrograms{}, checkConnections{},
 		&checkFence{},
 	}
 }

@@ -27,6 +27,7 @@ func TestCheckersBite(t *testing.T) {
 	bites[(&checkForgotten{}).Name()] = true // TestRemovedJobsAreForgotten
 	bites[checkRunDirs{}.Name()] = true      // TestAnOperatorChangesWhatLiesAround
 	bites[(&checkWithheld{}).Name()] = true  // TestGanetisProcessesWait
+	bites[(&checkFollowed{}).Name()] = true  // TestFollowersGetEverything
 	for name, c := range map[string]struct {
 		checker  func() Checker
 		mutation string

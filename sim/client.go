@@ -35,6 +35,7 @@ type submission struct {
 	err      error   // refused, or unknown
 	answered bool
 	resent   bool // it was sent before, with an unknown outcome
+	followed bool // the client reads all output of the jobs
 }
 
 // tag marks the opcodes of the submission's nth job.
@@ -93,6 +94,9 @@ func (c *client) namesSubmissions() bool { return c.number%2 == 0 }
 // namesJobs reports whether the jobs of the submission have names.
 func (s *submission) namesJobs() bool { return s.client.namesJobs && (s.client.number+s.number)%2 == 0 }
 
+// isLockstep reports whether the submission is made with LockstepSubmitJobs.
+func (s *submission) isLockstep() bool { return s.namesJobs() || s.followed }
+
 // name is the name of the submission's nth job; "" for none. Jobs of several submissions share names.
 func (s *submission) name(n int) string {
 	if !s.namesJobs() || n == 2 {
@@ -101,16 +105,20 @@ func (s *submission) name(n int) string {
 	return fmt.Sprintf("client-%d.%d", s.client.number, n)
 }
 
-// submit sends jobs: one with SubmitJob, several with SubmitManyJobs, and jobs with names with LockstepSubmitJobs.
+// submit sends jobs: one with SubmitJob, several with SubmitManyJobs, and jobs with names or a follower with LockstepSubmitJobs.
 func (c *client) submit(jobs [][]OpSpec, done func(*submission)) *submission {
+	return c.submitAs(&submission{jobs: jobs}, done)
+}
+
+func (c *client) submitAs(s *submission, done func(*submission)) *submission {
 	c.sent++
+	s.client, s.number = c, c.sent
 	if c.world.options.Ganeti {
-		jobs = ofOneProgram(jobs)
+		s.jobs = ofOneProgram(s.jobs)
 	}
-	s := &submission{client: c, number: c.sent, jobs: jobs}
 	c.world.submissions = append(c.world.submissions, s)
 	method, args := s.rpcCall()
-	c.tracef("%s %s", method, jobsText(jobs))
+	c.tracef("%s %s", method, jobsText(s.jobs))
 	c.world.notify(submissionSent{s})
 	c.send(s, method, args, done)
 	return s
@@ -135,10 +143,10 @@ func (s *submission) rpcCall() (method string, args []any) {
 			encoded[i] = append(encoded[i], op.Encode(s.tag(i)))
 		}
 	}
-	if s.namesJobs() {
+	if s.isLockstep() {
 		named := make([]map[string]any, len(encoded))
 		for i, ops := range encoded {
-			named[i] = map[string]any{"ops": ops, "name": s.name(i)}
+			named[i] = map[string]any{"ops": ops, "name": s.name(i), "followed": s.followed}
 		}
 		return "LockstepSubmitJobs", []any{named}
 	}
@@ -163,7 +171,7 @@ func (c *client) send(s *submission, method string, args []any, done func(*submi
 }
 
 func (s *submission) submittedIDs(result json.RawMessage) []int64 {
-	if s.namesJobs() {
+	if s.isLockstep() {
 		var ids []int64
 		mustDecode(result, &ids)
 		return ids

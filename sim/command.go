@@ -11,6 +11,7 @@ import (
 	"lockstep/core/job"
 	"lockstep/core/jobproc"
 	"lockstep/core/lock"
+	"lockstep/core/outflow"
 	"lockstep/core/rawjson"
 	"lockstep/sim/kernel"
 )
@@ -24,16 +25,23 @@ type command struct {
 	stop      jobproc.CommandStop
 	heldLocks []lock.Item // of the opcode
 	survived  bool        // the command lives although its opcode has ended
+	output    *commandOutput
+	op        int
+	written   int // pieces
+	bytes     [2]int
 }
 
 // script is what a command does, as its argv spells it: "sim run_for=5 exit=3
-// say=hello floods=40 stubborn hides=session": seconds, exit status, a line of output, pieces of output, deaf to
-// SIGTERM, started in a session or without its environment, in its own process group.
+// say=hello floods=40 writes=20 every=0.1 stubborn hides=session": seconds, exit status, a line of output, pieces of output,
+// pieces of output for readers and their distance in seconds, deaf to SIGTERM, started in a session or without its environment, in its own
+// process group.
 type script struct {
 	runFor   time.Duration
 	exit     int
 	say      string
 	floods   int // pieces of output of 64 kB, every 0.1 s
+	writes   int // pieces of output, see piece; they alone go to readers, too. runFor begins after the last one
+	every    time.Duration
 	stubborn bool
 	hides    hiding
 }
@@ -64,6 +72,10 @@ func parseScript(argv []string) (script, error) {
 			s.say = value
 		case "floods":
 			s.floods, err = strconv.Atoi(value)
+		case "writes":
+			s.writes, err = strconv.Atoi(value)
+		case "every":
+			s.every, err = seconds(value)
 		case "stubborn":
 			s.stubborn = true
 		case "hides":
@@ -92,7 +104,7 @@ func (p *process) execute(op int) {
 	case "OP_TEST_DELAY":
 		p.delay(input)
 	case "OP_RUN_COMMAND":
-		p.runCommand(input)
+		p.runCommand(op, input)
 	case "OP_TEST_JQUEUE":
 		p.executed(jobproc.Outcome{Result: json.RawMessage("true")})
 	default:
@@ -128,7 +140,7 @@ func (p *process) delay(input json.RawMessage) {
 	}
 }
 
-func (p *process) runCommand(input json.RawMessage) {
+func (p *process) runCommand(index int, input json.RawMessage) {
 	var op struct {
 		Argv    []string `json:"argv"`
 		Timeout float64  `json:"timeout"`
@@ -140,8 +152,9 @@ func (p *process) runCommand(input json.RawMessage) {
 		return
 	}
 	m := p.machine
-	c := &command{process: p, life: &kernel.Lifetime{}, script: s, heldLocks: p.heldLocks,
-		stop: jobproc.NewCommandStop(m.world.clock.Now(), op.Timeout)}
+	c := &command{process: p, life: &kernel.Lifetime{}, script: s, heldLocks: p.heldLocks, op: index,
+		stop: jobproc.NewCommandStop(m.world.clock.Now(), op.Timeout), output: &commandOutput{shell: p.shell}}
+	p.shell.relay.ending(false)
 	m.commands = append(m.commands, c)
 	if s.say != "" {
 		p.shell.log(stdout(s.say + "\n"))
@@ -151,9 +164,48 @@ func (p *process) runCommand(input json.RawMessage) {
 			p.shell.log(slices.Repeat([]jobproc.LogEntry{stdout(strings.Repeat("x", 4000) + "\n")}, 16)...)
 		})
 	}
-	m.world.clock.After(s.runFor, c.life, c.exited)
+	c.write()
 	c.armStop()
 	p.shell.kill = c.terminate
+}
+
+// write writes the next piece of output when its pipe has room. After the last piece the command runs for a while, and ends.
+func (c *command) write() {
+	clock, s := c.process.machine.world.clock, c.script
+	if c.life.Over {
+		return
+	}
+	if c.written == s.writes {
+		clock.After(s.runFor, c.life, c.exited)
+		return
+	}
+	stream, piece := c.piece()
+	switch {
+	case c.process.life.Over: // nobody reads it
+	case !c.output.hasRoom(stream, piece):
+		c.output.room = c.write
+		return
+	default:
+		c.process.machine.world.notify(outputWritten{c.process, stream, piece})
+		c.output.write(stream, piece)
+	}
+	c.written++
+	c.bytes[stream] += len(piece)
+	clock.After(s.every, c.life, c.write)
+}
+
+// piece is the next output: lines with the place of each in its stream, which a piece may begin or end in the middle of.
+func (c *command) piece() (stream outflow.Stream, piece []byte) {
+	if c.written%4 == 3 {
+		stream = outflow.Stderr
+	}
+	const line = 10
+	from, size := c.bytes[stream], 40+c.written*7919%360
+	var text []byte
+	for n := from / line; len(text) < from%line+size; n++ {
+		text = fmt.Appendf(text, "%d:%07d\n", c.op%10, n)
+	}
+	return stream, text[from%line : from%line+size]
 }
 
 func stdout(line string) jobproc.LogEntry {
@@ -197,12 +249,13 @@ func (c *command) signal(s jobproc.StopSignal) {
 
 func (c *command) exited() {
 	c.end("")
-	switch {
-	case c.process.life.Over || c.survived:
-	case c.stop.Reason() != jobproc.NotStopped:
-		c.process.executed(c.stop.Outcome())
-	default:
-		c.process.executed(c.script.outcome())
+	outcome := c.script.outcome()
+	if c.stop.Reason() != jobproc.NotStopped {
+		outcome = c.stop.Outcome()
+	}
+	if !c.process.life.Over && !c.survived {
+		c.process.shell.kill = nil
+		c.output.finish(func() { c.process.executed(outcome) })
 	}
 }
 

@@ -38,6 +38,7 @@ type daemon struct {
 	mailboxes *mailboxes
 	accept    *kernel.Thread // thread of the listener
 	conns     []*simConn
+	outputs   *outputs // nil: no reader of output has come, and no process that takes readers
 	requests  int
 	queries   *queryServer
 	ready     bool      // accepts connections

@@ -24,6 +24,8 @@
 //     orphans are found, and commands by script. All else is decided by core/jobproc, as in lockstep-job: what is written
 //     to the job file and when, the calls to the daemon, what is repeated, and the end of commands and of leases. Job
 //     processes outlive the daemon. They can die or hang at each stage.
+//   - The output of commands on its way to readers: pipes, the daemon's socket where readers and processes meet, and readers who stall,
+//     vanish or come again. A process keeps output by core/outflow, as lockstep-job does, within much smaller limits.
 //   - Several nodes: package consensus has the log between them, clusternode.go what a node
 //     of a cluster does in addition; docs/simulation.md says more.
 //   - Clients, as conn.Conn: real frames, one request at a time, a client's
@@ -43,6 +45,8 @@
 //     simulated disk shares a conformance suite with the real one.
 //   - Slow disks: a call takes no time. Timers fire only when nothing else can
 //     happen, except under the fault "stall", which lets them overtake.
+//   - The bytes of a connection for output: a frame arrives whole, and the rest at the end of a job all at once. How the command line puts a
+//     stream and the log together is the command line's own test.
 //   - The closing of idle connections, limits on frames, and how a node's certificate
 //     is made: a joining node is a member as soon as the master says so.
 //

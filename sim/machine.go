@@ -193,6 +193,9 @@ func (m *machine) losePower() {
 	m.boots++
 	for _, p := range m.processes {
 		p.life.Over = true
+		if p.shell != nil {
+			p.shell.relay.hangUp()
+		}
 	}
 	for _, c := range m.commands {
 		c.life.Over = true

@@ -94,6 +94,7 @@ func (n *node) endDaemon() {
 	w, d := n.world, n.daemon
 	n.daemon = nil
 	d.life.Over = true
+	d.outputs.end()
 	for _, p := range n.machine.processes {
 		p.stdin.closeWriter()
 		p.stdout.closeReader()

@@ -58,9 +58,13 @@ type process struct {
 	watchers         []func()
 }
 
+func (p *process) tracef(format string, args ...any) {
+	p.machine.node.tracef(topicProcess, "job %d: "+format, append([]any{p.job}, args...)...)
+}
+
 // reach records a stage, and reports whether the process continues from there: a fault may kill it or make it hang.
 func (p *process) reach(s stage) bool {
-	p.machine.node.tracef(topicProcess, "job %d: process %s", p.job, s)
+	p.tracef("process %s", s)
 	switch p.machine.world.processFault(p, s) {
 	case processDies:
 		p.kill("SIGKILL")
@@ -158,6 +162,11 @@ func (p *process) confirmed(frame []byte) {
 		p.exit("the launch specs of the daemon: " + err.Error())
 		return
 	}
+	if len(p.launchSpecs) > 0 && p.launchSpecs[0].Followed {
+		for i := range p.launchSpecs {
+			p.launchSpecs[i].LogLimit = followedLogs
+		}
+	}
 	p.stdin.closeReader()
 	p.stdout.closeWriter()
 	if p.reach(stageConfirmed) {
@@ -252,7 +261,7 @@ func (p *process) ended(how string) {
 	if p.ganeti != nil {
 		p.ganeti.wconfd.hangUp()
 	}
-	m.node.tracef(topicProcess, "job %d: process %s", p.job, how)
+	p.tracef("process %s", how)
 	p.stdin.closeReader()
 	p.stdout.closeWriter()
 	for _, tell := range p.watchers {

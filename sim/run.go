@@ -20,6 +20,7 @@ type runOptions struct {
 	Hands     int             // in about one of so many seeds an operator changes the run directory and settings.json between starts; 0: none
 	Programs  int             // about one of so many seeds has programs that compete with jobs for locks; 0: none
 	Holders   int             // in about one of so many seeds job programs take time to load, and clients hold jobs meanwhile; 0: none
+	Followers int             // about one of so many seeds has clients that follow the output of their jobs; 0: none
 	Ganeti    int             // in about one of so many seeds Ganeti's program runs the jobs of its opcodes, on one node; 0: none
 	Mutations Mutations
 	Sink      func(Line)
@@ -131,6 +132,9 @@ func (w *World) addOthers(seed uint64, o runOptions) {
 	if programs := programCount(seed, o.Programs); programs > 0 {
 		w.programWork = newProgramWork(w, programs)
 	}
+	if followers := followerCount(seed, o.Followers); followers > 0 {
+		w.followers = newFollowers(w, followers)
+	}
 }
 
 // configClients is the number of clients that change the configuration in the run of a seed: 1 to 3 in one of oneOf seeds, otherwise 0.
@@ -204,6 +208,7 @@ func (w *World) workDone(work *workload) bool {
 		w.readers.done() &&
 		w.holders.done() &&
 		w.programWork.done() &&
+		w.followers.done() &&
 		w.crowd.done() &&
 		w.removals.done() &&
 		w.kernel.Idle() &&

@@ -22,7 +22,9 @@ import (
 //	world [seed=N] [slots=N] [starts=N] [down] [show=(topic,...)]
 //	    a new world, its daemon started and settled; topics as in trace.go,
 //	    by default all but deliveries, disk and process
-//	submit [client=N]     one job a line, opcodes separated by ";"
+//	submit [client=N] [followed]     one job a line, opcodes separated by ";"
+//	follow job=N [client=N] [stalls=N for=SECONDS] [vanishes=N]
+//	    read all of its output; stalls and vanishes after so many frames
 //	wait [client=N] job=N            follow a job to its end
 //	cancel [client=N] job=N [kill]
 //	priority job=N to=N | archive job=N
@@ -76,6 +78,7 @@ type scenario struct {
 var verbs = map[string]func(*scenario, *testing.T, *datadriven.TestData) error{
 	"world":  (*scenario).newWorld,
 	"submit": (*scenario).submit,
+	"follow": (*scenario).follow,
 	"wait":   (*scenario).wait,
 	"cancel": (*scenario).cancel,
 	"list":   (*scenario).list,
@@ -157,9 +160,19 @@ func job64(t *testing.T, d *datadriven.TestData) (id int64) {
 func (s *scenario) submit(t *testing.T, d *datadriven.TestData) error {
 	jobs, err := parseJobs(d.Input)
 	if err == nil {
-		s.client(t, d).submit(jobs, nil)
+		s.client(t, d).submitAs(&submission{jobs: jobs, followed: d.HasArg("followed")}, nil)
 	}
 	return err
+}
+
+func (s *scenario) follow(t *testing.T, d *datadriven.TestData) error {
+	plan, stall := readingPlan{}, 0
+	d.MaybeScanArgs(t, "stalls", &plan.stallAt)
+	d.MaybeScanArgs(t, "for", &stall)
+	d.MaybeScanArgs(t, "vanishes", &plan.vanishAt)
+	plan.stall = time.Duration(stall) * time.Second
+	s.client(t, d).readOutput(job64(t, d), true, plan, func() {})
+	return nil
 }
 
 // parseJobs reads one job per line, with its opcodes separated by semicolons.

@@ -27,12 +27,19 @@ type shell struct {
 	lockAnswerLost   bool           // since then
 	heldReport       []jobproc.Call // with the mutation DelayReports
 
-	output   [][]jobproc.LogEntry // that the Process has not accepted yet
-	afterAll func()               // runs when it has accepted all output; nil: nothing waits for that
+	output   []loggedOutput // that the Process has not accepted yet
+	afterAll func()         // runs when it has accepted all output; nil: nothing waits for that
+	relay    *relay
+}
+
+// loggedOutput is entries for the log. then runs when the Process has accepted them.
+type loggedOutput struct {
+	entries []jobproc.LogEntry
+	then    func()
 }
 
 func newShell(p *process, j *jobproc.Process) *shell {
-	s := &shell{process: p, jobproc: j}
+	s := &shell{process: p, jobproc: j, relay: newRelay(p, j.Spec(0))}
 	for i := range s.lines {
 		s.lines[i] = &rpcClient{world: p.machine.world, node: p.machine.node, thread: p.thread, wconf: jobproc.Line(i) == jobproc.LockLine,
 			as: budget.Client{Class: budget.Jobs, Name: "jobs"}}
@@ -181,16 +188,19 @@ func (s *shell) prepared(err error) {
 }
 
 // log is output of the opcode. The Process gets it when it accepts output.
-func (s *shell) log(entries ...jobproc.LogEntry) {
-	s.output = append(s.output, entries)
+func (s *shell) log(entries ...jobproc.LogEntry) { s.logThen(func() {}, entries...) }
+
+func (s *shell) logThen(then func(), entries ...jobproc.LogEntry) {
+	s.output = append(s.output, loggedOutput{entries, then})
 	s.process.then(s.passOutput)
 }
 
 func (s *shell) passOutput() {
 	for len(s.output) > 0 && s.jobproc.AcceptsOutput() {
-		entries := s.output[0]
+		next := s.output[0]
 		s.output = s.output[1:]
-		s.event(func(now time.Time) jobproc.Actions { return s.jobproc.Logged(now, entries) })
+		s.event(func(now time.Time) jobproc.Actions { return s.jobproc.Logged(now, next.entries) })
+		next.then()
 	}
 	if f := s.afterAll; f != nil && len(s.output) == 0 {
 		s.afterAll = nil
@@ -262,11 +272,13 @@ func (s *shell) written(err error) {
 }
 
 func (s *shell) end(e jobproc.End) {
-	if e.Abandoned {
-		s.process.ended("exit status 5")
-		return
-	}
-	s.process.exit("")
+	s.relay.finish(s.jobproc.LogLacksOutput(), func() {
+		if e.Abandoned {
+			s.process.ended("exit status 5")
+			return
+		}
+		s.process.exit("")
+	})
 }
 
 // hangUp closes all connections.
@@ -274,4 +286,5 @@ func (s *shell) hangUp() {
 	for _, client := range s.lines {
 		client.hangUp()
 	}
+	s.relay.hangUp()
 }

@@ -85,6 +85,10 @@ type Mutations struct {
 	Alter func(actor string, message any) any
 	// NewAlter makes an Alter with a memory, one for each daemon.
 	NewAlter func() func(actor string, message any) any
+	// LosesPieces, DoublesPieces: a job process passes some output on in part, or twice.
+	LosesPieces, DoublesPieces bool
+	// EndlessReader: a job process waits for its reader without end.
+	EndlessReader bool
 	// DropsJournal: after a boot config.journal is removed before the daemon starts.
 	DropsJournal bool
 }
@@ -141,6 +145,7 @@ type World struct {
 	crowd        *crowd       // nil: connections are not bounded
 	programs     []*program   // that live
 	holders      *holders     // nil: job programs load in no time, and no client waits for starts
+	followers    *followers   // nil: no client follows the output of jobs
 	panics       uint64       // injected panics so far
 	finalListing []listed     // the daemon's list of jobs at the end
 }

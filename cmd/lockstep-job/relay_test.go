@@ -114,7 +114,7 @@ func TestBothStreamsWaitForTheFollower(t *testing.T) {
 		b.write(outflow.Stderr, make([]byte, size))
 		close(goesOn)
 	})
-	b.relay.changed = func(since time.Time) {
+	b.changed = func(since time.Time) {
 		if since.IsZero() {
 			ends()
 		} else {

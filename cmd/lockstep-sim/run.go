@@ -87,6 +87,8 @@ func (o *runOptions) reproFlags(c *cobra.Command) {
 		"about one of `n` seeds has programs that compete with jobs for locks; 1: all, 0: none")
 	c.Flags().IntVar(&o.repro.Ganeti, "ganeti", sim.GanetiSeeds,
 		"in about one of `n` seeds Ganeti's program runs the jobs of its opcodes, on one node; 1: all, 0: none")
+	c.Flags().IntVar(&o.repro.Followers, "followers", sim.FollowerSeeds,
+		"about one of `n` seeds has clients that follow the output of their jobs; 1: all, 0: none")
 	c.Flags().StringVar(&o.repro.Mutation, "plant", "", "the `name` of a mutation, a bug built into the run; run --help lists them")
 }
 
