@@ -72,6 +72,11 @@ const (
 	// DrainPath is an empty file: while it exists the queue is drained.
 	DrainPath = QueueDir + "/" + DrainName
 	DrainName = "drain"
+
+	// KeptDir has a directory for each job whose output is kept, with plain files that its process writes (--keep-output). While
+	// KeptFullPath exists, job processes keep no more output.
+	KeptDir      = "output"
+	KeptFullPath = KeptDir + "/full"
 )
 
 const (
@@ -109,6 +114,28 @@ func ArchivedRecordPath(id int64) string { return recordPathOf(ArchivePath(id)) 
 func recordPathOf(file string) string {
 	dir, base := path.Split(file)
 	return dir + recordPrefix + strings.TrimPrefix(base, jobPrefix)
+}
+
+// KeptDirOf is the directory of the kept output of a job: "output/12".
+func KeptDirOf(id int64) string {
+	if id < 0 {
+		panic(fmt.Sprintf("paths: negative job id %d", id))
+	}
+	return KeptDir + "/" + strconv.FormatInt(id, 10)
+}
+
+// ParseKeptDirName is the inverse of the last element of [KeptDirOf].
+func ParseKeptDirName(base string) (id int64, ok bool) { return parseDecimal(base) }
+
+// KeptName is the name of the file in KeptDirOf for a stream of an opcode: "0.stdout", "0.stderr". The output of a stream over all
+// opcodes is the content of its files, in the order of the opcodes; an opcode without output may have no file.
+func KeptName(op int, stream string) string { return strconv.Itoa(op) + "." + stream }
+
+// ParseKeptName is the inverse of [KeptName].
+func ParseKeptName(base string) (op int64, stream string, ok bool) {
+	digits, stream, _ := strings.Cut(base, ".")
+	op, ok = parseDecimal(digits)
+	return op, stream, ok && (stream == "stdout" || stream == "stderr")
 }
 
 func jobName(id int64) string {
