@@ -216,9 +216,9 @@ func (c *core) configured(slots int, settings string) {
 
 func TestGetSettings(t *testing.T) {
 	for name, c := range map[string]struct{ file, want string }{
-		"defaults": {``, `{"max_running_jobs": 7, "order": "expected", "reserve_after": 1800, "predictive": true, "predictive_base": 1, "predictive_tick": 30, "predictive_ticks": 30, "lock_bypass_after": 30, "archive_after": null, "keep_last": 0, "config_lock_check": "note", "log_limit": 1000000, "remove_archived_after": null}`},
-		"changed":  {`{"predictive": false}`, `{"max_running_jobs": 7, "order": "plain", "reserve_after": 1800, "predictive": false, "predictive_base": 1, "predictive_tick": 30, "predictive_ticks": 30, "lock_bypass_after": 30, "archive_after": null, "keep_last": 0, "config_lock_check": "note", "log_limit": 1000000, "remove_archived_after": null}`},
-		"spoiled":  {`{`, `{"max_running_jobs": 7, "order": "expected", "reserve_after": 1800, "predictive": true, "predictive_base": 1, "predictive_tick": 30, "predictive_ticks": 30, "lock_bypass_after": 30, "archive_after": null, "keep_last": 0, "config_lock_check": "note", "log_limit": 1000000, "remove_archived_after": null}`},
+		"defaults": {``, `{"max_running_jobs": 7, "order": "expected", "reserve_after": 1800, "predictive": true, "predictive_base": 1, "predictive_tick": 30, "predictive_ticks": 30, "lock_bypass_after": 30, "archive_after": null, "keep_last": 0, "config_lock_check": "note", "log_limit": 1000000, "output_wait": 3600, "keep_output": false, "output_limit": 10000000000, "output_total": 0, "remove_archived_after": null}`},
+		"changed":  {`{"predictive": false}`, `{"max_running_jobs": 7, "order": "plain", "reserve_after": 1800, "predictive": false, "predictive_base": 1, "predictive_tick": 30, "predictive_ticks": 30, "lock_bypass_after": 30, "archive_after": null, "keep_last": 0, "config_lock_check": "note", "log_limit": 1000000, "output_wait": 3600, "keep_output": false, "output_limit": 10000000000, "output_total": 0, "remove_archived_after": null}`},
+		"spoiled":  {`{`, `{"max_running_jobs": 7, "order": "expected", "reserve_after": 1800, "predictive": true, "predictive_base": 1, "predictive_tick": 30, "predictive_ticks": 30, "lock_bypass_after": 30, "archive_after": null, "keep_last": 0, "config_lock_check": "note", "log_limit": 1000000, "output_wait": 3600, "keep_output": false, "output_limit": 10000000000, "output_total": 0, "remove_archived_after": null}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withCore(t, func(t *testing.T, core *core) {

@@ -1,9 +1,11 @@
 package queue
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -28,11 +30,15 @@ type launcher struct {
 	logLimit int
 	// outputWait is the setting output_wait, in seconds; 0: jobproc.OutputWait.
 	outputWait float64
+	// keepOutput and outputLimit are the settings of these names; outputLimit 0: the default.
+	keepOutput  bool
+	outputLimit int64
 }
 
 // setOutput takes the settings for output. Most jobs have nothing to say, so defaults are left out of launch specs.
 func (l *launcher) setOutput(s config.Settings) {
 	l.logLimit, l.outputWait = s.LogLimit, s.OutputWaitSeconds
+	l.keepOutput, l.outputLimit = s.KeepOutput, s.OutputLimit
 	if s.LogLimit == jobproc.LogLimit {
 		l.logLimit = 0
 	}
@@ -49,7 +55,8 @@ func (l *launcher) program(j *job.Job) messages.JobProgram {
 	return messages.JobProgram_LOCKSTEP_JOB
 }
 
-// launch returns the program of a job and what its process receives through its start pipe. followed: its submitter reads all of its output.
+// launch returns the program of a job and what its process receives through its start pipe. followed: its submitter reads all of its
+// output.
 func (l *launcher) launch(id int64, encoded []byte, secrets []json.RawMessage, followed bool) (messages.JobProgram, []byte) {
 	j := decodeKnown(id, encoded)
 	program := l.program(j)
@@ -113,10 +120,15 @@ func (l *launcher) specs(j *job.Job, secrets []json.RawMessage, followed bool) [
 			secretsOfOp = secrets[i]
 		}
 		spec := l.spec(j.Ops[i].Input, secretsOfOp)
-		if i == 0 && followed {
+		switch {
+		case i > 0:
+		case l.keeps(j): // the follower reads what it misses from the files, so no command waits for it
+			spec.KeepOutput = cmp.Or(l.outputLimit, config.DefaultSettings().OutputLimit)
+		case followed:
 			spec.Followed, spec.OutputWait = true, l.outputWait
 		}
-		if spec.Followed || spec.Secrets != nil || spec.Command != nil || spec.FailureResult != nil || spec.LogLimit != 0 || spec.RequiredLocks.NotEmpty() {
+		if spec.Followed || spec.KeepOutput != 0 || spec.Secrets != nil || spec.Command != nil || spec.FailureResult != nil ||
+			spec.LogLimit != 0 || spec.RequiredLocks.NotEmpty() {
 			specs[i] = &spec
 		}
 	}
@@ -125,6 +137,12 @@ func (l *launcher) specs(j *job.Job, secrets []json.RawMessage, followed bool) [
 		panic(fmt.Errorf("the launch specs of job %d cannot be encoded: %w", j.ID, err))
 	}
 	return data
+}
+
+// keeps reports whether the output of a job is kept. If one opcode asks for it, that of all is: a place in the output counts the bytes of
+// all opcodes, and must be found in the files.
+func (l *launcher) keeps(j *job.Job) bool {
+	return slices.ContainsFunc(j.Ops, func(op job.Op) bool { return opcode.KeepsOutput(op.Input, l.keepOutput) })
 }
 
 func (l *launcher) spec(input, secrets json.RawMessage) jobproc.LaunchSpec {

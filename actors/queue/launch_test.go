@@ -135,3 +135,25 @@ func TestTheBoundOfALog(t *testing.T) {
 		require.JSONEq(t, `null`, b.launchOf(delay, ""))
 	})
 }
+
+// A job's process keeps output if one of its opcodes asks for that, or the setting; then no command waits for a follower.
+func TestKeptOutput(t *testing.T) {
+	onReady(t, nil, func(t *testing.T, b *bench) {
+		const plain, asks, never = `{"OP_ID": "OP_RUN_COMMAND", "argv": ["a"]}`, `{"OP_ID": "OP_RUN_COMMAND", "argv": ["a"], "keep_output": true}`,
+			`{"OP_ID": "OP_RUN_COMMAND", "argv": ["a"], "keep_output": false}`
+		launch := func(followed bool, inputs ...string) string {
+			draft := draftOf(inputs...)
+			draft.Followed = followed
+			b.client.Ask(b.queue, &messages.SubmitJobs{Request: 1, Jobs: []*messages.JobDraft{draft}})
+			b.commit()
+			return string(b.picked(b.submitted(1).Ids[0]).Launch)
+		}
+		require.JSONEq(t, `[null, null]`, launch(false, plain, never))
+		require.JSONEq(t, `[{"keep_output": 10000000000}, null]`, launch(true, never, asks))
+		require.JSONEq(t, `[{"followed": true}]`, launch(true, plain))
+		b.settings(`{"keep_output": true, "output_limit": 5000000}`)
+		require.JSONEq(t, `[{"keep_output": 5000000}]`, launch(true, plain))
+		require.JSONEq(t, `[{"followed": true}]`, launch(true, never))
+		require.JSONEq(t, `[null]`, launch(false, `{"OP_ID": "OP_TEST_DELAY", "duration": 1.0}`))
+	})
+}

@@ -42,7 +42,19 @@ type Settings struct {
 	LogLimit int `json:"log_limit"`
 	// OutputWaitSeconds is how long a command waits for the client that follows its job and takes no output.
 	OutputWaitSeconds float64 `json:"output_wait"`
+	// KeepOutput: the output of commands is kept whole in files, unless their opcode says otherwise.
+	KeepOutput bool `json:"keep_output"`
+	// OutputLimit bounds what is kept of the output of one job, in bytes.
+	OutputLimit int64 `json:"output_limit"`
+	// OutputTotal bounds what a node keeps of the output of all jobs, in bytes; 0: a tenth of the file system of the data directory.
+	OutputTotal int64 `json:"output_total"`
 }
+
+// The bounds of OutputLimit and OutputTotal.
+const (
+	OutputLimitMin = 1_000_000
+	OutputLimitMax = 1_000_000_000_000_000
+)
 
 // The bounds of LogLimit.
 const (
@@ -76,6 +88,7 @@ func DefaultSettings() Settings {
 		ConfigLockCheck:       LockCheckNote,
 		LogLimit:              1_000_000,
 		OutputWaitSeconds:     3600,
+		OutputLimit:           10_000_000_000,
 	}
 }
 
@@ -131,6 +144,10 @@ func (s Settings) Validate() error {
 		return fmt.Errorf("log_limit: %d is not between %d and %d bytes", s.LogLimit, LogLimitMin, LogLimitMax)
 	case !(s.OutputWaitSeconds >= 0.001 && s.OutputWaitSeconds <= year):
 		return fmt.Errorf("output_wait: %v is not between 0.001 and %d seconds", s.OutputWaitSeconds, year)
+	case s.OutputLimit < OutputLimitMin || s.OutputLimit > OutputLimitMax:
+		return fmt.Errorf("output_limit: %d is not between %d and %d bytes", s.OutputLimit, OutputLimitMin, OutputLimitMax)
+	case s.OutputTotal != 0 && (s.OutputTotal < OutputLimitMin || s.OutputTotal > OutputLimitMax):
+		return fmt.Errorf("output_total: %d is neither 0 nor between %d and %d bytes", s.OutputTotal, OutputLimitMin, OutputLimitMax)
 	case s.KeepLast < 0 || s.KeepLast > 1000:
 		return fmt.Errorf("keep_last: %d is not between 0 and 1000", s.KeepLast)
 	case s.RemoveArchivedAfterSeconds != nil && !(*s.RemoveArchivedAfterSeconds >= 0 && *s.RemoveArchivedAfterSeconds <= 100*year):

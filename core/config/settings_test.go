@@ -17,7 +17,7 @@ func TestSettingsThatAreNotNamedAreTheDefaults(t *testing.T) {
 	}
 	s, err := DecodeSettings([]byte(`{"predictive": false, "predictive_tick": 1.5, "lock_bypass_after": 0}`))
 	require.NoError(t, err)
-	require.Equal(t, Settings{Order: OrderPlain, Predictive: false, ReserveAfterSeconds: 1800, PredictiveBase: 1, PredictiveTickSeconds: 1.5, PredictiveTicks: 30, ConfigLockCheck: LockCheckNote, LogLimit: 1_000_000, OutputWaitSeconds: 3600}, s)
+	require.Equal(t, Settings{Order: OrderPlain, Predictive: false, ReserveAfterSeconds: 1800, PredictiveBase: 1, PredictiveTickSeconds: 1.5, PredictiveTicks: 30, ConfigLockCheck: LockCheckNote, LogLimit: 1_000_000, OutputWaitSeconds: 3600, OutputLimit: 10_000_000_000}, s)
 	require.Equal(t, 1500*time.Millisecond, s.PredictiveTick())
 	require.Zero(t, s.LockBypass())
 	require.Equal(t, 30*time.Second, DefaultSettings().LockBypass())
@@ -84,7 +84,7 @@ func TestTheOrderAndItsFormerName(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, step[2], s.Order)
 	}
-	for _, bad := range []string{`{"order": "random"}`, `{"order": 1}`, `{"reserve_after": -1}`, `{"log_limit": 63999}`, `{"output_wait": 0}`, `{"log_limit": 4000001}`} {
+	for _, bad := range []string{`{"order": "random"}`, `{"order": 1}`, `{"reserve_after": -1}`, `{"log_limit": 63999}`, `{"output_wait": 0}`, `{"output_limit": 999999}`, `{"output_total": -1}`, `{"output_total": 1}`, `{"log_limit": 4000001}`} {
 		_, err := DecodeSettings([]byte(bad))
 		require.Error(t, err, bad)
 	}
@@ -121,7 +121,7 @@ func TestSettingsThatAreRefused(t *testing.T) {
 		changes map[string]string
 		want    string
 	}{
-		"unknown":       {"", map[string]string{"colour": "1"}, `there is no setting "colour"; there are [archive_after config_lock_check keep_last lock_bypass_after log_limit order output_wait predictive predictive_base predictive_tick predictive_ticks remove_archived_after reserve_after]`},
+		"unknown":       {"", map[string]string{"colour": "1"}, `there is no setting "colour"; there are [archive_after config_lock_check keep_last keep_output lock_bypass_after log_limit order output_limit output_total output_wait predictive predictive_base predictive_tick predictive_ticks remove_archived_after reserve_after]`},
 		"out of range":  {"", map[string]string{"predictive_ticks": "0"}, "predictive_ticks: 0"},
 		"no JSON":       {"", map[string]string{"predictive_ticks": "{"}, ""},
 		"a wrong type":  {"", map[string]string{"predictive": `"yes"`}, "settings: "},

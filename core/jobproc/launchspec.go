@@ -18,9 +18,12 @@ type LaunchSpec struct {
 	RequiredLocks lock.RequiredLocks `json:"needs,omitzero"`    // held while the opcode executes
 	Command       json.RawMessage    `json:"command,omitempty"` // of a catalogue opcode, as parameters of OP_RUN_COMMAND
 	FailureResult json.RawMessage    `json:"refused,omitempty"` // the opcode cannot run, and this is its result
-	// Followed: the client that has submitted the job reads all of its output, and commands wait for it. It is in the spec of the first opcode.
+	// Followed: the client that has submitted the job reads all of its output, and commands wait for it. It is in the spec of the first
+	// opcode.
 	Followed bool `json:"followed,omitempty"`
 	// OutputWait is the setting output_wait, in seconds; 0: OutputWait. It is in the spec of the first opcode.
 	OutputWait float64 `json:"output_wait,omitempty"`
-	LogLimit   int     `json:"log_limit,omitempty"` // bound of the opcode's log in bytes; 0: LogLimit
+	// KeepOutput bounds what the process keeps of the output of the job in files, in bytes; 0: nothing. It is in the spec of the first opcode.
+	KeepOutput int64 `json:"keep_output,omitempty"`
+	LogLimit   int   `json:"log_limit,omitempty"` // bound of the opcode's log in bytes; 0: LogLimit
 }

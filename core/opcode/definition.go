@@ -29,6 +29,8 @@ type Definition struct {
 	Timeout string // in seconds, the text of a number
 	Locks   []LockDefinition
 	Summary string // name of the parameter that lists show after the name of the opcode
+	// KeepOutput: all output is kept in files, unless a submission says otherwise (parameter keep_output).
+	KeepOutput bool
 }
 
 // ParamDefinition declares one parameter of the opcode that a Definition declares.
@@ -112,7 +114,7 @@ func (d *definitionCompiler) opcode() *Opcode {
 		d.fail("name", rawjson.Quoted(op.Name)+" is no name for an opcode: want OP_ and then capital letters, digits and _")
 	}
 	d.params = map[string]*Param{}
-	taken := map[string]bool{idKey: true}
+	taken := map[string]bool{idKey: true, keepOutputKey: true}
 	for _, p := range commonParams() {
 		taken[p.Name] = true
 	}
@@ -127,6 +129,7 @@ func (d *definitionCompiler) opcode() *Opcode {
 		taken[p.Name], d.params[p.Name] = true, &p
 		op.Params = append(op.Params, p)
 	}
+	op.Params = append(op.Params, keepOutputParam(d.definition.KeepOutput))
 	op.Params = append(op.Params, commonParams()...)
 	for i := range op.Params {
 		op.index[op.Params[i].Name] = i

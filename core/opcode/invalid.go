@@ -62,6 +62,9 @@ func missingKey(opcode, param string, found []member) *Invalid {
 }
 
 func unknownParams(op *Opcode, names []string) *Invalid {
+	if slices.Contains(names, keepOutputKey) { // Ganeti has no such name
+		return nothingToKeep(op)
+	}
 	e := &Invalid{Opcode: op.Name}
 	if len(names) == 1 {
 		e.Param = names[0]

@@ -108,8 +108,9 @@ func (r *fieldReader) definition(n doctree.Node) {
 				d.Env[key.Name] = text
 			})
 		},
-		"cwd":   r.text(&d.Cwd),
-		"stdin": r.text(&d.Stdin),
+		"cwd":         r.text(&d.Cwd),
+		"stdin":       r.text(&d.Stdin),
+		"keep_output": r.flag(&d.KeepOutput),
 		"timeout": func(n doctree.Node, field string) {
 			r.text(&d.Timeout)(n, field)
 			if took, err := term.ParseDuration(d.Timeout); err == nil {

@@ -17,6 +17,7 @@ func Fields() []Field {
 		{"cwd", "the directory in which the command runs"},
 		{"stdin", "the standard input of the command"},
 		{"timeout", "after how long the command is ended: seconds, or a duration like 90s or 1h"},
+		{"keep_output", "true: all output of the command is kept in files, unless a job says otherwise"},
 		{"locks", "locks that the command needs, and for each exclusive or shared"},
 	}
 }

@@ -112,7 +112,7 @@ func TestMistakesInOpcodesSayWhere(t *testing.T) {
 		"syntax":          {"name: OP_A\n  command: [a]\n", ":2: mapping values are not allowed in this context"},
 		"open":            {"name: OP_A\ncommand: [a\n", ":"},
 		"list":            {"- name: OP_A\n", `:1: want "key: value" lines, found a list`},
-		"unknown":         {"name: OP_A\ncommand: [a]\ncommands: [b]\n", ":3: commands: there is no such field, but command, cwd, doc, env, locks, name, params, stdin, summary, timeout"},
+		"unknown":         {"name: OP_A\ncommand: [a]\ncommands: [b]\n", ":3: commands: there is no such field, but command, cwd, doc, env, keep_output, locks, name, params, stdin, summary, timeout"},
 		"unknown within":  {"name: OP_A\ncommand: [a]\nparams:\n- name: a\n  type: String\n  kind: x\n", ":6: params[0].kind: there is no such field, but default, doc, name, required, secret, type"},
 		"twice":           {"name: OP_A\ncommand: [a]\nname: OP_B\n", `:3: the key "name" is given twice`},
 		"no list":         {"name: OP_A\ncommand: a b\n", `:2: command: want a list, found "a b"`},

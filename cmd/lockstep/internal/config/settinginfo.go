@@ -49,6 +49,12 @@ func settingInfoOf(key string) settingInfo {
 		return settingInfo{text: "bound of the log of each opcode, 64kB to 4MB", size: true}
 	case "output_wait":
 		return settingInfo{text: "time that a command waits for a client that follows it and takes no output", duration: true}
+	case "keep_output":
+		return settingInfo{text: "true: all output of commands is kept in files, unless their opcode says otherwise"}
+	case "output_limit":
+		return settingInfo{text: "bound of the kept output of each job, 1MB to 1PB", size: true}
+	case "output_total":
+		return settingInfo{text: "bound of the kept output of all jobs on a node; 0: a tenth of its disk", size: true}
 	case "archive_after":
 		return settingInfo{text: "time after which ended jobs are archived; 0: never; null: lockstepd --archive-after", duration: true}
 	case "keep_last":
