@@ -74,7 +74,7 @@ func newTestShell(t *testing.T, socket string) *shell {
 	j := job.New(1, []json.RawMessage{json.RawMessage(`{"OP_ID": "OP_TEST_DELAY"}`)}, []int{0}, job.Timestamp{Sec: 1}, "livelock")
 	p, err := jobproc.NewProcess(j, nil, jobproc.Identity{Livelock: "livelock", ReportSizeMax: jobproc.ReportSizeMax})
 	require.NoError(t, err)
-	s := newShell(p, &lease{}, nil, t.TempDir(), nil)
+	s := newShell(p, &lease{}, nil, place{runDir: t.TempDir()}, nil)
 	s.queue.socket, s.lines[jobproc.LockLine].connections.socket = socket, socket
 	return s
 }

@@ -60,10 +60,11 @@ func (x *execution) runCommand(parameters json.RawMessage) jobproc.Outcome {
 	if refused != nil {
 		return *refused
 	}
-	out, err := newOutput(x.emit, x.relay)
+	out, err := newOutput(x.emit, x.relay, x.keep)
 	if err != nil {
 		return failure("OpExecError", "cannot make a pipe: "+err.Error())
 	}
+	out.complain(x.keep.begin(x.op))
 	var cmd *exec.Cmd
 	err = retrySpawn(func() error {
 		cmd = c.newCmd(path, env, out)
@@ -79,7 +80,9 @@ func (x *execution) runCommand(parameters json.RawMessage) jobproc.Outcome {
 		return couldNotStart(c.Argv[0], err)
 	}
 	out.closeWriters()
-	return x.awaitCommand(&c, cmd, out)
+	outcome, complaint := x.keep.end(x.awaitCommand(&c, cmd, out))
+	out.complain(complaint)
+	return outcome
 }
 
 // newCmd makes a process of the command, which can be started once.

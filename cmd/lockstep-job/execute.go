@@ -21,6 +21,8 @@ type execution struct {
 	ask      func(method string, args []any, result any) error // calls the daemon, and waits for a daemon
 	emit     func([]jobproc.LogEntry)                          // returns when the shell has the entries
 	relay    *relay
+	keep     *keeper
+	op       int // its index
 }
 
 func (x *execution) log(kind string, payload json.RawMessage) {

@@ -167,7 +167,7 @@ func runPermitted(id int64, place place, livelock string, signals <-chan os.Sign
 	if err := begin(); err != nil {
 		return err
 	}
-	if end := newShell(process, lease, files, place.runDir, signals).run(); end.Abandoned {
+	if end := newShell(process, lease, files, place, signals).run(); end.Abandoned {
 		os.Exit(exitNoQueue)
 	}
 	return nil

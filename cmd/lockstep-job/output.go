@@ -13,6 +13,7 @@ import (
 	"lockstep/core/job"
 	"lockstep/core/jobproc"
 	"lockstep/core/outflow"
+	"lockstep/core/rawjson"
 )
 
 const (
@@ -30,6 +31,7 @@ const (
 type output struct {
 	log     func([]jobproc.LogEntry)
 	relay   *relay
+	keep    *keeper
 	streams [2]struct {
 		name           string
 		reader, writer *os.File
@@ -38,8 +40,8 @@ type output struct {
 	copying sync.WaitGroup
 }
 
-func newOutput(log func([]jobproc.LogEntry), relay *relay) (*output, error) {
-	o := &output{log: log, relay: relay}
+func newOutput(log func([]jobproc.LogEntry), relay *relay, keep *keeper) (*output, error) {
+	o := &output{log: log, relay: relay, keep: keep}
 	relay.ending(false)
 	for i, name := range []string{job.LogStdout, job.LogStderr} {
 		s := &o.streams[i]
@@ -82,8 +84,10 @@ func (o *output) copyStream(reader *os.File, name string) (ended bool) {
 	lineOpen := false // the last line has no newline yet
 	emit := func(p []byte) {
 		lineOpen = len(p) > 0 && p[len(p)-1] != '\n'
-		// The log first: it is written while the command waits for its reader.
+		// The files first: who misses output elsewhere finds it there. Then the log: it is written while the command waits for its reader.
+		complaint := o.keep.add(name, p)
 		o.log([]jobproc.LogEntry{{Kind: name, Output: p}})
+		o.complain(complaint)
 		o.relay.write(streamNames[name], p)
 	}
 	buffer := make([]byte, readMax)
@@ -104,6 +108,13 @@ func (o *output) copyStream(reader *os.File, name string) (ended bool) {
 		emit(nil) // it comes before what finish adds
 	}
 	return ended
+}
+
+// complain says in the log why output is not kept; "": it is.
+func (o *output) complain(complaint string) {
+	if complaint != "" {
+		o.log([]jobproc.LogEntry{{Kind: job.LogMessage, Payload: rawjson.Quote(complaint)}})
+	}
 }
 
 // drainPipe reads what is in a pipe, and does not wait for more. It reports whether the pipe has ended.

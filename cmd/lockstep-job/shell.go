@@ -31,6 +31,7 @@ type shell struct {
 	signals      <-chan os.Signal
 	priorityPath string
 	relay        *relay
+	keep         *keeper
 
 	events    chan event
 	output    chan []jobproc.LogEntry // unbuffered, so that the output of an opcode comes before its end
@@ -41,7 +42,8 @@ type shell struct {
 // event passes an event on to the process.
 type event func(now time.Time) jobproc.Actions
 
-func newShell(p *jobproc.Process, l *lease, files *persistence.OSFiles, runDir string, signals <-chan os.Signal) *shell {
+func newShell(p *jobproc.Process, l *lease, files *persistence.OSFiles, place place, signals <-chan os.Signal) *shell {
+	runDir := place.runDir
 	s := &shell{process: p, lease: l, files: files, signals: signals, priorityPath: persistence.PriorityPath(runDir, int64(p.Job().ID)),
 		queue:  &connections{socket: persistence.SocketPath(runDir, persistence.LuxiSocket)},
 		events: make(chan event), output: make(chan []jobproc.LogEntry), endOpcode: func() {}, timer: time.NewTimer(0)}
@@ -52,6 +54,7 @@ func newShell(p *jobproc.Process, l *lease, files *persistence.OSFiles, runDir s
 	}
 	s.relay = newRelay(persistence.SocketPath(runDir, persistence.OutputSocket), int64(p.Job().ID),
 		outflow.NewSource(outflow.Standard(outputWait), first.Followed), s.readerAwaited, s.readerLost)
+	s.keep = newKeeper(place.dataDir, int64(p.Job().ID), first.KeepOutput)
 	lockManager := &connections{socket: persistence.SocketPath(runDir, persistence.WconfSocket)}
 	s.lines[jobproc.ReportLine] = newLine(s.queue)
 	s.lines[jobproc.PermissionLine] = newLine(s.queue)
@@ -226,7 +229,8 @@ func (s *shell) newExecution(op int, locks []lock.Item) *execution {
 	s.endOpcode = cancel
 	j, spec := s.process.Job(), s.process.Spec(op)
 	return &execution{id: j.ID, lease: s.lease, livelock: j.Livelock, input: j.Ops[op].Input, secrets: spec.Secrets, locks: locks,
-		killed: ctx.Done(), command: spec.Command, ask: s.queue.ask, relay: s.relay, emit: func(entries []jobproc.LogEntry) { s.output <- entries }}
+		killed: ctx.Done(), command: spec.Command, ask: s.queue.ask, relay: s.relay, keep: s.keep, op: op,
+		emit: func(entries []jobproc.LogEntry) { s.output <- entries }}
 }
 
 // prepare does what an opcode does before it takes its locks. Only OP_TEST_JQUEUE does anything.

@@ -1,0 +1,253 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"lockstep/core/jobproc"
+	"lockstep/core/outflow"
+	"lockstep/core/paths"
+)
+
+// fullCheckBytes is how much output is kept between two looks for the file that forbids to keep more.
+const fullCheckBytes = 1 << 20
+
+// keeper keeps the output of the job in files of the data directory (--keep-output), plain bytes, a file for each stream of each
+// opcode. A nil keeper keeps nothing, at no cost.
+//
+// Invariant: what is kept of a stream, over all opcodes, is its beginning. After the first byte that is not kept, the keeper keeps no
+// byte of either stream, and the command goes on.
+//
+// The files are durable before the result of their opcode, which has their sizes and checksums, is written. If the process ends before
+// that, the files have a beginning of the output; after a power loss in that time they may also have bytes that were never output, and no
+// result vouches for them.
+type keeper struct {
+	disk      keptDisk
+	directory string // of the job's files, for people
+
+	mu        sync.Mutex
+	limit     int64
+	kept      int64
+	unchecked int64 // bytes since the last look for the file that forbids to keep more
+	begun     bool
+	stopped   bool
+	op        int
+	streams   [2]keptStream // of the current opcode
+}
+
+// keptStream is one stream of the current opcode.
+type keptStream struct {
+	file    keptFile // nil: no byte was kept
+	sum     hash.Hash
+	bytes   int64
+	missing int64
+}
+
+// keptDisk is where a keeper keeps output.
+type keptDisk interface {
+	clear() error // removes what an earlier job with the same id has left, as after an older copy of the data directory was put back
+	create(name string) (keptFile, error)
+	isFull() bool // the daemon forbids to keep more
+	sync() error  // makes the names of the files durable
+}
+
+type keptFile interface {
+	Write(p []byte) (int, error)
+	Sync() error
+	Close() error
+}
+
+// newKeeper is the keeper of a job. limit bounds what it keeps, in bytes; 0: nil.
+func newKeeper(dataDir string, id, limit int64) *keeper {
+	if limit == 0 {
+		return nil
+	}
+	disk := &keptDirectory{dataDir: dataDir, path: filepath.Join(dataDir, paths.KeptDirOf(id))}
+	return &keeper{disk: disk, directory: disk.path, limit: limit, unchecked: fullCheckBytes}
+}
+
+// begin is called before the first output of an opcode. Like add and end it returns, once for a job, why no output is kept from here on;
+// "": it is.
+func (k *keeper) begin(op int) (complaint string) {
+	if k == nil {
+		return ""
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.op = op
+	for i := range k.streams {
+		k.streams[i] = keptStream{sum: sha256.New()}
+	}
+	if k.begun {
+		return ""
+	}
+	k.begun = true
+	return k.stop(k.disk.clear())
+}
+
+// add keeps a piece of output of a stream, job.LogStdout or job.LogStderr.
+func (k *keeper) add(stream string, piece []byte) (complaint string) {
+	if k == nil || len(piece) == 0 {
+		return ""
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := &k.streams[streamNames[stream]]
+	n, err := 0, error(nil)
+	if !k.stopped {
+		n, err = k.write(s, paths.KeptName(k.op, stream), piece)
+	}
+	s.missing += int64(len(piece) - n)
+	return k.stop(err)
+}
+
+// write keeps the beginning of a piece, n bytes; the error says why not all of it.
+func (k *keeper) write(s *keptStream, name string, piece []byte) (n int, err error) {
+	if k.unchecked += int64(len(piece)); k.unchecked >= fullCheckBytes {
+		k.unchecked = 0
+		if k.disk.isFull() {
+			return 0, errors.New("the kept output of all jobs has reached the setting output_total")
+		}
+	}
+	if s.file == nil {
+		if s.file, err = k.disk.create(name); err != nil {
+			return 0, err
+		}
+	}
+	room := min(int64(len(piece)), k.limit-k.kept)
+	n, err = s.file.Write(piece[:room])
+	_, _ = s.sum.Write(piece[:n]) // a hash returns no error
+	s.bytes += int64(n)
+	k.kept += int64(n)
+	if err == nil && n < len(piece) {
+		err = fmt.Errorf("the job has reached the setting output_limit, %d bytes", k.limit)
+	}
+	return n, err
+}
+
+// stop ends the keeping, if there is an error.
+func (k *keeper) stop(err error) (complaint string) {
+	if err == nil || k.stopped {
+		return ""
+	}
+	k.stopped = true
+	return "output is not kept from here on: " + err.Error()
+}
+
+// end is called after the last output of an opcode. It makes the files durable. What was kept is added to the outcome.
+func (k *keeper) end(o jobproc.Outcome) (with jobproc.Outcome, complaint string) {
+	if k == nil {
+		return o, ""
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var err error
+	created := false
+	kept := keptOutput{Directory: k.directory}
+	for i := range k.streams {
+		s := &k.streams[i]
+		if s.file != nil {
+			created = true
+			err = errors.Join(err, s.file.Sync(), s.file.Close())
+			s.file = nil
+		}
+		*kept.of(outflow.Stream(i)) = keptBytes{s.bytes, hex.EncodeToString(s.sum.Sum(nil)), s.missing}
+	}
+	if created {
+		err = errors.Join(err, k.disk.sync())
+	}
+	if err != nil { // the checksums tell whether the bytes have reached the disk
+		k.stopped = true
+		complaint = "the kept output may not be on the disk, and no more is kept: " + err.Error()
+	}
+	return kept.addTo(o), complaint
+}
+
+// keptOutput is the key "kept" of the result of an opcode whose output was kept.
+type keptOutput struct {
+	Stdout    keptBytes `json:"stdout"`
+	Stderr    keptBytes `json:"stderr"`
+	Directory string    `json:"directory"`
+}
+
+// keptBytes is what was kept of one stream of an opcode.
+type keptBytes struct {
+	Bytes   int64  `json:"bytes"`
+	SHA256  string `json:"sha256"` // of these bytes, in hexadecimal digits
+	Missing int64  `json:"missing"`
+}
+
+func (k *keptOutput) of(s outflow.Stream) *keptBytes {
+	if s == outflow.Stderr {
+		return &k.Stderr
+	}
+	return &k.Stdout
+}
+
+// addTo adds the key to the last object of the outcome of a command: the result of a success, or the second argument of an error. Ganeti's
+// clients show the first argument, and ignore keys there.
+func (k *keptOutput) addTo(o jobproc.Outcome) jobproc.Outcome {
+	encoded, err := json.Marshal(k)
+	if err != nil {
+		panic(err) // numbers and texts
+	}
+	end := bytes.LastIndexByte(o.Result, '}')
+	o.Result = slices.Concat(o.Result[:end:end], []byte(`, "kept": `), encoded, o.Result[end:])
+	return o
+}
+
+// keptDirectory is the directory of the job's files. It is made with the first of them.
+type keptDirectory struct {
+	dataDir, path string
+	made          bool
+	durable       bool // its name, and those above it
+}
+
+func (d *keptDirectory) clear() error { return os.RemoveAll(d.path) }
+
+func (d *keptDirectory) create(name string) (keptFile, error) {
+	if !d.made {
+		if err := os.MkdirAll(d.path, 0o700); err != nil {
+			return nil, err
+		}
+		d.made = true
+	}
+	f, err := os.OpenFile(filepath.Join(d.path, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err // not a nil *os.File in an interface
+	}
+	return f, nil
+}
+
+func (d *keptDirectory) isFull() bool {
+	return unix.Access(filepath.Join(d.dataDir, paths.KeptFullPath), unix.F_OK) == nil
+}
+
+func (d *keptDirectory) sync() error {
+	dirs := []string{d.path}
+	if !d.durable {
+		dirs = append(dirs, filepath.Dir(d.path), d.dataDir)
+	}
+	for _, dir := range dirs {
+		f, err := os.Open(dir)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			return err
+		}
+	}
+	d.durable = true
+	return nil
+}

@@ -1,0 +1,253 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"lockstep/core/job"
+	"lockstep/core/jobproc"
+	"lockstep/core/outflow"
+	"lockstep/core/paths"
+	"lockstep/persistence"
+)
+
+// keeping is a job whose output is kept.
+type keeping struct {
+	*testing.T
+	dataDir string
+	keep    *keeper
+	log     bytes.Buffer // messages
+	written [2]bytes.Buffer
+}
+
+func newKeeping(t *testing.T, limit int64) *keeping {
+	dir := t.TempDir()
+	return &keeping{T: t, dataDir: dir, keep: newKeeper(dir, 7, limit)}
+}
+
+// command runs a shell command as an opcode of the job, and returns its outcome.
+func (b *keeping) command(op int, script string) jobproc.Outcome {
+	b.Helper()
+	parameters, err := json.Marshal(map[string]any{"argv": []string{"/bin/sh", "-c", script}})
+	require.NoError(b, err)
+	relay := newRelay("", 7, outflow.NewSource(outflow.Standard(time.Hour), false), nil, nil)
+	x := &execution{id: 7, op: op, livelock: "none", input: parameters, lease: &lease{}, relay: relay, keep: b.keep, emit: b.emit}
+	return x.runCommand(parameters)
+}
+
+func (b *keeping) emit(entries []jobproc.LogEntry) {
+	b.keep.mu.Lock() // the two streams are copied at the same time
+	defer b.keep.mu.Unlock()
+	for _, e := range entries {
+		if e.Payload != nil {
+			require.Equal(b, job.LogMessage, e.Kind)
+			b.log.Write(append(e.Payload, '\n'))
+			continue
+		}
+		b.written[streamNames[e.Kind]].Write(e.Output)
+	}
+}
+
+// kept is what can be read of a stream.
+func (b *keeping) kept(stream string) []byte {
+	b.Helper()
+	k, err := persistence.OpenKept(b.dataDir, 7, stream, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	require.NoError(b, err)
+	content, err := io.ReadAll(k)
+	require.NoError(b, err)
+	require.NoError(b, k.Close())
+	return content
+}
+
+// file checks that the result of an opcode is true of the file of one of its streams, and returns the content and what is missing.
+func (b *keeping) file(op int, stream string, got keptBytes) (content []byte, missing int64) {
+	b.Helper()
+	content, err := os.ReadFile(filepath.Join(b.dataDir, paths.KeptDirOf(7), paths.KeptName(op, stream)))
+	if !errors.Is(err, os.ErrNotExist) {
+		require.NoError(b, err)
+	}
+	sum := sha256.Sum256(content)
+	require.EqualValues(b, len(content), got.Bytes)
+	require.Equal(b, hex.EncodeToString(sum[:]), got.SHA256)
+	return content, got.Missing
+}
+
+// resultOf is the key "kept" of an outcome, and its result without that key.
+func resultOf(t *testing.T, o jobproc.Outcome) (kept keptOutput, rest string) {
+	t.Helper()
+	object := map[string]json.RawMessage{}
+	var class, text string
+	if o.Failed {
+		require.NoError(t, json.Unmarshal(o.Result, &[]any{&class, &[]any{&text, &object}}), "%s", o.Result)
+	} else {
+		require.NoError(t, json.Unmarshal(o.Result, &object), "%s", o.Result)
+	}
+	require.NoError(t, json.Unmarshal(object["kept"], &kept))
+	delete(object, "kept")
+	left, err := json.Marshal(object)
+	require.NoError(t, err)
+	return kept, string(left)
+}
+
+// All output of all opcodes is in the files, whatever bytes it has and however the command ends, and the results have its checksums.
+func TestAllOutputIsKept(t *testing.T) {
+	b := newKeeping(t, 1<<40)
+	noise := make([]byte, 3<<20)
+	for i, rng := 0, rand.New(rand.NewPCG(1, 2)); i < len(noise); i++ {
+		noise[i] = byte(rng.Uint64())
+	}
+	input := filepath.Join(t.TempDir(), "noise")
+	require.NoError(t, os.WriteFile(input, noise, 0o600))
+	stale := filepath.Join(b.dataDir, paths.KeptDirOf(7), paths.KeptName(0, job.LogStdout))
+	require.NoError(t, os.MkdirAll(filepath.Dir(stale), 0o700))
+	require.NoError(t, os.WriteFile(stale, []byte("of an earlier job"), 0o600))
+
+	kept, rest := resultOf(t, b.command(0, "cat "+input+" & cat "+input+" >&2; wait"))
+	require.JSONEq(t, `{"exit_status": 0}`, rest)
+	require.Equal(t, filepath.Join(b.dataDir, "output", "7"), kept.Directory)
+	out, missing := b.file(0, job.LogStdout, kept.Stdout)
+	require.True(t, bytes.Equal(noise, out))
+	require.Zero(t, missing)
+	out, _ = b.file(0, job.LogStderr, kept.Stderr)
+	require.True(t, bytes.Equal(noise, out))
+
+	kept, rest = resultOf(t, b.command(1, "printf none >&2; exit 3"))
+	require.JSONEq(t, `{"exit_status": 3}`, rest)
+	out, _ = b.file(1, job.LogStdout, kept.Stdout)
+	require.Empty(t, out)
+	kept, _ = resultOf(t, b.command(2, "printf last; kill -KILL $$"))
+	b.file(2, job.LogStdout, kept.Stdout)
+
+	require.Empty(t, b.log.String())
+	for i, stream := range []string{job.LogStdout, job.LogStderr} {
+		require.True(t, bytes.Equal(b.written[i].Bytes(), b.kept(stream)), stream)
+	}
+	for path, mode := range map[string]os.FileMode{"": os.ModeDir | 0o700, "7": os.ModeDir | 0o700, "7/2.stdout": 0o600} {
+		info, err := os.Stat(filepath.Join(b.dataDir, paths.KeptDir, path))
+		require.NoError(t, err)
+		require.Equal(t, mode, info.Mode(), path)
+	}
+}
+
+// isBeginning checks that what is kept of each stream is its beginning, and that the results count what is missing.
+func (b *keeping) isBeginning(missing int64) {
+	b.Helper()
+	lost := int64(0)
+	for i, stream := range []string{job.LogStdout, job.LogStderr} {
+		got := b.kept(stream)
+		require.True(b, bytes.HasPrefix(b.written[i].Bytes(), got), stream)
+		lost += int64(b.written[i].Len() - len(got))
+	}
+	require.Equal(b, lost, missing)
+}
+
+// At the limit of a job the keeping ends for good, with one message, and the command goes on.
+func TestKeepingEndsAtTheLimit(t *testing.T) {
+	b := newKeeping(t, 90_000)
+	first, rest := resultOf(t, b.command(0, "seq 10000; seq 10000 >&2; exit 4"))
+	require.JSONEq(t, `{"exit_status": 4}`, rest)
+	second, _ := resultOf(t, b.command(1, "echo more"))
+	require.EqualValues(t, 90_000, first.Stdout.Bytes+first.Stderr.Bytes+second.Stdout.Bytes)
+	require.Zero(t, second.Stdout.Bytes)
+	require.EqualValues(t, 5, second.Stdout.Missing)
+	b.isBeginning(first.Stdout.Missing + first.Stderr.Missing + second.Stdout.Missing)
+	require.Equal(t, `"output is not kept from here on: the job has reached the setting output_limit, 90000 bytes"`+"\n", b.log.String())
+}
+
+// While the daemon has the file "full" there, nothing more is kept. It is noticed during the output of a command, too.
+func TestKeepingEndsAtTheBoundOfAllJobs(t *testing.T) {
+	b := newKeeping(t, 1<<40)
+	full := filepath.Join(b.dataDir, paths.KeptFullPath)
+	kept, _ := resultOf(t, b.command(0, "head -c 3000000 /dev/zero; : > "+full+"; head -c 3000000 /dev/zero; head -c 3000000 /dev/zero >&2"))
+	require.GreaterOrEqual(t, kept.Stdout.Bytes, int64(3_000_000-2<<20))
+	require.LessOrEqual(t, kept.Stdout.Bytes+kept.Stderr.Bytes, int64(3_000_000+2<<20))
+	b.isBeginning(kept.Stdout.Missing + kept.Stderr.Missing)
+	require.NoError(t, os.Remove(full))
+	after, _ := resultOf(t, b.command(1, "echo later"))
+	require.Zero(t, after.Stdout.Bytes, "it would be no beginning")
+	require.Equal(t, 1, strings.Count(b.log.String(), "\n"), b.log.String())
+	require.Contains(t, b.log.String(), "the kept output of all jobs has reached the setting output_total")
+}
+
+// faultyDisk fails as a disk can.
+type faultyDisk struct {
+	keptDirectory
+	room    int // bytes; then the disk is full
+	syncErr error
+}
+
+type faultyFile struct {
+	keptFile
+	disk *faultyDisk
+}
+
+func (d *faultyDisk) create(name string) (keptFile, error) {
+	f, err := d.keptDirectory.create(name)
+	return &faultyFile{f, d}, err
+}
+
+func (f *faultyFile) Write(p []byte) (int, error) {
+	n, err := f.keptFile.Write(p[:min(len(p), f.disk.room)])
+	if f.disk.room -= n; n < len(p) && err == nil {
+		err = unix.ENOSPC
+	}
+	return n, err
+}
+
+func (f *faultyFile) Sync() error { return errors.Join(f.keptFile.Sync(), f.disk.syncErr) }
+
+// On a full disk the command goes on. What reached the disk counts, also of the write that failed.
+func TestKeepingEndsOnAFullDisk(t *testing.T) {
+	b := newKeeping(t, 1<<40)
+	b.keep.disk = &faultyDisk{keptDirectory: *b.keep.disk.(*keptDirectory), room: 70_001}
+	kept, rest := resultOf(t, b.command(0, "seq 20000; echo end >&2"))
+	require.JSONEq(t, `{"exit_status": 0}`, rest)
+	out, missing := b.file(0, job.LogStdout, kept.Stdout)
+	b.file(0, job.LogStderr, kept.Stderr)
+	require.LessOrEqual(t, len(out), 70_001)
+	require.Positive(t, missing)
+	require.EqualValues(t, 70_001, kept.Stdout.Bytes+kept.Stderr.Bytes)
+	b.isBeginning(kept.Stdout.Missing + kept.Stderr.Missing)
+	require.Equal(t, `"output is not kept from here on: no space left on device"`+"\n", b.log.String())
+}
+
+// A disk that cannot say that it has the output does not fail the command, and the log says so.
+func TestASyncOfKeptOutputThatFails(t *testing.T) {
+	b := newKeeping(t, 1<<40)
+	b.keep.disk = &faultyDisk{keptDirectory: *b.keep.disk.(*keptDirectory), room: 1 << 20, syncErr: unix.EIO}
+	_, rest := resultOf(t, b.command(0, "echo one"))
+	require.JSONEq(t, `{"exit_status": 0}`, rest)
+	require.Equal(t, `"the kept output may not be on the disk, and no more is kept: input/output error"`+"\n", b.log.String())
+	kept, _ := resultOf(t, b.command(1, "echo two"))
+	require.EqualValues(t, 4, kept.Stdout.Missing)
+	b.isBeginning(4)
+}
+
+// Without --keep-output nothing is made, and the result is as it was.
+func TestNothingIsKept(t *testing.T) {
+	b := newKeeping(t, 0)
+	b.keep = newKeeper(b.dataDir, 7, 0)
+	require.Nil(t, b.keep)
+	x := &execution{id: 7, livelock: "none", lease: &lease{}, emit: func([]jobproc.LogEntry) {},
+		relay: newRelay("", 7, outflow.NewSource(outflow.Standard(time.Hour), false), nil, nil)}
+	require.JSONEq(t, `{"exit_status": 0}`, string(x.runCommand([]byte(`{"argv": ["/bin/echo", "x"]}`)).Result))
+	entries, err := os.ReadDir(b.dataDir)
+	require.NoError(t, err)
+	require.Empty(t, entries)
+}
